@@ -1,0 +1,103 @@
+# RepOps and Verde. `make demo` and `make test` install what is missing (Debian), build and run;
+# `make lib` needs only a C compiler. See README.md.
+
+BUILD ?= build
+OPT ?= -O2
+# Kernels profit from -O3; any other OPT applies to them too, so that bits can be compared.
+KERNEL_OPT ?= $(if $(filter -O2,$(OPT)),-O3,$(OPT))
+SANITIZE ?=
+PREFIX ?= /usr/local
+
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+# SPEC.md section 1: no contraction, no reassociation, whatever the compiler's defaults are.
+BITS := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
+BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP
+LDFLAGS += $(SANITIZE) -pthread
+
+RO_VERSION := 1.0.0
+RO_SONAME := librepops.so.1
+ARCH := $(shell uname -m)
+ISAS := scalar $(if $(filter x86_64,$(ARCH)),avx2 avx512)
+ISA_scalar :=
+ISA_avx2 := -mavx2 -mfma
+ISA_avx512 := -mavx512f -mavx512vl -mavx512dq -mavx512bw -mavx2 -mfma -mprefer-vector-width=512
+
+ro_src := $(wildcard repops/src/*.c repops/ref/*.c)
+ro_cpu := $(wildcard repops/cpu/*.c)
+ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
+          $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(BUILD)/obj/repops/cpu/$(isa)/%.o))
+vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/exec/*.c verde/protocol/*.c \
+          verde/net/*.c verde/job/*.c models/*.c)
+cli_src := $(wildcard verde/cli/*.c)
+vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
+cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)
+test_support := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
+tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+
+# Recursive (=), read only when a verde target is built: after packages were installed.
+PKGS := openssl yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jansson
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
+
+.PHONY: all build lib install demo test test-asan check-bits lint deps clean format
+all: build
+
+build: lib $(BUILD)/bin/verde
+lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME)
+
+$(BUILD)/obj/repops/src/%.o: repops/src/%.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(KERNEL_OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
+$(BUILD)/obj/repops/ref/%.o: repops/ref/%.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
+
+# Each kernel source is compiled once per instruction set, under other names (repops/cpu/isa.h).
+define isa_rule
+$(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c
+	@mkdir -p $$(@D)
+	$$(CC) $$(BASE) $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -fvisibility=hidden $$(CFLAGS) -c $$< -o $$@
+endef
+$(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
+
+$(BUILD)/obj/verde/%.o: verde/%.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) $(CFLAGS) -c $< -o $@
+$(BUILD)/obj/models/%.o: models/%.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@
+$(BUILD)/obj/tests/%.o: tests/%.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) -DTEST_BUILD='"$(BUILD)"' $(CFLAGS) -c $< -o $@
+
+$(BUILD)/lib/librepops.a: $(ro_obj)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(BUILD)/lib/$(RO_SONAME): $(ro_obj)
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-soname,$(RO_SONAME) $^ $(LDFLAGS) -o $@
+	@ln -sf $(RO_SONAME) $(BUILD)/lib/librepops.so
+$(BUILD)/lib/libverde.a: $(vd_obj)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
+
+# The main objects of the command line are linked into no test.
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
+tests: $(tests)
+.PHONY: tests
+.SECONDARY:
+
+clean:
+	rm -rf $(BUILD)
+
+format:
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+-include $(ro_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)

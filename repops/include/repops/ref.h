@@ -1,0 +1,59 @@
+/* The one-element reference definition of every operator: the executable form of SPEC.md.
+ *
+ * An element is a fold: begin, then ro_ref_steps() times step, then finish. Short operators have no
+ * steps. Inputs are read through an accessor, so that a referee can fetch single elements with proofs.
+ * The definition is total: any input bits have a result, all loop bounds come from the call.
+ */
+#ifndef REPOPS_REF_H
+#define REPOPS_REF_H
+
+#include "repops/repops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Returns the bits of element `index` of input `input`, zero-extended to 32 bits (RO_U8, RO_U16) or as
+ * they are (RO_F32, RO_I32). An accessor that lacks the element records the miss and returns 0. */
+typedef struct {
+    uint32_t (*load)(void *user, int input, int64_t index);
+    void *user;
+} ro_access;
+
+/* The accumulator of a fold. Its first ro_ref_state_size() bytes, as little-endian 32-bit words, are
+ * what a provider commits to. */
+typedef struct {
+    uint32_t word[256];
+} ro_acc;
+
+/* The call must have passed ro_infer, and 0 <= element < numel(output). */
+RO_API int64_t ro_ref_steps(const ro_call *call);
+RO_API size_t ro_ref_state_size(const ro_call *call); /* bytes, at most 1024; 0 without steps */
+RO_API void ro_ref_begin(const ro_call *call, int64_t element, ro_acc *acc);
+RO_API void ro_ref_step(const ro_call *call, int64_t element, int64_t step, ro_acc *acc,
+                        const ro_access *in);
+RO_API uint32_t ro_ref_finish(const ro_call *call, int64_t element, const ro_acc *acc,
+                              const ro_access *in);
+
+/* begin, all steps, finish. */
+RO_API uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *in);
+
+/* The most loads that one step, and finish, of this call can make. */
+RO_API int64_t ro_ref_step_loads(const ro_call *call);
+RO_API int64_t ro_ref_finish_loads(const ro_call *call);
+
+/* An accessor over whole tensors in memory, for tests and small tools. */
+typedef struct {
+    const ro_call *call;
+    const void *const *data;
+} ro_ref_memory;
+RO_API uint32_t ro_ref_load_memory(void *ro_ref_memory_ptr, int input, int64_t index);
+
+/* Computes a few golden elements, and checks rounding mode and subnormals of this thread.
+ * Returns RO_OK, or RO_ERR_DEVICE with a sentence. */
+RO_API RO_MUST_USE ro_status ro_ref_self_test(char *why, size_t why_size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,198 @@
+/* repops: floating-point operators with one exact meaning.
+ *
+ * Every operator is a function from input bits to output bits, defined in repops/SPEC.md
+ * (version RO_SPEC_VERSION). The result never depends on the device, the number of threads,
+ * tile sizes or the instruction set.
+ *
+ * Tensors are dense, row-major and little-endian on disk; this library sees host memory only.
+ * Nothing here prints, exits or aborts; errors are a status plus a sentence in the context.
+ */
+#ifndef REPOPS_H
+#define REPOPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define RO_SPEC_VERSION 1
+
+#if defined(__GNUC__)
+#define RO_API __attribute__((visibility("default")))
+#define RO_MUST_USE __attribute__((warn_unused_result))
+#else
+#define RO_API
+#define RO_MUST_USE
+#endif
+
+typedef enum {
+    RO_OK = 0,
+    RO_ERR_ARG,         /* an argument, attribute or shape that SPEC.md does not allow */
+    RO_ERR_MEMORY,      /* the context's allocator returned NULL */
+    RO_ERR_DEVICE,      /* thread or device failure */
+    RO_ERR_UNSUPPORTED, /* a valid call that this backend does not offer */
+} ro_status;
+
+typedef enum { RO_F32 = 1, RO_I32 = 2, RO_U8 = 3, RO_U16 = 4 } ro_dtype;
+
+enum {
+    RO_MAX_DIMS = 5,
+    RO_MAX_ATTRS = 6,
+    RO_MAX_INPUTS = 1024,        /* concat of one value per parameter is the widest */
+    RO_LANES = 128,              /* SPEC 3.2: lanes of a row reduction */
+    RO_REDUCE_BLOCK = 1024,      /* SPEC 3.2: largest block of a row reduction */
+    RO_COLUMN_GROUP = 64,        /* SPEC 3.3: rows of one group of a column reduction */
+    RO_DOT_CHUNK = 256,          /* SPEC 3.1: chunk of a dot product */
+    RO_ATTN_BLOCK = 128,         /* SPEC 3.1, 8: key block of attention */
+    RO_CRUMB_LOADS = 4096,       /* most loads of one ro_ref_finish */
+    RO_STEP_LOADS = 512,         /* most loads of one ro_ref_step */
+};
+
+#define RO_MAX_NUMEL (INT64_C(1) << 40)
+#define RO_QNAN_BITS UINT32_C(0x7fc00000)
+
+/* The type of a tensor: element type and dimensions. Every dimension is at least 1. */
+typedef struct {
+    int32_t dtype; /* ro_dtype */
+    int32_t ndim;  /* 1..RO_MAX_DIMS; 0 means "not yet inferred" in ro_infer */
+    int64_t dim[RO_MAX_DIMS]; /* unused ones are 0 */
+} ro_shape;
+
+typedef struct {
+    ro_shape shape;
+    void *data; /* borrowed */
+} ro_tensor;
+
+/* Operators. The numbers are part of the canonical encoding of graphs: never reuse one. */
+typedef enum {
+    RO_OP_NONE = 0,
+    /* sources and data movement, SPEC 5 */
+    RO_OP_FILL = 1,
+    RO_OP_NORMAL = 2,
+    RO_OP_READ_BATCH = 3,
+    RO_OP_EMBEDDING = 4,
+    RO_OP_EMBEDDING_GRAD = 5,
+    RO_OP_SPLIT_HEADS = 6,
+    RO_OP_JOIN_HEADS = 7,
+    RO_OP_CONCAT = 8,
+    /* elementwise, SPEC 6 */
+    RO_OP_ADD = 16,
+    RO_OP_DIV_CONST = 17,
+    RO_OP_GELU = 18,
+    RO_OP_GELU_GRAD = 19,
+    RO_OP_RELU = 20,
+    RO_OP_RELU_GRAD = 21,
+    RO_OP_DROPOUT = 22,
+    /* dot products, SPEC 3.1 */
+    RO_OP_MATMUL = 32,
+    /* row reductions, SPEC 3.2 */
+    RO_OP_REDUCE_SUM = 40,
+    RO_OP_REDUCE_MAX = 41,
+    RO_OP_REDUCE_DOT = 42,
+    RO_OP_REDUCE_SQDEV = 43,
+    RO_OP_REDUCE_EXPSUM = 44,
+    RO_OP_REDUCE_LN_GX = 45,
+    /* column reductions, SPEC 3.3 */
+    RO_OP_SUM_ROWS = 48,
+    RO_OP_LN_DGAMMA = 49,
+    /* layer norm, SPEC 7.1 */
+    RO_OP_LN_RSTD = 56,
+    RO_OP_LAYERNORM = 57,
+    RO_OP_LN_DX = 58,
+    /* softmax cross-entropy, SPEC 7.2 */
+    RO_OP_XENT = 64,
+    RO_OP_XENT_GRAD = 65,
+    /* attention, SPEC 8 */
+    RO_OP_ATTN_MAX = 72,
+    RO_OP_ATTN_EXP = 73,
+    RO_OP_ATTN_AV = 74,
+    RO_OP_ATTN_L = 75,
+    RO_OP_ATTN_OUT = 76,
+    RO_OP_ATTN_PROB = 77,
+    RO_OP_ATTN_DSCORE = 78,
+    /* optimizer, SPEC 9 */
+    RO_OP_LR_SCHEDULE = 88,
+    RO_OP_BIAS_CORRECTION = 89,
+    RO_OP_CLIP_SCALE = 90,
+    RO_OP_ADAMW_M = 91,
+    RO_OP_ADAMW_V = 92,
+    RO_OP_ADAMW_W = 93,
+    RO_OP_END = 94
+} ro_op;
+
+typedef enum { RO_MASK_NONE = 0, RO_MASK_UPTO_ROW = 1, RO_MASK_FROM_ROW = 2 } ro_mask;
+typedef enum { RO_LR_CONSTANT = 0, RO_LR_LINEAR = 1, RO_LR_COSINE = 2 } ro_lr_kind;
+
+typedef struct {
+    const char *name;
+    char kind; /* 'i': int64; 'f': binary32 bits, zero-extended */
+} ro_attr_info;
+
+typedef struct {
+    const char *name; /* "matmul" */
+    int min_inputs, max_inputs;
+    int attr_count;
+    ro_attr_info attr[RO_MAX_ATTRS];
+    int declared_shape; /* 1: the caller must give the output shape (SPEC 4) */
+} ro_op_info;
+
+/* One application of an operator, without data. */
+typedef struct {
+    int32_t op; /* ro_op */
+    int32_t input_count;
+    int64_t attr[RO_MAX_ATTRS]; /* unused ones are 0 */
+    const ro_shape *input;      /* borrowed, input_count of them */
+    ro_shape output;
+} ro_call;
+
+/* NULL if there is no such operator. */
+RO_API const ro_op_info *ro_op_describe(int op);
+
+/* RO_OP_NONE if there is none of that name. */
+RO_API int ro_op_by_name(const char *name);
+
+RO_API int64_t ro_attr_f32(float value);
+RO_API float ro_attr_to_f32(int64_t attr);
+
+RO_API size_t ro_dtype_size(int dtype);   /* 0 if unknown */
+RO_API const char *ro_dtype_name(int dtype);
+RO_API int64_t ro_shape_numel(const ro_shape *shape);
+RO_API int ro_shape_equal(const ro_shape *a, const ro_shape *b);
+
+/* Checks a call against SPEC.md: number of inputs, types, shapes, attributes. Any bits in `call`
+ * are allowed. If output.ndim is 0 and the operator does not need a declared shape, fills it in;
+ * otherwise the given shape must be the right one. On error writes a sentence to `why`. */
+RO_API RO_MUST_USE ro_status ro_infer(ro_call *call, char *why, size_t why_size);
+
+/* ---- execution ---- */
+
+typedef struct ro_ctx ro_ctx;
+
+typedef struct {
+    int threads;         /* 0: one per available core */
+    const char *backend; /* NULL: the best; else "cpu", "scalar", "avx2", "avx512" (or REPOPS_CPU) */
+    void *(*alloc)(void *user, size_t size, size_t alignment); /* NULL: aligned_alloc */
+    void (*free)(void *user, void *block);
+    void *user;
+} ro_options;
+
+/* Worker threads start at the first large call, block while idle, and are rebuilt after fork.
+ * A context is used by one thread at a time. */
+RO_API RO_MUST_USE ro_status ro_ctx_create(const ro_options *options, ro_ctx **out);
+RO_API void ro_ctx_destroy(ro_ctx *ctx); /* accepts NULL */
+RO_API const char *ro_ctx_error(const ro_ctx *ctx); /* sentence of the last failure */
+RO_API const char *ro_ctx_backend(const ro_ctx *ctx);
+RO_API int ro_ctx_threads(const ro_ctx *ctx);
+
+/* Runs one operator: SPEC.md defines every bit of `output`. `call` must have passed ro_infer;
+ * input[i].shape equals call->input[i]. The output may not overlap an input. Protects itself from the
+ * caller's rounding mode and FTZ/DAZ, and restores them. */
+RO_API RO_MUST_USE ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input,
+                                    void *output);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,101 @@
+/* Errors, byte buffers, hexadecimal, files: what every layer of verde stands on. */
+#ifndef VD_BASE_H
+#define VD_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define VD_MUST_USE __attribute__((warn_unused_result))
+#define VD_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* The category decides who is to blame. */
+typedef enum {
+    VD_OK = 0,
+    VD_ERR_USAGE,   /* a file, option or job that the user must correct */
+    VD_ERR_PEER,    /* the other side broke the protocol */
+    VD_ERR_TIMEOUT, /* the other side did not answer in time */
+    VD_ERR_IO,      /* connection or file trouble that may go away */
+    VD_ERR_LOCAL,   /* memory, disk, device of this machine: never anybody's fault */
+} vd_status;
+
+typedef struct {
+    vd_status status;
+    char text[512]; /* what was wrong, where, what was expected */
+} vd_err;
+
+/* Fills *err (if not NULL) and returns `status`. */
+vd_status vd_fail(vd_err *err, vd_status status, const char *format, ...) VD_PRINTF(3, 4);
+
+/* ---- growing buffer; put_* never fails by itself, check vd_buf_ok once ---- */
+
+typedef struct {
+    uint8_t *data;
+    size_t size, capacity;
+    bool failed; /* out of memory */
+} vd_buf;
+
+void vd_buf_free(vd_buf *buf);
+bool vd_buf_ok(const vd_buf *buf);
+void vd_put(vd_buf *buf, const void *bytes, size_t size);
+void vd_put_u8(vd_buf *buf, uint8_t value);
+void vd_put_u16(vd_buf *buf, uint16_t value); /* little-endian, as all of them */
+void vd_put_u32(vd_buf *buf, uint32_t value);
+void vd_put_u64(vd_buf *buf, uint64_t value);
+void vd_put_string(vd_buf *buf, const char *text); /* u16 length, bytes */
+void vd_printf(vd_buf *buf, const char *format, ...) VD_PRINTF(2, 3); /* appends text, no NUL */
+
+/* ---- bounded reader: after a bad read `failed` stays set and zeros come back ---- */
+
+typedef struct {
+    const uint8_t *data;
+    size_t size, at;
+    bool failed;
+} vd_cursor;
+
+vd_cursor vd_cursor_of(const void *data, size_t size);
+const uint8_t *vd_get(vd_cursor *cursor, size_t size); /* NULL at the end of the input */
+uint8_t vd_get_u8(vd_cursor *cursor);
+uint16_t vd_get_u16(vd_cursor *cursor);
+uint32_t vd_get_u32(vd_cursor *cursor);
+uint64_t vd_get_u64(vd_cursor *cursor);
+/* Copies a string of at most size-1 bytes without NUL inside; else `failed`. */
+void vd_get_string(vd_cursor *cursor, char *text, size_t size);
+bool vd_cursor_done(const vd_cursor *cursor); /* everything read, nothing failed */
+
+/* ---- text encodings ---- */
+
+void vd_hex(const uint8_t *bytes, size_t size, char *text); /* writes 2*size+1 characters */
+bool vd_unhex(const char *text, uint8_t *bytes, size_t size); /* exactly 2*size lower-case digits */
+/* Standard base64 with padding; canonical form only. The result is malloc'ed; NULL: out of memory. */
+char *vd_base64(const void *bytes, size_t size);
+VD_MUST_USE vd_status vd_unbase64(const char *text, size_t length, vd_buf *out, vd_err *err);
+
+/* ---- files ---- */
+
+/* Reads a whole regular file of at most `limit` bytes. */
+VD_MUST_USE vd_status vd_read_file(const char *path, size_t limit, vd_buf *out, vd_err *err);
+
+/* Temporary file in the same directory, fsync, rename, fsync of the directory. */
+VD_MUST_USE vd_status vd_write_file(const char *path, const void *bytes, size_t size, int mode,
+                                    vd_err *err);
+
+/* The same in pieces, for files larger than memory should hold twice. */
+typedef struct {
+    int fd;
+    char path[1024], temp[1040];
+} vd_writer;
+VD_MUST_USE vd_status vd_writer_open(vd_writer *writer, const char *path, int mode, vd_err *err);
+VD_MUST_USE vd_status vd_writer_put(vd_writer *writer, const void *bytes, size_t size, vd_err *err);
+VD_MUST_USE vd_status vd_writer_commit(vd_writer *writer, vd_err *err);
+void vd_writer_abort(vd_writer *writer); /* after an error, or instead of commit */
+
+/* Makes the directory if it is not there (one level) and fsyncs its parent. */
+VD_MUST_USE vd_status vd_make_dir(const char *path, vd_err *err);
+
+double vd_seconds(void);     /* monotonic clock */
+double vd_cpu_seconds(void); /* user + system time of this process */
+size_t vd_peak_bytes(void);  /* largest resident size of this process so far */
+
+#endif
