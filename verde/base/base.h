@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define VD_MUST_USE __attribute__((warn_unused_result))
+#define VD_MUST_USE          __attribute__((warn_unused_result))
 #define VD_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
 /* The category decides who is to blame. */
@@ -43,7 +43,7 @@ void vd_put_u8(vd_buf *buf, uint8_t value);
 void vd_put_u16(vd_buf *buf, uint16_t value); /* little-endian, as all of them */
 void vd_put_u32(vd_buf *buf, uint32_t value);
 void vd_put_u64(vd_buf *buf, uint64_t value);
-void vd_put_string(vd_buf *buf, const char *text); /* u16 length, bytes */
+void vd_put_string(vd_buf *buf, const char *text);                    /* u16 length, bytes */
 void vd_printf(vd_buf *buf, const char *format, ...) VD_PRINTF(2, 3); /* appends text, no NUL */
 
 /* ---- bounded reader: after a bad read `failed` stays set and zeros come back ---- */
@@ -66,9 +66,10 @@ bool vd_cursor_done(const vd_cursor *cursor); /* everything read, nothing failed
 
 /* ---- text encodings ---- */
 
-void vd_hex(const uint8_t *bytes, size_t size, char *text); /* writes 2*size+1 characters */
+void vd_hex(const uint8_t *bytes, size_t size, char *text);   /* writes 2*size+1 characters */
 bool vd_unhex(const char *text, uint8_t *bytes, size_t size); /* exactly 2*size lower-case digits */
-/* Standard base64 with padding; canonical form only. The result is malloc'ed; NULL: out of memory. */
+/* Standard base64 with padding; canonical form only. The result is malloc'ed; NULL: out of memory.
+ */
 char *vd_base64(const void *bytes, size_t size);
 VD_MUST_USE vd_status vd_unbase64(const char *text, size_t length, vd_buf *out, vd_err *err);
 

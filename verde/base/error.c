@@ -1,0 +1,84 @@
+/* Errors as a category and a sentence; clocks and counters of this process. */
+#include "verde/base/internal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+/* What a peer or a file sent may be quoted in a sentence: it must not steer a terminal or forge a
+ * second line of a log. */
+static void blank_controls(char *text) {
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c < 0x20 || c == 0x7f)
+            *text = '?';
+    }
+}
+
+vd_status vd_fail(vd_err *err, vd_status status, const char *format, ...) {
+    if (!err)
+        return status;
+    /* The arguments may point into err->text, when a caller puts a place before a sentence. */
+    char text[sizeof err->text];
+    va_list args;
+    va_start(args, format);
+    if (vsnprintf(text, sizeof text, format, args) < 0)
+        strcpy(text, "an error whose text could not be formatted");
+    va_end(args);
+    blank_controls(text);
+    memcpy(err->text, text, sizeof text);
+    err->status = status;
+    return status;
+}
+
+static vd_status errno_status(int number) {
+    switch (number) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST:
+    case ENOTEMPTY:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENXIO:
+    case EACCES:
+    case EPERM: return VD_ERR_USAGE;
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EROFS: return VD_ERR_LOCAL;
+    default: return VD_ERR_IO;
+    }
+}
+
+vd_status vd_fail_errno(vd_err *err, const char *verb, const char *path) {
+    int number = errno;
+    return vd_fail(err, errno_status(number), "cannot %s %s: %s", verb, path, strerror(number));
+}
+
+double vd_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static double seconds_of(struct timeval time) {
+    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+double vd_cpu_seconds(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+}
+
+size_t vd_peak_bytes(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (size_t)usage.ru_maxrss * 1024; /* Linux counts KiB */
+}

@@ -1,0 +1,107 @@
+/* Reading whole files; directories. */
+#include "verde/base/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static vd_status check_regular(int fd, const char *path, size_t limit, size_t *size, vd_err *err) {
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return vd_fail_errno(err, "read", path);
+    if (S_ISDIR(info.st_mode))
+        return vd_fail(err, VD_ERR_USAGE, "cannot read %s: it is a directory", path);
+    if (!S_ISREG(info.st_mode))
+        return vd_fail(err, VD_ERR_USAGE, "cannot read %s: it is not a regular file", path);
+    if ((uint64_t)info.st_size > limit)
+        return vd_fail(err, VD_ERR_USAGE, "%s is too large: %lld bytes, at most %zu are allowed",
+                       path, (long long)info.st_size, limit);
+    *size = (size_t)info.st_size;
+    return VD_OK;
+}
+
+/* Up to the end of the file, which may have changed since fstat; `out` grows as needed. */
+static vd_status read_all(int fd, const char *path, size_t expected, size_t limit, vd_buf *out,
+                          vd_err *err) {
+    size_t total = 0;
+    for (;;) {
+        size_t room = expected > total ? expected - total : 1; /* 1: to see the end */
+        uint8_t *bytes = vd_buf_room(out, room);
+        if (!bytes)
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory while reading %s", path);
+        ssize_t got = read(fd, bytes, room);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return vd_fail_errno(err, "read", path);
+        if (got == 0)
+            return VD_OK;
+        total += (size_t)got;
+        if (total > limit)
+            return vd_fail(err, VD_ERR_USAGE, "%s is too large: at most %zu bytes are allowed",
+                           path, limit);
+        out->size += (size_t)got;
+    }
+}
+
+vd_status vd_read_file(const char *path, size_t limit, vd_buf *out, vd_err *err) {
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer before it is refused. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return vd_fail_errno(err, "open", path);
+    size_t before = out->size, expected = 0;
+    vd_status status = check_regular(fd, path, limit, &expected, err);
+    if (status == VD_OK)
+        status = read_all(fd, path, expected, limit, out, err);
+    if (status != VD_OK)
+        out->size = before;
+    close(fd);
+    return status;
+}
+
+/* "a/b/c" -> "a/b"; "c" -> "."; "/c" -> "/". */
+static bool parent_of(const char *path, char *parent, size_t size) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    if (length >= size)
+        return false;
+    memcpy(parent, length ? path : ".", length ? length : 1);
+    parent[length ? length : 1] = 0;
+    return true;
+}
+
+vd_status vd_sync_parent(const char *path, vd_err *err) {
+    char parent[1024];
+    if (!parent_of(path, parent, sizeof parent)) {
+        errno = ENAMETOOLONG;
+        return vd_fail_errno(err, "sync the directory of", path);
+    }
+    int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return vd_fail_errno(err, "open directory", parent);
+    /* EINVAL: a file system that knows no fsync of directories. */
+    vd_status status = VD_OK;
+    if (fsync(fd) != 0 && errno != EINVAL)
+        status = vd_fail_errno(err, "sync directory", parent);
+    close(fd);
+    return status;
+}
+
+vd_status vd_make_dir(const char *path, vd_err *err) {
+    if (mkdir(path, 0777) != 0) {
+        struct stat info;
+        int number = errno;
+        if (number == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+            return VD_OK;
+        errno = number;
+        return vd_fail_errno(err, "make directory", path);
+    }
+    return vd_sync_parent(path, err);
+}

@@ -1,0 +1,16 @@
+/* Shared by the files of verde/base only. */
+#ifndef VD_BASE_INTERNAL_H
+#define VD_BASE_INTERNAL_H
+
+#include "verde/base/base.h"
+
+/* Room for `size` more bytes: where they go, or NULL and buf->failed. Does not change buf->size. */
+uint8_t *vd_buf_room(vd_buf *buf, size_t size);
+
+/* Reports errno about a path: "cannot open /x: No such file or directory". */
+vd_status vd_fail_errno(vd_err *err, const char *verb, const char *path);
+
+/* Makes a new or renamed entry of a directory durable: fsync of the directory that holds `path`. */
+VD_MUST_USE vd_status vd_sync_parent(const char *path, vd_err *err);
+
+#endif
