@@ -77,6 +77,7 @@ typedef enum {
     RO_OP_SPLIT_HEADS = 6,
     RO_OP_JOIN_HEADS = 7,
     RO_OP_CONCAT = 8,
+    RO_OP_IOTA = 9,
     /* elementwise, SPEC 6 */
     RO_OP_ADD = 16,
     RO_OP_DIV_CONST = 17,

@@ -1,0 +1,48 @@
+/* What a model gives to training.c. Private to models/. */
+#ifndef VD_MODEL_PRIVATE_H
+#define VD_MODEL_PRIVATE_H
+
+#include "models/models.h"
+#include "verde/graph/build.h"
+
+/* A parameter: normal with this deviation, or filled with `value` if the deviation is 0. */
+typedef struct {
+    char name[VD_NAME_SIZE - 2]; /* ".m" and ".v" are appended for the optimizer's state */
+    ro_shape shape;
+    float deviation, value;
+} vd_parameter;
+
+enum { VD_PARAMETERS_MAX = RO_MAX_INPUTS };
+
+typedef struct {
+    vd_parameter *parameter; /* owned */
+    uint32_t count;
+} vd_parameters;
+
+/* What one micro-batch's forward pass reads. Parameter i is state value i. */
+typedef struct {
+    const vd_training *training;
+    int64_t micro_batch;
+    vd_value tokens, targets; /* i32 [b, T] */
+} vd_forward;
+
+typedef struct {
+    /* Checks combinations of sizes. */
+    vd_status (*check)(const vd_training *training, vd_err *err);
+    /* Appends all parameters in layout order. */
+    void (*declare)(const vd_model *model, vd_parameters *out);
+    /* Emits the forward pass; returns one loss per token. */
+    vd_value (*forward)(vd_builder *b, const vd_forward *in);
+} vd_model_type;
+
+extern const vd_model_type vd_gpt2, vd_mlp;
+
+void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value,
+                const char *format, ...) VD_PRINTF(5, 6);
+
+/* Philox streams: nothing shares one (SPEC 10.1). */
+#define VD_STREAM_BATCH INT64_C(0)
+#define VD_STREAM_INIT(parameter) (INT64_C(0x10000000) + (parameter))
+#define VD_STREAM_DROPOUT(micro_batch, site) (INT64_C(0x20000000) + (micro_batch) * 65536 + (site))
+
+#endif

@@ -1,0 +1,283 @@
+/* From a model and a recipe to a program: layout, initialisation, micro-batches, AdamW. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/model.h"
+
+static const vd_model_type *type_of(const vd_model *model)
+{
+    switch (model->kind) {
+    case VD_MODEL_GPT2: return &vd_gpt2;
+    case VD_MODEL_MLP: return &vd_mlp;
+    }
+    return NULL;
+}
+
+void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value,
+                const char *format, ...)
+{
+    if (out->count >= VD_PARAMETERS_MAX)
+        return;
+    vd_parameter *p = &out->parameter[out->count++];
+    *p = (vd_parameter){.shape = shape, .deviation = deviation, .value = value};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->name, sizeof p->name, format, args);
+    va_end(args);
+}
+
+static vd_status declare(const vd_model *model, vd_parameters *out, vd_err *err)
+{
+    *out = (vd_parameters){.parameter = calloc(VD_PARAMETERS_MAX, sizeof(vd_parameter))};
+    if (!out->parameter)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    type_of(model)->declare(model, out);
+    return VD_OK;
+}
+
+int64_t vd_model_parameters(const vd_model *model)
+{
+    vd_parameters all;
+    int64_t sum = 0;
+    if (declare(model, &all, NULL) != VD_OK)
+        return 0;
+    for (uint32_t i = 0; i < all.count; i++)
+        sum += ro_shape_numel(&all.parameter[i].shape);
+    free(all.parameter);
+    return sum;
+}
+
+/* Layout: parameters, their m, their v, then the two bias corrections. */
+static void add_leaves(vd_builder *b, const vd_parameters *all)
+{
+    static const char *const suffix[] = {"", ".m", ".v"};
+    for (int kind = 0; kind < 3; kind++)
+        for (uint32_t i = 0; i < all->count; i++) {
+            char name[VD_NAME_SIZE];
+            snprintf(name, sizeof name, "%s%s", all->parameter[i].name, suffix[kind]);
+            vd_add_leaf(b, name, &all->parameter[i].shape);
+        }
+    ro_shape one = VD_SHAPE(RO_F32, 1);
+    vd_add_leaf(b, "adamw.c1", &one);
+    vd_add_leaf(b, "adamw.c2", &one);
+}
+
+static vd_value initial(vd_builder *b, const vd_training *t, const vd_parameter *p, uint32_t index)
+{
+    vd_op op = {RO_OP_FILL, {ro_attr_f32(p->value)}, &p->shape};
+    if (p->deviation != 0)
+        op = (vd_op){RO_OP_NORMAL,
+                     {(int64_t)t->seed, VD_STREAM_INIT(index), ro_attr_f32(0),
+                      ro_attr_f32(p->deviation)},
+                     &p->shape};
+    return vd_emit(b, p->name, op, 0, NULL);
+}
+
+static vd_status allocate_outputs(vd_builder *b)
+{
+    b->graph->output = calloc(b->program->leaf_count, sizeof *b->graph->output);
+    return b->graph->output ? VD_OK : vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
+}
+
+static void build_init(vd_builder *b, const vd_training *t, const vd_parameters *all)
+{
+    if (allocate_outputs(b) != VD_OK)
+        return;
+    vd_scope(b, "init");
+    for (uint32_t i = 0; i < b->program->leaf_count; i++) {
+        const vd_leaf *leaf = &b->program->leaf[i];
+        vd_op zero = {.op = RO_OP_FILL, .shape = &leaf->shape};
+        b->graph->output[i] = i < all->count ? initial(b, t, &all->parameter[i], i)
+                                             : vd_emit(b, leaf->name, zero, 0, NULL);
+    }
+}
+
+static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
+                           int64_t shift)
+{
+    int64_t rows = t->batch / t->micro_batches;
+    ro_shape shape = VD_SHAPE(RO_I32, rows, t->sequence);
+    vd_op op = {RO_OP_READ_BATCH,
+                {(int64_t)t->seed, VD_STREAM_BATCH, t->batch, micro * rows, shift},
+                &shape};
+    return VD_EMIT(b, name, op, vd_data_value(b, 0), vd_step_value(b));
+}
+
+/* Sums over a range of micro-batches: the loss, then one gradient per parameter. */
+typedef struct {
+    vd_value value[VD_PARAMETERS_MAX + 1];
+} sums;
+
+static void micro_batch(vd_builder *b, const vd_training *t, uint32_t parameters, int64_t micro,
+                        sums *out)
+{
+    vd_forward in = {.training = t, .micro_batch = micro};
+    vd_scope(b, "m%lld.batch", (long long)micro);
+    in.tokens = read_batch(b, "tokens", t, micro, 0);
+    in.targets = read_batch(b, "targets", t, micro, 1);
+    vd_value loss = type_of(&t->model)->forward(b, &in);
+    int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
+    out->value[0] = vd_reduce(b, "loss_sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
+    vd_backward(b, loss);
+    for (uint32_t i = 0; i < parameters; i++) {
+        out->value[1 + i] = vd_grad(b, i);
+        if (b->status == VD_OK && out->value[1 + i] == VD_NONE)
+            vd_builder_fail(b, VD_ERR_USAGE, "%s does not reach the loss", b->program->leaf[i].name);
+    }
+}
+
+/* A binary tree over micro-batches [lo, hi), split at the largest power of two below their number: the
+ * number of workers is never part of the result, and log2 n + 1 sums are alive at most. */
+static void accumulate(vd_builder *b, const vd_training *t, uint32_t parameters, int64_t lo,
+                       int64_t hi, sums *out)
+{
+    if (hi - lo == 1) {
+        micro_batch(b, t, parameters, lo, out);
+        return;
+    }
+    int64_t half = 1;
+    while (2 * half < hi - lo)
+        half *= 2;
+    sums *right = malloc(sizeof *right);
+    if (!right) {
+        vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
+        return;
+    }
+    accumulate(b, t, parameters, lo, lo + half, out);
+    accumulate(b, t, parameters, lo + half, hi, right);
+    vd_scope(b, "sum.m%lld-%lld", (long long)lo, (long long)hi - 1);
+    for (uint32_t i = 0; i <= parameters && b->status == VD_OK; i++)
+        out->value[i] = VD_EMIT(b, i ? b->program->leaf[i - 1].name : "loss",
+                                ((vd_op){.op = RO_OP_ADD}), out->value[i], right->value[i]);
+    free(right);
+}
+
+/* 1, or what brings the global norm down to the limit. */
+static vd_value clip(vd_builder *b, const vd_adamw *a, uint32_t parameters, const vd_value *gradient)
+{
+    ro_shape one = VD_SHAPE(RO_F32, 1);
+    if (a->clip_norm == 0)
+        return vd_emit(b, "clip", (vd_op){RO_OP_FILL, {ro_attr_f32(1)}, &one}, 0, NULL);
+    vd_value part[VD_PARAMETERS_MAX];
+    for (uint32_t i = 0; i < parameters; i++) {
+        vd_scope(b, "norm.%.50s", b->program->leaf[i].name);
+        part[i] = vd_reduce(b, "sumsq", RO_OP_REDUCE_DOT,
+                            ro_shape_numel(vd_shape_of(b, gradient[i])), 2,
+                            (vd_value[]){gradient[i], gradient[i]});
+    }
+    vd_scope(b, "norm");
+    vd_value all = vd_emit(b, "parts", (vd_op){.op = RO_OP_CONCAT}, (int32_t)parameters, part);
+    vd_value sum = vd_reduce(b, "sumsq", RO_OP_REDUCE_SUM, parameters, 1, &all);
+    return VD_EMIT(b, "clip", ((vd_op){RO_OP_CLIP_SCALE, {ro_attr_f32(a->clip_norm)}, NULL}), sum);
+}
+
+static vd_value learning_rate(vd_builder *b, const vd_training *t)
+{
+    const vd_adamw *a = &t->adamw;
+    int64_t total = a->schedule == RO_LR_CONSTANT ? 0 : t->steps;
+    vd_op op = {RO_OP_LR_SCHEDULE,
+                {a->schedule, ro_attr_f32(a->lr), ro_attr_f32(a->min_lr), a->warmup, total},
+                NULL};
+    return VD_EMIT(b, "learning_rate", op, vd_step_value(b));
+}
+
+static vd_value correction(vd_builder *b, const char *name, float beta, uint32_t leaf)
+{
+    vd_op op = {RO_OP_BIAS_CORRECTION, {ro_attr_f32(beta)}, NULL};
+    return b->graph->output[leaf] = VD_EMIT(b, name, op, leaf);
+}
+
+/* AdamW (Loshchilov & Hutter, 2019); vectors (biases, norms) are not decayed. */
+static void adamw(vd_builder *b, const vd_training *t, uint32_t parameters, const vd_value *gradient)
+{
+    const vd_adamw *a = &t->adamw;
+    vd_value scale = clip(b, a, parameters, gradient), *output = b->graph->output;
+    vd_scope(b, "adamw");
+    vd_value lr = learning_rate(b, t);
+    vd_value c1 = correction(b, "c1", a->beta1, 3 * parameters);
+    vd_value c2 = correction(b, "c2", a->beta2, 3 * parameters + 1);
+    for (uint32_t i = 0; i < parameters && b->status == VD_OK; i++) {
+        const vd_leaf *leaf = &b->program->leaf[i];
+        uint32_t m = parameters + i, v = 2 * parameters + i;
+        float decay = leaf->shape.ndim > 1 ? a->weight_decay : 0;
+        vd_scope(b, "adamw.%.54s", leaf->name);
+        vd_op op = {RO_OP_ADAMW_M, {ro_attr_f32(a->beta1)}, NULL};
+        output[m] = VD_EMIT(b, "m", op, m, gradient[i], scale);
+        op = (vd_op){RO_OP_ADAMW_V, {ro_attr_f32(a->beta2)}, NULL};
+        output[v] = VD_EMIT(b, "v", op, v, gradient[i], scale);
+        op = (vd_op){RO_OP_ADAMW_W, {ro_attr_f32(a->eps), ro_attr_f32(decay)}, NULL};
+        output[i] = VD_EMIT(b, "w", op, i, output[m], output[v], c1, c2, lr);
+    }
+}
+
+static void build_step(vd_builder *b, const vd_training *t, uint32_t parameters)
+{
+    double count = (double)(t->batch * t->sequence);
+    sums *all = calloc(1, sizeof *all);
+    if (!all || allocate_outputs(b) != VD_OK) {
+        vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
+        free(all);
+        return;
+    }
+    accumulate(b, t, parameters, 0, t->micro_batches, all);
+    vd_scope(b, "mean");
+    for (uint32_t i = 0; i <= parameters && b->status == VD_OK; i++)
+        all->value[i] = vd_div_const(b, i ? b->program->leaf[i - 1].name : "loss", all->value[i],
+                                     count);
+    b->graph->loss = all->value[0];
+    adamw(b, t, parameters, all->value + 1);
+    free(all);
+}
+
+static vd_status check(const vd_training *t, vd_err *err)
+{
+    if (!type_of(&t->model))
+        return vd_fail(err, VD_ERR_USAGE, "no model of kind %d", (int)t->model.kind);
+    if (t->micro_batches < 1 || t->batch % t->micro_batches != 0)
+        return vd_fail(err, VD_ERR_USAGE, "micro_batches must divide batch, got %lld and %lld",
+                       (long long)t->micro_batches, (long long)t->batch);
+    if ((t->data_count - 1) / t->sequence < 1)
+        return vd_fail(err, VD_ERR_USAGE, "data must hold at least sequence + 1 tokens, got %lld",
+                       (long long)t->data_count);
+    return type_of(&t->model)->check(t, err);
+}
+
+static void describe_run(const vd_training *t, vd_program *p)
+{
+    p->seed = t->seed;
+    p->steps = t->steps;
+    p->checkpoint_interval = t->checkpoint_interval;
+    p->data_count = 1;
+    snprintf(p->data[0].tensor.name, VD_NAME_SIZE, "tokens");
+    p->data[0].tensor.shape = VD_SHAPE(t->data_dtype, t->data_count);
+    memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
+}
+
+vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err)
+{
+    *out = (vd_program){0};
+    vd_parameters all = {0};
+    vd_status status = check(t, err);
+    if (status != VD_OK)
+        return status;
+    status = declare(&t->model, &all, err);
+    if (status != VD_OK)
+        return status;
+    describe_run(t, out);
+    vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
+    add_leaves(&init, &all);
+    build_init(&init, t, &all);
+    build_step(&step, t, all.count);
+    const vd_builder *bad = init.status != VD_OK ? &init : &step;
+    if (bad->status != VD_OK)
+        status = vd_fail(err, bad->status, "%s", bad->err.text);
+    else
+        status = vd_program_validate(out, err);
+    vd_builder_free(&init);
+    vd_builder_free(&step);
+    free(all.parameter);
+    if (status != VD_OK)
+        vd_program_free(out);
+    return status;
+}

@@ -1,0 +1,93 @@
+/* Building graphs: nodes, layers that record themselves for the backward pass, and autodiff.
+ *
+ * Errors are sticky: after the first, everything returns value 0 and the builder keeps the sentence. */
+#ifndef VD_BUILD_H
+#define VD_BUILD_H
+
+#include "verde/graph/graph.h"
+
+#define VD_NONE UINT32_MAX
+
+typedef uint32_t vd_value;
+typedef struct vd_record vd_record;
+
+typedef struct {
+    vd_program *program;
+    vd_graph *graph;
+    char scope[VD_NAME_SIZE]; /* prefix of the names of new nodes */
+    vd_status status;
+    vd_err err;
+    vd_record *tape; /* layers in forward order; owned */
+    uint32_t tape_count, tape_capacity;
+    vd_value *grad;  /* of each value, while vd_backward runs and after it; owned */
+    uint32_t grad_count;
+} vd_builder;
+
+vd_builder vd_builder_of(vd_program *program, vd_graph *graph);
+void vd_builder_free(vd_builder *b);
+void vd_scope(vd_builder *b, const char *format, ...) VD_PRINTF(2, 3);
+vd_status vd_builder_fail(vd_builder *b, vd_status status, const char *format, ...) VD_PRINTF(3, 4);
+
+/* ---- layout ---- */
+
+uint32_t vd_add_leaf(vd_builder *b, const char *name, const ro_shape *shape);
+ro_shape vd_shape(int dtype, int ndim, const int64_t *dim);
+#define VD_SHAPE(dtype, ...)                                                                       \
+    vd_shape(dtype, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                     \
+             (int64_t[]){__VA_ARGS__})
+vd_value vd_step_value(const vd_builder *b);
+vd_value vd_data_value(const vd_builder *b, uint32_t index);
+const ro_shape *vd_shape_of(const vd_builder *b, vd_value value);
+
+/* ---- nodes ---- */
+
+typedef struct {
+    int op;
+    int64_t attr[RO_MAX_ATTRS];
+    const ro_shape *shape; /* where SPEC.md says "declared", else NULL */
+} vd_op;
+
+vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
+                 const vd_value *input);
+#define VD_EMIT(b, name, op, ...)                                                                  \
+    vd_emit(b, name, op, (int32_t)(sizeof((vd_value[]){__VA_ARGS__}) / sizeof(vd_value)),          \
+            (vd_value[]){__VA_ARGS__})
+
+/* R over rows of `cols` elements, all levels (SPEC 3.2): [..., 1]; [1] if cols is the whole of input[0]. */
+vd_value vd_reduce(vd_builder *b, const char *name, int op, int64_t cols, int32_t input_count,
+                   const vd_value *input);
+/* K, all levels (SPEC 3.3), into `shape`. `op` is sum_rows or ln_dgamma. */
+vd_value vd_column_sum(vd_builder *b, const char *name, int op, const ro_shape *shape,
+                       int32_t input_count, const vd_value *input);
+vd_value vd_div_const(vd_builder *b, const char *name, vd_value x, double divisor);
+
+/* ---- layers: forward nodes plus a record on the tape ---- */
+
+typedef struct {
+    float rate; /* 0: no dropout, no node */
+    uint64_t seed;
+    int64_t stream;
+} vd_dropout_attr;
+
+vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y); /* y may repeat */
+vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight, vd_value bias); /* weight [in, out] */
+vd_value vd_logits(vd_builder *b, vd_value x, vd_value table);                 /* table [vocab, in] */
+vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value ids);
+vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta);
+vd_value vd_gelu(vd_builder *b, vd_value x);
+vd_value vd_relu(vd_builder *b, vd_value x);
+vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout);
+/* Causal self-attention over qkv [B, T, 3C]; SPEC 8. */
+vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout);
+/* One loss per row. */
+vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
+
+/* ---- reverse mode ---- */
+
+/* Walks the tape backwards from `loss` with gradient 1 for each of its elements. Afterwards vd_grad gives the
+ * gradient of a value, VD_NONE if the loss does not depend on it. Contributions are added in the order in
+ * which the walk meets them. Clears the tape. */
+void vd_backward(vd_builder *b, vd_value loss);
+vd_value vd_grad(const vd_builder *b, vd_value value);
+
+#endif

@@ -1,0 +1,175 @@
+/* Layers, forward. Each appends a record, from which autodiff.c builds its backward nodes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/graph/tape.h"
+
+void vd_tape_put(vd_builder *b, vd_record record)
+{
+    if (b->tape_count == b->tape_capacity) {
+        uint32_t capacity = b->tape_capacity ? 2 * b->tape_capacity : 64;
+        vd_record *grown = realloc(b->tape, capacity * sizeof *grown);
+        if (!grown) {
+            vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
+            return;
+        }
+        b->tape = grown;
+        b->tape_capacity = capacity;
+    }
+    memcpy(record.scope, b->scope, sizeof record.scope);
+    b->tape[b->tape_count++] = record;
+}
+
+vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask)
+{
+    return (vd_op){RO_OP_MATMUL, {batch_dims, trans, ro_attr_f32(alpha), chunk, mask}, NULL};
+}
+
+vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y)
+{
+    vd_value out = VD_EMIT(b, name, ((vd_op){.op = RO_OP_ADD}), x, y);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_ADD, .in = {x, y, VD_NONE}, .out = out});
+    return out;
+}
+
+static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans)
+{
+    vd_value out = VD_EMIT(b, "matmul", vd_matmul_op(0, trans, 1.0f, RO_DOT_CHUNK, 0), x, weight);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_MATMUL,
+                               .in = {x, weight, VD_NONE},
+                               .out = out,
+                               .number = trans});
+    return out;
+}
+
+vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight, vd_value bias)
+{
+    return vd_add(b, "bias", matmul(b, x, weight, 0), bias);
+}
+
+vd_value vd_logits(vd_builder *b, vd_value x, vd_value table)
+{
+    return matmul(b, x, table, 2);
+}
+
+vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value ids)
+{
+    vd_value out = VD_EMIT(b, name, ((vd_op){.op = RO_OP_EMBEDDING}), table, ids);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_EMBEDDING,
+                               .in = {table, VD_NONE, VD_NONE},
+                               .out = out,
+                               .saved = {ids}});
+    return out;
+}
+
+vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta)
+{
+    const ro_shape *shape = vd_shape_of(b, x);
+    int64_t c = shape->dim[shape->ndim - 1];
+    vd_value sum = vd_reduce(b, "sum", RO_OP_REDUCE_SUM, c, 1, &x);
+    vd_value mean = vd_div_const(b, "mean", sum, (double)c);
+    vd_value ss = vd_reduce(b, "sqdev", RO_OP_REDUCE_SQDEV, c, 2, (vd_value[]){x, mean});
+    vd_op rstd_op = {RO_OP_LN_RSTD, {c, ro_attr_f32(1e-5f)}, NULL};
+    vd_value rstd = VD_EMIT(b, "rstd", rstd_op, ss);
+    vd_value out = VD_EMIT(b, "norm", ((vd_op){.op = RO_OP_LAYERNORM}), x, mean, rstd, gamma, beta);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_NORM,
+                               .in = {x, gamma, beta},
+                               .out = out,
+                               .saved = {mean, rstd}});
+    return out;
+}
+
+static vd_value activation(vd_builder *b, vd_layer layer, int op, vd_value x)
+{
+    vd_value out = VD_EMIT(b, ro_op_describe(op)->name, ((vd_op){.op = op}), x);
+    vd_tape_put(b, (vd_record){.layer = layer, .in = {x, VD_NONE, VD_NONE}, .out = out});
+    return out;
+}
+
+vd_value vd_gelu(vd_builder *b, vd_value x)
+{
+    return activation(b, VD_LAYER_GELU, RO_OP_GELU, x);
+}
+
+vd_value vd_relu(vd_builder *b, vd_value x)
+{
+    return activation(b, VD_LAYER_RELU, RO_OP_RELU, x);
+}
+
+/* Dropped when a 32-bit word is below rate * 2^32. */
+vd_op vd_dropout_op(vd_dropout_attr dropout)
+{
+    double rate = dropout.rate;
+    int64_t threshold = (int64_t)(rate * 4294967296.0 + 0.5);
+    float scale = (float)(1.0 / (1.0 - rate));
+    return (vd_op){RO_OP_DROPOUT,
+                   {(int64_t)dropout.seed, dropout.stream, threshold, ro_attr_f32(scale)},
+                   NULL};
+}
+
+vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout)
+{
+    if (dropout.rate == 0)
+        return x;
+    vd_value out = VD_EMIT(b, name, vd_dropout_op(dropout), x, vd_step_value(b));
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_DROPOUT,
+                               .in = {x, VD_NONE, VD_NONE},
+                               .out = out,
+                               .dropout = dropout});
+    return out;
+}
+
+/* sqrt of a small integer by Newton's method in double: exact enough to round once to f32. */
+float vd_attention_scale(const vd_builder *b, vd_value q)
+{
+    const ro_shape *shape = vd_shape_of(b, q);
+    double d = (double)shape->dim[shape->ndim - 1], r = d > 1 ? d / 2 : 1;
+    for (int i = 0; i < 64; i++)
+        r = 0.5 * (r + d / r);
+    return (float)(1.0 / r);
+}
+
+vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout)
+{
+    vd_value part[3];
+    for (int i = 0; i < 3; i++)
+        part[i] = VD_EMIT(b, (const char *[]){"q", "k", "v"}[i],
+                          ((vd_op){RO_OP_SPLIT_HEADS, {3, i, heads}, NULL}), qkv);
+    vd_value q = part[0], k = part[1], v = part[2];
+    int64_t t = vd_shape_of(b, q)->dim[2];
+    vd_op scores = vd_matmul_op(2, 2, vd_attention_scale(b, q), RO_DOT_CHUNK, 0);
+    vd_value s = VD_EMIT(b, "scores", scores, q, k);
+    vd_value mc = VD_EMIT(b, "block_max", ((vd_op){RO_OP_ATTN_MAX, {1}, NULL}), s);
+    vd_value e = VD_EMIT(b, "exp", ((vd_op){RO_OP_ATTN_EXP, {1}, NULL}), s, mc);
+    ro_shape blocks = *vd_shape_of(b, mc);
+    vd_op sum = {RO_OP_REDUCE_SUM, {t, RO_ATTN_BLOCK}, &blocks};
+    vd_value lc = VD_EMIT(b, "block_sum", sum, e);
+    if (dropout.rate != 0)
+        e = VD_EMIT(b, "dropout", vd_dropout_op(dropout), e, vd_step_value(b));
+    vd_value ac = VD_EMIT(b, "block_av", ((vd_op){RO_OP_ATTN_AV, {1}, NULL}), e, v);
+    vd_value m = vd_reduce(b, "max", RO_OP_REDUCE_MAX, blocks.dim[3], 1, &mc);
+    vd_value l = VD_EMIT(b, "sum", ((vd_op){.op = RO_OP_ATTN_L}), mc, lc);
+    vd_value o = VD_EMIT(b, "out", ((vd_op){.op = RO_OP_ATTN_OUT}), mc, ac, l);
+    vd_value out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), o);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_ATTENTION,
+                               .in = {qkv, VD_NONE, VD_NONE},
+                               .out = out,
+                               .saved = {q, k, v, m, l},
+                               .number = o,
+                               .dropout = dropout});
+    return out;
+}
+
+vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids)
+{
+    const ro_shape *shape = vd_shape_of(b, logits);
+    int64_t vocab = shape->dim[shape->ndim - 1];
+    vd_value m = vd_reduce(b, "max", RO_OP_REDUCE_MAX, vocab, 1, &logits);
+    vd_value l = vd_reduce(b, "expsum", RO_OP_REDUCE_EXPSUM, vocab, 2, (vd_value[]){logits, m});
+    vd_value out = VD_EMIT(b, "xent", ((vd_op){.op = RO_OP_XENT}), logits, m, l, ids);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_XENT,
+                               .in = {logits, VD_NONE, VD_NONE},
+                               .out = out,
+                               .saved = {m, l, ids}});
+    return out;
+}

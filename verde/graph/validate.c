@@ -1,0 +1,122 @@
+/* What a program must satisfy, whoever wrote its bytes. PROTOCOL.md section 1.3. */
+#include "verde/graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *graph_name(const vd_program *program, const vd_graph *graph)
+{
+    return graph == &program->init ? "init" : "step";
+}
+
+static vd_status check_node(const vd_program *program, const vd_graph *graph, uint32_t index,
+                            ro_shape *shapes, vd_err *err)
+{
+    const vd_node *n = &graph->node[index];
+    const char *name = graph_name(program, graph);
+    char why[256];
+    uint32_t values = vd_source_count(program, graph) + index;
+    const ro_op_info *info = ro_op_describe(n->op);
+    if (!info || n->input_count < 0 || n->input_count > RO_MAX_INPUTS ||
+        (uint64_t)n->first_input + (uint32_t)n->input_count > graph->edge_count)
+        return vd_fail(err, VD_ERR_PEER, "%s graph, node %u: no such operator or inputs", name,
+                       index);
+    if (!memchr(n->name, 0, sizeof n->name))
+        return vd_fail(err, VD_ERR_PEER, "%s graph, node %u: name without end", name, index);
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (graph->edge[n->first_input + (uint32_t)i] >= values)
+            return vd_fail(err, VD_ERR_PEER,
+                           "%s graph, node %u (%s): input %d is not an earlier value", name, index,
+                           n->name, i);
+    ro_call call;
+    vd_node_call(program, graph, index, &call, shapes);
+    if (call.output.ndim == 0 || ro_infer(&call, why, sizeof why) != RO_OK)
+        return vd_fail(err, VD_ERR_PEER, "%s graph, node %u (%s): %.256s", name, index, n->name,
+                       call.output.ndim == 0 ? "no output shape" : why);
+    for (int i = info->attr_count; i < RO_MAX_ATTRS; i++)
+        if (n->attr[i] != 0)
+            return vd_fail(err, VD_ERR_PEER, "%s graph, node %u (%s): unused attribute is not 0",
+                           name, index, n->name);
+    return VD_OK;
+}
+
+static vd_status check_outputs(const vd_program *program, const vd_graph *graph, vd_err *err)
+{
+    uint32_t values = vd_source_count(program, graph) + graph->node_count;
+    for (uint32_t i = 0; i < program->leaf_count; i++) {
+        uint32_t value = graph->output[i];
+        if (value >= values ||
+            !ro_shape_equal(vd_value_shape(program, graph, value), &program->leaf[i].shape))
+            return vd_fail(err, VD_ERR_PEER,
+                           "%s graph: output for state leaf %u (%s) is missing or of another shape",
+                           graph_name(program, graph), i, program->leaf[i].name);
+    }
+    if (graph->loss != UINT32_MAX && graph->loss >= values)
+        return vd_fail(err, VD_ERR_PEER, "%s graph: loss is not a value",
+                       graph_name(program, graph));
+    return VD_OK;
+}
+
+static vd_status check_graph(const vd_program *program, const vd_graph *graph, ro_shape *shapes,
+                             vd_err *err)
+{
+    if (graph->node_count == 0 || graph->node_count > VD_NODES_MAX)
+        return vd_fail(err, VD_ERR_PEER, "%s graph: %u nodes, expected 1..%d",
+                       graph_name(program, graph), graph->node_count, VD_NODES_MAX);
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        vd_status status = check_node(program, graph, i, shapes, err);
+        if (status != VD_OK)
+            return status;
+    }
+    return check_outputs(program, graph, err);
+}
+
+static bool valid_shape(const ro_shape *shape)
+{
+    if (ro_dtype_size(shape->dtype) == 0 || shape->ndim < 1 || shape->ndim > RO_MAX_DIMS)
+        return false;
+    int64_t numel = 1;
+    for (int i = 0; i < shape->ndim; i++) {
+        if (shape->dim[i] < 1 || shape->dim[i] > RO_MAX_NUMEL / numel)
+            return false;
+        numel *= shape->dim[i];
+    }
+    for (int i = shape->ndim; i < RO_MAX_DIMS; i++)
+        if (shape->dim[i] != 0)
+            return false;
+    return true;
+}
+
+static vd_status check_sources(const vd_program *program, vd_err *err)
+{
+    if (program->steps < 1 || program->steps > INT32_MAX || program->checkpoint_interval < 1 ||
+        program->checkpoint_interval > program->steps)
+        return vd_fail(err, VD_ERR_PEER, "program: steps %lld, checkpoint interval %lld",
+                       (long long)program->steps, (long long)program->checkpoint_interval);
+    if (program->leaf_count == 0 || program->leaf_count > VD_LEAVES_MAX ||
+        program->data_count > VD_DATA_MAX)
+        return vd_fail(err, VD_ERR_PEER, "program: %u state leaves and %u data tensors",
+                       program->leaf_count, program->data_count);
+    for (uint32_t i = 0; i < program->leaf_count; i++)
+        if (!valid_shape(&program->leaf[i].shape))
+            return vd_fail(err, VD_ERR_PEER, "program: shape of state leaf %u", i);
+    for (uint32_t i = 0; i < program->data_count; i++)
+        if (!valid_shape(&program->data[i].tensor.shape))
+            return vd_fail(err, VD_ERR_PEER, "program: shape of data tensor %u", i);
+    return VD_OK;
+}
+
+vd_status vd_program_validate(const vd_program *program, vd_err *err)
+{
+    vd_status status = check_sources(program, err);
+    if (status != VD_OK)
+        return status;
+    ro_shape *shapes = calloc(RO_MAX_INPUTS, sizeof *shapes);
+    if (!shapes)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    status = check_graph(program, &program->init, shapes, err);
+    if (status == VD_OK)
+        status = check_graph(program, &program->step, shapes, err);
+    free(shapes);
+    return status;
+}
