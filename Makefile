@@ -8,7 +8,8 @@ KERNEL_OPT ?= $(if $(filter -O2,$(OPT)),-O3,$(OPT))
 SANITIZE ?=
 PREFIX ?= /usr/local
 
-WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
+        -Wno-missing-field-initializers
 # SPEC.md section 1: no contraction, no reassociation, whatever the compiler's defaults are.
 BITS := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
 BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP

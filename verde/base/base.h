@@ -25,7 +25,8 @@ typedef struct {
     char text[512]; /* what was wrong, where, what was expected */
 } vd_err;
 
-/* Fills *err (if not NULL) and returns `status`. */
+/* Fills *err (if not NULL) and returns `status`. Arguments may point into *err. Control characters
+ * become '?': sentences may quote what a peer sent. */
 vd_status vd_fail(vd_err *err, vd_status status, const char *format, ...) VD_PRINTF(3, 4);
 
 /* ---- growing buffer; put_* never fails by itself, check vd_buf_ok once ---- */
@@ -33,7 +34,7 @@ vd_status vd_fail(vd_err *err, vd_status status, const char *format, ...) VD_PRI
 typedef struct {
     uint8_t *data;
     size_t size, capacity;
-    bool failed; /* out of memory */
+    bool failed; /* out of memory, or a string of more than 65535 bytes */
 } vd_buf;
 
 void vd_buf_free(vd_buf *buf);
@@ -68,17 +69,20 @@ bool vd_cursor_done(const vd_cursor *cursor); /* everything read, nothing failed
 
 void vd_hex(const uint8_t *bytes, size_t size, char *text);   /* writes 2*size+1 characters */
 bool vd_unhex(const char *text, uint8_t *bytes, size_t size); /* exactly 2*size lower-case digits */
-/* Standard base64 with padding; canonical form only. The result is malloc'ed; NULL: out of memory.
+/* Standard base64 with padding; canonical form only. Decoding appends to `out`, and leaves it as it
+ * was after a failure: VD_ERR_PEER for the text, VD_ERR_LOCAL for want of memory. The result is
+ * malloc'ed; NULL: out of memory.
  */
 char *vd_base64(const void *bytes, size_t size);
 VD_MUST_USE vd_status vd_unbase64(const char *text, size_t length, vd_buf *out, vd_err *err);
 
 /* ---- files ---- */
 
-/* Reads a whole regular file of at most `limit` bytes. */
+/* Appends a whole regular file of at most `limit` bytes; `out` is as before after a failure. */
 VD_MUST_USE vd_status vd_read_file(const char *path, size_t limit, vd_buf *out, vd_err *err);
 
-/* Temporary file in the same directory, fsync, rename, fsync of the directory. */
+/* Temporary file in the same directory, fsync, rename, fsync of the directory. The old file stays
+ * as it was, and nothing else is left behind, when this fails. `mode` is subject to the umask. */
 VD_MUST_USE vd_status vd_write_file(const char *path, const void *bytes, size_t size, int mode,
                                     vd_err *err);
 
@@ -90,7 +94,7 @@ typedef struct {
 VD_MUST_USE vd_status vd_writer_open(vd_writer *writer, const char *path, int mode, vd_err *err);
 VD_MUST_USE vd_status vd_writer_put(vd_writer *writer, const void *bytes, size_t size, vd_err *err);
 VD_MUST_USE vd_status vd_writer_commit(vd_writer *writer, vd_err *err);
-void vd_writer_abort(vd_writer *writer); /* after an error, or instead of commit */
+void vd_writer_abort(vd_writer *writer); /* after an error, or instead of commit; harmless twice */
 
 /* Makes the directory if it is not there (one level) and fsyncs its parent. */
 VD_MUST_USE vd_status vd_make_dir(const char *path, vd_err *err);

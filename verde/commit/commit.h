@@ -9,8 +9,8 @@ enum {
     VD_HASH_SIZE = 32,
     VD_KEY_SIZE = 32,
     VD_SIGNATURE_SIZE = 64,
-    VD_LEAF_SIZE = 1024,      /* bytes of a tensor's leaf; the last one may be shorter */
-    VD_PROOF_MAX = 64,        /* longest audit path */
+    VD_LEAF_SIZE = 1024, /* bytes of a tensor's leaf; the last one may be shorter */
+    VD_PROOF_MAX = 64,   /* longest audit path */
 };
 
 typedef struct {
@@ -19,14 +19,16 @@ typedef struct {
 
 bool vd_hash_equal(const vd_hash *a, const vd_hash *b);
 
-/* Incremental SHA-256 through OpenSSL. Failure of the library is remembered and reported by finish. */
+/* Incremental SHA-256 through OpenSSL. Failure of the library is remembered and reported by finish.
+ */
 typedef struct vd_sha vd_sha;
 vd_sha *vd_sha_create(void); /* NULL: out of memory */
 void vd_sha_put(vd_sha *sha, const void *bytes, size_t size);
 VD_MUST_USE bool vd_sha_finish(vd_sha *sha, vd_hash *out); /* ready for the next message */
 void vd_sha_destroy(vd_sha *sha);
 
-/* One message: SHA-256(tag || 0x00 || bytes), tag a string such as "verde/tensor/1"; NULL: no tag, no 0x00. */
+/* One message: SHA-256(tag || 0x00 || bytes), tag a string such as "verde/tensor/1"; NULL: no tag,
+ * no 0x00. */
 VD_MUST_USE bool vd_hash_tagged(const char *tag, const void *bytes, size_t size, vd_hash *out);
 
 /* ---- RFC 6962 trees: leaf = H(0x00 || data), node = H(0x01 || left || right) ---- */
@@ -42,46 +44,57 @@ typedef struct {
 
 void vd_tree_free(vd_tree *tree);
 /* The tree over a byte string in leaves of VD_LEAF_SIZE. size >= 1. threads-free, sequential. */
-VD_MUST_USE vd_status vd_tree_of_bytes(vd_tree *tree, const void *bytes, uint64_t size, vd_err *err);
+VD_MUST_USE vd_status vd_tree_of_bytes(vd_tree *tree, const void *bytes, uint64_t size,
+                                       vd_err *err);
 /* The tree over 32-byte leaves, such as a list of states. */
-VD_MUST_USE vd_status vd_tree_of_hashes(vd_tree *tree, const vd_hash *item, uint64_t count, vd_err *err);
+VD_MUST_USE vd_status vd_tree_of_hashes(vd_tree *tree, const vd_hash *item, uint64_t count,
+                                        vd_err *err);
 /* The hash of leaves [lo, hi), which must be a node of the tree (vd_tree_split says which are). */
-VD_MUST_USE vd_status vd_tree_node(const vd_tree *tree, uint64_t lo, uint64_t hi, vd_hash *out, vd_err *err);
+VD_MUST_USE vd_status vd_tree_node(const vd_tree *tree, uint64_t lo, uint64_t hi, vd_hash *out,
+                                   vd_err *err);
 VD_MUST_USE vd_status vd_tree_root(const vd_tree *tree, vd_hash *out, vd_err *err);
 /* Where RFC 6962 splits [lo, hi), hi - lo >= 2: lo + the largest power of two below hi - lo. */
 uint64_t vd_tree_split(uint64_t lo, uint64_t hi);
 /* Is [lo, hi) a node of a tree with `count` leaves? */
 bool vd_tree_is_node(uint64_t count, uint64_t lo, uint64_t hi);
 
-/* The frontier of [lo, hi) after `depth` splits, left to right: the subtrees that stand there, single leaves staying as
- * they are. Writes at most 2^depth ranges to (flo, fhi); returns how many. depth <= 8. */
+/* The frontier of [lo, hi) after `depth` splits, left to right: the subtrees that stand there,
+ * single leaves staying as they are. Writes at most 2^depth ranges to (flo, fhi); returns how many.
+ * depth <= 8. */
 size_t vd_tree_frontier(uint64_t lo, uint64_t hi, int depth, uint64_t *flo, uint64_t *fhi);
 /* The hash of [lo, hi) computed from its frontier's hashes. */
-VD_MUST_USE bool vd_tree_join(uint64_t lo, uint64_t hi, int depth, const vd_hash *frontier, size_t count,
-                              vd_hash *out);
+VD_MUST_USE bool vd_tree_join(uint64_t lo, uint64_t hi, int depth, const vd_hash *frontier,
+                              size_t count, vd_hash *out);
 
 typedef struct {
     vd_hash path[VD_PROOF_MAX]; /* from the leaf's sibling up to the root's child */
     uint32_t length;
 } vd_proof;
 
-VD_MUST_USE vd_status vd_tree_prove(const vd_tree *tree, uint64_t index, vd_proof *proof, vd_err *err);
+VD_MUST_USE vd_status vd_tree_prove(const vd_tree *tree, uint64_t index, vd_proof *proof,
+                                    vd_err *err);
 /* Exact length for (index, count); true if the path leads from this leaf hash to this root. */
-VD_MUST_USE bool vd_proof_check(const vd_proof *proof, uint64_t index, uint64_t count, const vd_hash *leaf,
-                                const vd_hash *root);
+VD_MUST_USE bool vd_proof_check(const vd_proof *proof, uint64_t index, uint64_t count,
+                                const vd_hash *leaf, const vd_hash *root);
+/* The same, telling a wrong proof (VD_ERR_PEER) from trouble of this machine (VD_ERR_LOCAL): what a
+ * conviction rests on must be asked this way. */
+VD_MUST_USE vd_status vd_proof_verify(const vd_proof *proof, uint64_t index, uint64_t count,
+                                      const vd_hash *leaf, const vd_hash *root, vd_err *err);
 
 /* ---- tensors and states ---- */
 
-/* Bytes of a tensor in the committed (little-endian) form are its memory on the machines supported. */
+/* Bytes of a tensor in the committed (little-endian) form are its memory on the machines supported.
+ */
 uint64_t vd_tensor_leaves(const ro_shape *shape);
 /* H("verde/tensor/1", dtype u32, ndim u32, dims u64..., byte root). */
 VD_MUST_USE bool vd_tensor_commit(const ro_shape *shape, const vd_hash *byte_root, vd_hash *out);
 /* Byte root and commitment of a tensor in memory; tree may be NULL, else receives the tree. */
 VD_MUST_USE vd_status vd_tensor_hash(const ro_shape *shape, const void *data, vd_hash *byte_root,
                                      vd_hash *commitment, vd_tree *tree, vd_err *err);
-/* S_s = H("verde/state/1", program, s as u64 (two's complement), root over the tensors' commitments). */
-VD_MUST_USE vd_status vd_state_commit(const vd_hash *program, int64_t step, const vd_hash *tensor, uint64_t count,
-                                      vd_hash *out, vd_err *err);
+/* S_s = H("verde/state/1", program, s as u64 (two's complement), root over the tensors'
+ * commitments). */
+VD_MUST_USE vd_status vd_state_commit(const vd_hash *program, int64_t step, const vd_hash *tensor,
+                                      uint64_t count, vd_hash *out, vd_err *err);
 
 /* ---- keys and notes ---- */
 
@@ -92,15 +105,19 @@ typedef struct {
 typedef struct vd_key vd_key; /* an Ed25519 private key */
 
 VD_MUST_USE vd_status vd_key_generate(vd_key **out, vd_err *err);
-VD_MUST_USE vd_status vd_key_from_seed(const uint8_t seed[32], vd_key **out, vd_err *err); /* for tests */
+VD_MUST_USE vd_status vd_key_from_seed(const uint8_t seed[32], vd_key **out,
+                                       vd_err *err); /* for tests */
 VD_MUST_USE vd_status vd_key_load(const char *pem_path, vd_key **out, vd_err *err);
-/* key.pem (mode 0600), key.pub (hex), tls.crt (self-signed by the same key, for localhost and 127.0.0.1). */
+/* key.pem (mode 0600), key.pub (hex), tls.crt (self-signed by the same key, for localhost and
+ * 127.0.0.1). */
 VD_MUST_USE vd_status vd_key_save(const vd_key *key, const char *directory, vd_err *err);
 void vd_key_destroy(vd_key *key);
 void vd_key_public(const vd_key *key, vd_public_key *out);
-/* Points of small order, and encodings that are not canonical, are refused: one verifies every message. */
+/* Points of small order, and encodings that are not canonical, are refused: one verifies every
+ * message. */
 VD_MUST_USE vd_status vd_public_key_check(const vd_public_key *key, vd_err *err);
-/* SHA-256 of the key's SubjectPublicKeyInfo, base64: what curl pins as "sha256//...". text: 64 bytes. */
+/* SHA-256 of the key's SubjectPublicKeyInfo, base64: what curl pins as "sha256//...". text: 64
+ * bytes. */
 VD_MUST_USE bool vd_public_key_pin(const vd_public_key *key, char text[64]);
 void *vd_key_evp(const vd_key *key); /* EVP_PKEY *, borrowed; for the TLS server */
 
@@ -108,16 +125,25 @@ VD_MUST_USE vd_status vd_sign(const vd_key *key, const void *message, size_t siz
                               uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);
 VD_MUST_USE bool vd_verify(const vd_public_key *key, const void *message, size_t size,
                            const uint8_t signature[VD_SIGNATURE_SIZE]);
+/* The same, telling a wrong signature or key (VD_ERR_PEER) from trouble of this machine
+ * (VD_ERR_LOCAL). */
+VD_MUST_USE vd_status vd_signature_verify(const vd_public_key *key, const void *message,
+                                          size_t size, const uint8_t signature[VD_SIGNATURE_SIZE],
+                                          vd_err *err);
 
-/* DSSE envelope as JSON text: {"payload": base64, "payloadType": type, "signatures": [{"keyid": hex key, "sig":
- * base64}]}, signed over the pre-authentication encoding "DSSEv1 len type len payload". */
-VD_MUST_USE vd_status vd_note_sign(const vd_key *key, const char *type, const void *payload, size_t size, vd_buf *out,
+/* DSSE envelope as JSON text: {"payload": base64, "payloadType": type, "signatures": [{"keyid": hex
+ * key, "sig": base64}]}, signed over the pre-authentication encoding "DSSEv1 len type len payload".
+ */
+VD_MUST_USE vd_status vd_note_sign(const vd_key *key, const char *type, const void *payload,
+                                   size_t size, vd_buf *out, vd_err *err);
+/* Opens a note of exactly one signature by exactly `key`, of exactly this type. Strict: no unknown
+ * or duplicate members, canonical base64, no trailing bytes, at most `limit` bytes. Failure is
+ * VD_ERR_PEER. */
+VD_MUST_USE vd_status vd_note_open(const void *note, size_t note_size, size_t limit,
+                                   const char *type, const vd_public_key *key, vd_buf *payload,
                                    vd_err *err);
-/* Opens a note of exactly one signature by exactly `key`, of exactly this type. Strict: no unknown or duplicate
- * members, canonical base64, no trailing bytes, at most `limit` bytes. Failure is VD_ERR_PEER. */
-VD_MUST_USE vd_status vd_note_open(const void *note, size_t note_size, size_t limit, const char *type,
-                                   const vd_public_key *key, vd_buf *payload, vd_err *err);
 /* Reads only the signer's claimed key, unverified. */
-VD_MUST_USE vd_status vd_note_signer(const void *note, size_t note_size, size_t limit, vd_public_key *key, vd_err *err);
+VD_MUST_USE vd_status vd_note_signer(const void *note, size_t note_size, size_t limit,
+                                     vd_public_key *key, vd_err *err);
 
 #endif

@@ -131,10 +131,10 @@ float vd_attention_scale(const vd_builder *b, vd_value q)
 
 vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout)
 {
+    static const char *const name[] = {"q", "k", "v"};
     vd_value part[3];
     for (int i = 0; i < 3; i++)
-        part[i] = VD_EMIT(b, (const char *[]){"q", "k", "v"}[i],
-                          ((vd_op){RO_OP_SPLIT_HEADS, {3, i, heads}, NULL}), qkv);
+        part[i] = VD_EMIT(b, name[i], ((vd_op){RO_OP_SPLIT_HEADS, {3, i, heads}, NULL}), qkv);
     vd_value q = part[0], k = part[1], v = part[2];
     int64_t t = vd_shape_of(b, q)->dim[2];
     vd_op scores = vd_matmul_op(2, 2, vd_attention_scale(b, q), RO_DOT_CHUNK, 0);
