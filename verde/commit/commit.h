@@ -19,8 +19,7 @@ typedef struct {
 
 bool vd_hash_equal(const vd_hash *a, const vd_hash *b);
 
-/* Incremental SHA-256 through OpenSSL. Failure of the library is remembered and reported by finish.
- */
+/* Incremental SHA-256 through OpenSSL. Its failures are remembered and reported by finish. */
 typedef struct vd_sha vd_sha;
 vd_sha *vd_sha_create(void); /* NULL: out of memory */
 void vd_sha_put(vd_sha *sha, const void *bytes, size_t size);
@@ -43,7 +42,7 @@ typedef struct {
 } vd_tree;
 
 void vd_tree_free(vd_tree *tree);
-/* The tree over a byte string in leaves of VD_LEAF_SIZE. size >= 1. threads-free, sequential. */
+/* The tree over a byte string in leaves of VD_LEAF_SIZE. size >= 1. Sequential. */
 VD_MUST_USE vd_status vd_tree_of_bytes(vd_tree *tree, const void *bytes, uint64_t size,
                                        vd_err *err);
 /* The tree over 32-byte leaves, such as a list of states. */
@@ -84,7 +83,7 @@ VD_MUST_USE vd_status vd_proof_verify(const vd_proof *proof, uint64_t index, uin
 /* ---- tensors and states ---- */
 
 /* Bytes of a tensor in the committed (little-endian) form are its memory on the machines supported.
- */
+ * Leaves of the tree over them; 0 for what is no shape. */
 uint64_t vd_tensor_leaves(const ro_shape *shape);
 /* H("verde/tensor/1", dtype u32, ndim u32, dims u64..., byte root). */
 VD_MUST_USE bool vd_tensor_commit(const ro_shape *shape, const vd_hash *byte_root, vd_hash *out);
@@ -105,19 +104,18 @@ typedef struct {
 typedef struct vd_key vd_key; /* an Ed25519 private key */
 
 VD_MUST_USE vd_status vd_key_generate(vd_key **out, vd_err *err);
-VD_MUST_USE vd_status vd_key_from_seed(const uint8_t seed[32], vd_key **out,
-                                       vd_err *err); /* for tests */
+/* For tests. */
+VD_MUST_USE vd_status vd_key_from_seed(const uint8_t seed[32], vd_key **out, vd_err *err);
 VD_MUST_USE vd_status vd_key_load(const char *pem_path, vd_key **out, vd_err *err);
-/* key.pem (mode 0600), key.pub (hex), tls.crt (self-signed by the same key, for localhost and
- * 127.0.0.1). */
+/* key.pem (mode 0600), key.pub (hex and a newline), tls.crt (self-signed by the same key, for
+ * localhost, 127.0.0.1 and ::1). Makes the directory; refuses to overwrite key.pem. */
 VD_MUST_USE vd_status vd_key_save(const vd_key *key, const char *directory, vd_err *err);
 void vd_key_destroy(vd_key *key);
 void vd_key_public(const vd_key *key, vd_public_key *out);
 /* Points of small order, and encodings that are not canonical, are refused: one verifies every
  * message. */
 VD_MUST_USE vd_status vd_public_key_check(const vd_public_key *key, vd_err *err);
-/* SHA-256 of the key's SubjectPublicKeyInfo, base64: what curl pins as "sha256//...". text: 64
- * bytes. */
+/* "sha256//" and the SHA-256 of the key's SubjectPublicKeyInfo in base64: what curl pins. */
 VD_MUST_USE bool vd_public_key_pin(const vd_public_key *key, char text[64]);
 void *vd_key_evp(const vd_key *key); /* EVP_PKEY *, borrowed; for the TLS server */
 
@@ -131,13 +129,14 @@ VD_MUST_USE vd_status vd_signature_verify(const vd_public_key *key, const void *
                                           size_t size, const uint8_t signature[VD_SIGNATURE_SIZE],
                                           vd_err *err);
 
-/* DSSE envelope as JSON text: {"payload": base64, "payloadType": type, "signatures": [{"keyid": hex
- * key, "sig": base64}]}, signed over the pre-authentication encoding "DSSEv1 len type len payload".
- */
+/* Appends a DSSE envelope as JSON text: {"payload": base64, "payloadType": type, "signatures":
+ * [{"keyid": hex key, "sig": base64}]}, signed over the pre-authentication encoding
+ * "DSSEv1 len type len payload". No newline at the end. */
 VD_MUST_USE vd_status vd_note_sign(const vd_key *key, const char *type, const void *payload,
                                    size_t size, vd_buf *out, vd_err *err);
 /* Opens a note of exactly one signature by exactly `key`, of exactly this type. Strict: no unknown
- * or duplicate members, canonical base64, no trailing bytes, at most `limit` bytes. Failure is
+ * or duplicate members, canonical base64, no bytes (nor white space) around, at most `limit` bytes.
+ * Appends to `payload`, which is as before after a failure. What the note does wrong is
  * VD_ERR_PEER. */
 VD_MUST_USE vd_status vd_note_open(const void *note, size_t note_size, size_t limit,
                                    const char *type, const vd_public_key *key, vd_buf *payload,

@@ -1,0 +1,150 @@
+/* Opening signed notes that anybody may have written. */
+#include "verde/commit/internal.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/* An envelope of one signature, its strings borrowed from `root`. */
+typedef struct {
+    json_t *root; /* owned */
+    const json_t *payload, *type, *sig;
+    vd_public_key key; /* claimed */
+} envelope;
+
+/* Such an envelope has exactly 3 brackets and 3 commas outside its strings. Counting them first
+ * bounds the depth of recursion and the number of values: jansson needs 40 bytes of memory for each
+ * byte of "[[],[],[],...". */
+static bool is_small(const char *text, size_t size) {
+    int open = 0, commas = 0;
+    bool inside = false;
+    for (size_t i = 0; i < size && open <= 3 && commas <= 3; i++) {
+        char c = text[i];
+        if (inside && c == '\\')
+            i++;
+        else if (c == '"')
+            inside = !inside;
+        else if (!inside && (c == '{' || c == '['))
+            open++;
+        else if (!inside && c == ',')
+            commas++;
+    }
+    return open == 3 && commas == 3;
+}
+
+static vd_status parse_json(const char *text, size_t size, json_t **out, vd_err *err) {
+    /* jansson allows white space around; one envelope should not have many spellings in an archive
+     */
+    if (size < 2 || text[0] != '{' || text[size - 1] != '}')
+        return vd_fail(err, VD_ERR_PEER, "note: expected a JSON object without bytes around it");
+    if (!is_small(text, size))
+        return vd_fail(err, VD_ERR_PEER, "note: expected an envelope of exactly one signature");
+    json_error_t error;
+    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+    if (*out)
+        return VD_OK;
+    if (json_error_code(&error) == json_error_out_of_memory)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory in reading a note");
+    return vd_fail(err, VD_ERR_PEER, "note: byte %d: %s", error.position, error.text);
+}
+
+/* The member's string, or NULL. */
+static const json_t *get_string(const json_t *object, const char *name) {
+    const json_t *value = json_object_get(object, name);
+    return json_is_string(value) ? value : NULL;
+}
+
+/* Exactly the members that there must be, each of its type. */
+static bool get_members(envelope *note, const json_t **keyid) {
+    const json_t *list = json_object_get(note->root, "signatures");
+    const json_t *signature = json_is_array(list) ? json_array_get(list, 0) : NULL;
+    if (json_object_size(note->root) != 3 || json_array_size(list) != 1 ||
+        json_object_size(signature) != 2)
+        return false;
+    note->payload = get_string(note->root, "payload");
+    note->type = get_string(note->root, "payloadType");
+    note->sig = get_string(signature, "sig");
+    *keyid = get_string(signature, "keyid");
+    return note->payload && note->type && note->sig && *keyid;
+}
+
+static vd_status parse(const void *text, size_t size, size_t limit, envelope *note, vd_err *err) {
+    *note = (envelope){0};
+    if (size > limit)
+        return vd_fail(err, VD_ERR_PEER, "note of %zu bytes; at most %zu are allowed", size, limit);
+    vd_status status = parse_json(text, size, &note->root, err);
+    if (status != VD_OK)
+        return status;
+    const json_t *keyid = NULL;
+    if (!get_members(note, &keyid))
+        return vd_fail(err, VD_ERR_PEER,
+                       "note: expected payload, payloadType and signatures of one keyid and sig");
+    if (!vd_unhex(json_string_value(keyid), note->key.b, VD_KEY_SIZE))
+        return vd_fail(err, VD_ERR_PEER, "note: keyid must be a key in 64 lower-case digits");
+    return VD_OK;
+}
+
+static vd_status decode(const json_t *value, const char *what, vd_buf *out, vd_err *err) {
+    vd_err inner = {0};
+    vd_status status =
+        vd_unbase64(json_string_value(value), json_string_length(value), out, &inner);
+    return status == VD_OK ? VD_OK : vd_fail(err, status, "note: %s: %s", what, inner.text);
+}
+
+static vd_status check_signature(const envelope *note, const char *type, const uint8_t *payload,
+                                 size_t size, vd_err *err) {
+    vd_buf signature = {0}, message = {0};
+    vd_status status = decode(note->sig, "sig", &signature, err);
+    if (status == VD_OK && signature.size != VD_SIGNATURE_SIZE)
+        status = vd_fail(err, VD_ERR_PEER, "note: sig has %zu bytes, expected 64", signature.size);
+    if (status == VD_OK) {
+        vd_note_encode(type, payload, size, &message);
+        status =
+            vd_buf_ok(&message)
+                ? vd_signature_verify(&note->key, message.data, message.size, signature.data, err)
+                : vd_fail(err, VD_ERR_LOCAL, "out of memory in checking a note");
+    }
+    vd_buf_free(&message);
+    vd_buf_free(&signature);
+    return status;
+}
+
+static vd_status check_claims(const envelope *note, const char *type, const vd_public_key *key,
+                              vd_err *err) {
+    if (strcmp(json_string_value(note->type), type) != 0)
+        return vd_fail(err, VD_ERR_PEER, "note: payloadType is %s, expected %s",
+                       json_string_value(note->type), type);
+    if (memcmp(note->key.b, key->b, VD_KEY_SIZE) != 0) {
+        char claimed[2 * VD_KEY_SIZE + 1], expected[2 * VD_KEY_SIZE + 1];
+        vd_hex(note->key.b, VD_KEY_SIZE, claimed);
+        vd_hex(key->b, VD_KEY_SIZE, expected);
+        return vd_fail(err, VD_ERR_PEER, "note: signed by %s, expected %s", claimed, expected);
+    }
+    return VD_OK;
+}
+
+vd_status vd_note_open(const void *text, size_t size, size_t limit, const char *type,
+                       const vd_public_key *key, vd_buf *payload, vd_err *err) {
+    envelope note;
+    size_t before = payload->size;
+    vd_status status = parse(text, size, limit, &note, err);
+    if (status == VD_OK)
+        status = check_claims(&note, type, key, err);
+    if (status == VD_OK)
+        status = decode(note.payload, "payload", payload, err);
+    if (status == VD_OK)
+        status = check_signature(&note, type, payload->data + before, payload->size - before, err);
+    if (status != VD_OK)
+        payload->size = before;
+    json_decref(note.root);
+    return status;
+}
+
+vd_status vd_note_signer(const void *text, size_t size, size_t limit, vd_public_key *key,
+                         vd_err *err) {
+    envelope note;
+    vd_status status = parse(text, size, limit, &note, err);
+    if (status == VD_OK)
+        *key = note.key;
+    json_decref(note.root);
+    return status;
+}

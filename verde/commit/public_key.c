@@ -1,0 +1,67 @@
+/* Which Ed25519 public keys may take part, and how TLS clients pin them. */
+#include "verde/commit/commit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A key of small order makes S*B = R + h*A hold without any secret: with A the neutral element,
+ * R = S*B verifies every message. OpenSSL accepts such keys (tests/unit/test_commit_key.c).
+ *
+ * The curve -x^2 + y^2 = 1 + d x^2 y^2 over GF(p), p = 2^255 - 19, has 8 points whose order divides
+ * its cofactor 8. Their y, which is the encoding without the sign of x in bit 255, are 1 (order 1),
+ * -1 (order 2), 0 (order 4), and for order 8 the two roots of d y^4 + 2 y^2 = 1 in the field, one
+ * the other's negative. They are also listed in Chalkias, Garillot, Nikolaenko, "Taming the many
+ * EdDSAs" (2020), and in libsodium. Either sign is refused, which covers x = 0 with the sign set;
+ * second spellings of small y, y + p, are not canonical and are refused as such. */
+static const uint8_t small_order_y[][VD_KEY_SIZE] = {
+    {0x01},
+    {0xec, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+     0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+     0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f},
+    {0x00},
+    {0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4,
+     0x89, 0xf2, 0xef, 0x98, 0xf0, 0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6,
+     0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05},
+    {0xc7, 0x17, 0x6a, 0x70, 0x3d, 0x4d, 0xd8, 0x4f, 0xba, 0x3c, 0x0b,
+     0x76, 0x0d, 0x10, 0x67, 0x0f, 0x2a, 0x20, 0x53, 0xfa, 0x2c, 0x39,
+     0xcc, 0xc6, 0x4e, 0xc7, 0xfd, 0x77, 0x92, 0xac, 0x03, 0x7a},
+};
+
+/* y < p = 2^255 - 19, that is ed ff ... ff 7f? RFC 8032 section 5.1.3 asks for it; OpenSSL does
+ * not. */
+static bool is_reduced(const uint8_t y[VD_KEY_SIZE]) {
+    if (y[0] < 0xed || y[31] != 0x7f)
+        return true;
+    for (int i = 1; i < 31; i++)
+        if (y[i] != 0xff)
+            return true;
+    return false;
+}
+
+vd_status vd_public_key_check(const vd_public_key *key, vd_err *err) {
+    uint8_t y[VD_KEY_SIZE];
+    memcpy(y, key->b, sizeof y);
+    y[31] &= 0x7f;
+    if (!is_reduced(y))
+        return vd_fail(err, VD_ERR_PEER,
+                       "the public key is not canonical: y is not below 2^255-19");
+    for (size_t i = 0; i < sizeof small_order_y / sizeof *small_order_y; i++)
+        if (memcmp(y, small_order_y[i], sizeof y) == 0)
+            return vd_fail(err, VD_ERR_PEER, "the public key is a point of small order");
+    return VD_OK;
+}
+
+bool vd_public_key_pin(const vd_public_key *key, char text[64]) {
+    /* RFC 8410: SEQUENCE { SEQUENCE { OID 1.3.101.112 }, BIT STRING of 32 bytes }. */
+    uint8_t spki[12 + VD_KEY_SIZE] = {0x30, 0x2a, 0x30, 0x05, 0x06, 0x03,
+                                      0x2b, 0x65, 0x70, 0x03, 0x21, 0x00};
+    memcpy(spki + 12, key->b, VD_KEY_SIZE);
+    vd_hash hash;
+    if (!vd_hash_tagged(NULL, spki, sizeof spki, &hash))
+        return false;
+    char *digest = vd_base64(hash.b, sizeof hash.b);
+    if (digest)
+        snprintf(text, 64, "sha256//%s", digest);
+    free(digest);
+    return digest != NULL;
+}

@@ -1,0 +1,68 @@
+/* Commitments to tensors and to states. */
+#include "verde/commit/commit.h"
+
+/* 0 for what is no shape. */
+static uint64_t byte_count(const ro_shape *shape) {
+    if (shape->ndim < 1 || shape->ndim > RO_MAX_DIMS)
+        return 0;
+    int64_t elements = ro_shape_numel(shape);
+    return elements < 1 ? 0 : (uint64_t)elements * ro_dtype_size(shape->dtype);
+}
+
+uint64_t vd_tensor_leaves(const ro_shape *shape) {
+    return (byte_count(shape) + VD_LEAF_SIZE - 1) / VD_LEAF_SIZE;
+}
+
+bool vd_tensor_commit(const ro_shape *shape, const vd_hash *byte_root, vd_hash *out) {
+    if (byte_count(shape) == 0)
+        return false;
+    vd_buf message = {0};
+    vd_put_u32(&message, (uint32_t)shape->dtype);
+    vd_put_u32(&message, (uint32_t)shape->ndim);
+    for (int i = 0; i < shape->ndim; i++)
+        vd_put_u64(&message, (uint64_t)shape->dim[i]);
+    vd_put(&message, byte_root->b, VD_HASH_SIZE);
+    bool done =
+        vd_buf_ok(&message) && vd_hash_tagged("verde/tensor/1", message.data, message.size, out);
+    vd_buf_free(&message);
+    return done;
+}
+
+vd_status vd_tensor_hash(const ro_shape *shape, const void *data, vd_hash *byte_root,
+                         vd_hash *commitment, vd_tree *tree, vd_err *err) {
+    vd_tree own = {0};
+    uint64_t size = byte_count(shape);
+    if (size == 0)
+        return vd_fail(err, VD_ERR_LOCAL, "a tensor to commit to has no valid shape");
+    vd_status status = vd_tree_of_bytes(&own, data, size, err);
+    if (status == VD_OK)
+        status = vd_tree_root(&own, byte_root, err);
+    if (status == VD_OK && !vd_tensor_commit(shape, byte_root, commitment))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a tensor");
+    if (status == VD_OK && tree)
+        *tree = own;
+    else
+        vd_tree_free(&own);
+    return status;
+}
+
+vd_status vd_state_commit(const vd_hash *program, int64_t step, const vd_hash *tensor,
+                          uint64_t count, vd_hash *out, vd_err *err) {
+    vd_tree tree = {0};
+    vd_buf message = {0};
+    vd_hash root;
+    vd_status status = vd_tree_of_hashes(&tree, tensor, count, err);
+    if (status == VD_OK)
+        status = vd_tree_root(&tree, &root, err);
+    if (status != VD_OK)
+        goto out;
+    vd_put(&message, program->b, VD_HASH_SIZE);
+    vd_put_u64(&message, (uint64_t)step);
+    vd_put(&message, root.b, VD_HASH_SIZE);
+    if (!vd_buf_ok(&message) || !vd_hash_tagged("verde/state/1", message.data, message.size, out))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a state");
+out:
+    vd_buf_free(&message);
+    vd_tree_free(&tree);
+    return status;
+}
