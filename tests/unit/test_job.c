@@ -1,0 +1,325 @@
+/* Job files and the data that they name. Runs in the project's root. */
+#include "verde/commit/commit.h"
+#include "verde/job/job.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GOOD "tests/vectors/jobs/good/"
+#define BAD "tests/vectors/jobs/bad/"
+
+static vd_job read_good(const char *path) {
+    vd_job job;
+    vd_err err = {0};
+    cr_assert_eq(vd_job_read(path, &job, &err), VD_OK, "%s", err.text);
+    return job;
+}
+
+/* ---- what is right ---- */
+
+Test(job, block_style_fills_every_field) {
+    vd_job job = read_good(GOOD "block.yaml");
+    const vd_training *t = &job.training;
+    cr_assert_str_eq(job.path, GOOD "block.yaml");
+    cr_assert_str_eq(job.data_path, GOOD "tokens.bin");
+    cr_assert(job.version == 1 && job.data_kind == VD_DATA_TOKENS);
+    cr_assert_eq(job.optimizer, VD_OPTIMIZER_ADAMW);
+    cr_assert(job.data_sha256[0] == 0x01 && job.data_sha256[31] == 0xef);
+    cr_assert(t->model.kind == VD_MODEL_GPT2 && t->model.vocab == 50257 && t->model.context == 64);
+    cr_assert(t->model.layers == 3 && t->model.heads == 4 && t->model.channels == 48);
+    cr_assert(t->model.hidden == 0 && t->model.dropout == 0.25f);
+    cr_assert(t->seed == UINT64_MAX && t->batch == 12 && t->micro_batches == 3);
+    cr_assert(t->sequence == 64 && t->steps == INT32_MAX && t->checkpoint_interval == 4096);
+    cr_assert(t->adamw.lr == 1.5e-3f && t->adamw.beta1 == 0.9f && t->adamw.beta2 == 0.95f);
+    cr_assert(t->adamw.eps == 1e-8f && t->adamw.weight_decay == 0.1f && t->adamw.clip_norm == 1);
+    cr_assert(t->adamw.schedule == RO_LR_COSINE && t->adamw.warmup == INT32_MAX - 1);
+    cr_assert(t->adamw.min_lr == 1e-4f && t->data_dtype == 0 && t->data_count == 0);
+}
+
+Test(job, flow_style_in_any_order_with_defaults) {
+    vd_job job = read_good(GOOD "flow.yaml");
+    const vd_training *t = &job.training;
+    cr_assert_str_eq(job.data_path, "/data/text");
+    cr_assert(t->model.kind == VD_MODEL_MLP && t->model.channels == 5 && t->model.hidden == 7);
+    cr_assert(t->model.context == 0 && t->model.heads == 0 && t->model.dropout == 0);
+    cr_assert(t->micro_batches == 1 && t->seed == 0 && t->steps == 1);
+    cr_assert(t->adamw.schedule == RO_LR_CONSTANT && t->adamw.warmup == 0);
+    cr_assert(t->adamw.lr == 1000 && t->adamw.beta2 == 0 && t->adamw.min_lr == 0);
+}
+
+Test(job, callers_locale_changes_no_number) {
+    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8"))
+        cr_skip_test("no locale with a decimal comma");
+    cr_assert_eq(read_good(GOOD "block.yaml").training.adamw.lr, 1.5e-3f);
+}
+
+Test(job, examples_make_programs) {
+    static const char *const path[] = {"models/jobs/demo.yaml", "models/jobs/toy.yaml",
+                                       "models/jobs/mlp.yaml"};
+    for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
+        vd_job job = read_good(path[i]);
+        vd_dataset data;
+        vd_program program = {0};
+        vd_err err = {0};
+        cr_assert_eq(vd_job_load_data(&job, &data, &err), VD_OK, "%s", err.text);
+        cr_assert(data.tensor.shape.dtype == RO_U8 && job.training.data_dtype == RO_U8);
+        cr_assert_eq(data.tensor.shape.dim[0], job.training.data_count);
+        cr_assert_eq(vd_job_program(&job, &program, &err), VD_OK, "%s", err.text);
+        vd_program_free(&program);
+        vd_dataset_free(&data);
+    }
+}
+
+Test(job, gpt2_124m_example_has_gpt2s_parameters) {
+    vd_job job = read_good("models/jobs/gpt2-124m.yaml");
+    cr_assert_eq(vd_model_parameters(&job.training.model), 124439808);
+}
+
+/* ---- what is wrong ---- */
+
+/* Beside the file as .err, or in its first line: "# expect: ...". */
+static void expected_error(const char *path, char *text, int size) {
+    char beside[512], line[512] = "";
+    snprintf(beside, sizeof beside, "%.*s.err", (int)(strlen(path) - strlen(".yaml")), path);
+    FILE *file = fopen(beside, "r");
+    const char *prefix = file ? "" : "# expect: ";
+    file = file ? file : fopen(path, "r");
+    cr_assert(file && fgets(line, sizeof line, file), "%s: no expected error", path);
+    fclose(file);
+    line[strcspn(line, "\n")] = 0;
+    cr_assert(!strncmp(line, prefix, strlen(prefix)), "%s: no expected error", path);
+    snprintf(text, (size_t)size, "%s", line + strlen(prefix));
+}
+
+static void check_refused(const char *path) {
+    char expected[512], place[512];
+    vd_job job;
+    vd_err err = {0};
+    expected_error(path, expected, sizeof expected);
+    snprintf(place, sizeof place, "%s:", path);
+    cr_expect_eq(vd_job_read(path, &job, &err), VD_ERR_USAGE, "%s was not refused", path);
+    cr_expect(strstr(err.text, expected), "%s: expected \"%s\", got \"%s\"", path, expected,
+              err.text);
+    cr_expect(!strncmp(err.text, place, strlen(place)), "no place: %s", err.text);
+    cr_expect_eq(vd_job_read(path, &job, NULL), VD_ERR_USAGE);
+}
+
+Test(job, every_bad_file_is_refused_with_its_reason) {
+    DIR *directory = opendir(BAD);
+    cr_assert(directory);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        char path[512];
+        const char *dot = strrchr(entry->d_name, '.');
+        if (!dot || strcmp(dot, ".yaml") != 0)
+            continue;
+        snprintf(path, sizeof path, BAD "%s", entry->d_name);
+        check_refused(path);
+        count++;
+    }
+    closedir(directory);
+    cr_assert_geq(count, 100);
+}
+
+Test(job, file_that_is_not_there) {
+    vd_job job;
+    vd_err err = {0};
+    cr_assert_eq(vd_job_read(GOOD "none.yaml", &job, &err), VD_ERR_USAGE);
+    cr_assert(strstr(err.text, GOOD "none.yaml"), "%s", err.text);
+}
+
+/* A text that is `unit` again and again is refused, in no time. */
+static void check_bomb(const char *start, const char *unit, size_t size) {
+    vd_buf text = {0};
+    vd_err err = {0};
+    vd_job job;
+    vd_put(&text, start, strlen(start));
+    while (text.size + strlen(unit) <= size)
+        vd_put(&text, unit, strlen(unit));
+    cr_assert(vd_buf_ok(&text));
+    double before = vd_cpu_seconds();
+    cr_expect_eq(vd_job_parse(text.data, text.size, "bomb.yaml", &job, &err), VD_ERR_USAGE);
+    cr_expect_lt(vd_cpu_seconds() - before, 1, "%zu bytes of \"%s\" took too long", size, unit);
+    cr_expect(!strncmp(err.text, "bomb.yaml:", 10), "%s", err.text);
+    vd_buf_free(&text);
+}
+
+Test(job, bombs_are_refused_at_once) {
+    static const char *const unit[] = {
+        "[", "{", "- ", "? ", "[\n", "{a: ", "a: {", "*a ", "&a ", "!a ", "!!", "\"", "\\", "a", "a\n",
+        "a: a\n", "a: b, ", "#\n", "\n", " ", "%TAG !a! b\n", "%YAML 1.1\n", "---\n", "...\n", "|\n",
+        ": ", ",", "]", "\xef\xbf\xbd", "'", "a: |\n \n", "\r", "\xc2\x85"};
+    static const char *const start[] = {"", "model: {", "model: ", "steps: ", "steps: \"", "[a, ",
+                                        "verde: 1\nmodel: {kind: gpt2, layers: ", "data: {file: "};
+    for (size_t s = 0; s < sizeof start / sizeof *start; s++) {
+        for (size_t u = 0; u < sizeof unit / sizeof *unit; u++)
+            check_bomb(start[s], unit[u], VD_JOB_BYTES_MAX);
+        check_bomb(start[s], "[", 160000);
+    }
+}
+
+Test(job, any_cut_and_any_flipped_byte_is_read_without_harm) {
+    vd_buf file = {0};
+    vd_err err = {0};
+    vd_job job;
+    cr_assert_eq(vd_read_file(GOOD "block.yaml", VD_JOB_BYTES_MAX, &file, &err), VD_OK);
+    for (size_t size = 0; size < file.size; size++)
+        (void)!vd_job_parse(file.data, size, "cut.yaml", &job, &err);
+    for (size_t i = 0; i < file.size; i++) {
+        for (int flip = 1; flip < 256; flip += 2) {
+            file.data[i] ^= (uint8_t)flip;
+            (void)!vd_job_parse(file.data, file.size, "flipped.yaml", &job, &err);
+            file.data[i] ^= (uint8_t)flip;
+        }
+    }
+    cr_assert_eq(vd_job_parse(file.data, file.size, "whole.yaml", &job, &err), VD_OK);
+    vd_buf_free(&file);
+}
+
+/* ---- data ---- */
+
+enum { TOKENS = 40, HEADER = VD_TOKENS_HEADER_SIZE / 4 };
+
+typedef struct {
+    uint32_t header[HEADER];
+    uint16_t token[TOKENS];
+} token_file;
+
+/* A job of vocab 50257 on a token file that is right, of this test's own. */
+static vd_job token_job(const char *test, token_file *file) {
+    vd_job job = read_good(GOOD "block.yaml");
+    snprintf(job.data_path, sizeof job.data_path, TEST_BUILD "/tests/job-%s.bin", test);
+    *file = (token_file){.header = {VD_TOKENS_MAGIC, VD_TOKENS_VERSION, TOKENS}};
+    for (int i = 0; i < TOKENS; i++)
+        file->token[i] = (uint16_t)(50256 - 1000 * i);
+    return job;
+}
+
+/* Writes `size` bytes as the job's data, with their right SHA-256, and loads them. */
+static vd_status load(vd_job *job, const void *bytes, size_t size, vd_dataset *data, vd_err *err) {
+    vd_hash digest;
+    cr_assert_eq(vd_write_file(job->data_path, bytes, size, 0644, err), VD_OK, "%s", err->text);
+    cr_assert(vd_hash_tagged(NULL, bytes, size, &digest));
+    memcpy(job->data_sha256, digest.b, sizeof digest.b);
+    vd_status status = vd_job_load_data(job, data, err);
+    unlink(job->data_path);
+    return status;
+}
+
+static void refuse(vd_job *job, const void *bytes, size_t size, const char *expected) {
+    vd_dataset data;
+    vd_err err = {0};
+    cr_expect_eq(load(job, bytes, size, &data, &err), VD_ERR_USAGE, "expected: %s", expected);
+    cr_expect(strstr(err.text, expected), "expected \"%s\", got \"%s\"", expected, err.text);
+    cr_expect(!strncmp(err.text, job->data_path, strlen(job->data_path)), "%s", err.text);
+    cr_expect(!data.tensor.data && !data.file.data && job->training.data_count == 0);
+}
+
+Test(job, tokens_become_a_tensor_with_its_commitment) {
+    token_file file;
+    vd_job job = token_job("right", &file);
+    vd_dataset data;
+    vd_err err = {0};
+    vd_hash byte_root, root;
+    cr_assert_eq(load(&job, &file, sizeof file, &data, &err), VD_OK, "%s", err.text);
+    const ro_shape shape = {RO_U16, 1, {TOKENS}};
+    cr_assert(ro_shape_equal(&data.tensor.shape, &shape));
+    cr_assert(!memcmp(data.tensor.data, file.token, sizeof file.token));
+    cr_assert(job.training.data_dtype == RO_U16 && job.training.data_count == TOKENS);
+    cr_assert_eq(vd_tensor_hash(&shape, file.token, &byte_root, &root, NULL, &err), VD_OK);
+    cr_assert(!memcmp(job.training.data_root, root.b, sizeof root.b));
+    vd_dataset_free(&data);
+    vd_dataset_free(&data); /* harmless */
+}
+
+Test(job, token_files_of_another_size_are_refused) {
+    token_file file;
+    vd_job job = token_job("size", &file);
+    vd_buf longer = {0};
+    refuse(&job, &file, 0, "must start with a header of 1024 bytes, got 0 bytes in all");
+    refuse(&job, &file, 7, "must start with a header of 1024 bytes, got 7 bytes in all");
+    refuse(&job, &file, VD_TOKENS_HEADER_SIZE - 1, "got 1023 bytes in all");
+    refuse(&job, &file, VD_TOKENS_HEADER_SIZE, "a file of 40 tokens must have 1104 bytes");
+    refuse(&job, &file, sizeof file - 1, "must have 1104 bytes, got 1103");
+    vd_put(&longer, &file, sizeof file);
+    vd_put_u8(&longer, 0);
+    refuse(&job, longer.data, longer.size, "must have 1104 bytes, got 1105");
+    vd_buf_free(&longer);
+}
+
+Test(job, token_files_with_another_header_are_refused) {
+    static const struct {
+        int index;
+        uint32_t value;
+        const char *expected;
+    } bad[] = {
+        {0, 20240521, "must start with the number 20240520, got 20240521"},
+        {0, 0x98d83401, "must start with the number 20240520"}, /* big-endian */
+        {1, 0, "version must be 1, got 0"},
+        {1, 2, "version must be 1, got 2"},
+        {2, 0, "token count must be 1..2147483647, got 0"},
+        {2, UINT32_MAX, "token count must be 1..2147483647, got 4294967295"},
+        {2, INT32_MAX, "a file of 2147483647 tokens must have 4294968318 bytes, got 1104"},
+        {2, TOKENS - 1, "a file of 39 tokens must have 1102 bytes, got 1104"},
+        {3, 1, "numbers after the third must be 0"},
+        {HEADER - 1, 1, "numbers after the third must be 0"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        token_file file;
+        vd_job job = token_job("header", &file);
+        file.header[bad[i].index] = bad[i].value;
+        refuse(&job, &file, sizeof file, bad[i].expected);
+    }
+}
+
+Test(job, tokens_past_the_vocabulary_are_refused) {
+    for (int place = 0; place < TOKENS; place += TOKENS - 1) {
+        token_file file;
+        vd_job job = token_job("vocabulary", &file);
+        char expected[128];
+        file.token[place] = 50257;
+        snprintf(expected, sizeof expected, "token %d must be below model.vocab (50257), got 50257",
+                 place);
+        refuse(&job, &file, sizeof file, expected);
+    }
+}
+
+Test(job, data_of_another_sha256_is_refused) {
+    vd_job job = read_good("models/jobs/toy.yaml");
+    vd_dataset data;
+    vd_err err = {0};
+    job.data_sha256[31] ^= 1;
+    cr_assert_eq(vd_job_load_data(&job, &data, &err), VD_ERR_USAGE);
+    cr_assert(strstr(err.text, "models/jobs/toy.yaml: `data.sha256` is "), "%s", err.text);
+    cr_assert(!data.file.data && job.training.data_count == 0);
+}
+
+Test(job, data_that_is_not_there_is_the_users_to_correct) {
+    vd_job job = read_good("models/jobs/toy.yaml");
+    vd_dataset data;
+    vd_err err = {0};
+    strcpy(job.data_path, GOOD "none.bin");
+    cr_assert_eq(vd_job_load_data(&job, &data, &err), VD_ERR_USAGE, "%s", err.text);
+    cr_assert(strstr(err.text, GOOD "none.bin"), "%s", err.text);
+}
+
+Test(job, empty_text_is_refused) {
+    token_file file;
+    vd_job job = token_job("empty", &file);
+    job.data_kind = VD_DATA_TEXT;
+    refuse(&job, &file, 0, "a text must have at least 1 byte");
+}
+
+Test(job, too_little_data_is_refused_in_the_jobs_name) {
+    vd_job job = read_good("models/jobs/toy.yaml");
+    vd_program program = {0};
+    vd_err err = {0};
+    job.training.data_dtype = RO_U8;
+    job.training.data_count = 32; /* one sequence and the token after it need 33 */
+    cr_assert_eq(vd_job_program(&job, &program, &err), VD_ERR_USAGE);
+    cr_assert(!strncmp(err.text, "models/jobs/toy.yaml: ", 22), "%s", err.text);
+}

@@ -1,0 +1,117 @@
+/* The data that a job names: from a file, through its SHA-256, to a tensor with its commitment. */
+#include "verde/commit/commit.h"
+#include "verde/job/job.h"
+
+#include <string.h>
+
+void vd_dataset_free(vd_dataset *dataset) {
+    vd_buf_free(&dataset->file);
+    *dataset = (vd_dataset){0};
+}
+
+static vd_status check_sha256(const vd_job *job, const vd_buf *file, vd_err *err) {
+    vd_hash digest;
+    char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
+    if (!vd_hash_tagged(NULL, file->data, file->size, &digest))
+        return vd_fail(err, VD_ERR_LOCAL, "%s: SHA-256 failed", job->data_path);
+    if (!memcmp(digest.b, job->data_sha256, VD_HASH_SIZE))
+        return VD_OK;
+    vd_hex(digest.b, VD_HASH_SIZE, got);
+    vd_hex(job->data_sha256, VD_HASH_SIZE, expected);
+    return vd_fail(err, VD_ERR_USAGE, "%s: `data.sha256` is %s, but %s has %s", job->path, expected,
+                   job->data_path, got);
+}
+
+static vd_status use_text(const vd_job *job, vd_dataset *out, vd_err *err) {
+    if (out->file.size == 0)
+        return vd_fail(err, VD_ERR_USAGE, "%s: a text must have at least 1 byte, got 0",
+                       job->data_path);
+    out->tensor = (ro_tensor){{RO_U8, 1, {(int64_t)out->file.size}}, out->file.data};
+    return VD_OK;
+}
+
+/* llm.c's header: 256 int32, little-endian: magic, version, number of tokens, zeros. */
+static vd_status read_header(const vd_job *job, vd_cursor *cursor, uint32_t *count, vd_err *err) {
+    uint32_t magic = vd_get_u32(cursor), version = vd_get_u32(cursor), rest = 0;
+    *count = vd_get_u32(cursor);
+    for (int i = 3; i < VD_TOKENS_HEADER_SIZE / 4; i++)
+        rest |= vd_get_u32(cursor);
+    if (cursor->failed)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: a token file must start with a header of %d bytes, "
+                       "got %zu bytes in all",
+                       job->data_path, VD_TOKENS_HEADER_SIZE, cursor->size);
+    if (magic != VD_TOKENS_MAGIC)
+        return vd_fail(err, VD_ERR_USAGE, "%s: a token file must start with the number %d, got %u",
+                       job->data_path, VD_TOKENS_MAGIC, magic);
+    if (version != VD_TOKENS_VERSION)
+        return vd_fail(err, VD_ERR_USAGE, "%s: the token file's version must be %d, got %u",
+                       job->data_path, VD_TOKENS_VERSION, version);
+    if (*count < 1 || *count > INT32_MAX)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: the header's token count must be 1..2147483647, "
+                       "got %u",
+                       job->data_path, *count);
+    if (rest)
+        return vd_fail(err, VD_ERR_USAGE, "%s: the header's numbers after the third must be 0",
+                       job->data_path);
+    return VD_OK;
+}
+
+static vd_status check_tokens(const vd_job *job, const uint16_t *token, uint32_t count,
+                              vd_err *err) {
+    for (uint32_t i = 0; i < count; i++)
+        if (token[i] >= job->training.model.vocab)
+            return vd_fail(err, VD_ERR_USAGE,
+                           "%s: token %u must be below model.vocab (%lld), got %u", job->data_path,
+                           i, (long long)job->training.model.vocab, token[i]);
+    return VD_OK;
+}
+
+/* The tokens stay where they are in the file's bytes: their order is this machine's. */
+static vd_status use_tokens(const vd_job *job, vd_dataset *out, vd_err *err) {
+    uint32_t count;
+    vd_cursor cursor = vd_cursor_of(out->file.data, out->file.size);
+    vd_status status = read_header(job, &cursor, &count, err);
+    if (status)
+        return status;
+    uint64_t expected = VD_TOKENS_HEADER_SIZE + (uint64_t)count * sizeof(uint16_t);
+    if (out->file.size != expected)
+        return vd_fail(err, VD_ERR_USAGE, "%s: a file of %u tokens must have %llu bytes, got %zu",
+                       job->data_path, count, (unsigned long long)expected, out->file.size);
+    void *tokens = out->file.data + VD_TOKENS_HEADER_SIZE;
+    out->tensor = (ro_tensor){{RO_U16, 1, {count}}, tokens};
+    return check_tokens(job, tokens, count, err);
+}
+
+static vd_status commit_to(vd_job *job, const ro_tensor *data, vd_err *err) {
+    vd_hash byte_root, root;
+    vd_status status = vd_tensor_hash(&data->shape, data->data, &byte_root, &root, NULL, err);
+    if (status)
+        return status;
+    job->training.data_dtype = data->shape.dtype;
+    job->training.data_count = data->shape.dim[0];
+    memcpy(job->training.data_root, root.b, VD_HASH_SIZE);
+    return VD_OK;
+}
+
+vd_status vd_job_load_data(vd_job *job, vd_dataset *out, vd_err *err) {
+    *out = (vd_dataset){0};
+    vd_status status = vd_read_file(job->data_path, VD_DATASET_BYTES_MAX, &out->file, err);
+    if (!status)
+        status = check_sha256(job, &out->file, err);
+    if (!status)
+        status =
+            job->data_kind == VD_DATA_TEXT ? use_text(job, out, err) : use_tokens(job, out, err);
+    if (!status)
+        status = commit_to(job, &out->tensor, err);
+    if (status)
+        vd_dataset_free(out);
+    return status;
+}
+
+vd_status vd_job_program(const vd_job *job, vd_program *out, vd_err *err) {
+    vd_err inner = {0};
+    vd_status status = vd_training_program(&job->training, out, &inner);
+    return status ? vd_fail(err, status, "%s: %s", job->path, inner.text) : VD_OK;
+}

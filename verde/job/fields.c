@@ -1,0 +1,136 @@
+#include "verde/job/fields.h"
+
+#include <string.h>
+
+#define MAPPING(name)                                                                              \
+    { .path = name, .type = VD_FIELD_MAPPING }
+#define INTEGER(name, place, lo, hi, cond)                                                         \
+    {                                                                                              \
+        .path = name, .type = VD_FIELD_INTEGER, .when = cond, .offset = offsetof(vd_job, place),   \
+        .min = lo, .max = hi                                                                       \
+    }
+#define INTEGER_OR(name, place, lo, hi, value)                                                     \
+    {                                                                                              \
+        .path = name, .type = VD_FIELD_INTEGER, .offset = offsetof(vd_job, place), .min = lo,      \
+        .max = hi, .otherwise = value                                                              \
+    }
+#define REAL(name, place, lo, hi, words, cond)                                                     \
+    {                                                                                              \
+        .path = name, .type = VD_FIELD_REAL, .when = cond, .offset = offsetof(vd_job, place),      \
+        .low = lo, .high = hi, .range = words                                                      \
+    }
+#define CHOICE(name, place, list)                                                                  \
+    { .path = name, .type = VD_FIELD_CHOICE, .offset = offsetof(vd_job, place), .choice = list }
+
+#define BELOW_ONE 0x1.fffffep-1f
+
+static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2}, {"mlp", VD_MODEL_MLP}, {NULL, 0}};
+static const vd_choice data_kinds[] = {
+    {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {NULL, 0}};
+static const vd_choice optimizer_kinds[] = {{"adamw", VD_OPTIMIZER_ADAMW}, {NULL, 0}};
+static const vd_choice schedule_kinds[] = {
+    {"constant", RO_LR_CONSTANT}, {"linear", RO_LR_LINEAR}, {"cosine", RO_LR_COSINE}, {NULL, 0}};
+
+/* clang-format off */
+const vd_field vd_fields[VD_FIELD_COUNT] = {
+    INTEGER("verde", version, 1, 1, VD_WHEN_ALWAYS),
+    MAPPING("model"),
+    CHOICE("model.kind", training.model.kind, model_kinds),
+    INTEGER("model.vocab", training.model.vocab, 2, 65536, VD_WHEN_ALWAYS),
+    INTEGER("model.context", training.model.context, 1, 65536, VD_WHEN_GPT2),
+    INTEGER("model.layers", training.model.layers, 1, 1024, VD_WHEN_ALWAYS),
+    INTEGER("model.heads", training.model.heads, 1, 1024, VD_WHEN_GPT2),
+    INTEGER("model.channels", training.model.channels, 1, 65536, VD_WHEN_ALWAYS),
+    INTEGER("model.hidden", training.model.hidden, 1, 65536, VD_WHEN_MLP),
+    REAL("model.dropout", training.model.dropout, 0, BELOW_ONE, "0 or more, below 1", VD_WHEN_GPT2),
+    MAPPING("data"),
+    CHOICE("data.kind", data_kind, data_kinds),
+    {.path = "data.file", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, data_path)},
+    {.path = "data.sha256", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, data_sha256)},
+    INTEGER("seed", training.seed, 0, UINT64_MAX, VD_WHEN_ALWAYS),
+    INTEGER("batch", training.batch, 1, 65536, VD_WHEN_ALWAYS),
+    INTEGER("sequence", training.sequence, 1, 65536, VD_WHEN_ALWAYS),
+    INTEGER_OR("micro_batches", training.micro_batches, 1, 1024, 1),
+    INTEGER("steps", training.steps, 1, INT32_MAX, VD_WHEN_ALWAYS),
+    INTEGER("checkpoint_interval", training.checkpoint_interval, 1, 4096, VD_WHEN_ALWAYS),
+    MAPPING("optimizer"),
+    CHOICE("optimizer.kind", optimizer, optimizer_kinds),
+    REAL("optimizer.lr", training.adamw.lr, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
+    REAL("optimizer.beta1", training.adamw.beta1, 0, BELOW_ONE, "0 or more, below 1", VD_WHEN_ALWAYS),
+    REAL("optimizer.beta2", training.adamw.beta2, 0, BELOW_ONE, "0 or more, below 1", VD_WHEN_ALWAYS),
+    REAL("optimizer.eps", training.adamw.eps, 1e-30f, 1, "1e-30..1", VD_WHEN_ALWAYS),
+    REAL("optimizer.weight_decay", training.adamw.weight_decay, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
+    REAL("optimizer.clip_norm", training.adamw.clip_norm, 0, 1e9f, "0..1e9", VD_WHEN_ALWAYS),
+    MAPPING("schedule"),
+    CHOICE("schedule.kind", training.adamw.schedule, schedule_kinds),
+    INTEGER("schedule.warmup", training.adamw.warmup, 0, INT32_MAX, VD_WHEN_ALWAYS),
+    REAL("schedule.min_lr", training.adamw.min_lr, 0, 1000, "0..1000", VD_WHEN_DECAY),
+};
+/* clang-format on */
+
+int vd_field_find(const char *path) {
+    for (int i = 0; i < VD_FIELD_COUNT; i++)
+        if (!strcmp(vd_fields[i].path, path))
+            return i;
+    return -1;
+}
+
+bool vd_field_applies(const vd_field *field, const vd_job *job) {
+    switch (field->when) {
+    case VD_WHEN_GPT2: return job->training.model.kind == VD_MODEL_GPT2;
+    case VD_WHEN_MLP: return job->training.model.kind == VD_MODEL_MLP;
+    case VD_WHEN_DECAY: return job->training.adamw.schedule != RO_LR_CONSTANT;
+    default: return true;
+    }
+}
+
+const char *vd_field_reason(const vd_field *field) {
+    switch (field->when) {
+    case VD_WHEN_GPT2: return "it belongs to the gpt2 model";
+    case VD_WHEN_MLP: return "it belongs to the mlp model";
+    case VD_WHEN_DECAY: return "a constant schedule has no use for it";
+    default: return "";
+    }
+}
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+/* Levenshtein's distance, one row of the table at a time. */
+static size_t edit_distance(const char *a, const char *b) {
+    size_t row[VD_FIELD_PATH_SIZE], b_length = strlen(b);
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            row[j] = least(replaced, 1 + least(row[j], row[j - 1]));
+        }
+    }
+    return row[b_length];
+}
+
+static const char *last_part(const char *path) {
+    const char *dot = strchr(path, '.');
+    return dot ? dot + 1 : path;
+}
+
+const vd_field *vd_field_nearest(const char *path) {
+    const vd_field *nearest = NULL;
+    size_t nearest_distance = SIZE_MAX;
+    for (int i = 0; i < VD_FIELD_COUNT; i++) {
+        /* A key of the right name in the wrong mapping is near, too. */
+        const char *known = vd_fields[i].path;
+        size_t moved = 1 + edit_distance(last_part(path), last_part(known));
+        size_t distance = least(edit_distance(path, known), moved);
+        if (distance < nearest_distance) {
+            nearest_distance = distance;
+            nearest = &vd_fields[i];
+        }
+    }
+    return nearest;
+}

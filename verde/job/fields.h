@@ -1,0 +1,59 @@
+/* The keys of a job file as one table: path, type, range, place in vd_job. Private to verde/job. */
+#ifndef VD_JOB_FIELDS_H
+#define VD_JOB_FIELDS_H
+
+#include "verde/job/job.h"
+
+typedef enum {
+    VD_FIELD_MAPPING = 1,
+    VD_FIELD_INTEGER, /* int64_t or uint64_t */
+    VD_FIELD_REAL,    /* float */
+    VD_FIELD_CHOICE,  /* an enum, through a table of names */
+    VD_FIELD_FILE,    /* char[VD_JOB_PATH_SIZE] */
+    VD_FIELD_DIGEST,  /* 32 bytes */
+} vd_field_type;
+
+/* When a key must be there; otherwise it must not be. */
+typedef enum { VD_WHEN_ALWAYS, VD_WHEN_GPT2, VD_WHEN_MLP, VD_WHEN_DECAY } vd_field_when;
+
+typedef struct {
+    const char *name; /* NULL ends the list */
+    int32_t value;
+} vd_choice;
+
+typedef struct {
+    const char *path; /* "model.layers"; the part before the dot is a mapping's path */
+    vd_field_type type;
+    vd_field_when when;
+    size_t offset;           /* in vd_job */
+    uint64_t min, max;       /* of integers */
+    float low, high;         /* of reals, after rounding to binary32 */
+    const char *range;       /* low..high in words */
+    const vd_choice *choice; /* of choices */
+    uint64_t otherwise;      /* an integer's value if the key is not there; 0: it must be there */
+} vd_field;
+
+enum { VD_FIELD_COUNT = 32, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+
+extern const vd_field vd_fields[VD_FIELD_COUNT];
+
+/* Index of the field of this path, or -1. */
+int vd_field_find(const char *path);
+
+/* The field whose path is nearest to an unknown one, by edit distance. */
+const vd_field *vd_field_nearest(const char *path);
+
+/* What a value must be: "a whole number 1..64 in plain decimal digits". */
+void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]);
+
+/* Does the job's model or schedule have this key? */
+bool vd_field_applies(const vd_field *field, const vd_job *job);
+const char *vd_field_reason(const vd_field *field); /* why it does not */
+
+/* Stores the value at its place if text is exactly one valid value. VD_ERR_USAGE: it is not. */
+VD_MUST_USE vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job);
+
+/* Stores an integer that is known to be valid. */
+void vd_field_set(const vd_field *field, uint64_t value, vd_job *job);
+
+#endif

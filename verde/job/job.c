@@ -1,0 +1,189 @@
+#include "verde/job/events.h"
+#include "verde/job/fields.h"
+
+#include <string.h>
+
+typedef struct {
+    vd_events events;
+    vd_job *job;
+    uint32_t line[VD_FIELD_COUNT];         /* where each key stood; 0: it was not there */
+    char got[VD_FIELD_COUNT][VD_GOT_SIZE]; /* its value as it stood there */
+} job_reader;
+
+static vd_status fail_field(const job_reader *reader, int field, uint32_t line,
+                            const char *expected, const char *got) {
+    return vd_events_fail(&reader->events, line, "`%s` must be %s, got %s", vd_fields[field].path,
+                          expected, got);
+}
+
+static vd_status fail_value(const job_reader *reader, int field) {
+    char expected[VD_EXPECTED_SIZE];
+    vd_field_expected(&vd_fields[field], expected);
+    return fail_field(reader, field, reader->line[field], expected, reader->got[field]);
+}
+
+static vd_status fail_unknown(const job_reader *reader, const char *path) {
+    const vd_field *nearest = vd_field_nearest(path);
+    const char *dot = strchr(nearest->path, '.');
+    uint32_t line = vd_events_line(&reader->events);
+    if (!dot)
+        return vd_events_fail(&reader->events, line,
+                              "`%s` is not a key of job files; did you mean `%s`?", path,
+                              nearest->path);
+    return vd_events_fail(&reader->events, line,
+                          "`%s` is not a key of job files; did you mean `%s` in `%.*s`?", path,
+                          dot + 1, (int)(dot - nearest->path), nearest->path);
+}
+
+/* From the current event, which stands where a key of `mapping` must be, to the key's field. */
+static vd_status read_key(job_reader *reader, const vd_field *mapping, int *field) {
+    const vd_events *events = &reader->events;
+    uint32_t line = vd_events_line(events);
+    char path[VD_FIELD_PATH_SIZE], got[VD_GOT_SIZE];
+    const char *key = vd_events_plain(events);
+    vd_events_got(events, got);
+    if (!key || !*key)
+        return vd_events_fail(events, line, "a key must be a plain word, got %s", got);
+    if (!strcmp(key, "<<"))
+        return vd_events_fail(events, line, "merge keys are not allowed in a job file");
+    /* `got` is all of the key if the key is known; else its printable start. */
+    snprintf(path, sizeof path, "%s%s%.32s", mapping ? mapping->path : "", mapping ? "." : "", got);
+    *field = vd_field_find(path);
+    if (*field < 0 || strchr(key, '.'))
+        return fail_unknown(reader, path);
+    if (reader->line[*field])
+        return vd_events_fail(events, line, "`%s` is given twice, first on line %u", path,
+                              reader->line[*field]);
+    reader->line[*field] = line;
+    return VD_OK;
+}
+
+static vd_status read_scalar(job_reader *reader, int field) {
+    const vd_field *known = &vd_fields[field];
+    bool words = known->type == VD_FIELD_FILE || known->type == VD_FIELD_DIGEST;
+    const char *text =
+        words ? vd_events_line_of_text(&reader->events) : vd_events_plain(&reader->events);
+    vd_events_got(&reader->events, reader->got[field]);
+    vd_status status = text ? vd_field_store(known, text, reader->job) : VD_ERR_USAGE;
+    if (status == VD_ERR_LOCAL)
+        return vd_fail(reader->events.err, status, "%s: out of memory", reader->events.name);
+    return status ? fail_value(reader, field) : VD_OK;
+}
+
+/* From a mapping's first event to its last. Goes down as deep as the table does: two levels. Every
+ * key is there at most once, which bounds the number of events. */
+static vd_status read_mapping(job_reader *reader, const vd_field *mapping) {
+    for (;;) {
+        int field = 0;
+        vd_status status = vd_events_next(&reader->events);
+        if (status || reader->events.event.type == YAML_MAPPING_END_EVENT)
+            return status;
+        if ((status = read_key(reader, mapping, &field)))
+            return status;
+        if ((status = vd_events_next(&reader->events)))
+            return status;
+        bool nested = vd_fields[field].type == VD_FIELD_MAPPING &&
+                      reader->events.event.type == YAML_MAPPING_START_EVENT;
+        status = nested ? read_mapping(reader, &vd_fields[field]) : read_scalar(reader, field);
+        if (status)
+            return status;
+    }
+}
+
+static vd_status read_document(job_reader *reader) {
+    char got[VD_GOT_SIZE];
+    if (reader->events.event.type != YAML_MAPPING_START_EVENT) {
+        vd_events_got(&reader->events, got);
+        return vd_events_fail(&reader->events, vd_events_line(&reader->events),
+                              "a job file must be a mapping of keys to values, got %s", got);
+    }
+    vd_status status = read_mapping(reader, NULL);
+    return status ? status : vd_events_finish(&reader->events);
+}
+
+/* Where a key that is missing should have been: in its mapping, or at the top. */
+static uint32_t line_of_mapping(const job_reader *reader, const vd_field *field) {
+    char mapping[VD_FIELD_PATH_SIZE];
+    const char *dot = strchr(field->path, '.');
+    snprintf(mapping, sizeof mapping, "%.*s", dot ? (int)(dot - field->path) : 0, field->path);
+    return dot ? reader->line[vd_field_find(mapping)] : 1;
+}
+
+static vd_status fail_missing(const job_reader *reader, int field) {
+    char expected[VD_EXPECTED_SIZE];
+    vd_field_expected(&vd_fields[field], expected);
+    return fail_field(reader, field, line_of_mapping(reader, &vd_fields[field]), expected,
+                      "nothing: the key is missing");
+}
+
+static vd_status check_present(job_reader *reader) {
+    for (int i = 0; i < VD_FIELD_COUNT; i++) {
+        const vd_field *field = &vd_fields[i];
+        bool applies = vd_field_applies(field, reader->job);
+        if (reader->line[i] && !applies)
+            return vd_events_fail(&reader->events, reader->line[i], "`%s` must not be there: %s",
+                                  field->path, vd_field_reason(field));
+        if (reader->line[i] || !applies)
+            continue;
+        if (!field->otherwise)
+            return fail_missing(reader, i);
+        vd_field_set(field, field->otherwise, reader->job);
+    }
+    return VD_OK;
+}
+
+/* What the numbers must be to each other. */
+static vd_status check_together(const job_reader *reader) {
+    const vd_training *training = &reader->job->training;
+    const vd_model *model = &training->model;
+    const vd_adamw *adamw = &training->adamw;
+    bool gpt2 = model->kind == VD_MODEL_GPT2, text = reader->job->data_kind == VD_DATA_TEXT;
+    bool decay = adamw->schedule != RO_LR_CONSTANT;
+    const struct {
+        bool met;
+        const char *path, *expected;
+    } rule[] = {
+        {!text || model->vocab >= 256, "model.vocab", "256 or more if data.kind is text"},
+        {!gpt2 || model->channels % model->heads == 0, "model.heads",
+         "a divisor of model.channels"},
+        {!gpt2 || training->sequence <= model->context, "sequence", "model.context or less"},
+        {training->batch % training->micro_batches == 0, "micro_batches", "a divisor of batch"},
+        {training->checkpoint_interval <= training->steps, "checkpoint_interval", "steps or less"},
+        {!decay || adamw->warmup < training->steps, "schedule.warmup", "less than steps"},
+        {!decay || adamw->min_lr <= adamw->lr, "schedule.min_lr", "optimizer.lr or less"},
+    };
+    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) {
+        int field = vd_field_find(rule[i].path);
+        if (!rule[i].met)
+            return fail_field(reader, field, reader->line[field], rule[i].expected,
+                              reader->got[field]);
+    }
+    return VD_OK;
+}
+
+vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *out, vd_err *err) {
+    job_reader reader = {.job = out};
+    *out = (vd_job){0};
+    if (strlen(name) >= sizeof out->path)
+        return vd_fail(err, VD_ERR_USAGE, "the name of a job file must be below %d bytes",
+                       VD_JOB_PATH_SIZE);
+    memcpy(out->path, name, strlen(name) + 1);
+    vd_status status = vd_events_open(&reader.events, text, size, out->path, err);
+    if (!status)
+        status = read_document(&reader);
+    if (!status)
+        status = check_present(&reader);
+    if (!status)
+        status = check_together(&reader);
+    vd_events_close(&reader.events);
+    return status;
+}
+
+vd_status vd_job_read(const char *path, vd_job *out, vd_err *err) {
+    vd_buf file = {0};
+    vd_status status = vd_read_file(path, VD_JOB_BYTES_MAX, &file, err);
+    if (!status)
+        status = vd_job_parse(file.data, file.size, path, out, err);
+    vd_buf_free(&file);
+    return status;
+}

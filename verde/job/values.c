@@ -1,0 +1,140 @@
+/* From the text of a scalar to its place in the job: strict grammars, one meaning on every machine.
+ */
+#include "verde/job/fields.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(vd_model_kind) == 4 && sizeof(vd_data_kind) == 4 &&
+                   sizeof(vd_optimizer_kind) == 4,
+               "choices are stored as 32-bit integers");
+
+static size_t digits(const char *text) {
+    return strspn(text, "0123456789");
+}
+
+/* 0, or digits that start with another one. */
+static size_t whole_part(const char *text) {
+    size_t count = digits(text);
+    return count > 1 && text[0] == '0' ? 0 : count;
+}
+
+static vd_status store_integer(const vd_field *field, const char *text, void *place) {
+    size_t count = whole_part(text);
+    if (count == 0 || text[count])
+        return VD_ERR_USAGE;
+    errno = 0;
+    uint64_t value = strtoull(text, NULL, 10);
+    if (errno || value < field->min || value > field->max)
+        return VD_ERR_USAGE;
+    memcpy(place, &value, sizeof value);
+    return VD_OK;
+}
+
+/* The grammar of JSON's numbers. */
+static bool is_decimal(const char *text) {
+    text += *text == '-';
+    size_t count = whole_part(text);
+    text += count;
+    if (count && *text == '.') {
+        count = digits(++text);
+        text += count;
+    }
+    if (count && (*text == 'e' || *text == 'E')) {
+        text += 1 + (text[1] == '+' || text[1] == '-');
+        count = digits(text);
+        text += count;
+    }
+    return count && !*text;
+}
+
+/* strtof with a point whatever the caller's locale; correctly rounded. */
+static vd_status to_binary32(const char *text, float *value) {
+    locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!c_locale)
+        return VD_ERR_LOCAL;
+    errno = 0;
+    *value = strtof_l(text, NULL, c_locale);
+    bool vanished = errno == ERANGE && *value == 0; /* 1e-60 must not turn into "none" */
+    freelocale(c_locale);
+    return vanished ? VD_ERR_USAGE : VD_OK;
+}
+
+static vd_status store_real(const vd_field *field, const char *text, void *place) {
+    float value;
+    if (!is_decimal(text))
+        return VD_ERR_USAGE;
+    vd_status status = to_binary32(text, &value);
+    if (status)
+        return status;
+    /* No range reaches below zero, and -0 would be other bits than 0. Infinity is past any range.
+     */
+    if (signbit(value) || !(value >= field->low && value <= field->high))
+        return VD_ERR_USAGE;
+    memcpy(place, &value, sizeof value);
+    return VD_OK;
+}
+
+static vd_status store_choice(const vd_field *field, const char *text, void *place) {
+    for (const vd_choice *choice = field->choice; choice->name; choice++) {
+        if (!strcmp(choice->name, text)) {
+            memcpy(place, &choice->value, sizeof choice->value);
+            return VD_OK;
+        }
+    }
+    return VD_ERR_USAGE;
+}
+
+/* The directory of the job file, if the name is relative, and the name. */
+static vd_status store_file(const char *text, const char *job_path, char *place) {
+    const char *slash = strrchr(job_path, '/');
+    size_t directory = slash && text[0] != '/' ? (size_t)(slash - job_path) + 1 : 0;
+    size_t length = strlen(text);
+    if (length == 0 || directory + length >= VD_JOB_PATH_SIZE)
+        return VD_ERR_USAGE;
+    memcpy(place, job_path, directory);
+    memcpy(place + directory, text, length + 1);
+    return VD_OK;
+}
+
+void vd_field_set(const vd_field *field, uint64_t value, vd_job *job) {
+    memcpy((char *)job + field->offset, &value, sizeof value);
+}
+
+vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job) {
+    void *place = (char *)job + field->offset;
+    switch (field->type) {
+    case VD_FIELD_INTEGER: return store_integer(field, text, place);
+    case VD_FIELD_REAL: return store_real(field, text, place);
+    case VD_FIELD_CHOICE: return store_choice(field, text, place);
+    case VD_FIELD_FILE: return store_file(text, job->path, place);
+    case VD_FIELD_DIGEST: return vd_unhex(text, place, 32) ? VD_OK : VD_ERR_USAGE;
+    default: return VD_ERR_USAGE;
+    }
+}
+
+static void list_choices(const vd_choice *choice, char *text, size_t size) {
+    size_t used = 0;
+    for (const vd_choice *c = choice; c->name && used < size; c++) {
+        const char *before = c == choice ? "" : c[1].name ? ", " : " or ";
+        used += (size_t)snprintf(text + used, size - used, "%s%s", before, c->name);
+    }
+}
+
+void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]) {
+    size_t size = VD_EXPECTED_SIZE;
+    switch (field->type) {
+    case VD_FIELD_MAPPING: snprintf(text, size, "a mapping"); break;
+    case VD_FIELD_INTEGER:
+        snprintf(text, size, "%llu..%llu in plain decimal digits", (unsigned long long)field->min,
+                 (unsigned long long)field->max);
+        break;
+    case VD_FIELD_REAL: snprintf(text, size, "a decimal number, %s", field->range); break;
+    case VD_FIELD_CHOICE: list_choices(field->choice, text, size); break;
+    case VD_FIELD_FILE: snprintf(text, size, "a file name (its path below 1024 bytes)"); break;
+    case VD_FIELD_DIGEST: snprintf(text, size, "64 lower-case hexadecimal digits"); break;
+    }
+}
