@@ -1,0 +1,104 @@
+/* HTTP/1.1 over TLS 1.3, in bytes: a server with one worker, a client that asks many at once.
+ *
+ * Nothing here knows what the bytes mean. Limits and deadlines: limits.h. Both sides switch SIGPIPE
+ * from its default to ignored, once, because a peer that hangs up must not kill the process. */
+#ifndef VD_NET_H
+#define VD_NET_H
+
+#include "verde/base/base.h"
+#include "verde/commit/commit.h"
+#include "verde/net/limits.h"
+
+/* ---- server ---- */
+
+typedef struct {
+    const char *method, *path; /* "GET" or "POST"; the target as sent, from its first "/" on */
+    const uint8_t *body;       /* NULL if empty */
+    size_t body_size;
+} vd_request;
+
+typedef struct {
+    int status;               /* 200 unless the handler sets another */
+    const char *content_type; /* borrowed until the server is destroyed; NULL: octet-stream */
+    vd_buf body;              /* filled by the handler, freed by the server; out of memory: 500 */
+} vd_response;
+
+/* Runs on the server's one worker thread, one request after the other in order of arrival, for as
+ * long as it needs. The request is borrowed for the call. */
+typedef void (*vd_handler)(void *user, const vd_request *request, vd_response *response);
+
+typedef struct {
+    const char *listen;               /* "127.0.0.1:8443", "[::1]:8443"; port 0: any that is free */
+    const char *cert_path, *key_path; /* PEM, as vd_key_save writes tls.crt and key.pem */
+    size_t request_max;               /* this and the rest: 0 means the value of limits.h */
+    int queue_max, connection_max;
+    int handshake_ms, request_ms, send_ms, idle_ms;
+} vd_server_options;
+
+typedef struct vd_server vd_server;
+
+/* Binds and listens: from here on connections wait in the kernel's queue until vd_server_run. Bad
+ * options, files or addresses are VD_ERR_USAGE; an address in use is VD_ERR_IO. */
+VD_MUST_USE vd_status vd_server_create(const vd_server_options *options, vd_handler handler,
+                                       void *user, vd_server **out, vd_err *err);
+int vd_server_port(const vd_server *server);
+/* Serves until vd_server_stop. Then a request being handled is handled to its end, but neither it
+ * nor those behind it are answered. To be called once. */
+VD_MUST_USE vd_status vd_server_run(vd_server *server, vd_err *err);
+/* From any thread or a signal handler (async-signal-safe), before, during or after the run. */
+void vd_server_stop(vd_server *server);
+void vd_server_destroy(vd_server *server); /* not during the run; NULL is fine */
+
+/* ---- client ---- */
+
+typedef struct {
+    char url[320]; /* "https://host:port" */
+    bool pinned;   /* by key: the certificate's names, dates and issuer don't count then */
+    vd_public_key key;
+    char pin[80]; /* "sha256//..." of the key */
+} vd_endpoint;
+
+/* "https://host[:port][/][#key]": host a name, IPv4 or [IPv6] address, port 1..65535 or 443, key 64
+ * lower-case hex digits of an Ed25519 public key. Anything else is VD_ERR_USAGE. */
+VD_MUST_USE vd_status vd_endpoint_parse(const char *text, vd_endpoint *out, vd_err *err);
+
+typedef struct {
+    const vd_endpoint *to;
+    const char *path; /* from "/" on, without spaces or controls */
+    const void *body; /* NULL: GET; else POST */
+    size_t body_size;
+    const char *content_type; /* of the body; NULL: application/json */
+    int deadline_ms;          /* from the call to the last byte of the answer; > 0 */
+    size_t answer_max;        /* 0: VD_NET_RESPONSE_MAX */
+} vd_exchange;
+
+/* err.status: VD_OK             the whole answer came with status 200
+ *             VD_ERR_TIMEOUT    it did not, until the deadline
+ *             VD_ERR_PEER       other HTTP status, too large, not HTTP
+ *             VD_ERR_IO         DNS, connection, reset, certificate or pin (then it is another who
+ *                               answers), HTTP status 5xx
+ *             VD_ERR_LOCAL, VD_ERR_USAGE   this side: memory; a malformed exchange */
+typedef struct {
+    vd_err err;
+    int http_status; /* 0: none came */
+    vd_buf body;     /* also of other HTTP statuses, as far as it came; owned by the caller */
+    uint64_t bytes_in, bytes_out; /* of HTTP, headers included */
+    double seconds;
+} vd_answer;
+
+void vd_answer_free(vd_answer *answer);
+
+typedef struct vd_client vd_client; /* one thread at a time */
+
+/* ca_path: certificates to trust at endpoints without a key; NULL: the system's. */
+VD_MUST_USE vd_status vd_client_create(const char *ca_path, vd_client **out, vd_err *err);
+void vd_client_destroy(vd_client *client);
+
+/* Asks `count` endpoints in parallel, VD_NET_ASK_MAX at most, and returns when each has an answer
+ * or an error. Fills answer[0..count). Connections are kept for the next call. No redirects, no
+ * proxies, no content decoding. A request on a kept connection that the server has just closed is
+ * sent again, so requests should be idempotent. */
+void vd_client_ask(vd_client *client, size_t count, const vd_exchange *exchange,
+                   vd_answer *answer);
+
+#endif
