@@ -1,0 +1,250 @@
+#include "repops/src/backend.h"
+#include "repops/src/fpenv.h"
+
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_THREADS = 1024, ALIGNMENT = 64 };
+
+/* Elements that justify another piece of work: tens of microseconds. */
+enum { PIECE_ELEMENTS = 16384, PIECES_PER_THREAD = 8 };
+
+struct ro_ctx {
+    ro_options options;
+    const char *backend;
+    ro_table table;
+    ro_pool pool;
+    void *workspace;
+    size_t workspace_size;
+    char error[256];
+};
+
+/* What ro_ctx_error(NULL) says: why this thread's last ro_ctx_create failed. */
+static _Thread_local char create_error[256];
+
+static ro_status fail_create(ro_status status, const char *format, const char *detail) {
+    snprintf(create_error, sizeof create_error, format, detail);
+    return status;
+}
+
+ro_status ro_fail(ro_ctx *ctx, ro_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(ctx->error, sizeof ctx->error, format, args);
+    va_end(args);
+    return status;
+}
+
+/* ---- backends ---- */
+
+typedef struct {
+    const char *name;
+    bool (*available)(void);
+    void (*fill)(ro_table *table); /* on top of the scalar table */
+} backend_entry;
+
+static bool have_scalar(void) {
+    return true;
+}
+#if defined(__x86_64__)
+static bool have_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+static bool have_avx512(void) {
+    return have_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+}
+#endif
+
+static const backend_entry backends[] = {
+#if defined(__x86_64__)
+    {"avx512", have_avx512, ro_table_avx512},
+    {"avx2", have_avx2, ro_table_avx2},
+#endif
+    {"scalar", have_scalar, ro_table_scalar},
+};
+enum { BACKENDS = sizeof backends / sizeof backends[0] };
+
+static const backend_entry *best_backend(void) {
+    int i = 0;
+    while (!backends[i].available())
+        i++;
+    return &backends[i];
+}
+
+static ro_status find_backend(const char *name, const backend_entry **out) {
+    if (name == NULL)
+        name = getenv("REPOPS_CPU");
+    if (name == NULL || *name == '\0' || strcmp(name, "cpu") == 0) {
+        *out = best_backend();
+        return RO_OK;
+    }
+    for (int i = 0; i < BACKENDS; i++) {
+        *out = &backends[i];
+        if (strcmp(name, backends[i].name) == 0)
+            return backends[i].available()
+                       ? RO_OK
+                       : fail_create(RO_ERR_ARG, "this processor cannot run backend \"%.32s\"", name);
+    }
+    return fail_create(RO_ERR_ARG,
+                       "unknown backend \"%.32s\": expected cpu, scalar, avx2 or avx512", name);
+}
+
+/* ---- allocation ---- */
+
+static void *default_alloc(void *user, size_t size, size_t alignment) {
+    (void)user;
+    return size > SIZE_MAX - alignment
+               ? NULL
+               : aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
+static void default_free(void *user, void *block) {
+    (void)user;
+    free(block);
+}
+
+static void release(ro_ctx *ctx, void *block) {
+    if (block)
+        ctx->options.free(ctx->options.user, block);
+}
+
+void *ro_workspace(ro_ctx *ctx, size_t size) {
+    if (size <= ctx->workspace_size)
+        return ctx->workspace;
+    release(ctx, ctx->workspace);
+    ctx->workspace_size = 0;
+    ctx->workspace = ctx->options.alloc(ctx->options.user, size, ALIGNMENT);
+    if (ctx->workspace)
+        ctx->workspace_size = size;
+    else
+        ro_fail(ctx, RO_ERR_MEMORY, "no memory for a workspace of %zu bytes", size);
+    return ctx->workspace;
+}
+
+/* ---- life ---- */
+
+static int available_cores(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) < 1)
+        return 1;
+    return CPU_COUNT(&set) < MAX_THREADS ? CPU_COUNT(&set) : MAX_THREADS;
+}
+
+static ro_status check_options(ro_options *options) {
+    if (options->threads < 0 || options->threads > MAX_THREADS)
+        return fail_create(RO_ERR_ARG, "`threads` must be 0..1024%s", "");
+    if (!options->alloc != !options->free)
+        return fail_create(RO_ERR_ARG, "`alloc` and `free` come together%s", "");
+    if (options->threads == 0)
+        options->threads = available_cores();
+    if (!options->alloc) {
+        options->alloc = default_alloc;
+        options->free = default_free;
+    }
+    return RO_OK;
+}
+
+ro_status ro_ctx_create(const ro_options *wanted, ro_ctx **out) {
+    ro_options options = wanted ? *wanted : (ro_options){0};
+    const backend_entry *backend;
+    *out = NULL;
+    ro_status status = check_options(&options);
+    if (status == RO_OK)
+        status = find_backend(options.backend, &backend);
+    if (status != RO_OK)
+        return status;
+
+    /* The workers' table follows the context in the same block. */
+    const size_t size = sizeof(ro_ctx) + (size_t)options.threads * sizeof(ro_pool_worker);
+    ro_ctx *ctx = options.alloc(options.user, size, ALIGNMENT);
+    if (!ctx)
+        return fail_create(RO_ERR_MEMORY, "no memory for a context%s", "");
+    memset(ctx, 0, sizeof *ctx);
+    ctx->options = options;
+    ctx->options.backend = NULL; /* borrowed only for this call */
+    ctx->backend = backend->name;
+    ro_pool_init(&ctx->pool, options.threads, (ro_pool_worker *)(ctx + 1));
+    ro_table_scalar(&ctx->table);
+    backend->fill(&ctx->table);
+    *out = ctx;
+    return RO_OK;
+}
+
+void ro_ctx_destroy(ro_ctx *ctx) {
+    if (!ctx)
+        return;
+    ro_pool_stop(&ctx->pool);
+    release(ctx, ctx->workspace);
+    release(ctx, ctx);
+}
+
+const char *ro_ctx_error(const ro_ctx *ctx) {
+    return ctx ? ctx->error : create_error;
+}
+
+const char *ro_ctx_backend(const ro_ctx *ctx) {
+    return ctx->backend;
+}
+
+int ro_ctx_threads(const ro_ctx *ctx) {
+    return ctx->options.threads;
+}
+
+ro_pool *ro_ctx_pool(ro_ctx *ctx) {
+    return &ctx->pool;
+}
+
+/* ---- running ---- */
+
+typedef struct {
+    const ro_job *job;
+    void (*range)(const ro_job *job, int64_t first, int64_t last);
+} range_task;
+
+static void run_range(void *user, int64_t first, int64_t last, int worker) {
+    const range_task *task = user;
+    (void)worker;
+    task->range(task->job, first, last);
+}
+
+static int64_t total_elements(const ro_call *call) {
+    int64_t total = ro_shape_numel(&call->output);
+    for (int i = 0; i < call->input_count; i++)
+        total += ro_shape_numel(&call->input[i]);
+    return total;
+}
+
+void ro_for_items(const ro_job *job, int64_t items,
+                  void (*range)(const ro_job *job, int64_t first, int64_t last)) {
+    range_task task = {job, range};
+    ro_pool *pool = ro_ctx_pool(job->ctx);
+    int64_t pieces = total_elements(job->call) / PIECE_ELEMENTS;
+    const int64_t most = (int64_t)pool->threads * PIECES_PER_THREAD;
+    pieces = pieces < 1 ? 1 : pieces < most ? pieces : most;
+    int64_t grain = (items + pieces - 1) / pieces;
+    if (grain >= 64)
+        grain = (grain + 63) / 64 * 64; /* no cache line of f32 has two writers */
+    ro_pool_for(pool, items, grain, run_range, &task);
+}
+
+ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input, void *output) {
+    if (call->op <= RO_OP_NONE || call->op >= RO_OP_END)
+        return ro_fail(ctx, RO_ERR_ARG, "there is no operator %d", (int)call->op);
+    const ro_kernel *kernel = &ctx->table.kernel[call->op];
+    const ro_job job = {ctx, call, input, output};
+    const ro_fpenv env = ro_fpenv_enter();
+    ro_status status = RO_OK;
+    if (kernel->run)
+        status = kernel->run(&job);
+    else if (kernel->range)
+        ro_for_items(&job, kernel->items ? kernel->items(call) : ro_shape_numel(&call->output),
+                     kernel->range);
+    else
+        status = ro_fail(ctx, RO_ERR_ARG, "there is no operator %d", (int)call->op);
+    ro_fpenv_leave(env);
+    return status;
+}
