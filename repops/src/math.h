@@ -1,0 +1,197 @@
+/* Arithmetic and elementary functions with one exact meaning. SPEC.md sections 1 and 2.
+ *
+ * Shared by the reference and every kernel. Branch-free with literal coefficients, so that compilers vectorise
+ * loops over arrays. `static inline` everywhere: objects for different instruction sets may not share code. */
+#ifndef RO_MATH_H
+#define RO_MATH_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "repops/repops.h"
+
+#ifdef __FAST_MATH__
+#error "repops cannot be built with -ffast-math: SPEC.md section 1"
+#endif
+
+#define RO_INLINE static inline __attribute__((always_inline, unused))
+
+RO_INLINE float ro_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+RO_INLINE uint32_t ro_to_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* SPEC 1: the final store of arithmetic operators. */
+RO_INLINE float ro_canon(float x)
+{
+    return x != x ? ro_from_bits(RO_QNAN_BITS) : x;
+}
+
+/* Without hardware fma: the product of two floats is exact in double; the sum is rounded to odd, so that the second
+ * rounding, to float, is the only one that counts (Boldo & Melquiond, 2008). */
+static inline __attribute__((unused)) float ro_fma_soft(float a, float b, float c)
+{
+    double p = (double)a * (double)b, z = (double)c;
+    double s = p + z;
+    double bb = s - p;
+    double e = (p - (s - bb)) + (z - bb);
+    int64_t bits;
+    memcpy(&bits, &s, sizeof bits);
+    /* An infinity or NaN gives e = NaN: neither comparison holds. */
+    if ((e > 0 || e < 0) && !(bits & 1))
+        bits += (e > 0) == (s > 0) ? 1 : -1;
+    memcpy(&s, &bits, sizeof s);
+    return (float)s;
+}
+
+RO_INLINE float ro_fma(float a, float b, float c)
+{
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
+    return __builtin_fmaf(a, b, c);
+#else
+    return ro_fma_soft(a, b, c);
+#endif
+}
+
+RO_INLINE float ro_sqrt(float x)
+{
+    return __builtin_sqrtf(x);
+}
+
+/* SPEC 3.2. */
+RO_INLINE float ro_max(float a, float b)
+{
+    float m = b > a ? b : a;
+    m = a == 0 && b == 0 ? ro_from_bits(ro_to_bits(a) & ro_to_bits(b)) : m;
+    return a != a || b != b ? ro_from_bits(RO_QNAN_BITS) : m;
+}
+
+/* exp(x) - 1 scaled: returns p with exp(x) = 2^k * (1 + p). */
+RO_INLINE float ro_exp_core(float x, int32_t *k)
+{
+    float t = ro_fma(x, 0x1.715476p0f, 0x1.8p23f);
+    *k = (int32_t)(ro_to_bits(t) - UINT32_C(0x4b400000));
+    float n = t - 0x1.8p23f;
+    float r = ro_fma(n, -0x1.62e400p-1f, x);
+    r = ro_fma(n, -0x1.7f7d1cp-20f, r);
+    float p = 0x1.a26762p-13f;
+    p = ro_fma(p, r, 0x1.6d2ep-10f);
+    p = ro_fma(p, r, 0x1.110ff2p-7f);
+    p = ro_fma(p, r, 0x1.555502p-5f);
+    p = ro_fma(p, r, 0x1.555556p-3f);
+    p = ro_fma(p, r, 0x1p-1f);
+    return ro_fma(r * r, p, r);
+}
+
+RO_INLINE float ro_pow2(int32_t k)
+{
+    return ro_from_bits((uint32_t)(k + 127) << 23);
+}
+
+/* SPEC 2.1. */
+RO_INLINE float ro_exp(float x)
+{
+    int32_t k;
+    float c = x > 90.0f ? 90.0f : x;
+    c = c < -106.0f ? -106.0f : c;
+    c = x != x ? 0.0f : c;
+    float y = ro_exp_core(c, &k) + 1.0f;
+    int32_t half = k >> 1;
+    y = y * ro_pow2(half) * ro_pow2(k - half);
+    return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
+}
+
+/* SPEC 2.2. */
+RO_INLINE float ro_tanh(float x)
+{
+    int32_t k;
+    float a = ro_from_bits(ro_to_bits(x) & UINT32_C(0x7fffffff));
+    float z = a * a;
+    float p = 0x1.4d7b44p-9f;
+    p = ro_fma(p, z, -0x1.1930dcp-7f);
+    p = ro_fma(p, z, 0x1.65fc46p-6f);
+    p = ro_fma(p, z, -0x1.ba21bep-5f);
+    p = ro_fma(p, z, 0x1.111148p-3f);
+    p = ro_fma(p, z, -0x1.555556p-2f);
+    float small = ro_fma(a * z, p, a);
+    float b = a > 10.0f ? 10.0f : a;
+    b = x != x ? 0.0f : b;
+    float e = ro_exp_core(b + b, &k), s = ro_pow2(k);
+    float large = 1.0f - 2.0f / (ro_fma(e, s, s) + 1.0f);
+    float y = a < 0.6f ? small : large;
+    y = ro_from_bits(ro_to_bits(y) | (ro_to_bits(x) & UINT32_C(0x80000000)));
+    return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
+}
+
+/* SPEC 2.3. */
+RO_INLINE float ro_log(float x)
+{
+    int tiny = x < 0x1p-126f;
+    float c = tiny ? x * 0x1p25f : x;
+    uint32_t u = ro_to_bits(c);
+    int32_t e = (int32_t)(u - UINT32_C(0x3f2aaaab)) >> 23;
+    float f = ro_from_bits(u - ((uint32_t)e << 23)) - 1.0f;
+    float n = (float)e + (tiny ? -25.0f : 0.0f);
+    float p = -0x1.04ff52p-3f;
+    p = ro_fma(p, f, 0x1.132ee2p-3f);
+    p = ro_fma(p, f, -0x1.f4c81p-4f);
+    p = ro_fma(p, f, 0x1.211ab6p-3f);
+    p = ro_fma(p, f, -0x1.558a74p-3f);
+    p = ro_fma(p, f, 0x1.99addep-3f);
+    p = ro_fma(p, f, -0x1.ffff74p-3f);
+    p = ro_fma(p, f, 0x1.55554cp-2f);
+    float z = f * f;
+    float t = ro_fma(n, 0x1.7f7d1cp-20f, ro_fma(f * z, p, -0.5f * z));
+    float r = ro_fma(n, 0x1.62e400p-1f, t + f);
+    r = x == 0 ? ro_from_bits(UINT32_C(0xff800000)) : r;
+    r = x > 0x1.fffffep127f ? x : r;
+    return x < 0 || x != x ? ro_from_bits(RO_QNAN_BITS) : r;
+}
+
+/* The turn's fraction is k / 2^24. Nearest quadrant, then polynomials on [-pi/4, pi/4). */
+RO_INLINE float ro_sin_quadrant(float x)
+{
+    float z = x * x;
+    float p = 0x1.6cd878p-19f;
+    p = ro_fma(p, z, -0x1.a00f9ep-13f);
+    p = ro_fma(p, z, 0x1.111100p-7f);
+    p = ro_fma(p, z, -0x1.555556p-3f);
+    return ro_fma(x * z, p, x);
+}
+
+RO_INLINE float ro_cos_quadrant(float x)
+{
+    float z = x * x;
+    float p = 0x1.98e616p-16f;
+    p = ro_fma(p, z, -0x1.6c06dcp-10f);
+    p = ro_fma(p, z, 0x1.55553cp-5f);
+    p = ro_fma(p, z, -0x1p-1f);
+    return ro_fma(z, p, 1.0f);
+}
+
+/* SPEC 2.4: sin(2 pi k / 2^24); only the low 24 bits of k count. */
+RO_INLINE float ro_sin_turn(uint32_t k)
+{
+    k &= UINT32_C(0xffffff);
+    uint32_t quadrant = (k + (UINT32_C(1) << 21)) >> 22;
+    int32_t rest = (int32_t)k - (int32_t)(quadrant << 22);
+    float x = (float)rest * 0x1.921fb6p-22f;
+    float y = quadrant & 1 ? ro_cos_quadrant(x) : ro_sin_quadrant(x);
+    return quadrant & 2 ? -y : y;
+}
+
+RO_INLINE float ro_cos_turn(uint32_t k)
+{
+    return ro_sin_turn(k + (UINT32_C(1) << 22));
+}
+
+#endif
