@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define GOOD "tests/vectors/jobs/good/"
-#define BAD "tests/vectors/jobs/bad/"
+#define BAD  "tests/vectors/jobs/bad/"
 
 static vd_job read_good(const char *path) {
     vd_job job;
@@ -150,11 +150,19 @@ static void check_bomb(const char *start, const char *unit, size_t size) {
 
 Test(job, bombs_are_refused_at_once) {
     static const char *const unit[] = {
-        "[", "{", "- ", "? ", "[\n", "{a: ", "a: {", "*a ", "&a ", "!a ", "!!", "\"", "\\", "a", "a\n",
-        "a: a\n", "a: b, ", "#\n", "\n", " ", "%TAG !a! b\n", "%YAML 1.1\n", "---\n", "...\n", "|\n",
-        ": ", ",", "]", "\xef\xbf\xbd", "'", "a: |\n \n", "\r", "\xc2\x85"};
-    static const char *const start[] = {"", "model: {", "model: ", "steps: ", "steps: \"", "[a, ",
-                                        "verde: 1\nmodel: {kind: gpt2, layers: ", "data: {file: "};
+        "[",       "{",   "- ", "? ", "[\n",          "{a: ",        "a: {",      "*a ",
+        "&a ",     "!a ", "!!", "\"", "\\",           "a",           "a\n",       "a: a\n",
+        "a: b, ",  "#\n", "\n", " ",  "%TAG !a! b\n", "%YAML 1.1\n", "---\n",     "...\n",
+        "|\n",     ": ",  ",",  "]",  "\xef\xbf\xbd", "'",           "a: |\n \n", "\r",
+        "\xc2\x85"};
+    static const char *const start[] = {"",
+                                        "model: {",
+                                        "model: ",
+                                        "steps: ",
+                                        "steps: \"",
+                                        "[a, ",
+                                        "verde: 1\nmodel: {kind: gpt2, layers: ",
+                                        "data: {file: "};
     for (size_t s = 0; s < sizeof start / sizeof *start; s++) {
         for (size_t u = 0; u < sizeof unit / sizeof *unit; u++)
             check_bomb(start[s], unit[u], VD_JOB_BYTES_MAX);

@@ -23,6 +23,7 @@
     { .path = name, .type = VD_FIELD_CHOICE, .offset = offsetof(vd_job, place), .choice = list }
 
 #define BELOW_ONE 0x1.fffffep-1f
+#define UNIT "0 or more, below 1"
 
 static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2}, {"mlp", VD_MODEL_MLP}, {NULL, 0}};
 static const vd_choice data_kinds[] = {
@@ -42,7 +43,7 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("model.heads", training.model.heads, 1, 1024, VD_WHEN_GPT2),
     INTEGER("model.channels", training.model.channels, 1, 65536, VD_WHEN_ALWAYS),
     INTEGER("model.hidden", training.model.hidden, 1, 65536, VD_WHEN_MLP),
-    REAL("model.dropout", training.model.dropout, 0, BELOW_ONE, "0 or more, below 1", VD_WHEN_GPT2),
+    REAL("model.dropout", training.model.dropout, 0, BELOW_ONE, UNIT, VD_WHEN_GPT2),
     MAPPING("data"),
     CHOICE("data.kind", data_kind, data_kinds),
     {.path = "data.file", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, data_path)},
@@ -56,8 +57,8 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     MAPPING("optimizer"),
     CHOICE("optimizer.kind", optimizer, optimizer_kinds),
     REAL("optimizer.lr", training.adamw.lr, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
-    REAL("optimizer.beta1", training.adamw.beta1, 0, BELOW_ONE, "0 or more, below 1", VD_WHEN_ALWAYS),
-    REAL("optimizer.beta2", training.adamw.beta2, 0, BELOW_ONE, "0 or more, below 1", VD_WHEN_ALWAYS),
+    REAL("optimizer.beta1", training.adamw.beta1, 0, BELOW_ONE, UNIT, VD_WHEN_ALWAYS),
+    REAL("optimizer.beta2", training.adamw.beta2, 0, BELOW_ONE, UNIT, VD_WHEN_ALWAYS),
     REAL("optimizer.eps", training.adamw.eps, 1e-30f, 1, "1e-30..1", VD_WHEN_ALWAYS),
     REAL("optimizer.weight_decay", training.adamw.weight_decay, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
     REAL("optimizer.clip_norm", training.adamw.clip_norm, 0, 1e9f, "0..1e9", VD_WHEN_ALWAYS),
