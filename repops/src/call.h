@@ -1,0 +1,37 @@
+/* Views of a call that the checks, the reference and the kernels share. Private to repops. */
+#ifndef RO_CALL_H
+#define RO_CALL_H
+
+#include "repops/repops.h"
+
+/* SPEC 3.1: a as M x K, b as K x N (k_b rows), each possibly stored transposed. */
+typedef struct {
+    int64_t batch, m, n, k, k_b;
+    int trans_a, trans_b;
+    float alpha;
+    int64_t chunk;
+    ro_mask mask;
+} ro_matmul;
+
+static inline ro_matmul ro_matmul_of(const ro_call *call)
+{
+    const ro_shape *a = &call->input[0], *b = &call->input[1];
+    int bd = (int)call->attr[0];
+    ro_matmul v = {.batch = 1,
+                   .trans_a = call->attr[1] & 1,
+                   .trans_b = call->attr[1] >> 1 & 1,
+                   .alpha = ro_attr_to_f32(call->attr[2]),
+                   .chunk = call->attr[3],
+                   .mask = (ro_mask)call->attr[4]};
+    for (int i = 0; i < bd; i++)
+        v.batch *= a->dim[i];
+    int64_t a_cols = a->dim[a->ndim - 1], a_rows = ro_shape_numel(a) / v.batch / a_cols;
+    int64_t b_cols = b->dim[b->ndim - 1], b_rows = ro_shape_numel(b) / v.batch / b_cols;
+    v.m = v.trans_a ? a_cols : a_rows;
+    v.k = v.trans_a ? a_rows : a_cols;
+    v.n = v.trans_b ? b_rows : b_cols;
+    v.k_b = v.trans_b ? b_cols : b_rows;
+    return v;
+}
+
+#endif

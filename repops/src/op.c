@@ -1,0 +1,120 @@
+/* Names, attributes and shapes of tensors and operators. */
+#include <string.h>
+
+#include "repops/src/math.h"
+
+#define OP0(name_, lo, hi, declared) {name_, lo, hi, 0, {{0, 0}}, declared}
+#define I(n) {n, 'i'}
+#define F(n) {n, 'f'}
+
+static const ro_op_info table[RO_OP_END] = {
+    [RO_OP_FILL] = {"fill", 0, 0, 1, {F("value")}, 1},
+    [RO_OP_NORMAL] = {"normal", 0, 0, 4, {I("seed"), I("stream"), F("mean"), F("std")}, 1},
+    [RO_OP_READ_BATCH] =
+        {"read_batch", 2, 2, 5, {I("seed"), I("stream"), I("batch"), I("first"), I("shift")}, 1},
+    [RO_OP_EMBEDDING] = OP0("embedding", 2, 2, 0),
+    [RO_OP_EMBEDDING_GRAD] = OP0("embedding_grad", 2, 2, 1),
+    [RO_OP_SPLIT_HEADS] = {"split_heads", 1, 1, 3, {I("parts"), I("part"), I("heads")}, 0},
+    [RO_OP_JOIN_HEADS] = OP0("join_heads", 1, 8, 0),
+    [RO_OP_CONCAT] = OP0("concat", 1, RO_MAX_INPUTS, 0),
+    [RO_OP_IOTA] = OP0("iota", 0, 0, 1),
+    [RO_OP_ADD] = OP0("add", 2, 2, 0),
+    [RO_OP_DIV_CONST] = {"div_const", 1, 1, 1, {F("divisor")}, 0},
+    [RO_OP_GELU] = OP0("gelu", 1, 1, 0),
+    [RO_OP_GELU_GRAD] = OP0("gelu_grad", 2, 2, 0),
+    [RO_OP_RELU] = OP0("relu", 1, 1, 0),
+    [RO_OP_RELU_GRAD] = OP0("relu_grad", 2, 2, 0),
+    [RO_OP_DROPOUT] = {"dropout", 2, 2, 4, {I("seed"), I("stream"), I("threshold"), F("scale")}, 0},
+    [RO_OP_MATMUL] =
+        {"matmul", 2, 2, 5, {I("batch_dims"), I("trans"), F("alpha"), I("chunk"), I("mask")}, 0},
+    [RO_OP_REDUCE_SUM] = {"reduce_sum", 1, 1, 2, {I("cols"), I("block")}, 1},
+    [RO_OP_REDUCE_MAX] = {"reduce_max", 1, 1, 2, {I("cols"), I("block")}, 1},
+    [RO_OP_REDUCE_DOT] = {"reduce_dot", 2, 2, 2, {I("cols"), I("block")}, 1},
+    [RO_OP_REDUCE_SQDEV] = {"reduce_sqdev", 2, 2, 2, {I("cols"), I("block")}, 1},
+    [RO_OP_REDUCE_EXPSUM] = {"reduce_expsum", 2, 2, 2, {I("cols"), I("block")}, 1},
+    [RO_OP_REDUCE_LN_GX] = {"reduce_ln_gx", 5, 5, 2, {I("cols"), I("block")}, 1},
+    [RO_OP_SUM_ROWS] = {"sum_rows", 1, 1, 1, {I("cols")}, 1},
+    [RO_OP_LN_DGAMMA] = {"ln_dgamma", 4, 4, 1, {I("cols")}, 1},
+    [RO_OP_LN_RSTD] = {"ln_rstd", 1, 1, 2, {I("n"), F("eps")}, 0},
+    [RO_OP_LAYERNORM] = OP0("layernorm", 5, 5, 0),
+    [RO_OP_LN_DX] = OP0("ln_dx", 7, 7, 0),
+    [RO_OP_XENT] = OP0("xent", 4, 4, 0),
+    [RO_OP_XENT_GRAD] = OP0("xent_grad", 5, 5, 0),
+    [RO_OP_ATTN_MAX] = {"attn_max", 1, 1, 1, {I("causal")}, 0},
+    [RO_OP_ATTN_EXP] = {"attn_exp", 2, 2, 1, {I("causal")}, 0},
+    [RO_OP_ATTN_AV] = {"attn_av", 2, 2, 1, {I("causal")}, 0},
+    [RO_OP_ATTN_L] = OP0("attn_l", 2, 2, 0),
+    [RO_OP_ATTN_OUT] = OP0("attn_out", 3, 3, 0),
+    [RO_OP_ATTN_PROB] = {"attn_prob", 3, 3, 1, {I("causal")}, 0},
+    [RO_OP_ATTN_DSCORE] = {"attn_dscore", 3, 3, 1, {I("causal")}, 0},
+    [RO_OP_LR_SCHEDULE] =
+        {"lr_schedule", 1, 1, 5, {I("kind"), F("base"), F("min"), I("warmup"), I("total")}, 0},
+    [RO_OP_BIAS_CORRECTION] = {"bias_correction", 1, 1, 1, {F("beta")}, 0},
+    [RO_OP_CLIP_SCALE] = {"clip_scale", 1, 1, 1, {F("max_norm")}, 0},
+    [RO_OP_ADAMW_M] = {"adamw_m", 3, 3, 1, {F("beta")}, 0},
+    [RO_OP_ADAMW_V] = {"adamw_v", 3, 3, 1, {F("beta")}, 0},
+    [RO_OP_ADAMW_W] = {"adamw_w", 6, 6, 2, {F("eps"), F("decay")}, 0},
+};
+
+const ro_op_info *ro_op_describe(int op)
+{
+    return op > 0 && op < RO_OP_END && table[op].name ? &table[op] : NULL;
+}
+
+int ro_op_by_name(const char *name)
+{
+    for (int op = 1; op < RO_OP_END; op++)
+        if (table[op].name && strcmp(table[op].name, name) == 0)
+            return op;
+    return RO_OP_NONE;
+}
+
+int64_t ro_attr_f32(float value)
+{
+    return (int64_t)ro_to_bits(value);
+}
+
+float ro_attr_to_f32(int64_t attr)
+{
+    return ro_from_bits((uint32_t)attr);
+}
+
+size_t ro_dtype_size(int dtype)
+{
+    switch (dtype) {
+    case RO_F32:
+    case RO_I32: return 4;
+    case RO_U16: return 2;
+    case RO_U8: return 1;
+    default: return 0;
+    }
+}
+
+const char *ro_dtype_name(int dtype)
+{
+    switch (dtype) {
+    case RO_F32: return "f32";
+    case RO_I32: return "i32";
+    case RO_U16: return "u16";
+    case RO_U8: return "u8";
+    default: return "?";
+    }
+}
+
+int64_t ro_shape_numel(const ro_shape *shape)
+{
+    int64_t numel = 1;
+    for (int i = 0; i < shape->ndim; i++)
+        numel *= shape->dim[i];
+    return numel;
+}
+
+int ro_shape_equal(const ro_shape *a, const ro_shape *b)
+{
+    if (a->dtype != b->dtype || a->ndim != b->ndim)
+        return 0;
+    for (int i = 0; i < a->ndim; i++)
+        if (a->dim[i] != b->dim[i])
+            return 0;
+    return 1;
+}
