@@ -194,4 +194,48 @@ RO_INLINE float ro_cos_turn(uint32_t k)
     return ro_sin_turn(k + (UINT32_C(1) << 22));
 }
 
+/* ---- formulas that the reference and kernels share ---- */
+
+#define RO_GELU_C0 0x1.988454p-1f
+#define RO_GELU_C1 0x1.6e4e26p-5f
+
+/* SPEC 6: tanh(c0 x (1 + c1 x^2)). */
+RO_INLINE float ro_gelu_tanh(float x)
+{
+    float w = ro_fma(RO_GELU_C1, x * x, 1.0f);
+    return ro_tanh((RO_GELU_C0 * x) * w);
+}
+
+RO_INLINE float ro_gelu(float x)
+{
+    return (0.5f * x) * (1.0f + ro_gelu_tanh(x));
+}
+
+/* The factor of dy in gelu_grad. */
+RO_INLINE float ro_gelu_slope(float x)
+{
+    float t = ro_gelu_tanh(x), s = ro_fma(-t, t, 1.0f);
+    float v = RO_GELU_C0 * ro_fma(3.0f * RO_GELU_C1, x * x, 1.0f);
+    return ro_fma((0.5f * x) * s, v, 0.5f * (1.0f + t));
+}
+
+/* SPEC 9: lr_schedule. attr: kind, base, min, warmup, total. */
+RO_INLINE float ro_learning_rate(const int64_t *attr, int32_t step)
+{
+    float base = ro_from_bits((uint32_t)attr[1]), low = ro_from_bits((uint32_t)attr[2]);
+    int64_t warmup = attr[3], total = attr[4], s = step;
+    if (s < 0)
+        return 0.0f;
+    if (s < warmup)
+        return base * ((float)(s + 1) / (float)warmup);
+    if (attr[0] == RO_LR_CONSTANT)
+        return base;
+    if (s >= total)
+        return low;
+    if (attr[0] == RO_LR_LINEAR)
+        return ro_fma(low - base, (float)(s - warmup) / (float)(total - warmup), base);
+    uint32_t turn = (uint32_t)(((s - warmup) << 23) / (total - warmup));
+    return ro_fma(base - low, 0.5f * (1.0f + ro_cos_turn(turn)), low);
+}
+
 #endif

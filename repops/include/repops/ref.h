@@ -38,7 +38,7 @@ RO_API uint32_t ro_ref_finish(const ro_call *call, int64_t element, const ro_acc
 /* begin, all steps, finish. */
 RO_API uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *in);
 
-/* The most loads that one step, and finish, of this call can make. */
+/* The most elements of the inputs that one step, and finish, of this call can read (some twice). */
 RO_API int64_t ro_ref_step_loads(const ro_call *call);
 RO_API int64_t ro_ref_finish_loads(const ro_call *call);
 

@@ -1,0 +1,124 @@
+/* SPEC.md section 8. */
+#include "repops/ref/ref.h"
+
+/* Element e of a [..., T, S] tensor: its query (flattened with the batch) and key. */
+typedef struct {
+    int64_t row, key, blocks;
+    int admitted;
+} place;
+
+static place place_of(const ro_call *call, int64_t e)
+{
+    const ro_shape *s = &call->input[0];
+    int64_t keys = last_dim(s), queries = s->dim[s->ndim - 2];
+    place p = {e / keys, e % keys, (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, 1};
+    p.admitted = !call->attr[0] || p.key <= p.row % queries;
+    return p;
+}
+
+/* Admitted keys [from, to) of block c for query `row`. */
+static void keys_of(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to)
+{
+    const ro_shape *s = &call->input[0];
+    int64_t keys = last_dim(s), queries = s->dim[s->ndim - 2];
+    int64_t limit = call->attr[0] ? row % queries + 1 : keys;
+    *from = c * RO_ATTN_BLOCK;
+    *to = *from + RO_ATTN_BLOCK < keys ? *from + RO_ATTN_BLOCK : keys;
+    *to = *to < limit ? *to : limit;
+}
+
+static int minus_infinity(float x)
+{
+    return ro_to_bits(x) == UINT32_C(0xff800000);
+}
+
+uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    int64_t keys = last_dim(&call->input[0]), blocks = last_dim(&call->output), from, to;
+    float m = ro_from_bits(UINT32_C(0xff800000));
+    (void)acc;
+    keys_of(call, e / blocks, e % blocks, &from, &to);
+    for (int64_t j = from; j < to; j++)
+        m = ro_max(m, loadf(in, 0, e / blocks * keys + j));
+    return result(m);
+}
+
+uint32_t ro_ref_attn_exp(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    place p = place_of(call, e);
+    float m = loadf(in, 1, p.row * p.blocks + p.key / RO_ATTN_BLOCK);
+    if (!p.admitted || minus_infinity(m))
+        return 0;
+    return result(ro_exp(loadf(in, 0, e) - m));
+}
+
+uint32_t ro_ref_attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    const ro_shape *s = &call->input[0];
+    int64_t keys = last_dim(s), size = last_dim(&call->output), from, to;
+    int64_t blocks = (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, row = e / size / blocks;
+    int64_t first = row / s->dim[s->ndim - 2] * keys; /* of this batch's keys in v */
+    float sum = 0;
+    (void)acc;
+    keys_of(call, row, e / size % blocks, &from, &to);
+    for (int64_t j = from; j < to; j++)
+        sum = ro_fma(loadf(in, 0, row * keys + j), loadf(in, 1, (first + j) * size + e % size), sum);
+    return result(0.0f + sum);
+}
+
+/* The walk over blocks. `input` 1 holds what is combined: element row * stride + c * step + offset. */
+static float walk(const ro_access *in, int64_t row, int64_t blocks, int64_t size, int64_t offset)
+{
+    float m = 0, sum = 0;
+    int started = 0;
+    for (int64_t c = 0; c < blocks; c++) {
+        float mc = loadf(in, 0, row * blocks + c);
+        float x = loadf(in, 1, (row * blocks + c) * size + offset);
+        if (minus_infinity(mc))
+            continue;
+        if (!started) {
+            m = mc, sum = x, started = 1;
+            continue;
+        }
+        float next = ro_max(m, mc);
+        sum = ro_fma(sum, ro_exp(m - next), ro_exp(mc - next) * x);
+        m = next;
+    }
+    return sum;
+}
+
+uint32_t ro_ref_attn_l(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    return result(walk(in, e, last_dim(&call->input[0]), 1, 0));
+}
+
+uint32_t ro_ref_attn_out(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    int64_t blocks = last_dim(&call->input[0]), size = last_dim(&call->output), row = e / size;
+    int some = 0;
+    (void)acc;
+    for (int64_t c = 0; c < blocks; c++)
+        some |= !minus_infinity(loadf(in, 0, row * blocks + c));
+    float sum = walk(in, row, blocks, size, e % size), l = loadf(in, 2, row);
+    return some ? result(sum * (1.0f / l)) : 0;
+}
+
+uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    place p = place_of(call, e);
+    float m = loadf(in, 1, p.row), l = loadf(in, 2, p.row);
+    if (!p.admitted || minus_infinity(m))
+        return 0;
+    return result(ro_exp(loadf(in, 0, e) - m) * (1.0f / l));
+}
+
+uint32_t ro_ref_attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    place p = place_of(call, e);
+    float ds = loadf(in, 0, e) * (loadf(in, 1, e) - loadf(in, 2, p.row));
+    return p.admitted ? result(ds) : 0;
+}

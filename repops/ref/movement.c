@@ -1,0 +1,127 @@
+/* SPEC.md section 5. */
+#include "repops/ref/ref.h"
+
+uint32_t ro_ref_fill(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)e, (void)acc, (void)in;
+    return (uint32_t)call->attr[0];
+}
+
+uint32_t ro_ref_iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)call, (void)acc, (void)in;
+    return (uint32_t)e;
+}
+
+uint32_t ro_ref_normal(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    uint32_t word[4];
+    (void)acc, (void)in;
+    ro_philox_block((uint64_t)call->attr[0], (uint64_t)e / 4, 0, (uint32_t)call->attr[1], word);
+    uint32_t p = word[e & 2], turn = word[(e & 2) + 1] >> 8;
+    float u = (float)((p >> 8) + 1) * 0x1p-24f;
+    float radius = ro_sqrt(-2.0f * ro_log(u));
+    float z = radius * (e & 1 ? ro_sin_turn(turn) : ro_cos_turn(turn));
+    return result(ro_fma(attrf(call, 3), z, attrf(call, 2)));
+}
+
+uint32_t ro_ref_read_batch(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    const int64_t *attr = call->attr;
+    uint64_t sequence = (uint64_t)call->output.dim[1], row = (uint64_t)e / sequence;
+    uint64_t windows = (uint64_t)(call->input[0].dim[0] - 1) / sequence;
+    uint64_t slot = (uint64_t)load(in, 1, 0) * (uint64_t)attr[2] + (uint64_t)attr[3] + row;
+    uint64_t window = ro_permute((uint64_t)attr[0], (uint32_t)attr[1], slot / windows, windows,
+                                 slot % windows);
+    uint64_t index = window * sequence + (uint64_t)e % sequence + (uint64_t)attr[4];
+    return load(in, 0, (int64_t)index);
+}
+
+uint32_t ro_ref_embedding(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    int64_t cols = call->input[0].dim[1];
+    int32_t id = (int32_t)load(in, 1, e / cols);
+    if (id < 0 || id >= call->input[0].dim[0])
+        return RO_QNAN_BITS;
+    return load(in, 0, id * cols + e % cols);
+}
+
+/* State: rows seen, then one sum per level of SPEC 3.3. A level's sum moves up when its group is full. */
+enum { LEVELS = 7, POSITIONS = 256 };
+
+int64_t ro_ref_embedding_grad_steps(const ro_call *call)
+{
+    return (numel(call, 1) + POSITIONS - 1) / POSITIONS;
+}
+
+static void push_row(ro_acc *acc, float x)
+{
+    acc->word[0]++;
+    uint32_t rows = acc->word[0];
+    for (int level = 0; level < LEVELS; level++) {
+        acc->word[1 + level] = ro_to_bits(ro_from_bits(acc->word[1 + level]) + x);
+        if (level == LEVELS - 1 || rows % RO_COLUMN_GROUP != 0)
+            return;
+        x = ro_from_bits(acc->word[1 + level]);
+        acc->word[1 + level] = 0;
+        rows /= RO_COLUMN_GROUP;
+    }
+}
+
+/* A stated accumulator is canonical like any other committed value. */
+static void canonical(ro_acc *acc)
+{
+    for (int level = 0; level < LEVELS; level++)
+        acc->word[1 + level] = result(ro_from_bits(acc->word[1 + level]));
+}
+
+void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                                const ro_access *in)
+{
+    int64_t cols = call->output.dim[1], count = numel(call, 1);
+    int64_t from = step * POSITIONS, to = from + POSITIONS < count ? from + POSITIONS : count;
+    for (int64_t p = from; p < to; p++)
+        if ((int32_t)load(in, 1, p) == e / cols)
+            push_row(acc, loadf(in, 0, p * cols + e % cols));
+    canonical(acc);
+}
+
+uint32_t ro_ref_embedding_grad(const ro_call *call, int64_t e, const ro_acc *acc,
+                               const ro_access *in)
+{
+    (void)call, (void)e, (void)in;
+    float sum = ro_from_bits(acc->word[1]);
+    for (int level = 1; level < LEVELS; level++)
+        sum = ro_from_bits(acc->word[1 + level]) + sum;
+    return result(sum);
+}
+
+uint32_t ro_ref_split_heads(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    const int64_t *out = call->output.dim; /* [B, H, T, D] */
+    int64_t d = e % out[3], t = e / out[3] % out[2], h = e / out[3] / out[2] % out[1];
+    int64_t b = e / out[3] / out[2] / out[1];
+    int64_t column = (call->attr[1] * out[1] + h) * out[3] + d;
+    return load(in, 0, (b * out[2] + t) * call->input[0].dim[2] + column);
+}
+
+uint32_t ro_ref_join_heads(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    const int64_t *x = call->input[0].dim; /* [B, H, T, D] */
+    int64_t width = call->output.dim[2], column = e % width, t = e / width % x[2];
+    int64_t b = e / width / x[2], d = column % x[3], h = column / x[3] % x[1];
+    return load(in, (int)(column / x[3] / x[1]), ((b * x[1] + h) * x[2] + t) * x[3] + d);
+}
+
+uint32_t ro_ref_concat(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    int input = 0;
+    while (e >= numel(call, input))
+        e -= numel(call, input++);
+    return load(in, input, e);
+}

@@ -1,0 +1,47 @@
+/* Layer norm and cross-entropy. SPEC.md section 7. */
+#include "repops/ref/ref.h"
+
+uint32_t ro_ref_ln_rstd(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    float variance = loadf(in, 0, e) / (float)call->attr[0];
+    return result(1.0f / ro_sqrt(variance + attrf(call, 1)));
+}
+
+uint32_t ro_ref_layernorm(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    int64_t cols = last_dim(&call->input[0]), r = e / cols, c = e % cols;
+    float xh = (loadf(in, 0, e) - loadf(in, 1, r)) * loadf(in, 2, r);
+    return result(ro_fma(xh, loadf(in, 3, c), loadf(in, 4, c)));
+}
+
+uint32_t ro_ref_ln_dx(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    int64_t cols = last_dim(&call->input[0]), r = e / cols;
+    float n = (float)cols, g = loadf(in, 0, e) * loadf(in, 1, e % cols);
+    float rstd = loadf(in, 4, r), xh = (loadf(in, 2, e) - loadf(in, 3, r)) * rstd;
+    float sg = loadf(in, 5, r), sgx = loadf(in, 6, r);
+    return result(rstd * ro_fma(-xh, sgx / n, g - sg / n));
+}
+
+uint32_t ro_ref_xent(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    int64_t vocab = last_dim(&call->input[0]);
+    float m = loadf(in, 1, e), l = loadf(in, 2, e);
+    int32_t id = (int32_t)load(in, 3, e);
+    if (id < 0 || id >= vocab)
+        return RO_QNAN_BITS;
+    return result(ro_log(l) - (loadf(in, 0, e * vocab + id) - m));
+}
+
+uint32_t ro_ref_xent_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)acc;
+    int64_t vocab = last_dim(&call->input[0]), r = e / vocab;
+    float p = ro_exp(loadf(in, 0, e) - loadf(in, 1, r)) * (1.0f / loadf(in, 2, r));
+    float target = (int32_t)load(in, 3, r) == e % vocab ? 1.0f : 0.0f;
+    return result((p - target) * loadf(in, 4, r));
+}

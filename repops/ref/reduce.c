@@ -1,0 +1,108 @@
+/* Dot products and reductions. SPEC.md section 3. */
+#include "repops/ref/ref.h"
+
+int64_t ro_ref_matmul_steps(const ro_call *call)
+{
+    ro_matmul v = ro_matmul_of(call);
+    return (v.k + v.chunk - 1) / v.chunk;
+}
+
+/* One chunk into the total. */
+void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                        const ro_access *in)
+{
+    ro_matmul v = ro_matmul_of(call);
+    int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m;
+    int64_t from = step * v.chunk, to = from + v.chunk < v.k ? from + v.chunk : v.k;
+    if (v.mask == RO_MASK_UPTO_ROW && to > m + 1)
+        to = m + 1;
+    if (v.mask == RO_MASK_FROM_ROW && from < m)
+        from = m;
+    float sum = 0;
+    for (int64_t k = from; k < to; k++) {
+        int64_t a = batch * v.m * v.k + (v.trans_a ? k * v.m + m : m * v.k + k);
+        int64_t b = batch * v.n * v.k + (v.trans_b ? n * v.k + k : k * v.n + n);
+        sum = ro_fma(loadf(in, 0, a), loadf(in, 1, b), sum);
+    }
+    acc->word[0] = result(ro_from_bits(acc->word[0]) + sum);
+}
+
+uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    (void)e, (void)in;
+    return result(ro_from_bits(acc->word[0]) * attrf(call, 2));
+}
+
+/* One more term of SPEC 3.2 on a lane. x: index in the input, r: row, i: index in the row. */
+static float term(const ro_call *call, const ro_access *in, float lane, int64_t x, int64_t r,
+                  int64_t i)
+{
+    float d;
+    switch (call->op) {
+    case RO_OP_REDUCE_DOT:
+        return ro_fma(loadf(in, 0, x), loadf(in, 1, x % numel(call, 1)), lane);
+    case RO_OP_REDUCE_SQDEV:
+        d = loadf(in, 0, x) - loadf(in, 1, r);
+        return ro_fma(d, d, lane);
+    case RO_OP_REDUCE_EXPSUM: return lane + ro_exp(loadf(in, 0, x) - loadf(in, 1, r));
+    case RO_OP_REDUCE_LN_GX:
+        d = (loadf(in, 2, x) - loadf(in, 3, r)) * loadf(in, 4, r);
+        return ro_fma(loadf(in, 0, x) * loadf(in, 1, i), d, lane);
+    default: return lane + loadf(in, 0, x);
+    }
+}
+
+/* The block that output element e reduces: its row, and [from, to) in the row. */
+static void block_of(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to)
+{
+    int64_t cols = call->attr[0], block = call->attr[1], blocks = (cols + block - 1) / block;
+    *row = e / blocks;
+    *from = e % blocks * block;
+    *to = *from + block < cols ? *from + block : cols;
+}
+
+uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    float lane[RO_LANES] = {0};
+    int64_t row, from, to;
+    (void)acc;
+    block_of(call, e, &row, &from, &to);
+    for (int64_t i = from; i < to; i++) {
+        float *l = &lane[(i - from) % RO_LANES];
+        *l = term(call, in, *l, row * call->attr[0] + i, row, i);
+    }
+    for (int w = RO_LANES / 2; w > 0; w /= 2)
+        for (int i = 0; i < w; i++)
+            lane[i] = lane[i] + lane[i + w];
+    return result(lane[0]);
+}
+
+uint32_t ro_ref_reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    int64_t row, from, to;
+    (void)acc;
+    block_of(call, e, &row, &from, &to);
+    float m = loadf(in, 0, row * call->attr[0] + from);
+    for (int64_t i = from + 1; i < to; i++)
+        m = ro_max(m, loadf(in, 0, row * call->attr[0] + i));
+    return result(m);
+}
+
+uint32_t ro_ref_columns(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
+{
+    int64_t cols = call->attr[0], rows = numel(call, 0) / cols, c = e % cols;
+    int64_t from = e / cols * RO_COLUMN_GROUP;
+    int64_t to = from + RO_COLUMN_GROUP < rows ? from + RO_COLUMN_GROUP : rows;
+    float sum = 0;
+    (void)acc;
+    for (int64_t r = from; r < to; r++) {
+        float x = loadf(in, 0, r * cols + c);
+        if (call->op == RO_OP_SUM_ROWS) {
+            sum = sum + x;
+            continue;
+        }
+        float xh = (loadf(in, 1, r * cols + c) - loadf(in, 2, r)) * loadf(in, 3, r);
+        sum = ro_fma(x, xh, sum);
+    }
+    return result(sum);
+}

@@ -1,0 +1,164 @@
+/* The table of element definitions, and folds over them. */
+#include "repops/ref/ref.h"
+
+#include <stdio.h>
+
+static size_t one_word(const ro_call *call)
+{
+    (void)call;
+    return 4;
+}
+
+static size_t eight_words(const ro_call *call)
+{
+    (void)call;
+    return 32;
+}
+
+/* ---- the most elements that finish reads ---- */
+
+static int64_t no_loads(const ro_call *call)
+{
+    (void)call;
+    return 0;
+}
+
+static int64_t block_loads(const ro_call *call)
+{
+    int64_t terms = call->attr[1] < call->attr[0] ? call->attr[1] : call->attr[0];
+    switch (call->op) {
+    case RO_OP_REDUCE_DOT: return 2 * terms;
+    case RO_OP_REDUCE_SQDEV:
+    case RO_OP_REDUCE_EXPSUM: return terms + 1;
+    case RO_OP_REDUCE_LN_GX: return 3 * terms + 2;
+    default: return terms;
+    }
+}
+
+static int64_t column_loads(const ro_call *call)
+{
+    return RO_COLUMN_GROUP * (call->op == RO_OP_SUM_ROWS ? 1 : 4);
+}
+
+static int64_t attention_loads(const ro_call *call)
+{
+    return call->op == RO_OP_ATTN_AV ? 2 * RO_ATTN_BLOCK : RO_ATTN_BLOCK;
+}
+
+static int64_t walk_loads(const ro_call *call)
+{
+    return 2 * last_dim(&call->input[0]) + 1;
+}
+
+#define SHORT(f) {.finish = f}
+#define LOADS(f, n) {.finish = f, .loads = n}
+
+static const ro_ref_op table[RO_OP_END] = {
+    [RO_OP_FILL] = LOADS(ro_ref_fill, no_loads),
+    [RO_OP_NORMAL] = LOADS(ro_ref_normal, no_loads),
+    [RO_OP_READ_BATCH] = SHORT(ro_ref_read_batch),
+    [RO_OP_EMBEDDING] = SHORT(ro_ref_embedding),
+    [RO_OP_EMBEDDING_GRAD] = {ro_ref_embedding_grad, ro_ref_embedding_grad_steps, eight_words,
+                              ro_ref_embedding_grad_step, no_loads},
+    [RO_OP_SPLIT_HEADS] = SHORT(ro_ref_split_heads),
+    [RO_OP_JOIN_HEADS] = SHORT(ro_ref_join_heads),
+    [RO_OP_CONCAT] = SHORT(ro_ref_concat),
+    [RO_OP_IOTA] = LOADS(ro_ref_iota, no_loads),
+    [RO_OP_ADD] = SHORT(ro_ref_add),
+    [RO_OP_DIV_CONST] = SHORT(ro_ref_div_const),
+    [RO_OP_GELU] = SHORT(ro_ref_gelu),
+    [RO_OP_GELU_GRAD] = SHORT(ro_ref_gelu_grad),
+    [RO_OP_RELU] = SHORT(ro_ref_relu),
+    [RO_OP_RELU_GRAD] = SHORT(ro_ref_relu_grad),
+    [RO_OP_DROPOUT] = SHORT(ro_ref_dropout),
+    [RO_OP_MATMUL] = {ro_ref_matmul, ro_ref_matmul_steps, one_word, ro_ref_matmul_step, no_loads},
+    [RO_OP_REDUCE_SUM] = LOADS(ro_ref_reduce, block_loads),
+    [RO_OP_REDUCE_MAX] = LOADS(ro_ref_reduce_max, block_loads),
+    [RO_OP_REDUCE_DOT] = LOADS(ro_ref_reduce, block_loads),
+    [RO_OP_REDUCE_SQDEV] = LOADS(ro_ref_reduce, block_loads),
+    [RO_OP_REDUCE_EXPSUM] = LOADS(ro_ref_reduce, block_loads),
+    [RO_OP_REDUCE_LN_GX] = LOADS(ro_ref_reduce, block_loads),
+    [RO_OP_SUM_ROWS] = LOADS(ro_ref_columns, column_loads),
+    [RO_OP_LN_DGAMMA] = LOADS(ro_ref_columns, column_loads),
+    [RO_OP_LN_RSTD] = SHORT(ro_ref_ln_rstd),
+    [RO_OP_LAYERNORM] = SHORT(ro_ref_layernorm),
+    [RO_OP_LN_DX] = SHORT(ro_ref_ln_dx),
+    [RO_OP_XENT] = SHORT(ro_ref_xent),
+    [RO_OP_XENT_GRAD] = SHORT(ro_ref_xent_grad),
+    [RO_OP_ATTN_MAX] = LOADS(ro_ref_attn_max, attention_loads),
+    [RO_OP_ATTN_EXP] = SHORT(ro_ref_attn_exp),
+    [RO_OP_ATTN_AV] = LOADS(ro_ref_attn_av, attention_loads),
+    [RO_OP_ATTN_L] = LOADS(ro_ref_attn_l, walk_loads),
+    [RO_OP_ATTN_OUT] = LOADS(ro_ref_attn_out, walk_loads),
+    [RO_OP_ATTN_PROB] = SHORT(ro_ref_attn_prob),
+    [RO_OP_ATTN_DSCORE] = SHORT(ro_ref_attn_dscore),
+    [RO_OP_LR_SCHEDULE] = SHORT(ro_ref_lr_schedule),
+    [RO_OP_BIAS_CORRECTION] = SHORT(ro_ref_bias_correction),
+    [RO_OP_CLIP_SCALE] = SHORT(ro_ref_clip_scale),
+    [RO_OP_ADAMW_M] = SHORT(ro_ref_adamw_m),
+    [RO_OP_ADAMW_V] = SHORT(ro_ref_adamw_v),
+    [RO_OP_ADAMW_W] = SHORT(ro_ref_adamw_w),
+};
+
+int64_t ro_ref_steps(const ro_call *call)
+{
+    const ro_ref_op *op = &table[call->op];
+    return op->steps ? op->steps(call) : 0;
+}
+
+size_t ro_ref_state_size(const ro_call *call)
+{
+    const ro_ref_op *op = &table[call->op];
+    return op->state_size ? op->state_size(call) : 0;
+}
+
+/* Every fold starts from zeros: +0, and a count of 0. */
+void ro_ref_begin(const ro_call *call, int64_t element, ro_acc *acc)
+{
+    (void)call, (void)element;
+    memset(acc, 0, sizeof *acc);
+}
+
+void ro_ref_step(const ro_call *call, int64_t element, int64_t step, ro_acc *acc,
+                 const ro_access *in)
+{
+    table[call->op].step(call, element, step, acc, in);
+}
+
+uint32_t ro_ref_finish(const ro_call *call, int64_t element, const ro_acc *acc, const ro_access *in)
+{
+    return table[call->op].finish(call, element, acc, in);
+}
+
+uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *in)
+{
+    ro_acc acc;
+    int64_t steps = ro_ref_steps(call);
+    ro_ref_begin(call, element, &acc);
+    for (int64_t j = 0; j < steps; j++)
+        ro_ref_step(call, element, j, &acc, in);
+    return ro_ref_finish(call, element, &acc, in);
+}
+
+int64_t ro_ref_step_loads(const ro_call *call)
+{
+    if (call->op == RO_OP_MATMUL)
+        return 2 * call->attr[3];
+    return call->op == RO_OP_EMBEDDING_GRAD ? RO_STEP_LOADS : 0;
+}
+
+int64_t ro_ref_finish_loads(const ro_call *call)
+{
+    const ro_ref_op *op = &table[call->op];
+    return op->loads ? op->loads(call) : call->input_count;
+}
+
+uint32_t ro_ref_load_memory(void *ro_ref_memory_ptr, int input, int64_t index)
+{
+    const ro_ref_memory *memory = ro_ref_memory_ptr;
+    switch (memory->call->input[input].dtype) {
+    case RO_U8: return ((const uint8_t *)memory->data[input])[index];
+    case RO_U16: return ((const uint16_t *)memory->data[input])[index];
+    default: return ((const uint32_t *)memory->data[input])[index];
+    }
+}

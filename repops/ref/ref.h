@@ -1,0 +1,71 @@
+/* Private to repops/ref: how element definitions read their inputs. */
+#ifndef RO_REF_PRIVATE_H
+#define RO_REF_PRIVATE_H
+
+#include "repops/ref.h"
+#include "repops/src/call.h"
+#include "repops/src/math.h"
+#include "repops/src/philox.h"
+
+/* One operator's definition of one element; fold parts are NULL for short operators. */
+typedef struct {
+    uint32_t (*finish)(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in);
+    int64_t (*steps)(const ro_call *call);
+    size_t (*state_size)(const ro_call *call);
+    void (*step)(const ro_call *call, int64_t e, int64_t step, ro_acc *acc, const ro_access *in);
+    int64_t (*loads)(const ro_call *call); /* of finish; NULL: one per input */
+} ro_ref_op;
+
+const ro_ref_op *ro_ref_find(int op);
+
+RO_INLINE uint32_t load(const ro_access *in, int input, int64_t index)
+{
+    return in->load(in->user, input, index);
+}
+
+RO_INLINE float loadf(const ro_access *in, int input, int64_t index)
+{
+    return ro_from_bits(load(in, input, index));
+}
+
+RO_INLINE uint32_t result(float value)
+{
+    return ro_to_bits(ro_canon(value));
+}
+
+RO_INLINE float attrf(const ro_call *call, int index)
+{
+    return ro_attr_to_f32(call->attr[index]);
+}
+
+RO_INLINE int64_t last_dim(const ro_shape *shape)
+{
+    return shape->dim[shape->ndim - 1];
+}
+
+RO_INLINE int64_t numel(const ro_call *call, int input)
+{
+    return ro_shape_numel(&call->input[input]);
+}
+
+typedef uint32_t ro_ref_finish_fn(const ro_call *, int64_t, const ro_acc *, const ro_access *);
+
+ro_ref_finish_fn ro_ref_fill, ro_ref_normal, ro_ref_read_batch, ro_ref_embedding,
+    ro_ref_embedding_grad, ro_ref_split_heads, ro_ref_join_heads, ro_ref_concat, ro_ref_iota;
+ro_ref_finish_fn ro_ref_add, ro_ref_div_const, ro_ref_gelu, ro_ref_gelu_grad, ro_ref_relu,
+    ro_ref_relu_grad, ro_ref_dropout;
+ro_ref_finish_fn ro_ref_matmul, ro_ref_reduce, ro_ref_reduce_max, ro_ref_columns;
+ro_ref_finish_fn ro_ref_ln_rstd, ro_ref_layernorm, ro_ref_ln_dx, ro_ref_xent, ro_ref_xent_grad;
+ro_ref_finish_fn ro_ref_attn_max, ro_ref_attn_exp, ro_ref_attn_av, ro_ref_attn_l, ro_ref_attn_out,
+    ro_ref_attn_prob, ro_ref_attn_dscore;
+ro_ref_finish_fn ro_ref_lr_schedule, ro_ref_bias_correction, ro_ref_clip_scale, ro_ref_adamw_m,
+    ro_ref_adamw_v, ro_ref_adamw_w;
+
+int64_t ro_ref_matmul_steps(const ro_call *call);
+void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                        const ro_access *in);
+int64_t ro_ref_embedding_grad_steps(const ro_call *call);
+void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                                const ro_access *in);
+
+#endif

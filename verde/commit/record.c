@@ -1,0 +1,85 @@
+#include "verde/commit/record.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void vd_record_encode(const vd_hash *descriptor, const vd_hash *input, uint32_t input_count,
+                      const vd_hash *output, vd_buf *out)
+{
+    vd_put(out, descriptor->b, VD_HASH_SIZE);
+    vd_put_u32(out, input_count);
+    for (uint32_t i = 0; i < input_count; i++)
+        vd_put(out, input[i].b, VD_HASH_SIZE);
+    vd_put(out, output->b, VD_HASH_SIZE);
+}
+
+static void get_hash(vd_cursor *in, vd_hash *hash)
+{
+    const uint8_t *bytes = vd_get(in, VD_HASH_SIZE);
+    if (bytes)
+        memcpy(hash->b, bytes, VD_HASH_SIZE);
+}
+
+bool vd_record_decode(const void *bytes, size_t size, vd_node_record *out)
+{
+    vd_cursor in = vd_cursor_of(bytes, size);
+    get_hash(&in, &out->descriptor);
+    out->input_count = vd_get_u32(&in);
+    if (in.failed || out->input_count > RO_MAX_INPUTS)
+        return false;
+    for (uint32_t i = 0; i < out->input_count; i++)
+        get_hash(&in, &out->input[i]);
+    get_hash(&in, &out->output);
+    return vd_cursor_done(&in);
+}
+
+bool vd_descriptor_hash(const void *node_bytes, size_t size, vd_hash *out)
+{
+    return vd_hash_tagged("verde/node/1", node_bytes, size, out);
+}
+
+void vd_records_free(vd_records *records)
+{
+    vd_buf_free(&records->bytes);
+    free(records->end);
+    *records = (vd_records){0};
+}
+
+bool vd_records_put(vd_records *records, const vd_hash *descriptor, const vd_hash *input,
+                    uint32_t input_count, const vd_hash *output)
+{
+    if (records->count == records->capacity) {
+        uint64_t capacity = records->capacity ? 2 * records->capacity : 256;
+        uint64_t *grown = realloc(records->end, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        records->end = grown;
+        records->capacity = capacity;
+    }
+    vd_record_encode(descriptor, input, input_count, output, &records->bytes);
+    records->end[records->count++] = records->bytes.size;
+    return vd_buf_ok(&records->bytes);
+}
+
+const uint8_t *vd_records_at(const vd_records *records, uint64_t index, size_t *size)
+{
+    uint64_t start = index ? records->end[index - 1] : 0;
+    *size = (size_t)(records->end[index] - start);
+    return records->bytes.data + start;
+}
+
+vd_status vd_records_tree(const vd_records *records, vd_tree *tree, vd_err *err)
+{
+    *tree = (vd_tree){.leaf = calloc(records->count + 1, sizeof *tree->leaf),
+                      .count = records->count};
+    bool ok = tree->leaf != NULL;
+    for (uint64_t i = 0; ok && i < records->count; i++) {
+        size_t size;
+        const uint8_t *bytes = vd_records_at(records, i, &size);
+        ok = vd_leaf_hash(bytes, size, &tree->leaf[i]);
+    }
+    if (ok)
+        return VD_OK;
+    vd_tree_free(tree);
+    return vd_fail(err, VD_ERR_LOCAL, "trace: out of memory");
+}

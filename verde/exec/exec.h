@@ -1,0 +1,96 @@
+/* Running programs: initialisation and steps, with an observer for traces, and faults on purpose. */
+#ifndef VD_EXEC_H
+#define VD_EXEC_H
+
+#include "verde/commit/record.h"
+#include "verde/graph/graph.h"
+
+/* ---- faults on purpose, for tests and demonstrations ---- */
+
+typedef enum {
+    VD_FAULT_NONE = 0,
+    VD_FAULT_ELEMENT, /* one bit of one element of one node's output */
+    VD_FAULT_LR,      /* another base learning rate */
+    VD_FAULT_SKIP,    /* the state after the step is the state before it */
+    VD_FAULT_POISON,  /* one token of the batch is another one */
+    VD_FAULT_SEED,    /* another seed in every node that has one */
+    VD_FAULT_ATTR,    /* another attribute of one node */
+    VD_FAULT_WEIGHTS, /* initial weights of a leaf are not those of the seed */
+    VD_FAULT_HISTORY, /* a wrong state in the middle of the commitment, the right one at the end */
+} vd_fault_kind;
+
+typedef struct {
+    vd_fault_kind kind;
+    int64_t step;     /* -1: initialisation */
+    uint32_t node;    /* in the graph of that step */
+    uint32_t element; /* VD_FAULT_ELEMENT: which, modulo the size */
+    uint32_t bit;     /* VD_FAULT_ELEMENT: which bit is flipped */
+} vd_fault;
+
+/* "KIND[@step[:node]]", node by number or name; sentences name what was expected. Where a part is left out, the
+ * middle step and a node that fits the kind are taken. */
+VD_MUST_USE vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *out,
+                                     vd_err *err);
+void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size);
+/* "element, lr, skip, ...", for help texts. */
+const char *vd_fault_kinds(void);
+
+/* ---- states ---- */
+
+typedef struct {
+    int64_t step;
+    void **tensor; /* one per leaf of the layout; owned */
+    uint32_t count;
+} vd_state;
+
+void vd_state_free(vd_state *state);
+VD_MUST_USE vd_status vd_state_copy(const vd_program *program, const vd_state *from, vd_state *to,
+                                    vd_err *err);
+/* Commitment of each leaf (`tensor` may be NULL) and of the state. `program_hash` as in PROTOCOL.md section 1. */
+VD_MUST_USE vd_status vd_state_hash(const vd_program *program, const vd_hash *program_hash,
+                                    const vd_state *state, vd_hash *tensor, vd_hash *out,
+                                    vd_err *err);
+VD_MUST_USE vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err);
+size_t vd_shape_bytes(const ro_shape *shape);
+
+/* ---- execution ---- */
+
+/* Sees every node after it ran; returning false ends the run early with VD_OK and no new state. */
+typedef struct {
+    bool (*node)(void *user, uint32_t node, const void *const *input, const void *output);
+    void *user;
+} vd_observer;
+
+typedef struct {
+    const vd_program *program;
+    ro_ctx *ro;
+    const void *data[VD_DATA_MAX]; /* borrowed */
+    vd_fault fault;
+} vd_exec;
+
+/* S_0 into *out. */
+VD_MUST_USE vd_status vd_exec_init(const vd_exec *exec, const vd_observer *observer, vd_state *out,
+                                   vd_err *err);
+/* From state s to state s + 1; *state is replaced if the step was run to its end. Old tensors are
+ * freed after their last use. `loss` may be NULL. */
+VD_MUST_USE vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer,
+                                   vd_state *state, float *loss, vd_err *err);
+/* Runs step s from `before`, which stays as it is. No new state. */
+VD_MUST_USE vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *observer,
+                                      const vd_state *before, vd_err *err);
+
+/* The program as this executor runs step s: with another attribute where a fault says so. *changed is owned by the
+ * caller if it was needed (vd_program_free); else the given program is returned. */
+VD_MUST_USE vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *changed,
+                                       const vd_program **out, vd_err *err);
+/* Alters a node's output if the fault says so. */
+void vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, const ro_shape *shape,
+                     void *output);
+
+/* ---- traces ---- */
+
+/* Records of one step (before: S_s), or of initialisation (before: NULL). */
+VD_MUST_USE vd_status vd_trace(const vd_exec *exec, const vd_state *before, vd_records *out,
+                               vd_err *err);
+
+#endif

@@ -1,0 +1,234 @@
+/* Runs one graph: nodes in order, tensors freed after their last use. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/exec.h"
+
+/* One execution of one graph. Values below `sources` are borrowed, unless the state is consumed. */
+typedef struct {
+    const vd_exec *exec;
+    const vd_program *program; /* as executed: a fault may have changed it */
+    const vd_graph *graph;
+    int64_t step;
+    void **value;   /* of each value number; NULL once freed */
+    uint32_t *uses; /* how many reads are left, plus one for a value that the next state takes */
+    uint32_t sources, count;
+    bool consume; /* state tensors are freed after their last use */
+    int32_t step_word;
+    ro_shape shapes[RO_MAX_INPUTS];
+    const void *input[RO_MAX_INPUTS];
+} execution;
+
+static bool owned(const execution *x, uint32_t value)
+{
+    return value >= x->sources || (x->consume && value < x->program->leaf_count);
+}
+
+static void release(execution *x, uint32_t value)
+{
+    if (--x->uses[value] == 0 && owned(x, value)) {
+        free(x->value[value]);
+        x->value[value] = NULL;
+    }
+}
+
+static void count_uses(execution *x)
+{
+    for (uint32_t i = 0; i < x->graph->edge_count; i++)
+        x->uses[x->graph->edge[i]]++;
+    for (uint32_t i = 0; i < x->program->leaf_count; i++)
+        x->uses[x->graph->output[i]]++;
+    if (x->graph->loss != UINT32_MAX)
+        x->uses[x->graph->loss]++;
+}
+
+static void bind_sources(execution *x, const vd_state *state)
+{
+    uint32_t states = vd_state_sources(x->program, x->graph);
+    for (uint32_t i = 0; i < states; i++)
+        x->value[i] = state->tensor[i];
+    for (uint32_t i = 0; i < x->program->data_count; i++)
+        x->value[states + i] = (void *)(uintptr_t)x->exec->data[i];
+    x->step_word = x->step < 0 ? 0 : (int32_t)x->step;
+    x->value[x->sources - 1] = &x->step_word;
+}
+
+static vd_status open_execution(execution *x, const vd_exec *exec, const vd_program *program,
+                                int64_t step, const vd_state *state, bool consume, vd_err *err)
+{
+    *x = (execution){.exec = exec, .program = program, .step = step, .consume = consume};
+    x->graph = step < 0 ? &program->init : &program->step;
+    x->sources = vd_source_count(program, x->graph);
+    x->count = x->sources + x->graph->node_count;
+    x->value = calloc(x->count, sizeof *x->value);
+    x->uses = calloc(x->count, sizeof *x->uses);
+    if (!x->value || !x->uses)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    count_uses(x);
+    bind_sources(x, state);
+    return VD_OK;
+}
+
+static void close_execution(execution *x)
+{
+    for (uint32_t i = 0; x->value && i < x->count; i++)
+        if (i >= x->sources)
+            free(x->value[i]);
+    free(x->value);
+    free(x->uses);
+}
+
+static vd_status run_node(execution *x, uint32_t index, vd_err *err)
+{
+    const vd_node *n = &x->graph->node[index];
+    const uint32_t *edge = &x->graph->edge[n->first_input];
+    ro_call call;
+    vd_node_call(x->program, x->graph, index, &call, x->shapes);
+    size_t size = vd_shape_bytes(&n->shape);
+    void *output = aligned_alloc(64, (size + 63) / 64 * 64);
+    if (!output)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size, n->name);
+    x->value[x->sources + index] = output;
+    for (int32_t i = 0; i < n->input_count; i++)
+        x->input[i] = x->value[edge[i]];
+    if (ro_run(x->exec->ro, &call, x->input, output) != RO_OK)
+        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
+    vd_fault_output(&x->exec->fault, x->step, index, &n->shape, output);
+    return VD_OK;
+}
+
+static void release_inputs(execution *x, uint32_t index)
+{
+    const vd_node *n = &x->graph->node[index];
+    for (int32_t i = 0; i < n->input_count; i++)
+        release(x, x->graph->edge[n->first_input + (uint32_t)i]);
+    uint32_t value = x->sources + index;
+    if (x->uses[value] == 0) {
+        free(x->value[value]);
+        x->value[value] = NULL;
+    }
+}
+
+/* *ended: every node ran. */
+static vd_status run_nodes(execution *x, const vd_observer *observer, bool *ended, vd_err *err)
+{
+    *ended = false;
+    for (uint32_t i = 0; i < x->graph->node_count; i++) {
+        vd_status status = run_node(x, i, err);
+        if (status != VD_OK)
+            return status;
+        if (observer && !observer->node(observer->user, i, x->input, x->value[x->sources + i]))
+            return VD_OK;
+        release_inputs(x, i);
+    }
+    *ended = true;
+    return VD_OK;
+}
+
+/* A value that several leaves take, or that is a source, is copied; the last taker gets the tensor itself. */
+static vd_status take_outputs(execution *x, vd_state *next, vd_err *err)
+{
+    next->count = x->program->leaf_count;
+    next->step = x->step + 1;
+    next->tensor = calloc(next->count, sizeof *next->tensor);
+    for (uint32_t i = 0; next->tensor && i < next->count; i++) {
+        uint32_t value = x->graph->output[i];
+        if (owned(x, value) && x->uses[value] == 1) {
+            next->tensor[i] = x->value[value];
+            x->value[value] = NULL;
+            continue;
+        }
+        size_t size = vd_shape_bytes(&x->program->leaf[i].shape);
+        next->tensor[i] = aligned_alloc(64, (size + 63) / 64 * 64);
+        if (!next->tensor[i])
+            break;
+        memcpy(next->tensor[i], x->value[value], size);
+        x->uses[value]--;
+    }
+    if (next->tensor && (next->count == 0 || next->tensor[next->count - 1]))
+        return VD_OK;
+    vd_state_free(next);
+    return vd_fail(err, VD_ERR_LOCAL, "out of memory for the next state");
+}
+
+static void read_loss(execution *x, float *loss)
+{
+    uint32_t value = x->graph->loss;
+    if (value == UINT32_MAX)
+        return;
+    if (loss)
+        memcpy(loss, x->value[value], sizeof *loss);
+    release(x, value);
+}
+
+/* After a consumed state: what was not read by any node still belongs to it. */
+static void drop_old_state(execution *x, vd_state *state)
+{
+    for (uint32_t i = 0; i < state->count; i++)
+        free(x->value[i]);
+    free(state->tensor);
+}
+
+static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64_t step,
+                           const vd_observer *observer, const vd_state *before, vd_state *consumed,
+                           vd_state *next, float *loss, vd_err *err)
+{
+    execution *x = malloc(sizeof *x);
+    if (!x)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    bool ended = false;
+    vd_status status = open_execution(x, exec, program, step, before, consumed != NULL, err);
+    if (status == VD_OK)
+        status = run_nodes(x, observer, &ended, err);
+    if (status == VD_OK && ended && next) {
+        read_loss(x, loss);
+        status = take_outputs(x, next, err);
+    }
+    if (consumed && x->value) {
+        drop_old_state(x, consumed);
+        *consumed = (vd_state){0};
+    }
+    close_execution(x);
+    free(x);
+    return status;
+}
+
+/* Before initialisation there is no state. */
+static vd_status run_step(const vd_exec *exec, const vd_observer *observer, int64_t step,
+                          const vd_state *before, vd_state *consumed, vd_state *next, float *loss,
+                          vd_err *err)
+{
+    vd_program changed = {0};
+    const vd_program *program;
+    vd_status status = vd_fault_program(exec, step, &changed, &program, err);
+    if (status == VD_OK)
+        status = run_graph(exec, program, step, observer, before, consumed, next, loss, err);
+    vd_program_free(&changed);
+    return status;
+}
+
+vd_status vd_exec_init(const vd_exec *exec, const vd_observer *observer, vd_state *out, vd_err *err)
+{
+    *out = (vd_state){0};
+    return run_step(exec, observer, -1, NULL, NULL, out, NULL, err);
+}
+
+vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer, vd_state *state,
+                       float *loss, vd_err *err)
+{
+    vd_state next = {0}, before = *state;
+    if (exec->fault.kind == VD_FAULT_SKIP && exec->fault.step == state->step) {
+        state->step++;
+        return VD_OK;
+    }
+    vd_status status = run_step(exec, observer, before.step, &before, state, &next, loss, err);
+    if (!state->tensor) /* consumed */
+        *state = next;
+    return status;
+}
+
+vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *observer, const vd_state *before,
+                          vd_err *err)
+{
+    return run_step(exec, observer, before ? before->step : -1, before, NULL, NULL, NULL, err);
+}

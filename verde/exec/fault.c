@@ -1,0 +1,191 @@
+/* Faults on purpose: what a dishonest provider would do, for tests and demonstrations. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/exec.h"
+
+static const struct {
+    const char *name;
+    int op; /* a node that this fault can hit by default; RO_OP_NONE: it names no node */
+} kinds[] = {
+    [VD_FAULT_NONE] = {"none", RO_OP_NONE},
+    [VD_FAULT_ELEMENT] = {"element", RO_OP_MATMUL},
+    [VD_FAULT_LR] = {"lr", RO_OP_LR_SCHEDULE},
+    [VD_FAULT_SKIP] = {"skip", RO_OP_NONE},
+    [VD_FAULT_POISON] = {"poison", RO_OP_READ_BATCH},
+    [VD_FAULT_SEED] = {"seed", RO_OP_READ_BATCH},
+    [VD_FAULT_ATTR] = {"attr", RO_OP_DIV_CONST},
+    [VD_FAULT_WEIGHTS] = {"weights", RO_OP_NORMAL},
+    [VD_FAULT_HISTORY] = {"history", RO_OP_NONE},
+};
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+const char *vd_fault_kinds(void)
+{
+    return "element, lr, skip, poison, seed, attr, weights, history";
+}
+
+static const vd_graph *graph_of(const vd_program *program, int64_t step)
+{
+    return step < 0 ? &program->init : &program->step;
+}
+
+static bool node_by_name(const vd_graph *graph, const char *name, uint32_t *node)
+{
+    char *end;
+    unsigned long number = strtoul(name, &end, 10);
+    if (name[0] >= '0' && name[0] <= '9' && *end == 0 && number < graph->node_count) {
+        *node = (uint32_t)number;
+        return true;
+    }
+    for (*node = 0; *node < graph->node_count; ++*node)
+        if (strcmp(graph->node[*node].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The middle one among the nodes that fit, or the first for kinds that change a whole step. */
+static bool default_node(const vd_graph *graph, vd_fault_kind kind, uint32_t *node)
+{
+    uint32_t fitting = 0, want;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        fitting += graph->node[i].op == kinds[kind].op;
+    if (fitting == 0)
+        return false;
+    want = kind == VD_FAULT_ELEMENT || kind == VD_FAULT_ATTR ? fitting / 2 : 0;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->node[i].op == kinds[kind].op && want-- == 0) {
+            *node = i;
+            return true;
+        }
+    return false;
+}
+
+static vd_status parse_step(char *text, const vd_program *program, vd_fault *out, vd_err *err)
+{
+    char *end;
+    long long step = strtoll(text, &end, 10);
+    if (*text == 0 || *end != 0 || step < -1 || step >= program->steps)
+        return vd_fail(err, VD_ERR_USAGE, "fault: step must be -1..%lld, got \"%s\"",
+                       (long long)program->steps - 1, text);
+    out->step = step;
+    return VD_OK;
+}
+
+static vd_status place(const char *node, const vd_program *program, vd_fault *out, vd_err *err)
+{
+    if (out->kind == VD_FAULT_WEIGHTS)
+        out->step = -1;
+    const vd_graph *graph = graph_of(program, out->step);
+    if (node && !node_by_name(graph, node, &out->node))
+        return vd_fail(err, VD_ERR_USAGE, "fault: no node \"%s\" in the graph of step %lld", node,
+                       (long long)out->step);
+    if (out->step < 0 && out->kind == VD_FAULT_SEED)
+        return node_by_name(graph, "0", &out->node) ? VD_OK : VD_ERR_USAGE;
+    if (!node && kinds[out->kind].op != RO_OP_NONE && !default_node(graph, out->kind, &out->node))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "fault: the graph of step %lld has no node for \"%s\"; name one",
+                       (long long)out->step, kinds[out->kind].name);
+    if (out->kind == VD_FAULT_ATTR && ro_op_describe(graph->node[out->node].op)->attr_count == 0)
+        return vd_fail(err, VD_ERR_USAGE, "fault: node %u (%s) has no attribute", out->node,
+                       graph->node[out->node].name);
+    return VD_OK;
+}
+
+vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *out, vd_err *err)
+{
+    char copy[256];
+    if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
+        return vd_fail(err, VD_ERR_USAGE, "fault: longer than %zu characters", sizeof copy - 1);
+    char *step = strchr(copy, '@'), *node = NULL;
+    if (step) {
+        *step++ = 0;
+        node = strchr(step, ':');
+        if (node)
+            *node++ = 0;
+    }
+    *out = (vd_fault){.step = program->steps / 2, .element = UINT32_MAX / 2, .bit = 12};
+    for (int i = 1; i < KINDS; i++)
+        if (strcmp(copy, kinds[i].name) == 0)
+            out->kind = (vd_fault_kind)i;
+    if (out->kind == VD_FAULT_NONE)
+        return vd_fail(err, VD_ERR_USAGE, "fault: kind must be one of %s, got \"%s\"",
+                       vd_fault_kinds(), copy);
+    if (step) {
+        vd_status status = parse_step(step, program, out, err);
+        if (status != VD_OK)
+            return status;
+    }
+    return place(node, program, out, err);
+}
+
+void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size)
+{
+    if (kinds[fault->kind].op == RO_OP_NONE)
+        snprintf(text, size, "%s@%lld", kinds[fault->kind].name, (long long)fault->step);
+    else
+        snprintf(text, size, "%s@%lld:%s", kinds[fault->kind].name, (long long)fault->step,
+                 graph_of(program, fault->step)->node[fault->node].name);
+}
+
+/* An attribute becomes another valid one: a float is doubled (0 becomes 1), an integer flips its lowest bit. */
+static void change_attr(vd_node *n, int index)
+{
+    const ro_op_info *info = ro_op_describe(n->op);
+    float value = ro_attr_to_f32(n->attr[index]);
+    if (info->attr[index].kind == 'f')
+        n->attr[index] = ro_attr_f32(value == 0 ? 1 : 2 * value);
+    else
+        n->attr[index] ^= 1;
+}
+
+static void change_graph(vd_graph *graph, const vd_fault *fault)
+{
+    if (fault->kind == VD_FAULT_LR)
+        change_attr(&graph->node[fault->node], 1);
+    if (fault->kind == VD_FAULT_ATTR)
+        change_attr(&graph->node[fault->node], 0);
+    for (uint32_t i = 0; fault->kind == VD_FAULT_SEED && i < graph->node_count; i++) {
+        const ro_op_info *info = ro_op_describe(graph->node[i].op);
+        if (info->attr_count > 0 && strcmp(info->attr[0].name, "seed") == 0)
+            graph->node[i].attr[0] += 1;
+    }
+}
+
+vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *changed,
+                           const vd_program **out, vd_err *err)
+{
+    vd_fault_kind kind = exec->fault.kind;
+    bool changes = kind == VD_FAULT_LR || kind == VD_FAULT_SEED || kind == VD_FAULT_ATTR;
+    *out = exec->program;
+    if (!changes || exec->fault.step != step)
+        return VD_OK;
+    vd_buf bytes = {0};
+    vd_program_encode(exec->program, &bytes);
+    vd_status status = vd_buf_ok(&bytes) ? vd_program_decode(bytes.data, bytes.size, changed, err)
+                                         : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&bytes);
+    if (status != VD_OK)
+        return status;
+    change_graph(step < 0 ? &changed->init : &changed->step, &exec->fault);
+    *out = changed;
+    return VD_OK;
+}
+
+static void flip(void *output, size_t element_size, uint64_t element, uint32_t bit)
+{
+    ((uint8_t *)output)[element * element_size + bit / 8 % element_size] ^= (uint8_t)(1u << bit % 8);
+}
+
+void vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, const ro_shape *shape,
+                     void *output)
+{
+    if (fault->step != step || fault->node != node)
+        return;
+    uint64_t count = (uint64_t)ro_shape_numel(shape);
+    size_t size = ro_dtype_size(shape->dtype);
+    if (fault->kind == VD_FAULT_ELEMENT || fault->kind == VD_FAULT_POISON)
+        flip(output, size, fault->element % count, fault->kind == VD_FAULT_POISON ? 0 : fault->bit);
+    for (uint64_t i = 0; fault->kind == VD_FAULT_WEIGHTS && i < count; i++)
+        flip(output, size, i, 22);
+}

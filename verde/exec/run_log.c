@@ -1,0 +1,113 @@
+/* run.json. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/store.h"
+
+enum { LOG_BYTES_MAX = 256 << 20 };
+
+void vd_run_log_free(vd_run_log *log)
+{
+    free(log->step);
+    free(log->state);
+    *log = (vd_run_log){0};
+}
+
+vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, vd_err *err)
+{
+    int64_t *steps = realloc(log->step, (log->count + 1) * sizeof *steps);
+    if (steps)
+        log->step = steps;
+    vd_hash *states = realloc(log->state, (log->count + 1) * sizeof *states);
+    if (states)
+        log->state = states;
+    if (!steps || !states)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    log->step[log->count] = step;
+    log->state[log->count++] = *state;
+    return VD_OK;
+}
+
+static json_t *hex_of(const vd_hash *hash)
+{
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(hash->b, VD_HASH_SIZE, hex);
+    return json_string(hex);
+}
+
+vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err)
+{
+    char path[1024];
+    json_t *states = json_array();
+    for (uint32_t i = 0; i < log->count; i++)
+        json_array_append_new(states, json_pack("{sIso}", "step", (json_int_t)log->step[i], "state",
+                                                hex_of(&log->state[i])));
+    json_t *root = json_pack("{siso sI sf sf ss so}", "verde_run", 1, "program",
+                             hex_of(&log->program), "losses", (json_int_t)log->losses, "loss_first",
+                             (double)log->loss_first, "loss_last", (double)log->loss_last, "fault",
+                             log->fault, "states", states);
+    char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
+    json_decref(root);
+    if (!text)
+        return vd_fail(err, VD_ERR_LOCAL, "%s/run.json: out of memory", dir);
+    snprintf(path, sizeof path, "%s/run.json", dir);
+    vd_status status = vd_write_file(path, text, strlen(text), 0644, err);
+    free(text);
+    return status;
+}
+
+static bool get_hash(const json_t *value, vd_hash *out)
+{
+    const char *hex = json_string_value(value);
+    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
+}
+
+static vd_status read_states(const json_t *states, const char *path, vd_run_log *log, vd_err *err)
+{
+    for (size_t i = 0; i < json_array_size(states); i++) {
+        const json_t *item = json_array_get(states, i);
+        vd_hash hash;
+        if (!get_hash(json_object_get(item, "state"), &hash))
+            return vd_fail(err, VD_ERR_USAGE, "%s: states[%zu] is not a checkpoint", path, i);
+        vd_status status = vd_run_log_put(log, json_integer_value(json_object_get(item, "step")),
+                                          &hash, err);
+        if (status != VD_OK)
+            return status;
+    }
+    return VD_OK;
+}
+
+static vd_status read_log(const json_t *root, const char *path, vd_run_log *log, vd_err *err)
+{
+    const char *fault = json_string_value(json_object_get(root, "fault"));
+    if (json_integer_value(json_object_get(root, "verde_run")) != 1 || !fault ||
+        !get_hash(json_object_get(root, "program"), &log->program))
+        return vd_fail(err, VD_ERR_USAGE, "%s: not the log of a run, version 1", path);
+    snprintf(log->fault, sizeof log->fault, "%s", fault);
+    log->losses = json_integer_value(json_object_get(root, "losses"));
+    log->loss_first = (float)json_number_value(json_object_get(root, "loss_first"));
+    log->loss_last = (float)json_number_value(json_object_get(root, "loss_last"));
+    return read_states(json_object_get(root, "states"), path, log, err);
+}
+
+vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err)
+{
+    char path[1024];
+    vd_buf text = {0};
+    json_error_t where;
+    *log = (vd_run_log){0};
+    snprintf(path, sizeof path, "%s/run.json", dir);
+    vd_status status = vd_read_file(path, LOG_BYTES_MAX, &text, err);
+    if (status != VD_OK)
+        return status;
+    json_t *root = json_loadb((const char *)text.data, text.size, JSON_REJECT_DUPLICATES, &where);
+    vd_buf_free(&text);
+    if (!root)
+        return vd_fail(err, VD_ERR_USAGE, "%s:%d: %s", path, where.line, where.text);
+    status = read_log(root, path, log, err);
+    json_decref(root);
+    if (status != VD_OK)
+        vd_run_log_free(log);
+    return status;
+}

@@ -1,0 +1,120 @@
+#include "verde/exec/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void file_path(char path[1024], const char *dir, const char *name)
+{
+    snprintf(path, 1024, "%s/%s", dir, name);
+}
+
+static void state_path(char path[1024], const char *dir, const vd_hash *commitment)
+{
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(commitment->b, VD_HASH_SIZE, hex);
+    snprintf(path, 1024, "%s/state-%s", dir, hex);
+}
+
+vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *err)
+{
+    char path[1024];
+    vd_buf bytes = {0};
+    if (strlen(dir) > 900)
+        return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", dir);
+    vd_status status = vd_make_dir(dir, err);
+    vd_program_encode(program, &bytes);
+    if (status == VD_OK && !vd_buf_ok(&bytes))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    file_path(path, dir, "program");
+    if (status == VD_OK)
+        status = vd_write_file(path, bytes.data, bytes.size, 0644, err);
+    vd_buf_free(&bytes);
+    return status;
+}
+
+vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err)
+{
+    char path[1024];
+    vd_buf bytes = {0};
+    file_path(path, dir, "program");
+    vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, err);
+    if (status == VD_OK)
+        status = vd_program_decode(bytes.data, bytes.size, out, err);
+    vd_buf_free(&bytes);
+    return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_USAGE, "%s: not a program of this version",
+                                           path)
+                                 : status;
+}
+
+vd_status vd_store_save_state(const char *dir, const vd_program *program, const vd_state *state,
+                              const vd_hash *commitment, vd_err *err)
+{
+    char path[1024];
+    vd_writer writer;
+    state_path(path, dir, commitment);
+    vd_status status = vd_writer_open(&writer, path, 0644, err);
+    if (status != VD_OK)
+        return status;
+    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
+        status = vd_writer_put(&writer, state->tensor[i],
+                               vd_shape_bytes(&program->leaf[i].shape), err);
+    if (status == VD_OK)
+        return vd_writer_commit(&writer, err);
+    vd_writer_abort(&writer);
+    return status;
+}
+
+static vd_status read_all(int fd, const char *path, void *bytes, size_t size, vd_err *err)
+{
+    for (size_t at = 0; at < size;) {
+        ssize_t got = read(fd, (char *)bytes + at, size - at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return vd_fail(err, VD_ERR_IO, "%s: %s", path, got ? strerror(errno) : "cut short");
+        at += (size_t)got;
+    }
+    return VD_OK;
+}
+
+static vd_status read_tensors(int fd, const char *path, const vd_program *program, vd_state *out,
+                              vd_err *err)
+{
+    out->count = program->leaf_count;
+    out->tensor = calloc(out->count, sizeof *out->tensor);
+    for (uint32_t i = 0; i < out->count; i++) {
+        size_t size = vd_shape_bytes(&program->leaf[i].shape);
+        if (!out->tensor || !(out->tensor[i] = aligned_alloc(64, (size + 63) / 64 * 64)))
+            return vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", path);
+        vd_status status = read_all(fd, path, out->tensor[i], size, err);
+        if (status != VD_OK)
+            return status;
+    }
+    return VD_OK;
+}
+
+vd_status vd_store_load_state(const char *dir, const vd_program *program,
+                              const vd_hash *program_hash, int64_t step, const vd_hash *commitment,
+                              vd_state *out, vd_err *err)
+{
+    char path[1024];
+    vd_hash got;
+    *out = (vd_state){.step = step};
+    state_path(path, dir, commitment);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return vd_fail(err, VD_ERR_IO, "%s: %s", path, strerror(errno));
+    vd_status status = read_tensors(fd, path, program, out, err);
+    close(fd);
+    if (status == VD_OK)
+        status = vd_state_hash(program, program_hash, out, NULL, &got, err);
+    if (status == VD_OK && !vd_hash_equal(&got, commitment))
+        status = vd_fail(err, VD_ERR_IO, "%s: content does not match its name", path);
+    if (status != VD_OK)
+        vd_state_free(out);
+    return status;
+}

@@ -1,0 +1,39 @@
+/* A run on disk: its program, checkpoints and what was committed. Crash-safe: a file is whole or absent. */
+#ifndef VD_STORE_H
+#define VD_STORE_H
+
+#include "verde/exec/exec.h"
+
+/* run.json: everything but the tensors. */
+typedef struct {
+    vd_hash program;
+    int64_t *step;   /* of each checkpoint so far; owned */
+    vd_hash *state;  /* its S; owned. The honest value: faults in the commitment are applied on reading */
+    uint32_t count;
+    float loss_first, loss_last;
+    int64_t losses;  /* steps whose loss was seen */
+    char fault[128]; /* as given to --fault; empty: none */
+} vd_run_log;
+
+void vd_run_log_free(vd_run_log *log);
+VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state,
+                                     vd_err *err);
+
+/* Creates DIR if needed and stores the program's canonical bytes. */
+VD_MUST_USE vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *err);
+VD_MUST_USE vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err);
+
+VD_MUST_USE vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err);
+/* VD_ERR_IO if there is none yet, VD_ERR_USAGE if it is broken. */
+VD_MUST_USE vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err);
+
+/* The state's tensors, in a file named by its commitment. */
+VD_MUST_USE vd_status vd_store_save_state(const char *dir, const vd_program *program,
+                                          const vd_state *state, const vd_hash *commitment,
+                                          vd_err *err);
+/* Refuses bytes that do not give `commitment`. */
+VD_MUST_USE vd_status vd_store_load_state(const char *dir, const vd_program *program,
+                                          const vd_hash *program_hash, int64_t step,
+                                          const vd_hash *commitment, vd_state *out, vd_err *err);
+
+#endif
