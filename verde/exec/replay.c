@@ -1,0 +1,245 @@
+/* Answers about a run on disk by re-executing from its checkpoints. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/source.h"
+#include "verde/exec/store.h"
+
+enum { CACHE_MAX = 16 };
+
+typedef struct {
+    uint32_t value;
+    void *data;
+} cached;
+
+struct vd_replay {
+    char dir[1024];
+    const vd_exec *exec;
+    vd_run_log log;
+    vd_state at; /* the last state reached; tensor NULL: none */
+    vd_records trace;
+    int64_t trace_step; /* of `trace`, if it holds records */
+    cached cache[CACHE_MAX]; /* outputs of nodes of step cache_step */
+    uint32_t cached;
+    int64_t cache_step;
+    int32_t step_word;
+};
+
+void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state)
+{
+    int64_t c = exec->program->checkpoint_interval, at = (exec->fault.step + c - 1) / c * c;
+    at = at < c ? c : at;
+    if (exec->fault.kind == VD_FAULT_HISTORY && step == at && at < exec->program->steps)
+        state->b[0] ^= 1;
+}
+
+static void clear_cache(vd_replay *r)
+{
+    for (uint32_t i = 0; i < r->cached; i++)
+        free(r->cache[i].data);
+    r->cached = 0;
+}
+
+vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out, vd_err *err)
+{
+    vd_hash program;
+    vd_replay *r = calloc(1, sizeof *r);
+    if (!r)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    snprintf(r->dir, sizeof r->dir, "%s", dir);
+    r->exec = exec;
+    vd_status status = vd_store_load_log(dir, &r->log, err);
+    if (status == VD_OK)
+        status = vd_program_hash(exec->program, &program, err);
+    if (status == VD_OK && !vd_hash_equal(&program, &r->log.program))
+        status = vd_fail(err, VD_ERR_USAGE, "%s: the run is of another program", dir);
+    if (status == VD_OK && r->log.count != vd_run_leaves(exec->program))
+        status = vd_fail(err, VD_ERR_USAGE, "%s: the run is not finished: %u of %llu checkpoints",
+                         dir, r->log.count, (unsigned long long)vd_run_leaves(exec->program));
+    if (status != VD_OK) {
+        vd_replay_destroy(r);
+        return status;
+    }
+    *out = r;
+    return VD_OK;
+}
+
+void vd_replay_destroy(vd_replay *r)
+{
+    if (!r)
+        return;
+    clear_cache(r);
+    vd_records_free(&r->trace);
+    vd_state_free(&r->at);
+    vd_run_log_free(&r->log);
+    free(r);
+}
+
+static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err)
+{
+    vd_state_free(&r->at);
+    return vd_store_load_state(r->dir, r->exec->program, &r->log.program, r->log.step[index],
+                               &r->log.state[index], &r->at, err);
+}
+
+/* Brings r->at to the given step. A broken checkpoint is passed over for the one before it. */
+static vd_status reach(vd_replay *r, int64_t step, vd_err *err)
+{
+    uint64_t index = (uint64_t)(step / r->exec->program->checkpoint_interval);
+    if (step == r->exec->program->steps)
+        index = r->log.count - 1;
+    bool usable = r->at.tensor && r->at.step <= step && r->at.step >= r->log.step[index];
+    vd_status status = usable ? VD_OK : load_checkpoint(r, index, err);
+    while (status == VD_ERR_IO && index > 0)
+        status = load_checkpoint(r, --index, err);
+    if (status == VD_ERR_IO)
+        status = vd_exec_init(r->exec, NULL, &r->at, err);
+    while (status == VD_OK && r->at.step < step)
+        status = vd_exec_step(r->exec, NULL, &r->at, NULL, err);
+    return status;
+}
+
+static vd_status run(void *user, vd_hash *state, vd_err *err)
+{
+    vd_replay *r = user;
+    (void)err;
+    for (uint32_t i = 0; i < r->log.count; i++) {
+        state[i] = r->log.state[i];
+        vd_fault_state(r->exec, r->log.step[i], &state[i]);
+    }
+    return VD_OK;
+}
+
+static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err)
+{
+    vd_replay *r = user;
+    for (int64_t s = from; s <= to; s++) {
+        vd_status status = reach(r, s, err);
+        if (status == VD_OK)
+            status = vd_state_hash(r->exec->program, &r->log.program, &r->at, NULL,
+                                   &state[s - from], err);
+        if (status != VD_OK)
+            return status;
+        vd_fault_state(r->exec, s, &state[s - from]);
+    }
+    return VD_OK;
+}
+
+static const vd_state *before(vd_replay *r, int64_t step)
+{
+    return step < 0 ? NULL : &r->at;
+}
+
+static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err *err)
+{
+    vd_replay *r = user;
+    *out = &r->trace;
+    if (r->trace.count && r->trace_step == step)
+        return VD_OK;
+    vd_records_free(&r->trace);
+    vd_status status = step < 0 ? VD_OK : reach(r, step, err);
+    if (status == VD_OK)
+        status = vd_trace(r->exec, before(r, step), &r->trace, err);
+    r->trace_step = step;
+    return status;
+}
+
+static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err)
+{
+    vd_replay *r = user;
+    vd_hash state;
+    vd_status status = reach(r, step, err);
+    if (status == VD_OK)
+        status = vd_state_hash(r->exec->program, &r->log.program, &r->at, tensor, &state, err);
+    return status;
+}
+
+/* ---- tensors of a step: run it again and keep one node's inputs and output ---- */
+
+typedef struct {
+    vd_replay *replay;
+    const vd_program *program;
+    const vd_graph *graph;
+    uint32_t sources, node;
+    bool failed;
+} capture;
+
+static void keep(capture *c, uint32_t value, const void *data)
+{
+    vd_replay *r = c->replay;
+    size_t size = vd_shape_bytes(vd_value_shape(c->program, c->graph, value));
+    void *copy = r->cached < CACHE_MAX ? malloc(size) : NULL;
+    if (!copy) {
+        c->failed = true;
+        return;
+    }
+    memcpy(copy, data, size);
+    r->cache[r->cached++] = (cached){value, copy};
+}
+
+static bool see(void *user, uint32_t node, const void *const *input, const void *output)
+{
+    capture *c = user;
+    if (node != c->node)
+        return true;
+    const vd_node *n = &c->graph->node[node];
+    keep(c, c->sources + node, output);
+    for (int32_t i = 0; i < n->input_count && i < CACHE_MAX - 1; i++) {
+        uint32_t value = c->graph->edge[n->first_input + (uint32_t)i];
+        if (value >= c->sources)
+            keep(c, value, input[i]);
+    }
+    return false;
+}
+
+static const void *find(const vd_replay *r, int64_t step, uint32_t value)
+{
+    for (uint32_t i = 0; i < r->cached && r->cache_step == step; i++)
+        if (r->cache[i].value == value)
+            return r->cache[i].data;
+    return NULL;
+}
+
+static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const void **data,
+                             vd_err *err)
+{
+    const vd_program *p = r->exec->program;
+    const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    *data = find(r, step, value);
+    if (*data)
+        return VD_OK;
+    clear_cache(r);
+    r->cache_step = step;
+    uint32_t sources = vd_source_count(p, graph);
+    capture c = {r, p, graph, sources, value - sources, false};
+    vd_status status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, before(r, step), err);
+    *data = find(r, step, value);
+    if (status == VD_OK && (c.failed || !*data))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory for a tensor of step %lld",
+                         (long long)step);
+    return status;
+}
+
+static vd_status tensor(void *user, int64_t step, uint32_t value, const void **data, vd_err *err)
+{
+    vd_replay *r = user;
+    const vd_program *p = r->exec->program;
+    const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    uint32_t index;
+    vd_status status = step < 0 ? VD_OK : reach(r, step, err);
+    if (status != VD_OK || value >= vd_source_count(p, graph))
+        return status != VD_OK ? status : node_output(r, step, value, data, err);
+    switch (vd_source_of(p, graph, value, &index)) {
+    case VD_SOURCE_STATE: *data = r->at.tensor[index]; break;
+    case VD_SOURCE_DATA: *data = r->exec->data[index]; break;
+    default:
+        r->step_word = step < 0 ? 0 : (int32_t)step;
+        *data = &r->step_word;
+    }
+    return VD_OK;
+}
+
+vd_source vd_replay_source(vd_replay *replay)
+{
+    return (vd_source){replay, run, states, trace, leaves, tensor};
+}

@@ -1,0 +1,40 @@
+/* What a provider can tell about its run. The protocol asks through this table and never sees files.
+ * All functions may take as long as a re-execution. Borrowed results stand until the next call. */
+#ifndef VD_SOURCE_H
+#define VD_SOURCE_H
+
+#include "verde/exec/exec.h"
+
+typedef struct {
+    void *user;
+    /* The states that the run commits to: vd_run_leaves(program) of them. */
+    vd_status (*run)(void *user, vd_hash *state, vd_err *err);
+    /* S_from .. S_to, by re-execution. */
+    vd_status (*states)(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err);
+    /* Records of step s; -1: initialisation. */
+    vd_status (*trace)(void *user, int64_t step, const vd_records **out, vd_err *err);
+    /* Commitments of the tensors of S_step, in layout order. */
+    vd_status (*leaves)(void *user, int64_t step, vd_hash *tensor, vd_err *err);
+    /* The bytes of a value of step s (numbered as in graph.h). */
+    vd_status (*tensor)(void *user, int64_t step, uint32_t value, const void **data, vd_err *err);
+} vd_source;
+
+/* A source over a run directory: loads the checkpoint before what is asked and runs on from there. */
+typedef struct vd_replay vd_replay;
+/* `exec` is borrowed, and so are the things it borrows. */
+VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out,
+                                       vd_err *err);
+void vd_replay_destroy(vd_replay *replay);
+vd_source vd_replay_source(vd_replay *replay);
+
+/* S as the run commits to it: with VD_FAULT_HISTORY another one at one checkpoint in the middle. */
+void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state);
+
+/* The referee's last crumb: one element by repops' reference. Reads inputs through `load`. */
+VD_MUST_USE vd_status vd_leaf_element(const ro_call *call, int64_t element,
+                                      uint32_t (*load)(void *user, int input, int64_t index),
+                                      void *user, uint32_t *out, vd_err *err);
+/* Self-test of the reference on this machine. */
+VD_MUST_USE vd_status vd_leaf_self_test(vd_err *err);
+
+#endif

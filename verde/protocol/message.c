@@ -1,0 +1,184 @@
+#include "verde/protocol/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- JSON helpers ---- */
+
+json_t *vd_json_hash(const vd_hash *hash)
+{
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(hash->b, VD_HASH_SIZE, hex);
+    return json_string(hex);
+}
+
+bool vd_json_to_hash(const json_t *value, vd_hash *out)
+{
+    const char *hex = json_string_value(value);
+    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
+}
+
+bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out)
+{
+    return vd_json_to_hash(json_object_get(object, key), out);
+}
+
+bool vd_json_has_only(const json_t *object, const char *const *keys)
+{
+    size_t count = 0;
+    for (; keys[count]; count++)
+        if (!json_object_get(object, keys[count]))
+            return false;
+    return json_is_object(object) && json_object_size(object) == count;
+}
+
+json_t *vd_json_parse(const void *text, size_t size)
+{
+    return json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+}
+
+static int append(const char *bytes, size_t size, void *out)
+{
+    vd_put(out, bytes, size);
+    return 0;
+}
+
+bool vd_json_dump(const json_t *value, vd_buf *out)
+{
+    return json_dump_callback(value, append, out, JSON_COMPACT | JSON_SORT_KEYS) == 0 &&
+           vd_buf_ok(out);
+}
+
+static bool get_version(const json_t *object)
+{
+    return json_integer_value(json_object_get(object, "verde")) == 1;
+}
+
+/* ---- assignments ---- */
+
+static json_t *json_key(const vd_public_key *key)
+{
+    char hex[2 * VD_KEY_SIZE + 1];
+    vd_hex(key->b, VD_KEY_SIZE, hex);
+    return json_string(hex);
+}
+
+static bool to_key(const json_t *value, vd_public_key *out)
+{
+    const char *hex = json_string_value(value);
+    return hex && vd_unhex(hex, out->b, VD_KEY_SIZE) && vd_public_key_check(out, NULL) == VD_OK;
+}
+
+vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err)
+{
+    vd_hash nonce;
+    memcpy(nonce.b, a->nonce, sizeof nonce.b);
+    json_t *providers = json_array();
+    for (uint32_t i = 0; i < a->provider_count; i++)
+        json_array_append_new(providers, json_key(&a->provider[i]));
+    json_t *root = json_pack("{si so so so so}", "verde", 1, "program", vd_json_hash(&a->program),
+                             "nonce", vd_json_hash(&nonce), "referee", json_key(&a->referee),
+                             "providers", providers);
+    bool ok = root && vd_json_dump(root, payload);
+    json_decref(root);
+    return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "assignment: out of memory");
+}
+
+static bool read_assignment(const json_t *root, vd_assignment *out)
+{
+    static const char *const keys[] = {"verde", "program", "nonce", "referee", "providers", NULL};
+    const json_t *providers = json_object_get(root, "providers");
+    vd_hash nonce;
+    if (!vd_json_has_only(root, keys) || !get_version(root) ||
+        !vd_json_get_hash(root, "program", &out->program) ||
+        !vd_json_get_hash(root, "nonce", &nonce) ||
+        !to_key(json_object_get(root, "referee"), &out->referee) || !json_is_array(providers) ||
+        json_array_size(providers) < 2 || json_array_size(providers) > VD_PARTIES_MAX)
+        return false;
+    memcpy(out->nonce, nonce.b, sizeof out->nonce);
+    for (size_t i = 0; i < json_array_size(providers); i++, out->provider_count++) {
+        if (!to_key(json_array_get(providers, i), &out->provider[i]))
+            return false;
+        for (size_t k = 0; k < i; k++) /* one identity, one voice */
+            if (memcmp(&out->provider[i], &out->provider[k], sizeof out->provider[i]) == 0)
+                return false;
+    }
+    return true;
+}
+
+vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out, vd_err *err)
+{
+    *out = (vd_assignment){0};
+    json_t *root = vd_json_parse(payload, size);
+    bool ok = root && read_assignment(root, out);
+    json_decref(root);
+    return ok ? VD_OK : vd_fail(err, VD_ERR_PEER, "assignment: malformed");
+}
+
+bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out)
+{
+    return vd_hash_tagged("verde/assignment/1", payload, size, out);
+}
+
+/* ---- answers ---- */
+
+vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment, const vd_hash *question,
+                          json_t *body, vd_buf *note, vd_err *err)
+{
+    vd_public_key public;
+    vd_buf payload = {0};
+    vd_key_public(key, &public);
+    json_t *root = json_pack("{si so so so sO}", "verde", 1, "assignment", vd_json_hash(assignment),
+                             "key", json_key(&public), "question", vd_json_hash(question), "answer",
+                             body);
+    vd_status status = root && vd_json_dump(root, &payload)
+                           ? vd_note_sign(key, VD_TYPE_ANSWER, payload.data, payload.size, note, err)
+                           : vd_fail(err, VD_ERR_LOCAL, "answer: out of memory");
+    json_decref(root);
+    vd_buf_free(&payload);
+    return status;
+}
+
+static bool answer_matches(const json_t *root, const vd_public_key *key, const vd_hash *assignment,
+                           const vd_hash *question)
+{
+    static const char *const keys[] = {"verde", "assignment", "key", "question", "answer", NULL};
+    vd_public_key signer;
+    vd_hash a, q;
+    return vd_json_has_only(root, keys) && get_version(root) &&
+           vd_json_get_hash(root, "assignment", &a) && vd_hash_equal(&a, assignment) &&
+           vd_json_get_hash(root, "question", &q) && vd_hash_equal(&q, question) &&
+           to_key(json_object_get(root, "key"), &signer) &&
+           memcmp(&signer, key, sizeof signer) == 0;
+}
+
+vd_status vd_answer_read(const void *note, size_t size, const vd_public_key *key,
+                         const vd_hash *assignment, const vd_hash *question, json_t **body,
+                         vd_err *err)
+{
+    vd_buf payload = {0};
+    vd_status status =
+        vd_note_open(note, size, VD_ANSWER_BYTES_MAX, VD_TYPE_ANSWER, key, &payload, err);
+    if (status != VD_OK)
+        return status;
+    json_t *root = vd_json_parse(payload.data, payload.size);
+    vd_buf_free(&payload);
+    bool ok = root && answer_matches(root, key, assignment, question);
+    *body = ok ? json_incref(json_object_get(root, "answer")) : NULL;
+    json_decref(root);
+    return ok ? VD_OK : vd_fail(err, VD_ERR_PEER, "answer to another question");
+}
+
+bool vd_answer_question(const void *note, size_t size, vd_hash *question)
+{
+    vd_buf payload = {0};
+    json_t *envelope = vd_json_parse(note, size);
+    const char *text = json_string_value(json_object_get(envelope, "payload"));
+    bool ok = text && vd_unbase64(text, strlen(text), &payload, NULL) == VD_OK;
+    json_t *root = ok ? vd_json_parse(payload.data, payload.size) : NULL;
+    ok = root && vd_json_get_hash(root, "question", question);
+    json_decref(root);
+    json_decref(envelope);
+    vd_buf_free(&payload);
+    return ok;
+}

@@ -1,0 +1,103 @@
+/* Questions and answers: JSON payloads in signed notes. PROTOCOL.md sections 3 and 4. */
+#ifndef VD_MESSAGE_H
+#define VD_MESSAGE_H
+
+#include <jansson.h>
+
+#include "verde/commit/commit.h"
+#include "verde/graph/graph.h"
+#include "verde/protocol/limits.h"
+
+#define VD_TYPE_ASSIGNMENT "application/vnd.verde.assignment+json"
+#define VD_TYPE_QUESTION   "application/vnd.verde.question+json"
+#define VD_TYPE_ANSWER     "application/vnd.verde.answer+json"
+
+/* Who judges whom over what. Its hash stands in every later statement. */
+typedef struct {
+    vd_hash program;
+    uint8_t nonce[32];
+    vd_public_key referee;
+    vd_public_key provider[VD_PARTIES_MAX];
+    uint32_t provider_count;
+} vd_assignment;
+
+VD_MUST_USE vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err);
+VD_MUST_USE vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out,
+                                         vd_err *err);
+VD_MUST_USE bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out);
+
+/* A Merkle tree that a question is about. */
+typedef enum {
+    VD_TREE_RUN = 1, /* S_0, S_c, ..., S_n */
+    VD_TREE_SUBRUN,  /* S_from .. S_to */
+    VD_TREE_TRACE,   /* records of `step` */
+    VD_TREE_STATE,   /* tensor commitments of S_step */
+    VD_TREE_TENSOR,  /* 1 KiB leaves of `value` of `step` */
+} vd_tree_kind;
+
+typedef struct {
+    vd_tree_kind kind;
+    int64_t step; /* SUBRUN: from */
+    int64_t to;   /* SUBRUN */
+    uint32_t value;
+} vd_tree_name;
+
+/* Number of leaves by the program; 0 if there is no such tree. */
+uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree);
+/* The graph of a step: init for -1. */
+const vd_graph *vd_step_graph(const vd_program *program, int64_t step);
+
+typedef enum {
+    VD_ASK_COMMIT = 1,
+    VD_ASK_REVEAL,
+    VD_ASK_SUBRUN,
+    VD_ASK_TRACE,
+    VD_ASK_OPEN,  /* hashes below a node of a tree */
+    VD_ASK_PROVE, /* leaves with proofs */
+} vd_ask_kind;
+
+typedef struct {
+    vd_ask_kind kind;
+    vd_hash commit[VD_PARTIES_MAX]; /* REVEAL: what all have committed to, in order */
+    uint32_t commit_count;
+    vd_tree_name tree; /* OPEN, PROVE; SUBRUN: kind, step, to; TRACE: kind, step */
+    uint64_t lo, hi;   /* OPEN */
+    int depth;
+    uint64_t *leaf; /* PROVE; owned by whoever read or made the question */
+    uint32_t leaf_count;
+} vd_question;
+
+void vd_question_free(vd_question *question);
+/* Canonical payload: sorted keys, no spaces. */
+VD_MUST_USE vd_status vd_question_write(const vd_question *question, const vd_hash *assignment,
+                                        vd_buf *payload, vd_err *err);
+/* Refuses what is not canonical or does not fit the program. */
+VD_MUST_USE vd_status vd_question_read(const void *payload, size_t size, const vd_program *program,
+                                       const vd_hash *assignment, vd_question *out, vd_err *err);
+void vd_question_print(const vd_question *question, const vd_program *program, char *text,
+                       size_t size);
+
+/* Answers: {"verde", "assignment", "key", "question", "answer"}. `body` is borrowed. */
+VD_MUST_USE vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment,
+                                      const vd_hash *question, json_t *body, vd_buf *note,
+                                      vd_err *err);
+/* Checks signature, assignment and question. VD_ERR_PEER: not a statement of this key on this question. */
+VD_MUST_USE vd_status vd_answer_read(const void *note, size_t size, const vd_public_key *key,
+                                     const vd_hash *assignment, const vd_hash *question,
+                                     json_t **body, vd_err *err);
+/* The question that an answer note says it answers; unverified. */
+VD_MUST_USE bool vd_answer_question(const void *note, size_t size, vd_hash *question);
+
+/* ---- JSON helpers, all strict ---- */
+
+json_t *vd_json_hash(const vd_hash *hash);
+bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out);
+bool vd_json_to_hash(const json_t *value, vd_hash *out);
+/* Exactly these keys, no others. Ends with NULL. */
+bool vd_json_has_only(const json_t *object, const char *const *keys);
+/* One document, no duplicates, no trailing bytes. */
+json_t *vd_json_parse(const void *text, size_t size);
+/* Compact, sorted. */
+VD_MUST_USE bool vd_json_dump(const json_t *value, vd_buf *out);
+
+#endif

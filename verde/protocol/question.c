@@ -1,0 +1,237 @@
+/* Writing and reading questions. PROTOCOL.md section 4. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/protocol/message.h"
+
+static const char *const ask_names[] = {
+    [VD_ASK_COMMIT] = "commit", [VD_ASK_REVEAL] = "reveal", [VD_ASK_SUBRUN] = "subrun",
+    [VD_ASK_TRACE] = "trace",   [VD_ASK_OPEN] = "open",     [VD_ASK_PROVE] = "prove",
+};
+
+static const char *const tree_names[] = {
+    [VD_TREE_RUN] = "run",     [VD_TREE_SUBRUN] = "subrun", [VD_TREE_TRACE] = "trace",
+    [VD_TREE_STATE] = "state", [VD_TREE_TENSOR] = "tensor",
+};
+
+const vd_graph *vd_step_graph(const vd_program *program, int64_t step)
+{
+    return step < 0 ? &program->init : &program->step;
+}
+
+static uint64_t tensor_leaves(const vd_program *program, const vd_tree_name *tree)
+{
+    const vd_graph *graph = vd_step_graph(program, tree->step);
+    if (tree->value >= vd_source_count(program, graph) + graph->node_count)
+        return 0;
+    return vd_tensor_leaves(vd_value_shape(program, graph, tree->value));
+}
+
+uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree)
+{
+    bool step = tree->step >= -1 && tree->step < program->steps;
+    switch (tree->kind) {
+    case VD_TREE_RUN: return vd_run_leaves(program);
+    case VD_TREE_SUBRUN:
+        return tree->step >= 0 && tree->to > tree->step && tree->to <= program->steps &&
+                       tree->to - tree->step <= program->checkpoint_interval
+                   ? (uint64_t)(tree->to - tree->step) + 1
+                   : 0;
+    case VD_TREE_TRACE: return step ? vd_step_graph(program, tree->step)->node_count : 0;
+    case VD_TREE_STATE:
+        return tree->step >= 0 && tree->step <= program->steps ? program->leaf_count : 0;
+    case VD_TREE_TENSOR: return step ? tensor_leaves(program, tree) : 0;
+    }
+    return 0;
+}
+
+void vd_question_free(vd_question *question)
+{
+    free(question->leaf);
+    question->leaf = NULL;
+}
+
+/* ---- writing ---- */
+
+static json_t *write_tree(const vd_tree_name *tree)
+{
+    json_t *out = json_pack("{ss}", "of", tree_names[tree->kind]);
+    if (tree->kind == VD_TREE_SUBRUN) {
+        json_object_set_new(out, "from", json_integer(tree->step));
+        json_object_set_new(out, "to", json_integer(tree->to));
+    } else if (tree->kind != VD_TREE_RUN) {
+        json_object_set_new(out, "step", json_integer(tree->step));
+    }
+    if (tree->kind == VD_TREE_TENSOR)
+        json_object_set_new(out, "value", json_integer(tree->value));
+    return out;
+}
+
+static json_t *write_commits(const vd_question *q)
+{
+    json_t *out = json_array();
+    for (uint32_t i = 0; i < q->commit_count; i++)
+        json_array_append_new(out, vd_json_hash(&q->commit[i]));
+    return out;
+}
+
+static json_t *write_leaves(const vd_question *q)
+{
+    json_t *out = json_array();
+    for (uint32_t i = 0; i < q->leaf_count; i++)
+        json_array_append_new(out, json_integer((json_int_t)q->leaf[i]));
+    return out;
+}
+
+static json_t *write_question(const vd_question *q, const vd_hash *assignment)
+{
+    json_t *root = json_pack("{si so ss}", "verde", 1, "assignment", vd_json_hash(assignment),
+                             "ask", ask_names[q->kind]);
+    if (q->kind == VD_ASK_REVEAL)
+        json_object_set_new(root, "commits", write_commits(q));
+    if (q->kind >= VD_ASK_SUBRUN)
+        json_object_set_new(root, "tree", write_tree(&q->tree));
+    if (q->kind == VD_ASK_OPEN) {
+        json_object_set_new(root, "lo", json_integer((json_int_t)q->lo));
+        json_object_set_new(root, "hi", json_integer((json_int_t)q->hi));
+        json_object_set_new(root, "depth", json_integer(q->depth));
+    }
+    if (q->kind == VD_ASK_PROVE)
+        json_object_set_new(root, "leaves", write_leaves(q));
+    return root;
+}
+
+vd_status vd_question_write(const vd_question *question, const vd_hash *assignment, vd_buf *payload,
+                            vd_err *err)
+{
+    json_t *root = write_question(question, assignment);
+    bool ok = root && vd_json_dump(root, payload);
+    json_decref(root);
+    return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "question: out of memory");
+}
+
+/* ---- reading ---- */
+
+static int find_name(const json_t *value, const char *const *names, int count)
+{
+    const char *text = json_string_value(value);
+    for (int i = 1; text && i < count; i++)
+        if (strcmp(text, names[i]) == 0)
+            return i;
+    return 0;
+}
+
+static bool read_tree(const json_t *root, const vd_program *program, vd_tree_name *out)
+{
+    out->kind = (vd_tree_kind)find_name(json_object_get(root, "of"), tree_names,
+                                        sizeof tree_names / sizeof tree_names[0]);
+    const char *first = out->kind == VD_TREE_SUBRUN ? "from" : "step";
+    json_int_t value = json_integer_value(json_object_get(root, "value"));
+    if (!out->kind || value < 0 || value > UINT32_MAX)
+        return false;
+    out->step = json_integer_value(json_object_get(root, first));
+    out->to = json_integer_value(json_object_get(root, "to"));
+    out->value = (uint32_t)value;
+    return vd_tree_leaves(program, out) > 0;
+}
+
+static bool read_commits(const json_t *list, vd_question *out)
+{
+    if (!json_is_array(list) || json_array_size(list) > VD_PARTIES_MAX)
+        return false;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!vd_json_to_hash(json_array_get(list, i), &out->commit[out->commit_count++]))
+            return false;
+    return true;
+}
+
+static bool read_open(const json_t *root, uint64_t count, vd_question *out)
+{
+    json_int_t lo = json_integer_value(json_object_get(root, "lo"));
+    json_int_t hi = json_integer_value(json_object_get(root, "hi"));
+    out->depth = (int)json_integer_value(json_object_get(root, "depth"));
+    out->lo = (uint64_t)lo;
+    out->hi = (uint64_t)hi;
+    return lo >= 0 && hi > lo + 1 && (uint64_t)hi <= count && out->depth >= 1 &&
+           out->depth <= VD_OPEN_DEPTH_MAX && vd_tree_is_node(count, out->lo, out->hi);
+}
+
+static bool read_leaves(const json_t *list, uint64_t count, vd_question *out)
+{
+    size_t limit = out->tree.kind == VD_TREE_TENSOR ? VD_PROVE_LEAVES_MAX : VD_PROVE_RECORDS_MAX;
+    size_t size = json_array_size(list);
+    if (!json_is_array(list) || size < 1 || size > limit)
+        return false;
+    out->leaf = calloc(size, sizeof *out->leaf);
+    for (size_t i = 0; out->leaf && i < size; i++) {
+        json_int_t leaf = json_integer_value(json_array_get(list, i));
+        if (leaf < 0 || (uint64_t)leaf >= count || (i && (uint64_t)leaf <= out->leaf[i - 1]))
+            return false;
+        out->leaf[out->leaf_count++] = (uint64_t)leaf;
+    }
+    return out->leaf != NULL;
+}
+
+static bool read_question(const json_t *root, const vd_program *program, vd_question *out)
+{
+    out->kind = (vd_ask_kind)find_name(json_object_get(root, "ask"), ask_names,
+                                       sizeof ask_names / sizeof ask_names[0]);
+    if (!out->kind)
+        return false;
+    if (out->kind >= VD_ASK_SUBRUN && !read_tree(json_object_get(root, "tree"), program, &out->tree))
+        return false;
+    uint64_t count = out->tree.kind ? vd_tree_leaves(program, &out->tree) : 0;
+    switch (out->kind) {
+    case VD_ASK_COMMIT: return true;
+    case VD_ASK_REVEAL: return read_commits(json_object_get(root, "commits"), out);
+    case VD_ASK_SUBRUN: return out->tree.kind == VD_TREE_SUBRUN;
+    case VD_ASK_TRACE: return out->tree.kind == VD_TREE_TRACE;
+    case VD_ASK_OPEN: return read_open(root, count, out);
+    case VD_ASK_PROVE: return read_leaves(json_object_get(root, "leaves"), count, out);
+    }
+    return false;
+}
+
+/* What was understood, written again, must be the same bytes: nothing was ignored. */
+static bool canonical(const vd_question *q, const vd_hash *assignment, const void *payload,
+                      size_t size)
+{
+    vd_buf again = {0};
+    bool same = vd_question_write(q, assignment, &again, NULL) == VD_OK && again.size == size &&
+                memcmp(again.data, payload, size) == 0;
+    vd_buf_free(&again);
+    return same;
+}
+
+vd_status vd_question_read(const void *payload, size_t size, const vd_program *program,
+                           const vd_hash *assignment, vd_question *out, vd_err *err)
+{
+    *out = (vd_question){0};
+    json_t *root = vd_json_parse(payload, size);
+    bool ok = root && read_question(root, program, out) && canonical(out, assignment, payload, size);
+    json_decref(root);
+    if (ok)
+        return VD_OK;
+    vd_question_free(out);
+    return vd_fail(err, VD_ERR_PEER, "question: malformed, or not about this program");
+}
+
+void vd_question_print(const vd_question *q, const vd_program *program, char *text, size_t size)
+{
+    const vd_tree_name *t = &q->tree;
+    int at = snprintf(text, size, "%s", ask_names[q->kind]);
+    if (q->kind < VD_ASK_SUBRUN || at < 0 || (size_t)at >= size)
+        return;
+    if (t->kind == VD_TREE_SUBRUN)
+        snprintf(text + at, size - (size_t)at, " states %lld..%lld", (long long)t->step,
+                 (long long)t->to);
+    else if (t->kind == VD_TREE_TENSOR)
+        snprintf(text + at, size - (size_t)at, " tensor %u of step %lld", t->value,
+                 (long long)t->step);
+    else if (t->kind == VD_TREE_RUN)
+        snprintf(text + at, size - (size_t)at, " run");
+    else
+        snprintf(text + at, size - (size_t)at, " %s of step %lld", tree_names[t->kind],
+                 (long long)t->step);
+    (void)program;
+}
