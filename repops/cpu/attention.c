@@ -1,0 +1,184 @@
+/* Attention but for its products, SPEC.md section 8. An item is a query: a row of scores. */
+#include "repops/cpu/isa.h"
+#include "repops/cpu/max.h"
+
+enum { MAX_BLOCKS = (RO_CRUMB_LOADS - 1) / 2 }; /* of attn_l and attn_out: SPEC.md section 11 */
+
+#define MINUS_INFINITY_BITS UINT32_C(0xff800000)
+
+static int is_minus_infinity(float x) {
+    return ro_to_bits(x) == MINUS_INFINITY_BITS;
+}
+
+/* ---- rows of scores ---- */
+
+static int64_t keys_of(const ro_call *call) {
+    return call->input[0].dim[call->input[0].ndim - 1];
+}
+
+static int64_t queries(const ro_call *call) {
+    return ro_shape_numel(&call->input[0]) / keys_of(call);
+}
+
+static int64_t blocks_of(const ro_call *call) {
+    return ceil_div(keys_of(call), RO_ATTN_BLOCK);
+}
+
+/* Number of keys that query `row` admits: they are the first ones. */
+static int64_t admitted(const ro_call *call, int64_t row) {
+    const ro_shape *s = &call->input[0];
+    return call->attr[0] ? row % s->dim[s->ndim - 2] + 1 : keys_of(call);
+}
+
+static void clear(float *out, int64_t count) {
+    memset(out, 0, (size_t)count * sizeof *out);
+}
+
+static void attn_max(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
+    for (int64_t row = first; row < last; row++) {
+        const float *s = (const float *)job->in[0] + row * keys;
+        float *out = (float *)job->out + row * blocks;
+        const int64_t limit = admitted(job->call, row);
+        for (int64_t c = 0; c < blocks; c++) {
+            const int64_t from = c * RO_ATTN_BLOCK, count = min_i64(limit - from, RO_ATTN_BLOCK);
+            out[c] = count > 0 ? max_of(s + from, count) : ro_from_bits(MINUS_INFINITY_BITS);
+        }
+    }
+}
+
+static void exp_scaled(const float *restrict s, float m, float scale, int64_t count,
+                       float *restrict out) {
+    for (int64_t j = 0; j < count; j++)
+        out[j] = ro_canon(ro_exp(s[j] - m) * scale);
+}
+
+static void attn_exp_row(const float *s, const float *mc, int64_t limit, float *out) {
+    for (int64_t from = 0; from < limit; from += RO_ATTN_BLOCK, mc++) {
+        const int64_t count = min_i64(limit - from, RO_ATTN_BLOCK);
+        if (is_minus_infinity(*mc))
+            clear(out + from, count);
+        else
+            exp_scaled(s + from, *mc, 1.0f, count, out + from);
+    }
+}
+
+static void attn_exp(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
+    for (int64_t row = first; row < last; row++) {
+        const int64_t limit = admitted(job->call, row);
+        float *out = (float *)job->out + row * keys;
+        attn_exp_row((const float *)job->in[0] + row * keys,
+                     (const float *)job->in[1] + row * blocks, limit, out);
+        clear(out + limit, keys - limit);
+    }
+}
+
+static void attn_prob(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t keys = keys_of(job->call);
+    const float *s = job->in[0], *m = job->in[1], *l = job->in[2];
+    for (int64_t row = first; row < last; row++) {
+        const int64_t limit = is_minus_infinity(m[row]) ? 0 : admitted(job->call, row);
+        float *out = (float *)job->out + row * keys;
+        exp_scaled(s + row * keys, m[row], 1.0f / l[row], limit, out);
+        clear(out + limit, keys - limit);
+    }
+}
+
+static void dscore_row(const float *restrict p, const float *restrict dp, float delta, int64_t count,
+                       float *restrict out) {
+    for (int64_t j = 0; j < count; j++)
+        out[j] = ro_canon(p[j] * (dp[j] - delta));
+}
+
+static void attn_dscore(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t keys = keys_of(job->call);
+    const float *p = job->in[0], *dp = job->in[1], *delta = job->in[2];
+    for (int64_t row = first; row < last; row++) {
+        const int64_t limit = admitted(job->call, row);
+        float *out = (float *)job->out + row * keys;
+        dscore_row(p + row * keys, dp + row * keys, delta[row], limit, out);
+        clear(out + limit, keys - limit);
+    }
+}
+
+/* ---- the walk over blocks ---- */
+
+/* The blocks that are not skipped, and the factors A and B of each but the first. */
+typedef struct {
+    int64_t count;
+    int32_t block[MAX_BLOCKS];
+    float a[MAX_BLOCKS], b[MAX_BLOCKS];
+} walk;
+
+static void find_factors(const float *mc, int64_t blocks, walk *w) {
+    int64_t n = 0;
+    float m = 0;
+    for (int64_t c = 0; c < blocks; c++) {
+        if (is_minus_infinity(mc[c]))
+            continue;
+        const float next = n == 0 ? mc[c] : ro_max(m, mc[c]);
+        w->block[n] = (int32_t)c;
+        w->a[n] = m - next;
+        w->b[n] = mc[c] - next;
+        m = next;
+        n++;
+    }
+    w->count = n;
+    for (int64_t i = 0; i < n; i++) {
+        w->a[i] = ro_exp(w->a[i]);
+        w->b[i] = ro_exp(w->b[i]);
+    }
+}
+
+static void attn_l(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t blocks = keys_of(job->call); /* the last dimension of mc */
+    walk w;
+    for (int64_t row = first; row < last; row++) {
+        const float *lc = (const float *)job->in[1] + row * blocks;
+        find_factors((const float *)job->in[0] + row * blocks, blocks, &w);
+        float l = w.count > 0 ? lc[w.block[0]] : 0.0f;
+        for (int64_t i = 1; i < w.count; i++)
+            l = ro_fma(l, w.a[i], w.b[i] * lc[w.block[i]]);
+        ((float *)job->out)[row] = ro_canon(l);
+    }
+}
+
+static void combine(float *restrict o, float a, float b, const float *restrict ac, int64_t width) {
+    for (int64_t d = 0; d < width; d++)
+        o[d] = ro_fma(o[d], a, b * ac[d]);
+}
+
+static void scale_row(float *o, float scale, int64_t width) {
+    for (int64_t d = 0; d < width; d++)
+        o[d] = ro_canon(o[d] * scale);
+}
+
+static void attn_out(const ro_job *job, int64_t first, int64_t last) {
+    const ro_shape *shape = &job->call->input[1];
+    const int64_t blocks = keys_of(job->call), width = shape->dim[shape->ndim - 1];
+    const float *l = job->in[2];
+    walk w;
+    for (int64_t row = first; row < last; row++) {
+        const float *ac = (const float *)job->in[1] + row * blocks * width;
+        float *o = (float *)job->out + row * width;
+        find_factors((const float *)job->in[0] + row * blocks, blocks, &w);
+        if (w.count == 0) {
+            clear(o, width);
+            continue;
+        }
+        memcpy(o, ac + w.block[0] * width, (size_t)width * sizeof *o);
+        for (int64_t i = 1; i < w.count; i++)
+            combine(o, w.a[i], w.b[i], ac + w.block[i] * width, width);
+        scale_row(o, 1.0f / l[row], width);
+    }
+}
+
+void RO_NAME(ro_add_attention)(ro_table *table) {
+    table->kernel[RO_OP_ATTN_MAX] = (ro_kernel){.range = attn_max, .items = queries};
+    table->kernel[RO_OP_ATTN_EXP] = (ro_kernel){.range = attn_exp, .items = queries};
+    table->kernel[RO_OP_ATTN_L] = (ro_kernel){.range = attn_l, .items = queries};
+    table->kernel[RO_OP_ATTN_OUT] = (ro_kernel){.range = attn_out, .items = queries};
+    table->kernel[RO_OP_ATTN_PROB] = (ro_kernel){.range = attn_prob, .items = queries};
+    table->kernel[RO_OP_ATTN_DSCORE] = (ro_kernel){.range = attn_dscore, .items = queries};
+}

@@ -1,0 +1,96 @@
+/* Data movement, SPEC.md section 5: bits are kept, so everything is copied as integers. */
+#include "repops/cpu/isa.h"
+
+static void copy_row(uint32_t *to, const uint32_t *from, int64_t count) {
+    memcpy(to, from, (size_t)count * sizeof *to);
+}
+
+static void fill_row(uint32_t *to, uint32_t bits, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        to[i] = bits;
+}
+
+static void fill(const ro_job *job, int64_t first, int64_t last) {
+    fill_row((uint32_t *)job->out + first, (uint32_t)job->call->attr[0], last - first);
+}
+
+/* ---- embedding: an item is a position ---- */
+
+static int64_t embedding_items(const ro_call *call) {
+    return ro_shape_numel(&call->input[1]);
+}
+
+static void embedding(const ro_job *job, int64_t first, int64_t last) {
+    const uint32_t *table = job->in[0];
+    const int32_t *ids = job->in[1];
+    const int64_t rows = job->call->input[0].dim[0], cols = job->call->input[0].dim[1];
+    uint32_t *out = (uint32_t *)job->out + first * cols;
+    for (int64_t i = first; i < last; i++, out += cols) {
+        if (ids[i] >= 0 && ids[i] < rows)
+            copy_row(out, table + ids[i] * cols, cols);
+        else
+            fill_row(out, RO_QNAN_BITS, cols);
+    }
+}
+
+/* ---- heads: an item is D elements of one head ---- */
+
+static int64_t split_heads_items(const ro_call *call) {
+    return ro_shape_numel(&call->output) / call->output.dim[3];
+}
+
+static void split_heads(const ro_job *job, int64_t first, int64_t last) {
+    const uint32_t *x = job->in[0];
+    uint32_t *out = job->out;
+    const int64_t parts = job->call->attr[0], part = job->call->attr[1];
+    const int64_t *dim = job->call->output.dim;
+    const int64_t heads = dim[1], tokens = dim[2], width = dim[3];
+    for (int64_t i = first; i < last; i++) {
+        const int64_t t = i % tokens, h = i / tokens % heads, b = i / tokens / heads;
+        const int64_t from = ((b * tokens + t) * parts + part) * heads + h;
+        copy_row(out + i * width, x + from * width, width);
+    }
+}
+
+static int64_t join_heads_items(const ro_call *call) {
+    return ro_shape_numel(&call->output) / call->input[0].dim[3];
+}
+
+static void join_heads(const ro_job *job, int64_t first, int64_t last) {
+    uint32_t *out = job->out;
+    const int64_t parts = job->call->input_count;
+    const int64_t *dim = job->call->input[0].dim;
+    const int64_t heads = dim[1], tokens = dim[2], width = dim[3];
+    for (int64_t i = first; i < last; i++) {
+        const int64_t h = i % heads, part = i / heads % parts, position = i / heads / parts;
+        const int64_t b = position / tokens, t = position % tokens;
+        const uint32_t *x = job->in[part];
+        copy_row(out + i * width, x + ((b * heads + h) * tokens + t) * width, width);
+    }
+}
+
+static void concat(const ro_job *job, int64_t first, int64_t last) {
+    int64_t begin = 0; /* of the input, in the output */
+    for (int i = 0; i < job->call->input_count && begin < last; i++) {
+        const int64_t end = begin + in_numel(job, i);
+        const int64_t from = max_i64(first, begin), to = min_i64(last, end);
+        if (from < to)
+            copy_row((uint32_t *)job->out + from, (const uint32_t *)job->in[i] + (from - begin),
+                     to - from);
+        begin = end;
+    }
+}
+
+static void iota(const ro_job *job, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i++)
+        ((int32_t *)job->out)[i] = (int32_t)i;
+}
+
+void RO_NAME(ro_add_copies)(ro_table *table) {
+    table->kernel[RO_OP_FILL] = (ro_kernel){.range = fill};
+    table->kernel[RO_OP_EMBEDDING] = (ro_kernel){.range = embedding, .items = embedding_items};
+    table->kernel[RO_OP_SPLIT_HEADS] = (ro_kernel){.range = split_heads, .items = split_heads_items};
+    table->kernel[RO_OP_JOIN_HEADS] = (ro_kernel){.range = join_heads, .items = join_heads_items};
+    table->kernel[RO_OP_CONCAT] = (ro_kernel){.range = concat};
+    table->kernel[RO_OP_IOTA] = (ro_kernel){.range = iota};
+}

@@ -1,0 +1,118 @@
+/* Elementwise operators, SPEC.md section 6. Compilers vectorise these loops. */
+#include "repops/cpu/isa.h"
+
+/* A range of elements, with the inputs advanced to it. */
+typedef struct {
+    const float *x, *y; /* y: the second input, NULL if there is none */
+    float *out;
+    int64_t count;
+} span;
+
+static span span_of(const ro_job *job, int64_t first, int64_t last) {
+    return (span){(const float *)job->in[0] + first,
+                  job->call->input_count > 1 ? (const float *)job->in[1] + first : NULL,
+                  (float *)job->out + first, last - first};
+}
+
+/* ---- add: b repeats ---- */
+
+static void add_rows(const float *restrict a, const float *restrict b, float *restrict out,
+                     int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        out[i] = ro_canon(a[i] + b[i]);
+}
+
+static void add_one(const float *restrict a, float b, float *restrict out, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        out[i] = ro_canon(a[i] + b);
+}
+
+static void add(const ro_job *job, int64_t first, int64_t last) {
+    const float *a = job->in[0], *b = job->in[1];
+    float *out = job->out;
+    const int64_t period = in_numel(job, 1);
+    if (period == 1) {
+        add_one(a + first, b[0], out + first, last - first);
+        return;
+    }
+    for (int64_t i = first; i < last;) {
+        const int64_t at = i % period, count = min_i64(period - at, last - i);
+        add_rows(a + i, b + at, out + i, count);
+        i += count;
+    }
+}
+
+static void div_const(const ro_job *job, int64_t first, int64_t last) {
+    const span s = span_of(job, first, last);
+    const float *restrict x = s.x, divisor = attr_f32(job, 0);
+    float *restrict out = s.out;
+    for (int64_t i = 0; i < s.count; i++)
+        out[i] = ro_canon(x[i] / divisor);
+}
+
+/* ---- gelu ---- */
+
+#define GELU_C0 0x1.988454p-1f
+#define GELU_C1 0x1.6e4e26p-5f
+#define GELU_3C1 (3.0f * GELU_C1)
+
+/* The argument's tanh; x2 is x * x. */
+RO_INLINE float gelu_tanh(float x, float x2) {
+    return ro_tanh((GELU_C0 * x) * ro_fma(GELU_C1, x2, 1.0f));
+}
+
+static void gelu(const ro_job *job, int64_t first, int64_t last) {
+    const span s = span_of(job, first, last);
+    const float *restrict x = s.x;
+    float *restrict out = s.out;
+    for (int64_t i = 0; i < s.count; i++) {
+        const float t = gelu_tanh(x[i], x[i] * x[i]);
+        out[i] = ro_canon((0.5f * x[i]) * (1.0f + t));
+    }
+}
+
+RO_INLINE float gelu_slope(float x) {
+    const float x2 = x * x, t = gelu_tanh(x, x2);
+    const float s = ro_fma(-t, t, 1.0f), v = GELU_C0 * ro_fma(GELU_3C1, x2, 1.0f);
+    return ro_fma((0.5f * x) * s, v, 0.5f * (1.0f + t));
+}
+
+static void gelu_grad(const ro_job *job, int64_t first, int64_t last) {
+    const span s = span_of(job, first, last);
+    const float *restrict x = s.x, *restrict dy = s.y;
+    float *restrict out = s.out;
+    for (int64_t i = 0; i < s.count; i++)
+        out[i] = ro_canon(dy[i] * gelu_slope(x[i]));
+}
+
+/* ---- relu: a comparison with NaN is false, so the NaN case stands apart ---- */
+
+static void relu(const ro_job *job, int64_t first, int64_t last) {
+    const span s = span_of(job, first, last);
+    const float *restrict x = s.x;
+    float *restrict out = s.out;
+    for (int64_t i = 0; i < s.count; i++) {
+        const float positive = x[i] > 0 ? x[i] : 0.0f;
+        out[i] = x[i] != x[i] ? ro_from_bits(RO_QNAN_BITS) : positive;
+    }
+}
+
+/* Integers, because dy keeps its bits even if it is a NaN. */
+static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
+    const float *restrict x = (const float *)job->in[0] + first;
+    const uint32_t *restrict dy = (const uint32_t *)job->in[1] + first;
+    uint32_t *restrict out = (uint32_t *)job->out + first;
+    for (int64_t i = 0; i < last - first; i++) {
+        const uint32_t passed = x[i] > 0 ? dy[i] : 0;
+        out[i] = x[i] != x[i] ? RO_QNAN_BITS : passed;
+    }
+}
+
+void RO_NAME(ro_add_elementwise)(ro_table *table) {
+    table->kernel[RO_OP_ADD] = (ro_kernel){.range = add};
+    table->kernel[RO_OP_DIV_CONST] = (ro_kernel){.range = div_const};
+    table->kernel[RO_OP_GELU] = (ro_kernel){.range = gelu};
+    table->kernel[RO_OP_GELU_GRAD] = (ro_kernel){.range = gelu_grad};
+    table->kernel[RO_OP_RELU] = (ro_kernel){.range = relu};
+    table->kernel[RO_OP_RELU_GRAD] = (ro_kernel){.range = relu_grad};
+}

@@ -1,0 +1,98 @@
+/* The gradient of an embedding, SPEC.md sections 3.3 and 5: a column reduction over the positions that
+ * carry one token. Positions are first sorted by token (a counting sort keeps them ascending), so the
+ * time is in proportion to tokens * C + V * C. */
+#include "repops/cpu/isa.h"
+
+enum { TILE = 256, LEVELS = 7 }; /* 64^7 > 2^40 positions */
+
+typedef struct {
+    ro_job job;
+    int64_t rows, cols, positions;
+    int64_t *start; /* [rows + 1]: the positions of token v are order[start[v]..start[v + 1]) */
+    int64_t *order; /* [positions] */
+} plan;
+
+static int in_table(const plan *p, int32_t id) {
+    return id >= 0 && id < p->rows;
+}
+
+static void sort_positions(plan *p) {
+    const int32_t *ids = p->job.in[1];
+    memset(p->start, 0, (size_t)(p->rows + 1) * sizeof *p->start);
+    for (int64_t i = 0; i < p->positions; i++)
+        if (in_table(p, ids[i]))
+            p->start[ids[i] + 1]++;
+    for (int64_t v = 0; v < p->rows; v++)
+        p->start[v + 1] += p->start[v];
+    for (int64_t i = 0; i < p->positions; i++)
+        if (in_table(p, ids[i]))
+            p->order[p->start[ids[i]]++] = i;
+    /* Each start has moved to its end, which is the start of the next token. */
+    memmove(p->start + 1, p->start, (size_t)p->rows * sizeof *p->start);
+    p->start[0] = 0;
+}
+
+static void add_to(float *restrict acc, const float *restrict x, int64_t count) {
+    for (int64_t c = 0; c < count; c++)
+        acc[c] = acc[c] + x[c];
+}
+
+/* The sum of level l goes to level l + 1; level l starts again from +0. */
+static void carry(float level[LEVELS][TILE], int l, int64_t count) {
+    add_to(level[l + 1], level[l], count);
+    memset(level[l], 0, (size_t)count * sizeof(float));
+}
+
+/* A sum that starts from +0 is never -0, so the passage of a finished sum through levels above, and an
+ * empty level's +0, change no bit. */
+static void sum_positions(const plan *p, const int64_t *order, int64_t n, int64_t col, int64_t count,
+                          float *restrict out) {
+    const float *dy = (const float *)p->job.in[0] + col;
+    float level[LEVELS][TILE];
+    int top = 0;
+    memset(level[0], 0, (size_t)count * sizeof(float));
+    for (int64_t i = 0; i < n; i++) {
+        add_to(level[0], dy + order[i] * p->cols, count);
+        for (int64_t l = 0, seen = i + 1; seen % RO_COLUMN_GROUP == 0; l++, seen /= RO_COLUMN_GROUP) {
+            if (l == top)
+                memset(level[++top], 0, (size_t)count * sizeof(float));
+            carry(level, (int)l, count);
+        }
+    }
+    for (int l = 0; l < top; l++)
+        add_to(level[l + 1], level[l], count);
+    for (int64_t c = 0; c < count; c++)
+        out[c] = ro_canon(level[top][c]);
+}
+
+/* An item is a tile of columns of a row of the table. */
+static void sum_items(void *user, int64_t first, int64_t last, int worker) {
+    const plan *p = user;
+    const int64_t across = ceil_div(p->cols, TILE);
+    (void)worker;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t v = i / across, col = i % across * TILE;
+        sum_positions(p, p->order + p->start[v], p->start[v + 1] - p->start[v], col,
+                      min_i64(TILE, p->cols - col), (float *)p->job.out + v * p->cols + col);
+    }
+}
+
+static ro_status embedding_grad(const ro_job *job) {
+    const int64_t *dim = job->call->output.dim;
+    plan p = {*job, dim[0], dim[1], in_numel(job, 1), NULL, NULL};
+    p.start = ro_workspace(job->ctx, (size_t)(p.rows + 1 + p.positions) * sizeof *p.start);
+    if (!p.start)
+        return RO_ERR_MEMORY;
+    p.order = p.start + p.rows + 1;
+    sort_positions(&p);
+    /* Some tokens are much more frequent than others: many pieces, so that threads finish together. */
+    const int64_t items = p.rows * ceil_div(p.cols, TILE);
+    const int64_t work = (p.rows + p.positions) * p.cols;
+    const int64_t pieces = min_i64(work / 4096 + 1, 64 * ro_ctx_threads(job->ctx));
+    ro_pool_for(ro_ctx_pool(job->ctx), items, ceil_div(items, pieces), sum_items, &p);
+    return RO_OK;
+}
+
+void RO_NAME(ro_add_embedding)(ro_table *table) {
+    table->kernel[RO_OP_EMBEDDING_GRAD] = (ro_kernel){.run = embedding_grad};
+}

@@ -1,0 +1,48 @@
+/* Softmax cross-entropy, SPEC.md section 7.2. An item is a row. */
+#include "repops/cpu/isa.h"
+
+static int64_t width(const ro_call *call) {
+    return call->input[0].dim[call->input[0].ndim - 1];
+}
+
+static int64_t rows(const ro_call *call) {
+    return ro_shape_numel(&call->input[3]);
+}
+
+static void xent(const ro_job *job, int64_t first, int64_t last) {
+    const float *x = job->in[0], *m = job->in[1], *l = job->in[2];
+    const int32_t *ids = job->in[3];
+    const int64_t cols = width(job->call);
+    float *out = job->out;
+    for (int64_t r = first; r < last; r++) {
+        const int valid = ids[r] >= 0 && ids[r] < cols;
+        out[r] = valid ? ro_canon(ro_log(l[r]) - (x[r * cols + ids[r]] - m[r]))
+                       : ro_from_bits(RO_QNAN_BITS);
+    }
+}
+
+/* p - 0 is p, so only the target needs a subtraction. */
+static void xent_grad_row(const float *restrict x, float m, float r, float dloss, int64_t cols,
+                          float *restrict out) {
+    for (int64_t i = 0; i < cols; i++)
+        out[i] = ro_canon(ro_exp(x[i] - m) * r * dloss);
+}
+
+static void xent_grad(const ro_job *job, int64_t first, int64_t last) {
+    const float *x = job->in[0], *m = job->in[1], *l = job->in[2], *dloss = job->in[4];
+    const int32_t *ids = job->in[3];
+    const int64_t cols = width(job->call);
+    for (int64_t row = first; row < last; row++) {
+        const float *xs = x + row * cols, r = 1.0f / l[row];
+        float *out = (float *)job->out + row * cols;
+        const int32_t id = ids[row];
+        xent_grad_row(xs, m[row], r, dloss[row], cols, out);
+        if (id >= 0 && id < cols)
+            out[id] = ro_canon((ro_exp(xs[id] - m[row]) * r - 1.0f) * dloss[row]);
+    }
+}
+
+void RO_NAME(ro_add_entropy)(ro_table *table) {
+    table->kernel[RO_OP_XENT] = (ro_kernel){.range = xent, .items = rows};
+    table->kernel[RO_OP_XENT_GRAD] = (ro_kernel){.range = xent_grad, .items = rows};
+}

@@ -1,0 +1,36 @@
+/* One product of two matrices, SPEC.md section 3.1, computed by one thread. */
+#ifndef REPOPS_CPU_GEMM_H
+#define REPOPS_CPU_GEMM_H
+
+#include "repops/cpu/isa.h"
+
+/* c[m, n] = canon(dot_chunk(a[m, :], b[:, n]) * alpha). Element (i, j) of an operand is at
+ * i * row + j * col; one of the two steps is 1. */
+typedef struct {
+    int64_t m, n, k;
+    const float *a, *b;
+    int64_t a_row, a_col, b_row, b_col;
+    float *c;
+    int64_t c_row;   /* the columns of c are contiguous */
+    int64_t c_chunk; /* 0: the sum of all chunks; else chunk j's own result is at c + j * c_chunk */
+    int64_t chunk;
+    int64_t row0; /* the number, for the mask, of row 0 */
+    ro_mask mask;
+    float alpha;
+} gemm;
+
+/* Tiles of c that stay in registers: rows and columns. */
+#if defined(RO_ISA_avx512)
+enum { MR = 14, NV = 2 };
+#elif defined(RO_ISA_avx2)
+enum { MR = 6, NV = 2 };
+#else
+enum { MR = 4, NV = 8 };
+#endif
+enum { NR = NV * VW };
+
+/* Floats that ro_gemm needs for packed operands. */
+int64_t RO_NAME(ro_gemm_workspace)(const gemm *g);
+void RO_NAME(ro_gemm)(const gemm *g, float *workspace);
+
+#endif

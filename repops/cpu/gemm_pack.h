@@ -1,0 +1,117 @@
+/* Packing of operands: panels whose steps of k are contiguous. */
+#ifndef REPOPS_CPU_GEMM_PACK_H
+#define REPOPS_CPU_GEMM_PACK_H
+
+#include "repops/cpu/gemm.h"
+
+#if defined(RO_ISA_avx512)
+
+/* r[i] becomes column i of the 16 x 16 matrix of rows r: within quarters, then of quarters. */
+RO_INLINE void transpose(vf r[VW]) {
+    vf t[VW];
+    RO_UNROLL
+    for (int i = 0; i < VW; i += 2) {
+        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+    }
+    RO_UNROLL
+    for (int i = 0; i < VW; i += 4) {
+        RO_UNROLL
+        for (int h = 0; h < 2; h++) {
+            const __m512d lo = _mm512_castps_pd(t[i + h]), hi = _mm512_castps_pd(t[i + h + 2]);
+            r[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(lo, hi));
+            r[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(lo, hi));
+        }
+    }
+    RO_UNROLL
+    for (int q = 0; q < 4; q++) {
+        t[q] = _mm512_shuffle_f32x4(r[q], r[q + 4], 0x88);
+        t[q + 4] = _mm512_shuffle_f32x4(r[q], r[q + 4], 0xdd);
+        t[q + 8] = _mm512_shuffle_f32x4(r[q + 8], r[q + 12], 0x88);
+        t[q + 12] = _mm512_shuffle_f32x4(r[q + 8], r[q + 12], 0xdd);
+    }
+    RO_UNROLL
+    for (int q = 0; q < 4; q++) {
+        r[q] = _mm512_shuffle_f32x4(t[q], t[q + 8], 0x88);
+        r[q + 4] = _mm512_shuffle_f32x4(t[q + 4], t[q + 12], 0x88);
+        r[q + 8] = _mm512_shuffle_f32x4(t[q], t[q + 8], 0xdd);
+        r[q + 12] = _mm512_shuffle_f32x4(t[q + 4], t[q + 12], 0xdd);
+    }
+}
+
+#elif defined(RO_ISA_avx2)
+
+RO_INLINE void transpose(vf r[VW]) {
+    vf t[VW];
+    RO_UNROLL
+    for (int i = 0; i < VW; i += 2) {
+        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+    }
+    RO_UNROLL
+    for (int i = 0; i < VW; i += 4) {
+        RO_UNROLL
+        for (int h = 0; h < 2; h++) {
+            r[i + 2 * h] = _mm256_shuffle_ps(t[i + h], t[i + h + 2], 0x44);
+            r[i + 2 * h + 1] = _mm256_shuffle_ps(t[i + h], t[i + h + 2], 0xee);
+        }
+    }
+    RO_UNROLL
+    for (int q = 0; q < 4; q++) {
+        t[q] = _mm256_permute2f128_ps(r[q], r[q + 4], 0x20);
+        t[q + 4] = _mm256_permute2f128_ps(r[q], r[q + 4], 0x31);
+    }
+    RO_UNROLL
+    for (int q = 0; q < VW; q++)
+        r[q] = t[q];
+}
+
+#else
+
+RO_INLINE void transpose(vf r[VW]) {
+    (void)r;
+}
+
+#endif
+
+/* A panel of `lanes` rows (of a) or columns (of b): step p, lane i goes to to[p * width + i], lanes
+ * from `lanes` to `width` are +0. A panel whose width is no multiple of VW is at most VW wide; the
+ * store of its step p runs over into step p + 1, which is written next, and beyond the last. */
+typedef struct {
+    const float *from;
+    int64_t lane_step, k_step; /* one of them is 1 */
+    int64_t lanes, width, k;
+} panel;
+
+static void pack_rows(const panel *s, float *to) {
+    for (int64_t p = 0; p < s->k; p++)
+        for (int64_t i = 0; i < s->width; i += VW)
+            vf_store(to + p * s->width + i,
+                     vf_load_n(s->from + p * s->k_step + i, s->lanes - i));
+}
+
+/* VW lanes from lane i on, VW steps from step p on. */
+RO_INLINE void pack_square(const panel *s, int64_t i, int64_t p, float *to) {
+    const int64_t steps = min_i64(VW, s->k - p), lanes = min_i64(VW, s->lanes - i);
+    vf r[VW];
+    for (int64_t j = 0; j < VW; j++)
+        r[j] = j < lanes ? vf_load_n(s->from + (i + j) * s->lane_step + p, steps) : vf_set1(0.0f);
+    transpose(r);
+    for (int64_t j = 0; j < steps; j++)
+        vf_store(to + (p + j) * s->width + i, r[j]);
+}
+
+static void pack_transposed(const panel *s, float *to) {
+    for (int64_t p = 0; p < s->k; p += VW)
+        for (int64_t i = 0; i < s->width; i += VW)
+            pack_square(s, i, p, to);
+}
+
+static void pack(const panel *s, float *to) {
+    if (s->lane_step == 1)
+        pack_rows(s, to);
+    else
+        pack_transposed(s, to);
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* Names and vectors of the instruction set that this object is compiled for.
+ *
+ * Every file of this folder is compiled once per instruction set, with -DRO_ISA=<name> and
+ * -DRO_ISA_<name>=1. All functions but the RO_NAME ones are static, and nothing here is inline across
+ * objects: a linker that keeps the AVX-512 copy of a shared function would break older machines.
+ *
+ * Most kernels are plain loops over math.h, which compilers vectorise; the vectors below serve where
+ * values must stay in registers. Each lane computes what math.h computes. */
+#ifndef REPOPS_CPU_ISA_H
+#define REPOPS_CPU_ISA_H
+
+#include "repops/src/backend.h"
+#include "repops/src/math.h"
+
+#define RO_PASTE_(name, isa) name##_##isa
+#define RO_PASTE(name, isa) RO_PASTE_(name, isa)
+#define RO_NAME(name) RO_PASTE(name, RO_ISA)
+
+/* Unrolls a loop of constant length, so that an array of vectors becomes registers. */
+#if defined(__clang__)
+#define RO_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define RO_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
+#include <immintrin.h>
+#endif
+
+#if defined(RO_ISA_avx512)
+
+enum { VW = 16 };
+typedef __m512 vf;
+
+RO_INLINE __mmask16 vf_first(int64_t n) {
+    return n >= VW ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
+}
+RO_INLINE vf vf_set1(float x) {
+    return _mm512_set1_ps(x);
+}
+RO_INLINE vf vf_load(const float *p) {
+    return _mm512_loadu_ps(p);
+}
+RO_INLINE void vf_store(float *p, vf x) {
+    _mm512_storeu_ps(p, x);
+}
+/* The first n lanes, n may be outside 0..VW; the other lanes load as +0. */
+RO_INLINE vf vf_load_n(const float *p, int64_t n) {
+    return _mm512_maskz_loadu_ps(vf_first(n), p);
+}
+RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
+    _mm512_mask_storeu_ps(p, vf_first(n), x);
+}
+RO_INLINE vf vf_add(vf a, vf b) {
+    return _mm512_add_ps(a, b);
+}
+RO_INLINE vf vf_mul(vf a, vf b) {
+    return _mm512_mul_ps(a, b);
+}
+RO_INLINE vf vf_fma(vf a, vf b, vf c) {
+    return _mm512_fmadd_ps(a, b, c);
+}
+RO_INLINE vf vf_canon(vf x) {
+    const vf nan = _mm512_castsi512_ps(_mm512_set1_epi32((int)RO_QNAN_BITS));
+    return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
+}
+
+#elif defined(RO_ISA_avx2)
+
+enum { VW = 8 };
+typedef __m256 vf;
+
+RO_INLINE __m256i vf_first(int64_t n) {
+    const int count = n >= VW ? VW : n <= 0 ? 0 : (int)n;
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+RO_INLINE vf vf_set1(float x) {
+    return _mm256_set1_ps(x);
+}
+RO_INLINE vf vf_load(const float *p) {
+    return _mm256_loadu_ps(p);
+}
+RO_INLINE void vf_store(float *p, vf x) {
+    _mm256_storeu_ps(p, x);
+}
+RO_INLINE vf vf_load_n(const float *p, int64_t n) {
+    return n >= VW ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, vf_first(n));
+}
+RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
+    if (n >= VW)
+        _mm256_storeu_ps(p, x);
+    else
+        _mm256_maskstore_ps(p, vf_first(n), x);
+}
+RO_INLINE vf vf_add(vf a, vf b) {
+    return _mm256_add_ps(a, b);
+}
+RO_INLINE vf vf_mul(vf a, vf b) {
+    return _mm256_mul_ps(a, b);
+}
+RO_INLINE vf vf_fma(vf a, vf b, vf c) {
+    return _mm256_fmadd_ps(a, b, c);
+}
+RO_INLINE vf vf_canon(vf x) {
+    const vf nan = _mm256_castsi256_ps(_mm256_set1_epi32((int)RO_QNAN_BITS));
+    return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+
+#else
+
+enum { VW = 1 };
+typedef float vf;
+
+RO_INLINE vf vf_set1(float x) {
+    return x;
+}
+RO_INLINE vf vf_load(const float *p) {
+    return *p;
+}
+RO_INLINE void vf_store(float *p, vf x) {
+    *p = x;
+}
+RO_INLINE vf vf_load_n(const float *p, int64_t n) {
+    return n >= 1 ? *p : 0.0f;
+}
+RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
+    if (n >= 1)
+        *p = x;
+}
+RO_INLINE vf vf_add(vf a, vf b) {
+    return a + b;
+}
+RO_INLINE vf vf_mul(vf a, vf b) {
+    return a * b;
+}
+RO_INLINE vf vf_fma(vf a, vf b, vf c) {
+    return ro_fma(a, b, c);
+}
+RO_INLINE vf vf_canon(vf x) {
+    return ro_canon(x);
+}
+
+#endif
+
+/* The parts of an instruction set's table, one per file. */
+void RO_NAME(ro_add_copies)(ro_table *table);
+void RO_NAME(ro_add_random)(ro_table *table);
+void RO_NAME(ro_add_embedding)(ro_table *table);
+void RO_NAME(ro_add_elementwise)(ro_table *table);
+void RO_NAME(ro_add_products)(ro_table *table);
+void RO_NAME(ro_add_rows)(ro_table *table);
+void RO_NAME(ro_add_columns)(ro_table *table);
+void RO_NAME(ro_add_norm)(ro_table *table);
+void RO_NAME(ro_add_entropy)(ro_table *table);
+void RO_NAME(ro_add_attention)(ro_table *table);
+void RO_NAME(ro_add_optimizer)(ro_table *table);
+
+/* Number of elements of input i. */
+RO_INLINE int64_t in_numel(const ro_job *job, int i) {
+    return ro_shape_numel(&job->call->input[i]);
+}
+RO_INLINE float attr_f32(const ro_job *job, int i) {
+    return ro_from_bits((uint32_t)job->call->attr[i]);
+}
+RO_INLINE int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+RO_INLINE int64_t min_i64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+RO_INLINE int64_t max_i64(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+#endif

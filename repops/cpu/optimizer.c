@@ -1,0 +1,94 @@
+/* The optimizer, SPEC.md section 9. */
+#include "repops/cpu/isa.h"
+
+/* ---- learning rate ---- */
+
+typedef struct {
+    int64_t kind, warmup, total;
+    float base, least;
+} schedule;
+
+static float decayed(const schedule *s, int64_t step) {
+    const int64_t done = step - s->warmup, all = s->total - s->warmup;
+    if (s->kind == RO_LR_CONSTANT)
+        return s->base;
+    if (step >= s->total)
+        return s->least;
+    if (s->kind == RO_LR_LINEAR)
+        return ro_fma(s->least - s->base, (float)done / (float)all, s->base);
+    const uint32_t turn = (uint32_t)((done << 23) / all);
+    return ro_fma(s->base - s->least, 0.5f * (1.0f + ro_cos_turn(turn)), s->least);
+}
+
+static void lr_schedule(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t *attr = job->call->attr, step = *(const int32_t *)job->in[0];
+    const schedule s = {attr[0], attr[3], attr[4], attr_f32(job, 1), attr_f32(job, 2)};
+    float value = 0.0f;
+    if (step >= 0 && step < s.warmup)
+        value = s.base * ((float)(step + 1) / (float)s.warmup);
+    else if (step >= 0)
+        value = decayed(&s, step);
+    for (int64_t i = first; i < last; i++)
+        ((float *)job->out)[i] = ro_canon(value);
+}
+
+/* ---- scalars ---- */
+
+static void bias_correction(const ro_job *job, int64_t first, int64_t last) {
+    const float *c = job->in[0], beta = attr_f32(job, 0);
+    for (int64_t i = first; i < last; i++)
+        ((float *)job->out)[i] = ro_canon(ro_fma(beta, c[i], 1.0f - beta));
+}
+
+static void clip_scale(const ro_job *job, int64_t first, int64_t last) {
+    const float *sumsq = job->in[0], most = attr_f32(job, 0);
+    for (int64_t i = first; i < last; i++) {
+        const float n = ro_sqrt(sumsq[i]);
+        ((float *)job->out)[i] = n > most ? ro_canon(most / n) : 1.0f;
+    }
+}
+
+/* ---- AdamW ---- */
+
+static void adamw_m(const ro_job *job, int64_t first, int64_t last) {
+    const float *restrict m = (const float *)job->in[0] + first;
+    const float *restrict g = (const float *)job->in[1] + first;
+    float *restrict out = (float *)job->out + first;
+    const float clip = *(const float *)job->in[2], beta = attr_f32(job, 0), rest = 1.0f - beta;
+    for (int64_t i = 0; i < last - first; i++)
+        out[i] = ro_canon(ro_fma(beta, m[i], rest * (g[i] * clip)));
+}
+
+static void adamw_v(const ro_job *job, int64_t first, int64_t last) {
+    const float *restrict v = (const float *)job->in[0] + first;
+    const float *restrict g = (const float *)job->in[1] + first;
+    float *restrict out = (float *)job->out + first;
+    const float clip = *(const float *)job->in[2], beta = attr_f32(job, 0), rest = 1.0f - beta;
+    for (int64_t i = 0; i < last - first; i++) {
+        const float gc = g[i] * clip;
+        out[i] = ro_canon(ro_fma(beta, v[i], rest * (gc * gc)));
+    }
+}
+
+static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
+    const float *restrict w = (const float *)job->in[0] + first;
+    const float *restrict m = (const float *)job->in[1] + first;
+    const float *restrict v = (const float *)job->in[2] + first;
+    float *restrict out = (float *)job->out + first;
+    const float c1 = *(const float *)job->in[3], c2 = *(const float *)job->in[4];
+    const float lr = *(const float *)job->in[5];
+    const float eps = attr_f32(job, 0), decay = attr_f32(job, 1);
+    for (int64_t i = 0; i < last - first; i++) {
+        const float u = (m[i] / c1) / (ro_sqrt(v[i] / c2) + eps);
+        out[i] = ro_canon(ro_fma(-lr, ro_fma(decay, w[i], u), w[i]));
+    }
+}
+
+void RO_NAME(ro_add_optimizer)(ro_table *table) {
+    table->kernel[RO_OP_LR_SCHEDULE] = (ro_kernel){.range = lr_schedule};
+    table->kernel[RO_OP_BIAS_CORRECTION] = (ro_kernel){.range = bias_correction};
+    table->kernel[RO_OP_CLIP_SCALE] = (ro_kernel){.range = clip_scale};
+    table->kernel[RO_OP_ADAMW_M] = (ro_kernel){.range = adamw_m};
+    table->kernel[RO_OP_ADAMW_V] = (ro_kernel){.range = adamw_v};
+    table->kernel[RO_OP_ADAMW_W] = (ro_kernel){.range = adamw_w};
+}

@@ -1,0 +1,110 @@
+/* matmul (SPEC.md section 3.1) and attn_av (section 8): a batch of products, shared among threads by
+ * output. */
+#include "repops/cpu/gemm.h"
+#include "repops/src/call.h"
+
+/* Multiply-adds that justify another piece: about ten microseconds. */
+enum { PIECE_WORK = 1 << 18 };
+
+typedef struct {
+    gemm first; /* of the batch */
+    int64_t batch, a_size, b_size, c_size;
+    int64_t rows, cols;   /* of a piece */
+    int64_t down, across; /* pieces of one product */
+    float *workspace;
+    int64_t workspace_size; /* of one thread, in floats */
+} batch;
+
+static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
+    const batch *b = user;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t product = i / b->across / b->down;
+        const int64_t row = i / b->across % b->down * b->rows, col = i % b->across * b->cols;
+        gemm g = b->first;
+        g.m = min_i64(b->rows, g.m - row);
+        g.n = min_i64(b->cols, g.n - col);
+        g.row0 += row;
+        g.a += product * b->a_size + row * g.a_row;
+        g.b += product * b->b_size + col * g.b_col;
+        g.c += product * b->c_size + row * g.c_row + col;
+        RO_NAME(ro_gemm)(&g, b->workspace + worker * b->workspace_size);
+    }
+}
+
+/* Cuts every product into about `pieces`, as square as multiples of the register tile allow. */
+static void cut(batch *b, int64_t pieces) {
+    const int64_t m = b->first.m, n = b->first.n;
+    int64_t down = 1, across = 1;
+    while (down * across < pieces && (m > down * MR || n > across * NR)) {
+        if (n / across >= m / down)
+            across *= 2;
+        else
+            down *= 2;
+    }
+    b->rows = ceil_div(ceil_div(m, down), MR) * MR;
+    b->cols = ceil_div(ceil_div(n, across), NR) * NR;
+    b->down = ceil_div(m, b->rows);
+    b->across = ceil_div(n, b->cols);
+}
+
+/* A few pieces per thread, so that threads finish together though rows differ under a mask. */
+static int64_t pieces_wanted(const batch *b, int threads) {
+    const gemm *g = &b->first;
+    const int64_t rows = ceil_div(PIECE_WORK, g->k * min_i64(g->n, PIECE_WORK));
+    const int64_t by_work = b->batch * max_i64(1, g->m / rows);
+    const int64_t most = threads == 1 ? 1 : threads * (g->mask == RO_MASK_NONE ? 2 : 4);
+    return min_i64(by_work, most);
+}
+
+static ro_status run_batch(const ro_job *job, batch *b) {
+    const int threads = ro_ctx_threads(job->ctx);
+    const int64_t wanted = pieces_wanted(b, threads);
+    cut(b, ceil_div(wanted, b->batch));
+    gemm piece = b->first;
+    piece.m = min_i64(b->rows, piece.m);
+    piece.n = min_i64(b->cols, piece.n);
+    b->workspace_size = RO_NAME(ro_gemm_workspace)(&piece);
+    b->workspace = ro_workspace(job->ctx, (size_t)(b->workspace_size * threads) * sizeof(float));
+    if (!b->workspace)
+        return RO_ERR_MEMORY;
+    const int64_t count = b->batch * b->down * b->across;
+    ro_pool_for(ro_ctx_pool(job->ctx), count, ceil_div(count, wanted), run_pieces, b);
+    return RO_OK;
+}
+
+static ro_status matmul(const ro_job *job) {
+    const ro_matmul v = ro_matmul_of(job->call);
+    batch b = {.batch = v.batch, .a_size = v.m * v.k, .b_size = v.k * v.n, .c_size = v.m * v.n};
+    b.first = (gemm){.m = v.m, .n = v.n, .k = v.k, .a = job->in[0], .b = job->in[1], .c = job->out};
+    b.first.a_row = v.trans_a ? 1 : v.k;
+    b.first.a_col = v.trans_a ? v.m : 1;
+    b.first.b_row = v.trans_b ? 1 : v.n;
+    b.first.b_col = v.trans_b ? v.k : 1;
+    b.first.c_row = v.n;
+    b.first.chunk = v.chunk;
+    b.first.mask = v.mask;
+    b.first.alpha = v.alpha;
+    return run_batch(job, &b);
+}
+
+/* Every key block is a chunk with its own result: out is [..., T, nb, D]. */
+static ro_status attn_av(const ro_job *job) {
+    const ro_shape *e = &job->call->input[0], *out = &job->call->output;
+    const int64_t queries = e->dim[e->ndim - 2], keys = e->dim[e->ndim - 1];
+    const int64_t width = out->dim[out->ndim - 1], blocks = out->dim[out->ndim - 2];
+    batch b = {.batch = in_numel(job, 0) / queries / keys,
+               .a_size = queries * keys,
+               .b_size = keys * width,
+               .c_size = queries * blocks * width};
+    b.first = (gemm){.m = queries, .n = width, .k = keys, .alpha = 1.0f, .chunk = RO_ATTN_BLOCK};
+    b.first.a = job->in[0], b.first.a_row = keys, b.first.a_col = 1;
+    b.first.b = job->in[1], b.first.b_row = width, b.first.b_col = 1;
+    b.first.c = job->out, b.first.c_row = blocks * width, b.first.c_chunk = width;
+    b.first.mask = job->call->attr[0] ? RO_MASK_UPTO_ROW : RO_MASK_NONE;
+    return run_batch(job, &b);
+}
+
+void RO_NAME(ro_add_products)(ro_table *table) {
+    table->kernel[RO_OP_MATMUL] = (ro_kernel){.run = matmul};
+    table->kernel[RO_OP_ATTN_AV] = (ro_kernel){.run = attn_av};
+}

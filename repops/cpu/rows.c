@@ -1,0 +1,173 @@
+/* Row reductions, SPEC.md section 3.2. An item is one element of the output: a block of a row. */
+#include "repops/cpu/isa.h"
+#include "repops/cpu/max.h"
+
+enum { VECTORS = RO_LANES / VW };
+
+/* ---- the two forms: a sum of terms, and a sum of products ---- */
+
+/* Whole rounds of the lanes stay in registers. n is a multiple of RO_LANES. */
+static void whole_sum(const float *t, int64_t n, float *x) {
+    vf lane[VECTORS];
+    RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        lane[v] = vf_set1(0.0f);
+    for (int64_t i = 0; i < n; i += RO_LANES) {
+        RO_UNROLL
+        for (int v = 0; v < VECTORS; v++)
+            lane[v] = vf_add(lane[v], vf_load(t + i + v * VW));
+    }
+    RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        vf_store(x + v * VW, lane[v]);
+}
+
+static void whole_dot(const float *p, const float *q, int64_t n, float *x) {
+    vf lane[VECTORS];
+    RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        lane[v] = vf_set1(0.0f);
+    for (int64_t i = 0; i < n; i += RO_LANES) {
+        RO_UNROLL
+        for (int v = 0; v < VECTORS; v++)
+            lane[v] = vf_fma(vf_load(p + i + v * VW), vf_load(q + i + v * VW), lane[v]);
+    }
+    RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        vf_store(x + v * VW, lane[v]);
+}
+
+static float fold(float *x) {
+    for (int w = RO_LANES / 2; w > 0; w /= 2)
+        for (int i = 0; i < w; i++)
+            x[i] = x[i] + x[i + w];
+    return ro_canon(x[0]);
+}
+
+/* The last terms reach only the first lanes. The others must not even see fma(0, 0, lane): that would
+ * turn the -0 of an underflow into +0. */
+static float lane_sum(const float *t, int64_t n) {
+    const int64_t whole = n / RO_LANES * RO_LANES;
+    float x[RO_LANES] = {0};
+    if (whole > 0)
+        whole_sum(t, whole, x);
+    for (int64_t i = 0; i < n - whole; i++)
+        x[i] = x[i] + t[whole + i];
+    return fold(x);
+}
+
+static float lane_dot(const float *p, const float *q, int64_t n) {
+    const int64_t whole = n / RO_LANES * RO_LANES;
+    float x[RO_LANES] = {0};
+    if (whole > 0)
+        whole_dot(p, q, whole, x);
+    for (int64_t i = 0; i < n - whole; i++)
+        x[i] = ro_fma(p[whole + i], q[whole + i], x[i]);
+    return fold(x);
+}
+
+/* ---- the block of an item ---- */
+
+typedef struct {
+    int64_t row, at; /* first element: in its row, */
+    int64_t e;       /* and in the input */
+    int64_t count;
+} block;
+
+static block block_of(const ro_job *job, int64_t item) {
+    const int64_t cols = job->call->attr[0], size = job->call->attr[1];
+    const int64_t blocks = ceil_div(cols, size), row = item / blocks, at = item % blocks * size;
+    return (block){row, at, row * cols + at, min_i64(size, cols - at)};
+}
+
+static void reduce_sum(const ro_job *job, int64_t first, int64_t last) {
+    const float *x = job->in[0];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        ((float *)job->out)[i] = lane_sum(x + b.e, b.count);
+    }
+}
+
+/* Elements e, e + 1, ... of an operand that repeats; copied only where they wrap around. */
+static const float *repeated(const float *y, int64_t period, int64_t e, int64_t count,
+                             float *copy) {
+    const int64_t at = e % period;
+    if (at + count <= period)
+        return y + at;
+    for (int64_t i = 0, from = at; i < count; i++) {
+        copy[i] = y[from];
+        from = from + 1 < period ? from + 1 : 0;
+    }
+    return copy;
+}
+
+static void reduce_dot(const ro_job *job, int64_t first, int64_t last) {
+    const float *a = job->in[0], *y = job->in[1];
+    const int64_t period = in_numel(job, 1);
+    float copy[RO_REDUCE_BLOCK];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const float *q = repeated(y, period, b.e, b.count, copy);
+        ((float *)job->out)[i] = lane_dot(a + b.e, q, b.count);
+    }
+}
+
+static void reduce_sqdev(const ro_job *job, int64_t first, int64_t last) {
+    float d[RO_REDUCE_BLOCK];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const float *restrict x = (const float *)job->in[0] + b.e;
+        const float mean = ((const float *)job->in[1])[b.row];
+        for (int64_t j = 0; j < b.count; j++)
+            d[j] = x[j] - mean;
+        ((float *)job->out)[i] = lane_dot(d, d, b.count);
+    }
+}
+
+static void reduce_expsum(const ro_job *job, int64_t first, int64_t last) {
+    float t[RO_REDUCE_BLOCK];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const float *restrict x = (const float *)job->in[0] + b.e;
+        const float m = ((const float *)job->in[1])[b.row];
+        for (int64_t j = 0; j < b.count; j++)
+            t[j] = ro_exp(x[j] - m);
+        ((float *)job->out)[i] = lane_sum(t, b.count);
+    }
+}
+
+static void reduce_ln_gx(const ro_job *job, int64_t first, int64_t last) {
+    float g[RO_REDUCE_BLOCK], xh[RO_REDUCE_BLOCK];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const float *restrict dy = (const float *)job->in[0] + b.e;
+        const float *restrict gamma = (const float *)job->in[1] + b.at;
+        const float *restrict x = (const float *)job->in[2] + b.e;
+        const float mean = ((const float *)job->in[3])[b.row];
+        const float rstd = ((const float *)job->in[4])[b.row];
+        for (int64_t j = 0; j < b.count; j++) {
+            g[j] = dy[j] * gamma[j];
+            xh[j] = (x[j] - mean) * rstd;
+        }
+        ((float *)job->out)[i] = lane_dot(g, xh, b.count);
+    }
+}
+
+/* ---- max ---- */
+
+static void reduce_max(const ro_job *job, int64_t first, int64_t last) {
+    const float *x = job->in[0];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        ((float *)job->out)[i] = max_of(x + b.e, b.count);
+    }
+}
+
+void RO_NAME(ro_add_rows)(ro_table *table) {
+    table->kernel[RO_OP_REDUCE_SUM] = (ro_kernel){.range = reduce_sum};
+    table->kernel[RO_OP_REDUCE_MAX] = (ro_kernel){.range = reduce_max};
+    table->kernel[RO_OP_REDUCE_DOT] = (ro_kernel){.range = reduce_dot};
+    table->kernel[RO_OP_REDUCE_SQDEV] = (ro_kernel){.range = reduce_sqdev};
+    table->kernel[RO_OP_REDUCE_EXPSUM] = (ro_kernel){.range = reduce_expsum};
+    table->kernel[RO_OP_REDUCE_LN_GX] = (ro_kernel){.range = reduce_ln_gx};
+}

@@ -1,0 +1,15 @@
+#include "repops/cpu/isa.h"
+
+void RO_NAME(ro_table)(ro_table *table) {
+    RO_NAME(ro_add_copies)(table);
+    RO_NAME(ro_add_random)(table);
+    RO_NAME(ro_add_embedding)(table);
+    RO_NAME(ro_add_elementwise)(table);
+    RO_NAME(ro_add_products)(table);
+    RO_NAME(ro_add_rows)(table);
+    RO_NAME(ro_add_columns)(table);
+    RO_NAME(ro_add_norm)(table);
+    RO_NAME(ro_add_entropy)(table);
+    RO_NAME(ro_add_attention)(table);
+    RO_NAME(ro_add_optimizer)(table);
+}
