@@ -1,12 +1,17 @@
 /* Commitments to tensors and to states. */
 #include "verde/commit/commit.h"
 
-/* 0 for what is no shape. */
+/* 0 for what is no shape. Shapes come from peers: any bits are allowed. */
 static uint64_t byte_count(const ro_shape *shape) {
     if (shape->ndim < 1 || shape->ndim > RO_MAX_DIMS)
         return 0;
-    int64_t elements = ro_shape_numel(shape);
-    return elements < 1 ? 0 : (uint64_t)elements * ro_dtype_size(shape->dtype);
+    int64_t elements = 1;
+    for (int i = 0; i < shape->ndim; i++) {
+        if (shape->dim[i] < 1 || shape->dim[i] > RO_MAX_NUMEL / elements)
+            return 0;
+        elements *= shape->dim[i];
+    }
+    return (uint64_t)elements * ro_dtype_size(shape->dtype);
 }
 
 uint64_t vd_tensor_leaves(const ro_shape *shape) {
@@ -46,23 +51,26 @@ vd_status vd_tensor_hash(const ro_shape *shape, const void *data, vd_hash *byte_
     return status;
 }
 
+bool vd_state_of_root(const vd_hash *program, int64_t step, const vd_hash *root, vd_hash *out) {
+    vd_buf message = {0};
+    vd_put(&message, program->b, VD_HASH_SIZE);
+    vd_put_u64(&message, (uint64_t)step);
+    vd_put(&message, root->b, VD_HASH_SIZE);
+    bool done =
+        vd_buf_ok(&message) && vd_hash_tagged("verde/state/1", message.data, message.size, out);
+    vd_buf_free(&message);
+    return done;
+}
+
 vd_status vd_state_commit(const vd_hash *program, int64_t step, const vd_hash *tensor,
                           uint64_t count, vd_hash *out, vd_err *err) {
     vd_tree tree = {0};
-    vd_buf message = {0};
     vd_hash root;
     vd_status status = vd_tree_of_hashes(&tree, tensor, count, err);
     if (status == VD_OK)
         status = vd_tree_root(&tree, &root, err);
-    if (status != VD_OK)
-        goto out;
-    vd_put(&message, program->b, VD_HASH_SIZE);
-    vd_put_u64(&message, (uint64_t)step);
-    vd_put(&message, root.b, VD_HASH_SIZE);
-    if (!vd_buf_ok(&message) || !vd_hash_tagged("verde/state/1", message.data, message.size, out))
+    if (status == VD_OK && !vd_state_of_root(program, step, &root, out))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a state");
-out:
-    vd_buf_free(&message);
     vd_tree_free(&tree);
     return status;
 }

@@ -1,0 +1,158 @@
+/* The inside of the referee. Private to verde/protocol. */
+#ifndef VD_DISPUTE_H
+#define VD_DISPUTE_H
+
+#include "verde/protocol/referee.h"
+
+/* The phases of PROTOCOL.md section 5, in order. */
+typedef enum {
+    VD_PHASE_COMMIT,
+    VD_PHASE_REVEAL,
+    VD_PHASE_RUN_OPEN,     /* first checkpoint that differs */
+    VD_PHASE_RUN_PROVE,
+    VD_PHASE_SUBRUN,       /* states between two checkpoints */
+    VD_PHASE_SUBRUN_OPEN,
+    VD_PHASE_SUBRUN_PROVE,
+    VD_PHASE_TRACE,        /* records of the step */
+    VD_PHASE_LAYOUT,       /* equal traces, different states */
+    VD_PHASE_LAYOUT_STATE,
+    VD_PHASE_TRACE_OPEN,   /* first record that differs */
+    VD_PHASE_RECORD,
+    VD_PHASE_PRODUCERS,    /* where its inputs come from */
+    VD_PHASE_STATE,
+    VD_PHASE_TENSOR_OPEN,  /* first leaf that differs */
+    VD_PHASE_LEAF,
+    VD_PHASE_INPUTS,       /* the element, computed */
+    VD_PHASE_DONE,
+} vd_phase;
+
+typedef struct {
+    vd_public_key key;
+    bool asked, answered; /* in this round */
+    vd_hash question;
+    vd_buf payload, note;
+    json_t *body; /* the answer; NULL: none */
+    char why[128];
+    uint32_t questions;
+    /* claims */
+    vd_hash commit, root, subrun_root, trace_root;
+    vd_hash before, after; /* S around the disputed interval */
+    vd_hash node;          /* during a descent: the tree node under examination */
+    vd_node_record *record;
+    uint8_t leaf[VD_LEAF_SIZE];
+    size_t leaf_size;
+} vd_party;
+
+/* A descent to the first leaf that differs. */
+typedef struct {
+    vd_tree_name tree;
+    uint64_t count, lo, hi;
+    vd_phase next;
+} vd_descent;
+
+/* A leaf of an input that the crumb needs. */
+typedef struct {
+    int input;
+    uint64_t leaf;
+    bool have;
+    uint8_t data[VD_LEAF_SIZE];
+    size_t size;
+} vd_input_leaf;
+
+struct vd_referee {
+    vd_referee_options options;
+    const vd_program *program;
+    vd_hash program_hash, assignment;
+    vd_phase phase;
+    bool waiting;
+    vd_party party[VD_PARTIES_MAX];
+    uint32_t parties;
+    vd_outcome outcome;
+    vd_descent descent;
+    uint64_t *wanted; /* PROVE: leaves that all are asked for */
+    uint32_t wanted_count;
+    int64_t from, to; /* steps around the first difference */
+    int64_t step;     /* the disputed step */
+    const vd_graph *graph;
+    uint32_t record; /* the disputed node */
+    uint64_t leaf;   /* of its output */
+    int64_t element;
+    vd_input_leaf *input; /* leaves of inputs */
+    size_t inputs, inputs_capacity;
+    uint32_t source;  /* the provider asked for inputs */
+    bool gave_none[VD_PARTIES_MAX];
+    int asked_input;  /* whose leaves are asked for */
+    vd_statement *statement;
+    size_t statements, statements_capacity;
+    vd_status failed; /* local trouble */
+    vd_err err;
+};
+
+/* What a phase asks of provider p; false: nothing. The question's leaf list is freed by the caller. */
+typedef struct {
+    bool (*ask)(vd_referee *r, uint32_t p, vd_question *question);
+    void (*take)(vd_referee *r); /* all answers are in: sets the next phase */
+} vd_phase_rule;
+
+extern const vd_phase_rule vd_phase_rules[VD_PHASE_DONE];
+
+/* ---- judgements ---- */
+
+void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, ...) VD_PRINTF(4, 5);
+void vd_forfeit(vd_referee *r, uint32_t p, const char *why);
+void vd_story(vd_referee *r, const char *format, ...) VD_PRINTF(2, 3);
+void vd_trouble(vd_referee *r, const char *what); /* local: ends without an outcome */
+void vd_inconclusive(vd_referee *r, const char *why);
+bool vd_all_stand(const vd_referee *r);
+
+/* ---- reading answers; each convicts of bad-proof where an answer deserves it ---- */
+
+/* The root that a tree's answer must carry: known, or derived from what was committed. `expected` is the tensor's
+ * or state's commitment. */
+bool vd_take_root(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
+                  vd_hash *root);
+/* Entry i of a prove answer: bytes of leaf `index`, proven under `root`. */
+bool vd_take_leaf(vd_referee *r, uint32_t p, const json_t *entry, const vd_hash *root,
+                  uint64_t index, uint64_t count, vd_buf *data);
+/* The same for all leaves of a prove answer, in order; `each` gets the bytes. */
+typedef bool (*vd_each_leaf)(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data);
+bool vd_take_leaves(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
+                    const uint64_t *leaf, uint32_t count, vd_each_leaf each);
+
+/* ---- descent ---- */
+
+void vd_descend(vd_referee *r, vd_tree_name tree, vd_phase open, vd_phase next);
+bool vd_descent_ask(vd_referee *r, uint32_t p, vd_question *question);
+void vd_descent_take(vd_referee *r);
+
+bool vd_want(vd_referee *r, const uint64_t *leaf, uint32_t count); /* sorted and unique afterwards */
+bool vd_ask_wanted(vd_referee *r, const vd_tree_name *tree, vd_question *question);
+
+/* ---- phases, by file ---- */
+
+bool vd_commit_ask(vd_referee *, uint32_t, vd_question *);
+void vd_commit_take(vd_referee *);
+bool vd_reveal_ask(vd_referee *, uint32_t, vd_question *);
+void vd_reveal_take(vd_referee *);
+bool vd_ends_ask(vd_referee *, uint32_t, vd_question *);
+void vd_ends_take(vd_referee *);
+bool vd_subrun_ask(vd_referee *, uint32_t, vd_question *);
+void vd_subrun_take(vd_referee *);
+bool vd_trace_ask(vd_referee *, uint32_t, vd_question *);
+void vd_trace_take(vd_referee *);
+
+bool vd_layout_ask(vd_referee *, uint32_t, vd_question *);
+void vd_layout_take(vd_referee *);
+bool vd_record_ask(vd_referee *, uint32_t, vd_question *);
+void vd_record_take(vd_referee *);
+bool vd_producers_ask(vd_referee *, uint32_t, vd_question *);
+void vd_producers_take(vd_referee *);
+bool vd_state_ask(vd_referee *, uint32_t, vd_question *);
+void vd_state_take(vd_referee *);
+
+bool vd_leaf_ask(vd_referee *, uint32_t, vd_question *);
+void vd_leaf_take(vd_referee *);
+bool vd_inputs_ask(vd_referee *, uint32_t, vd_question *);
+void vd_inputs_take(vd_referee *);
+
+#endif

@@ -1,0 +1,238 @@
+/* The last crumb: the first element that differs, computed by the reference. PROTOCOL.md section 5.5. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/protocol/dispute.h"
+
+static const ro_shape *output_shape(const vd_referee *r)
+{
+    return &r->graph->node[r->record].shape;
+}
+
+bool vd_leaf_ask(vd_referee *r, uint32_t p, vd_question *question)
+{
+    uint64_t at = r->descent.lo;
+    (void)p;
+    return vd_want(r, &at, 1) && vd_ask_wanted(r, &r->descent.tree, question);
+}
+
+static size_t leaf_size(const ro_shape *shape, uint64_t leaf)
+{
+    uint64_t size = (uint64_t)ro_shape_numel(shape) * ro_dtype_size(shape->dtype);
+    uint64_t left = size - leaf * VD_LEAF_SIZE;
+    return left < VD_LEAF_SIZE ? (size_t)left : VD_LEAF_SIZE;
+}
+
+static bool take_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data)
+{
+    if (data->size != leaf_size(output_shape(r), index)) {
+        vd_convict(r, p, VD_GRADE_BAD_PROOF, "a leaf of a tensor has the wrong size");
+        return false;
+    }
+    memcpy(r->party[p].leaf, data->data, data->size);
+    r->party[p].leaf_size = data->size;
+    return true;
+}
+
+static uint32_t element_bits(const uint8_t *bytes, size_t size)
+{
+    uint32_t bits = 0;
+    for (size_t i = size; i-- > 0;)
+        bits = bits << 8 | bytes[i];
+    return bits;
+}
+
+void vd_leaf_take(vd_referee *r)
+{
+    size_t size = ro_dtype_size(output_shape(r)->dtype), at = 0;
+    bool ok = true;
+    for (uint32_t p = 0; p < r->parties; p++)
+        ok &= vd_take_leaves(r, p, &r->descent.tree, &r->party[p].record->output, r->wanted, 1,
+                             take_leaf);
+    if (!ok)
+        return;
+    while (at < r->party[0].leaf_size && memcmp(r->party[0].leaf + at, r->party[1].leaf + at, size) == 0)
+        at += size;
+    if (at >= r->party[0].leaf_size) {
+        vd_trouble(r, "two different leaves have equal bytes");
+        return;
+    }
+    r->element = (int64_t)((r->descent.lo * VD_LEAF_SIZE + at) / size);
+    r->outcome.element = r->element;
+    for (uint32_t p = 0; p < r->parties; p++)
+        r->outcome.party[p].value = element_bits(r->party[p].leaf + at, size);
+    vd_story(r, "First element that differs: %lld of %lld. Fetching what it is computed from.",
+             (long long)r->element, (long long)ro_shape_numel(output_shape(r)));
+    r->phase = VD_PHASE_INPUTS;
+    r->asked_input = -1;
+}
+
+/* ---- inputs ---- */
+
+static const ro_shape *input_shape(const vd_referee *r, int input)
+{
+    const vd_node *n = &r->graph->node[r->record];
+    return vd_value_shape(r->program, r->graph, r->graph->edge[n->first_input + (uint32_t)input]);
+}
+
+/* Found by binary search: the list is sorted by (input, leaf). */
+static size_t place_of(const vd_referee *r, int input, uint64_t leaf)
+{
+    size_t lo = 0, hi = r->inputs;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const vd_input_leaf *l = &r->input[mid];
+        if (l->input < input || (l->input == input && l->leaf < leaf))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static vd_input_leaf *input_leaf(vd_referee *r, int input, uint64_t leaf)
+{
+    size_t at = place_of(r, input, leaf);
+    if (at < r->inputs && r->input[at].input == input && r->input[at].leaf == leaf)
+        return &r->input[at];
+    if (r->inputs == r->inputs_capacity) {
+        size_t capacity = r->inputs_capacity ? 2 * r->inputs_capacity : 64;
+        vd_input_leaf *grown = realloc(r->input, capacity * sizeof *grown);
+        if (!grown) {
+            vd_trouble(r, "out of memory");
+            return NULL;
+        }
+        r->input = grown;
+        r->inputs_capacity = capacity;
+    }
+    memmove(&r->input[at + 1], &r->input[at], (r->inputs - at) * sizeof *r->input);
+    r->inputs++;
+    r->input[at] = (vd_input_leaf){.input = input, .leaf = leaf};
+    return &r->input[at];
+}
+
+/* The accessor of the reference. What is missing reads as 0 and is remembered. */
+static uint32_t load(void *user, int input, int64_t index)
+{
+    vd_referee *r = user;
+    size_t size = ro_dtype_size(input_shape(r, input)->dtype);
+    uint64_t at = (uint64_t)index * size;
+    vd_input_leaf *leaf = input_leaf(r, input, at / VD_LEAF_SIZE);
+    return leaf && leaf->have ? element_bits(leaf->data + at % VD_LEAF_SIZE, size) : 0;
+}
+
+static vd_tree_name input_tree(const vd_referee *r, int input)
+{
+    const vd_node *n = &r->graph->node[r->record];
+    return (vd_tree_name){.kind = VD_TREE_TENSOR,
+                          .step = r->step,
+                          .value = r->graph->edge[n->first_input + (uint32_t)input]};
+}
+
+/* Runs the reference; true if nothing was missing. */
+static bool compute(vd_referee *r)
+{
+    ro_call call;
+    ro_shape *shapes = calloc(RO_MAX_INPUTS, sizeof *shapes);
+    vd_err err = {0};
+    if (!shapes) {
+        vd_trouble(r, "out of memory");
+        return false;
+    }
+    vd_node_call(r->program, r->graph, r->record, &call, shapes);
+    vd_status status =
+        r->options.leaf(&call, r->element, load, r, &r->outcome.expected, &err);
+    free(shapes);
+    if (status != VD_OK)
+        vd_trouble(r, err.text);
+    for (size_t i = 0; i < r->inputs; i++)
+        if (!r->input[i].have)
+            return false;
+    return status == VD_OK;
+}
+
+/* Missing leaves of one input, as many as fit one question. */
+static bool want_missing(vd_referee *r)
+{
+    uint64_t list[VD_PROVE_LEAVES_MAX];
+    uint32_t count = 0;
+    int input = -1;
+    for (size_t i = 0; i < r->inputs && count < VD_PROVE_LEAVES_MAX; i++) {
+        if (r->input[i].have || (input >= 0 && r->input[i].input != input))
+            continue;
+        input = r->input[i].input;
+        list[count++] = r->input[i].leaf;
+    }
+    r->asked_input = input;
+    return vd_want(r, list, count);
+}
+
+static void judge(vd_referee *r)
+{
+    uint32_t expected = r->outcome.expected;
+    r->outcome.computed = true;
+    for (uint32_t p = 0; p < r->parties; p++)
+        if (r->outcome.party[p].value != expected)
+            vd_convict(r, p, VD_GRADE_WRONG_OUTPUT,
+                       "element %lld of %s is 0x%08x, the reference computes 0x%08x",
+                       (long long)r->element, r->outcome.node_name, r->outcome.party[p].value,
+                       expected);
+    if (vd_all_stand(r))
+        vd_inconclusive(r, "The reference agrees with both, who disagree: nothing is accepted.");
+}
+
+bool vd_inputs_ask(vd_referee *r, uint32_t p, vd_question *question)
+{
+    if (p == 0) {
+        if (compute(r))
+            r->wanted_count = 0;
+        else if (!want_missing(r))
+            return false;
+    }
+    if (r->wanted_count == 0 || p != r->source || r->failed != VD_OK)
+        return false;
+    vd_tree_name tree = input_tree(r, r->asked_input);
+    return vd_ask_wanted(r, &tree, question);
+}
+
+static bool take_input(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data)
+{
+    vd_input_leaf *leaf = input_leaf(r, r->asked_input, index);
+    if (!leaf)
+        return false;
+    if (data->size != leaf_size(input_shape(r, r->asked_input), index)) {
+        vd_convict(r, p, VD_GRADE_BAD_PROOF, "a leaf of a tensor has the wrong size");
+        return false;
+    }
+    memcpy(leaf->data, data->data, data->size);
+    leaf->have = true;
+    return true;
+}
+
+/* Inputs are agreed, so either provider will do. Neither gives them: both forfeit. */
+static void ask_the_other(vd_referee *r)
+{
+    r->gave_none[r->source] = true;
+    for (uint32_t p = 0; p < r->parties; p++)
+        if (!r->gave_none[p]) {
+            r->source = p;
+            return;
+        }
+    for (uint32_t p = 0; p < r->parties; p++)
+        vd_forfeit(r, p, "did not give an agreed input");
+}
+
+void vd_inputs_take(vd_referee *r)
+{
+    if (r->wanted_count == 0) {
+        judge(r);
+        return;
+    }
+    if (!r->party[r->source].body) {
+        ask_the_other(r);
+        return;
+    }
+    vd_tree_name tree = input_tree(r, r->asked_input);
+    const vd_hash *commitment = &r->party[r->source].record->input[r->asked_input];
+    (void)vd_take_leaves(r, r->source, &tree, commitment, r->wanted, r->wanted_count, take_input);
+}

@@ -1,0 +1,317 @@
+/* Records: what a node was, where its inputs came from, what follows for the state. PROTOCOL.md section 5.4. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/protocol/dispute.h"
+
+static vd_tree_name trace_tree(const vd_referee *r)
+{
+    return (vd_tree_name){.kind = VD_TREE_TRACE, .step = r->step};
+}
+
+static vd_tree_name state_tree(const vd_referee *r)
+{
+    return (vd_tree_name){.kind = VD_TREE_STATE, .step = r->step};
+}
+
+static uint32_t sources(const vd_referee *r)
+{
+    return vd_source_count(r->program, r->graph);
+}
+
+/* Commitments that everybody can compute: data by the job, the step's number. False: neither. */
+static bool public_source(vd_referee *r, uint32_t value, vd_hash *out)
+{
+    uint32_t index;
+    int32_t step = r->step < 0 ? 0 : (int32_t)r->step;
+    vd_hash root;
+    switch (vd_source_of(r->program, r->graph, value, &index)) {
+    case VD_SOURCE_DATA: memcpy(out->b, r->program->data[index].root, VD_HASH_SIZE); return true;
+    case VD_SOURCE_STEP:
+        if (vd_tensor_hash(vd_value_shape(r->program, r->graph, value), &step, &root, out, NULL,
+                           NULL) != VD_OK)
+            vd_trouble(r, "out of memory");
+        return true;
+    default: return false;
+    }
+}
+
+static bool malformed(vd_referee *r, uint32_t p)
+{
+    vd_convict(r, p, VD_GRADE_BAD_PROOF, "a record of its trace is malformed");
+    return false;
+}
+
+/* ---- equal traces: S_{s+1} must follow from them through the layout ---- */
+
+/* Nodes whose outputs are leaves of the next state. Leaves that come straight from S_s or from a public source are
+ * not needed here: initialisation has no state, and builders always compute. */
+bool vd_layout_ask(vd_referee *r, uint32_t p, vd_question *question)
+{
+    uint32_t n = r->program->leaf_count, count = 0;
+    vd_tree_name tree = trace_tree(r);
+    uint64_t *node = malloc(n * sizeof *node);
+    (void)p;
+    if (!node) {
+        vd_trouble(r, "out of memory");
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (r->graph->output[i] >= sources(r))
+            node[count++] = r->graph->output[i] - sources(r);
+    bool ok = vd_want(r, node, count);
+    free(node);
+    return ok && vd_ask_wanted(r, &tree, question);
+}
+
+
+static bool take_output(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data)
+{
+    vd_node_record *record = r->party[p].record;
+    (void)index;
+    return vd_record_decode(data->data, data->size, record) || malformed(r, p);
+}
+
+static const vd_hash *wanted_output(const vd_referee *r, const vd_hash *output, uint64_t node)
+{
+    for (uint32_t i = 0; i < r->wanted_count; i++)
+        if (r->wanted[i] == node)
+            return &output[i];
+    return NULL;
+}
+
+/* Reads the outputs of all wanted records of p's trace. */
+static bool take_outputs(vd_referee *r, uint32_t p, vd_hash *output)
+{
+    vd_tree_name tree = trace_tree(r);
+    const json_t *list = json_object_get(r->party[p].body, "leaves");
+    vd_hash root;
+    if (!vd_take_root(r, p, &tree, NULL, &root))
+        return false;
+    if (json_array_size(list) != r->wanted_count)
+        return malformed(r, p);
+    for (uint32_t i = 0; i < r->wanted_count; i++) {
+        vd_buf data = {0};
+        bool ok = vd_take_leaf(r, p, json_array_get(list, i), &root, r->wanted[i],
+                               r->graph->node_count, &data) &&
+                  take_output(r, p, r->wanted[i], &data);
+        vd_buf_free(&data);
+        if (!ok)
+            return false;
+        output[i] = r->party[p].record->output;
+    }
+    return true;
+}
+
+static bool state_of_outputs(vd_referee *r, const vd_hash *output, vd_hash *state)
+{
+    uint32_t n = r->program->leaf_count;
+    vd_hash *tensor = calloc(n, sizeof *tensor);
+    bool ok = tensor != NULL;
+    for (uint32_t i = 0; ok && i < n; i++) {
+        uint32_t value = r->graph->output[i];
+        const vd_hash *hash =
+            value >= sources(r) ? wanted_output(r, output, value - sources(r)) : NULL;
+        if (hash)
+            tensor[i] = *hash;
+        else
+            ok = value < sources(r) && public_source(r, value, &tensor[i]);
+    }
+    ok = ok && vd_state_commit(&r->program_hash, r->step + 1, tensor, n, state, NULL) == VD_OK;
+    free(tensor);
+    return ok;
+}
+
+static void judge_state(vd_referee *r, uint32_t p)
+{
+    vd_hash state, *output = calloc(r->wanted_count + 1, sizeof *output);
+    if (output && take_outputs(r, p, output)) {
+        if (!state_of_outputs(r, output, &state))
+            vd_trouble(r, "the next state could not be computed");
+        else if (!vd_hash_equal(&state, &r->party[p].after))
+            vd_convict(r, p, VD_GRADE_CONTRADICTION,
+                       "its state after step %lld is not the one that its own trace leads to",
+                       (long long)r->step);
+    }
+    if (!output)
+        vd_trouble(r, "out of memory");
+    free(output);
+}
+
+void vd_layout_take(vd_referee *r)
+{
+    for (uint32_t p = 0; p < r->parties; p++)
+        judge_state(r, p);
+    if (vd_all_stand(r))
+        vd_inconclusive(r, "Equal traces lead to different states, yet both follow the layout.");
+}
+
+/* ---- the first record that differs ---- */
+
+bool vd_record_ask(vd_referee *r, uint32_t p, vd_question *question)
+{
+    uint64_t at = r->descent.lo;
+    vd_tree_name tree = trace_tree(r);
+    (void)p;
+    return vd_want(r, &at, 1) && vd_ask_wanted(r, &tree, question);
+}
+
+static bool own_descriptor(vd_referee *r, vd_hash *out)
+{
+    vd_buf bytes = {0};
+    vd_node_encode(r->program, r->graph, r->record, &bytes);
+    bool ok = vd_buf_ok(&bytes) && vd_descriptor_hash(bytes.data, bytes.size, out);
+    vd_buf_free(&bytes);
+    if (!ok)
+        vd_trouble(r, "out of memory");
+    return ok;
+}
+
+static void name_node(vd_referee *r)
+{
+    const vd_node *n = &r->graph->node[r->record];
+    r->outcome.node = r->record;
+    snprintf(r->outcome.node_name, sizeof r->outcome.node_name, "%s", n->name);
+    snprintf(r->outcome.operator_name, sizeof r->outcome.operator_name, "%s",
+             ro_op_describe(n->op)->name);
+    vd_story(r, "First difference: node %u, %s (%s).", r->record, n->name,
+             r->outcome.operator_name);
+}
+
+/* Which nodes and state leaves feed the disputed node. */
+static bool want_producers(vd_referee *r, bool states)
+{
+    const vd_node *n = &r->graph->node[r->record];
+    uint64_t list[RO_MAX_INPUTS];
+    uint32_t count = 0, first = sources(r), leaves = vd_state_sources(r->program, r->graph);
+    for (int32_t i = 0; i < n->input_count; i++) {
+        uint32_t value = r->graph->edge[n->first_input + (uint32_t)i];
+        if (states && value < leaves)
+            list[count++] = value;
+        if (!states && value >= first)
+            list[count++] = value - first;
+    }
+    return vd_want(r, list, count);
+}
+
+void vd_record_take(vd_referee *r)
+{
+    vd_tree_name tree = trace_tree(r);
+    vd_hash descriptor;
+    bool ok = true;
+    r->record = (uint32_t)r->descent.lo;
+    name_node(r);
+    if (!own_descriptor(r, &descriptor))
+        return;
+    for (uint32_t p = 0; p < r->parties; p++) {
+        const vd_node_record *record = r->party[p].record;
+        if (!vd_take_leaves(r, p, &tree, NULL, r->wanted, 1, take_output)) {
+            ok = false;
+        } else if (!vd_hash_equal(&record->descriptor, &descriptor)) {
+            vd_convict(r, p, VD_GRADE_WRONG_GRAPH,
+                       "ran another node (operator, attributes or inputs) than the job's %s",
+                       r->outcome.node_name);
+            ok = false;
+        } else if (record->input_count != (uint32_t)r->graph->node[r->record].input_count) {
+            ok = malformed(r, p);
+        }
+    }
+    if (ok && want_producers(r, false))
+        r->phase = VD_PHASE_PRODUCERS;
+}
+
+/* ---- its inputs ---- */
+
+bool vd_producers_ask(vd_referee *r, uint32_t p, vd_question *question)
+{
+    vd_tree_name tree = trace_tree(r);
+    (void)p;
+    return vd_ask_wanted(r, &tree, question);
+}
+
+static void wrong_input(vd_referee *r, uint32_t p, int32_t input, const char *whose)
+{
+    vd_convict(r, p, VD_GRADE_WRONG_INPUT, "input %d of %s is not %s", input, r->outcome.node_name,
+               whose);
+}
+
+/* `record` keeps the disputed record; producers are read through a copy. */
+static void check_producers(vd_referee *r, uint32_t p, const vd_hash *output)
+{
+    const vd_node *n = &r->graph->node[r->record];
+    for (int32_t i = 0; i < n->input_count; i++) {
+        uint32_t value = r->graph->edge[n->first_input + (uint32_t)i];
+        vd_hash public;
+        if (value >= sources(r)) {
+            const vd_hash *made = wanted_output(r, output, value - sources(r));
+            if (!made || !vd_hash_equal(made, &r->party[p].record->input[i]))
+                wrong_input(r, p, i, "the output of its producer in its own trace");
+        } else if (public_source(r, value, &public) &&
+                   !vd_hash_equal(&public, &r->party[p].record->input[i])) {
+            wrong_input(r, p, i, "the job's");
+        }
+    }
+}
+
+static bool take_producers(vd_referee *r, uint32_t p)
+{
+    vd_node_record *disputed = r->party[p].record, *scratch = malloc(sizeof *scratch);
+    vd_hash *output = calloc(r->wanted_count + 1, sizeof *output);
+    bool ok = scratch && output;
+    if (!ok)
+        vd_trouble(r, "out of memory");
+    r->party[p].record = scratch;
+    ok = ok && (r->wanted_count == 0 || take_outputs(r, p, output));
+    r->party[p].record = disputed;
+    if (ok)
+        check_producers(r, p, output);
+    free(scratch);
+    free(output);
+    return ok;
+}
+
+void vd_producers_take(vd_referee *r)
+{
+    bool ok = true;
+    for (uint32_t p = 0; p < r->parties; p++)
+        ok &= take_producers(r, p);
+    if (ok && vd_all_stand(r) && want_producers(r, true))
+        r->phase = VD_PHASE_STATE;
+}
+
+bool vd_state_ask(vd_referee *r, uint32_t p, vd_question *question)
+{
+    vd_tree_name tree = state_tree(r);
+    (void)p;
+    return vd_ask_wanted(r, &tree, question);
+}
+
+/* A leaf of S_s against every input that names it. */
+static bool take_state_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data)
+{
+    const vd_node *n = &r->graph->node[r->record];
+    if (data->size != VD_HASH_SIZE)
+        return malformed(r, p);
+    for (int32_t i = 0; i < n->input_count; i++)
+        if (r->graph->edge[n->first_input + (uint32_t)i] == index &&
+            memcmp(r->party[p].record->input[i].b, data->data, VD_HASH_SIZE) != 0)
+            wrong_input(r, p, i, "the leaf of the state before the step");
+    return r->outcome.party[p].standing == VD_STANDS;
+}
+
+void vd_state_take(vd_referee *r)
+{
+    vd_tree_name tree = state_tree(r);
+    bool ok = true;
+    for (uint32_t p = 0; p < r->parties && r->wanted_count; p++)
+        ok &= vd_take_leaves(r, p, &tree, &r->party[p].before, r->wanted, r->wanted_count,
+                             take_state_leaf);
+    if (!ok)
+        return;
+    vd_story(r, "Its inputs are agreed; only the outputs differ.");
+    vd_descend(r,
+               (vd_tree_name){.kind = VD_TREE_TENSOR,
+                              .step = r->step,
+                              .value = sources(r) + r->record},
+               VD_PHASE_TENSOR_OPEN, VD_PHASE_LEAF);
+}

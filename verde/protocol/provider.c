@@ -1,0 +1,387 @@
+#include "verde/protocol/provider.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const lie_names[] = {"none", "proof", "withhold", "silence", "contradict"};
+
+const char *vd_lie_kinds(void)
+{
+    return "proof, withhold, silence, contradict";
+}
+
+vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err)
+{
+    for (int i = 1; i <= VD_LIE_CONTRADICT; i++)
+        if (strcmp(text, lie_names[i]) == 0) {
+            *out = (vd_lie)i;
+            return VD_OK;
+        }
+    return vd_fail(err, VD_ERR_USAGE, "fault of a server must be one of %s, got \"%s\"",
+                   vd_lie_kinds(), text);
+}
+
+bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash *root, vd_hash *out)
+{
+    uint8_t bytes[VD_HASH_SIZE + VD_KEY_SIZE + VD_HASH_SIZE];
+    memcpy(bytes, salt->b, VD_HASH_SIZE);
+    memcpy(bytes + VD_HASH_SIZE, key->b, VD_KEY_SIZE);
+    memcpy(bytes + VD_HASH_SIZE + VD_KEY_SIZE, root->b, VD_HASH_SIZE);
+    return vd_hash_tagged("verde/commit/1", bytes, sizeof bytes, out);
+}
+
+/* ---- one request ---- */
+
+typedef struct {
+    const vd_provider *provider;
+    vd_assignment assignment;
+    vd_hash assignment_hash, question_hash;
+    vd_question question;
+    vd_err *err;
+} request;
+
+/* Secret until revealed, and the same after a restart: a signature that nobody else can make. */
+static vd_status salt_of(const request *r, vd_hash *salt)
+{
+    static const char prefix[] = "verde/salt/1";
+    uint8_t message[sizeof prefix + VD_HASH_SIZE], signature[VD_SIGNATURE_SIZE];
+    memcpy(message, prefix, sizeof prefix);
+    memcpy(message + sizeof prefix, r->assignment_hash.b, VD_HASH_SIZE);
+    vd_status status = vd_sign(r->provider->key, message, sizeof message, signature, r->err);
+    if (status == VD_OK && !vd_hash_tagged("verde/salt/1", signature, sizeof signature, salt))
+        status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    return status;
+}
+
+/* ---- trees ---- */
+
+/* The leaves of a tree: hashes, records or bytes of a tensor; and its Merkle tree. */
+typedef struct {
+    vd_tree tree;
+    vd_hash *item;             /* RUN, SUBRUN, STATE; owned */
+    const vd_records *records; /* TRACE */
+    const uint8_t *bytes;      /* TENSOR */
+    uint64_t size;
+    vd_hash root; /* of the tree */
+} leaves;
+
+static void leaves_free(leaves *l)
+{
+    vd_tree_free(&l->tree);
+    free(l->item);
+}
+
+static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leaves *out)
+{
+    const vd_program *p = r->provider->program;
+    const void *data;
+    vd_status status = r->provider->source.tensor(r->provider->source.user, name->step, name->value,
+                                                  &data, r->err);
+    if (status != VD_OK)
+        return status;
+    out->bytes = data;
+    out->size = vd_shape_bytes(vd_value_shape(p, vd_step_graph(p, name->step), name->value));
+    return vd_tree_of_bytes(&out->tree, data, out->size, r->err);
+}
+
+static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_t count,
+                             leaves *out)
+{
+    const vd_source *s = &r->provider->source;
+    vd_status status;
+    out->item = calloc(count, sizeof *out->item);
+    if (!out->item)
+        return vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    if (name->kind == VD_TREE_RUN)
+        status = s->run(s->user, out->item, r->err);
+    else if (name->kind == VD_TREE_SUBRUN)
+        status = s->states(s->user, name->step, name->to, out->item, r->err);
+    else
+        status = s->leaves(s->user, name->step, out->item, r->err);
+    if (name->kind == VD_TREE_SUBRUN && r->provider->lie == VD_LIE_CONTRADICT)
+        out->item[count - 1].b[31] ^= 1;
+    return status != VD_OK ? status : vd_tree_of_hashes(&out->tree, out->item, count, r->err);
+}
+
+static vd_status load_leaves(const request *r, const vd_tree_name *name, leaves *out)
+{
+    const vd_source *s = &r->provider->source;
+    vd_status status;
+    *out = (leaves){0};
+    if (name->kind == VD_TREE_TENSOR) {
+        status = tensor_leaves(r, name, out);
+    } else if (name->kind == VD_TREE_TRACE) {
+        status = s->trace(s->user, name->step, &out->records, r->err);
+        if (status == VD_OK)
+            status = vd_records_tree(out->records, &out->tree, r->err);
+    } else {
+        status = hash_leaves(r, name, vd_tree_leaves(r->provider->program, name), out);
+    }
+    if (status == VD_OK)
+        status = vd_tree_root(&out->tree, &out->root, r->err);
+    if (status != VD_OK)
+        leaves_free(out);
+    return status;
+}
+
+static const uint8_t *leaf_bytes(const leaves *l, uint64_t index, size_t *size)
+{
+    if (l->records)
+        return vd_records_at(l->records, index, size);
+    *size = VD_HASH_SIZE;
+    if (l->item)
+        return l->item[index].b;
+    uint64_t at = index * VD_LEAF_SIZE;
+    *size = l->size - at < VD_LEAF_SIZE ? (size_t)(l->size - at) : VD_LEAF_SIZE;
+    return l->bytes + at;
+}
+
+/* {"data": base64, "path": [hash, ...]} */
+static json_t *prove_leaf(const request *r, const leaves *l, uint64_t index)
+{
+    vd_proof proof;
+    size_t size;
+    const uint8_t *bytes = leaf_bytes(l, index, &size);
+    if (vd_tree_prove(&l->tree, index, &proof, r->err) != VD_OK)
+        return NULL;
+    if (r->provider->lie == VD_LIE_PROOF && proof.length)
+        proof.path[0].b[0] ^= 1;
+    json_t *path = json_array();
+    for (uint32_t i = 0; i < proof.length; i++)
+        json_array_append_new(path, vd_json_hash(&proof.path[i]));
+    char *data = vd_base64(bytes, size);
+    json_t *out = json_pack("{ss so}", "data", data ? data : "", "path", path);
+    free(data);
+    return out;
+}
+
+/* ---- answers ---- */
+
+static json_t *answer_prove(const request *r)
+{
+    leaves l;
+    if (load_leaves(r, &r->question.tree, &l) != VD_OK)
+        return NULL;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < r->question.leaf_count; i++)
+        json_array_append_new(list, prove_leaf(r, &l, r->question.leaf[i]));
+    json_t *out = json_pack("{so so}", "root", vd_json_hash(&l.root), "leaves", list);
+    leaves_free(&l);
+    return out;
+}
+
+static json_t *answer_open(const request *r)
+{
+    leaves l;
+    uint64_t lo[1 << VD_OPEN_DEPTH_MAX], hi[1 << VD_OPEN_DEPTH_MAX];
+    const vd_question *q = &r->question;
+    if (load_leaves(r, &q->tree, &l) != VD_OK)
+        return NULL;
+    size_t count = vd_tree_frontier(q->lo, q->hi, q->depth, lo, hi);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        vd_hash hash;
+        if (vd_tree_node(&l.tree, lo[i], hi[i], &hash, r->err) != VD_OK)
+            break;
+        json_array_append_new(list, vd_json_hash(&hash));
+    }
+    json_t *out = json_pack("{so so}", "root", vd_json_hash(&l.root), "hashes", list);
+    leaves_free(&l);
+    return out;
+}
+
+/* The ends of what is stated come with proofs, to be compared with earlier statements. */
+static json_t *answer_subrun(const request *r)
+{
+    leaves l;
+    if (load_leaves(r, &r->question.tree, &l) != VD_OK)
+        return NULL;
+    json_t *out = json_pack("{so so so}", "root", vd_json_hash(&l.root), "first",
+                            prove_leaf(r, &l, 0), "last", prove_leaf(r, &l, l.tree.count - 1));
+    leaves_free(&l);
+    return out;
+}
+
+static json_t *answer_trace(const request *r)
+{
+    int64_t s = r->question.tree.step;
+    const vd_source *source = &r->provider->source;
+    vd_hash state[2];
+    leaves l;
+    vd_status status = s < 0 ? source->states(source->user, 0, 0, &state[1], r->err)
+                             : source->states(source->user, s, s + 1, state, r->err);
+    if (status != VD_OK || load_leaves(r, &r->question.tree, &l) != VD_OK)
+        return NULL;
+    json_t *out = json_pack("{so so}", "root", vd_json_hash(&l.root), "after",
+                            vd_json_hash(&state[1]));
+    if (s >= 0)
+        json_object_set_new(out, "before", vd_json_hash(&state[0]));
+    leaves_free(&l);
+    return out;
+}
+
+static vd_status make_commitment(const request *r, vd_hash *salt, vd_hash *root, vd_hash *out)
+{
+    leaves l;
+    vd_public_key key;
+    vd_tree_name run = {.kind = VD_TREE_RUN};
+    vd_status status = salt_of(r, salt);
+    if (status == VD_OK)
+        status = load_leaves(r, &run, &l);
+    if (status != VD_OK)
+        return status;
+    *root = l.root;
+    leaves_free(&l);
+    vd_key_public(r->provider->key, &key);
+    return vd_commitment(salt, &key, root, out) ? VD_OK
+                                                : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+}
+
+static json_t *answer_commit(const request *r)
+{
+    vd_hash salt, root, commit;
+    if (make_commitment(r, &salt, &root, &commit) != VD_OK)
+        return NULL;
+    return json_pack("{so}", "commit", vd_json_hash(&commit));
+}
+
+/* Only to a set that holds the own commitment: nobody learns the root before all have committed. */
+static json_t *answer_reveal(const request *r)
+{
+    vd_hash salt, root, commit;
+    bool mine = false;
+    if (make_commitment(r, &salt, &root, &commit) != VD_OK)
+        return NULL;
+    for (uint32_t i = 0; i < r->question.commit_count; i++)
+        mine |= vd_hash_equal(&r->question.commit[i], &commit);
+    if (!mine || r->question.commit_count != r->assignment.provider_count)
+        return json_pack("{ss}", "refusal", "the set of commitments lacks mine");
+    return json_pack("{so so}", "salt", vd_json_hash(&salt), "root", vd_json_hash(&root));
+}
+
+static json_t *(*const answers[])(const request *) = {
+    [VD_ASK_COMMIT] = answer_commit, [VD_ASK_REVEAL] = answer_reveal,
+    [VD_ASK_SUBRUN] = answer_subrun, [VD_ASK_TRACE] = answer_trace,
+    [VD_ASK_OPEN] = answer_open,     [VD_ASK_PROVE] = answer_prove,
+};
+
+static bool withheld(const request *r)
+{
+    if (r->provider->lie == VD_LIE_SILENCE)
+        return r->question.kind >= VD_ASK_SUBRUN;
+    return r->provider->lie == VD_LIE_WITHHOLD && r->question.tree.kind == VD_TREE_TENSOR;
+}
+
+/* ---- requests ---- */
+
+/* A note as JSON text. Notes travel as objects inside the request. */
+static vd_status open_note(const json_t *note, const char *type, const vd_public_key *key,
+                           vd_buf *payload, vd_err *err)
+{
+    vd_buf text = {0};
+    vd_status status =
+        json_is_object(note) && vd_json_dump(note, &text)
+            ? vd_note_open(text.data, text.size, VD_QUESTION_BYTES_MAX, type, key, payload, err)
+            : vd_fail(err, VD_ERR_PEER, "request: not a pair of notes");
+    vd_buf_free(&text);
+    return status;
+}
+
+static bool note_signer(const json_t *note, vd_public_key *key)
+{
+    vd_buf text = {0};
+    bool ok = json_is_object(note) && vd_json_dump(note, &text) &&
+              vd_note_signer(text.data, text.size, VD_QUESTION_BYTES_MAX, key, NULL) == VD_OK;
+    vd_buf_free(&text);
+    return ok;
+}
+
+static bool enrolled(const request *r)
+{
+    vd_public_key key;
+    vd_key_public(r->provider->key, &key);
+    for (uint32_t i = 0; i < r->assignment.provider_count; i++)
+        if (memcmp(&key, &r->assignment.provider[i], sizeof key) == 0)
+            return true;
+    return false;
+}
+
+static vd_status read_assignment(request *r, const json_t *note)
+{
+    vd_public_key referee;
+    vd_buf payload = {0};
+    if (!note_signer(note, &referee))
+        return vd_fail(r->err, VD_ERR_PEER, "request: assignment is not a signed note");
+    vd_status status = open_note(note, VD_TYPE_ASSIGNMENT, &referee, &payload, r->err);
+    if (status == VD_OK)
+        status = vd_assignment_read(payload.data, payload.size, &r->assignment, r->err);
+    if (status == VD_OK && !vd_assignment_hash(payload.data, payload.size, &r->assignment_hash))
+        status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&payload);
+    if (status != VD_OK)
+        return status;
+    if (memcmp(&referee, &r->assignment.referee, sizeof referee) != 0)
+        return vd_fail(r->err, VD_ERR_PEER, "request: assignment is not signed by its referee");
+    if (!vd_hash_equal(&r->assignment.program, &r->provider->program_hash) || !enrolled(r))
+        return vd_fail(r->err, VD_ERR_PEER, "request: assignment of another program or provider");
+    return VD_OK;
+}
+
+static vd_status read_question(request *r, const json_t *note)
+{
+    vd_buf payload = {0};
+    vd_status status =
+        open_note(note, VD_TYPE_QUESTION, &r->assignment.referee, &payload, r->err);
+    if (status == VD_OK)
+        status = vd_question_read(payload.data, payload.size, r->provider->program,
+                                  &r->assignment_hash, &r->question, r->err);
+    if (status == VD_OK &&
+        !vd_hash_tagged("verde/question/1", payload.data, payload.size, &r->question_hash))
+        status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&payload);
+    return status;
+}
+
+static vd_status answer(request *r, vd_buf *out)
+{
+    if (withheld(r))
+        return vd_fail(r->err, VD_ERR_TIMEOUT, "silent on purpose");
+    json_t *body = answers[r->question.kind](r);
+    if (!body)
+        return r->err && r->err->status != VD_OK ? r->err->status
+                                                 : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    vd_status status = vd_answer_write(r->provider->key, &r->assignment_hash, &r->question_hash,
+                                       body, out, r->err);
+    json_decref(body);
+    return status;
+}
+
+vd_status vd_provider_answer(const vd_provider *provider, const void *bytes, size_t size,
+                             vd_buf *out, vd_err *err)
+{
+    static const char *const keys[] = {"assignment", "question", NULL};
+    vd_err local = {0};
+    request r = {.provider = provider, .err = err ? err : &local};
+    json_t *root = size <= 2 * VD_QUESTION_BYTES_MAX ? vd_json_parse(bytes, size) : NULL;
+    vd_status status = root && vd_json_has_only(root, keys)
+                           ? read_assignment(&r, json_object_get(root, "assignment"))
+                           : vd_fail(r.err, VD_ERR_PEER, "request: not a pair of notes");
+    if (status == VD_OK)
+        status = read_question(&r, json_object_get(root, "question"));
+    if (status == VD_OK)
+        status = answer(&r, out);
+    vd_question_free(&r.question);
+    json_decref(root);
+    return status;
+}
+
+vd_status vd_request_write(const vd_buf *assignment_note, const vd_buf *question_note, vd_buf *out,
+                           vd_err *err)
+{
+    vd_printf(out, "{\"assignment\":");
+    vd_put(out, assignment_note->data, assignment_note->size);
+    vd_printf(out, ",\"question\":");
+    vd_put(out, question_note->data, question_note->size);
+    vd_printf(out, "}");
+    return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}

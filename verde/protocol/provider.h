@@ -1,0 +1,42 @@
+/* A provider's side of a dispute: from a signed question to a signed answer. No sockets, no clock, no files.
+ * Stateless between questions: a provider that was killed and started again answers on. */
+#ifndef VD_PROVIDER_H
+#define VD_PROVIDER_H
+
+#include "verde/exec/source.h"
+#include "verde/protocol/message.h"
+
+/* Lies on purpose, for tests and demonstrations. */
+typedef enum {
+    VD_LIE_NONE = 0,
+    VD_LIE_PROOF,      /* proofs that lead nowhere */
+    VD_LIE_WITHHOLD,   /* no answer about tensors */
+    VD_LIE_SILENCE,    /* no answer after the reveal */
+    VD_LIE_CONTRADICT, /* states inside a run that are not those at its ends */
+} vd_lie;
+
+VD_MUST_USE vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err);
+const char *vd_lie_kinds(void);
+
+typedef struct {
+    const vd_program *program;
+    vd_hash program_hash;
+    const vd_key *key;
+    vd_source source;
+    vd_lie lie;
+} vd_provider;
+
+/* `request`: {"assignment": note, "question": note}, as vd_request_write makes it. The answer note goes to *out.
+ * VD_ERR_PEER: the request deserves no answer (malformed, another program, not this key, not signed by the
+ * assignment's referee); VD_ERR_TIMEOUT: a lie of silence; VD_ERR_LOCAL: trouble here. */
+VD_MUST_USE vd_status vd_provider_answer(const vd_provider *provider, const void *request,
+                                         size_t size, vd_buf *out, vd_err *err);
+
+VD_MUST_USE vd_status vd_request_write(const vd_buf *assignment_note, const vd_buf *question_note,
+                                       vd_buf *out, vd_err *err);
+
+/* Commit = H("verde/commit/1", salt, key, run root): what is said before anybody reveals. */
+VD_MUST_USE bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash *root,
+                               vd_hash *out);
+
+#endif

@@ -1,0 +1,105 @@
+/* The referee as a state machine: it names the questions to ask, is fed the answers, and decides.
+ * No sockets, no clock, no files. The same machine, fed from a verdict's evidence, verifies it. */
+#ifndef VD_REFEREE_H
+#define VD_REFEREE_H
+
+#include "verde/commit/record.h"
+#include "verde/protocol/message.h"
+
+typedef enum { VD_STANDS = 0, VD_CONVICTED, VD_FORFEITED } vd_standing;
+
+/* All but the last two are proven by the convicted provider's own signed statements. */
+typedef enum {
+    VD_GRADE_NONE = 0,
+    VD_GRADE_WRONG_OUTPUT,
+    VD_GRADE_WRONG_INPUT,
+    VD_GRADE_WRONG_GRAPH,
+    VD_GRADE_BAD_PROOF,
+    VD_GRADE_CONTRADICTION,
+    VD_GRADE_CONCEDED,
+    VD_GRADE_TIMEOUT, /* attested by the referee alone: forfeits, never convicts */
+} vd_grade;
+
+typedef enum {
+    VD_RESULT_AGREED = 1,
+    VD_RESULT_CONVICTED,
+    VD_RESULT_FORFEIT,
+    VD_RESULT_INCONCLUSIVE,
+} vd_result;
+
+const char *vd_grade_name(vd_grade grade);
+const char *vd_result_name(vd_result result);
+
+enum { VD_NO_STEP = -2 };
+
+/* What was decided. Everything here can be computed again from the evidence. */
+typedef struct {
+    vd_result result;
+    struct vd_party_outcome {
+        vd_standing standing;
+        vd_grade grade;
+        char reason[256];
+        bool claimed; /* it revealed a run root */
+        vd_hash run_root;
+        uint32_t value; /* bits of the disputed element that it states */
+    } party[VD_PARTIES_MAX];
+    uint32_t party_count;
+    bool accepted; /* a claim stands */
+    vd_hash run_root; /* the accepted one */
+    int64_t step;     /* where the states part; -1: initialisation; VD_NO_STEP: not reached */
+    int64_t node;     /* -1: not reached */
+    int64_t element;  /* -1: not reached */
+    char node_name[VD_NAME_SIZE], operator_name[32];
+    bool computed; /* the referee computed the element */
+    uint32_t expected; /* its bits */
+    uint32_t rounds;   /* questions to the busiest provider */
+} vd_outcome;
+
+/* What the last crumb is computed with; vd_leaf_element outside of tests. */
+typedef vd_status (*vd_leaf_fn)(const ro_call *call, int64_t element,
+                                uint32_t (*load)(void *user, int input, int64_t index), void *user,
+                                uint32_t *out, vd_err *err);
+
+typedef struct {
+    const vd_program *program;
+    const vd_buf *assignment; /* payload */
+    const vd_key *key;        /* signs questions; NULL: a replay, nothing is signed */
+    vd_leaf_fn leaf;
+    void (*story)(void *user, const char *line); /* for people; may be NULL */
+    void *user;
+} vd_referee_options;
+
+typedef struct vd_referee vd_referee;
+
+VD_MUST_USE vd_status vd_referee_create(const vd_referee_options *options, vd_referee **out,
+                                        vd_err *err);
+void vd_referee_destroy(vd_referee *referee);
+
+/* A question for one provider. Borrowed from the referee until the next call of vd_referee_next. */
+typedef struct {
+    uint32_t party;
+    vd_hash question; /* hash of the payload */
+    const vd_buf *note; /* signed; empty in a replay */
+    char text[96];      /* for people */
+} vd_outgoing;
+
+/* Questions to ask now, at most one per provider; 0 when the outcome stands. All must be answered, in any order,
+ * before the next call. A failure (memory) is in *err and ends the dispute without an outcome. */
+VD_MUST_USE vd_status vd_referee_next(vd_referee *referee, vd_outgoing out[VD_PARTIES_MAX],
+                                      size_t *count, vd_err *err);
+/* A signed note that is not a statement of this provider on its question counts as no answer. */
+void vd_referee_answer(vd_referee *referee, uint32_t party, const void *note, size_t size);
+void vd_referee_no_answer(vd_referee *referee, uint32_t party, const char *why);
+
+const vd_outcome *vd_referee_outcome(const vd_referee *referee);
+
+/* Everything said, in order: for the verdict. Answers that did not count are not kept. */
+typedef struct {
+    uint32_t party;
+    vd_hash question;
+    vd_buf note;    /* empty: there was no answer */
+    char why[128];  /* then: what the referee saw instead */
+} vd_statement;
+const vd_statement *vd_referee_statements(const vd_referee *referee, size_t *count);
+
+#endif
