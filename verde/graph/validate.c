@@ -42,13 +42,13 @@ static vd_status check_node(const vd_program *program, const vd_graph *graph, ui
 
 static vd_status check_outputs(const vd_program *program, const vd_graph *graph, vd_err *err)
 {
-    uint32_t values = vd_source_count(program, graph) + graph->node_count;
+    uint32_t sources = vd_source_count(program, graph), values = sources + graph->node_count;
     for (uint32_t i = 0; i < program->leaf_count; i++) {
         uint32_t value = graph->output[i];
-        if (value >= values ||
+        if (value < sources || value >= values ||
             !ro_shape_equal(vd_value_shape(program, graph, value), &program->leaf[i].shape))
             return vd_fail(err, VD_ERR_PEER,
-                           "%s graph: output for state leaf %u (%s) is missing or of another shape",
+                           "%s graph: state leaf %u (%s) has no node's output of its shape",
                            graph_name(program, graph), i, program->leaf[i].name);
     }
     if (graph->loss != UINT32_MAX && graph->loss >= values)

@@ -44,8 +44,7 @@ static bool malformed(vd_referee *r, uint32_t p)
 
 /* ---- equal traces: S_{s+1} must follow from them through the layout ---- */
 
-/* Nodes whose outputs are leaves of the next state. Leaves that come straight from S_s or from a public source are
- * not needed here: initialisation has no state, and builders always compute. */
+/* Every leaf of the next state is some node's output: vd_program_validate. */
 bool vd_layout_ask(vd_referee *r, uint32_t p, vd_question *question)
 {
     uint32_t n = r->program->leaf_count, count = 0;
@@ -57,8 +56,7 @@ bool vd_layout_ask(vd_referee *r, uint32_t p, vd_question *question)
         return false;
     }
     for (uint32_t i = 0; i < n; i++)
-        if (r->graph->output[i] >= sources(r))
-            node[count++] = r->graph->output[i] - sources(r);
+        node[count++] = r->graph->output[i] - sources(r);
     bool ok = vd_want(r, node, count);
     free(node);
     return ok && vd_ask_wanted(r, &tree, question);
@@ -109,13 +107,10 @@ static bool state_of_outputs(vd_referee *r, const vd_hash *output, vd_hash *stat
     vd_hash *tensor = calloc(n, sizeof *tensor);
     bool ok = tensor != NULL;
     for (uint32_t i = 0; ok && i < n; i++) {
-        uint32_t value = r->graph->output[i];
-        const vd_hash *hash =
-            value >= sources(r) ? wanted_output(r, output, value - sources(r)) : NULL;
-        if (hash)
+        const vd_hash *hash = wanted_output(r, output, r->graph->output[i] - sources(r));
+        ok = hash != NULL;
+        if (ok)
             tensor[i] = *hash;
-        else
-            ok = value < sources(r) && public_source(r, value, &tensor[i]);
     }
     ok = ok && vd_state_commit(&r->program_hash, r->step + 1, tensor, n, state, NULL) == VD_OK;
     free(tensor);

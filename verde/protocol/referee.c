@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/exec/exec.h"
 #include "verde/protocol/dispute.h"
 
 const char *vd_grade_name(vd_grade grade)
@@ -233,12 +234,8 @@ static void take_phase(vd_referee *r)
     for (uint32_t p = 0; p < r->parties && r->phase != VD_PHASE_INPUTS; p++)
         if (r->party[p].asked && !r->party[p].body)
             vd_forfeit(r, p, r->party[p].why);
-    if (vd_all_stand(r))
+    if (vd_all_stand(r) || r->phase == VD_PHASE_REVEAL) /* who revealed has a claim, alone or not */
         vd_phase_rules[r->phase].take(r);
-    else
-        for (uint32_t p = 0; p < r->parties; p++) /* the others may have lied in the same round */
-            if (r->phase == VD_PHASE_REVEAL)
-                vd_phase_rules[r->phase].take(r);
     if (!vd_all_stand(r))
         r->phase = VD_PHASE_DONE;
 }

@@ -1,0 +1,160 @@
+#include "verde/exec/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verde/exec/source.h"
+
+typedef struct {
+    const vd_run_options *options;
+    const vd_program *program;
+    vd_run_log log;
+    vd_state state;
+    vd_hash program_hash;
+    vd_progress progress;
+    double start;
+    vd_err *err;
+} runner;
+
+static bool has_log(const char *dir)
+{
+    char path[1100];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/run.json", dir);
+    return stat(path, &info) == 0;
+}
+
+static vd_status check_log(const runner *r)
+{
+    const char *dir = r->options->dir, *fault = r->options->fault ? r->options->fault : "";
+    if (!vd_hash_equal(&r->log.program, &r->program_hash))
+        return vd_fail(r->err, VD_ERR_USAGE,
+                       "%s: holds a run of another job; give another directory", dir);
+    if (strcmp(r->log.fault, fault) != 0)
+        return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run with fault \"%s\", got \"%s\"", dir,
+                       r->log.fault, fault);
+    return VD_OK;
+}
+
+/* The last checkpoint whose bytes are whole; those after it are forgotten. */
+static vd_status resume(runner *r)
+{
+    vd_status status = VD_ERR_IO;
+    while (r->log.count > 0 && status == VD_ERR_IO) {
+        uint32_t last = r->log.count - 1;
+        status = vd_store_load_state(r->options->dir, r->program, &r->program_hash,
+                                     r->log.step[last], &r->log.state[last], &r->state, r->err);
+        if (status == VD_ERR_IO)
+            r->log.count--;
+    }
+    if (r->log.count > 0)
+        r->progress.resumed_at = r->state.step;
+    return status == VD_ERR_IO ? VD_OK : status;
+}
+
+static vd_status open_run(runner *r)
+{
+    vd_status status = vd_program_hash(r->program, &r->program_hash, r->err);
+    if (status != VD_OK)
+        return status;
+    if (has_log(r->options->dir)) {
+        status = vd_store_load_log(r->options->dir, &r->log, r->err);
+        if (status == VD_OK)
+            status = check_log(r);
+        return status == VD_OK ? resume(r) : status;
+    }
+    r->log.program = r->program_hash;
+    snprintf(r->log.fault, sizeof r->log.fault, "%s", r->options->fault ? r->options->fault : "");
+    return vd_store_create(r->options->dir, r->program, r->err);
+}
+
+static vd_status checkpoint(runner *r)
+{
+    vd_hash commitment;
+    vd_status status =
+        vd_state_hash(r->program, &r->program_hash, &r->state, NULL, &commitment, r->err);
+    if (status == VD_OK)
+        status =
+            vd_store_save_state(r->options->dir, r->program, &r->state, &commitment, r->err);
+    if (status == VD_OK)
+        status = vd_run_log_put(&r->log, r->state.step, &commitment, r->err);
+    if (status == VD_OK)
+        status = vd_store_save_log(r->options->dir, &r->log, r->err);
+    return status;
+}
+
+static vd_status step(runner *r)
+{
+    float loss = r->log.loss_last;
+    vd_status status = vd_exec_step(r->options->exec, NULL, &r->state, &loss, r->err);
+    if (status != VD_OK)
+        return status;
+    if (r->state.step == 1)
+        r->log.loss_first = loss;
+    r->log.loss_last = loss;
+    r->log.losses = r->state.step;
+    r->progress.step = r->state.step;
+    r->progress.loss = loss;
+    r->progress.seconds = vd_seconds() - r->start;
+    if (r->options->progress)
+        r->options->progress(r->options->user, &r->progress);
+    if (r->state.step % r->program->checkpoint_interval == 0 || r->state.step == r->program->steps)
+        return checkpoint(r);
+    return VD_OK;
+}
+
+static vd_status run_steps(runner *r)
+{
+    vd_status status = VD_OK;
+    r->start = vd_seconds();
+    r->progress.steps = r->program->steps;
+    if (r->log.count == 0) {
+        status = vd_exec_init(r->options->exec, NULL, &r->state, r->err);
+        if (status == VD_OK)
+            status = checkpoint(r);
+    }
+    while (status == VD_OK && r->state.step < r->program->steps)
+        status = step(r);
+    return status;
+}
+
+vd_status vd_run_root(const vd_exec *exec, const vd_run_log *log, vd_hash *run_root,
+                      vd_hash *final_state, vd_err *err)
+{
+    vd_tree tree = {0};
+    vd_hash *state = calloc(log->count + 1, sizeof *state);
+    vd_status status = state ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; status == VD_OK && i < log->count; i++) {
+        state[i] = log->state[i];
+        vd_fault_state(exec, log->step[i], &state[i]);
+    }
+    if (status == VD_OK)
+        status = vd_tree_of_hashes(&tree, state, log->count, err);
+    if (status == VD_OK)
+        status = vd_tree_root(&tree, run_root, err);
+    if (status == VD_OK)
+        *final_state = state[log->count - 1];
+    vd_tree_free(&tree);
+    free(state);
+    return status;
+}
+
+vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err)
+{
+    runner r = {.options = options, .program = options->exec->program, .err = err};
+    *result = (vd_run_result){0};
+    vd_status status = open_run(&r);
+    if (status == VD_OK)
+        status = run_steps(&r);
+    if (status == VD_OK)
+        status = vd_run_root(options->exec, &r.log, &result->run_root, &result->final_state, err);
+    result->steps = r.program->steps;
+    result->resumed_at = r.progress.resumed_at;
+    result->loss_first = r.log.loss_first;
+    result->loss_last = r.log.loss_last;
+    result->seconds = vd_seconds() - r.start;
+    vd_state_free(&r.state);
+    vd_run_log_free(&r.log);
+    return status;
+}

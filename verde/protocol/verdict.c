@@ -1,0 +1,314 @@
+#include "verde/protocol/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/exec.h"
+
+/* ---- the outcome ---- */
+
+static json_t *hex32(uint32_t bits)
+{
+    char text[16];
+    snprintf(text, sizeof text, "0x%08x", bits);
+    return json_string(text);
+}
+
+static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *key)
+{
+    static const char *const standing[] = {"stands", "convicted", "forfeited"};
+    const struct vd_party_outcome *party = &o->party[p];
+    char hex[2 * VD_KEY_SIZE + 1];
+    vd_hex(key->b, VD_KEY_SIZE, hex);
+    json_t *out = json_pack("{ss ss}", "key", hex, "standing", standing[party->standing]);
+    if (party->standing != VD_STANDS) {
+        json_object_set_new(out, "grade", json_string(vd_grade_name(party->grade)));
+        json_object_set_new(out, "reason", json_string(party->reason));
+    }
+    if (party->claimed)
+        json_object_set_new(out, "run_root", vd_json_hash(&party->run_root));
+    if (o->element >= 0)
+        json_object_set_new(out, "value", hex32(party->value));
+    return out;
+}
+
+json_t *vd_outcome_json(const vd_outcome *o, const vd_assignment *assignment)
+{
+    json_t *parties = json_array();
+    for (uint32_t p = 0; p < o->party_count; p++)
+        json_array_append_new(parties, party_json(o, p, &assignment->provider[p]));
+    json_t *out = json_pack("{ss so sb sI}", "result", vd_result_name(o->result), "providers",
+                            parties, "accepted", o->accepted, "rounds", (json_int_t)o->rounds);
+    if (o->accepted)
+        json_object_set_new(out, "run_root", vd_json_hash(&o->run_root));
+    if (o->step != VD_NO_STEP)
+        json_object_set_new(out, "step", json_integer(o->step));
+    if (o->node >= 0) {
+        json_object_set_new(out, "node", json_integer(o->node));
+        json_object_set_new(out, "node_name", json_string(o->node_name));
+        json_object_set_new(out, "operator", json_string(o->operator_name));
+    }
+    if (o->element >= 0)
+        json_object_set_new(out, "element", json_integer(o->element));
+    if (o->computed)
+        json_object_set_new(out, "expected", hex32(o->expected));
+    return out;
+}
+
+/* ---- writing ---- */
+
+static json_t *note_object(const vd_buf *note)
+{
+    return vd_json_parse(note->data, note->size);
+}
+
+static json_t *evidence(const vd_referee *dispute)
+{
+    size_t count;
+    const vd_statement *s = vd_referee_statements(dispute, &count);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        json_t *item = json_pack("{si so}", "provider", (int)s[i].party, "question",
+                                 vd_json_hash(&s[i].question));
+        if (s[i].note.size)
+            json_object_set_new(item, "statement", note_object(&s[i].note));
+        else
+            json_object_set_new(item, "absent", json_string(s[i].why));
+        json_array_append_new(list, item);
+    }
+    return list;
+}
+
+static json_t *cost_json(const vd_cost *cost)
+{
+    return json_pack("{sI sI sf sf sI}", "bytes_in", (json_int_t)cost->bytes_in, "bytes_out",
+                     (json_int_t)cost->bytes_out, "seconds", cost->seconds, "cpu_seconds",
+                     cost->cpu_seconds, "peak_bytes", (json_int_t)cost->peak_bytes);
+}
+
+static json_t *program_json(const vd_program *program)
+{
+    vd_buf bytes = {0};
+    vd_program_encode(program, &bytes);
+    char *text = vd_buf_ok(&bytes) ? vd_base64(bytes.data, bytes.size) : NULL;
+    json_t *out = text ? json_string(text) : NULL;
+    free(text);
+    vd_buf_free(&bytes);
+    return out;
+}
+
+static bool open_assignment(const vd_buf *note, vd_buf *payload, vd_assignment *out, vd_err *err)
+{
+    vd_public_key signer;
+    return vd_note_signer(note->data, note->size, VD_QUESTION_BYTES_MAX, &signer, err) == VD_OK &&
+           vd_note_open(note->data, note->size, VD_QUESTION_BYTES_MAX, VD_TYPE_ASSIGNMENT, &signer,
+                        payload, err) == VD_OK &&
+           vd_assignment_read(payload->data, payload->size, out, err) == VD_OK &&
+           (memcmp(&signer, &out->referee, sizeof signer) == 0 ||
+            vd_fail(err, VD_ERR_PEER, "assignment is not signed by its referee") == VD_OK);
+}
+
+static json_t *statement_json(const vd_program *program, const vd_assignment *a,
+                              const vd_buf *assignment_note, const vd_referee *dispute,
+                              const vd_cost *cost)
+{
+    json_t *subject = json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256",
+                                vd_json_hash(&a->program));
+    json_t *predicate = json_pack(
+        "{so so so so so}", "assignment", note_object(assignment_note), "program",
+        program_json(program), "outcome", vd_outcome_json(vd_referee_outcome(dispute), a),
+        "evidence", evidence(dispute), "cost", cost_json(cost));
+    return json_pack("{ss so ss so}", "_type", "https://in-toto.io/Statement/v1", "subject",
+                     subject, "predicateType", VD_PREDICATE, "predicate", predicate);
+}
+
+vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
+                           const vd_buf *assignment_note, const vd_referee *dispute,
+                           const vd_cost *cost, vd_buf *out, vd_err *err)
+{
+    vd_assignment a;
+    vd_buf payload = {0}, text = {0};
+    json_t *root = NULL;
+    vd_status status = VD_ERR_LOCAL;
+    if (!open_assignment(assignment_note, &payload, &a, err))
+        goto out;
+    root = statement_json(program, &a, assignment_note, dispute, cost);
+    if (!root || !vd_json_dump(root, &text)) {
+        vd_fail(err, VD_ERR_LOCAL, "verdict: out of memory");
+        goto out;
+    }
+    status = vd_note_sign(referee, VD_TYPE_VERDICT, text.data, text.size, out, err);
+out:
+    json_decref(root);
+    vd_buf_free(&payload);
+    vd_buf_free(&text);
+    return status;
+}
+
+/* ---- verifying ---- */
+
+typedef struct {
+    json_t *root;      /* the in-toto statement */
+    vd_buf assignment; /* payload */
+    vd_program program;
+    const json_t *evidence;
+    size_t used;
+    vd_err *err;
+} replay;
+
+static void replay_free(replay *v)
+{
+    json_decref(v->root);
+    vd_buf_free(&v->assignment);
+    vd_program_free(&v->program);
+}
+
+static vd_status open_verdict(replay *v, const void *note, size_t size,
+                              const vd_public_key *referee, vd_verdict *out)
+{
+    vd_buf payload = {0};
+    vd_status status = vd_note_signer(note, size, VD_VERDICT_BYTES_MAX, &out->referee, v->err);
+    if (status == VD_OK && referee && memcmp(referee, &out->referee, sizeof *referee) != 0)
+        status = vd_fail(v->err, VD_ERR_PEER, "verdict is signed by another referee");
+    if (status == VD_OK)
+        status = vd_note_open(note, size, VD_VERDICT_BYTES_MAX, VD_TYPE_VERDICT, &out->referee,
+                              &payload, v->err);
+    if (status == VD_OK) {
+        v->root = vd_json_parse(payload.data, payload.size);
+        if (!v->root)
+            status = vd_fail(v->err, VD_ERR_PEER, "verdict: payload is not JSON");
+    }
+    vd_buf_free(&payload);
+    return status;
+}
+
+static vd_status read_program(replay *v, const json_t *predicate)
+{
+    const char *text = json_string_value(json_object_get(predicate, "program"));
+    vd_buf bytes = {0};
+    vd_status status = text ? vd_unbase64(text, strlen(text), &bytes, v->err)
+                            : vd_fail(v->err, VD_ERR_PEER, "verdict: no program");
+    if (status == VD_OK)
+        status = vd_program_decode(bytes.data, bytes.size, &v->program, v->err);
+    vd_buf_free(&bytes);
+    return status;
+}
+
+static vd_status read_cost(const json_t *cost, vd_cost *out)
+{
+    out->bytes_in = (uint64_t)json_integer_value(json_object_get(cost, "bytes_in"));
+    out->bytes_out = (uint64_t)json_integer_value(json_object_get(cost, "bytes_out"));
+    out->peak_bytes = (uint64_t)json_integer_value(json_object_get(cost, "peak_bytes"));
+    out->seconds = json_number_value(json_object_get(cost, "seconds"));
+    out->cpu_seconds = json_number_value(json_object_get(cost, "cpu_seconds"));
+    return VD_OK;
+}
+
+static vd_status read_predicate(replay *v, vd_verdict *out)
+{
+    static const char *const root_keys[] = {"_type", "subject", "predicateType", "predicate", NULL};
+    static const char *const keys[] = {"assignment", "program", "outcome",
+                                       "evidence",   "cost",    NULL};
+    const json_t *predicate = json_object_get(v->root, "predicate");
+    const char *type = json_string_value(json_object_get(v->root, "predicateType"));
+    vd_buf note = {0};
+    if (!vd_json_has_only(v->root, root_keys) || !type || strcmp(type, VD_PREDICATE) != 0 ||
+        !vd_json_has_only(predicate, keys))
+        return vd_fail(v->err, VD_ERR_PEER, "verdict: not a statement of this kind and version");
+    vd_status status = vd_json_dump(json_object_get(predicate, "assignment"), &note) &&
+                               open_assignment(&note, &v->assignment, &out->assignment, v->err)
+                           ? VD_OK
+                           : vd_fail(v->err, VD_ERR_PEER, "verdict: no valid assignment");
+    vd_buf_free(&note);
+    if (status == VD_OK && memcmp(&out->assignment.referee, &out->referee, sizeof out->referee) != 0)
+        status = vd_fail(v->err, VD_ERR_PEER, "verdict is not signed by the assignment's referee");
+    if (status == VD_OK)
+        status = read_program(v, predicate);
+    v->evidence = json_object_get(predicate, "evidence");
+    out->statements = json_array_size(v->evidence);
+    read_cost(json_object_get(predicate, "cost"), &out->cost);
+    return status;
+}
+
+/* The recorded statement that answers this question, in order: nothing may be left out or added. */
+static vd_status feed(replay *v, vd_referee *dispute, const vd_outgoing *q)
+{
+    const json_t *item = json_array_get(v->evidence, v->used++);
+    const char *absent = json_string_value(json_object_get(item, "absent"));
+    vd_hash question;
+    if (json_integer_value(json_object_get(item, "provider")) != (json_int_t)q->party ||
+        !vd_json_get_hash(item, "question", &question) || !vd_hash_equal(&question, &q->question))
+        return vd_fail(v->err, VD_ERR_PEER, "verdict: evidence lacks an answer to \"%s\"", q->text);
+    if (absent) {
+        vd_referee_no_answer(dispute, q->party, absent);
+        return VD_OK;
+    }
+    vd_buf note = {0};
+    bool ok = vd_json_dump(json_object_get(item, "statement"), &note);
+    if (ok)
+        vd_referee_answer(dispute, q->party, note.data, note.size);
+    vd_buf_free(&note);
+    return ok ? VD_OK : vd_fail(v->err, VD_ERR_PEER, "verdict: a statement is missing");
+}
+
+static vd_status replay_dispute(replay *v, vd_referee *dispute)
+{
+    vd_outgoing out[VD_PARTIES_MAX];
+    size_t count;
+    vd_status status;
+    while ((status = vd_referee_next(dispute, out, &count, v->err)) == VD_OK && count > 0)
+        for (size_t i = 0; i < count && status == VD_OK; i++) {
+            status = feed(v, dispute, &out[i]);
+            if (status != VD_OK)
+                return status;
+        }
+    if (status == VD_OK && v->used != json_array_size(v->evidence))
+        status = vd_fail(v->err, VD_ERR_PEER, "verdict: evidence that no question asked for");
+    return status;
+}
+
+/* What was decided again must be what is written, word for word. */
+static vd_status compare(replay *v, const vd_referee *dispute, vd_verdict *out)
+{
+    const json_t *predicate = json_object_get(v->root, "predicate");
+    out->outcome = *vd_referee_outcome(dispute);
+    json_t *again = vd_outcome_json(&out->outcome, &out->assignment);
+    bool same = json_equal(again, json_object_get(predicate, "outcome"));
+    json_decref(again);
+    if (!same)
+        return vd_fail(v->err, VD_ERR_PEER,
+                       "verdict: the evidence leads to another outcome than the one stated");
+    json_t *subject = json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256",
+                                vd_json_hash(&out->assignment.program));
+    same = json_equal(subject, json_object_get(v->root, "subject"));
+    json_decref(subject);
+    out->program = out->assignment.program;
+    return same ? VD_OK : vd_fail(v->err, VD_ERR_PEER, "verdict: of another subject");
+}
+
+vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *referee,
+                            vd_leaf_fn leaf, void (*story)(void *user, const char *line),
+                            void *user, vd_verdict *out, vd_err *err)
+{
+    replay v = {.err = err};
+    vd_referee *dispute = NULL;
+    *out = (vd_verdict){0};
+    vd_status status = open_verdict(&v, note, size, referee, out);
+    if (status == VD_OK)
+        status = read_predicate(&v, out);
+    if (status == VD_OK) {
+        vd_referee_options options = {.program = &v.program,
+                                      .assignment = &v.assignment,
+                                      .leaf = leaf,
+                                      .story = story,
+                                      .user = user};
+        status = vd_referee_create(&options, &dispute, err);
+    }
+    if (status == VD_OK)
+        status = replay_dispute(&v, dispute);
+    if (status == VD_OK)
+        status = compare(&v, dispute, out);
+    vd_referee_destroy(dispute);
+    replay_free(&v);
+    return status == VD_ERR_USAGE ? vd_fail(err, VD_ERR_PEER, "%s", err->text) : status;
+}

@@ -1,0 +1,41 @@
+/* Verdicts: an in-toto statement in a signed note, with all the evidence; and deciding again from it. */
+#ifndef VD_VERDICT_H
+#define VD_VERDICT_H
+
+#include "verde/protocol/referee.h"
+
+#define VD_TYPE_VERDICT "application/vnd.in-toto+json"
+#define VD_PREDICATE    "https://verde.invalid/verdict/v1"
+
+/* What the dispute cost the referee. */
+typedef struct {
+    uint64_t bytes_in, bytes_out;
+    double seconds, cpu_seconds;
+    uint64_t peak_bytes;
+} vd_cost;
+
+VD_MUST_USE vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
+                                       const vd_buf *assignment_note, const vd_referee *dispute,
+                                       const vd_cost *cost, vd_buf *out, vd_err *err);
+
+/* What a verified verdict says. */
+typedef struct {
+    vd_public_key referee;
+    vd_assignment assignment;
+    vd_hash program;
+    vd_outcome outcome;
+    vd_cost cost;
+    size_t statements;
+} vd_verdict;
+
+/* Checks the note, decodes the program, runs the referee's machine again on the recorded statements, and compares.
+ * `referee`: whose verdict it must be; NULL: whoever signed. VD_ERR_PEER: it does not hold, and why. */
+VD_MUST_USE vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *referee,
+                                        vd_leaf_fn leaf,
+                                        void (*story)(void *user, const char *line), void *user,
+                                        vd_verdict *out, vd_err *err);
+
+/* The outcome as a JSON object, the same in a verdict and in --json. */
+json_t *vd_outcome_json(const vd_outcome *outcome, const vd_assignment *assignment);
+
+#endif
