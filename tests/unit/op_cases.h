@@ -1,0 +1,355 @@
+/* Applications of operators with generated data, for tests of backends.
+ *
+ * All data comes from one integer formula: word i of input t under seed s is mix(s + t * 2^40 + i),
+ * where mix is the finaliser of SplitMix64 (Steele et al., 2014) applied to its argument times the
+ * golden-ratio constant. Class and type turn a word into an element, see case_f32 and case_fill. */
+#ifndef TESTS_OP_CASES_H
+#define TESTS_OP_CASES_H
+
+#include "repops/repops.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CASE_INPUTS = 8 };
+
+typedef enum { DATA_NORMAL, DATA_WIDE, DATA_SPECIAL, DATA_TINY, DATA_ZERO, DATA_MASKED, DATA_END } data_class;
+
+typedef struct {
+    ro_call call;
+    ro_shape in[CASE_INPUTS];
+    void *data[CASE_INPUTS];
+    void *out;
+    int64_t ids; /* i32 inputs are in [-2, ids + 2); 0: any 32 bits */
+} op_case;
+
+static inline uint64_t case_word(uint64_t seed, int input, int64_t i) {
+    uint64_t z = (seed + ((uint64_t)input << 40) + (uint64_t)i) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* ---- data ---- */
+
+static inline uint32_t case_special(uint64_t h) {
+    static const uint32_t list[] = {
+        0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0xff923456,
+        0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x3f800000,
+        0xbf800000, 0x42b17218, 0xc2d00000, 0x33800000,
+    };
+    return list[h % (sizeof list / sizeof list[0])];
+}
+
+/* Sign: bit 63. Exponent: from bits 32 to 62. Fraction: bits 0 to 22. */
+static inline uint32_t case_f32(uint64_t h, data_class class) {
+    const uint32_t sign = (uint32_t)(h >> 63) << 31, fraction = h & 0x7fffff;
+    const uint32_t e = (uint32_t)(h >> 32) & 0x7fffffff;
+    const uint32_t normal = sign | (120 + e % 12) << 23 | fraction;
+    switch (class) {
+    case DATA_WIDE: return sign | e % 255 << 23 | fraction;
+    case DATA_SPECIAL: return e % 8 == 0 ? case_special(h & 0xffff) : normal;
+    case DATA_TINY: return sign | e % 40 << 23 | fraction;
+    case DATA_ZERO: return sign;
+    case DATA_MASKED: return e % 4 == 0 ? normal : 0xff800000;
+    default: return normal;
+    }
+}
+
+static inline uint32_t case_i32(uint64_t h, int64_t ids) {
+    return ids ? (uint32_t)(h % (uint64_t)(ids + 4)) - 2 : (uint32_t)(h % 8 ? h >> 8 & 0xfff : h >> 8);
+}
+
+static inline void case_fill(op_case *c, uint64_t seed, data_class class) {
+    for (int t = 0; t < c->call.input_count; t++) {
+        const int64_t count = ro_shape_numel(&c->in[t]);
+        c->data[t] = malloc((size_t)count * ro_dtype_size(c->in[t].dtype));
+        for (int64_t i = 0; i < count; i++) {
+            const uint64_t h = case_word(seed, t, i);
+            switch (c->in[t].dtype) {
+            case RO_F32: ((uint32_t *)c->data[t])[i] = case_f32(h, class); break;
+            case RO_I32: ((uint32_t *)c->data[t])[i] = case_i32(h, c->ids); break;
+            case RO_U8: ((uint8_t *)c->data[t])[i] = (uint8_t)h; break;
+            default: ((uint16_t *)c->data[t])[i] = (uint16_t)h; break;
+            }
+        }
+    }
+    c->out = malloc((size_t)ro_shape_numel(&c->call.output) * 4);
+}
+
+static inline size_t case_out_bytes(const op_case *c) {
+    return (size_t)ro_shape_numel(&c->call.output) * ro_dtype_size(c->call.output.dtype);
+}
+
+static inline void case_free(op_case *c) {
+    for (int t = 0; t < c->call.input_count; t++)
+        free(c->data[t]);
+    free(c->out);
+}
+
+/* ---- random applications ---- */
+
+typedef struct {
+    uint64_t seed, at;
+} dice;
+
+static inline int64_t roll(dice *d, int64_t n) {
+    return (int64_t)(case_word(d->seed, 0, (int64_t)d->at++) % (uint64_t)n);
+}
+
+/* A dimension of at most `most`, near the edges of blocks more often than not. */
+static inline int64_t roll_dim(dice *d, int64_t most) {
+    static const int64_t edges[] = {1,  2,  3,  5,  6,  7,   8,   13,  14,  15,  16,  17,  28,   29,   31,   32,
+                                    33, 63, 64, 65, 66, 127, 128, 129, 255, 256, 257, 300, 1023, 1024, 1025, 1100};
+    int64_t n = roll(d, 4) ? edges[roll(d, sizeof edges / sizeof edges[0])] : 1 + roll(d, most);
+    return n > most ? 1 + n % most : n;
+}
+
+static inline ro_shape shape_of(int dtype, int ndim, int64_t a, int64_t b, int64_t c, int64_t d) {
+    ro_shape s = {.dtype = dtype, .ndim = ndim};
+    const int64_t dim[] = {a, b, c, d};
+    for (int i = 0; i < ndim; i++)
+        s.dim[i] = dim[i];
+    return s;
+}
+
+static inline ro_shape shape1(int64_t n) {
+    return shape_of(RO_F32, 1, n, 0, 0, 0);
+}
+
+static inline ro_shape shape2(int64_t rows, int64_t cols) {
+    return shape_of(RO_F32, 2, rows, cols, 0, 0);
+}
+
+static inline int64_t roll_f32(dice *d, int allow_special) {
+    const float usual[] = {1.0f, 0.125f, -0.75f, 0.9f, 0.95f, 1e-5f, 3.0f};
+    return allow_special && roll(d, 8) == 0 ? (int64_t)case_special((uint64_t)roll(d, 1 << 16))
+                                            : ro_attr_f32(usual[roll(d, 7)]);
+}
+
+static inline void roll_movement(op_case *c, dice *d) {
+    ro_call *call = &c->call;
+    int64_t heads = 1 + roll(d, 4), width = roll_dim(d, 40), parts = 1 + roll(d, 3);
+    switch (call->op) {
+    case RO_OP_FILL:
+    case RO_OP_NORMAL:
+        call->output = shape2(roll_dim(d, 300), roll_dim(d, 300));
+        if (call->op == RO_OP_FILL) {
+            call->attr[0] = roll_f32(d, 1);
+            break;
+        }
+        call->attr[0] = (int64_t)case_word(d->seed, 1, 0);
+        call->attr[1] = roll(d, 1 << 30) * 3;
+        call->attr[2] = roll_f32(d, 1);
+        call->attr[3] = roll_f32(d, 1);
+        break;
+    case RO_OP_IOTA: call->output = shape_of(RO_I32, 1, roll_dim(d, 100000), 0, 0, 0); break;
+    case RO_OP_READ_BATCH:
+        call->output = shape_of(RO_I32, 2, roll_dim(d, 20), roll_dim(d, 300), 0, 0);
+        c->in[0] = shape_of(roll(d, 2) ? RO_U8 : RO_U16, 1,
+                            1 + call->output.dim[1] * (1 + roll(d, 40)) + roll(d, 3), 0, 0, 0);
+        c->in[1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
+        call->attr[0] = (int64_t)case_word(d->seed, 1, 0);
+        call->attr[1] = roll(d, 100);
+        call->attr[3] = roll(d, 10);
+        call->attr[2] = call->attr[3] + call->output.dim[0] + roll(d, 5);
+        call->attr[4] = roll(d, 2);
+        break;
+    case RO_OP_EMBEDDING:
+        c->ids = roll_dim(d, 300);
+        c->in[0] = shape2(c->ids, roll_dim(d, 300));
+        c->in[1] = shape_of(RO_I32, 2, roll_dim(d, 20), roll_dim(d, 40), 0, 0);
+        break;
+    case RO_OP_EMBEDDING_GRAD:
+        c->ids = roll(d, 3) ? roll_dim(d, 300) : 1 + roll(d, 3); /* few ids: several levels */
+        c->in[0] = shape2(roll(d, 4) ? roll_dim(d, 1100) : 4096 + roll(d, 9000), roll_dim(d, 300));
+        if (c->in[0].dim[0] > 1100)
+            c->in[0].dim[1] = 1 + roll(d, 20);
+        c->in[1] = shape_of(RO_I32, 1, c->in[0].dim[0], 0, 0, 0);
+        call->output = shape2(c->ids, c->in[0].dim[1]);
+        break;
+    case RO_OP_SPLIT_HEADS:
+        c->in[0] = shape_of(RO_F32, 3, 1 + roll(d, 4), roll_dim(d, 130), parts * heads * width, 0);
+        call->attr[0] = parts;
+        call->attr[1] = roll(d, parts);
+        call->attr[2] = heads;
+        break;
+    case RO_OP_JOIN_HEADS:
+        call->input_count = (int)parts;
+        for (int i = 0; i < parts; i++)
+            c->in[i] = i ? c->in[0]
+                         : shape_of(RO_F32, 4, 1 + roll(d, 4), heads, roll_dim(d, 130), width);
+        break;
+    default:
+        call->input_count = 1 + (int)roll(d, CASE_INPUTS);
+        for (int i = 0; i < call->input_count; i++)
+            c->in[i] = shape2(roll_dim(d, 80), roll_dim(d, 400));
+        break;
+    }
+}
+
+static inline void roll_elementwise(op_case *c, dice *d) {
+    const int64_t b = 1 + roll(d, 3), rows = roll_dim(d, 60), cols = roll_dim(d, 1100);
+    c->in[0] = c->in[1] = shape_of(RO_F32, 3, b, rows, cols, 0);
+    if (c->call.op == RO_OP_ADD && roll(d, 3))
+        c->in[1] = roll(d, 3) ? roll(d, 2) ? shape1(cols) : shape2(rows, cols) : shape1(1);
+    if (c->call.op == RO_OP_DIV_CONST)
+        c->call.attr[0] = roll_f32(d, 1);
+    if (c->call.op != RO_OP_DROPOUT)
+        return;
+    c->in[1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
+    c->call.attr[0] = (int64_t)case_word(d->seed, 1, 0);
+    c->call.attr[1] = roll(d, 1 << 30) * 3;
+    c->call.attr[2] = roll(d, 3) ? roll(d, 1 << 30) * 4 : roll(d, 2) * UINT32_MAX;
+    c->call.attr[3] = roll_f32(d, 1);
+}
+
+/* Some products are large enough for several threads and blocks. */
+static inline void roll_matmul(op_case *c, dice *d) {
+    const int64_t trans = roll(d, 4), size = roll(d, 3);
+    const int64_t most = size == 0 ? 40 : size == 1 ? 300 : 1100;
+    const int64_t m = roll_dim(d, size == 2 ? 200 : most), n = roll_dim(d, size == 2 ? 200 : most);
+    const int64_t k = roll_dim(d, most), dims = roll(d, 3), b0 = 1 + roll(d, 3), b1 = 1 + roll(d, 3);
+    const ro_shape a = trans & 1 ? shape2(k, m) : shape2(m, k);
+    const ro_shape b = trans & 2 ? shape2(n, k) : shape2(k, n);
+    c->in[0] = dims == 0   ? a
+               : dims == 1 ? shape_of(RO_F32, 3, b0, a.dim[0], a.dim[1], 0)
+                           : shape_of(RO_F32, 4, b0, b1, a.dim[0], a.dim[1]);
+    c->in[1] = dims == 0   ? b
+               : dims == 1 ? shape_of(RO_F32, 3, b0, b.dim[0], b.dim[1], 0)
+                           : shape_of(RO_F32, 4, b0, b1, b.dim[0], b.dim[1]);
+    c->call.attr[0] = dims;
+    c->call.attr[1] = trans;
+    c->call.attr[2] = roll(d, 3) ? ro_attr_f32(1.0f) : roll_f32(d, 1);
+    c->call.attr[3] = roll(d, 2) ? RO_DOT_CHUNK : RO_ATTN_BLOCK;
+    c->call.attr[4] = roll(d, 3);
+}
+
+static inline void roll_reduce(op_case *c, dice *d) {
+    const int64_t rows = roll_dim(d, 100), cols = roll_dim(d, 2200);
+    const int64_t block = roll(d, 3) == 0 ? roll_dim(d, 1024) : roll(d, 2) ? 1024 : 128;
+    for (int i = 0; i < c->call.input_count; i++)
+        c->in[i] = shape1(rows);
+    c->in[0] = shape2(rows, cols);
+    c->call.attr[0] = cols;
+    c->call.attr[1] = block;
+    c->call.output = shape1(rows * ((cols + block - 1) / block));
+    if (c->call.op == RO_OP_REDUCE_DOT)
+        c->in[1] = roll(d, 2) ? c->in[0] : roll(d, 2) ? shape1(cols) : shape1(1 + roll(d, 3));
+    while (c->call.op == RO_OP_REDUCE_DOT && rows * cols % ro_shape_numel(&c->in[1]) != 0)
+        c->in[1].dim[0]--;
+    if (c->call.op == RO_OP_REDUCE_LN_GX) {
+        c->in[1] = shape1(cols);
+        c->in[2] = c->in[0];
+    }
+}
+
+static inline void roll_columns(op_case *c, dice *d) {
+    const int64_t rows = roll_dim(d, 600), cols = roll_dim(d, 600);
+    c->in[0] = c->in[1] = shape2(rows, cols);
+    c->in[2] = c->in[3] = shape1(rows);
+    c->call.attr[0] = cols;
+    c->call.output = shape2((rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP, cols);
+}
+
+static inline void roll_norm(op_case *c, dice *d) {
+    const int64_t rows = roll_dim(d, 200), cols = roll_dim(d, 1100);
+    switch (c->call.op) {
+    case RO_OP_LN_RSTD:
+        c->in[0] = shape1(rows);
+        c->call.attr[0] = roll(d, 2) ? cols : roll(d, INT64_C(1) << 40) + 1;
+        c->call.attr[1] = roll_f32(d, 1);
+        break;
+    case RO_OP_LAYERNORM:
+        c->in[0] = shape2(rows, cols);
+        c->in[1] = c->in[2] = shape1(rows);
+        c->in[3] = c->in[4] = shape1(cols);
+        break;
+    case RO_OP_LN_DX:
+        c->in[0] = c->in[2] = shape2(rows, cols);
+        c->in[1] = shape1(cols);
+        c->in[3] = c->in[4] = c->in[5] = c->in[6] = shape1(rows);
+        break;
+    default: /* xent, xent_grad */
+        c->ids = cols;
+        c->in[0] = shape2(rows, cols);
+        c->in[1] = c->in[2] = c->in[4] = shape1(rows);
+        c->in[3] = shape_of(RO_I32, 1, rows, 0, 0, 0);
+        break;
+    }
+}
+
+static inline void roll_attention(op_case *c, dice *d) {
+    const int64_t b = 1 + roll(d, 2), h = 1 + roll(d, 2), t = roll_dim(d, 300), width = roll_dim(d, 70);
+    const int64_t causal = roll(d, 2), s = causal ? t : roll_dim(d, 300), blocks = (s + 127) / 128;
+    const ro_shape per_query = shape_of(RO_F32, 4, b, h, t, 1);
+    c->call.attr[0] = causal;
+    c->in[0] = shape_of(RO_F32, 4, b, h, t, s);
+    c->in[1] = c->in[2] = per_query;
+    switch (c->call.op) {
+    case RO_OP_ATTN_EXP: c->in[1].dim[3] = blocks; break;
+    case RO_OP_ATTN_AV: c->in[1] = shape_of(RO_F32, 4, b, h, s, width); break;
+    case RO_OP_ATTN_DSCORE: c->in[1] = c->in[0]; break;
+    case RO_OP_ATTN_L:
+    case RO_OP_ATTN_OUT:
+        c->call.attr[0] = 0;
+        c->in[0] = c->in[1] = shape_of(RO_F32, 4, b, h, t, roll_dim(d, 20));
+        if (c->call.op == RO_OP_ATTN_OUT) {
+            c->in[1].ndim = 5;
+            c->in[1].dim[4] = width;
+        }
+        break;
+    default: break;
+    }
+}
+
+static inline void roll_optimizer(op_case *c, dice *d) {
+    const ro_shape one = shape1(1), many = shape2(roll_dim(d, 200), roll_dim(d, 500));
+    for (int i = 0; i < c->call.input_count; i++)
+        c->in[i] = c->call.op >= RO_OP_ADAMW_M && i < (c->call.op == RO_OP_ADAMW_W ? 3 : 2) ? many : one;
+    c->call.attr[0] = roll_f32(d, 1);
+    if (c->call.op == RO_OP_ADAMW_W)
+        c->call.attr[1] = roll_f32(d, 1);
+    if (c->call.op != RO_OP_LR_SCHEDULE)
+        return;
+    c->in[0].dtype = RO_I32;
+    c->call.attr[0] = roll(d, 3);
+    c->call.attr[1] = roll_f32(d, 1);
+    c->call.attr[2] = roll_f32(d, 1);
+    c->call.attr[3] = roll(d, 2) ? roll(d, 3000) : 0;
+    if (c->call.attr[0] != RO_LR_CONSTANT)
+        c->call.attr[4] = c->call.attr[3] + 1 + roll(d, 3000);
+}
+
+/* A valid application of `op`, with data. Call case_free. NULL, or why ro_infer refused it. */
+static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
+    static char why[200];
+    dice d = {seed, 0};
+    memset(c, 0, sizeof *c);
+    c->call.op = op;
+    c->call.input = c->in;
+    c->call.input_count = ro_op_describe(op)->min_inputs;
+    if (op <= RO_OP_IOTA)
+        roll_movement(c, &d);
+    else if (op <= RO_OP_DROPOUT)
+        roll_elementwise(c, &d);
+    else if (op == RO_OP_MATMUL)
+        roll_matmul(c, &d);
+    else if (op <= RO_OP_REDUCE_LN_GX)
+        roll_reduce(c, &d);
+    else if (op <= RO_OP_LN_DGAMMA)
+        roll_columns(c, &d);
+    else if (op <= RO_OP_XENT_GRAD)
+        roll_norm(c, &d);
+    else if (op <= RO_OP_ATTN_DSCORE)
+        roll_attention(c, &d);
+    else
+        roll_optimizer(c, &d);
+    if (ro_infer(&c->call, why, sizeof why) != RO_OK)
+        return why;
+    case_fill(c, seed, (data_class)roll(&d, DATA_END));
+    return NULL;
+}
+
+#endif

@@ -1,0 +1,309 @@
+/* Every backend of the processor against the one-element reference, bit by bit; contexts, threads,
+ * fork, and the floating-point environment. */
+#include "op_cases.h"
+#include "repops/ref.h"
+
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+enum { CASES = 60, MAX_THREADS = 3, MAX_LOADS = 1000000 };
+
+static const char *const backends[] = {"scalar", "avx2", "avx512"};
+enum { BACKENDS = sizeof backends / sizeof backends[0] };
+
+/* NULL if this processor has no such backend. */
+static ro_ctx *context(const char *backend, int threads) {
+    ro_ctx *ctx;
+    const ro_options options = {.backend = backend, .threads = threads};
+    return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
+}
+
+static int list_ops(int *op) {
+    int count = 0;
+    for (int i = 1; i < RO_OP_END; i++)
+        if (ro_op_describe(i))
+            op[count++] = i;
+    return count;
+}
+
+/* ---- one case ---- */
+
+static int64_t loads_per_element(const ro_call *call) {
+    return 1 + ro_ref_finish_loads(call) + ro_ref_steps(call) * ro_ref_step_loads(call);
+}
+
+/* All elements, or a sample that always has the first and the last. */
+static void expect_reference(const op_case *c, uint64_t seed, const char *backend) {
+    const ro_ref_memory memory = {&c->call, (const void *const *)c->data};
+    const ro_access in = {ro_ref_load_memory, (void *)&memory};
+    const int64_t numel = ro_shape_numel(&c->call.output);
+    const int64_t most = 2 + MAX_LOADS / loads_per_element(&c->call);
+    for (int64_t i = 0; i < (numel < most ? numel : most); i++) {
+        int64_t e = i;
+        if (numel > most)
+            e = i == 0 ? 0 : i == 1 ? numel - 1 : (int64_t)(case_word(seed, 9, i) % (uint64_t)numel);
+        const uint32_t want = ro_ref_element(&c->call, e, &in), got = ((uint32_t *)c->out)[e];
+        cr_assert(got == want, "%s on %s, case %llu, element %lld: %08x, expected %08x",
+                  ro_op_describe(c->call.op)->name, backend, (unsigned long long)seed, (long long)e, got,
+                  want);
+    }
+}
+
+static void run(ro_ctx *ctx, const op_case *c) {
+    memset(c->out, 0xa5, case_out_bytes(c));
+    cr_assert(ro_run(ctx, &c->call, (const void *const *)c->data, c->out) == RO_OK, "%s",
+              ro_ctx_error(ctx));
+}
+
+/* The first backend against the reference, everything else against the first. */
+static void check_case(ro_ctx *ctx[BACKENDS][MAX_THREADS], int op, uint64_t seed) {
+    op_case c;
+    const char *why = case_roll(&c, op, seed);
+    cr_assert(why == NULL, "case %llu: %s", (unsigned long long)seed, why);
+    run(ctx[0][0], &c);
+    expect_reference(&c, seed, backends[0]);
+    void *first = malloc(case_out_bytes(&c));
+    memcpy(first, c.out, case_out_bytes(&c));
+    for (int b = 0; b < BACKENDS; b++) {
+        for (int t = 0; t < MAX_THREADS && ctx[b][t]; t++) {
+            run(ctx[b][t], &c);
+            if (memcmp(first, c.out, case_out_bytes(&c)) == 0)
+                continue;
+            expect_reference(&c, seed, backends[b]);
+            cr_assert_fail("%s on %s with %d threads, case %llu: an element outside the sample differs",
+                           ro_op_describe(op)->name, backends[b], t + 1, (unsigned long long)seed);
+        }
+    }
+    free(first);
+    case_free(&c);
+}
+
+ParameterizedTestParameters(cpu, operator_has_the_bits_of_the_reference) {
+    static int op[RO_OP_END];
+    const int count = list_ops(op);
+    return cr_make_param_array(int, op, (size_t)count);
+}
+
+ParameterizedTest(int *op, cpu, operator_has_the_bits_of_the_reference) {
+    ro_ctx *ctx[BACKENDS][MAX_THREADS];
+    for (int b = 0; b < BACKENDS; b++)
+        for (int t = 0; t < MAX_THREADS; t++)
+            ctx[b][t] = context(backends[b], t + 1);
+    const int cases = *op == RO_OP_MATMUL ? 4 * CASES : CASES;
+    for (int i = 0; i < cases; i++)
+        check_case(ctx, *op, (uint64_t)*op * 1000 + (uint64_t)i);
+    for (int b = 0; b < BACKENDS; b++)
+        for (int t = 0; t < MAX_THREADS; t++)
+            ro_ctx_destroy(ctx[b][t]);
+}
+
+/* ---- the caller's floating-point environment ---- */
+
+#if defined(__x86_64__)
+Test(cpu, flush_to_zero_and_rounding_of_the_caller_do_not_show) {
+    const unsigned hostile = 0x1f80 | 0x8000 | 0x0040 | 0x4000; /* FTZ, DAZ, round up */
+    int op[RO_OP_END];
+    const int count = list_ops(op);
+    for (int b = 0; b < BACKENDS; b++) {
+        ro_ctx *ctx = context(backends[b], 2);
+        for (int i = 0; ctx && i < 4 * count; i++) {
+            op_case c;
+            case_roll(&c, op[i / 4], (uint64_t)(777 + i));
+            const unsigned before = _mm_getcsr();
+            _mm_setcsr(hostile);
+            const ro_status status =
+                ro_run(ctx, &c.call, (const void *const *)c.data, c.out);
+            const unsigned after = _mm_getcsr();
+            _mm_setcsr(before);
+            cr_assert(status == RO_OK);
+            cr_expect(after == hostile, "mode is %04x after %s", after, ro_op_describe(op[i / 4])->name);
+            expect_reference(&c, (uint64_t)i, backends[b]);
+            case_free(&c);
+        }
+        ro_ctx_destroy(ctx);
+    }
+}
+
+/* Workers inherit the mode of the thread that starts them. */
+Test(cpu, workers_started_under_flush_to_zero_keep_subnormals) {
+    ro_ctx *ctx = context("cpu", 3);
+    op_case c = {.call = {.op = RO_OP_ADD, .input_count = 2}};
+    c.call.input = c.in;
+    c.in[0] = c.in[1] = shape1(1 << 20);
+    cr_assert(ro_infer(&c.call, NULL, 0) == RO_OK);
+    case_fill(&c, 5, DATA_TINY);
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(0x9fc0);
+    const ro_status status = ro_run(ctx, &c.call, (const void *const *)c.data, c.out);
+    _mm_setcsr(before);
+    cr_assert(status == RO_OK);
+    for (int64_t i = 0; i < 1 << 20; i++)
+        cr_assert(((float *)c.out)[i] == ((float *)c.data[0])[i] + ((float *)c.data[1])[i]);
+    case_free(&c);
+    ro_ctx_destroy(ctx);
+}
+#endif
+
+/* ---- threads and processes ---- */
+
+static void large_product(op_case *c) {
+    *c = (op_case){.call = {.op = RO_OP_MATMUL, .input_count = 2}};
+    c->call.input = c->in;
+    c->call.attr[2] = ro_attr_f32(1.0f);
+    c->call.attr[3] = RO_DOT_CHUNK;
+    c->in[0] = c->in[1] = shape2(200, 200);
+    cr_assert(ro_infer(&c->call, NULL, 0) == RO_OK);
+    case_fill(c, 3, DATA_NORMAL);
+}
+
+Test(cpu, child_of_fork_uses_the_context) {
+    ro_ctx *ctx = context("cpu", 3);
+    op_case c;
+    large_product(&c);
+    run(ctx, &c);
+    void *first = malloc(case_out_bytes(&c));
+    memcpy(first, c.out, case_out_bytes(&c));
+    const pid_t child = fork();
+    if (child == 0) {
+        int same = 1;
+        for (int i = 0; i < 20; i++)
+            same = same && ro_run(ctx, &c.call, (const void *const *)c.data, c.out) == RO_OK &&
+                   memcmp(first, c.out, case_out_bytes(&c)) == 0;
+        ro_ctx_destroy(ctx);
+        _exit(same ? 0 : 1);
+    }
+    int status = -1;
+    cr_assert(waitpid(child, &status, 0) == child);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    run(ctx, &c);
+    cr_expect(memcmp(first, c.out, case_out_bytes(&c)) == 0);
+    free(first);
+    case_free(&c);
+    ro_ctx_destroy(ctx);
+}
+
+Test(cpu, child_of_fork_destroys_a_context_that_it_never_used) {
+    ro_ctx *ctx = context("cpu", 3);
+    op_case c;
+    large_product(&c);
+    run(ctx, &c);
+    const pid_t child = fork();
+    if (child == 0) {
+        ro_ctx_destroy(ctx);
+        _exit(0);
+    }
+    int status = -1;
+    cr_assert(waitpid(child, &status, 0) == child);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    case_free(&c);
+    ro_ctx_destroy(ctx);
+}
+
+Test(cpu, many_small_tasks_leave_no_worker_behind) {
+    ro_ctx *ctx = context("cpu", 4);
+    op_case c;
+    large_product(&c);
+    run(ctx, &c);
+    void *first = malloc(case_out_bytes(&c));
+    memcpy(first, c.out, case_out_bytes(&c));
+    for (int i = 0; i < 500; i++) {
+        run(ctx, &c);
+        cr_assert(memcmp(first, c.out, case_out_bytes(&c)) == 0);
+    }
+    free(first);
+    case_free(&c);
+    ro_ctx_destroy(ctx);
+}
+
+/* ---- contexts ---- */
+
+Test(cpu, unknown_backend_is_refused_with_a_sentence) {
+    ro_ctx *ctx = (ro_ctx *)&ctx;
+    const ro_options options = {.backend = "sse9"};
+    cr_expect(ro_ctx_create(&options, &ctx) == RO_ERR_ARG);
+    cr_expect(ctx == NULL);
+    cr_expect(strstr(ro_ctx_error(NULL), "sse9") != NULL);
+    ro_ctx_destroy(NULL);
+}
+
+Test(cpu, environment_chooses_the_backend) {
+    ro_ctx *ctx;
+    setenv("REPOPS_CPU", "scalar", 1);
+    cr_assert(ro_ctx_create(NULL, &ctx) == RO_OK);
+    cr_expect_str_eq(ro_ctx_backend(ctx), "scalar");
+    cr_expect(ro_ctx_threads(ctx) >= 1);
+    ro_ctx_destroy(ctx);
+    setenv("REPOPS_CPU", "abacus", 1);
+    cr_expect(ro_ctx_create(NULL, &ctx) == RO_ERR_ARG);
+}
+
+Test(cpu, impossible_options_are_refused) {
+    ro_ctx *ctx;
+    cr_expect(ro_ctx_create(&(ro_options){.threads = -1}, &ctx) == RO_ERR_ARG);
+    cr_expect(ro_ctx_create(&(ro_options){.threads = 100000}, &ctx) == RO_ERR_ARG);
+}
+
+typedef struct {
+    int live, calls, limit;
+} arena;
+
+static void *count_alloc(void *user, size_t size, size_t alignment) {
+    arena *a = user;
+    if (a->calls++ >= a->limit)
+        return NULL;
+    a->live++;
+    return aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
+static void count_free(void *user, void *block) {
+    ((arena *)user)->live--;
+    free(block);
+}
+
+Test(cpu, all_memory_comes_from_the_callers_allocator) {
+    arena a = {.limit = 100};
+    const ro_options options = {.threads = 2, .alloc = count_alloc, .free = count_free, .user = &a};
+    ro_ctx *ctx;
+    op_case c;
+    large_product(&c);
+    cr_assert(ro_ctx_create(&options, &ctx) == RO_OK);
+    run(ctx, &c);
+    const int calls = a.calls;
+    run(ctx, &c);
+    cr_expect(a.calls == calls, "the workspace is kept");
+    ro_ctx_destroy(ctx);
+    cr_expect(calls >= 2 && a.live == 0);
+    case_free(&c);
+}
+
+Test(cpu, lack_of_memory_is_a_status) {
+    arena a = {.limit = 1};
+    const ro_options options = {.threads = 2, .alloc = count_alloc, .free = count_free, .user = &a};
+    ro_ctx *ctx;
+    op_case c;
+    large_product(&c);
+    cr_assert(ro_ctx_create(&options, &ctx) == RO_OK);
+    cr_expect(ro_run(ctx, &c.call, (const void *const *)c.data, c.out) == RO_ERR_MEMORY);
+    cr_expect(strstr(ro_ctx_error(ctx), "memory") != NULL);
+    a.limit = 100;
+    run(ctx, &c);
+    ro_ctx_destroy(ctx);
+    a = (arena){0};
+    cr_expect(ro_ctx_create(&options, &ctx) == RO_ERR_MEMORY);
+    case_free(&c);
+}
+
+Test(cpu, operator_that_does_not_exist_is_an_argument_error) {
+    ro_ctx *ctx = context("cpu", 1);
+    cr_expect(ro_run(ctx, &(ro_call){.op = RO_OP_END}, NULL, NULL) == RO_ERR_ARG);
+    cr_expect(ro_run(ctx, &(ro_call){.op = -1}, NULL, NULL) == RO_ERR_ARG);
+    cr_expect(ro_run(ctx, &(ro_call){.op = RO_OP_IOTA + 1}, NULL, NULL) == RO_ERR_ARG);
+    ro_ctx_destroy(ctx);
+}
