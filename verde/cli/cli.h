@@ -1,0 +1,90 @@
+/* The command line: options, loading, printing. Exit codes are the same for all commands. */
+#ifndef VD_CLI_H
+#define VD_CLI_H
+
+#include <getopt.h>
+#include <jansson.h>
+
+#include "repops/repops.h"
+#include "verde/exec/run.h"
+#include "verde/exec/source.h"
+#include "verde/job/job.h"
+
+typedef enum {
+    VD_EXIT_OK = 0,           /* done, agreed, verified */
+    VD_EXIT_LOCAL = 1,        /* memory, disk, device, network of this machine */
+    VD_EXIT_USAGE = 2,        /* options, job, files */
+    VD_EXIT_CONVICTED = 3,    /* a provider was convicted */
+    VD_EXIT_FORFEIT = 4,      /* a provider did not answer; nobody was convicted */
+    VD_EXIT_INCONCLUSIVE = 5, /* nothing is accepted */
+    VD_EXIT_REFUSED = 6,      /* a verdict does not hold */
+} vd_exit;
+
+typedef struct {
+    const char *name, *summary, *help;
+    vd_exit (*run)(int argc, char **argv);
+} vd_command;
+
+extern const vd_command vd_cmd_keygen, vd_cmd_run, vd_cmd_serve, vd_cmd_arbitrate, vd_cmd_verify,
+    vd_cmd_inspect, vd_cmd_graph;
+
+/* ---- options ---- */
+
+typedef struct {
+    int threads;         /* 0: one per core */
+    const char *backend; /* NULL: the best */
+    bool json;
+} vd_common;
+
+#define VD_COMMON_OPTIONS                                                                          \
+    {"threads", required_argument, NULL, 't'}, {"backend", required_argument, NULL, 'b'},          \
+        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},                        \
+    {                                                                                              \
+        NULL, 0, NULL, 0                                                                           \
+    }
+#define VD_COMMON_HELP                                                                             \
+    "  --threads N      worker threads (default: one per core)\n"                                  \
+    "  --backend NAME   cpu (default), scalar, avx2 or avx512; the bits are the same\n"            \
+    "  --json           one JSON object on standard output at the end\n"                           \
+    "  --help           this text\n"
+#define VD_EXIT_HELP                                                                               \
+    "\nExit codes: 0 done, agreed or verified; 1 trouble of this machine; 2 usage; 3 convicted;\n" \
+    "            4 forfeit; 5 inconclusive; 6 a verdict does not hold.\n"
+
+/* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is set by --help. */
+bool vd_take_common(const vd_command *command, int option, vd_common *common, bool *exit_now);
+bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out);
+
+/* ---- what commands load ---- */
+
+typedef struct {
+    vd_job job; /* only from a job file */
+    vd_dataset data;
+    vd_buf stored; /* data of a run directory */
+    vd_program program;
+    ro_ctx *ro;
+    vd_exec exec;
+} vd_loaded;
+
+/* From a job file: data, program. */
+VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err);
+/* From a run directory: program, data, fault. */
+VD_MUST_USE vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err);
+/* The data tensor next to the program, so that a run directory serves without its job file. */
+VD_MUST_USE vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err);
+VD_MUST_USE vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *err);
+void vd_loaded_free(vd_loaded *loaded);
+
+/* The key in a directory; made there if there is none yet. */
+VD_MUST_USE vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err);
+
+/* ---- printing ---- */
+
+vd_exit vd_report(const vd_err *err); /* one line on standard error; the exit code of the category */
+void vd_print_json(json_t *object);   /* one line on standard output; takes the object */
+json_t *vd_hash_text(const vd_hash *hash);
+/* "12.3 MB". text: 32 bytes. */
+void vd_print_size(uint64_t bytes, char *text);
+bool vd_is_terminal(void); /* standard error */
+
+#endif

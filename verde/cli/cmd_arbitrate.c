@@ -1,0 +1,315 @@
+#include <openssl/rand.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "verde/cli/cli.h"
+#include "verde/cli/story.h"
+#include "verde/net/net.h"
+#include "verde/protocol/provider.h"
+#include "verde/protocol/verdict.h"
+
+enum { QUESTION_SECONDS = 120, BUDGET_SECONDS = 3600 };
+
+typedef struct {
+    const char *job, *verdict, *key_dir, *ca;
+    const char *url[VD_PARTIES_MAX];
+    uint32_t urls;
+    long question_s, budget_s;
+    vd_common common;
+} arguments;
+
+/* One dispute over the network. */
+typedef struct {
+    const arguments *a;
+    vd_loaded loaded;
+    vd_key *key;
+    vd_client *client;
+    vd_endpoint endpoint[VD_PARTIES_MAX];
+    double left_s[VD_PARTIES_MAX]; /* of each provider's budget, on our monotonic clock */
+    vd_assignment assignment;
+    vd_buf payload, note; /* of the assignment */
+    vd_referee *referee;
+    vd_cost cost;
+    double start;
+    vd_err *err;
+} arbitration;
+
+/* ---- who takes part ---- */
+
+static vd_status ask_key(arbitration *x, uint32_t p)
+{
+    vd_exchange exchange = {
+        .to = &x->endpoint[p], .path = "/v1/provider", .deadline_ms = 10000, .answer_max = 65536};
+    vd_answer answer = {0};
+    vd_client_ask(x->client, 1, &exchange, &answer);
+    vd_status status = answer.err.status;
+    json_t *root = status == VD_OK ? vd_json_parse(answer.body.data, answer.body.size) : NULL;
+    const char *hex = json_string_value(json_object_get(root, "key"));
+    if (status != VD_OK)
+        vd_fail(x->err, VD_ERR_LOCAL, "%s: %s", x->endpoint[p].url, answer.err.text);
+    else if (!hex || !vd_unhex(hex, x->assignment.provider[p].b, VD_KEY_SIZE))
+        status = vd_fail(x->err, VD_ERR_LOCAL, "%s: tells no key", x->endpoint[p].url);
+    json_decref(root);
+    vd_answer_free(&answer);
+    return status == VD_OK ? VD_OK : VD_ERR_LOCAL;
+}
+
+static vd_status enrol(arbitration *x)
+{
+    for (uint32_t p = 0; p < x->a->urls; p++) {
+        vd_status status = vd_endpoint_parse(x->a->url[p], &x->endpoint[p], x->err);
+        x->assignment.provider[p] = x->endpoint[p].key;
+        if (status == VD_OK && !x->endpoint[p].pinned)
+            status = ask_key(x, p);
+        if (status == VD_OK)
+            status = vd_public_key_check(&x->assignment.provider[p], x->err);
+        if (status != VD_OK)
+            return status;
+        x->left_s[p] = (double)x->a->budget_s;
+    }
+    x->assignment.provider_count = x->a->urls;
+    if (memcmp(&x->assignment.provider[0], &x->assignment.provider[1], VD_KEY_SIZE) == 0)
+        return vd_fail(x->err, VD_ERR_USAGE, "both providers have the same key");
+    return VD_OK;
+}
+
+static vd_status assign(arbitration *x)
+{
+    vd_status status = vd_program_hash(&x->loaded.program, &x->assignment.program, x->err);
+    vd_key_public(x->key, &x->assignment.referee);
+    if (status == VD_OK && RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
+        status = vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
+    if (status == VD_OK)
+        status = vd_assignment_write(&x->assignment, &x->payload, x->err);
+    if (status == VD_OK)
+        status = vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data, x->payload.size,
+                              &x->note, x->err);
+    return status;
+}
+
+static vd_status prepare(arbitration *x)
+{
+    vd_status status = vd_leaf_self_test(x->err);
+    if (status == VD_OK)
+        status = vd_load_job(x->a->job, &x->loaded, x->err);
+    if (status == VD_OK)
+        status = vd_load_key(x->a->key_dir, &x->key, x->err);
+    if (status == VD_OK)
+        status = vd_client_create(x->a->ca, &x->client, x->err);
+    if (status == VD_OK)
+        status = enrol(x);
+    if (status == VD_OK)
+        status = assign(x);
+    if (status != VD_OK)
+        return status;
+    vd_referee_options options = {.program = &x->loaded.program,
+                                  .assignment = &x->payload,
+                                  .key = x->key,
+                                  .leaf = vd_leaf_element,
+                                  .story = vd_tell};
+    return vd_referee_create(&options, &x->referee, x->err);
+}
+
+/* ---- rounds ---- */
+
+static int deadline_ms(const arbitration *x, uint32_t p)
+{
+    double seconds = (double)x->a->question_s;
+    if (x->left_s[p] < seconds)
+        seconds = x->left_s[p];
+    return seconds < 0.001 ? 1 : (int)(seconds * 1000);
+}
+
+static void take_answer(arbitration *x, uint32_t p, vd_answer *answer)
+{
+    x->left_s[p] -= answer->seconds;
+    x->cost.bytes_in += answer->bytes_in;
+    x->cost.bytes_out += answer->bytes_out;
+    if (answer->err.status == VD_OK)
+        vd_referee_answer(x->referee, p, answer->body.data, answer->body.size);
+    else
+        vd_referee_no_answer(x->referee, p, answer->err.text);
+}
+
+/* Our own trouble, in any answer, is nobody's fault. */
+static vd_status local_trouble(const vd_answer *answer, size_t count, vd_err *err)
+{
+    for (size_t i = 0; i < count; i++)
+        if (answer[i].err.status == VD_ERR_LOCAL || answer[i].err.status == VD_ERR_USAGE)
+            return vd_fail(err, VD_ERR_LOCAL, "%s", answer[i].err.text);
+    return VD_OK;
+}
+
+static vd_status ask_round(arbitration *x, const vd_outgoing *out, size_t count)
+{
+    vd_exchange exchange[VD_PARTIES_MAX] = {0};
+    vd_answer answer[VD_PARTIES_MAX] = {0};
+    vd_buf body[VD_PARTIES_MAX] = {0};
+    vd_status status = VD_OK;
+    for (size_t i = 0; i < count && status == VD_OK; i++) {
+        status = vd_request_write(&x->note, out[i].note, &body[i], x->err);
+        exchange[i] = (vd_exchange){.to = &x->endpoint[out[i].party],
+                                    .path = "/v1/ask",
+                                    .body = body[i].data,
+                                    .body_size = body[i].size,
+                                    .deadline_ms = deadline_ms(x, out[i].party)};
+    }
+    if (status == VD_OK) {
+        vd_client_ask(x->client, count, exchange, answer);
+        status = local_trouble(answer, count, x->err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (status == VD_OK)
+            take_answer(x, out[i].party, &answer[i]);
+        vd_answer_free(&answer[i]);
+        vd_buf_free(&body[i]);
+    }
+    return status;
+}
+
+static vd_status dispute(arbitration *x)
+{
+    vd_outgoing out[VD_PARTIES_MAX];
+    size_t count;
+    vd_status status;
+    while ((status = vd_referee_next(x->referee, out, &count, x->err)) == VD_OK && count > 0) {
+        vd_tell_question(out[0].text);
+        status = ask_round(x, out, count);
+        if (status != VD_OK)
+            break;
+    }
+    x->cost.seconds = vd_seconds() - x->start;
+    x->cost.cpu_seconds = vd_cpu_seconds();
+    x->cost.peak_bytes = vd_peak_bytes();
+    return status;
+}
+
+/* ---- the verdict ---- */
+
+/* A second process decides again from the file, before it gets its name. */
+static vd_status check_verdict(const char *path, vd_err *err)
+{
+    int code;
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "verde", "verify", "--quiet", path, (char *)NULL);
+        _exit(127);
+    }
+    if (child < 0 || waitpid(child, &code, 0) != child)
+        return vd_fail(err, VD_ERR_LOCAL, "%s: could not be verified", path);
+    if (!WIFEXITED(code) || WEXITSTATUS(code) != VD_EXIT_OK)
+        return vd_fail(err, VD_ERR_LOCAL, "%s: a second process does not come to the same verdict",
+                       path);
+    return VD_OK;
+}
+
+static vd_status write_verdict(arbitration *x)
+{
+    char draft[1100];
+    vd_buf text = {0};
+    vd_status status = vd_verdict_write(x->key, &x->loaded.program, &x->note, x->referee, &x->cost,
+                                        &text, x->err);
+    vd_put_u8(&text, '\n');
+    snprintf(draft, sizeof draft, "%s.draft", x->a->verdict);
+    if (status == VD_OK)
+        status = vd_write_file(draft, text.data, text.size, 0644, x->err);
+    if (status == VD_OK)
+        status = check_verdict(draft, x->err);
+    if (status == VD_OK)
+        status = vd_write_file(x->a->verdict, text.data, text.size, 0644, x->err);
+    unlink(draft);
+    vd_buf_free(&text);
+    return status;
+}
+
+static vd_exit finish(arbitration *x)
+{
+    const vd_outcome *outcome = vd_referee_outcome(x->referee);
+    if (x->a->common.json)
+        vd_print_json(vd_dispute_json(outcome, &x->assignment, &x->cost));
+    else
+        vd_tell_outcome(outcome, x->a->url, &x->cost, x->a->verdict);
+    return vd_exit_of(outcome);
+}
+
+static vd_exit arbitrate_between(const arguments *a)
+{
+    vd_err err = {0};
+    arbitration x = {.a = a, .start = vd_seconds(), .err = &err};
+    vd_status status = prepare(&x);
+    if (status == VD_OK)
+        status = dispute(&x);
+    if (status == VD_OK)
+        status = write_verdict(&x);
+    vd_exit code = status == VD_OK ? finish(&x) : vd_report(&err);
+    vd_referee_destroy(x.referee);
+    vd_client_destroy(x.client);
+    vd_key_destroy(x.key);
+    vd_buf_free(&x.payload);
+    vd_buf_free(&x.note);
+    vd_loaded_free(&x.loaded);
+    return code;
+}
+
+static bool take_option(int o, arguments *a, bool *exit_now)
+{
+    switch (o) {
+    case 'p':
+        if (a->urls == VD_PARTIES_MAX) {
+            fprintf(stderr, "verde: arbitrate takes %d providers\n", VD_PARTIES_MAX);
+            return false;
+        }
+        a->url[a->urls++] = optarg;
+        return true;
+    case 'v': a->verdict = optarg; return true;
+    case 'k': a->key_dir = optarg; return true;
+    case 'c': a->ca = optarg; return true;
+    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->question_s);
+    case 'g': return vd_parse_number("budget", optarg, 1, 1000000, &a->budget_s);
+    default: return vd_take_common(&vd_cmd_arbitrate, o, &a->common, exit_now);
+    }
+}
+
+static vd_exit arbitrate(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"provider", required_argument, NULL, 'p'}, {"verdict", required_argument, NULL, 'v'},
+        {"key", required_argument, NULL, 'k'},      {"cacert", required_argument, NULL, 'c'},
+        {"timeout", required_argument, NULL, 'q'},  {"budget", required_argument, NULL, 'g'},
+        VD_COMMON_OPTIONS};
+    arguments a = {.key_dir = "referee-keys",
+                   .question_s = QUESTION_SECONDS,
+                   .budget_s = BUDGET_SECONDS};
+    bool exit_now = false;
+    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (!take_option(o, &a, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 1 || a.urls != VD_PARTIES_MAX || !a.verdict || strlen(a.verdict) > 1000) {
+        fprintf(stderr,
+                "verde: arbitrate takes one job file, --provider URL twice and --verdict FILE\n");
+        return VD_EXIT_USAGE;
+    }
+    a.job = argv[optind];
+    return arbitrate_between(&a);
+}
+
+const vd_command vd_cmd_arbitrate = {
+    "arbitrate", "settle a dispute between two providers",
+    "Usage: verde arbitrate JOB --provider URL --provider URL --verdict FILE [options]\n\n"
+    "Asks both providers for the job's result. If they differ, finds the first step, node and\n"
+    "element where they do, computes that element, and writes a signed verdict with all evidence.\n\n"
+    "  --provider URL   as `verde serve` prints it: https://host:port#key\n"
+    "  --verdict FILE   where the verdict goes\n"
+    "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
+    "  --cacert FILE    certificates to trust for URLs without a key\n"
+    "  --timeout S      seconds for one answer (default 120)\n"
+    "  --budget S       seconds for all answers of one provider (default 3600)\n" VD_COMMON_HELP
+    "\nExample:\n"
+    "  verde arbitrate models/jobs/demo.yaml --verdict verdict.json \\\n"
+    "    --provider https://a.example:8443#KEY --provider https://b.example:8443#KEY\n" VD_EXIT_HELP,
+    arbitrate};

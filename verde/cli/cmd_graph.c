@@ -1,0 +1,82 @@
+#include <string.h>
+
+#include "verde/cli/cli.h"
+
+static void print_summary(const vd_program *p, const vd_hash *hash)
+{
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(hash->b, VD_HASH_SIZE, hex);
+    printf("# program %s\n# %u nodes at initialisation, %u per step, %u state leaves\n", hex,
+           p->init.node_count, p->step.node_count, p->leaf_count);
+}
+
+static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, vd_err *err)
+{
+    vd_buf out = {0};
+    vd_hash hash;
+    if (vd_program_hash(p, &hash, err) != VD_OK)
+        return vd_report(err);
+    if (json) {
+        vd_print_json(json_pack("{so sI sI sI}", "program", vd_hash_text(&hash), "init_nodes",
+                                (json_int_t)p->init.node_count, "step_nodes",
+                                (json_int_t)p->step.node_count, "state_leaves",
+                                (json_int_t)p->leaf_count));
+        return VD_EXIT_OK;
+    }
+    if (dot)
+        vd_graph_dot(p, init ? &p->init : &p->step, &out);
+    else
+        vd_graph_text(p, init ? &p->init : &p->step, &out);
+    bool ok = vd_buf_ok(&out);
+    if (!dot)
+        print_summary(p, &hash);
+    if (ok)
+        ok = fwrite(out.data, 1, out.size, stdout) == out.size;
+    vd_buf_free(&out);
+    if (!ok)
+        vd_fail(err, VD_ERR_LOCAL, "graph: could not be printed");
+    return ok ? VD_EXIT_OK : vd_report(err);
+}
+
+static vd_exit graph(int argc, char **argv)
+{
+    static const struct option options[] = {{"dot", no_argument, NULL, 'd'},
+                                            {"init", no_argument, NULL, 'i'},
+                                            VD_COMMON_OPTIONS};
+    bool dot = false, init = false, exit_now = false;
+    vd_common common = {0};
+    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (o == 'd')
+            dot = true;
+        else if (o == 'i')
+            init = true;
+        else if (!vd_take_common(&vd_cmd_graph, o, &common, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 1) {
+        fprintf(stderr, "verde: graph takes one job file, got %d arguments\n", argc - optind);
+        return VD_EXIT_USAGE;
+    }
+    vd_loaded loaded = {0};
+    vd_err err = {0};
+    vd_status status = vd_load_job(argv[optind], &loaded, &err);
+    vd_exit code = status == VD_OK ? print_graph(&loaded.program, dot, init, common.json, &err)
+                                   : vd_report(&err);
+    vd_loaded_free(&loaded);
+    return code;
+}
+
+const vd_command vd_cmd_graph = {
+    "graph", "print a job's graph",
+    "Usage: verde graph JOB [options]\n\n"
+    "Prints the graph of one training step, a node per line, with the program's hash.\n\n"
+    "  --dot            for Graphviz\n"
+    "  --init           the graph of initialisation instead\n"
+    "  --json           only the program's hash and sizes, as a JSON object\n"
+    "  --help           this text\n"
+    "\nExamples:\n"
+    "  verde graph models/jobs/toy.yaml\n"
+    "  verde graph models/jobs/mlp.yaml --dot | dot -Tsvg > mlp.svg\n" VD_EXIT_HELP,
+    graph};

@@ -1,0 +1,216 @@
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verde/cli/cli.h"
+#include "verde/cli/story.h"
+
+typedef struct {
+    const char *path, *proof;
+    bool trace;
+    long step;
+    vd_common common;
+} arguments;
+
+/* ---- a run ---- */
+
+static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd_run_log *log,
+                           vd_err *err)
+{
+    vd_hash root, final;
+    char hex[2 * VD_HASH_SIZE + 1];
+    bool whole = log->count == vd_run_leaves(&loaded->program);
+    vd_status status = whole ? vd_run_root(&loaded->exec, log, &root, &final, err) : VD_OK;
+    if (status != VD_OK)
+        return status;
+    if (a->common.json) {
+        json_t *out = json_pack("{sb so sI sI ss}", "finished", whole, "program",
+                                vd_hash_text(&log->program), "steps",
+                                (json_int_t)loaded->program.steps, "checkpoints",
+                                (json_int_t)log->count, "fault", log->fault);
+        if (whole)
+            json_object_set_new(out, "run_root", vd_hash_text(&root));
+        vd_print_json(out);
+        return VD_OK;
+    }
+    vd_hex(log->program.b, VD_HASH_SIZE, hex);
+    printf("program      %s\n", hex);
+    printf("progress     %s, %lld steps, %u of %llu checkpoints\n", whole ? "finished" : "unfinished",
+           (long long)loaded->program.steps, log->count,
+           (unsigned long long)vd_run_leaves(&loaded->program));
+    if (log->fault[0])
+        printf("fault        %s (on purpose)\n", log->fault);
+    if (log->losses)
+        printf("loss         %.4f -> %.4f\n", (double)log->loss_first, (double)log->loss_last);
+    for (uint32_t i = 0; i < log->count; i++) {
+        vd_hex(log->state[i].b, VD_HASH_SIZE, hex);
+        printf("state %-6lld %s\n", (long long)log->step[i], hex);
+    }
+    vd_hex(root.b, VD_HASH_SIZE, hex);
+    if (whole)
+        printf("run root     %s\n", hex);
+    return VD_OK;
+}
+
+/* ---- a trace ---- */
+
+static vd_status print_trace(const arguments *a, const vd_loaded *loaded, const vd_source *source,
+                             vd_err *err)
+{
+    const vd_records *records;
+    vd_node_record *record = malloc(sizeof *record);
+    const vd_graph *graph = vd_step_graph(&loaded->program, a->step);
+    vd_status status = record ? source->trace(source->user, a->step, &records, err)
+                              : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint64_t i = 0; status == VD_OK && i < records->count; i++) {
+        char hex[2 * VD_HASH_SIZE + 1];
+        size_t size;
+        const uint8_t *bytes = vd_records_at(records, i, &size);
+        if (!vd_record_decode(bytes, size, record))
+            status = vd_fail(err, VD_ERR_LOCAL, "record %llu is malformed", (unsigned long long)i);
+        vd_hex(record->output.b, VD_HASH_SIZE, hex);
+        printf("%6llu  %-36s %-16s %s\n", (unsigned long long)i, graph->node[i].name,
+               ro_op_describe(graph->node[i].op)->name, hex);
+    }
+    free(record);
+    return status;
+}
+
+/* ---- a proof: STEP:VALUE:LEAF ---- */
+
+static vd_status parse_proof(const char *text, const vd_program *p, int64_t *step, uint32_t *value,
+                             uint64_t *leaf, vd_err *err)
+{
+    long long s, v, l;
+    char end;
+    if (sscanf(text, "%lld:%lld:%lld%c", &s, &v, &l, &end) != 3 || s < -1 || s >= p->steps || v < 0)
+        return vd_fail(err, VD_ERR_USAGE, "--proof must be STEP:VALUE:LEAF, got \"%s\"", text);
+    vd_tree_name tree = {.kind = VD_TREE_TENSOR, .step = s, .value = (uint32_t)v};
+    uint64_t count = v > UINT32_MAX ? 0 : vd_tree_leaves(p, &tree);
+    if (l < 0 || (uint64_t)l >= count)
+        return vd_fail(err, VD_ERR_USAGE, "--proof: value %lld of step %lld has %llu leaves", v, s,
+                       (unsigned long long)count);
+    *step = s;
+    *value = (uint32_t)v;
+    *leaf = (uint64_t)l;
+    return VD_OK;
+}
+
+static vd_status print_proof(const arguments *a, const vd_loaded *loaded, const vd_source *source,
+                             vd_err *err)
+{
+    const vd_program *p = &loaded->program;
+    int64_t step;
+    uint32_t value;
+    uint64_t leaf;
+    const void *data;
+    vd_tree tree = {0};
+    vd_hash root, commitment;
+    vd_proof proof;
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_status status = parse_proof(a->proof, p, &step, &value, &leaf, err);
+    if (status == VD_OK)
+        status = source->tensor(source->user, step, value, &data, err);
+    if (status == VD_OK)
+        status = vd_tensor_hash(vd_value_shape(p, vd_step_graph(p, step), value), data, &root,
+                                &commitment, &tree, err);
+    if (status == VD_OK)
+        status = vd_tree_prove(&tree, leaf, &proof, err);
+    if (status == VD_OK && !vd_proof_check(&proof, leaf, tree.count, &tree.leaf[leaf], &root))
+        status = vd_fail(err, VD_ERR_LOCAL, "the proof does not hold");
+    if (status == VD_OK) {
+        vd_hex(commitment.b, VD_HASH_SIZE, hex);
+        printf("tensor       %s\n", hex);
+        vd_hex(root.b, VD_HASH_SIZE, hex);
+        printf("byte root    %s\n", hex);
+        vd_hex(tree.leaf[leaf].b, VD_HASH_SIZE, hex);
+        printf("leaf %-7llu %s\n", (unsigned long long)leaf, hex);
+        for (uint32_t i = 0; i < proof.length; i++) {
+            vd_hex(proof.path[i].b, VD_HASH_SIZE, hex);
+            printf("path %-7u %s\n", i, hex);
+        }
+        printf("holds        leaf %llu of %llu\n", (unsigned long long)leaf,
+               (unsigned long long)tree.count);
+    }
+    vd_tree_free(&tree);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static vd_status inspect_run(const arguments *a, vd_err *err)
+{
+    vd_loaded loaded = {0};
+    vd_run_log log = {0};
+    vd_replay *replay = NULL;
+    vd_status status = vd_load_run(a->path, &loaded, &log, err);
+    bool executes = a->trace || a->proof;
+    if (status == VD_OK && a->trace && (a->step < -1 || a->step >= loaded.program.steps))
+        status = vd_fail(err, VD_ERR_USAGE, "--trace must be -1..%lld, got %ld",
+                         (long long)loaded.program.steps - 1, a->step);
+    if (status == VD_OK && executes)
+        status = vd_load_backend(&loaded, &a->common, err);
+    if (status == VD_OK && executes)
+        status = vd_replay_create(a->path, &loaded.exec, &replay, err);
+    if (status == VD_OK && executes) {
+        vd_source source = vd_replay_source(replay);
+        status = a->trace ? print_trace(a, &loaded, &source, err)
+                          : print_proof(a, &loaded, &source, err);
+    } else if (status == VD_OK) {
+        status = print_run(a, &loaded, &log, err);
+    }
+    vd_replay_destroy(replay);
+    vd_run_log_free(&log);
+    vd_loaded_free(&loaded);
+    return status;
+}
+
+static vd_exit inspect(int argc, char **argv)
+{
+    static const struct option options[] = {{"trace", required_argument, NULL, 'T'},
+                                            {"proof", required_argument, NULL, 'P'},
+                                            VD_COMMON_OPTIONS};
+    arguments a = {0};
+    bool exit_now = false;
+    vd_err err = {0};
+    struct stat info;
+    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (o == 'T') {
+            a.trace = true;
+            if (!vd_parse_number("trace", optarg, -1, INT32_MAX, &a.step))
+                return VD_EXIT_USAGE;
+        } else if (o == 'P') {
+            a.proof = optarg;
+        } else if (!vd_take_common(&vd_cmd_inspect, o, &a.common, &exit_now)) {
+            return VD_EXIT_USAGE;
+        }
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 1) {
+        fprintf(stderr, "verde: inspect takes one run directory or verdict\n");
+        return VD_EXIT_USAGE;
+    }
+    a.path = argv[optind];
+    if (stat(a.path, &info) == 0 && S_ISREG(info.st_mode)) {
+        char *again[] = {"verify", "--story", argv[optind], a.common.json ? "--json" : NULL, NULL};
+        optind = 1;
+        return vd_cmd_verify.run(a.common.json ? 4 : 3, again);
+    }
+    return inspect_run(&a, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+}
+
+const vd_command vd_cmd_inspect = {
+    "inspect", "look into a run, a trace, a proof or a verdict",
+    "Usage: verde inspect DIR [--trace STEP | --proof STEP:VALUE:LEAF] [options]\n"
+    "       verde inspect VERDICT\n\n"
+    "Prints what a run committed to; the records of one step (re-executed); one leaf of one tensor\n"
+    "with its proof; or a verdict with its story.\n\n"
+    "  --trace STEP     node by node, with the commitment of each output; -1: initialisation\n"
+    "  --proof S:V:L    leaf L of value V of step S (values are numbered as in PROTOCOL.md)\n"
+    VD_COMMON_HELP
+    "\nExamples:\n"
+    "  verde inspect run\n"
+    "  verde inspect run --trace 7\n"
+    "  verde inspect verdict.json\n" VD_EXIT_HELP,
+    inspect};

@@ -1,0 +1,204 @@
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verde/cli/cli.h"
+#include "verde/net/net.h"
+#include "verde/protocol/provider.h"
+
+typedef struct {
+    vd_provider provider;
+    bool quiet;
+} service;
+
+static vd_server *running;
+static volatile sig_atomic_t stopping;
+
+static void stop(int signal_number)
+{
+    (void)signal_number;
+    stopping = 1;
+    vd_server_stop(running);
+}
+
+static void put_json(vd_response *response, json_t *object)
+{
+    if (!object || !vd_json_dump(object, &response->body))
+        response->status = 500;
+    response->content_type = "application/json";
+    json_decref(object);
+}
+
+static void refuse(vd_response *response, int status, const char *why)
+{
+    response->status = status;
+    put_json(response, json_pack("{ss}", "error", why));
+}
+
+/* For who wants to know what is served here, with curl. */
+static void describe(const service *s, vd_response *response)
+{
+    vd_public_key key;
+    char hex[2 * VD_KEY_SIZE + 1];
+    vd_key_public(s->provider.key, &key);
+    vd_hex(key.b, VD_KEY_SIZE, hex);
+    put_json(response, json_pack("{si ss so sI}", "verde", 1, "key", hex, "program",
+                                 vd_hash_text(&s->provider.program_hash), "steps",
+                                 (json_int_t)s->provider.program->steps));
+}
+
+static void answer(const service *s, const vd_request *request, vd_response *response)
+{
+    vd_err err = {0};
+    double start = vd_seconds();
+    vd_status status = vd_provider_answer(&s->provider, request->body, request->body_size,
+                                          &response->body, &err);
+    response->content_type = "application/json";
+    while (status == VD_ERR_TIMEOUT && !stopping) /* silence on purpose */
+        usleep(100000);
+    if (status == VD_ERR_PEER)
+        refuse(response, 400, err.text);
+    else if (status != VD_OK)
+        refuse(response, 503, "trouble of this provider");
+    if (status != VD_OK && status != VD_ERR_TIMEOUT)
+        fprintf(stderr, "verde serve: %s\n", err.text);
+    else if (!s->quiet)
+        fprintf(stderr, "verde serve: answered in %.2f s, %zu bytes\n", vd_seconds() - start,
+                response->body.size);
+}
+
+static void handle(void *user, const vd_request *request, vd_response *response)
+{
+    const service *s = user;
+    if (strcmp(request->method, "GET") == 0 && strcmp(request->path, "/v1/provider") == 0)
+        describe(s, response);
+    else if (strcmp(request->method, "POST") == 0 && strcmp(request->path, "/v1/ask") == 0)
+        answer(s, request, response);
+    else
+        refuse(response, 404, "GET /v1/provider or POST /v1/ask");
+}
+
+static void host_of(const char *listen, char *host, size_t size)
+{
+    const char *colon = strrchr(listen, ':');
+    snprintf(host, size, "%.*s", colon ? (int)(colon - listen) : 0, listen);
+}
+
+static void announce(const service *s, const char *listen, int port, bool json)
+{
+    vd_public_key key;
+    char hex[2 * VD_KEY_SIZE + 1], host[256], url[512];
+    vd_key_public(s->provider.key, &key);
+    vd_hex(key.b, VD_KEY_SIZE, hex);
+    host_of(listen, host, sizeof host);
+    snprintf(url, sizeof url, "https://%s:%d#%s", host, port, hex);
+    if (json)
+        vd_print_json(json_pack("{ss}", "url", url));
+    else
+        printf("%s\n", url);
+    fflush(stdout);
+}
+
+static vd_status serve_until_signal(service *s, const char *listen, const char *key_dir, bool json,
+                                    vd_err *err)
+{
+    char cert[1100], key[1100];
+    snprintf(cert, sizeof cert, "%s/tls.crt", key_dir);
+    snprintf(key, sizeof key, "%s/key.pem", key_dir);
+    vd_server_options options = {.listen = listen, .cert_path = cert, .key_path = key};
+    vd_status status = vd_server_create(&options, handle, s, &running, err);
+    if (status != VD_OK)
+        return status;
+    struct sigaction action = {.sa_handler = stop};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    announce(s, listen, vd_server_port(running), json);
+    status = vd_server_run(running, err);
+    vd_server_destroy(running);
+    return status;
+}
+
+typedef struct {
+    const char *dir, *listen, *key_dir, *lie;
+    vd_common common;
+} arguments;
+
+static vd_status serve_run(const arguments *a, vd_err *err)
+{
+    vd_loaded loaded = {0};
+    vd_run_log log = {0};
+    vd_replay *replay = NULL;
+    vd_key *key = NULL;
+    char own[1100];
+    service s = {.quiet = a->common.json};
+    const char *key_dir = a->key_dir ? a->key_dir : own;
+    snprintf(own, sizeof own, "%s/keys", a->dir);
+    vd_status status = a->lie ? vd_lie_parse(a->lie, &s.provider.lie, err) : VD_OK;
+    if (status == VD_OK)
+        status = vd_load_run(a->dir, &loaded, &log, err);
+    if (status == VD_OK)
+        status = vd_load_backend(&loaded, &a->common, err);
+    if (status == VD_OK)
+        status = vd_load_key(key_dir, &key, err);
+    if (status == VD_OK)
+        status = vd_replay_create(a->dir, &loaded.exec, &replay, err);
+    if (status == VD_OK) {
+        s.provider.program = &loaded.program;
+        s.provider.program_hash = log.program;
+        s.provider.key = key;
+        s.provider.source = vd_replay_source(replay);
+        if (log.fault[0] || a->lie)
+            fprintf(stderr, "*** FAULT ON PURPOSE: %s. This provider is dishonest. ***\n",
+                    a->lie ? a->lie : log.fault);
+        status = serve_until_signal(&s, a->listen, key_dir, a->common.json, err);
+    }
+    vd_replay_destroy(replay);
+    vd_key_destroy(key);
+    vd_run_log_free(&log);
+    vd_loaded_free(&loaded);
+    return status;
+}
+
+static vd_exit serve(int argc, char **argv)
+{
+    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"fault", required_argument, NULL, 'f'},
+                                            VD_COMMON_OPTIONS};
+    arguments a = {.listen = "127.0.0.1:0"};
+    bool exit_now = false;
+    vd_err err = {0};
+    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        if (o == 'l')
+            a.listen = optarg;
+        else if (o == 'k')
+            a.key_dir = optarg;
+        else if (o == 'f')
+            a.lie = optarg;
+        else if (!vd_take_common(&vd_cmd_serve, o, &a.common, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 1 || strlen(argv[optind]) > 900) {
+        fprintf(stderr, "verde: serve takes one directory of a run\n");
+        return VD_EXIT_USAGE;
+    }
+    a.dir = argv[optind];
+    return serve_run(&a, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+}
+
+const vd_command vd_cmd_serve = {
+    "serve", "answer a referee about a finished run",
+    "Usage: verde serve DIR [--listen ADDR:PORT] [options]\n\n"
+    "Answers a referee's questions over HTTPS about the run in DIR, re-executing from its\n"
+    "checkpoints. Prints the URL to give to `verde arbitrate`; it ends in the provider's key.\n"
+    "Stops at SIGTERM or SIGINT.\n\n"
+    "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6\n"
+    "  --key DIR           identity made by `verde keygen` (default: DIR/keys, made if absent)\n"
+    "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n"
+    VD_COMMON_HELP
+    "\nExample:\n"
+    "  verde serve run --listen 127.0.0.1:8443\n" VD_EXIT_HELP,
+    serve};

@@ -1,0 +1,178 @@
+#include "verde/cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- options ---- */
+
+bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (*text == 0 || *end != 0 || errno != 0 || value < lo || value > hi) {
+        fprintf(stderr, "verde: --%s must be %ld..%ld, got \"%s\"\n", name, lo, hi, text);
+        return false;
+    }
+    *out = value;
+    return true;
+}
+
+bool vd_take_common(const vd_command *command, int option, vd_common *common, bool *exit_now)
+{
+    long number;
+    switch (option) {
+    case 't':
+        if (!vd_parse_number("threads", optarg, 0, 1024, &number))
+            return false;
+        common->threads = (int)number;
+        return true;
+    case 'b': common->backend = optarg; return true;
+    case 'j': common->json = true; return true;
+    case 'h':
+        printf("%s", command->help);
+        *exit_now = true;
+        return true;
+    default: /* getopt has printed what it was */
+        fprintf(stderr, "verde: `verde %s --help` lists the options\n", command->name);
+        return false;
+    }
+}
+
+/* ---- printing ---- */
+
+vd_exit vd_report(const vd_err *err)
+{
+    fprintf(stderr, "verde: %s\n", err->text);
+    switch (err->status) {
+    case VD_ERR_USAGE: return VD_EXIT_USAGE;
+    case VD_ERR_PEER: return VD_EXIT_REFUSED;
+    default: return VD_EXIT_LOCAL;
+    }
+}
+
+void vd_print_json(json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    if (text)
+        puts(text);
+    free(text);
+    json_decref(object);
+}
+
+json_t *vd_hash_text(const vd_hash *hash)
+{
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(hash->b, VD_HASH_SIZE, hex);
+    return json_string(hex);
+}
+
+void vd_print_size(uint64_t bytes, char *text)
+{
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)bytes;
+    int u = 0;
+    while (value >= 1000 && u < 4) {
+        value /= 1000;
+        u++;
+    }
+    snprintf(text, 32, u ? "%.1f %s" : "%.0f %s", value, unit[u]);
+}
+
+bool vd_is_terminal(void)
+{
+    return isatty(STDERR_FILENO) != 0;
+}
+
+/* ---- loading ---- */
+
+void vd_loaded_free(vd_loaded *loaded)
+{
+    ro_ctx_destroy(loaded->ro);
+    vd_program_free(&loaded->program);
+    vd_dataset_free(&loaded->data);
+    vd_buf_free(&loaded->stored);
+}
+
+vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err)
+{
+    vd_status status = vd_job_read(path, &out->job, err);
+    if (status == VD_OK)
+        status = vd_job_load_data(&out->job, &out->data, err);
+    if (status == VD_OK)
+        status = vd_job_program(&out->job, &out->program, err);
+    out->exec.program = &out->program;
+    out->exec.data[0] = out->data.tensor.data;
+    return status;
+}
+
+vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err)
+{
+    char path[1100];
+    snprintf(path, sizeof path, "%s/data", dir);
+    return vd_write_file(path, loaded->data.tensor.data,
+                         vd_shape_bytes(&loaded->program.data[0].tensor.shape), 0644, err);
+}
+
+static vd_status load_data(const char *dir, vd_loaded *out, vd_err *err)
+{
+    char path[1100];
+    vd_hash root, commitment;
+    const ro_shape *shape = &out->program.data[0].tensor.shape;
+    snprintf(path, sizeof path, "%s/data", dir);
+    vd_status status = vd_read_file(path, vd_shape_bytes(shape), &out->stored, err);
+    if (status == VD_OK && out->stored.size != vd_shape_bytes(shape))
+        status = vd_fail(err, VD_ERR_USAGE, "%s: %zu bytes, expected %zu", path, out->stored.size,
+                         vd_shape_bytes(shape));
+    if (status == VD_OK)
+        status = vd_tensor_hash(shape, out->stored.data, &root, &commitment, NULL, err);
+    if (status == VD_OK && memcmp(commitment.b, out->program.data[0].root, VD_HASH_SIZE) != 0)
+        status = vd_fail(err, VD_ERR_USAGE, "%s: not the data of the program beside it", path);
+    out->exec.data[0] = out->stored.data;
+    return status;
+}
+
+vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err)
+{
+    vd_status status = vd_store_program(dir, &out->program, err);
+    out->exec.program = &out->program;
+    if (status == VD_OK)
+        status = load_data(dir, out, err);
+    if (status == VD_OK)
+        status = vd_store_load_log(dir, log, err);
+    if (status == VD_OK && log->fault[0])
+        status = vd_fault_parse(log->fault, &out->program, &out->exec.fault, err);
+    return status;
+}
+
+vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *err)
+{
+    ro_options options = {.threads = common->threads, .backend = common->backend};
+    ro_status status = ro_ctx_create(&options, &loaded->ro);
+    loaded->exec.ro = loaded->ro;
+    if (status == RO_OK)
+        return VD_OK;
+    vd_status category = status == RO_ERR_ARG ? VD_ERR_USAGE : VD_ERR_LOCAL;
+    vd_fail(err, category, "backend \"%s\": %s", common->backend ? common->backend : "cpu",
+            loaded->ro ? ro_ctx_error(loaded->ro) : "not available on this machine");
+    return category;
+}
+
+vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err)
+{
+    char path[1100];
+    struct stat info;
+    if (snprintf(path, sizeof path, "%s/key.pem", dir) >= (int)sizeof path)
+        return vd_fail(err, VD_ERR_USAGE, "%.60s...: path too long", dir);
+    if (stat(path, &info) == 0)
+        return vd_key_load(path, out, err);
+    vd_status status = vd_key_generate(out, err);
+    if (status == VD_OK)
+        status = vd_key_save(*out, dir, err);
+    if (status == VD_OK)
+        fprintf(stderr, "verde: made a new key in %s\n", dir);
+    return status;
+}

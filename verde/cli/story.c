@@ -1,0 +1,114 @@
+#include "verde/cli/story.h"
+
+#include <string.h>
+
+void vd_tell(void *user, const char *line)
+{
+    (void)user;
+    fprintf(stderr, "%s  %s\n", vd_is_terminal() ? "\r\033[K" : "", line);
+}
+
+void vd_tell_question(const char *text)
+{
+    if (!vd_is_terminal())
+        return;
+    fprintf(stderr, "\r\033[K  ... asking: %s", text);
+    fflush(stderr);
+}
+
+vd_exit vd_exit_of(const vd_outcome *outcome)
+{
+    switch (outcome->result) {
+    case VD_RESULT_AGREED: return VD_EXIT_OK;
+    case VD_RESULT_CONVICTED: return VD_EXIT_CONVICTED;
+    case VD_RESULT_FORFEIT: return VD_EXIT_FORFEIT;
+    default: return VD_EXIT_INCONCLUSIVE;
+    }
+}
+
+static void tell_place(const vd_outcome *o)
+{
+    if (o->step == VD_NO_STEP)
+        return;
+    if (o->step < 0)
+        printf("where        initialisation");
+    else
+        printf("where        step %lld", (long long)o->step);
+    if (o->node >= 0)
+        printf(", node %lld %s, operator %s", (long long)o->node, o->node_name, o->operator_name);
+    if (o->element >= 0)
+        printf(", element %lld", (long long)o->element);
+    printf("\n");
+    if (o->computed)
+        printf("reference    0x%08x\n", o->expected);
+}
+
+static void tell_party(const vd_outcome *o, uint32_t p, const char *name)
+{
+    static const char *const standing[] = {"stands", "CONVICTED", "forfeits"};
+    const struct vd_party_outcome *party = &o->party[p];
+    printf("provider %u   %s  %.40s\n", p + 1, standing[party->standing], name);
+    if (party->standing != VD_STANDS)
+        printf("             %s: %s\n", vd_grade_name(party->grade), party->reason);
+}
+
+void vd_tell_outcome(const vd_outcome *o, const char *const *names, const vd_cost *cost,
+                     const char *verdict)
+{
+    char in[32], out[32], peak[32], root[2 * VD_HASH_SIZE + 1];
+    if (vd_is_terminal())
+        fprintf(stderr, "\r\033[K");
+    printf("result       %s\n", vd_result_name(o->result));
+    tell_place(o);
+    for (uint32_t p = 0; p < o->party_count; p++)
+        tell_party(o, p, names[p]);
+    vd_hex(o->run_root.b, VD_HASH_SIZE, root);
+    printf("accepted     %s%s\n", o->accepted ? root : "nothing",
+           o->accepted && o->result == VD_RESULT_FORFEIT ? " (by forfeit)" : "");
+    vd_print_size(cost->bytes_in, in);
+    vd_print_size(cost->bytes_out, out);
+    vd_print_size(cost->peak_bytes, peak);
+    printf("cost         %u rounds, %s in, %s out, %.2f s (%.3f s of CPU), %s peak memory\n",
+           o->rounds, in, out, cost->seconds, cost->cpu_seconds, peak);
+    if (verdict)
+        printf("verdict      %s\n", verdict);
+}
+
+static json_t *convicted_keys(const vd_outcome *o, const vd_assignment *assignment)
+{
+    json_t *list = json_array();
+    for (uint32_t p = 0; p < o->party_count; p++) {
+        char hex[2 * VD_KEY_SIZE + 1];
+        if (o->party[p].standing != VD_CONVICTED)
+            continue;
+        vd_hex(assignment->provider[p].b, VD_KEY_SIZE, hex);
+        json_array_append_new(list, json_string(hex));
+    }
+    return list;
+}
+
+static const char *first_grade(const vd_outcome *o)
+{
+    for (int standing = VD_CONVICTED; standing <= VD_FORFEITED; standing++)
+        for (uint32_t p = 0; p < o->party_count; p++)
+            if ((int)o->party[p].standing == standing)
+                return vd_grade_name(o->party[p].grade);
+    return vd_grade_name(VD_GRADE_NONE);
+}
+
+json_t *vd_dispute_json(const vd_outcome *o, const vd_assignment *assignment, const vd_cost *cost)
+{
+    json_t *out = vd_outcome_json(o, assignment);
+    json_t *more = json_pack(
+        "{ss so sI sI sf sf sI}", "grade", first_grade(o), "convicted",
+        convicted_keys(o, assignment), "bytes_in", (json_int_t)cost->bytes_in, "bytes_out",
+        (json_int_t)cost->bytes_out, "seconds", cost->seconds, "cpu_seconds", cost->cpu_seconds,
+        "peak_bytes", (json_int_t)cost->peak_bytes);
+    static const char *const places[] = {"step", "node", "operator"};
+    for (int i = 0; i < 3; i++) /* always there, for machines */
+        if (!json_object_get(out, places[i]))
+            json_object_set_new(out, places[i], json_null());
+    json_object_update(out, more);
+    json_decref(more);
+    return out;
+}

@@ -1,0 +1,20 @@
+/* A dispute and its outcome, told to people and to machines. */
+#ifndef VD_STORY_H
+#define VD_STORY_H
+
+#include "verde/cli/cli.h"
+#include "verde/protocol/verdict.h"
+
+/* A line of the referee's story, on standard error. */
+void vd_tell(void *user, const char *line);
+/* What is being asked now; only on a terminal, where it is overwritten. */
+void vd_tell_question(const char *text);
+/* names: of the providers; NULL: their keys are in the outcome's verdict. */
+void vd_tell_outcome(const vd_outcome *outcome, const char *const *names, const vd_cost *cost,
+                     const char *verdict);
+/* For --json: grade, convicted, step, node, operator, rounds, bytes_in, bytes_out, seconds, peak_bytes, ... */
+json_t *vd_dispute_json(const vd_outcome *outcome, const vd_assignment *assignment,
+                        const vd_cost *cost);
+vd_exit vd_exit_of(const vd_outcome *outcome);
+
+#endif
