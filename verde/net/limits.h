@@ -3,27 +3,28 @@
 #define VD_NET_LIMITS_H
 
 enum {
-    /* Sizes that both sides agree on: a server accepts no larger body, a client no larger answer. */
+    /* Sizes that both sides agree on: a server accepts no larger body, a client no larger answer.
+     */
     VD_NET_REQUEST_MAX = 16 << 20,
     VD_NET_RESPONSE_MAX = 64 << 20,
 
     /* Server. */
-    VD_NET_HEADER_MAX = 16 << 10,   /* request line and headers together */
-    VD_NET_CONNECTION_MAX = 128,    /* more wait in the kernel; the one idle longest is closed */
-    VD_NET_QUEUE_MAX = 32,          /* requests waiting for the worker; then 503 */
-    VD_NET_HELD_MAX = 512 << 20,    /* bytes of requests and responses in memory; then 503 or a cut */
-    VD_NET_HANDSHAKE_MS = 10000,    /* from accept to the first byte of a request */
-    VD_NET_REQUEST_MS = 30000,      /* from the first to the last byte of a request */
-    VD_NET_SEND_MS = 120000,        /* from the handler's return to the last byte of the response */
-    VD_NET_IDLE_MS = 60000,         /* between two requests of a connection */
-    VD_NET_SWEEP_MS = 50,           /* how often deadlines are looked at */
+    VD_NET_HEADER_MAX = 16 << 10, /* request line and headers together */
+    VD_NET_CONNECTION_MAX = 128,  /* more wait in the kernel; the one idle longest is closed */
+    VD_NET_QUEUE_MAX = 32,        /* requests waiting for the worker; then 503 */
+    VD_NET_HELD_MAX = 512 << 20,  /* bytes of requests and responses in memory; then 503 or a cut */
+    VD_NET_HANDSHAKE_MS = 10000,  /* from accept to the first byte of a request */
+    VD_NET_REQUEST_MS = 30000,    /* from the first to the last byte of a request */
+    VD_NET_SEND_MS = 120000,      /* from the handler's return to the last byte of the response */
+    VD_NET_IDLE_MS = 60000,       /* between two requests of a connection */
+    VD_NET_SWEEP_MS = 50,         /* how often deadlines are looked at */
 
     /* Client. */
-    VD_NET_ASK_MAX = 64,                   /* exchanges under way at once */
-    VD_NET_CONNECT_MS = 10000,             /* DNS, TCP and TLS, within the exchange's own deadline */
+    VD_NET_ASK_MAX = 64,       /* exchanges under way at once */
+    VD_NET_CONNECT_MS = 10000, /* DNS, TCP and TLS, within the exchange's own deadline */
     VD_NET_RESPONSE_HEADER_MAX = 64 << 10, /* all headers of a response, interim ones included */
-    VD_NET_REUSE_S = 30,                   /* reuse a connection idle this long: below VD_NET_IDLE_MS */
-    VD_NET_PATH_MAX = 1024,                /* bytes of a request's path */
+    VD_NET_REUSE_S = 30,    /* reuse a connection idle this long: below VD_NET_IDLE_MS */
+    VD_NET_PATH_MAX = 1024, /* bytes of a request's path */
 };
 
 #endif

@@ -55,7 +55,7 @@ typedef struct {
     char url[320]; /* "https://host:port" */
     bool pinned;   /* by key: the certificate's names, dates and issuer don't count then */
     vd_public_key key;
-    char pin[80]; /* "sha256//..." of the key */
+    char pin[64]; /* "sha256//..." of the key */
 } vd_endpoint;
 
 /* "https://host[:port][/][#key]": host a name, IPv4 or [IPv6] address, port 1..65535 or 443, key 64
@@ -98,7 +98,6 @@ void vd_client_destroy(vd_client *client);
  * or an error. Fills answer[0..count). Connections are kept for the next call. No redirects, no
  * proxies, no content decoding. A request on a kept connection that the server has just closed is
  * sent again, so requests should be idempotent. */
-void vd_client_ask(vd_client *client, size_t count, const vd_exchange *exchange,
-                   vd_answer *answer);
+void vd_client_ask(vd_client *client, size_t count, const vd_exchange *exchange, vd_answer *answer);
 
 #endif

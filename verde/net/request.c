@@ -1,0 +1,151 @@
+/* From evhttp's request to a job for the worker, and from its response back to evhttp.
+ *
+ * When a connection dies while the worker has its request, evhttp leaves the request to us and
+ * forgets the connection: it must then be freed here, and never otherwise. */
+#include <event2/buffer.h>
+#include <event2/keyvalq_struct.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "verde/net/server_internal.h"
+
+static int count_headers(struct evhttp_request *http, const char *name) {
+    int count = 0;
+    const struct evkeyvalq *headers = evhttp_request_get_input_headers(http);
+    for (const struct evkeyval *header = headers->tqh_first; header; header = header->next.tqe_next)
+        count += strcasecmp(header->key, name) == 0;
+    return count;
+}
+
+/* evhttp takes the first of several lengths and lets "chunked" win over them all. */
+static const char *what_is_wrong(struct evhttp_request *http) {
+    if (evhttp_request_get_uri(http)[0] != '/')
+        return "The target must begin with a slash";
+    if (count_headers(http, "Transfer-Encoding"))
+        return "Transfer-Encoding is not supported";
+    if (count_headers(http, "Content-Length") > 1)
+        return "More than one Content-Length";
+    if (evhttp_request_get_command(http) == EVHTTP_REQ_GET &&
+        evbuffer_get_length(evhttp_request_get_input_buffer(http)))
+        return "GET has no body";
+    return NULL;
+}
+
+/* Points into the request, which evhttp neither changes nor frees before it is answered. */
+static bool fill(vd_request *request, struct evhttp_request *http) {
+    struct evbuffer *body = evhttp_request_get_input_buffer(http);
+    request->method = evhttp_request_get_command(http) == EVHTTP_REQ_GET ? "GET" : "POST";
+    request->path = evhttp_request_get_uri(http);
+    request->body_size = evbuffer_get_length(body);
+    if (request->body_size)
+        request->body = evbuffer_pullup(body, -1);
+    return !request->body_size || request->body;
+}
+
+static void refuse(vd_conn *conn, struct evhttp_request *http, int status, const char *text) {
+    if (conn)
+        vd_conn_enter(conn, VD_CONN_SENDING);
+    evhttp_send_error(http, status, text); /* and closes afterwards */
+}
+
+static vd_job *job_create(vd_conn *conn, struct evhttp_request *http) {
+    vd_job *job = calloc(1, sizeof *job);
+    if (!job || !fill(&job->request, http)) {
+        free(job);
+        return NULL;
+    }
+    job->http = http;
+    job->conn = conn;
+    job->response.status = 200;
+    return job;
+}
+
+void vd_request_arrived(struct evhttp_request *http, void *user) {
+    vd_server *server = user;
+    vd_conn *conn = vd_conn_of(http);
+    const char *wrong = what_is_wrong(http);
+    if (!conn || wrong) {
+        refuse(conn, http, conn ? 400 : 500, conn ? wrong : "No TLS");
+        return;
+    }
+    vd_job *job = job_create(conn, http);
+    if (!job) {
+        refuse(conn, http, 500, "Out of memory");
+        return;
+    }
+    vd_conn_hold(conn, job->request.body_size);
+    conn->job = job;
+    vd_conn_enter(conn, VD_CONN_HANDLING);
+    if (server->held <= VD_NET_HELD_MAX && vd_worker_put(&server->worker, job))
+        return;
+    conn->job = NULL;
+    vd_conn_release(conn, job->request.body_size);
+    free(job);
+    refuse(conn, http, 503, "Too many requests");
+}
+
+/* ---- the way back ---- */
+
+static void on_sent(struct evhttp_request *http, void *user) {
+    (void)http;
+    vd_conn *conn = user;
+    size_t next = evbuffer_get_length(bufferevent_get_input(conn->bev));
+    vd_conn_release(conn, conn->held - next); /* what remains is the input's */
+    vd_conn_enter(conn, next ? VD_CONN_RECEIVING : VD_CONN_IDLE);
+}
+
+static void free_body(const void *data, size_t size, void *user) {
+    (void)size, (void)user;
+    free((void *)data);
+}
+
+/* The body moves into evhttp's buffer without a copy. */
+static bool move_body(vd_buf *body, struct evbuffer *out) {
+    if (!body->data)
+        return true;
+    if (evbuffer_add_reference(out, body->data, body->size, free_body, NULL) != 0)
+        return false;
+    *body = (vd_buf){0};
+    return true;
+}
+
+static void send_response(vd_conn *conn, struct evhttp_request *http, vd_response *response) {
+    const char *type = response->content_type ? response->content_type : "application/octet-stream";
+    size_t size = response->body.size;
+    struct evbuffer *out = evbuffer_new();
+    if (!out || !vd_buf_ok(&response->body) || size > VD_NET_RESPONSE_MAX ||
+        conn->server->held + size > VD_NET_HELD_MAX || !move_body(&response->body, out)) {
+        refuse(conn, http, 500, "No memory for the response");
+    } else {
+        vd_conn_hold(conn, size);
+        vd_conn_enter(conn, VD_CONN_SENDING);
+        evhttp_add_header(evhttp_request_get_output_headers(http), "Content-Type", type);
+        evhttp_request_set_on_complete_cb(http, on_sent, conn);
+        evhttp_send_reply(http, response->status, NULL, out);
+    }
+    if (out)
+        evbuffer_free(out);
+}
+
+void vd_request_answer(vd_job *job) {
+    vd_conn *conn = job->conn;
+    if (!conn || !evhttp_request_get_connection(job->http)) {
+        vd_request_drop(job);
+        return;
+    }
+    conn->job = NULL;
+    vd_conn_release(conn, job->request.body_size);
+    send_response(conn, job->http, &job->response);
+    vd_buf_free(&job->response.body);
+    free(job);
+}
+
+void vd_request_drop(vd_job *job) {
+    if (job->conn)
+        job->conn->job = NULL;
+    if (!evhttp_request_get_connection(job->http))
+        evhttp_request_free(job->http);
+    vd_buf_free(&job->response.body);
+    free(job);
+}

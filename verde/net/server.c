@@ -1,0 +1,178 @@
+/* The server's life: create, run, stop, destroy. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verde/net/internal.h"
+#include "verde/net/server_internal.h"
+
+static void on_accept_error(struct evconnlistener *listener, void *user) {
+    /* Out of descriptors: trying again at once would spin. The sweep switches it on again. */
+    evconnlistener_disable(listener);
+    ((vd_server *)user)->listening = false;
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *user) {
+    (void)what;
+    vd_server *server = user;
+    char bytes[64];
+    while (read(fd, bytes, sizeof bytes) > 0)
+        continue;
+    if (atomic_load(&server->stopping)) {
+        event_base_loopbreak(server->base);
+        return;
+    }
+    vd_job *job;
+    while ((job = vd_worker_take_done(&server->worker)))
+        vd_request_answer(job);
+}
+
+static void on_sweep(evutil_socket_t fd, short what, void *server) {
+    (void)fd, (void)what;
+    vd_conn_sweep(server);
+}
+
+/* ---- create ---- */
+
+static void or_default(int *value, int otherwise) {
+    if (*value <= 0)
+        *value = otherwise;
+}
+
+static void fill_defaults(vd_server_options *options) {
+    if (!options->request_max)
+        options->request_max = VD_NET_REQUEST_MAX;
+    or_default(&options->queue_max, VD_NET_QUEUE_MAX);
+    or_default(&options->connection_max, VD_NET_CONNECTION_MAX);
+    or_default(&options->handshake_ms, VD_NET_HANDSHAKE_MS);
+    or_default(&options->request_ms, VD_NET_REQUEST_MS);
+    or_default(&options->send_ms, VD_NET_SEND_MS);
+    or_default(&options->idle_ms, VD_NET_IDLE_MS);
+}
+
+static bool make_http(vd_server *server) {
+    server->http = evhttp_new(server->base);
+    if (!server->http)
+        return false;
+    evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
+    evhttp_set_max_headers_size(server->http, VD_NET_HEADER_MAX);
+    evhttp_set_max_body_size(server->http, (ev_ssize_t)server->options.request_max);
+    evhttp_set_bevcb(server->http, vd_conn_accept, server);
+    evhttp_set_gencb(server->http, vd_request_arrived, server);
+    return true;
+}
+
+static bool make_events(vd_server *server) {
+    const struct timeval period = {.tv_usec = VD_NET_SWEEP_MS * 1000};
+    server->wake =
+        event_new(server->base, server->wake_pipe[0], EV_READ | EV_PERSIST, on_wake, server);
+    server->sweep = event_new(server->base, -1, EV_PERSIST, on_sweep, server);
+    return server->wake && server->sweep && event_add(server->wake, NULL) == 0 &&
+           event_add(server->sweep, &period) == 0;
+}
+
+static vd_status attach_listener(vd_server *server, vd_err *err) {
+    struct evconnlistener *listener;
+    vd_status status =
+        vd_listen(server->base, server->options.listen, &listener, &server->port, err);
+    if (status != VD_OK)
+        return status;
+    if (!evhttp_bind_listener(server->http, listener)) {
+        evconnlistener_free(listener);
+        return vd_fail(err, VD_ERR_LOCAL, "no memory for the server");
+    }
+    evconnlistener_set_error_cb(listener, on_accept_error);
+    server->listener = listener;
+    server->listening = true;
+    return VD_OK;
+}
+
+static vd_status setup(vd_server *server, vd_err *err) {
+    vd_status status =
+        vd_tls_create(server->options.cert_path, server->options.key_path, &server->tls, err);
+    if (status != VD_OK)
+        return status;
+    server->base = event_base_new();
+    if (!server->base || pipe2(server->wake_pipe, O_NONBLOCK | O_CLOEXEC) != 0)
+        return vd_fail(err, VD_ERR_LOCAL, "could not create the event loop: %s", strerror(errno));
+    server->worker.wake_fd = server->wake_pipe[1];
+    if (!vd_conn_setup() || !make_http(server) || !make_events(server))
+        return vd_fail(err, VD_ERR_LOCAL, "no memory for the server");
+    return attach_listener(server, err);
+}
+
+vd_status vd_server_create(const vd_server_options *options, vd_handler handler, void *user,
+                           vd_server **out, vd_err *err) {
+    *out = NULL;
+    vd_server *server = calloc(1, sizeof *server);
+    if (!server)
+        return vd_fail(err, VD_ERR_LOCAL, "no memory for the server");
+    server->options = *options;
+    fill_defaults(&server->options);
+    server->wake_pipe[0] = server->wake_pipe[1] = -1;
+    server->worker.handler = handler;
+    server->worker.user = user;
+    server->worker.queue_max = server->options.queue_max;
+    vd_status status = vd_worker_init(&server->worker, err);
+    if (status != VD_OK) {
+        free(server);
+        return status;
+    }
+    vd_ignore_sigpipe();
+    status = setup(server, err);
+    if (status == VD_OK)
+        *out = server;
+    else
+        vd_server_destroy(server);
+    return status;
+}
+
+int vd_server_port(const vd_server *server) {
+    return server->port;
+}
+
+/* ---- run, stop, destroy ---- */
+
+vd_status vd_server_run(vd_server *server, vd_err *err) {
+    vd_status status = vd_worker_start(&server->worker, err);
+    if (status != VD_OK)
+        return status;
+    if (event_base_dispatch(server->base) < 0)
+        status = vd_fail(err, VD_ERR_LOCAL, "the event loop failed: %s", strerror(errno));
+    evconnlistener_disable(server->listener);
+    vd_worker_stop(&server->worker);
+    return status;
+}
+
+void vd_server_stop(vd_server *server) {
+    int saved = errno;
+    atomic_store(&server->stopping, true);
+    ssize_t written = write(server->wake_pipe[1], "", 1);
+    (void)written;
+    errno = saved;
+}
+
+static void free_event(struct event *event) {
+    if (event)
+        event_free(event);
+}
+
+void vd_server_destroy(vd_server *server) {
+    if (!server)
+        return;
+    vd_worker_release(&server->worker, vd_request_drop);
+    if (server->http)
+        evhttp_free(server->http);
+    free_event(server->wake);
+    free_event(server->sweep);
+    /* Frees the connections too: libevent puts that off until its loop comes round. */
+    if (server->base)
+        event_base_free(server->base);
+    SSL_CTX_free(server->tls);
+    for (int i = 0; i < 2; i++)
+        if (server->wake_pipe[i] >= 0)
+            close(server->wake_pipe[i]);
+    free(server);
+}

@@ -1,0 +1,115 @@
+/* Shared by the server's files. Everything but the worker's queue belongs to the thread that runs
+ * the event loop. */
+#ifndef VD_NET_SERVER_INTERNAL_H
+#define VD_NET_SERVER_INTERNAL_H
+
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "verde/net/net.h"
+
+typedef struct vd_conn vd_conn;
+typedef struct vd_job vd_job;
+
+/* ---- worker.c: one thread, a queue in, a queue out ---- */
+
+struct vd_job {
+    vd_job *next;
+    struct evhttp_request *http;
+    vd_conn *conn; /* NULL: the client has gone; loop thread only */
+    vd_request request;
+    vd_response response;
+    bool abandoned; /* don't start; under the worker's lock */
+};
+
+typedef struct {
+    vd_job *first, *last;
+    int count;
+} vd_job_queue;
+
+typedef struct {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    vd_job_queue waiting, done; /* under the lock */
+    bool running, quit;
+    int queue_max;
+    vd_handler handler;
+    void *user;
+    int wake_fd; /* receives a byte when a job is done */
+} vd_worker;
+
+VD_MUST_USE vd_status vd_worker_init(vd_worker *worker, vd_err *err);
+VD_MUST_USE vd_status vd_worker_start(vd_worker *worker, vd_err *err);
+void vd_worker_stop(vd_worker *worker); /* after the job at hand; idempotent */
+void vd_worker_release(vd_worker *worker, void (*drop)(vd_job *job));
+bool vd_worker_put(vd_worker *worker, vd_job *job); /* false: the queue is full */
+vd_job *vd_worker_take_done(vd_worker *worker);     /* NULL: none */
+void vd_worker_abandon(vd_worker *worker, vd_job *job);
+
+/* ---- connection.c: what evhttp does not watch: whole requests, memory, number ---- */
+
+typedef enum {
+    VD_CONN_IDLE,      /* before the first byte of a request */
+    VD_CONN_RECEIVING, /* until its last byte, or evhttp's own refusal was sent */
+    VD_CONN_HANDLING,  /* with the worker */
+    VD_CONN_SENDING,
+    VD_CONN_CUT,
+} vd_conn_state;
+
+struct vd_conn {
+    vd_server *server;
+    struct bufferevent *bev;
+    vd_conn_state state;
+    double deadline; /* vd_seconds() when it is cut */
+    size_t held;     /* bytes of input and response in memory, counted in the server's */
+    vd_job *job;     /* while HANDLING */
+    vd_conn *next, **link;
+};
+
+/* evhttp's callback for a new connection: TLS, a deadline, a place in the server's list. */
+struct bufferevent *vd_conn_accept(struct event_base *base, void *server);
+vd_conn *vd_conn_of(struct evhttp_request *http); /* NULL: not a connection of ours */
+void vd_conn_hold(vd_conn *conn, size_t bytes);
+void vd_conn_release(vd_conn *conn, size_t bytes);
+void vd_conn_enter(vd_conn *conn, vd_conn_state state);
+void vd_conn_sweep(vd_server *server); /* cuts what is late, gone or too much */
+VD_MUST_USE bool vd_conn_setup(void);  /* once a process */
+
+/* ---- request.c ---- */
+
+void vd_request_arrived(struct evhttp_request *http, void *server); /* evhttp's callback */
+void vd_request_answer(vd_job *job);                                /* takes the job */
+void vd_request_drop(vd_job *job);                                  /* takes the job, no answer */
+
+/* ---- server.c, listen.c ---- */
+
+struct vd_server {
+    vd_server_options options; /* with every default filled in */
+    SSL_CTX *tls;
+    struct event_base *base;
+    struct evhttp *http;
+    struct evconnlistener *listener; /* owned by http */
+    struct event *wake, *sweep;
+    int wake_pipe[2];
+    atomic_bool stopping;
+    bool listening;
+    int port;
+    vd_conn *conns;
+    int conn_count;
+    size_t held;
+    vd_worker worker;
+};
+
+VD_MUST_USE vd_status vd_tls_create(const char *cert_path, const char *key_path, SSL_CTX **out,
+                                    vd_err *err);
+/* "ADDR:PORT" or "[IPv6]:PORT"; port receives the one that is bound. */
+VD_MUST_USE vd_status vd_listen(struct event_base *base, const char *address,
+                                struct evconnlistener **out, int *port, vd_err *err);
+
+#endif

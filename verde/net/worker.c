@@ -1,0 +1,111 @@
+/* The thread that runs the handler, so that the event loop never waits for it. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verde/net/server_internal.h"
+
+static void push(vd_job_queue *queue, vd_job *job) {
+    job->next = NULL;
+    *(queue->last ? &queue->last->next : &queue->first) = job;
+    queue->last = job;
+    queue->count++;
+}
+
+static vd_job *pop(vd_job_queue *queue) {
+    vd_job *job = queue->first;
+    if (!job)
+        return NULL;
+    queue->first = job->next;
+    if (!queue->first)
+        queue->last = NULL;
+    queue->count--;
+    return job;
+}
+
+/* A full pipe already holds a wake-up that nobody has read. */
+static void wake(const vd_worker *worker) {
+    ssize_t written = write(worker->wake_fd, "", 1);
+    (void)written;
+}
+
+static void *work(void *user) {
+    vd_worker *worker = user;
+    pthread_mutex_lock(&worker->lock);
+    while (!worker->quit) {
+        vd_job *job = pop(&worker->waiting);
+        if (!job) {
+            pthread_cond_wait(&worker->work, &worker->lock);
+            continue;
+        }
+        bool skip = job->abandoned;
+        pthread_mutex_unlock(&worker->lock);
+        if (!skip)
+            worker->handler(worker->user, &job->request, &job->response);
+        pthread_mutex_lock(&worker->lock);
+        push(&worker->done, job);
+        wake(worker);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}
+
+vd_status vd_worker_init(vd_worker *worker, vd_err *err) {
+    if (pthread_mutex_init(&worker->lock, NULL) != 0)
+        return vd_fail(err, VD_ERR_LOCAL, "could not create a mutex");
+    if (pthread_cond_init(&worker->work, NULL) == 0)
+        return VD_OK;
+    pthread_mutex_destroy(&worker->lock);
+    return vd_fail(err, VD_ERR_LOCAL, "could not create a condition variable");
+}
+
+vd_status vd_worker_start(vd_worker *worker, vd_err *err) {
+    int error = pthread_create(&worker->thread, NULL, work, worker);
+    if (error)
+        return vd_fail(err, VD_ERR_LOCAL, "could not start the worker thread: %s", strerror(error));
+    worker->running = true;
+    return VD_OK;
+}
+
+void vd_worker_stop(vd_worker *worker) {
+    if (!worker->running)
+        return;
+    pthread_mutex_lock(&worker->lock);
+    worker->quit = true;
+    pthread_cond_signal(&worker->work);
+    pthread_mutex_unlock(&worker->lock);
+    pthread_join(worker->thread, NULL);
+    worker->running = false;
+}
+
+void vd_worker_release(vd_worker *worker, void (*drop)(vd_job *job)) {
+    vd_job *job;
+    while ((job = pop(&worker->waiting)) || (job = pop(&worker->done)))
+        drop(job);
+    pthread_cond_destroy(&worker->work);
+    pthread_mutex_destroy(&worker->lock);
+}
+
+bool vd_worker_put(vd_worker *worker, vd_job *job) {
+    pthread_mutex_lock(&worker->lock);
+    bool room = worker->waiting.count < worker->queue_max;
+    if (room) {
+        push(&worker->waiting, job);
+        pthread_cond_signal(&worker->work);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return room;
+}
+
+vd_job *vd_worker_take_done(vd_worker *worker) {
+    pthread_mutex_lock(&worker->lock);
+    vd_job *job = pop(&worker->done);
+    pthread_mutex_unlock(&worker->lock);
+    return job;
+}
+
+void vd_worker_abandon(vd_worker *worker, vd_job *job) {
+    pthread_mutex_lock(&worker->lock);
+    job->abandoned = true;
+    pthread_mutex_unlock(&worker->lock);
+}
