@@ -14,7 +14,16 @@
 
 enum { CASE_INPUTS = 8 };
 
-typedef enum { DATA_NORMAL, DATA_WIDE, DATA_SPECIAL, DATA_TINY, DATA_ZERO, DATA_MASKED, DATA_END } data_class;
+typedef enum {
+    DATA_NORMAL,
+    DATA_WIDE,    /* all exponents */
+    DATA_SPECIAL, /* one in 8 is a NaN, an infinity, a zero, an extreme or a subnormal */
+    DATA_RARE,    /* one in 512 is: sums are not all NaN */
+    DATA_TINY,    /* many products underflow */
+    DATA_ZERO,    /* +0 and -0 */
+    DATA_MASKED,  /* mostly -inf */
+    DATA_END
+} data_class;
 
 typedef struct {
     ro_call call;
@@ -50,7 +59,8 @@ static inline uint32_t case_f32(uint64_t h, data_class class) {
     switch (class) {
     case DATA_WIDE: return sign | e % 255 << 23 | fraction;
     case DATA_SPECIAL: return e % 8 == 0 ? case_special(h & 0xffff) : normal;
-    case DATA_TINY: return sign | e % 40 << 23 | fraction;
+    case DATA_RARE: return e % 512 == 0 ? case_special(h & 0xffff) : normal;
+    case DATA_TINY: return sign | e % 80 << 23 | fraction;
     case DATA_ZERO: return sign;
     case DATA_MASKED: return e % 4 == 0 ? normal : 0xff800000;
     default: return normal;

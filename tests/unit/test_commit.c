@@ -361,7 +361,10 @@ static void expect_frontier(const vd_tree *tree, uint64_t lo, uint64_t hi, int d
     cr_assert(vd_tree_node(tree, lo, hi, &node, NULL) == VD_OK);
     cr_assert(vd_tree_join(lo, hi, depth, hash, count, &joined) && vd_hash_equal(&joined, &node));
     hash[count] = hash[0];
-    cr_assert(!vd_tree_join(lo, hi, depth, hash, count - 1, &joined), "one too few");
+    vd_hash *fewer = malloc((count - 1) * sizeof *fewer); /* a sanitizer sees an overrun */
+    memcpy(fewer, hash, (count - 1) * sizeof *fewer);
+    cr_assert(!vd_tree_join(lo, hi, depth, fewer, count - 1, &joined), "one too few");
+    free(fewer);
     cr_assert(!vd_tree_join(lo, hi, depth, hash, count + 1, &joined), "one too many");
     hash[count / 2].b[7] ^= 1;
     cr_assert(vd_tree_join(lo, hi, depth, hash, count, &joined) && !vd_hash_equal(&joined, &node));

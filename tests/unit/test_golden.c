@@ -85,10 +85,11 @@ static void parse_attrs(const char *text, int64_t *attr) {
 }
 
 static data_class parse_class(const char *text) {
-    static const char *const names[] = {"normal", "wide", "special", "tiny", "zero", "masked"};
+    static const char *const names[] = {"normal", "wide", "special", "rare", "tiny", "zero", "masked"};
     int i = 0;
-    while (i < DATA_END - 1 && strcmp(text, names[i]) != 0)
+    while (i < DATA_END && strcmp(text, names[i]) != 0)
         i++;
+    cr_assert(i < DATA_END, "class \"%s\"", text);
     return (data_class)i;
 }
 
