@@ -152,19 +152,18 @@ static void expect_cheap_refusal(const char *note, size_t size) {
     cr_expect(vd_peak_bytes() - before < 4 << 20, "%zu more", vd_peak_bytes() - before);
 }
 
-/* A parser that starts first allocates 40 bytes for every one of these, or recurses. */
+/* A parser that starts first allocates 40 bytes for each of these, or recurses. */
 Test(note, depth_and_count_are_bounded_before_parsing) {
-    enum { SIZE = 8 << 20 };
+    enum { ARRAYS = 1 << 21, SIZE = 5 + 3 * ARRAYS + 1 };
     char *wide = malloc(SIZE), *deep = malloc(SIZE);
-    for (size_t i = 0; i < SIZE; i++)
-        wide[i] = "[],"[i % 3];
-    memcpy(wide, "{\"\":[[]", 8); /* index 8 is a comma */
-    memcpy(wide + SIZE - 4 - SIZE % 3, "[]]}", 4);
-    memset(wide + SIZE - SIZE % 3, '}', SIZE % 3);
+    memcpy(wide, "{\"\":[", 5);
+    for (size_t i = 0; i < ARRAYS; i++)
+        memcpy(wide + 5 + 3 * i, "[],", 3);
+    memcpy(wide + SIZE - 2, "]}", 2); /* in the place of the last comma */
     memset(deep, '[', SIZE);
     memcpy(deep, "{\"\":", 4);
     deep[SIZE - 1] = '}';
-    expect_cheap_refusal(wide, SIZE - SIZE % 3);
+    expect_cheap_refusal(wide, SIZE);
     expect_cheap_refusal(deep, SIZE);
     free(wide);
     free(deep);

@@ -91,7 +91,7 @@ VD_MUST_USE bool vd_tensor_commit(const ro_shape *shape, const vd_hash *byte_roo
 VD_MUST_USE vd_status vd_tensor_hash(const ro_shape *shape, const void *data, vd_hash *byte_root,
                                      vd_hash *commitment, vd_tree *tree, vd_err *err);
 /* S_s = H("verde/state/1", program, s as u64 (two's complement), root over the tensors'
- * commitments). */
+ * commitments): from that root, and from the commitments. */
 VD_MUST_USE bool vd_state_of_root(const vd_hash *program, int64_t step, const vd_hash *root,
                                   vd_hash *out);
 VD_MUST_USE vd_status vd_state_commit(const vd_hash *program, int64_t step, const vd_hash *tensor,

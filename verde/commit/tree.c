@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+/* Leaves of the largest tensor there is: RO_MAX_NUMEL elements of 4 bytes. */
+#define LEAVES_MAX ((uint64_t)RO_MAX_NUMEL * 4 / VD_LEAF_SIZE)
+
 static vd_status no_memory(vd_err *err, const char *what) {
     return vd_fail(err, VD_ERR_LOCAL, "out of memory, or OpenSSL failed, while %s", what);
 }
@@ -17,10 +20,10 @@ static vd_status tree_create(vd_tree *tree, uint64_t count, vd_err *err) {
     *tree = (vd_tree){0};
     if (count == 0)
         return vd_fail(err, VD_ERR_LOCAL, "a tree needs at least one leaf");
-    if (count <= SIZE_MAX / sizeof *tree->leaf)
+    if (count <= LEAVES_MAX && count <= SIZE_MAX / sizeof *tree->leaf)
         tree->leaf = malloc((size_t)count * sizeof *tree->leaf);
     if (!tree->leaf)
-        return vd_fail(err, VD_ERR_LOCAL, "out of memory for a tree of %llu leaves",
+        return vd_fail(err, VD_ERR_LOCAL, "too little memory for a tree of %llu leaves",
                        (unsigned long long)count);
     tree->count = count;
     return VD_OK;
