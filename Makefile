@@ -33,6 +33,7 @@ cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
 cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)
 test_support := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
+planted := $(patsubst tests/planted/%.c,$(BUILD)/tests/planted_%,$(wildcard tests/planted/*.c))
 tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
 # Recursive (=), read only when a verde target is built: after packages were installed.
@@ -40,7 +41,7 @@ PKGS := openssl yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jan
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 
-.PHONY: all build lib install demo test test-asan check-bits lint deps clean format
+.PHONY: all build lib install demo test run-tests test-asan run-asan lint deps exhaustive clean format
 all: build
 
 build: lib $(BUILD)/bin/verde
@@ -91,9 +92,49 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
+$(BUILD)/tests/planted_%: $(BUILD)/obj/tests/planted/%.o
+	@mkdir -p $(@D)
+	$(CC) $^ $(LDFLAGS) -lcriterion -o $@
 tests: $(tests)
 .PHONY: tests
 .SECONDARY:
+
+# ---- packages: only `demo`, `test` and `test-asan` install anything ----
+
+PACKAGES := gcc libc6-dev make pkg-config libssl-dev libyaml-dev libevent-dev libcurl4-openssl-dev libjansson-dev
+TEST_PACKAGES := $(PACKAGES) libcriterion-dev clang curl
+ASAN_PACKAGES := $(TEST_PACKAGES)
+
+demo:
+	@sh verde/packages.sh $(PACKAGES)
+	@$(MAKE) --no-print-directory build
+	@sh verde/demo.sh $(BUILD)
+
+test:
+	@sh verde/packages.sh $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory run-tests
+
+run-tests: build tests
+	@sh tests/run.sh $(BUILD)
+
+# The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer.
+test-asan:
+	@sh verde/packages.sh $(ASAN_PACKAGES)
+	@$(MAKE) --no-print-directory run-asan BUILD=$(BUILD)/asan OPT=-O1 \
+	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+
+run-asan: build tests $(planted)
+	@sh tests/asan.sh $(BUILD)
+
+lint:
+	@sh tests/lint/layers.sh
+
+# All 2^32 inputs of the elementary functions: minutes, not part of the tests.
+exhaustive: $(BUILD)/tests/exhaustive_math
+	$<
+$(BUILD)/tests/exhaustive_math: tests/exhaustive/math.c
+	@mkdir -p $(@D)
+	$(CC) $(BASE) -O2 $(if $(filter x86_64,$(ARCH)),-mfma) $(CFLAGS) $< $(LDFLAGS) -lm -o $@
 
 clean:
 	rm -rf $(BUILD)

@@ -100,9 +100,9 @@ static vd_status print_proof(const arguments *a, const vd_loaded *loaded, const 
                              vd_err *err)
 {
     const vd_program *p = &loaded->program;
-    int64_t step;
-    uint32_t value;
-    uint64_t leaf;
+    int64_t step = 0;
+    uint32_t value = 0;
+    uint64_t leaf = 0;
     const void *data;
     vd_tree tree = {0};
     vd_hash root, commitment;

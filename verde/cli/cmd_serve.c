@@ -103,7 +103,7 @@ static void announce(const service *s, const char *listen, int port, bool json)
 static vd_status serve_until_signal(service *s, const char *listen, const char *key_dir, bool json,
                                     vd_err *err)
 {
-    char cert[1100], key[1100];
+    char cert[1200], key[1200];
     snprintf(cert, sizeof cert, "%s/tls.crt", key_dir);
     snprintf(key, sizeof key, "%s/key.pem", key_dir);
     vd_server_options options = {.listen = listen, .cert_path = cert, .key_path = key};

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Dependencies point downward only, and nothing in the project changes bits or leans on what it must not.
+set -u
+bad=0
+
+# forbid WHERE PATTERN WHY: no file under WHERE may match.
+forbid() {
+    # shellcheck disable=SC2086
+    hits=$(grep -rnE --include='*.[ch]' --include='*.cu' --include='*.cuh' "$2" $1 2>/dev/null | grep -vE '^[^:]+:[0-9]+: *(/\*|\*)')
+    [ -z "$hits" ] || { echo "$3:"; echo "$hits"; bad=1; }
+}
+
+forbid repops '#include "(verde|models)/' "repops knows nothing above it"
+forbid verde/base '#include "(repops|models|verde/(graph|commit|exec|protocol|net|job|cli))/' "base is the lowest layer of verde"
+forbid verde/graph '#include "(models|verde/(commit|exec|protocol|net|job|cli))/' "graph uses base and repops"
+forbid models '#include "(repops|verde/(commit|exec|protocol|net|job|cli))/' "models use graph only"
+forbid verde/commit '#include "(models|verde/(graph|exec|protocol|net|job|cli))/' "commit uses base and repops"
+forbid verde/exec '#include "(models|verde/(protocol|net|job|cli))/' "exec uses commit and graph"
+forbid verde/protocol '#include "(repops|models|verde/(net|job|cli))/' "protocol uses exec and below, never repops"
+forbid verde/protocol '\b(socket|connect|fopen|clock_gettime|time|open|read|write)\(' "protocol has no sockets, clock or files"
+forbid verde/net '#include "(repops|models|verde/(graph|exec|protocol|job|cli))/' "net knows bytes only"
+forbid verde/job '#include "(verde/(exec|protocol|net|cli))/' "job uses models and below"
+forbid 'repops/src repops/ref repops/cpu' '#include <math.h>' "no libm in an operator"
+forbid 'repops/src repops/ref repops/cpu' '\b(fmaf?|sqrtf?|expf?|logf?|tanhf?|powf?|sinf?|cosf?)\(' "no libm in an operator"
+libraries='repops/src repops/ref repops/cpu verde/base verde/graph verde/commit verde/exec verde/protocol verde/net verde/job models'
+forbid "$libraries" '\b(exit|abort)\(' "a library never exits"
+forbid "$libraries" '\b(printf|puts|perror)\(|fprintf\(std' "a library never prints"
+
+flags=$(grep -rnE -- '-ffast-math|-Ofast|-funsafe-math|-ffp-contract=(fast|on)' Makefile repops verde models 2>/dev/null |
+    grep -vE '#error|^[^:]+:[0-9]+: *(/\*|\*)')
+[ -z "$flags" ] || { echo "flags that change bits:"; echo "$flags"; bad=1; }
+
+[ $bad -eq 0 ] && echo "layers and flags are as they should be"
+exit $bad

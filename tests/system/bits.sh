@@ -1,0 +1,39 @@
+#!/bin/sh
+# One training job under gcc and clang, -O0, -O2 and -O3, 1 to 3 threads and every instruction set: one run root.
+set -eu
+build=$1
+job=models/jobs/toy.yaml
+work=$build/tests/bits
+rm -rf "$work"
+mkdir -p "$work"
+want= count=0
+
+check() {
+    got=$("$@" --json 2>> "$work/log.txt" | sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/')
+    [ -n "$got" ] || { echo "no run root: $*"; tail -n 5 "$work/log.txt"; exit 1; }
+    [ -n "$want" ] || want=$got
+    [ "$got" = "$want" ] || { echo "other bits: $*: $got, expected $want"; exit 1; }
+    count=$((count + 1))
+}
+
+for backend in scalar avx2 avx512; do
+    grep -q "${backend%512}" /proc/cpuinfo || [ $backend = scalar ] || continue
+    [ $backend != avx512 ] || grep -q avx512bw /proc/cpuinfo || continue
+    for threads in 1 2 3; do
+        check "$build/bin/verde" run $job --backend $backend --threads $threads \
+            --out "$work/$backend-$threads"
+    done
+done
+for compiler in gcc clang; do
+    command -v $compiler > /dev/null || { echo "no $compiler"; exit 1; }
+    for opt in -O0 -O2 -O3; do
+        other=$build/bits/$compiler$opt
+        make -s BUILD="$other" CC=$compiler OPT=$opt KERNEL_OPT=$opt SANITIZE= "$other/bin/verde" \
+            >> "$work/log.txt" 2>&1 || { tail -n 20 "$work/log.txt"; exit 1; }
+        for threads in 1 3; do
+            check "$other/bin/verde" run $job --threads $threads --out "$work/$compiler$opt-$threads"
+        done
+        check "$other/bin/verde" run $job --backend scalar --out "$work/$compiler$opt-scalar"
+    done
+done
+echo "$count runs, one root: $want"

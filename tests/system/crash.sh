@@ -1,0 +1,42 @@
+#!/bin/sh
+# A run that is killed again and again goes on from its last whole checkpoint to the same root.
+set -eu
+build=$1
+verde=$build/bin/verde
+job=models/jobs/toy.yaml
+work=$build/tests/crash
+rm -rf "$work"
+mkdir -p "$work"
+
+root() { sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/'; }
+
+sed -e "s/^steps: .*/steps: 3000/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 40/' \
+    -e "s,file: \.\./data,file: $PWD/models/data," $job > "$work/job.yaml"
+want=$("$verde" run "$work/job.yaml" --out "$work/whole" --json 2> /dev/null | root)
+
+kills=0 delay=5
+while ! [ -s "$work/done.json" ]; do
+    "$verde" run "$work/job.yaml" --out "$work/killed" --json > "$work/out.json" 2> "$work/err.txt" &
+    pid=$!
+    sleep 0.$delay
+    if kill -9 $pid 2> /dev/null; then kills=$((kills + 1)); fi
+    if wait $pid 2> /dev/null; then cp "$work/out.json" "$work/done.json"; fi
+    delay=$((delay % 7 + 1))
+    [ $kills -lt 60 ] || { echo "still not finished after $kills kills"; exit 1; }
+done
+[ "$(root < "$work/done.json")" = "$want" ] || { echo "another root after $kills kills"; exit 1; }
+
+# A torn checkpoint and a torn log are noticed.
+last=$(ls -t "$work/killed"/state-* | head -n 1)
+truncate -s 1000 "$last"
+cp -r "$work/killed" "$work/torn"
+sed -i 's/"losses": 3000/"losses": 2999/' "$work/torn/run.json"
+got=$("$verde" run "$work/job.yaml" --out "$work/torn" --json 2> /dev/null | root)
+[ "$got" = "$want" ] || { echo "another root after a torn checkpoint"; exit 1; }
+head -c 100 "$work/whole/run.json" > "$work/short.json"
+cp "$work/short.json" "$work/whole/run.json"
+if "$verde" run "$work/job.yaml" --out "$work/whole" > /dev/null 2> "$work/err.txt"; then
+    echo "a torn log was accepted"
+    exit 1
+fi
+echo "$kills kills, the same root: $want"
