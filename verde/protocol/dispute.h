@@ -84,6 +84,7 @@ struct vd_referee {
     int asked_input;  /* whose leaves are asked for */
     vd_statement *statement;
     size_t statements, statements_capacity;
+    size_t round_start; /* the first statement of this round */
     vd_status failed; /* local trouble */
     vd_err err;
 };

@@ -183,6 +183,7 @@ static bool put_question(vd_referee *r, uint32_t p, const vd_question *question)
 static size_t ask_phase(vd_referee *r, vd_outgoing *out)
 {
     size_t count = 0;
+    r->round_start = r->statements;
     for (uint32_t p = 0; p < r->parties; p++) {
         vd_question question = {0};
         drop_answer(&r->party[p]);
@@ -265,6 +266,16 @@ vd_status vd_referee_next(vd_referee *r, vd_outgoing out[VD_PARTIES_MAX], size_t
 
 /* ---- answers ---- */
 
+/* Within a round in the order of the questions, whichever answer came first: what verify expects. */
+static vd_statement *place_statement(vd_referee *r, uint32_t p)
+{
+    size_t at = r->statements++;
+    for (; at > r->round_start && r->statement[at - 1].party > p; at--)
+        r->statement[at] = r->statement[at - 1];
+    r->statement[at] = (vd_statement){.party = p, .question = r->party[p].question};
+    return &r->statement[at];
+}
+
 static vd_statement *keep_statement(vd_referee *r, uint32_t p)
 {
     if (r->statements == r->statements_capacity) {
@@ -277,9 +288,7 @@ static vd_statement *keep_statement(vd_referee *r, uint32_t p)
         r->statement = grown;
         r->statements_capacity = capacity;
     }
-    vd_statement *s = &r->statement[r->statements++];
-    *s = (vd_statement){.party = p, .question = r->party[p].question};
-    return s;
+    return place_statement(r, p);
 }
 
 void vd_referee_no_answer(vd_referee *r, uint32_t p, const char *why)
