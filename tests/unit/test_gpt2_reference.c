@@ -1,0 +1,177 @@
+/* Loss and gradients of a small GPT-2 against PyTorch in double precision: tests/vectors/gpt2/README.md. */
+#include "models/models.h"
+#include "verde/exec/exec.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { VOCAB = 64, CONTEXT = 16, LAYERS = 2, BATCH = 4, TOKENS = BATCH * CONTEXT + 1, TOKENS_TENSOR = 1000 };
+
+/* Rounding to f32 leaves 6e-7. */
+static const double tolerance = 1e-5;
+
+/* ---- the formula of generate.py ---- */
+
+static uint32_t mix(uint32_t n) {
+    n = (n ^ n >> 16) * UINT32_C(0x85ebca6b);
+    n = (n ^ n >> 13) * UINT32_C(0xc2b2ae35);
+    return n ^ n >> 16;
+}
+
+static float fraction(uint32_t tensor, uint32_t element) {
+    return (float)((int32_t)(mix(tensor * 1000003 + element) >> 16) - 32768) / 32768;
+}
+
+/* ---- the same model as a program ---- */
+
+typedef struct {
+    vd_program program;
+    vd_exec exec;
+    vd_state state;
+    uint8_t tokens[TOKENS];
+    uint32_t parameters;
+} model;
+
+static vd_training recipe(int64_t micro_batches) {
+    return (vd_training){
+        .model = {VD_MODEL_GPT2, .vocab = VOCAB, .context = CONTEXT, .layers = LAYERS, .heads = 2, .channels = 32},
+        .adamw = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f},
+        .seed = 5,
+        .batch = BATCH, /* as many as there are windows: the step reads each once */
+        .micro_batches = micro_batches,
+        .sequence = CONTEXT,
+        .steps = 1,
+        .checkpoint_interval = 1,
+        .data_dtype = RO_U8,
+        .data_count = TOKENS,
+    };
+}
+
+/* The layout must be that of the vectors; the optimizer's state is zero. */
+static void set_state(model *m) {
+    FILE *layout = fopen("tests/vectors/gpt2/layout.txt", "r");
+    cr_assert(layout, "run from the root of the repository");
+    m->state.count = m->program.leaf_count;
+    m->state.tensor = calloc(m->state.count, sizeof *m->state.tensor);
+    for (uint32_t i = 0; i < m->state.count; i++) {
+        const vd_leaf *leaf = &m->program.leaf[i];
+        m->state.tensor[i] = calloc(vd_shape_bytes(&leaf->shape), 1);
+        char name[VD_NAME_SIZE];
+        long long count;
+        float offset, scale;
+        if (fscanf(layout, "%63s %lld %f %f", name, &count, &offset, &scale) != 4)
+            continue;
+        cr_assert_str_eq(leaf->name, name);
+        cr_assert(ro_shape_numel(&leaf->shape) == count, "%s", name);
+        m->parameters++;
+        for (uint32_t e = 0; e < count; e++)
+            ((float *)m->state.tensor[i])[e] = offset + scale * fraction(i, e);
+    }
+    fclose(layout);
+    cr_assert(m->state.count == 3 * m->parameters + 2);
+}
+
+static void open_model(model *m, int64_t micro_batches) {
+    *m = (model){0};
+    vd_err err;
+    const vd_training training = recipe(micro_batches);
+    cr_assert(vd_training_program(&training, &m->program, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < TOKENS; i++)
+        m->tokens[i] = (uint8_t)(mix(TOKENS_TENSOR * 1000003u + i) % VOCAB);
+    set_state(m);
+    m->exec = (vd_exec){.program = &m->program, .data = {m->tokens}};
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &m->exec.ro) == RO_OK);
+}
+
+static void close_model(model *m) {
+    vd_state_free(&m->state);
+    ro_ctx_destroy(m->exec.ro);
+    vd_program_free(&m->program);
+}
+
+/* ---- comparison ---- */
+
+typedef struct {
+    const model *m;
+    float loss;
+    float *gradient; /* of all parameters, in order */
+    size_t at;
+} reference;
+
+static void read_reference(reference *r, const model *m) {
+    vd_buf bytes = {0};
+    vd_err err;
+    cr_assert(vd_read_file("tests/vectors/gpt2/gradients.f32", 1 << 20, &bytes, &err) == VD_OK, "%s", err.text);
+    size_t count = 1;
+    for (uint32_t i = 0; i < m->parameters; i++)
+        count += (size_t)ro_shape_numel(&m->program.leaf[i].shape);
+    cr_assert(bytes.size == 4 * count);
+    *r = (reference){.m = m, .gradient = malloc(bytes.size)};
+    memcpy(&r->loss, bytes.data, 4);
+    memcpy(r->gradient, bytes.data + 4, bytes.size - 4);
+    vd_buf_free(&bytes);
+}
+
+/* By the norm of the difference, and each element relative to the largest. */
+static void expect_close(const char *name, const float *got, const float *want, int64_t count) {
+    double most = 0, square = 0, difference = 0, worst = 0;
+    for (int64_t e = 0; e < count; e++) {
+        const double d = fabs((double)got[e] - (double)want[e]);
+        cr_assert(!isnan(d), "%s: element %lld is NaN", name, (long long)e);
+        most = fmax(most, fabs((double)want[e]));
+        worst = fmax(worst, d);
+        square += (double)want[e] * (double)want[e];
+        difference += d * d;
+    }
+    cr_assert(most > 0, "%s: the reference is zero", name);
+    cr_expect(worst <= tolerance * most, "%s: an element is off by %g of the largest", name, worst / most);
+    cr_expect(difference <= tolerance * tolerance * square, "%s: off by %g of its norm", name,
+              sqrt(difference / square));
+}
+
+/* The mean's nodes come in the order of the parameters, the loss first. */
+static bool compare_node(void *user, uint32_t node, const void *const *input, const void *output) {
+    reference *r = user;
+    const vd_node *n = &r->m->program.step.node[node];
+    (void)input;
+    if (n->op != RO_OP_DIV_CONST || strncmp(n->name, "mean.", 5) != 0)
+        return true;
+    if (strcmp(n->name, "mean.loss") == 0) {
+        const double off = fabs((double)*(const float *)output / (double)r->loss - 1);
+        cr_expect(off <= tolerance, "the loss is off by %g", off);
+        return true;
+    }
+    const uint32_t parameter = (uint32_t)r->at++;
+    cr_assert(parameter < r->m->parameters);
+    const vd_leaf *leaf = &r->m->program.leaf[parameter];
+    cr_assert_str_eq(n->name + 5, leaf->name);
+    const float *want = r->gradient;
+    for (uint32_t i = 0; i < parameter; i++)
+        want += ro_shape_numel(&r->m->program.leaf[i].shape);
+    expect_close(leaf->name, output, want, ro_shape_numel(&leaf->shape));
+    return true;
+}
+
+static void expect_pytorch(int64_t micro_batches) {
+    model m;
+    reference r;
+    vd_err err;
+    open_model(&m, micro_batches);
+    read_reference(&r, &m);
+    const vd_observer observer = {compare_node, &r};
+    cr_assert(vd_exec_observe(&m.exec, &observer, &m.state, &err) == VD_OK, "%s", err.text);
+    cr_expect(r.at == m.parameters, "%zu gradients seen", r.at);
+    free(r.gradient);
+    close_model(&m);
+}
+
+Test(gpt2_reference, loss_and_all_gradients_agree_with_pytorch) {
+    expect_pytorch(1);
+}
+
+Test(gpt2_reference, they_agree_when_the_batch_is_cut_into_micro_batches) {
+    expect_pytorch(2);
+    expect_pytorch(4);
+}
