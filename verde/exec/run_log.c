@@ -1,5 +1,6 @@
 /* run.json. */
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,22 @@ static json_t *hex_of(const vd_hash *hash)
     return json_string(hex);
 }
 
+/* JSON has no number for the loss of a run that diverged: "nan", "inf". */
+static json_t *json_loss(float loss)
+{
+    char text[32];
+    if (isfinite(loss))
+        return json_real((double)loss);
+    snprintf(text, sizeof text, "%g", (double)loss);
+    return json_string(text);
+}
+
+static float get_loss(const json_t *value)
+{
+    return json_is_string(value) ? strtof(json_string_value(value), NULL)
+                                 : (float)json_number_value(value);
+}
+
 vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err)
 {
     char path[1024];
@@ -43,10 +60,10 @@ vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err)
     for (uint32_t i = 0; i < log->count; i++)
         json_array_append_new(states, json_pack("{sIso}", "step", (json_int_t)log->step[i], "state",
                                                 hex_of(&log->state[i])));
-    json_t *root = json_pack("{siso sI sf sf ss so}", "verde_run", 1, "program",
+    json_t *root = json_pack("{siso sI so so ss so}", "verde_run", 1, "program",
                              hex_of(&log->program), "losses", (json_int_t)log->losses, "loss_first",
-                             (double)log->loss_first, "loss_last", (double)log->loss_last, "fault",
-                             log->fault, "states", states);
+                             json_loss(log->loss_first), "loss_last", json_loss(log->loss_last),
+                             "fault", log->fault, "states", states);
     char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     if (!text)
@@ -86,8 +103,8 @@ static vd_status read_log(const json_t *root, const char *path, vd_run_log *log,
         return vd_fail(err, VD_ERR_USAGE, "%s: not the log of a run, version 1", path);
     snprintf(log->fault, sizeof log->fault, "%s", fault);
     log->losses = json_integer_value(json_object_get(root, "losses"));
-    log->loss_first = (float)json_number_value(json_object_get(root, "loss_first"));
-    log->loss_last = (float)json_number_value(json_object_get(root, "loss_last"));
+    log->loss_first = get_loss(json_object_get(root, "loss_first"));
+    log->loss_last = get_loss(json_object_get(root, "loss_last"));
     return read_states(json_object_get(root, "states"), path, log, err);
 }
 
