@@ -1,6 +1,7 @@
 /* The server's address and its certificate. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,9 @@ vd_status vd_listen(struct event_base *base, const char *text, struct evconnlist
     *out = evconnlistener_new_bind(base, NULL, NULL, flags, 128, &address.any, size);
     if (!*out)
         return vd_fail(err, VD_ERR_IO, "cannot listen on `%s`: %s", text, strerror(errno));
+    /* Accepted sockets inherit it. Headers and body are written apart: without it the second would
+     * wait for the first one's acknowledgement, 40 ms. */
+    setsockopt(evconnlistener_get_fd(*out), IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     *port = bound_port(*out);
     return VD_OK;
 }
