@@ -41,17 +41,17 @@ expect 2 'with fault' "$verde" run $job --out "$work/run" --fault element
 cmp "$work/before.json" "$work/run/run.json"
 expect 2 'program' "$verde" inspect "$work"
 expect 2 'STEP:VALUE:LEAF' "$verde" inspect "$work/run" --proof 1:2
-expect 0 'holds' "$verde" inspect "$work/run" --proof 1:700:0
+expect 0 'holds' "$verde" inspect "$work/run" --proof 1:200:0
 expect 0 'matmul' "$verde" inspect "$work/run" --trace 3
 echo '{"payload":' > "$work/bad.json"
 expect 6 'verde' "$verde" verify "$work/bad.json"
-expect 1 'nothere' "$verde" verify "$work/nothere.json"
+expect 2 'nothere' "$verde" verify "$work/nothere.json"
 expect 2 'http' "$verde" arbitrate $job --key "$work/referee" --verdict "$work/v.json" \
     --provider http://127.0.0.1:1 --provider http://127.0.0.1:2
 "$verde" keygen "$work/k1" > "$work/k1.txt"
 expect 2 'same key' "$verde" arbitrate $job --key "$work/referee" --verdict "$work/v.json" \
     --provider "https://127.0.0.1:1#$(cat "$work/k1.txt")" \
     --provider "https://127.0.0.1:2#$(cat "$work/k1.txt")"
-expect 1 'key.pem' "$verde" keygen "$work/k1"
+expect 2 'key.pem' "$verde" keygen "$work/k1"
 [ ! -e "$work/v.json" ]
 echo "$count bad inputs and help texts"
