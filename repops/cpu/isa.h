@@ -27,6 +27,15 @@
 #include <immintrin.h>
 #endif
 
+#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
+/* The sum of eight lanes in the order of SPEC.md section 3.2: lane i + lane (i + w), w = 4, 2, 1. */
+RO_INLINE float fold8(__m256 x) {
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+#endif
+
 #if defined(RO_ISA_avx512)
 
 enum { VW = 16 };
@@ -63,6 +72,9 @@ RO_INLINE vf vf_fma(vf a, vf b, vf c) {
 RO_INLINE vf vf_canon(vf x) {
     const vf nan = _mm512_castsi512_ps(_mm512_set1_epi32((int)RO_QNAN_BITS));
     return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
+}
+RO_INLINE float vf_fold(vf x) {
+    return fold8(_mm256_add_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1)));
 }
 
 #elif defined(RO_ISA_avx2)
@@ -105,6 +117,9 @@ RO_INLINE vf vf_canon(vf x) {
     const vf nan = _mm256_castsi256_ps(_mm256_set1_epi32((int)RO_QNAN_BITS));
     return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
 }
+RO_INLINE float vf_fold(vf x) {
+    return fold8(x);
+}
 
 #else
 
@@ -138,6 +153,9 @@ RO_INLINE vf vf_fma(vf a, vf b, vf c) {
 }
 RO_INLINE vf vf_canon(vf x) {
     return ro_canon(x);
+}
+RO_INLINE float vf_fold(vf x) {
+    return x;
 }
 
 #endif

@@ -37,11 +37,18 @@ static void whole_dot(const float *p, const float *q, int64_t n, float *x) {
         vf_store(x + v * VW, lane[v]);
 }
 
-static float fold(float *x) {
-    for (int w = RO_LANES / 2; w > 0; w /= 2)
-        for (int i = 0; i < w; i++)
-            x[i] = x[i] + x[i + w];
-    return ro_canon(x[0]);
+static float fold(const float *x) {
+    vf lane[VECTORS];
+    RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        lane[v] = vf_load(x + v * VW);
+    RO_UNROLL
+    for (int w = VECTORS / 2; w > 0; w /= 2) {
+        RO_UNROLL
+        for (int v = 0; v < w; v++)
+            lane[v] = vf_add(lane[v], lane[v + w]);
+    }
+    return ro_canon(vf_fold(lane[0]));
 }
 
 /* The last terms reach only the first lanes. The others must not even see fma(0, 0, lane): that would
