@@ -1,0 +1,194 @@
+#include "tests/support/dispute.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+vd_key *test_referee_key(void) {
+    uint8_t seed[32];
+    vd_key *key;
+    memset(seed, 0xee, sizeof seed);
+    cr_assert(vd_key_from_seed(seed, &key, NULL) == VD_OK);
+    return key;
+}
+
+/* ---- one dispute ---- */
+
+typedef struct {
+    test_dispute *d;
+    vd_key *key;
+    vd_buf assignment, assignment_note;
+    vd_referee *referee;
+} court;
+
+static void assign(court *c) {
+    test_dispute *d = c->d;
+    vd_assignment a = {.program = d->job->hash, .nonce = {42}, .provider_count = 2};
+    vd_key_public(c->key, &a.referee);
+    for (int p = 0; p < 2; p++)
+        vd_key_public(d->side[p]->key, &a.provider[p]);
+    cr_assert(vd_assignment_write(&a, &c->assignment, NULL) == VD_OK);
+    cr_assert(vd_assignment_hash(c->assignment.data, c->assignment.size, &d->assignment));
+    cr_assert(vd_note_sign(c->key, VD_TYPE_ASSIGNMENT, c->assignment.data, c->assignment.size,
+                           &c->assignment_note, NULL) == VD_OK);
+}
+
+static vd_leaf_fn leaf_of(const test_dispute *d) {
+    return d->leaf ? d->leaf : vd_leaf_element;
+}
+
+static void convene(court *c, test_dispute *d) {
+    *c = (court){.d = d, .key = test_referee_key()};
+    assign(c);
+    vd_referee_options options = {.program = &d->job->program,
+                                  .assignment = &c->assignment,
+                                  .key = c->key,
+                                  .leaf = leaf_of(d)};
+    cr_assert(vd_referee_create(&options, &c->referee, NULL) == VD_OK);
+}
+
+static void adjourn(court *c) {
+    vd_referee_destroy(c->referee);
+    vd_buf_free(&c->assignment);
+    vd_buf_free(&c->assignment_note);
+    vd_key_destroy(c->key);
+}
+
+/* Empty: the provider gave none. */
+static vd_buf ask(court *c, const vd_outgoing *q) {
+    vd_buf request = {0}, note = {0};
+    vd_err err = {0};
+    cr_assert(vd_request_write(&c->assignment_note, q->note, &request, NULL) == VD_OK);
+    vd_status status =
+        vd_provider_answer(c->d->side[q->party], request.data, request.size, &note, &err);
+    if (status != VD_OK)
+        note.size = 0;
+    cr_assert(status == VD_OK || status == VD_ERR_TIMEOUT, "%s: %s", q->text, err.text);
+    vd_buf_free(&request);
+    if (c->d->transit)
+        c->d->transit(c->d, q->party, q, &note);
+    return note;
+}
+
+static void put_question(court *c, const vd_outgoing *q) {
+    vd_buf note = ask(c, q);
+    if (note.size)
+        vd_referee_answer(c->referee, q->party, note.data, note.size);
+    else
+        vd_referee_no_answer(c->referee, q->party, "did not answer in time");
+    vd_buf_free(&note);
+}
+
+static void play(court *c) {
+    test_dispute *d = c->d;
+    vd_outgoing q[VD_PARTIES_MAX];
+    size_t count;
+    while ((d->status = vd_referee_next(c->referee, q, &count, &d->err)) == VD_OK && count > 0) {
+        d->rounds++;
+        for (size_t i = 0; i < count; i++)
+            put_question(c, &q[d->backwards ? count - 1 - i : i]);
+    }
+    d->outcome = *vd_referee_outcome(c->referee);
+}
+
+static void write_verdict(court *c) {
+    test_dispute *d = c->d;
+    vd_cost cost = {.bytes_in = 1, .seconds = 0.5};
+    vd_public_key referee;
+    vd_verdict verdict;
+    vd_err err = {0};
+    vd_key_public(c->key, &referee);
+    vd_status status = vd_verdict_write(c->key, &d->job->program, &c->assignment_note, c->referee,
+                                        &cost, &d->verdict, &err);
+    cr_assert(status == VD_OK, "%s", err.text);
+    status = vd_verdict_verify(d->verdict.data, d->verdict.size, &referee, leaf_of(d), NULL, NULL,
+                               &verdict, &err);
+    cr_assert(status == VD_OK, "the verdict does not verify: %s", err.text);
+    cr_assert(verdict.outcome.result == d->outcome.result);
+}
+
+void test_settle(test_dispute *d) {
+    court c;
+    convene(&c, d);
+    play(&c);
+    if (d->status == VD_OK)
+        write_verdict(&c);
+    adjourn(&c);
+}
+
+void test_dispute_close(test_dispute *d) {
+    vd_buf_free(&d->verdict);
+    d->verdict = (vd_buf){0};
+}
+
+void test_duel(test_dispute *d, const test_job *job, const vd_provider *honest,
+               const vd_provider *liar, uint32_t liar_place) {
+    *d = (test_dispute){.job = job};
+    d->side[liar_place] = liar;
+    d->side[1 - liar_place] = honest;
+    test_settle(d);
+}
+
+/* ---- changing answers ---- */
+
+json_t *test_payload(const vd_buf *note) {
+    vd_buf payload = {0};
+    json_t *envelope = vd_json_parse(note->data, note->size);
+    const char *text = json_string_value(json_object_get(envelope, "payload"));
+    cr_assert(text && vd_unbase64(text, strlen(text), &payload, NULL) == VD_OK);
+    json_t *root = vd_json_parse(payload.data, payload.size);
+    cr_assert(root);
+    json_decref(envelope);
+    vd_buf_free(&payload);
+    return root;
+}
+
+json_t *test_answer_body(const vd_buf *note) {
+    json_t *root = test_payload(note), *body = json_incref(json_object_get(root, "answer"));
+    json_decref(root);
+    return body;
+}
+
+void test_resign(test_dispute *d, uint32_t party, const vd_outgoing *question, json_t *body,
+                 vd_buf *note) {
+    note->size = 0;
+    cr_assert(vd_answer_write(d->side[party]->key, &d->assignment, &question->question, body, note,
+                              NULL) == VD_OK);
+    json_decref(body);
+}
+
+/* ---- expectations ---- */
+
+static void expect_honest_stands(const test_dispute *d, uint32_t liar, const char *what) {
+    const struct vd_party_outcome *honest = &d->outcome.party[1 - liar];
+    cr_assert(d->status == VD_OK, "%s: %s", what, d->err.text);
+    cr_expect(honest->standing == VD_STANDS, "%s: honest one lost: %s", what, honest->reason);
+    cr_expect(d->outcome.accepted && honest->claimed &&
+                  vd_hash_equal(&d->outcome.run_root, &honest->run_root),
+              "%s: the honest claim is not accepted", what);
+}
+
+void test_expect_convicted(const test_dispute *d, uint32_t liar, vd_grade grade, const char *what) {
+    const struct vd_party_outcome *party = &d->outcome.party[liar];
+    expect_honest_stands(d, liar, what);
+    cr_expect(d->outcome.result == VD_RESULT_CONVICTED, "%s: %s", what,
+              vd_result_name(d->outcome.result));
+    cr_expect(party->standing == VD_CONVICTED && party->grade == grade,
+              "%s: expected %s, got %s: %s", what, vd_grade_name(grade),
+              vd_grade_name(party->grade), party->reason);
+}
+
+void test_expect_forfeited(const test_dispute *d, uint32_t liar, const char *what) {
+    const struct vd_party_outcome *party = &d->outcome.party[liar];
+    expect_honest_stands(d, liar, what);
+    cr_expect(d->outcome.result == VD_RESULT_FORFEIT, "%s: %s", what,
+              vd_result_name(d->outcome.result));
+    cr_expect(party->standing == VD_FORFEITED && party->grade == VD_GRADE_TIMEOUT, "%s: got %s: %s",
+              what, vd_grade_name(party->grade), party->reason);
+}
+
+void test_expect_place(const test_dispute *d, int64_t step, int64_t node, const char *what) {
+    cr_expect(d->outcome.step == step, "%s: expected step %lld, got %lld", what, (long long)step,
+              (long long)d->outcome.step);
+    cr_expect(d->outcome.node == node, "%s: expected node %lld, got %lld (%s)", what,
+              (long long)node, (long long)d->outcome.node, d->outcome.node_name);
+}

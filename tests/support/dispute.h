@@ -1,0 +1,97 @@
+/* Disputes in memory: a job that trains in milliseconds, providers with runs on disk, a referee.
+ * Everything here asserts: what fails is the test. */
+#ifndef TEST_DISPUTE_H
+#define TEST_DISPUTE_H
+
+#include "models/models.h"
+#include "verde/exec/run.h"
+#include "verde/exec/source.h"
+#include "verde/protocol/provider.h"
+#include "verde/protocol/verdict.h"
+
+/* ---- jobs ---- */
+
+typedef struct {
+    vd_program program;
+    vd_hash hash;
+    uint8_t text[600]; /* the data */
+} test_job;
+
+void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval);
+void test_job_close(test_job *job);
+
+/* The first node of this operator in the graph of a step. */
+uint32_t test_node(const test_job *job, int64_t step, int op);
+/* As vd_fault_parse. */
+vd_fault test_fault(const test_job *job, const char *text);
+
+/* ---- providers ---- */
+
+/* Stays where it is: `side` points into it. */
+typedef struct {
+    ro_ctx *ro;
+    vd_exec exec;
+    char dir[64];
+    vd_run_result run;
+    vd_replay *replay;
+    vd_key *key;
+    vd_provider side;
+} test_provider;
+
+/* Trains, with the fault unless NULL. Providers of different `name` have different keys. */
+void test_provider_open(test_provider *p, const test_job *job, uint8_t name, const vd_fault *fault);
+void test_provider_close(test_provider *p);
+void test_remove_dir(const char *dir);
+
+/* ---- disputes ---- */
+
+typedef struct test_dispute test_dispute;
+
+/* What happens to an answer on its way; an empty note did not arrive. */
+typedef void (*test_transit)(test_dispute *d, uint32_t party, const vd_outgoing *question,
+                             vd_buf *note);
+
+struct test_dispute {
+    const test_job *job;
+    const vd_provider *side[2];
+    vd_leaf_fn leaf;      /* NULL: the reference */
+    test_transit transit; /* NULL: answers arrive as they are */
+    void *user;           /* for transit */
+    bool backwards;       /* the second provider's answer arrives first */
+    /* set by test_settle */
+    vd_hash assignment;
+    uint32_t rounds;
+    vd_status status; /* of the referee */
+    vd_err err;
+    vd_outcome outcome;
+    vd_buf verdict; /* verified */
+};
+
+/* Plays until the outcome stands, then writes the verdict and verifies it. */
+void test_settle(test_dispute *d);
+void test_dispute_close(test_dispute *d);
+vd_key *test_referee_key(void);
+
+/* Against an honest provider, at place 0 or 1; closed again by test_dispute_close. */
+void test_duel(test_dispute *d, const test_job *job, const vd_provider *honest,
+               const vd_provider *liar, uint32_t liar_place);
+
+/* ---- changing answers ---- */
+
+json_t *test_payload(const vd_buf *note);     /* of any note, unverified; owned by the caller */
+json_t *test_answer_body(const vd_buf *note); /* the same, its "answer" */
+/* Replaces `note` by a proper statement of this party on the question. Steals `body`. */
+void test_resign(test_dispute *d, uint32_t party, const vd_outgoing *question, json_t *body,
+                 vd_buf *note);
+
+/* ---- expectations ---- */
+
+/* Exactly this one is convicted, for this reason; the other's claim is accepted. */
+void test_expect_convicted(const test_dispute *d, uint32_t liar, vd_grade grade, const char *what);
+void test_expect_forfeited(const test_dispute *d, uint32_t liar, const char *what);
+void test_expect_place(const test_dispute *d, int64_t step, int64_t node, const char *what);
+
+/* SplitMix64 (Steele et al., 2014): replays every failure from its seed. */
+uint64_t test_random(uint64_t *state);
+
+#endif

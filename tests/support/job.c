@@ -1,0 +1,66 @@
+#include "tests/support/dispute.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t test_random(uint64_t *state) {
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static void write_text(test_job *job) {
+    uint64_t state = 1;
+    for (size_t i = 0; i < sizeof job->text; i++)
+        job->text[i] = (uint8_t)(' ' + test_random(&state) % 64);
+}
+
+static vd_training recipe(vd_model_kind kind, int64_t steps, int64_t checkpoint_interval) {
+    return (vd_training){
+        .model = {kind, 256, 16, 1, 2, 16, 24, kind == VD_MODEL_GPT2 ? 0.1f : 0},
+        .adamw = {3e-3f, 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, steps > 2 ? 2 : 0},
+        .seed = 1,
+        .batch = 2,
+        .micro_batches = 2,
+        .sequence = 16,
+        .steps = steps,
+        .checkpoint_interval = checkpoint_interval,
+        .data_dtype = RO_U8,
+        .data_count = sizeof((test_job *)0)->text,
+    };
+}
+
+void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval) {
+    vd_training t = recipe(kind, steps, checkpoint_interval);
+    ro_shape shape = {RO_U8, 1, {sizeof job->text}};
+    vd_hash byte_root, root;
+    vd_err err = {0};
+    write_text(job);
+    cr_assert(vd_tensor_hash(&shape, job->text, &byte_root, &root, NULL, &err) == VD_OK);
+    memcpy(t.data_root, root.b, sizeof root.b);
+    cr_assert(vd_training_program(&t, &job->program, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_program_hash(&job->program, &job->hash, &err) == VD_OK, "%s", err.text);
+}
+
+void test_job_close(test_job *job) {
+    vd_program_free(&job->program);
+}
+
+uint32_t test_node(const test_job *job, int64_t step, int op) {
+    const vd_graph *graph = vd_step_graph(&job->program, step);
+    uint32_t i = 0;
+    while (i < graph->node_count && graph->node[i].op != op)
+        i++;
+    cr_assert(i < graph->node_count, "no %s in step %lld", ro_op_describe(op)->name,
+              (long long)step);
+    return i;
+}
+
+vd_fault test_fault(const test_job *job, const char *text) {
+    vd_fault fault;
+    vd_err err = {0};
+    cr_assert(vd_fault_parse(text, &job->program, &fault, &err) == VD_OK, "%s", err.text);
+    return fault;
+}

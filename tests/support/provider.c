@@ -1,0 +1,58 @@
+#include "tests/support/dispute.h"
+
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int remove_one(const char *path, const struct stat *info, int flag, struct FTW *walk) {
+    (void)info, (void)flag, (void)walk;
+    return remove(path);
+}
+
+void test_remove_dir(const char *dir) {
+    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Honest and dishonest machines differ: in threads, and in the instruction set. */
+static void open_backend(test_provider *p, bool honest) {
+    ro_options options = {.threads = honest ? 1 : 2, .backend = honest ? NULL : "scalar"};
+    cr_assert(ro_ctx_create(&options, &p->ro) == RO_OK);
+}
+
+static void train(test_provider *p) {
+    char fault[128] = "";
+    vd_err err = {0};
+    if (p->exec.fault.kind)
+        vd_fault_print(&p->exec.fault, p->exec.program, fault, sizeof fault);
+    vd_run_options options = {.exec = &p->exec, .dir = p->dir, .fault = fault};
+    cr_assert(vd_run(&options, &p->run, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_replay_create(p->dir, &p->exec, &p->replay, &err) == VD_OK, "%s", err.text);
+}
+
+void test_provider_open(test_provider *p, const test_job *job, uint8_t name,
+                        const vd_fault *fault) {
+    const char *temp = getenv("TMPDIR");
+    uint8_t seed[32];
+    *p = (test_provider){.exec = {.program = &job->program, .data = {job->text}}};
+    open_backend(p, !fault);
+    p->exec.ro = p->ro;
+    if (fault)
+        p->exec.fault = *fault;
+    snprintf(p->dir, sizeof p->dir, "%.40s/verde-test-XXXXXX", temp ? temp : "/tmp");
+    cr_assert(mkdtemp(p->dir), "%s", p->dir);
+    train(p);
+    memset(seed, name, sizeof seed);
+    cr_assert(vd_key_from_seed(seed, &p->key, NULL) == VD_OK);
+    p->side = (vd_provider){.program = &job->program,
+                            .program_hash = job->hash,
+                            .key = p->key,
+                            .source = vd_replay_source(p->replay)};
+}
+
+void test_provider_close(test_provider *p) {
+    vd_replay_destroy(p->replay);
+    vd_key_destroy(p->key);
+    ro_ctx_destroy(p->ro);
+    test_remove_dir(p->dir);
+}
