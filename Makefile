@@ -80,6 +80,15 @@ $(BUILD)/lib/$(RO_SONAME): $(ro_obj)
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-soname,$(RO_SONAME) $^ $(LDFLAGS) -o $@
 	@ln -sf $(RO_SONAME) $(BUILD)/lib/librepops.so
+# The library alone; needs no package but a C compiler.
+install: lib
+	install -d $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -m 644 repops/include/repops/*.h $(DESTDIR)$(PREFIX)/include/repops
+	install -m 644 $(BUILD)/lib/librepops.a $(DESTDIR)$(PREFIX)/lib
+	install -m 755 $(BUILD)/lib/$(RO_SONAME) $(DESTDIR)$(PREFIX)/lib
+	ln -sf $(RO_SONAME) $(DESTDIR)$(PREFIX)/lib/librepops.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(RO_VERSION)|' repops/repops.pc.in \
+	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/repops.pc
 $(BUILD)/lib/libverde.a: $(vd_obj)
 	@mkdir -p $(@D)
 	@rm -f $@
