@@ -162,6 +162,8 @@ static ro_status check_embedding_grad(check *c)
     TRY(want_type(c, 1, RO_I32));
     if (out->ndim != 2 || c->in[0].dim[c->in[0].ndim - 1] != out->dim[1])
         return refuse(c, "output must be [V, C] with C = last dimension of dy");
+    if (NUMEL(1) > INT64_C(1) << 31)
+        return refuse(c, "at most 2^31 positions");
     return want_numel(c, 1, NUMEL(0) / out->dim[1]);
 }
 
@@ -559,6 +561,9 @@ static ro_status check_attrs(check *c, const ro_op_info *info)
     for (int i = 0; i < info->attr_count; i++)
         if (info->attr[i].kind == 'f')
             TRY(want_range(c, i, 0, UINT32_MAX));
+    for (int i = info->attr_count; i < RO_MAX_ATTRS; i++)
+        if (c->call->attr[i] != 0)
+            return refuse(c, "unused attribute %d must be 0", i);
     return RO_OK;
 }
 

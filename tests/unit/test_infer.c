@@ -1,0 +1,392 @@
+/* Which calls are valid, and what shape they give: repops/SPEC.md sections 3 to 9 and 11. */
+#include "repops/ref.h"
+#include "valid_calls.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MOST RO_MAX_NUMEL
+
+static const char *name_of(int op) {
+    const ro_op_info *info = ro_op_describe(op);
+    return info ? info->name : "no operator";
+}
+
+/* ---- operators ---- */
+
+Test(operators, names_lead_back_to_numbers) {
+    int count = 0;
+    for (int op = -3; op < RO_OP_END + 3; op++) {
+        const ro_op_info *info = ro_op_describe(op);
+        if (!info)
+            continue;
+        count++;
+        cr_expect(ro_op_by_name(info->name) == op, "%s", info->name);
+        cr_expect(info->min_inputs >= 0 && info->min_inputs <= info->max_inputs);
+        cr_expect(info->max_inputs <= RO_MAX_INPUTS && info->attr_count <= RO_MAX_ATTRS);
+    }
+    cr_expect(count == VALID_CALLS, "%d operators, %d calls to test them", count, VALID_CALLS);
+    cr_expect(ro_op_by_name("sub") == RO_OP_NONE);
+    cr_expect(ro_op_describe(INT32_MIN) == NULL && ro_op_describe(INT32_MAX) == NULL);
+}
+
+/* ---- valid calls ---- */
+
+Test(infer, every_operator_has_a_valid_call_and_gives_its_shape) {
+    static any_call c;
+    char why[200];
+    for (int i = 0; i < VALID_CALLS; i++) {
+        const valid_call *v = &valid_calls[i];
+        copy_call(&c, v);
+        cr_assert(ro_infer(&c.call, why, sizeof why) == RO_OK, "%s", why);
+        cr_expect(ro_shape_equal(&c.call.output, &v->output), "%s", name_of(v->op));
+        c.call.output = (ro_shape){0};
+        const int declared = ro_op_describe(v->op)->declared_shape;
+        const ro_status status = ro_infer(&c.call, why, sizeof why);
+        cr_expect(status == (declared ? RO_ERR_ARG : RO_OK), "%s without a shape", name_of(v->op));
+        cr_expect(declared || ro_shape_equal(&c.call.output, &v->output), "%s", name_of(v->op));
+    }
+}
+
+#define S(type, n, ...) {type, n, {__VA_ARGS__}}
+#define F(n, ...) S(RO_F32, n, __VA_ARGS__)
+#define I(n, ...) S(RO_I32, n, __VA_ARGS__)
+
+Test(infer, matmul_views_inputs_as_matrices) {
+    const struct {
+        int64_t batch_dims, trans;
+        ro_shape a, b, want;
+    } table[] = {
+        {0, 0, F(2, 3, 4), F(2, 4, 5), F(2, 3, 5)},
+        {0, 1, F(2, 4, 3), F(2, 4, 5), F(2, 3, 5)},
+        {0, 2, F(2, 3, 4), F(2, 5, 4), F(2, 3, 5)},
+        {0, 3, F(2, 4, 3), F(2, 5, 4), F(2, 3, 5)},
+        {0, 0, F(3, 2, 3, 4), F(2, 4, 5), F(3, 2, 3, 5)},
+        {0, 1, F(3, 2, 3, 4), F(3, 2, 3, 5), F(2, 4, 5)},    /* the weight's gradient */
+        {0, 0, F(2, 3, 4), F(3, 2, 2, 5), F(2, 3, 5)},       /* rows of b are flattened */
+        {2, 2, F(4, 2, 3, 4, 5), F(4, 2, 3, 6, 5), F(4, 2, 3, 4, 6)},
+        {3, 0, F(5, 2, 3, 1, 4, 5), F(5, 2, 3, 1, 5, 6), F(5, 2, 3, 1, 4, 6)},
+        {1, 3, F(3, 2, 4, 3), F(3, 2, 5, 4), F(3, 2, 3, 5)},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        char why[200];
+        const ro_shape in[] = {table[i].a, table[i].b};
+        ro_call call = {RO_OP_MATMUL, 2, {table[i].batch_dims, table[i].trans, FLOAT_1, 256, 0}, in, {0}};
+        cr_assert(ro_infer(&call, why, sizeof why) == RO_OK, "row %zu: %s", i, why);
+        cr_expect(ro_shape_equal(&call.output, &table[i].want), "row %zu", i);
+    }
+}
+
+/* ---- refusals: a valid call, one change, a part of the sentence ---- */
+
+typedef enum { ATTR, INPUT, OUTPUT, COUNT } place;
+
+typedef struct {
+    int op;
+    place place;
+    int64_t index, value; /* of an attribute; value: number of inputs */
+    ro_shape shape;
+    const char *why;
+} refusal;
+
+static const refusal refusals[] = {
+    {RO_OP_FILL, COUNT, 0, 1, {0}, "takes 0..0 inputs"},
+    {RO_OP_FILL, ATTR, 0, -1, {0}, "value must be"},
+    {RO_OP_FILL, ATTR, 0, INT64_C(1) << 32, {0}, "value must be"},
+    {RO_OP_FILL, ATTR, 1, 1, {0}, "unused attribute"},
+    {RO_OP_FILL, ATTR, 5, INT64_MIN, {0}, "unused attribute"},
+    {RO_OP_FILL, OUTPUT, 0, 0, I(1, 3), "output must be f32"},
+    {RO_OP_FILL, OUTPUT, 0, 0, {0}, "no valid shape"},
+    {RO_OP_FILL, OUTPUT, 0, 0, F(2, MOST, 2), "no valid shape"},
+    {RO_OP_FILL, OUTPUT, 0, 0, F(2, INT64_MAX, INT64_MAX), "no valid shape"},
+    {RO_OP_FILL, OUTPUT, 0, 0, F(2, 3, 0), "no valid shape"},
+    {RO_OP_FILL, OUTPUT, 0, 0, F(2, 3, -1), "no valid shape"},
+    {RO_OP_FILL, OUTPUT, 0, 0, F(1, 3, 4), "no valid shape"}, /* an unused dimension */
+    {RO_OP_FILL, OUTPUT, 0, 0, F(6, 1, 1, 1, 1, 1), "no valid shape"},
+    {RO_OP_FILL, OUTPUT, 0, 0, F(-1, 1), "no valid shape"},
+    {RO_OP_FILL, OUTPUT, 0, 0, S(0, 1, 1), "no valid shape"},
+    {RO_OP_FILL, OUTPUT, 0, 0, S(5, 1, 1), "no valid shape"},
+    {RO_OP_NORMAL, ATTR, 1, -1, {0}, "stream must be"},
+    {RO_OP_NORMAL, ATTR, 1, INT64_C(1) << 32, {0}, "stream must be"},
+    {RO_OP_NORMAL, ATTR, 2, -1, {0}, "mean must be"},
+    {RO_OP_NORMAL, ATTR, 3, INT64_MAX, {0}, "std must be"},
+    {RO_OP_NORMAL, OUTPUT, 0, 0, I(1, 3), "output must be f32"},
+    {RO_OP_IOTA, OUTPUT, 0, 0, F(1, 3), "output must be i32"},
+    {RO_OP_IOTA, OUTPUT, 0, 0, I(2, 3, 3), "one dimension"},
+    {RO_OP_IOTA, OUTPUT, 0, 0, I(1, (INT64_C(1) << 31) + 1), "2^31"},
+    {RO_OP_READ_BATCH, INPUT, 0, 0, I(1, 9), "u8 or u16"},
+    {RO_OP_READ_BATCH, INPUT, 0, 0, S(RO_U8, 2, 9, 9), "one dimension"},
+    {RO_OP_READ_BATCH, INPUT, 0, 0, S(RO_U8, 1, 4), "no window"},
+    {RO_OP_READ_BATCH, INPUT, 1, 0, F(1, 1), "must be i32"},
+    {RO_OP_READ_BATCH, INPUT, 1, 0, I(1, 2), "1 elements"},
+    {RO_OP_READ_BATCH, ATTR, 1, -1, {0}, "stream must be"},
+    {RO_OP_READ_BATCH, ATTR, 2, 0, {0}, "batch must be"},
+    {RO_OP_READ_BATCH, ATTR, 2, 4, {0}, "first + rows"},
+    {RO_OP_READ_BATCH, ATTR, 2, INT64_C(1) << 31, {0}, "batch must be"},
+    {RO_OP_READ_BATCH, ATTR, 3, 3, {0}, "first + rows"},
+    {RO_OP_READ_BATCH, ATTR, 3, -1, {0}, "first must be"},
+    {RO_OP_READ_BATCH, ATTR, 3, INT64_MAX, {0}, "first must be"},
+    {RO_OP_READ_BATCH, ATTR, 4, 2, {0}, "shift must be"},
+    {RO_OP_READ_BATCH, ATTR, 5, 1, {0}, "unused attribute"},
+    {RO_OP_READ_BATCH, OUTPUT, 0, 0, I(1, 3), "rows, sequence"},
+    {RO_OP_READ_BATCH, OUTPUT, 0, 0, I(2, MOST, 1), "first + rows"},
+    {RO_OP_READ_BATCH, OUTPUT, 0, 0, I(2, 3, 9), "no window"},
+    {RO_OP_READ_BATCH, OUTPUT, 0, 0, F(2, 3, 4), "output must be i32"},
+    {RO_OP_EMBEDDING, INPUT, 0, 0, F(1, 15), "[V, C]"},
+    {RO_OP_EMBEDDING, INPUT, 0, 0, I(2, 5, 3), "must be f32"},
+    {RO_OP_EMBEDDING, INPUT, 1, 0, F(2, 2, 4), "must be i32"},
+    {RO_OP_EMBEDDING, INPUT, 1, 0, I(5, 1, 1, 1, 1, 2), "at most 4"},
+    {RO_OP_EMBEDDING, INPUT, 1, 0, I(1, MOST), "2^40"},
+    {RO_OP_EMBEDDING, OUTPUT, 0, 0, F(3, 2, 4, 4), "another shape"},
+    {RO_OP_EMBEDDING_GRAD, INPUT, 1, 0, I(1, 7), "8 elements"},
+    {RO_OP_EMBEDDING_GRAD, INPUT, 1, 0, F(2, 2, 4), "must be i32"},
+    {RO_OP_EMBEDDING_GRAD, OUTPUT, 0, 0, F(2, 5, 4), "[V, C]"},
+    {RO_OP_EMBEDDING_GRAD, OUTPUT, 0, 0, F(1, 15), "[V, C]"},
+    {RO_OP_SPLIT_HEADS, INPUT, 0, 0, F(2, 8, 18), "[B, T, n]"},
+    {RO_OP_SPLIT_HEADS, INPUT, 0, 0, F(3, 2, 4, 20), "multiple of 6"},
+    {RO_OP_SPLIT_HEADS, ATTR, 0, 0, {0}, "parts must be"},
+    {RO_OP_SPLIT_HEADS, ATTR, 0, 9, {0}, "parts must be"},
+    {RO_OP_SPLIT_HEADS, ATTR, 1, 3, {0}, "part must be"},
+    {RO_OP_SPLIT_HEADS, ATTR, 1, -1, {0}, "part must be"},
+    {RO_OP_SPLIT_HEADS, ATTR, 2, 0, {0}, "heads must be"},
+    {RO_OP_SPLIT_HEADS, ATTR, 2, INT64_MAX, {0}, "heads must be"},
+    {RO_OP_JOIN_HEADS, COUNT, 0, 0, {0}, "takes 1..8"},
+    {RO_OP_JOIN_HEADS, COUNT, 0, 9, {0}, "takes 1..8"},
+    {RO_OP_JOIN_HEADS, INPUT, 0, 0, F(3, 2, 2, 4), "[B, H, T, D]"},
+    {RO_OP_JOIN_HEADS, INPUT, 1, 0, F(4, 2, 2, 4, 4), "same shape"},
+    {RO_OP_CONCAT, COUNT, 0, 0, {0}, "takes 1..1024"},
+    {RO_OP_CONCAT, COUNT, 0, 1025, {0}, "takes 1..1024"},
+    {RO_OP_CONCAT, INPUT, 2, 0, I(1, 4), "must be f32"},
+    {RO_OP_CONCAT, INPUT, 0, 0, F(1, MOST), "2^40"},
+    {RO_OP_ADD, INPUT, 1, 0, F(1, 5), "do not repeat"},
+    {RO_OP_ADD, INPUT, 1, 0, F(1, 24), "do not repeat"},
+    {RO_OP_ADD, INPUT, 1, 0, I(1, 4), "must be f32"},
+    {RO_OP_ADD, COUNT, 0, 1, {0}, "takes 2..2"},
+    {RO_OP_ADD, COUNT, 0, -1, {0}, "takes 2..2"},
+    {RO_OP_ADD, COUNT, 0, INT32_MAX, {0}, "takes 2..2"},
+    {RO_OP_ADD, ATTR, 0, 1, {0}, "unused attribute"},
+    {RO_OP_ADD, OUTPUT, 0, 0, F(1, 12), "another shape"},
+    {RO_OP_ADD, OUTPUT, 0, 0, F(2, 3, 4, 1), "no valid shape"},
+    {RO_OP_DIV_CONST, ATTR, 0, -1, {0}, "divisor must be"},
+    {RO_OP_GELU, INPUT, 0, 0, S(RO_U8, 1, 4), "must be f32"},
+    {RO_OP_GELU_GRAD, INPUT, 1, 0, F(1, 12), "same shape"},
+    {RO_OP_RELU, INPUT, 0, 0, I(1, 4), "must be f32"},
+    {RO_OP_RELU_GRAD, INPUT, 1, 0, F(2, 4, 3), "same shape"},
+    {RO_OP_DROPOUT, INPUT, 1, 0, F(1, 1), "must be i32"},
+    {RO_OP_DROPOUT, INPUT, 1, 0, I(1, 2), "1 elements"},
+    {RO_OP_DROPOUT, ATTR, 1, -1, {0}, "stream must be"},
+    {RO_OP_DROPOUT, ATTR, 2, INT64_C(1) << 32, {0}, "threshold must be"},
+    {RO_OP_DROPOUT, ATTR, 3, -1, {0}, "scale must be"},
+    {RO_OP_MATMUL, ATTR, 0, -1, {0}, "batch_dims must be"},
+    {RO_OP_MATMUL, ATTR, 0, 4, {0}, "batch_dims must be"},
+    {RO_OP_MATMUL, ATTR, 0, 2, {0}, "beyond the 2"},
+    {RO_OP_MATMUL, ATTR, 1, 4, {0}, "trans must be"},
+    {RO_OP_MATMUL, ATTR, 1, 0, {0}, "inner dimensions differ: 5 and 6"},
+    {RO_OP_MATMUL, ATTR, 2, -1, {0}, "alpha must be"},
+    {RO_OP_MATMUL, ATTR, 3, 0, {0}, "chunk must be"},
+    {RO_OP_MATMUL, ATTR, 3, 127, {0}, "chunk must be"},
+    {RO_OP_MATMUL, ATTR, 3, 512, {0}, "chunk must be"},
+    {RO_OP_MATMUL, ATTR, 4, 3, {0}, "mask must be"},
+    {RO_OP_MATMUL, INPUT, 0, 0, F(4, 3, 3, 4, 5), "batch dimension 0"},
+    {RO_OP_MATMUL, INPUT, 1, 0, F(2, 6, 5), "beyond the 1"},
+    {RO_OP_MATMUL, INPUT, 1, 0, I(3, 2, 6, 5), "must be f32"},
+    {RO_OP_REDUCE_SUM, ATTR, 0, 0, {0}, "cols must divide"},
+    {RO_OP_REDUCE_SUM, ATTR, 0, 5, {0}, "cols must divide"},
+    {RO_OP_REDUCE_SUM, ATTR, 0, -6, {0}, "cols must divide"},
+    {RO_OP_REDUCE_SUM, ATTR, 1, 0, {0}, "block must be"},
+    {RO_OP_REDUCE_SUM, ATTR, 1, 1025, {0}, "block must be"},
+    {RO_OP_REDUCE_SUM, OUTPUT, 0, 0, F(1, 3), "6 elements"},
+    {RO_OP_REDUCE_SUM, OUTPUT, 0, 0, I(1, 6), "output must be f32"},
+    {RO_OP_REDUCE_MAX, INPUT, 0, 0, I(2, 3, 6), "must be f32"},
+    {RO_OP_REDUCE_DOT, INPUT, 1, 0, F(1, 5), "do not repeat"},
+    {RO_OP_REDUCE_SQDEV, INPUT, 1, 0, F(1, 6), "3 elements"},
+    {RO_OP_REDUCE_EXPSUM, INPUT, 1, 0, F(1, 1), "3 elements"},
+    {RO_OP_REDUCE_LN_GX, INPUT, 1, 0, F(1, 3), "6 elements"},
+    {RO_OP_REDUCE_LN_GX, INPUT, 2, 0, F(1, 6), "18 elements"},
+    {RO_OP_REDUCE_LN_GX, INPUT, 3, 0, F(1, 6), "3 elements"},
+    {RO_OP_REDUCE_LN_GX, INPUT, 4, 0, F(1, 6), "3 elements"},
+    {RO_OP_SUM_ROWS, ATTR, 0, 3, {0}, "cols must divide"},
+    {RO_OP_SUM_ROWS, ATTR, 1, 64, {0}, "unused attribute"},
+    {RO_OP_SUM_ROWS, OUTPUT, 0, 0, F(1, 2), "4 elements"},
+    {RO_OP_LN_DGAMMA, INPUT, 1, 0, F(1, 2), "128 elements"},
+    {RO_OP_LN_DGAMMA, INPUT, 2, 0, F(1, 2), "64 elements"},
+    {RO_OP_LN_DGAMMA, INPUT, 3, 0, F(1, 2), "64 elements"},
+    {RO_OP_LN_RSTD, ATTR, 0, 0, {0}, "n must be"},
+    {RO_OP_LN_RSTD, ATTR, 0, MOST + 1, {0}, "n must be"},
+    {RO_OP_LN_RSTD, ATTR, 1, -1, {0}, "eps must be"},
+    {RO_OP_LAYERNORM, INPUT, 1, 0, F(1, 6), "3 elements"},
+    {RO_OP_LAYERNORM, INPUT, 2, 0, F(1, 6), "3 elements"},
+    {RO_OP_LAYERNORM, INPUT, 3, 0, F(1, 3), "6 elements"},
+    {RO_OP_LAYERNORM, INPUT, 4, 0, F(1, 3), "6 elements"},
+    {RO_OP_LN_DX, INPUT, 1, 0, F(1, 3), "6 elements"},
+    {RO_OP_LN_DX, INPUT, 2, 0, F(1, 18), "same shape"},
+    {RO_OP_LN_DX, INPUT, 6, 0, F(1, 6), "3 elements"},
+    {RO_OP_XENT, INPUT, 1, 0, F(1, 5), "6 elements"},
+    {RO_OP_XENT, INPUT, 3, 0, F(1, 6), "must be i32"},
+    {RO_OP_XENT, INPUT, 3, 0, I(1, 5), "6 elements"},
+    {RO_OP_XENT_GRAD, INPUT, 4, 0, F(1, 1), "6 elements"},
+    {RO_OP_ATTN_MAX, ATTR, 0, 2, {0}, "causal must be"},
+    {RO_OP_ATTN_MAX, INPUT, 0, 0, F(3, 2, 3, 4), "T = S"},
+    {RO_OP_ATTN_MAX, INPUT, 0, 0, F(1, 4), "[..., T, S]"},
+    {RO_OP_ATTN_EXP, ATTR, 0, 1, {0}, "T = S"},
+    {RO_OP_ATTN_EXP, INPUT, 1, 0, F(3, 2, 3, 1), "12 elements"},
+    {RO_OP_ATTN_AV, INPUT, 1, 0, F(3, 2, 129, 4), "must be [..., 130, D]"},
+    {RO_OP_ATTN_AV, INPUT, 1, 0, F(3, 3, 130, 4), "dimension 0"},
+    {RO_OP_ATTN_AV, INPUT, 1, 0, F(2, 130, 4), "must be [..., 130, D]"},
+    {RO_OP_ATTN_L, INPUT, 1, 0, F(3, 2, 3, 1), "same shape"},
+    {RO_OP_ATTN_OUT, INPUT, 1, 0, F(4, 2, 3, 4, 4), "one more dimension"},
+    {RO_OP_ATTN_OUT, INPUT, 1, 0, F(3, 2, 3, 5), "one more dimension"},
+    {RO_OP_ATTN_OUT, INPUT, 2, 0, F(1, 30), "6 elements"},
+    {RO_OP_ATTN_PROB, INPUT, 1, 0, F(3, 2, 4, 4), "8 elements"},
+    {RO_OP_ATTN_PROB, INPUT, 2, 0, F(1, 4), "8 elements"},
+    {RO_OP_ATTN_DSCORE, INPUT, 1, 0, F(3, 2, 4, 1), "same shape"},
+    {RO_OP_ATTN_DSCORE, INPUT, 2, 0, F(1, 4), "8 elements"},
+    {RO_OP_LR_SCHEDULE, ATTR, 0, 3, {0}, "kind must be"},
+    {RO_OP_LR_SCHEDULE, ATTR, 0, 0, {0}, "total must be 0..0"},
+    {RO_OP_LR_SCHEDULE, ATTR, 3, -1, {0}, "warmup must be"},
+    {RO_OP_LR_SCHEDULE, ATTR, 3, 10, {0}, "total must be 11"},
+    {RO_OP_LR_SCHEDULE, ATTR, 4, INT64_C(1) << 31, {0}, "total must be"},
+    {RO_OP_LR_SCHEDULE, INPUT, 0, 0, F(1, 1), "must be i32"},
+    {RO_OP_BIAS_CORRECTION, INPUT, 0, 0, F(1, 2), "1 elements"},
+    {RO_OP_CLIP_SCALE, INPUT, 0, 0, F(1, 2), "1 elements"},
+    {RO_OP_ADAMW_M, INPUT, 1, 0, F(1, 12), "same shape"},
+    {RO_OP_ADAMW_M, INPUT, 2, 0, F(2, 3, 4), "1 elements"},
+    {RO_OP_ADAMW_V, INPUT, 2, 0, F(1, 2), "1 elements"},
+    {RO_OP_ADAMW_W, INPUT, 2, 0, F(1, 12), "same shape"},
+    {RO_OP_ADAMW_W, INPUT, 4, 0, F(1, 2), "1 elements"},
+    {RO_OP_ADAMW_W, INPUT, 5, 0, I(1, 1), "must be f32"},
+    {RO_OP_ADAMW_W, ATTR, 1, INT64_MIN, {0}, "decay must be"},
+};
+
+static void change(any_call *c, const refusal *r) {
+    switch (r->place) {
+    case ATTR: c->call.attr[r->index] = r->value; break;
+    case INPUT: c->input[r->index] = r->shape; break;
+    case OUTPUT: c->call.output = r->shape; break;
+    case COUNT: c->call.input_count = (int32_t)r->value; break;
+    }
+    /* An input is at fault by itself, not because it gives another output. */
+    if (r->place != OUTPUT && !ro_op_describe(r->op)->declared_shape)
+        c->call.output = (ro_shape){0};
+}
+
+Test(infer, refusals_say_what_was_wrong) {
+    static any_call c;
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+        const refusal *r = &refusals[i];
+        char why[200] = "accepted";
+        for (int k = 0; k < VALID_CALLS; k++)
+            if (valid_calls[k].op == r->op)
+                copy_call(&c, &valid_calls[k]);
+        change(&c, r);
+        cr_expect(ro_infer(&c.call, why, sizeof why) == RO_ERR_ARG, "%s, row %zu", name_of(r->op), i);
+        cr_expect(strncmp(why, name_of(r->op), strlen(name_of(r->op))) == 0, "%s", why);
+        cr_expect(strstr(why, r->why), "row %zu: \"%s\" lacks \"%s\"", i, why, r->why);
+    }
+}
+
+Test(infer, an_unknown_operator_is_refused) {
+    const int unknown[] = {RO_OP_NONE, -1, 10, 15, RO_OP_END, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++) {
+        char why[100];
+        ro_call call = {.op = unknown[i], .output = F(1, 1)};
+        cr_expect(ro_infer(&call, why, sizeof why) == RO_ERR_ARG, "%d", unknown[i]);
+    }
+}
+
+/* One element more than a finish may read (SPEC 11). */
+Test(infer, attention_over_too_many_blocks_is_refused) {
+    for (int64_t blocks = 2047; blocks <= 2048; blocks++) {
+        char why[100];
+        const ro_shape in[] = {F(2, 3, blocks), F(2, 3, blocks)};
+        ro_call call = {RO_OP_ATTN_L, 2, {0}, in, {0}};
+        cr_expect(ro_infer(&call, why, sizeof why) == (blocks == 2047 ? RO_OK : RO_ERR_ARG));
+        const ro_shape more[] = {F(2, 3, blocks), F(3, 3, blocks, 2), F(1, 3)};
+        call = (ro_call){RO_OP_ATTN_OUT, 3, {0}, more, {0}};
+        cr_expect(ro_infer(&call, why, sizeof why) == (blocks == 2047 ? RO_OK : RO_ERR_ARG));
+    }
+}
+
+/* The count of rows in the state of the fold is one 32-bit word. */
+Test(infer, embedding_grad_over_too_many_positions_is_refused) {
+    const int64_t most = INT64_C(1) << 31;
+    for (int64_t rows = most; rows <= most + 1; rows++) {
+        char why[100];
+        const ro_shape in[] = {F(2, rows, 1), I(1, rows)};
+        ro_call call = {RO_OP_EMBEDDING_GRAD, 2, {0}, in, F(2, 3, 1)};
+        cr_expect(ro_infer(&call, why, sizeof why) == (rows == most ? RO_OK : RO_ERR_ARG));
+    }
+}
+
+Test(infer, a_short_or_missing_place_for_the_sentence_is_fine) {
+    ro_call call = {.op = RO_OP_RELU, .input_count = 0};
+    char small[4] = "xyz";
+    cr_expect(ro_infer(&call, NULL, 0) == RO_ERR_ARG);
+    cr_expect(ro_infer(&call, small, 0) == RO_ERR_ARG);
+    cr_expect_str_eq(small, "xyz");
+    cr_expect(ro_infer(&call, small, sizeof small) == RO_ERR_ARG);
+    cr_expect_str_eq(small, "rel");
+}
+
+/* ---- any bits ---- */
+
+static void expect_within_limits(const ro_call *call) {
+    const char *name = name_of(call->op);
+    const int64_t numel = ro_shape_numel(&call->output), steps = ro_ref_steps(call);
+    cr_assert(numel >= 1 && numel <= MOST, "%s", name);
+    cr_assert(steps >= 0 && steps <= MOST, "%s", name);
+    cr_assert(ro_ref_state_size(call) <= sizeof(ro_acc) && (ro_ref_state_size(call) > 0) == (steps > 0));
+    cr_assert(ro_ref_step_loads(call) <= RO_STEP_LOADS, "%s", name);
+    cr_assert(ro_ref_finish_loads(call) <= RO_CRUMB_LOADS, "%s", name);
+}
+
+static bool accept(any_call *c) {
+    char why[200] = "";
+    if (ro_infer(&c->call, why, sizeof why) != RO_OK) {
+        cr_assert(strlen(why) > 10, "a refusal without a sentence");
+        return false;
+    }
+    const ro_shape output = c->call.output;
+    expect_within_limits(&c->call);
+    cr_assert(ro_infer(&c->call, why, sizeof why) == RO_OK, "%s", why);
+    cr_assert(ro_shape_equal(&output, &c->call.output));
+    return true;
+}
+
+Test(infer, changed_calls_are_refused_or_within_the_limits) {
+    static any_call c;
+    uint64_t state = 1;
+    int accepted = 0;
+    for (int i = 0; i < 200000; i++) {
+        random_call(&c, &state);
+        accepted += accept(&c);
+    }
+    cr_expect(accepted > 40000 && accepted < 160000, "%d accepted: not a test", accepted);
+}
+
+static void garbage(any_call *c, uint64_t *state) {
+    uint8_t *byte = (uint8_t *)&c->call;
+    for (size_t i = 0; i < sizeof c->call; i++)
+        byte[i] = (uint8_t)random_word(state);
+    for (int i = 0; i < 8; i++) {
+        byte = (uint8_t *)&c->input[i];
+        for (size_t k = 0; k < sizeof c->input[i]; k++)
+            byte[k] = (uint8_t)random_word(state);
+        if (random_word(state) % 4)
+            c->input[i] = (ro_shape){RO_F32, 1 + i % 5, {2, i > 0, i > 1, i > 2, i > 3}};
+    }
+    c->call.input = c->input;
+    c->call.op = (int32_t)(random_word(state) % RO_OP_END);
+    if (random_word(state) % 4)
+        c->call.input_count = (int32_t)(random_word(state) % 8);
+}
+
+Test(infer, garbage_does_no_harm) {
+    static any_call c;
+    uint64_t state = 2;
+    for (int i = 0; i < 100000; i++) {
+        garbage(&c, &state);
+        accept(&c);
+    }
+}

@@ -1,0 +1,152 @@
+/* One small valid call of every operator, and calls at random around them. */
+#ifndef TESTS_VALID_CALLS_H
+#define TESTS_VALID_CALLS_H
+
+#include "repops/repops.h"
+
+#include <string.h>
+
+#define F32(n, ...) {RO_F32, n, {__VA_ARGS__}}
+#define I32(n, ...) {RO_I32, n, {__VA_ARGS__}}
+#define ONE F32(1, 1)
+#define STEP I32(1, 1)
+
+typedef struct {
+    int op, input_count;
+    int64_t attr[RO_MAX_ATTRS];
+    ro_shape input[7];
+    ro_shape output; /* what ro_infer must give, or what is declared */
+} valid_call;
+
+#define FLOAT_1 0x3f800000
+
+static const valid_call valid_calls[] = {
+    {RO_OP_FILL, 0, {FLOAT_1}, {{0}}, F32(2, 3, 4)},
+    {RO_OP_NORMAL, 0, {-1, UINT32_MAX, 0, FLOAT_1}, {{0}}, F32(1, 7)},
+    {RO_OP_READ_BATCH, 2, {7, 0, 5, 2, 1}, {{RO_U16, 1, {9}}, STEP}, I32(2, 3, 4)},
+    {RO_OP_EMBEDDING, 2, {0}, {F32(2, 5, 3), I32(2, 2, 4)}, F32(3, 2, 4, 3)},
+    {RO_OP_EMBEDDING_GRAD, 2, {0}, {F32(3, 2, 4, 3), I32(2, 2, 4)}, F32(2, 5, 3)},
+    {RO_OP_SPLIT_HEADS, 1, {3, 2, 2}, {F32(3, 2, 4, 18)}, F32(4, 2, 2, 4, 3)},
+    {RO_OP_JOIN_HEADS, 2, {0}, {F32(4, 2, 2, 4, 3), F32(4, 2, 2, 4, 3)}, F32(3, 2, 4, 12)},
+    {RO_OP_CONCAT, 3, {0}, {F32(2, 2, 3), ONE, F32(1, 4)}, F32(1, 11)},
+    {RO_OP_IOTA, 0, {0}, {{0}}, I32(1, 6)},
+    {RO_OP_ADD, 2, {0}, {F32(2, 3, 4), F32(1, 4)}, F32(2, 3, 4)},
+    {RO_OP_DIV_CONST, 1, {FLOAT_1}, {F32(2, 3, 4)}, F32(2, 3, 4)},
+    {RO_OP_GELU, 1, {0}, {F32(2, 3, 4)}, F32(2, 3, 4)},
+    {RO_OP_GELU_GRAD, 2, {0}, {F32(2, 3, 4), F32(2, 3, 4)}, F32(2, 3, 4)},
+    {RO_OP_RELU, 1, {0}, {F32(2, 3, 4)}, F32(2, 3, 4)},
+    {RO_OP_RELU_GRAD, 2, {0}, {F32(2, 3, 4), F32(2, 3, 4)}, F32(2, 3, 4)},
+    {RO_OP_DROPOUT, 2, {1, 2, UINT32_MAX, FLOAT_1}, {F32(2, 3, 4), STEP}, F32(2, 3, 4)},
+    {RO_OP_MATMUL, 2, {1, 2, FLOAT_1, 128, 1}, {F32(4, 2, 3, 4, 5), F32(3, 2, 6, 5)}, F32(4, 2, 3, 4, 6)},
+    {RO_OP_REDUCE_SUM, 1, {6, 4}, {F32(2, 3, 6)}, F32(2, 3, 2)},
+    {RO_OP_REDUCE_MAX, 1, {6, 1024}, {F32(2, 3, 6)}, F32(1, 3)},
+    {RO_OP_REDUCE_DOT, 2, {6, 6}, {F32(2, 3, 6), F32(1, 6)}, F32(2, 3, 1)},
+    {RO_OP_REDUCE_SQDEV, 2, {6, 6}, {F32(2, 3, 6), F32(1, 3)}, F32(2, 3, 1)},
+    {RO_OP_REDUCE_EXPSUM, 2, {6, 6}, {F32(2, 3, 6), F32(2, 3, 1)}, F32(2, 3, 1)},
+    {RO_OP_REDUCE_LN_GX, 5, {6, 6}, {F32(2, 3, 6), F32(1, 6), F32(2, 3, 6), F32(1, 3), F32(1, 3)}, F32(1, 3)},
+    {RO_OP_SUM_ROWS, 1, {2}, {F32(2, 65, 2)}, F32(2, 2, 2)},
+    {RO_OP_LN_DGAMMA, 4, {2}, {F32(2, 64, 2), F32(2, 64, 2), F32(1, 64), F32(1, 64)}, F32(1, 2)},
+    {RO_OP_LN_RSTD, 1, {6, 0}, {F32(2, 3, 1)}, F32(2, 3, 1)},
+    {RO_OP_LAYERNORM, 5, {0}, {F32(2, 3, 6), F32(1, 3), F32(1, 3), F32(1, 6), F32(1, 6)}, F32(2, 3, 6)},
+    {RO_OP_LN_DX, 7, {0}, {F32(2, 3, 6), F32(1, 6), F32(2, 3, 6), F32(1, 3), F32(1, 3), F32(1, 3), F32(1, 3)}, F32(2, 3, 6)},
+    {RO_OP_XENT, 4, {0}, {F32(3, 2, 3, 5), F32(1, 6), F32(1, 6), I32(2, 2, 3)}, F32(2, 2, 3)},
+    {RO_OP_XENT_GRAD, 5, {0}, {F32(3, 2, 3, 5), F32(1, 6), F32(1, 6), I32(2, 2, 3), F32(1, 6)}, F32(3, 2, 3, 5)},
+    {RO_OP_ATTN_MAX, 1, {1}, {F32(3, 2, 130, 130)}, F32(3, 2, 130, 2)},
+    {RO_OP_ATTN_EXP, 2, {0}, {F32(3, 2, 3, 130), F32(3, 2, 3, 2)}, F32(3, 2, 3, 130)},
+    {RO_OP_ATTN_AV, 2, {0}, {F32(3, 2, 3, 130), F32(3, 2, 130, 4)}, F32(4, 2, 3, 2, 4)},
+    {RO_OP_ATTN_L, 2, {0}, {F32(3, 2, 3, 5), F32(3, 2, 3, 5)}, F32(3, 2, 3, 1)},
+    {RO_OP_ATTN_OUT, 3, {0}, {F32(3, 2, 3, 5), F32(4, 2, 3, 5, 4), F32(3, 2, 3, 1)}, F32(3, 2, 3, 4)},
+    {RO_OP_ATTN_PROB, 3, {1}, {F32(3, 2, 4, 4), F32(3, 2, 4, 1), F32(3, 2, 4, 1)}, F32(3, 2, 4, 4)},
+    {RO_OP_ATTN_DSCORE, 3, {1}, {F32(3, 2, 4, 4), F32(3, 2, 4, 4), F32(3, 2, 4, 1)}, F32(3, 2, 4, 4)},
+    {RO_OP_LR_SCHEDULE, 1, {RO_LR_COSINE, FLOAT_1, 0, 3, 10}, {STEP}, ONE},
+    {RO_OP_BIAS_CORRECTION, 1, {FLOAT_1}, {ONE}, ONE},
+    {RO_OP_CLIP_SCALE, 1, {FLOAT_1}, {ONE}, ONE},
+    {RO_OP_ADAMW_M, 3, {FLOAT_1}, {F32(2, 3, 4), F32(2, 3, 4), ONE}, F32(2, 3, 4)},
+    {RO_OP_ADAMW_V, 3, {FLOAT_1}, {F32(2, 3, 4), F32(2, 3, 4), ONE}, F32(2, 3, 4)},
+    {RO_OP_ADAMW_W, 6, {0, 0}, {F32(2, 3, 4), F32(2, 3, 4), F32(2, 3, 4), ONE, ONE, ONE}, F32(2, 3, 4)},
+};
+enum { VALID_CALLS = sizeof valid_calls / sizeof valid_calls[0], MANY_INPUTS = 1024 };
+
+#undef F32
+#undef I32
+#undef ONE
+#undef STEP
+
+/* A call with its own copy of the input shapes. */
+typedef struct {
+    ro_call call;
+    ro_shape input[MANY_INPUTS];
+} any_call;
+
+static inline void copy_call(any_call *out, const valid_call *from) {
+    memset(out, 0, offsetof(any_call, input) + 16 * sizeof *out->input);
+    memcpy(out->input, from->input, sizeof from->input);
+    out->call = (ro_call){from->op, from->input_count, {0}, out->input, from->output};
+    memcpy(out->call.attr, from->attr, sizeof from->attr);
+}
+
+/* SplitMix64 (Steele et al., 2014). */
+static inline uint64_t random_word(uint64_t *state) {
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+/* Numbers at which conditions of SPEC.md turn over, and any bits. */
+static inline int64_t random_number(uint64_t *state) {
+    static const int64_t edge[] = {
+        0,         1,   2,    3,    4,    5,    6,    8,         64,        65,        127,
+        128,       129, 256,  257,  1024, 1025, 2047, 2048,      INT32_MAX, INT32_MIN, UINT32_MAX,
+        -1,        -2,  1025, 4097, 1 << 20, (int64_t)1 << 31, (int64_t)1 << 32, (int64_t)1 << 40,
+        ((int64_t)1 << 40) + 1, INT64_MAX, INT64_MIN, FLOAT_1, RO_QNAN_BITS,
+    };
+    const uint64_t h = random_word(state);
+    if (h % 16 == 0)
+        return (int64_t)random_word(state);
+    return h % 2 ? (int64_t)(h >> 8) % 7 : edge[(h >> 8) % (sizeof edge / sizeof edge[0])];
+}
+
+static inline void mutate_shape(ro_shape *shape, uint64_t *state) {
+    const uint64_t h = random_word(state);
+    const int i = (int)((h >> 32) % RO_MAX_DIMS);
+    switch (h % 8) {
+    case 0: shape->dtype = (int32_t)random_number(state); break;
+    case 1: shape->dtype = 1 + i % 4; break;
+    case 2: shape->ndim = (int32_t)random_number(state); break;
+    case 3:
+        if (shape->ndim >= 0 && shape->ndim < RO_MAX_DIMS)
+            shape->dim[shape->ndim++] = random_number(state);
+        break;
+    default: shape->dim[i] = random_number(state); break;
+    }
+}
+
+/* Another attribute, shape, operator or number of inputs. */
+static inline void mutate_call(any_call *c, uint64_t *state) {
+    const uint64_t h = random_word(state), i = h >> 32;
+    switch (h % 16) {
+    case 0: c->call.op = (int32_t)random_number(state); break;
+    case 1: c->call.op = 1 + (int32_t)(i % RO_OP_END); break;
+    case 2: c->call.input_count = (int32_t)random_number(state); break;
+    case 3: c->input[i % 7] = c->input[(i >> 8) % 7]; break;
+    case 4:
+    case 5: mutate_shape(&c->call.output, state); break;
+    case 6: c->call.output = (ro_shape){0}; break;
+    case 7:
+    case 8:
+    case 9:
+    case 10: c->call.attr[i % RO_MAX_ATTRS] = random_number(state); break;
+    default: mutate_shape(&c->input[i % 7], state); break;
+    }
+}
+
+/* A valid call with up to four changes. */
+static inline void random_call(any_call *c, uint64_t *state) {
+    const uint64_t h = random_word(state);
+    copy_call(c, &valid_calls[h % VALID_CALLS]);
+    for (uint64_t n = (h >> 32) % 5; n > 0; n--)
+        mutate_call(c, state);
+}
+
+#endif
