@@ -219,8 +219,11 @@ static inline void roll_elementwise(op_case *c, dice *d) {
 static inline void roll_matmul(op_case *c, dice *d) {
     const int64_t trans = roll(d, 4), size = roll(d, 3);
     const int64_t most = size == 0 ? 40 : size == 1 ? 300 : 1100;
-    const int64_t m = roll_dim(d, size == 2 ? 200 : most), n = roll_dim(d, size == 2 ? 200 : most);
-    const int64_t k = roll_dim(d, most), dims = roll(d, 3), b0 = 1 + roll(d, 3), b1 = 1 + roll(d, 3);
+    const int64_t wide = size == 2 ? roll(d, 2) : 0; /* beyond the blocks of columns too */
+    const int64_t m = roll_dim(d, size == 2 ? (wide ? 30 : 400) : most);
+    const int64_t n = roll_dim(d, size == 2 ? (wide ? 1100 : 64) : most);
+    const int64_t k = roll_dim(d, most), dims = size == 2 ? roll(d, 2) : roll(d, 3);
+    const int64_t b0 = 1 + roll(d, 3), b1 = 1 + roll(d, 3);
     const ro_shape a = trans & 1 ? shape2(k, m) : shape2(m, k);
     const ro_shape b = trans & 2 ? shape2(n, k) : shape2(k, n);
     c->in[0] = dims == 0   ? a

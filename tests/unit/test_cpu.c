@@ -104,6 +104,23 @@ ParameterizedTest(int *op, cpu, operator_has_the_bits_of_the_reference) {
             ro_ctx_destroy(ctx[b][t]);
 }
 
+/* What this processor lacks is reported as skipped, not as passed. */
+static void require_backend(const char *name) {
+    ro_ctx *ctx = context(name, 1);
+    if (!ctx)
+        cr_skip_test("%s", ro_ctx_error(NULL));
+    cr_expect_str_eq(ro_ctx_backend(ctx), name);
+    ro_ctx_destroy(ctx);
+}
+
+Test(cpu, avx2_took_part_in_the_comparison) {
+    require_backend("avx2");
+}
+
+Test(cpu, avx512_took_part_in_the_comparison) {
+    require_backend("avx512");
+}
+
 /* ---- the caller's floating-point environment ---- */
 
 #if defined(__x86_64__)
