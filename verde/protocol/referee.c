@@ -229,15 +229,17 @@ static void conclude(vd_referee *r)
     r->phase = VD_PHASE_DONE;
 }
 
-/* Answers that are missing cost the claim, except where a phase asks one provider after the other. */
+/* Answers that are missing cost the claim, except where a phase asks one provider after the other. Whoever stands
+ * after the commitments reveals, alone or not: a rival's silence must not cost it its claim. */
 static void take_phase(vd_referee *r)
 {
-    for (uint32_t p = 0; p < r->parties && r->phase != VD_PHASE_INPUTS; p++)
+    vd_phase phase = r->phase;
+    for (uint32_t p = 0; p < r->parties && phase != VD_PHASE_INPUTS; p++)
         if (r->party[p].asked && !r->party[p].body)
             vd_forfeit(r, p, r->party[p].why);
-    if (vd_all_stand(r) || r->phase == VD_PHASE_REVEAL) /* who revealed has a claim, alone or not */
-        vd_phase_rules[r->phase].take(r);
-    if (!vd_all_stand(r))
+    if (vd_all_stand(r) || phase <= VD_PHASE_REVEAL)
+        vd_phase_rules[phase].take(r);
+    if (!vd_all_stand(r) && phase != VD_PHASE_COMMIT)
         r->phase = VD_PHASE_DONE;
 }
 
@@ -255,7 +257,8 @@ vd_status vd_referee_next(vd_referee *r, vd_outgoing out[VD_PARTIES_MAX], size_t
         if (pending(r))
             vd_trouble(r, "asked for the next questions before all answers were given");
         r->waiting = false;
-        take_phase(r);
+        if (r->failed == VD_OK) /* trouble while asking: nothing that was computed may judge */
+            take_phase(r);
     }
     *count = 0;
     if (r->failed != VD_OK)

@@ -14,14 +14,15 @@ bool vd_commit_ask(vd_referee *r, uint32_t p, vd_question *question)
 void vd_commit_take(vd_referee *r)
 {
     for (uint32_t p = 0; p < r->parties; p++)
-        if (!vd_json_get_hash(r->party[p].body, "commit", &r->party[p].commit))
+        if (r->party[p].body && !vd_json_get_hash(r->party[p].body, "commit", &r->party[p].commit))
             vd_convict(r, p, VD_GRADE_BAD_PROOF, "its commitment is malformed");
     r->phase = VD_PHASE_REVEAL;
 }
 
 bool vd_reveal_ask(vd_referee *r, uint32_t p, vd_question *question)
 {
-    (void)p;
+    if (r->outcome.party[p].standing != VD_STANDS)
+        return false;
     question->kind = VD_ASK_REVEAL;
     for (uint32_t i = 0; i < r->parties; i++)
         question->commit[question->commit_count++] = r->party[i].commit;
