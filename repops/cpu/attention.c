@@ -85,8 +85,8 @@ static void attn_prob(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
-static void dscore_row(const float *restrict p, const float *restrict dp, float delta, int64_t count,
-                       float *restrict out) {
+static void dscore_row(const float *restrict p, const float *restrict dp, float delta,
+                       int64_t count, float *restrict out) {
     for (int64_t j = 0; j < count; j++)
         out[j] = ro_canon(p[j] * (dp[j] - delta));
 }

@@ -19,8 +19,8 @@ static tile tile_of(const ro_job *job, int64_t item) {
     const int64_t cols = job->call->attr[0], rows = in_numel(job, 0) / cols;
     const int64_t across = ceil_div(cols, TILE), group = item / across;
     const int64_t row = group * RO_COLUMN_GROUP, col = item % across * TILE;
-    return (tile){group, cols, row, min_i64(RO_COLUMN_GROUP, rows - row), col,
-                  min_i64(TILE, cols - col)};
+    return (tile){
+        group, cols, row, min_i64(RO_COLUMN_GROUP, rows - row), col, min_i64(TILE, cols - col)};
 }
 
 static void store_sums(const tile *t, const float *restrict acc, float *restrict out) {
@@ -45,8 +45,8 @@ static void sum_rows(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
-static void add_dgamma_row(const float *restrict dy, const float *restrict x, float mean, float rstd,
-                           int64_t count, float *restrict acc) {
+static void add_dgamma_row(const float *restrict dy, const float *restrict x, float mean,
+                           float rstd, int64_t count, float *restrict acc) {
     for (int64_t c = 0; c < count; c++)
         acc[c] = ro_fma(dy[c], (x[c] - mean) * rstd, acc[c]);
 }

@@ -89,7 +89,8 @@ static void iota(const ro_job *job, int64_t first, int64_t last) {
 void RO_NAME(ro_add_copies)(ro_table *table) {
     table->kernel[RO_OP_FILL] = (ro_kernel){.range = fill};
     table->kernel[RO_OP_EMBEDDING] = (ro_kernel){.range = embedding, .items = embedding_items};
-    table->kernel[RO_OP_SPLIT_HEADS] = (ro_kernel){.range = split_heads, .items = split_heads_items};
+    table->kernel[RO_OP_SPLIT_HEADS] =
+        (ro_kernel){.range = split_heads, .items = split_heads_items};
     table->kernel[RO_OP_JOIN_HEADS] = (ro_kernel){.range = join_heads, .items = join_heads_items};
     table->kernel[RO_OP_CONCAT] = (ro_kernel){.range = concat};
     table->kernel[RO_OP_IOTA] = (ro_kernel){.range = iota};

@@ -52,8 +52,8 @@ static void div_const(const ro_job *job, int64_t first, int64_t last) {
 
 /* ---- gelu ---- */
 
-#define GELU_C0 0x1.988454p-1f
-#define GELU_C1 0x1.6e4e26p-5f
+#define GELU_C0  0x1.988454p-1f
+#define GELU_C1  0x1.6e4e26p-5f
 #define GELU_3C1 (3.0f * GELU_C1)
 
 /* The argument's tanh; x2 is x * x. */

@@ -1,6 +1,6 @@
-/* The gradient of an embedding, SPEC.md sections 3.3 and 5: a column reduction over the positions that
- * carry one token. Positions are first sorted by token (a counting sort keeps them ascending), so the
- * time is in proportion to tokens * C + V * C. */
+/* The gradient of an embedding, SPEC.md sections 3.3 and 5: a column reduction over the positions
+ * that carry one token. Positions are first sorted by token (a counting sort keeps them ascending),
+ * so the time is in proportion to tokens * C + V * C. */
 #include "repops/cpu/isa.h"
 
 enum { TILE = 256, LEVELS = 7 }; /* 64^7 > 2^40 positions */
@@ -43,17 +43,18 @@ static void carry(float level[LEVELS][TILE], int l, int64_t count) {
     memset(level[l], 0, (size_t)count * sizeof(float));
 }
 
-/* A sum that starts from +0 is never -0, so the passage of a finished sum through levels above, and an
- * empty level's +0, change no bit. */
-static void sum_positions(const plan *p, const int64_t *order, int64_t n, int64_t col, int64_t count,
-                          float *restrict out) {
+/* A sum that starts from +0 is never -0, so the passage of a finished sum through levels above, and
+ * an empty level's +0, change no bit. */
+static void sum_positions(const plan *p, const int64_t *order, int64_t n, int64_t col,
+                          int64_t count, float *restrict out) {
     const float *dy = (const float *)p->job.in[0] + col;
     float level[LEVELS][TILE];
     int top = 0;
     memset(level[0], 0, (size_t)count * sizeof(float));
     for (int64_t i = 0; i < n; i++) {
         add_to(level[0], dy + order[i] * p->cols, count);
-        for (int64_t l = 0, seen = i + 1; seen % RO_COLUMN_GROUP == 0; l++, seen /= RO_COLUMN_GROUP) {
+        for (int64_t l = 0, seen = i + 1; seen % RO_COLUMN_GROUP == 0;
+             l++, seen /= RO_COLUMN_GROUP) {
             if (l == top)
                 memset(level[++top], 0, (size_t)count * sizeof(float));
             carry(level, (int)l, count);
@@ -85,7 +86,7 @@ static ro_status embedding_grad(const ro_job *job) {
         return RO_ERR_MEMORY;
     p.order = p.start + p.rows + 1;
     sort_positions(&p);
-    /* Some tokens are much more frequent than others: many pieces, so that threads finish together. */
+    /* Some tokens are far more frequent than others: many pieces, so that threads end together. */
     const int64_t items = p.rows * ceil_div(p.cols, TILE);
     const int64_t work = (p.rows + p.positions) * p.cols;
     const int64_t pieces = min_i64(work / 4096 + 1, 64 * ro_ctx_threads(job->ctx));

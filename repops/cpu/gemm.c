@@ -1,6 +1,7 @@
-/* Blocked matrix product after Goto and van de Geijn: panels of b stay in the last-level cache, panels
- * of a in the second, a tile of c in registers. Blocks are multiples of the chunk and every chunk ends
- * with an addition to c, so none of the sizes here shows in the bits (SPEC.md section 3.1).
+/* Blocked matrix product after Goto and van de Geijn: panels of b stay in the last-level cache,
+ * panels of a in the second, a tile of c in registers. Blocks are multiples of the chunk and every
+ * chunk ends with an addition to c, so none of the sizes here shows in the bits (SPEC.md
+ * section 3.1).
  *
  * Masked products run the part of a chunk that all rows of a tile admit like any other, and the few
  * steps of the triangle row by row: what the mask excludes is never multiplied. */
@@ -137,11 +138,8 @@ static void run_strip(const strip *s, int64_t k) {
             continue;
         tile t = s->t;
         t.c += j * g->c_chunk;
-        t.flags = g->c_chunk     ? TILE_FIRST | TILE_LAST
-                  : j == first && j == last ? TILE_FIRST | TILE_LAST
-                  : j == first   ? TILE_FIRST
-                  : j == last    ? TILE_LAST
-                                 : 0;
+        t.flags = g->c_chunk || j == first ? TILE_FIRST : 0;
+        t.flags |= g->c_chunk || j == last ? TILE_LAST : 0;
         run_chunk(s, from, min_i64(from + g->chunk, g->k), &t);
     }
 }

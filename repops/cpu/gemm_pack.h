@@ -86,8 +86,7 @@ typedef struct {
 static void pack_rows(const panel *s, float *to) {
     for (int64_t p = 0; p < s->k; p++)
         for (int64_t i = 0; i < s->width; i += VW)
-            vf_store(to + p * s->width + i,
-                     vf_load_n(s->from + p * s->k_step + i, s->lanes - i));
+            vf_store(to + p * s->width + i, vf_load_n(s->from + p * s->k_step + i, s->lanes - i));
 }
 
 /* VW lanes from lane i on, VW steps from step p on. */

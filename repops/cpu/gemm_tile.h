@@ -68,7 +68,8 @@ RO_INLINE void tile_finish(const int rows, const tile *t, vf acc[MR][NV]) {
         for (int v = 0; v < NV; v++) {
             float *c = t->c + i * t->c_row + v * VW;
             const int64_t cols = t->cols - v * VW;
-            vf_store_n(c, t->flags & TILE_RAW ? acc[i][v] : tile_total(t, c, cols, acc[i][v]), cols);
+            vf_store_n(c, t->flags & TILE_RAW ? acc[i][v] : tile_total(t, c, cols, acc[i][v]),
+                       cols);
         }
     }
 }

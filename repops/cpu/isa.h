@@ -1,11 +1,12 @@
 /* Names and vectors of the instruction set that this object is compiled for.
  *
  * Every file of this folder is compiled once per instruction set, with -DRO_ISA=<name> and
- * -DRO_ISA_<name>=1. All functions but the RO_NAME ones are static, and nothing here is inline across
- * objects: a linker that keeps the AVX-512 copy of a shared function would break older machines.
+ * -DRO_ISA_<name>=1. All functions but the RO_NAME ones are static, and nothing here is inline
+ * across objects: a linker that keeps the AVX-512 copy of a shared function would break older
+ * machines.
  *
- * Most kernels are plain loops over math.h, which compilers vectorise; the vectors below serve where
- * values must stay in registers. Each lane computes what math.h computes. */
+ * Most kernels are plain loops over math.h, which compilers vectorise; the vectors below serve
+ * where values must stay in registers. Each lane computes what math.h computes. */
 #ifndef REPOPS_CPU_ISA_H
 #define REPOPS_CPU_ISA_H
 
@@ -13,8 +14,8 @@
 #include "repops/src/math.h"
 
 #define RO_PASTE_(name, isa) name##_##isa
-#define RO_PASTE(name, isa) RO_PASTE_(name, isa)
-#define RO_NAME(name) RO_PASTE(name, RO_ISA)
+#define RO_PASTE(name, isa)  RO_PASTE_(name, isa)
+#define RO_NAME(name)        RO_PASTE(name, RO_ISA)
 
 /* Unrolls a loop of constant length, so that an array of vectors becomes registers. */
 #if defined(__clang__)
@@ -28,7 +29,7 @@
 #endif
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
-/* The sum of eight lanes in the order of SPEC.md section 3.2: lane i + lane (i + w), w = 4, 2, 1. */
+/* The sum of eight lanes in the order of SPEC.md section 3.2: lanes i and i + w, w = 4, 2, 1. */
 RO_INLINE float fold8(__m256 x) {
     __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
     y = _mm_add_ps(y, _mm_movehl_ps(y, y));

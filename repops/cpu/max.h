@@ -4,8 +4,8 @@
 
 #include "repops/cpu/isa.h"
 
-/* The maximum does not depend on the order, so it is taken over integers that are ordered as the floats
- * are, with -0 below +0: compilers vectorise that, and NaNs are noticed apart. */
+/* The maximum does not depend on the order, so it is taken over integers that are ordered as the
+ * floats are, with -0 below +0: compilers vectorise that, and NaNs are noticed apart. */
 RO_INLINE float max_of(const float *x, int64_t n) {
     int32_t most = INT32_MIN;
     uint32_t largest = 0; /* magnitude */

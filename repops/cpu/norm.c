@@ -36,8 +36,8 @@ typedef struct {
     float mean, rstd, g, gx; /* g = sg / n, gx = sgx / n */
 } row_stats;
 
-static void ln_dx_row(const float *restrict dy, const float *restrict gamma, const float *restrict x,
-                      row_stats s, int64_t cols, float *restrict out) {
+static void ln_dx_row(const float *restrict dy, const float *restrict gamma,
+                      const float *restrict x, row_stats s, int64_t cols, float *restrict out) {
     for (int64_t c = 0; c < cols; c++) {
         const float g = dy[c] * gamma[c], xh = (x[c] - s.mean) * s.rstd;
         out[c] = ro_canon(s.rstd * ro_fma(-xh, s.gx, g - s.g));

@@ -1,5 +1,5 @@
-/* matmul (SPEC.md section 3.1) and attn_av (section 8): a batch of products, shared among threads by
- * output. */
+/* matmul (SPEC.md section 3.1) and attn_av (section 8): a batch of products, shared among threads
+ * by output. */
 #include "repops/cpu/gemm.h"
 #include "repops/src/call.h"
 

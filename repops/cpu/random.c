@@ -37,7 +37,8 @@ static source source_of(const ro_job *job, uint32_t step) {
 
 /* ---- normal ---- */
 
-static void normal_batch(const uint32_t *restrict word, float mean, float std, float *restrict out) {
+static void normal_batch(const uint32_t *restrict word, float mean, float std,
+                         float *restrict out) {
     for (int i = 0; i < 2 * BATCH; i++) {
         const uint32_t p = word[2 * i], turn = word[2 * i + 1] >> 8;
         const float u = (float)(int32_t)((p >> 8) + 1) * 0x1p-24f;
@@ -94,8 +95,8 @@ static int64_t window(const ro_job *job, int64_t r) {
     const uint64_t windows = ((uint64_t)in_numel(job, 0) - 1) / length;
     const uint64_t step = *(const uint32_t *)job->in[1];
     const uint64_t g = step * (uint64_t)attr[2] + (uint64_t)attr[3] + (uint64_t)r;
-    const uint64_t w = ro_permute((uint64_t)attr[0], (uint32_t)attr[1], g / windows, windows,
-                                  g % windows);
+    const uint64_t w =
+        ro_permute((uint64_t)attr[0], (uint32_t)attr[1], g / windows, windows, g % windows);
     return (int64_t)(w * length) + attr[4];
 }
 

@@ -51,8 +51,8 @@ static float fold(const float *x) {
     return ro_canon(vf_fold(lane[0]));
 }
 
-/* The last terms reach only the first lanes. The others must not even see fma(0, 0, lane): that would
- * turn the -0 of an underflow into +0. */
+/* The last terms reach only the first lanes. The others must not even see fma(0, 0, lane): that
+ * would turn the -0 of an underflow into +0. */
 static float lane_sum(const float *t, int64_t n) {
     const int64_t whole = n / RO_LANES * RO_LANES;
     float x[RO_LANES] = {0};

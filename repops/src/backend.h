@@ -1,9 +1,9 @@
 /* What kernels see of a context, and the table of kernels that a context runs.
  *
- * A table starts as the scalar one, which has every operator; each instruction set then replaces the
- * entries that it has. Contract of a kernel: it writes every element of the output, with the bits that
- * SPEC.md defines, for every input that passed ro_infer; it calls nothing of libm; it does not read the
- * output before it wrote it. */
+ * A table starts as the scalar one, which has every operator; each instruction set then replaces
+ * the entries that it has. Contract of a kernel: it writes every element of the output, with the
+ * bits that SPEC.md defines, for every input that passed ro_infer; it calls nothing of libm; it
+ * does not read the output before it wrote it. */
 #ifndef REPOPS_BACKEND_H
 #define REPOPS_BACKEND_H
 
@@ -17,8 +17,8 @@ typedef struct {
     void *out;
 } ro_job;
 
-/* One of: a function of a range of items, which the context calls from several threads; or a function
- * that plans for itself. */
+/* One of: a function of a range of items, which the context calls from several threads; or a
+ * function that plans for itself. */
 typedef struct {
     void (*range)(const ro_job *job, int64_t first, int64_t last); /* items [first, last) */
     int64_t (*items)(const ro_call *call); /* of `range`; NULL: the elements of the output */
@@ -39,8 +39,8 @@ void ro_table_avx512(ro_table *table);
 ro_status ro_fail(ro_ctx *ctx, ro_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Workspace that lives until the next call of this function; aligned to 64 bytes, contents undefined.
- * NULL if the allocator has none (after ro_fail). */
+/* Workspace that lives until the next call of this function; aligned to 64 bytes, contents
+ * undefined. NULL if the allocator has none (after ro_fail). */
 void *ro_workspace(ro_ctx *ctx, size_t size);
 
 ro_pool *ro_ctx_pool(ro_ctx *ctx);

@@ -87,7 +87,8 @@ static ro_status find_backend(const char *name, const backend_entry **out) {
         if (strcmp(name, backends[i].name) == 0)
             return backends[i].available()
                        ? RO_OK
-                       : fail_create(RO_ERR_ARG, "this processor cannot run backend \"%.32s\"", name);
+                       : fail_create(RO_ERR_ARG, "this processor cannot run backend \"%.32s\"",
+                                     name);
     }
     return fail_create(RO_ERR_ARG,
                        "unknown backend \"%.32s\": expected cpu, scalar, avx2 or avx512", name);

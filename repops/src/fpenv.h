@@ -1,6 +1,7 @@
-/* Guard of the thread's floating-point control: round to nearest, subnormals kept, exceptions masked
- * (SPEC.md section 1). Any library built with -ffast-math sets FTZ/DAZ for a whole process, and
- * threads inherit it. The register is written only if it differs: a read costs 1 ns, a write 24. */
+/* Guard of the thread's floating-point control: round to nearest, subnormals kept, exceptions
+ * masked (SPEC.md section 1). Any library built with -ffast-math sets FTZ/DAZ for a whole process,
+ * and threads inherit it. The register is written only if it differs: a read costs 1 ns, a
+ * write 24. */
 #ifndef REPOPS_FPENV_H
 #define REPOPS_FPENV_H
 
@@ -19,7 +20,7 @@ typedef struct {
 #include <xmmintrin.h>
 
 #define RO_FP_DEFAULT 0x1f80u
-#define RO_FP_STICKY 0x3fu /* exception flags: they do not change results */
+#define RO_FP_STICKY  0x3fu /* exception flags: they do not change results */
 
 static inline uint64_t ro_fp_read(void) {
     return _mm_getcsr();
@@ -31,7 +32,7 @@ static inline void ro_fp_write(uint64_t value) {
 #elif defined(__aarch64__)
 
 #define RO_FP_DEFAULT 0u
-#define RO_FP_STICKY 0u
+#define RO_FP_STICKY  0u
 
 static inline uint64_t ro_fp_read(void) {
     uint64_t value;
@@ -45,7 +46,7 @@ static inline void ro_fp_write(uint64_t value) {
 #else /* no control register that we know: the default environment is assumed */
 
 #define RO_FP_DEFAULT 0u
-#define RO_FP_STICKY 0u
+#define RO_FP_STICKY  0u
 
 static inline uint64_t ro_fp_read(void) {
     return RO_FP_DEFAULT;

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Computes items [first, last). `worker` is 0 (the caller) to threads-1: the index of a private part
- * of a workspace. */
+/* Computes items [first, last). `worker` is 0 (the caller) to threads-1: the index of a private
+ * part of a workspace. */
 typedef void (*ro_pool_body)(void *user, int64_t first, int64_t last, int worker);
 
 typedef struct ro_pool ro_pool;
@@ -22,9 +22,9 @@ typedef struct {
 } ro_pool_worker;
 
 struct ro_pool {
-    int threads; /* wanted, with the caller */
-    int started; /* workers that run */
-    pid_t owner; /* the process that started them: fork copies no threads */
+    int threads;            /* wanted, with the caller */
+    int started;            /* workers that run */
+    pid_t owner;            /* the process that started them: fork copies no threads */
     ro_pool_worker *worker; /* threads - 1 of them; the owner of the pool allocates them */
 
     pthread_mutex_t lock;
@@ -44,7 +44,8 @@ void ro_pool_init(ro_pool *pool, int threads, ro_pool_worker *worker);
 void ro_pool_stop(ro_pool *pool); /* joins the workers */
 
 /* Calls body over [0, count) in pieces of `grain` items that start at multiples of grain. Workers
- * start at the first call with more than one piece; if the system refuses threads, fewer do it all. */
+ * start at the first call with more than one piece; if the system refuses threads, fewer do it all.
+ */
 void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_pool_body body, void *user);
 
 #endif

@@ -48,11 +48,13 @@ static void expect_reference(const op_case *c, uint64_t seed, const char *backen
     for (int64_t i = 0; i < (numel < most ? numel : most); i++) {
         int64_t e = i;
         if (numel > most)
-            e = i == 0 ? 0 : i == 1 ? numel - 1 : (int64_t)(case_word(seed, 9, i) % (uint64_t)numel);
+            e = i == 0   ? 0
+                : i == 1 ? numel - 1
+                         : (int64_t)(case_word(seed, 9, i) % (uint64_t)numel);
         const uint32_t want = ro_ref_element(&c->call, e, &in), got = ((uint32_t *)c->out)[e];
         cr_assert(got == want, "%s on %s, case %llu, element %lld: %08x, expected %08x",
-                  ro_op_describe(c->call.op)->name, backend, (unsigned long long)seed, (long long)e, got,
-                  want);
+                  ro_op_describe(c->call.op)->name, backend, (unsigned long long)seed, (long long)e,
+                  got, want);
     }
 }
 
@@ -77,8 +79,9 @@ static void check_case(ro_ctx *ctx[BACKENDS][MAX_THREADS], int op, uint64_t seed
             if (memcmp(first, c.out, case_out_bytes(&c)) == 0)
                 continue;
             expect_reference(&c, seed, backends[b]);
-            cr_assert_fail("%s on %s with %d threads, case %llu: an element outside the sample differs",
-                           ro_op_describe(op)->name, backends[b], t + 1, (unsigned long long)seed);
+            cr_assert_fail(
+                "%s on %s with %d threads, case %llu: an element outside the sample differs",
+                ro_op_describe(op)->name, backends[b], t + 1, (unsigned long long)seed);
         }
     }
     free(first);
@@ -135,12 +138,12 @@ Test(cpu, flush_to_zero_and_rounding_of_the_caller_do_not_show) {
             case_roll(&c, op[i / 4], (uint64_t)(777 + i));
             const unsigned before = _mm_getcsr();
             _mm_setcsr(hostile);
-            const ro_status status =
-                ro_run(ctx, &c.call, (const void *const *)c.data, c.out);
+            const ro_status status = ro_run(ctx, &c.call, (const void *const *)c.data, c.out);
             const unsigned after = _mm_getcsr();
             _mm_setcsr(before);
             cr_assert(status == RO_OK);
-            cr_expect(after == hostile, "mode is %04x after %s", after, ro_op_describe(op[i / 4])->name);
+            cr_expect(after == hostile, "mode is %04x after %s", after,
+                      ro_op_describe(op[i / 4])->name);
             expect_reference(&c, (uint64_t)i, backends[b]);
             case_free(&c);
         }

@@ -1,10 +1,10 @@
 /* Golden hashes: tests/golden/ops.txt fixes the bits of every operator for all time. Each line is a
  * case with the SHA-256 of its output's bytes, and must hold on every backend of this processor.
  *
- * GOLDEN_UPDATE=1 writes the hashes of the scalar backend into the file. Do that for new lines only: a
- * hash that changes is a new version of SPEC.md. The file's header describes its columns; the inputs'
- * formula is in op_cases.h, its seed is the FNV-1a hash of the case's name. */
-#include "op_cases.h"
+ * GOLDEN_UPDATE=1 writes the hashes of the scalar backend into the file. Do that for new lines
+ * only: a hash that changes is a new version of SPEC.md. The file's header describes its columns;
+ * the inputs' formula is in op_data.h, its seed is the FNV-1a hash of the case's name. */
+#include "op_data.h"
 
 #include <criterion/criterion.h>
 #include <openssl/evp.h>
@@ -37,8 +37,8 @@ static int read_file(void) {
             continue;
         }
         strcpy(g->hash, "-");
-        const int fields = sscanf(line, "%23s %39s %159s %39s %119s %lld %11s %64s", g->op, g->name, g->inputs,
-                                  g->output, g->attrs, &g->ids, g->class, g->hash);
+        const int fields = sscanf(line, "%23s %39s %159s %39s %119s %lld %11s %64s", g->op, g->name,
+                                  g->inputs, g->output, g->attrs, &g->ids, g->class, g->hash);
         cr_assert(fields >= 7, "%s: line \"%s\"", GOLDEN_FILE, line);
         cr_assert(++count < MAX_CASES);
     }
@@ -52,8 +52,8 @@ static void write_file(int count) {
     fputs(header, file);
     for (int i = 0; i < count; i++) {
         const golden *g = &cases[i];
-        fprintf(file, "%s %s %s %s %s %lld %s %s\n", g->op, g->name, g->inputs, g->output, g->attrs, g->ids,
-                g->class, g->hash);
+        fprintf(file, "%s %s %s %s %s %lld %s %s\n", g->op, g->name, g->inputs, g->output, g->attrs,
+                g->ids, g->class, g->hash);
     }
     cr_assert(fclose(file) == 0);
 }
@@ -85,7 +85,8 @@ static void parse_attrs(const char *text, int64_t *attr) {
 }
 
 static data_class parse_class(const char *text) {
-    static const char *const names[] = {"normal", "wide", "special", "rare", "tiny", "zero", "masked"};
+    static const char *const names[] = {"normal", "wide", "special", "rare",
+                                        "tiny",   "zero", "masked"};
     int i = 0;
     while (i < DATA_END && strcmp(text, names[i]) != 0)
         i++;
@@ -129,7 +130,8 @@ static void run(ro_ctx *ctx, golden *g, char *hash) {
     op_case c;
     build(g, &c);
     memset(c.out, 0x5a, case_out_bytes(&c));
-    cr_assert(ro_run(ctx, &c.call, (const void *const *)c.data, c.out) == RO_OK, "%s", ro_ctx_error(ctx));
+    cr_assert(ro_run(ctx, &c.call, (const void *const *)c.data, c.out) == RO_OK, "%s",
+              ro_ctx_error(ctx));
     hash_of(&c, hash);
     case_free(&c);
 }
@@ -141,8 +143,8 @@ static void check_backend(const char *backend, int threads, int count) {
         return; /* not on this processor */
     for (int i = 0; i < count; i++) {
         run(ctx, &cases[i], hash);
-        cr_expect_str_eq(hash, cases[i].hash, "%s %s on %s with %d threads", cases[i].op, cases[i].name, backend,
-                         threads);
+        cr_expect_str_eq(hash, cases[i].hash, "%s %s on %s with %d threads", cases[i].op,
+                         cases[i].name, backend, threads);
     }
     ro_ctx_destroy(ctx);
 }
