@@ -2,11 +2,22 @@
 #include "verde/graph/graph.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const char *graph_name(const vd_program *program, const vd_graph *graph)
 {
     return graph == &program->init ? "init" : "step";
+}
+
+/* Printable ASCII with an end: names are shown to people, whoever chose them. */
+static bool valid_name(const char name[VD_NAME_SIZE])
+{
+    for (int i = 0; i < VD_NAME_SIZE; i++) {
+        if (name[i] == 0)
+            return true;
+        if (name[i] < ' ' || name[i] > '~')
+            return false;
+    }
+    return false;
 }
 
 static vd_status check_node(const vd_program *program, const vd_graph *graph, uint32_t index,
@@ -16,13 +27,13 @@ static vd_status check_node(const vd_program *program, const vd_graph *graph, ui
     const char *name = graph_name(program, graph);
     char why[256];
     uint32_t values = vd_source_count(program, graph) + index;
-    const ro_op_info *info = ro_op_describe(n->op);
-    if (!info || n->input_count < 0 || n->input_count > RO_MAX_INPUTS ||
+    if (!ro_op_describe(n->op) || n->input_count < 0 || n->input_count > RO_MAX_INPUTS ||
         (uint64_t)n->first_input + (uint32_t)n->input_count > graph->edge_count)
         return vd_fail(err, VD_ERR_PEER, "%s graph, node %u: no such operator or inputs", name,
                        index);
-    if (!memchr(n->name, 0, sizeof n->name))
-        return vd_fail(err, VD_ERR_PEER, "%s graph, node %u: name without end", name, index);
+    if (!valid_name(n->name))
+        return vd_fail(err, VD_ERR_PEER, "%s graph, node %u: name is not printable ASCII", name,
+                       index);
     for (int32_t i = 0; i < n->input_count; i++)
         if (graph->edge[n->first_input + (uint32_t)i] >= values)
             return vd_fail(err, VD_ERR_PEER,
@@ -33,10 +44,6 @@ static vd_status check_node(const vd_program *program, const vd_graph *graph, ui
     if (call.output.ndim == 0 || ro_infer(&call, why, sizeof why) != RO_OK)
         return vd_fail(err, VD_ERR_PEER, "%s graph, node %u (%s): %.256s", name, index, n->name,
                        call.output.ndim == 0 ? "no output shape" : why);
-    for (int i = info->attr_count; i < RO_MAX_ATTRS; i++)
-        if (n->attr[i] != 0)
-            return vd_fail(err, VD_ERR_PEER, "%s graph, node %u (%s): unused attribute is not 0",
-                           name, index, n->name);
     return VD_OK;
 }
 
@@ -51,10 +58,20 @@ static vd_status check_outputs(const vd_program *program, const vd_graph *graph,
                            "%s graph: state leaf %u (%s) has no node's output of its shape",
                            graph_name(program, graph), i, program->leaf[i].name);
     }
-    if (graph->loss != UINT32_MAX && graph->loss >= values)
-        return vd_fail(err, VD_ERR_PEER, "%s graph: loss is not a value",
-                       graph_name(program, graph));
     return VD_OK;
+}
+
+/* One number: whoever runs the graph reads four bytes of it. */
+static vd_status check_loss(const vd_program *program, const vd_graph *graph, vd_err *err)
+{
+    static const ro_shape scalar = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
+    uint32_t values = vd_source_count(program, graph) + graph->node_count;
+    if (graph->loss == UINT32_MAX ||
+        (graph->loss < values &&
+         ro_shape_equal(vd_value_shape(program, graph, graph->loss), &scalar)))
+        return VD_OK;
+    return vd_fail(err, VD_ERR_PEER, "%s graph: loss is not a value of type f32[1]",
+                   graph_name(program, graph));
 }
 
 static vd_status check_graph(const vd_program *program, const vd_graph *graph, ro_shape *shapes,
@@ -68,7 +85,8 @@ static vd_status check_graph(const vd_program *program, const vd_graph *graph, r
         if (status != VD_OK)
             return status;
     }
-    return check_outputs(program, graph, err);
+    vd_status status = check_outputs(program, graph, err);
+    return status != VD_OK ? status : check_loss(program, graph, err);
 }
 
 static bool valid_shape(const ro_shape *shape)
@@ -87,6 +105,12 @@ static bool valid_shape(const ro_shape *shape)
     return true;
 }
 
+/* A state leaf or a data tensor. */
+static bool valid_leaf(const vd_leaf *leaf)
+{
+    return valid_name(leaf->name) && valid_shape(&leaf->shape);
+}
+
 static vd_status check_sources(const vd_program *program, vd_err *err)
 {
     if (program->steps < 1 || program->steps > INT32_MAX || program->checkpoint_interval < 1 ||
@@ -98,11 +122,11 @@ static vd_status check_sources(const vd_program *program, vd_err *err)
         return vd_fail(err, VD_ERR_PEER, "program: %u state leaves and %u data tensors",
                        program->leaf_count, program->data_count);
     for (uint32_t i = 0; i < program->leaf_count; i++)
-        if (!valid_shape(&program->leaf[i].shape))
-            return vd_fail(err, VD_ERR_PEER, "program: shape of state leaf %u", i);
+        if (!valid_leaf(&program->leaf[i]))
+            return vd_fail(err, VD_ERR_PEER, "program: name or shape of state leaf %u", i);
     for (uint32_t i = 0; i < program->data_count; i++)
-        if (!valid_shape(&program->data[i].tensor.shape))
-            return vd_fail(err, VD_ERR_PEER, "program: shape of data tensor %u", i);
+        if (!valid_leaf(&program->data[i].tensor))
+            return vd_fail(err, VD_ERR_PEER, "program: name or shape of data tensor %u", i);
     return VD_OK;
 }
 
