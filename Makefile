@@ -89,6 +89,15 @@ install: lib
 	ln -sf $(RO_SONAME) $(DESTDIR)$(PREFIX)/lib/librepops.so
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(RO_VERSION)|' repops/repops.pc.in \
 	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/repops.pc
+
+# Arguments: make bench-gemm ARGS="avx2 2".
+bench-gemm: $(BUILD)/bench/gemm
+	$< $(ARGS)
+$(BUILD)/bench/gemm: bench/gemm.c $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
+.PHONY: bench-gemm
+
 $(BUILD)/lib/libverde.a: $(vd_obj)
 	@mkdir -p $(@D)
 	@rm -f $@

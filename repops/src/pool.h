@@ -44,8 +44,7 @@ void ro_pool_init(ro_pool *pool, int threads, ro_pool_worker *worker);
 void ro_pool_stop(ro_pool *pool); /* joins the workers */
 
 /* Calls body over [0, count) in pieces of `grain` items that start at multiples of grain. Workers
- * start at the first call with more than one piece; if the system refuses threads, fewer do it all.
- */
+ * start at the first call with more than one piece; if the system refuses some, fewer do it all. */
 void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_pool_body body, void *user);
 
 #endif
