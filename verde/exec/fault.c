@@ -169,6 +169,9 @@ vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *change
         return status;
     change_graph(step < 0 ? &changed->init : &changed->step, &exec->fault);
     *out = changed;
+    if (vd_program_validate(changed, NULL) != VD_OK)
+        return vd_fail(err, VD_ERR_USAGE, "fault: the altered attribute makes node %u invalid",
+                       exec->fault.node);
     return VD_OK;
 }
 

@@ -25,6 +25,7 @@ struct vd_replay {
     uint32_t cached;
     int64_t cache_step;
     int32_t step_word;
+    bool diverged;
 };
 
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state)
@@ -113,6 +114,14 @@ static vd_status run(void *user, vd_hash *state, vd_err *err)
     return VD_OK;
 }
 
+/* An honest provider looks at its own replay before it signs. */
+static void compare_with_log(vd_replay *r, int64_t step, const vd_hash *state)
+{
+    for (uint32_t i = 0; i < r->log.count; i++)
+        if (r->log.step[i] == step && !vd_hash_equal(&r->log.state[i], state))
+            r->diverged = true;
+}
+
 static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash *state, vd_err *err)
 {
     for (int64_t s = from; s <= to; s++) {
@@ -122,6 +131,7 @@ static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash 
                                    &state[s - from], err);
         if (status != VD_OK)
             return status;
+        compare_with_log(r, s, &state[s - from]);
         vd_fault_state(r->exec, s, &state[s - from]);
     }
     return VD_OK;
@@ -265,7 +275,12 @@ static vd_status tensor(void *user, int64_t step, uint32_t value, const void **d
     return VD_OK;
 }
 
+static bool diverged(void *user)
+{
+    return ((const vd_replay *)user)->diverged;
+}
+
 vd_source vd_replay_source(vd_replay *replay)
 {
-    return (vd_source){replay, run, states, trace, leaves, tensor};
+    return (vd_source){replay, run, states, trace, leaves, tensor, diverged};
 }

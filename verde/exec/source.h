@@ -17,6 +17,8 @@ typedef struct {
     vd_status (*leaves)(void *user, int64_t step, vd_hash *tensor, vd_err *err);
     /* The bytes of a value of step s (numbered as in graph.h). */
     vd_status (*tensor)(void *user, int64_t step, uint32_t value, const void **data, vd_err *err);
+    /* Has any re-execution so far given another state than the run had committed to (bit rot, a bug)? */
+    bool (*diverged)(void *user);
 } vd_source;
 
 /* A source over a run directory: loads the checkpoint before what is asked and runs on from there. */

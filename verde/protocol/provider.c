@@ -346,7 +346,12 @@ static vd_status answer(request *r, vd_buf *out)
 {
     if (withheld(r))
         return vd_fail(r->err, VD_ERR_TIMEOUT, "silent on purpose");
+    const vd_source *source = &r->provider->source;
     json_t *body = answers[r->question.kind](r);
+    if (source->diverged(source->user)) { /* nothing is signed that a replay does not bear out */
+        json_decref(body);
+        body = json_pack("{sb}", "concede", 1);
+    }
     if (!body)
         return r->err && r->err->status != VD_OK ? r->err->status
                                                  : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
