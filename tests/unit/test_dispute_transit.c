@@ -1,0 +1,312 @@
+/* Answers changed on their way, and a liar who signs whatever comes to mind. An honest provider is
+ * never convicted by what others do to its answers, or say. */
+#include "tests/support/dispute.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    test_job job;
+    test_provider honest, liar;
+} bench;
+
+static void bench_open(bench *b) {
+    test_job_open(&b->job, VD_MODEL_MLP, 3, 3);
+    vd_fault fault = {VD_FAULT_ELEMENT, 1, test_node(&b->job, 1, RO_OP_ADAMW_M), 5, 20};
+    test_provider_open(&b->honest, &b->job, 1, NULL);
+    test_provider_open(&b->liar, &b->job, 2, &fault);
+}
+
+static void bench_close(bench *b) {
+    test_provider_close(&b->honest);
+    test_provider_close(&b->liar);
+    test_job_close(&b->job);
+}
+
+static void expect_honest_not_convicted(const test_dispute *d, uint32_t honest, const char *what) {
+    const struct vd_party_outcome *party = &d->outcome.party[honest];
+    cr_assert(d->status == VD_OK, "%s: %s", what, d->err.text);
+    cr_expect(party->standing != VD_CONVICTED, "%s: %s: %s", what, vd_grade_name(party->grade),
+              party->reason);
+    cr_expect(d->outcome.rounds <= VD_ROUNDS_MAX);
+}
+
+/* ---- somebody in the middle ---- */
+
+typedef struct {
+    const char *name;
+    void (*change)(vd_buf *note, const vd_buf *earlier, const vd_buf *rival, uint64_t *random);
+} mutation;
+
+typedef struct {
+    const mutation *mutation;
+    uint32_t honest, round; /* whose answer, and when */
+    vd_buf earlier, rival;  /* last notes of both */
+    uint64_t random;
+    bool changed;
+} middle;
+
+static void put_note(vd_buf *to, const vd_buf *from) {
+    to->size = 0;
+    vd_put(to, from->data, from->size);
+}
+
+static void flip_bit(vd_buf *note, const vd_buf *earlier, const vd_buf *rival, uint64_t *random) {
+    (void)earlier, (void)rival;
+    note->data[test_random(random) % note->size] ^= (uint8_t)(1u << test_random(random) % 7);
+}
+
+static void truncate_note(vd_buf *note, const vd_buf *earlier, const vd_buf *rival,
+                          uint64_t *random) {
+    (void)earlier, (void)rival;
+    note->size = test_random(random) % note->size;
+}
+
+static void use_rivals(vd_buf *note, const vd_buf *earlier, const vd_buf *rival, uint64_t *random) {
+    (void)earlier, (void)random;
+    put_note(note, rival);
+}
+
+static void use_earlier(vd_buf *note, const vd_buf *earlier, const vd_buf *rival,
+                        uint64_t *random) {
+    (void)rival, (void)random;
+    put_note(note, earlier);
+}
+
+static void empty(vd_buf *note, const vd_buf *earlier, const vd_buf *rival, uint64_t *random) {
+    (void)earlier, (void)rival, (void)random;
+    note->size = 0;
+}
+
+static void garbage(vd_buf *note, const vd_buf *earlier, const vd_buf *rival, uint64_t *random) {
+    (void)earlier, (void)rival;
+    note->size = 0;
+    for (int i = 0; i < 1 << 17; i++)
+        vd_put_u64(note, test_random(random));
+}
+
+static void deep_json(vd_buf *note, const vd_buf *earlier, const vd_buf *rival, uint64_t *random) {
+    (void)earlier, (void)rival, (void)random;
+    note->size = 0;
+    vd_printf(note, "{\"payload\":");
+    for (int i = 0; i < 100000; i++)
+        vd_put_u8(note, '[');
+}
+
+static void doubled(vd_buf *note, const vd_buf *earlier, const vd_buf *rival, uint64_t *random) {
+    vd_buf once = {0};
+    (void)earlier, (void)rival, (void)random;
+    put_note(&once, note);
+    vd_put(note, once.data, once.size);
+    vd_buf_free(&once);
+}
+
+static const mutation mutations[] = {
+    {"flip a bit", flip_bit},
+    {"truncate", truncate_note},
+    {"the rival's note", use_rivals},
+    {"an earlier answer", use_earlier},
+    {"nothing", empty},
+    {"a megabyte of garbage", garbage},
+    {"100,000 brackets", deep_json},
+    {"the note twice", doubled},
+};
+
+static void meddle(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
+    middle *m = d->user;
+    (void)question;
+    if (party != m->honest) {
+        put_note(&m->rival, note);
+        return;
+    }
+    if (d->rounds == m->round && note->size && m->rival.size && m->earlier.size) {
+        m->mutation->change(note, &m->earlier, &m->rival, &m->random);
+        m->changed = true;
+        return;
+    }
+    put_note(&m->earlier, note);
+}
+
+/* False: the dispute ended before that round. */
+static bool try_meddling(const bench *b, const mutation *how, uint32_t honest, uint32_t round) {
+    char what[96];
+    middle m = {.mutation = how, .honest = honest, .round = round, .random = round};
+    test_dispute d = {.job = &b->job, .transit = meddle, .user = &m};
+    vd_put(&m.earlier, "{}", 2);
+    vd_put(&m.rival, "{}", 2);
+    d.side[honest] = &b->honest.side;
+    d.side[1 - honest] = &b->liar.side;
+    test_settle(&d);
+    snprintf(what, sizeof what, "%s in round %u, honest one at place %u", how->name, round, honest);
+    expect_honest_not_convicted(&d, honest, what);
+    /* in the last rounds the rival gives agreed inputs as well, and is convicted all the same */
+    if (m.changed && d.outcome.party[honest].standing == VD_STANDS)
+        test_expect_convicted(&d, 1 - honest, VD_GRADE_WRONG_OUTPUT, what);
+    test_dispute_close(&d);
+    vd_buf_free(&m.earlier);
+    vd_buf_free(&m.rival);
+    return d.rounds >= round;
+}
+
+Test(transit, nothing_done_to_an_honest_answer_convicts, .timeout = 120) {
+    bench b;
+    uint32_t round = 1;
+    bench_open(&b);
+    for (bool reached = true; reached; round++) {
+        reached = false;
+        for (size_t i = 0; i < sizeof mutations / sizeof mutations[0]; i++)
+            reached |= try_meddling(&b, &mutations[i], (round + i) % 2, round);
+    }
+    cr_expect(round > 12, "only %u rounds", round);
+    bench_close(&b);
+}
+
+/* ---- a liar signs anything ---- */
+
+/* A place in a JSON value: a member or an element. */
+typedef struct {
+    json_t *in;
+    const char *key; /* NULL: an array */
+    size_t index;
+} slot;
+
+enum { SLOTS_MAX = 512 };
+
+static void collect(json_t *value, slot *slots, size_t *count) {
+    const char *key;
+    size_t index;
+    json_t *child;
+    json_object_foreach(value, key, child) {
+        if (*count < SLOTS_MAX)
+            slots[(*count)++] = (slot){value, key, 0};
+        collect(child, slots, count);
+    }
+    json_array_foreach(value, index, child) {
+        if (*count < SLOTS_MAX)
+            slots[(*count)++] = (slot){value, NULL, index};
+        collect(child, slots, count);
+    }
+}
+
+static json_t *get_slot(const slot *s) {
+    return s->key ? json_object_get(s->in, s->key) : json_array_get(s->in, s->index);
+}
+
+static void set_slot(const slot *s, json_t *value) {
+    if (s->key)
+        json_object_set_new(s->in, s->key, value);
+    else
+        json_array_set_new(s->in, s->index, value);
+}
+
+static json_t *nested(uint64_t depth) {
+    json_t *out = json_array();
+    while (depth-- > 0)
+        out = json_pack("[o]", out);
+    return out;
+}
+
+static json_t *long_string(void) {
+    char *text = calloc(1, 100001);
+    memset(text, 'a', 100000);
+    json_t *out = json_string(text);
+    free(text);
+    return out;
+}
+
+/* Another character, another length. */
+static json_t *changed_string(const json_t *value, uint64_t *random) {
+    char *text = strdup(json_string_value(value));
+    size_t length = strlen(text);
+    if (length && test_random(random) % 4)
+        text[test_random(random) % length] = "0123456789abcdefAF+/=z"[test_random(random) % 22];
+    else if (length)
+        text[test_random(random) % length] = 0;
+    json_t *out = json_string(text);
+    free(text);
+    return out;
+}
+
+static json_t *anything(const json_t *value, uint64_t *random) {
+    if (json_is_string(value) && test_random(random) % 2)
+        return changed_string(value, random);
+    switch (test_random(random) % 9) {
+    case 0: return json_null();
+    case 1: return json_integer((json_int_t)test_random(random));
+    case 2: return json_real(1e300);
+    case 3: return json_true();
+    case 4: return json_object();
+    case 5: return nested(test_random(random) % 4000); /* some deeper than a parser goes */
+    case 6: return long_string();
+    case 7: return json_string("");
+    default: return json_array();
+    }
+}
+
+static void change_body(json_t *body, uint64_t *random) {
+    slot slots[SLOTS_MAX];
+    size_t count = 0;
+    collect(body, slots, &count);
+    if (count == 0)
+        return;
+    const slot *at = &slots[test_random(random) % count];
+    const slot *other = &slots[test_random(random) % count];
+    switch (test_random(random) % 6) {
+    case 0:
+        if (at->key)
+            json_object_del(at->in, at->key);
+        else
+            json_array_remove(at->in, at->index);
+        break;
+    case 1: set_slot(at, json_deep_copy(get_slot(other))); break;
+    case 2:
+        if (at->key)
+            json_object_set_new(at->in, "more", anything(NULL, random));
+        else
+            json_array_append_new(at->in, json_deep_copy(get_slot(at)));
+        break;
+    default: set_slot(at, anything(get_slot(at), random)); break;
+    }
+}
+
+typedef struct {
+    uint32_t liar, round;
+    uint64_t random;
+} fuzzer;
+
+/* The chosen round for certain, later ones now and then. */
+static void fuzz(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
+    fuzzer *f = d->user;
+    if (party != f->liar || !note->size || d->rounds < f->round ||
+        (d->rounds > f->round && test_random(&f->random) % 4))
+        return;
+    json_t *body = test_answer_body(note);
+    for (uint64_t i = 0; i <= test_random(&f->random) % 3; i++)
+        change_body(body, &f->random);
+    test_resign(d, party, question, body, note);
+}
+
+static void try_fuzz(const bench *b, uint64_t seed) {
+    char what[64];
+    fuzzer f = {.liar = seed % 2, .round = 1 + (uint32_t)(seed / 2 % 14), .random = seed};
+    test_dispute d = {.job = &b->job, .transit = fuzz, .user = &f};
+    d.side[f.liar] = &b->liar.side;
+    d.side[1 - f.liar] = &b->honest.side;
+    test_settle(&d);
+    snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
+    expect_honest_not_convicted(&d, 1 - f.liar, what);
+    cr_expect(d.outcome.party[1 - f.liar].standing == VD_STANDS, "%s: honest one forfeited", what);
+    cr_expect(d.outcome.party[f.liar].standing != VD_STANDS, "%s: the liar stands", what);
+    cr_expect(d.outcome.accepted && vd_hash_equal(&d.outcome.run_root, &b->honest.run.run_root),
+              "%s: the honest claim is not accepted", what);
+    test_dispute_close(&d);
+}
+
+Test(transit, a_liar_that_signs_anything_never_wins, .timeout = 300) {
+    bench b;
+    bench_open(&b);
+    for (uint64_t seed = 0; seed < 400; seed++)
+        try_fuzz(&b, seed);
+    bench_close(&b);
+}
