@@ -5,6 +5,8 @@
 
 #include "verde/exec/exec.h"
 
+#define STATEMENT_TYPE "https://in-toto.io/Statement/v1"
+
 /* ---- the outcome ---- */
 
 static json_t *hex32(uint32_t bits)
@@ -118,8 +120,8 @@ static json_t *statement_json(const vd_program *program, const vd_assignment *a,
         "{so so so so so}", "assignment", note_object(assignment_note), "program",
         program_json(program), "outcome", vd_outcome_json(vd_referee_outcome(dispute), a),
         "evidence", evidence(dispute), "cost", cost_json(cost));
-    return json_pack("{ss so ss so}", "_type", "https://in-toto.io/Statement/v1", "subject",
-                     subject, "predicateType", VD_PREDICATE, "predicate", predicate);
+    return json_pack("{ss so ss so}", "_type", STATEMENT_TYPE, "subject", subject, "predicateType",
+                     VD_PREDICATE, "predicate", predicate);
 }
 
 vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
@@ -194,14 +196,27 @@ static vd_status read_program(replay *v, const json_t *predicate)
     return status;
 }
 
-static vd_status read_cost(const json_t *cost, vd_cost *out)
+static bool read_cost(const json_t *cost, vd_cost *out)
 {
+    static const char *const keys[] = {"bytes_in",    "bytes_out",  "seconds",
+                                       "cpu_seconds", "peak_bytes", NULL};
+    if (!vd_json_has_only(cost, keys))
+        return false;
+    for (int i = 0; keys[i]; i++)
+        if (!json_is_number(json_object_get(cost, keys[i])))
+            return false;
     out->bytes_in = (uint64_t)json_integer_value(json_object_get(cost, "bytes_in"));
     out->bytes_out = (uint64_t)json_integer_value(json_object_get(cost, "bytes_out"));
     out->peak_bytes = (uint64_t)json_integer_value(json_object_get(cost, "peak_bytes"));
     out->seconds = json_number_value(json_object_get(cost, "seconds"));
     out->cpu_seconds = json_number_value(json_object_get(cost, "cpu_seconds"));
-    return VD_OK;
+    return true;
+}
+
+static bool is_text(const json_t *object, const char *key, const char *expected)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text && strcmp(text, expected) == 0;
 }
 
 static vd_status read_predicate(replay *v, vd_verdict *out)
@@ -210,10 +225,10 @@ static vd_status read_predicate(replay *v, vd_verdict *out)
     static const char *const keys[] = {"assignment", "program", "outcome",
                                        "evidence",   "cost",    NULL};
     const json_t *predicate = json_object_get(v->root, "predicate");
-    const char *type = json_string_value(json_object_get(v->root, "predicateType"));
     vd_buf note = {0};
-    if (!vd_json_has_only(v->root, root_keys) || !type || strcmp(type, VD_PREDICATE) != 0 ||
-        !vd_json_has_only(predicate, keys))
+    if (!vd_json_has_only(v->root, root_keys) || !is_text(v->root, "_type", STATEMENT_TYPE) ||
+        !is_text(v->root, "predicateType", VD_PREDICATE) || !vd_json_has_only(predicate, keys) ||
+        !read_cost(json_object_get(predicate, "cost"), &out->cost))
         return vd_fail(v->err, VD_ERR_PEER, "verdict: not a statement of this kind and version");
     vd_status status = vd_json_dump(json_object_get(predicate, "assignment"), &note) &&
                                open_assignment(&note, &v->assignment, &out->assignment, v->err)
@@ -226,8 +241,18 @@ static vd_status read_predicate(replay *v, vd_verdict *out)
         status = read_program(v, predicate);
     v->evidence = json_object_get(predicate, "evidence");
     out->statements = json_array_size(v->evidence);
-    read_cost(json_object_get(predicate, "cost"), &out->cost);
     return status;
+}
+
+static bool answers(const json_t *item, const vd_outgoing *q)
+{
+    static const char *const stated[] = {"provider", "question", "statement", NULL};
+    static const char *const absent[] = {"provider", "question", "absent", NULL};
+    const json_t *provider = json_object_get(item, "provider");
+    vd_hash question;
+    return (vd_json_has_only(item, stated) || vd_json_has_only(item, absent)) &&
+           json_is_integer(provider) && json_integer_value(provider) == (json_int_t)q->party &&
+           vd_json_get_hash(item, "question", &question) && vd_hash_equal(&question, &q->question);
 }
 
 /* The recorded statement that answers this question, in order: nothing may be left out or added. */
@@ -235,9 +260,7 @@ static vd_status feed(replay *v, vd_referee *dispute, const vd_outgoing *q)
 {
     const json_t *item = json_array_get(v->evidence, v->used++);
     const char *absent = json_string_value(json_object_get(item, "absent"));
-    vd_hash question;
-    if (json_integer_value(json_object_get(item, "provider")) != (json_int_t)q->party ||
-        !vd_json_get_hash(item, "question", &question) || !vd_hash_equal(&question, &q->question))
+    if (!answers(item, q))
         return vd_fail(v->err, VD_ERR_PEER, "verdict: evidence lacks an answer to \"%s\"", q->text);
     if (absent) {
         vd_referee_no_answer(dispute, q->party, absent);
