@@ -1,0 +1,590 @@
+/* A verdict holds by its evidence alone, and nothing in it can be changed, not even by the referee
+ * who signs it again. */
+#include "tests/support/dispute.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- verdicts ---- */
+
+static const struct {
+    const char *fault; /* of the second one; NULL: none */
+    vd_lie lie;
+    vd_result result;
+    vd_grade grade;
+} kinds[] = {
+    {NULL, VD_LIE_NONE, VD_RESULT_AGREED, VD_GRADE_NONE},
+    {"poison@1", VD_LIE_NONE, VD_RESULT_CONVICTED, VD_GRADE_WRONG_OUTPUT},
+    {"lr@1", VD_LIE_NONE, VD_RESULT_CONVICTED, VD_GRADE_WRONG_GRAPH},
+    {"skip@1", VD_LIE_NONE, VD_RESULT_CONVICTED, VD_GRADE_CONTRADICTION},
+    {"poison@1", VD_LIE_PROOF, VD_RESULT_CONVICTED, VD_GRADE_BAD_PROOF},
+    {"poison@1", VD_LIE_SILENCE, VD_RESULT_FORFEIT, VD_GRADE_TIMEOUT},
+};
+
+static vd_status verify(const vd_buf *note, const vd_public_key *referee, vd_verdict *out,
+                        vd_err *err) {
+    return vd_verdict_verify(note->data, note->size, referee, vd_leaf_element, NULL, NULL, out,
+                             err);
+}
+
+static vd_buf make_verdict(size_t kind) {
+    test_job job;
+    test_provider honest, liar;
+    test_dispute d;
+    test_job_open(&job, VD_MODEL_MLP, 3, 3);
+    test_provider_open(&honest, &job, 1, NULL);
+    vd_fault fault = {0};
+    if (kinds[kind].fault)
+        fault = test_fault(&job, kinds[kind].fault);
+    test_provider_open(&liar, &job, 2, kinds[kind].fault ? &fault : NULL);
+    liar.side.lie = kinds[kind].lie;
+    test_duel(&d, &job, &honest.side, &liar.side, 1);
+    cr_assert(d.status == VD_OK, "%s", d.err.text);
+    test_provider_close(&honest);
+    test_provider_close(&liar);
+    test_job_close(&job);
+    return d.verdict;
+}
+
+/* No result "inconclusive": it takes a collision, or a fault of the reference itself. */
+Test(verdict, of_every_result_holds_without_runs_and_programs) {
+    vd_key *key = test_referee_key();
+    vd_public_key referee;
+    vd_key_public(key, &referee);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        vd_verdict v;
+        vd_err err = {0};
+        vd_buf note = make_verdict(i); /* the runs are deleted by now */
+        cr_assert(verify(&note, &referee, &v, &err) == VD_OK, "%s", err.text);
+        cr_expect(v.outcome.result == kinds[i].result, "%zu: %s", i,
+                  vd_result_name(v.outcome.result));
+        cr_expect(v.outcome.party[1].grade == kinds[i].grade, "%zu: %s", i,
+                  vd_grade_name(v.outcome.party[1].grade));
+        cr_expect(v.outcome.party[0].standing == VD_STANDS && v.outcome.accepted, "%zu", i);
+        cr_expect(v.statements >= 4 && v.cost.bytes_in == 1 && v.cost.seconds == 0.5);
+        cr_expect(memcmp(&v.referee, &referee, sizeof referee) == 0);
+        vd_buf_free(&note);
+    }
+    vd_key_destroy(key);
+}
+
+static vd_status broken_leaf(const ro_call *call, int64_t element,
+                             uint32_t (*load)(void *user, int input, int64_t index), void *user,
+                             uint32_t *out, vd_err *err) {
+    (void)call, (void)element, (void)load, (void)user, (void)out;
+    return vd_fail(err, VD_ERR_LOCAL, "no memory for the reference");
+}
+
+Test(verdict, is_not_refused_for_trouble_of_who_verifies) {
+    vd_verdict v;
+    vd_err err = {0};
+    vd_buf note = make_verdict(1);
+    cr_expect(vd_verdict_verify(note.data, note.size, NULL, broken_leaf, NULL, NULL, &v, &err) ==
+              VD_ERR_LOCAL);
+    vd_buf_free(&note);
+}
+
+/* ---- the note ---- */
+
+static void expect_refused(const vd_buf *note, const vd_public_key *referee, const char *what) {
+    vd_verdict v;
+    vd_err err = {0};
+    vd_status status = verify(note, referee, &v, &err);
+    cr_expect(status == VD_ERR_PEER, "%s: status %d %s", what, status, err.text);
+    cr_expect(status == VD_OK || err.text[0], "%s: no reason", what);
+}
+
+static vd_buf copy_of(const vd_buf *note) {
+    vd_buf out = {0};
+    vd_put(&out, note->data, note->size);
+    return out;
+}
+
+Test(verdict, is_refused_if_any_byte_is_another) {
+    vd_buf note = make_verdict(1);
+    uint64_t random = 1;
+    for (int i = 0; i < 300; i++) {
+        char what[48];
+        vd_buf changed = copy_of(&note);
+        size_t at = test_random(&random) % note.size;
+        changed.data[at] ^= (uint8_t)(1u << test_random(&random) % 8);
+        snprintf(what, sizeof what, "byte %zu", at);
+        expect_refused(&changed, NULL, what);
+        vd_buf_free(&changed);
+    }
+    vd_buf_free(&note);
+}
+
+Test(verdict, is_refused_with_bytes_around_it_or_missing) {
+    vd_buf note = make_verdict(1);
+    for (size_t cut = 1; cut <= note.size; cut = 3 * cut + 1) {
+        vd_buf changed = copy_of(&note);
+        changed.size -= cut;
+        expect_refused(&changed, NULL, "truncated");
+        vd_buf_free(&changed);
+    }
+    static const char *const trailing[] = {"\n", " ", "{}", "x"};
+    for (int i = 0; i < 4; i++) {
+        vd_buf changed = copy_of(&note);
+        vd_put(&changed, trailing[i], strlen(trailing[i]));
+        expect_refused(&changed, NULL, "trailing bytes");
+        vd_buf_free(&changed);
+    }
+    vd_buf changed = {0};
+    vd_put(&changed, " ", 1);
+    vd_put(&changed, note.data, note.size);
+    expect_refused(&changed, NULL, "a space before");
+    vd_buf_free(&changed);
+    vd_buf_free(&note);
+}
+
+static vd_buf dump(json_t *root) {
+    vd_buf out = {0};
+    cr_assert(vd_json_dump(root, &out));
+    json_decref(root);
+    return out;
+}
+
+Test(verdict, is_refused_with_a_signature_counted_twice) {
+    vd_buf note = make_verdict(1);
+    json_t *envelope = vd_json_parse(note.data, note.size);
+    json_t *list = json_object_get(envelope, "signatures");
+    json_array_append_new(list, json_deep_copy(json_array_get(list, 0)));
+    vd_buf changed = dump(envelope);
+    expect_refused(&changed, NULL, "two signatures");
+    vd_buf_free(&changed);
+    vd_buf_free(&note);
+}
+
+/* Signs a payload as a verdict. Steals `root`. */
+static vd_buf sign(const vd_key *key, const char *type, json_t *root) {
+    vd_buf payload = dump(root), note = {0};
+    cr_assert(vd_note_sign(key, type, payload.data, payload.size, &note, NULL) == VD_OK);
+    vd_buf_free(&payload);
+    return note;
+}
+
+static vd_key *stranger(void) {
+    vd_key *key;
+    uint8_t seed[32] = {0x77};
+    cr_assert(vd_key_from_seed(seed, &key, NULL) == VD_OK);
+    return key;
+}
+
+Test(verdict, is_refused_from_another_referee_or_of_another_type) {
+    vd_buf note = make_verdict(1);
+    vd_key *referee = test_referee_key(), *other = stranger();
+    vd_public_key other_public;
+    vd_key_public(other, &other_public);
+    expect_refused(&note, &other_public, "expected from another referee");
+    vd_buf changed = sign(other, VD_TYPE_VERDICT, test_payload(&note));
+    expect_refused(&changed, NULL, "signed by a stranger");
+    expect_refused(&changed, &other_public, "signed by a stranger, who is expected");
+    vd_buf_free(&changed);
+    static const char *const types[] = {VD_TYPE_ANSWER, VD_TYPE_QUESTION, "application/json", ""};
+    for (int i = 0; i < 4; i++) {
+        changed = sign(referee, types[i], test_payload(&note));
+        expect_refused(&changed, NULL, types[i]);
+        vd_buf_free(&changed);
+    }
+    vd_key_destroy(referee);
+    vd_key_destroy(other);
+    vd_buf_free(&note);
+}
+
+/* ---- what it says, signed again by the referee ---- */
+
+static json_t *predicate_of(json_t *root) {
+    return json_object_get(root, "predicate");
+}
+static json_t *outcome_of(json_t *root) {
+    return json_object_get(predicate_of(root), "outcome");
+}
+static json_t *evidence_of(json_t *root) {
+    return json_object_get(predicate_of(root), "evidence");
+}
+static json_t *party_of(json_t *root, size_t p) {
+    return json_array_get(json_object_get(outcome_of(root), "providers"), p);
+}
+
+static void swap_members(json_t *a, json_t *b, const char *key) {
+    json_t *x = json_incref(json_object_get(a, key)), *y = json_incref(json_object_get(b, key));
+    json_object_del(a, key);
+    json_object_del(b, key);
+    if (y)
+        json_object_set_new(a, key, y);
+    if (x)
+        json_object_set_new(b, key, x);
+}
+
+static void swap_convicted(json_t *root) {
+    static const char *const keys[] = {"standing", "grade", "reason"};
+    for (int i = 0; i < 3; i++)
+        swap_members(party_of(root, 0), party_of(root, 1), keys[i]);
+}
+
+static void swap_everything_but_keys(json_t *root) {
+    swap_convicted(root);
+    swap_members(party_of(root, 0), party_of(root, 1), "run_root");
+    swap_members(party_of(root, 0), party_of(root, 1), "value");
+}
+
+static void swap_keys(json_t *root) {
+    swap_members(party_of(root, 0), party_of(root, 1), "key");
+}
+
+static void acquit(json_t *root) {
+    json_object_set_new(party_of(root, 1), "standing", json_string("stands"));
+}
+
+static void only_forfeit(json_t *root) {
+    json_object_set_new(party_of(root, 1), "standing", json_string("forfeited"));
+}
+
+static void another_grade(json_t *root) {
+    json_object_set_new(party_of(root, 1), "grade", json_string("wrong-input"));
+}
+
+static void another_reason(json_t *root) {
+    json_object_set_new(party_of(root, 1), "reason", json_string("because"));
+}
+
+static void agreed(json_t *root) {
+    json_object_set_new(outcome_of(root), "result", json_string("agreed"));
+}
+
+static void not_accepted(json_t *root) {
+    json_object_set_new(outcome_of(root), "accepted", json_false());
+}
+
+static void accept_the_other(json_t *root) {
+    json_object_set(outcome_of(root), "run_root", json_object_get(party_of(root, 1), "run_root"));
+}
+
+static void another_step(json_t *root) {
+    json_object_set_new(outcome_of(root), "step", json_integer(2));
+}
+
+static void step_as_real(json_t *root) {
+    json_object_set_new(outcome_of(root), "step", json_real(1));
+}
+
+static void no_node(json_t *root) {
+    json_object_del(outcome_of(root), "node");
+}
+
+static void more_in_outcome(json_t *root) {
+    json_object_set_new(outcome_of(root), "winner", json_integer(0));
+}
+
+static void another_expected(json_t *root) {
+    json_object_set_new(outcome_of(root), "expected", json_string("0x00000000"));
+}
+
+static void no_outcome(json_t *root) {
+    json_object_del(predicate_of(root), "outcome");
+}
+static void no_evidence(json_t *root) {
+    json_array_clear(evidence_of(root));
+}
+
+static void double_first(json_t *root) {
+    json_array_insert(evidence_of(root), 1, json_array_get(evidence_of(root), 0));
+}
+
+static void double_last(json_t *root) {
+    json_t *list = evidence_of(root);
+    json_array_append(list, json_array_get(list, json_array_size(list) - 1));
+}
+
+static void add_absence(json_t *root) {
+    json_array_append_new(evidence_of(root),
+                          json_pack("{si ss ss}", "provider", 0, "question", "00", "absent", "x"));
+}
+
+static void reverse(json_t *root) {
+    json_t *list = evidence_of(root);
+    for (size_t i = 0, n = json_array_size(list); i < n; i++) {
+        json_t *last = json_incref(json_array_get(list, n - 1));
+        json_array_remove(list, n - 1);
+        json_array_insert_new(list, i, last);
+    }
+}
+
+static void silence_the_honest(json_t *root) {
+    json_t *item = json_array_get(evidence_of(root), 4);
+    json_object_del(item, "statement");
+    json_object_set_new(item, "absent", json_string("did not answer in time"));
+}
+
+static void silence_the_last(json_t *root) {
+    json_t *list = evidence_of(root), *item = json_array_get(list, json_array_size(list) - 1);
+    json_object_del(item, "statement");
+    json_object_set_new(item, "absent", json_string("did not answer in time"));
+}
+
+static void blame_the_other(json_t *root) {
+    json_object_set_new(json_array_get(evidence_of(root), 0), "provider", json_integer(1));
+}
+
+static void provider_as_text(json_t *root) {
+    json_object_set_new(json_array_get(evidence_of(root), 0), "provider", json_string("0"));
+}
+
+static void more_in_evidence(json_t *root) {
+    json_object_set_new(json_array_get(evidence_of(root), 0), "note", json_string("seen by me"));
+}
+
+static void absent_and_stated(json_t *root) {
+    json_object_set_new(json_array_get(evidence_of(root), 0), "absent", json_string("but here"));
+}
+
+static void another_question(json_t *root) {
+    json_object_set(json_array_get(evidence_of(root), 0), "question",
+                    json_object_get(json_array_get(evidence_of(root), 2), "question"));
+}
+
+static void another_statement(json_t *root) {
+    json_object_set(json_array_get(evidence_of(root), 1), "statement",
+                    json_object_get(json_array_get(evidence_of(root), 0), "statement"));
+}
+
+static void another_predicate_type(json_t *root) {
+    json_object_set_new(root, "predicateType", json_string("https://verde.invalid/verdict/v2"));
+}
+
+static void another_type(json_t *root) {
+    json_object_set_new(root, "_type", json_string("https://in-toto.io/Statement/v0.1"));
+}
+
+static void more_in_statement(json_t *root) {
+    json_object_set_new(root, "more", json_null());
+}
+static void more_in_predicate(json_t *root) {
+    json_object_set_new(predicate_of(root), "more", json_null());
+}
+
+static void another_subject(json_t *root) {
+    json_t *digest = json_object_get(json_array_get(json_object_get(root, "subject"), 0), "digest");
+    json_object_set(digest, "sha256", json_object_get(outcome_of(root), "run_root"));
+}
+
+static void two_subjects(json_t *root) {
+    json_t *list = json_object_get(root, "subject");
+    json_array_append(list, json_array_get(list, 0));
+}
+
+static void cost_as_text(json_t *root) {
+    json_object_set_new(json_object_get(predicate_of(root), "cost"), "seconds", json_string("1"));
+}
+
+static void no_cost(json_t *root) {
+    json_object_clear(json_object_get(predicate_of(root), "cost"));
+}
+
+static void another_program(json_t *root) {
+    test_job job;
+    vd_buf bytes = {0};
+    test_job_open(&job, VD_MODEL_MLP, 4, 4);
+    vd_program_encode(&job.program, &bytes);
+    char *text = vd_base64(bytes.data, bytes.size);
+    json_object_set_new(predicate_of(root), "program", json_string(text));
+    free(text);
+    vd_buf_free(&bytes);
+    test_job_close(&job);
+}
+
+static void no_program(json_t *root) {
+    json_object_set_new(predicate_of(root), "program", json_string(""));
+}
+
+/* An assignment changed and signed again. */
+static void reassign(json_t *root, void (*change)(json_t *assignment), const vd_key *key) {
+    vd_buf note = {0};
+    cr_assert(vd_json_dump(json_object_get(predicate_of(root), "assignment"), &note));
+    json_t *assignment = test_payload(&note);
+    change(assignment);
+    vd_buf changed = sign(key, VD_TYPE_ASSIGNMENT, assignment);
+    json_object_set_new(predicate_of(root), "assignment",
+                        vd_json_parse(changed.data, changed.size));
+    vd_buf_free(&changed);
+    vd_buf_free(&note);
+}
+
+static void reassign_by_referee(json_t *root, void (*change)(json_t *assignment)) {
+    vd_key *key = test_referee_key();
+    reassign(root, change, key);
+    vd_key_destroy(key);
+}
+
+static void set_nonce(json_t *a) {
+    json_object_set(a, "nonce", json_object_get(a, "program"));
+}
+
+static void swap_providers(json_t *a) {
+    json_t *list = json_object_get(a, "providers"), *first = json_incref(json_array_get(list, 0));
+    json_array_remove(list, 0);
+    json_array_append_new(list, first);
+}
+
+static void set_program(json_t *a) {
+    json_object_set(a, "program", json_object_get(a, "nonce"));
+}
+static void keep(json_t *a) {
+    (void)a;
+}
+
+static void another_nonce(json_t *root) {
+    reassign_by_referee(root, set_nonce);
+}
+static void providers_swapped(json_t *root) {
+    reassign_by_referee(root, swap_providers);
+}
+static void assignment_of_another_program(json_t *root) {
+    reassign_by_referee(root, set_program);
+}
+static void assignment_by_a_stranger(json_t *root) {
+    vd_key *key = stranger();
+    reassign(root, keep, key);
+    vd_key_destroy(key);
+}
+
+#define EDIT(function)                                                                             \
+    { #function, function }
+static const struct {
+    const char *name;
+    void (*edit)(json_t *root);
+} edits[] = {
+    EDIT(swap_convicted),
+    EDIT(swap_everything_but_keys),
+    EDIT(swap_keys),
+    EDIT(acquit),
+    EDIT(only_forfeit),
+    EDIT(another_grade),
+    EDIT(another_reason),
+    EDIT(agreed),
+    EDIT(not_accepted),
+    EDIT(accept_the_other),
+    EDIT(another_step),
+    EDIT(step_as_real),
+    EDIT(no_node),
+    EDIT(more_in_outcome),
+    EDIT(another_expected),
+    EDIT(no_outcome),
+    EDIT(no_evidence),
+    EDIT(double_first),
+    EDIT(double_last),
+    EDIT(add_absence),
+    EDIT(reverse),
+    EDIT(silence_the_honest),
+    EDIT(silence_the_last),
+    EDIT(blame_the_other),
+    EDIT(provider_as_text),
+    EDIT(more_in_evidence),
+    EDIT(absent_and_stated),
+    EDIT(another_question),
+    EDIT(another_statement),
+    EDIT(another_predicate_type),
+    EDIT(another_type),
+    EDIT(more_in_statement),
+    EDIT(more_in_predicate),
+    EDIT(another_subject),
+    EDIT(two_subjects),
+    EDIT(cost_as_text),
+    EDIT(no_cost),
+    EDIT(another_program),
+    EDIT(no_program),
+    EDIT(another_nonce),
+    EDIT(providers_swapped),
+    EDIT(assignment_of_another_program),
+    EDIT(assignment_by_a_stranger),
+};
+
+static void expect_edit_refused(const vd_buf *note, const vd_key *referee, json_t *root,
+                                const char *what) {
+    json_t *original = test_payload(note);
+    cr_expect(!json_equal(original, root), "%s changed nothing", what);
+    json_decref(original);
+    vd_buf changed = sign(referee, VD_TYPE_VERDICT, root);
+    expect_refused(&changed, NULL, what);
+    vd_buf_free(&changed);
+}
+
+Test(verdict, is_refused_after_every_edit_though_signed_again) {
+    vd_buf note = make_verdict(1);
+    vd_key *referee = test_referee_key();
+    vd_buf same = sign(referee, VD_TYPE_VERDICT, test_payload(&note));
+    vd_verdict v;
+    cr_assert(verify(&same, NULL, &v, NULL) == VD_OK, "signing again alone must not matter");
+    vd_buf_free(&same);
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        json_t *root = test_payload(&note);
+        edits[i].edit(root);
+        expect_edit_refused(&note, referee, root, edits[i].name);
+    }
+    vd_key_destroy(referee);
+    vd_buf_free(&note);
+}
+
+static void swap_neighbours(json_t *list, size_t at) {
+    json_t *item = json_incref(json_array_get(list, at));
+    json_array_remove(list, at);
+    json_array_insert_new(list, at + 1, item);
+}
+
+Test(verdict, is_refused_with_any_statement_dropped_or_out_of_order) {
+    vd_buf note = make_verdict(1);
+    vd_key *referee = test_referee_key();
+    json_t *whole = test_payload(&note);
+    size_t count = json_array_size(evidence_of(whole));
+    json_decref(whole);
+    for (size_t i = 0; i < count; i++) {
+        char what[96];
+        json_t *root = test_payload(&note);
+        json_array_remove(evidence_of(root), i);
+        snprintf(what, sizeof what, "without statement %zu of %zu", i, count);
+        expect_edit_refused(&note, referee, root, what);
+        if (i + 1 == count)
+            continue;
+        root = test_payload(&note);
+        swap_neighbours(evidence_of(root), i);
+        snprintf(what, sizeof what, "statements %zu and %zu swapped", i, i + 1);
+        expect_edit_refused(&note, referee, root, what);
+    }
+    vd_key_destroy(referee);
+    vd_buf_free(&note);
+}
+
+/* Any other byte, signed again: only what the referee attests by itself, its cost, may differ. */
+static bool differs_only_in_cost(const vd_buf *note, const vd_buf *changed) {
+    json_t *a = test_payload(note), *b = vd_json_parse(changed->data, changed->size);
+    json_object_del(predicate_of(a), "cost");
+    json_object_del(predicate_of(b), "cost");
+    bool same = b && json_equal(a, b);
+    json_decref(a);
+    json_decref(b);
+    return same;
+}
+
+Test(verdict, is_refused_with_any_byte_of_its_payload_changed_though_signed_again) {
+    vd_buf note = make_verdict(1), payload = dump(test_payload(&note));
+    vd_key *referee = test_referee_key();
+    uint64_t random = 7;
+    for (int i = 0; i < 400; i++) {
+        char what[48];
+        vd_buf changed = copy_of(&payload), signed_note = {0};
+        size_t at = test_random(&random) % payload.size;
+        changed.data[at] ^= (uint8_t)(1u << test_random(&random) % 7);
+        cr_assert(vd_note_sign(referee, VD_TYPE_VERDICT, changed.data, changed.size, &signed_note,
+                               NULL) == VD_OK);
+        snprintf(what, sizeof what, "byte %zu of the payload", at);
+        if (!differs_only_in_cost(&note, &changed))
+            expect_refused(&signed_note, NULL, what);
+        vd_buf_free(&changed);
+        vd_buf_free(&signed_note);
+    }
+    vd_key_destroy(referee);
+    vd_buf_free(&payload);
+    vd_buf_free(&note);
+}
