@@ -1,6 +1,7 @@
 #!/bin/sh
-# The unit tests of a sanitizer build. Criterion passes a test whose process leaks, and one whose report comes at
-# exit: every report goes to a log file, and any log file fails the run. Two planted errors show that this works.
+# The tests of a sanitizer build. Criterion passes a test whose process leaks: AddressSanitizer and LeakSanitizer write
+# to log files, UndefinedBehaviorSanitizer to standard error, and a report in either fails the run. Two planted
+# errors, one of each kind, show that this works.
 # Usage: tests/asan.sh BUILD_DIR
 set -u
 
@@ -12,25 +13,31 @@ export UBSAN_OPTIONS="print_stacktrace=1:log_path=$reports/report"
 export LSAN_OPTIONS="exitcode=99"
 export SANITIZED=1
 
-found() { [ -n "$(ls "$reports")" ]; }
+log=$build/tests/log
+mkdir -p "$log"
+
+# Names of files that hold a report.
+reported() {
+    grep -lraE 'runtime error:|ERROR: (Address|Leak)Sanitizer' "$reports" "$log"
+}
 
 for planted in "$build"/tests/planted_*; do
-    rm -f "$reports"/*
-    "$planted" > /dev/null 2>&1
-    if ! found; then
+    rm -f "$reports"/* "$log"/*
+    "$planted" > "$log/planted.txt" 2>&1
+    if ! reported > /dev/null; then
         echo "$(basename "$planted"): the planted error left no report"
         echo "0 passed, 1 failed"
         exit 1
     fi
     echo "$(basename "$planted"): caught, as it should be"
 done
-rm -f "$reports"/*
+rm -f "$reports"/* "$log"/*
 
 sh tests/run.sh "$build"
 code=$?
-if found; then
+if reported > /dev/null; then
     echo "Sanitizer reports:"
-    head -n 25 "$reports"/*
+    reported | while read -r file; do echo "$file"; grep -aE -A 12 'runtime error:|ERROR: ' "$file" | head -n 25; done
     exit 1
 fi
 exit $code

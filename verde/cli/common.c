@@ -56,7 +56,7 @@ vd_exit vd_report(const vd_err *err)
 
 void vd_print_json(json_t *object)
 {
-    char *text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    char *text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
     if (text)
         puts(text);
     free(text);
