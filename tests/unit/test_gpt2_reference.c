@@ -1,4 +1,5 @@
-/* Loss and gradients of a small GPT-2 against PyTorch in double precision: tests/vectors/gpt2/README.md. */
+/* Loss and gradients of a small GPT-2 against PyTorch in double precision:
+ * tests/vectors/gpt2/README.md. */
 #include "models/models.h"
 #include "verde/exec/exec.h"
 
@@ -7,7 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VOCAB = 64, CONTEXT = 16, LAYERS = 2, BATCH = 4, TOKENS = BATCH * CONTEXT + 1, TOKENS_TENSOR = 1000 };
+enum {
+    VOCAB = 64,
+    CONTEXT = 16,
+    LAYERS = 2,
+    BATCH = 4,
+    TOKENS = BATCH * CONTEXT + 1,
+    TOKENS_TENSOR = 1000
+};
 
 /* Rounding to f32 leaves 6e-7. */
 static const double tolerance = 1e-5;
@@ -36,7 +44,8 @@ typedef struct {
 
 static vd_training recipe(int64_t micro_batches) {
     return (vd_training){
-        .model = {VD_MODEL_GPT2, .vocab = VOCAB, .context = CONTEXT, .layers = LAYERS, .heads = 2, .channels = 32},
+        .model = {VD_MODEL_GPT2, .vocab = VOCAB, .context = CONTEXT, .layers = LAYERS, .heads = 2,
+                  .channels = 32},
         .adamw = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f},
         .seed = 5,
         .batch = BATCH, /* as many as there are windows: the step reads each once */
@@ -103,7 +112,8 @@ typedef struct {
 static void read_reference(reference *r, const model *m) {
     vd_buf bytes = {0};
     vd_err err;
-    cr_assert(vd_read_file("tests/vectors/gpt2/gradients.f32", 1 << 20, &bytes, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_read_file("tests/vectors/gpt2/gradients.f32", 1 << 20, &bytes, &err) == VD_OK,
+              "%s", err.text);
     size_t count = 1;
     for (uint32_t i = 0; i < m->parameters; i++)
         count += (size_t)ro_shape_numel(&m->program.leaf[i].shape);
@@ -126,7 +136,8 @@ static void expect_close(const char *name, const float *got, const float *want, 
         difference += d * d;
     }
     cr_assert(most > 0, "%s: the reference is zero", name);
-    cr_expect(worst <= tolerance * most, "%s: an element is off by %g of the largest", name, worst / most);
+    cr_expect(worst <= tolerance * most, "%s: an element is off by %g of the largest", name,
+              worst / most);
     cr_expect(difference <= tolerance * tolerance * square, "%s: off by %g of its norm", name,
               sqrt(difference / square));
 }

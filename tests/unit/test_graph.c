@@ -10,8 +10,8 @@
 
 static vd_training recipe(vd_model_kind kind, int64_t micro_batches) {
     return (vd_training){
-        .model = {kind, .vocab = 11, .context = 9, .layers = 1, .heads = 2, .channels = 6, .hidden = 5,
-                  .dropout = 0.1f},
+        .model = {kind, .vocab = 11, .context = 9, .layers = 1, .heads = 2, .channels = 6,
+                  .hidden = 5, .dropout = 0.1f},
         .adamw = {1e-3f, 1e-4f, 0.9f, 0.999f, 1e-8f, 0.1f, 1.0f, RO_LR_COSINE, 2},
         .seed = 7,
         .batch = 60,
@@ -147,7 +147,8 @@ static bool mutate(vd_buf *bytes, size_t at, uint8_t change) {
             dump(&program);
         vd_program_free(&program);
     }
-    cr_assert(status == VD_OK || status == VD_ERR_PEER, "byte %zu ^ %02x: %s", at, change, err.text);
+    cr_assert(status == VD_OK || status == VD_ERR_PEER, "byte %zu ^ %02x: %s", at, change,
+              err.text);
     bytes->data[at] ^= change;
     return status == VD_OK;
 }
@@ -191,47 +192,129 @@ static uint32_t value_of(vd_program *p, const char *name) {
 
 #define RELU "m0.layer.0.relu"
 
-static void own_output(vd_program *p) { *edge_of(p, RELU) = value_of(p, RELU); }
-static void later_value(vd_program *p) { *edge_of(p, RELU) = value_of(p, RELU) + 1; }
-static void no_value(vd_program *p) { *edge_of(p, RELU) = UINT32_MAX; }
-static void edges_outside(vd_program *p) { node_of(p, RELU)->first_input = p->step.edge_count; }
-static void edges_wrap(vd_program *p) { node_of(p, RELU)->first_input = UINT32_MAX; }
-static void inputs_negative(vd_program *p) { node_of(p, RELU)->input_count = -1; }
-static void inputs_many(vd_program *p) { node_of(p, RELU)->input_count = RO_MAX_INPUTS + 1; }
-static void inputs_missing(vd_program *p) { node_of(p, RELU)->input_count = 0; }
-static void operator_unknown(vd_program *p) { node_of(p, RELU)->op = RO_OP_END; }
-static void operator_negative(vd_program *p) { node_of(p, RELU)->op = -1; }
-static void shape_wrong(vd_program *p) { node_of(p, RELU)->shape.dim[0]++; }
-static void shape_missing(vd_program *p) { node_of(p, RELU)->shape = (ro_shape){0}; }
-static void shape_type(vd_program *p) { node_of(p, RELU)->shape.dtype = RO_I32; }
-static void attr_bad(vd_program *p) { node_of(p, "m0.layer.0.matmul")->attr[3] = 100; }
-static void attr_unused(vd_program *p) { node_of(p, RELU)->attr[0] = 1; }
-static void attr_last_unused(vd_program *p) { node_of(p, RELU)->attr[RO_MAX_ATTRS - 1] = 1; }
-static void name_endless(vd_program *p) { memset(node_of(p, RELU)->name, 'x', VD_NAME_SIZE); }
-static void name_with_escape(vd_program *p) { node_of(p, RELU)->name[2] = '\033'; }
-static void name_with_high_bit(vd_program *p) { node_of(p, RELU)->name[2] = '\xc3'; }
-static void leaf_name_endless(vd_program *p) { memset(p->leaf[1].name, 'x', VD_NAME_SIZE); }
-static void data_name_with_newline(vd_program *p) { p->data[0].tensor.name[0] = '\n'; }
-static void no_steps(vd_program *p) { p->steps = 0; }
-static void many_steps(vd_program *p) { p->steps = INT64_C(1) << 31; }
-static void no_interval(vd_program *p) { p->checkpoint_interval = 0; }
-static void interval_long(vd_program *p) { p->checkpoint_interval = p->steps + 1; }
-static void no_leaves(vd_program *p) { p->leaf_count = 0; }
-static void many_leaves(vd_program *p) { p->leaf_count = VD_LEAVES_MAX + 1; }
-static void many_data(vd_program *p) { p->data_count = VD_DATA_MAX + 1; }
-static void many_nodes(vd_program *p) { p->step.node_count = VD_NODES_MAX + 1; }
-static void no_nodes(vd_program *p) { p->init.node_count = 0; }
-static void leaf_empty(vd_program *p) { p->leaf[1].shape.dim[0] = 0; }
-static void leaf_huge(vd_program *p) { p->leaf[1].shape.dim[0] = INT64_MAX; }
-static void data_type(vd_program *p) { p->data[0].tensor.shape.dtype = 0; }
-static void output_source(vd_program *p) { p->step.output[0] = 0; }
-static void output_outside(vd_program *p) { p->step.output[0] = UINT32_MAX; }
-static void output_shape(vd_program *p) { p->step.output[0] = p->step.output[1]; }
-static void init_output_outside(vd_program *p) { p->init.output[0] = 1000; }
-static void loss_outside(vd_program *p) { p->step.loss = UINT32_MAX - 1; }
-static void loss_vector(vd_program *p) { p->step.loss = value_of(p, RELU); }
-static void loss_integer(vd_program *p) { p->step.loss = vd_source_count(p, &p->step) - 1; }
-static void loss_data(vd_program *p) { p->step.loss = p->leaf_count; }
+static void own_output(vd_program *p) {
+    *edge_of(p, RELU) = value_of(p, RELU);
+}
+static void later_value(vd_program *p) {
+    *edge_of(p, RELU) = value_of(p, RELU) + 1;
+}
+static void no_value(vd_program *p) {
+    *edge_of(p, RELU) = UINT32_MAX;
+}
+static void edges_outside(vd_program *p) {
+    node_of(p, RELU)->first_input = p->step.edge_count;
+}
+static void edges_wrap(vd_program *p) {
+    node_of(p, RELU)->first_input = UINT32_MAX;
+}
+static void inputs_negative(vd_program *p) {
+    node_of(p, RELU)->input_count = -1;
+}
+static void inputs_many(vd_program *p) {
+    node_of(p, RELU)->input_count = RO_MAX_INPUTS + 1;
+}
+static void inputs_missing(vd_program *p) {
+    node_of(p, RELU)->input_count = 0;
+}
+static void operator_unknown(vd_program *p) {
+    node_of(p, RELU)->op = RO_OP_END;
+}
+static void operator_negative(vd_program *p) {
+    node_of(p, RELU)->op = -1;
+}
+static void shape_wrong(vd_program *p) {
+    node_of(p, RELU)->shape.dim[0]++;
+}
+static void shape_missing(vd_program *p) {
+    node_of(p, RELU)->shape = (ro_shape){0};
+}
+static void shape_type(vd_program *p) {
+    node_of(p, RELU)->shape.dtype = RO_I32;
+}
+static void attr_bad(vd_program *p) {
+    node_of(p, "m0.layer.0.matmul")->attr[3] = 100;
+}
+static void attr_unused(vd_program *p) {
+    node_of(p, RELU)->attr[0] = 1;
+}
+static void attr_last_unused(vd_program *p) {
+    node_of(p, RELU)->attr[RO_MAX_ATTRS - 1] = 1;
+}
+static void name_endless(vd_program *p) {
+    memset(node_of(p, RELU)->name, 'x', VD_NAME_SIZE);
+}
+static void name_with_escape(vd_program *p) {
+    node_of(p, RELU)->name[2] = '\033';
+}
+static void name_with_high_bit(vd_program *p) {
+    node_of(p, RELU)->name[2] = '\xc3';
+}
+static void leaf_name_endless(vd_program *p) {
+    memset(p->leaf[1].name, 'x', VD_NAME_SIZE);
+}
+static void data_name_with_newline(vd_program *p) {
+    p->data[0].tensor.name[0] = '\n';
+}
+static void no_steps(vd_program *p) {
+    p->steps = 0;
+}
+static void many_steps(vd_program *p) {
+    p->steps = INT64_C(1) << 31;
+}
+static void no_interval(vd_program *p) {
+    p->checkpoint_interval = 0;
+}
+static void interval_long(vd_program *p) {
+    p->checkpoint_interval = p->steps + 1;
+}
+static void no_leaves(vd_program *p) {
+    p->leaf_count = 0;
+}
+static void many_leaves(vd_program *p) {
+    p->leaf_count = VD_LEAVES_MAX + 1;
+}
+static void many_data(vd_program *p) {
+    p->data_count = VD_DATA_MAX + 1;
+}
+static void many_nodes(vd_program *p) {
+    p->step.node_count = VD_NODES_MAX + 1;
+}
+static void no_nodes(vd_program *p) {
+    p->init.node_count = 0;
+}
+static void leaf_empty(vd_program *p) {
+    p->leaf[1].shape.dim[0] = 0;
+}
+static void leaf_huge(vd_program *p) {
+    p->leaf[1].shape.dim[0] = INT64_MAX;
+}
+static void data_type(vd_program *p) {
+    p->data[0].tensor.shape.dtype = 0;
+}
+static void output_source(vd_program *p) {
+    p->step.output[0] = 0;
+}
+static void output_outside(vd_program *p) {
+    p->step.output[0] = UINT32_MAX;
+}
+static void output_shape(vd_program *p) {
+    p->step.output[0] = p->step.output[1];
+}
+static void init_output_outside(vd_program *p) {
+    p->init.output[0] = 1000;
+}
+static void loss_outside(vd_program *p) {
+    p->step.loss = UINT32_MAX - 1;
+}
+static void loss_vector(vd_program *p) {
+    p->step.loss = value_of(p, RELU);
+}
+static void loss_integer(vd_program *p) {
+    p->step.loss = vd_source_count(p, &p->step) - 1;
+}
+static void loss_data(vd_program *p) {
+    p->step.loss = p->leaf_count;
+}
 
 Test(validation, refusals_say_what_was_wrong) {
     const struct {
@@ -286,7 +369,8 @@ Test(validation, refusals_say_what_was_wrong) {
         table[i].spoil(&spoilt);
         /* The copy shares its arrays with the program, which frees them. */
         cr_expect(vd_program_validate(&spoilt, &err) == VD_ERR_PEER, "row %zu", i);
-        cr_expect(strstr(err.text, table[i].why), "row %zu: \"%s\" lacks \"%s\"", i, err.text, table[i].why);
+        cr_expect(strstr(err.text, table[i].why), "row %zu: \"%s\" lacks \"%s\"", i, err.text,
+                  table[i].why);
         vd_program_free(&program);
     }
 }
@@ -311,8 +395,9 @@ Test(models, combinations_without_a_graph_are_refused) {
     bad[3].micro_batches = 7;
     bad[4].data_count = bad[4].sequence;
     bad[5].model.kind = 3;
-    const char *const why[] = {"heads must divide", "sequence must be at most", "layers must be at most",
-                               "micro_batches must divide", "data must hold", "no model of kind 3"};
+    const char *const why[] = {"heads must divide",      "sequence must be at most",
+                               "layers must be at most", "micro_batches must divide",
+                               "data must hold",         "no model of kind 3"};
     for (int i = 0; i < 6; i++) {
         vd_program program;
         vd_err err = {.text = "accepted"};
@@ -322,8 +407,8 @@ Test(models, combinations_without_a_graph_are_refused) {
 }
 
 Test(models, parameters_of_gpt2_124m) {
-    const vd_model model = {VD_MODEL_GPT2, .vocab = 50257, .context = 1024, .layers = 12, .heads = 12,
-                            .channels = 768};
+    const vd_model model = {VD_MODEL_GPT2, .vocab = 50257, .context = 1024,
+                            .layers = 12,  .heads = 12,    .channels = 768};
     cr_expect(vd_model_parameters(&model) == 124439808);
 }
 
@@ -353,13 +438,15 @@ Test(dumps, text_has_a_line_for_each_node_and_leaf) {
         for (uint32_t i = 0; i < program.step.node_count; i++)
             cr_expect(strstr(text, program.step.node[i].name), "%s", program.step.node[i].name);
         cr_expect(strstr(text, "state:adamw.c2 <- %"));
-        cr_expect(strstr(text, "read_batch(data:tokens, step; seed=7, stream=0, batch=60, first=30, shift=1) -> i32[30,8]"));
+        cr_expect(strstr(text, "read_batch(data:tokens, step; seed=7, stream=0, batch=60, "
+                               "first=30, shift=1) -> i32[30,8]"));
         free(text);
         vd_program_free(&program);
     }
 }
 
-/* Strings end, brackets and braces close, and each statement ends with a semicolon or opens a brace. */
+/* Strings end, brackets and braces close, and each statement ends with a semicolon or opens a
+ * brace. */
 static void expect_dot_syntax(const char *text) {
     bool quoted = false;
     int depth = 0, bracket = 0;
@@ -427,7 +514,11 @@ static void print_tree(vd_program *p, uint32_t value, char *text, size_t size) {
 
 Test(micro_batches, sums_form_the_tree_that_splits_at_powers_of_two) {
     const char *const want[] = {
-        "m0", "(m0 m1)", "((m0 m1) m2)", "((m0 m1) (m2 m3))", "(((m0 m1) (m2 m3)) m4)",
+        "m0",
+        "(m0 m1)",
+        "((m0 m1) m2)",
+        "((m0 m1) (m2 m3))",
+        "(((m0 m1) (m2 m3)) m4)",
         "(((m0 m1) (m2 m3)) (m4 m5))",
     };
     for (int64_t micro = 1; micro <= 6; micro++) {
@@ -440,7 +531,8 @@ Test(micro_batches, sums_form_the_tree_that_splits_at_powers_of_two) {
             char text[100] = "";
             print_tree(&program, program.step.edge[n->first_input], text, sizeof text);
             cr_expect_str_eq(text, want[micro - 1], "%s: %s", n->name, text);
-            cr_expect(n->attr[0] == ro_attr_f32(60 * 8), "%s: divided by the number of tokens", n->name);
+            cr_expect(n->attr[0] == ro_attr_f32(60 * 8), "%s: divided by the number of tokens",
+                      n->name);
             means++;
         }
         cr_expect(means == 1 + 5, "loss and 5 parameters");
@@ -481,7 +573,8 @@ Test(micro_batches, no_two_sites_share_a_stream_of_random_numbers) {
         uses++;
     }
     cr_expect(count == SITES, "%d streams", count);
-    cr_expect(uses == 2 * SITES + 2, "%d uses: forward, backward, and twice in backward attention", uses);
+    cr_expect(uses == 2 * SITES + 2, "%d uses: forward, backward, and twice in backward attention",
+              uses);
     vd_program_free(&program);
 }
 
@@ -491,7 +584,8 @@ Test(runs, leaves_are_the_checkpoints_and_the_end) {
     const struct {
         int64_t steps, interval;
         uint64_t leaves;
-    } table[] = {{10, 3, 5}, {10, 10, 2}, {10, 5, 3}, {1, 1, 2}, {INT32_MAX, 1, (uint64_t)INT32_MAX + 1}};
+    } table[] = {
+        {10, 3, 5}, {10, 10, 2}, {10, 5, 3}, {1, 1, 2}, {INT32_MAX, 1, (uint64_t)INT32_MAX + 1}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         const vd_program p = {.steps = table[i].steps, .checkpoint_interval = table[i].interval};
         cr_expect(vd_run_leaves(&p) == table[i].leaves);

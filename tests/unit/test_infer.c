@@ -49,7 +49,12 @@ Test(infer, every_operator_has_a_valid_call_and_gives_its_shape) {
     }
 }
 
-#define S(type, n, ...) {type, n, {__VA_ARGS__}}
+#define S(type, n, ...)                                                                            \
+    {                                                                                              \
+        type, n, {                                                                                 \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
 #define F(n, ...) S(RO_F32, n, __VA_ARGS__)
 #define I(n, ...) S(RO_I32, n, __VA_ARGS__)
 
@@ -63,8 +68,8 @@ Test(infer, matmul_views_inputs_as_matrices) {
         {0, 2, F(2, 3, 4), F(2, 5, 4), F(2, 3, 5)},
         {0, 3, F(2, 4, 3), F(2, 5, 4), F(2, 3, 5)},
         {0, 0, F(3, 2, 3, 4), F(2, 4, 5), F(3, 2, 3, 5)},
-        {0, 1, F(3, 2, 3, 4), F(3, 2, 3, 5), F(2, 4, 5)},    /* the weight's gradient */
-        {0, 0, F(2, 3, 4), F(3, 2, 2, 5), F(2, 3, 5)},       /* rows of b are flattened */
+        {0, 1, F(3, 2, 3, 4), F(3, 2, 3, 5), F(2, 4, 5)}, /* the weight's gradient */
+        {0, 0, F(2, 3, 4), F(3, 2, 2, 5), F(2, 3, 5)},    /* rows of b are flattened */
         {2, 2, F(4, 2, 3, 4, 5), F(4, 2, 3, 6, 5), F(4, 2, 3, 4, 6)},
         {3, 0, F(5, 2, 3, 1, 4, 5), F(5, 2, 3, 1, 5, 6), F(5, 2, 3, 1, 4, 6)},
         {1, 3, F(3, 2, 4, 3), F(3, 2, 5, 4), F(3, 2, 3, 5)},
@@ -72,7 +77,8 @@ Test(infer, matmul_views_inputs_as_matrices) {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         char why[200];
         const ro_shape in[] = {table[i].a, table[i].b};
-        ro_call call = {RO_OP_MATMUL, 2, {table[i].batch_dims, table[i].trans, FLOAT_1, 256, 0}, in, {0}};
+        ro_call call = {
+            RO_OP_MATMUL, 2, {table[i].batch_dims, table[i].trans, FLOAT_1, 256, 0}, in, {0}};
         cr_assert(ro_infer(&call, why, sizeof why) == RO_OK, "row %zu: %s", i, why);
         cr_expect(ro_shape_equal(&call.output, &table[i].want), "row %zu", i);
     }
@@ -280,7 +286,8 @@ Test(infer, refusals_say_what_was_wrong) {
             if (valid_calls[k].op == r->op)
                 copy_call(&c, &valid_calls[k]);
         change(&c, r);
-        cr_expect(ro_infer(&c.call, why, sizeof why) == RO_ERR_ARG, "%s, row %zu", name_of(r->op), i);
+        cr_expect(ro_infer(&c.call, why, sizeof why) == RO_ERR_ARG, "%s, row %zu", name_of(r->op),
+                  i);
         cr_expect(strncmp(why, name_of(r->op), strlen(name_of(r->op))) == 0, "%s", why);
         cr_expect(strstr(why, r->why), "row %zu: \"%s\" lacks \"%s\"", i, why, r->why);
     }
@@ -336,7 +343,8 @@ static void expect_within_limits(const ro_call *call) {
     const int64_t numel = ro_shape_numel(&call->output), steps = ro_ref_steps(call);
     cr_assert(numel >= 1 && numel <= MOST, "%s", name);
     cr_assert(steps >= 0 && steps <= MOST, "%s", name);
-    cr_assert(ro_ref_state_size(call) <= sizeof(ro_acc) && (ro_ref_state_size(call) > 0) == (steps > 0));
+    cr_assert(ro_ref_state_size(call) <= sizeof(ro_acc) &&
+              (ro_ref_state_size(call) > 0) == (steps > 0));
     cr_assert(ro_ref_step_loads(call) <= RO_STEP_LOADS, "%s", name);
     cr_assert(ro_ref_finish_loads(call) <= RO_CRUMB_LOADS, "%s", name);
 }

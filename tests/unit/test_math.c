@@ -1,5 +1,5 @@
-/* Elementary functions, fma in software, max, Philox and the permutation: repops/SPEC.md sections 2, 3.2
- * and 10. tests/exhaustive/math.c measures the functions over all their inputs. */
+/* Elementary functions, fma in software, max, Philox and the permutation: repops/SPEC.md sections
+ * 2, 3.2 and 10. tests/exhaustive/math.c measures the functions over all their inputs. */
 #include "repops/src/math.h"
 #include "repops/src/philox.h"
 
@@ -17,9 +17,15 @@ static uint64_t random_word(uint64_t *state) {
 
 /* ---- elementary functions ---- */
 
-static float exp_of(float x) { return ro_exp(x); }
-static float log_of(float x) { return ro_log(x); }
-static float tanh_of(float x) { return ro_tanh(x); }
+static float exp_of(float x) {
+    return ro_exp(x);
+}
+static float log_of(float x) {
+    return ro_log(x);
+}
+static float tanh_of(float x) {
+    return ro_tanh(x);
+}
 
 typedef struct {
     const char *name;
@@ -39,30 +45,30 @@ static const struct {
     int function;
     uint32_t x, want;
 } special[] = {
-    {EXP, 0x00000000, 0x3f800000},  /* +0 */
-    {EXP, 0x80000000, 0x3f800000},  /* -0 */
-    {EXP, 0x00000001, 0x3f800000},  /* the smallest subnormal */
-    {EXP, 0x807fffff, 0x3f800000},  /* the largest negative subnormal */
-    {EXP, 0x7f800000, 0x7f800000},  /* inf */
-    {EXP, 0xff800000, 0x00000000},  /* -inf */
-    {EXP, 0x7fc00000, 0x7fc00000},  /* NaN */
-    {EXP, 0xffc12345, 0x7fc00000},  /* NaN with sign and payload */
-    {EXP, 0x7f800001, 0x7fc00000},  /* signalling NaN */
-    {EXP, 0x42b17217, 0x7f7fff84},  /* the last finite result */
-    {EXP, 0x42b17218, 0x7f800000},  /* overflow */
-    {EXP, 0x7f7fffff, 0x7f800000},  /* the largest number */
-    {EXP, 0xc2aeac4f, 0x00800026},  /* the last normal result */
-    {EXP, 0xc2aeac50, 0x007fffe6},  /* the first subnormal one */
-    {EXP, 0xc2cff1b4, 0x00000001},  /* the last that is not 0 */
-    {EXP, 0xc2cff1b5, 0x00000000},  /* underflow */
-    {EXP, 0xff7fffff, 0x00000000},  /* the smallest number */
-    {LOG, 0x00000000, 0xff800000},  {LOG, 0x80000000, 0xff800000}, /* zeros */
-    {LOG, 0x3f800000, 0x00000000},                                 /* 1 */
-    {LOG, 0x7f800000, 0x7f800000},  {LOG, 0xff800000, 0x7fc00000}, /* infinities */
-    {LOG, 0x7fc00000, 0x7fc00000},  {LOG, 0xff812345, 0x7fc00000}, /* NaNs */
-    {LOG, 0x80000001, 0x7fc00000},  {LOG, 0xbf800000, 0x7fc00000}, /* negative numbers */
-    {LOG, 0x00000001, 0xc2ce8ed0},  {LOG, 0x007fffff, 0xc2aeac50}, /* subnormals */
-    {LOG, 0x00800000, 0xc2aeac50},  {LOG, 0x7f7fffff, 0x42b17218}, /* normal ends */
+    {EXP, 0x00000000, 0x3f800000}, /* +0 */
+    {EXP, 0x80000000, 0x3f800000}, /* -0 */
+    {EXP, 0x00000001, 0x3f800000}, /* the smallest subnormal */
+    {EXP, 0x807fffff, 0x3f800000}, /* the largest negative subnormal */
+    {EXP, 0x7f800000, 0x7f800000}, /* inf */
+    {EXP, 0xff800000, 0x00000000}, /* -inf */
+    {EXP, 0x7fc00000, 0x7fc00000}, /* NaN */
+    {EXP, 0xffc12345, 0x7fc00000}, /* NaN with sign and payload */
+    {EXP, 0x7f800001, 0x7fc00000}, /* signalling NaN */
+    {EXP, 0x42b17217, 0x7f7fff84}, /* the last finite result */
+    {EXP, 0x42b17218, 0x7f800000}, /* overflow */
+    {EXP, 0x7f7fffff, 0x7f800000}, /* the largest number */
+    {EXP, 0xc2aeac4f, 0x00800026}, /* the last normal result */
+    {EXP, 0xc2aeac50, 0x007fffe6}, /* the first subnormal one */
+    {EXP, 0xc2cff1b4, 0x00000001}, /* the last that is not 0 */
+    {EXP, 0xc2cff1b5, 0x00000000}, /* underflow */
+    {EXP, 0xff7fffff, 0x00000000}, /* the smallest number */
+    {LOG, 0x00000000, 0xff800000},  {LOG, 0x80000000, 0xff800000},  /* zeros */
+    {LOG, 0x3f800000, 0x00000000},                                  /* 1 */
+    {LOG, 0x7f800000, 0x7f800000},  {LOG, 0xff800000, 0x7fc00000},  /* infinities */
+    {LOG, 0x7fc00000, 0x7fc00000},  {LOG, 0xff812345, 0x7fc00000},  /* NaNs */
+    {LOG, 0x80000001, 0x7fc00000},  {LOG, 0xbf800000, 0x7fc00000},  /* negative numbers */
+    {LOG, 0x00000001, 0xc2ce8ed0},  {LOG, 0x007fffff, 0xc2aeac50},  /* subnormals */
+    {LOG, 0x00800000, 0xc2aeac50},  {LOG, 0x7f7fffff, 0x42b17218},  /* normal ends */
     {TANH, 0x00000000, 0x00000000}, {TANH, 0x80000000, 0x80000000}, /* zeros */
     {TANH, 0x00000001, 0x00000001}, {TANH, 0x807fffff, 0x807fffff}, /* subnormals */
     {TANH, 0x7f800000, 0x3f800000}, {TANH, 0xff800000, 0xbf800000}, /* infinities */
@@ -75,8 +81,8 @@ Test(math, special_values) {
         const function *f = &functions[special[i].function];
         volatile float x = ro_from_bits(special[i].x);
         const uint32_t got = ro_to_bits(f->f(x));
-        cr_expect(got == special[i].want, "%s(%08x): %08x, expected %08x", f->name, special[i].x, got,
-                  special[i].want);
+        cr_expect(got == special[i].want, "%s(%08x): %08x, expected %08x", f->name, special[i].x,
+                  got, special[i].want);
     }
 }
 
@@ -103,7 +109,8 @@ Test(math, errors_stay_within_the_bounds_of_the_specification) {
                 worst = error, at = bits;
         }
         cr_expect(worst < functions[i].bound, "%s(%08x): %.4f ulp", functions[i].name, at, worst);
-        cr_expect(worst > 0.5, "%s: %.4f ulp, better than rounding can be", functions[i].name, worst);
+        cr_expect(worst > 0.5, "%s: %.4f ulp, better than rounding can be", functions[i].name,
+                  worst);
     }
 }
 
@@ -127,7 +134,8 @@ Test(math, every_nan_gives_the_canonical_nan) {
         const uint32_t bits = 0x7f800001 + (uint32_t)(random_word(&state) % 0x7fffff);
         for (int i = 0; i < FUNCTIONS; i++)
             for (uint32_t sign = 0; sign < 2; sign++)
-                cr_assert(ro_to_bits(functions[i].f(ro_from_bits(bits | sign << 31))) == RO_QNAN_BITS,
+                cr_assert(ro_to_bits(functions[i].f(ro_from_bits(bits | sign << 31))) ==
+                              RO_QNAN_BITS,
                           "%s(%08x)", functions[i].name, bits | sign << 31);
     }
 }
@@ -229,14 +237,22 @@ Test(math, max_table) {
     const struct {
         uint32_t a, b, want;
     } table[] = {
-        {one, zero, one},          {zero, one, one},
-        {zero, minus_zero, zero},  {minus_zero, zero, zero},
-        {zero, zero, zero},        {minus_zero, minus_zero, minus_zero},
-        {minus_inf, one, one},     {one, inf, inf},
-        {minus_inf, minus_inf, minus_inf}, {minus_zero, minus_inf, minus_zero},
-        {nan, one, nan},           {one, nan, nan},
-        {payload, inf, nan},       {minus_inf, payload, nan},
-        {0x00000001, zero, 0x00000001},    {0x80000001, minus_zero, minus_zero},
+        {one, zero, one},
+        {zero, one, one},
+        {zero, minus_zero, zero},
+        {minus_zero, zero, zero},
+        {zero, zero, zero},
+        {minus_zero, minus_zero, minus_zero},
+        {minus_inf, one, one},
+        {one, inf, inf},
+        {minus_inf, minus_inf, minus_inf},
+        {minus_zero, minus_inf, minus_zero},
+        {nan, one, nan},
+        {one, nan, nan},
+        {payload, inf, nan},
+        {minus_inf, payload, nan},
+        {0x00000001, zero, 0x00000001},
+        {0x80000001, minus_zero, minus_zero},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         const uint32_t got = ro_to_bits(ro_max(ro_from_bits(table[i].a), ro_from_bits(table[i].b)));
@@ -277,8 +293,8 @@ Test(philox, known_answers) {
 
 Test(philox, the_counter_is_block_step_stream) {
     uint32_t word[4];
-    ro_philox_block(UINT64_C(0x299f31d0a4093822), UINT64_C(0x85a308d3243f6a88), 0x13198a2e, 0x03707344,
-                    word);
+    ro_philox_block(UINT64_C(0x299f31d0a4093822), UINT64_C(0x85a308d3243f6a88), 0x13198a2e,
+                    0x03707344, word);
     cr_expect(word[0] == 0xd16cfe09 && word[3] == 0x24126ea1);
 }
 

@@ -6,9 +6,19 @@
 
 #include <string.h>
 
-#define F32(n, ...) {RO_F32, n, {__VA_ARGS__}}
-#define I32(n, ...) {RO_I32, n, {__VA_ARGS__}}
-#define ONE F32(1, 1)
+#define F32(n, ...)                                                                                \
+    {                                                                                              \
+        RO_F32, n, {                                                                               \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define I32(n, ...)                                                                                \
+    {                                                                                              \
+        RO_I32, n, {                                                                               \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define ONE  F32(1, 1)
 #define STEP I32(1, 1)
 
 typedef struct {
@@ -37,33 +47,65 @@ static const valid_call valid_calls[] = {
     {RO_OP_RELU, 1, {0}, {F32(2, 3, 4)}, F32(2, 3, 4)},
     {RO_OP_RELU_GRAD, 2, {0}, {F32(2, 3, 4), F32(2, 3, 4)}, F32(2, 3, 4)},
     {RO_OP_DROPOUT, 2, {1, 2, UINT32_MAX, FLOAT_1}, {F32(2, 3, 4), STEP}, F32(2, 3, 4)},
-    {RO_OP_MATMUL, 2, {1, 2, FLOAT_1, 128, 1}, {F32(4, 2, 3, 4, 5), F32(3, 2, 6, 5)}, F32(4, 2, 3, 4, 6)},
+    {RO_OP_MATMUL,
+     2,
+     {1, 2, FLOAT_1, 128, 1},
+     {F32(4, 2, 3, 4, 5), F32(3, 2, 6, 5)},
+     F32(4, 2, 3, 4, 6)},
     {RO_OP_REDUCE_SUM, 1, {6, 4}, {F32(2, 3, 6)}, F32(2, 3, 2)},
     {RO_OP_REDUCE_MAX, 1, {6, 1024}, {F32(2, 3, 6)}, F32(1, 3)},
     {RO_OP_REDUCE_DOT, 2, {6, 6}, {F32(2, 3, 6), F32(1, 6)}, F32(2, 3, 1)},
     {RO_OP_REDUCE_SQDEV, 2, {6, 6}, {F32(2, 3, 6), F32(1, 3)}, F32(2, 3, 1)},
     {RO_OP_REDUCE_EXPSUM, 2, {6, 6}, {F32(2, 3, 6), F32(2, 3, 1)}, F32(2, 3, 1)},
-    {RO_OP_REDUCE_LN_GX, 5, {6, 6}, {F32(2, 3, 6), F32(1, 6), F32(2, 3, 6), F32(1, 3), F32(1, 3)}, F32(1, 3)},
+    {RO_OP_REDUCE_LN_GX,
+     5,
+     {6, 6},
+     {F32(2, 3, 6), F32(1, 6), F32(2, 3, 6), F32(1, 3), F32(1, 3)},
+     F32(1, 3)},
     {RO_OP_SUM_ROWS, 1, {2}, {F32(2, 65, 2)}, F32(2, 2, 2)},
     {RO_OP_LN_DGAMMA, 4, {2}, {F32(2, 64, 2), F32(2, 64, 2), F32(1, 64), F32(1, 64)}, F32(1, 2)},
     {RO_OP_LN_RSTD, 1, {6, 0}, {F32(2, 3, 1)}, F32(2, 3, 1)},
-    {RO_OP_LAYERNORM, 5, {0}, {F32(2, 3, 6), F32(1, 3), F32(1, 3), F32(1, 6), F32(1, 6)}, F32(2, 3, 6)},
-    {RO_OP_LN_DX, 7, {0}, {F32(2, 3, 6), F32(1, 6), F32(2, 3, 6), F32(1, 3), F32(1, 3), F32(1, 3), F32(1, 3)}, F32(2, 3, 6)},
+    {RO_OP_LAYERNORM,
+     5,
+     {0},
+     {F32(2, 3, 6), F32(1, 3), F32(1, 3), F32(1, 6), F32(1, 6)},
+     F32(2, 3, 6)},
+    {RO_OP_LN_DX,
+     7,
+     {0},
+     {F32(2, 3, 6), F32(1, 6), F32(2, 3, 6), F32(1, 3), F32(1, 3), F32(1, 3), F32(1, 3)},
+     F32(2, 3, 6)},
     {RO_OP_XENT, 4, {0}, {F32(3, 2, 3, 5), F32(1, 6), F32(1, 6), I32(2, 2, 3)}, F32(2, 2, 3)},
-    {RO_OP_XENT_GRAD, 5, {0}, {F32(3, 2, 3, 5), F32(1, 6), F32(1, 6), I32(2, 2, 3), F32(1, 6)}, F32(3, 2, 3, 5)},
+    {RO_OP_XENT_GRAD,
+     5,
+     {0},
+     {F32(3, 2, 3, 5), F32(1, 6), F32(1, 6), I32(2, 2, 3), F32(1, 6)},
+     F32(3, 2, 3, 5)},
     {RO_OP_ATTN_MAX, 1, {1}, {F32(3, 2, 130, 130)}, F32(3, 2, 130, 2)},
     {RO_OP_ATTN_EXP, 2, {0}, {F32(3, 2, 3, 130), F32(3, 2, 3, 2)}, F32(3, 2, 3, 130)},
     {RO_OP_ATTN_AV, 2, {0}, {F32(3, 2, 3, 130), F32(3, 2, 130, 4)}, F32(4, 2, 3, 2, 4)},
     {RO_OP_ATTN_L, 2, {0}, {F32(3, 2, 3, 5), F32(3, 2, 3, 5)}, F32(3, 2, 3, 1)},
-    {RO_OP_ATTN_OUT, 3, {0}, {F32(3, 2, 3, 5), F32(4, 2, 3, 5, 4), F32(3, 2, 3, 1)}, F32(3, 2, 3, 4)},
+    {RO_OP_ATTN_OUT,
+     3,
+     {0},
+     {F32(3, 2, 3, 5), F32(4, 2, 3, 5, 4), F32(3, 2, 3, 1)},
+     F32(3, 2, 3, 4)},
     {RO_OP_ATTN_PROB, 3, {1}, {F32(3, 2, 4, 4), F32(3, 2, 4, 1), F32(3, 2, 4, 1)}, F32(3, 2, 4, 4)},
-    {RO_OP_ATTN_DSCORE, 3, {1}, {F32(3, 2, 4, 4), F32(3, 2, 4, 4), F32(3, 2, 4, 1)}, F32(3, 2, 4, 4)},
+    {RO_OP_ATTN_DSCORE,
+     3,
+     {1},
+     {F32(3, 2, 4, 4), F32(3, 2, 4, 4), F32(3, 2, 4, 1)},
+     F32(3, 2, 4, 4)},
     {RO_OP_LR_SCHEDULE, 1, {RO_LR_COSINE, FLOAT_1, 0, 3, 10}, {STEP}, ONE},
     {RO_OP_BIAS_CORRECTION, 1, {FLOAT_1}, {ONE}, ONE},
     {RO_OP_CLIP_SCALE, 1, {FLOAT_1}, {ONE}, ONE},
     {RO_OP_ADAMW_M, 3, {FLOAT_1}, {F32(2, 3, 4), F32(2, 3, 4), ONE}, F32(2, 3, 4)},
     {RO_OP_ADAMW_V, 3, {FLOAT_1}, {F32(2, 3, 4), F32(2, 3, 4), ONE}, F32(2, 3, 4)},
-    {RO_OP_ADAMW_W, 6, {0, 0}, {F32(2, 3, 4), F32(2, 3, 4), F32(2, 3, 4), ONE, ONE, ONE}, F32(2, 3, 4)},
+    {RO_OP_ADAMW_W,
+     6,
+     {0, 0},
+     {F32(2, 3, 4), F32(2, 3, 4), F32(2, 3, 4), ONE, ONE, ONE},
+     F32(2, 3, 4)},
 };
 enum { VALID_CALLS = sizeof valid_calls / sizeof valid_calls[0], MANY_INPUTS = 1024 };
 
@@ -96,10 +138,41 @@ static inline uint64_t random_word(uint64_t *state) {
 /* Numbers at which conditions of SPEC.md turn over, and any bits. */
 static inline int64_t random_number(uint64_t *state) {
     static const int64_t edge[] = {
-        0,         1,   2,    3,    4,    5,    6,    8,         64,        65,        127,
-        128,       129, 256,  257,  1024, 1025, 2047, 2048,      INT32_MAX, INT32_MIN, UINT32_MAX,
-        -1,        -2,  1025, 4097, 1 << 20, (int64_t)1 << 31, (int64_t)1 << 32, (int64_t)1 << 40,
-        ((int64_t)1 << 40) + 1, INT64_MAX, INT64_MIN, FLOAT_1, RO_QNAN_BITS,
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        8,
+        64,
+        65,
+        127,
+        128,
+        129,
+        256,
+        257,
+        1024,
+        1025,
+        2047,
+        2048,
+        INT32_MAX,
+        INT32_MIN,
+        UINT32_MAX,
+        -1,
+        -2,
+        1025,
+        4097,
+        1 << 20,
+        (int64_t)1 << 31,
+        (int64_t)1 << 32,
+        (int64_t)1 << 40,
+        ((int64_t)1 << 40) + 1,
+        INT64_MAX,
+        INT64_MIN,
+        FLOAT_1,
+        RO_QNAN_BITS,
     };
     const uint64_t h = random_word(state);
     if (h % 16 == 0)

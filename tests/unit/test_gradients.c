@@ -1,0 +1,566 @@
+/* Gradients of every layer against central differences of a forward pass in double precision,
+ * written here; and the bits of every gradient, in tests/golden/gradients.txt (GOLDEN_UPDATE=1
+ * writes the file). */
+#include "repops/src/philox.h"
+#include "verde/commit/commit.h"
+#include "verde/graph/build.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAVES = 6, IDS = 2, LAYERS = 6, SAMPLES = 150, SEED = 77, STREAM = 5 };
+
+static const double tolerance = 1e-5; /* of the largest element of the gradient */
+static const char golden[] = "tests/golden/gradients.txt";
+
+/* ---- cases: layers over leaves ---- */
+
+typedef enum { ADD, LINEAR, LOGITS, NORM, GELU, RELU, EMBEDDING, DROPOUT, ATTENTION, XENT } kind;
+
+/* A value: a leaf by its number, or the output of layer j. */
+#define OUT(j) (LEAVES + (j))
+
+typedef struct {
+    kind kind;
+    int in[3];
+    int ids;       /* embedding, xent: which */
+    int64_t heads; /* attention */
+    float rate;    /* dropout, attention */
+} layer;
+
+typedef struct {
+    const char *name;
+    int leaf_count, ids_count, layer_count;
+    struct {
+        const char *name;
+        ro_shape shape;
+        double scale; /* 0: not read by the loss */
+    } leaf[LEAVES];
+    struct {
+        ro_shape shape;
+        int64_t limit;
+    } ids[IDS];
+    layer layer[LAYERS]; /* the last one is xent: its rows' losses are summed */
+} gradient_case;
+
+#define F(n, ...)                                                                                  \
+    {                                                                                              \
+        RO_F32, n, {                                                                               \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define I(n, ...)                                                                                  \
+    {                                                                                              \
+        RO_I32, n, {                                                                               \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+
+static const gradient_case cases[] = {
+    {"add",
+     2,
+     1,
+     2,
+     {{"x", F(2, 5, 7), 2}, {"y", F(2, 5, 7), 1}},
+     {{I(1, 5), 7}},
+     {{ADD, {0, 1}}, {XENT, {OUT(0)}}}},
+    {"add_repeated_row_in_two_groups",
+     2,
+     1,
+     2,
+     {{"x", F(2, 70, 7), 2}, {"y", F(1, 7), 1}},
+     {{I(1, 70), 7}},
+     {{ADD, {0, 1}}, {XENT, {OUT(0)}}}},
+    {"add_repeated_matrix",
+     2,
+     1,
+     2,
+     {{"x", F(3, 3, 4, 7), 2}, {"y", F(2, 4, 7), 1}},
+     {{I(2, 3, 4), 7}},
+     {{ADD, {0, 1}}, {XENT, {OUT(0)}}}},
+    {"add_value_to_itself",
+     1,
+     1,
+     2,
+     {{"x", F(2, 5, 7), 1}},
+     {{I(1, 5), 7}},
+     {{ADD, {0, 0}}, {XENT, {OUT(0)}}}},
+    {"linear_over_two_chunks",
+     3,
+     1,
+     2,
+     {{"x", F(3, 2, 3, 300), 1}, {"weight", F(2, 300, 7), 0.25}, {"bias", F(1, 7), 1}},
+     {{I(2, 2, 3), 7}},
+     {{LINEAR, {0, 1, 2}}, {XENT, {OUT(0)}}}},
+    {"logits_over_two_chunks",
+     2,
+     1,
+     2,
+     {{"x", F(3, 2, 3, 300), 1}, {"table", F(2, 7, 300), 0.25}},
+     {{I(2, 2, 3), 7}},
+     {{LOGITS, {0, 1}}, {XENT, {OUT(0)}}}},
+    {"layernorm",
+     3,
+     1,
+     2,
+     {{"x", F(3, 2, 35, 9), 3}, {"gamma", F(1, 9), 2}, {"beta", F(1, 9), 1}},
+     {{I(2, 2, 35), 9}},
+     {{NORM, {0, 1, 2}}, {XENT, {OUT(0)}}}},
+    {"layernorm_over_two_blocks",
+     3,
+     1,
+     2,
+     {{"x", F(2, 3, 1030), 3}, {"gamma", F(1, 1030), 2}, {"beta", F(1, 1030), 1}},
+     {{I(1, 3), 1030}},
+     {{NORM, {0, 1, 2}}, {XENT, {OUT(0)}}}},
+    {"gelu", 1, 1, 2, {{"x", F(2, 9, 11), 4}}, {{I(1, 9), 11}}, {{GELU, {0}}, {XENT, {OUT(0)}}}},
+    {"relu", 1, 1, 2, {{"x", F(2, 9, 11), 4}}, {{I(1, 9), 11}}, {{RELU, {0}}, {XENT, {OUT(0)}}}},
+    {"embedding",
+     1,
+     2,
+     2,
+     {{"table", F(2, 5, 11), 2}},
+     {{I(2, 3, 130), 5}, {I(2, 3, 130), 11}},
+     {{EMBEDDING, {0}, .ids = 0}, {XENT, {OUT(0)}, .ids = 1}}},
+    {"dropout",
+     1,
+     1,
+     2,
+     {{"x", F(2, 9, 11), 2}},
+     {{I(1, 9), 11}},
+     {{DROPOUT, {0}, .rate = 0.3f}, {XENT, {OUT(0)}}}},
+    {"attention",
+     2,
+     1,
+     3,
+     {{"qkv", F(3, 2, 6, 24), 3}, {"table", F(2, 7, 8), 1}},
+     {{I(2, 2, 6), 7}},
+     {{ATTENTION, {0}, .heads = 2}, {LOGITS, {OUT(0), 1}}, {XENT, {OUT(1)}}}},
+    {"attention_over_two_blocks",
+     2,
+     1,
+     3,
+     {{"qkv", F(3, 1, 140, 24), 3}, {"table", F(2, 7, 8), 1}},
+     {{I(2, 1, 140), 7}},
+     {{ATTENTION, {0}, .heads = 2}, {LOGITS, {OUT(0), 1}}, {XENT, {OUT(1)}}}},
+    {"attention_with_dropout_over_two_blocks",
+     2,
+     1,
+     3,
+     {{"qkv", F(3, 1, 140, 24), 3}, {"table", F(2, 7, 8), 1}},
+     {{I(2, 1, 140), 7}},
+     {{ATTENTION, {0}, .heads = 2, .rate = 0.25f}, {LOGITS, {OUT(0), 1}}, {XENT, {OUT(1)}}}},
+    {"xent_over_two_blocks", 1, 1, 1, {{"x", F(2, 3, 1030), 4}}, {{I(1, 3), 1030}}, {{XENT, {0}}}},
+    {"value_read_by_three_layers",
+     2,
+     1,
+     4,
+     {{"x", F(2, 4, 7), 1}, {"y", F(2, 4, 7), 0}},
+     {{I(1, 4), 7}},
+     {{GELU, {0}}, {ADD, {OUT(0), 0}}, {ADD, {OUT(1), 0}}, {XENT, {OUT(2)}}}},
+    {"tied_embedding",
+     1,
+     2,
+     3,
+     {{"table", F(2, 5, 6), 2}},
+     {{I(1, 8), 5}, {I(1, 8), 5}},
+     {{EMBEDDING, {0}, .ids = 0},
+      {GELU, {OUT(0)}},
+      {LOGITS, {OUT(1), 0}},
+      {XENT, {OUT(2)}, .ids = 1}}},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+/* ---- data ---- */
+
+static uint32_t mix(uint32_t n) {
+    n = (n ^ n >> 16) * UINT32_C(0x85ebca6b);
+    n = (n ^ n >> 13) * UINT32_C(0xc2b2ae35);
+    return n ^ n >> 16;
+}
+
+/* In (-1, 1), never 0: at 0, relu has no derivative. */
+static double fraction(int tensor, int64_t e) {
+    return ((double)(mix((uint32_t)(tensor * 1000003 + e)) >> 16) - 32767.5) / 32768;
+}
+
+/* One case in both arithmetics. Values: leaves, then outputs of layers. */
+typedef struct {
+    const gradient_case *c;
+    ro_shape shape[LEAVES + LAYERS];
+    double *exact[LEAVES + LAYERS];
+    float *leaf[LEAVES];
+    int32_t *ids[IDS];
+    int32_t step;
+    vd_program program;
+    vd_value loss, gradient[LEAVES];
+    void **value; /* of the graph, after running it */
+    uint32_t value_count;
+} example;
+
+static int64_t last(const ro_shape *s) {
+    return s->dim[s->ndim - 1];
+}
+
+static void fill_leaves(example *x) {
+    for (int i = 0; i < x->c->leaf_count; i++) {
+        x->shape[i] = x->c->leaf[i].shape;
+        const int64_t count = ro_shape_numel(&x->shape[i]);
+        x->leaf[i] = calloc((size_t)count, sizeof(float));
+        x->exact[i] = calloc((size_t)count, sizeof(double));
+        for (int64_t e = 0; e < count; e++) {
+            x->leaf[i][e] = (float)(x->c->leaf[i].scale * fraction(i, e));
+            x->exact[i][e] = (double)x->leaf[i][e];
+        }
+    }
+    for (int i = 0; i < x->c->ids_count; i++) {
+        const int64_t count = ro_shape_numel(&x->c->ids[i].shape);
+        x->ids[i] = calloc((size_t)count, sizeof(int32_t));
+        for (int64_t e = 0; e < count; e++)
+            x->ids[i][e] = (int32_t)(mix((uint32_t)(i * 7919 + e + 99)) % x->c->ids[i].limit);
+    }
+}
+
+/* ---- the graph ---- */
+
+static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value) {
+    const vd_value x = value[l->in[0]], y = value[l->in[1]], z = value[l->in[2]];
+    const vd_dropout_attr dropout = {l->rate, SEED, STREAM};
+    switch (l->kind) {
+    case ADD: return vd_add(b, "add", x, y);
+    case LINEAR: return vd_linear(b, x, y, z);
+    case LOGITS: return vd_logits(b, x, y);
+    case NORM: return vd_layernorm(b, x, y, z);
+    case GELU: return vd_gelu(b, x);
+    case RELU: return vd_relu(b, x);
+    case EMBEDDING: return vd_embedding(b, "embedding", x, vd_data_value(b, (uint32_t)l->ids));
+    case DROPOUT: return vd_dropout(b, "dropout", x, dropout);
+    case ATTENTION: return vd_attention(b, x, l->heads, dropout);
+    case XENT: return vd_xent(b, x, vd_data_value(b, (uint32_t)l->ids));
+    }
+    return 0;
+}
+
+static void build_graph(example *x) {
+    vd_program *p = &x->program;
+    vd_builder b = vd_builder_of(p, &p->step);
+    vd_value value[LEAVES + LAYERS] = {0};
+    p->data_count = (uint32_t)x->c->ids_count;
+    for (int i = 0; i < x->c->ids_count; i++)
+        p->data[i].tensor.shape = x->c->ids[i].shape;
+    for (int i = 0; i < x->c->leaf_count; i++)
+        value[i] = vd_add_leaf(&b, x->c->leaf[i].name, &x->c->leaf[i].shape);
+    for (int j = 0; j < x->c->layer_count; j++) {
+        vd_scope(&b, "layer.%d", j);
+        value[OUT(j)] = x->loss = build_layer(&b, &x->c->layer[j], value);
+        x->shape[OUT(j)] = *vd_shape_of(&b, x->loss);
+    }
+    vd_backward(&b, x->loss);
+    cr_assert(b.status == VD_OK, "%s: %s", x->c->name, b.err.text);
+    for (int i = 0; i < x->c->leaf_count; i++)
+        x->gradient[i] = vd_grad(&b, (vd_value)i);
+    vd_builder_free(&b);
+}
+
+static void run_node(example *x, ro_ctx *ctx, uint32_t node, uint32_t sources) {
+    const vd_graph *g = &x->program.step;
+    const vd_node *n = &g->node[node];
+    ro_shape shapes[8];
+    const void *input[8];
+    ro_call call;
+    cr_assert(n->input_count <= 8);
+    vd_node_call(&x->program, g, node, &call, shapes);
+    for (int i = 0; i < n->input_count; i++)
+        input[i] = x->value[g->edge[n->first_input + (uint32_t)i]];
+    x->value[sources + node] = malloc((size_t)ro_shape_numel(&n->shape) * 4);
+    cr_assert(ro_run(ctx, &call, input, x->value[sources + node]) == RO_OK, "%s",
+              ro_ctx_error(ctx));
+}
+
+static void run_graph(example *x) {
+    const uint32_t sources = vd_source_count(&x->program, &x->program.step);
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    x->value_count = sources + x->program.step.node_count;
+    x->value = calloc(x->value_count, sizeof *x->value);
+    for (int i = 0; i < x->c->leaf_count; i++)
+        x->value[i] = x->leaf[i];
+    for (int i = 0; i < x->c->ids_count; i++)
+        x->value[x->c->leaf_count + i] = x->ids[i];
+    x->value[sources - 1] = &x->step;
+    for (uint32_t i = 0; i < x->program.step.node_count; i++)
+        run_node(x, ctx, i, sources);
+    ro_ctx_destroy(ctx);
+}
+
+/* ---- the same layers in double precision ---- */
+
+static void exact_matmul(const example *x, const layer *l, double *out, bool transposed) {
+    const double *a = x->exact[l->in[0]], *w = x->exact[l->in[1]];
+    const double *bias = transposed ? NULL : x->exact[l->in[2]];
+    const ro_shape *shape = &x->shape[l->in[0]];
+    const int64_t inner = last(shape), rows = ro_shape_numel(shape) / inner;
+    const int64_t cols = ro_shape_numel(&x->shape[l->in[1]]) / inner;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t n = 0; n < cols; n++) {
+            double sum = bias ? bias[n] : 0;
+            for (int64_t k = 0; k < inner; k++)
+                sum += a[r * inner + k] * w[transposed ? n * inner + k : k * cols + n];
+            out[r * cols + n] = sum;
+        }
+}
+
+static void exact_norm(const example *x, const layer *l, double *out) {
+    const double *a = x->exact[l->in[0]], *gamma = x->exact[l->in[1]], *beta = x->exact[l->in[2]];
+    const int64_t cols = last(&x->shape[l->in[0]]),
+                  rows = ro_shape_numel(&x->shape[l->in[0]]) / cols;
+    for (int64_t r = 0; r < rows; r++) {
+        double mean = 0, variance = 0;
+        for (int64_t i = 0; i < cols; i++)
+            mean += a[r * cols + i] / (double)cols;
+        for (int64_t i = 0; i < cols; i++)
+            variance += pow(a[r * cols + i] - mean, 2) / (double)cols;
+        for (int64_t i = 0; i < cols; i++)
+            out[r * cols + i] =
+                (a[r * cols + i] - mean) / sqrt(variance + 1e-5) * gamma[i] + beta[i];
+    }
+}
+
+/* What dropout multiplies element e by: SPEC.md section 6. */
+static double exact_mask(const example *x, float rate, int64_t e) {
+    uint32_t word[4];
+    ro_philox_block(SEED, (uint64_t)e / 4, (uint32_t)x->step, STREAM, word);
+    return word[e % 4] / 4294967296.0 < (double)rate ? 0 : 1 / (1 - (double)rate);
+}
+
+/* One query of one head: out[0..size). q, k and v are columns of qkv. */
+static void exact_query(const example *x, const layer *l, int64_t b, int64_t h, int64_t t,
+                        double *out) {
+    const ro_shape *s = &x->shape[l->in[0]];
+    const int64_t rows = s->dim[1], width = s->dim[2], channels = width / 3,
+                  size = channels / l->heads;
+    const double *base = x->exact[l->in[0]] + b * rows * width + h * size, *q = base + t * width;
+    double p[256], most = -INFINITY, sum = 0;
+    for (int64_t j = 0; j <= t; j++) {
+        p[j] = 0;
+        for (int64_t d = 0; d < size; d++)
+            p[j] += q[d] * base[j * width + channels + d] / sqrt((double)size);
+        most = fmax(most, p[j]);
+    }
+    for (int64_t j = 0; j <= t; j++)
+        sum += p[j] = exp(p[j] - most);
+    for (int64_t d = 0; d < size; d++)
+        out[d] = 0;
+    for (int64_t j = 0; j <= t; j++) {
+        const int64_t e = ((b * l->heads + h) * rows + t) * rows + j;
+        const double weight = p[j] / sum * (l->rate != 0 ? exact_mask(x, l->rate, e) : 1);
+        for (int64_t d = 0; d < size; d++)
+            out[d] += weight * base[j * width + 2 * channels + d];
+    }
+}
+
+static void exact_attention(const example *x, const layer *l, double *out) {
+    const ro_shape *s = &x->shape[l->in[0]];
+    const int64_t channels = s->dim[2] / 3, size = channels / l->heads;
+    for (int64_t b = 0; b < s->dim[0]; b++)
+        for (int64_t h = 0; h < l->heads; h++)
+            for (int64_t t = 0; t < s->dim[1]; t++)
+                exact_query(x, l, b, h, t, out + (b * s->dim[1] + t) * channels + h * size);
+}
+
+static void exact_xent(const example *x, const layer *l, double *out) {
+    const double *a = x->exact[l->in[0]];
+    const int64_t cols = last(&x->shape[l->in[0]]),
+                  rows = ro_shape_numel(&x->shape[l->in[0]]) / cols;
+    for (int64_t r = 0; r < rows; r++) {
+        double sum = 0;
+        for (int64_t i = 0; i < cols; i++)
+            sum += exp(a[r * cols + i]);
+        out[r] = log(sum) - a[r * cols + x->ids[l->ids][r]];
+    }
+}
+
+static double exact_gelu(double x) {
+    return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+}
+
+static double exact_element(const example *x, const layer *l, int64_t e) {
+    const double a = x->exact[l->in[0]][e];
+    switch (l->kind) {
+    case GELU: return exact_gelu(a);
+    case RELU: return a > 0 ? a : 0;
+    case DROPOUT: return a * exact_mask(x, l->rate, e);
+    default: return a + x->exact[l->in[1]][e % ro_shape_numel(&x->shape[l->in[1]])];
+    }
+}
+
+static void exact_layer(const example *x, int j) {
+    const layer *l = &x->c->layer[j];
+    double *out = x->exact[OUT(j)];
+    const int64_t count = ro_shape_numel(&x->shape[OUT(j)]), cols = last(&x->shape[OUT(j)]);
+    switch (l->kind) {
+    case LINEAR: exact_matmul(x, l, out, false); break;
+    case LOGITS: exact_matmul(x, l, out, true); break;
+    case NORM: exact_norm(x, l, out); break;
+    case ATTENTION: exact_attention(x, l, out); break;
+    case XENT: exact_xent(x, l, out); break;
+    case EMBEDDING:
+        for (int64_t e = 0; e < count; e++)
+            out[e] = x->exact[l->in[0]][x->ids[l->ids][e / cols] * cols + e % cols];
+        break;
+    default:
+        for (int64_t e = 0; e < count; e++)
+            out[e] = exact_element(x, l, e);
+        break;
+    }
+}
+
+static double exact_loss(const example *x) {
+    double sum = 0;
+    for (int j = 0; j < x->c->layer_count; j++)
+        exact_layer(x, j);
+    const int end = OUT(x->c->layer_count - 1);
+    for (int64_t e = 0; e < ro_shape_numel(&x->shape[end]); e++)
+        sum += x->exact[end][e];
+    return sum;
+}
+
+/* ---- opening and closing ---- */
+
+static example open_example(const gradient_case *c) {
+    example x = {.c = c, .step = 3};
+    fill_leaves(&x);
+    build_graph(&x);
+    run_graph(&x);
+    for (int j = 0; j < c->layer_count; j++)
+        x.exact[OUT(j)] = calloc((size_t)ro_shape_numel(&x.shape[OUT(j)]), sizeof(double));
+    return x;
+}
+
+static void close_example(example *x) {
+    const uint32_t sources = vd_source_count(&x->program, &x->program.step);
+    for (uint32_t i = sources; i < x->value_count; i++)
+        free(x->value[i]);
+    for (int i = 0; i < LEAVES + LAYERS; i++)
+        free(x->exact[i]);
+    for (int i = 0; i < LEAVES; i++)
+        free(x->leaf[i]);
+    for (int i = 0; i < IDS; i++)
+        free(x->ids[i]);
+    free(x->value);
+    vd_program_free(&x->program);
+}
+
+/* ---- comparison ---- */
+
+static double difference(const example *x, int leaf, int64_t e) {
+    const double h = 1e-4, at = x->exact[leaf][e];
+    x->exact[leaf][e] = at + h;
+    const double above = exact_loss(x);
+    x->exact[leaf][e] = at - h;
+    const double below = exact_loss(x);
+    x->exact[leaf][e] = at;
+    return (above - below) / (2 * h);
+}
+
+/* All elements of a small leaf, a sample of a large one. */
+static void expect_gradient(const example *x, int leaf) {
+    const int64_t count = ro_shape_numel(&x->shape[leaf]),
+                  samples = count < SAMPLES ? count : SAMPLES;
+    const char *name = x->c->leaf[leaf].name;
+    const bool read = x->c->leaf[leaf].scale != 0;
+    cr_assert((x->gradient[leaf] != VD_NONE) == read, "%s: gradient of %s", x->c->name, name);
+    if (!read)
+        return;
+    cr_assert(ro_shape_equal(vd_value_shape(&x->program, &x->program.step, x->gradient[leaf]),
+                             &x->shape[leaf]));
+    const float *got = x->value[x->gradient[leaf]];
+    double most = 0, worst = 0;
+    for (int64_t i = 0; i < samples; i++) {
+        const int64_t e = count <= SAMPLES ? i : (int64_t)mix((uint32_t)i) % count;
+        const double want = difference(x, leaf, e), error = fabs((double)got[e] - want);
+        most = fmax(most, fabs(want));
+        worst = error > worst || isnan(error) ? error : worst;
+    }
+    cr_expect(most > 1e-3, "%s: the gradient of %s is all zero: not a test", x->c->name, name);
+    cr_expect(worst <= tolerance * most, "%s: gradient of %s is off by %g of its largest element",
+              x->c->name, name, worst / most);
+}
+
+static void expect_loss(const example *x) {
+    const int64_t rows = ro_shape_numel(&x->shape[OUT(x->c->layer_count - 1)]);
+    const double want = exact_loss(x);
+    double got = 0;
+    for (int64_t r = 0; r < rows; r++)
+        got += (double)((const float *)x->value[x->loss])[r];
+    cr_expect(fabs(got - want) <= 1e-5 * fabs(want), "%s: loss %g, expected %g", x->c->name, got,
+              want);
+}
+
+Test(gradients, those_of_every_layer_agree_with_differences) {
+    for (int i = 0; i < CASES; i++) {
+        example x = open_example(&cases[i]);
+        expect_loss(&x);
+        for (int k = 0; k < x.c->leaf_count; k++)
+            expect_gradient(&x, k);
+        close_example(&x);
+    }
+}
+
+Test(gradients, the_cases_use_every_operator_of_a_backward_pass) {
+    static const int wanted[] = {
+        RO_OP_FILL,        RO_OP_ADD,         RO_OP_MATMUL,       RO_OP_EMBEDDING_GRAD,
+        RO_OP_JOIN_HEADS,  RO_OP_SPLIT_HEADS, RO_OP_GELU_GRAD,    RO_OP_RELU_GRAD,
+        RO_OP_DROPOUT,     RO_OP_REDUCE_DOT,  RO_OP_REDUCE_LN_GX, RO_OP_SUM_ROWS,
+        RO_OP_LN_DGAMMA,   RO_OP_LN_DX,       RO_OP_XENT_GRAD,    RO_OP_ATTN_PROB,
+        RO_OP_ATTN_DSCORE,
+    };
+    bool seen[RO_OP_END] = {false};
+    for (int i = 0; i < CASES; i++) {
+        example x = {.c = &cases[i]};
+        fill_leaves(&x);
+        build_graph(&x);
+        for (uint32_t n = x.loss - vd_source_count(&x.program, &x.program.step) + 1;
+             n < x.program.step.node_count; n++)
+            seen[x.program.step.node[n].op] = true;
+        close_example(&x);
+    }
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        cr_expect(seen[wanted[i]], "%s", ro_op_describe(wanted[i])->name);
+}
+
+/* ---- bits ---- */
+
+static void put_hashes(const example *x, vd_buf *out) {
+    for (int i = 0; i < x->c->leaf_count; i++) {
+        if (x->gradient[i] == VD_NONE)
+            continue;
+        vd_hash hash;
+        char text[2 * VD_HASH_SIZE + 1];
+        const size_t size = (size_t)ro_shape_numel(&x->shape[i]) * sizeof(float);
+        cr_assert(vd_hash_tagged(NULL, x->value[x->gradient[i]], size, &hash));
+        vd_hex(hash.b, VD_HASH_SIZE, text);
+        vd_printf(out, "%s %s %s\n", text, x->c->name, x->c->leaf[i].name);
+    }
+}
+
+Test(gradients, bits_are_those_on_file) {
+    vd_buf got = {0}, want = {0};
+    vd_err err;
+    for (int i = 0; i < CASES; i++) {
+        example x = open_example(&cases[i]);
+        put_hashes(&x, &got);
+        close_example(&x);
+    }
+    cr_assert(vd_buf_ok(&got));
+    if (getenv("GOLDEN_UPDATE"))
+        cr_assert(vd_write_file(golden, got.data, got.size, 0644, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_read_file(golden, 1 << 20, &want, &err) == VD_OK, "%s", err.text);
+    vd_put_u8(&got, 0);
+    vd_put_u8(&want, 0);
+    cr_expect_str_eq((const char *)got.data, (const char *)want.data);
+    vd_buf_free(&got);
+    vd_buf_free(&want);
+}
