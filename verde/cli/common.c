@@ -157,7 +157,7 @@ vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *er
         return VD_OK;
     vd_status category = status == RO_ERR_ARG ? VD_ERR_USAGE : VD_ERR_LOCAL;
     vd_fail(err, category, "backend \"%s\": %s", common->backend ? common->backend : "cpu",
-            loaded->ro ? ro_ctx_error(loaded->ro) : "not available on this machine");
+            ro_ctx_error(NULL));
     return category;
 }
 

@@ -183,7 +183,8 @@ typedef struct {
  * A context is used by one thread at a time. */
 RO_API RO_MUST_USE ro_status ro_ctx_create(const ro_options *options, ro_ctx **out);
 RO_API void ro_ctx_destroy(ro_ctx *ctx); /* accepts NULL */
-RO_API const char *ro_ctx_error(const ro_ctx *ctx); /* sentence of the last failure */
+/* Sentence of the last failure; NULL: of this thread's last ro_ctx_create that failed. */
+RO_API const char *ro_ctx_error(const ro_ctx *ctx);
 RO_API const char *ro_ctx_backend(const ro_ctx *ctx);
 RO_API int ro_ctx_threads(const ro_ctx *ctx);
 
