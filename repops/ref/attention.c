@@ -7,8 +7,7 @@ typedef struct {
     int admitted;
 } place;
 
-static place place_of(const ro_call *call, int64_t e)
-{
+static place place_of(const ro_call *call, int64_t e) {
     const ro_shape *s = &call->input[0];
     int64_t keys = last_dim(s), queries = s->dim[s->ndim - 2];
     place p = {e / keys, e % keys, (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, 1};
@@ -17,8 +16,7 @@ static place place_of(const ro_call *call, int64_t e)
 }
 
 /* Admitted keys [from, to) of block c for query `row`. */
-static void keys_of(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to)
-{
+static void keys_of(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to) {
     const ro_shape *s = &call->input[0];
     int64_t keys = last_dim(s), queries = s->dim[s->ndim - 2];
     int64_t limit = call->attr[0] ? row % queries + 1 : keys;
@@ -27,13 +25,11 @@ static void keys_of(const ro_call *call, int64_t row, int64_t c, int64_t *from, 
     *to = *to < limit ? *to : limit;
 }
 
-static int minus_infinity(float x)
-{
+static int minus_infinity(float x) {
     return ro_to_bits(x) == UINT32_C(0xff800000);
 }
 
-uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t keys = last_dim(&call->input[0]), blocks = last_dim(&call->output), from, to;
     float m = ro_from_bits(UINT32_C(0xff800000));
     (void)acc;
@@ -43,8 +39,7 @@ uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, cons
     return result(m);
 }
 
-uint32_t ro_ref_attn_exp(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_attn_exp(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     place p = place_of(call, e);
     float m = loadf(in, 1, p.row * p.blocks + p.key / RO_ATTN_BLOCK);
@@ -53,8 +48,7 @@ uint32_t ro_ref_attn_exp(const ro_call *call, int64_t e, const ro_acc *acc, cons
     return result(ro_exp(loadf(in, 0, e) - m));
 }
 
-uint32_t ro_ref_attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_shape *s = &call->input[0];
     int64_t keys = last_dim(s), size = last_dim(&call->output), from, to;
     int64_t blocks = (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, row = e / size / blocks;
@@ -63,13 +57,15 @@ uint32_t ro_ref_attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const
     (void)acc;
     keys_of(call, row, e / size % blocks, &from, &to);
     for (int64_t j = from; j < to; j++)
-        sum = ro_fma(loadf(in, 0, row * keys + j), loadf(in, 1, (first + j) * size + e % size), sum);
+        sum =
+            ro_fma(loadf(in, 0, row * keys + j), loadf(in, 1, (first + j) * size + e % size), sum);
     return result(0.0f + sum);
 }
 
-/* The walk over blocks. `input` 1 holds what is combined: element row * stride + c * step + offset. */
-static float walk(const ro_access *in, int64_t row, int64_t blocks, int64_t size, int64_t offset)
-{
+/* The walk over blocks. Input 1 holds what is combined, `size` elements per block. Returns whether
+ * there was a block to start from. */
+static int walk(const ro_access *in, int64_t row, int64_t blocks, int64_t size, int64_t offset,
+                float *total) {
     float m = 0, sum = 0;
     int started = 0;
     for (int64_t c = 0; c < blocks; c++) {
@@ -85,28 +81,24 @@ static float walk(const ro_access *in, int64_t row, int64_t blocks, int64_t size
         sum = ro_fma(sum, ro_exp(m - next), ro_exp(mc - next) * x);
         m = next;
     }
-    return sum;
+    *total = sum;
+    return started;
 }
 
-uint32_t ro_ref_attn_l(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_attn_l(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    float l;
     (void)acc;
-    return result(walk(in, e, last_dim(&call->input[0]), 1, 0));
+    return walk(in, e, last_dim(&call->input[0]), 1, 0, &l) ? result(l) : 0;
 }
 
-uint32_t ro_ref_attn_out(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_attn_out(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t blocks = last_dim(&call->input[0]), size = last_dim(&call->output), row = e / size;
-    int some = 0;
+    float sum, l = loadf(in, 2, row);
     (void)acc;
-    for (int64_t c = 0; c < blocks; c++)
-        some |= !minus_infinity(loadf(in, 0, row * blocks + c));
-    float sum = walk(in, row, blocks, size, e % size), l = loadf(in, 2, row);
-    return some ? result(sum * (1.0f / l)) : 0;
+    return walk(in, row, blocks, size, e % size, &sum) ? result(sum * (1.0f / l)) : 0;
 }
 
-uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     place p = place_of(call, e);
     float m = loadf(in, 1, p.row), l = loadf(in, 2, p.row);
@@ -115,8 +107,8 @@ uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, con
     return result(ro_exp(loadf(in, 0, e) - m) * (1.0f / l));
 }
 
-uint32_t ro_ref_attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc,
+                            const ro_access *in) {
     (void)acc;
     place p = place_of(call, e);
     float ds = loadf(in, 0, e) * (loadf(in, 1, e) - loadf(in, 2, p.row));

@@ -1,47 +1,40 @@
 /* SPEC.md sections 6 and 9. */
 #include "repops/ref/ref.h"
 
-uint32_t ro_ref_add(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_add(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     return result(loadf(in, 0, e) + loadf(in, 1, e % numel(call, 1)));
 }
 
-uint32_t ro_ref_div_const(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_div_const(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     return result(loadf(in, 0, e) / attrf(call, 0));
 }
 
-uint32_t ro_ref_gelu(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_gelu(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)acc;
     return result(ro_gelu(loadf(in, 0, e)));
 }
 
-uint32_t ro_ref_gelu_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_gelu_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)acc;
     return result(loadf(in, 1, e) * ro_gelu_slope(loadf(in, 0, e)));
 }
 
-uint32_t ro_ref_relu(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_relu(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)acc;
     float x = loadf(in, 0, e);
     return x > 0 ? ro_to_bits(x) : x != x ? RO_QNAN_BITS : 0;
 }
 
-uint32_t ro_ref_relu_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_relu_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)acc;
     float x = loadf(in, 0, e);
     uint32_t dy = load(in, 1, e);
     return x > 0 ? dy : x != x ? RO_QNAN_BITS : 0;
 }
 
-uint32_t ro_ref_dropout(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_dropout(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
     (void)acc;
     float x = loadf(in, 0, e);
@@ -50,43 +43,38 @@ uint32_t ro_ref_dropout(const ro_call *call, int64_t e, const ro_acc *acc, const
     return word[e % 4] >= (uint32_t)call->attr[2] ? result(x * attrf(call, 3)) : 0;
 }
 
-uint32_t ro_ref_lr_schedule(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_lr_schedule(const ro_call *call, int64_t e, const ro_acc *acc,
+                            const ro_access *in) {
     (void)e, (void)acc;
     return result(ro_learning_rate(call->attr, (int32_t)load(in, 0, 0)));
 }
 
 uint32_t ro_ref_bias_correction(const ro_call *call, int64_t e, const ro_acc *acc,
-                                const ro_access *in)
-{
+                                const ro_access *in) {
     (void)acc;
     float beta = attrf(call, 0);
     return result(ro_fma(beta, loadf(in, 0, e), 1.0f - beta));
 }
 
-uint32_t ro_ref_clip_scale(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_clip_scale(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     float norm = ro_sqrt(loadf(in, 0, e)), limit = attrf(call, 0);
     return result(norm > limit ? limit / norm : 1.0f);
 }
 
-uint32_t ro_ref_adamw_m(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_adamw_m(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     float beta = attrf(call, 0), g = loadf(in, 1, e) * loadf(in, 2, 0);
     return result(ro_fma(beta, loadf(in, 0, e), (1.0f - beta) * g));
 }
 
-uint32_t ro_ref_adamw_v(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_adamw_v(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     float beta = attrf(call, 0), g = loadf(in, 1, e) * loadf(in, 2, 0);
     return result(ro_fma(beta, loadf(in, 0, e), (1.0f - beta) * (g * g)));
 }
 
-uint32_t ro_ref_adamw_w(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_adamw_w(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     float w = loadf(in, 0, e), m = loadf(in, 1, e), v = loadf(in, 2, e);
     float c1 = loadf(in, 3, 0), c2 = loadf(in, 4, 0), lr = loadf(in, 5, 0);

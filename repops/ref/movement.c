@@ -1,20 +1,17 @@
 /* SPEC.md section 5. */
 #include "repops/ref/ref.h"
 
-uint32_t ro_ref_fill(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_fill(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)e, (void)acc, (void)in;
     return (uint32_t)call->attr[0];
 }
 
-uint32_t ro_ref_iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)acc, (void)in;
     return (uint32_t)e;
 }
 
-uint32_t ro_ref_normal(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_normal(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
     (void)acc, (void)in;
     ro_philox_block((uint64_t)call->attr[0], (uint64_t)e / 4, 0, (uint32_t)call->attr[1], word);
@@ -25,21 +22,19 @@ uint32_t ro_ref_normal(const ro_call *call, int64_t e, const ro_acc *acc, const 
     return result(ro_fma(attrf(call, 3), z, attrf(call, 2)));
 }
 
-uint32_t ro_ref_read_batch(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_read_batch(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     const int64_t *attr = call->attr;
     uint64_t sequence = (uint64_t)call->output.dim[1], row = (uint64_t)e / sequence;
     uint64_t windows = (uint64_t)(call->input[0].dim[0] - 1) / sequence;
     uint64_t slot = (uint64_t)load(in, 1, 0) * (uint64_t)attr[2] + (uint64_t)attr[3] + row;
-    uint64_t window = ro_permute((uint64_t)attr[0], (uint32_t)attr[1], slot / windows, windows,
-                                 slot % windows);
+    uint64_t window =
+        ro_permute((uint64_t)attr[0], (uint32_t)attr[1], slot / windows, windows, slot % windows);
     uint64_t index = window * sequence + (uint64_t)e % sequence + (uint64_t)attr[4];
     return load(in, 0, (int64_t)index);
 }
 
-uint32_t ro_ref_embedding(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_embedding(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     int64_t cols = call->input[0].dim[1];
     int32_t id = (int32_t)load(in, 1, e / cols);
@@ -48,16 +43,15 @@ uint32_t ro_ref_embedding(const ro_call *call, int64_t e, const ro_acc *acc, con
     return load(in, 0, id * cols + e % cols);
 }
 
-/* State: rows seen, then one sum per level of SPEC 3.3. A level's sum moves up when its group is full. */
+/* State: rows seen, then one sum per level of SPEC 3.3. A level's sum moves up when its group is
+ * full. */
 enum { LEVELS = 7, POSITIONS = 256 };
 
-int64_t ro_ref_embedding_grad_steps(const ro_call *call)
-{
+int64_t ro_ref_embedding_grad_steps(const ro_call *call) {
     return (numel(call, 1) + POSITIONS - 1) / POSITIONS;
 }
 
-static void push_row(ro_acc *acc, float x)
-{
+static void push_row(ro_acc *acc, float x) {
     acc->word[0]++;
     uint32_t rows = acc->word[0];
     for (int level = 0; level < LEVELS; level++) {
@@ -71,15 +65,13 @@ static void push_row(ro_acc *acc, float x)
 }
 
 /* A stated accumulator is canonical like any other committed value. */
-static void canonical(ro_acc *acc)
-{
+static void canonical(ro_acc *acc) {
     for (int level = 0; level < LEVELS; level++)
         acc->word[1 + level] = result(ro_from_bits(acc->word[1 + level]));
 }
 
 void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                                const ro_access *in)
-{
+                                const ro_access *in) {
     int64_t cols = call->output.dim[1], count = numel(call, 1);
     int64_t from = step * POSITIONS, to = from + POSITIONS < count ? from + POSITIONS : count;
     for (int64_t p = from; p < to; p++)
@@ -89,8 +81,7 @@ void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro
 }
 
 uint32_t ro_ref_embedding_grad(const ro_call *call, int64_t e, const ro_acc *acc,
-                               const ro_access *in)
-{
+                               const ro_access *in) {
     (void)call, (void)e, (void)in;
     float sum = ro_from_bits(acc->word[1]);
     for (int level = 1; level < LEVELS; level++)
@@ -98,8 +89,8 @@ uint32_t ro_ref_embedding_grad(const ro_call *call, int64_t e, const ro_acc *acc
     return result(sum);
 }
 
-uint32_t ro_ref_split_heads(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_split_heads(const ro_call *call, int64_t e, const ro_acc *acc,
+                            const ro_access *in) {
     (void)acc;
     const int64_t *out = call->output.dim; /* [B, H, T, D] */
     int64_t d = e % out[3], t = e / out[3] % out[2], h = e / out[3] / out[2] % out[1];
@@ -108,8 +99,7 @@ uint32_t ro_ref_split_heads(const ro_call *call, int64_t e, const ro_acc *acc, c
     return load(in, 0, (b * out[2] + t) * call->input[0].dim[2] + column);
 }
 
-uint32_t ro_ref_join_heads(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_join_heads(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     const int64_t *x = call->input[0].dim; /* [B, H, T, D] */
     int64_t width = call->output.dim[2], column = e % width, t = e / width % x[2];
@@ -117,8 +107,7 @@ uint32_t ro_ref_join_heads(const ro_call *call, int64_t e, const ro_acc *acc, co
     return load(in, (int)(column / x[3] / x[1]), ((b * x[1] + h) * x[2] + t) * x[3] + d);
 }
 
-uint32_t ro_ref_concat(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_concat(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     int input = 0;
     while (e >= numel(call, input))

@@ -1,23 +1,20 @@
 /* Layer norm and cross-entropy. SPEC.md section 7. */
 #include "repops/ref/ref.h"
 
-uint32_t ro_ref_ln_rstd(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_ln_rstd(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     float variance = loadf(in, 0, e) / (float)call->attr[0];
     return result(1.0f / ro_sqrt(variance + attrf(call, 1)));
 }
 
-uint32_t ro_ref_layernorm(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_layernorm(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     int64_t cols = last_dim(&call->input[0]), r = e / cols, c = e % cols;
     float xh = (loadf(in, 0, e) - loadf(in, 1, r)) * loadf(in, 2, r);
     return result(ro_fma(xh, loadf(in, 3, c), loadf(in, 4, c)));
 }
 
-uint32_t ro_ref_ln_dx(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_ln_dx(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     int64_t cols = last_dim(&call->input[0]), r = e / cols;
     float n = (float)cols, g = loadf(in, 0, e) * loadf(in, 1, e % cols);
@@ -26,8 +23,7 @@ uint32_t ro_ref_ln_dx(const ro_call *call, int64_t e, const ro_acc *acc, const r
     return result(rstd * ro_fma(-xh, sgx / n, g - sg / n));
 }
 
-uint32_t ro_ref_xent(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_xent(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     int64_t vocab = last_dim(&call->input[0]);
     float m = loadf(in, 1, e), l = loadf(in, 2, e);
@@ -37,8 +33,7 @@ uint32_t ro_ref_xent(const ro_call *call, int64_t e, const ro_acc *acc, const ro
     return result(ro_log(l) - (loadf(in, 0, e * vocab + id) - m));
 }
 
-uint32_t ro_ref_xent_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_xent_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     int64_t vocab = last_dim(&call->input[0]), r = e / vocab;
     float p = ro_exp(loadf(in, 0, e) - loadf(in, 1, r)) * (1.0f / loadf(in, 2, r));

@@ -1,16 +1,14 @@
 /* Dot products and reductions. SPEC.md section 3. */
 #include "repops/ref/ref.h"
 
-int64_t ro_ref_matmul_steps(const ro_call *call)
-{
+int64_t ro_ref_matmul_steps(const ro_call *call) {
     ro_matmul v = ro_matmul_of(call);
     return (v.k + v.chunk - 1) / v.chunk;
 }
 
 /* One chunk into the total. */
 void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
-                        const ro_access *in)
-{
+                        const ro_access *in) {
     ro_matmul v = ro_matmul_of(call);
     int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m;
     int64_t from = step * v.chunk, to = from + v.chunk < v.k ? from + v.chunk : v.k;
@@ -27,23 +25,18 @@ void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *ac
     acc->word[0] = result(ro_from_bits(acc->word[0]) + sum);
 }
 
-uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)e, (void)in;
     return result(ro_from_bits(acc->word[0]) * attrf(call, 2));
 }
 
 /* One more term of SPEC 3.2 on a lane. x: index in the input, r: row, i: index in the row. */
 static float term(const ro_call *call, const ro_access *in, float lane, int64_t x, int64_t r,
-                  int64_t i)
-{
+                  int64_t i) {
     float d;
     switch (call->op) {
-    case RO_OP_REDUCE_DOT:
-        return ro_fma(loadf(in, 0, x), loadf(in, 1, x % numel(call, 1)), lane);
-    case RO_OP_REDUCE_SQDEV:
-        d = loadf(in, 0, x) - loadf(in, 1, r);
-        return ro_fma(d, d, lane);
+    case RO_OP_REDUCE_DOT: return ro_fma(loadf(in, 0, x), loadf(in, 1, x % numel(call, 1)), lane);
+    case RO_OP_REDUCE_SQDEV: d = loadf(in, 0, x) - loadf(in, 1, r); return ro_fma(d, d, lane);
     case RO_OP_REDUCE_EXPSUM: return lane + ro_exp(loadf(in, 0, x) - loadf(in, 1, r));
     case RO_OP_REDUCE_LN_GX:
         d = (loadf(in, 2, x) - loadf(in, 3, r)) * loadf(in, 4, r);
@@ -53,16 +46,14 @@ static float term(const ro_call *call, const ro_access *in, float lane, int64_t 
 }
 
 /* The block that output element e reduces: its row, and [from, to) in the row. */
-static void block_of(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to)
-{
+static void block_of(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to) {
     int64_t cols = call->attr[0], block = call->attr[1], blocks = (cols + block - 1) / block;
     *row = e / blocks;
     *from = e % blocks * block;
     *to = *from + block < cols ? *from + block : cols;
 }
 
-uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     float lane[RO_LANES] = {0};
     int64_t row, from, to;
     (void)acc;
@@ -77,8 +68,7 @@ uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const 
     return result(lane[0]);
 }
 
-uint32_t ro_ref_reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t row, from, to;
     (void)acc;
     block_of(call, e, &row, &from, &to);
@@ -88,8 +78,7 @@ uint32_t ro_ref_reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, co
     return result(m);
 }
 
-uint32_t ro_ref_columns(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_columns(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t cols = call->attr[0], rows = numel(call, 0) / cols, c = e % cols;
     int64_t from = e / cols * RO_COLUMN_GROUP;
     int64_t to = from + RO_COLUMN_GROUP < rows ? from + RO_COLUMN_GROUP : rows;

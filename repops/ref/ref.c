@@ -3,28 +3,24 @@
 
 #include <stdio.h>
 
-static size_t one_word(const ro_call *call)
-{
+static size_t one_word(const ro_call *call) {
     (void)call;
     return 4;
 }
 
-static size_t eight_words(const ro_call *call)
-{
+static size_t eight_words(const ro_call *call) {
     (void)call;
     return 32;
 }
 
 /* ---- the most elements that finish reads ---- */
 
-static int64_t no_loads(const ro_call *call)
-{
+static int64_t no_loads(const ro_call *call) {
     (void)call;
     return 0;
 }
 
-static int64_t block_loads(const ro_call *call)
-{
+static int64_t block_loads(const ro_call *call) {
     int64_t terms = call->attr[1] < call->attr[0] ? call->attr[1] : call->attr[0];
     switch (call->op) {
     case RO_OP_REDUCE_DOT: return 2 * terms;
@@ -35,23 +31,22 @@ static int64_t block_loads(const ro_call *call)
     }
 }
 
-static int64_t column_loads(const ro_call *call)
-{
+static int64_t column_loads(const ro_call *call) {
     return RO_COLUMN_GROUP * (call->op == RO_OP_SUM_ROWS ? 1 : 4);
 }
 
-static int64_t attention_loads(const ro_call *call)
-{
+static int64_t attention_loads(const ro_call *call) {
     return call->op == RO_OP_ATTN_AV ? 2 * RO_ATTN_BLOCK : RO_ATTN_BLOCK;
 }
 
-static int64_t walk_loads(const ro_call *call)
-{
+static int64_t walk_loads(const ro_call *call) {
     return 2 * last_dim(&call->input[0]) + 1;
 }
 
-#define SHORT(f) {.finish = f}
-#define LOADS(f, n) {.finish = f, .loads = n}
+#define SHORT(f)                                                                                   \
+    { .finish = f }
+#define LOADS(f, n)                                                                                \
+    { .finish = f, .loads = n }
 
 static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_FILL] = LOADS(ro_ref_fill, no_loads),
@@ -100,38 +95,33 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_ADAMW_W] = SHORT(ro_ref_adamw_w),
 };
 
-int64_t ro_ref_steps(const ro_call *call)
-{
+int64_t ro_ref_steps(const ro_call *call) {
     const ro_ref_op *op = &table[call->op];
     return op->steps ? op->steps(call) : 0;
 }
 
-size_t ro_ref_state_size(const ro_call *call)
-{
+size_t ro_ref_state_size(const ro_call *call) {
     const ro_ref_op *op = &table[call->op];
     return op->state_size ? op->state_size(call) : 0;
 }
 
 /* Every fold starts from zeros: +0, and a count of 0. */
-void ro_ref_begin(const ro_call *call, int64_t element, ro_acc *acc)
-{
+void ro_ref_begin(const ro_call *call, int64_t element, ro_acc *acc) {
     (void)call, (void)element;
     memset(acc, 0, sizeof *acc);
 }
 
 void ro_ref_step(const ro_call *call, int64_t element, int64_t step, ro_acc *acc,
-                 const ro_access *in)
-{
+                 const ro_access *in) {
     table[call->op].step(call, element, step, acc, in);
 }
 
-uint32_t ro_ref_finish(const ro_call *call, int64_t element, const ro_acc *acc, const ro_access *in)
-{
+uint32_t ro_ref_finish(const ro_call *call, int64_t element, const ro_acc *acc,
+                       const ro_access *in) {
     return table[call->op].finish(call, element, acc, in);
 }
 
-uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *in)
-{
+uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *in) {
     ro_acc acc;
     int64_t steps = ro_ref_steps(call);
     ro_ref_begin(call, element, &acc);
@@ -140,21 +130,18 @@ uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *i
     return ro_ref_finish(call, element, &acc, in);
 }
 
-int64_t ro_ref_step_loads(const ro_call *call)
-{
+int64_t ro_ref_step_loads(const ro_call *call) {
     if (call->op == RO_OP_MATMUL)
         return 2 * call->attr[3];
     return call->op == RO_OP_EMBEDDING_GRAD ? RO_STEP_LOADS : 0;
 }
 
-int64_t ro_ref_finish_loads(const ro_call *call)
-{
+int64_t ro_ref_finish_loads(const ro_call *call) {
     const ro_ref_op *op = &table[call->op];
     return op->loads ? op->loads(call) : call->input_count;
 }
 
-uint32_t ro_ref_load_memory(void *ro_ref_memory_ptr, int input, int64_t index)
-{
+uint32_t ro_ref_load_memory(void *ro_ref_memory_ptr, int input, int64_t index) {
     const ro_ref_memory *memory = ro_ref_memory_ptr;
     switch (memory->call->input[input].dtype) {
     case RO_U8: return ((const uint8_t *)memory->data[input])[index];

@@ -16,35 +16,27 @@ typedef struct {
     int64_t (*loads)(const ro_call *call); /* of finish; NULL: one per input */
 } ro_ref_op;
 
-const ro_ref_op *ro_ref_find(int op);
-
-RO_INLINE uint32_t load(const ro_access *in, int input, int64_t index)
-{
+RO_INLINE uint32_t load(const ro_access *in, int input, int64_t index) {
     return in->load(in->user, input, index);
 }
 
-RO_INLINE float loadf(const ro_access *in, int input, int64_t index)
-{
+RO_INLINE float loadf(const ro_access *in, int input, int64_t index) {
     return ro_from_bits(load(in, input, index));
 }
 
-RO_INLINE uint32_t result(float value)
-{
+RO_INLINE uint32_t result(float value) {
     return ro_to_bits(ro_canon(value));
 }
 
-RO_INLINE float attrf(const ro_call *call, int index)
-{
+RO_INLINE float attrf(const ro_call *call, int index) {
     return ro_attr_to_f32(call->attr[index]);
 }
 
-RO_INLINE int64_t last_dim(const ro_shape *shape)
-{
+RO_INLINE int64_t last_dim(const ro_shape *shape) {
     return shape->dim[shape->ndim - 1];
 }
 
-RO_INLINE int64_t numel(const ro_call *call, int input)
-{
+RO_INLINE int64_t numel(const ro_call *call, int input) {
     return ro_shape_numel(&call->input[input]);
 }
 

@@ -3,15 +3,13 @@
 
 #include "repops/ref/ref.h"
 
-static ro_status fail(char *why, size_t size, const char *what)
-{
+static ro_status fail(char *why, size_t size, const char *what) {
     snprintf(why, size, "self-test of the reference: %s", what);
     return RO_ERR_DEVICE;
 }
 
 /* volatile: computed here and now, in the modes of this thread. */
-static const char *environment(void)
-{
+static const char *environment(void) {
     volatile float one = 1.0f, half_ulp = 0x1p-24f, tiny = 0x1p-126f, half = 0.5f;
     volatile float tie = one + half_ulp, above = one + 0x1.8p-23f, below = -one - half_ulp;
     if (tie != 1.0f || above != 1.0f + 0x1p-22f || below != -1.0f)
@@ -24,8 +22,7 @@ static const char *environment(void)
     return NULL;
 }
 
-static const char *functions(void)
-{
+static const char *functions(void) {
     static const struct {
         uint32_t exp, log, tanh;
         float x;
@@ -44,25 +41,23 @@ static const char *functions(void)
 }
 
 /* 300 terms cross a chunk of SPEC 3.1: the order shows in the last bits. */
-static const char *dot(void)
-{
+static const char *dot(void) {
     float a[300], b[300];
     for (int i = 0; i < 300; i++) {
         a[i] = 1.0f / (float)(i + 1);
         b[i] = (float)(i % 7) - 2.5f;
     }
     ro_shape shape[2] = {{RO_F32, 2, {1, 300}}, {RO_F32, 2, {300, 1}}};
-    ro_call call = {RO_OP_MATMUL, 2, {0, 0, ro_attr_f32(1), RO_DOT_CHUNK, 0}, shape,
-                    {RO_F32, 2, {1, 1}}};
+    ro_call call = {
+        RO_OP_MATMUL, 2, {0, 0, ro_attr_f32(1), RO_DOT_CHUNK, 0}, shape, {RO_F32, 2, {1, 1}}};
     const void *data[2] = {a, b};
     ro_ref_memory memory = {&call, data};
     ro_access in = {ro_ref_load_memory, &memory};
     return ro_ref_element(&call, 0, &in) == UINT32_C(0xbf3f0a45) ? NULL
-                                                                : "a dot product gives other bits";
+                                                                 : "a dot product gives other bits";
 }
 
-ro_status ro_ref_self_test(char *why, size_t why_size)
-{
+ro_status ro_ref_self_test(char *why, size_t why_size) {
     const char *wrong = environment();
     if (!wrong)
         wrong = functions();

@@ -13,8 +13,7 @@ typedef struct {
     ro_mask mask;
 } ro_matmul;
 
-static inline ro_matmul ro_matmul_of(const ro_call *call)
-{
+static inline ro_matmul ro_matmul_of(const ro_call *call) {
     const ro_shape *a = &call->input[0], *b = &call->input[1];
     int bd = (int)call->attr[0];
     ro_matmul v = {.batch = 1,

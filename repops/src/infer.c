@@ -16,8 +16,7 @@ typedef struct {
 } check;
 
 static ro_status refuse(check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static ro_status refuse(check *c, const char *format, ...)
-{
+static ro_status refuse(check *c, const char *format, ...) {
     const ro_op_info *info = ro_op_describe(c->call->op);
     if (c->why && c->why_size) {
         int at = snprintf(c->why, c->why_size, "%s: ", info ? info->name : "operator");
@@ -30,8 +29,7 @@ static ro_status refuse(check *c, const char *format, ...)
     return RO_ERR_ARG;
 }
 
-static int valid_shape(const ro_shape *s)
-{
+static int valid_shape(const ro_shape *s) {
     if (ro_dtype_size(s->dtype) == 0 || s->ndim < 1 || s->ndim > RO_MAX_DIMS)
         return 0;
     int64_t numel = 1;
@@ -48,40 +46,36 @@ static int valid_shape(const ro_shape *s)
 
 #define NUMEL(i) ro_shape_numel(&c->in[i])
 
-static ro_status want_type(check *c, int input, int dtype)
-{
+static ro_status want_type(check *c, int input, int dtype) {
     if (c->in[input].dtype == dtype)
         return RO_OK;
     return refuse(c, "input %d must be %s, got %s", input, ro_dtype_name(dtype),
                   ro_dtype_name(c->in[input].dtype));
 }
 
-static ro_status want_numel(check *c, int input, int64_t numel)
-{
+static ro_status want_numel(check *c, int input, int64_t numel) {
     if (NUMEL(input) == numel)
         return RO_OK;
     return refuse(c, "input %d must have %lld elements, got %lld", input, (long long)numel,
                   (long long)NUMEL(input));
 }
 
-static ro_status want_same(check *c, int input, int as)
-{
+static ro_status want_same(check *c, int input, int as) {
     if (ro_shape_equal(&c->in[input], &c->in[as]))
         return RO_OK;
     return refuse(c, "inputs %d and %d must have the same shape", input, as);
 }
 
-static ro_status want_range(check *c, int attr, int64_t lo, int64_t hi)
-{
+static ro_status want_range(check *c, int attr, int64_t lo, int64_t hi) {
     int64_t got = c->call->attr[attr];
     if (got >= lo && got <= hi)
         return RO_OK;
-    return refuse(c, "%s must be %lld..%lld, got %lld", ro_op_describe(c->call->op)->attr[attr].name,
-                  (long long)lo, (long long)hi, (long long)got);
+    return refuse(c, "%s must be %lld..%lld, got %lld",
+                  ro_op_describe(c->call->op)->attr[attr].name, (long long)lo, (long long)hi,
+                  (long long)got);
 }
 
-static ro_status want_scalar_step(check *c, int input)
-{
+static ro_status want_scalar_step(check *c, int input) {
     ro_status status = want_type(c, input, RO_I32);
     return status != RO_OK ? status : want_numel(c, input, 1);
 }
@@ -95,35 +89,30 @@ static ro_status want_scalar_step(check *c, int input)
 
 /* ---- sources and movement ---- */
 
-static ro_status declared(check *c, int dtype)
-{
+static ro_status declared(check *c, int dtype) {
     if (c->call->output.dtype != dtype)
         return refuse(c, "output must be %s, got %s", ro_dtype_name(dtype),
                       ro_dtype_name(c->call->output.dtype));
     return RO_OK;
 }
 
-static ro_status check_fill(check *c)
-{
+static ro_status check_fill(check *c) {
     return declared(c, RO_F32);
 }
 
-static ro_status check_normal(check *c)
-{
+static ro_status check_normal(check *c) {
     TRY(want_range(c, 1, 0, UINT32_MAX));
     return declared(c, RO_F32);
 }
 
-static ro_status check_iota(check *c)
-{
+static ro_status check_iota(check *c) {
     TRY(declared(c, RO_I32));
     if (c->call->output.ndim != 1 || c->call->output.dim[0] > INT64_C(1) << 31)
         return refuse(c, "output must have one dimension of at most 2^31 elements");
     return RO_OK;
 }
 
-static ro_status check_read_batch(check *c)
-{
+static ro_status check_read_batch(check *c) {
     const ro_shape *out = &c->call->output;
     TRY(declared(c, RO_I32));
     TRY(want_scalar_step(c, 1));
@@ -142,8 +131,7 @@ static ro_status check_read_batch(check *c)
     return RO_OK;
 }
 
-static ro_status check_embedding(check *c)
-{
+static ro_status check_embedding(check *c) {
     TRY(want_type(c, 0, RO_F32));
     TRY(want_type(c, 1, RO_I32));
     if (c->in[0].ndim != 2 || c->in[1].ndim >= RO_MAX_DIMS)
@@ -154,8 +142,7 @@ static ro_status check_embedding(check *c)
     return RO_OK;
 }
 
-static ro_status check_embedding_grad(check *c)
-{
+static ro_status check_embedding_grad(check *c) {
     const ro_shape *out = &c->call->output;
     TRY(declared(c, RO_F32));
     TRY(want_type(c, 0, RO_F32));
@@ -167,8 +154,7 @@ static ro_status check_embedding_grad(check *c)
     return want_numel(c, 1, NUMEL(0) / out->dim[1]);
 }
 
-static ro_status check_split_heads(check *c)
-{
+static ro_status check_split_heads(check *c) {
     const ro_shape *x = &c->in[0];
     TRY(want_type(c, 0, RO_F32));
     TRY(want_range(c, 0, 1, 8));
@@ -181,8 +167,7 @@ static ro_status check_split_heads(check *c)
     return RO_OK;
 }
 
-static ro_status check_join_heads(check *c)
-{
+static ro_status check_join_heads(check *c) {
     const ro_shape *x = &c->in[0];
     TRY(want_type(c, 0, RO_F32));
     if (x->ndim != 4)
@@ -194,8 +179,7 @@ static ro_status check_join_heads(check *c)
     return RO_OK;
 }
 
-static ro_status check_concat(check *c)
-{
+static ro_status check_concat(check *c) {
     int64_t sum = 0;
     for (int i = 0; i < c->call->input_count; i++) {
         TRY(want_type(c, i, RO_F32));
@@ -207,16 +191,14 @@ static ro_status check_concat(check *c)
 
 /* ---- elementwise ---- */
 
-static ro_status all_f32(check *c)
-{
+static ro_status all_f32(check *c) {
     for (int i = 0; i < c->call->input_count; i++)
         TRY(want_type(c, i, RO_F32));
     c->want = c->in[0];
     return RO_OK;
 }
 
-static ro_status check_add(check *c)
-{
+static ro_status check_add(check *c) {
     TRY(all_f32(c));
     if (NUMEL(0) % NUMEL(1) != 0)
         return refuse(c, "%lld elements do not repeat into %lld", (long long)NUMEL(1),
@@ -224,14 +206,12 @@ static ro_status check_add(check *c)
     return RO_OK;
 }
 
-static ro_status check_same_pair(check *c)
-{
+static ro_status check_same_pair(check *c) {
     TRY(all_f32(c));
     return want_same(c, 1, 0);
 }
 
-static ro_status check_dropout(check *c)
-{
+static ro_status check_dropout(check *c) {
     TRY(want_type(c, 0, RO_F32));
     TRY(want_scalar_step(c, 1));
     TRY(want_range(c, 1, 0, UINT32_MAX));
@@ -242,8 +222,7 @@ static ro_status check_dropout(check *c)
 
 /* ---- dot products ---- */
 
-static ro_status check_matmul_batch(check *c, int bd)
-{
+static ro_status check_matmul_batch(check *c, int bd) {
     const ro_shape *a = &c->in[0], *b = &c->in[1];
     if (a->ndim < bd + 2 || b->ndim < bd + 2)
         return refuse(c, "inputs must have at least two dimensions beyond the %d of the batch", bd);
@@ -254,8 +233,7 @@ static ro_status check_matmul_batch(check *c, int bd)
     return RO_OK;
 }
 
-static ro_status check_matmul(check *c)
-{
+static ro_status check_matmul(check *c) {
     TRY(all_f32(c));
     TRY(want_range(c, 0, 0, RO_MAX_DIMS - 2));
     TRY(want_range(c, 1, 0, 3));
@@ -281,8 +259,7 @@ static ro_status check_matmul(check *c)
 
 /* ---- reductions ---- */
 
-static ro_status check_view(check *c)
-{
+static ro_status check_view(check *c) {
     TRY(all_f32(c));
     TRY(declared(c, RO_F32));
     c->want.ndim = 0;
@@ -292,16 +269,14 @@ static ro_status check_view(check *c)
     return RO_OK;
 }
 
-static ro_status want_output(check *c, int64_t numel)
-{
+static ro_status want_output(check *c, int64_t numel) {
     int64_t got = ro_shape_numel(&c->call->output);
     if (got == numel)
         return RO_OK;
     return refuse(c, "output must have %lld elements, got %lld", (long long)numel, (long long)got);
 }
 
-static ro_status check_reduce(check *c)
-{
+static ro_status check_reduce(check *c) {
     TRY(check_view(c));
     int64_t cols = c->call->attr[0], block = c->call->attr[1], rows = NUMEL(0) / cols;
     TRY(want_range(c, 1, 1, RO_REDUCE_BLOCK));
@@ -324,8 +299,7 @@ static ro_status check_reduce(check *c)
     return want_output(c, rows * ((cols + block - 1) / block));
 }
 
-static ro_status check_columns(check *c)
-{
+static ro_status check_columns(check *c) {
     TRY(check_view(c));
     int64_t cols = c->call->attr[0], rows = NUMEL(0) / cols;
     if (c->call->op == RO_OP_LN_DGAMMA) {
@@ -338,19 +312,16 @@ static ro_status check_columns(check *c)
 
 /* ---- norms and loss ---- */
 
-static ro_status check_ln_rstd(check *c)
-{
+static ro_status check_ln_rstd(check *c) {
     TRY(all_f32(c));
     return want_range(c, 0, 1, RO_MAX_NUMEL);
 }
 
-static int64_t last_dim(const ro_shape *s)
-{
+static int64_t last_dim(const ro_shape *s) {
     return s->dim[s->ndim - 1];
 }
 
-static ro_status check_layernorm(check *c)
-{
+static ro_status check_layernorm(check *c) {
     TRY(all_f32(c));
     int64_t cols = last_dim(&c->in[0]), rows = NUMEL(0) / cols;
     TRY(want_numel(c, 1, rows));
@@ -359,8 +330,7 @@ static ro_status check_layernorm(check *c)
     return want_numel(c, 4, cols);
 }
 
-static ro_status check_ln_dx(check *c)
-{
+static ro_status check_ln_dx(check *c) {
     TRY(all_f32(c));
     int64_t cols = last_dim(&c->in[0]), rows = NUMEL(0) / cols;
     TRY(want_numel(c, 1, cols));
@@ -370,8 +340,7 @@ static ro_status check_ln_dx(check *c)
     return RO_OK;
 }
 
-static ro_status check_xent(check *c)
-{
+static ro_status check_xent(check *c) {
     int64_t rows = NUMEL(0) / last_dim(&c->in[0]);
     for (int i = 0; i < c->call->input_count; i++)
         TRY(want_type(c, i, i == 3 ? RO_I32 : RO_F32));
@@ -385,8 +354,7 @@ static ro_status check_xent(check *c)
 /* ---- attention ---- */
 
 /* s: [..., T, S]. */
-static ro_status check_scores(check *c)
-{
+static ro_status check_scores(check *c) {
     const ro_shape *s = &c->in[0];
     TRY(all_f32(c));
     TRY(want_range(c, 0, 0, 1));
@@ -398,27 +366,23 @@ static ro_status check_scores(check *c)
     return RO_OK;
 }
 
-static int64_t blocks_of(int64_t keys)
-{
+static int64_t blocks_of(int64_t keys) {
     return (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK;
 }
 
-static ro_status check_attn_max(check *c)
-{
+static ro_status check_attn_max(check *c) {
     TRY(check_scores(c));
     c->want.dim[c->want.ndim - 1] = blocks_of(last_dim(&c->in[0]));
     return RO_OK;
 }
 
-static ro_status check_attn_exp(check *c)
-{
+static ro_status check_attn_exp(check *c) {
     TRY(check_scores(c));
     int64_t keys = last_dim(&c->in[0]);
     return want_numel(c, 1, NUMEL(0) / keys * blocks_of(keys));
 }
 
-static ro_status check_attn_av(check *c)
-{
+static ro_status check_attn_av(check *c) {
     TRY(check_scores(c));
     const ro_shape *e = &c->in[0], *v = &c->in[1];
     int64_t keys = last_dim(e);
@@ -435,8 +399,7 @@ static ro_status check_attn_av(check *c)
 
 enum { ATTN_BLOCKS_MAX = (RO_CRUMB_LOADS - 1) / 2 };
 
-static ro_status check_attn_l(check *c)
-{
+static ro_status check_attn_l(check *c) {
     TRY(check_same_pair(c));
     if (last_dim(&c->in[0]) > ATTN_BLOCKS_MAX)
         return refuse(c, "at most %d key blocks", ATTN_BLOCKS_MAX);
@@ -444,8 +407,7 @@ static ro_status check_attn_l(check *c)
     return RO_OK;
 }
 
-static ro_status check_attn_out(check *c)
-{
+static ro_status check_attn_out(check *c) {
     const ro_shape *mc = &c->in[0], *ac = &c->in[1];
     TRY(all_f32(c));
     if (last_dim(mc) > ATTN_BLOCKS_MAX)
@@ -457,15 +419,13 @@ static ro_status check_attn_out(check *c)
     return RO_OK;
 }
 
-static ro_status check_attn_prob(check *c)
-{
+static ro_status check_attn_prob(check *c) {
     TRY(check_scores(c));
     TRY(want_numel(c, 1, NUMEL(0) / last_dim(&c->in[0])));
     return want_numel(c, 2, NUMEL(0) / last_dim(&c->in[0]));
 }
 
-static ro_status check_attn_dscore(check *c)
-{
+static ro_status check_attn_dscore(check *c) {
     TRY(check_scores(c));
     TRY(want_same(c, 1, 0));
     return want_numel(c, 2, NUMEL(0) / last_dim(&c->in[0]));
@@ -473,8 +433,7 @@ static ro_status check_attn_dscore(check *c)
 
 /* ---- optimizer ---- */
 
-static ro_status check_lr(check *c)
-{
+static ro_status check_lr(check *c) {
     TRY(want_scalar_step(c, 0));
     TRY(want_range(c, 0, RO_LR_CONSTANT, RO_LR_COSINE));
     TRY(want_range(c, 3, 0, INT32_MAX));
@@ -486,21 +445,18 @@ static ro_status check_lr(check *c)
     return RO_OK;
 }
 
-static ro_status check_scalar(check *c)
-{
+static ro_status check_scalar(check *c) {
     TRY(all_f32(c));
     return want_numel(c, 0, 1);
 }
 
-static ro_status check_adamw_moment(check *c)
-{
+static ro_status check_adamw_moment(check *c) {
     TRY(all_f32(c));
     TRY(want_same(c, 1, 0));
     return want_numel(c, 2, 1);
 }
 
-static ro_status check_adamw_w(check *c)
-{
+static ro_status check_adamw_w(check *c) {
     TRY(all_f32(c));
     TRY(want_same(c, 1, 0));
     TRY(want_same(c, 2, 0));
@@ -556,8 +512,7 @@ static ro_status (*const checks[RO_OP_END])(check *) = {
 };
 
 /* Kind f: bits of a binary32, nothing above them. */
-static ro_status check_attrs(check *c, const ro_op_info *info)
-{
+static ro_status check_attrs(check *c, const ro_op_info *info) {
     for (int i = 0; i < info->attr_count; i++)
         if (info->attr[i].kind == 'f')
             TRY(want_range(c, i, 0, UINT32_MAX));
@@ -567,11 +522,12 @@ static ro_status check_attrs(check *c, const ro_op_info *info)
     return RO_OK;
 }
 
-static ro_status check_inputs(check *c, const ro_op_info *info)
-{
+static ro_status check_inputs(check *c, const ro_op_info *info) {
     if (c->call->input_count < info->min_inputs || c->call->input_count > info->max_inputs)
         return refuse(c, "takes %d..%d inputs, got %d", info->min_inputs, info->max_inputs,
                       c->call->input_count);
+    if (c->call->input_count > 0 && !c->in)
+        return refuse(c, "the shapes of the inputs are missing");
     for (int i = 0; i < c->call->input_count; i++)
         if (!valid_shape(&c->in[i]))
             return refuse(c, "input %d has no valid shape", i);
@@ -580,8 +536,7 @@ static ro_status check_inputs(check *c, const ro_op_info *info)
     return check_attrs(c, info);
 }
 
-ro_status ro_infer(ro_call *call, char *why, size_t why_size)
-{
+ro_status ro_infer(ro_call *call, char *why, size_t why_size) {
     check c = {.call = call, .in = call->input, .why = why, .why_size = why_size};
     const ro_op_info *info = ro_op_describe(call->op);
     if (!info)

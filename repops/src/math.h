@@ -1,10 +1,12 @@
 /* Arithmetic and elementary functions with one exact meaning. SPEC.md sections 1 and 2.
  *
- * Shared by the reference and every kernel. Branch-free with literal coefficients, so that compilers vectorise
- * loops over arrays. `static inline` everywhere: objects for different instruction sets may not share code. */
+ * Shared by the reference and every kernel. Branch-free with literal coefficients, so that
+ * compilers vectorise loops over arrays. `static inline` everywhere: objects for different
+ * instruction sets may not share code. */
 #ifndef RO_MATH_H
 #define RO_MATH_H
 
+#include <float.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,33 +15,32 @@
 #ifdef __FAST_MATH__
 #error "repops cannot be built with -ffast-math: SPEC.md section 1"
 #endif
+#if FLT_EVAL_METHOD != 0
+#error "repops needs float expressions evaluated in float (on x86: SSE): SPEC.md section 1"
+#endif
 
 #define RO_INLINE static inline __attribute__((always_inline, unused))
 
-RO_INLINE float ro_from_bits(uint32_t bits)
-{
+RO_INLINE float ro_from_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-RO_INLINE uint32_t ro_to_bits(float value)
-{
+RO_INLINE uint32_t ro_to_bits(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
 /* SPEC 1: the final store of arithmetic operators. */
-RO_INLINE float ro_canon(float x)
-{
+RO_INLINE float ro_canon(float x) {
     return x != x ? ro_from_bits(RO_QNAN_BITS) : x;
 }
 
-/* Without hardware fma: the product of two floats is exact in double; the sum is rounded to odd, so that the second
- * rounding, to float, is the only one that counts (Boldo & Melquiond, 2008). */
-static inline __attribute__((unused)) float ro_fma_soft(float a, float b, float c)
-{
+/* Without hardware fma: the product of two floats is exact in double; the sum is rounded to odd, so
+ * that the second rounding, to float, is the only one that counts (Boldo & Melquiond, 2008). */
+static inline __attribute__((unused)) float ro_fma_soft(float a, float b, float c) {
     double p = (double)a * (double)b, z = (double)c;
     double s = p + z;
     double bb = s - p;
@@ -53,8 +54,7 @@ static inline __attribute__((unused)) float ro_fma_soft(float a, float b, float 
     return (float)s;
 }
 
-RO_INLINE float ro_fma(float a, float b, float c)
-{
+RO_INLINE float ro_fma(float a, float b, float c) {
 #if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
     return __builtin_fmaf(a, b, c);
 #else
@@ -62,22 +62,19 @@ RO_INLINE float ro_fma(float a, float b, float c)
 #endif
 }
 
-RO_INLINE float ro_sqrt(float x)
-{
+RO_INLINE float ro_sqrt(float x) {
     return __builtin_sqrtf(x);
 }
 
 /* SPEC 3.2. */
-RO_INLINE float ro_max(float a, float b)
-{
+RO_INLINE float ro_max(float a, float b) {
     float m = b > a ? b : a;
     m = a == 0 && b == 0 ? ro_from_bits(ro_to_bits(a) & ro_to_bits(b)) : m;
     return a != a || b != b ? ro_from_bits(RO_QNAN_BITS) : m;
 }
 
 /* exp(x) - 1 scaled: returns p with exp(x) = 2^k * (1 + p). */
-RO_INLINE float ro_exp_core(float x, int32_t *k)
-{
+RO_INLINE float ro_exp_core(float x, int32_t *k) {
     float t = ro_fma(x, 0x1.715476p0f, 0x1.8p23f);
     *k = (int32_t)(ro_to_bits(t) - UINT32_C(0x4b400000));
     float n = t - 0x1.8p23f;
@@ -92,14 +89,12 @@ RO_INLINE float ro_exp_core(float x, int32_t *k)
     return ro_fma(r * r, p, r);
 }
 
-RO_INLINE float ro_pow2(int32_t k)
-{
+RO_INLINE float ro_pow2(int32_t k) {
     return ro_from_bits((uint32_t)(k + 127) << 23);
 }
 
 /* SPEC 2.1. */
-RO_INLINE float ro_exp(float x)
-{
+RO_INLINE float ro_exp(float x) {
     int32_t k;
     float c = x > 90.0f ? 90.0f : x;
     c = c < -106.0f ? -106.0f : c;
@@ -111,8 +106,7 @@ RO_INLINE float ro_exp(float x)
 }
 
 /* SPEC 2.2. */
-RO_INLINE float ro_tanh(float x)
-{
+RO_INLINE float ro_tanh(float x) {
     int32_t k;
     float a = ro_from_bits(ro_to_bits(x) & UINT32_C(0x7fffffff));
     float z = a * a;
@@ -133,8 +127,7 @@ RO_INLINE float ro_tanh(float x)
 }
 
 /* SPEC 2.3. */
-RO_INLINE float ro_log(float x)
-{
+RO_INLINE float ro_log(float x) {
     int tiny = x < 0x1p-126f;
     float c = tiny ? x * 0x1p25f : x;
     uint32_t u = ro_to_bits(c);
@@ -158,8 +151,7 @@ RO_INLINE float ro_log(float x)
 }
 
 /* The turn's fraction is k / 2^24. Nearest quadrant, then polynomials on [-pi/4, pi/4). */
-RO_INLINE float ro_sin_quadrant(float x)
-{
+RO_INLINE float ro_sin_quadrant(float x) {
     float z = x * x;
     float p = 0x1.6cd878p-19f;
     p = ro_fma(p, z, -0x1.a00f9ep-13f);
@@ -168,8 +160,7 @@ RO_INLINE float ro_sin_quadrant(float x)
     return ro_fma(x * z, p, x);
 }
 
-RO_INLINE float ro_cos_quadrant(float x)
-{
+RO_INLINE float ro_cos_quadrant(float x) {
     float z = x * x;
     float p = 0x1.98e616p-16f;
     p = ro_fma(p, z, -0x1.6c06dcp-10f);
@@ -179,8 +170,7 @@ RO_INLINE float ro_cos_quadrant(float x)
 }
 
 /* SPEC 2.4: sin(2 pi k / 2^24); only the low 24 bits of k count. */
-RO_INLINE float ro_sin_turn(uint32_t k)
-{
+RO_INLINE float ro_sin_turn(uint32_t k) {
     k &= UINT32_C(0xffffff);
     uint32_t quadrant = (k + (UINT32_C(1) << 21)) >> 22;
     int32_t rest = (int32_t)k - (int32_t)(quadrant << 22);
@@ -189,8 +179,7 @@ RO_INLINE float ro_sin_turn(uint32_t k)
     return quadrant & 2 ? -y : y;
 }
 
-RO_INLINE float ro_cos_turn(uint32_t k)
-{
+RO_INLINE float ro_cos_turn(uint32_t k) {
     return ro_sin_turn(k + (UINT32_C(1) << 22));
 }
 
@@ -200,28 +189,24 @@ RO_INLINE float ro_cos_turn(uint32_t k)
 #define RO_GELU_C1 0x1.6e4e26p-5f
 
 /* SPEC 6: tanh(c0 x (1 + c1 x^2)). */
-RO_INLINE float ro_gelu_tanh(float x)
-{
+RO_INLINE float ro_gelu_tanh(float x) {
     float w = ro_fma(RO_GELU_C1, x * x, 1.0f);
     return ro_tanh((RO_GELU_C0 * x) * w);
 }
 
-RO_INLINE float ro_gelu(float x)
-{
+RO_INLINE float ro_gelu(float x) {
     return (0.5f * x) * (1.0f + ro_gelu_tanh(x));
 }
 
 /* The factor of dy in gelu_grad. */
-RO_INLINE float ro_gelu_slope(float x)
-{
+RO_INLINE float ro_gelu_slope(float x) {
     float t = ro_gelu_tanh(x), s = ro_fma(-t, t, 1.0f);
     float v = RO_GELU_C0 * ro_fma(3.0f * RO_GELU_C1, x * x, 1.0f);
     return ro_fma((0.5f * x) * s, v, 0.5f * (1.0f + t));
 }
 
 /* SPEC 9: lr_schedule. attr: kind, base, min, warmup, total. */
-RO_INLINE float ro_learning_rate(const int64_t *attr, int32_t step)
-{
+RO_INLINE float ro_learning_rate(const int64_t *attr, int32_t step) {
     float base = ro_from_bits((uint32_t)attr[1]), low = ro_from_bits((uint32_t)attr[2]);
     int64_t warmup = attr[3], total = attr[4], s = step;
     if (s < 0)

@@ -3,9 +3,12 @@
 
 #include "repops/src/math.h"
 
-#define OP0(name_, lo, hi, declared) {name_, lo, hi, 0, {{0, 0}}, declared}
-#define I(n) {n, 'i'}
-#define F(n) {n, 'f'}
+#define OP0(name_, lo, hi, declared)                                                               \
+    { name_, lo, hi, 0, {{0, 0}}, declared }
+#define I(n)                                                                                       \
+    { n, 'i' }
+#define F(n)                                                                                       \
+    { n, 'f' }
 
 static const ro_op_info table[RO_OP_END] = {
     [RO_OP_FILL] = {"fill", 0, 0, 1, {F("value")}, 1},
@@ -56,31 +59,26 @@ static const ro_op_info table[RO_OP_END] = {
     [RO_OP_ADAMW_W] = {"adamw_w", 6, 6, 2, {F("eps"), F("decay")}, 0},
 };
 
-const ro_op_info *ro_op_describe(int op)
-{
+const ro_op_info *ro_op_describe(int op) {
     return op > 0 && op < RO_OP_END && table[op].name ? &table[op] : NULL;
 }
 
-int ro_op_by_name(const char *name)
-{
+int ro_op_by_name(const char *name) {
     for (int op = 1; op < RO_OP_END; op++)
         if (table[op].name && strcmp(table[op].name, name) == 0)
             return op;
     return RO_OP_NONE;
 }
 
-int64_t ro_attr_f32(float value)
-{
+int64_t ro_attr_f32(float value) {
     return (int64_t)ro_to_bits(value);
 }
 
-float ro_attr_to_f32(int64_t attr)
-{
+float ro_attr_to_f32(int64_t attr) {
     return ro_from_bits((uint32_t)attr);
 }
 
-size_t ro_dtype_size(int dtype)
-{
+size_t ro_dtype_size(int dtype) {
     switch (dtype) {
     case RO_F32:
     case RO_I32: return 4;
@@ -90,8 +88,7 @@ size_t ro_dtype_size(int dtype)
     }
 }
 
-const char *ro_dtype_name(int dtype)
-{
+const char *ro_dtype_name(int dtype) {
     switch (dtype) {
     case RO_F32: return "f32";
     case RO_I32: return "i32";
@@ -101,16 +98,14 @@ const char *ro_dtype_name(int dtype)
     }
 }
 
-int64_t ro_shape_numel(const ro_shape *shape)
-{
+int64_t ro_shape_numel(const ro_shape *shape) {
     int64_t numel = 1;
     for (int i = 0; i < shape->ndim; i++)
         numel *= shape->dim[i];
     return numel;
 }
 
-int ro_shape_equal(const ro_shape *a, const ro_shape *b)
-{
+int ro_shape_equal(const ro_shape *a, const ro_shape *b) {
     if (a->dtype != b->dtype || a->ndim != b->ndim)
         return 0;
     for (int i = 0; i < a->ndim; i++)
