@@ -159,10 +159,10 @@ vd_status vd_answer_read(const void *note, size_t size, const vd_public_key *key
     vd_buf payload = {0};
     vd_status status =
         vd_note_open(note, size, VD_ANSWER_BYTES_MAX, VD_TYPE_ANSWER, key, &payload, err);
+    json_t *root = status == VD_OK ? vd_json_parse(payload.data, payload.size) : NULL;
+    vd_buf_free(&payload);
     if (status != VD_OK)
         return status;
-    json_t *root = vd_json_parse(payload.data, payload.size);
-    vd_buf_free(&payload);
     bool ok = root && answer_matches(root, key, assignment, question);
     *body = ok ? json_incref(json_object_get(root, "answer")) : NULL;
     json_decref(root);
