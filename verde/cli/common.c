@@ -156,9 +156,7 @@ vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *er
     if (status == RO_OK)
         return VD_OK;
     vd_status category = status == RO_ERR_ARG ? VD_ERR_USAGE : VD_ERR_LOCAL;
-    vd_fail(err, category, "backend \"%s\": %s", common->backend ? common->backend : "cpu",
-            ro_ctx_error(NULL));
-    return category;
+    return vd_fail(err, category, "%s", ro_ctx_error(NULL));
 }
 
 vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err)
