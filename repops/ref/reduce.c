@@ -30,16 +30,30 @@ uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const 
     return result(ro_from_bits(acc->word[0]) * attrf(call, 2));
 }
 
-/* One more term of SPEC 3.2 on a lane. x: index in the input, r: row, i: index in the row. */
-static float term(const ro_call *call, const ro_access *in, float lane, int64_t x, int64_t r,
+/* What the terms of a row share: read once per element, SPEC 11 counts it. */
+typedef struct {
+    float mean, rstd;
+} row_values;
+
+static row_values row_of(const ro_call *call, const ro_access *in, int64_t r) {
+    switch (call->op) {
+    case RO_OP_REDUCE_SQDEV:
+    case RO_OP_REDUCE_EXPSUM: return (row_values){.mean = loadf(in, 1, r)};
+    case RO_OP_REDUCE_LN_GX: return (row_values){loadf(in, 3, r), loadf(in, 4, r)};
+    default: return (row_values){0};
+    }
+}
+
+/* One more term of SPEC 3.2 on a lane. x: index in the input, i: index in the row. */
+static float term(const ro_call *call, const ro_access *in, float lane, row_values row, int64_t x,
                   int64_t i) {
     float d;
     switch (call->op) {
     case RO_OP_REDUCE_DOT: return ro_fma(loadf(in, 0, x), loadf(in, 1, x % numel(call, 1)), lane);
-    case RO_OP_REDUCE_SQDEV: d = loadf(in, 0, x) - loadf(in, 1, r); return ro_fma(d, d, lane);
-    case RO_OP_REDUCE_EXPSUM: return lane + ro_exp(loadf(in, 0, x) - loadf(in, 1, r));
+    case RO_OP_REDUCE_SQDEV: d = loadf(in, 0, x) - row.mean; return ro_fma(d, d, lane);
+    case RO_OP_REDUCE_EXPSUM: return lane + ro_exp(loadf(in, 0, x) - row.mean);
     case RO_OP_REDUCE_LN_GX:
-        d = (loadf(in, 2, x) - loadf(in, 3, r)) * loadf(in, 4, r);
+        d = (loadf(in, 2, x) - row.mean) * row.rstd;
         return ro_fma(loadf(in, 0, x) * loadf(in, 1, i), d, lane);
     default: return lane + loadf(in, 0, x);
     }
@@ -58,9 +72,10 @@ uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const 
     int64_t row, from, to;
     (void)acc;
     block_of(call, e, &row, &from, &to);
+    const row_values shared = row_of(call, in, row);
     for (int64_t i = from; i < to; i++) {
         float *l = &lane[(i - from) % RO_LANES];
-        *l = term(call, in, *l, row * call->attr[0] + i, row, i);
+        *l = term(call, in, *l, shared, row * call->attr[0] + i, i);
     }
     for (int w = RO_LANES / 2; w > 0; w /= 2)
         for (int i = 0; i < w; i++)
