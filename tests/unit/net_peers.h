@@ -126,20 +126,28 @@ typedef struct {
     int fd;
 } raw_client;
 
-static inline int dial(int port) {
+static inline int dial(int port) { /* -1: nobody there */
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
-    cr_assert(connect(fd, (struct sockaddr *)&to, sizeof to) == 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = 5}, sizeof(struct timeval));
-    return fd;
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static inline bool raw_try(raw_client *raw, int port) {
+    raw->fd = dial(port);
+    raw->context = SSL_CTX_new(TLS_client_method());
+    raw->ssl = SSL_new(raw->context);
+    SSL_set_fd(raw->ssl, raw->fd);
+    return raw->fd >= 0 && SSL_connect(raw->ssl) == 1;
 }
 
 static inline raw_client raw_dial(int port) {
-    raw_client raw = {.context = SSL_CTX_new(TLS_client_method()), .fd = dial(port)};
-    raw.ssl = SSL_new(raw.context);
-    SSL_set_fd(raw.ssl, raw.fd);
-    cr_assert(SSL_connect(raw.ssl) == 1);
+    raw_client raw;
+    cr_assert(raw_try(&raw, port));
     return raw;
 }
 
@@ -160,7 +168,14 @@ static inline size_t raw_read(raw_client *raw, char *text, size_t size) {
 static inline void raw_close(raw_client *raw) {
     SSL_free(raw->ssl);
     SSL_CTX_free(raw->context);
-    close(raw->fd);
+    if (raw->fd >= 0)
+        close(raw->fd);
+}
+
+/* Closes with a reset instead of an orderly end. */
+static inline void raw_reset(raw_client *raw) {
+    setsockopt(raw->fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
+    raw_close(raw);
 }
 
 /* ---- a server that misbehaves: answers a request by playing its script ---- */

@@ -572,6 +572,21 @@ Test(net, requests_may_follow_each_other_on_a_connection) {
     cr_expect_str_eq(h.order, "abc");
 }
 
+Test(net, a_client_may_wait_for_100_continue) {
+    host h;
+    char text[4096];
+    start_host(&h, (vd_server_options){0});
+    raw_client raw = raw_dial(h.port);
+    raw_send(&raw, POST("Content-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n", ""));
+    int size = SSL_read(raw.ssl, text, sizeof text - 1);
+    cr_expect(size > 0 && strncmp(text, "HTTP/1.1 100 ", 13) == 0);
+    raw_send(&raw, "1a");
+    raw_read(&raw, text, sizeof text);
+    cr_expect(strstr(text, " 200 ") && strstr(text, "\r\n\r\n1a"), "%s", text);
+    raw_close(&raw);
+    stop_host(&h);
+}
+
 /* Plain text, random bytes and resets at every point of a conversation. */
 Test(net, garbage_on_the_port_does_no_harm) {
     host h;
@@ -610,9 +625,85 @@ Test(net, resets_within_tls_do_no_harm) {
         if (*part[round % 7])
             raw_send(&raw, part[round % 7]);
         sleep_ms(round % 3 * 5);
-        setsockopt(raw.fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
-        raw_close(&raw);
+        raw_reset(&raw);
     }
     cr_expect(outcome(&h.at, "/echo", "x", 3000) == VD_OK);
     stop_host(&h);
+}
+
+/* ---- everything at once ---- */
+
+static const char *const fragment[] = {"GET / HTTP/1.1\r\n",
+                                       "POST /echo HTTP/1.1\r\n",
+                                       "\r\n",
+                                       "Content-Length: 5\r\n\r\n12345",
+                                       "Content-Length: 70000\r\n\r\n",
+                                       "Transfer-Encoding: chunked\r\n\r\n",
+                                       "4\r\nabcd\r\n",
+                                       "0\r\n\r\n",
+                                       "Expect: 100-continue\r\n",
+                                       "Connection: close\r\n",
+                                       " folded\r\n",
+                                       "X: y\r\n",
+                                       "HEAD / HTTP/1.1\r\n\r\n",
+                                       "CONNECT a:1 HTTP/1.1\r\n\r\n",
+                                       "GET http://x/ HTTP/1.0\r\n\r\n",
+                                       "junk",
+                                       "GET /?a#b%zz HTTP/1.0\r\n\r\n",
+                                       "Host: [::\r\n",
+                                       "fffffffffffffff\r\n",
+                                       "GET //// HTTP/1.-5\r\n\r\n",
+                                       "\r\n\r\nGET / HTTP/1.1\r\n\r\n"};
+
+typedef struct {
+    pthread_t thread;
+    unsigned seed;
+    int port;
+    atomic_bool *stopping;
+} attacker;
+
+static void attack_once(attacker *self) {
+    raw_client raw;
+    char text[512] = "";
+    bool open = raw_try(&raw, self->port);
+    for (int left = rand_r(&self->seed) % 12; open && left > 0; left--) {
+        strcat(text, fragment[rand_r(&self->seed) % (sizeof fragment / sizeof *fragment)]);
+        if (left > 1 && rand_r(&self->seed) % 3)
+            continue;
+        text[rand_r(&self->seed) % (unsigned)strlen(text)] ^= rand_r(&self->seed) % 20 == 0;
+        open = raw_send(&raw, text);
+        *text = 0;
+    }
+    if (rand_r(&self->seed) % 4 == 0)
+        shutdown(raw.fd, SHUT_WR);
+    if (rand_r(&self->seed) % 4 == 0)
+        raw_read(&raw, text, sizeof text);
+    (rand_r(&self->seed) % 2 ? raw_reset : raw_close)(&raw);
+}
+
+static void *attacker_main(void *user) {
+    attacker *self = user;
+    while (!atomic_load(self->stopping))
+        attack_once(self);
+    return NULL;
+}
+
+/* What it leaves behind, LeakSanitizer tells. */
+Test(net, an_honest_client_is_served_amid_random_conversations_until_the_stop) {
+    for (unsigned round = 0; round < 8; round++) {
+        host h;
+        attacker a[4];
+        atomic_bool stopping = false;
+        start_host(&h, (vd_server_options){.request_ms = 400, .idle_ms = 300});
+        for (unsigned i = 0; i < 4; i++) {
+            a[i] = (attacker){.seed = 100 * round + i, .port = h.port, .stopping = &stopping};
+            pthread_create(&a[i].thread, NULL, attacker_main, &a[i]);
+        }
+        for (double start = vd_seconds(); vd_seconds() - start < 0.15;)
+            cr_expect(outcome(&h.at, "/echo", "x", 3000) == VD_OK);
+        stop_host(&h);
+        atomic_store(&stopping, true);
+        for (int i = 0; i < 4; i++)
+            pthread_join(a[i].thread, NULL);
+    }
 }

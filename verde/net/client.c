@@ -1,5 +1,4 @@
 /* Asks many endpoints at once: curl's multi interface, driven from the caller's thread. */
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,4 @@
 /* Who is to blame for a transfer that failed. */
-#include <string.h>
-
 #include "verde/net/internal.h"
 
 /* Only what a peer says over a connection that is provably its own can be held against it. */

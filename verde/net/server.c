@@ -159,17 +159,24 @@ static void free_event(struct event *event) {
         event_free(event);
 }
 
-void vd_server_destroy(vd_server *server) {
-    if (!server)
-        return;
-    vd_worker_release(&server->worker, vd_request_drop);
+/* libevent puts off the end of a connection until its loop comes round, and does not make up for it
+ * in event_base_free if another callback of that connection was put off as well. */
+static void free_loop(vd_server *server) {
     if (server->http)
         evhttp_free(server->http);
     free_event(server->wake);
     free_event(server->sweep);
-    /* Frees the connections too: libevent puts that off until its loop comes round. */
+    for (int round = 0; server->conns && round < 10; round++)
+        event_base_loop(server->base, EVLOOP_NONBLOCK);
     if (server->base)
         event_base_free(server->base);
+}
+
+void vd_server_destroy(vd_server *server) {
+    if (!server)
+        return;
+    vd_worker_release(&server->worker, vd_request_drop);
+    free_loop(server);
     SSL_CTX_free(server->tls);
     for (int i = 0; i < 2; i++)
         if (server->wake_pipe[i] >= 0)

@@ -1,5 +1,5 @@
 /* The thread that runs the handler, so that the event loop never waits for it. */
-#include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,7 +60,12 @@ vd_status vd_worker_init(vd_worker *worker, vd_err *err) {
 }
 
 vd_status vd_worker_start(vd_worker *worker, vd_err *err) {
+    /* Signals are for the program's own threads: none interrupts the handler's system calls. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&worker->thread, NULL, work, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
         return vd_fail(err, VD_ERR_LOCAL, "could not start the worker thread: %s", strerror(error));
     worker->running = true;
