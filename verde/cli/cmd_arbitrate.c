@@ -10,7 +10,7 @@
 #include "verde/protocol/provider.h"
 #include "verde/protocol/verdict.h"
 
-enum { QUESTION_SECONDS = 120, BUDGET_SECONDS = 3600 };
+enum { QUESTION_SECONDS = 120, BUDGET_SECONDS = 3600, RETRY_MS = 300 };
 
 typedef struct {
     const char *job, *verdict, *key_dir, *ca;
@@ -45,9 +45,11 @@ static vd_status ask_key(arbitration *x, uint32_t p)
     vd_answer answer = {0};
     vd_client_ask(x->client, 1, &exchange, &answer);
     vd_status status = answer.err.status;
-    json_t *root = status == VD_OK ? vd_json_parse(answer.body.data, answer.body.size) : NULL;
+    json_t *root = NULL;
+    if (status == VD_OK)
+        status = vd_json_read(answer.body.data, answer.body.size, VD_SMALL_ELEMENTS, &root, NULL);
     const char *hex = json_string_value(json_object_get(root, "key"));
-    if (status != VD_OK)
+    if (answer.err.status != VD_OK)
         vd_fail(x->err, VD_ERR_LOCAL, "%s: %s", x->endpoint[p].url, answer.err.text);
     else if (!hex || !vd_unhex(hex, x->assignment.provider[p].b, VD_KEY_SIZE))
         status = vd_fail(x->err, VD_ERR_LOCAL, "%s: tells no key", x->endpoint[p].url);
@@ -133,6 +135,31 @@ static void take_answer(arbitration *x, uint32_t p, vd_answer *answer)
         vd_referee_no_answer(x->referee, p, answer->err.text);
 }
 
+/* A provider may be restarting, or the network down for a moment: connection trouble is asked again until the
+ * question's time is over. All is counted: time, bytes. */
+static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t count,
+                               vd_exchange *exchange, vd_answer *answer)
+{
+    for (size_t i = 0; i < count; i++)
+        exchange[i].deadline_ms = deadline_ms(x, out[i].party);
+    vd_client_ask(x->client, count, exchange, answer);
+    for (size_t i = 0; i < count; i++) {
+        int left_ms = exchange[i].deadline_ms - (int)(answer[i].seconds * 1000);
+        while (answer[i].err.status == VD_ERR_IO && left_ms > RETRY_MS) {
+            vd_answer again = {0};
+            usleep(RETRY_MS * 1000);
+            exchange[i].deadline_ms = left_ms - RETRY_MS;
+            vd_client_ask(x->client, 1, &exchange[i], &again);
+            left_ms -= RETRY_MS + (int)(again.seconds * 1000);
+            again.seconds += answer[i].seconds + RETRY_MS / 1000.0;
+            again.bytes_in += answer[i].bytes_in;
+            again.bytes_out += answer[i].bytes_out;
+            vd_answer_free(&answer[i]);
+            answer[i] = again;
+        }
+    }
+}
+
 /* Our own trouble, in any answer, is nobody's fault. */
 static vd_status local_trouble(const vd_answer *answer, size_t count, vd_err *err)
 {
@@ -154,10 +181,10 @@ static vd_status ask_round(arbitration *x, const vd_outgoing *out, size_t count)
                                     .path = "/v1/ask",
                                     .body = body[i].data,
                                     .body_size = body[i].size,
-                                    .deadline_ms = deadline_ms(x, out[i].party)};
+                                    .answer_max = out[i].answer_max};
     }
     if (status == VD_OK) {
-        vd_client_ask(x->client, count, exchange, answer);
+        ask_until_answered(x, out, count, exchange, answer);
         status = local_trouble(answer, count, x->err);
     }
     for (size_t i = 0; i < count; i++) {
@@ -194,7 +221,7 @@ static vd_status check_verdict(const char *path, vd_err *err)
     int code;
     pid_t child = fork();
     if (child == 0) {
-        execl("/proc/self/exe", "verde", "verify", "--quiet", path, (char *)NULL);
+        execl("/proc/self/exe", "verde", "verify", "--quiet", "--", path, (char *)NULL);
         _exit(127);
     }
     if (child < 0 || waitpid(child, &code, 0) != child)

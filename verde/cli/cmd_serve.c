@@ -120,7 +120,7 @@ static vd_status serve_until_signal(service *s, const char *listen, const char *
 }
 
 typedef struct {
-    const char *dir, *listen, *key_dir, *lie;
+    const char *dir, *listen, *key_dir, *lie, *referee;
     vd_common common;
 } arguments;
 
@@ -134,7 +134,13 @@ static vd_status serve_run(const arguments *a, vd_err *err)
     service s = {.quiet = a->common.json};
     const char *key_dir = a->key_dir ? a->key_dir : own;
     snprintf(own, sizeof own, "%s/keys", a->dir);
+    vd_public_key referee;
     vd_status status = a->lie ? vd_lie_parse(a->lie, &s.provider.lie, err) : VD_OK;
+    if (status == VD_OK && a->referee && !vd_unhex(a->referee, referee.b, VD_KEY_SIZE))
+        status = vd_fail(err, VD_ERR_USAGE,
+                         "--referee must be 64 lower-case hexadecimal digits, got \"%.80s\"",
+                         a->referee);
+    s.provider.referee = a->referee ? &referee : NULL;
     if (status == VD_OK)
         status = vd_load_run(a->dir, &loaded, &log, err);
     if (status == VD_OK)
@@ -165,6 +171,7 @@ static vd_exit serve(int argc, char **argv)
     static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
                                             {"key", required_argument, NULL, 'k'},
                                             {"fault", required_argument, NULL, 'f'},
+                                            {"referee", required_argument, NULL, 'r'},
                                             VD_COMMON_OPTIONS};
     arguments a = {.listen = "127.0.0.1:0"};
     bool exit_now = false;
@@ -176,6 +183,8 @@ static vd_exit serve(int argc, char **argv)
             a.key_dir = optarg;
         else if (o == 'f')
             a.lie = optarg;
+        else if (o == 'r')
+            a.referee = optarg;
         else if (!vd_take_common(&vd_cmd_serve, o, &a.common, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)
@@ -197,6 +206,7 @@ const vd_command vd_cmd_serve = {
     "Stops at SIGTERM or SIGINT.\n\n"
     "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6\n"
     "  --key DIR           identity made by `verde keygen` (default: DIR/keys, made if absent)\n"
+    "  --referee KEY       answer this referee only (hexadecimal); default: any that names this key\n"
     "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n"
     VD_COMMON_HELP
     "\nExample:\n"

@@ -1,8 +1,9 @@
 /* Opening signed notes that anybody may have written. */
 #include "verde/commit/internal.h"
 
-#include <jansson.h>
 #include <string.h>
+
+#include "verde/commit/json.h"
 
 /* An envelope of one signature, its strings borrowed from `root`. */
 typedef struct {
@@ -11,40 +12,13 @@ typedef struct {
     vd_public_key key; /* claimed */
 } envelope;
 
-/* Such an envelope has exactly 3 brackets and 3 commas outside its strings. Counting them first
- * bounds the depth of recursion and the number of values: jansson needs 40 bytes of memory for each
- * byte of "[[],[],[],...". */
-static bool is_small(const char *text, size_t size) {
-    int open = 0, commas = 0;
-    bool inside = false;
-    for (size_t i = 0; i < size && open <= 3 && commas <= 3; i++) {
-        char c = text[i];
-        if (inside && c == '\\')
-            i++;
-        else if (c == '"')
-            inside = !inside;
-        else if (!inside && (c == '{' || c == '['))
-            open++;
-        else if (!inside && c == ',')
-            commas++;
-    }
-    return open == 3 && commas == 3;
-}
+/* Such an envelope has 3 brackets and 3 commas outside of its strings. */
+enum { ELEMENTS = 3 };
 
 static vd_status parse_json(const char *text, size_t size, json_t **out, vd_err *err) {
-    /* jansson allows white space around; one envelope should not have many spellings in an archive
-     */
-    if (size < 2 || text[0] != '{' || text[size - 1] != '}')
-        return vd_fail(err, VD_ERR_PEER, "note: expected a JSON object without bytes around it");
-    if (!is_small(text, size))
-        return vd_fail(err, VD_ERR_PEER, "note: expected an envelope of exactly one signature");
-    json_error_t error;
-    *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (*out)
-        return VD_OK;
-    if (json_error_code(&error) == json_error_out_of_memory)
-        return vd_fail(err, VD_ERR_LOCAL, "out of memory in reading a note");
-    return vd_fail(err, VD_ERR_PEER, "note: byte %d: %s", error.position, error.text);
+    vd_err inner = {0};
+    vd_status status = vd_json_read(text, size, ELEMENTS, out, &inner);
+    return status == VD_OK ? VD_OK : vd_fail(err, status, "note: %s", inner.text);
 }
 
 /* The member's string, or NULL. */

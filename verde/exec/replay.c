@@ -149,6 +149,11 @@ static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd
         free(r->known);
         r->known = NULL;
         vd_status status = execute_states(r, from, to, fresh, err);
+        if (status == VD_OK && r->diverged) { /* once more, from the file: a bit may have flipped just now */
+            r->diverged = false;
+            vd_state_free(&r->at);
+            status = execute_states(r, from, to, fresh, err);
+        }
         if (status != VD_OK) {
             free(fresh);
             return status;

@@ -30,6 +30,7 @@ typedef struct {
     vd_public_key key;
     bool asked, answered; /* in this round */
     vd_hash question;
+    size_t elements; /* what a fitting answer can have */
     vd_buf payload, note;
     json_t *body; /* the answer; NULL: none */
     char why[128];
@@ -77,7 +78,7 @@ struct vd_referee {
     uint32_t record; /* the disputed node */
     uint64_t leaf;   /* of its output */
     int64_t element;
-    vd_input_leaf *input; /* leaves of inputs */
+    vd_input_leaf **input; /* leaves of inputs, each owned; sorted by (input, leaf) */
     size_t inputs, inputs_capacity;
     uint32_t source;  /* the provider asked for inputs */
     bool gave_none[VD_PARTIES_MAX];

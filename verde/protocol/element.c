@@ -81,7 +81,7 @@ static size_t place_of(const vd_referee *r, int input, uint64_t leaf)
     size_t lo = 0, hi = r->inputs;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        const vd_input_leaf *l = &r->input[mid];
+        const vd_input_leaf *l = r->input[mid];
         if (l->input < input || (l->input == input && l->leaf < leaf))
             lo = mid + 1;
         else
@@ -93,11 +93,11 @@ static size_t place_of(const vd_referee *r, int input, uint64_t leaf)
 static vd_input_leaf *input_leaf(vd_referee *r, int input, uint64_t leaf)
 {
     size_t at = place_of(r, input, leaf);
-    if (at < r->inputs && r->input[at].input == input && r->input[at].leaf == leaf)
-        return &r->input[at];
+    if (at < r->inputs && r->input[at]->input == input && r->input[at]->leaf == leaf)
+        return r->input[at];
     if (r->inputs == r->inputs_capacity) {
         size_t capacity = r->inputs_capacity ? 2 * r->inputs_capacity : 64;
-        vd_input_leaf *grown = realloc(r->input, capacity * sizeof *grown);
+        vd_input_leaf **grown = realloc(r->input, capacity * sizeof *grown);
         if (!grown) {
             vd_trouble(r, "out of memory");
             return NULL;
@@ -105,10 +105,16 @@ static vd_input_leaf *input_leaf(vd_referee *r, int input, uint64_t leaf)
         r->input = grown;
         r->inputs_capacity = capacity;
     }
+    vd_input_leaf *fresh = calloc(1, sizeof *fresh);
+    if (!fresh) {
+        vd_trouble(r, "out of memory");
+        return NULL;
+    }
     memmove(&r->input[at + 1], &r->input[at], (r->inputs - at) * sizeof *r->input);
     r->inputs++;
-    r->input[at] = (vd_input_leaf){.input = input, .leaf = leaf};
-    return &r->input[at];
+    fresh->input = input;
+    fresh->leaf = leaf;
+    return r->input[at] = fresh;
 }
 
 /* The accessor of the reference. What is missing reads as 0 and is remembered. */
@@ -146,7 +152,7 @@ static bool compute(vd_referee *r)
     if (status != VD_OK)
         vd_trouble(r, err.text);
     for (size_t i = 0; i < r->inputs; i++)
-        if (!r->input[i].have)
+        if (!r->input[i]->have)
             return false;
     return status == VD_OK;
 }
@@ -158,10 +164,11 @@ static bool want_missing(vd_referee *r)
     uint32_t count = 0;
     int input = -1;
     for (size_t i = 0; i < r->inputs && count < VD_PROVE_LEAVES_MAX; i++) {
-        if (r->input[i].have || (input >= 0 && r->input[i].input != input))
+        const vd_input_leaf *l = r->input[i];
+        if (l->have || (input >= 0 && l->input != input))
             continue;
-        input = r->input[i].input;
-        list[count++] = r->input[i].leaf;
+        input = l->input;
+        list[count++] = l->leaf;
     }
     r->asked_input = input;
     return vd_want(r, list, count);

@@ -32,23 +32,6 @@ bool vd_json_has_only(const json_t *object, const char *const *keys)
     return json_is_object(object) && json_object_size(object) == count;
 }
 
-json_t *vd_json_parse(const void *text, size_t size)
-{
-    return json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
-}
-
-static int append(const char *bytes, size_t size, void *out)
-{
-    vd_put(out, bytes, size);
-    return 0;
-}
-
-bool vd_json_dump(const json_t *value, vd_buf *out)
-{
-    return json_dump_callback(value, append, out, JSON_COMPACT | JSON_SORT_KEYS) == 0 &&
-           vd_buf_ok(out);
-}
-
 static bool get_version(const json_t *object)
 {
     return json_integer_value(json_object_get(object, "verde")) == 1;
@@ -73,13 +56,14 @@ vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *e
 {
     vd_hash nonce;
     memcpy(nonce.b, a->nonce, sizeof nonce.b);
+    vd_json_start();
     json_t *providers = json_array();
     for (uint32_t i = 0; i < a->provider_count; i++)
         json_array_append_new(providers, json_key(&a->provider[i]));
     json_t *root = json_pack("{si so so so so}", "verde", 1, "program", vd_json_hash(&a->program),
                              "nonce", vd_json_hash(&nonce), "referee", json_key(&a->referee),
                              "providers", providers);
-    bool ok = root && vd_json_dump(root, payload);
+    bool ok = vd_json_dump(root, payload) && !vd_json_failed();
     json_decref(root);
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "assignment: out of memory");
 }
@@ -109,10 +93,12 @@ static bool read_assignment(const json_t *root, vd_assignment *out)
 vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out, vd_err *err)
 {
     *out = (vd_assignment){0};
-    json_t *root = vd_json_parse(payload, size);
-    bool ok = root && read_assignment(root, out);
+    json_t *root;
+    vd_status status = vd_json_read(payload, size, VD_SMALL_ELEMENTS, &root, err);
+    if (status == VD_OK && !read_assignment(root, out))
+        status = vd_fail(err, VD_ERR_PEER, "assignment: malformed");
     json_decref(root);
-    return ok ? VD_OK : vd_fail(err, VD_ERR_PEER, "assignment: malformed");
+    return status;
 }
 
 bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out)
@@ -121,6 +107,25 @@ bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out)
 }
 
 /* ---- answers ---- */
+
+/* Each leaf: an object, a path of at most VD_PROOF_MAX hashes. */
+size_t vd_answer_elements(const vd_question *question)
+{
+    size_t leaves = question->kind == VD_ASK_PROVE ? question->leaf_count : 2;
+    size_t hashes = question->kind == VD_ASK_OPEN ? (size_t)1 << question->depth : 0;
+    return VD_SMALL_ELEMENTS + leaves * (VD_PROOF_MAX + 4) + hashes;
+}
+
+/* The widest leaf is a record of RO_MAX_INPUTS inputs; base64 stands around it twice. */
+size_t vd_answer_bytes(const vd_question *question)
+{
+    enum { SMALL = 64 << 10, PROOF = VD_PROOF_MAX * 80, RECORD = (RO_MAX_INPUTS + 3) * VD_HASH_SIZE };
+    bool records = question->tree.kind == VD_TREE_TRACE;
+    size_t leaf = (records ? RECORD : VD_LEAF_SIZE) + PROOF;
+    size_t leaves = question->kind == VD_ASK_PROVE ? question->leaf_count : 2;
+    size_t size = SMALL + 2 * leaf * leaves;
+    return size < VD_ANSWER_BYTES_MAX ? size : VD_ANSWER_BYTES_MAX;
+}
 
 vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment, const vd_hash *question,
                           json_t *body, vd_buf *note, vd_err *err)
@@ -131,7 +136,7 @@ vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment, const vd
     json_t *root = json_pack("{si so so so sO}", "verde", 1, "assignment", vd_json_hash(assignment),
                              "key", json_key(&public), "question", vd_json_hash(question), "answer",
                              body);
-    vd_status status = root && vd_json_dump(root, &payload)
+    vd_status status = vd_json_dump(root, &payload) && !vd_json_failed()
                            ? vd_note_sign(key, VD_TYPE_ANSWER, payload.data, payload.size, note, err)
                            : vd_fail(err, VD_ERR_LOCAL, "answer: out of memory");
     json_decref(root);
@@ -153,32 +158,19 @@ static bool answer_matches(const json_t *root, const vd_public_key *key, const v
 }
 
 vd_status vd_answer_read(const void *note, size_t size, const vd_public_key *key,
-                         const vd_hash *assignment, const vd_hash *question, json_t **body,
-                         vd_err *err)
+                         const vd_hash *assignment, const vd_hash *question, size_t elements,
+                         json_t **body, vd_err *err)
 {
     vd_buf payload = {0};
+    json_t *root = NULL;
     vd_status status =
         vd_note_open(note, size, VD_ANSWER_BYTES_MAX, VD_TYPE_ANSWER, key, &payload, err);
-    json_t *root = status == VD_OK ? vd_json_parse(payload.data, payload.size) : NULL;
+    if (status == VD_OK)
+        status = vd_json_read(payload.data, payload.size, elements, &root, err);
     vd_buf_free(&payload);
-    if (status != VD_OK)
-        return status;
-    bool ok = root && answer_matches(root, key, assignment, question);
-    *body = ok ? json_incref(json_object_get(root, "answer")) : NULL;
+    if (status == VD_OK && !answer_matches(root, key, assignment, question))
+        status = vd_fail(err, VD_ERR_PEER, "answer to another question");
+    *body = status == VD_OK ? json_incref(json_object_get(root, "answer")) : NULL;
     json_decref(root);
-    return ok ? VD_OK : vd_fail(err, VD_ERR_PEER, "answer to another question");
-}
-
-bool vd_answer_question(const void *note, size_t size, vd_hash *question)
-{
-    vd_buf payload = {0};
-    json_t *envelope = vd_json_parse(note, size);
-    const char *text = json_string_value(json_object_get(envelope, "payload"));
-    bool ok = text && vd_unbase64(text, strlen(text), &payload, NULL) == VD_OK;
-    json_t *root = ok ? vd_json_parse(payload.data, payload.size) : NULL;
-    ok = root && vd_json_get_hash(root, "question", question);
-    json_decref(root);
-    json_decref(envelope);
-    vd_buf_free(&payload);
-    return ok;
+    return status;
 }

@@ -2,9 +2,8 @@
 #ifndef VD_MESSAGE_H
 #define VD_MESSAGE_H
 
-#include <jansson.h>
-
 #include "verde/commit/commit.h"
+#include "verde/commit/json.h"
 #include "verde/graph/graph.h"
 #include "verde/protocol/limits.h"
 
@@ -81,12 +80,13 @@ void vd_question_print(const vd_question *question, const vd_program *program, c
 VD_MUST_USE vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment,
                                       const vd_hash *question, json_t *body, vd_buf *note,
                                       vd_err *err);
+/* What a fitting answer to a question can have at most: elements of JSON, bytes of its note. */
+size_t vd_answer_elements(const vd_question *question);
+size_t vd_answer_bytes(const vd_question *question);
 /* Checks signature, assignment and question. VD_ERR_PEER: not a statement of this key on this question. */
 VD_MUST_USE vd_status vd_answer_read(const void *note, size_t size, const vd_public_key *key,
                                      const vd_hash *assignment, const vd_hash *question,
-                                     json_t **body, vd_err *err);
-/* The question that an answer note says it answers; unverified. */
-VD_MUST_USE bool vd_answer_question(const void *note, size_t size, vd_hash *question);
+                                     size_t elements, json_t **body, vd_err *err);
 
 /* ---- JSON helpers, all strict ---- */
 
@@ -95,9 +95,4 @@ bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out);
 bool vd_json_to_hash(const json_t *value, vd_hash *out);
 /* Exactly these keys, no others. Ends with NULL. */
 bool vd_json_has_only(const json_t *object, const char *const *keys);
-/* One document, no duplicates, no trailing bytes. */
-json_t *vd_json_parse(const void *text, size_t size);
-/* Compact, sorted. */
-VD_MUST_USE bool vd_json_dump(const json_t *value, vd_buf *out);
-
 #endif

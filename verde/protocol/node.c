@@ -303,6 +303,11 @@ void vd_state_take(vd_referee *r)
                              take_state_leaf);
     if (!ok)
         return;
+    for (int32_t i = 0; i < r->graph->node[r->record].input_count; i++)
+        if (!vd_hash_equal(&r->party[0].record->input[i], &r->party[1].record->input[i])) {
+            vd_trouble(r, "earlier records are equal, yet their outputs are not");
+            return;
+        }
     vd_story(r, "Its inputs are agreed; only the outputs differ.");
     vd_descend(r,
                (vd_tree_name){.kind = VD_TREE_TENSOR,

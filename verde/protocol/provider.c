@@ -146,11 +146,15 @@ static json_t *prove_leaf(const request *r, const leaves *l, uint64_t index)
         return NULL;
     if (r->provider->lie == VD_LIE_PROOF && proof.length)
         proof.path[0].b[0] ^= 1;
+    char *data = vd_base64(bytes, size);
+    if (!data) {
+        vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+        return NULL;
+    }
     json_t *path = json_array();
     for (uint32_t i = 0; i < proof.length; i++)
         json_array_append_new(path, vd_json_hash(&proof.path[i]));
-    char *data = vd_base64(bytes, size);
-    json_t *out = json_pack("{ss so}", "data", data ? data : "", "path", path);
+    json_t *out = json_pack("{ss so}", "data", data, "path", path);
     free(data);
     return out;
 }
@@ -322,6 +326,8 @@ static vd_status read_assignment(request *r, const json_t *note)
         return status;
     if (memcmp(&referee, &r->assignment.referee, sizeof referee) != 0)
         return vd_fail(r->err, VD_ERR_PEER, "request: assignment is not signed by its referee");
+    if (r->provider->referee && memcmp(&referee, r->provider->referee, sizeof referee) != 0)
+        return vd_fail(r->err, VD_ERR_PEER, "request: from another referee than the one served");
     if (!vd_hash_equal(&r->assignment.program, &r->provider->program_hash) || !enrolled(r))
         return vd_fail(r->err, VD_ERR_PEER, "request: assignment of another program or provider");
     return VD_OK;
@@ -347,14 +353,20 @@ static vd_status answer(request *r, vd_buf *out)
     if (withheld(r))
         return vd_fail(r->err, VD_ERR_TIMEOUT, "silent on purpose");
     const vd_source *source = &r->provider->source;
+    r->err->status = VD_OK;
+    vd_json_start();
     json_t *body = answers[r->question.kind](r);
+    if (vd_json_failed() || r->err->status != VD_OK) { /* what is incomplete is never signed */
+        json_decref(body);
+        body = NULL;
+    }
     if (source->diverged(source->user)) { /* nothing is signed that a replay does not bear out */
         json_decref(body);
         body = json_pack("{sb}", "concede", 1);
     }
     if (!body)
-        return r->err && r->err->status != VD_OK ? r->err->status
-                                                 : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+        return r->err->status != VD_OK ? r->err->status
+                                       : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
     vd_status status = vd_answer_write(r->provider->key, &r->assignment_hash, &r->question_hash,
                                        body, out, r->err);
     json_decref(body);
@@ -367,10 +379,13 @@ vd_status vd_provider_answer(const vd_provider *provider, const void *bytes, siz
     static const char *const keys[] = {"assignment", "question", NULL};
     vd_err local = {0};
     request r = {.provider = provider, .err = err ? err : &local};
-    json_t *root = size <= 2 * VD_QUESTION_BYTES_MAX ? vd_json_parse(bytes, size) : NULL;
-    vd_status status = root && vd_json_has_only(root, keys)
-                           ? read_assignment(&r, json_object_get(root, "assignment"))
-                           : vd_fail(r.err, VD_ERR_PEER, "request: not a pair of notes");
+    json_t *root;
+    vd_status status = vd_json_read(bytes, size < 2 * VD_QUESTION_BYTES_MAX ? size : 0,
+                                    VD_SMALL_ELEMENTS, &root, r.err);
+    if (status == VD_OK && !vd_json_has_only(root, keys))
+        status = vd_fail(r.err, VD_ERR_PEER, "request: not a pair of notes");
+    if (status == VD_OK)
+        status = read_assignment(&r, json_object_get(root, "assignment"));
     if (status == VD_OK)
         status = read_question(&r, json_object_get(root, "question"));
     if (status == VD_OK)

@@ -23,6 +23,7 @@ typedef struct {
     vd_hash program_hash;
     const vd_key *key;
     vd_source source;
+    const vd_public_key *referee; /* the only one to answer; NULL: any that enrols this key */
     vd_lie lie;
 } vd_provider;
 

@@ -104,8 +104,9 @@ static json_t *write_question(const vd_question *q, const vd_hash *assignment)
 vd_status vd_question_write(const vd_question *question, const vd_hash *assignment, vd_buf *payload,
                             vd_err *err)
 {
+    vd_json_start();
     json_t *root = write_question(question, assignment);
-    bool ok = root && vd_json_dump(root, payload);
+    bool ok = vd_json_dump(root, payload) && !vd_json_failed();
     json_decref(root);
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "question: out of memory");
 }
@@ -207,13 +208,15 @@ vd_status vd_question_read(const void *payload, size_t size, const vd_program *p
                            const vd_hash *assignment, vd_question *out, vd_err *err)
 {
     *out = (vd_question){0};
-    json_t *root = vd_json_parse(payload, size);
-    bool ok = root && read_question(root, program, out) && canonical(out, assignment, payload, size);
+    json_t *root;
+    vd_status status = vd_json_read(payload, size, VD_QUESTION_ELEMENTS_MAX, &root, err);
+    if (status == VD_OK && !(read_question(root, program, out) &&
+                             canonical(out, assignment, payload, size)))
+        status = vd_fail(err, VD_ERR_PEER, "question: malformed, or not about this program");
     json_decref(root);
-    if (ok)
-        return VD_OK;
-    vd_question_free(out);
-    return vd_fail(err, VD_ERR_PEER, "question: malformed, or not about this program");
+    if (status != VD_OK)
+        vd_question_free(out);
+    return status;
 }
 
 void vd_question_print(const vd_question *q, const vd_program *program, char *text, size_t size)

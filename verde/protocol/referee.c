@@ -145,6 +145,8 @@ void vd_referee_destroy(vd_referee *r)
         vd_buf_free(&r->statement[i].note);
     free(r->statement);
     free(r->wanted);
+    for (size_t i = 0; i < r->inputs; i++)
+        free(r->input[i]);
     free(r->input);
     free(r);
 }
@@ -167,6 +169,7 @@ static bool put_question(vd_referee *r, uint32_t p, const vd_question *question)
     vd_party *party = &r->party[p];
     drop_answer(party);
     party->asked = true;
+    party->elements = vd_answer_elements(question);
     if (++party->questions > VD_ROUNDS_MAX)
         return false;
     if (party->questions > r->outcome.rounds)
@@ -191,7 +194,8 @@ static size_t ask_phase(vd_referee *r, vd_outgoing *out)
             continue;
         if (!put_question(r, p, &question))
             vd_trouble(r, "out of memory, or too many rounds");
-        out[count] = (vd_outgoing){p, r->party[p].question, &r->party[p].note, ""};
+        out[count] = (vd_outgoing){p, r->party[p].question, &r->party[p].note,
+                                   vd_answer_bytes(&question), ""};
         vd_question_print(&question, r->program, out[count].text, sizeof out[count].text);
         vd_question_free(&question);
         count++;
@@ -294,14 +298,23 @@ static vd_statement *keep_statement(vd_referee *r, uint32_t p)
     return place_statement(r, p);
 }
 
+/* Goes into the verdict, and may quote a peer: printable ASCII, so that no cut makes it invalid UTF-8. */
+static void set_why(vd_party *party, const char *prefix, const char *why)
+{
+    snprintf(party->why, sizeof party->why, "%s%.100s", prefix, why);
+    for (char *c = party->why; *c; c++)
+        if (*c < ' ' || *c > '~')
+            *c = '?';
+}
+
 void vd_referee_no_answer(vd_referee *r, uint32_t p, const char *why)
 {
     vd_party *party = &r->party[p];
     vd_statement *s = keep_statement(r, p);
     party->answered = true;
-    snprintf(party->why, sizeof party->why, "%s", why);
+    set_why(party, "", why);
     if (s)
-        snprintf(s->why, sizeof s->why, "%s", why);
+        memcpy(s->why, party->why, sizeof s->why);
 }
 
 /* Concessions and refusals are the same in every phase. */
@@ -312,7 +325,7 @@ static void take_common(vd_referee *r, uint32_t p)
     if (json_is_true(json_object_get(party->body, "concede")))
         vd_convict(r, p, VD_GRADE_CONCEDED, "withdrew its own claim");
     if (refusal)
-        snprintf(party->why, sizeof party->why, "refused to answer: %.80s", refusal);
+        set_why(party, "refused to answer: ", refusal);
     if (refusal || !json_is_object(party->body)) {
         json_decref(party->body);
         party->body = NULL;
@@ -324,12 +337,12 @@ void vd_referee_answer(vd_referee *r, uint32_t p, const void *note, size_t size)
     vd_party *party = &r->party[p];
     vd_err err = {0};
     vd_status status = vd_answer_read(note, size, &party->key, &r->assignment, &party->question,
-                                      &party->body, &err);
+                                      party->elements, &party->body, &err);
     if (status == VD_ERR_LOCAL)
         vd_trouble(r, err.text);
     if (status != VD_OK) {
         char why[128];
-        snprintf(why, sizeof why, "no signed answer: %.100s", err.text);
+        snprintf(why, sizeof why, "no signed answer: %.80s", err.text);
         vd_referee_no_answer(r, p, why);
         return;
     }

@@ -80,6 +80,7 @@ typedef struct {
     uint32_t party;
     vd_hash question; /* hash of the payload */
     const vd_buf *note; /* signed; empty in a replay */
+    size_t answer_max;  /* bytes that a fitting answer can have */
     char text[96];      /* for people */
 } vd_outgoing;
 

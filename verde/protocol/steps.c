@@ -14,8 +14,10 @@ bool vd_commit_ask(vd_referee *r, uint32_t p, vd_question *question)
 void vd_commit_take(vd_referee *r)
 {
     for (uint32_t p = 0; p < r->parties; p++)
-        if (r->party[p].body && !vd_json_get_hash(r->party[p].body, "commit", &r->party[p].commit))
+        if (r->party[p].body && !vd_json_get_hash(r->party[p].body, "commit", &r->party[p].commit)) {
             vd_convict(r, p, VD_GRADE_BAD_PROOF, "its commitment is malformed");
+            r->party[p].commit = (vd_hash){0}; /* stands in the reveal question: not half a hash */
+        }
     r->phase = VD_PHASE_REVEAL;
 }
 

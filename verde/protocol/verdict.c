@@ -61,7 +61,8 @@ json_t *vd_outcome_json(const vd_outcome *o, const vd_assignment *assignment)
 
 static json_t *note_object(const vd_buf *note)
 {
-    return vd_json_parse(note->data, note->size);
+    json_t *out;
+    return vd_json_read(note->data, note->size, VD_SMALL_ELEMENTS, &out, NULL) == VD_OK ? out : NULL;
 }
 
 static json_t *evidence(const vd_referee *dispute)
@@ -99,15 +100,20 @@ static json_t *program_json(const vd_program *program)
     return out;
 }
 
-static bool open_assignment(const vd_buf *note, vd_buf *payload, vd_assignment *out, vd_err *err)
+static vd_status open_assignment(const vd_buf *note, vd_buf *payload, vd_assignment *out,
+                                 vd_err *err)
 {
     vd_public_key signer;
-    return vd_note_signer(note->data, note->size, VD_QUESTION_BYTES_MAX, &signer, err) == VD_OK &&
-           vd_note_open(note->data, note->size, VD_QUESTION_BYTES_MAX, VD_TYPE_ASSIGNMENT, &signer,
-                        payload, err) == VD_OK &&
-           vd_assignment_read(payload->data, payload->size, out, err) == VD_OK &&
-           (memcmp(&signer, &out->referee, sizeof signer) == 0 ||
-            vd_fail(err, VD_ERR_PEER, "assignment is not signed by its referee") == VD_OK);
+    vd_status status =
+        vd_note_signer(note->data, note->size, VD_QUESTION_BYTES_MAX, &signer, err);
+    if (status == VD_OK)
+        status = vd_note_open(note->data, note->size, VD_QUESTION_BYTES_MAX, VD_TYPE_ASSIGNMENT,
+                              &signer, payload, err);
+    if (status == VD_OK)
+        status = vd_assignment_read(payload->data, payload->size, out, err);
+    if (status == VD_OK && memcmp(&signer, &out->referee, sizeof signer) != 0)
+        status = vd_fail(err, VD_ERR_PEER, "assignment is not signed by its referee");
+    return status;
 }
 
 static json_t *statement_json(const vd_program *program, const vd_assignment *a,
@@ -131,15 +137,19 @@ vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
     vd_assignment a;
     vd_buf payload = {0}, text = {0};
     json_t *root = NULL;
-    vd_status status = VD_ERR_LOCAL;
-    if (!open_assignment(assignment_note, &payload, &a, err))
+    vd_status status = open_assignment(assignment_note, &payload, &a, err);
+    if (status != VD_OK)
         goto out;
+    vd_json_start();
     root = statement_json(program, &a, assignment_note, dispute, cost);
-    if (!root || !vd_json_dump(root, &text)) {
+    status = VD_ERR_LOCAL;
+    if (!vd_json_dump(root, &text) || vd_json_failed())
         vd_fail(err, VD_ERR_LOCAL, "verdict: out of memory");
-        goto out;
-    }
-    status = vd_note_sign(referee, VD_TYPE_VERDICT, text.data, text.size, out, err);
+    else
+        status = vd_note_sign(referee, VD_TYPE_VERDICT, text.data, text.size, out, err);
+    if (status == VD_OK && out->size > VD_VERDICT_BYTES_MAX)
+        status = vd_fail(err, VD_ERR_LOCAL, "verdict: %zu bytes, more than a verifier reads",
+                         out->size);
 out:
     json_decref(root);
     vd_buf_free(&payload);
@@ -176,9 +186,7 @@ static vd_status open_verdict(replay *v, const void *note, size_t size,
         status = vd_note_open(note, size, VD_VERDICT_BYTES_MAX, VD_TYPE_VERDICT, &out->referee,
                               &payload, v->err);
     if (status == VD_OK) {
-        v->root = vd_json_parse(payload.data, payload.size);
-        if (!v->root)
-            status = vd_fail(v->err, VD_ERR_PEER, "verdict: payload is not JSON");
+        status = vd_json_read(payload.data, payload.size, VD_VERDICT_ELEMENTS_MAX, &v->root, v->err);
     }
     vd_buf_free(&payload);
     return status;
@@ -230,10 +238,9 @@ static vd_status read_predicate(replay *v, vd_verdict *out)
         !is_text(v->root, "predicateType", VD_PREDICATE) || !vd_json_has_only(predicate, keys) ||
         !read_cost(json_object_get(predicate, "cost"), &out->cost))
         return vd_fail(v->err, VD_ERR_PEER, "verdict: not a statement of this kind and version");
-    vd_status status = vd_json_dump(json_object_get(predicate, "assignment"), &note) &&
-                               open_assignment(&note, &v->assignment, &out->assignment, v->err)
-                           ? VD_OK
-                           : vd_fail(v->err, VD_ERR_PEER, "verdict: no valid assignment");
+    vd_status status = vd_json_dump(json_object_get(predicate, "assignment"), &note)
+                           ? open_assignment(&note, &v->assignment, &out->assignment, v->err)
+                           : vd_fail(v->err, VD_ERR_PEER, "verdict: no assignment");
     vd_buf_free(&note);
     if (status == VD_OK && memcmp(&out->assignment.referee, &out->referee, sizeof out->referee) != 0)
         status = vd_fail(v->err, VD_ERR_PEER, "verdict is not signed by the assignment's referee");
@@ -270,8 +277,11 @@ static vd_status feed(replay *v, vd_referee *dispute, const vd_outgoing *q)
     bool ok = vd_json_dump(json_object_get(item, "statement"), &note);
     if (ok)
         vd_referee_answer(dispute, q->party, note.data, note.size);
+    vd_status status = ok ? VD_OK
+                          : vd_fail(v->err, note.failed ? VD_ERR_LOCAL : VD_ERR_PEER,
+                                    "verdict: a statement is missing");
     vd_buf_free(&note);
-    return ok ? VD_OK : vd_fail(v->err, VD_ERR_PEER, "verdict: a statement is missing");
+    return status;
 }
 
 static vd_status replay_dispute(replay *v, vd_referee *dispute)
