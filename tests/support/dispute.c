@@ -1,6 +1,7 @@
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 vd_key *test_referee_key(void) {
@@ -130,12 +131,26 @@ void test_duel(test_dispute *d, const test_job *job, const vd_provider *honest,
 
 /* ---- changing answers ---- */
 
+json_t *test_parse(const void *text, size_t size) {
+    return json_loadb(text, size, 0, NULL);
+}
+
+vd_buf test_dump(json_t *root) {
+    char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
+    vd_buf out = {0};
+    cr_assert(text);
+    vd_put(&out, text, strlen(text));
+    free(text);
+    json_decref(root);
+    return out;
+}
+
 json_t *test_payload(const vd_buf *note) {
     vd_buf payload = {0};
-    json_t *envelope = vd_json_parse(note->data, note->size);
+    json_t *envelope = test_parse(note->data, note->size);
     const char *text = json_string_value(json_object_get(envelope, "payload"));
     cr_assert(text && vd_unbase64(text, strlen(text), &payload, NULL) == VD_OK);
-    json_t *root = vd_json_parse(payload.data, payload.size);
+    json_t *root = test_parse(payload.data, payload.size);
     cr_assert(root);
     json_decref(envelope);
     vd_buf_free(&payload);

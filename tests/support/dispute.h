@@ -78,6 +78,8 @@ void test_duel(test_dispute *d, const test_job *job, const vd_provider *honest,
 
 /* ---- changing answers ---- */
 
+json_t *test_parse(const void *text, size_t size); /* any JSON */
+vd_buf test_dump(json_t *root);                    /* compact; steals `root` */
 json_t *test_payload(const vd_buf *note);     /* of any note, unverified; owned by the caller */
 json_t *test_answer_body(const vd_buf *note); /* the same, its "answer" */
 /* Replaces `note` by a proper statement of this party on the question. Steals `body`. */

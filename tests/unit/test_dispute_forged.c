@@ -13,6 +13,7 @@ typedef enum {
     FORGE_SHORT_RECORD,
     FORGE_LONG_RECORD,
     FORGE_MORE_INPUTS,
+    FORGE_FEWER_INPUTS,
     FORGE_STATE_LEAF, /* a tensor's commitment in the state before the step */
     FORGE_OUTPUT_BYTES,
     FORGE_INPUT_BYTES,
@@ -51,6 +52,8 @@ static vd_status forge_states(void *user, int64_t from, int64_t to, vd_hash *sta
 
 static void forge_record(const forger *f, vd_buf *record) {
     enum { COUNT_AT = VD_HASH_SIZE, INPUTS_AT = VD_HASH_SIZE + 4 };
+    vd_hash output;
+    memcpy(output.b, record->data + record->size - VD_HASH_SIZE, VD_HASH_SIZE);
     switch (f->what) {
     case FORGE_DESCRIPTOR: record->data[0] ^= 1; break;
     case FORGE_INPUT: record->data[INPUTS_AT + VD_HASH_SIZE * f->input] ^= 1; break;
@@ -59,7 +62,12 @@ static void forge_record(const forger *f, vd_buf *record) {
     case FORGE_LONG_RECORD: vd_put_u8(record, 0); break;
     case FORGE_MORE_INPUTS:
         record->data[COUNT_AT]++;
-        vd_put(record, (vd_hash){{0}}.b, VD_HASH_SIZE);
+        vd_put(record, output.b, VD_HASH_SIZE);
+        break;
+    case FORGE_FEWER_INPUTS:
+        record->data[COUNT_AT]--;
+        record->size -= VD_HASH_SIZE;
+        memcpy(record->data + record->size - VD_HASH_SIZE, output.b, VD_HASH_SIZE);
         break;
     default: break;
     }
@@ -85,7 +93,7 @@ static void copy_records(forger *f, const vd_records *from) {
 static vd_status forge_trace(void *user, int64_t step, const vd_records **out, vd_err *err) {
     forger *f = user;
     vd_status status = f->real.trace(f->real.user, step, out, err);
-    if (status == VD_OK && step == f->step && f->what <= FORGE_MORE_INPUTS) {
+    if (status == VD_OK && step == f->step && f->what <= FORGE_FEWER_INPUTS) {
         copy_records(f, *out);
         *out = &f->records;
     }
@@ -181,6 +189,7 @@ static const struct {
     {FORGE_SHORT_RECORD, VD_GRADE_BAD_PROOF, "short record"},
     {FORGE_LONG_RECORD, VD_GRADE_BAD_PROOF, "long record"},
     {FORGE_MORE_INPUTS, VD_GRADE_BAD_PROOF, "one input more"},
+    {FORGE_FEWER_INPUTS, VD_GRADE_BAD_PROOF, "one input less"},
 };
 
 Test(forged, records_are_convicted_where_they_are) {
@@ -293,26 +302,33 @@ Test(forged, inputs_that_nobody_gives_cost_both_their_claims) {
 
 /* ---- states ---- */
 
-/* A final state that its own steps do not lead to, over a run that is right, whatever lies between
- * the checkpoints. */
+static void try_last_state(int64_t checkpoint_interval, const vd_fault *fault) {
+    test_job job;
+    test_provider honest, liar;
+    test_job_open(&job, VD_MODEL_MLP, 3, checkpoint_interval);
+    test_provider_open(&honest, &job, 1, NULL);
+    test_provider_open(&liar, &job, 2, fault);
+    forger f = {.real = liar.side.source, .job = &job, .what = FORGE_LAST_STATE};
+    liar.side.source = source_of(&f);
+    for (uint32_t place = 0; place < 2; place++) {
+        test_dispute d;
+        test_duel(&d, &job, &honest.side, &liar.side, place);
+        test_expect_convicted(&d, place, VD_GRADE_CONTRADICTION, "last state");
+        cr_expect(d.outcome.node == -1, "seen before any node is looked for");
+        test_dispute_close(&d);
+    }
+    test_provider_close(&honest);
+    test_provider_close(&liar);
+    test_job_close(&job);
+}
+
+/* A final state that its own steps do not lead to, after a run that is right or wrong in that step,
+ * whatever lies between the checkpoints. */
 Test(forged, a_last_state_that_is_not_the_runs_contradicts) {
+    vd_fault fault = {.kind = VD_FAULT_POISON, .step = 2};
     for (int64_t interval = 1; interval <= 3; interval++) {
-        test_job job;
-        test_provider honest, liar;
-        test_job_open(&job, VD_MODEL_MLP, 3, interval);
-        test_provider_open(&honest, &job, 1, NULL);
-        test_provider_open(&liar, &job, 2, NULL);
-        forger f = {.real = liar.side.source, .job = &job, .what = FORGE_LAST_STATE};
-        liar.side.source = source_of(&f);
-        for (uint32_t place = 0; place < 2; place++) {
-            test_dispute d;
-            test_duel(&d, &job, &honest.side, &liar.side, place);
-            test_expect_convicted(&d, place, VD_GRADE_CONTRADICTION, "last state");
-            test_dispute_close(&d);
-        }
-        test_provider_close(&honest);
-        test_provider_close(&liar);
-        test_job_close(&job);
+        try_last_state(interval, NULL);
+        try_last_state(interval, &fault);
     }
 }
 

@@ -65,7 +65,7 @@ static void replace_statement(test_dispute *d, uint32_t party, const vd_outgoing
                               vd_buf *note) {
     const replacement *r = d->user;
     if (party == r->party && d->rounds == r->round)
-        test_resign(d, party, question, vd_json_parse(r->body, strlen(r->body)), note);
+        test_resign(d, party, question, test_parse(r->body, strlen(r->body)), note);
 }
 
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"

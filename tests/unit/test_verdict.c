@@ -139,19 +139,12 @@ Test(verdict, is_refused_with_bytes_around_it_or_missing) {
     vd_buf_free(&note);
 }
 
-static vd_buf dump(json_t *root) {
-    vd_buf out = {0};
-    cr_assert(vd_json_dump(root, &out));
-    json_decref(root);
-    return out;
-}
-
 Test(verdict, is_refused_with_a_signature_counted_twice) {
     vd_buf note = make_verdict(1);
-    json_t *envelope = vd_json_parse(note.data, note.size);
+    json_t *envelope = test_parse(note.data, note.size);
     json_t *list = json_object_get(envelope, "signatures");
     json_array_append_new(list, json_deep_copy(json_array_get(list, 0)));
-    vd_buf changed = dump(envelope);
+    vd_buf changed = test_dump(envelope);
     expect_refused(&changed, NULL, "two signatures");
     vd_buf_free(&changed);
     vd_buf_free(&note);
@@ -159,7 +152,7 @@ Test(verdict, is_refused_with_a_signature_counted_twice) {
 
 /* Signs a payload as a verdict. Steals `root`. */
 static vd_buf sign(const vd_key *key, const char *type, json_t *root) {
-    vd_buf payload = dump(root), note = {0};
+    vd_buf payload = test_dump(root), note = {0};
     cr_assert(vd_note_sign(key, type, payload.data, payload.size, &note, NULL) == VD_OK);
     vd_buf_free(&payload);
     return note;
@@ -401,13 +394,11 @@ static void no_program(json_t *root) {
 
 /* An assignment changed and signed again. */
 static void reassign(json_t *root, void (*change)(json_t *assignment), const vd_key *key) {
-    vd_buf note = {0};
-    cr_assert(vd_json_dump(json_object_get(predicate_of(root), "assignment"), &note));
+    vd_buf note = test_dump(json_incref(json_object_get(predicate_of(root), "assignment")));
     json_t *assignment = test_payload(&note);
     change(assignment);
     vd_buf changed = sign(key, VD_TYPE_ASSIGNMENT, assignment);
-    json_object_set_new(predicate_of(root), "assignment",
-                        vd_json_parse(changed.data, changed.size));
+    json_object_set_new(predicate_of(root), "assignment", test_parse(changed.data, changed.size));
     vd_buf_free(&changed);
     vd_buf_free(&note);
 }
@@ -558,7 +549,7 @@ Test(verdict, is_refused_with_any_statement_dropped_or_out_of_order) {
 
 /* Any other byte, signed again: only what the referee attests by itself, its cost, may differ. */
 static bool differs_only_in_cost(const vd_buf *note, const vd_buf *changed) {
-    json_t *a = test_payload(note), *b = vd_json_parse(changed->data, changed->size);
+    json_t *a = test_payload(note), *b = test_parse(changed->data, changed->size);
     json_object_del(predicate_of(a), "cost");
     json_object_del(predicate_of(b), "cost");
     bool same = b && json_equal(a, b);
@@ -568,7 +559,7 @@ static bool differs_only_in_cost(const vd_buf *note, const vd_buf *changed) {
 }
 
 Test(verdict, is_refused_with_any_byte_of_its_payload_changed_though_signed_again) {
-    vd_buf note = make_verdict(1), payload = dump(test_payload(&note));
+    vd_buf note = make_verdict(1), payload = test_dump(test_payload(&note));
     vd_key *referee = test_referee_key();
     uint64_t random = 7;
     for (int i = 0; i < 400; i++) {
