@@ -275,12 +275,28 @@ typedef struct {
     uint64_t random;
 } fuzzer;
 
+/* Signed bytes that may be no JSON at all. */
+static void change_bytes(test_dispute *d, uint32_t party, vd_buf *note, uint64_t *random) {
+    vd_buf payload = test_dump(test_payload(note));
+    for (uint64_t i = 0; i <= test_random(random) % 3; i++)
+        payload.data[test_random(random) % payload.size] ^=
+            (uint8_t)(1u << test_random(random) % 8);
+    note->size = 0;
+    cr_assert(vd_note_sign(d->side[party]->key, VD_TYPE_ANSWER, payload.data, payload.size, note,
+                           NULL) == VD_OK);
+    vd_buf_free(&payload);
+}
+
 /* The chosen round for certain, later ones now and then. */
 static void fuzz(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
     fuzzer *f = d->user;
     if (party != f->liar || !note->size || d->rounds < f->round ||
         (d->rounds > f->round && test_random(&f->random) % 4))
         return;
+    if (test_random(&f->random) % 4 == 0) {
+        change_bytes(d, party, note, &f->random);
+        return;
+    }
     json_t *body = test_answer_body(note);
     for (uint64_t i = 0; i <= test_random(&f->random) % 3; i++)
         change_body(body, &f->random);
