@@ -45,18 +45,10 @@ typedef struct {
     layer layer[LAYERS]; /* the last one is xent: its rows' losses are summed */
 } gradient_case;
 
-#define F(n, ...)                                                                                  \
-    {                                                                                              \
-        RO_F32, n, {                                                                               \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define I(n, ...)                                                                                  \
-    {                                                                                              \
-        RO_I32, n, {                                                                               \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
+/* clang-format off */
+#define F(n, ...) {RO_F32, n, {__VA_ARGS__}}
+#define I(n, ...) {RO_I32, n, {__VA_ARGS__}}
+/* clang-format on */
 
 static const gradient_case cases[] = {
     {"add",

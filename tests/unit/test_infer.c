@@ -49,14 +49,11 @@ Test(infer, every_operator_has_a_valid_call_and_gives_its_shape) {
     }
 }
 
-#define S(type, n, ...)                                                                            \
-    {                                                                                              \
-        type, n, {                                                                                 \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
+/* clang-format off */
+#define S(type, n, ...) {type, n, {__VA_ARGS__}}
 #define F(n, ...) S(RO_F32, n, __VA_ARGS__)
 #define I(n, ...) S(RO_I32, n, __VA_ARGS__)
+/* clang-format on */
 
 Test(infer, matmul_views_inputs_as_matrices) {
     const struct {

@@ -6,18 +6,10 @@
 
 #include <string.h>
 
-#define F32(n, ...)                                                                                \
-    {                                                                                              \
-        RO_F32, n, {                                                                               \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define I32(n, ...)                                                                                \
-    {                                                                                              \
-        RO_I32, n, {                                                                               \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
+/* clang-format off */
+#define F32(n, ...) {RO_F32, n, {__VA_ARGS__}}
+#define I32(n, ...) {RO_I32, n, {__VA_ARGS__}}
+/* clang-format on */
 #define ONE  F32(1, 1)
 #define STEP I32(1, 1)
 

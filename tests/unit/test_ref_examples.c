@@ -1,0 +1,565 @@
+/* The one-element reference against SPEC.md: examples worked by hand for every operator, orders of
+ * summation, and calls of any size with any bits. Values of exp, log and their like come from an
+ * evaluation of section 2 in rational arithmetic. */
+#include "repops/ref.h"
+#include "repops/src/philox.h"
+#include "valid_calls.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- examples: a call with its inputs, and the bits of its output ---- */
+
+typedef struct {
+    const char *shows;
+    int op;
+    int64_t attr[RO_MAX_ATTRS];
+    int input_count;
+    ro_shape input[7];
+    const void *data[7];
+    ro_shape output;
+    const void *want; /* 32 bits per element */
+} example;
+
+#define INF     INFINITY
+#define PAYLOAD 0xffc12345u /* a NaN that is not the canonical one */
+#define QNAN    RO_QNAN_BITS
+#define HALF    0x3f000000
+#define ONE     0x3f800000
+#define TWO     0x40000000
+#define FOUR    0x40800000
+/* Word 3 of the block with seed, stream, step and number 0, as in Random123's vectors. */
+#define WORD_3 0x9b00dbd8u
+
+/* clang-format off */
+#define F(n, ...) {RO_F32, n, {__VA_ARGS__}}
+#define I(n, ...) {RO_I32, n, {__VA_ARGS__}}
+#define N(...) ((const float[]){__VA_ARGS__})
+#define W(...) ((const uint32_t[]){__VA_ARGS__})
+#define IDS(...) ((const int32_t[]){__VA_ARGS__})
+
+static const example movement[] = {
+    {"fill keeps the sign of zero", RO_OP_FILL, {0x80000000}, 0, {{0}}, {0}, F(1, 2),
+     W(0x80000000, 0x80000000)},
+    {"fill keeps payloads", RO_OP_FILL, {PAYLOAD}, 0, {{0}}, {0}, F(1, 1), W(PAYLOAD)},
+    {"iota counts", RO_OP_IOTA, {0}, 0, {{0}}, {0}, I(1, 4), W(0, 1, 2, 3)},
+    {"normal: cosine then sine of two pairs of words", RO_OP_NORMAL,
+     {0, 0, 0x3fc00000, TWO}, 0, {{0}}, {0}, F(2, 3, 2),
+     W(0x405edd98, 0xbeb2dacc, 0x3e87917c, 0x3f092e57, 0x3f98ab2c, 0x3fee4a9b)},
+    {"normal with a deviation that is no number", RO_OP_NORMAL, {0, 0, 0, PAYLOAD}, 0, {{0}}, {0},
+     F(1, 1), W(QNAN)},
+    {"read_batch: one window, targets shifted by one", RO_OP_READ_BATCH, {9, 9, 2, 0, 1}, 2,
+     {{RO_U8, 1, {5}}, I(1, 1)}, {(const uint8_t[]){10, 20, 30, 40, 255}, IDS(-7)}, I(2, 2, 4),
+     W(20, 30, 40, 255, 20, 30, 40, 255)},
+    {"read_batch reads 16-bit tokens", RO_OP_READ_BATCH, {9, 9, 1, 0, 0}, 2,
+     {{RO_U16, 1, {3}}, I(1, 1)}, {(const uint16_t[]){1, 65535, 3}, IDS(0)}, I(2, 1, 2),
+     W(1, 65535)},
+    {"embedding keeps bits; ids outside give NaN", RO_OP_EMBEDDING, {0}, 2,
+     {F(2, 2, 2), I(1, 5)}, {W(1, PAYLOAD, 3, 0x80000000), IDS(1, 0, -1, 2, INT32_MIN)}, {0},
+     W(3, 0x80000000, 1, PAYLOAD, QNAN, QNAN, QNAN, QNAN, QNAN, QNAN)},
+    {"embedding_grad sums the rows of an id from +0", RO_OP_EMBEDDING_GRAD, {0}, 2,
+     {F(2, 6, 1), I(1, 6)}, {N(1, -0.0f, 4, 8, INF, 16), IDS(2, 0, 2, -1, 3, 2)}, F(2, 3, 1),
+     N(0, 0, 21)},
+    {"embedding_grad is canonical", RO_OP_EMBEDDING_GRAD, {0}, 2, {F(2, 3, 1), I(1, 3)},
+     {W(PAYLOAD, 0x7f800000, 0xff800000), IDS(0, 1, 1)}, F(2, 2, 1), W(QNAN, QNAN)},
+    {"split_heads takes the columns of a part and head", RO_OP_SPLIT_HEADS, {2, 1, 2}, 1,
+     {F(3, 1, 2, 8)}, {W(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, PAYLOAD, 15)}, {0},
+     W(4, 5, 12, 13, 6, 7, PAYLOAD, 15)},
+    {"join_heads is its inverse", RO_OP_JOIN_HEADS, {0}, 2, {F(4, 1, 2, 2, 2), F(4, 1, 2, 2, 2)},
+     {W(0, 1, 8, 9, 2, 3, 10, 11), W(4, 5, 12, 13, 6, 7, PAYLOAD, 15)}, {0},
+     W(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, PAYLOAD, 15)},
+    {"concat keeps bits", RO_OP_CONCAT, {0}, 3, {F(2, 2, 1), F(1, 1), F(1, 2)},
+     {W(1, PAYLOAD), W(3), W(0x80000000, 5)}, {0}, W(1, PAYLOAD, 3, 0x80000000, 5)},
+};
+
+static const example elementwise[] = {
+    {"add: zeros, infinities, NaNs, overflow, ties", RO_OP_ADD, {0}, 2, {F(1, 7), F(1, 7)},
+     {W(0x80000000, 0x80000000, 0x7f800000, PAYLOAD, 0x7f7fffff, 0x4b800000, 1),
+      W(0x80000000, 0, 0xff800000, ONE, 0x7f7fffff, ONE, 1)}, {0},
+     W(0x80000000, 0, QNAN, QNAN, 0x7f800000, 0x4b800000, 2)},
+    {"add repeats the second operand", RO_OP_ADD, {0}, 2, {F(2, 2, 3), F(1, 3)},
+     {N(1, 2, 3, 4, 5, 6), N(10, 20, 30)}, {0}, N(11, 22, 33, 14, 25, 36)},
+    {"div_const", RO_OP_DIV_CONST, {0x40400000}, 1, {F(1, 4)},
+     {W(ONE, 0x40a00000, 0x80000000, PAYLOAD)}, {0}, W(0x3eaaaaab, 0x3fd55555, 0x80000000, QNAN)},
+    {"div_const divides, it does not multiply by a reciprocal", RO_OP_DIV_CONST, {0x42440000}, 1,
+     {F(1, 1)}, {N(49)}, {0}, N(1)},
+    {"div_const by zero", RO_OP_DIV_CONST, {0}, 1, {F(1, 3)}, {N(1, -1, 0)}, {0},
+     W(0x7f800000, 0xff800000, QNAN)},
+    {"gelu", RO_OP_GELU, {0}, 1, {F(1, 9)},
+     {N(1, -1, -3.5f, 0.3125f, 0, -0.0f, INF, -INF, NAN)}, {0},
+     W(0x3f57585c, 0xbe229e90, 0xba218500, 0x3e474056, 0, 0x80000000, 0x7f800000, QNAN, QNAN)},
+    {"gelu_grad", RO_OP_GELU_GRAD, {0}, 2, {F(1, 8), F(1, 8)},
+     {N(1, -1, -3.5f, 0.3125f, 0, -0.0f, INF, 0), N(2, 2, 2, 2, 2, 2, 2, NAN)}, {0},
+     W(0x400a9e91, 0xbe29e914, 0xbb9ec1f3, 0x3fbdc9e3, ONE, ONE, QNAN, QNAN)},
+    {"relu", RO_OP_RELU, {0}, 1, {F(1, 7)},
+     {W(ONE, 0xbf800000, 0x80000000, 1, 0x7f800000, 0xff800000, PAYLOAD)}, {0},
+     W(ONE, 0, 0, 1, 0x7f800000, 0, QNAN)},
+    {"relu_grad passes the bits of dy or gives +0", RO_OP_RELU_GRAD, {0}, 2, {F(1, 5), F(1, 5)},
+     {W(ONE, 0xbf800000, 0, PAYLOAD, 1), W(PAYLOAD, PAYLOAD, ONE, ONE, 0x80000000)}, {0},
+     W(PAYLOAD, 0, 0, QNAN, 0x80000000)},
+    {"dropout keeps words from the threshold on", RO_OP_DROPOUT, {0, 0, WORD_3, TWO}, 2,
+     {F(1, 4), I(1, 1)}, {N(NAN, 3, -0.0f, NAN), IDS(0)}, {0}, W(0, 0x40c00000, 0x80000000, QNAN)},
+    {"dropout just above a word drops it", RO_OP_DROPOUT, {0, 0, WORD_3 + 1, TWO}, 2,
+     {F(1, 4), I(1, 1)}, {N(1, 1, 1, 1), IDS(0)}, {0}, N(0, 2, 2, 0)},
+    {"dropout with threshold 0 keeps everything", RO_OP_DROPOUT, {0, 0, 0, ONE}, 2,
+     {F(1, 2), I(1, 1)}, {N(5, INF), IDS(-1)}, {0}, N(5, INF)},
+};
+
+static const example products[] = {
+    {"matmul", RO_OP_MATMUL, {0, 0, ONE, 256, 0}, 2, {F(2, 2, 3), F(2, 3, 2)},
+     {N(1, 2, 3, 4, 5, 6), N(1, 10, 2, 20, 3, 30)}, {0}, N(14, 140, 32, 320)},
+    {"matmul, first transposed", RO_OP_MATMUL, {0, 1, ONE, 256, 0}, 2, {F(2, 3, 2), F(2, 3, 2)},
+     {N(1, 4, 2, 5, 3, 6), N(1, 10, 2, 20, 3, 30)}, {0}, N(14, 140, 32, 320)},
+    {"matmul, second transposed", RO_OP_MATMUL, {0, 2, ONE, 256, 0}, 2, {F(2, 2, 3), F(2, 2, 3)},
+     {N(1, 2, 3, 4, 5, 6), N(1, 2, 3, 10, 20, 30)}, {0}, N(14, 140, 32, 320)},
+    {"matmul, both transposed, scaled", RO_OP_MATMUL, {0, 3, HALF, 128, 0}, 2,
+     {F(2, 3, 2), F(2, 2, 3)}, {N(1, 4, 2, 5, 3, 6), N(1, 2, 3, 10, 20, 30)}, {0},
+     N(7, 70, 16, 160)},
+    {"matmul of a batch", RO_OP_MATMUL, {1, 0, ONE, 256, 0}, 2, {F(3, 2, 1, 2), F(3, 2, 2, 1)},
+     {N(1, 2, 3, 4), N(1, 10, 100, 1000)}, {0}, N(21, 4300)},
+    {"matmul is fused: 2^-24 of a square survives", RO_OP_MATMUL, {0, 0, ONE, 256, 0}, 2,
+     {F(2, 1, 2), F(2, 2, 1)}, {W(ONE, 0x3f800800), W(0xbf800000, 0x3f800800)}, {0}, W(0x3a000400)},
+    {"matmul up to the row: what comes after it does not count", RO_OP_MATMUL,
+     {0, 0, ONE, 256, RO_MASK_UPTO_ROW}, 2, {F(2, 3, 3), F(2, 3, 1)},
+     {N(1, NAN, INF, 1, 2, NAN, 1, 2, 3), N(1, 10, 100)}, {0}, N(1, 21, 321)},
+    {"matmul from the row", RO_OP_MATMUL, {0, 0, ONE, 256, RO_MASK_FROM_ROW}, 2,
+     {F(2, 3, 3), F(2, 3, 1)}, {N(1, 2, 3, NAN, 2, 3, NAN, INF, 3), N(1, 10, 100)}, {0},
+     N(321, 320, 300)},
+    {"matmul: 0 * inf is NaN; only the scaled result may be -0", RO_OP_MATMUL,
+     {0, 0, 0xbf800000, 256, 0}, 2, {F(2, 2, 1), F(2, 1, 2)}, {N(0, -0.0f), N(INF, 1)}, {0},
+     W(QNAN, 0x80000000, QNAN, 0x80000000)},
+    {"reduce_sum cuts rows into blocks", RO_OP_REDUCE_SUM, {3, 2}, 1, {F(2, 2, 3)},
+     {N(1, 2, 4, 8, 16, 32)}, F(2, 2, 2), N(3, 4, 24, 32)},
+    {"reduce_sum starts from +0 and is canonical", RO_OP_REDUCE_SUM, {1, 1}, 1, {F(1, 2)},
+     {W(0x80000000, PAYLOAD)}, F(1, 2), W(0, QNAN)},
+    {"reduce_max", RO_OP_REDUCE_MAX, {2, 2}, 1, {F(2, 5, 2)},
+     {W(0x80000000, 0, 0x80000000, 0x80000000, ONE, PAYLOAD, 0xff800000, 0xff800000, 0xbf800000, 1)},
+     F(1, 5), W(0, 0x80000000, QNAN, 0xff800000, 1)},
+    {"reduce_max of one element is canonical", RO_OP_REDUCE_MAX, {1, 1}, 1, {F(1, 1)}, {W(PAYLOAD)},
+     F(1, 1), W(QNAN)},
+    {"reduce_dot repeats the second operand", RO_OP_REDUCE_DOT, {2, 2}, 2, {F(2, 2, 2), F(1, 2)},
+     {N(1, 2, 3, 4), N(10, 100)}, F(1, 2), N(210, 430)},
+    {"reduce_sqdev", RO_OP_REDUCE_SQDEV, {3, 2}, 2, {F(2, 2, 3), F(1, 2)},
+     {N(1, 2, 5, -1, 0, 1), N(2, -1)}, F(2, 2, 2), N(1, 9, 1, 4)},
+    {"reduce_expsum", RO_OP_REDUCE_EXPSUM, {2, 2}, 2, {F(2, 3, 2), F(1, 3)},
+     {N(3, 2, -INF, 1, INF, 0), N(3, 1, INF)}, F(1, 3), W(0x3faf16ac, ONE, QNAN)},
+    {"reduce_ln_gx", RO_OP_REDUCE_LN_GX, {2, 2}, 5,
+     {F(2, 2, 2), F(1, 2), F(2, 2, 2), F(1, 2), F(1, 2)},
+     {N(1, 2, 3, 4), N(10, 1), N(3, 5, 7, 9), N(1, 5), N(0.5f, 2)}, F(1, 2), N(14, 152)},
+    {"sum_rows starts from +0", RO_OP_SUM_ROWS, {2}, 1, {F(2, 3, 2)},
+     {N(1, -0.0f, 2, -0.0f, 4, -0.0f)}, F(1, 2), N(7, 0)},
+    {"ln_dgamma", RO_OP_LN_DGAMMA, {2}, 4, {F(2, 2, 2), F(2, 2, 2), F(1, 2), F(1, 2)},
+     {N(1, 2, 3, 4), N(3, 5, 7, 9), N(1, 5), N(0.5f, 2)}, F(1, 2), N(13, 36)},
+};
+
+static const example norms[] = {
+    {"ln_rstd", RO_OP_LN_RSTD, {2, 0}, 1, {F(1, 5)}, {N(8, 0, -1, INF, NAN)}, {0},
+     W(HALF, 0x7f800000, QNAN, 0, QNAN)},
+    {"ln_rstd adds eps to the variance", RO_OP_LN_RSTD, {4, 0x40400000}, 1, {F(1, 1)}, {N(4)}, {0},
+     N(0.5f)},
+    {"layernorm", RO_OP_LAYERNORM, {0}, 5, {F(2, 2, 2), F(1, 2), F(1, 2), F(1, 2), F(1, 2)},
+     {N(3, 5, 7, 9), N(1, 5), N(0.5f, INF), N(2, 0), N(1, -1)}, {0}, N(3, -1, INF, NAN)},
+    {"ln_dx", RO_OP_LN_DX, {0}, 7,
+     {F(2, 1, 2), F(1, 2), F(2, 1, 2), F(1, 1), F(1, 1), F(1, 1), F(1, 1)},
+     {N(1, 3), N(2, 1), N(3, 5), N(1), N(0.5f), N(4), N(2)}, {0}, N(-0.5f, -0.5f)},
+    {"xent: ids outside give NaN", RO_OP_XENT, {0}, 4, {F(2, 5, 2), F(1, 5), F(1, 5), I(1, 5)},
+     {N(0, 3, 0, 3, 0, 3, 0, 3, 0, 3), N(3, 3, 3, 3, 3), N(1, 1, 1, 1, 3), IDS(0, 1, 2, -1, 1)},
+     {0}, W(0x40400000, 0, QNAN, QNAN, 0x3f8c9f54)},
+    {"xent_grad: ids outside have no target", RO_OP_XENT_GRAD, {0}, 5,
+     {F(2, 3, 2), F(1, 3), F(1, 3), I(1, 3), F(1, 3)},
+     {N(3, -INF, 3, -INF, 3, -INF), N(3, 3, 3), N(2, 2, 2), IDS(0, 1, 2), N(4, 4, 4)}, {0},
+     N(-2, 0, 2, -4, 2, 0)},
+};
+
+static const example attention[] = {
+    {"attn_max leaves later keys out", RO_OP_ATTN_MAX, {1}, 1, {F(2, 3, 3)},
+     {N(-INF, NAN, INF, -0.0f, 0, NAN, 1, NAN, 3)}, {0}, W(0xff800000, 0, QNAN)},
+    {"attn_max of all keys", RO_OP_ATTN_MAX, {0}, 1, {F(2, 1, 3)}, {N(1, 3, 2)}, {0}, N(3)},
+    {"attn_exp: excluded keys and empty blocks give +0", RO_OP_ATTN_EXP, {1}, 2,
+     {F(2, 3, 3), F(2, 3, 1)}, {N(5, NAN, NAN, 1, 2, NAN, NAN, 1, 2), N(5, 2, -INF)}, {0},
+     W(ONE, 0, 0, 0x3ebc5ab2, ONE, 0, 0, 0, 0)},
+    {"attn_exp of what is not a number", RO_OP_ATTN_EXP, {0}, 2, {F(2, 2, 2), F(2, 2, 1)},
+     {N(-INF, NAN, 1, INF), N(0, NAN)}, {0}, W(0, QNAN, QNAN, QNAN)},
+    {"attn_av weighs admitted values", RO_OP_ATTN_AV, {1}, 2, {F(2, 2, 2), F(2, 2, 3)},
+     {N(2, NAN, 3, 4), N(1, -0.0f, 0, 10, -0.0f, INF)}, {0},
+     W(TWO, 0, 0, 0x422c0000, 0, 0x7f800000)},
+    {"attn_l skips empty blocks", RO_OP_ATTN_L, {0}, 2, {F(2, 4, 3), F(2, 4, 3)},
+     {N(-INF, 2, 2, -INF, -INF, -INF, 1, 2, 0.5f, NAN, 1, 1),
+      N(5, 1, 3, 5, NAN, 7, 3, 4, 5, 1, 1, 1)}, {0}, W(FOUR, 0, 0x40c7046a, QNAN)},
+    {"attn_l keeps what a single block gives", RO_OP_ATTN_L, {0}, 2, {F(2, 2, 1), F(2, 2, 1)},
+     {N(INF, 0), W(PAYLOAD, 0x80000000)}, {0}, W(QNAN, 0x80000000)},
+    {"attn_out divides by l at the end", RO_OP_ATTN_OUT, {0}, 3,
+     {F(2, 3, 3), F(3, 3, 3, 1), F(1, 3)},
+     {N(-INF, 2, 2, -INF, -INF, -INF, 1, 2, 0.5f), N(9, 8, 4, 1, 1, 1, -1, 2, 7), N(4, 0, 3)}, {0},
+     W(0x40400000, 0, 0x3f884758)},
+    {"attn_prob", RO_OP_ATTN_PROB, {1}, 3, {F(2, 2, 2), F(2, 2, 1), F(2, 2, 1)},
+     {N(1, NAN, 2, 1), N(-INF, 2), N(0, 4)}, {0}, W(0, 0, 0x3e800000, 0x3dbc5ab2)},
+    {"attn_dscore", RO_OP_ATTN_DSCORE, {1}, 3, {F(2, 2, 2), F(2, 2, 2), F(2, 2, 1)},
+     {N(2, NAN, 3, 0), N(5, NAN, 1, INF), N(1, 3)}, {0}, W(0x41000000, 0, 0xc0c00000, QNAN)},
+};
+
+#define LR(shows, kind, base, low, warmup, total, step, want) \
+    {shows, RO_OP_LR_SCHEDULE, {kind, base, low, warmup, total}, 1, {I(1, 1)}, {IDS(step)}, {0}, W(want)}
+
+static const example optimizer[] = {
+    LR("a constant rate", 0, ONE, QNAN, 0, 0, INT32_MAX, ONE),
+    LR("steps before the first", 0, ONE, QNAN, 0, 0, -1, 0),
+    LR("steps long before the first", 2, ONE, QNAN, 0, 7, INT32_MIN, 0),
+    LR("warm-up starts above 0", 0, TWO, QNAN, 4, 0, 0, HALF),
+    LR("warm-up reaches the base before it ends", 0, TWO, QNAN, 4, 0, 3, TWO),
+    LR("linear", 1, ONE, 0, 0, 4, 1, 0x3f400000),
+    LR("linear starts with the base after warm-up", 1, ONE, 0, 2, 4, 2, ONE),
+    LR("the end", 1, ONE, HALF, 2, 4, 4, HALF),
+    LR("long after the end", 2, ONE, HALF, 2, 4, INT32_MAX, HALF),
+    LR("cosine starts with the base after warm-up", 2, 0x3a83126f, 0x38d1b717, 3, 10, 3, 0x3a83126f),
+    LR("cosine", 2, 0x3a83126f, 0x38d1b717, 3, 10, 4, 0x3a7a763b),
+    LR("cosine, later", 2, 0x3a83126f, 0x38d1b717, 3, 10, 9, 0x3917961d),
+    LR("cosine, half way", 2, ONE, 0, 0, 4, 2, HALF),
+    LR("a rate that is no number", 0, PAYLOAD, 0, 0, 0, 5, QNAN),
+    {"bias_correction", RO_OP_BIAS_CORRECTION, {HALF}, 1, {F(1, 1)}, {N(0.5f)}, {0}, N(0.75f)},
+    {"clip_scale above the limit", RO_OP_CLIP_SCALE, {TWO}, 1, {F(1, 1)}, {N(16)}, {0}, N(0.5f)},
+    {"clip_scale at the limit", RO_OP_CLIP_SCALE, {FOUR}, 1, {F(1, 1)}, {N(16)}, {0}, N(1)},
+    {"clip_scale of NaN", RO_OP_CLIP_SCALE, {TWO}, 1, {F(1, 1)}, {W(PAYLOAD)}, {0}, N(1)},
+    {"clip_scale of infinity", RO_OP_CLIP_SCALE, {TWO}, 1, {F(1, 1)}, {N(INF)}, {0}, N(0)},
+    {"adamw_m", RO_OP_ADAMW_M, {HALF}, 3, {F(1, 2), F(1, 2), F(1, 1)},
+     {N(4, NAN), N(2, 1), N(0.5f)}, {0}, N(2.5f, NAN)},
+    {"adamw_v", RO_OP_ADAMW_V, {HALF}, 3, {F(1, 2), F(1, 2), F(1, 1)},
+     {N(4, 0), N(4, INF), N(0.5f)}, {0}, N(4, INF)},
+    {"adamw_w", RO_OP_ADAMW_W, {0, HALF}, 6,
+     {F(1, 2), F(1, 2), F(1, 2), F(1, 1), F(1, 1), F(1, 1)},
+     {N(1, 1), N(0.5f, 0.5f), N(0.25f, -1), N(0.5f), N(0.25f), N(0.5f)}, {0}, N(0.25f, NAN)},
+    {"adamw_w adds eps to the root", RO_OP_ADAMW_W, {ONE, 0}, 6,
+     {F(1, 1), F(1, 1), F(1, 1), F(1, 1), F(1, 1), F(1, 1)},
+     {N(1), N(2), N(1), N(1), N(1), N(0.5f)}, {0}, N(0.5f)},
+};
+/* clang-format on */
+
+static const struct {
+    const example *list;
+    size_t count;
+} all_examples[] = {
+    {movement, sizeof movement / sizeof movement[0]},
+    {elementwise, sizeof elementwise / sizeof elementwise[0]},
+    {products, sizeof products / sizeof products[0]},
+    {norms, sizeof norms / sizeof norms[0]},
+    {attention, sizeof attention / sizeof attention[0]},
+    {optimizer, sizeof optimizer / sizeof optimizer[0]},
+};
+enum { LISTS = sizeof all_examples / sizeof all_examples[0], LARGEST = 16 };
+
+static const char *name_of(const ro_call *call) {
+    return ro_op_describe(call->op)->name;
+}
+
+static ro_call call_of(const example *x) {
+    ro_call call = {x->op, x->input_count, {0}, x->input, x->output};
+    char why[200];
+    memcpy(call.attr, x->attr, sizeof call.attr);
+    cr_assert(ro_infer(&call, why, sizeof why) == RO_OK, "%s: %s", x->shows, why);
+    return call;
+}
+
+static void expect_example(const example *x) {
+    const ro_call call = call_of(x);
+    ro_ref_memory memory = {&call, x->data};
+    const ro_access in = {ro_ref_load_memory, &memory};
+    for (int64_t e = 0; e < ro_shape_numel(&call.output); e++) {
+        const uint32_t got = ro_ref_element(&call, e, &in), want = ((const uint32_t *)x->want)[e];
+        cr_expect(got == want, "%s (%s), element %lld: %08x, expected %08x", x->shows,
+                  name_of(&call), (long long)e, got, want);
+    }
+}
+
+Test(examples, the_reference_gives_what_was_worked_by_hand) {
+    bool seen[RO_OP_END] = {false};
+    for (int k = 0; k < LISTS; k++)
+        for (size_t i = 0; i < all_examples[k].count; i++) {
+            expect_example(&all_examples[k].list[i]);
+            seen[all_examples[k].list[i].op] = true;
+        }
+    for (int op = 0; op < RO_OP_END; op++)
+        cr_expect(seen[op] || !ro_op_describe(op), "no example of operator %d", op);
+}
+
+Test(examples, kernels_give_the_same) {
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    for (int k = 0; k < LISTS; k++)
+        for (size_t i = 0; i < all_examples[k].count; i++) {
+            const example *x = &all_examples[k].list[i];
+            const ro_call call = call_of(x);
+            uint32_t out[LARGEST];
+            const size_t count = (size_t)ro_shape_numel(&call.output);
+            cr_assert(count <= LARGEST);
+            cr_assert(ro_run(ctx, &call, x->data, out) == RO_OK, "%s", ro_ctx_error(ctx));
+            cr_expect(memcmp(out, x->want, 4 * count) == 0, "%s", x->shows);
+        }
+    ro_ctx_destroy(ctx);
+}
+
+/* ---- orders: 2^24 swallows a 1 that meets it alone, but not a 2 ---- */
+
+enum { TERMS = 5000 };
+
+static const float big = 0x1p24f;
+
+static float element(ro_call *call, const void *const *data, int64_t e) {
+    char why[200];
+    cr_assert(ro_infer(call, why, sizeof why) == RO_OK, "%s", why);
+    ro_ref_memory memory = {call, data};
+    const ro_access in = {ro_ref_load_memory, &memory};
+    const uint32_t bits = ro_ref_element(call, e, &in);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+typedef struct {
+    const char *shows;
+    int op;
+    int64_t attr[RO_MAX_ATTRS];
+    ro_shape in;
+    int64_t i, j; /* the terms that are 1; term 0 is 2^24, the others 0 */
+    float above;  /* the result less 2^24 */
+} order;
+
+static float sum_of(const order *o) {
+    static float x[TERMS], ones[TERMS];
+    static const int32_t ids[TERMS];
+    memset(x, 0, sizeof x);
+    for (int k = 0; k < TERMS; k++)
+        ones[k] = 1;
+    x[0] = big, x[o->i] = 1, x[o->j] = 1;
+    const int64_t count = ro_shape_numel(&o->in);
+    const bool gather = o->op == RO_OP_EMBEDDING_GRAD;
+    const bool product = o->op == RO_OP_MATMUL || o->op == RO_OP_REDUCE_DOT;
+    const ro_shape shapes[] = {o->in, gather ? (ro_shape)I(1, count) : (ro_shape)F(2, count, 1)};
+    const void *const data[] = {x, gather ? (const void *)ids : ones};
+    ro_call call = {o->op, gather || product ? 2 : 1, {0}, shapes, {0}};
+    memcpy(call.attr, o->attr, sizeof call.attr);
+    if (ro_op_describe(o->op)->declared_shape)
+        call.output = gather ? (ro_shape)F(2, 1, 1) : (ro_shape)F(1, 1);
+    return element(&call, data, 0);
+}
+
+static const order orders[] = {
+    {"one chunk", RO_OP_MATMUL, {0, 0, ONE, 256, 0}, F(2, 1, 600), 254, 255, 0},
+    {"another chunk is a sum of its own",
+     RO_OP_MATMUL,
+     {0, 0, ONE, 256},
+     F(2, 1, 600),
+     256,
+     511,
+     2},
+    {"chunks are added one by one", RO_OP_MATMUL, {0, 0, ONE, 256}, F(2, 1, 600), 511, 512, 0},
+    {"a chunk of 128", RO_OP_MATMUL, {0, 0, ONE, 128}, F(2, 1, 600), 126, 127, 0},
+    {"the second chunk of 128", RO_OP_MATMUL, {0, 0, ONE, 128}, F(2, 1, 600), 128, 255, 2},
+    {"one lane", RO_OP_REDUCE_SUM, {600, 1024}, F(1, 600), 128, 512, 0},
+    {"two lanes that meet first", RO_OP_REDUCE_SUM, {600, 1024}, F(1, 600), 1, 3, 2},
+    {"two lanes that meet lane 0 apart", RO_OP_REDUCE_SUM, {600, 1024}, F(1, 600), 1, 2, 0},
+    {"another lane, in two rounds", RO_OP_REDUCE_SUM, {600, 1024}, F(1, 600), 5, 133, 2},
+    {"lanes 64 apart", RO_OP_REDUCE_SUM, {600, 1024}, F(1, 600), 65, 1, 2},
+    {"another lane of a dot product", RO_OP_REDUCE_DOT, {600, 1024}, F(1, 600), 5, 133, 2},
+    {"one lane of a dot product", RO_OP_REDUCE_DOT, {600, 1024}, F(1, 600), 256, 384, 0},
+    {"a column goes row by row", RO_OP_SUM_ROWS, {1}, F(2, 64, 1), 62, 63, 0},
+    {"positions of one group", RO_OP_EMBEDDING_GRAD, {0}, F(2, 600, 1), 62, 63, 0},
+    {"positions of another group", RO_OP_EMBEDDING_GRAD, {0}, F(2, 600, 1), 64, 127, 2},
+    {"groups are added one by one", RO_OP_EMBEDDING_GRAD, {0}, F(2, 600, 1), 127, 128, 0},
+    {"an unfinished group", RO_OP_EMBEDDING_GRAD, {0}, F(2, 66, 1), 64, 65, 2},
+    {"groups of one second level", RO_OP_EMBEDDING_GRAD, {0}, F(2, 4096, 1), 64, 128, 0},
+    {"groups of another second level", RO_OP_EMBEDDING_GRAD, {0}, F(2, 5000, 1), 4096, 4160, 2},
+    {"levels join from the lowest up", RO_OP_EMBEDDING_GRAD, {0}, F(2, 4161, 1), 4096, 4160, 2},
+};
+
+Test(orders, sums_follow_the_specification) {
+    for (size_t k = 0; k < sizeof orders / sizeof orders[0]; k++) {
+        const float got = sum_of(&orders[k]);
+        cr_expect(got == big + orders[k].above, "%s (%s): 2^24 + %g", orders[k].shows,
+                  ro_op_describe(orders[k].op)->name, (double)(got - big));
+    }
+}
+
+/* SPEC 3.1: chunks start at multiples of 256, also in a row that begins at 199. */
+Test(orders, a_mask_does_not_move_chunks) {
+    enum { ROWS = 200, K = 300 };
+    static float a[ROWS * K], b[K];
+    for (int i = 0; i < K; i++)
+        b[i] = 1;
+    float *row = a + (ROWS - 1) * K;
+    row[0] = NAN, row[200] = big, row[255] = 1, row[256] = 1, row[299] = 1;
+    const ro_shape in[] = {F(2, ROWS, K), F(2, K, 1)};
+    ro_call call = {RO_OP_MATMUL, 2, {0, 0, ONE, 256, RO_MASK_FROM_ROW}, in, {0}};
+    cr_expect(element(&call, (const void *[]){a, b}, ROWS - 1) == big + 2);
+}
+
+/* ---- read_batch: windows in the order of the permutation, epoch after epoch ---- */
+
+enum { WINDOWS = 13, SEQUENCE = 7, BATCH = 5, ROWS_READ = 4 };
+
+static void expect_row(const ro_call *call, const ro_access *in, int32_t step, int64_t row) {
+    const uint64_t slot = (uint64_t)(uint32_t)step * BATCH + 1 + (uint64_t)row;
+    const uint64_t window = ro_permute(3, 4, slot / WINDOWS, WINDOWS, slot % WINDOWS);
+    for (int64_t t = 0; t < SEQUENCE; t++)
+        cr_expect(ro_ref_element(call, row * SEQUENCE + t, in) == window * SEQUENCE + (uint64_t)t);
+}
+
+Test(read_batch, windows_come_in_the_order_of_the_permutation) {
+    enum { TOKENS = WINDOWS * SEQUENCE + SEQUENCE - 1 }; /* and what makes no window */
+    uint16_t data[TOKENS];
+    const int32_t steps[] = {0, 1, 2, 3, 1000, INT32_MAX, -1, INT32_MIN};
+    for (uint16_t i = 0; i < TOKENS; i++)
+        data[i] = i;
+    const ro_shape in[] = {{RO_U16, 1, {TOKENS}}, I(1, 1)};
+    const ro_call call = {RO_OP_READ_BATCH, 2, {3, 4, BATCH, 1, 0}, in, I(2, ROWS_READ, SEQUENCE)};
+    for (size_t k = 0; k < sizeof steps / sizeof steps[0]; k++) {
+        ro_ref_memory memory = {&call, (const void *[]){data, &steps[k]}};
+        const ro_access access = {ro_ref_load_memory, &memory};
+        for (int64_t row = 0; row < ROWS_READ; row++)
+            expect_row(&call, &access, steps[k], row);
+    }
+}
+
+/* ---- folds: what a provider commits to between steps is all that the next step needs ---- */
+
+static void expect_resumable(const ro_call *call, const void *const *data) {
+    ro_ref_memory memory = {call, data};
+    const ro_access in = {ro_ref_load_memory, &memory};
+    ro_acc acc;
+    ro_ref_begin(call, 0, &acc);
+    for (int64_t j = 0; j < ro_ref_steps(call); j++) {
+        ro_acc copy;
+        memset(&copy, 0xee, sizeof copy);
+        memcpy(&copy, &acc, ro_ref_state_size(call));
+        ro_ref_step(call, 0, j, &copy, &in);
+        acc = copy;
+    }
+    cr_expect(ro_ref_finish(call, 0, &acc, &in) == ro_ref_element(call, 0, &in));
+}
+
+Test(folds, they_resume_from_their_state_alone) {
+    enum { MANY = 4500 };
+    static float x[MANY], y[MANY];
+    static int32_t ids[MANY];
+    uint64_t state = 1;
+    for (int i = 0; i < MANY; i++) {
+        x[i] = (float)(int32_t)random_word(&state) * 0x1p-20f;
+        y[i] = (float)(int32_t)random_word(&state) * 0x1p-40f;
+        ids[i] = random_word(&state) % 8 == 0;
+    }
+    const ro_shape product[] = {F(2, 1, MANY), F(2, MANY, 1)};
+    const ro_shape gather[] = {F(2, MANY, 1), I(1, MANY)};
+    const ro_call dot = {RO_OP_MATMUL, 2, {0, 0, ONE, 256, 0}, product, F(2, 1, 1)};
+    const ro_call grad = {RO_OP_EMBEDDING_GRAD, 2, {0}, gather, F(2, 2, 1)};
+    cr_expect(ro_ref_steps(&dot) == 18 && ro_ref_state_size(&dot) == 4);
+    cr_expect(ro_ref_steps(&grad) == 18 && ro_ref_state_size(&grad) == 32);
+    expect_resumable(&dot, (const void *[]){x, y});
+    expect_resumable(&grad, (const void *[]){x, ids});
+}
+
+/* ---- any size, any bits: an accessor that holds no tensors, only a formula ---- */
+
+enum { SLOTS = 16384 };
+
+typedef struct {
+    const ro_call *call;
+    uint64_t seed;
+    uint64_t slot[SLOTS]; /* what was read since the last reset: a hash table of its numbers */
+    int64_t distinct;
+} witness;
+
+static uint32_t hostile_bits(uint64_t h, int dtype) {
+    static const uint32_t list[] = {
+        0,          0x80000000, 0x7f800000, 0xff800000, QNAN, PAYLOAD,    0x7f800001, 1,
+        0x807fffff, 0x7f7fffff, ONE,        2,          3,    0x7fffffff, 0x80000001, 0xffffffff,
+    };
+    const uint32_t bits = h % 3 ? list[(h >> 8) % 16] : (uint32_t)(h >> 16);
+    return dtype == RO_U8 ? bits & 0xff : dtype == RO_U16 ? bits & 0xffff : bits;
+}
+
+static void note(witness *w, uint64_t number) {
+    uint64_t at = number * UINT64_C(0x9e3779b97f4a7c15) % SLOTS;
+    while (w->slot[at] != 0 && w->slot[at] != number)
+        at = (at + 1) % SLOTS;
+    w->distinct += w->slot[at] == 0;
+    w->slot[at] = number;
+    cr_assert(w->distinct < SLOTS / 2, "%s reads without end", name_of(w->call));
+}
+
+static uint32_t watch(void *user, int input, int64_t index) {
+    witness *w = user;
+    cr_assert(input >= 0 && input < w->call->input_count, "%s: input %d", name_of(w->call), input);
+    cr_assert(index >= 0 && index < ro_shape_numel(&w->call->input[input]), "%s: element %lld",
+              name_of(w->call), (long long)index);
+    note(w, ((uint64_t)input << 41 | (uint64_t)index) + 1);
+    uint64_t state = w->seed ^ (uint64_t)input << 52 ^ (uint64_t)index;
+    return hostile_bits(random_word(&state), w->call->input[input].dtype);
+}
+
+static void expect_reads(witness *w, int64_t most, const char *part) {
+    cr_assert(w->distinct <= most, "%s, %s: %lld reads, at most %lld promised", name_of(w->call),
+              part, (long long)w->distinct, (long long)most);
+    if (w->distinct > 0)
+        memset(w->slot, 0, sizeof w->slot);
+    w->distinct = 0;
+}
+
+static bool keeps_bits(int op) {
+    static const int list[] = {RO_OP_FILL,   RO_OP_EMBEDDING, RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS,
+                               RO_OP_CONCAT, RO_OP_RELU_GRAD, RO_OP_IOTA,        RO_OP_READ_BATCH};
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        if (list[i] == op)
+            return true;
+    return false;
+}
+
+/* A fold's first, middle and last step, from a state that anybody may have made up. */
+static uint32_t watched_element(witness *w, int64_t e, uint64_t *state) {
+    const ro_access in = {watch, w};
+    const int64_t steps = ro_ref_steps(w->call), at[] = {0, steps / 2, steps - 1};
+    ro_acc acc;
+    ro_ref_begin(w->call, e, &acc);
+    if (random_word(state) % 2)
+        for (int i = 0; i < 256; i++)
+            acc.word[i] = hostile_bits(random_word(state), RO_F32);
+    for (int i = 0; i < 3 && steps > 0; i++) {
+        ro_ref_step(w->call, e, at[i], &acc, &in);
+        expect_reads(w, ro_ref_step_loads(w->call), "a step");
+    }
+    const uint32_t out = ro_ref_finish(w->call, e, &acc, &in);
+    expect_reads(w, ro_ref_finish_loads(w->call), "finish");
+    return out;
+}
+
+static void expect_total(witness *w, uint64_t *state) {
+    const int64_t numel = ro_shape_numel(&w->call->output);
+    const int64_t e[] = {0, numel - 1, (int64_t)(random_word(state) % (uint64_t)numel)};
+    for (int i = 0; i < 3; i++) {
+        uint64_t again = *state;
+        const uint32_t out = watched_element(w, e[i], state);
+        cr_assert(watched_element(w, e[i], &again) == out, "%s: another result from the same bits",
+                  name_of(w->call));
+        cr_assert(keeps_bits(w->call->op) || (out & 0x7fffffff) <= 0x7f800000 || out == QNAN,
+                  "%s stores a NaN that is not canonical", name_of(w->call));
+    }
+}
+
+/* Tensors of up to 2^40 elements. */
+Test(hostile, any_valid_call_reads_in_range_and_within_its_promise) {
+    static any_call c;
+    static witness w;
+    uint64_t state = 5;
+    int64_t tried[RO_OP_END] = {0};
+    for (int i = 0; i < 60000; i++) {
+        random_call(&c, &state);
+        if (ro_infer(&c.call, NULL, 0) != RO_OK)
+            continue;
+        w.call = &c.call;
+        w.seed = random_word(&state);
+        expect_total(&w, &state);
+        tried[c.call.op]++;
+    }
+    for (int op = 0; op < RO_OP_END; op++)
+        cr_expect(!ro_op_describe(op) || tried[op] > 100, "operator %d: only %lld calls", op,
+                  (long long)tried[op]);
+}
