@@ -89,26 +89,10 @@ static vd_status check_graph(const vd_program *program, const vd_graph *graph, r
     return status != VD_OK ? status : check_loss(program, graph, err);
 }
 
-static bool valid_shape(const ro_shape *shape)
-{
-    if (ro_dtype_size(shape->dtype) == 0 || shape->ndim < 1 || shape->ndim > RO_MAX_DIMS)
-        return false;
-    int64_t numel = 1;
-    for (int i = 0; i < shape->ndim; i++) {
-        if (shape->dim[i] < 1 || shape->dim[i] > RO_MAX_NUMEL / numel)
-            return false;
-        numel *= shape->dim[i];
-    }
-    for (int i = shape->ndim; i < RO_MAX_DIMS; i++)
-        if (shape->dim[i] != 0)
-            return false;
-    return true;
-}
-
 /* A state leaf or a data tensor. */
 static bool valid_leaf(const vd_leaf *leaf)
 {
-    return valid_name(leaf->name) && valid_shape(&leaf->shape);
+    return valid_name(leaf->name) && ro_shape_valid(&leaf->shape);
 }
 
 static vd_status check_sources(const vd_program *program, vd_err *err)

@@ -160,6 +160,8 @@ RO_API float ro_attr_to_f32(int64_t attr);
 RO_API size_t ro_dtype_size(int dtype);   /* 0 if unknown */
 RO_API const char *ro_dtype_name(int dtype);
 RO_API int64_t ro_shape_numel(const ro_shape *shape);
+/* Known type, 1..RO_MAX_DIMS dimensions of at least 1, at most 2^40 elements, the unused dimensions 0. */
+RO_API int ro_shape_valid(const ro_shape *shape);
 RO_API int ro_shape_equal(const ro_shape *a, const ro_shape *b);
 
 /* Checks a call against SPEC.md: number of inputs, types, shapes, attributes. Any bits in `call`

@@ -1,0 +1,70 @@
+/* What the checks of calls share. Private to repops/src. */
+#ifndef RO_INFER_H
+#define RO_INFER_H
+
+#include "repops/repops.h"
+#include "repops/src/call.h"
+
+/* One check: the call, where the wanted output shape goes, and where to say what is wrong. */
+typedef struct {
+    const ro_call *call;
+    const ro_shape *in;
+    ro_shape want; /* ndim 0: declared by the caller */
+    char *why;
+    size_t why_size;
+} ro_check;
+
+#define NUMEL(i) ro_shape_numel(&c->in[i])
+
+#define TRY(expression)                                                                            \
+    do {                                                                                           \
+        ro_status try_status = (expression);                                                       \
+        if (try_status != RO_OK)                                                                   \
+            return try_status;                                                                     \
+    } while (0)
+
+/* Writes the sentence; returns RO_ERR_ARG. */
+ro_status ro_refuse(ro_check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+ro_status ro_want_type(ro_check *c, int input, int dtype);
+ro_status ro_want_numel(ro_check *c, int input, int64_t numel);
+ro_status ro_want_same(ro_check *c, int input, int as);
+ro_status ro_want_range(ro_check *c, int attr, int64_t lo, int64_t hi);
+ro_status ro_want_scalar_step(ro_check *c, int input);
+ro_status ro_want_output(ro_check *c, int64_t numel);
+ro_status ro_declared(ro_check *c, int dtype);
+/* All inputs are f32; the output is like the first. */
+ro_status ro_all_f32(ro_check *c);
+
+/* One per operator, or per operators that agree. */
+ro_status ro_check_fill(ro_check *c);
+ro_status ro_check_normal(ro_check *c);
+ro_status ro_check_read_batch(ro_check *c);
+ro_status ro_check_embedding(ro_check *c);
+ro_status ro_check_embedding_grad(ro_check *c);
+ro_status ro_check_split_heads(ro_check *c);
+ro_status ro_check_join_heads(ro_check *c);
+ro_status ro_check_concat(ro_check *c);
+ro_status ro_check_iota(ro_check *c);
+ro_status ro_check_add(ro_check *c);
+ro_status ro_check_same_pair(ro_check *c);
+ro_status ro_check_dropout(ro_check *c);
+ro_status ro_check_matmul(ro_check *c);
+ro_status ro_check_reduce(ro_check *c);
+ro_status ro_check_columns(ro_check *c);
+ro_status ro_check_ln_rstd(ro_check *c);
+ro_status ro_check_layernorm(ro_check *c);
+ro_status ro_check_ln_dx(ro_check *c);
+ro_status ro_check_xent(ro_check *c);
+ro_status ro_check_attn_max(ro_check *c);
+ro_status ro_check_attn_exp(ro_check *c);
+ro_status ro_check_attn_av(ro_check *c);
+ro_status ro_check_attn_l(ro_check *c);
+ro_status ro_check_attn_out(ro_check *c);
+ro_status ro_check_attn_prob(ro_check *c);
+ro_status ro_check_attn_dscore(ro_check *c);
+ro_status ro_check_lr(ro_check *c);
+ro_status ro_check_scalar(ro_check *c);
+ro_status ro_check_adamw_moment(ro_check *c);
+ro_status ro_check_adamw_w(ro_check *c);
+
+#endif

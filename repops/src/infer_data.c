@@ -1,0 +1,122 @@
+/* Valid calls of sources, data movement and elementwise operators. SPEC.md sections 5 and 6. */
+#include "repops/src/infer.h"
+
+/* ---- sources and movement ---- */
+
+ro_status ro_check_fill(ro_check *c) {
+    return ro_declared(c, RO_F32);
+}
+
+ro_status ro_check_normal(ro_check *c) {
+    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
+    return ro_declared(c, RO_F32);
+}
+
+ro_status ro_check_iota(ro_check *c) {
+    TRY(ro_declared(c, RO_I32));
+    if (c->call->output.ndim != 1 || c->call->output.dim[0] > INT64_C(1) << 31)
+        return ro_refuse(c, "output must have one dimension of at most 2^31 elements");
+    return RO_OK;
+}
+
+ro_status ro_check_read_batch(ro_check *c) {
+    const ro_shape *out = &c->call->output;
+    TRY(ro_declared(c, RO_I32));
+    TRY(ro_want_scalar_step(c, 1));
+    if ((c->in[0].dtype != RO_U8 && c->in[0].dtype != RO_U16) || c->in[0].ndim != 1)
+        return ro_refuse(c, "data must be u8 or u16 with one dimension");
+    if (out->ndim != 2)
+        return ro_refuse(c, "output must be [rows, sequence]");
+    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
+    TRY(ro_want_range(c, 2, 1, INT32_MAX));
+    TRY(ro_want_range(c, 3, 0, INT32_MAX));
+    TRY(ro_want_range(c, 4, 0, 1));
+    if (c->call->attr[3] + out->dim[0] > c->call->attr[2])
+        return ro_refuse(c, "first + rows must be at most batch (%lld)",
+                         (long long)c->call->attr[2]);
+    if ((c->in[0].dim[0] - 1) / out->dim[1] < 1)
+        return ro_refuse(c, "data holds no window of %lld + 1 tokens", (long long)out->dim[1]);
+    return RO_OK;
+}
+
+ro_status ro_check_embedding(ro_check *c) {
+    TRY(ro_want_type(c, 0, RO_F32));
+    TRY(ro_want_type(c, 1, RO_I32));
+    if (c->in[0].ndim != 2 || c->in[1].ndim >= RO_MAX_DIMS)
+        return ro_refuse(c, "table must be [V, C], ids at most %d dimensions", RO_MAX_DIMS - 1);
+    c->want = c->in[1];
+    c->want.dtype = RO_F32;
+    c->want.dim[c->want.ndim++] = c->in[0].dim[1];
+    return RO_OK;
+}
+
+ro_status ro_check_embedding_grad(ro_check *c) {
+    const ro_shape *out = &c->call->output;
+    TRY(ro_declared(c, RO_F32));
+    TRY(ro_want_type(c, 0, RO_F32));
+    TRY(ro_want_type(c, 1, RO_I32));
+    if (out->ndim != 2 || c->in[0].dim[c->in[0].ndim - 1] != out->dim[1])
+        return ro_refuse(c, "output must be [V, C] with C = last dimension of dy");
+    if (NUMEL(1) > INT64_C(1) << 31)
+        return ro_refuse(c, "at most 2^31 positions");
+    return ro_want_numel(c, 1, NUMEL(0) / out->dim[1]);
+}
+
+ro_status ro_check_split_heads(ro_check *c) {
+    const ro_shape *x = &c->in[0];
+    TRY(ro_want_type(c, 0, RO_F32));
+    TRY(ro_want_range(c, 0, 1, 8));
+    TRY(ro_want_range(c, 1, 0, c->call->attr[0] - 1));
+    TRY(ro_want_range(c, 2, 1, 1 << 20));
+    int64_t cut = c->call->attr[0] * c->call->attr[2];
+    if (x->ndim != 3 || x->dim[2] % cut != 0)
+        return ro_refuse(c, "input must be [B, T, n] with n a multiple of %lld", (long long)cut);
+    c->want = (ro_shape){RO_F32, 4, {x->dim[0], c->call->attr[2], x->dim[1], x->dim[2] / cut}};
+    return RO_OK;
+}
+
+ro_status ro_check_join_heads(ro_check *c) {
+    const ro_shape *x = &c->in[0];
+    TRY(ro_want_type(c, 0, RO_F32));
+    if (x->ndim != 4)
+        return ro_refuse(c, "inputs must be [B, H, T, D]");
+    for (int i = 1; i < c->call->input_count; i++)
+        TRY(ro_want_same(c, i, 0));
+    int64_t width = x->dim[1] * x->dim[3] * c->call->input_count;
+    c->want = (ro_shape){RO_F32, 3, {x->dim[0], x->dim[2], width}};
+    return RO_OK;
+}
+
+ro_status ro_check_concat(ro_check *c) {
+    int64_t sum = 0;
+    for (int i = 0; i < c->call->input_count; i++) {
+        TRY(ro_want_type(c, i, RO_F32));
+        sum += NUMEL(i);
+    }
+    c->want = (ro_shape){RO_F32, 1, {sum}};
+    return RO_OK;
+}
+
+/* ---- elementwise ---- */
+
+ro_status ro_check_add(ro_check *c) {
+    TRY(ro_all_f32(c));
+    if (NUMEL(0) % NUMEL(1) != 0)
+        return ro_refuse(c, "%lld elements do not repeat into %lld", (long long)NUMEL(1),
+                         (long long)NUMEL(0));
+    return RO_OK;
+}
+
+ro_status ro_check_same_pair(ro_check *c) {
+    TRY(ro_all_f32(c));
+    return ro_want_same(c, 1, 0);
+}
+
+ro_status ro_check_dropout(ro_check *c) {
+    TRY(ro_want_type(c, 0, RO_F32));
+    TRY(ro_want_scalar_step(c, 1));
+    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
+    TRY(ro_want_range(c, 2, 0, UINT32_MAX));
+    c->want = c->in[0];
+    return RO_OK;
+}

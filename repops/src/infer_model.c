@@ -1,0 +1,159 @@
+/* Valid calls of norms, loss, attention and the optimizer. SPEC.md sections 7 to 9. */
+#include <string.h>
+
+#include "repops/src/infer.h"
+
+/* ---- norms and loss ---- */
+
+ro_status ro_check_ln_rstd(ro_check *c) {
+    TRY(ro_all_f32(c));
+    return ro_want_range(c, 0, 1, RO_MAX_NUMEL);
+}
+
+static int64_t last_dim(const ro_shape *s) {
+    return s->dim[s->ndim - 1];
+}
+
+ro_status ro_check_layernorm(ro_check *c) {
+    TRY(ro_all_f32(c));
+    int64_t cols = last_dim(&c->in[0]), rows = NUMEL(0) / cols;
+    TRY(ro_want_numel(c, 1, rows));
+    TRY(ro_want_numel(c, 2, rows));
+    TRY(ro_want_numel(c, 3, cols));
+    return ro_want_numel(c, 4, cols);
+}
+
+ro_status ro_check_ln_dx(ro_check *c) {
+    TRY(ro_all_f32(c));
+    int64_t cols = last_dim(&c->in[0]), rows = NUMEL(0) / cols;
+    TRY(ro_want_numel(c, 1, cols));
+    TRY(ro_want_same(c, 2, 0));
+    for (int i = 3; i < 7; i++)
+        TRY(ro_want_numel(c, i, rows));
+    return RO_OK;
+}
+
+ro_status ro_check_xent(ro_check *c) {
+    int64_t rows = NUMEL(0) / last_dim(&c->in[0]);
+    for (int i = 0; i < c->call->input_count; i++)
+        TRY(ro_want_type(c, i, i == 3 ? RO_I32 : RO_F32));
+    for (int i = 1; i < c->call->input_count; i++)
+        TRY(ro_want_numel(c, i, rows));
+    c->want = c->in[c->call->op == RO_OP_XENT ? 3 : 0];
+    c->want.dtype = RO_F32;
+    return RO_OK;
+}
+
+/* ---- attention ---- */
+
+/* s: [..., T, S]. */
+static ro_status ro_check_scores(ro_check *c) {
+    const ro_shape *s = &c->in[0];
+    TRY(ro_all_f32(c));
+    TRY(ro_want_range(c, 0, 0, 1));
+    if (s->ndim < 2)
+        return ro_refuse(c, "input 0 must be [..., T, S]");
+    if (c->call->attr[0] && s->dim[s->ndim - 1] != s->dim[s->ndim - 2])
+        return ro_refuse(c, "causal needs T = S, got %lld and %lld", (long long)s->dim[s->ndim - 2],
+                         (long long)last_dim(s));
+    return RO_OK;
+}
+
+static int64_t blocks_of(int64_t keys) {
+    return (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK;
+}
+
+ro_status ro_check_attn_max(ro_check *c) {
+    TRY(ro_check_scores(c));
+    c->want.dim[c->want.ndim - 1] = blocks_of(last_dim(&c->in[0]));
+    return RO_OK;
+}
+
+ro_status ro_check_attn_exp(ro_check *c) {
+    TRY(ro_check_scores(c));
+    int64_t keys = last_dim(&c->in[0]);
+    return ro_want_numel(c, 1, NUMEL(0) / keys * blocks_of(keys));
+}
+
+ro_status ro_check_attn_av(ro_check *c) {
+    TRY(ro_check_scores(c));
+    const ro_shape *e = &c->in[0], *v = &c->in[1];
+    int64_t keys = last_dim(e);
+    if (e->ndim != v->ndim || e->ndim >= RO_MAX_DIMS || v->dim[v->ndim - 2] != keys)
+        return ro_refuse(c, "v must be [..., %lld, D] like the scores", (long long)keys);
+    for (int i = 0; i < e->ndim - 2; i++)
+        if (e->dim[i] != v->dim[i])
+            return ro_refuse(c, "dimension %d differs", i);
+    c->want = *e;
+    c->want.dim[e->ndim - 1] = blocks_of(keys);
+    c->want.dim[c->want.ndim++] = last_dim(v);
+    return RO_OK;
+}
+
+enum { ATTN_BLOCKS_MAX = (RO_CRUMB_LOADS - 1) / 2 };
+
+ro_status ro_check_attn_l(ro_check *c) {
+    TRY(ro_check_same_pair(c));
+    if (last_dim(&c->in[0]) > ATTN_BLOCKS_MAX)
+        return ro_refuse(c, "at most %d key blocks", ATTN_BLOCKS_MAX);
+    c->want.dim[c->want.ndim - 1] = 1;
+    return RO_OK;
+}
+
+ro_status ro_check_attn_out(ro_check *c) {
+    const ro_shape *mc = &c->in[0], *ac = &c->in[1];
+    TRY(ro_all_f32(c));
+    if (last_dim(mc) > ATTN_BLOCKS_MAX)
+        return ro_refuse(c, "at most %d key blocks", ATTN_BLOCKS_MAX);
+    if (ac->ndim != mc->ndim + 1 || memcmp(ac->dim, mc->dim, (size_t)mc->ndim * sizeof *mc->dim))
+        return ro_refuse(c, "input 1 must be the shape of input 0 with one more dimension");
+    TRY(ro_want_numel(c, 2, NUMEL(0) / last_dim(mc)));
+    c->want.dim[c->want.ndim - 1] = last_dim(ac);
+    return RO_OK;
+}
+
+ro_status ro_check_attn_prob(ro_check *c) {
+    TRY(ro_check_scores(c));
+    TRY(ro_want_numel(c, 1, NUMEL(0) / last_dim(&c->in[0])));
+    return ro_want_numel(c, 2, NUMEL(0) / last_dim(&c->in[0]));
+}
+
+ro_status ro_check_attn_dscore(ro_check *c) {
+    TRY(ro_check_scores(c));
+    TRY(ro_want_same(c, 1, 0));
+    return ro_want_numel(c, 2, NUMEL(0) / last_dim(&c->in[0]));
+}
+
+/* ---- optimizer ---- */
+
+ro_status ro_check_lr(ro_check *c) {
+    TRY(ro_want_scalar_step(c, 0));
+    TRY(ro_want_range(c, 0, RO_LR_CONSTANT, RO_LR_COSINE));
+    TRY(ro_want_range(c, 3, 0, INT32_MAX));
+    if (c->call->attr[0] == RO_LR_CONSTANT)
+        TRY(ro_want_range(c, 4, 0, 0));
+    else
+        TRY(ro_want_range(c, 4, c->call->attr[3] + 1, INT32_MAX));
+    c->want = (ro_shape){RO_F32, 1, {1}};
+    return RO_OK;
+}
+
+ro_status ro_check_scalar(ro_check *c) {
+    TRY(ro_all_f32(c));
+    return ro_want_numel(c, 0, 1);
+}
+
+ro_status ro_check_adamw_moment(ro_check *c) {
+    TRY(ro_all_f32(c));
+    TRY(ro_want_same(c, 1, 0));
+    return ro_want_numel(c, 2, 1);
+}
+
+ro_status ro_check_adamw_w(ro_check *c) {
+    TRY(ro_all_f32(c));
+    TRY(ro_want_same(c, 1, 0));
+    TRY(ro_want_same(c, 2, 0));
+    for (int i = 3; i < 6; i++)
+        TRY(ro_want_numel(c, i, 1));
+    return RO_OK;
+}

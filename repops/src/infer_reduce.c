@@ -1,0 +1,87 @@
+/* Valid calls of dot products and reductions. SPEC.md section 3. */
+#include "repops/src/infer.h"
+
+/* ---- dot products ---- */
+
+static ro_status ro_check_matmul_batch(ro_check *c, int bd) {
+    const ro_shape *a = &c->in[0], *b = &c->in[1];
+    if (a->ndim < bd + 2 || b->ndim < bd + 2)
+        return ro_refuse(c, "inputs must have at least two dimensions beyond the %d of the batch",
+                         bd);
+    for (int i = 0; i < bd; i++)
+        if (a->dim[i] != b->dim[i])
+            return ro_refuse(c, "batch dimension %d differs: %lld and %lld", i,
+                             (long long)a->dim[i], (long long)b->dim[i]);
+    return RO_OK;
+}
+
+ro_status ro_check_matmul(ro_check *c) {
+    TRY(ro_all_f32(c));
+    TRY(ro_want_range(c, 0, 0, RO_MAX_DIMS - 2));
+    TRY(ro_want_range(c, 1, 0, 3));
+    TRY(ro_want_range(c, 4, 0, 2));
+    if (c->call->attr[3] != RO_DOT_CHUNK && c->call->attr[3] != RO_ATTN_BLOCK)
+        return ro_refuse(c, "chunk must be %d or %d", RO_DOT_CHUNK, RO_ATTN_BLOCK);
+    int bd = (int)c->call->attr[0];
+    TRY(ro_check_matmul_batch(c, bd));
+    ro_matmul m = ro_matmul_of(c->call);
+    if (m.k != m.k_b)
+        return ro_refuse(c, "inner dimensions differ: %lld and %lld", (long long)m.k,
+                         (long long)m.k_b);
+    c->want = c->in[0];
+    if (m.trans_a) {
+        c->want.dim[bd] = m.m;
+        for (int i = bd + 1; i < RO_MAX_DIMS; i++)
+            c->want.dim[i] = 0;
+        c->want.ndim = bd + 2;
+    }
+    c->want.dim[c->want.ndim - 1] = m.n;
+    return RO_OK;
+}
+
+/* ---- reductions ---- */
+
+static ro_status ro_check_view(ro_check *c) {
+    TRY(ro_all_f32(c));
+    TRY(ro_declared(c, RO_F32));
+    c->want.ndim = 0;
+    int64_t cols = c->call->attr[0];
+    if (cols < 1 || NUMEL(0) % cols != 0)
+        return ro_refuse(c, "cols must divide %lld, got %lld", (long long)NUMEL(0),
+                         (long long)cols);
+    return RO_OK;
+}
+
+ro_status ro_check_reduce(ro_check *c) {
+    TRY(ro_check_view(c));
+    int64_t cols = c->call->attr[0], block = c->call->attr[1], rows = NUMEL(0) / cols;
+    TRY(ro_want_range(c, 1, 1, RO_REDUCE_BLOCK));
+    switch (c->call->op) {
+    case RO_OP_REDUCE_DOT:
+        if (NUMEL(0) % NUMEL(1) != 0)
+            return ro_refuse(c, "%lld elements do not repeat into %lld", (long long)NUMEL(1),
+                             (long long)NUMEL(0));
+        break;
+    case RO_OP_REDUCE_SQDEV:
+    case RO_OP_REDUCE_EXPSUM: TRY(ro_want_numel(c, 1, rows)); break;
+    case RO_OP_REDUCE_LN_GX:
+        TRY(ro_want_numel(c, 1, cols));
+        TRY(ro_want_numel(c, 2, NUMEL(0)));
+        TRY(ro_want_numel(c, 3, rows));
+        TRY(ro_want_numel(c, 4, rows));
+        break;
+    default: break;
+    }
+    return ro_want_output(c, rows * ((cols + block - 1) / block));
+}
+
+ro_status ro_check_columns(ro_check *c) {
+    TRY(ro_check_view(c));
+    int64_t cols = c->call->attr[0], rows = NUMEL(0) / cols;
+    if (c->call->op == RO_OP_LN_DGAMMA) {
+        TRY(ro_want_numel(c, 1, NUMEL(0)));
+        TRY(ro_want_numel(c, 2, rows));
+        TRY(ro_want_numel(c, 3, rows));
+    }
+    return ro_want_output(c, (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP * cols);
+}
