@@ -66,6 +66,15 @@ settle lying-proof 3 bad-proof null honest-1 element-2
 serve element-3 --fault silence
 settle silence 4 timeout null honest-1 element-3
 
+# An honest provider that is killed, and comes back in the middle of the dispute, keeps its claim.
+port=$(sed 's/.*:\([0-9]*\)#.*/\1/' "$work/honest-1.url")
+honest=$(echo "$pids" | awk '{ print $1 }')
+kill -9 "$honest"
+(sleep 0.7; exec "$verde" serve "$work/honest" --key "$work/keys-honest-1" --threads 1 \
+    --listen "127.0.0.1:$port" > "$work/again.url" 2> "$work/again.log") &
+pids="$pids $!"
+settle restarted 3 wrong-output 0 honest-1 element-1
+
 # Nobody is there any more: the verdicts stand, on another "machine" (an empty directory).
 cleanup
 mkdir "$work/elsewhere"
@@ -74,4 +83,4 @@ here=$PWD
 (cd "$work/elsewhere" && case $verde in /*) ;; *) verde=$here/$verde ;; esac && "$verde" verify verdict.json)
 sed 's/"payload":"\(....\)/"payload":"\1AAAA/' "$work/element-first.json" > "$work/forged.json"
 if "$verde" verify "$work/forged.json" 2> /dev/null; then echo "a forged verdict was accepted"; exit 1; fi
-echo "9 disputes over TLS"
+echo "10 disputes over TLS"
