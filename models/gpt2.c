@@ -1,10 +1,10 @@
-/* GPT-2 (Radford et al., 2019): pre-norm blocks, learned positions, tied embedding, GELU by tanh. */
+/* GPT-2 (Radford et al., 2019): pre-norm blocks, learned positions, tied embedding, GELU by tanh.
+ */
 #include "models/model.h"
 
 enum { BLOCK_PARAMETERS = 12 };
 
-static vd_status check(const vd_training *t, vd_err *err)
-{
+static vd_status check(const vd_training *t, vd_err *err) {
     const vd_model *m = &t->model;
     if (m->heads < 1 || m->channels % m->heads != 0)
         return vd_fail(err, VD_ERR_USAGE, "heads must divide channels, got %lld and %lld",
@@ -19,30 +19,26 @@ static vd_status check(const vd_training *t, vd_err *err)
 }
 
 /* Residual projections start smaller by sqrt(2 * layers), as in GPT-2. */
-static float residual_deviation(const vd_model *m)
-{
+static float residual_deviation(const vd_model *m) {
     double n = 2.0 * (double)m->layers, r = n;
     for (int i = 0; i < 64; i++)
         r = 0.5 * (r + n / r);
     return (float)(0.02 / r);
 }
 
-static void declare_norm(const vd_model *m, vd_parameters *out, const char *name)
-{
+static void declare_norm(const vd_model *m, vd_parameters *out, const char *name) {
     ro_shape row = VD_SHAPE(RO_F32, m->channels);
     vd_declare(out, row, 0, 1, "%s.gamma", name);
     vd_declare(out, row, 0, 0, "%s.beta", name);
 }
 
 static void declare_linear(vd_parameters *out, int64_t from, int64_t to, float deviation,
-                           const char *name)
-{
+                           const char *name) {
     vd_declare(out, VD_SHAPE(RO_F32, from, to), deviation, 0, "%s.weight", name);
     vd_declare(out, VD_SHAPE(RO_F32, to), 0, 0, "%s.bias", name);
 }
 
-static void declare_block(const vd_model *m, vd_parameters *out, int64_t layer)
-{
+static void declare_block(const vd_model *m, vd_parameters *out, int64_t layer) {
     const struct {
         const char *name;
         int64_t from, to;
@@ -64,8 +60,7 @@ static void declare_block(const vd_model *m, vd_parameters *out, int64_t layer)
     }
 }
 
-static void declare(const vd_model *m, vd_parameters *out)
-{
+static void declare(const vd_model *m, vd_parameters *out) {
     vd_declare(out, VD_SHAPE(RO_F32, m->vocab, m->channels), 0.02f, 0, "wte");
     vd_declare(out, VD_SHAPE(RO_F32, m->context, m->channels), 0.02f, 0, "wpe");
     for (int64_t i = 0; i < m->layers; i++)
@@ -74,8 +69,7 @@ static void declare(const vd_model *m, vd_parameters *out)
 }
 
 /* A place where units are dropped: 0 is the embedding, then three per layer. */
-static vd_dropout_attr dropout(const vd_forward *in, int64_t site)
-{
+static vd_dropout_attr dropout(const vd_forward *in, int64_t site) {
     return (vd_dropout_attr){in->training->model.dropout, in->training->seed,
                              VD_STREAM_DROPOUT(in->micro_batch, site)};
 }
@@ -84,8 +78,7 @@ static vd_dropout_attr dropout(const vd_forward *in, int64_t site)
     vd_scope(b, "m%lld.h.%lld.%s", (long long)(in)->micro_batch, (long long)(layer), part)
 
 /* p: the first of the block's twelve parameters. */
-static vd_value block(vd_builder *b, const vd_forward *in, vd_value x, int64_t layer, vd_value p)
-{
+static vd_value block(vd_builder *b, const vd_forward *in, vd_value x, int64_t layer, vd_value p) {
     SCOPE(b, in, layer, "ln_1");
     vd_value y = vd_layernorm(b, x, p, p + 1);
     SCOPE(b, in, layer, "attn.qkv");
@@ -106,8 +99,7 @@ static vd_value block(vd_builder *b, const vd_forward *in, vd_value x, int64_t l
     return vd_add(b, "residual", x, y);
 }
 
-static vd_value forward(vd_builder *b, const vd_forward *in)
-{
+static vd_value forward(vd_builder *b, const vd_forward *in) {
     const vd_training *t = in->training;
     long long micro = (long long)in->micro_batch;
     vd_value wte = 0, wpe = 1, p = 2;

@@ -1,8 +1,7 @@
 /* A multi-layer perceptron on each token by itself: embedding, hidden layers with ReLU, logits. */
 #include "models/model.h"
 
-static vd_status check(const vd_training *t, vd_err *err)
-{
+static vd_status check(const vd_training *t, vd_err *err) {
     if (t->model.layers > (VD_PARAMETERS_MAX - 3) / 2)
         return vd_fail(err, VD_ERR_USAGE, "layers must be at most %d, got %lld",
                        (VD_PARAMETERS_MAX - 3) / 2, (long long)t->model.layers);
@@ -10,16 +9,14 @@ static vd_status check(const vd_training *t, vd_err *err)
 }
 
 /* He et al., 2015: variance 2 / fan-in before a ReLU. */
-static float deviation(int64_t fan_in)
-{
+static float deviation(int64_t fan_in) {
     double n = 2.0 / (double)fan_in, r = 1;
     for (int i = 0; i < 64; i++)
         r = 0.5 * (r + n / r);
     return (float)r;
 }
 
-static void declare(const vd_model *m, vd_parameters *out)
-{
+static void declare(const vd_model *m, vd_parameters *out) {
     int64_t width = m->channels;
     vd_declare(out, VD_SHAPE(RO_F32, m->vocab, width), 1, 0, "embedding");
     for (int64_t i = 0; i <= m->layers; i++) {
@@ -31,8 +28,7 @@ static void declare(const vd_model *m, vd_parameters *out)
     }
 }
 
-static vd_value forward(vd_builder *b, const vd_forward *in)
-{
+static vd_value forward(vd_builder *b, const vd_forward *in) {
     long long micro = (long long)in->micro_batch;
     int64_t layers = in->training->model.layers;
     vd_scope(b, "m%lld.embed", micro);

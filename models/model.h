@@ -41,8 +41,8 @@ void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value
                 const char *format, ...) VD_PRINTF(5, 6);
 
 /* Philox streams: nothing shares one (SPEC 10.1). */
-#define VD_STREAM_BATCH INT64_C(0)
-#define VD_STREAM_INIT(parameter) (INT64_C(0x10000000) + (parameter))
-#define VD_STREAM_DROPOUT(micro_batch, site) (INT64_C(0x20000000) + (micro_batch) * 65536 + (site))
+#define VD_STREAM_BATCH                      INT64_C(0)
+#define VD_STREAM_INIT(parameter)            (INT64_C(0x10000000) + (parameter))
+#define VD_STREAM_DROPOUT(micro_batch, site) (INT64_C(0x20000000) + (micro_batch)*65536 + (site))
 
 #endif

@@ -8,8 +8,8 @@ typedef enum { VD_MODEL_GPT2 = 1, VD_MODEL_MLP = 2 } vd_model_kind;
 
 typedef struct {
     vd_model_kind kind;
-    int64_t vocab;    /* token values are 0..vocab-1 */
-    int64_t context;  /* gpt2: number of position embeddings */
+    int64_t vocab;   /* token values are 0..vocab-1 */
+    int64_t context; /* gpt2: number of position embeddings */
     int64_t layers;
     int64_t heads;    /* gpt2 */
     int64_t channels; /* width */
@@ -19,7 +19,7 @@ typedef struct {
 
 typedef struct {
     float lr, min_lr, beta1, beta2, eps, weight_decay;
-    float clip_norm; /* global-norm clipping; 0 for none */
+    float clip_norm;  /* global-norm clipping; 0 for none */
     int32_t schedule; /* ro_lr_kind */
     int64_t warmup;   /* steps of linear warm-up; after it the schedule runs to the last step */
 } vd_adamw;
@@ -29,18 +29,19 @@ typedef struct {
     vd_model model;
     vd_adamw adamw;
     uint64_t seed;
-    int64_t batch; /* sequences per step, over all micro-batches */
+    int64_t batch;         /* sequences per step, over all micro-batches */
     int64_t micro_batches; /* divides batch */
     int64_t sequence;
     int64_t steps;
     int64_t checkpoint_interval;
-    int32_t data_dtype; /* RO_U8 or RO_U16 */
-    int64_t data_count; /* tokens */
+    int32_t data_dtype;    /* RO_U8 or RO_U16 */
+    int64_t data_count;    /* tokens */
     uint8_t data_root[32]; /* commitment of the data tensor */
 } vd_training;
 
-/* Builds the program. The ranges of single numbers are the job reader's to check; combinations that make
- * no valid graph (heads that do not divide channels, too little data) are VD_ERR_USAGE here. */
+/* Builds the program. The ranges of single numbers are the job reader's to check; combinations that
+ * make no valid graph (heads that do not divide channels, too little data) are VD_ERR_USAGE here.
+ */
 VD_MUST_USE vd_status vd_training_program(const vd_training *training, vd_program *out,
                                           vd_err *err);
 

@@ -5,8 +5,7 @@
 
 #include "models/model.h"
 
-static const vd_model_type *type_of(const vd_model *model)
-{
+static const vd_model_type *type_of(const vd_model *model) {
     switch (model->kind) {
     case VD_MODEL_GPT2: return &vd_gpt2;
     case VD_MODEL_MLP: return &vd_mlp;
@@ -15,8 +14,7 @@ static const vd_model_type *type_of(const vd_model *model)
 }
 
 void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value,
-                const char *format, ...)
-{
+                const char *format, ...) {
     if (out->count >= VD_PARAMETERS_MAX)
         return;
     vd_parameter *p = &out->parameter[out->count++];
@@ -27,8 +25,7 @@ void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value
     va_end(args);
 }
 
-static vd_status declare(const vd_model *model, vd_parameters *out, vd_err *err)
-{
+static vd_status declare(const vd_model *model, vd_parameters *out, vd_err *err) {
     *out = (vd_parameters){.parameter = calloc(VD_PARAMETERS_MAX, sizeof(vd_parameter))};
     if (!out->parameter)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -36,8 +33,7 @@ static vd_status declare(const vd_model *model, vd_parameters *out, vd_err *err)
     return VD_OK;
 }
 
-int64_t vd_model_parameters(const vd_model *model)
-{
+int64_t vd_model_parameters(const vd_model *model) {
     vd_parameters all;
     int64_t sum = 0;
     if (declare(model, &all, NULL) != VD_OK)
@@ -49,8 +45,7 @@ int64_t vd_model_parameters(const vd_model *model)
 }
 
 /* Layout: parameters, their m, their v, then the two bias corrections. */
-static void add_leaves(vd_builder *b, const vd_parameters *all)
-{
+static void add_leaves(vd_builder *b, const vd_parameters *all) {
     static const char *const suffix[] = {"", ".m", ".v"};
     for (int kind = 0; kind < 3; kind++)
         for (uint32_t i = 0; i < all->count; i++) {
@@ -63,25 +58,23 @@ static void add_leaves(vd_builder *b, const vd_parameters *all)
     vd_add_leaf(b, "adamw.c2", &one);
 }
 
-static vd_value initial(vd_builder *b, const vd_training *t, const vd_parameter *p, uint32_t index)
-{
+static vd_value initial(vd_builder *b, const vd_training *t, const vd_parameter *p,
+                        uint32_t index) {
     vd_op op = {RO_OP_FILL, {ro_attr_f32(p->value)}, &p->shape};
     if (p->deviation != 0)
-        op = (vd_op){RO_OP_NORMAL,
-                     {(int64_t)t->seed, VD_STREAM_INIT(index), ro_attr_f32(0),
-                      ro_attr_f32(p->deviation)},
-                     &p->shape};
+        op = (vd_op){
+            RO_OP_NORMAL,
+            {(int64_t)t->seed, VD_STREAM_INIT(index), ro_attr_f32(0), ro_attr_f32(p->deviation)},
+            &p->shape};
     return vd_emit(b, p->name, op, 0, NULL);
 }
 
-static vd_status allocate_outputs(vd_builder *b)
-{
+static vd_status allocate_outputs(vd_builder *b) {
     b->graph->output = calloc(b->program->leaf_count, sizeof *b->graph->output);
     return b->graph->output ? VD_OK : vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
 }
 
-static void build_init(vd_builder *b, const vd_training *t, const vd_parameters *all)
-{
+static void build_init(vd_builder *b, const vd_training *t, const vd_parameters *all) {
     if (allocate_outputs(b) != VD_OK)
         return;
     vd_scope(b, "init");
@@ -94,8 +87,7 @@ static void build_init(vd_builder *b, const vd_training *t, const vd_parameters 
 }
 
 static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
-                           int64_t shift)
-{
+                           int64_t shift) {
     int64_t rows = t->batch / t->micro_batches;
     ro_shape shape = VD_SHAPE(RO_I32, rows, t->sequence);
     vd_op op = {RO_OP_READ_BATCH,
@@ -110,8 +102,7 @@ typedef struct {
 } sums;
 
 static void micro_batch(vd_builder *b, const vd_training *t, uint32_t parameters, int64_t micro,
-                        sums *out)
-{
+                        sums *out) {
     vd_forward in = {.training = t, .micro_batch = micro};
     vd_scope(b, "m%lld.batch", (long long)micro);
     in.tokens = read_batch(b, "tokens", t, micro, 0);
@@ -123,15 +114,15 @@ static void micro_batch(vd_builder *b, const vd_training *t, uint32_t parameters
     for (uint32_t i = 0; i < parameters; i++) {
         out->value[1 + i] = vd_grad(b, i);
         if (b->status == VD_OK && out->value[1 + i] == VD_NONE)
-            vd_builder_fail(b, VD_ERR_USAGE, "%s does not reach the loss", b->program->leaf[i].name);
+            vd_builder_fail(b, VD_ERR_USAGE, "%s does not reach the loss",
+                            b->program->leaf[i].name);
     }
 }
 
-/* A binary tree over micro-batches [lo, hi), split at the largest power of two below their number: the
- * number of workers is never part of the result, and log2 n + 1 sums are alive at most. */
+/* A binary tree over micro-batches [lo, hi), split at the largest power of two below their number:
+ * the number of workers is never part of the result, and log2 n + 1 sums are alive at most. */
 static void accumulate(vd_builder *b, const vd_training *t, uint32_t parameters, int64_t lo,
-                       int64_t hi, sums *out)
-{
+                       int64_t hi, sums *out) {
     if (hi - lo == 1) {
         micro_batch(b, t, parameters, lo, out);
         return;
@@ -154,17 +145,17 @@ static void accumulate(vd_builder *b, const vd_training *t, uint32_t parameters,
 }
 
 /* 1, or what brings the global norm down to the limit. */
-static vd_value clip(vd_builder *b, const vd_adamw *a, uint32_t parameters, const vd_value *gradient)
-{
+static vd_value clip(vd_builder *b, const vd_adamw *a, uint32_t parameters,
+                     const vd_value *gradient) {
     ro_shape one = VD_SHAPE(RO_F32, 1);
     if (a->clip_norm == 0)
         return vd_emit(b, "clip", (vd_op){RO_OP_FILL, {ro_attr_f32(1)}, &one}, 0, NULL);
     vd_value part[VD_PARAMETERS_MAX];
     for (uint32_t i = 0; i < parameters; i++) {
         vd_scope(b, "norm.%.50s", b->program->leaf[i].name);
-        part[i] = vd_reduce(b, "sumsq", RO_OP_REDUCE_DOT,
-                            ro_shape_numel(vd_shape_of(b, gradient[i])), 2,
-                            (vd_value[]){gradient[i], gradient[i]});
+        part[i] =
+            vd_reduce(b, "sumsq", RO_OP_REDUCE_DOT, ro_shape_numel(vd_shape_of(b, gradient[i])), 2,
+                      (vd_value[]){gradient[i], gradient[i]});
     }
     vd_scope(b, "norm");
     vd_value all = vd_emit(b, "parts", (vd_op){.op = RO_OP_CONCAT}, (int32_t)parameters, part);
@@ -172,8 +163,7 @@ static vd_value clip(vd_builder *b, const vd_adamw *a, uint32_t parameters, cons
     return VD_EMIT(b, "clip", ((vd_op){RO_OP_CLIP_SCALE, {ro_attr_f32(a->clip_norm)}, NULL}), sum);
 }
 
-static vd_value learning_rate(vd_builder *b, const vd_training *t)
-{
+static vd_value learning_rate(vd_builder *b, const vd_training *t) {
     const vd_adamw *a = &t->adamw;
     int64_t total = a->schedule == RO_LR_CONSTANT ? 0 : t->steps;
     vd_op op = {RO_OP_LR_SCHEDULE,
@@ -182,15 +172,14 @@ static vd_value learning_rate(vd_builder *b, const vd_training *t)
     return VD_EMIT(b, "learning_rate", op, vd_step_value(b));
 }
 
-static vd_value correction(vd_builder *b, const char *name, float beta, uint32_t leaf)
-{
+static vd_value correction(vd_builder *b, const char *name, float beta, uint32_t leaf) {
     vd_op op = {RO_OP_BIAS_CORRECTION, {ro_attr_f32(beta)}, NULL};
     return b->graph->output[leaf] = VD_EMIT(b, name, op, leaf);
 }
 
 /* AdamW (Loshchilov & Hutter, 2019); vectors (biases, norms) are not decayed. */
-static void adamw(vd_builder *b, const vd_training *t, uint32_t parameters, const vd_value *gradient)
-{
+static void adamw(vd_builder *b, const vd_training *t, uint32_t parameters,
+                  const vd_value *gradient) {
     const vd_adamw *a = &t->adamw;
     vd_value scale = clip(b, a, parameters, gradient), *output = b->graph->output;
     vd_scope(b, "adamw");
@@ -211,8 +200,7 @@ static void adamw(vd_builder *b, const vd_training *t, uint32_t parameters, cons
     }
 }
 
-static void build_step(vd_builder *b, const vd_training *t, uint32_t parameters)
-{
+static void build_step(vd_builder *b, const vd_training *t, uint32_t parameters) {
     double count = (double)(t->batch * t->sequence);
     sums *all = calloc(1, sizeof *all);
     if (!all || allocate_outputs(b) != VD_OK) {
@@ -223,15 +211,14 @@ static void build_step(vd_builder *b, const vd_training *t, uint32_t parameters)
     accumulate(b, t, parameters, 0, t->micro_batches, all);
     vd_scope(b, "mean");
     for (uint32_t i = 0; i <= parameters && b->status == VD_OK; i++)
-        all->value[i] = vd_div_const(b, i ? b->program->leaf[i - 1].name : "loss", all->value[i],
-                                     count);
+        all->value[i] =
+            vd_div_const(b, i ? b->program->leaf[i - 1].name : "loss", all->value[i], count);
     b->graph->loss = all->value[0];
     adamw(b, t, parameters, all->value + 1);
     free(all);
 }
 
-static vd_status check(const vd_training *t, vd_err *err)
-{
+static vd_status check(const vd_training *t, vd_err *err) {
     if (!type_of(&t->model))
         return vd_fail(err, VD_ERR_USAGE, "no model of kind %d", (int)t->model.kind);
     if (t->micro_batches < 1 || t->batch % t->micro_batches != 0)
@@ -243,8 +230,7 @@ static vd_status check(const vd_training *t, vd_err *err)
     return type_of(&t->model)->check(t, err);
 }
 
-static void describe_run(const vd_training *t, vd_program *p)
-{
+static void describe_run(const vd_training *t, vd_program *p) {
     p->seed = t->seed;
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
@@ -254,8 +240,7 @@ static void describe_run(const vd_training *t, vd_program *p)
     memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
 }
 
-vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err)
-{
+vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err) {
     *out = (vd_program){0};
     vd_parameters all = {0};
     vd_status status = check(t, err);

@@ -1,13 +1,12 @@
-/* Measures the elementary functions over all their inputs against double precision: `make exhaustive`.
- * The figures stand in SPEC.md section 2. */
+/* Measures the elementary functions over all their inputs against double precision: `make
+ * exhaustive`. The figures stand in SPEC.md section 2. */
 #include <math.h>
 #include <stdio.h>
 
 #include "repops/src/math.h"
 
 /* Error in units of the last place of the correctly rounded result, subnormals included. */
-static double ulp_error(float got, double want)
-{
+static double ulp_error(float got, double want) {
     float nearest = (float)want;
     if (isnan(want) || isinf(nearest))
         return got == nearest || (isnan(want) && isnan(got)) ? 0 : isinf(nearest) ? 1 : INFINITY;
@@ -17,8 +16,7 @@ static double ulp_error(float got, double want)
     return fabs((double)got - want) / ulp;
 }
 
-static void measure(const char *name, float (*f)(float), double (*reference)(double))
-{
+static void measure(const char *name, float (*f)(float), double (*reference)(double)) {
     double worst = 0;
     uint32_t at = 0, bits = 0;
     do {
@@ -32,8 +30,7 @@ static void measure(const char *name, float (*f)(float), double (*reference)(dou
     printf("%-10s max %.4f ulp at %a\n", name, worst, (double)ro_from_bits(at));
 }
 
-static void measure_turn(const char *name, float (*f)(uint32_t), double (*reference)(double))
-{
+static void measure_turn(const char *name, float (*f)(uint32_t), double (*reference)(double)) {
     double worst = 0;
     for (uint32_t k = 0; k < 1u << 24; k++) {
         double error = fabs((double)f(k) - reference(ldexp(k, -23) * 3.14159265358979323846));
@@ -42,14 +39,23 @@ static void measure_turn(const char *name, float (*f)(uint32_t), double (*refere
     printf("%-10s max error %.4f * 2^-24 (absolute)\n", name, ldexp(worst, 24));
 }
 
-static float e(float x) { return ro_exp(x); }
-static float l(float x) { return ro_log(x); }
-static float t(float x) { return ro_tanh(x); }
-static float sn(uint32_t k) { return ro_sin_turn(k); }
-static float cs(uint32_t k) { return ro_cos_turn(k); }
+static float e(float x) {
+    return ro_exp(x);
+}
+static float l(float x) {
+    return ro_log(x);
+}
+static float t(float x) {
+    return ro_tanh(x);
+}
+static float sn(uint32_t k) {
+    return ro_sin_turn(k);
+}
+static float cs(uint32_t k) {
+    return ro_cos_turn(k);
+}
 
-int main(void)
-{
+int main(void) {
     measure("exp", e, exp);
     measure("log", l, log);
     measure("tanh", t, tanh);

@@ -2,8 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-Test(planted, leak)
-{
+Test(planted, leak) {
     char *volatile lost = malloc(1000);
     cr_assert(lost != NULL);
     lost = NULL;

@@ -2,8 +2,7 @@
 #include <criterion/criterion.h>
 #include <limits.h>
 
-Test(planted, undefined)
-{
+Test(planted, undefined) {
     volatile int big = INT_MAX;
     volatile int sum = big + 1;
     (void)sum;

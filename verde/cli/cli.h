@@ -38,8 +38,7 @@ typedef struct {
 
 #define VD_COMMON_OPTIONS                                                                          \
     {"threads", required_argument, NULL, 't'}, {"backend", required_argument, NULL, 'b'},          \
-        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},                        \
-    {                                                                                              \
+        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {                      \
         NULL, 0, NULL, 0                                                                           \
     }
 #define VD_COMMON_HELP                                                                             \
@@ -51,7 +50,8 @@ typedef struct {
     "\nExit codes: 0 done, agreed or verified; 1 trouble of this machine; 2 usage; 3 convicted;\n" \
     "            4 forfeit; 5 inconclusive; 6 a verdict does not hold.\n"
 
-/* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is set by --help. */
+/* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is
+ * set by --help. */
 bool vd_take_common(const vd_command *command, int option, vd_common *common, bool *exit_now);
 bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out);
 
@@ -80,8 +80,9 @@ VD_MUST_USE vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err);
 
 /* ---- printing ---- */
 
-vd_exit vd_report(const vd_err *err); /* one line on standard error; the exit code of the category */
-void vd_print_json(json_t *object);   /* one line on standard output; takes the object */
+vd_exit
+vd_report(const vd_err *err);       /* one line on standard error; the exit code of the category */
+void vd_print_json(json_t *object); /* one line on standard output; takes the object */
 json_t *vd_hash_text(const vd_hash *hash);
 /* "12.3 MB". text: 32 bytes. */
 void vd_print_size(uint64_t bytes, char *text);

@@ -38,8 +38,7 @@ typedef struct {
 
 /* ---- who takes part ---- */
 
-static vd_status ask_key(arbitration *x, uint32_t p)
-{
+static vd_status ask_key(arbitration *x, uint32_t p) {
     vd_exchange exchange = {
         .to = &x->endpoint[p], .path = "/v1/provider", .deadline_ms = 10000, .answer_max = 65536};
     vd_answer answer = {0};
@@ -58,8 +57,7 @@ static vd_status ask_key(arbitration *x, uint32_t p)
     return status == VD_OK ? VD_OK : VD_ERR_LOCAL;
 }
 
-static vd_status enrol(arbitration *x)
-{
+static vd_status enrol(arbitration *x) {
     for (uint32_t p = 0; p < x->a->urls; p++) {
         vd_status status = vd_endpoint_parse(x->a->url[p], &x->endpoint[p], x->err);
         x->assignment.provider[p] = x->endpoint[p].key;
@@ -77,8 +75,7 @@ static vd_status enrol(arbitration *x)
     return VD_OK;
 }
 
-static vd_status assign(arbitration *x)
-{
+static vd_status assign(arbitration *x) {
     vd_status status = vd_program_hash(&x->loaded.program, &x->assignment.program, x->err);
     vd_key_public(x->key, &x->assignment.referee);
     if (status == VD_OK && RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
@@ -91,8 +88,7 @@ static vd_status assign(arbitration *x)
     return status;
 }
 
-static vd_status prepare(arbitration *x)
-{
+static vd_status prepare(arbitration *x) {
     vd_status status = vd_leaf_self_test(x->err);
     if (status == VD_OK)
         status = vd_load_job(x->a->job, &x->loaded, x->err);
@@ -116,16 +112,14 @@ static vd_status prepare(arbitration *x)
 
 /* ---- rounds ---- */
 
-static int deadline_ms(const arbitration *x, uint32_t p)
-{
+static int deadline_ms(const arbitration *x, uint32_t p) {
     double seconds = (double)x->a->question_s;
     if (x->left_s[p] < seconds)
         seconds = x->left_s[p];
     return seconds < 0.001 ? 1 : (int)(seconds * 1000);
 }
 
-static void take_answer(arbitration *x, uint32_t p, vd_answer *answer)
-{
+static void take_answer(arbitration *x, uint32_t p, vd_answer *answer) {
     x->left_s[p] -= answer->seconds;
     x->cost.bytes_in += answer->bytes_in;
     x->cost.bytes_out += answer->bytes_out;
@@ -135,11 +129,10 @@ static void take_answer(arbitration *x, uint32_t p, vd_answer *answer)
         vd_referee_no_answer(x->referee, p, answer->err.text);
 }
 
-/* A provider may be restarting, or the network down for a moment: connection trouble is asked again until the
- * question's time is over. All is counted: time, bytes. */
+/* A provider may be restarting, or the network down for a moment: connection trouble is asked again
+ * until the question's time is over. All is counted: time, bytes. */
 static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t count,
-                               vd_exchange *exchange, vd_answer *answer)
-{
+                               vd_exchange *exchange, vd_answer *answer) {
     for (size_t i = 0; i < count; i++)
         exchange[i].deadline_ms = deadline_ms(x, out[i].party);
     vd_client_ask(x->client, count, exchange, answer);
@@ -161,16 +154,14 @@ static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t co
 }
 
 /* Our own trouble, in any answer, is nobody's fault. */
-static vd_status local_trouble(const vd_answer *answer, size_t count, vd_err *err)
-{
+static vd_status local_trouble(const vd_answer *answer, size_t count, vd_err *err) {
     for (size_t i = 0; i < count; i++)
         if (answer[i].err.status == VD_ERR_LOCAL || answer[i].err.status == VD_ERR_USAGE)
             return vd_fail(err, VD_ERR_LOCAL, "%s", answer[i].err.text);
     return VD_OK;
 }
 
-static vd_status ask_round(arbitration *x, const vd_outgoing *out, size_t count)
-{
+static vd_status ask_round(arbitration *x, const vd_outgoing *out, size_t count) {
     vd_exchange exchange[VD_PARTIES_MAX] = {0};
     vd_answer answer[VD_PARTIES_MAX] = {0};
     vd_buf body[VD_PARTIES_MAX] = {0};
@@ -196,8 +187,7 @@ static vd_status ask_round(arbitration *x, const vd_outgoing *out, size_t count)
     return status;
 }
 
-static vd_status dispute(arbitration *x)
-{
+static vd_status dispute(arbitration *x) {
     vd_outgoing out[VD_PARTIES_MAX];
     size_t count;
     vd_status status;
@@ -216,8 +206,7 @@ static vd_status dispute(arbitration *x)
 /* ---- the verdict ---- */
 
 /* A second process decides again from the file, before it gets its name. */
-static vd_status check_verdict(const char *path, vd_err *err)
-{
+static vd_status check_verdict(const char *path, vd_err *err) {
     int code;
     pid_t child = fork();
     if (child == 0) {
@@ -232,12 +221,11 @@ static vd_status check_verdict(const char *path, vd_err *err)
     return VD_OK;
 }
 
-static vd_status write_verdict(arbitration *x)
-{
+static vd_status write_verdict(arbitration *x) {
     char draft[1100];
     vd_buf text = {0};
-    vd_status status = vd_verdict_write(x->key, &x->loaded.program, &x->note, x->referee, &x->cost,
-                                        &text, x->err);
+    vd_status status =
+        vd_verdict_write(x->key, &x->loaded.program, &x->note, x->referee, &x->cost, &text, x->err);
     vd_put_u8(&text, '\n');
     snprintf(draft, sizeof draft, "%s.draft", x->a->verdict);
     if (status == VD_OK)
@@ -251,8 +239,7 @@ static vd_status write_verdict(arbitration *x)
     return status;
 }
 
-static vd_exit finish(arbitration *x)
-{
+static vd_exit finish(arbitration *x) {
     const vd_outcome *outcome = vd_referee_outcome(x->referee);
     if (x->a->common.json)
         vd_print_json(vd_dispute_json(outcome, &x->assignment, &x->cost));
@@ -261,8 +248,7 @@ static vd_exit finish(arbitration *x)
     return vd_exit_of(outcome);
 }
 
-static vd_exit arbitrate_between(const arguments *a)
-{
+static vd_exit arbitrate_between(const arguments *a) {
     vd_err err = {0};
     arbitration x = {.a = a, .start = vd_seconds(), .err = &err};
     vd_status status = prepare(&x);
@@ -280,8 +266,7 @@ static vd_exit arbitrate_between(const arguments *a)
     return code;
 }
 
-static bool take_option(int o, arguments *a, bool *exit_now)
-{
+static bool take_option(int o, arguments *a, bool *exit_now) {
     switch (o) {
     case 'p':
         if (a->urls == VD_PARTIES_MAX) {
@@ -299,16 +284,16 @@ static bool take_option(int o, arguments *a, bool *exit_now)
     }
 }
 
-static vd_exit arbitrate(int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"provider", required_argument, NULL, 'p'}, {"verdict", required_argument, NULL, 'v'},
-        {"key", required_argument, NULL, 'k'},      {"cacert", required_argument, NULL, 'c'},
-        {"timeout", required_argument, NULL, 'q'},  {"budget", required_argument, NULL, 'g'},
-        VD_COMMON_OPTIONS};
-    arguments a = {.key_dir = "referee-keys",
-                   .question_s = QUESTION_SECONDS,
-                   .budget_s = BUDGET_SECONDS};
+static vd_exit arbitrate(int argc, char **argv) {
+    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
+                                            {"verdict", required_argument, NULL, 'v'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"cacert", required_argument, NULL, 'c'},
+                                            {"timeout", required_argument, NULL, 'q'},
+                                            {"budget", required_argument, NULL, 'g'},
+                                            VD_COMMON_OPTIONS};
+    arguments a = {
+        .key_dir = "referee-keys", .question_s = QUESTION_SECONDS, .budget_s = BUDGET_SECONDS};
     bool exit_now = false;
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (!take_option(o, &a, &exit_now))
@@ -329,7 +314,8 @@ const vd_command vd_cmd_arbitrate = {
     "arbitrate", "settle a dispute between two providers",
     "Usage: verde arbitrate JOB --provider URL --provider URL --verdict FILE [options]\n\n"
     "Asks both providers for the job's result. If they differ, finds the first step, node and\n"
-    "element where they do, computes that element, and writes a signed verdict with all evidence.\n\n"
+    "element where they do, computes that element, and writes a signed verdict with all "
+    "evidence.\n\n"
     "  --provider URL   as `verde serve` prints it: https://host:port#key\n"
     "  --verdict FILE   where the verdict goes\n"
     "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
@@ -338,5 +324,6 @@ const vd_command vd_cmd_arbitrate = {
     "  --budget S       seconds for all answers of one provider (default 3600)\n" VD_COMMON_HELP
     "\nExample:\n"
     "  verde arbitrate models/jobs/demo.yaml --verdict verdict.json \\\n"
-    "    --provider https://a.example:8443#KEY --provider https://b.example:8443#KEY\n" VD_EXIT_HELP,
+    "    --provider https://a.example:8443#KEY --provider "
+    "https://b.example:8443#KEY\n" VD_EXIT_HELP,
     arbitrate};

@@ -2,16 +2,14 @@
 
 #include "verde/cli/cli.h"
 
-static void print_summary(const vd_program *p, const vd_hash *hash)
-{
+static void print_summary(const vd_program *p, const vd_hash *hash) {
     char hex[2 * VD_HASH_SIZE + 1];
     vd_hex(hash->b, VD_HASH_SIZE, hex);
     printf("# program %s\n# %u nodes at initialisation, %u per step, %u state leaves\n", hex,
            p->init.node_count, p->step.node_count, p->leaf_count);
 }
 
-static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, vd_err *err)
-{
+static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, vd_err *err) {
     vd_buf out = {0};
     vd_hash hash;
     if (vd_program_hash(p, &hash, err) != VD_OK)
@@ -38,11 +36,9 @@ static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, 
     return ok ? VD_EXIT_OK : vd_report(err);
 }
 
-static vd_exit graph(int argc, char **argv)
-{
-    static const struct option options[] = {{"dot", no_argument, NULL, 'd'},
-                                            {"init", no_argument, NULL, 'i'},
-                                            VD_COMMON_OPTIONS};
+static vd_exit graph(int argc, char **argv) {
+    static const struct option options[] = {
+        {"dot", no_argument, NULL, 'd'}, {"init", no_argument, NULL, 'i'}, VD_COMMON_OPTIONS};
     bool dot = false, init = false, exit_now = false;
     vd_common common = {0};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {

@@ -15,8 +15,7 @@ typedef struct {
 /* ---- a run ---- */
 
 static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd_run_log *log,
-                           vd_err *err)
-{
+                           vd_err *err) {
     vd_hash root, final;
     char hex[2 * VD_HASH_SIZE + 1];
     bool whole = log->count == vd_run_leaves(&loaded->program);
@@ -24,10 +23,10 @@ static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd
     if (status != VD_OK)
         return status;
     if (a->common.json) {
-        json_t *out = json_pack("{sb so sI sI ss}", "finished", whole, "program",
-                                vd_hash_text(&log->program), "steps",
-                                (json_int_t)loaded->program.steps, "checkpoints",
-                                (json_int_t)log->count, "fault", log->fault);
+        json_t *out =
+            json_pack("{sb so sI sI ss}", "finished", whole, "program", vd_hash_text(&log->program),
+                      "steps", (json_int_t)loaded->program.steps, "checkpoints",
+                      (json_int_t)log->count, "fault", log->fault);
         if (whole)
             json_object_set_new(out, "run_root", vd_hash_text(&root));
         vd_print_json(out);
@@ -35,8 +34,8 @@ static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd
     }
     vd_hex(log->program.b, VD_HASH_SIZE, hex);
     printf("program      %s\n", hex);
-    printf("progress     %s, %lld steps, %u of %llu checkpoints\n", whole ? "finished" : "unfinished",
-           (long long)loaded->program.steps, log->count,
+    printf("progress     %s, %lld steps, %u of %llu checkpoints\n",
+           whole ? "finished" : "unfinished", (long long)loaded->program.steps, log->count,
            (unsigned long long)vd_run_leaves(&loaded->program));
     if (log->fault[0])
         printf("fault        %s (on purpose)\n", log->fault);
@@ -55,8 +54,7 @@ static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd
 /* ---- a trace ---- */
 
 static vd_status print_trace(const arguments *a, const vd_loaded *loaded, const vd_source *source,
-                             vd_err *err)
-{
+                             vd_err *err) {
     const vd_records *records;
     vd_node_record *record = malloc(sizeof *record);
     const vd_graph *graph = vd_step_graph(&loaded->program, a->step);
@@ -79,8 +77,7 @@ static vd_status print_trace(const arguments *a, const vd_loaded *loaded, const 
 /* ---- a proof: STEP:VALUE:LEAF ---- */
 
 static vd_status parse_proof(const char *text, const vd_program *p, int64_t *step, uint32_t *value,
-                             uint64_t *leaf, vd_err *err)
-{
+                             uint64_t *leaf, vd_err *err) {
     long long s, v, l;
     char end;
     if (sscanf(text, "%lld:%lld:%lld%c", &s, &v, &l, &end) != 3 || s < -1 || s >= p->steps || v < 0)
@@ -97,8 +94,7 @@ static vd_status parse_proof(const char *text, const vd_program *p, int64_t *ste
 }
 
 static vd_status print_proof(const arguments *a, const vd_loaded *loaded, const vd_source *source,
-                             vd_err *err)
-{
+                             vd_err *err) {
     const vd_program *p = &loaded->program;
     int64_t step = 0;
     uint32_t value = 0;
@@ -138,8 +134,7 @@ static vd_status print_proof(const arguments *a, const vd_loaded *loaded, const 
 
 /* ---- the command ---- */
 
-static vd_status inspect_run(const arguments *a, vd_err *err)
-{
+static vd_status inspect_run(const arguments *a, vd_err *err) {
     vd_loaded loaded = {0};
     vd_run_log log = {0};
     vd_replay *replay = NULL;
@@ -165,8 +160,7 @@ static vd_status inspect_run(const arguments *a, vd_err *err)
     return status;
 }
 
-static vd_exit inspect(int argc, char **argv)
-{
+static vd_exit inspect(int argc, char **argv) {
     static const struct option options[] = {{"trace", required_argument, NULL, 'T'},
                                             {"proof", required_argument, NULL, 'P'},
                                             VD_COMMON_OPTIONS};
@@ -204,12 +198,12 @@ const vd_command vd_cmd_inspect = {
     "inspect", "look into a run, a trace, a proof or a verdict",
     "Usage: verde inspect DIR [--trace STEP | --proof STEP:VALUE:LEAF] [options]\n"
     "       verde inspect VERDICT\n\n"
-    "Prints what a run committed to; the records of one step (re-executed); one leaf of one tensor\n"
+    "Prints what a run committed to; the records of one step (re-executed); one leaf of one "
+    "tensor\n"
     "with its proof; or a verdict with its story.\n\n"
     "  --trace STEP     node by node, with the commitment of each output; -1: initialisation\n"
-    "  --proof S:V:L    leaf L of value V of step S (values are numbered as in PROTOCOL.md)\n"
-    VD_COMMON_HELP
-    "\nExamples:\n"
+    "  --proof S:V:L    leaf L of value V of step S (values are numbered as in "
+    "PROTOCOL.md)\n" VD_COMMON_HELP "\nExamples:\n"
     "  verde inspect run\n"
     "  verde inspect run --trace 7\n"
     "  verde inspect verdict.json\n" VD_EXIT_HELP,

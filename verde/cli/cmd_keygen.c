@@ -2,8 +2,7 @@
 
 #include "verde/cli/cli.h"
 
-static vd_exit keygen(int argc, char **argv)
-{
+static vd_exit keygen(int argc, char **argv) {
     static const struct option options[] = {VD_COMMON_OPTIONS};
     vd_common common = {0};
     bool exit_now = false;

@@ -7,8 +7,7 @@ typedef struct {
 } printer;
 
 /* On a terminal one line that changes; otherwise a plain line every two seconds. */
-static void progress(void *user, const vd_progress *p)
-{
+static void progress(void *user, const vd_progress *p) {
     printer *print = user;
     bool last = p->step == p->steps, terminal = vd_is_terminal();
     double every = terminal ? 0.1 : 2.0, now = vd_seconds();
@@ -24,8 +23,7 @@ static void progress(void *user, const vd_progress *p)
     fflush(stderr);
 }
 
-static void announce_fault(const vd_loaded *loaded)
-{
+static void announce_fault(const vd_loaded *loaded) {
     char text[160];
     if (loaded->exec.fault.kind == VD_FAULT_NONE)
         return;
@@ -34,18 +32,22 @@ static void announce_fault(const vd_loaded *loaded)
             text);
 }
 
-static void print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common)
-{
+/* A loss that is no number has no JSON number. */
+static json_t *loss_json(float loss) {
+    return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
+}
+
+static void print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common) {
     char root[2 * VD_HASH_SIZE + 1], state[2 * VD_HASH_SIZE + 1];
     vd_hex(r->run_root.b, VD_HASH_SIZE, root);
     vd_hex(r->final_state.b, VD_HASH_SIZE, state);
     if (common->json) {
-        vd_print_json(json_pack(
-            "{ss ss sI sI sf sf sf ss si sI}", "run_root", root, "final_state_root", state, "steps",
-            (json_int_t)r->steps, "resumed_at", (json_int_t)r->resumed_at, "seconds", r->seconds,
-            "loss_first", (double)r->loss_first, "loss_last", (double)r->loss_last, "backend",
-            ro_ctx_backend(loaded->ro), "threads", ro_ctx_threads(loaded->ro), "peak_bytes",
-            (json_int_t)vd_peak_bytes()));
+        vd_print_json(
+            json_pack("{ss ss sI sI sf so so ss si sI}", "run_root", root, "final_state_root",
+                      state, "steps", (json_int_t)r->steps, "resumed_at", (json_int_t)r->resumed_at,
+                      "seconds", r->seconds, "loss_first", loss_json(r->loss_first), "loss_last",
+                      loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "threads",
+                      ro_ctx_threads(loaded->ro), "peak_bytes", (json_int_t)vd_peak_bytes()));
         return;
     }
     printf("loss         %.4f -> %.4f in %lld steps, %.1f s\n", (double)r->loss_first,
@@ -54,8 +56,7 @@ static void print_result(const vd_run_result *r, const vd_loaded *loaded, const 
 }
 
 static vd_status execute(const char *job, const char *dir, const char *fault,
-                         const vd_common *common, vd_loaded *loaded, vd_err *err)
-{
+                         const vd_common *common, vd_loaded *loaded, vd_err *err) {
     vd_run_result result;
     vd_status status = vd_load_job(job, loaded, err);
     if (status == VD_OK && fault)
@@ -85,8 +86,7 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
     return VD_OK;
 }
 
-static vd_exit run(int argc, char **argv)
-{
+static vd_exit run(int argc, char **argv) {
     static const struct option options[] = {{"out", required_argument, NULL, 'o'},
                                             {"fault", required_argument, NULL, 'f'},
                                             VD_COMMON_OPTIONS};
@@ -117,14 +117,14 @@ static vd_exit run(int argc, char **argv)
 const vd_command vd_cmd_run = {
     "run", "execute a job and commit to every checkpoint",
     "Usage: verde run JOB --out DIR [options]\n\n"
-    "Executes the training job and writes checkpoints and their commitments to DIR. If DIR holds an\n"
+    "Executes the training job and writes checkpoints and their commitments to DIR. If DIR holds "
+    "an\n"
     "unfinished run of the same job, goes on from its last whole checkpoint.\n\n"
     "  --out DIR        where the run goes\n"
     "  --fault KIND[@step[:node]]\n"
     "                   be dishonest on purpose, for tests and demonstrations: element, lr, skip,\n"
     "                   poison, seed, attr, weights, history; step -1 is initialisation, the node\n"
-    "                   is a number or a name of `verde graph`\n" VD_COMMON_HELP
-    "\nExamples:\n"
+    "                   is a number or a name of `verde graph`\n" VD_COMMON_HELP "\nExamples:\n"
     "  verde run models/jobs/demo.yaml --out run\n"
     "  verde run models/jobs/toy.yaml --out liar --fault element@7\n" VD_EXIT_HELP,
     run};

@@ -15,30 +15,26 @@ typedef struct {
 static vd_server *running;
 static volatile sig_atomic_t stopping;
 
-static void stop(int signal_number)
-{
+static void stop(int signal_number) {
     (void)signal_number;
     stopping = 1;
     vd_server_stop(running);
 }
 
-static void put_json(vd_response *response, json_t *object)
-{
+static void put_json(vd_response *response, json_t *object) {
     if (!object || !vd_json_dump(object, &response->body))
         response->status = 500;
     response->content_type = "application/json";
     json_decref(object);
 }
 
-static void refuse(vd_response *response, int status, const char *why)
-{
+static void refuse(vd_response *response, int status, const char *why) {
     response->status = status;
     put_json(response, json_pack("{ss}", "error", why));
 }
 
 /* For who wants to know what is served here, with curl. */
-static void describe(const service *s, vd_response *response)
-{
+static void describe(const service *s, vd_response *response) {
     vd_public_key key;
     char hex[2 * VD_KEY_SIZE + 1];
     vd_key_public(s->provider.key, &key);
@@ -48,12 +44,11 @@ static void describe(const service *s, vd_response *response)
                                  (json_int_t)s->provider.program->steps));
 }
 
-static void answer(const service *s, const vd_request *request, vd_response *response)
-{
+static void answer(const service *s, const vd_request *request, vd_response *response) {
     vd_err err = {0};
     double start = vd_seconds();
-    vd_status status = vd_provider_answer(&s->provider, request->body, request->body_size,
-                                          &response->body, &err);
+    vd_status status =
+        vd_provider_answer(&s->provider, request->body, request->body_size, &response->body, &err);
     response->content_type = "application/json";
     while (status == VD_ERR_TIMEOUT && !stopping) /* silence on purpose */
         usleep(100000);
@@ -68,8 +63,7 @@ static void answer(const service *s, const vd_request *request, vd_response *res
                 response->body.size);
 }
 
-static void handle(void *user, const vd_request *request, vd_response *response)
-{
+static void handle(void *user, const vd_request *request, vd_response *response) {
     const service *s = user;
     if (strcmp(request->method, "GET") == 0 && strcmp(request->path, "/v1/provider") == 0)
         describe(s, response);
@@ -79,14 +73,12 @@ static void handle(void *user, const vd_request *request, vd_response *response)
         refuse(response, 404, "GET /v1/provider or POST /v1/ask");
 }
 
-static void host_of(const char *listen, char *host, size_t size)
-{
+static void host_of(const char *listen, char *host, size_t size) {
     const char *colon = strrchr(listen, ':');
     snprintf(host, size, "%.*s", colon ? (int)(colon - listen) : 0, listen);
 }
 
-static void announce(const service *s, const char *listen, int port, bool json)
-{
+static void announce(const service *s, const char *listen, int port, bool json) {
     vd_public_key key;
     char hex[2 * VD_KEY_SIZE + 1], host[256], url[512];
     vd_key_public(s->provider.key, &key);
@@ -101,8 +93,7 @@ static void announce(const service *s, const char *listen, int port, bool json)
 }
 
 static vd_status serve_until_signal(service *s, const char *listen, const char *key_dir, bool json,
-                                    vd_err *err)
-{
+                                    vd_err *err) {
     char cert[1200], key[1200];
     snprintf(cert, sizeof cert, "%s/tls.crt", key_dir);
     snprintf(key, sizeof key, "%s/key.pem", key_dir);
@@ -124,8 +115,7 @@ typedef struct {
     vd_common common;
 } arguments;
 
-static vd_status serve_run(const arguments *a, vd_err *err)
-{
+static vd_status serve_run(const arguments *a, vd_err *err) {
     vd_loaded loaded = {0};
     vd_run_log log = {0};
     vd_replay *replay = NULL;
@@ -166,8 +156,7 @@ static vd_status serve_run(const arguments *a, vd_err *err)
     return status;
 }
 
-static vd_exit serve(int argc, char **argv)
-{
+static vd_exit serve(int argc, char **argv) {
     static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
                                             {"key", required_argument, NULL, 'k'},
                                             {"fault", required_argument, NULL, 'f'},
@@ -206,9 +195,9 @@ const vd_command vd_cmd_serve = {
     "Stops at SIGTERM or SIGINT.\n\n"
     "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6\n"
     "  --key DIR           identity made by `verde keygen` (default: DIR/keys, made if absent)\n"
-    "  --referee KEY       answer this referee only (hexadecimal); default: any that names this key\n"
-    "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n"
-    VD_COMMON_HELP
+    "  --referee KEY       answer this referee only (hexadecimal); default: any that names this "
+    "key\n"
+    "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n" VD_COMMON_HELP
     "\nExample:\n"
     "  verde serve run --listen 127.0.0.1:8443\n" VD_EXIT_HELP,
     serve};

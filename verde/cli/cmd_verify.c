@@ -9,16 +9,14 @@ typedef struct {
     vd_common common;
 } arguments;
 
-static vd_status read_referee(const char *hex, vd_public_key *key, vd_err *err)
-{
+static vd_status read_referee(const char *hex, vd_public_key *key, vd_err *err) {
     if (vd_unhex(hex, key->b, VD_KEY_SIZE))
         return VD_OK;
     return vd_fail(err, VD_ERR_USAGE, "--referee must be 64 lower-case hexadecimal digits");
 }
 
 /* Is it the program that this job file means? */
-static vd_status compare_job(const char *job, const vd_verdict *verdict, vd_err *err)
-{
+static vd_status compare_job(const char *job, const vd_verdict *verdict, vd_err *err) {
     vd_loaded loaded = {0};
     vd_hash program;
     vd_status status = vd_load_job(job, &loaded, err);
@@ -30,8 +28,7 @@ static vd_status compare_job(const char *job, const vd_verdict *verdict, vd_err 
     return status;
 }
 
-static vd_status verify_file(const arguments *a, vd_verdict *verdict, vd_err *err)
-{
+static vd_status verify_file(const arguments *a, vd_verdict *verdict, vd_err *err) {
     vd_buf text = {0};
     vd_public_key referee;
     vd_status status = vd_leaf_self_test(err);
@@ -50,8 +47,7 @@ static vd_status verify_file(const arguments *a, vd_verdict *verdict, vd_err *er
     return status;
 }
 
-static void print_verdict(const arguments *a, const vd_verdict *v)
-{
+static void print_verdict(const arguments *a, const vd_verdict *v) {
     char key[VD_PARTIES_MAX][2 * VD_KEY_SIZE + 1], referee[2 * VD_KEY_SIZE + 1];
     char program[2 * VD_HASH_SIZE + 1];
     const char *names[VD_PARTIES_MAX];
@@ -75,8 +71,7 @@ static void print_verdict(const arguments *a, const vd_verdict *v)
     vd_tell_outcome(&v->outcome, names, &v->cost, NULL);
 }
 
-static vd_exit verify(int argc, char **argv)
-{
+static vd_exit verify(int argc, char **argv) {
     static const struct option options[] = {{"referee", required_argument, NULL, 'r'},
                                             {"job", required_argument, NULL, 'J'},
                                             {"quiet", no_argument, NULL, 'q'},
@@ -120,7 +115,6 @@ const vd_command vd_cmd_verify = {
     "  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n"
     "  --job JOB        also check that it is about this job\n"
     "  --story          tell the dispute again\n"
-    "  --quiet          only the exit code\n" VD_COMMON_HELP
-    "\nExample:\n"
+    "  --quiet          only the exit code\n" VD_COMMON_HELP "\nExample:\n"
     "  verde verify verdict.json --job models/jobs/demo.yaml\n" VD_EXIT_HELP,
     verify};

@@ -8,8 +8,7 @@
 
 /* ---- options ---- */
 
-bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out)
-{
+bool vd_parse_number(const char *name, const char *text, long lo, long hi, long *out) {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
@@ -21,8 +20,7 @@ bool vd_parse_number(const char *name, const char *text, long lo, long hi, long 
     return true;
 }
 
-bool vd_take_common(const vd_command *command, int option, vd_common *common, bool *exit_now)
-{
+bool vd_take_common(const vd_command *command, int option, vd_common *common, bool *exit_now) {
     long number;
     switch (option) {
     case 't':
@@ -44,8 +42,7 @@ bool vd_take_common(const vd_command *command, int option, vd_common *common, bo
 
 /* ---- printing ---- */
 
-vd_exit vd_report(const vd_err *err)
-{
+vd_exit vd_report(const vd_err *err) {
     fprintf(stderr, "verde: %s\n", err->text);
     switch (err->status) {
     case VD_ERR_USAGE: return VD_EXIT_USAGE;
@@ -54,8 +51,7 @@ vd_exit vd_report(const vd_err *err)
     }
 }
 
-void vd_print_json(json_t *object)
-{
+void vd_print_json(json_t *object) {
     char *text = json_dumps(object, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
     if (text)
         puts(text);
@@ -63,15 +59,13 @@ void vd_print_json(json_t *object)
     json_decref(object);
 }
 
-json_t *vd_hash_text(const vd_hash *hash)
-{
+json_t *vd_hash_text(const vd_hash *hash) {
     char hex[2 * VD_HASH_SIZE + 1];
     vd_hex(hash->b, VD_HASH_SIZE, hex);
     return json_string(hex);
 }
 
-void vd_print_size(uint64_t bytes, char *text)
-{
+void vd_print_size(uint64_t bytes, char *text) {
     static const char *const unit[] = {"B", "kB", "MB", "GB", "TB"};
     double value = (double)bytes;
     int u = 0;
@@ -82,23 +76,20 @@ void vd_print_size(uint64_t bytes, char *text)
     snprintf(text, 32, u ? "%.1f %s" : "%.0f %s", value, unit[u]);
 }
 
-bool vd_is_terminal(void)
-{
+bool vd_is_terminal(void) {
     return isatty(STDERR_FILENO) != 0;
 }
 
 /* ---- loading ---- */
 
-void vd_loaded_free(vd_loaded *loaded)
-{
+void vd_loaded_free(vd_loaded *loaded) {
     ro_ctx_destroy(loaded->ro);
     vd_program_free(&loaded->program);
     vd_dataset_free(&loaded->data);
     vd_buf_free(&loaded->stored);
 }
 
-vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err)
-{
+vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
     vd_status status = vd_job_read(path, &out->job, err);
     if (status == VD_OK)
         status = vd_job_load_data(&out->job, &out->data, err);
@@ -109,16 +100,14 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err)
     return status;
 }
 
-vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err)
-{
+vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err) {
     char path[1100];
     snprintf(path, sizeof path, "%s/data", dir);
     return vd_write_file(path, loaded->data.tensor.data,
                          vd_shape_bytes(&loaded->program.data[0].tensor.shape), 0644, err);
 }
 
-static vd_status load_data(const char *dir, vd_loaded *out, vd_err *err)
-{
+static vd_status load_data(const char *dir, vd_loaded *out, vd_err *err) {
     char path[1100];
     vd_hash root, commitment;
     const ro_shape *shape = &out->program.data[0].tensor.shape;
@@ -135,8 +124,7 @@ static vd_status load_data(const char *dir, vd_loaded *out, vd_err *err)
     return status;
 }
 
-vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err)
-{
+vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err) {
     vd_status status = vd_store_program(dir, &out->program, err);
     out->exec.program = &out->program;
     if (status == VD_OK)
@@ -148,8 +136,7 @@ vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *
     return status;
 }
 
-vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *err)
-{
+vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *err) {
     ro_options options = {.threads = common->threads, .backend = common->backend};
     ro_status status = ro_ctx_create(&options, &loaded->ro);
     loaded->exec.ro = loaded->ro;
@@ -159,8 +146,7 @@ vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *er
     return vd_fail(err, category, "%s", ro_ctx_error(NULL));
 }
 
-vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err)
-{
+vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err) {
     char path[1100];
     struct stat info;
     if (snprintf(path, sizeof path, "%s/key.pem", dir) >= (int)sizeof path)

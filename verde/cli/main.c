@@ -10,17 +10,16 @@ static const vd_command *const commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static void print_usage(FILE *out)
-{
-    fprintf(out, "verde: train on machines that you do not trust, and know that the result is right\n"
-                 "\nUsage: verde COMMAND [ARGUMENTS]\n\n");
+static void print_usage(FILE *out) {
+    fprintf(out,
+            "verde: train on machines that you do not trust, and know that the result is right\n"
+            "\nUsage: verde COMMAND [ARGUMENTS]\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fprintf(out, "\n`verde COMMAND --help` explains one, with examples.\n" VD_EXIT_HELP);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc < 2) {
         print_usage(stderr);
         return VD_EXIT_USAGE;
@@ -29,8 +28,8 @@ int main(int argc, char **argv)
         print_usage(stdout);
         return VD_EXIT_OK;
     }
-    /* Steps free and allocate the same tensors again and again: keep their pages. By default large blocks go back
-     * to the kernel each time, and a quarter of the time goes into fresh pages. */
+    /* Steps free and allocate the same tensors again and again: keep their pages. By default large
+     * blocks go back to the kernel each time, and a quarter of the time goes into fresh pages. */
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     for (int i = 0; i < COMMANDS; i++)

@@ -2,22 +2,19 @@
 
 #include <string.h>
 
-void vd_tell(void *user, const char *line)
-{
+void vd_tell(void *user, const char *line) {
     (void)user;
     fprintf(stderr, "%s  %s\n", vd_is_terminal() ? "\r\033[K" : "", line);
 }
 
-void vd_tell_question(const char *text)
-{
+void vd_tell_question(const char *text) {
     if (!vd_is_terminal())
         return;
     fprintf(stderr, "\r\033[K  ... asking: %s", text);
     fflush(stderr);
 }
 
-vd_exit vd_exit_of(const vd_outcome *outcome)
-{
+vd_exit vd_exit_of(const vd_outcome *outcome) {
     switch (outcome->result) {
     case VD_RESULT_AGREED: return VD_EXIT_OK;
     case VD_RESULT_CONVICTED: return VD_EXIT_CONVICTED;
@@ -26,8 +23,7 @@ vd_exit vd_exit_of(const vd_outcome *outcome)
     }
 }
 
-static void tell_place(const vd_outcome *o)
-{
+static void tell_place(const vd_outcome *o) {
     if (o->step == VD_NO_STEP)
         return;
     if (o->step < 0)
@@ -43,8 +39,7 @@ static void tell_place(const vd_outcome *o)
         printf("reference    0x%08x\n", o->expected);
 }
 
-static void tell_party(const vd_outcome *o, uint32_t p, const char *name)
-{
+static void tell_party(const vd_outcome *o, uint32_t p, const char *name) {
     static const char *const standing[] = {"stands", "CONVICTED", "forfeits"};
     const struct vd_party_outcome *party = &o->party[p];
     printf("provider %u   %s  %.40s\n", p + 1, standing[party->standing], name);
@@ -53,8 +48,7 @@ static void tell_party(const vd_outcome *o, uint32_t p, const char *name)
 }
 
 void vd_tell_outcome(const vd_outcome *o, const char *const *names, const vd_cost *cost,
-                     const char *verdict)
-{
+                     const char *verdict) {
     char in[32], out[32], peak[32], root[2 * VD_HASH_SIZE + 1];
     if (vd_is_terminal())
         fprintf(stderr, "\r\033[K");
@@ -74,8 +68,7 @@ void vd_tell_outcome(const vd_outcome *o, const char *const *names, const vd_cos
         printf("verdict      %s\n", verdict);
 }
 
-static json_t *convicted_keys(const vd_outcome *o, const vd_assignment *assignment)
-{
+static json_t *convicted_keys(const vd_outcome *o, const vd_assignment *assignment) {
     json_t *list = json_array();
     for (uint32_t p = 0; p < o->party_count; p++) {
         char hex[2 * VD_KEY_SIZE + 1];
@@ -87,8 +80,7 @@ static json_t *convicted_keys(const vd_outcome *o, const vd_assignment *assignme
     return list;
 }
 
-static const char *first_grade(const vd_outcome *o)
-{
+static const char *first_grade(const vd_outcome *o) {
     for (int standing = VD_CONVICTED; standing <= VD_FORFEITED; standing++)
         for (uint32_t p = 0; p < o->party_count; p++)
             if ((int)o->party[p].standing == standing)
@@ -96,14 +88,13 @@ static const char *first_grade(const vd_outcome *o)
     return vd_grade_name(VD_GRADE_NONE);
 }
 
-json_t *vd_dispute_json(const vd_outcome *o, const vd_assignment *assignment, const vd_cost *cost)
-{
+json_t *vd_dispute_json(const vd_outcome *o, const vd_assignment *assignment, const vd_cost *cost) {
     json_t *out = vd_outcome_json(o, assignment);
-    json_t *more = json_pack(
-        "{ss so sI sI sf sf sI}", "grade", first_grade(o), "convicted",
-        convicted_keys(o, assignment), "bytes_in", (json_int_t)cost->bytes_in, "bytes_out",
-        (json_int_t)cost->bytes_out, "seconds", cost->seconds, "cpu_seconds", cost->cpu_seconds,
-        "peak_bytes", (json_int_t)cost->peak_bytes);
+    json_t *more =
+        json_pack("{ss so sI sI sf sf sI}", "grade", first_grade(o), "convicted",
+                  convicted_keys(o, assignment), "bytes_in", (json_int_t)cost->bytes_in,
+                  "bytes_out", (json_int_t)cost->bytes_out, "seconds", cost->seconds, "cpu_seconds",
+                  cost->cpu_seconds, "peak_bytes", (json_int_t)cost->peak_bytes);
     static const char *const places[] = {"step", "node", "operator"};
     for (int i = 0; i < 3; i++) /* always there, for machines */
         if (!json_object_get(out, places[i]))

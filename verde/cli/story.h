@@ -12,7 +12,8 @@ void vd_tell_question(const char *text);
 /* names: of the providers; NULL: their keys are in the outcome's verdict. */
 void vd_tell_outcome(const vd_outcome *outcome, const char *const *names, const vd_cost *cost,
                      const char *verdict);
-/* For --json: grade, convicted, step, node, operator, rounds, bytes_in, bytes_out, seconds, peak_bytes, ... */
+/* For --json: grade, convicted, step, node, operator, rounds, bytes_in, bytes_out, seconds,
+ * peak_bytes, ... */
 json_t *vd_dispute_json(const vd_outcome *outcome, const vd_assignment *assignment,
                         const vd_cost *cost);
 vd_exit vd_exit_of(const vd_outcome *outcome);

@@ -5,33 +5,28 @@
 
 static _Thread_local bool failed;
 
-static void *allocate(size_t size)
-{
+static void *allocate(size_t size) {
     void *block = malloc(size);
     failed |= block == NULL;
     return block;
 }
 
 /* malloc and free underneath, as before: blocks from before the switch stay valid. */
-static void install(void)
-{
+static void install(void) {
     json_set_alloc_funcs(allocate, free);
 }
 
-void vd_json_start(void)
-{
+void vd_json_start(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, install);
     failed = false;
 }
 
-bool vd_json_failed(void)
-{
+bool vd_json_failed(void) {
     return failed;
 }
 
-static bool is_small(const char *text, size_t size, size_t limit)
-{
+static bool is_small(const char *text, size_t size, size_t limit) {
     size_t open = 0, commas = 0;
     bool inside = false;
     for (size_t i = 0; i < size && open <= limit && commas <= limit; i++) {
@@ -48,8 +43,7 @@ static bool is_small(const char *text, size_t size, size_t limit)
     return open <= limit && commas <= limit;
 }
 
-vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t **out, vd_err *err)
-{
+vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t **out, vd_err *err) {
     const char *text = bytes;
     json_error_t error;
     *out = NULL;
@@ -71,15 +65,12 @@ vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t *
     return vd_fail(err, VD_ERR_PEER, "byte %d: %s", error.position, error.text);
 }
 
-static int append(const char *bytes, size_t size, void *out)
-{
+static int append(const char *bytes, size_t size, void *out) {
     vd_put(out, bytes, size);
     return 0;
 }
 
-bool vd_json_dump(const json_t *value, vd_buf *out)
-{
-    return value &&
-           json_dump_callback(value, append, out, JSON_COMPACT | JSON_SORT_KEYS) == 0 &&
+bool vd_json_dump(const json_t *value, vd_buf *out) {
+    return value && json_dump_callback(value, append, out, JSON_COMPACT | JSON_SORT_KEYS) == 0 &&
            vd_buf_ok(out);
 }

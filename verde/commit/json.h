@@ -6,17 +6,19 @@
 
 #include "verde/base/base.h"
 
-/* One document without duplicate members and without bytes around it, with at most `elements` brackets and as many
- * commas outside of its strings: that bounds depth and memory (jansson takes 40 bytes for each of "[[],[],[],...").
- * VD_ERR_PEER: it is not that; VD_ERR_LOCAL: out of memory, whatever the text. */
+/* One document without duplicate members and without bytes around it, with at most `elements`
+ * brackets and as many commas outside of its strings: that bounds depth and memory (jansson takes
+ * 40 bytes for each of "[[],[],[],..."). VD_ERR_PEER: it is not that; VD_ERR_LOCAL: out of memory,
+ * whatever the text. */
 VD_MUST_USE vd_status vd_json_read(const void *text, size_t size, size_t elements, json_t **out,
                                    vd_err *err);
 
 /* Compact, members sorted: one spelling for one value. */
 VD_MUST_USE bool vd_json_dump(const json_t *value, vd_buf *out);
 
-/* jansson tells out-of-memory by NULL, like much else, and parents forget failed children. Building is bracketed by
- * these two: after _start, _failed says whether any allocation of this thread has failed since. */
+/* jansson tells out-of-memory by NULL, like much else, and parents forget failed children. Building
+ * is bracketed by these two: after _start, _failed says whether any allocation of this thread has
+ * failed since. */
 void vd_json_start(void);
 bool vd_json_failed(void);
 

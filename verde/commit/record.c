@@ -4,8 +4,7 @@
 #include <string.h>
 
 void vd_record_encode(const vd_hash *descriptor, const vd_hash *input, uint32_t input_count,
-                      const vd_hash *output, vd_buf *out)
-{
+                      const vd_hash *output, vd_buf *out) {
     vd_put(out, descriptor->b, VD_HASH_SIZE);
     vd_put_u32(out, input_count);
     for (uint32_t i = 0; i < input_count; i++)
@@ -13,15 +12,13 @@ void vd_record_encode(const vd_hash *descriptor, const vd_hash *input, uint32_t 
     vd_put(out, output->b, VD_HASH_SIZE);
 }
 
-static void get_hash(vd_cursor *in, vd_hash *hash)
-{
+static void get_hash(vd_cursor *in, vd_hash *hash) {
     const uint8_t *bytes = vd_get(in, VD_HASH_SIZE);
     if (bytes)
         memcpy(hash->b, bytes, VD_HASH_SIZE);
 }
 
-bool vd_record_decode(const void *bytes, size_t size, vd_node_record *out)
-{
+bool vd_record_decode(const void *bytes, size_t size, vd_node_record *out) {
     vd_cursor in = vd_cursor_of(bytes, size);
     get_hash(&in, &out->descriptor);
     out->input_count = vd_get_u32(&in);
@@ -33,21 +30,18 @@ bool vd_record_decode(const void *bytes, size_t size, vd_node_record *out)
     return vd_cursor_done(&in);
 }
 
-bool vd_descriptor_hash(const void *node_bytes, size_t size, vd_hash *out)
-{
+bool vd_descriptor_hash(const void *node_bytes, size_t size, vd_hash *out) {
     return vd_hash_tagged("verde/node/1", node_bytes, size, out);
 }
 
-void vd_records_free(vd_records *records)
-{
+void vd_records_free(vd_records *records) {
     vd_buf_free(&records->bytes);
     free(records->end);
     *records = (vd_records){0};
 }
 
 bool vd_records_put(vd_records *records, const vd_hash *descriptor, const vd_hash *input,
-                    uint32_t input_count, const vd_hash *output)
-{
+                    uint32_t input_count, const vd_hash *output) {
     if (records->count == records->capacity) {
         uint64_t capacity = records->capacity ? 2 * records->capacity : 256;
         uint64_t *grown = realloc(records->end, capacity * sizeof *grown);
@@ -61,17 +55,15 @@ bool vd_records_put(vd_records *records, const vd_hash *descriptor, const vd_has
     return vd_buf_ok(&records->bytes);
 }
 
-const uint8_t *vd_records_at(const vd_records *records, uint64_t index, size_t *size)
-{
+const uint8_t *vd_records_at(const vd_records *records, uint64_t index, size_t *size) {
     uint64_t start = index ? records->end[index - 1] : 0;
     *size = (size_t)(records->end[index] - start);
     return records->bytes.data + start;
 }
 
-vd_status vd_records_tree(const vd_records *records, vd_tree *tree, vd_err *err)
-{
-    *tree = (vd_tree){.leaf = calloc(records->count + 1, sizeof *tree->leaf),
-                      .count = records->count};
+vd_status vd_records_tree(const vd_records *records, vd_tree *tree, vd_err *err) {
+    *tree =
+        (vd_tree){.leaf = calloc(records->count + 1, sizeof *tree->leaf), .count = records->count};
     bool ok = tree->leaf != NULL;
     for (uint64_t i = 0; ok && i < records->count; i++) {
         size_t size;

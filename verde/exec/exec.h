@@ -1,4 +1,5 @@
-/* Running programs: initialisation and steps, with an observer for traces, and faults on purpose. */
+/* Running programs: initialisation and steps, with an observer for traces, and faults on purpose.
+ */
 #ifndef VD_EXEC_H
 #define VD_EXEC_H
 
@@ -27,8 +28,8 @@ typedef struct {
     uint32_t bit;     /* VD_FAULT_ELEMENT: which bit is flipped */
 } vd_fault;
 
-/* "KIND[@step[:node]]", node by number or name; sentences name what was expected. Where a part is left out, the
- * middle step and a node that fits the kind are taken. */
+/* "KIND[@step[:node]]", node by number or name; sentences name what was expected. Where a part is
+ * left out, the middle step and a node that fits the kind are taken. */
 VD_MUST_USE vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *out,
                                      vd_err *err);
 void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size);
@@ -46,7 +47,8 @@ typedef struct {
 void vd_state_free(vd_state *state);
 VD_MUST_USE vd_status vd_state_copy(const vd_program *program, const vd_state *from, vd_state *to,
                                     vd_err *err);
-/* Commitment of each leaf (`tensor` may be NULL) and of the state. `program_hash` as in PROTOCOL.md section 1. */
+/* Commitment of each leaf (`tensor` may be NULL) and of the state. `program_hash` as in PROTOCOL.md
+ * section 1. */
 VD_MUST_USE vd_status vd_state_hash(const vd_program *program, const vd_hash *program_hash,
                                     const vd_state *state, vd_hash *tensor, vd_hash *out,
                                     vd_err *err);
@@ -79,8 +81,8 @@ VD_MUST_USE vd_status vd_exec_step(const vd_exec *exec, const vd_observer *obser
 VD_MUST_USE vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *observer,
                                       const vd_state *before, vd_err *err);
 
-/* The program as this executor runs step s: with another attribute where a fault says so. *changed is owned by the
- * caller if it was needed (vd_program_free); else the given program is returned. */
+/* The program as this executor runs step s: with another attribute where a fault says so. *changed
+ * is owned by the caller if it was needed (vd_program_free); else the given program is returned. */
 VD_MUST_USE vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *changed,
                                        const vd_program **out, vd_err *err);
 /* Alters a node's output if the fault says so. */

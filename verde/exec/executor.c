@@ -19,21 +19,18 @@ typedef struct {
     const void *input[RO_MAX_INPUTS];
 } execution;
 
-static bool owned(const execution *x, uint32_t value)
-{
+static bool owned(const execution *x, uint32_t value) {
     return value >= x->sources || (x->consume && value < x->program->leaf_count);
 }
 
-static void release(execution *x, uint32_t value)
-{
+static void release(execution *x, uint32_t value) {
     if (--x->uses[value] == 0 && owned(x, value)) {
         free(x->value[value]);
         x->value[value] = NULL;
     }
 }
 
-static void count_uses(execution *x)
-{
+static void count_uses(execution *x) {
     for (uint32_t i = 0; i < x->graph->edge_count; i++)
         x->uses[x->graph->edge[i]]++;
     for (uint32_t i = 0; i < x->program->leaf_count; i++)
@@ -42,8 +39,7 @@ static void count_uses(execution *x)
         x->uses[x->graph->loss]++;
 }
 
-static void bind_sources(execution *x, const vd_state *state)
-{
+static void bind_sources(execution *x, const vd_state *state) {
     uint32_t states = vd_state_sources(x->program, x->graph);
     for (uint32_t i = 0; i < states; i++)
         x->value[i] = state->tensor[i];
@@ -54,8 +50,7 @@ static void bind_sources(execution *x, const vd_state *state)
 }
 
 static vd_status open_execution(execution *x, const vd_exec *exec, const vd_program *program,
-                                int64_t step, const vd_state *state, bool consume, vd_err *err)
-{
+                                int64_t step, const vd_state *state, bool consume, vd_err *err) {
     *x = (execution){.exec = exec, .program = program, .step = step, .consume = consume};
     x->graph = step < 0 ? &program->init : &program->step;
     x->sources = vd_source_count(program, x->graph);
@@ -69,8 +64,7 @@ static vd_status open_execution(execution *x, const vd_exec *exec, const vd_prog
     return VD_OK;
 }
 
-static void close_execution(execution *x)
-{
+static void close_execution(execution *x) {
     for (uint32_t i = 0; x->value && i < x->count; i++)
         if (i >= x->sources)
             free(x->value[i]);
@@ -78,8 +72,7 @@ static void close_execution(execution *x)
     free(x->uses);
 }
 
-static vd_status run_node(execution *x, uint32_t index, vd_err *err)
-{
+static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
     const vd_node *n = &x->graph->node[index];
     const uint32_t *edge = &x->graph->edge[n->first_input];
     ro_call call;
@@ -97,8 +90,7 @@ static vd_status run_node(execution *x, uint32_t index, vd_err *err)
     return VD_OK;
 }
 
-static void release_inputs(execution *x, uint32_t index)
-{
+static void release_inputs(execution *x, uint32_t index) {
     const vd_node *n = &x->graph->node[index];
     for (int32_t i = 0; i < n->input_count; i++)
         release(x, x->graph->edge[n->first_input + (uint32_t)i]);
@@ -110,8 +102,7 @@ static void release_inputs(execution *x, uint32_t index)
 }
 
 /* *ended: every node ran. */
-static vd_status run_nodes(execution *x, const vd_observer *observer, bool *ended, vd_err *err)
-{
+static vd_status run_nodes(execution *x, const vd_observer *observer, bool *ended, vd_err *err) {
     *ended = false;
     for (uint32_t i = 0; i < x->graph->node_count; i++) {
         vd_status status = run_node(x, i, err);
@@ -125,9 +116,9 @@ static vd_status run_nodes(execution *x, const vd_observer *observer, bool *ende
     return VD_OK;
 }
 
-/* A value that several leaves take, or that is a source, is copied; the last taker gets the tensor itself. */
-static vd_status take_outputs(execution *x, vd_state *next, vd_err *err)
-{
+/* A value that several leaves take, or that is a source, is copied; the last taker gets the tensor
+ * itself. */
+static vd_status take_outputs(execution *x, vd_state *next, vd_err *err) {
     next->count = x->program->leaf_count;
     next->step = x->step + 1;
     next->tensor = calloc(next->count, sizeof *next->tensor);
@@ -151,8 +142,7 @@ static vd_status take_outputs(execution *x, vd_state *next, vd_err *err)
     return vd_fail(err, VD_ERR_LOCAL, "out of memory for the next state");
 }
 
-static void read_loss(execution *x, float *loss)
-{
+static void read_loss(execution *x, float *loss) {
     uint32_t value = x->graph->loss;
     if (value == UINT32_MAX)
         return;
@@ -162,8 +152,7 @@ static void read_loss(execution *x, float *loss)
 }
 
 /* After a consumed state: what was not read by any node still belongs to it. */
-static void drop_old_state(execution *x, vd_state *state)
-{
+static void drop_old_state(execution *x, vd_state *state) {
     for (uint32_t i = 0; i < state->count; i++)
         free(x->value[i]);
     free(state->tensor);
@@ -171,8 +160,7 @@ static void drop_old_state(execution *x, vd_state *state)
 
 static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64_t step,
                            const vd_observer *observer, const vd_state *before, vd_state *consumed,
-                           vd_state *next, float *loss, vd_err *err)
-{
+                           vd_state *next, float *loss, vd_err *err) {
     execution *x = malloc(sizeof *x);
     if (!x)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -196,8 +184,7 @@ static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64
 /* Before initialisation there is no state. */
 static vd_status run_step(const vd_exec *exec, const vd_observer *observer, int64_t step,
                           const vd_state *before, vd_state *consumed, vd_state *next, float *loss,
-                          vd_err *err)
-{
+                          vd_err *err) {
     vd_program changed = {0};
     const vd_program *program;
     vd_status status = vd_fault_program(exec, step, &changed, &program, err);
@@ -207,15 +194,14 @@ static vd_status run_step(const vd_exec *exec, const vd_observer *observer, int6
     return status;
 }
 
-vd_status vd_exec_init(const vd_exec *exec, const vd_observer *observer, vd_state *out, vd_err *err)
-{
+vd_status vd_exec_init(const vd_exec *exec, const vd_observer *observer, vd_state *out,
+                       vd_err *err) {
     *out = (vd_state){0};
     return run_step(exec, observer, -1, NULL, NULL, out, NULL, err);
 }
 
 vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer, vd_state *state,
-                       float *loss, vd_err *err)
-{
+                       float *loss, vd_err *err) {
     vd_state next = {0}, before = *state;
     if (exec->fault.kind == VD_FAULT_SKIP && exec->fault.step == state->step) {
         state->step++;
@@ -228,7 +214,6 @@ vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer, vd_stat
 }
 
 vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *observer, const vd_state *before,
-                          vd_err *err)
-{
+                          vd_err *err) {
     return run_step(exec, observer, before ? before->step : -1, before, NULL, NULL, NULL, err);
 }

@@ -20,18 +20,15 @@ static const struct {
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-const char *vd_fault_kinds(void)
-{
+const char *vd_fault_kinds(void) {
     return "element, lr, skip, poison, seed, attr, weights, history";
 }
 
-static const vd_graph *graph_of(const vd_program *program, int64_t step)
-{
+static const vd_graph *graph_of(const vd_program *program, int64_t step) {
     return step < 0 ? &program->init : &program->step;
 }
 
-static bool node_by_name(const vd_graph *graph, const char *name, uint32_t *node)
-{
+static bool node_by_name(const vd_graph *graph, const char *name, uint32_t *node) {
     char *end;
     unsigned long number = strtoul(name, &end, 10);
     if (name[0] >= '0' && name[0] <= '9' && *end == 0 && number < graph->node_count) {
@@ -45,8 +42,7 @@ static bool node_by_name(const vd_graph *graph, const char *name, uint32_t *node
 }
 
 /* The middle one among the nodes that fit, or the first for kinds that change a whole step. */
-static bool default_node(const vd_graph *graph, vd_fault_kind kind, uint32_t *node)
-{
+static bool default_node(const vd_graph *graph, vd_fault_kind kind, uint32_t *node) {
     uint32_t fitting = 0, want;
     for (uint32_t i = 0; i < graph->node_count; i++)
         fitting += graph->node[i].op == kinds[kind].op;
@@ -61,8 +57,7 @@ static bool default_node(const vd_graph *graph, vd_fault_kind kind, uint32_t *no
     return false;
 }
 
-static vd_status parse_step(char *text, const vd_program *program, vd_fault *out, vd_err *err)
-{
+static vd_status parse_step(char *text, const vd_program *program, vd_fault *out, vd_err *err) {
     char *end;
     long long step = strtoll(text, &end, 10);
     if (*text == 0 || *end != 0 || step < -1 || step >= program->steps)
@@ -72,8 +67,7 @@ static vd_status parse_step(char *text, const vd_program *program, vd_fault *out
     return VD_OK;
 }
 
-static vd_status place(const char *node, const vd_program *program, vd_fault *out, vd_err *err)
-{
+static vd_status place(const char *node, const vd_program *program, vd_fault *out, vd_err *err) {
     if (out->kind == VD_FAULT_WEIGHTS)
         out->step = -1;
     const vd_graph *graph = graph_of(program, out->step);
@@ -92,8 +86,7 @@ static vd_status place(const char *node, const vd_program *program, vd_fault *ou
     return VD_OK;
 }
 
-vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *out, vd_err *err)
-{
+vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *out, vd_err *err) {
     char copy[256];
     if (snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
         return vd_fail(err, VD_ERR_USAGE, "fault: longer than %zu characters", sizeof copy - 1);
@@ -119,8 +112,7 @@ vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *
     return place(node, program, out, err);
 }
 
-void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size)
-{
+void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size) {
     if (kinds[fault->kind].op == RO_OP_NONE)
         snprintf(text, size, "%s@%lld", kinds[fault->kind].name, (long long)fault->step);
     else
@@ -128,9 +120,9 @@ void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text
                  graph_of(program, fault->step)->node[fault->node].name);
 }
 
-/* An attribute becomes another valid one: a float is doubled (0 becomes 1), an integer flips its lowest bit. */
-static void change_attr(vd_node *n, int index)
-{
+/* An attribute becomes another valid one: a float is doubled (0 becomes 1), an integer flips its
+ * lowest bit. */
+static void change_attr(vd_node *n, int index) {
     const ro_op_info *info = ro_op_describe(n->op);
     float value = ro_attr_to_f32(n->attr[index]);
     if (info->attr[index].kind == 'f')
@@ -139,8 +131,7 @@ static void change_attr(vd_node *n, int index)
         n->attr[index] ^= 1;
 }
 
-static void change_graph(vd_graph *graph, const vd_fault *fault)
-{
+static void change_graph(vd_graph *graph, const vd_fault *fault) {
     if (fault->kind == VD_FAULT_LR)
         change_attr(&graph->node[fault->node], 1);
     if (fault->kind == VD_FAULT_ATTR)
@@ -153,8 +144,7 @@ static void change_graph(vd_graph *graph, const vd_fault *fault)
 }
 
 vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *changed,
-                           const vd_program **out, vd_err *err)
-{
+                           const vd_program **out, vd_err *err) {
     vd_fault_kind kind = exec->fault.kind;
     bool changes = kind == VD_FAULT_LR || kind == VD_FAULT_SEED || kind == VD_FAULT_ATTR;
     *out = exec->program;
@@ -175,14 +165,13 @@ vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *change
     return VD_OK;
 }
 
-static void flip(void *output, size_t element_size, uint64_t element, uint32_t bit)
-{
-    ((uint8_t *)output)[element * element_size + bit / 8 % element_size] ^= (uint8_t)(1u << bit % 8);
+static void flip(void *output, size_t element_size, uint64_t element, uint32_t bit) {
+    ((uint8_t *)output)[element * element_size + bit / 8 % element_size] ^=
+        (uint8_t)(1u << bit % 8);
 }
 
 void vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, const ro_shape *shape,
-                     void *output)
-{
+                     void *output) {
     if (fault->step != step || fault->node != node)
         return;
     uint64_t count = (uint64_t)ro_shape_numel(shape);

@@ -3,8 +3,7 @@
 
 vd_status vd_leaf_element(const ro_call *call, int64_t element,
                           uint32_t (*load)(void *user, int input, int64_t index), void *user,
-                          uint32_t *out, vd_err *err)
-{
+                          uint32_t *out, vd_err *err) {
     if (element < 0 || element >= ro_shape_numel(&call->output))
         return vd_fail(err, VD_ERR_LOCAL, "element %lld is not in the output", (long long)element);
     ro_access in = {load, user};
@@ -12,8 +11,7 @@ vd_status vd_leaf_element(const ro_call *call, int64_t element,
     return VD_OK;
 }
 
-vd_status vd_leaf_self_test(vd_err *err)
-{
+vd_status vd_leaf_self_test(vd_err *err) {
     char why[256];
     if (ro_ref_self_test(why, sizeof why) == RO_OK)
         return VD_OK;

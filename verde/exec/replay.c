@@ -16,11 +16,11 @@ struct vd_replay {
     char dir[1024];
     const vd_exec *exec;
     vd_run_log log;
-    vd_state at; /* the last state reached; tensor NULL: none */
+    vd_state at;    /* the last state reached; tensor NULL: none */
     vd_hash *known; /* states known_from .. known_to, the last range that was asked for */
     int64_t known_from, known_to;
     vd_records trace;
-    int64_t trace_step; /* of `trace`, if it holds records */
+    int64_t trace_step;      /* of `trace`, if it holds records */
     cached cache[CACHE_MAX]; /* outputs of nodes of step cache_step */
     uint32_t cached;
     int64_t cache_step;
@@ -28,23 +28,20 @@ struct vd_replay {
     bool diverged;
 };
 
-void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state)
-{
+void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state) {
     int64_t c = exec->program->checkpoint_interval, at = (exec->fault.step + c - 1) / c * c;
     at = at < c ? c : at;
     if (exec->fault.kind == VD_FAULT_HISTORY && step == at && at < exec->program->steps)
         state->b[0] ^= 1;
 }
 
-static void clear_cache(vd_replay *r)
-{
+static void clear_cache(vd_replay *r) {
     for (uint32_t i = 0; i < r->cached; i++)
         free(r->cache[i].data);
     r->cached = 0;
 }
 
-vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out, vd_err *err)
-{
+vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out, vd_err *err) {
     vd_hash program;
     vd_replay *r = calloc(1, sizeof *r);
     if (!r)
@@ -67,8 +64,7 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     return VD_OK;
 }
 
-void vd_replay_destroy(vd_replay *r)
-{
+void vd_replay_destroy(vd_replay *r) {
     if (!r)
         return;
     clear_cache(r);
@@ -79,16 +75,14 @@ void vd_replay_destroy(vd_replay *r)
     free(r);
 }
 
-static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err)
-{
+static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err) {
     vd_state_free(&r->at);
     return vd_store_load_state(r->dir, r->exec->program, &r->log.program, r->log.step[index],
                                &r->log.state[index], &r->at, err);
 }
 
 /* Brings r->at to the given step. A broken checkpoint is passed over for the one before it. */
-static vd_status reach(vd_replay *r, int64_t step, vd_err *err)
-{
+static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
     uint64_t index = (uint64_t)(step / r->exec->program->checkpoint_interval);
     if (step == r->exec->program->steps)
         index = r->log.count - 1;
@@ -103,8 +97,7 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err)
     return status;
 }
 
-static vd_status run(void *user, vd_hash *state, vd_err *err)
-{
+static vd_status run(void *user, vd_hash *state, vd_err *err) {
     vd_replay *r = user;
     (void)err;
     for (uint32_t i = 0; i < r->log.count; i++) {
@@ -115,15 +108,14 @@ static vd_status run(void *user, vd_hash *state, vd_err *err)
 }
 
 /* An honest provider looks at its own replay before it signs. */
-static void compare_with_log(vd_replay *r, int64_t step, const vd_hash *state)
-{
+static void compare_with_log(vd_replay *r, int64_t step, const vd_hash *state) {
     for (uint32_t i = 0; i < r->log.count; i++)
         if (r->log.step[i] == step && !vd_hash_equal(&r->log.state[i], state))
             r->diverged = true;
 }
 
-static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash *state, vd_err *err)
-{
+static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash *state,
+                                vd_err *err) {
     for (int64_t s = from; s <= to; s++) {
         vd_status status = reach(r, s, err);
         if (status == VD_OK)
@@ -138,8 +130,7 @@ static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash 
 }
 
 /* A referee asks about one range several times: it is executed once. */
-static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err)
-{
+static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err) {
     vd_replay *r = user;
     size_t count = (size_t)(to - from) + 1;
     if (!r->known || from < r->known_from || to > r->known_to) {
@@ -149,7 +140,8 @@ static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd
         free(r->known);
         r->known = NULL;
         vd_status status = execute_states(r, from, to, fresh, err);
-        if (status == VD_OK && r->diverged) { /* once more, from the file: a bit may have flipped just now */
+        if (status == VD_OK &&
+            r->diverged) { /* once more, from the file: a bit may have flipped just now */
             r->diverged = false;
             vd_state_free(&r->at);
             status = execute_states(r, from, to, fresh, err);
@@ -166,13 +158,11 @@ static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd
     return VD_OK;
 }
 
-static const vd_state *before(vd_replay *r, int64_t step)
-{
+static const vd_state *before(vd_replay *r, int64_t step) {
     return step < 0 ? NULL : &r->at;
 }
 
-static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err *err)
-{
+static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err *err) {
     vd_replay *r = user;
     *out = &r->trace;
     if (r->trace.count && r->trace_step == step)
@@ -185,8 +175,7 @@ static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err 
     return status;
 }
 
-static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err)
-{
+static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) {
     vd_replay *r = user;
     vd_hash state;
     vd_status status = reach(r, step, err);
@@ -205,8 +194,7 @@ typedef struct {
     bool failed;
 } capture;
 
-static void keep(capture *c, uint32_t value, const void *data)
-{
+static void keep(capture *c, uint32_t value, const void *data) {
     vd_replay *r = c->replay;
     size_t size = vd_shape_bytes(vd_value_shape(c->program, c->graph, value));
     void *copy = r->cached < CACHE_MAX ? malloc(size) : NULL;
@@ -218,8 +206,7 @@ static void keep(capture *c, uint32_t value, const void *data)
     r->cache[r->cached++] = (cached){value, copy};
 }
 
-static bool see(void *user, uint32_t node, const void *const *input, const void *output)
-{
+static bool see(void *user, uint32_t node, const void *const *input, const void *output) {
     capture *c = user;
     if (node != c->node)
         return true;
@@ -233,8 +220,7 @@ static bool see(void *user, uint32_t node, const void *const *input, const void 
     return false;
 }
 
-static const void *find(const vd_replay *r, int64_t step, uint32_t value)
-{
+static const void *find(const vd_replay *r, int64_t step, uint32_t value) {
     for (uint32_t i = 0; i < r->cached && r->cache_step == step; i++)
         if (r->cache[i].value == value)
             return r->cache[i].data;
@@ -242,8 +228,7 @@ static const void *find(const vd_replay *r, int64_t step, uint32_t value)
 }
 
 static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const void **data,
-                             vd_err *err)
-{
+                             vd_err *err) {
     const vd_program *p = r->exec->program;
     const vd_graph *graph = step < 0 ? &p->init : &p->step;
     *data = find(r, step, value);
@@ -256,13 +241,12 @@ static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const v
     vd_status status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, before(r, step), err);
     *data = find(r, step, value);
     if (status == VD_OK && (c.failed || !*data))
-        status = vd_fail(err, VD_ERR_LOCAL, "out of memory for a tensor of step %lld",
-                         (long long)step);
+        status =
+            vd_fail(err, VD_ERR_LOCAL, "out of memory for a tensor of step %lld", (long long)step);
     return status;
 }
 
-static vd_status tensor(void *user, int64_t step, uint32_t value, const void **data, vd_err *err)
-{
+static vd_status tensor(void *user, int64_t step, uint32_t value, const void **data, vd_err *err) {
     vd_replay *r = user;
     const vd_program *p = r->exec->program;
     const vd_graph *graph = step < 0 ? &p->init : &p->step;
@@ -273,19 +257,15 @@ static vd_status tensor(void *user, int64_t step, uint32_t value, const void **d
     switch (vd_source_of(p, graph, value, &index)) {
     case VD_SOURCE_STATE: *data = r->at.tensor[index]; break;
     case VD_SOURCE_DATA: *data = r->exec->data[index]; break;
-    default:
-        r->step_word = step < 0 ? 0 : (int32_t)step;
-        *data = &r->step_word;
+    default: r->step_word = step < 0 ? 0 : (int32_t)step; *data = &r->step_word;
     }
     return VD_OK;
 }
 
-static bool diverged(void *user)
-{
+static bool diverged(void *user) {
     return ((const vd_replay *)user)->diverged;
 }
 
-vd_source vd_replay_source(vd_replay *replay)
-{
+vd_source vd_replay_source(vd_replay *replay) {
     return (vd_source){replay, run, states, trace, leaves, tensor, diverged};
 }

@@ -17,16 +17,14 @@ typedef struct {
     vd_err *err;
 } runner;
 
-static bool has_log(const char *dir)
-{
+static bool has_log(const char *dir) {
     char path[1100];
     struct stat info;
     snprintf(path, sizeof path, "%s/run.json", dir);
     return stat(path, &info) == 0;
 }
 
-static vd_status check_log(const runner *r)
-{
+static vd_status check_log(const runner *r) {
     const char *dir = r->options->dir, *fault = r->options->fault ? r->options->fault : "";
     if (!vd_hash_equal(&r->log.program, &r->program_hash))
         return vd_fail(r->err, VD_ERR_USAGE,
@@ -38,8 +36,7 @@ static vd_status check_log(const runner *r)
 }
 
 /* The last checkpoint whose bytes are whole; those after it are forgotten. */
-static vd_status resume(runner *r)
-{
+static vd_status resume(runner *r) {
     vd_status status = VD_ERR_IO;
     while (r->log.count > 0 && status == VD_ERR_IO) {
         uint32_t last = r->log.count - 1;
@@ -53,8 +50,7 @@ static vd_status resume(runner *r)
     return status == VD_ERR_IO ? VD_OK : status;
 }
 
-static vd_status open_run(runner *r)
-{
+static vd_status open_run(runner *r) {
     vd_status status = vd_program_hash(r->program, &r->program_hash, r->err);
     if (status != VD_OK)
         return status;
@@ -69,14 +65,12 @@ static vd_status open_run(runner *r)
     return vd_store_create(r->options->dir, r->program, r->err);
 }
 
-static vd_status checkpoint(runner *r)
-{
+static vd_status checkpoint(runner *r) {
     vd_hash commitment;
     vd_status status =
         vd_state_hash(r->program, &r->program_hash, &r->state, NULL, &commitment, r->err);
     if (status == VD_OK)
-        status =
-            vd_store_save_state(r->options->dir, r->program, &r->state, &commitment, r->err);
+        status = vd_store_save_state(r->options->dir, r->program, &r->state, &commitment, r->err);
     if (status == VD_OK)
         status = vd_run_log_put(&r->log, r->state.step, &commitment, r->err);
     if (status == VD_OK)
@@ -84,8 +78,7 @@ static vd_status checkpoint(runner *r)
     return status;
 }
 
-static vd_status step(runner *r)
-{
+static vd_status step(runner *r) {
     float loss = r->log.loss_last;
     vd_status status = vd_exec_step(r->options->exec, NULL, &r->state, &loss, r->err);
     if (status != VD_OK)
@@ -104,8 +97,7 @@ static vd_status step(runner *r)
     return VD_OK;
 }
 
-static vd_status run_steps(runner *r)
-{
+static vd_status run_steps(runner *r) {
     vd_status status = VD_OK;
     r->start = vd_seconds();
     r->progress.steps = r->program->steps;
@@ -120,8 +112,7 @@ static vd_status run_steps(runner *r)
 }
 
 vd_status vd_run_root(const vd_exec *exec, const vd_run_log *log, vd_hash *run_root,
-                      vd_hash *final_state, vd_err *err)
-{
+                      vd_hash *final_state, vd_err *err) {
     vd_tree tree = {0};
     vd_hash *state = calloc(log->count + 1, sizeof *state);
     vd_status status = state ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -140,8 +131,7 @@ vd_status vd_run_root(const vd_exec *exec, const vd_run_log *log, vd_hash *run_r
     return status;
 }
 
-vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err)
-{
+vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err) {
     runner r = {.options = options, .program = options->exec->program, .err = err};
     *result = (vd_run_result){0};
     vd_status status = open_run(&r);

@@ -5,17 +5,18 @@
 #include "verde/exec/store.h"
 
 typedef struct {
-    int64_t step;  /* steps done */
+    int64_t step; /* steps done */
     int64_t steps;
-    float loss;    /* of the last one */
-    double seconds; /* since the start or the resumption */
+    float loss;         /* of the last one */
+    double seconds;     /* since the start or the resumption */
     int64_t resumed_at; /* 0: from the beginning */
 } vd_progress;
 
 typedef struct {
     const vd_exec *exec;
     const char *dir;
-    const char *fault; /* as given; NULL or empty: none. Kept in the log, so that serving repeats it */
+    const char
+        *fault; /* as given; NULL or empty: none. Kept in the log, so that serving repeats it */
     void (*progress)(void *user, const vd_progress *progress); /* after each step; may be NULL */
     void *user;
 } vd_run_options;
@@ -27,8 +28,9 @@ typedef struct {
     double seconds;
 } vd_run_result;
 
-/* Goes on from the last whole checkpoint if `dir` holds an unfinished run of the same program and fault. A finished one
- * is only reported. Another program's directory is VD_ERR_USAGE: nothing is overwritten. */
+/* Goes on from the last whole checkpoint if `dir` holds an unfinished run of the same program and
+ * fault. A finished one is only reported. Another program's directory is VD_ERR_USAGE: nothing is
+ * overwritten. */
 VD_MUST_USE vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err);
 
 /* Root over the committed states of a finished run. */

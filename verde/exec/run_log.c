@@ -8,15 +8,13 @@
 
 enum { LOG_BYTES_MAX = 256 << 20 };
 
-void vd_run_log_free(vd_run_log *log)
-{
+void vd_run_log_free(vd_run_log *log) {
     free(log->step);
     free(log->state);
     *log = (vd_run_log){0};
 }
 
-vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, vd_err *err)
-{
+vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, vd_err *err) {
     int64_t *steps = realloc(log->step, (log->count + 1) * sizeof *steps);
     if (steps)
         log->step = steps;
@@ -30,16 +28,14 @@ vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, vd
     return VD_OK;
 }
 
-static json_t *hex_of(const vd_hash *hash)
-{
+static json_t *hex_of(const vd_hash *hash) {
     char hex[2 * VD_HASH_SIZE + 1];
     vd_hex(hash->b, VD_HASH_SIZE, hex);
     return json_string(hex);
 }
 
 /* JSON has no number for the loss of a run that diverged: "nan", "inf". */
-static json_t *json_loss(float loss)
-{
+static json_t *json_loss(float loss) {
     char text[32];
     if (isfinite(loss))
         return json_real((double)loss);
@@ -47,23 +43,21 @@ static json_t *json_loss(float loss)
     return json_string(text);
 }
 
-static float get_loss(const json_t *value)
-{
+static float get_loss(const json_t *value) {
     return json_is_string(value) ? strtof(json_string_value(value), NULL)
                                  : (float)json_number_value(value);
 }
 
-vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err)
-{
+vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err) {
     char path[1024];
     json_t *states = json_array();
     for (uint32_t i = 0; i < log->count; i++)
         json_array_append_new(states, json_pack("{sIso}", "step", (json_int_t)log->step[i], "state",
                                                 hex_of(&log->state[i])));
-    json_t *root = json_pack("{siso sI so so ss so}", "verde_run", 1, "program",
-                             hex_of(&log->program), "losses", (json_int_t)log->losses, "loss_first",
-                             json_loss(log->loss_first), "loss_last", json_loss(log->loss_last),
-                             "fault", log->fault, "states", states);
+    json_t *root =
+        json_pack("{siso sI so so ss so}", "verde_run", 1, "program", hex_of(&log->program),
+                  "losses", (json_int_t)log->losses, "loss_first", json_loss(log->loss_first),
+                  "loss_last", json_loss(log->loss_last), "fault", log->fault, "states", states);
     char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     if (!text)
@@ -74,29 +68,26 @@ vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err)
     return status;
 }
 
-static bool get_hash(const json_t *value, vd_hash *out)
-{
+static bool get_hash(const json_t *value, vd_hash *out) {
     const char *hex = json_string_value(value);
     return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
 }
 
-static vd_status read_states(const json_t *states, const char *path, vd_run_log *log, vd_err *err)
-{
+static vd_status read_states(const json_t *states, const char *path, vd_run_log *log, vd_err *err) {
     for (size_t i = 0; i < json_array_size(states); i++) {
         const json_t *item = json_array_get(states, i);
         vd_hash hash;
         if (!get_hash(json_object_get(item, "state"), &hash))
             return vd_fail(err, VD_ERR_USAGE, "%s: states[%zu] is not a checkpoint", path, i);
-        vd_status status = vd_run_log_put(log, json_integer_value(json_object_get(item, "step")),
-                                          &hash, err);
+        vd_status status =
+            vd_run_log_put(log, json_integer_value(json_object_get(item, "step")), &hash, err);
         if (status != VD_OK)
             return status;
     }
     return VD_OK;
 }
 
-static vd_status read_log(const json_t *root, const char *path, vd_run_log *log, vd_err *err)
-{
+static vd_status read_log(const json_t *root, const char *path, vd_run_log *log, vd_err *err) {
     const char *fault = json_string_value(json_object_get(root, "fault"));
     if (json_integer_value(json_object_get(root, "verde_run")) != 1 || !fault ||
         !get_hash(json_object_get(root, "program"), &log->program))
@@ -108,8 +99,7 @@ static vd_status read_log(const json_t *root, const char *path, vd_run_log *log,
     return read_states(json_object_get(root, "states"), path, log, err);
 }
 
-vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err)
-{
+vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err) {
     char path[1024];
     vd_buf text = {0};
     json_error_t where;

@@ -1,5 +1,6 @@
-/* What a provider can tell about its run. The protocol asks through this table and never sees files.
- * All functions may take as long as a re-execution. Borrowed results stand until the next call. */
+/* What a provider can tell about its run. The protocol asks through this table and never sees
+ * files. All functions may take as long as a re-execution. Borrowed results stand until the next
+ * call. */
 #ifndef VD_SOURCE_H
 #define VD_SOURCE_H
 
@@ -17,11 +18,13 @@ typedef struct {
     vd_status (*leaves)(void *user, int64_t step, vd_hash *tensor, vd_err *err);
     /* The bytes of a value of step s (numbered as in graph.h). */
     vd_status (*tensor)(void *user, int64_t step, uint32_t value, const void **data, vd_err *err);
-    /* Has any re-execution so far given another state than the run had committed to (bit rot, a bug)? */
+    /* Has any re-execution so far given another state than the run had committed to (bit rot, a
+     * bug)? */
     bool (*diverged)(void *user);
 } vd_source;
 
-/* A source over a run directory: loads the checkpoint before what is asked and runs on from there. */
+/* A source over a run directory: loads the checkpoint before what is asked and runs on from there.
+ */
 typedef struct vd_replay vd_replay;
 /* `exec` is borrowed, and so are the things it borrows. */
 VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out,

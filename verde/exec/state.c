@@ -3,21 +3,19 @@
 
 #include "verde/exec/exec.h"
 
-size_t vd_shape_bytes(const ro_shape *shape)
-{
+size_t vd_shape_bytes(const ro_shape *shape) {
     return (size_t)ro_shape_numel(shape) * ro_dtype_size(shape->dtype);
 }
 
-void vd_state_free(vd_state *state)
-{
+void vd_state_free(vd_state *state) {
     for (uint32_t i = 0; state->tensor && i < state->count; i++)
         free(state->tensor[i]);
     free(state->tensor);
     *state = (vd_state){0};
 }
 
-vd_status vd_state_copy(const vd_program *program, const vd_state *from, vd_state *to, vd_err *err)
-{
+vd_status vd_state_copy(const vd_program *program, const vd_state *from, vd_state *to,
+                        vd_err *err) {
     *to = (vd_state){.step = from->step, .count = from->count};
     to->tensor = calloc(from->count, sizeof *to->tensor);
     for (uint32_t i = 0; to->tensor && i < from->count; i++) {
@@ -34,8 +32,7 @@ fail:
     return vd_fail(err, VD_ERR_LOCAL, "out of memory for a copy of the state");
 }
 
-vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err)
-{
+vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err) {
     vd_buf bytes = {0};
     vd_program_encode(program, &bytes);
     bool ok = vd_buf_ok(&bytes) && vd_hash_tagged("verde/program/1", bytes.data, bytes.size, out);
@@ -44,8 +41,7 @@ vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err)
 }
 
 vd_status vd_state_hash(const vd_program *program, const vd_hash *program_hash,
-                        const vd_state *state, vd_hash *tensor, vd_hash *out, vd_err *err)
-{
+                        const vd_state *state, vd_hash *tensor, vd_hash *out, vd_err *err) {
     vd_hash *commitment = tensor ? tensor : calloc(state->count, sizeof *commitment);
     vd_status status = commitment ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++) {

@@ -7,20 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void file_path(char path[1024], const char *dir, const char *name)
-{
+static void file_path(char path[1024], const char *dir, const char *name) {
     snprintf(path, 1024, "%s/%s", dir, name);
 }
 
-static void state_path(char path[1024], const char *dir, const vd_hash *commitment)
-{
+static void state_path(char path[1024], const char *dir, const vd_hash *commitment) {
     char hex[2 * VD_HASH_SIZE + 1];
     vd_hex(commitment->b, VD_HASH_SIZE, hex);
     snprintf(path, 1024, "%s/state-%s", dir, hex);
 }
 
-vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *err)
-{
+vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *err) {
     char path[1024];
     vd_buf bytes = {0};
     if (strlen(dir) > 900)
@@ -36,8 +33,7 @@ vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *er
     return status;
 }
 
-vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err)
-{
+vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err) {
     char path[1024];
     vd_buf bytes = {0};
     file_path(path, dir, "program");
@@ -45,14 +41,13 @@ vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err)
     if (status == VD_OK)
         status = vd_program_decode(bytes.data, bytes.size, out, err);
     vd_buf_free(&bytes);
-    return status == VD_ERR_PEER ? vd_fail(err, VD_ERR_USAGE, "%s: not a program of this version",
-                                           path)
-                                 : status;
+    return status == VD_ERR_PEER
+               ? vd_fail(err, VD_ERR_USAGE, "%s: not a program of this version", path)
+               : status;
 }
 
 vd_status vd_store_save_state(const char *dir, const vd_program *program, const vd_state *state,
-                              const vd_hash *commitment, vd_err *err)
-{
+                              const vd_hash *commitment, vd_err *err) {
     char path[1024];
     vd_writer writer;
     state_path(path, dir, commitment);
@@ -60,16 +55,15 @@ vd_status vd_store_save_state(const char *dir, const vd_program *program, const 
     if (status != VD_OK)
         return status;
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        status = vd_writer_put(&writer, state->tensor[i],
-                               vd_shape_bytes(&program->leaf[i].shape), err);
+        status =
+            vd_writer_put(&writer, state->tensor[i], vd_shape_bytes(&program->leaf[i].shape), err);
     if (status == VD_OK)
         return vd_writer_commit(&writer, err);
     vd_writer_abort(&writer);
     return status;
 }
 
-static vd_status read_all(int fd, const char *path, void *bytes, size_t size, vd_err *err)
-{
+static vd_status read_all(int fd, const char *path, void *bytes, size_t size, vd_err *err) {
     for (size_t at = 0; at < size;) {
         ssize_t got = read(fd, (char *)bytes + at, size - at);
         if (got < 0 && errno == EINTR)
@@ -82,8 +76,7 @@ static vd_status read_all(int fd, const char *path, void *bytes, size_t size, vd
 }
 
 static vd_status read_tensors(int fd, const char *path, const vd_program *program, vd_state *out,
-                              vd_err *err)
-{
+                              vd_err *err) {
     out->count = program->leaf_count;
     out->tensor = calloc(out->count, sizeof *out->tensor);
     for (uint32_t i = 0; i < out->count; i++) {
@@ -99,8 +92,7 @@ static vd_status read_tensors(int fd, const char *path, const vd_program *progra
 
 vd_status vd_store_load_state(const char *dir, const vd_program *program,
                               const vd_hash *program_hash, int64_t step, const vd_hash *commitment,
-                              vd_state *out, vd_err *err)
-{
+                              vd_state *out, vd_err *err) {
     char path[1024];
     vd_hash got;
     *out = (vd_state){.step = step};

@@ -1,4 +1,5 @@
-/* A run on disk: its program, checkpoints and what was committed. Crash-safe: a file is whole or absent. */
+/* A run on disk: its program, checkpoints and what was committed. Crash-safe: a file is whole or
+ * absent. */
 #ifndef VD_STORE_H
 #define VD_STORE_H
 
@@ -7,8 +8,9 @@
 /* run.json: everything but the tensors. */
 typedef struct {
     vd_hash program;
-    int64_t *step;   /* of each checkpoint so far; owned */
-    vd_hash *state;  /* its S; owned. The honest value: faults in the commitment are applied on reading */
+    int64_t *step; /* of each checkpoint so far; owned */
+    vd_hash *
+        state; /* its S; owned. The honest value: faults in the commitment are applied on reading */
     uint32_t count;
     float loss_first, loss_last;
     int64_t losses;  /* steps whose loss was seen */

@@ -14,14 +14,14 @@ typedef struct {
     vd_status status;
 } tracer;
 
-static bool record(void *user, uint32_t node, const void *const *input, const void *output)
-{
+static bool record(void *user, uint32_t node, const void *const *input, const void *output) {
     tracer *t = user;
     const vd_node *n = &t->graph->node[node];
     vd_hash root, descriptor, in[RO_MAX_INPUTS];
     vd_buf bytes = {0};
     (void)input;
-    t->status = vd_tensor_hash(&n->shape, output, &root, &t->value[t->sources + node], NULL, t->err);
+    t->status =
+        vd_tensor_hash(&n->shape, output, &root, &t->value[t->sources + node], NULL, t->err);
     if (t->status != VD_OK)
         return false;
     for (int32_t i = 0; i < n->input_count; i++)
@@ -35,8 +35,7 @@ static bool record(void *user, uint32_t node, const void *const *input, const vo
     return t->status == VD_OK;
 }
 
-static vd_status hash_sources(tracer *t, const vd_exec *exec, const vd_state *before)
-{
+static vd_status hash_sources(tracer *t, const vd_exec *exec, const vd_state *before) {
     uint32_t states = vd_state_sources(t->program, t->graph);
     int32_t step = before ? (int32_t)before->step : 0;
     for (uint32_t i = 0; i < t->sources; i++) {
@@ -55,8 +54,7 @@ static vd_status hash_sources(tracer *t, const vd_exec *exec, const vd_state *be
     return VD_OK;
 }
 
-vd_status vd_trace(const vd_exec *exec, const vd_state *before, vd_records *out, vd_err *err)
-{
+vd_status vd_trace(const vd_exec *exec, const vd_state *before, vd_records *out, vd_err *err) {
     vd_program changed = {0};
     tracer t = {.out = out, .err = err};
     *out = (vd_records){0};

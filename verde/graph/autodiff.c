@@ -1,17 +1,16 @@
-/* Reverse mode over the tape. One function per layer: from the gradient of its output to those of its inputs. */
+/* Reverse mode over the tape. One function per layer: from the gradient of its output to those of
+ * its inputs. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/graph/tape.h"
 
-vd_value vd_grad(const vd_builder *b, vd_value value)
-{
+vd_value vd_grad(const vd_builder *b, vd_value value) {
     return value < b->grad_count ? b->grad[value] : VD_NONE;
 }
 
 /* Values made before the backward pass are all that gradients are kept for. */
-static void accumulate(vd_builder *b, vd_value value, vd_value gradient)
-{
+static void accumulate(vd_builder *b, vd_value value, vd_value gradient) {
     if (b->status != VD_OK || value == VD_NONE)
         return;
     vd_value *have = &b->grad[value];
@@ -20,8 +19,7 @@ static void accumulate(vd_builder *b, vd_value value, vd_value gradient)
                 : VD_EMIT(b, "d_accumulate", ((vd_op){.op = RO_OP_ADD}), *have, gradient);
 }
 
-static void back_add(vd_builder *b, const vd_record *r, vd_value dy)
-{
+static void back_add(vd_builder *b, const vd_record *r, vd_value dy) {
     accumulate(b, r->in[0], dy);
     const ro_shape *y = vd_shape_of(b, r->in[1]);
     if (ro_shape_equal(y, vd_shape_of(b, dy))) {
@@ -33,8 +31,7 @@ static void back_add(vd_builder *b, const vd_record *r, vd_value dy)
 }
 
 /* out = x w, or x w^T: the transposition moves to the other product. */
-static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy)
-{
+static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], w = r->in[1];
     bool transposed = r->number == 2;
     vd_op product = vd_matmul_op(0, transposed ? 0 : 2, 1.0f, RO_DOT_CHUNK, 0);
@@ -45,56 +42,50 @@ static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy)
                           : VD_EMIT(b, "d_weight", outer, x, dy));
 }
 
-static void back_embedding(vd_builder *b, const vd_record *r, vd_value dy)
-{
+static void back_embedding(vd_builder *b, const vd_record *r, vd_value dy) {
     ro_shape shape = *vd_shape_of(b, r->in[0]);
     vd_op op = {.op = RO_OP_EMBEDDING_GRAD, .shape = &shape};
     accumulate(b, r->in[0], VD_EMIT(b, "d_table", op, dy, r->saved[0]));
 }
 
-static void back_norm(vd_builder *b, const vd_record *r, vd_value dy)
-{
+static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], gamma = r->in[1], mean = r->saved[0], rstd = r->saved[1];
     ro_shape row = *vd_shape_of(b, gamma);
     int64_t c = row.dim[0];
     vd_value sg = vd_reduce(b, "d_sum_g", RO_OP_REDUCE_DOT, c, 2, (vd_value[]){dy, gamma});
-    vd_value sgx = vd_reduce(b, "d_sum_gx", RO_OP_REDUCE_LN_GX, c, 5,
-                             (vd_value[]){dy, gamma, x, mean, rstd});
-    accumulate(b, x,
-               VD_EMIT(b, "d_input", ((vd_op){.op = RO_OP_LN_DX}), dy, gamma, x, mean, rstd, sg, sgx));
-    accumulate(b, gamma,
-               vd_column_sum(b, "d_gamma", RO_OP_LN_DGAMMA, &row, 4,
-                             (vd_value[]){dy, x, mean, rstd}));
+    vd_value sgx =
+        vd_reduce(b, "d_sum_gx", RO_OP_REDUCE_LN_GX, c, 5, (vd_value[]){dy, gamma, x, mean, rstd});
+    accumulate(
+        b, x,
+        VD_EMIT(b, "d_input", ((vd_op){.op = RO_OP_LN_DX}), dy, gamma, x, mean, rstd, sg, sgx));
+    accumulate(
+        b, gamma,
+        vd_column_sum(b, "d_gamma", RO_OP_LN_DGAMMA, &row, 4, (vd_value[]){dy, x, mean, rstd}));
     accumulate(b, r->in[2], vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy));
 }
 
-static void back_gelu(vd_builder *b, const vd_record *r, vd_value dy)
-{
+static void back_gelu(vd_builder *b, const vd_record *r, vd_value dy) {
     accumulate(b, r->in[0], VD_EMIT(b, "d_gelu", ((vd_op){.op = RO_OP_GELU_GRAD}), r->in[0], dy));
 }
 
-static void back_relu(vd_builder *b, const vd_record *r, vd_value dy)
-{
+static void back_relu(vd_builder *b, const vd_record *r, vd_value dy) {
     accumulate(b, r->in[0], VD_EMIT(b, "d_relu", ((vd_op){.op = RO_OP_RELU_GRAD}), r->in[0], dy));
 }
 
 /* The same stream gives the same mask. */
-static void back_dropout(vd_builder *b, const vd_record *r, vd_value dy)
-{
+static void back_dropout(vd_builder *b, const vd_record *r, vd_value dy) {
     accumulate(b, r->in[0],
                VD_EMIT(b, "d_dropout", vd_dropout_op(r->dropout), dy, vd_step_value(b)));
 }
 
-static vd_value masked(vd_builder *b, const char *name, const vd_record *r, vd_value x)
-{
+static vd_value masked(vd_builder *b, const char *name, const vd_record *r, vd_value x) {
     if (r->dropout.rate == 0)
         return x;
     return VD_EMIT(b, name, vd_dropout_op(r->dropout), x, vd_step_value(b));
 }
 
 /* SPEC 8. Scores are computed again, so that no layer's T x T matrix outlives its forward pass. */
-static void back_attention(vd_builder *b, const vd_record *r, vd_value dy)
-{
+static void back_attention(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value q = r->saved[0], k = r->saved[1], v = r->saved[2], m = r->saved[3], l = r->saved[4];
     vd_value o = (vd_value)r->number;
     const ro_shape *head = vd_shape_of(b, q);
@@ -114,27 +105,30 @@ static void back_attention(vd_builder *b, const vd_record *r, vd_value dy)
     vd_value dv = VD_EMIT(b, "d_v", from_row, pz, d_o);
     from_row.attr[2] = ro_attr_f32(scale);
     vd_value dk = VD_EMIT(b, "d_k", from_row, ds, q);
-    vd_value dq = VD_EMIT(b, "d_q", vd_matmul_op(2, 0, scale, RO_ATTN_BLOCK, RO_MASK_UPTO_ROW), ds, k);
+    vd_value dq =
+        VD_EMIT(b, "d_q", vd_matmul_op(2, 0, scale, RO_ATTN_BLOCK, RO_MASK_UPTO_ROW), ds, k);
     accumulate(b, r->in[0], VD_EMIT(b, "d_qkv", ((vd_op){.op = RO_OP_JOIN_HEADS}), dq, dk, dv));
 }
 
-static void back_xent(vd_builder *b, const vd_record *r, vd_value dy)
-{
+static void back_xent(vd_builder *b, const vd_record *r, vd_value dy) {
     accumulate(b, r->in[0],
                VD_EMIT(b, "d_logits", ((vd_op){.op = RO_OP_XENT_GRAD}), r->in[0], r->saved[0],
                        r->saved[1], r->saved[2], dy));
 }
 
 static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
-    [VD_LAYER_ADD] = back_add,         [VD_LAYER_MATMUL] = back_matmul,
-    [VD_LAYER_EMBEDDING] = back_embedding, [VD_LAYER_NORM] = back_norm,
-    [VD_LAYER_GELU] = back_gelu,       [VD_LAYER_RELU] = back_relu,
-    [VD_LAYER_DROPOUT] = back_dropout, [VD_LAYER_ATTENTION] = back_attention,
+    [VD_LAYER_ADD] = back_add,
+    [VD_LAYER_MATMUL] = back_matmul,
+    [VD_LAYER_EMBEDDING] = back_embedding,
+    [VD_LAYER_NORM] = back_norm,
+    [VD_LAYER_GELU] = back_gelu,
+    [VD_LAYER_RELU] = back_relu,
+    [VD_LAYER_DROPOUT] = back_dropout,
+    [VD_LAYER_ATTENTION] = back_attention,
     [VD_LAYER_XENT] = back_xent,
 };
 
-static bool start(vd_builder *b, vd_value loss)
-{
+static bool start(vd_builder *b, vd_value loss) {
     uint32_t count = vd_source_count(b->program, b->graph) + b->graph->node_count;
     free(b->grad);
     b->grad_count = 0;
@@ -151,8 +145,7 @@ static bool start(vd_builder *b, vd_value loss)
     return b->status == VD_OK;
 }
 
-void vd_backward(vd_builder *b, vd_value loss)
-{
+void vd_backward(vd_builder *b, vd_value loss) {
     if (b->status != VD_OK || !start(b, loss))
         return;
     for (uint32_t i = b->tape_count; i-- > 0 && b->status == VD_OK;) {

@@ -6,31 +6,27 @@
 
 #include "verde/graph/tape.h"
 
-vd_builder vd_builder_of(vd_program *program, vd_graph *graph)
-{
+vd_builder vd_builder_of(vd_program *program, vd_graph *graph) {
     vd_builder b = {.program = program, .graph = graph};
     graph->loss = UINT32_MAX;
     return b;
 }
 
-void vd_builder_free(vd_builder *b)
-{
+void vd_builder_free(vd_builder *b) {
     free(b->tape);
     free(b->grad);
     b->tape = NULL;
     b->grad = NULL;
 }
 
-void vd_scope(vd_builder *b, const char *format, ...)
-{
+void vd_scope(vd_builder *b, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(b->scope, sizeof b->scope, format, args);
     va_end(args);
 }
 
-vd_status vd_builder_fail(vd_builder *b, vd_status status, const char *format, ...)
-{
+vd_status vd_builder_fail(vd_builder *b, vd_status status, const char *format, ...) {
     if (b->status != VD_OK)
         return b->status;
     va_list args;
@@ -41,31 +37,26 @@ vd_status vd_builder_fail(vd_builder *b, vd_status status, const char *format, .
     return status;
 }
 
-ro_shape vd_shape(int dtype, int ndim, const int64_t *dim)
-{
+ro_shape vd_shape(int dtype, int ndim, const int64_t *dim) {
     ro_shape shape = {.dtype = dtype, .ndim = ndim};
     memcpy(shape.dim, dim, (size_t)ndim * sizeof *dim);
     return shape;
 }
 
-vd_value vd_step_value(const vd_builder *b)
-{
+vd_value vd_step_value(const vd_builder *b) {
     return vd_source_count(b->program, b->graph) - 1;
 }
 
-vd_value vd_data_value(const vd_builder *b, uint32_t index)
-{
+vd_value vd_data_value(const vd_builder *b, uint32_t index) {
     return vd_state_sources(b->program, b->graph) + index;
 }
 
-const ro_shape *vd_shape_of(const vd_builder *b, vd_value value)
-{
+const ro_shape *vd_shape_of(const vd_builder *b, vd_value value) {
     static const ro_shape scalar = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
     return b->status == VD_OK ? vd_value_shape(b->program, b->graph, value) : &scalar;
 }
 
-uint32_t vd_add_leaf(vd_builder *b, const char *name, const ro_shape *shape)
-{
+uint32_t vd_add_leaf(vd_builder *b, const char *name, const ro_shape *shape) {
     vd_program *p = b->program;
     vd_leaf *grown = realloc(p->leaf, (p->leaf_count + 1) * sizeof *grown);
     if (!grown) {
@@ -81,8 +72,7 @@ uint32_t vd_add_leaf(vd_builder *b, const char *name, const ro_shape *shape)
 }
 
 /* Room for one more node and `inputs` more edges. */
-static bool reserve(vd_graph *g, uint32_t inputs)
-{
+static bool reserve(vd_graph *g, uint32_t inputs) {
     if (g->node_count == g->node_capacity) {
         uint32_t capacity = g->node_capacity ? 2 * g->node_capacity : 256;
         vd_node *grown = realloc(g->node, capacity * sizeof *grown);
@@ -102,8 +92,7 @@ static bool reserve(vd_graph *g, uint32_t inputs)
     return true;
 }
 
-static void infer(vd_builder *b, vd_node *n, uint32_t index)
-{
+static void infer(vd_builder *b, vd_node *n, uint32_t index) {
     ro_call call;
     char why[256];
     ro_shape *shapes = calloc((size_t)n->input_count + 1, sizeof *shapes);
@@ -119,8 +108,7 @@ static void infer(vd_builder *b, vd_node *n, uint32_t index)
 }
 
 vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
-                 const vd_value *input)
-{
+                 const vd_value *input) {
     vd_graph *g = b->graph;
     if (b->status != VD_OK)
         return 0;
@@ -131,7 +119,8 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
     uint32_t index = g->node_count;
     vd_node *n = &g->node[index];
     memset(n, 0, sizeof *n);
-    int length = snprintf(n->name, sizeof n->name, "%s%s%s", b->scope, b->scope[0] ? "." : "", name);
+    int length =
+        snprintf(n->name, sizeof n->name, "%s%s%s", b->scope, b->scope[0] ? "." : "", name);
     if (length >= (int)sizeof n->name)
         vd_builder_fail(b, VD_ERR_USAGE, "%s.%s: name longer than %d", b->scope, name,
                         VD_NAME_SIZE - 1);
@@ -148,14 +137,12 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
     return vd_source_count(b->program, g) + index;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
+static int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
 /* [leading dimensions, blocks], or [blocks] if a row is the whole tensor. */
-static ro_shape reduced_shape(const ro_shape *in, int64_t cols, int64_t blocks)
-{
+static ro_shape reduced_shape(const ro_shape *in, int64_t cols, int64_t blocks) {
     ro_shape shape = {.dtype = RO_F32, .ndim = 1, .dim = {blocks}};
     if (cols == ro_shape_numel(in))
         return shape;
@@ -165,8 +152,7 @@ static ro_shape reduced_shape(const ro_shape *in, int64_t cols, int64_t blocks)
 }
 
 vd_value vd_reduce(vd_builder *b, const char *name, int op, int64_t cols, int32_t input_count,
-                   const vd_value *input)
-{
+                   const vd_value *input) {
     int next = op == RO_OP_REDUCE_MAX ? RO_OP_REDUCE_MAX : RO_OP_REDUCE_SUM;
     int64_t block = cols < RO_REDUCE_BLOCK ? cols : RO_REDUCE_BLOCK, left = ceil_div(cols, block);
     ro_shape shape = reduced_shape(vd_shape_of(b, input[0]), cols, left);
@@ -182,8 +168,7 @@ vd_value vd_reduce(vd_builder *b, const char *name, int op, int64_t cols, int32_
 }
 
 vd_value vd_column_sum(vd_builder *b, const char *name, int op, const ro_shape *shape,
-                       int32_t input_count, const vd_value *input)
-{
+                       int32_t input_count, const vd_value *input) {
     int64_t cols = ro_shape_numel(shape);
     int64_t rows = ceil_div(ro_shape_numel(vd_shape_of(b, input[0])), cols);
     vd_value x = VD_NONE;
@@ -197,7 +182,6 @@ vd_value vd_column_sum(vd_builder *b, const char *name, int op, const ro_shape *
     return x;
 }
 
-vd_value vd_div_const(vd_builder *b, const char *name, vd_value x, double divisor)
-{
+vd_value vd_div_const(vd_builder *b, const char *name, vd_value x, double divisor) {
     return VD_EMIT(b, name, ((vd_op){RO_OP_DIV_CONST, {ro_attr_f32((float)divisor)}, NULL}), x);
 }

@@ -1,6 +1,7 @@
 /* Building graphs: nodes, layers that record themselves for the backward pass, and autodiff.
  *
- * Errors are sticky: after the first, everything returns value 0 and the builder keeps the sentence. */
+ * Errors are sticky: after the first, everything returns value 0 and the builder keeps the
+ * sentence. */
 #ifndef VD_BUILD_H
 #define VD_BUILD_H
 
@@ -19,7 +20,7 @@ typedef struct {
     vd_err err;
     vd_record *tape; /* layers in forward order; owned */
     uint32_t tape_count, tape_capacity;
-    vd_value *grad;  /* of each value, while vd_backward runs and after it; owned */
+    vd_value *grad; /* of each value, while vd_backward runs and after it; owned */
     uint32_t grad_count;
 } vd_builder;
 
@@ -53,7 +54,8 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
     vd_emit(b, name, op, (int32_t)(sizeof((vd_value[]){__VA_ARGS__}) / sizeof(vd_value)),          \
             (vd_value[]){__VA_ARGS__})
 
-/* R over rows of `cols` elements, all levels (SPEC 3.2): [..., 1]; [1] if cols is the whole of input[0]. */
+/* R over rows of `cols` elements, all levels (SPEC 3.2): [..., 1]; [1] if cols is the whole of
+ * input[0]. */
 vd_value vd_reduce(vd_builder *b, const char *name, int op, int64_t cols, int32_t input_count,
                    const vd_value *input);
 /* K, all levels (SPEC 3.3), into `shape`. `op` is sum_rows or ln_dgamma. */
@@ -70,8 +72,9 @@ typedef struct {
 } vd_dropout_attr;
 
 vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y); /* y may repeat */
-vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight, vd_value bias); /* weight [in, out] */
-vd_value vd_logits(vd_builder *b, vd_value x, vd_value table);                 /* table [vocab, in] */
+vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight,
+                   vd_value bias);                             /* weight [in, out] */
+vd_value vd_logits(vd_builder *b, vd_value x, vd_value table); /* table [vocab, in] */
 vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value ids);
 vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta);
 vd_value vd_gelu(vd_builder *b, vd_value x);
@@ -84,9 +87,9 @@ vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
 
 /* ---- reverse mode ---- */
 
-/* Walks the tape backwards from `loss` with gradient 1 for each of its elements. Afterwards vd_grad gives the
- * gradient of a value, VD_NONE if the loss does not depend on it. Contributions are added in the order in
- * which the walk meets them. Clears the tape. */
+/* Walks the tape backwards from `loss` with gradient 1 for each of its elements. Afterwards vd_grad
+ * gives the gradient of a value, VD_NONE if the loss does not depend on it. Contributions are added
+ * in the order in which the walk meets them. Clears the tape. */
 void vd_backward(vd_builder *b, vd_value loss);
 vd_value vd_grad(const vd_builder *b, vd_value value);
 

@@ -6,8 +6,7 @@
 
 static const char magic[] = "verde program";
 
-static void put_shape(vd_buf *out, const ro_shape *shape)
-{
+static void put_shape(vd_buf *out, const ro_shape *shape) {
     vd_put_u8(out, (uint8_t)shape->dtype);
     vd_put_u8(out, (uint8_t)shape->ndim);
     for (int i = 0; i < shape->ndim; i++)
@@ -15,8 +14,7 @@ static void put_shape(vd_buf *out, const ro_shape *shape)
 }
 
 /* Any bytes give a shape that ro_infer can judge: ndim is in range, unused dimensions are 0. */
-static ro_shape get_shape(vd_cursor *in)
-{
+static ro_shape get_shape(vd_cursor *in) {
     ro_shape shape = {.dtype = vd_get_u8(in), .ndim = vd_get_u8(in)};
     if (shape.ndim < 1 || shape.ndim > RO_MAX_DIMS) {
         in->failed = true;
@@ -27,26 +25,22 @@ static ro_shape get_shape(vd_cursor *in)
     return shape;
 }
 
-static void put_leaf(vd_buf *out, const vd_leaf *leaf)
-{
+static void put_leaf(vd_buf *out, const vd_leaf *leaf) {
     vd_put_string(out, leaf->name);
     put_shape(out, &leaf->shape);
 }
 
-static void get_leaf(vd_cursor *in, vd_leaf *leaf)
-{
+static void get_leaf(vd_cursor *in, vd_leaf *leaf) {
     vd_get_string(in, leaf->name, sizeof leaf->name);
     leaf->shape = get_shape(in);
 }
 
-static int attr_count(int op)
-{
+static int attr_count(int op) {
     const ro_op_info *info = ro_op_describe(op);
     return info ? info->attr_count : 0;
 }
 
-void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t node, vd_buf *out)
-{
+void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t node, vd_buf *out) {
     const vd_node *n = &graph->node[node];
     (void)program;
     vd_put_string(out, n->name);
@@ -59,8 +53,7 @@ void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t n
     put_shape(out, &n->shape);
 }
 
-static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n)
-{
+static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n) {
     vd_get_string(in, n->name, sizeof n->name);
     n->op = vd_get_u16(in);
     n->input_count = vd_get_u16(in);
@@ -79,8 +72,7 @@ static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n)
     return !in->failed;
 }
 
-static void put_graph(vd_buf *out, const vd_program *program, const vd_graph *graph)
-{
+static void put_graph(vd_buf *out, const vd_program *program, const vd_graph *graph) {
     vd_put_u32(out, graph->node_count);
     vd_put_u32(out, graph->edge_count);
     for (uint32_t i = 0; i < graph->node_count; i++)
@@ -90,9 +82,9 @@ static void put_graph(vd_buf *out, const vd_program *program, const vd_graph *gr
     vd_put_u32(out, graph->loss);
 }
 
-/* A node takes at least 16 bytes and an edge 4: counts beyond the input are refused before allocation. */
-static bool get_graph(vd_cursor *in, uint32_t leaf_count, vd_graph *graph)
-{
+/* A node takes at least 16 bytes and an edge 4: counts beyond the input are refused before
+ * allocation. */
+static bool get_graph(vd_cursor *in, uint32_t leaf_count, vd_graph *graph) {
     uint32_t nodes = vd_get_u32(in), edges = vd_get_u32(in);
     size_t left = in->size - in->at;
     if (in->failed || nodes > VD_NODES_MAX || edges > VD_EDGES_MAX || nodes > left / 16 ||
@@ -114,8 +106,7 @@ static bool get_graph(vd_cursor *in, uint32_t leaf_count, vd_graph *graph)
     return !in->failed && graph->edge_count == edges;
 }
 
-void vd_program_encode(const vd_program *program, vd_buf *out)
-{
+void vd_program_encode(const vd_program *program, vd_buf *out) {
     vd_put_string(out, magic);
     vd_put_u16(out, VD_ENCODING_VERSION);
     vd_put_u16(out, RO_SPEC_VERSION);
@@ -134,8 +125,7 @@ void vd_program_encode(const vd_program *program, vd_buf *out)
     put_graph(out, program, &program->step);
 }
 
-static bool get_header(vd_cursor *in, vd_program *p)
-{
+static bool get_header(vd_cursor *in, vd_program *p) {
     char text[sizeof magic];
     vd_get_string(in, text, sizeof text);
     if (in->failed || strcmp(text, magic) != 0 || vd_get_u16(in) != VD_ENCODING_VERSION ||
@@ -147,8 +137,7 @@ static bool get_header(vd_cursor *in, vd_program *p)
     return !in->failed;
 }
 
-static bool get_layout(vd_cursor *in, vd_program *p)
-{
+static bool get_layout(vd_cursor *in, vd_program *p) {
     p->data_count = vd_get_u32(in);
     if (p->data_count > VD_DATA_MAX)
         return false;
@@ -170,8 +159,7 @@ static bool get_layout(vd_cursor *in, vd_program *p)
     return !in->failed;
 }
 
-vd_status vd_program_decode(const void *bytes, size_t size, vd_program *out, vd_err *err)
-{
+vd_status vd_program_decode(const void *bytes, size_t size, vd_program *out, vd_err *err) {
     *out = (vd_program){0};
     vd_cursor in = vd_cursor_of(bytes, size);
     if (size > VD_PROGRAM_BYTES_MAX)

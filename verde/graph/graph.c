@@ -2,35 +2,30 @@
 
 #include <stdlib.h>
 
-static void graph_free(vd_graph *graph)
-{
+static void graph_free(vd_graph *graph) {
     free(graph->node);
     free(graph->edge);
     free(graph->output);
     *graph = (vd_graph){.loss = UINT32_MAX};
 }
 
-void vd_program_free(vd_program *program)
-{
+void vd_program_free(vd_program *program) {
     graph_free(&program->init);
     graph_free(&program->step);
     free(program->leaf);
     *program = (vd_program){0};
 }
 
-uint32_t vd_state_sources(const vd_program *program, const vd_graph *graph)
-{
+uint32_t vd_state_sources(const vd_program *program, const vd_graph *graph) {
     return graph == &program->init ? 0 : program->leaf_count;
 }
 
-uint32_t vd_source_count(const vd_program *program, const vd_graph *graph)
-{
+uint32_t vd_source_count(const vd_program *program, const vd_graph *graph) {
     return vd_state_sources(program, graph) + program->data_count + 1;
 }
 
 vd_source_kind vd_source_of(const vd_program *program, const vd_graph *graph, uint32_t value,
-                            uint32_t *index)
-{
+                            uint32_t *index) {
     uint32_t states = vd_state_sources(program, graph);
     if (value < states) {
         *index = value;
@@ -43,8 +38,7 @@ vd_source_kind vd_source_of(const vd_program *program, const vd_graph *graph, ui
     return VD_SOURCE_STEP;
 }
 
-const ro_shape *vd_value_shape(const vd_program *program, const vd_graph *graph, uint32_t value)
-{
+const ro_shape *vd_value_shape(const vd_program *program, const vd_graph *graph, uint32_t value) {
     static const ro_shape step_shape = {.dtype = RO_I32, .ndim = 1, .dim = {1}};
     uint32_t sources = vd_source_count(program, graph), index;
     if (value >= sources)
@@ -57,8 +51,7 @@ const ro_shape *vd_value_shape(const vd_program *program, const vd_graph *graph,
 }
 
 void vd_node_call(const vd_program *program, const vd_graph *graph, uint32_t node, ro_call *call,
-                  ro_shape *shapes)
-{
+                  ro_shape *shapes) {
     const vd_node *n = &graph->node[node];
     *call = (ro_call){.op = n->op, .input_count = n->input_count, .input = shapes};
     for (int i = 0; i < RO_MAX_ATTRS; i++)
@@ -68,14 +61,12 @@ void vd_node_call(const vd_program *program, const vd_graph *graph, uint32_t nod
     call->output = n->shape;
 }
 
-uint64_t vd_run_leaves(const vd_program *program)
-{
+uint64_t vd_run_leaves(const vd_program *program) {
     uint64_t n = (uint64_t)program->steps, c = (uint64_t)program->checkpoint_interval;
     return (n + c - 1) / c + 1;
 }
 
-int64_t vd_run_leaf_step(const vd_program *program, uint64_t leaf)
-{
+int64_t vd_run_leaf_step(const vd_program *program, uint64_t leaf) {
     uint64_t step = leaf * (uint64_t)program->checkpoint_interval;
     return step < (uint64_t)program->steps ? (int64_t)step : program->steps;
 }

@@ -1,7 +1,8 @@
-/* Programs: an initialisation graph, a step graph, the layout of the state, the data. PROTOCOL.md section 1.
+/* Programs: an initialisation graph, a step graph, the layout of the state, the data. PROTOCOL.md
+ * section 1.
  *
- * A graph is in SSA form. Its values are numbered: first its sources (state leaves in layout order, then data
- * tensors, then the step number), then one value per node, in topological order. */
+ * A graph is in SSA form. Its values are numbered: first its sources (state leaves in layout order,
+ * then data tensors, then the step number), then one value per node, in topological order. */
 #ifndef VD_GRAPH_H
 #define VD_GRAPH_H
 
@@ -10,11 +11,11 @@
 
 enum {
     VD_ENCODING_VERSION = 1,
-    VD_NAME_SIZE = 64,          /* with the final NUL */
+    VD_NAME_SIZE = 64, /* with the final NUL */
     VD_NODES_MAX = 1 << 20,
     VD_LEAVES_MAX = 1 << 16,
     VD_DATA_MAX = 16,
-    VD_EDGES_MAX = 1 << 22,     /* all inputs of all nodes */
+    VD_EDGES_MAX = 1 << 22, /* all inputs of all nodes */
     VD_PROGRAM_BYTES_MAX = 64 << 20,
 };
 
@@ -86,7 +87,8 @@ void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t n
 void vd_graph_text(const vd_program *program, const vd_graph *graph, vd_buf *out);
 void vd_graph_dot(const vd_program *program, const vd_graph *graph, vd_buf *out);
 
-/* Number of leaves, and of the last checkpoint: states committed in a run are S_0, S_c, S_2c, ..., S_n. */
+/* Number of leaves, and of the last checkpoint: states committed in a run are S_0, S_c, S_2c, ...,
+ * S_n. */
 uint64_t vd_run_leaves(const vd_program *program);
 int64_t vd_run_leaf_step(const vd_program *program, uint64_t leaf);
 

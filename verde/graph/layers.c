@@ -4,8 +4,7 @@
 
 #include "verde/graph/tape.h"
 
-void vd_tape_put(vd_builder *b, vd_record record)
-{
+void vd_tape_put(vd_builder *b, vd_record record) {
     if (b->tape_count == b->tape_capacity) {
         uint32_t capacity = b->tape_capacity ? 2 * b->tape_capacity : 64;
         vd_record *grown = realloc(b->tape, capacity * sizeof *grown);
@@ -20,40 +19,33 @@ void vd_tape_put(vd_builder *b, vd_record record)
     b->tape[b->tape_count++] = record;
 }
 
-vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask)
-{
+vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask) {
     return (vd_op){RO_OP_MATMUL, {batch_dims, trans, ro_attr_f32(alpha), chunk, mask}, NULL};
 }
 
-vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y)
-{
+vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y) {
     vd_value out = VD_EMIT(b, name, ((vd_op){.op = RO_OP_ADD}), x, y);
     vd_tape_put(b, (vd_record){.layer = VD_LAYER_ADD, .in = {x, y, VD_NONE}, .out = out});
     return out;
 }
 
-static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans)
-{
+static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans) {
     vd_value out = VD_EMIT(b, "matmul", vd_matmul_op(0, trans, 1.0f, RO_DOT_CHUNK, 0), x, weight);
-    vd_tape_put(b, (vd_record){.layer = VD_LAYER_MATMUL,
-                               .in = {x, weight, VD_NONE},
-                               .out = out,
-                               .number = trans});
+    vd_tape_put(
+        b, (vd_record){
+               .layer = VD_LAYER_MATMUL, .in = {x, weight, VD_NONE}, .out = out, .number = trans});
     return out;
 }
 
-vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight, vd_value bias)
-{
+vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight, vd_value bias) {
     return vd_add(b, "bias", matmul(b, x, weight, 0), bias);
 }
 
-vd_value vd_logits(vd_builder *b, vd_value x, vd_value table)
-{
+vd_value vd_logits(vd_builder *b, vd_value x, vd_value table) {
     return matmul(b, x, table, 2);
 }
 
-vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value ids)
-{
+vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value ids) {
     vd_value out = VD_EMIT(b, name, ((vd_op){.op = RO_OP_EMBEDDING}), table, ids);
     vd_tape_put(b, (vd_record){.layer = VD_LAYER_EMBEDDING,
                                .in = {table, VD_NONE, VD_NONE},
@@ -62,8 +54,7 @@ vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value 
     return out;
 }
 
-vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta)
-{
+vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta) {
     const ro_shape *shape = vd_shape_of(b, x);
     int64_t c = shape->dim[shape->ndim - 1];
     vd_value sum = vd_reduce(b, "sum", RO_OP_REDUCE_SUM, c, 1, &x);
@@ -72,33 +63,28 @@ vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta)
     vd_op rstd_op = {RO_OP_LN_RSTD, {c, ro_attr_f32(1e-5f)}, NULL};
     vd_value rstd = VD_EMIT(b, "rstd", rstd_op, ss);
     vd_value out = VD_EMIT(b, "norm", ((vd_op){.op = RO_OP_LAYERNORM}), x, mean, rstd, gamma, beta);
-    vd_tape_put(b, (vd_record){.layer = VD_LAYER_NORM,
-                               .in = {x, gamma, beta},
-                               .out = out,
-                               .saved = {mean, rstd}});
+    vd_tape_put(
+        b, (vd_record){
+               .layer = VD_LAYER_NORM, .in = {x, gamma, beta}, .out = out, .saved = {mean, rstd}});
     return out;
 }
 
-static vd_value activation(vd_builder *b, vd_layer layer, int op, vd_value x)
-{
+static vd_value activation(vd_builder *b, vd_layer layer, int op, vd_value x) {
     vd_value out = VD_EMIT(b, ro_op_describe(op)->name, ((vd_op){.op = op}), x);
     vd_tape_put(b, (vd_record){.layer = layer, .in = {x, VD_NONE, VD_NONE}, .out = out});
     return out;
 }
 
-vd_value vd_gelu(vd_builder *b, vd_value x)
-{
+vd_value vd_gelu(vd_builder *b, vd_value x) {
     return activation(b, VD_LAYER_GELU, RO_OP_GELU, x);
 }
 
-vd_value vd_relu(vd_builder *b, vd_value x)
-{
+vd_value vd_relu(vd_builder *b, vd_value x) {
     return activation(b, VD_LAYER_RELU, RO_OP_RELU, x);
 }
 
 /* Dropped when a 32-bit word is below rate * 2^32. */
-vd_op vd_dropout_op(vd_dropout_attr dropout)
-{
+vd_op vd_dropout_op(vd_dropout_attr dropout) {
     double rate = dropout.rate;
     int64_t threshold = (int64_t)(rate * 4294967296.0 + 0.5);
     float scale = (float)(1.0 / (1.0 - rate));
@@ -107,8 +93,7 @@ vd_op vd_dropout_op(vd_dropout_attr dropout)
                    NULL};
 }
 
-vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout)
-{
+vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout) {
     if (dropout.rate == 0)
         return x;
     vd_value out = VD_EMIT(b, name, vd_dropout_op(dropout), x, vd_step_value(b));
@@ -120,8 +105,7 @@ vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr
 }
 
 /* sqrt of a small integer by Newton's method in double: exact enough to round once to f32. */
-float vd_attention_scale(const vd_builder *b, vd_value q)
-{
+float vd_attention_scale(const vd_builder *b, vd_value q) {
     const ro_shape *shape = vd_shape_of(b, q);
     double d = (double)shape->dim[shape->ndim - 1], r = d > 1 ? d / 2 : 1;
     for (int i = 0; i < 64; i++)
@@ -129,8 +113,7 @@ float vd_attention_scale(const vd_builder *b, vd_value q)
     return (float)(1.0 / r);
 }
 
-vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout)
-{
+vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout) {
     static const char *const name[] = {"q", "k", "v"};
     vd_value part[3];
     for (int i = 0; i < 3; i++)
@@ -160,8 +143,7 @@ vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_att
     return out;
 }
 
-vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids)
-{
+vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids) {
     const ro_shape *shape = vd_shape_of(b, logits);
     int64_t vocab = shape->dim[shape->ndim - 1];
     vd_value m = vd_reduce(b, "max", RO_OP_REDUCE_MAX, vocab, 1, &logits);

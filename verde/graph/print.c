@@ -1,16 +1,14 @@
 /* Graphs for people: one line per node, or Graphviz. */
 #include "verde/graph/graph.h"
 
-static void print_shape(vd_buf *out, const ro_shape *shape)
-{
+static void print_shape(vd_buf *out, const ro_shape *shape) {
     vd_printf(out, "%s[", ro_dtype_name(shape->dtype));
     for (int i = 0; i < shape->ndim; i++)
         vd_printf(out, "%s%lld", i ? "," : "", (long long)shape->dim[i]);
     vd_printf(out, "]");
 }
 
-static void print_attrs(vd_buf *out, const vd_node *n)
-{
+static void print_attrs(vd_buf *out, const vd_node *n) {
     const ro_op_info *info = ro_op_describe(n->op);
     for (int i = 0; i < info->attr_count; i++) {
         vd_printf(out, "%s%s=", i ? ", " : "", info->attr[i].name);
@@ -22,8 +20,7 @@ static void print_attrs(vd_buf *out, const vd_node *n)
 }
 
 static void print_value(vd_buf *out, const vd_program *program, const vd_graph *graph,
-                        uint32_t value)
-{
+                        uint32_t value) {
     uint32_t sources = vd_source_count(program, graph), index;
     if (value >= sources) {
         vd_printf(out, "%%%u", value - sources);
@@ -36,8 +33,7 @@ static void print_value(vd_buf *out, const vd_program *program, const vd_graph *
     }
 }
 
-void vd_graph_text(const vd_program *program, const vd_graph *graph, vd_buf *out)
-{
+void vd_graph_text(const vd_program *program, const vd_graph *graph, vd_buf *out) {
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const vd_node *n = &graph->node[i];
         vd_printf(out, "%%%-5u %-32s %s(", i, n->name, ro_op_describe(n->op)->name);
@@ -59,15 +55,14 @@ void vd_graph_text(const vd_program *program, const vd_graph *graph, vd_buf *out
 }
 
 /* Names hold only what builders write, but bytes from a peer may hold anything. */
-static void print_quoted(vd_buf *out, const char *text)
-{
+static void print_quoted(vd_buf *out, const char *text) {
     for (; *text; text++)
         vd_printf(out, "%s%c", *text == '"' || *text == '\\' ? "\\" : "",
                   *text < ' ' ? '?' : *text);
 }
 
-static void dot_edge(vd_buf *out, const vd_program *program, const vd_graph *graph, uint32_t value)
-{
+static void dot_edge(vd_buf *out, const vd_program *program, const vd_graph *graph,
+                     uint32_t value) {
     vd_printf(out, "\"");
     vd_buf name = {0};
     print_value(&name, program, graph, value);
@@ -78,8 +73,7 @@ static void dot_edge(vd_buf *out, const vd_program *program, const vd_graph *gra
     vd_printf(out, "\"");
 }
 
-void vd_graph_dot(const vd_program *program, const vd_graph *graph, vd_buf *out)
-{
+void vd_graph_dot(const vd_program *program, const vd_graph *graph, vd_buf *out) {
     uint32_t sources = vd_source_count(program, graph);
     vd_printf(out, "digraph verde {\n  rankdir=TB; node [shape=box, fontsize=10];\n");
     for (uint32_t i = 0; i < graph->node_count; i++) {

@@ -3,14 +3,12 @@
 
 #include <stdlib.h>
 
-static const char *graph_name(const vd_program *program, const vd_graph *graph)
-{
+static const char *graph_name(const vd_program *program, const vd_graph *graph) {
     return graph == &program->init ? "init" : "step";
 }
 
 /* Printable ASCII with an end: names are shown to people, whoever chose them. */
-static bool valid_name(const char name[VD_NAME_SIZE])
-{
+static bool valid_name(const char name[VD_NAME_SIZE]) {
     for (int i = 0; i < VD_NAME_SIZE; i++) {
         if (name[i] == 0)
             return true;
@@ -21,8 +19,7 @@ static bool valid_name(const char name[VD_NAME_SIZE])
 }
 
 static vd_status check_node(const vd_program *program, const vd_graph *graph, uint32_t index,
-                            ro_shape *shapes, vd_err *err)
-{
+                            ro_shape *shapes, vd_err *err) {
     const vd_node *n = &graph->node[index];
     const char *name = graph_name(program, graph);
     char why[256];
@@ -47,8 +44,7 @@ static vd_status check_node(const vd_program *program, const vd_graph *graph, ui
     return VD_OK;
 }
 
-static vd_status check_outputs(const vd_program *program, const vd_graph *graph, vd_err *err)
-{
+static vd_status check_outputs(const vd_program *program, const vd_graph *graph, vd_err *err) {
     uint32_t sources = vd_source_count(program, graph), values = sources + graph->node_count;
     for (uint32_t i = 0; i < program->leaf_count; i++) {
         uint32_t value = graph->output[i];
@@ -62,8 +58,7 @@ static vd_status check_outputs(const vd_program *program, const vd_graph *graph,
 }
 
 /* One number: whoever runs the graph reads four bytes of it. */
-static vd_status check_loss(const vd_program *program, const vd_graph *graph, vd_err *err)
-{
+static vd_status check_loss(const vd_program *program, const vd_graph *graph, vd_err *err) {
     static const ro_shape scalar = {.dtype = RO_F32, .ndim = 1, .dim = {1}};
     uint32_t values = vd_source_count(program, graph) + graph->node_count;
     if (graph->loss == UINT32_MAX ||
@@ -75,8 +70,7 @@ static vd_status check_loss(const vd_program *program, const vd_graph *graph, vd
 }
 
 static vd_status check_graph(const vd_program *program, const vd_graph *graph, ro_shape *shapes,
-                             vd_err *err)
-{
+                             vd_err *err) {
     if (graph->node_count == 0 || graph->node_count > VD_NODES_MAX)
         return vd_fail(err, VD_ERR_PEER, "%s graph: %u nodes, expected 1..%d",
                        graph_name(program, graph), graph->node_count, VD_NODES_MAX);
@@ -90,13 +84,11 @@ static vd_status check_graph(const vd_program *program, const vd_graph *graph, r
 }
 
 /* A state leaf or a data tensor. */
-static bool valid_leaf(const vd_leaf *leaf)
-{
+static bool valid_leaf(const vd_leaf *leaf) {
     return valid_name(leaf->name) && ro_shape_valid(&leaf->shape);
 }
 
-static vd_status check_sources(const vd_program *program, vd_err *err)
-{
+static vd_status check_sources(const vd_program *program, vd_err *err) {
     if (program->steps < 1 || program->steps > INT32_MAX || program->checkpoint_interval < 1 ||
         program->checkpoint_interval > program->steps)
         return vd_fail(err, VD_ERR_PEER, "program: steps %lld, checkpoint interval %lld",
@@ -114,8 +106,7 @@ static vd_status check_sources(const vd_program *program, vd_err *err)
     return VD_OK;
 }
 
-vd_status vd_program_validate(const vd_program *program, vd_err *err)
-{
+vd_status vd_program_validate(const vd_program *program, vd_err *err) {
     vd_status status = check_sources(program, err);
     if (status != VD_OK)
         return status;

@@ -23,7 +23,7 @@
     { .path = name, .type = VD_FIELD_CHOICE, .offset = offsetof(vd_job, place), .choice = list }
 
 #define BELOW_ONE 0x1.fffffep-1f
-#define UNIT "0 or more, below 1"
+#define UNIT      "0 or more, below 1"
 
 static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2}, {"mlp", VD_MODEL_MLP}, {NULL, 0}};
 static const vd_choice data_kinds[] = {

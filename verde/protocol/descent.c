@@ -5,8 +5,7 @@
 #include "verde/protocol/dispute.h"
 
 /* Local trouble while checking never convicts. */
-static bool bad(vd_referee *r, uint32_t p, vd_status status, const char *what)
-{
+static bool bad(vd_referee *r, uint32_t p, vd_status status, const char *what) {
     if (status == VD_ERR_LOCAL)
         vd_trouble(r, what);
     else
@@ -14,8 +13,7 @@ static bool bad(vd_referee *r, uint32_t p, vd_status status, const char *what)
     return false;
 }
 
-static const vd_hash *known_root(const vd_referee *r, uint32_t p, const vd_tree_name *tree)
-{
+static const vd_hash *known_root(const vd_referee *r, uint32_t p, const vd_tree_name *tree) {
     switch (tree->kind) {
     case VD_TREE_RUN: return &r->party[p].root;
     case VD_TREE_SUBRUN: return &r->party[p].subrun_root;
@@ -25,8 +23,7 @@ static const vd_hash *known_root(const vd_referee *r, uint32_t p, const vd_tree_
 }
 
 bool vd_take_root(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
-                  vd_hash *root)
-{
+                  vd_hash *root) {
     vd_hash commitment;
     const vd_hash *known = known_root(r, p, tree);
     if (!vd_json_get_hash(r->party[p].body, "root", root))
@@ -37,11 +34,12 @@ bool vd_take_root(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_
     }
     if (known)
         return true;
-    bool ok = tree->kind == VD_TREE_STATE
-                  ? vd_state_of_root(&r->program_hash, tree->step, root, &commitment)
-                  : vd_tensor_commit(vd_value_shape(r->program, vd_step_graph(r->program, tree->step),
-                                                    tree->value),
-                                     root, &commitment);
+    bool ok =
+        tree->kind == VD_TREE_STATE
+            ? vd_state_of_root(&r->program_hash, tree->step, root, &commitment)
+            : vd_tensor_commit(
+                  vd_value_shape(r->program, vd_step_graph(r->program, tree->step), tree->value),
+                  root, &commitment);
     if (!ok)
         return bad(r, p, VD_ERR_LOCAL, "out of memory");
     if (!vd_hash_equal(&commitment, expected))
@@ -49,8 +47,7 @@ bool vd_take_root(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_
     return true;
 }
 
-static bool read_path(const json_t *path, vd_proof *proof)
-{
+static bool read_path(const json_t *path, vd_proof *proof) {
     if (!json_is_array(path) || json_array_size(path) > VD_PROOF_MAX)
         return false;
     proof->length = 0;
@@ -61,14 +58,14 @@ static bool read_path(const json_t *path, vd_proof *proof)
 }
 
 bool vd_take_leaf(vd_referee *r, uint32_t p, const json_t *entry, const vd_hash *root,
-                  uint64_t index, uint64_t count, vd_buf *data)
-{
+                  uint64_t index, uint64_t count, vd_buf *data) {
     static const char *const keys[] = {"data", "path", NULL};
     const char *text = json_string_value(json_object_get(entry, "data"));
     vd_proof proof;
     vd_hash leaf;
     vd_err err = {0};
-    if (!vd_json_has_only(entry, keys) || !text || !read_path(json_object_get(entry, "path"), &proof))
+    if (!vd_json_has_only(entry, keys) || !text ||
+        !read_path(json_object_get(entry, "path"), &proof))
         return bad(r, p, VD_ERR_PEER, "a proof is malformed");
     vd_status status = vd_unbase64(text, strlen(text), data, &err);
     if (status != VD_OK)
@@ -80,8 +77,7 @@ bool vd_take_leaf(vd_referee *r, uint32_t p, const json_t *entry, const vd_hash 
 }
 
 bool vd_take_leaves(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
-                    const uint64_t *leaf, uint32_t count, vd_each_leaf each)
-{
+                    const uint64_t *leaf, uint32_t count, vd_each_leaf each) {
     const json_t *list = json_object_get(r->party[p].body, "leaves");
     uint64_t total = vd_tree_leaves(r->program, tree);
     vd_hash root;
@@ -102,14 +98,12 @@ bool vd_take_leaves(vd_referee *r, uint32_t p, const vd_tree_name *tree, const v
 
 /* ---- wanted leaves ---- */
 
-static int ascending(const void *a, const void *b)
-{
+static int ascending(const void *a, const void *b) {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return x < y ? -1 : x > y;
 }
 
-bool vd_want(vd_referee *r, const uint64_t *leaf, uint32_t count)
-{
+bool vd_want(vd_referee *r, const uint64_t *leaf, uint32_t count) {
     uint64_t *list = calloc(count + 1, sizeof *list);
     if (!list) {
         vd_trouble(r, "out of memory");
@@ -127,8 +121,7 @@ bool vd_want(vd_referee *r, const uint64_t *leaf, uint32_t count)
     return true;
 }
 
-bool vd_ask_wanted(vd_referee *r, const vd_tree_name *tree, vd_question *question)
-{
+bool vd_ask_wanted(vd_referee *r, const vd_tree_name *tree, vd_question *question) {
     if (r->wanted_count == 0)
         return false;
     *question = (vd_question){.kind = VD_ASK_PROVE, .tree = *tree, .leaf_count = r->wanted_count};
@@ -143,8 +136,7 @@ bool vd_ask_wanted(vd_referee *r, const vd_tree_name *tree, vd_question *questio
 
 /* ---- descent ---- */
 
-void vd_descend(vd_referee *r, vd_tree_name tree, vd_phase open, vd_phase next)
-{
+void vd_descend(vd_referee *r, vd_tree_name tree, vd_phase open, vd_phase next) {
     uint64_t count = vd_tree_leaves(r->program, &tree);
     r->descent = (vd_descent){.tree = tree, .count = count, .lo = 0, .hi = count, .next = next};
     for (uint32_t p = 0; p < r->parties; p++) {
@@ -155,21 +147,16 @@ void vd_descend(vd_referee *r, vd_tree_name tree, vd_phase open, vd_phase next)
     r->phase = count == 1 ? next : open;
 }
 
-bool vd_descent_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_descent_ask(vd_referee *r, uint32_t p, vd_question *question) {
     const vd_descent *d = &r->descent;
     (void)p;
-    *question = (vd_question){.kind = VD_ASK_OPEN,
-                              .tree = d->tree,
-                              .lo = d->lo,
-                              .hi = d->hi,
-                              .depth = VD_OPEN_DEPTH};
+    *question = (vd_question){
+        .kind = VD_ASK_OPEN, .tree = d->tree, .lo = d->lo, .hi = d->hi, .depth = VD_OPEN_DEPTH};
     return true;
 }
 
 /* The frontier that p states, checked against the node above it. */
-static bool take_frontier(vd_referee *r, uint32_t p, size_t count, vd_hash *frontier)
-{
+static bool take_frontier(vd_referee *r, uint32_t p, size_t count, vd_hash *frontier) {
     const vd_descent *d = &r->descent;
     const json_t *list = json_object_get(r->party[p].body, "hashes");
     vd_hash root, joined;
@@ -189,8 +176,7 @@ static bool take_frontier(vd_referee *r, uint32_t p, size_t count, vd_hash *fron
     return true;
 }
 
-void vd_descent_take(vd_referee *r)
-{
+void vd_descent_take(vd_referee *r) {
     enum { WIDTH = 1 << VD_OPEN_DEPTH };
     vd_descent *d = &r->descent;
     uint64_t lo[WIDTH], hi[WIDTH];

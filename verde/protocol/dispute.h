@@ -8,21 +8,21 @@
 typedef enum {
     VD_PHASE_COMMIT,
     VD_PHASE_REVEAL,
-    VD_PHASE_RUN_OPEN,     /* first checkpoint that differs */
+    VD_PHASE_RUN_OPEN, /* first checkpoint that differs */
     VD_PHASE_RUN_PROVE,
-    VD_PHASE_SUBRUN,       /* states between two checkpoints */
+    VD_PHASE_SUBRUN, /* states between two checkpoints */
     VD_PHASE_SUBRUN_OPEN,
     VD_PHASE_SUBRUN_PROVE,
-    VD_PHASE_TRACE,        /* records of the step */
-    VD_PHASE_LAYOUT,       /* equal traces, different states */
+    VD_PHASE_TRACE,  /* records of the step */
+    VD_PHASE_LAYOUT, /* equal traces, different states */
     VD_PHASE_LAYOUT_STATE,
-    VD_PHASE_TRACE_OPEN,   /* first record that differs */
+    VD_PHASE_TRACE_OPEN, /* first record that differs */
     VD_PHASE_RECORD,
-    VD_PHASE_PRODUCERS,    /* where its inputs come from */
+    VD_PHASE_PRODUCERS, /* where its inputs come from */
     VD_PHASE_STATE,
-    VD_PHASE_TENSOR_OPEN,  /* first leaf that differs */
+    VD_PHASE_TENSOR_OPEN, /* first leaf that differs */
     VD_PHASE_LEAF,
-    VD_PHASE_INPUTS,       /* the element, computed */
+    VD_PHASE_INPUTS, /* the element, computed */
     VD_PHASE_DONE,
 } vd_phase;
 
@@ -80,17 +80,18 @@ struct vd_referee {
     int64_t element;
     vd_input_leaf **input; /* leaves of inputs, each owned; sorted by (input, leaf) */
     size_t inputs, inputs_capacity;
-    uint32_t source;  /* the provider asked for inputs */
+    uint32_t source; /* the provider asked for inputs */
     bool gave_none[VD_PARTIES_MAX];
-    int asked_input;  /* whose leaves are asked for */
+    int asked_input; /* whose leaves are asked for */
     vd_statement *statement;
     size_t statements, statements_capacity;
     size_t round_start; /* the first statement of this round */
-    vd_status failed; /* local trouble */
+    vd_status failed;   /* local trouble */
     vd_err err;
 };
 
-/* What a phase asks of provider p; false: nothing. The question's leaf list is freed by the caller. */
+/* What a phase asks of provider p; false: nothing. The question's leaf list is freed by the caller.
+ */
 typedef struct {
     bool (*ask)(vd_referee *r, uint32_t p, vd_question *question);
     void (*take)(vd_referee *r); /* all answers are in: sets the next phase */
@@ -109,8 +110,8 @@ bool vd_all_stand(const vd_referee *r);
 
 /* ---- reading answers; each convicts of bad-proof where an answer deserves it ---- */
 
-/* The root that a tree's answer must carry: known, or derived from what was committed. `expected` is the tensor's
- * or state's commitment. */
+/* The root that a tree's answer must carry: known, or derived from what was committed. `expected`
+ * is the tensor's or state's commitment. */
 bool vd_take_root(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
                   vd_hash *root);
 /* Entry i of a prove answer: bytes of leaf `index`, proven under `root`. */
@@ -127,7 +128,8 @@ void vd_descend(vd_referee *r, vd_tree_name tree, vd_phase open, vd_phase next);
 bool vd_descent_ask(vd_referee *r, uint32_t p, vd_question *question);
 void vd_descent_take(vd_referee *r);
 
-bool vd_want(vd_referee *r, const uint64_t *leaf, uint32_t count); /* sorted and unique afterwards */
+bool vd_want(vd_referee *r, const uint64_t *leaf,
+             uint32_t count); /* sorted and unique afterwards */
 bool vd_ask_wanted(vd_referee *r, const vd_tree_name *tree, vd_question *question);
 
 /* ---- phases, by file ---- */

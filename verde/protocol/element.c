@@ -1,30 +1,27 @@
-/* The last crumb: the first element that differs, computed by the reference. PROTOCOL.md section 5.5. */
+/* The last crumb: the first element that differs, computed by the reference. PROTOCOL.md
+ * section 5.5. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/protocol/dispute.h"
 
-static const ro_shape *output_shape(const vd_referee *r)
-{
+static const ro_shape *output_shape(const vd_referee *r) {
     return &r->graph->node[r->record].shape;
 }
 
-bool vd_leaf_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_leaf_ask(vd_referee *r, uint32_t p, vd_question *question) {
     uint64_t at = r->descent.lo;
     (void)p;
     return vd_want(r, &at, 1) && vd_ask_wanted(r, &r->descent.tree, question);
 }
 
-static size_t leaf_size(const ro_shape *shape, uint64_t leaf)
-{
+static size_t leaf_size(const ro_shape *shape, uint64_t leaf) {
     uint64_t size = (uint64_t)ro_shape_numel(shape) * ro_dtype_size(shape->dtype);
     uint64_t left = size - leaf * VD_LEAF_SIZE;
     return left < VD_LEAF_SIZE ? (size_t)left : VD_LEAF_SIZE;
 }
 
-static bool take_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data)
-{
+static bool take_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
     if (data->size != leaf_size(output_shape(r), index)) {
         vd_convict(r, p, VD_GRADE_BAD_PROOF, "a leaf of a tensor has the wrong size");
         return false;
@@ -34,16 +31,14 @@ static bool take_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *d
     return true;
 }
 
-static uint32_t element_bits(const uint8_t *bytes, size_t size)
-{
+static uint32_t element_bits(const uint8_t *bytes, size_t size) {
     uint32_t bits = 0;
     for (size_t i = size; i-- > 0;)
         bits = bits << 8 | bytes[i];
     return bits;
 }
 
-void vd_leaf_take(vd_referee *r)
-{
+void vd_leaf_take(vd_referee *r) {
     size_t size = ro_dtype_size(output_shape(r)->dtype), at = 0;
     bool ok = true;
     for (uint32_t p = 0; p < r->parties; p++)
@@ -51,7 +46,8 @@ void vd_leaf_take(vd_referee *r)
                              take_leaf);
     if (!ok)
         return;
-    while (at < r->party[0].leaf_size && memcmp(r->party[0].leaf + at, r->party[1].leaf + at, size) == 0)
+    while (at < r->party[0].leaf_size &&
+           memcmp(r->party[0].leaf + at, r->party[1].leaf + at, size) == 0)
         at += size;
     if (at >= r->party[0].leaf_size) {
         vd_trouble(r, "two different leaves have equal bytes");
@@ -69,15 +65,13 @@ void vd_leaf_take(vd_referee *r)
 
 /* ---- inputs ---- */
 
-static const ro_shape *input_shape(const vd_referee *r, int input)
-{
+static const ro_shape *input_shape(const vd_referee *r, int input) {
     const vd_node *n = &r->graph->node[r->record];
     return vd_value_shape(r->program, r->graph, r->graph->edge[n->first_input + (uint32_t)input]);
 }
 
 /* Found by binary search: the list is sorted by (input, leaf). */
-static size_t place_of(const vd_referee *r, int input, uint64_t leaf)
-{
+static size_t place_of(const vd_referee *r, int input, uint64_t leaf) {
     size_t lo = 0, hi = r->inputs;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -90,8 +84,7 @@ static size_t place_of(const vd_referee *r, int input, uint64_t leaf)
     return lo;
 }
 
-static vd_input_leaf *input_leaf(vd_referee *r, int input, uint64_t leaf)
-{
+static vd_input_leaf *input_leaf(vd_referee *r, int input, uint64_t leaf) {
     size_t at = place_of(r, input, leaf);
     if (at < r->inputs && r->input[at]->input == input && r->input[at]->leaf == leaf)
         return r->input[at];
@@ -118,8 +111,7 @@ static vd_input_leaf *input_leaf(vd_referee *r, int input, uint64_t leaf)
 }
 
 /* The accessor of the reference. What is missing reads as 0 and is remembered. */
-static uint32_t load(void *user, int input, int64_t index)
-{
+static uint32_t load(void *user, int input, int64_t index) {
     vd_referee *r = user;
     size_t size = ro_dtype_size(input_shape(r, input)->dtype);
     uint64_t at = (uint64_t)index * size;
@@ -127,8 +119,7 @@ static uint32_t load(void *user, int input, int64_t index)
     return leaf && leaf->have ? element_bits(leaf->data + at % VD_LEAF_SIZE, size) : 0;
 }
 
-static vd_tree_name input_tree(const vd_referee *r, int input)
-{
+static vd_tree_name input_tree(const vd_referee *r, int input) {
     const vd_node *n = &r->graph->node[r->record];
     return (vd_tree_name){.kind = VD_TREE_TENSOR,
                           .step = r->step,
@@ -136,8 +127,7 @@ static vd_tree_name input_tree(const vd_referee *r, int input)
 }
 
 /* Runs the reference; true if nothing was missing. */
-static bool compute(vd_referee *r)
-{
+static bool compute(vd_referee *r) {
     ro_call call;
     ro_shape *shapes = calloc(RO_MAX_INPUTS, sizeof *shapes);
     vd_err err = {0};
@@ -146,8 +136,7 @@ static bool compute(vd_referee *r)
         return false;
     }
     vd_node_call(r->program, r->graph, r->record, &call, shapes);
-    vd_status status =
-        r->options.leaf(&call, r->element, load, r, &r->outcome.expected, &err);
+    vd_status status = r->options.leaf(&call, r->element, load, r, &r->outcome.expected, &err);
     free(shapes);
     if (status != VD_OK)
         vd_trouble(r, err.text);
@@ -158,8 +147,7 @@ static bool compute(vd_referee *r)
 }
 
 /* Missing leaves of one input, as many as fit one question. */
-static bool want_missing(vd_referee *r)
-{
+static bool want_missing(vd_referee *r) {
     uint64_t list[VD_PROVE_LEAVES_MAX];
     uint32_t count = 0;
     int input = -1;
@@ -174,8 +162,7 @@ static bool want_missing(vd_referee *r)
     return vd_want(r, list, count);
 }
 
-static void judge(vd_referee *r)
-{
+static void judge(vd_referee *r) {
     uint32_t expected = r->outcome.expected;
     r->outcome.computed = true;
     for (uint32_t p = 0; p < r->parties; p++)
@@ -188,8 +175,7 @@ static void judge(vd_referee *r)
         vd_inconclusive(r, "The reference agrees with both, who disagree: nothing is accepted.");
 }
 
-bool vd_inputs_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_inputs_ask(vd_referee *r, uint32_t p, vd_question *question) {
     if (p == 0) {
         if (compute(r))
             r->wanted_count = 0;
@@ -202,8 +188,7 @@ bool vd_inputs_ask(vd_referee *r, uint32_t p, vd_question *question)
     return vd_ask_wanted(r, &tree, question);
 }
 
-static bool take_input(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data)
-{
+static bool take_input(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
     vd_input_leaf *leaf = input_leaf(r, r->asked_input, index);
     if (!leaf)
         return false;
@@ -217,8 +202,7 @@ static bool take_input(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *
 }
 
 /* Inputs are agreed, so either provider will do. Neither gives them: both forfeit. */
-static void ask_the_other(vd_referee *r)
-{
+static void ask_the_other(vd_referee *r) {
     r->gave_none[r->source] = true;
     for (uint32_t p = 0; p < r->parties; p++)
         if (!r->gave_none[p]) {
@@ -229,8 +213,7 @@ static void ask_the_other(vd_referee *r)
         vd_forfeit(r, p, "did not give an agreed input");
 }
 
-void vd_inputs_take(vd_referee *r)
-{
+void vd_inputs_take(vd_referee *r) {
     if (r->wanted_count == 0) {
         judge(r);
         return;

@@ -3,18 +3,18 @@
 #define VD_PROTOCOL_LIMITS_H
 
 enum {
-    VD_PARTIES_MAX = 2,               /* more come with groups of equal claims */
-    VD_OPEN_DEPTH = 4,                /* a referee opens 16 nodes at once */
-    VD_OPEN_DEPTH_MAX = 8,            /* a provider answers up to 256 */
-    VD_PROVE_LEAVES_MAX = 1024,       /* leaves in one question */
-    VD_PROVE_RECORDS_MAX = 1 << 16,   /* records of a trace in one question */
-    VD_SMALL_ELEMENTS = 64,           /* brackets, and commas, of a JSON text without lists */
+    VD_PARTIES_MAX = 2,                 /* more come with groups of equal claims */
+    VD_OPEN_DEPTH = 4,                  /* a referee opens 16 nodes at once */
+    VD_OPEN_DEPTH_MAX = 8,              /* a provider answers up to 256 */
+    VD_PROVE_LEAVES_MAX = 1024,         /* leaves in one question */
+    VD_PROVE_RECORDS_MAX = 1 << 16,     /* records of a trace in one question */
+    VD_SMALL_ELEMENTS = 64,             /* brackets, and commas, of a JSON text without lists */
     VD_QUESTION_ELEMENTS_MAX = 1 << 17, /* the same of any question: a list of leaves */
     VD_VERDICT_ELEMENTS_MAX = 1 << 20,  /* the same of a verdict's payload */
-    VD_QUESTION_BYTES_MAX = 2 << 20,  /* note */
-    VD_ANSWER_BYTES_MAX = 48 << 20,   /* note */
-    VD_ROUNDS_MAX = 4096,             /* questions to one provider in one dispute */
-    VD_VERDICT_BYTES_MAX = 256 << 20, /* file */
+    VD_QUESTION_BYTES_MAX = 2 << 20,    /* note */
+    VD_ANSWER_BYTES_MAX = 48 << 20,     /* note */
+    VD_ROUNDS_MAX = 4096,               /* questions to one provider in one dispute */
+    VD_VERDICT_BYTES_MAX = 256 << 20,   /* file */
 };
 
 #endif

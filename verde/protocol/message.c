@@ -5,26 +5,22 @@
 
 /* ---- JSON helpers ---- */
 
-json_t *vd_json_hash(const vd_hash *hash)
-{
+json_t *vd_json_hash(const vd_hash *hash) {
     char hex[2 * VD_HASH_SIZE + 1];
     vd_hex(hash->b, VD_HASH_SIZE, hex);
     return json_string(hex);
 }
 
-bool vd_json_to_hash(const json_t *value, vd_hash *out)
-{
+bool vd_json_to_hash(const json_t *value, vd_hash *out) {
     const char *hex = json_string_value(value);
     return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
 }
 
-bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out)
-{
+bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out) {
     return vd_json_to_hash(json_object_get(object, key), out);
 }
 
-bool vd_json_has_only(const json_t *object, const char *const *keys)
-{
+bool vd_json_has_only(const json_t *object, const char *const *keys) {
     size_t count = 0;
     for (; keys[count]; count++)
         if (!json_object_get(object, keys[count]))
@@ -32,44 +28,39 @@ bool vd_json_has_only(const json_t *object, const char *const *keys)
     return json_is_object(object) && json_object_size(object) == count;
 }
 
-static bool get_version(const json_t *object)
-{
+static bool get_version(const json_t *object) {
     return json_integer_value(json_object_get(object, "verde")) == 1;
 }
 
 /* ---- assignments ---- */
 
-static json_t *json_key(const vd_public_key *key)
-{
+static json_t *json_key(const vd_public_key *key) {
     char hex[2 * VD_KEY_SIZE + 1];
     vd_hex(key->b, VD_KEY_SIZE, hex);
     return json_string(hex);
 }
 
-static bool to_key(const json_t *value, vd_public_key *out)
-{
+static bool to_key(const json_t *value, vd_public_key *out) {
     const char *hex = json_string_value(value);
     return hex && vd_unhex(hex, out->b, VD_KEY_SIZE) && vd_public_key_check(out, NULL) == VD_OK;
 }
 
-vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err)
-{
+vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err) {
     vd_hash nonce;
     memcpy(nonce.b, a->nonce, sizeof nonce.b);
     vd_json_start();
     json_t *providers = json_array();
     for (uint32_t i = 0; i < a->provider_count; i++)
         json_array_append_new(providers, json_key(&a->provider[i]));
-    json_t *root = json_pack("{si so so so so}", "verde", 1, "program", vd_json_hash(&a->program),
-                             "nonce", vd_json_hash(&nonce), "referee", json_key(&a->referee),
-                             "providers", providers);
+    json_t *root =
+        json_pack("{si so so so so}", "verde", 1, "program", vd_json_hash(&a->program), "nonce",
+                  vd_json_hash(&nonce), "referee", json_key(&a->referee), "providers", providers);
     bool ok = vd_json_dump(root, payload) && !vd_json_failed();
     json_decref(root);
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "assignment: out of memory");
 }
 
-static bool read_assignment(const json_t *root, vd_assignment *out)
-{
+static bool read_assignment(const json_t *root, vd_assignment *out) {
     static const char *const keys[] = {"verde", "program", "nonce", "referee", "providers", NULL};
     const json_t *providers = json_object_get(root, "providers");
     vd_hash nonce;
@@ -90,8 +81,7 @@ static bool read_assignment(const json_t *root, vd_assignment *out)
     return true;
 }
 
-vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out, vd_err *err)
-{
+vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out, vd_err *err) {
     *out = (vd_assignment){0};
     json_t *root;
     vd_status status = vd_json_read(payload, size, VD_SMALL_ELEMENTS, &root, err);
@@ -101,25 +91,26 @@ vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *ou
     return status;
 }
 
-bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out)
-{
+bool vd_assignment_hash(const void *payload, size_t size, vd_hash *out) {
     return vd_hash_tagged("verde/assignment/1", payload, size, out);
 }
 
 /* ---- answers ---- */
 
 /* Each leaf: an object, a path of at most VD_PROOF_MAX hashes. */
-size_t vd_answer_elements(const vd_question *question)
-{
+size_t vd_answer_elements(const vd_question *question) {
     size_t leaves = question->kind == VD_ASK_PROVE ? question->leaf_count : 2;
     size_t hashes = question->kind == VD_ASK_OPEN ? (size_t)1 << question->depth : 0;
     return VD_SMALL_ELEMENTS + leaves * (VD_PROOF_MAX + 4) + hashes;
 }
 
 /* The widest leaf is a record of RO_MAX_INPUTS inputs; base64 stands around it twice. */
-size_t vd_answer_bytes(const vd_question *question)
-{
-    enum { SMALL = 64 << 10, PROOF = VD_PROOF_MAX * 80, RECORD = (RO_MAX_INPUTS + 3) * VD_HASH_SIZE };
+size_t vd_answer_bytes(const vd_question *question) {
+    enum {
+        SMALL = 64 << 10,
+        PROOF = VD_PROOF_MAX * 80,
+        RECORD = (RO_MAX_INPUTS + 3) * VD_HASH_SIZE
+    };
     bool records = question->tree.kind == VD_TREE_TRACE;
     size_t leaf = (records ? RECORD : VD_LEAF_SIZE) + PROOF;
     size_t leaves = question->kind == VD_ASK_PROVE ? question->leaf_count : 2;
@@ -128,25 +119,24 @@ size_t vd_answer_bytes(const vd_question *question)
 }
 
 vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment, const vd_hash *question,
-                          json_t *body, vd_buf *note, vd_err *err)
-{
+                          json_t *body, vd_buf *note, vd_err *err) {
     vd_public_key public;
     vd_buf payload = {0};
     vd_key_public(key, &public);
-    json_t *root = json_pack("{si so so so sO}", "verde", 1, "assignment", vd_json_hash(assignment),
-                             "key", json_key(&public), "question", vd_json_hash(question), "answer",
-                             body);
-    vd_status status = vd_json_dump(root, &payload) && !vd_json_failed()
-                           ? vd_note_sign(key, VD_TYPE_ANSWER, payload.data, payload.size, note, err)
-                           : vd_fail(err, VD_ERR_LOCAL, "answer: out of memory");
+    json_t *root =
+        json_pack("{si so so so sO}", "verde", 1, "assignment", vd_json_hash(assignment), "key",
+                  json_key(&public), "question", vd_json_hash(question), "answer", body);
+    vd_status status =
+        vd_json_dump(root, &payload) && !vd_json_failed()
+            ? vd_note_sign(key, VD_TYPE_ANSWER, payload.data, payload.size, note, err)
+            : vd_fail(err, VD_ERR_LOCAL, "answer: out of memory");
     json_decref(root);
     vd_buf_free(&payload);
     return status;
 }
 
 static bool answer_matches(const json_t *root, const vd_public_key *key, const vd_hash *assignment,
-                           const vd_hash *question)
-{
+                           const vd_hash *question) {
     static const char *const keys[] = {"verde", "assignment", "key", "question", "answer", NULL};
     vd_public_key signer;
     vd_hash a, q;
@@ -159,8 +149,7 @@ static bool answer_matches(const json_t *root, const vd_public_key *key, const v
 
 vd_status vd_answer_read(const void *note, size_t size, const vd_public_key *key,
                          const vd_hash *assignment, const vd_hash *question, size_t elements,
-                         json_t **body, vd_err *err)
-{
+                         json_t **body, vd_err *err) {
     vd_buf payload = {0};
     json_t *root = NULL;
     vd_status status =

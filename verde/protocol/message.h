@@ -83,7 +83,8 @@ VD_MUST_USE vd_status vd_answer_write(const vd_key *key, const vd_hash *assignme
 /* What a fitting answer to a question can have at most: elements of JSON, bytes of its note. */
 size_t vd_answer_elements(const vd_question *question);
 size_t vd_answer_bytes(const vd_question *question);
-/* Checks signature, assignment and question. VD_ERR_PEER: not a statement of this key on this question. */
+/* Checks signature, assignment and question. VD_ERR_PEER: not a statement of this key on this
+ * question. */
 VD_MUST_USE vd_status vd_answer_read(const void *note, size_t size, const vd_public_key *key,
                                      const vd_hash *assignment, const vd_hash *question,
                                      size_t elements, json_t **body, vd_err *err);

@@ -1,27 +1,24 @@
-/* Records: what a node was, where its inputs came from, what follows for the state. PROTOCOL.md section 5.4. */
+/* Records: what a node was, where its inputs came from, what follows for the state. PROTOCOL.md
+ * section 5.4. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/protocol/dispute.h"
 
-static vd_tree_name trace_tree(const vd_referee *r)
-{
+static vd_tree_name trace_tree(const vd_referee *r) {
     return (vd_tree_name){.kind = VD_TREE_TRACE, .step = r->step};
 }
 
-static vd_tree_name state_tree(const vd_referee *r)
-{
+static vd_tree_name state_tree(const vd_referee *r) {
     return (vd_tree_name){.kind = VD_TREE_STATE, .step = r->step};
 }
 
-static uint32_t sources(const vd_referee *r)
-{
+static uint32_t sources(const vd_referee *r) {
     return vd_source_count(r->program, r->graph);
 }
 
 /* Commitments that everybody can compute: data by the job, the step's number. False: neither. */
-static bool public_source(vd_referee *r, uint32_t value, vd_hash *out)
-{
+static bool public_source(vd_referee *r, uint32_t value, vd_hash *out) {
     uint32_t index;
     int32_t step = r->step < 0 ? 0 : (int32_t)r->step;
     vd_hash root;
@@ -36,8 +33,7 @@ static bool public_source(vd_referee *r, uint32_t value, vd_hash *out)
     }
 }
 
-static bool malformed(vd_referee *r, uint32_t p)
-{
+static bool malformed(vd_referee *r, uint32_t p) {
     vd_convict(r, p, VD_GRADE_BAD_PROOF, "a record of its trace is malformed");
     return false;
 }
@@ -45,8 +41,7 @@ static bool malformed(vd_referee *r, uint32_t p)
 /* ---- equal traces: S_{s+1} must follow from them through the layout ---- */
 
 /* Every leaf of the next state is some node's output: vd_program_validate. */
-bool vd_layout_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_layout_ask(vd_referee *r, uint32_t p, vd_question *question) {
     uint32_t n = r->program->leaf_count, count = 0;
     vd_tree_name tree = trace_tree(r);
     uint64_t *node = malloc(n * sizeof *node);
@@ -62,16 +57,13 @@ bool vd_layout_ask(vd_referee *r, uint32_t p, vd_question *question)
     return ok && vd_ask_wanted(r, &tree, question);
 }
 
-
-static bool take_output(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data)
-{
+static bool take_output(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
     vd_node_record *record = r->party[p].record;
     (void)index;
     return vd_record_decode(data->data, data->size, record) || malformed(r, p);
 }
 
-static const vd_hash *wanted_output(const vd_referee *r, const vd_hash *output, uint64_t node)
-{
+static const vd_hash *wanted_output(const vd_referee *r, const vd_hash *output, uint64_t node) {
     for (uint32_t i = 0; i < r->wanted_count; i++)
         if (r->wanted[i] == node)
             return &output[i];
@@ -79,8 +71,7 @@ static const vd_hash *wanted_output(const vd_referee *r, const vd_hash *output, 
 }
 
 /* Reads the outputs of all wanted records of p's trace. */
-static bool take_outputs(vd_referee *r, uint32_t p, vd_hash *output)
-{
+static bool take_outputs(vd_referee *r, uint32_t p, vd_hash *output) {
     vd_tree_name tree = trace_tree(r);
     const json_t *list = json_object_get(r->party[p].body, "leaves");
     vd_hash root;
@@ -101,8 +92,7 @@ static bool take_outputs(vd_referee *r, uint32_t p, vd_hash *output)
     return true;
 }
 
-static bool state_of_outputs(vd_referee *r, const vd_hash *output, vd_hash *state)
-{
+static bool state_of_outputs(vd_referee *r, const vd_hash *output, vd_hash *state) {
     uint32_t n = r->program->leaf_count;
     vd_hash *tensor = calloc(n, sizeof *tensor);
     bool ok = tensor != NULL;
@@ -117,8 +107,7 @@ static bool state_of_outputs(vd_referee *r, const vd_hash *output, vd_hash *stat
     return ok;
 }
 
-static void judge_state(vd_referee *r, uint32_t p)
-{
+static void judge_state(vd_referee *r, uint32_t p) {
     vd_hash state, *output = calloc(r->wanted_count + 1, sizeof *output);
     if (output && take_outputs(r, p, output)) {
         if (!state_of_outputs(r, output, &state))
@@ -133,8 +122,7 @@ static void judge_state(vd_referee *r, uint32_t p)
     free(output);
 }
 
-void vd_layout_take(vd_referee *r)
-{
+void vd_layout_take(vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
         judge_state(r, p);
     if (vd_all_stand(r))
@@ -143,16 +131,14 @@ void vd_layout_take(vd_referee *r)
 
 /* ---- the first record that differs ---- */
 
-bool vd_record_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_record_ask(vd_referee *r, uint32_t p, vd_question *question) {
     uint64_t at = r->descent.lo;
     vd_tree_name tree = trace_tree(r);
     (void)p;
     return vd_want(r, &at, 1) && vd_ask_wanted(r, &tree, question);
 }
 
-static bool own_descriptor(vd_referee *r, vd_hash *out)
-{
+static bool own_descriptor(vd_referee *r, vd_hash *out) {
     vd_buf bytes = {0};
     vd_node_encode(r->program, r->graph, r->record, &bytes);
     bool ok = vd_buf_ok(&bytes) && vd_descriptor_hash(bytes.data, bytes.size, out);
@@ -162,8 +148,7 @@ static bool own_descriptor(vd_referee *r, vd_hash *out)
     return ok;
 }
 
-static void name_node(vd_referee *r)
-{
+static void name_node(vd_referee *r) {
     const vd_node *n = &r->graph->node[r->record];
     r->outcome.node = r->record;
     snprintf(r->outcome.node_name, sizeof r->outcome.node_name, "%s", n->name);
@@ -174,8 +159,7 @@ static void name_node(vd_referee *r)
 }
 
 /* Which nodes and state leaves feed the disputed node. */
-static bool want_producers(vd_referee *r, bool states)
-{
+static bool want_producers(vd_referee *r, bool states) {
     const vd_node *n = &r->graph->node[r->record];
     uint64_t list[RO_MAX_INPUTS];
     uint32_t count = 0, first = sources(r), leaves = vd_state_sources(r->program, r->graph);
@@ -189,8 +173,7 @@ static bool want_producers(vd_referee *r, bool states)
     return vd_want(r, list, count);
 }
 
-void vd_record_take(vd_referee *r)
-{
+void vd_record_take(vd_referee *r) {
     vd_tree_name tree = trace_tree(r);
     vd_hash descriptor;
     bool ok = true;
@@ -217,22 +200,19 @@ void vd_record_take(vd_referee *r)
 
 /* ---- its inputs ---- */
 
-bool vd_producers_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_producers_ask(vd_referee *r, uint32_t p, vd_question *question) {
     vd_tree_name tree = trace_tree(r);
     (void)p;
     return vd_ask_wanted(r, &tree, question);
 }
 
-static void wrong_input(vd_referee *r, uint32_t p, int32_t input, const char *whose)
-{
+static void wrong_input(vd_referee *r, uint32_t p, int32_t input, const char *whose) {
     vd_convict(r, p, VD_GRADE_WRONG_INPUT, "input %d of %s is not %s", input, r->outcome.node_name,
                whose);
 }
 
 /* `record` keeps the disputed record; producers are read through a copy. */
-static void check_producers(vd_referee *r, uint32_t p, const vd_hash *output)
-{
+static void check_producers(vd_referee *r, uint32_t p, const vd_hash *output) {
     const vd_node *n = &r->graph->node[r->record];
     for (int32_t i = 0; i < n->input_count; i++) {
         uint32_t value = r->graph->edge[n->first_input + (uint32_t)i];
@@ -248,8 +228,7 @@ static void check_producers(vd_referee *r, uint32_t p, const vd_hash *output)
     }
 }
 
-static bool take_producers(vd_referee *r, uint32_t p)
-{
+static bool take_producers(vd_referee *r, uint32_t p) {
     vd_node_record *disputed = r->party[p].record, *scratch = malloc(sizeof *scratch);
     vd_hash *output = calloc(r->wanted_count + 1, sizeof *output);
     bool ok = scratch && output;
@@ -265,8 +244,7 @@ static bool take_producers(vd_referee *r, uint32_t p)
     return ok;
 }
 
-void vd_producers_take(vd_referee *r)
-{
+void vd_producers_take(vd_referee *r) {
     bool ok = true;
     for (uint32_t p = 0; p < r->parties; p++)
         ok &= take_producers(r, p);
@@ -274,16 +252,14 @@ void vd_producers_take(vd_referee *r)
         r->phase = VD_PHASE_STATE;
 }
 
-bool vd_state_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_state_ask(vd_referee *r, uint32_t p, vd_question *question) {
     vd_tree_name tree = state_tree(r);
     (void)p;
     return vd_ask_wanted(r, &tree, question);
 }
 
 /* A leaf of S_s against every input that names it. */
-static bool take_state_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data)
-{
+static bool take_state_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
     const vd_node *n = &r->graph->node[r->record];
     if (data->size != VD_HASH_SIZE)
         return malformed(r, p);
@@ -294,8 +270,7 @@ static bool take_state_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_
     return r->outcome.party[p].standing == VD_STANDS;
 }
 
-void vd_state_take(vd_referee *r)
-{
+void vd_state_take(vd_referee *r) {
     vd_tree_name tree = state_tree(r);
     bool ok = true;
     for (uint32_t p = 0; p < r->parties && r->wanted_count; p++)
@@ -309,9 +284,7 @@ void vd_state_take(vd_referee *r)
             return;
         }
     vd_story(r, "Its inputs are agreed; only the outputs differ.");
-    vd_descend(r,
-               (vd_tree_name){.kind = VD_TREE_TENSOR,
-                              .step = r->step,
-                              .value = sources(r) + r->record},
-               VD_PHASE_TENSOR_OPEN, VD_PHASE_LEAF);
+    vd_descend(
+        r, (vd_tree_name){.kind = VD_TREE_TENSOR, .step = r->step, .value = sources(r) + r->record},
+        VD_PHASE_TENSOR_OPEN, VD_PHASE_LEAF);
 }

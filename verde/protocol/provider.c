@@ -5,13 +5,11 @@
 
 static const char *const lie_names[] = {"none", "proof", "withhold", "silence", "contradict"};
 
-const char *vd_lie_kinds(void)
-{
+const char *vd_lie_kinds(void) {
     return "proof, withhold, silence, contradict";
 }
 
-vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err)
-{
+vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err) {
     for (int i = 1; i <= VD_LIE_CONTRADICT; i++)
         if (strcmp(text, lie_names[i]) == 0) {
             *out = (vd_lie)i;
@@ -21,8 +19,8 @@ vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err)
                    vd_lie_kinds(), text);
 }
 
-bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash *root, vd_hash *out)
-{
+bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash *root,
+                   vd_hash *out) {
     uint8_t bytes[VD_HASH_SIZE + VD_KEY_SIZE + VD_HASH_SIZE];
     memcpy(bytes, salt->b, VD_HASH_SIZE);
     memcpy(bytes + VD_HASH_SIZE, key->b, VD_KEY_SIZE);
@@ -41,8 +39,7 @@ typedef struct {
 } request;
 
 /* Secret until revealed, and the same after a restart: a signature that nobody else can make. */
-static vd_status salt_of(const request *r, vd_hash *salt)
-{
+static vd_status salt_of(const request *r, vd_hash *salt) {
     static const char prefix[] = "verde/salt/1";
     uint8_t message[sizeof prefix + VD_HASH_SIZE], signature[VD_SIGNATURE_SIZE];
     memcpy(message, prefix, sizeof prefix);
@@ -65,14 +62,12 @@ typedef struct {
     vd_hash root; /* of the tree */
 } leaves;
 
-static void leaves_free(leaves *l)
-{
+static void leaves_free(leaves *l) {
     vd_tree_free(&l->tree);
     free(l->item);
 }
 
-static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leaves *out)
-{
+static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leaves *out) {
     const vd_program *p = r->provider->program;
     const void *data;
     vd_status status = r->provider->source.tensor(r->provider->source.user, name->step, name->value,
@@ -85,8 +80,7 @@ static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leave
 }
 
 static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_t count,
-                             leaves *out)
-{
+                             leaves *out) {
     const vd_source *s = &r->provider->source;
     vd_status status;
     out->item = calloc(count, sizeof *out->item);
@@ -103,8 +97,7 @@ static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_
     return status != VD_OK ? status : vd_tree_of_hashes(&out->tree, out->item, count, r->err);
 }
 
-static vd_status load_leaves(const request *r, const vd_tree_name *name, leaves *out)
-{
+static vd_status load_leaves(const request *r, const vd_tree_name *name, leaves *out) {
     const vd_source *s = &r->provider->source;
     vd_status status;
     *out = (leaves){0};
@@ -124,8 +117,7 @@ static vd_status load_leaves(const request *r, const vd_tree_name *name, leaves 
     return status;
 }
 
-static const uint8_t *leaf_bytes(const leaves *l, uint64_t index, size_t *size)
-{
+static const uint8_t *leaf_bytes(const leaves *l, uint64_t index, size_t *size) {
     if (l->records)
         return vd_records_at(l->records, index, size);
     *size = VD_HASH_SIZE;
@@ -137,8 +129,7 @@ static const uint8_t *leaf_bytes(const leaves *l, uint64_t index, size_t *size)
 }
 
 /* {"data": base64, "path": [hash, ...]} */
-static json_t *prove_leaf(const request *r, const leaves *l, uint64_t index)
-{
+static json_t *prove_leaf(const request *r, const leaves *l, uint64_t index) {
     vd_proof proof;
     size_t size;
     const uint8_t *bytes = leaf_bytes(l, index, &size);
@@ -161,8 +152,7 @@ static json_t *prove_leaf(const request *r, const leaves *l, uint64_t index)
 
 /* ---- answers ---- */
 
-static json_t *answer_prove(const request *r)
-{
+static json_t *answer_prove(const request *r) {
     leaves l;
     if (load_leaves(r, &r->question.tree, &l) != VD_OK)
         return NULL;
@@ -174,8 +164,7 @@ static json_t *answer_prove(const request *r)
     return out;
 }
 
-static json_t *answer_open(const request *r)
-{
+static json_t *answer_open(const request *r) {
     leaves l;
     uint64_t lo[1 << VD_OPEN_DEPTH_MAX], hi[1 << VD_OPEN_DEPTH_MAX];
     const vd_question *q = &r->question;
@@ -195,8 +184,7 @@ static json_t *answer_open(const request *r)
 }
 
 /* The ends of what is stated come with proofs, to be compared with earlier statements. */
-static json_t *answer_subrun(const request *r)
-{
+static json_t *answer_subrun(const request *r) {
     leaves l;
     if (load_leaves(r, &r->question.tree, &l) != VD_OK)
         return NULL;
@@ -206,8 +194,7 @@ static json_t *answer_subrun(const request *r)
     return out;
 }
 
-static json_t *answer_trace(const request *r)
-{
+static json_t *answer_trace(const request *r) {
     int64_t s = r->question.tree.step;
     const vd_source *source = &r->provider->source;
     vd_hash state[2];
@@ -216,16 +203,15 @@ static json_t *answer_trace(const request *r)
                              : source->states(source->user, s, s + 1, state, r->err);
     if (status != VD_OK || load_leaves(r, &r->question.tree, &l) != VD_OK)
         return NULL;
-    json_t *out = json_pack("{so so}", "root", vd_json_hash(&l.root), "after",
-                            vd_json_hash(&state[1]));
+    json_t *out =
+        json_pack("{so so}", "root", vd_json_hash(&l.root), "after", vd_json_hash(&state[1]));
     if (s >= 0)
         json_object_set_new(out, "before", vd_json_hash(&state[0]));
     leaves_free(&l);
     return out;
 }
 
-static vd_status make_commitment(const request *r, vd_hash *salt, vd_hash *root, vd_hash *out)
-{
+static vd_status make_commitment(const request *r, vd_hash *salt, vd_hash *root, vd_hash *out) {
     leaves l;
     vd_public_key key;
     vd_tree_name run = {.kind = VD_TREE_RUN};
@@ -241,8 +227,7 @@ static vd_status make_commitment(const request *r, vd_hash *salt, vd_hash *root,
                                                 : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
 }
 
-static json_t *answer_commit(const request *r)
-{
+static json_t *answer_commit(const request *r) {
     vd_hash salt, root, commit;
     if (make_commitment(r, &salt, &root, &commit) != VD_OK)
         return NULL;
@@ -250,8 +235,7 @@ static json_t *answer_commit(const request *r)
 }
 
 /* Only to a set that holds the own commitment: nobody learns the root before all have committed. */
-static json_t *answer_reveal(const request *r)
-{
+static json_t *answer_reveal(const request *r) {
     vd_hash salt, root, commit;
     bool mine = false;
     if (make_commitment(r, &salt, &root, &commit) != VD_OK)
@@ -269,8 +253,7 @@ static json_t *(*const answers[])(const request *) = {
     [VD_ASK_OPEN] = answer_open,     [VD_ASK_PROVE] = answer_prove,
 };
 
-static bool withheld(const request *r)
-{
+static bool withheld(const request *r) {
     if (r->provider->lie == VD_LIE_SILENCE)
         return r->question.kind >= VD_ASK_SUBRUN;
     return r->provider->lie == VD_LIE_WITHHOLD && r->question.tree.kind == VD_TREE_TENSOR;
@@ -280,8 +263,7 @@ static bool withheld(const request *r)
 
 /* A note as JSON text. Notes travel as objects inside the request. */
 static vd_status open_note(const json_t *note, const char *type, const vd_public_key *key,
-                           vd_buf *payload, vd_err *err)
-{
+                           vd_buf *payload, vd_err *err) {
     vd_buf text = {0};
     vd_status status =
         json_is_object(note) && vd_json_dump(note, &text)
@@ -291,8 +273,7 @@ static vd_status open_note(const json_t *note, const char *type, const vd_public
     return status;
 }
 
-static bool note_signer(const json_t *note, vd_public_key *key)
-{
+static bool note_signer(const json_t *note, vd_public_key *key) {
     vd_buf text = {0};
     bool ok = json_is_object(note) && vd_json_dump(note, &text) &&
               vd_note_signer(text.data, text.size, VD_QUESTION_BYTES_MAX, key, NULL) == VD_OK;
@@ -300,8 +281,7 @@ static bool note_signer(const json_t *note, vd_public_key *key)
     return ok;
 }
 
-static bool enrolled(const request *r)
-{
+static bool enrolled(const request *r) {
     vd_public_key key;
     vd_key_public(r->provider->key, &key);
     for (uint32_t i = 0; i < r->assignment.provider_count; i++)
@@ -310,8 +290,7 @@ static bool enrolled(const request *r)
     return false;
 }
 
-static vd_status read_assignment(request *r, const json_t *note)
-{
+static vd_status read_assignment(request *r, const json_t *note) {
     vd_public_key referee;
     vd_buf payload = {0};
     if (!note_signer(note, &referee))
@@ -333,11 +312,9 @@ static vd_status read_assignment(request *r, const json_t *note)
     return VD_OK;
 }
 
-static vd_status read_question(request *r, const json_t *note)
-{
+static vd_status read_question(request *r, const json_t *note) {
     vd_buf payload = {0};
-    vd_status status =
-        open_note(note, VD_TYPE_QUESTION, &r->assignment.referee, &payload, r->err);
+    vd_status status = open_note(note, VD_TYPE_QUESTION, &r->assignment.referee, &payload, r->err);
     if (status == VD_OK)
         status = vd_question_read(payload.data, payload.size, r->provider->program,
                                   &r->assignment_hash, &r->question, r->err);
@@ -348,8 +325,7 @@ static vd_status read_question(request *r, const json_t *note)
     return status;
 }
 
-static vd_status answer(request *r, vd_buf *out)
-{
+static vd_status answer(request *r, vd_buf *out) {
     if (withheld(r))
         return vd_fail(r->err, VD_ERR_TIMEOUT, "silent on purpose");
     const vd_source *source = &r->provider->source;
@@ -374,8 +350,7 @@ static vd_status answer(request *r, vd_buf *out)
 }
 
 vd_status vd_provider_answer(const vd_provider *provider, const void *bytes, size_t size,
-                             vd_buf *out, vd_err *err)
-{
+                             vd_buf *out, vd_err *err) {
     static const char *const keys[] = {"assignment", "question", NULL};
     vd_err local = {0};
     request r = {.provider = provider, .err = err ? err : &local};
@@ -396,8 +371,7 @@ vd_status vd_provider_answer(const vd_provider *provider, const void *bytes, siz
 }
 
 vd_status vd_request_write(const vd_buf *assignment_note, const vd_buf *question_note, vd_buf *out,
-                           vd_err *err)
-{
+                           vd_err *err) {
     vd_printf(out, "{\"assignment\":");
     vd_put(out, assignment_note->data, assignment_note->size);
     vd_printf(out, ",\"question\":");

@@ -1,5 +1,6 @@
-/* A provider's side of a dispute: from a signed question to a signed answer. No sockets, no clock, no files.
- * Stateless between questions: a provider that was killed and started again answers on. */
+/* A provider's side of a dispute: from a signed question to a signed answer. No sockets, no clock,
+ * no files. Stateless between questions: a provider that was killed and started again answers on.
+ */
 #ifndef VD_PROVIDER_H
 #define VD_PROVIDER_H
 
@@ -27,9 +28,10 @@ typedef struct {
     vd_lie lie;
 } vd_provider;
 
-/* `request`: {"assignment": note, "question": note}, as vd_request_write makes it. The answer note goes to *out.
- * VD_ERR_PEER: the request deserves no answer (malformed, another program, not this key, not signed by the
- * assignment's referee); VD_ERR_TIMEOUT: a lie of silence; VD_ERR_LOCAL: trouble here. */
+/* `request`: {"assignment": note, "question": note}, as vd_request_write makes it. The answer note
+ * goes to *out. VD_ERR_PEER: the request deserves no answer (malformed, another program, not this
+ * key, not signed by the assignment's referee); VD_ERR_TIMEOUT: a lie of silence; VD_ERR_LOCAL:
+ * trouble here. */
 VD_MUST_USE vd_status vd_provider_answer(const vd_provider *provider, const void *request,
                                          size_t size, vd_buf *out, vd_err *err);
 

@@ -14,21 +14,18 @@ static const char *const tree_names[] = {
     [VD_TREE_STATE] = "state", [VD_TREE_TENSOR] = "tensor",
 };
 
-const vd_graph *vd_step_graph(const vd_program *program, int64_t step)
-{
+const vd_graph *vd_step_graph(const vd_program *program, int64_t step) {
     return step < 0 ? &program->init : &program->step;
 }
 
-static uint64_t tensor_leaves(const vd_program *program, const vd_tree_name *tree)
-{
+static uint64_t tensor_leaves(const vd_program *program, const vd_tree_name *tree) {
     const vd_graph *graph = vd_step_graph(program, tree->step);
     if (tree->value >= vd_source_count(program, graph) + graph->node_count)
         return 0;
     return vd_tensor_leaves(vd_value_shape(program, graph, tree->value));
 }
 
-uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree)
-{
+uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree) {
     bool step = tree->step >= -1 && tree->step < program->steps;
     switch (tree->kind) {
     case VD_TREE_RUN: return vd_run_leaves(program);
@@ -45,16 +42,14 @@ uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree)
     return 0;
 }
 
-void vd_question_free(vd_question *question)
-{
+void vd_question_free(vd_question *question) {
     free(question->leaf);
     question->leaf = NULL;
 }
 
 /* ---- writing ---- */
 
-static json_t *write_tree(const vd_tree_name *tree)
-{
+static json_t *write_tree(const vd_tree_name *tree) {
     json_t *out = json_pack("{ss}", "of", tree_names[tree->kind]);
     if (tree->kind == VD_TREE_SUBRUN) {
         json_object_set_new(out, "from", json_integer(tree->step));
@@ -67,24 +62,21 @@ static json_t *write_tree(const vd_tree_name *tree)
     return out;
 }
 
-static json_t *write_commits(const vd_question *q)
-{
+static json_t *write_commits(const vd_question *q) {
     json_t *out = json_array();
     for (uint32_t i = 0; i < q->commit_count; i++)
         json_array_append_new(out, vd_json_hash(&q->commit[i]));
     return out;
 }
 
-static json_t *write_leaves(const vd_question *q)
-{
+static json_t *write_leaves(const vd_question *q) {
     json_t *out = json_array();
     for (uint32_t i = 0; i < q->leaf_count; i++)
         json_array_append_new(out, json_integer((json_int_t)q->leaf[i]));
     return out;
 }
 
-static json_t *write_question(const vd_question *q, const vd_hash *assignment)
-{
+static json_t *write_question(const vd_question *q, const vd_hash *assignment) {
     json_t *root = json_pack("{si so ss}", "verde", 1, "assignment", vd_json_hash(assignment),
                              "ask", ask_names[q->kind]);
     if (q->kind == VD_ASK_REVEAL)
@@ -102,8 +94,7 @@ static json_t *write_question(const vd_question *q, const vd_hash *assignment)
 }
 
 vd_status vd_question_write(const vd_question *question, const vd_hash *assignment, vd_buf *payload,
-                            vd_err *err)
-{
+                            vd_err *err) {
     vd_json_start();
     json_t *root = write_question(question, assignment);
     bool ok = vd_json_dump(root, payload) && !vd_json_failed();
@@ -113,8 +104,7 @@ vd_status vd_question_write(const vd_question *question, const vd_hash *assignme
 
 /* ---- reading ---- */
 
-static int find_name(const json_t *value, const char *const *names, int count)
-{
+static int find_name(const json_t *value, const char *const *names, int count) {
     const char *text = json_string_value(value);
     for (int i = 1; text && i < count; i++)
         if (strcmp(text, names[i]) == 0)
@@ -122,8 +112,7 @@ static int find_name(const json_t *value, const char *const *names, int count)
     return 0;
 }
 
-static bool read_tree(const json_t *root, const vd_program *program, vd_tree_name *out)
-{
+static bool read_tree(const json_t *root, const vd_program *program, vd_tree_name *out) {
     out->kind = (vd_tree_kind)find_name(json_object_get(root, "of"), tree_names,
                                         sizeof tree_names / sizeof tree_names[0]);
     const char *first = out->kind == VD_TREE_SUBRUN ? "from" : "step";
@@ -136,8 +125,7 @@ static bool read_tree(const json_t *root, const vd_program *program, vd_tree_nam
     return vd_tree_leaves(program, out) > 0;
 }
 
-static bool read_commits(const json_t *list, vd_question *out)
-{
+static bool read_commits(const json_t *list, vd_question *out) {
     if (!json_is_array(list) || json_array_size(list) > VD_PARTIES_MAX)
         return false;
     for (size_t i = 0; i < json_array_size(list); i++)
@@ -146,8 +134,7 @@ static bool read_commits(const json_t *list, vd_question *out)
     return true;
 }
 
-static bool read_open(const json_t *root, uint64_t count, vd_question *out)
-{
+static bool read_open(const json_t *root, uint64_t count, vd_question *out) {
     json_int_t lo = json_integer_value(json_object_get(root, "lo"));
     json_int_t hi = json_integer_value(json_object_get(root, "hi"));
     out->depth = (int)json_integer_value(json_object_get(root, "depth"));
@@ -157,8 +144,7 @@ static bool read_open(const json_t *root, uint64_t count, vd_question *out)
            out->depth <= VD_OPEN_DEPTH_MAX && vd_tree_is_node(count, out->lo, out->hi);
 }
 
-static bool read_leaves(const json_t *list, uint64_t count, vd_question *out)
-{
+static bool read_leaves(const json_t *list, uint64_t count, vd_question *out) {
     size_t limit = out->tree.kind == VD_TREE_TENSOR ? VD_PROVE_LEAVES_MAX : VD_PROVE_RECORDS_MAX;
     size_t size = json_array_size(list);
     if (!json_is_array(list) || size < 1 || size > limit)
@@ -173,13 +159,13 @@ static bool read_leaves(const json_t *list, uint64_t count, vd_question *out)
     return out->leaf != NULL;
 }
 
-static bool read_question(const json_t *root, const vd_program *program, vd_question *out)
-{
+static bool read_question(const json_t *root, const vd_program *program, vd_question *out) {
     out->kind = (vd_ask_kind)find_name(json_object_get(root, "ask"), ask_names,
                                        sizeof ask_names / sizeof ask_names[0]);
     if (!out->kind)
         return false;
-    if (out->kind >= VD_ASK_SUBRUN && !read_tree(json_object_get(root, "tree"), program, &out->tree))
+    if (out->kind >= VD_ASK_SUBRUN &&
+        !read_tree(json_object_get(root, "tree"), program, &out->tree))
         return false;
     uint64_t count = out->tree.kind ? vd_tree_leaves(program, &out->tree) : 0;
     switch (out->kind) {
@@ -195,8 +181,7 @@ static bool read_question(const json_t *root, const vd_program *program, vd_ques
 
 /* What was understood, written again, must be the same bytes: nothing was ignored. */
 static bool canonical(const vd_question *q, const vd_hash *assignment, const void *payload,
-                      size_t size)
-{
+                      size_t size) {
     vd_buf again = {0};
     bool same = vd_question_write(q, assignment, &again, NULL) == VD_OK && again.size == size &&
                 memcmp(again.data, payload, size) == 0;
@@ -205,13 +190,12 @@ static bool canonical(const vd_question *q, const vd_hash *assignment, const voi
 }
 
 vd_status vd_question_read(const void *payload, size_t size, const vd_program *program,
-                           const vd_hash *assignment, vd_question *out, vd_err *err)
-{
+                           const vd_hash *assignment, vd_question *out, vd_err *err) {
     *out = (vd_question){0};
     json_t *root;
     vd_status status = vd_json_read(payload, size, VD_QUESTION_ELEMENTS_MAX, &root, err);
-    if (status == VD_OK && !(read_question(root, program, out) &&
-                             canonical(out, assignment, payload, size)))
+    if (status == VD_OK &&
+        !(read_question(root, program, out) && canonical(out, assignment, payload, size)))
         status = vd_fail(err, VD_ERR_PEER, "question: malformed, or not about this program");
     json_decref(root);
     if (status != VD_OK)
@@ -219,8 +203,7 @@ vd_status vd_question_read(const void *payload, size_t size, const vd_program *p
     return status;
 }
 
-void vd_question_print(const vd_question *q, const vd_program *program, char *text, size_t size)
-{
+void vd_question_print(const vd_question *q, const vd_program *program, char *text, size_t size) {
     const vd_tree_name *t = &q->tree;
     int at = snprintf(text, size, "%s", ask_names[q->kind]);
     if (q->kind < VD_ASK_SUBRUN || at < 0 || (size_t)at >= size)

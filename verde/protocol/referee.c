@@ -1,4 +1,5 @@
-/* The engine: phases in turn, answers in, statements kept, the outcome at the end. PROTOCOL.md section 5. */
+/* The engine: phases in turn, answers in, statements kept, the outcome at the end. PROTOCOL.md
+ * section 5. */
 #include "verde/protocol/referee.h"
 
 #include <stdarg.h>
@@ -8,23 +9,20 @@
 #include "verde/exec/exec.h"
 #include "verde/protocol/dispute.h"
 
-const char *vd_grade_name(vd_grade grade)
-{
+const char *vd_grade_name(vd_grade grade) {
     static const char *const names[] = {"none",      "wrong-output",  "wrong-input", "wrong-graph",
                                         "bad-proof", "contradiction", "conceded",    "timeout"};
     return names[grade];
 }
 
-const char *vd_result_name(vd_result result)
-{
+const char *vd_result_name(vd_result result) {
     static const char *const names[] = {"none", "agreed", "convicted", "forfeit", "inconclusive"};
     return names[result];
 }
 
 /* ---- judgements ---- */
 
-void vd_story(vd_referee *r, const char *format, ...)
-{
+void vd_story(vd_referee *r, const char *format, ...) {
     char line[512];
     va_list args;
     if (!r->options.story)
@@ -35,8 +33,7 @@ void vd_story(vd_referee *r, const char *format, ...)
     r->options.story(r->options.user, line);
 }
 
-void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, ...)
-{
+void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, ...) {
     struct vd_party_outcome *party = &r->outcome.party[p];
     va_list args;
     if (party->standing == VD_CONVICTED)
@@ -48,8 +45,7 @@ void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, .
     va_end(args);
 }
 
-void vd_forfeit(vd_referee *r, uint32_t p, const char *why)
-{
+void vd_forfeit(vd_referee *r, uint32_t p, const char *why) {
     struct vd_party_outcome *party = &r->outcome.party[p];
     if (party->standing != VD_STANDS)
         return;
@@ -58,21 +54,18 @@ void vd_forfeit(vd_referee *r, uint32_t p, const char *why)
     snprintf(party->reason, sizeof party->reason, "%s", why);
 }
 
-void vd_trouble(vd_referee *r, const char *what)
-{
+void vd_trouble(vd_referee *r, const char *what) {
     if (r->failed == VD_OK)
         r->failed = vd_fail(&r->err, VD_ERR_LOCAL, "referee: %s", what);
 }
 
-void vd_inconclusive(vd_referee *r, const char *why)
-{
+void vd_inconclusive(vd_referee *r, const char *why) {
     r->outcome.result = VD_RESULT_INCONCLUSIVE;
     vd_story(r, "%s", why);
     r->phase = VD_PHASE_DONE;
 }
 
-bool vd_all_stand(const vd_referee *r)
-{
+bool vd_all_stand(const vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
         if (r->outcome.party[p].standing != VD_STANDS)
             return false;
@@ -81,8 +74,7 @@ bool vd_all_stand(const vd_referee *r)
 
 /* ---- life ---- */
 
-static vd_status start(vd_referee *r, vd_err *err)
-{
+static vd_status start(vd_referee *r, vd_err *err) {
     vd_assignment a;
     const vd_buf *payload = r->options.assignment;
     vd_status status = vd_assignment_read(payload->data, payload->size, &a, err);
@@ -104,8 +96,7 @@ static vd_status start(vd_referee *r, vd_err *err)
     return VD_OK;
 }
 
-vd_status vd_referee_create(const vd_referee_options *options, vd_referee **out, vd_err *err)
-{
+vd_status vd_referee_create(const vd_referee_options *options, vd_referee **out, vd_err *err) {
     vd_referee *r = calloc(1, sizeof *r);
     if (!r)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -122,8 +113,7 @@ vd_status vd_referee_create(const vd_referee_options *options, vd_referee **out,
     return status;
 }
 
-static void drop_answer(vd_party *party)
-{
+static void drop_answer(vd_party *party) {
     json_decref(party->body);
     party->body = NULL;
     vd_buf_free(&party->payload);
@@ -133,8 +123,7 @@ static void drop_answer(vd_party *party)
     party->why[0] = 0;
 }
 
-void vd_referee_destroy(vd_referee *r)
-{
+void vd_referee_destroy(vd_referee *r) {
     if (!r)
         return;
     for (uint32_t p = 0; p < VD_PARTIES_MAX; p++) {
@@ -151,21 +140,18 @@ void vd_referee_destroy(vd_referee *r)
     free(r);
 }
 
-const vd_outcome *vd_referee_outcome(const vd_referee *r)
-{
+const vd_outcome *vd_referee_outcome(const vd_referee *r) {
     return &r->outcome;
 }
 
-const vd_statement *vd_referee_statements(const vd_referee *r, size_t *count)
-{
+const vd_statement *vd_referee_statements(const vd_referee *r, size_t *count) {
     *count = r->statements;
     return r->statement;
 }
 
 /* ---- asking ---- */
 
-static bool put_question(vd_referee *r, uint32_t p, const vd_question *question)
-{
+static bool put_question(vd_referee *r, uint32_t p, const vd_question *question) {
     vd_party *party = &r->party[p];
     drop_answer(party);
     party->asked = true;
@@ -178,13 +164,11 @@ static bool put_question(vd_referee *r, uint32_t p, const vd_question *question)
         !vd_hash_tagged("verde/question/1", party->payload.data, party->payload.size,
                         &party->question))
         return false;
-    return !r->options.key ||
-           vd_note_sign(r->options.key, VD_TYPE_QUESTION, party->payload.data, party->payload.size,
-                        &party->note, &r->err) == VD_OK;
+    return !r->options.key || vd_note_sign(r->options.key, VD_TYPE_QUESTION, party->payload.data,
+                                           party->payload.size, &party->note, &r->err) == VD_OK;
 }
 
-static size_t ask_phase(vd_referee *r, vd_outgoing *out)
-{
+static size_t ask_phase(vd_referee *r, vd_outgoing *out) {
     size_t count = 0;
     r->round_start = r->statements;
     for (uint32_t p = 0; p < r->parties; p++) {
@@ -203,8 +187,7 @@ static size_t ask_phase(vd_referee *r, vd_outgoing *out)
     return count;
 }
 
-static bool pending(const vd_referee *r)
-{
+static bool pending(const vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
         if (r->party[p].asked && !r->party[p].answered)
             return true;
@@ -212,8 +195,7 @@ static bool pending(const vd_referee *r)
 }
 
 /* The end: which claims are left, and what they amount to. */
-static void conclude(vd_referee *r)
-{
+static void conclude(vd_referee *r) {
     vd_outcome *o = &r->outcome;
     bool convicted = false, forfeited = false;
     for (uint32_t p = 0; p < r->parties; p++) {
@@ -233,10 +215,10 @@ static void conclude(vd_referee *r)
     r->phase = VD_PHASE_DONE;
 }
 
-/* Answers that are missing cost the claim, except where a phase asks one provider after the other. Whoever stands
- * after the commitments reveals, alone or not: a rival's silence must not cost it its claim. */
-static void take_phase(vd_referee *r)
-{
+/* Answers that are missing cost the claim, except where a phase asks one provider after the other.
+ * Whoever stands after the commitments reveals, alone or not: a rival's silence must not cost it
+ * its claim. */
+static void take_phase(vd_referee *r) {
     vd_phase phase = r->phase;
     for (uint32_t p = 0; p < r->parties && phase != VD_PHASE_INPUTS; p++)
         if (r->party[p].asked && !r->party[p].body)
@@ -248,8 +230,7 @@ static void take_phase(vd_referee *r)
 }
 
 vd_status vd_referee_next(vd_referee *r, vd_outgoing out[VD_PARTIES_MAX], size_t *count,
-                          vd_err *err)
-{
+                          vd_err *err) {
     *count = 0;
     while (r->phase != VD_PHASE_DONE && r->failed == VD_OK) {
         if (!r->waiting) {
@@ -273,9 +254,9 @@ vd_status vd_referee_next(vd_referee *r, vd_outgoing out[VD_PARTIES_MAX], size_t
 
 /* ---- answers ---- */
 
-/* Within a round in the order of the questions, whichever answer came first: what verify expects. */
-static vd_statement *place_statement(vd_referee *r, uint32_t p)
-{
+/* Within a round in the order of the questions, whichever answer came first: what verify expects.
+ */
+static vd_statement *place_statement(vd_referee *r, uint32_t p) {
     size_t at = r->statements++;
     for (; at > r->round_start && r->statement[at - 1].party > p; at--)
         r->statement[at] = r->statement[at - 1];
@@ -283,8 +264,7 @@ static vd_statement *place_statement(vd_referee *r, uint32_t p)
     return &r->statement[at];
 }
 
-static vd_statement *keep_statement(vd_referee *r, uint32_t p)
-{
+static vd_statement *keep_statement(vd_referee *r, uint32_t p) {
     if (r->statements == r->statements_capacity) {
         size_t capacity = r->statements_capacity ? 2 * r->statements_capacity : 32;
         vd_statement *grown = realloc(r->statement, capacity * sizeof *grown);
@@ -298,17 +278,16 @@ static vd_statement *keep_statement(vd_referee *r, uint32_t p)
     return place_statement(r, p);
 }
 
-/* Goes into the verdict, and may quote a peer: printable ASCII, so that no cut makes it invalid UTF-8. */
-static void set_why(vd_party *party, const char *prefix, const char *why)
-{
+/* Goes into the verdict, and may quote a peer: printable ASCII, so that no cut makes it invalid
+ * UTF-8. */
+static void set_why(vd_party *party, const char *prefix, const char *why) {
     snprintf(party->why, sizeof party->why, "%s%.100s", prefix, why);
     for (char *c = party->why; *c; c++)
         if (*c < ' ' || *c > '~')
             *c = '?';
 }
 
-void vd_referee_no_answer(vd_referee *r, uint32_t p, const char *why)
-{
+void vd_referee_no_answer(vd_referee *r, uint32_t p, const char *why) {
     vd_party *party = &r->party[p];
     vd_statement *s = keep_statement(r, p);
     party->answered = true;
@@ -318,8 +297,7 @@ void vd_referee_no_answer(vd_referee *r, uint32_t p, const char *why)
 }
 
 /* Concessions and refusals are the same in every phase. */
-static void take_common(vd_referee *r, uint32_t p)
-{
+static void take_common(vd_referee *r, uint32_t p) {
     vd_party *party = &r->party[p];
     const char *refusal = json_string_value(json_object_get(party->body, "refusal"));
     if (json_is_true(json_object_get(party->body, "concede")))
@@ -332,8 +310,7 @@ static void take_common(vd_referee *r, uint32_t p)
     }
 }
 
-void vd_referee_answer(vd_referee *r, uint32_t p, const void *note, size_t size)
-{
+void vd_referee_answer(vd_referee *r, uint32_t p, const void *note, size_t size) {
     vd_party *party = &r->party[p];
     vd_err err = {0};
     vd_status status = vd_answer_read(note, size, &party->key, &r->assignment, &party->question,

@@ -44,13 +44,13 @@ typedef struct {
         uint32_t value; /* bits of the disputed element that it states */
     } party[VD_PARTIES_MAX];
     uint32_t party_count;
-    bool accepted; /* a claim stands */
+    bool accepted;    /* a claim stands */
     vd_hash run_root; /* the accepted one */
     int64_t step;     /* where the states part; -1: initialisation; VD_NO_STEP: not reached */
     int64_t node;     /* -1: not reached */
     int64_t element;  /* -1: not reached */
     char node_name[VD_NAME_SIZE], operator_name[32];
-    bool computed; /* the referee computed the element */
+    bool computed;     /* the referee computed the element */
     uint32_t expected; /* its bits */
     uint32_t rounds;   /* questions to the busiest provider */
 } vd_outcome;
@@ -78,14 +78,15 @@ void vd_referee_destroy(vd_referee *referee);
 /* A question for one provider. Borrowed from the referee until the next call of vd_referee_next. */
 typedef struct {
     uint32_t party;
-    vd_hash question; /* hash of the payload */
+    vd_hash question;   /* hash of the payload */
     const vd_buf *note; /* signed; empty in a replay */
     size_t answer_max;  /* bytes that a fitting answer can have */
     char text[96];      /* for people */
 } vd_outgoing;
 
-/* Questions to ask now, at most one per provider; 0 when the outcome stands. All must be answered, in any order,
- * before the next call. A failure (memory) is in *err and ends the dispute without an outcome. */
+/* Questions to ask now, at most one per provider; 0 when the outcome stands. All must be answered,
+ * in any order, before the next call. A failure (memory) is in *err and ends the dispute without an
+ * outcome. */
 VD_MUST_USE vd_status vd_referee_next(vd_referee *referee, vd_outgoing out[VD_PARTIES_MAX],
                                       size_t *count, vd_err *err);
 /* A signed note that is not a statement of this provider on its question counts as no answer. */
@@ -98,8 +99,8 @@ const vd_outcome *vd_referee_outcome(const vd_referee *referee);
 typedef struct {
     uint32_t party;
     vd_hash question;
-    vd_buf note;    /* empty: there was no answer */
-    char why[128];  /* then: what the referee saw instead */
+    vd_buf note;   /* empty: there was no answer */
+    char why[128]; /* then: what the referee saw instead */
 } vd_statement;
 const vd_statement *vd_referee_statements(const vd_referee *referee, size_t *count);
 

@@ -4,25 +4,23 @@
 #include "verde/protocol/dispute.h"
 #include "verde/protocol/provider.h"
 
-bool vd_commit_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_commit_ask(vd_referee *r, uint32_t p, vd_question *question) {
     (void)r, (void)p;
     question->kind = VD_ASK_COMMIT;
     return true;
 }
 
-void vd_commit_take(vd_referee *r)
-{
+void vd_commit_take(vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
-        if (r->party[p].body && !vd_json_get_hash(r->party[p].body, "commit", &r->party[p].commit)) {
+        if (r->party[p].body &&
+            !vd_json_get_hash(r->party[p].body, "commit", &r->party[p].commit)) {
             vd_convict(r, p, VD_GRADE_BAD_PROOF, "its commitment is malformed");
             r->party[p].commit = (vd_hash){0}; /* stands in the reveal question: not half a hash */
         }
     r->phase = VD_PHASE_REVEAL;
 }
 
-bool vd_reveal_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_reveal_ask(vd_referee *r, uint32_t p, vd_question *question) {
     if (r->outcome.party[p].standing != VD_STANDS)
         return false;
     question->kind = VD_ASK_REVEAL;
@@ -31,8 +29,7 @@ bool vd_reveal_ask(vd_referee *r, uint32_t p, vd_question *question)
     return true;
 }
 
-static void take_reveal(vd_referee *r, uint32_t p)
-{
+static void take_reveal(vd_referee *r, uint32_t p) {
     vd_party *party = &r->party[p];
     vd_hash salt, commit;
     if (!vd_json_get_hash(party->body, "salt", &salt) ||
@@ -52,8 +49,7 @@ static void take_reveal(vd_referee *r, uint32_t p)
     r->outcome.party[p].run_root = party->root;
 }
 
-void vd_reveal_take(vd_referee *r)
-{
+void vd_reveal_take(vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
         if (r->party[p].body)
             take_reveal(r, p);
@@ -71,15 +67,13 @@ void vd_reveal_take(vd_referee *r)
 /* ---- the states on both sides of a difference ---- */
 
 /* Leaves [at - 1, at], or [0], of the tree that was descended. */
-bool vd_ends_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_ends_ask(vd_referee *r, uint32_t p, vd_question *question) {
     uint64_t at = r->descent.lo, pair[2] = {at ? at - 1 : 0, at};
     (void)p;
     return vd_want(r, pair, 2) && vd_ask_wanted(r, &r->descent.tree, question);
 }
 
-static bool take_end(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data)
-{
+static bool take_end(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
     if (data->size != VD_HASH_SIZE) {
         vd_convict(r, p, VD_GRADE_BAD_PROOF, "a committed state is not a hash");
         return false;
@@ -89,15 +83,13 @@ static bool take_end(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *da
     return true;
 }
 
-static int64_t leaf_step(const vd_referee *r, uint64_t leaf)
-{
+static int64_t leaf_step(const vd_referee *r, uint64_t leaf) {
     if (r->descent.tree.kind == VD_TREE_RUN)
         return vd_run_leaf_step(r->program, leaf);
     return r->descent.tree.step + (int64_t)leaf;
 }
 
-static void dispute_step(vd_referee *r, int64_t step)
-{
+static void dispute_step(vd_referee *r, int64_t step) {
     r->step = r->outcome.step = step;
     r->graph = vd_step_graph(r->program, step);
     r->phase = VD_PHASE_TRACE;
@@ -108,8 +100,7 @@ static void dispute_step(vd_referee *r, int64_t step)
                  (long long)step);
 }
 
-void vd_ends_take(vd_referee *r)
-{
+void vd_ends_take(vd_referee *r) {
     uint64_t at = r->descent.lo;
     bool ok = true;
     for (uint32_t p = 0; p < r->parties; p++)
@@ -133,13 +124,11 @@ void vd_ends_take(vd_referee *r)
 
 /* ---- all states between two checkpoints ---- */
 
-static vd_tree_name subrun(const vd_referee *r)
-{
+static vd_tree_name subrun(const vd_referee *r) {
     return (vd_tree_name){.kind = VD_TREE_SUBRUN, .step = r->from, .to = r->to};
 }
 
-bool vd_subrun_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_subrun_ask(vd_referee *r, uint32_t p, vd_question *question) {
     (void)p;
     *question = (vd_question){.kind = VD_ASK_SUBRUN, .tree = subrun(r)};
     return true;
@@ -147,8 +136,7 @@ bool vd_subrun_ask(vd_referee *r, uint32_t p, vd_question *question)
 
 /* One end of a stated sub-run must be the signer's own leaf of its run. */
 static bool check_end(vd_referee *r, uint32_t p, const char *name, uint64_t index,
-                      const vd_hash *own)
-{
+                      const vd_hash *own) {
     vd_tree_name tree = subrun(r);
     vd_buf data = {0};
     bool ok = vd_take_leaf(r, p, json_object_get(r->party[p].body, name), &r->party[p].subrun_root,
@@ -162,8 +150,7 @@ static bool check_end(vd_referee *r, uint32_t p, const char *name, uint64_t inde
     return ok;
 }
 
-void vd_subrun_take(vd_referee *r)
-{
+void vd_subrun_take(vd_referee *r) {
     bool ok = true;
     for (uint32_t p = 0; p < r->parties; p++) {
         vd_party *party = &r->party[p];
@@ -181,16 +168,14 @@ void vd_subrun_take(vd_referee *r)
 
 /* ---- the trace of the step ---- */
 
-bool vd_trace_ask(vd_referee *r, uint32_t p, vd_question *question)
-{
+bool vd_trace_ask(vd_referee *r, uint32_t p, vd_question *question) {
     (void)p;
     *question =
         (vd_question){.kind = VD_ASK_TRACE, .tree = {.kind = VD_TREE_TRACE, .step = r->step}};
     return true;
 }
 
-static bool take_trace(vd_referee *r, uint32_t p)
-{
+static bool take_trace(vd_referee *r, uint32_t p) {
     vd_party *party = &r->party[p];
     vd_hash before, after;
     if (!vd_json_get_hash(party->body, "root", &party->trace_root) ||
@@ -208,15 +193,15 @@ static bool take_trace(vd_referee *r, uint32_t p)
     return true;
 }
 
-void vd_trace_take(vd_referee *r)
-{
+void vd_trace_take(vd_referee *r) {
     bool ok = true;
     for (uint32_t p = 0; p < r->parties; p++)
         ok &= take_trace(r, p);
     if (!ok)
         return;
     if (vd_hash_equal(&r->party[0].trace_root, &r->party[1].trace_root)) {
-        vd_story(r, "Both traces of the step are equal: checking the states that follow from them.");
+        vd_story(r,
+                 "Both traces of the step are equal: checking the states that follow from them.");
         r->phase = VD_PHASE_LAYOUT;
         return;
     }

@@ -9,15 +9,13 @@
 
 /* ---- the outcome ---- */
 
-static json_t *hex32(uint32_t bits)
-{
+static json_t *hex32(uint32_t bits) {
     char text[16];
     snprintf(text, sizeof text, "0x%08x", bits);
     return json_string(text);
 }
 
-static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *key)
-{
+static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *key) {
     static const char *const standing[] = {"stands", "convicted", "forfeited"};
     const struct vd_party_outcome *party = &o->party[p];
     char hex[2 * VD_KEY_SIZE + 1];
@@ -34,8 +32,7 @@ static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *
     return out;
 }
 
-json_t *vd_outcome_json(const vd_outcome *o, const vd_assignment *assignment)
-{
+json_t *vd_outcome_json(const vd_outcome *o, const vd_assignment *assignment) {
     json_t *parties = json_array();
     for (uint32_t p = 0; p < o->party_count; p++)
         json_array_append_new(parties, party_json(o, p, &assignment->provider[p]));
@@ -59,14 +56,13 @@ json_t *vd_outcome_json(const vd_outcome *o, const vd_assignment *assignment)
 
 /* ---- writing ---- */
 
-static json_t *note_object(const vd_buf *note)
-{
+static json_t *note_object(const vd_buf *note) {
     json_t *out;
-    return vd_json_read(note->data, note->size, VD_SMALL_ELEMENTS, &out, NULL) == VD_OK ? out : NULL;
+    return vd_json_read(note->data, note->size, VD_SMALL_ELEMENTS, &out, NULL) == VD_OK ? out
+                                                                                        : NULL;
 }
 
-static json_t *evidence(const vd_referee *dispute)
-{
+static json_t *evidence(const vd_referee *dispute) {
     size_t count;
     const vd_statement *s = vd_referee_statements(dispute, &count);
     json_t *list = json_array();
@@ -82,15 +78,13 @@ static json_t *evidence(const vd_referee *dispute)
     return list;
 }
 
-static json_t *cost_json(const vd_cost *cost)
-{
+static json_t *cost_json(const vd_cost *cost) {
     return json_pack("{sI sI sf sf sI}", "bytes_in", (json_int_t)cost->bytes_in, "bytes_out",
                      (json_int_t)cost->bytes_out, "seconds", cost->seconds, "cpu_seconds",
                      cost->cpu_seconds, "peak_bytes", (json_int_t)cost->peak_bytes);
 }
 
-static json_t *program_json(const vd_program *program)
-{
+static json_t *program_json(const vd_program *program) {
     vd_buf bytes = {0};
     vd_program_encode(program, &bytes);
     char *text = vd_buf_ok(&bytes) ? vd_base64(bytes.data, bytes.size) : NULL;
@@ -101,11 +95,9 @@ static json_t *program_json(const vd_program *program)
 }
 
 static vd_status open_assignment(const vd_buf *note, vd_buf *payload, vd_assignment *out,
-                                 vd_err *err)
-{
+                                 vd_err *err) {
     vd_public_key signer;
-    vd_status status =
-        vd_note_signer(note->data, note->size, VD_QUESTION_BYTES_MAX, &signer, err);
+    vd_status status = vd_note_signer(note->data, note->size, VD_QUESTION_BYTES_MAX, &signer, err);
     if (status == VD_OK)
         status = vd_note_open(note->data, note->size, VD_QUESTION_BYTES_MAX, VD_TYPE_ASSIGNMENT,
                               &signer, payload, err);
@@ -118,22 +110,20 @@ static vd_status open_assignment(const vd_buf *note, vd_buf *payload, vd_assignm
 
 static json_t *statement_json(const vd_program *program, const vd_assignment *a,
                               const vd_buf *assignment_note, const vd_referee *dispute,
-                              const vd_cost *cost)
-{
-    json_t *subject = json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256",
-                                vd_json_hash(&a->program));
-    json_t *predicate = json_pack(
-        "{so so so so so}", "assignment", note_object(assignment_note), "program",
-        program_json(program), "outcome", vd_outcome_json(vd_referee_outcome(dispute), a),
-        "evidence", evidence(dispute), "cost", cost_json(cost));
+                              const vd_cost *cost) {
+    json_t *subject =
+        json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256", vd_json_hash(&a->program));
+    json_t *predicate =
+        json_pack("{so so so so so}", "assignment", note_object(assignment_note), "program",
+                  program_json(program), "outcome", vd_outcome_json(vd_referee_outcome(dispute), a),
+                  "evidence", evidence(dispute), "cost", cost_json(cost));
     return json_pack("{ss so ss so}", "_type", STATEMENT_TYPE, "subject", subject, "predicateType",
                      VD_PREDICATE, "predicate", predicate);
 }
 
 vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
                            const vd_buf *assignment_note, const vd_referee *dispute,
-                           const vd_cost *cost, vd_buf *out, vd_err *err)
-{
+                           const vd_cost *cost, vd_buf *out, vd_err *err) {
     vd_assignment a;
     vd_buf payload = {0}, text = {0};
     json_t *root = NULL;
@@ -148,8 +138,8 @@ vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
     else
         status = vd_note_sign(referee, VD_TYPE_VERDICT, text.data, text.size, out, err);
     if (status == VD_OK && out->size > VD_VERDICT_BYTES_MAX)
-        status = vd_fail(err, VD_ERR_LOCAL, "verdict: %zu bytes, more than a verifier reads",
-                         out->size);
+        status =
+            vd_fail(err, VD_ERR_LOCAL, "verdict: %zu bytes, more than a verifier reads", out->size);
 out:
     json_decref(root);
     vd_buf_free(&payload);
@@ -168,16 +158,14 @@ typedef struct {
     vd_err *err;
 } replay;
 
-static void replay_free(replay *v)
-{
+static void replay_free(replay *v) {
     json_decref(v->root);
     vd_buf_free(&v->assignment);
     vd_program_free(&v->program);
 }
 
 static vd_status open_verdict(replay *v, const void *note, size_t size,
-                              const vd_public_key *referee, vd_verdict *out)
-{
+                              const vd_public_key *referee, vd_verdict *out) {
     vd_buf payload = {0};
     vd_status status = vd_note_signer(note, size, VD_VERDICT_BYTES_MAX, &out->referee, v->err);
     if (status == VD_OK && referee && memcmp(referee, &out->referee, sizeof *referee) != 0)
@@ -186,14 +174,14 @@ static vd_status open_verdict(replay *v, const void *note, size_t size,
         status = vd_note_open(note, size, VD_VERDICT_BYTES_MAX, VD_TYPE_VERDICT, &out->referee,
                               &payload, v->err);
     if (status == VD_OK) {
-        status = vd_json_read(payload.data, payload.size, VD_VERDICT_ELEMENTS_MAX, &v->root, v->err);
+        status =
+            vd_json_read(payload.data, payload.size, VD_VERDICT_ELEMENTS_MAX, &v->root, v->err);
     }
     vd_buf_free(&payload);
     return status;
 }
 
-static vd_status read_program(replay *v, const json_t *predicate)
-{
+static vd_status read_program(replay *v, const json_t *predicate) {
     const char *text = json_string_value(json_object_get(predicate, "program"));
     vd_buf bytes = {0};
     vd_status status = text ? vd_unbase64(text, strlen(text), &bytes, v->err)
@@ -204,8 +192,7 @@ static vd_status read_program(replay *v, const json_t *predicate)
     return status;
 }
 
-static bool read_cost(const json_t *cost, vd_cost *out)
-{
+static bool read_cost(const json_t *cost, vd_cost *out) {
     static const char *const keys[] = {"bytes_in",    "bytes_out",  "seconds",
                                        "cpu_seconds", "peak_bytes", NULL};
     if (!vd_json_has_only(cost, keys))
@@ -221,14 +208,12 @@ static bool read_cost(const json_t *cost, vd_cost *out)
     return true;
 }
 
-static bool is_text(const json_t *object, const char *key, const char *expected)
-{
+static bool is_text(const json_t *object, const char *key, const char *expected) {
     const char *text = json_string_value(json_object_get(object, key));
     return text && strcmp(text, expected) == 0;
 }
 
-static vd_status read_predicate(replay *v, vd_verdict *out)
-{
+static vd_status read_predicate(replay *v, vd_verdict *out) {
     static const char *const root_keys[] = {"_type", "subject", "predicateType", "predicate", NULL};
     static const char *const keys[] = {"assignment", "program", "outcome",
                                        "evidence",   "cost",    NULL};
@@ -242,7 +227,8 @@ static vd_status read_predicate(replay *v, vd_verdict *out)
                            ? open_assignment(&note, &v->assignment, &out->assignment, v->err)
                            : vd_fail(v->err, VD_ERR_PEER, "verdict: no assignment");
     vd_buf_free(&note);
-    if (status == VD_OK && memcmp(&out->assignment.referee, &out->referee, sizeof out->referee) != 0)
+    if (status == VD_OK &&
+        memcmp(&out->assignment.referee, &out->referee, sizeof out->referee) != 0)
         status = vd_fail(v->err, VD_ERR_PEER, "verdict is not signed by the assignment's referee");
     if (status == VD_OK)
         status = read_program(v, predicate);
@@ -251,8 +237,7 @@ static vd_status read_predicate(replay *v, vd_verdict *out)
     return status;
 }
 
-static bool answers(const json_t *item, const vd_outgoing *q)
-{
+static bool answers(const json_t *item, const vd_outgoing *q) {
     static const char *const stated[] = {"provider", "question", "statement", NULL};
     static const char *const absent[] = {"provider", "question", "absent", NULL};
     const json_t *provider = json_object_get(item, "provider");
@@ -263,8 +248,7 @@ static bool answers(const json_t *item, const vd_outgoing *q)
 }
 
 /* The recorded statement that answers this question, in order: nothing may be left out or added. */
-static vd_status feed(replay *v, vd_referee *dispute, const vd_outgoing *q)
-{
+static vd_status feed(replay *v, vd_referee *dispute, const vd_outgoing *q) {
     const json_t *item = json_array_get(v->evidence, v->used++);
     const char *absent = json_string_value(json_object_get(item, "absent"));
     if (!answers(item, q))
@@ -284,8 +268,7 @@ static vd_status feed(replay *v, vd_referee *dispute, const vd_outgoing *q)
     return status;
 }
 
-static vd_status replay_dispute(replay *v, vd_referee *dispute)
-{
+static vd_status replay_dispute(replay *v, vd_referee *dispute) {
     vd_outgoing out[VD_PARTIES_MAX];
     size_t count;
     vd_status status;
@@ -301,8 +284,7 @@ static vd_status replay_dispute(replay *v, vd_referee *dispute)
 }
 
 /* What was decided again must be what is written, word for word. */
-static vd_status compare(replay *v, const vd_referee *dispute, vd_verdict *out)
-{
+static vd_status compare(replay *v, const vd_referee *dispute, vd_verdict *out) {
     const json_t *predicate = json_object_get(v->root, "predicate");
     out->outcome = *vd_referee_outcome(dispute);
     json_t *again = vd_outcome_json(&out->outcome, &out->assignment);
@@ -321,8 +303,7 @@ static vd_status compare(replay *v, const vd_referee *dispute, vd_verdict *out)
 
 vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *referee,
                             vd_leaf_fn leaf, void (*story)(void *user, const char *line),
-                            void *user, vd_verdict *out, vd_err *err)
-{
+                            void *user, vd_verdict *out, vd_err *err) {
     replay v = {.err = err};
     vd_referee *dispute = NULL;
     *out = (vd_verdict){0};

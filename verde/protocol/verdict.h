@@ -1,4 +1,5 @@
-/* Verdicts: an in-toto statement in a signed note, with all the evidence; and deciding again from it. */
+/* Verdicts: an in-toto statement in a signed note, with all the evidence; and deciding again from
+ * it. */
 #ifndef VD_VERDICT_H
 #define VD_VERDICT_H
 
@@ -28,8 +29,9 @@ typedef struct {
     size_t statements;
 } vd_verdict;
 
-/* Checks the note, decodes the program, runs the referee's machine again on the recorded statements, and compares.
- * `referee`: whose verdict it must be; NULL: whoever signed. VD_ERR_PEER: it does not hold, and why. */
+/* Checks the note, decodes the program, runs the referee's machine again on the recorded
+ * statements, and compares. `referee`: whose verdict it must be; NULL: whoever signed. VD_ERR_PEER:
+ * it does not hold, and why. */
 VD_MUST_USE vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *referee,
                                         vd_leaf_fn leaf,
                                         void (*story)(void *user, const char *line), void *user,

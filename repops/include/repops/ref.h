@@ -1,8 +1,9 @@
 /* The one-element reference definition of every operator: the executable form of SPEC.md.
  *
  * An element is a fold: begin, then ro_ref_steps() times step, then finish. Short operators have no
- * steps. Inputs are read through an accessor, so that a referee can fetch single elements with proofs.
- * The definition is total: any input bits have a result, all loop bounds come from the call.
+ * steps. Inputs are read through an accessor, so that a referee can fetch single elements with
+ * proofs. The definition is total: any input bits have a result, all loop bounds come from the
+ * call.
  */
 #ifndef REPOPS_REF_H
 #define REPOPS_REF_H
@@ -13,15 +14,16 @@
 extern "C" {
 #endif
 
-/* Returns the bits of element `index` of input `input`, zero-extended to 32 bits (RO_U8, RO_U16) or as
- * they are (RO_F32, RO_I32). An accessor that lacks the element records the miss and returns 0. */
+/* Returns the bits of element `index` of input `input`, zero-extended to 32 bits (RO_U8, RO_U16) or
+ * as they are (RO_F32, RO_I32). An accessor that lacks the element records the miss and returns 0.
+ */
 typedef struct {
     uint32_t (*load)(void *user, int input, int64_t index);
     void *user;
 } ro_access;
 
-/* The accumulator of a fold. Its first ro_ref_state_size() bytes, as little-endian 32-bit words, are
- * what a provider commits to. */
+/* The accumulator of a fold. Its first ro_ref_state_size() bytes, as little-endian 32-bit words,
+ * are what a provider commits to. */
 typedef struct {
     uint32_t word[256];
 } ro_acc;

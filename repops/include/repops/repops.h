@@ -20,7 +20,7 @@ extern "C" {
 #define RO_SPEC_VERSION 1
 
 #if defined(__GNUC__)
-#define RO_API __attribute__((visibility("default")))
+#define RO_API      __attribute__((visibility("default")))
 #define RO_MUST_USE __attribute__((warn_unused_result))
 #else
 #define RO_API
@@ -40,14 +40,14 @@ typedef enum { RO_F32 = 1, RO_I32 = 2, RO_U8 = 3, RO_U16 = 4 } ro_dtype;
 enum {
     RO_MAX_DIMS = 5,
     RO_MAX_ATTRS = 6,
-    RO_MAX_INPUTS = 1024,        /* concat of one value per parameter is the widest */
-    RO_LANES = 128,              /* SPEC 3.2: lanes of a row reduction */
-    RO_REDUCE_BLOCK = 1024,      /* SPEC 3.2: largest block of a row reduction */
-    RO_COLUMN_GROUP = 64,        /* SPEC 3.3: rows of one group of a column reduction */
-    RO_DOT_CHUNK = 256,          /* SPEC 3.1: chunk of a dot product */
-    RO_ATTN_BLOCK = 128,         /* SPEC 3.1, 8: key block of attention */
-    RO_CRUMB_LOADS = 4096,       /* most elements that one ro_ref_finish reads */
-    RO_STEP_LOADS = 512,         /* most elements that one ro_ref_step reads */
+    RO_MAX_INPUTS = 1024,   /* concat of one value per parameter is the widest */
+    RO_LANES = 128,         /* SPEC 3.2: lanes of a row reduction */
+    RO_REDUCE_BLOCK = 1024, /* SPEC 3.2: largest block of a row reduction */
+    RO_COLUMN_GROUP = 64,   /* SPEC 3.3: rows of one group of a column reduction */
+    RO_DOT_CHUNK = 256,     /* SPEC 3.1: chunk of a dot product */
+    RO_ATTN_BLOCK = 128,    /* SPEC 3.1, 8: key block of attention */
+    RO_CRUMB_LOADS = 4096,  /* most elements that one ro_ref_finish reads */
+    RO_STEP_LOADS = 512,    /* most elements that one ro_ref_step reads */
 };
 
 #define RO_MAX_NUMEL (INT64_C(1) << 40)
@@ -55,8 +55,8 @@ enum {
 
 /* The type of a tensor: element type and dimensions. Every dimension is at least 1. */
 typedef struct {
-    int32_t dtype; /* ro_dtype */
-    int32_t ndim;  /* 1..RO_MAX_DIMS; 0 means "not yet inferred" in ro_infer */
+    int32_t dtype;            /* ro_dtype */
+    int32_t ndim;             /* 1..RO_MAX_DIMS; 0 means "not yet inferred" in ro_infer */
     int64_t dim[RO_MAX_DIMS]; /* unused ones are 0 */
 } ro_shape;
 
@@ -157,10 +157,11 @@ RO_API int ro_op_by_name(const char *name);
 RO_API int64_t ro_attr_f32(float value);
 RO_API float ro_attr_to_f32(int64_t attr);
 
-RO_API size_t ro_dtype_size(int dtype);   /* 0 if unknown */
+RO_API size_t ro_dtype_size(int dtype); /* 0 if unknown */
 RO_API const char *ro_dtype_name(int dtype);
 RO_API int64_t ro_shape_numel(const ro_shape *shape);
-/* Known type, 1..RO_MAX_DIMS dimensions of at least 1, at most 2^40 elements, the unused dimensions 0. */
+/* Known type, 1..RO_MAX_DIMS dimensions of at least 1, at most 2^40 elements, the unused dimensions
+ * 0. */
 RO_API int ro_shape_valid(const ro_shape *shape);
 RO_API int ro_shape_equal(const ro_shape *a, const ro_shape *b);
 
@@ -174,8 +175,9 @@ RO_API RO_MUST_USE ro_status ro_infer(ro_call *call, char *why, size_t why_size)
 typedef struct ro_ctx ro_ctx;
 
 typedef struct {
-    int threads;         /* 0: one per available core */
-    const char *backend; /* NULL: the best; else "cpu", "scalar", "avx2", "avx512" (or REPOPS_CPU) */
+    int threads; /* 0: one per available core */
+    const char
+        *backend; /* NULL: the best; else "cpu", "scalar", "avx2", "avx512" (or REPOPS_CPU) */
     void *(*alloc)(void *user, size_t size, size_t alignment); /* NULL: aligned_alloc */
     void (*free)(void *user, void *block);
     void *user;
@@ -191,8 +193,8 @@ RO_API const char *ro_ctx_backend(const ro_ctx *ctx);
 RO_API int ro_ctx_threads(const ro_ctx *ctx);
 
 /* Runs one operator: SPEC.md defines every bit of `output`. `call` must have passed ro_infer;
- * input[i].shape equals call->input[i]. The output may not overlap an input. Protects itself from the
- * caller's rounding mode and FTZ/DAZ, and restores them. */
+ * input[i].shape equals call->input[i]. The output may not overlap an input. Protects itself from
+ * the caller's rounding mode and FTZ/DAZ, and restores them. */
 RO_API RO_MUST_USE ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input,
                                     void *output);
 
