@@ -323,6 +323,13 @@ Test(infer, embedding_grad_over_too_many_positions_is_refused) {
     }
 }
 
+Test(infer, inputs_without_shapes_are_refused) {
+    char why[100] = "";
+    ro_call call = {.op = RO_OP_RELU, .input_count = 1};
+    cr_expect(ro_infer(&call, why, sizeof why) == RO_ERR_ARG);
+    cr_expect_str_eq(why, "relu: the shapes of the inputs are missing");
+}
+
 Test(infer, a_short_or_missing_place_for_the_sentence_is_fine) {
     ro_call call = {.op = RO_OP_RELU, .input_count = 0};
     char small[4] = "xyz";

@@ -71,6 +71,30 @@ Test(attention, blocks_merge_ascending_and_empty_ones_are_skipped) {
     EXPECT(&a, l * 0.5f, ro_fma(ro_fma(50, b1, 70), 1, b2 * 40) * 0.5f);
 }
 
+static float draw(int input, int64_t i) {
+    return (float)((double)case_word(5, input, i) * 0x1p-62 + 0x1p-10); /* in (0, 4] */
+}
+
+/* The running maximum stays when a later block is smaller; the reciprocal of l is rounded. */
+Test(attention, merging_rounds_where_the_specification_rounds) {
+    for (int64_t i = 0; i < 500; i++) {
+        const float mc[] = {1 + draw(0, i), draw(1, i) / 4, draw(2, i)};
+        const float x[] = {draw(3, i), draw(4, i), draw(5, i)}, l = draw(6, i);
+        const float m = mc[1] > mc[0] ? mc[1] : mc[0], last = mc[2] > m ? mc[2] : m;
+        const float b1 = ro_exp(mc[1] - m) * x[1], b2 = ro_exp(mc[2] - last) * x[2];
+        const float two = ro_fma(x[0], ro_exp(mc[0] - m), b1);
+        const float three = ro_fma(two, ro_exp(m - last), b2), reciprocal = 1 / l;
+        scores(RO_OP_ATTN_L, 0, 1, 3, mc), give(&a, shape2(1, 3), x);
+        EXPECT(&a, three);
+        scores(RO_OP_ATTN_OUT, 0, 1, 3, mc), give(&a, shape_of(RO_F32, 3, 1, 3, 1, 0), x);
+        give(&a, shape1(1), &l);
+        EXPECT(&a, three * reciprocal);
+        scores(RO_OP_ATTN_PROB, 0, 1, 3, x), give(&a, shape1(1), mc), give(&a, shape1(1), &l);
+        EXPECT(&a, ro_exp(x[0] - mc[0]) * reciprocal, ro_exp(x[1] - mc[0]) * reciprocal,
+               ro_exp(x[2] - mc[0]) * reciprocal);
+    }
+}
+
 Test(attention, a_single_block_is_taken_as_it_is) {
     const float mc[] = {-INFINITY, 3}, lc[] = {NAN, 5};
     scores(RO_OP_ATTN_L, 0, 1, 2, mc), give(&a, shape2(1, 2), lc);
@@ -102,6 +126,12 @@ Test(attention, queries_of_every_head_start_at_the_first_key) {
     a.call.attr[0] = 1;
     give(&a, shape_of(RO_F32, 3, 2, 2, 2, 0), s), give(&a, shape_of(RO_F32, 3, 2, 2, 1, 0), v);
     EXPECT(&a, 1, 43, 500, 8700);
+    const float zeros[8] = {0}, none[4] = {0};
+    apply(&a, RO_OP_ATTN_EXP);
+    a.call.attr[0] = 1;
+    give(&a, shape_of(RO_F32, 3, 2, 2, 2, 0), zeros),
+        give(&a, shape_of(RO_F32, 3, 2, 2, 1, 0), none);
+    EXPECT(&a, 1, 0.0f, 1, 1, 1, 0.0f, 1, 1);
 }
 
 /* ---- a layer ---- */

@@ -22,6 +22,7 @@ static void normal(int64_t count, float mean, float std) {
     evaluate(&a);
 }
 
+/* In double precision for the meaning, in the stated operations for the bits. */
 Test(normal, elements_are_pairs_of_words_of_the_block) {
     normal(11, 3, 2);
     for (int64_t e = 0; e < 11; e++) {
@@ -30,7 +31,10 @@ Test(normal, elements_are_pairs_of_words_of_the_block) {
         const uint32_t p = w[e % 4 < 2 ? 0 : 2], q = w[e % 4 < 2 ? 1 : 3];
         const double u = ((p >> 8) + 1) * 0x1p-24, angle = (q >> 8) * 0x1p-23 * M_PI;
         const double z = sqrt(-2 * log(u)) * (e % 2 ? sin(angle) : cos(angle));
+        const float radius = ro_sqrt(-2 * ro_log((float)u));
+        const float turn = e % 2 ? ro_sin_turn(q >> 8) : ro_cos_turn(q >> 8);
         expect_near(a.out.f[e], 3 + 2 * z, 2e-6, "element");
+        cr_expect(a.out.f[e] == ro_fma(2, radius * turn, 3));
     }
 }
 
@@ -211,14 +215,18 @@ Test(cross_entropy, of_a_token_that_does_not_exist_is_nan_and_its_gradient_has_n
 
 /* ---- optimizer, 9 ---- */
 
-static float rate(int64_t kind, int32_t step, int64_t total) {
+static float rate_to(float least, int64_t kind, int32_t step, int64_t total) {
     static int32_t at;
     at = step;
     apply(&a, RO_OP_LR_SCHEDULE);
-    ATTRS(&a, kind, F(8), F(2), 4, total);
+    ATTRS(&a, kind, F(8), F(least), 4, total);
     give(&a, ints(1), &at);
     evaluate(&a);
     return a.out.f[0];
+}
+
+static float rate(int64_t kind, int32_t step, int64_t total) {
+    return rate_to(2, kind, step, total);
 }
 
 Test(learning_rate, warms_up_to_the_base) {
@@ -236,13 +244,14 @@ Test(learning_rate, then_follows_its_kind) {
     cr_expect(rate(RO_LR_COSINE, 8, 12) == 5);
     expect_near(rate(RO_LR_COSINE, 6, 12), 2 + 3 * (1 + cos(M_PI / 4)), 1e-6, "cosine");
     expect_near(rate(RO_LR_COSINE, 11, 12), 2 + 3 * (1 + cos(M_PI * 7 / 8)), 1e-6, "cosine");
+    cr_expect(rate_to(0.1f, RO_LR_LINEAR, 12, 12) == 0.1f); /* the formula gives 0.1000004 */
     cr_expect(rate(RO_LR_LINEAR, 12, 12) == 2 && rate(RO_LR_COSINE, INT32_MAX, 12) == 2);
     expect_near(rate(RO_LR_COSINE, INT32_MAX - 1, INT32_MAX), 2, 1e-6, "end");
 }
 
 Test(optimizer, clip_scale) {
-    const float sum[] = {16, 4, 1, INFINITY, NAN}, want[] = {0.5f, 1, 1, 0, 1};
-    for (int i = 0; i < 5; i++) {
+    const float sum[] = {16, 6.25f, 4, 1, INFINITY, NAN}, want[] = {0.5f, 0.8f, 1, 1, 0, 1};
+    for (int i = 0; i < 6; i++) {
         on(RO_OP_CLIP_SCALE, &sum[i], NULL, 1);
         a.call.attr[0] = F(2);
         EXPECT(&a, want[i]);
@@ -276,4 +285,54 @@ Test(optimizer, moments_and_weight) {
     on(RO_OP_ADAMW_W, &w, &zero, 1), give(&a, shape1(1), &zero);
     give(&a, shape1(1), &c1), give(&a, shape1(1), &c2), give(&a, shape1(1), &lr);
     EXPECT_BITS(&a, RO_QNAN_BITS); /* 0 / 0: eps is what prevents it */
+}
+
+/* ---- roundings ---- */
+
+static float draw(int input, int64_t i) {
+    return (float)((double)case_word(5, input, i) * 0x1p-62 + 0x1p-10); /* in (0, 4] */
+}
+
+/* Products before sums, one rounding where fma stands: on numbers whose last bits are full. */
+Test(optimizer, rounds_where_the_specification_rounds) {
+    const float clip = 0.7f, beta = 0.9f, c1 = 0.3f, c2 = 0.6f, lr = 0.01f, rest = 1 - beta;
+    for (int64_t i = 0; i < 500; i++) {
+        const float m = draw(0, i), v = draw(1, i), g = draw(2, i), w = draw(3, i), gc = g * clip;
+        on(RO_OP_ADAMW_M, &m, &g, 1), give(&a, shape1(1), &clip);
+        a.call.attr[0] = F(beta);
+        EXPECT(&a, ro_fma(beta, m, rest * gc));
+        on(RO_OP_ADAMW_V, &v, &g, 1), give(&a, shape1(1), &clip);
+        a.call.attr[0] = F(beta);
+        EXPECT(&a, ro_fma(beta, v, rest * (gc * gc)));
+        on(RO_OP_ADAMW_W, &w, &m, 1), give(&a, shape1(1), &v);
+        give(&a, shape1(1), &c1), give(&a, shape1(1), &c2), give(&a, shape1(1), &lr);
+        ATTRS(&a, F(1e-3f), F(0.1f));
+        const float mean = m / c1, root = ro_sqrt(v / c2), u = mean / (root + 1e-3f);
+        EXPECT(&a, ro_fma(-lr, ro_fma(0.1f, w, u), w));
+    }
+}
+
+Test(layer_norm, rounds_where_the_specification_rounds) {
+    for (int64_t i = 0; i < 500; i++) {
+        const float x = draw(0, i), mean = draw(1, i), rstd = draw(2, i), dy = draw(3, i);
+        const float gamma = draw(4, i), beta = draw(5, i), sg = draw(6, i), sgx = draw(7, i);
+        const float xh = (x - mean) * rstd, g = dy * gamma;
+        on(RO_OP_LAYERNORM, &x, &mean, 1);
+        give(&a, shape1(1), &rstd), give(&a, shape1(1), &gamma), give(&a, shape1(1), &beta);
+        EXPECT(&a, ro_fma(xh, gamma, beta));
+        on(RO_OP_LN_DX, &dy, &gamma, 1), give(&a, shape1(1), &x), give(&a, shape1(1), &mean);
+        give(&a, shape1(1), &rstd), give(&a, shape1(1), &sg), give(&a, shape1(1), &sgx);
+        EXPECT(&a, rstd * ro_fma(-xh, sgx, g - sg));
+    }
+}
+
+Test(cross_entropy, multiplies_by_a_rounded_reciprocal) {
+    const int32_t id = 0;
+    for (int64_t i = 0; i < 500; i++) {
+        const float x = draw(0, i), m = draw(1, i), l = draw(2, i), dloss = draw(3, i);
+        const float reciprocal = 1 / l, p = ro_exp(x - m) * reciprocal;
+        on(RO_OP_XENT_GRAD, &x, &m, 1), give(&a, shape1(1), &l);
+        give(&a, ints(1), &id), give(&a, shape1(1), &dloss);
+        EXPECT(&a, (p - 1) * dloss);
+    }
 }

@@ -141,12 +141,18 @@ Test(reduce, lanes_are_128_apart_and_folded_from_far_to_near) {
     EXPECT(&a, BIG + 2);
 }
 
-Test(reduce, lanes_count_from_the_start_of_the_block) {
-    float x[160] = {0};
-    x[100] = BIG, x[101] = x[101 + 32] = 1; /* lanes 0, 1 and 33 of the block at 100 */
-    reduce(RO_OP_REDUCE_SUM, 160, 100, shape1(2));
-    give(&a, shape1(160), x);
-    EXPECT(&a, 0, BIG + 2);
+/* 3 + d * d, once rounded and twice, differ. */
+Test(reduce, terms_are_fused) {
+    float x[129] = {0};
+    const float zero = 0, d = 0x1.000002p0f, want = 0x1.000002p2f;
+    x[0] = 0x1.bb67aep0f, x[128] = d; /* the square of the first rounds to 3 */
+    reduce(RO_OP_REDUCE_SQDEV, 129, 1024, shape1(1));
+    give(&a, shape1(129), x), give(&a, shape1(1), &zero);
+    EXPECT(&a, want);
+    reduce(RO_OP_REDUCE_DOT, 129, 1024, shape1(1));
+    give(&a, shape1(129), x), give(&a, shape1(129), x);
+    EXPECT(&a, want);
+    cr_expect(d * d + 3 != want, "not a test");
 }
 
 Test(reduce, terms) {
@@ -183,6 +189,8 @@ Test(reduce, max) {
     reduce(RO_OP_REDUCE_MAX, 4, 2, shape1(2));
     give(&a, shape1(4), nan);
     EXPECT_BITS(&a, RO_QNAN_BITS, 0x40000000);
+    a.call.attr[1] = 1, a.call.output = shape1(4);
+    EXPECT_BITS(&a, 0x3f800000, RO_QNAN_BITS, 0x3f800000, 0x40000000);
 }
 
 /* ---- column reductions, 3.3 ---- */
@@ -205,6 +213,17 @@ Test(columns, gradient_of_gamma) {
     give(&a, shape2(2, 2), dy), give(&a, shape2(2, 2), x);
     give(&a, shape1(2), mean), give(&a, shape1(2), rstd);
     EXPECT(&a, 7, 20); /* 1 * 1 + 3 * 2, 2 * 2 + 4 * 4 */
+}
+
+Test(columns, terms_are_fused) {
+    const float dy[] = {-1, 0x1.000002p0f}, x[] = {0x1.000004p0f, 0x1.000002p0f};
+    const float mean[] = {0, 0}, rstd[] = {1, 1};
+    apply(&a, RO_OP_LN_DGAMMA);
+    ATTRS(&a, 1);
+    a.call.output = shape1(1);
+    give(&a, shape2(2, 1), dy), give(&a, shape2(2, 1), x);
+    give(&a, shape1(2), mean), give(&a, shape1(2), rstd);
+    EXPECT(&a, 0x1p-46f);
 }
 
 static void gradient_of_table(int64_t positions, const float *dy, const int32_t *ids) {
