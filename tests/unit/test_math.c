@@ -2,6 +2,7 @@
  * 2, 3.2 and 10. tests/exhaustive/math.c measures the functions over all their inputs. */
 #include "repops/src/math.h"
 #include "repops/src/philox.h"
+#include "verde/commit/commit.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -175,6 +176,50 @@ Test(math, only_24_bits_of_a_turn_count) {
         cr_assert(ro_to_bits(ro_sin_turn(k)) == ro_to_bits(ro_sin_turn(k & 0xffffff)));
         cr_assert(ro_to_bits(ro_cos_turn(k)) == ro_to_bits(ro_cos_turn(k & 0xffffff)));
     }
+}
+
+/* ---- bits: a coefficient off by one ulp may keep every bound ---- */
+
+static float sin_of(float k) {
+    return ro_sin_turn(ro_to_bits(k));
+}
+static float cos_of(float k) {
+    return ro_cos_turn(ro_to_bits(k));
+}
+
+/* Of the results at every 17th number of [2^-8, 2^7), where no function is trivial; arguments of
+ * turns are bits, not numbers. */
+static void put_hash(const char *name, float (*f)(float), vd_buf *out) {
+    const uint32_t first = 0x3b800000, stride = 17, count = (0x43000000 - first) / stride;
+    float *result = malloc(count * sizeof *result);
+    vd_hash hash;
+    char text[2 * VD_HASH_SIZE + 1];
+    for (uint32_t i = 0; i < count; i++)
+        result[i] = f(ro_from_bits(first + i * stride));
+    cr_assert(vd_hash_tagged(NULL, result, count * sizeof *result, &hash));
+    vd_hex(hash.b, VD_HASH_SIZE, text);
+    vd_printf(out, "%s %s\n", text, name);
+    free(result);
+}
+
+/* GOLDEN_UPDATE=1 writes the file. */
+Test(math, bits_are_those_on_file) {
+    static const char golden[] = "tests/golden/functions.txt";
+    vd_buf got = {0}, want = {0};
+    vd_err err;
+    for (int i = 0; i < FUNCTIONS; i++)
+        put_hash(functions[i].name, functions[i].f, &got);
+    put_hash("sin_turn", sin_of, &got);
+    put_hash("cos_turn", cos_of, &got);
+    cr_assert(vd_buf_ok(&got));
+    if (getenv("GOLDEN_UPDATE"))
+        cr_assert(vd_write_file(golden, got.data, got.size, 0644, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_read_file(golden, 1 << 20, &want, &err) == VD_OK, "%s", err.text);
+    vd_put_u8(&got, 0);
+    vd_put_u8(&want, 0);
+    cr_expect_str_eq((const char *)got.data, (const char *)want.data);
+    vd_buf_free(&got);
+    vd_buf_free(&want);
 }
 
 /* ---- fma in software ---- */
