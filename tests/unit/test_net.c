@@ -2,6 +2,7 @@
 #include "net_peers.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 static vd_client *client;
 
@@ -541,6 +542,32 @@ Test(net, idle_connections_give_way_when_all_places_are_taken) {
     cr_expect(outcome(&h.at, "/echo", "x", 3000) == VD_OK);
     for (int i = 0; i < 6; i++)
         raw_close(&raw[i]);
+    stop_host(&h);
+}
+
+Test(net, a_server_out_of_descriptors_waits_without_spinning) {
+    host h;
+    struct rlimit before, few = {64, 64};
+    int spare[64], count = 0;
+    start_host(&h, (vd_server_options){0});
+    raw_client early = raw_dial(h.port);
+    getrlimit(RLIMIT_NOFILE, &before);
+    few.rlim_max = before.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &few);
+    int last = dup(0);
+    while (count < 64 && (spare[count] = dup(0)) >= 0)
+        count++;
+    close(last);
+    int waiting = dial(h.port); /* takes the last one */
+    double cpu = vd_cpu_seconds();
+    sleep_ms(300);
+    cr_expect(vd_cpu_seconds() - cpu < 0.15);
+    while (count > 0)
+        close(spare[--count]);
+    setrlimit(RLIMIT_NOFILE, &before);
+    cr_expect(outcome(&h.at, "/echo", "x", 3000) == VD_OK);
+    close(waiting);
+    raw_close(&early);
     stop_host(&h);
 }
 

@@ -172,7 +172,7 @@ static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64
         read_loss(x, loss);
         status = take_outputs(x, next, err);
     }
-    if (consumed && x->value) {
+    if (consumed && x->value && x->uses) { /* opened: the state's tensors are bound in x->value */
         drop_old_state(x, consumed);
         *consumed = (vd_state){0};
     }

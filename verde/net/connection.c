@@ -118,10 +118,8 @@ struct bufferevent *vd_conn_accept(struct event_base *base, void *user) {
     size_t most = server->options.request_max + 2 * VD_NET_HEADER_MAX;
     bufferevent_setwatermark(conn->bev, EV_READ, 0, most + (64 << 10));
     evbuffer_add_cb(bufferevent_get_input(conn->bev), on_input, conn);
-    if (server->conn_count >= server->options.connection_max) {
+    if (server->conn_count >= server->options.connection_max)
         evconnlistener_disable(server->listener);
-        server->listening = false;
-    }
     return conn->bev;
 }
 
@@ -169,7 +167,7 @@ void vd_conn_sweep(vd_server *server) {
         vd_conn *conn = idle_longest(server->conns);
         if (conn)
             cut(conn, BEV_EVENT_TIMEOUT);
-    } else if (!server->listening) {
-        server->listening = evconnlistener_enable(server->listener) == 0;
+    } else {
+        evconnlistener_enable(server->listener); /* costs nothing if it is */
     }
 }

@@ -9,9 +9,9 @@
 #include "verde/net/server_internal.h"
 
 static void on_accept_error(struct evconnlistener *listener, void *user) {
+    (void)user; /* evhttp's, not ours */
     /* Out of descriptors: trying again at once would spin. The sweep switches it on again. */
     evconnlistener_disable(listener);
-    ((vd_server *)user)->listening = false;
 }
 
 static void on_wake(evutil_socket_t fd, short what, void *user) {
@@ -85,7 +85,6 @@ static vd_status attach_listener(vd_server *server, vd_err *err) {
     }
     evconnlistener_set_error_cb(listener, on_accept_error);
     server->listener = listener;
-    server->listening = true;
     return VD_OK;
 }
 

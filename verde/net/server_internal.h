@@ -98,7 +98,6 @@ struct vd_server {
     struct event *wake, *sweep;
     int wake_pipe[2];
     atomic_bool stopping;
-    bool listening;
     int port;
     vd_conn *conns;
     int conn_count;
