@@ -365,12 +365,16 @@ Test(permute, every_count_gives_a_permutation) {
 Test(permute, numbers_stay_in_range_up_to_the_largest_count) {
     const uint64_t most = UINT64_C(1) << 40;
     const uint64_t counts[] = {most, most - 1, (UINT64_C(1) << 38) + 1, (UINT64_C(1) << 32) + 1};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
+        uint64_t upper = 0;
         for (uint64_t n = 0; n < 100; n++) {
             const uint64_t first = ro_permute(1, 2, 3, counts[i], n);
             const uint64_t last = ro_permute(1, 2, 3, counts[i], counts[i] - 1 - n);
             cr_assert(first < counts[i] && last < counts[i] && first != last);
+            upper += first >= counts[i] / 2;
         }
+        cr_expect(upper > 20 && upper < 80, "%llu in the upper half", (unsigned long long)upper);
+    }
 }
 
 static int same_order(uint64_t seed, uint32_t stream, uint64_t epoch) {
