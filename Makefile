@@ -8,6 +8,9 @@ KERNEL_OPT ?= $(if $(filter -O2,$(OPT)),-O3,$(OPT))
 SANITIZE ?=
 PREFIX ?= /usr/local
 
+# `make V=1` shows the commands.
+Q := $(if $(V),,@)
+
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
         -Wno-missing-field-initializers
 # SPEC.md section 1: no contraction, no reassociation, whatever the compiler's defaults are.
@@ -49,36 +52,44 @@ lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME)
 
 $(BUILD)/obj/repops/src/%.o: repops/src/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(KERNEL_OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(KERNEL_OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
 $(BUILD)/obj/repops/ref/%.o: repops/ref/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
 
 # Each kernel source is compiled once per instruction set, under other names (repops/cpu/isa.h).
 define isa_rule
 $(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c
 	@mkdir -p $$(@D)
-	$$(CC) $$(BASE) $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -fvisibility=hidden $$(CFLAGS) -c $$< -o $$@
+	@echo "  CC      $$< ($(1))"
+	$$(Q)$$(CC) $$(BASE) $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -fvisibility=hidden $$(CFLAGS) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
 $(BUILD)/obj/verde/%.o: verde/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) $(CFLAGS) -c $< -o $@
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) $(CFLAGS) -c $< -o $@
 $(BUILD)/obj/models/%.o: models/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@
 $(BUILD)/obj/tests/%.o: tests/%.c
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) -DTEST_BUILD='"$(BUILD)"' $(CFLAGS) -c $< -o $@
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) -DTEST_BUILD='"$(BUILD)"' $(CFLAGS) -c $< -o $@
 
 $(BUILD)/lib/librepops.a: $(ro_obj)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	@echo "  AR      $@"
+	$(Q)$(AR) rcs $@ $^
 $(BUILD)/lib/$(RO_SONAME): $(ro_obj)
 	@mkdir -p $(@D)
-	$(CC) -shared -Wl,-soname,$(RO_SONAME) $^ $(LDFLAGS) -o $@
+	@echo "  LD      $@"
+	$(Q)$(CC) -shared -Wl,-soname,$(RO_SONAME) $^ $(LDFLAGS) -o $@
 	@ln -sf $(RO_SONAME) $(BUILD)/lib/librepops.so
 # The library alone; needs no package but a C compiler.
 install: lib
@@ -101,18 +112,22 @@ $(BUILD)/bench/gemm: bench/gemm.c $(BUILD)/lib/librepops.a
 $(BUILD)/lib/libverde.a: $(vd_obj)
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	@echo "  AR      $@"
+	$(Q)$(AR) rcs $@ $^
 $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
-	$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 
 # The main objects of the command line are linked into no test.
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
-	$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
 $(BUILD)/tests/planted_%: $(BUILD)/obj/tests/planted/%.o
 	@mkdir -p $(@D)
-	$(CC) $^ $(LDFLAGS) -lcriterion -o $@
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) -lcriterion -o $@
 tests: $(tests)
 .PHONY: tests
 .SECONDARY:

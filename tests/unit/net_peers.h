@@ -1,4 +1,5 @@
-/* Peers for test_net.c: an honest server, and raw TLS on either side to misbehave with. */
+/* Peers for the tests of the transport: an honest server, and raw TLS on either side to misbehave
+ * with. */
 #ifndef NET_PEERS_H
 #define NET_PEERS_H
 
@@ -56,6 +57,46 @@ static inline vd_endpoint endpoint_at(int port, const char *hex) {
     snprintf(text, sizeof text, "https://127.0.0.1:%d%s%s", port, hex ? "#" : "", hex ? hex : "");
     cr_assert(vd_endpoint_parse(text, &at, NULL) == VD_OK);
     return at;
+}
+
+/* ---- our own client ---- */
+
+/* Somebody's public key, RFC 8032 section 7.1. */
+#define KEY "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+
+static vd_client *client;
+
+static inline void setup(void) {
+    cr_assert(vd_client_create(NULL, &client, NULL) == VD_OK);
+}
+
+static inline void teardown(void) {
+    vd_client_destroy(client);
+}
+
+static inline vd_answer ask(const vd_endpoint *to, const char *path, const char *body,
+                            int deadline_ms) {
+    vd_exchange exchange = {.to = to, .path = path, .deadline_ms = deadline_ms};
+    exchange.body = body;
+    exchange.body_size = body ? strlen(body) : 0;
+    vd_answer answer;
+    vd_client_ask(client, 1, &exchange, &answer);
+    return answer;
+}
+
+/* Asks, frees the answer and tells the status. */
+static inline vd_status outcome(const vd_endpoint *to, const char *path, const char *body,
+                                int deadline_ms) {
+    vd_answer answer = ask(to, path, body, deadline_ms);
+    vd_status status = answer.err.status;
+    if (status != VD_OK)
+        cr_log_info("%s", answer.err.text);
+    vd_answer_free(&answer);
+    return status;
+}
+
+static inline bool is_text(const vd_buf *buf, const char *text) {
+    return buf->size == strlen(text) && memcmp(buf->data, text, buf->size) == 0;
 }
 
 /* ---- our own server, in a thread ---- */

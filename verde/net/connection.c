@@ -139,7 +139,7 @@ static void cut(vd_conn *conn, short event) {
     conn->state = VD_CONN_CUT;
     conn->deadline = INFINITY;
     if (callback)
-        bufferevent_trigger_event(conn->bev, event | BEV_EVENT_READING, 0);
+        bufferevent_trigger_event(conn->bev, (short)(event | BEV_EVENT_READING), 0);
 }
 
 /* While the worker has the request nobody reads, so a hang-up goes unseen unless asked for. */

@@ -65,7 +65,7 @@ static bool make_http(vd_server *server) {
 }
 
 static bool make_events(vd_server *server) {
-    const struct timeval period = {.tv_usec = VD_NET_SWEEP_MS * 1000};
+    const struct timeval period = {.tv_usec = VD_NET_SWEEP_MS * 1000L};
     server->wake =
         event_new(server->base, server->wake_pipe[0], EV_READ | EV_PERSIST, on_wake, server);
     server->sweep = event_new(server->base, -1, EV_PERSIST, on_sweep, server);
