@@ -10,7 +10,9 @@ mkdir -p "$work"
 
 root() { sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/'; }
 
-sed -e "s/^steps: .*/steps: 3000/" -e 's/^checkpoint_interval: .*/checkpoint_interval: 40/' \
+steps=3000 interval=40
+[ -z "${SANITIZED:-}" ] || steps=300 interval=5 # many times slower
+sed -e "s/^steps: .*/steps: $steps/" -e "s/^checkpoint_interval: .*/checkpoint_interval: $interval/" \
     -e "s,file: \.\./data,file: $PWD/models/data," $job > "$work/job.yaml"
 want=$("$verde" run "$work/job.yaml" --out "$work/whole" --json 2> /dev/null | root)
 
@@ -30,7 +32,6 @@ done
 last=$(ls -t "$work/killed"/state-* | head -n 1)
 truncate -s 1000 "$last"
 cp -r "$work/killed" "$work/torn"
-sed -i 's/"losses": 3000/"losses": 2999/' "$work/torn/run.json"
 got=$("$verde" run "$work/job.yaml" --out "$work/torn" --json 2> /dev/null | root)
 [ "$got" = "$want" ] || { echo "another root after a torn checkpoint"; exit 1; }
 head -c 100 "$work/whole/run.json" > "$work/short.json"
