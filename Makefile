@@ -135,16 +135,17 @@ tests: $(tests)
 # ---- packages: only `demo`, `test` and `test-asan` install anything ----
 
 PACKAGES := gcc libc6-dev make pkg-config libssl-dev libyaml-dev libevent-dev libcurl4-openssl-dev libjansson-dev
-TEST_PACKAGES := $(PACKAGES) libcriterion-dev clang curl
+TEST_PACKAGES := $(PACKAGES) libcriterion-dev clang
 ASAN_PACKAGES := $(TEST_PACKAGES)
 
 demo:
 	@sh verde/packages.sh $(PACKAGES)
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory -j$$(nproc) build
 	@sh verde/demo.sh $(BUILD)
 
 test:
 	@sh verde/packages.sh $(TEST_PACKAGES)
+	@$(MAKE) --no-print-directory -j$$(nproc) build tests
 	@$(MAKE) --no-print-directory run-tests
 
 run-tests: build tests
@@ -153,7 +154,7 @@ run-tests: build tests
 # The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer.
 test-asan:
 	@sh verde/packages.sh $(ASAN_PACKAGES)
-	@$(MAKE) --no-print-directory run-asan BUILD=$(BUILD)/asan OPT=-O1 \
+	@$(MAKE) --no-print-directory -j$$(nproc) run-asan BUILD=$(BUILD)/asan OPT=-O1 \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
 run-asan: build tests $(planted)

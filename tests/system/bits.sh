@@ -30,7 +30,7 @@ for compiler in $compilers; do
     command -v $compiler > /dev/null || { echo "no $compiler"; exit 1; }
     for opt in -O0 -O2 -O3; do
         other=$build/bits/$compiler$opt
-        make -s BUILD="$other" CC=$compiler OPT=$opt KERNEL_OPT=$opt SANITIZE= "$other/bin/verde" \
+        make -s -j"$(nproc)" BUILD="$other" CC=$compiler OPT=$opt KERNEL_OPT=$opt SANITIZE= "$other/bin/verde" \
             >> "$work/log.txt" 2>&1 || { tail -n 20 "$work/log.txt"; exit 1; }
         for threads in 1 3; do
             check "$other/bin/verde" run $job --threads $threads --out "$work/$compiler$opt-$threads"
