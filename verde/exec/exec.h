@@ -45,8 +45,6 @@ typedef struct {
 } vd_state;
 
 void vd_state_free(vd_state *state);
-VD_MUST_USE vd_status vd_state_copy(const vd_program *program, const vd_state *from, vd_state *to,
-                                    vd_err *err);
 /* Commitment of each leaf (`tensor` may be NULL) and of the state. `program_hash` as in PROTOCOL.md
  * section 1. */
 VD_MUST_USE vd_status vd_state_hash(const vd_program *program, const vd_hash *program_hash,

@@ -14,24 +14,6 @@ void vd_state_free(vd_state *state) {
     *state = (vd_state){0};
 }
 
-vd_status vd_state_copy(const vd_program *program, const vd_state *from, vd_state *to,
-                        vd_err *err) {
-    *to = (vd_state){.step = from->step, .count = from->count};
-    to->tensor = calloc(from->count, sizeof *to->tensor);
-    for (uint32_t i = 0; to->tensor && i < from->count; i++) {
-        size_t size = vd_shape_bytes(&program->leaf[i].shape);
-        to->tensor[i] = malloc(size);
-        if (!to->tensor[i])
-            goto fail;
-        memcpy(to->tensor[i], from->tensor[i], size);
-    }
-    if (to->tensor)
-        return VD_OK;
-fail:
-    vd_state_free(to);
-    return vd_fail(err, VD_ERR_LOCAL, "out of memory for a copy of the state");
-}
-
 vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err) {
     vd_buf bytes = {0};
     vd_program_encode(program, &bytes);
