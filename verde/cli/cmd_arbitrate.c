@@ -129,6 +129,13 @@ static void take_answer(arbitration *x, uint32_t p, vd_answer *answer) {
         vd_referee_no_answer(x->referee, p, answer->err.text);
 }
 
+static void tell_trouble(uint32_t party, const vd_answer *answer, int left_ms) {
+    char line[700];
+    snprintf(line, sizeof line, "Provider %u: %s. Asking again for up to %d s.", party + 1,
+             answer->err.text, left_ms / 1000);
+    vd_tell(NULL, line);
+}
+
 /* A provider may be restarting, or the network down for a moment: connection trouble is asked again
  * until the question's time is over. All is counted: time, bytes. */
 static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t count,
@@ -138,6 +145,8 @@ static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t co
     vd_client_ask(x->client, count, exchange, answer);
     for (size_t i = 0; i < count; i++) {
         int left_ms = exchange[i].deadline_ms - (int)(answer[i].seconds * 1000);
+        if (answer[i].err.status == VD_ERR_IO)
+            tell_trouble(out[i].party, &answer[i], left_ms);
         while (answer[i].err.status == VD_ERR_IO && left_ms > RETRY_MS) {
             vd_answer again = {0};
             usleep(RETRY_MS * 1000);
