@@ -119,6 +119,19 @@ static int deadline_ms(const arbitration *x, uint32_t p) {
     return seconds < 0.001 ? 1 : (int)(seconds * 1000);
 }
 
+/* A provider that answers nothing may say why: {"error": sentence}, unsigned. */
+static void no_answer(arbitration *x, uint32_t p, const vd_answer *answer) {
+    json_t *body = NULL;
+    char why[256];
+    if (answer->http_status && answer->body.size)
+        (void)!vd_json_read(answer->body.data, answer->body.size, VD_SMALL_ELEMENTS, &body, NULL);
+    const char *error = json_string_value(json_object_get(body, "error"));
+    if (error)
+        snprintf(why, sizeof why, "HTTP status %d: %.200s", answer->http_status, error);
+    vd_referee_no_answer(x->referee, p, error ? why : answer->err.text);
+    json_decref(body);
+}
+
 static void take_answer(arbitration *x, uint32_t p, vd_answer *answer) {
     x->left_s[p] -= answer->seconds;
     x->cost.bytes_in += answer->bytes_in;
@@ -126,7 +139,7 @@ static void take_answer(arbitration *x, uint32_t p, vd_answer *answer) {
     if (answer->err.status == VD_OK)
         vd_referee_answer(x->referee, p, answer->body.data, answer->body.size);
     else
-        vd_referee_no_answer(x->referee, p, answer->err.text);
+        no_answer(x, p, answer);
 }
 
 static void tell_trouble(uint32_t party, const vd_answer *answer, int left_ms) {
