@@ -39,7 +39,7 @@ typedef enum { RO_F32 = 1, RO_I32 = 2, RO_U8 = 3, RO_U16 = 4 } ro_dtype;
 
 enum {
     RO_MAX_DIMS = 5,
-    RO_MAX_ATTRS = 6,
+    RO_MAX_ATTRS = 8,
     RO_MAX_INPUTS = 1024,   /* concat of one value per parameter is the widest */
     RO_LANES = 128,         /* SPEC 3.2: lanes of a row reduction */
     RO_REDUCE_BLOCK = 1024, /* SPEC 3.2: largest block of a row reduction */
@@ -120,7 +120,7 @@ typedef enum {
     RO_OP_ADAMW_M = 91,
     RO_OP_ADAMW_V = 92,
     RO_OP_ADAMW_W = 93,
-    RO_OP_END = 94
+    RO_OP_END = 256 /* numbers in between are free */
 } ro_op;
 
 typedef enum { RO_MASK_NONE = 0, RO_MASK_UPTO_ROW = 1, RO_MASK_FROM_ROW = 2 } ro_mask;
