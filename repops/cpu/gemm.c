@@ -19,6 +19,8 @@ typedef struct {
     int64_t i0, m; /* rows */
     int64_t j0, n; /* columns */
     float *a, *b;
+    float *tot; /* totals of the part's columns: rows tot_row apart */
+    int64_t tot_row;
 } part;
 
 static int64_t depth(const gemm *g) {
@@ -90,6 +92,7 @@ static void run_upto_row(const strip *s, int64_t from, int64_t to, const tile *w
     for (int i = 0; i < s->rows; i++) {
         t.start = acc + i * NR;
         t.c = whole->c + i * t.c_row;
+        t.out = whole->out + i * t.out_row;
         run_steps(s, 1, i, common, min_i64(to, s->row + i + 1), t);
     }
 }
@@ -138,6 +141,7 @@ static void run_strip(const strip *s, int64_t k) {
             continue;
         tile t = s->t;
         t.c += j * g->c_chunk;
+        t.out += j * g->c_chunk;
         t.flags = g->c_chunk || j == first ? TILE_FIRST : 0;
         t.flags |= g->c_chunk || j == last ? TILE_LAST : 0;
         run_chunk(s, from, min_i64(from + g->chunk, g->k), &t);
@@ -150,8 +154,9 @@ static strip strip_of(const part *s, int64_t i, int rows, int64_t j) {
     const gemm *g = s->g;
     const int64_t cols = min_i64(NR, s->n - j);
     strip r = {.g = g, .rows = rows, .row = g->row0 + s->i0 + i, .k0 = s->k0};
-    r.t = (tile){.cols = cols, .alpha = g->alpha, .c_row = g->c_row};
-    r.t.c = g->c + (s->i0 + i) * g->c_row + s->j0 + j;
+    r.t = (tile){.cols = cols, .alpha = g->alpha, .beta = g->beta};
+    r.t.out = g->c + (s->i0 + i) * g->c_row + s->j0 + j, r.t.out_row = g->c_row;
+    r.t.c = s->tot + (s->i0 + i) * s->tot_row + j, r.t.c_row = s->tot_row;
     r.t.a = a_in_place(g) ? g->a + s->i0 + i + s->k0 * g->a_col : s->a + i * s->k;
     r.t.a_step = a_in_place(g) ? g->a_col : rows;
     r.t.b = b_in_place(g, cols) ? g->b + s->k0 * g->b_row + s->j0 + j : s->b + j * s->k;
@@ -190,10 +195,12 @@ static void run_rows(part *s) {
 
 /* Rows that admit nothing at all: dot is +0. */
 static void fill_rows(const gemm *g, int64_t from) {
-    const float empty = ro_canon(0.0f * g->alpha);
-    for (int64_t i = from; i < g->m; i++)
+    const float t = 0.0f * g->alpha;
+    for (int64_t i = from; i < g->m; i++) {
+        float *c = g->c + i * g->c_row;
         for (int64_t j = 0; j < g->n; j++)
-            g->c[i * g->c_row + j] = empty;
+            c[j] = ro_canon(g->beta == 0 ? t : ro_fma(g->beta, c[j], t));
+    }
 }
 
 /* Chunks with their own results are +0 where the mask leaves nothing. */
@@ -203,24 +210,39 @@ static void fill_chunks(const gemm *g) {
             memset(g->c + i * g->c_row + j * g->c_chunk, 0, (size_t)g->n * sizeof(float));
 }
 
+static int64_t b_size(const gemm *g) {
+    return ceil_div(min_i64(NC, g->n), NR) * NR * min_i64(depth(g), g->k);
+}
+
+static int64_t a_size(const gemm *g) {
+    return a_in_place(g) ? 0 : ceil_div(min_i64(MC, g->m) * min_i64(depth(g), g->k) + VW, 16) * 16;
+}
+
+/* Totals have a place of their own as long as c is needed. */
+static int64_t tot_size(const gemm *g) {
+    return g->beta == 0 ? 0 : g->m * ceil_div(min_i64(NC, g->n), 16) * 16;
+}
+
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
-    const int64_t k = min_i64(depth(g), g->k);
-    const int64_t a = a_in_place(g) ? 0 : min_i64(MC, g->m) * k + VW;
-    return ceil_div(a, 16) * 16 + ceil_div(min_i64(NC, g->n), NR) * NR * k;
+    return a_size(g) + b_size(g) + tot_size(g);
 }
 
 void RO_NAME(ro_gemm)(const gemm *whole, float *workspace) {
     gemm g = *whole;
-    if (g.mask == RO_MASK_FROM_ROW) {
+    if (g.k == 0)
+        g.m = 0;
+    if (g.mask == RO_MASK_FROM_ROW)
         g.m = max_i64(0, min_i64(g.m, g.k - g.row0));
-        fill_rows(whole, g.m);
-    }
+    fill_rows(whole, g.m);
     if (g.mask == RO_MASK_UPTO_ROW && g.c_chunk)
         fill_chunks(&g);
-    const int64_t k = depth(&g), b_size = ceil_div(min_i64(NC, g.n), NR) * NR * min_i64(k, g.k);
-    part s = {.g = &g, .a = workspace + b_size, .b = workspace};
+    const int64_t k = depth(&g);
+    part s = {.g = &g, .b = workspace};
+    s.a = s.b + b_size(whole);
     for (s.j0 = 0; s.j0 < g.n; s.j0 += NC) {
         s.n = min_i64(NC, g.n - s.j0);
+        s.tot = g.beta == 0 ? g.c + s.j0 : s.a + a_size(whole);
+        s.tot_row = g.beta == 0 ? g.c_row : ceil_div(s.n, 16) * 16;
         for (s.k0 = 0; s.k0 < g.k; s.k0 += k) {
             s.k = min_i64(k, g.k - s.k0);
             pack_b(&s);

@@ -4,8 +4,8 @@
 
 #include "repops/cpu/isa.h"
 
-/* c[m, n] = canon(dot_chunk(a[m, :], b[:, n]) * alpha). Element (i, j) of an operand is at
- * i * row + j * col; one of the two steps is 1. */
+/* c[m, n] = canon(dot_chunk(a[m, :], b[:, n]) * alpha + beta * c[m, n]). Element (i, j) of an
+ * operand is at i * row + j * col; one of the two steps is 1. */
 typedef struct {
     int64_t m, n, k;
     const float *a, *b;
@@ -16,7 +16,7 @@ typedef struct {
     int64_t chunk;
     int64_t row0; /* the number, for the mask, of row 0 */
     ro_mask mask;
-    float alpha;
+    float alpha, beta; /* beta is 0 with c_chunk or a mask */
 } gemm;
 
 /* Tiles of c that stay in registers: rows and columns. */

@@ -7,7 +7,7 @@
 enum {
     TILE_RAW = 1,   /* store the accumulators as they are */
     TILE_FIRST = 2, /* c is not read: tot = +0 + acc, else tot = c + acc */
-    TILE_LAST = 4,  /* store canon(tot * alpha), else tot */
+    TILE_LAST = 4,  /* store canon(tot * alpha + beta * out) in out, else tot in c */
 };
 
 /* Row i of step p of a is a[p * a_step + i]; step p of b is NR floats at b + p * b_step. */
@@ -16,10 +16,12 @@ typedef struct {
     const float *a, *b;
     int64_t a_step, b_step;
     const float *start; /* accumulators to start from, rows of NR; NULL: +0 */
-    float *c;
+    float *c;           /* totals so far */
     int64_t c_row;
-    int64_t cols; /* 1..NR of c are written */
-    float alpha;
+    float *out; /* may be c */
+    int64_t out_row;
+    int64_t cols; /* 1..NR are written */
+    float alpha, beta;
     int flags;
 } tile;
 
@@ -55,10 +57,11 @@ RO_INLINE void tile_multiply(const int rows, const tile *t, vf acc[MR][NV]) {
     }
 }
 
-RO_INLINE vf tile_total(const tile *t, const float *c, int64_t cols, vf acc) {
-    const vf tot = t->flags & TILE_FIRST ? vf_set1(0.0f) : vf_load_n(c, cols);
-    const vf sum = vf_add(tot, acc);
-    return t->flags & TILE_LAST ? vf_canon(vf_mul(sum, vf_set1(t->alpha))) : sum;
+RO_INLINE void tile_result(const tile *t, float *out, int64_t cols, vf tot) {
+    vf x = vf_mul(tot, vf_set1(t->alpha));
+    if (t->beta != 0)
+        x = vf_fma(vf_set1(t->beta), vf_load_n(out, cols), x);
+    vf_store_n(out, vf_canon(x), cols);
 }
 
 RO_INLINE void tile_finish(const int rows, const tile *t, vf acc[MR][NV]) {
@@ -68,8 +71,13 @@ RO_INLINE void tile_finish(const int rows, const tile *t, vf acc[MR][NV]) {
         for (int v = 0; v < NV; v++) {
             float *c = t->c + i * t->c_row + v * VW;
             const int64_t cols = t->cols - v * VW;
-            vf_store_n(c, t->flags & TILE_RAW ? acc[i][v] : tile_total(t, c, cols, acc[i][v]),
-                       cols);
+            vf x = acc[i][v];
+            if (!(t->flags & TILE_RAW))
+                x = vf_add(t->flags & TILE_FIRST ? vf_set1(0.0f) : vf_load_n(c, cols), x);
+            if (t->flags & TILE_LAST)
+                tile_result(t, t->out + i * t->out_row + v * VW, cols, x);
+            else
+                vf_store_n(c, x, cols);
         }
     }
 }

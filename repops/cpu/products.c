@@ -50,25 +50,25 @@ static void cut(batch *b, int64_t pieces) {
 /* A few pieces per thread, so that threads finish together though rows differ under a mask. */
 static int64_t pieces_wanted(const batch *b, int threads) {
     const gemm *g = &b->first;
-    const int64_t rows = ceil_div(PIECE_WORK, g->k * min_i64(g->n, PIECE_WORK));
+    const int64_t rows = ceil_div(PIECE_WORK, max_i64(1, g->k) * min_i64(g->n, PIECE_WORK));
     const int64_t by_work = b->batch * max_i64(1, g->m / rows);
     const int64_t most = threads == 1 ? 1 : threads * (g->mask == RO_MASK_NONE ? 2 : 4);
     return min_i64(by_work, most);
 }
 
-static ro_status run_batch(const ro_job *job, batch *b) {
-    const int threads = ro_ctx_threads(job->ctx);
+static ro_status run_batch(ro_ctx *ctx, batch *b) {
+    const int threads = ro_ctx_threads(ctx);
     const int64_t wanted = pieces_wanted(b, threads);
     cut(b, ceil_div(wanted, b->batch));
     gemm piece = b->first;
     piece.m = min_i64(b->rows, piece.m);
     piece.n = min_i64(b->cols, piece.n);
-    b->workspace_size = RO_NAME(ro_gemm_workspace)(&piece);
-    b->workspace = ro_workspace(job->ctx, (size_t)(b->workspace_size * threads) * sizeof(float));
+    b->workspace_size = max_i64(16, RO_NAME(ro_gemm_workspace)(&piece));
+    b->workspace = ro_workspace(ctx, (size_t)(b->workspace_size * threads) * sizeof(float));
     if (!b->workspace)
         return RO_ERR_MEMORY;
     const int64_t count = b->batch * b->down * b->across;
-    ro_pool_for(ro_ctx_pool(job->ctx), count, ceil_div(count, wanted), run_pieces, b);
+    ro_pool_for(ro_ctx_pool(ctx), count, ceil_div(count, wanted), run_pieces, b);
     return RO_OK;
 }
 
@@ -84,7 +84,17 @@ static ro_status matmul(const ro_job *job) {
     b.first.chunk = v.chunk;
     b.first.mask = v.mask;
     b.first.alpha = v.alpha;
-    return run_batch(job, &b);
+    return run_batch(job->ctx, &b);
+}
+
+static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
+    batch b = {.batch = p->batch, .a_size = p->a_next, .b_size = p->b_next, .c_size = p->c_next};
+    b.first = (gemm){.m = p->m, .n = p->n, .k = p->k, .chunk = RO_DOT_CHUNK};
+    b.first.a = p->a, b.first.a_row = p->a_row, b.first.a_col = p->a_col;
+    b.first.b = p->b, b.first.b_row = p->b_row, b.first.b_col = p->b_col;
+    b.first.c = p->c, b.first.c_row = p->c_row;
+    b.first.alpha = p->alpha, b.first.beta = p->beta;
+    return run_batch(ctx, &b);
 }
 
 /* Every key block is a chunk with its own result: out is [..., T, nb, D]. */
@@ -101,10 +111,11 @@ static ro_status attn_av(const ro_job *job) {
     b.first.b = job->in[1], b.first.b_row = width, b.first.b_col = 1;
     b.first.c = job->out, b.first.c_row = blocks * width, b.first.c_chunk = width;
     b.first.mask = job->call->attr[0] ? RO_MASK_UPTO_ROW : RO_MASK_NONE;
-    return run_batch(job, &b);
+    return run_batch(job->ctx, &b);
 }
 
 void RO_NAME(ro_add_products)(ro_table *table) {
     table->kernel[RO_OP_MATMUL] = (ro_kernel){.run = matmul};
     table->kernel[RO_OP_ATTN_AV] = (ro_kernel){.run = attn_av};
+    table->sgemm = sgemm;
 }

@@ -25,8 +25,20 @@ typedef struct {
     ro_status (*run)(const ro_job *job);
 } ro_kernel;
 
+/* A batch of products for ro_sgemm (SPEC.md section 3.1), none of them empty. Element (i, j) of an
+ * operand is at i * row + j * col; one of the two steps is 1, and for c that is the column's. */
+typedef struct {
+    int64_t m, n, k; /* k = 0: dot is +0 */
+    const float *a, *b;
+    float *c;
+    int64_t a_row, a_col, b_row, b_col, c_row;
+    int64_t batch, a_next, b_next, c_next; /* steps from one product to the next */
+    float alpha, beta;
+} ro_products;
+
 typedef struct {
     ro_kernel kernel[RO_OP_END];
+    ro_status (*sgemm)(ro_ctx *ctx, const ro_products *products);
 } ro_table;
 
 void ro_table_scalar(ro_table *table);
@@ -44,6 +56,7 @@ ro_status ro_fail(ro_ctx *ctx, ro_status status, const char *format, ...)
 void *ro_workspace(ro_ctx *ctx, size_t size);
 
 ro_pool *ro_ctx_pool(ro_ctx *ctx);
+const ro_table *ro_ctx_table(const ro_ctx *ctx);
 
 /* Runs `range` over [0, items) of a job, in pieces that are worth a wake-up. The cost of an item is
  * the share of the inputs and the output that it handles. */

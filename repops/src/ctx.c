@@ -199,6 +199,10 @@ ro_pool *ro_ctx_pool(ro_ctx *ctx) {
     return &ctx->pool;
 }
 
+const ro_table *ro_ctx_table(const ro_ctx *ctx) {
+    return &ctx->table;
+}
+
 /* ---- running ---- */
 
 typedef struct {

@@ -51,6 +51,11 @@ typedef struct {
 } ro_ref_memory;
 RO_API uint32_t ro_ref_load_memory(void *ro_ref_memory_ptr, int input, int64_t index);
 
+/* Element (i, j) of what ro_sgemm leaves in c, from the c before it. */
+RO_API float ro_ref_sgemm(int trans_a, int trans_b, int64_t i, int64_t j, int64_t k, float alpha,
+                          const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
+                          const float *c, int64_t ldc);
+
 /* Computes a few golden elements, and checks rounding mode and subnormals of this thread.
  * Returns RO_OK, or RO_ERR_DEVICE with a sentence. */
 RO_API RO_MUST_USE ro_status ro_ref_self_test(char *why, size_t why_size);

@@ -198,6 +198,29 @@ RO_API int ro_ctx_threads(const ro_ctx *ctx);
 RO_API RO_MUST_USE ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input,
                                     void *output);
 
+/* ---- products of strided matrices ---- */
+
+/* c = alpha * op(a) op(b) + beta * c, as BLAS has it, row-major: SPEC.md section 3.1 defines every
+ * bit. op(a) is m x k: a holds it with rows lda apart, or its transpose (k x m) if trans_a is not
+ * 0; likewise b, k x n. For column-major matrices exchange a and b, and m and n.
+ *
+ * m, n and k may be 0. alpha = 0 (or k = 0): a and b are not read; beta = 0: c is not read. Leading
+ * dimensions are at least the width of what they step over, and at least 1. c may overlap neither
+ * input; elements of its rows beyond n are neither read nor written. Returns RO_ERR_ARG with a
+ * sentence, or RO_ERR_MEMORY. */
+RO_API RO_MUST_USE ro_status ro_sgemm(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n,
+                                      int64_t k, float alpha, const float *a, int64_t lda,
+                                      const float *b, int64_t ldb, float beta, float *c,
+                                      int64_t ldc);
+
+/* `batch` such products; product i uses a + i * stride_a, b + i * stride_b and c + i * stride_c. An
+ * input's stride may be 0 (shared by all); no two products may share an element of c. */
+RO_API RO_MUST_USE ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_b, int64_t m,
+                                            int64_t n, int64_t k, float alpha, const float *a,
+                                            int64_t lda, const float *b, int64_t ldb, float beta,
+                                            float *c, int64_t ldc, int64_t stride_a,
+                                            int64_t stride_b, int64_t stride_c, int64_t batch);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,54 @@
+/* ro_sgemm: checks, and SPEC.md section 3.1 in terms of a table's products. */
+#include "repops/src/backend.h"
+#include "repops/src/fpenv.h"
+
+typedef struct {
+    const char *name;
+    int64_t value, least;
+} limit;
+
+static ro_status check(ro_ctx *ctx, const limit *l, int count) {
+    for (int i = 0; i < count; i++)
+        if (l[i].value < l[i].least || l[i].value > RO_MAX_NUMEL)
+            return ro_fail(ctx, RO_ERR_ARG, "sgemm: `%s` must be %lld..2^40, got %lld", l[i].name,
+                           (long long)l[i].least, (long long)l[i].value);
+    return RO_OK;
+}
+
+static int64_t at_least_1(int64_t width) {
+    return width < 1 ? 1 : width;
+}
+
+ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
+                         float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                         float beta, float *c, int64_t ldc, int64_t stride_a, int64_t stride_b,
+                         int64_t stride_c, int64_t batch) {
+    const limit limits[] = {{"m", m, 0},
+                            {"n", n, 0},
+                            {"k", k, 0},
+                            {"lda", lda, at_least_1(trans_a ? m : k)},
+                            {"ldb", ldb, at_least_1(trans_b ? k : n)},
+                            {"ldc", ldc, at_least_1(n)},
+                            {"stride_a", stride_a, 0},
+                            {"stride_b", stride_b, 0},
+                            {"stride_c", stride_c, 0},
+                            {"batch", batch, 0}};
+    const ro_status status = check(ctx, limits, sizeof limits / sizeof limits[0]);
+    if (status != RO_OK || m == 0 || n == 0 || batch == 0)
+        return status;
+    ro_products p = {.m = m, .n = n, .k = alpha == 0 ? 0 : k, .alpha = alpha, .beta = beta};
+    p.a = a, p.a_row = trans_a ? 1 : lda, p.a_col = trans_a ? lda : 1, p.a_next = stride_a;
+    p.b = b, p.b_row = trans_b ? 1 : ldb, p.b_col = trans_b ? ldb : 1, p.b_next = stride_b;
+    p.c = c, p.c_row = ldc, p.c_next = stride_c, p.batch = batch;
+    const ro_fpenv env = ro_fpenv_enter();
+    const ro_status result = ro_ctx_table(ctx)->sgemm(ctx, &p);
+    ro_fpenv_leave(env);
+    return result;
+}
+
+ro_status ro_sgemm(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
+                   float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                   float beta, float *c, int64_t ldc) {
+    return ro_sgemm_batch(ctx, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 0, 0,
+                          0, 1);
+}
