@@ -15,16 +15,20 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
         -Wno-missing-field-initializers
 # SPEC.md section 1: no contraction, no reassociation, whatever the compiler's defaults are.
 BITS := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
+# gcc for s390x, in the modes of ISO C, would evaluate float expressions in double.
+BITS += $(if $(filter s390x,$(ARCH)),-fexcess-precision=fast)
 BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP
 LDFLAGS += $(SANITIZE) -pthread
 
 RO_VERSION := 1.0.0
 RO_SONAME := librepops.so.1
-ARCH := $(shell uname -m)
-ISAS := scalar $(if $(filter x86_64,$(ARCH)),avx2 avx512)
+# Another machine's: make lib CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar ARCH=aarch64 BUILD=build/aarch64
+ARCH ?= $(shell uname -m)
+ISAS := scalar $(if $(filter x86_64,$(ARCH)),avx2 avx512) $(if $(filter aarch64,$(ARCH)),neon)
 ISA_scalar :=
 ISA_avx2 := -mavx2 -mfma
 ISA_avx512 := -mavx512f -mavx512vl -mavx512dq -mavx512bw -mavx2 -mfma -mprefer-vector-width=512
+ISA_neon :=
 
 ro_src := $(wildcard repops/src/*.c repops/ref/*.c)
 ro_cpu := $(wildcard repops/cpu/*.c)

@@ -24,6 +24,8 @@ typedef struct {
 enum { MR = 14, NV = 2 };
 #elif defined(RO_ISA_avx2)
 enum { MR = 6, NV = 2 };
+#elif defined(RO_ISA_neon)
+enum { MR = 4, NV = 6 };
 #else
 enum { MR = 4, NV = 8 };
 #endif

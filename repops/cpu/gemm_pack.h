@@ -66,6 +66,19 @@ RO_INLINE void transpose(vf r[VW]) {
         r[q] = t[q];
 }
 
+#elif defined(RO_ISA_neon)
+
+RO_INLINE void transpose(vf r[VW]) {
+    const float64x2_t a = vreinterpretq_f64_f32(vtrn1q_f32(r[0], r[1]));
+    const float64x2_t b = vreinterpretq_f64_f32(vtrn2q_f32(r[0], r[1]));
+    const float64x2_t c = vreinterpretq_f64_f32(vtrn1q_f32(r[2], r[3]));
+    const float64x2_t d = vreinterpretq_f64_f32(vtrn2q_f32(r[2], r[3]));
+    r[0] = vreinterpretq_f32_f64(vtrn1q_f64(a, c));
+    r[1] = vreinterpretq_f32_f64(vtrn1q_f64(b, d));
+    r[2] = vreinterpretq_f32_f64(vtrn2q_f64(a, c));
+    r[3] = vreinterpretq_f32_f64(vtrn2q_f64(b, d));
+}
+
 #else
 
 RO_INLINE void transpose(vf r[VW]) {

@@ -96,7 +96,7 @@ static void run_tile(int rows, const tile *t) {
     case 2: tile_body(2, t); break;
     case 3: tile_body(3, t); break;
     case 4: tile_body(4, t); break;
-#if !defined(RO_ISA_scalar)
+#if defined(RO_ISA_avx2) || defined(RO_ISA_avx512)
     case 5: tile_body(5, t); break;
     case 6: tile_body(6, t); break;
 #endif

@@ -26,6 +26,8 @@
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 #include <immintrin.h>
+#elif defined(RO_ISA_neon)
+#include <arm_neon.h>
 #endif
 
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
@@ -120,6 +122,57 @@ RO_INLINE vf vf_canon(vf x) {
 }
 RO_INLINE float vf_fold(vf x) {
     return fold8(x);
+}
+
+#elif defined(RO_ISA_neon)
+
+enum { VW = 4 };
+typedef float32x4_t vf;
+
+RO_INLINE vf vf_set1(float x) {
+    return vdupq_n_f32(x);
+}
+RO_INLINE vf vf_load(const float *p) {
+    return vld1q_f32(p);
+}
+RO_INLINE void vf_store(float *p, vf x) {
+    vst1q_f32(p, x);
+}
+RO_INLINE vf vf_load_n(const float *p, int64_t n) {
+    vf x = vdupq_n_f32(0.0f);
+    if (n >= VW)
+        return vld1q_f32(p);
+    x = n > 0 ? vsetq_lane_f32(p[0], x, 0) : x;
+    x = n > 1 ? vsetq_lane_f32(p[1], x, 1) : x;
+    return n > 2 ? vsetq_lane_f32(p[2], x, 2) : x;
+}
+RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
+    if (n >= VW) {
+        vst1q_f32(p, x);
+        return;
+    }
+    if (n > 0)
+        vst1q_lane_f32(p, x, 0);
+    if (n > 1)
+        vst1q_lane_f32(p + 1, x, 1);
+    if (n > 2)
+        vst1q_lane_f32(p + 2, x, 2);
+}
+RO_INLINE vf vf_add(vf a, vf b) {
+    return vaddq_f32(a, b);
+}
+RO_INLINE vf vf_mul(vf a, vf b) {
+    return vmulq_f32(a, b);
+}
+RO_INLINE vf vf_fma(vf a, vf b, vf c) {
+    return vfmaq_f32(c, a, b);
+}
+RO_INLINE vf vf_canon(vf x) {
+    return vbslq_f32(vceqq_f32(x, x), x, vreinterpretq_f32_u32(vdupq_n_u32(RO_QNAN_BITS)));
+}
+RO_INLINE float vf_fold(vf x) {
+    const float32x2_t y = vadd_f32(vget_low_f32(x), vget_high_f32(x));
+    return vget_lane_f32(y, 0) + vget_lane_f32(y, 1);
 }
 
 #else

@@ -45,6 +45,8 @@ void ro_table_scalar(ro_table *table);
 #if defined(__x86_64__)
 void ro_table_avx2(ro_table *table);
 void ro_table_avx512(ro_table *table);
+#elif defined(__aarch64__)
+void ro_table_neon(ro_table *table);
 #endif
 
 /* Records the sentence and returns `status`. */

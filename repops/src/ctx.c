@@ -46,7 +46,8 @@ typedef struct {
     void (*fill)(ro_table *table); /* on top of the scalar table */
 } backend_entry;
 
-static bool have_scalar(void) {
+/* What the compiler's baseline has. */
+static bool always(void) {
     return true;
 }
 #if defined(__x86_64__)
@@ -59,12 +60,22 @@ static bool have_avx512(void) {
 }
 #endif
 
+#if defined(__x86_64__)
+#define BACKEND_NAMES "cpu, scalar, avx2 or avx512"
+#elif defined(__aarch64__)
+#define BACKEND_NAMES "cpu, scalar or neon"
+#else
+#define BACKEND_NAMES "cpu or scalar"
+#endif
+
 static const backend_entry backends[] = {
 #if defined(__x86_64__)
     {"avx512", have_avx512, ro_table_avx512},
     {"avx2", have_avx2, ro_table_avx2},
+#elif defined(__aarch64__)
+    {"neon", always, ro_table_neon},
 #endif
-    {"scalar", have_scalar, ro_table_scalar},
+    {"scalar", always, ro_table_scalar},
 };
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
@@ -90,8 +101,7 @@ static ro_status find_backend(const char *name, const backend_entry **out) {
                        : fail_create(RO_ERR_ARG, "this processor cannot run backend \"%.32s\"",
                                      name);
     }
-    return fail_create(RO_ERR_ARG,
-                       "unknown backend \"%.32s\": expected cpu, scalar, avx2 or avx512", name);
+    return fail_create(RO_ERR_ARG, "unknown backend \"%.32s\": expected " BACKEND_NAMES, name);
 }
 
 /* ---- allocation ---- */

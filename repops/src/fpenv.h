@@ -1,5 +1,5 @@
 /* Guard of the thread's floating-point control: round to nearest, subnormals kept, exceptions
- * masked (SPEC.md section 1). Any library built with -ffast-math sets FTZ/DAZ for a whole process,
+ * masked (SPEC.md section 1). 0 says all of this in aarch64's FPCR and in s390x's FPC. Any library built with -ffast-math sets FTZ/DAZ for a whole process,
  * and threads inherit it. The register is written only if it differs: a read costs 1 ns, a
  * write 24. */
 #ifndef REPOPS_FPENV_H
@@ -32,7 +32,7 @@ static inline void ro_fp_write(uint64_t value) {
 #elif defined(__aarch64__)
 
 #define RO_FP_DEFAULT 0u
-#define RO_FP_STICKY  0u
+#define RO_FP_STICKY  0u /* the flags are in another register, FPSR */
 
 static inline uint64_t ro_fp_read(void) {
     uint64_t value;
@@ -41,6 +41,20 @@ static inline uint64_t ro_fp_read(void) {
 }
 static inline void ro_fp_write(uint64_t value) {
     __asm__ volatile("msr fpcr, %0" : : "r"(value) : "memory");
+}
+
+#elif defined(__s390x__)
+
+#define RO_FP_DEFAULT 0u
+#define RO_FP_STICKY  0x00ffff70u /* flags, data exception code, rounding of decimal numbers */
+
+static inline uint64_t ro_fp_read(void) {
+    uint32_t value;
+    __asm__ volatile("efpc %0" : "=d"(value));
+    return value;
+}
+static inline void ro_fp_write(uint64_t value) {
+    __asm__ volatile("sfpc %0" : : "d"((uint32_t)value) : "memory");
 }
 
 #else /* no control register that we know: the default environment is assumed */

@@ -55,7 +55,7 @@ static inline __attribute__((unused)) float ro_fma_soft(float a, float b, float 
 }
 
 RO_INLINE float ro_fma(float a, float b, float c) {
-#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__)
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__) || defined(__s390x__)
     return __builtin_fmaf(a, b, c);
 #else
     return ro_fma_soft(a, b, c);

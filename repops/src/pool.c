@@ -11,6 +11,8 @@ enum { SPIN_LIMIT = 1000 };
 static inline void spin_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
 #endif
 }
 

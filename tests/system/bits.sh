@@ -16,9 +16,12 @@ check() {
     count=$((count + 1))
 }
 
-for backend in scalar avx2 avx512; do
-    grep -q "${backend%512}" /proc/cpuinfo || [ $backend = scalar ] || continue
-    [ $backend != avx512 ] || grep -q avx512bw /proc/cpuinfo || continue
+for backend in scalar avx2 avx512 neon; do
+    case $backend in
+    avx2) grep -qw avx2 /proc/cpuinfo || continue ;;
+    avx512) grep -qw avx512bw /proc/cpuinfo || continue ;;
+    neon) grep -qw asimd /proc/cpuinfo || continue ;;
+    esac
     for threads in 1 2 3; do
         check "$build/bin/verde" run $job --backend $backend --threads $threads \
             --out "$work/$backend-$threads"

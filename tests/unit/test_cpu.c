@@ -15,7 +15,7 @@
 
 enum { CASES = 60, MAX_THREADS = 3, MAX_LOADS = 1000000 };
 
-static const char *const backends[] = {"scalar", "avx2", "avx512"};
+static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 /* NULL if this processor has no such backend. */
@@ -116,6 +116,11 @@ static void require_backend(const char *name) {
     ro_ctx_destroy(ctx);
 }
 
+#if defined(__aarch64__)
+Test(cpu, neon_took_part_in_the_comparison) {
+    require_backend("neon");
+}
+#else
 Test(cpu, avx2_took_part_in_the_comparison) {
     require_backend("avx2");
 }
@@ -123,6 +128,7 @@ Test(cpu, avx2_took_part_in_the_comparison) {
 Test(cpu, avx512_took_part_in_the_comparison) {
     require_backend("avx512");
 }
+#endif
 
 /* ---- the caller's floating-point environment ---- */
 

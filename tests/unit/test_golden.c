@@ -162,6 +162,7 @@ Test(golden, every_backend_gives_the_recorded_bits) {
     check_backend("scalar", 2, count);
     check_backend("avx2", 1, count);
     check_backend("avx512", 1, count);
+    check_backend("neon", 1, count);
     check_backend("cpu", 3, count);
 }
 

@@ -176,8 +176,9 @@ typedef struct ro_ctx ro_ctx;
 
 typedef struct {
     int threads; /* 0: one per available core */
-    const char
-        *backend; /* NULL: the best; else "cpu", "scalar", "avx2", "avx512" (or REPOPS_CPU) */
+    /* NULL: what REPOPS_CPU says, else the best; "cpu" (the best), "scalar", on x86-64 "avx2" and
+     * "avx512", on aarch64 "neon" */
+    const char *backend;
     void *(*alloc)(void *user, size_t size, size_t alignment); /* NULL: aligned_alloc */
     void (*free)(void *user, void *block);
     void *user;
