@@ -20,7 +20,7 @@ BITS += $(if $(filter s390x,$(ARCH)),-fexcess-precision=fast)
 BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP
 LDFLAGS += $(SANITIZE) -pthread
 
-RO_VERSION := 1.0.0
+RO_VERSION := $(shell sed -n 's/^\#define RO_VERSION *"\(.*\)"/\1/p' repops/include/repops/repops.h)
 RO_SONAME := librepops.so.1
 # Another machine's: make lib CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar ARCH=aarch64 BUILD=build/aarch64
 ARCH ?= $(shell uname -m)
@@ -52,7 +52,7 @@ PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 all: build
 
 build: lib $(BUILD)/bin/verde
-lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME)
+lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME) $(BUILD)/bin/repops-conform
 
 $(BUILD)/obj/repops/src/%.o: repops/src/%.c
 	@mkdir -p $(@D)
@@ -63,6 +63,11 @@ $(BUILD)/obj/repops/ref/%.o: repops/ref/%.c
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
 
+$(BUILD)/obj/repops/tools/%.o: repops/tools/%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) -I$(BUILD)/gen $(CFLAGS) -c $< -o $@
+
 # Each kernel source is compiled once per instruction set, under other names (repops/cpu/isa.h).
 define isa_rule
 $(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c
@@ -71,6 +76,24 @@ $(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c
 	$$(Q)$$(CC) $$(BASE) $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -fvisibility=hidden $$(CFLAGS) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
+
+# repops-conform: the golden files are compiled in, the elementary functions once per instruction set.
+conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden sha256 $(ISAS:%=functions_%))
+define functions_rule
+$(BUILD)/obj/repops/tools/functions_$(1).o: repops/tools/functions.c
+	@mkdir -p $$(@D)
+	@echo "  CC      $$< ($(1))"
+	$$(Q)$$(CC) $$(BASE) $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 $$(CFLAGS) -c $$< -o $$@
+endef
+$(foreach isa,$(ISAS),$(eval $(call functions_rule,$(isa))))
+$(BUILD)/gen/golden_%.h: tests/golden/%.txt
+	@mkdir -p $(@D)
+	@sed -e '/^#/d' -e 's/.*/"&",/' $< > $@
+$(BUILD)/obj/repops/tools/conform.o: $(BUILD)/gen/golden_ops.h $(BUILD)/gen/golden_functions.h
+$(BUILD)/bin/repops-conform: $(conform_obj) $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) -o $@
 
 $(BUILD)/obj/verde/%.o: verde/%.c
 	@mkdir -p $(@D)
@@ -90,10 +113,10 @@ $(BUILD)/lib/librepops.a: $(ro_obj)
 	@rm -f $@
 	@echo "  AR      $@"
 	$(Q)$(AR) rcs $@ $^
-$(BUILD)/lib/$(RO_SONAME): $(ro_obj)
+$(BUILD)/lib/$(RO_SONAME): $(ro_obj) repops/librepops.map
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	$(Q)$(CC) -shared -Wl,-soname,$(RO_SONAME) $^ $(LDFLAGS) -o $@
+	$(Q)$(CC) -shared -Wl,-soname,$(RO_SONAME) -Wl,--version-script=repops/librepops.map $(ro_obj) $(LDFLAGS) -o $@
 	@ln -sf $(RO_SONAME) $(BUILD)/lib/librepops.so
 # The library alone; needs no package but a C compiler.
 install: lib
@@ -124,7 +147,7 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 
 # The main objects of the command line are linked into no test.
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/obj/repops/tools/golden.o $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
@@ -180,4 +203,4 @@ clean:
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
--include $(ro_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)
+-include $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)

@@ -59,6 +59,10 @@ static const ro_op_info table[RO_OP_END] = {
     [RO_OP_ADAMW_W] = {"adamw_w", 6, 6, 2, {F("eps"), F("decay")}, 0},
 };
 
+const char *ro_version(void) {
+    return RO_VERSION;
+}
+
 const ro_op_info *ro_op_describe(int op) {
     return op > 0 && op < RO_OP_END && table[op].name ? &table[op] : NULL;
 }

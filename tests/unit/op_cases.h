@@ -2,7 +2,7 @@
 #ifndef TESTS_OP_CASES_H
 #define TESTS_OP_CASES_H
 
-#include "op_data.h"
+#include "repops/tools/op_data.h"
 
 typedef struct {
     uint64_t seed, at;

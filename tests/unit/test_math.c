@@ -2,6 +2,7 @@
  * 2, 3.2 and 10. tests/exhaustive/math.c measures the functions over all their inputs. */
 #include "repops/src/math.h"
 #include "repops/src/philox.h"
+#include "repops/tools/functions.h"
 #include "verde/commit/commit.h"
 
 #include <criterion/criterion.h>
@@ -187,15 +188,14 @@ static float cos_of(float k) {
     return ro_cos_turn(ro_to_bits(k));
 }
 
-/* Of the results at every 17th number of [2^-8, 2^7), where no function is trivial; arguments of
- * turns are bits, not numbers. */
+/* Of the results at the arguments of functions.h. */
 static void put_hash(const char *name, float (*f)(float), vd_buf *out) {
-    const uint32_t first = 0x3b800000, stride = 17, count = (0x43000000 - first) / stride;
+    const uint32_t count = SAMPLE_COUNT;
     float *result = malloc(count * sizeof *result);
     vd_hash hash;
     char text[2 * VD_HASH_SIZE + 1];
     for (uint32_t i = 0; i < count; i++)
-        result[i] = f(ro_from_bits(first + i * stride));
+        result[i] = f(ro_from_bits(SAMPLE_FIRST + i * SAMPLE_STRIDE));
     cr_assert(vd_hash_tagged(NULL, result, count * sizeof *result, &hash));
     vd_hex(hash.b, VD_HASH_SIZE, text);
     vd_printf(out, "%s %s\n", text, name);

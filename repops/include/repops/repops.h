@@ -17,6 +17,7 @@
 extern "C" {
 #endif
 
+#define RO_VERSION      "1.0.0"
 #define RO_SPEC_VERSION 1
 
 #if defined(__GNUC__)
@@ -147,6 +148,9 @@ typedef struct {
     const ro_shape *input;      /* borrowed, input_count of them */
     ro_shape output;
 } ro_call;
+
+/* RO_VERSION of the library that is linked. */
+RO_API const char *ro_version(void);
 
 /* NULL if there is no such operator. */
 RO_API const ro_op_info *ro_op_describe(int op);

@@ -1,10 +1,10 @@
-/* An application of an operator with generated data, for tests of backends.
+/* An application of an operator with generated data, for tests of backends and repops-conform.
  *
  * All data comes from one integer formula: word i of input t under seed s is mix(s + t * 2^40 + i),
  * where mix is the finaliser of SplitMix64 (Steele et al., 2014) applied to its argument times the
  * golden-ratio constant. Class and type turn a word into an element, see case_f32 and case_fill. */
-#ifndef TESTS_OP_DATA_H
-#define TESTS_OP_DATA_H
+#ifndef REPOPS_TOOLS_OP_DATA_H
+#define REPOPS_TOOLS_OP_DATA_H
 
 #include "repops/repops.h"
 
@@ -70,10 +70,13 @@ static inline uint32_t case_i32(uint64_t h, int64_t ids) {
                : (uint32_t)(h % 8 ? h >> 8 & 0xfff : h >> 8);
 }
 
-static inline void case_fill(op_case *c, uint64_t seed, data_class class) {
+/* 0 if there is no memory. */
+static inline int case_fill(op_case *c, uint64_t seed, data_class class) {
     for (int t = 0; t < c->call.input_count; t++) {
         const int64_t count = ro_shape_numel(&c->in[t]);
         c->data[t] = malloc((size_t)count * ro_dtype_size(c->in[t].dtype));
+        if (!c->data[t])
+            return 0;
         for (int64_t i = 0; i < count; i++) {
             const uint64_t h = case_word(seed, t, i);
             switch (c->in[t].dtype) {
@@ -85,6 +88,7 @@ static inline void case_fill(op_case *c, uint64_t seed, data_class class) {
         }
     }
     c->out = malloc((size_t)ro_shape_numel(&c->call.output) * 4);
+    return c->out != NULL;
 }
 
 static inline size_t case_out_bytes(const op_case *c) {

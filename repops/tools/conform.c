@@ -1,0 +1,239 @@
+/* repops-conform: are this machine's bits the specified ones? Runs the cases of
+ * tests/golden/ops.txt and functions.txt, which are compiled in, on every backend. */
+#include "repops/src/fpenv.h"
+#include "repops/tools/conform.h"
+#include "repops/tools/golden.h"
+#include "repops/tools/sha256.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+enum { CONFORM_SAME = 0, CONFORM_DIFFER = 1, CONFORM_USAGE = 2 };
+
+static const char *const operator_lines[] = {
+#include "golden_ops.h"
+};
+static const char *const function_lines[] = {
+#include "golden_functions.h"
+};
+enum {
+    OPERATOR_LINES = sizeof operator_lines / sizeof operator_lines[0],
+    FUNCTION_LINES = sizeof function_lines / sizeof function_lines[0],
+};
+
+static const char usage[] =
+    "Usage: repops-conform [--device NAME]... [--threads N] [--json]\n"
+    "\n"
+    "Compares the bits that this machine computes with those that repops/SPEC.md fixes:\n"
+    "every operator and elementary function, on every backend of this processor.\n"
+    "\n"
+    "  --device NAME   only this backend: scalar, avx2, avx512, ... (may be repeated)\n"
+    "  --threads N     threads of each context; 0, the default: one per core\n"
+    "  --json          one object for machines\n"
+    "  --version       versions of the library and of the specification\n"
+    "  --help          this text\n"
+    "\n"
+    "Exit codes: 0 all conform; 1 some do not; 2 usage, or a device that is not here.\n"
+    "\n"
+    "Examples:\n"
+    "  repops-conform                            the last line is for a bug report\n"
+    "  repops-conform --device avx2 --threads 1\n"
+    "  repops-conform --json > conform.json\n";
+
+/* ---- devices ---- */
+
+static const struct {
+    const char *name;
+    const elementary *function;
+} functions[] = {
+    {"scalar", ro_elementary_scalar},
+#if defined(__x86_64__)
+    {"avx2", ro_elementary_avx2},
+    {"avx512", ro_elementary_avx512},
+#endif
+};
+enum { FUNCTION_SETS = sizeof functions / sizeof functions[0] };
+
+static bool add_device(report *r, const char *name, int threads) {
+    device *d = &r->device[r->device_count];
+    const ro_options options = {.backend = name, .threads = threads};
+    if (r->device_count == DEVICES_MAX || ro_ctx_create(&options, &d->ctx) != RO_OK)
+        return false;
+    for (int i = 0; i < FUNCTION_SETS; i++)
+        if (strcmp(ro_ctx_backend(d->ctx), functions[i].name) == 0)
+            d->function = functions[i].function;
+    r->device_count++;
+    return true;
+}
+
+static void add_all_devices(report *r, int threads) {
+    for (int i = 0; i < FUNCTION_SETS; i++)
+        add_device(r, functions[i].name, threads);
+}
+
+/* ---- cases ---- */
+
+static void compare(report *r, item *it, int d, const char *name, const char *want,
+                    const char *got) {
+    failure f = {.got = ""};
+    if (strcmp(want, got) == 0) {
+        it->tally[d].same++;
+        return;
+    }
+    it->tally[d].other++;
+    snprintf(f.item, sizeof f.item, "%s", it->name);
+    snprintf(f.name, sizeof f.name, "%s", name);
+    snprintf(f.device, sizeof f.device, "%s", ro_ctx_backend(r->device[d].ctx));
+    snprintf(f.want, sizeof f.want, "%s", want);
+    snprintf(f.got, sizeof f.got, "%s", got);
+    report_failure(r, f);
+}
+
+/* Text of a hash, or a sentence. False if the device does not offer the operator. */
+static bool compute(ro_ctx *ctx, const golden_case *g, char got[65]) {
+    op_case c;
+    ro_status status = RO_OK;
+    if (golden_build(g, &c, got, 65)) {
+        memset(c.out, 0x5a, case_out_bytes(&c));
+        status = ro_run(ctx, &c.call, (const void *const *)c.data, c.out);
+        if (status == RO_OK)
+            sha256_text(c.out, case_out_bytes(&c), got);
+        else
+            snprintf(got, 65, "%s", ro_ctx_error(ctx));
+    }
+    case_free(&c);
+    return status != RO_ERR_UNSUPPORTED;
+}
+
+static void run_case(report *r, item *it, const golden_case *g) {
+    char got[65];
+    it->cases++;
+    for (int d = 0; d < r->device_count; d++) {
+        report_progress(r, it, ro_ctx_backend(r->device[d].ctx));
+        if (compute(r->device[d].ctx, g, got))
+            compare(r, it, d, g->name, g->hash, got);
+        else
+            it->tally[d].absent++;
+    }
+}
+
+/* All lines of the operator that line `first` is the first one of. */
+static void run_operator(report *r, int first) {
+    golden_case g, head;
+    item it = {.cases = 0};
+    golden_parse(operator_lines[first], &head);
+    for (int i = 0; i < first; i++)
+        if (golden_parse(operator_lines[i], &g) && strcmp(g.op, head.op) == 0)
+            return;
+    snprintf(it.name, sizeof it.name, "%s", head.op);
+    for (int i = first; i < OPERATOR_LINES; i++)
+        if (golden_parse(operator_lines[i], &g) && strcmp(g.op, head.op) == 0)
+            run_case(r, &it, &g);
+    report_item(r, &it);
+}
+
+static const elementary *find_function(const elementary *list, const char *name) {
+    while (list && list->name && strcmp(list->name, name) != 0)
+        list++;
+    return list && list->name ? list : NULL;
+}
+
+static void run_function(report *r, const char *line, float *x) {
+    item it = {.function = true, .cases = 1};
+    char want[65], got[65];
+    sscanf(line, "%64s %47s", want, it.name);
+    for (int d = 0; d < r->device_count; d++) {
+        const elementary *f = find_function(r->device[d].function, it.name);
+        if (!f) {
+            it.tally[d].absent++;
+            continue;
+        }
+        report_progress(r, &it, ro_ctx_backend(r->device[d].ctx));
+        for (uint32_t i = 0; i < SAMPLE_COUNT; i++) {
+            const uint32_t bits = SAMPLE_FIRST + i * SAMPLE_STRIDE;
+            memcpy(&x[i], &bits, sizeof bits);
+        }
+        const ro_fpenv env = ro_fpenv_enter();
+        f->apply(x, SAMPLE_COUNT);
+        ro_fpenv_leave(env);
+        sha256_text(x, SAMPLE_COUNT * sizeof *x, got);
+        compare(r, &it, d, "sample", want, got);
+    }
+    report_item(r, &it);
+}
+
+/* ---- the command ---- */
+
+typedef struct {
+    const char *device[DEVICES_MAX];
+    int device_count, threads;
+} wishes;
+
+static int usage_error(const char *what, const char *value) {
+    fprintf(stderr, "repops-conform: %s%s; try --help\n", what, value);
+    return CONFORM_USAGE;
+}
+
+/* -1: go on; otherwise the exit code. */
+static int parse_options(int argc, char **argv, report *r, wishes *w) {
+    static const struct option options[] = {
+        {"device", required_argument, NULL, 'd'}, {"threads", required_argument, NULL, 't'},
+        {"json", no_argument, NULL, 'j'},         {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    char *end = NULL;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'd':
+            if (w->device_count == DEVICES_MAX)
+                return usage_error("too many devices", "");
+            w->device[w->device_count++] = optarg;
+            break;
+        case 't':
+            w->threads = (int)strtol(optarg, &end, 10);
+            if (*optarg == '\0' || *end != '\0')
+                return usage_error("--threads must be a number, got ", optarg);
+            break;
+        case 'j': r->json = true; break;
+        case 'v': printf("repops %s, spec %d\n", ro_version(), RO_SPEC_VERSION); return 0;
+        case 'h': fputs(usage, stdout); return 0;
+        default: return usage_error("unknown option", "");
+        }
+    }
+    return optind < argc ? usage_error("no arguments expected, got ", argv[optind]) : -1;
+}
+
+static int add_devices(report *r, const wishes *w) {
+    for (int i = 0; i < w->device_count; i++)
+        if (!add_device(r, w->device[i], w->threads))
+            return usage_error(ro_ctx_error(NULL), "");
+    if (w->device_count == 0)
+        add_all_devices(r, w->threads);
+    return r->device_count ? -1 : usage_error(ro_ctx_error(NULL), "");
+}
+
+static void run_all(report *r, float *sample) {
+    report_begin(r);
+    for (int i = 0; i < OPERATOR_LINES; i++)
+        run_operator(r, i);
+    for (int i = 0; i < FUNCTION_LINES; i++)
+        run_function(r, function_lines[i], sample);
+    report_end(r);
+}
+
+int main(int argc, char **argv) {
+    static report r;
+    wishes w = {.threads = 0};
+    float *sample = malloc(SAMPLE_COUNT * sizeof *sample);
+    int code = parse_options(argc, argv, &r, &w);
+    if (code < 0)
+        code = sample ? add_devices(&r, &w) : usage_error("no memory", "");
+    if (code < 0) {
+        run_all(&r, sample);
+        code = r.differ ? CONFORM_DIFFER : CONFORM_SAME;
+    }
+    for (int d = 0; d < r.device_count; d++)
+        ro_ctx_destroy(r.device[d].ctx);
+    free(sample);
+    return code;
+}

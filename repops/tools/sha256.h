@@ -1,0 +1,10 @@
+/* SHA-256 (FIPS 180-4) for repops-conform, which may use nothing but libc. */
+#ifndef REPOPS_TOOLS_SHA256_H
+#define REPOPS_TOOLS_SHA256_H
+
+#include <stddef.h>
+
+/* 64 lower-case hexadecimal digits and a NUL. */
+void sha256_text(const void *bytes, size_t size, char text[65]);
+
+#endif
