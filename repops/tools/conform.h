@@ -43,7 +43,7 @@ typedef struct {
 } report;
 
 void report_begin(report *r);
-void report_progress(const report *r, const item *it, const char *device);
+void report_progress(const report *r, const item *it, const char *name);
 void report_item(report *r, const item *it);
 void report_failure(report *r, failure f);
 void report_end(const report *r);

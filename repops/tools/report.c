@@ -61,9 +61,9 @@ void report_begin(report *r) {
     printf("\n");
 }
 
-void report_progress(const report *r, const item *it, const char *device) {
+void report_progress(const report *r, const item *it, const char *name) {
     if (r->terminal)
-        fprintf(stderr, "\r\033[K%s on %s", it->name, device);
+        fprintf(stderr, "\r\033[K%s on %s", it->name, name);
 }
 
 static void print_json_item(const report *r, const item *it) {

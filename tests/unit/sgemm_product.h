@@ -2,7 +2,7 @@
 #ifndef TESTS_SGEMM_PRODUCT_H
 #define TESTS_SGEMM_PRODUCT_H
 
-#include "op_data.h"
+#include "repops/tools/op_data.h"
 
 #include <criterion/criterion.h>
 
