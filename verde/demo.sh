@@ -33,7 +33,7 @@ sed 's/^/   /' "$work/mallory.txt" | tail -n 3
 echo
 echo "== 2. Both serve their results over HTTPS."
 for name in alice mallory; do
-    "$verde" serve "$work/$name" --threads 1 > "$work/$name.url" 2> "$work/$name.log" &
+    "$verde" serve "$work/$name" > "$work/$name.url" 2> "$work/$name.log" &
     pids="$pids $!"
 done
 for name in alice mallory; do
@@ -47,7 +47,7 @@ for name in alice mallory; do
 done
 
 echo
-echo "== 3. A referee who never ran the job settles it."
+echo "== 3. A referee who never ran the job settles it. Then the convicted one may run again and contest the other's claim."
 code=0
 "$verde" arbitrate "$job" --verdict "$work/verdict.json" --key "$work/referee" \
     --provider "$(cat "$work/alice.url")" --provider "$(cat "$work/mallory.url")" || code=$?

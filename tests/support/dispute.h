@@ -36,11 +36,14 @@ typedef struct {
     vd_replay *replay;
     vd_key *key;
     vd_provider side;
+    ro_ctx *second; /* the second run's */
 } test_provider;
 
 /* Trains, with the fault unless NULL. Providers of different `name` have different keys. */
 void test_provider_open(test_provider *p, const test_job *job, uint8_t name, const vd_fault *fault);
 void test_provider_close(test_provider *p);
+/* Once convicted, it runs again: honestly, or with this fault. */
+void test_provider_runs_again(test_provider *p, const vd_fault *fault);
 void test_remove_dir(const char *dir);
 
 /* ---- disputes ---- */
@@ -58,6 +61,7 @@ struct test_dispute {
     test_transit transit; /* NULL: answers arrive as they are */
     void *user;           /* for transit */
     bool backwards;       /* the second provider's answer arrives first */
+    bool challenge;       /* who is convicted may run again */
     /* set by test_settle */
     vd_hash assignment;
     uint32_t rounds;

@@ -50,7 +50,22 @@ void test_provider_open(test_provider *p, const test_job *job, uint8_t name,
                             .source = vd_replay_source(p->replay)};
 }
 
+void test_provider_runs_again(test_provider *p, const vd_fault *fault) {
+    char dir[80];
+    vd_again *again;
+    ro_options options = {.threads = 1};
+    vd_exec exec = p->exec;
+    cr_assert(ro_ctx_create(&options, &p->second) == RO_OK);
+    exec.ro = p->second;
+    snprintf(dir, sizeof dir, "%s/again", p->dir);
+    cr_assert(vd_again_create(dir, &exec, fault, &again, NULL) == VD_OK);
+    p->side.run_again = vd_again_source;
+    p->side.again = again;
+}
+
 void test_provider_close(test_provider *p) {
+    vd_again_destroy(p->side.again);
+    ro_ctx_destroy(p->second);
     vd_replay_destroy(p->replay);
     vd_key_destroy(p->key);
     ro_ctx_destroy(p->ro);

@@ -59,6 +59,10 @@ serve attr-1
 settle attr 3 wrong-graph 11 honest-1 attr-1
 serve skip-1
 settle skip 3 contradiction 5 skip-1 honest-1
+serve attr-2
+settle both-wrong 3 wrong-output 0 element-1 attr-2
+grep -q '"accepted":false' "$work/both-wrong.out" || { echo "both wrong: a claim is accepted"; exit 1; }
+grep -q '"end":"upheld"' "$work/both-wrong.out" || { echo "both wrong: the second one got away"; exit 1; }
 serve weights-1
 settle weights 3 wrong-output -1 honest-1 weights-1
 serve element-2 --fault proof
@@ -83,4 +87,4 @@ here=$PWD
 (cd "$work/elsewhere" && case $verde in /*) ;; *) verde=$here/$verde ;; esac && "$verde" verify verdict.json)
 sed 's/"payload":"\(....\)/"payload":"\1AAAA/' "$work/element-first.json" > "$work/forged.json"
 if "$verde" verify "$work/forged.json" 2> /dev/null; then echo "a forged verdict was accepted"; exit 1; fi
-echo "10 disputes over TLS"
+echo "11 disputes over TLS"

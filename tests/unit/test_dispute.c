@@ -136,7 +136,7 @@ Test(dispute, ends_without_blame_when_both_are_honest) {
     cr_expect(d.outcome.result == VD_RESULT_AGREED && d.outcome.accepted);
     cr_expect(vd_hash_equal(&d.outcome.run_root, &a.run.run_root));
     cr_expect(d.rounds == 2 && d.outcome.rounds == 2, "commit and reveal, got %u", d.rounds);
-    cr_expect(d.outcome.step == VD_NO_STEP);
+    cr_expect(d.outcome.place.step == VD_NO_STEP);
     for (int p = 0; p < 2; p++)
         cr_expect(d.outcome.party[p].standing == VD_STANDS);
     test_dispute_close(&d);
@@ -202,12 +202,12 @@ static uint32_t middle_node(const vd_graph *graph, const bool *matters, int op) 
  * computes. */
 static void expect_element(const test_dispute *d, uint32_t liar, const vd_fault *fault,
                            int64_t count, const char *what) {
-    const vd_outcome *o = &d->outcome;
-    cr_expect(o->element == fault->element % count, "%s: element %lld", what,
-              (long long)o->element);
-    cr_expect(o->computed && o->expected == o->party[1 - liar].value, "%s: 0x%08x 0x%08x", what,
-              o->expected, o->party[1 - liar].value);
-    cr_expect((o->party[liar].value ^ o->expected) == UINT32_C(1) << fault->bit,
+    const vd_place *at = &d->outcome.place;
+    cr_expect(at->element == fault->element % count, "%s: element %lld", what,
+              (long long)at->element);
+    cr_expect(at->computed && at->expected == at->value[1 - liar], "%s: 0x%08x 0x%08x", what,
+              at->expected, at->value[1 - liar]);
+    cr_expect((at->value[liar] ^ at->expected) == UINT32_C(1) << fault->bit,
               "%s: not the bit that was flipped", what);
 }
 

@@ -314,7 +314,7 @@ static void try_last_state(int64_t checkpoint_interval, const vd_fault *fault) {
         test_dispute d;
         test_duel(&d, &job, &honest.side, &liar.side, place);
         test_expect_convicted(&d, place, VD_GRADE_CONTRADICTION, "last state");
-        cr_expect(d.outcome.node == -1, "seen before any node is looked for");
+        cr_expect(d.outcome.place.node == -1, "seen before any node is looked for");
         test_dispute_close(&d);
     }
     test_provider_close(&honest);

@@ -192,7 +192,7 @@ Test(nobody_honest, two_wrong_values_of_one_element_convict_both) {
     test_duel(&d, &job, &a.side, &b.side, 1);
     expect_both_convicted(&d);
     test_expect_place(&d, 1, node, "both");
-    cr_expect(d.outcome.element == 5);
+    cr_expect(d.outcome.place.element == 5);
     test_dispute_close(&d);
     test_provider_close(&a);
     test_provider_close(&b);
@@ -304,7 +304,7 @@ Test(referee, local_trouble_convicts_nobody) {
     test_settle(&d);
     cr_expect(d.status == VD_ERR_LOCAL, "status %d", d.status);
     cr_expect(strstr(d.err.text, "no memory for the reference"), "%s", d.err.text);
-    cr_expect(d.outcome.result == 0 && !d.outcome.accepted && !d.outcome.computed);
+    cr_expect(d.outcome.result == 0 && !d.outcome.accepted && !d.outcome.place.computed);
     for (int p = 0; p < 2; p++)
         cr_expect(d.outcome.party[p].standing == VD_STANDS, "%s", d.outcome.party[p].reason);
     test_dispute_close(&d);

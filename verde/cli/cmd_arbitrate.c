@@ -10,13 +10,14 @@
 #include "verde/protocol/provider.h"
 #include "verde/protocol/verdict.h"
 
-enum { QUESTION_SECONDS = 120, BUDGET_SECONDS = 3600, RETRY_MS = 300 };
+enum { QUESTION_SECONDS = 120, BUDGET_SECONDS = 3600, RETRY_MS = 300, POLL_MS = 1000 };
 
 typedef struct {
     const char *job, *verdict, *key_dir, *ca;
     const char *url[VD_PARTIES_MAX];
     uint32_t urls;
     long question_s, budget_s;
+    bool no_challenge;
     vd_common common;
 } arguments;
 
@@ -78,6 +79,7 @@ static vd_status enrol(arbitration *x) {
 static vd_status assign(arbitration *x) {
     vd_status status = vd_program_hash(&x->loaded.program, &x->assignment.program, x->err);
     vd_key_public(x->key, &x->assignment.referee);
+    x->assignment.challenge = !x->a->no_challenge;
     if (status == VD_OK && RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
         status = vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
     if (status == VD_OK)
@@ -112,24 +114,30 @@ static vd_status prepare(arbitration *x) {
 
 /* ---- rounds ---- */
 
-static int deadline_ms(const arbitration *x, uint32_t p) {
-    double seconds = (double)x->a->question_s;
-    if (x->left_s[p] < seconds)
-        seconds = x->left_s[p];
-    return seconds < 0.001 ? 1 : (int)(seconds * 1000);
+static int deadline_ms(const arbitration *x, const vd_outgoing *out) {
+    double seconds = (double)x->a->question_s, left = x->left_s[out->party];
+    if (left < seconds || out->whole_run)
+        seconds = left;
+    return seconds < 0.001 ? 1 : seconds > 1e6 ? 1000000000 : (int)(seconds * 1000);
 }
 
-/* A provider that answers nothing may say why: {"error": sentence}, unsigned. */
-static void no_answer(arbitration *x, uint32_t p, const vd_answer *answer) {
+/* A provider that answers nothing may say why: {"error": sentence}, unsigned. Printable only. */
+static void why_not(const vd_answer *answer, char *why, size_t size) {
     json_t *body = NULL;
-    char why[256];
+    vd_err printable;
     if (answer->http_status && answer->body.size)
         (void)!vd_json_read(answer->body.data, answer->body.size, VD_SMALL_ELEMENTS, &body, NULL);
     const char *error = json_string_value(json_object_get(body, "error"));
-    if (error)
-        snprintf(why, sizeof why, "HTTP status %d: %.200s", answer->http_status, error);
-    vd_referee_no_answer(x->referee, p, error ? why : answer->err.text);
+    vd_fail(&printable, VD_ERR_IO, "%.200s", error ? error : answer->err.text);
+    snprintf(why, size, "%.200s", printable.text);
     json_decref(body);
+}
+
+static void no_answer(arbitration *x, uint32_t p, const vd_answer *answer) {
+    char text[220], why[256];
+    why_not(answer, text, sizeof text);
+    snprintf(why, sizeof why, "HTTP status %d: %.200s", answer->http_status, text);
+    vd_referee_no_answer(x->referee, p, answer->http_status ? why : text);
 }
 
 static void take_answer(arbitration *x, uint32_t p, vd_answer *answer) {
@@ -143,10 +151,24 @@ static void take_answer(arbitration *x, uint32_t p, vd_answer *answer) {
 }
 
 static void tell_trouble(uint32_t party, const vd_answer *answer, int left_ms) {
-    char line[700];
-    snprintf(line, sizeof line, "Provider %u: %s. Asking again for up to %d s.", party + 1,
-             answer->err.text, left_ms / 1000);
+    char line[700], why[220];
+    why_not(answer, why, sizeof why);
+    snprintf(line, sizeof line, "Provider %u: %s. %s for up to %d s.", party + 1, why,
+             answer->http_status ? "Waiting" : "Asking again", left_ms / 1000);
     vd_tell(NULL, line);
+}
+
+/* How far the provider says it is: a line that changes, or now and then one of its own. */
+static void tell_waiting(uint32_t party, const vd_answer *answer, double *told) {
+    char line[260], why[220];
+    why_not(answer, why, sizeof why);
+    snprintf(line, sizeof line, "Provider %u: %s", party + 1, why);
+    if (vd_is_terminal())
+        vd_tell_now(line);
+    else if (answer->http_status && vd_seconds() - *told >= 5) {
+        *told = vd_seconds();
+        vd_tell(NULL, line);
+    }
 }
 
 /* A provider may be restarting, or the network down for a moment: connection trouble is asked again
@@ -154,19 +176,22 @@ static void tell_trouble(uint32_t party, const vd_answer *answer, int left_ms) {
 static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t count,
                                vd_exchange *exchange, vd_answer *answer) {
     for (size_t i = 0; i < count; i++)
-        exchange[i].deadline_ms = deadline_ms(x, out[i].party);
+        exchange[i].deadline_ms = deadline_ms(x, &out[i]);
     vd_client_ask(x->client, count, exchange, answer);
     for (size_t i = 0; i < count; i++) {
+        int wait_ms = out[i].whole_run ? POLL_MS : RETRY_MS;
         int left_ms = exchange[i].deadline_ms - (int)(answer[i].seconds * 1000);
+        double told = vd_seconds();
         if (answer[i].err.status == VD_ERR_IO)
             tell_trouble(out[i].party, &answer[i], left_ms);
-        while (answer[i].err.status == VD_ERR_IO && left_ms > RETRY_MS) {
+        while (answer[i].err.status == VD_ERR_IO && left_ms > wait_ms) {
             vd_answer again = {0};
-            usleep(RETRY_MS * 1000);
-            exchange[i].deadline_ms = left_ms - RETRY_MS;
+            tell_waiting(out[i].party, &answer[i], &told);
+            usleep((useconds_t)wait_ms * 1000);
+            exchange[i].deadline_ms = left_ms - wait_ms;
             vd_client_ask(x->client, 1, &exchange[i], &again);
-            left_ms -= RETRY_MS + (int)(again.seconds * 1000);
-            again.seconds += answer[i].seconds + RETRY_MS / 1000.0;
+            left_ms -= wait_ms + (int)(again.seconds * 1000);
+            again.seconds += answer[i].seconds + wait_ms / 1000.0;
             again.bytes_in += answer[i].bytes_in;
             again.bytes_out += answer[i].bytes_out;
             vd_answer_free(&answer[i]);
@@ -214,7 +239,9 @@ static vd_status dispute(arbitration *x) {
     size_t count;
     vd_status status;
     while ((status = vd_referee_next(x->referee, out, &count, x->err)) == VD_OK && count > 0) {
-        vd_tell_question(out[0].text);
+        char line[128];
+        snprintf(line, sizeof line, "asking: %s", out[0].text);
+        vd_tell_now(line);
         status = ask_round(x, out, count);
         if (status != VD_OK)
             break;
@@ -301,19 +328,18 @@ static bool take_option(int o, arguments *a, bool *exit_now) {
     case 'k': a->key_dir = optarg; return true;
     case 'c': a->ca = optarg; return true;
     case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->question_s);
+    case 'n': a->no_challenge = true; return true;
     case 'g': return vd_parse_number("budget", optarg, 1, 1000000, &a->budget_s);
     default: return vd_take_common(&vd_cmd_arbitrate, o, &a->common, exit_now);
     }
 }
 
 static vd_exit arbitrate(int argc, char **argv) {
-    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
-                                            {"verdict", required_argument, NULL, 'v'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"cacert", required_argument, NULL, 'c'},
-                                            {"timeout", required_argument, NULL, 'q'},
-                                            {"budget", required_argument, NULL, 'g'},
-                                            VD_COMMON_OPTIONS};
+    static const struct option options[] = {
+        {"provider", required_argument, NULL, 'p'}, {"verdict", required_argument, NULL, 'v'},
+        {"key", required_argument, NULL, 'k'},      {"cacert", required_argument, NULL, 'c'},
+        {"timeout", required_argument, NULL, 'q'},  {"budget", required_argument, NULL, 'g'},
+        {"no-challenge", no_argument, NULL, 'n'},   VD_COMMON_OPTIONS};
     arguments a = {
         .key_dir = "referee-keys", .question_s = QUESTION_SECONDS, .budget_s = BUDGET_SECONDS};
     bool exit_now = false;
@@ -343,7 +369,10 @@ const vd_command vd_cmd_arbitrate = {
     "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
     "  --cacert FILE    certificates to trust for URLs without a key\n"
     "  --timeout S      seconds for one answer (default 120)\n"
-    "  --budget S       seconds for all answers of one provider (default 3600)\n" VD_COMMON_HELP
+    "  --budget S       seconds for all answers of one provider (default 3600)\n"
+    "  --no-challenge   do not ask a convicted provider to run the job again and contest the "
+    "claim\n"
+    "                   left standing, which takes as long as the job\n" VD_COMMON_HELP
     "\nExample:\n"
     "  verde arbitrate models/jobs/demo.yaml --verdict verdict.json \\\n"
     "    --provider https://a.example:8443#KEY --provider "

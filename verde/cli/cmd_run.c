@@ -7,12 +7,12 @@ typedef struct {
 } printer;
 
 /* On a terminal one line that changes; otherwise a plain line every two seconds. */
-static void progress(void *user, const vd_progress *p) {
+static bool progress(void *user, const vd_progress *p) {
     printer *print = user;
     bool last = p->step == p->steps, terminal = vd_is_terminal();
     double every = terminal ? 0.1 : 2.0, now = vd_seconds();
     if (!last && p->step > 1 && now - print->last_line < every)
-        return;
+        return true;
     print->last_line = now;
     double done = (double)(p->step - p->resumed_at);
     double rate = done / (p->seconds > 0 ? p->seconds : 1e-9);
@@ -21,6 +21,7 @@ static void progress(void *user, const vd_progress *p) {
             rate * print->tokens_per_step, (double)(p->steps - p->step) / rate,
             terminal && !last ? "" : "\n");
     fflush(stderr);
+    return true;
 }
 
 static void announce_fault(const vd_loaded *loaded) {

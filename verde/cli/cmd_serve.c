@@ -55,8 +55,8 @@ static void answer(const service *s, const vd_request *request, vd_response *res
     if (status == VD_ERR_PEER)
         refuse(response, 400, err.text);
     else if (status != VD_OK)
-        refuse(response, 503, "trouble of this provider");
-    if (status != VD_OK && status != VD_ERR_TIMEOUT)
+        refuse(response, 503, status == VD_ERR_IO ? err.text : "trouble of this provider");
+    if (status != VD_OK && status != VD_ERR_TIMEOUT && status != VD_ERR_IO)
         fprintf(stderr, "verde serve: %s\n", err.text);
     else if (!s->quiet)
         fprintf(stderr, "verde serve: answered in %.2f s, %zu bytes\n", vd_seconds() - start,
@@ -115,8 +115,25 @@ typedef struct {
     vd_common common;
 } arguments;
 
+/* The second run gets a context of its own: it executes while questions are answered. */
+static vd_status prepare_again(const arguments *a, const vd_loaded *loaded, vd_loaded *second,
+                               service *s, vd_err *err) {
+    char dir[1024];
+    vd_again *again;
+    second->exec = loaded->exec;
+    vd_status status = vd_load_backend(second, &a->common, err);
+    snprintf(dir, sizeof dir, "%s/again", a->dir);
+    if (status == VD_OK)
+        status = vd_again_create(dir, &second->exec, NULL, &again, err);
+    if (status != VD_OK)
+        return status;
+    s->provider.run_again = vd_again_source;
+    s->provider.again = again;
+    return VD_OK;
+}
+
 static vd_status serve_run(const arguments *a, vd_err *err) {
-    vd_loaded loaded = {0};
+    vd_loaded loaded = {0}, second = {0};
     vd_run_log log = {0};
     vd_replay *replay = NULL;
     vd_key *key = NULL;
@@ -139,6 +156,8 @@ static vd_status serve_run(const arguments *a, vd_err *err) {
         status = vd_load_key(key_dir, &key, err);
     if (status == VD_OK)
         status = vd_replay_create(a->dir, &loaded.exec, &replay, err);
+    if (status == VD_OK)
+        status = prepare_again(a, &loaded, &second, &s, err);
     if (status == VD_OK) {
         s.provider.program = &loaded.program;
         s.provider.program_hash = log.program;
@@ -149,6 +168,8 @@ static vd_status serve_run(const arguments *a, vd_err *err) {
                     a->lie ? a->lie : log.fault);
         status = serve_until_signal(&s, a->listen, key_dir, a->common.json, err);
     }
+    vd_again_destroy(s.provider.again);
+    vd_loaded_free(&second);
     vd_replay_destroy(replay);
     vd_key_destroy(key);
     vd_run_log_free(&log);
@@ -192,7 +213,8 @@ const vd_command vd_cmd_serve = {
     "Usage: verde serve DIR [--listen ADDR:PORT] [options]\n\n"
     "Answers a referee's questions over HTTPS about the run in DIR, re-executing from its\n"
     "checkpoints. Prints the URL to give to `verde arbitrate`; it ends in the provider's key.\n"
-    "Stops at SIGTERM or SIGINT.\n\n"
+    "Stops at SIGTERM or SIGINT. If the run is shown to be wrong, executes the job again, into\n"
+    "DIR/again, to contest the other provider's claim.\n\n"
     "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6\n"
     "  --key DIR           identity made by `verde keygen` (default: DIR/keys, made if absent)\n"
     "  --referee KEY       answer this referee only (hexadecimal); default: any that names this "

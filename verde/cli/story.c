@@ -7,10 +7,10 @@ void vd_tell(void *user, const char *line) {
     fprintf(stderr, "%s  %s\n", vd_is_terminal() ? "\r\033[K" : "", line);
 }
 
-void vd_tell_question(const char *text) {
+void vd_tell_now(const char *text) {
     if (!vd_is_terminal())
         return;
-    fprintf(stderr, "\r\033[K  ... asking: %s", text);
+    fprintf(stderr, "\r\033[K  ... %s", text);
     fflush(stderr);
 }
 
@@ -23,20 +23,37 @@ vd_exit vd_exit_of(const vd_outcome *outcome) {
     }
 }
 
-static void tell_place(const vd_outcome *o) {
-    if (o->step == VD_NO_STEP)
+static void tell_place(const vd_place *at) {
+    if (at->step == VD_NO_STEP)
         return;
-    if (o->step < 0)
+    if (at->step < 0)
         printf("where        initialisation");
     else
-        printf("where        step %lld", (long long)o->step);
-    if (o->node >= 0)
-        printf(", node %lld %s, operator %s", (long long)o->node, o->node_name, o->operator_name);
-    if (o->element >= 0)
-        printf(", element %lld", (long long)o->element);
+        printf("where        step %lld", (long long)at->step);
+    if (at->node >= 0)
+        printf(", node %lld %s, operator %s", (long long)at->node, at->node_name,
+               at->operator_name);
+    if (at->element >= 0)
+        printf(", element %lld", (long long)at->element);
     printf("\n");
-    if (o->computed)
-        printf("reference    0x%08x\n", o->expected);
+    if (at->computed)
+        printf("reference    0x%08x\n", at->expected);
+}
+
+static void tell_challenge(const vd_outcome *o) {
+    static const char *const text[] = {
+        [VD_CHALLENGE_DECLINED] = "gave no second run",
+        [VD_CHALLENGE_CONFIRMED] = "ran again and arrived at the claim that stands",
+        [VD_CHALLENGE_FAILED] = "ran again, and could not show the claim that stands to be wrong",
+        [VD_CHALLENGE_UPHELD] = "ran again, and the other's claim fell",
+        [VD_CHALLENGE_INCONCLUSIVE] = "ran again; neither run could be shown to be wrong",
+    };
+    const struct vd_challenge_outcome *c = &o->challenge;
+    if (c->end == VD_CHALLENGE_NONE)
+        return;
+    printf("challenge    provider %u %s\n", c->challenger + 1, text[c->end]);
+    if (c->end >= VD_CHALLENGE_FAILED)
+        tell_place(&c->place);
 }
 
 static void tell_party(const vd_outcome *o, uint32_t p, const char *name) {
@@ -53,9 +70,10 @@ void vd_tell_outcome(const vd_outcome *o, const char *const *names, const vd_cos
     if (vd_is_terminal())
         fprintf(stderr, "\r\033[K");
     printf("result       %s\n", vd_result_name(o->result));
-    tell_place(o);
+    tell_place(&o->place);
     for (uint32_t p = 0; p < o->party_count; p++)
         tell_party(o, p, names[p]);
+    tell_challenge(o);
     vd_hex(o->run_root.b, VD_HASH_SIZE, root);
     printf("accepted     %s%s\n", o->accepted ? root : "nothing",
            o->accepted && o->result == VD_RESULT_FORFEIT ? " (by forfeit)" : "");

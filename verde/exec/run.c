@@ -90,11 +90,13 @@ static vd_status step(runner *r) {
     r->progress.step = r->state.step;
     r->progress.loss = loss;
     r->progress.seconds = vd_seconds() - r->start;
-    if (r->options->progress)
-        r->options->progress(r->options->user, &r->progress);
+    bool stop = r->options->progress && !r->options->progress(r->options->user, &r->progress);
     if (r->state.step % r->program->checkpoint_interval == 0 || r->state.step == r->program->steps)
-        return checkpoint(r);
-    return VD_OK;
+        status = checkpoint(r);
+    if (status == VD_OK && stop && r->state.step < r->program->steps)
+        status = vd_fail(r->err, VD_ERR_TIMEOUT, "stopped after step %lld of %lld",
+                         (long long)r->state.step, (long long)r->program->steps);
+    return status;
 }
 
 static vd_status run_steps(runner *r) {

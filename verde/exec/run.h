@@ -17,7 +17,9 @@ typedef struct {
     const char *dir;
     const char
         *fault; /* as given; NULL or empty: none. Kept in the log, so that serving repeats it */
-    void (*progress)(void *user, const vd_progress *progress); /* after each step; may be NULL */
+    /* After each step; may be NULL. False stops the run: VD_ERR_TIMEOUT, to be resumed some time.
+     */
+    bool (*progress)(void *user, const vd_progress *progress);
     void *user;
 } vd_run_options;
 

@@ -32,6 +32,18 @@ VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_
 void vd_replay_destroy(vd_replay *replay);
 vd_source vd_replay_source(vd_replay *replay);
 
+/* The same run once more in a thread of its own: what a provider that was convicted contests its
+ * rival's claim with. Lies in `dir`, and is resumed there. */
+typedef struct vd_again vd_again;
+/* `exec` is copied, with this fault in place of its own (NULL: none); its context is the second
+ * run's alone. */
+VD_MUST_USE vd_status vd_again_create(const char *dir, const vd_exec *exec, const vd_fault *fault,
+                                      vd_again **out, vd_err *err);
+void vd_again_destroy(vd_again *again); /* stops the run; accepts NULL */
+/* Starts the run at the first call. VD_ERR_IO, with how far it is, until it is finished. `again` is
+ * a vd_again. */
+VD_MUST_USE vd_status vd_again_source(void *again, vd_source *out, vd_err *err);
+
 /* S as the run commits to it: with VD_FAULT_HISTORY another one at one checkpoint in the middle. */
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state);
 

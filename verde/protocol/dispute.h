@@ -22,7 +22,8 @@ typedef enum {
     VD_PHASE_STATE,
     VD_PHASE_TENSOR_OPEN, /* first leaf that differs */
     VD_PHASE_LEAF,
-    VD_PHASE_INPUTS, /* the element, computed */
+    VD_PHASE_INPUTS,    /* the element, computed */
+    VD_PHASE_CHALLENGE, /* whoever is convicted may contest the claim left standing */
     VD_PHASE_DONE,
 } vd_phase;
 
@@ -35,6 +36,7 @@ typedef struct {
     json_t *body; /* the answer; NULL: none */
     char why[128];
     uint32_t questions;
+    bool out; /* judged in this hearing */
     /* claims */
     vd_hash commit, root, subrun_root, trace_root;
     vd_hash before, after; /* S around the disputed interval */
@@ -69,6 +71,9 @@ struct vd_referee {
     vd_party party[VD_PARTIES_MAX];
     uint32_t parties;
     vd_outcome outcome;
+    vd_place *place;            /* of this hearing, in the outcome */
+    bool may_challenge;         /* the assignment provides for it */
+    const vd_party *challenger; /* in the second hearing, and while it is asked for */
     vd_descent descent;
     uint64_t *wanted; /* PROVE: leaves that all are asked for */
     uint32_t wanted_count;
@@ -106,7 +111,7 @@ void vd_forfeit(vd_referee *r, uint32_t p, const char *why);
 void vd_story(vd_referee *r, const char *format, ...) VD_PRINTF(2, 3);
 void vd_trouble(vd_referee *r, const char *what); /* local: ends without an outcome */
 void vd_inconclusive(vd_referee *r, const char *why);
-bool vd_all_stand(const vd_referee *r);
+bool vd_all_stand(const vd_referee *r); /* nobody was judged in this hearing */
 
 /* ---- reading answers; each convicts of bad-proof where an answer deserves it ---- */
 
@@ -158,5 +163,13 @@ bool vd_leaf_ask(vd_referee *, uint32_t, vd_question *);
 void vd_leaf_take(vd_referee *);
 bool vd_inputs_ask(vd_referee *, uint32_t, vd_question *);
 void vd_inputs_take(vd_referee *);
+void vd_inputs_forget(vd_referee *);
+
+bool vd_challenge_ask(vd_referee *, uint32_t, vd_question *);
+void vd_challenge_take(vd_referee *);
+bool vd_challenge_due(const vd_referee *);
+void vd_challenge_conclude(vd_referee *);
+
+void vd_dispute_runs(vd_referee *); /* of two different roots: descend */
 
 #endif

@@ -54,9 +54,9 @@ void vd_leaf_take(vd_referee *r) {
         return;
     }
     r->element = (int64_t)((r->descent.lo * VD_LEAF_SIZE + at) / size);
-    r->outcome.element = r->element;
+    r->place->element = r->element;
     for (uint32_t p = 0; p < r->parties; p++)
-        r->outcome.party[p].value = element_bits(r->party[p].leaf + at, size);
+        r->place->value[p] = element_bits(r->party[p].leaf + at, size);
     vd_story(r, "First element that differs: %lld of %lld. Fetching what it is computed from.",
              (long long)r->element, (long long)ro_shape_numel(output_shape(r)));
     r->phase = VD_PHASE_INPUTS;
@@ -136,7 +136,7 @@ static bool compute(vd_referee *r) {
         return false;
     }
     vd_node_call(r->program, r->graph, r->record, &call, shapes);
-    vd_status status = r->options.leaf(&call, r->element, load, r, &r->outcome.expected, &err);
+    vd_status status = r->options.leaf(&call, r->element, load, r, &r->place->expected, &err);
     free(shapes);
     if (status != VD_OK)
         vd_trouble(r, err.text);
@@ -163,14 +163,13 @@ static bool want_missing(vd_referee *r) {
 }
 
 static void judge(vd_referee *r) {
-    uint32_t expected = r->outcome.expected;
-    r->outcome.computed = true;
+    uint32_t expected = r->place->expected;
+    r->place->computed = true;
     for (uint32_t p = 0; p < r->parties; p++)
-        if (r->outcome.party[p].value != expected)
+        if (r->place->value[p] != expected)
             vd_convict(r, p, VD_GRADE_WRONG_OUTPUT,
                        "element %lld of %s is 0x%08x, the reference computes 0x%08x",
-                       (long long)r->element, r->outcome.node_name, r->outcome.party[p].value,
-                       expected);
+                       (long long)r->element, r->place->node_name, r->place->value[p], expected);
     if (vd_all_stand(r))
         vd_inconclusive(r, "The reference agrees with both, who disagree: nothing is accepted.");
 }
@@ -225,4 +224,12 @@ void vd_inputs_take(vd_referee *r) {
     vd_tree_name tree = input_tree(r, r->asked_input);
     const vd_hash *commitment = &r->party[r->source].record->input[r->asked_input];
     (void)vd_take_leaves(r, r->source, &tree, commitment, r->wanted, r->wanted_count, take_input);
+}
+
+void vd_inputs_forget(vd_referee *r) {
+    for (size_t i = 0; i < r->inputs; i++)
+        free(r->input[i]);
+    r->inputs = 0;
+    r->source = 0;
+    memset(r->gave_none, 0, sizeof r->gave_none);
 }

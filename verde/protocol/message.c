@@ -34,13 +34,13 @@ static bool get_version(const json_t *object) {
 
 /* ---- assignments ---- */
 
-static json_t *json_key(const vd_public_key *key) {
+json_t *vd_json_key(const vd_public_key *key) {
     char hex[2 * VD_KEY_SIZE + 1];
     vd_hex(key->b, VD_KEY_SIZE, hex);
     return json_string(hex);
 }
 
-static bool to_key(const json_t *value, vd_public_key *out) {
+bool vd_json_to_key(const json_t *value, vd_public_key *out) {
     const char *hex = json_string_value(value);
     return hex && vd_unhex(hex, out->b, VD_KEY_SIZE) && vd_public_key_check(out, NULL) == VD_OK;
 }
@@ -51,28 +51,36 @@ vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *e
     vd_json_start();
     json_t *providers = json_array();
     for (uint32_t i = 0; i < a->provider_count; i++)
-        json_array_append_new(providers, json_key(&a->provider[i]));
-    json_t *root =
-        json_pack("{si so so so so}", "verde", 1, "program", vd_json_hash(&a->program), "nonce",
-                  vd_json_hash(&nonce), "referee", json_key(&a->referee), "providers", providers);
+        json_array_append_new(providers, vd_json_key(&a->provider[i]));
+    json_t *root = json_pack("{si so so so so}", "verde", 1, "program", vd_json_hash(&a->program),
+                             "nonce", vd_json_hash(&nonce), "referee", vd_json_key(&a->referee),
+                             "providers", providers);
+    if (a->challenge)
+        json_object_set_new(root, "challenge", json_true());
     bool ok = vd_json_dump(root, payload) && !vd_json_failed();
     json_decref(root);
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "assignment: out of memory");
 }
 
 static bool read_assignment(const json_t *root, vd_assignment *out) {
-    static const char *const keys[] = {"verde", "program", "nonce", "referee", "providers", NULL};
+    static const char *const with[] = {"verde",     "program",   "nonce", "referee",
+                                       "providers", "challenge", NULL};
+    static const char *const without[] = {"verde",   "program",   "nonce",
+                                          "referee", "providers", NULL};
+    out->challenge = json_is_true(json_object_get(root, "challenge"));
+    const char *const *keys = out->challenge ? with : without;
     const json_t *providers = json_object_get(root, "providers");
     vd_hash nonce;
     if (!vd_json_has_only(root, keys) || !get_version(root) ||
         !vd_json_get_hash(root, "program", &out->program) ||
         !vd_json_get_hash(root, "nonce", &nonce) ||
-        !to_key(json_object_get(root, "referee"), &out->referee) || !json_is_array(providers) ||
-        json_array_size(providers) < 2 || json_array_size(providers) > VD_PARTIES_MAX)
+        !vd_json_to_key(json_object_get(root, "referee"), &out->referee) ||
+        !json_is_array(providers) || json_array_size(providers) < 2 ||
+        json_array_size(providers) > VD_PARTIES_MAX)
         return false;
     memcpy(out->nonce, nonce.b, sizeof out->nonce);
     for (size_t i = 0; i < json_array_size(providers); i++, out->provider_count++) {
-        if (!to_key(json_array_get(providers, i), &out->provider[i]))
+        if (!vd_json_to_key(json_array_get(providers, i), &out->provider[i]))
             return false;
         for (size_t k = 0; k < i; k++) /* one identity, one voice */
             if (memcmp(&out->provider[i], &out->provider[k], sizeof out->provider[i]) == 0)
@@ -125,7 +133,7 @@ vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment, const vd
     vd_key_public(key, &public);
     json_t *root =
         json_pack("{si so so so sO}", "verde", 1, "assignment", vd_json_hash(assignment), "key",
-                  json_key(&public), "question", vd_json_hash(question), "answer", body);
+                  vd_json_key(&public), "question", vd_json_hash(question), "answer", body);
     vd_status status =
         vd_json_dump(root, &payload) && !vd_json_failed()
             ? vd_note_sign(key, VD_TYPE_ANSWER, payload.data, payload.size, note, err)
@@ -143,7 +151,7 @@ static bool answer_matches(const json_t *root, const vd_public_key *key, const v
     return vd_json_has_only(root, keys) && get_version(root) &&
            vd_json_get_hash(root, "assignment", &a) && vd_hash_equal(&a, assignment) &&
            vd_json_get_hash(root, "question", &q) && vd_hash_equal(&q, question) &&
-           to_key(json_object_get(root, "key"), &signer) &&
+           vd_json_to_key(json_object_get(root, "key"), &signer) &&
            memcmp(&signer, key, sizeof signer) == 0;
 }
 

@@ -18,6 +18,7 @@ typedef struct {
     vd_public_key referee;
     vd_public_key provider[VD_PARTIES_MAX];
     uint32_t provider_count;
+    bool challenge; /* whoever is convicted is asked for a second run (PROTOCOL.md section 5.7) */
 } vd_assignment;
 
 VD_MUST_USE vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err);
@@ -49,6 +50,7 @@ const vd_graph *vd_step_graph(const vd_program *program, int64_t step);
 typedef enum {
     VD_ASK_COMMIT = 1,
     VD_ASK_REVEAL,
+    VD_ASK_CHALLENGE, /* the root of a second run */
     VD_ASK_SUBRUN,
     VD_ASK_TRACE,
     VD_ASK_OPEN,  /* hashes below a node of a tree */
@@ -64,6 +66,8 @@ typedef struct {
     int depth;
     uint64_t *leaf; /* PROVE; owned by whoever read or made the question */
     uint32_t leaf_count;
+    bool challenged;          /* in the second hearing; then: */
+    vd_public_key challenger; /* who answers from its second run */
 } vd_question;
 
 void vd_question_free(vd_question *question);
@@ -94,6 +98,8 @@ VD_MUST_USE vd_status vd_answer_read(const void *note, size_t size, const vd_pub
 json_t *vd_json_hash(const vd_hash *hash);
 bool vd_json_get_hash(const json_t *object, const char *key, vd_hash *out);
 bool vd_json_to_hash(const json_t *value, vd_hash *out);
+json_t *vd_json_key(const vd_public_key *key);
+bool vd_json_to_key(const json_t *value, vd_public_key *out); /* refuses low-order points */
 /* Exactly these keys, no others. Ends with NULL. */
 bool vd_json_has_only(const json_t *object, const char *const *keys);
 #endif

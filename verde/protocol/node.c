@@ -150,12 +150,11 @@ static bool own_descriptor(vd_referee *r, vd_hash *out) {
 
 static void name_node(vd_referee *r) {
     const vd_node *n = &r->graph->node[r->record];
-    r->outcome.node = r->record;
-    snprintf(r->outcome.node_name, sizeof r->outcome.node_name, "%s", n->name);
-    snprintf(r->outcome.operator_name, sizeof r->outcome.operator_name, "%s",
+    r->place->node = r->record;
+    snprintf(r->place->node_name, sizeof r->place->node_name, "%s", n->name);
+    snprintf(r->place->operator_name, sizeof r->place->operator_name, "%s",
              ro_op_describe(n->op)->name);
-    vd_story(r, "First difference: node %u, %s (%s).", r->record, n->name,
-             r->outcome.operator_name);
+    vd_story(r, "First difference: node %u, %s (%s).", r->record, n->name, r->place->operator_name);
 }
 
 /* Which nodes and state leaves feed the disputed node. */
@@ -188,7 +187,7 @@ void vd_record_take(vd_referee *r) {
         } else if (!vd_hash_equal(&record->descriptor, &descriptor)) {
             vd_convict(r, p, VD_GRADE_WRONG_GRAPH,
                        "ran another node (operator, attributes or inputs) than the job's %s",
-                       r->outcome.node_name);
+                       r->place->node_name);
             ok = false;
         } else if (record->input_count != (uint32_t)r->graph->node[r->record].input_count) {
             ok = malformed(r, p);
@@ -207,7 +206,7 @@ bool vd_producers_ask(vd_referee *r, uint32_t p, vd_question *question) {
 }
 
 static void wrong_input(vd_referee *r, uint32_t p, int32_t input, const char *whose) {
-    vd_convict(r, p, VD_GRADE_WRONG_INPUT, "input %d of %s is not %s", input, r->outcome.node_name,
+    vd_convict(r, p, VD_GRADE_WRONG_INPUT, "input %d of %s is not %s", input, r->place->node_name,
                whose);
 }
 
@@ -267,7 +266,7 @@ static bool take_state_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_
         if (r->graph->edge[n->first_input + (uint32_t)i] == index &&
             memcmp(r->party[p].record->input[i].b, data->data, VD_HASH_SIZE) != 0)
             wrong_input(r, p, i, "the leaf of the state before the step");
-    return r->outcome.party[p].standing == VD_STANDS;
+    return !r->party[p].out;
 }
 
 void vd_state_take(vd_referee *r) {

@@ -32,6 +32,7 @@ bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash 
 
 typedef struct {
     const vd_provider *provider;
+    vd_source source; /* of the run that the question is about */
     vd_assignment assignment;
     vd_hash assignment_hash, question_hash;
     vd_question question;
@@ -70,8 +71,7 @@ static void leaves_free(leaves *l) {
 static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leaves *out) {
     const vd_program *p = r->provider->program;
     const void *data;
-    vd_status status = r->provider->source.tensor(r->provider->source.user, name->step, name->value,
-                                                  &data, r->err);
+    vd_status status = r->source.tensor(r->source.user, name->step, name->value, &data, r->err);
     if (status != VD_OK)
         return status;
     out->bytes = data;
@@ -81,7 +81,7 @@ static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leave
 
 static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_t count,
                              leaves *out) {
-    const vd_source *s = &r->provider->source;
+    const vd_source *s = &r->source;
     vd_status status;
     out->item = calloc(count, sizeof *out->item);
     if (!out->item)
@@ -98,7 +98,7 @@ static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_
 }
 
 static vd_status load_leaves(const request *r, const vd_tree_name *name, leaves *out) {
-    const vd_source *s = &r->provider->source;
+    const vd_source *s = &r->source;
     vd_status status;
     *out = (leaves){0};
     if (name->kind == VD_TREE_TENSOR) {
@@ -196,7 +196,7 @@ static json_t *answer_subrun(const request *r) {
 
 static json_t *answer_trace(const request *r) {
     int64_t s = r->question.tree.step;
-    const vd_source *source = &r->provider->source;
+    const vd_source *source = &r->source;
     vd_hash state[2];
     leaves l;
     vd_status status = s < 0 ? source->states(source->user, 0, 0, &state[1], r->err)
@@ -247,11 +247,39 @@ static json_t *answer_reveal(const request *r) {
     return json_pack("{so so}", "salt", vd_json_hash(&salt), "root", vd_json_hash(&root));
 }
 
+/* The claim of the second hearing. There is nobody left to copy it from: the rival's is revealed.
+ */
+static json_t *answer_challenge(const request *r) {
+    leaves l;
+    vd_tree_name run = {.kind = VD_TREE_RUN};
+    if (load_leaves(r, &run, &l) != VD_OK)
+        return NULL;
+    json_t *out = json_pack("{so}", "root", vd_json_hash(&l.root));
+    leaves_free(&l);
+    return out;
+}
+
 static json_t *(*const answers[])(const request *) = {
-    [VD_ASK_COMMIT] = answer_commit, [VD_ASK_REVEAL] = answer_reveal,
-    [VD_ASK_SUBRUN] = answer_subrun, [VD_ASK_TRACE] = answer_trace,
-    [VD_ASK_OPEN] = answer_open,     [VD_ASK_PROVE] = answer_prove,
+    [VD_ASK_COMMIT] = answer_commit,       [VD_ASK_REVEAL] = answer_reveal,
+    [VD_ASK_SUBRUN] = answer_subrun,       [VD_ASK_TRACE] = answer_trace,
+    [VD_ASK_OPEN] = answer_open,           [VD_ASK_PROVE] = answer_prove,
+    [VD_ASK_CHALLENGE] = answer_challenge,
 };
+
+/* Its own run; in the second hearing, if this provider is the challenger, its second one. */
+static vd_status choose_run(request *r) {
+    const vd_provider *p = r->provider;
+    vd_public_key key;
+    vd_key_public(p->key, &key);
+    r->source = p->source;
+    if (!r->question.challenged || memcmp(&key, &r->question.challenger, sizeof key) != 0)
+        return VD_OK;
+    if (!r->assignment.challenge)
+        return vd_fail(r->err, VD_ERR_PEER, "request: the assignment provides for no challenge");
+    if (!p->run_again)
+        return vd_fail(r->err, VD_ERR_PEER, "this provider does not run again");
+    return p->run_again(p->again, &r->source, r->err);
+}
 
 static bool withheld(const request *r) {
     if (r->provider->lie == VD_LIE_SILENCE)
@@ -328,7 +356,7 @@ static vd_status read_question(request *r, const json_t *note) {
 static vd_status answer(request *r, vd_buf *out) {
     if (withheld(r))
         return vd_fail(r->err, VD_ERR_TIMEOUT, "silent on purpose");
-    const vd_source *source = &r->provider->source;
+    const vd_source *source = &r->source;
     r->err->status = VD_OK;
     vd_json_start();
     json_t *body = answers[r->question.kind](r);
@@ -363,6 +391,8 @@ vd_status vd_provider_answer(const vd_provider *provider, const void *bytes, siz
         status = read_assignment(&r, json_object_get(root, "assignment"));
     if (status == VD_OK)
         status = read_question(&r, json_object_get(root, "question"));
+    if (status == VD_OK)
+        status = choose_run(&r);
     if (status == VD_OK)
         status = answer(&r, out);
     vd_question_free(&r.question);

@@ -26,12 +26,16 @@ typedef struct {
     vd_source source;
     const vd_public_key *referee; /* the only one to answer; NULL: any that enrols this key */
     vd_lie lie;
+    /* A second run, for the second hearing. VD_ERR_IO: not finished yet, to be asked again. NULL:
+     * this provider does not run again. */
+    vd_status (*run_again)(void *again, vd_source *out, vd_err *err);
+    void *again;
 } vd_provider;
 
 /* `request`: {"assignment": note, "question": note}, as vd_request_write makes it. The answer note
  * goes to *out. VD_ERR_PEER: the request deserves no answer (malformed, another program, not this
- * key, not signed by the assignment's referee); VD_ERR_TIMEOUT: a lie of silence; VD_ERR_LOCAL:
- * trouble here. */
+ * key, not signed by the assignment's referee); VD_ERR_TIMEOUT: a lie of silence; VD_ERR_IO: a
+ * second run is under way, ask again; VD_ERR_LOCAL: trouble here. */
 VD_MUST_USE vd_status vd_provider_answer(const vd_provider *provider, const void *request,
                                          size_t size, vd_buf *out, vd_err *err);
 

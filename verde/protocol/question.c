@@ -5,8 +5,9 @@
 #include "verde/protocol/message.h"
 
 static const char *const ask_names[] = {
-    [VD_ASK_COMMIT] = "commit", [VD_ASK_REVEAL] = "reveal", [VD_ASK_SUBRUN] = "subrun",
-    [VD_ASK_TRACE] = "trace",   [VD_ASK_OPEN] = "open",     [VD_ASK_PROVE] = "prove",
+    [VD_ASK_COMMIT] = "commit",       [VD_ASK_REVEAL] = "reveal", [VD_ASK_SUBRUN] = "subrun",
+    [VD_ASK_TRACE] = "trace",         [VD_ASK_OPEN] = "open",     [VD_ASK_PROVE] = "prove",
+    [VD_ASK_CHALLENGE] = "challenge",
 };
 
 static const char *const tree_names[] = {
@@ -79,6 +80,8 @@ static json_t *write_leaves(const vd_question *q) {
 static json_t *write_question(const vd_question *q, const vd_hash *assignment) {
     json_t *root = json_pack("{si so ss}", "verde", 1, "assignment", vd_json_hash(assignment),
                              "ask", ask_names[q->kind]);
+    if (q->challenged)
+        json_object_set_new(root, "challenger", vd_json_key(&q->challenger));
     if (q->kind == VD_ASK_REVEAL)
         json_object_set_new(root, "commits", write_commits(q));
     if (q->kind >= VD_ASK_SUBRUN)
@@ -162,15 +165,19 @@ static bool read_leaves(const json_t *list, uint64_t count, vd_question *out) {
 static bool read_question(const json_t *root, const vd_program *program, vd_question *out) {
     out->kind = (vd_ask_kind)find_name(json_object_get(root, "ask"), ask_names,
                                        sizeof ask_names / sizeof ask_names[0]);
-    if (!out->kind)
+    const json_t *challenger = json_object_get(root, "challenger");
+    out->challenged = challenger != NULL;
+    if (!out->kind || (challenger && !vd_json_to_key(challenger, &out->challenger)))
         return false;
     if (out->kind >= VD_ASK_SUBRUN &&
         !read_tree(json_object_get(root, "tree"), program, &out->tree))
         return false;
     uint64_t count = out->tree.kind ? vd_tree_leaves(program, &out->tree) : 0;
     switch (out->kind) {
-    case VD_ASK_COMMIT: return true;
-    case VD_ASK_REVEAL: return read_commits(json_object_get(root, "commits"), out);
+    case VD_ASK_COMMIT: return !out->challenged;
+    case VD_ASK_REVEAL:
+        return !out->challenged && read_commits(json_object_get(root, "commits"), out);
+    case VD_ASK_CHALLENGE: return out->challenged;
     case VD_ASK_SUBRUN: return out->tree.kind == VD_TREE_SUBRUN;
     case VD_ASK_TRACE: return out->tree.kind == VD_TREE_TRACE;
     case VD_ASK_OPEN: return read_open(root, count, out);

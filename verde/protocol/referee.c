@@ -20,6 +20,12 @@ const char *vd_result_name(vd_result result) {
     return names[result];
 }
 
+const char *vd_challenge_name(vd_challenge_end end) {
+    static const char *const names[] = {"none",   "declined", "confirmed",
+                                        "failed", "upheld",   "inconclusive"};
+    return names[end];
+}
+
 /* ---- judgements ---- */
 
 void vd_story(vd_referee *r, const char *format, ...) {
@@ -36,6 +42,7 @@ void vd_story(vd_referee *r, const char *format, ...) {
 void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, ...) {
     struct vd_party_outcome *party = &r->outcome.party[p];
     va_list args;
+    r->party[p].out = true;
     if (party->standing == VD_CONVICTED)
         return;
     party->standing = VD_CONVICTED;
@@ -47,6 +54,7 @@ void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, .
 
 void vd_forfeit(vd_referee *r, uint32_t p, const char *why) {
     struct vd_party_outcome *party = &r->outcome.party[p];
+    r->party[p].out = true;
     if (party->standing != VD_STANDS)
         return;
     party->standing = VD_FORFEITED;
@@ -60,14 +68,15 @@ void vd_trouble(vd_referee *r, const char *what) {
 }
 
 void vd_inconclusive(vd_referee *r, const char *why) {
-    r->outcome.result = VD_RESULT_INCONCLUSIVE;
+    if (!r->challenger) /* else somebody is convicted already */
+        r->outcome.result = VD_RESULT_INCONCLUSIVE;
     vd_story(r, "%s", why);
     r->phase = VD_PHASE_DONE;
 }
 
 bool vd_all_stand(const vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
-        if (r->outcome.party[p].standing != VD_STANDS)
+        if (r->party[p].out)
             return false;
     return true;
 }
@@ -86,6 +95,7 @@ static vd_status start(vd_referee *r, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "the assignment is of another program");
     if (!vd_assignment_hash(payload->data, payload->size, &r->assignment))
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    r->may_challenge = a.challenge;
     r->parties = r->outcome.party_count = a.provider_count;
     for (uint32_t p = 0; p < r->parties; p++) {
         r->party[p].key = a.provider[p];
@@ -103,8 +113,8 @@ vd_status vd_referee_create(const vd_referee_options *options, vd_referee **out,
     r->options = *options;
     r->program = options->program;
     r->phase = VD_PHASE_COMMIT;
-    r->outcome.step = VD_NO_STEP;
-    r->outcome.node = r->outcome.element = -1;
+    r->outcome.place = (vd_place){.step = VD_NO_STEP, .node = -1, .element = -1};
+    r->place = &r->outcome.place;
     vd_status status = start(r, err);
     if (status == VD_OK)
         *out = r;
@@ -134,8 +144,7 @@ void vd_referee_destroy(vd_referee *r) {
         vd_buf_free(&r->statement[i].note);
     free(r->statement);
     free(r->wanted);
-    for (size_t i = 0; i < r->inputs; i++)
-        free(r->input[i]);
+    vd_inputs_forget(r);
     free(r->input);
     free(r);
 }
@@ -176,10 +185,18 @@ static size_t ask_phase(vd_referee *r, vd_outgoing *out) {
         drop_answer(&r->party[p]);
         if (!vd_phase_rules[r->phase].ask(r, p, &question))
             continue;
+        if (r->challenger) {
+            question.challenged = true;
+            question.challenger = r->challenger->key;
+        }
         if (!put_question(r, p, &question))
             vd_trouble(r, "out of memory, or too many rounds");
-        out[count] = (vd_outgoing){p, r->party[p].question, &r->party[p].note,
-                                   vd_answer_bytes(&question), ""};
+        out[count] = (vd_outgoing){p,
+                                   r->party[p].question,
+                                   &r->party[p].note,
+                                   vd_answer_bytes(&question),
+                                   question.kind == VD_ASK_CHALLENGE,
+                                   ""};
         vd_question_print(&question, r->program, out[count].text, sizeof out[count].text);
         vd_question_free(&question);
         count++;
@@ -198,6 +215,7 @@ static bool pending(const vd_referee *r) {
 static void conclude(vd_referee *r) {
     vd_outcome *o = &r->outcome;
     bool convicted = false, forfeited = false;
+    vd_challenge_conclude(r);
     for (uint32_t p = 0; p < r->parties; p++) {
         convicted |= o->party[p].standing == VD_CONVICTED;
         forfeited |= o->party[p].standing == VD_FORFEITED;
@@ -206,9 +224,9 @@ static void conclude(vd_referee *r) {
             o->run_root = o->party[p].run_root;
         }
     }
-    if (o->result == VD_RESULT_INCONCLUSIVE)
+    if (o->result == VD_RESULT_INCONCLUSIVE || o->challenge.end == VD_CHALLENGE_INCONCLUSIVE)
         o->accepted = false;
-    else
+    if (o->result != VD_RESULT_INCONCLUSIVE)
         o->result = convicted   ? VD_RESULT_CONVICTED
                     : forfeited ? VD_RESULT_FORFEIT
                                 : VD_RESULT_AGREED;
@@ -220,13 +238,14 @@ static void conclude(vd_referee *r) {
  * its claim. */
 static void take_phase(vd_referee *r) {
     vd_phase phase = r->phase;
-    for (uint32_t p = 0; p < r->parties && phase != VD_PHASE_INPUTS; p++)
+    bool may_be_silent = phase == VD_PHASE_INPUTS || phase == VD_PHASE_CHALLENGE;
+    for (uint32_t p = 0; p < r->parties && !may_be_silent; p++)
         if (r->party[p].asked && !r->party[p].body)
             vd_forfeit(r, p, r->party[p].why);
-    if (vd_all_stand(r) || phase <= VD_PHASE_REVEAL)
+    if (vd_all_stand(r) || phase <= VD_PHASE_REVEAL || phase == VD_PHASE_CHALLENGE)
         vd_phase_rules[phase].take(r);
     if (!vd_all_stand(r) && phase != VD_PHASE_COMMIT)
-        r->phase = VD_PHASE_DONE;
+        r->phase = vd_challenge_due(r) ? VD_PHASE_CHALLENGE : VD_PHASE_DONE;
 }
 
 vd_status vd_referee_next(vd_referee *r, vd_outgoing out[VD_PARTIES_MAX], size_t *count,

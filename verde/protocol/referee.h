@@ -30,7 +30,30 @@ typedef enum {
 const char *vd_grade_name(vd_grade grade);
 const char *vd_result_name(vd_result result);
 
+/* What became of a challenge (PROTOCOL.md section 5.7). */
+typedef enum {
+    VD_CHALLENGE_NONE = 0,     /* nobody was asked for one */
+    VD_CHALLENGE_DECLINED,     /* the convicted provider gave no second run */
+    VD_CHALLENGE_CONFIRMED,    /* its second run has the root of the claim left standing */
+    VD_CHALLENGE_FAILED,       /* its second run was shown to be wrong too, or it fell silent */
+    VD_CHALLENGE_UPHELD,       /* the claim left standing fell */
+    VD_CHALLENGE_INCONCLUSIVE, /* 5.3, 5.5: nothing is accepted */
+} vd_challenge_end;
+
+const char *vd_challenge_name(vd_challenge_end end);
+
 enum { VD_NO_STEP = -2 };
+
+/* How far a descent came. */
+typedef struct {
+    int64_t step;    /* where the states part; -1: initialisation; VD_NO_STEP: not reached */
+    int64_t node;    /* -1: not reached */
+    int64_t element; /* -1: not reached */
+    char node_name[VD_NAME_SIZE], operator_name[32];
+    bool computed;                  /* the referee computed the element */
+    uint32_t expected;              /* its bits */
+    uint32_t value[VD_PARTIES_MAX]; /* bits that each provider states */
+} vd_place;
 
 /* What was decided. Everything here can be computed again from the evidence. */
 typedef struct {
@@ -41,18 +64,19 @@ typedef struct {
         char reason[256];
         bool claimed; /* it revealed a run root */
         vd_hash run_root;
-        uint32_t value; /* bits of the disputed element that it states */
     } party[VD_PARTIES_MAX];
     uint32_t party_count;
     bool accepted;    /* a claim stands */
     vd_hash run_root; /* the accepted one */
-    int64_t step;     /* where the states part; -1: initialisation; VD_NO_STEP: not reached */
-    int64_t node;     /* -1: not reached */
-    int64_t element;  /* -1: not reached */
-    char node_name[VD_NAME_SIZE], operator_name[32];
-    bool computed;     /* the referee computed the element */
-    uint32_t expected; /* its bits */
-    uint32_t rounds;   /* questions to the busiest provider */
+    vd_place place;
+    struct vd_challenge_outcome {
+        vd_challenge_end end;
+        uint32_t challenger; /* the provider that was asked for it */
+        bool claimed;        /* it stated the root of a second run */
+        vd_hash run_root;
+        vd_place place;
+    } challenge;
+    uint32_t rounds; /* questions to the busiest provider */
 } vd_outcome;
 
 /* What the last crumb is computed with; vd_leaf_element outside of tests. */
@@ -81,6 +105,7 @@ typedef struct {
     vd_hash question;   /* hash of the payload */
     const vd_buf *note; /* signed; empty in a replay */
     size_t answer_max;  /* bytes that a fitting answer can have */
+    bool whole_run;     /* the answer may take as long as the job */
     char text[96];      /* for people */
 } vd_outgoing;
 

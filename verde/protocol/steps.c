@@ -49,6 +49,10 @@ static void take_reveal(vd_referee *r, uint32_t p) {
     r->outcome.party[p].run_root = party->root;
 }
 
+void vd_dispute_runs(vd_referee *r) {
+    vd_descend(r, (vd_tree_name){.kind = VD_TREE_RUN}, VD_PHASE_RUN_OPEN, VD_PHASE_RUN_PROVE);
+}
+
 void vd_reveal_take(vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
         if (r->party[p].body)
@@ -61,7 +65,7 @@ void vd_reveal_take(vd_referee *r) {
         return;
     }
     vd_story(r, "The revealed run roots differ. Looking for the first checkpoint that differs.");
-    vd_descend(r, (vd_tree_name){.kind = VD_TREE_RUN}, VD_PHASE_RUN_OPEN, VD_PHASE_RUN_PROVE);
+    vd_dispute_runs(r);
 }
 
 /* ---- the states on both sides of a difference ---- */
@@ -90,7 +94,7 @@ static int64_t leaf_step(const vd_referee *r, uint64_t leaf) {
 }
 
 static void dispute_step(vd_referee *r, int64_t step) {
-    r->step = r->outcome.step = step;
+    r->step = r->place->step = step;
     r->graph = vd_step_graph(r->program, step);
     r->phase = VD_PHASE_TRACE;
     if (step < 0)

@@ -27,8 +27,37 @@ static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *
     }
     if (party->claimed)
         json_object_set_new(out, "run_root", vd_json_hash(&party->run_root));
-    if (o->element >= 0)
-        json_object_set_new(out, "value", hex32(party->value));
+    if (o->place.element >= 0)
+        json_object_set_new(out, "value", hex32(o->place.value[p]));
+    return out;
+}
+
+static void put_place(json_t *out, const vd_place *place) {
+    if (place->step != VD_NO_STEP)
+        json_object_set_new(out, "step", json_integer(place->step));
+    if (place->node >= 0) {
+        json_object_set_new(out, "node", json_integer(place->node));
+        json_object_set_new(out, "node_name", json_string(place->node_name));
+        json_object_set_new(out, "operator", json_string(place->operator_name));
+    }
+    if (place->element >= 0)
+        json_object_set_new(out, "element", json_integer(place->element));
+    if (place->computed)
+        json_object_set_new(out, "expected", hex32(place->expected));
+}
+
+static json_t *challenge_json(const vd_outcome *o) {
+    const struct vd_challenge_outcome *c = &o->challenge;
+    json_t *out =
+        json_pack("{ss si}", "end", vd_challenge_name(c->end), "provider", (int)c->challenger);
+    if (c->claimed)
+        json_object_set_new(out, "run_root", vd_json_hash(&c->run_root));
+    if (c->end < VD_CHALLENGE_FAILED)
+        return out;
+    put_place(out, &c->place);
+    if (c->place.element >= 0)
+        json_object_set_new(
+            out, "values", json_pack("[o, o]", hex32(c->place.value[0]), hex32(c->place.value[1])));
     return out;
 }
 
@@ -40,17 +69,9 @@ json_t *vd_outcome_json(const vd_outcome *o, const vd_assignment *assignment) {
                             parties, "accepted", o->accepted, "rounds", (json_int_t)o->rounds);
     if (o->accepted)
         json_object_set_new(out, "run_root", vd_json_hash(&o->run_root));
-    if (o->step != VD_NO_STEP)
-        json_object_set_new(out, "step", json_integer(o->step));
-    if (o->node >= 0) {
-        json_object_set_new(out, "node", json_integer(o->node));
-        json_object_set_new(out, "node_name", json_string(o->node_name));
-        json_object_set_new(out, "operator", json_string(o->operator_name));
-    }
-    if (o->element >= 0)
-        json_object_set_new(out, "element", json_integer(o->element));
-    if (o->computed)
-        json_object_set_new(out, "expected", hex32(o->expected));
+    put_place(out, &o->place);
+    if (o->challenge.end != VD_CHALLENGE_NONE)
+        json_object_set_new(out, "challenge", challenge_json(o));
     return out;
 }
 

@@ -1,0 +1,71 @@
+/* The second hearing: whoever was convicted may contest the claim left standing with a second run.
+ * PROTOCOL.md section 5.7. */
+#include "verde/protocol/dispute.h"
+
+/* Of two providers: who is convicted while the other's claim stands. parties: nobody. */
+static uint32_t may_challenge(const vd_referee *r) {
+    const struct vd_party_outcome *party = r->outcome.party;
+    for (uint32_t p = 0; p < r->parties; p++) {
+        const struct vd_party_outcome *rival = &party[1 - p];
+        if (party[p].standing == VD_CONVICTED && rival->standing == VD_STANDS && rival->claimed)
+            return p;
+    }
+    return r->parties;
+}
+
+bool vd_challenge_due(const vd_referee *r) {
+    return r->may_challenge && !r->challenger && may_challenge(r) < r->parties;
+}
+
+bool vd_challenge_ask(vd_referee *r, uint32_t p, vd_question *question) {
+    if (p != may_challenge(r))
+        return false;
+    r->challenger = &r->party[p];
+    r->outcome.challenge.challenger = p;
+    question->kind = VD_ASK_CHALLENGE;
+    vd_story(r, "Provider %u is convicted. It may run the job again and contest the other's claim.",
+             p + 1);
+    return true;
+}
+
+/* Nothing that was said in the first hearing is held against the second run. */
+static void open_hearing(vd_referee *r) {
+    for (uint32_t p = 0; p < r->parties; p++)
+        r->party[p].out = false;
+    vd_inputs_forget(r);
+    r->place = &r->outcome.challenge.place;
+    *r->place = (vd_place){.step = VD_NO_STEP, .node = -1, .element = -1};
+    vd_dispute_runs(r);
+}
+
+void vd_challenge_take(vd_referee *r) {
+    struct vd_challenge_outcome *challenge = &r->outcome.challenge;
+    uint32_t p = challenge->challenger;
+    vd_party *challenger = &r->party[p];
+    challenge->end = VD_CHALLENGE_DECLINED;
+    if (!challenger->body || !vd_json_get_hash(challenger->body, "root", &challenge->run_root)) {
+        vd_story(r, "Provider %u does not contest it.", p + 1);
+        return;
+    }
+    challenge->claimed = true;
+    if (vd_hash_equal(&challenge->run_root, &r->party[1 - p].root)) {
+        challenge->end = VD_CHALLENGE_CONFIRMED;
+        vd_story(r, "Its second run has the root of the other's claim: nothing to contest.");
+        return;
+    }
+    challenge->end = VD_CHALLENGE_FAILED;
+    vd_story(r, "Its second run has another root: the claim left standing is now in dispute.");
+    challenger->root = challenge->run_root;
+    open_hearing(r);
+}
+
+/* A hearing that ended leaves one of three: the claim fell, the second run did, or neither. */
+void vd_challenge_conclude(vd_referee *r) {
+    struct vd_challenge_outcome *challenge = &r->outcome.challenge;
+    if (challenge->end != VD_CHALLENGE_FAILED)
+        return;
+    if (r->outcome.party[1 - challenge->challenger].standing != VD_STANDS)
+        challenge->end = VD_CHALLENGE_UPHELD;
+    else if (vd_all_stand(r))
+        challenge->end = VD_CHALLENGE_INCONCLUSIVE;
+}
