@@ -65,6 +65,13 @@ uint64_t vd_get_u64(vd_cursor *cursor);
 void vd_get_string(vd_cursor *cursor, char *text, size_t size);
 bool vd_cursor_done(const vd_cursor *cursor); /* everything read, nothing failed */
 
+/* ---- elements of tensors: in memory as the machine has them, elsewhere little-endian ---- */
+
+/* `size` bytes of elements, for hashing and storing: `data` itself on a little-endian machine, else
+ * *copy, which the caller frees in any case. NULL: out of memory. */
+const void *vd_to_little(const void *data, size_t size, size_t element_size, void **copy);
+void vd_from_little(void *data, size_t size, size_t element_size); /* back, in place */
+
 /* ---- text encodings ---- */
 
 void vd_hex(const uint8_t *bytes, size_t size, char *text);   /* writes 2*size+1 characters */

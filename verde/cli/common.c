@@ -102,9 +102,16 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
 
 vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err) {
     char path[1100];
+    void *copy;
+    const ro_shape *shape = &loaded->program.data[0].tensor.shape;
+    const size_t size = vd_shape_bytes(shape);
+    const void *bytes =
+        vd_to_little(loaded->data.tensor.data, size, ro_dtype_size(shape->dtype), &copy);
     snprintf(path, sizeof path, "%s/data", dir);
-    return vd_write_file(path, loaded->data.tensor.data,
-                         vd_shape_bytes(&loaded->program.data[0].tensor.shape), 0644, err);
+    vd_status status = bytes ? vd_write_file(path, bytes, size, 0644, err)
+                             : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    free(copy);
+    return status;
 }
 
 static vd_status load_data(const char *dir, vd_loaded *out, vd_err *err) {
@@ -116,8 +123,10 @@ static vd_status load_data(const char *dir, vd_loaded *out, vd_err *err) {
     if (status == VD_OK && out->stored.size != vd_shape_bytes(shape))
         status = vd_fail(err, VD_ERR_USAGE, "%s: %zu bytes, expected %zu", path, out->stored.size,
                          vd_shape_bytes(shape));
-    if (status == VD_OK)
+    if (status == VD_OK) {
+        vd_from_little(out->stored.data, out->stored.size, ro_dtype_size(shape->dtype));
         status = vd_tensor_hash(shape, out->stored.data, &root, &commitment, NULL, err);
+    }
     if (status == VD_OK && memcmp(commitment.b, out->program.data[0].root, VD_HASH_SIZE) != 0)
         status = vd_fail(err, VD_ERR_USAGE, "%s: not the data of the program beside it", path);
     out->exec.data[0] = out->stored.data;

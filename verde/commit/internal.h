@@ -1,4 +1,4 @@
-/* Shared by the files of verde/commit only. */
+/* Keys and notes: shared by the files of verde/commit only. */
 #ifndef VD_COMMIT_INTERNAL_H
 #define VD_COMMIT_INTERNAL_H
 
@@ -10,11 +10,6 @@ struct vd_key {
     EVP_PKEY *pkey;
     vd_public_key public;
 };
-
-/* Hashes of one tree share a context: making one costs as much as hashing a leaf. */
-void vd_sha_leaf(vd_sha *sha, const void *data, size_t size, vd_hash *out);
-void vd_sha_node(vd_sha *sha, const vd_hash *left, const vd_hash *right, vd_hash *out);
-bool vd_sha_failed(const vd_sha *sha);
 
 /* Takes over `pkey`, which must be an Ed25519 private key. */
 VD_MUST_USE vd_status vd_key_take(EVP_PKEY *pkey, vd_key **out, vd_err *err);

@@ -1,5 +1,5 @@
 /* Checking what others say about a tree: audit paths and frontiers. */
-#include "verde/commit/internal.h"
+#include "verde/commit/sha.h"
 
 /* RFC 9162 section 2.1.3.2. `fn` and `sn` are the indices of our node and of the level's last node;
  * a node without a sibling rises until it has one. The path has the right length exactly if the

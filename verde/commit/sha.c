@@ -1,7 +1,8 @@
 /* SHA-256 through OpenSSL. The algorithm is fetched once for the process: a fetch per message takes
  * longer than hashing a leaf of 1 KiB. */
-#include "verde/commit/internal.h"
+#include "verde/commit/sha.h"
 
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* Commitments to tensors and to states. */
 #include "verde/commit/commit.h"
 
+#include <stdlib.h>
+
 /* 0 for what is no shape. Shapes come from peers: any bits are allowed. */
 static uint64_t byte_count(const ro_shape *shape) {
     if (shape->ndim < 1 || shape->ndim > RO_MAX_DIMS)
@@ -39,7 +41,11 @@ vd_status vd_tensor_hash(const ro_shape *shape, const void *data, vd_hash *byte_
     uint64_t size = byte_count(shape);
     if (size == 0)
         return vd_fail(err, VD_ERR_LOCAL, "a tensor to commit to has no valid shape");
-    vd_status status = vd_tree_of_bytes(&own, data, size, err);
+    void *copy;
+    const void *bytes = vd_to_little(data, size, ro_dtype_size(shape->dtype), &copy);
+    vd_status status = bytes ? vd_tree_of_bytes(&own, bytes, size, err)
+                             : vd_fail(err, VD_ERR_LOCAL, "out of memory in hashing a tensor");
+    free(copy);
     if (status == VD_OK)
         status = vd_tree_root(&own, byte_root, err);
     if (status == VD_OK && !vd_tensor_commit(shape, byte_root, commitment))

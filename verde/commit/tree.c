@@ -1,5 +1,5 @@
 /* RFC 6962 section 2.1: Merkle trees over any number of leaves, none of them doubled. */
-#include "verde/commit/internal.h"
+#include "verde/commit/sha.h"
 
 #include <stdlib.h>
 

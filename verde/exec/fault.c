@@ -166,8 +166,12 @@ vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *change
 }
 
 static void flip(void *output, size_t element_size, uint64_t element, uint32_t bit) {
-    ((uint8_t *)output)[element * element_size + bit / 8 % element_size] ^=
-        (uint8_t)(1u << bit % 8);
+    uint8_t *at = (uint8_t *)output + element * element_size, bytes[8];
+    memcpy(bytes, at, element_size);
+    vd_from_little(bytes, element_size, element_size);
+    bytes[bit / 8 % element_size] ^= (uint8_t)(1u << bit % 8);
+    vd_from_little(bytes, element_size, element_size);
+    memcpy(at, bytes, element_size);
 }
 
 void vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, const ro_shape *shape,

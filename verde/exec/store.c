@@ -46,6 +46,17 @@ vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err) {
                : status;
 }
 
+static vd_status put_tensor(vd_writer *writer, const ro_shape *shape, const void *data,
+                            vd_err *err) {
+    void *copy;
+    const size_t size = vd_shape_bytes(shape);
+    const void *bytes = vd_to_little(data, size, ro_dtype_size(shape->dtype), &copy);
+    vd_status status = bytes ? vd_writer_put(writer, bytes, size, err)
+                             : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    free(copy);
+    return status;
+}
+
 vd_status vd_store_save_state(const char *dir, const vd_program *program, const vd_state *state,
                               const vd_hash *commitment, vd_err *err) {
     char path[1024];
@@ -55,8 +66,7 @@ vd_status vd_store_save_state(const char *dir, const vd_program *program, const 
     if (status != VD_OK)
         return status;
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        status =
-            vd_writer_put(&writer, state->tensor[i], vd_shape_bytes(&program->leaf[i].shape), err);
+        status = put_tensor(&writer, &program->leaf[i].shape, state->tensor[i], err);
     if (status == VD_OK)
         return vd_writer_commit(&writer, err);
     vd_writer_abort(&writer);
@@ -86,6 +96,7 @@ static vd_status read_tensors(int fd, const char *path, const vd_program *progra
         vd_status status = read_all(fd, path, out->tensor[i], size, err);
         if (status != VD_OK)
             return status;
+        vd_from_little(out->tensor[i], size, ro_dtype_size(program->leaf[i].shape.dtype));
     }
     return VD_OK;
 }

@@ -68,7 +68,7 @@ static vd_status check_tokens(const vd_job *job, const uint16_t *token, uint32_t
     return VD_OK;
 }
 
-/* The tokens stay where they are in the file's bytes: their order is this machine's. */
+/* The tokens stay where they are in the file's bytes, in this machine's order. */
 static vd_status use_tokens(const vd_job *job, vd_dataset *out, vd_err *err) {
     uint32_t count;
     vd_cursor cursor = vd_cursor_of(out->file.data, out->file.size);
@@ -80,6 +80,7 @@ static vd_status use_tokens(const vd_job *job, vd_dataset *out, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "%s: a file of %u tokens must have %llu bytes, got %zu",
                        job->data_path, count, (unsigned long long)expected, out->file.size);
     void *tokens = out->file.data + VD_TOKENS_HEADER_SIZE;
+    vd_from_little(tokens, count * sizeof(uint16_t), sizeof(uint16_t));
     out->tensor = (ro_tensor){{RO_U16, 1, {count}}, tokens};
     return check_tokens(job, tokens, count, err);
 }

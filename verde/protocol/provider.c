@@ -58,7 +58,8 @@ typedef struct {
     vd_tree tree;
     vd_hash *item;             /* RUN, SUBRUN, STATE; owned */
     const vd_records *records; /* TRACE */
-    const uint8_t *bytes;      /* TENSOR */
+    const uint8_t *bytes;      /* TENSOR, as committed to */
+    void *copy;                /* owned; NULL if those are the tensor's memory */
     uint64_t size;
     vd_hash root; /* of the tree */
 } leaves;
@@ -66,6 +67,7 @@ typedef struct {
 static void leaves_free(leaves *l) {
     vd_tree_free(&l->tree);
     free(l->item);
+    free(l->copy);
 }
 
 static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leaves *out) {
@@ -74,9 +76,11 @@ static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leave
     vd_status status = r->source.tensor(r->source.user, name->step, name->value, &data, r->err);
     if (status != VD_OK)
         return status;
-    out->bytes = data;
-    out->size = vd_shape_bytes(vd_value_shape(p, vd_step_graph(p, name->step), name->value));
-    return vd_tree_of_bytes(&out->tree, data, out->size, r->err);
+    const ro_shape *shape = vd_value_shape(p, vd_step_graph(p, name->step), name->value);
+    out->size = vd_shape_bytes(shape);
+    out->bytes = vd_to_little(data, out->size, ro_dtype_size(shape->dtype), &out->copy);
+    return out->bytes ? vd_tree_of_bytes(&out->tree, out->bytes, out->size, r->err)
+                      : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
 }
 
 static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_t count,
