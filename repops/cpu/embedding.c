@@ -1,14 +1,14 @@
-/* The gradient of an embedding, SPEC.md sections 3.3 and 5: a column reduction over the positions
- * that carry one token. Positions are first sorted by token (a counting sort keeps them ascending),
- * so the time is in proportion to tokens * C + V * C. */
+/* The gradients of embedding and gather, SPEC.md sections 3.3 and 5: a column reduction over the
+ * positions that carry one id. Positions are first sorted by id (a counting sort keeps them
+ * ascending), so the time is in proportion to the sizes of dy and of the output. */
 #include "repops/cpu/isa.h"
 
 enum { TILE = 256, LEVELS = 7 }; /* 64^7 > 2^40 positions */
 
 typedef struct {
     ro_job job;
-    int64_t rows, cols, positions;
-    int64_t *start; /* [rows + 1]: the positions of token v are order[start[v]..start[v + 1]) */
+    int64_t outer, rows, cols, positions; /* dy [outer, positions, cols], out [outer, rows, cols] */
+    int64_t *start; /* [rows + 1]: the positions of id v are order[start[v]..start[v + 1]) */
     int64_t *order; /* [positions] */
 } plan;
 
@@ -45,9 +45,8 @@ static void carry(float level[LEVELS][TILE], int l, int64_t count) {
 
 /* A sum that starts from +0 is never -0, so the passage of a finished sum through levels above, and
  * an empty level's +0, change no bit. */
-static void sum_positions(const plan *p, const int64_t *order, int64_t n, int64_t col,
+static void sum_positions(const plan *p, const int64_t *order, int64_t n, const float *dy,
                           int64_t count, float *restrict out) {
-    const float *dy = (const float *)p->job.in[0] + col;
     float level[LEVELS][TILE];
     int top = 0;
     memset(level[0], 0, (size_t)count * sizeof(float));
@@ -66,34 +65,45 @@ static void sum_positions(const plan *p, const int64_t *order, int64_t n, int64_
         out[c] = ro_canon(level[top][c]);
 }
 
-/* An item is a tile of columns of a row of the table. */
+/* An item is a tile of columns of a row of the output. */
 static void sum_items(void *user, int64_t first, int64_t last, int worker) {
     const plan *p = user;
     const int64_t across = ceil_div(p->cols, TILE);
     (void)worker;
     for (int64_t i = first; i < last; i++) {
-        const int64_t v = i / across, col = i % across * TILE;
-        sum_positions(p, p->order + p->start[v], p->start[v + 1] - p->start[v], col,
-                      min_i64(TILE, p->cols - col), (float *)p->job.out + v * p->cols + col);
+        const int64_t row = i / across, o = row / p->rows, v = row % p->rows;
+        const int64_t col = i % across * TILE;
+        const float *dy = (const float *)p->job.in[0] + o * p->positions * p->cols + col;
+        sum_positions(p, p->order + p->start[v], p->start[v + 1] - p->start[v], dy,
+                      min_i64(TILE, p->cols - col), (float *)p->job.out + row * p->cols + col);
     }
 }
 
-static ro_status embedding_grad(const ro_job *job) {
-    const int64_t *dim = job->call->output.dim;
-    plan p = {*job, dim[0], dim[1], in_numel(job, 1), NULL, NULL};
+static ro_status scatter(const ro_job *job, int64_t axis) {
+    const ro_axis out = ro_axis_of(&job->call->output, axis);
+    plan p = {*job, out.outer, out.n, out.inner, in_numel(job, 1), NULL, NULL};
     p.start = ro_workspace(job->ctx, (size_t)(p.rows + 1 + p.positions) * sizeof *p.start);
     if (!p.start)
         return RO_ERR_MEMORY;
     p.order = p.start + p.rows + 1;
     sort_positions(&p);
     /* Some tokens are far more frequent than others: many pieces, so that threads end together. */
-    const int64_t items = p.rows * ceil_div(p.cols, TILE);
-    const int64_t work = (p.rows + p.positions) * p.cols;
+    const int64_t items = p.outer * p.rows * ceil_div(p.cols, TILE);
+    const int64_t work = p.outer * (p.rows + p.positions) * p.cols;
     const int64_t pieces = min_i64(work / 4096 + 1, 64 * ro_ctx_threads(job->ctx));
     ro_pool_for(ro_ctx_pool(job->ctx), items, ceil_div(items, pieces), sum_items, &p);
     return RO_OK;
 }
 
+static ro_status embedding_grad(const ro_job *job) {
+    return scatter(job, 0);
+}
+
+static ro_status gather_grad(const ro_job *job) {
+    return scatter(job, job->call->attr[0]);
+}
+
 void RO_NAME(ro_add_embedding)(ro_table *table) {
     table->kernel[RO_OP_EMBEDDING_GRAD] = (ro_kernel){.run = embedding_grad};
+    table->kernel[RO_OP_GATHER_GRAD] = (ro_kernel){.run = gather_grad};
 }

@@ -11,6 +11,7 @@
 #define REPOPS_CPU_ISA_H
 
 #include "repops/src/backend.h"
+#include "repops/src/call.h"
 #include "repops/src/math.h"
 
 #define RO_PASTE_(name, isa) name##_##isa
@@ -218,6 +219,9 @@ RO_INLINE float vf_fold(vf x) {
 void RO_NAME(ro_add_copies)(ro_table *table);
 void RO_NAME(ro_add_random)(ro_table *table);
 void RO_NAME(ro_add_embedding)(ro_table *table);
+void RO_NAME(ro_add_axes)(ro_table *table);
+void RO_NAME(ro_add_transpose)(ro_table *table);
+void RO_NAME(ro_add_cast)(ro_table *table);
 void RO_NAME(ro_add_elementwise)(ro_table *table);
 void RO_NAME(ro_add_products)(ro_table *table);
 void RO_NAME(ro_add_rows)(ro_table *table);

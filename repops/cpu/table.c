@@ -4,6 +4,9 @@ void RO_NAME(ro_table)(ro_table *table) {
     RO_NAME(ro_add_copies)(table);
     RO_NAME(ro_add_random)(table);
     RO_NAME(ro_add_embedding)(table);
+    RO_NAME(ro_add_axes)(table);
+    RO_NAME(ro_add_transpose)(table);
+    RO_NAME(ro_add_cast)(table);
     RO_NAME(ro_add_elementwise)(table);
     RO_NAME(ro_add_products)(table);
     RO_NAME(ro_add_rows)(table);

@@ -70,14 +70,28 @@ static void canonical(ro_acc *acc) {
         acc->word[1 + level] = result(ro_from_bits(acc->word[1 + level]));
 }
 
+/* Element (o, v, c) of the gradient [outer, V, inner] sums dy[o, p, c] where position p has id v.
+ */
+static void scatter_step(const ro_call *call, int64_t axis, int64_t e, int64_t step, ro_acc *acc,
+                         const ro_access *in) {
+    const ro_axis out = ro_axis_of(&call->output, axis);
+    int64_t c = e % out.inner, v = e / out.inner % out.n, o = e / out.inner / out.n;
+    int64_t count = numel(call, 1), from = step * POSITIONS;
+    int64_t to = from + POSITIONS < count ? from + POSITIONS : count;
+    for (int64_t p = from; p < to; p++)
+        if ((int32_t)load(in, 1, p) == v)
+            push_row(acc, loadf(in, 0, (o * count + p) * out.inner + c));
+    canonical(acc);
+}
+
 void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                                 const ro_access *in) {
-    int64_t cols = call->output.dim[1], count = numel(call, 1);
-    int64_t from = step * POSITIONS, to = from + POSITIONS < count ? from + POSITIONS : count;
-    for (int64_t p = from; p < to; p++)
-        if ((int32_t)load(in, 1, p) == e / cols)
-            push_row(acc, loadf(in, 0, p * cols + e % cols));
-    canonical(acc);
+    scatter_step(call, 0, e, step, acc, in);
+}
+
+void ro_ref_gather_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                             const ro_access *in) {
+    scatter_step(call, call->attr[0], e, step, acc, in);
 }
 
 uint32_t ro_ref_embedding_grad(const ro_call *call, int64_t e, const ro_acc *acc,

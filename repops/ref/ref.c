@@ -59,6 +59,12 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_JOIN_HEADS] = SHORT(ro_ref_join_heads),
     [RO_OP_CONCAT] = SHORT(ro_ref_concat),
     [RO_OP_IOTA] = LOADS(ro_ref_iota, no_loads),
+    [RO_OP_TRANSPOSE] = SHORT(ro_ref_transpose),
+    [RO_OP_SLICE] = SHORT(ro_ref_slice),
+    [RO_OP_PAD] = SHORT(ro_ref_pad),
+    [RO_OP_GATHER] = SHORT(ro_ref_gather),
+    [RO_OP_CONCAT_AXIS] = SHORT(ro_ref_concat_axis),
+    [RO_OP_CAST] = SHORT(ro_ref_cast),
     [RO_OP_ADD] = SHORT(ro_ref_add),
     [RO_OP_DIV_CONST] = SHORT(ro_ref_div_const),
     [RO_OP_GELU] = SHORT(ro_ref_gelu),
@@ -93,6 +99,9 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_ADAMW_M] = SHORT(ro_ref_adamw_m),
     [RO_OP_ADAMW_V] = SHORT(ro_ref_adamw_v),
     [RO_OP_ADAMW_W] = SHORT(ro_ref_adamw_w),
+    [RO_OP_RESHAPE] = SHORT(ro_ref_reshape),
+    [RO_OP_GATHER_GRAD] = {ro_ref_embedding_grad, ro_ref_embedding_grad_steps, eight_words,
+                           ro_ref_gather_grad_step, no_loads},
 };
 
 int64_t ro_ref_steps(const ro_call *call) {
@@ -133,7 +142,7 @@ uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *i
 int64_t ro_ref_step_loads(const ro_call *call) {
     if (call->op == RO_OP_MATMUL)
         return 2 * call->attr[3];
-    return call->op == RO_OP_EMBEDDING_GRAD ? RO_STEP_LOADS : 0;
+    return call->op == RO_OP_EMBEDDING_GRAD || call->op == RO_OP_GATHER_GRAD ? RO_STEP_LOADS : 0;
 }
 
 int64_t ro_ref_finish_loads(const ro_call *call) {

@@ -33,4 +33,18 @@ static inline ro_matmul ro_matmul_of(const ro_call *call) {
     return v;
 }
 
+/* SPEC 5: a tensor as [outer, n, inner] around one axis. */
+typedef struct {
+    int64_t outer, n, inner;
+} ro_axis;
+
+static inline ro_axis ro_axis_of(const ro_shape *s, int64_t axis) {
+    ro_axis v = {1, s->dim[axis], 1};
+    for (int64_t i = 0; i < axis; i++)
+        v.outer *= s->dim[i];
+    for (int64_t i = axis + 1; i < s->ndim; i++)
+        v.inner *= s->dim[i];
+    return v;
+}
+
 #endif

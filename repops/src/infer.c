@@ -99,6 +99,12 @@ static ro_status (*const checks[RO_OP_END])(ro_check *) = {
     [RO_OP_JOIN_HEADS] = ro_check_join_heads,
     [RO_OP_CONCAT] = ro_check_concat,
     [RO_OP_IOTA] = ro_check_iota,
+    [RO_OP_TRANSPOSE] = ro_check_transpose,
+    [RO_OP_SLICE] = ro_check_slice,
+    [RO_OP_PAD] = ro_check_pad,
+    [RO_OP_GATHER] = ro_check_gather,
+    [RO_OP_CONCAT_AXIS] = ro_check_concat_axis,
+    [RO_OP_CAST] = ro_check_cast,
     [RO_OP_ADD] = ro_check_add,
     [RO_OP_DIV_CONST] = ro_all_f32,
     [RO_OP_GELU] = ro_all_f32,
@@ -133,6 +139,8 @@ static ro_status (*const checks[RO_OP_END])(ro_check *) = {
     [RO_OP_ADAMW_M] = ro_check_adamw_moment,
     [RO_OP_ADAMW_V] = ro_check_adamw_moment,
     [RO_OP_ADAMW_W] = ro_check_adamw_w,
+    [RO_OP_RESHAPE] = ro_check_reshape,
+    [RO_OP_GATHER_GRAD] = ro_check_gather_grad,
 };
 
 /* Kind f: bits of a binary32, nothing above them. */

@@ -21,6 +21,12 @@ static const ro_op_info table[RO_OP_END] = {
     [RO_OP_JOIN_HEADS] = OP0("join_heads", 1, 8, 0),
     [RO_OP_CONCAT] = OP0("concat", 1, RO_MAX_INPUTS, 0),
     [RO_OP_IOTA] = OP0("iota", 0, 0, 1),
+    [RO_OP_TRANSPOSE] = {"transpose", 1, 1, 5, {I("d0"), I("d1"), I("d2"), I("d3"), I("d4")}, 0},
+    [RO_OP_SLICE] = {"slice", 1, 1, 4, {I("axis"), I("start"), I("length"), I("step")}, 0},
+    [RO_OP_PAD] = {"pad", 1, 1, 5, {I("axis"), I("before"), I("after"), I("step"), F("value")}, 0},
+    [RO_OP_GATHER] = {"gather", 2, 2, 1, {I("axis")}, 0},
+    [RO_OP_CONCAT_AXIS] = {"concat_axis", 1, RO_MAX_INPUTS, 1, {I("axis")}, 0},
+    [RO_OP_CAST] = {"cast", 1, 1, 1, {I("dtype")}, 0},
     [RO_OP_ADD] = OP0("add", 2, 2, 0),
     [RO_OP_DIV_CONST] = {"div_const", 1, 1, 1, {F("divisor")}, 0},
     [RO_OP_GELU] = OP0("gelu", 1, 1, 0),
@@ -57,6 +63,8 @@ static const ro_op_info table[RO_OP_END] = {
     [RO_OP_ADAMW_M] = {"adamw_m", 3, 3, 1, {F("beta")}, 0},
     [RO_OP_ADAMW_V] = {"adamw_v", 3, 3, 1, {F("beta")}, 0},
     [RO_OP_ADAMW_W] = {"adamw_w", 6, 6, 2, {F("eps"), F("decay")}, 0},
+    [RO_OP_RESHAPE] = OP0("reshape", 1, 1, 1),
+    [RO_OP_GATHER_GRAD] = {"gather_grad", 2, 2, 1, {I("axis")}, 1},
 };
 
 const char *ro_version(void) {

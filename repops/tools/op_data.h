@@ -95,6 +95,15 @@ static inline size_t case_out_bytes(const op_case *c) {
     return (size_t)ro_shape_numel(&c->call.output) * ro_dtype_size(c->call.output.dtype);
 }
 
+/* Element e of the output, as the reference gives it. */
+static inline uint32_t case_out(const op_case *c, int64_t e) {
+    switch (ro_dtype_size(c->call.output.dtype)) {
+    case 1: return ((const uint8_t *)c->out)[e];
+    case 2: return ((const uint16_t *)c->out)[e];
+    default: return ((const uint32_t *)c->out)[e];
+    }
+}
+
 static inline void case_free(op_case *c) {
     for (int t = 0; t < c->call.input_count; t++)
         free(c->data[t]);

@@ -242,6 +242,8 @@ static inline void roll_optimizer(op_case *c, dice *d) {
         c->call.attr[4] = c->call.attr[3] + 1 + roll(d, 3000);
 }
 
+#include "op_cases_axes.h"
+
 /* A valid application of `op`, with data. Call case_free. NULL, or why ro_infer refused it. */
 static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
     static char why[200];
@@ -252,6 +254,8 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
     c->call.input_count = ro_op_describe(op)->min_inputs;
     if (op <= RO_OP_IOTA)
         roll_movement(c, &d);
+    else if (rolls_axes(op))
+        roll_axes(c, &d);
     else if (op <= RO_OP_DROPOUT)
         roll_elementwise(c, &d);
     else if (op == RO_OP_MATMUL)

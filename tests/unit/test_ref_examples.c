@@ -73,6 +73,41 @@ static const example movement[] = {
      {W(1, PAYLOAD), W(3), W(0x80000000, 5)}, {0}, W(1, PAYLOAD, 3, 0x80000000, 5)},
 };
 
+static const example axes[] = {
+    {"transpose names the input's dimension of each output dimension", RO_OP_TRANSPOSE, {2, 0, 1}, 1,
+     {F(3, 2, 1, 3)}, {W(0, 1, 2, PAYLOAD, 4, 5)}, {0}, W(0, PAYLOAD, 1, 4, 2, 5)},
+    {"slice along the last axis", RO_OP_SLICE, {1, 1, 2, 2}, 1, {I(2, 2, 4)},
+     {IDS(0, 1, 2, 3, 4, 5, 6, 7)}, {0}, W(1, 3, 5, 7)},
+    {"slice along the first axis keeps bits", RO_OP_SLICE, {0, 1, 1, 1}, 1, {F(2, 3, 2)},
+     {W(0, 1, PAYLOAD, 0x80000000, 4, 5)}, {0}, W(PAYLOAD, 0x80000000)},
+    {"pad puts elements `step` apart", RO_OP_PAD, {0, 1, 2, 3, PAYLOAD}, 1, {F(1, 2)}, {N(1, 2)},
+     {0}, W(PAYLOAD, ONE, PAYLOAD, PAYLOAD, TWO, PAYLOAD, PAYLOAD)},
+    {"pad of rows", RO_OP_PAD, {1, 1, 0, 1, 7}, 1, {I(2, 2, 2)}, {IDS(1, 2, 3, 4)}, {0},
+     W(7, 1, 2, 7, 3, 4)},
+    {"gather along the last axis; f32 outside is NaN", RO_OP_GATHER, {1}, 2, {F(2, 2, 3), I(1, 3)},
+     {W(0, 1, 2, 3, PAYLOAD, 5), IDS(1, 3, -1)}, {0}, W(1, QNAN, QNAN, PAYLOAD, QNAN, QNAN)},
+    {"gather of integers; outside is 0", RO_OP_GATHER, {0}, 2, {I(1, 2), I(2, 1, 3)},
+     {IDS(8, -9), IDS(1, 0, 2)}, {0}, W(-9, 8, 0)},
+    {"gather_grad along the last axis", RO_OP_GATHER_GRAD, {1}, 2, {F(2, 2, 3), I(1, 3)},
+     {N(1, 2, 4, 8, 16, 32), IDS(1, 5, 1)}, F(2, 2, 2), N(0, 5, 0, 40)},
+    {"gather_grad along the first axis", RO_OP_GATHER_GRAD, {0}, 2, {F(2, 2, 3), I(1, 2)},
+     {N(1, 2, 4, 8, 16, -0.0f), IDS(1, 1)}, F(2, 2, 3), N(0, 0, 0, 9, 18, 4)},
+    {"concat_axis along the last axis", RO_OP_CONCAT_AXIS, {1}, 2, {F(2, 2, 1), F(2, 2, 2)},
+     {W(1, PAYLOAD), W(2, 3, 4, 5)}, {0}, W(1, 2, 3, PAYLOAD, 4, 5)},
+    {"concat_axis along the first axis", RO_OP_CONCAT_AXIS, {0}, 2, {I(2, 1, 2), I(2, 2, 2)},
+     {IDS(0, 1), IDS(2, 3, 4, 5)}, {0}, W(0, 1, 2, 3, 4, 5)},
+    {"cast of f32 goes toward zero and stops at the ends", RO_OP_CAST, {RO_I32}, 1, {F(1, 9)},
+     {N(1.9f, -1.9f, -0.0f, NAN, INF, -INF, 0x1p31f, -0x1p31f, 0x1.fffffep30f)}, {0},
+     W(1, -1, 0, 0, INT32_MAX, INT32_MIN, INT32_MAX, INT32_MIN, 0x7fffff80)},
+    {"cast of i32 rounds to nearest even", RO_OP_CAST, {RO_F32}, 1, {I(1, 5)},
+     {IDS(16777217, 16777219, INT32_MAX, INT32_MIN, -3)}, {0},
+     N(16777216, 16777220, 0x1p31f, -0x1p31f, -3)},
+    {"cast to the same type keeps bits", RO_OP_CAST, {RO_F32}, 1, {F(1, 2)},
+     {W(PAYLOAD, 0x80000000)}, {0}, W(PAYLOAD, 0x80000000)},
+    {"reshape keeps bits", RO_OP_RESHAPE, {0}, 1, {F(2, 2, 2)}, {W(0, PAYLOAD, 2, 3)}, F(1, 4),
+     W(0, PAYLOAD, 2, 3)},
+};
+
 static const example elementwise[] = {
     {"add: zeros, infinities, NaNs, overflow, ties", RO_OP_ADD, {0}, 2, {F(1, 7), F(1, 7)},
      {W(0x80000000, 0x80000000, 0x7f800000, PAYLOAD, 0x7f7fffff, 0x4b800000, 1),
@@ -240,6 +275,7 @@ static const struct {
     size_t count;
 } all_examples[] = {
     {movement, sizeof movement / sizeof movement[0]},
+    {axes, sizeof axes / sizeof axes[0]},
     {elementwise, sizeof elementwise / sizeof elementwise[0]},
     {products, sizeof products / sizeof products[0]},
     {norms, sizeof norms / sizeof norms[0]},
@@ -505,8 +541,10 @@ static void expect_reads(witness *w, int64_t most, const char *part) {
 }
 
 static bool keeps_bits(int op) {
-    static const int list[] = {RO_OP_FILL,   RO_OP_EMBEDDING, RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS,
-                               RO_OP_CONCAT, RO_OP_RELU_GRAD, RO_OP_IOTA,        RO_OP_READ_BATCH};
+    static const int list[] = {
+        RO_OP_FILL,      RO_OP_EMBEDDING, RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS, RO_OP_CONCAT,
+        RO_OP_RELU_GRAD, RO_OP_IOTA,      RO_OP_READ_BATCH,  RO_OP_TRANSPOSE,  RO_OP_SLICE,
+        RO_OP_PAD,       RO_OP_GATHER,    RO_OP_CONCAT_AXIS, RO_OP_CAST,       RO_OP_RESHAPE};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (list[i] == op)
             return true;

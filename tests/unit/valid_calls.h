@@ -32,6 +32,12 @@ static const valid_call valid_calls[] = {
     {RO_OP_JOIN_HEADS, 2, {0}, {F32(4, 2, 2, 4, 3), F32(4, 2, 2, 4, 3)}, F32(3, 2, 4, 12)},
     {RO_OP_CONCAT, 3, {0}, {F32(2, 2, 3), ONE, F32(1, 4)}, F32(1, 11)},
     {RO_OP_IOTA, 0, {0}, {{0}}, I32(1, 6)},
+    {RO_OP_TRANSPOSE, 1, {2, 0, 1}, {F32(3, 2, 3, 4)}, F32(3, 4, 2, 3)},
+    {RO_OP_SLICE, 1, {1, 2, 3, 2}, {F32(2, 3, 8)}, F32(2, 3, 3)},
+    {RO_OP_PAD, 1, {0, 2, 1, 3, FLOAT_1}, {F32(2, 3, 4)}, F32(2, 10, 4)},
+    {RO_OP_GATHER, 2, {1}, {F32(2, 3, 4), I32(2, 5, 6)}, F32(3, 3, 5, 6)},
+    {RO_OP_CONCAT_AXIS, 3, {1}, {I32(2, 3, 4), I32(2, 3, 1), I32(2, 3, 2)}, I32(2, 3, 7)},
+    {RO_OP_CAST, 1, {RO_U8}, {F32(2, 3, 4)}, {RO_U8, 2, {3, 4}}},
     {RO_OP_ADD, 2, {0}, {F32(2, 3, 4), F32(1, 4)}, F32(2, 3, 4)},
     {RO_OP_DIV_CONST, 1, {FLOAT_1}, {F32(2, 3, 4)}, F32(2, 3, 4)},
     {RO_OP_GELU, 1, {0}, {F32(2, 3, 4)}, F32(2, 3, 4)},
@@ -98,6 +104,8 @@ static const valid_call valid_calls[] = {
      {0, 0},
      {F32(2, 3, 4), F32(2, 3, 4), F32(2, 3, 4), ONE, ONE, ONE},
      F32(2, 3, 4)},
+    {RO_OP_RESHAPE, 1, {0}, {F32(2, 3, 4)}, F32(3, 2, 3, 2)},
+    {RO_OP_GATHER_GRAD, 2, {1}, {F32(3, 3, 5, 6), I32(2, 5, 6)}, F32(2, 3, 4)},
 };
 enum { VALID_CALLS = sizeof valid_calls / sizeof valid_calls[0], MANY_INPUTS = 1024 };
 

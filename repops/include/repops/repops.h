@@ -79,6 +79,12 @@ typedef enum {
     RO_OP_JOIN_HEADS = 7,
     RO_OP_CONCAT = 8,
     RO_OP_IOTA = 9,
+    RO_OP_TRANSPOSE = 10,
+    RO_OP_SLICE = 11,
+    RO_OP_PAD = 12,
+    RO_OP_GATHER = 13,
+    RO_OP_CONCAT_AXIS = 14,
+    RO_OP_CAST = 15,
     /* elementwise, SPEC 6 */
     RO_OP_ADD = 16,
     RO_OP_DIV_CONST = 17,
@@ -121,6 +127,9 @@ typedef enum {
     RO_OP_ADAMW_M = 91,
     RO_OP_ADAMW_V = 92,
     RO_OP_ADAMW_W = 93,
+    /* more data movement, SPEC 5 */
+    RO_OP_RESHAPE = 200,
+    RO_OP_GATHER_GRAD = 201,
     RO_OP_END = 256 /* numbers in between are free */
 } ro_op;
 

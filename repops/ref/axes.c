@@ -1,0 +1,89 @@
+/* Rearranging along axes, and casts: SPEC.md section 5. */
+#include "repops/ref/ref.h"
+
+uint32_t ro_ref_transpose(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const ro_shape *x = &call->input[0], *out = &call->output;
+    int64_t stride[RO_MAX_DIMS], from = 0;
+    (void)acc;
+    stride[x->ndim - 1] = 1;
+    for (int i = x->ndim - 1; i > 0; i--)
+        stride[i - 1] = stride[i] * x->dim[i];
+    for (int i = out->ndim - 1; i >= 0; i--) {
+        from += e % out->dim[i] * stride[call->attr[i]];
+        e /= out->dim[i];
+    }
+    return load(in, 0, from);
+}
+
+uint32_t ro_ref_slice(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const ro_axis x = ro_axis_of(&call->input[0], call->attr[0]);
+    const int64_t length = call->attr[2], i = e % x.inner, j = e / x.inner % length;
+    (void)acc;
+    return load(in, 0,
+                (e / x.inner / length * x.n + call->attr[1] + j * call->attr[3]) * x.inner + i);
+}
+
+uint32_t ro_ref_pad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const ro_axis x = ro_axis_of(&call->input[0], call->attr[0]);
+    const int64_t n = call->output.dim[call->attr[0]], step = call->attr[3];
+    const int64_t j = e / x.inner % n - call->attr[1];
+    (void)acc;
+    if (j < 0 || j % step != 0 || j / step >= x.n)
+        return (uint32_t)call->attr[4];
+    return load(in, 0, (e / x.inner / n * x.n + j / step) * x.inner + e % x.inner);
+}
+
+uint32_t ro_ref_gather(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const ro_axis x = ro_axis_of(&call->input[0], call->attr[0]);
+    const int64_t ids = numel(call, 1);
+    (void)acc;
+    const int32_t id = (int32_t)load(in, 1, e / x.inner % ids);
+    if (id < 0 || id >= x.n)
+        return call->output.dtype == RO_F32 ? RO_QNAN_BITS : 0;
+    return load(in, 0, (e / x.inner / ids * x.n + id) * x.inner + e % x.inner);
+}
+
+uint32_t ro_ref_concat_axis(const ro_call *call, int64_t e, const ro_acc *acc,
+                            const ro_access *in) {
+    const ro_axis out = ro_axis_of(&call->output, call->attr[0]);
+    int64_t j = e / out.inner % out.n;
+    int input = 0;
+    (void)acc;
+    while (j >= call->input[input].dim[call->attr[0]])
+        j -= call->input[input++].dim[call->attr[0]];
+    const int64_t n = call->input[input].dim[call->attr[0]];
+    return load(in, input, (e / out.inner / out.n * n + j) * out.inner + e % out.inner);
+}
+
+uint32_t ro_ref_reshape(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)call, (void)acc;
+    return load(in, 0, e);
+}
+
+/* Toward zero, and cut off at the ends of the range; NaN: 0. */
+static int64_t integer_of(float x, int64_t least, int64_t most) {
+    if (x != x)
+        return 0;
+    if (x <= (float)least)
+        return least;
+    return x >= (float)most ? most : (int64_t)x;
+}
+
+uint32_t ro_ref_cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    static const struct {
+        int64_t least, most;
+    } range[] = {[RO_I32] = {INT32_MIN, INT32_MAX}, [RO_U8] = {0, 255}, [RO_U16] = {0, 65535}};
+    const int from = call->input[0].dtype, to = (int)call->attr[0];
+    const uint32_t bits = load(in, 0, e);
+    const int64_t number = from == RO_I32 ? (int32_t)bits : (int64_t)bits;
+    (void)acc;
+    if (from == to)
+        return bits;
+    if (to == RO_F32)
+        return ro_to_bits((float)number);
+    if (from == RO_F32)
+        return (uint32_t)integer_of(ro_from_bits(bits), range[to].least, range[to].most);
+    if (number < range[to].least)
+        return (uint32_t)range[to].least;
+    return (uint32_t)(number > range[to].most ? range[to].most : number);
+}

@@ -1,0 +1,126 @@
+/* Valid calls of what rearranges elements along axes. SPEC.md section 5. */
+#include "repops/src/infer.h"
+
+static ro_status want_axis(ro_check *c) {
+    return ro_want_range(c, 0, 0, c->in[0].ndim - 1);
+}
+
+ro_status ro_check_transpose(ro_check *c) {
+    const ro_shape *x = &c->in[0];
+    int seen = 0;
+    c->want = (ro_shape){.dtype = x->dtype, .ndim = x->ndim};
+    for (int i = 0; i < x->ndim; i++) {
+        TRY(ro_want_range(c, i, 0, x->ndim - 1));
+        c->want.dim[i] = x->dim[c->call->attr[i]];
+        seen |= 1 << c->call->attr[i];
+    }
+    for (int i = x->ndim; i < RO_MAX_DIMS; i++)
+        TRY(ro_want_range(c, i, 0, 0));
+    if (seen != (1 << x->ndim) - 1)
+        return ro_refuse(c, "each dimension must be named once");
+    return RO_OK;
+}
+
+ro_status ro_check_slice(ro_check *c) {
+    TRY(want_axis(c));
+    const int64_t axis = c->call->attr[0], n = c->in[0].dim[axis];
+    TRY(ro_want_range(c, 1, 0, n));
+    TRY(ro_want_range(c, 2, 1, n));
+    TRY(ro_want_range(c, 3, 1, RO_MAX_NUMEL));
+    const int64_t start = c->call->attr[1], length = c->call->attr[2], step = c->call->attr[3];
+    if (start >= n || length - 1 > (n - 1 - start) / step)
+        return ro_refuse(c, "start + (length - 1) step must be below %lld", (long long)n);
+    c->want = c->in[0];
+    c->want.dim[axis] = length;
+    return RO_OK;
+}
+
+/* The bits of an element of the output's type. */
+static ro_status want_element(ro_check *c, int attr, int dtype) {
+    const int bits = 8 * (int)ro_dtype_size(dtype);
+    return ro_want_range(c, attr, 0, (INT64_C(1) << bits) - 1);
+}
+
+ro_status ro_check_pad(ro_check *c) {
+    TRY(want_axis(c));
+    for (int i = 1; i < 3; i++)
+        TRY(ro_want_range(c, i, 0, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, 3, 1, RO_MAX_NUMEL));
+    TRY(want_element(c, 4, c->in[0].dtype));
+    const int64_t axis = c->call->attr[0], n = c->in[0].dim[axis], step = c->call->attr[3];
+    if (n - 1 > RO_MAX_NUMEL / step)
+        return ro_refuse(c, "output would have more than 2^40 elements");
+    c->want = c->in[0];
+    c->want.dim[axis] = c->call->attr[1] + (n - 1) * step + 1 + c->call->attr[2];
+    return RO_OK;
+}
+
+/* x with the axis replaced by the dimensions of ids. */
+static ro_status gathered(ro_check *c, const ro_shape *x, const ro_shape *ids, ro_shape *out) {
+    const int64_t axis = c->call->attr[0];
+    if (x->ndim - 1 + ids->ndim > RO_MAX_DIMS)
+        return ro_refuse(c, "more than %d dimensions", RO_MAX_DIMS);
+    *out = (ro_shape){.dtype = x->dtype};
+    for (int64_t i = 0; i < axis; i++)
+        out->dim[out->ndim++] = x->dim[i];
+    for (int i = 0; i < ids->ndim; i++)
+        out->dim[out->ndim++] = ids->dim[i];
+    for (int64_t i = axis + 1; i < x->ndim; i++)
+        out->dim[out->ndim++] = x->dim[i];
+    return RO_OK;
+}
+
+ro_status ro_check_gather(ro_check *c) {
+    TRY(want_axis(c));
+    TRY(ro_want_type(c, 1, RO_I32));
+    return gathered(c, &c->in[0], &c->in[1], &c->want);
+}
+
+ro_status ro_check_gather_grad(ro_check *c) {
+    const ro_shape *out = &c->call->output;
+    ro_shape dy;
+    TRY(ro_declared(c, RO_F32));
+    TRY(ro_want_range(c, 0, 0, out->ndim - 1));
+    TRY(ro_want_type(c, 1, RO_I32));
+    if (NUMEL(1) > INT64_C(1) << 31)
+        return ro_refuse(c, "at most 2^31 positions");
+    TRY(gathered(c, out, &c->in[1], &dy));
+    if (!ro_shape_equal(&dy, &c->in[0]))
+        return ro_refuse(c, "dy must be what a gather from the output gives");
+    return RO_OK;
+}
+
+static ro_status want_joined(ro_check *c, int input) {
+    const ro_shape *first = &c->in[0], *x = &c->in[input];
+    TRY(ro_want_type(c, input, first->dtype));
+    if (x->ndim != first->ndim)
+        return ro_refuse(c, "input %d must have %d dimensions", input, first->ndim);
+    for (int i = 0; i < x->ndim; i++)
+        if (i != c->call->attr[0] && x->dim[i] != first->dim[i])
+            return ro_refuse(c, "dimension %d of input %d must be %lld, got %lld", i, input,
+                             (long long)first->dim[i], (long long)x->dim[i]);
+    return RO_OK;
+}
+
+ro_status ro_check_concat_axis(ro_check *c) {
+    TRY(want_axis(c));
+    const int64_t axis = c->call->attr[0];
+    c->want = c->in[0];
+    for (int i = 1; i < c->call->input_count; i++) {
+        TRY(want_joined(c, i));
+        c->want.dim[axis] += c->in[i].dim[axis];
+    }
+    return RO_OK;
+}
+
+ro_status ro_check_cast(ro_check *c) {
+    TRY(ro_want_range(c, 0, RO_F32, RO_U16));
+    c->want = c->in[0];
+    c->want.dtype = (int32_t)c->call->attr[0];
+    return RO_OK;
+}
+
+ro_status ro_check_reshape(ro_check *c) {
+    TRY(ro_declared(c, c->in[0].dtype));
+    return ro_want_output(c, NUMEL(0));
+}

@@ -1,0 +1,110 @@
+/* Random valid applications of what rearranges elements, of every type; part of op_cases.h. */
+#ifndef TESTS_OP_CASES_AXES_H
+#define TESTS_OP_CASES_AXES_H
+
+#include "op_cases.h"
+
+/* Up to `most` dimensions, near the edges of tiles, of at most 2^18 elements. */
+static inline ro_shape roll_shape(dice *d, int most) {
+    const int dtype[] = {RO_F32, RO_F32, RO_I32, RO_U8, RO_U16};
+    ro_shape s = {.dtype = dtype[roll(d, 5)], .ndim = 1 + (int)roll(d, most)};
+    int64_t left = 1 << 18;
+    for (int i = 0; i < s.ndim; i++) {
+        s.dim[i] = roll_dim(d, left < 300 ? left : 300);
+        left /= s.dim[i];
+    }
+    return s;
+}
+
+static inline void roll_transpose(op_case *c, dice *d) {
+    c->in[0] = roll_shape(d, RO_MAX_DIMS);
+    for (int i = 0; i < c->in[0].ndim; i++) {
+        const int64_t j = roll(d, i + 1);
+        c->call.attr[i] = c->call.attr[j];
+        c->call.attr[j] = i;
+    }
+}
+
+static inline void roll_slice(op_case *c, dice *d) {
+    c->in[0] = roll_shape(d, 4);
+    const int64_t axis = roll(d, c->in[0].ndim), n = c->in[0].dim[axis], start = roll(d, n);
+    const int64_t step = roll(d, 2) ? 1 : 1 + roll(d, n);
+    const int64_t attr[] = {axis, start, 1 + roll(d, (n - 1 - start) / step + 1), step};
+    memcpy(c->call.attr, attr, sizeof attr);
+}
+
+static inline void roll_pad(op_case *c, dice *d) {
+    c->in[0] = roll_shape(d, 4);
+    const int bits = 8 * (int)ro_dtype_size(c->in[0].dtype);
+    const int64_t word = roll(d, 2) ? (int64_t)case_special(case_word(d->seed, 2, 0)) : 0;
+    const int64_t attr[] = {roll(d, c->in[0].ndim), roll(d, 4), roll(d, 70),
+                            roll(d, 2) ? 1 : 1 + roll(d, 4), word & ((INT64_C(1) << bits) - 1)};
+    memcpy(c->call.attr, attr, sizeof attr);
+}
+
+static inline void roll_gather(op_case *c, dice *d) {
+    c->in[0] = roll_shape(d, 3);
+    const int64_t axis = roll(d, c->in[0].ndim);
+    c->ids = c->in[0].dim[axis];
+    c->in[1] = shape_of(RO_I32, 1 + (int)roll(d, 2), roll_dim(d, 40), 1 + roll(d, 3), 0, 0);
+    if (c->in[1].ndim == 1)
+        c->in[1].dim[1] = 0;
+    c->call.attr[0] = axis;
+}
+
+/* dy has the shape that a gather from the output gives. */
+static inline void roll_gather_grad(op_case *c, dice *d) {
+    roll_gather(c, d);
+    c->in[0].dtype = RO_F32;
+    if (roll(d, 3) == 0)
+        c->in[1] = shape_of(RO_I32, 1, roll_dim(d, 1100), 0, 0, 0);
+    ro_call gather = {RO_OP_GATHER, 2, {c->call.attr[0]}, c->in, {0}};
+    const ro_shape out = c->in[0];
+    if (ro_infer(&gather, NULL, 0) == RO_OK)
+        c->in[0] = gather.output;
+    c->call.output = out;
+}
+
+static inline void roll_concat_axis(op_case *c, dice *d) {
+    const ro_shape first = roll_shape(d, 4);
+    const int64_t axis = roll(d, first.ndim);
+    c->call.attr[0] = axis;
+    c->call.input_count = 1 + (int)roll(d, 5);
+    for (int i = 0; i < c->call.input_count; i++) {
+        c->in[i] = first;
+        if (i > 0)
+            c->in[i].dim[axis] = 1 + roll(d, 2 * first.dim[axis]);
+    }
+}
+
+static inline void roll_reshape(op_case *c, dice *d) {
+    c->in[0] = roll_shape(d, 4);
+    const int64_t n = ro_shape_numel(&c->in[0]);
+    c->call.output = shape_of(c->in[0].dtype, 2, n, 1, 0, 0);
+    for (int64_t by = 2; by < 20; by++)
+        if (n % by == 0 && roll(d, 2))
+            c->call.output = shape_of(c->in[0].dtype, 3, by, 1, n / by, 0);
+}
+
+static inline int rolls_axes(int op) {
+    return (op >= RO_OP_TRANSPOSE && op <= RO_OP_CAST) || op == RO_OP_RESHAPE ||
+           op == RO_OP_GATHER_GRAD;
+}
+
+static inline void roll_axes(op_case *c, dice *d) {
+    switch (c->call.op) {
+    case RO_OP_TRANSPOSE: roll_transpose(c, d); break;
+    case RO_OP_SLICE: roll_slice(c, d); break;
+    case RO_OP_PAD: roll_pad(c, d); break;
+    case RO_OP_GATHER: roll_gather(c, d); break;
+    case RO_OP_GATHER_GRAD: roll_gather_grad(c, d); break;
+    case RO_OP_CONCAT_AXIS: roll_concat_axis(c, d); break;
+    case RO_OP_RESHAPE: roll_reshape(c, d); break;
+    default: /* cast */
+        c->in[0] = roll_shape(d, 2);
+        c->call.attr[0] = 1 + roll(d, 4);
+        break;
+    }
+}
+
+#endif
