@@ -45,16 +45,39 @@ static plan plan_of(const ro_call *call) {
     return p;
 }
 
-/* Offsets in the input and the output of item `i` over the dimensions that are not in `skip`; the
- * last of them is the fastest. */
-static void place(const plan *p, int64_t i, unsigned skip, int64_t *from, int64_t *to) {
-    *from = *to = 0;
+/* An index over the dimensions of a plan that are not in `skip`, the last one fastest, and where
+ * its element lies. */
+typedef struct {
+    const plan *p;
+    unsigned skip;
+    int64_t index[RO_MAX_DIMS], from, to;
+} walker;
+
+static walker walker_at(const plan *p, unsigned skip, int64_t i) {
+    walker w = {.p = p, .skip = skip};
     for (int d = p->ndim - 1; d >= 0; d--) {
         if (skip >> d & 1)
             continue;
-        *from += i % p->dim[d] * p->from[d];
-        *to += i % p->dim[d] * p->to[d];
+        w.index[d] = i % p->dim[d];
+        w.from += w.index[d] * p->from[d];
+        w.to += w.index[d] * p->to[d];
         i /= p->dim[d];
+    }
+    return w;
+}
+
+static void advance(walker *w) {
+    const plan *p = w->p;
+    for (int d = p->ndim - 1; d >= 0; d--) {
+        if (w->skip >> d & 1)
+            continue;
+        w->from += p->from[d];
+        w->to += p->to[d];
+        if (++w->index[d] < p->dim[d])
+            return;
+        w->from -= p->dim[d] * p->from[d];
+        w->to -= p->dim[d] * p->to[d];
+        w->index[d] = 0;
     }
 }
 
@@ -66,22 +89,37 @@ static int64_t parts_of(const plan *p) {
     return ceil_div(p->dim[p->ndim - 1], PART);
 }
 
-static void copy_rows(const ro_job *job, const plan *p, int64_t first, int64_t last) {
-    const size_t size = ro_dtype_size(job->call->output.dtype);
-    const int64_t cols = p->dim[p->ndim - 1], parts = parts_of(p);
-    for (int64_t i = first; i < last; i++) {
-        const int64_t at = i % parts * PART;
-        int64_t from, to;
-        place(p, i / parts, 1u << (p->ndim - 1), &from, &to);
-        memcpy((char *)job->out + (size_t)(to + at) * size,
-               (const char *)job->in[0] + (size_t)(from + at) * size,
-               (size_t)min_i64(PART, cols - at) * size);
+RO_INLINE void copy_row(char *restrict to, const char *restrict from, size_t bytes) {
+    switch (bytes) { /* a call would cost more than the copy */
+    case 8: memcpy(to, from, 8); break;
+    case 16: memcpy(to, from, 16); break;
+    case 32: memcpy(to, from, 32); break;
+    default: memcpy(to, from, bytes); break;
     }
 }
 
-/* ---- tiles: an item is a strip of TILE rows of the output ---- */
+static void copy_rows(const ro_job *job, const plan *p, int64_t first, int64_t last) {
+    const size_t size = ro_dtype_size(job->call->output.dtype);
+    const int64_t cols = p->dim[p->ndim - 1], parts = parts_of(p);
+    walker w = walker_at(p, 1u << (p->ndim - 1), first / parts);
+    int64_t at = first % parts * PART;
+    for (int64_t i = first; i < last; i++) {
+        copy_row((char *)job->out + (size_t)(w.to + at) * size,
+                 (const char *)job->in[0] + (size_t)(w.from + at) * size,
+                 (size_t)min_i64(PART, cols - at) * size);
+        at += PART;
+        if (at >= cols) {
+            at = 0;
+            advance(&w);
+        }
+    }
+}
 
-/* The input's last dimension, among those of the output. */
+/* ---- columns become rows: an item is ROWS x COLS elements of a matrix of the output ---- */
+
+enum { ROWS = 64, COLS = 1024 };
+
+/* The input's last dimension, among those of the output: the matrix is this one and the last. */
 static int turned(const plan *p) {
     int d = 0;
     while (p->from[d] != 1)
@@ -89,46 +127,75 @@ static int turned(const plan *p) {
     return d;
 }
 
-/* out[r * to + c] = x[c * from + r]; constant sizes make it unrolled code. */
+/* out[r * to + c] = x[c * from + r]. */
+typedef struct {
+    const char *restrict x;
+    char *restrict out;
+    int64_t from, to, rows, cols;
+} block;
+
+/* Constant sizes make it unrolled code. What the next tile of these columns and rows touches lies
+ * too far apart for the processor to guess. */
 RO_INLINE void move_tile(const char *restrict x, int64_t from, char *restrict out, int64_t to,
-                         int64_t rows, int64_t cols, size_t size) {
+                         size_t size) {
     char tile[TILE * TILE * 4] __attribute__((aligned(64)));
-    for (int64_t c = 0; c < cols; c++)
-        memcpy(tile + (size_t)c * TILE * size, x + (size_t)(c * from) * size, (size_t)rows * size);
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t c = 0; c < TILE; c++)
+        memcpy(tile + (size_t)c * TILE * size, x + (size_t)(c * from) * size, TILE * size);
+    for (int64_t c = 0; c < TILE; c++)
+        __builtin_prefetch(x + (size_t)((c + TILE) * from) * size);
+    for (int64_t r = 0; r < TILE; r++) {
         char row[TILE * 4] __attribute__((aligned(64)));
         for (int64_t c = 0; c < TILE; c++)
             memcpy(row + (size_t)c * size, tile + (size_t)(c * TILE + r) * size, size);
-        memcpy(out + (size_t)(r * to) * size, row, (size_t)cols * size);
+        memcpy(out + (size_t)(r * to) * size, row, TILE * size);
+        __builtin_prefetch(out + (size_t)(r * to + TILE) * size, 1);
     }
 }
 
-RO_INLINE void move_strip(const char *x, int64_t from, char *out, int64_t to, int64_t rows,
-                          int64_t cols, size_t size) {
-    for (int64_t c = 0; c < cols; c += TILE) {
-        const char *tile = x + (size_t)(c * from) * size;
-        char *place_of = out + (size_t)c * size;
-        if (rows == TILE && cols - c >= TILE)
-            move_tile(tile, from, place_of, to, TILE, TILE, size);
-        else
-            move_tile(tile, from, place_of, to, rows, min_i64(TILE, cols - c), size);
-    }
+/* Rows [r, r + rows) and columns [c, c + cols), element by element, along the longer side. */
+RO_INLINE void move_rest(const block *b, int64_t r, int64_t rows, int64_t c, int64_t cols,
+                         size_t size) {
+    const char *x = b->x + (size_t)(c * b->from + r) * size;
+    char *out = b->out + (size_t)(r * b->to + c) * size;
+    for (int64_t i = 0; i < (rows > cols ? rows : 0); i++)
+        for (int64_t j = 0; j < cols; j++)
+            memcpy(out + (size_t)(i * b->to + j) * size, x + (size_t)(j * b->from + i) * size,
+                   size);
+    for (int64_t j = 0; j < (rows > cols ? 0 : cols); j++)
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(out + (size_t)(i * b->to + j) * size, x + (size_t)(j * b->from + i) * size,
+                   size);
 }
 
-static void move_strips(const ro_job *job, const plan *p, int64_t first, int64_t last) {
+RO_INLINE void move_block(const block *b, size_t size) {
+    const int64_t rows = b->rows / TILE * TILE, cols = b->cols / TILE * TILE;
+    for (int64_t c = 0; c < cols; c += TILE)
+        for (int64_t r = 0; r < rows; r += TILE)
+            move_tile(b->x + (size_t)(c * b->from + r) * size, b->from,
+                      b->out + (size_t)(r * b->to + c) * size, b->to, size);
+    move_rest(b, 0, rows, cols, b->cols - cols, size);
+    move_rest(b, rows, b->rows - rows, 0, b->cols, size);
+}
+
+static void move_blocks(const ro_job *job, const plan *p, int64_t first, int64_t last) {
     const size_t size = ro_dtype_size(job->call->output.dtype);
     const int end = p->ndim - 1, row = turned(p);
-    const int64_t strips = ceil_div(p->dim[row], TILE);
+    const int64_t across = ceil_div(p->dim[end], COLS), down = ceil_div(p->dim[row], ROWS);
     for (int64_t i = first; i < last; i++) {
-        const int64_t r = i % strips * TILE, rows = min_i64(TILE, p->dim[row] - r);
-        int64_t from, to;
-        place(p, i / strips, 1u << end | 1u << row, &from, &to);
-        const char *x = (const char *)job->in[0] + (size_t)(from + r) * size;
-        char *out = (char *)job->out + (size_t)(to + r * p->to[row]) * size;
+        const int64_t c = i % across * COLS, r = i / across % down * ROWS;
+        const walker w = walker_at(p, 1u << end | 1u << row, i / across / down);
+        const block b = {
+            (const char *)job->in[0] + (size_t)(w.from + c * p->from[end] + r) * size,
+            (char *)job->out + (size_t)(w.to + r * p->to[row] + c) * size,
+            p->from[end],
+            p->to[row],
+            min_i64(ROWS, p->dim[row] - r),
+            min_i64(COLS, p->dim[end] - c),
+        };
         switch (size) {
-        case 4: move_strip(x, p->from[end], out, p->to[row], rows, p->dim[end], 4); break;
-        case 2: move_strip(x, p->from[end], out, p->to[row], rows, p->dim[end], 2); break;
-        default: move_strip(x, p->from[end], out, p->to[row], rows, p->dim[end], 1); break;
+        case 4: move_block(&b, 4); break;
+        case 2: move_block(&b, 2); break;
+        default: move_block(&b, 1); break;
         }
     }
 }
@@ -139,7 +206,8 @@ static int64_t transpose_items(const ro_call *call) {
     const int64_t rows = ro_shape_numel(&call->output) / p.dim[end];
     if (p.from[end] == 1)
         return rows * parts_of(&p);
-    return rows / p.dim[turned(&p)] * ceil_div(p.dim[turned(&p)], TILE);
+    const int row = turned(&p);
+    return rows / p.dim[row] * ceil_div(p.dim[row], ROWS) * ceil_div(p.dim[end], COLS);
 }
 
 static void transpose(const ro_job *job, int64_t first, int64_t last) {
@@ -147,7 +215,7 @@ static void transpose(const ro_job *job, int64_t first, int64_t last) {
     if (p.from[p.ndim - 1] == 1)
         copy_rows(job, &p, first, last);
     else
-        move_strips(job, &p, first, last);
+        move_blocks(job, &p, first, last);
 }
 
 void RO_NAME(ro_add_transpose)(ro_table *table) {
