@@ -22,6 +22,7 @@ LDFLAGS += $(SANITIZE) -pthread
 
 RO_VERSION := $(shell sed -n 's/^\#define RO_VERSION *"\(.*\)"/\1/p' repops/include/repops/repops.h)
 RO_SONAME := librepops.so.1
+BLAS_SONAME := librepops_blas.so.1
 # Another machine's: make lib CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar ARCH=aarch64 BUILD=build/aarch64
 ARCH ?= $(shell uname -m)
 ISAS := scalar $(if $(filter x86_64,$(ARCH)),avx2 avx512) $(if $(filter aarch64,$(ARCH)),neon)
@@ -52,12 +53,16 @@ PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 all: build
 
 build: lib $(BUILD)/bin/verde
-lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME) $(BUILD)/bin/repops-conform
+lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME) $(BUILD)/lib/$(BLAS_SONAME) $(BUILD)/bin/repops-conform
 
 $(BUILD)/obj/repops/src/%.o: repops/src/%.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(KERNEL_OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
+$(BUILD)/obj/repops/blas/%.o: repops/blas/%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) -fvisibility=hidden $(CFLAGS) -c $< -o $@
 $(BUILD)/obj/repops/ref/%.o: repops/ref/%.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
@@ -118,6 +123,15 @@ $(BUILD)/lib/$(RO_SONAME): $(ro_obj) repops/librepops.map
 	@echo "  LD      $@"
 	$(Q)$(CC) -shared -Wl,-soname,$(RO_SONAME) -Wl,--version-script=repops/librepops.map $(ro_obj) $(LDFLAGS) -o $@
 	@ln -sf $(RO_SONAME) $(BUILD)/lib/librepops.so
+# The CBLAS front holds its own copy of the library, so that LD_PRELOAD needs one path only.
+blas_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard repops/blas/*.c))
+$(BUILD)/lib/$(BLAS_SONAME): $(blas_obj) $(BUILD)/lib/librepops.a repops/blas/blas.map
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) -shared -Wl,-soname,$(BLAS_SONAME) -Wl,--version-script=repops/blas/blas.map $(blas_obj) \
+	    $(BUILD)/lib/librepops.a $(LDFLAGS) -o $@
+	@ln -sf $(BLAS_SONAME) $(BUILD)/lib/librepops_blas.so
+
 # The library alone; needs no package but a C compiler.
 install: lib
 	install -d $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(PREFIX)/lib/pkgconfig
@@ -150,7 +164,9 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/obj/repops/tools/golden.o $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
+	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
+# The symbol map hides the front's own functions.
+$(BUILD)/tests/test_blas: $(blas_obj)
 $(BUILD)/tests/planted_%: $(BUILD)/obj/tests/planted/%.o
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
@@ -203,4 +219,4 @@ clean:
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
--include $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)
+-include $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)

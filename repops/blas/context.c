@@ -1,0 +1,106 @@
+/* The contexts of a process. CBLAS has no handle, so they are this library's only state. */
+#include "repops/blas/blas.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SPARES_MAX = 64 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static ro_ctx *team; /* REPOPS_THREADS threads */
+static bool team_busy;
+static ro_ctx *spare[SPARES_MAX]; /* one thread each; idle ones */
+static int spare_count;
+static const caller library = {"librepops_blas", 0};
+
+/* 0: one per core. */
+static int wanted_threads(void) {
+    const char *text = getenv("REPOPS_THREADS");
+    char *end = NULL;
+    if (!text || *text == '\0')
+        return 0;
+    const long threads = strtol(text, &end, 10);
+    if (*end == '\0' && threads >= 0 && threads <= 1024)
+        return (int)threads;
+    blas_complain(library, "REPOPS_THREADS must be 0..1024; using one thread per core");
+    return 0;
+}
+
+/* No backend changes a bit: one that is not here is worth a line, not a failure. */
+static ro_ctx *create(caller by, int threads) {
+    ro_ctx *ctx;
+    ro_status status = ro_ctx_create(&(ro_options){.threads = threads}, &ctx);
+    if (status == RO_ERR_ARG) {
+        blas_complain(library, ro_ctx_error(NULL));
+        status = ro_ctx_create(&(ro_options){.threads = threads, .backend = "cpu"}, &ctx);
+    }
+    if (status != RO_OK)
+        blas_complain(by, ro_ctx_error(NULL));
+    return ctx;
+}
+
+ro_ctx *blas_take(caller by) {
+    ro_ctx *ctx = NULL;
+    pthread_mutex_lock(&lock);
+    const bool leads = !team_busy;
+    if (leads) {
+        if (!team)
+            team = create(by, wanted_threads());
+        team_busy = team != NULL;
+        ctx = team;
+    } else if (spare_count > 0) {
+        ctx = spare[--spare_count];
+    }
+    pthread_mutex_unlock(&lock);
+    return ctx || leads ? ctx : create(by, 1);
+}
+
+void blas_give(ro_ctx *ctx) {
+    if (!ctx)
+        return;
+    pthread_mutex_lock(&lock);
+    if (ctx == team) {
+        team_busy = false;
+        ctx = NULL;
+    } else if (spare_count < SPARES_MAX) {
+        spare[spare_count++] = ctx;
+        ctx = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    ro_ctx_destroy(ctx);
+}
+
+/* ---- fork, exit and dlclose ---- */
+
+static void before_fork(void) {
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void) {
+    pthread_mutex_unlock(&lock);
+}
+
+/* What another thread was using has no owner in the child: it is abandoned. */
+static void after_fork_in_child(void) {
+    if (team_busy)
+        team = NULL;
+    team_busy = false;
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void load(void) {
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* Threads that are still in a call keep what they took. */
+__attribute__((destructor)) static void unload(void) {
+    pthread_mutex_lock(&lock);
+    if (!team_busy) {
+        ro_ctx_destroy(team);
+        team = NULL;
+    }
+    while (spare_count > 0)
+        ro_ctx_destroy(spare[--spare_count]);
+    pthread_mutex_unlock(&lock);
+}
