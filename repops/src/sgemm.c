@@ -36,11 +36,12 @@ ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64
     const ro_status status = check(ctx, limits, sizeof limits / sizeof limits[0]);
     if (status != RO_OK || m == 0 || n == 0 || batch == 0)
         return status;
+    /* Before alpha is looked at: a caller's DAZ would take a subnormal one for 0. */
+    const ro_fpenv env = ro_fpenv_enter();
     ro_products p = {.m = m, .n = n, .k = alpha == 0 ? 0 : k, .alpha = alpha, .beta = beta};
     p.a = a, p.a_row = trans_a ? 1 : lda, p.a_col = trans_a ? lda : 1, p.a_next = stride_a;
     p.b = b, p.b_row = trans_b ? 1 : ldb, p.b_col = trans_b ? ldb : 1, p.b_next = stride_b;
     p.c = c, p.c_row = ldc, p.c_next = stride_c, p.batch = batch;
-    const ro_fpenv env = ro_fpenv_enter();
     const ro_status result = ro_ctx_table(ctx)->sgemm(ctx, &p);
     ro_fpenv_leave(env);
     return result;

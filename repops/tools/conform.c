@@ -50,6 +50,8 @@ static const struct {
 #if defined(__x86_64__)
     {"avx2", ro_elementary_avx2},
     {"avx512", ro_elementary_avx512},
+#elif defined(__aarch64__)
+    {"neon", ro_elementary_neon},
 #endif
 };
 enum { FUNCTION_SETS = sizeof functions / sizeof functions[0] };
@@ -89,6 +91,22 @@ static void compare(report *r, item *it, int d, const char *name, const char *wa
     report_failure(r, f);
 }
 
+/* Of little-endian elements of `width` bytes; reverses those of a big-endian machine in place. */
+static void hash_elements(void *data, size_t bytes, size_t width, char text[65]) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    uint8_t *p = data;
+    for (size_t at = 0; at < bytes; at += width)
+        for (size_t i = 0; i < width / 2; i++) {
+            const uint8_t low = p[at + i];
+            p[at + i] = p[at + width - 1 - i];
+            p[at + width - 1 - i] = low;
+        }
+#else
+    (void)width;
+#endif
+    sha256_text(data, bytes, text);
+}
+
 /* Text of a hash, or a sentence. False if the device does not offer the operator. */
 static bool compute(ro_ctx *ctx, const golden_case *g, char got[65]) {
     op_case c;
@@ -97,7 +115,7 @@ static bool compute(ro_ctx *ctx, const golden_case *g, char got[65]) {
         memset(c.out, 0x5a, case_out_bytes(&c));
         status = ro_run(ctx, &c.call, (const void *const *)c.data, c.out);
         if (status == RO_OK)
-            sha256_text(c.out, case_out_bytes(&c), got);
+            hash_elements(c.out, case_out_bytes(&c), ro_dtype_size(c.call.output.dtype), got);
         else
             snprintf(got, 65, "%s", ro_ctx_error(ctx));
     }
@@ -156,7 +174,7 @@ static void run_function(report *r, const char *line, float *x) {
         const ro_fpenv env = ro_fpenv_enter();
         f->apply(x, SAMPLE_COUNT);
         ro_fpenv_leave(env);
-        sha256_text(x, SAMPLE_COUNT * sizeof *x, got);
+        hash_elements(x, SAMPLE_COUNT * sizeof *x, sizeof *x, got);
         compare(r, &it, d, "sample", want, got);
     }
     report_item(r, &it);

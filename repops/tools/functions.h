@@ -20,6 +20,8 @@ typedef struct {
 extern const elementary ro_elementary_scalar[];
 #if defined(__x86_64__)
 extern const elementary ro_elementary_avx2[], ro_elementary_avx512[];
+#elif defined(__aarch64__)
+extern const elementary ro_elementary_neon[];
 #endif
 
 #endif

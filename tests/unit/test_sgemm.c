@@ -5,6 +5,10 @@
 #include "repops/src/math.h"
 #include "sgemm_product.h"
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 enum { THREADS = 3, CASES = 400, WORK = 400000 };
 
 /* ---- random products ---- */
@@ -254,3 +258,36 @@ Test(sgemm, lack_of_memory_is_a_status) {
     release(&p);
     ro_ctx_destroy(ctx);
 }
+
+#if defined(__x86_64__)
+static void call_under(unsigned modes, ro_ctx *ctx, const product *p) {
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(modes);
+    const ro_status status = call(ctx, p);
+    const unsigned after = _mm_getcsr();
+    _mm_setcsr(before);
+    cr_assert(status == RO_OK);
+    cr_expect(after == modes, "mode is %04x", after);
+}
+
+Test(sgemm, modes_of_the_caller_do_not_show) {
+    const unsigned hostile = 0x1f80 | 0x8000 | 0x0040 | 0x4000; /* FTZ, DAZ, round up */
+    for (int i = 0; i < 4 * BACKENDS; i++) {
+        ro_ctx *ctx = context(backends[i / 4], 2);
+        product p = {.m = 70, .n = 90, .k = 300, .lda = 300, .ldb = 90, .ldc = 90, .batch = 1};
+        p.class = DATA_WIDE;
+        p.alpha = i & 1 ? 0x1.8p-130f : 0.3f, p.beta = i & 2 ? 0x1.8p-130f : 0.7f;
+        fill(&p, (uint64_t)i);
+        float *want = malloc((size_t)p.c_count * sizeof(float));
+        if (ctx) {
+            cr_assert(call(ctx, &p) == RO_OK);
+            memcpy(want, p.out, (size_t)p.c_count * sizeof(float));
+            call_under(hostile, ctx, &p);
+            cr_expect(memcmp(want, p.out, (size_t)p.c_count * sizeof(float)) == 0, "case %d", i);
+        }
+        free(want);
+        release(&p);
+        ro_ctx_destroy(ctx);
+    }
+}
+#endif
