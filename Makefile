@@ -133,14 +133,22 @@ $(BUILD)/lib/$(BLAS_SONAME): $(blas_obj) $(BUILD)/lib/librepops.a repops/blas/bl
 	@ln -sf $(BLAS_SONAME) $(BUILD)/lib/librepops_blas.so
 
 # The library alone; needs no package but a C compiler.
+LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
 install: lib
-	install -d $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -d $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig \
+	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3
 	install -m 644 repops/include/repops/*.h $(DESTDIR)$(PREFIX)/include/repops
-	install -m 644 $(BUILD)/lib/librepops.a $(DESTDIR)$(PREFIX)/lib
-	install -m 755 $(BUILD)/lib/$(RO_SONAME) $(DESTDIR)$(PREFIX)/lib
-	ln -sf $(RO_SONAME) $(DESTDIR)$(PREFIX)/lib/librepops.so
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(RO_VERSION)|' repops/repops.pc.in \
-	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/repops.pc
+	install -m 755 $(BUILD)/bin/repops-conform $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(BUILD)/lib/librepops.a $(DESTDIR)$(LIBDIR)
+	install -m 755 $(BUILD)/lib/$(RO_SONAME) $(BUILD)/lib/$(BLAS_SONAME) $(DESTDIR)$(LIBDIR)
+	ln -sf $(RO_SONAME) $(DESTDIR)$(LIBDIR)/librepops.so
+	ln -sf $(BLAS_SONAME) $(DESTDIR)$(LIBDIR)/librepops_blas.so
+	for pc in repops repops-blas; do \
+	    sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(RO_VERSION)|' repops/$$pc.pc.in \
+	        > $(DESTDIR)$(LIBDIR)/pkgconfig/$$pc.pc || exit 1; done
+	install -m 644 repops/man/*.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
 
 # Arguments: make bench-gemm ARGS="avx2 2".
 bench-gemm: $(BUILD)/bench/gemm

@@ -1,0 +1,139 @@
+#!/bin/sh
+# The installed library as others use it: C, C++ and dlopen users, a user with OpenMP, one beside a library built with
+# -ffast-math; what it exports, what it needs, what it keeps.
+set -eu
+build=$1
+[ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
+work=$build/tests/link
+rm -rf "$work"
+mkdir -p "$work/bin"
+prefix=$(cd "$work" && pwd)/prefix
+lib=$prefix/lib/librepops.so.1
+cc=${CC:-cc}
+count=0
+
+fail() {
+    echo "$*"
+    exit 1
+}
+passed() {
+    count=$((count + 1))
+}
+# same NAME: the two sorted lists $work/got and $work/want are equal.
+same() {
+    diff "$work/want" "$work/got" > "$work/diff" || { cat "$work/diff"; fail "$1"; }
+    passed
+}
+
+# ---- install: with nothing but a C compiler; DESTDIR only changes where files go ----
+
+printf '#!/bin/sh\nexit 1\n' > "$work/bin/pkg-config"
+chmod +x "$work/bin/pkg-config"
+PATH=$PWD/$work/bin:$PATH make -s install BUILD="$build" PREFIX="$prefix" > "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
+make -s install BUILD="$build" PREFIX=/opt/repops DESTDIR="$PWD/$work/dest" >> "$work/log.txt" 2>&1
+(cd "$prefix" && find . | sort) > "$work/want"
+(cd "$work/dest/opt/repops" && find . | sort) > "$work/got"
+same "DESTDIR installs other files"
+grep -q '^prefix=/opt/repops$' "$work/dest/opt/repops/lib/pkgconfig/repops.pc" || fail "DESTDIR is in repops.pc"
+for file in include/repops/repops.h include/repops/ref.h lib/librepops.a lib/librepops.so lib/librepops.so.1 \
+    lib/librepops_blas.so lib/librepops_blas.so.1 lib/pkgconfig/repops.pc bin/repops-conform share/man/man3/repops.3; do
+    [ -s "$prefix/$file" ] || fail "not installed: $file"
+done
+passed
+
+# ---- what the library shows, needs and keeps ----
+
+sed -nE 's/^RO_API.*(^|[^a-z0-9_])(ro_[a-z0-9_]+)\(.*/\2/p' "$prefix"/include/repops/*.h | sort > "$work/want"
+nm -D --defined-only "$lib" | sed -nE 's/.* [A-Z] ([a-z0-9_]+)@@REPOPS_1$/\1/p' | sort > "$work/got"
+same "exported symbols are not those of the headers"
+nm -D --defined-only "$lib" | grep -v 'ro_' | grep -v ' A REPOPS_1$' && fail "exports more than ro_"
+nm --defined-only "$prefix/lib/librepops.a" | awk '$2 ~ /^[A-Z]$/ && $3 !~ /^ro_/' | grep . && fail "librepops.a defines names without ro_"
+readelf -d "$lib" | grep -q 'SONAME.*\[librepops\.so\.1\]' || fail "no soname"
+readelf -d "$lib" | grep NEEDED | grep -vE '\[(libc\.so|ld-linux)' && fail "needs more than libc"
+passed
+
+# Memory comes from the context's hook: the library itself knows no other allocator than the default of that hook.
+nm -D --undefined-only "$lib" | sed -E 's/.* [Uw] ([A-Za-z0-9_]+).*/\1/' | grep -E 'alloc|mmap|brk|memalign|strdup|^free$' |
+    sort > "$work/got"
+printf 'aligned_alloc\nfree\n' > "$work/want"
+same "allocates through something else"
+nm -D --undefined-only "$lib" | grep -E ' (exit|abort|_exit|printf|puts|fprintf|stderr|stdout|perror|signal|sigaction|atexit|[a-z]+f)(@|$)' |
+    grep -E -v ' (vsnprintf|snprintf|getcpuf)' && fail "prints, exits or uses libm"
+
+# Writable objects: none but the compiler's own (crt, and what __builtin_cpu_supports keeps), and the sentence of this
+# thread's last ro_ctx_create that failed, which has no context to hold it.
+objdump -t "$lib" | sed -nE 's/.*[[:space:]](\.(data|bss|tdata|tbss))[[:space:]]+[0-9a-f]+ +(\.hidden )?([^. ][^ ]*)$/\1 \4/p' |
+    grep -vE ' (__dso_handle|__TMC_END__|completed(\.[0-9]+)?|__cpu_model|__cpu_features2?|__aarch64_have_lse_atomics)$' | sort > "$work/got"
+echo '.tbss create_error' > "$work/want"
+same "writable global state"
+
+# ---- users ----
+
+PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+export PKG_CONFIG_PATH
+flags=$(pkg-config --cflags repops)
+libs=$(pkg-config --libs repops)
+[ "$(pkg-config --modversion repops)" = "$(sed -n 's/^#define RO_VERSION *"\(.*\)"/\1/p' "$prefix/include/repops/repops.h")" ] || fail "version"
+strict="-Wall -Wextra -Wstrict-prototypes -pedantic -Werror"
+# shellcheck disable=SC2086
+{
+    $cc -std=c99 $strict -D_GNU_SOURCE $flags tests/link/user.c $libs -o "$work/user_so"
+    $cc -std=c11 $strict -D_GNU_SOURCE $flags tests/link/user.c "$prefix/lib/librepops.a" -pthread -o "$work/user_a"
+    $cc -std=c11 $strict -D_GNU_SOURCE $flags tests/link/user.c -static $(pkg-config --static --libs repops) -o "$work/user_static"
+    $cc -std=c11 $strict -D_GNU_SOURCE $flags tests/link/loader.c -ldl -o "$work/loader"
+}
+want=$("$work/user_a")
+LD_LIBRARY_PATH=$prefix/lib
+export LD_LIBRARY_PATH
+# expect COMMAND...: prints the same hash.
+expect() {
+    got=$("$@") || fail "$* fails"
+    [ "${got%% *}" = "$want" ] || fail "$*: $got, expected $want"
+    passed
+}
+for backend in scalar avx2 avx512 neon; do
+    "$build/bin/repops-conform" --device $backend --version > /dev/null || continue
+    REPOPS_CPU=$backend "$work/user_a" > /dev/null 2>&1 || continue # not on this processor
+    expect env REPOPS_CPU=$backend "$work/user_so"
+done
+expect "$work/user_so"
+expect "$work/user_static"
+expect "$work/loader" "$lib"
+
+cxx=${CXX:-c++}
+if command -v "$cxx" > /dev/null; then
+    # shellcheck disable=SC2086
+    "$cxx" -x c++ -std=c++11 -Wall -Wextra -pedantic -Werror $flags tests/link/user.c $libs -o "$work/user_cxx"
+    expect "$work/user_cxx"
+    printf '#include <repops/ref.h>\nint main() { return ro_version() == 0; }\n' > "$work/ref.cc"
+    # shellcheck disable=SC2086
+    "$cxx" -std=c++11 -Wall -Wextra -pedantic -Werror $flags "$work/ref.cc" $libs -o "$work/ref_cxx"
+else
+    echo "no C++ compiler: that user is left out"
+fi
+# shellcheck disable=SC2086
+if $cc -fopenmp -std=c11 $flags tests/link/openmp.c $libs -o "$work/openmp" 2> "$work/log.txt"; then
+    expect "$work/openmp"
+else
+    echo "no OpenMP: that user is left out"
+fi
+
+# ---- beside a library built with -ffast-math, which flushes subnormals from then on ----
+
+$cc -shared -fPIC -ffast-math tests/link/fastmath.c -o "$work/fastmath.so"
+expect "$work/loader" "$lib" "$work/fastmath.so"
+case $(uname -m) in
+x86_64) [ "${got#* }" = 9fc0 ] || fail "fastmath.so changed no mode: the test shows nothing: $got" ;;
+esac
+LD_PRELOAD=$work/fastmath.so "$prefix/bin/repops-conform" > "$work/conform.txt" || { tail -n 5 "$work/conform.txt"; exit 1; }
+passed
+
+# ---- the manual ----
+
+if command -v man > /dev/null && command -v groff > /dev/null; then
+    for page in repops/man/*; do
+        man --warnings=w -E UTF-8 -Tutf8 -l "$page" 2>&1 > /dev/null | grep . && fail "$page"
+    done
+    passed
+fi
+echo "$count checks, hash $want"
