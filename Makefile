@@ -151,12 +151,12 @@ install: lib
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
 
 # Arguments: make bench-gemm ARGS="avx2 2".
-bench-gemm: $(BUILD)/bench/gemm
+bench-gemm bench-conv: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
-$(BUILD)/bench/gemm: bench/gemm.c $(BUILD)/lib/librepops.a
+$(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
-.PHONY: bench-gemm
+.PHONY: bench-gemm bench-conv
 
 $(BUILD)/lib/libverde.a: $(vd_obj)
 	@mkdir -p $(@D)

@@ -230,6 +230,8 @@ void RO_NAME(ro_add_norm)(ro_table *table);
 void RO_NAME(ro_add_entropy)(ro_table *table);
 void RO_NAME(ro_add_attention)(ro_table *table);
 void RO_NAME(ro_add_optimizer)(ro_table *table);
+void RO_NAME(ro_add_conv)(ro_table *table);
+void RO_NAME(ro_add_conv_weight)(ro_table *table);
 
 /* Number of elements of input i. */
 RO_INLINE int64_t in_numel(const ro_job *job, int i) {

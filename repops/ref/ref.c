@@ -99,6 +99,11 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_ADAMW_M] = SHORT(ro_ref_adamw_m),
     [RO_OP_ADAMW_V] = SHORT(ro_ref_adamw_v),
     [RO_OP_ADAMW_W] = SHORT(ro_ref_adamw_w),
+    [RO_OP_CONV2D] = {ro_ref_conv2d, ro_ref_conv2d_steps, one_word, ro_ref_conv2d_step, no_loads},
+    [RO_OP_CONV2D_DX] = {ro_ref_conv2d, ro_ref_conv2d_steps, one_word, ro_ref_conv2d_step,
+                         no_loads},
+    [RO_OP_CONV2D_DW] = {ro_ref_conv2d, ro_ref_conv2d_steps, one_word, ro_ref_conv2d_step,
+                         no_loads},
     [RO_OP_RESHAPE] = SHORT(ro_ref_reshape),
     [RO_OP_GATHER_GRAD] = {ro_ref_embedding_grad, ro_ref_embedding_grad_steps, eight_words,
                            ro_ref_gather_grad_step, no_loads},
@@ -142,7 +147,7 @@ uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *i
 int64_t ro_ref_step_loads(const ro_call *call) {
     if (call->op == RO_OP_MATMUL)
         return 2 * call->attr[3];
-    return call->op == RO_OP_EMBEDDING_GRAD || call->op == RO_OP_GATHER_GRAD ? RO_STEP_LOADS : 0;
+    return ro_ref_steps(call) ? RO_STEP_LOADS : 0;
 }
 
 int64_t ro_ref_finish_loads(const ro_call *call) {

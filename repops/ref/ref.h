@@ -64,4 +64,9 @@ void ro_ref_gather_grad_step(const ro_call *call, int64_t e, int64_t step, ro_ac
 void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                                 const ro_access *in);
 
+ro_ref_finish_fn ro_ref_conv2d;
+int64_t ro_ref_conv2d_steps(const ro_call *call);
+void ro_ref_conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                        const ro_access *in);
+
 #endif

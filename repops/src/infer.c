@@ -139,6 +139,9 @@ static ro_status (*const checks[RO_OP_END])(ro_check *) = {
     [RO_OP_ADAMW_M] = ro_check_adamw_moment,
     [RO_OP_ADAMW_V] = ro_check_adamw_moment,
     [RO_OP_ADAMW_W] = ro_check_adamw_w,
+    [RO_OP_CONV2D] = ro_check_conv2d,
+    [RO_OP_CONV2D_DX] = ro_check_conv2d,
+    [RO_OP_CONV2D_DW] = ro_check_conv2d,
     [RO_OP_RESHAPE] = ro_check_reshape,
     [RO_OP_GATHER_GRAD] = ro_check_gather_grad,
 };

@@ -74,5 +74,6 @@ ro_status ro_check_lr(ro_check *c);
 ro_status ro_check_scalar(ro_check *c);
 ro_status ro_check_adamw_moment(ro_check *c);
 ro_status ro_check_adamw_w(ro_check *c);
+ro_status ro_check_conv2d(ro_check *c);
 
 #endif

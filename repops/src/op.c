@@ -9,6 +9,11 @@
     { n, 'i' }
 #define F(n)                                                                                       \
     { n, 'f' }
+#define CONV_ATTRS                                                                                 \
+    {                                                                                              \
+        I("stride_h"), I("stride_w"), I("pad_h"), I("pad_w"), I("dilation_h"), I("dilation_w"),    \
+            I("groups")                                                                            \
+    }
 
 static const ro_op_info table[RO_OP_END] = {
     [RO_OP_FILL] = {"fill", 0, 0, 1, {F("value")}, 1},
@@ -63,6 +68,9 @@ static const ro_op_info table[RO_OP_END] = {
     [RO_OP_ADAMW_M] = {"adamw_m", 3, 3, 1, {F("beta")}, 0},
     [RO_OP_ADAMW_V] = {"adamw_v", 3, 3, 1, {F("beta")}, 0},
     [RO_OP_ADAMW_W] = {"adamw_w", 6, 6, 2, {F("eps"), F("decay")}, 0},
+    [RO_OP_CONV2D] = {"conv2d", 2, 2, 7, CONV_ATTRS, 0},
+    [RO_OP_CONV2D_DX] = {"conv2d_dx", 2, 2, 7, CONV_ATTRS, 1},
+    [RO_OP_CONV2D_DW] = {"conv2d_dw", 2, 2, 7, CONV_ATTRS, 1},
     [RO_OP_RESHAPE] = OP0("reshape", 1, 1, 1),
     [RO_OP_GATHER_GRAD] = {"gather_grad", 2, 2, 1, {I("axis")}, 1},
 };

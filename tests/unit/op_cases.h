@@ -223,6 +223,32 @@ static inline void roll_attention(op_case *c, dice *d) {
     }
 }
 
+/* Kernels reach over the edges, strides leave remainders, groups divide channels. */
+static inline void roll_conv(op_case *c, dice *d) {
+    int64_t *a = c->call.attr, in[2], out[2], kernel[2];
+    const int64_t groups = roll(d, 3) ? 1 : 1 + roll(d, 3), large = roll(d, 4) == 0;
+    const int64_t depth = roll_dim(d, large ? 130 : 20), width = roll_dim(d, large ? 70 : 20);
+    for (int i = 0; i < 2; i++) {
+        kernel[i] = roll(d, 3) ? 1 + 2 * roll(d, 2) : 1 + roll(d, 5);
+        a[i] = roll(d, 2) ? 1 : 1 + roll(d, 3);
+        a[2 + i] = roll(d, 2) ? kernel[i] / 2 : roll(d, 4);
+        a[4 + i] = roll(d, 3) ? 1 : 1 + roll(d, 2);
+        out[i] = roll_dim(d, large ? 20 : 9);
+        in[i] = (out[i] - 1) * a[i] + a[4 + i] * (kernel[i] - 1) + 1 - 2 * a[2 + i] + roll(d, a[i]);
+        in[i] = in[i] < 1 ? 1 : in[i];
+        out[i] = (in[i] + 2 * a[2 + i] - a[4 + i] * (kernel[i] - 1) - 1) / a[i] + 1;
+    }
+    a[6] = groups;
+    const int64_t n = 1 + roll(d, 3);
+    const ro_shape x = shape_of(RO_F32, 4, n, in[0], in[1], groups * depth);
+    const ro_shape w = shape_of(RO_F32, 4, kernel[0], kernel[1], depth, groups * width);
+    const ro_shape y = shape_of(RO_F32, 4, n, out[0], out[1], groups * width);
+    c->in[0] = c->call.op == RO_OP_CONV2D_DX ? y : x;
+    c->in[1] = c->call.op == RO_OP_CONV2D_DW ? y : w;
+    if (c->call.op != RO_OP_CONV2D)
+        c->call.output = c->call.op == RO_OP_CONV2D_DX ? x : w;
+}
+
 static inline void roll_optimizer(op_case *c, dice *d) {
     const ro_shape one = shape1(1), many = shape2(roll_dim(d, 200), roll_dim(d, 500));
     for (int i = 0; i < c->call.input_count; i++)
@@ -268,6 +294,8 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
         roll_norm(c, &d);
     else if (op <= RO_OP_ATTN_DSCORE)
         roll_attention(c, &d);
+    else if (op >= RO_OP_CONV2D && op <= RO_OP_CONV2D_DW)
+        roll_conv(c, &d);
     else
         roll_optimizer(c, &d);
     if (ro_infer(&c->call, why, sizeof why) != RO_OK)

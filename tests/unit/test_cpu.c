@@ -99,7 +99,8 @@ ParameterizedTest(int *op, cpu, operator_has_the_bits_of_the_reference) {
     for (int b = 0; b < BACKENDS; b++)
         for (int t = 0; t < MAX_THREADS; t++)
             ctx[b][t] = context(backends[b], t + 1);
-    const int cases = *op == RO_OP_MATMUL ? 4 * CASES : CASES;
+    const bool product = *op == RO_OP_MATMUL || (*op >= RO_OP_CONV2D && *op <= RO_OP_CONV2D_DW);
+    const int cases = product ? 4 * CASES : CASES;
     for (int i = 0; i < cases; i++)
         check_case(ctx, *op, (uint64_t)*op * 1000 + (uint64_t)i);
     for (int b = 0; b < BACKENDS; b++)

@@ -273,8 +273,9 @@ static int try_operators(vd_model_kind kind, int64_t step, bool *tried) {
 /* Whose results no state of a model depends on: the loss per token, and what no model uses yet. */
 static bool undisputed(int op) {
     static const int list[] = {
-        RO_OP_XENT,        RO_OP_TRANSPOSE, RO_OP_SLICE,   RO_OP_PAD,         RO_OP_GATHER,
-        RO_OP_CONCAT_AXIS, RO_OP_CAST,      RO_OP_RESHAPE, RO_OP_GATHER_GRAD,
+        RO_OP_XENT,        RO_OP_TRANSPOSE,   RO_OP_SLICE,     RO_OP_PAD,
+        RO_OP_GATHER,      RO_OP_CONCAT_AXIS, RO_OP_CAST,      RO_OP_RESHAPE,
+        RO_OP_GATHER_GRAD, RO_OP_CONV2D,      RO_OP_CONV2D_DX, RO_OP_CONV2D_DW,
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i] == op)

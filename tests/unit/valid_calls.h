@@ -106,6 +106,21 @@ static const valid_call valid_calls[] = {
      F32(2, 3, 4)},
     {RO_OP_RESHAPE, 1, {0}, {F32(2, 3, 4)}, F32(3, 2, 3, 2)},
     {RO_OP_GATHER_GRAD, 2, {1}, {F32(3, 3, 5, 6), I32(2, 5, 6)}, F32(2, 3, 4)},
+    {RO_OP_CONV2D,
+     2,
+     {2, 1, 1, 2, 1, 3, 2},
+     {F32(4, 2, 5, 9, 6), F32(4, 3, 3, 3, 4)},
+     F32(4, 2, 3, 7, 4)},
+    {RO_OP_CONV2D_DX,
+     2,
+     {2, 1, 1, 2, 1, 3, 2},
+     {F32(4, 2, 3, 7, 4), F32(4, 3, 3, 3, 4)},
+     F32(4, 2, 5, 9, 6)},
+    {RO_OP_CONV2D_DW,
+     2,
+     {2, 1, 1, 2, 1, 3, 2},
+     {F32(4, 2, 5, 9, 6), F32(4, 2, 3, 7, 4)},
+     F32(4, 3, 3, 3, 4)},
 };
 enum { VALID_CALLS = sizeof valid_calls / sizeof valid_calls[0], MANY_INPUTS = 1024 };
 

@@ -127,6 +127,10 @@ typedef enum {
     RO_OP_ADAMW_M = 91,
     RO_OP_ADAMW_V = 92,
     RO_OP_ADAMW_W = 93,
+    /* convolution, SPEC 12.1 */
+    RO_OP_CONV2D = 128,
+    RO_OP_CONV2D_DX = 129,
+    RO_OP_CONV2D_DW = 130,
     /* more data movement, SPEC 5 */
     RO_OP_RESHAPE = 200,
     RO_OP_GATHER_GRAD = 201,
