@@ -214,12 +214,16 @@ run-asan: build tests $(planted)
 lint:
 	@sh tests/lint/layers.sh
 
-# All 2^32 inputs of the elementary functions: minutes, not part of the tests.
-exhaustive: $(BUILD)/tests/exhaustive_math
-	$<
-$(BUILD)/tests/exhaustive_math: tests/exhaustive/math.c
+# All 2^32 inputs of the elementary functions: half an hour, not part of the tests. ARGS: names of functions.
+exhaustive:
+	@echo '#include <mpfr.h>' | $(CC) -E -x c - > /dev/null 2>&1 || \
+	    { echo "make exhaustive needs MPFR: apt-get install libmpfr-dev" >&2; exit 1; }
+	$(Q)$(MAKE) --no-print-directory $(BUILD)/tests/exhaustive_math
+	$(BUILD)/tests/exhaustive_math $(ARGS)
+$(BUILD)/tests/exhaustive_math: tests/exhaustive/math.c $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
-	$(CC) $(BASE) -O2 $(if $(filter x86_64,$(ARCH)),-mfma) $(CFLAGS) $< $(LDFLAGS) -lm -o $@
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) -O2 $(if $(filter x86_64,$(ARCH)),-mfma) $(CFLAGS) $^ $(LDFLAGS) -lmpfr -lm -o $@
 
 clean:
 	rm -rf $(BUILD)

@@ -1,4 +1,4 @@
-/* Elementwise operators, SPEC.md section 6. Compilers vectorise these loops. */
+/* GELU by tanh, and ReLU, SPEC.md section 6. Compilers vectorise these loops. */
 #include "repops/cpu/isa.h"
 
 /* A range of elements, with the inputs advanced to it. */
@@ -12,42 +12,6 @@ static span span_of(const ro_job *job, int64_t first, int64_t last) {
     return (span){(const float *)job->in[0] + first,
                   job->call->input_count > 1 ? (const float *)job->in[1] + first : NULL,
                   (float *)job->out + first, last - first};
-}
-
-/* ---- add: b repeats ---- */
-
-static void add_rows(const float *restrict a, const float *restrict b, float *restrict out,
-                     int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        out[i] = ro_canon(a[i] + b[i]);
-}
-
-static void add_one(const float *restrict a, float b, float *restrict out, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        out[i] = ro_canon(a[i] + b);
-}
-
-static void add(const ro_job *job, int64_t first, int64_t last) {
-    const float *a = job->in[0], *b = job->in[1];
-    float *out = job->out;
-    const int64_t period = in_numel(job, 1);
-    if (period == 1) {
-        add_one(a + first, b[0], out + first, last - first);
-        return;
-    }
-    for (int64_t i = first; i < last;) {
-        const int64_t at = i % period, count = min_i64(period - at, last - i);
-        add_rows(a + i, b + at, out + i, count);
-        i += count;
-    }
-}
-
-static void div_const(const ro_job *job, int64_t first, int64_t last) {
-    const span s = span_of(job, first, last);
-    const float *restrict x = s.x, divisor = attr_f32(job, 0);
-    float *restrict out = s.out;
-    for (int64_t i = 0; i < s.count; i++)
-        out[i] = ro_canon(x[i] / divisor);
 }
 
 /* ---- gelu ---- */
@@ -109,8 +73,6 @@ static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
 }
 
 void RO_NAME(ro_add_elementwise)(ro_table *table) {
-    table->kernel[RO_OP_ADD] = (ro_kernel){.range = add};
-    table->kernel[RO_OP_DIV_CONST] = (ro_kernel){.range = div_const};
     table->kernel[RO_OP_GELU] = (ro_kernel){.range = gelu};
     table->kernel[RO_OP_GELU_GRAD] = (ro_kernel){.range = gelu_grad};
     table->kernel[RO_OP_RELU] = (ro_kernel){.range = relu};

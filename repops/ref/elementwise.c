@@ -1,9 +1,54 @@
 /* SPEC.md sections 6 and 9. */
 #include "repops/ref/ref.h"
 
-uint32_t ro_ref_add(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+uint32_t ro_ref_arithmetic(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    return result(loadf(in, 0, e) + loadf(in, 1, e % numel(call, 1)));
+    float a = loadf(in, 0, e), b = loadf(in, 1, e % numel(call, 1));
+    switch (call->op) {
+    case RO_OP_SUB: return result(a - b);
+    case RO_OP_MUL: return result(a * b);
+    case RO_OP_DIV: return result(a / b);
+    default: return result(a + b);
+    }
+}
+
+uint32_t ro_ref_scale(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)acc;
+    return result(loadf(in, 0, e) * attrf(call, 0));
+}
+
+static float function_of(int op, float x) {
+    switch (op) {
+    case RO_OP_EXP: return ro_exp(x);
+    case RO_OP_LOG: return ro_log(x);
+    case RO_OP_SQRT: return ro_sqrt(x);
+    case RO_OP_RSQRT: return ro_rsqrt(x);
+    case RO_OP_TANH: return ro_tanh(x);
+    case RO_OP_ERF: return ro_erf(x);
+    case RO_OP_SIGMOID: return ro_sigmoid(x);
+    case RO_OP_SILU: return ro_silu(x);
+    default: return ro_gelu_erf(x);
+    }
+}
+
+uint32_t ro_ref_function(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)acc;
+    return result(function_of(call->op, loadf(in, 0, e)));
+}
+
+static float slope_of(int op, float x) {
+    switch (op) {
+    case RO_OP_TANH_GRAD: return ro_tanh_slope(x);
+    case RO_OP_ERF_GRAD: return ro_erf_slope(x);
+    case RO_OP_SIGMOID_GRAD: return ro_sigmoid_slope(x);
+    case RO_OP_SILU_GRAD: return ro_silu_slope(x);
+    default: return ro_gelu_erf_slope(x);
+    }
+}
+
+uint32_t ro_ref_slope(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)acc;
+    return result(loadf(in, 1, e) * slope_of(call->op, loadf(in, 0, e)));
 }
 
 uint32_t ro_ref_div_const(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {

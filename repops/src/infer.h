@@ -53,7 +53,7 @@ ro_status ro_check_gather_grad(ro_check *c);
 ro_status ro_check_concat_axis(ro_check *c);
 ro_status ro_check_cast(ro_check *c);
 ro_status ro_check_reshape(ro_check *c);
-ro_status ro_check_add(ro_check *c);
+ro_status ro_check_repeat(ro_check *c);
 ro_status ro_check_same_pair(ro_check *c);
 ro_status ro_check_dropout(ro_check *c);
 ro_status ro_check_matmul(ro_check *c);

@@ -99,7 +99,7 @@ ro_status ro_check_concat(ro_check *c) {
 
 /* ---- elementwise ---- */
 
-ro_status ro_check_add(ro_check *c) {
+ro_status ro_check_repeat(ro_check *c) {
     TRY(ro_all_f32(c));
     if (NUMEL(0) % NUMEL(1) != 0)
         return ro_refuse(c, "%lld elements do not repeat into %lld", (long long)NUMEL(1),

@@ -150,6 +150,44 @@ RO_INLINE float ro_log(float x) {
     return x < 0 || x != x ? ro_from_bits(RO_QNAN_BITS) : r;
 }
 
+/* SPEC 2.5. */
+RO_INLINE float ro_erf(float x) {
+    int32_t k;
+    float a = ro_from_bits(ro_to_bits(x) & UINT32_C(0x7fffffff));
+    float z = a * a;
+    float p = -0x1.44aba8p-11f;
+    p = ro_fma(p, z, 0x1.499f5cp-8f);
+    p = ro_fma(p, z, -0x1.b6ea32p-6f);
+    p = ro_fma(p, z, 0x1.ce2036p-4f);
+    p = ro_fma(p, z, -0x1.812702p-2f);
+    p = ro_fma(p, z, 0x1.06eba6p-3f);
+    float small = ro_fma(a, p, a);
+    float b = a < 4.0f ? a : 4.0f; /* a NaN too */
+    float q = 0x1.a58abp-13f;
+    q = ro_fma(q, b, -0x1.95533ep-9f);
+    q = ro_fma(q, b, 0x1.6f56ap-6f);
+    q = ro_fma(q, b, -0x1.ab53fcp-4f);
+    q = ro_fma(q, b, -0x1.460256p-1f);
+    q = ro_fma(q, b, -0x1.20c072p0f);
+    q = ro_fma(q, b, -0x1.17f666p-13f);
+    float e = ro_exp_core(q, &k), s = ro_pow2(k);
+    float large = 1.0f - ro_fma(e, s, s);
+    float y = a < 0.875f ? small : large;
+    y = ro_from_bits(ro_to_bits(y) | (ro_to_bits(x) & UINT32_C(0x80000000)));
+    return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
+}
+
+/* SPEC 2.6. */
+RO_INLINE float ro_rsqrt(float x) {
+    return ro_canon(1.0f / ro_sqrt(x));
+}
+
+/* SPEC 2.7. */
+RO_INLINE float ro_sigmoid(float x) {
+    float e = ro_exp(ro_from_bits(ro_to_bits(x) | UINT32_C(0x80000000)));
+    return ro_canon((x < 0 ? e : 1.0f) / (1.0f + e));
+}
+
 /* The turn's fraction is k / 2^24. Nearest quadrant, then polynomials on [-pi/4, pi/4). */
 RO_INLINE float ro_sin_quadrant(float x) {
     float z = x * x;
@@ -203,6 +241,42 @@ RO_INLINE float ro_gelu_slope(float x) {
     float t = ro_gelu_tanh(x), s = ro_fma(-t, t, 1.0f);
     float v = RO_GELU_C0 * ro_fma(3.0f * RO_GELU_C1, x * x, 1.0f);
     return ro_fma((0.5f * x) * s, v, 0.5f * (1.0f + t));
+}
+
+/* SPEC 6: the factors of dy in the operators of gradients. y: the function's result. */
+RO_INLINE float ro_tanh_slope(float y) {
+    return ro_fma(-y, y, 1.0f);
+}
+
+RO_INLINE float ro_erf_slope(float x) {
+    return 0x1.20dd76p0f * ro_exp(-(x * x));
+}
+
+RO_INLINE float ro_sigmoid_slope(float y) {
+    return y * (1.0f - y);
+}
+
+RO_INLINE float ro_silu(float x) {
+    return x * ro_sigmoid(x);
+}
+
+RO_INLINE float ro_silu_slope(float x) {
+    float s = ro_sigmoid(x);
+    return s * ro_fma(x, 1.0f - s, 1.0f);
+}
+
+/* 0.5 (1 + erf(x / sqrt(2))). */
+RO_INLINE float ro_normal_cdf(float x) {
+    return 0.5f * (1.0f + ro_erf(0x1.6a09e6p-1f * x));
+}
+
+RO_INLINE float ro_gelu_erf(float x) {
+    return x * ro_normal_cdf(x);
+}
+
+RO_INLINE float ro_gelu_erf_slope(float x) {
+    float e = ro_exp(-0.5f * (x * x));
+    return ro_fma(x * e, 0x1.988454p-2f, ro_normal_cdf(x));
 }
 
 /* SPEC 9: lr_schedule. attr: kind, base, min, warmup, total. */

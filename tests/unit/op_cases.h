@@ -107,11 +107,12 @@ static inline void roll_movement(op_case *c, dice *d) {
 static inline void roll_elementwise(op_case *c, dice *d) {
     const int64_t b = 1 + roll(d, 3), rows = roll_dim(d, 60), cols = roll_dim(d, 1100);
     c->in[0] = c->in[1] = shape_of(RO_F32, 3, b, rows, cols, 0);
-    if (c->call.op == RO_OP_ADD && roll(d, 3))
+    const int op = c->call.op, repeats = op == RO_OP_ADD || (op >= RO_OP_MUL && op <= RO_OP_DIV);
+    if (repeats && roll(d, 3))
         c->in[1] = roll(d, 3) ? roll(d, 2) ? shape1(cols) : shape2(rows, cols) : shape1(1);
-    if (c->call.op == RO_OP_DIV_CONST)
+    if (op == RO_OP_DIV_CONST || op == RO_OP_SCALE)
         c->call.attr[0] = roll_f32(d, 1);
-    if (c->call.op != RO_OP_DROPOUT)
+    if (op != RO_OP_DROPOUT)
         return;
     c->in[1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
     c->call.attr[0] = (int64_t)case_word(d->seed, 1, 0);
@@ -282,7 +283,7 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
         roll_movement(c, &d);
     else if (rolls_axes(op))
         roll_axes(c, &d);
-    else if (op <= RO_OP_DROPOUT)
+    else if (op <= RO_OP_RSQRT || (op >= RO_OP_TANH && op <= RO_OP_GELU_ERF_GRAD))
         roll_elementwise(c, &d);
     else if (op == RO_OP_MATMUL)
         roll_matmul(c, &d);

@@ -17,7 +17,31 @@ static const char golden[] = "tests/golden/gradients.txt";
 
 /* ---- cases: layers over leaves ---- */
 
-typedef enum { ADD, LINEAR, LOGITS, NORM, GELU, RELU, EMBEDDING, DROPOUT, ATTENTION, XENT } kind;
+typedef enum {
+    ADD,
+    LINEAR,
+    LOGITS,
+    NORM,
+    GELU,
+    RELU,
+    EMBEDDING,
+    DROPOUT,
+    ATTENTION,
+    XENT,
+    SUB,
+    MUL,
+    DIV,
+    SCALE,
+    EXP,
+    LOG,
+    SQRT,
+    RSQRT,
+    TANH,
+    ERF,
+    SIGMOID,
+    SILU,
+    GELU_ERF
+} kind;
 
 /* A value: a leaf by its number, or the output of layer j. */
 #define OUT(j) (LEAVES + (j))
@@ -27,7 +51,7 @@ typedef struct {
     int in[3];
     int ids;       /* embedding, xent: which */
     int64_t heads; /* attention */
-    float rate;    /* dropout, attention */
+    float rate;    /* dropout, attention; the factor of scale */
 } layer;
 
 typedef struct {
@@ -162,6 +186,80 @@ static const gradient_case cases[] = {
       {GELU, {OUT(0)}},
       {LOGITS, {OUT(1), 0}},
       {XENT, {OUT(2)}, .ids = 1}}},
+    {"sub_repeated_row_in_two_groups",
+     2,
+     1,
+     2,
+     {{"x", F(2, 70, 7), 2}, {"y", F(1, 7), 1}},
+     {{I(1, 70), 7}},
+     {{SUB, {0, 1}}, {XENT, {OUT(0)}}}},
+    {"mul",
+     2,
+     1,
+     2,
+     {{"x", F(2, 5, 7), 2}, {"y", F(2, 5, 7), 2}},
+     {{I(1, 5), 7}},
+     {{MUL, {0, 1}}, {XENT, {OUT(0)}}}},
+    {"mul_repeated_row_in_two_groups",
+     2,
+     1,
+     2,
+     {{"x", F(2, 70, 7), 2}, {"y", F(1, 7), 2}},
+     {{I(1, 70), 7}},
+     {{MUL, {0, 1}}, {XENT, {OUT(0)}}}},
+    {"square", 1, 1, 2, {{"x", F(2, 5, 7), 2}}, {{I(1, 5), 7}}, {{MUL, {0, 0}}, {XENT, {OUT(0)}}}},
+    {"div_by_exp_of_repeated_row",
+     2,
+     1,
+     3,
+     {{"x", F(2, 70, 7), 2}, {"y", F(1, 7), 1}},
+     {{I(1, 70), 7}},
+     {{EXP, {1}}, {DIV, {0, OUT(0)}}, {XENT, {OUT(1)}}}},
+    {"scale",
+     1,
+     1,
+     2,
+     {{"x", F(2, 5, 7), 2}},
+     {{I(1, 5), 7}},
+     {{SCALE, {0}, .rate = -1.5f}, {XENT, {OUT(0)}}}},
+    {"log_of_twice_exp",
+     1,
+     1,
+     4,
+     {{"x", F(2, 5, 7), 2}},
+     {{I(1, 5), 7}},
+     {{EXP, {0}}, {ADD, {OUT(0), OUT(0)}}, {LOG, {OUT(1)}}, {XENT, {OUT(2)}}}},
+    {"sqrt_of_exp",
+     1,
+     1,
+     3,
+     {{"x", F(2, 5, 7), 2}},
+     {{I(1, 5), 7}},
+     {{EXP, {0}}, {SQRT, {OUT(0)}}, {XENT, {OUT(1)}}}},
+    {"rsqrt_of_exp",
+     1,
+     1,
+     3,
+     {{"x", F(2, 5, 7), 2}},
+     {{I(1, 5), 7}},
+     {{EXP, {0}}, {RSQRT, {OUT(0)}}, {XENT, {OUT(1)}}}},
+    {"tanh", 1, 1, 2, {{"x", F(2, 9, 11), 2}}, {{I(1, 9), 11}}, {{TANH, {0}}, {XENT, {OUT(0)}}}},
+    {"erf", 1, 1, 2, {{"x", F(2, 9, 11), 2}}, {{I(1, 9), 11}}, {{ERF, {0}}, {XENT, {OUT(0)}}}},
+    {"sigmoid",
+     1,
+     1,
+     2,
+     {{"x", F(2, 9, 11), 4}},
+     {{I(1, 9), 11}},
+     {{SIGMOID, {0}}, {XENT, {OUT(0)}}}},
+    {"silu", 1, 1, 2, {{"x", F(2, 9, 11), 4}}, {{I(1, 9), 11}}, {{SILU, {0}}, {XENT, {OUT(0)}}}},
+    {"gelu_erf",
+     1,
+     1,
+     2,
+     {{"x", F(2, 9, 11), 4}},
+     {{I(1, 9), 11}},
+     {{GELU_ERF, {0}}, {XENT, {OUT(0)}}}},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -231,6 +329,19 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case DROPOUT: return vd_dropout(b, "dropout", x, dropout);
     case ATTENTION: return vd_attention(b, x, l->heads, dropout);
     case XENT: return vd_xent(b, x, vd_data_value(b, (uint32_t)l->ids));
+    case SUB: return vd_sub(b, "sub", x, y);
+    case MUL: return vd_mul(b, "mul", x, y);
+    case DIV: return vd_div(b, "div", x, y);
+    case SCALE: return vd_scale(b, "scale", x, l->rate);
+    case EXP: return vd_exp(b, x);
+    case LOG: return vd_log(b, x);
+    case SQRT: return vd_sqrt(b, x);
+    case RSQRT: return vd_rsqrt(b, x);
+    case TANH: return vd_tanh(b, x);
+    case ERF: return vd_erf(b, x);
+    case SIGMOID: return vd_sigmoid(b, x);
+    case SILU: return vd_silu(b, x);
+    case GELU_ERF: return vd_gelu_erf(b, x);
     }
     return 0;
 }
@@ -380,11 +491,25 @@ static double exact_gelu(double x) {
 
 static double exact_element(const example *x, const layer *l, int64_t e) {
     const double a = x->exact[l->in[0]][e];
+    const double y = x->exact[l->in[1]][e % ro_shape_numel(&x->shape[l->in[1]])];
     switch (l->kind) {
+    case SUB: return a - y;
+    case MUL: return a * y;
+    case DIV: return a / y;
+    case SCALE: return a * (double)l->rate;
+    case EXP: return exp(a);
+    case LOG: return log(a);
+    case SQRT: return sqrt(a);
+    case RSQRT: return 1 / sqrt(a);
+    case TANH: return tanh(a);
+    case ERF: return erf(a);
+    case SIGMOID: return 1 / (1 + exp(-a));
+    case SILU: return a / (1 + exp(-a));
+    case GELU_ERF: return 0.5 * a * (1 + erf(a * sqrt(0.5)));
     case GELU: return exact_gelu(a);
     case RELU: return a > 0 ? a : 0;
     case DROPOUT: return a * exact_mask(x, l->rate, e);
-    default: return a + x->exact[l->in[1]][e % ro_shape_numel(&x->shape[l->in[1]])];
+    default: return a + y;
     }
 }
 
@@ -503,11 +628,13 @@ Test(gradients, those_of_every_layer_agree_with_differences) {
 
 Test(gradients, the_cases_use_every_operator_of_a_backward_pass) {
     static const int wanted[] = {
-        RO_OP_FILL,        RO_OP_ADD,         RO_OP_MATMUL,       RO_OP_EMBEDDING_GRAD,
-        RO_OP_JOIN_HEADS,  RO_OP_SPLIT_HEADS, RO_OP_GELU_GRAD,    RO_OP_RELU_GRAD,
-        RO_OP_DROPOUT,     RO_OP_REDUCE_DOT,  RO_OP_REDUCE_LN_GX, RO_OP_SUM_ROWS,
-        RO_OP_LN_DGAMMA,   RO_OP_LN_DX,       RO_OP_XENT_GRAD,    RO_OP_ATTN_PROB,
-        RO_OP_ATTN_DSCORE,
+        RO_OP_FILL,          RO_OP_ADD,         RO_OP_MATMUL,       RO_OP_EMBEDDING_GRAD,
+        RO_OP_JOIN_HEADS,    RO_OP_SPLIT_HEADS, RO_OP_GELU_GRAD,    RO_OP_RELU_GRAD,
+        RO_OP_DROPOUT,       RO_OP_REDUCE_DOT,  RO_OP_REDUCE_LN_GX, RO_OP_SUM_ROWS,
+        RO_OP_LN_DGAMMA,     RO_OP_LN_DX,       RO_OP_XENT_GRAD,    RO_OP_ATTN_PROB,
+        RO_OP_ATTN_DSCORE,   RO_OP_SCALE,       RO_OP_MUL,          RO_OP_DIV,
+        RO_OP_TANH_GRAD,     RO_OP_ERF_GRAD,    RO_OP_SIGMOID_GRAD, RO_OP_SILU_GRAD,
+        RO_OP_GELU_ERF_GRAD,
     };
     bool seen[RO_OP_END] = {false};
     for (int i = 0; i < CASES; i++) {

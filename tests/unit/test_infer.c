@@ -27,7 +27,7 @@ Test(operators, names_lead_back_to_numbers) {
         cr_expect(info->max_inputs <= RO_MAX_INPUTS && info->attr_count <= RO_MAX_ATTRS);
     }
     cr_expect(count == VALID_CALLS, "%d operators, %d calls to test them", count, VALID_CALLS);
-    cr_expect(ro_op_by_name("sub") == RO_OP_NONE);
+    cr_expect(ro_op_by_name("subtract") == RO_OP_NONE);
     cr_expect(ro_op_describe(INT32_MIN) == NULL && ro_op_describe(INT32_MAX) == NULL);
 }
 
@@ -216,6 +216,18 @@ static const refusal refusals[] = {
     {RO_OP_DROPOUT, ATTR, 1, -1, {0}, "stream must be"},
     {RO_OP_DROPOUT, ATTR, 2, INT64_C(1) << 32, {0}, "threshold must be"},
     {RO_OP_DROPOUT, ATTR, 3, -1, {0}, "scale must be"},
+    {RO_OP_MUL, INPUT, 1, 0, F(1, 5), "do not repeat"},
+    {RO_OP_MUL, ATTR, 0, 1, {0}, "unused attribute"},
+    {RO_OP_SUB, INPUT, 0, 0, I(2, 3, 4), "must be f32"},
+    {RO_OP_SUB, COUNT, 0, 3, {0}, "takes 2..2"},
+    {RO_OP_DIV, INPUT, 1, 0, I(1, 1), "must be f32"},
+    {RO_OP_DIV, INPUT, 1, 0, F(1, 24), "do not repeat"},
+    {RO_OP_SCALE, ATTR, 0, -1, {0}, "factor must be"},
+    {RO_OP_SCALE, INPUT, 0, 0, I(1, 4), "must be f32"},
+    {RO_OP_EXP, INPUT, 0, 0, S(RO_U8, 1, 4), "must be f32"},
+    {RO_OP_LOG, COUNT, 0, 2, {0}, "takes 1..1"},
+    {RO_OP_SQRT, INPUT, 0, 0, I(1, 4), "must be f32"},
+    {RO_OP_RSQRT, ATTR, 0, 1, {0}, "unused attribute"},
     {RO_OP_MATMUL, ATTR, 0, -1, {0}, "batch_dims must be"},
     {RO_OP_MATMUL, ATTR, 0, 4, {0}, "batch_dims must be"},
     {RO_OP_MATMUL, ATTR, 0, 2, {0}, "beyond the 2"},
@@ -295,6 +307,16 @@ static const refusal refusals[] = {
     {RO_OP_ADAMW_W, INPUT, 4, 0, F(1, 2), "1 elements"},
     {RO_OP_ADAMW_W, INPUT, 5, 0, I(1, 1), "must be f32"},
     {RO_OP_ADAMW_W, ATTR, 1, INT64_MIN, {0}, "decay must be"},
+    {RO_OP_TANH, INPUT, 0, 0, I(1, 4), "must be f32"},
+    {RO_OP_ERF, ATTR, 0, 1, {0}, "unused attribute"},
+    {RO_OP_SIGMOID, INPUT, 0, 0, I(1, 4), "must be f32"},
+    {RO_OP_SILU, COUNT, 0, 2, {0}, "takes 1..1"},
+    {RO_OP_GELU_ERF, OUTPUT, 0, 0, F(1, 12), "another shape"},
+    {RO_OP_TANH_GRAD, INPUT, 1, 0, F(1, 12), "same shape"},
+    {RO_OP_ERF_GRAD, INPUT, 1, 0, F(2, 4, 3), "same shape"},
+    {RO_OP_SIGMOID_GRAD, INPUT, 1, 0, I(2, 3, 4), "must be f32"},
+    {RO_OP_SILU_GRAD, INPUT, 1, 0, F(1, 4), "same shape"},
+    {RO_OP_GELU_ERF_GRAD, INPUT, 1, 0, F(3, 2, 3, 2), "same shape"},
     {RO_OP_RESHAPE, OUTPUT, 0, 0, F(2, 3, 5), "12 elements"},
     {RO_OP_RESHAPE, OUTPUT, 0, 0, I(1, 12), "output must be f32"},
     {RO_OP_GATHER_GRAD, ATTR, 0, 2, {0}, "axis must be 0..1"},

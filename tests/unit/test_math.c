@@ -29,6 +29,23 @@ static float tanh_of(float x) {
     return ro_tanh(x);
 }
 
+static float erf_of(float x) {
+    return ro_erf(x);
+}
+static float rsqrt_of(float x) {
+    return ro_rsqrt(x);
+}
+static float sigmoid_of(float x) {
+    return ro_sigmoid(x);
+}
+
+static double exact_rsqrt(double x) {
+    return 1 / sqrt(x);
+}
+static double exact_sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+
 typedef struct {
     const char *name;
     float (*f)(float);
@@ -40,8 +57,11 @@ static const function functions[] = {
     {"exp", exp_of, exp, 0.99},
     {"log", log_of, log, 0.96},
     {"tanh", tanh_of, tanh, 1.35},
+    {"erf", erf_of, erf, 1.13},
+    {"rsqrt", rsqrt_of, exact_rsqrt, 1.5},
+    {"sigmoid", sigmoid_of, exact_sigmoid, 2.41},
 };
-enum { EXP, LOG, TANH, FUNCTIONS };
+enum { EXP, LOG, TANH, ERF, RSQRT, SIGMOID, FUNCTIONS };
 
 static const struct {
     int function;
@@ -64,18 +84,28 @@ static const struct {
     {EXP, 0xc2cff1b4, 0x00000001}, /* the last that is not 0 */
     {EXP, 0xc2cff1b5, 0x00000000}, /* underflow */
     {EXP, 0xff7fffff, 0x00000000}, /* the smallest number */
-    {LOG, 0x00000000, 0xff800000},  {LOG, 0x80000000, 0xff800000},  /* zeros */
-    {LOG, 0x3f800000, 0x00000000},                                  /* 1 */
-    {LOG, 0x7f800000, 0x7f800000},  {LOG, 0xff800000, 0x7fc00000},  /* infinities */
-    {LOG, 0x7fc00000, 0x7fc00000},  {LOG, 0xff812345, 0x7fc00000},  /* NaNs */
-    {LOG, 0x80000001, 0x7fc00000},  {LOG, 0xbf800000, 0x7fc00000},  /* negative numbers */
-    {LOG, 0x00000001, 0xc2ce8ed0},  {LOG, 0x007fffff, 0xc2aeac50},  /* subnormals */
-    {LOG, 0x00800000, 0xc2aeac50},  {LOG, 0x7f7fffff, 0x42b17218},  /* normal ends */
-    {TANH, 0x00000000, 0x00000000}, {TANH, 0x80000000, 0x80000000}, /* zeros */
-    {TANH, 0x00000001, 0x00000001}, {TANH, 0x807fffff, 0x807fffff}, /* subnormals */
-    {TANH, 0x7f800000, 0x3f800000}, {TANH, 0xff800000, 0xbf800000}, /* infinities */
-    {TANH, 0x7f7fffff, 0x3f800000}, {TANH, 0xc1200000, 0xbf800000}, /* large numbers */
-    {TANH, 0x7fc00000, 0x7fc00000}, {TANH, 0xffffffff, 0x7fc00000}, /* NaNs */
+    {LOG, 0x00000000, 0xff800000},     {LOG, 0x80000000, 0xff800000},     /* zeros */
+    {LOG, 0x3f800000, 0x00000000},                                        /* 1 */
+    {LOG, 0x7f800000, 0x7f800000},     {LOG, 0xff800000, 0x7fc00000},     /* infinities */
+    {LOG, 0x7fc00000, 0x7fc00000},     {LOG, 0xff812345, 0x7fc00000},     /* NaNs */
+    {LOG, 0x80000001, 0x7fc00000},     {LOG, 0xbf800000, 0x7fc00000},     /* negative numbers */
+    {LOG, 0x00000001, 0xc2ce8ed0},     {LOG, 0x007fffff, 0xc2aeac50},     /* subnormals */
+    {LOG, 0x00800000, 0xc2aeac50},     {LOG, 0x7f7fffff, 0x42b17218},     /* normal ends */
+    {TANH, 0x00000000, 0x00000000},    {TANH, 0x80000000, 0x80000000},    /* zeros */
+    {TANH, 0x00000001, 0x00000001},    {TANH, 0x807fffff, 0x807fffff},    /* subnormals */
+    {TANH, 0x7f800000, 0x3f800000},    {TANH, 0xff800000, 0xbf800000},    /* infinities */
+    {TANH, 0x7f7fffff, 0x3f800000},    {TANH, 0xc1200000, 0xbf800000},    /* large numbers */
+    {TANH, 0x7fc00000, 0x7fc00000},    {TANH, 0xffffffff, 0x7fc00000},    /* NaNs */
+    {ERF, 0x00000000, 0x00000000},     {ERF, 0x80000000, 0x80000000},     /* zeros */
+    {ERF, 0x00000001, 0x00000001},     {ERF, 0x807fffff, 0x80906eb9},     /* subnormals */
+    {ERF, 0x7f800000, 0x3f800000},     {ERF, 0xff800000, 0xbf800000},     /* infinities */
+    {ERF, 0x7f7fffff, 0x3f800000},     {ERF, 0xc0800000, 0xbf800000},     /* large numbers */
+    {RSQRT, 0x00000000, 0x7f800000},   {RSQRT, 0x80000000, 0xff800000},   /* zeros */
+    {RSQRT, 0x00000001, 0x64b504f3},   {RSQRT, 0x80000001, 0x7fc00000},   /* subnormals */
+    {RSQRT, 0x7f800000, 0x00000000},   {RSQRT, 0xff800000, 0x7fc00000},   /* infinities */
+    {SIGMOID, 0x00000000, 0x3f000000}, {SIGMOID, 0x80000000, 0x3f000000}, /* zeros */
+    {SIGMOID, 0x7f800000, 0x3f800000}, {SIGMOID, 0xff800000, 0x00000000}, /* infinities */
+    {SIGMOID, 0xc2ce0000, 0x00000001}, {SIGMOID, 0xc2d10000, 0x00000000}, /* the last ones */
 };
 
 Test(math, special_values) {
@@ -121,8 +151,9 @@ Test(math, the_worst_inputs_have_the_errors_that_the_specification_states) {
         int function;
         float x;
         double ulp;
-    } worst[] = {
-        {EXP, -0x1.b5484ep+4f, 0.9814}, {LOG, 0x1.556f6p+0f, 0.9521}, {TANH, 0x1.35f7p-1f, 1.3487}};
+    } worst[] = {{EXP, -0x1.b5484ep+4f, 0.9814},  {LOG, 0x1.556f6p+0f, 0.9521},
+                 {TANH, 0x1.35f7p-1f, 1.3487},    {ERF, 0x1.dfd49p-1f, 1.1269},
+                 {RSQRT, 0x1.019566p+0f, 1.4903}, {SIGMOID, -0x1.0a111ap+2f, 2.4019}};
     for (int i = 0; i < FUNCTIONS; i++) {
         const function *f = &functions[worst[i].function];
         const double error = ulp_error(f->f(worst[i].x), f->reference((double)worst[i].x));
@@ -142,11 +173,25 @@ Test(math, every_nan_gives_the_canonical_nan) {
     }
 }
 
-Test(math, tanh_is_odd) {
-    for (uint32_t bits = 0; bits < 0x7f800000; bits += 10007) {
-        const uint32_t plus = ro_to_bits(ro_tanh(ro_from_bits(bits)));
-        const uint32_t minus = ro_to_bits(ro_tanh(ro_from_bits(bits | UINT32_C(0x80000000))));
-        cr_assert(minus == (plus | UINT32_C(0x80000000)), "tanh(%08x)", bits);
+Test(math, tanh_and_erf_are_odd) {
+    const int odd[] = {TANH, ERF};
+    for (int i = 0; i < 2; i++)
+        for (uint32_t bits = 0; bits < 0x7f800000; bits += 10007) {
+            const function *f = &functions[odd[i]];
+            const uint32_t plus = ro_to_bits(f->f(ro_from_bits(bits)));
+            const uint32_t minus = ro_to_bits(f->f(ro_from_bits(bits | UINT32_C(0x80000000))));
+            cr_assert(minus == (plus | UINT32_C(0x80000000)), "%s(%08x)", f->name, bits);
+        }
+}
+
+/* Where the formula of erf changes, and everywhere else: no step down between neighbours beyond
+ * what rounding explains. */
+Test(math, erf_rises) {
+    float before = 0;
+    for (uint32_t bits = 0x3f000000; bits < 0x40900000; bits += 3) {
+        const float y = ro_erf(ro_from_bits(bits));
+        cr_assert(y >= before - 0x1p-23f, "%08x: %a after %a", bits, (double)y, (double)before);
+        before = y;
     }
 }
 

@@ -159,6 +159,49 @@ Test(elementwise, gelu_of_what_is_not_small) {
     EXPECT(&a, 0.0f, -0.0f, 100, -0.0f, INFINITY, ro_from_bits(RO_QNAN_BITS));
 }
 
+/* The argument's step is 1/64; `h` is that of a central difference. */
+static void expect_function(int op, int grad_op, double (*exact)(double), int of_result,
+                            int first) {
+    for (int i = first; i <= 600; i++) {
+        const float x = (float)i / 64, dy = 2;
+        const double h = 1e-5, slope = (exact((double)x + h) - exact((double)x - h)) / (2 * h);
+        on(op, &x, NULL, 1);
+        evaluate(&a);
+        const float y = a.out.f[0];
+        expect_near(y, exact((double)x), 4e-7, ro_op_describe(op)->name);
+        if (grad_op == RO_OP_NONE)
+            continue;
+        on(grad_op, of_result ? &y : &x, &dy, 1);
+        evaluate(&a);
+        expect_near(a.out.f[0], 2 * slope, 2e-6, ro_op_describe(grad_op)->name);
+    }
+}
+
+static double exact_rsqrt(double x) {
+    return 1 / sqrt(x);
+}
+static double exact_sigmoid(double x) {
+    return 1 / (1 + exp(-x));
+}
+static double exact_silu(double x) {
+    return x * exact_sigmoid(x);
+}
+static double exact_gelu_erf(double x) {
+    return 0.5 * x * (1 + erf(x * sqrt(0.5)));
+}
+
+Test(elementwise, functions_and_their_slopes_agree_with_double_precision) {
+    expect_function(RO_OP_EXP, RO_OP_NONE, exp, 0, -600);
+    expect_function(RO_OP_LOG, RO_OP_NONE, log, 0, 1);
+    expect_function(RO_OP_SQRT, RO_OP_NONE, sqrt, 0, 1);
+    expect_function(RO_OP_RSQRT, RO_OP_NONE, exact_rsqrt, 0, 1);
+    expect_function(RO_OP_TANH, RO_OP_TANH_GRAD, tanh, 1, -600);
+    expect_function(RO_OP_ERF, RO_OP_ERF_GRAD, erf, 0, -600);
+    expect_function(RO_OP_SIGMOID, RO_OP_SIGMOID_GRAD, exact_sigmoid, 1, -600);
+    expect_function(RO_OP_SILU, RO_OP_SILU_GRAD, exact_silu, 0, -600);
+    expect_function(RO_OP_GELU_ERF, RO_OP_GELU_ERF_GRAD, exact_gelu_erf, 0, -600);
+}
+
 /* ---- layer norm and loss, 7 ---- */
 
 Test(layer_norm, pieces) {

@@ -10,7 +10,7 @@ vd_value vd_grad(const vd_builder *b, vd_value value) {
 }
 
 /* Values made before the backward pass are all that gradients are kept for. */
-static void accumulate(vd_builder *b, vd_value value, vd_value gradient) {
+void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient) {
     if (b->status != VD_OK || value == VD_NONE)
         return;
     vd_value *have = &b->grad[value];
@@ -20,14 +20,8 @@ static void accumulate(vd_builder *b, vd_value value, vd_value gradient) {
 }
 
 static void back_add(vd_builder *b, const vd_record *r, vd_value dy) {
-    accumulate(b, r->in[0], dy);
-    const ro_shape *y = vd_shape_of(b, r->in[1]);
-    if (ro_shape_equal(y, vd_shape_of(b, dy))) {
-        accumulate(b, r->in[1], dy);
-        return;
-    }
-    ro_shape shape = *y;
-    accumulate(b, r->in[1], vd_column_sum(b, "d_bias", RO_OP_SUM_ROWS, &shape, 1, &dy));
+    vd_accumulate(b, r->in[0], dy);
+    vd_accumulate_repeated(b, r->in[1], dy);
 }
 
 /* out = x w, or x w^T: the transposition moves to the other product. */
@@ -36,16 +30,16 @@ static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy) {
     bool transposed = r->number == 2;
     vd_op product = vd_matmul_op(0, transposed ? 0 : 2, 1.0f, RO_DOT_CHUNK, 0);
     vd_op outer = vd_matmul_op(0, 1, 1.0f, RO_DOT_CHUNK, 0);
-    accumulate(b, x, VD_EMIT(b, "d_input", product, dy, w));
-    accumulate(b, w,
-               transposed ? VD_EMIT(b, "d_weight", outer, dy, x)
-                          : VD_EMIT(b, "d_weight", outer, x, dy));
+    vd_accumulate(b, x, VD_EMIT(b, "d_input", product, dy, w));
+    vd_accumulate(b, w,
+                  transposed ? VD_EMIT(b, "d_weight", outer, dy, x)
+                             : VD_EMIT(b, "d_weight", outer, x, dy));
 }
 
 static void back_embedding(vd_builder *b, const vd_record *r, vd_value dy) {
     ro_shape shape = *vd_shape_of(b, r->in[0]);
     vd_op op = {.op = RO_OP_EMBEDDING_GRAD, .shape = &shape};
-    accumulate(b, r->in[0], VD_EMIT(b, "d_table", op, dy, r->saved[0]));
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_table", op, dy, r->saved[0]));
 }
 
 static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
@@ -55,27 +49,29 @@ static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value sg = vd_reduce(b, "d_sum_g", RO_OP_REDUCE_DOT, c, 2, (vd_value[]){dy, gamma});
     vd_value sgx =
         vd_reduce(b, "d_sum_gx", RO_OP_REDUCE_LN_GX, c, 5, (vd_value[]){dy, gamma, x, mean, rstd});
-    accumulate(
+    vd_accumulate(
         b, x,
         VD_EMIT(b, "d_input", ((vd_op){.op = RO_OP_LN_DX}), dy, gamma, x, mean, rstd, sg, sgx));
-    accumulate(
+    vd_accumulate(
         b, gamma,
         vd_column_sum(b, "d_gamma", RO_OP_LN_DGAMMA, &row, 4, (vd_value[]){dy, x, mean, rstd}));
-    accumulate(b, r->in[2], vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy));
+    vd_accumulate(b, r->in[2], vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy));
 }
 
 static void back_gelu(vd_builder *b, const vd_record *r, vd_value dy) {
-    accumulate(b, r->in[0], VD_EMIT(b, "d_gelu", ((vd_op){.op = RO_OP_GELU_GRAD}), r->in[0], dy));
+    vd_accumulate(b, r->in[0],
+                  VD_EMIT(b, "d_gelu", ((vd_op){.op = RO_OP_GELU_GRAD}), r->in[0], dy));
 }
 
 static void back_relu(vd_builder *b, const vd_record *r, vd_value dy) {
-    accumulate(b, r->in[0], VD_EMIT(b, "d_relu", ((vd_op){.op = RO_OP_RELU_GRAD}), r->in[0], dy));
+    vd_accumulate(b, r->in[0],
+                  VD_EMIT(b, "d_relu", ((vd_op){.op = RO_OP_RELU_GRAD}), r->in[0], dy));
 }
 
 /* The same stream gives the same mask. */
 static void back_dropout(vd_builder *b, const vd_record *r, vd_value dy) {
-    accumulate(b, r->in[0],
-               VD_EMIT(b, "d_dropout", vd_dropout_op(r->dropout), dy, vd_step_value(b)));
+    vd_accumulate(b, r->in[0],
+                  VD_EMIT(b, "d_dropout", vd_dropout_op(r->dropout), dy, vd_step_value(b)));
 }
 
 static vd_value masked(vd_builder *b, const char *name, const vd_record *r, vd_value x) {
@@ -107,13 +103,13 @@ static void back_attention(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value dk = VD_EMIT(b, "d_k", from_row, ds, q);
     vd_value dq =
         VD_EMIT(b, "d_q", vd_matmul_op(2, 0, scale, RO_ATTN_BLOCK, RO_MASK_UPTO_ROW), ds, k);
-    accumulate(b, r->in[0], VD_EMIT(b, "d_qkv", ((vd_op){.op = RO_OP_JOIN_HEADS}), dq, dk, dv));
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_qkv", ((vd_op){.op = RO_OP_JOIN_HEADS}), dq, dk, dv));
 }
 
 static void back_xent(vd_builder *b, const vd_record *r, vd_value dy) {
-    accumulate(b, r->in[0],
-               VD_EMIT(b, "d_logits", ((vd_op){.op = RO_OP_XENT_GRAD}), r->in[0], r->saved[0],
-                       r->saved[1], r->saved[2], dy));
+    vd_accumulate(b, r->in[0],
+                  VD_EMIT(b, "d_logits", ((vd_op){.op = RO_OP_XENT_GRAD}), r->in[0], r->saved[0],
+                          r->saved[1], r->saved[2], dy));
 }
 
 static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
@@ -126,6 +122,11 @@ static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
     [VD_LAYER_DROPOUT] = back_dropout,
     [VD_LAYER_ATTENTION] = back_attention,
     [VD_LAYER_XENT] = back_xent,
+    [VD_LAYER_MUL] = vd_back_mul,
+    [VD_LAYER_SUB] = vd_back_sub,
+    [VD_LAYER_DIV] = vd_back_div,
+    [VD_LAYER_SCALE] = vd_back_scale,
+    [VD_LAYER_FUNCTION] = vd_back_function,
 };
 
 static bool start(vd_builder *b, vd_value loss) {

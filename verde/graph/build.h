@@ -72,6 +72,10 @@ typedef struct {
 } vd_dropout_attr;
 
 vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y); /* y may repeat */
+vd_value vd_sub(vd_builder *b, const char *name, vd_value x, vd_value y);
+vd_value vd_mul(vd_builder *b, const char *name, vd_value x, vd_value y);
+vd_value vd_div(vd_builder *b, const char *name, vd_value x, vd_value y);
+vd_value vd_scale(vd_builder *b, const char *name, vd_value x, float factor);
 vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight,
                    vd_value bias);                             /* weight [in, out] */
 vd_value vd_logits(vd_builder *b, vd_value x, vd_value table); /* table [vocab, in] */
@@ -79,6 +83,15 @@ vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value 
 vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta);
 vd_value vd_gelu(vd_builder *b, vd_value x);
 vd_value vd_relu(vd_builder *b, vd_value x);
+vd_value vd_exp(vd_builder *b, vd_value x);
+vd_value vd_log(vd_builder *b, vd_value x);
+vd_value vd_sqrt(vd_builder *b, vd_value x);
+vd_value vd_rsqrt(vd_builder *b, vd_value x);
+vd_value vd_tanh(vd_builder *b, vd_value x);
+vd_value vd_erf(vd_builder *b, vd_value x);
+vd_value vd_sigmoid(vd_builder *b, vd_value x);
+vd_value vd_silu(vd_builder *b, vd_value x);
+vd_value vd_gelu_erf(vd_builder *b, vd_value x); /* vd_gelu is that by tanh */
 vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout);
 /* Causal self-attention over qkv [B, T, 3C]; SPEC 8. */
 vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout);

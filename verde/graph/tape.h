@@ -14,6 +14,11 @@ typedef enum {
     VD_LAYER_DROPOUT,
     VD_LAYER_ATTENTION,
     VD_LAYER_XENT,
+    VD_LAYER_MUL,
+    VD_LAYER_SUB,
+    VD_LAYER_DIV,
+    VD_LAYER_SCALE,
+    VD_LAYER_FUNCTION,
 } vd_layer;
 
 struct vd_record {
@@ -21,12 +26,21 @@ struct vd_record {
     char scope[VD_NAME_SIZE];
     vd_value in[3], out;
     vd_value saved[5]; /* what forward computed and backward reads */
-    int64_t number;    /* heads; transposition of a matmul's second input */
+    int64_t number;    /* heads; transposition of a matmul's second input; factor; operator */
     vd_dropout_attr dropout;
 };
 
 /* Appends a record with the builder's scope. */
 void vd_tape_put(vd_builder *b, vd_record record);
+
+/* Adds to the gradient of a value; VD_NONE has none. */
+void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient);
+/* The same, of an operand that may have repeated: `gradient` has the shape of what it met. */
+void vd_accumulate_repeated(vd_builder *b, vd_value value, vd_value gradient);
+
+/* From the gradient of a layer's output to those of its inputs. */
+typedef void vd_backward_fn(vd_builder *b, const vd_record *r, vd_value dy);
+vd_backward_fn vd_back_mul, vd_back_sub, vd_back_div, vd_back_scale, vd_back_function;
 
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
 vd_op vd_dropout_op(vd_dropout_attr dropout);

@@ -93,6 +93,14 @@ typedef enum {
     RO_OP_RELU = 20,
     RO_OP_RELU_GRAD = 21,
     RO_OP_DROPOUT = 22,
+    RO_OP_MUL = 24,
+    RO_OP_SUB = 25,
+    RO_OP_DIV = 26,
+    RO_OP_SCALE = 27,
+    RO_OP_EXP = 28,
+    RO_OP_LOG = 29,
+    RO_OP_SQRT = 30,
+    RO_OP_RSQRT = 31,
     /* dot products, SPEC 3.1 */
     RO_OP_MATMUL = 32,
     /* row reductions, SPEC 3.2 */
@@ -127,6 +135,17 @@ typedef enum {
     RO_OP_ADAMW_M = 91,
     RO_OP_ADAMW_V = 92,
     RO_OP_ADAMW_W = 93,
+    /* more elementwise, SPEC 6 */
+    RO_OP_TANH = 100,
+    RO_OP_ERF = 101,
+    RO_OP_SIGMOID = 102,
+    RO_OP_SILU = 103,
+    RO_OP_GELU_ERF = 104,
+    RO_OP_TANH_GRAD = 105,
+    RO_OP_ERF_GRAD = 106,
+    RO_OP_SIGMOID_GRAD = 107,
+    RO_OP_SILU_GRAD = 108,
+    RO_OP_GELU_ERF_GRAD = 109,
     /* convolution, SPEC 12.1 */
     RO_OP_CONV2D = 128,
     RO_OP_CONV2D_DX = 129,

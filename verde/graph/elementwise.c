@@ -1,0 +1,139 @@
+/* Layers of arithmetic and of functions of one element, with their backward nodes: SPEC 6. */
+#include "verde/graph/tape.h"
+
+/* ---- arithmetic: the second operand may repeat ---- */
+
+static vd_value binary(vd_builder *b, const char *name, vd_layer layer, int op, vd_value x,
+                       vd_value y) {
+    vd_value out = VD_EMIT(b, name, ((vd_op){.op = op}), x, y);
+    vd_tape_put(b, (vd_record){.layer = layer, .in = {x, y, VD_NONE}, .out = out});
+    return out;
+}
+
+vd_value vd_mul(vd_builder *b, const char *name, vd_value x, vd_value y) {
+    return binary(b, name, VD_LAYER_MUL, RO_OP_MUL, x, y);
+}
+
+vd_value vd_sub(vd_builder *b, const char *name, vd_value x, vd_value y) {
+    return binary(b, name, VD_LAYER_SUB, RO_OP_SUB, x, y);
+}
+
+vd_value vd_div(vd_builder *b, const char *name, vd_value x, vd_value y) {
+    return binary(b, name, VD_LAYER_DIV, RO_OP_DIV, x, y);
+}
+
+static vd_op scale_op(float factor) {
+    return (vd_op){RO_OP_SCALE, {ro_attr_f32(factor)}, NULL};
+}
+
+vd_value vd_scale(vd_builder *b, const char *name, vd_value x, float factor) {
+    vd_value out = VD_EMIT(b, name, scale_op(factor), x);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_SCALE,
+                               .in = {x, VD_NONE, VD_NONE},
+                               .out = out,
+                               .number = ro_attr_f32(factor)});
+    return out;
+}
+
+/* What reaches an operand that repeated is the sum over its repetitions. */
+void vd_accumulate_repeated(vd_builder *b, vd_value y, vd_value dy) {
+    ro_shape shape = *vd_shape_of(b, y);
+    if (!ro_shape_equal(&shape, vd_shape_of(b, dy)))
+        dy = vd_column_sum(b, "d_bias", RO_OP_SUM_ROWS, &shape, 1, &dy);
+    vd_accumulate(b, y, dy);
+}
+
+void vd_back_mul(vd_builder *b, const vd_record *r, vd_value dy) {
+    const vd_op mul = {.op = RO_OP_MUL};
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_left", mul, dy, r->in[1]));
+    vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", mul, dy, r->in[0]));
+}
+
+void vd_back_sub(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_accumulate(b, r->in[0], dy);
+    vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", scale_op(-1.0f), dy));
+}
+
+/* d(x / y) = dx / y - (dx / y) (x / y) */
+void vd_back_div(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_value dx = VD_EMIT(b, "d_left", ((vd_op){.op = RO_OP_DIV}), dy, r->in[1]);
+    vd_accumulate(b, r->in[0], dx);
+    vd_value right = VD_EMIT(b, "d_right", ((vd_op){.op = RO_OP_MUL}), dx, r->out);
+    vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", scale_op(-1.0f), right));
+}
+
+void vd_back_scale(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_scale", scale_op(ro_attr_to_f32(r->number)), dy));
+}
+
+/* ---- functions ---- */
+
+/* The record's number is the operator. */
+static vd_value function(vd_builder *b, int op, vd_value x) {
+    vd_value out = VD_EMIT(b, ro_op_describe(op)->name, ((vd_op){.op = op}), x);
+    vd_tape_put(
+        b, (vd_record){
+               .layer = VD_LAYER_FUNCTION, .in = {x, VD_NONE, VD_NONE}, .out = out, .number = op});
+    return out;
+}
+
+vd_value vd_exp(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_EXP, x);
+}
+
+vd_value vd_log(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_LOG, x);
+}
+
+vd_value vd_sqrt(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_SQRT, x);
+}
+
+vd_value vd_rsqrt(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_RSQRT, x);
+}
+
+vd_value vd_tanh(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_TANH, x);
+}
+
+vd_value vd_erf(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_ERF, x);
+}
+
+vd_value vd_sigmoid(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_SIGMOID, x);
+}
+
+vd_value vd_silu(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_SILU, x);
+}
+
+vd_value vd_gelu_erf(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_GELU_ERF, x);
+}
+
+/* Of the argument x or, where that is cheaper, of the result y. */
+void vd_back_function(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_value x = r->in[0], y = r->out, dx;
+    const vd_op mul = {.op = RO_OP_MUL}, div = {.op = RO_OP_DIV};
+    switch (r->number) {
+    case RO_OP_EXP: dx = VD_EMIT(b, "d_exp", mul, dy, y); break;
+    case RO_OP_LOG: dx = VD_EMIT(b, "d_log", div, dy, x); break;
+    case RO_OP_SQRT:
+        dx = VD_EMIT(b, "d_sqrt", div, VD_EMIT(b, "d_sqrt", scale_op(0.5f), dy), y);
+        break;
+    case RO_OP_RSQRT: /* -y / (2 x) */
+        dx = VD_EMIT(b, "d_rsqrt", div, VD_EMIT(b, "d_rsqrt", mul, dy, y), x);
+        dx = VD_EMIT(b, "d_rsqrt", scale_op(-0.5f), dx);
+        break;
+    case RO_OP_TANH: dx = VD_EMIT(b, "d_tanh", ((vd_op){.op = RO_OP_TANH_GRAD}), y, dy); break;
+    case RO_OP_SIGMOID:
+        dx = VD_EMIT(b, "d_sigmoid", ((vd_op){.op = RO_OP_SIGMOID_GRAD}), y, dy);
+        break;
+    case RO_OP_ERF: dx = VD_EMIT(b, "d_erf", ((vd_op){.op = RO_OP_ERF_GRAD}), x, dy); break;
+    case RO_OP_SILU: dx = VD_EMIT(b, "d_silu", ((vd_op){.op = RO_OP_SILU_GRAD}), x, dy); break;
+    default: dx = VD_EMIT(b, "d_gelu", ((vd_op){.op = RO_OP_GELU_ERF_GRAD}), x, dy); break;
+    }
+    vd_accumulate(b, x, dx);
+}
