@@ -158,6 +158,14 @@ $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
 .PHONY: bench-gemm bench-conv
 
+# A whole training step beside PyTorch's: make bench-step ARGS="--torch python3 --profile".
+bench-step: $(BUILD)/bench/step
+	$< $(ARGS)
+$(BUILD)/bench/step: bench/step.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
+.PHONY: bench-step
+
 $(BUILD)/lib/libverde.a: $(vd_obj)
 	@mkdir -p $(@D)
 	@rm -f $@

@@ -14,14 +14,14 @@ RO_INLINE float calculate(int op, float a, float b) {
     }
 }
 
-RO_INLINE void with_row(int op, const float *restrict a, const float *restrict b,
-                        float *restrict out, int64_t count) {
+RO_INLINE void with_row(int op, const float *a, const float *b, float *out, int64_t count) {
+    RO_SAME_INDEX
     for (int64_t i = 0; i < count; i++)
         out[i] = ro_canon(calculate(op, a[i], b[i]));
 }
 
-RO_INLINE void with_number(int op, const float *restrict a, float b, float *restrict out,
-                           int64_t count) {
+RO_INLINE void with_number(int op, const float *a, float b, float *out, int64_t count) {
+    RO_SAME_INDEX
     for (int64_t i = 0; i < count; i++)
         out[i] = ro_canon(calculate(op, a[i], b));
 }

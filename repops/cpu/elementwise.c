@@ -27,8 +27,9 @@ RO_INLINE float gelu_tanh(float x, float x2) {
 
 static void gelu(const ro_job *job, int64_t first, int64_t last) {
     const span s = span_of(job, first, last);
-    const float *restrict x = s.x;
-    float *restrict out = s.out;
+    const float *x = s.x;
+    float *out = s.out;
+    RO_SAME_INDEX
     for (int64_t i = 0; i < s.count; i++) {
         const float t = gelu_tanh(x[i], x[i] * x[i]);
         out[i] = ro_canon((0.5f * x[i]) * (1.0f + t));
@@ -43,8 +44,9 @@ RO_INLINE float gelu_slope(float x) {
 
 static void gelu_grad(const ro_job *job, int64_t first, int64_t last) {
     const span s = span_of(job, first, last);
-    const float *restrict x = s.x, *restrict dy = s.y;
-    float *restrict out = s.out;
+    const float *x = s.x, *dy = s.y;
+    float *out = s.out;
+    RO_SAME_INDEX
     for (int64_t i = 0; i < s.count; i++)
         out[i] = ro_canon(dy[i] * gelu_slope(x[i]));
 }
@@ -53,8 +55,9 @@ static void gelu_grad(const ro_job *job, int64_t first, int64_t last) {
 
 static void relu(const ro_job *job, int64_t first, int64_t last) {
     const span s = span_of(job, first, last);
-    const float *restrict x = s.x;
-    float *restrict out = s.out;
+    const float *x = s.x;
+    float *out = s.out;
+    RO_SAME_INDEX
     for (int64_t i = 0; i < s.count; i++) {
         const float positive = x[i] > 0 ? x[i] : 0.0f;
         out[i] = x[i] != x[i] ? ro_from_bits(RO_QNAN_BITS) : positive;
@@ -63,9 +66,10 @@ static void relu(const ro_job *job, int64_t first, int64_t last) {
 
 /* Integers, because dy keeps its bits even if it is a NaN. */
 static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
-    const float *restrict x = (const float *)job->in[0] + first;
-    const uint32_t *restrict dy = (const uint32_t *)job->in[1] + first;
-    uint32_t *restrict out = (uint32_t *)job->out + first;
+    const float *x = (const float *)job->in[0] + first;
+    const uint32_t *dy = (const uint32_t *)job->in[1] + first;
+    uint32_t *out = (uint32_t *)job->out + first;
+    RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++) {
         const uint32_t passed = x[i] > 0 ? dy[i] : 0;
         out[i] = x[i] != x[i] ? RO_QNAN_BITS : passed;

@@ -22,8 +22,8 @@ static void xent(const ro_job *job, int64_t first, int64_t last) {
 }
 
 /* p - 0 is p, so only the target needs a subtraction. */
-static void xent_grad_row(const float *restrict x, float m, float r, float dloss, int64_t cols,
-                          float *restrict out) {
+static void xent_grad_row(const float *x, float m, float r, float dloss, int64_t cols, float *out) {
+    RO_SAME_INDEX
     for (int64_t i = 0; i < cols; i++)
         out[i] = ro_canon(ro_exp(x[i] - m) * r * dloss);
 }
@@ -36,9 +36,11 @@ static void xent_grad(const ro_job *job, int64_t first, int64_t last) {
         const float *xs = x + row * cols, r = 1.0f / l[row];
         float *out = (float *)job->out + row * cols;
         const int32_t id = ids[row];
+        const int valid = id >= 0 && id < cols;
+        const float target = valid ? xs[id] : 0.0f; /* before it is overwritten in place */
         xent_grad_row(xs, m[row], r, dloss[row], cols, out);
-        if (id >= 0 && id < cols)
-            out[id] = ro_canon((ro_exp(xs[id] - m[row]) * r - 1.0f) * dloss[row]);
+        if (valid)
+            out[id] = ro_canon((ro_exp(target - m[row]) * r - 1.0f) * dloss[row]);
     }
 }
 

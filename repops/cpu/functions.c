@@ -5,17 +5,19 @@
 typedef float function(float x);
 
 RO_INLINE void map(function *f, const ro_job *job, int64_t first, int64_t last) {
-    const float *restrict x = (const float *)job->in[0] + first;
-    float *restrict out = (float *)job->out + first;
+    const float *x = (const float *)job->in[0] + first;
+    float *out = (float *)job->out + first;
+    RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
         out[i] = ro_canon(f(x[i]));
 }
 
 /* dy times the slope at input 0. */
 RO_INLINE void chain(function *slope, const ro_job *job, int64_t first, int64_t last) {
-    const float *restrict x = (const float *)job->in[0] + first;
-    const float *restrict dy = (const float *)job->in[1] + first;
-    float *restrict out = (float *)job->out + first;
+    const float *x = (const float *)job->in[0] + first;
+    const float *dy = (const float *)job->in[1] + first;
+    float *out = (float *)job->out + first;
+    RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
         out[i] = ro_canon(dy[i] * slope(x[i]));
 }

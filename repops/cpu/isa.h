@@ -25,6 +25,14 @@
 #define RO_UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* Before a loop whose iterations each read and write one index only: the output may be an input, at
+ * exactly the same address (ro_op_in_place), and no `restrict` says otherwise. */
+#if defined(__clang__)
+#define RO_SAME_INDEX _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define RO_SAME_INDEX _Pragma("GCC ivdep")
+#endif
+
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
 #include <immintrin.h>
 #elif defined(RO_ISA_neon)

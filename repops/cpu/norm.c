@@ -17,9 +17,9 @@ static void ln_rstd(const ro_job *job, int64_t first, int64_t last) {
         out[i] = ro_canon(1.0f / ro_sqrt(ss[i] / n + eps));
 }
 
-static void layernorm_row(const float *restrict x, float mean, float rstd,
-                          const float *restrict gamma, const float *restrict beta, int64_t cols,
-                          float *restrict out) {
+static void layernorm_row(const float *x, float mean, float rstd, const float *gamma,
+                          const float *beta, int64_t cols, float *out) {
+    RO_SAME_INDEX
     for (int64_t c = 0; c < cols; c++)
         out[c] = ro_canon(ro_fma((x[c] - mean) * rstd, gamma[c], beta[c]));
 }
@@ -36,8 +36,9 @@ typedef struct {
     float mean, rstd, g, gx; /* g = sg / n, gx = sgx / n */
 } row_stats;
 
-static void ln_dx_row(const float *restrict dy, const float *restrict gamma,
-                      const float *restrict x, row_stats s, int64_t cols, float *restrict out) {
+static void ln_dx_row(const float *dy, const float *gamma, const float *x, row_stats s,
+                      int64_t cols, float *out) {
+    RO_SAME_INDEX
     for (int64_t c = 0; c < cols; c++) {
         const float g = dy[c] * gamma[c], xh = (x[c] - s.mean) * s.rstd;
         out[c] = ro_canon(s.rstd * ro_fma(-xh, s.gx, g - s.g));

@@ -51,19 +51,21 @@ static void clip_scale(const ro_job *job, int64_t first, int64_t last) {
 /* ---- AdamW ---- */
 
 static void adamw_m(const ro_job *job, int64_t first, int64_t last) {
-    const float *restrict m = (const float *)job->in[0] + first;
-    const float *restrict g = (const float *)job->in[1] + first;
-    float *restrict out = (float *)job->out + first;
+    const float *m = (const float *)job->in[0] + first;
+    const float *g = (const float *)job->in[1] + first;
+    float *out = (float *)job->out + first;
     const float clip = *(const float *)job->in[2], beta = attr_f32(job, 0), rest = 1.0f - beta;
+    RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
         out[i] = ro_canon(ro_fma(beta, m[i], rest * (g[i] * clip)));
 }
 
 static void adamw_v(const ro_job *job, int64_t first, int64_t last) {
-    const float *restrict v = (const float *)job->in[0] + first;
-    const float *restrict g = (const float *)job->in[1] + first;
-    float *restrict out = (float *)job->out + first;
+    const float *v = (const float *)job->in[0] + first;
+    const float *g = (const float *)job->in[1] + first;
+    float *out = (float *)job->out + first;
     const float clip = *(const float *)job->in[2], beta = attr_f32(job, 0), rest = 1.0f - beta;
+    RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++) {
         const float gc = g[i] * clip;
         out[i] = ro_canon(ro_fma(beta, v[i], rest * (gc * gc)));
@@ -71,13 +73,14 @@ static void adamw_v(const ro_job *job, int64_t first, int64_t last) {
 }
 
 static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
-    const float *restrict w = (const float *)job->in[0] + first;
-    const float *restrict m = (const float *)job->in[1] + first;
-    const float *restrict v = (const float *)job->in[2] + first;
-    float *restrict out = (float *)job->out + first;
+    const float *w = (const float *)job->in[0] + first;
+    const float *m = (const float *)job->in[1] + first;
+    const float *v = (const float *)job->in[2] + first;
+    float *out = (float *)job->out + first;
     const float c1 = *(const float *)job->in[3], c2 = *(const float *)job->in[4];
     const float lr = *(const float *)job->in[5];
     const float eps = attr_f32(job, 0), decay = attr_f32(job, 1);
+    RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++) {
         const float u = (m[i] / c1) / (ro_sqrt(v[i] / c2) + eps);
         out[i] = ro_canon(ro_fma(-lr, ro_fma(decay, w[i], u), w[i]));

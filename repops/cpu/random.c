@@ -71,10 +71,11 @@ static void dropout(const ro_job *job, int64_t first, int64_t last) {
     const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
     uint32_t word[4 * BATCH];
     for (int64_t block = first; block < last; block += BATCH) {
-        const float *restrict x = (const float *)job->in[0] + 4 * block;
-        float *restrict out = (float *)job->out + 4 * block;
+        const float *x = (const float *)job->in[0] + 4 * block;
+        float *out = (float *)job->out + 4 * block;
         const int64_t count = min_i64(4 * BATCH, end - 4 * block);
         philox_words(&from, block, word);
+        RO_SAME_INDEX
         for (int64_t i = 0; i < count; i++) {
             const float kept = ro_canon(x[i] * scale);
             out[i] = word[i] >= threshold ? kept : 0.0f;

@@ -1,7 +1,7 @@
 /* Guard of the thread's floating-point control: round to nearest, subnormals kept, exceptions
- * masked (SPEC.md section 1). 0 says all of this in aarch64's FPCR and in s390x's FPC. Any library built with -ffast-math sets FTZ/DAZ for a whole process,
- * and threads inherit it. The register is written only if it differs: a read costs 1 ns, a
- * write 24. */
+ * masked (SPEC.md section 1). 0 says all of this in aarch64's FPCR and in s390x's FPC. Any library
+ * built with -ffast-math sets FTZ/DAZ for a whole process, and threads inherit it. The register is
+ * written only if it differs: a read costs 1 ns, a write 24. */
 #ifndef REPOPS_FPENV_H
 #define REPOPS_FPENV_H
 

@@ -101,6 +101,43 @@ const ro_op_info *ro_op_describe(int op) {
     return op > 0 && op < RO_OP_END && table[op].name ? &table[op] : NULL;
 }
 
+uint32_t ro_op_in_place(int op) {
+    switch (op) {
+    case RO_OP_SCALE:
+    case RO_OP_EXP:
+    case RO_OP_LOG:
+    case RO_OP_SQRT:
+    case RO_OP_RSQRT:
+    case RO_OP_TANH:
+    case RO_OP_ERF:
+    case RO_OP_SIGMOID:
+    case RO_OP_SILU:
+    case RO_OP_GELU_ERF:
+    case RO_OP_DIV_CONST:
+    case RO_OP_GELU:
+    case RO_OP_RELU:
+    case RO_OP_DROPOUT:
+    case RO_OP_LAYERNORM:
+    case RO_OP_XENT_GRAD: return 1;
+    case RO_OP_ADD:
+    case RO_OP_SUB:
+    case RO_OP_MUL:
+    case RO_OP_DIV:
+    case RO_OP_TANH_GRAD:
+    case RO_OP_ERF_GRAD:
+    case RO_OP_SIGMOID_GRAD:
+    case RO_OP_SILU_GRAD:
+    case RO_OP_GELU_ERF_GRAD:
+    case RO_OP_GELU_GRAD:
+    case RO_OP_RELU_GRAD:
+    case RO_OP_ADAMW_M:
+    case RO_OP_ADAMW_V: return 3;
+    case RO_OP_LN_DX: return 5;
+    case RO_OP_ADAMW_W: return 7;
+    default: return 0;
+    }
+}
+
 int ro_op_by_name(const char *name) {
     for (int op = 1; op < RO_OP_END; op++)
         if (table[op].name && strcmp(table[op].name, name) == 0)

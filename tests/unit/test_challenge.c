@@ -7,8 +7,13 @@
 
 /* Every kind of wrong run, at the first, a middle and the last step. */
 static const char *const wrongs[] = {
-    "element@0", "element@1:adamw.wte.m", "element@2", "attr@1", "lr@0",   "lr@2",    "skip@1",
-    "poison@0",  "poison@2",              "seed@1",    "seed@2", "weights", "history",
+    "element@0", "element@1:adamw.wte.m",
+    "element@2", "attr@1",
+    "lr@0",      "lr@2",
+    "skip@1",    "poison@0",
+    "poison@2",  "seed@1",
+    "seed@2",    "weights",
+    "history",
 };
 enum { WRONGS = sizeof wrongs / sizeof wrongs[0], STEPS = 3, INTERVAL = 2 };
 
@@ -140,7 +145,8 @@ Test(challenge, a_wrong_second_run_fails_against_an_honest_claim, .timeout = 300
             test_provider_runs_again(&b.b, &second);
             contest(&d, &b.job, honest ? &b.b.side : &b.a.side, honest ? &b.a.side : &b.b.side);
             expect_accepted(&d, honest, VD_CHALLENGE_FAILED, wrongs[i]);
-            cr_expect(d.outcome.party[1 - honest].grade == VD_GRADE_WRONG_OUTPUT, "first judgement");
+            cr_expect(d.outcome.party[1 - honest].grade == VD_GRADE_WRONG_OUTPUT,
+                      "first judgement");
             test_dispute_close(&d);
             bench_close(&b);
         }
@@ -236,8 +242,9 @@ static void other_root(test_dispute *d, uint32_t party, const vd_outgoing *quest
     if (s->hearing && party == s->party && note->size) {
         json_t *body = test_answer_body(note);
         if (json_object_get(body, "root"))
-            json_object_set_new(body, "root", json_string("00000000000000000000000000000000"
-                                                          "00000000000000000000000000000000"));
+            json_object_set_new(body, "root",
+                                json_string("00000000000000000000000000000000"
+                                            "00000000000000000000000000000000"));
         test_resign(d, party, question, body, note);
     }
     s->hearing |= question->whole_run;
@@ -297,8 +304,8 @@ Test(challenge, questions_of_the_wrong_hearing_are_refused) {
         vd_question again, q = {.kind = kind[i / 2], .challenged = i % 2, .commit_count = 2};
         vd_key_public(key, &q.challenger);
         cr_assert(vd_question_write(&q, &assignment, &payload, NULL) == VD_OK);
-        vd_status status = vd_question_read(payload.data, payload.size, &program, &assignment,
-                                            &again, NULL);
+        vd_status status =
+            vd_question_read(payload.data, payload.size, &program, &assignment, &again, NULL);
         cr_expect((status == VD_OK) == (fits[i / 2] == q.challenged), "case %d", i);
         vd_buf_free(&payload);
     }

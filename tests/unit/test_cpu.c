@@ -88,6 +88,60 @@ static void check_case(ro_ctx *ctx[BACKENDS][MAX_THREADS], int op, uint64_t seed
     case_free(&c);
 }
 
+/* ---- in place ---- */
+
+static void *copy_of(const void *bytes, size_t size) {
+    void *copy = aligned_alloc(64, (size + 63) / 64 * 64);
+    memcpy(copy, bytes, size);
+    return copy;
+}
+
+/* The output over input i, where that is allowed and they have the same size. */
+static bool overwrite(ro_ctx *ctx, op_case *c, int i) {
+    const size_t size = case_out_bytes(c);
+    const void *in[RO_MAX_INPUTS];
+    const ro_shape *shape = &c->call.input[i];
+    if ((size_t)ro_shape_numel(shape) * ro_dtype_size(shape->dtype) != size)
+        return false;
+    memcpy(in, c->data, (size_t)c->call.input_count * sizeof *in);
+    void *both = copy_of(c->data[i], size);
+    in[i] = both;
+    cr_assert(ro_run(ctx, &c->call, in, both) == RO_OK, "%s", ro_ctx_error(ctx));
+    cr_assert(memcmp(both, c->out, size) == 0, "%s over its input %d on %s: other bits",
+              ro_op_describe(c->call.op)->name, i, ro_ctx_backend(ctx));
+    free(both);
+    return true;
+}
+
+static int overwrite_inputs(ro_ctx *ctx, int op, uint64_t seed) {
+    op_case c;
+    int tried = 0;
+    cr_assert(case_roll(&c, op, seed) == NULL);
+    run(ctx, &c);
+    for (int i = 0; i < c.call.input_count; i++)
+        if (ro_op_in_place(op) >> i & 1)
+            tried += overwrite(ctx, &c, i);
+    case_free(&c);
+    return tried;
+}
+
+Test(cpu, an_operator_may_overwrite_the_inputs_that_it_names) {
+    int op[RO_OP_END];
+    const int count = list_ops(op);
+    for (int b = 0; b < BACKENDS; b++) {
+        ro_ctx *ctx = context(backends[b], 2);
+        for (int i = 0; ctx && i < count; i++) {
+            int tried = 0;
+            for (uint64_t seed = 0; ro_op_in_place(op[i]) && seed < CASES; seed++)
+                tried += overwrite_inputs(ctx, op[i], seed);
+            cr_expect(!ro_op_in_place(op[i]) || tried, "%s: not a test",
+                      ro_op_describe(op[i])->name);
+        }
+        ro_ctx_destroy(ctx);
+    }
+    cr_expect(ro_op_in_place(RO_OP_NONE) == 0 && ro_op_in_place(RO_OP_MATMUL) == 0);
+}
+
 ParameterizedTestParameters(cpu, operator_has_the_bits_of_the_reference) {
     static int op[RO_OP_END];
     const int count = list_ops(op);

@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,8 +31,9 @@ int main(int argc, char **argv) {
     }
     /* Steps free and allocate the same tensors again and again: keep their pages. By default large
      * blocks go back to the kernel each time, and a quarter of the time goes into fresh pages. */
-    mallopt(M_MMAP_THRESHOLD, 1 << 30);
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_ARENA_MAX, 1);
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i]->name) == 0) {
             int code = (int)commands[i]->run(argc - 1, argv + 1);

@@ -16,7 +16,7 @@ struct vd_again {
     atomic_bool stop, finished;
     atomic_llong step;
     _Atomic double left_s; /* estimated, from the first step on */
-    vd_status status; /* of the run, once it is finished */
+    vd_status status;      /* of the run, once it is finished */
     vd_err err;
     vd_replay *replay;
 };
@@ -79,8 +79,7 @@ vd_status vd_again_source(void *again, vd_source *out, vd_err *err) {
         return say_progress(a, err);
     if (a->status != VD_OK)
         return vd_fail(err, VD_ERR_LOCAL, "the second run failed: %s", a->err.text);
-    vd_status status =
-        a->replay ? VD_OK : vd_replay_create(a->dir, &a->exec, &a->replay, err);
+    vd_status status = a->replay ? VD_OK : vd_replay_create(a->dir, &a->exec, &a->replay, err);
     if (status == VD_OK)
         *out = vd_replay_source(a->replay);
     return status;

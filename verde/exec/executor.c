@@ -4,6 +4,8 @@
 
 #include "verde/exec/exec.h"
 
+#define NO_VALUE UINT32_MAX
+
 /* One execution of one graph. Values below `sources` are borrowed, unless the state is consumed. */
 typedef struct {
     const vd_exec *exec;
@@ -13,7 +15,8 @@ typedef struct {
     void **value;   /* of each value number; NULL once freed */
     uint32_t *uses; /* how many reads are left, plus one for a value that the next state takes */
     uint32_t sources, count;
-    bool consume; /* state tensors are freed after their last use */
+    bool consume;  /* state tensors are freed after their last use */
+    bool in_place; /* and may be overwritten by what is computed from them: nobody watches */
     int32_t step_word;
     ro_shape shapes[RO_MAX_INPUTS];
     const void *input[RO_MAX_INPUTS];
@@ -50,8 +53,10 @@ static void bind_sources(execution *x, const vd_state *state) {
 }
 
 static vd_status open_execution(execution *x, const vd_exec *exec, const vd_program *program,
-                                int64_t step, const vd_state *state, bool consume, vd_err *err) {
+                                int64_t step, const vd_state *state, bool consume, bool watched,
+                                vd_err *err) {
     *x = (execution){.exec = exec, .program = program, .step = step, .consume = consume};
+    x->in_place = !watched;
     x->graph = step < 0 ? &program->init : &program->step;
     x->sources = vd_source_count(program, x->graph);
     x->count = x->sources + x->graph->node_count;
@@ -72,18 +77,38 @@ static void close_execution(execution *x) {
     free(x->uses);
 }
 
+/* An input that is read here for the last time and may become the output. NO_VALUE: none. */
+static uint32_t overwritten(const execution *x, const vd_node *n, size_t size) {
+    const uint32_t *edge = &x->graph->edge[n->first_input];
+    uint32_t inputs = x->in_place ? ro_op_in_place(n->op) : 0;
+    for (int32_t i = 0; i < n->input_count && inputs >> i; i++)
+        if ((inputs >> i & 1) && x->uses[edge[i]] == 1 && owned(x, edge[i]) &&
+            vd_shape_bytes(vd_value_shape(x->program, x->graph, edge[i])) == size)
+            return edge[i];
+    return NO_VALUE;
+}
+
+static void *output_for(execution *x, const vd_node *n, size_t size) {
+    uint32_t value = overwritten(x, n, size);
+    if (value == NO_VALUE)
+        return aligned_alloc(64, (size + 63) / 64 * 64);
+    void *taken = x->value[value];
+    x->value[value] = NULL;
+    return taken;
+}
+
 static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
     const vd_node *n = &x->graph->node[index];
     const uint32_t *edge = &x->graph->edge[n->first_input];
     ro_call call;
     vd_node_call(x->program, x->graph, index, &call, x->shapes);
     size_t size = vd_shape_bytes(&n->shape);
-    void *output = aligned_alloc(64, (size + 63) / 64 * 64);
+    for (int32_t i = 0; i < n->input_count; i++)
+        x->input[i] = x->value[edge[i]];
+    void *output = output_for(x, n, size);
     if (!output)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size, n->name);
     x->value[x->sources + index] = output;
-    for (int32_t i = 0; i < n->input_count; i++)
-        x->input[i] = x->value[edge[i]];
     if (ro_run(x->exec->ro, &call, x->input, output) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
     vd_fault_output(&x->exec->fault, x->step, index, &n->shape, output);
@@ -165,7 +190,8 @@ static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64
     if (!x)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     bool ended = false;
-    vd_status status = open_execution(x, exec, program, step, before, consumed != NULL, err);
+    vd_status status =
+        open_execution(x, exec, program, step, before, consumed != NULL, observer, err);
     if (status == VD_OK)
         status = run_nodes(x, observer, &ended, err);
     if (status == VD_OK && ended && next) {

@@ -187,6 +187,10 @@ RO_API const char *ro_version(void);
 /* NULL if there is no such operator. */
 RO_API const ro_op_info *ro_op_describe(int op);
 
+/* Bit i is set if ro_run may be given the same address for the output and for input i, where both
+ * have the same number of elements: the input is then overwritten. */
+RO_API uint32_t ro_op_in_place(int op);
+
 /* RO_OP_NONE if there is none of that name. */
 RO_API int ro_op_by_name(const char *name);
 
@@ -230,8 +234,9 @@ RO_API const char *ro_ctx_backend(const ro_ctx *ctx);
 RO_API int ro_ctx_threads(const ro_ctx *ctx);
 
 /* Runs one operator: SPEC.md defines every bit of `output`. `call` must have passed ro_infer;
- * input[i].shape equals call->input[i]. The output may not overlap an input. Protects itself from
- * the caller's rounding mode and FTZ/DAZ, and restores them. */
+ * input[i].shape equals call->input[i]. The output may be the same memory as an input that
+ * ro_op_in_place names; otherwise it may not overlap one. Protects itself from the caller's
+ * rounding mode and FTZ/DAZ, and restores them. */
 RO_API RO_MUST_USE ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input,
                                     void *output);
 
