@@ -187,7 +187,20 @@ $(BUILD)/tests/planted_%: $(BUILD)/obj/tests/planted/%.o
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) -lcriterion -o $@
-tests: $(tests)
+# The test program of plain C (tests/portable). PORTABLE_SHA=own: without OpenSSL, for machines that have none.
+PORTABLE_SHA ?= openssl
+portable_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out tests/portable/digest.c,$(wildcard tests/portable/*.c)))
+portable_own := $(patsubst %,$(BUILD)/obj/%.o,tests/portable/digest repops/tools/sha256 \
+                $(addprefix verde/commit/,sha tensor tree proof record) \
+                $(addprefix verde/exec/,executor state trace fault leaf store) \
+                $(basename $(wildcard verde/base/*.c verde/graph/*.c models/*.c)))
+portable_sha_own := $(portable_own)
+portable_sha_openssl := $(BUILD)/lib/libverde.a
+$(BUILD)/tests/portable: $(portable_obj) $(portable_sha_$(PORTABLE_SHA)) $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) $(if $(filter openssl,$(PORTABLE_SHA)),$(PKG_LIBS)) -o $@
+tests: $(tests) $(BUILD)/tests/portable
 .PHONY: tests
 .SECONDARY:
 
@@ -196,6 +209,8 @@ tests: $(tests)
 PACKAGES := gcc libc6-dev make pkg-config libssl-dev libyaml-dev libevent-dev libcurl4-openssl-dev libjansson-dev
 TEST_PACKAGES := $(PACKAGES) libcriterion-dev clang
 ASAN_PACKAGES := $(TEST_PACKAGES)
+# For tests/system/cross.sh, which is skipped without them: about 70 MB.
+CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross
 
 demo:
 	@sh verde/packages.sh $(PACKAGES)
@@ -204,6 +219,7 @@ demo:
 
 test:
 	@sh verde/packages.sh $(TEST_PACKAGES)
+	@sh verde/packages.sh $(CROSS_PACKAGES) || echo "The tests of other machines' bits will be skipped."
 	@$(MAKE) --no-print-directory -j$$(nproc) build tests
 	@$(MAKE) --no-print-directory run-tests
 
@@ -221,6 +237,8 @@ run-asan: build tests $(planted)
 
 lint:
 	@sh tests/lint/layers.sh
+	@sh tests/lint/fast_math.sh
+	@[ ! -d $(BUILD)/obj/repops/cpu ] || sh tests/lint/symbols.sh $(BUILD)
 
 # All 2^32 inputs of the elementary functions: half an hour, not part of the tests. ARGS: names of functions.
 exhaustive:

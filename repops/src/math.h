@@ -12,8 +12,11 @@
 
 #include "repops/repops.h"
 
-#ifdef __FAST_MATH__
-#error "repops cannot be built with -ffast-math: SPEC.md section 1"
+/* The compilers name the parts of -ffast-math as far as these macros go; the Makefile turns all of
+ * them off. */
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) ||     \
+    defined(__NO_SIGNED_ZEROS__) || __FINITE_MATH_ONLY__ > 0
+#error "repops cannot be built with -ffast-math or parts of it: SPEC.md section 1"
 #endif
 #if FLT_EVAL_METHOD != 0
 #error "repops needs float expressions evaluated in float (on x86: SSE): SPEC.md section 1"

@@ -27,7 +27,8 @@ static const char usage[] =
     "Compares the bits that this machine computes with those that repops/SPEC.md fixes:\n"
     "every operator and elementary function, on every backend of this processor.\n"
     "\n"
-    "  --device NAME   only this backend: scalar, avx2, avx512, ... (may be repeated)\n"
+    "  --device NAME   only this backend: scalar, avx2, avx512, neon, ... (may be repeated)\n"
+    "  --operators     leave out the elementary functions\n"
     "  --threads N     threads of each context; 0, the default: one per core\n"
     "  --json          one object for machines\n"
     "  --version       versions of the library and of the specification\n"
@@ -185,6 +186,7 @@ static void run_function(report *r, const char *line, float *x) {
 typedef struct {
     const char *device[DEVICES_MAX];
     int device_count, threads;
+    bool operators_only;
 } wishes;
 
 static int usage_error(const char *what, const char *value) {
@@ -194,10 +196,13 @@ static int usage_error(const char *what, const char *value) {
 
 /* -1: go on; otherwise the exit code. */
 static int parse_options(int argc, char **argv, report *r, wishes *w) {
-    static const struct option options[] = {
-        {"device", required_argument, NULL, 'd'}, {"threads", required_argument, NULL, 't'},
-        {"json", no_argument, NULL, 'j'},         {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"device", required_argument, NULL, 'd'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"operators", no_argument, NULL, 'o'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"version", no_argument, NULL, 'v'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     char *end = NULL;
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -212,6 +217,7 @@ static int parse_options(int argc, char **argv, report *r, wishes *w) {
             if (*optarg == '\0' || *end != '\0')
                 return usage_error("--threads must be a number, got ", optarg);
             break;
+        case 'o': w->operators_only = true; break;
         case 'j': r->json = true; break;
         case 'v': printf("repops %s, spec %d\n", ro_version(), RO_SPEC_VERSION); return 0;
         case 'h': fputs(usage, stdout); return 0;
@@ -230,11 +236,11 @@ static int add_devices(report *r, const wishes *w) {
     return r->device_count ? -1 : usage_error(ro_ctx_error(NULL), "");
 }
 
-static void run_all(report *r, float *sample) {
+static void run_all(report *r, const wishes *w, float *sample) {
     report_begin(r);
     for (int i = 0; i < OPERATOR_LINES; i++)
         run_operator(r, i);
-    for (int i = 0; i < FUNCTION_LINES; i++)
+    for (int i = 0; !w->operators_only && i < FUNCTION_LINES; i++)
         run_function(r, function_lines[i], sample);
     report_end(r);
 }
@@ -247,7 +253,7 @@ int main(int argc, char **argv) {
     if (code < 0)
         code = sample ? add_devices(&r, &w) : usage_error("no memory", "");
     if (code < 0) {
-        run_all(&r, sample);
+        run_all(&r, &w, sample);
         code = r.differ ? CONFORM_DIFFER : CONFORM_SAME;
     }
     for (int d = 0; d < r.device_count; d++)

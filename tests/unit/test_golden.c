@@ -97,7 +97,8 @@ Test(golden, every_backend_gives_the_recorded_bits) {
     check_backend("avx2", 1, count);
     check_backend("avx512", 1, count);
     check_backend("neon", 1, count);
-    check_backend("cpu", 3, count);
+    for (int threads = 2; threads <= 8; threads++)
+        check_backend("cpu", threads, count);
 }
 
 Test(golden, every_operator_has_a_line) {

@@ -1,0 +1,27 @@
+#!/bin/sh
+# The build fails under -ffast-math and the parts of it that a compiler tells: every operator's source refuses.
+set -u
+cc=${CC:-cc} bad=0
+
+# refused FILE FLAG...: the compiler must stop at the #error of repops/src/math.h.
+refused() {
+    file=$1
+    shift
+    said=$($cc -std=c11 -D_GNU_SOURCE -I. -Irepops/include -DRO_ISA=scalar -DRO_ISA_scalar=1 "$@" -fsyntax-only "$file" 2>&1)
+    echo "$said" | grep -q 'cannot be built with -ffast-math' || { echo "$file accepts $*"; bad=1; }
+}
+
+for file in repops/cpu/*.c repops/ref/*.c repops/src/ctx.c repops/src/pool.c; do
+    $cc -std=c11 -D_GNU_SOURCE -I. -Irepops/include -DRO_ISA=scalar -DRO_ISA_scalar=1 -ffast-math -fsyntax-only "$file" \
+        > /dev/null 2>&1 && { echo "$file accepts -ffast-math"; bad=1; }
+done
+refused repops/cpu/elementwise.c -Ofast
+refused repops/cpu/elementwise.c -ffinite-math-only
+if echo | $cc -fassociative-math -fno-signed-zeros -fno-trapping-math -dM -E - | grep -q __ASSOCIATIVE_MATH__; then # gcc
+    refused repops/cpu/elementwise.c -fassociative-math -fno-signed-zeros -fno-trapping-math
+    refused repops/cpu/elementwise.c -freciprocal-math
+    refused repops/cpu/elementwise.c -fno-signed-zeros
+fi
+
+[ $bad -eq 0 ] && echo "no operator can be built with -ffast-math"
+exit $bad
