@@ -110,7 +110,8 @@ static void micro_batch(vd_builder *b, const vd_training *t, uint32_t parameters
     vd_value loss = type_of(&t->model)->forward(b, &in);
     int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
     out->value[0] = vd_reduce(b, "loss_sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
-    vd_backward(b, loss);
+    /* The mean over all tokens, without another pass over every gradient. */
+    vd_backward(b, loss, 1 / (float)(t->batch * t->sequence));
     for (uint32_t i = 0; i < parameters; i++) {
         out->value[1 + i] = vd_grad(b, i);
         if (b->status == VD_OK && out->value[1 + i] == VD_NONE)
@@ -210,10 +211,7 @@ static void build_step(vd_builder *b, const vd_training *t, uint32_t parameters)
     }
     accumulate(b, t, parameters, 0, t->micro_batches, all);
     vd_scope(b, "mean");
-    for (uint32_t i = 0; i <= parameters && b->status == VD_OK; i++)
-        all->value[i] =
-            vd_div_const(b, i ? b->program->leaf[i - 1].name : "loss", all->value[i], count);
-    b->graph->loss = all->value[0];
+    b->graph->loss = vd_div_const(b, "loss", all->value[0], count);
     adamw(b, t, parameters, all->value + 1);
     free(all);
 }

@@ -360,7 +360,7 @@ static void build_graph(example *x) {
         value[OUT(j)] = x->loss = build_layer(&b, &x->c->layer[j], value);
         x->shape[OUT(j)] = *vd_shape_of(&b, x->loss);
     }
-    vd_backward(&b, x->loss);
+    vd_backward(&b, x->loss, 1);
     cr_assert(b.status == VD_OK, "%s: %s", x->c->name, b.err.text);
     for (int i = 0; i < x->c->leaf_count; i++)
         x->gradient[i] = vd_grad(&b, (vd_value)i);

@@ -129,7 +129,7 @@ static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
     [VD_LAYER_FUNCTION] = vd_back_function,
 };
 
-static bool start(vd_builder *b, vd_value loss) {
+static bool start(vd_builder *b, vd_value loss, float weight) {
     uint32_t count = vd_source_count(b->program, b->graph) + b->graph->node_count;
     free(b->grad);
     b->grad_count = 0;
@@ -141,13 +141,13 @@ static bool start(vd_builder *b, vd_value loss) {
     b->grad_count = count;
     memset(b->grad, 0xff, count * sizeof *b->grad); /* VD_NONE */
     ro_shape shape = *vd_shape_of(b, loss);
-    vd_op one = {RO_OP_FILL, {ro_attr_f32(1.0f)}, &shape};
-    b->grad[loss] = vd_emit(b, "d_loss", one, 0, NULL);
+    vd_op fill = {RO_OP_FILL, {ro_attr_f32(weight)}, &shape};
+    b->grad[loss] = vd_emit(b, "d_loss", fill, 0, NULL);
     return b->status == VD_OK;
 }
 
-void vd_backward(vd_builder *b, vd_value loss) {
-    if (b->status != VD_OK || !start(b, loss))
+void vd_backward(vd_builder *b, vd_value loss, float weight) {
+    if (b->status != VD_OK || !start(b, loss, weight))
         return;
     for (uint32_t i = b->tape_count; i-- > 0 && b->status == VD_OK;) {
         const vd_record *r = &b->tape[i];

@@ -100,10 +100,10 @@ vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
 
 /* ---- reverse mode ---- */
 
-/* Walks the tape backwards from `loss` with gradient 1 for each of its elements. Afterwards vd_grad
- * gives the gradient of a value, VD_NONE if the loss does not depend on it. Contributions are added
- * in the order in which the walk meets them. Clears the tape. */
-void vd_backward(vd_builder *b, vd_value loss);
+/* Walks the tape backwards from `loss` with gradient `weight` for each of its elements. Afterwards
+ * vd_grad gives the gradient of a value, VD_NONE if the loss does not depend on it. Contributions
+ * are added in the order in which the walk meets them. Clears the tape. */
+void vd_backward(vd_builder *b, vd_value loss, float weight);
 vd_value vd_grad(const vd_builder *b, vd_value value);
 
 #endif
