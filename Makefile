@@ -151,12 +151,12 @@ install: lib
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
 
 # Arguments: make bench-gemm ARGS="avx2 2".
-bench-gemm bench-conv: bench-%: $(BUILD)/bench/%
+bench-gemm bench-conv bench-attention: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
 $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
-.PHONY: bench-gemm bench-conv
+.PHONY: bench-gemm bench-conv bench-attention
 
 # A whole training step beside PyTorch's: make bench-step ARGS="--torch python3 --profile".
 bench-step: $(BUILD)/bench/step

@@ -1,14 +1,8 @@
 /* Attention but for its products, SPEC.md section 8. An item is a query: a row of scores. */
-#include "repops/cpu/isa.h"
 #include "repops/cpu/max.h"
+#include "repops/cpu/softmax.h"
 
 enum { MAX_BLOCKS = (RO_CRUMB_LOADS - 1) / 2 }; /* of attn_l and attn_out: SPEC.md section 11 */
-
-#define MINUS_INFINITY_BITS UINT32_C(0xff800000)
-
-static int is_minus_infinity(float x) {
-    return ro_to_bits(x) == MINUS_INFINITY_BITS;
-}
 
 /* ---- rows of scores ---- */
 
@@ -30,10 +24,6 @@ static int64_t admitted(const ro_call *call, int64_t row) {
     return call->attr[0] ? row % s->dim[s->ndim - 2] + 1 : keys_of(call);
 }
 
-static void clear(float *out, int64_t count) {
-    memset(out, 0, (size_t)count * sizeof *out);
-}
-
 static void attn_max(const ro_job *job, int64_t first, int64_t last) {
     const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
     for (int64_t row = first; row < last; row++) {
@@ -45,12 +35,6 @@ static void attn_max(const ro_job *job, int64_t first, int64_t last) {
             out[c] = count > 0 ? max_of(s + from, count) : ro_from_bits(MINUS_INFINITY_BITS);
         }
     }
-}
-
-static void exp_scaled(const float *restrict s, float m, float scale, int64_t count,
-                       float *restrict out) {
-    for (int64_t j = 0; j < count; j++)
-        out[j] = ro_canon(ro_exp(s[j] - m) * scale);
 }
 
 static void attn_exp_row(const float *s, const float *mc, int64_t limit, float *out) {
@@ -142,16 +126,6 @@ static void attn_l(const ro_job *job, int64_t first, int64_t last) {
             l = ro_fma(l, w.a[i], w.b[i] * lc[w.block[i]]);
         ((float *)job->out)[row] = ro_canon(l);
     }
-}
-
-static void combine(float *restrict o, float a, float b, const float *restrict ac, int64_t width) {
-    for (int64_t d = 0; d < width; d++)
-        o[d] = ro_fma(o[d], a, b * ac[d]);
-}
-
-static void scale_row(float *o, float scale, int64_t width) {
-    for (int64_t d = 0; d < width; d++)
-        o[d] = ro_canon(o[d] * scale);
 }
 
 static void attn_out(const ro_job *job, int64_t first, int64_t last) {

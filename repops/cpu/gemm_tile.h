@@ -10,7 +10,8 @@ enum {
     TILE_LAST = 4,  /* store canon(tot * alpha + beta * out) in out, else tot in c */
 };
 
-/* Row i of step p of a is a[p * a_step + i]; step p of b is NR floats at b + p * b_step. */
+/* Row i of step p of a is a[p * a_step + i * lane], `lane` being 1 in run_tile; step p of b is NR
+ * floats at b + p * b_step. */
 typedef struct {
     int64_t k;
     const float *a, *b;
@@ -37,7 +38,7 @@ RO_INLINE void tile_start(const int rows, const tile *t, vf acc[MR][NV]) {
         __builtin_prefetch(t->c + i * t->c_row, 1);
 }
 
-RO_INLINE void tile_multiply(const int rows, const tile *t, vf acc[MR][NV]) {
+RO_INLINE void tile_multiply(const int rows, const int64_t lane, const tile *t, vf acc[MR][NV]) {
     const float *a = t->a, *b = t->b;
     const int64_t a_step = t->a_step, b_step = t->b_step;
     for (int64_t p = t->k; p > 0; p--, a += a_step, b += b_step) {
@@ -49,7 +50,7 @@ RO_INLINE void tile_multiply(const int rows, const tile *t, vf acc[MR][NV]) {
         __builtin_prefetch(b + 8 * NR + NR / 2);
         RO_UNROLL
         for (int i = 0; i < rows; i++) {
-            const vf av = vf_set1(a[i]);
+            const vf av = vf_set1(a[i * lane]);
             RO_UNROLL
             for (int v = 0; v < NV; v++)
                 acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
@@ -82,36 +83,40 @@ RO_INLINE void tile_finish(const int rows, const tile *t, vf acc[MR][NV]) {
     }
 }
 
-/* `rows` is a literal in every use, so that the accumulators become registers. */
-RO_INLINE void tile_body(const int rows, const tile *t) {
+/* `rows` and `lane` are literals in every use, so that the accumulators become registers. */
+RO_INLINE void tile_body(const int rows, const int64_t lane, const tile *t) {
     vf acc[MR][NV];
     tile_start(rows, t, acc);
-    tile_multiply(rows, t, acc);
+    tile_multiply(rows, lane, t, acc);
     tile_finish(rows, t, acc);
 }
 
-static void run_tile(int rows, const tile *t) {
+RO_INLINE void run_tile_lane(int rows, const int64_t lane, const tile *t) {
     switch (rows) {
-    case 1: tile_body(1, t); break;
-    case 2: tile_body(2, t); break;
-    case 3: tile_body(3, t); break;
-    case 4: tile_body(4, t); break;
+    case 1: tile_body(1, lane, t); break;
+    case 2: tile_body(2, lane, t); break;
+    case 3: tile_body(3, lane, t); break;
+    case 4: tile_body(4, lane, t); break;
 #if defined(RO_ISA_avx2) || defined(RO_ISA_avx512)
-    case 5: tile_body(5, t); break;
-    case 6: tile_body(6, t); break;
+    case 5: tile_body(5, lane, t); break;
+    case 6: tile_body(6, lane, t); break;
 #endif
 #if defined(RO_ISA_avx512)
-    case 7: tile_body(7, t); break;
-    case 8: tile_body(8, t); break;
-    case 9: tile_body(9, t); break;
-    case 10: tile_body(10, t); break;
-    case 11: tile_body(11, t); break;
-    case 12: tile_body(12, t); break;
-    case 13: tile_body(13, t); break;
-    case 14: tile_body(14, t); break;
+    case 7: tile_body(7, lane, t); break;
+    case 8: tile_body(8, lane, t); break;
+    case 9: tile_body(9, lane, t); break;
+    case 10: tile_body(10, lane, t); break;
+    case 11: tile_body(11, lane, t); break;
+    case 12: tile_body(12, lane, t); break;
+    case 13: tile_body(13, lane, t); break;
+    case 14: tile_body(14, lane, t); break;
 #endif
     default: break;
     }
+}
+
+static void run_tile(int rows, const tile *t) {
+    run_tile_lane(rows, 1, t);
 }
 
 #endif

@@ -7,7 +7,7 @@
 #ifndef REPOPS_BACKEND_H
 #define REPOPS_BACKEND_H
 
-#include "repops/repops.h"
+#include "repops/fused.h"
 #include "repops/src/pool.h"
 
 typedef struct {
@@ -36,9 +36,24 @@ typedef struct {
     float alpha, beta;
 } ro_products;
 
+/* The tensors of ro_attention_forward and ro_attention_backward; kv_rows is filled in. */
+typedef struct {
+    const ro_attention *a;
+    const float *q, *k, *v;
+    float *out, *m, *l; /* m and l may be NULL */
+} ro_attention_job;
+
+typedef struct {
+    const ro_attention *a;
+    const float *q, *k, *v, *out, *m, *l, *dout;
+    float *dq, *dk, *dv;
+} ro_attention_grad_job;
+
 typedef struct {
     ro_kernel kernel[RO_OP_END];
     ro_status (*sgemm)(ro_ctx *ctx, const ro_products *products);
+    ro_status (*attention_forward)(ro_ctx *ctx, const ro_attention_job *job);
+    ro_status (*attention_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
 } ro_table;
 
 void ro_table_scalar(ro_table *table);

@@ -128,6 +128,8 @@ typedef enum {
     RO_OP_ATTN_OUT = 76,
     RO_OP_ATTN_PROB = 77,
     RO_OP_ATTN_DSCORE = 78,
+    RO_OP_REPEAT_HEADS = 79,
+    RO_OP_REPEAT_HEADS_GRAD = 80,
     /* optimizer, SPEC 9 */
     RO_OP_LR_SCHEDULE = 88,
     RO_OP_BIAS_CORRECTION = 89,

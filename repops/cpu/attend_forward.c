@@ -1,0 +1,218 @@
+/* Fused attention, forward (SPEC.md section 8): for each block of keys, strips of queries go
+ * through scores, exponentials and values in cache, and the walk over blocks advances by one step.
+ * An item is a range of queries of one head. */
+#include "repops/cpu/attend.h"
+#include "repops/cpu/max.h"
+
+/* Queries of an item: enough to pay for packing the keys. */
+enum { RANGE = 18 * 14 };
+
+typedef struct {
+    const ro_attention_job *job;
+    int64_t ranges, rows; /* items of a head, queries of an item */
+    float *workspace;
+    int64_t workspace_size; /* of one thread, in floats */
+} forward;
+
+/* What a thread works on, all in its part of the workspace but the pointers into tensors. */
+typedef struct {
+    const ro_attention *a;
+    const float *k, *v;  /* of the head */
+    float *o;            /* rows of the item: unscaled sums until the end */
+    int64_t row0, count; /* queries of the item */
+    int64_t words;       /* first element of the item's scores, for dropout */
+    int64_t height;
+    float *strips, *panels, *values, *s, *ac;
+    float m[RANGE], l[RANGE];
+    uint8_t started[RANGE];
+} item;
+
+/* A block of keys, packed. */
+typedef struct {
+    int64_t from, count;
+    row_panels v;
+    int finite;
+} key_block;
+
+static int64_t admitted(const ro_attention *a, int64_t query) {
+    return a->causal ? query + 1 + a->keys - a->queries : a->keys;
+}
+
+/* Keys of the block that row r of the item admits: the first ones. */
+static int64_t limit_of(const item *x, const key_block *b, int64_t r) {
+    return max_i64(0, min_i64(b->count, admitted(x->a, x->row0 + r) - b->from));
+}
+
+/* One row: scores become exponentials in place, +0 from `limit` on. Returns their sum. */
+static float exponentials(float *s, int64_t limit, float mc) {
+    if (is_minus_infinity(mc))
+        limit = 0;
+    exp_row(s, mc, 1.0f, min_i64(ceil_div(limit, 16) * 16, KB));
+    clear(s + limit, KB - limit);
+    float lanes[RO_LANES];
+    whole_sum(s, RO_LANES, lanes);
+    return fold(lanes);
+}
+
+/* One step of the walk: factors of what was summed so far and of the block. */
+typedef struct {
+    float mc[16], lc[16], a[16], b[16], next[16];
+} step;
+
+static void factors(const item *x, int64_t r0, int rows, step *w) {
+    float now[16];
+    for (int r = 0; r < 16; r++)
+        now[r] = r < rows && x->started[r0 + r] ? x->m[r0 + r] : w->mc[r];
+    for (int r = 0; r < 16; r++) {
+        w->next[r] = ro_max(now[r], w->mc[r]);
+        w->a[r] = ro_exp(now[r] - w->next[r]);
+        w->b[r] = ro_exp(w->mc[r] - w->next[r]);
+    }
+}
+
+static void merge(item *x, int64_t r0, int rows, step *w) {
+    const int64_t size = x->a->head_size;
+    factors(x, r0, rows, w);
+    for (int r = 0; r < rows; r++) {
+        const int64_t i = r0 + r;
+        float *o = x->o + i * size, *ac = x->ac + r * padded(size);
+        if (is_minus_infinity(w->mc[r]))
+            continue;
+        if (x->started[i]) {
+            combine(o, w->a[r], w->b[r], ac, size);
+            x->l[i] = ro_fma(x->l[i], w->a[r], w->b[r] * w->lc[r]);
+            x->m[i] = w->next[r];
+        } else {
+            memcpy(o, ac, (size_t)size * sizeof *o);
+            x->l[i] = w->lc[r], x->m[i] = w->mc[r], x->started[i] = 1;
+        }
+    }
+}
+
+static void times_values(item *x, const key_block *b, int64_t r0, int rows, int64_t width) {
+    const int64_t stride = padded(x->a->head_size);
+    const sums to = {x->ac, stride, 1.0f, TILE_FIRST | TILE_LAST};
+    if (b->finite || limit_of(x, b, r0) == width) {
+        strip_times(rows, x->s, width, b->v, x->a->head_size, to);
+        return;
+    }
+    for (int r = 0; r < rows; r++) {
+        sums row = to;
+        row.at += r * stride;
+        strip_times(1, x->s + r * KB, limit_of(x, b, r0 + r), b->v, x->a->head_size, row);
+    }
+}
+
+static void run_strip(item *x, const key_block *b, int64_t r0, int rows) {
+    const ro_attention *a = x->a;
+    const int64_t width = limit_of(x, b, r0 + rows - 1);
+    uint32_t word[WORDS];
+    step w = {{0}, {0}, {0}, {0}, {0}};
+    if (width == 0)
+        return;
+    strip_scores(rows, x->strips + r0 * a->head_size, x->panels, a->head_size, width, a->scale,
+                 x->s);
+    for (int r = 0; r < rows; r++) {
+        float *s = x->s + r * KB;
+        const int64_t limit = limit_of(x, b, r0 + r);
+        w.mc[r] = limit ? max_of(s, limit) : ro_from_bits(MINUS_INFINITY_BITS);
+        w.lc[r] = exponentials(s, limit, w.mc[r]);
+        if (a->dropout && limit)
+            drop(dropout_words(a->dropout, x->words + (r0 + r) * a->keys + b->from, limit, word),
+                 a->dropout, limit, s);
+    }
+    times_values(x, b, r0, rows, width);
+    merge(x, r0, rows, &w);
+}
+
+static void run_block(item *x, int64_t from) {
+    const int64_t size = x->a->head_size;
+    key_block b = {.from = from, .count = min_i64(KB, x->a->keys - from)};
+    const float *v = x->v + from * size;
+    pack_panels(x->k + from * size, b.count, size, x->panels);
+    b.v = view_rows(v, b.count, size, x->values);
+    b.finite = limit_of(x, &b, 0) == b.count || all_finite(v, b.count * size);
+    for (int64_t r = 0; r < x->count; r += x->height)
+        run_strip(x, &b, r, (int)min_i64(x->height, x->count - r));
+}
+
+static void finish(item *x, float *m, float *l) {
+    const int64_t size = x->a->head_size;
+    for (int64_t i = 0; i < x->count; i++) {
+        float *o = x->o + i * size;
+        const float sum = x->started[i] ? ro_canon(x->l[i]) : 0.0f;
+        if (x->started[i])
+            scale_row(o, 1.0f / sum, size);
+        else
+            clear(o, size);
+        if (m)
+            m[i] = x->started[i] ? x->m[i] : ro_from_bits(MINUS_INFINITY_BITS);
+        if (l)
+            l[i] = sum;
+    }
+}
+
+/* ---- items ---- */
+
+/* The arrays of an item in `workspace`; returns how much of it they need. */
+static int64_t lay_out(item *x, const ro_attention *a, int64_t rows, float *workspace) {
+    const int64_t size = a->head_size;
+    int64_t used = take(&x->strips, workspace, 0, rows * size);
+    used = take(&x->panels, workspace, used, PANELS * NR * size);
+    used = take(&x->values, workspace, used, KB * padded(size));
+    used = take(&x->s, workspace, used, MR * KB);
+    return take(&x->ac, workspace, used, MR * padded(size));
+}
+
+static void run_item(const forward *f, int64_t index, float *workspace) {
+    const ro_attention_job *j = f->job;
+    const ro_attention *a = j->a;
+    const int64_t head = index / f->ranges, row0 = index % f->ranges * f->rows;
+    const int64_t kv = head / a->heads * a->kv_heads + head % a->heads / (a->heads / a->kv_heads);
+    const int64_t first = head * a->queries + row0, size = a->head_size;
+    item x;
+    x.a = a;
+    x.row0 = row0, x.count = min_i64(f->rows, a->queries - row0);
+    x.k = j->k + kv * a->kv_rows * size, x.v = j->v + kv * a->kv_rows * size;
+    x.o = j->out + first * size;
+    x.words = first * a->keys;
+    x.height = strip_height(x.count);
+    lay_out(&x, a, f->rows, workspace);
+    memset(x.started, 0, sizeof x.started);
+    pack_strips(j->q + first * size, x.count, size, x.height, x.strips);
+    const int64_t end = admitted(a, row0 + x.count - 1);
+    for (int64_t from = 0; from < end; from += KB)
+        run_block(&x, from);
+    finish(&x, j->m ? j->m + first : NULL, j->l ? j->l + first : NULL);
+}
+
+static void run_items(void *user, int64_t first, int64_t last, int worker) {
+    const forward *f = user;
+    for (int64_t i = first; i < last; i++)
+        run_item(f, i, f->workspace + worker * f->workspace_size);
+}
+
+static ro_status attend_forward(ro_ctx *ctx, const ro_attention_job *job) {
+    const ro_attention *a = job->a;
+    const int threads = ro_ctx_threads(ctx);
+    item x;
+    forward f = {.job = job, .ranges = ceil_div(a->queries, RANGE)};
+    const int64_t heads = a->batch * a->heads;
+    /* Few heads: shorter ranges, down to a block of queries, so that all threads have some. */
+    while (heads * f.ranges < 2 * threads && a->queries / f.ranges >= 2 * KB)
+        f.ranges *= 2;
+    f.rows = ceil_div(a->queries, f.ranges);
+    f.ranges = ceil_div(a->queries, f.rows);
+    f.workspace_size = lay_out(&x, a, f.rows, NULL);
+    f.workspace = ro_workspace(ctx, (size_t)(f.workspace_size * threads) * sizeof(float));
+    if (!f.workspace)
+        return RO_ERR_MEMORY;
+    /* Later ranges are longer under a mask, and pieces are taken in order: fine ones. */
+    ro_pool_for(ro_ctx_pool(ctx), heads * f.ranges, 1, run_items, &f);
+    return RO_OK;
+}
+
+void RO_NAME(ro_add_attend)(ro_table *table) {
+    table->attention_forward = attend_forward;
+    table->attention_backward = RO_NAME(ro_attend_backward);
+}

@@ -1,0 +1,40 @@
+/* Exponentials of scores, SPEC.md section 8. */
+#ifndef REPOPS_CPU_SOFTMAX_H
+#define REPOPS_CPU_SOFTMAX_H
+
+#include "repops/cpu/isa.h"
+
+#define MINUS_INFINITY_BITS UINT32_C(0xff800000)
+
+RO_INLINE int is_minus_infinity(float x) {
+    return ro_to_bits(x) == MINUS_INFINITY_BITS;
+}
+
+RO_INLINE void clear(float *out, int64_t count) {
+    memset(out, 0, (size_t)count * sizeof *out);
+}
+
+RO_INLINE void exp_scaled(const float *restrict s, float m, float scale, int64_t count,
+                          float *restrict out) {
+    for (int64_t j = 0; j < count; j++)
+        out[j] = ro_canon(ro_exp(s[j] - m) * scale);
+}
+
+/* In place. */
+RO_INLINE void exp_row(float *x, float m, float scale, int64_t count) {
+    for (int64_t j = 0; j < count; j++)
+        x[j] = ro_canon(ro_exp(x[j] - m) * scale);
+}
+
+RO_INLINE void combine(float *restrict o, float a, float b, const float *restrict ac,
+                       int64_t width) {
+    for (int64_t d = 0; d < width; d++)
+        o[d] = ro_fma(o[d], a, b * ac[d]);
+}
+
+RO_INLINE void scale_row(float *o, float scale, int64_t width) {
+    for (int64_t d = 0; d < width; d++)
+        o[d] = ro_canon(o[d] * scale);
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* Several operators in one call, without their intermediate tensors in memory: faster than running
+ * the operators one by one with ro_run, and the same bytes. SPEC.md defines the meaning by the
+ * operators alone.
+ *
+ * All tensors are dense, row-major f32 in host memory, borrowed for the call. No function here
+ * prints or exits; errors are RO_ERR_ARG, RO_ERR_UNSUPPORTED or RO_ERR_MEMORY with a sentence in
+ * ro_ctx_error. The caller's rounding mode and FTZ/DAZ neither matter nor change. */
+#ifndef REPOPS_FUSED_H
+#define REPOPS_FUSED_H
+
+#include "repops/repops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- attention, SPEC 8 ---- */
+
+enum { RO_ATTENTION_HEAD_MAX = RO_DOT_CHUNK }; /* largest head size of the fused functions */
+
+/* The attributes of operator `dropout` and the value of its second input. */
+typedef struct {
+    uint64_t seed;
+    uint32_t stream, threshold;
+    float scale;
+    int32_t step;
+} ro_attention_dropout;
+
+typedef struct {
+    int64_t batch, heads;  /* B, H; at least 1 */
+    int64_t kv_heads;      /* G divides H; head h reads keys and values of head h / (H / G) */
+    int64_t queries, keys; /* T, S; S at most 2,047 * 128 */
+    int64_t head_size;     /* D, at most RO_ATTENTION_HEAD_MAX */
+    /* Rows per head that the memory of k and v has, at least S; 0: S. The rows from S on are not
+     * read: a cache with room for later tokens. Forward only. */
+    int64_t kv_rows;
+    /* Not 0: queries are the last T of S positions, and query i admits keys j <= i + S - T. */
+    int causal;
+    float scale;                         /* of the scores */
+    const ro_attention_dropout *dropout; /* NULL: none; with causal it needs T = S */
+} ro_attention;
+
+/* out[b, h] = softmax(q[b, h] k[b, g]^T * scale) v[b, g].
+ *
+ * q, out: [B, H, T, D]; k, v: [B, G, kv_rows, D]; m, l: [B, H, T], the largest score of each query
+ * and the sum of exp(score - m), which backward reads; NULL where they are not wanted. Outputs may
+ * overlap nothing.
+ *
+ * Decoding: one new query (T = 1) against a cache of S keys gives the bytes of row S - 1 of the
+ * whole causal prefill, and T new ones, causal, those of its last T rows.
+ *
+ * Temporary memory does not grow with S or T. Method: Milakov & Gimelshein, 2018; Dao et al., 2022;
+ * the order of SPEC 8. */
+RO_API RO_MUST_USE ro_status ro_attention_forward(ro_ctx *ctx, const ro_attention *a,
+                                                  const float *q, const float *k, const float *v,
+                                                  float *out, float *m, float *l);
+
+/* Gradients of q, k and v from that of out, `dout`; out, m and l as forward left them. dk and dv of
+ * a group of heads are summed over its heads, ascending (repeat_heads_grad). kv_rows must be 0 or
+ * S, and T = S with causal. All gradients are written; they may overlap nothing.
+ *
+ * Temporary memory: one number per query. */
+RO_API RO_MUST_USE ro_status ro_attention_backward(ro_ctx *ctx, const ro_attention *a,
+                                                   const float *q, const float *k, const float *v,
+                                                   const float *out, const float *m, const float *l,
+                                                   const float *dout, float *dq, float *dk,
+                                                   float *dv);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,271 @@
+/* Fused attention against its operators run one by one: the same bytes for every shape, mask,
+ * dropout, grouping, backend and number of threads. */
+#include "attention_nodes.h"
+
+#include <criterion/parameterized.h>
+#include <math.h>
+
+static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
+enum { BACKENDS = sizeof backends / sizeof backends[0] };
+
+static ro_ctx *context(const char *backend, int threads) {
+    ro_ctx *ctx;
+    const ro_options options = {.backend = backend, .threads = threads};
+    return ro_ctx_create(&options, &ctx) == RO_OK ? ctx : NULL;
+}
+
+static const ro_attention_dropout thinned = {0x123456789abcdef, 77, 0x40000000, 1.3333334f, 5};
+
+static ro_attention sizes(int64_t batch, int64_t heads, int64_t kv_heads, int64_t queries,
+                          int64_t keys, int64_t head_size, int causal) {
+    return (ro_attention){.batch = batch,
+                          .heads = heads,
+                          .kv_heads = kv_heads,
+                          .queries = queries,
+                          .keys = keys,
+                          .head_size = head_size,
+                          .causal = causal,
+                          .scale = 0.125f};
+}
+
+static void expect_same(const float *got, const float *want, int64_t count, const char *name,
+                        const ro_attention *a, const char *backend, int threads) {
+    if (memcmp(got, want, (size_t)count * sizeof *got) == 0)
+        return;
+    int64_t e = 0;
+    while (memcmp(&got[e], &want[e], sizeof *got) == 0)
+        e++;
+    cr_assert_fail("%s[%lld] is %a, expected %a: H %lld/%lld, T %lld, S %lld, D %lld%s%s on %s "
+                   "with %d threads",
+                   name, (long long)e, (double)got[e], (double)want[e], (long long)a->heads,
+                   (long long)a->kv_heads, (long long)a->queries, (long long)a->keys,
+                   (long long)a->head_size, a->causal ? ", causal" : "",
+                   a->dropout ? ", dropout" : "", backend, threads);
+}
+
+static void compare(ro_ctx *ctx, const ro_attention *a, const attention_tensors *want,
+                    int threads) {
+    const char *backend = ro_ctx_backend(ctx);
+    attention_tensors got = tensors_of(a);
+    cr_assert(ro_attention_forward(ctx, a, want->q, want->k, want->v, got.out, got.m, got.l) ==
+                  RO_OK,
+              "%s", ro_ctx_error(ctx));
+    expect_same(got.m, want->m, want->rows, "m", a, backend, threads);
+    expect_same(got.l, want->l, want->rows, "l", a, backend, threads);
+    expect_same(got.out, want->out, want->q_count, "out", a, backend, threads);
+    cr_assert(ro_attention_backward(ctx, a, want->q, want->k, want->v, want->out, want->m, want->l,
+                                    want->dout, got.dq, got.dk, got.dv) == RO_OK,
+              "%s", ro_ctx_error(ctx));
+    expect_same(got.dv, want->dv, want->k_count, "dv", a, backend, threads);
+    expect_same(got.dk, want->dk, want->k_count, "dk", a, backend, threads);
+    expect_same(got.dq, want->dq, want->q_count, "dq", a, backend, threads);
+    tensors_free(&got);
+}
+
+/* On the best backend with one thread and with three; `all`: on every backend. */
+static void check(const ro_attention *a, uint64_t seed, data_class class, int all) {
+    attention_tensors want = tensors_of(a);
+    tensors_fill(&want, seed, class);
+    ro_ctx *ctx = context("cpu", 1);
+    nodes_forward(ctx, a, &want);
+    nodes_backward(ctx, a, &want);
+    compare(ctx, a, &want, 1);
+    ro_ctx_destroy(ctx);
+    ctx = context("cpu", 3);
+    compare(ctx, a, &want, 3);
+    ro_ctx_destroy(ctx);
+    for (int b = 0; all && b < BACKENDS; b++) {
+        ctx = context(backends[b], 2);
+        if (ctx)
+            compare(ctx, a, &want, 2);
+        ro_ctx_destroy(ctx);
+    }
+    tensors_free(&want);
+}
+
+/* ---- shapes ---- */
+
+static const int64_t edges[] = {1, 2, 13, 14, 15, 31, 33, 64, 127, 128, 129, 255, 256, 257, 300};
+enum { EDGES = sizeof edges / sizeof edges[0] };
+
+Test(attention_fused, has_the_bytes_of_its_nodes_at_every_edge_of_a_block) {
+    for (int i = 0; i < EDGES; i++)
+        for (int variant = 0; variant < 4; variant++) {
+            ro_attention a = sizes(1, 2, 2, edges[i], edges[i], 16, variant & 1);
+            a.dropout = variant & 2 ? &thinned : NULL;
+            check(&a, (uint64_t)i, DATA_NORMAL, 1);
+        }
+}
+
+Test(attention_fused, any_head_size) {
+    for (int64_t size = 1; size <= 128; size += size < 20 ? 1 : 9)
+        for (int causal = 0; causal < 2; causal++) {
+            ro_attention a = sizes(1, 1, 1, 131, 131, size, causal);
+            a.dropout = size % 2 ? &thinned : NULL;
+            check(&a, (uint64_t)size, DATA_NORMAL, 1);
+        }
+    const ro_attention a = sizes(1, 1, 1, 130, 130, RO_ATTENTION_HEAD_MAX, 1);
+    check(&a, 9, DATA_NORMAL, 1);
+}
+
+Test(attention_fused, full_attention_of_other_than_as_many_keys) {
+    for (int i = 0; i < EDGES; i += 2)
+        for (int j = 1; j < EDGES; j += 2) {
+            ro_attention a = sizes(2, 2, 1, edges[i], edges[j], 24, 0);
+            a.dropout = (i + j) % 4 == 1 ? &thinned : NULL;
+            check(&a, (uint64_t)(i * EDGES + j), DATA_NORMAL, 0);
+        }
+}
+
+Test(attention_fused, long_sequences) {
+    for (int causal = 0; causal < 2; causal++) {
+        ro_attention a = sizes(1, 2, 2, 2048, 2048, 64, causal);
+        check(&a, 3, DATA_NORMAL, 0);
+        a = sizes(1, 1, 1, 1001, 1001, 80, causal);
+        a.dropout = &thinned;
+        check(&a, 4, DATA_NORMAL, 0);
+    }
+}
+
+Test(attention_fused, heads_of_a_group_share_keys_and_values) {
+    for (int64_t group = 1; group <= 6; group++)
+        for (int causal = 0; causal < 2; causal++) {
+            ro_attention a = sizes(2, 2 * group, 2, 140, 140, 20, causal);
+            a.dropout = group == 3 ? &thinned : NULL;
+            check(&a, (uint64_t)group, DATA_NORMAL, 1);
+        }
+}
+
+/* Infinities and NaN where the mask excludes them, empty blocks, underflow, zeros of both signs. */
+Test(attention_fused, special_values_stay_where_the_nodes_leave_them) {
+    for (int class = 0; class < DATA_END; class ++)
+        for (int variant = 0; variant < 8; variant++) {
+            ro_attention a = sizes(1, 2, variant & 4 ? 1 : 2, 141, 141, 17, variant & 1);
+            a.dropout = variant & 2 ? &thinned : NULL;
+            check(&a, (uint64_t)(100 + 8 * class + variant), (data_class) class, 1);
+            a.scale = -1.0f;
+            check(&a, (uint64_t)(200 + 8 * class + variant), (data_class) class, 0);
+        }
+}
+
+/* One NaN among finite values reaches exactly the rows that may see it. */
+Test(attention_fused, a_later_nan_does_not_reach_earlier_queries) {
+    ro_attention a = sizes(1, 1, 1, 200, 200, 8, 1);
+    attention_tensors t = tensors_of(&a);
+    tensors_fill(&t, 8, DATA_NORMAL);
+    t.v[150 * 8 + 3] = NAN;
+    ro_ctx *ctx = context("cpu", 1);
+    cr_assert(ro_attention_forward(ctx, &a, t.q, t.k, t.v, t.out, NULL, NULL) == RO_OK);
+    for (int64_t i = 0; i < 200; i++)
+        cr_expect(isnan(t.out[i * 8 + 3]) == (i >= 150) && !isnan(t.out[i * 8 + 2]), "query %lld",
+                  (long long)i);
+    ro_ctx_destroy(ctx);
+    tensors_free(&t);
+}
+
+/* ---- decoding ---- */
+
+/* Keys and values with room for more, [heads, capacity, D]. */
+static float *cache_of(const float *x, const ro_attention *a, int64_t capacity) {
+    const int64_t size = a->head_size, heads = a->batch * a->kv_heads;
+    float *out = floats(heads * capacity * size);
+    for (int64_t h = 0; h < heads; h++)
+        memcpy(out + h * capacity * size, x + h * a->keys * size,
+               (size_t)(a->keys * size) * sizeof *x);
+    return out;
+}
+
+/* The last `count` queries against the first `keys` of the cache, as rows of the prefill. */
+static void check_decoding(ro_ctx *ctx, const ro_attention *whole, const attention_tensors *t,
+                           int64_t keys, int64_t count, int causal) {
+    const int64_t size = whole->head_size, heads = whole->heads, capacity = whole->keys + 5;
+    ro_attention a = *whole;
+    a.queries = count, a.keys = keys, a.kv_rows = capacity, a.causal = causal;
+    float *k = cache_of(t->k, whole, capacity), *v = cache_of(t->v, whole, capacity);
+    float *q = floats(heads * count * size), *out = floats(heads * count * size);
+    for (int64_t h = 0; h < heads; h++)
+        memcpy(q + h * count * size, t->q + (h * whole->queries + keys - count) * size,
+               (size_t)(count * size) * sizeof *q);
+    cr_assert(ro_attention_forward(ctx, &a, q, k, v, out, NULL, NULL) == RO_OK, "%s",
+              ro_ctx_error(ctx));
+    for (int64_t h = 0; h < heads; h++)
+        expect_same(out + h * count * size, t->out + (h * whole->queries + keys - count) * size,
+                    count * size, "row", &a, ro_ctx_backend(ctx), ro_ctx_threads(ctx));
+    free(k), free(v), free(q), free(out);
+}
+
+Test(attention_fused, a_decoded_query_is_a_row_of_the_prefill) {
+    const ro_attention a = sizes(1, 4, 2, 300, 300, 40, 1);
+    attention_tensors t = tensors_of(&a);
+    tensors_fill(&t, 12, DATA_RARE);
+    for (int b = 0; b < BACKENDS; b++) {
+        ro_ctx *ctx = context(backends[b], 2);
+        if (!ctx)
+            continue;
+        cr_assert(ro_attention_forward(ctx, &a, t.q, t.k, t.v, t.out, NULL, NULL) == RO_OK);
+        for (int i = 0; i < EDGES; i++)
+            check_decoding(ctx, &a, &t, edges[i], 1, i % 2);
+        for (int i = 3; i < EDGES; i++)
+            check_decoding(ctx, &a, &t, edges[i], edges[i - 3], 1);
+        ro_ctx_destroy(ctx);
+    }
+    tensors_free(&t);
+}
+
+/* ---- what is refused ---- */
+
+typedef struct {
+    ro_attention a;
+    ro_status status;
+    const char *sentence;
+} refusal;
+
+Test(attention_fused, impossible_sizes_are_refused_with_a_sentence) {
+    ro_attention cache = sizes(1, 1, 1, 4, 4, 4, 0), thin = sizes(1, 1, 1, 3, 4, 4, 1);
+    cache.kv_rows = 3;
+    thin.dropout = &thinned;
+    const refusal list[] = {
+        {sizes(0, 1, 1, 4, 4, 4, 0), RO_ERR_ARG, "`batch` must be 1.."},
+        {sizes(1, 0, 1, 4, 4, 4, 0), RO_ERR_ARG, "`heads` must be 1.."},
+        {sizes(1, 4, 5, 4, 4, 4, 0), RO_ERR_ARG, "`kv_heads` must be 1..4, got 5"},
+        {sizes(1, 4, 3, 4, 4, 4, 0), RO_ERR_ARG, "`kv_heads` must divide `heads`, got 3 and 4"},
+        {sizes(1, 1, 1, 0, 4, 4, 0), RO_ERR_ARG, "`queries` must be 1.."},
+        {sizes(1, 1, 1, 4, 2047 * 128 + 1, 4, 0), RO_ERR_ARG, "`keys` must be 1..262016"},
+        {sizes(1, 1, 1, 4, 4, 0, 0), RO_ERR_ARG, "`head_size` must be 1..256, got 0"},
+        {sizes(1, 1, 1, 4, 4, 257, 0), RO_ERR_UNSUPPORTED, "`head_size` must be 1..256, got 257"},
+        {sizes(1, 1, 1, 5, 4, 4, 1), RO_ERR_ARG, "as many keys as queries, got 4 and 5"},
+        {cache, RO_ERR_ARG, "`kv_rows` must be 0 or at least 4 keys, got 3"},
+        {thin, RO_ERR_ARG, "causal with dropout needs as many keys as queries"},
+    };
+    ro_ctx *ctx = context("cpu", 1);
+    float x[64] = {0};
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        cr_expect(ro_attention_forward(ctx, &list[i].a, x, x, x, x, x, x) == list[i].status);
+        cr_expect(strstr(ro_ctx_error(ctx), list[i].sentence), "\"%s\"", ro_ctx_error(ctx));
+    }
+    const ro_attention fewer = sizes(1, 1, 1, 3, 4, 4, 1);
+    cr_expect(ro_attention_backward(ctx, &fewer, x, x, x, x, x, x, x, x, x, x) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), "the backward pass needs"));
+    ro_ctx_destroy(ctx);
+}
+
+static void *no_memory(void *user, size_t size, size_t alignment) {
+    return (*(int *)user)-- > 0 ? aligned_alloc(alignment, (size + 63) / 64 * 64) : NULL;
+}
+
+static void release(void *user, void *block) {
+    (void)user;
+    free(block);
+}
+
+Test(attention_fused, lack_of_memory_is_a_status) {
+    int left = 1;
+    ro_ctx *ctx;
+    const ro_options options = {.threads = 1, .alloc = no_memory, .free = release, .user = &left};
+    const ro_attention a = sizes(1, 1, 1, 4, 4, 4, 1);
+    float x[16] = {0}, y[16], z[16], w[16];
+    cr_assert(ro_ctx_create(&options, &ctx) == RO_OK);
+    cr_expect(ro_attention_forward(ctx, &a, x, x, x, y, NULL, NULL) == RO_ERR_MEMORY);
+    cr_expect(ro_attention_backward(ctx, &a, x, x, x, x, x, x, x, y, z, w) == RO_ERR_MEMORY);
+    ro_ctx_destroy(ctx);
+}
