@@ -1,4 +1,5 @@
-/* Attention but for its products, SPEC.md section 8. An item is a query: a row of scores. */
+/* Attention but for its products, SPEC.md section 8. An item is a query, a row of scores, unless
+ * said otherwise. */
 #include "repops/cpu/max.h"
 #include "repops/cpu/softmax.h"
 
@@ -148,6 +149,41 @@ static void attn_out(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
+/* ---- heads of a group: an item is a position of one head of the output ---- */
+
+static int64_t positions(const ro_call *call) {
+    return ro_shape_numel(&call->output) / call->output.dim[3];
+}
+
+static void repeat_heads(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t times = job->call->attr[0], tokens = job->call->output.dim[2];
+    const int64_t width = job->call->output.dim[3];
+    for (int64_t i = first; i < last; i++) {
+        const int64_t from = i / tokens / times * tokens + i % tokens;
+        memcpy((float *)job->out + i * width, (const float *)job->in[0] + from * width,
+               (size_t)width * sizeof(float));
+    }
+}
+
+static void add_row(float *restrict sum, const float *restrict x, int64_t width) {
+    for (int64_t d = 0; d < width; d++)
+        sum[d] = sum[d] + x[d];
+}
+
+static void repeat_heads_grad(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t times = job->call->attr[0], tokens = job->call->output.dim[2];
+    const int64_t width = job->call->output.dim[3];
+    for (int64_t i = first; i < last; i++) {
+        const int64_t from = i / tokens * times * tokens + i % tokens;
+        float *sum = (float *)job->out + i * width;
+        clear(sum, width);
+        for (int64_t g = 0; g < times; g++)
+            add_row(sum, (const float *)job->in[0] + (from + g * tokens) * width, width);
+        for (int64_t d = 0; d < width; d++)
+            sum[d] = ro_canon(sum[d]);
+    }
+}
+
 void RO_NAME(ro_add_attention)(ro_table *table) {
     table->kernel[RO_OP_ATTN_MAX] = (ro_kernel){.range = attn_max, .items = queries};
     table->kernel[RO_OP_ATTN_EXP] = (ro_kernel){.range = attn_exp, .items = queries};
@@ -155,4 +191,7 @@ void RO_NAME(ro_add_attention)(ro_table *table) {
     table->kernel[RO_OP_ATTN_OUT] = (ro_kernel){.range = attn_out, .items = queries};
     table->kernel[RO_OP_ATTN_PROB] = (ro_kernel){.range = attn_prob, .items = queries};
     table->kernel[RO_OP_ATTN_DSCORE] = (ro_kernel){.range = attn_dscore, .items = queries};
+    table->kernel[RO_OP_REPEAT_HEADS] = (ro_kernel){.range = repeat_heads, .items = positions};
+    table->kernel[RO_OP_REPEAT_HEADS_GRAD] =
+        (ro_kernel){.range = repeat_heads_grad, .items = positions};
 }

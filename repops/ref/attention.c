@@ -114,3 +114,21 @@ uint32_t ro_ref_attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc,
     float ds = loadf(in, 0, e) * (loadf(in, 1, e) - loadf(in, 2, p.row));
     return p.admitted ? result(ds) : 0;
 }
+
+/* Heads of all batches in one row: groups never straddle a batch. */
+uint32_t ro_ref_repeat_heads(const ro_call *call, int64_t e, const ro_acc *acc,
+                             const ro_access *in) {
+    int64_t size = call->output.dim[2] * call->output.dim[3];
+    (void)acc;
+    return load(in, 0, e / size / call->attr[0] * size + e % size);
+}
+
+uint32_t ro_ref_repeat_heads_grad(const ro_call *call, int64_t e, const ro_acc *acc,
+                                  const ro_access *in) {
+    int64_t size = call->output.dim[2] * call->output.dim[3], times = call->attr[0];
+    float sum = 0;
+    (void)acc;
+    for (int64_t i = 0; i < times; i++)
+        sum = sum + loadf(in, 0, (e / size * times + i) * size + e % size);
+    return result(sum);
+}

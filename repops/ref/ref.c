@@ -43,6 +43,10 @@ static int64_t walk_loads(const ro_call *call) {
     return 2 * last_dim(&call->input[0]) + 1;
 }
 
+static int64_t group_loads(const ro_call *call) {
+    return call->attr[0];
+}
+
 #define SHORT(f)                                                                                   \
     { .finish = f }
 #define LOADS(f, n)                                                                                \
@@ -101,6 +105,8 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_ATTN_OUT] = LOADS(ro_ref_attn_out, walk_loads),
     [RO_OP_ATTN_PROB] = SHORT(ro_ref_attn_prob),
     [RO_OP_ATTN_DSCORE] = SHORT(ro_ref_attn_dscore),
+    [RO_OP_REPEAT_HEADS] = SHORT(ro_ref_repeat_heads),
+    [RO_OP_REPEAT_HEADS_GRAD] = LOADS(ro_ref_repeat_heads_grad, group_loads),
     [RO_OP_LR_SCHEDULE] = SHORT(ro_ref_lr_schedule),
     [RO_OP_BIAS_CORRECTION] = SHORT(ro_ref_bias_correction),
     [RO_OP_CLIP_SCALE] = SHORT(ro_ref_clip_scale),

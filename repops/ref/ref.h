@@ -52,7 +52,7 @@ ro_ref_finish_fn ro_ref_transpose, ro_ref_slice, ro_ref_pad, ro_ref_gather, ro_r
 ro_ref_finish_fn ro_ref_matmul, ro_ref_reduce, ro_ref_reduce_max, ro_ref_columns;
 ro_ref_finish_fn ro_ref_ln_rstd, ro_ref_layernorm, ro_ref_ln_dx, ro_ref_xent, ro_ref_xent_grad;
 ro_ref_finish_fn ro_ref_attn_max, ro_ref_attn_exp, ro_ref_attn_av, ro_ref_attn_l, ro_ref_attn_out,
-    ro_ref_attn_prob, ro_ref_attn_dscore;
+    ro_ref_attn_prob, ro_ref_attn_dscore, ro_ref_repeat_heads, ro_ref_repeat_heads_grad;
 ro_ref_finish_fn ro_ref_lr_schedule, ro_ref_bias_correction, ro_ref_clip_scale, ro_ref_adamw_m,
     ro_ref_adamw_v, ro_ref_adamw_w;
 

@@ -70,6 +70,7 @@ ro_status ro_check_attn_l(ro_check *c);
 ro_status ro_check_attn_out(ro_check *c);
 ro_status ro_check_attn_prob(ro_check *c);
 ro_status ro_check_attn_dscore(ro_check *c);
+ro_status ro_check_repeat_heads(ro_check *c);
 ro_status ro_check_lr(ro_check *c);
 ro_status ro_check_scalar(ro_check *c);
 ro_status ro_check_adamw_moment(ro_check *c);

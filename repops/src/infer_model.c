@@ -124,6 +124,24 @@ ro_status ro_check_attn_dscore(ro_check *c) {
     return ro_want_numel(c, 2, NUMEL(0) / last_dim(&c->in[0]));
 }
 
+/* Both directions. */
+ro_status ro_check_repeat_heads(ro_check *c) {
+    TRY(ro_all_f32(c));
+    TRY(ro_want_range(c, 0, 1, 1024));
+    if (c->in[0].ndim != 4)
+        return ro_refuse(c, "input must be [B, H, T, D]");
+    const int64_t times = c->call->attr[0], heads = c->in[0].dim[1];
+    if (c->call->op == RO_OP_REPEAT_HEADS) {
+        c->want.dim[1] = heads * times;
+        return RO_OK;
+    }
+    if (heads % times != 0)
+        return ro_refuse(c, "input must have a multiple of %lld heads, got %lld", (long long)times,
+                         (long long)heads);
+    c->want.dim[1] = heads / times;
+    return RO_OK;
+}
+
 /* ---- optimizer ---- */
 
 ro_status ro_check_lr(ro_check *c) {

@@ -69,6 +69,8 @@ static const ro_op_info table[RO_OP_END] = {
     [RO_OP_ATTN_OUT] = OP0("attn_out", 3, 3, 0),
     [RO_OP_ATTN_PROB] = {"attn_prob", 3, 3, 1, {I("causal")}, 0},
     [RO_OP_ATTN_DSCORE] = {"attn_dscore", 3, 3, 1, {I("causal")}, 0},
+    [RO_OP_REPEAT_HEADS] = {"repeat_heads", 1, 1, 1, {I("times")}, 0},
+    [RO_OP_REPEAT_HEADS_GRAD] = {"repeat_heads_grad", 1, 1, 1, {I("times")}, 0},
     [RO_OP_LR_SCHEDULE] =
         {"lr_schedule", 1, 1, 5, {I("kind"), F("base"), F("min"), I("warmup"), I("total")}, 0},
     [RO_OP_BIAS_CORRECTION] = {"bias_correction", 1, 1, 1, {F("beta")}, 0},

@@ -3,7 +3,7 @@
 #ifndef TESTS_ATTENTION_NODES_H
 #define TESTS_ATTENTION_NODES_H
 
-#include "op_data.h"
+#include "repops/tools/op_data.h"
 #include "repops/fused.h"
 
 #include <criterion/criterion.h>

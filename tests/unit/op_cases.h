@@ -250,6 +250,14 @@ static inline void roll_conv(op_case *c, dice *d) {
         c->call.output = c->call.op == RO_OP_CONV2D_DX ? x : w;
 }
 
+static inline void roll_repeat_heads(op_case *c, dice *d) {
+    const int64_t times = roll(d, 4) ? 1 + roll(d, 5) : 1 + roll(d, 70), heads = 1 + roll(d, 3);
+    c->call.attr[0] = times;
+    c->in[0] = shape_of(RO_F32, 4, 1 + roll(d, 2), heads, roll_dim(d, 60), roll_dim(d, 40));
+    if (c->call.op == RO_OP_REPEAT_HEADS_GRAD)
+        c->in[0].dim[1] *= times;
+}
+
 static inline void roll_optimizer(op_case *c, dice *d) {
     const ro_shape one = shape1(1), many = shape2(roll_dim(d, 200), roll_dim(d, 500));
     for (int i = 0; i < c->call.input_count; i++)
@@ -297,6 +305,8 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
         roll_attention(c, &d);
     else if (op >= RO_OP_CONV2D && op <= RO_OP_CONV2D_DW)
         roll_conv(c, &d);
+    else if (op <= RO_OP_REPEAT_HEADS_GRAD)
+        roll_repeat_heads(c, &d);
     else
         roll_optimizer(c, &d);
     if (ro_infer(&c->call, why, sizeof why) != RO_OK)

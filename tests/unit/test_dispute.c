@@ -280,7 +280,7 @@ static bool undisputed(int op) {
         RO_OP_RSQRT,        RO_OP_TANH,        RO_OP_ERF,           RO_OP_SIGMOID,
         RO_OP_SILU,         RO_OP_GELU_ERF,    RO_OP_TANH_GRAD,     RO_OP_ERF_GRAD,
         RO_OP_SIGMOID_GRAD, RO_OP_SILU_GRAD,   RO_OP_GELU_ERF_GRAD, RO_OP_CONV2D,
-        RO_OP_CONV2D_DX,    RO_OP_CONV2D_DW,
+        RO_OP_CONV2D_DX,    RO_OP_CONV2D_DW,   RO_OP_REPEAT_HEADS,  RO_OP_REPEAT_HEADS_GRAD,
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i] == op)

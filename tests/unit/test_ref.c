@@ -178,7 +178,8 @@ Test(ref, the_last_element_of_huge_inputs_is_reached) {
 /* ---- NaN ---- */
 
 static int keeps_bits(int op) {
-    return op <= RO_OP_CAST || op == RO_OP_RELU_GRAD || op == RO_OP_RESHAPE;
+    return op <= RO_OP_CAST || op == RO_OP_RELU_GRAD || op == RO_OP_RESHAPE ||
+           op == RO_OP_REPEAT_HEADS;
 }
 
 /* clip_scale ends in 1 instead, lr_schedule reads no f32. */

@@ -294,6 +294,13 @@ static const example attention[] = {
      {N(1, NAN, 2, 1), N(-INF, 2), N(0, 4)}, {0}, W(0, 0, 0x3e800000, 0x3dbc5ab2)},
     {"attn_dscore", RO_OP_ATTN_DSCORE, {1}, 3, {F(2, 2, 2), F(2, 2, 2), F(2, 2, 1)},
      {N(2, NAN, 3, 0), N(5, NAN, 1, INF), N(1, 3)}, {0}, W(0x41000000, 0, 0xc0c00000, QNAN)},
+    {"repeat_heads keeps bits", RO_OP_REPEAT_HEADS, {2}, 1, {F(4, 1, 2, 1, 2)},
+     {W(PAYLOAD, 0x80000000, 1, TWO)}, {0},
+     W(PAYLOAD, 0x80000000, PAYLOAD, 0x80000000, 1, TWO, 1, TWO)},
+    {"repeat_heads_grad adds heads from +0, in their order", RO_OP_REPEAT_HEADS_GRAD, {3}, 1,
+     {F(4, 1, 6, 1, 1)}, {N(1, 0x1p25f, -0x1p25f, -0.0f, -0.0f, -0.0f)}, {0}, W(0, 0)},
+    {"repeat_heads_grad makes NaN canonical", RO_OP_REPEAT_HEADS_GRAD, {1}, 1, {F(4, 1, 1, 1, 1)},
+     {W(PAYLOAD)}, {0}, W(QNAN)},
 };
 
 #define LR(shows, kind, base, low, warmup, total, step, want) \
@@ -605,9 +612,10 @@ static void expect_reads(witness *w, int64_t most, const char *part) {
 
 static bool keeps_bits(int op) {
     static const int list[] = {
-        RO_OP_FILL,      RO_OP_EMBEDDING, RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS, RO_OP_CONCAT,
-        RO_OP_RELU_GRAD, RO_OP_IOTA,      RO_OP_READ_BATCH,  RO_OP_TRANSPOSE,  RO_OP_SLICE,
-        RO_OP_PAD,       RO_OP_GATHER,    RO_OP_CONCAT_AXIS, RO_OP_CAST,       RO_OP_RESHAPE};
+        RO_OP_FILL,        RO_OP_EMBEDDING, RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS,
+        RO_OP_CONCAT,      RO_OP_RELU_GRAD, RO_OP_IOTA,        RO_OP_READ_BATCH,
+        RO_OP_TRANSPOSE,   RO_OP_SLICE,     RO_OP_PAD,         RO_OP_GATHER,
+        RO_OP_CONCAT_AXIS, RO_OP_CAST,      RO_OP_RESHAPE,     RO_OP_REPEAT_HEADS};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (list[i] == op)
             return true;

@@ -102,6 +102,8 @@ static const valid_call valid_calls[] = {
      {1},
      {F32(3, 2, 4, 4), F32(3, 2, 4, 4), F32(3, 2, 4, 1)},
      F32(3, 2, 4, 4)},
+    {RO_OP_REPEAT_HEADS, 1, {3}, {F32(4, 2, 2, 4, 3)}, F32(4, 2, 6, 4, 3)},
+    {RO_OP_REPEAT_HEADS_GRAD, 1, {3}, {F32(4, 2, 6, 4, 3)}, F32(4, 2, 2, 4, 3)},
     {RO_OP_LR_SCHEDULE, 1, {RO_LR_COSINE, FLOAT_1, 0, 3, 10}, {STEP}, ONE},
     {RO_OP_BIAS_CORRECTION, 1, {FLOAT_1}, {ONE}, ONE},
     {RO_OP_CLIP_SCALE, 1, {FLOAT_1}, {ONE}, ONE},
