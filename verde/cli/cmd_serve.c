@@ -58,7 +58,7 @@ static void answer(const service *s, const vd_request *request, vd_response *res
         refuse(response, 503, status == VD_ERR_IO ? err.text : "trouble of this provider");
     if (status != VD_OK && status != VD_ERR_TIMEOUT && status != VD_ERR_IO)
         fprintf(stderr, "verde serve: %s\n", err.text);
-    else if (!s->quiet)
+    else if (!s->quiet && status != VD_ERR_IO) /* that is asked every second */
         fprintf(stderr, "verde serve: answered in %.2f s, %zu bytes\n", vd_seconds() - start,
                 response->body.size);
 }
@@ -106,6 +106,8 @@ static vd_status serve_until_signal(service *s, const char *listen, const char *
     sigaction(SIGINT, &action, NULL);
     announce(s, listen, vd_server_port(running), json);
     status = vd_server_run(running, err);
+    signal(SIGTERM, SIG_DFL); /* a second run ends after its step: asked twice, we go at once */
+    signal(SIGINT, SIG_DFL);
     vd_server_destroy(running);
     return status;
 }

@@ -18,6 +18,7 @@ struct vd_again {
     _Atomic double left_s; /* estimated, from the first step on */
     vd_status status;      /* of the run, once it is finished */
     vd_err err;
+    bool told; /* that it failed, and why */
     vd_replay *replay;
 };
 
@@ -71,6 +72,21 @@ static vd_status say_progress(const vd_again *a, vd_err *err) {
                    (long long)a->exec.program->steps, atomic_load(&a->left_s));
 }
 
+/* Why it failed is for the log, once; it is asked again and again. */
+static vd_status say_failure(vd_again *a, vd_err *err) {
+    if (a->told)
+        return vd_fail(err, VD_ERR_IO, "the second run failed");
+    a->told = true;
+    return vd_fail(err, VD_ERR_LOCAL, "the second run failed: %s", a->err.text);
+}
+
+static vd_status open_replay(vd_again *a, vd_err *err) {
+    if (a->replay)
+        return VD_OK;
+    vd_status status = vd_replay_create(a->dir, &a->exec, &a->replay, err);
+    return status == VD_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "the second run: %s", err->text);
+}
+
 vd_status vd_again_source(void *again, vd_source *out, vd_err *err) {
     vd_again *a = again;
     if (!a->started && start(a, err) != VD_OK)
@@ -78,8 +94,8 @@ vd_status vd_again_source(void *again, vd_source *out, vd_err *err) {
     if (!atomic_load(&a->finished))
         return say_progress(a, err);
     if (a->status != VD_OK)
-        return vd_fail(err, VD_ERR_LOCAL, "the second run failed: %s", a->err.text);
-    vd_status status = a->replay ? VD_OK : vd_replay_create(a->dir, &a->exec, &a->replay, err);
+        return say_failure(a, err);
+    vd_status status = open_replay(a, err);
     if (status == VD_OK)
         *out = vd_replay_source(a->replay);
     return status;

@@ -270,16 +270,30 @@ static json_t *(*const answers[])(const request *) = {
     [VD_ASK_CHALLENGE] = answer_challenge,
 };
 
-/* Its own run; in the second hearing, if this provider is the challenger, its second one. */
+static bool is_enrolled(const vd_assignment *a, const vd_public_key *key) {
+    for (uint32_t i = 0; i < a->provider_count; i++)
+        if (memcmp(key, &a->provider[i], sizeof *key) == 0)
+            return true;
+    return false;
+}
+
+/* Its own run; in the second hearing, if this provider is the challenger, its second one. What was
+ * said about one is never said about the other. */
 static vd_status choose_run(request *r) {
     const vd_provider *p = r->provider;
+    const vd_question *q = &r->question;
     vd_public_key key;
-    vd_key_public(p->key, &key);
     r->source = p->source;
-    if (!r->question.challenged || memcmp(&key, &r->question.challenger, sizeof key) != 0)
+    if (!q->challenged)
         return VD_OK;
-    if (!r->assignment.challenge)
-        return vd_fail(r->err, VD_ERR_PEER, "request: the assignment provides for no challenge");
+    vd_key_public(p->key, &key);
+    bool mine = memcmp(&key, &q->challenger, sizeof key) == 0;
+    if (!r->assignment.challenge || !is_enrolled(&r->assignment, &q->challenger))
+        return vd_fail(r->err, VD_ERR_PEER, "request: the assignment provides for no such hearing");
+    if (!mine && q->kind == VD_ASK_CHALLENGE)
+        return vd_fail(r->err, VD_ERR_PEER, "request: another provider is the challenger");
+    if (!mine)
+        return VD_OK;
     if (!p->run_again)
         return vd_fail(r->err, VD_ERR_PEER, "this provider does not run again");
     return p->run_again(p->again, &r->source, r->err);
@@ -316,10 +330,7 @@ static bool note_signer(const json_t *note, vd_public_key *key) {
 static bool enrolled(const request *r) {
     vd_public_key key;
     vd_key_public(r->provider->key, &key);
-    for (uint32_t i = 0; i < r->assignment.provider_count; i++)
-        if (memcmp(&key, &r->assignment.provider[i], sizeof key) == 0)
-            return true;
-    return false;
+    return is_enrolled(&r->assignment, &key);
 }
 
 static vd_status read_assignment(request *r, const json_t *note) {
