@@ -271,8 +271,10 @@ static void change_body(json_t *body, uint64_t *random) {
 }
 
 typedef struct {
-    uint32_t liar, round;
+    uint32_t liar, round; /* of the hearing */
     uint64_t random;
+    bool second; /* the second hearing, which begins after round `challenge` */
+    uint32_t challenge;
 } fuzzer;
 
 /* Signed bytes that may be no JSON at all. */
@@ -290,8 +292,11 @@ static void change_bytes(test_dispute *d, uint32_t party, vd_buf *note, uint64_t
 /* The chosen round for certain, later ones now and then. */
 static void fuzz(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
     fuzzer *f = d->user;
-    if (party != f->liar || !note->size || d->rounds < f->round ||
-        (d->rounds > f->round && test_random(&f->random) % 4))
+    uint32_t round = d->rounds - f->challenge;
+    if (question->whole_run)
+        f->challenge = d->rounds;
+    if (party != f->liar || !note->size || question->whole_run || (f->second && !f->challenge) ||
+        round < f->round || (round > f->round && test_random(&f->random) % 4))
         return;
     if (test_random(&f->random) % 4 == 0) {
         change_bytes(d, party, note, &f->random);
@@ -303,14 +308,17 @@ static void fuzz(test_dispute *d, uint32_t party, const vd_outgoing *question, v
     test_resign(d, party, question, body, note);
 }
 
-static void try_fuzz(const bench *b, uint64_t seed) {
+static void try_fuzz(const bench *b, uint64_t seed, bool second) {
     char what[64];
-    fuzzer f = {.liar = seed % 2, .round = 1 + (uint32_t)(seed / 2 % 14), .random = seed};
-    test_dispute d = {.job = &b->job, .transit = fuzz, .user = &f};
+    fuzzer f = {
+        .liar = seed % 2, .round = 1 + (uint32_t)(seed / 2 % 14), .random = seed, .second = second};
+    test_dispute d = {.job = &b->job, .transit = fuzz, .user = &f, .challenge = second};
     d.side[f.liar] = &b->liar.side;
     d.side[1 - f.liar] = &b->honest.side;
     test_settle(&d);
     snprintf(what, sizeof what, "seed %llu", (unsigned long long)seed);
+    cr_expect(!second || d.outcome.challenge.end >= VD_CHALLENGE_FAILED, "%s: no second hearing",
+              what);
     expect_honest_not_convicted(&d, 1 - f.liar, what);
     cr_expect(d.outcome.party[1 - f.liar].standing == VD_STANDS, "%s: honest one forfeited", what);
     cr_expect(d.outcome.party[f.liar].standing != VD_STANDS, "%s: the liar stands", what);
@@ -323,6 +331,17 @@ Test(transit, a_liar_that_signs_anything_never_wins, .timeout = 300) {
     bench b;
     bench_open(&b);
     for (uint64_t seed = 0; seed < 400; seed++)
-        try_fuzz(&b, seed);
+        try_fuzz(&b, seed, false);
+    bench_close(&b);
+}
+
+/* It has nothing left to lose then. */
+Test(transit, a_challenger_that_signs_anything_never_wins, .timeout = 300) {
+    bench b;
+    bench_open(&b);
+    vd_fault second = test_fault(&b.job, "poison@2");
+    test_provider_runs_again(&b.liar, &second);
+    for (uint64_t seed = 0; seed < 200; seed++)
+        try_fuzz(&b, seed, true);
     bench_close(&b);
 }

@@ -47,6 +47,33 @@ static vd_buf make_verdict(size_t kind) {
     return d.verdict;
 }
 
+/* Of two hearings: the first one convicts the first one, the second one both. */
+static vd_buf make_challenged(const char *fault, const char *rival, const char *again) {
+    test_job job;
+    test_provider first, second;
+    test_dispute d;
+    test_job_open(&job, VD_MODEL_MLP, 3, 3);
+    vd_fault of_first = test_fault(&job, fault), of_second = {0}, of_again = {0};
+    if (rival)
+        of_second = test_fault(&job, rival);
+    if (again)
+        of_again = test_fault(&job, again);
+    test_provider_open(&first, &job, 1, &of_first);
+    test_provider_open(&second, &job, 2, rival ? &of_second : NULL);
+    test_provider_runs_again(&first, again ? &of_again : NULL);
+    d = (test_dispute){.job = &job, .side = {&first.side, &second.side}, .challenge = true};
+    test_settle(&d);
+    cr_assert(d.status == VD_OK, "%s", d.err.text);
+    test_provider_close(&first);
+    test_provider_close(&second);
+    test_job_close(&job);
+    return d.verdict;
+}
+
+static vd_buf make_upheld(void) {
+    return make_challenged("poison@0", "poison@2", NULL);
+}
+
 /* No result "inconclusive": it takes a collision, or a fault of the reference itself. */
 Test(verdict, of_every_result_holds_without_runs_and_programs) {
     vd_key *key = test_referee_key();
@@ -492,6 +519,219 @@ static const struct {
     EDIT(assignment_by_a_stranger),
 };
 
+/* ---- of two hearings ---- */
+
+static json_t *challenge_of(json_t *root) {
+    return json_object_get(outcome_of(root), "challenge");
+}
+
+/* The one answer to "what is the root of your second run". */
+static size_t challenge_item(json_t *root) {
+    json_t *list = evidence_of(root);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_t *statement = json_object_get(json_array_get(list, i), "statement");
+        vd_buf note = test_dump(json_incref(statement));
+        json_t *body = test_answer_body(&note);
+        bool found = json_object_size(body) == 1 && json_object_get(body, "root");
+        json_decref(body);
+        vd_buf_free(&note);
+        if (found)
+            return i;
+    }
+    cr_assert(false, "nobody was asked for a second run");
+    return 0;
+}
+
+static void cut_evidence(json_t *root, size_t count) {
+    json_t *list = evidence_of(root);
+    while (json_array_size(list) > count)
+        json_array_remove(list, json_array_size(list) - 1);
+}
+
+/* What the outcome would have been, had nobody contested the second one's claim. */
+static void let_the_second_one_off(json_t *root) {
+    json_t *party = party_of(root, 1);
+    json_object_set_new(party, "standing", json_string("stands"));
+    json_object_del(party, "grade");
+    json_object_del(party, "reason");
+    json_object_set_new(outcome_of(root), "accepted", json_true());
+    json_object_set(outcome_of(root), "run_root", json_object_get(party, "run_root"));
+}
+
+static void set_end(json_t *root, const char *end) {
+    json_object_set_new(challenge_of(root), "end", json_string(end));
+}
+
+static void no_second_hearing(json_t *root) {
+    cut_evidence(root, challenge_item(root) + 1);
+}
+
+static void no_challenge(json_t *root) {
+    cut_evidence(root, challenge_item(root));
+    json_object_del(outcome_of(root), "challenge");
+    let_the_second_one_off(root);
+}
+
+static void as_if_confirmed(json_t *root) {
+    no_second_hearing(root);
+    let_the_second_one_off(root);
+    json_object_clear(challenge_of(root));
+    set_end(root, "confirmed");
+    json_object_set_new(challenge_of(root), "provider", json_integer(0));
+    json_object_set(challenge_of(root), "run_root", json_object_get(party_of(root, 1), "run_root"));
+}
+
+static void as_if_failed(json_t *root) {
+    let_the_second_one_off(root);
+    set_end(root, "failed");
+}
+
+static void cut_in_the_second_hearing(json_t *root) {
+    cut_evidence(root, challenge_item(root) + 3);
+}
+
+static void end_failed(json_t *root) {
+    set_end(root, "failed");
+}
+static void end_inconclusive(json_t *root) {
+    set_end(root, "inconclusive");
+}
+
+static void another_challenger(json_t *root) {
+    json_object_set_new(challenge_of(root), "provider", json_integer(1));
+}
+
+static void another_second_run(json_t *root) {
+    json_object_set(challenge_of(root), "run_root", json_object_get(party_of(root, 0), "run_root"));
+}
+
+static void no_second_run(json_t *root) {
+    json_object_del(challenge_of(root), "run_root");
+}
+static void no_second_place(json_t *root) {
+    json_object_del(challenge_of(root), "step");
+}
+static void no_values(json_t *root) {
+    json_object_del(challenge_of(root), "values");
+}
+
+static void values_swapped(json_t *root) {
+    json_t *list = json_object_get(challenge_of(root), "values");
+    json_t *first = json_incref(json_array_get(list, 0));
+    json_array_remove(list, 0);
+    json_array_append_new(list, first);
+}
+
+static void places_swapped(json_t *root) {
+    static const char *const keys[] = {"step",     "node",    "node_name",
+                                       "operator", "element", "expected"};
+    for (int i = 0; i < 6; i++)
+        swap_members(outcome_of(root), challenge_of(root), keys[i]);
+}
+
+static void a_grade_for_the_second_run(json_t *root) {
+    json_object_set_new(challenge_of(root), "grade", json_string("bad-proof"));
+}
+
+static void outcome_without_challenge(json_t *root) {
+    json_object_del(outcome_of(root), "challenge");
+}
+
+/* What was said about the run in the first hearing, in place of what was in the second. */
+static void first_hearing_in_the_second(json_t *root) {
+    size_t at = challenge_item(root);
+    json_object_set(json_array_get(evidence_of(root), at + 2), "statement",
+                    json_object_get(json_array_get(evidence_of(root), 5), "statement"));
+}
+
+static void second_hearing_in_the_first(json_t *root) {
+    size_t at = challenge_item(root);
+    json_object_set(json_array_get(evidence_of(root), 5), "statement",
+                    json_object_get(json_array_get(evidence_of(root), at + 2), "statement"));
+}
+
+static void silence_the_challenger(json_t *root) {
+    json_t *item = json_array_get(evidence_of(root), challenge_item(root));
+    json_object_del(item, "statement");
+    json_object_set_new(item, "absent", json_string("did not answer in time"));
+}
+
+/* Questions to the busiest provider, as the evidence has them. */
+static size_t rounds_of(json_t *root) {
+    size_t count[2] = {0}, index;
+    json_t *item;
+    json_array_foreach(evidence_of(root), index, item) {
+        count[json_integer_value(json_object_get(item, "provider"))]++;
+    }
+    return count[0] > count[1] ? count[0] : count[1];
+}
+
+/* All of it made to fit. */
+static void silence_and_let_off(json_t *root) {
+    size_t at = challenge_item(root);
+    silence_the_challenger(root);
+    cut_evidence(root, at + 1);
+    let_the_second_one_off(root);
+    json_object_clear(challenge_of(root));
+    set_end(root, "declined");
+    json_object_set_new(challenge_of(root), "provider", json_integer(0));
+    json_object_set_new(outcome_of(root), "rounds", json_integer((json_int_t)rounds_of(root)));
+}
+
+static void take_challenge(json_t *a) {
+    json_object_del(a, "challenge");
+}
+static void give_challenge(json_t *a) {
+    json_object_set_new(a, "challenge", json_true());
+}
+static void deny_challenge(json_t *a) {
+    json_object_set_new(a, "challenge", json_false());
+}
+static void assignment_without_challenge(json_t *root) {
+    reassign_by_referee(root, take_challenge);
+}
+static void assignment_with_challenge(json_t *root) {
+    reassign_by_referee(root, give_challenge);
+}
+static void assignment_that_says_no_challenge(json_t *root) {
+    reassign_by_referee(root, deny_challenge);
+}
+
+static const struct {
+    const char *name;
+    void (*edit)(json_t *root);
+} challenge_edits[] = {
+    EDIT(no_second_hearing),
+    EDIT(no_challenge),
+    EDIT(as_if_confirmed),
+    EDIT(as_if_failed),
+    EDIT(cut_in_the_second_hearing),
+    EDIT(end_failed),
+    EDIT(end_inconclusive),
+    EDIT(another_challenger),
+    EDIT(another_second_run),
+    EDIT(no_second_run),
+    EDIT(no_second_place),
+    EDIT(no_values),
+    EDIT(values_swapped),
+    EDIT(places_swapped),
+    EDIT(a_grade_for_the_second_run),
+    EDIT(outcome_without_challenge),
+    EDIT(first_hearing_in_the_second),
+    EDIT(second_hearing_in_the_first),
+    EDIT(silence_the_challenger),
+    EDIT(assignment_without_challenge),
+    EDIT(assignment_that_says_no_challenge),
+    EDIT(double_first),
+    EDIT(double_last),
+    EDIT(add_absence),
+    EDIT(reverse),
+    EDIT(silence_the_honest),
+    EDIT(silence_the_last),
+    EDIT(acquit),
+    EDIT(let_the_second_one_off),
+};
+
 static void expect_edit_refused(const vd_buf *note, const vd_key *referee, json_t *root,
                                 const char *what) {
     json_t *original = test_payload(note);
@@ -518,14 +758,79 @@ Test(verdict, is_refused_after_every_edit_though_signed_again) {
     vd_buf_free(&note);
 }
 
+Test(verdict, of_two_hearings_is_refused_after_every_edit_though_signed_again) {
+    vd_buf note = make_upheld();
+    vd_key *referee = test_referee_key();
+    vd_verdict v;
+    cr_assert(verify(&note, NULL, &v, NULL) == VD_OK);
+    cr_assert(v.outcome.challenge.end == VD_CHALLENGE_UPHELD && !v.outcome.accepted);
+    cr_assert(v.outcome.challenge.place.computed && v.outcome.challenge.place.step == 2);
+    for (size_t i = 0; i < sizeof challenge_edits / sizeof challenge_edits[0]; i++) {
+        json_t *root = test_payload(&note);
+        challenge_edits[i].edit(root);
+        expect_edit_refused(&note, referee, root, challenge_edits[i].name);
+    }
+    vd_key_destroy(referee);
+    vd_buf_free(&note);
+}
+
+Test(verdict, without_a_challenge_is_refused_with_one_added) {
+    vd_buf note = make_verdict(1);
+    vd_key *referee = test_referee_key();
+    json_t *root = test_payload(&note);
+    assignment_with_challenge(root);
+    expect_edit_refused(&note, referee, root, "an assignment with a challenge");
+    root = test_payload(&note);
+    json_object_set_new(outcome_of(root), "challenge",
+                        json_pack("{ss si}", "end", "declined", "provider", 1));
+    expect_edit_refused(&note, referee, root, "an outcome with a challenge");
+    vd_key_destroy(referee);
+    vd_buf_free(&note);
+}
+
+/* A second run that fell says by what: proven, or on the referee's word alone. */
+Test(verdict, of_a_challenge_that_failed_says_why) {
+    vd_buf note = make_challenged("poison@0", NULL, "lr@1");
+    vd_key *referee = test_referee_key();
+    vd_verdict v;
+    cr_assert(verify(&note, NULL, &v, NULL) == VD_OK);
+    cr_expect(v.outcome.challenge.end == VD_CHALLENGE_FAILED && v.outcome.accepted);
+    cr_expect(v.outcome.party[0].grade == VD_GRADE_WRONG_OUTPUT);
+    cr_expect(v.outcome.challenge.grade == VD_GRADE_WRONG_GRAPH && v.outcome.challenge.reason[0]);
+    json_t *root = test_payload(&note);
+    json_object_set_new(challenge_of(root), "grade", json_string("timeout"));
+    expect_edit_refused(&note, referee, root, "another grade of the second run");
+    root = test_payload(&note);
+    json_object_del(challenge_of(root), "reason");
+    expect_edit_refused(&note, referee, root, "no reason for the second run");
+    vd_key_destroy(referee);
+    vd_buf_free(&note);
+}
+
+/* Like every silence, that of a challenger is the referee's word: it can let the second one off,
+ * though not convict it. */
+Test(verdict, of_a_challenge_that_was_declined_is_the_referees_word) {
+    vd_buf note = make_upheld();
+    vd_key *referee = test_referee_key();
+    json_t *root = test_payload(&note);
+    vd_verdict v;
+    vd_err err = {0};
+    silence_and_let_off(root);
+    vd_buf changed = sign(referee, VD_TYPE_VERDICT, root);
+    cr_expect(verify(&changed, NULL, &v, &err) == VD_OK, "%s", err.text);
+    cr_expect(v.outcome.challenge.end == VD_CHALLENGE_DECLINED && v.outcome.accepted);
+    vd_buf_free(&changed);
+    vd_key_destroy(referee);
+    vd_buf_free(&note);
+}
+
 static void swap_neighbours(json_t *list, size_t at) {
     json_t *item = json_incref(json_array_get(list, at));
     json_array_remove(list, at);
     json_array_insert_new(list, at + 1, item);
 }
 
-Test(verdict, is_refused_with_any_statement_dropped_or_out_of_order) {
-    vd_buf note = make_verdict(1);
+static void expect_every_statement_in_order(vd_buf note) {
     vd_key *referee = test_referee_key();
     json_t *whole = test_payload(&note);
     size_t count = json_array_size(evidence_of(whole));
@@ -545,6 +850,11 @@ Test(verdict, is_refused_with_any_statement_dropped_or_out_of_order) {
     }
     vd_key_destroy(referee);
     vd_buf_free(&note);
+}
+
+Test(verdict, is_refused_with_any_statement_dropped_or_out_of_order) {
+    expect_every_statement_in_order(make_verdict(1));
+    expect_every_statement_in_order(make_upheld());
 }
 
 /* Any other byte, signed again: only what the referee attests by itself, its cost, may differ. */

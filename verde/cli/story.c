@@ -52,8 +52,11 @@ static void tell_challenge(const vd_outcome *o) {
     if (c->end == VD_CHALLENGE_NONE)
         return;
     printf("challenge    provider %u %s\n", c->challenger + 1, text[c->end]);
-    if (c->end >= VD_CHALLENGE_FAILED)
-        tell_place(&c->place);
+    if (c->end < VD_CHALLENGE_FAILED)
+        return;
+    if (c->grade != VD_GRADE_NONE)
+        printf("             %s: %s\n", vd_grade_name(c->grade), c->reason);
+    tell_place(&c->place);
 }
 
 static void tell_party(const vd_outcome *o, uint32_t p, const char *name) {

@@ -39,27 +39,34 @@ void vd_story(vd_referee *r, const char *format, ...) {
     r->options.story(r->options.user, line);
 }
 
-void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, ...) {
+/* In the second hearing the challenger is judged for its second run; it is convicted already. A
+ * judgement that is proven takes the place of one that is not; else the first one stays. */
+static void judge(vd_referee *r, uint32_t p, vd_grade grade, const char *why) {
     struct vd_party_outcome *party = &r->outcome.party[p];
-    va_list args;
+    struct vd_challenge_outcome *challenge = &r->outcome.challenge;
+    bool second = challenge->end != VD_CHALLENGE_NONE && r->challenger == &r->party[p];
+    vd_grade *stated = second ? &challenge->grade : &party->grade;
+    char *reason = second ? challenge->reason : party->reason;
     r->party[p].out = true;
-    if (party->standing == VD_CONVICTED)
+    if (*stated != VD_GRADE_NONE && (*stated != VD_GRADE_TIMEOUT || grade == VD_GRADE_TIMEOUT))
         return;
-    party->standing = VD_CONVICTED;
-    party->grade = grade;
+    if (!second)
+        party->standing = grade == VD_GRADE_TIMEOUT ? VD_FORFEITED : VD_CONVICTED;
+    *stated = grade;
+    snprintf(reason, sizeof party->reason, "%s", why);
+}
+
+void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, ...) {
+    char why[sizeof r->outcome.party[p].reason];
+    va_list args;
     va_start(args, format);
-    vsnprintf(party->reason, sizeof party->reason, format, args);
+    vsnprintf(why, sizeof why, format, args);
     va_end(args);
+    judge(r, p, grade, why);
 }
 
 void vd_forfeit(vd_referee *r, uint32_t p, const char *why) {
-    struct vd_party_outcome *party = &r->outcome.party[p];
-    r->party[p].out = true;
-    if (party->standing != VD_STANDS)
-        return;
-    party->standing = VD_FORFEITED;
-    party->grade = VD_GRADE_TIMEOUT;
-    snprintf(party->reason, sizeof party->reason, "%s", why);
+    judge(r, p, VD_GRADE_TIMEOUT, why);
 }
 
 void vd_trouble(vd_referee *r, const char *what) {

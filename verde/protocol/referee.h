@@ -74,6 +74,8 @@ typedef struct {
         uint32_t challenger; /* the provider that was asked for it */
         bool claimed;        /* it stated the root of a second run */
         vd_hash run_root;
+        vd_grade grade; /* of the second run, if it fell too; VD_GRADE_TIMEOUT: it fell silent */
+        char reason[256];
         vd_place place;
     } challenge;
     uint32_t rounds; /* questions to the busiest provider */

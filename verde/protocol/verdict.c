@@ -54,6 +54,10 @@ static json_t *challenge_json(const vd_outcome *o) {
         json_object_set_new(out, "run_root", vd_json_hash(&c->run_root));
     if (c->end < VD_CHALLENGE_FAILED)
         return out;
+    if (c->grade != VD_GRADE_NONE) {
+        json_object_set_new(out, "grade", json_string(vd_grade_name(c->grade)));
+        json_object_set_new(out, "reason", json_string(c->reason));
+    }
     put_place(out, &c->place);
     if (c->place.element >= 0)
         json_object_set_new(
