@@ -31,19 +31,31 @@ serve() {
     done
 }
 
-# settle LABEL EXIT_CODE GRADE STEP FIRST SECOND
+# settle LABEL EXIT_CODE GRADE STEP FIRST SECOND [OPTIONS]
 settle() {
+    label=$1 want=$2 grade=$3 step=$4 first=$5 second=$6
+    shift 6
     code=0
-    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$1.json" --timeout 5 --json \
-        --provider "$(cat "$work/$5.url")" --provider "$(cat "$work/$6.url")" \
-        > "$work/$1.out" 2> "$work/$1.log" || code=$?
-    [ $code -eq "$2" ] || { echo "$1: exit code $code, expected $2"; cat "$work/$1.log"; exit 1; }
-    grep -q "\"grade\":\"$3\"" "$work/$1.out" || { echo "$1: not $3"; cat "$work/$1.out"; exit 1; }
-    grep -q "\"step\":$4[,}]" "$work/$1.out" || { echo "$1: not step $4"; cat "$work/$1.out"; exit 1; }
-    "$verde" verify "$work/$1.json" --job $job --quiet
-    echo "$1: $3 at step $4"
+    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 5 --json \
+        --provider "$(cat "$work/$first.url")" --provider "$(cat "$work/$second.url")" "$@" \
+        > "$work/$label.out" 2> "$work/$label.log" || code=$?
+    [ $code -eq "$want" ] ||
+        { echo "$label: exit code $code, expected $want"; cat "$work/$label.log"; exit 1; }
+    has "$label" "\"grade\":\"$grade\""
+    has "$label" "\"step\":$step[,}]"
+    "$verde" verify "$work/$label.json" --job $job --quiet
+    echo "$label: $grade at step $step"
+    settled=$((settled + 1))
 }
 
+# has LABEL PATTERN: in the outcome
+has() {
+    grep -q "$2" "$work/$1.out" || { echo "$1: not $2"; cat "$work/$1.out" "$work/$1.log"; exit 1; }
+}
+
+port_of() { sed 's/.*:\([0-9]*\)#.*/\1/' "$work/$1.url"; }
+
+settled=0
 "$verde" run $job --out "$work/honest" --threads 1 2> /dev/null > /dev/null
 for fault in element@0 attr@11 skip@5 weights; do
     "$verde" run $job --out "$work/${fault%%@*}" --threads 1 --fault $fault > /dev/null 2>&1
@@ -61,8 +73,11 @@ serve skip-1
 settle skip 3 contradiction 5 skip-1 honest-1
 serve attr-2
 settle both-wrong 3 wrong-output 0 element-1 attr-2
-grep -q '"accepted":false' "$work/both-wrong.out" || { echo "both wrong: a claim is accepted"; exit 1; }
-grep -q '"end":"upheld"' "$work/both-wrong.out" || { echo "both wrong: the second one got away"; exit 1; }
+has both-wrong '"accepted":false'
+has both-wrong '"end":"upheld"'
+settle not-contested 3 wrong-output 0 element-1 attr-2 --no-challenge
+has not-contested '"accepted":true'
+if grep -q '"challenge"' "$work/not-contested.out"; then echo "a challenge that nobody wanted"; exit 1; fi
 serve weights-1
 settle weights 3 wrong-output -1 honest-1 weights-1
 serve element-2 --fault proof
@@ -71,13 +86,62 @@ serve element-3 --fault silence
 settle silence 4 timeout null honest-1 element-3
 
 # An honest provider that is killed, and comes back in the middle of the dispute, keeps its claim.
-port=$(sed 's/.*:\([0-9]*\)#.*/\1/' "$work/honest-1.url")
+port=$(port_of honest-1)
 honest=$(echo "$pids" | awk '{ print $1 }')
 kill -9 "$honest"
 (sleep 0.7; exec "$verde" serve "$work/honest" --key "$work/keys-honest-1" --threads 1 \
     --listen "127.0.0.1:$port" > "$work/again.url" 2> "$work/again.log") &
 pids="$pids $!"
 settle restarted 3 wrong-output 0 honest-1 element-1
+
+# A second run that is killed in the middle goes on when its provider is back, and fells the other
+# wrong claim.
+steps=3000 interval=40
+[ -z "${SANITIZED:-}" ] || steps=300 interval=5 # many times slower
+sed -e "s/^steps: .*/steps: $steps/" -e "s/^checkpoint_interval: .*/checkpoint_interval: $interval/" \
+    -e "s,file: \.\./data,file: $PWD/models/data," $job > "$work/long.yaml"
+job=$work/long.yaml
+"$verde" run "$job" --out "$work/early" --threads 1 --fault element@0 > /dev/null 2>&1
+"$verde" run "$job" --out "$work/late" --threads 1 --fault attr@$((steps / 2)) > /dev/null 2>&1
+serve late-1
+serve early-1
+early=$!
+port=$(port_of early-1)
+(
+    until [ -s "$work/early/again/run.json" ]; do sleep 0.02; done
+    kill -9 "$early"
+    cp "$work/early/again/run.json" "$work/killed.json"
+    exec "$verde" serve "$work/early" --key "$work/keys-early-1" --threads 1 \
+        --listen "127.0.0.1:$port" > "$work/resumed.url" 2> "$work/resumed.log"
+) &
+pids="$pids $!"
+settle resumed 3 wrong-output 0 early-1 late-1 --timeout 60
+has resumed '"end":"upheld"'
+has resumed '"accepted":false'
+[ "$(grep -c '"state"' "$work/killed.json")" -lt "$(grep -c '"state"' "$work/early/again/run.json")" ] ||
+    echo "SKIP: the second run was at its end before it could be killed"
+job=models/jobs/toy.yaml
+
+# A provider whose second run cannot be made says so; it is waited for, and no longer.
+rm -rf "$work/attr/again"
+mkdir "$work/attr/again"
+echo '{' > "$work/attr/again/run.json"
+serve attr-3
+settle broken 3 wrong-graph 11 attr-3 honest-2 --budget 3
+has broken '"end":"declined"'
+[ "$(grep -c 'the second run failed' "$work/attr-3.log")" -eq 1 ] ||
+    { echo "broken: not one line"; cat "$work/attr-3.log"; exit 1; }
+
+# A provider that is gone is not waited for as long as one that runs.
+serve skip-2
+gone=$!
+(
+    until grep -q 'may run the job again' "$work/gone.log"; do sleep 0.02; done
+    kill "$gone"
+) 2> /dev/null &
+pids="$pids $!"
+settle gone 3 contradiction 5 honest-2 skip-2 --timeout 2
+has gone '"standing":"stands"'
 
 # Nobody is there any more: the verdicts stand, on another "machine" (an empty directory).
 cleanup
@@ -87,4 +151,4 @@ here=$PWD
 (cd "$work/elsewhere" && case $verde in /*) ;; *) verde=$here/$verde ;; esac && "$verde" verify verdict.json)
 sed 's/"payload":"\(....\)/"payload":"\1AAAA/' "$work/element-first.json" > "$work/forged.json"
 if "$verde" verify "$work/forged.json" 2> /dev/null; then echo "a forged verdict was accepted"; exit 1; fi
-echo "11 disputes over TLS"
+echo "$settled disputes over TLS"

@@ -28,7 +28,7 @@ typedef struct {
     vd_key *key;
     vd_client *client;
     vd_endpoint endpoint[VD_PARTIES_MAX];
-    double left_s[VD_PARTIES_MAX]; /* of each provider's budget, on our monotonic clock */
+    double left_s[VD_PARTIES_MAX]; /* of each one's budget for this hearing, by our clock */
     vd_assignment assignment;
     vd_buf payload, note; /* of the assignment */
     vd_referee *referee;
@@ -68,7 +68,6 @@ static vd_status enrol(arbitration *x) {
             status = vd_public_key_check(&x->assignment.provider[p], x->err);
         if (status != VD_OK)
             return status;
-        x->left_s[p] = (double)x->a->budget_s;
     }
     x->assignment.provider_count = x->a->urls;
     if (memcmp(&x->assignment.provider[0], &x->assignment.provider[1], VD_KEY_SIZE) == 0)
@@ -150,11 +149,12 @@ static void take_answer(arbitration *x, uint32_t p, vd_answer *answer) {
         no_answer(x, p, answer);
 }
 
-static void tell_trouble(uint32_t party, const vd_answer *answer, int left_ms) {
+static void tell_trouble(uint32_t party, const vd_answer *answer, int left_ms, int silence_ms) {
     char line[700], why[220];
+    bool heard = answer->http_status != 0;
     why_not(answer, why, sizeof why);
     snprintf(line, sizeof line, "Provider %u: %s. %s for up to %d s.", party + 1, why,
-             answer->http_status ? "Waiting" : "Asking again", left_ms / 1000);
+             heard ? "Waiting" : "Asking again", (heard ? left_ms : silence_ms) / 1000);
     vd_tell(NULL, line);
 }
 
@@ -171,33 +171,57 @@ static void tell_waiting(uint32_t party, const vd_answer *answer, double *told) 
     }
 }
 
+/* One request, even about a whole run, waits no longer than for any answer: who runs, says so. */
+static int at_most(const arbitration *x, int left_ms) {
+    return left_ms / 1000 < x->a->question_s ? left_ms : (int)(x->a->question_s * 1000);
+}
+
+static void ask_again(arbitration *x, vd_exchange *exchange, vd_answer *answer, int wait_ms) {
+    vd_answer again = {0};
+    usleep((useconds_t)wait_ms * 1000);
+    vd_client_ask(x->client, 1, exchange, &again);
+    again.seconds += answer->seconds + wait_ms / 1000.0;
+    again.bytes_in += answer->bytes_in;
+    again.bytes_out += answer->bytes_out;
+    vd_answer_free(answer);
+    *answer = again;
+}
+
+static bool may_go_away(const vd_answer *answer) {
+    return answer->err.status == VD_ERR_IO || answer->err.status == VD_ERR_TIMEOUT;
+}
+
 /* A provider may be restarting, or the network down for a moment: connection trouble is asked again
- * until the question's time is over. All is counted: time, bytes. */
+ * until the question's time is over, or nothing at all was heard for as long as one answer may
+ * take. All is counted: time, bytes. */
+static void ask_on(arbitration *x, const vd_outgoing *out, int total_ms, vd_exchange *exchange,
+                   vd_answer *answer) {
+    int wait_ms = out->whole_run ? POLL_MS : RETRY_MS;
+    int left_ms = total_ms - (int)(answer->seconds * 1000);
+    double told = vd_seconds(), heard_s = 0; /* when it last said something */
+    if (may_go_away(answer) && left_ms > wait_ms)
+        tell_trouble(out->party, answer, left_ms, at_most(x, left_ms));
+    while (may_go_away(answer) && left_ms > wait_ms &&
+           answer->seconds - heard_s < (double)x->a->question_s) {
+        tell_waiting(out->party, answer, &told);
+        exchange->deadline_ms = at_most(x, left_ms - wait_ms);
+        ask_again(x, exchange, answer, wait_ms);
+        left_ms = total_ms - (int)(answer->seconds * 1000);
+        if (answer->http_status)
+            heard_s = answer->seconds;
+    }
+}
+
 static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t count,
                                vd_exchange *exchange, vd_answer *answer) {
-    for (size_t i = 0; i < count; i++)
-        exchange[i].deadline_ms = deadline_ms(x, &out[i]);
-    vd_client_ask(x->client, count, exchange, answer);
+    int total_ms[VD_PARTIES_MAX];
     for (size_t i = 0; i < count; i++) {
-        int wait_ms = out[i].whole_run ? POLL_MS : RETRY_MS;
-        int left_ms = exchange[i].deadline_ms - (int)(answer[i].seconds * 1000);
-        double told = vd_seconds();
-        if (answer[i].err.status == VD_ERR_IO)
-            tell_trouble(out[i].party, &answer[i], left_ms);
-        while (answer[i].err.status == VD_ERR_IO && left_ms > wait_ms) {
-            vd_answer again = {0};
-            tell_waiting(out[i].party, &answer[i], &told);
-            usleep((useconds_t)wait_ms * 1000);
-            exchange[i].deadline_ms = left_ms - wait_ms;
-            vd_client_ask(x->client, 1, &exchange[i], &again);
-            left_ms -= wait_ms + (int)(again.seconds * 1000);
-            again.seconds += answer[i].seconds + wait_ms / 1000.0;
-            again.bytes_in += answer[i].bytes_in;
-            again.bytes_out += answer[i].bytes_out;
-            vd_answer_free(&answer[i]);
-            answer[i] = again;
-        }
+        total_ms[i] = deadline_ms(x, &out[i]);
+        exchange[i].deadline_ms = at_most(x, total_ms[i]);
     }
+    vd_client_ask(x->client, count, exchange, answer);
+    for (size_t i = 0; i < count; i++)
+        ask_on(x, &out[i], total_ms[i], &exchange[i], &answer[i]);
 }
 
 /* Our own trouble, in any answer, is nobody's fault. */
@@ -234,17 +258,28 @@ static vd_status ask_round(arbitration *x, const vd_outgoing *out, size_t count)
     return status;
 }
 
+/* Who stands must not pay for the second hearing with what it spent in the first. */
+static void renew_budgets(arbitration *x) {
+    for (uint32_t p = 0; p < x->a->urls; p++)
+        x->left_s[p] = (double)x->a->budget_s;
+}
+
 static vd_status dispute(arbitration *x) {
     vd_outgoing out[VD_PARTIES_MAX];
     size_t count;
     vd_status status;
+    renew_budgets(x);
     while ((status = vd_referee_next(x->referee, out, &count, x->err)) == VD_OK && count > 0) {
         char line[128];
         snprintf(line, sizeof line, "asking: %s", out[0].text);
         vd_tell_now(line);
+        if (out[0].whole_run) /* the second run has a budget of its own, and so has what follows */
+            renew_budgets(x);
         status = ask_round(x, out, count);
         if (status != VD_OK)
             break;
+        if (out[0].whole_run)
+            renew_budgets(x);
     }
     x->cost.seconds = vd_seconds() - x->start;
     x->cost.cpu_seconds = vd_cpu_seconds();
@@ -369,7 +404,8 @@ const vd_command vd_cmd_arbitrate = {
     "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
     "  --cacert FILE    certificates to trust for URLs without a key\n"
     "  --timeout S      seconds for one answer (default 120)\n"
-    "  --budget S       seconds for all answers of one provider (default 3600)\n"
+    "  --budget S       seconds for all answers of one provider in a hearing, and for a second\n"
+    "                   run (default 3600)\n"
     "  --no-challenge   do not ask a convicted provider to run the job again and contest the "
     "claim\n"
     "                   left standing, which takes as long as the job\n" VD_COMMON_HELP
