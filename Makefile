@@ -36,7 +36,7 @@ ro_cpu := $(wildcard repops/cpu/*.c)
 ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
           $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(BUILD)/obj/repops/cpu/$(isa)/%.o))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/exec/*.c verde/protocol/*.c \
-          verde/net/*.c verde/job/*.c models/*.c)
+          verde/net/*.c verde/job/*.c $(filter-out models/example_%,$(wildcard models/*.c)))
 cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
 cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)
@@ -150,6 +150,15 @@ install: lib
 	install -m 644 repops/man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
 
+# A training loop on repops alone: make example ARGS=2 (threads).
+example: $(BUILD)/bin/example_trainer
+	$< $(ARGS)
+$(BUILD)/bin/example_trainer: models/example_trainer.c $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) -std=c11 -g $(WARN) $(OPT) -Irepops/include $(SANITIZE) $(CFLAGS) $^ $(LDFLAGS) -o $@
+.PHONY: example
+
 # Arguments: make bench-gemm ARGS="avx2 2".
 bench-gemm bench-conv bench-attention: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
@@ -223,7 +232,7 @@ test:
 	@$(MAKE) --no-print-directory -j$$(nproc) build tests
 	@$(MAKE) --no-print-directory run-tests
 
-run-tests: build tests
+run-tests: build tests $(BUILD)/bin/example_trainer
 	@sh tests/run.sh $(BUILD)
 
 # The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer.
@@ -232,7 +241,7 @@ test-asan:
 	@$(MAKE) --no-print-directory -j$$(nproc) run-asan BUILD=$(BUILD)/asan OPT=-O1 \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
-run-asan: build tests $(planted)
+run-asan: build tests $(BUILD)/bin/example_trainer $(planted)
 	@sh tests/asan.sh $(BUILD)
 
 lint:

@@ -22,7 +22,7 @@ enum {
 };
 
 static const char usage[] =
-    "Usage: repops-conform [--device NAME]... [--threads N] [--json]\n"
+    "Usage: repops-conform [--device NAME]... [--threads N] [--operators] [--json]\n"
     "\n"
     "Compares the bits that this machine computes with those that repops/SPEC.md fixes:\n"
     "every operator and elementary function, on every backend of this processor.\n"
@@ -31,6 +31,7 @@ static const char usage[] =
     "  --operators     leave out the elementary functions\n"
     "  --threads N     threads of each context; 0, the default: one per core\n"
     "  --json          one object for machines\n"
+    "  --list          only the names of the devices\n"
     "  --version       versions of the library and of the specification\n"
     "  --help          this text\n"
     "\n"
@@ -186,7 +187,7 @@ static void run_function(report *r, const char *line, float *x) {
 typedef struct {
     const char *device[DEVICES_MAX];
     int device_count, threads;
-    bool operators_only;
+    bool operators_only, list;
 } wishes;
 
 static int usage_error(const char *what, const char *value) {
@@ -196,13 +197,11 @@ static int usage_error(const char *what, const char *value) {
 
 /* -1: go on; otherwise the exit code. */
 static int parse_options(int argc, char **argv, report *r, wishes *w) {
-    static const struct option options[] = {{"device", required_argument, NULL, 'd'},
-                                            {"threads", required_argument, NULL, 't'},
-                                            {"operators", no_argument, NULL, 'o'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"version", no_argument, NULL, 'v'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"device", required_argument, NULL, 'd'}, {"threads", required_argument, NULL, 't'},
+        {"operators", no_argument, NULL, 'o'},    {"json", no_argument, NULL, 'j'},
+        {"list", no_argument, NULL, 'l'},         {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     char *end = NULL;
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -219,6 +218,7 @@ static int parse_options(int argc, char **argv, report *r, wishes *w) {
             break;
         case 'o': w->operators_only = true; break;
         case 'j': r->json = true; break;
+        case 'l': w->list = true; break;
         case 'v': printf("repops %s, spec %d\n", ro_version(), RO_SPEC_VERSION); return 0;
         case 'h': fputs(usage, stdout); return 0;
         default: return usage_error("unknown option", "");
@@ -252,7 +252,11 @@ int main(int argc, char **argv) {
     int code = parse_options(argc, argv, &r, &w);
     if (code < 0)
         code = sample ? add_devices(&r, &w) : usage_error("no memory", "");
-    if (code < 0) {
+    if (code < 0 && w.list) {
+        for (int d = 0; d < r.device_count; d++)
+            puts(ro_ctx_backend(r.device[d].ctx));
+        code = CONFORM_SAME;
+    } else if (code < 0) {
         run_all(&r, &w, sample);
         code = r.differ ? CONFORM_DIFFER : CONFORM_SAME;
     }
