@@ -220,6 +220,8 @@ TEST_PACKAGES := $(PACKAGES) libcriterion-dev clang
 ASAN_PACKAGES := $(TEST_PACKAGES)
 # For tests/system/cross.sh, which is skipped without them: about 70 MB.
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross
+# Without these, the tests that use them are skipped.
+OPTIONAL_PACKAGES := g++ libblas-dev python3-numpy man-db groff-base
 
 demo:
 	@sh verde/packages.sh $(PACKAGES)
@@ -229,6 +231,7 @@ demo:
 test:
 	@sh verde/packages.sh $(TEST_PACKAGES)
 	@sh verde/packages.sh $(CROSS_PACKAGES) || echo "The tests of other machines' bits will be skipped."
+	@sh verde/packages.sh $(OPTIONAL_PACKAGES) || echo "Some tests will be skipped."
 	@$(MAKE) --no-print-directory -j$$(nproc) build tests
 	@$(MAKE) --no-print-directory run-tests
 
