@@ -243,6 +243,9 @@ void RO_NAME(ro_add_attend)(ro_table *table);
 void RO_NAME(ro_add_optimizer)(ro_table *table);
 void RO_NAME(ro_add_conv)(ro_table *table);
 void RO_NAME(ro_add_conv_weight)(ro_table *table);
+void RO_NAME(ro_add_pooling)(ro_table *table);
+void RO_NAME(ro_add_batchnorm)(ro_table *table);
+void RO_NAME(ro_add_images)(ro_table *table);
 
 /* Number of elements of input i. */
 RO_INLINE int64_t in_numel(const ro_job *job, int i) {

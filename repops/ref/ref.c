@@ -1,5 +1,6 @@
 /* The table of element definitions, and folds over them. */
 #include "repops/ref/ref.h"
+#include "repops/src/conv.h"
 
 #include <stdio.h>
 
@@ -45,6 +46,25 @@ static int64_t walk_loads(const ro_call *call) {
 
 static int64_t group_loads(const ro_call *call) {
     return call->attr[0];
+}
+
+static int64_t pool_loads(const ro_call *call) {
+    return call->attr[0] * call->attr[1];
+}
+
+static int64_t covering_loads(const ro_call *call) {
+    const ro_pooling v = ro_pooling_of(call);
+    return ro_pool_covering(&v) * call->input_count;
+}
+
+/* Of a group of rows: one or two from each, and what they share. */
+static int64_t rows_loads(const ro_call *call) {
+    switch (call->op) {
+    case RO_OP_BN_SQDEV: return RO_COLUMN_GROUP + 1;
+    case RO_OP_BN_MERGE_SQDEV: return 2 * RO_COLUMN_GROUP;
+    case RO_OP_BN_DGAMMA: return 2 * RO_COLUMN_GROUP + 2;
+    default: return RO_COLUMN_GROUP;
+    }
 }
 
 #define SHORT(f)                                                                                   \
@@ -128,6 +148,21 @@ static const ro_ref_op table[RO_OP_END] = {
                          no_loads},
     [RO_OP_CONV2D_DW] = {ro_ref_conv2d, ro_ref_conv2d_steps, one_word, ro_ref_conv2d_step,
                          no_loads},
+    [RO_OP_MAX_POOL2D] = LOADS(ro_ref_max_pool2d, pool_loads),
+    [RO_OP_MAX_POOL2D_INDEX] = LOADS(ro_ref_max_pool2d_index, pool_loads),
+    [RO_OP_MAX_POOL2D_GRAD] = LOADS(ro_ref_pool2d_grad, covering_loads),
+    [RO_OP_AVG_POOL2D] = LOADS(ro_ref_avg_pool2d, pool_loads),
+    [RO_OP_AVG_POOL2D_GRAD] = LOADS(ro_ref_pool2d_grad, covering_loads),
+    [RO_OP_BN_MEAN] = LOADS(ro_ref_bn_mean, rows_loads),
+    [RO_OP_BN_SQDEV] = LOADS(ro_ref_bn_sqdev, rows_loads),
+    [RO_OP_BN_MERGE_MEAN] = LOADS(ro_ref_bn_merge, rows_loads),
+    [RO_OP_BN_MERGE_SQDEV] = LOADS(ro_ref_bn_merge, rows_loads),
+    [RO_OP_BATCHNORM] = SHORT(ro_ref_batchnorm),
+    [RO_OP_BN_DGAMMA] = LOADS(ro_ref_bn_dgamma, rows_loads),
+    [RO_OP_BN_DX] = SHORT(ro_ref_bn_dx),
+    [RO_OP_BN_RUNNING] = SHORT(ro_ref_bn_running),
+    [RO_OP_READ_IMAGES] = SHORT(ro_ref_read_images),
+    [RO_OP_READ_LABELS] = SHORT(ro_ref_read_labels),
     [RO_OP_RESHAPE] = SHORT(ro_ref_reshape),
     [RO_OP_GATHER_GRAD] = {ro_ref_embedding_grad, ro_ref_embedding_grad_steps, eight_words,
                            ro_ref_gather_grad_step, no_loads},

@@ -65,7 +65,9 @@ void ro_ref_gather_grad_step(const ro_call *call, int64_t e, int64_t step, ro_ac
 void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                                 const ro_access *in);
 
-ro_ref_finish_fn ro_ref_conv2d;
+ro_ref_finish_fn ro_ref_conv2d, ro_ref_max_pool2d, ro_ref_max_pool2d_index, ro_ref_avg_pool2d,
+    ro_ref_pool2d_grad, ro_ref_bn_mean, ro_ref_bn_sqdev, ro_ref_bn_merge, ro_ref_batchnorm,
+    ro_ref_bn_dgamma, ro_ref_bn_dx, ro_ref_bn_running, ro_ref_read_images, ro_ref_read_labels;
 int64_t ro_ref_conv2d_steps(const ro_call *call);
 void ro_ref_conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in);

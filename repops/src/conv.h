@@ -4,6 +4,7 @@
 #define RO_CONV_H
 
 #include "repops/repops.h"
+#include "repops/src/math.h"
 
 enum { RO_CONV_MOST = 65536 }; /* strides, paddings, dilations */
 
@@ -35,6 +36,61 @@ static inline ro_conv ro_conv_of(const ro_call *call) {
             ro_windows(v.in[d], v.pad[d], v.dilation[d] * (v.kernel[d] - 1) + 1, v.stride[d]);
     }
     return v;
+}
+
+enum { RO_POOL_TAPS = 4096, RO_POOL_WINDOWS = 2048, RO_POOL_GROUP = 64 };
+
+/* Channels are `channels` in x and in y. */
+typedef struct {
+    int64_t batch, channels, in[2], out[2], kernel[2], stride[2], pad[2];
+    int count_pad;
+} ro_pooling;
+
+static inline ro_pooling ro_pooling_of(const ro_call *call) {
+    const int backward = call->op == RO_OP_MAX_POOL2D_GRAD || call->op == RO_OP_AVG_POOL2D_GRAD;
+    const ro_shape *x = backward ? &call->output : &call->input[0];
+    ro_pooling v = {.batch = x->dim[0], .channels = x->dim[3], .count_pad = call->attr[6] != 0};
+    for (int d = 0; d < 2; d++) {
+        v.in[d] = x->dim[1 + d];
+        v.kernel[d] = call->attr[d];
+        v.stride[d] = call->attr[2 + d];
+        v.pad[d] = call->attr[4 + d];
+        v.out[d] = ro_windows(v.in[d], v.pad[d], v.kernel[d], v.stride[d]);
+    }
+    return v;
+}
+
+/* By how many elements window (h, w) is divided. */
+static inline int64_t ro_pool_count(const ro_pooling *v, int64_t h, int64_t w) {
+    int64_t count = 1;
+    const int64_t at[2] = {h, w};
+    for (int d = 0; d < 2; d++) {
+        int64_t from = at[d] * v->stride[d] - v->pad[d], to = from + v->kernel[d];
+        if (!v->count_pad) {
+            from = from < 0 ? 0 : from;
+            to = to > v->in[d] ? v->in[d] : to;
+        }
+        count *= to - from;
+    }
+    return count;
+}
+
+/* Most windows that see one pixel. */
+static inline int64_t ro_pool_covering(const ro_pooling *v) {
+    return ((v->kernel[0] - 1) / v->stride[0] + 1) * ((v->kernel[1] - 1) / v->stride[1] + 1);
+}
+
+/* Integers ordered as max (SPEC 3.2) orders floats: NaN above all, -0 below +0. */
+RO_INLINE int32_t ro_rank(float x) {
+    const uint32_t bits = ro_to_bits(x), magnitude = bits & UINT32_C(0x7fffffff);
+    const uint32_t sign = (uint32_t)((int32_t)bits >> 31);
+    return magnitude > UINT32_C(0x7f800000) ? INT32_MAX
+                                            : (int32_t)(bits ^ (sign & UINT32_C(0x7fffffff)));
+}
+
+RO_INLINE uint32_t ro_unrank(int32_t rank) {
+    const uint32_t sign = (uint32_t)(rank >> 31);
+    return rank == INT32_MAX ? RO_QNAN_BITS : (uint32_t)rank ^ (sign & UINT32_C(0x7fffffff));
 }
 
 #endif

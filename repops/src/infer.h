@@ -76,5 +76,10 @@ ro_status ro_check_scalar(ro_check *c);
 ro_status ro_check_adamw_moment(ro_check *c);
 ro_status ro_check_adamw_w(ro_check *c);
 ro_status ro_check_conv2d(ro_check *c);
+ro_status ro_check_pool(ro_check *c);
+ro_status ro_check_bn_columns(ro_check *c);
+ro_status ro_check_bn_merge(ro_check *c);
+ro_status ro_check_batchnorm(ro_check *c);
+ro_status ro_check_read_images(ro_check *c);
 
 #endif

@@ -44,3 +44,137 @@ ro_status ro_check_conv2d(ro_check *c) {
                          (long long)v.out[0], (long long)v.out[1], (long long)v.filters);
     return RO_OK;
 }
+
+/* ---- pooling ---- */
+
+static ro_status ro_check_pool_attrs(ro_check *c) {
+    for (int i = 0; i < 2; i++) {
+        TRY(ro_want_range(c, i, 1, RO_POOL_TAPS));
+        TRY(ro_want_range(c, 2 + i, 1, RO_CONV_MOST));
+        TRY(ro_want_range(c, 4 + i, 0, c->call->attr[i] / 2));
+    }
+    if (c->call->attr[0] * c->call->attr[1] > RO_POOL_TAPS)
+        return ro_refuse(c, "a window must have at most %d elements", RO_POOL_TAPS);
+    if (c->call->op == RO_OP_AVG_POOL2D || c->call->op == RO_OP_AVG_POOL2D_GRAD)
+        TRY(ro_want_range(c, 6, 0, 1));
+    return RO_OK;
+}
+
+/* The last dimensions: dy, and the index of the maximum with it. */
+static ro_status ro_check_pool_grad(ro_check *c, const ro_pooling *v) {
+    if (c->call->op == RO_OP_MAX_POOL2D_GRAD) {
+        ro_shape index = c->want;
+        index.dtype = RO_I32;
+        if (!ro_shape_equal(&c->in[1], &index))
+            return ro_refuse(c, "input 1 must be i32, of the shape of dy");
+        if (ro_pool_covering(v) > RO_POOL_WINDOWS)
+            return ro_refuse(c, "at most %d windows may see one element", RO_POOL_WINDOWS);
+    }
+    if (!ro_shape_equal(&c->in[0], &c->want))
+        return ro_refuse(c, "dy must be [%lld, %lld, %lld, %lld]", (long long)v->batch,
+                         (long long)v->out[0], (long long)v->out[1], (long long)v->channels);
+    return RO_OK;
+}
+
+ro_status ro_check_pool(ro_check *c) {
+    const int op = c->call->op;
+    const int backward = op == RO_OP_MAX_POOL2D_GRAD || op == RO_OP_AVG_POOL2D_GRAD;
+    TRY(ro_want_type(c, 0, RO_F32));
+    if (backward)
+        TRY(ro_declared(c, RO_F32));
+    if (c->in[0].ndim != 4 || (backward && c->call->output.ndim != 4))
+        return ro_refuse(c, "images are [N, H, W, C]");
+    TRY(ro_check_pool_attrs(c));
+    const ro_pooling v = ro_pooling_of(c->call);
+    if (v.out[0] < 1 || v.out[1] < 1)
+        return ro_refuse(c, "the window does not fit into the padded image");
+    c->want = (ro_shape){RO_F32, 4, {v.batch, v.out[0], v.out[1], v.channels}};
+    if (backward)
+        return ro_check_pool_grad(c, &v);
+    if (op == RO_OP_MAX_POOL2D_INDEX)
+        c->want.dtype = RO_I32;
+    return RO_OK;
+}
+
+/* ---- batch norm ---- */
+
+static int64_t groups_of(int64_t rows) {
+    return (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP;
+}
+
+ro_status ro_check_bn_columns(ro_check *c) {
+    TRY(ro_all_f32(c));
+    TRY(ro_declared(c, RO_F32));
+    const int64_t cols = c->call->attr[0];
+    if (cols < 1 || NUMEL(0) % cols != 0)
+        return ro_refuse(c, "cols must divide %lld, got %lld", (long long)NUMEL(0),
+                         (long long)cols);
+    const int64_t groups = groups_of(NUMEL(0) / cols);
+    if (c->call->op == RO_OP_BN_SQDEV)
+        TRY(ro_want_numel(c, 1, groups * cols));
+    if (c->call->op == RO_OP_BN_DGAMMA) {
+        TRY(ro_want_numel(c, 1, NUMEL(0)));
+        TRY(ro_want_numel(c, 2, cols));
+        TRY(ro_want_numel(c, 3, cols));
+    }
+    return ro_want_output(c, groups * cols);
+}
+
+ro_status ro_check_bn_merge(ro_check *c) {
+    TRY(ro_all_f32(c));
+    TRY(ro_declared(c, RO_F32));
+    TRY(ro_want_range(c, 0, 1, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, 1, 1, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, 2, 1, RO_MAX_NUMEL));
+    const int64_t cols = c->call->attr[0], rows = c->call->attr[1], per = c->call->attr[2];
+    const int64_t count = (rows + per - 1) / per;
+    if (NUMEL(0) % cols != 0 || NUMEL(0) / cols != count)
+        return ro_refuse(c, "input 0 must have %lld rows of %lld elements, got %lld elements",
+                         (long long)count, (long long)cols, (long long)NUMEL(0));
+    if (c->call->op == RO_OP_BN_MERGE_SQDEV)
+        TRY(ro_want_numel(c, 1, NUMEL(0)));
+    return ro_want_output(c, groups_of(count) * cols);
+}
+
+/* batchnorm: x, then four of a channel each; bn_dx: dy, x, then five. */
+ro_status ro_check_batchnorm(ro_check *c) {
+    TRY(ro_all_f32(c));
+    const int backward = c->call->op == RO_OP_BN_DX;
+    if (backward)
+        TRY(ro_want_same(c, 1, 0));
+    for (int i = 1 + backward; i < c->call->input_count; i++)
+        TRY(ro_want_numel(c, i, c->in[0].dim[c->in[0].ndim - 1]));
+    return RO_OK;
+}
+
+/* ---- batches ---- */
+
+static ro_status ro_check_record(ro_check *c, int64_t bytes) {
+    const int64_t record = c->call->attr[4], offset = c->call->attr[5];
+    if (offset + bytes > record)
+        return ro_refuse(c, "%lld bytes from offset %lld on do not fit into a record of %lld",
+                         (long long)bytes, (long long)offset, (long long)record);
+    if (c->in[0].dim[0] / record < 1)
+        return ro_refuse(c, "data holds no record of %lld bytes", (long long)record);
+    return RO_OK;
+}
+
+ro_status ro_check_read_images(ro_check *c) {
+    const ro_shape *out = &c->call->output;
+    const int images = c->call->op == RO_OP_READ_IMAGES;
+    TRY(ro_declared(c, images ? RO_F32 : RO_I32));
+    TRY(ro_want_scalar_step(c, 1));
+    if (c->in[0].dtype != RO_U8 || c->in[0].ndim != 1)
+        return ro_refuse(c, "data must be u8 with one dimension");
+    if (out->ndim != (images ? 4 : 1))
+        return ro_refuse(c, "output must be %s", images ? "[rows, H, W, C]" : "[rows]");
+    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
+    TRY(ro_want_range(c, 2, 1, INT32_MAX));
+    TRY(ro_want_range(c, 3, 0, INT32_MAX));
+    TRY(ro_want_range(c, 4, 1, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, 5, 0, RO_MAX_NUMEL));
+    if (c->call->attr[3] + out->dim[0] > c->call->attr[2])
+        return ro_refuse(c, "first + rows must be at most batch (%lld)",
+                         (long long)c->call->attr[2]);
+    return ro_check_record(c, ro_shape_numel(out) / out->dim[0]);
+}

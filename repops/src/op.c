@@ -14,6 +14,9 @@
         I("stride_h"), I("stride_w"), I("pad_h"), I("pad_w"), I("dilation_h"), I("dilation_w"),    \
             I("groups")                                                                            \
     }
+#define POOL_ATTRS                                                                                 \
+    I("kernel_h"), I("kernel_w"), I("stride_h"), I("stride_w"), I("pad_h"), I("pad_w")
+#define READ_ATTRS I("seed"), I("stream"), I("batch"), I("first"), I("record"), I("offset")
 
 static const ro_op_info table[RO_OP_END] = {
     [RO_OP_FILL] = {"fill", 0, 0, 1, {F("value")}, 1},
@@ -91,6 +94,21 @@ static const ro_op_info table[RO_OP_END] = {
     [RO_OP_CONV2D] = {"conv2d", 2, 2, 7, CONV_ATTRS, 0},
     [RO_OP_CONV2D_DX] = {"conv2d_dx", 2, 2, 7, CONV_ATTRS, 1},
     [RO_OP_CONV2D_DW] = {"conv2d_dw", 2, 2, 7, CONV_ATTRS, 1},
+    [RO_OP_MAX_POOL2D] = {"max_pool2d", 1, 1, 6, {POOL_ATTRS}, 0},
+    [RO_OP_MAX_POOL2D_INDEX] = {"max_pool2d_index", 1, 1, 6, {POOL_ATTRS}, 0},
+    [RO_OP_MAX_POOL2D_GRAD] = {"max_pool2d_grad", 2, 2, 6, {POOL_ATTRS}, 1},
+    [RO_OP_AVG_POOL2D] = {"avg_pool2d", 1, 1, 7, {POOL_ATTRS, I("count_pad")}, 0},
+    [RO_OP_AVG_POOL2D_GRAD] = {"avg_pool2d_grad", 1, 1, 7, {POOL_ATTRS, I("count_pad")}, 1},
+    [RO_OP_BN_MEAN] = {"bn_mean", 1, 1, 1, {I("cols")}, 1},
+    [RO_OP_BN_SQDEV] = {"bn_sqdev", 2, 2, 1, {I("cols")}, 1},
+    [RO_OP_BN_MERGE_MEAN] = {"bn_merge_mean", 1, 1, 3, {I("cols"), I("rows"), I("per")}, 1},
+    [RO_OP_BN_MERGE_SQDEV] = {"bn_merge_sqdev", 2, 2, 3, {I("cols"), I("rows"), I("per")}, 1},
+    [RO_OP_BATCHNORM] = OP0("batchnorm", 5, 5, 0),
+    [RO_OP_BN_DGAMMA] = {"bn_dgamma", 4, 4, 1, {I("cols")}, 1},
+    [RO_OP_BN_DX] = OP0("bn_dx", 7, 7, 0),
+    [RO_OP_BN_RUNNING] = {"bn_running", 2, 2, 2, {F("momentum"), F("divisor")}, 0},
+    [RO_OP_READ_IMAGES] = {"read_images", 2, 2, 8, {READ_ATTRS, F("scale"), F("shift")}, 1},
+    [RO_OP_READ_LABELS] = {"read_labels", 2, 2, 6, {READ_ATTRS}, 1},
     [RO_OP_RESHAPE] = OP0("reshape", 1, 1, 1),
     [RO_OP_GATHER_GRAD] = {"gather_grad", 2, 2, 1, {I("axis")}, 1},
 };

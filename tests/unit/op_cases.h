@@ -258,6 +258,91 @@ static inline void roll_repeat_heads(op_case *c, dice *d) {
         c->in[0].dim[1] *= times;
 }
 
+static inline void roll_pool(op_case *c, dice *d) {
+    int64_t *a = c->call.attr, in[2], out[2];
+    const int64_t large = roll(d, 8) == 0, n = 1 + roll(d, 3), channels = roll_dim(d, 600);
+    const int average = c->call.op >= RO_OP_AVG_POOL2D;
+    for (int i = 0; i < 2; i++) {
+        a[i] = large ? 7 + roll(d, 5) : 1 + roll(d, 4);
+        a[2 + i] = roll(d, 2) ? a[i] : 1 + roll(d, 3);
+        a[4 + i] = roll(d, a[i] / 2 + 1);
+        in[i] = a[i] + roll(d, 9);
+        out[i] = (in[i] + 2 * a[4 + i] - a[i]) / a[2 + i] + 1;
+    }
+    a[6] = average ? roll(d, 2) : 0;
+    c->ids = a[0] * a[1];
+    const ro_shape x = shape_of(RO_F32, 4, n, in[0], in[1], channels);
+    const ro_shape y = shape_of(RO_F32, 4, n, out[0], out[1], channels);
+    const int backward = c->call.op == RO_OP_MAX_POOL2D_GRAD || c->call.op == RO_OP_AVG_POOL2D_GRAD;
+    c->in[0] = c->in[1] = backward ? y : x;
+    c->in[1].dtype = RO_I32;
+    if (backward)
+        c->call.output = x;
+}
+
+static inline void roll_batchnorm(op_case *c, dice *d) {
+    const int64_t rows = roll_dim(d, 1100), cols = roll_dim(d, 600);
+    const int64_t groups = (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP;
+    c->call.attr[0] = cols;
+    c->call.output = shape2(groups, cols);
+    c->in[0] = c->in[1] = shape2(rows, cols);
+    for (int i = 2; i < CASE_INPUTS; i++)
+        c->in[i] = shape1(cols);
+    switch (c->call.op) {
+    case RO_OP_BN_SQDEV: c->in[1] = c->call.output; break;
+    case RO_OP_BN_MERGE_MEAN:
+    case RO_OP_BN_MERGE_SQDEV:
+        c->call.attr[2] = 1 + roll(d, roll(d, 2) ? 100 : INT64_C(1) << 28);
+        c->call.attr[1] = rows * c->call.attr[2] - roll(d, c->call.attr[2]);
+        break;
+    case RO_OP_BATCHNORM: c->in[1] = shape1(cols); break;
+    case RO_OP_BN_RUNNING:
+        c->call.attr[0] = roll_f32(d, 1);
+        c->call.attr[1] = roll_f32(d, 1);
+        break;
+    default: break;
+    }
+    if (!ro_op_describe(c->call.op)->declared_shape)
+        c->call.output = (ro_shape){0};
+    if (c->call.op == RO_OP_BATCHNORM || c->call.op == RO_OP_BN_DX)
+        c->call.attr[0] = 0;
+}
+
+static inline void roll_images(op_case *c, dice *d) {
+    int64_t *a = c->call.attr;
+    const int images = c->call.op == RO_OP_READ_IMAGES;
+    const int64_t rows = roll_dim(d, 20), h = roll_dim(d, 12), w = roll_dim(d, 12);
+    const int64_t channels = 1 + roll(d, 4), bytes = images ? h * w * channels : 1;
+    c->call.output =
+        images ? shape_of(RO_F32, 4, rows, h, w, channels) : shape_of(RO_I32, 1, rows, 0, 0, 0);
+    a[0] = (int64_t)case_word(d->seed, 1, 0);
+    a[1] = roll(d, 100);
+    a[3] = roll(d, 10);
+    a[2] = a[3] + rows + roll(d, 5);
+    a[5] = roll(d, 4);
+    a[4] = a[5] + bytes + roll(d, 3);
+    a[6] = images ? roll_f32(d, 1) : 0;
+    a[7] = images ? roll_f32(d, 1) : 0;
+    c->in[0] = shape_of(RO_U8, 1, a[4] * (1 + roll(d, 40)) + roll(d, a[4]), 0, 0, 0);
+    c->in[1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
+}
+
+/* SPEC 12. */
+static inline int rolls_image(op_case *c, dice *d) {
+    const int op = c->call.op;
+    if (op < RO_OP_CONV2D || op > RO_OP_READ_LABELS)
+        return 0;
+    if (op <= RO_OP_CONV2D_DW)
+        roll_conv(c, d);
+    else if (op <= RO_OP_AVG_POOL2D_GRAD)
+        roll_pool(c, d);
+    else if (op <= RO_OP_BN_RUNNING)
+        roll_batchnorm(c, d);
+    else
+        roll_images(c, d);
+    return 1;
+}
+
 static inline void roll_optimizer(op_case *c, dice *d) {
     const ro_shape one = shape1(1), many = shape2(roll_dim(d, 200), roll_dim(d, 500));
     for (int i = 0; i < c->call.input_count; i++)
@@ -303,8 +388,8 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
         roll_norm(c, &d);
     else if (op <= RO_OP_ATTN_DSCORE)
         roll_attention(c, &d);
-    else if (op >= RO_OP_CONV2D && op <= RO_OP_CONV2D_DW)
-        roll_conv(c, &d);
+    else if (rolls_image(c, &d))
+        ;
     else if (op <= RO_OP_REPEAT_HEADS_GRAD)
         roll_repeat_heads(c, &d);
     else

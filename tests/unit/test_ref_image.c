@@ -124,3 +124,203 @@ Test(conv2d, gradients_are_adjoint_to_the_forward_pass) {
     for (uint64_t seed = 1; seed <= 60; seed++)
         expect_adjoint(seed);
 }
+
+/* ---- pooling, 12.2 ---- */
+
+#define POOL(...) ATTRS(&a, __VA_ARGS__)
+
+static void pool(int op, ro_shape x, const void *p) {
+    apply(&a, op);
+    give(&a, x, p);
+}
+
+Test(max_pool2d, takes_the_first_of_the_greatest) {
+    const float x[] = {1, 5, 2, 5, 5, 0, -0.0f, 0.0f, -1};
+    pool(RO_OP_MAX_POOL2D, shape4(1, 3, 3, 1), x);
+    POOL(2, 2, 1, 1, 0, 0);
+    EXPECT(&a, 5, 5, 5, 5);
+    pool(RO_OP_MAX_POOL2D_INDEX, shape4(1, 3, 3, 1), x);
+    POOL(2, 2, 1, 1, 0, 0);
+    EXPECT_BITS(&a, 1, 0, 0, 0);
+    POOL(3, 3, 2, 2, 1, 1);
+    a.call.output = (ro_shape){0};
+    EXPECT_BITS(&a, 5, 3, 1, 0); /* taps that lie outside are counted */
+}
+
+Test(max_pool2d, nan_exceeds_all_and_plus_zero_minus_zero) {
+    const float x[] = {-0.0f, 0.0f, -0.0f, INFINITY, NAN, NAN};
+    pool(RO_OP_MAX_POOL2D, shape4(1, 1, 6, 1), x);
+    POOL(1, 3, 1, 3, 0, 0);
+    EXPECT_BITS(&a, 0, RO_QNAN_BITS);
+    pool(RO_OP_MAX_POOL2D_INDEX, shape4(1, 1, 6, 1), x);
+    POOL(1, 3, 1, 3, 0, 0);
+    EXPECT_BITS(&a, 1, 1);
+}
+
+Test(max_pool2d, gradient_goes_where_the_index_points) {
+    const float dy[] = {1, 10, 100, 1000};
+    const int32_t index[] = {3, 2, 1, -7};
+    pool(RO_OP_MAX_POOL2D_GRAD, shape4(1, 2, 2, 1), dy);
+    give(&a, shape_of(RO_I32, 4, 1, 2, 2, 1), index);
+    POOL(2, 2, 1, 1, 0, 0);
+    a.call.output = shape4(1, 3, 3, 1);
+    EXPECT(&a, 0, 0, 0, 0, 111, 0, 0, 0, 0);
+}
+
+Test(avg_pool2d, divides_by_the_window_or_by_what_it_sees) {
+    const float x[] = {1, 2, 3, 4};
+    pool(RO_OP_AVG_POOL2D, shape4(1, 2, 2, 1), x);
+    POOL(2, 2, 2, 2, 1, 1, 1);
+    EXPECT(&a, 0.25f, 0.5f, 0.75f, 1);
+    a.call.attr[6] = 0;
+    EXPECT(&a, 1, 2, 3, 4);
+    pool(RO_OP_AVG_POOL2D_GRAD, shape4(1, 2, 2, 1), x);
+    POOL(2, 2, 1, 1, 0, 0, 1);
+    a.call.output = shape4(1, 3, 3, 1);
+    EXPECT(&a, 0.25f, 0.75f, 0.5f, 1, 2.5f, 1.5f, 0.75f, 1.75f, 1);
+}
+
+Test(avg_pool2d, sums_64_taps_at_a_time) {
+    static float x[130];
+    x[0] = 0x1p24f, x[63] = x[64] = 1;
+    pool(RO_OP_AVG_POOL2D, shape4(1, 1, 130, 1), x);
+    POOL(1, 130, 1, 1, 0, 0, 1);
+    EXPECT(&a, 0x1p24f / 130);
+    x[65] = 1;
+    EXPECT(&a, (0x1p24f + 2) / 130);
+}
+
+/* ---- batch norm, 12.3 ---- */
+
+enum { ROWS = 4100, COLS = 2, GROUPS = 65 };
+
+static float data[ROWS * COLS];
+
+/* All levels, as a graph has them: mean and sum of squared deviations of all rows. */
+static void statistics(float *mean, float *sqdev) {
+    static float m[2][GROUPS * COLS], s[2][GROUPS * COLS];
+    pool(RO_OP_BN_MEAN, shape2(ROWS, COLS), data);
+    ATTRS(&a, COLS);
+    a.call.output = shape2(GROUPS, COLS);
+    evaluate(&a);
+    memcpy(m[0], a.out.f, sizeof m[0]);
+    pool(RO_OP_BN_SQDEV, shape2(ROWS, COLS), data);
+    give(&a, shape2(GROUPS, COLS), m[0]);
+    ATTRS(&a, COLS);
+    a.call.output = shape2(GROUPS, COLS);
+    evaluate(&a);
+    memcpy(s[0], a.out.f, sizeof s[0]);
+    int64_t left = GROUPS, per = 64;
+    for (int level = 0; left > 1; level = 1 - level, per *= 64) {
+        const ro_shape from = shape2(left, COLS);
+        left = (left + 63) / 64;
+        for (int op = RO_OP_BN_MERGE_MEAN; op <= RO_OP_BN_MERGE_SQDEV; op++) {
+            pool(op, from, m[level]);
+            if (op == RO_OP_BN_MERGE_SQDEV)
+                give(&a, from, s[level]);
+            ATTRS(&a, COLS, ROWS, per);
+            a.call.output = shape2(left, COLS);
+            evaluate(&a);
+            memcpy(op == RO_OP_BN_MERGE_MEAN ? m[1 - level] : s[1 - level], a.out.f,
+                   (size_t)(left * COLS) * sizeof(float));
+        }
+        memcpy(mean, m[1 - level], COLS * sizeof *mean);
+        memcpy(sqdev, s[1 - level], COLS * sizeof *sqdev);
+    }
+}
+
+/* Far from zero, where E[x^2] - mean^2 would have no digit left. */
+Test(batch_norm, statistics_agree_with_double_precision_far_from_zero) {
+    float mean[COLS], sqdev[COLS];
+    for (int64_t e = 0; e < ROWS * COLS; e++)
+        data[e] = (e % COLS ? 10000.0f : 0.0f) + (float)((double)case_word(9, 0, e) * 0x1p-64);
+    statistics(mean, sqdev);
+    for (int c = 0; c < COLS; c++) {
+        double mu = 0, s = 0;
+        for (int r = 0; r < ROWS; r++)
+            mu += (double)data[r * COLS + c] / ROWS;
+        for (int r = 0; r < ROWS; r++)
+            s += ((double)data[r * COLS + c] - mu) * ((double)data[r * COLS + c] - mu);
+        cr_expect(fabs((double)mean[c] - mu) <= 3e-7 * fmax(1, mu), "mean %g", (double)mean[c]);
+        cr_expect(fabs((double)sqdev[c] - s) <= 1e-3 * s, "%g, expected %g", (double)sqdev[c], s);
+    }
+}
+
+Test(batch_norm, merging_weighs_by_the_number_of_rows) {
+    const float m[] = {1, 4}, s[] = {2, 3};
+    pool(RO_OP_BN_MERGE_MEAN, shape2(2, 1), m);
+    ATTRS(&a, 1, 3, 2);
+    a.call.output = shape1(1);
+    EXPECT(&a, ro_fma(3, 1 / 3.0f, 1));
+    pool(RO_OP_BN_MERGE_SQDEV, shape2(2, 1), m);
+    give(&a, shape2(2, 1), s);
+    ATTRS(&a, 1, 3, 2);
+    a.call.output = shape1(1);
+    EXPECT(&a, 2 + ro_fma(9, 2 / 3.0f, 3));
+}
+
+Test(batch_norm, pieces) {
+    const float x[] = {3, 7, 5, 1}, mean[] = {5, 3}, rstd[] = {0.5f, 2}, gamma[] = {2, 4};
+    const float beta[] = {10, 20}, dy[] = {1, 2, 3, 4}, dbeta[] = {2, 4}, dgamma[] = {4, 6};
+    const float running[] = {1, 2}, now[] = {8, 12};
+    apply(&a, RO_OP_BATCHNORM);
+    give(&a, shape2(2, 2), x), give(&a, shape1(2), mean), give(&a, shape1(2), rstd);
+    give(&a, shape1(2), gamma), give(&a, shape1(2), beta);
+    EXPECT(&a, 8, 52, 10, 4); /* xh = -1, 8, 0, -4 */
+    apply(&a, RO_OP_BN_DGAMMA);
+    give(&a, shape2(2, 2), dy), give(&a, shape2(2, 2), x), give(&a, shape1(2), mean);
+    give(&a, shape1(2), rstd);
+    ATTRS(&a, 2);
+    a.call.output = shape1(2);
+    EXPECT(&a, -1, 0);
+    apply(&a, RO_OP_BN_DX);
+    give(&a, shape2(2, 2), dy), give(&a, shape2(2, 2), x), give(&a, shape1(2), mean);
+    give(&a, shape1(2), rstd), give(&a, shape1(2), gamma), give(&a, shape1(2), dbeta);
+    give(&a, shape1(2), dgamma);
+    EXPECT(&a, 2, -192, 2, 112); /* gamma rstd (dy - dbeta / 2 - xh dgamma / 2) */
+    apply(&a, RO_OP_BN_RUNNING);
+    give(&a, shape1(2), running), give(&a, shape1(2), now);
+    ATTRS(&a, F(0.25f), F(4));
+    EXPECT(&a, 1.25f, 2.25f);
+}
+
+/* ---- batches, 12.4 ---- */
+
+Test(read_images, turns_planes_into_neighbours_and_scales) {
+    const uint8_t record[] = {9, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13};
+    const int32_t step = 0;
+    pool(RO_OP_READ_IMAGES, shape_of(RO_U8, 1, 13, 0, 0, 0), record);
+    give(&a, ints(1), &step);
+    ATTRS(&a, 0, 0, 1, 0, 13, 1, F(2), F(1));
+    a.call.output = shape4(1, 2, 2, 3);
+    EXPECT(&a, 3, 11, 21, 5, 13, 23, 7, 15, 25, 9, 17, 27);
+    pool(RO_OP_READ_LABELS, shape_of(RO_U8, 1, 13, 0, 0, 0), record);
+    give(&a, ints(1), &step);
+    ATTRS(&a, 0, 0, 1, 0, 13, 0);
+    a.call.output = ints(1);
+    EXPECT_BITS(&a, 9);
+}
+
+Test(read_labels, every_epoch_reads_every_record_once_and_images_with_them) {
+    uint8_t record[14];
+    int32_t step;
+    int seen[7] = {0};
+    for (int i = 0; i < 14; i++)
+        record[i] = (uint8_t)(i / 2);
+    for (step = 0; step < 7; step++) {
+        pool(RO_OP_READ_LABELS, shape_of(RO_U8, 1, 14, 0, 0, 0), record);
+        give(&a, ints(1), &step);
+        ATTRS(&a, 77, 5, 2, 0, 2, 0);
+        a.call.output = ints(2);
+        evaluate(&a);
+        const int32_t label[] = {a.out.i[0], a.out.i[1]};
+        seen[label[0]]++, seen[label[1]]++;
+        pool(RO_OP_READ_IMAGES, shape_of(RO_U8, 1, 14, 0, 0, 0), record);
+        give(&a, ints(1), &step);
+        ATTRS(&a, 77, 5, 2, 0, 2, 1, F(1), 0);
+        a.call.output = shape4(2, 1, 1, 1);
+        EXPECT(&a, (float)label[0], (float)label[1]);
+    }
+    for (int i = 0; i < 7; i++)
+        cr_expect(seen[i] == 2);
+}

@@ -152,6 +152,24 @@ typedef enum {
     RO_OP_CONV2D = 128,
     RO_OP_CONV2D_DX = 129,
     RO_OP_CONV2D_DW = 130,
+    /* pooling, SPEC 12.2 */
+    RO_OP_MAX_POOL2D = 136,
+    RO_OP_MAX_POOL2D_INDEX = 137,
+    RO_OP_MAX_POOL2D_GRAD = 138,
+    RO_OP_AVG_POOL2D = 139,
+    RO_OP_AVG_POOL2D_GRAD = 140,
+    /* batch norm, SPEC 12.3 */
+    RO_OP_BN_MEAN = 144,
+    RO_OP_BN_SQDEV = 145,
+    RO_OP_BN_MERGE_MEAN = 146,
+    RO_OP_BN_MERGE_SQDEV = 147,
+    RO_OP_BATCHNORM = 148,
+    RO_OP_BN_DGAMMA = 149,
+    RO_OP_BN_DX = 150,
+    RO_OP_BN_RUNNING = 151,
+    /* batches of images, SPEC 12.4 */
+    RO_OP_READ_IMAGES = 152,
+    RO_OP_READ_LABELS = 153,
     /* more data movement, SPEC 5 */
     RO_OP_RESHAPE = 200,
     RO_OP_GATHER_GRAD = 201,

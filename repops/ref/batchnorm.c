@@ -1,0 +1,89 @@
+/* Batch norm. SPEC.md section 12.3. */
+#include "repops/ref/ref.h"
+
+/* The rows of the group that element e of the output stands for. */
+static void group_of(int64_t e, int64_t cols, int64_t rows, int64_t *from, int64_t *to) {
+    *from = e / cols * RO_COLUMN_GROUP;
+    *to = *from + RO_COLUMN_GROUP < rows ? *from + RO_COLUMN_GROUP : rows;
+}
+
+uint32_t ro_ref_bn_mean(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    int64_t cols = call->attr[0], from, to;
+    float sum = 0;
+    (void)acc;
+    group_of(e, cols, numel(call, 0) / cols, &from, &to);
+    for (int64_t r = from; r < to; r++)
+        sum = sum + loadf(in, 0, r * cols + e % cols);
+    return result(sum / (float)(to - from));
+}
+
+uint32_t ro_ref_bn_sqdev(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    int64_t cols = call->attr[0], from, to;
+    float sum = 0, mean = loadf(in, 1, e);
+    (void)acc;
+    group_of(e, cols, numel(call, 0) / cols, &from, &to);
+    for (int64_t r = from; r < to; r++) {
+        float d = loadf(in, 0, r * cols + e % cols) - mean;
+        sum = ro_fma(d, d, sum);
+    }
+    return result(sum);
+}
+
+/* Entry i stands for this many of the rows. */
+static int64_t count_of(const ro_call *call, int64_t i) {
+    int64_t left = call->attr[1] - i * call->attr[2];
+    return left < call->attr[2] ? left : call->attr[2];
+}
+
+uint32_t ro_ref_bn_merge(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const int sqdev = call->op == RO_OP_BN_MERGE_SQDEV;
+    int64_t cols = call->attr[0], from, to;
+    (void)acc;
+    group_of(e, cols, numel(call, 0) / cols, &from, &to);
+    int64_t n = count_of(call, from), first = from * cols + e % cols;
+    float mean = loadf(in, 0, first), m2 = sqdev ? loadf(in, 1, first) : 0;
+    for (int64_t i = from + 1; i < to; i++) {
+        int64_t more = count_of(call, i), x = i * cols + e % cols;
+        float a = (float)n, b = (float)more, all = (float)(n + more);
+        float d = loadf(in, 0, x) - mean;
+        if (sqdev)
+            m2 = m2 + ro_fma(d * d, a * b / all, loadf(in, 1, x));
+        mean = ro_fma(d, b / all, mean);
+        n += more;
+    }
+    return result(sqdev ? m2 : mean);
+}
+
+uint32_t ro_ref_batchnorm(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    int64_t c = e % last_dim(&call->input[0]);
+    (void)acc;
+    float xh = (loadf(in, 0, e) - loadf(in, 1, c)) * loadf(in, 2, c);
+    return result(ro_fma(xh, loadf(in, 3, c), loadf(in, 4, c)));
+}
+
+uint32_t ro_ref_bn_dgamma(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    int64_t cols = call->attr[0], c = e % cols, from, to;
+    float sum = 0, mean = loadf(in, 2, c), rstd = loadf(in, 3, c);
+    (void)acc;
+    group_of(e, cols, numel(call, 0) / cols, &from, &to);
+    for (int64_t r = from; r < to; r++) {
+        float xh = (loadf(in, 1, r * cols + c) - mean) * rstd;
+        sum = ro_fma(loadf(in, 0, r * cols + c), xh, sum);
+    }
+    return result(sum);
+}
+
+uint32_t ro_ref_bn_dx(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    int64_t cols = last_dim(&call->input[0]), c = e % cols;
+    (void)acc;
+    float n = (float)(numel(call, 0) / cols), rstd = loadf(in, 3, c);
+    float xh = (loadf(in, 1, e) - loadf(in, 2, c)) * rstd;
+    float dbeta = loadf(in, 5, c) / n, dgamma = loadf(in, 6, c) / n;
+    return result((loadf(in, 4, c) * rstd) * ro_fma(-xh, dgamma, loadf(in, 0, e) - dbeta));
+}
+
+uint32_t ro_ref_bn_running(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)acc;
+    float r = loadf(in, 0, e), v = loadf(in, 1, e) / attrf(call, 1);
+    return result(ro_fma(attrf(call, 0), v - r, r));
+}

@@ -1,0 +1,28 @@
+/* Batches of images. SPEC.md section 12.4. */
+#include "repops/ref/ref.h"
+
+/* Where the record of row r starts. */
+static int64_t record_of(const ro_call *call, int64_t r, const ro_access *in) {
+    const int64_t *attr = call->attr;
+    uint64_t records = (uint64_t)(call->input[0].dim[0] / attr[4]);
+    uint64_t slot = (uint64_t)load(in, 1, 0) * (uint64_t)attr[2] + (uint64_t)(attr[3] + r);
+    uint64_t record =
+        ro_permute((uint64_t)attr[0], (uint32_t)attr[1], slot / records, records, slot % records);
+    return (int64_t)record * attr[4] + attr[5];
+}
+
+uint32_t ro_ref_read_images(const ro_call *call, int64_t e, const ro_acc *acc,
+                            const ro_access *in) {
+    const int64_t *d = call->output.dim; /* [rows, H, W, C]; records have channels first */
+    (void)acc;
+    int64_t c = e % d[3], w = e / d[3] % d[2], h = e / d[3] / d[2] % d[1];
+    int64_t from = record_of(call, e / d[3] / d[2] / d[1], in);
+    float byte = (float)load(in, 0, from + (c * d[1] + h) * d[2] + w);
+    return result(ro_fma(byte, attrf(call, 6), attrf(call, 7)));
+}
+
+uint32_t ro_ref_read_labels(const ro_call *call, int64_t e, const ro_acc *acc,
+                            const ro_access *in) {
+    (void)acc;
+    return load(in, 0, record_of(call, e, in));
+}

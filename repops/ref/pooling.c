@@ -1,0 +1,99 @@
+/* Pooling. SPEC.md section 12.2. */
+#include "repops/ref/ref.h"
+#include "repops/src/conv.h"
+
+/* Element e of a [N, H, W, C] tensor. */
+typedef struct {
+    int64_t n, h, w, c;
+} place;
+
+static place place_of(int64_t e, const int64_t size[2], int64_t channels) {
+    return (place){e / channels / size[1] / size[0], e / channels / size[1] % size[0],
+                   e / channels % size[1], e % channels};
+}
+
+/* The element of x under tap t of window p; -1 outside. */
+static int64_t element_under(const ro_pooling *v, const place *p, int64_t t) {
+    const int64_t h = p->h * v->stride[0] - v->pad[0] + t / v->kernel[1];
+    const int64_t w = p->w * v->stride[1] - v->pad[1] + t % v->kernel[1];
+    const int inside = h >= 0 && h < v->in[0] && w >= 0 && w < v->in[1];
+    return inside ? ((p->n * v->in[0] + h) * v->in[1] + w) * v->channels + p->c : -1;
+}
+
+/* The greatest rank of the window, and the first tap that has it. */
+static int32_t greatest(const ro_call *call, int64_t e, const ro_access *in, int64_t *tap) {
+    const ro_pooling v = ro_pooling_of(call);
+    const place p = place_of(e, v.out, v.channels);
+    int32_t most = INT32_MIN;
+    *tap = -1;
+    for (int64_t t = 0; t < v.kernel[0] * v.kernel[1]; t++) {
+        const int64_t x = element_under(&v, &p, t);
+        const int32_t rank = x < 0 ? INT32_MIN : ro_rank(loadf(in, 0, x));
+        if (x >= 0 && (*tap < 0 || rank > most))
+            most = rank, *tap = t;
+    }
+    return most;
+}
+
+uint32_t ro_ref_max_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    int64_t tap;
+    (void)acc;
+    return ro_unrank(greatest(call, e, in, &tap));
+}
+
+uint32_t ro_ref_max_pool2d_index(const ro_call *call, int64_t e, const ro_acc *acc,
+                                 const ro_access *in) {
+    int64_t tap;
+    (void)acc;
+    greatest(call, e, in, &tap);
+    return (uint32_t)tap;
+}
+
+uint32_t ro_ref_avg_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const ro_pooling v = ro_pooling_of(call);
+    const place p = place_of(e, v.out, v.channels);
+    float total = 0, sum = 0;
+    (void)acc;
+    for (int64_t t = 0; t < v.kernel[0] * v.kernel[1]; t++) {
+        const int64_t x = element_under(&v, &p, t);
+        if (t % RO_POOL_GROUP == 0)
+            total = total + sum, sum = 0;
+        if (x >= 0)
+            sum = sum + loadf(in, 0, x);
+    }
+    return result((total + sum) / (float)ro_pool_count(&v, p.h, p.w));
+}
+
+/* The window that has tap t at this pixel; 0: none. */
+static int window_over(const ro_pooling *v, const place *p, int64_t t, place *window) {
+    const int64_t y = p->h + v->pad[0] - t / v->kernel[1];
+    const int64_t x = p->w + v->pad[1] - t % v->kernel[1];
+    *window = (place){p->n, y / v->stride[0], x / v->stride[1], p->c};
+    return y >= 0 && x >= 0 && y % v->stride[0] == 0 && x % v->stride[1] == 0 &&
+           window->h < v->out[0] && window->w < v->out[1];
+}
+
+/* Both gradients: what tap t of a window receives. */
+static float share_of(const ro_call *call, const ro_pooling *v, const place *w, int64_t t,
+                      const ro_access *in, float sum) {
+    const int64_t e = ((w->n * v->out[0] + w->h) * v->out[1] + w->w) * v->channels + w->c;
+    if (call->op == RO_OP_MAX_POOL2D_GRAD)
+        return (int32_t)load(in, 1, e) == t ? sum + loadf(in, 0, e) : sum;
+    return sum + loadf(in, 0, e) / (float)ro_pool_count(v, w->h, w->w);
+}
+
+uint32_t ro_ref_pool2d_grad(const ro_call *call, int64_t e, const ro_acc *acc,
+                            const ro_access *in) {
+    const ro_pooling v = ro_pooling_of(call);
+    const place p = place_of(e, v.in, v.channels);
+    float total = 0, sum = 0;
+    place window;
+    (void)acc;
+    for (int64_t t = 0; t < v.kernel[0] * v.kernel[1]; t++) {
+        if (t % RO_POOL_GROUP == 0)
+            total = total + sum, sum = 0;
+        if (window_over(&v, &p, t, &window))
+            sum = share_of(call, &v, &window, t, in, sum);
+    }
+    return result(total + sum);
+}
