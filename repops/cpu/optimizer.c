@@ -87,6 +87,44 @@ static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
+/* ---- SGD ---- */
+
+static void sgd_m(const ro_job *job, int64_t first, int64_t last) {
+    const float *m = (const float *)job->in[0] + first;
+    const float *g = (const float *)job->in[1] + first;
+    const float *w = (const float *)job->in[2] + first;
+    float *out = (float *)job->out + first;
+    const float clip = *(const float *)job->in[3];
+    const float momentum = attr_f32(job, 0), decay = attr_f32(job, 1);
+    RO_SAME_INDEX
+    for (int64_t i = 0; i < last - first; i++)
+        out[i] = ro_canon(ro_fma(momentum, m[i], ro_fma(decay, w[i], g[i] * clip)));
+}
+
+static void sgd_w(const ro_job *job, int64_t first, int64_t last) {
+    const float *w = (const float *)job->in[0] + first;
+    const float *m = (const float *)job->in[1] + first;
+    float *out = (float *)job->out + first;
+    const float lr = *(const float *)job->in[2];
+    RO_SAME_INDEX
+    for (int64_t i = 0; i < last - first; i++)
+        out[i] = ro_canon(ro_fma(-lr, m[i], w[i]));
+}
+
+static void sgd_nesterov(const ro_job *job, int64_t first, int64_t last) {
+    const float *w = (const float *)job->in[0] + first;
+    const float *m = (const float *)job->in[1] + first;
+    const float *g = (const float *)job->in[2] + first;
+    float *out = (float *)job->out + first;
+    const float clip = *(const float *)job->in[3], lr = *(const float *)job->in[4];
+    const float momentum = attr_f32(job, 0), decay = attr_f32(job, 1);
+    RO_SAME_INDEX
+    for (int64_t i = 0; i < last - first; i++) {
+        const float d = ro_fma(decay, w[i], g[i] * clip);
+        out[i] = ro_canon(ro_fma(-lr, ro_fma(momentum, m[i], d), w[i]));
+    }
+}
+
 void RO_NAME(ro_add_optimizer)(ro_table *table) {
     table->kernel[RO_OP_LR_SCHEDULE] = (ro_kernel){.range = lr_schedule};
     table->kernel[RO_OP_BIAS_CORRECTION] = (ro_kernel){.range = bias_correction};
@@ -94,4 +132,7 @@ void RO_NAME(ro_add_optimizer)(ro_table *table) {
     table->kernel[RO_OP_ADAMW_M] = (ro_kernel){.range = adamw_m};
     table->kernel[RO_OP_ADAMW_V] = (ro_kernel){.range = adamw_v};
     table->kernel[RO_OP_ADAMW_W] = (ro_kernel){.range = adamw_w};
+    table->kernel[RO_OP_SGD_M] = (ro_kernel){.range = sgd_m};
+    table->kernel[RO_OP_SGD_W] = (ro_kernel){.range = sgd_w};
+    table->kernel[RO_OP_SGD_NESTEROV] = (ro_kernel){.range = sgd_nesterov};
 }

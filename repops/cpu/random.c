@@ -1,4 +1,4 @@
-/* What needs Philox, SPEC.md sections 5, 6 and 10: normal, dropout, read_batch. */
+/* What needs Philox, SPEC.md sections 5, 6 and 10. */
 #include "repops/cpu/isa.h"
 #include "repops/src/philox.h"
 
@@ -26,7 +26,7 @@ static void philox_words(const source *from, int64_t first, uint32_t *restrict w
             word[4 * j + w] = part[w][j];
 }
 
-/* An item of both normal and dropout is a block: four elements. */
+/* An item of normal, uniform and dropout is a block: four elements. */
 static int64_t blocks(const ro_call *call) {
     return ceil_div(ro_shape_numel(&call->output), 4);
 }
@@ -60,6 +60,34 @@ static void normal(const ro_job *job, int64_t first, int64_t last) {
         const int64_t count = min_i64(4 * BATCH, end - 4 * block);
         memcpy((float *)job->out + 4 * block, value, (size_t)count * sizeof *value);
     }
+}
+
+/* ---- uniform ---- */
+
+static void uniform(const ro_job *job, int64_t first, int64_t last) {
+    const source from = source_of(job, 0);
+    const float low = attr_f32(job, 2), range = attr_f32(job, 3) - low;
+    const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
+    uint32_t word[4 * BATCH];
+    for (int64_t block = first; block < last; block += BATCH) {
+        float *restrict out = (float *)job->out + 4 * block;
+        const int64_t count = min_i64(4 * BATCH, end - 4 * block);
+        philox_words(&from, block, word);
+        for (int64_t i = 0; i < count; i++) {
+            const float u = (float)(int32_t)(word[i] >> 8) * 0x1p-24f;
+            out[i] = ro_canon(ro_fma(range, u, low));
+        }
+    }
+}
+
+/* ---- permutation ---- */
+
+static void permutation(const ro_job *job, int64_t first, int64_t last) {
+    const source from = source_of(job, *(const uint32_t *)job->in[0]);
+    const uint64_t count = (uint64_t)job->call->output.dim[0];
+    for (int64_t i = first; i < last; i++)
+        ((uint32_t *)job->out)[i] =
+            (uint32_t)ro_permute(from.seed, from.stream, from.step, count, (uint64_t)i);
 }
 
 /* ---- dropout ---- */
@@ -115,6 +143,8 @@ static void read_batch(const ro_job *job, int64_t first, int64_t last) {
 
 void RO_NAME(ro_add_random)(ro_table *table) {
     table->kernel[RO_OP_NORMAL] = (ro_kernel){.range = normal, .items = blocks};
+    table->kernel[RO_OP_UNIFORM] = (ro_kernel){.range = uniform, .items = blocks};
+    table->kernel[RO_OP_PERMUTATION] = (ro_kernel){.range = permutation};
     table->kernel[RO_OP_DROPOUT] = (ro_kernel){.range = dropout, .items = blocks};
     table->kernel[RO_OP_READ_BATCH] = (ro_kernel){.range = read_batch, .items = read_batch_rows};
 }

@@ -1,5 +1,6 @@
-/* Rearranging along axes, and casts: SPEC.md section 5. */
+/* Rearranging along axes, casts, rotations: SPEC.md sections 5 and 13. */
 #include "repops/ref/ref.h"
+#include "repops/src/rope.h"
 
 uint32_t ro_ref_transpose(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_shape *x = &call->input[0], *out = &call->output;
@@ -86,4 +87,21 @@ uint32_t ro_ref_cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro
     if (number < range[to].least)
         return (uint32_t)range[to].least;
     return (uint32_t)(number > range[to].most ? range[to].most : number);
+}
+
+/* ---- rotary position embedding, SPEC.md section 13 ---- */
+
+uint32_t ro_ref_rope(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const ro_shape *x = &call->input[0];
+    const int64_t width = last_dim(x), half = width / 2, row = e - e % width, at = e % width;
+    const int64_t i = call->attr[2] ? at / 2 : at % half;
+    const int64_t first = call->attr[2] ? 2 * i : i, second = call->attr[2] ? 2 * i + 1 : i + half;
+    const int64_t position = call->attr[1] + row / width % x->dim[x->ndim - 2];
+    (void)acc;
+    const uint64_t log = ro_rope_log((uint32_t)call->attr[0]);
+    const uint32_t turn =
+        ro_rope_turn(ro_rope_frequency(log, (uint64_t)half, (uint64_t)i), (uint64_t)position);
+    const float a = loadf(in, 0, row + first), b = loadf(in, 0, row + second);
+    const float c = ro_cos_turn(turn), s = call->attr[3] ? -ro_sin_turn(turn) : ro_sin_turn(turn);
+    return result(at == first ? ro_fma(a, c, -(b * s)) : ro_fma(b, c, a * s));
 }

@@ -127,3 +127,27 @@ uint32_t ro_ref_adamw_w(const ro_call *call, int64_t e, const ro_acc *acc, const
     u = ro_fma(attrf(call, 1), w, u);
     return result(ro_fma(-lr, u, w));
 }
+
+/* The gradient as clipped, with the decay of the weights in it. */
+static float sgd_direction(const ro_call *call, float w, float g, float clip) {
+    return ro_fma(attrf(call, 1), w, g * clip);
+}
+
+uint32_t ro_ref_sgd_m(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)acc;
+    float d = sgd_direction(call, loadf(in, 2, e), loadf(in, 1, e), loadf(in, 3, 0));
+    return result(ro_fma(attrf(call, 0), loadf(in, 0, e), d));
+}
+
+uint32_t ro_ref_sgd_w(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)call, (void)acc;
+    return result(ro_fma(-loadf(in, 2, 0), loadf(in, 1, e), loadf(in, 0, e)));
+}
+
+uint32_t ro_ref_sgd_nesterov(const ro_call *call, int64_t e, const ro_acc *acc,
+                             const ro_access *in) {
+    (void)acc;
+    float w = loadf(in, 0, e);
+    float d = sgd_direction(call, w, loadf(in, 2, e), loadf(in, 3, 0));
+    return result(ro_fma(-loadf(in, 4, 0), ro_fma(attrf(call, 0), loadf(in, 1, e), d), w));
+}

@@ -22,6 +22,21 @@ uint32_t ro_ref_normal(const ro_call *call, int64_t e, const ro_acc *acc, const 
     return result(ro_fma(attrf(call, 3), z, attrf(call, 2)));
 }
 
+uint32_t ro_ref_uniform(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    uint32_t word[4];
+    (void)acc, (void)in;
+    ro_philox_block((uint64_t)call->attr[0], (uint64_t)e / 4, 0, (uint32_t)call->attr[1], word);
+    float u = (float)(word[e % 4] >> 8) * 0x1p-24f, low = attrf(call, 2), high = attrf(call, 3);
+    return result(ro_fma(high - low, u, low));
+}
+
+uint32_t ro_ref_permutation(const ro_call *call, int64_t e, const ro_acc *acc,
+                            const ro_access *in) {
+    (void)acc;
+    return (uint32_t)ro_permute((uint64_t)call->attr[0], (uint32_t)call->attr[1], load(in, 0, 0),
+                                (uint64_t)call->output.dim[0], (uint64_t)e);
+}
+
 uint32_t ro_ref_read_batch(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     const int64_t *attr = call->attr;

@@ -21,6 +21,11 @@ static int64_t no_loads(const ro_call *call) {
     return 0;
 }
 
+static int64_t pair_loads(const ro_call *call) {
+    (void)call;
+    return 2;
+}
+
 static int64_t block_loads(const ro_call *call) {
     int64_t terms = call->attr[1] < call->attr[0] ? call->attr[1] : call->attr[0];
     switch (call->op) {
@@ -133,6 +138,9 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_ADAMW_M] = SHORT(ro_ref_adamw_m),
     [RO_OP_ADAMW_V] = SHORT(ro_ref_adamw_v),
     [RO_OP_ADAMW_W] = SHORT(ro_ref_adamw_w),
+    [RO_OP_SGD_M] = SHORT(ro_ref_sgd_m),
+    [RO_OP_SGD_W] = SHORT(ro_ref_sgd_w),
+    [RO_OP_SGD_NESTEROV] = SHORT(ro_ref_sgd_nesterov),
     [RO_OP_TANH] = SHORT(ro_ref_function),
     [RO_OP_ERF] = SHORT(ro_ref_function),
     [RO_OP_SIGMOID] = SHORT(ro_ref_function),
@@ -166,6 +174,9 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_RESHAPE] = SHORT(ro_ref_reshape),
     [RO_OP_GATHER_GRAD] = {ro_ref_embedding_grad, ro_ref_embedding_grad_steps, eight_words,
                            ro_ref_gather_grad_step, no_loads},
+    [RO_OP_UNIFORM] = LOADS(ro_ref_uniform, no_loads),
+    [RO_OP_PERMUTATION] = SHORT(ro_ref_permutation),
+    [RO_OP_ROPE] = LOADS(ro_ref_rope, pair_loads),
 };
 
 int64_t ro_ref_steps(const ro_call *call) {

@@ -49,6 +49,10 @@ ro_ref_finish_fn ro_ref_div_const, ro_ref_gelu, ro_ref_gelu_grad, ro_ref_relu, r
 ro_ref_finish_fn ro_ref_arithmetic, ro_ref_scale, ro_ref_function, ro_ref_slope;
 ro_ref_finish_fn ro_ref_transpose, ro_ref_slice, ro_ref_pad, ro_ref_gather, ro_ref_concat_axis,
     ro_ref_cast, ro_ref_reshape;
+ro_ref_finish_fn ro_ref_uniform, ro_ref_permutation, ro_ref_rope, ro_ref_sgd_m, ro_ref_sgd_w,
+    ro_ref_sgd_nesterov;
+ro_ref_finish_fn ro_ref_add, ro_ref_div_const, ro_ref_gelu, ro_ref_gelu_grad, ro_ref_relu,
+    ro_ref_relu_grad, ro_ref_dropout;
 ro_ref_finish_fn ro_ref_matmul, ro_ref_reduce, ro_ref_reduce_max, ro_ref_columns;
 ro_ref_finish_fn ro_ref_ln_rstd, ro_ref_layernorm, ro_ref_ln_dx, ro_ref_xent, ro_ref_xent_grad;
 ro_ref_finish_fn ro_ref_attn_max, ro_ref_attn_exp, ro_ref_attn_av, ro_ref_attn_l, ro_ref_attn_out,

@@ -149,6 +149,9 @@ static ro_status (*const checks[RO_OP_END])(ro_check *) = {
     [RO_OP_ADAMW_M] = ro_check_adamw_moment,
     [RO_OP_ADAMW_V] = ro_check_adamw_moment,
     [RO_OP_ADAMW_W] = ro_check_adamw_w,
+    [RO_OP_SGD_M] = ro_check_sgd,
+    [RO_OP_SGD_W] = ro_check_sgd,
+    [RO_OP_SGD_NESTEROV] = ro_check_sgd,
     [RO_OP_TANH] = ro_all_f32,
     [RO_OP_ERF] = ro_all_f32,
     [RO_OP_SIGMOID] = ro_all_f32,
@@ -179,6 +182,9 @@ static ro_status (*const checks[RO_OP_END])(ro_check *) = {
     [RO_OP_READ_LABELS] = ro_check_read_images,
     [RO_OP_RESHAPE] = ro_check_reshape,
     [RO_OP_GATHER_GRAD] = ro_check_gather_grad,
+    [RO_OP_UNIFORM] = ro_check_normal,
+    [RO_OP_PERMUTATION] = ro_check_permutation,
+    [RO_OP_ROPE] = ro_check_rope,
 };
 
 /* Kind f: bits of a binary32, nothing above them. */

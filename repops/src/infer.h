@@ -81,5 +81,8 @@ ro_status ro_check_bn_columns(ro_check *c);
 ro_status ro_check_bn_merge(ro_check *c);
 ro_status ro_check_batchnorm(ro_check *c);
 ro_status ro_check_read_images(ro_check *c);
+ro_status ro_check_sgd(ro_check *c);
+ro_status ro_check_permutation(ro_check *c);
+ro_status ro_check_rope(ro_check *c);
 
 #endif

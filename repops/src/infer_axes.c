@@ -1,4 +1,4 @@
-/* Valid calls of what rearranges elements along axes. SPEC.md section 5. */
+/* Valid calls of what rearranges elements along axes. SPEC.md sections 5 and 13. */
 #include "repops/src/infer.h"
 
 static ro_status want_axis(ro_check *c) {
@@ -123,4 +123,25 @@ ro_status ro_check_cast(ro_check *c) {
 ro_status ro_check_reshape(ro_check *c) {
     TRY(ro_declared(c, c->in[0].dtype));
     return ro_want_output(c, NUMEL(0));
+}
+
+/* ---- rotary position embedding ---- */
+
+enum { ROPE_WIDTH_MAX = 1 << 20 };
+
+ro_status ro_check_rope(ro_check *c) {
+    const ro_shape *x = &c->in[0];
+    const float base = ro_attr_to_f32(c->call->attr[0]);
+    TRY(ro_all_f32(c));
+    if (!(base >= 1 && base < 0x1p32f))
+        return ro_refuse(c, "base must be at least 1 and below 2^32, got %g", (double)base);
+    TRY(ro_want_range(c, 1, 0, INT32_MAX));
+    TRY(ro_want_range(c, 2, 0, 1));
+    TRY(ro_want_range(c, 3, 0, 1));
+    if (x->ndim < 2 || x->dim[x->ndim - 1] % 2 != 0 || x->dim[x->ndim - 1] > ROPE_WIDTH_MAX)
+        return ro_refuse(c, "input must be [..., T, D] with an even D of at most %d",
+                         ROPE_WIDTH_MAX);
+    if (c->call->attr[1] + x->dim[x->ndim - 2] > INT64_C(1) << 31)
+        return ro_refuse(c, "positions must be below 2^31");
+    return RO_OK;
 }

@@ -19,6 +19,12 @@ ro_status ro_check_iota(ro_check *c) {
     return RO_OK;
 }
 
+ro_status ro_check_permutation(ro_check *c) {
+    TRY(ro_check_iota(c));
+    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
+    return ro_want_scalar_step(c, 0);
+}
+
 ro_status ro_check_read_batch(ro_check *c) {
     const ro_shape *out = &c->call->output;
     TRY(ro_declared(c, RO_I32));

@@ -175,3 +175,14 @@ ro_status ro_check_adamw_w(ro_check *c) {
         TRY(ro_want_numel(c, i, 1));
     return RO_OK;
 }
+
+/* Tensors like the first, then scalars. */
+ro_status ro_check_sgd(ro_check *c) {
+    const int tensors = c->call->op == RO_OP_SGD_W ? 2 : 3;
+    TRY(ro_all_f32(c));
+    for (int i = 1; i < tensors; i++)
+        TRY(ro_want_same(c, i, 0));
+    for (int i = tensors; i < c->call->input_count; i++)
+        TRY(ro_want_numel(c, i, 1));
+    return RO_OK;
+}

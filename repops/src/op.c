@@ -81,6 +81,9 @@ static const ro_op_info table[RO_OP_END] = {
     [RO_OP_ADAMW_M] = {"adamw_m", 3, 3, 1, {F("beta")}, 0},
     [RO_OP_ADAMW_V] = {"adamw_v", 3, 3, 1, {F("beta")}, 0},
     [RO_OP_ADAMW_W] = {"adamw_w", 6, 6, 2, {F("eps"), F("decay")}, 0},
+    [RO_OP_SGD_M] = {"sgd_m", 4, 4, 2, {F("momentum"), F("decay")}, 0},
+    [RO_OP_SGD_W] = OP0("sgd_w", 3, 3, 0),
+    [RO_OP_SGD_NESTEROV] = {"sgd_nesterov", 5, 5, 2, {F("momentum"), F("decay")}, 0},
     [RO_OP_TANH] = OP0("tanh", 1, 1, 0),
     [RO_OP_ERF] = OP0("erf", 1, 1, 0),
     [RO_OP_SIGMOID] = OP0("sigmoid", 1, 1, 0),
@@ -111,6 +114,9 @@ static const ro_op_info table[RO_OP_END] = {
     [RO_OP_READ_LABELS] = {"read_labels", 2, 2, 6, {READ_ATTRS}, 1},
     [RO_OP_RESHAPE] = OP0("reshape", 1, 1, 1),
     [RO_OP_GATHER_GRAD] = {"gather_grad", 2, 2, 1, {I("axis")}, 1},
+    [RO_OP_UNIFORM] = {"uniform", 0, 0, 4, {I("seed"), I("stream"), F("low"), F("high")}, 1},
+    [RO_OP_PERMUTATION] = {"permutation", 1, 1, 2, {I("seed"), I("stream")}, 1},
+    [RO_OP_ROPE] = {"rope", 1, 1, 4, {F("base"), I("first"), I("pairs"), I("inverse")}, 0},
 };
 
 const char *ro_version(void) {
@@ -151,9 +157,12 @@ uint32_t ro_op_in_place(int op) {
     case RO_OP_GELU_GRAD:
     case RO_OP_RELU_GRAD:
     case RO_OP_ADAMW_M:
-    case RO_OP_ADAMW_V: return 3;
+    case RO_OP_ADAMW_V:
+    case RO_OP_SGD_W: return 3;
     case RO_OP_LN_DX: return 5;
-    case RO_OP_ADAMW_W: return 7;
+    case RO_OP_ADAMW_W:
+    case RO_OP_SGD_M:
+    case RO_OP_SGD_NESTEROV: return 7;
     default: return 0;
     }
 }

@@ -345,13 +345,15 @@ static inline int rolls_image(op_case *c, dice *d) {
 
 static inline void roll_optimizer(op_case *c, dice *d) {
     const ro_shape one = shape1(1), many = shape2(roll_dim(d, 200), roll_dim(d, 500));
+    const int op = c->call.op,
+              tensors = op < RO_OP_ADAMW_M                                                     ? 0
+                        : op == RO_OP_ADAMW_W || op == RO_OP_SGD_M || op == RO_OP_SGD_NESTEROV ? 3
+                                                                                               : 2;
     for (int i = 0; i < c->call.input_count; i++)
-        c->in[i] =
-            c->call.op >= RO_OP_ADAMW_M && i < (c->call.op == RO_OP_ADAMW_W ? 3 : 2) ? many : one;
-    c->call.attr[0] = roll_f32(d, 1);
-    if (c->call.op == RO_OP_ADAMW_W)
-        c->call.attr[1] = roll_f32(d, 1);
-    if (c->call.op != RO_OP_LR_SCHEDULE)
+        c->in[i] = i < tensors ? many : one;
+    for (int i = 0; op != RO_OP_LR_SCHEDULE && i < ro_op_describe(op)->attr_count; i++)
+        c->call.attr[i] = roll_f32(d, 1);
+    if (op != RO_OP_LR_SCHEDULE)
         return;
     c->in[0].dtype = RO_I32;
     c->call.attr[0] = roll(d, 3);

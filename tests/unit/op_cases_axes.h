@@ -1,4 +1,4 @@
-/* Random valid applications of what rearranges elements, of every type; part of op_cases.h. */
+/* Random valid applications of operators 10 to 15 and 200 to 204; part of op_cases.h. */
 #ifndef TESTS_OP_CASES_AXES_H
 #define TESTS_OP_CASES_AXES_H
 
@@ -86,9 +86,33 @@ static inline void roll_reshape(op_case *c, dice *d) {
             c->call.output = shape_of(c->in[0].dtype, 3, by, 1, n / by, 0);
 }
 
+static inline void roll_uniform(op_case *c, dice *d) {
+    c->call.output = shape2(roll_dim(d, 300), roll_dim(d, 300));
+    c->call.attr[0] = (int64_t)case_word(d->seed, 1, 0);
+    c->call.attr[1] = roll(d, 1 << 30) * 3;
+    c->call.attr[2] = roll_f32(d, 1);
+    c->call.attr[3] = roll_f32(d, 1);
+}
+
+static inline void roll_permutation(op_case *c, dice *d) {
+    c->call.output = shape_of(RO_I32, 1, roll_dim(d, 5000), 0, 0, 0);
+    c->in[0] = shape_of(RO_I32, 1, 1, 0, 0, 0);
+    c->call.attr[0] = (int64_t)case_word(d->seed, 1, 0);
+    c->call.attr[1] = roll(d, 1 << 30) * 3;
+}
+
+static inline void roll_rope(op_case *c, dice *d) {
+    const float base[] = {1.0f, 10000.0f, 500000.0f, 1.5f, 0x1.fffffep31f};
+    c->in[0] =
+        shape_of(RO_F32, 4, 1 + roll(d, 3), 1 + roll(d, 4), roll_dim(d, 130), 2 * roll_dim(d, 66));
+    const int64_t attr[] = {ro_attr_f32(base[roll(d, 5)]),
+                            roll(d, 2) ? roll(d, 131072) : roll(d, 2) * (INT32_MAX - 200),
+                            roll(d, 2), roll(d, 2)};
+    memcpy(c->call.attr, attr, sizeof attr);
+}
+
 static inline int rolls_axes(int op) {
-    return (op >= RO_OP_TRANSPOSE && op <= RO_OP_CAST) || op == RO_OP_RESHAPE ||
-           op == RO_OP_GATHER_GRAD;
+    return (op >= RO_OP_TRANSPOSE && op <= RO_OP_CAST) || (op >= RO_OP_RESHAPE && op <= RO_OP_ROPE);
 }
 
 static inline void roll_axes(op_case *c, dice *d) {
@@ -100,6 +124,9 @@ static inline void roll_axes(op_case *c, dice *d) {
     case RO_OP_GATHER_GRAD: roll_gather_grad(c, d); break;
     case RO_OP_CONCAT_AXIS: roll_concat_axis(c, d); break;
     case RO_OP_RESHAPE: roll_reshape(c, d); break;
+    case RO_OP_UNIFORM: roll_uniform(c, d); break;
+    case RO_OP_PERMUTATION: roll_permutation(c, d); break;
+    case RO_OP_ROPE: roll_rope(c, d); break;
     default: /* cast */
         c->in[0] = roll_shape(d, 2);
         c->call.attr[0] = 1 + roll(d, 4);

@@ -272,16 +272,14 @@ static int try_operators(vd_model_kind kind, int64_t step, bool *tried) {
 
 /* Whose results no state of a model depends on: the loss per token, and what no model uses yet. */
 static bool undisputed(int op) {
+    /* clang-format off */
     static const int list[] = {
-        RO_OP_XENT,
         RO_OP_TRANSPOSE,
         RO_OP_SLICE,
         RO_OP_PAD,
         RO_OP_GATHER,
         RO_OP_CONCAT_AXIS,
         RO_OP_CAST,
-        RO_OP_RESHAPE,
-        RO_OP_GATHER_GRAD,
         RO_OP_MUL,
         RO_OP_SUB,
         RO_OP_DIV,
@@ -290,6 +288,12 @@ static bool undisputed(int op) {
         RO_OP_LOG,
         RO_OP_SQRT,
         RO_OP_RSQRT,
+        RO_OP_XENT,
+        RO_OP_REPEAT_HEADS,
+        RO_OP_REPEAT_HEADS_GRAD,
+        RO_OP_SGD_M,
+        RO_OP_SGD_W,
+        RO_OP_SGD_NESTEROV,
         RO_OP_TANH,
         RO_OP_ERF,
         RO_OP_SIGMOID,
@@ -300,9 +304,16 @@ static bool undisputed(int op) {
         RO_OP_SIGMOID_GRAD,
         RO_OP_SILU_GRAD,
         RO_OP_GELU_ERF_GRAD,
-        RO_OP_REPEAT_HEADS,
-        RO_OP_REPEAT_HEADS_GRAD,
+        RO_OP_CONV2D,
+        RO_OP_CONV2D_DX,
+        RO_OP_CONV2D_DW,
+        RO_OP_RESHAPE,
+        RO_OP_GATHER_GRAD,
+        RO_OP_UNIFORM,
+        RO_OP_PERMUTATION,
+        RO_OP_ROPE,
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i] == op)
             return true;

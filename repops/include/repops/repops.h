@@ -137,6 +137,9 @@ typedef enum {
     RO_OP_ADAMW_M = 91,
     RO_OP_ADAMW_V = 92,
     RO_OP_ADAMW_W = 93,
+    RO_OP_SGD_M = 94,
+    RO_OP_SGD_W = 95,
+    RO_OP_SGD_NESTEROV = 96,
     /* more elementwise, SPEC 6 */
     RO_OP_TANH = 100,
     RO_OP_ERF = 101,
@@ -173,6 +176,10 @@ typedef enum {
     /* more data movement, SPEC 5 */
     RO_OP_RESHAPE = 200,
     RO_OP_GATHER_GRAD = 201,
+    RO_OP_UNIFORM = 202,
+    RO_OP_PERMUTATION = 203,
+    /* rotary position embedding, SPEC 13 */
+    RO_OP_ROPE = 204,
     RO_OP_END = 256 /* numbers in between are free */
 } ro_op;
 
