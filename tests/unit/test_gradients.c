@@ -27,6 +27,7 @@ typedef enum {
     EMBEDDING,
     DROPOUT,
     ATTENTION,
+    GROUPED,
     XENT,
     SUB,
     MUL,
@@ -51,7 +52,9 @@ typedef struct {
     int in[3];
     int ids;       /* embedding, xent: which */
     int64_t heads; /* attention */
-    float rate;    /* dropout, attention; the factor of scale */
+    int64_t kv_heads;
+    bool causal;
+    float rate; /* dropout, attention; the factor of scale */
 } layer;
 
 typedef struct {
@@ -168,6 +171,28 @@ static const gradient_case cases[] = {
      {{"qkv", F(3, 1, 140, 24), 3}, {"table", F(2, 7, 8), 1}},
      {{I(2, 1, 140), 7}},
      {{ATTENTION, {0}, .heads = 2, .rate = 0.25f}, {LOGITS, {OUT(0), 1}}, {XENT, {OUT(1)}}}},
+    {"grouped_causal_attention_over_two_blocks",
+     4,
+     1,
+     3,
+     {{"q", F(3, 1, 135, 12), 3},
+      {"k", F(3, 1, 135, 6), 2},
+      {"v", F(3, 1, 135, 6), 2},
+      {"table", F(2, 7, 12), 1}},
+     {{I(2, 1, 135), 7}},
+     {{GROUPED, {0, 1, 2}, .heads = 4, .kv_heads = 2, .causal = true, .rate = 0.2f},
+      {LOGITS, {OUT(0), 3}},
+      {XENT, {OUT(1)}}}},
+    {"full_attention_to_other_rows",
+     4,
+     1,
+     3,
+     {{"q", F(3, 2, 5, 8), 3},
+      {"k", F(3, 2, 133, 8), 2},
+      {"v", F(3, 2, 133, 8), 2},
+      {"table", F(2, 7, 8), 1}},
+     {{I(2, 2, 5), 7}},
+     {{GROUPED, {0, 1, 2}, .heads = 2, .kv_heads = 2}, {LOGITS, {OUT(0), 3}}, {XENT, {OUT(1)}}}},
     {"xent_over_two_blocks", 1, 1, 1, {{"x", F(2, 3, 1030), 4}}, {{I(1, 3), 1030}}, {{XENT, {0}}}},
     {"value_read_by_three_layers",
      2,
@@ -328,6 +353,9 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case EMBEDDING: return vd_embedding(b, "embedding", x, vd_data_value(b, (uint32_t)l->ids));
     case DROPOUT: return vd_dropout(b, "dropout", x, dropout);
     case ATTENTION: return vd_attention(b, x, l->heads, dropout);
+    case GROUPED:
+        return vd_grouped_attention(b, (vd_value[]){x, y, z}, l->heads, l->kv_heads, l->causal,
+                                    dropout);
     case XENT: return vd_xent(b, x, vd_data_value(b, (uint32_t)l->ids));
     case SUB: return vd_sub(b, "sub", x, y);
     case MUL: return vd_mul(b, "mul", x, y);
@@ -438,39 +466,66 @@ static double exact_mask(const example *x, float rate, int64_t e) {
     return word[e % 4] / 4294967296.0 < (double)rate ? 0 : 1 / (1 - (double)rate);
 }
 
-/* One query of one head: out[0..size). q, k and v are columns of qkv. */
-static void exact_query(const example *x, const layer *l, int64_t b, int64_t h, int64_t t,
+/* One head: rows of queries q and of keys k and values v, each row `q_step` or `kv_step` numbers
+ * from the next; its scores are elements first_score + t keys + j for dropout. */
+typedef struct {
+    const double *q, *k, *v;
+    int64_t q_step, kv_step, size, keys, first_score;
+    float rate;
+} exact_head;
+
+/* Query t over the first `admitted` keys: out[0..size). */
+static void exact_query(const example *x, const exact_head *h, int64_t t, int64_t admitted,
                         double *out) {
-    const ro_shape *s = &x->shape[l->in[0]];
-    const int64_t rows = s->dim[1], width = s->dim[2], channels = width / 3,
-                  size = channels / l->heads;
-    const double *base = x->exact[l->in[0]] + b * rows * width + h * size, *q = base + t * width;
     double p[256], most = -INFINITY, sum = 0;
-    for (int64_t j = 0; j <= t; j++) {
+    for (int64_t j = 0; j < admitted; j++) {
         p[j] = 0;
-        for (int64_t d = 0; d < size; d++)
-            p[j] += q[d] * base[j * width + channels + d] / sqrt((double)size);
+        for (int64_t d = 0; d < h->size; d++)
+            p[j] += h->q[t * h->q_step + d] * h->k[j * h->kv_step + d] / sqrt((double)h->size);
         most = fmax(most, p[j]);
     }
-    for (int64_t j = 0; j <= t; j++)
+    for (int64_t j = 0; j < admitted; j++)
         sum += p[j] = exp(p[j] - most);
-    for (int64_t d = 0; d < size; d++)
+    for (int64_t d = 0; d < h->size; d++)
         out[d] = 0;
-    for (int64_t j = 0; j <= t; j++) {
-        const int64_t e = ((b * l->heads + h) * rows + t) * rows + j;
-        const double weight = p[j] / sum * (l->rate != 0 ? exact_mask(x, l->rate, e) : 1);
-        for (int64_t d = 0; d < size; d++)
-            out[d] += weight * base[j * width + 2 * channels + d];
+    for (int64_t j = 0; j < admitted; j++) {
+        const int64_t e = h->first_score + t * h->keys + j;
+        const double weight = p[j] / sum * (h->rate != 0 ? exact_mask(x, h->rate, e) : 1);
+        for (int64_t d = 0; d < h->size; d++)
+            out[d] += weight * h->v[j * h->kv_step + d];
     }
 }
 
 static void exact_attention(const example *x, const layer *l, double *out) {
     const ro_shape *s = &x->shape[l->in[0]];
-    const int64_t channels = s->dim[2] / 3, size = channels / l->heads;
-    for (int64_t b = 0; b < s->dim[0]; b++)
-        for (int64_t h = 0; h < l->heads; h++)
-            for (int64_t t = 0; t < s->dim[1]; t++)
-                exact_query(x, l, b, h, t, out + (b * s->dim[1] + t) * channels + h * size);
+    const int64_t rows = s->dim[1], width = s->dim[2], channels = width / 3;
+    exact_head h = {.q_step = width, .kv_step = width, .size = channels / l->heads, .keys = rows};
+    h.rate = l->rate;
+    for (int64_t i = 0; i < s->dim[0] * l->heads; i++) {
+        const int64_t b = i / l->heads, column = i % l->heads * h.size;
+        h.q = x->exact[l->in[0]] + b * rows * width + column;
+        h.k = h.q + channels, h.v = h.k + channels;
+        h.first_score = i * rows * rows;
+        for (int64_t t = 0; t < rows; t++)
+            exact_query(x, &h, t, t + 1, out + (b * rows + t) * channels + column);
+    }
+}
+
+static void exact_grouped(const example *x, const layer *l, double *out) {
+    const ro_shape *q = &x->shape[l->in[0]], *k = &x->shape[l->in[1]];
+    const int64_t rows = q->dim[1], channels = q->dim[2], group = l->heads / l->kv_heads;
+    exact_head h = {.q_step = channels, .kv_step = k->dim[2], .keys = k->dim[1]};
+    h.size = channels / l->heads, h.rate = l->rate;
+    for (int64_t i = 0; i < q->dim[0] * l->heads; i++) {
+        const int64_t b = i / l->heads, column = i % l->heads * h.size;
+        const int64_t kv = b * h.keys * h.kv_step + i % l->heads / group * h.size;
+        h.q = x->exact[l->in[0]] + b * rows * channels + column;
+        h.k = x->exact[l->in[1]] + kv, h.v = x->exact[l->in[2]] + kv;
+        h.first_score = i * rows * h.keys;
+        for (int64_t t = 0; t < rows; t++)
+            exact_query(x, &h, t, l->causal ? t + 1 : h.keys,
+                        out + (b * rows + t) * channels + column);
+    }
 }
 
 static void exact_xent(const example *x, const layer *l, double *out) {
@@ -522,6 +577,7 @@ static void exact_layer(const example *x, int j) {
     case LOGITS: exact_matmul(x, l, out, true); break;
     case NORM: exact_norm(x, l, out); break;
     case ATTENTION: exact_attention(x, l, out); break;
+    case GROUPED: exact_grouped(x, l, out); break;
     case XENT: exact_xent(x, l, out); break;
     case EMBEDDING:
         for (int64_t e = 0; e < count; e++)
@@ -628,13 +684,15 @@ Test(gradients, those_of_every_layer_agree_with_differences) {
 
 Test(gradients, the_cases_use_every_operator_of_a_backward_pass) {
     static const int wanted[] = {
-        RO_OP_FILL,          RO_OP_ADD,         RO_OP_MATMUL,       RO_OP_EMBEDDING_GRAD,
-        RO_OP_JOIN_HEADS,    RO_OP_SPLIT_HEADS, RO_OP_GELU_GRAD,    RO_OP_RELU_GRAD,
-        RO_OP_DROPOUT,       RO_OP_REDUCE_DOT,  RO_OP_REDUCE_LN_GX, RO_OP_SUM_ROWS,
-        RO_OP_LN_DGAMMA,     RO_OP_LN_DX,       RO_OP_XENT_GRAD,    RO_OP_ATTN_PROB,
-        RO_OP_ATTN_DSCORE,   RO_OP_SCALE,       RO_OP_MUL,          RO_OP_DIV,
-        RO_OP_TANH_GRAD,     RO_OP_ERF_GRAD,    RO_OP_SIGMOID_GRAD, RO_OP_SILU_GRAD,
-        RO_OP_GELU_ERF_GRAD,
+        RO_OP_FILL,           RO_OP_ADD,           RO_OP_MATMUL,
+        RO_OP_EMBEDDING_GRAD, RO_OP_JOIN_HEADS,    RO_OP_SPLIT_HEADS,
+        RO_OP_GELU_GRAD,      RO_OP_RELU_GRAD,     RO_OP_DROPOUT,
+        RO_OP_REDUCE_DOT,     RO_OP_REDUCE_LN_GX,  RO_OP_SUM_ROWS,
+        RO_OP_LN_DGAMMA,      RO_OP_LN_DX,         RO_OP_XENT_GRAD,
+        RO_OP_ATTN_PROB,      RO_OP_ATTN_DSCORE,   RO_OP_REPEAT_HEADS_GRAD,
+        RO_OP_SCALE,          RO_OP_MUL,           RO_OP_DIV,
+        RO_OP_TANH_GRAD,      RO_OP_ERF_GRAD,      RO_OP_SIGMOID_GRAD,
+        RO_OP_SILU_GRAD,      RO_OP_GELU_ERF_GRAD,
     };
     bool seen[RO_OP_END] = {false};
     for (int i = 0; i < CASES; i++) {

@@ -74,38 +74,6 @@ static void back_dropout(vd_builder *b, const vd_record *r, vd_value dy) {
                   VD_EMIT(b, "d_dropout", vd_dropout_op(r->dropout), dy, vd_step_value(b)));
 }
 
-static vd_value masked(vd_builder *b, const char *name, const vd_record *r, vd_value x) {
-    if (r->dropout.rate == 0)
-        return x;
-    return VD_EMIT(b, name, vd_dropout_op(r->dropout), x, vd_step_value(b));
-}
-
-/* SPEC 8. Scores are computed again, so that no layer's T x T matrix outlives its forward pass. */
-static void back_attention(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_value q = r->saved[0], k = r->saved[1], v = r->saved[2], m = r->saved[3], l = r->saved[4];
-    vd_value o = (vd_value)r->number;
-    const ro_shape *head = vd_shape_of(b, q);
-    int64_t heads = head->dim[1], size = head->dim[3];
-    float scale = vd_attention_scale(b, q);
-    vd_op causal = {RO_OP_ATTN_PROB, {1}, NULL};
-    vd_value d_o = VD_EMIT(b, "d_out", ((vd_op){RO_OP_SPLIT_HEADS, {1, 0, heads}, NULL}), dy);
-    vd_value delta = vd_reduce(b, "d_delta", RO_OP_REDUCE_DOT, size, 2, (vd_value[]){d_o, o});
-    vd_value s = VD_EMIT(b, "d_scores", vd_matmul_op(2, 2, scale, RO_DOT_CHUNK, 0), q, k);
-    vd_value p = VD_EMIT(b, "d_prob", causal, s, m, l);
-    vd_value dp = VD_EMIT(b, "d_dp", vd_matmul_op(2, 2, 1.0f, RO_DOT_CHUNK, 0), d_o, v);
-    dp = masked(b, "d_dp_dropout", r, dp);
-    causal.op = RO_OP_ATTN_DSCORE;
-    vd_value ds = VD_EMIT(b, "d_ds", causal, p, dp, delta);
-    vd_value pz = masked(b, "d_prob_dropout", r, p);
-    vd_op from_row = vd_matmul_op(2, 1, 1.0f, RO_ATTN_BLOCK, RO_MASK_FROM_ROW);
-    vd_value dv = VD_EMIT(b, "d_v", from_row, pz, d_o);
-    from_row.attr[2] = ro_attr_f32(scale);
-    vd_value dk = VD_EMIT(b, "d_k", from_row, ds, q);
-    vd_value dq =
-        VD_EMIT(b, "d_q", vd_matmul_op(2, 0, scale, RO_ATTN_BLOCK, RO_MASK_UPTO_ROW), ds, k);
-    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_qkv", ((vd_op){.op = RO_OP_JOIN_HEADS}), dq, dk, dv));
-}
-
 static void back_xent(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0],
                   VD_EMIT(b, "d_logits", ((vd_op){.op = RO_OP_XENT_GRAD}), r->in[0], r->saved[0],
@@ -120,7 +88,8 @@ static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
     [VD_LAYER_GELU] = back_gelu,
     [VD_LAYER_RELU] = back_relu,
     [VD_LAYER_DROPOUT] = back_dropout,
-    [VD_LAYER_ATTENTION] = back_attention,
+    [VD_LAYER_ATTENTION] = vd_back_attention,
+    [VD_LAYER_GROUPED_ATTENTION] = vd_back_grouped_attention,
     [VD_LAYER_XENT] = back_xent,
     [VD_LAYER_MUL] = vd_back_mul,
     [VD_LAYER_SUB] = vd_back_sub,

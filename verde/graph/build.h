@@ -95,6 +95,10 @@ vd_value vd_gelu_erf(vd_builder *b, vd_value x); /* vd_gelu is that by tanh */
 vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout);
 /* Causal self-attention over qkv [B, T, 3C]; SPEC 8. */
 vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout);
+/* Attention of q [B, T, heads D] over k and v [B, S, kv_heads D], where kv_heads divides heads and
+ * causal needs T = S: [B, T, heads D]. */
+vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], int64_t heads, int64_t kv_heads,
+                              bool causal, vd_dropout_attr dropout);
 /* One loss per row. */
 vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
 

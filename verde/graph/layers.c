@@ -104,45 +104,6 @@ vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr
     return out;
 }
 
-/* sqrt of a small integer by Newton's method in double: exact enough to round once to f32. */
-float vd_attention_scale(const vd_builder *b, vd_value q) {
-    const ro_shape *shape = vd_shape_of(b, q);
-    double d = (double)shape->dim[shape->ndim - 1], r = d > 1 ? d / 2 : 1;
-    for (int i = 0; i < 64; i++)
-        r = 0.5 * (r + d / r);
-    return (float)(1.0 / r);
-}
-
-vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout) {
-    static const char *const name[] = {"q", "k", "v"};
-    vd_value part[3];
-    for (int i = 0; i < 3; i++)
-        part[i] = VD_EMIT(b, name[i], ((vd_op){RO_OP_SPLIT_HEADS, {3, i, heads}, NULL}), qkv);
-    vd_value q = part[0], k = part[1], v = part[2];
-    int64_t t = vd_shape_of(b, q)->dim[2];
-    vd_op scores = vd_matmul_op(2, 2, vd_attention_scale(b, q), RO_DOT_CHUNK, 0);
-    vd_value s = VD_EMIT(b, "scores", scores, q, k);
-    vd_value mc = VD_EMIT(b, "block_max", ((vd_op){RO_OP_ATTN_MAX, {1}, NULL}), s);
-    vd_value e = VD_EMIT(b, "exp", ((vd_op){RO_OP_ATTN_EXP, {1}, NULL}), s, mc);
-    ro_shape blocks = *vd_shape_of(b, mc);
-    vd_op sum = {RO_OP_REDUCE_SUM, {t, RO_ATTN_BLOCK}, &blocks};
-    vd_value lc = VD_EMIT(b, "block_sum", sum, e);
-    if (dropout.rate != 0)
-        e = VD_EMIT(b, "dropout", vd_dropout_op(dropout), e, vd_step_value(b));
-    vd_value ac = VD_EMIT(b, "block_av", ((vd_op){RO_OP_ATTN_AV, {1}, NULL}), e, v);
-    vd_value m = vd_reduce(b, "max", RO_OP_REDUCE_MAX, blocks.dim[3], 1, &mc);
-    vd_value l = VD_EMIT(b, "sum", ((vd_op){.op = RO_OP_ATTN_L}), mc, lc);
-    vd_value o = VD_EMIT(b, "out", ((vd_op){.op = RO_OP_ATTN_OUT}), mc, ac, l);
-    vd_value out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), o);
-    vd_tape_put(b, (vd_record){.layer = VD_LAYER_ATTENTION,
-                               .in = {qkv, VD_NONE, VD_NONE},
-                               .out = out,
-                               .saved = {q, k, v, m, l},
-                               .number = o,
-                               .dropout = dropout});
-    return out;
-}
-
 vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids) {
     const ro_shape *shape = vd_shape_of(b, logits);
     int64_t vocab = shape->dim[shape->ndim - 1];

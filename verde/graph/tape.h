@@ -19,6 +19,7 @@ typedef enum {
     VD_LAYER_DIV,
     VD_LAYER_SCALE,
     VD_LAYER_FUNCTION,
+    VD_LAYER_GROUPED_ATTENTION,
 } vd_layer;
 
 struct vd_record {
@@ -26,7 +27,9 @@ struct vd_record {
     char scope[VD_NAME_SIZE];
     vd_value in[3], out;
     vd_value saved[5]; /* what forward computed and backward reads */
-    int64_t number;    /* heads; transposition of a matmul's second input; factor; operator */
+    int64_t number;    /* attention's output by heads; transposition of a matmul's second input;
+                          factor; operator */
+    bool causal;       /* attention */
     vd_dropout_attr dropout;
 };
 
@@ -42,9 +45,9 @@ void vd_accumulate_repeated(vd_builder *b, vd_value value, vd_value gradient);
 typedef void vd_backward_fn(vd_builder *b, const vd_record *r, vd_value dy);
 vd_backward_fn vd_back_mul, vd_back_sub, vd_back_div, vd_back_scale, vd_back_function;
 
+vd_backward_fn vd_back_attention, vd_back_grouped_attention;
+
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
 vd_op vd_dropout_op(vd_dropout_attr dropout);
-/* 1 / sqrt(head size), correctly rounded. */
-float vd_attention_scale(const vd_builder *b, vd_value q);
 
 #endif

@@ -1,0 +1,135 @@
+/* Attention layers, both directions. SPEC 8. verde/exec/fuse_match.c knows these nodes. */
+#include <string.h>
+
+#include "verde/graph/tape.h"
+
+/* 1 / sqrt(head size), correctly rounded: Newton's method in double. */
+static float scale_of(const vd_builder *b, vd_value q) {
+    const ro_shape *shape = vd_shape_of(b, q);
+    double d = (double)shape->dim[shape->ndim - 1], r = d > 1 ? d / 2 : 1;
+    for (int i = 0; i < 64; i++)
+        r = 0.5 * (r + d / r);
+    return (float)(1.0 / r);
+}
+
+static vd_op masked_op(int op, bool causal) {
+    return (vd_op){op, {causal}, NULL};
+}
+
+static vd_value dropped(vd_builder *b, const char *name, const vd_record *r, vd_value x) {
+    if (r->dropout.rate == 0)
+        return x;
+    return VD_EMIT(b, name, vd_dropout_op(r->dropout), x, vd_step_value(b));
+}
+
+static vd_value split(vd_builder *b, const char *name, vd_value x, int64_t parts, int64_t part,
+                      int64_t heads) {
+    return VD_EMIT(b, name, ((vd_op){RO_OP_SPLIT_HEADS, {parts, part, heads}, NULL}), x);
+}
+
+/* From q, k and v [B, H, T or S, D] in r->saved to [B, H, T, D]; saves m, l and the result. */
+static vd_value attend(vd_builder *b, vd_record *r) {
+    vd_value q = r->saved[0], k = r->saved[1], v = r->saved[2];
+    int64_t keys = vd_shape_of(b, k)->dim[2];
+    vd_op scores = vd_matmul_op(2, 2, scale_of(b, q), RO_DOT_CHUNK, 0);
+    vd_value s = VD_EMIT(b, "scores", scores, q, k);
+    vd_value mc = VD_EMIT(b, "block_max", masked_op(RO_OP_ATTN_MAX, r->causal), s);
+    vd_value e = VD_EMIT(b, "exp", masked_op(RO_OP_ATTN_EXP, r->causal), s, mc);
+    if (b->status != VD_OK)
+        return 0;
+    ro_shape blocks = *vd_shape_of(b, mc);
+    vd_op sum = {RO_OP_REDUCE_SUM, {keys, RO_ATTN_BLOCK}, &blocks};
+    vd_value lc = VD_EMIT(b, "block_sum", sum, e);
+    e = dropped(b, "dropout", r, e);
+    vd_value ac = VD_EMIT(b, "block_av", masked_op(RO_OP_ATTN_AV, r->causal), e, v);
+    vd_value m = vd_reduce(b, "max", RO_OP_REDUCE_MAX, blocks.dim[3], 1, &mc);
+    vd_value l = VD_EMIT(b, "sum", ((vd_op){.op = RO_OP_ATTN_L}), mc, lc);
+    vd_value o = VD_EMIT(b, "out", ((vd_op){.op = RO_OP_ATTN_OUT}), mc, ac, l);
+    r->saved[3] = m, r->saved[4] = l;
+    r->number = o;
+    return o;
+}
+
+vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout) {
+    static const char *const name[] = {"q", "k", "v"};
+    vd_record r = {.layer = VD_LAYER_ATTENTION, .in = {qkv, VD_NONE, VD_NONE}, .causal = true};
+    r.dropout = dropout;
+    for (int i = 0; i < 3; i++)
+        r.saved[i] = split(b, name[i], qkv, 3, i, heads);
+    r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r));
+    vd_tape_put(b, r);
+    return r.out;
+}
+
+static vd_value repeat(vd_builder *b, const char *name, vd_value x, int64_t times) {
+    return times == 1 ? x : VD_EMIT(b, name, ((vd_op){RO_OP_REPEAT_HEADS, {times}, NULL}), x);
+}
+
+vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], int64_t heads, int64_t kv_heads,
+                              bool causal, vd_dropout_attr dropout) {
+    vd_record r = {.layer = VD_LAYER_GROUPED_ATTENTION, .causal = causal, .dropout = dropout};
+    if (kv_heads < 1 || heads % kv_heads != 0) {
+        vd_builder_fail(b, VD_ERR_USAGE, "kv_heads must divide heads, got %lld and %lld",
+                        (long long)kv_heads, (long long)heads);
+        return 0;
+    }
+    memcpy(r.in, qkv, sizeof r.in);
+    r.saved[0] = split(b, "q", qkv[0], 1, 0, heads);
+    r.saved[1] = repeat(b, "k_repeated", split(b, "k", qkv[1], 1, 0, kv_heads), heads / kv_heads);
+    r.saved[2] = repeat(b, "v_repeated", split(b, "v", qkv[2], 1, 0, kv_heads), heads / kv_heads);
+    r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r));
+    vd_tape_put(b, r);
+    return r.out;
+}
+
+/* ---- backward ---- */
+
+/* Gradients by heads. Scores are computed again, so that no layer's T x S matrix outlives its
+ * forward pass. */
+static void back_attend(vd_builder *b, const vd_record *r, vd_value dy, vd_value gradient[3]) {
+    vd_value q = r->saved[0], k = r->saved[1], v = r->saved[2], m = r->saved[3], l = r->saved[4];
+    const ro_shape *head = vd_shape_of(b, q);
+    int64_t heads = head->dim[1], size = head->dim[3];
+    float scale = scale_of(b, q);
+    int from_row = r->causal ? RO_MASK_FROM_ROW : 0, upto_row = r->causal ? RO_MASK_UPTO_ROW : 0;
+    vd_value d_o = split(b, "d_out", dy, 1, 0, heads);
+    vd_value both[] = {d_o, (vd_value)r->number};
+    vd_value delta = vd_reduce(b, "d_delta", RO_OP_REDUCE_DOT, size, 2, both);
+    vd_value s = VD_EMIT(b, "d_scores", vd_matmul_op(2, 2, scale, RO_DOT_CHUNK, 0), q, k);
+    vd_value p = VD_EMIT(b, "d_prob", masked_op(RO_OP_ATTN_PROB, r->causal), s, m, l);
+    vd_value dp = VD_EMIT(b, "d_dp", vd_matmul_op(2, 2, 1.0f, RO_DOT_CHUNK, 0), d_o, v);
+    dp = dropped(b, "d_dp_dropout", r, dp);
+    vd_value ds = VD_EMIT(b, "d_ds", masked_op(RO_OP_ATTN_DSCORE, r->causal), p, dp, delta);
+    vd_value pz = dropped(b, "d_prob_dropout", r, p);
+    vd_op product = vd_matmul_op(2, 1, 1.0f, RO_ATTN_BLOCK, from_row);
+    gradient[2] = VD_EMIT(b, "d_v", product, pz, d_o);
+    product = vd_matmul_op(2, 1, scale, RO_ATTN_BLOCK, from_row);
+    gradient[1] = VD_EMIT(b, "d_k", product, ds, q);
+    product = vd_matmul_op(2, 0, scale, RO_ATTN_BLOCK, upto_row);
+    gradient[0] = VD_EMIT(b, "d_q", product, ds, k);
+}
+
+void vd_back_attention(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_value g[3];
+    back_attend(b, r, dy, g);
+    vd_accumulate(b, r->in[0],
+                  VD_EMIT(b, "d_qkv", ((vd_op){.op = RO_OP_JOIN_HEADS}), g[0], g[1], g[2]));
+}
+
+void vd_back_grouped_attention(vd_builder *b, const vd_record *r, vd_value dy) {
+    static const char *const sum[] = {"", "d_k_group", "d_v_group"};
+    static const char *const name[] = {"d_q_rows", "d_k_rows", "d_v_rows"};
+    vd_value g[3];
+    back_attend(b, r, dy, g);
+    if (b->status != VD_OK)
+        return;
+    int64_t heads = vd_shape_of(b, g[0])->dim[1], size = vd_shape_of(b, g[0])->dim[3];
+    for (int i = 0; i < 3; i++) {
+        const ro_shape *in = vd_shape_of(b, r->in[i]);
+        int64_t times = heads * size / in->dim[in->ndim - 1];
+        if (times > 1)
+            g[i] = VD_EMIT(b, sum[i], ((vd_op){RO_OP_REPEAT_HEADS_GRAD, {times}, NULL}), g[i]);
+    }
+    for (int i = 0; i < 3; i++)
+        vd_accumulate(b, r->in[i], VD_EMIT(b, name[i], ((vd_op){.op = RO_OP_JOIN_HEADS}), g[i]));
+}
