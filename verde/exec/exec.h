@@ -66,6 +66,7 @@ typedef struct {
     ro_ctx *ro;
     const void *data[VD_DATA_MAX]; /* borrowed */
     vd_fault fault;
+    bool unfused; /* run node by node even where a fused function gives the same bytes */
 } vd_exec;
 
 /* S_0 into *out. */

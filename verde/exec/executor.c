@@ -1,8 +1,9 @@
-/* Runs one graph: nodes in order, tensors freed after their last use. */
+/* Runs one graph: nodes in order, or groups of them as fuse.h plans, tensors freed after their last
+ * use. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/exec/exec.h"
+#include "verde/exec/fuse.h"
 
 #define NO_VALUE UINT32_MAX
 
@@ -12,8 +13,10 @@ typedef struct {
     const vd_program *program; /* as executed: a fault may have changed it */
     const vd_graph *graph;
     int64_t step;
-    void **value;   /* of each value number; NULL once freed */
-    uint32_t *uses; /* how many reads are left, plus one for a value that the next state takes */
+    void **value; /* of each value number; NULL once freed */
+    vd_plan plan;
+    uint32_t *uses; /* of the plan: how many reads are left, plus one for a value that the next
+                       state takes */
     uint32_t sources, count;
     bool consume;  /* state tensors are freed after their last use */
     bool in_place; /* and may be overwritten by what is computed from them: nobody watches */
@@ -33,15 +36,6 @@ static void release(execution *x, uint32_t value) {
     }
 }
 
-static void count_uses(execution *x) {
-    for (uint32_t i = 0; i < x->graph->edge_count; i++)
-        x->uses[x->graph->edge[i]]++;
-    for (uint32_t i = 0; i < x->program->leaf_count; i++)
-        x->uses[x->graph->output[i]]++;
-    if (x->graph->loss != UINT32_MAX)
-        x->uses[x->graph->loss]++;
-}
-
 static void bind_sources(execution *x, const vd_state *state) {
     uint32_t states = vd_state_sources(x->program, x->graph);
     for (uint32_t i = 0; i < states; i++)
@@ -50,6 +44,13 @@ static void bind_sources(execution *x, const vd_state *state) {
         x->value[states + i] = (void *)(uintptr_t)x->exec->data[i];
     x->step_word = x->step < 0 ? 0 : (int32_t)x->step;
     x->value[x->sources - 1] = &x->step_word;
+}
+
+/* Not where somebody looks at single nodes. */
+static bool fuses(const execution *x, bool watched) {
+    const vd_fault *fault = &x->exec->fault;
+    const bool altered = fault->kind == VD_FAULT_ELEMENT && fault->step == x->step;
+    return !watched && !altered && !x->exec->unfused;
 }
 
 static vd_status open_execution(execution *x, const vd_exec *exec, const vd_program *program,
@@ -61,10 +62,12 @@ static vd_status open_execution(execution *x, const vd_exec *exec, const vd_prog
     x->sources = vd_source_count(program, x->graph);
     x->count = x->sources + x->graph->node_count;
     x->value = calloc(x->count, sizeof *x->value);
-    x->uses = calloc(x->count, sizeof *x->uses);
-    if (!x->value || !x->uses)
+    if (!x->value)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    count_uses(x);
+    vd_status status = vd_plan_create(program, x->graph, fuses(x, watched), &x->plan, err);
+    if (status != VD_OK)
+        return status;
+    x->uses = x->plan.uses;
     bind_sources(x, state);
     return VD_OK;
 }
@@ -74,7 +77,7 @@ static void close_execution(execution *x) {
         if (i >= x->sources)
             free(x->value[i]);
     free(x->value);
-    free(x->uses);
+    vd_plan_free(&x->plan);
 }
 
 /* An input that is read here for the last time and may become the output. NO_VALUE: none. */
@@ -115,29 +118,73 @@ static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
     return VD_OK;
 }
 
-static void release_inputs(execution *x, uint32_t index) {
-    const vd_node *n = &x->graph->node[index];
-    for (int32_t i = 0; i < n->input_count; i++)
-        release(x, x->graph->edge[n->first_input + (uint32_t)i]);
-    uint32_t value = x->sources + index;
+static void drop_unread(execution *x, uint32_t value) {
     if (x->uses[value] == 0) {
         free(x->value[value]);
         x->value[value] = NULL;
     }
 }
 
+static void release_inputs(execution *x, uint32_t index) {
+    const vd_node *n = &x->graph->node[index];
+    for (int32_t i = 0; i < n->input_count; i++)
+        release(x, x->graph->edge[n->first_input + (uint32_t)i]);
+    drop_unread(x, x->sources + index);
+}
+
+/* ---- groups ---- */
+
+static vd_status run_group(execution *x, const vd_fused *g, vd_err *err) {
+    for (uint32_t i = 0; i < g->output_count; i++) {
+        size_t size = vd_shape_bytes(vd_value_shape(x->program, x->graph, g->output[i]));
+        x->value[g->output[i]] = aligned_alloc(64, (size + 63) / 64 * 64);
+        if (!x->value[g->output[i]])
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for attention", size);
+    }
+    vd_status status = vd_fused_run(g, x->exec->ro, x->step_word, x->value, err);
+    for (uint32_t i = 0; status == VD_OK && i < g->input_count; i++)
+        release(x, g->input[i]);
+    for (uint32_t i = 0; status == VD_OK && i < g->output_count; i++)
+        drop_unread(x, g->output[i]);
+    return status;
+}
+
+/* A group runs when its first member's turn comes. */
+static bool first_of_group(const execution *x, uint32_t node) {
+    const vd_fused *g = &x->plan.group[x->plan.group_of[node]];
+    for (uint32_t i = 0; i < g->member_count; i++)
+        if (g->member[i] < node)
+            return false;
+    return true;
+}
+
+static vd_status run_planned(execution *x, uint32_t node, const vd_observer *observer, bool *stop,
+                             vd_err *err) {
+    const uint32_t group = x->plan.group_of[node];
+    if (x->plan.idle[node])
+        return VD_OK;
+    if (group != VD_NO_GROUP)
+        return first_of_group(x, node) ? run_group(x, &x->plan.group[group], err) : VD_OK;
+    vd_status status = run_node(x, node, err);
+    if (status != VD_OK)
+        return status;
+    *stop =
+        observer && !observer->node(observer->user, node, x->input, x->value[x->sources + node]);
+    if (!*stop)
+        release_inputs(x, node);
+    return VD_OK;
+}
+
 /* *ended: every node ran. */
 static vd_status run_nodes(execution *x, const vd_observer *observer, bool *ended, vd_err *err) {
+    bool stop = false;
     *ended = false;
-    for (uint32_t i = 0; i < x->graph->node_count; i++) {
-        vd_status status = run_node(x, i, err);
+    for (uint32_t i = 0; i < x->graph->node_count && !stop; i++) {
+        vd_status status = run_planned(x, i, observer, &stop, err);
         if (status != VD_OK)
             return status;
-        if (observer && !observer->node(observer->user, i, x->input, x->value[x->sources + i]))
-            return VD_OK;
-        release_inputs(x, i);
     }
-    *ended = true;
+    *ended = !stop;
     return VD_OK;
 }
 

@@ -1,0 +1,169 @@
+/* Execution with fused groups of nodes: the same states as node by node. */
+#include "tests/support/dispute.h"
+#include "verde/exec/fuse.h"
+#include "verde/graph/build.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one attention layer: the state after a step is the gradients ---- */
+
+typedef struct {
+    int64_t rows, keys, heads, kv_heads, size;
+    bool causal, together; /* together: q, k and v are columns of one value */
+    float rate;
+} attention_case;
+
+static const attention_case cases[] = {
+    {140, 140, 2, 2, 8, true, true, 0},     {140, 140, 2, 2, 8, true, true, 0.1f},
+    {140, 140, 4, 2, 8, true, false, 0.1f}, {140, 140, 6, 2, 5, false, false, 0},
+    {9, 300, 2, 2, 32, false, false, 0.2f}, {257, 257, 3, 1, 64, true, false, 0},
+    {33, 33, 1, 1, 7, false, false, 0},
+};
+enum { CASES = sizeof cases / sizeof cases[0], VOCAB = 7, ROWS_MAX = 300 };
+
+static int32_t targets[2 * ROWS_MAX];
+
+static void build(const attention_case *c, vd_program *p) {
+    vd_builder b = vd_builder_of(p, &p->step);
+    const vd_dropout_attr dropout = {c->rate, 3, 5};
+    const int64_t width = c->heads * c->size, kv_width = c->kv_heads * c->size;
+    const ro_shape q = VD_SHAPE(RO_F32, 2, c->rows, c->together ? 3 * width : width);
+    const ro_shape kv = VD_SHAPE(RO_F32, 2, c->keys, kv_width);
+    const ro_shape table = VD_SHAPE(RO_F32, VOCAB, width);
+    vd_value in[3] = {0}, out;
+    p->data_count = 1;
+    p->data[0].tensor.shape = VD_SHAPE(RO_I32, 2, c->rows);
+    in[0] = vd_add_leaf(&b, "q", &q);
+    for (int i = 1; i < 3 && !c->together; i++)
+        in[i] = vd_add_leaf(&b, i == 1 ? "k" : "v", &kv);
+    const vd_value head = vd_add_leaf(&b, "table", &table);
+    out = c->together ? vd_attention(&b, in[0], c->heads, dropout)
+                      : vd_grouped_attention(&b, in, c->heads, c->kv_heads, c->causal, dropout);
+    const vd_value loss = vd_xent(&b, vd_logits(&b, out, head), vd_data_value(&b, 0));
+    p->step.loss = vd_reduce(&b, "loss", RO_OP_REDUCE_SUM, 2 * c->rows, 1, &loss);
+    vd_backward(&b, loss, 1);
+    p->step.output = calloc(p->leaf_count, sizeof *p->step.output);
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        p->step.output[i] = vd_grad(&b, i);
+    cr_assert(b.status == VD_OK, "%s", b.err.text);
+    vd_builder_free(&b);
+}
+
+static vd_state state_of(const vd_program *p) {
+    vd_state s = {.count = p->leaf_count, .tensor = calloc(p->leaf_count, sizeof(void *))};
+    uint64_t random = 11;
+    for (uint32_t i = 0; i < p->leaf_count; i++) {
+        const int64_t count = ro_shape_numel(&p->leaf[i].shape);
+        float *x = aligned_alloc(64, (vd_shape_bytes(&p->leaf[i].shape) + 63) / 64 * 64);
+        for (int64_t e = 0; e < count; e++)
+            x[e] = (float)(test_random(&random) >> 40) * 0x1p-23f - 1;
+        s.tensor[i] = x;
+    }
+    return s;
+}
+
+static uint32_t groups_of(const vd_program *p) {
+    vd_plan plan;
+    vd_err err = {0};
+    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
+    const uint32_t count = plan.group_count;
+    vd_plan_free(&plan);
+    return count;
+}
+
+static float step(const vd_program *p, ro_ctx *ro, bool unfused, vd_state *state) {
+    vd_exec exec = {.program = p, .ro = ro, .data = {targets}, .unfused = unfused};
+    vd_err err = {0};
+    float loss = 0;
+    *state = state_of(p);
+    cr_assert(vd_exec_step(&exec, NULL, state, &loss, &err) == VD_OK, "%s", err.text);
+    return loss;
+}
+
+Test(fuse, attention_gives_the_state_of_its_nodes) {
+    ro_ctx *ro;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
+    for (int32_t i = 0; i < 2 * ROWS_MAX; i++)
+        targets[i] = i * 5 % VOCAB;
+    for (int i = 0; i < CASES; i++) {
+        vd_program p = {0};
+        vd_state fused, nodes;
+        build(&cases[i], &p);
+        cr_expect(groups_of(&p) == 2, "case %d: %u groups", i, groups_of(&p));
+        const float loss = step(&p, ro, false, &fused), want = step(&p, ro, true, &nodes);
+        cr_expect(memcmp(&loss, &want, sizeof loss) == 0, "case %d: loss", i);
+        for (uint32_t k = 0; k < p.leaf_count; k++)
+            cr_expect(memcmp(fused.tensor[k], nodes.tensor[k], vd_shape_bytes(&p.leaf[k].shape)) ==
+                          0,
+                      "case %d: %s", i, p.leaf[k].name);
+        vd_state_free(&fused);
+        vd_state_free(&nodes);
+        vd_program_free(&p);
+    }
+    ro_ctx_destroy(ro);
+}
+
+static uint32_t value_of(const vd_program *p, int op) {
+    uint32_t i = 0;
+    while (p->step.node[i].op != op)
+        i++;
+    return vd_source_count(p, &p->step) + i;
+}
+
+/* What is inside a group never exists: somebody else who reads it keeps the nodes. */
+Test(fuse, a_value_that_is_read_elsewhere_stays) {
+    static const int inside[] = {RO_OP_ATTN_MAX, RO_OP_ATTN_EXP, RO_OP_ATTN_PROB,
+                                 RO_OP_ATTN_DSCORE};
+    for (int i = 0; i < 4; i++) {
+        vd_program p = {0};
+        build(&cases[0], &p);
+        p.step.loss = value_of(&p, inside[i]);
+        cr_expect(groups_of(&p) == 1, "%s", ro_op_describe(inside[i])->name);
+        vd_program_free(&p);
+    }
+}
+
+/* Another attribute somewhere, as a faulty provider may have it: not the function's meaning. */
+Test(fuse, a_changed_node_stays) {
+    static const struct {
+        int op, attr;
+        int64_t value;
+    } change[] = {{RO_OP_ATTN_EXP, 0, 0}, {RO_OP_ATTN_DSCORE, 0, 0}, {RO_OP_REDUCE_SUM, 1, 64}};
+    for (int i = 0; i < 3; i++) {
+        vd_program p = {0};
+        build(&cases[0], &p);
+        const uint32_t sources = vd_source_count(&p, &p.step);
+        p.step.node[value_of(&p, change[i].op) - sources].attr[change[i].attr] = change[i].value;
+        cr_expect(groups_of(&p) == 1, "change %d", i);
+        vd_program_free(&p);
+    }
+}
+
+/* ---- whole runs ---- */
+
+static vd_hash root_of(const test_job *job, bool unfused) {
+    char dir[] = "/tmp/fuse.XXXXXX";
+    ro_ctx *ro;
+    vd_run_result result;
+    vd_err err = {0};
+    cr_assert(mkdtemp(dir));
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
+    const vd_exec exec = {
+        .program = &job->program, .ro = ro, .data = {job->text}, .unfused = unfused};
+    const vd_run_options options = {.exec = &exec, .dir = dir};
+    cr_assert(vd_run(&options, &result, &err) == VD_OK, "%s", err.text);
+    ro_ctx_destroy(ro);
+    test_remove_dir(dir);
+    return result.run_root;
+}
+
+Test(fuse, a_run_has_the_same_root) {
+    test_job job;
+    test_job_open(&job, VD_MODEL_GPT2, 3, 1);
+    cr_expect(groups_of(&job.program) == 4, "one layer, two micro-batches, two directions");
+    const vd_hash fused = root_of(&job, false), nodes = root_of(&job, true);
+    cr_expect(vd_hash_equal(&fused, &nodes));
+    test_job_close(&job);
+}

@@ -1,0 +1,172 @@
+/* The plan of an execution: one table of patterns, each found from its most telling node. */
+#include "verde/exec/fuse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/fuse_match.h"
+
+/* ---- groups ---- */
+
+static uint32_t reads_of(const vd_matcher *m, const vd_fused *g, uint32_t value) {
+    uint32_t reads = 0;
+    for (uint32_t i = 0; i < g->member_count; i++) {
+        const vd_node *n = &m->graph->node[g->member[i]];
+        for (int32_t k = 0; k < n->input_count; k++)
+            reads += m->graph->edge[n->first_input + (uint32_t)k] == value;
+    }
+    return reads;
+}
+
+static bool is_output(const vd_fused *g, uint32_t value) {
+    for (uint32_t i = 0; i < g->output_count; i++)
+        if (g->output[i] == value)
+            return true;
+    return false;
+}
+
+/* Members are free, inputs are there before the first of them runs, and what is neither input nor
+ * output is read inside only. */
+static bool self_contained(const vd_matcher *m, const vd_plan *plan, const vd_fused *g) {
+    uint32_t first = UINT32_MAX;
+    for (uint32_t i = 0; i < g->member_count; i++) {
+        const uint32_t node = g->member[i], value = m->sources + node;
+        first = node < first ? node : first;
+        if (plan->group_of[node] != VD_NO_GROUP)
+            return false;
+        if (!is_output(g, value) && reads_of(m, g, value) != m->uses[value])
+            return false;
+    }
+    for (uint32_t i = 0; i < g->input_count; i++)
+        if (g->input[i] >= m->sources + first)
+            return false;
+    return true;
+}
+
+static bool add_group(vd_plan *plan, const vd_fused *g) {
+    if (plan->group_count == plan->group_capacity) {
+        const uint32_t capacity = plan->group_capacity ? 2 * plan->group_capacity : 16;
+        vd_fused *grown = realloc(plan->group, capacity * sizeof *grown);
+        if (!grown)
+            return false;
+        plan->group = grown;
+        plan->group_capacity = capacity;
+    }
+    for (uint32_t i = 0; i < g->member_count; i++)
+        plan->group_of[g->member[i]] = plan->group_count;
+    plan->group[plan->group_count++] = *g;
+    return true;
+}
+
+static const struct {
+    int op;
+    bool (*match)(const vd_matcher *m, uint32_t node, vd_fused *out);
+} patterns[] = {
+    {RO_OP_ATTN_OUT, vd_match_attention},
+    {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
+};
+
+static bool find_groups(const vd_matcher *m, vd_plan *plan) {
+    for (uint32_t i = 0; i < m->graph->node_count; i++)
+        for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
+            vd_fused g = {0};
+            if (m->graph->node[i].op == patterns[k].op && patterns[k].match(m, i, &g) &&
+                self_contained(m, plan, &g) && !add_group(plan, &g))
+                return false;
+        }
+    return true;
+}
+
+/* ---- uses ---- */
+
+static void count_all(const vd_matcher *m, uint32_t *uses) {
+    for (uint32_t i = 0; i < m->graph->edge_count; i++)
+        uses[m->graph->edge[i]]++;
+    for (uint32_t i = 0; i < m->program->leaf_count; i++)
+        uses[m->graph->output[i]]++;
+    if (m->graph->loss != UINT32_MAX)
+        uses[m->graph->loss]++;
+}
+
+static void add_reads(const vd_matcher *m, uint32_t node, uint32_t *uses, uint32_t times) {
+    const vd_node *n = &m->graph->node[node];
+    for (int32_t k = 0; k < n->input_count; k++)
+        uses[m->graph->edge[n->first_input + (uint32_t)k]] += times;
+}
+
+/* Members read nothing any more, groups read their inputs; a node that is then read by nobody,
+ * and was before, need not run. */
+static void count_planned(const vd_matcher *m, vd_plan *plan) {
+    memcpy(plan->uses, m->uses, (m->sources + m->graph->node_count) * sizeof *plan->uses);
+    for (uint32_t i = 0; i < m->graph->node_count; i++)
+        if (plan->group_of[i] != VD_NO_GROUP)
+            add_reads(m, i, plan->uses, UINT32_MAX); /* minus 1 */
+    for (uint32_t g = 0; g < plan->group_count; g++)
+        for (uint32_t i = 0; i < plan->group[g].input_count; i++)
+            plan->uses[plan->group[g].input[i]]++;
+    for (uint32_t i = m->graph->node_count; i-- > 0;) {
+        const uint32_t value = m->sources + i;
+        if (plan->group_of[i] == VD_NO_GROUP && plan->uses[value] == 0 && m->uses[value] > 0) {
+            plan->idle[i] = true;
+            add_reads(m, i, plan->uses, UINT32_MAX);
+        }
+    }
+}
+
+vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool fuse, vd_plan *out,
+                         vd_err *err) {
+    const uint32_t sources = vd_source_count(program, graph), nodes = graph->node_count;
+    uint32_t *uses = calloc(sources + nodes, sizeof *uses);
+    const vd_matcher m = {program, graph, sources, uses};
+    *out = (vd_plan){.uses = calloc(sources + nodes, sizeof *out->uses)};
+    out->group_of = malloc((nodes + 1) * sizeof *out->group_of);
+    out->idle = calloc(nodes + 1, sizeof *out->idle);
+    bool ok = uses && out->uses && out->group_of && out->idle;
+    if (ok) {
+        memset(out->group_of, 0xff, nodes * sizeof *out->group_of); /* VD_NO_GROUP */
+        count_all(&m, uses);
+        ok = !fuse || find_groups(&m, out);
+    }
+    if (ok)
+        count_planned(&m, out);
+    free(uses);
+    if (ok)
+        return VD_OK;
+    vd_plan_free(out);
+    return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+void vd_plan_free(vd_plan *plan) {
+    free(plan->group);
+    free(plan->group_of);
+    free(plan->idle);
+    free(plan->uses);
+    *plan = (vd_plan){0};
+}
+
+/* ---- running ---- */
+
+vd_status vd_fused_run(const vd_fused *g, ro_ctx *ro, int32_t step, void *const *value,
+                       vd_err *err) {
+    ro_attention a = g->attention;
+    ro_attention_dropout dropout = g->dropout;
+    const float *in[VD_FUSED_INPUTS];
+    float *out[VD_FUSED_OUTPUTS];
+    ro_status status = RO_ERR_UNSUPPORTED;
+    dropout.step = step;
+    a.dropout = g->drops ? &dropout : NULL;
+    for (uint32_t i = 0; i < g->input_count; i++)
+        in[i] = value[g->input[i]];
+    for (uint32_t i = 0; i < g->output_count; i++)
+        out[i] = value[g->output[i]];
+    switch (g->kind) {
+    case VD_FUSED_ATTENTION:
+        status = ro_attention_forward(ro, &a, in[0], in[1], in[2], out[0], out[1], out[2]);
+        break;
+    case VD_FUSED_ATTENTION_GRAD:
+        status = ro_attention_backward(ro, &a, in[0], in[1], in[2], in[3], in[4], in[5], in[6],
+                                       out[0], out[1], out[2]);
+        break;
+    }
+    return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
+}

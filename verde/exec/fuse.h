@@ -1,0 +1,45 @@
+/* Which nodes of a graph run together as one fused function of repops. Private to verde/exec.
+ *
+ * A fused function gives the bytes of the nodes it replaces, so fusion shows in time and memory
+ * only. It is left out where somebody looks at single nodes: traces, and a fault in one element. */
+#ifndef VD_FUSE_H
+#define VD_FUSE_H
+
+#include "repops/fused.h"
+#include "verde/exec/exec.h"
+
+enum { VD_FUSED_MEMBERS = 20, VD_FUSED_INPUTS = 8, VD_FUSED_OUTPUTS = 3 };
+
+typedef enum { VD_FUSED_ATTENTION, VD_FUSED_ATTENTION_GRAD } vd_fused_kind;
+
+/* Nodes whose intermediate values nobody else reads. */
+typedef struct {
+    vd_fused_kind kind;
+    uint32_t member[VD_FUSED_MEMBERS], member_count; /* nodes; the group runs at the first */
+    uint32_t input[VD_FUSED_INPUTS], input_count;    /* values, in the function's order */
+    uint32_t output[VD_FUSED_OUTPUTS], output_count; /* values, likewise */
+    ro_attention attention;                          /* dropout: NULL until it runs */
+    ro_attention_dropout dropout;                    /* if `drops`; the step is set then */
+    bool drops;
+} vd_fused;
+
+#define VD_NO_GROUP UINT32_MAX
+
+typedef struct {
+    vd_fused *group;
+    uint32_t group_count, group_capacity;
+    uint32_t *group_of; /* of each node; VD_NO_GROUP: it runs by itself */
+    bool *idle;         /* of each node: only groups read it, and they do without it */
+    uint32_t *uses;     /* of each value: reads by what runs, and by the next state and the loss */
+} vd_plan;
+
+/* A plan for the graph; with `fuse` false, of no groups. Owned by the caller. */
+VD_MUST_USE vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool fuse,
+                                     vd_plan *out, vd_err *err);
+void vd_plan_free(vd_plan *plan);
+
+/* Runs a group; `value` holds its inputs and, allocated, its outputs. */
+VD_MUST_USE vd_status vd_fused_run(const vd_fused *group, ro_ctx *ro, int32_t step,
+                                   void *const *value, vd_err *err);
+
+#endif
