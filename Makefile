@@ -83,7 +83,7 @@ endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
 # repops-conform: the golden files are compiled in, the elementary functions once per instruction set.
-conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden sha256 $(ISAS:%=functions_%))
+conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden product sha256 $(ISAS:%=functions_%))
 define functions_rule
 $(BUILD)/obj/repops/tools/functions_$(1).o: repops/tools/functions.c
 	@mkdir -p $$(@D)
@@ -94,7 +94,8 @@ $(foreach isa,$(ISAS),$(eval $(call functions_rule,$(isa))))
 $(BUILD)/gen/golden_%.h: tests/golden/%.txt
 	@mkdir -p $(@D)
 	@sed -e '/^#/d' -e 's/.*/"&",/' $< > $@
-$(BUILD)/obj/repops/tools/conform.o: $(BUILD)/gen/golden_ops.h $(BUILD)/gen/golden_functions.h
+$(BUILD)/obj/repops/tools/conform.o: $(BUILD)/gen/golden_ops.h $(BUILD)/gen/golden_functions.h \
+    $(BUILD)/gen/golden_sgemm.h
 $(BUILD)/bin/repops-conform: $(conform_obj) $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
@@ -185,8 +186,10 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 
+# The golden cases, which repops-conform runs too.
+tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product)
 # The main objects of the command line are linked into no test.
-$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(BUILD)/obj/repops/tools/golden.o $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(tools_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@

@@ -1,8 +1,9 @@
 /* repops-conform: are this machine's bits the specified ones? Runs the cases of
- * tests/golden/ops.txt and functions.txt, which are compiled in, on every backend. */
+ * tests/golden/ops.txt, sgemm.txt and functions.txt, compiled in, on every backend. */
 #include "repops/src/fpenv.h"
 #include "repops/tools/conform.h"
 #include "repops/tools/golden.h"
+#include "repops/tools/product.h"
 #include "repops/tools/sha256.h"
 
 #include <getopt.h>
@@ -13,11 +14,15 @@ enum { CONFORM_SAME = 0, CONFORM_DIFFER = 1, CONFORM_USAGE = 2 };
 static const char *const operator_lines[] = {
 #include "golden_ops.h"
 };
+static const char *const sgemm_lines[] = {
+#include "golden_sgemm.h"
+};
 static const char *const function_lines[] = {
 #include "golden_functions.h"
 };
 enum {
     OPERATOR_LINES = sizeof operator_lines / sizeof operator_lines[0],
+    SGEMM_LINES = sizeof sgemm_lines / sizeof sgemm_lines[0],
     FUNCTION_LINES = sizeof function_lines / sizeof function_lines[0],
 };
 
@@ -109,8 +114,10 @@ static void hash_elements(void *data, size_t bytes, size_t width, char text[65])
     sha256_text(data, bytes, text);
 }
 
-/* Text of a hash, or a sentence. False if the device does not offer the operator. */
-static bool compute(ro_ctx *ctx, const golden_case *g, char got[65]) {
+/* Text of a hash, or a sentence. False if the device does not offer the call. */
+typedef bool computation(ro_ctx *ctx, const void *g, char got[65]);
+
+static bool compute_operator(ro_ctx *ctx, const void *g, char got[65]) {
     op_case c;
     ro_status status = RO_OK;
     if (golden_build(g, &c, got, 65)) {
@@ -125,13 +132,29 @@ static bool compute(ro_ctx *ctx, const golden_case *g, char got[65]) {
     return status != RO_ERR_UNSUPPORTED;
 }
 
-static void run_case(report *r, item *it, const golden_case *g) {
+static bool compute_product(ro_ctx *ctx, const void *g, char got[65]) {
+    product p;
+    ro_status status = RO_OK;
+    snprintf(got, 65, "no memory for the data");
+    if (golden_product_build(g, &p)) {
+        status = product_run(ctx, &p);
+        if (status == RO_OK)
+            hash_elements(p.out, (size_t)p.c_count * sizeof *p.out, sizeof *p.out, got);
+        else
+            snprintf(got, 65, "%s", ro_ctx_error(ctx));
+    }
+    product_free(&p);
+    return status != RO_ERR_UNSUPPORTED;
+}
+
+static void run_case(report *r, item *it, const char *name, const char *want, computation *compute,
+                     const void *g) {
     char got[65];
     it->cases++;
     for (int d = 0; d < r->device_count; d++) {
         report_progress(r, it, ro_ctx_backend(r->device[d].ctx));
         if (compute(r->device[d].ctx, g, got))
-            compare(r, it, d, g->name, g->hash, got);
+            compare(r, it, d, name, want, got);
         else
             it->tally[d].absent++;
     }
@@ -148,7 +171,16 @@ static void run_operator(report *r, int first) {
     snprintf(it.name, sizeof it.name, "%s", head.op);
     for (int i = first; i < OPERATOR_LINES; i++)
         if (golden_parse(operator_lines[i], &g) && strcmp(g.op, head.op) == 0)
-            run_case(r, &it, &g);
+            run_case(r, &it, g.name, g.hash, compute_operator, &g);
+    report_item(r, &it);
+}
+
+static void run_sgemm(report *r) {
+    golden_product g;
+    item it = {.name = "ro_sgemm", .function = true};
+    for (int i = 0; i < SGEMM_LINES; i++)
+        if (golden_product_parse(sgemm_lines[i], &g))
+            run_case(r, &it, g.name, g.hash, compute_product, &g);
     report_item(r, &it);
 }
 
@@ -240,6 +272,7 @@ static void run_all(report *r, const wishes *w, float *sample) {
     report_begin(r);
     for (int i = 0; i < OPERATOR_LINES; i++)
         run_operator(r, i);
+    run_sgemm(r);
     for (int i = 0; !w->operators_only && i < FUNCTION_LINES; i++)
         run_function(r, function_lines[i], sample);
     report_end(r);

@@ -45,8 +45,7 @@ static void parse_attrs(const char *text, int64_t *attr) {
     }
 }
 
-/* DATA_END if there is none of that name. */
-static data_class parse_class(const char *text) {
+data_class golden_class(const char *text) {
     static const char *const names[] = {"normal", "wide", "special", "rare",
                                         "tiny",   "zero", "masked"};
     int i = 0;
@@ -55,8 +54,7 @@ static data_class parse_class(const char *text) {
     return (data_class)i;
 }
 
-/* FNV-1a. */
-static uint64_t seed_of(const char *name) {
+uint64_t golden_seed(const char *name) {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (; *name; name++)
         h = (h ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
@@ -64,7 +62,7 @@ static uint64_t seed_of(const char *name) {
 }
 
 int golden_build(const golden_case *g, op_case *c, char *why, size_t why_size) {
-    const data_class class = parse_class(g->class);
+    const data_class class = golden_class(g->class);
     memset(c, 0, sizeof *c);
     c->call.op = ro_op_by_name(g->op);
     c->call.input = c->in;
@@ -77,7 +75,7 @@ int golden_build(const golden_case *g, op_case *c, char *why, size_t why_size) {
     }
     if (ro_infer(&c->call, why, why_size) != RO_OK)
         return 0;
-    if (case_fill(c, seed_of(g->name), class))
+    if (case_fill(c, golden_seed(g->name), class))
         return 1;
     snprintf(why, why_size, "no memory for the data");
     return 0;

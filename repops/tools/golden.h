@@ -19,4 +19,7 @@ int golden_parse(const char *line, golden_case *out);
  * sentence, if the line describes no valid call or there is no memory. */
 int golden_build(const golden_case *g, op_case *c, char *why, size_t why_size);
 
+data_class golden_class(const char *name); /* DATA_END if there is none of that name */
+uint64_t golden_seed(const char *name);    /* FNV-1a */
+
 #endif

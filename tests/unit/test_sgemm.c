@@ -46,7 +46,7 @@ static void roll_product(product *p, uint64_t seed) {
     p->alpha = roll_scale(&d);
     p->beta = roll_scale(&d);
     p->class = (data_class)roll(&d, DATA_MASKED);
-    fill(p, seed);
+    product_fill(p, seed);
 }
 
 /* The reference for element at of c; what is outside the products stays. */
@@ -83,7 +83,7 @@ static void check_case(ro_ctx *ctx[BACKENDS][THREADS], uint64_t seed) {
     float *first = NULL;
     for (int b = 0; b < BACKENDS; b++) {
         for (int t = 0; t < THREADS && ctx[b][t]; t++) {
-            cr_assert(call(ctx[b][t], &p) == RO_OK, "%s", ro_ctx_error(ctx[b][t]));
+            cr_assert(product_run(ctx[b][t], &p) == RO_OK, "%s", ro_ctx_error(ctx[b][t]));
             if (first && memcmp(first, p.out, (size_t)p.c_count * sizeof(float)) == 0)
                 continue;
             expect_reference(&p, backends[b], seed);
@@ -95,7 +95,7 @@ static void check_case(ro_ctx *ctx[BACKENDS][THREADS], uint64_t seed) {
         }
     }
     free(first);
-    release(&p);
+    product_free(&p);
 }
 
 Test(sgemm, has_the_bits_of_the_reference) {
@@ -252,10 +252,10 @@ Test(sgemm, lack_of_memory_is_a_status) {
     cr_assert(ro_ctx_create(&options, &ctx) == RO_OK);
     product p = {.m = 300, .n = 300, .k = 300, .lda = 300, .ldb = 300, .ldc = 300, .batch = 1};
     p.alpha = 1;
-    fill(&p, 3);
-    cr_expect(call(ctx, &p) == RO_ERR_MEMORY);
+    product_fill(&p, 3);
+    cr_expect(product_run(ctx, &p) == RO_ERR_MEMORY);
     cr_expect(memcmp(p.c, p.out, (size_t)p.c_count * sizeof(float)) == 0, "c is as it was");
-    release(&p);
+    product_free(&p);
     ro_ctx_destroy(ctx);
 }
 
@@ -263,7 +263,7 @@ Test(sgemm, lack_of_memory_is_a_status) {
 static void call_under(unsigned modes, ro_ctx *ctx, const product *p) {
     const unsigned before = _mm_getcsr();
     _mm_setcsr(modes);
-    const ro_status status = call(ctx, p);
+    const ro_status status = product_run(ctx, p);
     const unsigned after = _mm_getcsr();
     _mm_setcsr(before);
     cr_assert(status == RO_OK);
@@ -277,16 +277,16 @@ Test(sgemm, modes_of_the_caller_do_not_show) {
         product p = {.m = 70, .n = 90, .k = 300, .lda = 300, .ldb = 90, .ldc = 90, .batch = 1};
         p.class = DATA_WIDE;
         p.alpha = i & 1 ? 0x1.8p-130f : 0.3f, p.beta = i & 2 ? 0x1.8p-130f : 0.7f;
-        fill(&p, (uint64_t)i);
+        product_fill(&p, (uint64_t)i);
         float *want = malloc((size_t)p.c_count * sizeof(float));
         if (ctx) {
-            cr_assert(call(ctx, &p) == RO_OK);
+            cr_assert(product_run(ctx, &p) == RO_OK);
             memcpy(want, p.out, (size_t)p.c_count * sizeof(float));
             call_under(hostile, ctx, &p);
             cr_expect(memcmp(want, p.out, (size_t)p.c_count * sizeof(float)) == 0, "case %d", i);
         }
         free(want);
-        release(&p);
+        product_free(&p);
         ro_ctx_destroy(ctx);
     }
 }

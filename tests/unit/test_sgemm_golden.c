@@ -10,49 +10,20 @@
 
 enum { MAX_LINES = 100 };
 
-typedef struct {
-    char name[40], alpha[24], beta[24], class[12], hash[65];
-    int trans;
-    long long m, n, k, pad, batch;
-} golden;
-
-static data_class class_of(const char *name) {
-    static const char *const names[] = {"normal", "wide", "special", "rare", "tiny", "zero"};
-    int i = 0;
-    while (i < DATA_MASKED && strcmp(name, names[i]) != 0)
-        i++;
-    cr_assert(i < DATA_MASKED, "class %s", name);
-    return (data_class)i;
-}
-
-static void build(product *p, const golden *g) {
-    *p = (product){.trans_a = g->trans & 1, .trans_b = g->trans >> 1};
-    p->m = g->m, p->n = g->n, p->k = g->k, p->batch = g->batch;
-    p->lda = (p->trans_a ? p->m : p->k) + g->pad, p->stride_a = p->lda * (p->trans_a ? p->k : p->m);
-    p->ldb = (p->trans_b ? p->k : p->n) + g->pad, p->stride_b = p->ldb * (p->trans_b ? p->n : p->k);
-    p->ldc = p->n + g->pad, p->stride_c = p->ldc * p->m;
-    p->alpha = strtof(g->alpha, NULL), p->beta = strtof(g->beta, NULL);
-    p->class = class_of(g->class);
-    uint64_t seed = UINT64_C(0xcbf29ce484222325);
-    for (const char *at = g->name; *at; at++)
-        seed = (seed ^ (uint8_t)*at) * UINT64_C(0x100000001b3);
-    fill(p, seed);
-}
-
-static void hash_on(ro_ctx *ctx, const golden *g, char *text) {
+static void hash_on(ro_ctx *ctx, const golden_product *g, char *text) {
     uint8_t digest[32];
     product p;
-    build(&p, g);
-    cr_assert(call(ctx, &p) == RO_OK, "%s: %s", g->name, ro_ctx_error(ctx));
+    cr_assert(golden_product_build(g, &p), "%s", g->name);
+    cr_assert(product_run(ctx, &p) == RO_OK, "%s: %s", g->name, ro_ctx_error(ctx));
     const size_t bytes = (size_t)p.c_count * sizeof(float);
     cr_assert(EVP_Digest(p.out, bytes, digest, NULL, EVP_sha256(), NULL) == 1);
     for (int i = 0; i < 32; i++)
         sprintf(text + 2 * i, "%02x", digest[i]);
-    release(&p);
+    product_free(&p);
 }
 
 static char header[2000];
-static golden lines[MAX_LINES];
+static golden_product lines[MAX_LINES];
 
 static int read_golden(void) {
     FILE *file = fopen(GOLDEN_FILE, "r");
@@ -60,15 +31,12 @@ static int read_golden(void) {
     int count = 0;
     cr_assert(file, "cannot open " GOLDEN_FILE ": run from the top of the repository");
     while (fgets(line, sizeof line, file)) {
-        golden *g = &lines[count];
+        golden_product *g = &lines[count];
         if (*line == '#') {
             strncat(header, line, sizeof header - strlen(header) - 1);
             continue;
         }
-        const int fields =
-            sscanf(line, "%39s %d %lldx%lldx%lld %lld %lld %23s %23s %11s %64s", g->name, &g->trans,
-                   &g->m, &g->n, &g->k, &g->pad, &g->batch, g->alpha, g->beta, g->class, g->hash);
-        cr_assert(fields >= 10, "line \"%s\"", line);
+        cr_assert(golden_product_parse(line, g), "line \"%s\"", line);
         cr_assert(++count < MAX_LINES);
     }
     fclose(file);
@@ -81,7 +49,7 @@ static void write_golden(int count) {
     cr_assert(file && ctx);
     fputs(header, file);
     for (int i = 0; i < count; i++) {
-        golden *g = &lines[i];
+        golden_product *g = &lines[i];
         hash_on(ctx, g, g->hash);
         fprintf(file, "%s %d %lldx%lldx%lld %lld %lld %s %s %s %s\n", g->name, g->trans, g->m, g->n,
                 g->k, g->pad, g->batch, g->alpha, g->beta, g->class, g->hash);
