@@ -40,6 +40,13 @@ extern const vd_model_type vd_gpt2, vd_mlp;
 void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value,
                 const char *format, ...) VD_PRINTF(5, 6);
 
+/* Layout: parameters, their m, then for adamw their v and the two bias corrections. */
+void vd_optimizer_leaves(vd_builder *b, const vd_optimizer *o, const vd_parameters *all);
+
+/* One step of `steps`: sets the graph's outputs, in that layout. */
+void vd_optimize(vd_builder *b, const vd_optimizer *o, int64_t steps, uint32_t parameters,
+                 const vd_value *gradient);
+
 /* Philox streams: nothing shares one (SPEC 10.1). */
 #define VD_STREAM_BATCH                      INT64_C(0)
 #define VD_STREAM_INIT(parameter)            (INT64_C(0x10000000) + (parameter))

@@ -17,17 +17,24 @@ typedef struct {
     float dropout;    /* gpt2: after embedding, attention, both residual branches; 0 for none */
 } vd_model;
 
+typedef enum { VD_OPTIMIZER_ADAMW = 0, VD_OPTIMIZER_SGD = 1 } vd_optimizer_kind;
+
 typedef struct {
-    float lr, min_lr, beta1, beta2, eps, weight_decay;
+    float lr, min_lr;
+    float beta1, beta2, eps; /* adamw */
+    float weight_decay;
     float clip_norm;  /* global-norm clipping; 0 for none */
     int32_t schedule; /* ro_lr_kind */
     int64_t warmup;   /* steps of linear warm-up; after it the schedule runs to the last step */
-} vd_adamw;
+    vd_optimizer_kind kind;
+    float momentum;   /* sgd */
+    int32_t nesterov; /* sgd: 0 or 1 */
+} vd_optimizer;
 
 /* All that decides a training job's bits. */
 typedef struct {
     vd_model model;
-    vd_adamw adamw;
+    vd_optimizer optimizer;
     uint64_t seed;
     int64_t batch;         /* sequences per step, over all micro-batches */
     int64_t micro_batches; /* divides batch */

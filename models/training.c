@@ -1,4 +1,4 @@
-/* From a model and a recipe to a program: layout, initialisation, micro-batches, AdamW. */
+/* From a model and a recipe to a program: layout, initialisation, micro-batches. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,20 +42,6 @@ int64_t vd_model_parameters(const vd_model *model) {
         sum += ro_shape_numel(&all.parameter[i].shape);
     free(all.parameter);
     return sum;
-}
-
-/* Layout: parameters, their m, their v, then the two bias corrections. */
-static void add_leaves(vd_builder *b, const vd_parameters *all) {
-    static const char *const suffix[] = {"", ".m", ".v"};
-    for (int kind = 0; kind < 3; kind++)
-        for (uint32_t i = 0; i < all->count; i++) {
-            char name[VD_NAME_SIZE];
-            snprintf(name, sizeof name, "%s%s", all->parameter[i].name, suffix[kind]);
-            vd_add_leaf(b, name, &all->parameter[i].shape);
-        }
-    ro_shape one = VD_SHAPE(RO_F32, 1);
-    vd_add_leaf(b, "adamw.c1", &one);
-    vd_add_leaf(b, "adamw.c2", &one);
 }
 
 static vd_value initial(vd_builder *b, const vd_training *t, const vd_parameter *p,
@@ -145,62 +131,6 @@ static void accumulate(vd_builder *b, const vd_training *t, uint32_t parameters,
     free(right);
 }
 
-/* 1, or what brings the global norm down to the limit. */
-static vd_value clip(vd_builder *b, const vd_adamw *a, uint32_t parameters,
-                     const vd_value *gradient) {
-    ro_shape one = VD_SHAPE(RO_F32, 1);
-    if (a->clip_norm == 0)
-        return vd_emit(b, "clip", (vd_op){RO_OP_FILL, {ro_attr_f32(1)}, &one}, 0, NULL);
-    vd_value part[VD_PARAMETERS_MAX];
-    for (uint32_t i = 0; i < parameters; i++) {
-        vd_scope(b, "norm.%.50s", b->program->leaf[i].name);
-        part[i] =
-            vd_reduce(b, "sumsq", RO_OP_REDUCE_DOT, ro_shape_numel(vd_shape_of(b, gradient[i])), 2,
-                      (vd_value[]){gradient[i], gradient[i]});
-    }
-    vd_scope(b, "norm");
-    vd_value all = vd_emit(b, "parts", (vd_op){.op = RO_OP_CONCAT}, (int32_t)parameters, part);
-    vd_value sum = vd_reduce(b, "sumsq", RO_OP_REDUCE_SUM, parameters, 1, &all);
-    return VD_EMIT(b, "clip", ((vd_op){RO_OP_CLIP_SCALE, {ro_attr_f32(a->clip_norm)}, NULL}), sum);
-}
-
-static vd_value learning_rate(vd_builder *b, const vd_training *t) {
-    const vd_adamw *a = &t->adamw;
-    int64_t total = a->schedule == RO_LR_CONSTANT ? 0 : t->steps;
-    vd_op op = {RO_OP_LR_SCHEDULE,
-                {a->schedule, ro_attr_f32(a->lr), ro_attr_f32(a->min_lr), a->warmup, total},
-                NULL};
-    return VD_EMIT(b, "learning_rate", op, vd_step_value(b));
-}
-
-static vd_value correction(vd_builder *b, const char *name, float beta, uint32_t leaf) {
-    vd_op op = {RO_OP_BIAS_CORRECTION, {ro_attr_f32(beta)}, NULL};
-    return b->graph->output[leaf] = VD_EMIT(b, name, op, leaf);
-}
-
-/* AdamW (Loshchilov & Hutter, 2019); vectors (biases, norms) are not decayed. */
-static void adamw(vd_builder *b, const vd_training *t, uint32_t parameters,
-                  const vd_value *gradient) {
-    const vd_adamw *a = &t->adamw;
-    vd_value scale = clip(b, a, parameters, gradient), *output = b->graph->output;
-    vd_scope(b, "adamw");
-    vd_value lr = learning_rate(b, t);
-    vd_value c1 = correction(b, "c1", a->beta1, 3 * parameters);
-    vd_value c2 = correction(b, "c2", a->beta2, 3 * parameters + 1);
-    for (uint32_t i = 0; i < parameters && b->status == VD_OK; i++) {
-        const vd_leaf *leaf = &b->program->leaf[i];
-        uint32_t m = parameters + i, v = 2 * parameters + i;
-        float decay = leaf->shape.ndim > 1 ? a->weight_decay : 0;
-        vd_scope(b, "adamw.%.54s", leaf->name);
-        vd_op op = {RO_OP_ADAMW_M, {ro_attr_f32(a->beta1)}, NULL};
-        output[m] = VD_EMIT(b, "m", op, m, gradient[i], scale);
-        op = (vd_op){RO_OP_ADAMW_V, {ro_attr_f32(a->beta2)}, NULL};
-        output[v] = VD_EMIT(b, "v", op, v, gradient[i], scale);
-        op = (vd_op){RO_OP_ADAMW_W, {ro_attr_f32(a->eps), ro_attr_f32(decay)}, NULL};
-        output[i] = VD_EMIT(b, "w", op, i, output[m], output[v], c1, c2, lr);
-    }
-}
-
 static void build_step(vd_builder *b, const vd_training *t, uint32_t parameters) {
     double count = (double)(t->batch * t->sequence);
     sums *all = calloc(1, sizeof *all);
@@ -212,7 +142,7 @@ static void build_step(vd_builder *b, const vd_training *t, uint32_t parameters)
     accumulate(b, t, parameters, 0, t->micro_batches, all);
     vd_scope(b, "mean");
     b->graph->loss = vd_div_const(b, "loss", all->value[0], count);
-    adamw(b, t, parameters, all->value + 1);
+    vd_optimize(b, &t->optimizer, t->steps, parameters, all->value + 1);
     free(all);
 }
 
@@ -249,7 +179,7 @@ vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err
         return status;
     describe_run(t, out);
     vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
-    add_leaves(&init, &all);
+    vd_optimizer_leaves(&init, &t->optimizer, &all);
     build_init(&init, t, &all);
     build_step(&step, t, all.count);
     const vd_builder *bad = init.status != VD_OK ? &init : &step;

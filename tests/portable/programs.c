@@ -46,7 +46,7 @@ static void make_data(dataset *d, int dtype, uint32_t vocab) {
 static void make_program(vd_model_kind kind, const dataset *data, vd_program *out) {
     vd_training t = {
         .model = {kind, 300, 16, 1, 2, 16, 24, kind == VD_MODEL_GPT2 ? 0.1f : 0},
-        .adamw = {3e-3f, 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 2},
+        .optimizer = {3e-3f, 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 2},
         .seed = UINT64_C(0x123456789abcdef),
         .batch = 2,
         .micro_batches = 2,

@@ -18,6 +18,7 @@ typedef struct {
 } test_job;
 
 void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval);
+void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov); /* an mlp */
 void test_job_close(test_job *job);
 
 /* The first node of this operator in the graph of a step. */

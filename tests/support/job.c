@@ -20,7 +20,7 @@ static void write_text(test_job *job) {
 static vd_training recipe(vd_model_kind kind, int64_t steps, int64_t checkpoint_interval) {
     return (vd_training){
         .model = {kind, 256, 16, 1, 2, 16, 24, kind == VD_MODEL_GPT2 ? 0.1f : 0},
-        .adamw = {3e-3f, 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, steps > 2 ? 2 : 0},
+        .optimizer = {3e-3f, 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, steps > 2 ? 2 : 0},
         .seed = 1,
         .batch = 2,
         .micro_batches = 2,
@@ -32,8 +32,7 @@ static vd_training recipe(vd_model_kind kind, int64_t steps, int64_t checkpoint_
     };
 }
 
-void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval) {
-    vd_training t = recipe(kind, steps, checkpoint_interval);
+static void open_recipe(test_job *job, vd_training t) {
     ro_shape shape = {RO_U8, 1, {sizeof job->text}};
     vd_hash byte_root, root;
     vd_err err = {0};
@@ -42,6 +41,18 @@ void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t che
     memcpy(t.data_root, root.b, sizeof root.b);
     cr_assert(vd_training_program(&t, &job->program, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_program_hash(&job->program, &job->hash, &err) == VD_OK, "%s", err.text);
+}
+
+void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval) {
+    open_recipe(job, recipe(kind, steps, checkpoint_interval));
+}
+
+void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov) {
+    vd_training t = recipe(VD_MODEL_MLP, steps, steps);
+    t.optimizer.kind = VD_OPTIMIZER_SGD;
+    t.optimizer.momentum = 0.9f;
+    t.optimizer.nesterov = nesterov;
+    open_recipe(job, t);
 }
 
 void test_job_close(test_job *job) {

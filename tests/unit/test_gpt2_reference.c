@@ -46,7 +46,7 @@ static vd_training recipe(int64_t micro_batches) {
     return (vd_training){
         .model = {VD_MODEL_GPT2, .vocab = VOCAB, .context = CONTEXT, .layers = LAYERS, .heads = 2,
                   .channels = 32},
-        .adamw = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f},
+        .optimizer = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f},
         .seed = 5,
         .batch = BATCH, /* as many as there are windows: the step reads each once */
         .micro_batches = micro_batches,

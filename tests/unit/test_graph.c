@@ -12,7 +12,7 @@ static vd_training recipe(vd_model_kind kind, int64_t micro_batches) {
     return (vd_training){
         .model = {kind, .vocab = 11, .context = 9, .layers = 1, .heads = 2, .channels = 6,
                   .hidden = 5, .dropout = 0.1f},
-        .adamw = {1e-3f, 1e-4f, 0.9f, 0.999f, 1e-8f, 0.1f, 1.0f, RO_LR_COSINE, 2},
+        .optimizer = {1e-3f, 1e-4f, 0.9f, 0.999f, 1e-8f, 0.1f, 1.0f, RO_LR_COSINE, 2},
         .seed = 7,
         .batch = 60,
         .micro_batches = micro_batches,
@@ -73,7 +73,7 @@ Test(encoding, every_field_of_a_recipe_that_matters_gives_another_hash) {
     for (int i = 0; i < 8; i++)
         other[i] = recipe(VD_MODEL_GPT2, 2);
     other[1].seed++;
-    other[2].adamw.beta1 = 0.8f;
+    other[2].optimizer.beta1 = 0.8f;
     other[3].model.dropout = 0;
     other[4].checkpoint_interval = 2;
     other[5].data_root[31] = 1;

@@ -27,17 +27,19 @@ Test(job, block_style_fills_every_field) {
     cr_assert_str_eq(job.path, GOOD "block.yaml");
     cr_assert_str_eq(job.data_path, GOOD "tokens.bin");
     cr_assert(job.version == 1 && job.data_kind == VD_DATA_TOKENS);
-    cr_assert_eq(job.optimizer, VD_OPTIMIZER_ADAMW);
+    cr_assert_eq(job.training.optimizer.kind, VD_OPTIMIZER_ADAMW);
     cr_assert(job.data_sha256[0] == 0x01 && job.data_sha256[31] == 0xef);
     cr_assert(t->model.kind == VD_MODEL_GPT2 && t->model.vocab == 50257 && t->model.context == 64);
     cr_assert(t->model.layers == 3 && t->model.heads == 4 && t->model.channels == 48);
     cr_assert(t->model.hidden == 0 && t->model.dropout == 0.25f);
     cr_assert(t->seed == UINT64_MAX && t->batch == 12 && t->micro_batches == 3);
     cr_assert(t->sequence == 64 && t->steps == INT32_MAX && t->checkpoint_interval == 4096);
-    cr_assert(t->adamw.lr == 1.5e-3f && t->adamw.beta1 == 0.9f && t->adamw.beta2 == 0.95f);
-    cr_assert(t->adamw.eps == 1e-8f && t->adamw.weight_decay == 0.1f && t->adamw.clip_norm == 1);
-    cr_assert(t->adamw.schedule == RO_LR_COSINE && t->adamw.warmup == INT32_MAX - 1);
-    cr_assert(t->adamw.min_lr == 1e-4f && t->data_dtype == 0 && t->data_count == 0);
+    cr_assert(t->optimizer.lr == 1.5e-3f && t->optimizer.beta1 == 0.9f &&
+              t->optimizer.beta2 == 0.95f);
+    cr_assert(t->optimizer.eps == 1e-8f && t->optimizer.weight_decay == 0.1f &&
+              t->optimizer.clip_norm == 1);
+    cr_assert(t->optimizer.schedule == RO_LR_COSINE && t->optimizer.warmup == INT32_MAX - 1);
+    cr_assert(t->optimizer.min_lr == 1e-4f && t->data_dtype == 0 && t->data_count == 0);
 }
 
 Test(job, flow_style_in_any_order_with_defaults) {
@@ -47,14 +49,22 @@ Test(job, flow_style_in_any_order_with_defaults) {
     cr_assert(t->model.kind == VD_MODEL_MLP && t->model.channels == 5 && t->model.hidden == 7);
     cr_assert(t->model.context == 0 && t->model.heads == 0 && t->model.dropout == 0);
     cr_assert(t->micro_batches == 1 && t->seed == 0 && t->steps == 1);
-    cr_assert(t->adamw.schedule == RO_LR_CONSTANT && t->adamw.warmup == 0);
-    cr_assert(t->adamw.lr == 1000 && t->adamw.beta2 == 0 && t->adamw.min_lr == 0);
+    cr_assert(t->optimizer.schedule == RO_LR_CONSTANT && t->optimizer.warmup == 0);
+    cr_assert(t->optimizer.lr == 1000 && t->optimizer.beta2 == 0 && t->optimizer.min_lr == 0);
+}
+
+Test(job, sgd_has_keys_of_its_own) {
+    vd_job job = read_good(GOOD "sgd.yaml");
+    const vd_optimizer *o = &job.training.optimizer;
+    cr_assert(o->kind == VD_OPTIMIZER_SGD && o->momentum == 0.9f && o->nesterov == 1);
+    cr_assert(o->lr == 0.1f && o->weight_decay == 5e-4f && o->clip_norm == 0);
+    cr_assert(o->beta1 == 0 && o->beta2 == 0 && o->eps == 0);
 }
 
 Test(job, callers_locale_changes_no_number) {
     if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8"))
         cr_skip_test("no locale with a decimal comma");
-    cr_assert_eq(read_good(GOOD "block.yaml").training.adamw.lr, 1.5e-3f);
+    cr_assert_eq(read_good(GOOD "block.yaml").training.optimizer.lr, 1.5e-3f);
 }
 
 Test(job, examples_make_programs) {

@@ -96,6 +96,13 @@ static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
     [VD_LAYER_DIV] = vd_back_div,
     [VD_LAYER_SCALE] = vd_back_scale,
     [VD_LAYER_FUNCTION] = vd_back_function,
+    [VD_LAYER_TRANSPOSE] = vd_back_transpose,
+    [VD_LAYER_SLICE] = vd_back_slice,
+    [VD_LAYER_PAD] = vd_back_pad,
+    [VD_LAYER_GATHER] = vd_back_gather,
+    [VD_LAYER_CONCAT] = vd_back_concat,
+    [VD_LAYER_RESHAPE] = vd_back_reshape,
+    [VD_LAYER_ROPE] = vd_back_rope,
 };
 
 static bool start(vd_builder *b, vd_value loss, float weight) {

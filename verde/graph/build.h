@@ -102,6 +102,29 @@ vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], int64_t head
 /* One loss per row. */
 vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
 
+/* ---- layers that move elements, SPEC 5, and rotary position embedding, SPEC 13 ---- */
+
+typedef struct {
+    int axis;
+    int64_t start, length, step;
+} vd_stretch;
+
+typedef struct {
+    float base;
+    int64_t first;   /* position of the first row */
+    bool neighbours; /* pairs (2i, 2i + 1); else (i, i + D / 2) */
+} vd_rotation;
+
+/* Dimension i of the output is dimension order[i] of x. */
+vd_value vd_transpose(vd_builder *b, const char *name, vd_value x, const int *order);
+vd_value vd_slice(vd_builder *b, const char *name, vd_value x, vd_stretch s);
+vd_value vd_pad(vd_builder *b, const char *name, vd_value x, int axis, int64_t before,
+                int64_t after); /* with zeros */
+vd_value vd_gather(vd_builder *b, const char *name, vd_value x, vd_value ids, int axis);
+vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, const vd_value *x);
+vd_value vd_reshape(vd_builder *b, const char *name, vd_value x, ro_shape shape);
+vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r); /* [..., T, D] */
+
 /* ---- reverse mode ---- */
 
 /* Walks the tape backwards from `loss` with gradient `weight` for each of its elements. Afterwards

@@ -20,6 +20,13 @@ typedef enum {
     VD_LAYER_SCALE,
     VD_LAYER_FUNCTION,
     VD_LAYER_GROUPED_ATTENTION,
+    VD_LAYER_TRANSPOSE,
+    VD_LAYER_SLICE,
+    VD_LAYER_PAD,
+    VD_LAYER_GATHER,
+    VD_LAYER_CONCAT,
+    VD_LAYER_RESHAPE,
+    VD_LAYER_ROPE,
 } vd_layer;
 
 struct vd_record {
@@ -46,6 +53,8 @@ typedef void vd_backward_fn(vd_builder *b, const vd_record *r, vd_value dy);
 vd_backward_fn vd_back_mul, vd_back_sub, vd_back_div, vd_back_scale, vd_back_function;
 
 vd_backward_fn vd_back_attention, vd_back_grouped_attention;
+vd_backward_fn vd_back_transpose, vd_back_slice, vd_back_pad, vd_back_gather, vd_back_concat,
+    vd_back_reshape, vd_back_rope;
 
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
 vd_op vd_dropout_op(vd_dropout_attr dropout);

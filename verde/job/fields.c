@@ -28,7 +28,9 @@
 static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2}, {"mlp", VD_MODEL_MLP}, {NULL, 0}};
 static const vd_choice data_kinds[] = {
     {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {NULL, 0}};
-static const vd_choice optimizer_kinds[] = {{"adamw", VD_OPTIMIZER_ADAMW}, {NULL, 0}};
+static const vd_choice optimizer_kinds[] = {
+    {"adamw", VD_OPTIMIZER_ADAMW}, {"sgd", VD_OPTIMIZER_SGD}, {NULL, 0}};
+static const vd_choice yes_or_no[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
 static const vd_choice schedule_kinds[] = {
     {"constant", RO_LR_CONSTANT}, {"linear", RO_LR_LINEAR}, {"cosine", RO_LR_COSINE}, {NULL, 0}};
 
@@ -55,17 +57,20 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("steps", training.steps, 1, INT32_MAX, VD_WHEN_ALWAYS),
     INTEGER("checkpoint_interval", training.checkpoint_interval, 1, 4096, VD_WHEN_ALWAYS),
     MAPPING("optimizer"),
-    CHOICE("optimizer.kind", optimizer, optimizer_kinds),
-    REAL("optimizer.lr", training.adamw.lr, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
-    REAL("optimizer.beta1", training.adamw.beta1, 0, BELOW_ONE, UNIT, VD_WHEN_ALWAYS),
-    REAL("optimizer.beta2", training.adamw.beta2, 0, BELOW_ONE, UNIT, VD_WHEN_ALWAYS),
-    REAL("optimizer.eps", training.adamw.eps, 1e-30f, 1, "1e-30..1", VD_WHEN_ALWAYS),
-    REAL("optimizer.weight_decay", training.adamw.weight_decay, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
-    REAL("optimizer.clip_norm", training.adamw.clip_norm, 0, 1e9f, "0..1e9", VD_WHEN_ALWAYS),
+    CHOICE("optimizer.kind", training.optimizer.kind, optimizer_kinds),
+    REAL("optimizer.lr", training.optimizer.lr, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
+    REAL("optimizer.beta1", training.optimizer.beta1, 0, BELOW_ONE, UNIT, VD_WHEN_ADAMW),
+    REAL("optimizer.beta2", training.optimizer.beta2, 0, BELOW_ONE, UNIT, VD_WHEN_ADAMW),
+    REAL("optimizer.eps", training.optimizer.eps, 1e-30f, 1, "1e-30..1", VD_WHEN_ADAMW),
+    REAL("optimizer.momentum", training.optimizer.momentum, 0, BELOW_ONE, UNIT, VD_WHEN_SGD),
+    {.path = "optimizer.nesterov", .type = VD_FIELD_CHOICE, .when = VD_WHEN_SGD,
+     .offset = offsetof(vd_job, training.optimizer.nesterov), .choice = yes_or_no},
+    REAL("optimizer.weight_decay", training.optimizer.weight_decay, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
+    REAL("optimizer.clip_norm", training.optimizer.clip_norm, 0, 1e9f, "0..1e9", VD_WHEN_ALWAYS),
     MAPPING("schedule"),
-    CHOICE("schedule.kind", training.adamw.schedule, schedule_kinds),
-    INTEGER("schedule.warmup", training.adamw.warmup, 0, INT32_MAX, VD_WHEN_ALWAYS),
-    REAL("schedule.min_lr", training.adamw.min_lr, 0, 1000, "0..1000", VD_WHEN_DECAY),
+    CHOICE("schedule.kind", training.optimizer.schedule, schedule_kinds),
+    INTEGER("schedule.warmup", training.optimizer.warmup, 0, INT32_MAX, VD_WHEN_ALWAYS),
+    REAL("schedule.min_lr", training.optimizer.min_lr, 0, 1000, "0..1000", VD_WHEN_DECAY),
 };
 /* clang-format on */
 
@@ -80,7 +85,9 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     switch (field->when) {
     case VD_WHEN_GPT2: return job->training.model.kind == VD_MODEL_GPT2;
     case VD_WHEN_MLP: return job->training.model.kind == VD_MODEL_MLP;
-    case VD_WHEN_DECAY: return job->training.adamw.schedule != RO_LR_CONSTANT;
+    case VD_WHEN_ADAMW: return job->training.optimizer.kind == VD_OPTIMIZER_ADAMW;
+    case VD_WHEN_SGD: return job->training.optimizer.kind == VD_OPTIMIZER_SGD;
+    case VD_WHEN_DECAY: return job->training.optimizer.schedule != RO_LR_CONSTANT;
     default: return true;
     }
 }
@@ -89,6 +96,8 @@ const char *vd_field_reason(const vd_field *field) {
     switch (field->when) {
     case VD_WHEN_GPT2: return "it belongs to the gpt2 model";
     case VD_WHEN_MLP: return "it belongs to the mlp model";
+    case VD_WHEN_ADAMW: return "it belongs to the adamw optimizer";
+    case VD_WHEN_SGD: return "it belongs to the sgd optimizer";
     case VD_WHEN_DECAY: return "a constant schedule has no use for it";
     default: return "";
     }

@@ -14,7 +14,14 @@ typedef enum {
 } vd_field_type;
 
 /* When a key must be there; otherwise it must not be. */
-typedef enum { VD_WHEN_ALWAYS, VD_WHEN_GPT2, VD_WHEN_MLP, VD_WHEN_DECAY } vd_field_when;
+typedef enum {
+    VD_WHEN_ALWAYS,
+    VD_WHEN_GPT2,
+    VD_WHEN_MLP,
+    VD_WHEN_ADAMW,
+    VD_WHEN_SGD,
+    VD_WHEN_DECAY
+} vd_field_when;
 
 typedef struct {
     const char *name; /* NULL ends the list */
@@ -33,7 +40,7 @@ typedef struct {
     uint64_t otherwise;      /* an integer's value if the key is not there; 0: it must be there */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 32, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 34, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 

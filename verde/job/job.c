@@ -136,9 +136,9 @@ static vd_status check_present(job_reader *reader) {
 static vd_status check_together(const job_reader *reader) {
     const vd_training *training = &reader->job->training;
     const vd_model *model = &training->model;
-    const vd_adamw *adamw = &training->adamw;
+    const vd_optimizer *optimizer = &training->optimizer;
     bool gpt2 = model->kind == VD_MODEL_GPT2, text = reader->job->data_kind == VD_DATA_TEXT;
-    bool decay = adamw->schedule != RO_LR_CONSTANT;
+    bool decay = optimizer->schedule != RO_LR_CONSTANT;
     const struct {
         bool met;
         const char *path, *expected;
@@ -149,8 +149,10 @@ static vd_status check_together(const job_reader *reader) {
         {!gpt2 || training->sequence <= model->context, "sequence", "model.context or less"},
         {training->batch % training->micro_batches == 0, "micro_batches", "a divisor of batch"},
         {training->checkpoint_interval <= training->steps, "checkpoint_interval", "steps or less"},
-        {!decay || adamw->warmup < training->steps, "schedule.warmup", "less than steps"},
-        {!decay || adamw->min_lr <= adamw->lr, "schedule.min_lr", "optimizer.lr or less"},
+        {!decay || optimizer->warmup < training->steps, "schedule.warmup", "less than steps"},
+        {!optimizer->nesterov || optimizer->momentum > 0, "optimizer.nesterov",
+         "false if optimizer.momentum is 0"},
+        {!decay || optimizer->min_lr <= optimizer->lr, "schedule.min_lr", "optimizer.lr or less"},
     };
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) {
         int field = vd_field_find(rule[i].path);

@@ -23,14 +23,11 @@ typedef enum {
     VD_DATA_TOKENS = 2, /* .bin file of llm.c, version 1: RO_U16 */
 } vd_data_kind;
 
-typedef enum { VD_OPTIMIZER_ADAMW = 1 } vd_optimizer_kind;
-
 typedef struct {
     char path[VD_JOB_PATH_SIZE];      /* the job file; errors are named after it */
     char data_path[VD_JOB_PATH_SIZE]; /* relative names start at the job file's directory */
     int64_t version;                  /* of the format: 1 */
     vd_data_kind data_kind;
-    vd_optimizer_kind optimizer;
     uint8_t data_sha256[32]; /* of the whole data file */
     vd_training training;    /* data_dtype, data_count, data_root: zero until the data is loaded */
 } vd_job;

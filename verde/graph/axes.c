@@ -1,0 +1,116 @@
+/* Layers that move elements or turn them, with their backward nodes: SPEC 5 and 13. What a backward
+ * node needs to know stands in the attributes of the forward one. */
+#include <string.h>
+
+#include "verde/graph/tape.h"
+
+static vd_value record(vd_builder *b, vd_layer layer, vd_value x, vd_value out) {
+    vd_tape_put(b, (vd_record){.layer = layer, .in = {x, VD_NONE, VD_NONE}, .out = out});
+    return out;
+}
+
+static const int64_t *attr_of(const vd_builder *b, vd_value value) {
+    static const int64_t none[RO_MAX_ATTRS];
+    const vd_graph *g = b->graph;
+    return b->status == VD_OK ? g->node[value - vd_source_count(b->program, g)].attr : none;
+}
+
+vd_value vd_transpose(vd_builder *b, const char *name, vd_value x, const int *order) {
+    vd_op op = {.op = RO_OP_TRANSPOSE};
+    for (int i = 0; i < vd_shape_of(b, x)->ndim; i++)
+        op.attr[i] = order[i];
+    return record(b, VD_LAYER_TRANSPOSE, x, VD_EMIT(b, name, op, x));
+}
+
+void vd_back_transpose(vd_builder *b, const vd_record *r, vd_value dy) {
+    const int64_t *order = attr_of(b, r->out);
+    vd_op op = {.op = RO_OP_TRANSPOSE};
+    for (int i = 0; i < vd_shape_of(b, dy)->ndim; i++)
+        op.attr[order[i]] = i;
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_transpose", op, dy));
+}
+
+vd_value vd_slice(vd_builder *b, const char *name, vd_value x, vd_stretch s) {
+    const vd_op op = {RO_OP_SLICE, {s.axis, s.start, s.length, s.step}, NULL};
+    return record(b, VD_LAYER_SLICE, x, VD_EMIT(b, name, op, x));
+}
+
+void vd_back_slice(vd_builder *b, const vd_record *r, vd_value dy) {
+    const int64_t *attr = attr_of(b, r->out), axis = attr[0];
+    const int64_t end = attr[1] + (attr[2] - 1) * attr[3] + 1;
+    const int64_t after = vd_shape_of(b, r->in[0])->dim[axis] - end;
+    const vd_op op = {RO_OP_PAD, {axis, attr[1], after, attr[3], ro_attr_f32(0)}, NULL};
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_slice", op, dy));
+}
+
+vd_value vd_pad(vd_builder *b, const char *name, vd_value x, int axis, int64_t before,
+                int64_t after) {
+    const vd_op op = {RO_OP_PAD, {axis, before, after, 1, ro_attr_f32(0)}, NULL};
+    return record(b, VD_LAYER_PAD, x, VD_EMIT(b, name, op, x));
+}
+
+void vd_back_pad(vd_builder *b, const vd_record *r, vd_value dy) {
+    const int64_t *attr = attr_of(b, r->out), axis = attr[0];
+    const int64_t length = vd_shape_of(b, r->in[0])->dim[axis];
+    const vd_op op = {RO_OP_SLICE, {axis, attr[1], length, 1}, NULL};
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_pad", op, dy));
+}
+
+vd_value vd_gather(vd_builder *b, const char *name, vd_value x, vd_value ids, int axis) {
+    vd_value out = VD_EMIT(b, name, ((vd_op){RO_OP_GATHER, {axis}, NULL}), x, ids);
+    vd_tape_put(
+        b, (vd_record){
+               .layer = VD_LAYER_GATHER, .in = {x, VD_NONE, VD_NONE}, .out = out, .saved = {ids}});
+    return out;
+}
+
+void vd_back_gather(vd_builder *b, const vd_record *r, vd_value dy) {
+    ro_shape shape = *vd_shape_of(b, r->in[0]);
+    const vd_op op = {RO_OP_GATHER_GRAD, {attr_of(b, r->out)[0]}, &shape};
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_gather", op, dy, r->saved[0]));
+}
+
+/* One record per part; its number is where the part starts. */
+vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, const vd_value *x) {
+    vd_value out = vd_emit(b, name, (vd_op){RO_OP_CONCAT_AXIS, {axis}, NULL}, count, x);
+    int64_t start = 0;
+    for (int32_t i = 0; i < count && b->status == VD_OK; i++) {
+        vd_tape_put(b, (vd_record){.layer = VD_LAYER_CONCAT,
+                                   .in = {x[i], VD_NONE, VD_NONE},
+                                   .out = out,
+                                   .number = start});
+        start += vd_shape_of(b, x[i])->dim[axis];
+    }
+    return out;
+}
+
+void vd_back_concat(vd_builder *b, const vd_record *r, vd_value dy) {
+    const int64_t axis = attr_of(b, r->out)[0];
+    const int64_t length = vd_shape_of(b, r->in[0])->dim[axis];
+    const vd_op op = {RO_OP_SLICE, {axis, r->number, length, 1}, NULL};
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_concat", op, dy));
+}
+
+vd_value vd_reshape(vd_builder *b, const char *name, vd_value x, ro_shape shape) {
+    const vd_op op = {.op = RO_OP_RESHAPE, .shape = &shape};
+    return record(b, VD_LAYER_RESHAPE, x, VD_EMIT(b, name, op, x));
+}
+
+void vd_back_reshape(vd_builder *b, const vd_record *r, vd_value dy) {
+    ro_shape shape = *vd_shape_of(b, r->in[0]);
+    const vd_op op = {.op = RO_OP_RESHAPE, .shape = &shape};
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_reshape", op, dy));
+}
+
+vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r) {
+    const vd_op op = {RO_OP_ROPE, {ro_attr_f32(r.base), r.first, r.neighbours, 0}, NULL};
+    return record(b, VD_LAYER_ROPE, x, VD_EMIT(b, name, op, x));
+}
+
+/* The turn back is the transpose of the turn. */
+void vd_back_rope(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_op op = {.op = RO_OP_ROPE};
+    memcpy(op.attr, attr_of(b, r->out), sizeof op.attr);
+    op.attr[3] = 1;
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_rope", op, dy));
+}
