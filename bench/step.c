@@ -20,7 +20,7 @@ enum { VOCAB = 50257, TOKENS = 1 << 20, STEPS_MAX = 1000 };
 typedef struct {
     long layers, heads, channels, batch, sequence, micro_batches, steps, threads;
     const char *backend, *python;
-    bool profile;
+    bool profile, unfused;
 } arguments;
 
 /* ---- ours ---- */
@@ -78,7 +78,8 @@ static void open_trainer(trainer *t, const arguments *a) {
     open_program(t, a);
     if (ro_ctx_create(&options, &ro) != RO_OK)
         die(ro_ctx_error(NULL));
-    t->exec = (vd_exec){.program = &t->program, .ro = ro, .data = {t->tokens}};
+    t->exec =
+        (vd_exec){.program = &t->program, .ro = ro, .data = {t->tokens}, .unfused = a->unfused};
     check(vd_exec_init(&t->exec, NULL, &t->state, &err), &err);
     printf("ours    %s, %d threads\n", ro_ctx_backend(ro), ro_ctx_threads(ro));
 }
@@ -247,22 +248,27 @@ static void run_steps(const arguments *a, trainer *t, peer *p) {
 static void usage(void) {
     puts("Usage: step [--layers N] [--heads N] [--channels N] [--batch N] [--sequence N]\n"
          "            [--micro-batches N] [--steps N] [--threads N] [--backend NAME]\n"
-         "            [--torch PYTHON] [--profile]\n"
+         "            [--torch PYTHON] [--profile] [--unfused]\n"
          "GPT-2 with 50,257 tokens; default: 12 layers, 12 heads, 768 channels (124M), B=4, T=64,\n"
          "5 steps after one to warm up. --torch: a Python that has PyTorch, run in turn.\n"
-         "--profile: time by operator, of one step more.");
+         "--profile: time by operator, of one step more, node by node. --unfused: all node by "
+         "node.");
     exit(2);
 }
 
 static arguments parse(int argc, char **argv) {
     static const char *const name[] = {"layers",   "heads",         "channels", "batch",
                                        "sequence", "micro-batches", "steps",    "threads"};
-    arguments a = {12, 12, 768, 4, 64, 1, 5, 0, NULL, NULL, false};
+    arguments a = {12, 12, 768, 4, 64, 1, 5, 0, NULL, NULL, false, false};
     long *const number[] = {&a.layers,   &a.heads,         &a.channels, &a.batch,
                             &a.sequence, &a.micro_batches, &a.steps,    &a.threads};
     for (int i = 1; i < argc; i++) {
         const char *key = argv[i];
         bool known = false;
+        if (strcmp(key, "--unfused") == 0) {
+            a.unfused = true;
+            continue;
+        }
         if (strcmp(key, "--profile") == 0) {
             a.profile = true;
             continue;

@@ -49,11 +49,21 @@ typedef struct {
     float *dq, *dk, *dv;
 } ro_attention_grad_job;
 
+/* The arguments of ro_cross_entropy. */
+typedef struct {
+    int64_t rows, cols;
+    const float *x;
+    const int32_t *ids;
+    const float *dloss;
+    float *loss, *m, *l, *dx;
+} ro_cross_entropy_job;
+
 typedef struct {
     ro_kernel kernel[RO_OP_END];
     ro_status (*sgemm)(ro_ctx *ctx, const ro_products *products);
     ro_status (*attention_forward)(ro_ctx *ctx, const ro_attention_job *job);
     ro_status (*attention_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
+    void (*cross_entropy)(ro_ctx *ctx, const ro_cross_entropy_job *job);
 } ro_table;
 
 void ro_table_scalar(ro_table *table);

@@ -134,14 +134,31 @@ static void release_inputs(execution *x, uint32_t index) {
 
 /* ---- groups ---- */
 
-static vd_status run_group(execution *x, const vd_fused *g, vd_err *err) {
-    for (uint32_t i = 0; i < g->output_count; i++) {
-        size_t size = vd_shape_bytes(vd_value_shape(x->program, x->graph, g->output[i]));
-        x->value[g->output[i]] = aligned_alloc(64, (size + 63) / 64 * 64);
-        if (!x->value[g->output[i]])
-            return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for attention", size);
+/* Memory for output i of a group; the logits' own for their gradient, if nobody needs them more. */
+static void *group_output(execution *x, const vd_fused *g, uint32_t i) {
+    uint32_t input, output;
+    size_t size = vd_shape_bytes(vd_value_shape(x->program, x->graph, g->output[i]));
+    if (vd_fused_in_place(g, &input, &output) && output == i && owned(x, g->input[input]) &&
+        x->uses[g->input[input]] == 1) {
+        void *taken = x->value[g->input[input]];
+        x->value[g->input[input]] = NULL;
+        return taken;
     }
-    vd_status status = vd_fused_run(g, x->exec->ro, x->step_word, x->value, err);
+    return aligned_alloc(64, (size + 63) / 64 * 64);
+}
+
+static vd_status run_group(execution *x, const vd_fused *g, vd_err *err) {
+    const void *in[VD_FUSED_INPUTS];
+    void *out[VD_FUSED_OUTPUTS];
+    for (uint32_t i = 0; i < g->input_count; i++)
+        in[i] = x->value[g->input[i]];
+    for (uint32_t i = 0; i < g->output_count; i++) {
+        out[i] = x->value[g->output[i]] = group_output(x, g, i);
+        if (!out[i])
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s",
+                           x->graph->node[g->output[i] - x->sources].name);
+    }
+    vd_status status = vd_fused_run(g, x->exec->ro, x->step_word, in, out, err);
     for (uint32_t i = 0; status == VD_OK && i < g->input_count; i++)
         release(x, g->input[i]);
     for (uint32_t i = 0; status == VD_OK && i < g->output_count; i++)

@@ -64,6 +64,7 @@ static const struct {
 } patterns[] = {
     {RO_OP_ATTN_OUT, vd_match_attention},
     {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
+    {RO_OP_XENT_GRAD, vd_match_cross_entropy},
 };
 
 static bool find_groups(const vd_matcher *m, vd_plan *plan) {
@@ -146,27 +147,41 @@ void vd_plan_free(vd_plan *plan) {
 
 /* ---- running ---- */
 
-vd_status vd_fused_run(const vd_fused *g, ro_ctx *ro, int32_t step, void *const *value,
-                       vd_err *err) {
+static vd_status run_cross_entropy(const vd_fused *g, ro_ctx *ro, const void *const *in,
+                                   void *const *out, vd_err *err) {
+    float *dloss = malloc((size_t)g->rows * sizeof *dloss);
+    if (!dloss)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (int64_t r = 0; r < g->rows; r++)
+        dloss[r] = g->dloss;
+    const ro_status status =
+        ro_cross_entropy(ro, g->rows, g->cols, in[0], in[1], dloss, out[0], NULL, NULL, out[1]);
+    free(dloss);
+    return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
+}
+
+static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, const void *const *in,
+                               void *const *out) {
     ro_attention a = g->attention;
     ro_attention_dropout dropout = g->dropout;
-    const float *in[VD_FUSED_INPUTS];
-    float *out[VD_FUSED_OUTPUTS];
-    ro_status status = RO_ERR_UNSUPPORTED;
     dropout.step = step;
     a.dropout = g->drops ? &dropout : NULL;
-    for (uint32_t i = 0; i < g->input_count; i++)
-        in[i] = value[g->input[i]];
-    for (uint32_t i = 0; i < g->output_count; i++)
-        out[i] = value[g->output[i]];
-    switch (g->kind) {
-    case VD_FUSED_ATTENTION:
-        status = ro_attention_forward(ro, &a, in[0], in[1], in[2], out[0], out[1], out[2]);
-        break;
-    case VD_FUSED_ATTENTION_GRAD:
-        status = ro_attention_backward(ro, &a, in[0], in[1], in[2], in[3], in[4], in[5], in[6],
-                                       out[0], out[1], out[2]);
-        break;
-    }
+    if (g->kind == VD_FUSED_ATTENTION)
+        return ro_attention_forward(ro, &a, in[0], in[1], in[2], out[0], out[1], out[2]);
+    return ro_attention_backward(ro, &a, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out[0],
+                                 out[1], out[2]);
+}
+
+vd_status vd_fused_run(const vd_fused *g, ro_ctx *ro, int32_t step, const void *const *in,
+                       void *const *out, vd_err *err) {
+    if (g->kind == VD_FUSED_CROSS_ENTROPY)
+        return run_cross_entropy(g, ro, in, out, err);
+    const ro_status status = run_attention(g, ro, step, in, out);
     return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
+}
+
+bool vd_fused_in_place(const vd_fused *g, uint32_t *input, uint32_t *output) {
+    *input = 0;
+    *output = 1;
+    return g->kind == VD_FUSED_CROSS_ENTROPY;
 }

@@ -10,7 +10,11 @@
 
 enum { VD_FUSED_MEMBERS = 20, VD_FUSED_INPUTS = 8, VD_FUSED_OUTPUTS = 3 };
 
-typedef enum { VD_FUSED_ATTENTION, VD_FUSED_ATTENTION_GRAD } vd_fused_kind;
+typedef enum {
+    VD_FUSED_ATTENTION,
+    VD_FUSED_ATTENTION_GRAD,
+    VD_FUSED_CROSS_ENTROPY, /* with the logits' gradient, which may take the logits' place */
+} vd_fused_kind;
 
 /* Nodes whose intermediate values nobody else reads. */
 typedef struct {
@@ -21,6 +25,8 @@ typedef struct {
     ro_attention attention;                          /* dropout: NULL until it runs */
     ro_attention_dropout dropout;                    /* if `drops`; the step is set then */
     bool drops;
+    int64_t rows, cols; /* of logits */
+    float dloss;        /* of every row */
 } vd_fused;
 
 #define VD_NO_GROUP UINT32_MAX
@@ -38,8 +44,10 @@ VD_MUST_USE vd_status vd_plan_create(const vd_program *program, const vd_graph *
                                      vd_plan *out, vd_err *err);
 void vd_plan_free(vd_plan *plan);
 
-/* Runs a group; `value` holds its inputs and, allocated, its outputs. */
+/* Runs a group. in and out: its inputs and outputs in its order. */
 VD_MUST_USE vd_status vd_fused_run(const vd_fused *group, ro_ctx *ro, int32_t step,
-                                   void *const *value, vd_err *err);
+                                   const void *const *in, void *const *out, vd_err *err);
+/* Which input may be the same memory as which output; false: none. */
+bool vd_fused_in_place(const vd_fused *group, uint32_t *input, uint32_t *output);
 
 #endif

@@ -15,5 +15,27 @@ typedef struct {
  * reads what is inside is the caller's to check. */
 bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
+bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *out);
+
+/* ---- what patterns are made of ---- */
+
+/* The node that computes `value`, if it is an application of `op`; it joins the group. */
+const vd_node *vd_join(const vd_matcher *m, uint32_t value, int op, vd_fused *g);
+uint32_t vd_input_of(const vd_matcher *m, const vd_node *n, int i);
+const ro_shape *vd_shape_in(const vd_matcher *m, uint32_t value);
+
+/* A later node of this operator that reads `value` as its first input; its second must be `second`
+ * (VD_NO_GROUP: any, or none) and attribute `attr` must be `wanted` (attr < 0: any). */
+typedef struct {
+    int op;
+    uint32_t value, second;
+    int attr;
+    int64_t wanted;
+} vd_reader;
+
+/* Its value; VD_NO_GROUP: there is none nearby. */
+uint32_t vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r);
+void vd_put_inputs(vd_fused *g, uint32_t count, const uint32_t *value);
+void vd_put_outputs(vd_fused *g, uint32_t count, const uint32_t *value);
 
 #endif

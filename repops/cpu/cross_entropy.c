@@ -1,0 +1,78 @@
+/* Fused softmax cross-entropy, SPEC.md section 7.2: a row of logits is read from memory once, and
+ * its exponentials stand where its gradient will. */
+#include "repops/cpu/lanes.h"
+#include "repops/cpu/max.h"
+
+enum { PARTS = RO_CROSS_ENTROPY_COLS_MAX / RO_REDUCE_BLOCK };
+
+static void exp_block(const float *x, float m, int64_t count, float *out) {
+    RO_SAME_INDEX
+    for (int64_t i = 0; i < count; i++)
+        out[i] = ro_exp(x[i] - m);
+}
+
+/* R over the results of blocks, level by level. */
+static float sum_of_parts(float *part, int64_t count) {
+    while (count > 1) {
+        const int64_t blocks = ceil_div(count, RO_REDUCE_BLOCK);
+        for (int64_t b = 0; b < blocks; b++)
+            part[b] = lane_sum(part + b * RO_REDUCE_BLOCK,
+                               min_i64(RO_REDUCE_BLOCK, count - b * RO_REDUCE_BLOCK));
+        count = blocks;
+    }
+    return part[0];
+}
+
+/* R of exp(x - m); the exponentials are left in `e` if it is not NULL. */
+static float sum_of_exponentials(const float *x, float m, int64_t cols, float *e) {
+    float part[PARTS], buffer[RO_REDUCE_BLOCK];
+    int64_t parts = 0;
+    part[0] = 0; /* there is at least one part, which compilers do not see */
+    for (int64_t from = 0; from < cols; from += RO_REDUCE_BLOCK, parts++) {
+        const int64_t count = min_i64(RO_REDUCE_BLOCK, cols - from);
+        float *to = e ? e + from : buffer;
+        exp_block(x + from, m, count, to);
+        part[parts] = lane_sum(to, count);
+    }
+    return sum_of_parts(part, parts);
+}
+
+static void scale_exponentials(float *e, float r, float dloss, int64_t cols) {
+    for (int64_t i = 0; i < cols; i++)
+        e[i] = ro_canon(e[i] * r * dloss);
+}
+
+static void run_row(const ro_cross_entropy_job *j, int64_t row) {
+    const float *x = j->x + row * j->cols, m = max_of(x, j->cols);
+    float *dx = j->dx ? j->dx + row * j->cols : NULL;
+    const int32_t id = j->ids[row];
+    const int valid = id >= 0 && id < j->cols;
+    const float target = valid ? x[id] - m : 0.0f; /* before it is overwritten in place */
+    const float l = sum_of_exponentials(x, m, j->cols, dx);
+    if (j->m)
+        j->m[row] = m;
+    if (j->l)
+        j->l[row] = l;
+    j->loss[row] = valid ? ro_canon(ro_log(l) - target) : ro_from_bits(RO_QNAN_BITS);
+    if (!dx)
+        return;
+    const float r = 1.0f / l, dloss = j->dloss[row];
+    scale_exponentials(dx, r, dloss, j->cols);
+    if (valid)
+        dx[id] = ro_canon((ro_exp(target) * r - 1.0f) * dloss);
+}
+
+static void run_rows(void *user, int64_t first, int64_t last, int worker) {
+    (void)worker;
+    for (int64_t row = first; row < last; row++)
+        run_row(user, row);
+}
+
+static void cross_entropy(ro_ctx *ctx, const ro_cross_entropy_job *job) {
+    const int64_t grain = 1 + (1 << 14) / job->cols;
+    ro_pool_for(ro_ctx_pool(ctx), job->rows, grain, run_rows, (void *)(uintptr_t)job);
+}
+
+void RO_NAME(ro_add_cross_entropy)(ro_table *table) {
+    table->cross_entropy = cross_entropy;
+}

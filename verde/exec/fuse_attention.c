@@ -1,0 +1,193 @@
+/* Attention as SPEC.md section 8 composes it, found in a graph node by node. */
+#include "verde/exec/fuse_match.h"
+
+/* ---- what both directions have ---- */
+
+static bool is_product(const vd_node *n, int trans, float alpha, int chunk, int mask) {
+    return n && n->attr[0] == 2 && n->attr[1] == trans && n->attr[2] == ro_attr_f32(alpha) &&
+           n->attr[3] == chunk && n->attr[4] == mask;
+}
+
+/* s = q k^T * scale over [B, H, T, D] and [B, H, S, D]. */
+static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *q, uint32_t *k) {
+    const vd_node *n = vd_join(m, s, RO_OP_MATMUL, g);
+    if (!n || n->shape.ndim != 4)
+        return false;
+    g->attention.scale = ro_attr_to_f32(n->attr[2]);
+    if (n->attr[0] != 2 || n->attr[1] != 2 || n->attr[3] != RO_DOT_CHUNK || n->attr[4] != 0)
+        return false;
+    *q = vd_input_of(m, n, 0), *k = vd_input_of(m, n, 1);
+    const ro_shape *queries = vd_shape_in(m, *q), *keys = vd_shape_in(m, *k);
+    ro_attention *a = &g->attention;
+    a->batch = queries->dim[0], a->heads = a->kv_heads = queries->dim[1];
+    a->queries = queries->dim[2], a->head_size = queries->dim[3];
+    a->keys = keys->dim[2];
+    return a->head_size <= RO_ATTENTION_HEAD_MAX &&
+           a->keys <= (int64_t)RO_REDUCE_BLOCK * RO_ATTN_BLOCK;
+}
+
+/* x, or dropout(x) with the step: *value becomes x. All dropouts of a group are the same one. */
+static bool join_dropout(const vd_matcher *m, uint32_t *value, vd_fused *g, bool first) {
+    const vd_node *n = *value < m->sources ? NULL : &m->graph->node[*value - m->sources];
+    const bool drops = n && n->op == RO_OP_DROPOUT;
+    if (!drops)
+        return first || !g->drops;
+    const ro_attention_dropout d = {.seed = (uint64_t)n->attr[0],
+                                    .stream = (uint32_t)n->attr[1],
+                                    .threshold = (uint32_t)n->attr[2],
+                                    .scale = ro_attr_to_f32(n->attr[3])};
+    if (vd_input_of(m, n, 1) != m->sources - 1 || !vd_join(m, *value, RO_OP_DROPOUT, g))
+        return false;
+    if (first)
+        g->dropout = d, g->drops = true;
+    *value = vd_input_of(m, n, 0);
+    return g->drops && g->dropout.seed == d.seed && g->dropout.stream == d.stream &&
+           g->dropout.threshold == d.threshold &&
+           ro_attr_f32(g->dropout.scale) == ro_attr_f32(d.scale);
+}
+
+/* What repeat_heads repeats, more than once; *times is 1 if `value` is nothing of the kind. */
+static uint32_t unrepeated(const vd_matcher *m, uint32_t value, int64_t *times) {
+    *times = 1;
+    if (value < m->sources)
+        return value;
+    const vd_node *n = &m->graph->node[value - m->sources];
+    if (n->op != RO_OP_REPEAT_HEADS || n->attr[0] == 1)
+        return value;
+    *times = n->attr[0];
+    return vd_input_of(m, n, 0);
+}
+
+/* ---- forward: from attn_out ---- */
+
+bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
+    const uint32_t o = m->sources + node;
+    uint32_t q, k;
+    int64_t k_times, v_times;
+    g->kind = VD_FUSED_ATTENTION;
+    const vd_node *out = vd_join(m, o, RO_OP_ATTN_OUT, g);
+    const uint32_t mc = vd_input_of(m, out, 0), l = vd_input_of(m, out, 2);
+    const vd_node *max = vd_join(m, mc, RO_OP_ATTN_MAX, g);
+    const vd_node *av = vd_join(m, vd_input_of(m, out, 1), RO_OP_ATTN_AV, g);
+    const vd_node *sum = vd_join(m, l, RO_OP_ATTN_L, g);
+    if (!max || !av || !sum || vd_input_of(m, sum, 0) != mc)
+        return false;
+    const uint32_t s = vd_input_of(m, max, 0), v = vd_input_of(m, av, 1);
+    uint32_t e = vd_input_of(m, av, 0);
+    if (!join_scores(m, s, g, &q, &k) || !join_dropout(m, &e, g, true))
+        return false;
+    const vd_node *exp = vd_join(m, e, RO_OP_ATTN_EXP, g);
+    const vd_node *block = vd_join(m, vd_input_of(m, sum, 1), RO_OP_REDUCE_SUM, g);
+    if (!exp || !block || vd_input_of(m, exp, 0) != s || vd_input_of(m, exp, 1) != mc ||
+        vd_input_of(m, block, 0) != e || block->attr[0] != g->attention.keys ||
+        block->attr[1] != RO_ATTN_BLOCK || exp->attr[0] != max->attr[0] ||
+        av->attr[0] != max->attr[0])
+        return false;
+    g->attention.causal = (int)max->attr[0];
+    const int64_t blocks = max->shape.dim[3];
+    const vd_reader largest = {RO_OP_REDUCE_MAX, mc, VD_NO_GROUP, 0, blocks};
+    const uint32_t top = vd_find_reader(m, mc - m->sources + 1, &largest);
+    if (top == VD_NO_GROUP || m->graph->node[top - m->sources].attr[1] < blocks ||
+        !vd_join(m, top, RO_OP_REDUCE_MAX, g))
+        return false;
+    uint32_t keys = unrepeated(m, k, &k_times), values = unrepeated(m, v, &v_times);
+    if (k_times != v_times)
+        keys = k, values = v, k_times = 1;
+    g->attention.kv_heads /= k_times;
+    vd_put_inputs(g, 3, (uint32_t[]){q, keys, values});
+    vd_put_outputs(g, 3, (uint32_t[]){o, top, l});
+    return true;
+}
+
+/* ---- backward: from attn_dscore ---- */
+
+typedef struct {
+    uint32_t s, p, pz, dp, ds, delta, q, k, v, dout;
+} grad_values;
+
+static bool join_probabilities(const vd_matcher *m, uint32_t node, vd_fused *g, grad_values *x) {
+    const vd_node *dscore = vd_join(m, x->ds = m->sources + node, RO_OP_ATTN_DSCORE, g);
+    x->p = vd_input_of(m, dscore, 0), x->dp = vd_input_of(m, dscore, 1);
+    x->delta = vd_input_of(m, dscore, 2);
+    const vd_node *prob = vd_join(m, x->p, RO_OP_ATTN_PROB, g);
+    if (!prob || prob->attr[0] != dscore->attr[0] || !join_dropout(m, &x->dp, g, true))
+        return false;
+    const float scale_of_dp = 1.0f;
+    const vd_node *dp = vd_join(m, x->dp, RO_OP_MATMUL, g);
+    if (!is_product(dp, 2, scale_of_dp, RO_DOT_CHUNK, 0))
+        return false;
+    x->dout = vd_input_of(m, dp, 0), x->v = vd_input_of(m, dp, 1);
+    x->s = vd_input_of(m, prob, 0);
+    g->attention.causal = (int)prob->attr[0];
+    return join_scores(m, x->s, g, &x->q, &x->k);
+}
+
+/* The product of these two; VD_NO_GROUP: there is none. */
+static uint32_t join_gradient(const vd_matcher *m, vd_fused *g, uint32_t left, uint32_t right,
+                              int trans, float alpha, int mask) {
+    const vd_reader wanted = {RO_OP_MATMUL, left, right, 1, trans};
+    const uint32_t value =
+        left < m->sources ? VD_NO_GROUP : vd_find_reader(m, left - m->sources + 1, &wanted);
+    if (value == VD_NO_GROUP ||
+        !is_product(&m->graph->node[value - m->sources], trans, alpha, RO_ATTN_BLOCK, mask) ||
+        !vd_join(m, value, RO_OP_MATMUL, g))
+        return VD_NO_GROUP;
+    return value;
+}
+
+/* Gradients of what was repeated: the sums over groups join too. */
+static bool join_groups(const vd_matcher *m, vd_fused *g, const grad_values *x, uint32_t *keys,
+                        uint32_t *values, uint32_t *dk, uint32_t *dv) {
+    int64_t times, v_times;
+    *keys = unrepeated(m, x->k, &times), *values = unrepeated(m, x->v, &v_times);
+    const vd_reader sum_k = {RO_OP_REPEAT_HEADS_GRAD, *dk, VD_NO_GROUP, 0, times};
+    const vd_reader sum_v = {RO_OP_REPEAT_HEADS_GRAD, *dv, VD_NO_GROUP, 0, times};
+    const uint32_t k = times > 1 ? vd_find_reader(m, *dk - m->sources + 1, &sum_k) : VD_NO_GROUP;
+    const uint32_t v = times > 1 ? vd_find_reader(m, *dv - m->sources + 1, &sum_v) : VD_NO_GROUP;
+    if (times != v_times || k == VD_NO_GROUP || v == VD_NO_GROUP || m->uses[*dk] != 1 ||
+        m->uses[*dv] != 1) {
+        *keys = x->k, *values = x->v;
+        return true;
+    }
+    g->attention.kv_heads /= times;
+    *dk = k, *dv = v;
+    return vd_join(m, k, RO_OP_REPEAT_HEADS_GRAD, g) && vd_join(m, v, RO_OP_REPEAT_HEADS_GRAD, g);
+}
+
+bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *g) {
+    grad_values x;
+    g->kind = VD_FUSED_ATTENTION_GRAD;
+    if (!join_probabilities(m, node, g, &x))
+        return false;
+    const vd_node *delta = vd_join(m, x.delta, RO_OP_REDUCE_DOT, g);
+    if (!delta || vd_input_of(m, delta, 0) != x.dout || delta->attr[0] != g->attention.head_size ||
+        delta->attr[1] < g->attention.head_size)
+        return false;
+    const uint32_t o = vd_input_of(m, delta, 1);
+    if (!ro_shape_equal(vd_shape_in(m, o), vd_shape_in(m, x.dout)))
+        return false; /* it repeats */
+    x.pz = x.p;
+    if (g->drops) {
+        const vd_reader dropped = {RO_OP_DROPOUT, x.p, m->sources - 1, -1, 0};
+        x.pz = vd_find_reader(m, x.p - m->sources + 1, &dropped);
+        uint32_t p = x.pz;
+        if (p == VD_NO_GROUP || !join_dropout(m, &p, g, false))
+            return false;
+    }
+    const int causal = g->attention.causal, from_row = causal ? RO_MASK_FROM_ROW : 0;
+    const float scale = g->attention.scale;
+    uint32_t dv = join_gradient(m, g, x.pz, x.dout, 1, 1.0f, from_row);
+    uint32_t dk = join_gradient(m, g, x.ds, x.q, 1, scale, from_row);
+    const uint32_t dq =
+        join_gradient(m, g, x.ds, x.k, 0, scale, causal ? RO_MASK_UPTO_ROW : RO_MASK_NONE);
+    uint32_t keys, values;
+    if (dv == VD_NO_GROUP || dk == VD_NO_GROUP || dq == VD_NO_GROUP ||
+        !join_groups(m, g, &x, &keys, &values, &dk, &dv))
+        return false;
+    const vd_node *prob = &m->graph->node[x.p - m->sources];
+    vd_put_inputs(g, 7,
+                  (uint32_t[]){x.q, keys, values, o, vd_input_of(m, prob, 1),
+                               vd_input_of(m, prob, 2), x.dout});
+    vd_put_outputs(g, 3, (uint32_t[]){dq, dk, dv});
+    return true;
+}
