@@ -64,7 +64,27 @@ static void ln_dgamma(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
+static void add_rms_dgamma_row(const float *restrict dy, const float *restrict x, float rstd,
+                               int64_t count, float *restrict acc) {
+    for (int64_t c = 0; c < count; c++)
+        acc[c] = ro_fma(dy[c], x[c] * rstd, acc[c]);
+}
+
+static void rms_dgamma(const ro_job *job, int64_t first, int64_t last) {
+    const float *dy = job->in[0], *x = job->in[1], *rstd = job->in[2];
+    for (int64_t i = first; i < last; i++) {
+        const tile t = tile_of(job, i);
+        float acc[TILE] = {0};
+        for (int64_t r = t.row; r < t.row + t.rows; r++) {
+            const int64_t e = r * t.cols + t.col;
+            add_rms_dgamma_row(dy + e, x + e, rstd[r], t.count, acc);
+        }
+        store_sums(&t, acc, job->out);
+    }
+}
+
 void RO_NAME(ro_add_columns)(ro_table *table) {
     table->kernel[RO_OP_SUM_ROWS] = (ro_kernel){.range = sum_rows, .items = tiles};
     table->kernel[RO_OP_LN_DGAMMA] = (ro_kernel){.range = ln_dgamma, .items = tiles};
+    table->kernel[RO_OP_RMS_DGAMMA] = (ro_kernel){.range = rms_dgamma, .items = tiles};
 }

@@ -89,6 +89,22 @@ static void reduce_ln_gx(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
+static void reduce_rms_gx(const ro_job *job, int64_t first, int64_t last) {
+    float g[RO_REDUCE_BLOCK], xh[RO_REDUCE_BLOCK];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const float *restrict dy = (const float *)job->in[0] + b.e;
+        const float *restrict gamma = (const float *)job->in[1] + b.at;
+        const float *restrict x = (const float *)job->in[2] + b.e;
+        const float rstd = ((const float *)job->in[3])[b.row];
+        for (int64_t j = 0; j < b.count; j++) {
+            g[j] = dy[j] * gamma[j];
+            xh[j] = x[j] * rstd;
+        }
+        ((float *)job->out)[i] = lane_dot(g, xh, b.count);
+    }
+}
+
 /* ---- max ---- */
 
 static void reduce_max(const ro_job *job, int64_t first, int64_t last) {
@@ -106,4 +122,5 @@ void RO_NAME(ro_add_rows)(ro_table *table) {
     table->kernel[RO_OP_REDUCE_SQDEV] = (ro_kernel){.range = reduce_sqdev};
     table->kernel[RO_OP_REDUCE_EXPSUM] = (ro_kernel){.range = reduce_expsum};
     table->kernel[RO_OP_REDUCE_LN_GX] = (ro_kernel){.range = reduce_ln_gx};
+    table->kernel[RO_OP_REDUCE_RMS_GX] = (ro_kernel){.range = reduce_rms_gx};
 }

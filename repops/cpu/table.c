@@ -16,6 +16,9 @@ void RO_NAME(ro_table)(ro_table *table) {
     RO_NAME(ro_add_columns)(table);
     RO_NAME(ro_add_norm)(table);
     RO_NAME(ro_add_entropy)(table);
+    RO_NAME(ro_add_softmax)(table);
+    RO_NAME(ro_add_axis_reduce)(table);
+    RO_NAME(ro_add_rms)(table);
     RO_NAME(ro_add_attention)(table);
     RO_NAME(ro_add_attend)(table);
     RO_NAME(ro_add_cross_entropy)(table);

@@ -40,6 +40,7 @@ static row_values row_of(const ro_call *call, const ro_access *in, int64_t r) {
     case RO_OP_REDUCE_SQDEV:
     case RO_OP_REDUCE_EXPSUM: return (row_values){.mean = loadf(in, 1, r)};
     case RO_OP_REDUCE_LN_GX: return (row_values){loadf(in, 3, r), loadf(in, 4, r)};
+    case RO_OP_REDUCE_RMS_GX: return (row_values){.rstd = loadf(in, 3, r)};
     default: return (row_values){0};
     }
 }
@@ -54,6 +55,9 @@ static float term(const ro_call *call, const ro_access *in, float lane, row_valu
     case RO_OP_REDUCE_EXPSUM: return lane + ro_exp(loadf(in, 0, x) - row.mean);
     case RO_OP_REDUCE_LN_GX:
         d = (loadf(in, 2, x) - row.mean) * row.rstd;
+        return ro_fma(loadf(in, 0, x) * loadf(in, 1, i), d, lane);
+    case RO_OP_REDUCE_RMS_GX:
+        d = loadf(in, 2, x) * row.rstd;
         return ro_fma(loadf(in, 0, x) * loadf(in, 1, i), d, lane);
     default: return lane + loadf(in, 0, x);
     }
@@ -105,7 +109,8 @@ uint32_t ro_ref_columns(const ro_call *call, int64_t e, const ro_acc *acc, const
             sum = sum + x;
             continue;
         }
-        float xh = (loadf(in, 1, r * cols + c) - loadf(in, 2, r)) * loadf(in, 3, r);
+        float y = loadf(in, 1, r * cols + c), v = loadf(in, 2, r);
+        float xh = call->op == RO_OP_RMS_DGAMMA ? y * v : (y - v) * loadf(in, 3, r);
         sum = ro_fma(x, xh, sum);
     }
     return result(sum);

@@ -9,6 +9,11 @@ static size_t one_word(const ro_call *call) {
     return 4;
 }
 
+static size_t two_words(const ro_call *call) {
+    (void)call;
+    return 8;
+}
+
 static size_t eight_words(const ro_call *call) {
     (void)call;
     return 32;
@@ -33,12 +38,13 @@ static int64_t block_loads(const ro_call *call) {
     case RO_OP_REDUCE_SQDEV:
     case RO_OP_REDUCE_EXPSUM: return terms + 1;
     case RO_OP_REDUCE_LN_GX: return 3 * terms + 2;
+    case RO_OP_REDUCE_RMS_GX: return 3 * terms + 1;
     default: return terms;
     }
 }
 
 static int64_t column_loads(const ro_call *call) {
-    return RO_COLUMN_GROUP * (call->op == RO_OP_SUM_ROWS ? 1 : 4);
+    return RO_COLUMN_GROUP * call->input_count;
 }
 
 static int64_t attention_loads(const ro_call *call) {
@@ -151,6 +157,22 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_SIGMOID_GRAD] = SHORT(ro_ref_slope),
     [RO_OP_SILU_GRAD] = SHORT(ro_ref_slope),
     [RO_OP_GELU_ERF_GRAD] = SHORT(ro_ref_slope),
+    [RO_OP_SOFTMAX] = SHORT(ro_ref_softmax),
+    [RO_OP_SOFTMAX_GRAD] = SHORT(ro_ref_softmax_grad),
+    [RO_OP_LOG_SOFTMAX] = SHORT(ro_ref_log_softmax),
+    [RO_OP_LOG_SOFTMAX_GRAD] = SHORT(ro_ref_log_softmax_grad),
+    [RO_OP_XENT_IGNORE] = SHORT(ro_ref_xent),
+    [RO_OP_XENT_IGNORE_GRAD] = SHORT(ro_ref_xent_grad),
+    [RO_OP_KEPT] = SHORT(ro_ref_kept),
+    [RO_OP_SUM_AXIS] = LOADS(ro_ref_sum_axis, column_loads),
+    [RO_OP_MAX_AXIS] = LOADS(ro_ref_max_axis, column_loads),
+    [RO_OP_ARGMAX] = {ro_ref_argmax, ro_ref_argmax_steps, two_words, ro_ref_argmax_step, no_loads},
+    [RO_OP_MAX_GRAD] = SHORT(ro_ref_max_grad),
+    [RO_OP_EXPAND] = SHORT(ro_ref_expand),
+    [RO_OP_RMSNORM] = SHORT(ro_ref_rmsnorm),
+    [RO_OP_RMS_DX] = SHORT(ro_ref_rms_dx),
+    [RO_OP_REDUCE_RMS_GX] = LOADS(ro_ref_reduce, block_loads),
+    [RO_OP_RMS_DGAMMA] = LOADS(ro_ref_columns, column_loads),
     [RO_OP_CONV2D] = {ro_ref_conv2d, ro_ref_conv2d_steps, one_word, ro_ref_conv2d_step, no_loads},
     [RO_OP_CONV2D_DX] = {ro_ref_conv2d, ro_ref_conv2d_steps, one_word, ro_ref_conv2d_step,
                          no_loads},

@@ -51,8 +51,9 @@ ro_ref_finish_fn ro_ref_transpose, ro_ref_slice, ro_ref_pad, ro_ref_gather, ro_r
     ro_ref_cast, ro_ref_reshape;
 ro_ref_finish_fn ro_ref_uniform, ro_ref_permutation, ro_ref_rope, ro_ref_sgd_m, ro_ref_sgd_w,
     ro_ref_sgd_nesterov;
-ro_ref_finish_fn ro_ref_add, ro_ref_div_const, ro_ref_gelu, ro_ref_gelu_grad, ro_ref_relu,
-    ro_ref_relu_grad, ro_ref_dropout;
+ro_ref_finish_fn ro_ref_softmax, ro_ref_softmax_grad, ro_ref_log_softmax, ro_ref_log_softmax_grad,
+    ro_ref_kept, ro_ref_rmsnorm, ro_ref_rms_dx;
+ro_ref_finish_fn ro_ref_sum_axis, ro_ref_max_axis, ro_ref_argmax, ro_ref_max_grad, ro_ref_expand;
 ro_ref_finish_fn ro_ref_matmul, ro_ref_reduce, ro_ref_reduce_max, ro_ref_columns;
 ro_ref_finish_fn ro_ref_ln_rstd, ro_ref_layernorm, ro_ref_ln_dx, ro_ref_xent, ro_ref_xent_grad;
 ro_ref_finish_fn ro_ref_attn_max, ro_ref_attn_exp, ro_ref_attn_av, ro_ref_attn_l, ro_ref_attn_out,
@@ -62,6 +63,9 @@ ro_ref_finish_fn ro_ref_lr_schedule, ro_ref_bias_correction, ro_ref_clip_scale, 
 
 int64_t ro_ref_matmul_steps(const ro_call *call);
 void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                        const ro_access *in);
+int64_t ro_ref_argmax_steps(const ro_call *call);
+void ro_ref_argmax_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in);
 int64_t ro_ref_embedding_grad_steps(const ro_call *call);
 void ro_ref_gather_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,

@@ -39,9 +39,51 @@ ro_status ro_check_xent(ro_check *c) {
         TRY(ro_want_type(c, i, i == 3 ? RO_I32 : RO_F32));
     for (int i = 1; i < c->call->input_count; i++)
         TRY(ro_want_numel(c, i, rows));
-    c->want = c->in[c->call->op == RO_OP_XENT ? 3 : 0];
+    c->want = c->in[c->call->input_count == 4 ? 3 : 0];
     c->want.dtype = RO_F32;
     return RO_OK;
+}
+
+ro_status ro_check_xent_ignore(ro_check *c) {
+    TRY(ro_want_range(c, 0, INT32_MIN, INT32_MAX));
+    return ro_check_xent(c);
+}
+
+ro_status ro_check_kept(ro_check *c) {
+    TRY(ro_want_range(c, 0, INT32_MIN, INT32_MAX));
+    TRY(ro_want_type(c, 0, RO_I32));
+    c->want = c->in[0];
+    c->want.dtype = RO_F32;
+    return RO_OK;
+}
+
+ro_status ro_check_softmax(ro_check *c) {
+    TRY(ro_all_f32(c));
+    int64_t rows = NUMEL(0) / last_dim(&c->in[0]);
+    TRY(ro_want_numel(c, 1, rows));
+    return ro_want_numel(c, 2, rows);
+}
+
+ro_status ro_check_softmax_grad(ro_check *c) {
+    TRY(ro_all_f32(c));
+    TRY(ro_want_same(c, 1, 0));
+    return ro_want_numel(c, 2, NUMEL(0) / last_dim(&c->in[0]));
+}
+
+ro_status ro_check_rmsnorm(ro_check *c) {
+    TRY(ro_all_f32(c));
+    int64_t cols = last_dim(&c->in[0]);
+    TRY(ro_want_numel(c, 1, NUMEL(0) / cols));
+    return ro_want_numel(c, 2, cols);
+}
+
+ro_status ro_check_rms_dx(ro_check *c) {
+    TRY(ro_all_f32(c));
+    int64_t cols = last_dim(&c->in[0]), rows = NUMEL(0) / cols;
+    TRY(ro_want_numel(c, 1, cols));
+    TRY(ro_want_same(c, 2, 0));
+    TRY(ro_want_numel(c, 3, rows));
+    return ro_want_numel(c, 4, rows);
 }
 
 /* ---- attention ---- */

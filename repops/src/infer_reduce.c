@@ -70,6 +70,11 @@ ro_status ro_check_reduce(ro_check *c) {
         TRY(ro_want_numel(c, 3, rows));
         TRY(ro_want_numel(c, 4, rows));
         break;
+    case RO_OP_REDUCE_RMS_GX:
+        TRY(ro_want_numel(c, 1, cols));
+        TRY(ro_want_numel(c, 2, NUMEL(0)));
+        TRY(ro_want_numel(c, 3, rows));
+        break;
     default: break;
     }
     return ro_want_output(c, rows * ((cols + block - 1) / block));
@@ -78,10 +83,9 @@ ro_status ro_check_reduce(ro_check *c) {
 ro_status ro_check_columns(ro_check *c) {
     TRY(ro_check_view(c));
     int64_t cols = c->call->attr[0], rows = NUMEL(0) / cols;
-    if (c->call->op == RO_OP_LN_DGAMMA) {
+    if (c->call->op != RO_OP_SUM_ROWS)
         TRY(ro_want_numel(c, 1, NUMEL(0)));
-        TRY(ro_want_numel(c, 2, rows));
-        TRY(ro_want_numel(c, 3, rows));
-    }
+    for (int i = 2; i < c->call->input_count; i++)
+        TRY(ro_want_numel(c, i, rows));
     return ro_want_output(c, (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP * cols);
 }

@@ -365,6 +365,7 @@ static inline void roll_optimizer(op_case *c, dice *d) {
 }
 
 #include "op_cases_axes.h"
+#include "op_cases_reduce.h"
 
 /* A valid application of `op`, with data. Call case_free. NULL, or why ro_infer refused it. */
 static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
@@ -380,6 +381,8 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
         roll_axes(c, &d);
     else if (op <= RO_OP_RSQRT || (op >= RO_OP_TANH && op <= RO_OP_GELU_ERF_GRAD))
         roll_elementwise(c, &d);
+    else if (rolls_reductions(op))
+        roll_reductions(c, &d);
     else if (op == RO_OP_MATMUL)
         roll_matmul(c, &d);
     else if (op <= RO_OP_REDUCE_LN_GX)

@@ -316,6 +316,22 @@ static bool undisputed(int op) {
         RO_OP_UNIFORM,
         RO_OP_PERMUTATION,
         RO_OP_ROPE,
+        RO_OP_SOFTMAX,
+        RO_OP_SOFTMAX_GRAD,
+        RO_OP_LOG_SOFTMAX,
+        RO_OP_LOG_SOFTMAX_GRAD,
+        RO_OP_XENT_IGNORE,
+        RO_OP_XENT_IGNORE_GRAD,
+        RO_OP_KEPT,
+        RO_OP_SUM_AXIS,
+        RO_OP_MAX_AXIS,
+        RO_OP_ARGMAX,
+        RO_OP_MAX_GRAD,
+        RO_OP_EXPAND,
+        RO_OP_RMSNORM,
+        RO_OP_RMS_DX,
+        RO_OP_REDUCE_RMS_GX,
+        RO_OP_RMS_DGAMMA,
     };
     /* clang-format on */
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)

@@ -41,7 +41,15 @@ typedef enum {
     ERF,
     SIGMOID,
     SILU,
-    GELU_ERF
+    GELU_ERF,
+    SOFTMAX,
+    LOG_SOFTMAX,
+    XENT_IGNORE,
+    XENT_MEAN,
+    RMSNORM,
+    SUM_AXIS,
+    MEAN_AXIS,
+    MAX_AXIS
 } kind;
 
 /* A value: a leaf by its number, or the output of layer j. */
@@ -51,7 +59,7 @@ typedef struct {
     kind kind;
     int in[3];
     int ids;       /* embedding, xent: which */
-    int64_t heads; /* attention */
+    int64_t heads; /* attention; the axis of a reduction, the label that is ignored */
     int64_t kv_heads;
     bool causal;
     float rate; /* dropout, attention; the factor of scale */
@@ -285,6 +293,97 @@ static const gradient_case cases[] = {
      {{"x", F(2, 9, 11), 4}},
      {{I(1, 9), 11}},
      {{GELU_ERF, {0}}, {XENT, {OUT(0)}}}},
+    {"softmax",
+     1,
+     1,
+     2,
+     {{"x", F(2, 9, 11), 3}},
+     {{I(1, 9), 11}},
+     {{SOFTMAX, {0}}, {XENT, {OUT(0)}}}},
+    {"softmax_over_two_blocks",
+     2,
+     1,
+     3,
+     {{"x", F(2, 3, 1030), 6}, {"table", F(2, 7, 1030), 30}},
+     {{I(1, 3), 7}},
+     {{SOFTMAX, {0}}, {LOGITS, {OUT(0), 1}}, {XENT, {OUT(1)}}}},
+    {"log_softmax",
+     1,
+     1,
+     3,
+     {{"x", F(2, 9, 11), 3}},
+     {{I(1, 9), 11}},
+     {{LOG_SOFTMAX, {0}}, {MUL, {OUT(0), OUT(0)}}, {XENT, {OUT(1)}}}},
+    {"xent_ignore",
+     1,
+     1,
+     1,
+     {{"x", F(2, 30, 5), 4}},
+     {{I(1, 30), 5}},
+     {{XENT_IGNORE, {0}, .heads = 2}}},
+    {"xent_mean_over_two_blocks",
+     1,
+     1,
+     1,
+     {{"x", F(2, 1030, 5), 4}},
+     {{I(1, 1030), 5}},
+     {{XENT_MEAN, {0}, .heads = 3}}},
+    {"rmsnorm",
+     2,
+     1,
+     2,
+     {{"x", F(3, 2, 35, 9), 3}, {"gamma", F(1, 9), 2}},
+     {{I(2, 2, 35), 9}},
+     {{RMSNORM, {0, 1}}, {XENT, {OUT(0)}}}},
+    {"rmsnorm_over_two_blocks",
+     2,
+     1,
+     2,
+     {{"x", F(2, 3, 1030), 3}, {"gamma", F(1, 1030), 2}},
+     {{I(1, 3), 1030}},
+     {{RMSNORM, {0, 1}}, {XENT, {OUT(0)}}}},
+    {"sum_over_the_middle_in_two_groups",
+     1,
+     1,
+     3,
+     {{"x", F(3, 3, 70, 7), 1}},
+     {{I(1, 3), 7}},
+     {{MUL, {0, 0}}, {SUM_AXIS, {OUT(0)}, .heads = 1}, {XENT, {OUT(1)}}}},
+    {"sum_over_the_first",
+     1,
+     1,
+     3,
+     {{"x", F(2, 130, 7), 0.25}},
+     {{I(1, 1), 7}},
+     {{MUL, {0, 0}}, {SUM_AXIS, {OUT(0)}, .heads = 0}, {XENT, {OUT(1)}}}},
+    {"mean_over_the_last",
+     2,
+     1,
+     4,
+     {{"x", F(3, 3, 5, 9), 3}, {"table", F(2, 7, 1), 1}},
+     {{I(2, 3, 5), 7}},
+     {{MUL, {0, 0}}, {MEAN_AXIS, {OUT(0)}, .heads = 2}, {LOGITS, {OUT(1), 1}}, {XENT, {OUT(2)}}}},
+    {"mean_over_the_middle",
+     1,
+     1,
+     3,
+     {{"x", F(3, 3, 5, 7), 3}},
+     {{I(1, 3), 7}},
+     {{MUL, {0, 0}}, {MEAN_AXIS, {OUT(0)}, .heads = 1}, {XENT, {OUT(1)}}}},
+    {"max_over_the_middle_in_two_groups",
+     1,
+     1,
+     2,
+     {{"x", F(3, 3, 70, 7), 2}},
+     {{I(1, 3), 7}},
+     {{MAX_AXIS, {0}, .heads = 1}, {XENT, {OUT(0)}}}},
+    {"max_over_the_last",
+     2,
+     1,
+     3,
+     {{"x", F(2, 12, 9), 3}, {"table", F(2, 7, 1), 1}},
+     {{I(1, 12), 7}},
+     {{MAX_AXIS, {0}, .heads = 1}, {LOGITS, {OUT(0), 1}}, {XENT, {OUT(1)}}}},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -370,6 +469,16 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case SIGMOID: return vd_sigmoid(b, x);
     case SILU: return vd_silu(b, x);
     case GELU_ERF: return vd_gelu_erf(b, x);
+    case SOFTMAX: return vd_softmax(b, x);
+    case LOG_SOFTMAX: return vd_log_softmax(b, x);
+    case XENT_IGNORE:
+        return vd_xent_ignore(b, x, vd_data_value(b, (uint32_t)l->ids), (int32_t)l->heads);
+    case XENT_MEAN:
+        return vd_xent_mean(b, x, vd_data_value(b, (uint32_t)l->ids), (int32_t)l->heads);
+    case RMSNORM: return vd_rmsnorm(b, x, y, 1e-5f);
+    case SUM_AXIS: return vd_sum_axis(b, x, (int)l->heads);
+    case MEAN_AXIS: return vd_mean_axis(b, x, (int)l->heads);
+    case MAX_AXIS: return vd_max_axis(b, x, (int)l->heads);
     }
     return 0;
 }
@@ -540,6 +649,64 @@ static void exact_xent(const example *x, const layer *l, double *out) {
     }
 }
 
+static void exact_xent_ignore(const example *x, const layer *l, double *out) {
+    const int32_t *ids = x->ids[l->ids];
+    const int64_t rows = ro_shape_numel(&x->c->ids[l->ids].shape);
+    double *each = l->kind == XENT_MEAN ? calloc((size_t)rows, sizeof *each) : out, sum = 0,
+           kept = 0;
+    exact_xent(x, l, each);
+    for (int64_t r = 0; r < rows; r++) {
+        each[r] = ids[r] == l->heads ? 0 : each[r];
+        kept += ids[r] != l->heads;
+        sum += each[r];
+    }
+    if (l->kind != XENT_MEAN)
+        return;
+    out[0] = sum / kept;
+    free(each);
+}
+
+static void exact_softmax(const example *x, const layer *l, double *out) {
+    const double *a = x->exact[l->in[0]];
+    const int64_t cols = last(&x->shape[l->in[0]]), count = ro_shape_numel(&x->shape[l->in[0]]);
+    for (int64_t r = 0; r < count; r += cols) {
+        double sum = 0;
+        for (int64_t i = 0; i < cols; i++)
+            sum += exp(a[r + i]);
+        for (int64_t i = 0; i < cols; i++)
+            out[r + i] = l->kind == SOFTMAX ? exp(a[r + i]) / sum : a[r + i] - log(sum);
+    }
+}
+
+static void exact_rmsnorm(const example *x, const layer *l, double *out) {
+    const double *a = x->exact[l->in[0]], *gamma = x->exact[l->in[1]];
+    const int64_t cols = last(&x->shape[l->in[0]]), count = ro_shape_numel(&x->shape[l->in[0]]);
+    for (int64_t r = 0; r < count; r += cols) {
+        double ss = 0;
+        for (int64_t i = 0; i < cols; i++)
+            ss += a[r + i] * a[r + i];
+        for (int64_t i = 0; i < cols; i++)
+            out[r + i] = a[r + i] / sqrt(ss / (double)cols + 1e-5) * gamma[i];
+    }
+}
+
+/* The axis is in `heads`. */
+static void exact_along(const example *x, const layer *l, double *out) {
+    const ro_shape *s = &x->shape[l->in[0]];
+    const double *a = x->exact[l->in[0]];
+    int64_t inner = 1, n = s->dim[l->heads], count = ro_shape_numel(s);
+    for (int64_t i = l->heads + 1; i < s->ndim; i++)
+        inner *= s->dim[i];
+    for (int64_t e = 0; e < count / n; e++) {
+        const double *first = a + e / inner * n * inner + e % inner;
+        out[e] = first[0];
+        for (int64_t j = 1; j < n; j++)
+            out[e] =
+                l->kind == MAX_AXIS ? fmax(out[e], first[j * inner]) : out[e] + first[j * inner];
+        out[e] /= l->kind == MEAN_AXIS ? (double)n : 1;
+    }
+}
+
 static double exact_gelu(double x) {
     return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 }
@@ -579,6 +746,14 @@ static void exact_layer(const example *x, int j) {
     case ATTENTION: exact_attention(x, l, out); break;
     case GROUPED: exact_grouped(x, l, out); break;
     case XENT: exact_xent(x, l, out); break;
+    case XENT_IGNORE:
+    case XENT_MEAN: exact_xent_ignore(x, l, out); break;
+    case SOFTMAX:
+    case LOG_SOFTMAX: exact_softmax(x, l, out); break;
+    case RMSNORM: exact_rmsnorm(x, l, out); break;
+    case SUM_AXIS:
+    case MEAN_AXIS:
+    case MAX_AXIS: exact_along(x, l, out); break;
     case EMBEDDING:
         for (int64_t e = 0; e < count; e++)
             out[e] = x->exact[l->in[0]][x->ids[l->ids][e / cols] * cols + e % cols];
@@ -684,15 +859,41 @@ Test(gradients, those_of_every_layer_agree_with_differences) {
 
 Test(gradients, the_cases_use_every_operator_of_a_backward_pass) {
     static const int wanted[] = {
-        RO_OP_FILL,           RO_OP_ADD,           RO_OP_MATMUL,
-        RO_OP_EMBEDDING_GRAD, RO_OP_JOIN_HEADS,    RO_OP_SPLIT_HEADS,
-        RO_OP_GELU_GRAD,      RO_OP_RELU_GRAD,     RO_OP_DROPOUT,
-        RO_OP_REDUCE_DOT,     RO_OP_REDUCE_LN_GX,  RO_OP_SUM_ROWS,
-        RO_OP_LN_DGAMMA,      RO_OP_LN_DX,         RO_OP_XENT_GRAD,
-        RO_OP_ATTN_PROB,      RO_OP_ATTN_DSCORE,   RO_OP_REPEAT_HEADS_GRAD,
-        RO_OP_SCALE,          RO_OP_MUL,           RO_OP_DIV,
-        RO_OP_TANH_GRAD,      RO_OP_ERF_GRAD,      RO_OP_SIGMOID_GRAD,
-        RO_OP_SILU_GRAD,      RO_OP_GELU_ERF_GRAD,
+        RO_OP_FILL,
+        RO_OP_ADD,
+        RO_OP_MATMUL,
+        RO_OP_EMBEDDING_GRAD,
+        RO_OP_JOIN_HEADS,
+        RO_OP_SPLIT_HEADS,
+        RO_OP_GELU_GRAD,
+        RO_OP_RELU_GRAD,
+        RO_OP_DROPOUT,
+        RO_OP_REDUCE_DOT,
+        RO_OP_REDUCE_LN_GX,
+        RO_OP_SUM_ROWS,
+        RO_OP_LN_DGAMMA,
+        RO_OP_LN_DX,
+        RO_OP_XENT_GRAD,
+        RO_OP_ATTN_PROB,
+        RO_OP_ATTN_DSCORE,
+        RO_OP_REPEAT_HEADS_GRAD,
+        RO_OP_SCALE,
+        RO_OP_MUL,
+        RO_OP_DIV,
+        RO_OP_TANH_GRAD,
+        RO_OP_ERF_GRAD,
+        RO_OP_SIGMOID_GRAD,
+        RO_OP_SILU_GRAD,
+        RO_OP_GELU_ERF_GRAD,
+        RO_OP_SOFTMAX_GRAD,
+        RO_OP_LOG_SOFTMAX_GRAD,
+        RO_OP_XENT_IGNORE_GRAD,
+        RO_OP_REDUCE_RMS_GX,
+        RO_OP_RMS_DX,
+        RO_OP_RMS_DGAMMA,
+        RO_OP_EXPAND,
+        RO_OP_ARGMAX,
+        RO_OP_MAX_GRAD,
     };
     bool seen[RO_OP_END] = {false};
     for (int i = 0; i < CASES; i++) {

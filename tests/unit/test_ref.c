@@ -179,12 +179,13 @@ Test(ref, the_last_element_of_huge_inputs_is_reached) {
 
 static int keeps_bits(int op) {
     return op <= RO_OP_CAST || op == RO_OP_RELU_GRAD || op == RO_OP_RESHAPE ||
-           op == RO_OP_REPEAT_HEADS;
+           op == RO_OP_REPEAT_HEADS || op == RO_OP_ARGMAX || op == RO_OP_MAX_GRAD ||
+           op == RO_OP_EXPAND;
 }
 
 /* clip_scale ends in 1 instead, lr_schedule reads no f32. */
 static int never_nan(int op) {
-    return !ro_op_describe(op) || keeps_bits(op) || op == RO_OP_CLIP_SCALE ||
+    return !ro_op_describe(op) || keeps_bits(op) || op == RO_OP_CLIP_SCALE || op == RO_OP_KEPT ||
            op == RO_OP_PERMUTATION || op == RO_OP_UNIFORM || op == RO_OP_LR_SCHEDULE;
 }
 

@@ -218,6 +218,59 @@ static const example functions[] = {
      {F(1, 2), F(1, 2)}, {N(INF, -INF), N(2, 2)}, {0}, W(QNAN, QNAN)},
 };
 
+static const example reductions[] = {
+    {"softmax takes the row's maximum and sum", RO_OP_SOFTMAX, {0}, 3, {F(2, 2, 2), F(1, 2), F(1, 2)},
+     {N(1, 2, 0.3125f, -3.5f), N(2, 2), N(1.75f, 1.75f)}, {0},
+     W(0x3e574315, 0x3f124925, 0x3dd87b2a, 0x3b190bcd)},
+    {"softmax of a row without a finite number is NaN", RO_OP_SOFTMAX, {0}, 3,
+     {F(2, 1, 2), F(1, 1), F(1, 1)}, {N(-INF, -INF), N(-INF), N(NAN)}, {0}, W(QNAN, QNAN)},
+    {"softmax_grad", RO_OP_SOFTMAX_GRAD, {0}, 3, {F(2, 2, 2), F(2, 2, 2), F(1, 2)},
+     {N(0.5f, 0.25f, 1, NAN), N(3, -1, 0, 1), N(1, 2)}, {0},
+     W(ONE, 0xbf000000, 0xc0000000, QNAN)},
+    {"log_softmax", RO_OP_LOG_SOFTMAX, {0}, 3, {F(2, 1, 4), F(1, 1), F(1, 1)},
+     {N(1, 2, 0.3125f, -3.5f), N(2), N(1.75f)}, {0},
+     W(0xbfc7a17e, 0xbf0f42fb, 0xc00fd0bf, 0xc0c1e85f)},
+    {"log_softmax_grad takes the result", RO_OP_LOG_SOFTMAX_GRAD, {0}, 3,
+     {F(2, 1, 4), F(2, 1, 4), F(1, 1)},
+     {N(-0.5f, -1.25f, -3, -0.25f), N(1, -2, 0.5f, 0), N(-0.5f)}, {0},
+     W(0x3fa6d166, 0xbfeda9e8, 0x3f065f6c, 0x3ec75f7d)},
+    {"xent_ignore: +0 where the label is ignored, whatever else is there", RO_OP_XENT_IGNORE, {-100},
+     4, {F(2, 3, 2), F(1, 3), F(1, 3), I(1, 3)},
+     {N(1, 2, NAN, NAN, 1, 2), N(2, NAN, 2), N(1, NAN, 1), IDS(0, -100, 2)}, {0}, W(ONE, 0, QNAN)},
+    {"xent_ignore of an id of the vocabulary", RO_OP_XENT_IGNORE, {1}, 4,
+     {F(2, 2, 2), F(1, 2), F(1, 2), I(1, 2)}, {N(1, 2, 1, 2), N(2, 2), N(1, 1), IDS(1, 0)}, {0},
+     N(0, 1)},
+    {"xent_ignore_grad: +0 where the label is ignored", RO_OP_XENT_IGNORE_GRAD, {-1}, 5,
+     {F(2, 3, 2), F(1, 3), F(1, 3), I(1, 3), F(1, 3)},
+     {N(0, 0, NAN, INF, 0, 0), N(0, 0, 0), N(2, 2, 2), IDS(0, -1, 5), N(2, NAN, 1)}, {0},
+     N(-1, 1, 0, 0, 0.5f, 0.5f)},
+    {"kept", RO_OP_KEPT, {-1}, 1, {I(2, 2, 2)}, {IDS(-1, 0, 7, INT32_MIN)}, {0}, N(0, 1, 1, 1)},
+    {"sum_axis starts from +0", RO_OP_SUM_AXIS, {1}, 1, {F(3, 2, 3, 2)},
+     {N(1, -0.0f, 2, -0.0f, 3, -0.0f, 10, NAN, 20, 1, 30, 1)}, {0}, W(0x40c00000, 0, 0x42700000, QNAN)},
+    {"sum_axis over the last axis", RO_OP_SUM_AXIS, {1}, 1, {F(2, 2, 3)}, {N(1, 2, 4, 8, 16, 32)}, {0},
+     N(7, 56)},
+    {"max_axis", RO_OP_MAX_AXIS, {1}, 1, {F(3, 2, 3, 2)},
+     {W(ONE, 0x80000000, 0, 0, TWO, 0x80000000, ONE, 0x80000000, PAYLOAD, 0x80000000, FOUR, 0x80000000)},
+     {0}, W(TWO, 0, QNAN, 0x80000000)},
+    {"argmax: the lowest place of the largest; zeros are equal", RO_OP_ARGMAX, {1}, 1, {F(2, 4, 4)},
+     {N(1, 3, 3, 2, -0.0f, 0, -1, 0, -INF, -INF, -INF, -INF, 5, 4, 3, 2)}, {0}, IDS(1, 0, 0, 0)},
+    {"argmax: the first NaN is the largest", RO_OP_ARGMAX, {0}, 1, {F(2, 3, 2)},
+     {N(1, INF, NAN, NAN, NAN, 2)}, {0}, IDS(1, 1)},
+    {"max_grad gives the bits of dy to one place; a place outside gets nothing", RO_OP_MAX_GRAD, {1, 3},
+     2, {I(2, 3, 1), F(2, 3, 1)}, {IDS(2, 0, 3), W(PAYLOAD, 0x80000000, ONE)}, {0},
+     W(0, 0, PAYLOAD, 0x80000000, 0, 0, 0, 0, 0)},
+    {"expand keeps bits", RO_OP_EXPAND, {1, 2}, 1, {F(3, 2, 1, 2)}, {W(PAYLOAD, ONE, TWO, FOUR)}, {0},
+     W(PAYLOAD, ONE, PAYLOAD, ONE, TWO, FOUR, TWO, FOUR)},
+    {"rmsnorm", RO_OP_RMSNORM, {0}, 3, {F(2, 2, 2), F(1, 2), F(1, 2)},
+     {N(3, -4, -0.0f, NAN), N(0.5f, 2), N(2, 3)}, {0}, W(0x40400000, 0xc0c00000, 0x80000000, QNAN)},
+    {"rms_dx", RO_OP_RMS_DX, {0}, 5, {F(2, 1, 2), F(1, 2), F(2, 1, 2), F(1, 1), F(1, 1)},
+     {N(1, 2), N(2, 4), N(3, -1), N(0.5f), N(4)}, {0}, N(-0.5f, 4.5f)},
+    {"reduce_rms_gx", RO_OP_REDUCE_RMS_GX, {2, 2}, 4, {F(2, 2, 2), F(1, 2), F(2, 2, 2), F(1, 2)},
+     {N(1, 2, 3, 4), N(2, 4), N(3, -1, 1, 1), N(0.5f, 2)}, F(1, 2), N(-1, 44)},
+    {"rms_dgamma", RO_OP_RMS_DGAMMA, {2}, 3, {F(2, 2, 2), F(2, 2, 2), F(1, 2)},
+     {N(1, 2, 3, 4), N(3, -1, 1, 1), N(0.5f, 2)}, F(1, 2), N(7.5f, 7)},
+};
+
 static const example products[] = {
     {"matmul", RO_OP_MATMUL, {0, 0, ONE, 256, 0}, 2, {F(2, 2, 3), F(2, 3, 2)},
      {N(1, 2, 3, 4, 5, 6), N(1, 10, 2, 20, 3, 30)}, {0}, N(14, 140, 32, 320)},
@@ -370,6 +423,7 @@ static const struct {
     {axes, sizeof axes / sizeof axes[0]},
     {elementwise, sizeof elementwise / sizeof elementwise[0]},
     {functions, sizeof functions / sizeof functions[0]},
+    {reductions, sizeof reductions / sizeof reductions[0]},
     {products, sizeof products / sizeof products[0]},
     {norms, sizeof norms / sizeof norms[0]},
     {attention, sizeof attention / sizeof attention[0]},
@@ -635,10 +689,10 @@ static void expect_reads(witness *w, int64_t most, const char *part) {
 
 static bool keeps_bits(int op) {
     static const int list[] = {
-        RO_OP_FILL,        RO_OP_EMBEDDING, RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS,
-        RO_OP_CONCAT,      RO_OP_RELU_GRAD, RO_OP_IOTA,        RO_OP_READ_BATCH,
-        RO_OP_TRANSPOSE,   RO_OP_SLICE,     RO_OP_PAD,         RO_OP_GATHER,
-        RO_OP_CONCAT_AXIS, RO_OP_CAST,      RO_OP_RESHAPE,     RO_OP_REPEAT_HEADS};
+        RO_OP_FILL,         RO_OP_EMBEDDING, RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS, RO_OP_CONCAT,
+        RO_OP_RELU_GRAD,    RO_OP_IOTA,      RO_OP_READ_BATCH,  RO_OP_TRANSPOSE,  RO_OP_SLICE,
+        RO_OP_PAD,          RO_OP_GATHER,    RO_OP_CONCAT_AXIS, RO_OP_CAST,       RO_OP_RESHAPE,
+        RO_OP_REPEAT_HEADS, RO_OP_ARGMAX,    RO_OP_MAX_GRAD,    RO_OP_EXPAND};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (list[i] == op)
             return true;

@@ -103,6 +103,14 @@ static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
     [VD_LAYER_CONCAT] = vd_back_concat,
     [VD_LAYER_RESHAPE] = vd_back_reshape,
     [VD_LAYER_ROPE] = vd_back_rope,
+    [VD_LAYER_SOFTMAX] = vd_back_softmax,
+    [VD_LAYER_LOG_SOFTMAX] = vd_back_log_softmax,
+    [VD_LAYER_XENT_IGNORE] = vd_back_xent_ignore,
+    [VD_LAYER_XENT_MEAN] = vd_back_xent_mean,
+    [VD_LAYER_RMSNORM] = vd_back_rmsnorm,
+    [VD_LAYER_SUM_AXIS] = vd_back_sum_axis,
+    [VD_LAYER_MEAN_AXIS] = vd_back_mean_axis,
+    [VD_LAYER_MAX_AXIS] = vd_back_max_axis,
 };
 
 static bool start(vd_builder *b, vd_value loss, float weight) {

@@ -101,6 +101,18 @@ vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], int64_t head
                               bool causal, vd_dropout_attr dropout);
 /* One loss per row. */
 vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
+/* +0 for rows whose label is `ignore`; the mean is over the others, NaN if there are none. */
+vd_value vd_xent_ignore(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore);
+vd_value vd_xent_mean(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore);
+/* Over the last dimension. */
+vd_value vd_softmax(vd_builder *b, vd_value x);
+vd_value vd_log_softmax(vd_builder *b, vd_value x);
+vd_value vd_rmsnorm(vd_builder *b, vd_value x, vd_value gamma, float eps);
+/* The axis stays, with length 1. argmax (i32) has no gradient. */
+vd_value vd_sum_axis(vd_builder *b, vd_value x, int axis);
+vd_value vd_mean_axis(vd_builder *b, vd_value x, int axis);
+vd_value vd_max_axis(vd_builder *b, vd_value x, int axis);
+vd_value vd_argmax(vd_builder *b, vd_value x, int axis);
 
 /* ---- layers that move elements, SPEC 5, and rotary position embedding, SPEC 13 ---- */
 

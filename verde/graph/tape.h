@@ -27,6 +27,14 @@ typedef enum {
     VD_LAYER_CONCAT,
     VD_LAYER_RESHAPE,
     VD_LAYER_ROPE,
+    VD_LAYER_SOFTMAX,
+    VD_LAYER_LOG_SOFTMAX,
+    VD_LAYER_XENT_IGNORE,
+    VD_LAYER_XENT_MEAN,
+    VD_LAYER_RMSNORM,
+    VD_LAYER_SUM_AXIS,
+    VD_LAYER_MEAN_AXIS,
+    VD_LAYER_MAX_AXIS,
 } vd_layer;
 
 struct vd_record {
@@ -35,7 +43,7 @@ struct vd_record {
     vd_value in[3], out;
     vd_value saved[5]; /* what forward computed and backward reads */
     int64_t number;    /* attention's output by heads; transposition of a matmul's second input;
-                          factor; operator */
+                          factor; operator; axis */
     bool causal;       /* attention */
     vd_dropout_attr dropout;
 };
@@ -51,6 +59,8 @@ void vd_accumulate_repeated(vd_builder *b, vd_value value, vd_value gradient);
 /* From the gradient of a layer's output to those of its inputs. */
 typedef void vd_backward_fn(vd_builder *b, const vd_record *r, vd_value dy);
 vd_backward_fn vd_back_mul, vd_back_sub, vd_back_div, vd_back_scale, vd_back_function;
+vd_backward_fn vd_back_softmax, vd_back_log_softmax, vd_back_xent_ignore, vd_back_xent_mean,
+    vd_back_rmsnorm, vd_back_sum_axis, vd_back_mean_axis, vd_back_max_axis;
 
 vd_backward_fn vd_back_attention, vd_back_grouped_attention;
 vd_backward_fn vd_back_transpose, vd_back_slice, vd_back_pad, vd_back_gather, vd_back_concat,

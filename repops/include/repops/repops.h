@@ -151,6 +151,25 @@ typedef enum {
     RO_OP_SIGMOID_GRAD = 107,
     RO_OP_SILU_GRAD = 108,
     RO_OP_GELU_ERF_GRAD = 109,
+    /* softmax and the loss with ignored labels, SPEC 7.2 */
+    RO_OP_SOFTMAX = 110,
+    RO_OP_SOFTMAX_GRAD = 111,
+    RO_OP_LOG_SOFTMAX = 112,
+    RO_OP_LOG_SOFTMAX_GRAD = 113,
+    RO_OP_XENT_IGNORE = 114,
+    RO_OP_XENT_IGNORE_GRAD = 115,
+    RO_OP_KEPT = 116,
+    /* along any axis, SPEC 3.3 and 3.4 */
+    RO_OP_SUM_AXIS = 117,
+    RO_OP_MAX_AXIS = 118,
+    RO_OP_ARGMAX = 119,
+    RO_OP_MAX_GRAD = 120,
+    RO_OP_EXPAND = 121,
+    /* RMS norm, SPEC 7.3 */
+    RO_OP_RMSNORM = 122,
+    RO_OP_RMS_DX = 123,
+    RO_OP_REDUCE_RMS_GX = 124,
+    RO_OP_RMS_DGAMMA = 125,
     /* convolution, SPEC 12.1 */
     RO_OP_CONV2D = 128,
     RO_OP_CONV2D_DX = 129,

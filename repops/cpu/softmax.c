@@ -1,0 +1,69 @@
+/* Softmax and its logarithm, SPEC.md section 7.2. An item is a row. */
+#include "repops/cpu/isa.h"
+
+static int64_t width(const ro_call *call) {
+    return call->input[0].dim[call->input[0].ndim - 1];
+}
+
+static int64_t rows(const ro_call *call) {
+    return ro_shape_numel(&call->input[0]) / width(call);
+}
+
+static void softmax_row(const float *restrict x, float m, float r, int64_t cols,
+                        float *restrict out) {
+    for (int64_t i = 0; i < cols; i++)
+        out[i] = ro_canon(ro_exp(x[i] - m) * r);
+}
+
+static void softmax(const ro_job *job, int64_t first, int64_t last) {
+    const float *x = job->in[0], *m = job->in[1], *l = job->in[2];
+    const int64_t cols = width(job->call);
+    for (int64_t r = first; r < last; r++)
+        softmax_row(x + r * cols, m[r], 1.0f / l[r], cols, (float *)job->out + r * cols);
+}
+
+static void softmax_grad_row(const float *restrict y, const float *restrict dy, float d,
+                             int64_t cols, float *restrict out) {
+    for (int64_t i = 0; i < cols; i++)
+        out[i] = ro_canon(y[i] * (dy[i] - d));
+}
+
+static void softmax_grad(const ro_job *job, int64_t first, int64_t last) {
+    const float *y = job->in[0], *dy = job->in[1], *d = job->in[2];
+    const int64_t cols = width(job->call);
+    for (int64_t r = first; r < last; r++)
+        softmax_grad_row(y + r * cols, dy + r * cols, d[r], cols, (float *)job->out + r * cols);
+}
+
+static void log_softmax_row(const float *restrict x, float m, float log_l, int64_t cols,
+                            float *restrict out) {
+    for (int64_t i = 0; i < cols; i++)
+        out[i] = ro_canon((x[i] - m) - log_l);
+}
+
+static void log_softmax(const ro_job *job, int64_t first, int64_t last) {
+    const float *x = job->in[0], *m = job->in[1], *l = job->in[2];
+    const int64_t cols = width(job->call);
+    for (int64_t r = first; r < last; r++)
+        log_softmax_row(x + r * cols, m[r], ro_log(l[r]), cols, (float *)job->out + r * cols);
+}
+
+static void log_softmax_grad_row(const float *restrict y, const float *restrict dy, float s,
+                                 int64_t cols, float *restrict out) {
+    for (int64_t i = 0; i < cols; i++)
+        out[i] = ro_canon(ro_fma(-ro_exp(y[i]), s, dy[i]));
+}
+
+static void log_softmax_grad(const ro_job *job, int64_t first, int64_t last) {
+    const float *y = job->in[0], *dy = job->in[1], *s = job->in[2];
+    const int64_t cols = width(job->call);
+    for (int64_t r = first; r < last; r++)
+        log_softmax_grad_row(y + r * cols, dy + r * cols, s[r], cols, (float *)job->out + r * cols);
+}
+
+void RO_NAME(ro_add_softmax)(ro_table *table) {
+    table->kernel[RO_OP_SOFTMAX] = (ro_kernel){.range = softmax, .items = rows};
+    table->kernel[RO_OP_SOFTMAX_GRAD] = (ro_kernel){.range = softmax_grad, .items = rows};
+    table->kernel[RO_OP_LOG_SOFTMAX] = (ro_kernel){.range = log_softmax, .items = rows};
+    table->kernel[RO_OP_LOG_SOFTMAX_GRAD] = (ro_kernel){.range = log_softmax_grad, .items = rows};
+}

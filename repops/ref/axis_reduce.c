@@ -1,0 +1,80 @@
+/* Reductions along any axis, and back. SPEC.md sections 3.3 and 3.4. */
+#include "repops/ref/ref.h"
+
+/* Element e of a tensor like input 0 but of length n along the axis: where its line starts in
+ * input 0, and its place on the line. */
+typedef struct {
+    ro_axis x;
+    int64_t start, at;
+} line;
+
+static line line_of(const ro_call *call, int64_t e, int64_t n) {
+    line l = {.x = ro_axis_of(&call->input[0], call->attr[0])};
+    l.at = e / l.x.inner % n;
+    l.start = e / l.x.inner / n * l.x.n * l.x.inner + e % l.x.inner;
+    return l;
+}
+
+static int64_t groups(const ro_call *call) {
+    return call->output.dim[call->attr[0]];
+}
+
+uint32_t ro_ref_sum_axis(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    line l = line_of(call, e, groups(call));
+    int64_t from = l.at * RO_COLUMN_GROUP;
+    int64_t to = from + RO_COLUMN_GROUP < l.x.n ? from + RO_COLUMN_GROUP : l.x.n;
+    float sum = 0;
+    (void)acc;
+    for (int64_t j = from; j < to; j++)
+        sum = sum + loadf(in, 0, l.start + j * l.x.inner);
+    return result(sum);
+}
+
+uint32_t ro_ref_max_axis(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    line l = line_of(call, e, groups(call));
+    int64_t from = l.at * RO_COLUMN_GROUP;
+    int64_t to = from + RO_COLUMN_GROUP < l.x.n ? from + RO_COLUMN_GROUP : l.x.n;
+    float m = loadf(in, 0, l.start + from * l.x.inner);
+    (void)acc;
+    for (int64_t j = from + 1; j < to; j++)
+        m = ro_max(m, loadf(in, 0, l.start + j * l.x.inner));
+    return result(m);
+}
+
+/* State: the bits of the largest element so far, and its place. */
+int64_t ro_ref_argmax_steps(const ro_call *call) {
+    return (ro_axis_of(&call->input[0], call->attr[0]).n + RO_STEP_LOADS - 1) / RO_STEP_LOADS;
+}
+
+void ro_ref_argmax_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                        const ro_access *in) {
+    line l = line_of(call, e, 1);
+    int64_t from = step * RO_STEP_LOADS;
+    int64_t to = from + RO_STEP_LOADS < l.x.n ? from + RO_STEP_LOADS : l.x.n;
+    float best = ro_from_bits(acc->word[0]);
+    for (int64_t j = from; j < to; j++) {
+        float x = loadf(in, 0, l.start + j * l.x.inner);
+        if (j > 0 && !(x > best || (x != x && best == best)))
+            continue;
+        best = x;
+        acc->word[1] = (uint32_t)j;
+    }
+    acc->word[0] = result(best);
+}
+
+uint32_t ro_ref_argmax(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)call, (void)e, (void)in;
+    return acc->word[1];
+}
+
+uint32_t ro_ref_max_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    line l = line_of(call, e, call->attr[1]);
+    (void)acc;
+    uint32_t dy = load(in, 1, l.start);
+    return (int32_t)load(in, 0, l.start) == l.at ? dy : 0;
+}
+
+uint32_t ro_ref_expand(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)acc;
+    return load(in, 0, line_of(call, e, call->attr[1]).start);
+}
