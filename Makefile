@@ -168,6 +168,12 @@ $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
 .PHONY: bench-gemm bench-conv bench-attention
 
+# Functions and row operators beside libmvec and memcpy: make bench-elementwise ARGS="--csv avx2".
+bench-elementwise: $(BUILD)/bench/elementwise
+	$< $(ARGS)
+$(BUILD)/bench/elementwise: LDFLAGS += $(if $(filter x86_64,$(ARCH)),-lmvec) -lm
+.PHONY: bench-elementwise
+
 # A whole training step beside PyTorch's: make bench-step ARGS="--torch python3 --profile".
 bench-step: $(BUILD)/bench/step
 	$< $(ARGS)

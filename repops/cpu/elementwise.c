@@ -22,7 +22,7 @@ static span span_of(const ro_job *job, int64_t first, int64_t last) {
 
 /* The argument's tanh; x2 is x * x. */
 RO_INLINE float gelu_tanh(float x, float x2) {
-    return ro_tanh((GELU_C0 * x) * ro_fma(GELU_C1, x2, 1.0f));
+    return ro_tanh_any((GELU_C0 * x) * ro_fma(GELU_C1, x2, 1.0f));
 }
 
 static void gelu(const ro_job *job, int64_t first, int64_t last) {

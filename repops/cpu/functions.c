@@ -4,12 +4,13 @@
 
 typedef float function(float x);
 
+/* f gives the canonical NaN. */
 RO_INLINE void map(function *f, const ro_job *job, int64_t first, int64_t last) {
     const float *x = (const float *)job->in[0] + first;
     float *out = (float *)job->out + first;
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
-        out[i] = ro_canon(f(x[i]));
+        out[i] = f(x[i]);
 }
 
 /* dy times the slope at input 0. */
@@ -22,6 +23,18 @@ RO_INLINE void chain(function *slope, const ro_job *job, int64_t first, int64_t 
         out[i] = ro_canon(dy[i] * slope(x[i]));
 }
 
+RO_INLINE float canon_sqrt(float x) {
+    return ro_canon(ro_sqrt(x));
+}
+
+RO_INLINE float canon_silu(float x) {
+    return ro_canon(ro_silu(x));
+}
+
+RO_INLINE float canon_gelu_erf(float x) {
+    return ro_canon(ro_gelu_erf(x));
+}
+
 static void exp_all(const ro_job *job, int64_t first, int64_t last) {
     map(ro_exp, job, first, last);
 }
@@ -31,7 +44,7 @@ static void log_all(const ro_job *job, int64_t first, int64_t last) {
 }
 
 static void sqrt_all(const ro_job *job, int64_t first, int64_t last) {
-    map(ro_sqrt, job, first, last);
+    map(canon_sqrt, job, first, last);
 }
 
 static void rsqrt_all(const ro_job *job, int64_t first, int64_t last) {
@@ -51,11 +64,11 @@ static void sigmoid_all(const ro_job *job, int64_t first, int64_t last) {
 }
 
 static void silu_all(const ro_job *job, int64_t first, int64_t last) {
-    map(ro_silu, job, first, last);
+    map(canon_silu, job, first, last);
 }
 
 static void gelu_erf_all(const ro_job *job, int64_t first, int64_t last) {
-    map(ro_gelu_erf, job, first, last);
+    map(canon_gelu_erf, job, first, last);
 }
 
 static void tanh_grad(const ro_job *job, int64_t first, int64_t last) {

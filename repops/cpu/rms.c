@@ -9,8 +9,8 @@ static int64_t rows(const ro_call *call) {
     return ro_shape_numel(&call->output) / width(call);
 }
 
-static void rmsnorm_row(const float *restrict x, float rstd, const float *restrict gamma,
-                        int64_t cols, float *restrict out) {
+static void rmsnorm_row(const float *x, float rstd, const float *gamma, int64_t cols, float *out) {
+    RO_SAME_INDEX
     for (int64_t c = 0; c < cols; c++)
         out[c] = ro_canon((x[c] * rstd) * gamma[c]);
 }
@@ -23,9 +23,9 @@ static void rmsnorm(const ro_job *job, int64_t first, int64_t last) {
 }
 
 /* gx = sgx / n */
-static void rms_dx_row(const float *restrict dy, const float *restrict gamma,
-                       const float *restrict x, float rstd, float gx, int64_t cols,
-                       float *restrict out) {
+static void rms_dx_row(const float *dy, const float *gamma, const float *x, float rstd, float gx,
+                       int64_t cols, float *out) {
+    RO_SAME_INDEX
     for (int64_t c = 0; c < cols; c++)
         out[c] = ro_canon(rstd * ro_fma(-(x[c] * rstd), gx, dy[c] * gamma[c]));
 }

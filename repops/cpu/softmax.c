@@ -9,8 +9,8 @@ static int64_t rows(const ro_call *call) {
     return ro_shape_numel(&call->input[0]) / width(call);
 }
 
-static void softmax_row(const float *restrict x, float m, float r, int64_t cols,
-                        float *restrict out) {
+static void softmax_row(const float *x, float m, float r, int64_t cols, float *out) {
+    RO_SAME_INDEX
     for (int64_t i = 0; i < cols; i++)
         out[i] = ro_canon(ro_exp(x[i] - m) * r);
 }
@@ -22,8 +22,8 @@ static void softmax(const ro_job *job, int64_t first, int64_t last) {
         softmax_row(x + r * cols, m[r], 1.0f / l[r], cols, (float *)job->out + r * cols);
 }
 
-static void softmax_grad_row(const float *restrict y, const float *restrict dy, float d,
-                             int64_t cols, float *restrict out) {
+static void softmax_grad_row(const float *y, const float *dy, float d, int64_t cols, float *out) {
+    RO_SAME_INDEX
     for (int64_t i = 0; i < cols; i++)
         out[i] = ro_canon(y[i] * (dy[i] - d));
 }
@@ -35,8 +35,8 @@ static void softmax_grad(const ro_job *job, int64_t first, int64_t last) {
         softmax_grad_row(y + r * cols, dy + r * cols, d[r], cols, (float *)job->out + r * cols);
 }
 
-static void log_softmax_row(const float *restrict x, float m, float log_l, int64_t cols,
-                            float *restrict out) {
+static void log_softmax_row(const float *x, float m, float log_l, int64_t cols, float *out) {
+    RO_SAME_INDEX
     for (int64_t i = 0; i < cols; i++)
         out[i] = ro_canon((x[i] - m) - log_l);
 }
@@ -48,8 +48,9 @@ static void log_softmax(const ro_job *job, int64_t first, int64_t last) {
         log_softmax_row(x + r * cols, m[r], ro_log(l[r]), cols, (float *)job->out + r * cols);
 }
 
-static void log_softmax_grad_row(const float *restrict y, const float *restrict dy, float s,
-                                 int64_t cols, float *restrict out) {
+static void log_softmax_grad_row(const float *y, const float *dy, float s, int64_t cols,
+                                 float *out) {
+    RO_SAME_INDEX
     for (int64_t i = 0; i < cols; i++)
         out[i] = ro_canon(ro_fma(-ro_exp(y[i]), s, dy[i]));
 }

@@ -76,10 +76,11 @@ RO_INLINE float ro_max(float a, float b) {
     return a != a || b != b ? ro_from_bits(RO_QNAN_BITS) : m;
 }
 
-/* exp(x) - 1 scaled: returns p with exp(x) = 2^k * (1 + p). */
-RO_INLINE float ro_exp_core(float x, int32_t *k) {
+/* SPEC 2.1: returns p with exp(x) = 2^k (1 + p); k as the exponent's bits, k * 2^23 modulo 2^32.
+ * The sum's low bits are k, and the others leave the word. */
+RO_INLINE float ro_exp_core(float x, uint32_t *k) {
     float t = ro_fma(x, 0x1.715476p0f, 0x1.8p23f);
-    *k = (int32_t)(ro_to_bits(t) - UINT32_C(0x4b400000));
+    *k = ro_to_bits(t) << 23;
     float n = t - 0x1.8p23f;
     float r = ro_fma(n, -0x1.62e400p-1f, x);
     r = ro_fma(n, -0x1.7f7d1cp-20f, r);
@@ -92,25 +93,26 @@ RO_INLINE float ro_exp_core(float x, int32_t *k) {
     return ro_fma(r * r, p, r);
 }
 
-RO_INLINE float ro_pow2(int32_t k) {
-    return ro_from_bits((uint32_t)(k + 127) << 23);
+/* 2^(k + offset), of a k from ro_exp_core. */
+RO_INLINE float ro_pow2(uint32_t k, int32_t offset) {
+    return ro_from_bits(k + ((uint32_t)(offset + 127) << 23));
 }
 
-/* SPEC 2.1. */
+/* SPEC 2.1. A first factor that leaves a normal number is exact, so any two factors do: the second
+ * one rounds. A NaN is cut off like a large number: that takes one instruction less. */
 RO_INLINE float ro_exp(float x) {
-    int32_t k;
-    float c = x > 90.0f ? 90.0f : x;
-    c = c < -106.0f ? -106.0f : c;
-    c = x != x ? 0.0f : c;
+    uint32_t k;
+    float c = x < 90.0f ? x : 90.0f;
+    c = c > -106.0f ? c : -106.0f;
     float y = ro_exp_core(c, &k) + 1.0f;
-    int32_t half = k >> 1;
-    y = y * ro_pow2(half) * ro_pow2(k - half);
+    float first = x < 0 ? ro_pow2(k, 64) : ro_pow2(k, -64);
+    y = y * first * (x < 0 ? 0x1p-64f : 0x1p64f);
     return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
 }
 
-/* SPEC 2.2. */
-RO_INLINE float ro_tanh(float x) {
-    int32_t k;
+/* SPEC 2.2, but a NaN gives any NaN. */
+RO_INLINE float ro_tanh_any(float x) {
+    uint32_t k;
     float a = ro_from_bits(ro_to_bits(x) & UINT32_C(0x7fffffff));
     float z = a * a;
     float p = 0x1.4d7b44p-9f;
@@ -120,13 +122,15 @@ RO_INLINE float ro_tanh(float x) {
     p = ro_fma(p, z, 0x1.111148p-3f);
     p = ro_fma(p, z, -0x1.555556p-2f);
     float small = ro_fma(a * z, p, a);
-    float b = a > 10.0f ? 10.0f : a;
-    b = x != x ? 0.0f : b;
-    float e = ro_exp_core(b + b, &k), s = ro_pow2(k);
+    float b = a < 10.0f ? a : 10.0f; /* a NaN too */
+    float e = ro_exp_core(b + b, &k), s = ro_pow2(k, 0);
     float large = 1.0f - 2.0f / (ro_fma(e, s, s) + 1.0f);
-    float y = a < 0.6f ? small : large;
-    y = ro_from_bits(ro_to_bits(y) | (ro_to_bits(x) & UINT32_C(0x80000000)));
-    return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
+    float y = a >= 0.6f ? large : small;
+    return ro_from_bits(ro_to_bits(y) | (ro_to_bits(x) & UINT32_C(0x80000000)));
+}
+
+RO_INLINE float ro_tanh(float x) {
+    return ro_canon(ro_tanh_any(x));
 }
 
 /* SPEC 2.3. */
@@ -134,9 +138,9 @@ RO_INLINE float ro_log(float x) {
     int tiny = x < 0x1p-126f;
     float c = tiny ? x * 0x1p25f : x;
     uint32_t u = ro_to_bits(c);
-    int32_t e = (int32_t)(u - UINT32_C(0x3f2aaaab)) >> 23;
-    float f = ro_from_bits(u - ((uint32_t)e << 23)) - 1.0f;
-    float n = (float)e + (tiny ? -25.0f : 0.0f);
+    uint32_t e = (u - UINT32_C(0x3f2aaaab)) & UINT32_C(0xff800000); /* e and n times 2^23 */
+    float f = ro_from_bits(u - e) - 1.0f;
+    float n = (float)(int32_t)e + (tiny ? -25 * 0x1p23f : 0.0f);
     float p = -0x1.04ff52p-3f;
     p = ro_fma(p, f, 0x1.132ee2p-3f);
     p = ro_fma(p, f, -0x1.f4c81p-4f);
@@ -146,16 +150,16 @@ RO_INLINE float ro_log(float x) {
     p = ro_fma(p, f, -0x1.ffff74p-3f);
     p = ro_fma(p, f, 0x1.55554cp-2f);
     float z = f * f;
-    float t = ro_fma(n, 0x1.7f7d1cp-20f, ro_fma(f * z, p, -0.5f * z));
-    float r = ro_fma(n, 0x1.62e400p-1f, t + f);
+    float t = ro_fma(n, 0x1.7f7d1cp-43f, ro_fma(f * z, p, -0.5f * z));
+    float r = ro_fma(n, 0x1.62e400p-24f, t + f);
     r = x == 0 ? ro_from_bits(UINT32_C(0xff800000)) : r;
     r = x > 0x1.fffffep127f ? x : r;
-    return x < 0 || x != x ? ro_from_bits(RO_QNAN_BITS) : r;
+    return x >= 0 ? r : ro_from_bits(RO_QNAN_BITS);
 }
 
-/* SPEC 2.5. */
-RO_INLINE float ro_erf(float x) {
-    int32_t k;
+/* SPEC 2.5, but a NaN gives any NaN. */
+RO_INLINE float ro_erf_any(float x) {
+    uint32_t k;
     float a = ro_from_bits(ro_to_bits(x) & UINT32_C(0x7fffffff));
     float z = a * a;
     float p = -0x1.44aba8p-11f;
@@ -173,11 +177,14 @@ RO_INLINE float ro_erf(float x) {
     q = ro_fma(q, b, -0x1.460256p-1f);
     q = ro_fma(q, b, -0x1.20c072p0f);
     q = ro_fma(q, b, -0x1.17f666p-13f);
-    float e = ro_exp_core(q, &k), s = ro_pow2(k);
+    float e = ro_exp_core(q, &k), s = ro_pow2(k, 0);
     float large = 1.0f - ro_fma(e, s, s);
-    float y = a < 0.875f ? small : large;
-    y = ro_from_bits(ro_to_bits(y) | (ro_to_bits(x) & UINT32_C(0x80000000)));
-    return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
+    float y = a >= 0.875f ? large : small;
+    return ro_from_bits(ro_to_bits(y) | (ro_to_bits(x) & UINT32_C(0x80000000)));
+}
+
+RO_INLINE float ro_erf(float x) {
+    return ro_canon(ro_erf_any(x));
 }
 
 /* SPEC 2.6. */
@@ -187,8 +194,12 @@ RO_INLINE float ro_rsqrt(float x) {
 
 /* SPEC 2.7. */
 RO_INLINE float ro_sigmoid(float x) {
-    float e = ro_exp(ro_from_bits(ro_to_bits(x) | UINT32_C(0x80000000)));
-    return ro_canon((x < 0 ? e : 1.0f) / (1.0f + e));
+    uint32_t k;
+    float a = ro_from_bits(ro_to_bits(x) | UINT32_C(0x80000000));
+    float c = a > -106.0f ? a : -106.0f; /* a NaN too */
+    float e = (ro_exp_core(c, &k) + 1.0f) * ro_pow2(k, 64) * 0x1p-64f;
+    float y = (x < 0 ? e : 1.0f) / (1.0f + e);
+    return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
 }
 
 /* The turn's fraction is k / 2^24. Nearest quadrant, then polynomials on [-pi/4, pi/4). */
@@ -232,7 +243,7 @@ RO_INLINE float ro_cos_turn(uint32_t k) {
 /* SPEC 6: tanh(c0 x (1 + c1 x^2)). */
 RO_INLINE float ro_gelu_tanh(float x) {
     float w = ro_fma(RO_GELU_C1, x * x, 1.0f);
-    return ro_tanh((RO_GELU_C0 * x) * w);
+    return ro_tanh_any((RO_GELU_C0 * x) * w);
 }
 
 RO_INLINE float ro_gelu(float x) {
@@ -270,7 +281,7 @@ RO_INLINE float ro_silu_slope(float x) {
 
 /* 0.5 (1 + erf(x / sqrt(2))). */
 RO_INLINE float ro_normal_cdf(float x) {
-    return 0.5f * (1.0f + ro_erf(0x1.6a09e6p-1f * x));
+    return 0.5f * (1.0f + ro_erf_any(0x1.6a09e6p-1f * x));
 }
 
 RO_INLINE float ro_gelu_erf(float x) {

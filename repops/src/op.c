@@ -160,6 +160,10 @@ uint32_t ro_op_in_place(int op) {
     case RO_OP_RELU:
     case RO_OP_DROPOUT:
     case RO_OP_LAYERNORM:
+    case RO_OP_SOFTMAX:
+    case RO_OP_LOG_SOFTMAX:
+    case RO_OP_RMSNORM:
+    case RO_OP_XENT_IGNORE_GRAD:
     case RO_OP_XENT_GRAD: return 1;
     case RO_OP_ADD:
     case RO_OP_SUB:
@@ -172,9 +176,12 @@ uint32_t ro_op_in_place(int op) {
     case RO_OP_GELU_ERF_GRAD:
     case RO_OP_GELU_GRAD:
     case RO_OP_RELU_GRAD:
+    case RO_OP_SOFTMAX_GRAD:
+    case RO_OP_LOG_SOFTMAX_GRAD:
     case RO_OP_ADAMW_M:
     case RO_OP_ADAMW_V:
     case RO_OP_SGD_W: return 3;
+    case RO_OP_RMS_DX:
     case RO_OP_LN_DX: return 5;
     case RO_OP_ADAMW_W:
     case RO_OP_SGD_M:
