@@ -49,7 +49,7 @@ static void bind_sources(execution *x, const vd_state *state) {
 /* Not where somebody looks at single nodes. */
 static bool fuses(const execution *x, bool watched) {
     const vd_fault *fault = &x->exec->fault;
-    const bool altered = fault->kind == VD_FAULT_ELEMENT && fault->step == x->step;
+    const bool altered = fault->kind != VD_FAULT_NONE && fault->step == x->step;
     return !watched && !altered && !x->exec->unfused;
 }
 
