@@ -7,8 +7,8 @@
 /* The maximum does not depend on the order, so it is taken over integers that are ordered as the
  * floats are, with -0 below +0: compilers vectorise that, and NaNs are noticed apart. */
 RO_INLINE float max_of(const float *x, int64_t n) {
-    int32_t most = INT32_MIN;
-    uint32_t largest = 0; /* magnitude */
+    int32_t most = (int32_t)UINT32_C(0x807fffff); /* -inf */
+    uint32_t largest = 0;                         /* magnitude */
     for (int64_t i = 0; i < n; i++) {
         const uint32_t bits = ro_to_bits(x[i]), magnitude = bits & UINT32_C(0x7fffffff);
         const int32_t sign = (int32_t)bits >> 31;

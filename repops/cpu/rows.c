@@ -12,7 +12,7 @@ typedef struct {
 
 static block block_of(const ro_job *job, int64_t item) {
     const int64_t cols = job->call->attr[0], size = job->call->attr[1];
-    const int64_t blocks = ceil_div(cols, size), row = item / blocks, at = item % blocks * size;
+    const int64_t blocks = ro_blocks_of(cols, size), row = item / blocks, at = item % blocks * size;
     return (block){row, at, row * cols + at, min_i64(size, cols - at)};
 }
 
@@ -27,7 +27,7 @@ static void reduce_sum(const ro_job *job, int64_t first, int64_t last) {
 /* Elements e, e + 1, ... of an operand that repeats; copied only where they wrap around. */
 static const float *repeated(const float *y, int64_t period, int64_t e, int64_t count,
                              float *copy) {
-    const int64_t at = e % period;
+    const int64_t at = period > 0 ? e % period : 0;
     if (at + count <= period)
         return y + at;
     for (int64_t i = 0, from = at; i < count; i++) {

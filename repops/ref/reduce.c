@@ -30,6 +30,8 @@ uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const 
     return result(ro_from_bits(acc->word[0]) * attrf(call, 2));
 }
 
+#define MINUS_INFINITY UINT32_C(0xff800000)
+
 /* What the terms of a row share: read once per element, SPEC 11 counts it. */
 typedef struct {
     float mean, rstd;
@@ -65,7 +67,8 @@ static float term(const ro_call *call, const ro_access *in, float lane, row_valu
 
 /* The block that output element e reduces: its row, and [from, to) in the row. */
 static void block_of(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to) {
-    int64_t cols = call->attr[0], block = call->attr[1], blocks = (cols + block - 1) / block;
+    int64_t cols = call->attr[0], block = call->attr[1];
+    int64_t blocks = ro_blocks_of(cols, block);
     *row = e / blocks;
     *from = e % blocks * block;
     *to = *from + block < cols ? *from + block : cols;
@@ -91,6 +94,8 @@ uint32_t ro_ref_reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, co
     int64_t row, from, to;
     (void)acc;
     block_of(call, e, &row, &from, &to);
+    if (from == to)
+        return MINUS_INFINITY;
     float m = loadf(in, 0, row * call->attr[0] + from);
     for (int64_t i = from + 1; i < to; i++)
         m = ro_max(m, loadf(in, 0, row * call->attr[0] + i));

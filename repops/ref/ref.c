@@ -208,7 +208,7 @@ int64_t ro_ref_steps(const ro_call *call) {
 
 size_t ro_ref_state_size(const ro_call *call) {
     const ro_ref_op *op = &table[call->op];
-    return op->state_size ? op->state_size(call) : 0;
+    return ro_ref_steps(call) > 0 ? op->state_size(call) : 0;
 }
 
 /* Every fold starts from zeros: +0, and a count of 0. */

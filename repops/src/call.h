@@ -4,6 +4,14 @@
 
 #include "repops/repops.h"
 
+/* Rows of a tensor: the product of all dimensions but the last. */
+static inline int64_t ro_rows_of(const ro_shape *s) {
+    int64_t rows = 1;
+    for (int i = 0; i < s->ndim - 1; i++)
+        rows *= s->dim[i];
+    return rows;
+}
+
 /* SPEC 3.1: a as M x K, b as K x N (k_b rows), each possibly stored transposed. */
 typedef struct {
     int64_t batch, m, n, k, k_b;
@@ -22,15 +30,31 @@ static inline ro_matmul ro_matmul_of(const ro_call *call) {
                    .alpha = ro_attr_to_f32(call->attr[2]),
                    .chunk = call->attr[3],
                    .mask = (ro_mask)call->attr[4]};
+    int64_t a_cols = a->dim[a->ndim - 1], a_rows = 1;
+    int64_t b_cols = b->dim[b->ndim - 1], b_rows = 1;
     for (int i = 0; i < bd; i++)
         v.batch *= a->dim[i];
-    int64_t a_cols = a->dim[a->ndim - 1], a_rows = ro_shape_numel(a) / v.batch / a_cols;
-    int64_t b_cols = b->dim[b->ndim - 1], b_rows = ro_shape_numel(b) / v.batch / b_cols;
+    for (int i = bd; i < a->ndim - 1; i++)
+        a_rows *= a->dim[i];
+    for (int i = bd; i < b->ndim - 1; i++)
+        b_rows *= b->dim[i];
     v.m = v.trans_a ? a_cols : a_rows;
     v.k = v.trans_a ? a_rows : a_cols;
     v.n = v.trans_b ? b_rows : b_cols;
     v.k_b = v.trans_b ? b_cols : b_rows;
     return v;
+}
+
+/* SPEC 3.2, 3.3: blocks of a row of `cols` elements, and groups of rows; of nothing there is one.
+ */
+static inline int64_t ro_blocks_of(int64_t cols, int64_t block) {
+    return cols > block ? (cols + block - 1) / block : 1;
+}
+
+/* Rows of a reduction's view: if they are empty, as many as the output says. */
+static inline int64_t ro_view_rows(const ro_call *call) {
+    return call->attr[0] > 0 ? ro_shape_numel(&call->input[0]) / call->attr[0]
+                             : ro_shape_numel(&call->output);
 }
 
 /* SPEC 5: a tensor as [outer, n, inner] around one axis. */

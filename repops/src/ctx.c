@@ -253,13 +253,15 @@ ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input, voi
     const ro_job job = {ctx, call, input, output};
     const ro_fpenv env = ro_fpenv_enter();
     ro_status status = RO_OK;
-    if (kernel->run)
+    if (!kernel->run && !kernel->range)
+        status = ro_fail(ctx, RO_ERR_ARG, "there is no operator %d", (int)call->op);
+    else if (ro_shape_numel(&call->output) == 0)
+        ; /* nothing to compute: kernels need not know of it */
+    else if (kernel->run)
         status = kernel->run(&job);
-    else if (kernel->range)
+    else
         ro_for_items(&job, kernel->items ? kernel->items(call) : ro_shape_numel(&call->output),
                      kernel->range);
-    else
-        status = ro_fail(ctx, RO_ERR_ARG, "there is no operator %d", (int)call->op);
     ro_fpenv_leave(env);
     return status;
 }

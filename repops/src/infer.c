@@ -21,11 +21,11 @@ ro_status ro_refuse(ro_check *c, const char *format, ...) {
 int ro_shape_valid(const ro_shape *s) {
     if (ro_dtype_size(s->dtype) == 0 || s->ndim < 1 || s->ndim > RO_MAX_DIMS)
         return 0;
-    int64_t numel = 1;
+    int64_t product = 1; /* of the dimensions above 0: no product of any of them overflows */
     for (int i = 0; i < s->ndim; i++) {
-        if (s->dim[i] < 1 || s->dim[i] > RO_MAX_NUMEL / numel)
+        if (s->dim[i] < 0 || s->dim[i] > RO_MAX_NUMEL / product)
             return 0;
-        numel *= s->dim[i];
+        product *= s->dim[i] > 0 ? s->dim[i] : 1;
     }
     for (int i = s->ndim; i < RO_MAX_DIMS; i++)
         if (s->dim[i] != 0)
@@ -203,6 +203,23 @@ static ro_status (*const checks[RO_OP_END])(ro_check *) = {
     [RO_OP_ROPE] = ro_check_rope,
 };
 
+/* SPEC 4: operators that have a result for tensors without elements. */
+static int takes_empty(int op) {
+    return (op <= RO_OP_ATTN_DSCORE && op != RO_OP_READ_BATCH) ||
+           (op >= RO_OP_ADAMW_M && op <= RO_OP_SGD_NESTEROV) ||
+           (op >= RO_OP_TANH && op <= RO_OP_GELU_ERF_GRAD) ||
+           (op >= RO_OP_RESHAPE && op <= RO_OP_ROPE);
+}
+
+static ro_status ro_check_empty(ro_check *c, const ro_op_info *info) {
+    for (int i = 0; i < c->call->input_count; i++)
+        if (NUMEL(i) == 0)
+            return ro_refuse(c, "input %d has no elements", i);
+    if (info->declared_shape && ro_shape_numel(&c->call->output) == 0)
+        return ro_refuse(c, "output has no elements");
+    return RO_OK;
+}
+
 /* Kind f: bits of a binary32, nothing above them. */
 static ro_status ro_check_attrs(ro_check *c, const ro_op_info *info) {
     for (int i = 0; i < info->attr_count; i++)
@@ -225,6 +242,8 @@ static ro_status ro_check_inputs(ro_check *c, const ro_op_info *info) {
             return ro_refuse(c, "input %d has no valid shape", i);
     if ((info->declared_shape || c->call->output.ndim != 0) && !ro_shape_valid(&c->call->output))
         return ro_refuse(c, "output has no valid shape");
+    if (!takes_empty(c->call->op))
+        TRY(ro_check_empty(c, info));
     return ro_check_attrs(c, info);
 }
 

@@ -30,6 +30,8 @@ ro_status ro_want_numel(ro_check *c, int input, int64_t numel);
 ro_status ro_want_same(ro_check *c, int input, int as);
 ro_status ro_want_range(ro_check *c, int attr, int64_t lo, int64_t hi);
 ro_status ro_want_scalar_step(ro_check *c, int input);
+/* Input 1 repeats into input 0. */
+int ro_repeats(const ro_check *c);
 ro_status ro_want_output(ro_check *c, int64_t numel);
 ro_status ro_declared(ro_check *c, int dtype);
 /* All inputs are f32; the output is like the first. */

@@ -25,10 +25,10 @@ ro_status ro_check_slice(ro_check *c) {
     TRY(want_axis(c));
     const int64_t axis = c->call->attr[0], n = c->in[0].dim[axis];
     TRY(ro_want_range(c, 1, 0, n));
-    TRY(ro_want_range(c, 2, 1, n));
+    TRY(ro_want_range(c, 2, 0, n));
     TRY(ro_want_range(c, 3, 1, RO_MAX_NUMEL));
     const int64_t start = c->call->attr[1], length = c->call->attr[2], step = c->call->attr[3];
-    if (start >= n || length - 1 > (n - 1 - start) / step)
+    if (length > 0 && (start >= n || length - 1 > (n - 1 - start) / step))
         return ro_refuse(c, "start + (length - 1) step must be below %lld", (long long)n);
     c->want = c->in[0];
     c->want.dim[axis] = length;
@@ -50,8 +50,9 @@ ro_status ro_check_pad(ro_check *c) {
     const int64_t axis = c->call->attr[0], n = c->in[0].dim[axis], step = c->call->attr[3];
     if (n - 1 > RO_MAX_NUMEL / step)
         return ro_refuse(c, "output would have more than 2^40 elements");
+    const int64_t length = n > 0 ? (n - 1) * step + 1 : 0;
     c->want = c->in[0];
-    c->want.dim[axis] = c->call->attr[1] + (n - 1) * step + 1 + c->call->attr[2];
+    c->want.dim[axis] = c->call->attr[1] + length + c->call->attr[2];
     return RO_OK;
 }
 

@@ -16,7 +16,7 @@ static int64_t last_dim(const ro_shape *s) {
 
 ro_status ro_check_layernorm(ro_check *c) {
     TRY(ro_all_f32(c));
-    int64_t cols = last_dim(&c->in[0]), rows = NUMEL(0) / cols;
+    int64_t cols = last_dim(&c->in[0]), rows = ro_rows_of(&c->in[0]);
     TRY(ro_want_numel(c, 1, rows));
     TRY(ro_want_numel(c, 2, rows));
     TRY(ro_want_numel(c, 3, cols));
@@ -25,7 +25,7 @@ ro_status ro_check_layernorm(ro_check *c) {
 
 ro_status ro_check_ln_dx(ro_check *c) {
     TRY(ro_all_f32(c));
-    int64_t cols = last_dim(&c->in[0]), rows = NUMEL(0) / cols;
+    int64_t cols = last_dim(&c->in[0]), rows = ro_rows_of(&c->in[0]);
     TRY(ro_want_numel(c, 1, cols));
     TRY(ro_want_same(c, 2, 0));
     for (int i = 3; i < 7; i++)
@@ -34,7 +34,7 @@ ro_status ro_check_ln_dx(ro_check *c) {
 }
 
 ro_status ro_check_xent(ro_check *c) {
-    int64_t rows = NUMEL(0) / last_dim(&c->in[0]);
+    int64_t rows = ro_rows_of(&c->in[0]);
     for (int i = 0; i < c->call->input_count; i++)
         TRY(ro_want_type(c, i, i == 3 ? RO_I32 : RO_F32));
     for (int i = 1; i < c->call->input_count; i++)
@@ -114,7 +114,7 @@ ro_status ro_check_attn_max(ro_check *c) {
 ro_status ro_check_attn_exp(ro_check *c) {
     TRY(ro_check_scores(c));
     int64_t keys = last_dim(&c->in[0]);
-    return ro_want_numel(c, 1, NUMEL(0) / keys * blocks_of(keys));
+    return ro_want_numel(c, 1, ro_rows_of(&c->in[0]) * blocks_of(keys));
 }
 
 ro_status ro_check_attn_av(ro_check *c) {
@@ -149,21 +149,21 @@ ro_status ro_check_attn_out(ro_check *c) {
         return ro_refuse(c, "at most %d key blocks", ATTN_BLOCKS_MAX);
     if (ac->ndim != mc->ndim + 1 || memcmp(ac->dim, mc->dim, (size_t)mc->ndim * sizeof *mc->dim))
         return ro_refuse(c, "input 1 must be the shape of input 0 with one more dimension");
-    TRY(ro_want_numel(c, 2, NUMEL(0) / last_dim(mc)));
+    TRY(ro_want_numel(c, 2, ro_rows_of(mc)));
     c->want.dim[c->want.ndim - 1] = last_dim(ac);
     return RO_OK;
 }
 
 ro_status ro_check_attn_prob(ro_check *c) {
     TRY(ro_check_scores(c));
-    TRY(ro_want_numel(c, 1, NUMEL(0) / last_dim(&c->in[0])));
-    return ro_want_numel(c, 2, NUMEL(0) / last_dim(&c->in[0]));
+    TRY(ro_want_numel(c, 1, ro_rows_of(&c->in[0])));
+    return ro_want_numel(c, 2, ro_rows_of(&c->in[0]));
 }
 
 ro_status ro_check_attn_dscore(ro_check *c) {
     TRY(ro_check_scores(c));
     TRY(ro_want_same(c, 1, 0));
-    return ro_want_numel(c, 2, NUMEL(0) / last_dim(&c->in[0]));
+    return ro_want_numel(c, 2, ro_rows_of(&c->in[0]));
 }
 
 /* Both directions. */

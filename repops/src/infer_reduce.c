@@ -46,7 +46,7 @@ static ro_status ro_check_view(ro_check *c) {
     TRY(ro_declared(c, RO_F32));
     c->want.ndim = 0;
     int64_t cols = c->call->attr[0];
-    if (cols < 1 || NUMEL(0) % cols != 0)
+    if (cols < 0 || (cols == 0 ? NUMEL(0) != 0 : NUMEL(0) % cols != 0))
         return ro_refuse(c, "cols must divide %lld, got %lld", (long long)NUMEL(0),
                          (long long)cols);
     return RO_OK;
@@ -54,11 +54,11 @@ static ro_status ro_check_view(ro_check *c) {
 
 ro_status ro_check_reduce(ro_check *c) {
     TRY(ro_check_view(c));
-    int64_t cols = c->call->attr[0], block = c->call->attr[1], rows = NUMEL(0) / cols;
+    int64_t cols = c->call->attr[0], block = c->call->attr[1], rows = ro_view_rows(c->call);
     TRY(ro_want_range(c, 1, 1, RO_REDUCE_BLOCK));
     switch (c->call->op) {
     case RO_OP_REDUCE_DOT:
-        if (NUMEL(0) % NUMEL(1) != 0)
+        if (!ro_repeats(c))
             return ro_refuse(c, "%lld elements do not repeat into %lld", (long long)NUMEL(1),
                              (long long)NUMEL(0));
         break;
@@ -77,15 +77,15 @@ ro_status ro_check_reduce(ro_check *c) {
         break;
     default: break;
     }
-    return ro_want_output(c, rows * ((cols + block - 1) / block));
+    return ro_want_output(c, rows * ro_blocks_of(cols, block));
 }
 
 ro_status ro_check_columns(ro_check *c) {
     TRY(ro_check_view(c));
-    int64_t cols = c->call->attr[0], rows = NUMEL(0) / cols;
+    int64_t cols = c->call->attr[0], rows = cols > 0 ? NUMEL(0) / cols : 0;
     if (c->call->op != RO_OP_SUM_ROWS)
         TRY(ro_want_numel(c, 1, NUMEL(0)));
     for (int i = 2; i < c->call->input_count; i++)
         TRY(ro_want_numel(c, i, rows));
-    return ro_want_output(c, (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP * cols);
+    return ro_want_output(c, ro_blocks_of(rows, RO_COLUMN_GROUP) * cols);
 }

@@ -291,6 +291,16 @@ static void leaf_huge(vd_program *p) {
 static void data_type(vd_program *p) {
     p->data[0].tensor.shape.dtype = 0;
 }
+static void data_empty(vd_program *p) {
+    p->data[0].tensor.shape.dim[0] = 0;
+}
+/* Valid for the library. */
+static void node_empty(vd_program *p) {
+    uint32_t i = 0;
+    while (p->init.node[i].op != RO_OP_FILL)
+        i++;
+    p->init.node[i].shape.dim[0] = 0;
+}
 static void output_source(vd_program *p) {
     p->step.output[0] = 0;
 }
@@ -354,6 +364,8 @@ Test(validation, refusals_say_what_was_wrong) {
         {leaf_empty, "state leaf 1"},
         {leaf_huge, "state leaf 1"},
         {data_type, "data tensor 0"},
+        {data_empty, "data tensor 0"},
+        {node_empty, "its output has no elements"},
         {output_source, "state leaf 0"},
         {output_outside, "state leaf 0"},
         {output_shape, "state leaf 0"},

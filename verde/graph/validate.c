@@ -18,6 +18,12 @@ static bool valid_name(const char name[VD_NAME_SIZE]) {
     return false;
 }
 
+/* Operators take tensors without elements; programs have none: there would be nothing to commit to.
+ */
+static bool has_elements(const ro_shape *shape) {
+    return ro_shape_numel(shape) > 0;
+}
+
 static vd_status check_node(const vd_program *program, const vd_graph *graph, uint32_t index,
                             ro_shape *shapes, vd_err *err) {
     const vd_node *n = &graph->node[index];
@@ -41,6 +47,9 @@ static vd_status check_node(const vd_program *program, const vd_graph *graph, ui
     if (call.output.ndim == 0 || ro_infer(&call, why, sizeof why) != RO_OK)
         return vd_fail(err, VD_ERR_PEER, "%s graph, node %u (%s): %.256s", name, index, n->name,
                        call.output.ndim == 0 ? "no output shape" : why);
+    if (!has_elements(&call.output))
+        return vd_fail(err, VD_ERR_PEER, "%s graph, node %u (%s): its output has no elements", name,
+                       index, n->name);
     return VD_OK;
 }
 
@@ -85,7 +94,7 @@ static vd_status check_graph(const vd_program *program, const vd_graph *graph, r
 
 /* A state leaf or a data tensor. */
 static bool valid_leaf(const vd_leaf *leaf) {
-    return valid_name(leaf->name) && ro_shape_valid(&leaf->shape);
+    return valid_name(leaf->name) && ro_shape_valid(&leaf->shape) && has_elements(&leaf->shape);
 }
 
 static vd_status check_sources(const vd_program *program, vd_err *err) {

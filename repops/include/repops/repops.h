@@ -54,7 +54,7 @@ enum {
 #define RO_MAX_NUMEL (INT64_C(1) << 40)
 #define RO_QNAN_BITS UINT32_C(0x7fc00000)
 
-/* The type of a tensor: element type and dimensions. Every dimension is at least 1. */
+/* The type of a tensor: element type and dimensions, which may be 0. */
 typedef struct {
     int32_t dtype;            /* ro_dtype */
     int32_t ndim;             /* 1..RO_MAX_DIMS; 0 means "not yet inferred" in ro_infer */
@@ -246,8 +246,8 @@ RO_API float ro_attr_to_f32(int64_t attr);
 RO_API size_t ro_dtype_size(int dtype); /* 0 if unknown */
 RO_API const char *ro_dtype_name(int dtype);
 RO_API int64_t ro_shape_numel(const ro_shape *shape);
-/* Known type, 1..RO_MAX_DIMS dimensions of at least 1, at most 2^40 elements, the unused dimensions
- * 0. */
+/* Known type, 1..RO_MAX_DIMS dimensions of at least 0, those above 0 with a product of at most
+ * 2^40; the unused dimensions are 0. */
 RO_API int ro_shape_valid(const ro_shape *shape);
 RO_API int ro_shape_equal(const ro_shape *a, const ro_shape *b);
 
