@@ -208,11 +208,16 @@ $(BUILD)/tests/planted_%: $(BUILD)/obj/tests/planted/%.o
 # The test program of plain C (tests/portable). PORTABLE_SHA=own: without OpenSSL, for machines that have none.
 PORTABLE_SHA ?= openssl
 portable_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out tests/portable/digest.c,$(wildcard tests/portable/*.c)))
-portable_own := $(patsubst %,$(BUILD)/obj/%.o,tests/portable/digest repops/tools/sha256 \
-                $(addprefix verde/commit/,sha tensor tree proof record) \
-                $(addprefix verde/exec/,executor state trace fault leaf store) \
-                $(basename $(wildcard verde/base/*.c verde/graph/*.c models/*.c)))
-portable_sha_own := $(portable_own)
+# The linker takes of the library what the program needs, and that includes no file with json in it.
+portable_own := $(patsubst %.c,$(BUILD)/obj/%.o,tests/portable/digest.c repops/tools/sha256.c \
+                $(addprefix verde/commit/,sha.c tensor.c tree.c proof.c record.c) \
+                $(filter verde/base/% verde/graph/% verde/exec/% models/%,$(vd_src)))
+portable_own := $(filter-out $(patsubst %.c,$(BUILD)/obj/%.o,$(shell grep -lE 'include.*(jansson|json)\.h' verde/exec/*.c)),$(portable_own))
+$(BUILD)/lib/libverde_own.a: $(portable_own)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+portable_sha_own := $(BUILD)/lib/libverde_own.a
 portable_sha_openssl := $(BUILD)/lib/libverde.a
 $(BUILD)/tests/portable: $(portable_obj) $(portable_sha_$(PORTABLE_SHA)) $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
