@@ -266,7 +266,7 @@ lint:
 	@sh tests/lint/fast_math.sh
 	@[ ! -d $(BUILD)/obj/repops/cpu ] || sh tests/lint/symbols.sh $(BUILD)
 
-# All 2^32 inputs of the elementary functions: half an hour, not part of the tests. ARGS: names of functions.
+# All 2^32 inputs of the elementary functions: an hour, not part of the tests. ARGS: names of functions.
 exhaustive:
 	@echo '#include <mpfr.h>' | $(CC) -E -x c - > /dev/null 2>&1 || \
 	    { echo "make exhaustive needs MPFR: apt-get install libmpfr-dev" >&2; exit 1; }
