@@ -1,6 +1,7 @@
 /* Gradients of every layer against central differences of a forward pass in double precision,
  * written here; and the bits of every gradient, in tests/golden/gradients.txt (GOLDEN_UPDATE=1
  * writes the file). */
+#include "exact_image.h"
 #include "repops/src/philox.h"
 #include "verde/commit/commit.h"
 #include "verde/graph/build.h"
@@ -49,7 +50,11 @@ typedef enum {
     RMSNORM,
     SUM_AXIS,
     MEAN_AXIS,
-    MAX_AXIS
+    MAX_AXIS,
+    CONV,
+    MAX_POOL,
+    AVG_POOL,
+    BATCHNORM
 } kind;
 
 /* A value: a leaf by its number, or the output of layer j. */
@@ -62,7 +67,8 @@ typedef struct {
     int64_t heads; /* attention; the axis of a reduction, the label that is ignored */
     int64_t kv_heads;
     bool causal;
-    float rate; /* dropout, attention; the factor of scale */
+    float rate;        /* dropout, attention; the factor of scale */
+    int64_t window[4]; /* conv: stride, pad, dilation, groups; pools: kernel, stride, pad, count */
 } layer;
 
 typedef struct {
@@ -384,6 +390,55 @@ static const gradient_case cases[] = {
      {{"x", F(2, 12, 9), 3}, {"table", F(2, 7, 1), 1}},
      {{I(1, 12), 7}},
      {{MAX_AXIS, {0}, .heads = 1}, {LOGITS, {OUT(0), 1}}, {XENT, {OUT(1)}}}},
+    {"conv2d_with_stride_and_groups",
+     2,
+     1,
+     2,
+     {{"x", F(4, 2, 6, 5, 4), 2}, {"weight", F(4, 3, 3, 2, 6), 0.5}},
+     {{I(1, 18), 6}},
+     {{CONV, {0, 1}, .window = {2, 1, 1, 2}}, {XENT, {OUT(0)}}}},
+    {"conv2d_dilated_over_two_chunks",
+     2,
+     1,
+     2,
+     {{"x", F(4, 1, 5, 6, 40), 1}, {"weight", F(4, 3, 3, 40, 5), 0.2}},
+     {{I(1, 12), 5}},
+     {{CONV, {0, 1}, .window = {1, 1, 2, 1}}, {XENT, {OUT(0)}}}},
+    {"max_pool2d",
+     1,
+     1,
+     2,
+     {{"x", F(4, 2, 6, 5, 7), 20}},
+     {{I(1, 18), 7}},
+     {{MAX_POOL, {0}, .window = {3, 2, 1}}, {XENT, {OUT(0)}}}},
+    {"avg_pool2d",
+     1,
+     1,
+     2,
+     {{"x", F(4, 2, 6, 5, 7), 4}},
+     {{I(1, 18), 7}},
+     {{AVG_POOL, {0}, .window = {3, 2, 1, 0}}, {XENT, {OUT(0)}}}},
+    {"avg_pool2d_over_padding",
+     1,
+     1,
+     2,
+     {{"x", F(4, 2, 6, 5, 7), 4}},
+     {{I(1, 24), 7}},
+     {{AVG_POOL, {0}, .window = {2, 2, 1, 1}}, {XENT, {OUT(0)}}}},
+    {"batchnorm_over_two_groups",
+     3,
+     1,
+     2,
+     {{"x", F(4, 2, 6, 6, 5), 3}, {"gamma", F(1, 5), 2}, {"beta", F(1, 5), 1}},
+     {{I(1, 72), 5}},
+     {{BATCHNORM, {0, 1, 2}}, {XENT, {OUT(0)}}}},
+    {"batchnorm_over_two_levels",
+     3,
+     1,
+     2,
+     {{"x", F(4, 1, 65, 64, 3), 3}, {"gamma", F(1, 3), 2}, {"beta", F(1, 3), 1}},
+     {{I(1, 4160), 3}},
+     {{BATCHNORM, {0, 1, 2}}, {XENT, {OUT(0)}}}},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -442,6 +497,8 @@ static void fill_leaves(example *x) {
 static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value) {
     const vd_value x = value[l->in[0]], y = value[l->in[1]], z = value[l->in[2]];
     const vd_dropout_attr dropout = {l->rate, SEED, STREAM};
+    const int64_t *p = l->window;
+    const vd_pool_attr pool = {{p[0], p[0]}, {p[1], p[1]}, {p[2], p[2]}, p[3]};
     switch (l->kind) {
     case ADD: return vd_add(b, "add", x, y);
     case LINEAR: return vd_linear(b, x, y, z);
@@ -479,6 +536,10 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case SUM_AXIS: return vd_sum_axis(b, x, (int)l->heads);
     case MEAN_AXIS: return vd_mean_axis(b, x, (int)l->heads);
     case MAX_AXIS: return vd_max_axis(b, x, (int)l->heads);
+    case CONV: return vd_conv2d(b, x, y, (vd_conv_attr){p[0], p[1], p[2], p[3]});
+    case MAX_POOL: return vd_max_pool2d(b, x, pool);
+    case AVG_POOL: return vd_avg_pool2d(b, x, pool);
+    case BATCHNORM: return vd_batchnorm(b, x, y, z, vd_batch_statistics(b, x));
     }
     return 0;
 }
@@ -735,6 +796,19 @@ static double exact_element(const example *x, const layer *l, int64_t e) {
     }
 }
 
+static exact_image image_of(const example *x, int value) {
+    return (exact_image){x->exact[value], x->shape[value].dim};
+}
+
+static void exact_on_images(const example *x, const layer *l, exact_image out) {
+    const exact_image a = image_of(x, l->in[0]);
+    switch (l->kind) {
+    case CONV: exact_conv(a, image_of(x, l->in[1]), l->window, out); break;
+    case BATCHNORM: exact_batchnorm(a, x->exact[l->in[1]], x->exact[l->in[2]], out); break;
+    default: exact_pool(a, l->window, l->kind == MAX_POOL, out); break;
+    }
+}
+
 static void exact_layer(const example *x, int j) {
     const layer *l = &x->c->layer[j];
     double *out = x->exact[OUT(j)];
@@ -754,6 +828,10 @@ static void exact_layer(const example *x, int j) {
     case SUM_AXIS:
     case MEAN_AXIS:
     case MAX_AXIS: exact_along(x, l, out); break;
+    case CONV:
+    case MAX_POOL:
+    case AVG_POOL:
+    case BATCHNORM: exact_on_images(x, l, image_of(x, OUT(j))); break;
     case EMBEDDING:
         for (int64_t e = 0; e < count; e++)
             out[e] = x->exact[l->in[0]][x->ids[l->ids][e / cols] * cols + e % cols];
@@ -894,6 +972,12 @@ Test(gradients, the_cases_use_every_operator_of_a_backward_pass) {
         RO_OP_EXPAND,
         RO_OP_ARGMAX,
         RO_OP_MAX_GRAD,
+        RO_OP_CONV2D_DX,
+        RO_OP_CONV2D_DW,
+        RO_OP_MAX_POOL2D_GRAD,
+        RO_OP_BN_DGAMMA,
+        RO_OP_BN_DX,
+        RO_OP_AVG_POOL2D_GRAD,
     };
     bool seen[RO_OP_END] = {false};
     for (int i = 0; i < CASES; i++) {

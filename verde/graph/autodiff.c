@@ -111,6 +111,10 @@ static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
     [VD_LAYER_SUM_AXIS] = vd_back_sum_axis,
     [VD_LAYER_MEAN_AXIS] = vd_back_mean_axis,
     [VD_LAYER_MAX_AXIS] = vd_back_max_axis,
+    [VD_LAYER_CONV2D] = vd_back_conv2d,
+    [VD_LAYER_MAX_POOL2D] = vd_back_max_pool2d,
+    [VD_LAYER_AVG_POOL2D] = vd_back_avg_pool2d,
+    [VD_LAYER_BATCHNORM] = vd_back_batchnorm,
 };
 
 static bool start(vd_builder *b, vd_value loss, float weight) {

@@ -136,6 +136,38 @@ vd_value vd_gather(vd_builder *b, const char *name, vd_value x, vd_value ids, in
 vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, const vd_value *x);
 vd_value vd_reshape(vd_builder *b, const char *name, vd_value x, ro_shape shape);
 vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r); /* [..., T, D] */
+/* ---- layers on images [N, H, W, C]; SPEC 12 ---- */
+
+typedef struct {
+    int64_t stride, pad, dilation, groups;
+} vd_conv_attr;
+
+typedef struct {
+    int64_t kernel[2], stride[2], pad[2]; /* height, width */
+    int64_t count_pad;                    /* average: 1: padding counts as zeros */
+} vd_pool_attr;
+
+/* weight [KH, KW, C / groups, filters] */
+vd_value vd_conv2d(vd_builder *b, vd_value x, vd_value weight, vd_conv_attr conv);
+vd_value vd_max_pool2d(vd_builder *b, vd_value x, vd_pool_attr pool);
+vd_value vd_avg_pool2d(vd_builder *b, vd_value x, vd_pool_attr pool);
+vd_value vd_global_avg_pool2d(vd_builder *b, vd_value x); /* [N, 1, 1, C] */
+
+/* Of the rows of x: the mean, and the sum of squared deviations from it. */
+typedef struct {
+    vd_value mean, sqdev; /* [C] */
+    int64_t rows;
+} vd_statistics;
+
+vd_statistics vd_batch_statistics(vd_builder *b, vd_value x);
+/* `s` is of x itself: gradients pass through it. */
+vd_value vd_batchnorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, vd_statistics s);
+/* With running statistics; nothing is recorded for a backward pass. */
+vd_value vd_batchnorm_eval(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, vd_value mean,
+                           vd_value variance);
+/* The next value of running statistics; the variance is the unbiased one. */
+vd_value vd_running_mean(vd_builder *b, vd_value running, vd_statistics s, float momentum);
+vd_value vd_running_variance(vd_builder *b, vd_value running, vd_statistics s, float momentum);
 
 /* ---- reverse mode ---- */
 

@@ -35,6 +35,10 @@ typedef enum {
     VD_LAYER_SUM_AXIS,
     VD_LAYER_MEAN_AXIS,
     VD_LAYER_MAX_AXIS,
+    VD_LAYER_CONV2D,
+    VD_LAYER_MAX_POOL2D,
+    VD_LAYER_AVG_POOL2D,
+    VD_LAYER_BATCHNORM,
 } vd_layer;
 
 struct vd_record {
@@ -43,8 +47,10 @@ struct vd_record {
     vd_value in[3], out;
     vd_value saved[5]; /* what forward computed and backward reads */
     int64_t number;    /* attention's output by heads; transposition of a matmul's second input;
-                          factor; operator; axis */
+                          factor; operator; axis; label that is ignored; whether a convolution's
+                          input is data */
     bool causal;       /* attention */
+    int64_t attr[RO_MAX_ATTRS]; /* of layers on images: those of the operator */
     vd_dropout_attr dropout;
 };
 
@@ -65,6 +71,7 @@ vd_backward_fn vd_back_softmax, vd_back_log_softmax, vd_back_xent_ignore, vd_bac
 vd_backward_fn vd_back_attention, vd_back_grouped_attention;
 vd_backward_fn vd_back_transpose, vd_back_slice, vd_back_pad, vd_back_gather, vd_back_concat,
     vd_back_reshape, vd_back_rope;
+vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_batchnorm;
 
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
 vd_op vd_dropout_op(vd_dropout_attr dropout);

@@ -1,0 +1,159 @@
+/* Layers on images [N, H, W, C] and their backward passes. SPEC.md section 12. */
+#include <string.h>
+
+#include "verde/graph/tape.h"
+
+/* ---- convolution ---- */
+
+/* Nothing trains what a batch was read into: its gradient is left out. */
+static bool is_data(const vd_builder *b, vd_value x) {
+    const uint32_t sources = vd_source_count(b->program, b->graph);
+    return b->status == VD_OK && x >= sources &&
+           b->graph->node[x - sources].op == RO_OP_READ_IMAGES;
+}
+
+vd_value vd_conv2d(vd_builder *b, vd_value x, vd_value weight, vd_conv_attr c) {
+    vd_op op = {
+        RO_OP_CONV2D, {c.stride, c.stride, c.pad, c.pad, c.dilation, c.dilation, c.groups}, NULL};
+    vd_value out = VD_EMIT(b, "conv", op, x, weight);
+    vd_record r = {.layer = VD_LAYER_CONV2D, .in = {x, weight, VD_NONE}, .out = out};
+    r.number = is_data(b, x);
+    memcpy(r.attr, op.attr, sizeof r.attr);
+    vd_tape_put(b, r);
+    return out;
+}
+
+/* A node of the backward pass with the layer's attributes and the shape of one of its inputs. */
+static vd_value image_gradient(vd_builder *b, const char *name, const vd_record *r, int op,
+                               vd_value like, int32_t count, const vd_value *input) {
+    ro_shape shape = *vd_shape_of(b, like);
+    vd_op node = {.op = op, .shape = &shape};
+    memcpy(node.attr, r->attr, sizeof node.attr);
+    return vd_emit(b, name, node, count, input);
+}
+
+void vd_back_conv2d(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_value x = r->in[0], w = r->in[1];
+    if (!r->number)
+        vd_accumulate(b, x,
+                      image_gradient(b, "d_input", r, RO_OP_CONV2D_DX, x, 2, (vd_value[]){dy, w}));
+    vd_accumulate(b, w,
+                  image_gradient(b, "d_weight", r, RO_OP_CONV2D_DW, w, 2, (vd_value[]){x, dy}));
+}
+
+/* ---- pooling ---- */
+
+static vd_op pool_op(int op, vd_pool_attr p) {
+    return (vd_op){
+        op, {p.kernel[0], p.kernel[1], p.stride[0], p.stride[1], p.pad[0], p.pad[1]}, NULL};
+}
+
+static vd_value pool(vd_builder *b, const char *name, vd_layer layer, vd_op op, vd_value x,
+                     vd_value index) {
+    vd_value out = VD_EMIT(b, name, op, x);
+    vd_record r = {.layer = layer, .in = {x, VD_NONE, VD_NONE}, .out = out, .saved = {index}};
+    memcpy(r.attr, op.attr, sizeof r.attr);
+    vd_tape_put(b, r);
+    return out;
+}
+
+vd_value vd_max_pool2d(vd_builder *b, vd_value x, vd_pool_attr p) {
+    vd_value index = VD_EMIT(b, "max_index", pool_op(RO_OP_MAX_POOL2D_INDEX, p), x);
+    return pool(b, "max_pool", VD_LAYER_MAX_POOL2D, pool_op(RO_OP_MAX_POOL2D, p), x, index);
+}
+
+vd_value vd_avg_pool2d(vd_builder *b, vd_value x, vd_pool_attr p) {
+    vd_op op = pool_op(RO_OP_AVG_POOL2D, p);
+    op.attr[6] = p.count_pad;
+    return pool(b, "avg_pool", VD_LAYER_AVG_POOL2D, op, x, VD_NONE);
+}
+
+vd_value vd_global_avg_pool2d(vd_builder *b, vd_value x) {
+    const ro_shape *s = vd_shape_of(b, x);
+    return vd_avg_pool2d(b, x, (vd_pool_attr){{s->dim[1], s->dim[2]}, {1, 1}, {0, 0}, 1});
+}
+
+void vd_back_max_pool2d(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_value in[] = {dy, r->saved[0]};
+    vd_accumulate(b, r->in[0],
+                  image_gradient(b, "d_max_pool", r, RO_OP_MAX_POOL2D_GRAD, r->in[0], 2, in));
+}
+
+void vd_back_avg_pool2d(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_accumulate(b, r->in[0],
+                  image_gradient(b, "d_avg_pool", r, RO_OP_AVG_POOL2D_GRAD, r->in[0], 1, &dy));
+}
+
+/* ---- batch norm ---- */
+
+static const float epsilon = 1e-5f;
+
+static vd_value statistic(vd_builder *b, const char *name, int op, int64_t cols, int64_t rows,
+                          int64_t per, int64_t left, int32_t count, const vd_value *input) {
+    ro_shape shape = left == 1 ? VD_SHAPE(RO_F32, cols) : VD_SHAPE(RO_F32, left, cols);
+    return vd_emit(b, name, (vd_op){op, {cols, rows, per}, &shape}, count, input);
+}
+
+vd_statistics vd_batch_statistics(vd_builder *b, vd_value x) {
+    const ro_shape *shape = vd_shape_of(b, x);
+    const int64_t c = shape->dim[shape->ndim - 1], rows = ro_shape_numel(shape) / c;
+    int64_t left = (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP, per = RO_COLUMN_GROUP;
+    vd_statistics s = {.rows = rows};
+    s.mean = statistic(b, "mean", RO_OP_BN_MEAN, c, 0, 0, left, 1, &x);
+    s.sqdev = statistic(b, "sqdev", RO_OP_BN_SQDEV, c, 0, 0, left, 2, (vd_value[]){x, s.mean});
+    for (; left > 1 && b->status == VD_OK; per *= RO_COLUMN_GROUP) {
+        const vd_value both[] = {s.mean, s.sqdev};
+        left = (left + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP;
+        s.mean = statistic(b, "mean", RO_OP_BN_MERGE_MEAN, c, rows, per, left, 1, both);
+        s.sqdev = statistic(b, "sqdev", RO_OP_BN_MERGE_SQDEV, c, rows, per, left, 2, both);
+    }
+    return s;
+}
+
+static vd_value rstd_of(vd_builder *b, vd_value sqdev, int64_t rows) {
+    vd_op op = {RO_OP_LN_RSTD, {rows, ro_attr_f32(epsilon)}, NULL};
+    return VD_EMIT(b, "rstd", op, sqdev);
+}
+
+vd_value vd_batchnorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, vd_statistics s) {
+    vd_value rstd = rstd_of(b, s.sqdev, s.rows);
+    vd_op op = {.op = RO_OP_BATCHNORM};
+    vd_value out = VD_EMIT(b, "norm", op, x, s.mean, rstd, gamma, beta);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_BATCHNORM,
+                               .in = {x, gamma, beta},
+                               .out = out,
+                               .saved = {s.mean, rstd}});
+    return out;
+}
+
+vd_value vd_batchnorm_eval(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, vd_value mean,
+                           vd_value variance) {
+    vd_op op = {.op = RO_OP_BATCHNORM};
+    return VD_EMIT(b, "norm", op, x, mean, rstd_of(b, variance, 1), gamma, beta);
+}
+
+static vd_value running(vd_builder *b, const char *name, vd_value r, vd_value now, float momentum,
+                        double divisor) {
+    vd_op op = {RO_OP_BN_RUNNING, {ro_attr_f32(momentum), ro_attr_f32((float)divisor)}, NULL};
+    return VD_EMIT(b, name, op, r, now);
+}
+
+vd_value vd_running_mean(vd_builder *b, vd_value r, vd_statistics s, float momentum) {
+    return running(b, "running_mean", r, s.mean, momentum, 1);
+}
+
+vd_value vd_running_variance(vd_builder *b, vd_value r, vd_statistics s, float momentum) {
+    return running(b, "running_var", r, s.sqdev, momentum, s.rows > 1 ? (double)(s.rows - 1) : 1);
+}
+
+void vd_back_batchnorm(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_value x = r->in[0], gamma = r->in[1], mean = r->saved[0], rstd = r->saved[1];
+    ro_shape row = *vd_shape_of(b, gamma);
+    vd_value dbeta = vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy);
+    vd_value dgamma =
+        vd_column_sum(b, "d_gamma", RO_OP_BN_DGAMMA, &row, 4, (vd_value[]){dy, x, mean, rstd});
+    vd_op op = {.op = RO_OP_BN_DX};
+    vd_accumulate(b, x, VD_EMIT(b, "d_input", op, dy, x, mean, rstd, gamma, dbeta, dgamma));
+    vd_accumulate(b, gamma, dgamma);
+    vd_accumulate(b, r->in[2], dbeta);
+}
