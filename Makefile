@@ -52,7 +52,7 @@ PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 .PHONY: all build lib install demo test run-tests test-asan run-asan lint deps exhaustive clean format
 all: build
 
-build: lib $(BUILD)/bin/verde
+build: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
 lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME) $(BUILD)/lib/$(BLAS_SONAME) $(BUILD)/bin/repops-conform
 
 $(BUILD)/obj/repops/src/%.o: repops/src/%.c
@@ -187,6 +187,16 @@ $(BUILD)/lib/libverde.a: $(vd_obj)
 	@rm -f $@
 	@echo "  AR      $@"
 	$(Q)$(AR) rcs $@ $^
+# Images in the format of CIFAR-10, for the resnet jobs where there is no CIFAR-10.
+$(BUILD)/bin/standin: models/data/standin.c
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $< $(LDFLAGS) -o $@
+images: $(BUILD)/bin/standin
+	$< 400 > models/data/stripes.bin
+	$< 10000 > models/data/stripes-10000.bin
+.PHONY: images
+
 $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"

@@ -120,4 +120,4 @@ static vd_value forward(vd_builder *b, const vd_forward *in) {
     return vd_xent(b, x, in->targets);
 }
 
-const vd_model_type vd_gpt2 = {check, declare, forward};
+const vd_model_type vd_gpt2 = {check, declare, forward, false};

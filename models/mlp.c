@@ -8,21 +8,13 @@ static vd_status check(const vd_training *t, vd_err *err) {
     return VD_OK;
 }
 
-/* He et al., 2015: variance 2 / fan-in before a ReLU. */
-static float deviation(int64_t fan_in) {
-    double n = 2.0 / (double)fan_in, r = 1;
-    for (int i = 0; i < 64; i++)
-        r = 0.5 * (r + n / r);
-    return (float)r;
-}
-
 static void declare(const vd_model *m, vd_parameters *out) {
     int64_t width = m->channels;
     vd_declare(out, VD_SHAPE(RO_F32, m->vocab, width), 1, 0, "embedding");
     for (int64_t i = 0; i <= m->layers; i++) {
         int64_t next = i < m->layers ? m->hidden : m->vocab;
-        vd_declare(out, VD_SHAPE(RO_F32, width, next), deviation(width), 0, "layer.%lld.weight",
-                   (long long)i);
+        vd_declare(out, VD_SHAPE(RO_F32, width, next), vd_he_deviation(width), 0,
+                   "layer.%lld.weight", (long long)i);
         vd_declare(out, VD_SHAPE(RO_F32, next), 0, 0, "layer.%lld.bias", (long long)i);
         width = next;
     }
@@ -44,4 +36,4 @@ static vd_value forward(vd_builder *b, const vd_forward *in) {
     return vd_xent(b, x, in->targets);
 }
 
-const vd_model_type vd_mlp = {check, declare, forward};
+const vd_model_type vd_mlp = {check, declare, forward, false};

@@ -17,13 +17,16 @@ enum { VD_PARAMETERS_MAX = RO_MAX_INPUTS };
 typedef struct {
     vd_parameter *parameter; /* owned */
     uint32_t count;
+    vd_parameter *buffer; /* state that is not trained, such as running statistics; owned */
+    uint32_t buffer_count;
 } vd_parameters;
 
 /* What one micro-batch's forward pass reads. Parameter i is state value i. */
 typedef struct {
     const vd_training *training;
     int64_t micro_batch;
-    vd_value tokens, targets; /* i32 [b, T] */
+    vd_value tokens, targets; /* i32 [b, T]; or images f32 [b, H, W, 3] and labels i32 [b] */
+    vd_value *buffer;         /* each buffer's value so far; the forward pass puts the next */
 } vd_forward;
 
 typedef struct {
@@ -33,12 +36,18 @@ typedef struct {
     void (*declare)(const vd_model *model, vd_parameters *out);
     /* Emits the forward pass; returns one loss per token. */
     vd_value (*forward)(vd_builder *b, const vd_forward *in);
+    bool images; /* reads images and labels instead of tokens */
 } vd_model_type;
 
-extern const vd_model_type vd_gpt2, vd_mlp;
+extern const vd_model_type vd_gpt2, vd_mlp, vd_resnet;
 
 void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value,
                 const char *format, ...) VD_PRINTF(5, 6);
+/* Filled with `value` at the start. */
+void vd_declare_buffer(vd_parameters *out, ro_shape shape, float value, const char *format, ...)
+    VD_PRINTF(4, 5);
+/* sqrt(2 / fan_in): He et al., 2015, before a ReLU. */
+float vd_he_deviation(int64_t fan_in);
 
 /* Layout: parameters, their m, then for adamw their v and the two bias corrections. */
 void vd_optimizer_leaves(vd_builder *b, const vd_optimizer *o, const vd_parameters *all);

@@ -4,17 +4,21 @@
 
 #include "verde/graph/graph.h"
 
-typedef enum { VD_MODEL_GPT2 = 1, VD_MODEL_MLP = 2 } vd_model_kind;
+typedef enum { VD_MODEL_GPT2 = 1, VD_MODEL_MLP = 2, VD_MODEL_RESNET = 3 } vd_model_kind;
+
+enum { VD_STAGES_MAX = 8, VD_IMAGE_PLANES = 3 };
 
 typedef struct {
     vd_model_kind kind;
-    int64_t vocab;   /* token values are 0..vocab-1 */
+    int64_t vocab;   /* token values are 0..vocab-1; resnet: classes */
     int64_t context; /* gpt2: number of position embeddings */
     int64_t layers;
     int64_t heads;    /* gpt2 */
-    int64_t channels; /* width */
+    int64_t channels; /* width; resnet: of the stem */
     int64_t hidden;   /* mlp: width of its hidden layers */
     float dropout;    /* gpt2: after embedding, attention, both residual branches; 0 for none */
+    int64_t image;    /* resnet: height and width of images */
+    int64_t stages, blocks[VD_STAGES_MAX]; /* resnet: blocks of each stage */
 } vd_model;
 
 typedef enum { VD_OPTIMIZER_ADAMW = 0, VD_OPTIMIZER_SGD = 1 } vd_optimizer_kind;
@@ -38,11 +42,11 @@ typedef struct {
     uint64_t seed;
     int64_t batch;         /* sequences per step, over all micro-batches */
     int64_t micro_batches; /* divides batch */
-    int64_t sequence;
+    int64_t sequence;      /* 1 for images */
     int64_t steps;
     int64_t checkpoint_interval;
     int32_t data_dtype;    /* RO_U8 or RO_U16 */
-    int64_t data_count;    /* tokens */
+    int64_t data_count;    /* tokens; bytes of image records */
     uint8_t data_root[32]; /* commitment of the data tensor */
 } vd_training;
 
@@ -51,6 +55,9 @@ typedef struct {
  */
 VD_MUST_USE vd_status vd_training_program(const vd_training *training, vd_program *out,
                                           vd_err *err);
+
+/* Bytes of an image with its label before it; 0 for models that read tokens. */
+int64_t vd_record_size(const vd_model *model);
 
 /* Parameters of the model, for people. */
 int64_t vd_model_parameters(const vd_model *model);

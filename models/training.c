@@ -9,6 +9,7 @@ static const vd_model_type *type_of(const vd_model *model) {
     switch (model->kind) {
     case VD_MODEL_GPT2: return &vd_gpt2;
     case VD_MODEL_MLP: return &vd_mlp;
+    case VD_MODEL_RESNET: return &vd_resnet;
     }
     return NULL;
 }
@@ -25,12 +26,42 @@ void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value
     va_end(args);
 }
 
+void vd_declare_buffer(vd_parameters *out, ro_shape shape, float value, const char *format, ...) {
+    if (out->buffer_count >= VD_PARAMETERS_MAX)
+        return;
+    vd_parameter *p = &out->buffer[out->buffer_count++];
+    *p = (vd_parameter){.shape = shape, .value = value};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(p->name, sizeof p->name, format, args);
+    va_end(args);
+}
+
+float vd_he_deviation(int64_t fan_in) {
+    double n = 2.0 / (double)fan_in, r = 1;
+    for (int i = 0; i < 64; i++)
+        r = 0.5 * (r + n / r);
+    return (float)r;
+}
+
+static void free_parameters(vd_parameters *all) {
+    free(all->parameter);
+    free(all->buffer);
+}
+
 static vd_status declare(const vd_model *model, vd_parameters *out, vd_err *err) {
-    *out = (vd_parameters){.parameter = calloc(VD_PARAMETERS_MAX, sizeof(vd_parameter))};
-    if (!out->parameter)
+    *out = (vd_parameters){.parameter = calloc(VD_PARAMETERS_MAX, sizeof(vd_parameter)),
+                           .buffer = calloc(VD_PARAMETERS_MAX, sizeof(vd_parameter))};
+    if (!out->parameter || !out->buffer) {
+        free_parameters(out);
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    }
     type_of(model)->declare(model, out);
     return VD_OK;
+}
+
+int64_t vd_record_size(const vd_model *model) {
+    return type_of(model)->images ? 1 + VD_IMAGE_PLANES * model->image * model->image : 0;
 }
 
 int64_t vd_model_parameters(const vd_model *model) {
@@ -40,8 +71,14 @@ int64_t vd_model_parameters(const vd_model *model) {
         return 0;
     for (uint32_t i = 0; i < all.count; i++)
         sum += ro_shape_numel(&all.parameter[i].shape);
-    free(all.parameter);
+    free_parameters(&all);
     return sum;
+}
+
+/* After all that the optimizer keeps. */
+static void add_buffers(vd_builder *b, const vd_parameters *all) {
+    for (uint32_t i = 0; i < all->buffer_count; i++)
+        vd_add_leaf(b, all->buffer[i].name, &all->buffer[i].shape);
 }
 
 static vd_value initial(vd_builder *b, const vd_training *t, const vd_parameter *p,
@@ -64,10 +101,12 @@ static void build_init(vd_builder *b, const vd_training *t, const vd_parameters 
     if (allocate_outputs(b) != VD_OK)
         return;
     vd_scope(b, "init");
+    const uint32_t buffers = b->program->leaf_count - all->buffer_count;
     for (uint32_t i = 0; i < b->program->leaf_count; i++) {
         const vd_leaf *leaf = &b->program->leaf[i];
         vd_op zero = {.op = RO_OP_FILL, .shape = &leaf->shape};
         b->graph->output[i] = i < all->count ? initial(b, t, &all->parameter[i], i)
+                              : i >= buffers ? initial(b, t, &all->buffer[i - buffers], i)
                                              : vd_emit(b, leaf->name, zero, 0, NULL);
     }
 }
@@ -82,17 +121,47 @@ static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t
     return VD_EMIT(b, name, op, vd_data_value(b, 0), vd_step_value(b));
 }
 
+/* Bytes 0 to 255 become -2 to 1.98, exactly. */
+static vd_value read_records(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
+                             int op, int64_t offset) {
+    const vd_model *m = &t->model;
+    int64_t rows = t->batch / t->micro_batches;
+    ro_shape shape = op == RO_OP_READ_IMAGES
+                         ? VD_SHAPE(RO_F32, rows, m->image, m->image, VD_IMAGE_PLANES)
+                         : VD_SHAPE(RO_I32, rows);
+    vd_op node = {op,
+                  {(int64_t)t->seed, VD_STREAM_BATCH, t->batch, micro * rows, vd_record_size(m),
+                   offset, 0, 0},
+                  &shape};
+    if (op == RO_OP_READ_IMAGES)
+        node.attr[6] = ro_attr_f32(0x1p-6f), node.attr[7] = ro_attr_f32(-2);
+    return VD_EMIT(b, name, node, vd_data_value(b, 0), vd_step_value(b));
+}
+
 /* Sums over a range of micro-batches: the loss, then one gradient per parameter. */
 typedef struct {
     vd_value value[VD_PARAMETERS_MAX + 1];
 } sums;
 
-static void micro_batch(vd_builder *b, const vd_training *t, uint32_t parameters, int64_t micro,
-                        sums *out) {
-    vd_forward in = {.training = t, .micro_batch = micro};
+/* What all micro-batches share. Buffers go from one micro-batch to the next, in their order. */
+typedef struct {
+    const vd_training *training;
+    uint32_t parameters;
+    vd_value *buffer;
+} step_plan;
+
+static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sums *out) {
+    const vd_training *t = plan->training;
+    const uint32_t parameters = plan->parameters;
+    vd_forward in = {.training = t, .micro_batch = micro, .buffer = plan->buffer};
     vd_scope(b, "m%lld.batch", (long long)micro);
-    in.tokens = read_batch(b, "tokens", t, micro, 0);
-    in.targets = read_batch(b, "targets", t, micro, 1);
+    if (type_of(&t->model)->images) {
+        in.tokens = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
+        in.targets = read_records(b, "labels", t, micro, RO_OP_READ_LABELS, 0);
+    } else {
+        in.tokens = read_batch(b, "tokens", t, micro, 0);
+        in.targets = read_batch(b, "targets", t, micro, 1);
+    }
     vd_value loss = type_of(&t->model)->forward(b, &in);
     int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
     out->value[0] = vd_reduce(b, "loss_sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
@@ -108,10 +177,9 @@ static void micro_batch(vd_builder *b, const vd_training *t, uint32_t parameters
 
 /* A binary tree over micro-batches [lo, hi), split at the largest power of two below their number:
  * the number of workers is never part of the result, and log2 n + 1 sums are alive at most. */
-static void accumulate(vd_builder *b, const vd_training *t, uint32_t parameters, int64_t lo,
-                       int64_t hi, sums *out) {
+static void accumulate(vd_builder *b, const step_plan *plan, int64_t lo, int64_t hi, sums *out) {
     if (hi - lo == 1) {
-        micro_batch(b, t, parameters, lo, out);
+        micro_batch(b, plan, lo, out);
         return;
     }
     int64_t half = 1;
@@ -122,16 +190,18 @@ static void accumulate(vd_builder *b, const vd_training *t, uint32_t parameters,
         vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
         return;
     }
-    accumulate(b, t, parameters, lo, lo + half, out);
-    accumulate(b, t, parameters, lo + half, hi, right);
+    accumulate(b, plan, lo, lo + half, out);
+    accumulate(b, plan, lo + half, hi, right);
     vd_scope(b, "sum.m%lld-%lld", (long long)lo, (long long)hi - 1);
-    for (uint32_t i = 0; i <= parameters && b->status == VD_OK; i++)
+    for (uint32_t i = 0; i <= plan->parameters && b->status == VD_OK; i++)
         out->value[i] = VD_EMIT(b, i ? b->program->leaf[i - 1].name : "loss",
                                 ((vd_op){.op = RO_OP_ADD}), out->value[i], right->value[i]);
     free(right);
 }
 
-static void build_step(vd_builder *b, const vd_training *t, uint32_t parameters) {
+static void build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared) {
+    const uint32_t parameters = declared->count;
+    const uint32_t buffers = b->program->leaf_count - declared->buffer_count;
     double count = (double)(t->batch * t->sequence);
     sums *all = calloc(1, sizeof *all);
     if (!all || allocate_outputs(b) != VD_OK) {
@@ -139,7 +209,10 @@ static void build_step(vd_builder *b, const vd_training *t, uint32_t parameters)
         free(all);
         return;
     }
-    accumulate(b, t, parameters, 0, t->micro_batches, all);
+    for (uint32_t i = buffers; i < b->program->leaf_count; i++)
+        b->graph->output[i] = i;
+    const step_plan plan = {t, parameters, b->graph->output + buffers};
+    accumulate(b, &plan, 0, t->micro_batches, all);
     vd_scope(b, "mean");
     b->graph->loss = vd_div_const(b, "loss", all->value[0], count);
     vd_optimize(b, &t->optimizer, t->steps, parameters, all->value + 1);
@@ -152,7 +225,12 @@ static vd_status check(const vd_training *t, vd_err *err) {
     if (t->micro_batches < 1 || t->batch % t->micro_batches != 0)
         return vd_fail(err, VD_ERR_USAGE, "micro_batches must divide batch, got %lld and %lld",
                        (long long)t->micro_batches, (long long)t->batch);
-    if ((t->data_count - 1) / t->sequence < 1)
+    const int64_t record = vd_record_size(&t->model);
+    if (record && t->data_count / record < 1)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "data must hold at least a record of %lld bytes, got %lld",
+                       (long long)record, (long long)t->data_count);
+    if (!record && (t->data_count - 1) / t->sequence < 1)
         return vd_fail(err, VD_ERR_USAGE, "data must hold at least sequence + 1 tokens, got %lld",
                        (long long)t->data_count);
     return type_of(&t->model)->check(t, err);
@@ -163,7 +241,8 @@ static void describe_run(const vd_training *t, vd_program *p) {
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
     p->data_count = 1;
-    snprintf(p->data[0].tensor.name, VD_NAME_SIZE, "tokens");
+    snprintf(p->data[0].tensor.name, VD_NAME_SIZE, "%s",
+             vd_record_size(&t->model) ? "records" : "tokens");
     p->data[0].tensor.shape = VD_SHAPE(t->data_dtype, t->data_count);
     memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
 }
@@ -180,8 +259,9 @@ vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err
     describe_run(t, out);
     vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
     vd_optimizer_leaves(&init, &t->optimizer, &all);
+    add_buffers(&init, &all);
     build_init(&init, t, &all);
-    build_step(&step, t, all.count);
+    build_step(&step, t, &all);
     const vd_builder *bad = init.status != VD_OK ? &init : &step;
     if (bad->status != VD_OK)
         status = vd_fail(err, bad->status, "%s", bad->err.text);
@@ -189,7 +269,7 @@ vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err
         status = vd_program_validate(out, err);
     vd_builder_free(&init);
     vd_builder_free(&step);
-    free(all.parameter);
+    free_parameters(&all);
     if (status != VD_OK)
         vd_program_free(out);
     return status;

@@ -18,13 +18,24 @@ static void write_text(test_job *job) {
 }
 
 static vd_training recipe(vd_model_kind kind, int64_t steps, int64_t checkpoint_interval) {
+    const bool resnet = kind == VD_MODEL_RESNET;
     return (vd_training){
-        .model = {kind, 256, 16, 1, 2, 16, 24, kind == VD_MODEL_GPT2 ? 0.1f : 0},
+        .model = {kind,
+                  256,
+                  16,
+                  1,
+                  2,
+                  resnet ? 4 : 16,
+                  24,
+                  kind == VD_MODEL_GPT2 ? 0.1f : 0,
+                  9,
+                  2,
+                  {1, 1}},
         .optimizer = {3e-3f, 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, steps > 2 ? 2 : 0},
         .seed = 1,
         .batch = 2,
         .micro_batches = 2,
-        .sequence = 16,
+        .sequence = resnet ? 1 : 16,
         .steps = steps,
         .checkpoint_interval = checkpoint_interval,
         .data_dtype = RO_U8,

@@ -406,10 +406,10 @@ Test(models, combinations_without_a_graph_are_refused) {
     bad[2].model.layers = 86;
     bad[3].micro_batches = 7;
     bad[4].data_count = bad[4].sequence;
-    bad[5].model.kind = 3;
+    bad[5].model.kind = 9;
     const char *const why[] = {"heads must divide",      "sequence must be at most",
                                "layers must be at most", "micro_batches must divide",
-                               "data must hold",         "no model of kind 3"};
+                               "data must hold",         "no model of kind 9"};
     for (int i = 0; i < 6; i++) {
         vd_program program;
         vd_err err = {.text = "accepted"};

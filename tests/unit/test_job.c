@@ -89,6 +89,18 @@ Test(job, gpt2_124m_example_has_gpt2s_parameters) {
     cr_assert_eq(vd_model_parameters(&job.training.model), 124439808);
 }
 
+Test(job, resnet50_example_has_its_parameters_and_tiny_its_sizes) {
+    vd_job job = read_good("models/jobs/resnet50-cifar.yaml");
+    cr_assert_eq(vd_model_parameters(&job.training.model), 23520842);
+    job = read_good("models/jobs/resnet-tiny.yaml");
+    const vd_model *m = &job.training.model;
+    cr_assert(m->kind == VD_MODEL_RESNET && m->vocab == 10 && m->channels == 8);
+    cr_assert(m->image == 32 && m->stages == 2 && m->blocks[0] == 1 && m->blocks[1] == 1);
+    cr_assert(job.training.sequence == 1 && job.record_files == 1);
+    cr_assert_str_eq(job.record_path[0], "models/jobs/../data/stripes.bin");
+    cr_assert_str_eq(job.data_path, job.record_path[0]);
+}
+
 /* ---- what is wrong ---- */
 
 /* Beside the file as .err, or in its first line: "# expect: ...". */
@@ -340,4 +352,50 @@ Test(job, too_little_data_is_refused_in_the_jobs_name) {
     job.training.data_count = 32; /* one sequence and the token after it need 33 */
     cr_assert_eq(vd_job_program(&job, &program, &err), VD_ERR_USAGE);
     cr_assert(!strncmp(err.text, "models/jobs/toy.yaml: ", 22), "%s", err.text);
+}
+
+/* ---- images ---- */
+
+enum { RECORD = 1 + 3 * 32 * 32 };
+
+/* Two files, of `first` and `second` bytes of `records`. */
+static vd_status load_records(const char *test, const uint8_t *records, size_t first, size_t second,
+                              vd_job *job, vd_dataset *data, vd_err *err) {
+    vd_hash digest;
+    *job = read_good("models/jobs/resnet-tiny.yaml");
+    job->record_files = 2;
+    for (int i = 0; i < 2; i++) {
+        snprintf(job->record_path[i], VD_JOB_PATH_SIZE, TEST_BUILD "/tests/job-%s-%d.bin", test, i);
+        cr_assert_eq(vd_write_file(job->record_path[i], records + (i ? first : 0),
+                                   i ? second : first, 0644, err),
+                     VD_OK);
+    }
+    cr_assert(vd_hash_tagged(NULL, records, first + second, &digest));
+    memcpy(job->data_sha256, digest.b, sizeof digest.b);
+    vd_status status = vd_job_load_data(job, data, err);
+    unlink(job->record_path[0]);
+    unlink(job->record_path[1]);
+    return status;
+}
+
+Test(job, files_of_images_become_one_tensor) {
+    static uint8_t records[3 * RECORD];
+    vd_job job;
+    vd_dataset data;
+    vd_err err = {0};
+    for (size_t i = 0; i < sizeof records; i++)
+        records[i] = (uint8_t)(i % RECORD ? i * 7 : i / RECORD);
+    cr_assert_eq(load_records("images", records, 2 * RECORD, RECORD, &job, &data, &err), VD_OK,
+                 "%s", err.text);
+    cr_assert(data.tensor.shape.dtype == RO_U8 && data.tensor.shape.dim[0] == 3 * RECORD);
+    cr_assert(!memcmp(data.tensor.data, records, sizeof records));
+    cr_assert_eq(job.training.data_count, 3 * RECORD);
+    vd_dataset_free(&data);
+    records[2 * RECORD] = 10;
+    cr_expect_eq(load_records("label", records, 2 * RECORD, RECORD, &job, &data, &err),
+                 VD_ERR_USAGE);
+    cr_expect(strstr(err.text, "record 2 must be below model.classes (10), got 10"), "%s",
+              err.text);
+    cr_expect_eq(load_records("cut", records, 2 * RECORD, 7, &job, &data, &err), VD_ERR_USAGE);
+    cr_expect(strstr(err.text, "records of 3073 bytes, got 6153"), "%s", err.text);
 }

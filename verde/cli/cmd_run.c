@@ -3,7 +3,8 @@
 #include "verde/cli/cli.h"
 
 typedef struct {
-    double tokens_per_step, last_line;
+    double samples_per_step, last_line;
+    const char *samples; /* "tokens", "images" */
 } printer;
 
 /* On a terminal one line that changes; otherwise a plain line every two seconds. */
@@ -16,9 +17,9 @@ static bool progress(void *user, const vd_progress *p) {
     print->last_line = now;
     double done = (double)(p->step - p->resumed_at);
     double rate = done / (p->seconds > 0 ? p->seconds : 1e-9);
-    fprintf(stderr, "%sstep %lld/%lld  loss %.4f  %.0f tokens/s  %.0f s left%s",
+    fprintf(stderr, "%sstep %lld/%lld  loss %.4f  %.0f %s/s  %.0f s left%s",
             terminal ? "\r\033[K" : "", (long long)p->step, (long long)p->steps, (double)p->loss,
-            rate * print->tokens_per_step, (double)(p->steps - p->step) / rate,
+            rate * print->samples_per_step, print->samples, (double)(p->steps - p->step) / rate,
             terminal && !last ? "" : "\n");
     fflush(stderr);
     return true;
@@ -70,11 +71,12 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
         return status;
     announce_fault(loaded);
     const vd_training *t = &loaded->job.training;
-    fprintf(stderr, "%s: %lld parameters, %lld steps of %lld tokens, backend %s, %d threads\n", job,
+    const char *samples = vd_record_size(&t->model) ? "images" : "tokens";
+    fprintf(stderr, "%s: %lld parameters, %lld steps of %lld %s, backend %s, %d threads\n", job,
             (long long)vd_model_parameters(&t->model), (long long)t->steps,
-            (long long)(t->batch * t->sequence), ro_ctx_backend(loaded->ro),
+            (long long)(t->batch * t->sequence), samples, ro_ctx_backend(loaded->ro),
             ro_ctx_threads(loaded->ro));
-    printer print = {.tokens_per_step = (double)(t->batch * t->sequence)};
+    printer print = {.samples_per_step = (double)(t->batch * t->sequence), .samples = samples};
     vd_run_options options = {&loaded->exec, dir, fault, progress, &print};
     status = vd_run(&options, &result, err);
     if (status == VD_OK)

@@ -85,6 +85,42 @@ static vd_status use_tokens(const vd_job *job, vd_dataset *out, vd_err *err) {
     return check_tokens(job, tokens, count, err);
 }
 
+/* The files one after the other. */
+static vd_status read_records(const vd_job *job, vd_buf *out, vd_err *err) {
+    for (int64_t i = 0; i < job->record_files; i++) {
+        vd_buf file = {0};
+        vd_status status = vd_read_file(job->record_path[i], VD_DATASET_BYTES_MAX, &file, err);
+        if (status)
+            return status;
+        vd_put(out, file.data, file.size);
+        vd_buf_free(&file);
+    }
+    return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+static vd_status use_records(const vd_job *job, vd_dataset *out, vd_err *err) {
+    const size_t record = (size_t)vd_record_size(&job->training.model);
+    const int64_t classes = job->training.model.vocab;
+    if (out->file.size == 0 || out->file.size % record != 0)
+        return vd_fail(err, VD_ERR_USAGE, "%s: all files must have records of %zu bytes, got %zu",
+                       job->data_path, record, out->file.size);
+    for (size_t i = 0; i < out->file.size; i += record)
+        if (out->file.data[i] >= classes)
+            return vd_fail(err, VD_ERR_USAGE,
+                           "%s: the label of record %zu must be below model.classes (%lld), got %u",
+                           job->data_path, i / record, (long long)classes, out->file.data[i]);
+    out->tensor = (ro_tensor){{RO_U8, 1, {(int64_t)out->file.size}}, out->file.data};
+    return VD_OK;
+}
+
+static vd_status use_data(const vd_job *job, vd_dataset *out, vd_err *err) {
+    switch (job->data_kind) {
+    case VD_DATA_TEXT: return use_text(job, out, err);
+    case VD_DATA_CIFAR10: return use_records(job, out, err);
+    default: return use_tokens(job, out, err);
+    }
+}
+
 static vd_status commit_to(vd_job *job, const ro_tensor *data, vd_err *err) {
     vd_hash byte_root, root;
     vd_status status = vd_tensor_hash(&data->shape, data->data, &byte_root, &root, NULL, err);
@@ -98,12 +134,13 @@ static vd_status commit_to(vd_job *job, const ro_tensor *data, vd_err *err) {
 
 vd_status vd_job_load_data(vd_job *job, vd_dataset *out, vd_err *err) {
     *out = (vd_dataset){0};
-    vd_status status = vd_read_file(job->data_path, VD_DATASET_BYTES_MAX, &out->file, err);
+    vd_status status = job->data_kind == VD_DATA_CIFAR10
+                           ? read_records(job, &out->file, err)
+                           : vd_read_file(job->data_path, VD_DATASET_BYTES_MAX, &out->file, err);
     if (!status)
         status = check_sha256(job, &out->file, err);
     if (!status)
-        status =
-            job->data_kind == VD_DATA_TEXT ? use_text(job, out, err) : use_tokens(job, out, err);
+        status = use_data(job, out, err);
     if (!status)
         status = commit_to(job, &out->tensor, err);
     if (status)

@@ -25,9 +25,10 @@
 #define BELOW_ONE 0x1.fffffep-1f
 #define UNIT      "0 or more, below 1"
 
-static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2}, {"mlp", VD_MODEL_MLP}, {NULL, 0}};
+static const vd_choice model_kinds[] = {
+    {"gpt2", VD_MODEL_GPT2}, {"mlp", VD_MODEL_MLP}, {"resnet", VD_MODEL_RESNET}, {NULL, 0}};
 static const vd_choice data_kinds[] = {
-    {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {NULL, 0}};
+    {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {"cifar10", VD_DATA_CIFAR10}, {NULL, 0}};
 static const vd_choice optimizer_kinds[] = {
     {"adamw", VD_OPTIMIZER_ADAMW}, {"sgd", VD_OPTIMIZER_SGD}, {NULL, 0}};
 static const vd_choice yes_or_no[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
@@ -39,20 +40,28 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("verde", version, 1, 1, VD_WHEN_ALWAYS),
     MAPPING("model"),
     CHOICE("model.kind", training.model.kind, model_kinds),
-    INTEGER("model.vocab", training.model.vocab, 2, 65536, VD_WHEN_ALWAYS),
+    INTEGER("model.vocab", training.model.vocab, 2, 65536, VD_WHEN_TOKENS),
+    INTEGER("model.classes", training.model.vocab, 2, 65536, VD_WHEN_RESNET),
     INTEGER("model.context", training.model.context, 1, 65536, VD_WHEN_GPT2),
-    INTEGER("model.layers", training.model.layers, 1, 1024, VD_WHEN_ALWAYS),
+    INTEGER("model.layers", training.model.layers, 1, 1024, VD_WHEN_TOKENS),
+    {.path = "model.blocks", .type = VD_FIELD_INTEGERS, .when = VD_WHEN_RESNET,
+     .offset = offsetof(vd_job, training.model.blocks), .min = 1, .max = 1024,
+     .number = offsetof(vd_job, training.model.stages), .most = VD_STAGES_MAX},
     INTEGER("model.heads", training.model.heads, 1, 1024, VD_WHEN_GPT2),
     INTEGER("model.channels", training.model.channels, 1, 65536, VD_WHEN_ALWAYS),
     INTEGER("model.hidden", training.model.hidden, 1, 65536, VD_WHEN_MLP),
     REAL("model.dropout", training.model.dropout, 0, BELOW_ONE, UNIT, VD_WHEN_GPT2),
     MAPPING("data"),
     CHOICE("data.kind", data_kind, data_kinds),
-    {.path = "data.file", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, data_path)},
+    {.path = "data.file", .type = VD_FIELD_FILE, .when = VD_WHEN_ONE_FILE,
+     .offset = offsetof(vd_job, data_path)},
+    {.path = "data.files", .type = VD_FIELD_FILES, .when = VD_WHEN_RECORDS,
+     .offset = offsetof(vd_job, record_path), .number = offsetof(vd_job, record_files),
+     .most = VD_RECORD_FILES_MAX},
     {.path = "data.sha256", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, data_sha256)},
     INTEGER("seed", training.seed, 0, UINT64_MAX, VD_WHEN_ALWAYS),
     INTEGER("batch", training.batch, 1, 65536, VD_WHEN_ALWAYS),
-    INTEGER("sequence", training.sequence, 1, 65536, VD_WHEN_ALWAYS),
+    INTEGER("sequence", training.sequence, 1, 65536, VD_WHEN_TOKENS),
     INTEGER_OR("micro_batches", training.micro_batches, 1, 1024, 1),
     INTEGER("steps", training.steps, 1, INT32_MAX, VD_WHEN_ALWAYS),
     INTEGER("checkpoint_interval", training.checkpoint_interval, 1, 4096, VD_WHEN_ALWAYS),
@@ -88,6 +97,10 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     case VD_WHEN_ADAMW: return job->training.optimizer.kind == VD_OPTIMIZER_ADAMW;
     case VD_WHEN_SGD: return job->training.optimizer.kind == VD_OPTIMIZER_SGD;
     case VD_WHEN_DECAY: return job->training.optimizer.schedule != RO_LR_CONSTANT;
+    case VD_WHEN_TOKENS: return job->training.model.kind != VD_MODEL_RESNET;
+    case VD_WHEN_RESNET: return job->training.model.kind == VD_MODEL_RESNET;
+    case VD_WHEN_ONE_FILE: return job->data_kind != VD_DATA_CIFAR10;
+    case VD_WHEN_RECORDS: return job->data_kind == VD_DATA_CIFAR10;
     default: return true;
     }
 }
@@ -99,8 +112,16 @@ const char *vd_field_reason(const vd_field *field) {
     case VD_WHEN_ADAMW: return "it belongs to the adamw optimizer";
     case VD_WHEN_SGD: return "it belongs to the sgd optimizer";
     case VD_WHEN_DECAY: return "a constant schedule has no use for it";
+    case VD_WHEN_TOKENS: return "the resnet model reads no tokens";
+    case VD_WHEN_RESNET: return "it belongs to the resnet model";
+    case VD_WHEN_ONE_FILE: return "cifar10 has a list of `files`";
+    case VD_WHEN_RECORDS: return "it belongs to cifar10";
     default: return "";
     }
+}
+
+bool vd_field_is_list(const vd_field *field) {
+    return field->type == VD_FIELD_INTEGERS || field->type == VD_FIELD_FILES;
 }
 
 static size_t least(size_t a, size_t b) {

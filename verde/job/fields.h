@@ -6,11 +6,13 @@
 
 typedef enum {
     VD_FIELD_MAPPING = 1,
-    VD_FIELD_INTEGER, /* int64_t or uint64_t */
-    VD_FIELD_REAL,    /* float */
-    VD_FIELD_CHOICE,  /* an enum, through a table of names */
-    VD_FIELD_FILE,    /* char[VD_JOB_PATH_SIZE] */
-    VD_FIELD_DIGEST,  /* 32 bytes */
+    VD_FIELD_INTEGER,  /* int64_t or uint64_t */
+    VD_FIELD_REAL,     /* float */
+    VD_FIELD_CHOICE,   /* an enum, through a table of names */
+    VD_FIELD_FILE,     /* char[VD_JOB_PATH_SIZE] */
+    VD_FIELD_DIGEST,   /* 32 bytes */
+    VD_FIELD_INTEGERS, /* a list: int64_t[most], and their number */
+    VD_FIELD_FILES,    /* a list: char[most][VD_JOB_PATH_SIZE], and their number */
 } vd_field_type;
 
 /* When a key must be there; otherwise it must not be. */
@@ -20,7 +22,11 @@ typedef enum {
     VD_WHEN_MLP,
     VD_WHEN_ADAMW,
     VD_WHEN_SGD,
-    VD_WHEN_DECAY
+    VD_WHEN_DECAY,
+    VD_WHEN_TOKENS, /* models that read tokens */
+    VD_WHEN_RESNET,
+    VD_WHEN_ONE_FILE,
+    VD_WHEN_RECORDS, /* data in several files of records */
 } vd_field_when;
 
 typedef struct {
@@ -37,10 +43,12 @@ typedef struct {
     float low, high;         /* of reals, after rounding to binary32 */
     const char *range;       /* low..high in words */
     const vd_choice *choice; /* of choices */
+    size_t number;           /* of lists: offset of their int64_t length, */
+    int64_t most;            /* and the most there may be */
     uint64_t otherwise;      /* an integer's value if the key is not there; 0: it must be there */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 34, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 37, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 
@@ -53,11 +61,14 @@ const vd_field *vd_field_nearest(const char *path);
 /* What a value must be: "a whole number 1..64 in plain decimal digits". */
 void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]);
 
-/* Does the job's model or schedule have this key? */
+bool vd_field_is_list(const vd_field *field);
+
+/* Does the job's model, data or schedule have this key? */
 bool vd_field_applies(const vd_field *field, const vd_job *job);
 const char *vd_field_reason(const vd_field *field); /* why it does not */
 
-/* Stores the value at its place if text is exactly one valid value. VD_ERR_USAGE: it is not. */
+/* Stores the value at its place, of a list at the next one, if text is exactly one valid value.
+ * VD_ERR_USAGE: it is not. */
 VD_MUST_USE vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job);
 
 /* Stores an integer that is known to be valid. */

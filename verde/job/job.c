@@ -60,7 +60,8 @@ static vd_status read_key(job_reader *reader, const vd_field *mapping, int *fiel
 
 static vd_status read_scalar(job_reader *reader, int field) {
     const vd_field *known = &vd_fields[field];
-    bool words = known->type == VD_FIELD_FILE || known->type == VD_FIELD_DIGEST;
+    bool words = known->type == VD_FIELD_FILE || known->type == VD_FIELD_FILES ||
+                 known->type == VD_FIELD_DIGEST;
     const char *text =
         words ? vd_events_line_of_text(&reader->events) : vd_events_plain(&reader->events);
     vd_events_got(&reader->events, reader->got[field]);
@@ -68,6 +69,30 @@ static vd_status read_scalar(job_reader *reader, int field) {
     if (status == VD_ERR_LOCAL)
         return vd_fail(reader->events.err, status, "%s: out of memory", reader->events.name);
     return status ? fail_value(reader, field) : VD_OK;
+}
+
+/* A single value does not stand for a list of one. */
+static vd_status read_value(job_reader *reader, int field) {
+    if (!vd_field_is_list(&vd_fields[field]))
+        return read_scalar(reader, field);
+    vd_events_got(&reader->events, reader->got[field]);
+    return fail_value(reader, field);
+}
+
+static vd_status read_list(job_reader *reader, int field) {
+    const uint32_t line = vd_events_line(&reader->events);
+    vd_events_got(&reader->events, reader->got[field]);
+    for (int count = 0;; count++) {
+        vd_status status = vd_events_next(&reader->events);
+        if (status)
+            return status;
+        if (reader->events.event.type == YAML_SEQUENCE_END_EVENT)
+            return count ? VD_OK
+                         : vd_events_fail(&reader->events, line, "`%s` must not be empty",
+                                          vd_fields[field].path);
+        if ((status = read_scalar(reader, field)))
+            return status;
+    }
 }
 
 /* From a mapping's first event to its last. Goes down as deep as the table does: two levels. Every
@@ -84,7 +109,11 @@ static vd_status read_mapping(job_reader *reader, const vd_field *mapping) {
             return status;
         bool nested = vd_fields[field].type == VD_FIELD_MAPPING &&
                       reader->events.event.type == YAML_MAPPING_START_EVENT;
-        status = nested ? read_mapping(reader, &vd_fields[field]) : read_scalar(reader, field);
+        bool list = vd_field_is_list(&vd_fields[field]) &&
+                    reader->events.event.type == YAML_SEQUENCE_START_EVENT;
+        status = nested ? read_mapping(reader, &vd_fields[field])
+                 : list ? read_list(reader, field)
+                        : read_value(reader, field);
         if (status)
             return status;
     }
@@ -138,11 +167,14 @@ static vd_status check_together(const job_reader *reader) {
     const vd_model *model = &training->model;
     const vd_optimizer *optimizer = &training->optimizer;
     bool gpt2 = model->kind == VD_MODEL_GPT2, text = reader->job->data_kind == VD_DATA_TEXT;
+    bool resnet = model->kind == VD_MODEL_RESNET;
     bool decay = optimizer->schedule != RO_LR_CONSTANT;
     const struct {
         bool met;
         const char *path, *expected;
     } rule[] = {
+        {resnet == (reader->job->data_kind == VD_DATA_CIFAR10), "data.kind",
+         "cifar10 if model.kind is resnet, and only then"},
         {!text || model->vocab >= 256, "model.vocab", "256 or more if data.kind is text"},
         {!gpt2 || model->channels % model->heads == 0, "model.heads",
          "a divisor of model.channels"},
@@ -177,6 +209,11 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         status = check_present(&reader);
     if (!status)
         status = check_together(&reader);
+    if (!status && out->training.model.kind == VD_MODEL_RESNET) {
+        out->training.sequence = 1;
+        out->training.model.image = VD_CIFAR_SIZE;
+        memcpy(out->data_path, out->record_path[0], sizeof out->data_path);
+    }
     vd_events_close(&reader.events);
     return status;
 }

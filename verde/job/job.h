@@ -14,21 +14,26 @@ enum {
     VD_TOKENS_HEADER_SIZE = 1024, /* 256 int32: magic, version, count, zeros */
     VD_TOKENS_MAGIC = 20240520,
     VD_TOKENS_VERSION = 1,
+    VD_RECORD_FILES_MAX = 8,
+    VD_CIFAR_SIZE = 32, /* height and width; a record is a label and three planes */
 };
 
 #define VD_DATASET_BYTES_MAX (UINT64_C(4) << 30)
 
 typedef enum {
-    VD_DATA_TEXT = 1,   /* bytes are tokens: RO_U8 */
-    VD_DATA_TOKENS = 2, /* .bin file of llm.c, version 1: RO_U16 */
+    VD_DATA_TEXT = 1,    /* bytes are tokens: RO_U8 */
+    VD_DATA_TOKENS = 2,  /* .bin file of llm.c, version 1: RO_U16 */
+    VD_DATA_CIFAR10 = 3, /* binary files of CIFAR-10, one after the other: RO_U8 */
 } vd_data_kind;
 
 typedef struct {
     char path[VD_JOB_PATH_SIZE];      /* the job file; errors are named after it */
     char data_path[VD_JOB_PATH_SIZE]; /* relative names start at the job file's directory */
-    int64_t version;                  /* of the format: 1 */
+    char record_path[VD_RECORD_FILES_MAX][VD_JOB_PATH_SIZE]; /* of cifar10; data_path: the first */
+    int64_t record_files;
+    int64_t version; /* of the format: 1 */
     vd_data_kind data_kind;
-    uint8_t data_sha256[32]; /* of the whole data file */
+    uint8_t data_sha256[32]; /* of the whole data file, or all files one after the other */
     vd_training training;    /* data_dtype, data_count, data_root: zero until the data is loaded */
 } vd_job;
 

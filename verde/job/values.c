@@ -104,9 +104,20 @@ void vd_field_set(const vd_field *field, uint64_t value, vd_job *job) {
     memcpy((char *)job + field->offset, &value, sizeof value);
 }
 
+/* The place of a list's next item; NULL if it is full. */
+static void *next_place(const vd_field *field, vd_job *job) {
+    int64_t *number = (int64_t *)(void *)((char *)job + field->number);
+    const size_t size = field->type == VD_FIELD_FILES ? VD_JOB_PATH_SIZE : sizeof(int64_t);
+    return *number < field->most ? (char *)job + field->offset + (size_t)(*number)++ * size : NULL;
+}
+
 vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job) {
-    void *place = (char *)job + field->offset;
+    void *place = vd_field_is_list(field) ? next_place(field, job) : (char *)job + field->offset;
+    if (!place)
+        return VD_ERR_USAGE;
     switch (field->type) {
+    case VD_FIELD_INTEGERS: return store_integer(field, text, place);
+    case VD_FIELD_FILES: return store_file(text, job->path, place);
     case VD_FIELD_INTEGER: return store_integer(field, text, place);
     case VD_FIELD_REAL: return store_real(field, text, place);
     case VD_FIELD_CHOICE: return store_choice(field, text, place);
@@ -135,6 +146,14 @@ void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]) {
     case VD_FIELD_REAL: snprintf(text, size, "a decimal number, %s", field->range); break;
     case VD_FIELD_CHOICE: list_choices(field->choice, text, size); break;
     case VD_FIELD_FILE: snprintf(text, size, "a file name (its path below 1024 bytes)"); break;
+    case VD_FIELD_INTEGERS:
+        snprintf(text, size, "a list of 1..%lld numbers, each %llu..%llu", (long long)field->most,
+                 (unsigned long long)field->min, (unsigned long long)field->max);
+        break;
+    case VD_FIELD_FILES:
+        snprintf(text, size, "a list of 1..%lld file names (each path below 1024 bytes)",
+                 (long long)field->most);
+        break;
     case VD_FIELD_DIGEST: snprintf(text, size, "64 lower-case hexadecimal digits"); break;
     }
 }

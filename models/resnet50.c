@@ -1,0 +1,160 @@
+/* ResNets of bottleneck blocks (He et al., 2015) for small images: a 3x3 stem with stride 1 and no
+ * pooling; four stages of 3, 4, 6 and 3 blocks make ResNet-50. The stride of a stage stands in the
+ * 3x3 convolution of its first block. Each convolution is followed by batch norm; its running
+ * statistics are state, for evaluation. */
+#include <stdarg.h>
+
+#include "models/model.h"
+
+enum { EXPANSION = 4, UNIT_PARAMETERS = 3, UNIT_BUFFERS = 2 };
+
+static const float momentum = 0.1f;
+
+static int64_t block_count(const vd_model *m) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < m->stages; i++)
+        sum += m->blocks[i];
+    return sum;
+}
+
+static vd_status check(const vd_training *t, vd_err *err) {
+    const vd_model *m = &t->model;
+    const int64_t most = (VD_PARAMETERS_MAX - 8) / (4 * UNIT_PARAMETERS);
+    if (m->stages < 1 || m->stages > VD_STAGES_MAX)
+        return vd_fail(err, VD_ERR_USAGE, "blocks must be 1..%d numbers, got %lld", VD_STAGES_MAX,
+                       (long long)m->stages);
+    for (int64_t i = 0; i < m->stages; i++)
+        if (m->blocks[i] < 1 || m->blocks[i] > most)
+            return vd_fail(err, VD_ERR_USAGE, "blocks of a stage must be 1..%lld, got %lld",
+                           (long long)most, (long long)m->blocks[i]);
+    if (block_count(m) > most)
+        return vd_fail(err, VD_ERR_USAGE, "blocks must be at most %lld together, got %lld",
+                       (long long)most, (long long)block_count(m));
+    return VD_OK;
+}
+
+/* ---- one convolution with its norm ---- */
+
+typedef struct {
+    int64_t kernel, from, to, stride;
+} unit;
+
+static void declare_unit(vd_parameters *out, unit u, const char *format, ...) VD_PRINTF(3, 4);
+
+static void declare_unit(vd_parameters *out, unit u, const char *format, ...) {
+    char name[40];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    const float deviation = vd_he_deviation(u.kernel * u.kernel * u.from);
+    const ro_shape row = VD_SHAPE(RO_F32, u.to);
+    vd_declare(out, VD_SHAPE(RO_F32, u.kernel, u.kernel, u.from, u.to), deviation, 0, "%s.weight",
+               name);
+    vd_declare(out, row, 0, 1, "%s.gamma", name);
+    vd_declare(out, row, 0, 0, "%s.beta", name);
+    vd_declare_buffer(out, row, 0, "%s.mean", name);
+    vd_declare_buffer(out, row, 1, "%s.var", name);
+}
+
+/* Where the forward pass stands: parameters and running statistics are taken in declared order. */
+typedef struct {
+    vd_builder *b;
+    const vd_forward *in;
+    vd_value parameter;
+    uint32_t buffer;
+} pass;
+
+static vd_value forward_unit(pass *p, vd_value x, unit u) {
+    const vd_value weight = p->parameter, gamma = weight + 1, beta = weight + 2;
+    vd_value *running = p->in->buffer + p->buffer;
+    p->parameter += UNIT_PARAMETERS;
+    p->buffer += UNIT_BUFFERS;
+    x = vd_conv2d(p->b, x, weight, (vd_conv_attr){u.stride, u.kernel / 2, 1, 1});
+    const vd_statistics s = vd_batch_statistics(p->b, x);
+    running[0] = vd_running_mean(p->b, running[0], s, momentum);
+    running[1] = vd_running_variance(p->b, running[1], s, momentum);
+    return vd_batchnorm(p->b, x, gamma, beta, s);
+}
+
+/* ---- a bottleneck block ---- */
+
+typedef struct {
+    int64_t from, width, stride;
+} block;
+
+static bool projects(const block *k) {
+    return k->stride != 1 || k->from != EXPANSION * k->width;
+}
+
+/* The residual branch's three convolutions, then the shortcut's. */
+static unit unit_of(const block *k, int i) {
+    const unit units[] = {{1, k->from, k->width, 1},
+                          {3, k->width, k->width, k->stride},
+                          {1, k->width, EXPANSION * k->width, 1},
+                          {1, k->from, EXPANSION * k->width, k->stride}};
+    return units[i];
+}
+
+static void declare_block(vd_parameters *out, const block *k, int64_t stage, int64_t index) {
+    for (int i = 0; i < 3 + projects(k); i++)
+        declare_unit(out, unit_of(k, i), "s%lld.b%lld.%s%d", (long long)stage, (long long)index,
+                     i < 3 ? "conv" : "short", i + 1);
+}
+
+static vd_value forward_block(pass *p, vd_value x, const block *k, int64_t stage, int64_t index) {
+    vd_value y = x;
+    for (int i = 0; i < 3; i++) {
+        vd_scope(p->b, "m%lld.s%lld.b%lld.conv%d", (long long)p->in->micro_batch, (long long)stage,
+                 (long long)index, i + 1);
+        y = forward_unit(p, y, unit_of(k, i));
+        if (i < 2)
+            y = vd_relu(p->b, y);
+    }
+    vd_scope(p->b, "m%lld.s%lld.b%lld.short", (long long)p->in->micro_batch, (long long)stage,
+             (long long)index);
+    if (projects(k))
+        x = forward_unit(p, x, unit_of(k, 3));
+    return vd_relu(p->b, vd_add(p->b, "residual", y, x));
+}
+
+/* ---- the network ---- */
+
+/* Block `index` of `stage`, after blocks whose output has `from` channels. */
+static block block_of(const vd_model *m, int64_t from, int64_t stage, int64_t index) {
+    return (block){from, m->channels << stage, stage > 0 && index == 0 ? 2 : 1};
+}
+
+static void declare(const vd_model *m, vd_parameters *out) {
+    int64_t from = m->channels;
+    declare_unit(out, (unit){3, VD_IMAGE_PLANES, from, 1}, "stem");
+    for (int64_t i = 0; i < m->stages; i++)
+        for (int64_t j = 0; j < m->blocks[i]; j++) {
+            const block k = block_of(m, from, i, j);
+            declare_block(out, &k, i + 1, j + 1);
+            from = EXPANSION * k.width;
+        }
+    vd_declare(out, VD_SHAPE(RO_F32, from, m->vocab), vd_he_deviation(2 * from), 0, "fc.weight");
+    vd_declare(out, VD_SHAPE(RO_F32, m->vocab), 0, 0, "fc.bias");
+}
+
+static vd_value forward(vd_builder *b, const vd_forward *in) {
+    const vd_model *m = &in->training->model;
+    const long long micro = (long long)in->micro_batch;
+    pass p = {.b = b, .in = in};
+    int64_t from = m->channels;
+    vd_scope(b, "m%lld.stem", micro);
+    vd_value x = vd_relu(b, forward_unit(&p, in->tokens, (unit){3, VD_IMAGE_PLANES, from, 1}));
+    for (int64_t i = 0; i < m->stages; i++)
+        for (int64_t j = 0; j < m->blocks[i]; j++) {
+            const block k = block_of(m, from, i, j);
+            x = forward_block(&p, x, &k, i + 1, j + 1);
+            from = EXPANSION * k.width;
+        }
+    vd_scope(b, "m%lld.fc", micro);
+    x = vd_linear(b, vd_global_avg_pool2d(b, x), p.parameter, p.parameter + 1);
+    vd_scope(b, "m%lld.loss", micro);
+    return vd_xent(b, x, in->targets);
+}
+
+const vd_model_type vd_resnet = {check, declare, forward, true};
