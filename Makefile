@@ -160,13 +160,30 @@ $(BUILD)/bin/example_trainer: models/example_trainer.c $(BUILD)/lib/librepops.a
 	$(Q)$(CC) -std=c11 -g $(WARN) $(OPT) -Irepops/include $(SANITIZE) $(CFLAGS) $^ $(LDFLAGS) -o $@
 .PHONY: example
 
-# Arguments: make bench-gemm ARGS="avx2 2".
-bench-gemm bench-conv bench-attention: bench-%: $(BUILD)/bench/%
+# Arguments: make bench-conv ARGS="avx2 2".
+bench-conv bench-attention: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
 $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
-.PHONY: bench-gemm bench-conv bench-attention
+.PHONY: bench-conv bench-attention
+
+# Speed against other libraries, those that are installed: tables, and $(BUILD)/bench/cpu.csv. One
+# table by itself: make bench-cpu ARGS="--isa avx2 --threads 2 --only squares".
+bench-cpu: $(BUILD)/bench/cpu_gemm
+ifdef ARGS
+	$< $(ARGS)
+else
+	@rm -f $(BUILD)/bench/cpu.csv
+	$(Q)for isa in avx512 avx2; do for threads in 1 2; do \
+	    ! grep -q $$isa /proc/cpuinfo || $< --isa $$isa --threads $$threads --csv $(BUILD)/bench/cpu.csv || exit 1; \
+	done; done
+endif
+$(BUILD)/bench/cpu_gemm: bench/cpu_gemm.c bench/peers.c bench/peers.h bench/bench.h $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) -ldl -lm -o $@
+.PHONY: bench-cpu
 
 # Functions and row operators beside libmvec and memcpy: make bench-elementwise ARGS="--csv avx2".
 bench-elementwise: $(BUILD)/bench/elementwise
