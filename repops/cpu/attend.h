@@ -20,11 +20,6 @@ enum {
 
 ro_status RO_NAME(ro_attend_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
 
-/* Row i of step p of a is a[p + i * KB]: a strip of scores or probabilities as it stands. */
-static void run_tile_rows(int rows, const tile *t) {
-    run_tile_lane(rows, KB, t);
-}
-
 /* Strips share `rows` evenly. */
 RO_INLINE int64_t strip_height(int64_t rows) {
     return ceil_div(rows, ceil_div(rows, MR));
@@ -109,13 +104,13 @@ typedef struct {
 /* to[r, :] += sum over p < count of x[r, p] b[p, :], x's rows KB apart. */
 static void strip_times(int rows, const float *x, int64_t count, row_panels b, int64_t size,
                         sums to) {
-    tile t = {.k = count, .a = x, .a_step = 1, .b_step = b.step, .c_row = to.step};
+    tile t = {.k = count, .a = x, .a_row = KB, .a_step = 1, .b_step = b.step, .c_row = to.step};
     t.out_row = to.step, t.alpha = to.alpha, t.flags = to.flags;
     for (int64_t j = 0; j < size; j += NR) {
         t.b = b.at + j;
         t.c = t.out = to.at + j;
         t.cols = min_i64(NR, size - j);
-        run_tile_rows(rows, &t);
+        RO_NAME(ro_tile_place)(rows, &t);
     }
 }
 

@@ -1,47 +1,59 @@
-/* Blocked matrix product after Goto and van de Geijn: panels of b stay in the last-level cache,
- * panels of a in the second, a tile of c in registers. Blocks are multiples of the chunk and every
- * chunk ends with an addition to c, so none of the sizes here shows in the bits (SPEC.md
- * section 3.1).
+/* Blocked matrix product after Goto and van de Geijn: a block of a stays in the second-level cache,
+ * a panel of b near the first, a tile of c in registers. Operands are packed only where that pays;
+ * a panel of b is packed when it is needed, and the tiles of the panel before bring it nearer by
+ * the way. Blocks are multiples of the chunk and every chunk ends with an addition to the total, so
+ * none of the sizes here shows in the bits (SPEC.md section 3.1).
  *
  * Masked products run the part of a chunk that all rows of a tile admit like any other, and the few
  * steps of the triangle row by row: what the mask excludes is never multiplied. */
 #include "repops/cpu/gemm.h"
+#include "repops/cpu/gemm_dots.h"
 #include "repops/cpu/gemm_pack.h"
 #include "repops/cpu/gemm_tile.h"
 
-/* Steps of k that are packed at a time; fewer with a mask, since whole blocks are skipped. */
-enum { KC = 1024, KC_MASKED = 256, MC = 12 * MR, NC = 16 * 32 };
+/* Steps of k that are packed at a time; fewer with a mask, since whole blocks are skipped. Rows of
+ * a block of a: a multiple of every MR. Columns for which totals are kept apart. */
+enum { KC = 1024, KC_MASKED = 256, MC = 336, NC = 1024 };
 
-/* A part of the product whose operands are packed. */
+/* A part of the product. */
 typedef struct {
     const gemm *g;
-    int64_t k0, k; /* steps */
-    int64_t i0, m; /* rows */
-    int64_t j0, n; /* columns */
-    float *a, *b;
-    float *tot; /* totals of the part's columns: rows tot_row apart */
+    int a_place, b_place;
+    int64_t depth, most_m; /* the largest k and m */
+    int64_t k0, k;         /* steps */
+    int64_t i0, m;         /* rows */
+    int64_t j0, n;         /* columns */
+    float *a, *b;          /* packed: m rows of a; a panel of b */
+    float *tot; /* totals of the columns, rows tot_row apart; NULL: one step of k0 does all */
     int64_t tot_row;
 } part;
 
-static int64_t depth(const gemm *g) {
-    const int64_t most = g->mask == RO_MASK_NONE ? KC : KC_MASKED;
-    return g->chunk * max_i64(1, most / g->chunk);
-}
+/* ---- operands: packed, or used where they are if that is as good ---- */
 
 /* Panels of a share the rows evenly; panels of b are NR wide, so that loads are whole vectors. */
 static int64_t panel_rows(int64_t rows) {
     return ceil_div(rows, ceil_div(rows, MR));
 }
 
-/* ---- operands: packed, or used where they are if that is as good ---- */
-
-/* The panel of a is used few times, and its steps are rows of MR neighbours already. */
+/* Few columns, or few rows: a panel of a is used few times, or read in a moment. Rows that are a
+ * multiple of a page apart would displace each other from the cache. */
 static int a_in_place(const gemm *g) {
-    return g->a_row == 1 && g->n <= 2 * NR;
+    const int few = g->n <= 2 * NR || (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 1 << 14));
+    if (g->mask != RO_MASK_NONE)
+        return g->a_row == 1 && g->n <= 2 * NR;
+    return (few || g->m <= MR) && (g->a_row == 1 || g->m <= 8 || g->a_row % 1024 != 0);
 }
 
-static int b_in_place(const gemm *g, int64_t cols) {
-    return g->b_col == 1 && g->m <= 2 * MR && cols == NR;
+static int b_in_place(const gemm *g) {
+    return g->mask == RO_MASK_NONE && g->b_col == 1 && (g->m <= MR || g->k * g->b_row <= 1 << 14);
+}
+
+static part plan(const gemm *g) {
+    part s = {.g = g, .a_place = a_in_place(g), .b_place = b_in_place(g)};
+    s.depth = g->chunk * max_i64(1, (g->mask == RO_MASK_NONE ? KC : KC_MASKED) / g->chunk);
+    s.depth = min_i64(s.depth, g->k);
+    s.most_m = ceil_div(ceil_div(g->m, max_i64(1, ceil_div(g->m, MC))), MR) * MR;
+    return s;
 }
 
 static void pack_a(const part *s) {
@@ -54,14 +66,8 @@ static void pack_a(const part *s) {
     }
 }
 
-static void pack_b(const part *s) {
-    const gemm *g = s->g;
-    for (int64_t j = 0; j < s->n; j += NR) {
-        const int64_t cols = min_i64(NR, s->n - j);
-        const float *from = g->b + s->k0 * g->b_row + (s->j0 + j) * g->b_col;
-        if (!b_in_place(g, cols))
-            pack(&(panel){from, g->b_col, g->b_row, cols, NR, s->k}, s->b + j * s->k);
-    }
+static const float *b_at(const part *s, int64_t j) {
+    return s->g->b + s->k0 * s->g->b_row + (s->j0 + j) * s->g->b_col;
 }
 
 /* ---- one tile, chunk by chunk ---- */
@@ -70,15 +76,21 @@ static void pack_b(const part *s) {
 typedef struct {
     const gemm *g;
     tile t;
+    int place; /* which kind of tile */
     int rows;
     int64_t row, k0;
+    const float *ahead; /* for the first chunk of k0, see look_ahead */
+    int64_t ahead_chunk, ahead_step;
 } strip;
 
 static void run_steps(const strip *s, int rows, int i, int64_t from, int64_t to, tile t) {
     t.k = max_i64(0, to - from);
     t.a += (from - s->k0) * t.a_step + i;
     t.b += (from - s->k0) * t.b_step;
-    run_tile(rows, &t);
+    if (s->place)
+        RO_NAME(ro_tile_place)(rows, &t);
+    else
+        RO_NAME(ro_tile_packed)(rows, &t);
 }
 
 /* k <= row: all rows admit the steps up to `row`; then row i admits i more. */
@@ -140,6 +152,9 @@ static void run_strip(const strip *s, int64_t k) {
         if (j < first || j > last)
             continue;
         tile t = s->t;
+        if (s->ahead)
+            t.ahead = s->ahead + (from - s->k0) / g->chunk * s->ahead_chunk;
+        t.ahead_step = s->ahead_step;
         t.c += j * g->c_chunk;
         t.out += j * g->c_chunk;
         t.flags = g->c_chunk || j == first ? TILE_FIRST : 0;
@@ -150,27 +165,59 @@ static void run_strip(const strip *s, int64_t k) {
 
 /* ---- the loops around tiles ---- */
 
-static strip strip_of(const part *s, int64_t i, int rows, int64_t j) {
+static strip strip_of(const part *s, int64_t i, int rows, int64_t j, int64_t cols, float *scratch) {
     const gemm *g = s->g;
-    const int64_t cols = min_i64(NR, s->n - j);
     strip r = {.g = g, .rows = rows, .row = g->row0 + s->i0 + i, .k0 = s->k0};
+    r.place = s->b_place || (s->a_place && g->a_row != 1);
     r.t = (tile){.cols = cols, .alpha = g->alpha, .beta = g->beta};
     r.t.out = g->c + (s->i0 + i) * g->c_row + s->j0 + j, r.t.out_row = g->c_row;
-    r.t.c = s->tot + (s->i0 + i) * s->tot_row + j, r.t.c_row = s->tot_row;
-    r.t.a = a_in_place(g) ? g->a + s->i0 + i + s->k0 * g->a_col : s->a + i * s->k;
-    r.t.a_step = a_in_place(g) ? g->a_col : rows;
-    r.t.b = b_in_place(g, cols) ? g->b + s->k0 * g->b_row + s->j0 + j : s->b + j * s->k;
-    r.t.b_step = b_in_place(g, cols) ? g->b_row : NR;
+    r.t.c = s->tot ? s->tot + (s->i0 + i) * s->tot_row + j : scratch;
+    r.t.c_row = s->tot ? s->tot_row : ceil_div(cols, VW) * VW;
+    r.t.a = s->a_place ? g->a + (s->i0 + i) * g->a_row + s->k0 * g->a_col : s->a + i * s->k;
+    r.t.a_row = s->a_place ? g->a_row : 1;
+    r.t.a_step = s->a_place ? g->a_col : rows;
+    r.t.b = s->b_place ? b_at(s, j) : s->b;
+    r.t.b_step = s->b_place ? g->b_row : NR;
     return r;
 }
 
+/* Tiles bring the next panel of b nearer, a line each step: two tiles if its steps are rows of b
+ * (or three, where a row of the panel lies in three lines), as many as it takes if they are
+ * columns. */
+static void look_ahead(const part *s, int64_t j, int64_t tiles_before, strip *r) {
+    const gemm *g = s->g;
+    const int64_t chunks = ceil_div(s->k, g->chunk);
+    if (s->b_place)
+        return;
+    if (g->b_col == 1 && tiles_before * 16 <= NR) {
+        r->ahead = b_at(s, j + NR) + min_i64(16 * tiles_before, NR - 1);
+        r->ahead_step = g->b_row;
+        r->ahead_chunk = g->chunk * g->b_row;
+    } else if (g->b_col != 1 && tiles_before * chunks < NR) {
+        r->ahead = b_at(s, j + NR + tiles_before * chunks);
+        r->ahead_step = ceil_div(s->k, g->chunk);
+        r->ahead_chunk = g->b_col;
+    }
+}
+
+/* All rows of a panel of columns. */
+static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
+    float scratch[MR * NR];
+    for (int64_t i = 0; i < s->m; i += height) {
+        strip r = strip_of(s, i, (int)min_i64(height, s->m - i), j, cols, scratch);
+        look_ahead(s, j, i / height, &r);
+        run_strip(&r, s->k);
+    }
+}
+
 static void run_part(const part *s) {
+    const gemm *g = s->g;
     const int64_t height = panel_rows(s->m);
-    for (int64_t j = 0; j < s->n; j += NR) {
-        for (int64_t i = 0; i < s->m; i += height) {
-            const strip r = strip_of(s, i, (int)min_i64(height, s->m - i), j);
-            run_strip(&r, s->k);
-        }
+    for (int64_t j = 0, cols; j < s->n; j += cols) {
+        cols = s->b_place ? place_cols(height, s->n - j) : min_i64(NR, s->n - j);
+        if (!s->b_place)
+            pack(&(panel){b_at(s, j), g->b_col, g->b_row, cols, NR, s->k}, s->b);
+        run_panel(s, j, cols, height);
     }
 }
 
@@ -182,12 +229,11 @@ static int masked_out(const part *s) {
 }
 
 static void run_rows(part *s) {
-    const gemm *g = s->g;
-    for (s->i0 = 0; s->i0 < g->m; s->i0 += MC) {
-        s->m = min_i64(MC, g->m - s->i0);
+    for (s->i0 = 0; s->i0 < s->g->m; s->i0 += s->most_m) {
+        s->m = min_i64(s->most_m, s->g->m - s->i0);
         if (masked_out(s))
             continue;
-        if (!a_in_place(g))
+        if (!s->a_place)
             pack_a(s);
         run_part(s);
     }
@@ -210,25 +256,53 @@ static void fill_chunks(const gemm *g) {
             memset(g->c + i * g->c_row + j * g->c_chunk, 0, (size_t)g->n * sizeof(float));
 }
 
-static int64_t b_size(const gemm *g) {
-    return ceil_div(min_i64(NC, g->n), NR) * NR * min_i64(depth(g), g->k);
+/* Several steps of k0, and c is needed until the last: totals have a place of their own. */
+static int totals_apart(const part *s) {
+    return s->g->beta != 0 && s->g->k > s->depth;
 }
 
-static int64_t a_size(const gemm *g) {
-    return a_in_place(g) ? 0 : ceil_div(min_i64(MC, g->m) * min_i64(depth(g), g->k) + VW, 16) * 16;
+static int64_t a_size(const part *s) {
+    return s->a_place ? 0 : ceil_div(s->most_m * s->depth + VW, 16) * 16;
 }
 
-/* Totals have a place of their own as long as c is needed. */
-static int64_t tot_size(const gemm *g) {
-    return g->beta == 0 ? 0 : g->m * ceil_div(min_i64(NC, g->n), 16) * 16;
+static int64_t b_size(const part *s) {
+    return s->b_place ? 0 : NR * s->depth;
+}
+
+/* A column of c without gaps is as good as a row. */
+static gemm as_row(const gemm *g) {
+    gemm t = *g;
+    if (g->n != 1 || g->c_row != 1 || g->mask != RO_MASK_NONE || g->c_chunk)
+        return t;
+    t.m = 1, t.n = g->m, t.c_row = g->m;
+    t.a = g->b, t.a_row = g->b_col, t.a_col = g->b_row;
+    t.b = g->a, t.b_row = g->a_col, t.b_col = g->a_row;
+    return t;
 }
 
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
-    return a_size(g) + b_size(g) + tot_size(g);
+    const gemm row = as_row(g);
+    const part s = plan(&row);
+    return a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * min_i64(NC, row.n) : 0);
 }
 
-void RO_NAME(ro_gemm)(const gemm *whole, float *workspace) {
+static void run_columns(part *s) {
+    const gemm *g = s->g;
+    for (s->k0 = 0; s->k0 < g->k; s->k0 += s->depth) {
+        s->k = min_i64(s->depth, g->k - s->k0);
+        run_rows(s);
+    }
+}
+
+void RO_NAME(ro_gemm)(const gemm *given, float *workspace) {
+    if (RO_NAME(ro_gemm_dots)(given))
+        return;
+    const gemm as_given = as_row(given), *whole = &as_given;
     gemm g = *whole;
+    part s = plan(&g);
+    s.b = workspace;
+    s.a = s.b + b_size(&s);
+    float *apart = s.a + a_size(&s);
     if (g.k == 0)
         g.m = 0;
     if (g.mask == RO_MASK_FROM_ROW)
@@ -236,17 +310,11 @@ void RO_NAME(ro_gemm)(const gemm *whole, float *workspace) {
     fill_rows(whole, g.m);
     if (g.mask == RO_MASK_UPTO_ROW && g.c_chunk)
         fill_chunks(&g);
-    const int64_t k = depth(&g);
-    part s = {.g = &g, .b = workspace};
-    s.a = s.b + b_size(whole);
-    for (s.j0 = 0; s.j0 < g.n; s.j0 += NC) {
-        s.n = min_i64(NC, g.n - s.j0);
-        s.tot = g.beta == 0 ? g.c + s.j0 : s.a + a_size(whole);
-        s.tot_row = g.beta == 0 ? g.c_row : ceil_div(s.n, 16) * 16;
-        for (s.k0 = 0; s.k0 < g.k; s.k0 += k) {
-            s.k = min_i64(k, g.k - s.k0);
-            pack_b(&s);
-            run_rows(&s);
-        }
+    const int64_t block = totals_apart(&s) ? NC : g.n;
+    for (s.j0 = 0; s.j0 < g.n; s.j0 += block) {
+        s.n = min_i64(block, g.n - s.j0);
+        s.tot = totals_apart(&s) ? apart : g.k > s.depth ? g.c + s.j0 : NULL;
+        s.tot_row = totals_apart(&s) ? s.n : g.c_row;
+        run_columns(&s);
     }
 }

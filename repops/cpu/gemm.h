@@ -19,15 +19,16 @@ typedef struct {
     float alpha, beta; /* beta is 0 with c_chunk or a mask */
 } gemm;
 
-/* Tiles of c that stay in registers: rows and columns. */
+/* Tiles of c that stay in registers: rows and vectors of columns. Tiles of few rows may be wider.
+ */
 #if defined(RO_ISA_avx512)
-enum { MR = 14, NV = 2 };
+enum { MR = 14, NV = 2, NV_MOST = 8, WIDE_ROWS = 7, WIDEST_ROWS = 3 };
 #elif defined(RO_ISA_avx2)
-enum { MR = 6, NV = 2 };
+enum { MR = 6, NV = 2, NV_MOST = 8, WIDE_ROWS = 3, WIDEST_ROWS = 1 };
 #elif defined(RO_ISA_neon)
-enum { MR = 4, NV = 6 };
+enum { MR = 4, NV = 6, NV_MOST = 6 };
 #else
-enum { MR = 4, NV = 8 };
+enum { MR = 4, NV = 8, NV_MOST = 8 };
 #endif
 enum { NR = NV * VW };
 

@@ -53,7 +53,10 @@ RO_INLINE float fold8(__m256 x) {
 enum { VW = 16 };
 typedef __m512 vf;
 
-RO_INLINE __mmask16 vf_first(int64_t n) {
+typedef __mmask16 vf_mask;
+
+/* The first n lanes; n may be outside 0..VW. */
+RO_INLINE vf_mask vf_first(int64_t n) {
     return n >= VW ? 0xffff : n <= 0 ? 0 : (__mmask16)((1u << n) - 1);
 }
 RO_INLINE vf vf_set1(float x) {
@@ -65,9 +68,12 @@ RO_INLINE vf vf_load(const float *p) {
 RO_INLINE void vf_store(float *p, vf x) {
     _mm512_storeu_ps(p, x);
 }
-/* The first n lanes, n may be outside 0..VW; the other lanes load as +0. */
+/* The other lanes load as +0. */
+RO_INLINE vf vf_load_mask(const float *p, vf_mask mask) {
+    return _mm512_maskz_loadu_ps(mask, p);
+}
 RO_INLINE vf vf_load_n(const float *p, int64_t n) {
-    return _mm512_maskz_loadu_ps(vf_first(n), p);
+    return vf_load_mask(p, vf_first(n));
 }
 RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
     _mm512_mask_storeu_ps(p, vf_first(n), x);
@@ -94,7 +100,9 @@ RO_INLINE float vf_fold(vf x) {
 enum { VW = 8 };
 typedef __m256 vf;
 
-RO_INLINE __m256i vf_first(int64_t n) {
+typedef __m256i vf_mask;
+
+RO_INLINE vf_mask vf_first(int64_t n) {
     const int count = n >= VW ? VW : n <= 0 ? 0 : (int)n;
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
@@ -106,6 +114,9 @@ RO_INLINE vf vf_load(const float *p) {
 }
 RO_INLINE void vf_store(float *p, vf x) {
     _mm256_storeu_ps(p, x);
+}
+RO_INLINE vf vf_load_mask(const float *p, vf_mask mask) {
+    return _mm256_maskload_ps(p, mask);
 }
 RO_INLINE vf vf_load_n(const float *p, int64_t n) {
     return n >= VW ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, vf_first(n));
@@ -137,7 +148,11 @@ RO_INLINE float vf_fold(vf x) {
 
 enum { VW = 4 };
 typedef float32x4_t vf;
+typedef int64_t vf_mask;
 
+RO_INLINE vf_mask vf_first(int64_t n) {
+    return n;
+}
 RO_INLINE vf vf_set1(float x) {
     return vdupq_n_f32(x);
 }
@@ -154,6 +169,9 @@ RO_INLINE vf vf_load_n(const float *p, int64_t n) {
     x = n > 0 ? vsetq_lane_f32(p[0], x, 0) : x;
     x = n > 1 ? vsetq_lane_f32(p[1], x, 1) : x;
     return n > 2 ? vsetq_lane_f32(p[2], x, 2) : x;
+}
+RO_INLINE vf vf_load_mask(const float *p, vf_mask mask) {
+    return vf_load_n(p, mask);
 }
 RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
     if (n >= VW) {
@@ -188,7 +206,11 @@ RO_INLINE float vf_fold(vf x) {
 
 enum { VW = 1 };
 typedef float vf;
+typedef int vf_mask;
 
+RO_INLINE vf_mask vf_first(int64_t n) {
+    return n >= 1;
+}
 RO_INLINE vf vf_set1(float x) {
     return x;
 }
@@ -197,6 +219,9 @@ RO_INLINE vf vf_load(const float *p) {
 }
 RO_INLINE void vf_store(float *p, vf x) {
     *p = x;
+}
+RO_INLINE vf vf_load_mask(const float *p, vf_mask mask) {
+    return mask ? *p : 0.0f;
 }
 RO_INLINE vf vf_load_n(const float *p, int64_t n) {
     return n >= 1 ? *p : 0.0f;

@@ -50,15 +50,25 @@ static void cut(batch *b, int64_t pieces) {
 /* A few pieces per thread, so that threads finish together though rows differ under a mask. */
 static int64_t pieces_wanted(const batch *b, int threads) {
     const gemm *g = &b->first;
-    const int64_t rows = ceil_div(PIECE_WORK, max_i64(1, g->k) * min_i64(g->n, PIECE_WORK));
-    const int64_t by_work = b->batch * max_i64(1, g->m / rows);
+    const double work = (double)b->batch * (double)g->m * (double)g->n * (double)g->k;
     const int64_t most = threads == 1 ? 1 : threads * (g->mask == RO_MASK_NONE ? 2 : 4);
-    return min_i64(by_work, most);
+    return work < PIECE_WORK * (double)most ? 1 + (int64_t)(work / PIECE_WORK) : most;
+}
+
+static ro_status run_one(ro_ctx *ctx, const gemm *g) {
+    const int64_t size = max_i64(16, RO_NAME(ro_gemm_workspace)(g));
+    float *workspace = ro_workspace(ctx, (size_t)size * sizeof(float));
+    if (!workspace)
+        return RO_ERR_MEMORY;
+    RO_NAME(ro_gemm)(g, workspace);
+    return RO_OK;
 }
 
 static ro_status run_batch(ro_ctx *ctx, batch *b) {
     const int threads = ro_ctx_threads(ctx);
     const int64_t wanted = pieces_wanted(b, threads);
+    if (b->batch == 1 && wanted == 1)
+        return run_one(ctx, &b->first);
     cut(b, ceil_div(wanted, b->batch));
     gemm piece = b->first;
     piece.m = min_i64(b->rows, piece.m);

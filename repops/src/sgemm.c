@@ -7,35 +7,46 @@ typedef struct {
     int64_t value, least;
 } limit;
 
-static ro_status check(ro_ctx *ctx, const limit *l, int count) {
+static ro_status refuse(ro_ctx *ctx, const limit *l, int count) {
     for (int i = 0; i < count; i++)
         if (l[i].value < l[i].least || l[i].value > RO_MAX_NUMEL)
             return ro_fail(ctx, RO_ERR_ARG, "sgemm: `%s` must be %lld..2^40, got %lld", l[i].name,
                            (long long)l[i].least, (long long)l[i].value);
-    return RO_OK;
+    return RO_ERR_ARG;
 }
 
 static int64_t at_least_1(int64_t width) {
     return width < 1 ? 1 : width;
 }
 
+/* least <= value <= 2^40, without a branch: small products notice. */
+static int within(int64_t value, int64_t least) {
+    return (value >= least) & (value <= RO_MAX_NUMEL);
+}
+
 ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                          float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                          float beta, float *c, int64_t ldc, int64_t stride_a, int64_t stride_b,
                          int64_t stride_c, int64_t batch) {
-    const limit limits[] = {{"m", m, 0},
-                            {"n", n, 0},
-                            {"k", k, 0},
-                            {"lda", lda, at_least_1(trans_a ? m : k)},
-                            {"ldb", ldb, at_least_1(trans_b ? k : n)},
-                            {"ldc", ldc, at_least_1(n)},
-                            {"stride_a", stride_a, 0},
-                            {"stride_b", stride_b, 0},
-                            {"stride_c", stride_c, 0},
-                            {"batch", batch, 0}};
-    const ro_status status = check(ctx, limits, sizeof limits / sizeof limits[0]);
-    if (status != RO_OK || m == 0 || n == 0 || batch == 0)
-        return status;
+    const int64_t least_a = at_least_1(trans_a ? m : k), least_b = at_least_1(trans_b ? k : n);
+    const int64_t least_c = at_least_1(n);
+    if (!(within(m, 0) & within(n, 0) & within(k, 0) & within(lda, least_a) & within(ldb, least_b) &
+          within(ldc, least_c) & within(stride_a, 0) & within(stride_b, 0) & within(stride_c, 0) &
+          within(batch, 0)))
+        return refuse(ctx,
+                      (const limit[]){{"m", m, 0},
+                                      {"n", n, 0},
+                                      {"k", k, 0},
+                                      {"lda", lda, least_a},
+                                      {"ldb", ldb, least_b},
+                                      {"ldc", ldc, least_c},
+                                      {"stride_a", stride_a, 0},
+                                      {"stride_b", stride_b, 0},
+                                      {"stride_c", stride_c, 0},
+                                      {"batch", batch, 0}},
+                      10);
+    if (m == 0 || n == 0 || batch == 0)
+        return RO_OK;
     /* Before alpha is looked at: a caller's DAZ would take a subnormal one for 0. */
     const ro_fpenv env = ro_fpenv_enter();
     ro_products p = {.m = m, .n = n, .k = alpha == 0 ? 0 : k, .alpha = alpha, .beta = beta};

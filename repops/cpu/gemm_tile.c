@@ -1,0 +1,196 @@
+/* A tile of rows x nv vectors of accumulators: one body, an instance for every size. */
+#include "repops/cpu/gemm_tile.h"
+
+/* How a tile finds its operands. */
+typedef enum {
+    TILE_PACKED, /* see ro_tile_packed */
+    TILE_PLACE,  /* anywhere; only columns that exist are read */
+    TILE_WHOLE,  /* anywhere; all columns exist */
+} tile_mode;
+
+/* Steps of k that the memory system needs to bring b from afar. */
+enum { TILE_AHEAD = 8 };
+
+RO_INLINE void tile_start(const int rows, const int nv, const tile *t, vf acc[MR][NV_MOST]) {
+    RO_UNROLL
+    for (int i = 0; i < rows; i++) {
+        RO_UNROLL
+        for (int v = 0; v < nv; v++)
+            acc[i][v] = t->start ? vf_load(t->start + (i * nv + v) * VW) : vf_set1(0.0f);
+    }
+    RO_UNROLL
+    for (int i = 0; i < rows; i++)
+        __builtin_prefetch(t->out + i * t->out_row, 1);
+}
+
+RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const float *b, int64_t b_step,
+                           const vf_mask mask[NV_MOST], vf bv[NV_MOST]) {
+    RO_UNROLL
+    for (int v = 0; v < nv; v++) {
+        bv[v] = mode == TILE_PLACE ? vf_load_mask(b + v * VW, mask[v]) : vf_load(b + v * VW);
+        if (v * VW % 16 == 0 && mode != TILE_PACKED)
+            __builtin_prefetch(b + TILE_AHEAD * b_step + v * VW);
+    }
+}
+
+/* One pointer serves three rows of a: the processor adds one or two steps to it by itself. */
+enum { A_POINTERS = (MR + 2) / 3 };
+
+RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode, const tile *t,
+                             vf acc[MR][NV_MOST]) {
+    const int unit = mode == TILE_PACKED;
+    const int pointers = unit ? 1 : (rows + 2) / 3;
+    const int64_t a_row = unit ? 1 : t->a_row, b_step = t->b_step;
+    const float *a[A_POINTERS], *b = t->b;
+    const float *ahead = t->ahead ? t->ahead : t->b;
+    const int64_t ahead_step = t->ahead_step;
+    vf_mask mask[NV_MOST];
+    RO_UNROLL
+    for (int v = 0; v < nv; v++)
+        mask[v] = vf_first(t->cols - v * VW);
+    RO_UNROLL
+    for (int i = 0; i < pointers; i++)
+        a[i] = t->a + 3 * i * a_row;
+    for (int64_t p = t->k; p > 0; p--, b += b_step) {
+        vf bv[NV_MOST];
+        tile_load_b(nv, mode, b, b_step, mask, bv);
+        if (mode == TILE_PACKED) {
+            __builtin_prefetch(ahead);
+            ahead += ahead_step;
+        }
+        RO_UNROLL
+        for (int i = 0; i < rows; i++) {
+            const vf av = vf_set1(unit ? a[0][i] : a[i / 3][i % 3 * a_row]);
+            RO_UNROLL
+            for (int v = 0; v < nv; v++)
+                acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
+        }
+        RO_UNROLL
+        for (int i = 0; i < pointers; i++)
+            a[i] += t->a_step;
+    }
+}
+
+RO_INLINE void finish_vector(const tile *t, int64_t row, int64_t col, vf x) {
+    float *c = t->c + row * t->c_row + col, *out = t->out + row * t->out_row + col;
+    const int64_t cols = t->cols - col;
+    if (!(t->flags & TILE_RAW))
+        x = vf_add(t->flags & TILE_FIRST ? vf_set1(0.0f) : vf_load_n(c, cols), x);
+    if (!(t->flags & TILE_LAST)) {
+        vf_store_n(c, x, cols);
+        return;
+    }
+    x = vf_mul(x, vf_set1(t->alpha));
+    if (t->beta != 0)
+        x = vf_fma(vf_set1(t->beta), vf_load_n(out, cols), x);
+    vf_store_n(out, vf_canon(x), cols);
+}
+
+/* Whatever the flags say, for accumulators in memory. */
+static __attribute__((noinline)) void finish(int rows, int nv, const tile *t, const vf *acc) {
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < nv && v * VW < t->cols; v++)
+            finish_vector(t, i, v * VW, acc[i * nv + v]);
+}
+
+enum { ONLY = TILE_FIRST | TILE_LAST };
+
+/* Does `what` to each accumulator. */
+#define EACH_VECTOR(what)                                                                          \
+    RO_UNROLL                                                                                      \
+    for (int i = 0; i < rows; i++) {                                                               \
+        float *c_row = t->c + i * t->c_row, *out_row = t->out + i * t->out_row;                    \
+        RO_UNROLL                                                                                  \
+        for (int v = 0; v < nv; v++) {                                                             \
+            float *const c = c_row + v * VW, *const out = out_row + v * VW;                        \
+            const int64_t cols = t->cols - v * VW;                                                 \
+            (void)c, (void)out, (void)cols;                                                        \
+            what;                                                                                  \
+        }                                                                                          \
+    }
+
+/* What happens most often is done from registers. */
+RO_INLINE void tile_finish(const int rows, const int nv, const tile *t, vf acc[MR][NV_MOST]) {
+    const vf zero = vf_set1(0.0f), alpha = vf_set1(t->alpha);
+    vf rest[MR * NV];
+    if (t->flags == 0) {
+        EACH_VECTOR(vf_store_n(c, vf_add(vf_load_n(c, cols), acc[i][v]), cols))
+    } else if (t->flags == TILE_FIRST) {
+        EACH_VECTOR(vf_store_n(c, vf_add(zero, acc[i][v]), cols))
+    } else if (t->flags == ONLY && t->beta == 0) {
+        EACH_VECTOR(vf_store_n(out, vf_canon(vf_mul(vf_add(zero, acc[i][v]), alpha)), cols))
+    } else {
+        EACH_VECTOR(rest[i * nv + v] = acc[i][v])
+        finish(rows, nv, t, rest);
+    }
+}
+
+/* `most`, `nv` and `mode` are literals in every use, so that the accumulators become registers. */
+RO_INLINE void tile_body(const int rows, const int most, const int nv, const tile_mode mode,
+                         const tile *t) {
+    if (rows > most)
+        return;
+    vf acc[MR][NV_MOST];
+    tile_start(rows, nv, t, acc);
+    tile_multiply(rows, nv, mode, t, acc);
+    tile_finish(rows, nv, t, acc);
+}
+
+RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode mode,
+                         const tile *t) {
+    switch (rows) {
+    case 1: tile_body(1, most, nv, mode, t); break;
+    case 2: tile_body(2, most, nv, mode, t); break;
+    case 3: tile_body(3, most, nv, mode, t); break;
+    case 4: tile_body(4, most, nv, mode, t); break;
+#if defined(RO_ISA_avx2) || defined(RO_ISA_avx512)
+    case 5: tile_body(5, most, nv, mode, t); break;
+    case 6: tile_body(6, most, nv, mode, t); break;
+#endif
+#if defined(RO_ISA_avx512)
+    case 7: tile_body(7, most, nv, mode, t); break;
+    case 8: tile_body(8, most, nv, mode, t); break;
+    case 9: tile_body(9, most, nv, mode, t); break;
+    case 10: tile_body(10, most, nv, mode, t); break;
+    case 11: tile_body(11, most, nv, mode, t); break;
+    case 12: tile_body(12, most, nv, mode, t); break;
+    case 13: tile_body(13, most, nv, mode, t); break;
+    case 14: tile_body(14, most, nv, mode, t); break;
+#endif
+    default: break;
+    }
+}
+
+void RO_NAME(ro_tile_packed)(int rows, const tile *t) {
+    tile_rows(rows, MR, NV, TILE_PACKED, t);
+}
+
+/* Few rows keep the multipliers busy with many columns. Masks cost AVX-512 nothing. */
+void RO_NAME(ro_tile_place)(int rows, const tile *t) {
+#if defined(RO_ISA_avx512)
+    if (t->cols > 4 * VW)
+        tile_rows(rows, WIDEST_ROWS, 8, TILE_PLACE, t);
+    else if (t->cols > NR)
+        tile_rows(rows, WIDE_ROWS, 4, TILE_PLACE, t);
+    else if (t->cols > VW)
+        tile_rows(rows, MR, NV, TILE_PLACE, t);
+    else
+        tile_rows(rows, MR, 1, TILE_PLACE, t);
+#elif defined(RO_ISA_avx2)
+    if (t->cols == 8 * VW)
+        tile_rows(rows, WIDEST_ROWS, 8, TILE_WHOLE, t);
+    else if (t->cols == 4 * VW)
+        tile_rows(rows, WIDE_ROWS, 4, TILE_WHOLE, t);
+    else if (t->cols == NR)
+        tile_rows(rows, MR, NV, TILE_WHOLE, t);
+    else if (t->cols > VW)
+        tile_rows(rows, MR, NV, TILE_PLACE, t);
+    else
+        tile_rows(rows, MR, 1, TILE_PLACE, t);
+#else
+    if (t->cols == NR)
+        tile_rows(rows, MR, NV, TILE_WHOLE, t);
+    else
+        tile_rows(rows, MR, NV, TILE_PLACE, t);
+#endif
+}
