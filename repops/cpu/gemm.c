@@ -283,7 +283,9 @@ static gemm as_row(const gemm *g) {
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
     const gemm row = as_row(g);
     const part s = plan(&row);
-    return a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * min_i64(NC, row.n) : 0);
+    const int64_t own =
+        a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * min_i64(NC, row.n) : 0);
+    return max_i64(own, RO_NAME(ro_gemm_dots_workspace)(g)); /* a part may be of the other kind */
 }
 
 static void run_columns(part *s) {
@@ -295,7 +297,7 @@ static void run_columns(part *s) {
 }
 
 void RO_NAME(ro_gemm)(const gemm *given, float *workspace) {
-    if (RO_NAME(ro_gemm_dots)(given))
+    if (RO_NAME(ro_gemm_dots)(given, workspace))
         return;
     const gemm as_given = as_row(given), *whole = &as_given;
     gemm g = *whole;

@@ -4,13 +4,17 @@
 
 #include "repops/cpu/gemm.h"
 
+/* Rows, and vectors of columns that are run together if they are few. */
 #if defined(RO_ISA_avx512)
-enum { DOTS_ROWS = 8 };
+enum { DOTS_ROWS = 8, DOTS_GROUPS = 1 };
 #else
-enum { DOTS_ROWS = 4 };
+enum { DOTS_ROWS = 4, DOTS_GROUPS = 4 };
 #endif
 
+/* Floats that ro_gemm_dots needs; 0 if g is of another kind. */
+int64_t RO_NAME(ro_gemm_dots_workspace)(const gemm *g);
+
 /* Computes g and returns 1, or returns 0 if it is of another kind. */
-int RO_NAME(ro_gemm_dots)(const gemm *g);
+int RO_NAME(ro_gemm_dots)(const gemm *g, float *workspace);
 
 #endif
