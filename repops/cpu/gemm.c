@@ -256,6 +256,31 @@ static void fill_chunks(const gemm *g) {
             memset(g->c + i * g->c_row + j * g->c_chunk, 0, (size_t)g->n * sizeof(float));
 }
 
+/* ---- small products: one chunk, nothing packed, little to decide ---- */
+
+static int small(const gemm *g) {
+    return g->k > 0 && g->k <= g->chunk && !g->c_chunk && g->n > DOTS_ROWS && b_in_place(g) &&
+           a_in_place(g);
+}
+
+static void run_small(const gemm *g) {
+    const int64_t height = panel_rows(g->m);
+    tile t = {.k = g->k, .a_row = g->a_row, .a_step = g->a_col, .b_step = g->b_row};
+    t.c_row = t.out_row = g->c_row, t.alpha = g->alpha, t.beta = g->beta;
+    t.flags = TILE_FIRST | TILE_LAST;
+    for (int64_t j = 0; j < g->n; j += t.cols) {
+        t.cols = place_cols(height, g->n - j);
+        t.b = g->b + j;
+        for (int64_t i = 0; i < g->m; i += height) {
+            t.a = g->a + i * g->a_row;
+            t.c = t.out = g->c + i * g->c_row + j;
+            RO_NAME(ro_tile_place)((int)min_i64(height, g->m - i), &t);
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
 /* Several steps of k0, and c is needed until the last: totals have a place of their own. */
 static int totals_apart(const part *s) {
     return s->g->beta != 0 && s->g->k > s->depth;
@@ -281,11 +306,14 @@ static gemm as_row(const gemm *g) {
 }
 
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
+    if (small(g))
+        return 0;
+    const int64_t dots = RO_NAME(ro_gemm_dots_workspace)(g);
+    if (dots >= 0)
+        return dots;
     const gemm row = as_row(g);
     const part s = plan(&row);
-    const int64_t own =
-        a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * min_i64(NC, row.n) : 0);
-    return max_i64(own, RO_NAME(ro_gemm_dots_workspace)(g)); /* a part may be of the other kind */
+    return a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * min_i64(NC, row.n) : 0);
 }
 
 static void run_columns(part *s) {
@@ -297,6 +325,10 @@ static void run_columns(part *s) {
 }
 
 void RO_NAME(ro_gemm)(const gemm *given, float *workspace) {
+    if (small(given)) {
+        run_small(given);
+        return;
+    }
     if (RO_NAME(ro_gemm_dots)(given, workspace))
         return;
     const gemm as_given = as_row(given), *whole = &as_given;

@@ -15,12 +15,12 @@ RO_INLINE const float *whole_address(const float *p) {
 
 /* r[q] is element q of VW rows, `step` apart. */
 RO_INLINE void load_transposed(const float *b, int64_t step, vf r[VW]) {
+    const float *at = b;
     RO_UNROLL
-    for (int l = 0; l < VW; l += 4) {
-        const float *at = whole_address(b + l * step);
-        RO_UNROLL
-        for (int i = 0; i < 4 && l + i < VW; i++)
-            r[l + i] = vf_load(at + i * step);
+    for (int l = 0; l < VW; l++) {
+        if (l % 4 == 0)
+            at = whole_address(b + l * step);
+        r[l] = vf_load(at + l % 4 * step);
     }
     transpose(r);
 }
@@ -164,7 +164,9 @@ static void gather_a(gemm *g, float *to) {
 
 int64_t RO_NAME(ro_gemm_dots_workspace)(const gemm *g) {
     const int which = kind(g);
-    return which == 0 ? 0 : (which == 1 ? g->m : g->n) * g->k;
+    if (which == 0)
+        return -1;
+    return which == 1 ? (g->a_col == 1 ? 0 : g->m * g->k) : g->b_row == 1 ? 0 : g->n * g->k;
 }
 
 int RO_NAME(ro_gemm_dots)(const gemm *g, float *workspace) {

@@ -11,7 +11,7 @@ enum { DOTS_ROWS = 8, DOTS_GROUPS = 1 };
 enum { DOTS_ROWS = 4, DOTS_GROUPS = 4 };
 #endif
 
-/* Floats that ro_gemm_dots needs; 0 if g is of another kind. */
+/* Floats that ro_gemm_dots needs; -1 if g is of another kind. */
 int64_t RO_NAME(ro_gemm_dots_workspace)(const gemm *g);
 
 /* Computes g and returns 1, or returns 0 if it is of another kind. */

@@ -119,7 +119,7 @@ static void pack_transposed(const panel *s, float *to) {
             pack_square(s, i, p, to);
 }
 
-static void pack(const panel *s, float *to) {
+static __attribute__((unused)) void pack(const panel *s, float *to) {
     if (s->lane_step == 1)
         pack_rows(s, to);
     else

@@ -11,12 +11,14 @@ typedef enum {
 /* Steps of k that the memory system needs to bring b from afar. */
 enum { TILE_AHEAD = 8 };
 
-RO_INLINE void tile_start(const int rows, const int nv, const tile *t, vf acc[MR][NV_MOST]) {
+RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, const tile *t,
+                          vf acc[MR][NV_MOST]) {
+    const float *start = mode == TILE_PACKED ? t->start : NULL;
     RO_UNROLL
     for (int i = 0; i < rows; i++) {
         RO_UNROLL
         for (int v = 0; v < nv; v++)
-            acc[i][v] = t->start ? vf_load(t->start + (i * nv + v) * VW) : vf_set1(0.0f);
+            acc[i][v] = start ? vf_load(start + (i * nv + v) * VW) : vf_set1(0.0f);
     }
     RO_UNROLL
     for (int i = 0; i < rows; i++)
@@ -131,7 +133,7 @@ RO_INLINE void tile_body(const int rows, const int most, const int nv, const til
     if (rows > most)
         return;
     vf acc[MR][NV_MOST];
-    tile_start(rows, nv, t, acc);
+    tile_start(rows, nv, mode, t, acc);
     tile_multiply(rows, nv, mode, t, acc);
     tile_finish(rows, nv, t, acc);
 }

@@ -55,10 +55,24 @@ static int64_t pieces_wanted(const batch *b, int threads) {
     return work < PIECE_WORK * (double)most ? 1 + (int64_t)(work / PIECE_WORK) : most;
 }
 
+/* The largest of all pieces: whole ones, and what is left at the edges. */
+static int64_t most_workspace(const batch *b) {
+    const gemm *g = &b->first;
+    const int64_t rows[] = {min_i64(b->rows, g->m), g->m - (b->down - 1) * b->rows};
+    const int64_t cols[] = {min_i64(b->cols, g->n), g->n - (b->across - 1) * b->cols};
+    int64_t most = 16;
+    for (int i = 0; i < 4; i++) {
+        gemm piece = *g;
+        piece.m = rows[i / 2], piece.n = cols[i % 2];
+        most = max_i64(most, RO_NAME(ro_gemm_workspace)(&piece));
+    }
+    return ceil_div(most, 16) * 16; /* aligned for every thread */
+}
+
 static ro_status run_one(ro_ctx *ctx, const gemm *g) {
-    const int64_t size = max_i64(16, RO_NAME(ro_gemm_workspace)(g));
-    float *workspace = ro_workspace(ctx, (size_t)size * sizeof(float));
-    if (!workspace)
+    const int64_t size = RO_NAME(ro_gemm_workspace)(g);
+    float *workspace = size ? ro_workspace(ctx, (size_t)size * sizeof(float)) : NULL;
+    if (size && !workspace)
         return RO_ERR_MEMORY;
     RO_NAME(ro_gemm)(g, workspace);
     return RO_OK;
@@ -70,10 +84,7 @@ static ro_status run_batch(ro_ctx *ctx, batch *b) {
     if (b->batch == 1 && wanted == 1)
         return run_one(ctx, &b->first);
     cut(b, ceil_div(wanted, b->batch));
-    gemm piece = b->first;
-    piece.m = min_i64(b->rows, piece.m);
-    piece.n = min_i64(b->cols, piece.n);
-    b->workspace_size = max_i64(16, RO_NAME(ro_gemm_workspace)(&piece));
+    b->workspace_size = most_workspace(b);
     b->workspace = ro_workspace(ctx, (size_t)(b->workspace_size * threads) * sizeof(float));
     if (!b->workspace)
         return RO_ERR_MEMORY;
@@ -98,12 +109,14 @@ static ro_status matmul(const ro_job *job) {
 }
 
 static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
-    batch b = {.batch = p->batch, .a_size = p->a_next, .b_size = p->b_next, .c_size = p->c_next};
-    b.first = (gemm){.m = p->m, .n = p->n, .k = p->k, .chunk = RO_DOT_CHUNK};
-    b.first.a = p->a, b.first.a_row = p->a_row, b.first.a_col = p->a_col;
-    b.first.b = p->b, b.first.b_row = p->b_row, b.first.b_col = p->b_col;
-    b.first.c = p->c, b.first.c_row = p->c_row;
-    b.first.alpha = p->alpha, b.first.beta = p->beta;
+    gemm g = {.m = p->m, .n = p->n, .k = p->k, .chunk = RO_DOT_CHUNK};
+    g.a = p->a, g.a_row = p->a_row, g.a_col = p->a_col;
+    g.b = p->b, g.b_row = p->b_row, g.b_col = p->b_col;
+    g.c = p->c, g.c_row = p->c_row;
+    g.alpha = p->alpha, g.beta = p->beta;
+    if (p->batch == 1 && (double)p->m * (double)p->n * (double)p->k <= PIECE_WORK)
+        return run_one(ctx, &g);
+    batch b = {g, p->batch, p->a_next, p->b_next, p->c_next};
     return run_batch(ctx, &b);
 }
 
