@@ -44,25 +44,46 @@ typedef struct {
     int whole; /* the run is all of the panel */
 } run;
 
-RO_INLINE void put_lanes(const run *r, const float *from, float *to) {
-    if (r->whole) {
-        for (int64_t i = 0; i < r->count; i += VW)
-            vf_store(to + i, from ? vf_load_n(from + i, r->count - i) : vf_set1(0.0f));
-        return;
-    }
-    for (int64_t i = 0; i < r->count; i++)
-        to[i] = from ? from[i] : 0.0f;
+RO_INLINE void put_zeros(const run *r, int64_t steps, float *to) {
+    for (int64_t p = 0; p < steps; p++, to += r->width)
+        for (int64_t i = 0; i < r->count; i++)
+            to[i] = 0.0f;
 }
 
-/* `steps` of one line of the output, from column w on. */
+/* One vector holds a panel's step (of scalar code, several do). */
+RO_INLINE void copy_whole(const float *from, int64_t from_step, int64_t steps, int64_t count,
+                          int64_t width, float *to) {
+    for (int64_t p = 0; p < steps; p++, from += from_step, to += width)
+        for (int64_t i = 0; i < ((int)VW < (int)MR ? count : 1); i += VW)
+            vf_store(to + i, vf_load_n(from + i, count - i));
+}
+
+static void copy_lanes(const run *r, const float *from, int64_t from_step, int64_t steps,
+                       float *to) {
+    if (r->whole) {
+        copy_whole(from, from_step, steps, r->count, r->width, to);
+        return;
+    }
+    for (int64_t p = 0; p < steps; p++, from += from_step, to += r->width)
+        for (int64_t i = 0; i < r->count; i++)
+            to[i] = from[i];
+}
+
+/* `steps` of one line of the output, from column w on: the first and last of them may lie outside.
+ */
 static void gather_line(const run *r, const cursor *at, int64_t steps, float *to) {
     const ro_conv *v = r->v;
-    const int64_t h = at->h * v->stride[0] + r->at[0];
-    const int inside = h >= 0 && h < v->in[0];
-    const float *line = r->x + (at->n * v->in[0] + (inside ? h : 0)) * v->in[1] * v->channels;
-    int64_t w = at->w * v->stride[1] + r->at[1];
-    for (int64_t p = 0; p < steps; p++, w += v->stride[1], to += r->width)
-        put_lanes(r, inside && w >= 0 && w < v->in[1] ? line + w * v->channels : NULL, to);
+    const int64_t h = at->h * v->stride[0] + r->at[0], step = v->stride[1];
+    const int64_t w = at->w * step + r->at[1];
+    int64_t first = w < 0 ? ceil_div(-w, step) : 0;
+    int64_t end = w < v->in[1] ? ceil_div(v->in[1] - w, step) : 0;
+    first = h < 0 || h >= v->in[0] ? steps : min_i64(first, steps);
+    end = max_i64(first, min_i64(end, steps));
+    put_zeros(r, first, to);
+    if (end > first)
+        copy_lanes(r, r->x + ((at->n * v->in[0] + h) * v->in[1] + w + first * step) * v->channels,
+                   step * v->channels, end - first, to + first * r->width);
+    put_zeros(r, steps - end, to + end * r->width);
 }
 
 static void gather_run(const run *r, int64_t k0, int64_t k, float *to) {
