@@ -56,7 +56,12 @@ static void open_program(trainer *t, const arguments *a) {
     }
     check(vd_tensor_hash(&shape, t->tokens, &byte_root, &root, NULL, &err), &err);
     vd_training training = {
-        .model = {VD_MODEL_GPT2, VOCAB, 1024, a->layers, a->heads, a->channels, 0, 0},
+        .model = {.kind = VD_MODEL_GPT2,
+                  .vocab = VOCAB,
+                  .context = 1024,
+                  .layers = a->layers,
+                  .heads = a->heads,
+                  .channels = a->channels},
         .optimizer = {6e-4f, 6e-5f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 10},
         .seed = 1,
         .batch = a->batch * a->micro_batches,

@@ -39,7 +39,7 @@ typedef struct {
     bool images; /* reads images and labels instead of tokens */
 } vd_model_type;
 
-extern const vd_model_type vd_gpt2, vd_mlp, vd_resnet;
+extern const vd_model_type vd_gpt2, vd_mlp, vd_llama, vd_resnet;
 
 void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value,
                 const char *format, ...) VD_PRINTF(5, 6);

@@ -4,7 +4,12 @@
 
 #include "verde/graph/graph.h"
 
-typedef enum { VD_MODEL_GPT2 = 1, VD_MODEL_MLP = 2, VD_MODEL_RESNET = 3 } vd_model_kind;
+typedef enum {
+    VD_MODEL_GPT2 = 1,
+    VD_MODEL_MLP = 2,
+    VD_MODEL_RESNET = 3,
+    VD_MODEL_LLAMA = 4,
+} vd_model_kind;
 
 enum { VD_STAGES_MAX = 8, VD_IMAGE_PLANES = 3 };
 
@@ -13,9 +18,11 @@ typedef struct {
     int64_t vocab;   /* token values are 0..vocab-1; resnet: classes */
     int64_t context; /* gpt2: number of position embeddings */
     int64_t layers;
-    int64_t heads;    /* gpt2 */
+    int64_t heads;    /* gpt2, llama */
+    int64_t kv_heads; /* llama: heads of keys and values */
     int64_t channels; /* width; resnet: of the stem */
-    int64_t hidden;   /* mlp: width of its hidden layers */
+    int64_t hidden;   /* mlp, llama: width of the hidden layers */
+    float rope_base;  /* llama: rotary position embedding, SPEC 13 */
     float dropout;    /* gpt2: after embedding, attention, both residual branches; 0 for none */
     int64_t image;    /* resnet: height and width of images */
     int64_t stages, blocks[VD_STAGES_MAX]; /* resnet: blocks of each stage */

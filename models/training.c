@@ -8,6 +8,7 @@
 static const vd_model_type *type_of(const vd_model *model) {
     switch (model->kind) {
     case VD_MODEL_GPT2: return &vd_gpt2;
+    case VD_MODEL_LLAMA: return &vd_llama;
     case VD_MODEL_MLP: return &vd_mlp;
     case VD_MODEL_RESNET: return &vd_resnet;
     }

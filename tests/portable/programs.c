@@ -45,7 +45,16 @@ static void make_data(dataset *d, int dtype, uint32_t vocab) {
 
 static void make_program(vd_model_kind kind, const dataset *data, vd_program *out) {
     vd_training t = {
-        .model = {kind, 300, 16, 1, 2, 16, 24, kind == VD_MODEL_GPT2 ? 0.1f : 0},
+        .model = {.kind = kind,
+                  .vocab = 300,
+                  .context = 16,
+                  .layers = 1,
+                  .heads = 2,
+                  .kv_heads = 1,
+                  .channels = 16,
+                  .hidden = 24,
+                  .rope_base = 100,
+                  .dropout = kind == VD_MODEL_GPT2 ? 0.1f : 0},
         .optimizer = {3e-3f, 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 2},
         .seed = UINT64_C(0x123456789abcdef),
         .batch = 2,
@@ -194,4 +203,5 @@ static void check_model(const char *name, vd_model_kind kind, int dtype, uint32_
 void check_programs(void) {
     check_model("gpt2, tokens u16", VD_MODEL_GPT2, RO_U16, 300, "element@1");
     check_model("mlp, text", VD_MODEL_MLP, RO_U8, 256, "poison@1");
+    check_model("llama, text", VD_MODEL_LLAMA, RO_U8, 256, "poison@1");
 }

@@ -40,7 +40,8 @@ static void build(const attention_case *c, vd_program *p) {
         in[i] = vd_add_leaf(&b, i == 1 ? "k" : "v", &kv);
     const vd_value head = vd_add_leaf(&b, "table", &table);
     out = c->together ? vd_attention(&b, in[0], c->heads, dropout)
-                      : vd_grouped_attention(&b, in, c->heads, c->kv_heads, c->causal, dropout);
+                      : vd_grouped_attention(
+                            &b, in, &(vd_heads){c->heads, c->kv_heads, c->causal, NULL, dropout});
     const vd_value loss = vd_xent(&b, vd_logits(&b, out, head), vd_data_value(&b, 0));
     p->step.loss = vd_reduce(&b, "loss", RO_OP_REDUCE_SUM, 2 * c->rows, 1, &loss);
     vd_backward(&b, loss, 1);

@@ -66,7 +66,7 @@ typedef struct {
     int ids;       /* embedding, xent: which */
     int64_t heads; /* attention; the axis of a reduction, the label that is ignored */
     int64_t kv_heads;
-    bool causal;
+    bool causal, turns;
     float rate;        /* dropout, attention; the factor of scale */
     int64_t window[4]; /* conv: stride, pad, dilation, groups; pools: kernel, stride, pad, count */
 } layer;
@@ -195,6 +195,18 @@ static const gradient_case cases[] = {
       {"table", F(2, 7, 12), 1}},
      {{I(2, 1, 135), 7}},
      {{GROUPED, {0, 1, 2}, .heads = 4, .kv_heads = 2, .causal = true, .rate = 0.2f},
+      {LOGITS, {OUT(0), 3}},
+      {XENT, {OUT(1)}}}},
+    {"rotated_grouped_attention",
+     4,
+     1,
+     3,
+     {{"q", F(3, 2, 9, 16), 3},
+      {"k", F(3, 2, 9, 8), 2},
+      {"v", F(3, 2, 9, 8), 2},
+      {"table", F(2, 7, 16), 1}},
+     {{I(2, 2, 9), 7}},
+     {{GROUPED, {0, 1, 2}, .heads = 4, .kv_heads = 2, .causal = true, .turns = true},
       {LOGITS, {OUT(0), 3}},
       {XENT, {OUT(1)}}}},
     {"full_attention_to_other_rows",
@@ -494,6 +506,8 @@ static void fill_leaves(example *x) {
 
 /* ---- the graph ---- */
 
+static const vd_rotation ROTATION = {100, 3, false};
+
 static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value) {
     const vd_value x = value[l->in[0]], y = value[l->in[1]], z = value[l->in[2]];
     const vd_dropout_attr dropout = {l->rate, SEED, STREAM};
@@ -510,8 +524,9 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case DROPOUT: return vd_dropout(b, "dropout", x, dropout);
     case ATTENTION: return vd_attention(b, x, l->heads, dropout);
     case GROUPED:
-        return vd_grouped_attention(b, (vd_value[]){x, y, z}, l->heads, l->kv_heads, l->causal,
-                                    dropout);
+        return vd_grouped_attention(
+            b, (vd_value[]){x, y, z},
+            &(vd_heads){l->heads, l->kv_heads, l->causal, l->turns ? &ROTATION : NULL, dropout});
     case XENT: return vd_xent(b, x, vd_data_value(b, (uint32_t)l->ids));
     case SUB: return vd_sub(b, "sub", x, y);
     case MUL: return vd_mul(b, "mul", x, y);
@@ -681,21 +696,42 @@ static void exact_attention(const example *x, const layer *l, double *out) {
     }
 }
 
+/* SPEC 13, pairs (i, i + size / 2), each head by itself: a copy. */
+static double *exact_turn(const double *in, const ro_shape *s, int64_t size) {
+    const int64_t count = ro_shape_numel(s), width = s->dim[2], half = size / 2;
+    double *out = malloc((size_t)count * sizeof *out);
+    for (int64_t e = 0; e < count; e++) {
+        const int64_t d = e % width % size, i = d % half;
+        const double position = (double)(ROTATION.first + e / width % s->dim[1]);
+        const double angle = position * pow((double)ROTATION.base, -2.0 * (double)i / (double)size);
+        const double other = d < half ? -in[e + half] : in[e - half];
+        out[e] = in[e] * cos(angle) + other * sin(angle);
+    }
+    return out;
+}
+
 static void exact_grouped(const example *x, const layer *l, double *out) {
     const ro_shape *q = &x->shape[l->in[0]], *k = &x->shape[l->in[1]];
     const int64_t rows = q->dim[1], channels = q->dim[2], group = l->heads / l->kv_heads;
     exact_head h = {.q_step = channels, .kv_step = k->dim[2], .keys = k->dim[1]};
     h.size = channels / l->heads, h.rate = l->rate;
+    double *turned[2] = {0};
+    for (int i = 0; i < 2 && l->turns; i++)
+        turned[i] = exact_turn(x->exact[l->in[i]], &x->shape[l->in[i]], h.size);
+    const double *queries = l->turns ? turned[0] : x->exact[l->in[0]];
+    const double *keys = l->turns ? turned[1] : x->exact[l->in[1]];
     for (int64_t i = 0; i < q->dim[0] * l->heads; i++) {
         const int64_t b = i / l->heads, column = i % l->heads * h.size;
         const int64_t kv = b * h.keys * h.kv_step + i % l->heads / group * h.size;
-        h.q = x->exact[l->in[0]] + b * rows * channels + column;
-        h.k = x->exact[l->in[1]] + kv, h.v = x->exact[l->in[2]] + kv;
+        h.q = queries + b * rows * channels + column;
+        h.k = keys + kv, h.v = x->exact[l->in[2]] + kv;
         h.first_score = i * rows * h.keys;
         for (int64_t t = 0; t < rows; t++)
             exact_query(x, &h, t, l->causal ? t + 1 : h.keys,
                         out + (b * rows + t) * channels + column);
     }
+    free(turned[0]);
+    free(turned[1]);
 }
 
 static void exact_xent(const example *x, const layer *l, double *out) {

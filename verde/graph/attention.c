@@ -65,18 +65,32 @@ static vd_value repeat(vd_builder *b, const char *name, vd_value x, int64_t time
     return times == 1 ? x : VD_EMIT(b, name, ((vd_op){RO_OP_REPEAT_HEADS, {times}, NULL}), x);
 }
 
-vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], int64_t heads, int64_t kv_heads,
-                              bool causal, vd_dropout_attr dropout) {
-    vd_record r = {.layer = VD_LAYER_GROUPED_ATTENTION, .causal = causal, .dropout = dropout};
-    if (kv_heads < 1 || heads % kv_heads != 0) {
+/* Turns by position, or with `back` the other way; nothing if the layer does not rotate. */
+static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_value x,
+                        bool back) {
+    if (!r->rotates)
+        return x;
+    vd_op op = {RO_OP_ROPE,
+                {ro_attr_f32(r->rotation.base), r->rotation.first, r->rotation.neighbours, back},
+                NULL};
+    return VD_EMIT(b, name, op, x);
+}
+
+vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_heads *h) {
+    vd_record r = {.layer = VD_LAYER_GROUPED_ATTENTION, .causal = h->causal, .dropout = h->dropout};
+    if (h->kv_heads < 1 || h->heads % h->kv_heads != 0) {
         vd_builder_fail(b, VD_ERR_USAGE, "kv_heads must divide heads, got %lld and %lld",
-                        (long long)kv_heads, (long long)heads);
+                        (long long)h->kv_heads, (long long)h->heads);
         return 0;
     }
+    if (h->rotation)
+        r.rotation = *h->rotation, r.rotates = true;
     memcpy(r.in, qkv, sizeof r.in);
-    r.saved[0] = split(b, "q", qkv[0], 1, 0, heads);
-    r.saved[1] = repeat(b, "k_repeated", split(b, "k", qkv[1], 1, 0, kv_heads), heads / kv_heads);
-    r.saved[2] = repeat(b, "v_repeated", split(b, "v", qkv[2], 1, 0, kv_heads), heads / kv_heads);
+    int64_t times = h->heads / h->kv_heads;
+    r.saved[0] = rotated(b, "q_rotated", &r, split(b, "q", qkv[0], 1, 0, h->heads), false);
+    vd_value k = rotated(b, "k_rotated", &r, split(b, "k", qkv[1], 1, 0, h->kv_heads), false);
+    r.saved[1] = repeat(b, "k_repeated", k, times);
+    r.saved[2] = repeat(b, "v_repeated", split(b, "v", qkv[2], 1, 0, h->kv_heads), times);
     r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r));
     vd_tape_put(b, r);
     return r.out;
@@ -130,6 +144,8 @@ void vd_back_grouped_attention(vd_builder *b, const vd_record *r, vd_value dy) {
         if (times > 1)
             g[i] = VD_EMIT(b, sum[i], ((vd_op){RO_OP_REPEAT_HEADS_GRAD, {times}, NULL}), g[i]);
     }
+    g[0] = rotated(b, "d_q_turned", r, g[0], true);
+    g[1] = rotated(b, "d_k_turned", r, g[1], true);
     for (int i = 0; i < 3; i++)
         vd_accumulate(b, r->in[i], VD_EMIT(b, name[i], ((vd_op){.op = RO_OP_JOIN_HEADS}), g[i]));
 }

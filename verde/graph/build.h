@@ -77,8 +77,9 @@ vd_value vd_mul(vd_builder *b, const char *name, vd_value x, vd_value y);
 vd_value vd_div(vd_builder *b, const char *name, vd_value x, vd_value y);
 vd_value vd_scale(vd_builder *b, const char *name, vd_value x, float factor);
 vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight,
-                   vd_value bias);                             /* weight [in, out] */
-vd_value vd_logits(vd_builder *b, vd_value x, vd_value table); /* table [vocab, in] */
+                   vd_value bias);                               /* weight [in, out] */
+vd_value vd_project(vd_builder *b, vd_value x, vd_value weight); /* the same without bias */
+vd_value vd_logits(vd_builder *b, vd_value x, vd_value table);   /* table [vocab, in] */
 vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value ids);
 vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta);
 vd_value vd_gelu(vd_builder *b, vd_value x);
@@ -95,10 +96,23 @@ vd_value vd_gelu_erf(vd_builder *b, vd_value x); /* vd_gelu is that by tanh */
 vd_value vd_dropout(vd_builder *b, const char *name, vd_value x, vd_dropout_attr dropout);
 /* Causal self-attention over qkv [B, T, 3C]; SPEC 8. */
 vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout);
-/* Attention of q [B, T, heads D] over k and v [B, S, kv_heads D], where kv_heads divides heads and
- * causal needs T = S: [B, T, heads D]. */
-vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], int64_t heads, int64_t kv_heads,
-                              bool causal, vd_dropout_attr dropout);
+
+/* Rotary position embedding, SPEC 13. */
+typedef struct {
+    float base;
+    int64_t first;   /* position of the first row */
+    bool neighbours; /* pairs (2i, 2i + 1); else (i, i + D / 2) */
+} vd_rotation;
+
+typedef struct {
+    int64_t heads, kv_heads;     /* kv_heads divides heads */
+    bool causal;                 /* needs T = S */
+    const vd_rotation *rotation; /* of q and k by their rows; NULL: none */
+    vd_dropout_attr dropout;
+} vd_heads;
+
+/* Attention of q [B, T, heads D] over k and v [B, S, kv_heads D]: [B, T, heads D]. */
+vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_heads *heads);
 /* One loss per row. */
 vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
 /* +0 for rows whose label is `ignore`; the mean is over the others, NaN if there are none. */
@@ -120,12 +134,6 @@ typedef struct {
     int axis;
     int64_t start, length, step;
 } vd_stretch;
-
-typedef struct {
-    float base;
-    int64_t first;   /* position of the first row */
-    bool neighbours; /* pairs (2i, 2i + 1); else (i, i + D / 2) */
-} vd_rotation;
 
 /* Dimension i of the output is dimension order[i] of x. */
 vd_value vd_transpose(vd_builder *b, const char *name, vd_value x, const int *order);

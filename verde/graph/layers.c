@@ -41,6 +41,10 @@ vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight, vd_value bias) {
     return vd_add(b, "bias", matmul(b, x, weight, 0), bias);
 }
 
+vd_value vd_project(vd_builder *b, vd_value x, vd_value weight) {
+    return matmul(b, x, weight, 0);
+}
+
 vd_value vd_logits(vd_builder *b, vd_value x, vd_value table) {
     return matmul(b, x, table, 2);
 }

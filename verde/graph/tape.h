@@ -45,11 +45,12 @@ struct vd_record {
     vd_layer layer;
     char scope[VD_NAME_SIZE];
     vd_value in[3], out;
-    vd_value saved[5]; /* what forward computed and backward reads */
-    int64_t number;    /* attention's output by heads; transposition of a matmul's second input;
-                          factor; operator; axis; label that is ignored; whether a convolution's
-                          input is data */
-    bool causal;       /* attention */
+    vd_value saved[5];    /* what forward computed and backward reads */
+    int64_t number;       /* attention's output by heads; transposition of a matmul's second input;
+                             factor; operator; axis; label that is ignored; whether a convolution's
+                             input is data */
+    bool causal, rotates; /* attention */
+    vd_rotation rotation; /* if it rotates */
     int64_t attr[RO_MAX_ATTRS]; /* of layers on images: those of the operator */
     vd_dropout_attr dropout;
 };

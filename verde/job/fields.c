@@ -25,8 +25,11 @@
 #define BELOW_ONE 0x1.fffffep-1f
 #define UNIT      "0 or more, below 1"
 
-static const vd_choice model_kinds[] = {
-    {"gpt2", VD_MODEL_GPT2}, {"mlp", VD_MODEL_MLP}, {"resnet", VD_MODEL_RESNET}, {NULL, 0}};
+static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2},
+                                        {"mlp", VD_MODEL_MLP},
+                                        {"llama", VD_MODEL_LLAMA},
+                                        {"resnet", VD_MODEL_RESNET},
+                                        {NULL, 0}};
 static const vd_choice data_kinds[] = {
     {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {"cifar10", VD_DATA_CIFAR10}, {NULL, 0}};
 static const vd_choice optimizer_kinds[] = {
@@ -47,9 +50,11 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "model.blocks", .type = VD_FIELD_INTEGERS, .when = VD_WHEN_RESNET,
      .offset = offsetof(vd_job, training.model.blocks), .min = 1, .max = 1024,
      .number = offsetof(vd_job, training.model.stages), .most = VD_STAGES_MAX},
-    INTEGER("model.heads", training.model.heads, 1, 1024, VD_WHEN_GPT2),
+    INTEGER("model.heads", training.model.heads, 1, 1024, VD_WHEN_DECODER),
+    INTEGER("model.kv_heads", training.model.kv_heads, 1, 1024, VD_WHEN_LLAMA),
     INTEGER("model.channels", training.model.channels, 1, 65536, VD_WHEN_ALWAYS),
-    INTEGER("model.hidden", training.model.hidden, 1, 65536, VD_WHEN_MLP),
+    INTEGER("model.hidden", training.model.hidden, 1, 65536, VD_WHEN_HIDDEN),
+    REAL("model.rope_base", training.model.rope_base, 1, 0x1.fffffep31f, "1 or more, below 2^32", VD_WHEN_LLAMA),
     REAL("model.dropout", training.model.dropout, 0, BELOW_ONE, UNIT, VD_WHEN_GPT2),
     MAPPING("data"),
     CHOICE("data.kind", data_kind, data_kinds),
@@ -93,7 +98,13 @@ int vd_field_find(const char *path) {
 bool vd_field_applies(const vd_field *field, const vd_job *job) {
     switch (field->when) {
     case VD_WHEN_GPT2: return job->training.model.kind == VD_MODEL_GPT2;
-    case VD_WHEN_MLP: return job->training.model.kind == VD_MODEL_MLP;
+    case VD_WHEN_LLAMA: return job->training.model.kind == VD_MODEL_LLAMA;
+    case VD_WHEN_DECODER:
+        return job->training.model.kind == VD_MODEL_GPT2 ||
+               job->training.model.kind == VD_MODEL_LLAMA;
+    case VD_WHEN_HIDDEN:
+        return job->training.model.kind == VD_MODEL_MLP ||
+               job->training.model.kind == VD_MODEL_LLAMA;
     case VD_WHEN_ADAMW: return job->training.optimizer.kind == VD_OPTIMIZER_ADAMW;
     case VD_WHEN_SGD: return job->training.optimizer.kind == VD_OPTIMIZER_SGD;
     case VD_WHEN_DECAY: return job->training.optimizer.schedule != RO_LR_CONSTANT;
@@ -108,7 +119,9 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
 const char *vd_field_reason(const vd_field *field) {
     switch (field->when) {
     case VD_WHEN_GPT2: return "it belongs to the gpt2 model";
-    case VD_WHEN_MLP: return "it belongs to the mlp model";
+    case VD_WHEN_LLAMA: return "it belongs to the llama model";
+    case VD_WHEN_DECODER: return "it belongs to the gpt2 and llama models";
+    case VD_WHEN_HIDDEN: return "it belongs to the mlp and llama models";
     case VD_WHEN_ADAMW: return "it belongs to the adamw optimizer";
     case VD_WHEN_SGD: return "it belongs to the sgd optimizer";
     case VD_WHEN_DECAY: return "a constant schedule has no use for it";

@@ -167,6 +167,7 @@ static vd_status check_together(const job_reader *reader) {
     const vd_model *model = &training->model;
     const vd_optimizer *optimizer = &training->optimizer;
     bool gpt2 = model->kind == VD_MODEL_GPT2, text = reader->job->data_kind == VD_DATA_TEXT;
+    bool llama = model->kind == VD_MODEL_LLAMA;
     bool resnet = model->kind == VD_MODEL_RESNET;
     bool decay = optimizer->schedule != RO_LR_CONSTANT;
     const struct {
@@ -178,6 +179,10 @@ static vd_status check_together(const job_reader *reader) {
         {!text || model->vocab >= 256, "model.vocab", "256 or more if data.kind is text"},
         {!gpt2 || model->channels % model->heads == 0, "model.heads",
          "a divisor of model.channels"},
+        {!llama || model->channels % (2 * model->heads) == 0, "model.heads",
+         "a divisor of half of model.channels"},
+        {!llama || model->heads % model->kv_heads == 0, "model.kv_heads",
+         "a divisor of model.heads"},
         {!gpt2 || training->sequence <= model->context, "sequence", "model.context or less"},
         {training->batch % training->micro_batches == 0, "micro_batches", "a divisor of batch"},
         {training->checkpoint_interval <= training->steps, "checkpoint_interval", "steps or less"},
