@@ -35,17 +35,20 @@ static int64_t panel_rows(int64_t rows) {
     return ceil_div(rows, ceil_div(rows, MR));
 }
 
-/* Few columns, or few rows: a panel of a is used few times, or read in a moment. Rows that are a
- * multiple of a page apart would displace each other from the cache. */
+static int b_in_place(const gemm *g) {
+    return g->mask == RO_MASK_NONE && g->b_col == 1 &&
+           (g->m <= MR || (g->m <= 2 * MR && g->b_row % 1024 != 0) || g->k * g->b_row <= 1 << 14);
+}
+
+/* Few columns, or few rows, or all of b in the cache beside a panel of a: that is used few times,
+ * or read in a moment. Rows that are a multiple of a page apart would displace each other there. */
 static int a_in_place(const gemm *g) {
-    const int few = g->n <= 2 * NR || (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 1 << 14));
+    const int beside = g->a_col == 1 && g->k <= g->chunk && b_in_place(g);
+    const int few =
+        beside || g->n <= 2 * NR || (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 1 << 14));
     if (g->mask != RO_MASK_NONE)
         return g->a_row == 1 && g->n <= 2 * NR;
     return (few || g->m <= MR) && (g->a_row == 1 || g->m <= 8 || g->a_row % 1024 != 0);
-}
-
-static int b_in_place(const gemm *g) {
-    return g->mask == RO_MASK_NONE && g->b_col == 1 && (g->m <= MR || g->k * g->b_row <= 1 << 14);
 }
 
 static part plan(const gemm *g) {
@@ -263,18 +266,23 @@ static int small(const gemm *g) {
            a_in_place(g);
 }
 
+/* What is read again and again is the smaller of a and b. */
 static void run_small(const gemm *g) {
-    const int64_t height = panel_rows(g->m);
+    const int64_t height = panel_rows(g->m), n = g->n;
+    const int64_t width = g->m > 4 * n ? n : place_cols(height, n);
     tile t = {.k = g->k, .a_row = g->a_row, .a_step = g->a_col, .b_step = g->b_row};
     t.c_row = t.out_row = g->c_row, t.alpha = g->alpha, t.beta = g->beta;
     t.flags = TILE_FIRST | TILE_LAST;
-    for (int64_t j = 0; j < g->n; j += t.cols) {
-        t.cols = place_cols(height, g->n - j);
-        t.b = g->b + j;
+    for (int64_t from = 0; from < n; from += width) {
+        const int64_t to = min_i64(from + width, n);
         for (int64_t i = 0; i < g->m; i += height) {
             t.a = g->a + i * g->a_row;
-            t.c = t.out = g->c + i * g->c_row + j;
-            RO_NAME(ro_tile_place)((int)min_i64(height, g->m - i), &t);
+            for (int64_t j = from; j < to; j += t.cols) {
+                t.cols = place_cols(height, to - j);
+                t.b = g->b + j;
+                t.c = t.out = g->c + i * g->c_row + j;
+                RO_NAME(ro_tile_place)((int)min_i64(height, g->m - i), &t);
+            }
         }
     }
 }

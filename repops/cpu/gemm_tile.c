@@ -8,8 +8,11 @@ typedef enum {
     TILE_WHOLE,  /* anywhere; all columns exist */
 } tile_mode;
 
-/* Steps of k that the memory system needs to bring b from afar. */
-enum { TILE_AHEAD = 8 };
+/* Steps of k ahead of which b is asked for: the wider they are, and the more each takes, the fewer.
+ * Short products find b in a cache. */
+RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
+    return k < 256 ? 0 : nv == 8 ? 8 : rows * nv > 16 ? 16 : 32;
+}
 
 RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, const tile *t,
                           vf acc[MR][NV_MOST]) {
@@ -25,13 +28,13 @@ RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, co
         __builtin_prefetch(t->out + i * t->out_row, 1);
 }
 
-RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const float *b, int64_t b_step,
+RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const float *b, int64_t ahead,
                            const vf_mask mask[NV_MOST], vf bv[NV_MOST]) {
     RO_UNROLL
     for (int v = 0; v < nv; v++) {
         bv[v] = mode == TILE_PLACE ? vf_load_mask(b + v * VW, mask[v]) : vf_load(b + v * VW);
         if (v * VW % 16 == 0 && mode != TILE_PACKED)
-            __builtin_prefetch(b + TILE_AHEAD * b_step + v * VW);
+            __builtin_prefetch(b + ahead + v * VW);
     }
 }
 
@@ -45,7 +48,7 @@ RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode,
     const int64_t a_row = unit ? 1 : t->a_row, b_step = t->b_step;
     const float *a[A_POINTERS], *b = t->b;
     const float *ahead = t->ahead ? t->ahead : t->b;
-    const int64_t ahead_step = t->ahead_step;
+    const int64_t ahead_step = t->ahead_step, b_ahead = steps_ahead(rows, nv, t->k) * b_step;
     vf_mask mask[NV_MOST];
     RO_UNROLL
     for (int v = 0; v < nv; v++)
@@ -55,7 +58,7 @@ RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode,
         a[i] = t->a + 3 * i * a_row;
     for (int64_t p = t->k; p > 0; p--, b += b_step) {
         vf bv[NV_MOST];
-        tile_load_b(nv, mode, b, b_step, mask, bv);
+        tile_load_b(nv, mode, b, b_ahead, mask, bv);
         if (mode == TILE_PACKED) {
             __builtin_prefetch(ahead);
             ahead += ahead_step;
