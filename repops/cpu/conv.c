@@ -284,14 +284,16 @@ static void exact_row(const gather *g, int64_t group, int64_t row, int64_t col, 
     const place at = place_of(g, row);
     exact_sums x = {{0}, {0}};
     float *restrict out = out_pixel(g, row) + group * g->n + col;
+    int64_t last = 0;
     for (int64_t t = 0; t < g->tap_count; t++) {
         const tap *now = &g->taps[t];
         const float *a = pixel_of(g, &at, now);
         const float *b = now->b + group * g->b_group + col * g->b_col;
         for (int64_t c = 0; c < g->depth; c++) {
-            if ((now->k + c) % RO_DOT_CHUNK == 0 ||
-                (c == 0 && t > 0 && now->k / RO_DOT_CHUNK != now[-1].k / RO_DOT_CHUNK))
+            const int64_t chunk = (now->k + c) / RO_DOT_CHUNK;
+            if (chunk != last)
                 end_chunk(&x, count);
+            last = chunk;
             for (int64_t j = 0; a && j < count; j++)
                 x.sum[j] =
                     ro_fma(a[group * g->depth + c], b[c * g->b_row + j * g->b_col], x.sum[j]);
