@@ -12,8 +12,9 @@
 #include "repops/cpu/gemm_tile.h"
 
 /* Steps of k that are packed at a time; fewer with a mask, since whole blocks are skipped. Rows of
- * a block of a: a multiple of every MR. Columns for which totals are kept apart. */
-enum { KC = 1024, KC_MASKED = 256, MC = 336, NC = 1024 };
+ * a block of a: a multiple of every MR. Columns for which totals are kept apart.
+ * Rows that read b from where it is. */
+enum { KC = 1024, KC_MASKED = 256, MC = 336, NC = 1024, PLACE_ROWS = 28 };
 
 /* A part of the product. */
 typedef struct {
@@ -37,7 +38,8 @@ static int64_t panel_rows(int64_t rows) {
 
 static int b_in_place(const gemm *g) {
     return g->mask == RO_MASK_NONE && g->b_col == 1 &&
-           (g->m <= MR || (g->m <= 2 * MR && g->b_row % 1024 != 0) || g->k * g->b_row <= 1 << 14);
+           (g->m <= MR || (g->m <= PLACE_ROWS && g->b_row % 1024 != 0) ||
+            g->k * g->b_row <= 1 << 14);
 }
 
 /* Few columns, or few rows, or all of b in the cache beside a panel of a: that is used few times,
