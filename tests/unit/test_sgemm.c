@@ -77,37 +77,71 @@ static void expect_reference(const product *p, const char *where, uint64_t seed)
     }
 }
 
-static void check_case(ro_ctx *ctx[BACKENDS][THREADS], uint64_t seed) {
-    product p;
-    roll_product(&p, seed);
+typedef struct {
+    ro_ctx *at[BACKENDS][THREADS]; /* NULL: not on this processor */
+} contexts;
+
+static contexts create_contexts(void) {
+    contexts c;
+    for (int b = 0; b < BACKENDS; b++)
+        for (int t = 0; t < THREADS; t++)
+            c.at[b][t] = context(backends[b], t + 1);
+    return c;
+}
+
+static void destroy_contexts(contexts *c) {
+    for (int b = 0; b < BACKENDS; b++)
+        for (int t = 0; t < THREADS; t++)
+            ro_ctx_destroy(c->at[b][t]);
+}
+
+/* One product on all of them; frees its data. */
+static void check_product(const contexts *ctx, product *p, uint64_t seed) {
     float *first = NULL;
     for (int b = 0; b < BACKENDS; b++) {
-        for (int t = 0; t < THREADS && ctx[b][t]; t++) {
-            cr_assert(product_run(ctx[b][t], &p) == RO_OK, "%s", ro_ctx_error(ctx[b][t]));
-            if (first && memcmp(first, p.out, (size_t)p.c_count * sizeof(float)) == 0)
+        for (int t = 0; t < THREADS && ctx->at[b][t]; t++) {
+            cr_assert(product_run(ctx->at[b][t], p) == RO_OK, "%s", ro_ctx_error(ctx->at[b][t]));
+            if (first && memcmp(first, p->out, (size_t)p->c_count * sizeof(float)) == 0)
                 continue;
-            expect_reference(&p, backends[b], seed);
+            expect_reference(p, backends[b], seed);
             cr_assert(!first,
                       "%s with %d threads, case %llu: an element outside the sample differs",
                       backends[b], t + 1, (unsigned long long)seed);
-            first = malloc((size_t)p.c_count * sizeof(float));
-            memcpy(first, p.out, (size_t)p.c_count * sizeof(float));
+            first = malloc((size_t)p->c_count * sizeof(float));
+            memcpy(first, p->out, (size_t)p->c_count * sizeof(float));
         }
     }
     free(first);
-    product_free(&p);
+    product_free(p);
 }
 
 Test(sgemm, has_the_bits_of_the_reference) {
-    ro_ctx *ctx[BACKENDS][THREADS];
-    for (int b = 0; b < BACKENDS; b++)
-        for (int t = 0; t < THREADS; t++)
-            ctx[b][t] = context(backends[b], t + 1);
-    for (uint64_t seed = 1; seed <= CASES; seed++)
-        check_case(ctx, seed);
-    for (int b = 0; b < BACKENDS; b++)
-        for (int t = 0; t < THREADS; t++)
-            ro_ctx_destroy(ctx[b][t]);
+    contexts ctx = create_contexts();
+    for (uint64_t seed = 1; seed <= CASES; seed++) {
+        product p;
+        roll_product(&p, seed);
+        check_product(&ctx, &p, seed);
+    }
+    destroy_contexts(&ctx);
+}
+
+/* Few rows, few columns and small matrices take other ways through the kernels. */
+Test(sgemm, every_way_gives_the_bits_of_the_reference) {
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16, 28, 29};
+    static const int64_t cols[] = {1, 3, 5, 8, 9, 15, 16, 17, 33, 64, 65, 129};
+    enum { ROWS = sizeof rows / sizeof rows[0], COLS = sizeof cols / sizeof cols[0] };
+    contexts ctx = create_contexts();
+    for (int i = 0; i < ROWS * COLS * 8; i++) {
+        product p = {.m = rows[i % ROWS], .n = cols[i / ROWS % COLS], .batch = 1, .alpha = 0.75f};
+        const int rest = i / ROWS / COLS;
+        p.k = rest & 1 ? 19 : 275, p.trans_a = rest >> 1 & 1, p.trans_b = rest >> 2;
+        p.lda = p.trans_a ? p.m : p.k, p.ldb = p.trans_b ? p.k : p.n, p.ldc = p.n;
+        p.beta = i & 1 ? -1.5f : 0;
+        p.class = DATA_RARE;
+        cr_assert(product_fill(&p, (uint64_t)i));
+        check_product(&ctx, &p, (uint64_t)i);
+    }
+    destroy_contexts(&ctx);
 }
 
 /* ---- meaning ---- */
