@@ -48,7 +48,7 @@ class GPT2(nn.Module):
     def forward(self, ids, targets):
         x = self.wte(ids) + self.wpe(torch.arange(sequence))
         logits = self.ln_f(self.blocks(x)) @ self.wte.weight.T
-        return F.cross_entropy(logits.view(-1, VOCAB), targets.view(-1))
+        return F.cross_entropy(logits.view(-1, VOCAB), targets.reshape(-1))
 
 
 def peak_mb():
