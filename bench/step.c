@@ -1,4 +1,5 @@
-/* Time of a whole training step of GPT-2, beside PyTorch's in the same run, step by step in turn.
+/* Time of a whole training step of GPT-2 or ResNet-50, beside PyTorch's in the same run, step by
+ * step in turn.
  *
  * Usage: step [options]; see usage(). The peer is bench/step_torch.py, a process of its own that is
  * told when to run a step, so that one works while the other one waits. */
@@ -15,18 +16,18 @@
 #include "verde/commit/commit.h"
 #include "verde/exec/exec.h"
 
-enum { VOCAB = 50257, TOKENS = 1 << 20, STEPS_MAX = 1000 };
+enum { VOCAB = 50257, TOKENS = 1 << 20, RECORDS = 1000, STEPS_MAX = 1000 };
 
 typedef struct {
     long layers, heads, channels, batch, sequence, micro_batches, steps, threads;
     const char *backend, *python;
-    bool profile, unfused;
+    bool resnet, profile, unfused;
 } arguments;
 
 /* ---- ours ---- */
 
 typedef struct {
-    uint16_t *tokens;
+    void *data;
     vd_program program;
     vd_exec exec;
     vd_state state;
@@ -42,36 +43,61 @@ static void check(vd_status status, const vd_err *err) {
         die(err->text);
 }
 
+/* A linear congruential generator: any data will do. */
+static uint32_t draw(uint64_t *state) {
+    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
+    return (uint32_t)(*state >> 33);
+}
+
+static vd_model model_of(const arguments *a) {
+    if (a->resnet)
+        return (vd_model){.kind = VD_MODEL_RESNET,
+                          .vocab = 10,
+                          .channels = 64,
+                          .image = 32,
+                          .stages = 4,
+                          .blocks = {3, 4, 6, 3}};
+    return (vd_model){.kind = VD_MODEL_GPT2,
+                      .vocab = VOCAB,
+                      .context = 1024,
+                      .layers = a->layers,
+                      .heads = a->heads,
+                      .channels = a->channels};
+}
+
+/* Tokens, or records of a label and an image. */
+static void make_data(trainer *t, const vd_model *model, ro_shape *shape) {
+    const int64_t record = vd_record_size(model);
+    uint64_t state = 1;
+    *shape = record ? (ro_shape){RO_U8, 1, {RECORDS * record}} : (ro_shape){RO_U16, 1, {TOKENS}};
+    t->data = malloc((size_t)ro_shape_numel(shape) * ro_dtype_size(shape->dtype));
+    if (!t->data)
+        die("out of memory");
+    for (int64_t i = 0; i < shape->dim[0]; i++)
+        if (record)
+            ((uint8_t *)t->data)[i] = (uint8_t)(draw(&state) % (i % record ? 256 : 10));
+        else
+            ((uint16_t *)t->data)[i] = (uint16_t)(draw(&state) % VOCAB);
+}
+
 static void open_program(trainer *t, const arguments *a) {
-    ro_shape shape = {RO_U16, 1, {TOKENS}};
+    ro_shape shape;
     vd_hash byte_root, root;
     vd_err err = {0};
-    uint64_t state = 1;
-    t->tokens = malloc(TOKENS * sizeof *t->tokens);
-    if (!t->tokens)
-        die("out of memory");
-    for (int i = 0; i < TOKENS; i++) { /* a linear congruential generator: any tokens will do */
-        state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-        t->tokens[i] = (uint16_t)((state >> 33) % VOCAB);
-    }
-    check(vd_tensor_hash(&shape, t->tokens, &byte_root, &root, NULL, &err), &err);
     vd_training training = {
-        .model = {.kind = VD_MODEL_GPT2,
-                  .vocab = VOCAB,
-                  .context = 1024,
-                  .layers = a->layers,
-                  .heads = a->heads,
-                  .channels = a->channels},
+        .model = model_of(a),
         .optimizer = {6e-4f, 6e-5f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 10},
         .seed = 1,
         .batch = a->batch * a->micro_batches,
         .micro_batches = a->micro_batches,
-        .sequence = a->sequence,
+        .sequence = a->resnet ? 1 : a->sequence,
         .steps = STEPS_MAX,
         .checkpoint_interval = STEPS_MAX,
-        .data_dtype = RO_U16,
-        .data_count = TOKENS,
     };
+    make_data(t, &training.model, &shape);
+    training.data_dtype = shape.dtype;
+    training.data_count = shape.dim[0];
+    check(vd_tensor_hash(&shape, t->data, &byte_root, &root, NULL, &err), &err);
     memcpy(training.data_root, root.b, sizeof training.data_root);
     check(vd_training_program(&training, &t->program, &err), &err);
 }
@@ -83,8 +109,7 @@ static void open_trainer(trainer *t, const arguments *a) {
     open_program(t, a);
     if (ro_ctx_create(&options, &ro) != RO_OK)
         die(ro_ctx_error(NULL));
-    t->exec =
-        (vd_exec){.program = &t->program, .ro = ro, .data = {t->tokens}, .unfused = a->unfused};
+    t->exec = (vd_exec){.program = &t->program, .ro = ro, .data = {t->data}, .unfused = a->unfused};
     check(vd_exec_init(&t->exec, NULL, &t->state, &err), &err);
     printf("ours    %s, %d threads\n", ro_ctx_backend(ro), ro_ctx_threads(ro));
 }
@@ -93,7 +118,7 @@ static void close_trainer(trainer *t) {
     ro_ctx_destroy(t->exec.ro);
     vd_state_free(&t->state);
     vd_program_free(&t->program);
-    free(t->tokens);
+    free(t->data);
 }
 
 static double our_step(trainer *t, const vd_observer *observer, float *loss) {
@@ -159,10 +184,11 @@ typedef struct {
 
 static peer open_peer(const arguments *a) {
     int down[2], up[2];
-    char number[6][24];
-    const long value[] = {a->layers, a->heads, a->channels, a->batch, a->sequence, a->threads};
+    char number[7][24];
+    const long value[] = {a->layers,   a->heads,   a->channels, a->batch,
+                          a->sequence, a->threads, a->resnet};
     peer p = {0};
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         snprintf(number[i], sizeof number[i], "%ld", value[i]);
     if (pipe(down) != 0 || pipe(up) != 0 || (p.pid = fork()) < 0)
         die("could not start the peer");
@@ -172,7 +198,7 @@ static peer open_peer(const arguments *a) {
         close(down[1]);
         close(up[0]);
         execlp(a->python, a->python, "bench/step_torch.py", number[0], number[1], number[2],
-               number[3], number[4], number[5], (char *)NULL);
+               number[3], number[4], number[5], number[6], (char *)NULL);
         _exit(127);
     }
     close(down[0]);
@@ -253,9 +279,10 @@ static void run_steps(const arguments *a, trainer *t, peer *p) {
 static void usage(void) {
     puts("Usage: step [--layers N] [--heads N] [--channels N] [--batch N] [--sequence N]\n"
          "            [--micro-batches N] [--steps N] [--threads N] [--backend NAME]\n"
-         "            [--torch PYTHON] [--profile] [--unfused]\n"
+         "            [--resnet50] [--torch PYTHON] [--profile] [--unfused]\n"
          "GPT-2 with 50,257 tokens; default: 12 layers, 12 heads, 768 channels (124M), B=4, T=64,\n"
-         "5 steps after one to warm up. --torch: a Python that has PyTorch, run in turn.\n"
+         "5 steps after one to warm up. --resnet50: that instead, on CIFAR's shapes, "
+         "B=64.\n--torch: a Python that has PyTorch, run in turn.\n"
          "--profile: time by operator, of one step more, node by node. --unfused: all node by "
          "node.");
     exit(2);
@@ -264,12 +291,17 @@ static void usage(void) {
 static arguments parse(int argc, char **argv) {
     static const char *const name[] = {"layers",   "heads",         "channels", "batch",
                                        "sequence", "micro-batches", "steps",    "threads"};
-    arguments a = {12, 12, 768, 4, 64, 1, 5, 0, NULL, NULL, false, false};
+    arguments a = {12, 12, 768, 4, 64, 1, 5, 0, NULL, NULL, false, false, false};
     long *const number[] = {&a.layers,   &a.heads,         &a.channels, &a.batch,
                             &a.sequence, &a.micro_batches, &a.steps,    &a.threads};
     for (int i = 1; i < argc; i++) {
         const char *key = argv[i];
         bool known = false;
+        if (strcmp(key, "--resnet50") == 0) {
+            a.resnet = true;
+            a.batch = 64;
+            continue;
+        }
         if (strcmp(key, "--unfused") == 0) {
             a.unfused = true;
             continue;

@@ -1,4 +1,4 @@
-"""The peer of bench/step.c: GPT-2 in PyTorch, one training step per line on standard input.
+"""The peer of bench/step.c: GPT-2 or ResNet-50 in PyTorch, a training step per line on standard input.
 
 Prints a line about itself, then for each step: seconds, loss, peak memory in MB.
 """
@@ -7,8 +7,8 @@ import os
 import sys
 import time
 
-threads = sys.argv[6]
-os.environ.update(OMP_NUM_THREADS=threads, OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0",
+layers, heads, channels, batch, sequence, threads, resnet = (int(x) for x in sys.argv[1:8])
+os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0",
                   KMP_BLOCKTIME="0")
 
 try:
@@ -18,8 +18,7 @@ except ImportError:
 from torch import nn
 from torch.nn import functional as F
 
-layers, heads, channels, batch, sequence = (int(x) for x in sys.argv[1:6])
-torch.set_num_threads(int(threads))
+torch.set_num_threads(threads)
 VOCAB = 50257
 
 
@@ -45,10 +44,47 @@ class GPT2(nn.Module):
         self.blocks = nn.Sequential(*(Block() for _ in range(layers)))
         self.ln_f = nn.LayerNorm(channels)
 
-    def forward(self, ids, targets):
-        x = self.wte(ids) + self.wpe(torch.arange(sequence))
+    def forward(self, text):
+        x = self.wte(text[:, :-1]) + self.wpe(torch.arange(sequence))
         logits = self.ln_f(self.blocks(x)) @ self.wte.weight.T
-        return F.cross_entropy(logits.view(-1, VOCAB), targets.reshape(-1))
+        return F.cross_entropy(logits.view(-1, VOCAB), text[:, 1:].reshape(-1))
+
+
+class Bottleneck(nn.Module):
+    def __init__(self, wide, narrow, stride):
+        super().__init__()
+        out = 4 * narrow
+        self.body = nn.Sequential(
+            nn.Conv2d(wide, narrow, 1, bias=False), nn.BatchNorm2d(narrow), nn.ReLU(),
+            nn.Conv2d(narrow, narrow, 3, stride, 1, bias=False), nn.BatchNorm2d(narrow), nn.ReLU(),
+            nn.Conv2d(narrow, out, 1, bias=False), nn.BatchNorm2d(out))
+        self.side = nn.Sequential() if wide == out and stride == 1 else nn.Sequential(
+            nn.Conv2d(wide, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        return F.relu(self.body(x) + self.side(x))
+
+
+class ResNet50(nn.Module):
+    def __init__(self):
+        super().__init__()
+        parts, wide = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()], 64
+        for stage, blocks in enumerate((3, 4, 6, 3)):
+            for i in range(blocks):
+                parts.append(Bottleneck(wide, 64 << stage, 2 if stage and not i else 1))
+                wide = 256 << stage
+        self.parts, self.head = nn.Sequential(*parts), nn.Linear(wide, 10)
+
+    def forward(self, sample):
+        images, labels = sample
+        return F.cross_entropy(self.head(self.parts(images).mean((2, 3))), labels)
+
+
+def sample():
+    if resnet:  # channels last: what PyTorch is fastest with
+        images = torch.randn(batch, 3, 32, 32).contiguous(memory_format=torch.channels_last)
+        return images, torch.randint(10, (batch,))
+    return torch.randint(VOCAB, (batch, sequence + 1))
 
 
 def peak_mb():
@@ -57,16 +93,16 @@ def peak_mb():
 
 
 torch.manual_seed(1)
-model = GPT2()
+model = ResNet50().to(memory_format=torch.channels_last) if resnet else GPT2()
 for parameter in model.parameters():
-    if parameter.dim() > 1:
+    if parameter.dim() > 1 and not resnet:
         nn.init.normal_(parameter, std=0.02)
 optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1)
 print(f"{torch.__version__}, {torch.get_num_threads()} threads, eager", flush=True)
 for _ in sys.stdin:
-    text = torch.randint(VOCAB, (batch, sequence + 1))
+    data = sample()
     start = time.perf_counter()
-    loss = model(text[:, :-1], text[:, 1:])
+    loss = model(data)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
