@@ -1,5 +1,7 @@
 /* Speed of conv2d and its gradients on the layers of ResNet-50 for CIFAR (He et al., 2015), beside
- * matmul of the same size: best of repeated runs, in GFLOP/s. Usage: conv [backend [threads]]. */
+ * matmul of the same size and, where a Python with PyTorch is named, PyTorch: best of repeated
+ * runs, in GFLOP/s. Usage: conv [backend [threads [python]]]. */
+#include "bench/process.h"
 #include "repops/repops.h"
 
 #include <stdio.h>
@@ -60,10 +62,19 @@ static double best_time(ro_ctx *ctx, ro_call *call) {
 }
 
 typedef struct {
-    double conv[3], gemm[3]; /* seconds: forward, input gradient, weight gradient */
+    double conv[3], gemm[3], peer[3]; /* seconds: forward, input gradient, weight gradient */
 } times;
 
-static void measure(ro_ctx *ctx, const layer *l, times *sum) {
+/* Seconds; 0: it does not tell. */
+static double peer_time(process *peer, int direction, const layer *l) {
+    char question[160], line[80];
+    snprintf(question, sizeof question, "%d %d %lld %lld %lld %lld %lld", direction, BATCH,
+             (long long)l->size, (long long)l->channels, (long long)l->filters,
+             (long long)l->kernel, (long long)l->stride);
+    return peer->pid && process_ask(peer, question, line, sizeof line) ? atof(line) : 0;
+}
+
+static void measure(ro_ctx *ctx, process *peer, const layer *l, times *sum) {
     const int64_t size = l->size / l->stride, pad = l->kernel / 2, m = BATCH * size * size;
     const int64_t n = l->filters, k = l->kernel * l->kernel * l->channels;
     const ro_shape x = {RO_F32, 4, {BATCH, l->size, l->size, l->channels}};
@@ -86,7 +97,11 @@ static void measure(ro_ctx *ctx, const layer *l, times *sum) {
         ro_call gemm = {
             RO_OP_MATMUL, 2, {0, trans[i], ro_attr_f32(1), RO_DOT_CHUNK, 0}, gemm_in[i], {0}};
         const double t = best_time(ctx, &conv), g = best_time(ctx, &gemm);
+        const double p = peer_time(peer, i, l);
         printf("%8.1f %6.1f %5.2f", work / t, work / g, g / t);
+        if (p > 0)
+            printf(" %6.1f %5.2f", work / p, p / t);
+        sum->peer[i] += p;
         fflush(stdout);
         sum->conv[i] += t;
         sum->gemm[i] += g;
@@ -98,19 +113,35 @@ int main(int argc, char **argv) {
     const ro_options options = {.backend = argc > 1 ? argv[1] : NULL,
                                 .threads = argc > 2 ? atoi(argv[2]) : 1};
     ro_ctx *ctx;
-    times sum = {{0}, {0}};
+    times sum = {{0}, {0}, {0}};
+    process peer = {0};
+    char line[200];
     if (ro_ctx_create(&options, &ctx) != RO_OK)
         return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 1;
-    printf(
-        "%s, %d threads; each: convolution, product of the same size, ratio\n%-37s %-22s%-22s%s\n",
-        ro_ctx_backend(ctx), ro_ctx_threads(ctx), "", "forward", "input gradient",
-        "weight gradient");
+    if (argc > 3) {
+        char threads[24];
+        snprintf(threads, sizeof threads, "%d", ro_ctx_threads(ctx));
+        peer = process_open((const char *[]){argv[3], "bench/conv_torch.py", threads, NULL});
+        if (process_ask(&peer, "hello", line, sizeof line))
+            printf("peer: %s\n", line);
+        else
+            process_close(&peer);
+    }
+    const int width = peer.pid ? 35 : 22;
+    printf("%s, %d threads; each: convolution, product of the same size, its time / ours%s\n"
+           "%-37s %-*s%-*s%s\n",
+           ro_ctx_backend(ctx), ro_ctx_threads(ctx), peer.pid ? "; the same of PyTorch" : "", "",
+           width, "forward", width, "input gradient", "weight gradient");
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++)
-        measure(ctx, &layers[i], &sum);
+        measure(ctx, &peer, &layers[i], &sum);
     for (int i = 0; i < 3; i++)
         printf("%s%.1f ms, products %.1f ms", i ? "; " : "sum: ", 1e3 * sum.conv[i],
                1e3 * sum.gemm[i]);
     printf("\n");
+    if (peer.pid)
+        printf("PyTorch's time / ours: forward %.2f, input gradient %.2f, weight gradient %.2f\n",
+               sum.peer[0] / sum.conv[0], sum.peer[1] / sum.conv[1], sum.peer[2] / sum.conv[2]);
+    process_close(&peer);
     ro_ctx_destroy(ctx);
     return 0;
 }

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/process.h"
 #include "models/models.h"
 #include "verde/commit/commit.h"
 #include "verde/exec/exec.h"
@@ -177,58 +177,22 @@ static void profile_step(trainer *t) {
 
 /* ---- theirs ---- */
 
-typedef struct {
-    FILE *to, *from;
-    pid_t pid;
-} peer;
-
-static peer open_peer(const arguments *a) {
-    int down[2], up[2];
-    char number[7][24];
+static process open_peer(const arguments *a) {
+    static char number[7][24];
     const long value[] = {a->layers,   a->heads,   a->channels, a->batch,
                           a->sequence, a->threads, a->resnet};
-    peer p = {0};
-    for (int i = 0; i < 7; i++)
+    const char *argv[10] = {a->python, "bench/step_torch.py"};
+    for (int i = 0; i < 7; i++) {
         snprintf(number[i], sizeof number[i], "%ld", value[i]);
-    if (pipe(down) != 0 || pipe(up) != 0 || (p.pid = fork()) < 0)
-        die("could not start the peer");
-    if (p.pid == 0) {
-        dup2(down[0], 0);
-        dup2(up[1], 1);
-        close(down[1]);
-        close(up[0]);
-        execlp(a->python, a->python, "bench/step_torch.py", number[0], number[1], number[2],
-               number[3], number[4], number[5], number[6], (char *)NULL);
-        _exit(127);
+        argv[2 + i] = number[i];
     }
-    close(down[0]);
-    close(up[1]);
-    p.to = fdopen(down[1], "w");
-    p.from = fdopen(up[0], "r");
-    return p;
+    return process_open(argv);
 }
 
-/* A line of the peer; false: it is gone. */
-static bool hear(peer *p, char *line, int size) {
-    if (!p->from || !fgets(line, size, p->from))
-        return false;
-    line[strcspn(line, "\n")] = 0;
-    return true;
-}
-
-static bool their_step(peer *p, double *seconds, float *loss, double *peak_mb) {
+static bool their_step(process *p, double *seconds, float *loss, double *peak_mb) {
     char line[200];
-    fputs("step\n", p->to);
-    fflush(p->to);
-    return hear(p, line, sizeof line) && sscanf(line, "%lf %f %lf", seconds, loss, peak_mb) == 3;
-}
-
-static void close_peer(peer *p) {
-    if (p->pid <= 0)
-        return;
-    fclose(p->to);
-    fclose(p->from);
-    waitpid(p->pid, NULL, 0);
+    return process_ask(p, "step", line, sizeof line) &&
+           sscanf(line, "%lf %f %lf", seconds, loss, peak_mb) == 3;
 }
 
 /* ---- both ---- */
@@ -249,7 +213,7 @@ static double peak_mb(void) {
     return (double)usage.ru_maxrss / 1024;
 }
 
-static void run_steps(const arguments *a, trainer *t, peer *p) {
+static void run_steps(const arguments *a, trainer *t, process *p) {
     static double ours[STEPS_MAX], theirs[STEPS_MAX];
     float loss = 0, their_loss = 0;
     double their_mb = 0;
@@ -331,7 +295,7 @@ static arguments parse(int argc, char **argv) {
 int main(int argc, char **argv) {
     arguments a = parse(argc, argv);
     trainer t = {0};
-    peer p = {0};
+    process p = {0};
     mallopt(M_MMAP_MAX, 0); /* as verde's main does */
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     mallopt(M_ARENA_MAX, 1);
@@ -341,13 +305,13 @@ int main(int argc, char **argv) {
     if (a.python) {
         char line[200];
         p = open_peer(&a);
-        if (hear(&p, line, sizeof line))
+        if (process_ask(&p, "hello", line, sizeof line))
             printf("torch   %s\n", line);
     }
     run_steps(&a, &t, &p);
     if (a.profile)
         profile_step(&t);
-    close_peer(&p);
+    process_close(&p);
     close_trainer(&t);
     return 0;
 }

@@ -1,6 +1,6 @@
 """The peer of bench/step.c: GPT-2 or ResNet-50 in PyTorch, a training step per line on standard input.
 
-Prints a line about itself, then for each step: seconds, loss, peak memory in MB.
+Answers "hello" with a line about itself, "step" with seconds, loss and peak memory in MB.
 """
 
 import os
@@ -98,8 +98,10 @@ for parameter in model.parameters():
     if parameter.dim() > 1 and not resnet:
         nn.init.normal_(parameter, std=0.02)
 optimizer = torch.optim.AdamW(model.parameters(), lr=6e-4, betas=(0.9, 0.95), weight_decay=0.1)
-print(f"{torch.__version__}, {torch.get_num_threads()} threads, eager", flush=True)
-for _ in sys.stdin:
+for line in sys.stdin:
+    if line == "hello\n":
+        print(f"{torch.__version__}, {torch.get_num_threads()} threads, eager", flush=True)
+        continue
     data = sample()
     start = time.perf_counter()
     loss = model(data)
