@@ -406,8 +406,30 @@ static ro_status run_gather(ro_ctx *ctx, const ro_conv *v, int backward, const f
     return RO_OK;
 }
 
+/* Pixels by channels of x times w: forward w as it lies, backward transposed. */
+static ro_status multiply_pixels(const ro_job *job, const ro_conv *v, int backward) {
+    const int64_t from = backward ? v->filters : v->channels;
+    const int64_t to = backward ? v->channels : v->filters;
+    const gemm g = {.m = v->batch * v->in[0] * v->in[1],
+                    .n = to,
+                    .k = from,
+                    .a = job->in[0],
+                    .b = job->in[1],
+                    .a_row = from,
+                    .a_col = 1,
+                    .b_row = backward ? 1 : v->filters,
+                    .b_col = backward ? v->filters : 1,
+                    .c = job->out,
+                    .c_row = to,
+                    .chunk = RO_DOT_CHUNK,
+                    .alpha = 1.0f};
+    return RO_NAME(ro_gemm_shared)(job->ctx, &g);
+}
+
 static ro_status conv2d(const ro_job *job) {
     const ro_conv v = ro_conv_of(job->call);
+    if (pointwise(&v))
+        return multiply_pixels(job, &v, 0);
     gather g = {.image = job->in[0], .pixel = v.channels, .depth = v.depth};
     g.m = v.batch * v.out[0] * v.out[1], g.n = v.width;
     g.b_row = v.filters, g.b_col = 1, g.b_group = v.width;
@@ -443,6 +465,8 @@ static ro_status conv2d_dx(const ro_job *job) {
     const ro_conv v = ro_conv_of(job->call);
     ro_status status = RO_OK;
     int64_t first[2];
+    if (pointwise(&v))
+        return multiply_pixels(job, &v, 1);
     for (first[0] = 0; first[0] < min_i64(v.stride[0], v.in[0]); first[0]++)
         for (first[1] = 0; first[1] < min_i64(v.stride[1], v.in[1]) && status == RO_OK; first[1]++)
             status = input_gradient(job, &v, first);

@@ -8,12 +8,21 @@
 #ifndef REPOPS_CPU_CONV_H
 #define REPOPS_CPU_CONV_H
 
+#include "repops/cpu/gemm.h"
 #include "repops/cpu/gemm_pack.h"
 #include "repops/cpu/gemm_tile.h"
 #include "repops/src/conv.h"
 
 /* Steps of k that are packed at a time, rows of a likewise. */
 enum { CONV_KC = 1024, CONV_MC = 12 * MR, CONV_PIECE_WORK = 1 << 18 };
+
+/* A convolution of single pixels, each with its own: a product of matrices as they lie. */
+static inline int pointwise(const ro_conv *v) {
+    for (int d = 0; d < 2; d++)
+        if (v->kernel[d] != 1 || v->stride[d] != 1 || v->pad[d] != 0)
+            return 0;
+    return v->groups == 1;
+}
 
 RO_INLINE int64_t round_up(int64_t n, int64_t to) {
     return ceil_div(n, to) * to;

@@ -232,8 +232,28 @@ static void share(weights *g, int threads) {
     g->across = ceil_div(g->n, g->cols);
 }
 
+/* x^T dy, over all pixels. */
+static ro_status multiply_pixels(const ro_job *job, const ro_conv *v) {
+    const gemm g = {.m = v->channels,
+                    .n = v->filters,
+                    .k = v->batch * v->in[0] * v->in[1],
+                    .a = job->in[0],
+                    .b = job->in[1],
+                    .a_row = 1,
+                    .a_col = v->channels,
+                    .b_row = v->filters,
+                    .b_col = 1,
+                    .c = job->out,
+                    .c_row = v->filters,
+                    .chunk = RO_DOT_CHUNK,
+                    .alpha = 1.0f};
+    return RO_NAME(ro_gemm_shared)(job->ctx, &g);
+}
+
 static ro_status conv2d_dw(const ro_job *job) {
     const ro_conv v = ro_conv_of(job->call);
+    if (pointwise(&v))
+        return multiply_pixels(job, &v);
     ro_pool *pool = ro_ctx_pool(job->ctx);
     const int threads = ro_ctx_threads(job->ctx);
     weights g = {.v = v, .x = job->in[0], .dy = job->in[1], .dw = job->out, .n = v.width};

@@ -35,5 +35,7 @@ enum { NR = NV * VW };
 /* Floats that ro_gemm needs for packed operands. */
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g);
 void RO_NAME(ro_gemm)(const gemm *g, float *workspace);
+/* The same, shared among the context's threads, with workspace of the context. */
+ro_status RO_NAME(ro_gemm_shared)(ro_ctx *ctx, const gemm *g);
 
 #endif

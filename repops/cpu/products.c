@@ -93,6 +93,11 @@ static ro_status run_batch(ro_ctx *ctx, batch *b) {
     return RO_OK;
 }
 
+ro_status RO_NAME(ro_gemm_shared)(ro_ctx *ctx, const gemm *g) {
+    batch b = {.first = *g, .batch = 1};
+    return run_batch(ctx, &b);
+}
+
 static ro_status matmul(const ro_job *job) {
     const ro_matmul v = ro_matmul_of(job->call);
     batch b = {.batch = v.batch, .a_size = v.m * v.k, .b_size = v.k * v.n, .c_size = v.m * v.n};
