@@ -211,6 +211,21 @@ typedef struct {
     bool hearing; /* the second one has begun */
 } silencer;
 
+/* Both are wrong; the second one's answers of the second hearing are changed on their way. */
+static test_dispute contest_wrong_claim(bench *b, test_transit transit) {
+    silencer s = {.party = 1};
+    bench_open(b, "poison@0", "lr@2");
+    test_provider_runs_again(&b->a, NULL);
+    test_dispute d = {.job = &b->job,
+                      .side = {&b->a.side, &b->b.side},
+                      .challenge = true,
+                      .transit = transit,
+                      .user = &s};
+    test_settle(&d);
+    d.user = NULL;
+    return d;
+}
+
 static void silence_defendant(test_dispute *d, uint32_t party, const vd_outgoing *question,
                               vd_buf *note) {
     silencer *s = d->user;
@@ -221,15 +236,7 @@ static void silence_defendant(test_dispute *d, uint32_t party, const vd_outgoing
 
 Test(challenge, a_claim_whose_maker_falls_silent_is_not_accepted) {
     bench b;
-    silencer s = {.party = 1};
-    bench_open(&b, "poison@0", "lr@2");
-    test_provider_runs_again(&b.a, NULL);
-    test_dispute d = {.job = &b.job,
-                      .side = {&b.a.side, &b.b.side},
-                      .challenge = true,
-                      .transit = silence_defendant,
-                      .user = &s};
-    test_settle(&d);
+    test_dispute d = contest_wrong_claim(&b, silence_defendant);
     expect_end(&d, VD_CHALLENGE_UPHELD, "silence");
     cr_expect(d.outcome.party[1].standing == VD_FORFEITED && !d.outcome.accepted);
     test_dispute_close(&d);
@@ -252,15 +259,7 @@ static void other_root(test_dispute *d, uint32_t party, const vd_outgoing *quest
 
 Test(challenge, a_defendant_cannot_change_its_claim) {
     bench b;
-    silencer s = {.party = 1};
-    bench_open(&b, "poison@0", "lr@2");
-    test_provider_runs_again(&b.a, NULL);
-    test_dispute d = {.job = &b.job,
-                      .side = {&b.a.side, &b.b.side},
-                      .challenge = true,
-                      .transit = other_root,
-                      .user = &s};
-    test_settle(&d);
+    test_dispute d = contest_wrong_claim(&b, other_root);
     cr_expect(d.outcome.party[1].grade == VD_GRADE_CONTRADICTION, "%s", d.outcome.party[1].reason);
     cr_expect(!d.outcome.accepted);
     test_dispute_close(&d);
