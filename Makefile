@@ -83,7 +83,7 @@ endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 
 # repops-conform: the golden files are compiled in, the elementary functions once per instruction set.
-conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden product sha256 $(ISAS:%=functions_%))
+conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden product case_run sha256 $(ISAS:%=functions_%))
 define functions_rule
 $(BUILD)/obj/repops/tools/functions_$(1).o: repops/tools/functions.c
 	@mkdir -p $$(@D)
@@ -100,6 +100,53 @@ $(BUILD)/bin/repops-conform: $(conform_obj) $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) -o $@
+
+# The golden cases, which tests and repops-conform run.
+tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product case_run)
+
+# ---- CUDA: a library of its own, for every architecture that the toolkit compiles for ----
+
+NVCC ?= nvcc
+cuda_src := $(wildcard repops/cuda/*.cu)
+CUDA_ARCHS ?= 75 80 86 89 90 100 120
+CUDA_LAST = $(lastword $(CUDA_ARCHS))
+NVFLAGS := -std=c++20 --extended-lambda -O3 -lineinfo -I. -Irepops/include -fmad=false -ftz=false -prec-div=true \
+           -prec-sqrt=true -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-fast-math,-Wall
+NVARCH = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
+         -gencode=arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
+cuda: $(BUILD)/lib/librepops_cuda.so.1
+$(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC    $<"
+	$(Q)$(NVCC) $(NVFLAGS) $(NVARCH) -MMD -MP -c $< -o $@
+$(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(BUILD)/obj/repops/src/op.o
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(NVCC) -shared -cudart static -Xlinker -soname,librepops_cuda.so.1,-Bsymbolic $^ -o $@
+.PHONY: cuda
+
+# The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
+SIMT_FLAGS := -std=c++20 -g -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
+              -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases
+$(BUILD)/simt/obj/%.o: repops/cuda/%.cu
+	@mkdir -p $(@D)
+	@echo "  SIMT    $<"
+	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -x c++ -c $< -o $@
+$(BUILD)/simt/obj/simt.o: tests/simt/simt.cc
+	@mkdir -p $(@D)
+	@echo "  SIMT    $<"
+	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -c $< -o $@
+$(BUILD)/simt/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/obj/%.o) $(BUILD)/simt/obj/simt.o \
+    $(BUILD)/obj/repops/src/op.o
+	@echo "  LD      $@"
+	$(Q)$(CXX) -shared -fsanitize=alignment -Wl,-Bsymbolic $^ -o $@
+# Random cases on a device beside the CPU: plain C, for machines without Criterion too.
+$(BUILD)/simt/cases: tests/cuda/cases.c $(tools_obj) $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -lm -o $@
+.PHONY: simt
 
 $(BUILD)/obj/verde/%.o: verde/%.c
 	@mkdir -p $(@D)
@@ -220,8 +267,6 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 
-# The golden cases, which repops-conform runs too.
-tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product)
 # The main objects of the command line are linked into no test.
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(tools_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
@@ -311,4 +356,4 @@ clean:
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
--include $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)
+-include $(wildcard $(BUILD)/simt/obj/*.d $(BUILD)/obj/repops/cuda/*.d) $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)

@@ -3,9 +3,10 @@
 #define RO_CALL_H
 
 #include "repops/repops.h"
+#include "repops/src/inline.h"
 
 /* Rows of a tensor: the product of all dimensions but the last. */
-static inline int64_t ro_rows_of(const ro_shape *s) {
+RO_INLINE int64_t ro_rows_of(const ro_shape *s) {
     int64_t rows = 1;
     for (int i = 0; i < s->ndim - 1; i++)
         rows *= s->dim[i];
@@ -21,12 +22,12 @@ typedef struct {
     ro_mask mask;
 } ro_matmul;
 
-static inline ro_matmul ro_matmul_of(const ro_call *call) {
+RO_INLINE ro_matmul ro_matmul_of(const ro_call *call) {
     const ro_shape *a = &call->input[0], *b = &call->input[1];
     int bd = (int)call->attr[0];
     ro_matmul v = {.batch = 1,
-                   .trans_a = call->attr[1] & 1,
-                   .trans_b = call->attr[1] >> 1 & 1,
+                   .trans_a = (int)(call->attr[1] & 1),
+                   .trans_b = (int)(call->attr[1] >> 1 & 1),
                    .alpha = ro_attr_to_f32(call->attr[2]),
                    .chunk = call->attr[3],
                    .mask = (ro_mask)call->attr[4]};
@@ -47,12 +48,12 @@ static inline ro_matmul ro_matmul_of(const ro_call *call) {
 
 /* SPEC 3.2, 3.3: blocks of a row of `cols` elements, and groups of rows; of nothing there is one.
  */
-static inline int64_t ro_blocks_of(int64_t cols, int64_t block) {
+RO_INLINE int64_t ro_blocks_of(int64_t cols, int64_t block) {
     return cols > block ? (cols + block - 1) / block : 1;
 }
 
 /* Rows of a reduction's view: if they are empty, as many as the output says. */
-static inline int64_t ro_view_rows(const ro_call *call) {
+RO_INLINE int64_t ro_view_rows(const ro_call *call) {
     return call->attr[0] > 0 ? ro_shape_numel(&call->input[0]) / call->attr[0]
                              : ro_shape_numel(&call->output);
 }
@@ -62,7 +63,7 @@ typedef struct {
     int64_t outer, n, inner;
 } ro_axis;
 
-static inline ro_axis ro_axis_of(const ro_shape *s, int64_t axis) {
+RO_INLINE ro_axis ro_axis_of(const ro_shape *s, int64_t axis) {
     ro_axis v = {1, s->dim[axis], 1};
     for (int64_t i = 0; i < axis; i++)
         v.outer *= s->dim[i];

@@ -4,6 +4,7 @@
 #define RO_CONV_H
 
 #include "repops/repops.h"
+#include "repops/src/inline.h"
 #include "repops/src/math.h"
 
 enum { RO_CONV_MOST = 65536 }; /* strides, paddings, dilations */
@@ -15,13 +16,13 @@ typedef struct {
 } ro_conv;
 
 /* How many windows fit; 0 if none does. */
-static inline int64_t ro_windows(int64_t in, int64_t pad, int64_t extent, int64_t stride) {
+RO_INLINE int64_t ro_windows(int64_t in, int64_t pad, int64_t extent, int64_t stride) {
     const int64_t room = in + 2 * pad - extent;
     return room < 0 ? 0 : room / stride + 1;
 }
 
 /* The ranges of attributes and the numbers of dimensions were checked. */
-static inline ro_conv ro_conv_of(const ro_call *call) {
+RO_INLINE ro_conv ro_conv_of(const ro_call *call) {
     const int64_t *a = call->attr;
     const ro_shape *x = call->op == RO_OP_CONV2D_DX ? &call->output : &call->input[0];
     const ro_shape *w = call->op == RO_OP_CONV2D_DW ? &call->output : &call->input[1];
@@ -46,7 +47,7 @@ typedef struct {
     int count_pad;
 } ro_pooling;
 
-static inline ro_pooling ro_pooling_of(const ro_call *call) {
+RO_INLINE ro_pooling ro_pooling_of(const ro_call *call) {
     const int backward = call->op == RO_OP_MAX_POOL2D_GRAD || call->op == RO_OP_AVG_POOL2D_GRAD;
     const ro_shape *x = backward ? &call->output : &call->input[0];
     ro_pooling v = {.batch = x->dim[0], .channels = x->dim[3], .count_pad = call->attr[6] != 0};
@@ -61,7 +62,7 @@ static inline ro_pooling ro_pooling_of(const ro_call *call) {
 }
 
 /* By how many elements window (h, w) is divided. */
-static inline int64_t ro_pool_count(const ro_pooling *v, int64_t h, int64_t w) {
+RO_INLINE int64_t ro_pool_count(const ro_pooling *v, int64_t h, int64_t w) {
     int64_t count = 1;
     const int64_t at[2] = {h, w};
     for (int d = 0; d < 2; d++) {
@@ -76,7 +77,7 @@ static inline int64_t ro_pool_count(const ro_pooling *v, int64_t h, int64_t w) {
 }
 
 /* Most windows that see one pixel. */
-static inline int64_t ro_pool_covering(const ro_pooling *v) {
+RO_INLINE int64_t ro_pool_covering(const ro_pooling *v) {
     return ((v->kernel[0] - 1) / v->stride[0] + 1) * ((v->kernel[1] - 1) / v->stride[1] + 1);
 }
 

@@ -16,7 +16,7 @@ ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t cols, const float 
         return ro_fail(ctx, RO_ERR_ARG, "cross_entropy: dx needs dloss");
     const ro_cross_entropy_job job = {rows, cols, x, ids, dloss, loss, m, l, dx};
     const ro_fpenv env = ro_fpenv_enter();
-    ro_ctx_table(ctx)->cross_entropy(ctx, &job);
+    const ro_status status = ro_ctx_table(ctx)->cross_entropy(ctx, &job);
     ro_fpenv_leave(env);
-    return RO_OK;
+    return status;
 }

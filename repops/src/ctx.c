@@ -1,4 +1,5 @@
 #include "repops/src/backend.h"
+#include "repops/src/cuda.h"
 #include "repops/src/fpenv.h"
 
 #include <sched.h>
@@ -16,6 +17,7 @@ struct ro_ctx {
     ro_options options;
     const char *backend;
     ro_table table;
+    ro_device *device; /* NULL: the CPU; owned */
     ro_pool pool;
     void *workspace;
     size_t workspace_size;
@@ -61,11 +63,11 @@ static bool have_avx512(void) {
 #endif
 
 #if defined(__x86_64__)
-#define BACKEND_NAMES "cpu, scalar, avx2 or avx512"
+#define BACKEND_NAMES "cpu, scalar, avx2, avx512 or cuda:0"
 #elif defined(__aarch64__)
-#define BACKEND_NAMES "cpu, scalar or neon"
+#define BACKEND_NAMES "cpu, scalar, neon or cuda:0"
 #else
-#define BACKEND_NAMES "cpu or scalar"
+#define BACKEND_NAMES "cpu, scalar or cuda:0"
 #endif
 
 static const backend_entry backends[] = {
@@ -77,6 +79,7 @@ static const backend_entry backends[] = {
 #endif
     {"scalar", always, ro_table_scalar},
 };
+static const backend_entry cuda = {"cuda", always, ro_table_device};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 static const backend_entry *best_backend(void) {
@@ -86,11 +89,29 @@ static const backend_entry *best_backend(void) {
     return &backends[i];
 }
 
-static ro_status find_backend(const char *name, const backend_entry **out) {
+/* "cuda" or "cuda:N"; -1: another backend. */
+static int cuda_index(const char *name) {
+    char *end;
+    if (strcmp(name, "cuda") == 0)
+        return 0;
+    if (strncmp(name, "cuda:", 5) != 0 || name[5] < '0' || name[5] > '9')
+        return -1;
+    const unsigned long index = strtoul(name + 5, &end, 10);
+    return *end == '\0' && index < 1024 ? (int)index : -1;
+}
+
+/* *device is the CUDA device's number, -1 on the CPU. */
+static ro_status find_backend(const char *name, const backend_entry **out, int *device) {
+    *device = -1;
     if (name == NULL)
         name = getenv("REPOPS_CPU");
     if (name == NULL || *name == '\0' || strcmp(name, "cpu") == 0) {
         *out = best_backend();
+        return RO_OK;
+    }
+    *device = cuda_index(name);
+    if (*device >= 0) {
+        *out = &cuda;
         return RO_OK;
     }
     for (int i = 0; i < BACKENDS; i++) {
@@ -121,6 +142,14 @@ static void default_free(void *user, void *block) {
 static void release(ro_ctx *ctx, void *block) {
     if (block)
         ctx->options.free(ctx->options.user, block);
+}
+
+void *ro_host_alloc(ro_ctx *ctx, size_t size) {
+    return ctx->options.alloc(ctx->options.user, size, ALIGNMENT);
+}
+
+void ro_host_free(ro_ctx *ctx, void *block) {
+    ctx->options.free(ctx->options.user, block);
 }
 
 void *ro_workspace(ro_ctx *ctx, size_t size) {
@@ -163,21 +192,29 @@ ro_status ro_ctx_create(const ro_options *wanted, ro_ctx **out) {
     ro_options options = wanted ? *wanted : (ro_options){0};
     const backend_entry *backend;
     *out = NULL;
+    int index;
+    ro_device *device = NULL;
     ro_status status = check_options(&options);
     if (status == RO_OK)
-        status = find_backend(options.backend, &backend);
+        status = find_backend(options.backend, &backend, &index);
+    if (status == RO_OK && index >= 0)
+        status = ro_cuda_open(index, &device, create_error, sizeof create_error);
     if (status != RO_OK)
         return status;
 
     /* The workers' table follows the context in the same block. */
     const size_t size = sizeof(ro_ctx) + (size_t)options.threads * sizeof(ro_pool_worker);
     ro_ctx *ctx = options.alloc(options.user, size, ALIGNMENT);
-    if (!ctx)
+    if (!ctx) {
+        if (device)
+            device->functions->close(device);
         return fail_create(RO_ERR_MEMORY, "no memory for a context%s", "");
+    }
     memset(ctx, 0, sizeof *ctx);
     ctx->options = options;
     ctx->options.backend = NULL; /* borrowed only for this call */
     ctx->backend = backend->name;
+    ctx->device = device;
     ro_pool_init(&ctx->pool, options.threads, (ro_pool_worker *)(ctx + 1));
     ro_table_scalar(&ctx->table);
     backend->fill(&ctx->table);
@@ -188,6 +225,8 @@ ro_status ro_ctx_create(const ro_options *wanted, ro_ctx **out) {
 void ro_ctx_destroy(ro_ctx *ctx) {
     if (!ctx)
         return;
+    if (ctx->device)
+        ctx->device->functions->close(ctx->device);
     ro_pool_stop(&ctx->pool);
     release(ctx, ctx->workspace);
     release(ctx, ctx);
@@ -207,6 +246,10 @@ int ro_ctx_threads(const ro_ctx *ctx) {
 
 ro_pool *ro_ctx_pool(ro_ctx *ctx) {
     return &ctx->pool;
+}
+
+ro_device *ro_ctx_on(const ro_ctx *ctx) {
+    return ctx->device;
 }
 
 const ro_table *ro_ctx_table(const ro_ctx *ctx) {

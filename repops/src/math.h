@@ -1,8 +1,7 @@
 /* Arithmetic and elementary functions with one exact meaning. SPEC.md sections 1 and 2.
  *
  * Shared by the reference and every kernel. Branch-free with literal coefficients, so that
- * compilers vectorise loops over arrays. `static inline` everywhere: objects for different
- * instruction sets may not share code. */
+ * compilers vectorise loops over arrays. */
 #ifndef RO_MATH_H
 #define RO_MATH_H
 
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "repops/repops.h"
+#include "repops/src/inline.h"
 
 /* The compilers name the parts of -ffast-math as far as these macros go; the Makefile turns all of
  * them off. */
@@ -21,8 +21,6 @@
 #if FLT_EVAL_METHOD != 0
 #error "repops needs float expressions evaluated in float (on x86: SSE): SPEC.md section 1"
 #endif
-
-#define RO_INLINE static inline __attribute__((always_inline, unused))
 
 RO_INLINE float ro_from_bits(uint32_t bits) {
     float value;
@@ -41,9 +39,15 @@ RO_INLINE float ro_canon(float x) {
     return x != x ? ro_from_bits(RO_QNAN_BITS) : x;
 }
 
+#if defined(__CUDACC__)
+#define RO_SOFT RO_INLINE
+#else
+#define RO_SOFT static inline __attribute__((unused))
+#endif
+
 /* Without hardware fma: the product of two floats is exact in double; the sum is rounded to odd, so
  * that the second rounding, to float, is the only one that counts (Boldo & Melquiond, 2008). */
-static inline __attribute__((unused)) float ro_fma_soft(float a, float b, float c) {
+RO_SOFT float ro_fma_soft(float a, float b, float c) {
     double p = (double)a * (double)b, z = (double)c;
     double s = p + z;
     double bb = s - p;
@@ -58,7 +62,9 @@ static inline __attribute__((unused)) float ro_fma_soft(float a, float b, float 
 }
 
 RO_INLINE float ro_fma(float a, float b, float c) {
-#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__) || defined(__s390x__)
+#if defined(__CUDA_ARCH__)
+    return __fmaf_rn(a, b, c);
+#elif defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__) || defined(__s390x__)
     return __builtin_fmaf(a, b, c);
 #else
     return ro_fma_soft(a, b, c);
@@ -66,7 +72,11 @@ RO_INLINE float ro_fma(float a, float b, float c) {
 }
 
 RO_INLINE float ro_sqrt(float x) {
+#if defined(__CUDA_ARCH__)
+    return __fsqrt_rn(x);
+#else
     return __builtin_sqrtf(x);
+#endif
 }
 
 /* SPEC 3.2. */

@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 
-static inline void ro_philox_round(uint32_t counter[4], uint32_t key0, uint32_t key1) {
+#include "repops/src/inline.h"
+
+RO_INLINE void ro_philox_round(uint32_t counter[4], uint32_t key0, uint32_t key1) {
     uint64_t p0 = (uint64_t)UINT32_C(0xD2511F53) * counter[0];
     uint64_t p1 = (uint64_t)UINT32_C(0xCD9E8D57) * counter[2];
     uint32_t c0 = (uint32_t)(p1 >> 32) ^ counter[1] ^ key0;
@@ -16,7 +18,7 @@ static inline void ro_philox_round(uint32_t counter[4], uint32_t key0, uint32_t 
 }
 
 /* The block in place of the counter. */
-static inline void ro_philox(uint64_t seed, uint32_t counter[4]) {
+RO_INLINE void ro_philox(uint64_t seed, uint32_t counter[4]) {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
         ro_philox_round(counter, key0, key1);
@@ -26,8 +28,8 @@ static inline void ro_philox(uint64_t seed, uint32_t counter[4]) {
 }
 
 /* SPEC 10.1: block `block` of a stream. */
-static inline void ro_philox_block(uint64_t seed, uint64_t block, uint32_t step, uint32_t stream,
-                                   uint32_t word[4]) {
+RO_INLINE void ro_philox_block(uint64_t seed, uint64_t block, uint32_t step, uint32_t stream,
+                               uint32_t word[4]) {
     word[0] = (uint32_t)block;
     word[1] = (uint32_t)(block >> 32);
     word[2] = step;
@@ -36,8 +38,8 @@ static inline void ro_philox_block(uint64_t seed, uint64_t block, uint32_t step,
 }
 
 /* SPEC 10.2: where number i < count goes. A cycle-walking Feistel network. */
-static inline uint64_t ro_permute(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t count,
-                                  uint64_t i) {
+RO_INLINE uint64_t ro_permute(uint64_t seed, uint32_t stream, uint64_t epoch, uint64_t count,
+                              uint64_t i) {
     if (count <= 1)
         return 0;
     int half = 1;

@@ -4,8 +4,10 @@
 
 #include <stdint.h>
 
+#include "repops/src/inline.h"
+
 /* floor(a b / 2^64). */
-static inline uint64_t ro_mul_high(uint64_t a, uint64_t b) {
+RO_INLINE uint64_t ro_mul_high(uint64_t a, uint64_t b) {
     const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
     const uint64_t low = a0 * b0, middle = a1 * b0 + (low >> 32);
     const uint64_t other = a0 * b1 + (uint32_t)middle;
@@ -13,7 +15,7 @@ static inline uint64_t ro_mul_high(uint64_t a, uint64_t b) {
 }
 
 /* log2(base), 56 bits of it below the point; `base` is the bits of an f32 of at least 1. */
-static inline uint64_t ro_rope_log(uint32_t base) {
+RO_INLINE uint64_t ro_rope_log(uint32_t base) {
     uint64_t y = (uint64_t)((base & UINT32_C(0x7fffff)) | UINT32_C(0x800000)) << 40;
     uint64_t fraction = 0;
     for (int j = 0; j < 56; j++) {
@@ -25,7 +27,7 @@ static inline uint64_t ro_rope_log(uint32_t base) {
 }
 
 /* base^(-i / half) / (2 pi) turns per position, in units of 2^-64; `log` is ro_rope_log(base). */
-static inline uint64_t ro_rope_frequency(uint64_t log, uint64_t half, uint64_t i) {
+RO_INLINE uint64_t ro_rope_frequency(uint64_t log, uint64_t half, uint64_t i) {
     const uint64_t x = i * (log / half) + i * (log % half) / half;
     const uint64_t t = ro_mul_high(x << 8, UINT64_C(0xb17217f7d1cf79ac)); /* ln 2 */
     uint64_t e = UINT64_C(1) << 62;
@@ -35,7 +37,7 @@ static inline uint64_t ro_rope_frequency(uint64_t log, uint64_t half, uint64_t i
 }
 
 /* The argument of sin_turn and cos_turn. */
-static inline uint32_t ro_rope_turn(uint64_t frequency, uint64_t position) {
+RO_INLINE uint32_t ro_rope_turn(uint64_t frequency, uint64_t position) {
     return (uint32_t)((position * frequency + (UINT64_C(1) << 39)) >> 40);
 }
 

@@ -1,6 +1,7 @@
 /* repops-conform: are this machine's bits the specified ones? Runs the cases of
  * tests/golden/ops.txt, sgemm.txt and functions.txt, compiled in, on every backend. */
 #include "repops/src/fpenv.h"
+#include "repops/tools/case_run.h"
 #include "repops/tools/conform.h"
 #include "repops/tools/golden.h"
 #include "repops/tools/product.h"
@@ -32,7 +33,8 @@ static const char usage[] =
     "Compares the bits that this machine computes with those that repops/SPEC.md fixes:\n"
     "every operator and elementary function, on every backend of this processor.\n"
     "\n"
-    "  --device NAME   only this backend: scalar, avx2, avx512, neon, ... (may be repeated)\n"
+    "  --device NAME   only this backend: scalar, avx2, avx512, neon, cuda:0, ... (may be "
+    "repeated)\n"
     "  --operators     leave out the elementary functions\n"
     "  --threads N     threads of each context; 0, the default: one per core\n"
     "  --json          one object for machines\n"
@@ -78,6 +80,7 @@ static bool add_device(report *r, const char *name, int threads) {
 static void add_all_devices(report *r, int threads) {
     for (int i = 0; i < FUNCTION_SETS; i++)
         add_device(r, functions[i].name, threads);
+    add_device(r, "cuda:0", threads);
 }
 
 /* ---- cases ---- */
@@ -121,8 +124,7 @@ static bool compute_operator(ro_ctx *ctx, const void *g, char got[65]) {
     op_case c;
     ro_status status = RO_OK;
     if (golden_build(g, &c, got, 65)) {
-        memset(c.out, 0x5a, case_out_bytes(&c));
-        status = ro_run(ctx, &c.call, (const void *const *)c.data, c.out);
+        status = case_run(ctx, &c);
         if (status == RO_OK)
             hash_elements(c.out, case_out_bytes(&c), ro_dtype_size(c.call.output.dtype), got);
         else

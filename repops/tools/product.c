@@ -1,4 +1,5 @@
 #include "repops/tools/product.h"
+#include "repops/tools/case_run.h"
 #include "repops/tools/golden.h"
 
 #include <stdio.h>
@@ -33,14 +34,35 @@ void product_free(product *p) {
     free(p->out);
 }
 
-ro_status product_run(ro_ctx *ctx, const product *p) {
-    memcpy(p->out, p->c, (size_t)p->c_count * sizeof(float));
+static ro_status multiply(ro_ctx *ctx, const product *p, const float *a, const float *b, float *c) {
     if (p->batch == 1)
-        return ro_sgemm(ctx, p->trans_a, p->trans_b, p->m, p->n, p->k, p->alpha, p->a, p->lda, p->b,
-                        p->ldb, p->beta, p->out, p->ldc);
-    return ro_sgemm_batch(ctx, p->trans_a, p->trans_b, p->m, p->n, p->k, p->alpha, p->a, p->lda,
-                          p->b, p->ldb, p->beta, p->out, p->ldc, p->stride_a, p->stride_b,
-                          p->stride_c, p->batch);
+        return ro_sgemm(ctx, p->trans_a, p->trans_b, p->m, p->n, p->k, p->alpha, a, p->lda, b,
+                        p->ldb, p->beta, c, p->ldc);
+    return ro_sgemm_batch(ctx, p->trans_a, p->trans_b, p->m, p->n, p->k, p->alpha, a, p->lda, b,
+                          p->ldb, p->beta, c, p->ldc, p->stride_a, p->stride_b, p->stride_c,
+                          p->batch);
+}
+
+ro_status product_run(ro_ctx *ctx, const product *p) {
+    const int64_t a_rows = p->trans_a ? p->k : p->m, b_rows = p->trans_b ? p->n : p->k;
+    const size_t a_size = sizeof(float) * (size_t)extent(a_rows, p->lda, p->stride_a, p->batch);
+    const size_t b_size = sizeof(float) * (size_t)extent(b_rows, p->ldb, p->stride_b, p->batch);
+    const size_t c_size = sizeof(float) * (size_t)p->c_count;
+    ro_status status = RO_ERR_MEMORY;
+    memcpy(p->out, p->c, c_size);
+    float *a = case_upload(ctx, p->a, a_size), *b = case_upload(ctx, p->b, b_size);
+    float *c = case_upload(ctx, p->out, c_size);
+    if (a && b && c)
+        status = multiply(ctx, p, a, b, c);
+    if (status == RO_OK && c != p->out)
+        status = ro_read(ctx, p->out, c, c_size);
+    if (a)
+        case_drop(ctx, p->a, a);
+    if (b)
+        case_drop(ctx, p->b, b);
+    if (c)
+        case_drop(ctx, p->out, c);
+    return status;
 }
 
 /* ---- golden cases ---- */

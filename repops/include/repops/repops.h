@@ -4,7 +4,8 @@
  * (version RO_SPEC_VERSION). The result never depends on the device, the number of threads,
  * tile sizes or the instruction set.
  *
- * Tensors are dense, row-major and little-endian on disk; this library sees host memory only.
+ * Tensors are dense, row-major and little-endian on disk. They lie in host memory, or in that of the
+ * context's device (device.h).
  * Nothing here prints, exits or aborts; errors are a status plus a sentence in the context.
  */
 #ifndef REPOPS_H
@@ -263,7 +264,7 @@ typedef struct ro_ctx ro_ctx;
 typedef struct {
     int threads; /* 0: one per available core */
     /* NULL: what REPOPS_CPU says, else the best; "cpu" (the best), "scalar", on x86-64 "avx2" and
-     * "avx512", on aarch64 "neon" */
+     * "avx512", on aarch64 "neon"; "cuda:N" (device.h; RO_ERR_DEVICE if it cannot be had) */
     const char *backend;
     void *(*alloc)(void *user, size_t size, size_t alignment); /* NULL: aligned_alloc */
     void (*free)(void *user, void *block);

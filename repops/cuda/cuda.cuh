@@ -1,0 +1,160 @@
+/* What the files of this folder share. They compile as CUDA, and as C++ against tests/simt, where
+ * every kernel runs without a GPU: launches go through RO_LAUNCH, shared memory through RO_SMEM,
+ * inline PTX through ptx.cuh.
+ *
+ * The bits are SPEC.md's: math.h and written __fmaf_rn; the compiler contracts nothing
+ * (-fmad=false) and neither libdevice nor an approximation is used (tests/lint/ptx.sh). */
+#ifndef REPOPS_CUDA_CUH
+#define REPOPS_CUDA_CUH
+
+#include <cuda_runtime.h>
+
+#include "repops/src/call.h"
+#include "repops/src/device.h"
+#include "repops/src/math.h"
+
+#if defined(RO_SIMT)
+#define RO_LAUNCH(kernel, grid, block, smem, stream, ...)                                          \
+    simt::launch(grid, block, smem, [=] { kernel(__VA_ARGS__); })
+#define RO_SMEM(type, name) type *name = static_cast<type *>(simt::shared_memory())
+#else
+#define RO_LAUNCH(kernel, grid, block, smem, stream, ...)                                          \
+    kernel<<<grid, block, smem, stream>>>(__VA_ARGS__)
+#define RO_SMEM(type, name)                                                                        \
+    extern __shared__ __align__(16) unsigned char ro_smem[];                                       \
+    type *name = reinterpret_cast<type *>(ro_smem)
+#endif
+
+#define RO_DEVICE    __device__ __forceinline__
+#define RO_ALL_LANES 0xffffffffu
+
+struct ro_cuda : ro_device {
+    int index;
+    int multiprocessors;
+    int shared_memory; /* most bytes of a block */
+    cudaStream_t stream;
+    cudaMemPool_t pool;
+};
+
+/* Runs one operator. The output has elements. */
+typedef ro_status ro_cuda_operator(ro_cuda *d, const ro_call *call, const void *const *in,
+                                   void *out);
+
+/* ---- errors and memory, device.cu ---- */
+
+ro_status ro_cuda_fail(ro_cuda *d, ro_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* RO_OK, or the sentence for an error of the runtime while doing `what`. */
+ro_status ro_cuda_check(ro_cuda *d, cudaError_t error, const char *what);
+/* After launches. */
+ro_status ro_cuda_launched(ro_cuda *d, const char *what);
+/* Temporary memory: freed in order with the work that uses it. */
+ro_status ro_cuda_alloc(ro_cuda *d, size_t size, void **out);
+void ro_cuda_free(ro_cuda *d, void *block);
+
+/* ---- tables: each fills in its operators ---- */
+
+void ro_cuda_add_elementwise(ro_cuda_operator **table);
+void ro_cuda_add_rows(ro_cuda_operator **table);
+void ro_cuda_add_columns(ro_cuda_operator **table);
+void ro_cuda_add_norm(ro_cuda_operator **table);
+void ro_cuda_add_softmax(ro_cuda_operator **table);
+void ro_cuda_add_axes(ro_cuda_operator **table);
+void ro_cuda_add_movement(ro_cuda_operator **table);
+void ro_cuda_add_random(ro_cuda_operator **table);
+void ro_cuda_add_embedding(ro_cuda_operator **table);
+void ro_cuda_add_optimizer(ro_cuda_operator **table);
+void ro_cuda_add_pooling(ro_cuda_operator **table);
+void ro_cuda_add_batchnorm(ro_cuda_operator **table);
+void ro_cuda_add_images(ro_cuda_operator **table);
+void ro_cuda_add_matmul(ro_cuda_operator **table);
+void ro_cuda_add_conv(ro_cuda_operator **table);
+void ro_cuda_add_attention(ro_cuda_operator **table);
+
+/* ---- functions that are no operators ---- */
+
+ro_status ro_cuda_sgemm(ro_cuda *d, const ro_products *products);
+ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job);
+ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *job);
+ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job);
+ro_status ro_cuda_tree_root(ro_cuda *d, const void *data, size_t size, uint8_t root[32]);
+
+/* ---- small things ---- */
+
+static inline int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/* Division of numbers from 0 on by a constant that the host knows: by a multiplication where both
+ * fit 31 bits (Granlund & Montgomery, 1994). */
+struct ro_divider {
+    uint32_t multiplier, shift;
+    int64_t divisor;
+
+    __host__ explicit ro_divider(int64_t d) : multiplier(0), shift(0), divisor(d > 0 ? d : 1) {
+        if (divisor > INT32_MAX)
+            return;
+        while ((INT64_C(1) << shift) < divisor)
+            shift++;
+        multiplier =
+            (uint32_t)(((UINT64_C(1) << 32) * ((UINT64_C(1) << shift) - (uint64_t)divisor)) /
+                           (uint64_t)divisor +
+                       1);
+    }
+    RO_DEVICE int64_t quotient(int64_t n) const {
+        if (n > INT32_MAX || divisor > INT32_MAX)
+            return n / divisor;
+        const uint32_t x = (uint32_t)n;
+        return (__umulhi(x, multiplier) + x) >> shift;
+    }
+    RO_DEVICE int64_t remainder(int64_t n) const {
+        return n - quotient(n) * divisor;
+    }
+};
+
+static inline float attr_f(const ro_call *call, int i) {
+    return ro_from_bits((uint32_t)call->attr[i]);
+}
+
+static inline int64_t in_numel(const ro_call *call, int i) {
+    return ro_shape_numel(&call->input[i]);
+}
+
+/* ---- one thread, one element ---- */
+
+enum { MAP_THREADS = 256, MAP_EACH = 4 };
+
+/* All elements of a thread are computed before the first is stored: loads overlap, and the output
+ * may be an input that f(i) reads at i only. */
+template <class T, class F>
+__global__ void __launch_bounds__(MAP_THREADS) map_kernel(T *out, int64_t count, F f) {
+    const int64_t first = (int64_t)blockIdx.x * (MAP_THREADS * MAP_EACH) + threadIdx.x;
+    T value[MAP_EACH];
+#pragma unroll
+    for (int u = 0; u < MAP_EACH; u++)
+        if (first + u * MAP_THREADS < count)
+            value[u] = f(first + u * MAP_THREADS);
+#pragma unroll
+    for (int u = 0; u < MAP_EACH; u++)
+        if (first + u * MAP_THREADS < count)
+            out[first + u * MAP_THREADS] = value[u];
+}
+
+/* out[i] = f(i) for i < count. */
+template <class T, class F>
+static ro_status map(ro_cuda *d, void *out, int64_t count, const F &f, const char *what) {
+    const int64_t blocks = ceil_div(count, MAP_THREADS * MAP_EACH);
+    if (count == 0)
+        return RO_OK;
+    RO_LAUNCH((map_kernel<T, F>), dim3((unsigned)blocks), dim3(MAP_THREADS), 0, d->stream,
+              static_cast<T *>(out), count, f);
+    return ro_cuda_launched(d, what);
+}
+
+/* out[i] = f(i) for all elements of an operator's output. */
+template <class T, class F>
+static ro_status map(ro_cuda *d, const ro_call *call, void *out, const F &f) {
+    return map<T>(d, out, ro_shape_numel(&call->output), f, ro_op_describe(call->op)->name);
+}
+
+#endif

@@ -1,0 +1,228 @@
+/* A CUDA device as librepops sees it: opening, memory, errors, and the table of operators. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "repops/cuda/cuda.cuh"
+
+/* ---- errors ---- */
+
+ro_status ro_cuda_fail(ro_cuda *d, ro_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(d->error, sizeof d->error, format, args);
+    va_end(args);
+    return status;
+}
+
+ro_status ro_cuda_check(ro_cuda *d, cudaError_t error, const char *what) {
+    if (error == cudaSuccess)
+        return RO_OK;
+    (void)cudaGetLastError(); /* or the next call would report it again */
+    return ro_cuda_fail(d, error == cudaErrorMemoryAllocation ? RO_ERR_MEMORY : RO_ERR_DEVICE,
+                        "cuda:%d: %s: %s", d->index, what, cudaGetErrorString(error));
+}
+
+ro_status ro_cuda_launched(ro_cuda *d, const char *what) {
+    return ro_cuda_check(d, cudaGetLastError(), what);
+}
+
+/* ---- memory ---- */
+
+/* Stream-ordered, from the device's pool, which keeps what is freed: after the first step of a
+ * training run nothing asks the driver. */
+ro_status ro_cuda_alloc(ro_cuda *d, size_t size, void **out) {
+    char what[64];
+    *out = nullptr;
+    const cudaError_t error = cudaMallocAsync(out, size ? size : 1, d->stream);
+    snprintf(what, sizeof what, "no memory for %zu bytes", size);
+    return ro_cuda_check(d, error, what);
+}
+
+void ro_cuda_free(ro_cuda *d, void *block) {
+    if (block)
+        (void)cudaFreeAsync(block, d->stream);
+}
+
+/* ---- the functions ---- */
+
+static ro_cuda *of(ro_device *device) {
+    return static_cast<ro_cuda *>(device);
+}
+
+static void close_device(ro_device *device) {
+    ro_cuda *d = of(device);
+    (void)cudaStreamSynchronize(d->stream);
+    (void)cudaStreamDestroy(d->stream);
+    free(d);
+}
+
+static ro_cuda_operator *const *operators() {
+    static ro_cuda_operator *table[RO_OP_END];
+    static const bool filled = [] {
+        ro_cuda_add_elementwise(table);
+        ro_cuda_add_rows(table);
+        ro_cuda_add_columns(table);
+        ro_cuda_add_norm(table);
+        ro_cuda_add_softmax(table);
+        ro_cuda_add_axes(table);
+        ro_cuda_add_movement(table);
+        ro_cuda_add_random(table);
+        ro_cuda_add_embedding(table);
+        ro_cuda_add_optimizer(table);
+        ro_cuda_add_pooling(table);
+        ro_cuda_add_batchnorm(table);
+        ro_cuda_add_images(table);
+        ro_cuda_add_matmul(table);
+        ro_cuda_add_conv(table);
+        ro_cuda_add_attention(table);
+        return true;
+    }();
+    (void)filled;
+    return table;
+}
+
+static ro_status run(ro_device *device, const ro_call *call, const void *const *in, void *out) {
+    ro_cuda_operator *f = operators()[call->op];
+    if (!f)
+        return ro_cuda_fail(of(device), RO_ERR_UNSUPPORTED, "cuda: there is no operator %s yet",
+                            ro_op_describe(call->op)->name);
+    return f(of(device), call, in, out);
+}
+
+static ro_status alloc(ro_device *device, size_t size, void **out) {
+    return ro_cuda_alloc(of(device), size, out);
+}
+
+static void free_block(ro_device *device, void *block) {
+    ro_cuda_free(of(device), block);
+}
+
+static ro_status wait(ro_device *device) {
+    return ro_cuda_check(of(device), cudaStreamSynchronize(of(device)->stream), "wait");
+}
+
+static ro_status transfer(ro_device *device, void *to, const void *from, size_t size,
+                          cudaMemcpyKind kind, const char *what) {
+    if (size == 0)
+        return RO_OK;
+    return ro_cuda_check(of(device), cudaMemcpyAsync(to, from, size, kind, of(device)->stream),
+                         what);
+}
+
+/* From pageable memory the runtime has taken its copy when the call returns. */
+static ro_status write(ro_device *device, void *to, const void *from, size_t size) {
+    return transfer(device, to, from, size, cudaMemcpyHostToDevice, "write");
+}
+
+static ro_status read(ro_device *device, void *to, const void *from, size_t size) {
+    const ro_status status = transfer(device, to, from, size, cudaMemcpyDeviceToHost, "read");
+    return status == RO_OK ? wait(device) : status;
+}
+
+static ro_status copy(ro_device *device, void *to, const void *from, size_t size) {
+    return transfer(device, to, from, size, cudaMemcpyDeviceToDevice, "copy");
+}
+
+static size_t peak(ro_device *device) {
+    uint64_t bytes = 0;
+    return cudaMemPoolGetAttribute(of(device)->pool, cudaMemPoolAttrUsedMemHigh, &bytes) ==
+                   cudaSuccess
+               ? (size_t)bytes
+               : 0;
+}
+
+static ro_status sgemm(ro_device *device, const ro_products *products) {
+    return ro_cuda_sgemm(of(device), products);
+}
+
+static ro_status attention_forward(ro_device *device, const ro_attention_job *job) {
+    return ro_cuda_attention_forward(of(device), job);
+}
+
+static ro_status attention_backward(ro_device *device, const ro_attention_grad_job *job) {
+    return ro_cuda_attention_backward(of(device), job);
+}
+
+static ro_status cross_entropy(ro_device *device, const ro_cross_entropy_job *job) {
+    return ro_cuda_cross_entropy(of(device), job);
+}
+
+static ro_status tree_root(ro_device *device, const void *data, size_t size, uint8_t root[32]) {
+    return ro_cuda_tree_root(of(device), data, size, root);
+}
+
+static const ro_device_functions functions = {close_device,
+                                              run,
+                                              sgemm,
+                                              attention_forward,
+                                              attention_backward,
+                                              cross_entropy,
+                                              alloc,
+                                              free_block,
+                                              write,
+                                              read,
+                                              copy,
+                                              wait,
+                                              tree_root,
+                                              peak};
+
+/* ---- opening ---- */
+
+static ro_status open_stream(ro_cuda *d) {
+    cudaDeviceProp properties;
+    uint64_t keep = UINT64_MAX;
+    ro_status status = ro_cuda_check(d, cudaSetDevice(d->index), "choosing the device");
+    if (status == RO_OK)
+        status = ro_cuda_check(d, cudaGetDeviceProperties(&properties, d->index), "properties");
+    if (status == RO_OK)
+        status = ro_cuda_check(d, cudaDeviceGetDefaultMemPool(&d->pool, d->index), "memory pool");
+    if (status == RO_OK)
+        status = ro_cuda_check(
+            d, cudaMemPoolSetAttribute(d->pool, cudaMemPoolAttrReleaseThreshold, &keep),
+            "memory pool");
+    if (status == RO_OK)
+        status = ro_cuda_check(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking),
+                               "stream");
+    if (status != RO_OK)
+        return status;
+    d->multiprocessors = properties.multiProcessorCount;
+    d->shared_memory = (int)properties.sharedMemPerBlockOptin;
+    snprintf(d->name, sizeof d->name, "%.70s (sm_%d%d)", properties.name, properties.major,
+             properties.minor);
+    return RO_OK;
+}
+
+extern "C" RO_API ro_cuda_open_function ro_cuda_open_device;
+
+extern "C" ro_status ro_cuda_open_device(const char *version, int index, ro_device **out, char *why,
+                                         size_t why_size) {
+    int count = 0;
+    *out = nullptr;
+    if (strcmp(version, RO_VERSION) != 0) {
+        snprintf(why, why_size, "cuda: librepops is %s, librepops_cuda %s", version, RO_VERSION);
+        return RO_ERR_DEVICE;
+    }
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess || index >= count) {
+        snprintf(why, why_size, "cuda:%d: %s", index,
+                 error != cudaSuccess ? cudaGetErrorString(error)
+                                      : "this machine has fewer devices");
+        return RO_ERR_DEVICE;
+    }
+    ro_cuda *d = static_cast<ro_cuda *>(calloc(1, sizeof *d));
+    if (!d) {
+        snprintf(why, why_size, "cuda: out of memory");
+        return RO_ERR_MEMORY;
+    }
+    d->functions = &functions;
+    d->index = index;
+    const ro_status status = open_stream(d);
+    if (status != RO_OK) {
+        snprintf(why, why_size, "%s", d->error);
+        free(d);
+        return status;
+    }
+    *out = d;
+    return RO_OK;
+}

@@ -1,0 +1,137 @@
+/* Elementwise operators, SPEC.md section 6. */
+#include "repops/cuda/cuda.cuh"
+#include "repops/src/philox.h"
+
+/* ---- functions of one element: static members, so that templates can take them ---- */
+
+#define FUNCTION(name, expression)                                                                 \
+    struct name {                                                                                  \
+        static RO_DEVICE float of(float x) {                                                       \
+            return expression;                                                                     \
+        }                                                                                          \
+    }
+FUNCTION(exp_of, ro_exp(x));
+FUNCTION(log_of, ro_log(x));
+FUNCTION(sqrt_of, ro_canon(ro_sqrt(x)));
+FUNCTION(rsqrt_of, ro_rsqrt(x));
+FUNCTION(tanh_of, ro_tanh(x));
+FUNCTION(erf_of, ro_erf(x));
+FUNCTION(sigmoid_of, ro_sigmoid(x));
+FUNCTION(silu_of, ro_canon(ro_silu(x)));
+FUNCTION(gelu_of, ro_canon(ro_gelu(x)));
+FUNCTION(gelu_erf_of, ro_canon(ro_gelu_erf(x)));
+FUNCTION(relu_of, x > 0 ? x : x != x ? ro_from_bits(RO_QNAN_BITS) : 0.0f);
+
+FUNCTION(gelu_slope, ro_gelu_slope(x));
+FUNCTION(tanh_slope, ro_tanh_slope(x));
+FUNCTION(erf_slope, ro_erf_slope(x));
+FUNCTION(sigmoid_slope, ro_sigmoid_slope(x));
+FUNCTION(silu_slope, ro_silu_slope(x));
+FUNCTION(gelu_erf_slope, ro_gelu_erf_slope(x));
+
+template <class F>
+ro_status function(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const float *x = static_cast<const float *>(in[0]);
+    return map<float>(d, call, out, [=] __device__(int64_t i) { return F::of(x[i]); });
+}
+
+template <class F>
+ro_status slope(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const float *x = static_cast<const float *>(in[0]), *dy = static_cast<const float *>(in[1]);
+    return map<float>(d, call, out,
+                      [=] __device__(int64_t i) { return ro_canon(dy[i] * F::of(x[i])); });
+}
+
+/* dy keeps its bits even if it is a NaN. */
+static ro_status relu_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const float *x = static_cast<const float *>(in[0]);
+    const uint32_t *dy = static_cast<const uint32_t *>(in[1]);
+    return map<uint32_t>(d, call, out, [=] __device__(int64_t i) {
+        return x[i] > 0 ? dy[i] : x[i] != x[i] ? RO_QNAN_BITS : 0;
+    });
+}
+
+/* ---- arithmetic; b repeats ---- */
+
+struct add_of {
+    static RO_DEVICE float of(float a, float b) {
+        return a + b;
+    }
+};
+struct sub_of {
+    static RO_DEVICE float of(float a, float b) {
+        return a - b;
+    }
+};
+struct mul_of {
+    static RO_DEVICE float of(float a, float b) {
+        return a * b;
+    }
+};
+struct div_of {
+    static RO_DEVICE float of(float a, float b) {
+        return a / b;
+    }
+};
+
+template <class F>
+ro_status arithmetic(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const float *a = static_cast<const float *>(in[0]), *b = static_cast<const float *>(in[1]);
+    const ro_divider period(in_numel(call, 1));
+    if (in_numel(call, 0) == in_numel(call, 1))
+        return map<float>(d, call, out,
+                          [=] __device__(int64_t i) { return ro_canon(F::of(a[i], b[i])); });
+    return map<float>(d, call, out, [=] __device__(int64_t i) {
+        return ro_canon(F::of(a[i], b[period.remainder(i)]));
+    });
+}
+
+static ro_status scale(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const float *x = static_cast<const float *>(in[0]), factor = attr_f(call, 0);
+    return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_canon(x[i] * factor); });
+}
+
+static ro_status div_const(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const float *x = static_cast<const float *>(in[0]), divisor = attr_f(call, 0);
+    return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_canon(x[i] / divisor); });
+}
+
+static ro_status dropout(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const float *x = static_cast<const float *>(in[0]), factor = attr_f(call, 3);
+    const uint32_t *step = static_cast<const uint32_t *>(in[1]);
+    const uint64_t seed = (uint64_t)call->attr[0];
+    const uint32_t stream = (uint32_t)call->attr[1], threshold = (uint32_t)call->attr[2];
+    return map<float>(d, call, out, [=] __device__(int64_t i) {
+        uint32_t word[4];
+        ro_philox_block(seed, (uint64_t)i / 4, *step, stream, word);
+        return word[i % 4] >= threshold ? ro_canon(x[i] * factor) : 0.0f;
+    });
+}
+
+void ro_cuda_add_elementwise(ro_cuda_operator **table) {
+    table[RO_OP_EXP] = function<exp_of>;
+    table[RO_OP_LOG] = function<log_of>;
+    table[RO_OP_SQRT] = function<sqrt_of>;
+    table[RO_OP_RSQRT] = function<rsqrt_of>;
+    table[RO_OP_TANH] = function<tanh_of>;
+    table[RO_OP_ERF] = function<erf_of>;
+    table[RO_OP_SIGMOID] = function<sigmoid_of>;
+    table[RO_OP_SILU] = function<silu_of>;
+    table[RO_OP_GELU] = function<gelu_of>;
+    table[RO_OP_GELU_ERF] = function<gelu_erf_of>;
+    table[RO_OP_RELU] = function<relu_of>;
+    table[RO_OP_GELU_GRAD] = slope<gelu_slope>;
+    table[RO_OP_TANH_GRAD] = slope<tanh_slope>;
+    table[RO_OP_ERF_GRAD] = slope<erf_slope>;
+    table[RO_OP_SIGMOID_GRAD] = slope<sigmoid_slope>;
+    table[RO_OP_SILU_GRAD] = slope<silu_slope>;
+    table[RO_OP_GELU_ERF_GRAD] = slope<gelu_erf_slope>;
+    table[RO_OP_RELU_GRAD] = relu_grad;
+    table[RO_OP_ADD] = arithmetic<add_of>;
+    table[RO_OP_SUB] = arithmetic<sub_of>;
+    table[RO_OP_MUL] = arithmetic<mul_of>;
+    table[RO_OP_DIV] = arithmetic<div_of>;
+    table[RO_OP_SCALE] = scale;
+    table[RO_OP_DIV_CONST] = div_const;
+    table[RO_OP_DROPOUT] = dropout;
+}

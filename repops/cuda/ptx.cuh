@@ -1,0 +1,48 @@
+/* Inline PTX, with twins for tests/simt: asynchronous copies from global to shared memory. On
+ * architectures before sm_80 they are ordinary copies, done when the call returns. */
+#ifndef REPOPS_CUDA_PTX_CUH
+#define REPOPS_CUDA_PTX_CUH
+
+#include "repops/cuda/cuda.cuh"
+
+/* `bytes` is 4, 8 or 16, both addresses its multiples; if `wanted` is false, zeros arrive and
+ * `from` is not read. */
+template <int bytes> RO_DEVICE void ro_copy_async(void *to, const void *from, bool wanted) {
+#if defined(RO_SIMT)
+    simt::copy_async(to, from, bytes, wanted ? bytes : 0);
+#elif __CUDA_ARCH__ >= 800
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    const int size = wanted ? bytes : 0;
+    if constexpr (bytes == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(size)
+                     : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from),
+                     "n"(bytes), "r"(size)
+                     : "memory");
+#else
+    for (int i = 0; i < bytes / 4; i++)
+        static_cast<uint32_t *>(to)[i] = wanted ? static_cast<const uint32_t *>(from)[i] : 0;
+#endif
+}
+
+/* Closes a group of this thread's copies. */
+RO_DEVICE void ro_copy_commit() {
+#if defined(RO_SIMT)
+    simt::commit_copies();
+#elif __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Until at most `left` of this thread's groups, the latest ones, are on their way. Other threads
+ * see the copies after a barrier. */
+template <int left> RO_DEVICE void ro_copy_wait() {
+#if defined(RO_SIMT)
+    simt::wait_copies(left);
+#elif __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
+#endif
+}
+
+#endif

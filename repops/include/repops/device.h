@@ -1,0 +1,46 @@
+/* Memory of the device that a context computes on, for contexts on "cuda:N"; on the others it is
+ * host memory, so that one program serves both.
+ *
+ * On a CUDA device ro_run and the functions of fused.h take addresses of device memory, and return
+ * before the work is done: calls of one context follow each other in order. A failure of the
+ * device (RO_ERR_DEVICE) may show at a later call, at the latest in ro_read or ro_wait. */
+#ifndef REPOPS_DEVICE_H
+#define REPOPS_DEVICE_H
+
+#include "repops/repops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a context computes on: "NVIDIA H200 (sm_90)"; the backend's name for CPUs. */
+RO_API const char *ro_ctx_device(const ro_ctx *ctx);
+/* 1 if ro_alloc gives memory that the program itself can read and write. */
+RO_API int ro_ctx_in_host_memory(const ro_ctx *ctx);
+
+/* Aligned to 64 bytes at least, contents undefined. NULL, with a sentence in ro_ctx_error, if there
+ * is none. Freed by ro_free of the same context, which accepts NULL; what was already asked for may
+ * still use the memory. */
+RO_API RO_MUST_USE void *ro_alloc(ro_ctx *ctx, size_t size);
+RO_API void ro_free(ro_ctx *ctx, void *block);
+
+/* From host memory, to host memory, and inside the device. `from` of ro_write may be changed as
+ * soon as it returns; ro_read waits for everything that was asked for before. */
+RO_API RO_MUST_USE ro_status ro_write(ro_ctx *ctx, void *to, const void *from, size_t size);
+RO_API RO_MUST_USE ro_status ro_read(ro_ctx *ctx, void *to, const void *from, size_t size);
+RO_API RO_MUST_USE ro_status ro_copy(ro_ctx *ctx, void *to, const void *from, size_t size);
+/* Until everything is done. */
+RO_API RO_MUST_USE ro_status ro_wait(ro_ctx *ctx);
+/* Most bytes of ro_alloc and of temporary memory in use at any time so far; 0 if nobody counted. */
+RO_API size_t ro_ctx_peak(ro_ctx *ctx);
+
+/* Root of the RFC 6962 tree (SHA-256) over the bytes in leaves of 1 KiB, the last one shorter, into
+ * host memory: how verde commits to a tensor, without copying it. `size` is at least 1.
+ * RO_ERR_UNSUPPORTED in host memory. Waits. */
+RO_API RO_MUST_USE ro_status ro_tree_root(ro_ctx *ctx, const void *data, size_t size,
+                                          uint8_t root[32]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,10 @@
+/* Private to repops. */
+#ifndef REPOPS_SRC_CUDA_H
+#define REPOPS_SRC_CUDA_H
+
+#include "repops/src/device.h"
+
+/* Device `index`, of librepops_cuda.so. RO_ERR_DEVICE with a sentence if there is none. */
+ro_status ro_cuda_open(int index, ro_device **out, char *why, size_t why_size);
+
+#endif

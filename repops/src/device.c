@@ -1,0 +1,119 @@
+/* Contexts on a device: its table, and its memory. */
+#include "repops/device.h"
+#include "repops/src/backend.h"
+
+#include <string.h>
+
+/* ---- the table ---- */
+
+static ro_status pass(ro_ctx *ctx, ro_status status) {
+    return status == RO_OK ? RO_OK : ro_fail(ctx, status, "%s", ro_ctx_on(ctx)->error);
+}
+
+static ro_status run(const ro_job *job) {
+    ro_device *device = ro_ctx_on(job->ctx);
+    return pass(job->ctx, device->functions->run(device, job->call, job->in, job->out));
+}
+
+static ro_status sgemm(ro_ctx *ctx, const ro_products *products) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->sgemm(device, products));
+}
+
+static ro_status attention_forward(ro_ctx *ctx, const ro_attention_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->attention_forward(device, job));
+}
+
+static ro_status attention_backward(ro_ctx *ctx, const ro_attention_grad_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->attention_backward(device, job));
+}
+
+static ro_status cross_entropy(ro_ctx *ctx, const ro_cross_entropy_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->cross_entropy(device, job));
+}
+
+void ro_table_device(ro_table *table) {
+    for (int op = 1; op < RO_OP_END; op++)
+        table->kernel[op] = ro_op_describe(op) ? (ro_kernel){.run = run} : (ro_kernel){0};
+    table->sgemm = sgemm;
+    table->attention_forward = attention_forward;
+    table->attention_backward = attention_backward;
+    table->cross_entropy = cross_entropy;
+}
+
+/* ---- memory ---- */
+
+const char *ro_ctx_device(const ro_ctx *ctx) {
+    const ro_device *device = ro_ctx_on(ctx);
+    return device ? device->name : ro_ctx_backend(ctx);
+}
+
+int ro_ctx_in_host_memory(const ro_ctx *ctx) {
+    return !ro_ctx_on(ctx);
+}
+
+void *ro_alloc(ro_ctx *ctx, size_t size) {
+    ro_device *device = ro_ctx_on(ctx);
+    void *block = NULL;
+    if (device)
+        return pass(ctx, device->functions->alloc(device, size, &block)) == RO_OK ? block : NULL;
+    block = ro_host_alloc(ctx, size ? size : 1);
+    if (!block)
+        (void)ro_fail(ctx, RO_ERR_MEMORY, "no memory for %zu bytes", size);
+    return block;
+}
+
+void ro_free(ro_ctx *ctx, void *block) {
+    ro_device *device = ro_ctx_on(ctx);
+    if (block && device)
+        device->functions->free(device, block);
+    else if (block)
+        ro_host_free(ctx, block);
+}
+
+static ro_status host_copy(void *to, const void *from, size_t size) {
+    if (size > 0)
+        memcpy(to, from, size);
+    return RO_OK;
+}
+
+ro_status ro_write(ro_ctx *ctx, void *to, const void *from, size_t size) {
+    ro_device *device = ro_ctx_on(ctx);
+    return device ? pass(ctx, device->functions->write(device, to, from, size))
+                  : host_copy(to, from, size);
+}
+
+ro_status ro_read(ro_ctx *ctx, void *to, const void *from, size_t size) {
+    ro_device *device = ro_ctx_on(ctx);
+    return device ? pass(ctx, device->functions->read(device, to, from, size))
+                  : host_copy(to, from, size);
+}
+
+ro_status ro_copy(ro_ctx *ctx, void *to, const void *from, size_t size) {
+    ro_device *device = ro_ctx_on(ctx);
+    return device ? pass(ctx, device->functions->copy(device, to, from, size))
+                  : host_copy(to, from, size);
+}
+
+ro_status ro_wait(ro_ctx *ctx) {
+    ro_device *device = ro_ctx_on(ctx);
+    return device ? pass(ctx, device->functions->wait(device)) : RO_OK;
+}
+
+size_t ro_ctx_peak(ro_ctx *ctx) {
+    ro_device *device = ro_ctx_on(ctx);
+    return device ? device->functions->peak(device) : 0;
+}
+
+ro_status ro_tree_root(ro_ctx *ctx, const void *data, size_t size, uint8_t root[32]) {
+    ro_device *device = ro_ctx_on(ctx);
+    if (!device)
+        return ro_fail(ctx, RO_ERR_UNSUPPORTED, "tree_root: backend %s computes in host memory",
+                       ro_ctx_backend(ctx));
+    if (size == 0)
+        return ro_fail(ctx, RO_ERR_ARG, "tree_root: `size` must be at least 1");
+    return pass(ctx, device->functions->tree_root(device, data, size, root));
+}

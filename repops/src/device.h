@@ -1,0 +1,47 @@
+/* A device with memory of its own, as librepops_cuda.so gives it to librepops: C, so that neither
+ * needs the other's compiler. Private to repops. */
+#ifndef REPOPS_SRC_DEVICE_H
+#define REPOPS_SRC_DEVICE_H
+
+#include "repops/src/jobs.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct ro_device ro_device;
+
+/* All but close and free return a status, and leave a sentence in `error` if it is not RO_OK. */
+typedef struct {
+    void (*close)(ro_device *device);
+    ro_status (*run)(ro_device *device, const ro_call *call, const void *const *in, void *out);
+    ro_status (*sgemm)(ro_device *device, const ro_products *products);
+    ro_status (*attention_forward)(ro_device *device, const ro_attention_job *job);
+    ro_status (*attention_backward)(ro_device *device, const ro_attention_grad_job *job);
+    ro_status (*cross_entropy)(ro_device *device, const ro_cross_entropy_job *job);
+    ro_status (*alloc)(ro_device *device, size_t size, void **out);
+    void (*free)(ro_device *device, void *block);
+    ro_status (*write)(ro_device *device, void *to, const void *from, size_t size);
+    ro_status (*read)(ro_device *device, void *to, const void *from, size_t size);
+    ro_status (*copy)(ro_device *device, void *to, const void *from, size_t size);
+    ro_status (*wait)(ro_device *device);
+    ro_status (*tree_root)(ro_device *device, const void *data, size_t size, uint8_t root[32]);
+    size_t (*peak)(ro_device *device);
+} ro_device_functions;
+
+struct ro_device {
+    const ro_device_functions *functions;
+    char name[96];
+    char error[200];
+};
+
+/* The one exported function of librepops_cuda.so. `version` must be its own RO_VERSION. On failure
+ * writes a sentence to `why`. */
+typedef ro_status ro_cuda_open_function(const char *version, int index, ro_device **out, char *why,
+                                        size_t why_size);
+#define RO_CUDA_LIBRARY "librepops_cuda.so.1"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

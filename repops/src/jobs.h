@@ -1,0 +1,40 @@
+/* What the functions of the library that are no operators ask of a backend, checked. */
+#ifndef REPOPS_JOBS_H
+#define REPOPS_JOBS_H
+
+#include "repops/fused.h"
+
+/* A batch of products for ro_sgemm (SPEC.md section 3.1), none of them empty. Element (i, j) of an
+ * operand is at i * row + j * col; one of the two steps is 1, and for c that is the column's. */
+typedef struct {
+    int64_t m, n, k; /* k = 0: dot is +0 */
+    const float *a, *b;
+    float *c;
+    int64_t a_row, a_col, b_row, b_col, c_row;
+    int64_t batch, a_next, b_next, c_next; /* steps from one product to the next */
+    float alpha, beta;
+} ro_products;
+
+/* The tensors of ro_attention_forward and ro_attention_backward; kv_rows is filled in. */
+typedef struct {
+    const ro_attention *a;
+    const float *q, *k, *v;
+    float *out, *m, *l; /* m and l may be NULL */
+} ro_attention_job;
+
+typedef struct {
+    const ro_attention *a;
+    const float *q, *k, *v, *out, *m, *l, *dout;
+    float *dq, *dk, *dv;
+} ro_attention_grad_job;
+
+/* The arguments of ro_cross_entropy. */
+typedef struct {
+    int64_t rows, cols;
+    const float *x;
+    const int32_t *ids;
+    const float *dloss;
+    float *loss, *m, *l, *dx;
+} ro_cross_entropy_job;
+
+#endif

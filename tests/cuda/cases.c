@@ -1,0 +1,138 @@
+/* Random cases of every operator on a device, beside this machine's CPU: equal bytes.
+ *
+ * Usage: cases [--device cuda:0] [--seeds N] [--first SEED] [--most ELEMENTS] [OPERATOR...]
+ * Plain C and librepops alone: machines with a GPU may have nothing else. */
+#include "op_cases.h"
+#include "repops/tools/case_run.h"
+
+#include <stdio.h>
+
+typedef struct {
+    const char *device;
+    uint64_t seeds, first;
+    int64_t most; /* elements of inputs and output together; larger cases are left out */
+    char **wanted;
+    int wanted_count;
+} options;
+
+typedef struct {
+    long same, differ, absent, large;
+} tally;
+
+static int64_t elements(const op_case *c) {
+    int64_t total = ro_shape_numel(&c->call.output);
+    for (int i = 0; i < c->call.input_count; i++)
+        total += ro_shape_numel(&c->in[i]);
+    return total;
+}
+
+static void report_difference(const op_case *c, uint64_t seed, const void *want) {
+    const uint8_t *a = want, *b = c->out;
+    size_t at = 0, width = ro_dtype_size(c->call.output.dtype);
+    while (a[at] == b[at])
+        at++;
+    printf("  %s, case %llu: element %zu differs (output", ro_op_describe(c->call.op)->name,
+           (unsigned long long)seed, at / width);
+    for (int i = 0; i < c->call.output.ndim; i++)
+        printf(" %lld", (long long)c->call.output.dim[i]);
+    printf(")\n");
+}
+
+static void run_case(ro_ctx *cpu, ro_ctx *device, int op, uint64_t seed, int64_t most, tally *t) {
+    op_case c;
+    const char *why = case_roll(&c, op, seed);
+    if (why || elements(&c) > most) {
+        t->large += !why;
+        t->differ += why != NULL;
+        if (why)
+            printf("  %s, case %llu: %s\n", ro_op_describe(op)->name, (unsigned long long)seed,
+                   why);
+        else
+            case_free(&c);
+        return;
+    }
+    const size_t size = case_out_bytes(&c);
+    void *want = malloc(size + 1);
+    ro_status status = want ? case_run(cpu, &c) : RO_ERR_MEMORY;
+    if (status == RO_OK) {
+        memcpy(want, c.out, size);
+        status = case_run(device, &c);
+    }
+    if (status == RO_ERR_UNSUPPORTED) {
+        t->absent++;
+    } else if (status != RO_OK) {
+        t->differ++;
+        printf("  %s, case %llu: %s\n", ro_op_describe(op)->name, (unsigned long long)seed,
+               ro_ctx_error(device));
+    } else if (memcmp(want, c.out, size) != 0) {
+        t->differ++;
+        report_difference(&c, seed, want);
+    } else {
+        t->same++;
+    }
+    free(want);
+    case_free(&c);
+}
+
+static int is_wanted(const options *o, const char *name) {
+    for (int i = 0; i < o->wanted_count; i++)
+        if (strcmp(o->wanted[i], name) == 0)
+            return 1;
+    return o->wanted_count == 0;
+}
+
+static int run_all(const options *o, ro_ctx *cpu, ro_ctx *device) {
+    tally all = {0};
+    for (int op = 1; op < RO_OP_END; op++) {
+        tally t = {0};
+        if (!ro_op_describe(op) || !is_wanted(o, ro_op_describe(op)->name))
+            continue;
+        for (uint64_t i = 0; i < o->seeds; i++)
+            run_case(cpu, device, op, o->first + i, o->most, &t);
+        if (t.differ || t.absent || t.same == 0)
+            printf("%-24s %4ld same %4ld differ %4ld absent %4ld left out\n",
+                   ro_op_describe(op)->name, t.same, t.differ, t.absent, t.large);
+        all.same += t.same, all.differ += t.differ, all.absent += t.absent, all.large += t.large;
+        all.differ += o->wanted_count == 0 && t.same == 0 && t.absent == 0;
+        fflush(stdout);
+    }
+    printf("%s: %ld cases have the CPU's bits, %ld differ, %ld not offered, %ld too large\n",
+           ro_ctx_device(device), all.same, all.differ, all.absent, all.large);
+    return all.differ || all.absent ? 1 : 0;
+}
+
+static int parse(int argc, char **argv, options *o) {
+    int i = 1;
+    for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
+        if (strcmp(argv[i], "--device") == 0)
+            o->device = argv[i + 1];
+        else if (strcmp(argv[i], "--seeds") == 0)
+            o->seeds = strtoull(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--first") == 0)
+            o->first = strtoull(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--most") == 0)
+            o->most = strtoll(argv[i + 1], NULL, 10);
+        else
+            return 0;
+    }
+    o->wanted = argv + i;
+    o->wanted_count = argc - i;
+    return 1;
+}
+
+int main(int argc, char **argv) {
+    options o = {.device = "cuda:0", .seeds = 8, .most = INT64_C(1) << 40};
+    ro_ctx *cpu = NULL, *device = NULL;
+    int code = 2;
+    if (!parse(argc, argv, &o))
+        fprintf(stderr, "usage: cases [--device NAME] [--seeds N] [--first SEED] [--most ELEMENTS] "
+                        "[OPERATOR...]\n");
+    else if (ro_ctx_create(&(ro_options){.backend = "cpu"}, &cpu) != RO_OK ||
+             ro_ctx_create(&(ro_options){.backend = o.device}, &device) != RO_OK)
+        fprintf(stderr, "cases: %s\n", ro_ctx_error(NULL));
+    else
+        code = run_all(&o, cpu, device);
+    ro_ctx_destroy(device);
+    ro_ctx_destroy(cpu);
+    return code;
+}

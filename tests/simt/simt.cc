@@ -1,0 +1,530 @@
+/* Runs kernels as fibers: see cuda_runtime.h. Compiled without -fsanitize=thread even where kernels
+ * are compiled with it (SIMT_TSAN): the sanitizer sees what kernels do, and the barriers as told.
+ */
+#include "cuda_runtime.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+#if defined(SIMT_TSAN)
+extern "C" {
+void *__tsan_get_current_fiber(void);
+void *__tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void *fiber);
+void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+void __tsan_acquire(void *object);
+void __tsan_release(void *object);
+void __tsan_write_range(void *address, unsigned long size);
+void __tsan_read_range(void *address, unsigned long size);
+}
+enum { NO_SYNC = 1 };
+#else
+#define __tsan_acquire(object)            ((void)(object))
+#define __tsan_release(object)            ((void)(object))
+#define __tsan_write_range(address, size) ((void)(address))
+#define __tsan_read_range(address, size)  ((void)(address))
+#endif
+
+namespace simt {
+
+enum { WARP = 32, STACK = 128 << 10, MOST_THREADS = 1024 };
+enum state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, DONE };
+
+struct copy {
+    char *to;
+    const char *from;
+    size_t size, from_size;
+    int group;
+};
+
+struct fiber {
+#if defined(__x86_64__)
+    void *stack_pointer;
+#else
+    ucontext_t context;
+#endif
+    state at;
+    unsigned index; /* in the block */
+    uint64_t given; /* to the warp */
+    unsigned mask;
+    std::vector<copy> copies; /* that have not landed */
+    int group;
+    void *sanitizer;
+};
+
+/* Barriers that follow each other are two objects: with one, what a thread did after the first
+ * would seem to happen before what others did before the second. */
+struct barrier {
+    char object[2];
+    int phase;
+};
+
+static std::vector<fiber> fibers;
+static std::vector<char *> stacks;
+static fiber *current;
+static const std::function<void()> *body;
+static dim3 grid, block;
+static uint3 block_at;
+static barrier block_barrier, warp_barrier[MOST_THREADS / WARP];
+static char started, ended;
+static char *shared;
+static uint64_t random_state;
+#if defined(__x86_64__)
+static void *scheduler_stack;
+#else
+static ucontext_t scheduler_context;
+#endif
+#if defined(SIMT_TSAN)
+static void *scheduler_fiber;
+#endif
+
+[[noreturn]] static void stop(const char *why) {
+    fprintf(stderr, "simt: block (%u, %u, %u): %s\n", block_at.x, block_at.y, block_at.z, why);
+    abort();
+}
+
+/* ---- random order ---- */
+
+static unsigned below(unsigned count) {
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (unsigned)((random_state >> 33) % count);
+}
+
+template <class T> static void shuffle(std::vector<T> &list) {
+    for (size_t i = list.size(); i > 1; i--)
+        std::swap(list[i - 1], list[below((unsigned)i)]);
+}
+
+/* SIMT_SEED, and the number of the launch. */
+static void seed_launch() {
+    static uint64_t launches;
+    const char *text = getenv("SIMT_SEED");
+    const uint64_t seed = text ? strtoull(text, nullptr, 10) : 1;
+    random_state = (seed * 1000003 + ++launches) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    below(1);
+}
+
+/* ---- switching ---- */
+
+#if defined(__x86_64__)
+extern "C" void simt_switch(void **save, void *to);
+asm(R"(.text
+.globl simt_switch
+simt_switch:
+  push %rbp
+  push %rbx
+  push %r12
+  push %r13
+  push %r14
+  push %r15
+  mov %rsp,(%rdi)
+  mov %rsi,%rsp
+  pop %r15
+  pop %r14
+  pop %r13
+  pop %r12
+  pop %rbx
+  pop %rbp
+  ret
+)");
+#endif
+
+static void to_scheduler() {
+#if defined(SIMT_TSAN)
+    __tsan_switch_to_fiber(scheduler_fiber, NO_SYNC);
+#endif
+#if defined(__x86_64__)
+    simt_switch(&current->stack_pointer, scheduler_stack);
+#else
+    swapcontext(&current->context, &scheduler_context);
+#endif
+}
+
+static void to_fiber(fiber *f) {
+    current = f;
+#if defined(SIMT_TSAN)
+    __tsan_switch_to_fiber(f->sanitizer, NO_SYNC);
+#endif
+#if defined(__x86_64__)
+    simt_switch(&scheduler_stack, f->stack_pointer);
+#else
+    swapcontext(&scheduler_context, &f->context);
+#endif
+}
+
+static void land(fiber *f, size_t i);
+
+static void fiber_main() {
+    __tsan_acquire(&started);
+    (*body)();
+    if (!current->copies.empty())
+        stop("a thread ended before its asynchronous copies landed");
+    current->at = DONE;
+    __tsan_release(&ended);
+    to_scheduler();
+    abort();
+}
+
+static char *new_stack() {
+    void *memory = mmap(nullptr, STACK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        stop("no memory for a stack");
+    return static_cast<char *>(memory);
+}
+
+static void prepare(fiber *f, unsigned index) {
+    if (stacks.size() <= index)
+        stacks.push_back(new_stack());
+    f->at = READY;
+    f->index = index;
+    f->group = 0;
+    f->copies.clear();
+#if defined(SIMT_TSAN)
+    f->sanitizer = __tsan_create_fiber(0);
+#endif
+#if defined(__x86_64__)
+    void **top = reinterpret_cast<void **>(stacks[index] + STACK - 64);
+    *--top = nullptr;
+    *--top = reinterpret_cast<void *>(fiber_main);
+    for (int i = 0; i < 6; i++)
+        *--top = nullptr;
+    f->stack_pointer = top;
+#else
+    getcontext(&f->context);
+    f->context.uc_stack.ss_sp = stacks[index];
+    f->context.uc_stack.ss_size = STACK;
+    makecontext(&f->context, fiber_main, 0);
+#endif
+}
+
+/* ---- asynchronous copies ---- */
+
+static void land(fiber *f, size_t i) {
+    const copy c = f->copies[i];
+    memcpy(c.to, c.from, c.from_size);
+    memset(c.to + c.from_size, 0, c.size - c.from_size);
+    f->copies.erase(f->copies.begin() + (long)i);
+}
+
+static void land_some() {
+    for (size_t i = current->copies.size(); i-- > 0;)
+        if (below(4) == 0)
+            land(current, i);
+}
+
+void copy_async(void *to, const void *from, size_t size, size_t from_size) {
+    const uintptr_t both =
+        reinterpret_cast<uintptr_t>(to) | (from_size ? reinterpret_cast<uintptr_t>(from) : 0);
+    if ((size != 4 && size != 8 && size != 16) || from_size > size || both % size != 0)
+        stop("an asynchronous copy of a size or at an address that devices do not offer");
+    memset(to, 0xff, size);
+    __tsan_write_range(to, size);
+    if (from_size)
+        __tsan_read_range(const_cast<void *>(from), from_size);
+    current->copies.push_back({static_cast<char *>(to), static_cast<const char *>(from), size,
+                               from_size, current->group});
+    land_some();
+}
+
+void commit_copies() {
+    current->group++;
+}
+
+void wait_copies(int groups_left) {
+    for (size_t i = current->copies.size(); i-- > 0;)
+        if (current->copies[i].group < current->group - groups_left) {
+            __tsan_write_range(current->copies[i].to, current->copies[i].size);
+            land(current, i);
+        }
+}
+
+/* ---- barriers ---- */
+
+static void wait_at(state at, barrier *b) {
+    char *object = &b->object[b->phase & 1];
+    land_some();
+    current->at = at;
+    __tsan_release(object);
+    to_scheduler();
+    __tsan_acquire(object);
+}
+
+void sync_block() {
+    wait_at(AT_BLOCK_BARRIER, &block_barrier);
+}
+
+void sync_warp(unsigned mask) {
+    current->mask = mask;
+    wait_at(AT_WARP_BARRIER, &warp_barrier[current->index / WARP]);
+}
+
+/* No barrier for the memory: a shuffle orders nothing else. */
+static void meet(unsigned mask) {
+    current->mask = mask;
+    current->at = AT_WARP_BARRIER;
+    to_scheduler();
+}
+
+uint64_t exchange(unsigned mask, uint64_t value, unsigned from) {
+    current->given = value;
+    meet(mask);
+    const uint64_t taken = fibers[(current->index & ~(WARP - 1u)) + (from & (WARP - 1))].given;
+    meet(mask);
+    return taken;
+}
+
+unsigned ballot(unsigned mask, int predicate) {
+    unsigned votes = 0;
+    current->given = predicate != 0;
+    meet(mask);
+    const unsigned first = current->index & ~(WARP - 1u);
+    for (unsigned i = 0; i < WARP; i++)
+        if (mask >> i & 1)
+            votes |= (unsigned)fibers[first + i].given << i;
+    meet(mask);
+    return votes;
+}
+
+unsigned lane() {
+    return current->index % WARP;
+}
+uint3 thread_index() {
+    const unsigned i = current->index;
+    return uint3{i % block.x, i / block.x % block.y, i / (block.x * block.y)};
+}
+uint3 block_index() {
+    return block_at;
+}
+dim3 block_size() {
+    return block;
+}
+dim3 grid_size() {
+    return grid;
+}
+void *shared_memory() {
+    return shared;
+}
+
+/* ---- the scheduler ---- */
+
+static void end_fiber(fiber *f) {
+#if defined(SIMT_TSAN)
+    __tsan_destroy_fiber(f->sanitizer);
+#endif
+    f->sanitizer = nullptr;
+}
+
+/* Lets lanes of a warp pass their barrier if all that they name are there. */
+static void release_warp(fiber *warp, unsigned lanes) {
+    unsigned waiting = 0, passed = 0;
+    for (unsigned i = 0; i < lanes; i++)
+        waiting |= (unsigned)(warp[i].at == AT_WARP_BARRIER) << i;
+    for (unsigned i = 0; i < lanes; i++)
+        if ((waiting >> i & 1) && (warp[i].mask >> i & 1) && (warp[i].mask & ~waiting) == 0)
+            passed |= 1u << i;
+    if (waiting && !passed)
+        stop("a warp's barrier, shuffle or vote without some of the lanes in its mask");
+    warp_barrier[warp->index / WARP].phase += passed != 0;
+    for (unsigned i = 0; i < lanes; i++)
+        if (passed >> i & 1)
+            warp[i].at = READY;
+}
+
+/* Runs the ready lanes of a warp to their next barrier; how many ended. */
+static unsigned run_warp(fiber *warp, unsigned lanes) {
+    std::vector<unsigned> order(lanes);
+    unsigned done = 0;
+    for (unsigned i = 0; i < lanes; i++)
+        order[i] = i;
+    shuffle(order);
+    for (unsigned i : order) {
+        if (warp[i].at != READY)
+            continue;
+        to_fiber(&warp[i]);
+        if (warp[i].at == DONE) {
+            end_fiber(&warp[i]);
+            done++;
+        }
+    }
+    return done;
+}
+
+static bool any_ready(const fiber *warp, unsigned lanes) {
+    return std::any_of(warp, warp + lanes, [](const fiber &f) { return f.at == READY; });
+}
+
+static void release_block(unsigned threads, unsigned done) {
+    if (done > 0)
+        stop("__syncthreads, but some threads of the block have ended");
+    for (unsigned i = 0; i < threads; i++)
+        if (fibers[i].at != AT_BLOCK_BARRIER)
+            stop("__syncthreads without some threads of the block");
+    block_barrier.phase++;
+    for (unsigned i = 0; i < threads; i++)
+        fibers[i].at = READY;
+}
+
+/* Warps take turns, one stretch between two barriers at a time. */
+static void run_block(unsigned threads) {
+    unsigned done = 0;
+    std::vector<unsigned> ready;
+    for (unsigned i = 0; i < threads; i++)
+        prepare(&fibers[i], i);
+    while (done < threads) {
+        ready.clear();
+        for (unsigned first = 0; first < threads; first += WARP)
+            if (any_ready(&fibers[first], std::min<unsigned>(WARP, threads - first)))
+                ready.push_back(first);
+        if (ready.empty()) {
+            release_block(threads, done);
+            continue;
+        }
+        const unsigned first = ready[below((unsigned)ready.size())];
+        const unsigned lanes = std::min<unsigned>(WARP, threads - first);
+        done += run_warp(&fibers[first], lanes);
+        release_warp(&fibers[first], lanes);
+    }
+}
+
+/* Ends at a page that nobody may touch. */
+static char *guarded(size_t size, size_t alignment, void **mapping, size_t *mapped) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t used = (size + alignment - 1) / alignment * alignment;
+    const size_t pages = (used + page - 1) / page * page;
+    *mapped = pages + page;
+    *mapping = mmap(nullptr, *mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (*mapping == MAP_FAILED)
+        return nullptr;
+    char *start = static_cast<char *>(*mapping);
+    mprotect(start + pages, page, PROT_NONE);
+    return start + pages - used;
+}
+
+void launch(dim3 g, dim3 b, size_t shared_size, const std::function<void()> &kernel) {
+    const unsigned threads = b.x * b.y * b.z;
+    void *mapping;
+    size_t mapped;
+    grid = g, block = b, body = &kernel;
+    if (threads == 0 || threads > MOST_THREADS || g.y > 65535 || g.z > 65535 || g.x == 0 ||
+        g.y == 0 || g.z == 0 || shared_size > 227 << 10)
+        stop("a launch that devices do not offer");
+    seed_launch();
+    shared = guarded(shared_size, 16, &mapping, &mapped);
+    fibers.resize(threads);
+    std::vector<uint64_t> blocks((size_t)g.x * g.y * g.z);
+    for (size_t i = 0; i < blocks.size(); i++)
+        blocks[i] = i;
+    shuffle(blocks);
+#if defined(SIMT_TSAN)
+    scheduler_fiber = __tsan_get_current_fiber();
+#endif
+    __tsan_release(&started);
+    for (uint64_t i : blocks) {
+        block_at = uint3{(unsigned)(i % g.x), (unsigned)(i / g.x % g.y),
+                         (unsigned)(i / ((uint64_t)g.x * g.y))};
+        memset(shared, 0xff, shared_size);
+        run_block(threads);
+    }
+    __tsan_acquire(&ended);
+    munmap(mapping, mapped);
+}
+
+} // namespace simt
+
+/* ---- the runtime's functions ---- */
+
+struct allocation {
+    void *mapping;
+    size_t mapped, size;
+};
+static std::map<void *, allocation> allocations;
+static size_t in_use, most_in_use;
+
+cudaError_t cudaGetDeviceCount(int *count) {
+    *count = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
+/* A large card, to a kernel that asks; SIMT_SMS multiprocessors. */
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
+    const char *sms = getenv("SIMT_SMS");
+    *out = cudaDeviceProp{};
+    strcpy(out->name, "simulated on this CPU");
+    out->major = 9;
+    out->multiProcessorCount = sms ? atoi(sms) : 4;
+    out->sharedMemPerBlockOptin = 227 << 10;
+    out->l2CacheSize = 50 << 20;
+    out->totalGlobalMem = (size_t)1 << 34;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
+    *out = nullptr;
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int) {
+    *out = nullptr;
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *) {
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *value) {
+    const uint64_t most = most_in_use;
+    memcpy(value, &most, sizeof most);
+    return cudaSuccess;
+}
+cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t) {
+    allocation a = {nullptr, 0, size};
+    if (size > (size_t)1 << 34)
+        return cudaErrorMemoryAllocation;
+    *out = simt::guarded(size ? size : 1, 64, &a.mapping, &a.mapped);
+    if (!*out)
+        return cudaErrorMemoryAllocation;
+    memset(*out, 0xff, size);
+    allocations[*out] = a;
+    in_use += size;
+    most_in_use = std::max(most_in_use, in_use);
+    return cudaSuccess;
+}
+cudaError_t cudaFreeAsync(void *block, cudaStream_t) {
+    const auto found = allocations.find(block);
+    if (found == allocations.end())
+        return cudaErrorInvalidValue;
+    in_use -= found->second.size;
+    munmap(found->second.mapping, found->second.mapped);
+    allocations.erase(found);
+    return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t) {
+    memcpy(to, from, size);
+    return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t) {
+    memset(to, value, size);
+    return cudaSuccess;
+}
+cudaError_t cudaGetLastError() {
+    return cudaSuccess;
+}
+const char *cudaGetErrorString(cudaError_t error) {
+    return error == cudaErrorMemoryAllocation ? "out of memory" : "invalid value";
+}
