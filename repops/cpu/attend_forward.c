@@ -115,7 +115,7 @@ static void run_strip(item *x, const key_block *b, int64_t r0, int rows) {
     for (int r = 0; r < rows; r++) {
         float *s = x->s + r * KB;
         const int64_t limit = limit_of(x, b, r0 + r);
-        w.mc[r] = limit ? max_of(s, limit) : ro_from_bits(MINUS_INFINITY_BITS);
+        w.mc[r] = limit ? max_of(s, limit) : ro_from_bits(RO_MINUS_INFINITY_BITS);
         w.lc[r] = exponentials(s, limit, w.mc[r]);
         if (a->dropout && limit)
             drop(dropout_words(a->dropout, x->words + (r0 + r) * a->keys + b->from, limit, word),
@@ -146,7 +146,7 @@ static void finish(item *x, float *m, float *l) {
         else
             clear(o, size);
         if (m)
-            m[i] = x->started[i] ? x->m[i] : ro_from_bits(MINUS_INFINITY_BITS);
+            m[i] = x->started[i] ? x->m[i] : ro_from_bits(RO_MINUS_INFINITY_BITS);
         if (l)
             l[i] = sum;
     }

@@ -33,7 +33,7 @@ static void attn_max(const ro_job *job, int64_t first, int64_t last) {
         const int64_t limit = admitted(job->call, row);
         for (int64_t c = 0; c < blocks; c++) {
             const int64_t from = c * RO_ATTN_BLOCK, count = min_i64(limit - from, RO_ATTN_BLOCK);
-            out[c] = count > 0 ? max_of(s + from, count) : ro_from_bits(MINUS_INFINITY_BITS);
+            out[c] = count > 0 ? max_of(s + from, count) : ro_from_bits(RO_MINUS_INFINITY_BITS);
         }
     }
 }

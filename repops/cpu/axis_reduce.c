@@ -20,7 +20,7 @@ static ro_axis axis_of(const ro_call *call) {
 }
 
 static int64_t groups_of(const ro_axis *a) {
-    return ceil_div(a->n, RO_COLUMN_GROUP);
+    return ro_blocks_of(a->n, RO_COLUMN_GROUP);
 }
 
 static int64_t tiles(const ro_call *call) {
@@ -67,8 +67,9 @@ static void max_axis(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
         const tile t = tile_of(job, i);
         float acc[TILE];
-        memcpy(acc, t.x, (size_t)t.cols * sizeof *acc);
-        for (int64_t r = 1; r < t.rows; r++)
+        for (int64_t c = 0; c < t.cols; c++)
+            acc[c] = ro_from_bits(RO_MINUS_INFINITY_BITS);
+        for (int64_t r = 0; r < t.rows; r++)
             max_row(t.x + r * t.stride, t.cols, acc);
         store(acc, t.cols, t.out);
     }

@@ -14,7 +14,8 @@ typedef struct {
 
 static int64_t tiles(const ro_call *call) {
     const int64_t cols = call->attr[0];
-    return ceil_div(ro_shape_numel(&call->input[0]) / cols, RO_COLUMN_GROUP) * ceil_div(cols, TILE);
+    return ro_blocks_of(ro_shape_numel(&call->input[0]) / cols, RO_COLUMN_GROUP) *
+           ceil_div(cols, TILE);
 }
 
 static tile tile_of(const ro_job *job, int64_t item) {

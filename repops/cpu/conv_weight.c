@@ -252,6 +252,8 @@ static ro_status multiply_pixels(const ro_job *job, const ro_conv *v) {
 
 static ro_status conv2d_dw(const ro_job *job) {
     const ro_conv v = ro_conv_of(job->call);
+    if (no_terms(job))
+        return RO_OK;
     if (pointwise(&v))
         return multiply_pixels(job, &v);
     ro_pool *pool = ro_ctx_pool(job->ctx);

@@ -69,7 +69,7 @@ static void run_rows(void *user, int64_t first, int64_t last, int worker) {
 }
 
 static ro_status cross_entropy(ro_ctx *ctx, const ro_cross_entropy_job *job) {
-    const int64_t grain = 1 + (1 << 14) / job->cols;
+    const int64_t grain = 1 + (1 << 14) / max_i64(1, job->cols);
     ro_pool_for(ro_ctx_pool(ctx), job->rows, grain, run_rows, (void *)(uintptr_t)job);
     return RO_OK;
 }

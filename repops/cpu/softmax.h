@@ -4,10 +4,8 @@
 
 #include "repops/cpu/isa.h"
 
-#define MINUS_INFINITY_BITS UINT32_C(0xff800000)
-
 RO_INLINE int is_minus_infinity(float x) {
-    return ro_to_bits(x) == MINUS_INFINITY_BITS;
+    return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
 }
 
 RO_INLINE void clear(float *out, int64_t count) {

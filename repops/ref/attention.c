@@ -26,12 +26,12 @@ static void keys_of(const ro_call *call, int64_t row, int64_t c, int64_t *from, 
 }
 
 static int minus_infinity(float x) {
-    return ro_to_bits(x) == UINT32_C(0xff800000);
+    return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
 }
 
 uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t keys = last_dim(&call->input[0]), blocks = last_dim(&call->output), from, to;
-    float m = ro_from_bits(UINT32_C(0xff800000));
+    float m = ro_from_bits(RO_MINUS_INFINITY_BITS);
     (void)acc;
     keys_of(call, e / blocks, e % blocks, &from, &to);
     for (int64_t j = from; j < to; j++)

@@ -34,9 +34,9 @@ uint32_t ro_ref_max_axis(const ro_call *call, int64_t e, const ro_acc *acc, cons
     line l = line_of(call, e, groups(call));
     int64_t from = l.at * RO_COLUMN_GROUP;
     int64_t to = from + RO_COLUMN_GROUP < l.x.n ? from + RO_COLUMN_GROUP : l.x.n;
-    float m = loadf(in, 0, l.start + from * l.x.inner);
+    float m = ro_from_bits(RO_MINUS_INFINITY_BITS);
     (void)acc;
-    for (int64_t j = from + 1; j < to; j++)
+    for (int64_t j = from; j < to; j++)
         m = ro_max(m, loadf(in, 0, l.start + j * l.x.inner));
     return result(m);
 }

@@ -1,24 +1,26 @@
 /* ro_attention_forward and ro_attention_backward: checks. */
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
+#include "repops/src/math.h"
 
 #define KEYS_MAX ((int64_t)(RO_CRUMB_LOADS - 1) / 2 * RO_ATTN_BLOCK) /* SPEC.md section 11 */
 
 typedef struct {
     const char *name;
-    int64_t value, most;
+    int64_t value, least, most;
 } limit;
 
 static ro_status check_sizes(ro_ctx *ctx, const ro_attention *a) {
-    const limit sizes[] = {{"batch", a->batch, RO_MAX_NUMEL},
-                           {"heads", a->heads, INT64_C(1) << 20},
-                           {"kv_heads", a->kv_heads, a->heads},
-                           {"queries", a->queries, RO_MAX_NUMEL},
-                           {"keys", a->keys, KEYS_MAX}};
+    const limit sizes[] = {{"batch", a->batch, 0, RO_MAX_NUMEL},
+                           {"heads", a->heads, 1, INT64_C(1) << 20},
+                           {"kv_heads", a->kv_heads, 1, a->heads},
+                           {"queries", a->queries, 0, RO_MAX_NUMEL},
+                           {"keys", a->keys, 0, KEYS_MAX}};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        if (sizes[i].value < 1 || sizes[i].value > sizes[i].most)
-            return ro_fail(ctx, RO_ERR_ARG, "attention: `%s` must be 1..%lld, got %lld",
-                           sizes[i].name, (long long)sizes[i].most, (long long)sizes[i].value);
+        if (sizes[i].value < sizes[i].least || sizes[i].value > sizes[i].most)
+            return ro_fail(ctx, RO_ERR_ARG, "attention: `%s` must be %lld..%lld, got %lld",
+                           sizes[i].name, (long long)sizes[i].least, (long long)sizes[i].most,
+                           (long long)sizes[i].value);
     if (a->head_size < 1 || a->head_size > RO_ATTENTION_HEAD_MAX)
         return ro_fail(ctx, a->head_size < 1 ? RO_ERR_ARG : RO_ERR_UNSUPPORTED,
                        "attention: `head_size` must be 1..%d, got %lld", RO_ATTENTION_HEAD_MAX,
@@ -55,6 +57,35 @@ static ro_status check(ro_ctx *ctx, ro_attention *a) {
     return RO_OK;
 }
 
+/* ---- no queries or no keys: SPEC.md section 4 ---- */
+
+static int empty(const ro_attention *a) {
+    return a->batch == 0 || a->queries == 0 || a->keys == 0;
+}
+
+static void set_all(float *x, int64_t count, uint32_t bits) {
+    for (int64_t i = 0; x && i < count; i++)
+        x[i] = ro_from_bits(bits);
+}
+
+static void empty_forward(const ro_attention_job *j) {
+    const int64_t rows = j->a->batch * j->a->heads * j->a->queries;
+    set_all(j->out, rows * j->a->head_size, 0);
+    set_all(j->m, rows, RO_MINUS_INFINITY_BITS);
+    set_all(j->l, rows, 0);
+}
+
+/* dq and dk are products with K = 0; summed over the heads of a group, a zero is +0. */
+static void empty_backward(const ro_attention_grad_job *j) {
+    const ro_attention *a = j->a;
+    const uint32_t zero = ro_to_bits(ro_canon(0.0f * a->scale));
+    const int64_t queries = a->batch * a->heads * a->queries * a->head_size;
+    const int64_t keys = a->batch * a->kv_heads * a->keys * a->head_size;
+    set_all(j->dq, queries, zero);
+    set_all(j->dk, keys, a->kv_heads == a->heads ? zero : ro_to_bits(0.0f + ro_from_bits(zero)));
+    set_all(j->dv, keys, 0);
+}
+
 ro_status ro_attention_forward(ro_ctx *ctx, const ro_attention *wanted, const float *q,
                                const float *k, const float *v, float *out, float *m, float *l) {
     ro_attention a = *wanted;
@@ -63,7 +94,10 @@ ro_status ro_attention_forward(ro_ctx *ctx, const ro_attention *wanted, const fl
         return status;
     const ro_attention_job job = {&a, q, k, v, out, m, l};
     const ro_fpenv env = ro_fpenv_enter();
-    status = ro_ctx_table(ctx)->attention_forward(ctx, &job);
+    if (empty(&a))
+        empty_forward(&job);
+    else
+        status = ro_ctx_table(ctx)->attention_forward(ctx, &job);
     ro_fpenv_leave(env);
     return status;
 }
@@ -82,7 +116,10 @@ ro_status ro_attention_backward(ro_ctx *ctx, const ro_attention *wanted, const f
                        "causal, as many keys as queries");
     const ro_attention_grad_job job = {&a, q, k, v, out, m, l, dout, dq, dk, dv};
     const ro_fpenv env = ro_fpenv_enter();
-    status = ro_ctx_table(ctx)->attention_backward(ctx, &job);
+    if (empty(&a))
+        empty_backward(&job);
+    else
+        status = ro_ctx_table(ctx)->attention_backward(ctx, &job);
     ro_fpenv_leave(env);
     return status;
 }

@@ -5,9 +5,9 @@
 ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,
                            const int32_t *ids, const float *dloss, float *loss, float *m, float *l,
                            float *dx) {
-    if (rows < 1 || cols < 1 || rows > RO_MAX_NUMEL / cols)
+    if (rows < 0 || cols < 0 || rows > RO_MAX_NUMEL || (cols > 0 && rows > RO_MAX_NUMEL / cols))
         return ro_fail(ctx, RO_ERR_ARG,
-                       "cross_entropy: rows and cols must be 1..2^40 together, got %lld and %lld",
+                       "cross_entropy: rows and cols must be 0..2^40 together, got %lld and %lld",
                        (long long)rows, (long long)cols);
     if (cols > RO_CROSS_ENTROPY_COLS_MAX)
         return ro_fail(ctx, RO_ERR_UNSUPPORTED, "cross_entropy: cols must be at most %d, got %lld",

@@ -36,6 +36,8 @@ ro_status ro_want_output(ro_check *c, int64_t numel);
 ro_status ro_declared(ro_check *c, int dtype);
 /* All inputs are f32; the output is like the first. */
 ro_status ro_all_f32(ro_check *c);
+/* All are f32, the output is declared, and attribute 0 is the columns of input 0. */
+ro_status ro_check_view(ro_check *c);
 
 /* One per operator, or per operators that agree. */
 ro_status ro_check_fill(ro_check *c);

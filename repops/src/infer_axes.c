@@ -153,17 +153,18 @@ ro_status ro_check_axis_groups(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(want_axis(c));
     int64_t *n = &c->want.dim[c->call->attr[0]];
-    *n = (*n + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP;
+    *n = ro_blocks_of(*n, RO_COLUMN_GROUP);
     return RO_OK;
 }
 
 ro_status ro_check_argmax(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(want_axis(c));
+    int64_t *n = &c->want.dim[c->call->attr[0]];
+    if (*n < 1 || *n > INT64_C(1) << 31)
+        return ro_refuse(c, "1 to 2^31 elements along the axis, got %lld", (long long)*n);
     c->want.dtype = RO_I32;
-    if (c->want.dim[c->call->attr[0]] > INT64_C(1) << 31)
-        return ro_refuse(c, "at most 2^31 elements along the axis");
-    c->want.dim[c->call->attr[0]] = 1;
+    *n = 1;
     return RO_OK;
 }
 
@@ -172,7 +173,7 @@ ro_status ro_check_expand(ro_check *c) {
     const ro_shape *x = &c->in[c->call->input_count - 1];
     TRY(ro_want_type(c, c->call->input_count - 1, RO_F32));
     TRY(want_axis(c));
-    TRY(ro_want_range(c, 1, 1, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, 1, 0, RO_MAX_NUMEL));
     if (c->call->attr[0] >= x->ndim || x->dim[c->call->attr[0]] != 1)
         return ro_refuse(c, "an input must have length 1 along the axis");
     c->want = *x;
@@ -183,7 +184,7 @@ ro_status ro_check_expand(ro_check *c) {
 ro_status ro_check_max_grad(ro_check *c) {
     ro_shape like = c->in[1];
     TRY(ro_check_expand(c));
-    TRY(ro_want_range(c, 1, 1, INT64_C(1) << 31));
+    TRY(ro_want_range(c, 1, 0, INT64_C(1) << 31));
     like.dtype = RO_I32;
     if (!ro_shape_equal(&c->in[0], &like))
         return ro_refuse(c, "input 0 must be i32 with the shape of input 1");

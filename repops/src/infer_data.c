@@ -40,6 +40,8 @@ ro_status ro_check_read_batch(ro_check *c) {
     if (c->call->attr[3] + out->dim[0] > c->call->attr[2])
         return ro_refuse(c, "first + rows must be at most batch (%lld)",
                          (long long)c->call->attr[2]);
+    if (out->dim[1] < 1)
+        return ro_refuse(c, "a window has at least one token");
     if ((c->in[0].dim[0] - 1) / out->dim[1] < 1)
         return ro_refuse(c, "data holds no window of %lld + 1 tokens", (long long)out->dim[1]);
     return RO_OK;

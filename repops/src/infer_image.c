@@ -21,6 +21,8 @@ static ro_status ro_check_conv_sizes(ro_check *c, const ro_conv *v) {
                          "channels, %lld filters, %lld groups",
                          (long long)v->depth, (long long)v->channels, (long long)v->filters,
                          (long long)v->groups);
+    if (v->kernel[0] < 1 || v->kernel[1] < 1)
+        return ro_refuse(c, "the kernel has no tap");
     if (v->out[0] < 1 || v->out[1] < 1)
         return ro_refuse(c, "the kernel does not fit into the padded image");
     return RO_OK;
@@ -86,6 +88,8 @@ ro_status ro_check_pool(ro_check *c) {
         return ro_refuse(c, "images are [N, H, W, C]");
     TRY(ro_check_pool_attrs(c));
     const ro_pooling v = ro_pooling_of(c->call);
+    if (v.in[0] < 1 || v.in[1] < 1)
+        return ro_refuse(c, "the image has no pixel");
     if (v.out[0] < 1 || v.out[1] < 1)
         return ro_refuse(c, "the window does not fit into the padded image");
     c->want = (ro_shape){RO_F32, 4, {v.batch, v.out[0], v.out[1], v.channels}};
@@ -98,18 +102,10 @@ ro_status ro_check_pool(ro_check *c) {
 
 /* ---- batch norm ---- */
 
-static int64_t groups_of(int64_t rows) {
-    return (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP;
-}
-
 ro_status ro_check_bn_columns(ro_check *c) {
-    TRY(ro_all_f32(c));
-    TRY(ro_declared(c, RO_F32));
+    TRY(ro_check_view(c));
     const int64_t cols = c->call->attr[0];
-    if (cols < 1 || NUMEL(0) % cols != 0)
-        return ro_refuse(c, "cols must divide %lld, got %lld", (long long)NUMEL(0),
-                         (long long)cols);
-    const int64_t groups = groups_of(NUMEL(0) / cols);
+    const int64_t groups = ro_blocks_of(cols > 0 ? NUMEL(0) / cols : 0, RO_COLUMN_GROUP);
     if (c->call->op == RO_OP_BN_SQDEV)
         TRY(ro_want_numel(c, 1, groups * cols));
     if (c->call->op == RO_OP_BN_DGAMMA) {
@@ -123,17 +119,17 @@ ro_status ro_check_bn_columns(ro_check *c) {
 ro_status ro_check_bn_merge(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(ro_declared(c, RO_F32));
-    TRY(ro_want_range(c, 0, 1, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, 0, 0, RO_MAX_NUMEL));
     TRY(ro_want_range(c, 1, 1, RO_MAX_NUMEL));
     TRY(ro_want_range(c, 2, 1, RO_MAX_NUMEL));
     const int64_t cols = c->call->attr[0], rows = c->call->attr[1], per = c->call->attr[2];
     const int64_t count = (rows + per - 1) / per;
-    if (NUMEL(0) % cols != 0 || NUMEL(0) / cols != count)
+    if (cols > 0 ? NUMEL(0) % cols != 0 || NUMEL(0) / cols != count : NUMEL(0) != 0)
         return ro_refuse(c, "input 0 must have %lld rows of %lld elements, got %lld elements",
                          (long long)count, (long long)cols, (long long)NUMEL(0));
     if (c->call->op == RO_OP_BN_MERGE_SQDEV)
         TRY(ro_want_numel(c, 1, NUMEL(0)));
-    return ro_want_output(c, groups_of(count) * cols);
+    return ro_want_output(c, ro_blocks_of(count, RO_COLUMN_GROUP) * cols);
 }
 
 /* batchnorm: x, then four of a channel each; bn_dx: dy, x, then five. */
@@ -176,5 +172,6 @@ ro_status ro_check_read_images(ro_check *c) {
     if (c->call->attr[3] + out->dim[0] > c->call->attr[2])
         return ro_refuse(c, "first + rows must be at most batch (%lld)",
                          (long long)c->call->attr[2]);
-    return ro_check_record(c, ro_shape_numel(out) / out->dim[0]);
+    const int64_t bytes = images ? out->dim[1] * out->dim[2] * out->dim[3] : 1;
+    return ro_check_record(c, bytes);
 }

@@ -59,7 +59,7 @@ ro_status ro_check_kept(ro_check *c) {
 
 ro_status ro_check_softmax(ro_check *c) {
     TRY(ro_all_f32(c));
-    int64_t rows = NUMEL(0) / last_dim(&c->in[0]);
+    int64_t rows = ro_rows_of(&c->in[0]);
     TRY(ro_want_numel(c, 1, rows));
     return ro_want_numel(c, 2, rows);
 }
@@ -67,19 +67,19 @@ ro_status ro_check_softmax(ro_check *c) {
 ro_status ro_check_softmax_grad(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(ro_want_same(c, 1, 0));
-    return ro_want_numel(c, 2, NUMEL(0) / last_dim(&c->in[0]));
+    return ro_want_numel(c, 2, ro_rows_of(&c->in[0]));
 }
 
 ro_status ro_check_rmsnorm(ro_check *c) {
     TRY(ro_all_f32(c));
     int64_t cols = last_dim(&c->in[0]);
-    TRY(ro_want_numel(c, 1, NUMEL(0) / cols));
+    TRY(ro_want_numel(c, 1, ro_rows_of(&c->in[0])));
     return ro_want_numel(c, 2, cols);
 }
 
 ro_status ro_check_rms_dx(ro_check *c) {
     TRY(ro_all_f32(c));
-    int64_t cols = last_dim(&c->in[0]), rows = NUMEL(0) / cols;
+    int64_t cols = last_dim(&c->in[0]), rows = ro_rows_of(&c->in[0]);
     TRY(ro_want_numel(c, 1, cols));
     TRY(ro_want_same(c, 2, 0));
     TRY(ro_want_numel(c, 3, rows));

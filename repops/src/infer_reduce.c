@@ -41,10 +41,9 @@ ro_status ro_check_matmul(ro_check *c) {
 
 /* ---- reductions ---- */
 
-static ro_status ro_check_view(ro_check *c) {
+ro_status ro_check_view(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(ro_declared(c, RO_F32));
-    c->want.ndim = 0;
     int64_t cols = c->call->attr[0];
     if (cols < 0 || (cols == 0 ? NUMEL(0) != 0 : NUMEL(0) % cols != 0))
         return ro_refuse(c, "cols must divide %lld, got %lld", (long long)NUMEL(0),

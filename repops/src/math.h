@@ -22,6 +22,8 @@
 #error "repops needs float expressions evaluated in float (on x86: SSE): SPEC.md section 1"
 #endif
 
+#define RO_MINUS_INFINITY_BITS UINT32_C(0xff800000)
+
 RO_INLINE float ro_from_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);

@@ -136,7 +136,7 @@ static inline void nodes_forward(ro_ctx *ctx, const ro_attention *a, attention_t
     n = node_of(ctx, RO_OP_ATTN_AV, a->causal, 0, 0, 0, 0);
     input(&n, s, ez), input(&n, k, values);
     float *av = evaluate_node(&n, NULL);
-    n = node_of(ctx, RO_OP_REDUCE_MAX, blocks, blocks, 0, 0, 0);
+    n = node_of(ctx, RO_OP_REDUCE_MAX, blocks, blocks > 0 ? blocks : 1, 0, 0, 0);
     input(&n, c, mc);
     n.call.output = one;
     evaluate_node(&n, t->m);

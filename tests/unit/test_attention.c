@@ -117,6 +117,17 @@ Test(attention_fused, full_attention_of_other_than_as_many_keys) {
         }
 }
 
+Test(attention_fused, no_queries_no_keys_or_no_batch) {
+    static const int64_t none[][3] = {{2, 5, 0}, {2, 0, 5}, {2, 0, 0}, {0, 5, 5}};
+    for (int i = 0; i < 4; i++)
+        for (int variant = 0; variant < 4; variant++) {
+            ro_attention a =
+                sizes(none[i][0], 4, variant & 1 ? 2 : 4, none[i][1], none[i][2], 3, 0);
+            a.scale = variant & 2 ? -0.5f : 0.5f;
+            check(&a, (uint64_t)i, DATA_NORMAL, 1);
+        }
+}
+
 Test(attention_fused, long_sequences) {
     for (int causal = 0; causal < 2; causal++) {
         ro_attention a = sizes(1, 2, 2, 2048, 2048, 64, causal);
@@ -225,12 +236,12 @@ Test(attention_fused, impossible_sizes_are_refused_with_a_sentence) {
     cache.kv_rows = 3;
     thin.dropout = &thinned;
     const refusal list[] = {
-        {sizes(0, 1, 1, 4, 4, 4, 0), RO_ERR_ARG, "`batch` must be 1.."},
+        {sizes(-1, 1, 1, 4, 4, 4, 0), RO_ERR_ARG, "`batch` must be 0.."},
         {sizes(1, 0, 1, 4, 4, 4, 0), RO_ERR_ARG, "`heads` must be 1.."},
         {sizes(1, 4, 5, 4, 4, 4, 0), RO_ERR_ARG, "`kv_heads` must be 1..4, got 5"},
         {sizes(1, 4, 3, 4, 4, 4, 0), RO_ERR_ARG, "`kv_heads` must divide `heads`, got 3 and 4"},
-        {sizes(1, 1, 1, 0, 4, 4, 0), RO_ERR_ARG, "`queries` must be 1.."},
-        {sizes(1, 1, 1, 4, 2047 * 128 + 1, 4, 0), RO_ERR_ARG, "`keys` must be 1..262016"},
+        {sizes(1, 1, 1, -1, 4, 4, 0), RO_ERR_ARG, "`queries` must be 0.."},
+        {sizes(1, 1, 1, 4, 2047 * 128 + 1, 4, 0), RO_ERR_ARG, "`keys` must be 0..262016"},
         {sizes(1, 1, 1, 4, 4, 0, 0), RO_ERR_ARG, "`head_size` must be 1..256, got 0"},
         {sizes(1, 1, 1, 4, 4, 257, 0), RO_ERR_UNSUPPORTED, "`head_size` must be 1..256, got 257"},
         {sizes(1, 1, 1, 5, 4, 4, 1), RO_ERR_ARG, "as many keys as queries, got 4 and 5"},

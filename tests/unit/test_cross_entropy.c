@@ -50,7 +50,7 @@ static void reduce(ro_ctx *ctx, int op, int next, const tensors *t, const float 
     ro_shape in[2] = {{RO_F32, 2, {t->rows, left}}, {RO_F32, 1, {t->rows}}};
     float *from = t->x;
     do {
-        const int64_t block = left < 1024 ? left : 1024, blocks = (left + block - 1) / block;
+        const int64_t block = 1024, blocks = left > block ? (left + block - 1) / block : 1;
         const ro_shape shape = {RO_F32, 2, {t->rows, blocks}};
         float *to = malloc((size_t)(t->rows * blocks) * 4);
         node(ctx, op, left, block, in, op == RO_OP_REDUCE_EXPSUM ? 2 : 1,
@@ -124,6 +124,8 @@ Test(cross_entropy_fused, has_the_bytes_of_its_nodes) {
                                    1024, 1025, 2047, 2048, 2049, 3000, 50257};
     for (size_t i = 0; i < sizeof cols / sizeof cols[0]; i++)
         check(i % 3 ? 5 : 40, cols[i], i, DATA_NORMAL);
+    check(0, 5, 75, DATA_NORMAL);
+    check(3, 0, 76, DATA_NORMAL);
     check(1, RO_CROSS_ENTROPY_COLS_MAX, 77, DATA_NORMAL);
     check(1, 1024 * 100 + 5, 78, DATA_NORMAL);
 }
@@ -139,7 +141,7 @@ Test(cross_entropy_fused, impossible_sizes_are_refused_with_a_sentence) {
     int32_t id = 0;
     ro_ctx *ctx;
     cr_assert(ro_ctx_create(NULL, &ctx) == RO_OK);
-    cr_expect(ro_cross_entropy(ctx, 0, 1, &x, &id, NULL, &y, NULL, NULL, NULL) == RO_ERR_ARG);
+    cr_expect(ro_cross_entropy(ctx, -1, 1, &x, &id, NULL, &y, NULL, NULL, NULL) == RO_ERR_ARG);
     cr_expect(ro_cross_entropy(ctx, INT64_MAX, 2, &x, &id, NULL, &y, NULL, NULL, NULL) ==
               RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "rows and cols must be"));

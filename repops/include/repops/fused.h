@@ -27,7 +27,7 @@ typedef struct {
 } ro_attention_dropout;
 
 typedef struct {
-    int64_t batch, heads;  /* B, H; at least 1 */
+    int64_t batch, heads;  /* B, H; heads at least 1 */
     int64_t kv_heads;      /* G divides H; head h reads keys and values of head h / (H / G) */
     int64_t queries, keys; /* T, S; S at most 2,047 * 128 */
     int64_t head_size;     /* D, at most RO_ATTENTION_HEAD_MAX */
@@ -48,6 +48,8 @@ typedef struct {
  *
  * Decoding: one new query (T = 1) against a cache of S keys gives the bytes of row S - 1 of the
  * whole causal prefill, and T new ones, causal, those of its last T rows.
+ *
+ * B, T and S may be 0. Without keys out is +0, m -inf and l +0.
  *
  * Temporary memory does not grow with S or T. Method: Milakov & Gimelshein, 2018; Dao et al., 2022;
  * the order of SPEC 8. */
@@ -76,7 +78,8 @@ enum { RO_CROSS_ENTROPY_COLS_MAX = 1 << 20 };
  * exp(x - m), by R in blocks of 1024, of these again while there are several (SPEC 3.2): the bytes
  * of reduce_max, reduce_expsum and reduce_sum, xent and xent_grad. m, l and dx may be NULL; dx may
  * be x itself, which is then overwritten; dloss is read if there is a dx. An id outside
- * [0, cols) gives the loss NaN and subtracts no 1. Reads x from memory once. */
+ * [0, cols) gives the loss NaN and subtracts no 1. rows and cols may be 0. Reads x from memory
+ * once. */
 RO_API RO_MUST_USE ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t cols,
                                               const float *x, const int32_t *ids,
                                               const float *dloss, float *loss, float *m, float *l,
