@@ -67,12 +67,12 @@ static ro_cuda_operator *const *operators() {
         ro_cuda_add_softmax(table);
         ro_cuda_add_axes(table);
         ro_cuda_add_movement(table);
+        ro_cuda_add_transpose(table);
         ro_cuda_add_random(table);
         ro_cuda_add_embedding(table);
         ro_cuda_add_optimizer(table);
         ro_cuda_add_pooling(table);
         ro_cuda_add_batchnorm(table);
-        ro_cuda_add_images(table);
         ro_cuda_add_matmul(table);
         ro_cuda_add_conv(table);
         ro_cuda_add_attention(table);

@@ -1,6 +1,5 @@
 /* Elementwise operators, SPEC.md section 6. */
 #include "repops/cuda/cuda.cuh"
-#include "repops/src/philox.h"
 
 /* ---- functions of one element: static members, so that templates can take them ---- */
 
@@ -96,18 +95,6 @@ static ro_status div_const(ro_cuda *d, const ro_call *call, const void *const *i
     return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_canon(x[i] / divisor); });
 }
 
-static ro_status dropout(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *x = static_cast<const float *>(in[0]), factor = attr_f(call, 3);
-    const uint32_t *step = static_cast<const uint32_t *>(in[1]);
-    const uint64_t seed = (uint64_t)call->attr[0];
-    const uint32_t stream = (uint32_t)call->attr[1], threshold = (uint32_t)call->attr[2];
-    return map<float>(d, call, out, [=] __device__(int64_t i) {
-        uint32_t word[4];
-        ro_philox_block(seed, (uint64_t)i / 4, *step, stream, word);
-        return word[i % 4] >= threshold ? ro_canon(x[i] * factor) : 0.0f;
-    });
-}
-
 void ro_cuda_add_elementwise(ro_cuda_operator **table) {
     table[RO_OP_EXP] = function<exp_of>;
     table[RO_OP_LOG] = function<log_of>;
@@ -133,5 +120,4 @@ void ro_cuda_add_elementwise(ro_cuda_operator **table) {
     table[RO_OP_DIV] = arithmetic<div_of>;
     table[RO_OP_SCALE] = scale;
     table[RO_OP_DIV_CONST] = div_const;
-    table[RO_OP_DROPOUT] = dropout;
 }

@@ -1,6 +1,268 @@
-/* Embeddings and gathers with their gradients, SPEC.md section 5. */
+/* The gradients of embedding and gather, SPEC.md sections 3.3 and 5: positions are sorted by id,
+ * each id's positions stay ascending, and their rows are summed in the order of K. Nothing depends
+ * on the order in which blocks run: the counts that atomics make are of integers. */
 #include "repops/cuda/cuda.cuh"
 
+/* ---- sorting positions by id: a stable radix sort, 8 bits at a time ---- */
+
+enum { SORT_TILE = 256, DIGITS = 256, DIGIT_BITS = 8, WARPS = SORT_TILE / 32 };
+
+struct keyed {
+    uint32_t key, position;
+};
+
+/* Ids outside the table come last, as id `rows`. */
+__global__ void __launch_bounds__(SORT_TILE)
+    key_kernel(const int32_t *ids, int64_t count, int64_t rows, keyed *out) {
+    const int64_t i = (int64_t)blockIdx.x * SORT_TILE + threadIdx.x;
+    if (i < count)
+        out[i] =
+            keyed{ids[i] >= 0 && ids[i] < rows ? (uint32_t)ids[i] : (uint32_t)rows, (uint32_t)i};
+}
+
+RO_DEVICE uint32_t digit_of(uint32_t key, int shift) {
+    return key >> shift & (DIGITS - 1);
+}
+
+/* counts[digit][tile]. */
+__global__ void __launch_bounds__(SORT_TILE)
+    count_kernel(const keyed *in, int64_t count, int shift, uint32_t *counts) {
+    RO_SMEM(uint32_t, in_tile);
+    const int64_t i = (int64_t)blockIdx.x * SORT_TILE + threadIdx.x;
+    in_tile[threadIdx.x] = 0;
+    __syncthreads();
+    if (i < count)
+        atomicAdd(&in_tile[digit_of(in[i].key, shift)], 1u);
+    __syncthreads();
+    counts[(int64_t)threadIdx.x * gridDim.x + blockIdx.x] = in_tile[threadIdx.x];
+}
+
+/* Sums of all numbers before each, in place: one block, a stretch for each thread. */
+enum { SCAN_THREADS = 1024 };
+__global__ void __launch_bounds__(SCAN_THREADS) scan_kernel(uint32_t *x, int64_t count) {
+    RO_SMEM(uint32_t, sum);
+    const int64_t stretch = (count + SCAN_THREADS - 1) / SCAN_THREADS;
+    const int64_t first = stretch * threadIdx.x;
+    const int64_t last = first + stretch < count ? first + stretch : count;
+    uint32_t own = 0;
+    for (int64_t i = first; i < last; i++)
+        own += x[i];
+    sum[threadIdx.x] = own;
+    __syncthreads();
+    for (unsigned distance = 1; distance < SCAN_THREADS; distance *= 2) {
+        const uint32_t before = threadIdx.x >= distance ? sum[threadIdx.x - distance] : 0;
+        __syncthreads();
+        sum[threadIdx.x] += before;
+        __syncthreads();
+    }
+    uint32_t at = sum[threadIdx.x] - own;
+    for (int64_t i = first; i < last; i++) {
+        const uint32_t here = x[i];
+        x[i] = at;
+        at += here;
+    }
+}
+
+/* The lanes of the warp that have this digit. */
+RO_DEVICE uint32_t same_digit(uint32_t digit) {
+    uint32_t same = RO_ALL_LANES;
+    for (int bit = 0; bit < DIGIT_BITS + 1; bit++) {
+        const uint32_t ones = __ballot_sync(RO_ALL_LANES, (int)(digit >> bit & 1));
+        same &= digit >> bit & 1 ? ones : ~ones;
+    }
+    return same;
+}
+
+/* Shared memory: for each warp and digit, how many there are; then, how many in earlier warps. */
+__global__ void __launch_bounds__(SORT_TILE)
+    place_kernel(const keyed *in, int64_t count, int shift, const uint32_t *start, keyed *out) {
+    RO_SMEM(uint32_t, in_warp);
+    const int64_t i = (int64_t)blockIdx.x * SORT_TILE + threadIdx.x;
+    const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const keyed own = i < count ? in[i] : keyed{0, 0};
+    const uint32_t digit = i < count ? digit_of(own.key, shift) : uint32_t(DIGITS); /* none */
+    for (unsigned k = threadIdx.x; k < WARPS * DIGITS; k += SORT_TILE)
+        in_warp[k] = 0;
+    const uint32_t same = same_digit(digit), before = __popc(same & ((1u << lane) - 1));
+    __syncthreads();
+    if (before == 0 && digit < DIGITS)
+        in_warp[warp * DIGITS + digit] = (uint32_t)__popc(same);
+    __syncthreads();
+    uint32_t sum = 0;
+    for (unsigned w = 0; w < WARPS; w++) {
+        const uint32_t here = in_warp[w * DIGITS + threadIdx.x];
+        in_warp[w * DIGITS + threadIdx.x] = sum;
+        sum += here;
+    }
+    __syncthreads();
+    if (digit < DIGITS)
+        out[start[(int64_t)digit * gridDim.x + blockIdx.x] + in_warp[warp * DIGITS + digit] +
+            before] = own;
+}
+
+/* ---- sums ---- */
+
+/* A block has one id, where its positions begin, and SUM_COLUMNS columns; its warps take groups of
+ * 64 positions in turn, and the first one adds the groups' sums in the order of K. */
+enum { SUM_COLUMNS = 32, SUM_WARPS = 8, LEVELS = 6 }; /* 64^6 > 2^31 positions */
+
+struct sum_plan {
+    const keyed *sorted;
+    const float *dy;
+    float *out;
+    int64_t positions, rows, cols; /* dy [outer, positions, cols], out [outer, rows, cols] */
+};
+
+/* The sum of a group, or of what there is of it. */
+RO_DEVICE float group_sum(const keyed *group, int64_t count, const float *dy, int64_t cols) {
+    float sum = 0;
+    for (int64_t k = 0; k < count; k++)
+        sum = sum + dy[(int64_t)group[k].position * cols];
+    return sum;
+}
+
+/* Levels above the groups: level l has the sum of its unfinished group. A sum that starts from +0
+ * is never -0, so an empty level changes nothing. */
+RO_DEVICE void push_group(float level[LEVELS], int64_t groups, float sum) {
+    bool carry = true;
+#pragma unroll
+    for (int l = 0; l < LEVELS; l++) {
+        if (!carry)
+            continue;
+        level[l] = level[l] + sum;
+        groups /= l > 0 ? RO_COLUMN_GROUP : 1;
+        carry = groups % RO_COLUMN_GROUP == 0 && l < LEVELS - 1;
+        sum = level[l];
+        level[l] = carry ? 0.0f : level[l];
+    }
+}
+
+/* Where the positions of the id at `head` end. */
+RO_DEVICE int64_t end_of(const keyed *sorted, int64_t head, int64_t count) {
+    int64_t low = head, high = count;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        if (sorted[middle].key == sorted[head].key)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+/* Sums of one id's rows of dy [positions, cols], in a tile of columns. */
+RO_DEVICE void sum_tile(const sum_plan &p, const float *dy, int64_t head, int64_t end,
+                        int64_t column, float *out, float *sums) {
+    const int64_t group = RO_COLUMN_GROUP;
+    const unsigned lane = threadIdx.x % SUM_COLUMNS, warp = threadIdx.x / SUM_COLUMNS;
+    float level[LEVELS] = {};
+    int64_t groups = 0;
+    for (int64_t first = head; first < end; first += SUM_WARPS * group) {
+        const int64_t from = first + warp * group, left = end - from < group ? end - from : group;
+        if (left > 0 && column < p.cols)
+            sums[threadIdx.x] = group_sum(p.sorted + from, left, dy + column, p.cols);
+        __syncthreads();
+        for (int w = 0; warp == 0 && w < SUM_WARPS && first + w * group < end; w++)
+            if (column < p.cols)
+                push_group(level, ++groups, sums[w * SUM_COLUMNS + lane]);
+        __syncthreads();
+    }
+    float sum = level[0];
+    for (int l = 1; l < LEVELS; l++)
+        sum = level[l] + sum;
+    if (warp == 0 && column < p.cols)
+        out[column] = ro_canon(sum);
+}
+
+__global__ void __launch_bounds__(SUM_COLUMNS *SUM_WARPS)
+    sum_kernel(sum_plan p, int64_t across, int64_t tiles) {
+    RO_SMEM(float, sums); /* [SUM_WARPS][SUM_COLUMNS] */
+    const int64_t head = blockIdx.x;
+    const uint32_t id = p.sorted[head].key;
+    if (id >= p.rows || (head > 0 && p.sorted[head - 1].key == id))
+        return;
+    const int64_t end = end_of(p.sorted, head, p.positions);
+    for (int64_t t = blockIdx.y; t < tiles; t += gridDim.y) {
+        const int64_t o = t / across, column = t % across * SUM_COLUMNS + threadIdx.x % SUM_COLUMNS;
+        sum_tile(p, p.dy + o * p.positions * p.cols, head, end, column,
+                 p.out + (o * p.rows + id) * p.cols, sums);
+    }
+}
+
+/* ---- the operators ---- */
+
+struct sorting {
+    keyed *in, *out;
+    uint32_t *counts;
+    int64_t tiles;
+};
+
+static ro_status sort(ro_cuda *d, const int32_t *ids, int64_t count, int64_t rows, sorting *s) {
+    const dim3 tiles((unsigned)s->tiles), threads(SORT_TILE);
+    RO_LAUNCH(key_kernel, tiles, threads, 0, d->stream, ids, count, rows, s->in);
+    for (int shift = 0; shift < 32 && rows >> shift > 0; shift += DIGIT_BITS) {
+        const keyed *in = s->in;
+        keyed *out = s->out;
+        uint32_t *counts = s->counts;
+        const int64_t all = DIGITS * s->tiles;
+        RO_LAUNCH(count_kernel, tiles, threads, DIGITS * sizeof(uint32_t), d->stream, in, count,
+                  shift, counts);
+        RO_LAUNCH(scan_kernel, dim3(1), dim3(SCAN_THREADS), SCAN_THREADS * sizeof(uint32_t),
+                  d->stream, counts, all);
+        RO_LAUNCH(place_kernel, tiles, threads, WARPS * DIGITS * sizeof(uint32_t), d->stream, in,
+                  count, shift, counts, out);
+        s->out = s->in;
+        s->in = out;
+    }
+    return ro_cuda_launched(d, "sorting positions");
+}
+
+static ro_status add_rows(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
+                          const keyed *sorted, const ro_axis *a) {
+    const int64_t positions = in_numel(call, 1);
+    const sum_plan p = {
+        sorted,  static_cast<const float *>(in[0]), static_cast<float *>(out), positions, a->n,
+        a->inner};
+    const int64_t across = ceil_div(a->inner, SUM_COLUMNS), tiles = a->outer * across;
+    const dim3 grid((unsigned)positions, (unsigned)(tiles < 65535 ? tiles : 65535));
+    RO_LAUNCH(sum_kernel, grid, dim3(SUM_COLUMNS * SUM_WARPS),
+              SUM_COLUMNS * SUM_WARPS * sizeof(float), d->stream, p, across, tiles);
+    return ro_cuda_launched(d, ro_op_describe(call->op)->name);
+}
+
+static ro_status scatter(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
+                         int64_t axis) {
+    const ro_axis a = ro_axis_of(&call->output, axis);
+    const int64_t positions = in_numel(call, 1), tiles = ceil_div(positions, SORT_TILE);
+    const size_t list = (size_t)positions * sizeof(keyed);
+    void *memory;
+    ro_status status = ro_cuda_check(
+        d, cudaMemsetAsync(out, 0, (size_t)ro_shape_numel(&call->output) * 4, d->stream),
+        ro_op_describe(call->op)->name);
+    if (status != RO_OK || positions == 0)
+        return status;
+    status = ro_cuda_alloc(d, 2 * list + (size_t)(DIGITS * tiles) * sizeof(uint32_t), &memory);
+    if (status != RO_OK)
+        return status;
+    keyed *first = static_cast<keyed *>(memory);
+    sorting s = {first, first + positions, reinterpret_cast<uint32_t *>(first + 2 * positions),
+                 tiles};
+    status = sort(d, static_cast<const int32_t *>(in[1]), positions, a.n, &s);
+    if (status == RO_OK)
+        status = add_rows(d, call, in, out, s.in, &a);
+    ro_cuda_free(d, memory);
+    return status;
+}
+
+static ro_status embedding_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return scatter(d, call, in, out, 0);
+}
+
+static ro_status gather_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return scatter(d, call, in, out, call->attr[0]);
+}
+
 void ro_cuda_add_embedding(ro_cuda_operator **table) {
-    (void)table;
+    table[RO_OP_EMBEDDING_GRAD] = embedding_grad;
+    table[RO_OP_GATHER_GRAD] = gather_grad;
 }

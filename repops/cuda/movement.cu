@@ -1,6 +1,301 @@
-/* Data movement, SPEC.md section 5, and rotary positions, section 13. */
+/* Data movement, SPEC.md section 5: bits are kept. Rotary positions, section 13. */
 #include "repops/cuda/cuda.cuh"
+#include "repops/src/rope.h"
+
+/* ---- sources ---- */
+
+static ro_status fill(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
+    const uint32_t value = (uint32_t)call->attr[0];
+    return map<uint32_t>(d, call, out, [=] __device__(int64_t) { return value; });
+}
+
+static ro_status iota(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
+    return map<int32_t>(d, call, out, [=] __device__(int64_t i) { return (int32_t)i; });
+}
+
+/* ---- one place for each element: `f` is called with an unsigned type of the element's size ----
+ */
+
+template <class F> static ro_status by_size(const ro_call *call, const F &f) {
+    switch (ro_dtype_size(call->output.dtype)) {
+    case 4: return f(uint32_t());
+    case 2: return f(uint16_t());
+    default: return f(uint8_t());
+    }
+}
+
+/* out[o, j, i] = x[o, start + j step, i]. */
+template <class T>
+ro_status slice_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const ro_axis a = ro_axis_of(&call->input[0], call->attr[0]);
+    const int64_t start = call->attr[1], step = call->attr[3];
+    const ro_divider inner(a.inner), length(call->attr[2]);
+    const T *x = static_cast<const T *>(in[0]);
+    return map<T>(d, call, out, [=] __device__(int64_t e) {
+        const int64_t row = inner.quotient(e), i = e - row * a.inner;
+        const int64_t o = length.quotient(row), j = row - o * length.divisor;
+        return x[(o * a.n + start + j * step) * a.inner + i];
+    });
+}
+
+static ro_status slice(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return by_size(call, [=](auto t) { return slice_as<decltype(t)>(d, call, in, out); });
+}
+
+template <class T>
+ro_status pad_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const ro_axis a = ro_axis_of(&call->input[0], call->attr[0]);
+    const int64_t before = call->attr[1], step = call->attr[3];
+    const ro_divider inner(a.inner), length(call->output.dim[call->attr[0]]);
+    const T *x = static_cast<const T *>(in[0]), value = (T)call->attr[4];
+    return map<T>(d, call, out, [=] __device__(int64_t e) {
+        const int64_t row = inner.quotient(e), i = e - row * a.inner;
+        const int64_t o = length.quotient(row), at = row - o * length.divisor - before;
+        return at >= 0 && at % step == 0 && at / step < a.n ? x[(o * a.n + at / step) * a.inner + i]
+                                                            : value;
+    });
+}
+
+static ro_status pad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return by_size(call, [=](auto t) { return pad_as<decltype(t)>(d, call, in, out); });
+}
+
+template <class T>
+ro_status gather_along(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
+                       int64_t axis) {
+    const ro_axis a = ro_axis_of(&call->input[0], axis);
+    const ro_divider inner(a.inner), count(in_numel(call, 1));
+    const int32_t *ids = static_cast<const int32_t *>(in[1]);
+    const T *x = static_cast<const T *>(in[0]);
+    const T outside = (T)(call->output.dtype == RO_F32 ? RO_QNAN_BITS : 0);
+    return map<T>(d, call, out, [=] __device__(int64_t e) {
+        const int64_t row = inner.quotient(e), i = e - row * a.inner;
+        const int64_t o = count.quotient(row), id = ids[row - o * count.divisor];
+        return id >= 0 && id < a.n ? x[(o * a.n + id) * a.inner + i] : outside;
+    });
+}
+
+static ro_status gather(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return by_size(
+        call, [=](auto t) { return gather_along<decltype(t)>(d, call, in, out, call->attr[0]); });
+}
+
+static ro_status embedding(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return gather_along<uint32_t>(d, call, in, out, 0);
+}
+
+static ro_status reshape(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const size_t size = (size_t)ro_shape_numel(&call->output) * ro_dtype_size(call->output.dtype);
+    return ro_cuda_check(d, cudaMemcpyAsync(out, in[0], size, cudaMemcpyDeviceToDevice, d->stream),
+                         "reshape");
+}
+
+/* ---- heads ---- */
+
+static ro_status split_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const int64_t *s = call->output.dim; /* [B, H, T, D] */
+    const int64_t heads = s[1], part = call->attr[1], width = call->input[0].dim[2];
+    const ro_divider size(s[3]), length(s[2]), head(heads);
+    const uint32_t *x = static_cast<const uint32_t *>(in[0]);
+    return map<uint32_t>(d, call, out, [=] __device__(int64_t e) {
+        const int64_t row = size.quotient(e), i = e - row * size.divisor;
+        const int64_t bh = length.quotient(row), t = row - bh * length.divisor;
+        const int64_t b = head.quotient(bh), h = bh - b * heads;
+        return x[(b * length.divisor + t) * width + (part * heads + h) * size.divisor + i];
+    });
+}
+
+enum { MOST_PARTS = 8 };
+
+static ro_status join_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const int64_t *s = call->input[0].dim; /* [B, H, T, D] */
+    const int64_t heads = s[1];
+    const ro_divider width(call->output.dim[2]), length(s[2]), size(s[3]), head(heads);
+    struct {
+        const uint32_t *x[MOST_PARTS];
+    } parts;
+    for (int i = 0; i < MOST_PARTS; i++)
+        parts.x[i] = static_cast<const uint32_t *>(in[i < call->input_count ? i : 0]);
+    return map<uint32_t>(d, call, out, [=] __device__(int64_t e) {
+        const int64_t row = width.quotient(e), column = e - row * width.divisor;
+        const int64_t b = length.quotient(row), t = row - b * length.divisor;
+        const int64_t ph = size.quotient(column), i = column - ph * size.divisor;
+        const int64_t p = head.quotient(ph), h = ph - p * heads;
+        return parts.x[p][((b * heads + h) * length.divisor + t) * size.divisor + i];
+    });
+}
+
+/* ---- parts, one after the other, in each row of the output ---- */
+
+enum { PARTS = 64, PART_THREADS = 256, PART_EACH = 8 };
+
+template <class T> struct part {
+    const T *x;
+    int64_t count, at; /* elements in a row, and where they begin in it */
+};
+template <class T> struct part_list {
+    part<T> list[PARTS];
+};
+
+/* gridDim.y: parts. Elements of one part, PART_EACH apart by the width of a block. */
+template <class T>
+__global__ void __launch_bounds__(PART_THREADS)
+    join_kernel(T *out, part_list<T> parts, int64_t rows, int64_t row) {
+    const part<T> p = parts.list[blockIdx.y];
+    const int64_t total = rows * p.count;
+    int64_t e = (int64_t)blockIdx.x * (PART_THREADS * PART_EACH) + threadIdx.x;
+    for (int u = 0; u < PART_EACH && e < total; u++, e += PART_THREADS) {
+        const int64_t o = rows == 1 ? 0 : e / p.count;
+        out[o * row + p.at + e - o * p.count] = p.x[e];
+    }
+}
+
+template <class T>
+ro_status join(ro_cuda *d, const ro_call *call, const void *const *in, void *out, int64_t rows,
+               int64_t row, const ro_axis *view, int inputs) {
+    int64_t at = 0;
+    for (int first = 0; first < inputs; first += PARTS) {
+        part_list<T> parts = {};
+        const int count = inputs - first < PARTS ? inputs - first : PARTS;
+        int64_t largest = 0;
+        for (int i = 0; i < count; i++) {
+            const ro_axis *v = &view[first + i];
+            parts.list[i] = part<T>{static_cast<const T *>(in[first + i]), v->n * v->inner, at};
+            at += v->n * v->inner;
+            largest = v->n * v->inner > largest ? v->n * v->inner : largest;
+        }
+        const int64_t blocks = ceil_div(rows * largest, PART_THREADS * PART_EACH);
+        if (blocks > 0)
+            RO_LAUNCH(join_kernel<T>, dim3((unsigned)blocks, (unsigned)count), dim3(PART_THREADS),
+                      0, d->stream, static_cast<T *>(out), parts, rows, row);
+    }
+    return ro_cuda_launched(d, ro_op_describe(call->op)->name);
+}
+
+static ro_status concat(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    ro_axis view[RO_MAX_INPUTS];
+    for (int i = 0; i < call->input_count; i++)
+        view[i] = ro_axis{1, in_numel(call, i), 1};
+    return join<uint32_t>(d, call, in, out, 1, ro_shape_numel(&call->output), view,
+                          call->input_count);
+}
+
+static ro_status concat_axis(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    ro_axis view[RO_MAX_INPUTS];
+    const ro_axis whole = ro_axis_of(&call->output, call->attr[0]);
+    for (int i = 0; i < call->input_count; i++)
+        view[i] = ro_axis_of(&call->input[i], call->attr[0]);
+    return by_size(call, [&](auto t) {
+        return join<decltype(t)>(d, call, in, out, whole.outer, whole.n * whole.inner, view,
+                                 call->input_count);
+    });
+}
+
+/* ---- cast ---- */
+
+/* Toward zero, cut off at the ends of the range; NaN gives 0. */
+RO_DEVICE int32_t integer_of(float x) {
+    return x >= 0x1p31f ? INT32_MAX : x <= -0x1p31f ? INT32_MIN : x == x ? (int32_t)x : 0;
+}
+
+template <class To, class From> RO_DEVICE To converted(From x) {
+    if constexpr (sizeof(To) == sizeof(From) && (To)0.5f == (From)0.5f)
+        return x;
+    else if constexpr ((To)0.5f != 0)
+        return (To)x;
+    else {
+        const int32_t i = (From)0.5f != 0 ? integer_of((float)x) : (int32_t)x;
+        if constexpr (sizeof(To) == 4)
+            return (To)i;
+        const int32_t most = (int32_t)(To)-1;
+        return (To)(i < 0 ? 0 : i > most ? most : i);
+    }
+}
+
+template <class To, class From>
+ro_status cast_between(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const From *x = static_cast<const From *>(in[0]);
+    return map<To>(d, call, out, [=] __device__(int64_t i) { return converted<To, From>(x[i]); });
+}
+
+template <class To>
+ro_status cast_to(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    switch (call->input[0].dtype) {
+    case RO_F32: return cast_between<To, float>(d, call, in, out);
+    case RO_I32: return cast_between<To, int32_t>(d, call, in, out);
+    case RO_U16: return cast_between<To, uint16_t>(d, call, in, out);
+    default: return cast_between<To, uint8_t>(d, call, in, out);
+    }
+}
+
+static ro_status cast(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    if (call->attr[0] == call->input[0].dtype)
+        return reshape(d, call, in, out);
+    switch (call->attr[0]) {
+    case RO_F32: return cast_to<float>(d, call, in, out);
+    case RO_I32: return cast_to<int32_t>(d, call, in, out);
+    case RO_U16: return cast_to<uint16_t>(d, call, in, out);
+    default: return cast_to<uint8_t>(d, call, in, out);
+    }
+}
+
+/* ---- rotary positions ---- */
+
+template <bool neighbours>
+static ro_status rope_pairs(ro_cuda *d, const ro_call *call, const float *x,
+                            const uint64_t *frequency, void *out) {
+    const ro_shape *s = &call->input[0];
+    const ro_divider width(s->dim[s->ndim - 1]), positions(s->dim[s->ndim - 2]);
+    const int64_t half = width.divisor / 2, first = call->attr[1];
+    const uint32_t flip = call->attr[3] ? UINT32_C(0x80000000) : 0;
+    return map<float>(d, call, out, [=] __device__(int64_t e) {
+        const int64_t row = width.quotient(e), j = e - row * width.divisor;
+        const int64_t i = neighbours ? j / 2 : j < half ? j : j - half;
+        const bool second = neighbours ? j & 1 : j >= half;
+        const int64_t distance = neighbours ? 1 : half;
+        const uint32_t turn =
+            ro_rope_turn(frequency[i], (uint64_t)(first + positions.remainder(row)));
+        const float cosine = ro_cos_turn(turn);
+        const float sine = ro_from_bits(ro_to_bits(ro_sin_turn(turn)) ^ flip);
+        const float a = second ? x[e - distance] : x[e], b = second ? x[e] : x[e + distance];
+        return ro_canon(second ? ro_fma(b, cosine, a * sine) : ro_fma(a, cosine, -(b * sine)));
+    });
+}
+
+/* First the frequency of each pair: some hundred integer instructions. */
+static ro_status rope(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const ro_shape *s = &call->input[0];
+    const int64_t half = s->dim[s->ndim - 1] / 2;
+    const uint64_t log = ro_rope_log((uint32_t)call->attr[0]);
+    const float *x = static_cast<const float *>(in[0]);
+    void *memory;
+    ro_status status = ro_cuda_alloc(d, (size_t)half * sizeof(uint64_t), &memory);
+    if (status != RO_OK)
+        return status;
+    const uint64_t *frequency = static_cast<const uint64_t *>(memory);
+    status = map<uint64_t>(
+        d, memory, half,
+        [=] __device__(int64_t i) { return ro_rope_frequency(log, (uint64_t)half, (uint64_t)i); },
+        "rope");
+    if (status == RO_OK)
+        status = call->attr[2] ? rope_pairs<true>(d, call, x, frequency, out)
+                               : rope_pairs<false>(d, call, x, frequency, out);
+    ro_cuda_free(d, memory);
+    return status;
+}
 
 void ro_cuda_add_movement(ro_cuda_operator **table) {
-    (void)table;
+    table[RO_OP_FILL] = fill;
+    table[RO_OP_IOTA] = iota;
+    table[RO_OP_SLICE] = slice;
+    table[RO_OP_PAD] = pad;
+    table[RO_OP_GATHER] = gather;
+    table[RO_OP_EMBEDDING] = embedding;
+    table[RO_OP_RESHAPE] = reshape;
+    table[RO_OP_SPLIT_HEADS] = split_heads;
+    table[RO_OP_JOIN_HEADS] = join_heads;
+    table[RO_OP_CONCAT] = concat;
+    table[RO_OP_CONCAT_AXIS] = concat_axis;
+    table[RO_OP_CAST] = cast;
+    table[RO_OP_ROPE] = rope;
 }

@@ -1,0 +1,129 @@
+/* transpose, SPEC.md section 5. The input is read along its last dimension and the output written
+ * along its own, by tiles in shared memory; where the two are the same, a copy of rows. */
+#include "repops/cuda/cuda.cuh"
+
+enum { TILE = 32, ROWS = 8, DIMS = RO_MAX_DIMS };
+
+/* The output's dimensions but the two of the tile, last one first, with their steps. */
+struct others {
+    ro_divider size[DIMS];
+    int64_t x_step[DIMS], y_step[DIMS];
+    int count;
+
+    others()
+        : size{ro_divider(1), ro_divider(1), ro_divider(1), ro_divider(1), ro_divider(1)},
+          count(0) {}
+
+    void add(int64_t n, int64_t x, int64_t y) {
+        size[count] = ro_divider(n);
+        x_step[count] = x;
+        y_step[count++] = y;
+    }
+    RO_DEVICE void place(int64_t i, int64_t *x, int64_t *y) const {
+        *x = *y = 0;
+        for (int k = 0; k < count; k++) {
+            const int64_t left = size[k].quotient(i), at = i - left * size[k].divisor;
+            *x += at * x_step[k];
+            *y += at * y_step[k];
+            i = left;
+        }
+    }
+};
+
+/* Of dimension `a` (the input's last one) and `b` (the output's last one): sizes; the input's step
+ * along b, the output's along a. */
+struct tile_plan {
+    int64_t a, b, x_step, y_step, a_tiles, b_tiles;
+};
+
+/* A column more than the tile has: no two rows' elements share a bank. */
+template <class T>
+__global__ void __launch_bounds__(TILE *ROWS)
+    transpose_kernel(const T *in, T *out, tile_plan p, others o) {
+    RO_SMEM(T, tile);
+    int64_t x, y;
+    const int64_t i = blockIdx.x, a0 = i % p.a_tiles * TILE, b0 = i / p.a_tiles % p.b_tiles * TILE;
+    o.place(i / p.a_tiles / p.b_tiles, &x, &y);
+    for (int r = (int)threadIdx.y; r < TILE; r += ROWS) {
+        const int64_t a = a0 + threadIdx.x, b = b0 + r;
+        if (a < p.a && b < p.b)
+            tile[r * (TILE + 1) + threadIdx.x] = in[x + b * p.x_step + a];
+    }
+    __syncthreads();
+    for (int r = (int)threadIdx.y; r < TILE; r += ROWS) {
+        const int64_t a = a0 + r, b = b0 + threadIdx.x;
+        if (a < p.a && b < p.b)
+            out[y + a * p.y_step + b] = tile[threadIdx.x * (TILE + 1) + r];
+    }
+}
+
+/* Steps of a tensor's dimensions. */
+static void steps_of(const ro_shape *s, int64_t step[DIMS]) {
+    int64_t next = 1;
+    for (int i = s->ndim - 1; i >= 0; i--) {
+        step[i] = next;
+        next *= s->dim[i];
+    }
+}
+
+template <class T>
+ro_status tiles(ro_cuda *d, const ro_call *call, const void *in, void *out, int across) {
+    const ro_shape *x = &call->input[0], *y = &call->output;
+    const int last = y->ndim - 1;
+    int64_t x_step[DIMS], y_step[DIMS], blocks = 1;
+    others o;
+    steps_of(x, x_step);
+    steps_of(y, y_step);
+    tile_plan p = {y->dim[across], y->dim[last], x_step[call->attr[last]], y_step[across], 0, 0};
+    p.a_tiles = ceil_div(p.a, TILE);
+    p.b_tiles = ceil_div(p.b, TILE);
+    for (int i = last - 1; i >= 0; i--) {
+        if (i == across)
+            continue;
+        o.add(y->dim[i], x_step[call->attr[i]], y_step[i]);
+        blocks *= y->dim[i];
+    }
+    RO_LAUNCH(transpose_kernel<T>, dim3((unsigned)(blocks * p.a_tiles * p.b_tiles)),
+              dim3(TILE, ROWS), TILE * (TILE + 1) * sizeof(T), d->stream,
+              static_cast<const T *>(in), static_cast<T *>(out), p, o);
+    return ro_cuda_launched(d, "transpose");
+}
+
+/* The last dimension stays where it is. */
+template <class T> ro_status rows(ro_cuda *d, const ro_call *call, const void *in, void *out) {
+    const ro_shape *x = &call->input[0], *y = &call->output;
+    const int last = y->ndim - 1;
+    int64_t x_step[DIMS], y_step[DIMS];
+    others o;
+    steps_of(x, x_step);
+    steps_of(y, y_step);
+    for (int i = last; i >= 0; i--)
+        o.add(y->dim[i], x_step[call->attr[i]], y_step[i]);
+    const T *from = static_cast<const T *>(in);
+    return map<T>(d, call, out, [=] __device__(int64_t e) {
+        int64_t at, same;
+        o.place(e, &at, &same);
+        return from[at];
+    });
+}
+
+template <class T>
+ro_status transpose_as(ro_cuda *d, const ro_call *call, const void *in, void *out) {
+    const int last = call->output.ndim - 1;
+    int across = 0; /* which dimension of the output is the input's last one */
+    while (call->attr[across] != last)
+        across++;
+    return across == last ? rows<T>(d, call, in, out) : tiles<T>(d, call, in, out, across);
+}
+
+static ro_status transpose(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    switch (ro_dtype_size(call->output.dtype)) {
+    case 4: return transpose_as<uint32_t>(d, call, in[0], out);
+    case 2: return transpose_as<uint16_t>(d, call, in[0], out);
+    default: return transpose_as<uint8_t>(d, call, in[0], out);
+    }
+}
+
+void ro_cuda_add_transpose(ro_cuda_operator **table) {
+    table[RO_OP_TRANSPOSE] = transpose;
+}
