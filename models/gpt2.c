@@ -6,12 +6,9 @@ enum { BLOCK_PARAMETERS = 12 };
 
 static vd_status check(const vd_training *t, vd_err *err) {
     const vd_model *m = &t->model;
-    if (m->heads < 1 || m->channels % m->heads != 0)
-        return vd_fail(err, VD_ERR_USAGE, "heads must divide channels, got %lld and %lld",
-                       (long long)m->heads, (long long)m->channels);
-    if (t->sequence > m->context)
-        return vd_fail(err, VD_ERR_USAGE, "sequence must be at most context (%lld), got %lld",
-                       (long long)m->context, (long long)t->sequence);
+    vd_status status = vd_check_positions(t, err);
+    if (status != VD_OK)
+        return status;
     if (m->layers > (VD_PARAMETERS_MAX - 4) / BLOCK_PARAMETERS)
         return vd_fail(err, VD_ERR_USAGE, "layers must be at most %d, got %lld",
                        (VD_PARAMETERS_MAX - 4) / BLOCK_PARAMETERS, (long long)m->layers);
@@ -26,18 +23,6 @@ static float residual_deviation(const vd_model *m) {
     return (float)(0.02 / r);
 }
 
-static void declare_norm(const vd_model *m, vd_parameters *out, const char *name) {
-    ro_shape row = VD_SHAPE(RO_F32, m->channels);
-    vd_declare(out, row, 0, 1, "%s.gamma", name);
-    vd_declare(out, row, 0, 0, "%s.beta", name);
-}
-
-static void declare_linear(vd_parameters *out, int64_t from, int64_t to, float deviation,
-                           const char *name) {
-    vd_declare(out, VD_SHAPE(RO_F32, from, to), deviation, 0, "%s.weight", name);
-    vd_declare(out, VD_SHAPE(RO_F32, to), 0, 0, "%s.bias", name);
-}
-
 static void declare_block(const vd_model *m, vd_parameters *out, int64_t layer) {
     const struct {
         const char *name;
@@ -50,13 +35,10 @@ static void declare_block(const vd_model *m, vd_parameters *out, int64_t layer) 
         {"mlp.down", 4 * m->channels, m->channels, residual_deviation(m)},
     };
     for (int i = 0; i < 4; i++) {
-        char name[40];
-        if (i % 2 == 0) {
-            snprintf(name, sizeof name, "h.%lld.ln_%d", (long long)layer, i / 2 + 1);
-            declare_norm(m, out, name);
-        }
-        snprintf(name, sizeof name, "h.%lld.%s", (long long)layer, linear[i].name);
-        declare_linear(out, linear[i].from, linear[i].to, linear[i].deviation, name);
+        if (i % 2 == 0)
+            vd_declare_norm(out, m->channels, "h.%lld.ln_%d", (long long)layer, i / 2 + 1);
+        vd_declare_linear(out, linear[i].from, linear[i].to, linear[i].deviation, "h.%lld.%s",
+                          (long long)layer, linear[i].name);
     }
 }
 
@@ -65,7 +47,7 @@ static void declare(const vd_model *m, vd_parameters *out) {
     vd_declare(out, VD_SHAPE(RO_F32, m->context, m->channels), 0.02f, 0, "wpe");
     for (int64_t i = 0; i < m->layers; i++)
         declare_block(m, out, i);
-    declare_norm(m, out, "ln_f");
+    vd_declare_norm(out, m->channels, "ln_f");
 }
 
 /* A place where units are dropped: 0 is the embedding, then three per layer. */

@@ -34,18 +34,25 @@ typedef struct {
     vd_status (*check)(const vd_training *training, vd_err *err);
     /* Appends all parameters in layout order. */
     void (*declare)(const vd_model *model, vd_parameters *out);
-    /* Emits the forward pass; returns one loss per token. */
+    /* Emits the forward pass; returns one loss per token, +0 where there is none. */
     vd_value (*forward)(vd_builder *b, const vd_forward *in);
     bool images; /* reads images and labels instead of tokens */
 } vd_model_type;
 
-extern const vd_model_type vd_gpt2, vd_mlp, vd_llama, vd_resnet;
+extern const vd_model_type vd_gpt2, vd_mlp, vd_llama, vd_resnet, vd_bert;
 
 void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value,
                 const char *format, ...) VD_PRINTF(5, 6);
 /* Filled with `value` at the start. */
 void vd_declare_buffer(vd_parameters *out, ro_shape shape, float value, const char *format, ...)
     VD_PRINTF(4, 5);
+/* NAME.weight [from, to] and NAME.bias, zeros. */
+void vd_declare_linear(vd_parameters *out, int64_t from, int64_t to, float deviation,
+                       const char *format, ...) VD_PRINTF(5, 6);
+/* NAME.gamma, ones, and NAME.beta, zeros. */
+void vd_declare_norm(vd_parameters *out, int64_t width, const char *format, ...) VD_PRINTF(3, 4);
+/* heads divides channels; a sequence fits the learned positions. */
+vd_status vd_check_positions(const vd_training *training, vd_err *err);
 /* sqrt(2 / fan_in): He et al., 2015, before a ReLU. */
 float vd_he_deviation(int64_t fan_in);
 
@@ -58,6 +65,7 @@ void vd_optimize(vd_builder *b, const vd_optimizer *o, int64_t steps, uint32_t p
 
 /* Philox streams: nothing shares one (SPEC 10.1). */
 #define VD_STREAM_BATCH                      INT64_C(0)
+#define VD_STREAM_MASK(micro_batch)          (INT64_C(1) + (micro_batch))
 #define VD_STREAM_INIT(parameter)            (INT64_C(0x10000000) + (parameter))
 #define VD_STREAM_DROPOUT(micro_batch, site) (INT64_C(0x20000000) + (micro_batch)*65536 + (site))
 

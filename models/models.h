@@ -9,6 +9,7 @@ typedef enum {
     VD_MODEL_MLP = 2,
     VD_MODEL_RESNET = 3,
     VD_MODEL_LLAMA = 4,
+    VD_MODEL_BERT = 5,
 } vd_model_kind;
 
 enum { VD_STAGES_MAX = 8, VD_IMAGE_PLANES = 3 };
@@ -16,15 +17,17 @@ enum { VD_STAGES_MAX = 8, VD_IMAGE_PLANES = 3 };
 typedef struct {
     vd_model_kind kind;
     int64_t vocab;   /* token values are 0..vocab-1; resnet: classes */
-    int64_t context; /* gpt2: number of position embeddings */
+    int64_t context; /* gpt2, bert: number of position embeddings */
     int64_t layers;
-    int64_t heads;    /* gpt2, llama */
+    int64_t heads;    /* gpt2, llama, bert */
     int64_t kv_heads; /* llama: heads of keys and values */
     int64_t channels; /* width; resnet: of the stem */
     int64_t hidden;   /* mlp, llama: width of the hidden layers */
     float rope_base;  /* llama: rotary position embedding, SPEC 13 */
-    float dropout;    /* gpt2: after embedding, attention, both residual branches; 0 for none */
-    int64_t image;    /* resnet: height and width of images */
+    float dropout; /* gpt2, bert: after embedding, attention, both residual branches; 0 for none */
+    float mask_rate; /* bert: share of the tokens that are hidden, and then learned */
+    int64_t pad;     /* bert: the token that is padding; -1: none is */
+    int64_t image;   /* resnet: height and width of images */
     int64_t stages, blocks[VD_STAGES_MAX]; /* resnet: blocks of each stage */
 } vd_model;
 

@@ -11,6 +11,7 @@ static const vd_model_type *type_of(const vd_model *model) {
     case VD_MODEL_LLAMA: return &vd_llama;
     case VD_MODEL_MLP: return &vd_mlp;
     case VD_MODEL_RESNET: return &vd_resnet;
+    case VD_MODEL_BERT: return &vd_bert;
     }
     return NULL;
 }
@@ -36,6 +37,38 @@ void vd_declare_buffer(vd_parameters *out, ro_shape shape, float value, const ch
     va_start(args, format);
     vsnprintf(p->name, sizeof p->name, format, args);
     va_end(args);
+}
+
+void vd_declare_linear(vd_parameters *out, int64_t from, int64_t to, float deviation,
+                       const char *format, ...) {
+    char name[VD_NAME_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    vd_declare(out, VD_SHAPE(RO_F32, from, to), deviation, 0, "%s.weight", name);
+    vd_declare(out, VD_SHAPE(RO_F32, to), 0, 0, "%s.bias", name);
+}
+
+void vd_declare_norm(vd_parameters *out, int64_t width, const char *format, ...) {
+    char name[VD_NAME_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    vd_declare(out, VD_SHAPE(RO_F32, width), 0, 1, "%s.gamma", name);
+    vd_declare(out, VD_SHAPE(RO_F32, width), 0, 0, "%s.beta", name);
+}
+
+vd_status vd_check_positions(const vd_training *t, vd_err *err) {
+    const vd_model *m = &t->model;
+    if (m->heads < 1 || m->channels % m->heads != 0)
+        return vd_fail(err, VD_ERR_USAGE, "heads must divide channels, got %lld and %lld",
+                       (long long)m->heads, (long long)m->channels);
+    if (t->sequence > m->context)
+        return vd_fail(err, VD_ERR_USAGE, "sequence must be at most context (%lld), got %lld",
+                       (long long)m->context, (long long)t->sequence);
+    return VD_OK;
 }
 
 float vd_he_deviation(int64_t fan_in) {
@@ -151,6 +184,13 @@ typedef struct {
     vd_value *buffer;
 } step_plan;
 
+/* Losses of a step; of a model that hides tokens, as many as are hidden on average, so that the
+ * gradient's expectation is that of the mean over hidden tokens, whatever the micro-batches. */
+static double loss_count(const vd_training *t) {
+    const double tokens = (double)(t->batch * t->sequence);
+    return t->model.kind == VD_MODEL_BERT ? tokens * (double)t->model.mask_rate : tokens;
+}
+
 static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sums *out) {
     const vd_training *t = plan->training;
     const uint32_t parameters = plan->parameters;
@@ -167,7 +207,7 @@ static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sum
     int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
     out->value[0] = vd_reduce(b, "loss_sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
     /* The mean over all tokens, without another pass over every gradient. */
-    vd_backward(b, loss, 1 / (float)(t->batch * t->sequence));
+    vd_backward(b, loss, 1 / (float)loss_count(t));
     for (uint32_t i = 0; i < parameters; i++) {
         out->value[1 + i] = vd_grad(b, i);
         if (b->status == VD_OK && out->value[1 + i] == VD_NONE)
@@ -203,7 +243,6 @@ static void accumulate(vd_builder *b, const step_plan *plan, int64_t lo, int64_t
 static void build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared) {
     const uint32_t parameters = declared->count;
     const uint32_t buffers = b->program->leaf_count - declared->buffer_count;
-    double count = (double)(t->batch * t->sequence);
     sums *all = calloc(1, sizeof *all);
     if (!all || allocate_outputs(b) != VD_OK) {
         vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
@@ -215,7 +254,7 @@ static void build_step(vd_builder *b, const vd_training *t, const vd_parameters 
     const step_plan plan = {t, parameters, b->graph->output + buffers};
     accumulate(b, &plan, 0, t->micro_batches, all);
     vd_scope(b, "mean");
-    b->graph->loss = vd_div_const(b, "loss", all->value[0], count);
+    b->graph->loss = vd_div_const(b, "loss", all->value[0], loss_count(t));
     vd_optimize(b, &t->optimizer, t->steps, parameters, all->value + 1);
     free(all);
 }

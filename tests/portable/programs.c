@@ -54,7 +54,9 @@ static void make_program(vd_model_kind kind, const dataset *data, vd_program *ou
                   .channels = 16,
                   .hidden = 24,
                   .rope_base = 100,
-                  .dropout = kind == VD_MODEL_GPT2 ? 0.1f : 0},
+                  .dropout = kind == VD_MODEL_GPT2 || kind == VD_MODEL_BERT ? 0.1f : 0,
+                  .mask_rate = 0.3f,
+                  .pad = 0},
         .optimizer = {3e-3f, 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 2},
         .seed = UINT64_C(0x123456789abcdef),
         .batch = 2,
@@ -204,4 +206,5 @@ void check_programs(void) {
     check_model("gpt2, tokens u16", VD_MODEL_GPT2, RO_U16, 300, "element@1");
     check_model("mlp, text", VD_MODEL_MLP, RO_U8, 256, "poison@1");
     check_model("llama, text", VD_MODEL_LLAMA, RO_U8, 256, "poison@1");
+    check_model("bert, tokens u16", VD_MODEL_BERT, RO_U16, 299, "element@1");
 }

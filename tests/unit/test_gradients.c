@@ -66,8 +66,8 @@ typedef struct {
     int ids;       /* embedding, xent: which */
     int64_t heads; /* attention; the axis of a reduction, the label that is ignored */
     int64_t kv_heads;
-    bool causal, turns;
-    float rate;        /* dropout, attention; the factor of scale */
+    bool causal, turns, pads; /* attention; pads: where the ids are 0 */
+    float rate;               /* dropout, attention; the factor of scale */
     int64_t window[4]; /* conv: stride, pad, dilation, groups; pools: kernel, stride, pad, count */
 } layer;
 
@@ -219,6 +219,18 @@ static const gradient_case cases[] = {
       {"table", F(2, 7, 8), 1}},
      {{I(2, 2, 5), 7}},
      {{GROUPED, {0, 1, 2}, .heads = 2, .kv_heads = 2}, {LOGITS, {OUT(0), 3}}, {XENT, {OUT(1)}}}},
+    {"attention_over_padding_in_two_blocks",
+     4,
+     2,
+     3,
+     {{"q", F(3, 2, 5, 8), 3},
+      {"k", F(3, 2, 133, 8), 2},
+      {"v", F(3, 2, 133, 8), 2},
+      {"table", F(2, 7, 8), 1}},
+     {{I(2, 2, 5), 7}, {I(2, 2, 133), 2}},
+     {{GROUPED, {0, 1, 2}, .heads = 2, .kv_heads = 2, .pads = true, .ids = 1, .rate = 0.1f},
+      {LOGITS, {OUT(0), 3}},
+      {XENT, {OUT(1)}}}},
     {"xent_over_two_blocks", 1, 1, 1, {{"x", F(2, 3, 1030), 4}}, {{I(1, 3), 1030}}, {{XENT, {0}}}},
     {"value_read_by_three_layers",
      2,
@@ -508,6 +520,19 @@ static void fill_leaves(example *x) {
 
 static const vd_rotation ROTATION = {100, 3, false};
 
+static vd_value build_grouped(vd_builder *b, const layer *l, const vd_value qkv[3]) {
+    vd_heads heads = {
+        l->heads, l->kv_heads, l->causal, l->turns ? &ROTATION : NULL, {l->rate, SEED, STREAM},
+        NULL};
+    if (!l->pads)
+        return vd_grouped_attention(b, qkv, &heads);
+    const vd_value kept =
+        VD_EMIT(b, "kept", ((vd_op){.op = RO_OP_KEPT}), vd_data_value(b, (uint32_t)l->ids));
+    const vd_value padding = VD_EMIT(b, "padding", ((vd_op){.op = RO_OP_LOG}), kept);
+    heads.padding = &padding;
+    return vd_grouped_attention(b, qkv, &heads);
+}
+
 static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value) {
     const vd_value x = value[l->in[0]], y = value[l->in[1]], z = value[l->in[2]];
     const vd_dropout_attr dropout = {l->rate, SEED, STREAM};
@@ -523,10 +548,7 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case EMBEDDING: return vd_embedding(b, "embedding", x, vd_data_value(b, (uint32_t)l->ids));
     case DROPOUT: return vd_dropout(b, "dropout", x, dropout);
     case ATTENTION: return vd_attention(b, x, l->heads, dropout);
-    case GROUPED:
-        return vd_grouped_attention(
-            b, (vd_value[]){x, y, z},
-            &(vd_heads){l->heads, l->kv_heads, l->causal, l->turns ? &ROTATION : NULL, dropout});
+    case GROUPED: return build_grouped(b, l, (vd_value[]){x, y, z});
     case XENT: return vd_xent(b, x, vd_data_value(b, (uint32_t)l->ids));
     case SUB: return vd_sub(b, "sub", x, y);
     case MUL: return vd_mul(b, "mul", x, y);
@@ -657,6 +679,7 @@ typedef struct {
     const double *q, *k, *v;
     int64_t q_step, kv_step, size, keys, first_score;
     float rate;
+    const int32_t *padding; /* of the keys: 0 where they are; NULL: none is */
 } exact_head;
 
 /* Query t over the first `admitted` keys: out[0..size). */
@@ -667,6 +690,8 @@ static void exact_query(const example *x, const exact_head *h, int64_t t, int64_
         p[j] = 0;
         for (int64_t d = 0; d < h->size; d++)
             p[j] += h->q[t * h->q_step + d] * h->k[j * h->kv_step + d] / sqrt((double)h->size);
+        if (h->padding && h->padding[j] == 0)
+            p[j] = -INFINITY;
         most = fmax(most, p[j]);
     }
     for (int64_t j = 0; j < admitted; j++)
@@ -726,6 +751,7 @@ static void exact_grouped(const example *x, const layer *l, double *out) {
         h.q = queries + b * rows * channels + column;
         h.k = keys + kv, h.v = x->exact[l->in[2]] + kv;
         h.first_score = i * rows * h.keys;
+        h.padding = l->pads ? x->ids[l->ids] + b * h.keys : NULL;
         for (int64_t t = 0; t < rows; t++)
             exact_query(x, &h, t, l->causal ? t + 1 : h.keys,
                         out + (b * rows + t) * channels + column);

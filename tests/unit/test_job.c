@@ -101,6 +101,12 @@ Test(job, resnet50_example_has_its_parameters_and_tiny_its_sizes) {
     cr_assert_str_eq(job.data_path, job.record_path[0]);
 }
 
+Test(job, bert_example_has_no_padding_unless_it_says_so) {
+    const vd_job job = read_good("models/jobs/bert-tiny.yaml");
+    const vd_model *m = &job.training.model;
+    cr_assert(m->kind == VD_MODEL_BERT && m->pad == -1 && m->mask_rate == 0.15f);
+}
+
 /* ---- what is wrong ---- */
 
 /* Beside the file as .err, or in its first line: "# expect: ...". */

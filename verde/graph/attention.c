@@ -27,12 +27,28 @@ static vd_value split(vd_builder *b, const char *name, vd_value x, int64_t parts
     return VD_EMIT(b, name, ((vd_op){RO_OP_SPLIT_HEADS, {parts, part, heads}, NULL}), x);
 }
 
+static vd_value scores(vd_builder *b, const char *name, const vd_record *r) {
+    const vd_op product = vd_matmul_op(2, 2, scale_of(b, r->saved[0]), RO_DOT_CHUNK, 0);
+    vd_value s = VD_EMIT(b, name, product, r->saved[0], r->saved[1]);
+    return r->padding == VD_NONE ? s : VD_EMIT(b, name, ((vd_op){.op = RO_OP_ADD}), s, r->padding);
+}
+
+/* [B, S] as [B, H, T, S], the shape of scores. */
+static vd_value spread(vd_builder *b, const vd_value *padding, int64_t heads, int64_t queries) {
+    if (!padding)
+        return VD_NONE;
+    const ro_shape *shape = vd_shape_of(b, *padding);
+    ro_shape wide = VD_SHAPE(RO_F32, shape->dim[0], 1, 1, shape->dim[1]);
+    vd_value x = VD_EMIT(b, "padding", ((vd_op){.op = RO_OP_RESHAPE, .shape = &wide}), *padding);
+    x = VD_EMIT(b, "padding", ((vd_op){RO_OP_EXPAND, {1, heads}, NULL}), x);
+    return VD_EMIT(b, "padding", ((vd_op){RO_OP_EXPAND, {2, queries}, NULL}), x);
+}
+
 /* From q, k and v [B, H, T or S, D] in r->saved to [B, H, T, D]; saves m, l and the result. */
 static vd_value attend(vd_builder *b, vd_record *r) {
-    vd_value q = r->saved[0], k = r->saved[1], v = r->saved[2];
-    int64_t keys = vd_shape_of(b, k)->dim[2];
-    vd_op scores = vd_matmul_op(2, 2, scale_of(b, q), RO_DOT_CHUNK, 0);
-    vd_value s = VD_EMIT(b, "scores", scores, q, k);
+    vd_value v = r->saved[2];
+    int64_t keys = vd_shape_of(b, r->saved[1])->dim[2];
+    vd_value s = scores(b, "scores", r);
     vd_value mc = VD_EMIT(b, "block_max", masked_op(RO_OP_ATTN_MAX, r->causal), s);
     vd_value e = VD_EMIT(b, "exp", masked_op(RO_OP_ATTN_EXP, r->causal), s, mc);
     if (b->status != VD_OK)
@@ -53,7 +69,7 @@ static vd_value attend(vd_builder *b, vd_record *r) {
 vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_attr dropout) {
     static const char *const name[] = {"q", "k", "v"};
     vd_record r = {.layer = VD_LAYER_ATTENTION, .in = {qkv, VD_NONE, VD_NONE}, .causal = true};
-    r.dropout = dropout;
+    r.dropout = dropout, r.padding = VD_NONE;
     for (int i = 0; i < 3; i++)
         r.saved[i] = split(b, name[i], qkv, 3, i, heads);
     r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r));
@@ -85,6 +101,7 @@ vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_hea
     }
     if (h->rotation)
         r.rotation = *h->rotation, r.rotates = true;
+    r.padding = spread(b, h->padding, h->heads, vd_shape_of(b, qkv[0])->dim[1]);
     memcpy(r.in, qkv, sizeof r.in);
     int64_t times = h->heads / h->kv_heads;
     r.saved[0] = rotated(b, "q_rotated", &r, split(b, "q", qkv[0], 1, 0, h->heads), false);
@@ -109,7 +126,7 @@ static void back_attend(vd_builder *b, const vd_record *r, vd_value dy, vd_value
     vd_value d_o = split(b, "d_out", dy, 1, 0, heads);
     vd_value both[] = {d_o, (vd_value)r->number};
     vd_value delta = vd_reduce(b, "d_delta", RO_OP_REDUCE_DOT, size, 2, both);
-    vd_value s = VD_EMIT(b, "d_scores", vd_matmul_op(2, 2, scale, RO_DOT_CHUNK, 0), q, k);
+    vd_value s = scores(b, "d_scores", r);
     vd_value p = VD_EMIT(b, "d_prob", masked_op(RO_OP_ATTN_PROB, r->causal), s, m, l);
     vd_value dp = VD_EMIT(b, "d_dp", vd_matmul_op(2, 2, 1.0f, RO_DOT_CHUNK, 0), d_o, v);
     dp = dropped(b, "d_dp_dropout", r, dp);

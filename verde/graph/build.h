@@ -109,6 +109,9 @@ typedef struct {
     bool causal;                 /* needs T = S */
     const vd_rotation *rotation; /* of q and k by their rows; NULL: none */
     vd_dropout_attr dropout;
+    /* [B, S], added to every score of the key: -inf excludes it, +0 does not; a constant. NULL:
+     * none. A query without keys gives +0. */
+    const vd_value *padding;
 } vd_heads;
 
 /* Attention of q [B, T, heads D] over k and v [B, S, kv_heads D]: [B, T, heads D]. */

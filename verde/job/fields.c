@@ -25,11 +25,9 @@
 #define BELOW_ONE 0x1.fffffep-1f
 #define UNIT      "0 or more, below 1"
 
-static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2},
-                                        {"mlp", VD_MODEL_MLP},
-                                        {"llama", VD_MODEL_LLAMA},
-                                        {"resnet", VD_MODEL_RESNET},
-                                        {NULL, 0}};
+static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2},     {"mlp", VD_MODEL_MLP},
+                                        {"llama", VD_MODEL_LLAMA},   {"bert", VD_MODEL_BERT},
+                                        {"resnet", VD_MODEL_RESNET}, {NULL, 0}};
 static const vd_choice data_kinds[] = {
     {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {"cifar10", VD_DATA_CIFAR10}, {NULL, 0}};
 static const vd_choice optimizer_kinds[] = {
@@ -45,17 +43,20 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     CHOICE("model.kind", training.model.kind, model_kinds),
     INTEGER("model.vocab", training.model.vocab, 2, 65536, VD_WHEN_TOKENS),
     INTEGER("model.classes", training.model.vocab, 2, 65536, VD_WHEN_RESNET),
-    INTEGER("model.context", training.model.context, 1, 65536, VD_WHEN_GPT2),
+    INTEGER("model.context", training.model.context, 1, 65536, VD_WHEN_POSITIONS),
     INTEGER("model.layers", training.model.layers, 1, 1024, VD_WHEN_TOKENS),
     {.path = "model.blocks", .type = VD_FIELD_INTEGERS, .when = VD_WHEN_RESNET,
      .offset = offsetof(vd_job, training.model.blocks), .min = 1, .max = 1024,
      .number = offsetof(vd_job, training.model.stages), .most = VD_STAGES_MAX},
-    INTEGER("model.heads", training.model.heads, 1, 1024, VD_WHEN_DECODER),
+    INTEGER("model.heads", training.model.heads, 1, 1024, VD_WHEN_HEADS),
     INTEGER("model.kv_heads", training.model.kv_heads, 1, 1024, VD_WHEN_LLAMA),
     INTEGER("model.channels", training.model.channels, 1, 65536, VD_WHEN_ALWAYS),
     INTEGER("model.hidden", training.model.hidden, 1, 65536, VD_WHEN_HIDDEN),
     REAL("model.rope_base", training.model.rope_base, 1, 0x1.fffffep31f, "1 or more, below 2^32", VD_WHEN_LLAMA),
-    REAL("model.dropout", training.model.dropout, 0, BELOW_ONE, UNIT, VD_WHEN_GPT2),
+    REAL("model.dropout", training.model.dropout, 0, BELOW_ONE, UNIT, VD_WHEN_POSITIONS),
+    REAL("model.mask_rate", training.model.mask_rate, 0.001f, 0.999f, "0.001..0.999", VD_WHEN_BERT),
+    {.path = "model.pad", .type = VD_FIELD_INTEGER, .when = VD_WHEN_BERT,
+     .offset = offsetof(vd_job, training.model.pad), .max = 65535, .otherwise = UINT64_MAX},
     MAPPING("data"),
     CHOICE("data.kind", data_kind, data_kinds),
     {.path = "data.file", .type = VD_FIELD_FILE, .when = VD_WHEN_ONE_FILE,
@@ -96,20 +97,20 @@ int vd_field_find(const char *path) {
 }
 
 bool vd_field_applies(const vd_field *field, const vd_job *job) {
+    const vd_model_kind kind = job->training.model.kind;
+    const bool gpt2 = kind == VD_MODEL_GPT2, llama = kind == VD_MODEL_LLAMA;
+    const bool bert = kind == VD_MODEL_BERT, mlp = kind == VD_MODEL_MLP;
     switch (field->when) {
-    case VD_WHEN_GPT2: return job->training.model.kind == VD_MODEL_GPT2;
-    case VD_WHEN_LLAMA: return job->training.model.kind == VD_MODEL_LLAMA;
-    case VD_WHEN_DECODER:
-        return job->training.model.kind == VD_MODEL_GPT2 ||
-               job->training.model.kind == VD_MODEL_LLAMA;
-    case VD_WHEN_HIDDEN:
-        return job->training.model.kind == VD_MODEL_MLP ||
-               job->training.model.kind == VD_MODEL_LLAMA;
+    case VD_WHEN_POSITIONS: return gpt2 || bert;
+    case VD_WHEN_BERT: return bert;
+    case VD_WHEN_LLAMA: return llama;
+    case VD_WHEN_HEADS: return gpt2 || bert || llama;
+    case VD_WHEN_HIDDEN: return mlp || llama;
     case VD_WHEN_ADAMW: return job->training.optimizer.kind == VD_OPTIMIZER_ADAMW;
     case VD_WHEN_SGD: return job->training.optimizer.kind == VD_OPTIMIZER_SGD;
     case VD_WHEN_DECAY: return job->training.optimizer.schedule != RO_LR_CONSTANT;
-    case VD_WHEN_TOKENS: return job->training.model.kind != VD_MODEL_RESNET;
-    case VD_WHEN_RESNET: return job->training.model.kind == VD_MODEL_RESNET;
+    case VD_WHEN_TOKENS: return kind != VD_MODEL_RESNET;
+    case VD_WHEN_RESNET: return kind == VD_MODEL_RESNET;
     case VD_WHEN_ONE_FILE: return job->data_kind != VD_DATA_CIFAR10;
     case VD_WHEN_RECORDS: return job->data_kind == VD_DATA_CIFAR10;
     default: return true;
@@ -118,9 +119,10 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
 
 const char *vd_field_reason(const vd_field *field) {
     switch (field->when) {
-    case VD_WHEN_GPT2: return "it belongs to the gpt2 model";
+    case VD_WHEN_POSITIONS: return "it belongs to the gpt2 and bert models";
+    case VD_WHEN_BERT: return "it belongs to the bert model";
     case VD_WHEN_LLAMA: return "it belongs to the llama model";
-    case VD_WHEN_DECODER: return "it belongs to the gpt2 and llama models";
+    case VD_WHEN_HEADS: return "it belongs to the gpt2, bert and llama models";
     case VD_WHEN_HIDDEN: return "it belongs to the mlp and llama models";
     case VD_WHEN_ADAMW: return "it belongs to the adamw optimizer";
     case VD_WHEN_SGD: return "it belongs to the sgd optimizer";

@@ -18,10 +18,11 @@ typedef enum {
 /* When a key must be there; otherwise it must not be. */
 typedef enum {
     VD_WHEN_ALWAYS,
-    VD_WHEN_GPT2,
+    VD_WHEN_POSITIONS, /* gpt2, bert */
+    VD_WHEN_BERT,
     VD_WHEN_LLAMA,
-    VD_WHEN_DECODER, /* gpt2, llama */
-    VD_WHEN_HIDDEN,  /* mlp, llama */
+    VD_WHEN_HEADS,  /* gpt2, bert, llama */
+    VD_WHEN_HIDDEN, /* mlp, llama */
     VD_WHEN_ADAMW,
     VD_WHEN_SGD,
     VD_WHEN_DECAY,
@@ -50,7 +51,7 @@ typedef struct {
     uint64_t otherwise;      /* an integer's value if the key is not there; 0: it must be there */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 39, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 41, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 

@@ -166,7 +166,8 @@ static vd_status check_together(const job_reader *reader) {
     const vd_training *training = &reader->job->training;
     const vd_model *model = &training->model;
     const vd_optimizer *optimizer = &training->optimizer;
-    bool gpt2 = model->kind == VD_MODEL_GPT2, text = reader->job->data_kind == VD_DATA_TEXT;
+    bool bert = model->kind == VD_MODEL_BERT, positions = bert || model->kind == VD_MODEL_GPT2;
+    bool text = reader->job->data_kind == VD_DATA_TEXT;
     bool llama = model->kind == VD_MODEL_LLAMA;
     bool resnet = model->kind == VD_MODEL_RESNET;
     bool decay = optimizer->schedule != RO_LR_CONSTANT;
@@ -177,13 +178,16 @@ static vd_status check_together(const job_reader *reader) {
         {resnet == (reader->job->data_kind == VD_DATA_CIFAR10), "data.kind",
          "cifar10 if model.kind is resnet, and only then"},
         {!text || model->vocab >= 256, "model.vocab", "256 or more if data.kind is text"},
-        {!gpt2 || model->channels % model->heads == 0, "model.heads",
+        {!text || !bert || model->vocab > 256, "model.vocab",
+         "257 or more if data.kind is text and model.kind is bert"},
+        {!bert || model->pad < model->vocab - 1, "model.pad", "below model.vocab - 1"},
+        {!positions || model->channels % model->heads == 0, "model.heads",
          "a divisor of model.channels"},
         {!llama || model->channels % (2 * model->heads) == 0, "model.heads",
          "a divisor of half of model.channels"},
         {!llama || model->heads % model->kv_heads == 0, "model.kv_heads",
          "a divisor of model.heads"},
-        {!gpt2 || training->sequence <= model->context, "sequence", "model.context or less"},
+        {!positions || training->sequence <= model->context, "sequence", "model.context or less"},
         {training->batch % training->micro_batches == 0, "micro_batches", "a divisor of batch"},
         {training->checkpoint_interval <= training->steps, "checkpoint_interval", "steps or less"},
         {!decay || optimizer->warmup < training->steps, "schedule.warmup", "less than steps"},

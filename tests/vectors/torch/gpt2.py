@@ -1,32 +1,16 @@
 #!/usr/bin/env python3
-"""Loss and gradients of a small GPT-2 from PyTorch in double precision: writes layout.txt and gradients.f32.
-
-The weights and tokens come from the integer formula of `fraction`, which tests/unit/test_gpt2_reference.c repeats.
-"""
+"""Loss and gradients of a small GPT-2 from PyTorch in double precision."""
 import math
-import os
-import struct
 
 import torch
 import torch.nn.functional as F
 
+import common
+
 VOCAB, CONTEXT, LAYERS, HEADS, CHANNELS, BATCH = 64, 16, 2, 2, 32, 4
 
 
-def mix(n):
-    """The 32-bit finaliser of MurmurHash3."""
-    n = (n ^ n >> 16) * 0x85EBCA6B % 2**32
-    n = (n ^ n >> 13) * 0xC2B2AE35 % 2**32
-    return n ^ n >> 16
-
-
-def fraction(tensor, element):
-    """A multiple of 2^-15 in [-1, 1): exact in every floating-point type."""
-    return ((mix(tensor * 1000003 + element) >> 16) - 2**15) / 2**15
-
-
 def layout():
-    """Names, shapes, offset and scale of the values, in the order of the state's leaves."""
     yield "wte", (VOCAB, CHANNELS), 0, 2**-1
     yield "wpe", (CONTEXT, CHANNELS), 0, 2**-1
     for i in range(LAYERS):
@@ -41,17 +25,9 @@ def layout():
     yield "ln_f.beta", (CHANNELS,), 0, 2**-3
 
 
-def parameters():
-    out = {}
-    for tensor, (name, shape, offset, scale) in enumerate(layout()):
-        values = [offset + scale * fraction(tensor, e) for e in range(math.prod(shape))]
-        out[name] = torch.tensor(values, dtype=torch.float64).reshape(shape).requires_grad_()
-    return out
-
-
 def batch():
-    """All windows of the data, once each; tensor number 1000 of the formula."""
-    tokens = [mix(1000 * 1000003 + i) % VOCAB for i in range(BATCH * CONTEXT + 1)]
+    """All windows of the data, once each."""
+    tokens = common.tokens(BATCH * CONTEXT + 1, VOCAB)
     rows = lambda shift: torch.tensor(tokens[shift:][:BATCH * CONTEXT]).reshape(BATCH, CONTEXT)
     return rows(0), rows(1)
 
@@ -84,20 +60,4 @@ def loss_of(w):
     return F.cross_entropy(logits.reshape(-1, VOCAB), targets.reshape(-1))
 
 
-def main():
-    folder = os.path.dirname(os.path.abspath(__file__))
-    w = parameters()
-    loss = loss_of(w)
-    loss.backward()
-    with open(os.path.join(folder, "layout.txt"), "w") as text, \
-         open(os.path.join(folder, "gradients.f32"), "wb") as binary:
-        binary.write(struct.pack("<f", loss.item()))
-        for name, shape, offset, scale in layout():
-            print(name, math.prod(shape), offset, scale, file=text)
-            values = w[name].grad.flatten().tolist()
-            binary.write(struct.pack(f"<{len(values)}f", *values))
-    print(f"loss {loss.item():.9f}, PyTorch {torch.__version__}")
-
-
-if __name__ == "__main__":
-    main()
+common.write("gpt2", layout(), loss_of)

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Loss and gradients of a small BERT with hidden and padding tokens from PyTorch in double precision."""
+import math
+
+import torch
+import torch.nn.functional as F
+
+import common
+
+VOCAB, CONTEXT, LAYERS, HEADS, CHANNELS = 64, 48, 2, 2, 32
+SEED, STREAM, MASK_RATE, PAD = 5, 1, 0.25, 7
+
+
+def layout():
+    def norm(name):
+        yield name + ".gamma", (CHANNELS,), 1, 2**-3
+        yield name + ".beta", (CHANNELS,), 0, 2**-3
+
+    def linear(name, rows=1, cols=1):
+        yield name + ".weight", (rows * CHANNELS, cols * CHANNELS), 0, 2**-2
+        yield name + ".bias", (cols * CHANNELS,), 0, 2**-3
+
+    yield "tokens", (VOCAB, CHANNELS), 0, 2**-1
+    yield "positions", (CONTEXT, CHANNELS), 0, 2**-1
+    yield "segments", (2, CHANNELS), 0, 2**-1
+    yield from norm("ln_e")
+    for i in range(LAYERS):
+        for part in "qkv":
+            yield from linear(f"h.{i}.attn.{part}")
+        yield from linear(f"h.{i}.attn.proj")
+        yield from norm(f"h.{i}.ln_1")
+        yield from linear(f"h.{i}.mlp.up", 1, 4)
+        yield from linear(f"h.{i}.mlp.down", 4, 1)
+        yield from norm(f"h.{i}.ln_2")
+    yield from linear("head")
+    yield from norm("ln_h")
+    yield "head.tokens.bias", (VOCAB,), 0, 2**-3
+
+
+def philox(block, step):
+    """Philox4x32-10 (Salmon et al., SC 2011) of repops/SPEC.md section 10: four words."""
+    c, k = [block, 0, step, STREAM], [SEED, 0]
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [b >> 32 ^ c[1] ^ k[0], b % 2**32, a >> 32 ^ c[3] ^ k[1], a % 2**32]
+        k = [(k[0] + 0x9E3779B9) % 2**32, (k[1] + 0xBB67AE85) % 2**32]
+    return c
+
+
+def batch():
+    """One window: what the model reads, its labels (-1: none), which tokens are no padding."""
+    tokens = common.tokens(CONTEXT + 1, VOCAB - 1)[:CONTEXT]
+    words = [w for block in range(CONTEXT // 4) for w in philox(block, 0)]
+    real = [t != PAD for t in tokens]
+    hidden = [r and w < MASK_RATE * 2**32 for r, w in zip(real, words)]
+    read = [VOCAB - 1 if h else t for h, t in zip(hidden, tokens)]
+    labels = [t if h else -1 for h, t in zip(hidden, tokens)]
+    assert sum(hidden) > 3 and not all(real)
+    return torch.tensor(read), torch.tensor(labels), torch.tensor(real)
+
+
+def norm(w, name, x):
+    return F.layer_norm(x, (CHANNELS,), w[name + ".gamma"], w[name + ".beta"], eps=1e-5)
+
+
+def linear(w, name, x):
+    return x @ w[name + ".weight"] + w[name + ".bias"]
+
+
+def attention(w, name, x, real):
+    q, k, v = (linear(w, f"{name}.{part}", x).reshape(CONTEXT, HEADS, -1).transpose(0, 1) for part in "qkv")
+    scores = q @ k.transpose(1, 2) / math.sqrt(CHANNELS // HEADS)
+    y = scores.masked_fill(~real, -math.inf).softmax(-1) @ v
+    return linear(w, name + ".proj", y.transpose(0, 1).reshape(x.shape))
+
+
+def loss_of(w):
+    tokens, labels, real = batch()
+    segments = (torch.arange(CONTEXT) >= (CONTEXT + 1) // 2).long()
+    x = norm(w, "ln_e", w["tokens"][tokens] + w["positions"] + w["segments"][segments])
+    for i in range(LAYERS):
+        x = norm(w, f"h.{i}.ln_1", x + attention(w, f"h.{i}.attn", x, real))
+        y = F.gelu(linear(w, f"h.{i}.mlp.up", x))
+        x = norm(w, f"h.{i}.ln_2", x + linear(w, f"h.{i}.mlp.down", y))
+    logits = norm(w, "ln_h", F.gelu(linear(w, "head", x))) @ w["tokens"].T + w["head.tokens.bias"]
+    sum_of_losses = F.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
+    return sum_of_losses / (CONTEXT * MASK_RATE)  # by how many are hidden on average
+
+
+common.write("bert", layout(), loss_of)
