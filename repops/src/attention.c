@@ -94,7 +94,7 @@ ro_status ro_attention_forward(ro_ctx *ctx, const ro_attention *wanted, const fl
         return status;
     const ro_attention_job job = {&a, q, k, v, out, m, l};
     const ro_fpenv env = ro_fpenv_enter();
-    if (empty(&a))
+    if (empty(&a) && !ro_ctx_on(ctx))
         empty_forward(&job);
     else
         status = ro_ctx_table(ctx)->attention_forward(ctx, &job);
@@ -116,7 +116,7 @@ ro_status ro_attention_backward(ro_ctx *ctx, const ro_attention *wanted, const f
                        "causal, as many keys as queries");
     const ro_attention_grad_job job = {&a, q, k, v, out, m, l, dout, dq, dk, dv};
     const ro_fpenv env = ro_fpenv_enter();
-    if (empty(&a))
+    if (empty(&a) && !ro_ctx_on(ctx))
         empty_backward(&job);
     else
         status = ro_ctx_table(ctx)->attention_backward(ctx, &job);

@@ -1,0 +1,75 @@
+/* Reductions over groups of 64 rows, SPEC.md sections 3.3 and 3.4. */
+#ifndef REPOPS_CUDA_COLUMNS_CUH
+#define REPOPS_CUDA_COLUMNS_CUH
+
+#include "repops/cuda/rows.cuh"
+
+enum { COLUMN_THREADS = 128, COLUMN_EACH = 16 };
+
+/* The rows of an element of the output: the first one's element, and their number. */
+struct column_group {
+    int64_t row, e;
+    int rows;
+};
+
+/* The output as [outer, groups, inner], an element per thread. */
+struct column_view {
+    int64_t count, n;
+    ro_divider inner, groups;
+
+    __host__ explicit column_view(const ro_axis &a)
+        : count(a.outer * ro_blocks_of(a.n, RO_COLUMN_GROUP) * a.inner), n(a.n), inner(a.inner),
+          groups(ro_blocks_of(a.n, RO_COLUMN_GROUP)) {}
+    RO_DEVICE column_group of(int64_t item) const {
+        const int64_t group = inner.quotient(item), outer = groups.quotient(group);
+        const int64_t first = (group - outer * groups.divisor) * RO_COLUMN_GROUP;
+        const int64_t row = outer * n + first, left = n - first;
+        return {row, row * inner.divisor + (item - group * inner.divisor),
+                left < RO_COLUMN_GROUP ? (int)left : RO_COLUMN_GROUP};
+    }
+};
+
+struct column_sum {
+    typedef float state;
+    static RO_DEVICE state start() {
+        return 0.0f;
+    }
+    static RO_DEVICE float close(state sum) {
+        return ro_canon(sum);
+    }
+};
+
+/* F: data, read(row, element); state, start(), add(state, data), close(state). Reads overlap,
+ * additions are in order. */
+template <class F>
+__global__ void __launch_bounds__(COLUMN_THREADS)
+    reduce_columns_kernel(float *out, column_view view, F f) {
+    const int64_t item = (int64_t)blockIdx.x * COLUMN_THREADS + threadIdx.x;
+    if (item >= view.count)
+        return;
+    const column_group g = view.of(item);
+    typename F::state sum = F::start();
+    for (int from = 0; from < g.rows; from += COLUMN_EACH) {
+        typename F::data v[COLUMN_EACH] = {};
+#pragma unroll
+        for (int u = 0; u < COLUMN_EACH; u++)
+            if (from + u < g.rows)
+                v[u] = f.read(g.row + from + u, g.e + (from + u) * view.inner.divisor);
+#pragma unroll
+        for (int u = 0; u < COLUMN_EACH; u++)
+            if (from + u < g.rows)
+                sum = F::add(sum, v[u]);
+    }
+    out[item] = F::close(sum);
+}
+
+template <class F>
+static ro_status reduce_columns(ro_cuda *d, const ro_call *call, void *out, const ro_axis &axis,
+                                const F &f) {
+    const column_view view(axis);
+    RO_LAUNCH((reduce_columns_kernel<F>), dim3((unsigned)ceil_div(view.count, COLUMN_THREADS)),
+              dim3(COLUMN_THREADS), 0, d->stream, static_cast<float *>(out), view, f);
+    return ro_cuda_launched(d, ro_op_describe(call->op)->name);
+}
+
+#endif
