@@ -128,7 +128,7 @@ $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(BUILD)/obj
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 SIMT_FLAGS := -std=c++20 -g -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
-simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
@@ -141,8 +141,8 @@ $(BUILD)/simt/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/obj
     $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
 	$(Q)$(CXX) -shared -fsanitize=alignment -Wl,-Bsymbolic $^ -o $@
-# Random cases on a device beside the CPU: plain C, for machines without Criterion too.
-$(BUILD)/simt/cases: tests/cuda/cases.c $(tools_obj) $(BUILD)/lib/librepops.a
+# Programs that test a device: plain C, for machines without Criterion too.
+$(BUILD)/simt/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -lm -o $@

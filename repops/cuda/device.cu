@@ -148,8 +148,9 @@ static ro_status cross_entropy(ro_device *device, const ro_cross_entropy_job *jo
     return ro_cuda_cross_entropy(of(device), job);
 }
 
-static ro_status tree_root(ro_device *device, const void *data, size_t size, uint8_t root[32]) {
-    return ro_cuda_tree_root(of(device), data, size, root);
+static ro_status tree_roots(ro_device *device, int64_t count, const void *const *data,
+                            const size_t *size, uint8_t *root) {
+    return ro_cuda_tree_roots(of(device), count, data, size, root);
 }
 
 static const ro_device_functions functions = {close_device,
@@ -164,7 +165,7 @@ static const ro_device_functions functions = {close_device,
                                               read,
                                               copy,
                                               wait,
-                                              tree_root,
+                                              tree_roots,
                                               peak};
 
 /* ---- opening ---- */

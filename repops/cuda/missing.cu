@@ -17,6 +17,3 @@ ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *) 
 ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *) {
     return missing(d, "cross_entropy");
 }
-ro_status ro_cuda_tree_root(ro_cuda *d, const void *, size_t, uint8_t *) {
-    return missing(d, "tree_root");
-}

@@ -106,14 +106,15 @@ static ro_status split_heads(ro_cuda *d, const ro_call *call, const void *const 
 }
 
 enum { MOST_PARTS = 8 };
+struct head_parts {
+    const uint32_t *x[MOST_PARTS];
+};
 
 static ro_status join_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int64_t *s = call->input[0].dim; /* [B, H, T, D] */
     const int64_t heads = s[1];
     const ro_divider width(call->output.dim[2]), length(s[2]), size(s[3]), head(heads);
-    struct {
-        const uint32_t *x[MOST_PARTS];
-    } parts;
+    head_parts parts;
     for (int i = 0; i < MOST_PARTS; i++)
         parts.x[i] = static_cast<const uint32_t *>(in[i < call->input_count ? i : 0]);
     return map<uint32_t>(d, call, out, [=] __device__(int64_t e) {
@@ -133,9 +134,7 @@ template <class T> struct part {
     const T *x;
     int64_t count, at; /* elements in a row, and where they begin in it */
 };
-template <class T> struct part_list {
-    part<T> list[PARTS];
-};
+template <class T> struct part_list { part<T> list[PARTS]; };
 
 /* gridDim.y: parts. Elements of one part, PART_EACH apart by the width of a block. */
 template <class T>

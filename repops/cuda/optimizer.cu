@@ -5,11 +5,13 @@ static const float *f32(const void *x) {
     return static_cast<const float *>(x);
 }
 
+struct schedule {
+    int64_t attr[5];
+};
+
 static ro_status lr_schedule(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int32_t *step = static_cast<const int32_t *>(in[0]);
-    struct {
-        int64_t attr[5];
-    } a;
+    schedule a;
     memcpy(a.attr, call->attr, sizeof a.attr);
     return map<float>(d, call, out, [=] __device__(int64_t) {
         return ro_canon(ro_learning_rate(a.attr, *step));

@@ -108,12 +108,18 @@ size_t ro_ctx_peak(ro_ctx *ctx) {
     return device ? device->functions->peak(device) : 0;
 }
 
-ro_status ro_tree_root(ro_ctx *ctx, const void *data, size_t size, uint8_t root[32]) {
+ro_status ro_tree_roots(ro_ctx *ctx, int64_t count, const void *const *data, const size_t *size,
+                        uint8_t *root) {
     ro_device *device = ro_ctx_on(ctx);
     if (!device)
-        return ro_fail(ctx, RO_ERR_UNSUPPORTED, "tree_root: backend %s computes in host memory",
+        return ro_fail(ctx, RO_ERR_UNSUPPORTED, "tree_roots: backend %s computes in host memory",
                        ro_ctx_backend(ctx));
-    if (size == 0)
-        return ro_fail(ctx, RO_ERR_ARG, "tree_root: `size` must be at least 1");
-    return pass(ctx, device->functions->tree_root(device, data, size, root));
+    if (count < 0 || count > INT32_MAX)
+        return ro_fail(ctx, RO_ERR_ARG, "tree_roots: `count` must be 0..2^31 - 1, got %lld",
+                       (long long)count);
+    for (int64_t i = 0; i < count; i++)
+        if (size[i] == 0 || size[i] > (size_t)RO_MAX_NUMEL * 4)
+            return ro_fail(ctx, RO_ERR_ARG, "tree_roots: `size` must be 1..2^42, got %zu", size[i]);
+    return count ? pass(ctx, device->functions->tree_roots(device, count, data, size, root))
+                 : RO_OK;
 }

@@ -25,7 +25,8 @@ typedef struct {
     ro_status (*read)(ro_device *device, void *to, const void *from, size_t size);
     ro_status (*copy)(ro_device *device, void *to, const void *from, size_t size);
     ro_status (*wait)(ro_device *device);
-    ro_status (*tree_root)(ro_device *device, const void *data, size_t size, uint8_t root[32]);
+    ro_status (*tree_roots)(ro_device *device, int64_t count, const void *const *data,
+                            const size_t *size, uint8_t *root);
     size_t (*peak)(ro_device *device);
 } ro_device_functions;
 

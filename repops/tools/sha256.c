@@ -1,6 +1,5 @@
 #include "repops/tools/sha256.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,7 +48,7 @@ static void compress(uint32_t hash[8], const uint8_t *block) {
     hash[4] += e, hash[5] += f, hash[6] += g, hash[7] += h;
 }
 
-void sha256_text(const void *bytes, size_t size, char text[65]) {
+void sha256(const void *bytes, size_t size, uint8_t out[32]) {
     uint32_t hash[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     uint8_t tail[2 * BLOCK] = {0};
@@ -65,6 +64,13 @@ void sha256_text(const void *bytes, size_t size, char text[65]) {
         tail[padded - 1 - (size_t)i] = (uint8_t)((uint64_t)size * 8 >> 8 * i);
     for (size_t at = 0; at < padded; at += BLOCK)
         compress(hash, tail + at);
-    for (int i = 0; i < 8; i++)
-        snprintf(text + 8 * i, 9, "%08x", (unsigned)hash[i]);
+    for (int i = 0; i < 32; i++)
+        out[i] = (uint8_t)(hash[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void sha256_text(const void *bytes, size_t size, char text[65]) {
+    uint8_t hash[32];
+    sha256(bytes, size, hash);
+    for (int i = 0; i < 32; i++)
+        snprintf(text + 2 * i, 3, "%02x", hash[i]);
 }

@@ -34,11 +34,12 @@ RO_API RO_MUST_USE ro_status ro_wait(ro_ctx *ctx);
 /* Most bytes of ro_alloc and of temporary memory in use at any time so far; 0 if nobody counted. */
 RO_API size_t ro_ctx_peak(ro_ctx *ctx);
 
-/* Root of the RFC 6962 tree (SHA-256) over the bytes in leaves of 1 KiB, the last one shorter, into
- * host memory: how verde commits to a tensor, without copying it. `size` is at least 1.
- * RO_ERR_UNSUPPORTED in host memory. Waits. */
-RO_API RO_MUST_USE ro_status ro_tree_root(ro_ctx *ctx, const void *data, size_t size,
-                                          uint8_t root[32]);
+/* Roots of the RFC 6962 trees (SHA-256) over the bytes of `count` tensors in leaves of 1 KiB, the
+ * last one of each shorter: how verde commits to tensors, without copying them. data[i] has size[i]
+ * bytes, at least 1; root, in host memory, has room for count * 32 bytes. RO_ERR_UNSUPPORTED in
+ * host memory. Waits. */
+RO_API RO_MUST_USE ro_status ro_tree_roots(ro_ctx *ctx, int64_t count, const void *const *data,
+                                           const size_t *size, uint8_t *root);
 
 #ifdef __cplusplus
 }
