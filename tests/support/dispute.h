@@ -19,6 +19,8 @@ typedef struct {
 
 void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval);
 void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov); /* an mlp */
+void test_job_open_operators(test_job *job, int64_t steps);          /* what no model uses */
+void test_operators_program(vd_program *program, int64_t steps);     /* that job's program */
 void test_job_close(test_job *job);
 
 /* The first node of this operator in the graph of a step. */

@@ -47,12 +47,19 @@ static vd_training recipe(vd_model_kind kind, int64_t steps, int64_t checkpoint_
     };
 }
 
-static void open_recipe(test_job *job, vd_training t) {
-    ro_shape shape = {RO_U8, 1, {sizeof job->text}};
+/* Makes the data; its commitment. */
+static vd_hash open_data(test_job *job) {
+    const ro_shape shape = {RO_U8, 1, {sizeof job->text}};
     vd_hash byte_root, root;
     vd_err err = {0};
     write_text(job);
     cr_assert(vd_tensor_hash(&shape, job->text, &byte_root, &root, NULL, &err) == VD_OK);
+    return root;
+}
+
+static void open_recipe(test_job *job, vd_training t) {
+    vd_err err = {0};
+    const vd_hash root = open_data(job);
     memcpy(t.data_root, root.b, sizeof root.b);
     cr_assert(vd_training_program(&t, &job->program, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_program_hash(&job->program, &job->hash, &err) == VD_OK, "%s", err.text);
@@ -68,6 +75,16 @@ void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov) {
     t.optimizer.momentum = 0.9f;
     t.optimizer.nesterov = nesterov;
     open_recipe(job, t);
+}
+
+void test_job_open_operators(test_job *job, int64_t steps) {
+    vd_err err = {0};
+    const vd_hash root = open_data(job);
+    job->program = (vd_program){.data_count = 1};
+    job->program.data[0].tensor = (vd_leaf){"text", {RO_U8, 1, {sizeof job->text}}};
+    memcpy(job->program.data[0].root, root.b, sizeof root.b);
+    test_operators_program(&job->program, steps);
+    cr_assert(vd_program_hash(&job->program, &job->hash, &err) == VD_OK, "%s", err.text);
 }
 
 void test_job_close(test_job *job) {

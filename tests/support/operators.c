@@ -1,0 +1,105 @@
+/* A program of the operators that no model uses: it learns nothing, but its states depend on all of
+ * them, so that a wrong element of any can be disputed. */
+#include "tests/support/dispute.h"
+#include "verde/graph/build.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IMAGES, WEIGHTS, LOSS, LEAVES, ROWS = 18, COLS = 7, IGNORED = 2 };
+
+static void declare(vd_builder *b) {
+    const ro_shape shape[LEAVES] = {VD_SHAPE(RO_F32, 2, 5, 5, 4), VD_SHAPE(RO_F32, 6, ROWS),
+                                    VD_SHAPE(RO_F32, 1)};
+    static const char *const name[LEAVES] = {"images", "weights", "loss"};
+    for (int i = 0; i < LEAVES; i++)
+        vd_add_leaf(b, name[i], &shape[i]);
+}
+
+static uint32_t *outputs(void) {
+    uint32_t *output = calloc(LEAVES, sizeof *output);
+    cr_assert(output);
+    return output;
+}
+
+static void build_init(vd_builder *b) {
+    const vd_leaf *leaf = b->program->leaf;
+    const int64_t low = ro_attr_f32(-1), high = ro_attr_f32(1);
+    const vd_op uniform = {RO_OP_UNIFORM, {5, 1, low, high}, &leaf[IMAGES].shape};
+    const vd_op normal = {RO_OP_NORMAL, {5, 2, 0, high}, &leaf[WEIGHTS].shape};
+    const vd_op zero = {RO_OP_FILL, {0}, &leaf[LOSS].shape};
+    b->graph->output = outputs();
+    b->graph->output[IMAGES] = vd_emit(b, "images", uniform, 0, NULL);
+    b->graph->output[WEIGHTS] = vd_emit(b, "weights", normal, 0, NULL);
+    b->graph->output[LOSS] = vd_emit(b, "loss", zero, 0, NULL);
+}
+
+/* A number below ROWS for each row, and one below COLS. */
+static vd_value order_of(vd_builder *b, vd_value *labels) {
+    const ro_shape shape = VD_SHAPE(RO_I32, ROWS);
+    const vd_op permute = {RO_OP_PERMUTATION, {5, 3}, &shape};
+    const vd_op to_float = {RO_OP_CAST, {RO_F32}, NULL}, to_integer = {RO_OP_CAST, {RO_I32}, NULL};
+    const vd_value order = VD_EMIT(b, "order", permute, vd_step_value(b));
+    const vd_value number = VD_EMIT(b, "number", to_float, order);
+    *labels = VD_EMIT(b, "labels", to_integer, vd_div_const(b, "labels", number, 3));
+    return order;
+}
+
+/* Pooling and movement: [ROWS, COLS]. */
+static vd_value moved(vd_builder *b, vd_value order) {
+    const vd_pool_attr pool = {{2, 2}, {2, 2}, {1, 1}, 0};
+    vd_value x = vd_max_pool2d(b, IMAGES, pool);
+    x = vd_reshape(b, "rows", x, VD_SHAPE(RO_F32, ROWS, 4));
+    x = vd_gather(b, "shuffled", x, order, 0);
+    vd_value w = vd_transpose(b, "turned", WEIGHTS, (const int[]){1, 0});
+    w = vd_slice(b, "columns", w, (vd_stretch){1, 1, 2, 2});
+    w = vd_pad(b, "padded", w, 1, 1, 0);
+    return vd_concat(b, "joined", 1, 2, (vd_value[]){x, w});
+}
+
+/* sqrt(e) / e + rsqrt(e) * sigmoid(erf(x)), e = exp(tanh(x) / 2). */
+static vd_value functions(vd_builder *b, vd_value x) {
+    const vd_value e = vd_exp(b, vd_scale(b, "half", vd_tanh(b, x), 0.5f));
+    const vd_value gate = vd_sigmoid(b, vd_erf(b, x));
+    return vd_add(b, "sum", vd_div(b, "ratio", vd_sqrt(b, e), e),
+                  vd_mul(b, "gated", vd_rsqrt(b, e), gate));
+}
+
+/* The losses of all rows. */
+static vd_value losses(vd_builder *b, vd_value x, vd_value labels) {
+    const vd_value share = vd_sum_axis(b, vd_softmax(b, x), 0);
+    const vd_value most = vd_max_axis(b, x, 0);
+    vd_value y = vd_add(b, "shifted", vd_log_softmax(b, vd_add(b, "shifted", x, share)), most);
+    return vd_add(b, "losses", vd_xent(b, y, labels), vd_xent_ignore(b, x, labels, IGNORED));
+}
+
+static vd_value descend(vd_builder *b, vd_value leaf) {
+    const vd_op rate = {RO_OP_SCALE, {ro_attr_f32(0.5f)}, NULL};
+    return VD_EMIT(b, "next", ((vd_op){.op = RO_OP_SUB}), leaf,
+                   VD_EMIT(b, "change", rate, vd_grad(b, leaf)));
+}
+
+static void build_step(vd_builder *b) {
+    vd_value labels, order = order_of(b, &labels);
+    const vd_value loss = losses(b, functions(b, moved(b, order)), labels);
+    b->graph->output = outputs();
+    b->graph->output[LOSS] = vd_reduce(b, "loss", RO_OP_REDUCE_SUM, ROWS, 1, &loss);
+    b->graph->loss = b->graph->output[LOSS];
+    vd_backward(b, loss, 1);
+    for (vd_value leaf = 0; leaf < LOSS; leaf++)
+        b->graph->output[leaf] = descend(b, leaf);
+}
+
+void test_operators_program(vd_program *p, int64_t steps) {
+    vd_err err;
+    vd_builder init = vd_builder_of(p, &p->init), step = vd_builder_of(p, &p->step);
+    p->seed = 5, p->steps = p->checkpoint_interval = steps;
+    declare(&init);
+    build_init(&init);
+    build_step(&step);
+    cr_assert(init.status == VD_OK && step.status == VD_OK, "%s%s", init.err.text, step.err.text);
+    cr_assert(vd_program_validate(p, &err) == VD_OK, "%s", err.text);
+    vd_builder_free(&init);
+    vd_builder_free(&step);
+}
