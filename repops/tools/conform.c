@@ -1,8 +1,9 @@
 /* repops-conform: are this machine's bits the specified ones? Runs the cases of
- * tests/golden/ops.txt, sgemm.txt and functions.txt, compiled in, on every backend. */
+ * tests/golden/ops.txt, sgemm.txt, fused.txt and functions.txt, compiled in, on every backend. */
 #include "repops/src/fpenv.h"
 #include "repops/tools/case_run.h"
 #include "repops/tools/conform.h"
+#include "repops/tools/fused.h"
 #include "repops/tools/golden.h"
 #include "repops/tools/product.h"
 #include "repops/tools/sha256.h"
@@ -18,12 +19,16 @@ static const char *const operator_lines[] = {
 static const char *const sgemm_lines[] = {
 #include "golden_sgemm.h"
 };
+static const char *const fused_lines[] = {
+#include "golden_fused.h"
+};
 static const char *const function_lines[] = {
 #include "golden_functions.h"
 };
 enum {
     OPERATOR_LINES = sizeof operator_lines / sizeof operator_lines[0],
     SGEMM_LINES = sizeof sgemm_lines / sizeof sgemm_lines[0],
+    FUSED_LINES = sizeof fused_lines / sizeof fused_lines[0],
     FUNCTION_LINES = sizeof function_lines / sizeof function_lines[0],
 };
 
@@ -149,6 +154,18 @@ static bool compute_product(ro_ctx *ctx, const void *g, char got[65]) {
     return status != RO_ERR_UNSUPPORTED;
 }
 
+static bool compute_fused(ro_ctx *ctx, const void *g, char got[65]) {
+    float *out;
+    int64_t count = 0;
+    const ro_status status = golden_fused_run(ctx, g, &out, &count);
+    if (status == RO_OK)
+        hash_elements(out, (size_t)count * sizeof *out, sizeof *out, got);
+    else
+        snprintf(got, 65, "%s", ro_ctx_error(ctx));
+    free(out);
+    return status != RO_ERR_UNSUPPORTED;
+}
+
 static void run_case(report *r, item *it, const char *name, const char *want, computation *compute,
                      const void *g) {
     char got[65];
@@ -183,6 +200,16 @@ static void run_sgemm(report *r) {
     for (int i = 0; i < SGEMM_LINES; i++)
         if (golden_product_parse(sgemm_lines[i], &g))
             run_case(r, &it, g.name, g.hash, compute_product, &g);
+    report_item(r, &it);
+}
+
+static void run_fused(report *r, const char *function) {
+    golden_fused g;
+    item it = {.function = true};
+    snprintf(it.name, sizeof it.name, "ro_%s", function);
+    for (int i = 0; i < FUSED_LINES; i++)
+        if (golden_fused_parse(fused_lines[i], &g) && strcmp(g.function, function) == 0)
+            run_case(r, &it, g.name, g.hash, compute_fused, &g);
     report_item(r, &it);
 }
 
@@ -275,6 +302,8 @@ static void run_all(report *r, const wishes *w, float *sample) {
     for (int i = 0; i < OPERATOR_LINES; i++)
         run_operator(r, i);
     run_sgemm(r);
+    run_fused(r, "attention");
+    run_fused(r, "cross_entropy");
     for (int i = 0; !w->operators_only && i < FUNCTION_LINES; i++)
         run_function(r, function_lines[i], sample);
     report_end(r);
