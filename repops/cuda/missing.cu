@@ -5,9 +5,6 @@ static ro_status missing(ro_cuda *d, const char *what) {
     return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: there is no %s yet", what);
 }
 
-ro_status ro_cuda_sgemm(ro_cuda *d, const ro_products *) {
-    return missing(d, "sgemm");
-}
 ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *) {
     return missing(d, "attention");
 }

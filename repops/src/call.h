@@ -3,7 +3,7 @@
 #define RO_CALL_H
 
 #include "repops/repops.h"
-#include "repops/src/inline.h"
+#include "repops/src/math.h"
 
 /* Rows of a tensor: the product of all dimensions but the last. */
 RO_INLINE int64_t ro_rows_of(const ro_shape *s) {
@@ -28,7 +28,7 @@ RO_INLINE ro_matmul ro_matmul_of(const ro_call *call) {
     ro_matmul v = {.batch = 1,
                    .trans_a = (int)(call->attr[1] & 1),
                    .trans_b = (int)(call->attr[1] >> 1 & 1),
-                   .alpha = ro_attr_to_f32(call->attr[2]),
+                   .alpha = ro_from_bits((uint32_t)call->attr[2]),
                    .chunk = call->attr[3],
                    .mask = (ro_mask)call->attr[4]};
     int64_t a_cols = a->dim[a->ndim - 1], a_rows = 1;

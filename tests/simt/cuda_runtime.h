@@ -241,7 +241,10 @@ enum cudaMemcpyKind {
     cudaMemcpyDefault = 4
 };
 enum { cudaStreamNonBlocking = 1 };
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+    cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4, cudaMemPoolAttrUsedMemHigh = 8 };
 typedef struct simt_stream *cudaStream_t;
 typedef struct simt_pool *cudaMemPool_t;

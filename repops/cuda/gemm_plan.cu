@@ -1,0 +1,96 @@
+/* The choice of a tile and of the units of k: see gemm_plan.cuh. Times are in cycles of one
+ * multiprocessor that does 128 multiply-adds in each; only their order counts. */
+#include "repops/cuda/gemm_plan.cuh"
+
+struct tile_facts {
+    gemm_tile_name name;
+    int m, n, blocks, threads;
+    int bytes;   /* of shared memory */
+    double rate; /* of 128 multiply-adds a cycle; the flat ones' is memory's */
+};
+
+template <class Tile> static constexpr tile_facts facts_of(gemm_tile_name name, double rate) {
+    return {name,         Tile::M,       Tile::N,
+            Tile::BLOCKS, Tile::THREADS, (Tile::STAGES * Tile::STAGE + Tile::TOTALS) * 4,
+            rate};
+}
+
+static const tile_facts tiles[GEMM_TILES] = {
+    facts_of<gemm_large>(GEMM_LARGE, 0.92), facts_of<gemm_medium>(GEMM_MEDIUM, 0.88),
+    facts_of<gemm_small>(GEMM_SMALL, 0.80), facts_of<gemm_flat16>(GEMM_FLAT16, 0.60),
+    facts_of<gemm_flat8>(GEMM_FLAT8, 0.34),
+};
+
+enum {
+    BLOCK_CYCLES = 2000,  /* until a block's first stage is there, and after its last */
+    LAUNCH_CYCLES = 6000, /* of the kernel that adds sums */
+    SUM_BYTES = 24,       /* that a multiprocessor writes or reads in a cycle */
+};
+
+/* How much of the rate is left with so few warps: each scheduler needs three or four. */
+static double busy(const tile_facts *t, int64_t blocks, const ro_cuda *d) {
+    const int64_t each = ceil_div(blocks, d->multiprocessors);
+    const int64_t warps = (each < t->blocks ? each : t->blocks) * t->threads / 128;
+    return warps >= 4 ? 1.0 : warps == 3 ? 0.96 : warps == 2 ? 0.88 : 0.62;
+}
+
+struct estimate {
+    double cycles;
+    int64_t lead;
+};
+
+static estimate whole(const ro_cuda *d, const gemm_problem *p, const tile_facts *t, int64_t blocks,
+                      int64_t chunks) {
+    const double steps = (double)ceil_div(blocks, d->multiprocessors) * (double)p->k;
+    const double rate = 128 * t->rate * busy(t, blocks, d);
+    return {steps * t->m * t->n / rate + BLOCK_CYCLES, chunks};
+}
+
+/* Unit 0 of each tile takes what leaves enough for others to even out the card. */
+static estimate divided(const ro_cuda *d, const gemm_problem *p, const tile_facts *t,
+                        int64_t blocks, int64_t chunks) {
+    const double size = (double)p->batch * (double)p->m * (double)p->n;
+    const double share = (double)blocks * (double)chunks / d->multiprocessors;
+    const double most = 0.9 * share / (double)ceil_div(blocks, d->multiprocessors);
+    const int64_t lead = most < 1 ? 1 : most >= (double)chunks ? chunks - 1 : (int64_t)most;
+    const int64_t units = chunks - lead + 1;
+    const double rate = 128 * t->rate * busy(t, blocks * units, d);
+    const double work = ceil(share) * (double)p->chunk * t->m * t->n / rate;
+    const double sums = 8 * size * (double)units / SUM_BYTES / d->multiprocessors;
+    return {work + sums + 2 * BLOCK_CYCLES + LAUNCH_CYCLES, lead};
+}
+
+static bool offered(const ro_cuda *d, const gemm_problem *p, const tile_facts *t, bool flat) {
+    if (t->bytes > d->shared_memory)
+        return false;
+    if (t->name == GEMM_FLAT16 || t->name == GEMM_FLAT8)
+        return flat && p->m <= t->m;
+    return true;
+}
+
+/* Sums of at least two units fit. */
+static bool divisible(const gemm_problem *p, int64_t chunks) {
+    return chunks > 1 && p->m <= GEMM_MOST_SUMS && p->n <= GEMM_MOST_SUMS &&
+           p->batch <= GEMM_MOST_SUMS &&
+           (double)p->batch * (double)p->m * (double)p->n <= GEMM_MOST_SUMS / 4;
+}
+
+gemm_plan ro_gemm_plan(const ro_cuda *d, const gemm_problem *p, bool flat) {
+    const int64_t chunks = ceil_div(p->k, p->chunk);
+    gemm_plan best = {GEMM_SMALL, chunks, chunks};
+    double least = HUGE_VAL;
+    for (const tile_facts &t : tiles) {
+        if (!offered(d, p, &t, flat))
+            continue;
+        const int64_t blocks = ceil_div(p->m, t.m) * ceil_div(p->n, t.n) * p->batch;
+        for (int way = 0; way < (divisible(p, chunks) ? 2 : 1); way++) {
+            const estimate e =
+                way ? divided(d, p, &t, blocks, chunks) : whole(d, p, &t, blocks, chunks);
+            if (e.cycles >= least)
+                continue;
+            least = e.cycles;
+            best = {t.name, chunks, e.lead};
+        }
+    }
+    return best;
+}
