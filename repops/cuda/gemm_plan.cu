@@ -21,11 +21,10 @@ static const tile_facts tiles[GEMM_TILES] = {
     facts_of<gemm_flat8>(GEMM_FLAT8, 0.34),
 };
 
-enum {
-    BLOCK_CYCLES = 2000,  /* until a block's first stage is there, and after its last */
-    LAUNCH_CYCLES = 6000, /* of the kernel that adds sums */
-    SUM_BYTES = 24,       /* that a multiprocessor writes or reads in a cycle */
-};
+static const double block_cycles =
+    2000; /* until a block's first stage is there, and after its last */
+static const double launch_cycles = 6000; /* of the kernel that adds sums */
+static const double sum_bytes = 24;       /* that a multiprocessor writes or reads in a cycle */
 
 /* How much of the rate is left with so few warps: each scheduler needs three or four. */
 static double busy(const tile_facts *t, int64_t blocks, const ro_cuda *d) {
@@ -43,7 +42,7 @@ static estimate whole(const ro_cuda *d, const gemm_problem *p, const tile_facts 
                       int64_t chunks) {
     const double steps = (double)ceil_div(blocks, d->multiprocessors) * (double)p->k;
     const double rate = 128 * t->rate * busy(t, blocks, d);
-    return {steps * t->m * t->n / rate + BLOCK_CYCLES, chunks};
+    return {steps * t->m * t->n / rate + block_cycles, chunks};
 }
 
 /* Unit 0 of each tile takes what leaves enough for others to even out the card. */
@@ -56,8 +55,8 @@ static estimate divided(const ro_cuda *d, const gemm_problem *p, const tile_fact
     const int64_t units = chunks - lead + 1;
     const double rate = 128 * t->rate * busy(t, blocks * units, d);
     const double work = ceil(share) * (double)p->chunk * t->m * t->n / rate;
-    const double sums = 8 * size * (double)units / SUM_BYTES / d->multiprocessors;
-    return {work + sums + 2 * BLOCK_CYCLES + LAUNCH_CYCLES, lead};
+    const double sums = 8 * size * (double)units / sum_bytes / d->multiprocessors;
+    return {work + sums + 2 * block_cycles + launch_cycles, lead};
 }
 
 static bool offered(const ro_cuda *d, const gemm_problem *p, const tile_facts *t, bool flat) {
