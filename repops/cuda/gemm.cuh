@@ -67,8 +67,8 @@ RO_DEVICE float gemm_result(float total, float alpha, float beta, const float *c
 struct gemm_block {
     int tile_m, tile_n, batch, unit;
 
-    RO_DEVICE static gemm_block of(const gemm_shape &s) {
-        const int tiles = s.tiles_m * s.tiles_n, at = (int)blockIdx.x, tile = at % tiles;
+    RO_DEVICE static gemm_block of(const gemm_shape &s, unsigned number) {
+        const int tiles = s.tiles_m * s.tiles_n, at = (int)number, tile = at % tiles;
         const int group = tile / (8 * s.tiles_n), left = s.tiles_m - group * 8;
         const int high = left < 8 ? left : 8, in_group = tile - group * 8 * s.tiles_n;
         const int rest = at / tiles;
@@ -282,7 +282,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     typedef typename A::template loader<Tile::THREADS, Tile::M, Tile::K> load_a;
     typedef typename B::template loader<Tile::THREADS, Tile::N, Tile::K> load_b;
     RO_SMEM(float, smem);
-    const gemm_block block = gemm_block::of(s);
+    const gemm_block block = gemm_block::of(s, blockIdx.x);
     if ((s.skip && *s.skip) || block.row<Tile>() >= out.rows(s, block.batch))
         return;
     const int thread = (int)threadIdx.x;
@@ -325,7 +325,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         }
         stage = next;
     }
-    gemm_store<Tile>(s, out, block, lane, sums);
+    gemm_store<Tile>(s, out, gemm_block::of(s, ro_block_anew()), lane, sums);
 }
 
 #endif

@@ -34,12 +34,11 @@ template <bool along_k> struct strided {
     template <int T, int W, int K> class loader {
         const strided &x;
         const float *from; /* this thread's first element of stage 0 */
-        int to, left;
+        int left;
 
         template <int V> RO_DEVICE void start(int thread, int64_t first) {
             typedef gemm_share<T, W, K, along_k, V> share;
             const int outer = share::outer(thread), k = share::k(thread);
-            to = k * share::PITCH + outer;
             left = (int)(x.count - first < W ? x.count - first : W);
             from += along_k ? (first + outer) * x.line + k : first + outer + k * x.line;
         }
@@ -48,6 +47,7 @@ template <bool along_k> struct strided {
         RO_DEVICE void copies(float *stage, const float *now, int steps) const {
             typedef gemm_share<T, W, K, along_k, V> share;
             const int outer = share::outer((int)threadIdx.x), k = share::k((int)threadIdx.x);
+            const int to = k * share::PITCH + outer;
 #pragma unroll
             for (int j = 0; j < share::STEPS; j++)
 #pragma unroll

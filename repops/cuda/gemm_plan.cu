@@ -62,6 +62,8 @@ static estimate divided(const ro_cuda *d, const gemm_problem *p, const tile_fact
 static bool offered(const ro_cuda *d, const gemm_problem *p, const tile_facts *t, bool flat) {
     if (t->bytes > d->shared_memory)
         return false;
+    if (t->name == GEMM_LARGE && p->mask != RO_MASK_NONE)
+        return false;
     if (t->name == GEMM_FLAT16 || t->name == GEMM_FLAT8)
         return flat && p->m <= t->m;
     return true;

@@ -28,7 +28,7 @@ struct gemm_problem {
     const unsigned *skip; /* see gemm_shape */
 };
 
-/* The fastest by a model of the card; `most_flat` rows at most may take a flat tile. */
+/* The fastest by a model of the card; a flat tile only if it is offered. */
 gemm_plan ro_gemm_plan(const ro_cuda *d, const gemm_problem *p, bool flat);
 
 /* The most memory for sums that are stored apart, in floats: units beyond it wait for a next pass.
@@ -57,25 +57,21 @@ ro_status gemm_launch(ro_cuda *d, gemm_shape s, int64_t chunk, const A &a, const
     return ro_cuda_launched(d, what);
 }
 
-/* A mask takes whole tiles only, a flat one has no room for tables. */
+/* The comparisons of a mask would not fit the large tile's registers. */
 template <class A, class B, class Out, bool masked, bool flat>
 ro_status gemm_launch_tile(ro_cuda *d, gemm_tile_name tile, const gemm_shape &s, int64_t chunk,
                            const A &a, const B &b, const Out &out, const char *what) {
-    switch (tile) {
-    case GEMM_LARGE:
-        return gemm_launch<gemm_large, A, B, Out, masked>(d, s, chunk, a, b, out, what);
-    case GEMM_MEDIUM:
-        return gemm_launch<gemm_medium, A, B, Out, masked>(d, s, chunk, a, b, out, what);
-    case GEMM_FLAT16:
-        if constexpr (flat)
+    if constexpr (!masked)
+        if (tile == GEMM_LARGE)
+            return gemm_launch<gemm_large, A, B, Out, masked>(d, s, chunk, a, b, out, what);
+    if constexpr (flat) {
+        if (tile == GEMM_FLAT16)
             return gemm_launch<gemm_flat16, A, B, Out, masked>(d, s, chunk, a, b, out, what);
-        break;
-    case GEMM_FLAT8:
-        if constexpr (flat)
+        if (tile == GEMM_FLAT8)
             return gemm_launch<gemm_flat8, A, B, Out, masked>(d, s, chunk, a, b, out, what);
-        break;
-    default: break;
     }
+    if (tile == GEMM_MEDIUM)
+        return gemm_launch<gemm_medium, A, B, Out, masked>(d, s, chunk, a, b, out, what);
     return gemm_launch<gemm_small, A, B, Out, masked>(d, s, chunk, a, b, out, what);
 }
 

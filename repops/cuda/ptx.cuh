@@ -45,4 +45,15 @@ template <int left> RO_DEVICE void ro_copy_wait() {
 #endif
 }
 
+/* The block's number, read anew: what follows from it need not be kept in registers until then. */
+RO_DEVICE unsigned ro_block_anew() {
+#if defined(RO_SIMT)
+    return blockIdx.x;
+#else
+    unsigned at;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(at));
+    return at;
+#endif
+}
+
 #endif
