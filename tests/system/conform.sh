@@ -28,8 +28,8 @@ summary=$(tail -n 1 "$work/out.txt")
 operators=$(grep -v '^#' tests/golden/ops.txt | cut -d ' ' -f 1 | sort -u | wc -l)
 functions=$(wc -l < tests/golden/functions.txt)
 case $summary in
-"repops "*": $((operators + 1 + functions)) operators and functions conform"*) ;; # 1: ro_sgemm
-*) fail "not $operators operators, ro_sgemm and $functions functions: $summary" ;;
+"repops "*": $((operators + 3 + functions)) operators and functions conform"*) ;; # 3: ro_sgemm, ro_attention, ro_cross_entropy
+*) fail "not $operators operators, 3 functions of the library and $functions functions: $summary" ;;
 esac
 ! grep -E '^[a-z_0-9]+\(\) .* -' "$work/out.txt" || fail "a function that no backend has"
 expect 0 '"differ":0}' "$conform" --json --device cpu --threads 1
@@ -40,7 +40,7 @@ expect 2 'no arguments' "$conform" scalar
 expect 2 '--threads' "$conform" --threads many
 
 # One case and one function with another hash than this machine's.
-for file in ops sgemm functions; do
+for file in ops sgemm fused functions; do
     sed -e '/^#/d' -e 's/.*/"&",/' tests/golden/$file.txt > "$work/gen/golden_$file.h"
 done
 sed -i '/ matmul_/{s/[0-9a-f]\{64\}/'"$(printf '%064d' 0)"'/;:a;n;ba}' "$work/gen/golden_ops.h"
