@@ -28,27 +28,26 @@ RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, co
         __builtin_prefetch(t->out + i * t->out_row, 1);
 }
 
-RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const float *b, int64_t ahead,
+RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const float *b,
                            const vf_mask mask[NV_MOST], vf bv[NV_MOST]) {
     RO_UNROLL
-    for (int v = 0; v < nv; v++) {
+    for (int v = 0; v < nv; v++)
         bv[v] = mode == TILE_PLACE ? vf_load_mask(b + v * VW, mask[v]) : vf_load(b + v * VW);
-        if (v * VW % 16 == 0 && mode != TILE_PACKED)
-            __builtin_prefetch(b + ahead + v * VW);
-    }
 }
 
 /* One pointer serves three rows of a: the processor adds one or two steps to it by itself. */
 enum { A_POINTERS = (MR + 2) / 3 };
 
-RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode, const tile *t,
-                             vf acc[MR][NV_MOST]) {
+/* `lines`: t->ahead is asked for, else the steps of b to come. Both at once cost more than they
+ * bring: b is read again and again where a is the one to be waited for. */
+RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, const int lines,
+                          const tile *t, vf acc[MR][NV_MOST]) {
     const int unit = mode == TILE_PACKED;
     const int pointers = unit ? 1 : (rows + 2) / 3;
     const int64_t a_row = unit ? 1 : t->a_row, b_step = t->b_step;
-    const float *a[A_POINTERS], *b = t->b;
-    const float *ahead = t->ahead ? t->ahead : t->b;
-    const int64_t ahead_step = t->ahead_step, b_ahead = steps_ahead(rows, nv, t->k) * b_step;
+    const int64_t b_ahead = steps_ahead(rows, nv, t->k) * b_step;
+    const int64_t ahead_step = t->ahead_step, turn = lines && !unit ? 16 : t->k;
+    const float *a[A_POINTERS], *b = t->b, *ahead = t->ahead ? t->ahead : t->b;
     vf_mask mask[NV_MOST];
     RO_UNROLL
     for (int v = 0; v < nv; v++)
@@ -56,24 +55,37 @@ RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode,
     RO_UNROLL
     for (int i = 0; i < pointers; i++)
         a[i] = t->a + 3 * i * a_row;
-    for (int64_t p = t->k; p > 0; p--, b += b_step) {
-        vf bv[NV_MOST];
-        tile_load_b(nv, mode, b, b_ahead, mask, bv);
-        if (mode == TILE_PACKED) {
-            __builtin_prefetch(ahead);
-            ahead += ahead_step;
-        }
-        RO_UNROLL
-        for (int i = 0; i < rows; i++) {
-            const vf av = vf_set1(unit ? a[0][i] : a[i / 3][i % 3 * a_row]);
+    for (int64_t left = t->k; left > 0; left -= turn) {
+        for (int64_t p = min_i64(left, turn); p > 0; p--, b += b_step) {
+            vf bv[NV_MOST];
+            tile_load_b(nv, mode, b, mask, bv);
             RO_UNROLL
-            for (int v = 0; v < nv; v++)
-                acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
+            for (int v = 0; v < nv && !lines; v += (16 + VW - 1) / VW)
+                __builtin_prefetch(b + b_ahead + v * VW);
+            if (lines)
+                __builtin_prefetch(ahead);
+            ahead += ahead_step;
+            RO_UNROLL
+            for (int i = 0; i < rows; i++) {
+                const vf av = vf_set1(unit ? a[0][i] : a[i / 3][i % 3 * a_row]);
+                RO_UNROLL
+                for (int v = 0; v < nv; v++)
+                    acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
+            }
+            RO_UNROLL
+            for (int i = 0; i < pointers; i++)
+                a[i] += t->a_step;
         }
-        RO_UNROLL
-        for (int i = 0; i < pointers; i++)
-            a[i] += t->a_step;
+        ahead += t->ahead_turn;
     }
+}
+
+RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode, const tile *t,
+                             vf acc[MR][NV_MOST]) {
+    if (mode == TILE_PACKED || t->ahead)
+        tile_steps(rows, nv, mode, 1, t, acc);
+    else
+        tile_steps(rows, nv, mode, 0, t, acc);
 }
 
 RO_INLINE void finish_vector(const tile *t, int64_t row, int64_t col, vf x) {

@@ -16,9 +16,9 @@ typedef struct {
     const float *a, *b;
     int64_t a_row, a_step, b_step;
     const float *ahead; /* memory that is brought nearer by the way, a line each step; or NULL */
-    int64_t ahead_step;
-    const float *start; /* accumulators to start from, rows of NR; NULL: +0 */
-    float *c;           /* totals so far */
+    int64_t ahead_step, ahead_turn; /* from a line to the next; in place, 16 steps add the turn */
+    const float *start;             /* accumulators to start from, rows of NR; NULL: +0 */
+    float *c;                       /* totals so far */
     int64_t c_row;
     float *out; /* may be c */
     int64_t out_row;
@@ -37,6 +37,18 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t);
 
 static inline void run_tile(int rows, const tile *t) {
     RO_NAME(ro_tile_packed)(rows, t);
+}
+
+/* Rows of a tile in place: where all n columns fit into one wide tile, a is read once only. */
+RO_INLINE int64_t place_rows(int64_t n) {
+#if defined(RO_ISA_avx512)
+    return n > 3 * VW && n <= 4 * VW ? WIDE_ROWS : MR;
+#elif defined(RO_ISA_avx2)
+    return n == 4 * VW ? WIDE_ROWS : MR;
+#else
+    (void)n;
+    return MR;
+#endif
 }
 
 /* Columns of the next tile in place when `left` remain: few rows take more of them. */
