@@ -305,6 +305,13 @@ static void run_small(const gemm *g) {
     }
 }
 
+int RO_NAME(ro_gemm_small)(const gemm *g) {
+    if (!small(g))
+        return 0;
+    run_small(g);
+    return 1;
+}
+
 /* ---- the whole ---- */
 
 /* Several steps of k0, and c is needed until the last: totals have a place of their own. */
@@ -351,11 +358,7 @@ static void run_columns(part *s) {
 }
 
 void RO_NAME(ro_gemm)(const gemm *given, float *workspace) {
-    if (small(given)) {
-        run_small(given);
-        return;
-    }
-    if (RO_NAME(ro_gemm_dots)(given, workspace))
+    if (RO_NAME(ro_gemm_small)(given) || RO_NAME(ro_gemm_dots)(given, workspace))
         return;
     const gemm as_given = as_row(given), *whole = &as_given;
     gemm g = *whole;

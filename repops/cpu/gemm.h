@@ -19,23 +19,25 @@ typedef struct {
     float alpha, beta; /* beta is 0 with c_chunk or a mask */
 } gemm;
 
-/* Tiles of c that stay in registers: rows and vectors of columns. Tiles of few rows may be wider.
- */
+/* Tiles of c that stay in registers: rows and vectors of columns. Tiles of few rows may be wider,
+ * those of one vector higher. */
 #if defined(RO_ISA_avx512)
-enum { MR = 14, NV = 2, NV_MOST = 8, WIDE_ROWS = 7, WIDEST_ROWS = 3 };
+enum { MR = 14, MR_MOST = 16, NV = 2, NV_MOST = 8, WIDE_ROWS = 7, WIDEST_ROWS = 3 };
 #elif defined(RO_ISA_avx2)
-enum { MR = 6, NV = 2, NV_MOST = 8, WIDE_ROWS = 3, WIDEST_ROWS = 1 };
+enum { MR = 6, MR_MOST = 6, NV = 2, NV_MOST = 8, WIDE_ROWS = 3, WIDEST_ROWS = 1 };
 #elif defined(RO_ISA_neon)
-enum { MR = 4, NV = 6, NV_MOST = 6 };
+enum { MR = 4, MR_MOST = 4, NV = 6, NV_MOST = 6 };
 #else
-enum { MR = 4, NV = 8, NV_MOST = 8 };
+enum { MR = 4, MR_MOST = 4, NV = 8, NV_MOST = 8 };
 #endif
 enum { NR = NV * VW };
 
 /* Floats that ro_gemm needs for packed operands. */
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g);
 void RO_NAME(ro_gemm)(const gemm *g, float *workspace);
-/* The same, shared among the context's threads, with workspace of the context. */
+/* The same for a small product, or returns 0. */
+int RO_NAME(ro_gemm_small)(const gemm *g);
+/* ro_gemm shared among the context's threads, with workspace of the context. */
 ro_status RO_NAME(ro_gemm_shared)(ro_ctx *ctx, const gemm *g);
 
 #endif

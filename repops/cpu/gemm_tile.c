@@ -15,7 +15,7 @@ RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
 }
 
 RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, const tile *t,
-                          vf acc[MR][NV_MOST]) {
+                          vf acc[MR_MOST][NV_MOST]) {
     const float *start = mode == TILE_PACKED ? t->start : NULL;
     RO_UNROLL
     for (int i = 0; i < rows; i++) {
@@ -28,20 +28,23 @@ RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, co
         __builtin_prefetch(t->out + i * t->out_row, 1);
 }
 
-RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const float *b,
-                           const vf_mask mask[NV_MOST], vf bv[NV_MOST]) {
+RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const int lines, const float *b,
+                           int64_t ahead, const vf_mask mask[NV_MOST], vf bv[NV_MOST]) {
     RO_UNROLL
-    for (int v = 0; v < nv; v++)
+    for (int v = 0; v < nv; v++) {
         bv[v] = mode == TILE_PLACE ? vf_load_mask(b + v * VW, mask[v]) : vf_load(b + v * VW);
+        if (v * VW % 16 == 0 && !lines)
+            __builtin_prefetch(b + ahead + v * VW);
+    }
 }
 
 /* One pointer serves three rows of a: the processor adds one or two steps to it by itself. */
-enum { A_POINTERS = (MR + 2) / 3 };
+enum { A_POINTERS = (MR_MOST + 2) / 3 };
 
 /* `lines`: t->ahead is asked for, else the steps of b to come. Both at once cost more than they
  * bring: b is read again and again where a is the one to be waited for. */
 RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, const int lines,
-                          const tile *t, vf acc[MR][NV_MOST]) {
+                          const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const int unit = mode == TILE_PACKED;
     const int pointers = unit ? 1 : (rows + 2) / 3;
     const int64_t a_row = unit ? 1 : t->a_row, b_step = t->b_step;
@@ -58,10 +61,7 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     for (int64_t left = t->k; left > 0; left -= turn) {
         for (int64_t p = min_i64(left, turn); p > 0; p--, b += b_step) {
             vf bv[NV_MOST];
-            tile_load_b(nv, mode, b, mask, bv);
-            RO_UNROLL
-            for (int v = 0; v < nv && !lines; v += (16 + VW - 1) / VW)
-                __builtin_prefetch(b + b_ahead + v * VW);
+            tile_load_b(nv, mode, lines, b, b_ahead, mask, bv);
             if (lines)
                 __builtin_prefetch(ahead);
             ahead += ahead_step;
@@ -81,7 +81,7 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
 }
 
 RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode, const tile *t,
-                             vf acc[MR][NV_MOST]) {
+                             vf acc[MR_MOST][NV_MOST]) {
     if (mode == TILE_PACKED || t->ahead)
         tile_steps(rows, nv, mode, 1, t, acc);
     else
@@ -112,6 +112,17 @@ static __attribute__((noinline)) void finish(int rows, int nv, const tile *t, co
 
 enum { ONLY = TILE_FIRST | TILE_LAST };
 
+/* As vf_store_n; where masks cost nothing, all rows share those that tile_finish made. */
+RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
+#if defined(RO_ISA_avx512)
+    (void)cols;
+    _mm512_mask_storeu_ps(p, mask, x);
+#else
+    (void)mask;
+    vf_store_n(p, x, cols);
+#endif
+}
+
 /* Does `what` to each accumulator. */
 #define EACH_VECTOR(what)                                                                          \
     RO_UNROLL                                                                                      \
@@ -127,15 +138,20 @@ enum { ONLY = TILE_FIRST | TILE_LAST };
     }
 
 /* What happens most often is done from registers. */
-RO_INLINE void tile_finish(const int rows, const int nv, const tile *t, vf acc[MR][NV_MOST]) {
+RO_INLINE void tile_finish(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const vf zero = vf_set1(0.0f), alpha = vf_set1(t->alpha);
     vf rest[MR * NV];
+    vf_mask mask[NV_MOST];
+    RO_UNROLL
+    for (int v = 0; v < nv; v++)
+        mask[v] = vf_first(t->cols - v * VW);
     if (t->flags == 0) {
-        EACH_VECTOR(vf_store_n(c, vf_add(vf_load_n(c, cols), acc[i][v]), cols))
+        EACH_VECTOR(store_cols(c, vf_add(vf_load_n(c, cols), acc[i][v]), cols, mask[v]))
     } else if (t->flags == TILE_FIRST) {
-        EACH_VECTOR(vf_store_n(c, vf_add(zero, acc[i][v]), cols))
+        EACH_VECTOR(store_cols(c, vf_add(zero, acc[i][v]), cols, mask[v]))
     } else if (t->flags == ONLY && t->beta == 0) {
-        EACH_VECTOR(vf_store_n(out, vf_canon(vf_mul(vf_add(zero, acc[i][v]), alpha)), cols))
+        EACH_VECTOR(
+            store_cols(out, vf_canon(vf_mul(vf_add(zero, acc[i][v]), alpha)), cols, mask[v]))
     } else {
         EACH_VECTOR(rest[i * nv + v] = acc[i][v])
         finish(rows, nv, t, rest);
@@ -147,7 +163,7 @@ RO_INLINE void tile_body(const int rows, const int most, const int nv, const til
                          const tile *t) {
     if (rows > most)
         return;
-    vf acc[MR][NV_MOST];
+    vf acc[MR_MOST][NV_MOST];
     tile_start(rows, nv, mode, t, acc);
     tile_multiply(rows, nv, mode, t, acc);
     tile_finish(rows, nv, t, acc);
@@ -173,10 +189,63 @@ RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode
     case 12: tile_body(12, most, nv, mode, t); break;
     case 13: tile_body(13, most, nv, mode, t); break;
     case 14: tile_body(14, most, nv, mode, t); break;
+    case 15: tile_body(15, most, nv, mode, t); break;
+    case 16: tile_body(16, most, nv, mode, t); break;
 #endif
     default: break;
     }
 }
+
+#if defined(RO_ISA_avx512)
+
+/* Up to half a vector of columns, in place: the processor does two operations of 256 bits in the
+ * time of one of 512. */
+RO_INLINE void half_tile(const int rows, const tile *t) {
+    const __mmask8 mask = (__mmask8)((1u << t->cols) - 1);
+    const __m256 alpha = _mm256_set1_ps(t->alpha), beta = _mm256_set1_ps(t->beta);
+    const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32((int)RO_QNAN_BITS));
+    const float *a = t->a, *b = t->b;
+    __m256 acc[MR];
+    RO_UNROLL
+    for (int i = 0; i < rows; i++)
+        acc[i] = _mm256_setzero_ps();
+    for (int64_t p = t->k; p > 0; p--, a += t->a_step, b += t->b_step) {
+        const __m256 bv = _mm256_maskz_loadu_ps(mask, b);
+        RO_UNROLL
+        for (int i = 0; i < rows; i++)
+            acc[i] = _mm256_fmadd_ps(_mm256_set1_ps(a[i * t->a_row]), bv, acc[i]);
+    }
+    RO_UNROLL
+    for (int i = 0; i < rows; i++) {
+        float *c = t->c + i * t->c_row, *out = t->out + i * t->out_row;
+        __m256 x = _mm256_setzero_ps();
+        if (!(t->flags & TILE_FIRST))
+            x = _mm256_maskz_loadu_ps(mask, c);
+        x = _mm256_add_ps(x, acc[i]);
+        if (t->flags & TILE_LAST) {
+            x = _mm256_mul_ps(x, alpha);
+            if (t->beta != 0)
+                x = _mm256_fmadd_ps(beta, _mm256_maskz_loadu_ps(mask, out), x);
+            x = _mm256_mask_mov_ps(x, _mm256_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
+        }
+        _mm256_mask_storeu_ps(t->flags & TILE_LAST ? out : c, mask, x);
+    }
+}
+
+static void half_rows(int rows, const tile *t) {
+    switch (rows) {
+    case 8: half_tile(8, t); break;
+    case 9: half_tile(9, t); break;
+    case 10: half_tile(10, t); break;
+    case 11: half_tile(11, t); break;
+    case 12: half_tile(12, t); break;
+    case 13: half_tile(13, t); break;
+    case 14: half_tile(14, t); break;
+    default: break;
+    }
+}
+
+#endif
 
 void RO_NAME(ro_tile_packed)(int rows, const tile *t) {
     tile_rows(rows, MR, NV, TILE_PACKED, t);
@@ -191,8 +260,10 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
         tile_rows(rows, WIDE_ROWS, 4, TILE_PLACE, t);
     else if (t->cols > VW)
         tile_rows(rows, MR, NV, TILE_PLACE, t);
+    else if (t->cols > VW / 2 || rows <= WIDE_ROWS)
+        tile_rows(rows, MR_MOST, 1, TILE_PLACE, t);
     else
-        tile_rows(rows, MR, 1, TILE_PLACE, t);
+        half_rows(rows, t);
 #elif defined(RO_ISA_avx2)
     if (t->cols == 8 * VW)
         tile_rows(rows, WIDEST_ROWS, 8, TILE_WHOLE, t);

@@ -42,7 +42,7 @@ static inline void run_tile(int rows, const tile *t) {
 /* Rows of a tile in place: where all n columns fit into one wide tile, a is read once only. */
 RO_INLINE int64_t place_rows(int64_t n) {
 #if defined(RO_ISA_avx512)
-    return n > 3 * VW && n <= 4 * VW ? WIDE_ROWS : MR;
+    return n > 3 * VW && n <= 4 * VW ? WIDE_ROWS : n > VW / 2 && n <= VW ? MR_MOST : MR;
 #elif defined(RO_ISA_avx2)
     return n == 4 * VW ? WIDE_ROWS : MR;
 #else
@@ -51,10 +51,13 @@ RO_INLINE int64_t place_rows(int64_t n) {
 #endif
 }
 
-/* Columns of the next tile in place when `left` remain: few rows take more of them. */
+/* Columns of the next tile in place when `left` remain: few rows take more of them, and half a
+ * vector of many rows is a tile of its own. */
 RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
 #if defined(RO_ISA_avx512)
-    return min_i64(left, rows <= WIDEST_ROWS ? 8 * VW : rows <= WIDE_ROWS ? 4 * VW : NR);
+    if (rows <= WIDE_ROWS)
+        return min_i64(left, rows <= WIDEST_ROWS ? 8 * VW : 4 * VW);
+    return left > VW && left <= VW + VW / 2 ? VW : min_i64(left, NR);
 #elif defined(RO_ISA_avx2)
     if (rows <= WIDEST_ROWS && left >= 8 * VW)
         return 8 * VW;

@@ -70,6 +70,8 @@ static int64_t most_workspace(const batch *b) {
 }
 
 static ro_status run_one(ro_ctx *ctx, const gemm *g) {
+    if (RO_NAME(ro_gemm_small)(g))
+        return RO_OK;
     const int64_t size = RO_NAME(ro_gemm_workspace)(g);
     float *workspace = size ? ro_workspace(ctx, (size_t)size * sizeof(float)) : NULL;
     if (size && !workspace)
