@@ -7,6 +7,7 @@
  * Masked products run the part of a chunk that all rows of a tile admit like any other, and the few
  * steps of the triangle row by row: what the mask excludes is never multiplied. */
 #include "repops/cpu/gemm.h"
+#include "repops/cpu/gemm_chunks.h"
 #include "repops/cpu/gemm_dots.h"
 #include "repops/cpu/gemm_pack.h"
 #include "repops/cpu/gemm_tile.h"
@@ -341,6 +342,9 @@ static gemm as_row(const gemm *g) {
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
     if (small(g))
         return 0;
+    const int64_t chunks = RO_NAME(ro_gemm_chunks_workspace)(g);
+    if (chunks >= 0)
+        return chunks;
     const int64_t dots = RO_NAME(ro_gemm_dots_workspace)(g);
     if (dots >= 0)
         return dots;
@@ -358,7 +362,8 @@ static void run_columns(part *s) {
 }
 
 void RO_NAME(ro_gemm)(const gemm *given, float *workspace) {
-    if (RO_NAME(ro_gemm_small)(given) || RO_NAME(ro_gemm_dots)(given, workspace))
+    if (RO_NAME(ro_gemm_small)(given) || RO_NAME(ro_gemm_chunks)(given, workspace) ||
+        RO_NAME(ro_gemm_dots)(given, workspace))
         return;
     const gemm as_given = as_row(given), *whole = &as_given;
     gemm g = *whole;

@@ -6,25 +6,6 @@
 
 enum { MOST_GROUPS = 4, AHEAD = 64 /* steps of k */ };
 
-/* An address that the compiler takes as it is: left alone it keeps one for every row, and has no
- * registers for them. */
-RO_INLINE const float *whole_address(const float *p) {
-    __asm__("" : "+r"(p));
-    return p;
-}
-
-/* r[q] is element q of VW rows, `step` apart. */
-RO_INLINE void load_transposed(const float *b, int64_t step, vf r[VW]) {
-    const float *at = b;
-    RO_UNROLL
-    for (int l = 0; l < VW; l++) {
-        if (l % 4 == 0)
-            at = whole_address(b + l * step);
-        r[l] = vf_load(at + l % 4 * step);
-    }
-    transpose(r);
-}
-
 /* Element p of VW rows. */
 RO_INLINE vf load_step(const float *b, int64_t step) {
     float x[VW];

@@ -87,6 +87,25 @@ RO_INLINE void transpose(vf r[VW]) {
 
 #endif
 
+/* An address that the compiler takes as it is: left alone it keeps one for every row, and has no
+ * registers for them. */
+RO_INLINE const float *whole_address(const float *p) {
+    __asm__("" : "+r"(p));
+    return p;
+}
+
+/* r[q] is element q of VW rows, `step` apart. */
+RO_INLINE void load_transposed(const float *b, int64_t step, vf r[VW]) {
+    const float *at = b;
+    RO_UNROLL
+    for (int l = 0; l < VW; l++) {
+        if (l % 4 == 0)
+            at = whole_address(b + l * step);
+        r[l] = vf_load(at + l % 4 * step);
+    }
+    transpose(r);
+}
+
 /* A panel of `lanes` rows (of a) or columns (of b): step p, lane i goes to to[p * width + i], lanes
  * from `lanes` to `width` are +0. A panel whose width is no multiple of VW is at most VW wide; the
  * store of its step p runs over into step p + 1, which is written next, and beyond the last. */

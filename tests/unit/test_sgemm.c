@@ -128,7 +128,7 @@ Test(sgemm, has_the_bits_of_the_reference) {
 /* Few rows, few columns and small matrices take other ways through the kernels. */
 Test(sgemm, every_way_gives_the_bits_of_the_reference) {
     static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16, 28, 29};
-    static const int64_t cols[] = {1, 3, 5, 8, 9, 15, 16, 17, 33, 64, 65, 129};
+    static const int64_t cols[] = {1, 3, 5, 8, 9, 15, 16, 17, 24, 33, 64, 65, 129};
     enum { ROWS = sizeof rows / sizeof rows[0], COLS = sizeof cols / sizeof cols[0] };
     contexts ctx = create_contexts();
     for (int i = 0; i < ROWS * COLS * 8; i++) {
@@ -138,6 +138,25 @@ Test(sgemm, every_way_gives_the_bits_of_the_reference) {
         p.lda = p.trans_a ? p.m : p.k, p.ldb = p.trans_b ? p.k : p.n, p.ldc = p.n;
         p.beta = i & 1 ? -1.5f : 0;
         p.class = DATA_RARE;
+        cr_assert(product_fill(&p, (uint64_t)i));
+        check_product(&ctx, &p, (uint64_t)i);
+    }
+    destroy_contexts(&ctx);
+}
+
+/* The chunks of such products run side by side, as many as the vectors have lanes. */
+Test(sgemm, few_elements_of_many_chunks_have_the_bits_of_the_reference) {
+    static const int64_t depths[] = {257, 512, 800, 1024, 2048, 4096, 4097, 9000};
+    enum { DEPTHS = sizeof depths / sizeof depths[0] };
+    contexts ctx = create_contexts();
+    for (int i = 0; i < DEPTHS * 4 * 5; i++) {
+        product p = {.m = 1, .n = 1, .k = depths[i % DEPTHS], .batch = 1, .alpha = 0.75f};
+        const int trans = i / DEPTHS % 4, size = i / DEPTHS / 4;
+        p.m = size == 1 ? 4 : size == 2 ? 2 : 1, p.n = size == 2 ? 2 : size == 3 ? 3 : 1;
+        p.trans_a = trans & 1, p.trans_b = trans >> 1;
+        p.lda = (p.trans_a ? p.m : p.k) + i % 3, p.ldb = (p.trans_b ? p.k : p.n) + i % 2;
+        p.ldc = p.n + size, p.beta = size == 4 ? -1.5f : 0;
+        p.class = (data_class[]){DATA_NORMAL, DATA_RARE, DATA_WIDE, DATA_TINY}[i % 4];
         cr_assert(product_fill(&p, (uint64_t)i));
         check_product(&ctx, &p, (uint64_t)i);
     }
