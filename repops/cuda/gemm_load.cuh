@@ -31,6 +31,11 @@ template <bool along_k> struct strided {
     int64_t line, next, count; /* next: to the next product; count: of the outer index */
     bool vectors;
 
+    /* Element (outer, k) of a product, for kernels that read single ones. */
+    RO_DEVICE float at(int64_t batch, int64_t outer, int64_t k) const {
+        return data[batch * next + (along_k ? outer * line + k : outer + k * line)];
+    }
+
     template <int T, int W, int K> class loader {
         const strided &x;
         const float *from; /* this thread's first element of stage 0 */
@@ -92,6 +97,71 @@ template <bool along_k> struct strided {
             }
         }
     };
+};
+
+/* ---- gathered: SPEC.md section 12.1 ---- */
+
+/* One half of a term's place in an image, the other half comes from the other index: rows, columns
+ * and offsets in elements add up. */
+struct alignas(16) place {
+    int h, w;
+    int64_t at;
+};
+
+enum { PLACE_ABSENT = -(1 << 30), PLACE_MOST = 1 << 29 };
+
+RO_DEVICE place absent_place() {
+    return {PLACE_ABSENT, PLACE_ABSENT, 0};
+}
+
+/* The halves of the outer index are computed once a block and lie in shared memory. `Operand` has
+ * data, height, width, vectors, start(batch), outer(batch, i), step_of(batch, k) and skip(), and
+ * says whether memory runs ALONG_K. Terms outside the image arrive as +0. */
+template <class Operand, int T, int W, int K> class gathered {
+    const Operand &x;
+    const float *from;
+    int batch;
+    const place *table;
+
+    template <int V> RO_DEVICE void copies(float *stage, int64_t done, int64_t all) const {
+        typedef gemm_share<T, W, K, Operand::ALONG_K, V> share;
+        const int outer = share::outer((int)threadIdx.x), k = share::k((int)threadIdx.x);
+#pragma unroll
+        for (int j = 0; j < share::STEPS; j++) {
+            const int at = k + j * share::K_STEP;
+            const place s = done + at < all ? x.step_of(batch, done + at) : absent_place();
+#pragma unroll
+            for (int i = 0; i < share::OUTERS; i++) {
+                const int u = outer + i * share::OUTER_STEP;
+                const place o = table[u];
+                const bool inside = (unsigned)(o.h + s.h) < (unsigned)x.height &&
+                                    (unsigned)(o.w + s.w) < (unsigned)x.width;
+                ro_copy_async<4 * V>(stage + at * share::PITCH + u, from + (o.at + s.at), inside);
+            }
+        }
+    }
+
+  public:
+    static constexpr int TABLE = W * (int)(sizeof(place) / sizeof(float));
+
+    RO_DEVICE gathered(const Operand &operand, int64_t product, int64_t first, int thread,
+                       float *room)
+        : x(operand), from(operand.start((int)product)), batch((int)product),
+          table(reinterpret_cast<place *>(room)) {
+        for (int i = thread; i < W; i += T)
+            reinterpret_cast<place *>(room)[i] = x.outer(batch, first + i);
+    }
+
+    RO_DEVICE int skip(int stage, int end) const {
+        return x.template skip<K>(batch, stage, end);
+    }
+
+    RO_DEVICE void copy(float *stage, int number, int64_t all) const {
+        if (!Operand::ALONG_K && x.vectors)
+            copies<Operand::ALONG_K ? 1 : 4>(stage, (int64_t)number * K, all);
+        else
+            copies<1>(stage, (int64_t)number * K, all);
+    }
 };
 
 #endif

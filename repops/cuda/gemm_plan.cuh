@@ -153,4 +153,25 @@ ro_status gemm_run(ro_cuda *d, const gemm_problem &p, const A &a, const B &b, co
     return gemm_launch_tile<A, B, Out, masked, flat>(d, plan.tile, s, p.chunk, a, b, out, what);
 }
 
+/* ---- products of matrices as they lie, matmul.cu ---- */
+
+/* Element (i, j) is at i * row + j * col; one of the steps is 1. */
+struct gemm_matrix {
+    const float *data;
+    int64_t row, col, next;
+};
+
+struct gemm_products {
+    gemm_problem p;
+    gemm_matrix a, b;
+    gemm_out out;
+};
+
+ro_status ro_gemm_products(ro_cuda *d, gemm_products *x, const char *what);
+
+/* Copies of four floats are aligned everywhere. */
+static inline bool gemm_in_fours(const void *data, int64_t line, int64_t next, int64_t count) {
+    return ((uintptr_t)data % 16 | (uint64_t)(line | next | count) % 4) == 0;
+}
+
 #endif
