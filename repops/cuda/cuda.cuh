@@ -15,7 +15,7 @@
 
 #if defined(RO_SIMT)
 #define RO_LAUNCH(kernel, grid, block, smem, stream, ...)                                          \
-    simt::launch(grid, block, smem, [=] { kernel(__VA_ARGS__); })
+    ((void)(stream), simt::launch(grid, block, smem, [=] { kernel(__VA_ARGS__); }))
 #define RO_SMEM(type, name) type *name = static_cast<type *>(simt::shared_memory())
 #else
 #define RO_LAUNCH(kernel, grid, block, smem, stream, ...)                                          \

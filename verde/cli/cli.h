@@ -43,7 +43,7 @@ typedef struct {
     }
 #define VD_COMMON_HELP                                                                             \
     "  --threads N      worker threads (default: one per core)\n"                                  \
-    "  --backend NAME   cpu (default), scalar, avx2, avx512 or neon; the bits are the same\n"      \
+    "  --backend NAME   cpu (default), scalar, avx2, avx512, neon or cuda:0; the bits are the same\n"      \
     "  --json           one JSON object on standard output at the end\n"                           \
     "  --help           this text\n"
 #define VD_EXIT_HELP                                                                               \

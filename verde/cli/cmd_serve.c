@@ -123,6 +123,7 @@ static vd_status prepare_again(const arguments *a, const vd_loaded *loaded, vd_l
     char dir[1024];
     vd_again *again;
     second->exec = loaded->exec;
+    memset(second->exec.placed, 0, sizeof second->exec.placed); /* they are the first context's */
     vd_status status = vd_load_backend(second, &a->common, err);
     snprintf(dir, sizeof dir, "%s/again", a->dir);
     if (status == VD_OK)

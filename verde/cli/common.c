@@ -83,6 +83,7 @@ bool vd_is_terminal(void) {
 /* ---- loading ---- */
 
 void vd_loaded_free(vd_loaded *loaded) {
+    vd_exec_drop(&loaded->exec);
     ro_ctx_destroy(loaded->ro);
     vd_program_free(&loaded->program);
     vd_dataset_free(&loaded->data);
@@ -150,7 +151,7 @@ vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *er
     ro_status status = ro_ctx_create(&options, &loaded->ro);
     loaded->exec.ro = loaded->ro;
     if (status == RO_OK)
-        return VD_OK;
+        return vd_exec_place(&loaded->exec, err);
     vd_status category = status == RO_ERR_ARG ? VD_ERR_USAGE : VD_ERR_LOCAL;
     return vd_fail(err, category, "%s", ro_ctx_error(NULL));
 }

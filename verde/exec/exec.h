@@ -42,6 +42,7 @@ typedef struct {
     int64_t step;
     void **tensor; /* one per leaf of the layout; owned */
     uint32_t count;
+    ro_ctx *memory; /* where the tensors are (memory.h); NULL: in host memory. Outlives the state */
 } vd_state;
 
 void vd_state_free(vd_state *state);
@@ -55,7 +56,8 @@ size_t vd_shape_bytes(const ro_shape *shape);
 
 /* ---- execution ---- */
 
-/* Sees every node after it ran; returning false ends the run early with VD_OK and no new state. */
+/* Sees every node after it ran, its tensors where exec->ro computes (memory.h); returning false ends
+ * the run early with VD_OK and no new state. */
 typedef struct {
     bool (*node)(void *user, uint32_t node, const void *const *input, const void *output);
     void *user;
@@ -64,12 +66,21 @@ typedef struct {
 typedef struct {
     const vd_program *program;
     ro_ctx *ro;
-    const void *data[VD_DATA_MAX]; /* borrowed */
+    const void *data[VD_DATA_MAX]; /* borrowed, in host memory */
+    void *placed[VD_DATA_MAX];     /* copies where `ro` computes (vd_exec_place); NULL: `data` */
     vd_fault fault;
     bool unfused; /* run node by node even where a fused function gives the same bytes */
 } vd_exec;
 
-/* S_0 into *out. */
+/* Copies the data to where exec->ro computes, if that is a device: before it runs anything. */
+VD_MUST_USE vd_status vd_exec_place(vd_exec *exec, vd_err *err);
+void vd_exec_drop(vd_exec *exec); /* what vd_exec_place made */
+/* Moves a state that was read from disk there; vd_exec_step and vd_exec_observe want it so. */
+VD_MUST_USE vd_status vd_state_place(const vd_exec *exec, vd_state *state, vd_err *err);
+/* exec->ro if it computes on a device; NULL: in host memory. */
+ro_ctx *vd_exec_memory(const vd_exec *exec);
+
+/* S_0 into *out. States are left where exec->ro computes. */
 VD_MUST_USE vd_status vd_exec_init(const vd_exec *exec, const vd_observer *observer, vd_state *out,
                                    vd_err *err);
 /* From state s to state s + 1; *state is replaced if the step was run to its end. Old tensors are
@@ -84,9 +95,9 @@ VD_MUST_USE vd_status vd_exec_observe(const vd_exec *exec, const vd_observer *ob
  * is owned by the caller if it was needed (vd_program_free); else the given program is returned. */
 VD_MUST_USE vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_program *changed,
                                        const vd_program **out, vd_err *err);
-/* Alters a node's output if the fault says so. */
-void vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, const ro_shape *shape,
-                     void *output);
+/* Alters a node's output, where `ro` computes, if the fault says so. */
+VD_MUST_USE vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node,
+                                      const ro_shape *shape, ro_ctx *ro, void *output, vd_err *err);
 
 /* ---- traces ---- */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "verde/exec/fuse.h"
+#include "verde/exec/memory.h"
 
 #define NO_VALUE UINT32_MAX
 
@@ -21,6 +22,8 @@ typedef struct {
     bool consume;  /* state tensors are freed after their last use */
     bool in_place; /* and may be overwritten by what is computed from them: nobody watches */
     int32_t step_word;
+    void *placed_step; /* the same where the context computes; NULL: step_word itself */
+    ro_ctx *memory;    /* of tensors; NULL: host memory */
     ro_shape shapes[RO_MAX_INPUTS];
     const void *input[RO_MAX_INPUTS];
 } execution;
@@ -31,19 +34,27 @@ static bool owned(const execution *x, uint32_t value) {
 
 static void release(execution *x, uint32_t value) {
     if (--x->uses[value] == 0 && owned(x, value)) {
-        free(x->value[value]);
+        vd_memory_free(x->memory, x->value[value]);
         x->value[value] = NULL;
     }
 }
 
-static void bind_sources(execution *x, const vd_state *state) {
+static vd_status bind_sources(execution *x, const vd_state *state, vd_err *err) {
+    const vd_exec *exec = x->exec;
     uint32_t states = vd_state_sources(x->program, x->graph);
     for (uint32_t i = 0; i < states; i++)
         x->value[i] = state->tensor[i];
     for (uint32_t i = 0; i < x->program->data_count; i++)
-        x->value[states + i] = (void *)(uintptr_t)x->exec->data[i];
+        x->value[states + i] =
+            exec->placed[i] ? exec->placed[i] : (void *)(uintptr_t)exec->data[i];
     x->step_word = x->step < 0 ? 0 : (int32_t)x->step;
     x->value[x->sources - 1] = &x->step_word;
+    if (!x->memory)
+        return VD_OK;
+    x->value[x->sources - 1] = x->placed_step = vd_memory_alloc(x->memory, sizeof x->step_word);
+    if (!x->placed_step)
+        return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(x->memory));
+    return vd_memory_write(x->memory, x->placed_step, &x->step_word, sizeof x->step_word, err);
 }
 
 /* Not where somebody looks at single nodes. */
@@ -58,6 +69,7 @@ static vd_status open_execution(execution *x, const vd_exec *exec, const vd_prog
                                 vd_err *err) {
     *x = (execution){.exec = exec, .program = program, .step = step, .consume = consume};
     x->in_place = !watched;
+    x->memory = vd_exec_memory(exec);
     x->graph = step < 0 ? &program->init : &program->step;
     x->sources = vd_source_count(program, x->graph);
     x->count = x->sources + x->graph->node_count;
@@ -68,14 +80,14 @@ static vd_status open_execution(execution *x, const vd_exec *exec, const vd_prog
     if (status != VD_OK)
         return status;
     x->uses = x->plan.uses;
-    bind_sources(x, state);
-    return VD_OK;
+    return bind_sources(x, state, err);
 }
 
 static void close_execution(execution *x) {
     for (uint32_t i = 0; x->value && i < x->count; i++)
         if (i >= x->sources)
-            free(x->value[i]);
+            vd_memory_free(x->memory, x->value[i]);
+    vd_memory_free(x->memory, x->placed_step);
     free(x->value);
     vd_plan_free(&x->plan);
 }
@@ -94,7 +106,7 @@ static uint32_t overwritten(const execution *x, const vd_node *n, size_t size) {
 static void *output_for(execution *x, const vd_node *n, size_t size) {
     uint32_t value = overwritten(x, n, size);
     if (value == NO_VALUE)
-        return aligned_alloc(64, (size + 63) / 64 * 64);
+        return vd_memory_alloc(x->memory, size);
     void *taken = x->value[value];
     x->value[value] = NULL;
     return taken;
@@ -114,13 +126,12 @@ static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
     x->value[x->sources + index] = output;
     if (ro_run(x->exec->ro, &call, x->input, output) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
-    vd_fault_output(&x->exec->fault, x->step, index, &n->shape, output);
-    return VD_OK;
+    return vd_fault_output(&x->exec->fault, x->step, index, &n->shape, x->memory, output, err);
 }
 
 static void drop_unread(execution *x, uint32_t value) {
     if (x->uses[value] == 0) {
-        free(x->value[value]);
+        vd_memory_free(x->memory, x->value[value]);
         x->value[value] = NULL;
     }
 }
@@ -144,7 +155,7 @@ static void *group_output(execution *x, const vd_fused *g, uint32_t i) {
         x->value[g->input[input]] = NULL;
         return taken;
     }
-    return aligned_alloc(64, (size + 63) / 64 * 64);
+    return vd_memory_alloc(x->memory, size);
 }
 
 static vd_status run_group(execution *x, const vd_fused *g, vd_err *err) {
@@ -210,8 +221,10 @@ static vd_status run_nodes(execution *x, const vd_observer *observer, bool *ende
 static vd_status take_outputs(execution *x, vd_state *next, vd_err *err) {
     next->count = x->program->leaf_count;
     next->step = x->step + 1;
+    next->memory = x->memory;
     next->tensor = calloc(next->count, sizeof *next->tensor);
-    for (uint32_t i = 0; next->tensor && i < next->count; i++) {
+    uint32_t i = 0;
+    for (; next->tensor && i < next->count; i++) {
         uint32_t value = x->graph->output[i];
         if (owned(x, value) && x->uses[value] == 1) {
             next->tensor[i] = x->value[value];
@@ -219,31 +232,32 @@ static vd_status take_outputs(execution *x, vd_state *next, vd_err *err) {
             continue;
         }
         size_t size = vd_shape_bytes(&x->program->leaf[i].shape);
-        next->tensor[i] = aligned_alloc(64, (size + 63) / 64 * 64);
-        if (!next->tensor[i])
+        next->tensor[i] = vd_memory_alloc(x->memory, size);
+        if (!next->tensor[i] ||
+            vd_memory_copy(x->memory, next->tensor[i], x->value[value], size, err) != VD_OK)
             break;
-        memcpy(next->tensor[i], x->value[value], size);
         x->uses[value]--;
     }
-    if (next->tensor && (next->count == 0 || next->tensor[next->count - 1]))
+    if (next->tensor && i == next->count)
         return VD_OK;
     vd_state_free(next);
     return vd_fail(err, VD_ERR_LOCAL, "out of memory for the next state");
 }
 
-static void read_loss(execution *x, float *loss) {
+static vd_status read_loss(execution *x, float *loss, vd_err *err) {
     uint32_t value = x->graph->loss;
     if (value == UINT32_MAX)
-        return;
-    if (loss)
-        memcpy(loss, x->value[value], sizeof *loss);
+        return VD_OK;
+    vd_status status =
+        loss ? vd_memory_read(x->memory, loss, x->value[value], sizeof *loss, err) : VD_OK;
     release(x, value);
+    return status;
 }
 
 /* After a consumed state: what was not read by any node still belongs to it. */
 static void drop_old_state(execution *x, vd_state *state) {
     for (uint32_t i = 0; i < state->count; i++)
-        free(x->value[i]);
+        vd_memory_free(x->memory, x->value[i]);
     free(state->tensor);
 }
 
@@ -258,10 +272,10 @@ static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64
         open_execution(x, exec, program, step, before, consumed != NULL, observer, err);
     if (status == VD_OK)
         status = run_nodes(x, observer, &ended, err);
-    if (status == VD_OK && ended && next) {
-        read_loss(x, loss);
+    if (status == VD_OK && ended && next)
+        status = read_loss(x, loss, err);
+    if (status == VD_OK && ended && next)
         status = take_outputs(x, next, err);
-    }
     if (consumed && x->value && x->uses) { /* opened: the state's tensors are bound in x->value */
         drop_old_state(x, consumed);
         *consumed = (vd_state){0};

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verde/exec/exec.h"
+#include "verde/exec/memory.h"
 
 static const struct {
     const char *name;
@@ -174,14 +175,29 @@ static void flip(void *output, size_t element_size, uint64_t element, uint32_t b
     memcpy(at, bytes, element_size);
 }
 
-void vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, const ro_shape *shape,
-                     void *output) {
-    if (fault->step != step || fault->node != node)
-        return;
+static void alter(const vd_fault *fault, const ro_shape *shape, void *output) {
     uint64_t count = (uint64_t)ro_shape_numel(shape);
     size_t size = ro_dtype_size(shape->dtype);
     if (fault->kind == VD_FAULT_ELEMENT || fault->kind == VD_FAULT_POISON)
         flip(output, size, fault->element % count, fault->kind == VD_FAULT_POISON ? 0 : fault->bit);
     for (uint64_t i = 0; fault->kind == VD_FAULT_WEIGHTS && i < count; i++)
         flip(output, size, i, 22);
+}
+
+vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node, const ro_shape *shape,
+                          ro_ctx *ro, void *output, vd_err *err) {
+    const bool bits = fault->kind == VD_FAULT_ELEMENT || fault->kind == VD_FAULT_POISON ||
+                      fault->kind == VD_FAULT_WEIGHTS;
+    if (!bits || fault->step != step || fault->node != node)
+        return VD_OK;
+    const size_t size = vd_shape_bytes(shape);
+    void *host = malloc(size);
+    vd_status status = host ? vd_memory_read(ro, host, output, size, err)
+                            : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK) {
+        alter(fault, shape, host);
+        status = vd_memory_write(ro, output, host, size, err);
+    }
+    free(host);
+    return status;
 }

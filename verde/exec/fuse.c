@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "verde/exec/fuse_match.h"
+#include "verde/exec/memory.h"
 
 /* ---- groups ---- */
 
@@ -149,14 +150,16 @@ void vd_plan_free(vd_plan *plan) {
 
 static vd_status run_cross_entropy(const vd_fused *g, ro_ctx *ro, const void *const *in,
                                    void *const *out, vd_err *err) {
-    float *dloss = malloc((size_t)g->rows * sizeof *dloss);
+    ro_call fill = {.op = RO_OP_FILL, .attr = {ro_attr_f32(g->dloss)}};
+    fill.output = (ro_shape){RO_F32, 1, {g->rows}};
+    float *dloss = vd_memory_alloc(ro, (size_t)g->rows * sizeof *dloss);
     if (!dloss)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (int64_t r = 0; r < g->rows; r++)
-        dloss[r] = g->dloss;
-    const ro_status status =
-        ro_cross_entropy(ro, g->rows, g->cols, in[0], in[1], dloss, out[0], NULL, NULL, out[1]);
-    free(dloss);
+    ro_status status = ro_run(ro, &fill, NULL, dloss);
+    if (status == RO_OK)
+        status =
+            ro_cross_entropy(ro, g->rows, g->cols, in[0], in[1], dloss, out[0], NULL, NULL, out[1]);
+    vd_memory_free(ro, dloss);
     return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/exec/memory.h"
 #include "verde/exec/source.h"
 #include "verde/exec/store.h"
 
@@ -77,8 +78,10 @@ void vd_replay_destroy(vd_replay *r) {
 
 static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err) {
     vd_state_free(&r->at);
-    return vd_store_load_state(r->dir, r->exec->program, &r->log.program, r->log.step[index],
-                               &r->log.state[index], &r->at, err);
+    vd_status status =
+        vd_store_load_state(r->dir, r->exec->program, &r->log.program, r->log.step[index],
+                            &r->log.state[index], &r->at, err);
+    return status == VD_OK ? vd_state_place(r->exec, &r->at, err) : status;
 }
 
 /* Brings r->at to the given step. A broken checkpoint is passed over for the one before it. */
@@ -194,6 +197,7 @@ typedef struct {
     const vd_graph *graph;
     uint32_t sources, node;
     bool failed;
+    vd_err *err;
 } capture;
 
 static void keep(capture *c, uint32_t value, const void *data) {
@@ -204,7 +208,11 @@ static void keep(capture *c, uint32_t value, const void *data) {
         c->failed = true;
         return;
     }
-    memcpy(copy, data, size);
+    if (vd_memory_read(r->exec->ro, copy, data, size, c->err) != VD_OK) {
+        free(copy);
+        c->failed = true;
+        return;
+    }
     r->cache[r->cached++] = (cached){value, copy};
 }
 
@@ -239,13 +247,31 @@ static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const v
     clear_cache(r);
     r->cache_step = step;
     uint32_t sources = vd_source_count(p, graph);
-    capture c = {r, p, graph, sources, value - sources, false};
+    capture c = {r, p, graph, sources, value - sources, false, err};
     vd_status status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, before(r, step), err);
     *data = find(r, step, value);
     if (status == VD_OK && (c.failed || !*data))
         status =
             vd_fail(err, VD_ERR_LOCAL, "out of memory for a tensor of step %lld", (long long)step);
     return status;
+}
+
+/* Leaf `index` of the state reached, in host memory. */
+static vd_status state_tensor(vd_replay *r, int64_t step, uint32_t value, uint32_t index,
+                              const void **data, vd_err *err) {
+    void *copy;
+    *data = find(r, step, value);
+    if (*data)
+        return VD_OK;
+    *data = vd_memory_in_host(r->at.memory, r->at.tensor[index],
+                              vd_shape_bytes(&r->exec->program->leaf[index].shape), &copy, err);
+    if (copy && (r->cache_step != step || r->cached == CACHE_MAX))
+        clear_cache(r);
+    if (copy) {
+        r->cache_step = step;
+        r->cache[r->cached++] = (cached){value, copy};
+    }
+    return *data ? VD_OK : VD_ERR_LOCAL;
 }
 
 static vd_status tensor(void *user, int64_t step, uint32_t value, const void **data, vd_err *err) {
@@ -257,7 +283,7 @@ static vd_status tensor(void *user, int64_t step, uint32_t value, const void **d
     if (status != VD_OK || value >= vd_source_count(p, graph))
         return status != VD_OK ? status : node_output(r, step, value, data, err);
     switch (vd_source_of(p, graph, value, &index)) {
-    case VD_SOURCE_STATE: *data = r->at.tensor[index]; break;
+    case VD_SOURCE_STATE: return state_tensor(r, step, value, index, data, err);
     case VD_SOURCE_DATA: *data = r->exec->data[index]; break;
     default: r->step_word = step < 0 ? 0 : (int32_t)step; *data = &r->step_word;
     }

@@ -47,6 +47,8 @@ static vd_status resume(runner *r) {
     }
     if (r->log.count > 0)
         r->progress.resumed_at = r->state.step;
+    if (status == VD_OK && r->log.count > 0)
+        status = vd_state_place(r->options->exec, &r->state, r->err);
     return status == VD_ERR_IO ? VD_OK : status;
 }
 

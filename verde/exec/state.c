@@ -1,7 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "repops/device.h"
 #include "verde/exec/exec.h"
+#include "verde/exec/memory.h"
 
 size_t vd_shape_bytes(const ro_shape *shape) {
     return (size_t)ro_shape_numel(shape) * ro_dtype_size(shape->dtype);
@@ -9,7 +11,7 @@ size_t vd_shape_bytes(const ro_shape *shape) {
 
 void vd_state_free(vd_state *state) {
     for (uint32_t i = 0; state->tensor && i < state->count; i++)
-        free(state->tensor[i]);
+        vd_memory_free(state->memory, state->tensor[i]);
     free(state->tensor);
     *state = (vd_state){0};
 }
@@ -22,15 +24,44 @@ vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err) 
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "program: out of memory");
 }
 
+static vd_status hash_in_host(const vd_program *program, const vd_state *state, vd_hash *tensor,
+                              vd_err *err) {
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < state->count; i++) {
+        vd_hash root;
+        status = vd_tensor_hash(&program->leaf[i].shape, state->tensor[i], &root, &tensor[i], NULL,
+                                err);
+    }
+    return status;
+}
+
+/* The device hashes what it holds: only the roots are copied. */
+static vd_status hash_on_device(const vd_program *program, const vd_state *state, vd_hash *tensor,
+                                vd_err *err) {
+    size_t *size = calloc(state->count, sizeof *size);
+    vd_hash *root = calloc(state->count, sizeof *root);
+    vd_status status = size && root ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
+        size[i] = vd_shape_bytes(&program->leaf[i].shape);
+    if (status == VD_OK &&
+        ro_tree_roots(state->memory, state->count, (const void *const *)state->tensor, size,
+                      root->b) != RO_OK)
+        status = vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(state->memory));
+    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
+        if (!vd_tensor_commit(&program->leaf[i].shape, &root[i], &tensor[i]))
+            status = vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a tensor");
+    free(size);
+    free(root);
+    return status;
+}
+
 vd_status vd_state_hash(const vd_program *program, const vd_hash *program_hash,
                         const vd_state *state, vd_hash *tensor, vd_hash *out, vd_err *err) {
     vd_hash *commitment = tensor ? tensor : calloc(state->count, sizeof *commitment);
     vd_status status = commitment ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = 0; status == VD_OK && i < state->count; i++) {
-        vd_hash root;
-        status = vd_tensor_hash(&program->leaf[i].shape, state->tensor[i], &root, &commitment[i],
-                                NULL, err);
-    }
+    if (status == VD_OK)
+        status = state->memory ? hash_on_device(program, state, commitment, err)
+                               : hash_in_host(program, state, commitment, err);
     if (status == VD_OK)
         status = vd_state_commit(program_hash, state->step, commitment, state->count, out, err);
     if (!tensor)

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "verde/exec/memory.h"
+
 static void file_path(char path[1024], const char *dir, const char *name) {
     snprintf(path, 1024, "%s/%s", dir, name);
 }
@@ -46,14 +48,19 @@ vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err) {
                : status;
 }
 
-static vd_status put_tensor(vd_writer *writer, const ro_shape *shape, const void *data,
-                            vd_err *err) {
-    void *copy;
+static vd_status put_tensor(vd_writer *writer, const ro_shape *shape, ro_ctx *memory,
+                            const void *data, vd_err *err) {
+    void *host, *copy = NULL;
     const size_t size = vd_shape_bytes(shape);
-    const void *bytes = vd_to_little(data, size, ro_dtype_size(shape->dtype), &copy);
-    vd_status status = bytes ? vd_writer_put(writer, bytes, size, err)
-                             : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    const void *bytes = vd_memory_in_host(memory, data, size, &host, err);
+    vd_status status = VD_ERR_LOCAL;
+    if (bytes) {
+        bytes = vd_to_little(bytes, size, ro_dtype_size(shape->dtype), &copy);
+        status = bytes ? vd_writer_put(writer, bytes, size, err)
+                       : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    }
     free(copy);
+    free(host);
     return status;
 }
 
@@ -66,7 +73,7 @@ vd_status vd_store_save_state(const char *dir, const vd_program *program, const 
     if (status != VD_OK)
         return status;
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
-        status = put_tensor(&writer, &program->leaf[i].shape, state->tensor[i], err);
+        status = put_tensor(&writer, &program->leaf[i].shape, state->memory, state->tensor[i], err);
     if (status == VD_OK)
         return vd_writer_commit(&writer, err);
     vd_writer_abort(&writer);

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "verde/exec/exec.h"
+#include "verde/exec/memory.h"
 
 typedef struct {
     const vd_program *program; /* as executed */
     const vd_graph *graph;
+    ro_ctx *ro;
     vd_hash *value; /* commitment of every value */
     uint32_t sources;
     vd_records *out;
@@ -14,14 +16,24 @@ typedef struct {
     vd_status status;
 } tracer;
 
+static vd_status hash_tensor(tracer *t, const ro_shape *shape, ro_ctx *memory, const void *data,
+                             vd_hash *out) {
+    void *copy;
+    vd_hash root;
+    const void *bytes = vd_memory_in_host(memory, data, vd_shape_bytes(shape), &copy, t->err);
+    vd_status status =
+        bytes ? vd_tensor_hash(shape, bytes, &root, out, NULL, t->err) : VD_ERR_LOCAL;
+    free(copy);
+    return status;
+}
+
 static bool record(void *user, uint32_t node, const void *const *input, const void *output) {
     tracer *t = user;
     const vd_node *n = &t->graph->node[node];
-    vd_hash root, descriptor, in[RO_MAX_INPUTS];
+    vd_hash descriptor, in[RO_MAX_INPUTS];
     vd_buf bytes = {0};
     (void)input;
-    t->status =
-        vd_tensor_hash(&n->shape, output, &root, &t->value[t->sources + node], NULL, t->err);
+    t->status = hash_tensor(t, &n->shape, t->ro, output, &t->value[t->sources + node]);
     if (t->status != VD_OK)
         return false;
     for (int32_t i = 0; i < n->input_count; i++)
@@ -40,14 +52,13 @@ static vd_status hash_sources(tracer *t, const vd_exec *exec, const vd_state *be
     int32_t step = before ? (int32_t)before->step : 0;
     for (uint32_t i = 0; i < t->sources; i++) {
         uint32_t index;
-        vd_hash root;
         const void *bytes = i < states ? before->tensor[i] : &step;
         if (vd_source_of(t->program, t->graph, i, &index) == VD_SOURCE_DATA) {
             memcpy(t->value[i].b, exec->program->data[index].root, VD_HASH_SIZE);
             continue;
         }
-        vd_status status = vd_tensor_hash(vd_value_shape(t->program, t->graph, i), bytes, &root,
-                                          &t->value[i], NULL, t->err);
+        vd_status status = hash_tensor(t, vd_value_shape(t->program, t->graph, i),
+                                       i < states ? before->memory : NULL, bytes, &t->value[i]);
         if (status != VD_OK)
             return status;
     }
@@ -56,7 +67,7 @@ static vd_status hash_sources(tracer *t, const vd_exec *exec, const vd_state *be
 
 vd_status vd_trace(const vd_exec *exec, const vd_state *before, vd_records *out, vd_err *err) {
     vd_program changed = {0};
-    tracer t = {.out = out, .err = err};
+    tracer t = {.ro = exec->ro, .out = out, .err = err};
     *out = (vd_records){0};
     vd_status status =
         vd_fault_program(exec, before ? before->step : -1, &changed, &t.program, err);

@@ -1,0 +1,54 @@
+/* Moving data and states to where an executor computes. */
+#include <stdlib.h>
+
+#include "repops/device.h"
+#include "verde/exec/exec.h"
+#include "verde/exec/memory.h"
+
+ro_ctx *vd_exec_memory(const vd_exec *exec) {
+    return !exec->ro || ro_ctx_in_host_memory(exec->ro) ? NULL : exec->ro;
+}
+
+static vd_status place(ro_ctx *memory, const void *host, size_t size, void **out, vd_err *err) {
+    *out = vd_memory_alloc(memory, size);
+    if (!*out)
+        return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(memory));
+    return vd_memory_write(memory, *out, host, size, err);
+}
+
+vd_status vd_exec_place(vd_exec *exec, vd_err *err) {
+    ro_ctx *memory = vd_exec_memory(exec);
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; memory && status == VD_OK && i < exec->program->data_count; i++)
+        if (exec->data[i] && !exec->placed[i])
+            status =
+                place(memory, exec->data[i], vd_shape_bytes(&exec->program->data[i].tensor.shape),
+                      &exec->placed[i], err);
+    return status;
+}
+
+void vd_exec_drop(vd_exec *exec) {
+    for (uint32_t i = 0; i < VD_DATA_MAX; i++) {
+        if (exec->placed[i])
+            vd_memory_free(exec->ro, exec->placed[i]);
+        exec->placed[i] = NULL;
+    }
+}
+
+vd_status vd_state_place(const vd_exec *exec, vd_state *state, vd_err *err) {
+    ro_ctx *memory = vd_exec_memory(exec);
+    vd_state placed = {.step = state->step, .count = state->count, .memory = memory};
+    vd_status status = VD_OK;
+    if (!memory || state->memory == memory)
+        return VD_OK;
+    placed.tensor = calloc(state->count, sizeof *placed.tensor);
+    if (!placed.tensor)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; status == VD_OK && i < state->count; i++)
+        status = place(memory, state->tensor[i], vd_shape_bytes(&exec->program->leaf[i].shape),
+                       &placed.tensor[i], err);
+    vd_state_free(status == VD_OK ? state : &placed);
+    if (status == VD_OK)
+        *state = placed;
+    return status;
+}
