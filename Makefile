@@ -128,7 +128,7 @@ $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(BUILD)/obj
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 SIMT_FLAGS := -std=c++20 -g -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
-simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/shim $(BUILD)/simt/shim_tsan
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/shim $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
@@ -152,6 +152,19 @@ $(BUILD)/simt/obj/simt_tsan.o: tests/simt/simt.cc
 $(BUILD)/simt/shim_tsan: tests/simt/shim.cu $(BUILD)/simt/obj/simt_tsan.o
 	@echo "  SIMT    $@"
 	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -MMD -MP -MF $@.d -x c++ $< -x none $(BUILD)/simt/obj/simt_tsan.o -o $@
+# All kernels so. The program brings the sanitizer's runtime; librepops itself is as it always is.
+$(BUILD)/simt/tsan/obj/%.o: repops/cuda/%.cu
+	@mkdir -p $(@D)
+	@echo "  SIMT    $< (ThreadSanitizer)"
+	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -MMD -MP -x c++ -c $< -o $@
+$(BUILD)/simt/tsan/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/tsan/obj/%.o) \
+    $(BUILD)/simt/obj/simt_tsan.o $(BUILD)/obj/repops/src/op.o
+	@echo "  LD      $@"
+	$(Q)$(CXX) -shared -fsanitize=alignment -fsanitize=thread -Wl,-Bsymbolic $^ -o $@
+$(BUILD)/simt/tsan/cases: tests/cuda/cases.c $(tools_obj) $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -fsanitize=thread -lm -o $@
 # Programs that test a device: plain C, for machines without Criterion too.
 $(BUILD)/simt/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
@@ -367,4 +380,4 @@ clean:
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
--include $(wildcard $(BUILD)/simt/obj/*.d $(BUILD)/obj/repops/cuda/*.d) $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)
+-include $(wildcard $(BUILD)/simt/obj/*.d $(BUILD)/simt/tsan/obj/*.d $(BUILD)/obj/repops/cuda/*.d) $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)
