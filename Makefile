@@ -257,6 +257,12 @@ $(BUILD)/bench/cpu_gemm: bench/cpu_gemm.c bench/peers.c bench/peers.h bench/benc
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) -ldl -lm -o $@
 .PHONY: bench-cpu
 
+# The CBLAS front beside OpenBLAS: make bench-blas ARGS="avx2 2".
+bench-blas: $(BUILD)/bench/cpu_blas $(BUILD)/lib/$(BLAS_SONAME)
+	$< $(BUILD)/lib/$(BLAS_SONAME) $(ARGS)
+$(BUILD)/bench/cpu_blas: LDFLAGS += -ldl -lm
+.PHONY: bench-blas
+
 # Functions and row operators beside libmvec and memcpy: make bench-elementwise ARGS="--csv avx2".
 bench-elementwise: $(BUILD)/bench/elementwise
 	$< $(ARGS)
