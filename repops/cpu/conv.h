@@ -1,10 +1,11 @@
 /* What convolutions share: SPEC.md section 12.1 as products whose operand a is gathered from an
  * image while it is packed, so that no matrix of patches is ever in memory.
  *
- * Terms outside the image are absent. The products here read +0 in place of the pixel, which has
- * the same bits as long as the other factor is finite: in a chunk it can only turn a -0 into +0,
- * and the total is never -0 (section 3.1). Packing looks for factors that are not finite; where it
- * finds one and there is anything outside, the convolution is computed again without such terms. */
+ * Terms outside the image are absent, and where many rows of the product lack the same ones they
+ * are not computed. Elsewhere the products read +0 in place of the pixel, which has the same bits
+ * as long as the other factor is finite: in a chunk it can only turn a -0 into +0, and the total is
+ * never -0 (section 3.1). Packing looks for factors that are not finite; where it finds one and
+ * there is anything outside, the convolution is computed again without such terms. */
 #ifndef REPOPS_CPU_CONV_H
 #define REPOPS_CPU_CONV_H
 
@@ -41,7 +42,7 @@ RO_INLINE int64_t panel_height(int64_t rows) {
     return ceil_div(rows, ceil_div(rows, MR));
 }
 
-static int all_finite(const float *x, int64_t count) {
+static inline int all_finite(const float *x, int64_t count) {
     uint32_t most = 0;
     for (int64_t i = 0; i < count; i++) {
         const uint32_t magnitude = ro_to_bits(x[i]) & UINT32_C(0x7fffffff);

@@ -1,0 +1,314 @@
+/* The product of conv_gather.h. All of b is packed once, for all threads. A block of a is gathered
+ * chunk by chunk, whole chunks at a time, and multiplied by all of b before the next. */
+#include "repops/cpu/conv_gather.h"
+
+/* Columns up to which rows of a are copied as they lie: transposing them, for a faster product,
+ * would not pay. Floats of b that stay in the cache beside a panel of a. Images of which the pixels
+ * that lack the same taps are rows enough for a panel. */
+enum { COPY_COLS = 128, B_CACHED = 1 << 17, SPLIT_BATCH = 8 };
+
+/* ---- b ---- */
+
+/* A panel has all steps of k together. */
+static float *packed_b(const gather *g, int64_t group, int64_t j) {
+    return g->packed + (group * ceil_div(g->n, NR) + j / NR) * g->k * NR;
+}
+
+/* An item is a panel of a group. */
+static void pack_panels(void *user, int64_t first, int64_t last, int worker) {
+    gather *g = user;
+    const int64_t panels = ceil_div(g->n, NR);
+    (void)worker;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t group = i / panels, j = i % panels * NR;
+        const panel s = {NULL, g->b_col, g->b_row, min_i64(NR, g->n - j), NR, g->depth};
+        float *to = packed_b(g, group, j);
+        for (int64_t k = 0; k < g->k; k += g->depth) {
+            panel t = s;
+            t.from = conv_weight(g, group, k, j);
+            pack(&t, to + k * NR);
+        }
+        if (!g->split && !all_finite(to, g->k * NR))
+            atomic_store(&g->not_finite, 1);
+    }
+}
+
+/* ---- a ---- */
+
+/* Some rows and columns of the product; pieces [first, last) at a time. */
+typedef struct {
+    const gather *g;
+    const block *b;
+    const piece *pieces;
+    int64_t count, group, col, n;
+    int64_t first, last, k; /* k: their steps */
+    int64_t a_row;          /* of rows that are copied; 0: they are transposed */
+    float *a, *c;           /* totals, rows c_row apart */
+    int64_t c_row;
+} part;
+
+static void copy_row(const part *s, const place *at, float *to) {
+    for (int64_t q = s->first; q < s->last; q++) {
+        const int64_t steps = s->pieces[q].steps;
+        const float *from = pixel_of(s->g, at, &s->pieces[q]);
+        if (from)
+            from += s->group * s->g->depth;
+        for (int64_t p = 0; p < steps; p += VW)
+            vf_store(to + p, from ? vf_load_n(from + p, steps - p) : vf_set1(0.0f));
+        to += steps;
+    }
+}
+
+/* Up to VW steps of up to VW rows. */
+RO_INLINE void gather_square(const float *const *from, int64_t rows, int64_t p, int64_t steps,
+                             float *to) {
+    vf r[VW];
+    for (int64_t i = 0; i < VW; i++)
+        r[i] = i < rows && from[i] ? vf_load_n(from[i] + p, steps) : vf_set1(0.0f);
+    transpose(r);
+    for (int64_t i = 0; i < steps; i++)
+        vf_store(to + (p + i) * rows, r[i]);
+}
+
+/* Stores run over into the steps that follow, which are written next. */
+static void gather_steps(const float *const *from, int64_t rows, int64_t steps, float *to) {
+    if ((int)VW >= (int)MR && steps >= VW / 4) {
+        for (int64_t p = 0; p < steps; p += VW)
+            gather_square(from, rows, p, min_i64(VW, steps - p), to);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t p = 0; p < steps; p++)
+            to[p * rows + i] = from[i] ? from[i][p] : 0.0f;
+}
+
+static void transpose_rows(const part *s, const place *at, int64_t rows, float *to) {
+    const float *from[MR];
+    for (int64_t q = s->first; q < s->last; q++) {
+        const piece *p = &s->pieces[q];
+        for (int64_t i = 0; i < rows; i++) {
+            from[i] = pixel_of(s->g, &at[i], p);
+            from[i] = from[i] ? from[i] + s->group * s->g->depth : NULL;
+        }
+        gather_steps(from, rows, p->steps, to);
+        to += p->steps * rows;
+    }
+}
+
+/* Where row i of the rows that are gathered is; i begins a panel. */
+static float *a_panel(const part *s, int64_t i) {
+    return s->a + i * (s->a_row ? s->a_row : s->k);
+}
+
+/* Rows [row, row + m) of the block. */
+static void gather_rows(const part *s, int64_t row, int64_t m, int64_t height) {
+    place at[MR], next = place_of(s->b, s->b->row + row);
+    for (int64_t i = 0; i < m; i += height) {
+        const int64_t rows = min_i64(height, m - i);
+        for (int64_t r = 0; r < rows; r++, next_place(s->b, &next)) {
+            at[r] = next;
+            if (s->a_row)
+                copy_row(s, &next, a_panel(s, i) + r * s->a_row);
+        }
+        if (!s->a_row)
+            transpose_rows(s, at, rows, a_panel(s, i));
+    }
+}
+
+/* ---- products ---- */
+
+/* Steps from piece q on that follow each other in b, within a chunk; *end is the piece after. */
+static int64_t run_of(const part *s, int64_t q, int64_t *end) {
+    const int64_t k = s->pieces[q].k;
+    int64_t steps = 0;
+    do
+        steps += s->pieces[q].steps;
+    while (!s->pieces[q++].last && s->pieces[q].k == k + steps);
+    *end = q;
+    return steps;
+}
+
+/* Chunks that the block lacks the middle of continue with the accumulators so far. */
+static int has_holes(const part *s) {
+    for (int64_t q = s->first; q < s->last; q++)
+        if (!s->pieces[q].last && s->pieces[q].k + s->pieces[q].steps != s->pieces[q + 1].k)
+            return 1;
+    return 0;
+}
+
+/* One tile; t has its operands from step 0 of b and the first gathered step of a. */
+static void run_tile_of(const part *s, int rows, const tile *whole) {
+    float acc[MR * NR];
+    const float *a = whole->a, *start = NULL;
+    int flags = s->first == 0 ? TILE_FIRST : 0;
+    for (int64_t q = s->first, end; q < s->last; q = end) {
+        tile t = *whole;
+        t.k = run_of(s, q, &end);
+        t.a = a, t.b += s->pieces[q].k * NR, t.start = start;
+        t.flags = flags | (end == s->count ? TILE_LAST : 0);
+        a += t.k * t.a_step;
+        if (s->pieces[end - 1].last)
+            start = NULL, flags = 0;
+        else
+            t.flags = TILE_RAW, t.c = acc, t.c_row = t.cols = NR, start = acc;
+        if (s->a_row)
+            RO_NAME(ro_tile_place)(rows, &t);
+        else
+            RO_NAME(ro_tile_packed)(rows, &t);
+    }
+}
+
+static void multiply(const part *s, int64_t row, int64_t m, int64_t height) {
+    for (int64_t j = 0; j < s->n; j += NR) {
+        tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
+        t.cols = min_i64(NR, s->n - j), t.c_row = t.out_row = s->c_row;
+        for (int64_t i = 0; i < m; i += height) {
+            const int64_t rows = min_i64(height, m - i);
+            t.a = a_panel(s, i), t.a_row = s->a_row, t.a_step = s->a_row ? 1 : rows;
+            t.c = t.out = s->c + (row + i) * s->c_row + j;
+            run_tile_of(s, (int)rows, &t);
+        }
+    }
+}
+
+/* Rows of a panel should not meet in the same sets of a cache. */
+static int64_t row_size(int64_t k) {
+    const int64_t size = round_up(k, 16) + 16;
+    return size % 512 ? size : size + 16;
+}
+
+/* Where b stays in the cache, a panel of a is multiplied as soon as it is there. */
+static void run_pieces(part *s) {
+    const int64_t height = panel_height(s->b->m);
+    const int64_t most = s->n * s->k <= B_CACHED ? height : s->b->m;
+    s->a_row = s->n <= COPY_COLS && !has_holes(s) ? row_size(s->k) : 0;
+    for (int64_t row = 0; row < s->b->m; row += most) {
+        const int64_t m = min_i64(most, s->b->m - row);
+        gather_rows(s, row, m, height);
+        multiply(s, row, m, height);
+    }
+}
+
+/* The pieces after `first` that are gathered together: whole chunks. */
+static void next_pieces(part *s) {
+    int64_t k = 0;
+    s->last = s->first, s->k = 0;
+    for (int64_t q = s->first; q < s->count; q++) {
+        k += s->pieces[q].steps;
+        if (k > CONV_KC)
+            break;
+        if (s->pieces[q].last)
+            s->last = q + 1, s->k = k;
+    }
+}
+
+/* Rows of the product are neighbours in the output. */
+static int dense(const gather *g, const block *b) {
+    return b->at[0].count == g->out_size[0] && b->at[1].count == g->out_size[1];
+}
+
+static void run_part(part *s, float *scratch) {
+    const gather *g = s->g;
+    const int64_t column = s->group * g->n + s->col;
+    const size_t width = (size_t)s->n * sizeof(float);
+    place at = place_of(s->b, s->b->row);
+    s->c = dense(g, s->b) ? out_pixel(g, s->b, &at) + column : scratch;
+    s->c_row = dense(g, s->b) ? g->out_pixel : g->cols;
+    for (int64_t i = 0; i < s->b->m && s->count == 0; i++)
+        memset(s->c + i * s->c_row, 0, width);
+    for (s->first = 0; s->first < s->count; s->first = s->last) {
+        next_pieces(s);
+        run_pieces(s);
+    }
+    for (int64_t i = 0; i < s->b->m && !dense(g, s->b); i++, next_place(s->b, &at))
+        memcpy(out_pixel(g, s->b, &at) + column, s->c + i * s->c_row, width);
+}
+
+/* ---- the whole ---- */
+
+static int64_t a_size(const gather *g) {
+    return round_up(g->rows * row_size(min_i64(CONV_KC, g->k)) + VW, 16);
+}
+
+/* An item is some columns of a group for a block. */
+static void run_items(void *user, int64_t first, int64_t last, int worker) {
+    gather *g = user;
+    float *a = g->workspace + worker * g->workspace_size, *totals = a + a_size(g);
+    piece *pieces = g->pieces + worker * g->piece_count;
+    for (int64_t i = first; i < last; i++) {
+        part s = {.g = g, .b = &g->blocks[i / g->across / g->v->groups], .pieces = pieces, .a = a};
+        s.group = i / g->across % g->v->groups, s.col = i % g->across * g->cols;
+        s.n = min_i64(g->cols, g->n - s.col);
+        s.count = RO_NAME(ro_conv_pieces)(g, s.b, pieces);
+        if (atomic_load(&g->not_finite))
+            RO_NAME(ro_conv_exact)(g, s.b, pieces, s.count, s.group, s.col, s.n);
+        else
+            run_part(&s, totals);
+    }
+}
+
+/* Several blocks for each thread, since blocks differ; columns are cut where they do not suffice. */
+static int64_t share(gather *g, int threads) {
+    const int64_t all = g->v->batch * g->out_size[0] * g->out_size[1], n = g->n * g->v->groups;
+    const int64_t spans = g->span_count[0] * g->span_count[1];
+    if (all * n * max_i64(1, g->k) < 2 * CONV_PIECE_WORK)
+        threads = 1;
+    g->rows = threads == 1 ? CONV_MC : min_i64(CONV_MC, ceil_div(all, 8 * threads));
+    g->rows = min_i64(all, max_i64(4 * MR, g->rows));
+    g->across = ceil_div(threads, max_i64(spans, all / g->rows) * g->v->groups);
+    g->cols = round_up(ceil_div(g->n, min_i64(g->across, ceil_div(g->n, NR))), NR);
+    g->across = ceil_div(g->n, g->cols);
+    return spans + all / g->rows;
+}
+
+/* The workspace: lists, b, then a part for each thread. */
+static int allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
+    const int64_t threads = ro_ctx_threads(ctx), spans = g->span_count[0] + g->span_count[1];
+    const int64_t lists = spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(block) +
+                          threads * g->piece_count * (int64_t)sizeof(piece);
+    const int64_t packed = round_up(g->n, NR) * g->k * g->v->groups;
+    g->workspace_size = a_size(g) + round_up(g->rows * g->cols, 16);
+    const int64_t floats = packed + threads * g->workspace_size;
+    char *room = ro_workspace(ctx, (size_t)(round_up(lists, 64) + floats * (int64_t)sizeof(float)));
+    if (!room)
+        return 0;
+    g->packed = (float *)(void *)(room + round_up(lists, 64));
+    g->workspace = g->packed + packed;
+    g->spans[0] = (span *)(void *)room;
+    g->spans[1] = g->spans[0] + g->span_count[0];
+    g->blocks = (block *)(void *)(g->spans[0] + spans);
+    g->pieces = (piece *)(void *)(g->blocks + blocks);
+    return 1;
+}
+
+/* Whether spans end where taps reach outside, and how many they are. */
+static void count_spans(gather *g) {
+    int outside = 0;
+    g->split = 1;
+    for (int d = 0; d < 2; d++) {
+        g->span_count[d] = RO_NAME(ro_conv_spans)(g, d, NULL);
+        outside |= g->span_count[d] > min_i64(g->spread[d], g->out_size[d]);
+    }
+    if (!outside || g->v->batch >= SPLIT_BATCH)
+        return;
+    g->split = 0;
+    for (int d = 0; d < 2; d++)
+        g->span_count[d] = min_i64(g->spread[d], g->out_size[d]);
+}
+
+ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g) {
+    const ro_conv *v = g->v;
+    ro_pool *pool = ro_ctx_pool(ctx);
+    const int64_t panels = ceil_div(g->n, NR) * v->groups;
+    g->k = v->kernel[0] * v->kernel[1] * g->depth;
+    g->piece_count = v->kernel[0] * v->kernel[1] * (g->depth / RO_DOT_CHUNK + 2);
+    count_spans(g);
+    if (!allocate(ctx, g, share(g, ro_ctx_threads(ctx))))
+        return RO_ERR_MEMORY;
+    for (int d = 0; d < 2; d++)
+        RO_NAME(ro_conv_spans)(g, d, g->spans[d]);
+    const int64_t items = RO_NAME(ro_conv_blocks)(g, g->blocks) * g->across * v->groups;
+    ro_pool_for(pool, panels, items == 1 ? panels : 1, pack_panels, g);
+    ro_pool_for(pool, items, 1, run_items, g);
+    return RO_OK;
+}
