@@ -2,10 +2,10 @@
  * chunk by chunk, whole chunks at a time, and multiplied by all of b before the next. */
 #include "repops/cpu/conv_gather.h"
 
-/* Columns up to which rows of a are copied as they lie: transposing them, for a faster product,
- * would not pay. Floats of b that stay in the cache beside a panel of a. Images of which the pixels
- * that lack the same taps are rows enough for a panel. */
-enum { COPY_COLS = 128, B_CACHED = 1 << 17, SPLIT_BATCH = 8 };
+/* Floats of b that stay in the cache beside a tile of a. Images of which the pixels that lack the
+ * same taps are rows enough for a tile. Steps that are worth a tile of their own. Pixels of a line
+ * that are worth one: fewer are gathered from several. */
+enum { B_CACHED = 1 << 17, SPLIT_BATCH = 8, LONG_PIECE = 48, LINE_ROWS = MR < 6 ? MR : 6 };
 
 /* ---- b ---- */
 
@@ -35,6 +35,10 @@ static void pack_panels(void *user, int64_t first, int64_t last, int worker) {
 
 /* ---- a ---- */
 
+/* How tiles find a. Along a line of the image its rows lie at one distance, in place or, where
+ * pieces are too short for that, copied; rows of many lines are transposed. */
+typedef enum { IN_PLACE, COPIED, TRANSPOSED } layout;
+
 /* Some rows and columns of the product; pieces [first, last) at a time. */
 typedef struct {
     const gather *g;
@@ -42,17 +46,23 @@ typedef struct {
     const piece *pieces;
     int64_t count, group, col, n;
     int64_t first, last, k; /* k: their steps */
-    int64_t a_row;          /* of rows that are copied; 0: they are transposed */
-    float *a, *c;           /* totals, rows c_row apart */
+    layout layout;
+    int64_t line;  /* rows that tiles share evenly */
+    float *a;      /* rows that are copied or transposed */
+    int64_t a_row; /* of rows that are copied */
+    float *c;      /* totals, rows c_row apart; NULL: they are where the output is */
     int64_t c_row;
 } part;
+
+static const float *term_of(const part *s, const place *at, const piece *p) {
+    const float *pixel = pixel_of(s->g, at, p);
+    return pixel ? pixel + s->group * s->g->depth : NULL;
+}
 
 static void copy_row(const part *s, const place *at, float *to) {
     for (int64_t q = s->first; q < s->last; q++) {
         const int64_t steps = s->pieces[q].steps;
-        const float *from = pixel_of(s->g, at, &s->pieces[q]);
-        if (from)
-            from += s->group * s->g->depth;
+        const float *from = term_of(s, at, &s->pieces[q]);
         for (int64_t p = 0; p < steps; p += VW)
             vf_store(to + p, from ? vf_load_n(from + p, steps - p) : vf_set1(0.0f));
         to += steps;
@@ -86,106 +96,112 @@ static void transpose_rows(const part *s, const place *at, int64_t rows, float *
     const float *from[MR];
     for (int64_t q = s->first; q < s->last; q++) {
         const piece *p = &s->pieces[q];
-        for (int64_t i = 0; i < rows; i++) {
-            from[i] = pixel_of(s->g, &at[i], p);
-            from[i] = from[i] ? from[i] + s->group * s->g->depth : NULL;
-        }
+        for (int64_t i = 0; i < rows; i++)
+            from[i] = term_of(s, &at[i], p);
         gather_steps(from, rows, p->steps, to);
         to += p->steps * rows;
     }
 }
 
-/* Where row i of the rows that are gathered is; i begins a panel. */
-static float *a_panel(const part *s, int64_t i) {
-    return s->a + i * (s->a_row ? s->a_row : s->k);
+/* Rows from `row` on that make a tile. */
+static int64_t tile_rows(const part *s, int64_t row) {
+    const int64_t at = s->layout == TRANSPOSED ? row : (s->b->row + row) % s->line;
+    return min_i64(min_i64(panel_height(s->line), s->line - at), s->b->m - row);
 }
 
-/* Rows [row, row + m) of the block. */
-static void gather_rows(const part *s, int64_t row, int64_t m, int64_t height) {
-    place at[MR], next = place_of(s->b, s->b->row + row);
-    for (int64_t i = 0; i < m; i += height) {
-        const int64_t rows = min_i64(height, m - i);
-        for (int64_t r = 0; r < rows; r++, next_place(s->b, &next)) {
-            at[r] = next;
-            if (s->a_row)
-                copy_row(s, &next, a_panel(s, i) + r * s->a_row);
+/* Where the rows of the tile at `row` are kept, row0 being the first that is. */
+static float *kept_rows(const part *s, int64_t row0, int64_t row) {
+    return s->a + (row - row0) * (s->layout == COPIED ? s->a_row : s->k);
+}
+
+static void gather_rows(const part *s, int64_t row0, int64_t m) {
+    place at[MR], next = place_of(s->b, s->b->row + row0);
+    for (int64_t row = row0, rows; row < row0 + m; row += rows) {
+        float *to = kept_rows(s, row0, row);
+        rows = tile_rows(s, row);
+        for (int64_t i = 0; i < rows; i++, next_place(s->b, &next)) {
+            at[i] = next;
+            if (s->layout == COPIED)
+                copy_row(s, &next, to + i * s->a_row);
         }
-        if (!s->a_row)
-            transpose_rows(s, at, rows, a_panel(s, i));
+        if (s->layout == TRANSPOSED)
+            transpose_rows(s, at, rows, to);
     }
 }
 
 /* ---- products ---- */
 
-/* Steps from piece q on that follow each other in b, within a chunk; *end is the piece after. */
+/* Steps from piece q on that follow each other in b and, if need be, in the image, within a chunk;
+ * *end is the piece after. */
 static int64_t run_of(const part *s, int64_t q, int64_t *end) {
     const int64_t k = s->pieces[q].k;
     int64_t steps = 0;
     do
         steps += s->pieces[q].steps;
-    while (!s->pieces[q++].last && s->pieces[q].k == k + steps);
+    while (!s->pieces[q++].last && s->pieces[q].k == k + steps && s->layout != IN_PLACE);
     *end = q;
     return steps;
 }
 
-/* Chunks that the block lacks the middle of continue with the accumulators so far. */
-static int has_holes(const part *s) {
-    for (int64_t q = s->first; q < s->last; q++)
-        if (!s->pieces[q].last && s->pieces[q].k + s->pieces[q].steps != s->pieces[q + 1].k)
-            return 1;
-    return 0;
+static void set_a(const part *s, int64_t row0, int64_t row, int64_t rows, tile *t) {
+    t->a = s->layout == IN_PLACE ? NULL : kept_rows(s, row0, row);
+    t->a_row = s->layout == IN_PLACE ? s->g->step[1] * s->g->pixel : s->a_row;
+    t->a_step = s->layout == TRANSPOSED ? rows : 1;
 }
 
-/* One tile; t has its operands from step 0 of b and the first gathered step of a. */
-static void run_tile_of(const part *s, int rows, const tile *whole) {
+static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *t) {
+    t->c = s->c ? s->c + row * s->c_row : out_pixel(s->g, s->b, at) + s->group * s->g->n + s->col;
+    t->c += j;
+    t->out = t->c;
+    t->c_row = t->out_row = s->c ? s->c_row : s->g->spread[1] * s->g->out_pixel;
+}
+
+/* One tile, run by run; t has its operands from step 0 of b and the first step of a that is kept.
+ * Chunks with a gap continue with the accumulators so far. */
+static void run_tile_of(const part *s, int rows, const place *at, const tile *whole) {
+    const int64_t width = s->layout == TRANSPOSED ? NR : place_width(whole->cols);
     float acc[MR * NR];
     const float *a = whole->a, *start = NULL;
     int flags = s->first == 0 ? TILE_FIRST : 0;
     for (int64_t q = s->first, end; q < s->last; q = end) {
         tile t = *whole;
         t.k = run_of(s, q, &end);
-        t.a = a, t.b += s->pieces[q].k * NR, t.start = start;
+        t.a = s->layout == IN_PLACE ? term_of(s, at, &s->pieces[q]) : a;
+        t.b += s->pieces[q].k * NR, t.start = start;
         t.flags = flags | (end == s->count ? TILE_LAST : 0);
         a += t.k * t.a_step;
         if (s->pieces[end - 1].last)
             start = NULL, flags = 0;
         else
-            t.flags = TILE_RAW, t.c = acc, t.c_row = t.cols = NR, start = acc;
-        if (s->a_row)
-            RO_NAME(ro_tile_place)(rows, &t);
-        else
+            t.flags = TILE_RAW, t.c = acc, t.c_row = t.cols = width, start = acc;
+        if (s->layout == TRANSPOSED)
             RO_NAME(ro_tile_packed)(rows, &t);
+        else
+            RO_NAME(ro_tile_place)(rows, &t);
     }
 }
 
-static void multiply(const part *s, int64_t row, int64_t m, int64_t height) {
+static void multiply(const part *s, int64_t row0, int64_t m) {
     for (int64_t j = 0; j < s->n; j += NR) {
         tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
-        t.cols = min_i64(NR, s->n - j), t.c_row = t.out_row = s->c_row;
-        for (int64_t i = 0; i < m; i += height) {
-            const int64_t rows = min_i64(height, m - i);
-            t.a = a_panel(s, i), t.a_row = s->a_row, t.a_step = s->a_row ? 1 : rows;
-            t.c = t.out = s->c + (row + i) * s->c_row + j;
-            run_tile_of(s, (int)rows, &t);
+        t.cols = min_i64(NR, s->n - j);
+        for (int64_t row = row0, rows; row < row0 + m; row += rows) {
+            const place at = place_of(s->b, s->b->row + row);
+            rows = tile_rows(s, row);
+            set_a(s, row0, row, rows, &t);
+            set_c(s, &at, row, j, &t);
+            run_tile_of(s, (int)rows, &at, &t);
         }
     }
 }
 
-/* Rows of a panel should not meet in the same sets of a cache. */
-static int64_t row_size(int64_t k) {
-    const int64_t size = round_up(k, 16) + 16;
-    return size % 512 ? size : size + 16;
-}
-
-/* Where b stays in the cache, a panel of a is multiplied as soon as it is there. */
-static void run_pieces(part *s) {
-    const int64_t height = panel_height(s->b->m);
-    const int64_t most = s->n * s->k <= B_CACHED ? height : s->b->m;
-    s->a_row = s->n <= COPY_COLS && !has_holes(s) ? row_size(s->k) : 0;
-    for (int64_t row = 0; row < s->b->m; row += most) {
-        const int64_t m = min_i64(most, s->b->m - row);
-        gather_rows(s, row, m, height);
-        multiply(s, row, m, height);
+/* Where b stays in the cache, a tile is multiplied as soon as it is there. */
+static void run_pieces(const part *s) {
+    for (int64_t row = 0, m; row < s->b->m; row += m) {
+        m = s->n * s->k <= B_CACHED ? tile_rows(s, row) : s->b->m;
+        if (s->layout != IN_PLACE)
+            gather_rows(s, row, m);
+        multiply(s, row, m);
     }
 }
 
@@ -202,26 +218,52 @@ static void next_pieces(part *s) {
     }
 }
 
-/* Rows of the product are neighbours in the output. */
-static int dense(const gather *g, const block *b) {
-    return b->at[0].count == g->out_size[0] && b->at[1].count == g->out_size[1];
+/* Rows of a should not meet in the same sets of a cache. */
+static int64_t row_size(int64_t k) {
+    const int64_t size = round_up(k, 16) + 16;
+    return size % 512 ? size : size + 16;
+}
+
+static void choose_layout(part *s) {
+    const int64_t width = s->b->at[1].count;
+    int64_t steps = 0;
+    for (int64_t q = 0; q < s->count; q++)
+        steps += s->pieces[q].steps;
+    const int in_place = s->g->split && steps >= LONG_PIECE * s->count;
+    s->layout = width < LINE_ROWS ? TRANSPOSED : in_place ? IN_PLACE : COPIED;
+    s->line = s->layout == TRANSPOSED ? s->b->m : width;
+}
+
+static void copy_totals(const part *s) {
+    place at = place_of(s->b, s->b->row);
+    for (int64_t i = 0; i < s->b->m; i++, next_place(s->b, &at))
+        memcpy(out_pixel(s->g, s->b, &at) + s->group * s->g->n + s->col, s->c + i * s->c_row,
+               (size_t)s->n * sizeof(float));
+}
+
+static void clear_rows(const part *s) {
+    place at = place_of(s->b, s->b->row);
+    for (int64_t i = 0; i < s->b->m; i++, next_place(s->b, &at))
+        memset(out_pixel(s->g, s->b, &at) + s->group * s->g->n + s->col, 0,
+               (size_t)s->n * sizeof(float));
 }
 
 static void run_part(part *s, float *scratch) {
     const gather *g = s->g;
-    const int64_t column = s->group * g->n + s->col;
-    const size_t width = (size_t)s->n * sizeof(float);
-    place at = place_of(s->b, s->b->row);
-    s->c = dense(g, s->b) ? out_pixel(g, s->b, &at) + column : scratch;
-    s->c_row = dense(g, s->b) ? g->out_pixel : g->cols;
-    for (int64_t i = 0; i < s->b->m && s->count == 0; i++)
-        memset(s->c + i * s->c_row, 0, width);
+    if (s->count == 0) {
+        clear_rows(s);
+        return;
+    }
+    choose_layout(s);
+    s->c = s->layout == TRANSPOSED ? scratch : NULL;
+    s->c_row = g->cols;
     for (s->first = 0; s->first < s->count; s->first = s->last) {
         next_pieces(s);
+        s->a_row = row_size(s->k);
         run_pieces(s);
     }
-    for (int64_t i = 0; i < s->b->m && !dense(g, s->b); i++, next_place(s->b, &at))
-        memcpy(out_pixel(g, s->b, &at) + column, s->c + i * s->c_row, width);
+    if (s->c)
+        copy_totals(s);
 }
 
 /* ---- the whole ---- */
@@ -258,7 +300,7 @@ static int64_t share(gather *g, int threads) {
     g->across = ceil_div(threads, max_i64(spans, all / g->rows) * g->v->groups);
     g->cols = round_up(ceil_div(g->n, min_i64(g->across, ceil_div(g->n, NR))), NR);
     g->across = ceil_div(g->n, g->cols);
-    return spans + all / g->rows;
+    return spans + 2 * (all / g->rows);
 }
 
 /* The workspace: lists, b, then a part for each thread. */

@@ -36,12 +36,18 @@ int64_t RO_NAME(ro_conv_spans)(const gather *g, int d, span *to) {
     return count;
 }
 
+/* Whole lines if they fit; blocks of a pair of spans share its rows evenly. */
+static int64_t block_rows(const gather *g, int64_t all, int64_t line) {
+    const int64_t unit = line <= g->rows ? line : 1, units = all / unit;
+    return unit * ceil_div(units, ceil_div(units, g->rows / unit));
+}
+
 int64_t RO_NAME(ro_conv_blocks)(const gather *g, block *to) {
     int64_t count = 0;
     for (int64_t i = 0; i < g->span_count[0] * g->span_count[1]; i++) {
         block b = {{g->spans[0][i / g->span_count[1]], g->spans[1][i % g->span_count[1]]}, 0, 0};
         const int64_t all = g->v->batch * b.at[0].count * b.at[1].count;
-        const int64_t rows = ceil_div(all, ceil_div(all, g->rows));
+        const int64_t rows = block_rows(g, all, b.at[1].count);
         for (; b.row < all; b.row += rows, count++) {
             b.m = min_i64(rows, all - b.row);
             to[count] = b;

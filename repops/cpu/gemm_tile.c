@@ -14,9 +14,8 @@ RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
     return k < 256 ? 0 : nv == 8 ? 8 : rows * nv > 16 ? 16 : 32;
 }
 
-RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, const tile *t,
-                          vf acc[MR_MOST][NV_MOST]) {
-    const float *start = mode == TILE_PACKED ? t->start : NULL;
+RO_INLINE void tile_start(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
+    const float *start = t->start;
     RO_UNROLL
     for (int i = 0; i < rows; i++) {
         RO_UNROLL
@@ -147,6 +146,8 @@ RO_INLINE void tile_finish(const int rows, const int nv, const tile *t, vf acc[M
         mask[v] = vf_first(t->cols - v * VW);
     if (t->flags == 0) {
         EACH_VECTOR(store_cols(c, vf_add(vf_load_n(c, cols), acc[i][v]), cols, mask[v]))
+    } else if (t->flags == TILE_RAW) {
+        EACH_VECTOR(store_cols(c, acc[i][v], cols, mask[v]))
     } else if (t->flags == TILE_FIRST) {
         EACH_VECTOR(store_cols(c, vf_add(zero, acc[i][v]), cols, mask[v]))
     } else if (t->flags == ONLY && t->beta == 0) {
@@ -164,7 +165,7 @@ RO_INLINE void tile_body(const int rows, const int most, const int nv, const til
     if (rows > most)
         return;
     vf acc[MR_MOST][NV_MOST];
-    tile_start(rows, nv, mode, t, acc);
+    tile_start(rows, nv, t, acc);
     tile_multiply(rows, nv, mode, t, acc);
     tile_finish(rows, nv, t, acc);
 }
@@ -260,7 +261,7 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
         tile_rows(rows, WIDE_ROWS, 4, TILE_PLACE, t);
     else if (t->cols > VW)
         tile_rows(rows, MR, NV, TILE_PLACE, t);
-    else if (t->cols > VW / 2 || rows <= WIDE_ROWS)
+    else if (t->cols > VW / 2 || rows <= WIDE_ROWS || t->start)
         tile_rows(rows, MR_MOST, 1, TILE_PLACE, t);
     else
         half_rows(rows, t);

@@ -17,7 +17,7 @@ typedef struct {
     int64_t a_row, a_step, b_step;
     const float *ahead; /* memory that is brought nearer by the way, a line each step; or NULL */
     int64_t ahead_step, ahead_turn; /* from a line to the next; in place, 16 steps add the turn */
-    const float *start;             /* accumulators to start from, rows of NR; NULL: +0 */
+    const float *start;             /* accumulators to start from, rows of its vectors; NULL: +0 */
     float *c;                       /* totals so far */
     int64_t c_row;
     float *out; /* may be c */
@@ -32,7 +32,7 @@ typedef struct {
 void RO_NAME(ro_tile_packed)(int rows, const tile *t);
 
 /* Operands in place: of b only the first `cols` columns are read. Up to MR rows, and as many
- * columns as place_cols says. No `start`. */
+ * columns as place_cols says. */
 void RO_NAME(ro_tile_place)(int rows, const tile *t);
 
 static inline void run_tile(int rows, const tile *t) {
@@ -48,6 +48,17 @@ RO_INLINE int64_t place_rows(int64_t n) {
 #else
     (void)n;
     return MR;
+#endif
+}
+
+/* Columns of the accumulators that a tile in place of at most NR columns starts from and, with
+ * TILE_RAW, stores. */
+RO_INLINE int64_t place_width(int64_t cols) {
+#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
+    return cols <= VW ? VW : NR;
+#else
+    (void)cols;
+    return NR;
 #endif
 }
 
