@@ -1,5 +1,5 @@
 #!/bin/sh
-# One training job under gcc and clang, -O0, -O2 and -O3, 1 to 3 threads and every instruction set: one run root.
+# One training job under gcc and clang, -O0, -O2 and -O3, 1 to 8 threads and every instruction set: one run root.
 set -eu
 build=$1
 job=models/jobs/toy.yaml
@@ -22,7 +22,7 @@ for backend in scalar avx2 avx512 neon; do
     avx512) grep -qw avx512bw /proc/cpuinfo || continue ;;
     neon) grep -qw asimd /proc/cpuinfo || continue ;;
     esac
-    for threads in 1 2 3; do
+    for threads in 1 2 3 4 5 6 7 8; do
         check "$build/bin/verde" run $job --backend $backend --threads $threads \
             --out "$work/$backend-$threads"
     done
