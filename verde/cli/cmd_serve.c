@@ -117,66 +117,88 @@ typedef struct {
     vd_common common;
 } arguments;
 
-/* The second run gets a context of its own: it executes while questions are answered. */
-static vd_status prepare_again(const arguments *a, const vd_loaded *loaded, vd_loaded *second,
-                               service *s, vd_err *err) {
+/* All that answering takes. The second run gets a context of its own: it executes while questions
+ * are answered. */
+typedef struct {
+    service service;
+    vd_loaded loaded, second;
+    vd_run_log log;
+    vd_replay *replay;
+    vd_key *key;
+    vd_public_key referee;
+    const char *key_dir;
+    char own_key_dir[1100]; /* if none was given */
+} provider;
+
+static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
     char dir[1024];
     vd_again *again;
-    second->exec = loaded->exec;
-    memset(second->exec.placed, 0, sizeof second->exec.placed); /* they are the first context's */
-    vd_status status = vd_load_backend(second, &a->common, err);
+    p->second.exec = p->loaded.exec;
+    memset(p->second.exec.placed, 0,
+           sizeof p->second.exec.placed); /* they are the first context's */
+    vd_status status = vd_load_backend(&p->second, &a->common, err);
     snprintf(dir, sizeof dir, "%s/again", a->dir);
     if (status == VD_OK)
-        status = vd_again_create(dir, &second->exec, NULL, &again, err);
+        status = vd_again_create(dir, &p->second.exec, NULL, &again, err);
     if (status != VD_OK)
         return status;
-    s->provider.run_again = vd_again_source;
-    s->provider.again = again;
+    p->service.provider.run_again = vd_again_source;
+    p->service.provider.again = again;
     return VD_OK;
 }
 
+static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
+    p->service.quiet = a->common.json;
+    snprintf(p->own_key_dir, sizeof p->own_key_dir, "%s/keys", a->dir);
+    p->key_dir = a->key_dir ? a->key_dir : p->own_key_dir;
+    if (a->referee && !vd_unhex(a->referee, p->referee.b, VD_KEY_SIZE))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "--referee must be 64 lower-case hexadecimal digits, got \"%.80s\"",
+                       a->referee);
+    p->service.provider.referee = a->referee ? &p->referee : NULL;
+    return a->lie ? vd_lie_parse(a->lie, &p->service.provider.lie, err) : VD_OK;
+}
+
+static vd_status load(const arguments *a, provider *p, vd_err *err) {
+    vd_status status = vd_load_run(a->dir, &p->loaded, &p->log, err);
+    if (status == VD_OK)
+        status = vd_load_backend(&p->loaded, &a->common, err);
+    if (status == VD_OK)
+        status = vd_load_key(p->key_dir, &p->key, err);
+    if (status == VD_OK)
+        status = vd_replay_create(a->dir, &p->loaded.exec, &p->replay, err);
+    return status == VD_OK ? prepare_again(a, p, err) : status;
+}
+
+static vd_status answer_questions(const arguments *a, provider *p, vd_err *err) {
+    vd_provider *to = &p->service.provider;
+    to->program = &p->loaded.program;
+    to->program_hash = p->log.program;
+    to->key = p->key;
+    to->source = vd_replay_source(p->replay);
+    if (p->log.fault[0] || a->lie)
+        fprintf(stderr, "*** FAULT ON PURPOSE: %s. This provider is dishonest. ***\n",
+                a->lie ? a->lie : p->log.fault);
+    return serve_until_signal(&p->service, a->listen, p->key_dir, a->common.json, err);
+}
+
+static void unload(provider *p) {
+    vd_again_destroy(p->service.provider.again);
+    vd_loaded_free(&p->second);
+    vd_replay_destroy(p->replay);
+    vd_key_destroy(p->key);
+    vd_run_log_free(&p->log);
+    vd_loaded_free(&p->loaded);
+}
+
 static vd_status serve_run(const arguments *a, vd_err *err) {
-    vd_loaded loaded = {0}, second = {0};
-    vd_run_log log = {0};
-    vd_replay *replay = NULL;
-    vd_key *key = NULL;
-    char own[1100];
-    service s = {.quiet = a->common.json};
-    const char *key_dir = a->key_dir ? a->key_dir : own;
-    snprintf(own, sizeof own, "%s/keys", a->dir);
-    vd_public_key referee;
-    vd_status status = a->lie ? vd_lie_parse(a->lie, &s.provider.lie, err) : VD_OK;
-    if (status == VD_OK && a->referee && !vd_unhex(a->referee, referee.b, VD_KEY_SIZE))
-        status = vd_fail(err, VD_ERR_USAGE,
-                         "--referee must be 64 lower-case hexadecimal digits, got \"%.80s\"",
-                         a->referee);
-    s.provider.referee = a->referee ? &referee : NULL;
+    provider p = {.replay = NULL};
+    vd_status status = read_wishes(a, &p, err);
     if (status == VD_OK)
-        status = vd_load_run(a->dir, &loaded, &log, err);
+        status = load(a, &p, err);
     if (status == VD_OK)
-        status = vd_load_backend(&loaded, &a->common, err);
-    if (status == VD_OK)
-        status = vd_load_key(key_dir, &key, err);
-    if (status == VD_OK)
-        status = vd_replay_create(a->dir, &loaded.exec, &replay, err);
-    if (status == VD_OK)
-        status = prepare_again(a, &loaded, &second, &s, err);
-    if (status == VD_OK) {
-        s.provider.program = &loaded.program;
-        s.provider.program_hash = log.program;
-        s.provider.key = key;
-        s.provider.source = vd_replay_source(replay);
-        if (log.fault[0] || a->lie)
-            fprintf(stderr, "*** FAULT ON PURPOSE: %s. This provider is dishonest. ***\n",
-                    a->lie ? a->lie : log.fault);
-        status = serve_until_signal(&s, a->listen, key_dir, a->common.json, err);
-    }
-    vd_again_destroy(s.provider.again);
-    vd_loaded_free(&second);
-    vd_replay_destroy(replay);
-    vd_key_destroy(key);
-    vd_run_log_free(&log);
-    vd_loaded_free(&loaded);
+        status = answer_questions(a, &p, err);
+    unload(&p);
     return status;
 }
 

@@ -19,11 +19,6 @@ void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient) {
                 : VD_EMIT(b, "d_accumulate", ((vd_op){.op = RO_OP_ADD}), *have, gradient);
 }
 
-static void back_add(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_accumulate(b, r->in[0], dy);
-    vd_accumulate_repeated(b, r->in[1], dy);
-}
-
 /* out = x w, or x w^T: the transposition moves to the other product. */
 static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], w = r->in[1];
@@ -58,16 +53,6 @@ static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[2], vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy));
 }
 
-static void back_gelu(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_accumulate(b, r->in[0],
-                  VD_EMIT(b, "d_gelu", ((vd_op){.op = RO_OP_GELU_GRAD}), r->in[0], dy));
-}
-
-static void back_relu(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_accumulate(b, r->in[0],
-                  VD_EMIT(b, "d_relu", ((vd_op){.op = RO_OP_RELU_GRAD}), r->in[0], dy));
-}
-
 /* The same stream gives the same mask. */
 static void back_dropout(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0],
@@ -81,12 +66,10 @@ static void back_xent(vd_builder *b, const vd_record *r, vd_value dy) {
 }
 
 static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
-    [VD_LAYER_ADD] = back_add,
+    [VD_LAYER_ADD] = vd_back_add,
     [VD_LAYER_MATMUL] = back_matmul,
     [VD_LAYER_EMBEDDING] = back_embedding,
     [VD_LAYER_NORM] = back_norm,
-    [VD_LAYER_GELU] = back_gelu,
-    [VD_LAYER_RELU] = back_relu,
     [VD_LAYER_DROPOUT] = back_dropout,
     [VD_LAYER_ATTENTION] = vd_back_attention,
     [VD_LAYER_GROUPED_ATTENTION] = vd_back_grouped_attention,

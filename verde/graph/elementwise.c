@@ -10,6 +10,10 @@ static vd_value binary(vd_builder *b, const char *name, vd_layer layer, int op, 
     return out;
 }
 
+vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y) {
+    return binary(b, name, VD_LAYER_ADD, RO_OP_ADD, x, y);
+}
+
 vd_value vd_mul(vd_builder *b, const char *name, vd_value x, vd_value y) {
     return binary(b, name, VD_LAYER_MUL, RO_OP_MUL, x, y);
 }
@@ -43,6 +47,11 @@ void vd_accumulate_repeated(vd_builder *b, vd_value y, vd_value dy) {
     vd_accumulate(b, y, dy);
 }
 
+void vd_back_add(vd_builder *b, const vd_record *r, vd_value dy) {
+    vd_accumulate(b, r->in[0], dy);
+    vd_accumulate_repeated(b, r->in[1], dy);
+}
+
 void vd_back_mul(vd_builder *b, const vd_record *r, vd_value dy) {
     const vd_op mul = {.op = RO_OP_MUL};
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_left", mul, dy, r->in[1]));
@@ -66,9 +75,8 @@ void vd_back_scale(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_scale", scale_op(ro_attr_to_f32(r->number)), dy));
 }
 
-/* ---- functions ---- */
+/* ---- functions: the record's number is the operator ---- */
 
-/* The record's number is the operator. */
 static vd_value function(vd_builder *b, int op, vd_value x) {
     vd_value out = VD_EMIT(b, ro_op_describe(op)->name, ((vd_op){.op = op}), x);
     vd_tape_put(
@@ -109,11 +117,41 @@ vd_value vd_silu(vd_builder *b, vd_value x) {
     return function(b, RO_OP_SILU, x);
 }
 
+vd_value vd_gelu(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_GELU, x);
+}
+
 vd_value vd_gelu_erf(vd_builder *b, vd_value x) {
     return function(b, RO_OP_GELU_ERF, x);
 }
 
-/* Of the argument x or, where that is cheaper, of the result y. */
+vd_value vd_relu(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_RELU, x);
+}
+
+/* Operators with a gradient operator, which reads the argument, or the result y. */
+static const struct {
+    int op, gradient;
+    bool of_result;
+    const char *name;
+} slopes[] = {
+    {RO_OP_TANH, RO_OP_TANH_GRAD, true, "d_tanh"},
+    {RO_OP_SIGMOID, RO_OP_SIGMOID_GRAD, true, "d_sigmoid"},
+    {RO_OP_ERF, RO_OP_ERF_GRAD, false, "d_erf"},
+    {RO_OP_SILU, RO_OP_SILU_GRAD, false, "d_silu"},
+    {RO_OP_GELU, RO_OP_GELU_GRAD, false, "d_gelu"},
+    {RO_OP_GELU_ERF, RO_OP_GELU_ERF_GRAD, false, "d_gelu"},
+    {RO_OP_RELU, RO_OP_RELU_GRAD, false, "d_relu"},
+};
+
+static vd_value slope(vd_builder *b, const vd_record *r, vd_value dy) {
+    size_t i = 0;
+    while (slopes[i].op != r->number)
+        i++;
+    const vd_op op = {.op = slopes[i].gradient};
+    return VD_EMIT(b, slopes[i].name, op, slopes[i].of_result ? r->out : r->in[0], dy);
+}
+
 void vd_back_function(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], y = r->out, dx;
     const vd_op mul = {.op = RO_OP_MUL}, div = {.op = RO_OP_DIV};
@@ -127,13 +165,7 @@ void vd_back_function(vd_builder *b, const vd_record *r, vd_value dy) {
         dx = VD_EMIT(b, "d_rsqrt", div, VD_EMIT(b, "d_rsqrt", mul, dy, y), x);
         dx = VD_EMIT(b, "d_rsqrt", scale_op(-0.5f), dx);
         break;
-    case RO_OP_TANH: dx = VD_EMIT(b, "d_tanh", ((vd_op){.op = RO_OP_TANH_GRAD}), y, dy); break;
-    case RO_OP_SIGMOID:
-        dx = VD_EMIT(b, "d_sigmoid", ((vd_op){.op = RO_OP_SIGMOID_GRAD}), y, dy);
-        break;
-    case RO_OP_ERF: dx = VD_EMIT(b, "d_erf", ((vd_op){.op = RO_OP_ERF_GRAD}), x, dy); break;
-    case RO_OP_SILU: dx = VD_EMIT(b, "d_silu", ((vd_op){.op = RO_OP_SILU_GRAD}), x, dy); break;
-    default: dx = VD_EMIT(b, "d_gelu", ((vd_op){.op = RO_OP_GELU_ERF_GRAD}), x, dy); break;
+    default: dx = slope(b, r, dy); break;
     }
     vd_accumulate(b, x, dx);
 }

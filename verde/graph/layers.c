@@ -23,12 +23,6 @@ vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask) 
     return (vd_op){RO_OP_MATMUL, {batch_dims, trans, ro_attr_f32(alpha), chunk, mask}, NULL};
 }
 
-vd_value vd_add(vd_builder *b, const char *name, vd_value x, vd_value y) {
-    vd_value out = VD_EMIT(b, name, ((vd_op){.op = RO_OP_ADD}), x, y);
-    vd_tape_put(b, (vd_record){.layer = VD_LAYER_ADD, .in = {x, y, VD_NONE}, .out = out});
-    return out;
-}
-
 static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans) {
     vd_value out = VD_EMIT(b, "matmul", vd_matmul_op(0, trans, 1.0f, RO_DOT_CHUNK, 0), x, weight);
     vd_tape_put(
@@ -71,20 +65,6 @@ vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta) 
         b, (vd_record){
                .layer = VD_LAYER_NORM, .in = {x, gamma, beta}, .out = out, .saved = {mean, rstd}});
     return out;
-}
-
-static vd_value activation(vd_builder *b, vd_layer layer, int op, vd_value x) {
-    vd_value out = VD_EMIT(b, ro_op_describe(op)->name, ((vd_op){.op = op}), x);
-    vd_tape_put(b, (vd_record){.layer = layer, .in = {x, VD_NONE, VD_NONE}, .out = out});
-    return out;
-}
-
-vd_value vd_gelu(vd_builder *b, vd_value x) {
-    return activation(b, VD_LAYER_GELU, RO_OP_GELU, x);
-}
-
-vd_value vd_relu(vd_builder *b, vd_value x) {
-    return activation(b, VD_LAYER_RELU, RO_OP_RELU, x);
 }
 
 /* Dropped when a 32-bit word is below rate * 2^32. */

@@ -9,8 +9,6 @@ typedef enum {
     VD_LAYER_MATMUL,
     VD_LAYER_EMBEDDING,
     VD_LAYER_NORM,
-    VD_LAYER_GELU,
-    VD_LAYER_RELU,
     VD_LAYER_DROPOUT,
     VD_LAYER_ATTENTION,
     VD_LAYER_XENT,
@@ -66,7 +64,7 @@ void vd_accumulate_repeated(vd_builder *b, vd_value value, vd_value gradient);
 
 /* From the gradient of a layer's output to those of its inputs. */
 typedef void vd_backward_fn(vd_builder *b, const vd_record *r, vd_value dy);
-vd_backward_fn vd_back_mul, vd_back_sub, vd_back_div, vd_back_scale, vd_back_function;
+vd_backward_fn vd_back_add, vd_back_mul, vd_back_sub, vd_back_div, vd_back_scale, vd_back_function;
 vd_backward_fn vd_back_softmax, vd_back_log_softmax, vd_back_xent_ignore, vd_back_xent_mean,
     vd_back_rmsnorm, vd_back_sum_axis, vd_back_mean_axis, vd_back_max_axis;
 
