@@ -128,7 +128,7 @@ $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(BUILD)/obj
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 SIMT_FLAGS := -std=c++20 -g -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
-simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/shim $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/fused $(BUILD)/simt/shim $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"

@@ -11,6 +11,3 @@ ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *) {
 ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *) {
     return missing(d, "attention");
 }
-ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *) {
-    return missing(d, "cross_entropy");
-}

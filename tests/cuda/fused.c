@@ -1,0 +1,291 @@
+/* Random shapes of the fused functions (repops/fused.h) on a device, beside this machine's CPU:
+ * equal bytes.
+ *
+ * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [attention|cross_entropy]...
+ * Plain C and librepops alone: machines with a GPU may have nothing else. */
+#include "repops/device.h"
+#include "repops/fused.h"
+#include "repops/tools/op_data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *device;
+    uint64_t seeds, first;
+    char **wanted;
+    int wanted_count;
+} options;
+
+/* An array in host memory and on the device; `shift` elements into its block, so that it may begin
+ * anywhere. */
+typedef struct {
+    const char *name;
+    int64_t count;
+    float *host, *want;
+    float *block, *on_device;
+} array;
+
+enum { ARRAYS = 10 };
+
+typedef struct {
+    uint64_t seed;
+    ro_ctx *cpu, *device;
+    array all[ARRAYS];
+    int count;
+    int failed;
+} work;
+
+static uint64_t roll(const work *w, int what, uint64_t below) {
+    return case_word(w->seed, 100 + what, 0) % below;
+}
+
+static int64_t pick(const work *w, int what, const int16_t *from, int count) {
+    return from[roll(w, what, (uint64_t)count)];
+}
+
+static array *add(work *w, const char *name, int64_t count) {
+    array *a = &w->all[w->count++];
+    const int64_t shift = (int64_t)roll(w, 50, 8) == 0;
+    *a = (array){.name = name, .count = count};
+    a->host = calloc((size_t)count + 1, sizeof *a->host);
+    a->want = calloc((size_t)count + 1, sizeof *a->want);
+    a->block = ro_alloc(w->device, (size_t)(count + shift) * sizeof *a->block);
+    if (!a->host || !a->want || !a->block) {
+        fprintf(stderr, "fused: no memory\n");
+        exit(2);
+    }
+    a->on_device = a->block + shift;
+    return a;
+}
+
+static void expect(work *w, ro_status status, ro_ctx *ctx) {
+    if (status == RO_OK)
+        return;
+    printf("  case %llu: %s\n", (unsigned long long)w->seed, ro_ctx_error(ctx));
+    w->failed = 1;
+}
+
+static array *input(work *w, const char *name, int64_t count, data_class class) {
+    array *a = add(w, name, count);
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t bits = case_f32(case_word(w->seed, w->count, i), class);
+        memcpy(&a->want[i], &bits, sizeof bits);
+    }
+    expect(w, ro_write(w->device, a->on_device, a->want, (size_t)count * sizeof *a->want),
+           w->device);
+    return a;
+}
+
+static void compare(work *w, const array *a, const char *what) {
+    const size_t size = (size_t)a->count * sizeof *a->host;
+    int64_t at = 0;
+    expect(w, ro_read(w->device, a->host, a->on_device, size), w->device);
+    if (w->failed || memcmp(a->host, a->want, size) == 0)
+        return;
+    while (memcmp(&a->host[at], &a->want[at], sizeof *a->host) == 0)
+        at++;
+    printf("  case %llu, %s: %s[%lld] is %a, not %a\n", (unsigned long long)w->seed, what, a->name,
+           (long long)at, (double)a->host[at], (double)a->want[at]);
+    w->failed = 1;
+}
+
+static data_class class_of(const work *w) {
+    static const data_class classes[] = {DATA_NORMAL,  DATA_NORMAL, DATA_NORMAL, DATA_RARE,
+                                         DATA_SPECIAL, DATA_TINY,   DATA_MASKED, DATA_WIDE};
+    return classes[roll(w, 51, sizeof classes / sizeof classes[0])];
+}
+
+/* ---- cross-entropy ---- */
+
+static void cross_entropy(work *w) {
+    static const int16_t widths[] = {1,    2,    31,   64,   100,  127,  128,  129, 1000, 1023,
+                                     1024, 1025, 2047, 2048, 2049, 3000, 4097, 0,   7000, 16000};
+    const int64_t cols = pick(w, 0, widths, sizeof widths / sizeof *widths);
+    const int64_t rows = (int64_t)roll(w, 1, 5) + (roll(w, 2, 16) > 0);
+    const int in_place = roll(w, 3, 2) == 0, with_dx = roll(w, 4, 4) > 0;
+    array *x = input(w, "x", rows * cols, class_of(w)), *ids = add(w, "ids", rows);
+    array *dloss = input(w, "dloss", rows, DATA_NORMAL);
+    array *loss = add(w, "loss", rows), *m = add(w, "m", rows), *l = add(w, "l", rows);
+    array *dx = in_place ? x : add(w, "dx", rows * cols);
+    int32_t *id = (int32_t *)ids->want;
+    for (int64_t r = 0; r < rows; r++)
+        id[r] = (int32_t)(case_word(w->seed, 99, r) % (uint64_t)(cols + 2)) - 1;
+    expect(w, ro_write(w->device, ids->on_device, id, (size_t)rows * sizeof *id), w->device);
+    expect(w,
+           ro_cross_entropy(w->device, rows, cols, x->on_device, (int32_t *)ids->on_device,
+                            dloss->on_device, loss->on_device, m->on_device, l->on_device,
+                            with_dx ? dx->on_device : NULL),
+           w->device);
+    expect(w,
+           ro_cross_entropy(w->cpu, rows, cols, x->want, id, dloss->want, loss->want, m->want,
+                            l->want, with_dx ? dx->want : NULL),
+           w->cpu);
+    char what[80];
+    snprintf(what, sizeof what, "cross_entropy of %lld x %lld%s", (long long)rows, (long long)cols,
+             in_place ? ", in place" : "");
+    compare(w, m, what);
+    compare(w, l, what);
+    compare(w, loss, what);
+    if (with_dx)
+        compare(w, dx, what);
+}
+
+/* ---- attention ---- */
+
+static ro_attention shape_of(const work *w, ro_attention_dropout *dropout) {
+    static const int16_t tokens[] = {1,   2,   3,   15,  16,  17,  33,  63,  64,  65,  96, 127,
+                                     128, 129, 160, 191, 192, 193, 255, 256, 257, 300, 0,  385};
+    static const int16_t sizes[] = {1,  2,  3,  4,  8,  16,  20,  33,  48,  63,  64,
+                                    64, 64, 65, 80, 96, 128, 128, 130, 192, 255, 256};
+    const int token_count = sizeof tokens / sizeof *tokens;
+    const int64_t groups = 1 + (int64_t)roll(w, 0, 2), times = 1 + (int64_t)roll(w, 1, 3);
+    ro_attention a = {.batch = 1 + (roll(w, 2, 6) == 0),
+                      .heads = groups * times,
+                      .kv_heads = groups,
+                      .queries = pick(w, 3, tokens, token_count),
+                      .keys = pick(w, 4, tokens, token_count),
+                      .head_size = pick(w, 5, sizes, sizeof sizes / sizeof *sizes),
+                      .causal = roll(w, 6, 3) > 0,
+                      .scale = roll(w, 7, 4) ? 0.125f : -0.7f};
+    const uint64_t kind = roll(w, 8, 4);
+    if (kind < 2)
+        a.keys = a.queries;
+    if (kind == 2) /* decoding */
+        a.queries = 1 + (int64_t)roll(w, 9, 3), a.keys += a.queries;
+    if (a.causal && a.queries > a.keys)
+        a.queries = a.keys;
+    if (roll(w, 10, 5) == 0)
+        a.kv_rows = a.keys + (int64_t)roll(w, 11, 40);
+    *dropout = (ro_attention_dropout){w->seed * 77, 5, 0x60000000, 1.6f, (int32_t)w->seed};
+    if (roll(w, 12, 3) == 0 && (!a.causal || a.queries == a.keys))
+        a.dropout = dropout;
+    return a;
+}
+
+static void backward(work *w, const ro_attention *a, const array *x, const char *what) {
+    const array *q = x, *k = x + 1, *v = x + 2, *out = x + 3, *m = x + 4, *l = x + 5;
+    array *dout = input(w, "dout", q->count, class_of(w));
+    array *dq = add(w, "dq", q->count), *dk = add(w, "dk", k->count), *dv = add(w, "dv", k->count);
+    expect(w,
+           ro_attention_backward(w->cpu, a, q->want, k->want, v->want, out->want, m->want, l->want,
+                                 dout->want, dq->want, dk->want, dv->want),
+           w->cpu);
+    expect(w,
+           ro_attention_backward(w->device, a, q->on_device, k->on_device, v->on_device,
+                                 out->on_device, m->on_device, l->on_device, dout->on_device,
+                                 dq->on_device, dk->on_device, dv->on_device),
+           w->device);
+    compare(w, dv, what);
+    compare(w, dk, what);
+    compare(w, dq, what);
+}
+
+static void attention(work *w) {
+    ro_attention_dropout dropout;
+    const ro_attention a = shape_of(w, &dropout);
+    const int64_t rows = a.batch * a.heads * a.queries, size = a.head_size;
+    const int64_t memory = a.batch * a.kv_heads * (a.kv_rows ? a.kv_rows : a.keys) * size;
+    const int no_statistics = roll(w, 13, 6) == 0;
+    array *q = input(w, "q", rows * size, class_of(w)), *k = input(w, "k", memory, class_of(w));
+    array *v = input(w, "v", memory, class_of(w)), *out = add(w, "out", rows * size);
+    array *m = add(w, "m", rows), *l = add(w, "l", rows);
+    char what[160];
+    snprintf(what, sizeof what, "attention H %lld/%lld, T %lld, S %lld, D %lld%s%s",
+             (long long)a.heads, (long long)a.kv_heads, (long long)a.queries, (long long)a.keys,
+             (long long)size, a.causal ? ", causal" : "", a.dropout ? ", dropout" : "");
+    expect(w,
+           ro_attention_forward(w->cpu, &a, q->want, k->want, v->want, out->want,
+                                no_statistics ? NULL : m->want, no_statistics ? NULL : l->want),
+           w->cpu);
+    expect(w,
+           ro_attention_forward(w->device, &a, q->on_device, k->on_device, v->on_device,
+                                out->on_device, no_statistics ? NULL : m->on_device,
+                                no_statistics ? NULL : l->on_device),
+           w->device);
+    compare(w, out, what);
+    if (no_statistics)
+        return;
+    compare(w, m, what);
+    compare(w, l, what);
+    if (!w->failed && (a.kv_rows == 0 || a.kv_rows == a.keys) && (!a.causal || a.queries == a.keys))
+        backward(w, &a, w->all, what);
+}
+
+/* ---- all of it ---- */
+
+typedef struct {
+    const char *name;
+    void (*run)(work *w);
+} function;
+
+static const function functions[] = {{"cross_entropy", cross_entropy}, {"attention", attention}};
+
+static int is_wanted(const options *o, const char *name) {
+    for (int i = 0; i < o->wanted_count; i++)
+        if (strcmp(o->wanted[i], name) == 0)
+            return 1;
+    return o->wanted_count == 0;
+}
+
+static int run_case(const function *f, uint64_t seed, ro_ctx *cpu, ro_ctx *device) {
+    work w = {.seed = seed, .cpu = cpu, .device = device};
+    f->run(&w);
+    for (int i = 0; i < w.count; i++) {
+        ro_free(device, w.all[i].block);
+        free(w.all[i].host);
+        free(w.all[i].want);
+    }
+    return w.failed;
+}
+
+static int run_all(const options *o, ro_ctx *cpu, ro_ctx *device) {
+    long differ = 0;
+    for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++) {
+        long failed = 0;
+        if (!is_wanted(o, functions[f].name))
+            continue;
+        for (uint64_t i = 0; i < o->seeds; i++)
+            failed += run_case(&functions[f], o->first + i, cpu, device);
+        printf("%-16s %4lld same %4ld differ\n", functions[f].name, (long long)o->seeds - failed,
+               failed);
+        fflush(stdout);
+        differ += failed;
+    }
+    return differ ? 1 : 0;
+}
+
+static int parse(int argc, char **argv, options *o) {
+    int i = 1;
+    for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
+        if (strcmp(argv[i], "--device") == 0)
+            o->device = argv[i + 1];
+        else if (strcmp(argv[i], "--seeds") == 0)
+            o->seeds = strtoull(argv[i + 1], NULL, 10);
+        else if (strcmp(argv[i], "--first") == 0)
+            o->first = strtoull(argv[i + 1], NULL, 10);
+        else
+            return 0;
+    }
+    o->wanted = argv + i;
+    o->wanted_count = argc - i;
+    return 1;
+}
+
+int main(int argc, char **argv) {
+    options o = {.device = "cuda:0", .seeds = 20, .first = 1};
+    ro_ctx *cpu = NULL, *device = NULL;
+    int code = 2;
+    if (!parse(argc, argv, &o))
+        fprintf(stderr, "usage: fused [--device NAME] [--seeds N] [--first SEED] "
+                        "[attention|cross_entropy]...\n");
+    else if (ro_ctx_create(&(ro_options){.backend = "cpu"}, &cpu) != RO_OK ||
+             ro_ctx_create(&(ro_options){.backend = o.device}, &device) != RO_OK)
+        fprintf(stderr, "fused: %s\n", ro_ctx_error(NULL));
+    else
+        code = run_all(&o, cpu, device);
+    ro_ctx_destroy(device);
+    ro_ctx_destroy(cpu);
+    return code;
+}
