@@ -483,14 +483,15 @@ cudaError_t cudaGetDeviceCount(int *count) {
 cudaError_t cudaSetDevice(int device) {
     return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
-/* A large card, to a kernel that asks; SIMT_SMS multiprocessors. */
+/* A large card, to a kernel that asks; SIMT_SMS multiprocessors, SIMT_SHARED KiB of memory for a
+ * block. */
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
-    const char *sms = getenv("SIMT_SMS");
+    const char *sms = getenv("SIMT_SMS"), *shared_kib = getenv("SIMT_SHARED");
     *out = cudaDeviceProp{};
     strcpy(out->name, "simulated on this CPU");
     out->major = 9;
     out->multiProcessorCount = sms ? atoi(sms) : 4;
-    out->sharedMemPerBlockOptin = 227 << 10;
+    out->sharedMemPerBlockOptin = (size_t)(shared_kib ? atoi(shared_kib) : 227) << 10;
     out->l2CacheSize = 50 << 20;
     out->totalGlobalMem = (size_t)1 << 34;
     return cudaSuccess;

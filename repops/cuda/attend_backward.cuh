@@ -1,0 +1,41 @@
+/* Fused attention, backward (SPEC.md section 8): two kernels, each of which computes scores and
+ * probabilities again. attend_queries.cu has a tile of queries and walks over blocks of keys, the
+ * chunks of dq's sums; attend_keys.cu has a tile of keys and walks over blocks of queries, the
+ * chunks of dk's and dv's. Seven products instead of five, but no sum depends on another block's:
+ * there is no order to wait for. */
+#ifndef REPOPS_CUDA_ATTEND_BACKWARD_CUH
+#define REPOPS_CUDA_ATTEND_BACKWARD_CUH
+
+#include "repops/cuda/attend.cuh"
+
+struct backward_job {
+    const float *q, *k, *v, *m, *l, *dout, *delta;
+    float *dq, *dk, *dv;
+    attend_order order;
+    attend_dropout dropout;
+    ro_divider tokens;
+    int64_t queries, keys, size, group; /* group: heads that share keys */
+    float scale;
+    int causal, fours;
+};
+
+/* Of a query. */
+struct query_statistics {
+    float m, r, delta; /* r = 1 / l */
+
+    RO_DEVICE void read(const backward_job &j, int64_t query) {
+        m = j.m[query], r = 1.0f / j.l[query], delta = j.delta[query];
+    }
+    /* attn_prob and attn_dscore of an admitted pair. */
+    RO_DEVICE float probability(float score) const {
+        return ro_to_bits(m) == RO_MINUS_INFINITY_BITS ? 0.0f : ro_canon(ro_exp(score - m) * r);
+    }
+    RO_DEVICE float gradient(float p, float dp) const {
+        return ro_canon(p * (dp - delta));
+    }
+};
+
+ro_status ro_cuda_attend_queries(ro_cuda *d, const backward_job &j);
+ro_status ro_cuda_attend_keys(ro_cuda *d, const backward_job &j);
+
+#endif

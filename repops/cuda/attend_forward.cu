@@ -1,0 +1,351 @@
+/* Fused attention, forward (SPEC.md section 8). The queries of the heads that share keys are the
+ * rows of one matrix. With too few of them to fill the device, each block of keys is somebody's
+ * own: what it gives goes to memory, and attend_merge.cu walks over the blocks. */
+#include "repops/cuda/attend.cuh"
+#include "repops/cuda/attend_merge.cuh"
+
+struct forward_job {
+    const float *q, *k, *v;
+    float *out, *m, *l;
+    attend_blocks split; /* where blocks' results go, or nowhere */
+    attend_order order;
+    attend_dropout dropout;
+    ro_divider tokens;
+    int64_t queries, keys, kv_rows, size, rows; /* rows: queries of a head of keys */
+    float scale;
+    int causal, fours;
+};
+
+/* Of a row of the tile, in shared memory: registers are for sums. The block's maximum and sum, and
+ * those of all blocks so far. */
+struct row_statistics {
+    float mc, lc;
+    int32_t m; /* key */
+    float l;
+};
+
+template <int D, int EACH> struct forward_tile {
+    typedef attend_tile<D, EACH> shape;
+    static constexpr size_t BITS = shape::ROWS * 4, LIMITS = shape::ROWS,
+                            STATISTICS = shape::ROWS * 4;
+    static constexpr size_t SMEM =
+        (shape::HELD + shape::TILE + 2 * AT_STAGE + BITS + STATISTICS + LIMITS) * sizeof(float);
+    const forward_job &j;
+    float *held, *tile, *stage;
+    uint32_t *kept;
+    int32_t *limit; /* keys that a row admits */
+    row_statistics *statistics;
+    const float *k, *v;
+    int64_t row0, first_row; /* of the tile: in the head's rows, and in all */
+    int64_t end;             /* keys that some row admits */
+    int slot;
+
+    /* Chunks of a block of keys: first scores, then products. */
+    RO_DEVICE int deep() const {
+        return (int)((j.size + AT_DEPTH - 1) / AT_DEPTH);
+    }
+    RO_DEVICE int chunks(int64_t from) const {
+        const int64_t count = end - from < AT_COLUMNS ? end - from : AT_COLUMNS;
+        return deep() + (int)((count + shape::DEEP - 1) / shape::DEEP);
+    }
+    RO_DEVICE void fetch(int64_t from, int chunk, int to) const {
+        float *at = stage + to * AT_STAGE;
+        if (chunk < deep()) {
+            const int64_t d = chunk * AT_DEPTH;
+            copy_tile<AT_COLUMNS, AT_DEPTH, AT_DEPTH_STEP>(at, k + from * j.size + d, j.size,
+                                                           j.keys - from, j.size - d, j.fours);
+        } else {
+            const int64_t key = from + (chunk - deep()) * shape::DEEP;
+            copy_tile<shape::DEEP, D, D>(at, v + key * j.size, j.size, j.keys - key, j.size,
+                                         j.fours);
+        }
+        ro_copy_commit();
+    }
+    /* The chunk that was on its way, once all threads are here; another one takes its place. */
+    RO_DEVICE const float *next(int64_t from, int chunk, int64_t last) {
+        const float *now = stage + slot * AT_STAGE;
+        ro_copy_wait<0>();
+        __syncthreads();
+        slot ^= 1;
+        if (chunk + 1 < chunks(from))
+            fetch(from, chunk + 1, slot);
+        else if (from + AT_COLUMNS < last)
+            fetch(from + AT_COLUMNS, 0, slot);
+        return now;
+    }
+    RO_DEVICE int64_t admitted(int64_t row) const {
+        if (row >= j.rows)
+            return 0;
+        return j.causal ? j.tokens.remainder(row) + 1 + j.keys - j.queries : j.keys;
+    }
+    RO_DEVICE void find_kept(int64_t from) const {
+        if (j.dropout.on)
+            for (int i = threadIdx.x; i < shape::ROWS * 4; i += AT_THREADS)
+                kept[i] = kept_bits(j.dropout, (first_row + i / 4) * j.keys + from + i % 4 * 32);
+    }
+    /* One row: scores become exponentials in the tile, their maximum and R its statistics. */
+    RO_DEVICE void exponentials(const score_sums<EACH> &s, int r, int bound) const {
+        const int x = across(), row = computed_here(down()) + r * AT_DOWN;
+        int32_t key = RO_KEY_LEAST;
+        float e[AT_EACH];
+#pragma unroll
+        for (int c = 0; c < AT_EACH; c++) {
+            e[c] = s.product(r, c, j.scale);
+            if (x + c * AT_ACROSS < bound)
+                key = ro_larger(key, ro_key(e[c]));
+        }
+        key = ro_largest<AT_ACROSS>(key);
+        const float m = ro_of_key(key);
+        const int count = key == RO_KEY_LEAST ? 0 : bound;
+#pragma unroll
+        for (int c = 0; c < AT_EACH; c++) {
+            const int column = x + c * AT_ACROSS;
+            e[c] = column < count ? ro_exp(e[c] - m) : 0.0f;
+            const uint32_t bit = j.dropout.on ? kept[row * 4 + column / 32] >> column % 32 & 1 : 0;
+            tile[row * AT_TILE_STEP + column] = j.dropout.on ? drop(j.dropout, bit, e[c]) : e[c];
+        }
+        float lane = ((e[0] + e[4]) + (e[2] + e[6])) + ((e[1] + e[5]) + (e[3] + e[7]));
+#pragma unroll
+        for (int w = AT_ACROSS / 2; w > 0; w /= 2)
+            lane = lane + __shfl_xor_sync(RO_ALL_LANES, lane, w);
+        if (x == 0)
+            statistics[row].mc = m, statistics[row].lc = ro_canon(lane);
+    }
+};
+
+/* One step of the walk. The first one gives the block itself: A = 0 and B = 1, or a NaN where the
+ * block's sum is one too. */
+template <int D, int EACH>
+RO_DEVICE void merge(const forward_tile<D, EACH> &t, const product_sums<D, EACH> &block,
+                     product_sums<D, EACH> *o) {
+#pragma unroll
+    for (int r = 0; r < EACH; r++) {
+        row_statistics *of = &t.statistics[computed_here(down()) + r * AT_DOWN];
+        const row_statistics now = *of;
+        const int32_t key = ro_key(now.mc), next = ro_larger(now.m, key);
+        const float after = ro_of_key(next);
+        const float a = ro_exp(ro_of_key(now.m) - after), b = ro_exp(now.mc - after);
+        __syncwarp();
+        if (key == RO_KEY_LEAST)
+            continue;
+        if (across() == 0)
+            of->m = next, of->l = ro_fma(now.l, a, b * now.lc);
+#pragma unroll
+        for (int c = 0; c < attend_tile<D, EACH>::OUT; c++)
+            o->at[r][c] = ro_fma(o->at[r][c], a, b * ro_canon(0.0f + block.at[r][c]));
+    }
+}
+
+template <int D, int EACH>
+RO_DEVICE void store_block(const forward_tile<D, EACH> &t, int64_t index,
+                           const product_sums<D, EACH> &sums) {
+    const attend_blocks &to = t.j.split;
+    const int first = computed_here(down());
+    for_products(sums, t.j.size, [&](int r, int column, float x) {
+        const int row = first + r * AT_DOWN;
+        if (t.row0 + row < t.j.rows)
+            to.ac[((t.first_row + row) * to.blocks + index) * t.j.size + column] =
+                ro_canon(0.0f + x);
+    });
+#pragma unroll
+    for (int r = 0; r < EACH; r++) {
+        const int64_t row = down() + r * AT_DOWN;
+        if (across() > 0 || t.row0 + row >= t.j.rows)
+            continue;
+        to.mc[(t.first_row + row) * to.blocks + index] = t.statistics[row].mc;
+        to.lc[(t.first_row + row) * to.blocks + index] = t.statistics[row].lc;
+    }
+}
+
+template <int D, int EACH>
+RO_DEVICE void store_rows(const forward_tile<D, EACH> &t, const product_sums<D, EACH> &o) {
+    float scale[EACH];
+    bool none[EACH];
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < EACH; r++) {
+        const int64_t row = down() + r * AT_DOWN;
+        const row_statistics last = t.statistics[row];
+        const float l = ro_canon(last.l);
+        scale[r] = 1.0f / l, none[r] = last.m == RO_KEY_LEAST;
+        if (across() == 0 && t.row0 + row < t.j.rows) {
+            if (t.j.m)
+                t.j.m[t.first_row + row] = ro_of_key(last.m);
+            if (t.j.l)
+                t.j.l[t.first_row + row] = l;
+        }
+    }
+    const int first = computed_here(down());
+    for_products(o, t.j.size, [&](int r, int column, float x) {
+        const int64_t row = first + r * AT_DOWN;
+        if (t.row0 + row < t.j.rows)
+            t.j.out[(t.first_row + row) * t.j.size + column] =
+                none[r] ? 0.0f : ro_canon(x * scale[r]);
+    });
+}
+
+template <int D, int EACH>
+__global__ void __launch_bounds__(AT_THREADS, 2)
+    attend_forward_kernel(const __grid_constant__ forward_job j) {
+    typedef attend_tile<D, EACH> shape;
+    RO_SMEM(float, smem);
+    int64_t head, index;
+    j.order.of(blockIdx.x, &head, &index);
+    forward_tile<D, EACH> t = {j};
+    t.held = smem, t.tile = smem + shape::HELD, t.stage = t.tile + shape::TILE;
+    t.kept = reinterpret_cast<uint32_t *>(t.stage + 2 * AT_STAGE);
+    t.statistics = reinterpret_cast<row_statistics *>(t.kept + forward_tile<D, EACH>::BITS);
+    t.row0 = (j.order.tiles - 1 - index) * shape::ROWS;
+    t.first_row = head * j.rows + t.row0;
+    t.k = j.k + head * j.kv_rows * j.size, t.v = j.v + head * j.kv_rows * j.size;
+    /* Rows of several heads: some may be the head's last one. */
+    const int64_t last_row = t.row0 + shape::ROWS < j.rows ? t.row0 + shape::ROWS : j.rows;
+    const bool turns = j.tokens.quotient(t.row0) != j.tokens.quotient(last_row - 1);
+    const int64_t least = turns ? 1 + j.keys - j.queries : t.admitted(t.row0);
+    t.end = turns ? j.keys : t.admitted(last_row - 1);
+    t.slot = 0;
+    const int64_t begin = j.split.ac ? (int64_t)blockIdx.y * AT_COLUMNS : 0;
+    const int64_t stop = j.split.ac && begin + AT_COLUMNS < t.end ? begin + AT_COLUMNS : t.end;
+    product_sums<D, EACH> o;
+    o.clear();
+    t.limit = reinterpret_cast<int32_t *>(t.statistics + shape::ROWS);
+    for (int r = threadIdx.x; r < shape::ROWS; r += AT_THREADS) {
+        t.limit[r] = (int32_t)t.admitted(t.row0 + r);
+        t.statistics[r] = {ro_from_bits(RO_MINUS_INFINITY_BITS), 0.0f, RO_KEY_LEAST, 0.0f};
+    }
+    __syncthreads();
+    if (begin < stop) {
+        copy_tile<shape::ROWS, D, shape::STEP>(t.held, j.q + t.first_row * j.size, j.size,
+                                               j.rows - t.row0, j.size, j.fours);
+        t.fetch(begin, 0, 0);
+    }
+    for (int64_t from = begin; from < stop; from += AT_COLUMNS) {
+        const int deep = t.deep(), chunks = t.chunks(from);
+        const row_limits bound = {t.limit, (int)from};
+        t.find_kept(from);
+        {
+            score_sums<EACH> s;
+            s.clear();
+            for (int c = 0; c < deep; c++) {
+                const float *stage = t.next(from, c, stop);
+                s.template add<shape::STEP>(t.held + c * AT_DEPTH, stage);
+            }
+#pragma unroll
+            for (int r = 0; r < EACH; r++)
+                t.exponentials(s, r, bound[r]);
+        }
+        product_sums<D, EACH> sums;
+        sums.clear();
+        const bool masked = j.causal && least < from + AT_COLUMNS;
+        for (int c = deep; c < chunks; c++) {
+            const float *stage = t.next(from, c, stop);
+            const int first = (c - deep) * shape::DEEP;
+            if (masked)
+                sums.template add<BELOW>(t.tile, stage, first, bound);
+            else
+                sums.template add<ALL>(t.tile, stage, first, bound);
+        }
+        if (j.split.ac)
+            store_block(t, from / AT_COLUMNS, sums);
+        else
+            merge(t, sums, &o);
+    }
+    if (!j.split.ac)
+        store_rows(t, o);
+    else if (begin >= stop)
+        store_block(t, blockIdx.y, o);
+}
+
+/* ---- launches ---- */
+
+/* More elements of blocks' results are not put into memory. */
+#define SPLIT_MOST (INT64_C(1) << 26)
+
+static ro_status allocate_blocks(ro_cuda *d, forward_job *j, int64_t blocks) {
+    const int64_t rows = j->order.heads * j->rows, numbers = rows * blocks;
+    void *memory;
+    const ro_status status =
+        ro_cuda_alloc(d, (size_t)(numbers * (j->size + 2)) * sizeof(float), &memory);
+    if (status != RO_OK)
+        return status;
+    float *at = static_cast<float *>(memory);
+    j->split = {at, at + numbers * j->size, at + numbers * (j->size + 1), blocks};
+    return RO_OK;
+}
+
+template <int D, int EACH> static ro_status launch_tiles(ro_cuda *d, forward_job j) {
+    const int64_t blocks = ceil_div(j.keys, AT_COLUMNS);
+    j.order.tiles = ceil_div(j.rows, attend_tile<D, EACH>::ROWS);
+    const int64_t items = j.order.heads * j.order.tiles;
+    ro_status status = allow_memory(d, attend_forward_kernel<D, EACH>, forward_tile<D, EACH>::SMEM);
+    const bool split = items < 2 * d->multiprocessors && blocks > 1 && blocks < 65536 &&
+                       j.order.heads * j.rows * blocks * j.size <= SPLIT_MOST;
+    if (status == RO_OK && split)
+        status = allocate_blocks(d, &j, blocks);
+    if (status != RO_OK)
+        return status;
+    RO_LAUNCH((attend_forward_kernel<D, EACH>), dim3((unsigned)items, split ? (unsigned)blocks : 1),
+              dim3(AT_THREADS), (forward_tile<D, EACH>::SMEM), d->stream, j);
+    status = ro_cuda_launched(d, "attention");
+    if (split && status == RO_OK)
+        status = ro_cuda_attend_merge(d, j.split, j.order.heads * j.rows, j.size, j.out, j.m, j.l);
+    ro_cuda_free(d, j.split.ac);
+    return status;
+}
+
+/* The largest tile that the device has memory and the job rows for. */
+template <int D, int MOST> static ro_status launch(ro_cuda *d, const forward_job &j) {
+    const size_t memory = (size_t)d->shared_memory;
+    if constexpr (MOST == 8)
+        if (j.rows > 32 && forward_tile<D, 8>::SMEM <= memory)
+            return launch_tiles<D, 8>(d, j);
+    if (j.rows > 8 && forward_tile<D, 4>::SMEM <= memory)
+        return launch_tiles<D, 4>(d, j);
+    return launch_tiles<D, 1>(d, j);
+}
+
+static ro_status empty_forward(ro_cuda *d, const ro_attention_job *job) {
+    const int64_t rows = job->a->batch * job->a->heads * job->a->queries;
+    float *out = job->out, *m = job->m, *l = job->l;
+    const ro_status status = map<float>(
+        d, out, rows * job->a->head_size, [=] __device__(int64_t) { return 0.0f; }, "attention");
+    if (status != RO_OK || rows == 0)
+        return status;
+    return map<float>(
+        d, m ? m : out, m || l ? rows : 0,
+        [=] __device__(int64_t i) {
+            if (l)
+                l[i] = 0.0f;
+            return m ? ro_from_bits(RO_MINUS_INFINITY_BITS) : 0.0f;
+        },
+        "attention");
+}
+
+ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job) {
+    const ro_attention *a = job->a;
+    if (a->batch == 0 || a->queries == 0 || a->keys == 0)
+        return empty_forward(d, job);
+    forward_job j = {job->q,
+                     job->k,
+                     job->v,
+                     job->out,
+                     job->m,
+                     job->l,
+                     {},
+                     {a->batch * a->kv_heads, 0},
+                     dropout_of(a),
+                     ro_divider(a->queries),
+                     a->queries,
+                     a->keys,
+                     a->kv_rows,
+                     a->head_size,
+                     a->heads / a->kv_heads * a->queries,
+                     a->scale,
+                     a->causal != 0,
+                     in_fours(a->head_size, job->q, job->k, job->v)};
+    if (a->head_size <= 64)
+        return launch<64, 8>(d, j);
+    if (a->head_size <= 128)
+        return launch<128, 8>(d, j);
+    return launch<256, 4>(d, j);
+}

@@ -1,0 +1,17 @@
+/* Blocks of keys that were computed apart, SPEC.md section 8: attn_l and attn_out. */
+#ifndef REPOPS_CUDA_ATTEND_MERGE_CUH
+#define REPOPS_CUDA_ATTEND_MERGE_CUH
+
+#include "repops/cuda/cuda.cuh"
+
+/* Of each query and block: ac [..., blocks, D], mc and lc [..., blocks]. */
+struct attend_blocks {
+    float *ac, *mc, *lc;
+    int64_t blocks;
+};
+
+/* m and l may be NULL. */
+ro_status ro_cuda_attend_merge(ro_cuda *d, const attend_blocks &from, int64_t rows, int64_t size,
+                               float *out, float *m, float *l);
+
+#endif
