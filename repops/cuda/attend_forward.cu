@@ -37,18 +37,18 @@ template <int D, int EACH> struct forward_tile {
     row_statistics *statistics;
     const float *k, *v;
     int64_t row0, first_row; /* of the tile: in the head's rows, and in all */
-    int64_t end;             /* keys that some row admits */
+    int end;                 /* keys that some row admits; keys have 31 bits (SPEC.md section 11) */
     int slot;
 
     /* Chunks of a block of keys: first scores, then products. */
     RO_DEVICE int deep() const {
         return (int)((j.size + AT_DEPTH - 1) / AT_DEPTH);
     }
-    RO_DEVICE int chunks(int64_t from) const {
-        const int64_t count = end - from < AT_COLUMNS ? end - from : AT_COLUMNS;
-        return deep() + (int)((count + shape::DEEP - 1) / shape::DEEP);
+    RO_DEVICE int chunks(int from) const {
+        const int count = end - from < AT_COLUMNS ? end - from : AT_COLUMNS;
+        return deep() + (count + shape::DEEP - 1) / shape::DEEP;
     }
-    RO_DEVICE void fetch(int64_t from, int chunk, int to) const {
+    RO_DEVICE void fetch(int from, int chunk, int to) const {
         float *at = stage + to * AT_STAGE;
         if (chunk < deep()) {
             const int64_t d = chunk * AT_DEPTH;
@@ -62,7 +62,7 @@ template <int D, int EACH> struct forward_tile {
         ro_copy_commit();
     }
     /* The chunk that was on its way, once all threads are here; another one takes its place. */
-    RO_DEVICE const float *next(int64_t from, int chunk, int64_t last) {
+    RO_DEVICE const float *next(int from, int chunk, int last) {
         const float *now = stage + slot * AT_STAGE;
         ro_copy_wait<0>();
         __syncthreads();
@@ -73,12 +73,12 @@ template <int D, int EACH> struct forward_tile {
             fetch(from + AT_COLUMNS, 0, slot);
         return now;
     }
-    RO_DEVICE int64_t admitted(int64_t row) const {
+    RO_DEVICE int admitted(int64_t row) const {
         if (row >= j.rows)
             return 0;
-        return j.causal ? j.tokens.remainder(row) + 1 + j.keys - j.queries : j.keys;
+        return (int)(j.causal ? j.tokens.remainder(row) + 1 + j.keys - j.queries : j.keys);
     }
-    RO_DEVICE void find_kept(int64_t from) const {
+    RO_DEVICE void find_kept(int from) const {
         if (j.dropout.on)
             for (int i = threadIdx.x; i < shape::ROWS * 4; i += AT_THREADS)
                 kept[i] = kept_bits(j.dropout, (first_row + i / 4) * j.keys + from + i % 4 * 32);
@@ -137,7 +137,7 @@ RO_DEVICE void merge(const forward_tile<D, EACH> &t, const product_sums<D, EACH>
 }
 
 template <int D, int EACH>
-RO_DEVICE void store_block(const forward_tile<D, EACH> &t, int64_t index,
+RO_DEVICE void store_block(const forward_tile<D, EACH> &t, int index,
                            const product_sums<D, EACH> &sums) {
     const attend_blocks &to = t.j.split;
     const int first = computed_here(down());
@@ -201,16 +201,16 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     /* Rows of several heads: some may be the head's last one. */
     const int64_t last_row = t.row0 + shape::ROWS < j.rows ? t.row0 + shape::ROWS : j.rows;
     const bool turns = j.tokens.quotient(t.row0) != j.tokens.quotient(last_row - 1);
-    const int64_t least = turns ? 1 + j.keys - j.queries : t.admitted(t.row0);
-    t.end = turns ? j.keys : t.admitted(last_row - 1);
+    const int least = turns ? (int)(1 + j.keys - j.queries) : t.admitted(t.row0);
+    t.end = turns ? (int)j.keys : t.admitted(last_row - 1);
     t.slot = 0;
-    const int64_t begin = j.split.ac ? (int64_t)blockIdx.y * AT_COLUMNS : 0;
-    const int64_t stop = j.split.ac && begin + AT_COLUMNS < t.end ? begin + AT_COLUMNS : t.end;
+    const int begin = j.split.ac ? (int)blockIdx.y * AT_COLUMNS : 0;
+    const int stop = j.split.ac && begin + AT_COLUMNS < t.end ? begin + AT_COLUMNS : t.end;
     product_sums<D, EACH> o;
     o.clear();
     t.limit = reinterpret_cast<int32_t *>(t.statistics + shape::ROWS);
     for (int r = threadIdx.x; r < shape::ROWS; r += AT_THREADS) {
-        t.limit[r] = (int32_t)t.admitted(t.row0 + r);
+        t.limit[r] = t.admitted(t.row0 + r);
         t.statistics[r] = {ro_from_bits(RO_MINUS_INFINITY_BITS), 0.0f, RO_KEY_LEAST, 0.0f};
     }
     __syncthreads();
@@ -219,9 +219,9 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
                                                j.rows - t.row0, j.size, j.fours);
         t.fetch(begin, 0, 0);
     }
-    for (int64_t from = begin; from < stop; from += AT_COLUMNS) {
+    for (int from = begin; from < stop; from += AT_COLUMNS) {
         const int deep = t.deep(), chunks = t.chunks(from);
-        const row_limits bound = {t.limit, (int)from};
+        const row_limits bound = {t.limit, from};
         t.find_kept(from);
         {
             score_sums<EACH> s;
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     if (!j.split.ac)
         store_rows(t, o);
     else if (begin >= stop)
-        store_block(t, blockIdx.y, o);
+        store_block(t, (int)blockIdx.y, o);
 }
 
 /* ---- launches ---- */
@@ -278,7 +278,7 @@ template <int D, int EACH> static ro_status launch_tiles(ro_cuda *d, forward_job
     j.order.tiles = ceil_div(j.rows, attend_tile<D, EACH>::ROWS);
     const int64_t items = j.order.heads * j.order.tiles;
     ro_status status = allow_memory(d, attend_forward_kernel<D, EACH>, forward_tile<D, EACH>::SMEM);
-    const bool split = items < 2 * d->multiprocessors && blocks > 1 && blocks < 65536 &&
+    const bool split = items < 2 * d->multiprocessors && blocks > 1 &&
                        j.order.heads * j.rows * blocks * j.size <= SPLIT_MOST;
     if (status == RO_OK && split)
         status = allocate_blocks(d, &j, blocks);
