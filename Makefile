@@ -33,7 +33,9 @@ ISA_neon :=
 
 ro_src := $(wildcard repops/src/*.c repops/ref/*.c)
 ro_cpu := $(wildcard repops/cpu/*.c)
+ro_free := $(wildcard repops/free/*.c)
 ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
+          $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(BUILD)/obj/repops/free/$(isa)_$(real)/%.o))) \
           $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(BUILD)/obj/repops/cpu/$(isa)/%.o))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c $(filter-out models/example_%,$(wildcard models/*.c)))
@@ -81,6 +83,15 @@ $(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c
 	$$(Q)$$(CC) $$(BASE) $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -fvisibility=hidden $$(CFLAGS) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
+# Free kernels once more for each type that they compute in (repops/free/kernel.h).
+define free_rule
+$(BUILD)/obj/repops/free/$(1)_$(2)/%.o: repops/free/%.c
+	@mkdir -p $$(@D)
+	@echo "  CC      $$< ($(1), $(2))"
+	$$(Q)$$(CC) $$(BASE) $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -DRO_REAL=$(2) -DRO_IS_$(2)=1 -fvisibility=hidden \
+	  $$(CFLAGS) -c $$< -o $$@
+endef
+$(foreach isa,$(ISAS),$(foreach real,f32 f64,$(eval $(call free_rule,$(isa),$(real)))))
 
 # repops-conform: the golden files are compiled in, the elementary functions once per instruction set.
 conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden product fused case_run sha256 $(ISAS:%=functions_%))

@@ -58,6 +58,13 @@ ro_pool *ro_ctx_pool(ro_ctx *ctx);
 ro_device *ro_ctx_on(const ro_ctx *ctx); /* NULL: the CPU */
 const ro_table *ro_ctx_table(const ro_ctx *ctx);
 
+/* Frees what was kept before and keeps a block of ro_host_alloc (NULL: nothing) until the next call
+ * or the end of the context. */
+void ro_keep(ro_ctx *ctx, void *block);
+
+/* Items of one piece of work that is worth a wake-up, if `items` of them are all of a call. */
+int64_t ro_grain(ro_ctx *ctx, const ro_call *call, int64_t items);
+
 /* Runs `range` over [0, items) of a job, in pieces that are worth a wake-up. The cost of an item is
  * the share of the inputs and the output that it handles. */
 void ro_for_items(const ro_job *job, int64_t items,

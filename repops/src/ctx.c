@@ -21,6 +21,7 @@ struct ro_ctx {
     ro_pool pool;
     void *workspace;
     size_t workspace_size;
+    void *kept; /* what the last call left for the caller to read */
     char error[256];
 };
 
@@ -165,6 +166,11 @@ void *ro_workspace(ro_ctx *ctx, size_t size) {
     return ctx->workspace;
 }
 
+void ro_keep(ro_ctx *ctx, void *block) {
+    release(ctx, ctx->kept);
+    ctx->kept = block;
+}
+
 /* ---- life ---- */
 
 static int available_cores(void) {
@@ -229,6 +235,7 @@ void ro_ctx_destroy(ro_ctx *ctx) {
         ctx->device->functions->close(ctx->device);
     ro_pool_stop(&ctx->pool);
     release(ctx, ctx->workspace);
+    release(ctx, ctx->kept);
     release(ctx, ctx);
 }
 
@@ -276,17 +283,19 @@ static int64_t total_elements(const ro_call *call) {
     return total;
 }
 
+int64_t ro_grain(ro_ctx *ctx, const ro_call *call, int64_t items) {
+    int64_t pieces = total_elements(call) / PIECE_ELEMENTS;
+    const int64_t most = (int64_t)ctx->pool.threads * PIECES_PER_THREAD;
+    pieces = pieces < 1 ? 1 : pieces < most ? pieces : most;
+    const int64_t grain = (items + pieces - 1) / pieces;
+    return grain >= 64 ? (grain + 63) / 64 * 64 /* no cache line of f32 has two writers */ : grain;
+}
+
 void ro_for_items(const ro_job *job, int64_t items,
                   void (*range)(const ro_job *job, int64_t first, int64_t last)) {
     range_task task = {job, range};
-    ro_pool *pool = ro_ctx_pool(job->ctx);
-    int64_t pieces = total_elements(job->call) / PIECE_ELEMENTS;
-    const int64_t most = (int64_t)pool->threads * PIECES_PER_THREAD;
-    pieces = pieces < 1 ? 1 : pieces < most ? pieces : most;
-    int64_t grain = (items + pieces - 1) / pieces;
-    if (grain >= 64)
-        grain = (grain + 63) / 64 * 64; /* no cache line of f32 has two writers */
-    ro_pool_for(pool, items, grain, run_range, &task);
+    ro_pool_for(ro_ctx_pool(job->ctx), items, ro_grain(job->ctx, job->call, items), run_range,
+                &task);
 }
 
 ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input, void *output) {

@@ -11,8 +11,8 @@ refused() {
     echo "$said" | grep -q 'cannot be built with -ffast-math' || { echo "$file accepts $*"; bad=1; }
 }
 
-for file in repops/cpu/*.c repops/ref/*.c repops/src/ctx.c repops/src/pool.c; do
-    $cc -std=c11 -D_GNU_SOURCE -I. -Irepops/include -DRO_ISA=scalar -DRO_ISA_scalar=1 -ffast-math -fsyntax-only "$file" \
+for file in repops/cpu/*.c repops/free/*.c repops/ref/*.c repops/src/ctx.c repops/src/pool.c; do
+    $cc -std=c11 -D_GNU_SOURCE -I. -Irepops/include -DRO_ISA=scalar -DRO_ISA_scalar=1 -DRO_REAL=f64 -DRO_IS_f64=1 -ffast-math -fsyntax-only "$file" \
         > /dev/null 2>&1 && { echo "$file accepts -ffast-math"; bad=1; }
 done
 refused repops/cpu/elementwise.c -Ofast

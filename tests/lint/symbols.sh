@@ -27,6 +27,10 @@ for folder in "$build"/obj/repops/cpu/*/; do
     isa=$(basename "$folder")
     for object in "$folder"*.o; do check "$isa" "$object"; done
 done
+for folder in "$build"/obj/repops/free/*/; do
+    isa=$(basename "$folder")
+    for object in "$folder"*.o; do check "${isa%_*}" "$object"; done
+done
 for object in "$build"/obj/repops/tools/functions_*.o; do
     isa=${object##*functions_}
     check "${isa%.o}" "$object"

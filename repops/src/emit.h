@@ -1,0 +1,131 @@
+/* Where free kernels leave their results: rounding, and reports of close calls. Included by kernels
+ * (repops/free/kernel.h), so that its loops become vectors of each instruction set. */
+#ifndef REPOPS_EMIT_H
+#define REPOPS_EMIT_H
+
+#include "repops/src/rounding.h"
+#include "repops/free.h"
+
+enum { RO_EMIT_MAX = 256 }; /* most elements of one ro_emit */
+
+/* One for each worker. */
+typedef struct {
+    const ro_rounding *rounding;
+    float *out;
+    double magic, half; /* of rounding.h; half: half of the grid's distance, over the binade */
+    ro_ctx *ctx;
+    ro_close_call *call; /* in the order of emission, from ro_host_alloc */
+    int64_t calls, room;
+    int64_t escapes, decided, corrected;
+    int failed; /* no memory for a call */
+} ro_emitter;
+
+/* Kernels compute bounds only where this says so. */
+RO_INLINE int ro_emit_wants_bounds(const ro_emitter *t) {
+    return t->rounding->mode == RO_FREE_REPORT;
+}
+
+/* emit.c: one element whose call may be close; |error of y| <= bound. */
+void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound);
+/* emit.c: follows the calls in [first, first + n), whose elements were rounded to the nearest. */
+void ro_emit_replay(ro_emitter *t, int64_t first, const double *y, int64_t n);
+
+/* One result of ours, in the grid and canonical. */
+RO_INLINE float ro_emit_round(const ro_emitter *t, double y) {
+    return ro_canon(ro_round_any(y, t->magic));
+}
+
+RO_INLINE void ro_emit_rounded(ro_emitter *t, int64_t first, const double *y, int64_t n) {
+    float *restrict out = t->out + first;
+    if (t->rounding->bits == 32)
+        for (int64_t i = 0; i < n; i++)
+            out[i] = ro_canon((float)y[i]);
+    else
+        for (int64_t i = 0; i < n; i++)
+            out[i] = ro_emit_round(t, y[i]);
+}
+
+/* SPEC 14.3: a boundary lies within 2 * bound of y; zero is one, between -0 and +0. Written so that
+ * it errs to the side of "close"; ro_emit_close decides. */
+RO_INLINE int ro_emit_is_close(const ro_emitter *t, double y, double bound, float r) {
+    const double half = ro_binade(y) * t->half, reach = 2.001 * bound;
+    return (__builtin_fabs(y - (double)r) + reach >= half) | (8 * bound >= half) |
+           (__builtin_fabs(y) < reach);
+}
+
+RO_INLINE void ro_emit_report(ro_emitter *t, int64_t first, const double *y, const double *bound,
+                              int64_t n) {
+    uint8_t close[RO_EMIT_MAX];
+    uint8_t any = 0;
+    ro_emit_rounded(t, first, y, n);
+    for (int64_t i = 0; i < n; i++) {
+        close[i] = (uint8_t)ro_emit_is_close(t, y[i], bound[i], t->out[first + i]);
+        any |= close[i];
+    }
+    if (!any)
+        return;
+    for (int64_t i = 0; i < n; i++)
+        if (close[i])
+            ro_emit_close(t, first + i, y[i], bound[i]);
+}
+
+/* 2: rounded up, 0: rounded down, 1: the distance is not above the threshold. */
+RO_INLINE void ro_emit_symbols(ro_emitter *t, int64_t first, const double *y, int64_t n) {
+    uint8_t *restrict symbol = t->rounding->symbol + first;
+    const double threshold = t->rounding->threshold;
+    int64_t decided = 0;
+    ro_emit_rounded(t, first, y, n);
+    for (int64_t i = 0; i < n; i++) {
+        const double r = (double)t->out[first + i];
+        const int inside = __builtin_fabs(y[i] - r) > ro_binade(y[i]) * threshold;
+        symbol[i] = (uint8_t)(inside ? (y[i] < r ? 2 : 0) : 1);
+        decided += inside;
+    }
+    t->decided += decided;
+}
+
+RO_INLINE void ro_emit_follow(ro_emitter *t, int64_t first, const double *y, int64_t n) {
+    const uint8_t *restrict symbol = t->rounding->symbol + first;
+    const int bits = t->rounding->bits;
+    int64_t wrong = 0, decided = 0;
+    ro_emit_rounded(t, first, y, n);
+    for (int64_t i = 0; i < n; i++) {
+        const double r = (double)t->out[first + i];
+        wrong += (symbol[i] == 0 && y[i] < r) || (symbol[i] == 2 && y[i] > r);
+        decided += symbol[i] != 1;
+    }
+    t->decided += decided;
+    t->corrected += wrong;
+    for (int64_t i = 0; i < n && wrong > 0; i++) {
+        float *out = &t->out[first + i];
+        if (symbol[i] == 0 && y[i] < (double)*out)
+            *out = ro_round_next(*out, bits, -1);
+        else if (symbol[i] == 2 && y[i] > (double)*out)
+            *out = ro_round_next(*out, bits, 1);
+    }
+}
+
+/* Elements first .. first + n - 1 of the output, n <= RO_EMIT_MAX; bound[i] >= |y[i] - exact| for
+ * y[i] in any order (SPEC 14.3), read only if ro_emit_wants_bounds. */
+RO_INLINE void ro_emit_f64(ro_emitter *t, int64_t first, const double *y, const double *bound,
+                           int64_t n) {
+    switch (t->rounding->mode) {
+    case RO_FREE_REPORT: ro_emit_report(t, first, y, bound, n); break;
+    case RO_FREE_REPLAY:
+        ro_emit_rounded(t, first, y, n);
+        if (t->rounding->call_count > 0)
+            ro_emit_replay(t, first, y, n);
+        break;
+    case RO_FREE_SYMBOLS: ro_emit_symbols(t, first, y, n); break;
+    case RO_FREE_FOLLOW: ro_emit_follow(t, first, y, n); break;
+    default: ro_emit_rounded(t, first, y, n); break;
+    }
+}
+
+RO_INLINE void ro_emit_f32(ro_emitter *t, int64_t first, const float *y, int64_t n) {
+    float *restrict out = t->out + first;
+    for (int64_t i = 0; i < n; i++)
+        out[i] = ro_canon(y[i]);
+}
+
+#endif

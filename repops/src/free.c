@@ -1,0 +1,149 @@
+/* ro_free_run: emitters for the workers, the kernel, what they reported, SPEC.md section 14. */
+#include "repops/src/free.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "repops/src/fpenv.h"
+
+int ro_op_is_free(int op) {
+    return ro_op_describe(op) && ro_free_kernel_f64_scalar(op) != NULL;
+}
+
+static ro_free_find *kernels_of(const ro_ctx *ctx, int f32) {
+    static const struct {
+        const char *backend;
+        ro_free_find *f32, *f64;
+    } table[] = {
+#if defined(__x86_64__)
+        {"avx512", ro_free_kernel_f32_avx512, ro_free_kernel_f64_avx512},
+        {"avx2", ro_free_kernel_f32_avx2, ro_free_kernel_f64_avx2},
+#elif defined(__aarch64__)
+        {"neon", ro_free_kernel_f32_neon, ro_free_kernel_f64_neon},
+#endif
+        {"scalar", ro_free_kernel_f32_scalar, ro_free_kernel_f64_scalar}
+    };
+    for (int i = 0; i < (int)(sizeof table / sizeof table[0]); i++)
+        if (strcmp(table[i].backend, ro_ctx_backend(ctx)) == 0)
+            return f32 ? table[i].f32 : table[i].f64;
+    return NULL;
+}
+
+/* ---- reports ---- */
+
+static int by_element(const void *a, const void *b) {
+    const ro_close_call *x = a, *y = b;
+    return (x->element > y->element) - (x->element < y->element);
+}
+
+static void open_emitters(const ro_free_job *job, const ro_rounding *r, void *out) {
+    for (int i = 0; i < ro_ctx_threads(job->ctx); i++)
+        job->emitter[i] = (ro_emitter){.rounding = r,
+                                       .out = out,
+                                       .magic = ro_magic(r->bits),
+                                       .half = 0.5 * ro_grid(r->bits),
+                                       .ctx = job->ctx};
+}
+
+static ro_status gather(const ro_free_job *job, ro_free_report *report) {
+    ro_close_call *all = NULL;
+    int failed = 0;
+    for (int i = 0; i < ro_ctx_threads(job->ctx); i++) {
+        const ro_emitter *t = &job->emitter[i];
+        report->call_count += t->calls;
+        report->escapes += t->escapes;
+        report->decided += t->decided;
+        report->corrected += t->corrected;
+        failed |= t->failed;
+    }
+    if (report->call_count > 0)
+        all = ro_host_alloc(job->ctx, (size_t)report->call_count * sizeof *all);
+    ro_keep(job->ctx, all);
+    if (failed || (report->call_count > 0 && !all))
+        return ro_fail(job->ctx, RO_ERR_MEMORY, "no memory for the close calls of an operator");
+    int64_t count = 0;
+    for (int i = 0; i < ro_ctx_threads(job->ctx); i++) {
+        const ro_emitter *t = &job->emitter[i];
+        if (t->calls > 0)
+            memcpy(all + count, t->call, (size_t)t->calls * sizeof *all);
+        count += t->calls;
+    }
+    if (count > 0)
+        qsort(all, (size_t)count, sizeof *all, by_element);
+    report->call = all;
+    return RO_OK;
+}
+
+static void close_emitters(const ro_free_job *job) {
+    for (int i = 0; i < ro_ctx_threads(job->ctx); i++)
+        if (job->emitter[i].call)
+            ro_host_free(job->ctx, job->emitter[i].call);
+    ro_host_free(job->ctx, job->emitter);
+}
+
+/* ---- running ---- */
+
+typedef struct {
+    const ro_free_job *job;
+    const ro_free_kernel *kernel;
+} range_task;
+
+static void run_range(void *user, int64_t first, int64_t last, int worker) {
+    const range_task *task = user;
+    task->kernel->range(task->job, first, last, &task->job->emitter[worker]);
+}
+
+static ro_status run_kernel(const ro_free_job *job, const ro_free_kernel *kernel) {
+    if (kernel->run)
+        return kernel->run(job);
+    const int64_t items =
+        kernel->items ? kernel->items(job->call) : ro_shape_numel(&job->call->output);
+    range_task task = {job, kernel};
+    ro_pool_for(ro_ctx_pool(job->ctx), items, ro_grain(job->ctx, job->call, items), run_range,
+                &task);
+    return RO_OK;
+}
+
+static ro_status check(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *r) {
+    char why[128];
+    if (ro_profile_check(profile, why, sizeof why) != RO_OK)
+        return ro_fail(ctx, RO_ERR_ARG, "profile %.31s: %s", profile->name, why);
+    if (r->mode < RO_FREE_F32 || r->mode > RO_FREE_FOLLOW)
+        return ro_fail(ctx, RO_ERR_ARG, "there is no rounding mode %d", (int)r->mode);
+    if (r->mode != RO_FREE_F32 && (r->bits < RO_ROUND_BITS_MIN || r->bits > RO_ROUND_BITS_MAX))
+        return ro_fail(ctx, RO_ERR_ARG, "`bits` must be 16..32, got %d", (int)r->bits);
+    if ((r->mode == RO_FREE_SYMBOLS || r->mode == RO_FREE_FOLLOW) && !r->symbol)
+        return ro_fail(ctx, RO_ERR_ARG, "`symbol` must be given for symbols");
+    return RO_OK;
+}
+
+ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *rounding,
+                      const ro_call *call, const void *const *input, void *output,
+                      ro_free_report *report) {
+    ro_free_report unread;
+    if (!report)
+        report = &unread;
+    *report = (ro_free_report){0};
+    ro_status status = check(ctx, profile, rounding);
+    if (status != RO_OK)
+        return status;
+    if (!ro_op_is_free(call->op))
+        return ro_fail(ctx, RO_ERR_ARG, "operator %d has no free kernel", (int)call->op);
+    ro_free_find *find = kernels_of(ctx, rounding->mode == RO_FREE_F32);
+    if (!find)
+        return ro_fail(ctx, RO_ERR_UNSUPPORTED, "free kernels run on CPUs, not on backend %s",
+                       ro_ctx_backend(ctx));
+    ro_free_job job = {.ctx = ctx, .call = call, .in = input, .profile = profile};
+    job.emitter = ro_host_alloc(ctx, (size_t)ro_ctx_threads(ctx) * sizeof *job.emitter);
+    if (!job.emitter)
+        return ro_fail(ctx, RO_ERR_MEMORY, "no memory for %d emitters", ro_ctx_threads(ctx));
+    open_emitters(&job, rounding, output);
+    const ro_fpenv env = ro_fpenv_enter();
+    if (ro_shape_numel(&call->output) > 0)
+        status = run_kernel(&job, find(call->op));
+    if (status == RO_OK)
+        status = gather(&job, report);
+    ro_fpenv_leave(env);
+    close_emitters(&job);
+    return status;
+}
