@@ -1,235 +1,175 @@
 /* conv2d_dw, SPEC.md section 12.1. Rows are the weights of one output channel, columns the output
- * channels, steps the pixels of the output; conv.h says how a comes to be packed. */
-#include "repops/cpu/conv.h"
+ * channels, steps the pixels of the output. Where a tap has rows enough, each is a product of its
+ * own, over the pixels at which it is inside the image; else all taps are one product. */
+#include "repops/cpu/conv_weight.h"
 
-#include <stdatomic.h>
-
-typedef struct {
-    ro_conv v;
-    const float *x, *dy;
-    float *dw;
-    int64_t m, n, k; /* of one group's product */
-    int outside;
-    atomic_int not_finite;
-    /* how the work is shared */
-    int64_t rows, cols, down, across;
-    float *workspace;
-    int64_t workspace_size; /* of one thread */
-} weights;
-
-/* ---- a: rows i of a tap are neighbours in x ---- */
-
-/* Steps are pixels of the output; this walks over them. */
-typedef struct {
-    int64_t n, h, w;
-} cursor;
-
-static cursor cursor_of(const ro_conv *v, int64_t step) {
-    return (cursor){step / v->out[1] / v->out[0], step / v->out[1] % v->out[0], step % v->out[1]};
-}
-
-static void next_line(const ro_conv *v, cursor *at) {
-    at->w = 0;
-    if (++at->h == v->out[0])
-        at->h = 0, at->n++;
-}
-
-/* Rows [lane, lane + count) of a panel, all of one tap. A store of whole vectors runs over into the
- * step that follows, which is written next. */
-typedef struct {
-    const ro_conv *v;
-    int64_t at[2];  /* of the tap's pixel: position * stride + at */
-    const float *x; /* the first row's channel */
-    int64_t count, width;
-    int whole; /* the run is all of the panel */
-} run;
-
-RO_INLINE void put_zeros(const run *r, int64_t steps, float *to) {
-    for (int64_t p = 0; p < steps; p++, to += r->width)
-        for (int64_t i = 0; i < r->count; i++)
-            to[i] = 0.0f;
-}
-
-/* One vector holds a panel's step (of scalar code, several do). */
-RO_INLINE void copy_whole(const float *from, int64_t from_step, int64_t steps, int64_t count,
-                          int64_t width, float *to) {
-    for (int64_t p = 0; p < steps; p++, from += from_step, to += width)
-        for (int64_t i = 0; i < ((int)VW < (int)MR ? count : 1); i += VW)
-            vf_store(to + i, vf_load_n(from + i, count - i));
-}
-
-static void copy_lanes(const run *r, const float *from, int64_t from_step, int64_t steps,
-                       float *to) {
-    if (r->whole) {
-        copy_whole(from, from_step, steps, r->count, r->width, to);
-        return;
-    }
-    for (int64_t p = 0; p < steps; p++, from += from_step, to += r->width)
-        for (int64_t i = 0; i < r->count; i++)
-            to[i] = from[i];
-}
-
-/* `steps` of one line of the output, from column w on: the first and last of them may lie outside.
- */
-static void gather_line(const run *r, const cursor *at, int64_t steps, float *to) {
-    const ro_conv *v = r->v;
-    const int64_t h = at->h * v->stride[0] + r->at[0], step = v->stride[1];
-    const int64_t w = at->w * step + r->at[1];
-    int64_t first = w < 0 ? ceil_div(-w, step) : 0;
-    int64_t end = w < v->in[1] ? ceil_div(v->in[1] - w, step) : 0;
-    first = h < 0 || h >= v->in[0] ? steps : min_i64(first, steps);
-    end = max_i64(first, min_i64(end, steps));
-    put_zeros(r, first, to);
-    if (end > first)
-        copy_lanes(r, r->x + ((at->n * v->in[0] + h) * v->in[1] + w + first * step) * v->channels,
-                   step * v->channels, end - first, to + first * r->width);
-    put_zeros(r, steps - end, to + end * r->width);
-}
-
-static void gather_run(const run *r, int64_t k0, int64_t k, float *to) {
-    cursor at = cursor_of(r->v, k0);
-    for (int64_t p = 0; p < k; next_line(r->v, &at)) {
-        const int64_t steps = min_i64(r->v->out[1] - at.w, k - p);
-        gather_line(r, &at, steps, to + p * r->width);
-        p += steps;
-    }
-}
-
-static void gather_panel(const weights *g, int64_t group, int64_t row, int64_t rows, int64_t k0,
-                         int64_t k, float *to) {
-    const ro_conv *v = &g->v;
-    for (int64_t lane = 0; lane < rows;) {
-        const int64_t t = (row + lane) / v->depth, c = (row + lane) % v->depth;
-        run r = {.v = v, .x = g->x + group * v->depth + c, .width = rows};
-        r.count = min_i64(rows - lane, v->depth - c);
-        r.whole = r.count == rows;
-        r.at[0] = t / v->kernel[1] * v->dilation[0] - v->pad[0];
-        r.at[1] = t % v->kernel[1] * v->dilation[1] - v->pad[1];
-        gather_run(&r, k0, k, to + lane);
-        lane += r.count;
-    }
-}
+/* Rows of a tap, and one part of so many of the pixels that lies outside, that pay for packing dy
+ * for each tap alone. Elements of dw up to which chunks are shared among threads, each with a
+ * result of its own; floats of all those results. */
+enum { TAP_ROWS = 4 * MR, TAP_ABSENT = 8, CHUNKED = 1 << 13, CHUNKED_MOST = 1 << 22 };
 
 /* ---- the product of some rows and columns ---- */
 
-typedef struct {
-    weights *g;
-    int64_t group, row, m, col, n;
-    float *a, *b;
-} part;
-
-static void pack_b(const part *s, int64_t k0, int64_t k) {
-    const weights *g = s->g;
-    const int64_t filters = g->v.filters;
-    const float *from = g->dy + k0 * filters + s->group * g->n + s->col;
-    for (int64_t j = 0; j < s->n; j += NR) {
-        const int64_t cols = min_i64(NR, s->n - j);
-        pack(&(panel){from + j, 1, filters, cols, NR, k}, s->b + j * k);
-    }
-    if (g->outside && !all_finite(s->b, round_up(s->n, NR) * k))
-        atomic_store(&s->g->not_finite, 1);
+static window window_of(const weights *g, int64_t unit) {
+    window w = {{0, 0}, {g->v.out[0], g->v.out[1]}};
+    for (int d = 0; d < 2 && g->units > 1; d++)
+        inside(&g->v, d, offset_of(&g->v, d, unit), &w.first[d], &w.count[d]);
+    return w;
 }
 
-/* Rows [i, i + m) of the part are packed at s->a. */
-static void run_rows(const part *s, int64_t i0, int64_t m, int64_t k0, int64_t k) {
+/* How many steps before k are in the window. */
+static int64_t steps_before(const ro_conv *v, const window *u, int64_t k) {
+    const int64_t w = k % v->out[1], h = k / v->out[1] % v->out[0], n = k / v->out[1] / v->out[0];
+    const int64_t lines = max_i64(0, min_i64(u->count[0], h - u->first[0]));
+    const int64_t pixels = max_i64(0, min_i64(u->count[1], w - u->first[1]));
+    const int here = h >= u->first[0] && h < u->first[0] + u->count[0];
+    return (n * u->count[0] + lines) * u->count[1] + (here ? pixels : 0);
+}
+
+/* One tile, chunk by chunk. */
+static void run_chunks(const part *s, int rows, tile t) {
     const weights *g = s->g;
-    const int64_t height = panel_height(m), filters = g->v.filters;
-    float *out = g->dw + (s->row + i0) * filters + s->group * g->n + s->col;
-    for (int64_t j = 0; j < s->n; j += NR) {
+    for (int64_t p = 0; p * RO_DOT_CHUNK < s->k; p++) {
+        const int64_t k = s->k0 + p * RO_DOT_CHUNK;
+        t.k = s->chunk[p];
+        t.flags = (k == 0 ? TILE_FIRST : 0) | (k + RO_DOT_CHUNK >= g->k ? TILE_LAST : 0);
+        tile now = t;
+        if (g->chunks)
+            now.flags = TILE_RAW, now.c += k / RO_DOT_CHUNK * g->m * g->v.filters;
+        run_tile(rows, &now);
+        t.a += t.k * t.a_step;
+        t.b += t.k * NR;
+    }
+}
+
+/* Rows [i0, i0 + m) of the part are packed at s->a. */
+static void multiply(const part *s, int64_t i0, int64_t m) {
+    const weights *g = s->g;
+    const int64_t height = panel_height(m), width = panel_width(height), filters = g->v.filters;
+    float *out =
+        (g->chunks ? g->chunks : g->dw) + (s->row + i0) * filters + s->group * g->n + s->col;
+    for (int64_t j = 0; j < s->n; j += NR)
         for (int64_t i = 0; i < m; i += height) {
             const int64_t rows = min_i64(height, m - i);
-            tile t = {.a = s->a + i * k, .a_step = rows, .b = s->b + j * k, .b_step = NR};
+            tile t = {.a = s->a + i / height * width * s->steps, .a_step = panel_width(rows)};
+            t.b = s->b + j * s->steps, t.b_step = NR;
             t.c = t.out = out + i * filters + j, t.c_row = t.out_row = filters;
             t.cols = min_i64(NR, s->n - j), t.alpha = 1.0f;
-            for (int64_t p = 0; p < k; p += t.k) {
-                t.k = min_i64(RO_DOT_CHUNK, k - p);
-                t.flags = k0 + p == 0 ? TILE_FIRST : 0;
-                t.flags |= k0 + p + t.k == g->k ? TILE_LAST : 0;
-                run_tile((int)rows, &t);
-                t.a += t.k * rows;
-                t.b += t.k * NR;
-            }
+            run_chunks(s, (int)rows, t);
+        }
+}
+
+static void count_steps(part *s) {
+    int64_t before = steps_before(&s->g->v, &s->u, s->k0);
+    s->steps = 0;
+    for (int64_t p = 0; p < s->k; p += RO_DOT_CHUNK) {
+        const int64_t end = s->k0 + min_i64(p + RO_DOT_CHUNK, s->k);
+        const int64_t after = steps_before(&s->g->v, &s->u, end);
+        s->chunk[p / RO_DOT_CHUNK] = after - before;
+        s->steps += after - before;
+        before = after;
+    }
+}
+
+static void run_part(part *s, int64_t end) {
+    for (; s->k0 < end; s->k0 += s->k) {
+        s->k = min_i64(CONV_KC, end - s->k0);
+        count_steps(s);
+        RO_NAME(ro_conv_pack_dy)(s);
+        for (int64_t i0 = 0; i0 < s->m; i0 += CONV_MC) {
+            const int64_t m = min_i64(CONV_MC, s->m - i0);
+            RO_NAME(ro_conv_pack_x)(s, s->row + i0, m);
+            multiply(s, i0, m);
         }
     }
 }
 
-static void run_part(const part *s) {
-    const weights *g = s->g;
-    for (int64_t k0 = 0; k0 < g->k; k0 += CONV_KC) {
-        const int64_t k = min_i64(CONV_KC, g->k - k0);
-        pack_b(s, k0, k);
-        for (int64_t i0 = 0; i0 < s->m; i0 += CONV_MC) {
-            const int64_t m = min_i64(CONV_MC, s->m - i0), height = panel_height(m);
-            for (int64_t i = 0; i < m; i += height)
-                gather_panel(g, s->group, s->row + i0 + i, min_i64(height, m - i), k0, k,
-                             s->a + i * k);
-            run_rows(s, i0, m, k0, k);
-        }
-    }
+static int64_t packed_rows(const weights *g) {
+    return ceil_div(min_i64(CONV_MC, g->rows), MR) * panel_width(MR) + MR;
 }
 
 static void run_items(void *user, int64_t first, int64_t last, int worker) {
     weights *g = user;
+    const int64_t blocks = ceil_div(g->k, g->depth);
     for (int64_t i = first; i < last; i++) {
-        const int64_t row = i / g->across % g->down * g->rows, col = i % g->across * g->cols;
-        part s = {.g = g, .group = i / g->across / g->down, .row = row, .col = col};
+        const int64_t item = i / blocks, product = item / g->across / g->down;
+        const int64_t unit = product % g->units, row = item / g->across % g->down * g->rows;
+        part s = {.g = g, .group = product / g->units, .col = item % g->across * g->cols};
+        s.u = window_of(g, unit);
+        s.row = unit * g->m + row;
         s.m = min_i64(g->rows, g->m - row);
-        s.n = min_i64(g->cols, g->n - col);
+        s.n = min_i64(g->cols, g->n - s.col);
+        s.k0 = i % blocks * g->depth;
         s.b = g->workspace + worker * g->workspace_size;
-        s.a = s.b + round_up(g->cols, NR) * min_i64(CONV_KC, g->k);
-        run_part(&s);
+        s.a = s.b + g->cols * min_i64(CONV_KC, g->k);
+        run_part(&s, min_i64(g->k, s.k0 + g->depth));
     }
 }
 
-/* ---- without the terms outside, for a dy that is not finite ---- */
-
-static float exact_weight(const weights *g, int64_t row, int64_t filter) {
-    const ro_conv *v = &g->v;
-    const int64_t t = row / v->depth, channel = filter / v->width * v->depth + row % v->depth;
-    float total = 0, sum = 0;
-    cursor at = {0, 0, 0};
-    for (int64_t k = 0; k < g->k; k++) {
-        const int64_t h = at.h * v->stride[0] + t / v->kernel[1] * v->dilation[0] - v->pad[0];
-        const int64_t w = at.w * v->stride[1] + t % v->kernel[1] * v->dilation[1] - v->pad[1];
-        if (k % RO_DOT_CHUNK == 0)
-            total = total + sum, sum = 0;
-        if (h >= 0 && h < v->in[0] && w >= 0 && w < v->in[1])
-            sum = ro_fma(g->x[((at.n * v->in[0] + h) * v->in[1] + w) * v->channels + channel],
-                         g->dy[k * v->filters + filter], sum);
-        if (++at.w == v->out[1])
-            next_line(v, &at);
-    }
-    return ro_canon(total + sum);
-}
-
-static void exact_rows(void *user, int64_t first, int64_t last, int worker) {
+/* Chunks that have their own results, added in order. An item is an element of dw. */
+static void add_chunks(void *user, int64_t first, int64_t last, int worker) {
     const weights *g = user;
+    const int64_t size = g->m * g->v.filters;
+    float *restrict out = g->dw;
     (void)worker;
-    for (int64_t i = first; i < last; i++)
-        for (int64_t f = 0; f < g->v.filters; f++)
-            g->dw[i * g->v.filters + f] = exact_weight(g, i, f);
+    for (int64_t e = first; e < last; e++)
+        out[e] = 0.0f;
+    for (int64_t k = 0; k < g->k; k += RO_DOT_CHUNK) {
+        const float *restrict sum = g->chunks + k / RO_DOT_CHUNK * size;
+        for (int64_t e = first; e < last; e++)
+            out[e] = out[e] + sum[e];
+    }
+    for (int64_t e = first; e < last; e++)
+        out[e] = ro_canon(out[e]);
 }
 
 /* ---- sharing ---- */
 
+/* Pixels that are inside, of all taps together. */
+static int64_t terms(const ro_conv *v) {
+    int64_t sum[2] = {0, 0}, first, count;
+    for (int d = 0; d < 2; d++)
+        for (int64_t t = 0; t < v->kernel[d]; t++) {
+            inside(v, d, t * v->dilation[d] - v->pad[d], &first, &count);
+            sum[d] += count;
+        }
+    return v->batch * sum[0] * sum[1];
+}
+
 enum { MOST_COLS = 512 };
 
-/* As square as multiples of the register tile allow: every cut packs an operand once more. */
+/* Every cut of a product packs an operand once more. */
 static void share(weights *g, int threads) {
-    const int64_t work = g->m * g->n * g->v.groups * min_i64(g->k, CONV_PIECE_WORK);
-    const int64_t wanted = work < 2 * CONV_PIECE_WORK ? 1 : threads == 1 ? 1 : 2 * threads;
-    g->down = 1, g->across = ceil_div(g->n, MOST_COLS);
-    while (g->down * g->across * g->v.groups < wanted &&
-           (g->m > g->down * MR || g->n > g->across * NR)) {
-        if (g->n / g->across >= g->m / g->down)
-            g->across *= 2;
+    const int64_t work = g->units * g->m * g->n * g->v.groups * min_i64(g->k, CONV_PIECE_WORK);
+    const int64_t many = work < 2 * CONV_PIECE_WORK ? 1 : threads;
+    int64_t down = 1, across = ceil_div(g->n, MOST_COLS), items;
+    const int chunked = many > 1 && g->units == 1 && g->m * g->v.filters <= CHUNKED &&
+                        g->k >= 2 * many * CONV_KC &&
+                        g->m * g->v.filters * ceil_div(g->k, RO_DOT_CHUNK) <= CHUNKED_MOST;
+    g->depth = chunked ? CONV_KC : g->k;
+    while (!chunked && (items = down * across * g->units * g->v.groups) < 8 * many &&
+           (items < many || items % many) && (g->m > down * MR || g->n > across * NR)) {
+        if (g->n > across * NR && (g->n / across >= g->m / down || g->m <= down * MR))
+            across *= 2;
         else
-            g->down *= 2;
+            down *= 2;
     }
-    g->rows = round_up(ceil_div(g->m, g->down), MR);
-    g->cols = round_up(ceil_div(g->n, g->across), NR);
+    g->rows = round_up(ceil_div(g->m, down), down > 1 ? MR : 1);
+    g->cols = round_up(ceil_div(g->n, across), NR);
     g->down = ceil_div(g->m, g->rows);
     g->across = ceil_div(g->n, g->cols);
+}
+
+/* The workspace: for each thread a part, then results of chunks. */
+static int allocate(ro_ctx *ctx, weights *g) {
+    const int64_t threads = ro_ctx_threads(ctx), k = min_i64(CONV_KC, g->k);
+    const int64_t chunks = g->depth < g->k ? g->m * g->v.filters * ceil_div(g->k, RO_DOT_CHUNK) : 0;
+    g->workspace_size = round_up((g->cols + packed_rows(g)) * k + VW, 16);
+    g->workspace =
+        ro_workspace(ctx, (size_t)(threads * g->workspace_size + chunks) * sizeof(float));
+    if (g->workspace && chunks)
+        g->chunks = g->workspace + threads * g->workspace_size;
+    return g->workspace != NULL;
 }
 
 /* x^T dy, over all pixels. */
@@ -259,18 +199,20 @@ static ro_status conv2d_dw(const ro_job *job) {
     ro_pool *pool = ro_ctx_pool(job->ctx);
     const int threads = ro_ctx_threads(job->ctx);
     weights g = {.v = v, .x = job->in[0], .dy = job->in[1], .dw = job->out, .n = v.width};
-    g.m = v.kernel[0] * v.kernel[1] * v.depth;
+    const int64_t taps = v.kernel[0] * v.kernel[1];
     g.k = v.batch * v.out[0] * v.out[1];
+    g.units = v.depth >= TAP_ROWS && taps * g.k - terms(&v) >= taps * g.k / TAP_ABSENT ? taps : 1;
+    g.m = g.units > 1 ? v.depth : taps * v.depth;
     g.outside = v.pad[0] > 0 || v.pad[1] > 0;
     share(&g, threads);
-    const int64_t k = min_i64(CONV_KC, g.k);
-    g.workspace_size = round_up(g.cols * k + min_i64(CONV_MC, g.rows) * k + VW, 16);
-    g.workspace = ro_workspace(job->ctx, (size_t)(threads * g.workspace_size) * sizeof(float));
-    if (!g.workspace)
+    if (!allocate(job->ctx, &g))
         return RO_ERR_MEMORY;
-    ro_pool_for(pool, g.down * g.across * v.groups, 1, run_items, &g);
+    const int64_t products = g.down * g.across * v.groups * g.units;
+    ro_pool_for(pool, products * ceil_div(g.k, g.depth), 1, run_items, &g);
+    if (g.chunks)
+        ro_pool_for(pool, g.m * v.filters, ceil_div(g.m * v.filters, threads), add_chunks, &g);
     if (atomic_load(&g.not_finite))
-        ro_pool_for(pool, g.m, max_i64(1, g.m / (8 * threads)), exact_rows, &g);
+        ro_pool_for(pool, g.m, max_i64(1, g.m / (8 * threads)), RO_NAME(ro_conv_exact_weight), &g);
     return RO_OK;
 }
 
