@@ -1,5 +1,5 @@
 /* conv2d and conv2d_dx, SPEC.md section 12.1. */
-#include "repops/cpu/conv_gather.h"
+#include "repops/cpu/conv_depthwise.h"
 
 /* Pixels by channels of x times w: forward w as it lies, backward transposed. */
 static ro_status multiply_pixels(const ro_job *job, const ro_conv *v, int backward) {
@@ -21,6 +21,13 @@ static ro_status multiply_pixels(const ro_job *job, const ro_conv *v, int backwa
     return RO_NAME(ro_gemm_shared)(job->ctx, &g);
 }
 
+static ro_status run(ro_ctx *ctx, gather *g) {
+    g->groups = g->v->groups;
+    if (depthwise(g->v))
+        g->depthwise = 1, g->groups = 1, g->n = g->v->channels;
+    return RO_NAME(ro_conv_gather)(ctx, g);
+}
+
 static ro_status conv2d(const ro_job *job) {
     const ro_conv v = ro_conv_of(job->call);
     if (no_terms(job))
@@ -34,7 +41,7 @@ static ro_status conv2d(const ro_job *job) {
         g.size[d] = v.in[d], g.out_size[d] = v.out[d];
         g.step[d] = v.stride[d], g.spread[d] = 1;
     }
-    return RO_NAME(ro_conv_gather)(job->ctx, &g);
+    return run(job->ctx, &g);
 }
 
 /* Pixels of x that leave the same remainder by the strides meet the same taps. */
@@ -51,7 +58,7 @@ static ro_status conv2d_dx(const ro_job *job) {
         g.size[d] = v.out[d], g.out_size[d] = v.in[d];
         g.step[d] = 1, g.spread[d] = v.stride[d];
     }
-    return RO_NAME(ro_conv_gather)(job->ctx, &g);
+    return run(job->ctx, &g);
 }
 
 void RO_NAME(ro_add_conv)(ro_table *table) {

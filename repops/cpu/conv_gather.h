@@ -23,12 +23,15 @@ typedef struct {
     int64_t at[2]; /* pixel of the spans' first positions */
     int64_t c;     /* channels from there */
     int64_t k, steps;
-    int last; /* of its chunk */
+    int last;       /* of its chunk */
+    const float *x; /* its pixel now, for depthwise convolutions */
 } piece;
 
 typedef struct {
     const ro_conv *v;
     int backward;
+    int depthwise; /* all channels at once, lane by lane: n counts them, and groups is 1 */
+    int64_t groups;
     const float *image; /* [batch, size[0], size[1], pixel] */
     int64_t size[2], pixel;
     float *out; /* [batch, out_size[0], out_size[1], out_pixel] */

@@ -1,6 +1,7 @@
 /* conv2d_dw, SPEC.md section 12.1. Rows are the weights of one output channel, columns the output
  * channels, steps the pixels of the output. Where a tap has rows enough, each is a product of its
  * own, over the pixels at which it is inside the image; else all taps are one product. */
+#include "repops/cpu/conv_depthwise.h"
 #include "repops/cpu/conv_weight.h"
 
 /* Rows of a tap, and one part of so many of the pixels that lies outside, that pay for packing dy
@@ -196,6 +197,10 @@ static ro_status conv2d_dw(const ro_job *job) {
         return RO_OK;
     if (pointwise(&v))
         return multiply_pixels(job, &v);
+    if (depthwise(&v)) {
+        RO_NAME(ro_conv_depthwise_weight)(job, &v);
+        return RO_OK;
+    }
     ro_pool *pool = ro_ctx_pool(job->ctx);
     const int threads = ro_ctx_threads(job->ctx);
     weights g = {.v = v, .x = job->in[0], .dy = job->in[1], .dw = job->out, .n = v.width};
