@@ -242,7 +242,7 @@ $(BUILD)/bin/example_trainer: models/example_trainer.c $(BUILD)/lib/librepops.a
 	$(Q)$(CC) -std=c11 -g $(WARN) $(OPT) -Irepops/include $(SANITIZE) $(CFLAGS) $^ $(LDFLAGS) -o $@
 .PHONY: example
 
-# Arguments: make bench-conv ARGS="avx2 2", and a Python that has PyTorch: ARGS="avx512 2 python3".
+# Convolutions, pooling, batch norm: make bench-conv ARGS="--isa avx2 --threads 2 --torch python3".
 bench-conv bench-attention: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
 $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
@@ -250,6 +250,7 @@ $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
 .PHONY: bench-conv bench-attention
 $(BUILD)/bench/conv $(BUILD)/bench/step: bench/process.c
+$(BUILD)/bench/conv: LDFLAGS += -lm
 
 # Speed against other libraries, those that are installed: tables, and $(BUILD)/bench/cpu.csv. One
 # table by itself: make bench-cpu ARGS="--isa avx2 --threads 2 --only squares".

@@ -1,146 +1,338 @@
-/* Speed of conv2d and its gradients on the layers of ResNet-50 for CIFAR (He et al., 2015), beside
- * matmul of the same size and, where a Python with PyTorch is named, PyTorch: best of repeated
- * runs, in GFLOP/s. Usage: conv [backend [threads [python]]]. */
+/* Speed of convolutions, pooling and batch norm beside PyTorch's: the layers of ResNet-50 for CIFAR
+ * (He et al., 2015), convolutions in groups, and what lies between convolutions.
+ *
+ * Usage: conv [--isa NAME] [--threads N] [--rounds N] [--only TEXT] [--torch PYTHON]
+ *
+ * In every round each side works once, in turn. A ratio is PyTorch's time over ours, the median of
+ * the rounds: above 1 we are faster. One thread is measured by its own CPU time, several by the
+ * wall's. With --isa avx2 the peer is held to AVX2 too. Tables are in Markdown. */
+#include "bench/bench.h"
 #include "bench/process.h"
 #include "repops/repops.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+enum { MAX_ROUNDS = 99, PAUSE_MS = 20, BATCH = 64 };
 
-enum { BATCH = 64 };
+static const double sample_s = 0.03; /* of one side in one round, at least one call */
 
-typedef struct {
-    int64_t size, channels, filters, kernel, stride;
-} layer;
+static struct {
+    const char *isa, *only, *python;
+    int threads, rounds;
+} options = {NULL, "", NULL, 1, 7};
 
-static const layer layers[] = {
-    {32, 3, 64, 3, 1},     {32, 64, 64, 1, 1},   {32, 64, 64, 3, 1},    {32, 64, 256, 1, 1},
-    {32, 256, 64, 1, 1},   {32, 256, 128, 1, 1}, {32, 128, 128, 3, 2},  {16, 128, 512, 1, 1},
-    {32, 256, 512, 1, 2},  {16, 512, 128, 1, 1}, {16, 128, 128, 3, 1},  {16, 512, 256, 1, 1},
-    {16, 256, 256, 3, 2},  {8, 256, 1024, 1, 1}, {16, 512, 1024, 1, 2}, {8, 1024, 256, 1, 1},
-    {8, 256, 256, 3, 1},   {8, 1024, 512, 1, 1}, {8, 512, 512, 3, 2},   {4, 512, 2048, 1, 1},
-    {8, 1024, 2048, 1, 2}, {4, 2048, 512, 1, 1}, {4, 512, 512, 3, 1},
-};
+static ro_ctx *ctx;
+static process peer;
 
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+/* ---- one measurement ---- */
+
+static void die(const char *what) {
+    fprintf(stderr, "bench: %s\n", what);
+    exit(1);
 }
 
-static float *numbers(int64_t count) {
-    float *x = malloc((size_t)count * sizeof *x);
-    for (int64_t i = 0; x && i < count; i++)
-        x[i] = (float)(i * 7919 % 1000) * 1e-3f - 0.5f;
+/* Calls with tensors of their own; inputs that are i32 are indices below `ids`. */
+typedef struct {
+    ro_call call;
+    void *in[RO_MAX_INPUTS], *out;
+} work;
+
+static void *tensor(const ro_shape *shape, int ids) {
+    const int64_t count = ro_shape_numel(shape);
+    float *x = bench_uniform(count, 1);
+    for (int64_t i = 0; x && shape->dtype == RO_I32 && i < count; i++)
+        ((int32_t *)(void *)x)[i] = (int32_t)(bench_word((uint64_t)i) % (uint64_t)ids);
+    if (!x)
+        die("out of memory");
     return x;
 }
 
-/* Seconds of the fastest run within a third of a second or so; exits on failure. */
-static double best_time(ro_ctx *ctx, ro_call *call) {
-    char why[160];
-    if (ro_infer(call, why, sizeof why) != RO_OK) {
-        fprintf(stderr, "%s\n", why);
-        exit(1);
-    }
-    float *a = numbers(ro_shape_numel(&call->input[0]));
-    float *b = numbers(ro_shape_numel(&call->input[1]));
-    float *c = numbers(ro_shape_numel(&call->output));
-    const double start = seconds();
-    double best = 1e30;
-    do {
-        const double from = seconds();
-        if (!a || !b || !c || ro_run(ctx, call, (const void *[]){a, b}, c) != RO_OK)
-            exit(1);
-        const double time = seconds() - from;
-        best = time < best ? time : best;
-    } while (seconds() - start < 0.3);
-    free(a);
-    free(b);
-    free(c);
-    return best;
+static work open_work(ro_call call, int ids) {
+    work w = {.call = call};
+    char why[200];
+    if (ro_infer(&w.call, why, sizeof why) != RO_OK)
+        die(why);
+    for (int i = 0; i < call.input_count; i++)
+        w.in[i] = tensor(&call.input[i], ids);
+    w.out = tensor(&w.call.output, 1);
+    return w;
+}
+
+static void close_work(work *w) {
+    for (int i = 0; i < w->call.input_count; i++)
+        free(w->in[i]);
+    free(w->out);
+}
+
+/* Seconds of one call. */
+static double our_time(work *w, int64_t calls) {
+    const double start = bench_now(options.threads);
+    for (int64_t i = 0; i < calls; i++)
+        if (ro_run(ctx, &w->call, (const void *const *)w->in, w->out) != RO_OK)
+            die(ro_ctx_error(ctx));
+    return (bench_now(options.threads) - start) / (double)calls;
+}
+
+static double peer_time(const char *question) {
+    char line[100];
+    if (!process_ask(&peer, question, line, sizeof line))
+        die("the peer is gone");
+    return atof(line);
 }
 
 typedef struct {
-    double conv[3], gemm[3], peer[3]; /* seconds: forward, input gradient, weight gradient */
-} times;
+    double ours, ratio; /* medians: seconds; the peer's over ours, 0 without a peer */
+} result;
 
-/* Seconds; 0: it does not tell. */
-static double peer_time(process *peer, int direction, const layer *l) {
-    char question[160], line[80];
-    snprintf(question, sizeof question, "%d %d %lld %lld %lld %lld %lld", direction, BATCH,
-             (long long)l->size, (long long)l->channels, (long long)l->filters,
-             (long long)l->kernel, (long long)l->stride);
-    return peer->pid && process_ask(peer, question, line, sizeof line) ? atof(line) : 0;
+/* Several works count as one. */
+static result measure(work *w, int works, const char *question) {
+    static double ours[MAX_ROUNDS], ratio[MAX_ROUNDS];
+    int64_t calls = 1;
+    double once = 0;
+    for (int i = 0; i < works; i++)
+        our_time(&w[i], 1), once += our_time(&w[i], 1);
+    calls = once < sample_s ? (int64_t)(sample_s / once) + 1 : 1;
+    if (peer.pid)
+        peer_time(question);
+    for (int r = 0; r < options.rounds; r++) {
+        ours[r] = 0;
+        if (options.threads > 1)
+            bench_pause(PAUSE_MS);
+        for (int i = 0; i < works; i++)
+            ours[r] += our_time(&w[i], calls);
+        ratio[r] = peer.pid ? peer_time("again") / ours[r] : 0;
+    }
+    return (result){bench_median(ours, options.rounds), bench_median(ratio, options.rounds)};
 }
 
-static void measure(ro_ctx *ctx, process *peer, const layer *l, times *sum) {
-    const int64_t size = l->size / l->stride, pad = l->kernel / 2, m = BATCH * size * size;
-    const int64_t n = l->filters, k = l->kernel * l->kernel * l->channels;
+/* ---- convolutions ---- */
+
+typedef struct {
+    const char *table;
+    int64_t size, channels, filters, kernel, stride, groups;
+} layer;
+
+static const char resnet[] = "ResNet-50's layers", groups[] = "groups";
+
+static const layer layers[] = {
+    {resnet, 32, 3, 64, 3, 1, 1},      {resnet, 32, 64, 64, 1, 1, 1},
+    {resnet, 32, 64, 64, 3, 1, 1},     {resnet, 32, 64, 256, 1, 1, 1},
+    {resnet, 32, 256, 64, 1, 1, 1},    {resnet, 32, 256, 128, 1, 1, 1},
+    {resnet, 32, 128, 128, 3, 2, 1},   {resnet, 16, 128, 512, 1, 1, 1},
+    {resnet, 32, 256, 512, 1, 2, 1},   {resnet, 16, 512, 128, 1, 1, 1},
+    {resnet, 16, 128, 128, 3, 1, 1},   {resnet, 16, 512, 256, 1, 1, 1},
+    {resnet, 16, 256, 256, 3, 2, 1},   {resnet, 8, 256, 1024, 1, 1, 1},
+    {resnet, 16, 512, 1024, 1, 2, 1},  {resnet, 8, 1024, 256, 1, 1, 1},
+    {resnet, 8, 256, 256, 3, 1, 1},    {resnet, 8, 1024, 512, 1, 1, 1},
+    {resnet, 8, 512, 512, 3, 2, 1},    {resnet, 4, 512, 2048, 1, 1, 1},
+    {resnet, 8, 1024, 2048, 1, 2, 1},  {resnet, 4, 2048, 512, 1, 1, 1},
+    {resnet, 4, 512, 512, 3, 1, 1},    {groups, 32, 96, 96, 3, 1, 96},
+    {groups, 16, 192, 192, 3, 2, 192}, {groups, 16, 128, 128, 7, 1, 128},
+    {groups, 8, 384, 384, 5, 1, 384},  {groups, 16, 128, 128, 3, 1, 32},
+};
+
+static double gflop(const layer *l) {
+    const int64_t size = l->size / l->stride;
+    return 2e-9 * BATCH * (double)(size * size * l->filters * l->kernel * l->kernel) *
+           (double)(l->channels / l->groups);
+}
+
+static result measure_conv(const layer *l, int direction) {
+    const int64_t size = l->size / l->stride, pad = l->kernel / 2;
     const ro_shape x = {RO_F32, 4, {BATCH, l->size, l->size, l->channels}};
-    const ro_shape w = {RO_F32, 4, {l->kernel, l->kernel, l->channels, n}};
-    const ro_shape y = {RO_F32, 4, {BATCH, size, size, n}};
-    const ro_shape conv_in[3][2] = {{x, w}, {y, w}, {x, y}}, conv_out[3] = {y, x, w};
-    const ro_shape a = {RO_F32, 2, {m, k}}, b = {RO_F32, 2, {k, n}}, c = {RO_F32, 2, {m, n}};
-    const ro_shape gemm_in[3][2] = {{a, b}, {c, b}, {a, c}};
-    const int64_t trans[3] = {0, 2, 1};
-    const double work = 2e-9 * (double)m * (double)n * (double)k;
-    printf("%2lldx%lld %4lld to %4lld by %lldx%lld, stride %lld ", (long long)l->size,
-           (long long)l->size, (long long)l->channels, (long long)n, (long long)l->kernel,
-           (long long)l->kernel, (long long)l->stride);
-    for (int i = 0; i < 3; i++) {
-        ro_call conv = {RO_OP_CONV2D + i,
-                        2,
-                        {l->stride, l->stride, pad, pad, 1, 1, 1},
-                        conv_in[i],
-                        conv_out[i]};
-        ro_call gemm = {
-            RO_OP_MATMUL, 2, {0, trans[i], ro_attr_f32(1), RO_DOT_CHUNK, 0}, gemm_in[i], {0}};
-        const double t = best_time(ctx, &conv), g = best_time(ctx, &gemm);
-        const double p = peer_time(peer, i, l);
-        printf("%8.1f %6.1f %5.2f", work / t, work / g, g / t);
-        if (p > 0)
-            printf(" %6.1f %5.2f", work / p, p / t);
-        sum->peer[i] += p;
-        fflush(stdout);
-        sum->conv[i] += t;
-        sum->gemm[i] += g;
+    const ro_shape w = {RO_F32, 4, {l->kernel, l->kernel, l->channels / l->groups, l->filters}};
+    const ro_shape y = {RO_F32, 4, {BATCH, size, size, l->filters}};
+    const ro_shape in[3][2] = {{x, w}, {y, w}, {x, y}}, out[3] = {y, x, w};
+    work conv = open_work((ro_call){RO_OP_CONV2D + direction,
+                                    2,
+                                    {l->stride, l->stride, pad, pad, 1, 1, l->groups},
+                                    in[direction],
+                                    out[direction]},
+                          1);
+    char question[160];
+    snprintf(question, sizeof question, "conv %d %d %lld %lld %lld %lld %lld %lld", direction,
+             BATCH, (long long)l->size, (long long)l->channels, (long long)l->filters,
+             (long long)l->kernel, (long long)l->stride, (long long)l->groups);
+    const result r = measure(&conv, 1, question);
+    close_work(&conv);
+    return r;
+}
+
+static void conv_table(const char *table) {
+    bench_mean mean[3] = {{0, 0}, {0, 0}, {0, 0}};
+    printf("\n%s, B=%d: GFLOP/s, and PyTorch's time / ours\n\n"
+           "| image | channels | kernel | forward | | input gradient | | weight gradient | |\n"
+           "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+           table, BATCH);
+    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
+        const layer *l = &layers[i];
+        if (l->table != table)
+            continue;
+        printf("| %lldx%lld | %lld to %lld", (long long)l->size, (long long)l->size,
+               (long long)l->channels, (long long)l->filters);
+        if (l->groups > 1)
+            printf(" in %lld", (long long)l->groups);
+        printf(" | %lldx%lld%s |", (long long)l->kernel, (long long)l->kernel,
+               l->stride == 2 ? ", stride 2" : "");
+        for (int d = 0; d < 3; d++) {
+            const result r = measure_conv(l, d);
+            bench_add(&mean[d], r.ratio);
+            printf(" %.1f | %.2f |", gflop(l) / r.ours, r.ratio);
+            fflush(stdout);
+        }
+        printf("\n");
     }
-    printf("\n");
+    printf("| geometric mean | | | | %.2f | | %.2f | | %.2f |\n", bench_value(&mean[0]),
+           bench_value(&mean[1]), bench_value(&mean[2]));
+}
+
+/* ---- pooling and batch norm ---- */
+
+enum { CHANNELS = 256, SIZE = 16, ROWS = BATCH * SIZE * SIZE };
+
+static const ro_shape image = {RO_F32, 4, {BATCH, SIZE, SIZE, CHANNELS}};
+static const ro_shape half = {RO_F32, 4, {BATCH, SIZE / 2, SIZE / 2, CHANNELS}};
+static const ro_shape taps = {RO_I32, 4, {BATCH, SIZE / 2, SIZE / 2, CHANNELS}};
+static const ro_shape channel = {RO_F32, 1, {CHANNELS}};
+static const ro_shape parts = {RO_F32, 2, {ROWS / 64, CHANNELS}};
+
+#define POOL                                                                                       \
+    { 3, 3, 2, 2, 1, 1 }
+
+/* Rows of the table: one call or several, and what the peer calls it. */
+static const struct {
+    const char *name, *question;
+    int works;
+    struct {
+        int op, inputs;
+        int64_t attr[RO_MAX_ATTRS];
+        const ro_shape *in[RO_MAX_INPUTS], *out;
+    } call[3];
+} operators[] = {
+    {"max pooling 3x3, stride 2", "max_pool 0", 1, {{RO_OP_MAX_POOL2D, 1, POOL, {&image}, NULL}}},
+    {"its indices", "max_pool 1", 1, {{RO_OP_MAX_POOL2D_INDEX, 1, POOL, {&image}, NULL}}},
+    {"its gradient", "max_pool 2", 1, {{RO_OP_MAX_POOL2D_GRAD, 2, POOL, {&half, &taps}, &image}}},
+    {"average pooling 3x3, stride 2",
+     "avg_pool 0",
+     1,
+     {{RO_OP_AVG_POOL2D, 1, POOL, {&image}, NULL}}},
+    {"its gradient", "avg_pool 2", 1, {{RO_OP_AVG_POOL2D_GRAD, 1, POOL, {&half}, &image}}},
+    {"batch norm, forward",
+     "batch_norm 0",
+     3,
+     {{RO_OP_BN_MEAN, 1, {CHANNELS}, {&image}, &parts},
+      {RO_OP_BN_SQDEV, 2, {CHANNELS}, {&image, &parts}, &parts},
+      {RO_OP_BATCHNORM, 5, {0}, {&image, &channel, &channel, &channel, &channel}, NULL}}},
+    {"batch norm, backward",
+     "batch_norm 2",
+     3,
+     {{RO_OP_SUM_ROWS, 1, {CHANNELS}, {&image}, &parts},
+      {RO_OP_BN_DGAMMA, 4, {CHANNELS}, {&image, &image, &channel, &channel}, &parts},
+      {RO_OP_BN_DX,
+       7,
+       {0},
+       {&image, &image, &channel, &channel, &channel, &channel, &channel},
+       NULL}}},
+};
+
+static double bytes_of(const work *w) {
+    double bytes = 4.0 * (double)ro_shape_numel(&w->call.output);
+    for (int i = 0; i < w->call.input_count; i++)
+        bytes += 4.0 * (double)ro_shape_numel(&w->call.input[i]);
+    return bytes;
+}
+
+/* Bytes per second that a copy reads and writes. */
+static double copy_speed(void) {
+    static double time[MAX_ROUNDS];
+    const size_t size = (size_t)ROWS * CHANNELS * sizeof(float);
+    float *from = bench_uniform(ROWS * CHANNELS, 1), *to = bench_uniform(ROWS * CHANNELS, 2);
+    for (int r = 0; from && to && r < options.rounds; r++) {
+        const double start = bench_now(1);
+        memcpy(to, from, size);
+        time[r] = bench_now(1) - start;
+    }
+    free(from), free(to);
+    return 2 * (double)size / bench_median(time, options.rounds);
+}
+
+static void operator_table(void) {
+    printf("\npooling and batch norm, %dx%dx%dx%d: of the speed of a copy%s, and PyTorch's time / "
+           "ours\n\n| operator | GB/s | of a copy | ratio |\n| --- | --- | --- | --- |\n",
+           BATCH, SIZE, SIZE, CHANNELS, options.threads > 1 ? " (by one thread)" : "");
+    for (size_t i = 0; i < sizeof operators / sizeof operators[0]; i++) {
+        work w[3];
+        ro_shape in[3][RO_MAX_INPUTS];
+        double bytes = 0;
+        for (int k = 0; k < operators[i].works; k++) {
+            ro_call call = {.op = operators[i].call[k].op, .input = in[k]};
+            call.input_count = operators[i].call[k].inputs;
+            memcpy(call.attr, operators[i].call[k].attr, sizeof call.attr);
+            for (int j = 0; j < call.input_count; j++)
+                in[k][j] = *operators[i].call[k].in[j];
+            if (operators[i].call[k].out)
+                call.output = *operators[i].call[k].out;
+            w[k] = open_work(call, 9);
+            bytes += bytes_of(&w[k]);
+        }
+        const result r = measure(w, operators[i].works, operators[i].question);
+        printf("| %s | %.1f | %.2f | %.2f |\n", operators[i].name, 1e-9 * bytes / r.ours,
+               bytes / r.ours / copy_speed(), r.ratio);
+        for (int k = 0; k < operators[i].works; k++)
+            close_work(&w[k]);
+    }
+}
+
+/* ---- the whole ---- */
+
+static int parse(int argc, char **argv) {
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *value = argv[i + 1];
+        if (strcmp(argv[i], "--isa") == 0)
+            options.isa = value;
+        else if (strcmp(argv[i], "--threads") == 0)
+            options.threads = atoi(value);
+        else if (strcmp(argv[i], "--rounds") == 0)
+            options.rounds = atoi(value);
+        else if (strcmp(argv[i], "--only") == 0)
+            options.only = value;
+        else if (strcmp(argv[i], "--torch") == 0)
+            options.python = value;
+        else
+            return 0;
+    }
+    return argc % 2 && options.rounds > 0 && options.rounds <= MAX_ROUNDS && options.threads > 0;
+}
+
+static void open_peer(void) {
+    char threads[24], line[200];
+    if (options.isa && strcmp(options.isa, "avx2") == 0) {
+        setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+        setenv("ATEN_CPU_CAPABILITY", "avx2", 1);
+    }
+    snprintf(threads, sizeof threads, "%d", options.threads);
+    peer = process_open((const char *[]){options.python, "bench/conv_torch.py", threads, NULL});
+    if (!process_ask(&peer, "hello", line, sizeof line))
+        die("no peer");
+    printf("%s; ", line);
 }
 
 int main(int argc, char **argv) {
-    const ro_options options = {.backend = argc > 1 ? argv[1] : NULL,
-                                .threads = argc > 2 ? atoi(argv[2]) : 1};
-    ro_ctx *ctx;
-    times sum = {{0}, {0}, {0}};
-    process peer = {0};
-    char line[200];
-    if (ro_ctx_create(&options, &ctx) != RO_OK)
-        return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 1;
-    if (argc > 3) {
-        char threads[24];
-        snprintf(threads, sizeof threads, "%d", ro_ctx_threads(ctx));
-        peer = process_open((const char *[]){argv[3], "bench/conv_torch.py", threads, NULL});
-        if (process_ask(&peer, "hello", line, sizeof line))
-            printf("peer: %s\n", line);
-        else
-            process_close(&peer);
-    }
-    const int width = peer.pid ? 35 : 22;
-    printf("%s, %d threads; each: convolution, product of the same size, its time / ours%s\n"
-           "%-37s %-*s%-*s%s\n",
-           ro_ctx_backend(ctx), ro_ctx_threads(ctx), peer.pid ? "; the same of PyTorch" : "", "",
-           width, "forward", width, "input gradient", "weight gradient");
-    for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++)
-        measure(ctx, &peer, &layers[i], &sum);
-    for (int i = 0; i < 3; i++)
-        printf("%s%.1f ms, products %.1f ms", i ? "; " : "sum: ", 1e3 * sum.conv[i],
-               1e3 * sum.gemm[i]);
-    printf("\n");
-    if (peer.pid)
-        printf("PyTorch's time / ours: forward %.2f, input gradient %.2f, weight gradient %.2f\n",
-               sum.peer[0] / sum.conv[0], sum.peer[1] / sum.conv[1], sum.peer[2] / sum.conv[2]);
+    if (!parse(argc, argv))
+        return fprintf(stderr, "Usage: conv [--isa NAME] [--threads N] [--rounds N] [--only TEXT] "
+                               "[--torch PYTHON]\n"),
+               2;
+    if (options.python)
+        open_peer();
+    if (ro_ctx_create(&(ro_options){.backend = options.isa, .threads = options.threads}, &ctx) !=
+        RO_OK)
+        die(ro_ctx_error(NULL));
+    printf("repops %s, %d threads, %d rounds\n", ro_ctx_backend(ctx), options.threads,
+           options.rounds);
+    if (strstr(resnet, options.only))
+        conv_table(resnet);
+    if (strstr(groups, options.only))
+        conv_table(groups);
+    if (strstr("pooling and batch norm", options.only))
+        operator_table();
     process_close(&peer);
     ro_ctx_destroy(ctx);
     return 0;

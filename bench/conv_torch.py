@@ -1,52 +1,83 @@
-"""The peer of bench/conv.c: PyTorch's conv2d (oneDNN), FP32, channels last.
+"""The peer of bench/conv.c: PyTorch's operators on images (oneDNN for convolutions), FP32, channels last.
 
-Reads "DIRECTION BATCH SIZE CHANNELS FILTERS KERNEL STRIDE" (direction 0 forward, 1 input gradient,
-2 weight gradient) and answers with the seconds of the fastest run within a third of a second. "hello"
-is answered with a line about itself. Argument: the number of threads.
+Reads a line that names an operator with its sizes (direction 0 forward, 1 another output, 2 or, of
+convolutions, 1 and 2 a gradient), runs it twice, and answers; each "again" is answered with the
+seconds of one run. "hello" is answered with a line about itself. Argument: the number of threads.
 """
 
 import os
 import sys
 import time
 
-os.environ.update(OMP_NUM_THREADS=sys.argv[1], OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0",
-                  KMP_BLOCKTIME="0")
+threads = int(sys.argv[1])
+os.environ["OMP_NUM_THREADS"] = sys.argv[1]
 
 try:
     import torch
 except ImportError:
     sys.exit("bench: this Python has no PyTorch")
 
-torch.set_num_threads(int(sys.argv[1]))
+torch.set_num_threads(threads)
+SAMPLE_S = 0.03
+now = time.thread_time if threads == 1 else time.perf_counter
+aten, last = torch.ops.aten, torch.channels_last
 
 
-def operation(direction, batch, size, channels, filters, kernel, stride):
-    last = torch.channels_last
-    x = torch.randn(batch, channels, size, size).contiguous(memory_format=last)
-    w = torch.randn(filters, channels, kernel, kernel).contiguous(memory_format=last)
+def images(*shape):
+    return torch.randn(*shape).contiguous(memory_format=last)
+
+
+def conv(direction, batch, size, channels, filters, kernel, stride, groups):
+    x = images(batch, channels, size, size)
+    w = images(filters, channels // groups, kernel, kernel)
     settings = [stride, stride], [kernel // 2] * 2, [1, 1]
-    forward = lambda: torch.conv2d(x, w, None, *settings)
+    forward = lambda: torch.conv2d(x, w, None, *settings, groups)
     if direction == 0:
         return forward
     dy = torch.randn_like(forward())
     wanted = [direction == 1, direction == 2, False]
-    return lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *settings, False, [0, 0], 1,
-                                                       wanted)
+    return lambda: aten.convolution_backward(dy, x, w, None, *settings, False, [0, 0], groups, wanted)
 
 
-def fastest(run):
-    best, start = float("inf"), time.perf_counter()
-    run()
-    while time.perf_counter() - start < 0.3:
-        begin = time.perf_counter()
+def max_pool(direction):
+    x, settings = images(64, 256, 16, 16), ([3, 3], [2, 2], [1, 1], [1, 1])
+    forward = lambda: aten.max_pool2d_with_indices(x, *settings)
+    y, index = forward()
+    return forward if direction < 2 else lambda: aten.max_pool2d_with_indices_backward(
+        y, x, *settings, False, index)
+
+
+def avg_pool(direction):
+    x, settings = images(64, 256, 16, 16), ([3, 3], [2, 2], [1, 1], False, False, None)
+    forward = lambda: aten.avg_pool2d(x, *settings)
+    y = forward()
+    return forward if direction < 2 else lambda: aten.avg_pool2d_backward(y, x, *settings)
+
+
+def batch_norm(direction):
+    x, dy, c = images(64, 256, 16, 16), images(64, 256, 16, 16), torch.ones(256)
+    forward = lambda: aten.native_batch_norm(x, c, c, None, None, True, 0.1, 1e-5)
+    _, mean, rstd = forward()
+    return forward if direction < 2 else lambda: aten.native_batch_norm_backward(
+        dy, x, c, None, None, mean, rstd, True, 1e-5, [True, True, True])
+
+
+def seconds(run, calls):
+    start = now()
+    for _ in range(calls):
         run()
-        best = min(best, time.perf_counter() - begin)
-    return best
+    return (now() - start) / calls
 
 
+operators = {f.__name__: f for f in (conv, max_pool, avg_pool, batch_norm)}
 for line in sys.stdin:
     if line == "hello\n":
-        print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)
+        print(f"PyTorch {torch.__version__}, {threads} threads", flush=True)
         continue
     with torch.no_grad():
-        print(fastest(operation(*map(int, line.split()))), flush=True)
+        if line != "again\n":
+            name, *numbers = line.split()
+            run = operators[name](*map(int, numbers))
+            seconds(run, 1)
+            calls = int(SAMPLE_S / seconds(run, 1)) + 1
+        print(seconds(run, calls), flush=True)
