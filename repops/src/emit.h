@@ -22,7 +22,7 @@ typedef struct {
 
 /* Kernels compute bounds only where this says so. */
 RO_INLINE int ro_emit_wants_bounds(const ro_emitter *t) {
-    return t->rounding->mode == RO_FREE_REPORT;
+    return t->rounding->mode == RO_FREE_REPORT || t->rounding->bound != NULL;
 }
 
 /* emit.c: one element whose call may be close; |error of y| <= bound. */
@@ -105,6 +105,13 @@ RO_INLINE void ro_emit_follow(ro_emitter *t, int64_t first, const double *y, int
     }
 }
 
+RO_INLINE void ro_emit_values(ro_emitter *t, int64_t first, const double *y, const double *bound,
+                              int64_t n) {
+    memcpy(t->rounding->value + first, y, (size_t)n * sizeof *y);
+    if (t->rounding->bound)
+        memcpy(t->rounding->bound + first, bound, (size_t)n * sizeof *bound);
+}
+
 /* Elements first .. first + n - 1 of the output, n <= RO_EMIT_MAX; bound[i] >= |y[i] - exact| for
  * y[i] in any order (SPEC 14.3), read only if ro_emit_wants_bounds. */
 RO_INLINE void ro_emit_f64(ro_emitter *t, int64_t first, const double *y, const double *bound,
@@ -117,6 +124,7 @@ RO_INLINE void ro_emit_f64(ro_emitter *t, int64_t first, const double *y, const 
             ro_emit_replay(t, first, y, n);
         break;
     case RO_FREE_SYMBOLS: ro_emit_symbols(t, first, y, n); break;
+    case RO_FREE_VALUES: ro_emit_values(t, first, y, bound, n); break;
     case RO_FREE_FOLLOW: ro_emit_follow(t, first, y, n); break;
     default: ro_emit_rounded(t, first, y, n); break;
     }

@@ -37,11 +37,12 @@ static int by_element(const void *a, const void *b) {
 }
 
 static void open_emitters(const ro_free_job *job, const ro_rounding *r, void *out) {
+    const int bits = r->bits ? r->bits : RO_ROUND_BITS_MAX;
     for (int i = 0; i < ro_ctx_threads(job->ctx); i++)
         job->emitter[i] = (ro_emitter){.rounding = r,
                                        .out = out,
-                                       .magic = ro_magic(r->bits),
-                                       .half = 0.5 * ro_grid(r->bits),
+                                       .magic = ro_magic(bits),
+                                       .half = 0.5 * ro_grid(bits),
                                        .ctx = job->ctx};
 }
 
@@ -108,12 +109,15 @@ static ro_status check(ro_ctx *ctx, const ro_profile *profile, const ro_rounding
     char why[128];
     if (ro_profile_check(profile, why, sizeof why) != RO_OK)
         return ro_fail(ctx, RO_ERR_ARG, "profile %.31s: %s", profile->name, why);
-    if (r->mode < RO_FREE_F32 || r->mode > RO_FREE_FOLLOW)
+    if (r->mode < RO_FREE_F32 || r->mode > RO_FREE_VALUES)
         return ro_fail(ctx, RO_ERR_ARG, "there is no rounding mode %d", (int)r->mode);
-    if (r->mode != RO_FREE_F32 && (r->bits < RO_ROUND_BITS_MIN || r->bits > RO_ROUND_BITS_MAX))
+    if (r->mode != RO_FREE_F32 && r->mode != RO_FREE_VALUES &&
+        (r->bits < RO_ROUND_BITS_MIN || r->bits > RO_ROUND_BITS_MAX))
         return ro_fail(ctx, RO_ERR_ARG, "`bits` must be 16..32, got %d", (int)r->bits);
     if ((r->mode == RO_FREE_SYMBOLS || r->mode == RO_FREE_FOLLOW) && !r->symbol)
         return ro_fail(ctx, RO_ERR_ARG, "`symbol` must be given for symbols");
+    if (r->mode == RO_FREE_VALUES && !r->value)
+        return ro_fail(ctx, RO_ERR_ARG, "`value` must be given for values");
     return RO_OK;
 }
 

@@ -58,7 +58,8 @@ typedef enum {
     RO_FREE_REPORT = 2,  /* and every element reported that another order could round differently */
     RO_FREE_REPLAY = 3,  /* rounded as those reports say */
     RO_FREE_SYMBOLS = 4, /* one symbol for every element, after Srivastava et al. */
-    RO_FREE_FOLLOW = 5   /* rounded as those symbols say */
+    RO_FREE_FOLLOW = 5,  /* rounded as those symbols say */
+    RO_FREE_VALUES = 6   /* not rounded: `value` and `bound`; nothing is written to the output */
 } ro_free_mode;
 
 /* A rounding that another order could change (SPEC 14.3): the last `bits` bits of the result's
@@ -77,6 +78,7 @@ typedef struct {
     uint8_t *symbol;  /* SYMBOLS writes one per element of the output, FOLLOW reads them */
     const ro_close_call *call; /* REPLAY: ascending by element, call_count of them */
     int64_t call_count;
+    double *value, *bound; /* VALUES: one per element; bound may be NULL */
 } ro_rounding;
 
 typedef struct {
