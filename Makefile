@@ -316,6 +316,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(tools_obj) $(BUI
 	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
 # The symbol map hides the front's own functions.
 $(BUILD)/tests/test_blas: $(blas_obj)
+$(BUILD)/tests/test_gradients: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/gradient_*.c))
 $(BUILD)/tests/planted_%: $(BUILD)/obj/tests/planted/%.o
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
