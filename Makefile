@@ -242,15 +242,15 @@ $(BUILD)/bin/example_trainer: models/example_trainer.c $(BUILD)/lib/librepops.a
 	$(Q)$(CC) -std=c11 -g $(WARN) $(OPT) -Irepops/include $(SANITIZE) $(CFLAGS) $^ $(LDFLAGS) -o $@
 .PHONY: example
 
-# Convolutions, pooling, batch norm: make bench-conv ARGS="--isa avx2 --threads 2 --torch python3".
+# Convolutions, pooling, batch norm: make bench-conv ARGS="--isa avx2 --threads 2 --torch python3";
+# attention: make bench-attention with the same.
 bench-conv bench-attention: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
 $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
 .PHONY: bench-conv bench-attention
-$(BUILD)/bench/conv $(BUILD)/bench/step: bench/process.c
-$(BUILD)/bench/conv: LDFLAGS += -lm
+$(BUILD)/bench/conv $(BUILD)/bench/attention $(BUILD)/bench/elementwise $(BUILD)/bench/step: bench/process.c
 
 # Speed against other libraries, those that are installed: tables, and $(BUILD)/bench/cpu.csv. One
 # table by itself: make bench-cpu ARGS="--isa avx2 --threads 2 --only squares".
@@ -275,11 +275,13 @@ bench-blas: $(BUILD)/bench/cpu_blas $(BUILD)/lib/$(BLAS_SONAME)
 $(BUILD)/bench/cpu_blas: LDFLAGS += -ldl -lm
 .PHONY: bench-blas
 
-# Functions and row operators beside libmvec and memcpy: make bench-elementwise ARGS="--csv avx2".
-bench-elementwise: $(BUILD)/bench/elementwise
+# Functions of one element beside libmvec, and all operators but products beside memcpy and PyTorch:
+# make bench-functions ARGS="--csv avx2"; make bench-elementwise ARGS="--isa avx2 --torch python3".
+bench-functions bench-elementwise: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
-$(BUILD)/bench/elementwise: LDFLAGS += $(if $(filter x86_64,$(ARCH)),-lmvec) -lm
-.PHONY: bench-elementwise
+$(BUILD)/bench/functions: LDFLAGS += $(if $(filter x86_64,$(ARCH)),-lmvec) -lm
+$(BUILD)/bench/attention $(BUILD)/bench/conv $(BUILD)/bench/elementwise: LDFLAGS += -lm
+.PHONY: bench-functions bench-elementwise
 
 # A whole training step beside PyTorch's: make bench-step ARGS="--torch python3 --profile".
 bench-step: $(BUILD)/bench/step

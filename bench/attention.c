@@ -1,26 +1,35 @@
-/* Speed of fused attention, forward and backward, and of the operators one by one: best of repeated
- * runs. Usage: attention [backend [threads [heads]]]. bench/attention_torch.py measures PyTorch on
- * the same shapes. */
+/* Speed of fused attention: forward, backward and decoding, head size 64, beside PyTorch's
+ * scaled_dot_product_attention where a Python that has it is named; interleaved, medians.
+ *
+ * Usage: attention [--isa NAME] [--threads N] [--torch PYTHON] [--only causal|full|grouped|decode]
+ */
+#include "bench/bench.h"
+#include "bench/process.h"
 #include "repops/fused.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+enum { HEAD_SIZE = 64, TENSORS = 10, ROUNDS = 7, ROUND_US = 15000 };
 
-enum { HEAD_SIZE = 64, TENSORS = 10 };
+typedef struct {
+    const char *name;
+    int64_t batch, heads, kv_heads, queries, keys;
+    int causal;
+} work;
 
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static float *numbers(int64_t count) {
-    float *x = malloc((size_t)count * sizeof *x);
-    for (int64_t i = 0; x && i < count; i++)
-        x[i] = (float)(i * 7919 % 1000) * 1e-3f - 0.5f;
-    return x;
-}
+static const work works[] = {
+    {"causal", 4, 12, 12, 64, 64, 1},         {"causal", 4, 12, 12, 128, 128, 1},
+    {"causal", 4, 12, 12, 256, 256, 1},       {"causal", 1, 12, 12, 512, 512, 1},
+    {"causal", 1, 12, 12, 1024, 1024, 1},     {"causal", 1, 12, 12, 2048, 2048, 1},
+    {"full", 4, 12, 12, 64, 64, 0},           {"full", 4, 12, 12, 128, 128, 0},
+    {"full", 4, 12, 12, 256, 256, 0},         {"full", 1, 12, 12, 512, 512, 0},
+    {"full", 1, 12, 12, 1024, 1024, 0},       {"full", 1, 12, 12, 2048, 2048, 0},
+    {"grouped", 4, 12, 3, 64, 64, 1},         {"grouped", 4, 12, 3, 256, 256, 1},
+    {"grouped", 1, 12, 3, 512, 512, 1},       {"grouped", 1, 12, 3, 1024, 1024, 1},
+    {"grouped", 1, 12, 3, 2048, 2048, 1},     {"decode", 1, 12, 12, 1, 128, 0},
+    {"decode", 1, 12, 12, 1, 1024, 0},        {"decode", 1, 12, 12, 1, 8192, 0},
+    {"decode", 1, 12, 12, 1, 65536, 0},       {"grouped decode", 1, 12, 3, 1, 1024, 0},
+    {"grouped decode", 1, 12, 3, 1, 8192, 0}, {"grouped decode", 1, 12, 3, 1, 65536, 0},
+};
+enum { WORKS = sizeof works / sizeof works[0] };
 
 typedef struct {
     ro_ctx *ctx;
@@ -28,69 +37,156 @@ typedef struct {
     float *x[TENSORS]; /* q k v out m l dout dq dk dv */
 } problem;
 
-static ro_status forward(const problem *p) {
-    return ro_attention_forward(p->ctx, &p->a, p->x[0], p->x[1], p->x[2], p->x[3], p->x[4],
-                                p->x[5]);
+static ro_status run(const problem *p, int backward) {
+    float *const *x = p->x;
+    return backward ? ro_attention_backward(p->ctx, &p->a, x[0], x[1], x[2], x[3], x[4], x[5], x[6],
+                                            x[7], x[8], x[9])
+                    : ro_attention_forward(p->ctx, &p->a, x[0], x[1], x[2], x[3], x[4], x[5]);
 }
 
-static ro_status backward(const problem *p) {
-    return ro_attention_backward(p->ctx, &p->a, p->x[0], p->x[1], p->x[2], p->x[3], p->x[4],
-                                 p->x[5], p->x[6], p->x[7], p->x[8], p->x[9]);
+static double time_ours(const problem *p, int backward, int64_t passes) {
+    const double from = clock_s(CLOCK_MONOTONIC);
+    for (int64_t i = 0; i < passes; i++)
+        if (run(p, backward) != RO_OK) {
+            fprintf(stderr, "bench: %s\n", ro_ctx_error(p->ctx));
+            exit(1);
+        }
+    return (clock_s(CLOCK_MONOTONIC) - from) / (double)passes;
 }
 
-/* Seconds of the fastest run within half a second or so; negative on failure. */
-static double best_time(const problem *p, ro_status (*run)(const problem *)) {
-    const double start = seconds();
-    double best = -1;
-    do {
-        const double from = seconds();
-        if (run(p) != RO_OK)
-            return -1;
-        const double time = seconds() - from;
-        best = best < 0 || time < best ? time : best;
-    } while (seconds() - start < 0.5);
-    return best;
+/* Seconds of a pass; 0: there is no peer. */
+static double time_peer(process *peer, const work *w, int backward, int64_t passes) {
+    char question[160], line[80];
+    snprintf(question, sizeof question, "%d %lld %lld %lld %lld %lld %d %lld", backward,
+             (long long)w->batch, (long long)w->heads, (long long)w->kv_heads,
+             (long long)w->queries, (long long)w->keys, w->causal, (long long)passes);
+    return peer->pid && process_ask(peer, question, line, sizeof line) ? atof(line) : 0;
 }
 
-static int measure(problem *p) {
-    const ro_attention *a = &p->a;
-    const int64_t rows = a->batch * a->heads * a->queries;
-    int failed = 0;
-    for (int i = 0; i < TENSORS; i++) {
-        p->x[i] = numbers(i == 4 || i == 5 ? rows : rows * HEAD_SIZE);
-        failed |= !p->x[i];
+static int64_t passes_for(double seconds) {
+    const double passes = 1e-6 * ROUND_US / seconds;
+    return passes < 1 ? 1 : passes > 10000 ? 10000 : (int64_t)passes;
+}
+
+typedef struct {
+    double ours, peer;
+} times;
+
+static times measure(const problem *p, process *peer, const work *w, int backward) {
+    double ours[ROUNDS], peers[ROUNDS];
+    time_ours(p, backward, 1);
+    const int64_t passes = passes_for(time_ours(p, backward, 1));
+    const double first = time_peer(peer, w, backward, 1);
+    for (int r = 0; r < ROUNDS; r++) {
+        ours[r] = time_ours(p, backward, passes);
+        peers[r] = first > 0 ? time_peer(peer, w, backward, passes_for(first)) : 0;
     }
-    const double there = failed ? -1 : best_time(p, forward);
-    const double back = failed ? -1 : best_time(p, backward);
-    /* Multiply-adds of the products that the mask leaves. */
-    const double pairs = (double)rows * (double)(a->causal ? a->queries + 1 : 2 * a->queries) / 2;
-    const double work = 2e-9 * pairs * HEAD_SIZE;
-    printf("%-7s B=%-3lld H=%-3lld T=%-5lld forward %9.3f ms %6.1f GFLOP/s  backward %9.3f ms "
-           "%6.1f GFLOP/s\n",
-           a->causal ? "causal" : "full", (long long)a->batch, (long long)a->heads,
-           (long long)a->queries, 1e3 * there, 2 * work / there, 1e3 * back, 5 * work / back);
+    return (times){bench_median(ours, ROUNDS), bench_median(peers, ROUNDS)};
+}
+
+static void open_problem(problem *p, const work *w) {
+    const int64_t rows = w->batch * w->heads * w->queries;
+    const int64_t kv_rows = w->batch * w->kv_heads * w->keys;
+    p->a = (ro_attention){.batch = w->batch,
+                          .heads = w->heads,
+                          .kv_heads = w->kv_heads,
+                          .queries = w->queries,
+                          .keys = w->keys,
+                          .head_size = HEAD_SIZE,
+                          .causal = w->causal,
+                          .scale = 0.125f};
+    for (int i = 0; i < TENSORS; i++) {
+        const bool statistic = i == 4 || i == 5, of_keys = i == 1 || i == 2 || i >= 8;
+        p->x[i] = bench_normal((of_keys ? kv_rows : rows) * (statistic ? 1 : HEAD_SIZE),
+                               (uint64_t)i << 40);
+        if (!p->x[i])
+            exit(1);
+    }
+}
+
+/* Multiply-adds of `products` products, as the mask leaves them; of decoding, bytes of the cache.
+ */
+static double speed(const work *w, int products, double seconds) {
+    if (w->queries == 1)
+        return 8e-9 * (double)(w->batch * w->kv_heads * w->keys * HEAD_SIZE) / seconds;
+    const double pairs = (double)(w->batch * w->heads * w->queries) *
+                         (double)(w->causal ? w->keys + 1 : 2 * w->keys) / 2;
+    return 2e-9 * products * pairs * HEAD_SIZE / seconds;
+}
+
+static double report(const work *w, int products, times t) {
+    char peer[24] = "", ratio[24] = "";
+    if (t.peer > 0) {
+        snprintf(peer, sizeof peer, "%.3f", 1e3 * t.peer);
+        snprintf(ratio, sizeof ratio, "%.2f", t.peer / t.ours);
+    }
+    printf(" %8.3f | %6.1f | %8s | %5s |", 1e3 * t.ours, speed(w, products, t.ours), peer, ratio);
+    fflush(stdout);
+    return t.peer > 0 ? t.peer / t.ours : 0;
+}
+
+static process open_peer(const char *python, const char *isa, int thread_count) {
+    char threads[24], line[200];
+    snprintf(threads, sizeof threads, "%d", thread_count);
+    if (isa && strcmp(isa, "avx2") == 0)
+        setenv("ATEN_CPU_CAPABILITY", "avx2", 1);
+    process p = process_open((const char *[]){python, "bench/attention_torch.py", threads, NULL});
+    if (process_ask(&p, "hello", line, sizeof line))
+        printf("peer: %s\n\n", line);
+    else
+        process_close(&p);
+    return p;
+}
+
+static void run_work(const work *w, problem *p, process *peer, bench_mean mean[2]) {
+    char shape[64];
+    snprintf(shape, sizeof shape, "B=%lld H=%lld/%lld T=%lld S=%lld", (long long)w->batch,
+             (long long)w->heads, (long long)w->kv_heads, (long long)w->queries,
+             (long long)w->keys);
+    printf("| %-14s | %-28s |", w->name, shape);
+    open_problem(p, w);
+    bench_add(&mean[0], report(w, 2, measure(p, peer, w, 0)));
+    if (w->queries > 1)
+        bench_add(&mean[1], report(w, 5, measure(p, peer, w, 1)));
+    else
+        printf(" | | | |");
+    printf("\n");
     for (int i = 0; i < TENSORS; i++)
         free(p->x[i]);
-    return there < 0 || back < 0;
 }
 
 int main(int argc, char **argv) {
-    const ro_options options = {.backend = argc > 1 ? argv[1] : NULL,
-                                .threads = argc > 2 ? atoi(argv[2]) : 1};
-    const int heads = argc > 3 ? atoi(argv[3]) : 12;
+    ro_options options = {.threads = 1};
+    const char *python = NULL, *only = NULL;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--isa") == 0)
+            options.backend = argv[i + 1];
+        else if (strcmp(argv[i], "--threads") == 0)
+            options.threads = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--torch") == 0)
+            python = argv[i + 1];
+        else if (strcmp(argv[i], "--only") == 0)
+            only = argv[i + 1];
+        else
+            return 2;
+    }
     problem p = {0};
-    int failed = 0;
+    process peer = {0};
+    bench_mean mean[2] = {{0}};
     if (ro_ctx_create(&options, &p.ctx) != RO_OK)
         return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 1;
-    printf("%s, %d threads, head size %d\n", ro_ctx_backend(p.ctx), ro_ctx_threads(p.ctx),
-           HEAD_SIZE);
-    for (int causal = 1; causal >= 0; causal--)
-        for (int64_t t = 64; t <= 2048; t *= 2) {
-            p.a = (ro_attention){.batch = t <= 256 ? 4 : 1, .heads = heads, .kv_heads = heads};
-            p.a.queries = p.a.keys = t;
-            p.a.head_size = HEAD_SIZE, p.a.causal = causal, p.a.scale = 0.125f;
-            failed |= measure(&p);
-        }
+    printf("%s, %d threads\n", ro_ctx_backend(p.ctx), options.threads);
+    if (python)
+        peer = open_peer(python, options.backend, options.threads);
+    printf("| | | forward: ms | GFLOP/s; decoding: GB/s | PyTorch | ratio "
+           "| backward: ms | GFLOP/s | PyTorch | ratio |\n"
+           "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+    for (int i = 0; i < WORKS; i++)
+        if (!only || strstr(works[i].name, only))
+            run_work(&works[i], &p, &peer, mean);
+    printf("\nGeometric mean of PyTorch's time / ours: forward %.2f, backward %.2f.\n",
+           bench_value(&mean[0]), bench_value(&mean[1]));
+    process_close(&peer);
     ro_ctx_destroy(p.ctx);
-    return failed;
+    return 0;
 }

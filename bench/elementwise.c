@@ -1,296 +1,530 @@
-/* Speed of functions of one element and of row operators, one thread: nanoseconds per element
- * beside glibc's libmvec, and GB/s beside memcpy. Interleaved, medians of the thread's own time.
- * Usage: elementwise [--csv] [backend ...]. */
-#include "repops/repops.h"
+/* Speed of elementwise and row operators, of reductions, movement and the optimizer: beside memcpy
+ * in the same run, and beside PyTorch's operators where a Python that has it is named. Each
+ * operator in tensors that fit the second-level cache, the third, and neither; interleaved,
+ * medians.
+ *
+ * Usage: elementwise [--isa NAME] [--threads N] [--torch PYTHON] [--only NAME] [--size 0..2]
+ *
+ * Bytes are those of the inputs and the output, each once. A reduction counts with all of its
+ * levels. Names with a space are several operators, what PyTorch has one for. */
+#include <pthread.h>
+#include <sys/mman.h>
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "bench/bench.h"
+#include "bench/process.h"
+#include "repops/fused.h"
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+enum { ROUNDS = 5, INPUTS = 7, STEPS = 6, LEVELS = 4, SIZES = 3, ROUND_US = 8000 };
 
-enum { RUNS = 15, SMALL = 1 << 14, LARGE = 1 << 24, COLS = 1024, INPUTS = 5 };
+typedef struct {
+    const char *name;
+    int64_t rows, cols;
+} size;
 
-/* ---- peers ---- */
+static const size sizes[SIZES] = {{"", 64, 768}, {"", 512, 3072}, {"", 8192, 3072}};
 
-typedef enum { NO_PEER, EXP, LOG, TANH, ERF, SIGMOID, GELU, GELU_ERF } peer;
-
-#if defined(__x86_64__) && defined(__GLIBC__)
-
-#define AVX2   __attribute__((target("avx2,fma")))
-#define AVX512 __attribute__((target("avx512f,avx2,fma")))
-
-AVX2 __m256 _ZGVdN8v_expf(__m256);
-AVX2 __m256 _ZGVdN8v_logf(__m256);
-AVX2 __m256 _ZGVdN8v_tanhf(__m256);
-AVX2 __m256 _ZGVdN8v_erff(__m256);
-AVX512 __m512 _ZGVeN16v_expf(__m512);
-AVX512 __m512 _ZGVeN16v_logf(__m512);
-AVX512 __m512 _ZGVeN16v_tanhf(__m512);
-AVX512 __m512 _ZGVeN16v_erff(__m512);
-
-/* What libmvec lacks is written over what it has, as a compiler would vectorise it. */
-AVX2 static __m256 apply8(peer p, __m256 x) {
-    const __m256 one = _mm256_set1_ps(1), half = _mm256_set1_ps(0.5f);
-    __m256 u;
-    switch (p) {
-    case EXP: return _ZGVdN8v_expf(x);
-    case LOG: return _ZGVdN8v_logf(x);
-    case TANH: return _ZGVdN8v_tanhf(x);
-    case ERF: return _ZGVdN8v_erff(x);
-    case SIGMOID:
-        u = _ZGVdN8v_expf(_mm256_sub_ps(_mm256_setzero_ps(), x));
-        return _mm256_div_ps(one, _mm256_add_ps(one, u));
-    case GELU:
-        u = _mm256_fmadd_ps(_mm256_set1_ps(0.044715f), _mm256_mul_ps(x, x), one);
-        u = _ZGVdN8v_tanhf(_mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(0.79788456f), x), u));
-        return _mm256_mul_ps(_mm256_mul_ps(half, x), _mm256_add_ps(one, u));
-    default:
-        u = _ZGVdN8v_erff(_mm256_mul_ps(_mm256_set1_ps(0.70710678f), x));
-        return _mm256_mul_ps(_mm256_mul_ps(half, x), _mm256_add_ps(one, u));
-    }
-}
-
-AVX512 static __m512 apply16(peer p, __m512 x) {
-    const __m512 one = _mm512_set1_ps(1), half = _mm512_set1_ps(0.5f);
-    __m512 u;
-    switch (p) {
-    case EXP: return _ZGVeN16v_expf(x);
-    case LOG: return _ZGVeN16v_logf(x);
-    case TANH: return _ZGVeN16v_tanhf(x);
-    case ERF: return _ZGVeN16v_erff(x);
-    case SIGMOID:
-        u = _ZGVeN16v_expf(_mm512_sub_ps(_mm512_setzero_ps(), x));
-        return _mm512_div_ps(one, _mm512_add_ps(one, u));
-    case GELU:
-        u = _mm512_fmadd_ps(_mm512_set1_ps(0.044715f), _mm512_mul_ps(x, x), one);
-        u = _ZGVeN16v_tanhf(_mm512_mul_ps(_mm512_mul_ps(_mm512_set1_ps(0.79788456f), x), u));
-        return _mm512_mul_ps(_mm512_mul_ps(half, x), _mm512_add_ps(one, u));
-    default:
-        u = _ZGVeN16v_erff(_mm512_mul_ps(_mm512_set1_ps(0.70710678f), x));
-        return _mm512_mul_ps(_mm512_mul_ps(half, x), _mm512_add_ps(one, u));
-    }
-}
-
-AVX2 static void run8(peer p, const float *x, float *out, int64_t count) {
-    for (int64_t i = 0; i < count; i += 8)
-        _mm256_storeu_ps(out + i, apply8(p, _mm256_loadu_ps(x + i)));
-}
-
-AVX512 static void run16(peer p, const float *x, float *out, int64_t count) {
-    for (int64_t i = 0; i < count; i += 16)
-        _mm512_storeu_ps(out + i, apply16(p, _mm512_loadu_ps(x + i)));
-}
-
-static int run_peer(const char *backend, peer p, const float *x, float *out, int64_t count) {
-    if (p == NO_PEER)
-        return 0;
-    if (strcmp(backend, "avx512") == 0)
-        return run16(p, x, out, count), 1;
-    if (strcmp(backend, "avx2") == 0)
-        return run8(p, x, out, count), 1;
-    return 0;
-}
-
-#else
-
-static int run_peer(const char *backend, peer p, const float *x, float *out, int64_t count) {
-    (void)backend, (void)p, (void)x, (void)out, (void)count;
-    return 0;
-}
-
-#endif
-
-/* ---- operators: inputs by a letter, f like the output, r one per row, c one per column ---- */
+/* ---- what is measured ----
+ *
+ * Shapes by a letter: f [rows, cols], r [rows], c [cols], s [1], i and u like r and f, but i32 and
+ * u8; x [rows / 64, 64, cols], h and t split into heads of 64: [rows / 64, cols / 64, 64, 64] and
+ * [rows / 64, 64, cols / 64, 64]; R and C: [rows, 1] and [1, cols]. */
 
 typedef struct {
     int op;
-    peer peer;
     const char *inputs;
-    int axis_cols; /* 1: attributes cols and block, output one per row */
+    char output; /* 0: inferred */
+    int64_t attr[RO_MAX_ATTRS];
+} step;
+
+typedef struct {
+    const char *name;
+    step step[STEPS];
+    bool wide;     /* rows of logits */
+    double passes; /* tensors of the first shape that pass through memory; 0: count them */
 } work;
 
+/* Functions of the library in place of operators. */
+enum { CROSS_ENTROPY = RO_OP_END, CROSS_ENTROPY_BACK };
+
+#define ATTR_HALF 0x3f000000
+
+#define ONE(name, op, ...)                                                                         \
+    { name, {{op, __VA_ARGS__}}, false, 0 }
+
 static const work works[] = {
-    {RO_OP_EXP, EXP, "f", 0},
-    {RO_OP_LOG, LOG, "f", 0},
-    {RO_OP_TANH, TANH, "f", 0},
-    {RO_OP_ERF, ERF, "f", 0},
-    {RO_OP_SIGMOID, SIGMOID, "f", 0},
-    {RO_OP_GELU, GELU, "f", 0},
-    {RO_OP_GELU_ERF, GELU_ERF, "f", 0},
-    {RO_OP_SILU, NO_PEER, "f", 0},
-    {RO_OP_SQRT, NO_PEER, "f", 0},
-    {RO_OP_RSQRT, NO_PEER, "f", 0},
-    {RO_OP_SILU_GRAD, NO_PEER, "ff", 0},
-    {RO_OP_GELU_ERF_GRAD, NO_PEER, "ff", 0},
-    {RO_OP_ADD, NO_PEER, "ff", 0},
-    {RO_OP_ADD, NO_PEER, "fc", 0},
-    {RO_OP_MUL, NO_PEER, "ff", 0},
-    {RO_OP_DIV, NO_PEER, "ff", 0},
-    {RO_OP_SCALE, NO_PEER, "f", 0},
-    {RO_OP_RELU, NO_PEER, "f", 0},
-    {RO_OP_REDUCE_SUM, NO_PEER, "f", 1},
-    {RO_OP_REDUCE_MAX, NO_PEER, "f", 1},
-    {RO_OP_REDUCE_EXPSUM, NO_PEER, "fr", 1},
-    {RO_OP_SOFTMAX, NO_PEER, "frr", 0},
-    {RO_OP_SOFTMAX_GRAD, NO_PEER, "ffr", 0},
-    {RO_OP_LOG_SOFTMAX, NO_PEER, "frr", 0},
-    {RO_OP_LAYERNORM, NO_PEER, "frrcc", 0},
-    {RO_OP_RMSNORM, NO_PEER, "frc", 0},
-    {RO_OP_RMS_DX, NO_PEER, "fcfrr", 0},
-    {RO_OP_SUM_AXIS, NO_PEER, "f", 0},
-    {RO_OP_ARGMAX, NO_PEER, "f", 0},
+    ONE("exp", RO_OP_EXP, "f"),
+    ONE("log", RO_OP_LOG, "f"),
+    ONE("tanh", RO_OP_TANH, "f"),
+    ONE("erf", RO_OP_ERF, "f"),
+    ONE("sigmoid", RO_OP_SIGMOID, "f"),
+    ONE("sqrt", RO_OP_SQRT, "f"),
+    ONE("rsqrt", RO_OP_RSQRT, "f"),
+    ONE("relu", RO_OP_RELU, "f"),
+    ONE("silu", RO_OP_SILU, "f"),
+    ONE("gelu", RO_OP_GELU, "f"),
+    ONE("gelu_erf", RO_OP_GELU_ERF, "f"),
+    ONE("relu_grad", RO_OP_RELU_GRAD, "ff"),
+    ONE("tanh_grad", RO_OP_TANH_GRAD, "ff"),
+    ONE("erf_grad", RO_OP_ERF_GRAD, "ff"),
+    ONE("sigmoid_grad", RO_OP_SIGMOID_GRAD, "ff"),
+    ONE("silu_grad", RO_OP_SILU_GRAD, "ff"),
+    ONE("gelu_grad", RO_OP_GELU_GRAD, "ff"),
+    ONE("gelu_erf_grad", RO_OP_GELU_ERF_GRAD, "ff"),
+    ONE("add", RO_OP_ADD, "ff"),
+    ONE("add bias", RO_OP_ADD, "fc"),
+    ONE("sub", RO_OP_SUB, "ff"),
+    ONE("mul", RO_OP_MUL, "ff"),
+    ONE("div", RO_OP_DIV, "ff"),
+    ONE("scale", RO_OP_SCALE, "f", 0, {ATTR_HALF}),
+    ONE("div_const", RO_OP_DIV_CONST, "f", 0, {0x40400000}),
+    ONE("reduce_sum", RO_OP_REDUCE_SUM, "f", 'r'),
+    ONE("reduce_max", RO_OP_REDUCE_MAX, "f", 'r'),
+    ONE("reduce_dot", RO_OP_REDUCE_DOT, "ff", 'r'),
+    ONE("reduce_dot gamma", RO_OP_REDUCE_DOT, "fc", 'r'),
+    ONE("reduce_sqdev", RO_OP_REDUCE_SQDEV, "fr", 'r'),
+    ONE("reduce_expsum", RO_OP_REDUCE_EXPSUM, "fr", 'r'),
+    ONE("reduce_ln_gx", RO_OP_REDUCE_LN_GX, "fcfrr", 'r'),
+    ONE("reduce_rms_gx", RO_OP_REDUCE_RMS_GX, "fcfr", 'r'),
+    ONE("sum_rows", RO_OP_SUM_ROWS, "f", 'C'),
+    ONE("ln_dgamma", RO_OP_LN_DGAMMA, "ffrr", 'C'),
+    ONE("rms_dgamma", RO_OP_RMS_DGAMMA, "ffr", 'C'),
+    ONE("sum_axis 0", RO_OP_SUM_AXIS, "f"),
+    ONE("max_axis 0", RO_OP_MAX_AXIS, "f"),
+    ONE("argmax", RO_OP_ARGMAX, "f", 0, {1}),
+    ONE("argmax 0", RO_OP_ARGMAX, "f", 0, {0}),
+    ONE("layernorm", RO_OP_LAYERNORM, "frrcc"),
+    ONE("ln_dx", RO_OP_LN_DX, "fcfrrrr"),
+    ONE("rmsnorm", RO_OP_RMSNORM, "frc"),
+    ONE("rms_dx", RO_OP_RMS_DX, "fcfrr"),
+    {"layer norm",
+     {{RO_OP_REDUCE_SUM, "f", 'r'},
+      {RO_OP_DIV_CONST, "r", 0, {0x44000000}},
+      {RO_OP_REDUCE_SQDEV, "fr", 'r'},
+      {RO_OP_LN_RSTD, "r", 0, {512}},
+      {RO_OP_LAYERNORM, "frrcc"}},
+     false,
+     2},
+    {"layer norm back",
+     {{RO_OP_REDUCE_DOT, "fc", 'r'},
+      {RO_OP_REDUCE_LN_GX, "fcfrr", 'r'},
+      {RO_OP_LN_DX, "fcfrrrr"},
+      {RO_OP_LN_DGAMMA, "ffrr", 'C'},
+      {RO_OP_SUM_ROWS, "f", 'C'}},
+     false,
+     3},
+    ONE("softmax_only", RO_OP_SOFTMAX, "frr"),
+    ONE("softmax_grad", RO_OP_SOFTMAX_GRAD, "ffr"),
+    ONE("log_softmax", RO_OP_LOG_SOFTMAX, "frr"),
+    ONE("log_softmax_grad", RO_OP_LOG_SOFTMAX_GRAD, "ffr"),
+    {"softmax",
+     {{RO_OP_REDUCE_MAX, "f", 'r'}, {RO_OP_REDUCE_EXPSUM, "fr", 'r'}, {RO_OP_SOFTMAX, "frr"}},
+     false,
+     2},
+    {"softmax back", {{RO_OP_REDUCE_DOT, "ff", 'r'}, {RO_OP_SOFTMAX_GRAD, "ffr"}}, false, 3},
+    {"log softmax",
+     {{RO_OP_REDUCE_MAX, "f", 'r'}, {RO_OP_REDUCE_EXPSUM, "fr", 'r'}, {RO_OP_LOG_SOFTMAX, "frr"}},
+     false,
+     2},
+    {"log softmax back", {{RO_OP_REDUCE_SUM, "f", 'r'}, {RO_OP_LOG_SOFTMAX_GRAD, "ffr"}}, false, 3},
+    {"xent", {{RO_OP_XENT, "frri"}}, true, 0.001},
+    {"xent_grad", {{RO_OP_XENT_GRAD, "frrir"}}, true, 0},
+    {"cross entropy", {{CROSS_ENTROPY, "f"}}, true, 1},
+    {"cross entropy back", {{CROSS_ENTROPY_BACK, "f"}}, true, 2},
+    ONE("adamw_m", RO_OP_ADAMW_M, "ffs", 0, {0x3f666666}),
+    ONE("adamw_v", RO_OP_ADAMW_V, "ffs", 0, {0x3f733333}),
+    ONE("adamw_w", RO_OP_ADAMW_W, "fffsss", 0, {0x322bcc77, 0x3dcccccd}),
+    {"adamw",
+     {{RO_OP_ADAMW_M, "ffs", 0, {0x3f666666}},
+      {RO_OP_ADAMW_V, "ffs", 0, {0x3f733333}},
+      {RO_OP_ADAMW_W, "fffsss", 0, {0x322bcc77, 0x3dcccccd}}},
+     false,
+     0},
+    {"sgd", {{RO_OP_SGD_M, "fffs", 0, {0x3f666666, 0x3dcccccd}}, {RO_OP_SGD_W, "ffs"}}, false, 0},
+    ONE("embedding", RO_OP_EMBEDDING, "fi"),
+    ONE("embedding_grad", RO_OP_EMBEDDING_GRAD, "fi", 'f'),
+    ONE("gather", RO_OP_GATHER, "fi"),
+    ONE("dropout", RO_OP_DROPOUT, "fz", 0, {1, 2, 0x1999999a, 0x3f8e38e4}),
+    ONE("transpose", RO_OP_TRANSPOSE, "f", 0, {1, 0}),
+    ONE("transpose heads", RO_OP_TRANSPOSE, "t", 0, {0, 2, 1, 3}),
+    ONE("split_heads", RO_OP_SPLIT_HEADS, "x", 0, {1, 0, 12}),
+    ONE("join_heads", RO_OP_JOIN_HEADS, "h"),
+    ONE("concat_axis", RO_OP_CONCAT_AXIS, "ff", 0, {1}),
+    ONE("slice", RO_OP_SLICE, "f", 0, {1, 0, 384, 1}),
+    ONE("pad", RO_OP_PAD, "f", 0, {1, 1, 1, 1}),
+    ONE("cast u8", RO_OP_CAST, "u", 0, {RO_F32}),
+    ONE("cast i32", RO_OP_CAST, "f", 0, {RO_I32}),
+    ONE("reshape", RO_OP_RESHAPE, "f", 'f'),
+    ONE("fill", RO_OP_FILL, "", 'f', {ATTR_HALF}),
+    ONE("expand", RO_OP_EXPAND, "R", 0, {1, 768}),
+    ONE("expand 0", RO_OP_EXPAND, "C", 0, {0, 64}),
+    ONE("normal", RO_OP_NORMAL, "", 'f', {1, 2, 0, 0x3f800000}),
+    ONE("uniform", RO_OP_UNIFORM, "", 'f', {1, 2, 0, 0x3f800000}),
+    ONE("rope", RO_OP_ROPE, "h", 0, {0x461c4000}),
 };
 enum { WORKS = sizeof works / sizeof works[0] };
+
+/* ---- calls ---- */
 
 typedef struct {
     ro_call call;
     ro_shape in[INPUTS];
     const void *data[INPUTS];
-    double bytes; /* read and written */
+} call;
+
+typedef struct {
+    int calls;
+    call call[STEPS * LEVELS];
+    int64_t rows, cols, passes;
+    double bytes;
 } job;
 
-static int describe(const work *w, int64_t count, float *const *data, job *j) {
-    char why[160] = "";
-    const ro_shape row = {RO_F32, 1, {count / COLS}};
-    memset(j, 0, sizeof *j);
-    j->call.op = w->op;
-    j->call.input = j->in;
-    for (const char *c = w->inputs; *c; c++) {
-        const int i = j->call.input_count++;
-        j->in[i] = *c == 'f'   ? (ro_shape){RO_F32, 2, {count / COLS, COLS}}
-                   : *c == 'r' ? row
-                               : (ro_shape){RO_F32, 1, {COLS}};
-        j->data[i] = data[i];
-        j->bytes += 4.0 * (double)ro_shape_numel(&j->in[i]);
+typedef struct {
+    float *f[INPUTS], *out;
+    int32_t *ids, *zero;
+    uint8_t *u8;
+} memory;
+
+static ro_shape shape_of(char letter, int64_t rows, int64_t cols) {
+    switch (letter) {
+    case 'r': return (ro_shape){RO_F32, 1, {rows}};
+    case 'c': return (ro_shape){RO_F32, 1, {cols}};
+    case 'R': return (ro_shape){RO_F32, 2, {rows, 1}};
+    case 'C': return (ro_shape){RO_F32, 2, {1, cols}};
+    case 's': return (ro_shape){RO_F32, 1, {1}};
+    case 'z': return (ro_shape){RO_I32, 1, {1}};
+    case 'i': return (ro_shape){RO_I32, 1, {rows}};
+    case 'u': return (ro_shape){RO_U8, 2, {rows, cols}};
+    case 'x': return (ro_shape){RO_F32, 3, {rows / 64, 64, cols}};
+    case 'h': return (ro_shape){RO_F32, 4, {rows / 64, cols / 64, 64, 64}};
+    case 't': return (ro_shape){RO_F32, 4, {rows / 64, 64, cols / 64, 64}};
+    default: return (ro_shape){RO_F32, 2, {rows, cols}};
     }
-    if (w->axis_cols) {
-        j->call.attr[0] = j->call.attr[1] = COLS;
-        j->call.output = row;
+}
+
+static const void *data_of(char letter, int index, const memory *m) {
+    return letter == 'i'   ? m->ids
+           : letter == 'z' ? m->zero
+           : letter == 'u' ? m->u8
+                           : (void *)m->f[index];
+}
+
+static double bytes_of(const ro_shape *s) {
+    return (double)ro_shape_numel(s) * (double)ro_dtype_size(s->dtype);
+}
+
+static void finish_call(job *j, call *c) {
+    char why[160];
+    c->call.input = c->in;
+    if (ro_infer(&c->call, why, sizeof why) != RO_OK) {
+        fprintf(stderr, "bench: %s: %s\n", ro_op_describe(c->call.op)->name, why);
+        exit(1);
     }
-    if (w->op == RO_OP_SCALE)
-        j->call.attr[0] = ro_attr_f32(0.5f);
-    if (w->op == RO_OP_ARGMAX)
-        j->call.attr[0] = 1;
-    if (ro_infer(&j->call, why, sizeof why) != RO_OK)
-        return fprintf(stderr, "%s\n", why), 0;
-    j->bytes += 4.0 * (double)ro_shape_numel(&j->call.output);
-    return 1;
+    for (int i = 0; i < c->call.input_count; i++)
+        j->bytes += bytes_of(&c->in[i]);
+    j->bytes += bytes_of(&c->call.output);
+    j->calls++;
+}
+
+/* What depends on the shape. */
+static void set_attributes(const step *s, job *j, call *c) {
+    memcpy(c->call.attr, s->attr, sizeof s->attr);
+    if (s->output == 'r' || s->output == 'C')
+        c->call.attr[0] = j->cols;
+    switch (s->op) {
+    case RO_OP_SPLIT_HEADS: c->call.attr[2] = j->cols / 64; break;
+    case RO_OP_SLICE: c->call.attr[2] = j->cols / 2; break;
+    case RO_OP_EXPAND: c->call.attr[1] = s->inputs[0] == 'R' ? j->cols : j->rows; break;
+    default: break;
+    }
+}
+
+/* A level that leaves `left` numbers of each row, or rows, is followed by others until one is. */
+static void add_levels(const step *s, job *j, call *c, const memory *m) {
+    const int64_t unit = s->output == 'r' ? RO_REDUCE_BLOCK : RO_COLUMN_GROUP;
+    const bool rows = s->output == 'r';
+    int64_t left = rows ? j->cols : j->rows;
+    if (rows)
+        c->call.attr[1] = unit;
+    for (;;) {
+        left = (left + unit - 1) / unit;
+        c->call.output =
+            rows ? (ro_shape){RO_F32, 2, {j->rows, left}} : (ro_shape){RO_F32, 2, {left, j->cols}};
+        finish_call(j, c);
+        if (left == 1)
+            return;
+        c = &j->call[j->calls];
+        *c = (call){{.op = rows                      ? RO_OP_REDUCE_SUM
+                           : s->op == RO_OP_MAX_AXIS ? RO_OP_MAX_AXIS
+                           : s->op == RO_OP_SUM_AXIS ? RO_OP_SUM_AXIS
+                                                     : RO_OP_SUM_ROWS,
+                     .input_count = 1}};
+        c->in[0] = j->call[j->calls - 1].call.output;
+        c->data[0] = m->out;
+        c->call.attr[0] = rows ? left : c->call.op == RO_OP_SUM_ROWS ? j->cols : 0;
+        c->call.attr[1] = rows ? unit : 0;
+    }
+}
+
+static void add_step(const step *s, job *j, const memory *m) {
+    call *c = &j->call[j->calls];
+    *c = (call){{.op = s->op}};
+    for (const char *l = s->inputs; *l; l++) {
+        const int i = c->call.input_count++;
+        c->in[i] = shape_of(*l, j->rows, j->cols);
+        c->data[i] = data_of(*l, i, m);
+    }
+    set_attributes(s, j, c);
+    if (s->output == 'r' || s->output == 'C' || s->op == RO_OP_SUM_AXIS ||
+        s->op == RO_OP_MAX_AXIS) {
+        add_levels(s, j, c, m);
+        return;
+    }
+    if (s->output)
+        c->call.output = shape_of(s->output, j->rows, j->cols);
+    finish_call(j, c);
+}
+
+static void describe(const work *w, const size *s, const memory *m, job *j) {
+    *j = (job){.rows = s->rows, .cols = s->cols};
+    if (w->wide) { /* GPT-2's logits, as much as fits */
+        j->cols = 50257;
+        j->rows = s->rows * s->cols / j->cols > 0 ? s->rows * s->cols / j->cols : 1;
+    }
+    for (int i = 0; i < STEPS && w->step[i].inputs && w->step[0].op < RO_OP_END; i++)
+        add_step(&w->step[i], j, m);
+    if (w->passes > 0)
+        j->bytes = 4 * w->passes * (double)(j->rows * j->cols);
 }
 
 /* ---- time ---- */
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+static void run_ours(ro_ctx *ctx, const work *w, const job *j, const memory *m) {
+    ro_status status = RO_OK;
+    if (w->step[0].op >= RO_OP_END)
+        status = ro_cross_entropy(ctx, j->rows, j->cols, m->f[0], m->ids, m->f[1], m->f[2], NULL,
+                                  NULL, w->step[0].op == CROSS_ENTROPY ? NULL : m->out);
+    for (int i = 0; i < j->calls && status == RO_OK; i++)
+        status = ro_run(ctx, &j->call[i].call, j->call[i].data, m->out);
+    if (status != RO_OK) {
+        fprintf(stderr, "bench: %s\n", ro_ctx_error(ctx));
+        exit(1);
+    }
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+static double time_ours(ro_ctx *ctx, const work *w, const job *j, const memory *m, int64_t passes) {
+    const double from = clock_s(CLOCK_MONOTONIC);
+    for (int64_t i = 0; i < passes; i++)
+        run_ours(ctx, w, j, m);
+    return (clock_s(CLOCK_MONOTONIC) - from) / (double)passes;
 }
 
-static double median(double *x) {
-    qsort(x, RUNS, sizeof *x, compare);
-    return x[RUNS / 2];
+typedef struct {
+    char *to;
+    const char *from;
+    size_t size;
+    int64_t passes;
+} copying;
+
+static void *copy(void *user) {
+    const copying *c = user;
+    for (int64_t i = 0; i < c->passes; i++) {
+        memcpy(c->to, c->from, c->size);
+        __asm__ volatile("" : : "r"(c->to) : "memory");
+    }
+    return NULL;
+}
+
+/* Each thread copies its share of `bytes`. */
+static double time_copy(const memory *m, size_t bytes, int threads, int64_t passes) {
+    pthread_t thread[64];
+    copying part[64];
+    const size_t share = bytes / (size_t)threads / 64 * 64;
+    const double from = clock_s(CLOCK_MONOTONIC);
+    for (int i = 0; i < threads; i++) {
+        part[i] = (copying){(char *)m->out + (size_t)i * share,
+                            (const char *)m->f[0] + (size_t)i * share, share, passes};
+        if (i && pthread_create(&thread[i], NULL, copy, &part[i]) != 0)
+            exit(1);
+    }
+    copy(&part[0]);
+    for (int i = 1; i < threads; i++)
+        pthread_join(thread[i], NULL);
+    return (clock_s(CLOCK_MONOTONIC) - from) / (double)passes;
+}
+
+/* Seconds of a pass; 0: it has no such operator. */
+static double time_peer(process *peer, const work *w, const job *j, int64_t passes) {
+    char question[160], line[80];
+    snprintf(question, sizeof question, "%s %lld %lld %lld", w->name, (long long)j->rows,
+             (long long)j->cols, (long long)passes);
+    return peer->pid && process_ask(peer, question, line, sizeof line) ? atof(line) : 0;
+}
+
+static int64_t passes_for(double seconds) {
+    const double passes = 1e-6 * ROUND_US / seconds;
+    return passes < 1 ? 1 : passes > 100000 ? 100000 : (int64_t)passes;
 }
 
 typedef struct {
     double ours, peer, copy; /* seconds of one pass; peer 0: none */
 } times;
 
-static int measure(ro_ctx *ctx, const work *w, const job *j, int64_t count, float *out, times *t) {
-    double ours[RUNS], peers[RUNS], copies[RUNS];
-    const int passes = count < LARGE ? 200 : 1;
-    int has_peer = 1;
-    for (int r = 0; r < RUNS; r++) {
-        double from = now();
-        for (int p = 0; p < passes; p++)
-            if (ro_run(ctx, &j->call, j->data, out) != RO_OK)
-                return fprintf(stderr, "%s\n", ro_ctx_error(ctx)), 0;
-        ours[r] = (now() - from) / passes;
-        from = now();
-        for (int p = 0; p < passes && has_peer; p++)
-            has_peer = run_peer(ro_ctx_backend(ctx), w->peer, j->data[0], out, count);
-        peers[r] = (now() - from) / passes;
-        from = now();
-        for (int p = 0; p < passes; p++) {
-            memcpy(out, j->data[0], (size_t)count * 4);
-            __asm__ volatile("" : : "r"(out) : "memory");
-        }
-        copies[r] = (now() - from) / passes;
+static times measure(ro_ctx *ctx, process *peer, const work *w, const job *j, const memory *m) {
+    const int threads = ro_ctx_threads(ctx);
+    const size_t bytes = 4 * (size_t)(j->rows * j->cols);
+    double ours[ROUNDS], peers[ROUNDS], copies[ROUNDS];
+    run_ours(ctx, w, j, m);
+    const int64_t passes = passes_for(time_ours(ctx, w, j, m, 1));
+    const double first = time_peer(peer, w, j, 1);
+    const int64_t peer_passes = first > 0 ? passes_for(first) : 0;
+    const int64_t copy_passes = passes_for(time_copy(m, bytes, threads, 3));
+    for (int r = 0; r < ROUNDS; r++) {
+        ours[r] = time_ours(ctx, w, j, m, passes);
+        peers[r] = peer_passes ? time_peer(peer, w, j, peer_passes) : 0;
+        copies[r] = time_copy(m, bytes, threads, copy_passes);
     }
-    *t = (times){median(ours), has_peer ? median(peers) : 0, median(copies)};
-    return 1;
+    return (times){bench_median(ours, ROUNDS), bench_median(peers, ROUNDS),
+                   bench_median(copies, ROUNDS) / 2 / (double)bytes}; /* of a byte */
 }
 
-static void report(ro_ctx *ctx, const work *w, const job *j, int64_t count, times t, int csv) {
-    const double scale = 1e9 / (double)count, copied = 8e-9 * (double)count / t.copy;
-    const double rate = 1e-9 * j->bytes / t.ours;
-    char peer_ns[24] = "", ratio[24] = "";
-    if (t.peer > 0) {
-        snprintf(peer_ns, sizeof peer_ns, "%.3f", t.peer * scale);
-        snprintf(ratio, sizeof ratio, "%.2f", t.peer / t.ours);
-    }
-    printf(csv ? "%s,%s,%s,%lld,%.3f,%s,%s,%.1f,%.1f,%.2f\n"
-               : "%-7s %-14s %-6s %9lld %9.3f %9s %7s %9.1f %9.1f %7.2f\n",
-           ro_ctx_backend(ctx), ro_op_describe(w->op)->name, w->inputs, (long long)count,
-           t.ours * scale, peer_ns, ratio, rate, copied, rate / copied);
+/* ---- the table ---- */
+
+typedef struct {
+    bench_mean copy[SIZES], peer[SIZES];
+    int below, all;
+} summary;
+
+static void report(const job *j, times t, int index, summary *sum) {
+    const double copied = t.copy * j->bytes / t.ours, than_peer = t.peer / t.ours;
+    const bool below = copied < 0.8 && than_peer < 1;
+    char ratio[24] = "";
+    if (t.peer > 0)
+        snprintf(ratio, sizeof ratio, "%.2f", than_peer);
+    printf(" %8.1f | %5.2f%s | %5s |", 1e6 * t.ours, copied, below ? "*" : " ", ratio);
     fflush(stdout);
+    bench_add(&sum->copy[index], copied);
+    bench_add(&sum->peer[index], than_peer);
+    sum->below += below;
+    sum->all++;
 }
 
-static int run_backend(const char *backend, float **data, float *out, int csv) {
-    const ro_options options = {.backend = backend, .threads = 1};
-    ro_ctx *ctx;
-    if (ro_ctx_create(&options, &ctx) != RO_OK)
-        return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 0;
-    int ok = 1;
-    for (int64_t count = SMALL; count <= LARGE; count *= LARGE / SMALL)
-        for (int i = 0; i < WORKS && ok; i++) {
-            job j;
-            times t;
-            ok =
-                describe(&works[i], count, data, &j) && measure(ctx, &works[i], &j, count, out, &t);
-            if (ok)
-                report(ctx, &works[i], &j, count, t, csv);
-        }
-    ro_ctx_destroy(ctx);
-    return ok;
+static void print_head(void) {
+    printf("| %-18s |", "");
+    for (int i = 0; i < SIZES; i++)
+        printf(" %lldx%lld: us | copy | PyTorch |", (long long)sizes[i].rows,
+               (long long)sizes[i].cols);
+    printf("\n| --- |");
+    for (int i = 0; i < SIZES; i++)
+        printf(" ---: | ---: | ---: |");
+    printf("\n");
 }
 
-/* Positive, so that every function has a result; spread over what the functions are used on. */
-static float *numbers(uint32_t seed) {
-    float *x = aligned_alloc(64, (size_t)LARGE * sizeof *x);
-    for (int64_t i = 0; x && i < LARGE; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        x[i] = (float)(seed >> 8) * 0x1p-22f + 0x1p-20f; /* (0, 4) */
-    }
+static void print_summary(const summary *sum) {
+    printf("| %-18s |", "geometric mean");
+    for (int i = 0; i < SIZES; i++)
+        printf(" %8s | %5.2f  | %5.2f |", "", bench_value(&sum->copy[i]),
+               bench_value(&sum->peer[i]));
+    printf("\n\n%d of %d below 0.8 of memcpy's speed and slower than PyTorch (*).\n", sum->below,
+           sum->all);
+}
+
+/* In large pages, as the peer's is: fewer misses of the TLB to measure by chance. */
+static float *make_tensor(int64_t count, uint64_t seed) {
+    const size_t page = 1 << 21, bytes = ((size_t)count * 4 + page - 1) / page * page;
+    float *x = aligned_alloc(page, bytes);
+    if (!x)
+        exit(1);
+    madvise(x, bytes, MADV_HUGEPAGE);
+    for (int64_t i = 0; i < count; i++) /* above 0: every function has a result */
+        x[i] = (float)(bench_word(seed + (uint64_t)i) >> 40) * 0x1p-22f + 0x1p-20f;
     return x;
 }
 
+static memory make_memory(void) {
+    const int64_t most = sizes[SIZES - 1].rows * sizes[SIZES - 1].cols;
+    memory m;
+    for (int i = 0; i < INPUTS; i++) /* none at the same place in a page as another */
+        m.f[i] = make_tensor(most + 4096, (uint64_t)i << 40) + 272 * i;
+    m.out = make_tensor(2 * most + 4096, 99) + 272 * INPUTS;
+    m.ids = malloc(8192 * sizeof *m.ids);
+    m.zero = calloc(1, sizeof *m.zero);
+    m.u8 = calloc((size_t)most, 1);
+    for (int64_t i = 0; i < 8192; i++)
+        m.ids[i] = (int32_t)(bench_word((uint64_t)i) % 64);
+    return m;
+}
+
+typedef struct {
+    const char *isa, *python, *only;
+    int threads, size;
+} arguments;
+
+static arguments parse(int argc, char **argv) {
+    arguments a = {NULL, NULL, NULL, 1, -1};
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--isa") == 0)
+            a.isa = argv[i + 1];
+        else if (strcmp(argv[i], "--torch") == 0)
+            a.python = argv[i + 1];
+        else if (strcmp(argv[i], "--only") == 0)
+            a.only = argv[i + 1];
+        else if (strcmp(argv[i], "--threads") == 0)
+            a.threads = atoi(argv[i + 1]);
+        else if (strcmp(argv[i], "--size") == 0)
+            a.size = atoi(argv[i + 1]);
+        else
+            exit(2);
+    }
+    return a;
+}
+
+static process open_peer(const arguments *a) {
+    char threads[24], line[200];
+    snprintf(threads, sizeof threads, "%d", a->threads);
+    if (a->isa && strcmp(a->isa, "avx2") == 0)
+        setenv("ATEN_CPU_CAPABILITY", "avx2", 1);
+    /* Results that are new memory each time do not pay for its pages each time. */
+    setenv("GLIBC_TUNABLES",
+           "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:"
+           "glibc.malloc.top_pad=1073741824:glibc.malloc.hugetlb=1",
+           1);
+    process p =
+        process_open((const char *[]){a->python, "bench/elementwise_torch.py", threads, NULL});
+    if (process_ask(&p, "hello", line, sizeof line))
+        printf("peer: %s\n\n", line);
+    else
+        process_close(&p);
+    return p;
+}
+
 int main(int argc, char **argv) {
-    static char *const usual[] = {"avx512", "avx2"};
-    float *data[INPUTS], *out = numbers(99);
-    int csv = 0, ok = out != NULL, named = 0;
-    for (uint32_t i = 0; i < INPUTS; i++)
-        ok = (data[i] = numbers(i)) != NULL && ok;
-    for (int i = 1; i < argc; i++)
-        csv |= strcmp(argv[i], "--csv") == 0;
-    printf(csv ? "%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n"
-               : "%-7s %-14s %-6s %9s %9s %9s %7s %9s %9s %7s\n",
-           "backend", "operator", "inputs", "elements", "ns", "libmvec", "ratio", "GB/s", "memcpy",
-           "ratio");
-    for (int i = 1; i < argc && ok; i++)
-        if (strcmp(argv[i], "--csv") != 0)
-            named = 1, ok = run_backend(argv[i], data, out, csv);
-    for (int i = 0; i < 2 && ok && !named; i++)
-        ok = run_backend(usual[i], data, out, csv);
-    for (int i = 0; i < INPUTS; i++)
-        free(data[i]);
-    free(out);
-    return !ok;
+    const arguments a = parse(argc, argv);
+    const ro_options options = {.backend = a.isa, .threads = a.threads};
+    process peer = {0};
+    summary sum = {0};
+    ro_ctx *ctx;
+    if (ro_ctx_create(&options, &ctx) != RO_OK)
+        return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 1;
+    printf("%s, %d threads\n", ro_ctx_backend(ctx), a.threads);
+    if (a.python)
+        peer = open_peer(&a);
+    const memory m = make_memory();
+    print_head();
+    for (int i = 0; i < WORKS; i++) {
+        if (a.only && !strstr(works[i].name, a.only))
+            continue;
+        printf("| %-18s |", works[i].name);
+        for (int s = 0; s < SIZES; s++) {
+            job j;
+            if (a.size >= 0 && a.size != s)
+                continue;
+            describe(&works[i], &sizes[s], &m, &j);
+            report(&j, measure(ctx, &peer, &works[i], &j, &m), s, &sum);
+        }
+        printf("\n");
+    }
+    print_summary(&sum);
+    process_close(&peer);
+    ro_ctx_destroy(ctx);
+    return 0;
 }

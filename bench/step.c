@@ -170,6 +170,9 @@ static void print_profile(const profile *p) {
 static void profile_step(trainer *t) {
     static profile p;
     p.graph = &t->program.step;
+    our_step(t, &(vd_observer){see_node, &p}, NULL); /* node by node, memory is another */
+    memset(p.seconds, 0, sizeof p.seconds);
+    memset(p.count, 0, sizeof p.count);
     p.last = vd_seconds();
     our_step(t, &(vd_observer){see_node, &p}, NULL);
     print_profile(&p);

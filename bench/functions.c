@@ -1,0 +1,296 @@
+/* Speed of functions of one element and of row operators, one thread: nanoseconds per element
+ * beside glibc's libmvec, and GB/s beside memcpy. Interleaved, medians of the thread's own time.
+ * Usage: elementwise [--csv] [backend ...]. */
+#include "repops/repops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { RUNS = 15, SMALL = 1 << 14, LARGE = 1 << 24, COLS = 1024, INPUTS = 5 };
+
+/* ---- peers ---- */
+
+typedef enum { NO_PEER, EXP, LOG, TANH, ERF, SIGMOID, GELU, GELU_ERF } peer;
+
+#if defined(__x86_64__) && defined(__GLIBC__)
+
+#define AVX2   __attribute__((target("avx2,fma")))
+#define AVX512 __attribute__((target("avx512f,avx2,fma")))
+
+AVX2 __m256 _ZGVdN8v_expf(__m256);
+AVX2 __m256 _ZGVdN8v_logf(__m256);
+AVX2 __m256 _ZGVdN8v_tanhf(__m256);
+AVX2 __m256 _ZGVdN8v_erff(__m256);
+AVX512 __m512 _ZGVeN16v_expf(__m512);
+AVX512 __m512 _ZGVeN16v_logf(__m512);
+AVX512 __m512 _ZGVeN16v_tanhf(__m512);
+AVX512 __m512 _ZGVeN16v_erff(__m512);
+
+/* What libmvec lacks is written over what it has, as a compiler would vectorise it. */
+AVX2 static __m256 apply8(peer p, __m256 x) {
+    const __m256 one = _mm256_set1_ps(1), half = _mm256_set1_ps(0.5f);
+    __m256 u;
+    switch (p) {
+    case EXP: return _ZGVdN8v_expf(x);
+    case LOG: return _ZGVdN8v_logf(x);
+    case TANH: return _ZGVdN8v_tanhf(x);
+    case ERF: return _ZGVdN8v_erff(x);
+    case SIGMOID:
+        u = _ZGVdN8v_expf(_mm256_sub_ps(_mm256_setzero_ps(), x));
+        return _mm256_div_ps(one, _mm256_add_ps(one, u));
+    case GELU:
+        u = _mm256_fmadd_ps(_mm256_set1_ps(0.044715f), _mm256_mul_ps(x, x), one);
+        u = _ZGVdN8v_tanhf(_mm256_mul_ps(_mm256_mul_ps(_mm256_set1_ps(0.79788456f), x), u));
+        return _mm256_mul_ps(_mm256_mul_ps(half, x), _mm256_add_ps(one, u));
+    default:
+        u = _ZGVdN8v_erff(_mm256_mul_ps(_mm256_set1_ps(0.70710678f), x));
+        return _mm256_mul_ps(_mm256_mul_ps(half, x), _mm256_add_ps(one, u));
+    }
+}
+
+AVX512 static __m512 apply16(peer p, __m512 x) {
+    const __m512 one = _mm512_set1_ps(1), half = _mm512_set1_ps(0.5f);
+    __m512 u;
+    switch (p) {
+    case EXP: return _ZGVeN16v_expf(x);
+    case LOG: return _ZGVeN16v_logf(x);
+    case TANH: return _ZGVeN16v_tanhf(x);
+    case ERF: return _ZGVeN16v_erff(x);
+    case SIGMOID:
+        u = _ZGVeN16v_expf(_mm512_sub_ps(_mm512_setzero_ps(), x));
+        return _mm512_div_ps(one, _mm512_add_ps(one, u));
+    case GELU:
+        u = _mm512_fmadd_ps(_mm512_set1_ps(0.044715f), _mm512_mul_ps(x, x), one);
+        u = _ZGVeN16v_tanhf(_mm512_mul_ps(_mm512_mul_ps(_mm512_set1_ps(0.79788456f), x), u));
+        return _mm512_mul_ps(_mm512_mul_ps(half, x), _mm512_add_ps(one, u));
+    default:
+        u = _ZGVeN16v_erff(_mm512_mul_ps(_mm512_set1_ps(0.70710678f), x));
+        return _mm512_mul_ps(_mm512_mul_ps(half, x), _mm512_add_ps(one, u));
+    }
+}
+
+AVX2 static void run8(peer p, const float *x, float *out, int64_t count) {
+    for (int64_t i = 0; i < count; i += 8)
+        _mm256_storeu_ps(out + i, apply8(p, _mm256_loadu_ps(x + i)));
+}
+
+AVX512 static void run16(peer p, const float *x, float *out, int64_t count) {
+    for (int64_t i = 0; i < count; i += 16)
+        _mm512_storeu_ps(out + i, apply16(p, _mm512_loadu_ps(x + i)));
+}
+
+static int run_peer(const char *backend, peer p, const float *x, float *out, int64_t count) {
+    if (p == NO_PEER)
+        return 0;
+    if (strcmp(backend, "avx512") == 0)
+        return run16(p, x, out, count), 1;
+    if (strcmp(backend, "avx2") == 0)
+        return run8(p, x, out, count), 1;
+    return 0;
+}
+
+#else
+
+static int run_peer(const char *backend, peer p, const float *x, float *out, int64_t count) {
+    (void)backend, (void)p, (void)x, (void)out, (void)count;
+    return 0;
+}
+
+#endif
+
+/* ---- operators: inputs by a letter, f like the output, r one per row, c one per column ---- */
+
+typedef struct {
+    int op;
+    peer peer;
+    const char *inputs;
+    int axis_cols; /* 1: attributes cols and block, output one per row */
+} work;
+
+static const work works[] = {
+    {RO_OP_EXP, EXP, "f", 0},
+    {RO_OP_LOG, LOG, "f", 0},
+    {RO_OP_TANH, TANH, "f", 0},
+    {RO_OP_ERF, ERF, "f", 0},
+    {RO_OP_SIGMOID, SIGMOID, "f", 0},
+    {RO_OP_GELU, GELU, "f", 0},
+    {RO_OP_GELU_ERF, GELU_ERF, "f", 0},
+    {RO_OP_SILU, NO_PEER, "f", 0},
+    {RO_OP_SQRT, NO_PEER, "f", 0},
+    {RO_OP_RSQRT, NO_PEER, "f", 0},
+    {RO_OP_SILU_GRAD, NO_PEER, "ff", 0},
+    {RO_OP_GELU_ERF_GRAD, NO_PEER, "ff", 0},
+    {RO_OP_ADD, NO_PEER, "ff", 0},
+    {RO_OP_ADD, NO_PEER, "fc", 0},
+    {RO_OP_MUL, NO_PEER, "ff", 0},
+    {RO_OP_DIV, NO_PEER, "ff", 0},
+    {RO_OP_SCALE, NO_PEER, "f", 0},
+    {RO_OP_RELU, NO_PEER, "f", 0},
+    {RO_OP_REDUCE_SUM, NO_PEER, "f", 1},
+    {RO_OP_REDUCE_MAX, NO_PEER, "f", 1},
+    {RO_OP_REDUCE_EXPSUM, NO_PEER, "fr", 1},
+    {RO_OP_SOFTMAX, NO_PEER, "frr", 0},
+    {RO_OP_SOFTMAX_GRAD, NO_PEER, "ffr", 0},
+    {RO_OP_LOG_SOFTMAX, NO_PEER, "frr", 0},
+    {RO_OP_LAYERNORM, NO_PEER, "frrcc", 0},
+    {RO_OP_RMSNORM, NO_PEER, "frc", 0},
+    {RO_OP_RMS_DX, NO_PEER, "fcfrr", 0},
+    {RO_OP_SUM_AXIS, NO_PEER, "f", 0},
+    {RO_OP_ARGMAX, NO_PEER, "f", 0},
+};
+enum { WORKS = sizeof works / sizeof works[0] };
+
+typedef struct {
+    ro_call call;
+    ro_shape in[INPUTS];
+    const void *data[INPUTS];
+    double bytes; /* read and written */
+} job;
+
+static int describe(const work *w, int64_t count, float *const *data, job *j) {
+    char why[160] = "";
+    const ro_shape row = {RO_F32, 1, {count / COLS}};
+    memset(j, 0, sizeof *j);
+    j->call.op = w->op;
+    j->call.input = j->in;
+    for (const char *c = w->inputs; *c; c++) {
+        const int i = j->call.input_count++;
+        j->in[i] = *c == 'f'   ? (ro_shape){RO_F32, 2, {count / COLS, COLS}}
+                   : *c == 'r' ? row
+                               : (ro_shape){RO_F32, 1, {COLS}};
+        j->data[i] = data[i];
+        j->bytes += 4.0 * (double)ro_shape_numel(&j->in[i]);
+    }
+    if (w->axis_cols) {
+        j->call.attr[0] = j->call.attr[1] = COLS;
+        j->call.output = row;
+    }
+    if (w->op == RO_OP_SCALE)
+        j->call.attr[0] = ro_attr_f32(0.5f);
+    if (w->op == RO_OP_ARGMAX)
+        j->call.attr[0] = 1;
+    if (ro_infer(&j->call, why, sizeof why) != RO_OK)
+        return fprintf(stderr, "%s\n", why), 0;
+    j->bytes += 4.0 * (double)ro_shape_numel(&j->call.output);
+    return 1;
+}
+
+/* ---- time ---- */
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *x) {
+    qsort(x, RUNS, sizeof *x, compare);
+    return x[RUNS / 2];
+}
+
+typedef struct {
+    double ours, peer, copy; /* seconds of one pass; peer 0: none */
+} times;
+
+static int measure(ro_ctx *ctx, const work *w, const job *j, int64_t count, float *out, times *t) {
+    double ours[RUNS], peers[RUNS], copies[RUNS];
+    const int passes = count < LARGE ? 200 : 1;
+    int has_peer = 1;
+    for (int r = 0; r < RUNS; r++) {
+        double from = now();
+        for (int p = 0; p < passes; p++)
+            if (ro_run(ctx, &j->call, j->data, out) != RO_OK)
+                return fprintf(stderr, "%s\n", ro_ctx_error(ctx)), 0;
+        ours[r] = (now() - from) / passes;
+        from = now();
+        for (int p = 0; p < passes && has_peer; p++)
+            has_peer = run_peer(ro_ctx_backend(ctx), w->peer, j->data[0], out, count);
+        peers[r] = (now() - from) / passes;
+        from = now();
+        for (int p = 0; p < passes; p++) {
+            memcpy(out, j->data[0], (size_t)count * 4);
+            __asm__ volatile("" : : "r"(out) : "memory");
+        }
+        copies[r] = (now() - from) / passes;
+    }
+    *t = (times){median(ours), has_peer ? median(peers) : 0, median(copies)};
+    return 1;
+}
+
+static void report(ro_ctx *ctx, const work *w, const job *j, int64_t count, times t, int csv) {
+    const double scale = 1e9 / (double)count, copied = 8e-9 * (double)count / t.copy;
+    const double rate = 1e-9 * j->bytes / t.ours;
+    char peer_ns[24] = "", ratio[24] = "";
+    if (t.peer > 0) {
+        snprintf(peer_ns, sizeof peer_ns, "%.3f", t.peer * scale);
+        snprintf(ratio, sizeof ratio, "%.2f", t.peer / t.ours);
+    }
+    printf(csv ? "%s,%s,%s,%lld,%.3f,%s,%s,%.1f,%.1f,%.2f\n"
+               : "%-7s %-14s %-6s %9lld %9.3f %9s %7s %9.1f %9.1f %7.2f\n",
+           ro_ctx_backend(ctx), ro_op_describe(w->op)->name, w->inputs, (long long)count,
+           t.ours * scale, peer_ns, ratio, rate, copied, rate / copied);
+    fflush(stdout);
+}
+
+static int run_backend(const char *backend, float **data, float *out, int csv) {
+    const ro_options options = {.backend = backend, .threads = 1};
+    ro_ctx *ctx;
+    if (ro_ctx_create(&options, &ctx) != RO_OK)
+        return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 0;
+    int ok = 1;
+    for (int64_t count = SMALL; count <= LARGE; count *= LARGE / SMALL)
+        for (int i = 0; i < WORKS && ok; i++) {
+            job j;
+            times t;
+            ok =
+                describe(&works[i], count, data, &j) && measure(ctx, &works[i], &j, count, out, &t);
+            if (ok)
+                report(ctx, &works[i], &j, count, t, csv);
+        }
+    ro_ctx_destroy(ctx);
+    return ok;
+}
+
+/* Positive, so that every function has a result; spread over what the functions are used on. */
+static float *numbers(uint32_t seed) {
+    float *x = aligned_alloc(64, (size_t)LARGE * sizeof *x);
+    for (int64_t i = 0; x && i < LARGE; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        x[i] = (float)(seed >> 8) * 0x1p-22f + 0x1p-20f; /* (0, 4) */
+    }
+    return x;
+}
+
+int main(int argc, char **argv) {
+    static char *const usual[] = {"avx512", "avx2"};
+    float *data[INPUTS], *out = numbers(99);
+    int csv = 0, ok = out != NULL, named = 0;
+    for (uint32_t i = 0; i < INPUTS; i++)
+        ok = (data[i] = numbers(i)) != NULL && ok;
+    for (int i = 1; i < argc; i++)
+        csv |= strcmp(argv[i], "--csv") == 0;
+    printf(csv ? "%s,%s,%s,%s,%s,%s,%s,%s,%s,%s\n"
+               : "%-7s %-14s %-6s %9s %9s %9s %7s %9s %9s %7s\n",
+           "backend", "operator", "inputs", "elements", "ns", "libmvec", "ratio", "GB/s", "memcpy",
+           "ratio");
+    for (int i = 1; i < argc && ok; i++)
+        if (strcmp(argv[i], "--csv") != 0)
+            named = 1, ok = run_backend(argv[i], data, out, csv);
+    for (int i = 0; i < 2 && ok && !named; i++)
+        ok = run_backend(usual[i], data, out, csv);
+    for (int i = 0; i < INPUTS; i++)
+        free(data[i]);
+    free(out);
+    return !ok;
+}
