@@ -1,152 +1,25 @@
-/* What fused attention's two directions share: strips of up to MR queries against a block of 128
- * keys. Products run over whole tiles: an excluded score is +0 on one side, and since a sum of
- * products is never -0 (SPEC.md section 3.1), a product with +0 changes no bit unless the other
- * side is an infinity or a NaN. Where that may be, rows are run one by one up to their limit. */
+/* What fused attention's kernels share. */
 #ifndef REPOPS_CPU_ATTEND_H
 #define REPOPS_CPU_ATTEND_H
 
-#include "repops/cpu/gemm_pack.h"
 #include "repops/cpu/gemm_tile.h"
 #include "repops/cpu/lanes.h"
 #include "repops/cpu/softmax.h"
-#include "repops/src/philox.h"
 
 enum {
-    KB = RO_ATTN_BLOCK,          /* keys of a block, queries of a chunk */
-    PANELS = (KB + NR - 1) / NR, /* of a block of keys */
-    PAD = 64,                    /* stores of packing run over by less than a vector */
-    WORDS = 4 * (KB / 4 + 16),   /* of one row's dropout */
+    KB = RO_ATTN_BLOCK, /* keys of a block, queries of a chunk */
+    PAD = 64,           /* stores of packing run over by less than a vector */
 };
 
+/* Forward of a few queries: the keys are read once, in place. */
+int RO_NAME(ro_attend_is_decoding)(const ro_attention *a);
+ro_status RO_NAME(ro_attend_decode)(ro_ctx *ctx, const ro_attention_job *job);
 ro_status RO_NAME(ro_attend_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
-
-/* Strips share `rows` evenly. */
-RO_INLINE int64_t strip_height(int64_t rows) {
-    return ceil_div(rows, ceil_div(rows, MR));
-}
 
 /* `count` floats of a workspace, of which `used` are taken; NULL while it is measured. */
 RO_INLINE int64_t take(float **at, float *workspace, int64_t used, int64_t count) {
     *at = workspace ? workspace + used : NULL;
     return used + ceil_div(count, 16) * 16 + PAD;
-}
-
-/* ---- operands: [rows, size] matrices of at most KB rows ---- */
-
-/* Whose rows are summed over: rows of NR columns at at + j, `step` apart. */
-typedef struct {
-    const float *at;
-    int64_t step;
-} row_panels;
-
-RO_INLINE int64_t padded(int64_t size) {
-    return ceil_div(size, NR) * NR;
-}
-
-/* In place if whole vectors can be read, else a copy padded with +0. */
-static row_panels view_rows(const float *x, int64_t rows, int64_t size, float *copy) {
-    const int64_t step = padded(size);
-    if (step == size)
-        return (row_panels){x, size};
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < step; j += VW)
-            vf_store(copy + i * step + j, vf_load_n(x + i * size + j, size - j));
-    return (row_panels){copy, step};
-}
-
-/* Whose columns are summed over, as the right operand: panels of NR rows. */
-static void pack_panels(const float *x, int64_t rows, int64_t size, float *to) {
-    for (int64_t j = 0; j < rows; j += NR)
-        pack(&(panel){x + j * size, size, 1, min_i64(NR, rows - j), NR, size}, to + j * size);
-}
-
-/* As the left operand: strips of `height` rows. */
-static void pack_strips(const float *x, int64_t rows, int64_t size, int64_t height, float *to) {
-    for (int64_t i = 0; i < rows; i += height) {
-        const int64_t h = min_i64(height, rows - i);
-        pack(&(panel){x + i * size, size, 1, h, h, size}, to + i * size);
-    }
-}
-
-static int all_finite(const float *x, int64_t count) {
-    uint32_t largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const uint32_t magnitude = ro_to_bits(x[i]) & UINT32_C(0x7fffffff);
-        largest = magnitude > largest ? magnitude : largest;
-    }
-    return largest < UINT32_C(0x7f800000);
-}
-
-/* ---- products of a strip ---- */
-
-/* s[r, j] = canon(dot(a row r, b row j) * alpha) for j < cols, rows KB apart. */
-static void strip_scores(int rows, const float *strip, const float *panels, int64_t size,
-                         int64_t cols, float alpha, float *s) {
-    tile t = {.k = size, .a = strip, .a_step = rows, .b_step = NR, .c_row = KB, .out_row = KB};
-    t.alpha = alpha;
-    t.flags = TILE_FIRST | TILE_LAST;
-    for (int64_t j = 0; j < cols; j += NR) {
-        t.b = panels + j * size;
-        t.c = t.out = s + j;
-        t.cols = min_i64(NR, KB - j);
-        run_tile(rows, &t);
-    }
-}
-
-/* Where sums go: rows `step` apart. */
-typedef struct {
-    float *at;
-    int64_t step;
-    float alpha;
-    int flags;
-} sums;
-
-/* to[r, :] += sum over p < count of x[r, p] b[p, :], x's rows KB apart. */
-static void strip_times(int rows, const float *x, int64_t count, row_panels b, int64_t size,
-                        sums to) {
-    tile t = {.k = count, .a = x, .a_row = KB, .a_step = 1, .b_step = b.step, .c_row = to.step};
-    t.out_row = to.step, t.alpha = to.alpha, t.flags = to.flags;
-    for (int64_t j = 0; j < size; j += NR) {
-        t.b = b.at + j;
-        t.c = t.out = to.at + j;
-        t.cols = min_i64(NR, size - j);
-        RO_NAME(ro_tile_place)(rows, &t);
-    }
-}
-
-/* ---- dropout ---- */
-
-/* The words of `count` <= KB elements from element e on; `word` has room for WORDS. */
-static const uint32_t *dropout_words(const ro_attention_dropout *d, int64_t e, int64_t count,
-                                     uint32_t *word) {
-    const uint64_t first = (uint64_t)e / 4;
-    const int64_t blocks = ceil_div(e % 4 + count, 4);
-    for (int64_t from = 0; from < blocks; from += 16) {
-        uint32_t part[4][16];
-        for (int j = 0; j < 16; j++) {
-            uint32_t block[4];
-            ro_philox_block(d->seed, first + (uint64_t)(from + j), (uint32_t)d->step, d->stream,
-                            block);
-            part[0][j] = block[0];
-            part[1][j] = block[1];
-            part[2][j] = block[2];
-            part[3][j] = block[3];
-        }
-        for (int j = 0; j < 16; j++)
-            for (int w = 0; w < 4; w++)
-                word[4 * (from + j) + w] = part[w][j];
-    }
-    return word + e % 4;
-}
-
-static void drop(const uint32_t *restrict word, const ro_attention_dropout *d, int64_t count,
-                 float *restrict x) {
-    const uint32_t threshold = d->threshold;
-    const float scale = d->scale;
-    for (int64_t i = 0; i < count; i++) {
-        const float kept = ro_canon(x[i] * scale);
-        x[i] = word[i] >= threshold ? kept : 0.0f;
-    }
 }
 
 #endif

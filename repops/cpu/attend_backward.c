@@ -7,7 +7,7 @@
  * key-value head, five products for each pair of blocks. With fewer, blocks of keys and then blocks
  * of queries are items, and scores are computed once more: seven products, but any number of
  * threads. */
-#include "repops/cpu/attend.h"
+#include "repops/cpu/attend_strips.h"
 
 typedef struct {
     const ro_attention_grad_job *job;

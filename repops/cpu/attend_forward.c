@@ -1,7 +1,8 @@
 /* Fused attention, forward (SPEC.md section 8): for each block of keys, strips of queries go
  * through scores, exponentials and values in cache, and the walk over blocks advances by one step.
  * An item is a range of queries of one head. */
-#include "repops/cpu/attend.h"
+#include "repops/cpu/attend_strips.h"
+#include "repops/cpu/attend_walk.h"
 #include "repops/cpu/max.h"
 
 /* Queries of an item: enough to pay for packing the keys. */
@@ -18,11 +19,11 @@ typedef struct {
 typedef struct {
     const ro_attention *a;
     const float *k, *v;  /* of the head */
-    float *o;            /* rows of the item: unscaled sums until the end */
     int64_t row0, count; /* queries of the item */
     int64_t words;       /* first element of the item's scores, for dropout */
     int64_t height;
     float *strips, *panels, *values, *s, *ac;
+    walk w;
     float m[RANGE], l[RANGE];
     uint8_t started[RANGE];
 } item;
@@ -43,52 +44,6 @@ static int64_t limit_of(const item *x, const key_block *b, int64_t r) {
     return max_i64(0, min_i64(b->count, admitted(x->a, x->row0 + r) - b->from));
 }
 
-/* One row: scores become exponentials in place, +0 from `limit` on. Returns their sum. */
-static float exponentials(float *s, int64_t limit, float mc) {
-    if (is_minus_infinity(mc))
-        limit = 0;
-    exp_row(s, mc, 1.0f, min_i64(ceil_div(limit, 16) * 16, KB));
-    clear(s + limit, KB - limit);
-    float lanes[RO_LANES];
-    whole_sum(s, RO_LANES, lanes);
-    return fold(lanes);
-}
-
-/* One step of the walk: factors of what was summed so far and of the block. */
-typedef struct {
-    float mc[16], lc[16], a[16], b[16], next[16];
-} step;
-
-static void factors(const item *x, int64_t r0, int rows, step *w) {
-    float now[16];
-    for (int r = 0; r < 16; r++)
-        now[r] = r < rows && x->started[r0 + r] ? x->m[r0 + r] : w->mc[r];
-    for (int r = 0; r < 16; r++) {
-        w->next[r] = ro_max(now[r], w->mc[r]);
-        w->a[r] = ro_exp(now[r] - w->next[r]);
-        w->b[r] = ro_exp(w->mc[r] - w->next[r]);
-    }
-}
-
-static void merge(item *x, int64_t r0, int rows, step *w) {
-    const int64_t size = x->a->head_size;
-    factors(x, r0, rows, w);
-    for (int r = 0; r < rows; r++) {
-        const int64_t i = r0 + r;
-        float *o = x->o + i * size, *ac = x->ac + r * padded(size);
-        if (is_minus_infinity(w->mc[r]))
-            continue;
-        if (x->started[i]) {
-            combine(o, w->a[r], w->b[r], ac, size);
-            x->l[i] = ro_fma(x->l[i], w->a[r], w->b[r] * w->lc[r]);
-            x->m[i] = w->next[r];
-        } else {
-            memcpy(o, ac, (size_t)size * sizeof *o);
-            x->l[i] = w->lc[r], x->m[i] = w->mc[r], x->started[i] = 1;
-        }
-    }
-}
-
 static void times_values(item *x, const key_block *b, int64_t r0, int rows, int64_t width) {
     const int64_t stride = padded(x->a->head_size);
     const sums to = {x->ac, stride, 1.0f, TILE_FIRST | TILE_LAST};
@@ -107,7 +62,7 @@ static void run_strip(item *x, const key_block *b, int64_t r0, int rows) {
     const ro_attention *a = x->a;
     const int64_t width = limit_of(x, b, r0 + rows - 1);
     uint32_t word[WORDS];
-    step w = {{0}, {0}, {0}, {0}, {0}};
+    step now = {{0}, {0}, {0}, {0}, {0}};
     if (width == 0)
         return;
     strip_scores(rows, x->strips + r0 * a->head_size, x->panels, a->head_size, width, a->scale,
@@ -115,14 +70,14 @@ static void run_strip(item *x, const key_block *b, int64_t r0, int rows) {
     for (int r = 0; r < rows; r++) {
         float *s = x->s + r * KB;
         const int64_t limit = limit_of(x, b, r0 + r);
-        w.mc[r] = limit ? max_of(s, limit) : ro_from_bits(RO_MINUS_INFINITY_BITS);
-        w.lc[r] = exponentials(s, limit, w.mc[r]);
+        now.mc[r] = limit ? max_of(s, limit) : ro_from_bits(RO_MINUS_INFINITY_BITS);
+        now.lc[r] = exponentials(s, limit, now.mc[r]);
         if (a->dropout && limit)
             drop(dropout_words(a->dropout, x->words + (r0 + r) * a->keys + b->from, limit, word),
                  a->dropout, limit, s);
     }
     times_values(x, b, r0, rows, width);
-    merge(x, r0, rows, &w);
+    merge(&x->w, r0, rows, &now, x->ac, padded(a->head_size));
 }
 
 static void run_block(item *x, int64_t from) {
@@ -134,22 +89,6 @@ static void run_block(item *x, int64_t from) {
     b.finite = limit_of(x, &b, 0) == b.count || all_finite(v, b.count * size);
     for (int64_t r = 0; r < x->count; r += x->height)
         run_strip(x, &b, r, (int)min_i64(x->height, x->count - r));
-}
-
-static void finish(item *x, float *m, float *l) {
-    const int64_t size = x->a->head_size;
-    for (int64_t i = 0; i < x->count; i++) {
-        float *o = x->o + i * size;
-        const float sum = x->started[i] ? ro_canon(x->l[i]) : 0.0f;
-        if (x->started[i])
-            scale_row(o, 1.0f / sum, size);
-        else
-            clear(o, size);
-        if (m)
-            m[i] = x->started[i] ? x->m[i] : ro_from_bits(RO_MINUS_INFINITY_BITS);
-        if (l)
-            l[i] = sum;
-    }
 }
 
 /* ---- items ---- */
@@ -174,7 +113,7 @@ static void run_item(const forward *f, int64_t index, float *workspace) {
     x.a = a;
     x.row0 = row0, x.count = min_i64(f->rows, a->queries - row0);
     x.k = j->k + kv * a->kv_rows * size, x.v = j->v + kv * a->kv_rows * size;
-    x.o = j->out + first * size;
+    x.w = (walk){j->out + first * size, x.m, x.l, x.started, size};
     x.words = first * a->keys;
     x.height = strip_height(x.count);
     lay_out(&x, a, f->rows, workspace);
@@ -183,7 +122,7 @@ static void run_item(const forward *f, int64_t index, float *workspace) {
     const int64_t end = admitted(a, row0 + x.count - 1);
     for (int64_t from = 0; from < end; from += KB)
         run_block(&x, from);
-    finish(&x, j->m ? j->m + first : NULL, j->l ? j->l + first : NULL);
+    finish(&x.w, x.count, j->m ? j->m + first : NULL, j->l ? j->l + first : NULL);
 }
 
 static void run_items(void *user, int64_t first, int64_t last, int worker) {
@@ -196,6 +135,8 @@ static ro_status attend_forward(ro_ctx *ctx, const ro_attention_job *job) {
     const ro_attention *a = job->a;
     const int threads = ro_ctx_threads(ctx);
     item x;
+    if (RO_NAME(ro_attend_is_decoding)(a))
+        return RO_NAME(ro_attend_decode)(ctx, job);
     forward f = {.job = job, .ranges = ceil_div(a->queries, RANGE)};
     const int64_t heads = a->batch * a->heads;
     /* Few heads: shorter ranges, down to a block of queries, so that all threads have some. */

@@ -1,10 +1,9 @@
 /* Reductions along any axis, and back, SPEC.md sections 3.3 and 3.4. Compilers vectorise across the
  * elements that lie side by side. */
-#include "repops/cpu/isa.h"
+#include "repops/cpu/columns.h"
 #include "repops/cpu/max.h"
 
-/* Long runs keep the memory's pages open; their sums stay in the first-level cache. */
-enum { TILE = 1024 };
+enum { TILE = COLUMN_TILE };
 
 /* ---- sums and maxima: an item is a tile of columns of one group of rows ---- */
 
@@ -38,11 +37,6 @@ static tile tile_of(const ro_job *job, int64_t item) {
                   min_i64(TILE, a.inner - col), a.inner};
 }
 
-static void add_row(const float *restrict x, int64_t count, float *restrict acc) {
-    for (int64_t c = 0; c < count; c++)
-        acc[c] = acc[c] + x[c];
-}
-
 static void max_row(const float *restrict x, int64_t count, float *restrict acc) {
     for (int64_t c = 0; c < count; c++)
         acc[c] = ro_max(acc[c], x[c]);
@@ -57,8 +51,7 @@ static void sum_axis(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
         const tile t = tile_of(job, i);
         float acc[TILE] = {0};
-        for (int64_t r = 0; r < t.rows; r++)
-            add_row(t.x + r * t.stride, t.cols, acc);
+        add_rows(t.x, t.stride, t.rows, t.cols, acc);
         store(acc, t.cols, t.out);
     }
 }

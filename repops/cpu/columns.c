@@ -1,8 +1,8 @@
 /* Column reductions, SPEC.md section 3.3. An item is one tile of columns of one group of rows: its
  * accumulators stay in the first-level cache, and compilers vectorise across columns. */
-#include "repops/cpu/isa.h"
+#include "repops/cpu/columns.h"
 
-enum { TILE = 256 };
+enum { TILE = COLUMN_TILE };
 
 typedef struct {
     int64_t group, cols;
@@ -30,18 +30,12 @@ static void store_sums(const tile *t, const float *restrict acc, float *restrict
         out[c] = ro_canon(acc[c]);
 }
 
-static void add_row(const float *restrict x, int64_t count, float *restrict acc) {
-    for (int64_t c = 0; c < count; c++)
-        acc[c] = acc[c] + x[c];
-}
-
 static void sum_rows(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
         const tile t = tile_of(job, i);
         const float *x = (const float *)job->in[0] + t.row * t.cols + t.col;
         float acc[TILE] = {0};
-        for (int64_t r = 0; r < t.rows; r++)
-            add_row(x + r * t.cols, t.count, acc);
+        add_rows(x, t.cols, t.rows, t.count, acc);
         store_sums(&t, acc, job->out);
     }
 }

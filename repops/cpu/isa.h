@@ -81,6 +81,9 @@ RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
 RO_INLINE vf vf_add(vf a, vf b) {
     return _mm512_add_ps(a, b);
 }
+RO_INLINE vf vf_sub(vf a, vf b) {
+    return _mm512_sub_ps(a, b);
+}
 RO_INLINE vf vf_mul(vf a, vf b) {
     return _mm512_mul_ps(a, b);
 }
@@ -129,6 +132,9 @@ RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
 }
 RO_INLINE vf vf_add(vf a, vf b) {
     return _mm256_add_ps(a, b);
+}
+RO_INLINE vf vf_sub(vf a, vf b) {
+    return _mm256_sub_ps(a, b);
 }
 RO_INLINE vf vf_mul(vf a, vf b) {
     return _mm256_mul_ps(a, b);
@@ -188,6 +194,9 @@ RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
 RO_INLINE vf vf_add(vf a, vf b) {
     return vaddq_f32(a, b);
 }
+RO_INLINE vf vf_sub(vf a, vf b) {
+    return vsubq_f32(a, b);
+}
 RO_INLINE vf vf_mul(vf a, vf b) {
     return vmulq_f32(a, b);
 }
@@ -232,6 +241,9 @@ RO_INLINE void vf_store_n(float *p, vf x, int64_t n) {
 }
 RO_INLINE vf vf_add(vf a, vf b) {
     return a + b;
+}
+RO_INLINE vf vf_sub(vf a, vf b) {
+    return a - b;
 }
 RO_INLINE vf vf_mul(vf a, vf b) {
     return a * b;

@@ -1,42 +1,28 @@
-/* Sums over the lanes of a row reduction, SPEC.md section 3.2: a sum of terms, and a sum of
- * products. */
+/* Sums over the lanes of a row reduction, SPEC.md section 3.2. */
 #ifndef REPOPS_CPU_LANES_H
 #define REPOPS_CPU_LANES_H
 
 #include "repops/cpu/isa.h"
 
+/* Vectors of lanes, and how many of them stay in registers beside what the terms need. */
 enum { VECTORS = RO_LANES / VW };
+#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
+enum { AT_ONCE = 8 };
+#elif defined(RO_ISA_neon)
+enum { AT_ONCE = 16 };
+#else
+enum { AT_ONCE = VECTORS };
+#endif
 
-/* Whole rounds of the lanes stay in registers. n is a multiple of RO_LANES. */
-RO_INLINE void whole_sum(const float *t, int64_t n, float *x) {
-    vf lane[VECTORS];
-    RO_UNROLL
-    for (int v = 0; v < VECTORS; v++)
-        lane[v] = vf_set1(0.0f);
-    for (int64_t i = 0; i < n; i += RO_LANES) {
-        RO_UNROLL
-        for (int v = 0; v < VECTORS; v++)
-            lane[v] = vf_add(lane[v], vf_load(t + i + v * VW));
-    }
-    RO_UNROLL
-    for (int v = 0; v < VECTORS; v++)
-        vf_store(x + v * VW, lane[v]);
-}
+/* What terms are made from; which of it is there depends on the sum. */
+typedef struct {
+    const float *a, *b, *c;
+    float mean, rstd;
+} terms;
 
-RO_INLINE void whole_dot(const float *p, const float *q, int64_t n, float *x) {
-    vf lane[VECTORS];
-    RO_UNROLL
-    for (int v = 0; v < VECTORS; v++)
-        lane[v] = vf_set1(0.0f);
-    for (int64_t i = 0; i < n; i += RO_LANES) {
-        RO_UNROLL
-        for (int v = 0; v < VECTORS; v++)
-            lane[v] = vf_fma(vf_load(p + i + v * VW), vf_load(q + i + v * VW), lane[v]);
-    }
-    RO_UNROLL
-    for (int v = 0; v < VECTORS; v++)
-        vf_store(x + v * VW, lane[v]);
-}
+/* Terms i, i + 1, ... of a vector are added to its lanes; and one by itself. */
+typedef vf add_terms(const terms *t, int64_t i, vf lane);
+typedef float add_term(const terms *t, int64_t i, float lane);
 
 RO_INLINE float fold(const float *x) {
     vf lane[VECTORS];
@@ -54,24 +40,52 @@ RO_INLINE float fold(const float *x) {
 
 /* The last terms reach only the first lanes. The others must not even see fma(0, 0, lane): that
  * would turn the -0 of an underflow into +0. */
-RO_INLINE float lane_sum(const float *t, int64_t n) {
+RO_INLINE float lane_reduce(const terms *t, int64_t n, add_terms *add, add_term *add_one) {
     const int64_t whole = n / RO_LANES * RO_LANES;
-    float x[RO_LANES] = {0};
-    if (whole > 0)
-        whole_sum(t, whole, x);
+    float x[RO_LANES];
+    for (int v = 0; v < VECTORS; v += AT_ONCE) {
+        vf lane[AT_ONCE];
+        RO_UNROLL
+        for (int k = 0; k < AT_ONCE; k++)
+            lane[k] = vf_set1(0.0f);
+        for (int64_t i = v * VW; i < whole; i += RO_LANES) {
+            RO_UNROLL
+            for (int k = 0; k < AT_ONCE; k++)
+                lane[k] = add(t, i + k * VW, lane[k]);
+        }
+        RO_UNROLL
+        for (int k = 0; k < AT_ONCE; k++)
+            vf_store(x + (v + k) * VW, lane[k]);
+    }
     for (int64_t i = 0; i < n - whole; i++)
-        x[i] = x[i] + t[whole + i];
+        x[i] = add_one(t, whole + i, x[i]);
     return fold(x);
 }
 
-RO_INLINE float lane_dot(const float *p, const float *q, int64_t n) {
-    const int64_t whole = n / RO_LANES * RO_LANES;
-    float x[RO_LANES] = {0};
-    if (whole > 0)
-        whole_dot(p, q, whole, x);
-    for (int64_t i = 0; i < n - whole; i++)
-        x[i] = ro_fma(p[whole + i], q[whole + i], x[i]);
-    return fold(x);
+/* ---- a sum of terms, and a sum of products ---- */
+
+RO_INLINE vf add_values(const terms *t, int64_t i, vf lane) {
+    return vf_add(lane, vf_load(t->a + i));
+}
+
+RO_INLINE float add_value(const terms *t, int64_t i, float lane) {
+    return lane + t->a[i];
+}
+
+RO_INLINE float lane_sum(const float *a, int64_t n) {
+    return lane_reduce(&(terms){.a = a}, n, add_values, add_value);
+}
+
+RO_INLINE vf add_products(const terms *t, int64_t i, vf lane) {
+    return vf_fma(vf_load(t->a + i), vf_load(t->b + i), lane);
+}
+
+RO_INLINE float add_product(const terms *t, int64_t i, float lane) {
+    return ro_fma(t->a[i], t->b[i], lane);
+}
+
+RO_INLINE float lane_dot(const float *a, const float *b, int64_t n) {
+    return lane_reduce(&(terms){.a = a, .b = b}, n, add_products, add_product);
 }
 
 #endif

@@ -48,17 +48,28 @@ static void reduce_dot(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
+/* ---- squares of deviations ---- */
+
+RO_INLINE vf add_squares(const terms *t, int64_t i, vf lane) {
+    const vf d = vf_sub(vf_load(t->a + i), vf_set1(t->mean));
+    return vf_fma(d, d, lane);
+}
+
+RO_INLINE float add_square(const terms *t, int64_t i, float lane) {
+    const float d = t->a[i] - t->mean;
+    return ro_fma(d, d, lane);
+}
+
 static void reduce_sqdev(const ro_job *job, int64_t first, int64_t last) {
-    float d[RO_REDUCE_BLOCK];
     for (int64_t i = first; i < last; i++) {
         const block b = block_of(job, i);
-        const float *restrict x = (const float *)job->in[0] + b.e;
-        const float mean = ((const float *)job->in[1])[b.row];
-        for (int64_t j = 0; j < b.count; j++)
-            d[j] = x[j] - mean;
-        ((float *)job->out)[i] = lane_dot(d, d, b.count);
+        const terms t = {.a = (const float *)job->in[0] + b.e,
+                         .mean = ((const float *)job->in[1])[b.row]};
+        ((float *)job->out)[i] = lane_reduce(&t, b.count, add_squares, add_square);
     }
 }
+
+/* ---- exponentials: compilers vectorise their loop ---- */
 
 static void reduce_expsum(const ro_job *job, int64_t first, int64_t last) {
     float t[RO_REDUCE_BLOCK];
@@ -72,36 +83,43 @@ static void reduce_expsum(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
+/* ---- gradients of norms: a is dy, b gamma, c x ---- */
+
+RO_INLINE vf add_ln_terms(const terms *t, int64_t i, vf lane) {
+    const vf g = vf_mul(vf_load(t->a + i), vf_load(t->b + i));
+    const vf d = vf_sub(vf_load(t->c + i), vf_set1(t->mean));
+    return vf_fma(g, vf_mul(d, vf_set1(t->rstd)), lane);
+}
+
+RO_INLINE float add_ln_term(const terms *t, int64_t i, float lane) {
+    return ro_fma(t->a[i] * t->b[i], (t->c[i] - t->mean) * t->rstd, lane);
+}
+
 static void reduce_ln_gx(const ro_job *job, int64_t first, int64_t last) {
-    float g[RO_REDUCE_BLOCK], xh[RO_REDUCE_BLOCK];
     for (int64_t i = first; i < last; i++) {
         const block b = block_of(job, i);
-        const float *restrict dy = (const float *)job->in[0] + b.e;
-        const float *restrict gamma = (const float *)job->in[1] + b.at;
-        const float *restrict x = (const float *)job->in[2] + b.e;
-        const float mean = ((const float *)job->in[3])[b.row];
-        const float rstd = ((const float *)job->in[4])[b.row];
-        for (int64_t j = 0; j < b.count; j++) {
-            g[j] = dy[j] * gamma[j];
-            xh[j] = (x[j] - mean) * rstd;
-        }
-        ((float *)job->out)[i] = lane_dot(g, xh, b.count);
+        const terms t = {(const float *)job->in[0] + b.e, (const float *)job->in[1] + b.at,
+                         (const float *)job->in[2] + b.e, ((const float *)job->in[3])[b.row],
+                         ((const float *)job->in[4])[b.row]};
+        ((float *)job->out)[i] = lane_reduce(&t, b.count, add_ln_terms, add_ln_term);
     }
 }
 
+RO_INLINE vf add_rms_terms(const terms *t, int64_t i, vf lane) {
+    const vf g = vf_mul(vf_load(t->a + i), vf_load(t->b + i));
+    return vf_fma(g, vf_mul(vf_load(t->c + i), vf_set1(t->rstd)), lane);
+}
+
+RO_INLINE float add_rms_term(const terms *t, int64_t i, float lane) {
+    return ro_fma(t->a[i] * t->b[i], t->c[i] * t->rstd, lane);
+}
+
 static void reduce_rms_gx(const ro_job *job, int64_t first, int64_t last) {
-    float g[RO_REDUCE_BLOCK], xh[RO_REDUCE_BLOCK];
     for (int64_t i = first; i < last; i++) {
         const block b = block_of(job, i);
-        const float *restrict dy = (const float *)job->in[0] + b.e;
-        const float *restrict gamma = (const float *)job->in[1] + b.at;
-        const float *restrict x = (const float *)job->in[2] + b.e;
-        const float rstd = ((const float *)job->in[3])[b.row];
-        for (int64_t j = 0; j < b.count; j++) {
-            g[j] = dy[j] * gamma[j];
-            xh[j] = x[j] * rstd;
-        }
-        ((float *)job->out)[i] = lane_dot(g, xh, b.count);
+        const terms t = {(const float *)job->in[0] + b.e, (const float *)job->in[1] + b.at,
+                         (const float *)job->in[2] + b.e, 0, ((const float *)job->in[3])[b.row]};
+        ((float *)job->out)[i] = lane_reduce(&t, b.count, add_rms_terms, add_rms_term);
     }
 }
 

@@ -2,7 +2,7 @@
  * first merged. If the last dimension then stays the last, whole rows are copied; otherwise tiles
  * of TILE x TILE elements go through the first-level cache, so that every cache line of the input
  * and of the output is touched once, whatever the strides. */
-#include "repops/cpu/isa.h"
+#include "repops/cpu/gemm_pack.h"
 
 enum { TILE = 16 };
 
@@ -117,7 +117,7 @@ static void copy_rows(const ro_job *job, const plan *p, int64_t first, int64_t l
 
 /* ---- columns become rows: an item is ROWS x COLS elements of a matrix of the output ---- */
 
-enum { ROWS = 64, COLS = 1024 };
+enum { ROWS = 512, COLS = 64, STREAMED = 1 << 22 /* elements */ };
 
 /* The input's last dimension, among those of the output: the matrix is this one and the last. */
 static int turned(const plan *p) {
@@ -132,6 +132,7 @@ typedef struct {
     const char *restrict x;
     char *restrict out;
     int64_t from, to, rows, cols;
+    int stream; /* whole lines of the output, which no cache will keep */
 } block;
 
 /* Constant sizes make it unrolled code. What the next tile of these columns and rows touches lies
@@ -167,20 +168,69 @@ RO_INLINE void move_rest(const block *b, int64_t r, int64_t rows, int64_t c, int
                    size);
 }
 
+#if defined(RO_ISA_avx512)
+RO_INLINE void stream(float *p, vf x) {
+    _mm512_stream_ps(p, x);
+}
+#elif defined(RO_ISA_avx2)
+RO_INLINE void stream(float *p, vf x) {
+    _mm256_stream_ps(p, x);
+}
+#else
+RO_INLINE void stream(float *p, vf x) {
+    vf_store(p, x);
+}
+#endif
+
+/* The same of f32, in registers; only loads and stores touch the elements, so bits are kept. */
+RO_INLINE void turn_tile(const block *b, int64_t r, int64_t c) {
+    const float *x = (const float *)(const void *)b->x + c * b->from + r;
+    float *out = (float *)(void *)b->out + r * b->to + c;
+    for (int64_t i = 0; i < TILE; i += VW)
+        for (int64_t j = 0; j < TILE; j += VW) {
+            vf v[VW];
+            RO_UNROLL
+            for (int l = 0; l < VW; l++)
+                v[l] = vf_load(x + (j + l) * b->from + i);
+            transpose(v);
+            RO_UNROLL
+            for (int l = 0; l < VW; l++) {
+                float *to = out + (i + l) * b->to + j;
+                if (b->stream)
+                    stream(to, v[l]);
+                else
+                    vf_store(to, v[l]);
+            }
+        }
+}
+
 RO_INLINE void move_block(const block *b, size_t size) {
     const int64_t rows = b->rows / TILE * TILE, cols = b->cols / TILE * TILE;
     for (int64_t c = 0; c < cols; c += TILE)
-        for (int64_t r = 0; r < rows; r += TILE)
-            move_tile(b->x + (size_t)(c * b->from + r) * size, b->from,
-                      b->out + (size_t)(r * b->to + c) * size, b->to, size);
+        for (int64_t r = 0; r < rows; r += TILE) {
+            if (size == 4 && VW > 1)
+                turn_tile(b, r, c);
+            else
+                move_tile(b->x + (size_t)(c * b->from + r) * size, b->from,
+                          b->out + (size_t)(r * b->to + c) * size, b->to, size);
+        }
     move_rest(b, 0, rows, cols, b->cols - cols, size);
     move_rest(b, rows, b->rows - rows, 0, b->cols, size);
+}
+
+/* More than caches hold, and rows begin where cache lines do. */
+static int streams(const ro_job *job, const plan *p, int64_t to) {
+    int aligned = (uintptr_t)job->out % 64 == 0 && to % 16 == 0;
+    for (int d = 0; d < p->ndim - 1; d++)
+        aligned &= p->to[d] % 16 == 0;
+    return aligned && ro_shape_numel(&job->call->output) >= STREAMED;
 }
 
 static void move_blocks(const ro_job *job, const plan *p, int64_t first, int64_t last) {
     const size_t size = ro_dtype_size(job->call->output.dtype);
     const int end = p->ndim - 1, row = turned(p);
     const int64_t across = ceil_div(p->dim[end], COLS), down = ceil_div(p->dim[row], ROWS);
+    const int whole = streams(job, p, p->to[row]);
     for (int64_t i = first; i < last; i++) {
         const int64_t c = i % across * COLS, r = i / across % down * ROWS;
         const walker w = walker_at(p, 1u << end | 1u << row, i / across / down);
@@ -191,6 +241,7 @@ static void move_blocks(const ro_job *job, const plan *p, int64_t first, int64_t
             p->to[row],
             min_i64(ROWS, p->dim[row] - r),
             min_i64(COLS, p->dim[end] - c),
+            whole,
         };
         switch (size) {
         case 4: move_block(&b, 4); break;
@@ -198,6 +249,9 @@ static void move_blocks(const ro_job *job, const plan *p, int64_t first, int64_t
         default: move_block(&b, 1); break;
         }
     }
+#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
+    _mm_sfence(); /* before another thread reads */
+#endif
 }
 
 static int64_t transpose_items(const ro_call *call) {
@@ -210,7 +264,7 @@ static int64_t transpose_items(const ro_call *call) {
     return rows / p.dim[row] * ceil_div(p.dim[row], ROWS) * ceil_div(p.dim[end], COLS);
 }
 
-static void transpose(const ro_job *job, int64_t first, int64_t last) {
+static void permute(const ro_job *job, int64_t first, int64_t last) {
     const plan p = plan_of(job->call);
     if (p.from[p.ndim - 1] == 1)
         copy_rows(job, &p, first, last);
@@ -219,5 +273,5 @@ static void transpose(const ro_job *job, int64_t first, int64_t last) {
 }
 
 void RO_NAME(ro_add_transpose)(ro_table *table) {
-    table->kernel[RO_OP_TRANSPOSE] = (ro_kernel){.range = transpose, .items = transpose_items};
+    table->kernel[RO_OP_TRANSPOSE] = (ro_kernel){.range = permute, .items = transpose_items};
 }

@@ -223,6 +223,21 @@ Test(attention_fused, a_decoded_query_is_a_row_of_the_prefill) {
     tensors_free(&t);
 }
 
+/* Many heads that share keys, and head sizes beside whole vectors. */
+Test(attention_fused, a_few_queries_of_many_heads) {
+    static const struct {
+        int64_t batch, heads, kv_heads, queries, keys, size;
+    } of[] = {{2, 3, 3, 1, 700, 64},  {1, 16, 1, 4, 390, 24}, {1, 17, 1, 4, 129, 8},
+              {1, 12, 2, 3, 140, 65}, {3, 9, 3, 2, 17, 256},  {1, 1, 1, 4, 8200, 5},
+              {1, 1, 1, 1, 1, 1},     {1, 3, 1, 1, 40, 1}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        for (int class = 0; class < DATA_END; class ++) {
+            const ro_attention a = sizes(of[i].batch, of[i].heads, of[i].kv_heads, of[i].queries,
+                                         of[i].keys, of[i].size, 0);
+            check(&a, 60 + i, (data_class) class, 1);
+        }
+}
+
 /* ---- what is refused ---- */
 
 typedef struct {
