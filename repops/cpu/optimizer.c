@@ -50,6 +50,24 @@ static void clip_scale(const ro_job *job, int64_t first, int64_t last) {
 
 /* ---- AdamW ---- */
 
+RO_INLINE float next_m(float m, float gc, float beta, float rest) {
+    return ro_canon(ro_fma(beta, m, rest * gc));
+}
+
+RO_INLINE float next_v(float v, float gc, float beta, float rest) {
+    return ro_canon(ro_fma(beta, v, rest * (gc * gc)));
+}
+
+/* What adamw_w reads beside tensors. */
+typedef struct {
+    float c1, c2, lr, eps, decay;
+} update;
+
+RO_INLINE float next_w(float w, float m, float v, const update *p) {
+    const float u = (m / p->c1) / (ro_sqrt(v / p->c2) + p->eps);
+    return ro_canon(ro_fma(-p->lr, ro_fma(p->decay, w, u), w));
+}
+
 static void adamw_m(const ro_job *job, int64_t first, int64_t last) {
     const float *m = (const float *)job->in[0] + first;
     const float *g = (const float *)job->in[1] + first;
@@ -57,7 +75,7 @@ static void adamw_m(const ro_job *job, int64_t first, int64_t last) {
     const float clip = *(const float *)job->in[2], beta = attr_f32(job, 0), rest = 1.0f - beta;
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
-        out[i] = ro_canon(ro_fma(beta, m[i], rest * (g[i] * clip)));
+        out[i] = next_m(m[i], g[i] * clip, beta, rest);
 }
 
 static void adamw_v(const ro_job *job, int64_t first, int64_t last) {
@@ -66,10 +84,8 @@ static void adamw_v(const ro_job *job, int64_t first, int64_t last) {
     float *out = (float *)job->out + first;
     const float clip = *(const float *)job->in[2], beta = attr_f32(job, 0), rest = 1.0f - beta;
     RO_SAME_INDEX
-    for (int64_t i = 0; i < last - first; i++) {
-        const float gc = g[i] * clip;
-        out[i] = ro_canon(ro_fma(beta, v[i], rest * (gc * gc)));
-    }
+    for (int64_t i = 0; i < last - first; i++)
+        out[i] = next_v(v[i], g[i] * clip, beta, rest);
 }
 
 static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
@@ -77,14 +93,39 @@ static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
     const float *m = (const float *)job->in[1] + first;
     const float *v = (const float *)job->in[2] + first;
     float *out = (float *)job->out + first;
-    const float c1 = *(const float *)job->in[3], c2 = *(const float *)job->in[4];
-    const float lr = *(const float *)job->in[5];
-    const float eps = attr_f32(job, 0), decay = attr_f32(job, 1);
+    const update p = {*(const float *)job->in[3], *(const float *)job->in[4],
+                      *(const float *)job->in[5], attr_f32(job, 0), attr_f32(job, 1)};
+    RO_SAME_INDEX
+    for (int64_t i = 0; i < last - first; i++)
+        out[i] = next_w(w[i], m[i], v[i], &p);
+}
+
+/* All three at once; outputs may be the inputs. */
+static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
+    const ro_adamw_job *j = user;
+    const ro_adamw_step *s = j->step;
+    const float *w = j->w + first, *m = j->m + first, *v = j->v + first, *g = j->gradient + first;
+    float *w_out = j->w_out + first, *m_out = j->m_out + first, *v_out = j->v_out + first;
+    const float clip = *s->clip, beta1 = s->beta1, beta2 = s->beta2;
+    const float rest1 = 1.0f - beta1, rest2 = 1.0f - beta2;
+    const update p = {*s->c1, *s->c2, *s->rate, s->eps, s->decay};
+    (void)worker;
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++) {
-        const float u = (m[i] / c1) / (ro_sqrt(v[i] / c2) + eps);
-        out[i] = ro_canon(ro_fma(-lr, ro_fma(decay, w[i], u), w[i]));
+        const float gc = g[i] * clip, wi = w[i];
+        const float mi = next_m(m[i], gc, beta1, rest1), vi = next_v(v[i], gc, beta2, rest2);
+        m_out[i] = mi;
+        v_out[i] = vi;
+        w_out[i] = next_w(wi, mi, vi, &p);
     }
+}
+
+enum { PIECE = 16384 }; /* elements that are worth a wake-up */
+
+static void adamw(ro_ctx *ctx, const ro_adamw_job *job) {
+    const int64_t most = job->step->count / (8 * ro_ctx_threads(ctx)) / 64 * 64;
+    ro_pool_for(ro_ctx_pool(ctx), job->step->count, max_i64(PIECE, most), adamw_range,
+                (void *)(uintptr_t)job);
 }
 
 /* ---- SGD ---- */
@@ -132,6 +173,7 @@ void RO_NAME(ro_add_optimizer)(ro_table *table) {
     table->kernel[RO_OP_ADAMW_M] = (ro_kernel){.range = adamw_m};
     table->kernel[RO_OP_ADAMW_V] = (ro_kernel){.range = adamw_v};
     table->kernel[RO_OP_ADAMW_W] = (ro_kernel){.range = adamw_w};
+    table->adamw = adamw;
     table->kernel[RO_OP_SGD_M] = (ro_kernel){.range = sgd_m};
     table->kernel[RO_OP_SGD_W] = (ro_kernel){.range = sgd_w};
     table->kernel[RO_OP_SGD_NESTEROV] = (ro_kernel){.range = sgd_nesterov};

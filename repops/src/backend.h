@@ -25,12 +25,20 @@ typedef struct {
     ro_status (*run)(const ro_job *job);
 } ro_kernel;
 
+/* The arguments of ro_adamw. */
+typedef struct {
+    const ro_adamw_step *step;
+    const float *w, *m, *v, *gradient;
+    float *w_out, *m_out, *v_out;
+} ro_adamw_job;
+
 typedef struct {
     ro_kernel kernel[RO_OP_END];
     ro_status (*sgemm)(ro_ctx *ctx, const ro_products *products);
     ro_status (*attention_forward)(ro_ctx *ctx, const ro_attention_job *job);
     ro_status (*attention_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
     ro_status (*cross_entropy)(ro_ctx *ctx, const ro_cross_entropy_job *job);
+    void (*adamw)(ro_ctx *ctx, const ro_adamw_job *job); /* NULL: operator by operator */
 } ro_table;
 
 void ro_table_scalar(ro_table *table);

@@ -142,6 +142,20 @@ Test(fuse, a_changed_node_stays) {
     }
 }
 
+/* Moments that do not share their gradient, or their clipping, are not one step of AdamW. */
+Test(fuse, moments_of_different_gradients_stay) {
+    test_job job;
+    test_job_open(&job, VD_MODEL_GPT2, 3, 1);
+    const vd_program *p = &job.program;
+    const uint32_t before = groups_of(p);
+    const uint32_t v = value_of(p, RO_OP_ADAMW_V) - vd_source_count(p, &p->step);
+    uint32_t *edge = &p->step.edge[p->step.node[v].first_input];
+    cr_assert(before > 0);
+    edge[1] = edge[0];
+    cr_expect(groups_of(p) == before - 1);
+    test_job_close(&job);
+}
+
 /* ---- whole runs ---- */
 
 static vd_hash root_of(const test_job *job, bool unfused) {
@@ -160,11 +174,18 @@ static vd_hash root_of(const test_job *job, bool unfused) {
     return result.run_root;
 }
 
+static uint32_t count_of(const vd_program *p, int op) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < p->step.node_count; i++)
+        count += p->step.node[i].op == op;
+    return count;
+}
+
 Test(fuse, a_run_has_the_same_root) {
     test_job job;
     test_job_open(&job, VD_MODEL_GPT2, 3, 1);
-    cr_expect(groups_of(&job.program) == 6,
-              "for each of two micro-batches: attention, its gradient, the loss");
+    cr_expect(groups_of(&job.program) == 6 + count_of(&job.program, RO_OP_ADAMW_W),
+              "for each of two micro-batches: attention, its gradient, the loss; each parameter");
     const vd_hash fused = root_of(&job, false), nodes = root_of(&job, true);
     cr_expect(vd_hash_equal(&fused, &nodes));
     test_job_close(&job);

@@ -145,12 +145,11 @@ static void release_inputs(execution *x, uint32_t index) {
 
 /* ---- groups ---- */
 
-/* Memory for output i of a group; the logits' own for their gradient, if nobody needs them more. */
+/* Memory for output i of a group: an input's own, if nobody needs that more. */
 static void *group_output(execution *x, const vd_fused *g, uint32_t i) {
-    uint32_t input, output;
+    const uint32_t input = vd_fused_in_place(g, i);
     size_t size = vd_shape_bytes(vd_value_shape(x->program, x->graph, g->output[i]));
-    if (vd_fused_in_place(g, &input, &output) && output == i && owned(x, g->input[input]) &&
-        x->uses[g->input[input]] == 1) {
+    if (input != VD_NO_GROUP && owned(x, g->input[input]) && x->uses[g->input[input]] == 1) {
         void *taken = x->value[g->input[input]];
         x->value[g->input[input]] = NULL;
         return taken;

@@ -66,6 +66,7 @@ static const struct {
     {RO_OP_ATTN_OUT, vd_match_attention},
     {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
     {RO_OP_XENT_GRAD, vd_match_cross_entropy},
+    {RO_OP_ADAMW_W, vd_match_adamw},
 };
 
 static bool find_groups(const vd_matcher *m, vd_plan *plan) {
@@ -175,16 +176,23 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
                                  out[1], out[2]);
 }
 
+static ro_status run_adamw(const vd_fused *g, ro_ctx *ro, const void *const *in, void *const *out) {
+    ro_adamw_step step = g->adamw;
+    step.clip = in[4], step.c1 = in[5], step.c2 = in[6], step.rate = in[7];
+    return ro_adamw(ro, &step, in[0], in[1], in[2], in[3], out[0], out[1], out[2]);
+}
+
 vd_status vd_fused_run(const vd_fused *g, ro_ctx *ro, int32_t step, const void *const *in,
                        void *const *out, vd_err *err) {
     if (g->kind == VD_FUSED_CROSS_ENTROPY)
         return run_cross_entropy(g, ro, in, out, err);
-    const ro_status status = run_attention(g, ro, step, in, out);
+    const ro_status status =
+        g->kind == VD_FUSED_ADAMW ? run_adamw(g, ro, in, out) : run_attention(g, ro, step, in, out);
     return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }
 
-bool vd_fused_in_place(const vd_fused *g, uint32_t *input, uint32_t *output) {
-    *input = 0;
-    *output = 1;
-    return g->kind == VD_FUSED_CROSS_ENTROPY;
+uint32_t vd_fused_in_place(const vd_fused *g, uint32_t i) {
+    if (g->kind == VD_FUSED_ADAMW)
+        return i; /* w, m, v */
+    return g->kind == VD_FUSED_CROSS_ENTROPY && i == 1 ? 0 : VD_NO_GROUP;
 }

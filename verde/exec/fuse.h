@@ -14,6 +14,7 @@ typedef enum {
     VD_FUSED_ATTENTION,
     VD_FUSED_ATTENTION_GRAD,
     VD_FUSED_CROSS_ENTROPY, /* with the logits' gradient, which may take the logits' place */
+    VD_FUSED_ADAMW,         /* of one parameter; what is new may take the place of what was */
 } vd_fused_kind;
 
 /* Nodes whose intermediate values nobody else reads. */
@@ -25,8 +26,9 @@ typedef struct {
     ro_attention attention;                          /* dropout: NULL until it runs */
     ro_attention_dropout dropout;                    /* if `drops`; the step is set then */
     bool drops;
-    int64_t rows, cols; /* of logits */
-    float dloss;        /* of every row */
+    int64_t rows, cols;  /* of logits */
+    float dloss;         /* of every row */
+    ro_adamw_step adamw; /* pointers: NULL until it runs */
 } vd_fused;
 
 #define VD_NO_GROUP UINT32_MAX
@@ -47,7 +49,7 @@ void vd_plan_free(vd_plan *plan);
 /* Runs a group. in and out: its inputs and outputs in its order. */
 VD_MUST_USE vd_status vd_fused_run(const vd_fused *group, ro_ctx *ro, int32_t step,
                                    const void *const *in, void *const *out, vd_err *err);
-/* Which input may be the same memory as which output; false: none. */
-bool vd_fused_in_place(const vd_fused *group, uint32_t *input, uint32_t *output);
+/* Which input may be the same memory as output i; VD_NO_GROUP: none. */
+uint32_t vd_fused_in_place(const vd_fused *group, uint32_t i);
 
 #endif

@@ -1,4 +1,5 @@
-/* What patterns are made of; and softmax cross-entropy with its gradient, SPEC.md section 7.2. */
+/* What patterns are made of; softmax cross-entropy with its gradient, SPEC.md section 7.2; and
+ * AdamW, section 9. */
 #include "verde/exec/fuse_match.h"
 
 /* How far apart the nodes of one pattern may be. */
@@ -103,5 +104,32 @@ bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
         return false;
     vd_put_inputs(g, 2, (uint32_t[]){x, ids});
     vd_put_outputs(g, 2, (uint32_t[]){loss, dx});
+    return true;
+}
+
+/* ---- AdamW: from adamw_w ---- */
+
+bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *g) {
+    const uint32_t w = m->sources + node;
+    g->kind = VD_FUSED_ADAMW;
+    const vd_node *n = vd_join(m, w, RO_OP_ADAMW_W, g);
+    const uint32_t m_out = vd_input_of(m, n, 1), v_out = vd_input_of(m, n, 2);
+    const vd_node *first = vd_join(m, m_out, RO_OP_ADAMW_M, g);
+    const vd_node *second = vd_join(m, v_out, RO_OP_ADAMW_V, g);
+    if (!first || !second)
+        return false;
+    const uint32_t gradient = vd_input_of(m, first, 1), clip = vd_input_of(m, first, 2);
+    if (vd_input_of(m, second, 1) != gradient || vd_input_of(m, second, 2) != clip)
+        return false;
+    g->adamw = (ro_adamw_step){.count = ro_shape_numel(&n->shape),
+                               .beta1 = ro_attr_to_f32(first->attr[0]),
+                               .beta2 = ro_attr_to_f32(second->attr[0]),
+                               .eps = ro_attr_to_f32(n->attr[0]),
+                               .decay = ro_attr_to_f32(n->attr[1])};
+    vd_put_inputs(g, 8,
+                  (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, first, 0),
+                               vd_input_of(m, second, 0), gradient, clip, vd_input_of(m, n, 3),
+                               vd_input_of(m, n, 4), vd_input_of(m, n, 5)});
+    vd_put_outputs(g, 3, (uint32_t[]){w, m_out, v_out});
     return true;
 }

@@ -85,6 +85,21 @@ RO_API RO_MUST_USE ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t
                                               const float *dloss, float *loss, float *m, float *l,
                                               float *dx);
 
+/* ---- AdamW, SPEC 9 ---- */
+
+typedef struct {
+    int64_t count;                      /* elements of a parameter */
+    float beta1, beta2, eps, decay;     /* the attributes of adamw_m, adamw_v and adamw_w */
+    const float *clip, *c1, *c2, *rate; /* one element each: their inputs of one element */
+} ro_adamw_step;
+
+/* A step of one parameter: the bytes of adamw_m, adamw_v, and adamw_w of their results. All tensors
+ * have `count` elements; each output may be its own input (w, m or v), and otherwise overlaps
+ * nothing. Reads and writes every element once. */
+RO_API RO_MUST_USE ro_status ro_adamw(ro_ctx *ctx, const ro_adamw_step *step, const float *w,
+                                      const float *m, const float *v, const float *gradient,
+                                      float *w_out, float *m_out, float *v_out);
+
 #ifdef __cplusplus
 }
 #endif

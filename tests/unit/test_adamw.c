@@ -1,0 +1,86 @@
+/* AdamW of a parameter in one call against its operators run one by one: the same bytes. */
+#include "repops/fused.h"
+#include "repops/tools/op_data.h"
+
+#include <criterion/criterion.h>
+
+static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
+enum { BACKENDS = sizeof backends / sizeof backends[0], TENSORS = 4, LARGE = 70001 };
+
+static uint32_t data[TENSORS][LARGE], want[3][LARGE], got[3][LARGE]; /* w, m, v and the gradient */
+
+static void run_op(ro_ctx *ctx, int op, int inputs, const void *const *in, int64_t count,
+                   float first, float second, void *out) {
+    const ro_shape all = {RO_F32, 1, {count}}, one = {RO_F32, 1, {1}};
+    const int whole = inputs / 2 + inputs % 2; /* two of three, three of six */
+    ro_shape shape[6];
+    char why[200] = "";
+    for (int i = 0; i < inputs; i++)
+        shape[i] = i < whole ? all : one;
+    ro_call call = {op, inputs, {ro_attr_f32(first), 0}, shape, {0}};
+    if (inputs == 6)
+        call.attr[1] = ro_attr_f32(second);
+    cr_assert(ro_infer(&call, why, sizeof why) == RO_OK, "%s", why);
+    cr_assert(ro_run(ctx, &call, in, out) == RO_OK);
+}
+
+static void run_nodes(ro_ctx *ctx, const ro_adamw_step *s) {
+    run_op(ctx, RO_OP_ADAMW_M, 3, (const void *[]){data[1], data[3], s->clip}, s->count, s->beta1,
+           0, want[1]);
+    run_op(ctx, RO_OP_ADAMW_V, 3, (const void *[]){data[2], data[3], s->clip}, s->count, s->beta2,
+           0, want[2]);
+    run_op(ctx, RO_OP_ADAMW_W, 6,
+           (const void *[]){data[0], want[1], want[2], s->c1, s->c2, s->rate}, s->count, s->eps,
+           s->decay, want[0]);
+}
+
+static void compare(ro_ctx *ctx, const ro_adamw_step *s, const char *where) {
+    static const char *const name[] = {"w", "m", "v"};
+    for (int i = 0; i < 3; i++)
+        cr_expect(memcmp(got[i], want[i], (size_t)s->count * 4) == 0, "%s of %lld on %s, %s",
+                  name[i], (long long)s->count, ro_ctx_backend(ctx), where);
+    memset(got, 0, sizeof got);
+}
+
+static void check(int64_t count, data_class class, int threads) {
+    static const float clip = 0.7f, c1 = 0.19f, c2 = 0.0975f, rate = 1e-3f;
+    const ro_adamw_step s = {count, 0.9f, 0.95f, 1e-8f, 0.1f, &clip, &c1, &c2, &rate};
+    ro_ctx *ctx;
+    for (int t = 0; t < TENSORS; t++)
+        for (int64_t e = 0; e < count; e++)
+            data[t][e] = case_f32(case_word((uint64_t)count, t, e), class);
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    run_nodes(ctx, &s);
+    ro_ctx_destroy(ctx);
+    float *w = (float *)data[0], *m = (float *)data[1], *v = (float *)data[2];
+    for (int b = 0; b < BACKENDS; b++) {
+        if (ro_ctx_create(&(ro_options){.backend = backends[b], .threads = threads}, &ctx) != RO_OK)
+            continue;
+        cr_assert(ro_adamw(ctx, &s, w, m, v, (float *)data[3], (float *)got[0], (float *)got[1],
+                           (float *)got[2]) == RO_OK);
+        compare(ctx, &s, "apart");
+        memcpy(got, data, sizeof got);
+        cr_assert(ro_adamw(ctx, &s, (float *)got[0], (float *)got[1], (float *)got[2],
+                           (float *)data[3], (float *)got[0], (float *)got[1],
+                           (float *)got[2]) == RO_OK);
+        compare(ctx, &s, "in place");
+        ro_ctx_destroy(ctx);
+    }
+}
+
+Test(adamw, gives_the_bytes_of_its_operators) {
+    static const int64_t counts[] = {0, 1, 15, 16, 17, 1000, LARGE};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        for (int class = 0; class < DATA_END; class ++)
+            check(counts[i], (data_class) class, 1 + class % 3);
+}
+
+Test(adamw, refuses_a_count_below_zero) {
+    static const float one = 1;
+    const ro_adamw_step s = {-1, 0.9f, 0.95f, 1e-8f, 0.1f, &one, &one, &one, &one};
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    cr_expect(ro_adamw(ctx, &s, NULL, NULL, NULL, NULL, NULL, NULL, NULL) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), "count") != NULL);
+    ro_ctx_destroy(ctx);
+}
