@@ -37,7 +37,7 @@ static ro_status empty_backward(ro_cuda *d, const ro_attention_grad_job *job) {
 
 static ro_status run(ro_cuda *d, const backward_job &j, const float *out, float *delta,
                      int64_t rows) {
-    RO_LAUNCH(attend_delta_kernel, dim3((unsigned)ceil_div(rows, ROW_WARPS)), dim3(ROW_THREADS), 0,
+    RO_LAUNCH(attend_delta_kernel, ro_grid(ceil_div(rows, ROW_WARPS)), dim3(ROW_THREADS), 0,
               d->stream, delta, j.dout, out, rows, (int)j.size);
     ro_status status = ro_cuda_launched(d, "attention");
     if (status == RO_OK)

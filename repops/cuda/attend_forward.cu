@@ -284,7 +284,7 @@ template <int D, int EACH> static ro_status launch_tiles(ro_cuda *d, forward_job
         status = allocate_blocks(d, &j, blocks);
     if (status != RO_OK)
         return status;
-    RO_LAUNCH((attend_forward_kernel<D, EACH>), dim3((unsigned)items, split ? (unsigned)blocks : 1),
+    RO_LAUNCH((attend_forward_kernel<D, EACH>), ro_grid(items, split ? (unsigned)blocks : 1),
               dim3(AT_THREADS), (forward_tile<D, EACH>::SMEM), d->stream, j);
     status = ro_cuda_launched(d, "attention");
     if (split && status == RO_OK)

@@ -234,7 +234,7 @@ template <int D, int EACH> static ro_status launch(ro_cuda *d, backward_job j) {
     const ro_status status = allow_memory(d, attend_keys_kernel<D, EACH>, smem);
     if (status != RO_OK)
         return status;
-    RO_LAUNCH((attend_keys_kernel<D, EACH>), dim3((unsigned)(j.order.heads * j.order.tiles)),
+    RO_LAUNCH((attend_keys_kernel<D, EACH>), ro_grid(j.order.heads * j.order.tiles),
               dim3(AT_THREADS), smem, d->stream, j);
     return ro_cuda_launched(d, "attention");
 }

@@ -87,7 +87,7 @@ ro_status ro_cuda_attend_merge(ro_cuda *d, const attend_blocks &from, int64_t ro
                                float *out, float *m, float *l) {
     const unsigned threads = (unsigned)ceil_div(size + 1, 32) * 32;
     const size_t smem = (size_t)(2 + 3 * from.blocks) * sizeof(float);
-    RO_LAUNCH(attend_merge_kernel, dim3((unsigned)rows), dim3(threads), smem, d->stream, from, size,
-              out, m, l);
+    RO_LAUNCH(attend_merge_kernel, ro_grid(rows), dim3(threads), smem, d->stream, from, size, out,
+              m, l);
     return ro_cuda_launched(d, "attention");
 }

@@ -171,7 +171,7 @@ static ro_status attn_av(ro_cuda *d, const ro_call *call, const void *const *in,
     a.blocks = key_blocks(a.keys);
     a.row_tiles = ceil_div(a.queries, AV_TILE), a.col_tiles = ceil_div(size, AV_TILE);
     const int64_t heads = in_numel(call, 0) / (a.queries * a.keys);
-    RO_LAUNCH(attn_av_kernel, dim3((unsigned)(heads * a.blocks * a.row_tiles * a.col_tiles)),
+    RO_LAUNCH(attn_av_kernel, ro_grid(heads * a.blocks * a.row_tiles * a.col_tiles),
               dim3(AV_THREADS), 2 * AV_STEP * AV_ROW * sizeof(float), d->stream,
               static_cast<float *>(out), floats(in[0]), floats(in[1]), a);
     return ro_cuda_launched(d, "attn_av");

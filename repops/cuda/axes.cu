@@ -84,7 +84,7 @@ ro_status reduce_axis(ro_cuda *d, const ro_call *call, const void *const *in, vo
     float *to = static_cast<float *>(out);
     if (axis.inner != 1)
         return reduce_columns(d, call, out, axis, f);
-    RO_LAUNCH((axis_last_kernel<F>), dim3((unsigned)ceil_div(view.count, TURN_WARPS * 32)),
+    RO_LAUNCH((axis_last_kernel<F>), ro_grid(ceil_div(view.count, TURN_WARPS * 32)),
               dim3(TURN_WARPS * 32), TURN_WARPS * 32 * TURN_ROW * sizeof(float), d->stream, to,
               view, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
@@ -137,7 +137,7 @@ static ro_status argmax(ro_cuda *d, const ro_call *call, const void *const *in, 
     const ro_axis a = axis_of(call);
     const int columns = a.inner == 1 ? 1 : PLACE_COLUMNS;
     const int64_t tiles = ceil_div(a.inner, columns);
-    RO_LAUNCH(argmax_kernel, dim3((unsigned)(a.outer * tiles)), dim3(PLACE_THREADS),
+    RO_LAUNCH(argmax_kernel, ro_grid(a.outer * tiles), dim3(PLACE_THREADS),
               PLACE_THREADS * sizeof(best_place), d->stream, static_cast<int32_t *>(out),
               static_cast<const float *>(in[0]), a.n, a.inner, tiles, columns);
     return ro_cuda_launched(d, "argmax");

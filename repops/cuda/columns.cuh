@@ -67,7 +67,7 @@ template <class F>
 static ro_status reduce_columns(ro_cuda *d, const ro_call *call, void *out, const ro_axis &axis,
                                 const F &f) {
     const column_view view(axis);
-    RO_LAUNCH((reduce_columns_kernel<F>), dim3((unsigned)ceil_div(view.count, COLUMN_THREADS)),
+    RO_LAUNCH((reduce_columns_kernel<F>), ro_grid(ceil_div(view.count, COLUMN_THREADS)),
               dim3(COLUMN_THREADS), 0, d->stream, static_cast<float *>(out), view, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }

@@ -153,7 +153,7 @@ ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job) {
                       "cross_entropy");
     if (status != RO_OK)
         return status;
-    RO_LAUNCH(cross_entropy_kernel, dim3((unsigned)job->rows),
+    RO_LAUNCH(cross_entropy_kernel, ro_grid(job->rows),
               dim3(job->cols <= 2 * RO_REDUCE_BLOCK ? 128 : WARPS_MOST * 32), smem, d->stream, *job,
               (int)cached);
     return ro_cuda_launched(d, "cross_entropy");

@@ -15,7 +15,8 @@
 
 #if defined(RO_SIMT)
 #define RO_LAUNCH(kernel, grid, block, smem, stream, ...)                                          \
-    ((void)(stream), simt::launch(grid, block, smem, [=] { kernel(__VA_ARGS__); }))
+    ((void)(stream),                                                                               \
+     simt::launch(grid, block, smem, simt::name_of(kernel), [=] { kernel(__VA_ARGS__); }))
 #define RO_SMEM(type, name) type *name = static_cast<type *>(simt::shared_memory())
 #else
 #define RO_LAUNCH(kernel, grid, block, smem, stream, ...)                                          \
@@ -86,6 +87,12 @@ static inline int64_t ceil_div(int64_t a, int64_t b) {
     return (a + b - 1) / b;
 }
 
+/* A grid of so many blocks, or, where devices offer none as large, an empty one, which the launch
+ * refuses. */
+static inline dim3 ro_grid(int64_t blocks, unsigned down = 1) {
+    return dim3(blocks <= INT32_MAX ? (unsigned)blocks : 0, down);
+}
+
 /* Division of numbers from 0 on by a constant that the host knows: by a multiplication where both
  * fit 31 bits (Granlund & Montgomery, 1994). */
 struct ro_divider {
@@ -147,7 +154,7 @@ static ro_status map(ro_cuda *d, void *out, int64_t count, const F &f, const cha
     const int64_t blocks = ceil_div(count, MAP_THREADS * MAP_EACH);
     if (count == 0)
         return RO_OK;
-    RO_LAUNCH((map_kernel<T, F>), dim3((unsigned)blocks), dim3(MAP_THREADS), 0, d->stream,
+    RO_LAUNCH((map_kernel<T, F>), ro_grid(blocks), dim3(MAP_THREADS), 0, d->stream,
               static_cast<T *>(out), count, f);
     return ro_cuda_launched(d, what);
 }

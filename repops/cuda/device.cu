@@ -50,6 +50,25 @@ static ro_cuda *of(ro_device *device) {
     return static_cast<ro_cuda *>(device);
 }
 
+/* While it lives, the device is the calling thread's current one, as launches want it: another
+ * context, or the program, may have chosen another. Memory goes by the stream's device. */
+class current_device {
+    int before = -1;
+
+  public:
+    explicit current_device(int index) {
+        if (cudaGetDevice(&before) == cudaSuccess && before != index)
+            (void)cudaSetDevice(index);
+        else
+            before = -1;
+    }
+    ~current_device() {
+        if (before >= 0)
+            (void)cudaSetDevice(before);
+    }
+    current_device(const current_device &) = delete;
+};
+
 static void close_device(ro_device *device) {
     ro_cuda *d = of(device);
     (void)cudaStreamSynchronize(d->stream);
@@ -84,6 +103,7 @@ static ro_cuda_operator *const *operators() {
 
 static ro_status run(ro_device *device, const ro_call *call, const void *const *in, void *out) {
     ro_cuda_operator *f = operators()[call->op];
+    const current_device here(of(device)->index);
     if (!f)
         return ro_cuda_fail(of(device), RO_ERR_UNSUPPORTED, "cuda: there is no operator %s yet",
                             ro_op_describe(call->op)->name);
@@ -133,23 +153,28 @@ static size_t peak(ro_device *device) {
 }
 
 static ro_status sgemm(ro_device *device, const ro_products *products) {
+    const current_device here(of(device)->index);
     return ro_cuda_sgemm(of(device), products);
 }
 
 static ro_status attention_forward(ro_device *device, const ro_attention_job *job) {
+    const current_device here(of(device)->index);
     return ro_cuda_attention_forward(of(device), job);
 }
 
 static ro_status attention_backward(ro_device *device, const ro_attention_grad_job *job) {
+    const current_device here(of(device)->index);
     return ro_cuda_attention_backward(of(device), job);
 }
 
 static ro_status cross_entropy(ro_device *device, const ro_cross_entropy_job *job) {
+    const current_device here(of(device)->index);
     return ro_cuda_cross_entropy(of(device), job);
 }
 
 static ro_status tree_roots(ro_device *device, int64_t count, const void *const *data,
                             const size_t *size, uint8_t *root) {
+    const current_device here(of(device)->index);
     return ro_cuda_tree_roots(of(device), count, data, size, root);
 }
 
@@ -173,9 +198,9 @@ static const ro_device_functions functions = {close_device,
 static ro_status open_stream(ro_cuda *d) {
     cudaDeviceProp properties;
     uint64_t keep = UINT64_MAX;
-    ro_status status = ro_cuda_check(d, cudaSetDevice(d->index), "choosing the device");
-    if (status == RO_OK)
-        status = ro_cuda_check(d, cudaGetDeviceProperties(&properties, d->index), "properties");
+    const current_device here(d->index);
+    ro_status status =
+        ro_cuda_check(d, cudaGetDeviceProperties(&properties, d->index), "properties");
     if (status == RO_OK)
         status = ro_cuda_check(d, cudaDeviceGetDefaultMemPool(&d->pool, d->index), "memory pool");
     if (status == RO_OK)

@@ -11,7 +11,7 @@ struct keyed {
     uint32_t key, position;
 };
 
-/* Ids outside the table come last, as id `rows`. */
+/* Ids outside the table come last, as id `rows`, which is at most 2^31. */
 __global__ void __launch_bounds__(SORT_TILE)
     key_kernel(const int32_t *ids, int64_t count, int64_t rows, keyed *out) {
     const int64_t i = (int64_t)blockIdx.x * SORT_TILE + threadIdx.x;
@@ -111,6 +111,7 @@ struct sum_plan {
     const float *dy;
     float *out;
     int64_t positions, rows, cols; /* dy [outer, positions, cols], out [outer, rows, cols] */
+    int64_t ids;                   /* there are positions of ids below */
 };
 
 /* The sum of a group, or of what there is of it. */
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(SUM_COLUMNS *SUM_WARPS)
     RO_SMEM(float, sums); /* [SUM_WARPS][SUM_COLUMNS] */
     const int64_t head = blockIdx.x;
     const uint32_t id = p.sorted[head].key;
-    if (id >= p.rows || (head > 0 && p.sorted[head - 1].key == id))
+    if (id >= p.ids || (head > 0 && p.sorted[head - 1].key == id))
         return;
     const int64_t end = end_of(p.sorted, head, p.positions);
     for (int64_t t = blockIdx.y; t < tiles; t += gridDim.y) {
@@ -191,6 +192,8 @@ __global__ void __launch_bounds__(SUM_COLUMNS *SUM_WARPS)
 
 /* ---- the operators ---- */
 
+#define ID_END (INT64_C(1) << 31) /* ids are below */
+
 struct sorting {
     keyed *in, *out;
     uint32_t *counts;
@@ -198,7 +201,7 @@ struct sorting {
 };
 
 static ro_status sort(ro_cuda *d, const int32_t *ids, int64_t count, int64_t rows, sorting *s) {
-    const dim3 tiles((unsigned)s->tiles), threads(SORT_TILE);
+    const dim3 tiles = ro_grid(s->tiles), threads(SORT_TILE);
     RO_LAUNCH(key_kernel, tiles, threads, 0, d->stream, ids, count, rows, s->in);
     for (int shift = 0; shift < 32 && rows >> shift > 0; shift += DIGIT_BITS) {
         const keyed *in = s->in;
@@ -218,13 +221,17 @@ static ro_status sort(ro_cuda *d, const int32_t *ids, int64_t count, int64_t row
 }
 
 static ro_status add_rows(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
-                          const keyed *sorted, const ro_axis *a) {
+                          const keyed *sorted, int64_t ids, const ro_axis *a) {
     const int64_t positions = in_numel(call, 1);
-    const sum_plan p = {
-        sorted,  static_cast<const float *>(in[0]), static_cast<float *>(out), positions, a->n,
-        a->inner};
+    const sum_plan p = {sorted,
+                        static_cast<const float *>(in[0]),
+                        static_cast<float *>(out),
+                        positions,
+                        a->n,
+                        a->inner,
+                        ids};
     const int64_t across = ceil_div(a->inner, SUM_COLUMNS), tiles = a->outer * across;
-    const dim3 grid((unsigned)positions, (unsigned)(tiles < 65535 ? tiles : 65535));
+    const dim3 grid = ro_grid(positions, (unsigned)(tiles < 65535 ? tiles : 65535));
     RO_LAUNCH(sum_kernel, grid, dim3(SUM_COLUMNS * SUM_WARPS),
               SUM_COLUMNS * SUM_WARPS * sizeof(float), d->stream, p, across, tiles);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
@@ -234,6 +241,7 @@ static ro_status scatter(ro_cuda *d, const ro_call *call, const void *const *in,
                          int64_t axis) {
     const ro_axis a = ro_axis_of(&call->output, axis);
     const int64_t positions = in_numel(call, 1), tiles = ceil_div(positions, SORT_TILE);
+    const int64_t rows = a.n < ID_END ? a.n : ID_END;
     const size_t list = (size_t)positions * sizeof(keyed);
     void *memory;
     ro_status status = ro_cuda_check(
@@ -247,9 +255,9 @@ static ro_status scatter(ro_cuda *d, const ro_call *call, const void *const *in,
     keyed *first = static_cast<keyed *>(memory);
     sorting s = {first, first + positions, reinterpret_cast<uint32_t *>(first + 2 * positions),
                  tiles};
-    status = sort(d, static_cast<const int32_t *>(in[1]), positions, a.n, &s);
+    status = sort(d, static_cast<const int32_t *>(in[1]), positions, rows, &s);
     if (status == RO_OK)
-        status = add_rows(d, call, in, out, s.in, &a);
+        status = add_rows(d, call, in, out, s.in, rows, &a);
     ro_cuda_free(d, memory);
     return status;
 }

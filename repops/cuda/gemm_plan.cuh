@@ -52,8 +52,8 @@ ro_status gemm_launch(ro_cuda *d, gemm_shape s, int64_t chunk, const A &a, const
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks", what);
     (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     (void)cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 100);
-    RO_LAUNCH((gemm_kernel<Tile, A, B, Out, masked>), dim3((unsigned)blocks), dim3(Tile::THREADS),
-              bytes, d->stream, s, a, b, out);
+    RO_LAUNCH((gemm_kernel<Tile, A, B, Out, masked>), ro_grid(blocks), dim3(Tile::THREADS), bytes,
+              d->stream, s, a, b, out);
     return ro_cuda_launched(d, what);
 }
 
@@ -109,8 +109,8 @@ template <class Out>
 ro_status gemm_add(ro_cuda *d, const gemm_shape &s, const Out &out, const float *before,
                    float *after, const char *what) {
     const int64_t blocks = ceil_div(s.batch * s.m * s.n, GEMM_ADD_THREADS);
-    RO_LAUNCH((gemm_add_kernel<Out>), dim3((unsigned)blocks), dim3(GEMM_ADD_THREADS), 0, d->stream,
-              s, out, ro_divider(s.n), ro_divider(s.m), before, after);
+    RO_LAUNCH((gemm_add_kernel<Out>), ro_grid(blocks), dim3(GEMM_ADD_THREADS), 0, d->stream, s, out,
+              ro_divider(s.n), ro_divider(s.m), before, after);
     return ro_cuda_launched(d, what);
 }
 
@@ -146,6 +146,8 @@ ro_status gemm_run(ro_cuda *d, const gemm_problem &p, const A &a, const B &b, co
                    const char *what) {
     const gemm_plan plan = ro_gemm_plan(d, &p, flat);
     gemm_shape s = {};
+    if (p.batch > INT32_MAX)
+        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 products", what);
     s.m = p.m, s.n = p.n, s.k = p.k, s.batch = (int)p.batch, s.mask = p.mask, s.skip = p.skip;
     s.units = 1, s.lead = (int)plan.chunks;
     if (plan.lead < plan.chunks)

@@ -165,8 +165,8 @@ ro_status join(ro_cuda *d, const ro_call *call, const void *const *in, void *out
         }
         const int64_t blocks = ceil_div(rows * largest, PART_THREADS * PART_EACH);
         if (blocks > 0)
-            RO_LAUNCH(join_kernel<T>, dim3((unsigned)blocks, (unsigned)count), dim3(PART_THREADS),
-                      0, d->stream, static_cast<T *>(out), parts, rows, row);
+            RO_LAUNCH(join_kernel<T>, ro_grid(blocks, (unsigned)count), dim3(PART_THREADS), 0,
+                      d->stream, static_cast<T *>(out), parts, rows, row);
     }
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }

@@ -43,7 +43,7 @@ static source source_of(const ro_call *call, const void *step) {
 template <class F> static ro_status quads(ro_cuda *d, const ro_call *call, void *out, const F &f) {
     const int64_t count = ro_shape_numel(&call->output);
     const int64_t blocks = ceil_div(count, 4 * QUAD_THREADS);
-    RO_LAUNCH(quad_kernel<F>, dim3((unsigned)blocks), dim3(QUAD_THREADS), 0, d->stream,
+    RO_LAUNCH(quad_kernel<F>, ro_grid(blocks), dim3(QUAD_THREADS), 0, d->stream,
               static_cast<float *>(out), count, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }

@@ -64,10 +64,10 @@ static ro_status map_rows(ro_cuda *d, const ro_call *call, void *out, int64_t co
     const ro_divider width(cols / n);
     float *to = static_cast<float *>(out);
     if (n == 4)
-        RO_LAUNCH((map_rows_kernel<4, F>), dim3((unsigned)ceil_div(packs, 2 * ROW_THREADS)),
+        RO_LAUNCH((map_rows_kernel<4, F>), ro_grid(ceil_div(packs, 2 * ROW_THREADS)),
                   dim3(ROW_THREADS), 0, d->stream, to, packs, width, f);
     else
-        RO_LAUNCH((map_rows_kernel<1, F>), dim3((unsigned)ceil_div(packs, 4 * ROW_THREADS)),
+        RO_LAUNCH((map_rows_kernel<1, F>), ro_grid(ceil_div(packs, 4 * ROW_THREADS)),
                   dim3(ROW_THREADS), 0, d->stream, to, packs, width, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(ROW_THREADS) reduce_rows_kernel(float *out, ro
 template <class F>
 static ro_status reduce_rows(ro_cuda *d, const ro_call *call, void *out, const row_view &view,
                              bool packed, const F &f) {
-    const dim3 grid((unsigned)ceil_div(view.items, ROW_WARPS)), block(ROW_THREADS);
+    const dim3 grid = ro_grid(ceil_div(view.items, ROW_WARPS)), block(ROW_THREADS);
     float *to = static_cast<float *>(out);
     if (packed && (view.block % 4 == 0 || view.blocks.divisor == 1))
         RO_LAUNCH((reduce_rows_kernel<4, F>), grid, block, 0, d->stream, to, view, f);

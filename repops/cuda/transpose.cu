@@ -83,9 +83,9 @@ ro_status tiles(ro_cuda *d, const ro_call *call, const void *in, void *out, int 
         o.add(y->dim[i], x_step[call->attr[i]], y_step[i]);
         blocks *= y->dim[i];
     }
-    RO_LAUNCH(transpose_kernel<T>, dim3((unsigned)(blocks * p.a_tiles * p.b_tiles)),
-              dim3(TILE, ROWS), TILE * (TILE + 1) * sizeof(T), d->stream,
-              static_cast<const T *>(in), static_cast<T *>(out), p, o);
+    RO_LAUNCH(transpose_kernel<T>, ro_grid(blocks * p.a_tiles * p.b_tiles), dim3(TILE, ROWS),
+              TILE * (TILE + 1) * sizeof(T), d->stream, static_cast<const T *>(in),
+              static_cast<T *>(out), p, o);
     return ro_cuda_launched(d, "transpose");
 }
 

@@ -222,14 +222,14 @@ static digest *climb(cudaStream_t stream, const plan *p, const int64_t *table, d
     const size_t step = (size_t)trees + 1;
     const tensor_bytes *tensor =
         reinterpret_cast<const tensor_bytes *>(table + (size_t)p->levels * step);
-    RO_LAUNCH(leaves_kernel, dim3((unsigned)ceil_div(p->first[trees], TREE_THREADS)),
-              dim3(TREE_THREADS), 0, stream, tensor, table, trees, even);
+    RO_LAUNCH(leaves_kernel, ro_grid(ceil_div(p->first[trees], TREE_THREADS)), dim3(TREE_THREADS),
+              0, stream, tensor, table, trees, even);
     digest *in = even, *out = odd;
     for (int l = 1; l < p->levels; l++) {
         const int64_t *below = table + (size_t)(l - 1) * step, *first = table + (size_t)l * step;
         const int64_t nodes = p->first[(size_t)l * step + (size_t)trees];
-        RO_LAUNCH(nodes_kernel, dim3((unsigned)ceil_div(nodes, TREE_THREADS)), dim3(TREE_THREADS),
-                  0, stream, below, first, trees, in, out);
+        RO_LAUNCH(nodes_kernel, ro_grid(ceil_div(nodes, TREE_THREADS)), dim3(TREE_THREADS), 0,
+                  stream, below, first, trees, in, out);
         digest *other = in;
         in = out;
         out = other;

@@ -1,4 +1,6 @@
-/* Random cases of every operator on a device, beside this machine's CPU: equal bytes.
+/* Random cases of every operator on a device, beside this machine's CPU: equal bytes. Each runs
+ * with tensors where the device allocates, then with each an element further on, then over every
+ * input that it may overwrite.
  *
  * Usage: cases [--device cuda:0] [--seeds N] [--first SEED] [--most ELEMENTS] [OPERATOR...]
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
@@ -38,6 +40,61 @@ static void report_difference(const op_case *c, uint64_t seed, const void *want)
     printf(")\n");
 }
 
+/* ---- elsewhere in memory ---- */
+
+typedef struct {
+    void *block[CASE_INPUTS + 1]; /* the output's last */
+    const void *in[CASE_INPUTS];
+    void *out;
+} placed;
+
+static void *place(ro_ctx *device, void **block, const void *data, const ro_shape *s, int shift) {
+    const size_t width = ro_dtype_size(s->dtype), size = (size_t)ro_shape_numel(s) * width;
+    *block = ro_alloc(device, size + width);
+    char *at = (char *)*block + (shift ? width : 0);
+    return *block && ro_write(device, at, data, size) == RO_OK ? at : NULL;
+}
+
+/* Runs the case with every tensor an element into its block if `shift`, the output in input
+ * `over`'s place if that is one. */
+static ro_status run_placed(ro_ctx *device, op_case *c, int shift, int over) {
+    placed p = {0};
+    const int inputs = c->call.input_count;
+    int ok = 1;
+    memset(c->out, 0x5a, case_out_bytes(c));
+    for (int i = 0; i < inputs && ok; i++)
+        ok = !!(p.in[i] = place(device, &p.block[i], c->data[i], &c->in[i], shift));
+    p.out = over >= 0 ? (void *)(uintptr_t)p.in[over]
+                      : place(device, &p.block[inputs], c->out, &c->call.output, shift);
+    ro_status status = ok && p.out ? ro_run(device, &c->call, p.in, p.out) : RO_ERR_MEMORY;
+    if (status == RO_OK)
+        status = ro_read(device, c->out, p.out, case_out_bytes(c));
+    for (int i = 0; i <= inputs; i++)
+        ro_free(device, p.block[i]);
+    return status;
+}
+
+static int may_overwrite(const op_case *c, int i) {
+    const size_t size = (size_t)ro_shape_numel(&c->in[i]) * ro_dtype_size(c->in[i].dtype);
+    return (ro_op_in_place(c->call.op) >> i & 1) && size == case_out_bytes(c);
+}
+
+static void check_placed(ro_ctx *device, op_case *c, uint64_t seed, const void *want, tally *t) {
+    for (int over = -1; over < c->call.input_count; over++) {
+        if (over >= 0 && !may_overwrite(c, over))
+            continue;
+        const ro_status status = run_placed(device, c, over < 0, over);
+        if (status == RO_OK && memcmp(want, c->out, case_out_bytes(c)) == 0)
+            continue;
+        t->differ++;
+        printf("  %s, case %llu: %s: %s\n", ro_op_describe(c->call.op)->name,
+               (unsigned long long)seed, over < 0 ? "an element further on" : "over an input",
+               status == RO_OK ? "other bits" : ro_ctx_error(device));
+    }
+}
+
+/* ---- cases ---- */
+
 static void run_case(ro_ctx *cpu, ro_ctx *device, int op, uint64_t seed, int64_t most, tally *t) {
     op_case c;
     const char *why = case_roll(&c, op, seed);
@@ -69,6 +126,7 @@ static void run_case(ro_ctx *cpu, ro_ctx *device, int op, uint64_t seed, int64_t
         report_difference(&c, seed, want);
     } else {
         t->same++;
+        check_placed(device, &c, seed, want, t);
     }
     free(want);
     case_free(&c);

@@ -5,6 +5,9 @@
  * - __syncthreads, __syncwarp, shuffles and votes need all threads they name, or the run ends;
  * - shared memory starts as NaN for each block, ends at a page that cannot be touched, and so does
  *   every allocation;
+ * - a launch without blocks is an error, as on a device; one that no device takes, or with more
+ * than 48 KiB of shared memory that the kernel was not allowed, ends the run, and so does memory
+ * that is still there when the stream is destroyed (SIMT_FAIL=n: the n-th allocation fails);
  * - an asynchronous copy leaves NaN where it goes until it lands, at a random point before the
  * wait;
  * - built with -fsanitize=thread, two accesses without a barrier between them are a race, whatever
@@ -79,7 +82,13 @@ uint3 thread_index();
 uint3 block_index();
 dim3 block_size();
 dim3 grid_size();
-void launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &body);
+void launch(dim3 grid, dim3 block, size_t shared, const void *kernel,
+            const std::function<void()> &body);
+/* What tells kernels apart. */
+template <class F> const void *name_of(F *kernel) {
+    return reinterpret_cast<const void *>(kernel);
+}
+void allow_shared(const void *kernel, int bytes);
 void *shared_memory();
 void sync_block();
 void sync_warp(unsigned mask);
@@ -232,6 +241,7 @@ enum cudaError_t {
     cudaSuccess = 0,
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
     cudaErrorInvalidDevice = 101
 };
 enum cudaMemcpyKind {
@@ -256,6 +266,7 @@ struct cudaDeviceProp {
 
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
@@ -270,7 +281,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyK
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream);
 cudaError_t cudaGetLastError();
 const char *cudaGetErrorString(cudaError_t error);
-template <class F> cudaError_t cudaFuncSetAttribute(F *, cudaFuncAttribute, int) {
+template <class F> cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute what, int value) {
+    if (what == cudaFuncAttributeMaxDynamicSharedMemorySize)
+        simt::allow_shared(simt::name_of(kernel), value);
     return cudaSuccess;
 }
 

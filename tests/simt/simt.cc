@@ -35,7 +35,7 @@ enum { NO_SYNC = 1 };
 
 namespace simt {
 
-enum { WARP = 32, STACK = 128 << 10, MOST_THREADS = 1024 };
+enum { WARP = 32, STACK = 128 << 10, MOST_THREADS = 1024, MOST_COPIES = 1024 };
 enum state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, DONE };
 
 struct copy {
@@ -235,7 +235,8 @@ static void land(fiber *f, size_t i) {
     const copy c = f->copies[i];
     copy_bytes(c.to, c.from, c.from_size);
     fill_bytes(c.to + c.from_size, 0, c.size - c.from_size);
-    f->copies.erase(f->copies.begin() + (long)i);
+    f->copies[i] = f->copies.back(); /* erase would call memmove, which the sanitizer sees */
+    f->copies.pop_back();
 }
 
 static void land_some() {
@@ -253,6 +254,8 @@ void copy_async(void *to, const void *from, size_t size, size_t from_size) {
     __tsan_write_range(to, size);
     if (from_size)
         __tsan_read_range(const_cast<void *>(from), from_size);
+    if (current->copies.size() == MOST_COPIES)
+        stop("more copies on their way than the shim keeps");
     current->copies.push_back({static_cast<char *>(to), static_cast<const char *>(from), size,
                                from_size, current->group});
     land_some();
@@ -432,17 +435,46 @@ static char *guarded(size_t size, size_t alignment, void **mapping, size_t *mapp
     return start + pages - used;
 }
 
-void launch(dim3 g, dim3 b, size_t shared_size, const std::function<void()> &kernel) {
+static size_t shared_most() {
+    const char *kib = getenv("SIMT_SHARED");
+    return (size_t)(kib ? atoi(kib) : 227) << 10;
+}
+
+static std::map<const void *, int> allowed;
+static cudaError_t last_error;
+
+void allow_shared(const void *kernel, int bytes) {
+    allowed[kernel] = bytes;
+}
+
+/* Whether there is something to run. */
+static bool launches(dim3 g, dim3 b, size_t shared_size, const void *kernel) {
+    const uint64_t threads = (uint64_t)b.x * b.y * b.z;
+    if (g.x == 0 || g.y == 0 || g.z == 0) {
+        last_error = cudaErrorInvalidConfiguration;
+        return false;
+    }
+    if (threads == 0 || threads > MOST_THREADS || g.x > INT32_MAX || g.y > 65535 || g.z > 65535 ||
+        shared_size > shared_most())
+        stop("a launch that devices do not offer");
+    if (shared_size > 48 << 10 && shared_size > (size_t)allowed[kernel])
+        stop("more shared memory than the kernel was allowed");
+    return true;
+}
+
+void launch(dim3 g, dim3 b, size_t shared_size, const void *name,
+            const std::function<void()> &kernel) {
     const unsigned threads = b.x * b.y * b.z;
     void *mapping;
     size_t mapped;
     grid = g, block = b, body = &kernel;
-    if (threads == 0 || threads > MOST_THREADS || g.y > 65535 || g.z > 65535 || g.x == 0 ||
-        g.y == 0 || g.z == 0 || shared_size > 227 << 10)
-        stop("a launch that devices do not offer");
+    if (!launches(g, b, shared_size, name))
+        return;
     seed_launch();
     shared = guarded(shared_size, 16, &mapping, &mapped);
     fibers.resize(threads);
+    for (fiber &f : fibers)
+        f.copies.reserve(MOST_COPIES);
     std::vector<uint64_t> blocks((size_t)g.x * g.y * g.z);
     for (size_t i = 0; i < blocks.size(); i++)
         blocks[i] = i;
@@ -483,15 +515,19 @@ cudaError_t cudaGetDeviceCount(int *count) {
 cudaError_t cudaSetDevice(int device) {
     return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
 }
+cudaError_t cudaGetDevice(int *device) {
+    *device = 0;
+    return cudaSuccess;
+}
 /* A large card, to a kernel that asks; SIMT_SMS multiprocessors, SIMT_SHARED KiB of memory for a
  * block. */
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
-    const char *sms = getenv("SIMT_SMS"), *shared_kib = getenv("SIMT_SHARED");
+    const char *sms = getenv("SIMT_SMS");
     *out = cudaDeviceProp{};
     strcpy(out->name, "simulated on this CPU");
     out->major = 9;
     out->multiProcessorCount = sms ? atoi(sms) : 4;
-    out->sharedMemPerBlockOptin = (size_t)(shared_kib ? atoi(shared_kib) : 227) << 10;
+    out->sharedMemPerBlockOptin = simt::shared_most();
     out->l2CacheSize = 50 << 20;
     out->totalGlobalMem = (size_t)1 << 34;
     return cudaSuccess;
@@ -501,6 +537,10 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) {
+    if (!allocations.empty()) {
+        fprintf(stderr, "simt: %zu blocks of memory were never freed\n", allocations.size());
+        abort();
+    }
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
@@ -519,8 +559,10 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *value)
     return cudaSuccess;
 }
 cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t) {
+    static uint64_t asked;
+    const char *fail = getenv("SIMT_FAIL");
     allocation a = {nullptr, 0, size};
-    if (size > (size_t)1 << 34)
+    if (size > (size_t)1 << 34 || (fail && strtoull(fail, nullptr, 10) == ++asked))
         return cudaErrorMemoryAllocation;
     *out = simt::guarded(size ? size : 1, 64, &a.mapping, &a.mapped);
     if (!*out)
@@ -549,8 +591,12 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t) {
     return cudaSuccess;
 }
 cudaError_t cudaGetLastError() {
-    return cudaSuccess;
+    const cudaError_t error = simt::last_error;
+    simt::last_error = cudaSuccess;
+    return error;
 }
 const char *cudaGetErrorString(cudaError_t error) {
-    return error == cudaErrorMemoryAllocation ? "out of memory" : "invalid value";
+    return error == cudaErrorMemoryAllocation       ? "out of memory"
+           : error == cudaErrorInvalidConfiguration ? "invalid configuration argument"
+                                                    : "invalid value";
 }
