@@ -4,9 +4,9 @@
 #include "repops/cpu/conv_depthwise.h"
 
 /* Floats of b that stay in the cache beside a tile of a. Images of which the pixels that lack the
- * same taps are rows enough for a tile. Steps that are worth a tile of their own. Pixels of a line
- * that are worth one: fewer are gathered from several. */
-enum { B_CACHED = 1 << 17, SPLIT_BATCH = 8, LONG_PIECE = 48, LINE_ROWS = MR < 6 ? MR : 6 };
+ * same taps are rows enough for a tile. Pixels of a line that are worth one: fewer are gathered
+ * from several. */
+enum { B_CACHED = 1 << 17, SPLIT_BATCH = 8, LINE_ROWS = MR < 6 ? MR : 6 };
 
 /* ---- b ---- */
 
@@ -36,8 +36,8 @@ static void pack_panels(void *user, int64_t first, int64_t last, int worker) {
 
 /* ---- a ---- */
 
-/* How tiles find a. Along a line of the image its rows lie at one distance, in place or, where
- * pieces are too short for that, copied; rows of many lines are transposed. */
+/* How tiles find a. Along a line of the image its rows lie at one distance, in place or, where some
+ * are outside, copied; rows of many lines are transposed. */
 typedef enum { IN_PLACE, COPIED, TRANSPOSED } layout;
 
 /* Some rows and columns of the product; pieces [first, last) at a time. */
@@ -45,6 +45,7 @@ typedef struct {
     const gather *g;
     const block *b;
     const piece *pieces;
+    tile_run *runs; /* the pieces, unless transposed */
     int64_t count, group, col, n;
     int64_t first, last, k; /* k: their steps */
     layout layout;
@@ -132,22 +133,62 @@ static void gather_rows(const part *s, int64_t row0, int64_t m) {
 
 /* ---- products ---- */
 
-/* Steps from piece q on that follow each other in b and, if need be, in the image, within a chunk;
- * *end is the piece after. */
+/* Steps from piece q on that follow each other in b, within a chunk; *end is the piece after. */
 static int64_t run_of(const part *s, int64_t q, int64_t *end) {
     const int64_t k = s->pieces[q].k;
     int64_t steps = 0;
     do
         steps += s->pieces[q].steps;
-    while (!s->pieces[q++].last && s->pieces[q].k == k + steps && s->layout != IN_PLACE);
+    while (!s->pieces[q++].last && s->pieces[q].k == k + steps);
     *end = q;
     return steps;
 }
 
-static void set_a(const part *s, int64_t row0, int64_t row, int64_t rows, tile *t) {
-    t->a = s->layout == IN_PLACE ? NULL : kept_rows(s, row0, row);
-    t->a_row = s->layout == IN_PLACE ? s->g->step[1] * s->g->pixel : s->a_row;
-    t->a_step = s->layout == TRANSPOSED ? rows : 1;
+/* One tile of transposed rows, run by run; t has its operands from step 0 of b and the first step
+ * of a that is kept. Chunks with a gap continue with the accumulators so far. */
+static void run_transposed(const part *s, int rows, const tile *whole) {
+    float acc[MR * NR];
+    const float *a = whole->a, *start = NULL;
+    int flags = s->first == 0 ? TILE_FIRST : 0;
+    for (int64_t q = s->first, end; q < s->last; q = end) {
+        tile t = *whole;
+        t.k = run_of(s, q, &end);
+        t.a = a, t.b += s->pieces[q].k * NR, t.start = start;
+        t.flags = flags | (end == s->count ? TILE_LAST : 0);
+        a += t.k * t.a_step;
+        if (s->pieces[end - 1].last)
+            start = NULL, flags = 0;
+        else
+            t.flags = TILE_RAW, t.c = acc, t.c_row = t.cols = NR, start = acc;
+        RO_NAME(ro_tile_packed)(rows, &t);
+    }
+}
+
+/* The same of rows at one distance, chunk by chunk. */
+static void run_line(const part *s, int rows, tile *t) {
+    t->flags = s->first == 0 ? TILE_FIRST : 0;
+    for (int64_t q = s->first; q < s->last; q += t->run_count, t->flags = 0) {
+        t->runs = s->runs + q, t->run_count = 0, t->k = 0;
+        do
+            t->k += t->runs[t->run_count].k;
+        while (!s->pieces[q + t->run_count++].last);
+        t->flags |= q + t->run_count == s->count ? TILE_LAST : 0;
+        RO_NAME(ro_tile_runs)(rows, t);
+    }
+}
+
+/* The tile's operand a: rows from `row` on, of which row0 is the first that is kept. */
+static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
+                  tile *t) {
+    const gather *g = s->g;
+    t->a_row = s->a_row, t->a_step = s->layout == TRANSPOSED ? rows : 1;
+    if (s->layout != IN_PLACE) {
+        t->a = kept_rows(s, row0, row);
+        return;
+    }
+    const int64_t line = (at->n * g->size[0] + at->i * g->step[0]) * g->size[1];
+    t->a = g->image + (line + at->j * g->step[1]) * g->pixel + s->group * g->depth;
+    t->a_row = g->step[1] * g->pixel;
 }
 
 static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *t) {
@@ -157,31 +198,6 @@ static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *
     t->c_row = t->out_row = s->c ? s->c_row : s->g->spread[1] * s->g->out_pixel;
 }
 
-/* One tile, run by run; t has its operands from step 0 of b and the first step of a that is kept.
- * Chunks with a gap continue with the accumulators so far. */
-static void run_tile_of(const part *s, int rows, const place *at, const tile *whole) {
-    const int64_t width = s->layout == TRANSPOSED ? NR : place_width(whole->cols);
-    float acc[MR * NR];
-    const float *a = whole->a, *start = NULL;
-    int flags = s->first == 0 ? TILE_FIRST : 0;
-    for (int64_t q = s->first, end; q < s->last; q = end) {
-        tile t = *whole;
-        t.k = run_of(s, q, &end);
-        t.a = s->layout == IN_PLACE ? term_of(s, at, &s->pieces[q]) : a;
-        t.b += s->pieces[q].k * NR, t.start = start;
-        t.flags = flags | (end == s->count ? TILE_LAST : 0);
-        a += t.k * t.a_step;
-        if (s->pieces[end - 1].last)
-            start = NULL, flags = 0;
-        else
-            t.flags = TILE_RAW, t.c = acc, t.c_row = t.cols = width, start = acc;
-        if (s->layout == TRANSPOSED)
-            RO_NAME(ro_tile_packed)(rows, &t);
-        else
-            RO_NAME(ro_tile_place)(rows, &t);
-    }
-}
-
 static void multiply(const part *s, int64_t row0, int64_t m) {
     for (int64_t j = 0; j < s->n; j += NR) {
         tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
@@ -189,9 +205,12 @@ static void multiply(const part *s, int64_t row0, int64_t m) {
         for (int64_t row = row0, rows; row < row0 + m; row += rows) {
             const place at = place_of(s->b, s->b->row + row);
             rows = tile_rows(s, row);
-            set_a(s, row0, row, rows, &t);
+            set_a(s, &at, row0, row, rows, &t);
             set_c(s, &at, row, j, &t);
-            run_tile_of(s, (int)rows, &at, &t);
+            if (s->layout == TRANSPOSED)
+                run_transposed(s, (int)rows, &t);
+            else
+                run_line(s, (int)rows, &t);
         }
     }
 }
@@ -227,12 +246,20 @@ static int64_t row_size(int64_t k) {
 
 static void choose_layout(part *s) {
     const int64_t width = s->b->at[1].count;
-    int64_t steps = 0;
-    for (int64_t q = 0; q < s->count; q++)
-        steps += s->pieces[q].steps;
-    const int in_place = s->g->split && steps >= LONG_PIECE * s->count;
-    s->layout = width < LINE_ROWS ? TRANSPOSED : in_place ? IN_PLACE : COPIED;
+    s->layout = width < LINE_ROWS ? TRANSPOSED : s->g->split ? IN_PLACE : COPIED;
     s->line = s->layout == TRANSPOSED ? s->b->m : width;
+}
+
+/* Pieces as steps of tiles: from a row's own pixel, or from its first step that is copied. */
+static void set_runs(const part *s) {
+    const gather *g = s->g;
+    int64_t copied = 0;
+    for (int64_t q = s->first; q < s->last; q++) {
+        const piece *p = &s->pieces[q];
+        const int64_t pixel = (p->at[0] * g->size[1] + p->at[1]) * g->pixel + p->c;
+        s->runs[q] = (tile_run){s->layout == COPIED ? copied : pixel, p->k * NR, p->steps};
+        copied += p->steps;
+    }
 }
 
 static void copy_totals(const part *s) {
@@ -261,6 +288,7 @@ static void run_part(part *s, float *scratch) {
     for (s->first = 0; s->first < s->count; s->first = s->last) {
         next_pieces(s);
         s->a_row = row_size(s->k);
+        set_runs(s);
         run_pieces(s);
     }
     if (s->c)
@@ -280,6 +308,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     piece *pieces = g->pieces + worker * g->piece_count;
     for (int64_t i = first; i < last; i++) {
         part s = {.g = g, .b = &g->blocks[i / g->across / g->groups], .pieces = pieces, .a = a};
+        s.runs = g->runs + worker * g->piece_count;
         s.group = i / g->across % g->groups, s.col = i % g->across * g->cols;
         s.n = min_i64(g->cols, g->n - s.col);
         s.count = RO_NAME(ro_conv_pieces)(g, s.b, pieces);
@@ -311,7 +340,7 @@ static int64_t share(gather *g, int threads) {
 static int allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     const int64_t threads = ro_ctx_threads(ctx), spans = g->span_count[0] + g->span_count[1];
     const int64_t lists = spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(block) +
-                          threads * g->piece_count * (int64_t)sizeof(piece);
+                          threads * g->piece_count * (int64_t)(sizeof(piece) + sizeof(tile_run));
     const int64_t packed = g->depthwise ? 0 : round_up(g->n, NR) * g->k * g->groups;
     g->workspace_size = a_size(g) + round_up(g->rows * g->cols, 16);
     const int64_t floats = packed + threads * g->workspace_size;
@@ -324,6 +353,7 @@ static int allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     g->spans[1] = g->spans[0] + g->span_count[0];
     g->blocks = (block *)(void *)(g->spans[0] + spans);
     g->pieces = (piece *)(void *)(g->blocks + blocks);
+    g->runs = (tile_run *)(void *)(g->pieces + threads * g->piece_count);
     return 1;
 }
 

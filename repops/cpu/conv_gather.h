@@ -45,6 +45,7 @@ typedef struct {
     int64_t span_count[2];
     block *blocks;
     piece *pieces;
+    tile_run *runs;
     int64_t piece_count;        /* of one thread, at most */
     int64_t rows, cols, across; /* of an item, at most; items side by side */
     float *packed;              /* all of b: groups, then panels of NR columns */

@@ -6,6 +6,7 @@ typedef enum {
     TILE_PACKED, /* see ro_tile_packed */
     TILE_PLACE,  /* anywhere; only columns that exist are read */
     TILE_WHOLE,  /* anywhere; all columns exist */
+    TILE_RUNS,   /* see ro_tile_runs */
 } tile_mode;
 
 /* Steps of k ahead of which b is asked for: the wider they are, and the more each takes, the fewer.
@@ -14,8 +15,9 @@ RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
     return k < 256 ? 0 : nv == 8 ? 8 : rows * nv > 16 ? 16 : 32;
 }
 
-RO_INLINE void tile_start(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
-    const float *start = t->start;
+RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, const tile *t,
+                          vf acc[MR_MOST][NV_MOST]) {
+    const float *start = mode == TILE_PACKED ? t->start : NULL;
     RO_UNROLL
     for (int i = 0; i < rows; i++) {
         RO_UNROLL
@@ -38,7 +40,7 @@ RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const int lines, 
 }
 
 /* One pointer serves three rows of a: the processor adds one or two steps to it by itself. */
-enum { A_POINTERS = (MR_MOST + 2) / 3 };
+enum { A_POINTERS = (MR_MOST + 2) / 3, RUN_AHEAD = 16 };
 
 /* `lines`: t->ahead is asked for, else the steps of b to come. Both at once cost more than they
  * bring: b is read again and again where a is the one to be waited for. */
@@ -79,9 +81,36 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     }
 }
 
+/* Distances are constants, which leaves more registers to the accumulators. */
+RO_INLINE void tile_runs(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
+    const int64_t a_row = t->a_row;
+    for (const tile_run *run = t->runs, *end = run + t->run_count; run < end; run++) {
+        const float *a[A_POINTERS], *b = t->b + run->b;
+        RO_UNROLL
+        for (int i = 0; i < (rows + 2) / 3; i++)
+            a[i] = t->a + run->a + 3 * i * a_row;
+        for (int64_t p = run->k; p > 0; p--, b += NR) {
+            vf bv[NV_MOST];
+            tile_load_b(nv, TILE_RUNS, 0, b, RUN_AHEAD * NR, NULL, bv);
+            RO_UNROLL
+            for (int i = 0; i < rows; i++) {
+                const vf av = vf_set1(a[i / 3][i % 3 * a_row]);
+                RO_UNROLL
+                for (int v = 0; v < nv; v++)
+                    acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
+            }
+            RO_UNROLL
+            for (int i = 0; i < (rows + 2) / 3; i++)
+                a[i]++;
+        }
+    }
+}
+
 RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode, const tile *t,
                              vf acc[MR_MOST][NV_MOST]) {
-    if (mode == TILE_PACKED || t->ahead)
+    if (mode == TILE_RUNS)
+        tile_runs(rows, nv, t, acc);
+    else if (mode == TILE_PACKED || t->ahead)
         tile_steps(rows, nv, mode, 1, t, acc);
     else
         tile_steps(rows, nv, mode, 0, t, acc);
@@ -165,7 +194,7 @@ RO_INLINE void tile_body(const int rows, const int most, const int nv, const til
     if (rows > most)
         return;
     vf acc[MR_MOST][NV_MOST];
-    tile_start(rows, nv, t, acc);
+    tile_start(rows, nv, mode, t, acc);
     tile_multiply(rows, nv, mode, t, acc);
     tile_finish(rows, nv, t, acc);
 }
@@ -205,16 +234,20 @@ RO_INLINE void half_tile(const int rows, const tile *t) {
     const __mmask8 mask = (__mmask8)((1u << t->cols) - 1);
     const __m256 alpha = _mm256_set1_ps(t->alpha), beta = _mm256_set1_ps(t->beta);
     const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32((int)RO_QNAN_BITS));
-    const float *a = t->a, *b = t->b;
+    const tile_run whole = {0, 0, t->k}, *run = t->runs ? t->runs : &whole;
+    const tile_run *end = run + (t->runs ? t->run_count : 1);
     __m256 acc[MR];
     RO_UNROLL
     for (int i = 0; i < rows; i++)
         acc[i] = _mm256_setzero_ps();
-    for (int64_t p = t->k; p > 0; p--, a += t->a_step, b += t->b_step) {
-        const __m256 bv = _mm256_maskz_loadu_ps(mask, b);
-        RO_UNROLL
-        for (int i = 0; i < rows; i++)
-            acc[i] = _mm256_fmadd_ps(_mm256_set1_ps(a[i * t->a_row]), bv, acc[i]);
+    for (; run < end; run++) {
+        const float *a = t->a + run->a, *b = t->b + run->b;
+        for (int64_t p = run->k; p > 0; p--, a += t->a_step, b += t->b_step) {
+            const __m256 bv = _mm256_maskz_loadu_ps(mask, b);
+            RO_UNROLL
+            for (int i = 0; i < rows; i++)
+                acc[i] = _mm256_fmadd_ps(_mm256_set1_ps(a[i * t->a_row]), bv, acc[i]);
+        }
     }
     RO_UNROLL
     for (int i = 0; i < rows; i++) {
@@ -261,7 +294,7 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
         tile_rows(rows, WIDE_ROWS, 4, TILE_PLACE, t);
     else if (t->cols > VW)
         tile_rows(rows, MR, NV, TILE_PLACE, t);
-    else if (t->cols > VW / 2 || rows <= WIDE_ROWS || t->start)
+    else if (t->cols > VW / 2 || rows <= WIDE_ROWS)
         tile_rows(rows, MR_MOST, 1, TILE_PLACE, t);
     else
         half_rows(rows, t);
@@ -282,4 +315,17 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
     else
         tile_rows(rows, MR, NV, TILE_PLACE, t);
 #endif
+}
+
+void RO_NAME(ro_tile_runs)(int rows, const tile *t) {
+#if defined(RO_ISA_avx512)
+    if (t->cols <= VW / 2 && rows > WIDE_ROWS) {
+        half_rows(rows, t);
+        return;
+    }
+#endif
+    if (t->cols > VW)
+        tile_rows(rows, MR, NV, TILE_RUNS, t);
+    else
+        tile_rows(rows, MR, 1, TILE_RUNS, t);
 }

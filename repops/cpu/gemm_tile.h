@@ -10,6 +10,11 @@ enum {
     TILE_LAST = 4,  /* store canon(tot * alpha + beta * out) in out, else tot in c */
 };
 
+/* Steps that lie together: where, from the tile's a and b. */
+typedef struct {
+    int64_t a, b, k;
+} tile_run;
+
 /* Element (i, p) of a is a[i * a_row + p * a_step]; step p of b is at b + p * b_step. */
 typedef struct {
     int64_t k;
@@ -17,8 +22,10 @@ typedef struct {
     int64_t a_row, a_step, b_step;
     const float *ahead; /* memory that is brought nearer by the way, a line each step; or NULL */
     int64_t ahead_step, ahead_turn; /* from a line to the next; in place, 16 steps add the turn */
-    const float *start;             /* accumulators to start from, rows of its vectors; NULL: +0 */
-    float *c;                       /* totals so far */
+    const float *start;             /* accumulators to start from, rows of NR; NULL: +0 */
+    const tile_run *runs;           /* what the k steps are, for ro_tile_runs */
+    int64_t run_count;
+    float *c; /* totals so far */
     int64_t c_row;
     float *out; /* may be c */
     int64_t out_row;
@@ -32,8 +39,12 @@ typedef struct {
 void RO_NAME(ro_tile_packed)(int rows, const tile *t);
 
 /* Operands in place: of b only the first `cols` columns are read. Up to MR rows, and as many
- * columns as place_cols says. */
+ * columns as place_cols says. No `start`. */
 void RO_NAME(ro_tile_place)(int rows, const tile *t);
+
+/* Up to MR rows and NR columns; a is in place, its a_step counts as 1, and b is packed. No `start`
+ * and no `ahead`. */
+void RO_NAME(ro_tile_runs)(int rows, const tile *t);
 
 static inline void run_tile(int rows, const tile *t) {
     RO_NAME(ro_tile_packed)(rows, t);
@@ -48,17 +59,6 @@ RO_INLINE int64_t place_rows(int64_t n) {
 #else
     (void)n;
     return MR;
-#endif
-}
-
-/* Columns of the accumulators that a tile in place of at most NR columns starts from and, with
- * TILE_RAW, stores. */
-RO_INLINE int64_t place_width(int64_t cols) {
-#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
-    return cols <= VW ? VW : NR;
-#else
-    (void)cols;
-    return NR;
 #endif
 }
 
