@@ -44,7 +44,7 @@ typedef struct {
 } work;
 
 /* Functions of the library in place of operators. */
-enum { CROSS_ENTROPY = RO_OP_END, CROSS_ENTROPY_BACK, ADAMW };
+enum { CROSS_ENTROPY = RO_OP_END, CROSS_ENTROPY_BACK, ADAMW, LAYER_NORM, SOFTMAX };
 
 #define ATTR_HALF 0x3f000000
 
@@ -96,14 +96,7 @@ static const work works[] = {
     ONE("ln_dx", RO_OP_LN_DX, "fcfrrrr"),
     ONE("rmsnorm", RO_OP_RMSNORM, "frc"),
     ONE("rms_dx", RO_OP_RMS_DX, "fcfrr"),
-    {"layer norm",
-     {{RO_OP_REDUCE_SUM, "f", 'r'},
-      {RO_OP_DIV_CONST, "r", 0, {0x44000000}},
-      {RO_OP_REDUCE_SQDEV, "fr", 'r'},
-      {RO_OP_LN_RSTD, "r", 0, {512}},
-      {RO_OP_LAYERNORM, "frrcc"}},
-     false,
-     2},
+    {"layer norm", {{LAYER_NORM, "f"}}, false, 2},
     {"layer norm back",
      {{RO_OP_REDUCE_DOT, "fc", 'r'},
       {RO_OP_REDUCE_LN_GX, "fcfrr", 'r'},
@@ -116,10 +109,7 @@ static const work works[] = {
     ONE("softmax_grad", RO_OP_SOFTMAX_GRAD, "ffr"),
     ONE("log_softmax", RO_OP_LOG_SOFTMAX, "frr"),
     ONE("log_softmax_grad", RO_OP_LOG_SOFTMAX_GRAD, "ffr"),
-    {"softmax",
-     {{RO_OP_REDUCE_MAX, "f", 'r'}, {RO_OP_REDUCE_EXPSUM, "fr", 'r'}, {RO_OP_SOFTMAX, "frr"}},
-     false,
-     2},
+    {"softmax", {{SOFTMAX, "f"}}, false, 2},
     {"softmax back", {{RO_OP_REDUCE_DOT, "ff", 'r'}, {RO_OP_SOFTMAX_GRAD, "ffr"}}, false, 3},
     {"log softmax",
      {{RO_OP_REDUCE_MAX, "f", 'r'}, {RO_OP_REDUCE_EXPSUM, "fr", 'r'}, {RO_OP_LOG_SOFTMAX, "frr"}},
@@ -300,13 +290,23 @@ static ro_status run_adamw(ro_ctx *ctx, const job *j, const memory *m) {
     return ro_adamw(ctx, &all, m->f[0], m->f[1], m->f[2], m->f[3], m->f[0], m->f[1], m->f[2]);
 }
 
+static ro_status run_function(ro_ctx *ctx, int function, const job *j, const memory *m) {
+    switch (function) {
+    case ADAMW: return run_adamw(ctx, j, m);
+    case LAYER_NORM:
+        return ro_layer_norm(ctx, j->rows, j->cols, 1e-5f, m->f[0], m->f[1], m->f[2], m->out,
+                             m->f[3], m->f[4]);
+    case SOFTMAX: return ro_softmax(ctx, j->rows, j->cols, m->f[0], m->out, m->f[1], m->f[2]);
+    default:
+        return ro_cross_entropy(ctx, j->rows, j->cols, m->f[0], m->ids, m->f[1], m->f[2], NULL,
+                                NULL, function == CROSS_ENTROPY ? NULL : m->out);
+    }
+}
+
 static void run_ours(ro_ctx *ctx, const work *w, const job *j, const memory *m) {
     ro_status status = RO_OK;
-    if (w->step[0].op == ADAMW)
-        status = run_adamw(ctx, j, m);
-    else if (w->step[0].op >= RO_OP_END)
-        status = ro_cross_entropy(ctx, j->rows, j->cols, m->f[0], m->ids, m->f[1], m->f[2], NULL,
-                                  NULL, w->step[0].op == CROSS_ENTROPY ? NULL : m->out);
+    if (w->step[0].op >= RO_OP_END)
+        status = run_function(ctx, w->step[0].op, j, m);
     for (int i = 0; i < j->calls && status == RO_OK; i++)
         status = ro_run(ctx, &j->call[i].call, j->call[i].data, m->out);
     if (status != RO_OK) {

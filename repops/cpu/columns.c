@@ -40,6 +40,25 @@ static void sum_rows(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
+/* ---- gradients of norms' scales ---- */
+
+/* Columns of a row, and how far away the next but one is; 0: there is none. */
+typedef struct {
+    int64_t e, count, ahead;
+} run;
+
+static run run_of(const tile *t, int64_t r, int64_t c) {
+    return (run){(t->row + r) * t->cols + t->col + c, min_i64(COLUMN_RUN, t->count - c),
+                 r + 2 < t->rows ? 2 * t->cols : 0};
+}
+
+static void fetch_run(const run *at, const float *dy, const float *x) {
+    if (at->ahead) {
+        fetch_rows(dy + at->e + at->ahead, 0, 1, at->count);
+        fetch_rows(x + at->e + at->ahead, 0, 1, at->count);
+    }
+}
+
 static void add_dgamma_row(const float *restrict dy, const float *restrict x, float mean,
                            float rstd, int64_t count, float *restrict acc) {
     for (int64_t c = 0; c < count; c++)
@@ -51,10 +70,13 @@ static void ln_dgamma(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
         const tile t = tile_of(job, i);
         float acc[TILE] = {0};
-        for (int64_t r = t.row; r < t.row + t.rows; r++) {
-            const int64_t e = r * t.cols + t.col;
-            add_dgamma_row(dy + e, x + e, mean[r], rstd[r], t.count, acc);
-        }
+        for (int64_t r = 0; r < t.rows; r++)
+            for (int64_t c = 0; c < t.count; c += COLUMN_RUN) {
+                const run at = run_of(&t, r, c);
+                fetch_run(&at, dy, x);
+                add_dgamma_row(dy + at.e, x + at.e, mean[t.row + r], rstd[t.row + r], at.count,
+                               acc + c);
+            }
         store_sums(&t, acc, job->out);
     }
 }
@@ -70,10 +92,12 @@ static void rms_dgamma(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
         const tile t = tile_of(job, i);
         float acc[TILE] = {0};
-        for (int64_t r = t.row; r < t.row + t.rows; r++) {
-            const int64_t e = r * t.cols + t.col;
-            add_rms_dgamma_row(dy + e, x + e, rstd[r], t.count, acc);
-        }
+        for (int64_t r = 0; r < t.rows; r++)
+            for (int64_t c = 0; c < t.count; c += COLUMN_RUN) {
+                const run at = run_of(&t, r, c);
+                fetch_run(&at, dy, x);
+                add_rms_dgamma_row(dy + at.e, x + at.e, rstd[t.row + r], at.count, acc + c);
+            }
         store_sums(&t, acc, job->out);
     }
 }

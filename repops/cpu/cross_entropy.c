@@ -1,41 +1,7 @@
 /* Fused softmax cross-entropy, SPEC.md section 7.2: a row of logits is read from memory once, and
  * its exponentials stand where its gradient will. */
-#include "repops/cpu/lanes.h"
+#include "repops/cpu/levels.h"
 #include "repops/cpu/max.h"
-
-enum { PARTS = RO_CROSS_ENTROPY_COLS_MAX / RO_REDUCE_BLOCK };
-
-static void exp_block(const float *x, float m, int64_t count, float *out) {
-    RO_SAME_INDEX
-    for (int64_t i = 0; i < count; i++)
-        out[i] = ro_exp(x[i] - m);
-}
-
-/* R over the results of blocks, level by level. */
-static float sum_of_parts(float *part, int64_t count) {
-    while (count > 1) {
-        const int64_t blocks = ceil_div(count, RO_REDUCE_BLOCK);
-        for (int64_t b = 0; b < blocks; b++)
-            part[b] = lane_sum(part + b * RO_REDUCE_BLOCK,
-                               min_i64(RO_REDUCE_BLOCK, count - b * RO_REDUCE_BLOCK));
-        count = blocks;
-    }
-    return part[0];
-}
-
-/* R of exp(x - m); the exponentials are left in `e` if it is not NULL. */
-static float sum_of_exponentials(const float *x, float m, int64_t cols, float *e) {
-    float part[PARTS], buffer[RO_REDUCE_BLOCK];
-    int64_t parts = 0;
-    part[0] = 0; /* there is at least one part, which compilers do not see */
-    for (int64_t from = 0; from < cols; from += RO_REDUCE_BLOCK, parts++) {
-        const int64_t count = min_i64(RO_REDUCE_BLOCK, cols - from);
-        float *to = e ? e + from : buffer;
-        exp_block(x + from, m, count, to);
-        part[parts] = lane_sum(to, count);
-    }
-    return sum_of_parts(part, parts);
-}
 
 static void scale_exponentials(float *e, float r, float dloss, int64_t cols) {
     for (int64_t i = 0; i < cols; i++)

@@ -88,4 +88,16 @@ RO_INLINE float lane_dot(const float *a, const float *b, int64_t n) {
     return lane_reduce(&(terms){.a = a, .b = b}, n, add_products, add_product);
 }
 
+/* ---- squares of deviations from the mean ---- */
+
+RO_INLINE vf add_squares(const terms *t, int64_t i, vf lane) {
+    const vf d = vf_sub(vf_load(t->a + i), vf_set1(t->mean));
+    return vf_fma(d, d, lane);
+}
+
+RO_INLINE float add_square(const terms *t, int64_t i, float lane) {
+    const float d = t->a[i] - t->mean;
+    return ro_fma(d, d, lane);
+}
+
 #endif

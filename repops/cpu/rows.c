@@ -48,18 +48,6 @@ static void reduce_dot(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
-/* ---- squares of deviations ---- */
-
-RO_INLINE vf add_squares(const terms *t, int64_t i, vf lane) {
-    const vf d = vf_sub(vf_load(t->a + i), vf_set1(t->mean));
-    return vf_fma(d, d, lane);
-}
-
-RO_INLINE float add_square(const terms *t, int64_t i, float lane) {
-    const float d = t->a[i] - t->mean;
-    return ro_fma(d, d, lane);
-}
-
 static void reduce_sqdev(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
         const block b = block_of(job, i);

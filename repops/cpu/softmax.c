@@ -1,5 +1,6 @@
 /* Softmax and its logarithm, SPEC.md section 7.2. An item is a row. */
-#include "repops/cpu/isa.h"
+#include "repops/cpu/levels.h"
+#include "repops/cpu/max.h"
 
 static int64_t width(const ro_call *call) {
     return call->input[0].dim[call->input[0].ndim - 1];
@@ -62,9 +63,34 @@ static void log_softmax_grad(const ro_job *job, int64_t first, int64_t last) {
         log_softmax_grad_row(y + r * cols, dy + r * cols, s[r], cols, (float *)job->out + r * cols);
 }
 
+/* ---- a row at a time: ro_softmax ---- */
+
+static void scale_exponentials(float *e, float r, int64_t cols) {
+    for (int64_t i = 0; i < cols; i++)
+        e[i] = ro_canon(e[i] * r);
+}
+
+static void softmax_rows(void *user, int64_t first, int64_t last, int worker) {
+    const ro_row_job *j = user;
+    (void)worker;
+    for (int64_t r = first; r < last; r++) {
+        const float *x = j->x + r * j->cols, m = max_of(x, j->cols);
+        float *y = j->y + r * j->cols;
+        const float l = sum_of_exponentials(x, m, j->cols, y);
+        j->statistic[0][r] = m, j->statistic[1][r] = l;
+        scale_exponentials(y, 1.0f / l, j->cols);
+    }
+}
+
+static void fused_softmax(ro_ctx *ctx, const ro_row_job *job) {
+    ro_pool_for(ro_ctx_pool(ctx), job->rows, 1 + (1 << 14) / job->cols, softmax_rows,
+                (void *)(uintptr_t)job);
+}
+
 void RO_NAME(ro_add_softmax)(ro_table *table) {
     table->kernel[RO_OP_SOFTMAX] = (ro_kernel){.range = softmax, .items = rows};
     table->kernel[RO_OP_SOFTMAX_GRAD] = (ro_kernel){.range = softmax_grad, .items = rows};
     table->kernel[RO_OP_LOG_SOFTMAX] = (ro_kernel){.range = log_softmax, .items = rows};
     table->kernel[RO_OP_LOG_SOFTMAX_GRAD] = (ro_kernel){.range = log_softmax_grad, .items = rows};
+    table->softmax = fused_softmax;
 }

@@ -32,13 +32,24 @@ typedef struct {
     float *w_out, *m_out, *v_out;
 } ro_adamw_job;
 
+/* The arguments of ro_layer_norm, or of ro_softmax: statistics are mean and rstd, or m and l. */
+typedef struct {
+    int64_t rows, cols;
+    float eps;
+    const float *x, *gamma, *beta;
+    float *y, *statistic[2];
+} ro_row_job;
+
 typedef struct {
     ro_kernel kernel[RO_OP_END];
     ro_status (*sgemm)(ro_ctx *ctx, const ro_products *products);
     ro_status (*attention_forward)(ro_ctx *ctx, const ro_attention_job *job);
     ro_status (*attention_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
     ro_status (*cross_entropy)(ro_ctx *ctx, const ro_cross_entropy_job *job);
-    void (*adamw)(ro_ctx *ctx, const ro_adamw_job *job); /* NULL: operator by operator */
+    /* NULL: operator by operator */
+    void (*adamw)(ro_ctx *ctx, const ro_adamw_job *job);
+    void (*layer_norm)(ro_ctx *ctx, const ro_row_job *job);
+    void (*softmax)(ro_ctx *ctx, const ro_row_job *job);
 } ro_table;
 
 void ro_table_scalar(ro_table *table);

@@ -184,8 +184,10 @@ static uint32_t count_of(const vd_program *p, int op) {
 Test(fuse, a_run_has_the_same_root) {
     test_job job;
     test_job_open(&job, VD_MODEL_GPT2, 3, 1);
-    cr_expect(groups_of(&job.program) == 6 + count_of(&job.program, RO_OP_ADAMW_W),
-              "for each of two micro-batches: attention, its gradient, the loss; each parameter");
+    const uint32_t norms = count_of(&job.program, RO_OP_LAYERNORM);
+    cr_expect(groups_of(&job.program) == 6 + norms + count_of(&job.program, RO_OP_ADAMW_W),
+              "for each of two micro-batches: attention, its gradient, the loss, norms; each "
+              "parameter");
     const vd_hash fused = root_of(&job, false), nodes = root_of(&job, true);
     cr_expect(vd_hash_equal(&fused, &nodes));
     test_job_close(&job);

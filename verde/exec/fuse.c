@@ -63,9 +63,8 @@ static const struct {
     int op;
     bool (*match)(const vd_matcher *m, uint32_t node, vd_fused *out);
 } patterns[] = {
-    {RO_OP_ATTN_OUT, vd_match_attention},
-    {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
-    {RO_OP_XENT_GRAD, vd_match_cross_entropy},
+    {RO_OP_ATTN_OUT, vd_match_attention},      {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
+    {RO_OP_XENT_GRAD, vd_match_cross_entropy}, {RO_OP_LAYERNORM, vd_match_layer_norm},
     {RO_OP_ADAMW_W, vd_match_adamw},
 };
 
@@ -182,12 +181,21 @@ static ro_status run_adamw(const vd_fused *g, ro_ctx *ro, const void *const *in,
     return ro_adamw(ro, &step, in[0], in[1], in[2], in[3], out[0], out[1], out[2]);
 }
 
+static ro_status run_layer_norm(const vd_fused *g, ro_ctx *ro, const void *const *in,
+                                void *const *out) {
+    return ro_layer_norm(ro, g->rows, g->cols, g->eps, in[0], in[1], in[2], out[0], out[1], out[2]);
+}
+
 vd_status vd_fused_run(const vd_fused *g, ro_ctx *ro, int32_t step, const void *const *in,
                        void *const *out, vd_err *err) {
-    if (g->kind == VD_FUSED_CROSS_ENTROPY)
-        return run_cross_entropy(g, ro, in, out, err);
-    const ro_status status =
-        g->kind == VD_FUSED_ADAMW ? run_adamw(g, ro, in, out) : run_attention(g, ro, step, in, out);
+    ro_status status = RO_OK;
+    switch (g->kind) {
+    case VD_FUSED_CROSS_ENTROPY: return run_cross_entropy(g, ro, in, out, err);
+    case VD_FUSED_LAYER_NORM: status = run_layer_norm(g, ro, in, out); break;
+    case VD_FUSED_ADAMW: status = run_adamw(g, ro, in, out); break;
+    case VD_FUSED_ATTENTION:
+    case VD_FUSED_ATTENTION_GRAD: status = run_attention(g, ro, step, in, out); break;
+    }
     return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }
 

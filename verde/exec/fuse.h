@@ -14,6 +14,7 @@ typedef enum {
     VD_FUSED_ATTENTION,
     VD_FUSED_ATTENTION_GRAD,
     VD_FUSED_CROSS_ENTROPY, /* with the logits' gradient, which may take the logits' place */
+    VD_FUSED_LAYER_NORM,    /* with its mean and rstd */
     VD_FUSED_ADAMW,         /* of one parameter; what is new may take the place of what was */
 } vd_fused_kind;
 
@@ -26,7 +27,8 @@ typedef struct {
     ro_attention attention;                          /* dropout: NULL until it runs */
     ro_attention_dropout dropout;                    /* if `drops`; the step is set then */
     bool drops;
-    int64_t rows, cols;  /* of logits */
+    int64_t rows, cols;  /* of logits, of what is normalised */
+    float eps;           /* of a norm */
     float dloss;         /* of every row */
     ro_adamw_step adamw; /* pointers: NULL until it runs */
 } vd_fused;

@@ -1,5 +1,5 @@
-/* What patterns are made of; softmax cross-entropy with its gradient, SPEC.md section 7.2; and
- * AdamW, section 9. */
+/* What patterns are made of; softmax cross-entropy with its gradient, SPEC.md section 7.2; layer
+ * norm, section 7.1; and AdamW, section 9. */
 #include "verde/exec/fuse_match.h"
 
 /* How far apart the nodes of one pattern may be. */
@@ -104,6 +104,31 @@ bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
         return false;
     vd_put_inputs(g, 2, (uint32_t[]){x, ids});
     vd_put_outputs(g, 2, (uint32_t[]){loss, dx});
+    return true;
+}
+
+/* ---- layer norm: from layernorm ---- */
+
+bool vd_match_layer_norm(const vd_matcher *m, uint32_t node, vd_fused *g) {
+    const uint32_t y = m->sources + node;
+    g->kind = VD_FUSED_LAYER_NORM;
+    const vd_node *n = vd_join(m, y, RO_OP_LAYERNORM, g);
+    const uint32_t x = vd_input_of(m, n, 0), mean = vd_input_of(m, n, 1);
+    const uint32_t rstd = vd_input_of(m, n, 2);
+    const vd_node *divide = vd_join(m, mean, RO_OP_DIV_CONST, g);
+    const vd_node *root = vd_join(m, rstd, RO_OP_LN_RSTD, g);
+    const ro_shape *shape = vd_shape_in(m, x);
+    g->cols = shape->dim[shape->ndim - 1];
+    if (!divide || !root || g->cols < 1 || g->cols > RO_ROW_COLS_MAX || root->attr[0] != g->cols ||
+        divide->attr[0] != ro_attr_f32((float)g->cols) ||
+        !join_levels(m, g, vd_input_of(m, divide, 0), RO_OP_REDUCE_SUM, RO_OP_REDUCE_SUM, x,
+                     VD_NO_GROUP) ||
+        !join_levels(m, g, vd_input_of(m, root, 0), RO_OP_REDUCE_SUM, RO_OP_REDUCE_SQDEV, x, mean))
+        return false;
+    g->rows = ro_shape_numel(shape) / g->cols;
+    g->eps = ro_attr_to_f32(root->attr[1]);
+    vd_put_inputs(g, 3, (uint32_t[]){x, vd_input_of(m, n, 3), vd_input_of(m, n, 4)});
+    vd_put_outputs(g, 3, (uint32_t[]){y, mean, rstd});
     return true;
 }
 

@@ -85,6 +85,23 @@ RO_API RO_MUST_USE ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t
                                               const float *dloss, float *loss, float *m, float *l,
                                               float *dx);
 
+/* ---- rows: layer norm, SPEC 7.1; softmax, SPEC 7.2 ---- */
+
+enum { RO_ROW_COLS_MAX = 1 << 20 };
+
+/* x, y: [rows, cols]; gamma, beta: [cols]; mean, rstd, m, l: [rows]. Sums by R in blocks of 1024,
+ * of these again while there are several. Outputs are all written and overlap nothing. rows may be
+ * 0, cols not. Each reads x from memory once. */
+
+/* The bytes of reduce_sum, div_const by cols, reduce_sqdev, ln_rstd and layernorm. */
+RO_API RO_MUST_USE ro_status ro_layer_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps,
+                                           const float *x, const float *gamma, const float *beta,
+                                           float *y, float *mean, float *rstd);
+
+/* The bytes of reduce_max, reduce_expsum and softmax: m a row's maximum, l its sum. */
+RO_API RO_MUST_USE ro_status ro_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,
+                                        float *y, float *m, float *l);
+
 /* ---- AdamW, SPEC 9 ---- */
 
 typedef struct {
