@@ -102,8 +102,8 @@ static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
 
 /* All three at once; outputs may be the inputs. */
 static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
-    const ro_adamw_job *j = user;
-    const ro_adamw_step *s = j->step;
+    const ro_adamw_parameter *j = user;
+    const ro_adamw_step *s = &j->step;
     const float *w = j->w + first, *m = j->m + first, *v = j->v + first, *g = j->gradient + first;
     float *w_out = j->w_out + first, *m_out = j->m_out + first, *v_out = j->v_out + first;
     const float clip = *s->clip, beta1 = s->beta1, beta2 = s->beta2;
@@ -122,10 +122,14 @@ static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
 
 enum { PIECE = 16384 }; /* elements that are worth a wake-up */
 
-static void adamw(ro_ctx *ctx, const ro_adamw_job *job) {
-    const int64_t most = job->step->count / (8 * ro_ctx_threads(ctx)) / 64 * 64;
-    ro_pool_for(ro_ctx_pool(ctx), job->step->count, max_i64(PIECE, most), adamw_range,
-                (void *)(uintptr_t)job);
+static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter) {
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t elements = parameter[i].step.count;
+        const int64_t most = elements / (8 * ro_ctx_threads(ctx)) / 64 * 64;
+        ro_pool_for(ro_ctx_pool(ctx), elements, max_i64(PIECE, most), adamw_range,
+                    (void *)(uintptr_t)&parameter[i]);
+    }
+    return RO_OK;
 }
 
 /* ---- SGD ---- */

@@ -172,26 +172,21 @@ static ro_status cross_entropy(ro_device *device, const ro_cross_entropy_job *jo
     return ro_cuda_cross_entropy(of(device), job);
 }
 
+static ro_status adamw(ro_device *device, int64_t count, const ro_adamw_parameter *parameter) {
+    const current_device here(of(device)->index);
+    return ro_cuda_adamw(of(device), count, parameter);
+}
+
 static ro_status tree_roots(ro_device *device, int64_t count, const void *const *data,
                             const size_t *size, uint8_t *root) {
     const current_device here(of(device)->index);
     return ro_cuda_tree_roots(of(device), count, data, size, root);
 }
 
-static const ro_device_functions functions = {close_device,
-                                              run,
-                                              sgemm,
-                                              attention_forward,
-                                              attention_backward,
-                                              cross_entropy,
-                                              alloc,
-                                              free_block,
-                                              write,
-                                              read,
-                                              copy,
-                                              wait,
-                                              tree_roots,
-                                              peak};
+static const ro_device_functions functions = {
+    close_device,  run,   sgemm, attention_forward, attention_backward,
+    cross_entropy, adamw, alloc, free_block,        write,
+    read,          copy,  wait,  tree_roots,        peak};
 
 /* ---- opening ---- */
 

@@ -1,5 +1,5 @@
 /* Optimizers, SPEC.md section 9. */
-#include "repops/cuda/cuda.cuh"
+#include "repops/cuda/rows.cuh"
 
 static const float *f32(const void *x) {
     return static_cast<const float *>(x);
@@ -34,19 +34,37 @@ static ro_status clip_scale(ro_cuda *d, const ro_call *call, const void *const *
     });
 }
 
+/* ---- AdamW ---- */
+
+RO_DEVICE float next_m(float m, float gradient, float clip, float beta) {
+    return ro_canon(ro_fma(beta, m, (1.0f - beta) * (gradient * clip)));
+}
+
+RO_DEVICE float next_v(float v, float gradient, float clip, float beta) {
+    const float clipped = gradient * clip;
+    return ro_canon(ro_fma(beta, v, (1.0f - beta) * (clipped * clipped)));
+}
+
+/* What adamw_w reads beside tensors. */
+struct update {
+    float c1, c2, rate, eps, decay;
+
+    RO_DEVICE float next_w(float w, float m, float v) const {
+        const float u = (m / c1) / (ro_sqrt(v / c2) + eps);
+        return ro_canon(ro_fma(-rate, ro_fma(decay, w, u), w));
+    }
+};
+
 static ro_status adamw_m(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *m = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]), beta = attr_f(call, 0);
-    return map<float>(d, call, out, [=] __device__(int64_t i) {
-        return ro_canon(ro_fma(beta, m[i], (1.0f - beta) * (g[i] * *clip)));
-    });
+    return map<float>(d, call, out,
+                      [=] __device__(int64_t i) { return next_m(m[i], g[i], *clip, beta); });
 }
 
 static ro_status adamw_v(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *v = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]), beta = attr_f(call, 0);
-    return map<float>(d, call, out, [=] __device__(int64_t i) {
-        const float clipped = g[i] * *clip;
-        return ro_canon(ro_fma(beta, v[i], (1.0f - beta) * (clipped * clipped)));
-    });
+    return map<float>(d, call, out,
+                      [=] __device__(int64_t i) { return next_v(v[i], g[i], *clip, beta); });
 }
 
 static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -54,10 +72,99 @@ static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in,
     const float *c1 = f32(in[3]), *c2 = f32(in[4]), *lr = f32(in[5]);
     const float eps = attr_f(call, 0), decay = attr_f(call, 1);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
-        const float u = (m[i] / *c1) / (ro_sqrt(v[i] / *c2) + eps);
-        return ro_canon(ro_fma(-*lr, ro_fma(decay, w[i], u), w[i]));
+        return update{*c1, *c2, *lr, eps, decay}.next_w(w[i], m[i], v[i]);
     });
 }
+
+/* ---- AdamW of many parameters ----
+ *
+ * One launch: their addresses are the kernel's arguments, so that nothing is copied to the device
+ * before it and a captured graph keeps them. A block has a stretch of one parameter. */
+enum {
+    ADAMW_THREADS = 256,
+    ADAMW_STRETCH = 16 * ADAMW_THREADS, /* elements of a block */
+    ADAMW_MOST = 256                    /* parameters: arguments are at most 32,764 bytes */
+};
+
+struct adamw_list {
+    int64_t first[ADAMW_MOST]; /* block of each parameter */
+    ro_adamw_parameter parameter[ADAMW_MOST];
+    int count;
+};
+static_assert(sizeof(adamw_list) <= 32764, "");
+
+template <int N>
+RO_DEVICE void step_elements(const ro_adamw_parameter &p, const update &u, float clip, int64_t from,
+                             int64_t end) {
+    for (int64_t i = from + N * threadIdx.x; i < end; i += N * ADAMW_THREADS) {
+        const ro_pack<N> g = ro_load<N>(p.gradient + i);
+        ro_pack<N> w = ro_load<N>(p.w + i), m = ro_load<N>(p.m + i), v = ro_load<N>(p.v + i);
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            m.at[k] = next_m(m.at[k], g.at[k], clip, p.step.beta1);
+            v.at[k] = next_v(v.at[k], g.at[k], clip, p.step.beta2);
+            w.at[k] = u.next_w(w.at[k], m.at[k], v.at[k]);
+        }
+        ro_store<N>(p.m_out + i, m);
+        ro_store<N>(p.v_out + i, v);
+        ro_store<N>(p.w_out + i, w);
+    }
+}
+
+RO_DEVICE bool in_fours(const ro_adamw_parameter &p) {
+    const uintptr_t all =
+        reinterpret_cast<uintptr_t>(p.w) | reinterpret_cast<uintptr_t>(p.m) |
+        reinterpret_cast<uintptr_t>(p.v) | reinterpret_cast<uintptr_t>(p.gradient) |
+        reinterpret_cast<uintptr_t>(p.w_out) | reinterpret_cast<uintptr_t>(p.m_out) |
+        reinterpret_cast<uintptr_t>(p.v_out);
+    return all % 16 == 0;
+}
+
+__global__ void __launch_bounds__(ADAMW_THREADS)
+    adamw_kernel(const __grid_constant__ adamw_list list) {
+    int low = 0, high = list.count;
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        if (list.first[middle] <= blockIdx.x)
+            low = middle;
+        else
+            high = middle;
+    }
+    const ro_adamw_parameter &p = list.parameter[low];
+    const update u = {*p.step.c1, *p.step.c2, *p.step.rate, p.step.eps, p.step.decay};
+    const float clip = *p.step.clip;
+    const int64_t from = (blockIdx.x - list.first[low]) * ADAMW_STRETCH;
+    const int64_t left = p.step.count - from, most = ADAMW_STRETCH, end = left < most ? left : most;
+    const int64_t whole = in_fours(p) ? end / 4 * 4 : 0;
+    step_elements<4>(p, u, clip, from, from + whole);
+    step_elements<1>(p, u, clip, from + whole, from + end);
+}
+
+/* Those with elements of the next parameters, as many as fit; returns the number of blocks. */
+static int64_t fill_list(adamw_list *list, int64_t count, const ro_adamw_parameter *parameter,
+                         int64_t *next) {
+    int64_t blocks = 0;
+    for (list->count = 0; *next < count && list->count < ADAMW_MOST; ++*next) {
+        if (parameter[*next].step.count == 0)
+            continue;
+        list->first[list->count] = blocks;
+        list->parameter[list->count++] = parameter[*next];
+        blocks += ceil_div(parameter[*next].step.count, ADAMW_STRETCH);
+    }
+    return blocks;
+}
+
+ro_status ro_cuda_adamw(ro_cuda *d, int64_t count, const ro_adamw_parameter *parameter) {
+    for (int64_t next = 0; next < count;) {
+        adamw_list list = {};
+        const int64_t blocks = fill_list(&list, count, parameter, &next);
+        if (blocks > 0)
+            RO_LAUNCH(adamw_kernel, ro_grid(blocks), dim3(ADAMW_THREADS), 0, d->stream, list);
+    }
+    return ro_cuda_launched(d, "adamw");
+}
+
+/* ---- SGD ---- */
 
 static ro_status sgd_m(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *m = f32(in[0]), *g = f32(in[1]), *w = f32(in[2]), *clip = f32(in[3]);

@@ -25,13 +25,6 @@ typedef struct {
     ro_status (*run)(const ro_job *job);
 } ro_kernel;
 
-/* The arguments of ro_adamw. */
-typedef struct {
-    const ro_adamw_step *step;
-    const float *w, *m, *v, *gradient;
-    float *w_out, *m_out, *v_out;
-} ro_adamw_job;
-
 /* The arguments of ro_layer_norm, or of ro_softmax: statistics are mean and rstd, or m and l. */
 typedef struct {
     int64_t rows, cols;
@@ -46,8 +39,8 @@ typedef struct {
     ro_status (*attention_forward)(ro_ctx *ctx, const ro_attention_job *job);
     ro_status (*attention_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
     ro_status (*cross_entropy)(ro_ctx *ctx, const ro_cross_entropy_job *job);
+    ro_status (*adamw)(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter);
     /* NULL: operator by operator */
-    void (*adamw)(ro_ctx *ctx, const ro_adamw_job *job);
     void (*layer_norm)(ro_ctx *ctx, const ro_row_job *job);
     void (*softmax)(ro_ctx *ctx, const ro_row_job *job);
 } ro_table;

@@ -35,13 +35,20 @@ static ro_status cross_entropy(ro_ctx *ctx, const ro_cross_entropy_job *job) {
     return pass(ctx, device->functions->cross_entropy(device, job));
 }
 
+static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->adamw(device, count, parameter));
+}
+
 void ro_table_device(ro_table *table) {
+    *table = (ro_table){0}; /* nothing that would read a device's memory from here */
     for (int op = 1; op < RO_OP_END; op++)
         table->kernel[op] = ro_op_describe(op) ? (ro_kernel){.run = run} : (ro_kernel){0};
     table->sgemm = sgemm;
     table->attention_forward = attention_forward;
     table->attention_backward = attention_backward;
     table->cross_entropy = cross_entropy;
+    table->adamw = adamw;
 }
 
 /* ---- memory ---- */

@@ -1,7 +1,7 @@
 /* Random shapes of the fused functions (repops/fused.h) on a device, beside this machine's CPU:
  * equal bytes.
  *
- * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [attention|cross_entropy]...
+ * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [attention|cross_entropy|adamw]...
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
 #include "repops/device.h"
 #include "repops/fused.h"
@@ -213,6 +213,66 @@ static void attention(work *w) {
         backward(w, &a, w->all, what);
 }
 
+/* ---- AdamW of many parameters ---- */
+
+enum { MOST_PARAMETERS = 600, W = 0, M, V, GRADIENT, SCALARS, OUT };
+
+/* Parameter i of a case: elements `at` to `at` + count of each array, some of them nothing. */
+static int64_t parameter_size(const work *w, int i) {
+    static const int16_t sizes[] = {0, 1, 3, 4, 5, 31, 64, 100, 128, 257, 1000};
+    if (roll(w, 1000 + i, 40) == 0)
+        return 4000 + (int64_t)roll(w, 2000 + i, 9000);
+    return pick(w, 1000 + i, sizes, sizeof sizes / sizeof *sizes);
+}
+
+/* The arguments of ro_adamw_all, on the device or on the host. */
+static void list_parameters(const work *w, int count, int in_place, int on_device,
+                            ro_adamw_parameter *p) {
+    float *base[OUT + 3];
+    int64_t at = 0;
+    for (int i = 0; i < OUT + 3; i++) {
+        const array *a = &w->all[in_place && i >= OUT ? i - OUT : i];
+        base[i] = on_device ? a->on_device : a->want;
+    }
+    for (int i = 0; i < count; i++) {
+        const float *one = base[SCALARS] + roll(w, 3000 + i, 4);
+        const int64_t size = parameter_size(w, i);
+        p[i] = (ro_adamw_parameter){{size, 0.9f, i % 3 ? 0.95f : 0.999f, 1e-8f, i % 2 ? 0.1f : 0.0f,
+                                     one, one + 1, one + 2, one + 3},
+                                    base[W] + at,
+                                    base[M] + at,
+                                    base[V] + at,
+                                    base[GRADIENT] + at,
+                                    base[OUT + W] + at,
+                                    base[OUT + M] + at,
+                                    base[OUT + V] + at};
+        at += size;
+        at += roll(w, 4000 + i, 4) ? (4 - at % 4) % 4 : 0; /* mostly aligned */
+    }
+}
+
+static void adamw(work *w) {
+    static ro_adamw_parameter p[MOST_PARAMETERS];
+    static const char *const names[] = {"w", "m", "v", "gradient"};
+    static const int16_t counts[] = {0, 1, 2, 30, 255, 256, 257, MOST_PARAMETERS};
+    const int count = (int)pick(w, 0, counts, sizeof counts / sizeof *counts);
+    const int in_place = roll(w, 1, 2) == 0;
+    int64_t all = 0;
+    for (int i = 0; i < count; i++)
+        all += parameter_size(w, i) + 3;
+    for (int i = 0; i < 4; i++)
+        (void)input(w, names[i], all, class_of(w));
+    (void)input(w, "scalars", 7, DATA_NORMAL);
+    for (int i = 0; i < 3 && !in_place; i++)
+        (void)input(w, names[i], all, DATA_NORMAL);
+    list_parameters(w, count, in_place, 1, p);
+    expect(w, ro_adamw_all(w->device, count, p), w->device);
+    list_parameters(w, count, in_place, 0, p);
+    expect(w, ro_adamw_all(w->cpu, count, p), w->cpu);
+    for (int i = 0; i < w->count; i++)
+        compare(w, &w->all[i], "adamw");
+}
+
 /* ---- more than a grid has room for ---- */
 
 /* Refused before anything is read: a grid's number that lost its high bits would run a few. */
@@ -234,7 +294,8 @@ typedef struct {
     void (*run)(work *w);
 } function;
 
-static const function functions[] = {{"cross_entropy", cross_entropy}, {"attention", attention}};
+static const function functions[] = {
+    {"cross_entropy", cross_entropy}, {"attention", attention}, {"adamw", adamw}};
 
 static int is_wanted(const options *o, const char *name) {
     for (int i = 0; i < o->wanted_count; i++)
@@ -293,7 +354,7 @@ int main(int argc, char **argv) {
     int code = 2;
     if (!parse(argc, argv, &o))
         fprintf(stderr, "usage: fused [--device NAME] [--seeds N] [--first SEED] "
-                        "[attention|cross_entropy]...\n");
+                        "[attention|cross_entropy|adamw]...\n");
     else if (ro_ctx_create(&(ro_options){.backend = "cpu"}, &cpu) != RO_OK ||
              ro_ctx_create(&(ro_options){.backend = o.device}, &device) != RO_OK)
         fprintf(stderr, "fused: %s\n", ro_ctx_error(NULL));

@@ -75,6 +75,36 @@ Test(adamw, gives_the_bytes_of_its_operators) {
             check(counts[i], (data_class) class, 1 + class % 3);
 }
 
+Test(adamw, steps_of_several_parameters_are_those_of_each) {
+    static const float clip = 0.7f, c1 = 0.19f, c2 = 0.0975f, rate = 1e-3f;
+    static const int64_t counts[] = {5, 0, 40000, 1};
+    ro_adamw_parameter p[4];
+    int64_t at = 0;
+    ro_ctx *ctx;
+    for (int t = 0; t < TENSORS; t++)
+        for (int64_t e = 0; e < LARGE; e++)
+            data[t][e] = case_f32(case_word(3, t, e), DATA_NORMAL);
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ctx) == RO_OK);
+    for (int i = 0; i < 4; at += counts[i++]) {
+        const ro_adamw_step s = {counts[i], 0.9f, 0.95f, 1e-8f, i % 2 ? 0.1f : 0.0f,
+                                 &clip,     &c1,  &c2,   &rate};
+        p[i] = (ro_adamw_parameter){s,
+                                    (float *)data[0] + at,
+                                    (float *)data[1] + at,
+                                    (float *)data[2] + at,
+                                    (float *)data[3] + at,
+                                    (float *)got[0] + at,
+                                    (float *)got[1] + at,
+                                    (float *)got[2] + at};
+        cr_assert(ro_adamw(ctx, &s, p[i].w, p[i].m, p[i].v, p[i].gradient, (float *)want[0] + at,
+                           (float *)want[1] + at, (float *)want[2] + at) == RO_OK);
+    }
+    cr_assert(ro_adamw_all(ctx, 4, p) == RO_OK);
+    for (int t = 0; t < 3; t++)
+        cr_expect(memcmp(got[t], want[t], (size_t)at * 4) == 0);
+    ro_ctx_destroy(ctx);
+}
+
 Test(adamw, refuses_a_count_below_zero) {
     static const float one = 1;
     const ro_adamw_step s = {-1, 0.9f, 0.95f, 1e-8f, 0.1f, &one, &one, &one, &one};

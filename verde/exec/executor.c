@@ -157,32 +157,53 @@ static void *group_output(execution *x, const vd_fused *g, uint32_t i) {
     return vd_memory_alloc(x->memory, size);
 }
 
-static vd_status run_group(execution *x, const vd_fused *g, vd_err *err) {
-    const void *in[VD_FUSED_INPUTS];
-    void *out[VD_FUSED_OUTPUTS];
+static vd_status bind_group(execution *x, const vd_fused *g, vd_fused_memory *at, vd_err *err) {
     for (uint32_t i = 0; i < g->input_count; i++)
-        in[i] = x->value[g->input[i]];
+        at->in[i] = x->value[g->input[i]];
     for (uint32_t i = 0; i < g->output_count; i++) {
-        out[i] = x->value[g->output[i]] = group_output(x, g, i);
-        if (!out[i])
+        at->out[i] = x->value[g->output[i]] = group_output(x, g, i);
+        if (!at->out[i])
             return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s",
                            x->graph->node[g->output[i] - x->sources].name);
     }
-    vd_status status = vd_fused_run(g, x->exec->ro, x->step_word, in, out, err);
-    for (uint32_t i = 0; status == VD_OK && i < g->input_count; i++)
-        release(x, g->input[i]);
-    for (uint32_t i = 0; status == VD_OK && i < g->output_count; i++)
-        drop_unread(x, g->output[i]);
-    return status;
+    return VD_OK;
 }
 
-/* A group runs when its first member's turn comes. */
-static bool first_of_group(const execution *x, uint32_t node) {
-    const vd_fused *g = &x->plan.group[x->plan.group_of[node]];
-    for (uint32_t i = 0; i < g->member_count; i++)
-        if (g->member[i] < node)
+static void release_group(execution *x, const vd_fused *g) {
+    for (uint32_t i = 0; i < g->input_count; i++)
+        release(x, g->input[i]);
+    for (uint32_t i = 0; i < g->output_count; i++)
+        drop_unread(x, g->output[i]);
+}
+
+/* Whether a parameter's step has all it reads when the turn of `node` comes. */
+static bool joins_batch(const execution *x, uint32_t group, uint32_t node) {
+    const vd_fused *g = &x->plan.group[group];
+    for (uint32_t i = 0; i < g->input_count; i++)
+        if (g->input[i] >= x->sources + node)
             return false;
-    return true;
+    return g->kind == VD_FUSED_ADAMW && !x->plan.ran[group];
+}
+
+/* A group runs when its first member's turn comes; the steps of parameters that follow it, at once
+ * with it. */
+static vd_status run_group(execution *x, uint32_t first, uint32_t node, vd_err *err) {
+    const vd_fused *g = &x->plan.group[first];
+    const uint32_t left = x->plan.group_count - first;
+    vd_fused_memory at[VD_FUSED_BATCH];
+    vd_status status = bind_group(x, g, &at[0], err);
+    uint32_t count = 1;
+    for (; status == VD_OK && g->kind == VD_FUSED_ADAMW && count < left && count < VD_FUSED_BATCH &&
+           joins_batch(x, first + count, node);
+         count++)
+        status = bind_group(x, &g[count], &at[count], err);
+    if (status == VD_OK)
+        status = vd_fused_run(g, at, count, x->exec->ro, x->step_word, err);
+    for (uint32_t i = 0; status == VD_OK && i < count; i++) {
+        release_group(x, &g[i]);
+        x->plan.ran[first + i] = true;
+    }
+    return status;
 }
 
 static vd_status run_planned(execution *x, uint32_t node, const vd_observer *observer, bool *stop,
@@ -191,7 +212,7 @@ static vd_status run_planned(execution *x, uint32_t node, const vd_observer *obs
     if (x->plan.idle[node])
         return VD_OK;
     if (group != VD_NO_GROUP)
-        return first_of_group(x, node) ? run_group(x, &x->plan.group[group], err) : VD_OK;
+        return x->plan.ran[group] ? VD_OK : run_group(x, group, node, err);
     vd_status status = run_node(x, node, err);
     if (status != VD_OK)
         return status;

@@ -128,6 +128,8 @@ vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool 
         memset(out->group_of, 0xff, nodes * sizeof *out->group_of); /* VD_NO_GROUP */
         count_all(&m, uses);
         ok = !fuse || find_groups(&m, out);
+        out->ran = calloc(out->group_count + 1, sizeof *out->ran);
+        ok = ok && out->ran;
     }
     if (ok)
         count_planned(&m, out);
@@ -141,6 +143,7 @@ vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool 
 void vd_plan_free(vd_plan *plan) {
     free(plan->group);
     free(plan->group_of);
+    free(plan->ran);
     free(plan->idle);
     free(plan->uses);
     *plan = (vd_plan){0};
@@ -175,10 +178,18 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
                                  out[1], out[2]);
 }
 
-static ro_status run_adamw(const vd_fused *g, ro_ctx *ro, const void *const *in, void *const *out) {
-    ro_adamw_step step = g->adamw;
-    step.clip = in[4], step.c1 = in[5], step.c2 = in[6], step.rate = in[7];
-    return ro_adamw(ro, &step, in[0], in[1], in[2], in[3], out[0], out[1], out[2]);
+static ro_status run_adamw(const vd_fused *g, const vd_fused_memory *at, uint32_t count,
+                           ro_ctx *ro) {
+    ro_adamw_parameter all[VD_FUSED_BATCH];
+    for (uint32_t i = 0; i < count; i++) {
+        const void *const *in = at[i].in;
+        void *const *out = at[i].out;
+        all[i] =
+            (ro_adamw_parameter){g[i].adamw, in[0], in[1], in[2], in[3], out[0], out[1], out[2]};
+        all[i].step.clip = in[4], all[i].step.rate = in[7];
+        all[i].step.c1 = in[5], all[i].step.c2 = in[6];
+    }
+    return ro_adamw_all(ro, count, all);
 }
 
 static ro_status run_layer_norm(const vd_fused *g, ro_ctx *ro, const void *const *in,
@@ -186,15 +197,15 @@ static ro_status run_layer_norm(const vd_fused *g, ro_ctx *ro, const void *const
     return ro_layer_norm(ro, g->rows, g->cols, g->eps, in[0], in[1], in[2], out[0], out[1], out[2]);
 }
 
-vd_status vd_fused_run(const vd_fused *g, ro_ctx *ro, int32_t step, const void *const *in,
-                       void *const *out, vd_err *err) {
+vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t count, ro_ctx *ro,
+                       int32_t step, vd_err *err) {
     ro_status status = RO_OK;
     switch (g->kind) {
-    case VD_FUSED_CROSS_ENTROPY: return run_cross_entropy(g, ro, in, out, err);
-    case VD_FUSED_LAYER_NORM: status = run_layer_norm(g, ro, in, out); break;
-    case VD_FUSED_ADAMW: status = run_adamw(g, ro, in, out); break;
+    case VD_FUSED_CROSS_ENTROPY: return run_cross_entropy(g, ro, at->in, at->out, err);
+    case VD_FUSED_LAYER_NORM: status = run_layer_norm(g, ro, at->in, at->out); break;
+    case VD_FUSED_ADAMW: status = run_adamw(g, at, count, ro); break;
     case VD_FUSED_ATTENTION:
-    case VD_FUSED_ATTENTION_GRAD: status = run_attention(g, ro, step, in, out); break;
+    case VD_FUSED_ATTENTION_GRAD: status = run_attention(g, ro, step, at->in, at->out); break;
     }
     return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }

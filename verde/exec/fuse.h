@@ -8,7 +8,12 @@
 #include "repops/fused.h"
 #include "verde/exec/exec.h"
 
-enum { VD_FUSED_MEMBERS = 20, VD_FUSED_INPUTS = 8, VD_FUSED_OUTPUTS = 3 };
+enum {
+    VD_FUSED_MEMBERS = 20,
+    VD_FUSED_INPUTS = 8,
+    VD_FUSED_OUTPUTS = 3,
+    VD_FUSED_BATCH = 256 /* parameters */
+};
 
 typedef enum {
     VD_FUSED_ATTENTION,
@@ -39,6 +44,7 @@ typedef struct {
     vd_fused *group;
     uint32_t group_count, group_capacity;
     uint32_t *group_of; /* of each node; VD_NO_GROUP: it runs by itself */
+    bool *ran;          /* of each group: for who runs the plan */
     bool *idle;         /* of each node: only groups read it, and they do without it */
     uint32_t *uses;     /* of each value: reads by what runs, and by the next state and the loss */
 } vd_plan;
@@ -48,9 +54,16 @@ VD_MUST_USE vd_status vd_plan_create(const vd_program *program, const vd_graph *
                                      vd_plan *out, vd_err *err);
 void vd_plan_free(vd_plan *plan);
 
-/* Runs a group. in and out: its inputs and outputs in its order. */
-VD_MUST_USE vd_status vd_fused_run(const vd_fused *group, ro_ctx *ro, int32_t step,
-                                   const void *const *in, void *const *out, vd_err *err);
+/* A group's inputs and outputs in its order. */
+typedef struct {
+    const void *in[VD_FUSED_INPUTS];
+    void *out[VD_FUSED_OUTPUTS];
+} vd_fused_memory;
+
+/* Runs a group; of VD_FUSED_ADAMW `count` of them at once, at most VD_FUSED_BATCH, none of which
+ * reads or writes what another one writes. */
+VD_MUST_USE vd_status vd_fused_run(const vd_fused *group, const vd_fused_memory *at, uint32_t count,
+                                   ro_ctx *ro, int32_t step, vd_err *err);
 /* Which input may be the same memory as output i; VD_NO_GROUP: none. */
 uint32_t vd_fused_in_place(const vd_fused *group, uint32_t i);
 

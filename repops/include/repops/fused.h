@@ -117,6 +117,18 @@ RO_API RO_MUST_USE ro_status ro_adamw(ro_ctx *ctx, const ro_adamw_step *step, co
                                       const float *m, const float *v, const float *gradient,
                                       float *w_out, float *m_out, float *v_out);
 
+/* The arguments of ro_adamw. */
+typedef struct {
+    ro_adamw_step step;
+    const float *w, *m, *v, *gradient;
+    float *w_out, *m_out, *v_out;
+} ro_adamw_parameter;
+
+/* Steps of `count` parameters, none of which overlaps another one's outputs: on a device in one
+ * launch for 256 of them. */
+RO_API RO_MUST_USE ro_status ro_adamw_all(ro_ctx *ctx, int64_t count,
+                                          const ro_adamw_parameter *parameter);
+
 #ifdef __cplusplus
 }
 #endif
