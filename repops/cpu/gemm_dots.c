@@ -6,6 +6,13 @@
 
 enum { MOST_GROUPS = 4, AHEAD = 64 /* steps of k */ };
 
+/* Rows that pay: what is beyond DOTS_ROWS reads b again, from a cache. */
+#if defined(RO_ISA_avx512)
+enum { ROWS_MOST = 2 * DOTS_ROWS, STRIP_COLS = 64 };
+#else
+enum { ROWS_MOST = DOTS_ROWS, STRIP_COLS = 64 };
+#endif
+
 /* Element p of VW rows. */
 RO_INLINE vf load_step(const float *b, int64_t step) {
     float x[VW];
@@ -114,8 +121,24 @@ static void dots(const gemm *g, int64_t c_col) {
     }
 }
 
+/* Strips of rows, for one block of columns after the other. */
+static void dots_strips(const gemm *g, int64_t c_col) {
+    const int64_t height = ceil_div(g->m, ceil_div(g->m, DOTS_ROWS));
+    gemm s = *g;
+    for (int64_t j = 0; j < g->n; j += s.n) {
+        s.n = g->n - j < STRIP_COLS + VW ? g->n - j : STRIP_COLS; /* never less than VW */
+        s.b = g->b + j * g->b_col;
+        for (int64_t i = 0; i < g->m; i += height) {
+            s.m = min_i64(height, g->m - i);
+            s.a = g->a + i * g->a_row;
+            s.c = g->c + i * g->c_row + j * c_col;
+            dots(&s, c_col);
+        }
+    }
+}
+
 static int usable(const gemm *g) {
-    return g->m <= DOTS_ROWS && g->n >= VW && g->b_row == 1 && g->b_col != 1;
+    return g->m <= ROWS_MOST && g->n >= VW && g->b_row == 1 && g->b_col != 1;
 }
 
 /* The same product transposed; the columns of c are then c_row apart. */
@@ -160,6 +183,9 @@ int RO_NAME(ro_gemm_dots)(const gemm *g, float *workspace) {
         t.c_row = 1;
     if (t.a_col != 1)
         gather_a(&t, workspace);
-    dots(&t, c_col);
+    if (t.m > DOTS_ROWS)
+        dots_strips(&t, c_col);
+    else
+        dots(&t, c_col);
     return 1;
 }
