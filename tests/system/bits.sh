@@ -1,5 +1,6 @@
 #!/bin/sh
-# One training job under gcc and clang, -O0, -O2 and -O3, 1 to 8 threads and every instruction set: one run root.
+# One training job under gcc and clang, -O0 to -O3, 1 to 8 threads and every instruction set: one run root. Every golden
+# case under those compilers.
 set -eu
 build=$1
 job=models/jobs/toy.yaml
@@ -31,14 +32,15 @@ compilers="gcc clang"
 [ -z "${SANITIZED:-}" ] || compilers= # the plain build has shown it
 for compiler in $compilers; do
     command -v $compiler > /dev/null || { echo "no $compiler"; exit 1; }
-    for opt in -O0 -O2 -O3; do
+    for opt in -O0 -O1 -O2 -O3; do
         other=$build/bits/$compiler$opt
         make -s -j"$(nproc)" BUILD="$other" CC=$compiler OPT=$opt KERNEL_OPT=$opt SANITIZE= "$other/bin/verde" \
-            >> "$work/log.txt" 2>&1 || { tail -n 20 "$work/log.txt"; exit 1; }
+            "$other/bin/repops-conform" >> "$work/log.txt" 2>&1 || { tail -n 20 "$work/log.txt"; exit 1; }
+        "$other/bin/repops-conform" > "$work/conform.txt" || { echo "$compiler $opt"; tail -n 5 "$work/conform.txt"; exit 1; }
         for threads in 1 3; do
             check "$other/bin/verde" run $job --threads $threads --out "$work/$compiler$opt-$threads"
         done
         check "$other/bin/verde" run $job --backend scalar --out "$work/$compiler$opt-scalar"
     done
 done
-echo "$count runs, one root: $want"
+echo "$count runs, one root: $want; $(tail -n 1 "$work/conform.txt")"
