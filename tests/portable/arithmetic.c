@@ -1,8 +1,8 @@
 #include "portable.h"
 #include "repops/ref.h"
-#include "repops/src/fpenv.h"
 #include "repops/src/math.h"
 #include "repops/tools/op_data.h"
+#include "tests/unit/hostile_modes.h"
 
 /* ---- fma in software, for machines without it, against this machine's ---- */
 
@@ -26,14 +26,6 @@ static void check_soft_fma(void) {
 }
 
 /* ---- the caller's modes ---- */
-
-#if defined(__x86_64__)
-#define HOSTILE 0xdfc0u /* flush to zero, denormals are zero, round up */
-#elif defined(__aarch64__)
-#define HOSTILE 0x01480000u /* flush to zero, also of binary16; round up */
-#elif defined(__s390x__)
-#define HOSTILE 0x2u /* round up */
-#endif
 
 #if defined(HOSTILE)
 static uint32_t sum_of_tiny(ro_ctx *ctx) {

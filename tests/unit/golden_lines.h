@@ -69,23 +69,28 @@ static inline void golden_update(golden_lines *g) {
     ro_ctx_destroy(ctx);
 }
 
+static inline void golden_check_lines(golden_lines *g, const char *backend, int threads) {
+    ro_ctx *ctx = golden_context(backend, threads);
+    for (int i = 0; ctx && i < g->count; i++) {
+        char hash[65];
+        if (*g->line[i] == '#')
+            continue;
+        golden_compute(g, ctx, i, hash);
+        cr_expect_str_eq(hash, golden_hash_of(g->line[i]), "%.60s on %s with %d threads",
+                         g->line[i], backend, threads);
+    }
+    ro_ctx_destroy(ctx);
+}
+
 static inline void golden_check(golden_lines *g) {
     static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
     golden_read(g);
     if (getenv("GOLDEN_UPDATE"))
         golden_update(g);
-    for (int b = 0; b < 4; b++) {
-        ro_ctx *ctx = golden_context(backends[b], 2);
-        for (int i = 0; ctx && i < g->count; i++) {
-            char hash[65];
-            if (*g->line[i] == '#')
-                continue;
-            golden_compute(g, ctx, i, hash);
-            cr_expect_str_eq(hash, golden_hash_of(g->line[i]), "%.60s on %s", g->line[i],
-                             backends[b]);
-        }
-        ro_ctx_destroy(ctx);
-    }
+    for (int b = 0; b < 4; b++)
+        golden_check_lines(g, backends[b], 2);
+    for (int threads = 1; threads <= 8; threads++)
+        golden_check_lines(g, "cpu", threads);
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* Fused attention against its operators run one by one: the same bytes for every shape, mask,
  * dropout, grouping, backend and number of threads. */
 #include "attention_nodes.h"
+#include "hostile_modes.h"
 
 #include <criterion/parameterized.h>
 #include <math.h>
@@ -82,6 +83,31 @@ static void check(const ro_attention *a, uint64_t seed, data_class class, int al
     }
     tensors_free(&want);
 }
+
+#ifdef HOSTILE
+Test(attention_fused, modes_of_the_caller_do_not_show) {
+    for (int b = 0; b < 2 * BACKENDS; b++) {
+        ro_attention a = sizes(1, 2, 1, 130, 130, 24, 1);
+        attention_tensors want = tensors_of(&a);
+        a.dropout = b & 1 ? &thinned : NULL;
+        tensors_fill(&want, (uint64_t)b, b % 2 ? DATA_NORMAL : DATA_TINY);
+        ro_ctx *ctx = context(backends[b / 2], 2);
+        if (ctx) {
+            nodes_forward(ctx, &a, &want);
+            nodes_backward(ctx, &a, &want);
+            const uint64_t before = ro_fp_read();
+            ro_fp_write(HOSTILE);
+            compare(ctx, &a, &want, 2);
+            const uint64_t after = ro_fp_read();
+            ro_fp_write(before);
+            cr_expect((after | RO_FP_STICKY) == (HOSTILE | RO_FP_STICKY), "modes are now %x",
+                      (unsigned)after);
+        }
+        tensors_free(&want);
+        ro_ctx_destroy(ctx);
+    }
+}
+#endif
 
 /* ---- shapes ---- */
 

@@ -1,4 +1,5 @@
 /* Fused cross-entropy against its operators run one by one: the same bytes. */
+#include "hostile_modes.h"
 #include "repops/fused.h"
 #include "repops/tools/op_data.h"
 
@@ -135,6 +136,28 @@ Test(cross_entropy_fused, special_values_stay_where_the_nodes_leave_them) {
         for (int64_t cols = 3; cols < 3000; cols = 5 * cols + 1)
             check(30, cols, (uint64_t)(100 * class) + (uint64_t)cols, (data_class) class);
 }
+
+#ifdef HOSTILE
+Test(cross_entropy_fused, modes_of_the_caller_do_not_show) {
+    for (int b = 0; b < 2 * BACKENDS; b++) {
+        const ro_options options = {.backend = backends[b / 2], .threads = 2};
+        tensors t = make(40, 1030, (uint64_t)b, b & 1 ? DATA_NORMAL : DATA_TINY);
+        ro_ctx *ctx;
+        if (ro_ctx_create(&options, &ctx) == RO_OK) {
+            run_nodes(ctx, &t);
+            const uint64_t before = ro_fp_read();
+            ro_fp_write(HOSTILE);
+            compare(ctx, &t);
+            const uint64_t after = ro_fp_read();
+            ro_fp_write(before);
+            cr_expect((after | RO_FP_STICKY) == (HOSTILE | RO_FP_STICKY), "modes are now %x",
+                      (unsigned)after);
+        }
+        ro_ctx_destroy(ctx);
+        drop(&t);
+    }
+}
+#endif
 
 Test(cross_entropy_fused, impossible_sizes_are_refused_with_a_sentence) {
     float x = 0, y;
