@@ -99,13 +99,20 @@ expect "$work/user_static"
 expect "$work/loader" "$lib"
 
 cxx=${CXX:-c++}
+for header in "$prefix"/include/repops/*.h; do # each by itself
+    echo "#include <repops/${header##*/}>" > "$work/header.c"
+    # shellcheck disable=SC2086
+    $cc -std=c99 $strict $flags -fsyntax-only "$work/header.c" || fail "$header in C99"
+    # shellcheck disable=SC2086
+    ! command -v "$cxx" > /dev/null ||
+        "$cxx" -x c++ -std=c++11 -Wall -Wextra -pedantic -Werror $flags -fsyntax-only "$work/header.c" ||
+        fail "$header in C++11"
+    passed
+done
 if command -v "$cxx" > /dev/null; then
     # shellcheck disable=SC2086
     "$cxx" -x c++ -std=c++11 -Wall -Wextra -pedantic -Werror $flags tests/link/user.c $libs -o "$work/user_cxx"
     expect "$work/user_cxx"
-    printf '#include <repops/ref.h>\nint main() { return ro_version() == 0; }\n' > "$work/ref.cc"
-    # shellcheck disable=SC2086
-    "$cxx" -std=c++11 -Wall -Wextra -pedantic -Werror $flags "$work/ref.cc" $libs -o "$work/ref_cxx"
 else
     echo "no C++ compiler: that user is left out"
 fi
