@@ -37,7 +37,7 @@ ro_free := $(wildcard repops/free/*.c)
 ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
           $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(BUILD)/obj/repops/free/$(isa)_$(real)/%.o))) \
           $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(BUILD)/obj/repops/cpu/$(isa)/%.o))
-vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/exec/*.c verde/protocol/*.c \
+vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c $(filter-out models/example_%,$(wildcard models/*.c)))
 cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
@@ -47,7 +47,7 @@ planted := $(patsubst tests/planted/%.c,$(BUILD)/tests/planted_%,$(wildcard test
 tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
 # Recursive (=), read only when a verde target is built: after packages were installed.
-PKGS := openssl yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jansson
+PKGS := openssl zlib yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jansson
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 
@@ -187,6 +187,8 @@ $(BUILD)/obj/verde/%.o: verde/%.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
 	$(Q)$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) $(CFLAGS) -c $< -o $@
+# Checksums of every tensor that is logged: vectorised like a kernel.
+$(BUILD)/obj/verde/log/sums.o: OPT := $(KERNEL_OPT)
 $(BUILD)/obj/models/%.o: models/%.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"
@@ -347,7 +349,7 @@ tests: $(tests) $(BUILD)/tests/portable
 
 # ---- packages: only `demo`, `test` and `test-asan` install anything ----
 
-PACKAGES := gcc libc6-dev make pkg-config libssl-dev libyaml-dev libevent-dev libcurl4-openssl-dev libjansson-dev
+PACKAGES := gcc libc6-dev make pkg-config libssl-dev zlib1g-dev libyaml-dev libevent-dev libcurl4-openssl-dev libjansson-dev
 TEST_PACKAGES := $(PACKAGES) libcriterion-dev clang
 ASAN_PACKAGES := $(TEST_PACKAGES)
 # For tests/system/cross.sh, which is skipped without them: about 70 MB.

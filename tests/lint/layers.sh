@@ -11,14 +11,15 @@ forbid() {
 }
 
 forbid repops '#include "(verde|models)/' "repops knows nothing above it"
-forbid verde/base '#include "(repops|models|verde/(graph|commit|exec|protocol|net|job|cli))/' "base is the lowest layer of verde"
-forbid verde/graph '#include "(models|verde/(commit|exec|protocol|net|job|cli))/' "graph uses base and repops"
-forbid models '#include "(repops|verde/(commit|exec|protocol|net|job|cli))/' "models use graph only"
-forbid verde/commit '#include "(models|verde/(graph|exec|protocol|net|job|cli))/' "commit uses base and repops"
+forbid verde/base '#include "(repops|models|verde/(graph|commit|log|exec|protocol|net|job|cli))/' "base is the lowest layer of verde"
+forbid verde/graph '#include "(models|verde/(commit|log|exec|protocol|net|job|cli))/' "graph uses base and repops"
+forbid models '#include "(repops|verde/(commit|log|exec|protocol|net|job|cli))/' "models use graph only"
+forbid verde/commit '#include "(models|verde/(graph|log|exec|protocol|net|job|cli))/' "commit uses base and repops"
+forbid verde/log '#include "(models|verde/(graph|exec|protocol|net|job|cli))/' "log uses commit, base and repops"
 forbid verde/exec '#include "(models|verde/(protocol|net|job|cli))/' "exec uses commit and graph"
 forbid verde/protocol '#include "(repops|models|verde/(net|job|cli))/' "protocol uses exec and below, never repops"
 forbid verde/protocol '\b(socket|connect|fopen|clock_gettime|time|open|read|write)\(' "protocol has no sockets, clock or files"
-forbid verde/net '#include "(repops|models|verde/(graph|exec|protocol|job|cli))/' "net knows bytes only"
+forbid verde/net '#include "(repops|models|verde/(graph|log|exec|protocol|job|cli))/' "net knows bytes only"
 forbid verde/job '#include "(verde/(exec|protocol|net|cli))/' "job uses models and below"
 forbid 'repops/src repops/ref repops/cpu' '#include <math.h>' "no libm in an operator"
 forbid 'repops/src repops/ref repops/cpu' '\b(fmaf?|sqrtf?|expf?|logf?|tanhf?|powf?|sinf?|cosf?)\(' "no libm in an operator"
@@ -26,7 +27,7 @@ forbid 'repops/src repops/ref repops/cpu' '\b(fmaf?|sqrtf?|expf?|logf?|tanhf?|po
 forbid models/example_trainer.c '#include "|#include <(verde|models)/' "the example uses repops's public headers"
 programs='models/example_trainer.c'
 models=$(ls models/*.[ch] | grep -v "$programs")
-libraries="repops/src repops/ref repops/cpu verde/base verde/graph verde/commit verde/exec verde/protocol verde/net verde/job $models"
+libraries="repops/src repops/ref repops/cpu verde/base verde/graph verde/commit verde/log verde/exec verde/protocol verde/net verde/job $models"
 forbid "$libraries" '\b(exit|abort)\(' "a library never exits"
 forbid "$libraries" '\b(printf|puts|perror)\(|fprintf\(std' "a library never prints"
 

@@ -1,0 +1,145 @@
+/* Shared by the files of verde/log only. */
+#ifndef VD_LOG_INTERNAL_H
+#define VD_LOG_INTERNAL_H
+
+#include "verde/log/log.h"
+
+/* ---- varints: 7 bits a byte from the lowest on, the shortest form only ---- */
+
+void vd_log_put_varint(vd_buf *out, uint64_t value);
+uint64_t vd_log_get_varint(vd_cursor *in);
+
+/* ---- bits, from the lowest of each byte on; Rice codes ---- */
+
+typedef struct {
+    vd_buf *out;
+    uint64_t held;
+    int count;
+} vd_bit_writer;
+
+typedef struct {
+    const uint8_t *data;
+    size_t size, at;
+    uint64_t held;
+    int count;
+    bool failed;
+} vd_bit_reader;
+
+enum { VD_RICE_MAX = 40 };
+
+void vd_bits_put(vd_bit_writer *bits, uint64_t value, int count); /* at most 40 of them */
+void vd_bits_end(vd_bit_writer *bits);                            /* zeros up to a whole byte */
+/* value >> parameter zeros, a one, then the value's last `parameter` bits. */
+void vd_bits_put_rice(vd_bit_writer *bits, uint64_t value, int parameter);
+
+uint64_t vd_bits_get(vd_bit_reader *bits, int count);
+/* More than `most` is a failure. */
+uint64_t vd_bits_get_rice(vd_bit_reader *bits, int parameter, uint64_t most);
+bool vd_bits_done(vd_bit_reader *bits); /* nothing left but zeros of the last byte */
+
+/* ---- the coded part of a section ---- */
+
+void vd_calls_encode(const vd_log_section *section, vd_buf *out);
+/* section->elements, count and escapes say what to expect. */
+VD_MUST_USE vd_status vd_calls_decode(const uint8_t *coded, size_t size, vd_log_section *section,
+                                      vd_err *err);
+
+/* Five symbols a byte, the first one the lowest digit of base 3. */
+uint64_t vd_symbols_packed_size(uint64_t elements);
+/* False: a symbol other than 0, 1, 2. *marked: those other than 1. */
+bool vd_symbols_pack(const uint8_t *symbol, uint64_t elements, uint8_t *packed, int64_t *marked);
+VD_MUST_USE vd_status vd_symbols_deflate(const uint8_t *packed, uint64_t size, vd_buf *out,
+                                         vd_err *err);
+VD_MUST_USE vd_status vd_symbols_decode(const uint8_t *coded, size_t size, vd_log_section *section,
+                                        vd_err *err);
+
+/* What stands around the coded part. */
+VD_MUST_USE vd_status vd_log_section_put(const vd_log_section *section, const vd_buf *coded,
+                                         vd_buf *out, vd_err *err);
+
+/* Calls ascending, inside the tensor, of 1 to 32 bits; else VD_ERR_LOCAL. *escapes: of them. */
+VD_MUST_USE vd_status vd_calls_check(const ro_close_call *call, int64_t count, uint32_t node,
+                                     uint64_t elements, int64_t *escapes, vd_err *err);
+
+/* ---- a file's frame ---- */
+
+enum {
+    VD_LOG_HEADER_SIZE = 120,
+    VD_LOG_TRAILER_SIZE = 80,
+    VD_LOG_ENTRY_MAX = 5 * 10 + VD_HASH_SIZE, /* bytes of a section's entry in the index */
+};
+
+/* A section in the index. */
+typedef struct {
+    uint64_t at; /* where it begins; not stored: it follows from the sizes */
+    uint64_t size, coded_size, count, escapes;
+    vd_hash hash;
+} vd_log_entry;
+
+/* Which file: for sentences. */
+typedef struct {
+    const char *path;
+    int64_t step;
+} vd_log_place;
+
+/* "PATH, step 12: sentence". */
+vd_status vd_log_fail(const vd_log_place *place, vd_status status, vd_err *err, const char *format,
+                      ...) VD_PRINTF(4, 5);
+
+/* 1 .. VD_LOG_NODES_MAX nodes, ascending, or none; else VD_ERR_LOCAL. */
+VD_MUST_USE vd_status vd_log_check_nodes(const vd_log_node *node, uint32_t count, vd_err *err);
+
+void vd_log_put_header(vd_buf *out, const vd_log_run *run, int64_t step, uint32_t sections);
+/* Each difference has its sentence. */
+VD_MUST_USE vd_status vd_log_check_header(const vd_log_place *place, const uint8_t *header,
+                                          const vd_log_run *run, uint32_t sections, vd_err *err);
+
+void vd_log_put_index(vd_buf *out, const vd_log_node *node, const vd_log_entry *entry,
+                      uint32_t count);
+/* Sections must fill the file up to `end`. */
+VD_MUST_USE vd_status vd_log_get_index(const vd_log_place *place, const uint8_t *index, size_t size,
+                                       uint64_t end, const vd_log_node *node, vd_log_entry *entry,
+                                       uint32_t count, vd_err *err);
+/* H("verde/index/1", header and index). */
+VD_MUST_USE bool vd_log_digest(const uint8_t header[VD_LOG_HEADER_SIZE], const void *index,
+                               size_t size, vd_hash *out);
+/* Tree over the sections' hashes ({0} if there are none) and its root. */
+VD_MUST_USE vd_status vd_log_tree(const vd_log_entry *entry, uint32_t count, vd_tree *tree,
+                                  vd_hash *tree_root, vd_err *err);
+
+typedef struct {
+    uint64_t index_at;
+    vd_hash digest, root;
+} vd_log_trailer;
+
+void vd_log_put_trailer(vd_buf *out, const vd_log_trailer *trailer);
+bool vd_log_get_trailer(const uint8_t bytes[VD_LOG_TRAILER_SIZE], vd_log_trailer *out);
+
+/* Sums over the sections. */
+void vd_log_sum_up(const vd_log_node *node, const vd_log_entry *entry, uint32_t count,
+                   vd_log_done *out);
+
+/* ---- a step's file, while it is written ---- */
+
+typedef struct {
+    const vd_log_run *run;
+    int64_t step;
+    vd_log_node *node;   /* owned */
+    vd_log_entry *entry; /* owned */
+    uint32_t count, written;
+    uint64_t at;
+    vd_buf bytes; /* of the section that is written, kept for the next one */
+    vd_writer file;
+} vd_log_step;
+
+/* Takes `node` over, in any case. */
+VD_MUST_USE vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, const char *dir,
+                                       int64_t number, vd_log_node *node, uint32_t count,
+                                       vd_err *err);
+VD_MUST_USE vd_status vd_log_step_put(vd_log_step *step, const vd_log_section *section,
+                                      const vd_buf *coded, vd_err *err);
+/* After all sections. The file is durable then. */
+VD_MUST_USE vd_status vd_log_step_commit(vd_log_step *step, vd_log_done *done, vd_err *err);
+void vd_log_step_drop(vd_log_step *step); /* after any of them; harmless twice, and on {0} */
+
+#endif

@@ -1,0 +1,188 @@
+/* Rounding logs: what a run on free kernels rounded, in one file a step, for whoever follows it on
+ * another device. verde/PROTOCOL.md section 11. */
+#ifndef VD_LOG_H
+#define VD_LOG_H
+
+#include "repops/free.h"
+#include "verde/commit/commit.h"
+
+enum {
+    VD_LOG_BLOCK = 65536,            /* elements that share a checksum */
+    VD_LOG_NODES_MAX = 1 << 20,      /* sections of a step */
+    VD_LOG_CANDIDATES = 8,           /* elements named when several differ */
+    VD_THRESHOLDS_BYTES_MAX = 65536, /* of a file of thresholds */
+};
+
+typedef enum {
+    VD_LOG_CALLS = 1, /* close calls (SPEC 14.3): RO_FREE_REPORT, RO_FREE_REPLAY */
+    VD_LOG_SYMBOLS =
+        2, /* a symbol for every element (SPEC 14.4): RO_FREE_SYMBOLS, RO_FREE_FOLLOW */
+} vd_log_encoding;
+
+/* What all files of a run have in common. */
+typedef struct {
+    vd_hash program;    /* program hash */
+    vd_hash run;        /* of the trainer's choosing: no two of its runs have the same */
+    vd_hash thresholds; /* vd_thresholds_hash; zeros with VD_LOG_CALLS */
+    vd_log_encoding encoding;
+    int32_t bits; /* rounded to, 16..32 */
+} vd_log_run;
+
+/* A free node of a step's graph. The files of a step have a section for each, in this order. */
+typedef struct {
+    uint32_t node;
+    uint64_t elements; /* of its output, f32 */
+} vd_log_node;
+
+/* ---- checksums: which element of a block differs ---- */
+
+/* Over the words of a block's elements, in their place i: mod 2^64, sum of w, sum of i w. */
+typedef struct {
+    uint64_t s0, s1;
+} vd_log_sum;
+
+uint64_t vd_log_blocks(uint64_t elements);
+/* Writes vd_log_blocks(elements) sums. At the speed of memory. */
+void vd_log_sums(const float *output, uint64_t elements, vd_log_sum *sum);
+
+/* ---- sections ---- */
+
+/* One node's part of the log. {0} is an empty one; decoding frees what was there. */
+typedef struct {
+    uint32_t node;
+    uint64_t elements;
+    int64_t count;       /* calls, or symbols other than 1 */
+    int64_t escapes;     /* calls of more than one bit */
+    ro_close_call *call; /* VD_LOG_CALLS: ascending; owned */
+    uint8_t *symbol;     /* VD_LOG_SYMBOLS: one per element; owned */
+    vd_log_sum *sum;     /* one per block; owned */
+} vd_log_section;
+
+void vd_log_section_free(vd_log_section *section);
+/* Appends a section's bytes. VD_ERR_LOCAL: not what SPEC 14.3 or 14.4 says, or out of memory. */
+VD_MUST_USE vd_status vd_log_section_encode(const vd_log_section *section, vd_log_encoding encoding,
+                                            vd_buf *out, vd_err *err);
+/* The section of this node from its bytes, all of them; what is wrong with them is VD_ERR_PEER. */
+VD_MUST_USE vd_status vd_log_section_decode(const void *bytes, size_t size,
+                                            vd_log_encoding encoding, const vd_log_node *node,
+                                            vd_log_section *out, vd_err *err);
+/* The call of an element, NULL: it has none. */
+const ro_close_call *vd_log_section_find(const vd_log_section *section, int64_t element);
+
+/* Where an output is not the one that was logged. */
+typedef struct {
+    int64_t element; /* the one that differs, if `single`; else the first of the block */
+    bool single;     /* exactly one element of the block explains the sums, */
+    uint32_t word;   /* whose bits then are these in the log's run */
+    int64_t end;     /* end of the block */
+    int64_t candidate[VD_LOG_CANDIDATES]; /* else: first elements of the block that were marked */
+    int32_t candidate_count;
+} vd_log_difference;
+
+/* True if the output has the sums of the log; else *difference is of the first block that has not.
+ * (Elements whose differences cancel in both sums are not seen here; the next state's hash is.) */
+VD_MUST_USE bool vd_log_compare(const vd_log_section *section, const float *output,
+                                vd_log_difference *difference);
+
+/* ---- commitment ---- */
+
+/* H("verde/section/1", bytes): a leaf's data in the tree of a step's log. */
+VD_MUST_USE bool vd_log_section_hash(const void *bytes, size_t size, vd_hash *out);
+/* The log's root from the root of that tree, which is zeros if there are no sections. */
+VD_MUST_USE bool vd_log_root(const vd_log_run *run, int64_t step, uint32_t sections,
+                             const vd_hash *tree_root, vd_hash *out);
+/* A section against a root: that of node `index` of `sections`. VD_ERR_PEER: it does not lead
+ * there. The bytes may be decoded then, and bind whoever signed the root. */
+VD_MUST_USE vd_status vd_log_proof_verify(const vd_log_run *run, int64_t step, uint32_t index,
+                                          uint32_t sections, const void *bytes, size_t size,
+                                          const vd_hash *tree_root, const vd_proof *proof,
+                                          const vd_hash *root, vd_err *err);
+
+/* ---- writing ---- */
+
+/* A thread of its own encodes and writes; one other thread may call the functions below. They wait
+ * while more than `memory_bytes` are queued (one section is always let through). What went wrong in
+ * the thread, the next call says, and so does every later one; nothing more is written then. */
+typedef struct vd_log_writer vd_log_writer;
+
+/* Makes DIR/log; DIR exists. Files of steps that are logged again are replaced. */
+VD_MUST_USE vd_status vd_log_writer_create(const vd_log_run *run, const char *dir,
+                                           size_t memory_bytes, vd_log_writer **out, vd_err *err);
+/* Step -1: initialisation. */
+VD_MUST_USE vd_status vd_log_begin(vd_log_writer *writer, int64_t step, const vd_log_node *node,
+                                   uint32_t count, vd_err *err);
+/* The next node's: what it needs is copied before this returns. `output` is the rounded tensor. */
+VD_MUST_USE vd_status vd_log_calls(vd_log_writer *writer, uint32_t node, const ro_close_call *call,
+                                   int64_t count, const float *output, vd_err *err);
+VD_MUST_USE vd_status vd_log_symbols(vd_log_writer *writer, uint32_t node, const uint8_t *symbol,
+                                     const float *output, vd_err *err);
+/* After the last node. The file appears, whole and durable, some time later. */
+VD_MUST_USE vd_status vd_log_end(vd_log_writer *writer, vd_err *err);
+
+typedef struct {
+    int64_t step;
+    vd_hash root;
+    uint64_t bytes;           /* of the file */
+    uint64_t coded_bytes;     /* of them: calls or symbols alone */
+    uint64_t elements, count; /* of all sections; calls, or symbols other than 1 */
+    uint64_t escapes;
+} vd_log_done;
+
+/* Waits until the file of an ended step is durable. Each step is told once. */
+VD_MUST_USE vd_status vd_log_wait(vd_log_writer *writer, int64_t step, vd_log_done *done,
+                                  vd_err *err);
+/* Finishes the steps that were ended, drops one that was not, and destroys the writer. NULL: VD_OK.
+ */
+VD_MUST_USE vd_status vd_log_writer_close(vd_log_writer *writer, vd_err *err);
+/* The most bytes that were queued at once. */
+size_t vd_log_writer_peak(vd_log_writer *writer);
+
+/* ---- reading ---- */
+
+/* DIR/log/step-00000012.vlog; step -1: DIR/log/init.vlog. */
+VD_MUST_USE vd_status vd_log_path(const char *dir, int64_t step, char *path, size_t size,
+                                  vd_err *err);
+
+/* An open file. Sections are read one at a time. Errors name file, step and node. VD_ERR_USAGE: the
+ * file is damaged, or another's; VD_ERR_PEER: it is what was committed to, and against the rules.
+ */
+typedef struct vd_log_file vd_log_file;
+
+/* Refuses what is not of this run, step and list of nodes (borrowed, outlives the file), and, with
+ * `root`, what was not committed to by it. */
+VD_MUST_USE vd_status vd_log_open(const char *dir, const vd_log_run *run, int64_t step,
+                                  const vd_log_node *node, uint32_t count, const vd_hash *root,
+                                  vd_log_file **out, vd_err *err);
+/* VD_ERR_LOCAL: no such free node. */
+VD_MUST_USE vd_status vd_log_read(vd_log_file *file, uint32_t node, vd_log_section *out,
+                                  vd_err *err);
+/* Appends the section as it stands, for a proof; checked against the file's tree, not decoded. */
+VD_MUST_USE vd_status vd_log_read_bytes(vd_log_file *file, uint32_t node, vd_buf *out, vd_err *err);
+VD_MUST_USE vd_status vd_log_prove(vd_log_file *file, uint32_t node, vd_hash *tree_root,
+                                   vd_proof *proof, vd_err *err);
+/* Every section, one after the other: decoded and dropped. */
+VD_MUST_USE vd_status vd_log_check(vd_log_file *file, vd_err *err);
+void vd_log_file_done(const vd_log_file *file, vd_log_done *out);
+void vd_log_close(vd_log_file *file);
+
+/* ---- thresholds of VD_LOG_SYMBOLS ---- */
+
+/* ro_rounding.threshold of each operator, by number. 0, where none was found: every inexact
+ * rounding is marked. */
+typedef struct {
+    int32_t bits; /* that they are for */
+    double of[RO_OP_END];
+} vd_thresholds;
+
+/* Text with one spelling for each table, and H("verde/thresholds/1", text). VD_ERR_LOCAL: a value
+ * that is not 0 <= t <= 1, or of no operator. */
+VD_MUST_USE vd_status vd_thresholds_print(const vd_thresholds *thresholds, vd_buf *out,
+                                          vd_err *err);
+VD_MUST_USE vd_status vd_thresholds_hash(const vd_thresholds *thresholds, vd_hash *out,
+                                         vd_err *err);
+VD_MUST_USE vd_status vd_thresholds_save(const char *path, const vd_thresholds *thresholds,
+                                         vd_err *err);
+/* VD_ERR_USAGE names path and line. */
+VD_MUST_USE vd_status vd_thresholds_load(const char *path, vd_thresholds *out, vd_err *err);
+
+#endif

@@ -1,0 +1,56 @@
+/* The queue between the executor and the log's thread: shared by writer.c and thread.c only. */
+#ifndef VD_LOG_QUEUE_H
+#define VD_LOG_QUEUE_H
+
+#include "verde/log/internal.h"
+
+#include <pthread.h>
+
+/* A step that was ended and not yet asked for. */
+typedef struct vd_log_pending {
+    struct vd_log_pending *next;
+    bool ready;
+    vd_log_done done;
+} vd_log_pending;
+
+typedef enum { VD_ITEM_BEGIN, VD_ITEM_SECTION, VD_ITEM_END } vd_log_item_kind;
+
+typedef struct vd_log_item {
+    struct vd_log_item *next;
+    vd_log_item_kind kind;
+    size_t bytes; /* of memory, all together */
+    int64_t step;
+    vd_log_node *node; /* VD_ITEM_BEGIN */
+    uint32_t count;
+    vd_log_section section; /* VD_ITEM_SECTION, its symbols packed: */
+    uint8_t *packed;
+    vd_log_pending *pending; /* VD_ITEM_END; the writer's */
+} vd_log_item;
+
+struct vd_log_writer {
+    vd_log_run run;
+    char dir[1024];
+    size_t limit;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* Under the lock: */
+    vd_log_item *first, **last;
+    size_t held, peak; /* bytes of items, the one that the thread is at included */
+    vd_log_pending *pending;
+    bool closing;
+    vd_err failure; /* VD_OK: none */
+    /* The caller's: */
+    vd_log_node *node;
+    uint32_t count, next;
+    int64_t step;
+    bool begun;
+    /* The thread's: */
+    vd_log_step file;
+};
+
+void vd_log_item_free(vd_log_item *item);
+/* Starts writer->thread. 0, or errno's number. */
+int vd_log_thread_start(vd_log_writer *writer);
+
+#endif

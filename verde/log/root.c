@@ -1,0 +1,62 @@
+/* What a trainer commits to for a step, and proofs of one node's section. PROTOCOL.md section 11.5.
+ */
+#include "verde/log/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static vd_status no_memory(vd_err *err) {
+    return vd_fail(err, VD_ERR_LOCAL, "out of memory, or OpenSSL failed, while hashing a log");
+}
+
+bool vd_log_section_hash(const void *bytes, size_t size, vd_hash *out) {
+    return vd_hash_tagged("verde/section/1", bytes, size, out);
+}
+
+bool vd_log_root(const vd_log_run *run, int64_t step, uint32_t sections, const vd_hash *tree_root,
+                 vd_hash *out) {
+    vd_buf bytes = {0};
+    vd_log_put_header(&bytes, run, step, sections);
+    vd_put(&bytes, tree_root->b, VD_HASH_SIZE);
+    const bool done =
+        vd_buf_ok(&bytes) && vd_hash_tagged("verde/log/1", bytes.data, bytes.size, out);
+    vd_buf_free(&bytes);
+    return done;
+}
+
+vd_status vd_log_tree(const vd_log_entry *entry, uint32_t count, vd_tree *tree, vd_hash *tree_root,
+                      vd_err *err) {
+    *tree = (vd_tree){0};
+    *tree_root = (vd_hash){0};
+    if (count == 0)
+        return VD_OK;
+    vd_hash *hash = malloc(count * sizeof *hash);
+    if (!hash)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        hash[i] = entry[i].hash;
+    vd_status status = vd_tree_of_hashes(tree, hash, count, err);
+    free(hash);
+    if (status == VD_OK)
+        status = vd_tree_root(tree, tree_root, err);
+    if (status != VD_OK)
+        vd_tree_free(tree);
+    return status;
+}
+
+vd_status vd_log_proof_verify(const vd_log_run *run, int64_t step, uint32_t index,
+                              uint32_t sections, const void *bytes, size_t size,
+                              const vd_hash *tree_root, const vd_proof *proof, const vd_hash *root,
+                              vd_err *err) {
+    vd_hash own, section, leaf;
+    if (!vd_log_root(run, step, sections, tree_root, &own))
+        return no_memory(err);
+    if (!vd_hash_equal(&own, root))
+        return vd_fail(err, VD_ERR_PEER,
+                       "the tree's root does not give the root of step %lld's log",
+                       (long long)step);
+    if (!vd_log_section_hash(bytes, size, &section) ||
+        !vd_leaf_hash(section.b, VD_HASH_SIZE, &leaf))
+        return no_memory(err);
+    return vd_proof_verify(proof, index, sections, &leaf, tree_root, err);
+}

@@ -1,0 +1,89 @@
+/* Checksums of output tensors, and what they tell about a tensor that has others. */
+#include "verde/log/internal.h"
+
+#include <string.h>
+
+typedef uint32_t __attribute__((may_alias)) word; /* an f32's bits */
+
+enum { LANES = 8 };
+
+uint64_t vd_log_blocks(uint64_t elements) {
+    return elements / VD_LOG_BLOCK + (elements % VD_LOG_BLOCK != 0);
+}
+
+static vd_log_sum sum_block(const word *w, uint64_t count) {
+    /* Of lane l, after row r: s[l] the sum of its words, t[l] the sum of what s[l] was after each
+     * earlier row, in which the word of row i is counted r - i times: no multiplication a word. */
+    uint64_t s[LANES] = {0}, t[LANES] = {0};
+    const uint64_t rows = count / LANES;
+    for (uint64_t row = 0; row < rows; row++)
+        for (int l = 0; l < LANES; l++) {
+            t[l] += s[l];
+            s[l] += w[row * LANES + (uint64_t)l];
+        }
+    vd_log_sum sum = {0};
+    for (int l = 0; l < LANES && rows > 0; l++) {
+        sum.s0 += s[l];
+        sum.s1 += LANES * ((rows - 1) * s[l] - t[l]) + (uint64_t)l * s[l];
+    }
+    for (uint64_t i = rows * LANES; i < count; i++) {
+        sum.s0 += w[i];
+        sum.s1 += i * w[i];
+    }
+    return sum;
+}
+
+static uint64_t block_size(uint64_t elements, uint64_t block) {
+    const uint64_t left = elements - block * VD_LOG_BLOCK;
+    return left < VD_LOG_BLOCK ? left : VD_LOG_BLOCK;
+}
+
+void vd_log_sums(const float *output, uint64_t elements, vd_log_sum *sum) {
+    const word *w = (const word *)output;
+    for (uint64_t b = 0; b < vd_log_blocks(elements); b++)
+        sum[b] = sum_block(w + b * VD_LOG_BLOCK, block_size(elements, b));
+}
+
+/* If one element i differs by d, the sums differ by d and i d. |d| < 2^32 and i < 2^16, so that
+ * both fit in 49 bits with their sign. */
+static bool single(const word *w, uint64_t count, int64_t d, int64_t moment,
+                   vd_log_difference *out) {
+    if (d == 0 || moment % d != 0 || moment / d < 0 || (uint64_t)(moment / d) >= count)
+        return false;
+    const int64_t i = moment / d, logged = (int64_t)w[i] - d;
+    if (d >= INT64_C(1) << 32 || d <= -(INT64_C(1) << 32) || logged < 0 || logged > UINT32_MAX)
+        return false;
+    out->element += i;
+    out->word = (uint32_t)logged;
+    out->single = true;
+    return true;
+}
+
+static void candidates(const vd_log_section *section, vd_log_difference *out) {
+    for (int64_t i = 0; section->call && i < section->count; i++)
+        if (section->call[i].element >= out->element && section->call[i].element < out->end &&
+            out->candidate_count < VD_LOG_CANDIDATES)
+            out->candidate[out->candidate_count++] = section->call[i].element;
+    for (int64_t i = out->element; section->symbol && i < out->end; i++)
+        if (section->symbol[i] != 1 && out->candidate_count < VD_LOG_CANDIDATES)
+            out->candidate[out->candidate_count++] = i;
+}
+
+bool vd_log_compare(const vd_log_section *section, const float *output,
+                    vd_log_difference *difference) {
+    const word *w = (const word *)output;
+    for (uint64_t b = 0; b < vd_log_blocks(section->elements); b++) {
+        const uint64_t size = block_size(section->elements, b), first = b * VD_LOG_BLOCK;
+        const vd_log_sum own = sum_block(w + first, size);
+        const vd_log_sum *logged = &section->sum[b];
+        if (own.s0 == logged->s0 && own.s1 == logged->s1)
+            continue;
+        *difference =
+            (vd_log_difference){.element = (int64_t)first, .end = (int64_t)(first + size)};
+        if (!single(w + first, size, (int64_t)(own.s0 - logged->s0), (int64_t)(own.s1 - logged->s1),
+                    difference))
+            candidates(section, difference);
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,271 @@
+/* What the executor calls: checks, copies and queues. */
+#include "verde/log/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static vd_status failure(vd_log_writer *w, vd_err *err) {
+    if (w->failure.status == VD_OK)
+        return VD_OK;
+    return vd_fail(err, w->failure.status, "the rounding log: %s", w->failure.text);
+}
+
+static vd_status no_memory(const vd_log_writer *w, vd_err *err) {
+    return vd_fail(err, VD_ERR_LOCAL, "no memory to log step %lld", (long long)w->step);
+}
+
+static void release(vd_log_writer *w, size_t bytes) {
+    pthread_mutex_lock(&w->lock);
+    w->held -= bytes;
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* An item that may take so many bytes, for which it waits. */
+static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t bytes, vd_log_item **out,
+                           vd_err *err) {
+    bytes += sizeof **out;
+    pthread_mutex_lock(&w->lock);
+    while (w->failure.status == VD_OK && w->held > 0 &&
+           (w->held > w->limit || bytes > w->limit - w->held))
+        pthread_cond_wait(&w->changed, &w->lock);
+    const vd_status status = failure(w, err);
+    if (status == VD_OK) {
+        w->held += bytes;
+        w->peak = w->held > w->peak ? w->held : w->peak;
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (status != VD_OK)
+        return status;
+    *out = calloc(1, sizeof **out);
+    if (!*out) {
+        release(w, bytes);
+        return no_memory(w, err);
+    }
+    **out = (vd_log_item){.kind = kind, .bytes = bytes};
+    return VD_OK;
+}
+
+/* Queues the item if all is well with it, else frees it. */
+static vd_status push(vd_log_writer *w, vd_log_item *i, vd_status status) {
+    if (status != VD_OK) {
+        release(w, i->bytes);
+        vd_log_item_free(i);
+        return status;
+    }
+    pthread_mutex_lock(&w->lock);
+    *w->last = i;
+    w->last = &i->next;
+    if (i->pending) {
+        i->pending->next = w->pending;
+        w->pending = i->pending;
+    }
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    return VD_OK;
+}
+
+static vd_log_node *copy_nodes(const vd_log_node *node, uint32_t count) {
+    vd_log_node *copy = calloc(count ? count : 1, sizeof *copy);
+    if (copy && count > 0)
+        memcpy(copy, node, count * sizeof *copy);
+    return copy;
+}
+
+vd_status vd_log_begin(vd_log_writer *w, int64_t step, const vd_log_node *node, uint32_t count,
+                       vd_err *err) {
+    vd_log_item *i;
+    w->begun = false;
+    w->step = step;
+    vd_status status = vd_log_check_nodes(node, count, err);
+    if (status == VD_OK)
+        status = make_item(w, VD_ITEM_BEGIN, count * sizeof *node, &i, err);
+    if (status != VD_OK)
+        return status;
+    i->step = step;
+    i->count = count;
+    i->node = copy_nodes(node, count);
+    free(w->node);
+    w->node = copy_nodes(node, count);
+    w->count = count;
+    w->next = 0;
+    w->begun = i->node && w->node;
+    return push(w, i, w->begun ? VD_OK : no_memory(w, err));
+}
+
+/* Is it this node's turn? *elements: of its output. */
+static vd_status check_turn(const vd_log_writer *w, uint32_t node, vd_log_encoding encoding,
+                            uint64_t *elements, vd_err *err) {
+    if (encoding != w->run.encoding)
+        return vd_fail(err, VD_ERR_LOCAL, "step %lld: the log's encoding is %d, not %d",
+                       (long long)w->step, (int)w->run.encoding, (int)encoding);
+    if (!w->begun || w->next >= w->count || w->node[w->next].node != node)
+        return vd_fail(err, VD_ERR_LOCAL, "step %lld: node %u is not the next one to be logged",
+                       (long long)w->step, node);
+    *elements = w->node[w->next].elements;
+    return VD_OK;
+}
+
+/* An item with the output's checksums, and room for `bytes` more. */
+static vd_status make_section(vd_log_writer *w, uint32_t node, uint64_t elements, size_t bytes,
+                              const float *output, vd_log_item **out, vd_err *err) {
+    const size_t sums = (size_t)vd_log_blocks(elements) * sizeof(vd_log_sum);
+    vd_status status = make_item(w, VD_ITEM_SECTION, bytes + sums, out, err);
+    if (status != VD_OK)
+        return status;
+    vd_log_section *s = &(*out)->section;
+    *s = (vd_log_section){.node = node, .elements = elements, .sum = malloc(sums ? sums : 1)};
+    if (!s->sum)
+        return push(w, *out, no_memory(w, err));
+    vd_log_sums(output, elements, s->sum);
+    return VD_OK;
+}
+
+vd_status vd_log_calls(vd_log_writer *w, uint32_t node, const ro_close_call *call, int64_t count,
+                       const float *output, vd_err *err) {
+    vd_log_item *i;
+    uint64_t elements;
+    int64_t escapes;
+    vd_status status = check_turn(w, node, VD_LOG_CALLS, &elements, err);
+    if (status == VD_OK)
+        status = vd_calls_check(call, count, node, elements, &escapes, err);
+    const size_t bytes = (size_t)count * sizeof *call;
+    if (status == VD_OK)
+        status = make_section(w, node, elements, bytes, output, &i, err);
+    if (status != VD_OK)
+        return status;
+    i->section.count = count;
+    i->section.escapes = escapes;
+    i->section.call = malloc(bytes ? bytes : 1);
+    if (!i->section.call)
+        return push(w, i, no_memory(w, err));
+    if (bytes > 0)
+        memcpy(i->section.call, call, bytes);
+    w->next++;
+    return push(w, i, VD_OK);
+}
+
+vd_status vd_log_symbols(vd_log_writer *w, uint32_t node, const uint8_t *symbol,
+                         const float *output, vd_err *err) {
+    vd_log_item *i;
+    uint64_t elements = 0;
+    vd_status status = check_turn(w, node, VD_LOG_SYMBOLS, &elements, err);
+    const size_t bytes = (size_t)vd_symbols_packed_size(elements);
+    if (status == VD_OK)
+        status = make_section(w, node, elements, bytes, output, &i, err);
+    if (status != VD_OK)
+        return status;
+    i->packed = malloc(bytes ? bytes : 1);
+    if (!i->packed)
+        return push(w, i, no_memory(w, err));
+    if (!vd_symbols_pack(symbol, elements, i->packed, &i->section.count))
+        return push(w, i,
+                    vd_fail(err, VD_ERR_LOCAL, "step %lld: a symbol of node %u is none of 0, 1, 2",
+                            (long long)w->step, node));
+    w->next++;
+    return push(w, i, VD_OK);
+}
+
+vd_status vd_log_end(vd_log_writer *w, vd_err *err) {
+    vd_log_item *i;
+    if (!w->begun || w->next != w->count)
+        return vd_fail(err, VD_ERR_LOCAL, "step %lld: ended after %u of %u nodes",
+                       (long long)w->step, w->begun ? w->next : 0, w->begun ? w->count : 0);
+    vd_status status = make_item(w, VD_ITEM_END, sizeof(vd_log_pending), &i, err);
+    if (status != VD_OK)
+        return status;
+    i->pending = calloc(1, sizeof *i->pending);
+    if (!i->pending)
+        return push(w, i, no_memory(w, err));
+    i->pending->done.step = w->step;
+    w->begun = false;
+    return push(w, i, VD_OK);
+}
+
+static vd_log_pending **find(vd_log_writer *w, int64_t step) {
+    vd_log_pending **at = &w->pending;
+    while (*at && (*at)->done.step != step)
+        at = &(*at)->next;
+    return at;
+}
+
+vd_status vd_log_wait(vd_log_writer *w, int64_t step, vd_log_done *done, vd_err *err) {
+    pthread_mutex_lock(&w->lock);
+    vd_log_pending *p = *find(w, step);
+    while (p && !p->ready)
+        pthread_cond_wait(&w->changed, &w->lock);
+    vd_status status = failure(w, err);
+    if (status == VD_OK && !p)
+        status = vd_fail(err, VD_ERR_LOCAL, "no log of step %lld was ended", (long long)step);
+    if (status == VD_OK) {
+        *done = p->done;
+        *find(w, step) = p->next;
+        free(p);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return status;
+}
+
+size_t vd_log_writer_peak(vd_log_writer *w) {
+    pthread_mutex_lock(&w->lock);
+    const size_t peak = w->peak;
+    pthread_mutex_unlock(&w->lock);
+    return peak;
+}
+
+static vd_status check_run(const vd_log_run *run, vd_err *err) {
+    if ((run->encoding != VD_LOG_CALLS && run->encoding != VD_LOG_SYMBOLS) ||
+        run->bits < RO_ROUND_BITS_MIN || run->bits > RO_ROUND_BITS_MAX)
+        return vd_fail(err, VD_ERR_LOCAL, "a log of encoding %d, rounded to %d bits",
+                       (int)run->encoding, (int)run->bits);
+    return VD_OK;
+}
+
+vd_status vd_log_writer_create(const vd_log_run *run, const char *dir, size_t memory_bytes,
+                               vd_log_writer **out, vd_err *err) {
+    char path[1024];
+    vd_status status = check_run(run, err);
+    if (status == VD_OK)
+        status = vd_log_path(dir, INT32_MAX, path, sizeof path, err);
+    if (status != VD_OK)
+        return status;
+    snprintf(path, sizeof path, "%s/log", dir);
+    status = vd_make_dir(path, err);
+    if (status != VD_OK)
+        return status;
+    vd_log_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return vd_fail(err, VD_ERR_LOCAL, "no memory for a rounding log");
+    w->run = *run;
+    w->limit = memory_bytes;
+    w->last = &w->first;
+    strcpy(w->dir, dir);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    const int code = vd_log_thread_start(w);
+    if (code != 0) {
+        free(w);
+        return vd_fail(err, VD_ERR_LOCAL, "cannot start the log's thread: %s", strerror(code));
+    }
+    *out = w;
+    return VD_OK;
+}
+
+vd_status vd_log_writer_close(vd_log_writer *w, vd_err *err) {
+    if (!w)
+        return VD_OK;
+    pthread_mutex_lock(&w->lock);
+    w->closing = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    const vd_status status = failure(w, err);
+    for (vd_log_pending *p = w->pending, *next; p; p = next) {
+        next = p->next;
+        free(p);
+    }
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    free(w->node);
+    free(w);
+    return status;
+}
