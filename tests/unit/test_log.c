@@ -255,7 +255,8 @@ static void make_section(vd_log_section *section, vd_log_encoding encoding, uint
 static void expect_equal(const vd_log_section *a, const vd_log_section *b) {
     cr_expect(a->node == b->node && a->elements == b->elements);
     cr_expect(a->count == b->count && a->escapes == b->escapes);
-    cr_expect(!a->call || memcmp(a->call, b->call, (size_t)a->count * sizeof *a->call) == 0);
+    cr_expect(a->count == 0 || !a->call ||
+              memcmp(a->call, b->call, (size_t)a->count * sizeof *a->call) == 0);
     cr_expect(!a->symbol || memcmp(a->symbol, b->symbol, a->elements) == 0);
     cr_expect(memcmp(a->sum, b->sum, vd_log_blocks(a->elements) * sizeof *a->sum) == 0);
 }
