@@ -32,14 +32,16 @@ vd_sha *vd_sha_create(void) {
 }
 
 void vd_sha_put(vd_sha *sha, const void *bytes, size_t size) {
-    if (EVP_DigestUpdate(sha->ctx, bytes, size) != 1)
+    /* A context whose allocation failed once must not be touched: OpenSSL would read through NULL.
+     */
+    if (!sha->failed && EVP_DigestUpdate(sha->ctx, bytes, size) != 1)
         sha->failed = true;
 }
 
 void vd_sha_end(vd_sha *sha, vd_hash *out) {
-    if (EVP_DigestFinal_ex(sha->ctx, out->b, NULL) != 1)
+    if (!sha->failed && EVP_DigestFinal_ex(sha->ctx, out->b, NULL) != 1)
         sha->failed = true;
-    if (EVP_DigestInit_ex(sha->ctx, NULL, NULL) != 1)
+    if (!sha->failed && EVP_DigestInit_ex(sha->ctx, NULL, NULL) != 1)
         sha->failed = true;
 }
 
