@@ -1,6 +1,75 @@
-#include "repops/free/kernel.h"
+/* matmul (SPEC.md section 3.1) and attn_av (section 8). */
+#include "repops/free/gemm.h"
+
+static ro_status matmul(const ro_free_job *job) {
+    const ro_matmul v = ro_matmul_of(job->call);
+    const free_gemm g = {
+        .products = v.batch,
+        .m = v.m,
+        .n = v.n,
+        .k = v.k,
+        .inner = 1,
+        .a = {job->in[0], v.trans_a ? 1 : v.k, v.trans_a ? v.m : 1, v.m * v.k, 0},
+        .b = {job->in[1], v.trans_b ? v.k : 1, v.trans_b ? 1 : v.n, v.k * v.n, 0},
+        .alpha = v.alpha,
+        .absent = v.mask != RO_MASK_NONE,
+        .mask = v.mask,
+    };
+    return RO_FREE_NAME(ro_free_multiply)(job, &g);
+}
+
+/* ---- attn_av: a product for each key block; out is [..., T, nb, D] ---- */
+
+typedef struct {
+    int64_t queries, width, blocks, first; /* first: block of inner index 0 */
+} attention;
+
+static int64_t place_of(const free_gemm *g, int64_t product, int64_t row) {
+    const attention *v = g->user;
+    const int64_t block = v->first + product % g->inner;
+    return ((product / g->inner * v->queries + row) * v->blocks + block) * v->width;
+}
+
+/* Key blocks [v->first, v->first + count), of `keys` keys each. */
+static ro_status multiply_blocks(const ro_free_job *job, const attention *v, int64_t count,
+                                 int64_t keys) {
+    const int64_t all = job->call->input[0].dim[job->call->input[0].ndim - 1];
+    const int64_t heads = ro_rows_of(&job->call->input[0]) / v->queries;
+    const int64_t key = v->first * RO_ATTN_BLOCK;
+    free_gemm g = {.products = heads * count,
+                   .m = v->queries,
+                   .n = v->width,
+                   .k = keys,
+                   .inner = count,
+                   .place = place_of,
+                   .alpha = 1.0f,
+                   .user = v};
+    g.a = (free_matrix){(const float *)job->in[0] + key, all, 1, v->queries * all, RO_ATTN_BLOCK};
+    g.b = (free_matrix){(const float *)job->in[1] + key * v->width, 1, v->width, all * v->width,
+                        RO_ATTN_BLOCK * v->width};
+    if (job->call->attr[0]) {
+        g.absent = 1, g.mask = RO_MASK_UPTO_ROW;
+        g.mask_first = -key, g.mask_step = -RO_ATTN_BLOCK;
+    }
+    return RO_FREE_NAME(ro_free_multiply)(job, &g);
+}
+
+static ro_status attn_av(const ro_free_job *job) {
+    const ro_shape *e = &job->call->input[0], *out = &job->call->output;
+    const int64_t keys = e->dim[e->ndim - 1], whole = keys / RO_ATTN_BLOCK;
+    attention v = {.queries = e->dim[e->ndim - 2],
+                   .width = out->dim[out->ndim - 1],
+                   .blocks = out->dim[out->ndim - 2]};
+    ro_status status = RO_OK;
+    if (whole > 0)
+        status = multiply_blocks(job, &v, whole, RO_ATTN_BLOCK);
+    v.first = whole;
+    if (status == RO_OK && whole < v.blocks)
+        status = multiply_blocks(job, &v, 1, keys - whole * RO_ATTN_BLOCK);
+    return status;
+}
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_products)(int op) {
-    (void)op;
-    return NULL;
+    static const ro_free_kernel matmul_kernel = {.run = matmul}, attn_av_kernel = {.run = attn_av};
+    return op == RO_OP_MATMUL ? &matmul_kernel : op == RO_OP_ATTN_AV ? &attn_av_kernel : NULL;
 }

@@ -1,0 +1,427 @@
+/* The blocked product of gemm.h. An item is a block of rows and columns of one product; its sums
+ * are kept tile by tile while k goes by in blocks, and leave row by row. */
+#include "repops/free/gemm.h"
+
+/* Rows and columns of an item, at most; rows of a that are packed at a time; multiply-adds that are
+ * worth a wake-up. */
+enum {
+    ITEM_ROWS = 448 / FREE_MR * FREE_MR,
+    ITEM_COLS = 512,
+    BLOCK_ROWS = 112 / FREE_MR * FREE_MR,
+    PIECE_WORK = 1 << 18
+};
+
+typedef struct {
+    const ro_free_job *job;
+    const free_gemm *g;
+    free_order order;
+    int64_t rows, cols, down, across; /* of an item, of items in a product */
+    char *workspace;
+    int64_t a_size, b_size, slot_size, norm_size, size; /* in `real` but the last, of a thread */
+} product;
+
+/* One item. */
+typedef struct {
+    const product *p;
+    ro_emitter *emitter;
+    int64_t product, row, col, m, n, height;
+    real *a, *b, *sums, *stack;
+    double *row_square, *col_square; /* NULL: nobody wants bounds */
+} item;
+
+/* ---- matrices ---- */
+
+void RO_FREE_NAME(ro_free_admitted)(const free_gemm *g, int64_t index, int64_t row, int64_t rows,
+                                    int64_t *first, int64_t *last) {
+    const int64_t shifted = row + g->mask_first + g->mask_step * (index % g->inner);
+    *first = g->mask == RO_MASK_FROM_ROW ? min_i64(max_i64(0, shifted), g->k) : 0;
+    *last = g->mask == RO_MASK_UPTO_ROW ? min_i64(max_i64(0, shifted + rows), g->k) : g->k;
+}
+
+static const float *element(const free_gemm *g, const free_matrix *x, int64_t index, int64_t lane,
+                            int64_t k) {
+    return x->data + index / g->inner * x->outer + index % g->inner * x->inner +
+           lane * x->lane_step + k * x->k_step;
+}
+
+static void pack_matrix(const free_gemm *g, const free_matrix *x, const free_part *part,
+                        int64_t width, real *to) {
+    const float *from = element(g, x, part->product, part->lane, part->k);
+    const float *lanes[FREE_WIDEST];
+    if (x->lane_step == 1) {
+        RO_FREE_NAME(ro_free_pack_lines)(from, x->k_step, part, width, to);
+        return;
+    }
+    for (int64_t i = 0; i < part->lanes; i++)
+        lanes[i] = from + i * x->lane_step;
+    RO_FREE_NAME(ro_free_pack_lanes)(lanes, part->lanes, part->steps, part->reverse, width, to);
+}
+
+/* Clears what the rows do not admit. */
+static void mask_rows(const free_gemm *g, const free_part *part, real *to) {
+    for (int64_t i = 0; i < part->lanes; i++) {
+        int64_t first, last;
+        RO_FREE_NAME(ro_free_admitted)(g, part->product, part->lane + i, 1, &first, &last);
+        for (int64_t p = 0; p < part->steps; p++)
+            if (part->k + p < first || part->k + p >= last)
+                to[(part->reverse ? part->steps - 1 - p : p) * FREE_PANEL + i] = 0;
+    }
+}
+
+static void pack_a(const free_gemm *g, const free_part *part, real *to) {
+    if (g->pack_a) {
+        g->pack_a(g, part, to);
+        return;
+    }
+    pack_matrix(g, &g->a, part, FREE_PANEL, to);
+    if (g->mask != RO_MASK_NONE)
+        mask_rows(g, part, to);
+}
+
+static const float *term(const free_gemm *g, int64_t index, int64_t row, int64_t k) {
+    int64_t first, last;
+    if (g->term)
+        return g->term(g, index, row, k);
+    RO_FREE_NAME(ro_free_admitted)(g, index, row, 1, &first, &last);
+    return k >= first && k < last ? element(g, &g->a, index, row, k) : NULL;
+}
+
+/* Term by term, for ro_free_tile_exact. */
+static void pack_exact(const free_gemm *g, const free_part *part, real *to) {
+    for (int64_t p = 0; p < part->steps; p++)
+        for (int64_t i = 0; i < FREE_PANEL; i++) {
+            const float *x =
+                i < part->lanes ? term(g, part->product, part->lane + i, part->k + p) : NULL;
+            to[(part->reverse ? part->steps - 1 - p : p) * FREE_PANEL + i] =
+                x ? (real)ro_canon(*x) : free_absent();
+        }
+}
+
+static void pack_b(const free_gemm *g, const free_part *part, real *to) {
+    if (g->pack_b)
+        g->pack_b(g, part, to);
+    else
+        pack_matrix(g, &g->b, part, FREE_NR, to);
+}
+
+static int all_finite(const real *x, int64_t count) {
+    int bad = 0;
+    for (int64_t i = 0; i < count; i++)
+        bad |= !(x[i] - x[i] == 0);
+    return !bad;
+}
+
+/* ---- blocks of k ---- */
+
+/* Terms [k, k + steps) of the operands, as they are packed. */
+static free_part part_of(const item *t, int64_t i, int64_t *steps) {
+    const free_order *o = &t->p->order;
+    const int64_t from = i * o->block, to = min_i64(o->k, from + o->block);
+    *steps = to - from;
+    return (free_part){.product = t->product,
+                       .k = t->p->job->profile->descending ? o->k - to : from,
+                       .steps = to - from,
+                       .reverse = t->p->job->profile->descending};
+}
+
+/* Returns whether all of it is finite, as far as that matters. */
+static int pack_columns(const item *t, int64_t block) {
+    const free_gemm *g = t->p->g;
+    int64_t steps;
+    free_part part = part_of(t, block, &steps);
+    int finite = 1;
+    real *to = t->b;
+    for (int64_t j = 0; j < t->n; j += FREE_NR, to += steps * FREE_NR) {
+        part.lane = t->col + j, part.lanes = min_i64(FREE_NR, t->n - j);
+        pack_b(g, &part, to);
+        if (t->col_square)
+            RO_FREE_NAME(ro_free_add_squares)(to, steps, FREE_NR, part.lanes, t->col_square + j);
+        if (g->absent && !all_finite(to, steps * FREE_NR))
+            finite = 0;
+    }
+    return finite;
+}
+
+static void pack_rows(const item *t, int64_t block, int64_t row, int64_t rows, int exact) {
+    int64_t steps;
+    free_part part = part_of(t, block, &steps);
+    real *to = t->a;
+    for (int64_t i = row; i < row + rows; i += t->height, to += steps * FREE_PANEL) {
+        part.lane = t->row + i, part.lanes = min_i64(t->height, row + rows - i);
+        if (exact)
+            pack_exact(t->p->g, &part, to);
+        else
+            pack_a(t->p->g, &part, to);
+        if (t->row_square)
+            RO_FREE_NAME(ro_free_add_squares)(to, steps, FREE_PANEL, part.lanes, t->row_square + i);
+    }
+}
+
+/* The sums of tile (i, j) in slot 0. */
+static real *sums_of(const item *t, int64_t i, int64_t j) {
+    const int64_t across = ceil_div(t->n, FREE_NR);
+    return t->sums + (i / t->height * across + j / FREE_NR) * FREE_TILE;
+}
+
+static void merge(real *restrict sum, const real *restrict other, int rows) {
+    for (int i = 0; i < rows * FREE_NR; i++)
+        sum[i] = sum[i] + other[i];
+}
+
+/* Steps [first, last) of a block that the rows of a tile admit, as they are packed. */
+static void limits(const item *t, int64_t block, int64_t row, int64_t rows, int64_t *first,
+                   int64_t *last) {
+    int64_t steps, from, to;
+    const free_part part = part_of(t, block, &steps);
+    RO_FREE_NAME(ro_free_admitted)(t->p->g, t->product, t->row + row, rows, &from, &to);
+    from = min_i64(steps, max_i64(0, from - part.k));
+    to = min_i64(steps, max_i64(0, to - part.k));
+    *first = part.reverse ? steps - to : from;
+    *last = part.reverse ? steps - from : to;
+}
+
+/* One block's sum of one tile: its runs, then what the block's step says. */
+typedef struct {
+    const item *t;
+    int rows, contract, exact;
+    int64_t steps, first, last; /* of the block; admitted ones */
+    const real *a, *b;
+    real *sums;
+} tile_block;
+
+static void run_of_tile(const tile_block *x, int64_t from, int64_t to, real *c, free_mode mode) {
+    from = max_i64(from, x->first), to = max_i64(from, min_i64(to, x->last));
+    const real *a = x->a + from * FREE_PANEL, *b = x->b + from * FREE_NR;
+    if (x->exact)
+        RO_FREE_NAME(ro_free_tile_exact)(x->rows, to - from, a, b, c, mode);
+    else
+        RO_FREE_NAME(ro_free_tile)(x->rows, x->contract, to - from, a, b, c, mode);
+}
+
+static void sum_runs(const tile_block *x, const free_order *o, real *first_slot) {
+    const int64_t runs = ceil_div(x->steps, o->run);
+    for (int64_t i = 0; i < runs; i++) {
+        const free_step s = RO_FREE_NAME(ro_free_run_step)(o, i, runs);
+        real *stack = x->t->stack, *c = s.slot ? stack + s.slot * FREE_TILE : first_slot;
+        run_of_tile(x, i * o->run, min_i64(x->steps, (i + 1) * o->run), c, s.mode);
+        for (int slot = s.slot; slot > s.slot - s.merges; slot--)
+            merge(slot > 1 ? stack + (slot - 1) * FREE_TILE : first_slot, stack + slot * FREE_TILE,
+                  x->rows);
+    }
+}
+
+static void run_tile_block(const tile_block *x, const free_step *s) {
+    const free_order *o = &x->t->p->order;
+    const int64_t slot_size = x->t->p->slot_size;
+    real *c = x->sums + s->slot * slot_size;
+    if (x->steps <= o->run) {
+        run_of_tile(x, 0, x->steps, c, s->mode);
+    } else if (s->mode == FREE_SET) {
+        sum_runs(x, o, c);
+    } else {
+        sum_runs(x, o, x->t->stack);
+        merge(c, x->t->stack, x->rows);
+    }
+    for (int i = 0; i < s->merges; i++, c -= slot_size)
+        merge(c - slot_size, c, x->rows);
+}
+
+static void multiply_rows(const item *t, int64_t block, int64_t row, int64_t rows, int exact) {
+    const free_step s = RO_FREE_NAME(ro_free_block_step)(&t->p->order, block);
+    const free_gemm *g = t->p->g;
+    tile_block x = {.t = t, .exact = exact, .contract = t->p->job->profile->contract, .b = t->b};
+    part_of(t, block, &x.steps);
+    for (int64_t j = 0; j < t->n; j += FREE_NR, x.b += x.steps * FREE_NR) {
+        x.a = t->a;
+        for (int64_t i = row; i < row + rows; i += t->height, x.a += x.steps * FREE_PANEL) {
+            x.rows = (int)min_i64(t->height, row + rows - i);
+            x.first = 0, x.last = x.steps;
+            if (g->mask != RO_MASK_NONE)
+                limits(t, block, i, x.rows, &x.first, &x.last);
+            x.sums = sums_of(t, i, j);
+            run_tile_block(&x, &s);
+        }
+    }
+}
+
+/* ---- results ---- */
+
+/* Neighbours of the output that leave together. */
+typedef struct {
+    int64_t first, count;
+    real y[RO_EMIT_MAX];
+    double bound[RO_EMIT_MAX];
+} batch;
+
+static void flush(ro_emitter *e, batch *out) {
+    if (out->count > 0)
+        ro_emit(e, out->first, out->y, out->bound, out->count);
+    out->count = 0;
+}
+
+static int64_t place_of(const free_gemm *g, int64_t index, int64_t row) {
+    return g->place ? g->place(g, index, row) : (index * g->m + row) * g->n;
+}
+
+/* |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1: any order), u more by alpha, and 2 for
+ * what is neglected. */
+RO_INLINE void finish(const real *sum, const double *norm, int64_t n, double of_sum, real alpha,
+                      real *restrict y, double *restrict bound) {
+    for (int64_t j = 0; j < n; j++)
+        y[j] = sum[j] * alpha;
+    if (norm)
+        for (int64_t j = 0; j < n; j++)
+            bound[j] = of_sum * __builtin_fabs((double)alpha) * norm[j];
+}
+
+/* The sign of a sum may depend on the order where alpha is 0 too. */
+static void bound_zeros(const real *sum, const double *norm, int64_t n, double of_sum,
+                        double *bound) {
+    for (int64_t j = 0; j < n; j++)
+        if (__builtin_fabs((double)sum[j]) <= of_sum * norm[j])
+            bound[j] = 0x1p-1000;
+}
+
+static void emit_row(const item *t, int64_t row, batch *out) {
+    const free_gemm *g = t->p->g;
+    const int64_t first = place_of(g, t->product, t->row + row) + t->col;
+    const int64_t within = row % t->height;
+    const double length = t->row_square ? __builtin_sqrt(t->row_square[row]) : 0;
+    const double of_sum = 2 * ((double)g->k + 2) * 0x1p-53 * length;
+    const double *norm = t->col_square;
+    for (int64_t j = 0; j < t->n; j += FREE_NR, norm += norm ? FREE_NR : 0) {
+        const int64_t n = min_i64(FREE_NR, t->n - j);
+        const real *sum = sums_of(t, row, j) + within * FREE_NR;
+        if (out->count + n > RO_EMIT_MAX || out->first + out->count != first + j)
+            flush(t->emitter, out);
+        if (out->count == 0)
+            out->first = first + j;
+        real *y = out->y + out->count;
+        double *bound = out->bound + out->count;
+        if (n == FREE_NR)
+            finish(sum, norm, FREE_NR, of_sum, (real)g->alpha, y, bound);
+        else
+            finish(sum, norm, n, of_sum, (real)g->alpha, y, bound);
+        if (norm && g->alpha == 0)
+            bound_zeros(sum, norm, n, of_sum, bound);
+        out->count += n;
+    }
+}
+
+static void emit_rows(const item *t, int64_t row, int64_t rows, batch *out) {
+    out->count = 0;
+    for (int64_t i = row; i < row + rows; i++)
+        emit_row(t, i, out);
+    flush(t->emitter, out);
+}
+
+static void take_roots(double *square, int64_t n) {
+    for (int64_t j = 0; square && j < n; j++)
+        square[j] = __builtin_sqrt(square[j]);
+}
+
+static void run_item(const item *t) {
+    const free_order *o = &t->p->order;
+    const int64_t step = BLOCK_ROWS / FREE_MR * t->height;
+    batch out;
+    for (int64_t block = 0; block < o->blocks; block++) {
+        const int exact = !pack_columns(t, block), last = block == o->blocks - 1;
+        if (last)
+            take_roots(t->col_square, t->n);
+        for (int64_t row = 0; row < t->m; row += step) {
+            const int64_t rows = min_i64(step, t->m - row);
+            pack_rows(t, block, row, rows, exact);
+            multiply_rows(t, block, row, rows, exact);
+            if (last)
+                emit_rows(t, row, rows, &out);
+        }
+    }
+    if (o->blocks == 0)
+        emit_rows(t, 0, t->m, &out);
+}
+
+/* ---- items ---- */
+
+static void clear(void *x, int64_t size) {
+    memset(x, 0, (size_t)size);
+}
+
+static void run_items(void *user, int64_t first, int64_t last, int worker) {
+    const product *p = user;
+    const free_gemm *g = p->g;
+    item t = {.p = p, .emitter = &p->job->emitter[worker]};
+    t.a = (real *)(void *)(p->workspace + worker * p->size);
+    t.b = t.a + p->a_size;
+    t.stack = t.b + p->b_size;
+    t.sums = t.stack + FREE_STACK * FREE_TILE;
+    double *norms = (double *)(void *)(t.sums + p->order.slots * p->slot_size);
+    for (int64_t i = first; i < last; i++) {
+        t.product = i / p->across / p->down;
+        t.row = i / p->across % p->down * p->rows, t.col = i % p->across * p->cols;
+        t.m = min_i64(p->rows, g->m - t.row), t.n = min_i64(p->cols, g->n - t.col);
+        t.height = free_height(t.m);
+        if (p->order.blocks == 0)
+            clear(t.sums, p->slot_size * (int64_t)sizeof(real));
+        if (ro_emit_wants_bounds(t.emitter)) {
+            t.row_square = norms, t.col_square = norms + p->rows;
+            clear(norms, (p->rows + p->cols) * (int64_t)sizeof *norms);
+        }
+        run_item(&t);
+    }
+}
+
+static int64_t round_to(int64_t x, int64_t unit) {
+    return ceil_div(x, unit) * unit;
+}
+
+/* About `pieces` items a product, as square as tiles allow, and none too large. */
+static void cut(product *p, int64_t pieces) {
+    const int64_t m = p->g->m, n = p->g->n;
+    int64_t down = ceil_div(m, ITEM_ROWS), across = ceil_div(n, ITEM_COLS);
+    while (down * across < pieces && (m > down * FREE_MR || n > across * FREE_NR)) {
+        if (m / down >= n / across ? m > down * FREE_MR : n <= across * FREE_NR)
+            down++;
+        else
+            across++;
+    }
+    p->rows = ceil_div(m, down);
+    p->cols = round_to(ceil_div(n, across), FREE_NR);
+    p->down = ceil_div(m, p->rows);
+    p->across = ceil_div(n, p->cols);
+}
+
+static int allocate(product *p) {
+    const int64_t threads = ro_ctx_threads(p->job->ctx), k = min_i64(p->order.block, p->g->k);
+    const int64_t panels = p->rows + 1; /* for the last item, whose panels may be lower */
+    const int64_t most = min_i64(BLOCK_ROWS / FREE_MR, ceil_div(panels, FREE_MR) + 1);
+    p->a_size = round_to(most * FREE_PANEL * k, 16);
+    p->b_size = round_to(p->cols * k, 16);
+    p->slot_size = (ceil_div(p->rows, FREE_MR) + 1) * (p->cols / FREE_NR) * FREE_TILE;
+    const int64_t reals =
+        p->a_size + p->b_size + FREE_STACK * FREE_TILE + p->order.slots * p->slot_size;
+    p->size = round_to(round_to(reals * (int64_t)sizeof(real), 64) +
+                           (p->rows + p->cols) * (int64_t)sizeof(double),
+                       64);
+    p->workspace = ro_workspace(p->job->ctx, (size_t)(threads * p->size));
+    return p->workspace != NULL;
+}
+
+ro_status RO_FREE_NAME(ro_free_multiply)(const ro_free_job *job, const free_gemm *g) {
+    product p = {.job = job, .g = g, .order = RO_FREE_NAME(ro_free_order)(job->profile, g->k)};
+    if (g->products == 0 || g->m == 0 || g->n == 0)
+        return RO_OK;
+    const int threads = ro_ctx_threads(job->ctx);
+    const double one = (double)g->m * (double)g->n * (double)max_i64(1, g->k);
+    const double work = one * (double)g->products;
+    const int64_t wanted =
+        threads == 1 ? 1
+                     : min_i64(8 * threads, work < 1e18 ? 1 + (int64_t)(work / PIECE_WORK) : 1e9);
+    cut(&p, ceil_div(wanted, g->products));
+    if (!allocate(&p))
+        return RO_ERR_MEMORY;
+    const int64_t items = g->products * p.down * p.across;
+    const double item_work = work / (double)items;
+    const int64_t grain = item_work < PIECE_WORK ? (int64_t)(PIECE_WORK / item_work) + 1 : 1;
+    ro_pool_for(ro_ctx_pool(job->ctx), items, min_i64(items, grain), run_items, &p);
+    return RO_OK;
+}
