@@ -1,6 +1,291 @@
-#include "repops/free/kernel.h"
+/* Batch norm, SPEC.md section 12.3. An item of the reductions is a tile of columns of a group. */
+#include "repops/free/sums.h"
+
+/* ---- reductions ---- */
+
+typedef struct {
+    int64_t group, row, rows; /* the group, its first row, its number of rows */
+    int64_t col, count, cols;
+    int64_t e; /* its first element */
+} tile;
+
+static int64_t entries(const ro_call *call) {
+    return ro_shape_numel(&call->input[0]) / call->attr[0];
+}
+
+static int64_t tiles(const ro_call *call) {
+    return ro_blocks_of(entries(call), RO_COLUMN_GROUP) * ceil_div(call->attr[0], SUM_COLUMNS);
+}
+
+static inline tile tile_of(const ro_free_job *job, int64_t item) {
+    const int64_t cols = job->call->attr[0], across = ceil_div(cols, SUM_COLUMNS);
+    const int64_t group = item / across, row = group * RO_COLUMN_GROUP;
+    const int64_t col = item % across * SUM_COLUMNS;
+    return (tile){group,
+                  row,
+                  min_i64(RO_COLUMN_GROUP, entries(job->call) - row),
+                  col,
+                  min_i64(SUM_COLUMNS, cols - col),
+                  cols,
+                  row * cols + col};
+}
+
+/* Sums of a tile, and their bounds. */
+typedef struct {
+    real v[SUM_COLUMNS];
+    double e[SUM_COLUMNS];
+} sums_of_tile;
+
+static void take(sums *s, int64_t terms, double roundings, sums_of_tile *y) {
+    const real *sum = sums_close(s);
+    memcpy(y->v, sum, (size_t)s->columns * sizeof *sum);
+    for (int64_t c = 0; s->bounds && c < s->columns; c++)
+        y->e[c] = sum_error(terms, roundings) * s->size[c];
+}
+
+RO_INLINE approx of_tile(const sums_of_tile *y, int64_t c, int bounds) {
+    return (approx){y->v[c], bounds ? y->e[c] : 0};
+}
+
+static void bn_mean(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
+    sums s;
+    sums_of_tile y;
+    writer w;
+    for (int64_t i = first; i < last; i++) {
+        const tile at = tile_of(job, i);
+        writer_open(&w, t, at.group * at.cols + at.col);
+        sums_open(&s, job->profile, at.rows, at.count, w.bounds);
+        for (int64_t k = 0; k < at.rows; k++)
+            sums_add(&s, free_in(job, 0) + at.e + sums_term(job->profile, k, at.rows) * at.cols);
+        take(&s, at.rows, 0, &y);
+        for (int64_t c = 0; c < at.count; c++)
+            write_one(&w, ap_div_exact(of_tile(&y, c, w.bounds), (real)at.rows));
+        writer_flush(&w);
+    }
+}
+
+/* The terms dy * xh, or with dy = NULL the squares of x - mean. */
+RO_INLINE void add_row(sums *s, const float *dy, const float *restrict x,
+                       const float *restrict mean, const float *restrict rstd, order o) {
+    real a[SUM_COLUMNS], b[SUM_COLUMNS];
+    for (int64_t c = 0; c < s->columns; c++)
+        b[c] = (real)x[c] - (real)mean[c];
+    for (int64_t c = 0; dy && c < s->columns; c++) {
+        a[c] = (real)dy[c];
+        b[c] = b[c] * (real)rstd[c];
+    }
+    sums_add_products(s, dy ? a : b, b, o.contract);
+}
+
+RO_INLINE void bn_sqdev_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                             order o) {
+    sums s;
+    writer w;
+    for (int64_t i = first; i < last; i++) {
+        const tile at = tile_of(job, i);
+        const float *mean = free_in(job, 1) + at.group * at.cols + at.col;
+        writer_open(&w, t, at.group * at.cols + at.col);
+        sums_open(&s, job->profile, at.rows, at.count, w.bounds);
+        for (int64_t k = 0; k < at.rows; k++) {
+            const int64_t row = sums_term(job->profile, k, at.rows);
+            add_row(&s, NULL, free_in(job, 0) + at.e + row * at.cols, mean, NULL, o);
+        }
+        sums_write(&s, &w, at.rows, 3);
+        writer_flush(&w);
+    }
+}
+
+RO_INLINE void bn_dgamma_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                              order o) {
+    sums s;
+    writer w;
+    for (int64_t i = first; i < last; i++) {
+        const tile at = tile_of(job, i);
+        writer_open(&w, t, at.group * at.cols + at.col);
+        sums_open(&s, job->profile, at.rows, at.count, w.bounds);
+        for (int64_t k = 0; k < at.rows; k++) {
+            const int64_t e = at.e + sums_term(job->profile, k, at.rows) * at.cols;
+            add_row(&s, free_in(job, 0) + e, free_in(job, 1) + e, free_in(job, 2) + at.col,
+                    free_in(job, 3) + at.col, o);
+        }
+        sums_write(&s, &w, at.rows, 3);
+        writer_flush(&w);
+    }
+}
+
+/* ---- merging: over the reals, the walk of SPEC 12.3 gives the mean of all rows, M, and the sum
+ * of s_i + b_i (m_i - M)^2 ---- */
+
+/* Number of rows of an entry. */
+RO_INLINE real weight_of(const ro_call *call, int64_t entry) {
+    return (real)min_i64(call->attr[2], call->attr[1] - entry * call->attr[2]);
+}
+
+RO_INLINE real weight_of_group(const ro_call *call, const tile *at) {
+    const int64_t from = at->row * call->attr[2];
+    return (real)min_i64(at->rows * call->attr[2], call->attr[1] - from);
+}
+
+/* The means of a tile's columns. An entry alone is its own mean. */
+RO_INLINE void merge_means(const ro_free_job *job, const tile *at, sums *s, int bounds,
+                           approx *mean, order o) {
+    real a[SUM_COLUMNS], b[SUM_COLUMNS];
+    sums_of_tile y;
+    const float *m = free_in(job, 0) + at->e;
+    const real all = weight_of_group(job->call, at);
+    sums_open(s, job->profile, at->rows, at->count, bounds);
+    for (int64_t k = 0; k < at->rows; k++) {
+        const int64_t row = sums_term(job->profile, k, at->rows);
+        const real weight = weight_of(job->call, at->row + row);
+        for (int64_t c = 0; c < at->count; c++) {
+            a[c] = weight;
+            b[c] = (real)m[row * at->cols + c];
+        }
+        sums_add_products(s, a, b, o.contract);
+    }
+    take(s, at->rows, 1, &y);
+    for (int64_t c = 0; c < at->count; c++)
+        mean[c] = at->rows == 1 ? ap_exact((real)m[c]) : ap_div_exact(of_tile(&y, c, bounds), all);
+}
+
+RO_INLINE void bn_merge_mean_body(const ro_free_job *job, int64_t first, int64_t last,
+                                  ro_emitter *t, order o) {
+    approx mean[SUM_COLUMNS];
+    sums s;
+    writer w;
+    for (int64_t i = first; i < last; i++) {
+        const tile at = tile_of(job, i);
+        writer_open(&w, t, at.group * at.cols + at.col);
+        merge_means(job, &at, &s, w.bounds, mean, o);
+        for (int64_t c = 0; c < at.count; c++)
+            write_one(&w, mean[c]);
+        writer_flush(&w);
+    }
+}
+
+/* With M off by d, the sum of b_i (m_i - M)^2 grows by (sum of b_i) d^2: the rest cancels. */
+RO_INLINE void bn_merge_sqdev_body(const ro_free_job *job, int64_t first, int64_t last,
+                                   ro_emitter *t, order o) {
+    approx mean[SUM_COLUMNS];
+    real a[SUM_COLUMNS], b[SUM_COLUMNS];
+    sums_of_tile y;
+    sums s;
+    writer w;
+    for (int64_t i = first; i < last; i++) {
+        const tile at = tile_of(job, i);
+        const double all = (double)weight_of_group(job->call, &at);
+        const float *m = free_in(job, 0) + at.e, *deviation = free_in(job, 1) + at.e;
+        writer_open(&w, t, at.group * at.cols + at.col);
+        merge_means(job, &at, &s, w.bounds, mean, o);
+        sums_open(&s, job->profile, 2 * at.rows, at.count, w.bounds);
+        for (int64_t k = 0; k < at.rows; k++) {
+            const int64_t row = sums_term(job->profile, k, at.rows);
+            const real weight = weight_of(job->call, at.row + row);
+            sums_add(&s, deviation + row * at.cols);
+            for (int64_t c = 0; c < at.count; c++) {
+                b[c] = at.rows == 1 ? 0 : (real)m[row * at.cols + c] - mean[c].v;
+                a[c] = weight * b[c];
+            }
+            sums_add_products(&s, a, b, o.contract);
+        }
+        take(&s, 2 * at.rows, 4, &y);
+        for (int64_t c = 0; c < at.count; c++) {
+            approx r = of_tile(&y, c, w.bounds);
+            r.e += 2 * all * mean[c].e * mean[c].e;
+            write_one(&w, r);
+        }
+        writer_flush(&w);
+    }
+}
+
+/* ---- elements: an item is a row of all channels ---- */
+
+RO_INLINE approx normal_of(approx x, approx mean, approx rstd) {
+    return ap_mul(ap_sub(x, mean), rstd);
+}
+
+/* b to e: mean, rstd, gamma, beta. */
+RO_INLINE approx batchnorm_of(operands o, int64_t i, order how) {
+    const approx xh = normal_of(at(o.a, i), at(o.b, i), at(o.c, i));
+    return ap_mul_add(xh, at(o.d, i), at(o.e, i), how);
+}
+
+/* a: dy; b: x; c to g: mean, rstd, gamma, dbeta, dgamma; p: 1 / n. */
+RO_INLINE approx bn_dx_of(operands o, int64_t i, order how) {
+    const approx rstd = at(o.d, i), xh = normal_of(at(o.b, i), at(o.c, i), rstd);
+    const approx dy = ap_sub(at(o.a, i), ap_mul(at(o.f, i), o.p));
+    const approx slope = ap_mul(at(o.g, i), o.p);
+    return ap_mul(ap_mul(at(o.e, i), rstd), ap_mul_add(ap_negative(xh), slope, dy, how));
+}
+
+RO_INLINE void batchnorm_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                              order o) {
+    const int64_t cols = free_width(job);
+    operands x = {
+        .b = free_in(job, 1), .c = free_in(job, 2), .d = free_in(job, 3), .e = free_in(job, 4)};
+    writer w;
+    writer_open(&w, t, first * cols);
+    for (int64_t row = first; row < last; row++) {
+        x.a = free_in(job, 0) + row * cols;
+        write_each(&w, batchnorm_of, x, cols, o);
+    }
+    writer_flush(&w);
+}
+
+RO_INLINE void bn_dx_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                          order o) {
+    const int64_t cols = free_width(job);
+    operands x = {.c = free_in(job, 2),
+                  .d = free_in(job, 3),
+                  .e = free_in(job, 4),
+                  .f = free_in(job, 5),
+                  .g = free_in(job, 6),
+                  .p = ap_relative(1 / (real)free_rows(job->call), 1)};
+    writer w;
+    writer_open(&w, t, first * cols);
+    for (int64_t row = first; row < last; row++) {
+        x.a = free_in(job, 0) + row * cols;
+        x.b = free_in(job, 1) + row * cols;
+        write_each(&w, bn_dx_of, x, cols, o);
+    }
+    writer_flush(&w);
+}
+
+/* p: momentum; q: divisor. */
+RO_INLINE approx bn_running_of(operands o, int64_t i, order how) {
+    const approx r = at(o.a, i), v = ap_div_exact(at(o.b, i), o.q.v);
+    return ap_mul_add(o.p, ap_sub(v, r), r, how);
+}
+
+RO_INLINE void bn_running_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                               order o) {
+    const operands x = {.p = ap_exact(free_attr(job, 0)), .q = ap_exact(free_attr(job, 1))};
+    run_formula(bn_running_of, x, job, first, last, t, o);
+}
+
+#define KERNEL(name)                                                                               \
+    static void name(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {         \
+        by_contraction(name##_body, job, first, last, t);                                          \
+    }
+
+KERNEL(bn_sqdev)
+KERNEL(bn_dgamma)
+KERNEL(bn_merge_mean)
+KERNEL(bn_merge_sqdev)
+KERNEL(batchnorm)
+KERNEL(bn_dx)
+KERNEL(bn_running)
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_batchnorm)(int op) {
-    (void)op;
-    return NULL;
+    static const ro_free_kernel kernel[RO_OP_END] = {
+        [RO_OP_BN_MEAN] = {.range = bn_mean, .items = tiles},
+        [RO_OP_BN_SQDEV] = {.range = bn_sqdev, .items = tiles},
+        [RO_OP_BN_DGAMMA] = {.range = bn_dgamma, .items = tiles},
+        [RO_OP_BN_MERGE_MEAN] = {.range = bn_merge_mean, .items = tiles},
+        [RO_OP_BN_MERGE_SQDEV] = {.range = bn_merge_sqdev, .items = tiles},
+        [RO_OP_BATCHNORM] = {.range = batchnorm, .items = free_rows},
+        [RO_OP_BN_DX] = {.range = bn_dx, .items = free_rows},
+        [RO_OP_BN_RUNNING] = {.range = bn_running},
+    };
+    return free_kernel_in(kernel, op);
 }

@@ -1,6 +1,122 @@
-#include "repops/free/kernel.h"
+/* Arithmetic, SPEC.md section 6. Each but rsqrt is one correctly rounded operation whatever the
+ * profile, so its value counts as exact (SPEC 14.3). */
+#include "repops/free/writer.h"
+
+RO_INLINE approx add_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_exact((real)o.a[i] + (real)o.b[i]);
+}
+
+RO_INLINE approx sub_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_exact((real)o.a[i] - (real)o.b[i]);
+}
+
+RO_INLINE approx mul_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_exact((real)o.a[i] * (real)o.b[i]);
+}
+
+RO_INLINE approx div_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_exact((real)o.a[i] / (real)o.b[i]);
+}
+
+RO_INLINE approx div_const_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_exact((real)o.a[i] / o.p.v);
+}
+
+RO_INLINE approx scale_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_exact((real)o.a[i] * o.p.v);
+}
+
+RO_INLINE approx sqrt_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_exact(ap_sqrt_of((real)o.a[i]));
+}
+
+/* The root's rounding and the quotient's. */
+RO_INLINE approx rsqrt_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_relative(1 / ap_sqrt_of((real)o.a[i]), 3);
+}
+
+static const order any_order = {0, 0};
+
+/* b repeats: it is walked through from one of its ends to the other, or is one number. */
+RO_INLINE void run_pair(formula *f, const ro_free_job *job, int64_t first, int64_t last,
+                        ro_emitter *t) {
+    const int64_t period = free_numel(job, 1);
+    const float *b = free_in(job, 1);
+    float repeated[RO_EMIT_MAX];
+    writer w;
+    writer_open(&w, t, first);
+    for (int64_t i = first; i < last;) {
+        const int64_t from = i % period;
+        operands o = {.a = free_in(job, 0) + i, .b = b + from};
+        int64_t n = min_i64(period - from, last - i);
+        if (period < RO_EMIT_MAX) {
+            n = min_i64(RO_EMIT_MAX, last - i);
+            for (int64_t j = 0, k = from; j < n; j++, k = k + 1 < period ? k + 1 : 0)
+                repeated[j] = b[k];
+            o.b = repeated;
+        }
+        write_each(&w, f, o, n, any_order);
+        i += n;
+    }
+    writer_flush(&w);
+}
+
+static void add(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
+    run_pair(add_of, job, first, last, t);
+}
+
+static void sub(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
+    run_pair(sub_of, job, first, last, t);
+}
+
+static void mul(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
+    run_pair(mul_of, job, first, last, t);
+}
+
+static void divide(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
+    run_pair(div_of, job, first, last, t);
+}
+
+RO_INLINE void run_single(formula *f, const ro_free_job *job, int64_t first, int64_t last,
+                          ro_emitter *t) {
+    const operands o = {.p = ap_exact(free_attr(job, 0))};
+    run_formula(f, o, job, first, last, t, any_order);
+}
+
+static void div_const(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
+    run_single(div_const_of, job, first, last, t);
+}
+
+static void scale(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
+    run_single(scale_of, job, first, last, t);
+}
+
+static void sqrt_all(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
+    run_single(sqrt_of, job, first, last, t);
+}
+
+static void rsqrt_all(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
+    run_single(rsqrt_of, job, first, last, t);
+}
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_elementwise)(int op) {
-    (void)op;
-    return NULL;
+    static const ro_free_kernel kernel[RO_OP_END] = {
+        [RO_OP_ADD] = {.range = add},
+        [RO_OP_SUB] = {.range = sub},
+        [RO_OP_MUL] = {.range = mul},
+        [RO_OP_DIV] = {.range = divide},
+        [RO_OP_DIV_CONST] = {.range = div_const},
+        [RO_OP_SCALE] = {.range = scale},
+        [RO_OP_SQRT] = {.range = sqrt_all},
+        [RO_OP_RSQRT] = {.range = rsqrt_all},
+    };
+    return free_kernel_in(kernel, op);
 }

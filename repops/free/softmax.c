@@ -1,6 +1,160 @@
-#include "repops/free/kernel.h"
+/* Softmax and cross-entropy, SPEC.md section 7.2. An item is a row. */
+#include "repops/free/functions.h"
+
+/* p: m[r]; q: 1 / l[r]. */
+RO_INLINE approx softmax_of(operands o, int64_t i, order how) {
+    return ap_mul(ap_exp(ap_sub(at(o.a, i), o.p), how), o.q);
+}
+
+/* r: dloss[r]. */
+RO_INLINE approx xent_grad_of(operands o, int64_t i, order how) {
+    return ap_mul(softmax_of(o, i, how), o.r);
+}
+
+RO_INLINE approx softmax_grad_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_mul(at(o.a, i), ap_sub(at(o.b, i), o.p));
+}
+
+/* q: log(l[r]). */
+RO_INLINE approx log_softmax_of(operands o, int64_t i, order how) {
+    (void)how;
+    return ap_sub(ap_sub(at(o.a, i), o.p), o.q);
+}
+
+RO_INLINE approx log_softmax_grad_of(operands o, int64_t i, order how) {
+    return ap_mul_add(ap_negative(ap_exp(at(o.a, i), how)), o.p, at(o.b, i), how);
+}
+
+RO_INLINE approx inverse(approx x) {
+    return ap_relative(1 / x.v, 1);
+}
+
+RO_INLINE approx log_of(approx x, order o) {
+    return ap_relative(free_log(x.v, o), RO_LOG_ROUNDINGS);
+}
+
+RO_INLINE operands operands_of(const ro_free_job *job, int64_t row, order o) {
+    const int64_t cols = free_width(job);
+    const int op = job->call->op;
+    operands x = {.a = free_in(job, 0) + row * cols};
+    if (op == RO_OP_SOFTMAX_GRAD || op == RO_OP_LOG_SOFTMAX_GRAD) {
+        x.b = free_in(job, 1) + row * cols;
+        x.p = free_at(job, 2, row);
+    } else {
+        const approx l = free_at(job, 2, row);
+        x.p = free_at(job, 1, row);
+        x.q = op == RO_OP_LOG_SOFTMAX ? log_of(l, o) : inverse(l);
+    }
+    return x;
+}
+
+RO_INLINE void run_rows(formula *f, const ro_free_job *job, int64_t first, int64_t last,
+                        ro_emitter *t, order o) {
+    const int64_t cols = free_width(job);
+    writer w;
+    writer_open(&w, t, first * cols);
+    for (int64_t row = first; row < last; row++)
+        write_each(&w, f, operands_of(job, row, o), cols, o);
+    writer_flush(&w);
+}
+
+RO_INLINE void softmax_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                            order o) {
+    run_rows(softmax_of, job, first, last, t, o);
+}
+
+RO_INLINE void softmax_grad_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                                 order o) {
+    run_rows(softmax_grad_of, job, first, last, t, o);
+}
+
+RO_INLINE void log_softmax_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                                order o) {
+    run_rows(log_softmax_of, job, first, last, t, o);
+}
+
+RO_INLINE void log_softmax_grad_body(const ro_free_job *job, int64_t first, int64_t last,
+                                     ro_emitter *t, order o) {
+    run_rows(log_softmax_grad_of, job, first, last, t, o);
+}
+
+/* ---- cross-entropy ---- */
+
+static int64_t losses(const ro_call *call) {
+    return ro_shape_numel(&call->input[3]);
+}
+
+/* The label that does not count; no 32-bit number for the operators that count all. */
+static inline int64_t ignored(const ro_call *call) {
+    return ro_op_describe(call->op)->attr_count ? call->attr[0] : INT64_MIN;
+}
+
+RO_INLINE void xent_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                         order o) {
+    const int32_t *ids = job->in[3];
+    const int64_t cols = free_width(job), ignore = ignored(job->call);
+    writer w;
+    writer_open(&w, t, first);
+    for (int64_t r = first; r < last; r++) {
+        if (ids[r] == ignore) {
+            write_one(&w, ap_exact(0));
+        } else if (ids[r] < 0 || ids[r] >= cols) {
+            write_one(&w, ap_exact(REAL_NAN));
+        } else {
+            const approx x = free_at(job, 0, r * cols + ids[r]), m = free_at(job, 1, r);
+            write_one(&w, ap_sub(log_of(free_at(job, 2, r), o), ap_sub(x, m)));
+        }
+    }
+    writer_flush(&w);
+}
+
+RO_INLINE void xent_grad_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
+                              order o) {
+    const int32_t *ids = job->in[3];
+    const int64_t cols = free_width(job), ignore = ignored(job->call);
+    writer w;
+    writer_open(&w, t, first * cols);
+    for (int64_t row = first; row < last; row++) {
+        const int64_t id = ids[row] >= 0 && ids[row] < cols ? ids[row] : cols;
+        operands x = operands_of(job, row, o);
+        x.r = free_at(job, 4, row);
+        if (ids[row] == ignore) {
+            write_zeros(&w, cols);
+            continue;
+        }
+        write_each(&w, xent_grad_of, x, id, o);
+        if (id == cols)
+            continue;
+        write_one(&w, ap_mul(ap_sub(softmax_of(x, id, o), ap_exact(1)), x.r));
+        x.a += id + 1;
+        write_each(&w, xent_grad_of, x, cols - id - 1, o);
+    }
+    writer_flush(&w);
+}
+
+#define KERNEL(name)                                                                               \
+    static void name(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {         \
+        by_order(name##_body, job, first, last, t);                                                \
+    }
+
+KERNEL(softmax)
+KERNEL(softmax_grad)
+KERNEL(log_softmax)
+KERNEL(log_softmax_grad)
+KERNEL(xent)
+KERNEL(xent_grad)
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_softmax)(int op) {
-    (void)op;
-    return NULL;
+    static const ro_free_kernel kernel[RO_OP_END] = {
+        [RO_OP_SOFTMAX] = {.range = softmax, .items = free_rows},
+        [RO_OP_SOFTMAX_GRAD] = {.range = softmax_grad, .items = free_rows},
+        [RO_OP_LOG_SOFTMAX] = {.range = log_softmax, .items = free_rows},
+        [RO_OP_LOG_SOFTMAX_GRAD] = {.range = log_softmax_grad, .items = free_rows},
+        [RO_OP_XENT] = {.range = xent, .items = losses},
+        [RO_OP_XENT_IGNORE] = {.range = xent, .items = losses},
+        [RO_OP_XENT_GRAD] = {.range = xent_grad, .items = free_rows},
+        [RO_OP_XENT_IGNORE_GRAD] = {.range = xent_grad, .items = free_rows},
+    };
+    return free_kernel_in(kernel, op);
 }

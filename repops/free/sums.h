@@ -1,0 +1,232 @@
+/* Sums in the order of a profile: pieces of `split` terms; in a piece, term k goes to lane k mod
+ * `lanes`; lanes, and then pieces, are added one after the other or as a tree. */
+#ifndef REPOPS_FREE_SUMS_H
+#define REPOPS_FREE_SUMS_H
+
+#include "repops/free/writer.h"
+
+enum {
+    SUM_LEVELS = 36,  /* of a tree of pieces: 64 * 2^35 terms */
+    SUM_TERMS = 2048, /* of a sum along a row: RO_REDUCE_BLOCK, blocks of attn_l */
+};
+
+/* Terms of a piece, out of n. */
+RO_INLINE int64_t piece_of(const ro_profile *p, int64_t n) {
+    return p->split > 0 ? p->split : n;
+}
+
+/* The error of a sum of n terms that have themselves `term` roundings each, over the sum of their
+ * magnitudes: SPEC 14.3. */
+RO_INLINE double sum_error(int64_t n, double term) {
+    return 2 * ((double)n + 2 + term) * RO_UNIT;
+}
+
+/* ---- sums along a row ---- */
+
+/* Products a[i] * b[i], or a[i] alone if b is NULL; lanes is a constant. */
+RO_INLINE real sum_lanes(const real *a, const real *b, int64_t n, int lanes, int pairwise,
+                         int contract) {
+    real sum[RO_PROFILE_LANES_MAX];
+    const int64_t whole = n - n % lanes;
+    for (int j = 0; j < lanes; j++)
+        sum[j] = 0;
+    for (int64_t i = 0; i < whole; i += lanes)
+        for (int j = 0; j < lanes; j++)
+            sum[j] = b ? free_mul_add(a[i + j], b[i + j], sum[j], contract) : sum[j] + a[i + j];
+    for (int64_t i = whole; i < n; i++)
+        sum[i - whole] =
+            b ? free_mul_add(a[i], b[i], sum[i - whole], contract) : sum[i - whole] + a[i];
+    if (pairwise)
+        for (int w = lanes / 2; w > 0; w /= 2)
+            for (int j = 0; j < w; j++)
+                sum[j] = sum[j] + sum[j + w];
+    else
+        for (int j = 1; j < lanes; j++)
+            sum[0] = sum[0] + sum[j];
+    return sum[0];
+}
+
+RO_INLINE real sum_piece(const ro_profile *p, const real *a, const real *b, int64_t n,
+                         int contract) {
+    switch (p->lanes) {
+    case 1: return sum_lanes(a, b, n, 1, p->pairwise, contract);
+    case 2: return sum_lanes(a, b, n, 2, p->pairwise, contract);
+    case 4: return sum_lanes(a, b, n, 4, p->pairwise, contract);
+    case 8: return sum_lanes(a, b, n, 8, p->pairwise, contract);
+    case 16: return sum_lanes(a, b, n, 16, p->pairwise, contract);
+    case 32: return sum_lanes(a, b, n, 32, p->pairwise, contract);
+    default: return sum_lanes(a, b, n, 64, p->pairwise, contract);
+    }
+}
+
+/* Neighbours first, then sums of neighbours, ... */
+static inline __attribute__((unused)) real sum_tree(real *x, int64_t n) {
+    for (; n > 1; n = (n + 1) / 2)
+        for (int64_t i = 0; i < n; i += 2)
+            x[i / 2] = i + 1 < n ? x[i] + x[i + 1] : x[i];
+    return x[0];
+}
+
+RO_INLINE void reverse(real *x, int64_t n) {
+    for (int64_t i = 0; i < n / 2; i++) {
+        const real other = x[n - 1 - i];
+        x[n - 1 - i] = x[i];
+        x[i] = other;
+    }
+}
+
+/* The terms are overwritten; n <= SUM_TERMS. */
+RO_INLINE real sum_row(const ro_profile *p, real *a, real *b, int64_t n, int contract) {
+    real piece[SUM_TERMS / 64];
+    const int64_t size = piece_of(p, n);
+    int64_t pieces = 0;
+    if (p->descending) {
+        reverse(a, n);
+        if (b && b != a)
+            reverse(b, n);
+    }
+    for (int64_t i = 0; i < n; i += size)
+        piece[pieces++] = sum_piece(p, a + i, b ? b + i : NULL, min_i64(size, n - i), contract);
+    if (p->pairwise)
+        return pieces > 0 ? sum_tree(piece, pieces) : 0;
+    real sum = 0;
+    for (int64_t i = 0; i < pieces; i++)
+        sum = sum + piece[i];
+    return sum;
+}
+
+/* Terms a[i] * b[i], or a[i] (b: NULL), and how far the errors of each, in roundings over the
+ * number of terms, may exceed `term` (excess: NULL if not at all). */
+RO_INLINE double sum_size(const real *a, const real *b, const real *excess, int64_t n) {
+    real size[SUM_TERMS];
+    for (int64_t i = 0; i < n; i++)
+        size[i] = ap_abs(b ? a[i] * b[i] : a[i]);
+    for (int64_t i = 0; excess && i < n; i++)
+        size[i] = size[i] > 0 ? size[i] * (1 + excess[i]) : size[i];
+    return (double)sum_lanes(size, NULL, n, 16, 1, 0);
+}
+
+/* ---- sums of rows, column by column ---- */
+
+enum { SUM_COLUMNS = 128 };
+
+/* Starts from +0; terms are added to sums_next's row, one row after the other. */
+typedef struct {
+    const ro_profile *profile;
+    int64_t columns;       /* at most SUM_COLUMNS */
+    int64_t piece;         /* terms of a piece */
+    int64_t count, pieces; /* terms in this piece, pieces before it */
+    int bounds;
+    real lane[RO_PROFILE_LANES_MAX][SUM_COLUMNS];
+    real total[SUM_LEVELS][SUM_COLUMNS];
+    double size[SUM_COLUMNS]; /* sum of the terms' magnitudes, if bounds */
+} sums;
+
+RO_INLINE void sums_open(sums *s, const ro_profile *p, int64_t terms, int64_t columns, int bounds) {
+    s->profile = p;
+    s->columns = columns;
+    s->piece = piece_of(p, terms);
+    s->count = s->pieces = 0;
+    s->bounds = bounds;
+    memset(s->total[0], 0, sizeof s->total[0]);
+    if (bounds)
+        memset(s->size, 0, sizeof s->size);
+}
+
+/* The term to add as number i of n. */
+RO_INLINE int64_t sums_term(const ro_profile *p, int64_t i, int64_t n) {
+    return p->descending ? n - 1 - i : i;
+}
+
+RO_INLINE void add_reals(real *restrict sum, const real *restrict x, int64_t n) {
+    for (int64_t c = 0; c < n; c++)
+        sum[c] = sum[c] + x[c];
+}
+
+static inline __attribute__((unused)) void sums_fold_lanes(sums *s) {
+    const int lanes = (int)min_i64(s->profile->lanes, s->count);
+    if (s->profile->pairwise)
+        for (int w = s->profile->lanes / 2; w > 0; w /= 2)
+            for (int j = 0; j < w && j + w < lanes; j++)
+                add_reals(s->lane[j], s->lane[j + w], s->columns);
+    else
+        for (int j = 1; j < lanes; j++)
+            add_reals(s->lane[0], s->lane[j], s->columns);
+}
+
+/* A tree of pieces: those of a level wait for another one. */
+static inline __attribute__((unused)) void sums_end_piece(sums *s) {
+    int level = 0;
+    if (s->count == 0)
+        return;
+    sums_fold_lanes(s);
+    if (!s->profile->pairwise) {
+        add_reals(s->total[0], s->lane[0], s->columns);
+    } else {
+        for (int64_t n = s->pieces; n & 1; n >>= 1) {
+            add_reals(s->total[level], s->lane[0], s->columns);
+            memcpy(s->lane[0], s->total[level++], (size_t)s->columns * sizeof(real));
+        }
+        memcpy(s->total[level], s->lane[0], (size_t)s->columns * sizeof(real));
+    }
+    s->pieces++;
+    s->count = 0;
+}
+
+RO_INLINE real *sums_next(sums *s) {
+    if (s->count == s->piece)
+        sums_end_piece(s);
+    real *lane = s->lane[s->count & (s->profile->lanes - 1)];
+    if (s->count < s->profile->lanes)
+        memset(lane, 0, (size_t)s->columns * sizeof *lane);
+    s->count++;
+    return lane;
+}
+
+/* The sums; overwritten by sums_open. */
+static inline __attribute__((unused)) real *sums_close(sums *s) {
+    int64_t n = s->pieces + (s->count > 0);
+    real *sum = NULL;
+    sums_end_piece(s);
+    if (!s->profile->pairwise || n == 0)
+        return s->total[0];
+    for (int level = 0; n > 0; level++, n >>= 1) {
+        if (!(n & 1))
+            continue;
+        if (sum)
+            add_reals(s->total[level], sum, s->columns);
+        sum = s->total[level];
+    }
+    return sum;
+}
+
+/* The terms x. */
+RO_INLINE void sums_add(sums *s, const float *restrict x) {
+    real *restrict sum = sums_next(s);
+    for (int64_t c = 0; c < s->columns; c++)
+        sum[c] = sum[c] + (real)x[c];
+    if (s->bounds)
+        for (int64_t c = 0; c < s->columns; c++)
+            s->size[c] += __builtin_fabs((double)x[c]);
+}
+
+/* The terms a * b. */
+RO_INLINE void sums_add_products(sums *s, const real *restrict a, const real *restrict b,
+                                 int contract) {
+    real *restrict sum = sums_next(s);
+    for (int64_t c = 0; c < s->columns; c++)
+        sum[c] = free_mul_add(a[c], b[c], sum[c], contract);
+    if (s->bounds)
+        for (int64_t c = 0; c < s->columns; c++)
+            s->size[c] += ap_size(a[c] * b[c]);
+}
+
+/* Sums of n terms of `term` roundings each. */
+static inline __attribute__((unused)) void sums_write(sums *s, writer *w, int64_t n, double term) {
+    const real *y = sums_close(s);
+    const double error = sum_error(n, term);
+    for (int64_t c = 0; c < s->columns; c++)
+        write_one(w, (approx){y[c], s->bounds ? error * s->size[c] : 0});
+}
+
+#endif
