@@ -87,7 +87,6 @@ RO_INLINE void add_rms(const ro_free_job *job, sums *s, int64_t e, int64_t row, 
     add_product(job, s, e, 0, (real)free_in(job, 2)[row], o);
 }
 
-/* The mean, rstd and product of a term. */
 #define KERNEL(name, roundings)                                                                    \
     RO_INLINE void name##_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t, \
                                order o) {                                                          \

@@ -46,11 +46,12 @@ RO_INLINE void ro_emit_rounded(ro_emitter *t, int64_t first, const double *y, in
 }
 
 /* SPEC 14.3: a boundary lies within 2 * bound of y; zero is one, between -0 and +0. Written so that
- * it errs to the side of "close", with a NaN for a bound too; ro_emit_close decides. */
+ * it errs to the side of "close", with a NaN for a bound too, but for exact values, of which sums
+ * of two f32 are often in the middle; ro_emit_close decides. */
 RO_INLINE int ro_emit_is_close(const ro_emitter *t, double y, double bound, float r) {
     const double half = ro_binade(y) * t->half, reach = 2.001 * bound;
-    return !(__builtin_fabs(y - (double)r) + reach < half) | !(8 * bound < half) |
-           !(__builtin_fabs(y) >= reach);
+    return (bound != 0) & (!(__builtin_fabs(y - (double)r) + reach < half) | !(8 * bound < half) |
+                           !(__builtin_fabs(y) >= reach));
 }
 
 RO_INLINE void ro_emit_report(ro_emitter *t, int64_t first, const double *y, const double *bound,
