@@ -372,6 +372,11 @@ test:
 run-tests: build tests $(BUILD)/bin/example_trainer
 	@sh tests/run.sh $(BUILD)
 
+# The CUDA kernels alone, on this CPU; `make test` has these too.
+test-simt: lib $(BUILD)/bin/verde
+	@sh tests/run.sh $(BUILD) tests/simt/*.sh
+.PHONY: test-simt
+
 # The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer.
 test-asan:
 	@sh verde/packages.sh $(ASAN_PACKAGES)

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Runs every test program and every tests/system/*.sh; ends with "N passed, N failed[, N skipped]".
-# Usage: tests/run.sh BUILD_DIR. Run from the root of the project.
+# Usage: tests/run.sh BUILD_DIR [SCRIPT...]. Run from the root of the project. With scripts: these alone.
 set -u
 
 build=$1
+shift
 passed=0 failed=0 skipped=0
 log=$build/tests/log
 mkdir -p "$log"
@@ -42,8 +43,11 @@ run_script() {
     [ "$word" != FAILED ] || tail -n 30 "$log/$name.txt"
 }
 
-for program in $(ls "$build"/tests/test_*); do run_program "$program"; done
-for script in tests/lint/*.sh tests/system/*.sh; do run_script "$script"; done
+if [ $# -eq 0 ]; then
+    for program in $(ls "$build"/tests/test_*); do run_program "$program"; done
+    set -- tests/lint/*.sh tests/system/*.sh tests/simt/*.sh
+fi
+for script in "$@"; do run_script "$script"; done
 echo
 if [ $skipped -gt 0 ]; then
     echo "$passed passed, $failed failed, $skipped skipped"

@@ -2,6 +2,8 @@
 #include "repops/cuda/cuda.cuh"
 #include "repops/src/rope.h"
 
+#include <type_traits>
+
 /* ---- sources ---- */
 
 static ro_status fill(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
@@ -213,8 +215,13 @@ template <class To, class From> RO_DEVICE To converted(From x) {
 
 template <class To, class From>
 ro_status cast_between(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const From *x = static_cast<const From *>(in[0]);
-    return map<To>(d, call, out, [=] __device__(int64_t i) { return converted<To, From>(x[i]); });
+    if constexpr (std::is_same_v<To, From>) {
+        return reshape(d, call, in, out);
+    } else {
+        const From *x = static_cast<const From *>(in[0]);
+        return map<To>(d, call, out,
+                       [=] __device__(int64_t i) { return converted<To, From>(x[i]); });
+    }
 }
 
 template <class To>
@@ -228,8 +235,6 @@ ro_status cast_to(ro_cuda *d, const ro_call *call, const void *const *in, void *
 }
 
 static ro_status cast(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    if (call->attr[0] == call->input[0].dtype)
-        return reshape(d, call, in, out);
     switch (call->attr[0]) {
     case RO_F32: return cast_to<float>(d, call, in, out);
     case RO_I32: return cast_to<int32_t>(d, call, in, out);

@@ -11,7 +11,9 @@
  * - an asynchronous copy leaves NaN where it goes until it lands, at a random point before the
  * wait;
  * - built with -fsanitize=thread, two accesses without a barrier between them are a race, whatever
- *   the order they ran in; with -fsanitize=alignment vectors must be aligned.
+ *   the order they ran in; with -fsanitize=alignment vectors must be aligned;
+ * - SIMT_LAUNCHES names a file that gets a line for every launch in the program, with how often it
+ *   was made: a kernel that no test runs is found there.
  */
 #ifndef SIMT_CUDA_RUNTIME_H
 #define SIMT_CUDA_RUNTIME_H
@@ -84,6 +86,21 @@ dim3 block_size();
 dim3 grid_size();
 void launch(dim3 grid, dim3 block, size_t shared, const void *kernel,
             const std::function<void()> &body);
+/* Every launch that was compiled in is known by its type, whether it runs or not: see
+ * SIMT_LAUNCHES. */
+long *known_launch(const char *name);
+long launched(); /* launches so far */
+template <class Body> struct launch_of {
+    static long *known() {
+        return known_launch(__PRETTY_FUNCTION__);
+    }
+    static inline long *const count = known();
+};
+template <class Body>
+void launch(dim3 grid, dim3 block, size_t shared, const void *kernel, const Body &body) {
+    ++*launch_of<Body>::count;
+    launch(grid, block, shared, kernel, std::function<void()>(body));
+}
 /* What tells kernels apart. */
 template <class F> const void *name_of(F *kernel) {
     return reinterpret_cast<const void *>(kernel);
@@ -242,7 +259,10 @@ enum cudaError_t {
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
-    cudaErrorInvalidDevice = 101
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorNoDevice = 100,
+    cudaErrorInvalidDevice = 101,
+    cudaErrorLaunchFailure = 719
 };
 enum cudaMemcpyKind {
     cudaMemcpyHostToDevice = 1,

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #if !defined(__x86_64__)
@@ -105,12 +106,15 @@ template <class T> static void shuffle(std::vector<T> &list) {
         std::swap(list[i - 1], list[below((unsigned)i)]);
 }
 
+static uint64_t launch_count;
+long launched() {
+    return (long)launch_count;
+}
 /* SIMT_SEED, and the number of the launch. */
 static void seed_launch() {
-    static uint64_t launches;
     const char *text = getenv("SIMT_SEED");
     const uint64_t seed = text ? strtoull(text, nullptr, 10) : 1;
-    random_state = (seed * 1000003 + ++launches) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    random_state = (seed * 1000003 + ++launch_count) * UINT64_C(0x9e3779b97f4a7c15) | 1;
     below(1);
 }
 
@@ -435,6 +439,29 @@ static char *guarded(size_t size, size_t alignment, void **mapping, size_t *mapp
     return start + pages - used;
 }
 
+/* ---- which launches were made ---- */
+
+static std::map<std::string, long> &known() {
+    static std::map<std::string, long> list;
+    return list;
+}
+
+static void write_known() {
+    const char *name = getenv("SIMT_LAUNCHES");
+    FILE *file = name ? fopen(name, "a") : nullptr;
+    if (!file)
+        return;
+    for (const auto &launch : known())
+        fprintf(file, "%ld %s\n", launch.second, launch.first.c_str());
+    fclose(file);
+}
+
+long *known_launch(const char *name) {
+    if (known().empty())
+        atexit(write_known);
+    return &known()[name];
+}
+
 static size_t shared_most() {
     const char *kib = getenv("SIMT_SHARED");
     return (size_t)(kib ? atoi(kib) : 227) << 10;
@@ -508,9 +535,28 @@ struct allocation {
 static std::map<void *, allocation> allocations;
 static size_t in_use, most_in_use;
 
+/* ---- failures on purpose: SIMT_FAULT is none, driver, memory@N or lost@N ---- */
+
+/* The number after `kind` and an @; 0: another failure is asked for, or none. */
+static long planted(const char *kind) {
+    const char *text = getenv("SIMT_FAULT");
+    const size_t length = strlen(kind);
+    if (!text || strncmp(text, kind, length) != 0)
+        return 0;
+    return text[length] == '@' ? atol(text + length + 1) : 1;
+}
+
+/* As on a device, from the N-th launch on every call says so. */
+static cudaError_t lost() {
+    const long at = planted("lost");
+    return at && simt::launched() >= at ? cudaErrorLaunchFailure : cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int *count) {
     *count = 1;
-    return cudaSuccess;
+    return planted("none")     ? cudaErrorNoDevice
+           : planted("driver") ? cudaErrorInsufficientDriver
+                               : cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
     return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
@@ -544,7 +590,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
-    return cudaSuccess;
+    return lost();
 }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int) {
     *out = nullptr;
@@ -559,10 +605,13 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *value)
     return cudaSuccess;
 }
 cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t) {
-    static uint64_t asked;
+    static long asked;
     const char *fail = getenv("SIMT_FAIL");
     allocation a = {nullptr, 0, size};
-    if (size > (size_t)1 << 34 || (fail && strtoull(fail, nullptr, 10) == ++asked))
+    if (lost() != cudaSuccess)
+        return lost();
+    asked++;
+    if (size > (size_t)1 << 34 || (fail && atol(fail) == asked) || asked == planted("memory"))
         return cudaErrorMemoryAllocation;
     *out = simt::guarded(size ? size : 1, 64, &a.mapping, &a.mapped);
     if (!*out)
@@ -584,19 +633,26 @@ cudaError_t cudaFreeAsync(void *block, cudaStream_t) {
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t) {
     memcpy(to, from, size);
-    return cudaSuccess;
+    return lost();
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t) {
     memset(to, value, size);
-    return cudaSuccess;
+    return lost();
 }
 cudaError_t cudaGetLastError() {
-    const cudaError_t error = simt::last_error;
+    const cudaError_t error = lost() != cudaSuccess ? lost() : simt::last_error;
     simt::last_error = cudaSuccess;
     return error;
 }
+/* The runtime's own words. */
 const char *cudaGetErrorString(cudaError_t error) {
-    return error == cudaErrorMemoryAllocation       ? "out of memory"
-           : error == cudaErrorInvalidConfiguration ? "invalid configuration argument"
-                                                    : "invalid value";
+    switch (error) {
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+    case cudaErrorInsufficientDriver:
+        return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorLaunchFailure: return "unspecified launch failure";
+    default: return "invalid value";
+    }
 }

@@ -1,0 +1,40 @@
+#!/bin/sh
+# A device that is not there, an old driver, no memory, a device that is lost: one clear line, trouble of this machine, no result.
+. tests/simt/setup
+sed -e "s|file: \.\.|file: $PWD/models|" models/jobs/toy.yaml > "$temp/job.yaml"
+
+# refused FAULT EXIT_CODE TEXT COMMAND...
+refused() {
+    fault=$1 want=$2 text=$3 code=0
+    shift 3
+    SIMT_FAULT=$fault "$@" > "$temp/out" 2> "$temp/err" || code=$?
+    [ $code -eq "$want" ] || fail "$fault: exit code $code, expected $want: $*"
+    [ "$(grep -vcE '^(step |.* backend cuda)' "$temp/err")" -eq 1 ] && grep -qF "$text" "$temp/err" ||
+        { cat "$temp/err"; fail "$fault: no single line with \"$text\": $*"; }
+    [ ! -s "$temp/out" ] || { cat "$temp/out"; fail "$fault: a result"; }
+}
+run() {
+    rm -rf "$temp/run"
+    refused "$1" 1 "$2" "$build/bin/verde" run "$temp/job.yaml" --out "$temp/run" --backend cuda:0
+}
+run none "no CUDA-capable device"
+run driver "driver version is insufficient"
+run memory@1 "no memory for"
+run memory@40 "out of memory"
+run memory@400 "out of memory"
+run lost@1 "unspecified launch failure"
+run lost@300 "unspecified launch failure"
+run lost@3000 "unspecified launch failure"
+refused none 2 "no CUDA-capable device" "$build/bin/repops-conform" --device cuda:0
+refused driver 2 "driver version is insufficient" "$simt/cases"
+REPOPS_CUDA_LIBRARY=/nowhere/librepops_cuda.so.1 run - "/nowhere/librepops_cuda.so.1"
+
+# A run that lost its device goes on from its last checkpoint, to the same root as any other.
+rm -rf "$temp/run" "$temp/cpu"
+SIMT_FAULT=lost@3000 "$build/bin/verde" run "$temp/job.yaml" --out "$temp/run" --backend cuda:0 > /dev/null 2>&1
+"$build/bin/verde" run "$temp/job.yaml" --out "$temp/run" > "$temp/resumed" 2>&1 || fail "no resumption after a lost device"
+"$build/bin/verde" run "$temp/job.yaml" --out "$temp/cpu" > "$temp/whole" 2>&1
+[ -n "$(grep '^run root' "$temp/whole")" ] && [ "$(grep '^run root' "$temp/whole")" = "$(grep '^run root' "$temp/resumed")" ] ||
+    fail "another root after a lost device"
+[ $bad -eq 0 ] && echo "no device, old driver, no memory, lost device: one line each, no result; the run goes on elsewhere"
+exit $bad
