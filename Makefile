@@ -117,19 +117,25 @@ tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product fused cas
 
 # ---- CUDA: a library of its own, for every architecture that the toolkit compiles for ----
 
+# Besides the reports of a compilation its PTX is kept: tests/lint/ptx.sh looks at both.
+
 NVCC ?= nvcc
 cuda_src := $(wildcard repops/cuda/*.cu)
-CUDA_ARCHS ?= 75 80 86 89 90 100 120
-CUDA_LAST = $(lastword $(CUDA_ARCHS))
-NVFLAGS := -std=c++20 --extended-lambda -O3 -lineinfo -I. -Irepops/include -fmad=false -ftz=false -prec-div=true \
-           -prec-sqrt=true -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-fast-math,-Wall
-NVARCH = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(a),code=sm_$(a)) \
-         -gencode=arch=compute_$(CUDA_LAST),code=compute_$(CUDA_LAST)
+# Every architecture has code of its own, or runs that of an older one of its major version. Sources know two kinds: sm_75,
+# and those with asynchronous copies, which share their PTX; it also serves what comes later.
+CUDA_ARCHS ?= $(filter $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)),75 80 86 89 90 100 110 120)
+NVARCH = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(if $(filter 75,$(a)),75,80),code=sm_$(a)) \
+         -gencode=arch=compute_80,code=compute_80
+NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -fmad=false -ftz=false -prec-div=true \
+           -prec-sqrt=true -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-fast-math,-Wall -Xptxas=-v -Xfatbin=-compress-all
 cuda: $(BUILD)/lib/librepops_cuda.so.1
 $(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu
-	@mkdir -p $(@D)
+	@mkdir -p $(@:.o=.keep)
 	@echo "  NVCC    $<"
-	$(Q)$(NVCC) $(NVFLAGS) $(NVARCH) -MMD -MP -c $< -o $@
+	$(Q)$(NVCC) $(NVFLAGS) $(NVARCH) --keep --keep-dir $(@:.o=.keep) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@ \
+	    2> $(@:.o=.ptxas) || { cat $(@:.o=.ptxas); exit 1; }
+	@grep -E 'warning|error' $(@:.o=.ptxas) || true
+	@mv $(@:.o=.keep)/*.ptx $(@D) && rm -rf $(@:.o=.keep)
 $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(BUILD)/obj/repops/src/op.o
 	@mkdir -p $(@D)
 	@echo "  LD      $@"

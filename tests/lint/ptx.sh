@@ -1,0 +1,45 @@
+#!/bin/sh
+# The device code of the CUDA backend, as it is compiled for every architecture: no approximation, no flush of subnormals, every
+# rounding as the source spells it, so that nothing is or can be contracted, no float atomics; products and attention spill no register.
+# Usage: tests/lint/ptx.sh [BUILD_DIR]. Skipped without nvcc.
+set -u
+build=${1:-build}
+nvcc=${NVCC:-nvcc}
+command -v "$nvcc" > /dev/null || { echo "no nvcc: device code was neither compiled nor looked at"; exit 77; }
+[ -z "${SANITIZED:-}" ] || { echo "the compiler's output is the same under sanitizers"; exit 77; }
+objects=$build/obj/repops/cuda
+make --no-print-directory -j"$(nproc)" BUILD="$build" cuda > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
+bad=0
+forbidden='\.approx|\.ftz|\.full\.|(ex2|lg2|sin|cos|tanh)\.|(atom|red)\.[a-z.]*\.f(16|32|64)|(add|sub|mul|fma)\.(sat\.)?f32 |\.r[zmp]\.f32|\.f64'
+
+# A planted contraction: the same scan must see what the compiler may do without our flags.
+planted=$build/planted_ptx
+printf '%s\n' '__global__ void k(float *x) { x[0] = x[1] * x[2] + __expf(x[3]); x[4] = x[5] + x[6]; }' > "$planted.cu"
+"$nvcc" -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
+[ "$(grep -cE "$forbidden" "$planted.ptx")" -ge 2 ] || { echo "planted: the scan sees no contraction"; bad=1; }
+
+for source in repops/cuda/*.cu; do
+    name=$(basename "$source" .cu)
+    for ptx in "$objects/$name.compute_75.ptx" "$objects/$name.compute_80.ptx"; do
+        [ -s "$ptx" ] || { echo "$ptx is missing"; bad=1; continue; }
+        hits=$(grep -nE "$forbidden" "$ptx")
+        [ -z "$hits" ] || { echo "$ptx:"; echo "$hits" | head -n 5; bad=1; }
+    done
+done
+
+# ARCHITECTURE KERNEL STORES LOADS, of kernels that keep registers in memory.
+cat "$objects"/*.ptxas | awk '/Compiling entry function/ { split($0, q, "\047"); kernel = q[2]; arch = q[4] }
+    / bytes spill stores/ { all[arch] = 1; entries++; if ($5 + $9 > 0) print arch, kernel, $5, $9 }
+    END { n = 0; for (a in all) n++; print "total", n, entries }' > "$build/spills.txt"
+spilled=$(grep -E '(gemm_|attn_av)' "$build/spills.txt")
+[ -z "$spilled" ] || { echo "registers spilled:"; echo "$spilled"; bad=1; }
+# The tiles of attention were made for the 64 Ki registers and shared memory of data-centre cards.
+spilled=$(grep -E '^sm_(80|86|89|90) .*attend_' "$build/spills.txt")
+[ -z "$spilled" ] || { echo "registers spilled:"; echo "$spilled"; bad=1; }
+read -r _ archs entries << EOF
+$(grep '^total' "$build/spills.txt")
+EOF
+[ "${archs:-0}" -ge 2 ] || { echo "no report of the compiler in $objects"; bad=1; }
+others=$(($(wc -l < "$build/spills.txt") - 1))
+[ $bad -eq 0 ] && echo "$entries kernels for $archs architectures: every rounding spelled, no approximation; none of products spills, $others others do"
+exit $bad
