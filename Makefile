@@ -48,7 +48,7 @@ tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*
 
 # Recursive (=), read only when a verde target is built: after packages were installed.
 PKGS := openssl zlib yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jansson
-PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS)))$(PKG_CFLAGS)
+PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
 
 .PHONY: all build lib install demo test run-tests test-asan run-asan lint deps exhaustive clean format
@@ -238,8 +238,48 @@ install: lib
 	for pc in repops repops-blas; do \
 	    sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(RO_VERSION)|' repops/$$pc.pc.in \
 	        > $(DESTDIR)$(LIBDIR)/pkgconfig/$$pc.pc || exit 1; done
+	! command -v $(NVCC) > /dev/null || { $(MAKE) --no-print-directory cuda && \
+	    install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR); }
 	install -m 644 repops/man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
+
+# On a GPU, with nvcc and a C compiler alone: tables on the screen, and bench/results/<device>/*.json. ARGS=--small: the same
+# programs at tiny sizes on the shim, without a GPU.
+test-cuda:
+	@sh tests/cuda/run.sh $(BUILD) $(ARGS)
+bench-cuda:
+	@sh bench/cuda.sh $(BUILD) $(ARGS)
+.PHONY: test-cuda bench-cuda
+cuda_job := $(BUILD)/obj/tests/cuda/job.o
+$(BUILD)/obj/tests/cuda/%.o: tests/cuda/%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@
+$(BUILD)/cuda/training: $(BUILD)/obj/tests/cuda/training.o $(cuda_job) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) -o $@
+$(BUILD)/cuda/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -lm -o $@
+cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases tree fused training)
+.PHONY: cuda-tests
+
+$(BUILD)/obj/bench/%.o: bench/%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@
+$(BUILD)/obj/bench/cuda_blas.o: bench/cuda_blas.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC    $<"
+	$(Q)$(NVCC) -I. -c $< -o $@
+# The benchmark links cuBLAS, the library never does.
+$(BUILD)/bench/cuda: $(addprefix $(BUILD)/obj/bench/,cuda.o cuda_products.o cuda_streams.o cuda_steps.o process.o cuda_blas.o) \
+    $(cuda_job) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(NVCC) $^ -cudart static -lcublas -Xlinker -rpath,$(dir $(realpath $(shell command -v $(NVCC))))../lib64 -Xcompiler=-pthread -o $@
 
 # A training loop on repops alone: make example ARGS=2 (threads).
 example: $(BUILD)/bin/example_trainer

@@ -1,0 +1,37 @@
+/* What the parts of bench/cuda.c share: contexts, times by turns, and rows of the table. */
+#ifndef BENCH_CUDA_H
+#define BENCH_CUDA_H
+
+#include "bench/process.h"
+#include "repops/device.h"
+
+typedef struct {
+    ro_ctx *ctx;
+    process torch; /* pid 0: none */
+    int blas, small;
+} bench;
+
+/* One turn: asks for the work `times` times and waits for it. 0: it cannot be done. */
+typedef struct {
+    int (*run)(void *user, int times);
+    void *user;
+} turn;
+
+/* Medians of several turns each, ours and theirs one after the other; theirs.run NULL: alone. -1:
+ * failed. */
+void bench_times(const bench *b, turn ours, turn theirs, double *our_s, double *their_s);
+
+/* A row: ratio is their time / our time, or a share of a limit; 0: there is none. `floor` is what
+ * is wanted of it. */
+void bench_row(const char *work, double our_ms, double their_ms, double ratio, double floor,
+               const char *note);
+
+/* Device memory; ends the program if there is none. Small values, no NaN. */
+float *bench_memory(const bench *b, int64_t count);
+
+void bench_products(const bench *b);
+void bench_streams(const bench *b);
+void bench_attention(const bench *b);
+void bench_training(const bench *b);
+
+#endif

@@ -1,0 +1,94 @@
+/* Products of matrices beside cuBLAS: squares, and those of a step of GPT-2 124M at B=8, T=1024 and
+ * of ResNet-50. */
+#include "bench/cuda.h"
+#include "bench/cuda_blas.h"
+
+typedef struct {
+    const char *name;
+    int trans; /* bit 0: a is k x m; bit 1: b is n x k */
+    int64_t m, n, k;
+    double floor;
+} shape;
+
+static const shape shapes[] = {
+    {"square 1024", 0, 1024, 1024, 1024, 0.95},
+    {"square 2048", 0, 2048, 2048, 2048, 0.95},
+    {"square 4096", 0, 4096, 4096, 4096, 0.95},
+    {"square 8192", 0, 8192, 8192, 8192, 0.95},
+    {"gpt2 qkv", 0, 8192, 2304, 768, 0.9},
+    {"gpt2 projection", 0, 8192, 768, 768, 0.9},
+    {"gpt2 up", 0, 8192, 3072, 768, 0.9},
+    {"gpt2 down", 0, 8192, 768, 3072, 0.9},
+    {"gpt2 up, dw", 1, 768, 3072, 8192, 0.9},
+    {"gpt2 down, dx", 2, 8192, 3072, 768, 0.9},
+    {"gpt2 logits", 2, 8192, 50257, 768, 0.9},
+    {"gpt2 logits, dx", 0, 8192, 768, 50257, 0.9},
+    {"gpt2 logits, dw", 1, 50257, 768, 8192, 0.9},
+    {"resnet50 stage 1, 1x1", 0, 65536, 256, 64, 0.9},
+    {"resnet50 stage 2, 1x1", 0, 16384, 512, 128, 0.9},
+    {"resnet50 stage 3, 1x1", 0, 4096, 1024, 256, 0.9},
+    {"resnet50 stage 4, 1x1", 0, 1024, 2048, 512, 0.9},
+    {"resnet50 stage 4, dw", 1, 512, 2048, 1024, 0.9},
+};
+static const shape small_shapes[] = {
+    {"square 64", 0, 64, 64, 64, 0.95},
+    {"weight gradient", 1, 40, 48, 300, 0.9},
+};
+
+typedef struct {
+    const bench *b;
+    const shape *s;
+    const float *x, *y;
+    float *out;
+    ro_shape in[2];
+    ro_call call;
+} work;
+
+static int run_ours(void *user, int times) {
+    work *w = user;
+    for (int i = 0; i < times; i++)
+        if (ro_run(w->b->ctx, &w->call, (const void *[]){w->x, w->y}, w->out) != RO_OK)
+            return 0;
+    return ro_wait(w->b->ctx) == RO_OK;
+}
+
+static int run_theirs(void *user, int times) {
+    const work *w = user;
+    for (int i = 0; i < times; i++)
+        if (!blas_product(w->s->trans, w->s->m, w->s->n, w->s->k, w->x, w->y, w->out))
+            return 0;
+    return blas_wait();
+}
+
+static void bench_product(const bench *b, const shape *s) {
+    const int at = s->trans & 1, bt = s->trans & 2;
+    char note[80];
+    double ours, theirs;
+    work w = {.b = b,
+              .s = s,
+              .x = bench_memory(b, s->m * s->k),
+              .y = bench_memory(b, s->k * s->n),
+              .out = bench_memory(b, s->m * s->n),
+              .in = {{RO_F32, 2, {at ? s->k : s->m, at ? s->m : s->k}},
+                     {RO_F32, 2, {bt ? s->n : s->k, bt ? s->k : s->n}}}};
+    w.call = (ro_call){RO_OP_MATMUL, 2, {0, s->trans, ro_attr_f32(1), 256, 0}, w.in};
+    if (ro_infer(&w.call, note, sizeof note) != RO_OK) {
+        fprintf(stderr, "bench: %s\n", note);
+        return;
+    }
+    bench_times(b, (turn){run_ours, &w}, (turn){b->blas ? run_theirs : NULL, &w}, &ours, &theirs);
+    snprintf(note, sizeof note, "%.1f TFLOP/s",
+             2e-12 * (double)s->m * (double)s->n * (double)s->k / ours);
+    bench_row(s->name, 1e3 * ours, 1e3 * theirs, theirs > 0 ? theirs / ours : 0, s->floor, note);
+    ro_free(b->ctx, (void *)(uintptr_t)w.x);
+    ro_free(b->ctx, (void *)(uintptr_t)w.y);
+    ro_free(b->ctx, w.out);
+}
+
+void bench_products(const bench *b) {
+    const shape *list = b->small ? small_shapes : shapes;
+    const size_t count =
+        b->small ? sizeof small_shapes / sizeof *list : sizeof shapes / sizeof *list;
+    for (size_t i = 0; i < count; i++)
+        bench_product(b, &list[i]);
+}

@@ -1,0 +1,136 @@
+/* Operators that memory decides the speed of: bytes a second beside a copy inside the device, in
+ * the same run. */
+#include "bench/cuda.h"
+#include "repops/fused.h"
+
+#include <stdlib.h>
+
+enum { INPUTS = 8 };
+
+typedef struct {
+    const char *name;
+    int op;
+    const char *inputs; /* f: like the output, r: one a row, c: one a column, 1: one element */
+    int attrs;
+    int64_t attr[2];
+} operator_work;
+
+static const operator_work works[] = {
+    {"add", RO_OP_ADD, "ff", 0, {0}},
+    {"gelu", RO_OP_GELU, "f", 0, {0}},
+    {"gelu_grad", RO_OP_GELU_GRAD, "ff", 0, {0}},
+    {"layernorm", RO_OP_LAYERNORM, "frrcc", 0, {0}},
+    {"rmsnorm", RO_OP_RMSNORM, "frc", 0, {0}},
+    {"softmax", RO_OP_SOFTMAX, "frr", 0, {0}},
+    {"softmax_grad", RO_OP_SOFTMAX_GRAD, "ffr", 0, {0}},
+    {"adamw_m", RO_OP_ADAMW_M, "ff1", 1, {0}},
+    {"adamw_v", RO_OP_ADAMW_V, "ff1", 1, {0}},
+};
+
+typedef struct {
+    const bench *b;
+    ro_shape in[INPUTS];
+    ro_call call;
+    float *data[INPUTS], *out;
+    int64_t rows, cols;
+    int32_t *ids;
+} work;
+
+static int run_operator(void *user, int times) {
+    work *w = user;
+    const void *in[INPUTS];
+    for (int i = 0; i < w->call.input_count; i++)
+        in[i] = w->data[i];
+    for (int i = 0; i < times; i++)
+        if (ro_run(w->b->ctx, &w->call, in, w->out) != RO_OK)
+            return 0;
+    return ro_wait(w->b->ctx) == RO_OK;
+}
+
+static int run_copy(void *user, int times) {
+    const work *w = user;
+    for (int i = 0; i < times; i++)
+        if (ro_copy(w->b->ctx, w->out, w->data[0], (size_t)(w->rows * w->cols) * 4) != RO_OK)
+            return 0;
+    return ro_wait(w->b->ctx) == RO_OK;
+}
+
+static int run_cross_entropy(void *user, int times) {
+    const work *w = user;
+    for (int i = 0; i < times; i++)
+        if (ro_cross_entropy(w->b->ctx, w->rows, w->cols, w->data[0], w->ids, w->data[1],
+                             w->data[2], NULL, NULL, w->out) != RO_OK)
+            return 0;
+    return ro_wait(w->b->ctx) == RO_OK;
+}
+
+static int64_t size_of(const work *w, char kind, ro_shape *shape) {
+    *shape = kind == 'f'   ? (ro_shape){RO_F32, 2, {w->rows, w->cols}}
+             : kind == 'r' ? (ro_shape){RO_F32, 1, {w->rows}}
+             : kind == 'c' ? (ro_shape){RO_F32, 1, {w->cols}}
+                           : (ro_shape){RO_F32, 1, {1}};
+    return ro_shape_numel(shape);
+}
+
+/* Our bytes a second as a share of the copy's, which reads and writes each byte. */
+static void report(const bench *b, const char *name, turn ours, work *copy, double bytes) {
+    double ours_s, copy_s;
+    char note[80];
+    bench_times(b, ours, (turn){run_copy, copy}, &ours_s, &copy_s);
+    const double rate = bytes / ours_s, most = 8.0 * (double)(copy->rows * copy->cols) / copy_s;
+    snprintf(note, sizeof note, "%.0f GB/s, copy %.0f GB/s", 1e-9 * rate, 1e-9 * most);
+    bench_row(name, 1e3 * ours_s, 1e3 * bytes / most, ours_s > 0 ? rate / most : 0, 0.85, note);
+}
+
+static void bench_operator(const bench *b, const operator_work *o, work *copy) {
+    work w = *copy;
+    char why[200];
+    double bytes = 0;
+    w.call = (ro_call){.op = o->op, .input = w.in};
+    for (; o->inputs[w.call.input_count]; w.call.input_count++) {
+        const int i = w.call.input_count;
+        const int64_t count = size_of(&w, o->inputs[i], &w.in[i]);
+        w.data[i] = bench_memory(b, count);
+        bytes += 4.0 * (double)count;
+    }
+    for (int i = 0; i < o->attrs; i++)
+        w.call.attr[i] = ro_attr_f32(0.9f);
+    if (ro_infer(&w.call, why, sizeof why) == RO_OK)
+        report(b, o->name, (turn){run_operator, &w}, copy,
+               bytes + 4.0 * (double)ro_shape_numel(&w.call.output));
+    else
+        fprintf(stderr, "bench: %s: %s\n", o->name, why);
+    for (int i = 0; i < w.call.input_count; i++)
+        ro_free(b->ctx, w.data[i]);
+}
+
+/* Logits of GPT-2: read once, the gradient written. */
+static void bench_cross_entropy(const bench *b, work *copy) {
+    work w = *copy;
+    w.rows = b->small ? 8 : 8192, w.cols = b->small ? 300 : 50257;
+    int32_t *ids = calloc((size_t)w.rows, sizeof *ids);
+    w.data[0] = bench_memory(b, w.rows * w.cols);
+    w.data[1] = bench_memory(b, w.rows);
+    w.data[2] = bench_memory(b, w.rows);
+    w.out = bench_memory(b, w.rows * w.cols);
+    w.ids = ro_alloc(b->ctx, (size_t)w.rows * sizeof *ids);
+    if (ids && w.ids && ro_write(b->ctx, w.ids, ids, (size_t)w.rows * sizeof *ids) == RO_OK)
+        report(b, "cross_entropy", (turn){run_cross_entropy, &w}, copy,
+               8.0 * (double)(w.rows * w.cols));
+    for (int i = 0; i < 3; i++)
+        ro_free(b->ctx, w.data[i]);
+    ro_free(b->ctx, w.out);
+    ro_free(b->ctx, w.ids);
+    free(ids);
+}
+
+void bench_streams(const bench *b) {
+    work copy = {.b = b, .rows = b->small ? 16 : 65536, .cols = b->small ? 64 : 1024};
+    copy.data[0] = bench_memory(b, copy.rows * copy.cols);
+    copy.out = bench_memory(b, copy.rows * copy.cols);
+    for (size_t i = 0; i < sizeof works / sizeof works[0]; i++)
+        bench_operator(b, &works[i], &copy);
+    bench_cross_entropy(b, &copy);
+    ro_free(b->ctx, copy.data[0]);
+    ro_free(b->ctx, copy.out);
+}

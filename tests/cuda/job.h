@@ -1,0 +1,38 @@
+/* A training job in C, without a file: the program, its data, and a context that runs it. For
+ * programs on machines that have a GPU, nvcc and a C compiler alone. */
+#ifndef TESTS_CUDA_JOB_H
+#define TESTS_CUDA_JOB_H
+
+#include "models/models.h"
+#include "verde/exec/exec.h"
+
+typedef struct {
+    void *data;
+    vd_program program;
+    vd_hash hash;
+    int64_t parameters;
+} job;
+
+typedef struct {
+    const char *name; /* gpt2-124m, resnet50, or gpt2-small, resnet-small for the shim */
+    int64_t batch, sequence, micro_batches;
+} job_size;
+
+/* Any data will do. */
+VD_MUST_USE vd_status job_create(const job_size *size, job *out, vd_err *err);
+void job_free(job *j);
+
+typedef struct {
+    const job *job;
+    vd_exec exec;
+    vd_state state;
+} trainer;
+
+/* Initialises on `backend` ("cpu", "cuda:0"); threads: 0 for all. */
+VD_MUST_USE vd_status trainer_create(const job *j, const char *backend, int threads, trainer *out,
+                                     vd_err *err);
+void trainer_free(trainer *t);
+VD_MUST_USE vd_status trainer_step(trainer *t, float *loss, vd_err *err);
+VD_MUST_USE vd_status trainer_root(const trainer *t, vd_hash *out, vd_err *err);
+
+#endif
