@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "repops/device.h"
 #include "verde/cli/cli.h"
 
 typedef struct {
@@ -44,16 +45,20 @@ static void print_result(const vd_run_result *r, const vd_loaded *loaded, const 
     vd_hex(r->run_root.b, VD_HASH_SIZE, root);
     vd_hex(r->final_state.b, VD_HASH_SIZE, state);
     if (common->json) {
-        vd_print_json(
-            json_pack("{ss ss sI sI sf so so ss si sI}", "run_root", root, "final_state_root",
-                      state, "steps", (json_int_t)r->steps, "resumed_at", (json_int_t)r->resumed_at,
-                      "seconds", r->seconds, "loss_first", loss_json(r->loss_first), "loss_last",
-                      loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "threads",
-                      ro_ctx_threads(loaded->ro), "peak_bytes", (json_int_t)vd_peak_bytes()));
+        vd_print_json(json_pack(
+            "{ss ss sI sI sf so so ss ss si sI sI}", "run_root", root, "final_state_root", state,
+            "steps", (json_int_t)r->steps, "resumed_at", (json_int_t)r->resumed_at, "seconds",
+            r->seconds, "loss_first", loss_json(r->loss_first), "loss_last",
+            loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "device",
+            ro_ctx_device(loaded->ro), "threads", ro_ctx_threads(loaded->ro), "peak_bytes",
+            (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro)));
         return;
     }
     printf("loss         %.4f -> %.4f in %lld steps, %.1f s\n", (double)r->loss_first,
            (double)r->loss_last, (long long)r->steps, r->seconds);
+    if (!ro_ctx_in_host_memory(loaded->ro))
+        printf("device       %s, peak %.1f MB\n", ro_ctx_device(loaded->ro),
+               1e-6 * (double)ro_ctx_peak(loaded->ro));
     printf("final state  %s\nrun root     %s\n", state, root);
 }
 
