@@ -12,11 +12,10 @@
 #include <unistd.h>
 
 #include "bench/process.h"
-#include "models/models.h"
-#include "verde/commit/commit.h"
+#include "bench/workload.h"
 #include "verde/exec/exec.h"
 
-enum { VOCAB = 50257, TOKENS = 1 << 20, RECORDS = 1000, STEPS_MAX = 1000 };
+enum { STEPS_MAX = WORKLOAD_STEPS_MAX };
 
 typedef struct {
     long layers, heads, channels, batch, sequence, micro_batches, steps, threads;
@@ -27,8 +26,7 @@ typedef struct {
 /* ---- ours ---- */
 
 typedef struct {
-    void *data;
-    vd_program program;
+    workload work;
     vd_exec exec;
     vd_state state;
 } trainer;
@@ -43,73 +41,24 @@ static void check(vd_status status, const vd_err *err) {
         die(err->text);
 }
 
-/* A linear congruential generator: any data will do. */
-static uint32_t draw(uint64_t *state) {
-    *state = *state * UINT64_C(6364136223846793005) + 1442695040888963407;
-    return (uint32_t)(*state >> 33);
-}
-
-static vd_model model_of(const arguments *a) {
-    if (a->resnet)
-        return (vd_model){.kind = VD_MODEL_RESNET,
-                          .vocab = 10,
-                          .channels = 64,
-                          .image = 32,
-                          .stages = 4,
-                          .blocks = {3, 4, 6, 3}};
-    return (vd_model){.kind = VD_MODEL_GPT2,
-                      .vocab = VOCAB,
-                      .context = 1024,
-                      .layers = a->layers,
-                      .heads = a->heads,
-                      .channels = a->channels};
-}
-
-/* Tokens, or records of a label and an image. */
-static void make_data(trainer *t, const vd_model *model, ro_shape *shape) {
-    const int64_t record = vd_record_size(model);
-    uint64_t state = 1;
-    *shape = record ? (ro_shape){RO_U8, 1, {RECORDS * record}} : (ro_shape){RO_U16, 1, {TOKENS}};
-    t->data = malloc((size_t)ro_shape_numel(shape) * ro_dtype_size(shape->dtype));
-    if (!t->data)
-        die("out of memory");
-    for (int64_t i = 0; i < shape->dim[0]; i++)
-        if (record)
-            ((uint8_t *)t->data)[i] = (uint8_t)(draw(&state) % (i % record ? 256 : 10));
-        else
-            ((uint16_t *)t->data)[i] = (uint16_t)(draw(&state) % VOCAB);
-}
-
-static void open_program(trainer *t, const arguments *a) {
-    ro_shape shape;
-    vd_hash byte_root, root;
+static void open_workload(trainer *t, const arguments *a) {
+    const vd_model model =
+        a->resnet ? workload_resnet50() : workload_gpt2(a->layers, a->heads, a->channels);
+    const vd_optimizer adamw = {6e-4f, 6e-5f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 10};
     vd_err err = {0};
-    vd_training training = {
-        .model = model_of(a),
-        .optimizer = {6e-4f, 6e-5f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 10},
-        .seed = 1,
-        .batch = a->batch * a->micro_batches,
-        .micro_batches = a->micro_batches,
-        .sequence = a->resnet ? 1 : a->sequence,
-        .steps = STEPS_MAX,
-        .checkpoint_interval = STEPS_MAX,
-    };
-    make_data(t, &training.model, &shape);
-    training.data_dtype = shape.dtype;
-    training.data_count = shape.dim[0];
-    check(vd_tensor_hash(&shape, t->data, &byte_root, &root, NULL, &err), &err);
-    memcpy(training.data_root, root.b, sizeof training.data_root);
-    check(vd_training_program(&training, &t->program, &err), &err);
+    if (!workload_open(&t->work, &model, &adamw, a->batch, a->sequence, a->micro_batches, &err))
+        die(err.text);
 }
 
 static void open_trainer(trainer *t, const arguments *a) {
     ro_options options = {.threads = (int)a->threads, .backend = a->backend};
     ro_ctx *ro;
     vd_err err = {0};
-    open_program(t, a);
+    open_workload(t, a);
     if (ro_ctx_create(&options, &ro) != RO_OK)
         die(ro_ctx_error(NULL));
-    t->exec = (vd_exec){.program = &t->program, .ro = ro, .data = {t->data}, .unfused = a->unfused};
+    t->exec = (vd_exec){
+        .program = &t->work.program, .ro = ro, .data = {t->work.data}, .unfused = a->unfused};
     check(vd_exec_init(&t->exec, NULL, &t->state, &err), &err);
     printf("ours    %s, %d threads\n", ro_ctx_backend(ro), ro_ctx_threads(ro));
 }
@@ -117,8 +66,7 @@ static void open_trainer(trainer *t, const arguments *a) {
 static void close_trainer(trainer *t) {
     ro_ctx_destroy(t->exec.ro);
     vd_state_free(&t->state);
-    vd_program_free(&t->program);
-    free(t->data);
+    workload_close(&t->work);
 }
 
 static double our_step(trainer *t, const vd_observer *observer, float *loss) {
@@ -169,7 +117,7 @@ static void print_profile(const profile *p) {
 
 static void profile_step(trainer *t) {
     static profile p;
-    p.graph = &t->program.step;
+    p.graph = &t->work.program.step;
     our_step(t, &(vd_observer){see_node, &p}, NULL); /* node by node, memory is another */
     memset(p.seconds, 0, sizeof p.seconds);
     memset(p.count, 0, sizeof p.count);

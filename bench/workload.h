@@ -1,0 +1,26 @@
+/* Training programs with made-up data, for benchmarks that train. */
+#ifndef BENCH_WORKLOAD_H
+#define BENCH_WORKLOAD_H
+
+#include "models/models.h"
+
+enum { WORKLOAD_STEPS_MAX = 1000 };
+
+typedef struct {
+    vd_program program;
+    void *data; /* owned */
+} workload;
+
+/* GPT-2 with 50,257 tokens and a context of 1,024. */
+vd_model workload_gpt2(int64_t layers, int64_t heads, int64_t channels);
+/* ResNet-50 for images of CIFAR's form. */
+vd_model workload_resnet50(void);
+
+/* `batch` sequences or images in each of `micro_batches`; false: an error was set. What is learned
+ * is random tokens, of which most follow from the one before, or random images whose brightness
+ * tells their label. */
+bool workload_open(workload *w, const vd_model *model, const vd_optimizer *optimizer, int64_t batch,
+                   int64_t sequence, int64_t micro_batches, vd_err *err);
+void workload_close(workload *w);
+
+#endif
