@@ -3,6 +3,7 @@
 #ifndef VD_EXEC_H
 #define VD_EXEC_H
 
+#include "repops/free.h"
 #include "verde/commit/record.h"
 #include "verde/graph/graph.h"
 
@@ -54,10 +55,35 @@ VD_MUST_USE vd_status vd_state_hash(const vd_program *program, const vd_hash *pr
 VD_MUST_USE vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err);
 size_t vd_shape_bytes(const ro_shape *shape);
 
+/* ---- free kernels, in place of the order-fixed ones (repops/free.h) ---- */
+
+/* A free node that ran. Borrowed, in host memory; stands until the call returns. */
+typedef struct {
+    int64_t step; /* -1: initialisation */
+    uint32_t node;
+    const ro_shape *shape;
+    const float *output;
+    const ro_rounding *rounding;
+    const ro_free_report *report;
+} vd_free_node;
+
+typedef struct {
+    const ro_profile *profile;
+    ro_free_mode mode;
+    int32_t bits;            /* to round to; what a state takes keeps 32 */
+    const double *threshold; /* SYMBOLS: of each operator, RO_OP_END of them */
+    /* REPLAY and FOLLOW: sets the calls or symbols of a node before it runs. */
+    vd_status (*follow)(void *user, int64_t step, uint32_t node, ro_rounding *rounding,
+                        vd_err *err);
+    /* After each free node; may be NULL. */
+    vd_status (*ran)(void *user, const vd_free_node *node, vd_err *err);
+    void *user;
+} vd_free;
+
 /* ---- execution ---- */
 
-/* Sees every node after it ran, its tensors where exec->ro computes (memory.h); returning false ends
- * the run early with VD_OK and no new state. */
+/* Sees every node after it ran, its tensors where exec->ro computes (memory.h); returning false
+ * ends the run early with VD_OK and no new state. */
 typedef struct {
     bool (*node)(void *user, uint32_t node, const void *const *input, const void *output);
     void *user;
@@ -69,7 +95,8 @@ typedef struct {
     const void *data[VD_DATA_MAX]; /* borrowed, in host memory */
     void *placed[VD_DATA_MAX];     /* copies where `ro` computes (vd_exec_place); NULL: `data` */
     vd_fault fault;
-    bool unfused; /* run node by node even where a fused function gives the same bytes */
+    bool unfused;        /* run node by node even where a fused function gives the same bytes */
+    const vd_free *free; /* NULL: every node as SPEC.md's orders say */
 } vd_exec;
 
 /* Copies the data to where exec->ro computes, if that is a device: before it runs anything. */

@@ -24,6 +24,8 @@ typedef struct {
     int32_t step_word;
     void *placed_step; /* the same where the context computes; NULL: step_word itself */
     ro_ctx *memory;    /* of tensors; NULL: host memory */
+    uint8_t *symbol;   /* free kernels: of the node that runs */
+    size_t symbols;
     ro_shape shapes[RO_MAX_INPUTS];
     const void *input[RO_MAX_INPUTS];
 } execution;
@@ -45,8 +47,7 @@ static vd_status bind_sources(execution *x, const vd_state *state, vd_err *err) 
     for (uint32_t i = 0; i < states; i++)
         x->value[i] = state->tensor[i];
     for (uint32_t i = 0; i < x->program->data_count; i++)
-        x->value[states + i] =
-            exec->placed[i] ? exec->placed[i] : (void *)(uintptr_t)exec->data[i];
+        x->value[states + i] = exec->placed[i] ? exec->placed[i] : (void *)(uintptr_t)exec->data[i];
     x->step_word = x->step < 0 ? 0 : (int32_t)x->step;
     x->value[x->sources - 1] = &x->step_word;
     if (!x->memory)
@@ -61,7 +62,7 @@ static vd_status bind_sources(execution *x, const vd_state *state, vd_err *err) 
 static bool fuses(const execution *x, bool watched) {
     const vd_fault *fault = &x->exec->fault;
     const bool altered = fault->kind != VD_FAULT_NONE && fault->step == x->step;
-    return !watched && !altered && !x->exec->unfused;
+    return !watched && !altered && !x->exec->unfused && !x->exec->free;
 }
 
 static vd_status open_execution(execution *x, const vd_exec *exec, const vd_program *program,
@@ -89,6 +90,7 @@ static void close_execution(execution *x) {
             vd_memory_free(x->memory, x->value[i]);
     vd_memory_free(x->memory, x->placed_step);
     free(x->value);
+    free(x->symbol);
     vd_plan_free(&x->plan);
 }
 
@@ -112,6 +114,57 @@ static void *output_for(execution *x, const vd_node *n, size_t size) {
     return taken;
 }
 
+static bool is_state(const execution *x, uint32_t value) {
+    for (uint32_t i = 0; i < x->program->leaf_count; i++)
+        if (x->graph->output[i] == value)
+            return true;
+    return false;
+}
+
+static vd_status room_for_symbols(execution *x, size_t count, vd_err *err) {
+    if (count <= x->symbols)
+        return VD_OK;
+    free(x->symbol);
+    x->symbol = malloc(count);
+    x->symbols = x->symbol ? count : 0;
+    return x->symbol ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory for %zu symbols", count);
+}
+
+static vd_status run_free(execution *x, uint32_t index, const ro_call *call, void *output,
+                          vd_err *err) {
+    const vd_free *f = x->exec->free;
+    const vd_node *n = &x->graph->node[index];
+    const size_t count = (size_t)ro_shape_numel(&n->shape);
+    ro_rounding r = {.mode = f->mode, .bits = f->bits};
+    ro_free_report report;
+    vd_status status = VD_OK;
+    if (is_state(x, x->sources + index))
+        r.bits = RO_ROUND_BITS_MAX;
+    if (f->mode == RO_FREE_SYMBOLS) {
+        status = room_for_symbols(x, count ? count : 1, err);
+        r.symbol = x->symbol;
+        r.threshold = f->threshold[n->op];
+    }
+    if (f->mode == RO_FREE_REPLAY || f->mode == RO_FREE_FOLLOW)
+        status = f->follow(f->user, x->step, index, &r, err);
+    if (status != VD_OK)
+        return status;
+    if (ro_free_run(x->exec->ro, f->profile, &r, call, x->input, output, &report) != RO_OK)
+        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
+    const vd_free_node node = {x->step, index, &n->shape, output, &r, &report};
+    return f->ran ? f->ran(f->user, &node, err) : VD_OK;
+}
+
+static vd_status run_kernel(execution *x, uint32_t index, const ro_call *call, void *output,
+                            vd_err *err) {
+    if (x->exec->free && ro_op_is_free(call->op))
+        return run_free(x, index, call, output, err);
+    if (ro_run(x->exec->ro, call, x->input, output) != RO_OK)
+        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", x->graph->node[index].name,
+                       ro_ctx_error(x->exec->ro));
+    return VD_OK;
+}
+
 static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
     const vd_node *n = &x->graph->node[index];
     const uint32_t *edge = &x->graph->edge[n->first_input];
@@ -124,8 +177,9 @@ static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
     if (!output)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size, n->name);
     x->value[x->sources + index] = output;
-    if (ro_run(x->exec->ro, &call, x->input, output) != RO_OK)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
+    vd_status status = run_kernel(x, index, &call, output, err);
+    if (status != VD_OK)
+        return status;
     return vd_fault_output(&x->exec->fault, x->step, index, &n->shape, x->memory, output, err);
 }
 

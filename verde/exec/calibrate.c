@@ -1,0 +1,113 @@
+#include "verde/exec/calibrate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct {
+    const vd_exec *exec;
+    const vd_graph *graph;
+    const ro_profile *profile[2];
+    vd_calibration *out;
+    double *value[2]; /* of a node under each profile; owned */
+    size_t room;
+    vd_err *err;
+    vd_status status;
+} calibrator;
+
+/* The search of the paper goes from a quarter of the last place of 24 bits to half of one of
+ * `bits`: outside, nothing could be told, or everything would. */
+static double most(int32_t bits) {
+    return 0.5 * ldexp(1, 9 - bits);
+}
+static double least(void) {
+    return 0.25 * 0x1p-23;
+}
+
+/* Distance to the rounded value over the value's power of two, as ro_free_run sees it. */
+static double distance(double y, float r) {
+    return fabs(y - (double)r) / ldexp(1, fabs(y) < 0x1p-126 ? -126 : ilogb(y));
+}
+
+static void compare(calibrator *c, int op, double y1, double y2) {
+    const int bits = c->out->thresholds.bits;
+    const float r1 = ro_round(y1, bits), r2 = ro_round(y2, bits);
+    const bool opposite = (y1 < (double)r1) == (y2 > (double)r2);
+    double *threshold = &c->out->thresholds.of[op];
+    if (r1 == r2 || y1 - y1 != 0 || y2 - y2 != 0 || !opposite)
+        return;
+    c->out->count[op].apart++;
+    /* in the logging region: above the threshold */
+    const double d = fmin(distance(y1, r1), distance(y2, r2));
+    if (d <= *threshold)
+        *threshold = fmax(least(), nextafter(d, 0));
+}
+
+static vd_status make_room(calibrator *c, size_t count) {
+    for (int i = 0; i < 2 && count > c->room; i++) {
+        free(c->value[i]);
+        c->value[i] = malloc(count * sizeof *c->value[i]);
+        if (!c->value[i])
+            return vd_fail(c->err, VD_ERR_LOCAL, "out of memory for %zu values", count);
+    }
+    c->room = count > c->room ? count : c->room;
+    return VD_OK;
+}
+
+static vd_status compare_node(calibrator *c, uint32_t node, const void *const *input,
+                              void *output) {
+    const vd_node *n = &c->graph->node[node];
+    const int64_t count = ro_shape_numel(&n->shape);
+    ro_shape shapes[RO_MAX_INPUTS];
+    ro_call call;
+    vd_node_call(c->exec->program, c->graph, node, &call, shapes);
+    vd_status status = make_room(c, (size_t)count + 1);
+    for (int i = 0; i < 2 && status == VD_OK; i++) {
+        const ro_rounding values = {.mode = RO_FREE_VALUES, .value = c->value[i]};
+        if (ro_free_run(c->exec->ro, c->profile[i], &values, &call, input, output, NULL) != RO_OK)
+            status = vd_fail(c->err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(c->exec->ro));
+    }
+    for (int64_t e = 0; e < count && status == VD_OK; e++)
+        if (c->value[0][e] != c->value[1][e])
+            compare(c, n->op, c->value[0][e], c->value[1][e]);
+    c->out->count[n->op].elements += (uint64_t)count;
+    return status;
+}
+
+static bool see_node(void *user, uint32_t node, const void *const *input, const void *output) {
+    calibrator *c = user;
+    if (ro_op_is_free(c->graph->node[node].op)) /* values do not write to the output */
+        c->status = compare_node(c, node, input, (void *)(uintptr_t)output);
+    return c->status == VD_OK;
+}
+
+static vd_status run(calibrator *c, const vd_exec *exec, int64_t steps,
+                     void (*progress)(void *user, int64_t done), void *user) {
+    const vd_observer observer = {see_node, c};
+    vd_state state = {0};
+    c->graph = &exec->program->init;
+    vd_status status = vd_exec_init(exec, &observer, &state, c->err);
+    c->graph = &exec->program->step;
+    for (int64_t s = 0; s < steps && status == VD_OK && c->status == VD_OK; s++) {
+        status = vd_exec_step(exec, &observer, &state, NULL, c->err);
+        if (progress)
+            progress(user, s + 1);
+    }
+    vd_state_free(&state);
+    return status == VD_OK ? c->status : status;
+}
+
+vd_status vd_calibrate(const vd_exec *exec, const ro_profile *a, const ro_profile *b, int32_t bits,
+                       int64_t steps, void (*progress)(void *user, int64_t done), void *user,
+                       vd_calibration *out, vd_err *err) {
+    const vd_free f64 = {.profile = a, .mode = RO_FREE_F64, .bits = bits};
+    vd_exec calibrated = *exec;
+    calibrated.free = &f64;
+    calibrator c = {.exec = &calibrated, .profile = {a, b}, .out = out, .err = err};
+    *out = (vd_calibration){.thresholds.bits = bits};
+    for (int op = 0; op < RO_OP_END; op++)
+        out->thresholds.of[op] = ro_op_is_free(op) ? most(bits) : 0;
+    vd_status status = run(&c, &calibrated, steps, progress, user);
+    free(c.value[0]);
+    free(c.value[1]);
+    return status;
+}

@@ -1,0 +1,192 @@
+#include "verde/exec/rounded.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct vd_rounded {
+    vd_rounded_options options;
+    vd_free free;
+    vd_log_node *node; /* the free ones of a step, then those of initialisation; owned */
+    uint32_t nodes[2]; /* of a step, of initialisation */
+    int64_t step;
+    vd_log_writer *writer;
+    vd_log_file *file;
+    vd_log_section section; /* auditor: of the node that runs */
+    vd_rounded_count count[RO_OP_END];
+};
+
+static const vd_graph *graph_of(const vd_rounded *r, int64_t step) {
+    return step < 0 ? &r->options.program->init : &r->options.program->step;
+}
+
+/* ---- the free nodes ---- */
+
+static uint32_t list_nodes(const vd_graph *graph, vd_log_node *out) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (ro_op_is_free(graph->node[i].op))
+            out[count++] = (vd_log_node){i, (uint64_t)ro_shape_numel(&graph->node[i].shape)};
+    return count;
+}
+
+static vd_status open_nodes(vd_rounded *r, vd_err *err) {
+    const vd_graph *step = graph_of(r, 0), *init = graph_of(r, -1);
+    r->node = calloc((size_t)step->node_count + init->node_count + 1, sizeof *r->node);
+    if (!r->node)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    r->nodes[0] = list_nodes(step, r->node);
+    r->nodes[1] = list_nodes(init, r->node + r->nodes[0]);
+    return VD_OK;
+}
+
+static const vd_log_node *nodes_of(const vd_rounded *r, int64_t step, uint32_t *count) {
+    *count = r->nodes[step < 0];
+    return step < 0 ? r->node + r->nodes[0] : r->node;
+}
+
+/* ---- what the executor calls ---- */
+
+static void count(vd_rounded *r, const vd_free_node *n) {
+    vd_rounded_count *c = &r->count[graph_of(r, n->step)->node[n->node].op];
+    const bool calls = r->options.log.encoding == VD_LOG_CALLS;
+    const bool trains = r->options.role == VD_TRAINER;
+    c->elements += (uint64_t)ro_shape_numel(n->shape);
+    c->decided += !calls   ? (uint64_t)n->report->decided
+                  : trains ? (uint64_t)n->report->call_count
+                           : (uint64_t)n->rounding->call_count;
+    c->escapes += (uint64_t)n->report->escapes;
+    c->corrected += (uint64_t)n->report->corrected;
+}
+
+static vd_status logged(void *user, const vd_free_node *n, vd_err *err) {
+    vd_rounded *r = user;
+    count(r, n);
+    if (r->options.log.encoding == VD_LOG_SYMBOLS)
+        return vd_log_symbols(r->writer, n->node, n->rounding->symbol, n->output, err);
+    return vd_log_calls(r->writer, n->node, n->report->call, n->report->call_count, n->output, err);
+}
+
+static vd_status read_section(void *user, int64_t step, uint32_t node, ro_rounding *rounding,
+                              vd_err *err) {
+    vd_rounded *r = user;
+    (void)step;
+    vd_status status = vd_log_read(r->file, node, &r->section, err);
+    rounding->call = r->section.call;
+    rounding->call_count = r->section.call ? r->section.count : 0;
+    rounding->symbol = r->section.symbol;
+    return status;
+}
+
+static vd_status fail_compare(const vd_rounded *r, const vd_free_node *n,
+                              const vd_log_difference *d, vd_err *err) {
+    const char *name = graph_of(r, n->step)->node[n->node].name;
+    if (d->single)
+        return vd_fail(err, VD_ERR_PEER,
+                       "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
+                       "result; element %" PRId64 " is %a here and has the bits %08" PRIx32
+                       " there",
+                       n->step, n->node, name, d->element, (double)n->output[d->element], d->word);
+    return vd_fail(err, VD_ERR_PEER,
+                   "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
+                   "result in several of the elements %" PRId64 " to %" PRId64,
+                   n->step, n->node, name, d->element, d->end - 1);
+}
+
+static vd_status compared(void *user, const vd_free_node *n, vd_err *err) {
+    vd_rounded *r = user;
+    vd_log_difference d;
+    count(r, n);
+    return vd_log_compare(&r->section, n->output, &d) ? VD_OK : fail_compare(r, n, &d, err);
+}
+
+/* ---- life ---- */
+
+static void set_free(vd_rounded *r) {
+    const bool calls = r->options.log.encoding == VD_LOG_CALLS;
+    const bool trains = r->options.role == VD_TRAINER;
+    r->free = (vd_free){.profile = r->options.profile,
+                        .mode = trains ? (calls ? RO_FREE_REPORT : RO_FREE_SYMBOLS)
+                                       : (calls ? RO_FREE_REPLAY : RO_FREE_FOLLOW),
+                        .bits = r->options.log.bits,
+                        .threshold = r->options.thresholds ? r->options.thresholds->of : NULL,
+                        .follow = read_section,
+                        .ran = trains ? logged : compared,
+                        .user = r};
+}
+
+static void destroy(vd_rounded *r) {
+    vd_log_close(r->file);
+    vd_log_section_free(&r->section);
+    free(r->node);
+    free(r);
+}
+
+vd_status vd_rounded_create(const vd_rounded_options *options, vd_rounded **out, vd_err *err) {
+    vd_rounded *r = *out = calloc(1, sizeof *r);
+    if (!r)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    r->options = *options;
+    set_free(r);
+    vd_status status = open_nodes(r, err);
+    if (status == VD_OK && options->role == VD_TRAINER)
+        status = vd_log_writer_create(&options->log, options->dir, options->memory_bytes,
+                                      &r->writer, err);
+    if (status == VD_OK)
+        return VD_OK;
+    destroy(r); /* without a writer: it comes last */
+    *out = NULL;
+    return status;
+}
+
+const vd_free *vd_rounded_free(const vd_rounded *rounded) {
+    return &rounded->free;
+}
+
+vd_status vd_rounded_begin(vd_rounded *r, int64_t step, const vd_hash *root, vd_err *err) {
+    uint32_t nodes;
+    const vd_log_node *node = nodes_of(r, step, &nodes);
+    r->step = step;
+    if (r->options.role == VD_TRAINER)
+        return vd_log_begin(r->writer, step, node, nodes, err);
+    vd_log_close(r->file); /* of a step that was given up */
+    r->file = NULL;
+    return vd_log_open(r->options.dir, &r->options.log, step, node, nodes, root, &r->file, err);
+}
+
+vd_status vd_rounded_end(vd_rounded *r, vd_log_done *done, vd_err *err) {
+    if (r->options.role == VD_TRAINER) {
+        vd_status status = vd_log_end(r->writer, err);
+        return status == VD_OK ? vd_log_wait(r->writer, r->step, done, err) : status;
+    }
+    vd_log_file_done(r->file, done);
+    vd_log_close(r->file);
+    r->file = NULL;
+    return VD_OK;
+}
+
+vd_rounded_count vd_rounded_counted(const vd_rounded *r, int op) {
+    if (op > 0 && op < RO_OP_END)
+        return r->count[op];
+    vd_rounded_count all = {0};
+    for (int i = 0; i < RO_OP_END; i++) {
+        all.elements += r->count[i].elements;
+        all.decided += r->count[i].decided;
+        all.escapes += r->count[i].escapes;
+        all.corrected += r->count[i].corrected;
+    }
+    return all;
+}
+
+vd_status vd_rounded_close(vd_rounded *r, vd_err *err) {
+    if (!r)
+        return VD_OK;
+    vd_status status = vd_log_writer_close(r->writer, err);
+    destroy(r);
+    return status;
+}
+
+void vd_rounded_drop(vd_rounded *r) {
+    vd_err unread = {0};
+    if (vd_rounded_close(r, &unread) != VD_OK)
+        return;
+}
