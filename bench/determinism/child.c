@@ -1,0 +1,197 @@
+/* The process of one way to train: a step for each byte that comes. */
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/determinism/determinism.h"
+
+typedef struct {
+    const benchmark *b;
+    const variant *v;
+    ro_ctx *ro;
+    vd_exec exec;
+    vd_free plain; /* free kernels without a log */
+    vd_rounded *rounded;
+    vd_state state;
+    bool started;
+    vd_rounded_count counted;
+    vd_hash program;
+    char dir[128]; /* of the log */
+} trainer;
+
+static vd_log_run log_run(const benchmark *b, const variant *v, int trainer_index,
+                          const vd_hash *program) {
+    vd_log_run run = {.program = *program, .encoding = v->encoding, .bits = b->bits};
+    run.run.b[0] = (uint8_t)(trainer_index + 1);
+    vd_err err = {0};
+    if (v->encoding == VD_LOG_SYMBOLS &&
+        vd_thresholds_hash(&b->thresholds, &run.thresholds, &err) != VD_OK)
+        run.bits = 0; /* refused */
+    return run;
+}
+
+static vd_status open_rounded(trainer *t, int index, vd_err *err) {
+    const variant *v = t->v;
+    const int of = v->kind == LOG_TRAINER ? index : v->trainer;
+    snprintf(t->dir, sizeof t->dir, "%s/%d", t->b->dir, of);
+    vd_status status = vd_make_dir(t->dir, err);
+    const vd_rounded_options options = {.role = v->kind == LOG_TRAINER ? VD_TRAINER : VD_AUDITOR,
+                                        .program = &t->b->work.program,
+                                        .profile = v->profile,
+                                        .thresholds = &t->b->thresholds,
+                                        .log = log_run(t->b, v, of, &t->program),
+                                        .dir = t->dir,
+                                        .memory_bytes = 64 << 20};
+    if (status == VD_OK)
+        status = vd_rounded_create(&options, &t->rounded, err);
+    if (status == VD_OK)
+        t->exec.free = vd_rounded_free(t->rounded);
+    return status;
+}
+
+static vd_status open_trainer(trainer *t, const benchmark *b, int index, vd_err *err) {
+    const variant *v = &b->variant[index];
+    const ro_options options = {.threads = v->threads, .backend = v->isa};
+    *t = (trainer){.b = b, .v = v};
+    if (ro_ctx_create(&options, &t->ro) != RO_OK)
+        return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
+    t->exec = (vd_exec){.program = &b->work.program, .ro = t->ro, .data = {b->work.data}};
+    vd_status status = vd_program_hash(&b->work.program, &t->program, err);
+    if (status != VD_OK || v->kind == ORDER_FIXED)
+        return status;
+    t->plain = (vd_free){.profile = v->profile,
+                         .mode = v->kind == FREE_F32 ? RO_FREE_F32 : RO_FREE_F64,
+                         .bits = b->bits};
+    t->exec.free = &t->plain;
+    return v->kind == FREE_F32 || v->kind == FREE_F64 ? VD_OK : open_rounded(t, index, err);
+}
+
+static vd_status run_step(trainer *t, step_result *r, vd_err *err) {
+    vd_log_done done = {0};
+    vd_status status = VD_OK;
+    const int64_t step = t->started ? t->state.step : -1;
+    if (t->rounded)
+        status = vd_rounded_begin(t->rounded, step, NULL, err);
+    if (status == VD_OK)
+        status = t->started ? vd_exec_step(&t->exec, NULL, &t->state, &r->loss, err)
+                            : vd_exec_init(&t->exec, NULL, &t->state, err);
+    if (status == VD_OK && t->rounded)
+        status = vd_rounded_end(t->rounded, &done, err);
+    t->started = status == VD_OK;
+    r->step = step;
+    r->log_bytes = done.bytes;
+    return status;
+}
+
+static void count_step(trainer *t, step_result *r) {
+    if (!t->rounded)
+        return;
+    const vd_rounded_count now = vd_rounded_counted(t->rounded, 0), last = t->counted;
+    r->count = (vd_rounded_count){now.elements - last.elements, now.decided - last.decided,
+                                  now.escapes - last.escapes, now.corrected - last.corrected};
+    t->counted = now;
+}
+
+/* Parameters come first in the layout. */
+static void copy_weights(const trainer *t) {
+    int64_t left = t->b->weights;
+    float *to = t->v->weights;
+    for (uint32_t i = 0; to && i < t->state.count && left > 0; i++) {
+        const int64_t count = ro_shape_numel(&t->b->work.program.leaf[i].shape);
+        const int64_t taken = count < left ? count : left;
+        memcpy(to, t->state.tensor[i], (size_t)taken * sizeof *to);
+        to += taken;
+        left -= taken;
+    }
+}
+
+static uint64_t peak_bytes(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static void answer(trainer *t, step_result *r) {
+    vd_err err = {0};
+    const double start = vd_seconds();
+    vd_status status = run_step(t, r, &err);
+    r->seconds = vd_seconds() - start;
+    r->peak_bytes = peak_bytes();
+    count_step(t, r);
+    if (status == VD_OK)
+        status = vd_state_hash(&t->b->work.program, &t->program, &t->state, NULL, &r->state, &err);
+    if (status == VD_OK)
+        copy_weights(t);
+    else
+        snprintf(r->error, sizeof r->error, "%s", err.text);
+}
+
+/* read() and write() of everything. */
+static bool take(int from, void *to, size_t size) {
+    for (ssize_t got; size > 0; size -= (size_t)got, to = (char *)to + got)
+        if ((got = read(from, to, size)) <= 0)
+            return false;
+    return true;
+}
+
+static bool give(int to, const void *from, size_t size) {
+    for (ssize_t put; size > 0; size -= (size_t)put, from = (const char *)from + put)
+        if ((put = write(to, from, size)) <= 0)
+            return false;
+    return true;
+}
+
+static int serve(const benchmark *b, int index, int from, int to) {
+    trainer t;
+    vd_err err = {0};
+    char command;
+    const vd_status opened = open_trainer(&t, b, index, &err);
+    while (take(from, &command, 1) && command == 's') {
+        step_result r = {0};
+        if (opened == VD_OK)
+            answer(&t, &r);
+        else
+            snprintf(r.error, sizeof r.error, "%s", err.text);
+        if (!give(to, &r, sizeof r))
+            break;
+    }
+    vd_state_free(&t.state);
+    vd_status closed = vd_rounded_close(t.rounded, &err);
+    ro_ctx_destroy(t.ro);
+    return closed == VD_OK ? 0 : 1;
+}
+
+bool child_open(child *c, const benchmark *b, int index) {
+    int down[2], up[2];
+    if (pipe(down) != 0 || pipe(up) != 0)
+        return false;
+    fflush(NULL);
+    c->pid = fork();
+    if (c->pid < 0)
+        return false;
+    if (c->pid == 0) {
+        close(down[1]);
+        close(up[0]);
+        _exit(serve(b, index, down[0], up[1]));
+    }
+    close(down[0]);
+    close(up[1]);
+    c->to = down[1];
+    c->from = up[0];
+    return true;
+}
+
+bool child_step(child *c, step_result *out) {
+    return give(c->to, "s", 1) && take(c->from, out, sizeof *out);
+}
+
+void child_close(child *c) {
+    if (c->pid <= 0)
+        return;
+    if (give(c->to, "q", 1)) /* other children hold this pipe's end too: closing tells nothing */
+        waitpid(c->pid, NULL, 0);
+    close(c->to);
+    close(c->from);
+    c->pid = 0;
+}
