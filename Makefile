@@ -49,7 +49,7 @@ tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*
 # Recursive (=), read only when a verde target is built: after packages were installed.
 PKGS := openssl zlib yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jansson
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
-PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)))$(PKG_LIBS)
+PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) -lm)$(PKG_LIBS)
 
 .PHONY: all build lib install demo test run-tests test-asan run-asan lint deps exhaustive clean format
 all: build
@@ -334,10 +334,18 @@ $(BUILD)/bench/attention $(BUILD)/bench/conv $(BUILD)/bench/elementwise: LDFLAGS
 # A whole training step beside PyTorch's: make bench-step ARGS="--torch python3 --profile".
 bench-step: $(BUILD)/bench/step
 	$< $(ARGS)
-$(BUILD)/bench/step: bench/step.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+$(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 .PHONY: bench-step
+
+# Rounding logs beside a fixed order: make bench-determinism ARGS="--model resnet50 --size full".
+bench-determinism: $(BUILD)/bench/determinism
+	$< $(ARGS)
+$(BUILD)/bench/determinism: $(wildcard bench/determinism/*.c) bench/workload.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
+.PHONY: bench-determinism
 
 $(BUILD)/lib/libverde.a: $(vd_obj)
 	@mkdir -p $(@D)

@@ -26,7 +26,7 @@ typedef struct {
 } vd_command;
 
 extern const vd_command vd_cmd_keygen, vd_cmd_run, vd_cmd_serve, vd_cmd_arbitrate, vd_cmd_verify,
-    vd_cmd_inspect, vd_cmd_graph;
+    vd_cmd_inspect, vd_cmd_graph, vd_cmd_calibrate;
 
 /* ---- options ---- */
 
@@ -43,7 +43,8 @@ typedef struct {
     }
 #define VD_COMMON_HELP                                                                             \
     "  --threads N      worker threads (default: one per core)\n"                                  \
-    "  --backend NAME   cpu (default), scalar, avx2, avx512, neon or cuda:0; the bits are the same\n"      \
+    "  --backend NAME   cpu (default), scalar, avx2, avx512, neon or cuda:0; the bits are the "    \
+    "same\n"                                                                                       \
     "  --json           one JSON object on standard output at the end\n"                           \
     "  --help           this text\n"
 #define VD_EXIT_HELP                                                                               \

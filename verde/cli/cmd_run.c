@@ -2,6 +2,7 @@
 
 #include "repops/device.h"
 #include "verde/cli/cli.h"
+#include "verde/job/profile.h"
 
 typedef struct {
     double samples_per_step, last_line;
@@ -62,8 +63,70 @@ static void print_result(const vd_run_result *r, const vd_loaded *loaded, const 
     printf("final state  %s\nrun root     %s\n", state, root);
 }
 
+/* --backend log */
+typedef struct {
+    const char *role, *profile, *encoding, *thresholds, *trainer;
+    long bits;
+} log_options;
+
+typedef struct {
+    vd_run_rounding rounding;
+    ro_profile profile;
+    vd_thresholds thresholds;
+} log_role;
+
+static vd_status take_encoding(const log_options *o, log_role *out, vd_err *err) {
+    const char *encoding = o->encoding ? o->encoding : "calls";
+    out->rounding.encoding = VD_LOG_CALLS;
+    if (strcmp(encoding, "calls") == 0)
+        return o->thresholds
+                   ? vd_fail(err, VD_ERR_USAGE, "--thresholds belong to --encoding symbols")
+                   : VD_OK;
+    if (strcmp(encoding, "symbols") != 0)
+        return vd_fail(err, VD_ERR_USAGE, "--encoding must be calls or symbols, got \"%s\"",
+                       encoding);
+    if (!o->thresholds)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "--encoding symbols needs --thresholds FILE (verde calibrate makes it)");
+    out->rounding.encoding = VD_LOG_SYMBOLS;
+    out->rounding.thresholds = &out->thresholds;
+    vd_status status = vd_thresholds_load(o->thresholds, &out->thresholds, err);
+    if (status == VD_OK && out->thresholds.bits != o->bits)
+        return vd_fail(err, VD_ERR_USAGE, "%s: thresholds for %d bits, and --bits is %ld",
+                       o->thresholds, (int)out->thresholds.bits, o->bits);
+    return status;
+}
+
+static vd_status take_role(const log_options *o, log_role *out, vd_err *err) {
+    const char *role = o->role ? o->role : "trainer";
+    const bool audits = strcmp(role, "auditor") == 0;
+    *out = (log_role){
+        .rounding = {.role = audits ? VD_AUDITOR : VD_TRAINER, .bits = (int32_t)o->bits}};
+    if (!audits && strcmp(role, "trainer") != 0)
+        return vd_fail(err, VD_ERR_USAGE, "--role must be trainer or auditor, got \"%s\"", role);
+    if (audits != (o->trainer != NULL))
+        return vd_fail(err, VD_ERR_USAGE, "--follow DIR and --role auditor go together");
+    out->rounding.trainer = o->trainer;
+    vd_status status = vd_profile_find(o->profile ? o->profile : "sim-wide", &out->profile, err);
+    out->rounding.profile = &out->profile;
+    return status == VD_OK ? take_encoding(o, out, err) : status;
+}
+
+static void print_rounding(const vd_run_rounding *rounding, const vd_run_result *r) {
+    const vd_rounded_count *c = &r->rounded;
+    char size[32];
+    vd_print_size(r->log_bytes, size);
+    printf("rounded      %llu elements, %llu %s in the log, %llu of them escapes, %s\n",
+           (unsigned long long)c->elements, (unsigned long long)c->decided,
+           rounding->encoding == VD_LOG_SYMBOLS ? "directions" : "close calls",
+           (unsigned long long)c->escapes, size);
+    if (rounding->role == VD_AUDITOR)
+        printf("corrected    %llu elements, as the log says\n", (unsigned long long)c->corrected);
+}
+
 static vd_status execute(const char *job, const char *dir, const char *fault,
-                         const vd_common *common, vd_loaded *loaded, vd_err *err) {
+                         const vd_common *common, const vd_run_rounding *rounding,
+                         vd_loaded *loaded, vd_err *err) {
     vd_run_result result;
     vd_status status = vd_load_job(job, loaded, err);
     if (status == VD_OK && fault)
@@ -82,7 +145,7 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
             (long long)(t->batch * t->sequence), samples, ro_ctx_backend(loaded->ro),
             ro_ctx_threads(loaded->ro));
     printer print = {.samples_per_step = (double)(t->batch * t->sequence), .samples = samples};
-    vd_run_options options = {&loaded->exec, dir, fault, progress, &print};
+    vd_run_options options = {&loaded->exec, dir, fault, progress, &print, rounding};
     status = vd_run(&options, &result, err);
     if (status == VD_OK)
         status = vd_save_data(dir, loaded, err);
@@ -91,33 +154,80 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
     if (result.resumed_at)
         fprintf(stderr, "went on from the checkpoint at step %lld\n", (long long)result.resumed_at);
     print_result(&result, loaded, common);
+    if (rounding && !common->json)
+        print_rounding(rounding, &result);
     return VD_OK;
+}
+
+typedef struct {
+    const char *dir, *fault;
+    log_options log;
+    vd_common common;
+} run_options;
+
+static bool take_option(run_options *o, int option, bool *exit_now) {
+    switch (option) {
+    case 'o': o->dir = optarg; return true;
+    case 'f': o->fault = optarg; return true;
+    case 'R': o->log.role = optarg; return true;
+    case 'P': o->log.profile = optarg; return true;
+    case 'E': o->log.encoding = optarg; return true;
+    case 'T': o->log.thresholds = optarg; return true;
+    case 'F': o->log.trainer = optarg; return true;
+    case 'B':
+        return vd_parse_number("bits", optarg, RO_ROUND_BITS_MIN, RO_ROUND_BITS_MAX, &o->log.bits);
+    default: return vd_take_common(&vd_cmd_run, option, &o->common, exit_now);
+    }
+}
+
+static bool has_log_options(const log_options *l) {
+    return l->role || l->profile || l->encoding || l->thresholds || l->trainer || l->bits;
+}
+
+/* "--backend log" runs free kernels on the best instruction set. */
+static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_err *err) {
+    static log_role role;
+    const bool logs = o->common.backend && strcmp(o->common.backend, "log") == 0;
+    if (!logs && has_log_options(&o->log))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "--role, --profile, --bits, --encoding, --thresholds and "
+                       "--follow belong to --backend log");
+    if (logs) {
+        o->common.backend = NULL;
+        if (!o->log.bits)
+            o->log.bits = RO_ROUND_BITS_MAX;
+        vd_status status = take_role(&o->log, &role, err);
+        if (status != VD_OK)
+            return status;
+    }
+    return execute(job, o->dir, o->fault, &o->common, logs ? &role.rounding : NULL, loaded, err);
 }
 
 static vd_exit run(int argc, char **argv) {
     static const struct option options[] = {{"out", required_argument, NULL, 'o'},
                                             {"fault", required_argument, NULL, 'f'},
+                                            {"role", required_argument, NULL, 'R'},
+                                            {"profile", required_argument, NULL, 'P'},
+                                            {"bits", required_argument, NULL, 'B'},
+                                            {"encoding", required_argument, NULL, 'E'},
+                                            {"thresholds", required_argument, NULL, 'T'},
+                                            {"follow", required_argument, NULL, 'F'},
                                             VD_COMMON_OPTIONS};
-    const char *dir = NULL, *fault = NULL;
-    vd_common common = {0};
+    run_options given = {0};
     bool exit_now = false;
     for (int o; (o = getopt_long(argc, argv, "o:", options, NULL)) != -1;) {
-        if (o == 'o')
-            dir = optarg;
-        else if (o == 'f')
-            fault = optarg;
-        else if (!vd_take_common(&vd_cmd_run, o, &common, &exit_now))
+        if (!take_option(&given, o, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)
             return VD_EXIT_OK;
     }
-    if (argc - optind != 1 || !dir) {
+    if (argc - optind != 1 || !given.dir) {
         fprintf(stderr, "verde: run takes one job file and --out DIR\n");
         return VD_EXIT_USAGE;
     }
     vd_loaded loaded = {0};
     vd_err err = {0};
-    vd_status status = execute(argv[optind], dir, fault, &common, &loaded, &err);
+    vd_status status = start(argv[optind], &given, &loaded, &err);
     vd_loaded_free(&loaded);
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
@@ -132,7 +242,21 @@ const vd_command vd_cmd_run = {
     "  --fault KIND[@step[:node]]\n"
     "                   be dishonest on purpose, for tests and demonstrations: element, lr, skip,\n"
     "                   poison, seed, attr, weights, history; step -1 is initialisation, the node\n"
-    "                   is a number or a name of `verde graph`\n" VD_COMMON_HELP "\nExamples:\n"
+    "                   is a number or a name of `verde graph`\n" VD_COMMON_HELP
+    "\nOn free kernels (any order of additions, binary64, rounded), --backend log:\n"
+    "  --role NAME      trainer (default) logs what it rounds; auditor follows a trainer's log\n"
+    "  --profile NAME   device that is simulated: sim-wide (default), sim-narrow, sim-deep,\n"
+    "                   sim-plain, or a .yaml file with lanes, split, pairwise, ...\n"
+    "  --follow DIR     auditor: the trainer's run\n"
+    "  --bits N         to round to, 16..32 (default 32)\n"
+    "  --encoding NAME  calls (default): roundings that another order could change; symbols: one\n"
+    "                   symbol for every element, as published\n"
+    "  --thresholds FILE\n"
+    "                   of symbols, made by `verde calibrate`\n"
+    "\nExamples:\n"
     "  verde run models/jobs/demo.yaml --out run\n"
-    "  verde run models/jobs/toy.yaml --out liar --fault element@7\n" VD_EXIT_HELP,
+    "  verde run models/jobs/toy.yaml --out liar --fault element@7\n"
+    "  verde run models/jobs/toy.yaml --out a --backend log --profile sim-wide\n"
+    "  verde run models/jobs/toy.yaml --out b --backend log --profile sim-deep --role auditor "
+    "--follow a\n" VD_EXIT_HELP,
     run};

@@ -50,6 +50,11 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     r->exec = exec;
     vd_status status = vd_store_load_log(dir, &r->log, err);
+    if (status == VD_OK && r->log.rounded)
+        status = vd_fail(err, VD_ERR_USAGE,
+                         "%s: a run on free kernels cannot be asked about yet: verde run --role "
+                         "auditor follows it",
+                         dir);
     if (status == VD_OK)
         status = vd_program_hash(exec->program, &program, err);
     if (status == VD_OK && !vd_hash_equal(&program, &r->log.program))
@@ -78,9 +83,8 @@ void vd_replay_destroy(vd_replay *r) {
 
 static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err) {
     vd_state_free(&r->at);
-    vd_status status =
-        vd_store_load_state(r->dir, r->exec->program, &r->log.program, r->log.step[index],
-                            &r->log.state[index], &r->at, err);
+    vd_status status = vd_store_load_state(r->dir, r->exec->program, &r->log.program,
+                                           r->log.step[index], &r->log.state[index], &r->at, err);
     return status == VD_OK ? vd_state_place(r->exec, &r->at, err) : status;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "verde/exec/run_logs.h"
 #include "verde/exec/source.h"
 
 typedef struct {
@@ -14,6 +15,8 @@ typedef struct {
     vd_hash program_hash;
     vd_progress progress;
     double start;
+    vd_exec exec; /* options->exec, on free kernels where the run is rounded */
+    vd_run_logs logs;
     vd_err *err;
 } runner;
 
@@ -32,6 +35,9 @@ static vd_status check_log(const runner *r) {
     if (strcmp(r->log.fault, fault) != 0)
         return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run with fault \"%s\", got \"%s\"", dir,
                        r->log.fault, fault);
+    if (r->log.rounded != (r->options->rounding != NULL))
+        return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run %s; give another directory", dir,
+                       r->log.rounded ? "on free kernels" : "in fixed order");
     return VD_OK;
 }
 
@@ -63,18 +69,26 @@ static vd_status open_run(runner *r) {
         return status == VD_OK ? resume(r) : status;
     }
     r->log.program = r->program_hash;
+    r->log.rounded = r->options->rounding != NULL;
+    if (r->log.rounded && (status = vd_run_logs_choose(r->options->rounding, &r->program_hash,
+                                                       &r->log.rounding, r->err)) != VD_OK)
+        return status;
     snprintf(r->log.fault, sizeof r->log.fault, "%s", r->options->fault ? r->options->fault : "");
     return vd_store_create(r->options->dir, r->program, r->err);
 }
 
+/* ---- steps ---- */
+
 static vd_status checkpoint(runner *r) {
-    vd_hash commitment;
+    vd_hash commitment, logs;
     vd_status status =
         vd_state_hash(r->program, &r->program_hash, &r->state, NULL, &commitment, r->err);
     if (status == VD_OK)
         status = vd_store_save_state(r->options->dir, r->program, &r->state, &commitment, r->err);
     if (status == VD_OK)
-        status = vd_run_log_put(&r->log, r->state.step, &commitment, r->err);
+        status = vd_run_logs_root(&r->logs, &logs, r->err);
+    if (status == VD_OK)
+        status = vd_run_log_put(&r->log, r->state.step, &commitment, &logs, r->err);
     if (status == VD_OK)
         status = vd_store_save_log(r->options->dir, &r->log, r->err);
     return status;
@@ -82,7 +96,11 @@ static vd_status checkpoint(runner *r) {
 
 static vd_status step(runner *r) {
     float loss = r->log.loss_last;
-    vd_status status = vd_exec_step(r->options->exec, NULL, &r->state, &loss, r->err);
+    vd_status status = vd_run_logs_begin(&r->logs, r->state.step, r->err);
+    if (status == VD_OK)
+        status = vd_exec_step(&r->exec, NULL, &r->state, &loss, r->err);
+    if (status == VD_OK)
+        status = vd_run_logs_end(&r->logs, r->err);
     if (status != VD_OK)
         return status;
     if (r->state.step == 1)
@@ -106,7 +124,11 @@ static vd_status run_steps(runner *r) {
     r->start = vd_seconds();
     r->progress.steps = r->program->steps;
     if (r->log.count == 0) {
-        status = vd_exec_init(r->options->exec, NULL, &r->state, r->err);
+        status = vd_run_logs_begin(&r->logs, -1, r->err);
+        if (status == VD_OK)
+            status = vd_exec_init(&r->exec, NULL, &r->state, r->err);
+        if (status == VD_OK)
+            status = vd_run_logs_end(&r->logs, r->err);
         if (status == VD_OK)
             status = checkpoint(r);
     }
@@ -123,24 +145,32 @@ vd_status vd_run_root(const vd_exec *exec, const vd_run_log *log, vd_hash *run_r
     for (uint32_t i = 0; status == VD_OK && i < log->count; i++) {
         state[i] = log->state[i];
         vd_fault_state(exec, log->step[i], &state[i]);
+        if (log->rounded && !vd_logged_state(&state[i], &log->logs[i], &state[i]))
+            status = vd_fail(err, VD_ERR_LOCAL, "hashing failed");
     }
     if (status == VD_OK)
         status = vd_tree_of_hashes(&tree, state, log->count, err);
     if (status == VD_OK)
         status = vd_tree_root(&tree, run_root, err);
     if (status == VD_OK)
-        *final_state = state[log->count - 1];
+        *final_state = log->state[log->count - 1];
     vd_tree_free(&tree);
     free(state);
     return status;
 }
 
 vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err) {
-    runner r = {.options = options, .program = options->exec->program, .err = err};
+    runner r = {
+        .options = options, .program = options->exec->program, .exec = *options->exec, .err = err};
     *result = (vd_run_result){0};
     vd_status status = open_run(&r);
     if (status == VD_OK)
+        status = vd_run_logs_open(&r.logs, &r.exec, options, &r.log.rounding, err);
+    if (status == VD_OK)
         status = run_steps(&r);
+    if (status == VD_OK)
+        status = vd_run_logs_agree(options->rounding, &r.log, err);
+    status = vd_run_logs_close(&r.logs, status, result, err);
     if (status == VD_OK)
         status = vd_run_root(options->exec, &r.log, &result->run_root, &result->final_state, err);
     result->steps = r.program->steps;

@@ -2,7 +2,18 @@
 #ifndef VD_RUN_H
 #define VD_RUN_H
 
+#include "verde/exec/rounded.h"
 #include "verde/exec/store.h"
+
+/* A run on free kernels with a rounding log. A trainer's log lies in the run's directory. */
+typedef struct {
+    vd_role role;
+    const ro_profile *profile;
+    const vd_thresholds *thresholds; /* with VD_LOG_SYMBOLS */
+    vd_log_encoding encoding;        /* trainer; an auditor takes the trainer's */
+    int32_t bits;                    /* trainer */
+    const char *trainer;             /* auditor: the directory of the run that is followed */
+} vd_run_rounding;
 
 typedef struct {
     int64_t step; /* steps done */
@@ -21,6 +32,7 @@ typedef struct {
      */
     bool (*progress)(void *user, const vd_progress *progress);
     void *user;
+    const vd_run_rounding *rounding; /* NULL: as exec says */
 } vd_run_options;
 
 typedef struct {
@@ -28,12 +40,17 @@ typedef struct {
     int64_t steps, resumed_at;
     float loss_first, loss_last;
     double seconds;
+    vd_rounded_count rounded; /* with `rounding`: of the steps that ran now */
+    uint64_t log_bytes;
 } vd_run_result;
 
 /* Goes on from the last whole checkpoint if `dir` holds an unfinished run of the same program and
  * fault. A finished one is only reported. Another program's directory is VD_ERR_USAGE: nothing is
  * overwritten. */
 VD_MUST_USE vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err);
+
+/* What a checkpoint of a rounded run commits to: H("verde/logged/1", S || root over logs). */
+VD_MUST_USE bool vd_logged_state(const vd_hash *state, const vd_hash *logs, vd_hash *out);
 
 /* Root over the committed states of a finished run. */
 VD_MUST_USE vd_status vd_run_root(const vd_exec *exec, const vd_run_log *log, vd_hash *run_root,

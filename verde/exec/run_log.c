@@ -11,19 +11,25 @@ enum { LOG_BYTES_MAX = 256 << 20 };
 void vd_run_log_free(vd_run_log *log) {
     free(log->step);
     free(log->state);
+    free(log->logs);
     *log = (vd_run_log){0};
 }
 
-vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, vd_err *err) {
+vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, const vd_hash *logs,
+                         vd_err *err) {
     int64_t *steps = realloc(log->step, (log->count + 1) * sizeof *steps);
     if (steps)
         log->step = steps;
     vd_hash *states = realloc(log->state, (log->count + 1) * sizeof *states);
     if (states)
         log->state = states;
-    if (!steps || !states)
+    vd_hash *roots = realloc(log->logs, (log->count + 1) * sizeof *roots);
+    if (roots)
+        log->logs = roots;
+    if (!steps || !states || !roots)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     log->step[log->count] = step;
+    log->logs[log->count] = logs ? *logs : (vd_hash){0};
     log->state[log->count++] = *state;
     return VD_OK;
 }
@@ -48,16 +54,31 @@ static float get_loss(const json_t *value) {
                                  : (float)json_number_value(value);
 }
 
+static json_t *state_json(const vd_run_log *log, uint32_t i) {
+    json_t *state =
+        json_pack("{sIso}", "step", (json_int_t)log->step[i], "state", hex_of(&log->state[i]));
+    if (log->rounded)
+        json_object_set_new(state, "logs", hex_of(&log->logs[i]));
+    return state;
+}
+
+static json_t *rounding_json(const vd_log_run *r) {
+    return json_pack("{ss si so so}", "encoding",
+                     r->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls", "bits", (int)r->bits,
+                     "run", hex_of(&r->run), "thresholds", hex_of(&r->thresholds));
+}
+
 vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err) {
     char path[1024];
     json_t *states = json_array();
     for (uint32_t i = 0; i < log->count; i++)
-        json_array_append_new(states, json_pack("{sIso}", "step", (json_int_t)log->step[i], "state",
-                                                hex_of(&log->state[i])));
+        json_array_append_new(states, state_json(log, i));
     json_t *root =
         json_pack("{siso sI so so ss so}", "verde_run", 1, "program", hex_of(&log->program),
                   "losses", (json_int_t)log->losses, "loss_first", json_loss(log->loss_first),
                   "loss_last", json_loss(log->loss_last), "fault", log->fault, "states", states);
+    if (log->rounded)
+        json_object_set_new(root, "rounding", rounding_json(&log->rounding));
     char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     if (!text)
@@ -76,21 +97,39 @@ static bool get_hash(const json_t *value, vd_hash *out) {
 static vd_status read_states(const json_t *states, const char *path, vd_run_log *log, vd_err *err) {
     for (size_t i = 0; i < json_array_size(states); i++) {
         const json_t *item = json_array_get(states, i);
-        vd_hash hash;
-        if (!get_hash(json_object_get(item, "state"), &hash))
+        vd_hash hash, logs = {0};
+        if (!get_hash(json_object_get(item, "state"), &hash) ||
+            (log->rounded && !get_hash(json_object_get(item, "logs"), &logs)))
             return vd_fail(err, VD_ERR_USAGE, "%s: states[%zu] is not a checkpoint", path, i);
-        vd_status status =
-            vd_run_log_put(log, json_integer_value(json_object_get(item, "step")), &hash, err);
+        vd_status status = vd_run_log_put(log, json_integer_value(json_object_get(item, "step")),
+                                          &hash, &logs, err);
         if (status != VD_OK)
             return status;
     }
     return VD_OK;
 }
 
+static bool get_rounding(const json_t *value, vd_run_log *log) {
+    const char *encoding = json_string_value(json_object_get(value, "encoding"));
+    vd_log_run *r = &log->rounding;
+    log->rounded = value != NULL;
+    if (!value)
+        return true;
+    r->program = log->program;
+    r->bits = (int32_t)json_integer_value(json_object_get(value, "bits"));
+    r->encoding = encoding && !strcmp(encoding, "calls")     ? VD_LOG_CALLS
+                  : encoding && !strcmp(encoding, "symbols") ? VD_LOG_SYMBOLS
+                                                             : 0;
+    return r->encoding && r->bits >= RO_ROUND_BITS_MIN && r->bits <= RO_ROUND_BITS_MAX &&
+           get_hash(json_object_get(value, "run"), &r->run) &&
+           get_hash(json_object_get(value, "thresholds"), &r->thresholds);
+}
+
 static vd_status read_log(const json_t *root, const char *path, vd_run_log *log, vd_err *err) {
     const char *fault = json_string_value(json_object_get(root, "fault"));
     if (json_integer_value(json_object_get(root, "verde_run")) != 1 || !fault ||
-        !get_hash(json_object_get(root, "program"), &log->program))
+        !get_hash(json_object_get(root, "program"), &log->program) ||
+        !get_rounding(json_object_get(root, "rounding"), log))
         return vd_fail(err, VD_ERR_USAGE, "%s: not the log of a run, version 1", path);
     snprintf(log->fault, sizeof log->fault, "%s", fault);
     log->losses = json_integer_value(json_object_get(root, "losses"));

@@ -4,6 +4,7 @@
 #define VD_STORE_H
 
 #include "verde/exec/exec.h"
+#include "verde/log/log.h"
 
 /* run.json: everything but the tensors. */
 typedef struct {
@@ -15,11 +16,16 @@ typedef struct {
     float loss_first, loss_last;
     int64_t losses;  /* steps whose loss was seen */
     char fault[128]; /* as given to --fault; empty: none */
+    bool rounded;    /* on free kernels, with rounding logs: */
+    vd_log_run rounding;
+    vd_hash *logs; /* of each checkpoint: root over the logs of the steps since the one before;
+                      owned */
 } vd_run_log;
 
 void vd_run_log_free(vd_run_log *log);
+/* `logs` only with log->rounded. */
 VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state,
-                                     vd_err *err);
+                                     const vd_hash *logs, vd_err *err);
 
 /* Creates DIR if needed and stores the program's canonical bytes. */
 VD_MUST_USE vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *err);

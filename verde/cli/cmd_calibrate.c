@@ -1,0 +1,114 @@
+#include <string.h>
+
+#include "verde/cli/cli.h"
+#include "verde/exec/calibrate.h"
+#include "verde/job/profile.h"
+
+typedef struct {
+    const char *out, *profile[2];
+    long bits, steps;
+    vd_common common;
+} calibrate_options;
+
+static void progress(void *user, int64_t done) {
+    const calibrate_options *o = user;
+    fprintf(stderr, "step %lld/%ld\n", (long long)done, o->steps);
+}
+
+/* Operators whose threshold was found between the bounds of the search, and the others' number. */
+static void print_counts(const vd_calibration *c) {
+    printf("%-18s %12s %8s  threshold\n", "operator", "elements", "apart");
+    for (int op = 1; op < RO_OP_END; op++)
+        if (c->count[op].elements)
+            printf("%-18s %12llu %8llu  %a\n", ro_op_describe(op)->name,
+                   (unsigned long long)c->count[op].elements,
+                   (unsigned long long)c->count[op].apart, c->thresholds.of[op]);
+}
+
+static json_t *counts_json(const vd_calibration *c) {
+    json_t *all = json_object();
+    for (int op = 1; op < RO_OP_END; op++)
+        if (c->count[op].elements)
+            json_object_set_new(
+                all, ro_op_describe(op)->name,
+                json_pack("{sI sI sf}", "elements", (json_int_t)c->count[op].elements, "apart",
+                          (json_int_t)c->count[op].apart, "threshold", c->thresholds.of[op]));
+    return all;
+}
+
+static vd_status calibrate(const char *job, calibrate_options *o, vd_loaded *loaded, vd_err *err) {
+    static vd_calibration found;
+    ro_profile profile[2];
+    vd_status status = vd_profile_find(o->profile[0], &profile[0], err);
+    if (status == VD_OK)
+        status = vd_profile_find(o->profile[1], &profile[1], err);
+    if (status == VD_OK)
+        status = vd_load_job(job, loaded, err);
+    if (status == VD_OK)
+        status = vd_load_backend(loaded, &o->common, err);
+    if (status == VD_OK)
+        status = vd_calibrate(&loaded->exec, &profile[0], &profile[1], (int32_t)o->bits, o->steps,
+                              progress, o, &found, err);
+    if (status == VD_OK)
+        status = vd_thresholds_save(o->out, &found.thresholds, err);
+    if (status != VD_OK)
+        return status;
+    if (o->common.json)
+        vd_print_json(json_pack("{ss so}", "thresholds", o->out, "operators", counts_json(&found)));
+    else
+        print_counts(&found);
+    return VD_OK;
+}
+
+static bool take_option(calibrate_options *o, int option, bool *exit_now) {
+    switch (option) {
+    case 'o': o->out = optarg; return true;
+    case 'P': o->profile[0] = optarg; return true;
+    case 'A': o->profile[1] = optarg; return true;
+    case 'B':
+        return vd_parse_number("bits", optarg, RO_ROUND_BITS_MIN, RO_ROUND_BITS_MAX, &o->bits);
+    case 'n': return vd_parse_number("steps", optarg, 1, 1000, &o->steps);
+    default: return vd_take_common(&vd_cmd_calibrate, option, &o->common, exit_now);
+    }
+}
+
+static vd_exit run(int argc, char **argv) {
+    static const struct option options[] = {
+        {"out", required_argument, NULL, 'o'},     {"profile", required_argument, NULL, 'P'},
+        {"against", required_argument, NULL, 'A'}, {"bits", required_argument, NULL, 'B'},
+        {"steps", required_argument, NULL, 'n'},   VD_COMMON_OPTIONS};
+    calibrate_options given = {
+        .profile = {"sim-wide", "sim-deep"}, .bits = RO_ROUND_BITS_MAX, .steps = 3};
+    bool exit_now = false;
+    for (int o; (o = getopt_long(argc, argv, "o:", options, NULL)) != -1;) {
+        if (!take_option(&given, o, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 1 || !given.out) {
+        fprintf(stderr, "verde: calibrate takes one job file and --out FILE\n");
+        return VD_EXIT_USAGE;
+    }
+    vd_loaded loaded = {0};
+    vd_err err = {0};
+    vd_status status = calibrate(argv[optind], &given, &loaded, &err);
+    vd_loaded_free(&loaded);
+    return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
+}
+
+const vd_command vd_cmd_calibrate = {
+    "calibrate", "measure the thresholds of rounding symbols between two devices",
+    "Usage: verde calibrate JOB --out FILE [options]\n\n"
+    "Runs steps of the job on free kernels of two profiles, on the same inputs, and writes for "
+    "each\n"
+    "operator the largest threshold that marks every rounding in which they differ. The file is "
+    "for\n"
+    "`verde run --backend log --encoding symbols --thresholds FILE`.\n\n"
+    "  --out FILE       where the thresholds go\n"
+    "  --profile NAME   one device (default sim-wide)\n"
+    "  --against NAME   the other (default sim-deep)\n"
+    "  --bits N         rounded to, 16..32 (default 32)\n"
+    "  --steps N        1..1000 (default 3)\n" VD_COMMON_HELP "\nExample:\n"
+    "  verde calibrate models/jobs/toy.yaml --out thresholds.txt\n" VD_EXIT_HELP,
+    run};

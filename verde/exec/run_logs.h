@@ -1,0 +1,32 @@
+/* The rounding logs of a run. Private to verde/exec/run.c. */
+#ifndef VD_RUN_LOGS_H
+#define VD_RUN_LOGS_H
+
+#include "verde/exec/run.h"
+
+typedef struct {
+    vd_rounded *rounded; /* NULL: the run is in fixed order, and all of this does nothing */
+    vd_hash *root;       /* of the logs since the last checkpoint; owned */
+    uint32_t roots;
+    uint64_t bytes;
+} vd_run_logs;
+
+/* The log that a new run writes, or the one that it follows. */
+VD_MUST_USE vd_status vd_run_logs_choose(const vd_run_rounding *rounding, const vd_hash *program,
+                                         vd_log_run *out, vd_err *err);
+/* Sets exec->free if options->rounding is given. */
+VD_MUST_USE vd_status vd_run_logs_open(vd_run_logs *logs, vd_exec *exec,
+                                       const vd_run_options *options, const vd_log_run *run,
+                                       vd_err *err);
+VD_MUST_USE vd_status vd_run_logs_begin(vd_run_logs *logs, int64_t step, vd_err *err);
+VD_MUST_USE vd_status vd_run_logs_end(vd_run_logs *logs, vd_err *err);
+/* Over the logs since it was last asked. */
+VD_MUST_USE vd_status vd_run_logs_root(vd_run_logs *logs, vd_hash *out, vd_err *err);
+/* An auditor's checkpoints against the trainer's: VD_ERR_PEER names the first that differs. */
+VD_MUST_USE vd_status vd_run_logs_agree(const vd_run_rounding *rounding, const vd_run_log *log,
+                                        vd_err *err);
+/* Returns `status`, or what went wrong in closing. Fills in the result's counts. */
+VD_MUST_USE vd_status vd_run_logs_close(vd_run_logs *logs, vd_status status, vd_run_result *result,
+                                        vd_err *err);
+
+#endif
