@@ -34,8 +34,10 @@ ISA_neon :=
 ro_src := $(wildcard repops/src/*.c repops/ref/*.c)
 ro_cpu := $(wildcard repops/cpu/*.c)
 ro_free := $(wildcard repops/free/*.c)
+# Free kernels promise no bits: builds that compare compilers take those of another build.
+FREE_BUILD ?= $(BUILD)
 ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
-          $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(BUILD)/obj/repops/free/$(isa)_$(real)/%.o))) \
+          $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(FREE_BUILD)/obj/repops/free/$(isa)_$(real)/%.o))) \
           $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(BUILD)/obj/repops/cpu/$(isa)/%.o))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c $(filter-out models/example_%,$(wildcard models/*.c)))

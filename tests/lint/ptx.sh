@@ -31,7 +31,7 @@ done
 cat "$objects"/*.ptxas | awk '/Compiling entry function/ { split($0, q, "\047"); kernel = q[2]; arch = q[4] }
     / bytes spill stores/ { all[arch] = 1; entries++; if ($5 + $9 > 0) print arch, kernel, $5, $9 }
     END { n = 0; for (a in all) n++; print "total", n, entries }' > "$build/spills.txt"
-spilled=$(grep -E '(gemm_|attn_av)' "$build/spills.txt")
+spilled=$(grep -E ' _Z[0-9]+(gemm_|attn_av)' "$build/spills.txt")
 [ -z "$spilled" ] || { echo "registers spilled:"; echo "$spilled"; bad=1; }
 # The tiles of attention were made for the 64 Ki registers and shared memory of data-centre cards.
 spilled=$(grep -E '^sm_(80|86|89|90) .*attend_' "$build/spills.txt")
