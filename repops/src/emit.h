@@ -47,26 +47,26 @@ RO_INLINE void ro_emit_rounded(ro_emitter *t, int64_t first, const double *y, in
 
 /* SPEC 14.3: a boundary lies within 2 * bound of y; zero is one, between -0 and +0. Written so that
  * it errs to the side of "close", with a NaN for a bound too, but for exact values, of which sums
- * of two f32 are often in the middle; ro_emit_close decides. */
-RO_INLINE int ro_emit_is_close(const ro_emitter *t, double y, double bound, float r) {
+ * of two f32 are often in the middle; ro_emit_close decides. 64 bits wide, as y is: compilers then
+ * keep the loop in full vectors. */
+RO_INLINE int64_t ro_emit_is_close(const ro_emitter *t, double y, double bound, float r) {
     const double half = ro_binade(y) * t->half, reach = 2.001 * bound;
-    return (bound != 0) & (!(__builtin_fabs(y - (double)r) + reach < half) | !(8 * bound < half) |
-                           !(__builtin_fabs(y) >= reach));
+    const double left = half - __builtin_fabs(y - (double)r);
+    const double room = left < 0.24 * half ? left : 0.24 * half;
+    const double least = room < __builtin_fabs(y) ? room : __builtin_fabs(y);
+    const int64_t within = reach < least ? 0 : 1;
+    return bound == 0 ? 0 : within;
 }
 
 RO_INLINE void ro_emit_report(ro_emitter *t, int64_t first, const double *y, const double *bound,
                               int64_t n) {
-    uint8_t close[RO_EMIT_MAX];
-    uint8_t any = 0;
+    const float *out = t->out + first;
+    int64_t any = 0;
     ro_emit_rounded(t, first, y, n);
-    for (int64_t i = 0; i < n; i++) {
-        close[i] = (uint8_t)ro_emit_is_close(t, y[i], bound[i], t->out[first + i]);
-        any |= close[i];
-    }
-    if (!any)
-        return;
     for (int64_t i = 0; i < n; i++)
-        if (close[i])
+        any |= ro_emit_is_close(t, y[i], bound[i], out[i]);
+    for (int64_t i = 0; i < n && any; i++)
+        if (ro_emit_is_close(t, y[i], bound[i], out[i]))
             ro_emit_close(t, first + i, y[i], bound[i]);
 }
 

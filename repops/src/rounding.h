@@ -22,9 +22,11 @@ RO_INLINE double ro_from_bits64(uint64_t bits) {
 /* The power of two of |x|, kept within [2^-126, 2^130]: below, the grid is that of subnormals;
  * above, everything is infinite. A NaN gives 2^130. */
 RO_INLINE double ro_binade(double x) {
-    const double power = ro_from_bits64(ro_bits64(x) & UINT64_C(0x7ff0000000000000));
-    const double low = power < 0x1p-126 ? 0x1p-126 : power;
-    return low > 0x1p130 ? 0x1p130 : low;
+    const int64_t low = (INT64_C(1023) - 126) << 52, high = (INT64_C(1023) + 130) << 52;
+    int64_t power = (int64_t)(ro_bits64(x) & UINT64_C(0x7ff0000000000000));
+    power = power < low ? low : power; /* as integers: compilers have no vectors of fmax */
+    power = power > high ? high : power;
+    return ro_from_bits64((uint64_t)power);
 }
 
 /* Distance of neighbours on the grid of `bits` bits in the binade of x, over that binade. */
