@@ -65,27 +65,29 @@ static vd_log_sum naive(const float *output, uint64_t count) {
     return sum;
 }
 
+enum { BLOCK = VD_LOG_BLOCK, SIZE = 2 * BLOCK + 19000 };
+
 Test(log_sums, are_what_the_protocol_says) {
-    static const uint64_t size[] = {0, 1, 7, 8, 9, 1000, 65535, 65536, 65537, 200000};
+    static const uint64_t size[] = {0, 1, 7, 8, 9, 1000, BLOCK - 1, BLOCK, BLOCK + 1, SIZE};
     vd_log_sum sum[4];
     for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
         float *output = log_output(size[i]);
         vd_log_sums(output, size[i], sum);
-        cr_expect(vd_log_blocks(size[i]) == (size[i] + 65535) / 65536);
+        cr_expect(vd_log_blocks(size[i]) == (size[i] + BLOCK - 1) / BLOCK);
         for (uint64_t b = 0; b < vd_log_blocks(size[i]); b++) {
-            const uint64_t left = size[i] - b * 65536;
-            const vd_log_sum own = naive(output + b * 65536, left < 65536 ? left : 65536);
+            const uint64_t left = size[i] - b * BLOCK;
+            const vd_log_sum own = naive(output + b * BLOCK, left < BLOCK ? left : BLOCK);
             cr_expect(sum[b].s0 == own.s0 && sum[b].s1 == own.s1, "%zu, block %zu", (size_t)size[i],
                       (size_t)b);
         }
         free(output);
     }
-    /* The largest words: neither sum is near 2^64. */
-    float *output = malloc(65536 * sizeof *output);
-    memset(output, 0xff, 65536 * sizeof *output);
-    vd_log_sums(output, 65536, sum);
-    cr_expect(sum[0].s0 == UINT64_C(65536) * UINT32_MAX);
-    cr_expect(sum[0].s1 == UINT64_C(65536) * 65535 / 2 * UINT32_MAX);
+    /* The largest words, mod 2^64. */
+    float *output = malloc(BLOCK * sizeof *output);
+    memset(output, 0xff, BLOCK * sizeof *output);
+    vd_log_sums(output, BLOCK, sum);
+    cr_expect(sum[0].s0 == (uint64_t)BLOCK * UINT32_MAX);
+    cr_expect(sum[0].s1 == (uint64_t)BLOCK * (BLOCK - 1) / 2 * UINT32_MAX);
     free(output);
 }
 
@@ -99,16 +101,14 @@ static uint32_t word_at(const float *output, uint64_t at) {
     return word;
 }
 
-enum { SIZE = 150000 };
-
 Test(log_sums, name_the_one_element_that_differs) {
     float *output = log_output(SIZE);
     vd_log_section section = {.elements = SIZE, .sum = malloc(3 * sizeof(vd_log_sum))};
     vd_log_difference d;
     vd_log_sums(output, SIZE, section.sum);
     cr_expect(vd_log_compare(&section, output, &d));
-    for (int i = 0; i < 3000; i++) {
-        static const uint64_t edge[] = {0, 65535, 65536, 131071, 131072, SIZE - 1};
+    for (int i = 0; i < 300; i++) {
+        static const uint64_t edge[] = {0, BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, SIZE - 1};
         const uint64_t at = i < 6 ? edge[i] : log_random() % SIZE;
         const uint32_t logged = word_at(output, at);
         const uint32_t other = i % 3 == 0   ? logged + 1
@@ -118,7 +118,7 @@ Test(log_sums, name_the_one_element_that_differs) {
         if (other != logged) {
             cr_assert(!vd_log_compare(&section, output, &d));
             cr_assert(d.single && d.element == (int64_t)at && d.word == logged, "%d", i);
-            cr_assert(d.end == (at < 131072 ? (int64_t)(at / 65536 + 1) * 65536 : SIZE));
+            cr_assert(d.end == (at < 2 * BLOCK ? (int64_t)(at / BLOCK + 1) * BLOCK : SIZE));
         }
         set_word(output, at, logged);
     }
@@ -133,17 +133,17 @@ Test(log_sums, name_the_block_and_its_marks_when_several_differ) {
     section.call = log_calls(SIZE, 10000, 2, &section.count);
     vd_log_sums(output, SIZE, section.sum);
     /* One up, one down: the words' sum stays. */
-    set_word(output, 70000, word_at(output, 70000) + 1);
-    set_word(output, 70010, word_at(output, 70010) - 1);
+    set_word(output, BLOCK + 7000, word_at(output, BLOCK + 7000) + 1);
+    set_word(output, BLOCK + 7010, word_at(output, BLOCK + 7010) - 1);
     cr_assert(!vd_log_compare(&section, output, &d) && !d.single);
-    cr_expect(d.element == 65536 && d.end == 131072 && d.candidate_count > 0);
+    cr_expect(d.element == BLOCK && d.end == 2 * BLOCK && d.candidate_count > 0);
     for (int i = 0; i < d.candidate_count; i++) {
-        cr_expect(d.candidate[i] >= 65536 && d.candidate[i] < 131072);
+        cr_expect(d.candidate[i] >= BLOCK && d.candidate[i] < 2 * BLOCK);
         cr_expect(vd_log_section_find(&section, d.candidate[i]));
     }
     /* Two that look like none: their centre is no element, or outside. */
-    set_word(output, 70010, word_at(output, 70010) + 3);
-    cr_expect(!vd_log_compare(&section, output, &d) && d.element == 65536 && !d.single);
+    set_word(output, BLOCK + 7010, word_at(output, BLOCK + 7010) + 3);
+    cr_expect(!vd_log_compare(&section, output, &d) && d.element == BLOCK && !d.single);
     vd_log_section_free(&section);
     free(output);
 }
@@ -262,7 +262,8 @@ static void expect_equal(const vd_log_section *a, const vd_log_section *b) {
 }
 
 Test(log_section, comes_back_in_both_encodings) {
-    static const uint64_t size[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 14, 15, 16, 65536, 65537, 8000000};
+    static const uint64_t size[] = {1, 2,  3,  4,  5,     6,     7,         8,
+                                    9, 14, 15, 16, 65536, BLOCK, BLOCK + 1, 8000000};
     for (size_t i = 0; i < 2 * sizeof size / sizeof *size; i++) {
         const vd_log_encoding encoding = i % 2 ? VD_LOG_CALLS : VD_LOG_SYMBOLS;
         vd_log_section in, out = {0};

@@ -7,7 +7,7 @@
 #include "verde/commit/commit.h"
 
 enum {
-    VD_LOG_BLOCK = 65536,            /* elements that share a checksum */
+    VD_LOG_BLOCK = 1 << 20,          /* elements that share a checksum */
     VD_LOG_NODES_MAX = 1 << 20,      /* sections of a step */
     VD_LOG_CANDIDATES = 8,           /* elements named when several differ */
     VD_THRESHOLDS_BYTES_MAX = 65536, /* of a file of thresholds */

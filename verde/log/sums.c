@@ -44,8 +44,8 @@ void vd_log_sums(const float *output, uint64_t elements, vd_log_sum *sum) {
         sum[b] = sum_block(w + b * VD_LOG_BLOCK, block_size(elements, b));
 }
 
-/* If one element i differs by d, the sums differ by d and i d. |d| < 2^32 and i < 2^16, so that
- * both fit in 49 bits with their sign. */
+/* If one element i differs by d, the sums differ by d and i d. |d| < 2^32 and i < 2^20, so that
+ * both fit in 53 bits with their sign. */
 static bool single(const word *w, uint64_t count, int64_t d, int64_t moment,
                    vd_log_difference *out) {
     if (d == 0 || moment % d != 0 || moment / d < 0 || (uint64_t)(moment / d) >= count)
