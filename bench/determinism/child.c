@@ -1,9 +1,13 @@
 /* The process of one way to train: a step for each byte that comes. */
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/bench.h"
 #include "bench/determinism/determinism.h"
 
 typedef struct {
@@ -91,40 +95,8 @@ static void count_step(trainer *t, step_result *r) {
     r->count = (vd_rounded_count){now.elements - last.elements, now.decided - last.decided,
                                   now.escapes - last.escapes, now.corrected - last.corrected};
     t->counted = now;
-}
-
-/* Parameters come first in the layout. */
-static void copy_weights(const trainer *t) {
-    int64_t left = t->b->weights;
-    float *to = t->v->weights;
-    for (uint32_t i = 0; to && i < t->state.count && left > 0; i++) {
-        const int64_t count = ro_shape_numel(&t->b->work.program.leaf[i].shape);
-        const int64_t taken = count < left ? count : left;
-        memcpy(to, t->state.tensor[i], (size_t)taken * sizeof *to);
-        to += taken;
-        left -= taken;
-    }
-}
-
-static uint64_t peak_bytes(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (uint64_t)usage.ru_maxrss * 1024;
-}
-
-static void answer(trainer *t, step_result *r) {
-    vd_err err = {0};
-    const double start = vd_seconds();
-    vd_status status = run_step(t, r, &err);
-    r->seconds = vd_seconds() - start;
-    r->peak_bytes = peak_bytes();
-    count_step(t, r);
-    if (status == VD_OK)
-        status = vd_state_hash(&t->b->work.program, &t->program, &t->state, NULL, &r->state, &err);
-    if (status == VD_OK)
-        copy_weights(t);
-    else
-        snprintf(r->error, sizeof r->error, "%s", err.text);
+    for (int op = 1; op < RO_OP_END; op++)
+        t->v->of[op] = vd_rounded_counted(t->rounded, op);
 }
 
 /* read() and write() of everything. */
@@ -140,6 +112,57 @@ static bool give(int to, const void *from, size_t size) {
         if ((put = write(to, from, size)) <= 0)
             return false;
     return true;
+}
+
+/* Parameters come first in the layout. A file leaves them out of this process's memory. */
+static bool leave_weights(const trainer *t) {
+    int64_t left = t->b->weights;
+    if (lseek(t->b->weights_file, 0, SEEK_SET) != 0)
+        return false;
+    for (uint32_t i = 0; i < t->state.count && left > 0; i++) {
+        const int64_t count = ro_shape_numel(&t->b->work.program.leaf[i].shape);
+        const int64_t taken = count < left ? count : left;
+        if (!give(t->b->weights_file, t->state.tensor[i], (size_t)taken * sizeof(float)))
+            return false;
+        left -= taken;
+    }
+    return true;
+}
+
+static uint64_t resting_bytes(void) {
+    unsigned long long pages, resident = 0;
+    FILE *from = fopen("/proc/self/statm", "r");
+    if (from && fscanf(from, "%llu %llu", &pages, &resident) != 2)
+        resident = 0;
+    if (from)
+        fclose(from);
+    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t peak_bytes(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+static double now(const benchmark *b) {
+    return b->cpu ? clock_s(CLOCK_PROCESS_CPUTIME_ID) : vd_seconds();
+}
+
+static void answer(trainer *t, step_result *r) {
+    vd_err err = {0};
+    const double start = now(t->b);
+    vd_status status = run_step(t, r, &err);
+    r->seconds = now(t->b) - start;
+    r->peak_bytes = peak_bytes();
+    count_step(t, r);
+    if (status == VD_OK)
+        status = vd_state_hash(&t->b->work.program, &t->program, &t->state, NULL, &r->state, &err);
+    r->resting_bytes = resting_bytes();
+    if (status == VD_OK && t->v->kind == FREE_F32 && !leave_weights(t))
+        status = vd_fail(&err, VD_ERR_LOCAL, "cannot share weights");
+    if (status != VD_OK)
+        snprintf(r->error, sizeof r->error, "%s", err.text);
 }
 
 static int serve(const benchmark *b, int index, int from, int to) {
@@ -162,6 +185,13 @@ static int serve(const benchmark *b, int index, int from, int to) {
     return closed == VD_OK ? 0 : 1;
 }
 
+void *shared(size_t size) {
+    void *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED)
+        die("out of memory");
+    return block;
+}
+
 bool child_open(child *c, const benchmark *b, int index) {
     int down[2], up[2];
     if (pipe(down) != 0 || pipe(up) != 0)
@@ -173,6 +203,7 @@ bool child_open(child *c, const benchmark *b, int index) {
     if (c->pid == 0) {
         close(down[1]);
         close(up[0]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         _exit(serve(b, index, down[0], up[1]));
     }
     close(down[0]);
@@ -193,5 +224,5 @@ void child_close(child *c) {
         waitpid(c->pid, NULL, 0);
     close(c->to);
     close(c->from);
-    c->pid = 0;
+    *c = (child){0};
 }

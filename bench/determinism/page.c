@@ -61,7 +61,7 @@ static double distance_at(const variant *v, long step) {
 }
 
 static bool has_lines(const variant *v, value_at value) {
-    return !v->error && (value == loss_at || v->weights);
+    return !v->error && (value == loss_at || v->kind == FREE_F32);
 }
 
 static void range_of(const benchmark *b, value_at value, double *low, double *high) {

@@ -27,7 +27,8 @@ summary summary_of(const benchmark *b, int index) {
         s.symbols = r->count.elements;
     }
     s.seconds = bench_median(seconds, (int)b->steps);
-    s.ratio = index ? s.seconds / summary_of(b, 0).seconds : 1;
+    s.ratio[0] = v->ratio[0];
+    s.ratio[1] = v->ratio[1];
     s.peak_bytes = v->result[b->steps].peak_bytes;
     return s;
 }
@@ -53,7 +54,7 @@ static void print_row(const benchmark *b, int i, FILE *to) {
         fprintf(to, "%-40s failed: %s\n", v->name, v->error);
         return;
     }
-    fprintf(to, "%-40s %9.1f %6.2f %8.0f", v->name, 1e3 * s.seconds, s.ratio,
+    fprintf(to, "%-40s %9.1f %6.2f %6.2f %8.0f", v->name, 1e3 * s.seconds, s.ratio[0], s.ratio[1],
             (double)s.peak_bytes / 1e6);
     if (v->kind == LOG_TRAINER || v->kind == LOG_AUDITOR)
         fprintf(to, " %12.0f %10.1f %10.1f %9.1f", s.log_bytes, s.decided, s.escapes, s.corrected);
@@ -66,12 +67,13 @@ static void print_row(const benchmark *b, int i, FILE *to) {
 }
 
 void print_table(const benchmark *b, FILE *to) {
-    fprintf(to,
-            "%s, %s: %ld steps, batch %ld, b = %d; medians, every way in turn; profiles are "
-            "simulated\n\n",
-            b->model, b->size, b->steps, b->batch, b->bits);
-    fprintf(to, "   %-40s %9s %6s %8s %12s %10s %10s %9s %8s %s\n", "way", "ms/step", "ratio",
-            "peak MB", "log B/step", "decided", "escapes", "corrected", "loss", "state");
+    fprintf(
+        to,
+        "%s, %s: %ld steps, batch %ld, b = %d; medians of %s time, every way in turn; profiles are "
+        "simulated\n\n",
+        b->model, b->size, b->steps, b->batch, b->bits, b->cpu ? "processor" : "wall");
+    fprintf(to, "   %-40s %9s %6s %6s %8s %12s %10s %10s %9s %8s %s\n", "way", "ms/step", "/(1)",
+            "/(2)", "peak MB", "log B/step", "decided", "escapes", "corrected", "loss", "state");
     for (int i = 0; i < b->variants; i++) {
         fprintf(to, "%2d ", i + 1);
         print_row(b, i, to);
@@ -80,7 +82,7 @@ void print_table(const benchmark *b, FILE *to) {
 
 /* ---- sentences ---- */
 
-static int first_of(const benchmark *b, variant_kind kind, vd_log_encoding encoding) {
+int first_of(const benchmark *b, variant_kind kind, vd_log_encoding encoding) {
     for (int i = 0; i < b->variants; i++)
         if (b->variant[i].kind == kind && !b->variant[i].error &&
             (!encoding || b->variant[i].encoding == encoding))
@@ -113,20 +115,19 @@ static void words_on_states(const benchmark *b, variant_kind kind, const char *w
 
 static void words_on_log(const benchmark *b, vd_log_encoding encoding, const char *what, FILE *to) {
     const int t = first_of(b, LOG_TRAINER, encoding), a = first_of(b, LOG_AUDITOR, encoding);
-    const int base = first_of(b, FREE_F64, 0);
-    if (t < 0 || base < 0)
+    if (t < 0)
         return;
-    const summary s = summary_of(b, t), f64 = summary_of(b, base);
+    const summary s = summary_of(b, t);
     fprintf(to,
             "%s: the trainer takes %.2f times the time of free f64 and writes %.3f MB a step for "
             "%.3g rounded elements",
-            what, s.seconds / f64.seconds, s.log_bytes / 1e6, (double)s.symbols);
+            what, s.ratio[1], s.log_bytes / 1e6, (double)s.symbols);
     if (a >= 0) {
         const summary audit = summary_of(b, a);
         fprintf(to,
                 "; an auditor takes %.2f times and uses %.1f corrections a step out of %.0f logged "
                 "(%.1f escapes)",
-                audit.seconds / f64.seconds, audit.corrected, s.decided, s.escapes);
+                audit.ratio[1], audit.corrected, s.decided, s.escapes);
     }
     fputs(".\n", to);
 }
@@ -144,16 +145,15 @@ static void words_on_auditors(const benchmark *b, FILE *to) {
 }
 
 static void words_on_fixed(const benchmark *b, FILE *to) {
-    const int fixed = first_of(b, ORDER_FIXED, 0), f32 = first_of(b, FREE_F32, 0);
+    const int fixed = first_of(b, ORDER_FIXED, 0);
     const int t = first_of(b, LOG_TRAINER, VD_LOG_CALLS);
-    if (fixed < 0 || f32 < 0)
+    if (fixed < 0)
         return;
     const summary s = summary_of(b, fixed);
-    fprintf(to, "Order fixed: %.2f times the time of free f32, no log",
-            s.seconds / summary_of(b, f32).seconds);
+    fprintf(to, "Order fixed: %.2f times the time of free f32, no log", s.ratio[0]);
     if (t >= 0)
         fprintf(to, "; %.2f times that of the trainer with a log",
-                s.seconds / summary_of(b, t).seconds);
+                s.ratio[1] / summary_of(b, t).ratio[1]);
     fputs(".\n", to);
 }
 
@@ -199,11 +199,12 @@ static json_t *way_json(const benchmark *b, int i) {
     if (v->error)
         return json_pack("{ss ss}", "way", v->name, "error", v->error);
     vd_hex(v->result[b->steps].state.b, VD_HASH_SIZE, hash);
-    return json_pack("{ss sf sf sI sf sf sf sf sf ss sf}", "way", v->name, "seconds", s.seconds,
-                     "ratio", s.ratio, "peak_bytes", (json_int_t)s.peak_bytes, "log_bytes",
-                     s.log_bytes, "decided", s.decided, "escapes", s.escapes, "corrected",
-                     s.corrected, "loss", (double)v->result[b->steps].loss, "state", hash,
-                     "distance", v->distance[b->steps]);
+    return json_pack("{ss sf sf sf sI sf sf sf sf sf ss sf}", "way", v->name, "seconds", s.seconds,
+                     "ratio_to_f32", s.ratio[0], "ratio_to_f64", s.ratio[1], "peak_bytes",
+                     (json_int_t)s.peak_bytes, "log_bytes", s.log_bytes, "decided", s.decided,
+                     "escapes", s.escapes, "corrected", s.corrected, "loss",
+                     (double)v->result[b->steps].loss, "state", hash, "distance",
+                     v->distance[b->steps]);
 }
 
 bool write_json(const benchmark *b, const char *path) {

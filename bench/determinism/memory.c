@@ -1,0 +1,160 @@
+/* What the processes are expected to take, and which of them live at the same time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/determinism/determinism.h"
+
+/* Of code, threads, packed blocks of products, and sections of logs that wait to be written. */
+enum { MEGABYTE = 1000000, PROCESS = 100 * MEGABYTE };
+
+uint64_t memory_free(void) {
+    FILE *from = fopen("/proc/meminfo", "r");
+    unsigned long long kilobytes = 0;
+    char line[128];
+    while (from && fgets(line, sizeof line, from) && !kilobytes)
+        if (sscanf(line, "MemAvailable: %llu", &kilobytes) != 1)
+            kilobytes = 0;
+    if (from)
+        fclose(from);
+    return kilobytes ? (uint64_t)kilobytes * 1024 : UINT64_MAX; /* not told: whoever asks decides */
+}
+
+/* ---- one step ---- */
+
+static uint32_t value_count(const vd_program *p) {
+    return vd_source_count(p, &p->step) + p->step.node_count;
+}
+
+/* The node that reads a value last; what the next state takes is kept to the end. */
+static uint32_t *last_reads(const vd_program *p) {
+    const vd_graph *g = &p->step;
+    uint32_t *last = calloc(value_count(p), sizeof *last);
+    if (!last)
+        die("out of memory");
+    for (uint32_t i = 0; i < g->node_count; i++)
+        for (int32_t k = 0; k < g->node[i].input_count; k++)
+            last[g->edge[g->node[i].first_input + (uint32_t)k]] = i;
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        last[g->output[i]] = g->node_count;
+    return last;
+}
+
+static uint64_t state_bytes(const vd_program *p) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        bytes += vd_shape_bytes(&p->leaf[i].shape);
+    return bytes;
+}
+
+/* The most bytes of tensors at once, each freed after it was read last, none taking another's
+ * place: a little more than a step needs. */
+static uint64_t step_bytes(const vd_program *p) {
+    const vd_graph *g = &p->step;
+    const uint32_t sources = vd_source_count(p, g);
+    uint32_t *last = last_reads(p);
+    uint64_t now = state_bytes(p), most = now;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const vd_node *n = &g->node[i];
+        now += vd_shape_bytes(&n->shape);
+        most = now > most ? now : most;
+        for (int32_t k = 0; k < n->input_count; k++) {
+            const uint32_t value = g->edge[n->first_input + (uint32_t)k];
+            if (last[value] != i || (value >= p->leaf_count && value < sources))
+                continue;
+            now -= vd_shape_bytes(vd_value_shape(p, g, value));
+            last[value] = g->node_count; /* an input may be named twice */
+        }
+    }
+    free(last);
+    return most;
+}
+
+/* ---- groups ---- */
+
+static bool has_f32(int group) {
+    for (int i = 0; i < bench.variants; i++)
+        if (bench.variant[i].kind == FREE_F32 && bench.variant[i].group == group)
+            return true;
+    return false;
+}
+
+/* Times of the processor need no baseline in turn; distances of weights need the first way. */
+bool in_group(int way, int group) {
+    const variant *v = &bench.variant[way];
+    if (v->group == group || v->group < 0)
+        return v->group == group;
+    if (bench.cpu)
+        return way == bench.base[0] && has_f32(group);
+    return way == bench.base[0] || way == bench.base[1];
+}
+
+/* All between steps, and the one that needs the most in a step. */
+static uint64_t together(int group) {
+    /* two copies of the weights are compared here */
+    uint64_t resting = 2 * (uint64_t)bench.weights * sizeof(float), step = 0;
+    for (int i = 0; i < bench.variants; i++) {
+        const variant *v = &bench.variant[i];
+        if (!in_group(i, group))
+            continue;
+        resting += v->resting;
+        step = v->most - v->resting > step ? v->most - v->resting : step;
+    }
+    return resting + step;
+}
+
+static void refuse(uint64_t needed, uint64_t limit) {
+    char why[256];
+    snprintf(why, sizeof why,
+             "a way and its baselines at the same time need about %.1f GB; there are %.1f GB "
+             "(--memory, and what the machine has free but for 1 GB); try --size small or a "
+             "smaller --batch",
+             (double)needed / 1e9, (double)limit / 1e9);
+    die(why);
+}
+
+static void expect(variant *v, uint64_t state, uint64_t step) {
+    const bool logs = v->kind == LOG_TRAINER || v->kind == LOG_AUDITOR;
+    v->resting = state + PROCESS;
+    v->most = step + PROCESS + (logs ? (uint64_t)64 * MEGABYTE : 0);
+    v->group = -1;
+}
+
+static uint64_t memory_limit(void) {
+    const uint64_t spare = memory_free(), kept = UINT64_C(1000) * MEGABYTE;
+    const uint64_t left = spare > kept ? spare - kept : 0;
+    return (uint64_t)bench.memory < left ? (uint64_t)bench.memory : left;
+}
+
+/* Into the last group, or one of its own. Returns what that group takes. */
+static uint64_t place(int way, uint64_t limit) {
+    bench.variant[way].group = bench.groups - 1;
+    uint64_t bytes = together(bench.groups - 1);
+    if (bytes > limit && way > bench.base[1]) {
+        bench.variant[way].group = bench.groups++;
+        bytes = together(bench.groups - 1);
+    }
+    if (bytes > limit)
+        refuse(bytes, limit);
+    return bytes;
+}
+
+void plan_groups(void) {
+    const uint64_t limit = memory_limit();
+    const uint64_t state = state_bytes(&bench.work.program), step = step_bytes(&bench.work.program);
+    uint64_t most = 0;
+    bench.groups = 1;
+    for (int i = 0; i < bench.variants; i++)
+        expect(&bench.variant[i], state, step);
+    place(bench.base[0], limit);
+    place(bench.base[1], limit);
+    for (int i = 0; i < bench.variants; i++) {
+        const uint64_t bytes = bench.variant[i].group < 0 ? place(i, limit) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    fprintf(stderr,
+            "%d ways in %d group%s; a process takes about %.2f GB, %.2f GB in a step; at most %.1f "
+            "GB together, of %.1f GB\n",
+            bench.variants, bench.groups, bench.groups == 1 ? "" : "s",
+            (double)(state + PROCESS) / 1e9, (double)(step + PROCESS) / 1e9, (double)most / 1e9,
+            (double)limit / 1e9);
+}

@@ -1,0 +1,96 @@
+/* The command line. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/determinism/determinism.h"
+
+static void usage(FILE *to) {
+    fputs(
+        "Usage: determinism [--model gpt2|resnet50] [--size small|full] [--steps N]\n"
+        "                   [--profiles A,B,...] [--pairs] [--ways 12345] [--bits N]\n"
+        "                   [--threads N] [--batch N] [--sequence N] [--calibration N]\n"
+        "                   [--memory GB] [--cpu] [--out DIR]\n"
+        "Trains one job in every way and compares time, memory, logs and states. Profiles stand\n"
+        "for devices and are simulated; default: the first two (full) or all (small).\n"
+        "--pairs: an auditor on every profile for a trainer on every profile.\n"
+        "--ways: of (1) free f32, (2) free f64, (3) trainers, (4) auditors, (5) order fixed; s: "
+        "no\n"
+        "        logs of symbols. The first of (1) and (2) always run.\n"
+        "--bits: to round to, default 32. --calibration: steps that thresholds of symbols are\n"
+        "        measured in, default 1 (full) or 4 (small).\n"
+        "--memory: of all processes together, default 12 GB; as many ways as fit live at a time.\n"
+        "--cpu: times of the processor, all threads added up, and not of the clock: for busy "
+        "machines.\n"
+        "--out: where table.txt, steps.csv, result.json and page.html go, default\n"
+        "        build/determinism.\n"
+        "Example: determinism --model gpt2 --size small --steps 100 --pairs\n",
+        to);
+    exit(to == stdout ? 0 : 2);
+}
+
+static long number(const char *text, long low, long high) {
+    char *end;
+    const long value = strtol(text, &end, 10);
+    if (*text == 0 || *end != 0 || value < low || value > high) {
+        fprintf(stderr, "determinism: expected %ld..%ld, got \"%s\"\n", low, high, text);
+        exit(2);
+    }
+    return value;
+}
+
+static void parse_profiles(char *list) {
+    for (char *name = strtok(list, ","); name; name = strtok(NULL, ",")) {
+        const ro_profile *p = ro_profile_by_name(name);
+        if (bench.profiles == PROFILES_MAX || !p) {
+            fprintf(stderr, "determinism: no profile \"%s\"; there are", name);
+            for (int i = 0; ro_profile_at(i); i++)
+                fprintf(stderr, " %s", ro_profile_at(i)->name);
+            fputc('\n', stderr);
+            exit(2);
+        }
+        bench.profile[bench.profiles++] = p;
+    }
+}
+
+void parse_options(int argc, char **argv) {
+    static const struct option options[] = {{"model", required_argument, NULL, 'm'},
+                                            {"size", required_argument, NULL, 's'},
+                                            {"steps", required_argument, NULL, 'n'},
+                                            {"profiles", required_argument, NULL, 'p'},
+                                            {"pairs", no_argument, NULL, 'a'},
+                                            {"bits", required_argument, NULL, 'b'},
+                                            {"threads", required_argument, NULL, 't'},
+                                            {"batch", required_argument, NULL, 'B'},
+                                            {"sequence", required_argument, NULL, 'T'},
+                                            {"out", required_argument, NULL, 'o'},
+                                            {"ways", required_argument, NULL, 'w'},
+                                            {"memory", required_argument, NULL, 'M'},
+                                            {"calibration", required_argument, NULL, 'c'},
+                                            {"cpu", no_argument, NULL, 'u'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+        switch (o) {
+        case 'm': bench.model = optarg; break;
+        case 's': bench.size = optarg; break;
+        case 'n': bench.steps = number(optarg, 1, STEPS_MAX - 1); break;
+        case 'p': parse_profiles(optarg); break;
+        case 'a': bench.pairs = true; break;
+        case 'u': bench.cpu = true; break;
+        case 'b': bench.bits = (int32_t)number(optarg, 16, 32); break;
+        case 't': bench.threads = number(optarg, 0, 1024); break;
+        case 'B': bench.batch = number(optarg, 1, 1024); break;
+        case 'T': bench.sequence = number(optarg, 1, 1024); break;
+        case 'w': bench.ways = optarg; break;
+        case 'M': bench.memory = 1e9 * (double)number(optarg, 1, 1000); break;
+        case 'c': bench.calibration = number(optarg, 1, STEPS_MAX - 1); break;
+        case 'o': bench.out = optarg; break;
+        default: usage(o == 'h' ? stdout : stderr);
+        }
+    }
+    const bool model = !strcmp(bench.model, "gpt2") || !strcmp(bench.model, "resnet50");
+    const bool size = !strcmp(bench.size, "small") || !strcmp(bench.size, "full");
+    if (optind != argc || !model || !size || strspn(bench.ways, "12345s") != strlen(bench.ways))
+        usage(stderr);
+}
