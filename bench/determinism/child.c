@@ -1,4 +1,5 @@
 /* The process of one way to train: a step for each byte that comes. */
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -158,6 +159,7 @@ static void answer(trainer *t, step_result *r) {
     count_step(t, r);
     if (status == VD_OK)
         status = vd_state_hash(&t->b->work.program, &t->program, &t->state, NULL, &r->state, &err);
+    malloc_trim(0);
     r->resting_bytes = resting_bytes();
     if (status == VD_OK && t->v->kind == FREE_F32 && !leave_weights(t))
         status = vd_fail(&err, VD_ERR_LOCAL, "cannot share weights");

@@ -36,6 +36,7 @@ static void merge(calibrated *all, const vd_calibration *c) {
     for (int op = 0; op < RO_OP_END; op++) {
         all->count[op].elements += c->count[op].elements;
         all->count[op].apart += c->count[op].apart;
+        all->count[op].largest = fmax(all->count[op].largest, c->count[op].largest);
         all->thresholds.of[op] = fmin(all->thresholds.of[op], c->thresholds.of[op]);
     }
 }
@@ -98,14 +99,22 @@ static void measure_distance(variant *v, long step) {
 
 /* Processes are stopped before they take what the machine needs. */
 static void watch_memory(int way, const step_result *r) {
+    char why[160];
     uint64_t all = 2 * (uint64_t)bench.weights * sizeof(float);
     run.resting[way] = r->resting_bytes;
     for (int i = 0; i < bench.variants; i++)
         all += run.resting[i];
     all += r->peak_bytes > r->resting_bytes ? r->peak_bytes - r->resting_bytes : 0;
     bench.peak = all > bench.peak ? all : bench.peak;
-    if ((double)all > bench.memory)
-        die("the processes take more memory than --memory allows: give more, or train less");
+    if ((double)all <= bench.memory)
+        return;
+    snprintf(
+        why, sizeof why,
+        "the processes take %.1f GB and --memory allows %.1f; this one has %.2f GB, %.2f GB in "
+        "a step",
+        (double)all / 1e9, bench.memory / 1e9, (double)r->resting_bytes / 1e9,
+        (double)r->peak_bytes / 1e9);
+    die(why);
 }
 
 static void fail(variant *v, long step, const char *why) {

@@ -38,6 +38,11 @@ echo "auditors on four other devices: the run root of the trainer"
 "$verde" calibrate $job --out "$work/thresholds" --against sim-plain > "$work/calibrate.out" 2> "$work/calibrate.err"
 "$verde" run $job --backend log --encoding symbols --bits 27 --thresholds "$work/thresholds" --out "$work/symbols" --json \
     > "$work/symbols.json" 2> "$work/symbols.err" && echo "thresholds for other bits were accepted" && exit 1
+grep -q "fewer than 16 elements" "$work/calibrate.err" || { echo "thresholds from nothing, and no warning"; exit 1; }
+"$verde" run $job --backend log --encoding symbols --thresholds "$work/thresholds" --out "$work/symbols32" --json \
+    > "$work/symbols32.json" 2> "$work/symbols32.err"
+audit "$work/symbols32" sim-plain "$work/symbols32-audit"
+same "$work/symbols32.json" "$work/symbols32-audit.json"
 "$verde" calibrate $job --bits 27 --out "$work/thresholds27" --against sim-plain > "$work/calibrate.out" 2> "$work/calibrate.err"
 "$verde" run $job --backend log --encoding symbols --bits 27 --thresholds "$work/thresholds27" --out "$work/symbols" --json \
     > "$work/symbols.json" 2> "$work/symbols.err"

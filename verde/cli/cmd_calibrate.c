@@ -15,24 +15,36 @@ static void progress(void *user, int64_t done) {
     fprintf(stderr, "step %lld/%ld\n", (long long)done, o->steps);
 }
 
-/* Operators whose threshold was found between the bounds of the search, and the others' number. */
 static void print_counts(const vd_calibration *c) {
-    printf("%-18s %12s %8s  threshold\n", "operator", "elements", "apart");
-    for (int op = 1; op < RO_OP_END; op++)
-        if (c->count[op].elements)
-            printf("%-18s %12llu %8llu  %a\n", ro_op_describe(op)->name,
-                   (unsigned long long)c->count[op].elements,
-                   (unsigned long long)c->count[op].apart, c->thresholds.of[op]);
+    int few = 0;
+    printf("%-18s %12s %8s %10s  threshold\n", "operator", "elements", "apart", "largest");
+    for (int op = 1; op < RO_OP_END; op++) {
+        const vd_calibration_count *count = &c->count[op];
+        if (!count->elements)
+            continue;
+        printf("%-18s %12llu %8llu %10.2e  %a\n", ro_op_describe(op)->name,
+               (unsigned long long)count->elements, (unsigned long long)count->apart,
+               count->largest, c->thresholds.of[op]);
+        few += count->apart < VD_CALIBRATION_APART;
+    }
+    if (few > 0)
+        fprintf(stderr,
+                "warning: %d operators had fewer than %d elements that the devices round apart; "
+                "their\nthresholds follow from the largest distance of an element's two values. "
+                "More --steps make them\nsurer; --encoding calls needs no thresholds\n",
+                few, VD_CALIBRATION_APART);
 }
 
 static json_t *counts_json(const vd_calibration *c) {
     json_t *all = json_object();
-    for (int op = 1; op < RO_OP_END; op++)
-        if (c->count[op].elements)
-            json_object_set_new(
-                all, ro_op_describe(op)->name,
-                json_pack("{sI sI sf}", "elements", (json_int_t)c->count[op].elements, "apart",
-                          (json_int_t)c->count[op].apart, "threshold", c->thresholds.of[op]));
+    for (int op = 1; op < RO_OP_END; op++) {
+        const vd_calibration_count *count = &c->count[op];
+        if (count->elements)
+            json_object_set_new(all, ro_op_describe(op)->name,
+                                json_pack("{sI sI sf sf}", "elements", (json_int_t)count->elements,
+                                          "apart", (json_int_t)count->apart, "largest",
+                                          count->largest, "threshold", c->thresholds.of[op]));
+    }
     return all;
 }
 

@@ -14,6 +14,14 @@ typedef struct {
     vd_status status;
 } calibrator;
 
+/* Two values that are rounded differently have a boundary between them, half of a place away from
+ * both rounded values. They are rare: at 32 bits one in 10^8 elements. But how far values of one
+ * element lie apart is seen with every element, and how near to a boundary they must be follows
+ * from that. The largest distance is in proportion to the number of elements (it is an element near
+ * zero, of large terms, and one half as large is half as frequent), and a run has more of them than
+ * its calibration. */
+enum { MARGIN = 32 };
+
 /* The search of the paper goes from a quarter of the last place of 24 bits to half of one of
  * `bits`: outside, nothing could be told, or everything would. */
 static double most(int32_t bits) {
@@ -22,10 +30,18 @@ static double most(int32_t bits) {
 static double least(void) {
     return 0.25 * 0x1p-23;
 }
+/* Where no element had two values. */
+static double least_margin(int32_t bits) {
+    return 0x1p-10 * most(bits);
+}
+
+static double power_of_two(double y) {
+    return ldexp(1, fabs(y) < 0x1p-126 ? -126 : ilogb(y));
+}
 
 /* Distance to the rounded value over the value's power of two, as ro_free_run sees it. */
 static double distance(double y, float r) {
-    return fabs(y - (double)r) / ldexp(1, fabs(y) < 0x1p-126 ? -126 : ilogb(y));
+    return fabs(y - (double)r) / power_of_two(y);
 }
 
 static void compare(calibrator *c, int op, double y1, double y2) {
@@ -33,9 +49,13 @@ static void compare(calibrator *c, int op, double y1, double y2) {
     const float r1 = ro_round(y1, bits), r2 = ro_round(y2, bits);
     const bool opposite = (y1 < (double)r1) == (y2 > (double)r2);
     double *threshold = &c->out->thresholds.of[op];
-    if (r1 == r2 || y1 - y1 != 0 || y2 - y2 != 0 || !opposite)
+    vd_calibration_count *count = &c->out->count[op];
+    if (y1 - y1 != 0 || y2 - y2 != 0)
         return;
-    c->out->count[op].apart++;
+    count->largest = fmax(count->largest, fabs(y1 - y2) / power_of_two(y1));
+    if (r1 == r2 || !opposite)
+        return;
+    count->apart++;
     /* in the logging region: above the threshold */
     const double d = fmin(distance(y1, r1), distance(y2, r2));
     if (d <= *threshold)
@@ -96,6 +116,14 @@ static vd_status run(calibrator *c, const vd_exec *exec, int64_t steps,
     return status == VD_OK ? c->status : status;
 }
 
+static void keep_margin(vd_calibration *out, int op) {
+    const double highest = most(out->thresholds.bits);
+    const double margin = fmax(MARGIN * out->count[op].largest, least_margin(out->thresholds.bits));
+    double *threshold = &out->thresholds.of[op];
+    if (ro_op_is_free(op))
+        *threshold = fmax(fmin(least(), *threshold), fmin(*threshold, highest - margin));
+}
+
 vd_status vd_calibrate(const vd_exec *exec, const ro_profile *a, const ro_profile *b, int32_t bits,
                        int64_t steps, void (*progress)(void *user, int64_t done), void *user,
                        vd_calibration *out, vd_err *err) {
@@ -107,6 +135,8 @@ vd_status vd_calibrate(const vd_exec *exec, const ro_profile *a, const ro_profil
     for (int op = 0; op < RO_OP_END; op++)
         out->thresholds.of[op] = ro_op_is_free(op) ? most(bits) : 0;
     vd_status status = run(&c, &calibrated, steps, progress, user);
+    for (int op = 0; op < RO_OP_END; op++)
+        keep_margin(out, op);
     free(c.value[0]);
     free(c.value[1]);
     return status;

@@ -1,14 +1,18 @@
 /* Thresholds of the symbols of a rounding log (SPEC 14.4), measured between two profiles: algorithm
- * 3 of Srivastava et al., with the exponent of the value. */
+ * 3 of Srivastava et al., with the exponent of the value, and with a margin for runs that are
+ * longer than what was measured. */
 #ifndef VD_CALIBRATE_H
 #define VD_CALIBRATE_H
 
 #include "verde/exec/exec.h"
 #include "verde/log/log.h"
 
+enum { VD_CALIBRATION_APART = 16 }; /* fewer say little: the margin decides */
+
 typedef struct {
     uint64_t elements; /* compared */
     uint64_t apart;    /* that the profiles round differently, from opposite sides */
+    double largest;    /* distance of an element's two values, over its power of two */
 } vd_calibration_count;
 
 typedef struct {
