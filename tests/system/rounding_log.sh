@@ -30,6 +30,7 @@ for profile in sim-narrow sim-deep sim-plain "$work/own.yaml"; do
     audit "$work/trainer" "$profile" "$work/$name"
     same "$work/trainer.json" "$work/$name.json"
 done
+grep -q '"matmul":{"elements":[1-9]' "$work/trainer.json" || { echo "no counts of operators"; exit 1; }
 echo "auditors on four other devices: the run root of the trainer"
 
 "$verde" run $job --out "$work/fixed" --json > "$work/fixed.json" 2> "$work/fixed.err"

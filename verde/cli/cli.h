@@ -87,6 +87,9 @@ void vd_print_json(json_t *object); /* one line on standard output; takes the ob
 json_t *vd_hash_text(const vd_hash *hash);
 /* "12.3 MB". text: 32 bytes. */
 void vd_print_size(uint64_t bytes, char *text);
+/* Counts of a run with a rounding log, of each operator. */
+void vd_print_rounded(const vd_run_result *r);
+json_t *vd_rounded_json(const vd_run_result *r);
 bool vd_is_terminal(void); /* standard error */
 
 #endif

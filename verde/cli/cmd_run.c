@@ -41,18 +41,22 @@ static json_t *loss_json(float loss) {
     return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
 }
 
-static void print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common) {
+static void print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common,
+                         bool rounded) {
     char root[2 * VD_HASH_SIZE + 1], state[2 * VD_HASH_SIZE + 1];
     vd_hex(r->run_root.b, VD_HASH_SIZE, root);
     vd_hex(r->final_state.b, VD_HASH_SIZE, state);
     if (common->json) {
-        vd_print_json(json_pack(
+        json_t *object = json_pack(
             "{ss ss sI sI sf so so ss ss si sI sI}", "run_root", root, "final_state_root", state,
             "steps", (json_int_t)r->steps, "resumed_at", (json_int_t)r->resumed_at, "seconds",
             r->seconds, "loss_first", loss_json(r->loss_first), "loss_last",
             loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "device",
             ro_ctx_device(loaded->ro), "threads", ro_ctx_threads(loaded->ro), "peak_bytes",
-            (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro)));
+            (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro));
+        if (rounded)
+            json_object_set_new(object, "rounded", vd_rounded_json(r));
+        vd_print_json(object);
         return;
     }
     printf("loss         %.4f -> %.4f in %lld steps, %.1f s\n", (double)r->loss_first,
@@ -122,6 +126,7 @@ static void print_rounding(const vd_run_rounding *rounding, const vd_run_result 
            (unsigned long long)c->escapes, size);
     if (rounding->role == VD_AUDITOR)
         printf("corrected    %llu elements, as the log says\n", (unsigned long long)c->corrected);
+    vd_print_rounded(r);
 }
 
 static vd_status execute(const char *job, const char *dir, const char *fault,
@@ -153,7 +158,7 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
         return status;
     if (result.resumed_at)
         fprintf(stderr, "went on from the checkpoint at step %lld\n", (long long)result.resumed_at);
-    print_result(&result, loaded, common);
+    print_result(&result, loaded, common, rounding != NULL);
     if (rounding && !common->json)
         print_rounding(rounding, &result);
     return VD_OK;

@@ -42,6 +42,7 @@ typedef struct {
     double seconds;
     vd_rounded_count rounded; /* with `rounding`: of the steps that ran now */
     uint64_t log_bytes;
+    vd_rounded_count rounded_of[RO_OP_END]; /* the same, of each operator */
 } vd_run_result;
 
 /* Goes on from the last whole checkpoint if `dir` holds an unfinished run of the same program and

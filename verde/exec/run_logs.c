@@ -105,6 +105,8 @@ vd_status vd_run_logs_close(vd_run_logs *logs, vd_status status, vd_run_result *
     if (logs->rounded)
         result->rounded = vd_rounded_counted(logs->rounded, 0);
     result->log_bytes = logs->bytes;
+    for (int op = 1; op < RO_OP_END && logs->rounded; op++)
+        result->rounded_of[op] = vd_rounded_counted(logs->rounded, op);
     if (status == VD_OK)
         status = vd_rounded_close(logs->rounded, err);
     else
