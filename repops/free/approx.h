@@ -7,7 +7,7 @@
 #ifndef REPOPS_FREE_APPROX_H
 #define REPOPS_FREE_APPROX_H
 
-#include "repops/free/kernel.h"
+#include "repops/free/real.h"
 
 /* |v - exact| <= e, in binary64; in binary32 e means nothing. */
 typedef struct {
@@ -67,15 +67,27 @@ RO_INLINE double ap_product_error(approx a, approx b) {
     return ap_size(a.v) * b.e + a.e * (ap_size(b.v) + b.e);
 }
 
+/* Whether another profile may give it the other sign. The reference's values lie between those of
+ * two profiles: what may change signs for the reference may do so for kernels. */
+RO_INLINE int ap_may_change_sign(approx a) {
+    return ap_size(a.v) < RO_SIGN_REACH * a.e;
+}
+
+/* 0 times a number of either sign is a zero of either sign. */
+RO_INLINE double ap_zero_error(approx a, approx b, real product) {
+    return product == 0 && (ap_may_change_sign(a) || ap_may_change_sign(b)) ? 0x1p-1000 : 0;
+}
+
 RO_INLINE approx ap_mul(approx a, approx b) {
     const real v = a.v * b.v;
-    return (approx){v, ap_product_error(a, b) + RO_UNIT * ap_size(v)};
+    return (approx){v, ap_product_error(a, b) + ap_zero_error(a, b, v) + RO_UNIT * ap_size(v)};
 }
 
 /* a * b + c; where that is two roundings, both. */
 RO_INLINE approx ap_mul_add(approx a, approx b, approx c, order o) {
     const real v = free_mul_add(a.v, b.v, c.v, o.contract);
-    return (approx){v, ap_product_error(a, b) + c.e + RO_UNIT * (ap_size(a.v * b.v) + ap_size(v))};
+    const double e = ap_product_error(a, b) + ap_zero_error(a, b, a.v * b.v) + c.e;
+    return (approx){v, e + RO_UNIT * (ap_size(a.v * b.v) + ap_size(v))};
 }
 
 RO_INLINE approx ap_div(approx a, approx b) {
@@ -89,6 +101,26 @@ RO_INLINE approx ap_div(approx a, approx b) {
 RO_INLINE approx ap_div_exact(approx a, real b) {
     const real v = a.v / b;
     return (approx){v, a.e / ap_size(b) + RO_UNIT * ap_size(v)};
+}
+
+/* The error of a sum of n terms that have themselves `term` roundings each, over the sum of their
+ * magnitudes: SPEC 14.3. */
+RO_INLINE double sum_error(int64_t n, double term) {
+    return ((double)n + 2 + term) * RO_UNIT;
+}
+
+/* ---- formulas of one element ---- */
+
+/* Tensors, advanced to the element i = 0, and what is the same for all elements. */
+typedef struct {
+    const float *a, *b, *c, *d, *e, *f, *g;
+    approx p, q, r, s, t;
+} operands;
+
+typedef approx formula(operands o, int64_t i, order how);
+
+RO_INLINE approx at(const float *x, int64_t i) {
+    return ap_exact((real)x[i]);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* Functions of one element, and their gradients, SPEC.md section 6. */
 #include "repops/free/functions.h"
+#include "repops/free/writer.h"
 
 /* ---- functions ---- */
 

@@ -6,7 +6,7 @@
 #ifndef REPOPS_FREE_FUNCTIONS_H
 #define REPOPS_FREE_FUNCTIONS_H
 
-#include "repops/free/writer.h"
+#include "repops/free/approx.h"
 
 enum {
     RO_EXP_ROUNDINGS = 3,

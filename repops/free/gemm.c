@@ -263,8 +263,7 @@ static int64_t place_of(const free_gemm *g, int64_t index, int64_t row) {
     return g->place ? g->place(g, index, row) : (index * g->m + row) * g->n;
 }
 
-/* |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1: any order), u more by alpha, and 2 for
- * what is neglected. */
+/* |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1: any order), and u more by alpha. */
 RO_INLINE void finish(const real *sum, const double *norm, int64_t n, double of_sum, real alpha,
                       real *restrict y, double *restrict bound) {
     for (int64_t j = 0; j < n; j++)
@@ -274,11 +273,11 @@ RO_INLINE void finish(const real *sum, const double *norm, int64_t n, double of_
             bound[j] = of_sum * __builtin_fabs((double)alpha) * norm[j];
 }
 
-/* The sign of a sum may depend on the order where alpha is 0 too. */
+/* The sign of a sum may depend on the order where alpha is 0 too: SPEC 14.3. */
 static void bound_zeros(const real *sum, const double *norm, int64_t n, double of_sum,
                         double *bound) {
     for (int64_t j = 0; j < n; j++)
-        if (__builtin_fabs((double)sum[j]) <= of_sum * norm[j])
+        if (__builtin_fabs((double)sum[j]) <= 2 * of_sum * norm[j])
             bound[j] = 0x1p-1000;
 }
 
@@ -287,7 +286,7 @@ static void emit_row(const item *t, int64_t row, batch *out) {
     const int64_t first = place_of(g, t->product, t->row + row) + t->col;
     const int64_t within = row % t->height;
     const double length = t->row_square ? __builtin_sqrt(t->row_square[row]) : 0;
-    const double of_sum = 2 * ((double)g->k + 2) * 0x1p-53 * length;
+    const double of_sum = free_bound(((double)g->k + 2) * 0x1p-53 * length);
     const double *norm = t->col_square;
     for (int64_t j = 0; j < t->n; j += FREE_NR, norm += norm ? FREE_NR : 0) {
         const int64_t n = min_i64(FREE_NR, t->n - j);

@@ -1,5 +1,6 @@
 /* Softmax and cross-entropy, SPEC.md section 7.2. An item is a row. */
 #include "repops/free/functions.h"
+#include "repops/free/writer.h"
 
 /* p: m[r]; q: 1 / l[r]. */
 RO_INLINE approx softmax_of(operands o, int64_t i, order how) {

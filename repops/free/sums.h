@@ -15,12 +15,6 @@ RO_INLINE int64_t piece_of(const ro_profile *p, int64_t n) {
     return p->split > 0 ? p->split : n;
 }
 
-/* The error of a sum of n terms that have themselves `term` roundings each, over the sum of their
- * magnitudes: SPEC 14.3. */
-RO_INLINE double sum_error(int64_t n, double term) {
-    return 2 * ((double)n + 2 + term) * RO_UNIT;
-}
-
 /* ---- sums along a row ---- */
 
 /* Products a[i] * b[i], or a[i] alone if b is NULL; lanes is a constant. */

@@ -3,6 +3,7 @@
 #define REPOPS_FREE_WRITER_H
 
 #include "repops/free/approx.h"
+#include "repops/free/kernel.h"
 
 /* Results on their way to ro_emit, one after the other. */
 typedef struct {
@@ -34,7 +35,7 @@ static __attribute__((noinline, unused)) void writer_flush(writer *w) {
 
 RO_INLINE void write_one(writer *w, approx a) {
     w->y[w->n] = a.v;
-    w->e[w->n] = a.e;
+    w->e[w->n] = free_bound(a.e);
     if (++w->n == RO_EMIT_MAX)
         writer_flush(w);
 }
@@ -43,14 +44,6 @@ static inline __attribute__((unused)) void write_zeros(writer *w, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         write_one(w, ap_exact(0));
 }
-
-/* Tensors, advanced to the element i = 0, and what is the same for all elements. */
-typedef struct {
-    const float *a, *b, *c, *d, *e, *f, *g;
-    approx p, q, r, s, t;
-} operands;
-
-typedef approx formula(operands o, int64_t i, order how);
 
 /* Appends f of the elements 0 .. n - 1. */
 RO_INLINE void write_each(writer *w, formula *f, operands o, int64_t n, order how) {
@@ -63,7 +56,7 @@ RO_INLINE void write_each(writer *w, formula *f, operands o, int64_t n, order ho
             for (int64_t j = 0; j < count; j++) {
                 const approx r = f(o, i + j, how);
                 y[j] = r.v;
-                e[j] = r.e;
+                e[j] = free_bound(r.e);
             }
         } else {
             RO_SAME_INDEX
@@ -75,10 +68,6 @@ RO_INLINE void write_each(writer *w, formula *f, operands o, int64_t n, order ho
         if (w->n == RO_EMIT_MAX)
             writer_flush(w);
     }
-}
-
-RO_INLINE approx at(const float *x, int64_t i) {
-    return ap_exact((real)x[i]);
 }
 
 /* ---- kernels that are one loop over a formula ---- */

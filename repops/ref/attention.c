@@ -16,7 +16,7 @@ static place place_of(const ro_call *call, int64_t e) {
 }
 
 /* Admitted keys [from, to) of block c for query `row`. */
-static void keys_of(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to) {
+void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to) {
     const ro_shape *s = &call->input[0];
     int64_t keys = last_dim(s), queries = s->dim[s->ndim - 2];
     int64_t limit = call->attr[0] ? row % queries + 1 : keys;
@@ -33,7 +33,7 @@ uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, cons
     int64_t keys = last_dim(&call->input[0]), blocks = last_dim(&call->output), from, to;
     float m = ro_from_bits(RO_MINUS_INFINITY_BITS);
     (void)acc;
-    keys_of(call, e / blocks, e % blocks, &from, &to);
+    ro_ref_attn_keys(call, e / blocks, e % blocks, &from, &to);
     for (int64_t j = from; j < to; j++)
         m = ro_max(m, loadf(in, 0, e / blocks * keys + j));
     return result(m);
@@ -55,7 +55,7 @@ uint32_t ro_ref_attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const
     int64_t first = row / s->dim[s->ndim - 2] * keys; /* of this batch's keys in v */
     float sum = 0;
     (void)acc;
-    keys_of(call, row, e / size % blocks, &from, &to);
+    ro_ref_attn_keys(call, row, e / size % blocks, &from, &to);
     for (int64_t j = from; j < to; j++)
         sum =
             ro_fma(loadf(in, 0, row * keys + j), loadf(in, 1, (first + j) * size + e % size), sum);

@@ -3,7 +3,7 @@
 #include "repops/src/conv.h"
 
 /* Number of terms of an element's dot product. */
-static int64_t terms(const ro_call *call, const ro_conv *v) {
+int64_t ro_ref_conv_terms(const ro_call *call, const ro_conv *v) {
     const int64_t taps = v->kernel[0] * v->kernel[1];
     switch (call->op) {
     case RO_OP_CONV2D: return taps * v->depth;
@@ -14,14 +14,8 @@ static int64_t terms(const ro_call *call, const ro_conv *v) {
 
 int64_t ro_ref_conv2d_steps(const ro_call *call) {
     const ro_conv v = ro_conv_of(call);
-    return (terms(call, &v) + RO_DOT_CHUNK - 1) / RO_DOT_CHUNK;
+    return (ro_ref_conv_terms(call, &v) + RO_DOT_CHUNK - 1) / RO_DOT_CHUNK;
 }
-
-/* A term: where its factors lie. Absent terms have none. */
-typedef struct {
-    int64_t a, b;
-    int present;
-} factors;
 
 /* The pixel of x under tap (i, j) of window (h, w); -1 outside. */
 static int64_t pixel(const ro_conv *v, int64_t n, int64_t h, int64_t w, int64_t tap) {
@@ -31,16 +25,16 @@ static int64_t pixel(const ro_conv *v, int64_t n, int64_t h, int64_t w, int64_t 
     return inside ? (n * v->in[0] + ih) * v->in[1] + iw : -1;
 }
 
-static factors forward(const ro_conv *v, int64_t e, int64_t k) {
+static ro_ref_factors forward(const ro_conv *v, int64_t e, int64_t k) {
     const int64_t f = e % v->filters, w = e / v->filters % v->out[1];
     const int64_t h = e / v->filters / v->out[1] % v->out[0];
     const int64_t n = e / v->filters / v->out[1] / v->out[0];
     const int64_t p = pixel(v, n, h, w, k / v->depth);
     const int64_t channel = f / v->width * v->depth + k % v->depth;
-    return (factors){p * v->channels + channel, k * v->filters + f, p >= 0};
+    return (ro_ref_factors){p * v->channels + channel, k * v->filters + f, p >= 0};
 }
 
-static factors input_gradient(const ro_conv *v, int64_t e, int64_t k) {
+static ro_ref_factors input_gradient(const ro_conv *v, int64_t e, int64_t k) {
     const int64_t c = e % v->channels, w = e / v->channels % v->in[1];
     const int64_t h = e / v->channels / v->in[1] % v->in[0];
     const int64_t n = e / v->channels / v->in[1] / v->in[0];
@@ -50,28 +44,35 @@ static factors input_gradient(const ro_conv *v, int64_t e, int64_t k) {
     const int64_t oh = y / v->stride[0], ow = x / v->stride[1];
     const int present = y >= 0 && x >= 0 && y % v->stride[0] == 0 && x % v->stride[1] == 0 &&
                         oh < v->out[0] && ow < v->out[1];
-    return (factors){((n * v->out[0] + oh) * v->out[1] + ow) * v->filters + f,
-                     (tap * v->depth + c % v->depth) * v->filters + f, present};
+    return (ro_ref_factors){((n * v->out[0] + oh) * v->out[1] + ow) * v->filters + f,
+                            (tap * v->depth + c % v->depth) * v->filters + f, present};
 }
 
-static factors weight_gradient(const ro_conv *v, int64_t e, int64_t k) {
+static ro_ref_factors weight_gradient(const ro_conv *v, int64_t e, int64_t k) {
     const int64_t f = e % v->filters, c = e / v->filters % v->depth;
     const int64_t w = k % v->out[1], h = k / v->out[1] % v->out[0], n = k / v->out[1] / v->out[0];
     const int64_t p = pixel(v, n, h, w, e / v->filters / v->depth);
-    return (factors){p * v->channels + f / v->width * v->depth + c, k * v->filters + f, p >= 0};
+    return (ro_ref_factors){p * v->channels + f / v->width * v->depth + c, k * v->filters + f,
+                            p >= 0};
+}
+
+ro_ref_factors ro_ref_conv_factors(const ro_call *call, const ro_conv *v, int64_t e, int64_t k) {
+    switch (call->op) {
+    case RO_OP_CONV2D: return forward(v, e, k);
+    case RO_OP_CONV2D_DX: return input_gradient(v, e, k);
+    default: return weight_gradient(v, e, k);
+    }
 }
 
 /* One chunk into the total. */
 void ro_ref_conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
     const ro_conv v = ro_conv_of(call);
-    const int64_t count = terms(call, &v), from = step * RO_DOT_CHUNK;
+    const int64_t count = ro_ref_conv_terms(call, &v), from = step * RO_DOT_CHUNK;
     const int64_t to = from + RO_DOT_CHUNK < count ? from + RO_DOT_CHUNK : count;
     float sum = 0;
     for (int64_t k = from; k < to; k++) {
-        const factors t = call->op == RO_OP_CONV2D      ? forward(&v, e, k)
-                          : call->op == RO_OP_CONV2D_DX ? input_gradient(&v, e, k)
-                                                        : weight_gradient(&v, e, k);
+        const ro_ref_factors t = ro_ref_conv_factors(call, &v, e, k);
         if (t.present)
             sum = ro_fma(loadf(in, 0, t.a), loadf(in, 1, t.b), sum);
     }

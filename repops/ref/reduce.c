@@ -6,6 +6,12 @@ int64_t ro_ref_matmul_steps(const ro_call *call) {
     return (v.k + v.chunk - 1) / v.chunk;
 }
 
+ro_ref_factors ro_ref_matmul_factors(const ro_matmul *v, int64_t batch, int64_t m, int64_t n,
+                                     int64_t k) {
+    return (ro_ref_factors){batch * v->m * v->k + (v->trans_a ? k * v->m + m : m * v->k + k),
+                            batch * v->n * v->k + (v->trans_b ? n * v->k + k : k * v->n + n), 1};
+}
+
 /* One chunk into the total. */
 void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
@@ -18,9 +24,8 @@ void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *ac
         from = m;
     float sum = 0;
     for (int64_t k = from; k < to; k++) {
-        int64_t a = batch * v.m * v.k + (v.trans_a ? k * v.m + m : m * v.k + k);
-        int64_t b = batch * v.n * v.k + (v.trans_b ? n * v.k + k : k * v.n + n);
-        sum = ro_fma(loadf(in, 0, a), loadf(in, 1, b), sum);
+        const ro_ref_factors at = ro_ref_matmul_factors(&v, batch, m, n, k);
+        sum = ro_fma(loadf(in, 0, at.a), loadf(in, 1, at.b), sum);
     }
     acc->word[0] = result(ro_from_bits(acc->word[0]) + sum);
 }

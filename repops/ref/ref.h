@@ -4,6 +4,7 @@
 
 #include "repops/ref.h"
 #include "repops/src/call.h"
+#include "repops/src/conv.h"
 #include "repops/src/math.h"
 #include "repops/src/philox.h"
 
@@ -79,5 +80,21 @@ ro_ref_finish_fn ro_ref_conv2d, ro_ref_max_pool2d, ro_ref_max_pool2d_index, ro_r
 int64_t ro_ref_conv2d_steps(const ro_call *call);
 void ro_ref_conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in);
+
+/* ---- what ro_ref_element and ro_ref_bounded share: which elements meet ---- */
+
+/* A term of a dot product: where its factors lie in both inputs. Absent terms have none. */
+typedef struct {
+    int64_t a, b;
+    int present;
+} ro_ref_factors;
+
+ro_ref_factors ro_ref_matmul_factors(const ro_matmul *v, int64_t batch, int64_t m, int64_t n,
+                                     int64_t k);
+/* Number of terms of an element's dot product, absent ones counted. */
+int64_t ro_ref_conv_terms(const ro_call *call, const ro_conv *v);
+ro_ref_factors ro_ref_conv_factors(const ro_call *call, const ro_conv *v, int64_t e, int64_t k);
+/* Admitted keys [from, to) of block c for query `row`. */
+void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to);
 
 #endif

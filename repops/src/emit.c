@@ -112,6 +112,13 @@ static int64_t place_called(const ro_close_call *c, int64_t place, double y, int
     return up <= size / 2 ? place + up : place + up - size;
 }
 
+float ro_round_called(double y, int bits, const ro_close_call *call) {
+    const float nearest = ro_round(y, bits);
+    if (y - y != 0)
+        return nearest;
+    return ro_at_place(place_called(call, ro_place(nearest, bits), y, bits), bits);
+}
+
 void ro_emit_replay(ro_emitter *t, int64_t first, const double *y, int64_t n) {
     const ro_rounding *r = t->rounding;
     for (int64_t i = find_call(r, first); i < r->call_count; i++) {

@@ -71,6 +71,9 @@ typedef struct {
     uint32_t bits; /* 1..32 */
 } ro_close_call;
 
+/* What following a report makes of one's own y, SPEC 14.3. A NaN or an infinity stays itself. */
+RO_API float ro_round_called(double y, int bits, const ro_close_call *call);
+
 typedef struct {
     ro_free_mode mode;
     int32_t bits;     /* to round to; RO_FREE_F32 ignores it */

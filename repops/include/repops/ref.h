@@ -44,6 +44,28 @@ RO_API uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_ac
 RO_API int64_t ro_ref_step_loads(const ro_call *call);
 RO_API int64_t ro_ref_finish_loads(const ro_call *call);
 
+/* ---- free operators (free.h), SPEC 14.5 ---- */
+
+/* An element in binary64 and a fixed order: |value - exact| <= bound, and so is every profile's.
+ * The bits of both are the same everywhere. A bound that is NaN says that there is none: any value
+ * could be right. */
+typedef struct {
+    double value, bound;
+} ro_bounded;
+
+/* Of an operator of ro_op_is_free; of others the bound is NaN. It reads no element of the inputs
+ * that ro_ref_element of the same element does not read. */
+RO_API ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access *in);
+
+/* The members of the grid of `bits` bits that some profile may round the element to: their places
+ * (SPEC 14.2) are low, ..., high. If low < high, a device must have reported its choice. */
+typedef struct {
+    int64_t low, high;
+} ro_places;
+RO_API ro_places ro_bounded_places(ro_bounded element, int bits);
+/* Whether the f32 number with these bits is one of them. */
+RO_API int ro_bounded_admits(ro_bounded element, int bits, uint32_t value);
+
 /* An accessor over whole tensors in memory, for tests and small tools. */
 typedef struct {
     const ro_call *call;

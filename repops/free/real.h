@@ -1,0 +1,44 @@
+/* The type that free kernels compute in: binary32 with RO_IS_f32, else binary64, which the
+ * reference with a bound (repops/ref/bounded.c) takes too. */
+#ifndef REPOPS_FREE_REAL_H
+#define REPOPS_FREE_REAL_H
+
+#include "repops/src/math.h"
+
+#if defined(RO_IS_f32)
+typedef float real;
+#define RO_UNIT 0x1p-24
+#else
+typedef double real;
+#define RO_UNIT 0x1p-53 /* the unit roundoff of `real` */
+#endif
+
+/* How many bounds a number may be away from 0 and yet have another sign in another profile: two,
+ * and a little; kernels say so of all that the reference says so of, whose value is two bounds
+ * away. */
+#if defined(RO_REAL)
+#define RO_SIGN_REACH 4.1
+#else
+#define RO_SIGN_REACH 2.05
+#endif
+
+/* Whether a * b + c can be one operation here. */
+#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__) || defined(__s390x__)
+#define RO_HAS_FMA 1
+#else
+#define RO_HAS_FMA 0
+#endif
+
+/* a * b + c, rounded once if `contract`, which is a constant where the call is inlined. */
+RO_INLINE real free_mul_add(real a, real b, real c, int contract) {
+#if RO_HAS_FMA && defined(RO_IS_f32)
+    return contract ? __builtin_fmaf(a, b, c) : a * b + c;
+#elif RO_HAS_FMA
+    return contract ? __builtin_fma(a, b, c) : a * b + c;
+#else
+    (void)contract;
+    return a * b + c;
+#endif
+}
+
+#endif

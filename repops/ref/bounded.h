@@ -1,0 +1,52 @@
+/* Private to repops/ref: elements of free operators with bounds of their errors, SPEC.md section
+ * 14.5. Formulas are those of the kernels (repops/free), evaluated in one way. */
+#ifndef RO_REF_BOUNDED_H
+#define RO_REF_BOUNDED_H
+
+#include "repops/free/approx.h"
+#include "repops/ref/ref.h"
+
+/* The bound holds for all orders, up to rounding in itself. */
+typedef approx ro_bounded_fn(const ro_call *call, int64_t e, const ro_access *in);
+
+ro_bounded_fn ro_bounded_matmul, ro_bounded_attn_av, ro_bounded_conv;
+ro_bounded_fn ro_bounded_arithmetic, ro_bounded_single;
+
+/* The way of the reference: no contraction, Horner's scheme. */
+static const order ro_plain = {0, 0};
+
+/* Element `index` of input `input`, as a number. */
+RO_INLINE approx input_at(const ro_access *in, int input, int64_t index) {
+    return ap_exact((real)loadf(in, input, index));
+}
+
+RO_INLINE approx attr_at(const ro_call *call, int index) {
+    return ap_exact((real)attrf(call, index));
+}
+
+/* ---- sums: terms in the order of SPEC, one after the other, from +0 ---- */
+
+typedef struct {
+    real sum, size;
+    int64_t terms;
+} bounded_sum;
+
+/* `excess`: how far the error of the term, in roundings over the number of terms, may exceed what
+ * sum_of says of all. */
+RO_INLINE void add_excess(bounded_sum *s, real term, real excess) {
+    const real size = ap_abs(term);
+    s->sum = s->sum + term;
+    s->size = s->size + (size > 0 ? size * (1 + excess) : size);
+    s->terms++;
+}
+
+RO_INLINE void add_term(bounded_sum *s, real term) {
+    add_excess(s, term, 0);
+}
+
+/* Of terms with so many roundings each. */
+RO_INLINE approx sum_of(const bounded_sum *s, double roundings) {
+    return (approx){s->sum, sum_error(s->terms, roundings) * s->size};
+}
+
+#endif

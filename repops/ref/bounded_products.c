@@ -1,0 +1,46 @@
+/* Products with bounds: the product of two f32 numbers is exact in binary64. SPEC.md sections 3.1,
+ * 8 and 12.1. */
+#include "repops/ref/bounded.h"
+#include "repops/src/conv.h"
+
+static void add_product(bounded_sum *s, const ro_access *in, int64_t a, int64_t b) {
+    add_term(s, (real)loadf(in, 0, a) * (real)loadf(in, 1, b));
+}
+
+approx ro_bounded_matmul(const ro_call *call, int64_t e, const ro_access *in) {
+    const ro_matmul v = ro_matmul_of(call);
+    const int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m;
+    const int64_t from = v.mask == RO_MASK_FROM_ROW ? m : 0;
+    const int64_t to = v.mask == RO_MASK_UPTO_ROW && m + 1 < v.k ? m + 1 : v.k;
+    bounded_sum s = {0, 0, 0};
+    for (int64_t k = from; k < to; k++) {
+        const ro_ref_factors at = ro_ref_matmul_factors(&v, batch, m, n, k);
+        add_product(&s, in, at.a, at.b);
+    }
+    return ap_mul(sum_of(&s, 0), ap_exact((real)v.alpha));
+}
+
+approx ro_bounded_attn_av(const ro_call *call, int64_t e, const ro_access *in) {
+    const ro_shape *s = &call->input[0];
+    const int64_t keys = last_dim(s), size = last_dim(&call->output);
+    const int64_t blocks = (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, row = e / size / blocks;
+    const int64_t first = row / s->dim[s->ndim - 2] * keys;
+    bounded_sum sum = {0, 0, 0};
+    int64_t from, to;
+    ro_ref_attn_keys(call, row, e / size % blocks, &from, &to);
+    for (int64_t j = from; j < to; j++)
+        add_product(&sum, in, row * keys + j, (first + j) * size + e % size);
+    return sum_of(&sum, 0);
+}
+
+approx ro_bounded_conv(const ro_call *call, int64_t e, const ro_access *in) {
+    const ro_conv v = ro_conv_of(call);
+    const int64_t terms = ro_ref_conv_terms(call, &v);
+    bounded_sum s = {0, 0, 0};
+    for (int64_t k = 0; k < terms; k++) {
+        const ro_ref_factors at = ro_ref_conv_factors(call, &v, e, k);
+        if (at.present)
+            add_product(&s, in, at.a, at.b);
+    }
+    return sum_of(&s, 0);
+}
