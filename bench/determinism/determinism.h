@@ -52,7 +52,7 @@ typedef struct {
 
 typedef struct {
     const char *model, *size, *out, *ways;
-    long steps, threads, batch, sequence, calibration;
+    long steps, threads, batch, sequence, calibration, minutes;
     bool pairs, cpu, symbols; /* cpu: times of the processor; symbols: some way has them */
     int32_t bits;
     double memory; /* bytes that processes may take together */
@@ -73,6 +73,8 @@ typedef struct {
 extern benchmark bench;
 
 _Noreturn void die(const char *what);
+
+extern const char not_run[]; /* the error of a way that had no time */
 
 /* ---- options.c, ways.c ---- */
 

@@ -118,9 +118,9 @@ static void watch_memory(int way, const step_result *r) {
 }
 
 static void fail(variant *v, long step, const char *why) {
-    snprintf(v->result[step].error, sizeof v->result[step].error, "%s", why);
+    snprintf(v->result[step].error, sizeof v->result[step].error, "step %ld: %.480s", step, why);
     v->error = v->result[step].error;
-    fprintf(stderr, "\n%s, step %ld: %s\n", v->name, step, v->error);
+    fprintf(stderr, "\n%s, %s\n", v->name, v->error);
 }
 
 /* The bases run in every group, and must come to the same states in each. */
@@ -185,21 +185,16 @@ static void run_group(int group, double start) {
     close_group(group);
 }
 
-static void run_all(void) {
-    const double start = vd_seconds();
-    const size_t size = (size_t)bench.weights * sizeof(float);
-    bench.weights_file = memfd_create("weights", 0);
-    if (bench.weights_file < 0 || ftruncate(bench.weights_file, (off_t)size) != 0)
-        die("cannot share memory");
-    run.weights[0] = malloc(size);
-    run.weights[1] = mmap(NULL, size, PROT_READ, MAP_SHARED, bench.weights_file, 0);
-    if (!run.weights[0] || run.weights[1] == MAP_FAILED)
-        die("out of memory");
-    for (int group = 0; group < bench.groups; group++)
-        run_group(group, start);
-}
-
 /* ---- results ---- */
+
+const char not_run[] = "not run";
+
+/* Ways of groups from this one on have no results. */
+static void set_not_run(int group, const char *why) {
+    for (int i = 0; i < bench.variants; i++)
+        if (bench.variant[i].group >= group)
+            bench.variant[i].error = why;
+}
 
 static void write_files(void) {
     char path[1100];
@@ -222,7 +217,28 @@ static void write_files(void) {
         perror(path);
         exit(1);
     }
-    printf("\n%s: table.txt, steps.csv, result.json, page.html\n", bench.out);
+}
+
+static void run_all(void) {
+    const double start = vd_seconds();
+    const size_t size = (size_t)bench.weights * sizeof(float);
+    bench.weights_file = memfd_create("weights", 0);
+    if (bench.weights_file < 0 || ftruncate(bench.weights_file, (off_t)size) != 0)
+        die("cannot share memory");
+    run.weights[0] = malloc(size);
+    run.weights[1] = mmap(NULL, size, PROT_READ, MAP_SHARED, bench.weights_file, 0);
+    if (!run.weights[0] || run.weights[1] == MAP_FAILED)
+        die("out of memory");
+    for (int group = 0; group < bench.groups; group++) {
+        if (bench.minutes && group > 0 && vd_seconds() - start > 60 * (double)bench.minutes) {
+            set_not_run(group, not_run);
+            break;
+        }
+        run_group(group, start);
+        set_not_run(group + 1, not_run);
+        write_files();
+        set_not_run(group + 1, NULL);
+    }
 }
 
 int main(int argc, char **argv) {
@@ -243,11 +259,12 @@ int main(int argc, char **argv) {
     print_operators(&bench, stdout);
     print_words(&bench, stdout);
     write_files();
+    printf("\n%s: table.txt, steps.csv, result.json, page.html\n", bench.out);
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s", bench.dir);
     bool failed = system(command) != 0;
     for (int i = 0; i < bench.variants; i++)
-        failed |= bench.variant[i].error != NULL;
+        failed |= bench.variant[i].error && bench.variant[i].error != not_run;
     workload_close(&bench.work);
     return failed;
 }

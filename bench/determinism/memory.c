@@ -129,7 +129,7 @@ static uint64_t memory_limit(void) {
 static uint64_t place(int way, uint64_t limit) {
     bench.variant[way].group = bench.groups - 1;
     uint64_t bytes = together(bench.groups - 1);
-    if (bytes > limit && way > bench.base[1]) {
+    if (bytes > limit && way != bench.base[0] && way != bench.base[1]) {
         bench.variant[way].group = bench.groups++;
         bytes = together(bench.groups - 1);
     }
@@ -147,10 +147,14 @@ void plan_groups(void) {
         expect(&bench.variant[i], state, step);
     place(bench.base[0], limit);
     place(bench.base[1], limit);
-    for (int i = 0; i < bench.variants; i++) {
-        const uint64_t bytes = bench.variant[i].group < 0 ? place(i, limit) : 0;
-        most = bytes > most ? bytes : most;
-    }
+    static const variant_kind order[] = {LOG_TRAINER, ORDER_FIXED, FREE_F32, FREE_F64};
+    for (int k = 0; k < (int)(sizeof order / sizeof *order); k++)
+        for (int i = 0; i < bench.variants; i++) {
+            const variant *v = &bench.variant[i];
+            const variant_kind kind = v->kind == LOG_AUDITOR ? LOG_TRAINER : v->kind;
+            const uint64_t bytes = kind == order[k] && v->group < 0 ? place(i, limit) : 0;
+            most = bytes > most ? bytes : most;
+        }
     fprintf(stderr,
             "%d ways in %d group%s; a process takes about %.2f GB, %.2f GB in a step; at most %.1f "
             "GB together, of %.1f GB\n",

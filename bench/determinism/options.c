@@ -10,7 +10,7 @@ static void usage(FILE *to) {
         "Usage: determinism [--model gpt2|resnet50] [--size small|full] [--steps N]\n"
         "                   [--profiles A,B,...] [--pairs] [--ways 12345] [--bits N]\n"
         "                   [--threads N] [--batch N] [--sequence N] [--calibration N]\n"
-        "                   [--memory GB] [--cpu] [--out DIR]\n"
+        "                   [--memory GB] [--cpu] [--minutes N] [--out DIR]\n"
         "Trains one job in every way and compares time, memory, logs and states. Profiles stand\n"
         "for devices and are simulated; default: the first two (full) or all (small).\n"
         "--pairs: an auditor on every profile for a trainer on every profile.\n"
@@ -22,6 +22,7 @@ static void usage(FILE *to) {
         "--memory: of all processes together, default 12 GB; as many ways as fit live at a time.\n"
         "--cpu: times of the processor, all threads added up, and not of the clock: for busy "
         "machines.\n"
+        "--minutes: after that many no more groups of ways start; what ran is written after each.\n"
         "--out: where table.txt, steps.csv, result.json and page.html go, default\n"
         "        build/determinism.\n"
         "Example: determinism --model gpt2 --size small --steps 100 --pairs\n",
@@ -68,6 +69,7 @@ void parse_options(int argc, char **argv) {
                                             {"memory", required_argument, NULL, 'M'},
                                             {"calibration", required_argument, NULL, 'c'},
                                             {"cpu", no_argument, NULL, 'u'},
+                                            {"minutes", required_argument, NULL, 'l'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -77,6 +79,7 @@ void parse_options(int argc, char **argv) {
         case 'n': bench.steps = number(optarg, 1, STEPS_MAX - 1); break;
         case 'p': parse_profiles(optarg); break;
         case 'a': bench.pairs = true; break;
+        case 'l': bench.minutes = number(optarg, 1, 10000); break;
         case 'u': bench.cpu = true; break;
         case 'b': bench.bits = (int32_t)number(optarg, 16, 32); break;
         case 't': bench.threads = number(optarg, 0, 1024); break;

@@ -51,7 +51,7 @@ static void print_row(const benchmark *b, int i, FILE *to) {
     const summary s = summary_of(b, i);
     char hash[9];
     if (v->error) {
-        fprintf(to, "%-40s failed: %s\n", v->name, v->error);
+        fprintf(to, "%-40s %s\n", v->name, v->error);
         return;
     }
     fprintf(to, "%-40s %9.1f %6.2f %6.2f %8.0f", v->name, 1e3 * s.seconds, s.ratio[0], s.ratio[1],
@@ -138,7 +138,7 @@ static void words_on_auditors(const benchmark *b, FILE *to) {
         const variant *v = &b->variant[i];
         if (v->kind != LOG_AUDITOR)
             continue;
-        all++;
+        all += v->error != not_run;
         same += same_state(v, &b->variant[v->trainer], b->steps);
     }
     fprintf(to, "Auditors with the state of their trainer: %d of %d.\n", same, all);
