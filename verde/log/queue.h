@@ -27,16 +27,23 @@ typedef struct vd_log_item {
     vd_log_pending *pending; /* VD_ITEM_END; the writer's */
 } vd_log_item;
 
+/* The thread is woken for so many bytes, or for the end of a step: small sections would cost more
+ * in changes of thread than in work. */
+enum { VD_LOG_WAKE = 1 << 16 };
+
 struct vd_log_writer {
     vd_log_run run;
     char dir[1024];
     size_t limit;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t changed; /* what callers wait for */
+    pthread_cond_t queued;  /* what the thread waits for */
     /* Under the lock: */
     vd_log_item *first, **last;
     size_t held, peak; /* bytes of items, the one that the thread is at included */
+    size_t unsaid;     /* bytes of items that the thread was not woken for */
+    int waiting;       /* callers who wait for memory */
     vd_log_pending *pending;
     bool closing;
     vd_err failure; /* VD_OK: none */

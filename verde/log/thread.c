@@ -41,7 +41,7 @@ static vd_status process(vd_log_writer *w, vd_log_item *i, vd_log_done *done, vd
 
 static vd_log_item *take(vd_log_writer *w) {
     while (!w->first && !w->closing)
-        pthread_cond_wait(&w->changed, &w->lock);
+        pthread_cond_wait(&w->queued, &w->lock);
     vd_log_item *i = w->first;
     if (i) {
         w->first = i->next;
@@ -72,7 +72,8 @@ static void *run_thread(void *user) {
             pending->ready = true;
         }
         w->held -= bytes;
-        pthread_cond_broadcast(&w->changed);
+        if (pending || err.status != VD_OK || w->waiting > 0)
+            pthread_cond_broadcast(&w->changed);
     }
     pthread_mutex_unlock(&w->lock);
     vd_log_step_drop(&w->file); /* one that was not ended */

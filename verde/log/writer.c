@@ -20,14 +20,23 @@ static void release(vd_log_writer *w, size_t bytes) {
     pthread_mutex_unlock(&w->lock);
 }
 
+static void wake(vd_log_writer *w) {
+    w->unsaid = 0;
+    pthread_cond_signal(&w->queued);
+}
+
 /* An item that may take so many bytes, for which it waits. */
 static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t bytes, vd_log_item **out,
                            vd_err *err) {
     bytes += sizeof **out;
     pthread_mutex_lock(&w->lock);
     while (w->failure.status == VD_OK && w->held > 0 &&
-           (w->held > w->limit || bytes > w->limit - w->held))
+           (w->held > w->limit || bytes > w->limit - w->held)) {
+        wake(w);
+        w->waiting++;
         pthread_cond_wait(&w->changed, &w->lock);
+        w->waiting--;
+    }
     const vd_status status = failure(w, err);
     if (status == VD_OK) {
         w->held += bytes;
@@ -59,7 +68,9 @@ static vd_status push(vd_log_writer *w, vd_log_item *i, vd_status status) {
         i->pending->next = w->pending;
         w->pending = i->pending;
     }
-    pthread_cond_broadcast(&w->changed);
+    w->unsaid += i->bytes;
+    if (i->kind == VD_ITEM_END || w->unsaid >= VD_LOG_WAKE)
+        wake(w);
     pthread_mutex_unlock(&w->lock);
     return VD_OK;
 }
@@ -241,6 +252,7 @@ vd_status vd_log_writer_create(const vd_log_run *run, const char *dir, size_t me
     strcpy(w->dir, dir);
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
+    pthread_cond_init(&w->queued, NULL);
     const int code = vd_log_thread_start(w);
     if (code != 0) {
         free(w);
@@ -255,7 +267,7 @@ vd_status vd_log_writer_close(vd_log_writer *w, vd_err *err) {
         return VD_OK;
     pthread_mutex_lock(&w->lock);
     w->closing = true;
-    pthread_cond_broadcast(&w->changed);
+    wake(w);
     pthread_mutex_unlock(&w->lock);
     pthread_join(w->thread, NULL);
     const vd_status status = failure(w, err);
@@ -264,6 +276,7 @@ vd_status vd_log_writer_close(vd_log_writer *w, vd_err *err) {
         free(p);
     }
     pthread_cond_destroy(&w->changed);
+    pthread_cond_destroy(&w->queued);
     pthread_mutex_destroy(&w->lock);
     free(w->node);
     free(w);
