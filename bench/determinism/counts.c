@@ -7,7 +7,7 @@ typedef struct {
 
 /* Of a trainer and of those who follow it. */
 static operator_count count_of(const benchmark *b, int trainer, int op) {
-    const double steps = (double)b->steps + 1; /* initialisation rounds too */
+    const double steps = (double)b->steps; /* initialisation rounds nothing, in these jobs */
     const vd_rounded_count *t = &b->variant[trainer].of[op];
     operator_count c = {(double)t->elements / steps, (double)t->decided / steps,
                         (double)t->escapes / steps, 0};

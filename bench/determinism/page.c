@@ -120,9 +120,11 @@ bool write_page(const benchmark *b, const char *path) {
             "<h1>Rounding logs and a fixed order: %s, %s</h1>\n<pre>",
             b->model, b->size, WIDTH + 200, b->model, b->size);
     print_table(b, to);
+    print_operators(b, to);
     print_words(b, to);
     fputs("</pre>\n", to);
-    bars(b, "Milliseconds a step", milliseconds, to);
+    bars(b, b->cpu ? "Milliseconds of the processor a step" : "Milliseconds a step", milliseconds,
+         to);
     bars(b, "Log, megabytes a step", megabytes_logged, to);
     bars(b, "Peak memory, megabytes", megabytes, to);
     lines(
