@@ -133,7 +133,7 @@ void add_ways(void) {
     for (int i = 0; i < (wanted('1') ? count : 1); i++)
         add(FREE_F32, bench.profile[i], "(1) free f32");
     bench.base[1] = bench.variants;
-    for (int i = 0; i < (wanted('2') && !is_full() ? count : 1); i++)
+    for (int i = 0; i < (wanted('2') ? count : 1); i++)
         add(FREE_F64, bench.profile[i], "(2) free f64");
     const int followed = wanted('4') ? count : 0;
     for (int i = 0; i < all && wanted('3'); i++)
