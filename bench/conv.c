@@ -2,10 +2,13 @@
  * (He et al., 2015), convolutions in groups, and what lies between convolutions.
  *
  * Usage: conv [--isa NAME] [--threads N] [--rounds N] [--only TEXT] [--torch PYTHON]
+ *             [--layer TEXT] [--direction N]
  *
- * In every round each side works once, in turn. A ratio is PyTorch's time over ours, the median of
- * the rounds: above 1 we are faster. One thread is measured by its own CPU time, several by the
- * wall's. With --isa avx2 the peer is held to AVX2 too. Tables are in Markdown. */
+ * --layer takes the rows with TEXT in them, as in "16x16 | 128 to 512"; --direction 0, 1 or 2 is
+ * forward, the gradient to the input, or to the weights. In every round each side works once, in
+ * turn. A ratio is PyTorch's time over ours, the median of the rounds: above 1 we are faster. One
+ * thread is measured by its own CPU time, several by the wall's. With --isa avx2 the peer is held
+ * to AVX2 too. Tables are in Markdown. */
 #include "bench/bench.h"
 #include "bench/process.h"
 #include "repops/repops.h"
@@ -15,9 +18,9 @@ enum { MAX_ROUNDS = 99, PAUSE_MS = 20, BATCH = 64 };
 static const double sample_s = 0.03; /* of one side in one round, at least one call */
 
 static struct {
-    const char *isa, *only, *python;
-    int threads, rounds;
-} options = {NULL, "", NULL, 1, 7};
+    const char *isa, *only, *layer, *python;
+    int threads, rounds, direction;
+} options = {NULL, "", "", NULL, 1, 7, -1};
 
 static ro_ctx *ctx;
 static process peer;
@@ -156,6 +159,15 @@ static result measure_conv(const layer *l, int direction) {
     return r;
 }
 
+static void name_layer(const layer *l, char *to, size_t size) {
+    char in_groups[30] = "";
+    if (l->groups > 1)
+        snprintf(in_groups, sizeof in_groups, " in %lld", (long long)l->groups);
+    snprintf(to, size, "| %lldx%lld | %lld to %lld%s | %lldx%lld%s |", (long long)l->size,
+             (long long)l->size, (long long)l->channels, (long long)l->filters, in_groups,
+             (long long)l->kernel, (long long)l->kernel, l->stride == 2 ? ", stride 2" : "");
+}
+
 static void conv_table(const char *table) {
     bench_mean mean[3] = {{0, 0}, {0, 0}, {0, 0}};
     printf("\n%s, B=%d: GFLOP/s, and PyTorch's time / ours\n\n"
@@ -164,15 +176,16 @@ static void conv_table(const char *table) {
            table, BATCH);
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
         const layer *l = &layers[i];
-        if (l->table != table)
+        char name[100];
+        name_layer(l, name, sizeof name);
+        if (l->table != table || !strstr(name, options.layer))
             continue;
-        printf("| %lldx%lld | %lld to %lld", (long long)l->size, (long long)l->size,
-               (long long)l->channels, (long long)l->filters);
-        if (l->groups > 1)
-            printf(" in %lld", (long long)l->groups);
-        printf(" | %lldx%lld%s |", (long long)l->kernel, (long long)l->kernel,
-               l->stride == 2 ? ", stride 2" : "");
+        printf("%s", name);
         for (int d = 0; d < 3; d++) {
+            if (options.direction >= 0 && d != options.direction) {
+                printf(" | |");
+                continue;
+            }
             const result r = measure_conv(l, d);
             bench_add(&mean[d], r.ratio);
             printf(" %.1f | %.2f |", gflop(l) / r.ours, r.ratio);
@@ -294,6 +307,10 @@ static int parse(int argc, char **argv) {
             options.rounds = atoi(value);
         else if (strcmp(argv[i], "--only") == 0)
             options.only = value;
+        else if (strcmp(argv[i], "--layer") == 0)
+            options.layer = value;
+        else if (strcmp(argv[i], "--direction") == 0)
+            options.direction = atoi(value);
         else if (strcmp(argv[i], "--torch") == 0)
             options.python = value;
         else
@@ -318,7 +335,7 @@ static void open_peer(void) {
 int main(int argc, char **argv) {
     if (!parse(argc, argv))
         return fprintf(stderr, "Usage: conv [--isa NAME] [--threads N] [--rounds N] [--only TEXT] "
-                               "[--torch PYTHON]\n"),
+                               "[--torch PYTHON] [--layer TEXT] [--direction N]\n"),
                2;
     if (options.python)
         open_peer();
