@@ -49,10 +49,11 @@ typedef struct {
     int64_t count, group, col, n;
     int64_t first, last, k; /* k: their steps */
     layout layout;
-    int64_t line;  /* rows that tiles share evenly */
-    float *a;      /* rows that are copied or transposed */
-    int64_t a_row; /* of rows that are copied */
-    float *c;      /* totals, rows c_row apart; NULL: they are where the output is */
+    int64_t line;   /* rows that tiles share evenly, */
+    int64_t height; /* of so many each */
+    float *a;       /* rows that are copied or transposed */
+    int64_t a_row;  /* of rows that are copied */
+    float *c;       /* totals, rows c_row apart; NULL: they are where the output is */
     int64_t c_row;
 } part;
 
@@ -108,7 +109,7 @@ static void transpose_rows(const part *s, const place *at, int64_t rows, float *
 /* Rows from `row` on that make a tile. */
 static int64_t tile_rows(const part *s, int64_t row) {
     const int64_t at = s->layout == TRANSPOSED ? row : (s->b->row + row) % s->line;
-    return min_i64(min_i64(panel_height(s->line), s->line - at), s->b->m - row);
+    return min_i64(min_i64(s->height, s->line - at), s->b->m - row);
 }
 
 /* Where the rows of the tile at `row` are kept, row0 being the first that is. */
@@ -174,6 +175,7 @@ static void run_line(const part *s, int rows, tile *t) {
         while (!s->pieces[q + t->run_count++].last);
         t->flags |= q + t->run_count == s->count ? TILE_LAST : 0;
         RO_NAME(ro_tile_runs)(rows, t);
+        t->ahead += t->k * t->ahead_step;
     }
 }
 
@@ -191,6 +193,16 @@ static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int
     t->a_row = g->step[1] * g->pixel;
 }
 
+/* The first columns bring the next rows of the line nearer, as far as they are new: where the last
+ * piece reads them. */
+static void look_ahead(const part *s, int64_t rows, int64_t j, tile *t) {
+    t->ahead = t->b, t->ahead_step = 0;
+    if (s->layout != IN_PLACE || j > 0)
+        return;
+    t->ahead = t->a + rows * t->a_row + s->runs[s->last - 1].a;
+    t->ahead_step = ceil_div(rows * t->a_row, s->k);
+}
+
 static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *t) {
     t->c = s->c ? s->c + row * s->c_row : out_pixel(s->g, s->b, at) + s->group * s->g->n + s->col;
     t->c += j;
@@ -198,31 +210,42 @@ static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *
     t->c_row = t->out_row = s->c ? s->c_row : s->g->spread[1] * s->g->out_pixel;
 }
 
-static void multiply(const part *s, int64_t row0, int64_t m) {
-    for (int64_t j = 0; j < s->n; j += NR) {
-        tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
-        t.cols = min_i64(NR, s->n - j);
-        for (int64_t row = row0, rows; row < row0 + m; row += rows) {
-            const place at = place_of(s->b, s->b->row + row);
-            rows = tile_rows(s, row);
-            set_a(s, &at, row0, row, rows, &t);
-            set_c(s, &at, row, j, &t);
-            if (s->layout == TRANSPOSED)
-                run_transposed(s, (int)rows, &t);
-            else
-                run_line(s, (int)rows, &t);
-        }
+/* Columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. */
+static void multiply(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
+                     int64_t j) {
+    tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
+    t.cols = min_i64(NR, s->n - j);
+    set_a(s, at, row0, row, rows, &t);
+    set_c(s, at, row, j, &t);
+    look_ahead(s, rows, j, &t);
+    if (s->layout == TRANSPOSED)
+        run_transposed(s, (int)rows, &t);
+    else
+        run_line(s, (int)rows, &t);
+}
+
+/* Where b stays in the cache: each tile as soon as it is there. */
+static void run_tiles(const part *s) {
+    for (int64_t row = 0, rows; row < s->b->m; row += rows) {
+        const place at = place_of(s->b, s->b->row + row);
+        rows = tile_rows(s, row);
+        if (s->layout != IN_PLACE)
+            gather_rows(s, row, rows);
+        for (int64_t j = 0; j < s->n; j += NR)
+            multiply(s, &at, row, row, rows, j);
     }
 }
 
-/* Where b stays in the cache, a tile is multiplied as soon as it is there. */
-static void run_pieces(const part *s) {
-    for (int64_t row = 0, m; row < s->b->m; row += m) {
-        m = s->n * s->k <= B_CACHED ? tile_rows(s, row) : s->b->m;
-        if (s->layout != IN_PLACE)
-            gather_rows(s, row, m);
-        multiply(s, row, m);
-    }
+/* Else: columns by columns. */
+static void run_columns(const part *s) {
+    if (s->layout != IN_PLACE)
+        gather_rows(s, 0, s->b->m);
+    for (int64_t j = 0; j < s->n; j += NR)
+        for (int64_t row = 0, rows; row < s->b->m; row += rows) {
+            const place at = place_of(s->b, s->b->row + row);
+            rows = tile_rows(s, row);
+            multiply(s, &at, 0, row, rows, j);
+        }
 }
 
 /* The pieces after `first` that are gathered together: whole chunks. */
@@ -246,8 +269,10 @@ static int64_t row_size(int64_t k) {
 
 static void choose_layout(part *s) {
     const int64_t width = s->b->at[1].count;
-    s->layout = width < LINE_ROWS ? TRANSPOSED : s->g->split ? IN_PLACE : COPIED;
+    const int conflict = s->g->step[1] * s->g->pixel % 1024 == 0;
+    s->layout = width < LINE_ROWS ? TRANSPOSED : s->g->split && !conflict ? IN_PLACE : COPIED;
     s->line = s->layout == TRANSPOSED ? s->b->m : width;
+    s->height = panel_height(s->line);
 }
 
 /* Pieces as steps of tiles: from a row's own pixel, or from its first step that is copied. */
@@ -289,7 +314,10 @@ static void run_part(part *s, float *scratch) {
         next_pieces(s);
         s->a_row = row_size(s->k);
         set_runs(s);
-        run_pieces(s);
+        if (s->n * s->k <= B_CACHED)
+            run_tiles(s);
+        else
+            run_columns(s);
     }
     if (s->c)
         copy_totals(s);

@@ -278,7 +278,7 @@ static void fill_chunks(const gemm *g) {
 
 /* ---- small products: one chunk, nothing packed, little to decide ---- */
 
-static int small(const gemm *g) {
+int RO_NAME(ro_gemm_is_small)(const gemm *g) {
     return g->k > 0 && g->k <= g->chunk && !g->c_chunk && g->n > DOTS_ROWS && b_in_place(g) &&
            a_in_place(g);
 }
@@ -307,7 +307,7 @@ static void run_small(const gemm *g) {
 }
 
 int RO_NAME(ro_gemm_small)(const gemm *g) {
-    if (!small(g))
+    if (!RO_NAME(ro_gemm_is_small)(g))
         return 0;
     run_small(g);
     return 1;
@@ -340,7 +340,7 @@ static gemm as_row(const gemm *g) {
 }
 
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
-    if (small(g))
+    if (RO_NAME(ro_gemm_is_small)(g))
         return 0;
     const int64_t chunks = RO_NAME(ro_gemm_chunks_workspace)(g);
     if (chunks >= 0)

@@ -35,6 +35,8 @@ enum { NR = NV * VW };
 /* Floats that ro_gemm needs for packed operands. */
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g);
 void RO_NAME(ro_gemm)(const gemm *g, float *workspace);
+/* Whether the product is small: one chunk, and operands that are used where they are. */
+int RO_NAME(ro_gemm_is_small)(const gemm *g);
 /* The same for a small product, or returns 0. */
 int RO_NAME(ro_gemm_small)(const gemm *g);
 /* ro_gemm shared among the context's threads, with workspace of the context. */

@@ -24,9 +24,20 @@ RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, co
         for (int v = 0; v < nv; v++)
             acc[i][v] = start ? vf_load(start + (i * nv + v) * VW) : vf_set1(0.0f);
     }
+}
+
+/* Floats of a cache's line; steps before the end at which a long tile asks for its place in the
+ * output: late enough for that to stay in the first cache, where rows of the output may all want
+ * the same few sets. */
+enum { LINE = 16, LINE_VECTORS = LINE / VW > 1 ? LINE / VW : 1, OUT_AHEAD = 32, LONG = 128 };
+
+RO_INLINE void fetch_out(const int rows, const int nv, const tile *t) {
     RO_UNROLL
-    for (int i = 0; i < rows; i++)
-        __builtin_prefetch(t->out + i * t->out_row, 1);
+    for (int i = 0; i < rows; i++) {
+        RO_UNROLL
+        for (int v = 0; v < nv; v += LINE_VECTORS)
+            __builtin_prefetch(t->out + i * t->out_row + v * VW, 1);
+    }
 }
 
 RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const int lines, const float *b,
@@ -50,7 +61,8 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     const int pointers = unit ? 1 : (rows + 2) / 3;
     const int64_t a_row = unit ? 1 : t->a_row, b_step = t->b_step;
     const int64_t b_ahead = steps_ahead(rows, nv, t->k) * b_step;
-    const int64_t ahead_step = t->ahead_step, turn = lines && !unit ? 16 : t->k;
+    const int64_t ahead_step = t->ahead_step, late = unit && t->k >= LONG ? OUT_AHEAD : 0;
+    const int64_t turn = lines && !unit ? 16 : t->k - late;
     const float *a[A_POINTERS], *b = t->b, *ahead = t->ahead ? t->ahead : t->b;
     vf_mask mask[NV_MOST];
     RO_UNROLL
@@ -59,7 +71,11 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     RO_UNROLL
     for (int i = 0; i < pointers; i++)
         a[i] = t->a + 3 * i * a_row;
+    if (!late)
+        fetch_out(rows, unit ? nv : 1, t);
     for (int64_t left = t->k; left > 0; left -= turn) {
+        if (left <= late)
+            fetch_out(rows, nv, t);
         for (int64_t p = min_i64(left, turn); p > 0; p--, b += b_step) {
             vf bv[NV_MOST];
             tile_load_b(nv, mode, lines, b, b_ahead, mask, bv);
@@ -83,25 +99,38 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
 
 /* Distances are constants, which leaves more registers to the accumulators. */
 RO_INLINE void tile_runs(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
-    const int64_t a_row = t->a_row;
-    for (const tile_run *run = t->runs, *end = run + t->run_count; run < end; run++) {
+    const int64_t a_row = t->a_row, ahead_step = t->ahead_step;
+    const float *ahead = t->ahead ? t->ahead : t->b;
+    const tile_run *end = t->runs + t->run_count;
+    const int64_t out_ahead = t->k > OUT_AHEAD ? OUT_AHEAD : 0;
+    if (!out_ahead)
+        fetch_out(rows, nv, t);
+    for (const tile_run *run = t->runs; run < end; run++) {
         const float *a[A_POINTERS], *b = t->b + run->b;
+        const int64_t late = run + 1 < end ? 0 : out_ahead;
         RO_UNROLL
         for (int i = 0; i < (rows + 2) / 3; i++)
             a[i] = t->a + run->a + 3 * i * a_row;
-        for (int64_t p = run->k; p > 0; p--, b += NR) {
-            vf bv[NV_MOST];
-            tile_load_b(nv, TILE_RUNS, 0, b, RUN_AHEAD * NR, NULL, bv);
-            RO_UNROLL
-            for (int i = 0; i < rows; i++) {
-                const vf av = vf_set1(a[i / 3][i % 3 * a_row]);
+        for (int64_t left = run->k, turn; left > 0; left -= turn) {
+            turn = left > late ? left - late : left;
+            if (left <= late)
+                fetch_out(rows, nv, t);
+            for (int64_t p = turn; p > 0; p--, b += NR) {
+                vf bv[NV_MOST];
+                tile_load_b(nv, TILE_RUNS, 0, b, RUN_AHEAD * NR, NULL, bv);
+                __builtin_prefetch(ahead);
+                ahead += ahead_step;
                 RO_UNROLL
-                for (int v = 0; v < nv; v++)
-                    acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
+                for (int i = 0; i < rows; i++) {
+                    const vf av = vf_set1(a[i / 3][i % 3 * a_row]);
+                    RO_UNROLL
+                    for (int v = 0; v < nv; v++)
+                        acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
+                }
+                RO_UNROLL
+                for (int i = 0; i < (rows + 2) / 3; i++)
+                    a[i]++;
             }
-            RO_UNROLL
-            for (int i = 0; i < (rows + 2) / 3; i++)
-                a[i]++;
         }
     }
 }
