@@ -1,6 +1,6 @@
 /* Attention but for its products, SPEC.md section 8. An item is a query, a row of scores, unless
  * said otherwise. */
-#include "repops/free/functions.h"
+#include "repops/free/probabilities.h"
 #include "repops/free/sums.h"
 
 RO_INLINE int is_minus_infinity(float x) {
@@ -13,20 +13,7 @@ static inline int64_t admitted(const ro_free_job *job, int64_t row) {
     return job->call->attr[0] ? row % s->dim[s->ndim - 2] + 1 : free_width(job);
 }
 
-/* ---- rows of scores; p: a maximum, q: 1 / l ---- */
-
-RO_INLINE approx exp_of(operands o, int64_t i, order how) {
-    return ap_exp(ap_sub(at(o.a, i), o.p), how);
-}
-
-RO_INLINE approx prob_of(operands o, int64_t i, order how) {
-    return ap_mul(exp_of(o, i, how), o.q);
-}
-
-RO_INLINE approx dscore_of(operands o, int64_t i, order how) {
-    (void)how;
-    return ap_mul(at(o.a, i), ap_sub(at(o.b, i), o.p));
-}
+/* ---- rows of scores ---- */
 
 RO_INLINE void attn_exp_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
                              order o) {
@@ -42,7 +29,7 @@ RO_INLINE void attn_exp_body(const ro_free_job *job, int64_t first, int64_t last
             if (is_minus_infinity(*mc))
                 write_zeros(&w, n);
             else
-                write_each(&w, exp_of, x, n, o);
+                write_each(&w, attn_exp_of, x, n, o);
         }
         write_zeros(&w, keys - limit);
     }
@@ -56,10 +43,9 @@ RO_INLINE void attn_prob_body(const ro_free_job *job, int64_t first, int64_t las
     writer_open(&w, t, first * keys);
     for (int64_t row = first; row < last; row++) {
         const approx m = free_at(job, 1, row), l = free_at(job, 2, row);
-        const operands x = {
-            .a = free_in(job, 0) + row * keys, .p = m, .q = ap_relative(1 / l.v, 1)};
+        const operands x = {.a = free_in(job, 0) + row * keys, .p = m, .q = inverse(l)};
         const int64_t limit = is_minus_infinity(free_in(job, 1)[row]) ? 0 : admitted(job, row);
-        write_each(&w, prob_of, x, limit, o);
+        write_each(&w, softmax_of, x, limit, o);
         write_zeros(&w, keys - limit);
     }
     writer_flush(&w);
@@ -75,7 +61,7 @@ RO_INLINE void attn_dscore_body(const ro_free_job *job, int64_t first, int64_t l
                             .b = free_in(job, 1) + row * keys,
                             .p = free_at(job, 2, row)};
         const int64_t limit = admitted(job, row);
-        write_each(&w, dscore_of, x, limit, o);
+        write_each(&w, softmax_grad_of, x, limit, o);
         write_zeros(&w, keys - limit);
     }
     writer_flush(&w);
@@ -134,7 +120,7 @@ RO_INLINE void attn_l_body(const ro_free_job *job, int64_t first, int64_t last, 
 
 /* Some columns of one query. */
 RO_INLINE void write_out(const ro_free_job *job, const weights *x, const float *ac, int64_t width,
-                         int64_t count, approx inverse, writer *w, order o) {
+                         int64_t count, approx over, writer *w, order o) {
     real a[SUM_COLUMNS], b[SUM_COLUMNS];
     sums s;
     sums_open(&s, job->profile, x->count, count, w->bounds);
@@ -150,7 +136,7 @@ RO_INLINE void write_out(const ro_free_job *job, const weights *x, const float *
     const real *y = sums_close(&s);
     const double error = sum_error(x->count, RO_EXP_ROUNDINGS + 1 + x->worst);
     for (int64_t c = 0; c < count; c++)
-        write_one(w, ap_mul((approx){y[c], w->bounds ? error * s.size[c] : 0}, inverse));
+        write_one(w, ap_mul((approx){y[c], w->bounds ? error * s.size[c] : 0}, over));
 }
 
 RO_INLINE void attn_out_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
@@ -162,12 +148,12 @@ RO_INLINE void attn_out_body(const ro_free_job *job, int64_t first, int64_t last
     writer_open(&w, t, first * width);
     for (int64_t row = first; row < last; row++) {
         const float *ac = free_in(job, 1) + row * blocks * width;
-        const approx inverse = ap_relative(1 / free_at(job, 2, row).v, 1);
+        const approx over = inverse(free_at(job, 2, row));
         find_weights(free_in(job, 0) + row * blocks, blocks, &x, o);
         if (x.count == 0)
             write_zeros(&w, width);
         for (int64_t col = 0; x.count > 0 && col < width; col += SUM_COLUMNS)
-            write_out(job, &x, ac + col, width, min_i64(SUM_COLUMNS, width - col), inverse, &w, o);
+            write_out(job, &x, ac + col, width, min_i64(SUM_COLUMNS, width - col), over, &w, o);
     }
     writer_flush(&w);
 }

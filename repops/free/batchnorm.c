@@ -1,4 +1,5 @@
 /* Batch norm, SPEC.md section 12.3. An item of the reductions is a tile of columns of a group. */
+#include "repops/free/norms.h"
 #include "repops/free/sums.h"
 
 /* ---- reductions ---- */
@@ -200,24 +201,6 @@ RO_INLINE void bn_merge_sqdev_body(const ro_free_job *job, int64_t first, int64_
 
 /* ---- elements: an item is a row of all channels ---- */
 
-RO_INLINE approx normal_of(approx x, approx mean, approx rstd) {
-    return ap_mul(ap_sub(x, mean), rstd);
-}
-
-/* b to e: mean, rstd, gamma, beta. */
-RO_INLINE approx batchnorm_of(operands o, int64_t i, order how) {
-    const approx xh = normal_of(at(o.a, i), at(o.b, i), at(o.c, i));
-    return ap_mul_add(xh, at(o.d, i), at(o.e, i), how);
-}
-
-/* a: dy; b: x; c to g: mean, rstd, gamma, dbeta, dgamma; p: 1 / n. */
-RO_INLINE approx bn_dx_of(operands o, int64_t i, order how) {
-    const approx rstd = at(o.d, i), xh = normal_of(at(o.b, i), at(o.c, i), rstd);
-    const approx dy = ap_sub(at(o.a, i), ap_mul(at(o.f, i), o.p));
-    const approx slope = ap_mul(at(o.g, i), o.p);
-    return ap_mul(ap_mul(at(o.e, i), rstd), ap_mul_add(ap_negative(xh), slope, dy, how));
-}
-
 RO_INLINE void batchnorm_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
                               order o) {
     const int64_t cols = free_width(job);
@@ -249,12 +232,6 @@ RO_INLINE void bn_dx_body(const ro_free_job *job, int64_t first, int64_t last, r
         write_each(&w, bn_dx_of, x, cols, o);
     }
     writer_flush(&w);
-}
-
-/* p: momentum; q: divisor. */
-RO_INLINE approx bn_running_of(operands o, int64_t i, order how) {
-    const approx r = at(o.a, i), v = ap_div_exact(at(o.b, i), o.q.v);
-    return ap_mul_add(o.p, ap_sub(v, r), r, how);
 }
 
 RO_INLINE void bn_running_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,

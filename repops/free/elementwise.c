@@ -1,5 +1,6 @@
 /* Arithmetic, SPEC.md section 6. Each but rsqrt is one correctly rounded operation whatever the
  * profile, so its value counts as exact (SPEC 14.3). */
+#include "repops/free/activations.h"
 #include "repops/free/writer.h"
 
 RO_INLINE approx add_of(operands o, int64_t i, order how) {
@@ -35,12 +36,6 @@ RO_INLINE approx scale_of(operands o, int64_t i, order how) {
 RO_INLINE approx sqrt_of(operands o, int64_t i, order how) {
     (void)how;
     return ap_exact(ap_sqrt_of((real)o.a[i]));
-}
-
-/* The root's rounding and the quotient's. */
-RO_INLINE approx rsqrt_of(operands o, int64_t i, order how) {
-    (void)how;
-    return ap_relative(1 / ap_sqrt_of((real)o.a[i]), 3);
 }
 
 static const order any_order = {0, 0};

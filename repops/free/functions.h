@@ -17,11 +17,11 @@ enum {
 };
 
 #if defined(RO_IS_f32)
-typedef uint32_t word;
+typedef uint32_t real_word;
 enum { FRACTION_BITS = 23, BIAS = 127, EXP_SHIFT = -1 }; /* 2^128 is out of range */
 #define REAL(f32_value, f64_value) f32_value##f
 #else
-typedef uint64_t word;
+typedef uint64_t real_word;
 enum { FRACTION_BITS = 52, BIAS = 1023, EXP_SHIFT = 0 };
 #define REAL(f32_value, f64_value) f64_value
 #endif
@@ -29,20 +29,20 @@ enum { FRACTION_BITS = 52, BIAS = 1023, EXP_SHIFT = 0 };
 #define REAL_INFINITY ((real)__builtin_inf())
 #define REAL_NAN      ((real)__builtin_nan(""))
 
-RO_INLINE word word_of(real x) {
-    word bits;
+RO_INLINE real_word word_of(real x) {
+    real_word bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-RO_INLINE real real_of(word bits) {
+RO_INLINE real real_of(real_word bits) {
     real x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
 RO_INLINE real with_sign(real x, real sign) {
-    const word bit = (word)1 << (8 * sizeof(word) - 1);
+    const real_word bit = (real_word)1 << (8 * sizeof(real_word) - 1);
     return real_of((word_of(x) & ~bit) | (word_of(sign) & bit));
 }
 
@@ -79,7 +79,7 @@ RO_INLINE real poly8(const real *c, real x, real x2, real x4, order o) {
 
 /* 2^(k + offset), k being the low bits of the number. */
 RO_INLINE real power_of(real k, int offset) {
-    return real_of((word_of(k) << FRACTION_BITS) + ((word)(BIAS + offset) << FRACTION_BITS));
+    return real_of((word_of(k) << FRACTION_BITS) + ((real_word)(BIAS + offset) << FRACTION_BITS));
 }
 
 /* e^x = 2^k (1 + p) where that is a normal number. */
@@ -108,15 +108,16 @@ RO_INLINE real exp_parts(real x, real *k, order o) {
     return free_mul_add(r2, q, r, o.contract);
 }
 
-/* +0 below -708 and infinite above 709 (in binary32: -86.5 and 88.8): SPEC 14.3. */
+/* +0 below -500 and infinite above 500 (in binary32: -86.5 and 88.8), SPEC 14.3: far out of reach
+ * of an f32 result, so that no product of it in a formula over- or underflows in binary64. */
 RO_INLINE real free_exp(real x, order o) {
     real k;
     const real p = exp_parts(x, &k, o);
     const real s = power_of(k, EXP_SHIFT);
     real y = free_mul_add(p, s, s, o.contract);
     y = EXP_SHIFT ? y + y : y;
-    y = x > REAL(88.8, 709.0) ? REAL_INFINITY : y;
-    return x < REAL(-86.5, -708.0) ? 0 : y;
+    y = x > REAL(88.8, 500.0) ? REAL_INFINITY : y;
+    return x < REAL(-86.5, -500.0) ? 0 : y;
 }
 
 /* Arguments in range have errors that are small. */
@@ -131,17 +132,17 @@ RO_INLINE real free_log(real x, order o) {
 #if defined(RO_IS_f32)
     static const real c[4] = {0x1.555556p-1f, 0x1.9999ecp-2f, 0x1.245c28p-2f, 0x1.ddd4dap-3f};
     const int tiny = x < 0x1p-126f;
-    const word u = word_of(tiny ? x * 0x1p24f : x), half_root = UINT32_C(0x3f3504f3);
+    const real_word u = word_of(tiny ? x * 0x1p24f : x), half_root = UINT32_C(0x3f3504f3);
     const real shift = tiny ? 0x1p23f + 127 + 24 : 0x1p23f + 127, exponent_of = 0x1p23f;
 #else
     static const real c[8] = {0x1.5555555555555p-1, 0x1.9999999999a39p-2, 0x1.2492492476a1ap-2,
                               0x1.c71c7201a55d7p-3, 0x1.745cf8e4bba1bp-3, 0x1.3b1c3c1c81c8fp-3,
                               0x1.0fbde0f4ad17bp-3, 0x1.0c0aff044a970p-3};
-    const word u = word_of(x), half_root = UINT64_C(0x3fe6a09e667f3bcd);
+    const real_word u = word_of(x), half_root = UINT64_C(0x3fe6a09e667f3bcd);
     const real shift = 0x1p52 + 1023, exponent_of = 0x1p52;
 #endif
     /* x = 2^n (1 + f), 1 + f from the root of 1/2 to that of 2 */
-    const word k = (u - half_root + ((word)BIAS << FRACTION_BITS)) >> FRACTION_BITS;
+    const real_word k = (u - half_root + ((real_word)BIAS << FRACTION_BITS)) >> FRACTION_BITS;
     const real n = real_of(word_of(exponent_of) | k) - shift;
     const real f = real_of(u - ((k - BIAS) << FRACTION_BITS)) - 1;
     /* log(1 + f) = 2 artanh(s) = f - s (f - s^2 R(s^2)), s = f / (2 + f) */

@@ -1,39 +1,6 @@
 /* Layer norm and RMS norm but for their sums, SPEC.md sections 7.1 and 7.3. An item is a row. */
+#include "repops/free/norms.h"
 #include "repops/free/writer.h"
-
-RO_INLINE approx normal_of(approx x, approx mean, approx rstd) {
-    return ap_mul(ap_sub(x, mean), rstd);
-}
-
-RO_INLINE approx ln_rstd_of(operands o, int64_t i, order how) {
-    const approx mean = ap_div_exact(at(o.a, i), o.p.v), square = ap_add(mean, o.q);
-    (void)how;
-    /* the root halves a small relative error; a large one has a root of its own */
-    const real root = ap_sqrt_of(square.v);
-    const approx r = {root, square.e / ap_size(root) + RO_UNIT * ap_size(root)};
-    return ap_div(ap_exact(1), r);
-}
-
-RO_INLINE approx layernorm_of(operands o, int64_t i, order how) {
-    const approx xh = normal_of(at(o.a, i), o.p, o.q);
-    return ap_mul_add(xh, at(o.b, i), at(o.c, i), how);
-}
-
-/* p, q: mean and rstd; r, s: sg / n and sgx / n. */
-RO_INLINE approx ln_dx_of(operands o, int64_t i, order how) {
-    const approx g = ap_mul(at(o.a, i), at(o.b, i)), xh = normal_of(at(o.c, i), o.p, o.q);
-    return ap_mul(o.q, ap_mul_add(ap_negative(xh), o.s, ap_sub(g, o.r), how));
-}
-
-RO_INLINE approx rmsnorm_of(operands o, int64_t i, order how) {
-    (void)how;
-    return ap_mul(ap_mul(at(o.a, i), o.q), at(o.b, i));
-}
-
-RO_INLINE approx rms_dx_of(operands o, int64_t i, order how) {
-    const approx g = ap_mul(at(o.a, i), at(o.b, i)), xh = ap_mul(at(o.c, i), o.q);
-    return ap_mul(o.q, ap_mul_add(ap_negative(xh), o.s, g, how));
-}
 
 RO_INLINE operands operands_of(const ro_free_job *job, int64_t row) {
     const int64_t cols = free_width(job);

@@ -1,39 +1,6 @@
 /* Softmax and cross-entropy, SPEC.md section 7.2. An item is a row. */
-#include "repops/free/functions.h"
+#include "repops/free/probabilities.h"
 #include "repops/free/writer.h"
-
-/* p: m[r]; q: 1 / l[r]. */
-RO_INLINE approx softmax_of(operands o, int64_t i, order how) {
-    return ap_mul(ap_exp(ap_sub(at(o.a, i), o.p), how), o.q);
-}
-
-/* r: dloss[r]. */
-RO_INLINE approx xent_grad_of(operands o, int64_t i, order how) {
-    return ap_mul(softmax_of(o, i, how), o.r);
-}
-
-RO_INLINE approx softmax_grad_of(operands o, int64_t i, order how) {
-    (void)how;
-    return ap_mul(at(o.a, i), ap_sub(at(o.b, i), o.p));
-}
-
-/* q: log(l[r]). */
-RO_INLINE approx log_softmax_of(operands o, int64_t i, order how) {
-    (void)how;
-    return ap_sub(ap_sub(at(o.a, i), o.p), o.q);
-}
-
-RO_INLINE approx log_softmax_grad_of(operands o, int64_t i, order how) {
-    return ap_mul_add(ap_negative(ap_exp(at(o.a, i), how)), o.p, at(o.b, i), how);
-}
-
-RO_INLINE approx inverse(approx x) {
-    return ap_relative(1 / x.v, 1);
-}
-
-RO_INLINE approx log_of(approx x, order o) {
-    return ap_relative(free_log(x.v, o), RO_LOG_ROUNDINGS);
-}
 
 RO_INLINE operands operands_of(const ro_free_job *job, int64_t row, order o) {
     const int64_t cols = free_width(job);
@@ -45,7 +12,7 @@ RO_INLINE operands operands_of(const ro_free_job *job, int64_t row, order o) {
     } else {
         const approx l = free_at(job, 2, row);
         x.p = free_at(job, 1, row);
-        x.q = op == RO_OP_LOG_SOFTMAX ? log_of(l, o) : inverse(l);
+        x.q = op == RO_OP_LOG_SOFTMAX ? log_at(l, o) : inverse(l);
     }
     return x;
 }
@@ -104,7 +71,7 @@ RO_INLINE void xent_body(const ro_free_job *job, int64_t first, int64_t last, ro
             write_one(&w, ap_exact(REAL_NAN));
         } else {
             const approx x = free_at(job, 0, r * cols + ids[r]), m = free_at(job, 1, r);
-            write_one(&w, ap_sub(log_of(free_at(job, 2, r), o), ap_sub(x, m)));
+            write_one(&w, xent_of(x, m, free_at(job, 2, r), o));
         }
     }
     writer_flush(&w);
@@ -127,7 +94,7 @@ RO_INLINE void xent_grad_body(const ro_free_job *job, int64_t first, int64_t las
         write_each(&w, xent_grad_of, x, id, o);
         if (id == cols)
             continue;
-        write_one(&w, ap_mul(ap_sub(softmax_of(x, id, o), ap_exact(1)), x.r));
+        write_one(&w, xent_grad_hit(x, id, o));
         x.a += id + 1;
         write_each(&w, xent_grad_of, x, cols - id - 1, o);
     }

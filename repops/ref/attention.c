@@ -1,21 +1,14 @@
 /* SPEC.md section 8. */
 #include "repops/ref/ref.h"
 
-/* Element e of a [..., T, S] tensor: its query (flattened with the batch) and key. */
-typedef struct {
-    int64_t row, key, blocks;
-    int admitted;
-} place;
-
-static place place_of(const ro_call *call, int64_t e) {
+ro_ref_score ro_ref_score_of(const ro_call *call, int64_t e) {
     const ro_shape *s = &call->input[0];
     int64_t keys = last_dim(s), queries = s->dim[s->ndim - 2];
-    place p = {e / keys, e % keys, (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, 1};
+    ro_ref_score p = {e / keys, e % keys, (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, 1};
     p.admitted = !call->attr[0] || p.key <= p.row % queries;
     return p;
 }
 
-/* Admitted keys [from, to) of block c for query `row`. */
 void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to) {
     const ro_shape *s = &call->input[0];
     int64_t keys = last_dim(s), queries = s->dim[s->ndim - 2];
@@ -23,10 +16,6 @@ void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, int64_t *from
     *from = c * RO_ATTN_BLOCK;
     *to = *from + RO_ATTN_BLOCK < keys ? *from + RO_ATTN_BLOCK : keys;
     *to = *to < limit ? *to : limit;
-}
-
-static int minus_infinity(float x) {
-    return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
 }
 
 uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
@@ -41,9 +30,9 @@ uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, cons
 
 uint32_t ro_ref_attn_exp(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    place p = place_of(call, e);
+    ro_ref_score p = ro_ref_score_of(call, e);
     float m = loadf(in, 1, p.row * p.blocks + p.key / RO_ATTN_BLOCK);
-    if (!p.admitted || minus_infinity(m))
+    if (!p.admitted || is_minus_infinity(m))
         return 0;
     return result(ro_exp(loadf(in, 0, e) - m));
 }
@@ -71,7 +60,7 @@ static int walk(const ro_access *in, int64_t row, int64_t blocks, int64_t size, 
     for (int64_t c = 0; c < blocks; c++) {
         float mc = loadf(in, 0, row * blocks + c);
         float x = loadf(in, 1, (row * blocks + c) * size + offset);
-        if (minus_infinity(mc))
+        if (is_minus_infinity(mc))
             continue;
         if (!started) {
             m = mc, sum = x, started = 1;
@@ -100,9 +89,9 @@ uint32_t ro_ref_attn_out(const ro_call *call, int64_t e, const ro_acc *acc, cons
 
 uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    place p = place_of(call, e);
+    ro_ref_score p = ro_ref_score_of(call, e);
     float m = loadf(in, 1, p.row), l = loadf(in, 2, p.row);
-    if (!p.admitted || minus_infinity(m))
+    if (!p.admitted || is_minus_infinity(m))
         return 0;
     return result(ro_exp(loadf(in, 0, e) - m) * (1.0f / l));
 }
@@ -110,7 +99,7 @@ uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, con
 uint32_t ro_ref_attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     (void)acc;
-    place p = place_of(call, e);
+    ro_ref_score p = ro_ref_score_of(call, e);
     float ds = loadf(in, 0, e) * (loadf(in, 1, e) - loadf(in, 2, p.row));
     return p.admitted ? result(ds) : 0;
 }

@@ -91,17 +91,24 @@ uint32_t ro_ref_cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro
 
 /* ---- rotary position embedding, SPEC.md section 13 ---- */
 
-uint32_t ro_ref_rope(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+ro_ref_turn ro_ref_turn_of(const ro_call *call, int64_t e) {
     const ro_shape *x = &call->input[0];
-    const int64_t width = last_dim(x), half = width / 2, row = e - e % width, at = e % width;
+    const int64_t width = last_dim(x), half = width / 2, at = e % width;
     const int64_t i = call->attr[2] ? at / 2 : at % half;
-    const int64_t first = call->attr[2] ? 2 * i : i, second = call->attr[2] ? 2 * i + 1 : i + half;
-    const int64_t position = call->attr[1] + row / width % x->dim[x->ndim - 2];
-    (void)acc;
+    const int64_t position = call->attr[1] + e / width % x->dim[x->ndim - 2];
     const uint64_t log = ro_rope_log((uint32_t)call->attr[0]);
     const uint32_t turn =
         ro_rope_turn(ro_rope_frequency(log, (uint64_t)half, (uint64_t)i), (uint64_t)position);
-    const float a = loadf(in, 0, row + first), b = loadf(in, 0, row + second);
-    const float c = ro_cos_turn(turn), s = call->attr[3] ? -ro_sin_turn(turn) : ro_sin_turn(turn);
-    return result(at == first ? ro_fma(a, c, -(b * s)) : ro_fma(b, c, a * s));
+    ro_ref_turn t = {.second = call->attr[2] ? (int)(at & 1) : at >= half};
+    t.other = e + (call->attr[2] ? 1 : half) * (t.second ? -1 : 1);
+    t.cosine = ro_cos_turn(turn);
+    t.sine = call->attr[3] ? -ro_sin_turn(turn) : ro_sin_turn(turn);
+    return t;
+}
+
+uint32_t ro_ref_rope(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const ro_ref_turn t = ro_ref_turn_of(call, e);
+    const float mine = loadf(in, 0, e), product = loadf(in, 0, t.other) * t.sine;
+    (void)acc;
+    return result(ro_fma(mine, t.cosine, t.second ? product : -product));
 }

@@ -1,15 +1,8 @@
 /* Reductions along any axis, and back. SPEC.md sections 3.3 and 3.4. */
 #include "repops/ref/ref.h"
 
-/* Element e of a tensor like input 0 but of length n along the axis: where its line starts in
- * input 0, and its place on the line. */
-typedef struct {
-    ro_axis x;
-    int64_t start, at;
-} line;
-
-static line line_of(const ro_call *call, int64_t e, int64_t n) {
-    line l = {.x = ro_axis_of(&call->input[0], call->attr[0])};
+ro_ref_line ro_ref_line_of(const ro_call *call, int64_t e, int64_t n) {
+    ro_ref_line l = {.x = ro_axis_of(&call->input[0], call->attr[0])};
     l.at = e / l.x.inner % n;
     l.start = e / l.x.inner / n * l.x.n * l.x.inner + e % l.x.inner;
     return l;
@@ -20,7 +13,7 @@ static int64_t groups(const ro_call *call) {
 }
 
 uint32_t ro_ref_sum_axis(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    line l = line_of(call, e, groups(call));
+    ro_ref_line l = ro_ref_line_of(call, e, groups(call));
     int64_t from = l.at * RO_COLUMN_GROUP;
     int64_t to = from + RO_COLUMN_GROUP < l.x.n ? from + RO_COLUMN_GROUP : l.x.n;
     float sum = 0;
@@ -31,7 +24,7 @@ uint32_t ro_ref_sum_axis(const ro_call *call, int64_t e, const ro_acc *acc, cons
 }
 
 uint32_t ro_ref_max_axis(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    line l = line_of(call, e, groups(call));
+    ro_ref_line l = ro_ref_line_of(call, e, groups(call));
     int64_t from = l.at * RO_COLUMN_GROUP;
     int64_t to = from + RO_COLUMN_GROUP < l.x.n ? from + RO_COLUMN_GROUP : l.x.n;
     float m = ro_from_bits(RO_MINUS_INFINITY_BITS);
@@ -48,7 +41,7 @@ int64_t ro_ref_argmax_steps(const ro_call *call) {
 
 void ro_ref_argmax_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
-    line l = line_of(call, e, 1);
+    ro_ref_line l = ro_ref_line_of(call, e, 1);
     int64_t from = step * RO_STEP_LOADS;
     int64_t to = from + RO_STEP_LOADS < l.x.n ? from + RO_STEP_LOADS : l.x.n;
     float best = ro_from_bits(acc->word[0]);
@@ -68,7 +61,7 @@ uint32_t ro_ref_argmax(const ro_call *call, int64_t e, const ro_acc *acc, const 
 }
 
 uint32_t ro_ref_max_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    line l = line_of(call, e, call->attr[1]);
+    ro_ref_line l = ro_ref_line_of(call, e, call->attr[1]);
     (void)acc;
     uint32_t dy = load(in, 1, l.start);
     return (int32_t)load(in, 0, l.start) == l.at ? dy : 0;
@@ -76,5 +69,5 @@ uint32_t ro_ref_max_grad(const ro_call *call, int64_t e, const ro_acc *acc, cons
 
 uint32_t ro_ref_expand(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    return load(in, 0, line_of(call, e, call->attr[1]).start);
+    return load(in, 0, ro_ref_line_of(call, e, call->attr[1]).start);
 }

@@ -1,8 +1,7 @@
 /* Batch norm. SPEC.md section 12.3. */
 #include "repops/ref/ref.h"
 
-/* The rows of the group that element e of the output stands for. */
-static void group_of(int64_t e, int64_t cols, int64_t rows, int64_t *from, int64_t *to) {
+void ro_ref_group(int64_t e, int64_t cols, int64_t rows, int64_t *from, int64_t *to) {
     *from = e / cols * RO_COLUMN_GROUP;
     *to = *from + RO_COLUMN_GROUP < rows ? *from + RO_COLUMN_GROUP : rows;
 }
@@ -11,7 +10,7 @@ uint32_t ro_ref_bn_mean(const ro_call *call, int64_t e, const ro_acc *acc, const
     int64_t cols = call->attr[0], from, to;
     float sum = 0;
     (void)acc;
-    group_of(e, cols, numel(call, 0) / cols, &from, &to);
+    ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
     for (int64_t r = from; r < to; r++)
         sum = sum + loadf(in, 0, r * cols + e % cols);
     return result(sum / (float)(to - from));
@@ -21,7 +20,7 @@ uint32_t ro_ref_bn_sqdev(const ro_call *call, int64_t e, const ro_acc *acc, cons
     int64_t cols = call->attr[0], from, to;
     float sum = 0, mean = loadf(in, 1, e);
     (void)acc;
-    group_of(e, cols, numel(call, 0) / cols, &from, &to);
+    ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
     for (int64_t r = from; r < to; r++) {
         float d = loadf(in, 0, r * cols + e % cols) - mean;
         sum = ro_fma(d, d, sum);
@@ -29,8 +28,7 @@ uint32_t ro_ref_bn_sqdev(const ro_call *call, int64_t e, const ro_acc *acc, cons
     return result(sum);
 }
 
-/* Entry i stands for this many of the rows. */
-static int64_t count_of(const ro_call *call, int64_t i) {
+int64_t ro_ref_entry_rows(const ro_call *call, int64_t i) {
     int64_t left = call->attr[1] - i * call->attr[2];
     return left < call->attr[2] ? left : call->attr[2];
 }
@@ -39,11 +37,11 @@ uint32_t ro_ref_bn_merge(const ro_call *call, int64_t e, const ro_acc *acc, cons
     const int sqdev = call->op == RO_OP_BN_MERGE_SQDEV;
     int64_t cols = call->attr[0], from, to;
     (void)acc;
-    group_of(e, cols, numel(call, 0) / cols, &from, &to);
-    int64_t n = count_of(call, from), first = from * cols + e % cols;
+    ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
+    int64_t n = ro_ref_entry_rows(call, from), first = from * cols + e % cols;
     float mean = loadf(in, 0, first), m2 = sqdev ? loadf(in, 1, first) : 0;
     for (int64_t i = from + 1; i < to; i++) {
-        int64_t more = count_of(call, i), x = i * cols + e % cols;
+        int64_t more = ro_ref_entry_rows(call, i), x = i * cols + e % cols;
         float a = (float)n, b = (float)more, all = (float)(n + more);
         float d = loadf(in, 0, x) - mean;
         if (sqdev)
@@ -65,7 +63,7 @@ uint32_t ro_ref_bn_dgamma(const ro_call *call, int64_t e, const ro_acc *acc, con
     int64_t cols = call->attr[0], c = e % cols, from, to;
     float sum = 0, mean = loadf(in, 2, c), rstd = loadf(in, 3, c);
     (void)acc;
-    group_of(e, cols, numel(call, 0) / cols, &from, &to);
+    ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
     for (int64_t r = from; r < to; r++) {
         float xh = (loadf(in, 1, r * cols + c) - mean) * rstd;
         sum = ro_fma(loadf(in, 0, r * cols + c), xh, sum);

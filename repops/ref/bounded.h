@@ -10,7 +10,18 @@
 typedef approx ro_bounded_fn(const ro_call *call, int64_t e, const ro_access *in);
 
 ro_bounded_fn ro_bounded_matmul, ro_bounded_attn_av, ro_bounded_conv;
-ro_bounded_fn ro_bounded_arithmetic, ro_bounded_single;
+ro_bounded_fn ro_bounded_arithmetic, ro_bounded_single, ro_bounded_function, ro_bounded_bn_running,
+    ro_bounded_adamw, ro_bounded_adamw_w, ro_bounded_sgd, ro_bounded_rope;
+ro_bounded_fn ro_bounded_reduce, ro_bounded_columns, ro_bounded_sum_axis,
+    ro_bounded_repeat_heads_grad, ro_bounded_scatter;
+ro_bounded_fn ro_bounded_ln_rstd, ro_bounded_layernorm, ro_bounded_norm_dx, ro_bounded_rmsnorm,
+    ro_bounded_softmax, ro_bounded_log_softmax, ro_bounded_softmax_grad, ro_bounded_xent,
+    ro_bounded_xent_grad;
+ro_bounded_fn ro_bounded_attn_exp, ro_bounded_attn_prob, ro_bounded_attn_dscore, ro_bounded_attn_l,
+    ro_bounded_attn_out;
+ro_bounded_fn ro_bounded_avg_pool2d, ro_bounded_pool2d_grad, ro_bounded_bn_mean,
+    ro_bounded_bn_sqdev, ro_bounded_bn_dgamma, ro_bounded_bn_merge_mean, ro_bounded_bn_merge_sqdev,
+    ro_bounded_batchnorm, ro_bounded_bn_dx;
 
 /* The way of the reference: no contraction, Horner's scheme. */
 static const order ro_plain = {0, 0};

@@ -17,7 +17,8 @@ approx ro_bounded_matmul(const ro_call *call, int64_t e, const ro_access *in) {
         const ro_ref_factors at = ro_ref_matmul_factors(&v, batch, m, n, k);
         add_product(&s, in, at.a, at.b);
     }
-    return ap_mul(sum_of(&s, 0), ap_exact((real)v.alpha));
+    /* exact products have no rounding, alpha has one */
+    return ap_mul(sum_of(&s, -1), ap_exact((real)v.alpha));
 }
 
 approx ro_bounded_attn_av(const ro_call *call, int64_t e, const ro_access *in) {

@@ -23,8 +23,7 @@ uint32_t ro_ref_ln_dx(const ro_call *call, int64_t e, const ro_acc *acc, const r
     return result(rstd * ro_fma(-xh, sgx / n, g - sg / n));
 }
 
-/* Of the operators with an attribute: the label that it names does not count. */
-static int ignored(const ro_call *call, int32_t id) {
+int ro_ref_ignored(const ro_call *call, int32_t id) {
     return ro_op_describe(call->op)->attr_count > 0 && id == call->attr[0];
 }
 
@@ -33,7 +32,7 @@ uint32_t ro_ref_xent(const ro_call *call, int64_t e, const ro_acc *acc, const ro
     int64_t vocab = last_dim(&call->input[0]);
     float m = loadf(in, 1, e), l = loadf(in, 2, e);
     int32_t id = (int32_t)load(in, 3, e);
-    if (ignored(call, id))
+    if (ro_ref_ignored(call, id))
         return 0;
     if (id < 0 || id >= vocab)
         return RO_QNAN_BITS;
@@ -46,5 +45,5 @@ uint32_t ro_ref_xent_grad(const ro_call *call, int64_t e, const ro_acc *acc, con
     float p = ro_exp(loadf(in, 0, e) - loadf(in, 1, r)) * (1.0f / loadf(in, 2, r));
     int32_t id = (int32_t)load(in, 3, r);
     float target = id == e % vocab ? 1.0f : 0.0f, dx = (p - target) * loadf(in, 4, r);
-    return ignored(call, id) ? 0 : result(dx);
+    return ro_ref_ignored(call, id) ? 0 : result(dx);
 }

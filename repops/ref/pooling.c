@@ -49,6 +49,16 @@ uint32_t ro_ref_max_pool2d_index(const ro_call *call, int64_t e, const ro_acc *a
     return (uint32_t)tap;
 }
 
+int64_t ro_ref_pool_tap(const ro_pooling *v, int64_t e, int64_t t) {
+    const place p = place_of(e, v->out, v->channels);
+    return element_under(v, &p, t);
+}
+
+int64_t ro_ref_pool_divisor(const ro_pooling *v, int64_t e) {
+    const place p = place_of(e, v->out, v->channels);
+    return ro_pool_count(v, p.h, p.w);
+}
+
 uint32_t ro_ref_avg_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_pooling v = ro_pooling_of(call);
     const place p = place_of(e, v.out, v.channels);
@@ -73,27 +83,35 @@ static int window_over(const ro_pooling *v, const place *p, int64_t t, place *wi
            window->h < v->out[0] && window->w < v->out[1];
 }
 
-/* Both gradients: what tap t of a window receives. */
-static float share_of(const ro_call *call, const ro_pooling *v, const place *w, int64_t t,
+int64_t ro_ref_pool_window(const ro_pooling *v, int64_t e, int64_t t, int64_t *divisor) {
+    const place p = place_of(e, v->in, v->channels);
+    place w;
+    if (!window_over(v, &p, t, &w))
+        return -1;
+    *divisor = ro_pool_count(v, w.h, w.w);
+    return ((w.n * v->out[0] + w.h) * v->out[1] + w.w) * v->channels + w.c;
+}
+
+/* Both gradients: what tap t of window w receives. */
+static float share_of(const ro_call *call, int64_t w, int64_t t, int64_t divisor,
                       const ro_access *in, float sum) {
-    const int64_t e = ((w->n * v->out[0] + w->h) * v->out[1] + w->w) * v->channels + w->c;
     if (call->op == RO_OP_MAX_POOL2D_GRAD)
-        return (int32_t)load(in, 1, e) == t ? sum + loadf(in, 0, e) : sum;
-    return sum + loadf(in, 0, e) / (float)ro_pool_count(v, w->h, w->w);
+        return (int32_t)load(in, 1, w) == t ? sum + loadf(in, 0, w) : sum;
+    return sum + loadf(in, 0, w) / (float)divisor;
 }
 
 uint32_t ro_ref_pool2d_grad(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     const ro_pooling v = ro_pooling_of(call);
-    const place p = place_of(e, v.in, v.channels);
     float total = 0, sum = 0;
-    place window;
     (void)acc;
     for (int64_t t = 0; t < v.kernel[0] * v.kernel[1]; t++) {
+        int64_t divisor;
+        const int64_t w = ro_ref_pool_window(&v, e, t, &divisor);
         if (t % RO_POOL_GROUP == 0)
             total = total + sum, sum = 0;
-        if (window_over(&v, &p, t, &window))
-            sum = share_of(call, &v, &window, t, in, sum);
+        if (w >= 0)
+            sum = share_of(call, w, t, divisor, in, sum);
     }
     return result(total + sum);
 }

@@ -69,7 +69,7 @@ static float term(const ro_call *call, const ro_access *in, float lane, row_valu
 }
 
 /* The block that output element e reduces: its row, and [from, to) in the row. */
-static void block_of(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to) {
+void ro_ref_block(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to) {
     int64_t cols = call->attr[0], block = call->attr[1];
     int64_t blocks = ro_blocks_of(cols, block);
     *row = e / blocks;
@@ -81,7 +81,7 @@ uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const 
     float lane[RO_LANES] = {0};
     int64_t row, from, to;
     (void)acc;
-    block_of(call, e, &row, &from, &to);
+    ro_ref_block(call, e, &row, &from, &to);
     const row_values shared = row_of(call, in, row);
     for (int64_t i = from; i < to; i++) {
         float *l = &lane[(i - from) % RO_LANES];
@@ -96,7 +96,7 @@ uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const 
 uint32_t ro_ref_reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     int64_t row, from, to;
     (void)acc;
-    block_of(call, e, &row, &from, &to);
+    ro_ref_block(call, e, &row, &from, &to);
     float m = ro_from_bits(RO_MINUS_INFINITY_BITS);
     for (int64_t i = from; i < to; i++)
         m = ro_max(m, loadf(in, 0, row * call->attr[0] + i));

@@ -94,7 +94,50 @@ ro_ref_factors ro_ref_matmul_factors(const ro_matmul *v, int64_t batch, int64_t 
 /* Number of terms of an element's dot product, absent ones counted. */
 int64_t ro_ref_conv_terms(const ro_call *call, const ro_conv *v);
 ro_ref_factors ro_ref_conv_factors(const ro_call *call, const ro_conv *v, int64_t e, int64_t k);
+
+/* SPEC 3.2: the block that output element e reduces: its row, and [from, to) in the row. */
+void ro_ref_block(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to);
+/* SPEC 3.3: the rows [from, to) of the group that element e of the output stands for. */
+void ro_ref_group(int64_t e, int64_t cols, int64_t rows, int64_t *from, int64_t *to);
+/* SPEC 12.3: how many of the rows entry i stands for. */
+int64_t ro_ref_entry_rows(const ro_call *call, int64_t i);
+
+/* SPEC 3.4: element e of a tensor like input 0 but of length n along the axis: where its line
+ * starts in input 0, and its place on the line. */
+typedef struct {
+    ro_axis x;
+    int64_t start, at;
+} ro_ref_line;
+ro_ref_line ro_ref_line_of(const ro_call *call, int64_t e, int64_t n);
+
+/* SPEC 7.2: of the operators with an attribute: the label that it names does not count. */
+int ro_ref_ignored(const ro_call *call, int32_t id);
+
+/* SPEC 8: element e of a [..., T, S] tensor: its query (flattened with the batch) and key. */
+typedef struct {
+    int64_t row, key, blocks;
+    int admitted;
+} ro_ref_score;
+ro_ref_score ro_ref_score_of(const ro_call *call, int64_t e);
 /* Admitted keys [from, to) of block c for query `row`. */
 void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to);
+
+/* SPEC 12.2: the element of x under tap t of window e, and by what the window's sum is divided; the
+ * window that has its tap t at element e of x, and by what it was divided. -1: none. */
+int64_t ro_ref_pool_tap(const ro_pooling *v, int64_t e, int64_t t);
+int64_t ro_ref_pool_divisor(const ro_pooling *v, int64_t e);
+int64_t ro_ref_pool_window(const ro_pooling *v, int64_t e, int64_t t, int64_t *divisor);
+
+/* SPEC 13: where the other element of the pair is, whether this one is the second, and the turn. */
+typedef struct {
+    int64_t other;
+    int second;
+    float cosine, sine;
+} ro_ref_turn;
+ro_ref_turn ro_ref_turn_of(const ro_call *call, int64_t e);
+
+RO_INLINE int is_minus_infinity(float x) {
+    return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
+}
 
 #endif

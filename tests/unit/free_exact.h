@@ -27,12 +27,18 @@ static inline ld attr_at(const op_case *c, int i) {
 
 /* ---- functions ---- */
 
+/* SPEC 14.3: below -500 it counts as 0. */
+static inline ld exact_exp(ld x) {
+    return x < -500 ? 0 : expl(x);
+}
+
 static inline ld exact_logistic(ld x) {
-    return 1 / (1 + expl(-x));
+    return x < -500 ? 0 : 1 / (1 + exact_exp(-x));
 }
 
 static inline ld exact_cdf(ld x) {
-    return erfcl(-(ld)0x1.6a09e6p-1f * x) / 2;
+    const ld z = (ld)0x1.6a09e6p-1f * x;
+    return z < 0 && z * z > 500 ? 0 : erfcl(-z) / 2;
 }
 
 static inline ld exact_gelu_argument(ld x) {
@@ -44,9 +50,9 @@ static inline ld exact_slope(int op, ld x) {
     switch (op) {
     case RO_OP_TANH_GRAD: return 1 - x * x;
     case RO_OP_SIGMOID_GRAD: return x * (1 - x);
-    case RO_OP_ERF_GRAD: return (ld)0x1.20dd76p0f * expl(-x * x);
+    case RO_OP_ERF_GRAD: return (ld)0x1.20dd76p0f * exact_exp(-x * x);
     case RO_OP_SILU_GRAD: return s * (1 + x * exact_logistic(-x));
-    case RO_OP_GELU_ERF_GRAD: return x * expl(-x * x / 2) * (ld)0x1.988454p-2f + exact_cdf(x);
+    case RO_OP_GELU_ERF_GRAD: return x * exact_exp(-x * x / 2) * (ld)0x1.988454p-2f + exact_cdf(x);
     default: { /* gelu_grad */
         const ld v = exact_gelu_argument(x), p = exact_logistic(v), q = exact_logistic(-v);
         return p + 2 * x * p * q * (ld)RO_GELU_C0 * (1 + (ld)(3.0f * RO_GELU_C1) * x * x);
@@ -63,7 +69,7 @@ static inline ld exact_element(const op_case *c, int64_t e) {
     case RO_OP_GELU_GRAD: return in_at(c, 1, e) * exact_slope(op, x);
     case RO_OP_DIV_CONST: return x / attr_at(c, 0);
     case RO_OP_SCALE: return x * attr_at(c, 0);
-    case RO_OP_EXP: return expl(x);
+    case RO_OP_EXP: return exact_exp(x);
     case RO_OP_LOG: return logl(x);
     case RO_OP_SQRT: return sqrtl(x);
     case RO_OP_RSQRT: return 1 / sqrtl(x);
@@ -87,7 +93,7 @@ static inline ld exact_row_term(const op_case *c, int64_t row, int64_t i, int64_
     case RO_OP_REDUCE_SUM: return x;
     case RO_OP_REDUCE_DOT: return x * in_at(c, 1, e % ro_shape_numel(&c->in[1]));
     case RO_OP_REDUCE_SQDEV: return powl(x - in_at(c, 1, row), 2);
-    case RO_OP_REDUCE_EXPSUM: return expl(x - in_at(c, 1, row));
+    case RO_OP_REDUCE_EXPSUM: return exact_exp(x - in_at(c, 1, row));
     case RO_OP_REDUCE_LN_GX:
         return x * in_at(c, 1, i) * ((in_at(c, 2, e) - in_at(c, 3, row)) * in_at(c, 4, row));
     default: return x * in_at(c, 1, i) * (in_at(c, 2, e) * in_at(c, 3, row));
@@ -231,10 +237,10 @@ static inline ld exact_softmax(const op_case *c, int64_t e) {
     const int64_t cols = c->in[0].dim[c->in[0].ndim - 1], r = e / cols;
     const ld x = in_at(c, 0, e);
     switch (c->call.op) {
-    case RO_OP_SOFTMAX: return expl(x - in_at(c, 1, r)) * (1 / in_at(c, 2, r));
+    case RO_OP_SOFTMAX: return exact_exp(x - in_at(c, 1, r)) * (1 / in_at(c, 2, r));
     case RO_OP_SOFTMAX_GRAD: return x * (in_at(c, 1, e) - in_at(c, 2, r));
     case RO_OP_LOG_SOFTMAX: return x - in_at(c, 1, r) - logl(in_at(c, 2, r));
-    default: return -expl(x) * in_at(c, 2, r) + in_at(c, 1, e);
+    default: return -exact_exp(x) * in_at(c, 2, r) + in_at(c, 1, e);
     }
 }
 
@@ -247,7 +253,7 @@ static inline ld exact_xent(const op_case *c, int64_t e) {
         return 0;
     const ld m = in_at(c, 1, r), l = in_at(c, 2, r);
     if (grad)
-        return (expl(in_at(c, 0, e) - m) * (1 / l) - (id == e % cols)) * in_at(c, 4, r);
+        return (exact_exp(in_at(c, 0, e) - m) * (1 / l) - (id == e % cols)) * in_at(c, 4, r);
     return id < 0 || id >= cols ? (ld)NAN : logl(l) - (in_at(c, 0, r * cols + id) - m);
 }
 
@@ -265,7 +271,7 @@ static inline ld exact_blocks(const op_case *c, int64_t row, int64_t d, int64_t 
     for (int64_t b = 0; b < blocks; b++) {
         const ld m = in_at(c, 0, row * blocks + b);
         if (m != -(ld)INFINITY)
-            sum += (admitted == 1 ? 1 : expl(m - greatest)) *
+            sum += (admitted == 1 ? 1 : exact_exp(m - greatest)) *
                    in_at(c, 1, (row * blocks + b) * width + d);
     }
     return admitted && c->call.op == RO_OP_ATTN_OUT ? sum * (1 / in_at(c, 2, row)) : sum;
@@ -296,7 +302,7 @@ static inline ld exact_attention(const op_case *c, int64_t e) {
     const ld m = in_at(c, 1, op == RO_OP_ATTN_EXP ? row * ((keys + 127) / 128) + j / 128 : row);
     if (m == -(ld)INFINITY)
         return 0;
-    return op == RO_OP_ATTN_EXP ? expl(s - m) : expl(s - m) * (1 / in_at(c, 2, row));
+    return op == RO_OP_ATTN_EXP ? exact_exp(s - m) : exact_exp(s - m) * (1 / in_at(c, 2, row));
 }
 
 /* ---- updates ---- */

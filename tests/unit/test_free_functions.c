@@ -84,7 +84,7 @@ static double worst_of(const accuracy *a, int context, int profile) {
 }
 
 Test(free_functions, at_most_4_ulp) {
-    static const accuracy list[] = {{RO_OP_EXP, expl, -708, 709, 1.25},
+    static const accuracy list[] = {{RO_OP_EXP, expl, -500, 500, 1.25},
                                     {RO_OP_EXP, expl, -1, 1, 1.25},
                                     {RO_OP_LOG, logl, 0, 4, 2.5},
                                     {RO_OP_LOG, logl, 0, 0x1.fffffep127f, 2.5},
@@ -92,7 +92,7 @@ Test(free_functions, at_most_4_ulp) {
                                     {RO_OP_TANH, tanhl, -1, 1, 4},
                                     {RO_OP_ERF, erfl, -7, 7, 4},
                                     {RO_OP_ERF, erfl, -1.5f, 1.5f, 4},
-                                    {RO_OP_SIGMOID, exact_logistic, -700, 700, 3.5},
+                                    {RO_OP_SIGMOID, exact_logistic, -500, 500, 3.5},
                                     {RO_OP_SIGMOID, exact_logistic, -20, 20, 3.5}};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         double worst = 0;

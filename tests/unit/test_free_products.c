@@ -78,7 +78,7 @@ static void check_element(const check *x, int p, int64_t e) {
               "%s seed %d element %d: %a, exactly %La", x->name, (int)x->seed, (int)e, y, exact);
     if (isnan(exact) || isinf(exact))
         return;
-    cr_assert(fabsl((long double)y - exact) <= 0.6L * (long double)bound,
+    cr_assert(fabsl((long double)y - exact) <= 0.5L * (long double)bound,
               "%s seed %d profile %d element %d: %a, exactly %La, bound %a", x->name, (int)x->seed,
               p, (int)e, y, exact, bound);
     cr_assert(bound < INFINITY);

@@ -63,7 +63,8 @@ typedef struct {
     int64_t low, high;
 } ro_places;
 RO_API ro_places ro_bounded_places(ro_bounded element, int bits);
-/* Whether the f32 number with these bits is one of them. */
+/* Whether the f32 number with these bits is one of them; of an element that is not finite, whether
+ * it is not finite either, and canonical. */
 RO_API int ro_bounded_admits(ro_bounded element, int bits, uint32_t value);
 
 /* An accessor over whole tensors in memory, for tests and small tools. */

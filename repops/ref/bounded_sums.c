@@ -1,0 +1,120 @@
+/* Sums along rows, columns and axes, and over positions, with bounds. SPEC.md sections 3.2 to 3.4,
+ * 5 and 8. */
+#include "repops/free/functions.h"
+#include "repops/ref/bounded.h"
+
+/* ---- rows ---- */
+
+static double roundings_of(int op) {
+    switch (op) {
+    case RO_OP_REDUCE_SQDEV:
+    case RO_OP_REDUCE_LN_GX: return 2;
+    case RO_OP_REDUCE_RMS_GX: return 1;
+    case RO_OP_REDUCE_EXPSUM: return RO_EXP_ROUNDINGS;
+    default: return 0;
+    }
+}
+
+/* What the terms of a row share. */
+typedef struct {
+    real mean, rstd;
+} row_values;
+
+static row_values values_of(const ro_call *call, int64_t r, const ro_access *in) {
+    switch (call->op) {
+    case RO_OP_REDUCE_SQDEV:
+    case RO_OP_REDUCE_EXPSUM: return (row_values){.mean = (real)loadf(in, 1, r)};
+    case RO_OP_REDUCE_LN_GX: return (row_values){(real)loadf(in, 3, r), (real)loadf(in, 4, r)};
+    case RO_OP_REDUCE_RMS_GX: return (row_values){.rstd = (real)loadf(in, 3, r)};
+    default: return (row_values){0, 0};
+    }
+}
+
+/* dy * gamma, which is exact. x: index in the input, i: in the row. */
+static real gain(const ro_access *in, int64_t x, int64_t i) {
+    return (real)loadf(in, 0, x) * (real)loadf(in, 1, i);
+}
+
+static real row_term(const ro_call *call, const ro_access *in, row_values row, int64_t x,
+                     int64_t i) {
+    real d;
+    switch (call->op) {
+    case RO_OP_REDUCE_DOT: return (real)loadf(in, 0, x) * (real)loadf(in, 1, x % numel(call, 1));
+    case RO_OP_REDUCE_SQDEV: d = (real)loadf(in, 0, x) - row.mean; return d * d;
+    case RO_OP_REDUCE_LN_GX:
+        d = ((real)loadf(in, 2, x) - row.mean) * row.rstd;
+        return gain(in, x, i) * d;
+    case RO_OP_REDUCE_RMS_GX: d = (real)loadf(in, 2, x) * row.rstd; return gain(in, x, i) * d;
+    default: return (real)loadf(in, 0, x);
+    }
+}
+
+approx ro_bounded_reduce(const ro_call *call, int64_t e, const ro_access *in) {
+    bounded_sum s = {0, 0, 0};
+    int64_t r, from, to;
+    ro_ref_block(call, e, &r, &from, &to);
+    const row_values row = values_of(call, r, in);
+    const real over = 1 / (real)(to - from + 1);
+    for (int64_t i = from; i < to; i++) {
+        const int64_t x = r * call->attr[0] + i;
+        if (call->op == RO_OP_REDUCE_EXPSUM) {
+            const real d = (real)loadf(in, 0, x) - row.mean; /* its rounding is one of |d| ulp */
+            add_excess(&s, free_exp(d, ro_plain), ap_abs(d) * over);
+        } else {
+            add_term(&s, row_term(call, in, row, x, i));
+        }
+    }
+    return sum_of(&s, roundings_of(call->op));
+}
+
+/* ---- columns ---- */
+
+approx ro_bounded_columns(const ro_call *call, int64_t e, const ro_access *in) {
+    const int64_t cols = call->attr[0], c = e % cols;
+    bounded_sum s = {0, 0, 0};
+    int64_t from, to;
+    ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
+    for (int64_t r = from; r < to; r++) {
+        const real x = (real)loadf(in, 0, r * cols + c);
+        if (call->op == RO_OP_SUM_ROWS) {
+            add_term(&s, x);
+            continue;
+        }
+        const real y = (real)loadf(in, 1, r * cols + c), v = (real)loadf(in, 2, r);
+        const real xh = call->op == RO_OP_RMS_DGAMMA ? y * v : (y - v) * (real)loadf(in, 3, r);
+        add_term(&s, x * xh);
+    }
+    return sum_of(&s, call->op == RO_OP_LN_DGAMMA ? 3 : call->op == RO_OP_RMS_DGAMMA ? 2 : 0);
+}
+
+approx ro_bounded_sum_axis(const ro_call *call, int64_t e, const ro_access *in) {
+    const ro_ref_line l = ro_ref_line_of(call, e, call->output.dim[call->attr[0]]);
+    const int64_t from = l.at * RO_COLUMN_GROUP, end = from + RO_COLUMN_GROUP;
+    bounded_sum s = {0, 0, 0};
+    for (int64_t j = from; j < l.x.n && j < end; j++)
+        add_term(&s, (real)loadf(in, 0, l.start + j * l.x.inner));
+    return sum_of(&s, 0);
+}
+
+/* ---- what was repeated or gathered ---- */
+
+approx ro_bounded_repeat_heads_grad(const ro_call *call, int64_t e, const ro_access *in) {
+    const int64_t size = call->output.dim[2] * call->output.dim[3], times = call->attr[0];
+    bounded_sum s = {0, 0, 0};
+    for (int64_t i = 0; i < times; i++)
+        add_term(&s, (real)loadf(in, 0, (e / size * times + i) * size + e % size));
+    return sum_of(&s, 0);
+}
+
+/* Embedding and gather: the positions that carry the id, ascending. */
+approx ro_bounded_scatter(const ro_call *call, int64_t e, const ro_access *in) {
+    const ro_axis out =
+        ro_axis_of(&call->output, call->op == RO_OP_GATHER_GRAD ? call->attr[0] : 0);
+    const int64_t c = e % out.inner, v = e / out.inner % out.n, o = e / out.inner / out.n;
+    const int64_t count = numel(call, 1);
+    bounded_sum s = {0, 0, 0};
+    for (int64_t p = 0; p < count; p++)
+        if ((int32_t)load(in, 1, p) == v)
+            add_term(&s, (real)loadf(in, 0, (o * count + p) * out.inner + c));
+    return sum_of(&s, 0);
+}
