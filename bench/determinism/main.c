@@ -241,6 +241,14 @@ static void run_all(void) {
     }
 }
 
+/* Processes of ways leave by _exit. */
+static void remove_logs(void) {
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", bench.dir);
+    if (system(command) != 0)
+        fprintf(stderr, "determinism: %s is left\n", bench.dir);
+}
+
 int main(int argc, char **argv) {
     vd_err err = {0};
     parse_options(argc, argv);
@@ -252,6 +260,7 @@ int main(int argc, char **argv) {
     strcpy(bench.dir, "/tmp/verde-determinism-XXXXXX");
     if (!mkdtemp(bench.dir))
         die("cannot make a directory under /tmp");
+    atexit(remove_logs);
     if (bench.symbols)
         calibrate();
     run_all();
@@ -260,9 +269,7 @@ int main(int argc, char **argv) {
     print_words(&bench, stdout);
     write_files();
     printf("\n%s: table.txt, steps.csv, result.json, page.html\n", bench.out);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", bench.dir);
-    bool failed = system(command) != 0;
+    bool failed = false;
     for (int i = 0; i < bench.variants; i++)
         failed |= bench.variant[i].error && bench.variant[i].error != not_run;
     workload_close(&bench.work);

@@ -1,6 +1,7 @@
 /* What the processes are expected to take, and which of them live at the same time. */
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
 #include "bench/determinism/determinism.h"
 
@@ -69,6 +70,31 @@ static uint64_t step_bytes(const vd_program *p) {
     return most;
 }
 
+/* Terms of the longest sum of a product or a convolution, about. */
+static double longest_sum(const vd_program *p) {
+    const vd_graph *g = &p->step;
+    double longest = 0;
+    for (uint32_t i = 0; i < g->node_count; i++) {
+        const vd_node *n = &g->node[i];
+        if (n->op != RO_OP_MATMUL && n->op != RO_OP_CONV2D && n->op != RO_OP_CONV2D_DX &&
+            n->op != RO_OP_CONV2D_DW)
+            continue;
+        const uint32_t *edge = &g->edge[n->first_input];
+        const double a = (double)ro_shape_numel(vd_value_shape(p, g, edge[0]));
+        const double b = (double)ro_shape_numel(vd_value_shape(p, g, edge[1]));
+        longest = fmax(longest, sqrt(a * b / (double)ro_shape_numel(&n->shape)));
+    }
+    return longest;
+}
+
+/* Blocks of both operands, which profiles that do not split sums pack whole: some 700 lines for
+ * each thread. */
+static uint64_t packed_bytes(const vd_program *p) {
+    const double threads =
+        bench.threads ? (double)bench.threads : (double)sysconf(_SC_NPROCESSORS_ONLN);
+    return (uint64_t)(700 * sizeof(double) * threads * longest_sum(p));
+}
+
 /* ---- groups ---- */
 
 static bool has_f32(int group) {
@@ -112,10 +138,11 @@ static void refuse(uint64_t needed, uint64_t limit) {
     die(why);
 }
 
-static void expect(variant *v, uint64_t state, uint64_t step) {
+static void expect(variant *v, uint64_t state, uint64_t step, uint64_t packed) {
     const bool logs = v->kind == LOG_TRAINER || v->kind == LOG_AUDITOR;
-    v->resting = state + PROCESS;
-    v->most = step + PROCESS + (logs ? (uint64_t)64 * MEGABYTE : 0);
+    const uint64_t own = PROCESS + (v->profile && v->profile->split == 0 ? packed : 0);
+    v->resting = state + own;
+    v->most = step + own + (logs ? (uint64_t)64 * MEGABYTE : 0);
     v->group = -1;
 }
 
@@ -141,10 +168,11 @@ static uint64_t place(int way, uint64_t limit) {
 void plan_groups(void) {
     const uint64_t limit = memory_limit();
     const uint64_t state = state_bytes(&bench.work.program), step = step_bytes(&bench.work.program);
+    const uint64_t packed = packed_bytes(&bench.work.program);
     uint64_t most = 0;
     bench.groups = 1;
     for (int i = 0; i < bench.variants; i++)
-        expect(&bench.variant[i], state, step);
+        expect(&bench.variant[i], state, step, packed);
     place(bench.base[0], limit);
     place(bench.base[1], limit);
     static const variant_kind order[] = {LOG_TRAINER, ORDER_FIXED, FREE_F32, FREE_F64};
