@@ -96,7 +96,7 @@ endef
 $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(eval $(call free_rule,$(isa),$(real)))))
 
 # repops-conform: the golden files are compiled in, the elementary functions once per instruction set.
-conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden product fused case_run sha256 $(ISAS:%=functions_%))
+conform_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,conform report golden product fused bounded case_run sha256 $(ISAS:%=functions_%))
 define functions_rule
 $(BUILD)/obj/repops/tools/functions_$(1).o: repops/tools/functions.c
 	@mkdir -p $$(@D)
@@ -108,14 +108,14 @@ $(BUILD)/gen/golden_%.h: tests/golden/%.txt
 	@mkdir -p $(@D)
 	@sed -e '/^#/d' -e 's/.*/"&",/' $< > $@
 $(BUILD)/obj/repops/tools/conform.o: $(BUILD)/gen/golden_ops.h $(BUILD)/gen/golden_functions.h \
-    $(BUILD)/gen/golden_sgemm.h $(BUILD)/gen/golden_fused.h
+    $(BUILD)/gen/golden_sgemm.h $(BUILD)/gen/golden_fused.h $(BUILD)/gen/golden_bounded.h
 $(BUILD)/bin/repops-conform: $(conform_obj) $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) -o $@
 
 # The golden cases, which tests and repops-conform run.
-tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product fused case_run)
+tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product fused bounded case_run)
 
 # ---- CUDA: a library of its own, for every architecture that the toolkit compiles for ----
 

@@ -81,14 +81,19 @@ static ro_bounded_fn *const table[RO_OP_END] = {
     [RO_OP_BN_RUNNING] = ro_bounded_bn_running,
 };
 
+/* Machines make different NaNs. */
+static double canonical(double x) {
+    return x != x ? ro_from_bits64(UINT64_C(0x7ff8000000000000)) : x;
+}
+
 /* The bound is computed with rounding errors of its own: 2^-9 covers them; the kernels' (free_bound
  * in repops/free/kernel.h) is enlarged by more. */
 ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access *in) {
     ro_bounded_fn *of = call->op > 0 && call->op < RO_OP_END ? table[call->op] : NULL;
     if (!of)
-        return (ro_bounded){0, __builtin_nan("")};
+        return (ro_bounded){0, canonical(__builtin_nan(""))};
     const approx y = of(call, element, in);
-    return (ro_bounded){y.v, (1 + 0x1p-9) * y.e};
+    return (ro_bounded){canonical(y.v), canonical((1 + 0x1p-9) * y.e)};
 }
 
 static int64_t place_of(double x, int bits) {

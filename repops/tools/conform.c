@@ -1,6 +1,8 @@
 /* repops-conform: are this machine's bits the specified ones? Runs the cases of
- * tests/golden/ops.txt, sgemm.txt, fused.txt and functions.txt, compiled in, on every backend. */
+ * tests/golden/ops.txt, sgemm.txt, fused.txt, bounded.txt and functions.txt, compiled in, on every
+ * backend. */
 #include "repops/src/fpenv.h"
+#include "repops/tools/bounded.h"
 #include "repops/tools/case_run.h"
 #include "repops/tools/conform.h"
 #include "repops/tools/fused.h"
@@ -22,6 +24,9 @@ static const char *const sgemm_lines[] = {
 static const char *const fused_lines[] = {
 #include "golden_fused.h"
 };
+static const char *const bounded_lines[] = {
+#include "golden_bounded.h"
+};
 static const char *const function_lines[] = {
 #include "golden_functions.h"
 };
@@ -29,6 +34,7 @@ enum {
     OPERATOR_LINES = sizeof operator_lines / sizeof operator_lines[0],
     SGEMM_LINES = sizeof sgemm_lines / sizeof sgemm_lines[0],
     FUSED_LINES = sizeof fused_lines / sizeof fused_lines[0],
+    BOUNDED_LINES = sizeof bounded_lines / sizeof bounded_lines[0],
     FUNCTION_LINES = sizeof function_lines / sizeof function_lines[0],
 };
 
@@ -166,6 +172,17 @@ static bool compute_fused(ro_ctx *ctx, const void *g, char got[65]) {
     return status != RO_ERR_UNSUPPORTED;
 }
 
+/* The same whatever the device. */
+static bool compute_bounded(ro_ctx *ctx, const void *g, char got[65]) {
+    uint64_t out[2 * BOUNDED_ELEMENTS];
+    op_case c;
+    (void)ctx;
+    if (golden_build(g, &c, got, 65))
+        hash_elements(out, (size_t)bounded_of_case(&c, out) * 2 * sizeof *out, sizeof *out, got);
+    case_free(&c);
+    return true;
+}
+
 static void run_case(report *r, item *it, const char *name, const char *want, computation *compute,
                      const void *g) {
     char got[65];
@@ -200,6 +217,15 @@ static void run_sgemm(report *r) {
     for (int i = 0; i < SGEMM_LINES; i++)
         if (golden_product_parse(sgemm_lines[i], &g))
             run_case(r, &it, g.name, g.hash, compute_product, &g);
+    report_item(r, &it);
+}
+
+static void run_bounded(report *r) {
+    golden_case g;
+    item it = {.name = "ro_ref_bounded", .function = true};
+    for (int i = 0; i < BOUNDED_LINES; i++)
+        if (golden_parse(bounded_lines[i], &g))
+            run_case(r, &it, g.name, g.hash, compute_bounded, &g);
     report_item(r, &it);
 }
 
@@ -304,6 +330,7 @@ static void run_all(report *r, const wishes *w, float *sample) {
     run_sgemm(r);
     run_fused(r, "attention");
     run_fused(r, "cross_entropy");
+    run_bounded(r);
     for (int i = 0; !w->operators_only && i < FUNCTION_LINES; i++)
         run_function(r, function_lines[i], sample);
     report_end(r);

@@ -1,0 +1,25 @@
+/* Golden hashes of elements with bounds: two referees come to the same verdict. */
+#include "golden_lines.h"
+#include "repops/tools/bounded.h"
+#include "repops/tools/golden.h"
+
+static void *bytes_of(ro_ctx *ctx, const char *line, size_t *size) {
+    uint64_t *out = malloc(2 * BOUNDED_ELEMENTS * sizeof *out);
+    char why[200];
+    golden_case g;
+    op_case c;
+    (void)ctx;
+    cr_assert(out && golden_parse(line, &g), "\"%s\"", line);
+    cr_assert(golden_build(&g, &c, why, sizeof why), "%s %s: %s", g.op, g.name, why);
+    *size = (size_t)bounded_of_case(&c, out) * 2 * sizeof *out;
+    case_free(&c);
+    return out;
+}
+
+Test(bounded_golden, elements_have_the_recorded_bits) {
+    static golden_lines g = {.path = "tests/golden/bounded.txt", .bytes = bytes_of};
+    golden_read(&g);
+    if (getenv("GOLDEN_UPDATE"))
+        golden_update(&g);
+    golden_check_lines(&g, "cpu", 1);
+}
