@@ -69,7 +69,7 @@ Test(job, callers_locale_changes_no_number) {
 
 Test(job, examples_make_programs) {
     static const char *const path[] = {"models/jobs/demo.yaml", "models/jobs/toy.yaml",
-                                       "models/jobs/mlp.yaml"};
+                                       "models/jobs/mlp.yaml", "models/jobs/toy-log.yaml"};
     for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
         vd_job job = read_good(path[i]);
         vd_dataset data;

@@ -106,6 +106,39 @@ static bool get_graph(vd_cursor *in, uint32_t leaf_count, vd_graph *graph) {
     return !in->failed && graph->edge_count == edges;
 }
 
+static void put_rounding(vd_buf *out, const vd_program_rounding *r) {
+    uint16_t count = 0;
+    for (int op = 0; op < RO_OP_END; op++)
+        count += r->threshold[op] != 0;
+    vd_put_u8(out, (uint8_t)r->bits);
+    vd_put_u8(out, (uint8_t)r->encoding);
+    vd_put_u16(out, count);
+    for (int op = 0; op < RO_OP_END; op++) {
+        uint64_t value;
+        memcpy(&value, &r->threshold[op], sizeof value);
+        if (r->threshold[op] != 0) {
+            vd_put_u16(out, (uint16_t)op);
+            vd_put_u64(out, value);
+        }
+    }
+}
+
+/* Operators ascend, so that one table has one spelling. */
+static bool get_rounding(vd_cursor *in, vd_program_rounding *r) {
+    int last = -1;
+    r->bits = vd_get_u8(in);
+    r->encoding = vd_get_u8(in);
+    for (uint16_t left = vd_get_u16(in); left > 0 && !in->failed; left--) {
+        const int op = vd_get_u16(in);
+        const uint64_t value = vd_get_u64(in);
+        if (op <= last || op >= RO_OP_END || value == 0)
+            return false;
+        memcpy(&r->threshold[op], &value, sizeof value);
+        last = op;
+    }
+    return !in->failed && r->bits != 0;
+}
+
 void vd_program_encode(const vd_program *program, vd_buf *out) {
     vd_put_string(out, magic);
     vd_put_u16(out, VD_ENCODING_VERSION);
@@ -123,6 +156,8 @@ void vd_program_encode(const vd_program *program, vd_buf *out) {
         put_leaf(out, &program->leaf[i]);
     put_graph(out, program, &program->init);
     put_graph(out, program, &program->step);
+    if (program->rounding.bits)
+        put_rounding(out, &program->rounding);
 }
 
 static bool get_header(vd_cursor *in, vd_program *p) {
@@ -167,7 +202,8 @@ vd_status vd_program_decode(const void *bytes, size_t size, vd_program *out, vd_
                        VD_PROGRAM_BYTES_MAX);
     if (!get_header(&in, out) || !get_layout(&in, out) ||
         !get_graph(&in, out->leaf_count, &out->init) ||
-        !get_graph(&in, out->leaf_count, &out->step) || !vd_cursor_done(&in)) {
+        !get_graph(&in, out->leaf_count, &out->step) ||
+        (in.at < in.size && !get_rounding(&in, &out->rounding)) || !vd_cursor_done(&in)) {
         vd_program_free(out);
         return vd_fail(err, VD_ERR_PEER,
                        "program: malformed at byte %zu, expected encoding version %d of "

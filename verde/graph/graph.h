@@ -45,6 +45,13 @@ typedef struct {
     uint32_t loss;    /* value to report, or UINT32_MAX */
 } vd_graph;
 
+/* How free nodes are rounded, and logged, in a run that is not in fixed order (SPEC 14). */
+typedef struct {
+    int32_t bits;                /* 16..32; 0: the program is run in fixed order */
+    int32_t encoding;            /* of its logs: 1 close calls, 2 symbols */
+    double threshold[RO_OP_END]; /* symbols: of each operator; 0: every inexact rounding is told */
+} vd_program_rounding;
+
 typedef struct {
     vd_leaf *leaf; /* the state's layout */
     uint32_t leaf_count;
@@ -58,6 +65,7 @@ typedef struct {
     uint64_t seed;
     int64_t steps;               /* n */
     int64_t checkpoint_interval; /* c */
+    vd_program_rounding rounding;
 } vd_program;
 
 void vd_program_free(vd_program *program);

@@ -115,8 +115,20 @@ static vd_status check_sources(const vd_program *program, vd_err *err) {
     return VD_OK;
 }
 
+static bool valid_rounding(const vd_program_rounding *r) {
+    bool valid =
+        r->bits == 0 || (r->bits >= 16 && r->bits <= 32 && (r->encoding == 1 || r->encoding == 2));
+    for (int op = 0; op < RO_OP_END; op++)
+        valid &= r->threshold[op] == 0 || (r->encoding == 2 && ro_op_describe(op) &&
+                                           r->threshold[op] >= 0x1p-1022 && r->threshold[op] <= 1);
+    return valid;
+}
+
 vd_status vd_program_validate(const vd_program *program, vd_err *err) {
     vd_status status = check_sources(program, err);
+    if (status == VD_OK && !valid_rounding(&program->rounding))
+        status = vd_fail(err, VD_ERR_PEER, "program: rounding to %d bits in encoding %d",
+                         (int)program->rounding.bits, (int)program->rounding.encoding);
     if (status != VD_OK)
         return status;
     ro_shape *shapes = calloc(RO_MAX_INPUTS, sizeof *shapes);

@@ -148,8 +148,35 @@ vd_status vd_job_load_data(vd_job *job, vd_dataset *out, vd_err *err) {
     return status;
 }
 
+static vd_status load_thresholds(const vd_job *job, vd_program_rounding *out, vd_err *err) {
+    const char *path = job->rounding.thresholds_path;
+    vd_thresholds found;
+    vd_hash hash;
+    vd_buf file = {0};
+    vd_status status = vd_read_file(path, VD_THRESHOLDS_BYTES_MAX, &file, err);
+    if (!status && !vd_hash_tagged(NULL, file.data, file.size, &hash))
+        status = vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", path);
+    vd_buf_free(&file);
+    if (!status && memcmp(hash.b, job->rounding.thresholds_sha256, sizeof hash.b) != 0)
+        status = vd_fail(err, VD_ERR_USAGE, "%s: its SHA-256 is not rounding.sha256 of %s", path,
+                         job->path);
+    if (!status)
+        status = vd_thresholds_load(path, &found, err);
+    if (!status && found.bits != out->bits)
+        status = vd_fail(err, VD_ERR_USAGE, "%s: thresholds for %d bits, rounding.bits of %s is %d",
+                         path, (int)found.bits, job->path, (int)out->bits);
+    if (!status)
+        memcpy(out->threshold, found.of, sizeof out->threshold);
+    return status;
+}
+
 vd_status vd_job_program(const vd_job *job, vd_program *out, vd_err *err) {
     vd_err inner = {0};
     vd_status status = vd_training_program(&job->training, out, &inner);
-    return status ? vd_fail(err, status, "%s: %s", job->path, inner.text) : VD_OK;
+    if (status)
+        return vd_fail(err, status, "%s: %s", job->path, inner.text);
+    out->rounding.bits = (int32_t)job->rounding.bits;
+    out->rounding.encoding = (int32_t)job->rounding.encoding;
+    return job->rounding.encoding == VD_LOG_SYMBOLS ? load_thresholds(job, &out->rounding, err)
+                                                    : VD_OK;
 }

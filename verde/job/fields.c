@@ -36,6 +36,9 @@ static const vd_choice yes_or_no[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
 static const vd_choice schedule_kinds[] = {
     {"constant", RO_LR_CONSTANT}, {"linear", RO_LR_LINEAR}, {"cosine", RO_LR_COSINE}, {NULL, 0}};
 
+static const vd_choice encodings[] = {
+    {"calls", VD_LOG_CALLS}, {"symbols", VD_LOG_SYMBOLS}, {NULL, 0}};
+
 /* clang-format off */
 const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("verde", version, 1, 1, VD_WHEN_ALWAYS),
@@ -86,6 +89,13 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     CHOICE("schedule.kind", training.optimizer.schedule, schedule_kinds),
     INTEGER("schedule.warmup", training.optimizer.warmup, 0, INT32_MAX, VD_WHEN_ALWAYS),
     REAL("schedule.min_lr", training.optimizer.min_lr, 0, 1000, "0..1000", VD_WHEN_DECAY),
+    {.path = "rounding", .type = VD_FIELD_MAPPING, .optional = true},
+    INTEGER("rounding.bits", rounding.bits, RO_ROUND_BITS_MIN, RO_ROUND_BITS_MAX, VD_WHEN_ALWAYS),
+    CHOICE("rounding.encoding", rounding.encoding, encodings),
+    {.path = "rounding.thresholds", .type = VD_FIELD_FILE, .when = VD_WHEN_SYMBOLS,
+     .offset = offsetof(vd_job, rounding.thresholds_path)},
+    {.path = "rounding.sha256", .type = VD_FIELD_DIGEST, .when = VD_WHEN_SYMBOLS,
+     .offset = offsetof(vd_job, rounding.thresholds_sha256)},
 };
 /* clang-format on */
 
@@ -113,6 +123,7 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     case VD_WHEN_RESNET: return kind == VD_MODEL_RESNET;
     case VD_WHEN_ONE_FILE: return job->data_kind != VD_DATA_CIFAR10;
     case VD_WHEN_RECORDS: return job->data_kind == VD_DATA_CIFAR10;
+    case VD_WHEN_SYMBOLS: return job->rounding.encoding == VD_LOG_SYMBOLS;
     default: return true;
     }
 }
@@ -131,6 +142,7 @@ const char *vd_field_reason(const vd_field *field) {
     case VD_WHEN_RESNET: return "it belongs to the resnet model";
     case VD_WHEN_ONE_FILE: return "cifar10 has a list of `files`";
     case VD_WHEN_RECORDS: return "it belongs to cifar10";
+    case VD_WHEN_SYMBOLS: return "it belongs to symbols; close calls have none";
     default: return "";
     }
 }

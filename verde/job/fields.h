@@ -30,6 +30,7 @@ typedef enum {
     VD_WHEN_RESNET,
     VD_WHEN_ONE_FILE,
     VD_WHEN_RECORDS, /* data in several files of records */
+    VD_WHEN_SYMBOLS,
 } vd_field_when;
 
 typedef struct {
@@ -49,9 +50,10 @@ typedef struct {
     size_t number;           /* of lists: offset of their int64_t length, */
     int64_t most;            /* and the most there may be */
     uint64_t otherwise;      /* an integer's value if the key is not there; 0: it must be there */
+    bool optional;           /* a mapping that may be left out with all that is in it */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 41, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 46, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 

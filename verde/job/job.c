@@ -145,9 +145,20 @@ static vd_status fail_missing(const job_reader *reader, int field) {
                       "nothing: the key is missing");
 }
 
+/* An optional mapping that is not there, or what would be in it. */
+static bool left_out(const job_reader *reader, int field) {
+    char mapping[VD_FIELD_PATH_SIZE];
+    const char *path = vd_fields[field].path;
+    snprintf(mapping, sizeof mapping, "%.*s", (int)strcspn(path, "."), path);
+    const int outer = vd_field_find(mapping);
+    return vd_fields[outer].optional && !reader->line[outer];
+}
+
 static vd_status check_present(job_reader *reader) {
     for (int i = 0; i < VD_FIELD_COUNT; i++) {
         const vd_field *field = &vd_fields[i];
+        if (left_out(reader, i))
+            continue;
         bool applies = vd_field_applies(field, reader->job);
         if (reader->line[i] && !applies)
             return vd_events_fail(&reader->events, reader->line[i], "`%s` must not be there: %s",

@@ -7,6 +7,7 @@
 #define VD_JOB_H
 
 #include "models/models.h"
+#include "verde/log/log.h"
 
 enum {
     VD_JOB_BYTES_MAX = 64 << 10,  /* the scanner's time grows faster than the file */
@@ -34,7 +35,13 @@ typedef struct {
     int64_t version; /* of the format: 1 */
     vd_data_kind data_kind;
     uint8_t data_sha256[32]; /* of the whole data file, or all files one after the other */
-    vd_training training;    /* data_dtype, data_count, data_root: zero until the data is loaded */
+    struct {
+        int64_t bits; /* 0: the job is run in fixed order */
+        vd_log_encoding encoding;
+        char thresholds_path[VD_JOB_PATH_SIZE]; /* symbols */
+        uint8_t thresholds_sha256[32];
+    } rounding;
+    vd_training training; /* data_dtype, data_count, data_root: zero until the data is loaded */
 } vd_job;
 
 /* Reads a job file and checks its numbers, each alone and against each other. VD_ERR_USAGE: the
@@ -57,7 +64,8 @@ VD_MUST_USE vd_status vd_job_load_data(vd_job *job, vd_dataset *out, vd_err *err
 
 void vd_dataset_free(vd_dataset *dataset);
 
-/* vd_training_program of a job whose data was loaded; errors name the job file. */
+/* vd_training_program of a job whose data was loaded, with its rounding, whose thresholds are read
+ * here; errors name the file. */
 VD_MUST_USE vd_status vd_job_program(const vd_job *job, vd_program *out, vd_err *err);
 
 #endif

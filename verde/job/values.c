@@ -9,7 +9,7 @@
 #include <string.h>
 
 _Static_assert(sizeof(vd_model_kind) == 4 && sizeof(vd_data_kind) == 4 &&
-                   sizeof(vd_optimizer_kind) == 4,
+                   sizeof(vd_optimizer_kind) == 4 && sizeof(vd_log_encoding) == 4,
                "choices are stored as 32-bit integers");
 
 static size_t digits(const char *text) {
