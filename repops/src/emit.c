@@ -49,6 +49,19 @@ static places places_around(const ro_emitter *t, double y, double reach) {
                     ro_place(ro_emit_round(t, y + reach), bits)};
 }
 
+static void put_call(ro_emitter *t, ro_close_call call) {
+    if (t->calls == t->room && !grow(t))
+        t->failed = 1;
+    else
+        t->call[t->calls++] = call;
+}
+
+static void ro_emit_moved(ro_emitter *t, int64_t element, float nearest) {
+    const uint32_t place = (uint32_t)ro_place(nearest, t->rounding->bits);
+    t->corrected++;
+    put_call(t, (ro_close_call){.element = element, .place = place, .bits = 32});
+}
+
 void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound) {
     if (y != y || y - y != 0) /* no order changes a NaN or an infinity */
         return;
@@ -62,12 +75,8 @@ void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound) {
     if (far.high - far.low > 1)
         call.bits = bits_above(2 * (uint64_t)(up > down ? up : down));
     call.place = (uint32_t)place & (uint32_t)((UINT64_C(1) << call.bits) - 1);
-    if (t->calls == t->room && !grow(t)) {
-        t->failed = 1;
-        return;
-    }
     t->escapes += call.bits > 1;
-    t->call[t->calls++] = call;
+    put_call(t, call);
 }
 
 /* The first call of an element from `first` on. */
@@ -132,7 +141,8 @@ void ro_emit_replay(ro_emitter *t, int64_t first, const double *y, int64_t n) {
             continue;
         const int64_t place = ro_place(*out, r->bits);
         const int64_t called = place_called(c, place, value, r->bits);
-        t->corrected += called != place;
+        if (called != place)
+            ro_emit_moved(t, c->element, *out);
         *out = ro_at_place(called, r->bits);
     }
 }

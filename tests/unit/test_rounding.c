@@ -125,6 +125,12 @@ static int follow(double exact, double bound, int bits, uint64_t *state) {
                     .half = 0.5 * ro_grid(bits),
                     .ctx = ctx};
     ro_emit_f64(&f, 0, &other, NULL, 1);
+    cr_assert((f.calls == 1) == (ro_to_bits(followed) != ro_to_bits(ro_round(other, bits))));
+    if (f.calls) {
+        cr_assert(f.call[0].bits == 32 &&
+                  (int32_t)f.call[0].place == (int32_t)ro_place(ro_round(other, bits), bits));
+        ro_host_free(ctx, f.call);
+    }
     cr_assert(ro_to_bits(out) == ro_to_bits(followed),
               "b = %d, exact %a, bound %a: %a, %a -> %a and %a", bits, exact, bound, mine, other,
               (double)out, (double)followed);

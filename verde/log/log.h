@@ -4,6 +4,7 @@
 #define VD_LOG_H
 
 #include "repops/free.h"
+#include "repops/ref.h"
 #include "verde/commit/commit.h"
 
 enum {
@@ -83,6 +84,33 @@ typedef struct {
  * (Elements whose differences cancel in both sums are not seen here; the next state's hash is.) */
 VD_MUST_USE bool vd_log_compare(const vd_log_section *section, const float *output,
                                 vd_log_difference *difference);
+
+/* ---- which roundings are possible, and which one the log names: PROTOCOL.md section 12.1 ---- */
+
+/* V: neighbours on the grid of `bits` bits, by their places (SPEC 14.2, 14.5). */
+typedef struct {
+    int32_t bits;
+    ro_bounded y;
+    int64_t low, high;
+} vd_possible;
+
+/* Of an element whose reference is y. */
+vd_possible vd_possible_of(ro_bounded y, int32_t bits);
+bool vd_possible_has(const vd_possible *possible, uint32_t word);
+bool vd_possible_several(const vd_possible *possible); /* false where nothing is owed */
+uint32_t vd_possible_word(const vd_possible *possible, int64_t place);
+int64_t vd_possible_place(const vd_possible *possible, uint32_t word);
+
+/* Of several: low..high are those that the log leaves, none if low > high. */
+typedef struct {
+    bool missing; /* a record is owed, and there is none, or one that names several */
+    bool recorded;
+    int64_t low, high;
+} vd_told;
+
+/* What a section says of an element; `threshold` is of its operator, with symbols. */
+vd_told vd_possible_told(const vd_possible *possible, const vd_log_section *section,
+                         double threshold, int64_t element);
 
 /* ---- commitment ---- */
 
@@ -164,6 +192,9 @@ VD_MUST_USE vd_status vd_log_prove(vd_log_file *file, uint32_t node, vd_hash *tr
 VD_MUST_USE vd_status vd_log_check(vd_log_file *file, vd_err *err);
 void vd_log_file_done(const vd_log_file *file, vd_log_done *out);
 void vd_log_close(vd_log_file *file);
+
+/* The file of a step, byte for byte, to the log of another directory, which is made. */
+VD_MUST_USE vd_status vd_log_copy(const char *from, const char *to, int64_t step, vd_err *err);
 
 /* ---- thresholds of VD_LOG_SYMBOLS ---- */
 
