@@ -45,6 +45,17 @@ typedef struct {
 /* Trains, with the fault unless NULL. Providers of different `name` have different keys. */
 void test_provider_open(test_provider *p, const test_job *job, uint8_t name, const vd_fault *fault);
 void test_provider_close(test_provider *p);
+/* A party of a run with rounding logs, of a job whose program says so. */
+typedef struct {
+    const char *profile;
+    const test_provider *trainer; /* whose log is followed; NULL: it trains */
+    const vd_public_key *trainer_key;
+    bool contest, unsigned_log;
+} test_party;
+void test_job_round(test_job *job, int32_t bits, vd_log_encoding encoding);
+/* Returns what vd_run does; if that is not VD_OK, there is no replay and nothing to ask. */
+vd_status test_party_open(test_provider *p, const test_job *job, uint8_t name,
+                          const test_party *party, const vd_fault *fault, vd_err *err);
 /* Once convicted, it runs again: honestly, or with this fault. */
 void test_provider_runs_again(test_provider *p, const vd_fault *fault);
 void test_remove_dir(const char *dir);
@@ -65,6 +76,7 @@ struct test_dispute {
     void *user;           /* for transit */
     bool backwards;       /* the second provider's answer arrives first */
     bool challenge;       /* who is convicted may run again */
+    bool refused;         /* questions may deserve no answer */
     /* set by test_settle */
     vd_hash assignment;
     uint32_t rounds;

@@ -30,8 +30,8 @@ static void train(test_provider *p) {
     cr_assert(vd_replay_create(p->dir, &p->exec, &p->replay, &err) == VD_OK, "%s", err.text);
 }
 
-void test_provider_open(test_provider *p, const test_job *job, uint8_t name,
-                        const vd_fault *fault) {
+static void open_provider(test_provider *p, const test_job *job, uint8_t name,
+                          const vd_fault *fault) {
     const char *temp = getenv("TMPDIR");
     uint8_t seed[32];
     *p = (test_provider){.exec = {.program = &job->program, .data = {job->text}}};
@@ -41,13 +41,53 @@ void test_provider_open(test_provider *p, const test_job *job, uint8_t name,
         p->exec.fault = *fault;
     snprintf(p->dir, sizeof p->dir, "%.40s/verde-test-XXXXXX", temp ? temp : "/tmp");
     cr_assert(mkdtemp(p->dir), "%s", p->dir);
-    train(p);
     memset(seed, name, sizeof seed);
     cr_assert(vd_key_from_seed(seed, &p->key, NULL) == VD_OK);
-    p->side = (vd_provider){.program = &job->program,
-                            .program_hash = job->hash,
-                            .key = p->key,
-                            .source = vd_replay_source(p->replay)};
+    p->side = (vd_provider){.program = &job->program, .program_hash = job->hash, .key = p->key};
+}
+
+void test_provider_open(test_provider *p, const test_job *job, uint8_t name,
+                        const vd_fault *fault) {
+    open_provider(p, job, name, fault);
+    train(p);
+    p->side.source = vd_replay_source(p->replay);
+}
+
+void test_job_round(test_job *job, int32_t bits, vd_log_encoding encoding) {
+    job->program.rounding = (vd_program_rounding){.bits = bits, .encoding = (int32_t)encoding};
+    cr_assert(vd_program_hash(&job->program, &job->hash, NULL) == VD_OK);
+}
+
+static vd_status follow(test_provider *p, const test_job *job, const test_party *party,
+                        vd_err *err) {
+    char fault[128] = "";
+    vd_thresholds thresholds = {.bits = job->program.rounding.bits};
+    memcpy(thresholds.of, job->program.rounding.threshold, sizeof thresholds.of);
+    const vd_run_rounding rounding = {.role = party->trainer ? VD_AUDITOR : VD_TRAINER,
+                                      .profile = ro_profile_by_name(party->profile),
+                                      .thresholds = &thresholds,
+                                      .encoding = (vd_log_encoding)job->program.rounding.encoding,
+                                      .bits = job->program.rounding.bits,
+                                      .trainer = party->trainer ? party->trainer->dir : NULL,
+                                      .key = party->trainer || party->unsigned_log ? NULL : p->key,
+                                      .trainer_key = party->trainer_key,
+                                      .contest = party->contest};
+    if (p->exec.fault.kind)
+        vd_fault_print(&p->exec.fault, p->exec.program, fault, sizeof fault);
+    const vd_run_options options = {
+        .exec = &p->exec, .dir = p->dir, .fault = fault, .rounding = &rounding};
+    return vd_run(&options, &p->run, err);
+}
+
+vd_status test_party_open(test_provider *p, const test_job *job, uint8_t name,
+                          const test_party *party, const vd_fault *fault, vd_err *err) {
+    open_provider(p, job, name, fault);
+    vd_status status = follow(p, job, party, err);
+    if (status != VD_OK)
+        return status;
+    cr_assert(vd_replay_create(p->dir, &p->exec, &p->replay, err) == VD_OK, "%s", err->text);
+    p->side.source = vd_replay_source(p->replay);
+    return VD_OK;
 }
 
 void test_provider_runs_again(test_provider *p, const vd_fault *fault) {

@@ -18,6 +18,7 @@ typedef enum {
     VD_EXIT_FORFEIT = 4,      /* a provider did not answer; nobody was convicted */
     VD_EXIT_INCONCLUSIVE = 5, /* nothing is accepted */
     VD_EXIT_REFUSED = 6,      /* a verdict does not hold */
+    VD_EXIT_DISMISSED = 7,    /* an auditor could not show the trainer to be wrong */
 } vd_exit;
 
 typedef struct {
@@ -49,7 +50,7 @@ typedef struct {
     "  --help           this text\n"
 #define VD_EXIT_HELP                                                                               \
     "\nExit codes: 0 done, agreed or verified; 1 trouble of this machine; 2 usage; 3 convicted;\n" \
-    "            4 forfeit; 5 inconclusive; 6 a verdict does not hold.\n"
+    "            4 forfeit; 5 inconclusive; 6 a verdict does not hold; 7 dismissed.\n"
 
 /* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is
  * set by --help. */

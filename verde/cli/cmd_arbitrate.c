@@ -78,7 +78,8 @@ static vd_status enrol(arbitration *x) {
 static vd_status assign(arbitration *x) {
     vd_status status = vd_program_hash(&x->loaded.program, &x->assignment.program, x->err);
     vd_key_public(x->key, &x->assignment.referee);
-    x->assignment.challenge = !x->a->no_challenge;
+    x->assignment.rounded = x->loaded.program.rounding.bits != 0;
+    x->assignment.challenge = !x->a->no_challenge && !x->assignment.rounded;
     if (status == VD_OK && RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
         status = vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
     if (status == VD_OK)
@@ -399,7 +400,8 @@ const vd_command vd_cmd_arbitrate = {
     "Asks both providers for the job's result. If they differ, finds the first step, node and\n"
     "element where they do, computes that element, and writes a signed verdict with all "
     "evidence.\n\n"
-    "  --provider URL   as `verde serve` prints it: https://host:port#key\n"
+    "  --provider URL   as `verde serve` prints it: https://host:port#key; of a job with\n"
+    "                   `rounding` the trainer's first, then the auditor's\n"
     "  --verdict FILE   where the verdict goes\n"
     "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
     "  --cacert FILE    certificates to trust for URLs without a key\n"

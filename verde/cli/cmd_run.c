@@ -69,18 +69,42 @@ static void print_result(const vd_run_result *r, const vd_loaded *loaded, const 
 
 /* --backend log */
 typedef struct {
-    const char *role, *profile, *encoding, *thresholds, *trainer;
-    long bits;
+    const char *role, *profile, *encoding, *thresholds, *trainer, *key, *trainer_key;
+    long bits; /* 0: as the job says, or 32 */
+    bool contest;
 } log_options;
 
 typedef struct {
     vd_run_rounding rounding;
     ro_profile profile;
     vd_thresholds thresholds;
+    vd_key *key;
+    vd_public_key trainer_key;
 } log_role;
+
+/* What the job says is not said otherwise. */
+static vd_status take_job(const log_options *o, const vd_program_rounding *job, log_role *out,
+                          vd_err *err) {
+    const char *encoding = job->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls";
+    if (o->bits && o->bits != job->bits)
+        return vd_fail(err, VD_ERR_USAGE, "--bits is %ld, and the job's rounding.bits is %d",
+                       o->bits, (int)job->bits);
+    if (o->encoding && strcmp(o->encoding, encoding) != 0)
+        return vd_fail(err, VD_ERR_USAGE, "--encoding is %s, and the job's rounding.encoding is %s",
+                       o->encoding, encoding);
+    if (o->thresholds)
+        return vd_fail(err, VD_ERR_USAGE, "--thresholds are the job's, which has `rounding`");
+    out->rounding.bits = job->bits;
+    out->rounding.encoding = (vd_log_encoding)job->encoding;
+    out->thresholds.bits = job->bits;
+    memcpy(out->thresholds.of, job->threshold, sizeof job->threshold);
+    out->rounding.thresholds = &out->thresholds;
+    return VD_OK;
+}
 
 static vd_status take_encoding(const log_options *o, log_role *out, vd_err *err) {
     const char *encoding = o->encoding ? o->encoding : "calls";
+    out->rounding.bits = o->bits ? (int32_t)o->bits : RO_ROUND_BITS_MAX;
     out->rounding.encoding = VD_LOG_CALLS;
     if (strcmp(encoding, "calls") == 0)
         return o->thresholds
@@ -95,17 +119,35 @@ static vd_status take_encoding(const log_options *o, log_role *out, vd_err *err)
     out->rounding.encoding = VD_LOG_SYMBOLS;
     out->rounding.thresholds = &out->thresholds;
     vd_status status = vd_thresholds_load(o->thresholds, &out->thresholds, err);
-    if (status == VD_OK && out->thresholds.bits != o->bits)
-        return vd_fail(err, VD_ERR_USAGE, "%s: thresholds for %d bits, and --bits is %ld",
-                       o->thresholds, (int)out->thresholds.bits, o->bits);
+    if (status == VD_OK && out->thresholds.bits != out->rounding.bits)
+        return vd_fail(err, VD_ERR_USAGE, "%s: thresholds for %d bits, and --bits is %d",
+                       o->thresholds, (int)out->thresholds.bits, (int)out->rounding.bits);
     return status;
 }
 
-static vd_status take_role(const log_options *o, log_role *out, vd_err *err) {
+static vd_status take_keys(const log_options *o, log_role *out, vd_err *err) {
+    const bool audits = out->rounding.role == VD_AUDITOR;
+    if (audits ? o->key != NULL : o->trainer_key || o->contest)
+        return vd_fail(err, VD_ERR_USAGE, "%s",
+                       audits ? "--key is the trainer's"
+                              : "--trainer-key and --contest are an "
+                                "auditor's");
+    out->rounding.contest = o->contest;
+    if (o->trainer_key && !vd_unhex(o->trainer_key, out->trainer_key.b, VD_KEY_SIZE))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "--trainer-key must be 64 lower-case hexadecimal digits, got \"%.80s\"",
+                       o->trainer_key);
+    out->rounding.trainer_key = o->trainer_key ? &out->trainer_key : NULL;
+    vd_status status = o->key ? vd_load_key(o->key, &out->key, err) : VD_OK;
+    out->rounding.key = out->key;
+    return status;
+}
+
+static vd_status take_role(const log_options *o, const vd_program_rounding *job, log_role *out,
+                           vd_err *err) {
     const char *role = o->role ? o->role : "trainer";
     const bool audits = strcmp(role, "auditor") == 0;
-    *out = (log_role){
-        .rounding = {.role = audits ? VD_AUDITOR : VD_TRAINER, .bits = (int32_t)o->bits}};
+    *out = (log_role){.rounding = {.role = audits ? VD_AUDITOR : VD_TRAINER}};
     if (!audits && strcmp(role, "trainer") != 0)
         return vd_fail(err, VD_ERR_USAGE, "--role must be trainer or auditor, got \"%s\"", role);
     if (audits != (o->trainer != NULL))
@@ -113,7 +155,11 @@ static vd_status take_role(const log_options *o, log_role *out, vd_err *err) {
     out->rounding.trainer = o->trainer;
     vd_status status = vd_profile_find(o->profile ? o->profile : "sim-wide", &out->profile, err);
     out->rounding.profile = &out->profile;
-    return status == VD_OK ? take_encoding(o, out, err) : status;
+    if (status == VD_OK)
+        status = take_keys(o, out, err);
+    if (status == VD_OK)
+        status = job->bits ? take_job(o, job, out, err) : take_encoding(o, out, err);
+    return status;
 }
 
 static void print_rounding(const vd_run_rounding *rounding, const vd_run_result *r) {
@@ -126,42 +172,12 @@ static void print_rounding(const vd_run_rounding *rounding, const vd_run_result 
            (unsigned long long)c->escapes, size);
     if (rounding->role == VD_AUDITOR)
         printf("corrected    %llu elements, as the log says\n", (unsigned long long)c->corrected);
+    if (c->refused)
+        printf("refused      %llu corrections that no device could have needed\n",
+               (unsigned long long)c->refused);
+    if (r->difference.found)
+        printf("contested    %s\n", r->difference.text);
     vd_print_rounded(r);
-}
-
-static vd_status execute(const char *job, const char *dir, const char *fault,
-                         const vd_common *common, const vd_run_rounding *rounding,
-                         vd_loaded *loaded, vd_err *err) {
-    vd_run_result result;
-    vd_status status = vd_load_job(job, loaded, err);
-    if (status == VD_OK && fault)
-        status = vd_fault_parse(fault, &loaded->program, &loaded->exec.fault, err);
-    if (status == VD_OK)
-        status = vd_load_backend(loaded, common, err);
-    if (status == VD_OK)
-        status = vd_make_dir(dir, err);
-    if (status != VD_OK)
-        return status;
-    announce_fault(loaded);
-    const vd_training *t = &loaded->job.training;
-    const char *samples = vd_record_size(&t->model) ? "images" : "tokens";
-    fprintf(stderr, "%s: %lld parameters, %lld steps of %lld %s, backend %s, %d threads\n", job,
-            (long long)vd_model_parameters(&t->model), (long long)t->steps,
-            (long long)(t->batch * t->sequence), samples, ro_ctx_backend(loaded->ro),
-            ro_ctx_threads(loaded->ro));
-    printer print = {.samples_per_step = (double)(t->batch * t->sequence), .samples = samples};
-    vd_run_options options = {&loaded->exec, dir, fault, progress, &print, rounding};
-    status = vd_run(&options, &result, err);
-    if (status == VD_OK)
-        status = vd_save_data(dir, loaded, err);
-    if (status != VD_OK)
-        return status;
-    if (result.resumed_at)
-        fprintf(stderr, "went on from the checkpoint at step %lld\n", (long long)result.resumed_at);
-    print_result(&result, loaded, common, rounding != NULL);
-    if (rounding && !common->json)
-        print_rounding(rounding, &result);
-    return VD_OK;
 }
 
 typedef struct {
@@ -179,6 +195,9 @@ static bool take_option(run_options *o, int option, bool *exit_now) {
     case 'E': o->log.encoding = optarg; return true;
     case 'T': o->log.thresholds = optarg; return true;
     case 'F': o->log.trainer = optarg; return true;
+    case 'K': o->log.key = optarg; return true;
+    case 'U': o->log.trainer_key = optarg; return true;
+    case 'C': o->log.contest = true; return true;
     case 'B':
         return vd_parse_number("bits", optarg, RO_ROUND_BITS_MIN, RO_ROUND_BITS_MAX, &o->log.bits);
     default: return vd_take_common(&vd_cmd_run, option, &o->common, exit_now);
@@ -186,7 +205,50 @@ static bool take_option(run_options *o, int option, bool *exit_now) {
 }
 
 static bool has_log_options(const log_options *l) {
-    return l->role || l->profile || l->encoding || l->thresholds || l->trainer || l->bits;
+    return l->role || l->profile || l->encoding || l->thresholds || l->trainer || l->bits ||
+           l->key || l->trainer_key || l->contest;
+}
+
+static vd_status load(const char *job, const char *fault, const vd_common *common,
+                      vd_loaded *loaded, vd_err *err) {
+    vd_status status = vd_load_job(job, loaded, err);
+    if (status == VD_OK && fault)
+        status = vd_fault_parse(fault, &loaded->program, &loaded->exec.fault, err);
+    return status == VD_OK ? vd_load_backend(loaded, common, err) : status;
+}
+
+static void announce(const char *job, const vd_loaded *loaded) {
+    const vd_training *t = &loaded->job.training;
+    announce_fault(loaded);
+    fprintf(stderr, "%s: %lld parameters, %lld steps of %lld %s, backend %s, %d threads\n", job,
+            (long long)vd_model_parameters(&t->model), (long long)t->steps,
+            (long long)(t->batch * t->sequence), vd_record_size(&t->model) ? "images" : "tokens",
+            ro_ctx_backend(loaded->ro), ro_ctx_threads(loaded->ro));
+}
+
+static vd_status execute(const char *job, const char *dir, const char *fault,
+                         const vd_common *common, const vd_run_rounding *rounding,
+                         vd_loaded *loaded, vd_err *err) {
+    vd_run_result result;
+    const vd_training *t = &loaded->job.training;
+    vd_status status = vd_make_dir(dir, err);
+    if (status != VD_OK)
+        return status;
+    announce(job, loaded);
+    printer print = {.samples_per_step = (double)(t->batch * t->sequence),
+                     .samples = vd_record_size(&t->model) ? "images" : "tokens"};
+    vd_run_options options = {&loaded->exec, dir, fault, progress, &print, rounding};
+    status = vd_run(&options, &result, err);
+    if (status == VD_OK)
+        status = vd_save_data(dir, loaded, err);
+    if (status != VD_OK)
+        return status;
+    if (result.resumed_at)
+        fprintf(stderr, "went on from the checkpoint at step %lld\n", (long long)result.resumed_at);
+    print_result(&result, loaded, common, rounding != NULL);
+    if (rounding && !common->json)
+        print_rounding(rounding, &result);
+    return VD_OK;
 }
 
 /* "--backend log" runs free kernels on the best instruction set. */
@@ -195,29 +257,28 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     const bool logs = o->common.backend && strcmp(o->common.backend, "log") == 0;
     if (!logs && has_log_options(&o->log))
         return vd_fail(err, VD_ERR_USAGE,
-                       "--role, --profile, --bits, --encoding, --thresholds and "
-                       "--follow belong to --backend log");
-    if (logs) {
+                       "--role, --profile, --bits, --encoding, --thresholds, --follow, --key, "
+                       "--trainer-key and --contest belong to --backend log");
+    if (logs)
         o->common.backend = NULL;
-        if (!o->log.bits)
-            o->log.bits = RO_ROUND_BITS_MAX;
-        vd_status status = take_role(&o->log, &role, err);
-        if (status != VD_OK)
-            return status;
-    }
-    return execute(job, o->dir, o->fault, &o->common, logs ? &role.rounding : NULL, loaded, err);
+    vd_status status = load(job, o->fault, &o->common, loaded, err);
+    if (status == VD_OK && logs)
+        status = take_role(&o->log, &loaded->program.rounding, &role, err);
+    if (status == VD_OK)
+        status =
+            execute(job, o->dir, o->fault, &o->common, logs ? &role.rounding : NULL, loaded, err);
+    vd_key_destroy(role.key);
+    return status;
 }
 
 static vd_exit run(int argc, char **argv) {
-    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"role", required_argument, NULL, 'R'},
-                                            {"profile", required_argument, NULL, 'P'},
-                                            {"bits", required_argument, NULL, 'B'},
-                                            {"encoding", required_argument, NULL, 'E'},
-                                            {"thresholds", required_argument, NULL, 'T'},
-                                            {"follow", required_argument, NULL, 'F'},
-                                            VD_COMMON_OPTIONS};
+    static const struct option options[] = {
+        {"out", required_argument, NULL, 'o'},        {"fault", required_argument, NULL, 'f'},
+        {"role", required_argument, NULL, 'R'},       {"profile", required_argument, NULL, 'P'},
+        {"bits", required_argument, NULL, 'B'},       {"encoding", required_argument, NULL, 'E'},
+        {"thresholds", required_argument, NULL, 'T'}, {"follow", required_argument, NULL, 'F'},
+        {"key", required_argument, NULL, 'K'},        {"trainer-key", required_argument, NULL, 'U'},
+        {"contest", no_argument, NULL, 'C'},          VD_COMMON_OPTIONS};
     run_options given = {0};
     bool exit_now = false;
     for (int o; (o = getopt_long(argc, argv, "o:", options, NULL)) != -1;) {
@@ -247,12 +308,19 @@ const vd_command vd_cmd_run = {
     "  --fault KIND[@step[:node]]\n"
     "                   be dishonest on purpose, for tests and demonstrations: element, lr, skip,\n"
     "                   poison, seed, attr, weights, history; step -1 is initialisation, the node\n"
-    "                   is a number or a name of `verde graph`\n" VD_COMMON_HELP
+    "                   is a number or a name of `verde graph`; with logs also steer, "
+    "drop-record,\n"
+    "                   forge-record, forge-both, two-logs\n" VD_COMMON_HELP
     "\nOn free kernels (any order of additions, binary64, rounded), --backend log:\n"
     "  --role NAME      trainer (default) logs what it rounds; auditor follows a trainer's log\n"
     "  --profile NAME   device that is simulated: sim-wide (default), sim-narrow, sim-deep,\n"
     "                   sim-plain, or a .yaml file with lanes, split, pairwise, ...\n"
     "  --follow DIR     auditor: the trainer's run\n"
+    "  --key DIR        trainer: signs its log at each checkpoint, as `verde serve` will sign\n"
+    "  --trainer-key KEY  auditor: refuses a log that this key (hexadecimal) has not signed\n"
+    "  --contest        auditor: where the log cannot be followed, goes on by itself, to have the\n"
+    "                   first difference judged by `verde arbitrate`; default: the run ends there\n"
+    "A job with `rounding` says the rest itself:\n"
     "  --bits N         to round to, 16..32 (default 32)\n"
     "  --encoding NAME  calls (default): roundings that another order could change; symbols: one\n"
     "                   symbol for every element, as published\n"

@@ -39,9 +39,14 @@ static void describe(const service *s, vd_response *response) {
     char hex[2 * VD_KEY_SIZE + 1];
     vd_key_public(s->provider.key, &key);
     vd_hex(key.b, VD_KEY_SIZE, hex);
-    put_json(response, json_pack("{si ss so sI}", "verde", 1, "key", hex, "program",
-                                 vd_hash_text(&s->provider.program_hash), "steps",
-                                 (json_int_t)s->provider.program->steps));
+    json_t *out = json_pack("{si ss so sI}", "verde", 1, "key", hex, "program",
+                            vd_hash_text(&s->provider.program_hash), "steps",
+                            (json_int_t)s->provider.program->steps);
+    if (s->provider.source.role)
+        json_object_set_new(
+            out, "role",
+            json_string(s->provider.source.role == VD_TRAINER ? "trainer" : "auditor"));
+    put_json(response, out);
 }
 
 static void answer(const service *s, const vd_request *request, vd_response *response) {
@@ -167,7 +172,8 @@ static vd_status load(const arguments *a, provider *p, vd_err *err) {
         status = vd_load_key(p->key_dir, &p->key, err);
     if (status == VD_OK)
         status = vd_replay_create(a->dir, &p->loaded.exec, &p->replay, err);
-    return status == VD_OK ? prepare_again(a, p, err) : status;
+    /* Whoever logs, or follows a log, has no second run: PROTOCOL.md section 12.6. */
+    return status == VD_OK && !p->log.rounded ? prepare_again(a, p, err) : status;
 }
 
 static vd_status answer_questions(const arguments *a, provider *p, vd_err *err) {

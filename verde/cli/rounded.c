@@ -27,5 +27,8 @@ json_t *vd_rounded_json(const vd_run_result *r) {
                                 count_json(&r->rounded_of[op]));
     json_object_set_new(all, "log_bytes", json_integer((json_int_t)r->log_bytes));
     json_object_set_new(all, "operators", operators);
+    json_object_set_new(all, "refused", json_integer((json_int_t)r->rounded.refused));
+    if (r->difference.found)
+        json_object_set_new(all, "contested", json_string(r->difference.text));
     return all;
 }

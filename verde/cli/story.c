@@ -19,6 +19,7 @@ vd_exit vd_exit_of(const vd_outcome *outcome) {
     case VD_RESULT_AGREED: return VD_EXIT_OK;
     case VD_RESULT_CONVICTED: return VD_EXIT_CONVICTED;
     case VD_RESULT_FORFEIT: return VD_EXIT_FORFEIT;
+    case VD_RESULT_DISMISSED: return VD_EXIT_DISMISSED;
     default: return VD_EXIT_INCONCLUSIVE;
     }
 }
@@ -37,7 +38,15 @@ static void tell_place(const vd_place *at) {
         printf(", element %lld", (long long)at->element);
     printf("\n");
     if (at->computed)
-        printf("reference    0x%08x\n", at->expected);
+        printf("reference    0x%08x", at->expected);
+    if (at->rounded)
+        printf("; 0x%08x to 0x%08x are possible", at->possible[0], at->possible[1]);
+    if (at->read && (at->missing || at->other))
+        printf("; the log says %s", at->missing ? "nothing" : "none of them");
+    else if (at->read)
+        printf("; the log says 0x%08x", at->logged[0]);
+    if (at->computed)
+        printf("\n");
 }
 
 static void tell_challenge(const vd_outcome *o) {
@@ -60,7 +69,7 @@ static void tell_challenge(const vd_outcome *o) {
 }
 
 static void tell_party(const vd_outcome *o, uint32_t p, const char *name) {
-    static const char *const standing[] = {"stands", "CONVICTED", "forfeits"};
+    static const char *const standing[] = {"stands", "CONVICTED", "forfeits", "dismissed"};
     const struct vd_party_outcome *party = &o->party[p];
     printf("provider %u   %s  %.40s\n", p + 1, standing[party->standing], name);
     if (party->standing != VD_STANDS)
@@ -102,7 +111,7 @@ static json_t *convicted_keys(const vd_outcome *o, const vd_assignment *assignme
 }
 
 static const char *first_grade(const vd_outcome *o) {
-    for (int standing = VD_CONVICTED; standing <= VD_FORFEITED; standing++)
+    for (int standing = VD_CONVICTED; standing <= VD_DISMISSED; standing++)
         for (uint32_t p = 0; p < o->party_count; p++)
             if ((int)o->party[p].standing == standing)
                 return vd_grade_name(o->party[p].grade);

@@ -19,12 +19,18 @@ typedef enum {
     VD_FAULT_ATTR,    /* another attribute of one node */
     VD_FAULT_WEIGHTS, /* initial weights of a leaf are not those of the seed */
     VD_FAULT_HISTORY, /* a wrong state in the middle of the commitment, the right one at the end */
+    /* Of runs with rounding logs, at an element that could be rounded in several ways: */
+    VD_FAULT_STEER,        /* the other way, and logged so */
+    VD_FAULT_DROP_RECORD,  /* the other way, and not logged */
+    VD_FAULT_FORGE_RECORD, /* as it should, and logged the other way */
+    VD_FAULT_FORGE_BOTH,   /* in a way that is not possible, and logged so */
+    VD_FAULT_TWO_LOGS,     /* the run commits to another log than the one that is signed */
 } vd_fault_kind;
 
 typedef struct {
     vd_fault_kind kind;
     int64_t step;     /* -1: initialisation */
-    uint32_t node;    /* in the graph of that step */
+    uint32_t node;    /* in the graph of that step; of logs, UINT32_MAX: the first that fits */
     uint32_t element; /* VD_FAULT_ELEMENT: which, modulo the size */
     uint32_t bit;     /* VD_FAULT_ELEMENT: which bit is flipped */
 } vd_fault;
@@ -57,14 +63,18 @@ size_t vd_shape_bytes(const ro_shape *shape);
 
 /* ---- free kernels, in place of the order-fixed ones (repops/free.h) ---- */
 
+typedef enum { VD_TRAINER = 1, VD_AUDITOR = 2 } vd_role;
+
 /* A free node that ran. Borrowed, in host memory; stands until the call returns. */
 typedef struct {
     int64_t step; /* -1: initialisation */
     uint32_t node;
     const ro_shape *shape;
-    const float *output;
+    float *output;
     const ro_rounding *rounding;
     const ro_free_report *report;
+    const ro_call *call;
+    const void *const *input; /* what they were, with vd_free.keep_inputs */
 } vd_free_node;
 
 typedef struct {
@@ -78,6 +88,7 @@ typedef struct {
     /* After each free node; may be NULL. */
     vd_status (*ran)(void *user, const vd_free_node *node, vd_err *err);
     void *user;
+    bool keep_inputs; /* nothing is computed in place: `ran` reads the inputs */
 } vd_free;
 
 /* ---- execution ---- */
@@ -125,6 +136,8 @@ VD_MUST_USE vd_status vd_fault_program(const vd_exec *exec, int64_t step, vd_pro
 /* Alters a node's output, where `ro` computes, if the fault says so. */
 VD_MUST_USE vd_status vd_fault_output(const vd_fault *fault, int64_t step, uint32_t node,
                                       const ro_shape *shape, ro_ctx *ro, void *output, vd_err *err);
+/* Is it one of runs with rounding logs? */
+bool vd_fault_is_of_logs(const vd_fault *fault);
 
 /* ---- traces ---- */
 

@@ -5,6 +5,7 @@
 
 #include "verde/exec/fuse.h"
 #include "verde/exec/memory.h"
+#include "verde/exec/source.h"
 
 #define NO_VALUE UINT32_MAX
 
@@ -69,7 +70,7 @@ static vd_status open_execution(execution *x, const vd_exec *exec, const vd_prog
                                 int64_t step, const vd_state *state, bool consume, bool watched,
                                 vd_err *err) {
     *x = (execution){.exec = exec, .program = program, .step = step, .consume = consume};
-    x->in_place = !watched;
+    x->in_place = !watched && !(exec->free && exec->free->keep_inputs);
     x->memory = vd_exec_memory(exec);
     x->graph = step < 0 ? &program->init : &program->step;
     x->sources = vd_source_count(program, x->graph);
@@ -114,11 +115,17 @@ static void *output_for(execution *x, const vd_node *n, size_t size) {
     return taken;
 }
 
-static bool is_state(const execution *x, uint32_t value) {
-    for (uint32_t i = 0; i < x->program->leaf_count; i++)
-        if (x->graph->output[i] == value)
+static bool is_state(const vd_program *program, const vd_graph *graph, uint32_t value) {
+    for (uint32_t i = 0; i < program->leaf_count; i++)
+        if (graph->output[i] == value)
             return true;
     return false;
+}
+
+int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node) {
+    return is_state(program, graph, vd_source_count(program, graph) + node)
+               ? RO_ROUND_BITS_MAX
+               : program->rounding.bits;
 }
 
 static vd_status room_for_symbols(execution *x, size_t count, vd_err *err) {
@@ -130,6 +137,11 @@ static vd_status room_for_symbols(execution *x, size_t count, vd_err *err) {
     return x->symbol ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory for %zu symbols", count);
 }
 
+static vd_status alter(execution *x, uint32_t index, void *output, vd_err *err) {
+    return vd_fault_output(&x->exec->fault, x->step, index, &x->graph->node[index].shape, x->memory,
+                           output, err);
+}
+
 static vd_status run_free(execution *x, uint32_t index, const ro_call *call, void *output,
                           vd_err *err) {
     const vd_free *f = x->exec->free;
@@ -138,7 +150,7 @@ static vd_status run_free(execution *x, uint32_t index, const ro_call *call, voi
     ro_rounding r = {.mode = f->mode, .bits = f->bits};
     ro_free_report report;
     vd_status status = VD_OK;
-    if (is_state(x, x->sources + index))
+    if (is_state(x->program, x->graph, x->sources + index))
         r.bits = RO_ROUND_BITS_MAX;
     if (f->mode == RO_FREE_SYMBOLS) {
         status = room_for_symbols(x, count ? count : 1, err);
@@ -151,8 +163,10 @@ static vd_status run_free(execution *x, uint32_t index, const ro_call *call, voi
         return status;
     if (ro_free_run(x->exec->ro, f->profile, &r, call, x->input, output, &report) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
-    const vd_free_node node = {x->step, index, &n->shape, output, &r, &report};
-    return f->ran ? f->ran(f->user, &node, err) : VD_OK;
+    /* What is logged, and compared, is what the run goes on with. */
+    status = alter(x, index, output, err);
+    const vd_free_node node = {x->step, index, &n->shape, output, &r, &report, call, x->input};
+    return status == VD_OK && f->ran ? f->ran(f->user, &node, err) : status;
 }
 
 static vd_status run_kernel(execution *x, uint32_t index, const ro_call *call, void *output,
@@ -162,7 +176,7 @@ static vd_status run_kernel(execution *x, uint32_t index, const ro_call *call, v
     if (ro_run(x->exec->ro, call, x->input, output) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", x->graph->node[index].name,
                        ro_ctx_error(x->exec->ro));
-    return VD_OK;
+    return alter(x, index, output, err);
 }
 
 static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
@@ -177,10 +191,7 @@ static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
     if (!output)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size, n->name);
     x->value[x->sources + index] = output;
-    vd_status status = run_kernel(x, index, &call, output, err);
-    if (status != VD_OK)
-        return status;
-    return vd_fault_output(&x->exec->fault, x->step, index, &n->shape, x->memory, output, err);
+    return run_kernel(x, index, &call, output, err);
 }
 
 static void drop_unread(execution *x, uint32_t value) {
@@ -382,8 +393,9 @@ vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer, vd_stat
                        float *loss, vd_err *err) {
     vd_state next = {0}, before = *state;
     if (exec->fault.kind == VD_FAULT_SKIP && exec->fault.step == state->step) {
+        vd_status logged = exec->free ? vd_exec_observe(exec, NULL, state, err) : VD_OK;
         state->step++;
-        return VD_OK;
+        return logged;
     }
     vd_status status = run_step(exec, observer, before.step, &before, state, &next, loss, err);
     if (!state->tensor) /* consumed */

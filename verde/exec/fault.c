@@ -18,11 +18,21 @@ static const struct {
     [VD_FAULT_ATTR] = {"attr", RO_OP_DIV_CONST},
     [VD_FAULT_WEIGHTS] = {"weights", RO_OP_NORMAL},
     [VD_FAULT_HISTORY] = {"history", RO_OP_NONE},
+    [VD_FAULT_STEER] = {"steer", RO_OP_NONE},
+    [VD_FAULT_DROP_RECORD] = {"drop-record", RO_OP_NONE},
+    [VD_FAULT_FORGE_RECORD] = {"forge-record", RO_OP_NONE},
+    [VD_FAULT_FORGE_BOTH] = {"forge-both", RO_OP_NONE},
+    [VD_FAULT_TWO_LOGS] = {"two-logs", RO_OP_NONE},
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 const char *vd_fault_kinds(void) {
-    return "element, lr, skip, poison, seed, attr, weights, history";
+    return "element, lr, skip, poison, seed, attr, weights, history, steer, drop-record, "
+           "forge-record, forge-both, two-logs";
+}
+
+bool vd_fault_is_of_logs(const vd_fault *fault) {
+    return fault->kind >= VD_FAULT_STEER;
 }
 
 static const vd_graph *graph_of(const vd_program *program, int64_t step) {
@@ -75,6 +85,8 @@ static vd_status place(const char *node, const vd_program *program, vd_fault *ou
     if (node && !node_by_name(graph, node, &out->node))
         return vd_fail(err, VD_ERR_USAGE, "fault: no node \"%s\" in the graph of step %lld", node,
                        (long long)out->step);
+    if (!node && vd_fault_is_of_logs(out))
+        out->node = UINT32_MAX;
     if (out->step < 0 && out->kind == VD_FAULT_SEED)
         return node_by_name(graph, "0", &out->node) ? VD_OK : VD_ERR_USAGE;
     if (!node && kinds[out->kind].op != RO_OP_NONE && !default_node(graph, out->kind, &out->node))
@@ -114,7 +126,9 @@ vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *
 }
 
 void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text, size_t size) {
-    if (kinds[fault->kind].op == RO_OP_NONE)
+    const bool no_node = vd_fault_is_of_logs(fault) ? fault->node == UINT32_MAX
+                                                    : kinds[fault->kind].op == RO_OP_NONE;
+    if (no_node)
         snprintf(text, size, "%s@%lld", kinds[fault->kind].name, (long long)fault->step);
     else
         snprintf(text, size, "%s@%lld:%s", kinds[fault->kind].name, (long long)fault->step,

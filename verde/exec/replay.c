@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "verde/exec/memory.h"
-#include "verde/exec/source.h"
-#include "verde/exec/store.h"
+#include "verde/exec/replay_logs.h"
 
 enum { CACHE_MAX = 16 };
 
@@ -15,8 +14,10 @@ typedef struct {
 
 struct vd_replay {
     char dir[1024];
-    const vd_exec *exec;
+    vd_exec own;         /* as given; where the run is rounded, on free kernels */
+    const vd_exec *exec; /* that */
     vd_run_log log;
+    vd_replay_logs logs;
     vd_state at;    /* the last state reached; tensor NULL: none */
     vd_hash *known; /* states known_from .. known_to, the last range that was asked for */
     int64_t known_from, known_to;
@@ -48,13 +49,9 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     if (!r)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     snprintf(r->dir, sizeof r->dir, "%s", dir);
-    r->exec = exec;
+    r->own = *exec;
+    r->exec = &r->own;
     vd_status status = vd_store_load_log(dir, &r->log, err);
-    if (status == VD_OK && r->log.rounded)
-        status = vd_fail(err, VD_ERR_USAGE,
-                         "%s: a run on free kernels cannot be asked about yet: verde run --role "
-                         "auditor follows it",
-                         dir);
     if (status == VD_OK)
         status = vd_program_hash(exec->program, &program, err);
     if (status == VD_OK && !vd_hash_equal(&program, &r->log.program))
@@ -62,6 +59,9 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     if (status == VD_OK && r->log.count != vd_run_leaves(exec->program))
         status = vd_fail(err, VD_ERR_USAGE, "%s: the run is not finished: %u of %llu checkpoints",
                          dir, r->log.count, (unsigned long long)vd_run_leaves(exec->program));
+    r->logs = (vd_replay_logs){.dir = r->dir, .program = exec->program, .log = &r->log};
+    if (status == VD_OK)
+        status = vd_replay_logs_open(&r->logs, &r->own, err);
     if (status != VD_OK) {
         vd_replay_destroy(r);
         return status;
@@ -74,6 +74,7 @@ void vd_replay_destroy(vd_replay *r) {
     if (!r)
         return;
     clear_cache(r);
+    vd_replay_logs_close(&r->logs);
     free(r->known);
     vd_records_free(&r->trace);
     vd_state_free(&r->at);
@@ -97,12 +98,18 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
     vd_status status = usable ? VD_OK : load_checkpoint(r, index, err);
     while (status == VD_ERR_IO && index > 0)
         status = load_checkpoint(r, --index, err);
-    if (status == VD_ERR_IO)
-        status = vd_exec_init(r->exec, NULL, &r->at, err);
+    if (status == VD_ERR_IO) {
+        status = vd_replay_logs_begin(&r->logs, -1, err);
+        if (status == VD_OK)
+            status = vd_exec_init(r->exec, NULL, &r->at, err);
+    }
     if (status == VD_OK && err) /* what was passed over is no trouble of the answer's */
         *err = (vd_err){0};
-    while (status == VD_OK && r->at.step < step)
-        status = vd_exec_step(r->exec, NULL, &r->at, NULL, err);
+    while (status == VD_OK && r->at.step < step) {
+        status = vd_replay_logs_begin(&r->logs, r->at.step, err);
+        if (status == VD_OK)
+            status = vd_exec_step(r->exec, NULL, &r->at, NULL, err);
+    }
     return status;
 }
 
@@ -179,6 +186,8 @@ static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err 
     vd_records_free(&r->trace);
     vd_status status = step < 0 ? VD_OK : reach(r, step, err);
     if (status == VD_OK)
+        status = vd_replay_logs_begin(&r->logs, step, err);
+    if (status == VD_OK)
         status = vd_trace(r->exec, before(r, step), &r->trace, err);
     r->trace_step = step;
     return status;
@@ -252,7 +261,9 @@ static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const v
     r->cache_step = step;
     uint32_t sources = vd_source_count(p, graph);
     capture c = {r, p, graph, sources, value - sources, false, err};
-    vd_status status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, before(r, step), err);
+    vd_status status = vd_replay_logs_begin(&r->logs, step, err);
+    if (status == VD_OK)
+        status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, before(r, step), err);
     *data = find(r, step, value);
     if (status == VD_OK && (c.failed || !*data))
         status =
@@ -298,6 +309,33 @@ static bool diverged(void *user) {
     return ((const vd_replay *)user)->diverged;
 }
 
+/* ---- rounding logs ---- */
+
+static vd_status logs(void *user, vd_hash *run_name, vd_hash *out, vd_err *err) {
+    const vd_replay *r = user;
+    (void)err;
+    *run_name = r->log.rounding.run;
+    memcpy(out, r->log.logs, r->log.count * sizeof *out);
+    return VD_OK;
+}
+
+static vd_status section(void *user, int64_t step, uint64_t index, vd_section_proof *out,
+                         vd_err *err) {
+    return vd_replay_section(&((const vd_replay *)user)->logs, step, index, out, err);
+}
+
+static vd_status note(void *user, uint64_t leaf, const vd_public_key *trainer, vd_buf *out,
+                      vd_err *err) {
+    return vd_replay_note(&((const vd_replay *)user)->logs, leaf, trainer, out, err);
+}
+
 vd_source vd_replay_source(vd_replay *replay) {
-    return (vd_source){replay, run, states, trace, leaves, tensor, diverged};
+    vd_source source = {replay, run, states, trace, leaves, tensor, diverged};
+    if (replay->logs.rounded) {
+        source.role = replay->log.party.role;
+        source.logs = logs;
+        source.section = section;
+        source.note = note;
+    }
+    return source;
 }

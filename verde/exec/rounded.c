@@ -1,7 +1,11 @@
 #include "verde/exec/rounded.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/source.h"
 
 struct vd_rounded {
     vd_rounded_options options;
@@ -12,6 +16,10 @@ struct vd_rounded {
     vd_log_writer *writer;
     vd_log_file *file;
     vd_log_section section; /* auditor: of the node that runs */
+    ro_close_call *call;    /* of a node whose log is altered; owned */
+    bool altered;           /* in this step */
+    uint64_t refused;
+    vd_difference difference;
     vd_rounded_count count[RO_OP_END];
 };
 
@@ -21,11 +29,15 @@ static const vd_graph *graph_of(const vd_rounded *r, int64_t step) {
 
 /* ---- the free nodes ---- */
 
-static uint32_t list_nodes(const vd_graph *graph, vd_log_node *out) {
+uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *out) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        if (ro_op_is_free(graph->node[i].op))
-            out[count++] = (vd_log_node){i, (uint64_t)ro_shape_numel(&graph->node[i].shape)};
+    for (uint32_t i = 0; i < graph->node_count; i++) {
+        if (!ro_op_is_free(graph->node[i].op))
+            continue;
+        if (out)
+            out[count] = (vd_log_node){i, (uint64_t)ro_shape_numel(&graph->node[i].shape)};
+        count++;
+    }
     return count;
 }
 
@@ -34,12 +46,12 @@ static vd_status open_nodes(vd_rounded *r, vd_err *err) {
     r->node = calloc((size_t)step->node_count + init->node_count + 1, sizeof *r->node);
     if (!r->node)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    r->nodes[0] = list_nodes(step, r->node);
-    r->nodes[1] = list_nodes(init, r->node + r->nodes[0]);
+    r->nodes[0] = vd_free_nodes(step, r->node);
+    r->nodes[1] = vd_free_nodes(init, r->node + r->nodes[0]);
     return VD_OK;
 }
 
-static const vd_log_node *nodes_of(const vd_rounded *r, int64_t step, uint32_t *count) {
+const vd_log_node *vd_rounded_nodes(const vd_rounded *r, int64_t step, uint32_t *count) {
     *count = r->nodes[step < 0];
     return step < 0 ? r->node + r->nodes[0] : r->node;
 }
@@ -58,44 +70,123 @@ static void count(vd_rounded *r, const vd_free_node *n) {
     c->corrected += (uint64_t)n->report->corrected;
 }
 
+static double threshold_of(const vd_rounded *r, const vd_free_node *n) {
+    const int op = graph_of(r, n->step)->node[n->node].op;
+    return r->options.program->rounding.threshold[op];
+}
+
 static vd_status logged(void *user, const vd_free_node *n, vd_err *err) {
     vd_rounded *r = user;
+    const ro_close_call *call = n->report->call;
+    int64_t calls = n->report->call_count;
     count(r, n);
+    if (vd_fault_is_of_logs(r->options.fault)) {
+        free(r->call);
+        r->call = malloc(((size_t)calls + 1) * sizeof *r->call);
+        if (!r->call)
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+        if (calls)
+            memcpy(r->call, call, (size_t)calls * sizeof *call);
+        vd_fault_log(r->options.fault, n, r->call, &calls, n->rounding->symbol, &r->altered);
+        call = r->call;
+    }
+    if (r->options.again)
+        return VD_OK;
     if (r->options.log.encoding == VD_LOG_SYMBOLS)
         return vd_log_symbols(r->writer, n->node, n->rounding->symbol, n->output, err);
-    return vd_log_calls(r->writer, n->node, n->report->call, n->report->call_count, n->output, err);
+    return vd_log_calls(r->writer, n->node, call, calls, n->output, err);
+}
+
+/* ---- an auditor ---- */
+
+/* The first difference ends the run, or is remembered. */
+static vd_status differ(vd_rounded *r, int64_t step, const char *text, vd_err *err) {
+    if (!r->options.contest)
+        return vd_fail(err, VD_ERR_PEER, "%s", text);
+    if (!r->difference.found) {
+        r->difference = (vd_difference){.found = true, .step = step};
+        snprintf(r->difference.text, sizeof r->difference.text, "%s", text);
+    }
+    return VD_OK;
+}
+
+/* What is against the rules says nothing. */
+static vd_status empty_section(vd_rounded *r, int64_t step, uint32_t node, vd_err *err) {
+    vd_err why = *err;
+    uint32_t count;
+    const vd_log_node *list = vd_rounded_nodes(r, step, &count);
+    vd_status status = differ(r, step, why.text, err);
+    vd_log_section_free(&r->section);
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].node == node)
+            r->section.elements = list[i].elements;
+    if (status != VD_OK || r->options.log.encoding == VD_LOG_CALLS)
+        return status;
+    r->section.symbol = malloc((size_t)r->section.elements + 1);
+    if (!r->section.symbol)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    memset(r->section.symbol, 1, (size_t)r->section.elements);
+    return VD_OK;
 }
 
 static vd_status read_section(void *user, int64_t step, uint32_t node, ro_rounding *rounding,
                               vd_err *err) {
     vd_rounded *r = user;
-    (void)step;
-    vd_status status = vd_log_read(r->file, node, &r->section, err);
+    vd_err local = {0};
+    vd_status status = vd_log_read(r->file, node, &r->section, &local);
+    if (status == VD_ERR_PEER)
+        status = empty_section(r, step, node, &local);
+    if (status != VD_OK)
+        return vd_fail(err, status, "%s", local.text);
     rounding->call = r->section.call;
     rounding->call_count = r->section.call ? r->section.count : 0;
     rounding->symbol = r->section.symbol;
-    return status;
+    return VD_OK;
 }
 
-static vd_status fail_compare(const vd_rounded *r, const vd_free_node *n,
-                              const vd_log_difference *d, vd_err *err) {
+static vd_status fail_compare(vd_rounded *r, const vd_free_node *n, const vd_log_difference *d,
+                              vd_err *err) {
+    char text[sizeof r->difference.text];
     const char *name = graph_of(r, n->step)->node[n->node].name;
     if (d->single)
-        return vd_fail(err, VD_ERR_PEER,
-                       "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
-                       "result; element %" PRId64 " is %a here and has the bits %08" PRIx32
-                       " there",
-                       n->step, n->node, name, d->element, (double)n->output[d->element], d->word);
-    return vd_fail(err, VD_ERR_PEER,
-                   "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
-                   "result in several of the elements %" PRId64 " to %" PRId64,
-                   n->step, n->node, name, d->element, d->end - 1);
+        snprintf(text, sizeof text,
+                 "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
+                 "result; element %" PRId64 " is %a here and has the bits %08" PRIx32 " there",
+                 n->step, n->node, name, d->element, (double)n->output[d->element], d->word);
+    else
+        snprintf(text, sizeof text,
+                 "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
+                 "result in several of the elements %" PRId64 " to %" PRId64,
+                 n->step, n->node, name, d->element, d->end - 1);
+    return differ(r, n->step, text, err);
+}
+
+static vd_status fail_moved(vd_rounded *r, const vd_free_node *n, const vd_refused *refused,
+                            vd_err *err) {
+    char text[sizeof r->difference.text];
+    r->refused += (uint64_t)refused->count;
+    snprintf(text, sizeof text,
+             "step %" PRId64 ", node %" PRIu32
+             " (%s): no device could have rounded element %" PRId64 " to %08" PRIx32
+             ", as the log says; %08" PRIx32 " to %08" PRIx32 " are possible",
+             n->step, n->node, graph_of(r, n->step)->node[n->node].name, refused->element,
+             refused->word, refused->low, refused->high);
+    return differ(r, n->step, text, err);
 }
 
 static vd_status compared(void *user, const vd_free_node *n, vd_err *err) {
     vd_rounded *r = user;
     vd_log_difference d;
+    vd_refused refused;
     count(r, n);
+    vd_check_moved(n, &r->section, threshold_of(r, n), &refused);
+    vd_status status = refused.count ? fail_moved(r, n, &refused, err) : VD_OK;
+    if (vd_fault_is_of_logs(r->options.fault)) { /* a dishonest auditor */
+        int64_t calls = r->section.call ? r->section.count : 0;
+        vd_fault_log(r->options.fault, n, r->section.call, &calls, r->section.symbol, &r->altered);
+    }
+    if (status != VD_OK || r->difference.found)
+        return status;
     return vd_log_compare(&r->section, n->output, &d) ? VD_OK : fail_compare(r, n, &d, err);
 }
 
@@ -111,12 +202,14 @@ static void set_free(vd_rounded *r) {
                         .threshold = r->options.thresholds ? r->options.thresholds->of : NULL,
                         .follow = read_section,
                         .ran = trains ? logged : compared,
-                        .user = r};
+                        .user = r,
+                        .keep_inputs = !trains || vd_fault_is_of_logs(r->options.fault)};
 }
 
 static void destroy(vd_rounded *r) {
     vd_log_close(r->file);
     vd_log_section_free(&r->section);
+    free(r->call);
     free(r->node);
     free(r);
 }
@@ -125,10 +218,13 @@ vd_status vd_rounded_create(const vd_rounded_options *options, vd_rounded **out,
     vd_rounded *r = *out = calloc(1, sizeof *r);
     if (!r)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    static const vd_fault none = {0};
     r->options = *options;
+    if (!r->options.fault)
+        r->options.fault = &none;
     set_free(r);
     vd_status status = open_nodes(r, err);
-    if (status == VD_OK && options->role == VD_TRAINER)
+    if (status == VD_OK && options->role == VD_TRAINER && !options->again)
         status = vd_log_writer_create(&options->log, options->dir, options->memory_bytes,
                                       &r->writer, err);
     if (status == VD_OK)
@@ -144,8 +240,11 @@ const vd_free *vd_rounded_free(const vd_rounded *rounded) {
 
 vd_status vd_rounded_begin(vd_rounded *r, int64_t step, const vd_hash *root, vd_err *err) {
     uint32_t nodes;
-    const vd_log_node *node = nodes_of(r, step, &nodes);
+    const vd_log_node *node = vd_rounded_nodes(r, step, &nodes);
     r->step = step;
+    r->altered = false;
+    if (r->options.role == VD_TRAINER && r->options.again)
+        return VD_OK;
     if (r->options.role == VD_TRAINER)
         return vd_log_begin(r->writer, step, node, nodes, err);
     vd_log_close(r->file); /* of a step that was given up */
@@ -174,7 +273,12 @@ vd_rounded_count vd_rounded_counted(const vd_rounded *r, int op) {
         all.escapes += r->count[i].escapes;
         all.corrected += r->count[i].corrected;
     }
+    all.refused = r->refused;
     return all;
+}
+
+vd_difference *vd_rounded_difference(vd_rounded *r) {
+    return &r->difference;
 }
 
 vd_status vd_rounded_close(vd_rounded *r, vd_err *err) {

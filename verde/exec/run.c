@@ -27,6 +27,25 @@ static bool has_log(const char *dir) {
     return stat(path, &info) == 0;
 }
 
+static vd_status check_party(const runner *r) {
+    const vd_run_rounding *wanted = r->options->rounding;
+    const vd_run_party *p = &r->log.party;
+    if (p->role && (p->role != wanted->role || p->contest != wanted->contest))
+        return vd_fail(r->err, VD_ERR_USAGE,
+                       "%s: holds a run in another role, or with another --contest; give another "
+                       "directory",
+                       r->options->dir);
+    if (p->role && strcmp(p->backend, ro_ctx_backend(r->options->exec->ro)) != 0)
+        return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run on backend %s, and goes on there",
+                       r->options->dir, p->backend);
+    if (p->role && memcmp(&p->profile.lanes, &wanted->profile->lanes,
+                          sizeof *wanted->profile - offsetof(ro_profile, lanes)) != 0)
+        return vd_fail(r->err, VD_ERR_USAGE,
+                       "%s: holds a run of profile %s; give another directory", r->options->dir,
+                       p->profile.name);
+    return VD_OK;
+}
+
 static vd_status check_log(const runner *r) {
     const char *dir = r->options->dir, *fault = r->options->fault ? r->options->fault : "";
     if (!vd_hash_equal(&r->log.program, &r->program_hash))
@@ -38,7 +57,7 @@ static vd_status check_log(const runner *r) {
     if (r->log.rounded != (r->options->rounding != NULL))
         return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run %s; give another directory", dir,
                        r->log.rounded ? "on free kernels" : "in fixed order");
-    return VD_OK;
+    return r->log.rounded ? check_party(r) : VD_OK;
 }
 
 /* The last checkpoint whose bytes are whole; those after it are forgotten. */
@@ -59,7 +78,9 @@ static vd_status resume(runner *r) {
 }
 
 static vd_status open_run(runner *r) {
-    vd_status status = vd_program_hash(r->program, &r->program_hash, r->err);
+    vd_status status = vd_run_logs_check(r->options, r->err);
+    if (status == VD_OK)
+        status = vd_program_hash(r->program, &r->program_hash, r->err);
     if (status != VD_OK)
         return status;
     if (has_log(r->options->dir)) {
@@ -70,8 +91,9 @@ static vd_status open_run(runner *r) {
     }
     r->log.program = r->program_hash;
     r->log.rounded = r->options->rounding != NULL;
-    if (r->log.rounded && (status = vd_run_logs_choose(r->options->rounding, &r->program_hash,
-                                                       &r->log.rounding, r->err)) != VD_OK)
+    if (r->log.rounded)
+        status = vd_run_logs_choose(r->options, &r->program_hash, &r->log, r->err);
+    if (status != VD_OK)
         return status;
     snprintf(r->log.fault, sizeof r->log.fault, "%s", r->options->fault ? r->options->fault : "");
     return vd_store_create(r->options->dir, r->program, r->err);
@@ -86,7 +108,7 @@ static vd_status checkpoint(runner *r) {
     if (status == VD_OK)
         status = vd_store_save_state(r->options->dir, r->program, &r->state, &commitment, r->err);
     if (status == VD_OK)
-        status = vd_run_logs_root(&r->logs, &logs, r->err);
+        status = vd_run_logs_checkpoint(&r->logs, r->state.step, &r->log, &logs, r->err);
     if (status == VD_OK)
         status = vd_run_log_put(&r->log, r->state.step, &commitment, &logs, r->err);
     if (status == VD_OK)
@@ -165,11 +187,11 @@ vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *e
     *result = (vd_run_result){0};
     vd_status status = open_run(&r);
     if (status == VD_OK)
-        status = vd_run_logs_open(&r.logs, &r.exec, options, &r.log.rounding, err);
+        status = vd_run_logs_open(&r.logs, &r.exec, options, &r.log, err);
     if (status == VD_OK)
         status = run_steps(&r);
     if (status == VD_OK)
-        status = vd_run_logs_agree(options->rounding, &r.log, err);
+        status = vd_run_logs_agree(&r.logs, &r.log, err);
     status = vd_run_logs_close(&r.logs, status, result, err);
     if (status == VD_OK)
         status = vd_run_root(options->exec, &r.log, &result->run_root, &result->final_state, err);

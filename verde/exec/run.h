@@ -13,6 +13,10 @@ typedef struct {
     vd_log_encoding encoding;        /* trainer; an auditor takes the trainer's */
     int32_t bits;                    /* trainer */
     const char *trainer;             /* auditor: the directory of the run that is followed */
+    const vd_key *key;               /* trainer: signs its log at each checkpoint; NULL: not */
+    const vd_public_key
+        *trainer_key; /* auditor: who must have signed it; NULL: anybody, or nobody */
+    bool contest;     /* auditor: goes on where the log cannot be followed (rounded.h) */
 } vd_run_rounding;
 
 typedef struct {
@@ -41,6 +45,7 @@ typedef struct {
     float loss_first, loss_last;
     double seconds;
     vd_rounded_count rounded; /* with `rounding`: of the steps that ran now */
+    vd_difference difference; /* of the whole run, if it contests */
     uint64_t log_bytes;
     vd_rounded_count rounded_of[RO_OP_END]; /* the same, of each operator */
 } vd_run_result;

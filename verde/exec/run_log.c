@@ -68,6 +68,22 @@ static json_t *rounding_json(const vd_log_run *r) {
                      "run", hex_of(&r->run), "thresholds", hex_of(&r->thresholds));
 }
 
+static const char *const roles[] = {"", "trainer", "auditor"};
+
+static json_t *party_json(const vd_run_party *party) {
+    const ro_profile *p = &party->profile;
+    json_t *out = json_pack("{ss ss s{ss si si si si si si} sb}", "role", roles[party->role],
+                            "backend", party->backend, "profile", "name", p->name, "lanes",
+                            (int)p->lanes, "split", (int)p->split, "pairwise", (int)p->pairwise,
+                            "contract", (int)p->contract, "descending", (int)p->descending,
+                            "estrin", (int)p->estrin, "contest", party->contest);
+    if (party->difference.found)
+        json_object_set_new(out, "difference",
+                            json_pack("{sI ss}", "step", (json_int_t)party->difference.step, "text",
+                                      party->difference.text));
+    return out;
+}
+
 vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err) {
     char path[1024];
     json_t *states = json_array();
@@ -79,6 +95,8 @@ vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err)
                   "loss_last", json_loss(log->loss_last), "fault", log->fault, "states", states);
     if (log->rounded)
         json_object_set_new(root, "rounding", rounding_json(&log->rounding));
+    if (log->rounded && log->party.role)
+        json_object_set_new(root, "party", party_json(&log->party));
     char *text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
     if (!text)
@@ -125,11 +143,47 @@ static bool get_rounding(const json_t *value, vd_run_log *log) {
            get_hash(json_object_get(value, "thresholds"), &r->thresholds);
 }
 
+static int32_t get_number(const json_t *object, const char *key) {
+    return (int32_t)json_integer_value(json_object_get(object, key));
+}
+
+static void copy_text(char *to, size_t size, const json_t *value) {
+    const char *text = json_string_value(value);
+    snprintf(to, size, "%s", text ? text : "");
+}
+
+/* Runs of older versions have none. */
+static bool get_party(const json_t *value, vd_run_party *out) {
+    const char *role = json_string_value(json_object_get(value, "role"));
+    const json_t *profile = json_object_get(value, "profile");
+    const json_t *difference = json_object_get(value, "difference");
+    ro_profile *p = &out->profile;
+    char why[128];
+    for (int i = VD_TRAINER; role && i <= VD_AUDITOR; i++)
+        if (strcmp(role, roles[i]) == 0)
+            out->role = (vd_role)i;
+    *p = (ro_profile){.lanes = get_number(profile, "lanes"),
+                      .split = get_number(profile, "split"),
+                      .pairwise = get_number(profile, "pairwise"),
+                      .contract = get_number(profile, "contract"),
+                      .descending = get_number(profile, "descending"),
+                      .estrin = get_number(profile, "estrin")};
+    copy_text(p->name, sizeof p->name, json_object_get(profile, "name"));
+    copy_text(out->backend, sizeof out->backend, json_object_get(value, "backend"));
+    out->contest = json_is_true(json_object_get(value, "contest"));
+    out->difference.found = difference != NULL;
+    out->difference.step = json_integer_value(json_object_get(difference, "step"));
+    copy_text(out->difference.text, sizeof out->difference.text,
+              json_object_get(difference, "text"));
+    return !value || (out->role && ro_profile_check(p, why, sizeof why) == RO_OK);
+}
+
 static vd_status read_log(const json_t *root, const char *path, vd_run_log *log, vd_err *err) {
     const char *fault = json_string_value(json_object_get(root, "fault"));
     if (json_integer_value(json_object_get(root, "verde_run")) != 1 || !fault ||
         !get_hash(json_object_get(root, "program"), &log->program) ||
-        !get_rounding(json_object_get(root, "rounding"), log))
+        !get_rounding(json_object_get(root, "rounding"), log) ||
+        !get_party(json_object_get(root, "party"), &log->party))
         return vd_fail(err, VD_ERR_USAGE, "%s: not the log of a run, version 1", path);
     snprintf(log->fault, sizeof log->fault, "%s", fault);
     log->losses = json_integer_value(json_object_get(root, "losses"));

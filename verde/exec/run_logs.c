@@ -1,7 +1,10 @@
 #include "verde/exec/run_logs.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "verde/exec/log_note.h"
 
 enum { MEMORY = 256 << 20 }; /* of sections that wait to be written */
 
@@ -10,40 +13,44 @@ bool vd_logged_state(const vd_hash *state, const vd_hash *logs, vd_hash *out) {
     return vd_hash_tagged("verde/logged/1", both, sizeof both, out);
 }
 
-static vd_status trainers_log(const char *dir, const vd_hash *program, vd_log_run *out,
-                              vd_err *err) {
+/* ---- what fits together ---- */
+
+vd_status vd_run_logs_check(const vd_run_options *options, vd_err *err) {
+    const vd_program_rounding *program = &options->exec->program->rounding;
+    const vd_run_rounding *r = options->rounding;
+    if (program->bits && !r)
+        return vd_fail(err, VD_ERR_USAGE, "a job with `rounding` is run with --backend log");
+    if (!r && vd_fault_is_of_logs(&options->exec->fault))
+        return vd_fail(err, VD_ERR_USAGE, "a fault of rounding logs needs --backend log");
+    if (program->bits && r->role == VD_TRAINER &&
+        (r->bits != program->bits || (int)r->encoding != program->encoding))
+        return vd_fail(err, VD_ERR_USAGE, "rounding is not what the job's `rounding` says");
+    return VD_OK;
+}
+
+static vd_status trainers_log(const char *dir, const vd_program *program, const vd_hash *hash,
+                              vd_log_run *out, vd_err *err) {
     vd_run_log trainer = {0};
     vd_status status = vd_store_load_log(dir, &trainer, err);
+    *out = trainer.rounding;
     if (status == VD_OK && !trainer.rounded)
         status = vd_fail(err, VD_ERR_USAGE, "%s: a run without a rounding log", dir);
-    if (status == VD_OK && !vd_hash_equal(&trainer.program, program))
+    else if (status == VD_OK && !vd_hash_equal(&trainer.program, hash))
         status = vd_fail(err, VD_ERR_USAGE, "%s: a run of another job", dir);
-    *out = trainer.rounding;
+    else if (status == VD_OK && program->rounding.bits &&
+             (out->bits != program->rounding.bits ||
+              (int)out->encoding != program->rounding.encoding))
+        status =
+            vd_fail(err, VD_ERR_PEER, "%s: its log is not what the job's `rounding` says", dir);
     vd_run_log_free(&trainer);
     return status;
 }
 
-vd_status vd_run_logs_agree(const vd_run_rounding *rounding, const vd_run_log *log, vd_err *err) {
-    vd_run_log trainer = {0};
-    if (!rounding || rounding->role == VD_TRAINER)
-        return VD_OK;
-    vd_status status = vd_store_load_log(rounding->trainer, &trainer, err);
-    for (uint32_t i = 0; i < log->count && status == VD_OK; i++)
-        if (i >= trainer.count || !vd_hash_equal(&trainer.state[i], &log->state[i]) ||
-            !vd_hash_equal(&trainer.logs[i], &log->logs[i]))
-            status = vd_fail(err, VD_ERR_PEER,
-                             "%s: its checkpoint after step %lld is not what its log leads to",
-                             rounding->trainer, (long long)log->step[i]);
-    vd_run_log_free(&trainer);
-    return status;
-}
-
-vd_status vd_run_logs_choose(const vd_run_rounding *rounding, const vd_hash *program,
-                             vd_log_run *out, vd_err *err) {
+static vd_status choose_run(const vd_run_rounding *rounding, const vd_program *program,
+                            const vd_hash *hash, vd_log_run *out, vd_err *err) {
     if (rounding->role == VD_AUDITOR)
-        return trainers_log(rounding->trainer, program, out, err);
-    *out =
-        (vd_log_run){.program = *program, .encoding = rounding->encoding, .bits = rounding->bits};
+        return trainers_log(rounding->trainer, program, hash, out, err);
+    *out = (vd_log_run){.program = *hash, .encoding = rounding->encoding, .bits = rounding->bits};
     if (getentropy(out->run.b, sizeof out->run.b) != 0)
         return vd_fail(err, VD_ERR_LOCAL, "no random numbers for the name of a log");
     return rounding->encoding == VD_LOG_SYMBOLS
@@ -51,8 +58,20 @@ vd_status vd_run_logs_choose(const vd_run_rounding *rounding, const vd_hash *pro
                : VD_OK;
 }
 
+vd_status vd_run_logs_choose(const vd_run_options *options, const vd_hash *program, vd_run_log *out,
+                             vd_err *err) {
+    const vd_run_rounding *rounding = options->rounding;
+    out->party = (vd_run_party){
+        .role = rounding->role, .profile = *rounding->profile, .contest = rounding->contest};
+    snprintf(out->party.backend, sizeof out->party.backend, "%s",
+             ro_ctx_backend(options->exec->ro));
+    return choose_run(rounding, options->exec->program, program, &out->rounding, err);
+}
+
+/* ---- steps ---- */
+
 vd_status vd_run_logs_open(vd_run_logs *logs, vd_exec *exec, const vd_run_options *options,
-                           const vd_log_run *run, vd_err *err) {
+                           const vd_run_log *log, vd_err *err) {
     const vd_run_rounding *rounding = options->rounding;
     if (!rounding)
         return VD_OK;
@@ -61,19 +80,26 @@ vd_status vd_run_logs_open(vd_run_logs *logs, vd_exec *exec, const vd_run_option
                                         .program = exec->program,
                                         .profile = rounding->profile,
                                         .thresholds = rounding->thresholds,
-                                        .log = *run,
+                                        .log = log->rounding,
                                         .dir = trains ? options->dir : rounding->trainer,
-                                        .memory_bytes = MEMORY};
+                                        .memory_bytes = MEMORY,
+                                        .fault = &exec->fault,
+                                        .contest = rounding->contest};
+    logs->options = options;
+    logs->run = log->rounding;
     logs->root = calloc((size_t)exec->program->checkpoint_interval + 1, sizeof *logs->root);
     if (!logs->root)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     vd_status status = vd_rounded_create(&rounded, &logs->rounded, err);
-    if (status == VD_OK)
-        exec->free = vd_rounded_free(logs->rounded);
-    return status;
+    if (status != VD_OK)
+        return status;
+    exec->free = vd_rounded_free(logs->rounded);
+    *vd_rounded_difference(logs->rounded) = log->party.difference;
+    return VD_OK;
 }
 
 vd_status vd_run_logs_begin(vd_run_logs *logs, int64_t step, vd_err *err) {
+    logs->step = step;
     return logs->rounded ? vd_rounded_begin(logs->rounded, step, NULL, err) : VD_OK;
 }
 
@@ -81,17 +107,19 @@ vd_status vd_run_logs_end(vd_run_logs *logs, vd_err *err) {
     vd_log_done done = {0};
     if (!logs->rounded)
         return VD_OK;
+    const vd_run_rounding *rounding = logs->options->rounding;
     vd_status status = vd_rounded_end(logs->rounded, &done, err);
     logs->root[logs->roots++] = done.root;
     logs->bytes += done.bytes;
+    if (status == VD_OK && rounding->role == VD_AUDITOR)
+        status = vd_log_copy(rounding->trainer, logs->options->dir, logs->step, err);
     return status;
 }
 
-vd_status vd_run_logs_root(vd_run_logs *logs, vd_hash *out, vd_err *err) {
+/* ---- checkpoints ---- */
+
+static vd_status root_of(vd_run_logs *logs, vd_hash *out, vd_err *err) {
     vd_tree tree = {0};
-    *out = (vd_hash){0};
-    if (!logs->rounded)
-        return VD_OK;
     vd_status status = vd_tree_of_hashes(&tree, logs->root, logs->roots, err);
     if (status == VD_OK)
         status = vd_tree_root(&tree, out, err);
@@ -100,10 +128,109 @@ vd_status vd_run_logs_root(vd_run_logs *logs, vd_hash *out, vd_err *err) {
     return status;
 }
 
+static vd_status sign(const vd_run_logs *logs, int64_t step, const vd_hash *root, vd_err *err) {
+    const vd_log_claim claim = {logs->run.program, logs->run.run, *root, step};
+    vd_buf note = {0};
+    vd_status status = vd_log_note_sign(logs->options->rounding->key, &claim, &note, err);
+    if (status == VD_OK)
+        status = vd_log_note_save(logs->options->dir, step, &note, err);
+    vd_buf_free(&note);
+    return status;
+}
+
+static vd_status differ(vd_run_logs *logs, int64_t step, vd_err *err) {
+    vd_difference *difference = vd_rounded_difference(logs->rounded);
+    if (!logs->options->rounding->contest)
+        return VD_ERR_PEER;
+    if (!difference->found) {
+        *difference = (vd_difference){.found = true, .step = step};
+        snprintf(difference->text, sizeof difference->text, "%.255s", err->text);
+    }
+    return VD_OK;
+}
+
+static vd_status check_note(const vd_run_logs *logs, int64_t step, const vd_hash *root,
+                            const vd_buf *note, vd_err *err) {
+    const vd_run_rounding *r = logs->options->rounding;
+    vd_log_claim claim;
+    vd_status status = vd_log_note_open(note->data, note->size, r->trainer_key, &claim, err);
+    if (status != VD_OK)
+        return vd_fail(err, status, "%s: the note of its log at step %lld: %.200s", r->trainer,
+                       (long long)step, err->text);
+    if (!vd_hash_equal(&claim.program, &logs->run.program) ||
+        !vd_hash_equal(&claim.run, &logs->run.run) || claim.step != step ||
+        !vd_hash_equal(&claim.logs, root))
+        return vd_fail(err, VD_ERR_PEER,
+                       "%s: the note of its log at step %lld is signed for another log", r->trainer,
+                       (long long)step);
+    return VD_OK;
+}
+
+/* Without a key to check it by, any note is kept, and none needs to be there. */
+static vd_status keep_note(vd_run_logs *logs, int64_t step, const vd_hash *root, vd_err *err) {
+    const vd_run_rounding *r = logs->options->rounding;
+    vd_buf note = {0};
+    vd_status status = vd_log_note_load(r->trainer, step, &note, err);
+    if (status != VD_OK && !r->trainer_key) {
+        vd_buf_free(&note);
+        return VD_OK;
+    }
+    if (status == VD_ERR_IO)
+        status = vd_fail(err, VD_ERR_USAGE, "%s: its log has no signed note at step %lld",
+                         r->trainer, (long long)step);
+    if (status == VD_OK)
+        status = vd_log_note_save(logs->options->dir, step, &note, err);
+    if (status == VD_OK && r->trainer_key)
+        status = check_note(logs, step, root, &note, err);
+    vd_buf_free(&note);
+    return status == VD_ERR_PEER ? differ(logs, step, err) : status;
+}
+
+vd_status vd_run_logs_checkpoint(vd_run_logs *logs, int64_t step, vd_run_log *log, vd_hash *out,
+                                 vd_err *err) {
+    *out = (vd_hash){0};
+    if (!logs->rounded)
+        return VD_OK;
+    const vd_run_rounding *r = logs->options->rounding;
+    const vd_fault *fault = &logs->options->exec->fault;
+    vd_status status = root_of(logs, out, err);
+    if (status == VD_OK && r->role == VD_AUDITOR)
+        status = keep_note(logs, step, out, err);
+    if (status == VD_OK && r->key)
+        status = sign(logs, step, out, err);
+    if (fault->kind == VD_FAULT_TWO_LOGS && step > fault->step)
+        out->b[0] ^= 1;
+    log->party.difference = *vd_rounded_difference(logs->rounded);
+    return status;
+}
+
+vd_status vd_run_logs_agree(vd_run_logs *logs, vd_run_log *log, vd_err *err) {
+    vd_run_log trainer = {0};
+    if (!logs->rounded || logs->options->rounding->role == VD_TRAINER)
+        return VD_OK;
+    const char *dir = logs->options->rounding->trainer;
+    vd_status status = vd_store_load_log(dir, &trainer, err);
+    for (uint32_t i = 0; i < log->count && status == VD_OK && !log->party.difference.found; i++)
+        if (i >= trainer.count || !vd_hash_equal(&trainer.state[i], &log->state[i]) ||
+            !vd_hash_equal(&trainer.logs[i], &log->logs[i])) {
+            status = vd_fail(err, VD_ERR_PEER,
+                             "%s: its checkpoint after step %lld is not what its log leads to", dir,
+                             (long long)log->step[i]);
+            status = differ(logs, log->step[i], err);
+            log->party.difference = *vd_rounded_difference(logs->rounded);
+        }
+    vd_run_log_free(&trainer);
+    if (status == VD_OK && log->party.difference.found)
+        status = vd_store_save_log(logs->options->dir, log, err);
+    return status;
+}
+
 vd_status vd_run_logs_close(vd_run_logs *logs, vd_status status, vd_run_result *result,
                             vd_err *err) {
-    if (logs->rounded)
+    if (logs->rounded) {
         result->rounded = vd_rounded_counted(logs->rounded, 0);
+        result->difference = *vd_rounded_difference(logs->rounded);
+    }
     result->log_bytes = logs->bytes;
     for (int op = 1; op < RO_OP_END && logs->rounded; op++)
         result->rounded_of[op] = vd_rounded_counted(logs->rounded, op);

@@ -4,7 +4,26 @@
 #ifndef VD_SOURCE_H
 #define VD_SOURCE_H
 
-#include "verde/exec/exec.h"
+#include "verde/exec/rounded.h"
+
+/* Which steps' logs a leaf of the run commits to: first .. first + count - 1, `step` among them. */
+typedef struct {
+    uint64_t leaf, count;
+    int64_t first;
+} vd_log_range;
+vd_log_range vd_logs_at(const vd_program *program, int64_t step);
+/* The free nodes of a step's graph; `nodes` (of node_count) gets them in order, or is NULL. */
+uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *nodes);
+/* How a free node of a step is rounded: what a state takes keeps 32 bits. */
+int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node);
+
+/* A section of a step's log, and how it leads to L of a checkpoint (PROTOCOL.md section 12.4). */
+typedef struct {
+    vd_hash run, tree_root; /* of the run; over the step's sections */
+    vd_buf bytes;
+    vd_proof section; /* under tree_root */
+    vd_proof step;    /* of the step's log under L */
+} vd_section_proof;
 
 typedef struct {
     void *user;
@@ -21,12 +40,23 @@ typedef struct {
     /* Has any re-execution so far given another state than the run had committed to (bit rot, a
      * bug)? */
     bool (*diverged)(void *user);
+    /* Of runs with rounding logs; else the role is 0, and the rest NULL. */
+    vd_role role;
+    /* Which log, and L of each leaf of the run. */
+    vd_status (*logs)(void *user, vd_hash *run, vd_hash *logs, vd_err *err);
+    /* Of free node `index` of a step, counted among the free ones. */
+    vd_status (*section)(void *user, int64_t step, uint64_t index, vd_section_proof *out,
+                         vd_err *err);
+    /* What the trainer signed of the log at this leaf of the run. VD_ERR_PEER: nothing is there
+     * that `trainer` signed. */
+    vd_status (*note)(void *user, uint64_t leaf, const vd_public_key *trainer, vd_buf *out,
+                      vd_err *err);
 } vd_source;
 
 /* A source over a run directory: loads the checkpoint before what is asked and runs on from there.
  */
 typedef struct vd_replay vd_replay;
-/* `exec` is borrowed, and so are the things it borrows. */
+/* What `exec` borrows is borrowed here too. */
 VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out,
                                        vd_err *err);
 void vd_replay_destroy(vd_replay *replay);
@@ -51,6 +81,10 @@ void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state);
 VD_MUST_USE vd_status vd_leaf_element(const ro_call *call, int64_t element,
                                       uint32_t (*load)(void *user, int input, int64_t index),
                                       void *user, uint32_t *out, vd_err *err);
+/* The same of a free operator's element, whose value is one of several: SPEC 14.5. */
+VD_MUST_USE vd_status vd_leaf_bounded(const ro_call *call, int64_t element,
+                                      uint32_t (*load)(void *user, int input, int64_t index),
+                                      void *user, ro_bounded *out, vd_err *err);
 /* Self-test of the reference on this machine. */
 VD_MUST_USE vd_status vd_leaf_self_test(vd_err *err);
 

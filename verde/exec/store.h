@@ -3,8 +3,16 @@
 #ifndef VD_STORE_H
 #define VD_STORE_H
 
-#include "verde/exec/exec.h"
-#include "verde/log/log.h"
+#include "verde/exec/rounded.h"
+
+/* Who ran, of a run with rounding logs, and on what: so that serving it repeats it. */
+typedef struct {
+    vd_role role;
+    ro_profile profile;
+    char backend[16];
+    bool contest; /* auditor */
+    vd_difference difference;
+} vd_run_party;
 
 /* run.json: everything but the tensors. */
 typedef struct {
@@ -18,6 +26,7 @@ typedef struct {
     char fault[128]; /* as given to --fault; empty: none */
     bool rounded;    /* on free kernels, with rounding logs: */
     vd_log_run rounding;
+    vd_run_party party;
     vd_hash *logs; /* of each checkpoint: root over the logs of the steps since the one before;
                       owned */
 } vd_run_log;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/exec/run.h"
 #include "verde/protocol/dispute.h"
 
 /* Local trouble while checking never convicts. */
@@ -47,7 +48,7 @@ bool vd_take_root(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_
     return true;
 }
 
-static bool read_path(const json_t *path, vd_proof *proof) {
+bool vd_take_path(const json_t *path, vd_proof *proof) {
     if (!json_is_array(path) || json_array_size(path) > VD_PROOF_MAX)
         return false;
     proof->length = 0;
@@ -57,20 +58,35 @@ static bool read_path(const json_t *path, vd_proof *proof) {
     return true;
 }
 
+bool vd_is_logged(const vd_referee *r, const vd_tree_name *tree) {
+    return r->rounded && tree->kind == VD_TREE_RUN;
+}
+
+/* Of S || L the hash is what stands in the tree. */
+static bool hash_leaf(const vd_buf *data, bool logged, vd_hash *leaf) {
+    vd_hash pair[2], both;
+    if (!logged)
+        return vd_leaf_hash(data->data, data->size, leaf);
+    memcpy(pair, data->data, sizeof pair);
+    return vd_logged_state(&pair[0], &pair[1], &both) && vd_leaf_hash(&both, sizeof both, leaf);
+}
+
 bool vd_take_leaf(vd_referee *r, uint32_t p, const json_t *entry, const vd_hash *root,
-                  uint64_t index, uint64_t count, vd_buf *data) {
+                  uint64_t index, uint64_t count, bool logged, vd_buf *data) {
     static const char *const keys[] = {"data", "path", NULL};
     const char *text = json_string_value(json_object_get(entry, "data"));
     vd_proof proof;
     vd_hash leaf;
     vd_err err = {0};
     if (!vd_json_has_only(entry, keys) || !text ||
-        !read_path(json_object_get(entry, "path"), &proof))
+        !vd_take_path(json_object_get(entry, "path"), &proof))
         return bad(r, p, VD_ERR_PEER, "a proof is malformed");
     vd_status status = vd_unbase64(text, strlen(text), data, &err);
     if (status != VD_OK)
         return bad(r, p, status, "a leaf is not base64");
-    if (!vd_leaf_hash(data->data, data->size, &leaf))
+    if (logged && data->size != 2 * sizeof leaf)
+        return bad(r, p, VD_ERR_PEER, "a leaf of the run is not a state and a log");
+    if (!hash_leaf(data, logged, &leaf))
         return bad(r, p, VD_ERR_LOCAL, "out of memory");
     status = vd_proof_verify(&proof, index, count, &leaf, root, &err);
     return status == VD_OK || bad(r, p, status, "a proof does not lead to the stated root");
@@ -87,7 +103,8 @@ bool vd_take_leaves(vd_referee *r, uint32_t p, const vd_tree_name *tree, const v
         return bad(r, p, VD_ERR_PEER, "not as many leaves as were asked for");
     for (uint32_t i = 0; i < count; i++) {
         vd_buf data = {0};
-        bool ok = vd_take_leaf(r, p, json_array_get(list, i), &root, leaf[i], total, &data) &&
+        bool ok = vd_take_leaf(r, p, json_array_get(list, i), &root, leaf[i], total,
+                               vd_is_logged(r, tree), &data) &&
                   each(r, p, leaf[i], &data);
         vd_buf_free(&data);
         if (!ok)

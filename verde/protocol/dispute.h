@@ -2,6 +2,7 @@
 #ifndef VD_DISPUTE_H
 #define VD_DISPUTE_H
 
+#include "verde/exec/source.h"
 #include "verde/protocol/referee.h"
 
 /* The phases of PROTOCOL.md section 5, in order. */
@@ -23,6 +24,8 @@ typedef enum {
     VD_PHASE_TENSOR_OPEN, /* first leaf that differs */
     VD_PHASE_LEAF,
     VD_PHASE_INPUTS,    /* the element, computed */
+    VD_PHASE_NOTE,      /* different logs: which one the trainer has signed */
+    VD_PHASE_SECTION,   /* an element with several possible values: what the log says */
     VD_PHASE_CHALLENGE, /* whoever is convicted may contest the claim left standing */
     VD_PHASE_DONE,
 } vd_phase;
@@ -40,7 +43,9 @@ typedef struct {
     /* claims */
     vd_hash commit, root, subrun_root, trace_root;
     vd_hash before, after; /* S around the disputed interval */
-    vd_hash node;          /* during a descent: the tree node under examination */
+    vd_hash run_name; /* with rounding logs: of the log; and L at the first leaf that differs */
+    vd_hash logs;
+    vd_hash node; /* during a descent: the tree node under examination */
     vd_node_record *record;
     uint8_t leaf[VD_LEAF_SIZE];
     size_t leaf_size;
@@ -73,6 +78,7 @@ struct vd_referee {
     vd_outcome outcome;
     vd_place *place;            /* of this hearing, in the outcome */
     bool may_challenge;         /* the assignment provides for it */
+    bool rounded;               /* runs with rounding logs; party 0 is the trainer */
     const vd_party *challenger; /* in the second hearing, and while it is asked for */
     vd_descent descent;
     uint64_t *wanted; /* PROVE: leaves that all are asked for */
@@ -85,7 +91,10 @@ struct vd_referee {
     int64_t element;
     vd_input_leaf **input; /* leaves of inputs, each owned; sorted by (input, leaf) */
     size_t inputs, inputs_capacity;
-    uint32_t source; /* the provider asked for inputs */
+    uint32_t source;      /* the provider asked for inputs */
+    uint64_t log_leaf;    /* the first leaf of the run that differs */
+    ro_bounded bounded;   /* the element of a free operator, */
+    vd_possible possible; /* and what devices can round it to */
     bool gave_none[VD_PARTIES_MAX];
     int asked_input; /* whose leaves are asked for */
     vd_statement *statement;
@@ -108,6 +117,7 @@ extern const vd_phase_rule vd_phase_rules[VD_PHASE_DONE];
 
 void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, ...) VD_PRINTF(4, 5);
 void vd_forfeit(vd_referee *r, uint32_t p, const char *why);
+void vd_dismiss(vd_referee *r, uint32_t p, const char *why);
 void vd_story(vd_referee *r, const char *format, ...) VD_PRINTF(2, 3);
 void vd_trouble(vd_referee *r, const char *what); /* local: ends without an outcome */
 void vd_inconclusive(vd_referee *r, const char *why);
@@ -119,9 +129,12 @@ bool vd_all_stand(const vd_referee *r); /* nobody was judged in this hearing */
  * is the tensor's or state's commitment. */
 bool vd_take_root(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
                   vd_hash *root);
-/* Entry i of a prove answer: bytes of leaf `index`, proven under `root`. */
+/* Entry i of a prove answer: bytes of leaf `index`, proven under `root`. `logged`: S || L, whose
+ * hash is the leaf's data. */
 bool vd_take_leaf(vd_referee *r, uint32_t p, const json_t *entry, const vd_hash *root,
-                  uint64_t index, uint64_t count, vd_buf *data);
+                  uint64_t index, uint64_t count, bool logged, vd_buf *data);
+bool vd_take_path(const json_t *path, vd_proof *proof);
+bool vd_is_logged(const vd_referee *r, const vd_tree_name *tree);
 /* The same for all leaves of a prove answer, in order; `each` gets the bytes. */
 typedef bool (*vd_each_leaf)(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data);
 bool vd_take_leaves(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
@@ -164,6 +177,17 @@ void vd_leaf_take(vd_referee *);
 bool vd_inputs_ask(vd_referee *, uint32_t, vd_question *);
 void vd_inputs_take(vd_referee *);
 void vd_inputs_forget(vd_referee *);
+
+/* Different L: true, and the next phase. */
+bool vd_dispute_logs(vd_referee *);
+bool vd_note_ask(vd_referee *, uint32_t, vd_question *);
+void vd_note_take(vd_referee *);
+bool vd_is_free(const vd_referee *); /* the disputed node, in such a run */
+void vd_judge_rounding(vd_referee *);
+bool vd_section_ask(vd_referee *, uint32_t, vd_question *);
+void vd_section_take(vd_referee *);
+/* The next provider that may give what is agreed; none is left: all forfeit. */
+void vd_ask_the_other(vd_referee *, const char *what);
 
 bool vd_challenge_ask(vd_referee *, uint32_t, vd_question *);
 void vd_challenge_take(vd_referee *);

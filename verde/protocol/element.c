@@ -136,7 +136,9 @@ static bool compute(vd_referee *r) {
         return false;
     }
     vd_node_call(r->program, r->graph, r->record, &call, shapes);
-    vd_status status = r->options.leaf(&call, r->element, load, r, &r->place->expected, &err);
+    vd_status status = vd_is_free(r)
+                           ? vd_leaf_bounded(&call, r->element, load, r, &r->bounded, &err)
+                           : r->options.leaf(&call, r->element, load, r, &r->place->expected, &err);
     free(shapes);
     if (status != VD_OK)
         vd_trouble(r, err.text);
@@ -200,8 +202,7 @@ static bool take_input(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *
     return true;
 }
 
-/* Inputs are agreed, so either provider will do. Neither gives them: both forfeit. */
-static void ask_the_other(vd_referee *r) {
+void vd_ask_the_other(vd_referee *r, const char *what) {
     r->gave_none[r->source] = true;
     for (uint32_t p = 0; p < r->parties; p++)
         if (!r->gave_none[p]) {
@@ -209,16 +210,19 @@ static void ask_the_other(vd_referee *r) {
             return;
         }
     for (uint32_t p = 0; p < r->parties; p++)
-        vd_forfeit(r, p, "did not give an agreed input");
+        vd_forfeit(r, p, what);
 }
 
 void vd_inputs_take(vd_referee *r) {
     if (r->wanted_count == 0) {
-        judge(r);
+        if (vd_is_free(r))
+            vd_judge_rounding(r);
+        else
+            judge(r);
         return;
     }
-    if (!r->party[r->source].body) {
-        ask_the_other(r);
+    if (!r->party[r->source].body) { /* inputs are agreed, so either provider will do */
+        vd_ask_the_other(r, "did not give an agreed input");
         return;
     }
     vd_tree_name tree = input_tree(r, r->asked_input);

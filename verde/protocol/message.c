@@ -57,6 +57,8 @@ vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *e
                              "providers", providers);
     if (a->challenge)
         json_object_set_new(root, "challenge", json_true());
+    if (a->rounded)
+        json_object_set_new(root, "trainer", vd_json_key(&a->provider[0]));
     bool ok = vd_json_dump(root, payload) && !vd_json_failed();
     json_decref(root);
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "assignment: out of memory");
@@ -67,9 +69,13 @@ static bool read_assignment(const json_t *root, vd_assignment *out) {
                                        "providers", "challenge", NULL};
     static const char *const without[] = {"verde",   "program",   "nonce",
                                           "referee", "providers", NULL};
+    static const char *const of_logs[] = {"verde",     "program", "nonce", "referee",
+                                          "providers", "trainer", NULL};
     out->challenge = json_is_true(json_object_get(root, "challenge"));
-    const char *const *keys = out->challenge ? with : without;
+    out->rounded = json_object_get(root, "trainer") != NULL;
+    const char *const *keys = out->rounded ? of_logs : out->challenge ? with : without;
     const json_t *providers = json_object_get(root, "providers");
+    vd_public_key trainer;
     vd_hash nonce;
     if (!vd_json_has_only(root, keys) || !get_version(root) ||
         !vd_json_get_hash(root, "program", &out->program) ||
@@ -86,7 +92,8 @@ static bool read_assignment(const json_t *root, vd_assignment *out) {
             if (memcmp(&out->provider[i], &out->provider[k], sizeof out->provider[i]) == 0)
                 return false;
     }
-    return true;
+    return !out->rounded || (vd_json_to_key(json_object_get(root, "trainer"), &trainer) &&
+                             memcmp(&trainer, &out->provider[0], sizeof trainer) == 0);
 }
 
 vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out, vd_err *err) {
@@ -119,6 +126,8 @@ size_t vd_answer_bytes(const vd_question *question) {
         PROOF = VD_PROOF_MAX * 80,
         RECORD = (RO_MAX_INPUTS + 3) * VD_HASH_SIZE
     };
+    if (question->kind == VD_ASK_SECTION)
+        return VD_ANSWER_BYTES_MAX;
     bool records = question->tree.kind == VD_TREE_TRACE;
     size_t leaf = (records ? RECORD : VD_LEAF_SIZE) + PROOF;
     size_t leaves = question->kind == VD_ASK_PROVE ? question->leaf_count : 2;

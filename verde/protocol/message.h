@@ -19,6 +19,7 @@ typedef struct {
     vd_public_key provider[VD_PARTIES_MAX];
     uint32_t provider_count;
     bool challenge; /* whoever is convicted is asked for a second run (PROTOCOL.md section 5.7) */
+    bool rounded;   /* provider 0 is the trainer, provider 1 its auditor (section 12) */
 } vd_assignment;
 
 VD_MUST_USE vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err);
@@ -33,6 +34,7 @@ typedef enum {
     VD_TREE_TRACE,   /* records of `step` */
     VD_TREE_STATE,   /* tensor commitments of S_step */
     VD_TREE_TENSOR,  /* 1 KiB leaves of `value` of `step` */
+    VD_TREE_LOG,     /* sections of the log of `step` */
 } vd_tree_kind;
 
 typedef struct {
@@ -53,8 +55,10 @@ typedef enum {
     VD_ASK_CHALLENGE, /* the root of a second run */
     VD_ASK_SUBRUN,
     VD_ASK_TRACE,
-    VD_ASK_OPEN,  /* hashes below a node of a tree */
-    VD_ASK_PROVE, /* leaves with proofs */
+    VD_ASK_OPEN,    /* hashes below a node of a tree */
+    VD_ASK_PROVE,   /* leaves with proofs */
+    VD_ASK_NOTE,    /* RUN: what the trainer signed of its log at a leaf */
+    VD_ASK_SECTION, /* LOG: a section, and how it leads to the run */
 } vd_ask_kind;
 
 typedef struct {
@@ -64,7 +68,7 @@ typedef struct {
     vd_tree_name tree; /* OPEN, PROVE; SUBRUN: kind, step, to; TRACE: kind, step */
     uint64_t lo, hi;   /* OPEN */
     int depth;
-    uint64_t *leaf; /* PROVE; owned by whoever read or made the question */
+    uint64_t *leaf; /* PROVE; NOTE, SECTION: one; owned by whoever read or made the question */
     uint32_t leaf_count;
     bool challenged;          /* in the second hearing; then: */
     vd_public_key challenger; /* who answers from its second run */

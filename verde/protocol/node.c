@@ -82,7 +82,7 @@ static bool take_outputs(vd_referee *r, uint32_t p, vd_hash *output) {
     for (uint32_t i = 0; i < r->wanted_count; i++) {
         vd_buf data = {0};
         bool ok = vd_take_leaf(r, p, json_array_get(list, i), &root, r->wanted[i],
-                               r->graph->node_count, &data) &&
+                               r->graph->node_count, false, &data) &&
                   take_output(r, p, r->wanted[i], &data);
         vd_buf_free(&data);
         if (!ok)

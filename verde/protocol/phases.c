@@ -18,5 +18,7 @@ const vd_phase_rule vd_phase_rules[VD_PHASE_DONE] = {
     [VD_PHASE_TENSOR_OPEN] = {vd_descent_ask, vd_descent_take},
     [VD_PHASE_LEAF] = {vd_leaf_ask, vd_leaf_take},
     [VD_PHASE_INPUTS] = {vd_inputs_ask, vd_inputs_take},
+    [VD_PHASE_NOTE] = {vd_note_ask, vd_note_take},
+    [VD_PHASE_SECTION] = {vd_section_ask, vd_section_take},
     [VD_PHASE_CHALLENGE] = {vd_challenge_ask, vd_challenge_take},
 };

@@ -1,5 +1,7 @@
 #include "verde/protocol/provider.h"
 
+#include "verde/exec/run.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +59,7 @@ static vd_status salt_of(const request *r, vd_hash *salt) {
 typedef struct {
     vd_tree tree;
     vd_hash *item;             /* RUN, SUBRUN, STATE; owned */
+    vd_hash (*logged)[2];      /* RUN with rounding logs: S and L of each item; owned */
     const vd_records *records; /* TRACE */
     const uint8_t *bytes;      /* TENSOR, as committed to */
     void *copy;                /* owned; NULL if those are the tensor's memory */
@@ -67,6 +70,7 @@ typedef struct {
 static void leaves_free(leaves *l) {
     vd_tree_free(&l->tree);
     free(l->item);
+    free(l->logged);
     free(l->copy);
 }
 
@@ -81,6 +85,22 @@ static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leave
     out->bytes = vd_to_little(data, out->size, ro_dtype_size(shape->dtype), &out->copy);
     return out->bytes ? vd_tree_of_bytes(&out->tree, out->bytes, out->size, r->err)
                       : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+}
+
+/* S || L is what a leaf is proven by, and its hash what the tree is made of. */
+static vd_status log_leaves(const request *r, uint64_t count, leaves *out) {
+    vd_hash run_name, *logs = calloc(count, sizeof *logs);
+    out->logged = calloc(count, sizeof *out->logged);
+    vd_status status = logs && out->logged ? r->source.logs(r->source.user, &run_name, logs, r->err)
+                                           : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    for (uint64_t i = 0; status == VD_OK && i < count; i++) {
+        out->logged[i][0] = out->item[i];
+        out->logged[i][1] = logs[i];
+        if (!vd_logged_state(&out->item[i], &logs[i], &out->item[i]))
+            status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    }
+    free(logs);
+    return status;
 }
 
 static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_t count,
@@ -98,6 +118,8 @@ static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_
         status = s->leaves(s->user, name->step, out->item, r->err);
     if (name->kind == VD_TREE_SUBRUN && r->provider->lie == VD_LIE_CONTRADICT)
         out->item[count - 1].b[31] ^= 1;
+    if (status == VD_OK && name->kind == VD_TREE_RUN && s->role)
+        status = log_leaves(r, count, out);
     return status != VD_OK ? status : vd_tree_of_hashes(&out->tree, out->item, count, r->err);
 }
 
@@ -124,7 +146,9 @@ static vd_status load_leaves(const request *r, const vd_tree_name *name, leaves 
 static const uint8_t *leaf_bytes(const leaves *l, uint64_t index, size_t *size) {
     if (l->records)
         return vd_records_at(l->records, index, size);
-    *size = VD_HASH_SIZE;
+    *size = l->logged ? sizeof l->logged[index] : VD_HASH_SIZE;
+    if (l->logged)
+        return l->logged[index][0].b;
     if (l->item)
         return l->item[index].b;
     uint64_t at = index * VD_LEAF_SIZE;
@@ -238,6 +262,18 @@ static json_t *answer_commit(const request *r) {
     return json_pack("{so}", "commit", vd_json_hash(&commit));
 }
 
+/* Of a rounding log: which one the run has, or has followed. */
+static json_t *add_run_name(const request *r, json_t *out) {
+    const uint64_t count = vd_run_leaves(r->provider->program);
+    vd_hash run_name, *logs = calloc(count, sizeof *logs);
+    vd_status status = logs ? r->source.logs(r->source.user, &run_name, logs, r->err)
+                            : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    free(logs);
+    if (status == VD_OK)
+        json_object_set_new(out, "run", vd_json_hash(&run_name));
+    return out;
+}
+
 /* Only to a set that holds the own commitment: nobody learns the root before all have committed. */
 static json_t *answer_reveal(const request *r) {
     vd_hash salt, root, commit;
@@ -248,7 +284,8 @@ static json_t *answer_reveal(const request *r) {
         mine |= vd_hash_equal(&r->question.commit[i], &commit);
     if (!mine || r->question.commit_count != r->assignment.provider_count)
         return json_pack("{ss}", "refusal", "the set of commitments lacks mine");
-    return json_pack("{so so}", "salt", vd_json_hash(&salt), "root", vd_json_hash(&root));
+    json_t *out = json_pack("{so so}", "salt", vd_json_hash(&salt), "root", vd_json_hash(&root));
+    return r->source.role ? add_run_name(r, out) : out;
 }
 
 /* The claim of the second hearing. There is nobody left to copy it from: the rival's is revealed.
@@ -263,11 +300,58 @@ static json_t *answer_challenge(const request *r) {
     return out;
 }
 
+static json_t *path_json(const vd_proof *proof) {
+    json_t *path = json_array();
+    for (uint32_t i = 0; i < proof->length; i++)
+        json_array_append_new(path, vd_json_hash(&proof->path[i]));
+    return path;
+}
+
+static json_t *answer_section(const request *r) {
+    const vd_source *s = &r->source;
+    vd_section_proof proof = {.run = {{0}}};
+    json_t *out = NULL;
+    char *text = NULL;
+    vd_status status =
+        s->section(s->user, r->question.tree.step, r->question.leaf[0], &proof, r->err);
+    if (status == VD_OK && proof.bytes.size > VD_SECTION_BYTES_MAX)
+        status = vd_fail(r->err, VD_ERR_LOCAL, "a section of %zu bytes is too large to be proven",
+                         proof.bytes.size);
+    if (status == VD_OK && !(text = vd_base64(proof.bytes.data, proof.bytes.size)))
+        status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    if (r->provider->lie == VD_LIE_PROOF)
+        proof.tree_root.b[0] ^= 1;
+    if (status == VD_OK)
+        out = json_pack("{so so ss so so}", "run", vd_json_hash(&proof.run), "tree",
+                        vd_json_hash(&proof.tree_root), "section", text, "path",
+                        path_json(&proof.section), "logs", path_json(&proof.step));
+    free(text);
+    vd_buf_free(&proof.bytes);
+    return out;
+}
+
+/* What the auditor holds against the trainer: only if the trainer has signed it. */
+static json_t *answer_note(const request *r) {
+    vd_buf note = {0};
+    json_t *out = NULL;
+    vd_status status = r->source.note(r->source.user, r->question.leaf[0],
+                                      &r->assignment.provider[0], &note, r->err);
+    if (status == VD_OK)
+        out = json_pack("{ss#}", "note", (const char *)note.data, (size_t)note.size);
+    if (status == VD_ERR_PEER) { /* said in an answer: it is no fault of the request */
+        out = json_pack("{ss}", "refusal", r->err->text);
+        r->err->status = VD_OK;
+    }
+    vd_buf_free(&note);
+    return out;
+}
+
 static json_t *(*const answers[])(const request *) = {
     [VD_ASK_COMMIT] = answer_commit,       [VD_ASK_REVEAL] = answer_reveal,
     [VD_ASK_SUBRUN] = answer_subrun,       [VD_ASK_TRACE] = answer_trace,
     [VD_ASK_OPEN] = answer_open,           [VD_ASK_PROVE] = answer_prove,
-    [VD_ASK_CHALLENGE] = answer_challenge,
+    [VD_ASK_CHALLENGE] = answer_challenge, [VD_ASK_NOTE] = answer_note,
+    [VD_ASK_SECTION] = answer_section,
 };
 
 static bool is_enrolled(const vd_assignment *a, const vd_public_key *key) {
@@ -333,6 +417,21 @@ static bool enrolled(const request *r) {
     return is_enrolled(&r->assignment, &key);
 }
 
+/* Who trained is provider 0, and who followed its log is not: neither speaks as the other. */
+static vd_status check_role(const request *r) {
+    const vd_role role = r->provider->source.role;
+    vd_public_key key;
+    vd_key_public(r->provider->key, &key);
+    const bool first = memcmp(&key, &r->assignment.provider[0], sizeof key) == 0;
+    if (r->assignment.rounded != (role != 0))
+        return vd_fail(r->err, VD_ERR_PEER, "request: the run is %s",
+                       role ? "one with a rounding log" : "in fixed order");
+    if (role && first != (role == VD_TRAINER))
+        return vd_fail(r->err, VD_ERR_PEER, "request: the run is the %s's, which is provider %d",
+                       role == VD_TRAINER ? "trainer" : "auditor", role == VD_TRAINER ? 1 : 2);
+    return VD_OK;
+}
+
 static vd_status read_assignment(request *r, const json_t *note) {
     vd_public_key referee;
     vd_buf payload = {0};
@@ -352,7 +451,7 @@ static vd_status read_assignment(request *r, const json_t *note) {
         return vd_fail(r->err, VD_ERR_PEER, "request: from another referee than the one served");
     if (!vd_hash_equal(&r->assignment.program, &r->provider->program_hash) || !enrolled(r))
         return vd_fail(r->err, VD_ERR_PEER, "request: assignment of another program or provider");
-    return VD_OK;
+    return check_role(r);
 }
 
 static vd_status read_question(request *r, const json_t *note) {

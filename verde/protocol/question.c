@@ -2,17 +2,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/exec/source.h"
 #include "verde/protocol/message.h"
 
 static const char *const ask_names[] = {
     [VD_ASK_COMMIT] = "commit",       [VD_ASK_REVEAL] = "reveal", [VD_ASK_SUBRUN] = "subrun",
     [VD_ASK_TRACE] = "trace",         [VD_ASK_OPEN] = "open",     [VD_ASK_PROVE] = "prove",
-    [VD_ASK_CHALLENGE] = "challenge",
+    [VD_ASK_CHALLENGE] = "challenge", [VD_ASK_NOTE] = "note",     [VD_ASK_SECTION] = "section",
 };
 
 static const char *const tree_names[] = {
     [VD_TREE_RUN] = "run",     [VD_TREE_SUBRUN] = "subrun", [VD_TREE_TRACE] = "trace",
-    [VD_TREE_STATE] = "state", [VD_TREE_TENSOR] = "tensor",
+    [VD_TREE_STATE] = "state", [VD_TREE_TENSOR] = "tensor", [VD_TREE_LOG] = "log",
 };
 
 const vd_graph *vd_step_graph(const vd_program *program, int64_t step) {
@@ -39,6 +40,10 @@ uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree) {
     case VD_TREE_STATE:
         return tree->step >= 0 && tree->step <= program->steps ? program->leaf_count : 0;
     case VD_TREE_TENSOR: return step ? tensor_leaves(program, tree) : 0;
+    case VD_TREE_LOG:
+        return step && program->rounding.bits
+                   ? vd_free_nodes(vd_step_graph(program, tree->step), NULL)
+                   : 0;
     }
     return 0;
 }
@@ -91,7 +96,7 @@ static json_t *write_question(const vd_question *q, const vd_hash *assignment) {
         json_object_set_new(root, "hi", json_integer((json_int_t)q->hi));
         json_object_set_new(root, "depth", json_integer(q->depth));
     }
-    if (q->kind == VD_ASK_PROVE)
+    if (q->kind >= VD_ASK_PROVE)
         json_object_set_new(root, "leaves", write_leaves(q));
     return root;
 }
@@ -180,8 +185,17 @@ static bool read_question(const json_t *root, const vd_program *program, vd_ques
     case VD_ASK_CHALLENGE: return out->challenged;
     case VD_ASK_SUBRUN: return out->tree.kind == VD_TREE_SUBRUN;
     case VD_ASK_TRACE: return out->tree.kind == VD_TREE_TRACE;
-    case VD_ASK_OPEN: return read_open(root, count, out);
-    case VD_ASK_PROVE: return read_leaves(json_object_get(root, "leaves"), count, out);
+    default: break;
+    }
+    if (out->kind >= VD_ASK_PROVE && !read_leaves(json_object_get(root, "leaves"), count, out))
+        return false;
+    switch (out->kind) {
+    case VD_ASK_OPEN: return out->tree.kind != VD_TREE_LOG && read_open(root, count, out);
+    case VD_ASK_PROVE: return out->tree.kind != VD_TREE_LOG;
+    case VD_ASK_NOTE:
+        return out->tree.kind == VD_TREE_RUN && out->leaf_count == 1 && program->rounding.bits;
+    case VD_ASK_SECTION: return out->tree.kind == VD_TREE_LOG && out->leaf_count == 1;
+    default: break;
     }
     return false;
 }

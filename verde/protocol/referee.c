@@ -10,13 +10,15 @@
 #include "verde/protocol/dispute.h"
 
 const char *vd_grade_name(vd_grade grade) {
-    static const char *const names[] = {"none",      "wrong-output",  "wrong-input", "wrong-graph",
-                                        "bad-proof", "contradiction", "conceded",    "timeout"};
+    static const char *const names[] = {
+        "none",          "wrong-output",   "wrong-input", "wrong-graph", "bad-proof",
+        "contradiction", "log-incomplete", "conceded",    "timeout",     "dismissed"};
     return names[grade];
 }
 
 const char *vd_result_name(vd_result result) {
-    static const char *const names[] = {"none", "agreed", "convicted", "forfeit", "inconclusive"};
+    static const char *const names[] = {"none",    "agreed",       "convicted",
+                                        "forfeit", "inconclusive", "dismissed"};
     return names[result];
 }
 
@@ -51,7 +53,9 @@ static void judge(vd_referee *r, uint32_t p, vd_grade grade, const char *why) {
     if (*stated != VD_GRADE_NONE && (*stated != VD_GRADE_TIMEOUT || grade == VD_GRADE_TIMEOUT))
         return;
     if (!second)
-        party->standing = grade == VD_GRADE_TIMEOUT ? VD_FORFEITED : VD_CONVICTED;
+        party->standing = grade == VD_GRADE_TIMEOUT     ? VD_FORFEITED
+                          : grade == VD_GRADE_DISMISSED ? VD_DISMISSED
+                                                        : VD_CONVICTED;
     *stated = grade;
     snprintf(reason, sizeof party->reason, "%s", why);
 }
@@ -67,6 +71,10 @@ void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, .
 
 void vd_forfeit(vd_referee *r, uint32_t p, const char *why) {
     judge(r, p, VD_GRADE_TIMEOUT, why);
+}
+
+void vd_dismiss(vd_referee *r, uint32_t p, const char *why) {
+    judge(r, p, VD_GRADE_DISMISSED, why);
 }
 
 void vd_trouble(vd_referee *r, const char *what) {
@@ -102,7 +110,12 @@ static vd_status start(vd_referee *r, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "the assignment is of another program");
     if (!vd_assignment_hash(payload->data, payload->size, &r->assignment))
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (a.rounded != (r->program->rounding.bits != 0))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "the assignment must name a trainer if the job has "
+                       "`rounding`, and only then");
     r->may_challenge = a.challenge;
+    r->rounded = a.rounded;
     r->parties = r->outcome.party_count = a.provider_count;
     for (uint32_t p = 0; p < r->parties; p++) {
         r->party[p].key = a.provider[p];
@@ -221,11 +234,12 @@ static bool pending(const vd_referee *r) {
 /* The end: which claims are left, and what they amount to. */
 static void conclude(vd_referee *r) {
     vd_outcome *o = &r->outcome;
-    bool convicted = false, forfeited = false;
+    bool convicted = false, forfeited = false, dismissed = false;
     vd_challenge_conclude(r);
     for (uint32_t p = 0; p < r->parties; p++) {
         convicted |= o->party[p].standing == VD_CONVICTED;
         forfeited |= o->party[p].standing == VD_FORFEITED;
+        dismissed |= o->party[p].standing == VD_DISMISSED;
         if (o->party[p].standing == VD_STANDS && o->party[p].claimed) {
             o->accepted = true;
             o->run_root = o->party[p].run_root;
@@ -236,6 +250,7 @@ static void conclude(vd_referee *r) {
     if (o->result != VD_RESULT_INCONCLUSIVE)
         o->result = convicted   ? VD_RESULT_CONVICTED
                     : forfeited ? VD_RESULT_FORFEIT
+                    : dismissed ? VD_RESULT_DISMISSED
                                 : VD_RESULT_AGREED;
     r->phase = VD_PHASE_DONE;
 }
@@ -245,7 +260,8 @@ static void conclude(vd_referee *r) {
  * its claim. */
 static void take_phase(vd_referee *r) {
     vd_phase phase = r->phase;
-    bool may_be_silent = phase == VD_PHASE_INPUTS || phase == VD_PHASE_CHALLENGE;
+    bool may_be_silent =
+        phase == VD_PHASE_INPUTS || phase == VD_PHASE_SECTION || phase == VD_PHASE_CHALLENGE;
     for (uint32_t p = 0; p < r->parties && !may_be_silent; p++)
         if (r->party[p].asked && !r->party[p].body)
             vd_forfeit(r, p, r->party[p].why);

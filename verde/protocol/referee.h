@@ -6,9 +6,14 @@
 #include "verde/commit/record.h"
 #include "verde/protocol/message.h"
 
-typedef enum { VD_STANDS = 0, VD_CONVICTED, VD_FORFEITED } vd_standing;
+typedef enum {
+    VD_STANDS = 0,
+    VD_CONVICTED,
+    VD_FORFEITED,
+    VD_DISMISSED, /* an auditor that could not show the trainer to be wrong (section 12.5) */
+} vd_standing;
 
-/* All but the last two are proven by the convicted provider's own signed statements. */
+/* All up to VD_GRADE_CONCEDED are proven by the convicted provider's own signed statements. */
 typedef enum {
     VD_GRADE_NONE = 0,
     VD_GRADE_WRONG_OUTPUT,
@@ -16,8 +21,10 @@ typedef enum {
     VD_GRADE_WRONG_GRAPH,
     VD_GRADE_BAD_PROOF,
     VD_GRADE_CONTRADICTION,
+    VD_GRADE_LOG_INCOMPLETE,
     VD_GRADE_CONCEDED,
-    VD_GRADE_TIMEOUT, /* attested by the referee alone: forfeits, never convicts */
+    VD_GRADE_TIMEOUT,   /* attested by the referee alone: forfeits, never convicts */
+    VD_GRADE_DISMISSED, /* its claim falls; it is not shown to be wrong */
 } vd_grade;
 
 typedef enum {
@@ -25,6 +32,7 @@ typedef enum {
     VD_RESULT_CONVICTED,
     VD_RESULT_FORFEIT,
     VD_RESULT_INCONCLUSIVE,
+    VD_RESULT_DISMISSED,
 } vd_result;
 
 const char *vd_grade_name(vd_grade grade);
@@ -51,7 +59,13 @@ typedef struct {
     int64_t element; /* -1: not reached */
     char node_name[VD_NAME_SIZE], operator_name[32];
     bool computed;                  /* the referee computed the element */
-    uint32_t expected;              /* its bits */
+    uint32_t expected;              /* its bits; of a free operator, rounded to the nearest */
+    bool rounded;                   /* a free operator in a run with rounding logs: */
+    uint32_t possible[2];           /* the least and the greatest that a device could have */
+    bool read;                      /* the log says which of them: */
+    bool missing;                   /* or it does not, and should, */
+    bool other;                     /* or it names none of them */
+    uint32_t logged[2];             /* the least and the greatest of those that it leaves */
     uint32_t value[VD_PARTIES_MAX]; /* bits that each provider states */
 } vd_place;
 

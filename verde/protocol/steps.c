@@ -33,7 +33,8 @@ static void take_reveal(vd_referee *r, uint32_t p) {
     vd_party *party = &r->party[p];
     vd_hash salt, commit;
     if (!vd_json_get_hash(party->body, "salt", &salt) ||
-        !vd_json_get_hash(party->body, "root", &party->root)) {
+        !vd_json_get_hash(party->body, "root", &party->root) ||
+        (r->rounded && !vd_json_get_hash(party->body, "run", &party->run_name))) {
         vd_convict(r, p, VD_GRADE_BAD_PROOF, "what it revealed is malformed");
         return;
     }
@@ -78,10 +79,13 @@ bool vd_ends_ask(vd_referee *r, uint32_t p, vd_question *question) {
 }
 
 static bool take_end(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
-    if (data->size != VD_HASH_SIZE) {
+    const bool logged = vd_is_logged(r, &r->descent.tree);
+    if (data->size != (logged ? 2 : 1) * VD_HASH_SIZE) {
         vd_convict(r, p, VD_GRADE_BAD_PROOF, "a committed state is not a hash");
         return false;
     }
+    if (logged && index == r->descent.lo)
+        memcpy(r->party[p].logs.b, data->data + VD_HASH_SIZE, VD_HASH_SIZE);
     vd_hash *end = index == r->descent.lo ? &r->party[p].after : &r->party[p].before;
     memcpy(end->b, data->data, VD_HASH_SIZE);
     return true;
@@ -109,7 +113,7 @@ void vd_ends_take(vd_referee *r) {
     bool ok = true;
     for (uint32_t p = 0; p < r->parties; p++)
         ok &= vd_take_leaves(r, p, &r->descent.tree, NULL, r->wanted, r->wanted_count, take_end);
-    if (!ok)
+    if (!ok || (vd_is_logged(r, &r->descent.tree) && vd_dispute_logs(r)))
         return;
     if (at == 0) {
         dispute_step(r, -1);
@@ -144,7 +148,7 @@ static bool check_end(vd_referee *r, uint32_t p, const char *name, uint64_t inde
     vd_tree_name tree = subrun(r);
     vd_buf data = {0};
     bool ok = vd_take_leaf(r, p, json_object_get(r->party[p].body, name), &r->party[p].subrun_root,
-                           index, vd_tree_leaves(r->program, &tree), &data);
+                           index, vd_tree_leaves(r->program, &tree), false, &data);
     if (ok && (data.size != VD_HASH_SIZE || memcmp(data.data, own->b, VD_HASH_SIZE) != 0)) {
         vd_convict(r, p, VD_GRADE_CONTRADICTION,
                    "its states inside the run do not end in the state it had committed to");

@@ -16,7 +16,7 @@ static json_t *hex32(uint32_t bits) {
 }
 
 static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *key) {
-    static const char *const standing[] = {"stands", "convicted", "forfeited"};
+    static const char *const standing[] = {"stands", "convicted", "forfeited", "dismissed"};
     const struct vd_party_outcome *party = &o->party[p];
     char hex[2 * VD_KEY_SIZE + 1];
     vd_hex(key->b, VD_KEY_SIZE, hex);
@@ -44,6 +44,16 @@ static void put_place(json_t *out, const vd_place *place) {
         json_object_set_new(out, "element", json_integer(place->element));
     if (place->computed)
         json_object_set_new(out, "expected", hex32(place->expected));
+    if (place->rounded)
+        json_object_set_new(
+            out, "possible",
+            json_pack("[o, o]", hex32(place->possible[0]), hex32(place->possible[1])));
+    if (place->read)
+        json_object_set_new(
+            out, "logged",
+            place->missing ? json_string("missing")
+            : place->other ? json_string("none of them")
+                           : json_pack("[o, o]", hex32(place->logged[0]), hex32(place->logged[1])));
 }
 
 static json_t *challenge_json(const vd_outcome *o) {

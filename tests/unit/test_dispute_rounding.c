@@ -1,0 +1,277 @@
+/* Disputes over runs with rounding logs: the trainer is provider 0, its auditor provider 1. */
+#include "tests/support/dispute.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 4, INTERVAL = 2 };
+
+typedef struct {
+    test_job job;
+    test_provider trainer, auditor;
+    vd_err err;
+} bench;
+
+static void open_job(bench *b, vd_model_kind kind, int bits, vd_log_encoding encoding) {
+    test_job_open(&b->job, kind, STEPS, INTERVAL);
+    test_job_round(&b->job, bits, encoding);
+}
+
+/* Such that no later rounding hides it. */
+static vd_fault fault_of(const test_job *job, const char *text) {
+    vd_fault fault = test_fault(job, text);
+    fault.bit = 22;
+    return fault;
+}
+
+static void open_trainer(bench *b, const char *profile, const char *fault) {
+    const test_party party = {.profile = profile};
+    vd_fault f = {0};
+    if (fault)
+        f = fault_of(&b->job, fault);
+    vd_status status = test_party_open(&b->trainer, &b->job, 1, &party, fault ? &f : NULL, &b->err);
+    cr_assert(status == VD_OK, "%s", b->err.text);
+}
+
+static vd_status open_auditor(bench *b, const char *profile, const char *fault, bool contest) {
+    vd_public_key key;
+    vd_key_public(b->trainer.key, &key);
+    const test_party party = {
+        .profile = profile, .trainer = &b->trainer, .trainer_key = &key, .contest = contest};
+    vd_fault f = {0};
+    if (fault)
+        f = fault_of(&b->job, fault);
+    return test_party_open(&b->auditor, &b->job, 2, &party, fault ? &f : NULL, &b->err);
+}
+
+static void close_bench(bench *b) {
+    test_provider_close(&b->auditor);
+    test_provider_close(&b->trainer);
+    test_job_close(&b->job);
+}
+
+static test_dispute settle(bench *b) {
+    test_dispute d = {.job = &b->job, .side = {&b->trainer.side, &b->auditor.side}};
+    test_settle(&d);
+    cr_assert(d.status == VD_OK, "%s", d.err.text);
+    return d;
+}
+
+/* ---- honest pairs ---- */
+
+static void agree(vd_model_kind kind, int bits) {
+    const ro_profile *of[2];
+    for (int i = 0; (of[0] = ro_profile_at(i)); i++)
+        for (int k = 0; (of[1] = ro_profile_at(k)); k++) {
+            bench b;
+            open_job(&b, kind, bits, VD_LOG_CALLS);
+            open_trainer(&b, of[0]->name, NULL);
+            cr_assert(open_auditor(&b, of[1]->name, NULL, k % 2) == VD_OK, "%s", b.err.text);
+            cr_expect(!b.auditor.run.difference.found, "%s", b.auditor.run.difference.text);
+            cr_expect(b.auditor.run.rounded.refused == 0);
+            test_dispute d = settle(&b);
+            cr_expect(d.outcome.result == VD_RESULT_AGREED, "%s follows %s at b = %d: %s",
+                      of[1]->name, of[0]->name, bits, vd_result_name(d.outcome.result));
+            test_dispute_close(&d);
+            close_bench(&b);
+        }
+}
+
+Test(dispute_rounding, honest_trainers_and_auditors_agree, .timeout = 300) {
+    agree(VD_MODEL_MLP, 16);
+    agree(VD_MODEL_MLP, 22);
+    agree(VD_MODEL_GPT2, 18);
+}
+
+/* ---- a dishonest trainer ---- */
+
+/* In a default run the auditor stops with this; if it contests, this is the judgement. */
+static void expect_trainer(vd_model_kind kind, vd_log_encoding encoding, const char *fault,
+                           const char *said, vd_grade grade) {
+    bench b;
+    open_job(&b, kind, encoding == VD_LOG_CALLS ? 32 : 24, encoding);
+    open_trainer(&b, "sim-wide", fault);
+    cr_expect(open_auditor(&b, "sim-deep", NULL, false) == VD_ERR_PEER, "%s: not noticed", fault);
+    cr_expect(strstr(b.err.text, said), "%s: expected \"%s\", got: %s", fault, said, b.err.text);
+    test_provider_close(&b.auditor);
+    cr_assert(open_auditor(&b, "sim-deep", NULL, true) == VD_OK, "%s: %s", fault, b.err.text);
+    cr_expect(b.auditor.run.difference.found && strstr(b.auditor.run.difference.text, said),
+              "%s: %s", fault, b.auditor.run.difference.text);
+    test_dispute d = settle(&b);
+    test_expect_convicted(&d, 0, grade, fault);
+    test_dispute_close(&d);
+    close_bench(&b);
+}
+
+Test(dispute_rounding, a_dishonest_trainer_is_convicted, .timeout = 300) {
+    static const vd_model_kind kinds[] = {VD_MODEL_MLP, VD_MODEL_GPT2};
+    for (int i = 0; i < 2; i++) {
+        expect_trainer(kinds[i], VD_LOG_CALLS, "element@0", "does not lead", VD_GRADE_WRONG_OUTPUT);
+        expect_trainer(kinds[i], VD_LOG_CALLS, "element@3", "does not lead", VD_GRADE_WRONG_OUTPUT);
+        expect_trainer(kinds[i], VD_LOG_CALLS, "forge-both@1", "no device could",
+                       VD_GRADE_WRONG_OUTPUT);
+        expect_trainer(kinds[i], VD_LOG_CALLS, "two-logs@2", "checkpoint after",
+                       VD_GRADE_CONTRADICTION);
+        expect_trainer(kinds[i], VD_LOG_CALLS, "lr@1", "does not lead", VD_GRADE_WRONG_GRAPH);
+        expect_trainer(kinds[i], VD_LOG_CALLS, "skip@1", "", VD_GRADE_CONTRADICTION);
+    }
+}
+
+Test(dispute_rounding, a_trainer_whose_log_is_not_what_it_rounded_is_convicted, .timeout = 300) {
+    for (int step = 0; step < STEPS; step++) {
+        char fault[64];
+        snprintf(fault, sizeof fault, "drop-record@%d", step);
+        expect_trainer(VD_MODEL_GPT2, VD_LOG_CALLS, fault, "does not lead",
+                       VD_GRADE_LOG_INCOMPLETE);
+        snprintf(fault, sizeof fault, "forge-record@%d", step);
+        expect_trainer(VD_MODEL_GPT2, VD_LOG_CALLS, fault, "does not lead", VD_GRADE_CONTRADICTION);
+    }
+}
+
+/* ---- one wrong element of every free operator ---- */
+
+static uint32_t middle_node(const vd_graph *graph, int op) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        count += graph->node[i].op == op;
+    for (uint32_t i = 0, want = count / 2; i < graph->node_count; i++)
+        if (graph->node[i].op == op && want-- == 0)
+            return i;
+    return UINT32_MAX;
+}
+
+/* False: no state noticed. */
+static bool try_element(test_job *job, uint32_t node) {
+    const vd_node *n = &job->program.step.node[node];
+    const uint32_t element = (uint32_t)ro_shape_numel(&n->shape) / 3;
+    const vd_fault fault = {VD_FAULT_ELEMENT, 1, node, element, 23};
+    test_provider trainer, auditor;
+    vd_err err = {0};
+    test_party party = {.profile = "sim-wide"};
+    cr_assert(test_party_open(&trainer, job, 1, &party, &fault, &err) == VD_OK, "%s", err.text);
+    party = (test_party){.profile = "sim-narrow", .trainer = &trainer, .contest = true};
+    cr_assert(test_party_open(&auditor, job, 2, &party, NULL, &err) == VD_OK, "%s", err.text);
+    test_dispute d = {.job = job, .side = {&trainer.side, &auditor.side}};
+    test_settle(&d);
+    const bool noticed = d.outcome.result != VD_RESULT_AGREED;
+    if (noticed) {
+        test_expect_convicted(&d, 0, VD_GRADE_WRONG_OUTPUT, n->name);
+        test_expect_place(&d, 1, node, n->name);
+        cr_expect(d.outcome.place.element == element && d.outcome.place.rounded, "%s", n->name);
+    }
+    test_dispute_close(&d);
+    test_provider_close(&auditor);
+    test_provider_close(&trainer);
+    return noticed;
+}
+
+static void try_operators(test_job *job, bool *tried, int *noticed) {
+    test_job_round(job, 32, VD_LOG_CALLS);
+    for (int op = 1; op < RO_OP_END; op++) {
+        const uint32_t node = ro_op_is_free(op) ? middle_node(&job->program.step, op) : UINT32_MAX;
+        if (tried[op] || node == UINT32_MAX)
+            continue;
+        tried[op] = true;
+        *noticed += try_element(job, node);
+    }
+    test_job_close(job);
+}
+
+Test(dispute_rounding, convicts_one_wrong_element_of_every_free_operator, .timeout = 300) {
+    static const vd_model_kind kinds[] = {VD_MODEL_GPT2, VD_MODEL_MLP, VD_MODEL_LLAMA,
+                                          VD_MODEL_BERT, VD_MODEL_RESNET};
+    bool tried[RO_OP_END] = {false};
+    int noticed = 0, count = 0;
+    test_job job;
+    for (int i = 0; i < 5; i++) {
+        test_job_open(&job, kinds[i], 2, 2);
+        try_operators(&job, tried, &noticed);
+    }
+    for (int nesterov = 0; nesterov < 2; nesterov++) {
+        test_job_open_sgd(&job, 2, nesterov);
+        try_operators(&job, tried, &noticed);
+    }
+    test_job_open_operators(&job, 2);
+    try_operators(&job, tried, &noticed);
+    for (int op = 1; op < RO_OP_END; op++) {
+        count += ro_op_is_free(op);
+        cr_expect(tried[op] || !ro_op_is_free(op), "%s", ro_op_describe(op)->name);
+    }
+    cr_expect(noticed > count / 2, "%d of %d were noticed by a state", noticed, count);
+}
+
+/* Inside what is possible a trainer may choose: it is followed, and counted. */
+Test(dispute_rounding, steering_inside_what_is_possible_is_followed_and_counted) {
+    bench b;
+    uint64_t corrected[2];
+    for (int i = 0; i < 2; i++) {
+        open_job(&b, VD_MODEL_MLP, 32, VD_LOG_CALLS);
+        open_trainer(&b, "sim-wide", i ? "steer@1" : NULL);
+        cr_assert(open_auditor(&b, "sim-wide", NULL, false) == VD_OK, "%s", b.err.text);
+        corrected[i] = b.auditor.run.rounded.corrected;
+        test_dispute d = settle(&b);
+        cr_expect(d.outcome.result == VD_RESULT_AGREED);
+        test_dispute_close(&d);
+        close_bench(&b);
+    }
+    cr_expect(corrected[0] == 0 && corrected[1] == 1, "%d and %d corrections", (int)corrected[0],
+              (int)corrected[1]);
+}
+
+/* ---- symbols, as published ---- */
+
+/* Everything is told that is nearer to a boundary than a thousandth of a place. */
+static void open_symbols(bench *b, vd_model_kind kind) {
+    const int bits = 24;
+    open_job(b, kind, bits, VD_LOG_SYMBOLS);
+    for (int op = 1; op < RO_OP_END; op++)
+        if (ro_op_is_free(op))
+            b->job.program.rounding.threshold[op] = (1 - 0x1p-10) * 0x1p-16;
+    cr_assert(vd_program_hash(&b->job.program, &b->job.hash, NULL) == VD_OK);
+}
+
+static void expect_symbols(vd_model_kind kind, const char *fault, vd_grade grade) {
+    bench b;
+    open_symbols(&b, kind);
+    open_trainer(&b, "sim-wide", fault);
+    cr_assert(open_auditor(&b, "sim-deep", NULL, true) == VD_OK, "%s", b.err.text);
+    test_dispute d = settle(&b);
+    if (grade != VD_GRADE_NONE)
+        test_expect_convicted(&d, 0, grade, fault);
+    else
+        cr_expect(d.outcome.result == VD_RESULT_AGREED, "%s", vd_result_name(d.outcome.result));
+    test_dispute_close(&d);
+    close_bench(&b);
+}
+
+Test(dispute_rounding, symbols_are_judged_too, .timeout = 300) {
+    expect_symbols(VD_MODEL_MLP, NULL, VD_GRADE_NONE);
+    expect_symbols(VD_MODEL_GPT2, NULL, VD_GRADE_NONE);
+    expect_symbols(VD_MODEL_GPT2, "element@2", VD_GRADE_WRONG_OUTPUT);
+    expect_symbols(VD_MODEL_GPT2, "two-logs@1", VD_GRADE_CONTRADICTION);
+}
+
+/* ---- a dishonest auditor ---- */
+
+static void expect_auditor(const char *fault, vd_standing standing, vd_grade grade) {
+    bench b;
+    open_job(&b, VD_MODEL_GPT2, 32, VD_LOG_CALLS);
+    open_trainer(&b, "sim-narrow", NULL);
+    cr_assert(open_auditor(&b, "sim-plain", fault, true) == VD_OK, "%s", b.err.text);
+    test_dispute d = settle(&b);
+    const struct vd_party_outcome *party = d.outcome.party;
+    cr_expect(party[0].standing == VD_STANDS, "%s: the honest trainer: %s", fault, party[0].reason);
+    cr_expect(party[1].standing == standing && party[1].grade == grade, "%s: %s, %s", fault,
+              vd_grade_name(party[1].grade), party[1].reason);
+    cr_expect(d.outcome.accepted && vd_hash_equal(&d.outcome.run_root, &party[0].run_root));
+    cr_expect((d.outcome.result == VD_RESULT_DISMISSED) == (standing == VD_DISMISSED));
+    test_dispute_close(&d);
+    close_bench(&b);
+}
+
+Test(dispute_rounding, a_dishonest_auditor_is_convicted_or_dismissed) {
+    expect_auditor("element@2", VD_CONVICTED, VD_GRADE_WRONG_OUTPUT);
+    expect_auditor("steer@2", VD_DISMISSED, VD_GRADE_DISMISSED);
+    expect_auditor("attr@1", VD_CONVICTED, VD_GRADE_WRONG_GRAPH);
+}

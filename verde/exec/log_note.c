@@ -1,0 +1,76 @@
+#include "verde/exec/log_note.h"
+
+#include <string.h>
+
+#include "verde/commit/json.h"
+
+static json_t *hex_of(const vd_hash *hash) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(hash->b, VD_HASH_SIZE, hex);
+    return json_string(hex);
+}
+
+static bool get_hash(const json_t *root, const char *key, vd_hash *out) {
+    const char *hex = json_string_value(json_object_get(root, key));
+    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
+}
+
+vd_status vd_log_note_sign(const vd_key *key, const vd_log_claim *claim, vd_buf *out, vd_err *err) {
+    vd_buf payload = {0};
+    vd_json_start();
+    json_t *root = json_pack("{si ss so so so sI}", "verde", 1, "claim", "log", "program",
+                             hex_of(&claim->program), "run", hex_of(&claim->run), "logs",
+                             hex_of(&claim->logs), "step", (json_int_t)claim->step);
+    vd_status status = vd_json_dump(root, &payload) && !vd_json_failed()
+                           ? vd_note_sign(key, VD_TYPE_LOG, payload.data, payload.size, out, err)
+                           : vd_fail(err, VD_ERR_LOCAL, "note of a log: out of memory");
+    json_decref(root);
+    vd_buf_free(&payload);
+    return status;
+}
+
+static bool read_claim(const json_t *root, vd_log_claim *out) {
+    const json_t *step = json_object_get(root, "step");
+    const char *claim = json_string_value(json_object_get(root, "claim"));
+    out->step = json_integer_value(step);
+    return json_is_object(root) && json_object_size(root) == 6 && json_is_integer(step) &&
+           json_integer_value(json_object_get(root, "verde")) == 1 && claim &&
+           strcmp(claim, "log") == 0 && get_hash(root, "program", &out->program) &&
+           get_hash(root, "run", &out->run) && get_hash(root, "logs", &out->logs);
+}
+
+vd_status vd_log_note_open(const void *note, size_t size, const vd_public_key *key,
+                           vd_log_claim *out, vd_err *err) {
+    vd_buf payload = {0};
+    json_t *root = NULL;
+    *out = (vd_log_claim){.step = 0};
+    vd_status status = vd_note_open(note, size, VD_LOG_NOTE_MAX, VD_TYPE_LOG, key, &payload, err);
+    if (status == VD_OK)
+        status = vd_json_read(payload.data, payload.size, 16, &root, err);
+    if (status == VD_OK && !read_claim(root, out))
+        status = vd_fail(err, VD_ERR_PEER, "a note that says nothing of a log");
+    json_decref(root);
+    vd_buf_free(&payload);
+    return status;
+}
+
+static vd_status path_of(const char *dir, int64_t step, char *path, size_t size, vd_err *err) {
+    const int length = snprintf(path, size, "%s/log/note-%08lld.json", dir, (long long)step);
+    return length > 0 && (size_t)length < size
+               ? VD_OK
+               : vd_fail(err, VD_ERR_USAGE, "%.60s...: the path is too long", dir);
+}
+
+vd_status vd_log_note_save(const char *dir, int64_t step, const vd_buf *note, vd_err *err) {
+    char path[1024];
+    vd_status status = path_of(dir, step, path, sizeof path, err);
+    return status == VD_OK ? vd_write_file(path, note->data, note->size, 0644, err) : status;
+}
+
+vd_status vd_log_note_load(const char *dir, int64_t step, vd_buf *out, vd_err *err) {
+    char path[1024];
+    vd_status status = path_of(dir, step, path, sizeof path, err);
+    if (status == VD_OK)
+        status = vd_read_file(path, VD_LOG_NOTE_MAX, out, err);
+    return status == VD_OK || status == VD_ERR_LOCAL ? status : VD_ERR_IO;
+}

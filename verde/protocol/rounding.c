@@ -1,0 +1,224 @@
+/* Runs with rounding logs: which log the trainer signed, and which roundings are possible. Party 0
+ * is the trainer, party 1 the auditor. PROTOCOL.md section 12. */
+#include <string.h>
+
+#include "verde/exec/log_note.h"
+#include "verde/protocol/dispute.h"
+
+enum { TRAINER = 0, AUDITOR = 1 };
+
+/* ---- different logs ---- */
+
+bool vd_dispute_logs(vd_referee *r) {
+    r->log_leaf = r->descent.lo;
+    if (vd_hash_equal(&r->party[TRAINER].logs, &r->party[AUDITOR].logs))
+        return false;
+    vd_story(r, "The auditor followed another log than the one that the trainer's run commits to: "
+                "which one has the trainer signed?");
+    r->phase = VD_PHASE_NOTE;
+    return true;
+}
+
+bool vd_note_ask(vd_referee *r, uint32_t p, vd_question *question) {
+    const vd_tree_name run = {.kind = VD_TREE_RUN};
+    if (p != AUDITOR || !vd_want(r, &r->log_leaf, 1) || !vd_ask_wanted(r, &run, question))
+        return false;
+    question->kind = VD_ASK_NOTE;
+    return true;
+}
+
+/* The trainer's own signature, under what the auditor says it has followed. */
+static bool take_note(vd_referee *r, vd_log_claim *claim) {
+    const vd_party *auditor = &r->party[AUDITOR];
+    const char *note = json_string_value(json_object_get(auditor->body, "note"));
+    vd_err err = {0};
+    vd_status status =
+        note ? vd_log_note_open(note, strlen(note), &r->party[TRAINER].key, claim, &err)
+             : VD_ERR_PEER;
+    if (status == VD_ERR_LOCAL) {
+        vd_trouble(r, err.text);
+        return false;
+    }
+    if (status == VD_OK && vd_hash_equal(&claim->program, &r->program_hash) &&
+        vd_hash_equal(&claim->run, &auditor->run_name) &&
+        vd_hash_equal(&claim->logs, &auditor->logs) &&
+        claim->step == vd_run_leaf_step(r->program, r->log_leaf))
+        return true;
+    vd_convict(r, AUDITOR, VD_GRADE_BAD_PROOF,
+               "gave a note that is not the trainer's, or not of the log that it followed");
+    return false;
+}
+
+void vd_note_take(vd_referee *r) {
+    vd_log_claim claim;
+    if (!take_note(r, &claim))
+        return;
+    if (vd_hash_equal(&claim.run, &r->party[TRAINER].run_name))
+        vd_convict(r, TRAINER, VD_GRADE_CONTRADICTION,
+                   "signed another log at step %lld than the one that its run commits to",
+                   (long long)claim.step);
+    else
+        vd_inconclusive(r, "The trainer's claim is of another run than the one whose log it "
+                           "signed: nothing is accepted.");
+}
+
+/* ---- what is possible ---- */
+
+bool vd_is_free(const vd_referee *r) {
+    return r->rounded && ro_op_is_free(r->graph->node[r->record].op);
+}
+
+void vd_judge_rounding(vd_referee *r) {
+    vd_place *at = r->place;
+    const int32_t bits = vd_node_bits(r->program, r->graph, r->record);
+    const vd_possible possible = r->possible = vd_possible_of(r->bounded, bits);
+    at->computed = at->rounded = true;
+    at->expected = vd_float_word(ro_round(r->bounded.value, bits));
+    at->possible[0] = vd_possible_word(&possible, possible.low);
+    at->possible[1] = vd_possible_word(&possible, possible.high);
+    for (uint32_t p = 0; p < r->parties; p++)
+        if (!vd_possible_has(&possible, at->value[p]))
+            vd_convict(r, p, VD_GRADE_WRONG_OUTPUT,
+                       "element %lld of %s is 0x%08x; no device could have rounded it so: 0x%08x "
+                       "to 0x%08x are possible",
+                       (long long)r->element, at->node_name, at->value[p], at->possible[0],
+                       at->possible[1]);
+    if (!vd_all_stand(r))
+        return;
+    vd_story(r, "Both values are possible for a device: what does the log say?");
+    r->source = TRAINER;
+    memset(r->gave_none, 0, sizeof r->gave_none);
+    r->phase = VD_PHASE_SECTION;
+}
+
+/* ---- what the log says ---- */
+
+/* The section of the disputed node among the free ones of its graph. */
+static uint64_t section_index(const vd_referee *r) {
+    uint64_t index = 0;
+    for (uint32_t i = 0; i < r->record; i++)
+        index += ro_op_is_free(r->graph->node[i].op) != 0;
+    return index;
+}
+
+bool vd_section_ask(vd_referee *r, uint32_t p, vd_question *question) {
+    const vd_tree_name log = {.kind = VD_TREE_LOG, .step = r->step};
+    const uint64_t index = section_index(r);
+    if (p != r->source || !vd_want(r, &index, 1) || !vd_ask_wanted(r, &log, question))
+        return false;
+    question->kind = VD_ASK_SECTION;
+    return true;
+}
+
+typedef struct {
+    vd_hash run, tree;
+    vd_buf bytes;
+    vd_proof path, logs;
+} section_answer;
+
+static vd_status read_answer(const json_t *body, section_answer *out, vd_err *err) {
+    const char *text = json_string_value(json_object_get(body, "section"));
+    if (!text || !vd_json_get_hash(body, "run", &out->run) ||
+        !vd_json_get_hash(body, "tree", &out->tree) ||
+        !vd_take_path(json_object_get(body, "path"), &out->path) ||
+        !vd_take_path(json_object_get(body, "logs"), &out->logs) ||
+        strlen(text) / 4 * 3 > VD_SECTION_BYTES_MAX + 3)
+        return vd_fail(err, VD_ERR_PEER, "its section of the log is malformed");
+    return vd_unbase64(text, strlen(text), &out->bytes, err);
+}
+
+static vd_status run_of(const vd_referee *r, const vd_hash *name, vd_log_run *out, vd_err *err) {
+    const vd_program_rounding *rounding = &r->program->rounding;
+    vd_thresholds thresholds = {.bits = rounding->bits};
+    *out = (vd_log_run){.program = r->program_hash,
+                        .run = *name,
+                        .encoding = (vd_log_encoding)rounding->encoding,
+                        .bits = rounding->bits};
+    memcpy(thresholds.of, rounding->threshold, sizeof thresholds.of);
+    return out->encoding == VD_LOG_SYMBOLS ? vd_thresholds_hash(&thresholds, &out->thresholds, err)
+                                           : VD_OK;
+}
+
+/* From the section to the step's log, and from there to L, which both have stated. */
+static vd_status check_answer(const vd_referee *r, const section_answer *a, vd_log_run *run,
+                              vd_err *err) {
+    const vd_log_range range = vd_logs_at(r->program, r->step);
+    const uint32_t sections = vd_free_nodes(r->graph, NULL);
+    vd_hash root, leaf;
+    vd_status status = run_of(r, &a->run, run, err);
+    if (status == VD_OK && (!vd_log_root(run, r->step, sections, &a->tree, &root) ||
+                            !vd_leaf_hash(&root, sizeof root, &leaf)))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status = vd_proof_verify(&a->logs, (uint64_t)(r->step - range.first), range.count, &leaf,
+                                 &r->party[TRAINER].logs, err);
+    if (status == VD_OK)
+        status = vd_log_proof_verify(run, r->step, (uint32_t)r->wanted[0], sections, a->bytes.data,
+                                     a->bytes.size, &a->tree, &a->path, &root, err);
+    return status;
+}
+
+/* The trainer's value is possible: is it the one that its log names? */
+static void judge_log(vd_referee *r, const vd_log_section *section) {
+    vd_place *at = r->place;
+    const vd_possible *v = &r->possible;
+    const double threshold = r->program->rounding.threshold[r->graph->node[r->record].op];
+    const vd_told told = vd_possible_told(v, section, threshold, r->element);
+    const int64_t place = vd_possible_place(v, at->value[TRAINER]);
+    at->read = true;
+    at->missing = told.missing;
+    at->other = told.low > told.high;
+    at->logged[0] = vd_possible_word(v, told.low);
+    at->logged[1] = vd_possible_word(v, told.high);
+    if (told.missing)
+        vd_convict(
+            r, TRAINER, VD_GRADE_LOG_INCOMPLETE,
+            "element %lld of %s could have been rounded to 0x%08x up to 0x%08x; its log does "
+            "not say to which",
+            (long long)r->element, at->node_name, at->possible[0], at->possible[1]);
+    else if (place < told.low || place > told.high)
+        vd_convict(r, TRAINER, VD_GRADE_CONTRADICTION,
+                   "element %lld of %s is 0x%08x, and its log says otherwise",
+                   (long long)r->element, at->node_name, at->value[TRAINER]);
+    else
+        vd_dismiss(r, AUDITOR, "the trainer's value is possible, and what its log says");
+}
+
+static void take_section(vd_referee *r, const section_answer *a, const vd_log_run *run) {
+    const vd_log_node node = {r->record,
+                              (uint64_t)ro_shape_numel(&r->graph->node[r->record].shape)};
+    vd_log_section section = {0};
+    vd_err err = {0};
+    vd_status status =
+        vd_log_section_decode(a->bytes.data, a->bytes.size, run->encoding, &node, &section, &err);
+    if (status == VD_OK)
+        judge_log(r, &section);
+    else if (status == VD_ERR_PEER)
+        vd_convict(r, TRAINER, VD_GRADE_BAD_PROOF, "its log is against the rules: %.160s",
+                   err.text);
+    else
+        vd_trouble(r, err.text);
+    vd_log_section_free(&section);
+}
+
+void vd_section_take(vd_referee *r) {
+    section_answer a = {.run = {{0}}};
+    vd_log_run run;
+    vd_err err = {0};
+    const uint32_t p = r->source;
+    if (!r->party[p].body) {
+        vd_ask_the_other(r, "did not give a section of the agreed log");
+        return;
+    }
+    vd_status status = read_answer(r->party[p].body, &a, &err);
+    if (status == VD_OK)
+        status = check_answer(r, &a, &run, &err);
+    if (status == VD_OK)
+        take_section(r, &a, &run);
+    else if (status == VD_ERR_PEER)
+        vd_convict(r, p, VD_GRADE_BAD_PROOF, "its section does not lead to the agreed log: %.120s",
+                   err.text);
+    else
+        vd_trouble(r, err.text);
+    vd_buf_free(&a.bytes);
+}
