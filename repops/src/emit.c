@@ -56,7 +56,7 @@ static void put_call(ro_emitter *t, ro_close_call call) {
         t->call[t->calls++] = call;
 }
 
-static void ro_emit_moved(ro_emitter *t, int64_t element, float nearest) {
+void ro_emit_moved(ro_emitter *t, int64_t element, float nearest) {
     const uint32_t place = (uint32_t)ro_place(nearest, t->rounding->bits);
     t->corrected++;
     put_call(t, (ro_close_call){.element = element, .place = place, .bits = 32});

@@ -27,6 +27,8 @@ RO_INLINE int ro_emit_wants_bounds(const ro_emitter *t) {
 
 /* emit.c: one element whose call may be close; |error of y| <= bound. */
 void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound);
+/* emit.c: an element that was not rounded to `nearest`. */
+void ro_emit_moved(ro_emitter *t, int64_t element, float nearest);
 /* emit.c: follows the calls in [first, first + n), whose elements were rounded to the nearest. */
 void ro_emit_replay(ro_emitter *t, int64_t first, const double *y, int64_t n);
 
@@ -96,13 +98,16 @@ RO_INLINE void ro_emit_follow(ro_emitter *t, int64_t first, const double *y, int
         decided += symbol[i] != 1;
     }
     t->decided += decided;
-    t->corrected += wrong;
     for (int64_t i = 0; i < n && wrong > 0; i++) {
         float *out = &t->out[first + i];
-        if (symbol[i] == 0 && y[i] < (double)*out)
-            *out = ro_round_next(*out, bits, -1);
-        else if (symbol[i] == 2 && y[i] > (double)*out)
-            *out = ro_round_next(*out, bits, 1);
+        const float nearest = *out;
+        if (symbol[i] == 0 && y[i] < (double)nearest)
+            *out = ro_round_next(nearest, bits, -1);
+        else if (symbol[i] == 2 && y[i] > (double)nearest)
+            *out = ro_round_next(nearest, bits, 1);
+        else
+            continue;
+        ro_emit_moved(t, first + i, nearest);
     }
 }
 

@@ -250,6 +250,11 @@ Test(dispute_rounding, symbols_are_judged_too, .timeout = 300) {
     expect_symbols(VD_MODEL_GPT2, NULL, VD_GRADE_NONE);
     expect_symbols(VD_MODEL_GPT2, "element@2", VD_GRADE_WRONG_OUTPUT);
     expect_symbols(VD_MODEL_GPT2, "two-logs@1", VD_GRADE_CONTRADICTION);
+    expect_symbols(VD_MODEL_GPT2, "forge-both@2", VD_GRADE_WRONG_OUTPUT);
+    expect_symbols(VD_MODEL_GPT2, "drop-record@0", VD_GRADE_LOG_INCOMPLETE);
+    expect_symbols(VD_MODEL_GPT2, "drop-record@3", VD_GRADE_LOG_INCOMPLETE);
+    expect_symbols(VD_MODEL_GPT2, "forge-record@1", VD_GRADE_CONTRADICTION);
+    expect_symbols(VD_MODEL_GPT2, "steer@2", VD_GRADE_NONE);
 }
 
 /* ---- a dishonest auditor ---- */

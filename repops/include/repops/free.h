@@ -85,7 +85,9 @@ typedef struct {
 } ro_rounding;
 
 typedef struct {
-    const ro_close_call *call; /* REPORT: ascending; the context's until its next ro_free_run */
+    /* Ascending; the context's until its next ro_free_run. REPORT: close calls. REPLAY, FOLLOW: the
+     * elements that were not rounded to the nearest, and the place of that nearest, of 32 bits. */
+    const ro_close_call *call;
     int64_t call_count;
     int64_t escapes;   /* REPORT, REPLAY: calls of more than one bit */
     int64_t decided;   /* SYMBOLS, FOLLOW: symbols other than 1 */
