@@ -110,7 +110,7 @@ static void count_states(const benchmark *b, variant_kind kind, int *ways, int *
 static void words_on_states(const benchmark *b, variant_kind kind, const char *what, FILE *to) {
     int ways, states;
     count_states(b, kind, &ways, &states);
-    if (ways > 0)
+    if (ways > 1)
         fprintf(to, "%s: %d ways to train ended in %d different state%s.\n", what, ways, states,
                 states == 1 ? "" : "s");
 }
