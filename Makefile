@@ -34,10 +34,12 @@ ISA_neon :=
 ro_src := $(wildcard repops/src/*.c repops/ref/*.c)
 ro_cpu := $(wildcard repops/cpu/*.c)
 ro_free := $(wildcard repops/free/*.c)
-# Free kernels promise no bits: builds that compare compilers take those of another build.
+# Free kernels promise no bits: builds that compare compilers take those of another build, but for these instruction sets.
 FREE_BUILD ?= $(BUILD)
+FREE_ISAS ?= $(if $(filter $(BUILD),$(FREE_BUILD)),$(ISAS))
+free_build = $(if $(filter $(1),$(FREE_ISAS)),$(BUILD),$(FREE_BUILD))
 ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
-          $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(FREE_BUILD)/obj/repops/free/$(isa)_$(real)/%.o))) \
+          $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o))) \
           $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(BUILD)/obj/repops/cpu/$(isa)/%.o))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c $(filter-out models/example_%,$(wildcard models/*.c)))
@@ -433,10 +435,14 @@ test-simt: lib $(BUILD)/bin/verde
 	@sh tests/run.sh $(BUILD) tests/simt/*.sh
 .PHONY: test-simt
 
-# The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer.
+# The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. Free kernels, of which there are many, are
+# compiled for this machine's best instruction set; the others come from the plain build.
 test-asan:
 	@sh verde/packages.sh $(ASAN_PACKAGES)
-	@$(MAKE) --no-print-directory -j$$(nproc) run-asan BUILD=$(BUILD)/asan OPT=-O1 \
+	@$(MAKE) --no-print-directory -j$$(nproc) lib
+	@best=scalar; for isa in $(filter-out scalar,$(ISAS)); do \
+	    [ $$isa != neon ] && ! grep -q $$isa /proc/cpuinfo || best=$$isa; done; \
+	$(MAKE) --no-print-directory -j$$(nproc) run-asan BUILD=$(BUILD)/asan FREE_BUILD=$(BUILD) FREE_ISAS=$$best OPT=-O1 \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
 run-asan: build tests $(BUILD)/bin/example_trainer $(planted)

@@ -1,13 +1,16 @@
 #!/bin/sh
-# Every operator once under ThreadSanitizer: no two accesses of threads without a barrier between them.
+# Every operator and fused function under ThreadSanitizer: no two accesses of threads without a barrier between them.
 . tests/simt/setup
-races() {
-    REPOPS_CUDA_LIBRARY="$simt/tsan/librepops_cuda.so.1" TSAN_OPTIONS=halt_on_error=0 "$@" > "$temp/log" 2>&1
-    ! grep -q 'WARNING: ThreadSanitizer' "$temp/log" || { grep -A 12 'WARNING: Thread' "$temp/log" | head -n 60; fail "races: $*"; }
-    grep -q "$end" "$temp/log" || { tail "$temp/log"; fail "$* did not end"; }
-}
-end='cases have the'
-races "$simt/tsan/cases" --seeds 1 --most 40000
-line=$(tail -n 1 "$temp/log")
-[ $bad -eq 0 ] && echo "no races; ${line#*: }"
+export REPOPS_CUDA_LIBRARY="$simt/tsan/librepops_cuda.so.1" TSAN_OPTIONS=halt_on_error=0
+"$simt/tsan/cases" --list | xargs -n 8 -P "$(nproc)" sh -c '
+    temp=$1 cases=$2
+    shift 2
+    "$cases" --seeds 1 --most 40000 "$@" > "$temp/$1" 2>&1' _ "$temp" "$simt/tsan/cases" || fail "a case"
+"$simt/tsan/fused" --seeds 2 > "$temp/fused" 2>&1 || fail "a fused function"
+for log in "$temp"/*; do
+    ! grep -q 'WARNING: ThreadSanitizer' "$log" || { grep -A 12 'WARNING: Thread' "$log" | head -n 60; fail "races: $(basename "$log")"; }
+    grep -qE 'cases have the|^adamw .* 0 differ' "$log" || { tail "$log"; fail "$(basename "$log") did not end"; }
+done
+same=$(cat "$temp"/* | sed -n "s/.*: \([0-9]*\) cases have the CPU's.*/\1/p" | awk '{ n += $1 } END { print n + 0 }')
+[ $bad -eq 0 ] && echo "no races; $same cases have the CPU's bits"
 exit $bad
