@@ -18,6 +18,7 @@ typedef struct {
 } test_job;
 
 void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval);
+void test_job_open_seed(test_job *job, vd_model_kind kind, int64_t steps, uint64_t seed);
 void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov); /* an mlp */
 void test_job_open_operators(test_job *job, int64_t steps);          /* what no model uses */
 void test_operators_program(vd_program *program, int64_t steps);     /* that job's program */

@@ -69,6 +69,12 @@ void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t che
     open_recipe(job, recipe(kind, steps, checkpoint_interval));
 }
 
+void test_job_open_seed(test_job *job, vd_model_kind kind, int64_t steps, uint64_t seed) {
+    vd_training t = recipe(kind, steps, steps);
+    t.seed = seed;
+    open_recipe(job, t);
+}
+
 void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov) {
     vd_training t = recipe(VD_MODEL_MLP, steps, steps);
     t.optimizer.kind = VD_OPTIMIZER_SGD;

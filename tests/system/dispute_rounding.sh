@@ -116,6 +116,7 @@ refused "the trainer's" "$verde" run "$job" --backend log --role auditor --follo
 other_key=$("$verde" keygen "$work/keys2" > /dev/null && cat "$work/keys2/key.pub")
 refused "note of its log" "$verde" run "$job" --backend log --role auditor --follow "$work/trainer" --trainer-key "$other_key" \
     --out "$work/n"
+refused "repeated on it alone" "$verde" serve "$work/trainer" --key "$work/keys" --backend scalar
 rm "$work/trainer/log/note-00000004.json"
 refused "no signed note" "$verde" run "$job" --backend log --role auditor --follow "$work/trainer" --trainer-key "$key" --out "$work/m"
 refused "another role" "$verde" run "$job" --backend log --out "$work/auditor"

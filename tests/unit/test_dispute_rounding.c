@@ -84,6 +84,21 @@ Test(dispute_rounding, honest_trainers_and_auditors_agree, .timeout = 300) {
     agree(VD_MODEL_GPT2, 18);
 }
 
+Test(dispute_rounding, honest_pairs_agree_whatever_the_seed, .timeout = 300) {
+    for (uint64_t seed = 2; seed < 12; seed++) {
+        bench b;
+        test_job_open_seed(&b.job, VD_MODEL_GPT2, STEPS, seed);
+        test_job_round(&b.job, (int32_t)(16 + 4 * (seed % 5)), VD_LOG_CALLS);
+        open_trainer(&b, ro_profile_at((int)(seed % 4))->name, NULL);
+        cr_assert(open_auditor(&b, ro_profile_at((int)(seed / 4 % 4))->name, NULL, true) == VD_OK);
+        cr_expect(!b.auditor.run.difference.found, "%s", b.auditor.run.difference.text);
+        test_dispute d = settle(&b);
+        cr_expect(d.outcome.result == VD_RESULT_AGREED);
+        test_dispute_close(&d);
+        close_bench(&b);
+    }
+}
+
 /* ---- a dishonest trainer ---- */
 
 /* In a default run the auditor stops with this; if it contests, this is the judgement. */

@@ -67,7 +67,7 @@ static looked train(const test_job *job, const ro_profile *profile, int bits) {
 }
 
 static void honest(test_job *job) {
-    static const int bits[] = {16, 22, 32};
+    static const int bits[] = {32, 16, 22};
     const ro_profile *profile;
     int64_t several = 0;
     for (int i = 0; (profile = ro_profile_at(i)); i++) {
@@ -99,6 +99,13 @@ Test(possible_runs, bert, .timeout = 300) {
 }
 Test(possible_runs, resnet, .timeout = 300) {
     honest_model(VD_MODEL_RESNET);
+}
+Test(possible_runs, many_seeds, .timeout = 300) {
+    for (uint64_t seed = 2; seed < 14; seed++) {
+        test_job job;
+        test_job_open_seed(&job, seed % 2 ? VD_MODEL_GPT2 : VD_MODEL_MLP, STEPS, seed);
+        honest(&job);
+    }
 }
 Test(possible_runs, operators_that_no_model_uses) {
     test_job job;

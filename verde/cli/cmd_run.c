@@ -173,7 +173,7 @@ static void print_rounding(const vd_run_rounding *rounding, const vd_run_result 
     if (rounding->role == VD_AUDITOR)
         printf("corrected    %llu elements, as the log says\n", (unsigned long long)c->corrected);
     if (c->refused)
-        printf("refused      %llu corrections that no device could have needed\n",
+        printf("refused      %llu corrections that are not possible from the inputs here\n",
                (unsigned long long)c->refused);
     if (r->difference.found)
         printf("contested    %s\n", r->difference.text);
