@@ -91,6 +91,7 @@ static void lines(const benchmark *b, const char *title, value_at value, FILE *t
             "<path class=\"axis\" d=\"M%d 10V%dH%d\"/><text x=\"0\" y=\"16\">%.4g</text>"
             "<text x=\"0\" y=\"%d\">%.4g</text><text x=\"%d\" y=\"%d\">step %ld</text>\n",
             LEFT, HEIGHT, WIDTH, high, HEIGHT, low, WIDTH - 60, HEIGHT + 16, b->steps);
+    int named = 0;
     for (int i = 0; i < b->variants; i++) {
         const variant *v = &b->variant[i];
         if (!has_lines(v, value))
@@ -102,6 +103,9 @@ static void lines(const benchmark *b, const char *title, value_at value, FILE *t
                         LEFT + (double)(WIDTH - LEFT - 10) * (double)s / (double)b->steps,
                         HEIGHT - (HEIGHT - 10) * (value(v, s) - low) / (high - low));
         fprintf(to, "\"><title>%s</title></polyline>\n", v->name);
+        if (value == distance_at && i != b->base[0])
+            fprintf(to, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", WIDTH - 220,
+                    HEIGHT - 12 - 16 * named++, colour[i % 8], v->name);
     }
     fputs("</svg>\n", to);
 }
