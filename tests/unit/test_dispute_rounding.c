@@ -80,7 +80,6 @@ static void agree(vd_model_kind kind, int bits) {
 
 Test(dispute_rounding, honest_trainers_and_auditors_agree, .timeout = 300) {
     agree(VD_MODEL_MLP, 16);
-    agree(VD_MODEL_MLP, 22);
     agree(VD_MODEL_GPT2, 18);
 }
 

@@ -103,3 +103,35 @@ Test(graph_rounding, what_is_against_the_rules_is_refused) {
     expect_refused(&program, t, 14, "no such operator");
     test_job_close(&job);
 }
+
+/* PROTOCOL.md, appendix A. */
+Test(graph_rounding, has_the_bytes_of_the_protocol) {
+    static const uint8_t calls[] = {0x20, 1, 0, 0};
+    static const uint8_t symbols[] = {0x18, 2, 1, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0xe0, 0x3e};
+    test_job job;
+    vd_program program = open_program(&job);
+    vd_buf without = encode(&program);
+    program.rounding = (vd_program_rounding){.bits = 32, .encoding = 1};
+    vd_buf bytes = encode(&program);
+    cr_expect(bytes.size == without.size + sizeof calls &&
+              memcmp(bytes.data + without.size, calls, sizeof calls) == 0);
+    vd_buf_free(&bytes);
+    program.rounding = (vd_program_rounding){.bits = 24, .encoding = 2};
+    program.rounding.threshold[RO_OP_MATMUL] = 0x1p-17;
+    bytes = encode(&program);
+    cr_expect(bytes.size == without.size + sizeof symbols &&
+              memcmp(bytes.data + without.size, symbols, sizeof symbols) == 0);
+    vd_buf_free(&bytes);
+    vd_buf_free(&without);
+    test_job_close(&job);
+}
+
+Test(graph_rounding, leaves_of_runs_are_those_of_the_protocol) {
+    vd_hash state, logs, leaf;
+    char hex[2 * VD_HASH_SIZE + 1];
+    memset(&state, 1, sizeof state);
+    memset(&logs, 2, sizeof logs);
+    cr_assert(vd_logged_state(&state, &logs, &leaf));
+    vd_hex(leaf.b, VD_HASH_SIZE, hex);
+    cr_expect_str_eq(hex, "a83add762f57462132dd60fb45e0856fcd37cf4947fde7194175bbcb0236a8db");
+}
