@@ -64,16 +64,6 @@ static ro_status multiply_pixels(ro_ctx *ctx, gemm g) {
 
 /* ---- the whole ---- */
 
-/* Where each window is a pixel of its own, all images are one line. */
-static ro_conv conv_of(const ro_job *job) {
-    ro_conv v = ro_conv_of(job->call);
-    if (pointwise(&v)) {
-        v.in[1] *= v.batch * v.in[0], v.out[1] = v.in[1];
-        v.batch = v.in[0] = v.out[0] = 1;
-    }
-    return v;
-}
-
 static ro_status run(ro_ctx *ctx, gather *g) {
     g->groups = g->v->groups;
     if (depthwise(g->v))

@@ -25,6 +25,16 @@ static inline int pointwise(const ro_conv *v) {
     return v->groups == 1;
 }
 
+/* Where each window is a pixel of its own, all images are one line. */
+static inline ro_conv conv_of(const ro_job *job) {
+    ro_conv v = ro_conv_of(job->call);
+    if (pointwise(&v)) {
+        v.in[1] *= v.batch * v.in[0], v.out[1] = v.in[1];
+        v.batch = v.in[0] = v.out[0] = 1;
+    }
+    return v;
+}
+
 /* No batch, channel or pixel to sum over: every element is +0. */
 static inline int no_terms(const ro_job *job) {
     if (in_numel(job, 0) > 0 && in_numel(job, 1) > 0)

@@ -192,9 +192,11 @@ static ro_status multiply_pixels(const ro_job *job, const ro_conv *v) {
 }
 
 static ro_status conv2d_dw(const ro_job *job) {
-    const ro_conv v = ro_conv_of(job->call);
+    const ro_conv v = conv_of(job);
     if (no_terms(job))
         return RO_OK;
+    if (RO_NAME(ro_conv_in_lanes)(&v))
+        return RO_NAME(ro_conv_weight_lanes)(job, &v);
     if (pointwise(&v))
         return multiply_pixels(job, &v);
     if (depthwise(&v)) {

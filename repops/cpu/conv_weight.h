@@ -46,6 +46,10 @@ void RO_NAME(ro_conv_pack_x)(const part *s, int64_t row, int64_t m);
 /* Rows [first, last) of dw, without terms outside. */
 void RO_NAME(ro_conv_exact_weight)(void *weights, int64_t first, int64_t last, int worker);
 
+/* Another way to the same (conv_weight_lanes.c), and whether it is for such a convolution. */
+int RO_NAME(ro_conv_in_lanes)(const ro_conv *v);
+ro_status RO_NAME(ro_conv_weight_lanes)(const ro_job *job, const ro_conv *v);
+
 /* Steps of a panel lie a whole number of vectors apart. */
 static inline int64_t panel_width(int64_t rows) {
     return round_up(rows, VW);

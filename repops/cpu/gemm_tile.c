@@ -7,6 +7,7 @@ typedef enum {
     TILE_PLACE,  /* anywhere; only columns that exist are read */
     TILE_WHOLE,  /* anywhere; all columns exist */
     TILE_RUNS,   /* see ro_tile_runs */
+    TILE_LANES,  /* see ro_tile_lanes */
 } tile_mode;
 
 /* Steps of k ahead of which b is asked for: the wider they are, and the more each takes, the fewer.
@@ -98,8 +99,11 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
 }
 
 /* Distances are constants, which leaves more registers to the accumulators. */
-RO_INLINE void tile_runs(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
-    const int64_t a_row = t->a_row, ahead_step = t->ahead_step;
+RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const tile *t,
+                         vf acc[MR_MOST][NV_MOST]) {
+    const int64_t a_row = unit ? 1 : t->a_row, a_step = unit ? t->a_step : 1;
+    const int64_t ahead_step = t->ahead_step;
+    const int pointers = unit ? 1 : (rows + 2) / 3;
     const float *ahead = t->ahead ? t->ahead : t->b;
     const tile_run *end = t->runs + t->run_count;
     const int64_t out_ahead = t->k > OUT_AHEAD ? OUT_AHEAD : 0;
@@ -109,7 +113,7 @@ RO_INLINE void tile_runs(const int rows, const int nv, const tile *t, vf acc[MR_
         const float *a[A_POINTERS], *b = t->b + run->b;
         const int64_t late = run + 1 < end ? 0 : out_ahead;
         RO_UNROLL
-        for (int i = 0; i < (rows + 2) / 3; i++)
+        for (int i = 0; i < pointers; i++)
             a[i] = t->a + run->a + 3 * i * a_row;
         for (int64_t left = run->k, turn; left > 0; left -= turn) {
             turn = left > late ? left - late : left;
@@ -122,14 +126,14 @@ RO_INLINE void tile_runs(const int rows, const int nv, const tile *t, vf acc[MR_
                 ahead += ahead_step;
                 RO_UNROLL
                 for (int i = 0; i < rows; i++) {
-                    const vf av = vf_set1(a[i / 3][i % 3 * a_row]);
+                    const vf av = vf_set1(unit ? a[0][i] : a[i / 3][i % 3 * a_row]);
                     RO_UNROLL
                     for (int v = 0; v < nv; v++)
                         acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
                 }
                 RO_UNROLL
-                for (int i = 0; i < (rows + 2) / 3; i++)
-                    a[i]++;
+                for (int i = 0; i < pointers; i++)
+                    a[i] += a_step;
             }
         }
     }
@@ -137,8 +141,8 @@ RO_INLINE void tile_runs(const int rows, const int nv, const tile *t, vf acc[MR_
 
 RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode, const tile *t,
                              vf acc[MR_MOST][NV_MOST]) {
-    if (mode == TILE_RUNS)
-        tile_runs(rows, nv, t, acc);
+    if (mode == TILE_RUNS || mode == TILE_LANES)
+        tile_runs(rows, nv, mode == TILE_LANES, t, acc);
     else if (mode == TILE_PACKED || t->ahead)
         tile_steps(rows, nv, mode, 1, t, acc);
     else
@@ -357,4 +361,11 @@ void RO_NAME(ro_tile_runs)(int rows, const tile *t) {
         tile_rows(rows, MR, NV, TILE_RUNS, t);
     else
         tile_rows(rows, MR, 1, TILE_RUNS, t);
+}
+
+void RO_NAME(ro_tile_lanes)(int rows, const tile *t) {
+    if (t->cols > VW)
+        tile_rows(rows, MR, NV, TILE_LANES, t);
+    else
+        tile_rows(rows, MR, 1, TILE_LANES, t);
 }

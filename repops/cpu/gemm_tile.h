@@ -42,9 +42,12 @@ void RO_NAME(ro_tile_packed)(int rows, const tile *t);
  * columns as place_cols says. No `start`. */
 void RO_NAME(ro_tile_place)(int rows, const tile *t);
 
-/* Up to MR rows and NR columns; a is in place, its a_step counts as 1, and b is packed. No `start`
- * and no `ahead`. */
+/* Up to MR rows and NR columns; a is in place, its a_step counts as 1, and b is packed. No
+ * `start`. */
 void RO_NAME(ro_tile_runs)(int rows, const tile *t);
+
+/* The same, but a_row counts as 1 and a_step is any. */
+void RO_NAME(ro_tile_lanes)(int rows, const tile *t);
 
 static inline void run_tile(int rows, const tile *t) {
     RO_NAME(ro_tile_packed)(rows, t);
