@@ -1,5 +1,6 @@
 /* Disputes over runs with rounding logs: the trainer is provider 0, its auditor provider 1. */
 #include "tests/support/dispute.h"
+#include "verde/exec/log_note.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -96,6 +97,48 @@ Test(dispute_rounding, honest_pairs_agree_whatever_the_seed, .timeout = 300) {
         test_dispute_close(&d);
         close_bench(&b);
     }
+}
+
+/* ---- a trainer that goes on ---- */
+
+static bool stop(void *user, const vd_progress *progress) {
+    (void)user, (void)progress;
+    return false;
+}
+
+/* As if another build had signed something else of the same run. */
+static void sign_another(const char *dir, const vd_key *key) {
+    vd_run_log log;
+    vd_buf note = {0};
+    cr_assert(vd_store_load_log(dir, &log, NULL) == VD_OK);
+    const vd_log_claim claim = {log.program, log.rounding.run, {{7}}, INTERVAL};
+    cr_assert(vd_log_note_sign(key, &claim, &note, NULL) == VD_OK);
+    cr_assert(vd_log_note_save(dir, INTERVAL, &note, NULL) == VD_OK);
+    vd_buf_free(&note);
+    vd_run_log_free(&log);
+}
+
+Test(dispute_rounding, a_trainer_never_signs_a_second_log_of_one_run) {
+    bench b;
+    open_job(&b, VD_MODEL_MLP, 32, VD_LOG_CALLS);
+    open_trainer(&b, "sim-wide", NULL);
+    char dir[96];
+    snprintf(dir, sizeof dir, "%s/again", b.trainer.dir);
+    const vd_run_rounding rounding = {.role = VD_TRAINER,
+                                      .profile = ro_profile_at(0),
+                                      .encoding = VD_LOG_CALLS,
+                                      .bits = 32,
+                                      .key = b.trainer.key};
+    vd_run_options options = {
+        .exec = &b.trainer.exec, .dir = dir, .progress = stop, .rounding = &rounding};
+    vd_run_result result;
+    cr_assert(vd_run(&options, &result, &b.err) == VD_ERR_TIMEOUT, "%s", b.err.text);
+    sign_another(dir, b.trainer.key);
+    options.progress = NULL;
+    cr_expect(vd_run(&options, &result, &b.err) == VD_ERR_LOCAL);
+    cr_expect(strstr(b.err.text, "was signed before"), "%s", b.err.text);
+    test_provider_close(&b.trainer);
+    test_job_close(&b.job);
 }
 
 /* ---- a dishonest trainer ---- */

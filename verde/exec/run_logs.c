@@ -128,10 +128,32 @@ static vd_status root_of(vd_run_logs *logs, vd_hash *out, vd_err *err) {
     return status;
 }
 
+/* A run that goes on must not contradict what it has signed already: another build may round
+ * otherwise. */
+static vd_status signed_before(const vd_run_logs *logs, const vd_log_claim *claim, vd_err *err) {
+    vd_public_key key;
+    vd_log_claim before;
+    vd_buf note = {0};
+    vd_err unread = {0};
+    vd_key_public(logs->options->rounding->key, &key);
+    const bool contradicts =
+        vd_log_note_load(logs->options->dir, claim->step, &note, &unread) == VD_OK &&
+        vd_log_note_open(note.data, note.size, &key, &before, &unread) == VD_OK &&
+        vd_hash_equal(&before.run, &claim->run) && !vd_hash_equal(&before.logs, &claim->logs);
+    vd_buf_free(&note);
+    return contradicts ? vd_fail(err, VD_ERR_LOCAL,
+                                 "%s: another log of step %lld was signed before this run went on: "
+                                 "start a new run",
+                                 logs->options->dir, (long long)claim->step)
+                       : VD_OK;
+}
+
 static vd_status sign(const vd_run_logs *logs, int64_t step, const vd_hash *root, vd_err *err) {
     const vd_log_claim claim = {logs->run.program, logs->run.run, *root, step};
     vd_buf note = {0};
-    vd_status status = vd_log_note_sign(logs->options->rounding->key, &claim, &note, err);
+    vd_status status = signed_before(logs, &claim, err);
+    if (status == VD_OK)
+        status = vd_log_note_sign(logs->options->rounding->key, &claim, &note, err);
     if (status == VD_OK)
         status = vd_log_note_save(logs->options->dir, step, &note, err);
     vd_buf_free(&note);

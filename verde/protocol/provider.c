@@ -478,6 +478,12 @@ static vd_status answer(request *r, vd_buf *out) {
         json_decref(body);
         body = NULL;
     }
+    if (source->diverged(source->user) && source->role) { /* free kernels are not of one meaning */
+        json_decref(body);
+        return vd_fail(r->err, VD_ERR_LOCAL,
+                       "the run cannot be repeated: was it made by another build, or on another "
+                       "machine?");
+    }
     if (source->diverged(source->user)) { /* nothing is signed that a replay does not bear out */
         json_decref(body);
         body = json_pack("{sb}", "concede", 1);
