@@ -67,27 +67,29 @@ RO_INLINE double ap_product_error(approx a, approx b) {
     return ap_size(a.v) * b.e + a.e * (ap_size(b.v) + b.e);
 }
 
+RO_INLINE approx ap_mul(approx a, approx b) {
+    const real v = a.v * b.v;
+    return (approx){v, ap_product_error(a, b) + RO_UNIT * ap_size(v)};
+}
+
+/* a * b + c; where that is two roundings, both. */
+RO_INLINE approx ap_mul_add(approx a, approx b, approx c, order o) {
+    const real v = free_mul_add(a.v, b.v, c.v, o.contract);
+    return (approx){v, ap_product_error(a, b) + c.e + RO_UNIT * (ap_size(a.v * b.v) + ap_size(v))};
+}
+
 /* Whether another profile may give it the other sign. The reference's values lie between those of
  * two profiles: what may change signs for the reference may do so for kernels. */
 RO_INLINE int ap_may_change_sign(approx a) {
     return ap_size(a.v) < RO_SIGN_REACH * a.e;
 }
 
-/* 0 times a number of either sign is a zero of either sign. */
-RO_INLINE double ap_zero_error(approx a, approx b, real product) {
-    return product == 0 && (ap_may_change_sign(a) || ap_may_change_sign(b)) ? 0x1p-1000 : 0;
-}
-
-RO_INLINE approx ap_mul(approx a, approx b) {
-    const real v = a.v * b.v;
-    return (approx){v, ap_product_error(a, b) + ap_zero_error(a, b, v) + RO_UNIT * ap_size(v)};
-}
-
-/* a * b + c; where that is two roundings, both. */
-RO_INLINE approx ap_mul_add(approx a, approx b, approx c, order o) {
-    const real v = free_mul_add(a.v, b.v, c.v, o.contract);
-    const double e = ap_product_error(a, b) + ap_zero_error(a, b, a.v * b.v) + c.e;
-    return (approx){v, e + RO_UNIT * (ap_size(a.v * b.v) + ap_size(v))};
+/* y, in which a is multiplied by b: 0 times an a whose sign a rounding decides is a zero of either
+ * sign. Formulas say it of sums alone: other factors have their sign, the functions too, as no f32
+ * number is that near to a zero of theirs. */
+RO_INLINE approx ap_either_sign(approx y, approx a, approx b) {
+    y.e += b.v == 0 && ap_may_change_sign(a) ? 0x1p-1000 : 0;
+    return y;
 }
 
 RO_INLINE approx ap_div(approx a, approx b) {

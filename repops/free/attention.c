@@ -135,8 +135,10 @@ RO_INLINE void write_out(const ro_free_job *job, const weights *x, const float *
     }
     const real *y = sums_close(&s);
     const double error = sum_error(x->count, RO_EXP_ROUNDINGS + 1 + x->worst);
-    for (int64_t c = 0; c < count; c++)
-        write_one(w, ap_mul((approx){y[c], w->bounds ? error * s.size[c] : 0}, over));
+    for (int64_t c = 0; c < count; c++) {
+        const approx sum = {y[c], w->bounds ? error * s.size[c] : 0};
+        write_one(w, ap_either_sign(ap_mul(sum, over), sum, over));
+    }
 }
 
 RO_INLINE void attn_out_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,

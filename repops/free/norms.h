@@ -26,7 +26,8 @@ RO_INLINE approx layernorm_of(operands o, int64_t i, order how) {
 /* p, q: mean and rstd; r, s: sg / n and sgx / n. */
 RO_INLINE approx ln_dx_of(operands o, int64_t i, order how) {
     const approx g = ap_mul(at(o.a, i), at(o.b, i)), xh = normal_of(at(o.c, i), o.p, o.q);
-    return ap_mul(o.q, ap_mul_add(ap_negative(xh), o.s, ap_sub(g, o.r), how));
+    const approx d = ap_mul_add(ap_negative(xh), o.s, ap_sub(g, o.r), how);
+    return ap_either_sign(ap_mul(o.q, d), d, o.q);
 }
 
 RO_INLINE approx rmsnorm_of(operands o, int64_t i, order how) {
@@ -36,7 +37,8 @@ RO_INLINE approx rmsnorm_of(operands o, int64_t i, order how) {
 
 RO_INLINE approx rms_dx_of(operands o, int64_t i, order how) {
     const approx g = ap_mul(at(o.a, i), at(o.b, i)), xh = ap_mul(at(o.c, i), o.q);
-    return ap_mul(o.q, ap_mul_add(ap_negative(xh), o.s, g, how));
+    const approx d = ap_mul_add(ap_negative(xh), o.s, g, how);
+    return ap_either_sign(ap_mul(o.q, d), d, o.q);
 }
 
 /* ---- batch norm ---- */
@@ -52,7 +54,8 @@ RO_INLINE approx bn_dx_of(operands o, int64_t i, order how) {
     const approx rstd = at(o.d, i), xh = normal_of(at(o.b, i), at(o.c, i), rstd);
     const approx dy = ap_sub(at(o.a, i), ap_mul(at(o.f, i), o.p));
     const approx slope = ap_mul(at(o.g, i), o.p);
-    return ap_mul(ap_mul(at(o.e, i), rstd), ap_mul_add(ap_negative(xh), slope, dy, how));
+    const approx d = ap_mul_add(ap_negative(xh), slope, dy, how), scale = ap_mul(at(o.e, i), rstd);
+    return ap_either_sign(ap_mul(scale, d), d, scale);
 }
 
 /* p: momentum; q: divisor. */

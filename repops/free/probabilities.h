@@ -21,7 +21,8 @@ RO_INLINE approx xent_grad_of(operands o, int64_t i, order how) {
 
 /* Where the label is. */
 RO_INLINE approx xent_grad_hit(operands o, int64_t i, order how) {
-    return ap_mul(ap_sub(softmax_of(o, i, how), ap_exact(1)), o.r);
+    const approx d = ap_sub(softmax_of(o, i, how), ap_exact(1));
+    return ap_either_sign(ap_mul(d, o.r), d, o.r);
 }
 
 RO_INLINE approx softmax_grad_of(operands o, int64_t i, order how) {

@@ -38,7 +38,8 @@ RO_INLINE approx sgd_w_of(operands o, int64_t i, order how) {
 
 RO_INLINE approx sgd_nesterov_of(operands o, int64_t i, order how) {
     const approx w = at(o.a, i), d = decayed(at(o.c, i), w, o, how);
-    return ap_mul_add(o.s, ap_mul_add(o.q, at(o.b, i), d, how), w, how);
+    const approx m = ap_mul_add(o.q, at(o.b, i), d, how);
+    return ap_either_sign(ap_mul_add(o.s, m, w, how), m, o.s);
 }
 
 #endif

@@ -87,5 +87,7 @@ approx ro_bounded_attn_out(const ro_call *call, int64_t e, const ro_access *in) 
         worst = weight > 0 && ap_size(d) > worst ? ap_size(d) : worst;
         add_term(&s, weight * (real)loadf(in, 1, (row * blocks + c) * size + e % size));
     }
-    return ap_mul(sum_of(&s, RO_EXP_ROUNDINGS + 1 + worst), inverse(input_at(in, 2, row)));
+    const approx sum = sum_of(&s, RO_EXP_ROUNDINGS + 1 + worst);
+    const approx over = inverse(input_at(in, 2, row));
+    return ap_either_sign(ap_mul(sum, over), sum, over);
 }

@@ -18,7 +18,8 @@ approx ro_bounded_matmul(const ro_call *call, int64_t e, const ro_access *in) {
         add_product(&s, in, at.a, at.b);
     }
     /* exact products have no rounding, alpha has one */
-    return ap_mul(sum_of(&s, -1), ap_exact((real)v.alpha));
+    const approx sum = sum_of(&s, -1), alpha = ap_exact((real)v.alpha);
+    return ap_either_sign(ap_mul(sum, alpha), sum, alpha);
 }
 
 approx ro_bounded_attn_av(const ro_call *call, int64_t e, const ro_access *in) {

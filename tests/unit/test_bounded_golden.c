@@ -1,5 +1,6 @@
 /* Golden hashes of elements with bounds: two referees come to the same verdict. */
 #include "golden_lines.h"
+#include "repops/free.h"
 #include "repops/tools/bounded.h"
 #include "repops/tools/golden.h"
 
@@ -16,10 +17,21 @@ static void *bytes_of(ro_ctx *ctx, const char *line, size_t *size) {
     return out;
 }
 
+static int has_line(const golden_lines *g, int op) {
+    golden_case parsed;
+    for (int i = 0; i < g->count; i++)
+        if (golden_parse(g->line[i], &parsed) && ro_op_by_name(parsed.op) == op)
+            return 1;
+    return 0;
+}
+
 Test(bounded_golden, elements_have_the_recorded_bits) {
     static golden_lines g = {.path = "tests/golden/bounded.txt", .bytes = bytes_of};
     golden_read(&g);
     if (getenv("GOLDEN_UPDATE"))
         golden_update(&g);
     golden_check_lines(&g, "cpu", 1);
+    for (int op = 1; op < RO_OP_END; op++)
+        cr_assert(!ro_op_is_free(op) || has_line(&g, op), "no line of %s",
+                  ro_op_describe(op)->name);
 }
