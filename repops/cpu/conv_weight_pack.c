@@ -23,6 +23,13 @@ static line next_line(const ro_conv *v, const window *u, int64_t *k, int64_t end
 
 /* ---- x: rows of a tap are neighbours ---- */
 
+/* A vector holds all rows of a panel, and stores a part of itself as fast as the whole. */
+#if defined(RO_ISA_avx512)
+enum { MASKS_ARE_FREE = 1 };
+#else
+enum { MASKS_ARE_FREE = 0 };
+#endif
+
 /* Lanes [lane, lane + count) of a panel, all of one tap. */
 typedef struct {
     const ro_conv *v;
@@ -45,6 +52,9 @@ RO_INLINE void copy_lanes(const run *r, const float *from, int64_t from_step, in
         for (int64_t p = 0; p < steps; p++, from += from_step, to += width)
             for (int64_t i = 0; i < ((int)VW < (int)MR ? count : 1); i += VW)
                 vf_store(to + i, vf_load_n(from + i, count - i));
+    else if (MASKS_ARE_FREE)
+        for (int64_t p = 0; p < steps; p++, from += from_step, to += width)
+            vf_store_n(to, vf_load_n(from, count), count);
     else
         for (int64_t p = 0; p < steps; p++, from += from_step, to += width)
             for (int64_t i = 0; i < count; i++)
