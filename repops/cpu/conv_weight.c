@@ -40,13 +40,27 @@ static void run_chunks(const part *s, int rows, tile t) {
         run_tile(rows, &now);
         t.a += t.k * t.a_step;
         t.b += t.k * NR;
+        t.ahead += t.ahead ? t.k * t.ahead_step : 0;
     }
+}
+
+/* Where rows are few, so that packing dy weighs, the first tiles ask for its next steps, a line of
+ * them each. */
+static void look_ahead(const part *s, int64_t number, tile *t) {
+    const weights *g = s->g;
+    const int64_t next = s->k0 + s->k;
+    t->ahead = NULL;
+    if (g->m > CONV_MC || next >= g->k || number * 16 >= s->n)
+        return;
+    t->ahead = g->dy + next * g->v.filters + s->group * g->n + s->col + number * 16;
+    t->ahead_step = g->v.filters;
 }
 
 /* Rows [i0, i0 + m) of the part are packed at s->a. */
 static void multiply(const part *s, int64_t i0, int64_t m) {
     const weights *g = s->g;
     const int64_t height = panel_height(m), width = panel_width(height), filters = g->v.filters;
+    int64_t number = 0;
     float *out =
         (g->chunks ? g->chunks : g->dw) + (s->row + i0) * filters + s->group * g->n + s->col;
     for (int64_t j = 0; j < s->n; j += NR)
@@ -56,6 +70,7 @@ static void multiply(const part *s, int64_t i0, int64_t m) {
             t.b = s->b + j * s->steps, t.b_step = NR;
             t.c = t.out = out + i * filters + j, t.c_row = t.out_row = filters;
             t.cols = min_i64(NR, s->n - j), t.alpha = 1.0f;
+            look_ahead(s, number++, &t);
             run_chunks(s, (int)rows, t);
         }
 }
