@@ -44,7 +44,17 @@ typedef struct {
 } work;
 
 /* Functions of the library in place of operators. */
-enum { CROSS_ENTROPY = RO_OP_END, CROSS_ENTROPY_BACK, ADAMW, LAYER_NORM, SOFTMAX };
+enum {
+    CROSS_ENTROPY = RO_OP_END,
+    CROSS_ENTROPY_BACK,
+    ADAMW,
+    SGD,
+    LAYER_NORM,
+    LAYER_NORM_BACK,
+    SOFTMAX,
+    SOFTMAX_BACK,
+    LOG_SOFTMAX_BACK,
+};
 
 #define ATTR_HALF 0x3f000000
 
@@ -97,25 +107,18 @@ static const work works[] = {
     ONE("rmsnorm", RO_OP_RMSNORM, "frc"),
     ONE("rms_dx", RO_OP_RMS_DX, "fcfrr"),
     {"layer norm", {{LAYER_NORM, "f"}}, false, 2},
-    {"layer norm back",
-     {{RO_OP_REDUCE_DOT, "fc", 'r'},
-      {RO_OP_REDUCE_LN_GX, "fcfrr", 'r'},
-      {RO_OP_LN_DX, "fcfrrrr"},
-      {RO_OP_LN_DGAMMA, "ffrr", 'C'},
-      {RO_OP_SUM_ROWS, "f", 'C'}},
-     false,
-     3},
+    {"layer norm back", {{LAYER_NORM_BACK, "f"}}, false, 3},
     ONE("softmax_only", RO_OP_SOFTMAX, "frr"),
     ONE("softmax_grad", RO_OP_SOFTMAX_GRAD, "ffr"),
     ONE("log_softmax", RO_OP_LOG_SOFTMAX, "frr"),
     ONE("log_softmax_grad", RO_OP_LOG_SOFTMAX_GRAD, "ffr"),
     {"softmax", {{SOFTMAX, "f"}}, false, 2},
-    {"softmax back", {{RO_OP_REDUCE_DOT, "ff", 'r'}, {RO_OP_SOFTMAX_GRAD, "ffr"}}, false, 3},
+    {"softmax back", {{SOFTMAX_BACK, "f"}}, false, 3},
     {"log softmax",
      {{RO_OP_REDUCE_MAX, "f", 'r'}, {RO_OP_REDUCE_EXPSUM, "fr", 'r'}, {RO_OP_LOG_SOFTMAX, "frr"}},
      false,
      2},
-    {"log softmax back", {{RO_OP_REDUCE_SUM, "f", 'r'}, {RO_OP_LOG_SOFTMAX_GRAD, "ffr"}}, false, 3},
+    {"log softmax back", {{LOG_SOFTMAX_BACK, "f"}}, false, 3},
     {"xent", {{RO_OP_XENT, "frri"}}, true, 0.001},
     {"xent_grad", {{RO_OP_XENT_GRAD, "frrir"}}, true, 0},
     {"cross entropy", {{CROSS_ENTROPY, "f"}}, true, 1},
@@ -124,7 +127,9 @@ static const work works[] = {
     ONE("adamw_v", RO_OP_ADAMW_V, "ffs", 0, {0x3f733333}),
     ONE("adamw_w", RO_OP_ADAMW_W, "fffsss", 0, {0x322bcc77, 0x3dcccccd}),
     {"adamw", {{ADAMW, "f"}}, false, 7},
-    {"sgd", {{RO_OP_SGD_M, "fffs", 0, {0x3f666666, 0x3dcccccd}}, {RO_OP_SGD_W, "ffs"}}, false, 0},
+    ONE("sgd_m", RO_OP_SGD_M, "fffs", 0, {0x3f666666, 0x3dcccccd}),
+    ONE("sgd_w", RO_OP_SGD_W, "ffs"),
+    {"sgd", {{SGD, "f"}}, false, 5},
     ONE("embedding", RO_OP_EMBEDDING, "fi"),
     ONE("embedding_grad", RO_OP_EMBEDDING_GRAD, "fi", 'f'),
     ONE("gather", RO_OP_GATHER, "fi"),
@@ -290,12 +295,25 @@ static ro_status run_adamw(ro_ctx *ctx, const job *j, const memory *m) {
     return ro_adamw(ctx, &all, m->f[0], m->f[1], m->f[2], m->f[3], m->f[0], m->f[1], m->f[2]);
 }
 
+static ro_status run_sgd(ro_ctx *ctx, const job *j, const memory *m) {
+    static const float one = 1, rate = 1e-3f;
+    const ro_sgd_step all = {j->rows * j->cols, 0.9f, 0.1f, 0, &one, &rate};
+    return ro_sgd(ctx, &all, m->f[0], m->f[1], m->f[2], m->f[0], m->f[1]);
+}
+
 static ro_status run_function(ro_ctx *ctx, int function, const job *j, const memory *m) {
     switch (function) {
     case ADAMW: return run_adamw(ctx, j, m);
     case LAYER_NORM:
         return ro_layer_norm(ctx, j->rows, j->cols, 1e-5f, m->f[0], m->f[1], m->f[2], m->out,
                              m->f[3], m->f[4]);
+    case LAYER_NORM_BACK:
+        return ro_layer_norm_backward(ctx, j->rows, j->cols, m->f[0], m->f[1], m->f[2], m->f[3],
+                                      m->f[4], m->out, m->f[5], m->f[6]);
+    case SOFTMAX_BACK: return ro_softmax_backward(ctx, j->rows, j->cols, m->f[0], m->f[1], m->out);
+    case LOG_SOFTMAX_BACK:
+        return ro_log_softmax_backward(ctx, j->rows, j->cols, m->f[0], m->f[1], m->out);
+    case SGD: return run_sgd(ctx, j, m);
     case SOFTMAX: return ro_softmax(ctx, j->rows, j->cols, m->f[0], m->out, m->f[1], m->f[2]);
     default:
         return ro_cross_entropy(ctx, j->rows, j->cols, m->f[0], m->ids, m->f[1], m->f[2], NULL,

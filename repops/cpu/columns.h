@@ -14,6 +14,11 @@ static __attribute__((unused)) void add_row(const float *restrict x, int64_t cou
         acc[c] = acc[c] + x[c];
 }
 
+static __attribute__((unused)) void canon_row(float *x, int64_t count) {
+    for (int64_t c = 0; c < count; c++)
+        x[c] = ro_canon(x[c]);
+}
+
 /* Columns that are summed while the same ones of the next rows come nearer: hardware stops at the
  * end of a page, where these runs do. */
 enum { COLUMN_RUN = 128, COLUMN_ROWS = 4 };

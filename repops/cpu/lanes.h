@@ -100,4 +100,16 @@ RO_INLINE float add_square(const terms *t, int64_t i, float lane) {
     return ro_fma(d, d, lane);
 }
 
+/* ---- the gradient of a norm: a is dy, b gamma, c x ---- */
+
+RO_INLINE vf add_ln_terms(const terms *t, int64_t i, vf lane) {
+    const vf g = vf_mul(vf_load(t->a + i), vf_load(t->b + i));
+    const vf d = vf_sub(vf_load(t->c + i), vf_set1(t->mean));
+    return vf_fma(g, vf_mul(d, vf_set1(t->rstd)), lane);
+}
+
+RO_INLINE float add_ln_term(const terms *t, int64_t i, float lane) {
+    return ro_fma(t->a[i] * t->b[i], (t->c[i] - t->mean) * t->rstd, lane);
+}
+
 #endif

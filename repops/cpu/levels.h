@@ -19,6 +19,19 @@ RO_INLINE float sum_of_parts(float *part, int64_t count) {
     return part[0];
 }
 
+/* All levels of R over a row. */
+RO_INLINE float sum_of_row(const terms *row, int64_t cols, add_terms *add, add_term *add_one) {
+    float part[PARTS];
+    int64_t parts = 0;
+    terms t = *row;
+    part[0] = 0; /* there is at least one part, which compilers do not see */
+    for (int64_t left = cols; left > 0; left -= RO_REDUCE_BLOCK, parts++) {
+        part[parts] = lane_reduce(&t, min_i64(RO_REDUCE_BLOCK, left), add, add_one);
+        t.a += RO_REDUCE_BLOCK, t.b += t.b ? RO_REDUCE_BLOCK : 0, t.c += t.c ? RO_REDUCE_BLOCK : 0;
+    }
+    return sum_of_parts(part, parts);
+}
+
 RO_INLINE void exp_block(const float *x, float m, int64_t count, float *out) {
     RO_SAME_INDEX
     for (int64_t i = 0; i < count; i++)

@@ -122,17 +122,29 @@ static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
 
 enum { PIECE = 16384 }; /* elements that are worth a wake-up */
 
+/* Elements of a piece: not less than are worth a wake-up. */
+static int64_t piece_of(ro_ctx *ctx, int64_t elements) {
+    return max_i64(PIECE, elements / (8 * ro_ctx_threads(ctx)) / 64 * 64);
+}
+
 static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter) {
     for (int64_t i = 0; i < count; i++) {
         const int64_t elements = parameter[i].step.count;
-        const int64_t most = elements / (8 * ro_ctx_threads(ctx)) / 64 * 64;
-        ro_pool_for(ro_ctx_pool(ctx), elements, max_i64(PIECE, most), adamw_range,
+        ro_pool_for(ro_ctx_pool(ctx), elements, piece_of(ctx, elements), adamw_range,
                     (void *)(uintptr_t)&parameter[i]);
     }
     return RO_OK;
 }
 
 /* ---- SGD ---- */
+
+RO_INLINE float decayed_gradient(float w, float gc, float decay) {
+    return ro_fma(decay, w, gc);
+}
+
+RO_INLINE float next_sgd_w(float w, float m, float rate) {
+    return ro_canon(ro_fma(-rate, m, w));
+}
 
 static void sgd_m(const ro_job *job, int64_t first, int64_t last) {
     const float *m = (const float *)job->in[0] + first;
@@ -143,7 +155,7 @@ static void sgd_m(const ro_job *job, int64_t first, int64_t last) {
     const float momentum = attr_f32(job, 0), decay = attr_f32(job, 1);
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
-        out[i] = ro_canon(ro_fma(momentum, m[i], ro_fma(decay, w[i], g[i] * clip)));
+        out[i] = ro_canon(ro_fma(momentum, m[i], decayed_gradient(w[i], g[i] * clip, decay)));
 }
 
 static void sgd_w(const ro_job *job, int64_t first, int64_t last) {
@@ -153,7 +165,7 @@ static void sgd_w(const ro_job *job, int64_t first, int64_t last) {
     const float lr = *(const float *)job->in[2];
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
-        out[i] = ro_canon(ro_fma(-lr, m[i], w[i]));
+        out[i] = next_sgd_w(w[i], m[i], lr);
 }
 
 static void sgd_nesterov(const ro_job *job, int64_t first, int64_t last) {
@@ -165,9 +177,40 @@ static void sgd_nesterov(const ro_job *job, int64_t first, int64_t last) {
     const float momentum = attr_f32(job, 0), decay = attr_f32(job, 1);
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++) {
-        const float d = ro_fma(decay, w[i], g[i] * clip);
-        out[i] = ro_canon(ro_fma(-lr, ro_fma(momentum, m[i], d), w[i]));
+        const float d = decayed_gradient(w[i], g[i] * clip, decay);
+        out[i] = next_sgd_w(w[i], ro_fma(momentum, m[i], d), lr);
     }
+}
+
+/* Both at once; outputs may be the inputs. */
+RO_INLINE void sgd_both(const ro_sgd_job *j, int64_t first, int64_t last, const int nesterov) {
+    const ro_sgd_step *s = &j->step;
+    const float *w = j->w + first, *m = j->m + first, *g = j->gradient + first;
+    float *w_out = j->w_out + first, *m_out = j->m_out + first;
+    const float clip = *s->clip, rate = *s->rate, momentum = s->momentum, decay = s->decay;
+    RO_SAME_INDEX
+    for (int64_t i = 0; i < last - first; i++) {
+        const float wi = w[i], d = decayed_gradient(wi, g[i] * clip, decay);
+        const float mi = ro_canon(ro_fma(momentum, m[i], d));
+        m_out[i] = mi;
+        w_out[i] = next_sgd_w(wi, nesterov ? ro_fma(momentum, mi, d) : mi, rate);
+    }
+}
+
+static void sgd_range(void *user, int64_t first, int64_t last, int worker) {
+    const ro_sgd_job *j = user;
+    (void)worker;
+    if (j->step.nesterov)
+        sgd_both(j, first, last, 1);
+    else
+        sgd_both(j, first, last, 0);
+}
+
+static ro_status sgd(ro_ctx *ctx, const ro_sgd_job *job) {
+    const int64_t elements = job->step.count;
+    ro_pool_for(ro_ctx_pool(ctx), elements, piece_of(ctx, elements), sgd_range,
+                (void *)(uintptr_t)job);
+    return RO_OK;
 }
 
 void RO_NAME(ro_add_optimizer)(ro_table *table) {
@@ -181,4 +224,5 @@ void RO_NAME(ro_add_optimizer)(ro_table *table) {
     table->kernel[RO_OP_SGD_M] = (ro_kernel){.range = sgd_m};
     table->kernel[RO_OP_SGD_W] = (ro_kernel){.range = sgd_w};
     table->kernel[RO_OP_SGD_NESTEROV] = (ro_kernel){.range = sgd_nesterov};
+    table->sgd = sgd;
 }

@@ -1,4 +1,5 @@
 /* Softmax and its logarithm, SPEC.md section 7.2. An item is a row. */
+#include "repops/cpu/columns.h"
 #include "repops/cpu/levels.h"
 #include "repops/cpu/max.h"
 
@@ -87,10 +88,54 @@ static void fused_softmax(ro_ctx *ctx, const ro_row_job *job) {
                 (void *)(uintptr_t)job);
 }
 
+/* ---- backward, a row at a time: ro_softmax_backward, ro_log_softmax_backward ---- */
+
+/* The next row comes nearer by the way. */
+RO_INLINE void grad_rows(const ro_row_grad_job *j, int64_t first, int64_t last, int logarithm) {
+    const int64_t cols = j->cols;
+    for (int64_t r = first; r < last; r++) {
+        const float *y = j->x + r * cols, *dy = j->dy + r * cols;
+        const float sum =
+            logarithm ? sum_of_row(&(terms){.a = dy}, cols, add_values, add_value)
+                      : sum_of_row(&(terms){.a = dy, .b = y}, cols, add_products, add_product);
+        for (int64_t c = 0; c < cols; c += COLUMN_RUN) {
+            const int64_t count = min_i64(COLUMN_RUN, cols - c);
+            fetch_rows(y + cols + c, 0, r + 1 < last, count);
+            fetch_rows(dy + cols + c, 0, r + 1 < last, count);
+            (logarithm ? log_softmax_grad_row : softmax_grad_row)(y + c, dy + c, sum, count,
+                                                                  j->dx + r * cols + c);
+        }
+    }
+}
+
+static void softmax_grad_rows(void *user, int64_t first, int64_t last, int worker) {
+    (void)worker;
+    grad_rows(user, first, last, 0);
+}
+
+static void log_softmax_grad_rows(void *user, int64_t first, int64_t last, int worker) {
+    (void)worker;
+    grad_rows(user, first, last, 1);
+}
+
+static ro_status softmax_backward(ro_ctx *ctx, const ro_row_grad_job *job) {
+    ro_pool_for(ro_ctx_pool(ctx), job->rows, 1 + (1 << 14) / job->cols, softmax_grad_rows,
+                (void *)(uintptr_t)job);
+    return RO_OK;
+}
+
+static ro_status log_softmax_backward(ro_ctx *ctx, const ro_row_grad_job *job) {
+    ro_pool_for(ro_ctx_pool(ctx), job->rows, 1 + (1 << 14) / job->cols, log_softmax_grad_rows,
+                (void *)(uintptr_t)job);
+    return RO_OK;
+}
+
 void RO_NAME(ro_add_softmax)(ro_table *table) {
     table->kernel[RO_OP_SOFTMAX] = (ro_kernel){.range = softmax, .items = rows};
     table->kernel[RO_OP_SOFTMAX_GRAD] = (ro_kernel){.range = softmax_grad, .items = rows};
     table->kernel[RO_OP_LOG_SOFTMAX] = (ro_kernel){.range = log_softmax, .items = rows};
     table->kernel[RO_OP_LOG_SOFTMAX_GRAD] = (ro_kernel){.range = log_softmax_grad, .items = rows};
     table->softmax = fused_softmax;
+    table->softmax_backward = softmax_backward;
+    table->log_softmax_backward = log_softmax_backward;
 }

@@ -33,6 +33,14 @@ typedef struct {
     float *y, *statistic[2];
 } ro_row_job;
 
+/* The arguments of ro_layer_norm_backward; of ro_softmax_backward and ro_log_softmax_backward,
+ * whose y is x here. */
+typedef struct {
+    int64_t rows, cols;
+    const float *x, *gamma, *statistic[2], *dy; /* statistics: mean and rstd */
+    float *dx, *dgamma, *dbeta;
+} ro_row_grad_job;
+
 typedef struct {
     ro_kernel kernel[RO_OP_END];
     ro_status (*sgemm)(ro_ctx *ctx, const ro_products *products);
@@ -43,6 +51,10 @@ typedef struct {
     /* NULL: operator by operator */
     void (*layer_norm)(ro_ctx *ctx, const ro_row_job *job);
     void (*softmax)(ro_ctx *ctx, const ro_row_job *job);
+    ro_status (*layer_norm_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
+    ro_status (*softmax_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
+    ro_status (*log_softmax_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
+    ro_status (*sgd)(ro_ctx *ctx, const ro_sgd_job *job);
 } ro_table;
 
 void ro_table_scalar(ro_table *table);

@@ -37,4 +37,11 @@ typedef struct {
     float *loss, *m, *l, *dx;
 } ro_cross_entropy_job;
 
+/* The arguments of ro_sgd. */
+typedef struct {
+    ro_sgd_step step;
+    const float *w, *m, *gradient;
+    float *w_out, *m_out;
+} ro_sgd_job;
+
 #endif

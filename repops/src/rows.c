@@ -1,31 +1,24 @@
 /* ro_layer_norm and ro_softmax: checks, and their operators one by one where a backend has nothing
  * better. */
-#include "repops/src/backend.h"
+#include "repops/src/by_operators.h"
 #include "repops/src/fpenv.h"
+
+static ro_status reduce(ro_ctx *ctx, const ro_row_job *j, int op, int next, const float *second,
+                        float *out) {
+    const ro_reduction r = {op,
+                            next,
+                            j->rows,
+                            j->cols,
+                            second ? 2 : 1,
+                            {{RO_F32, 2, {j->rows, j->cols}}, {RO_F32, 1, {j->rows}}},
+                            {j->x, second}};
+    return ro_reduce_rows(ctx, &r, j->y, out); /* y has room for all levels */
+}
 
 static ro_status run_one(ro_ctx *ctx, int op, const int64_t attr[2], const ro_shape *in, int inputs,
                          const void *const *data, ro_shape output, float *out) {
     const ro_call call = {op, inputs, {attr[0], attr[1]}, in, output};
     return ro_run(ctx, &call, data, out);
-}
-
-/* Levels of R. What is not the last of them stands in y, which has room for all. */
-static ro_status reduce(ro_ctx *ctx, const ro_row_job *j, int op, int next, const float *second,
-                        float *out) {
-    ro_shape in[2] = {{RO_F32, 2, {j->rows, j->cols}}, {RO_F32, 1, {j->rows}}};
-    const float *from = j->x;
-    float *room = j->y;
-    for (int64_t left = j->cols;; op = next, second = NULL) {
-        const int64_t block = left < RO_REDUCE_BLOCK ? left : RO_REDUCE_BLOCK;
-        const int64_t blocks = (left + block - 1) / block;
-        const ro_shape shape = {RO_F32, 2, {j->rows, blocks}};
-        float *to = blocks > 1 ? room : out;
-        const ro_status status = run_one(ctx, op, (const int64_t[]){left, block}, in,
-                                         second ? 2 : 1, (const void *[]){from, second}, shape, to);
-        if (status != RO_OK || blocks == 1)
-            return status;
-        from = to, room += j->rows * blocks, left = blocks, in[0] = shape;
-    }
 }
 
 static ro_status norm_by_operators(ro_ctx *ctx, const ro_row_job *j) {

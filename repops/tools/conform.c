@@ -328,8 +328,8 @@ static void run_all(report *r, const wishes *w, float *sample) {
     for (int i = 0; i < OPERATOR_LINES; i++)
         run_operator(r, i);
     run_sgemm(r);
-    run_fused(r, "attention");
-    run_fused(r, "cross_entropy");
+    for (int i = 0; golden_fused_function(i); i++)
+        run_fused(r, golden_fused_function(i));
     run_bounded(r);
     for (int i = 0; !w->operators_only && i < FUNCTION_LINES; i++)
         run_function(r, function_lines[i], sample);

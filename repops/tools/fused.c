@@ -115,34 +115,194 @@ static ro_status run_cross_entropy(ro_ctx *ctx, const golden_fused *g, const blo
                             x + b->at[LOSS], x + b->at[ROW_MAX], x + b->at[ROW_SUM], x + b->at[DX]);
 }
 
-/* ---- both ---- */
+/* ---- rows: their inputs, then their outputs ---- */
+
+enum { ALL = -1, ROWS = -2, COLS = -3 };
+
+static void plan_rows(const golden_fused *g, block *b, int inputs, int parts, const int *size) {
+    const int64_t rows = g->size[0], cols = g->size[1];
+    b->inputs = inputs;
+    for (int i = 0; i < parts; i++)
+        add(b, size[i] == ALL ? rows * cols : size[i] == ROWS ? rows : cols);
+}
+
+static void plan_layer_norm(const golden_fused *g, block *b) {
+    plan_rows(g, b, 3, 6, (const int[]){ALL, COLS, COLS, ALL, ROWS, ROWS});
+}
+
+static ro_status run_layer_norm(ro_ctx *ctx, const golden_fused *g, const block *b, float *x) {
+    const int64_t *at = b->at;
+    return ro_layer_norm(ctx, g->size[0], g->size[1], 1e-5f, x + at[0], x + at[1], x + at[2],
+                         x + at[3], x + at[4], x + at[5]);
+}
+
+/* x, gamma, mean, rstd, dy; dx, dgamma, dbeta */
+static void plan_layer_norm_backward(const golden_fused *g, block *b) {
+    plan_rows(g, b, 5, 8, (const int[]){ALL, COLS, ROWS, ROWS, ALL, ALL, COLS, COLS});
+}
+
+static ro_status run_layer_norm_backward(ro_ctx *ctx, const golden_fused *g, const block *b,
+                                         float *x) {
+    const int64_t *at = b->at;
+    return ro_layer_norm_backward(ctx, g->size[0], g->size[1], x + at[0], x + at[1], x + at[2],
+                                  x + at[3], x + at[4], x + at[5], x + at[6], x + at[7]);
+}
+
+static void plan_softmax(const golden_fused *g, block *b) {
+    plan_rows(g, b, 1, 4, (const int[]){ALL, ALL, ROWS, ROWS});
+}
+
+static ro_status run_softmax(ro_ctx *ctx, const golden_fused *g, const block *b, float *x) {
+    const int64_t *at = b->at;
+    return ro_softmax(ctx, g->size[0], g->size[1], x + at[0], x + at[1], x + at[2], x + at[3]);
+}
+
+static void plan_softmax_backward(const golden_fused *g, block *b) {
+    plan_rows(g, b, 2, 3, (const int[]){ALL, ALL, ALL});
+}
+
+static ro_status run_softmax_backward(ro_ctx *ctx, const golden_fused *g, const block *b,
+                                      float *x) {
+    return ro_softmax_backward(ctx, g->size[0], g->size[1], x + b->at[0], x + b->at[1],
+                               x + b->at[2]);
+}
+
+static ro_status run_log_softmax_backward(ro_ctx *ctx, const golden_fused *g, const block *b,
+                                          float *x) {
+    return ro_log_softmax_backward(ctx, g->size[0], g->size[1], x + b->at[0], x + b->at[1],
+                                   x + b->at[2]);
+}
+
+/* ---- optimizers ---- */
+
+enum { SIZES = 6, CLIP = 4, CLIP_C1, CLIP_C2, CLIP_RATE, SCALARS = 4 };
+
+static int64_t elements(const golden_fused *g) {
+    int64_t all = 0;
+    for (int i = 0; i < SIZES; i++)
+        all += g->size[i];
+    return all;
+}
+
+/* w, m, v and the gradient of all parameters; the scalars; w, m and v again. */
+static void plan_adamw(const golden_fused *g, block *b) {
+    b->inputs = CLIP + 1;
+    for (int i = 0; i < CLIP; i++)
+        add(b, elements(g));
+    add(b, SCALARS);
+    for (int i = 0; i < 3; i++)
+        add(b, elements(g));
+}
+
+/* No second moment is negative. */
+static void fill_adamw(const golden_fused *g, const block *b) {
+    static const float scalar[SCALARS] = {0.7f, 0.19f, 0.0975f, 1e-3f};
+    for (int64_t e = 0; e < elements(g); e++)
+        b->host[b->at[2] + e] &= UINT32_C(0x7fffffff);
+    memcpy(b->host + b->at[CLIP], scalar, sizeof scalar);
+}
+
+static ro_status run_adamw(ro_ctx *ctx, const golden_fused *g, const block *b, float *x) {
+    const int64_t *at = b->at;
+    const float *scalar = x + at[CLIP];
+    ro_adamw_parameter all[SIZES];
+    for (int64_t i = 0, from = 0; i < SIZES; from += g->size[i++])
+        all[i] = (ro_adamw_parameter){
+            {g->size[i], 0.9f, 0.95f, 1e-8f, 0.1f, scalar, scalar + 1, scalar + 2, scalar + 3},
+            x + at[0] + from,
+            x + at[1] + from,
+            x + at[2] + from,
+            x + at[3] + from,
+            x + at[5] + from,
+            x + at[6] + from,
+            x + at[7] + from};
+    if (strcmp(g->function, "adamw_all") == 0)
+        return ro_adamw_all(ctx, SIZES, all);
+    const ro_adamw_parameter *p = &all[0];
+    return ro_adamw(ctx, &p->step, p->w, p->m, p->v, p->gradient, p->w_out, p->m_out, p->v_out);
+}
+
+/* w, m and the gradient; clip and rate; w and m again. `causal` is Nesterov's. */
+static void plan_sgd(const golden_fused *g, block *b) {
+    const int64_t count[] = {g->size[0], g->size[0], g->size[0], 2, g->size[0], g->size[0]};
+    b->inputs = 4;
+    for (int i = 0; i < 6; i++)
+        add(b, count[i]);
+}
+
+static void fill_sgd(const golden_fused *g, const block *b) {
+    static const float scalar[] = {0.7f, 0.1f};
+    (void)g;
+    memcpy(b->host + b->at[3], scalar, sizeof scalar);
+}
+
+static ro_status run_sgd(ro_ctx *ctx, const golden_fused *g, const block *b, float *x) {
+    const int64_t *at = b->at;
+    const float *clip = x + at[3];
+    const ro_sgd_step step = {g->size[0], 0.9f, 5e-4f, g->causal, clip, clip + 1};
+    return ro_sgd(ctx, &step, x + at[0], x + at[1], x + at[2], x + at[4], x + at[5]);
+}
+
+/* ---- all ---- */
+
+typedef struct {
+    const char *name;
+    void (*plan)(const golden_fused *g, block *b);
+    void (*fill)(const golden_fused *g, const block *b); /* what is not of the class; or NULL */
+    ro_status (*run)(ro_ctx *ctx, const golden_fused *g, const block *b, float *x);
+} function;
+
+static const function functions[] = {
+    {"attention", plan_attention, NULL, run_attention},
+    {"cross_entropy", plan_cross_entropy, fill_ids, run_cross_entropy},
+    {"layer_norm", plan_layer_norm, NULL, run_layer_norm},
+    {"layer_norm_backward", plan_layer_norm_backward, NULL, run_layer_norm_backward},
+    {"softmax", plan_softmax, NULL, run_softmax},
+    {"softmax_backward", plan_softmax_backward, NULL, run_softmax_backward},
+    {"log_softmax_backward", plan_softmax_backward, NULL, run_log_softmax_backward},
+    {"adamw", plan_adamw, fill_adamw, run_adamw},
+    {"adamw_all", plan_adamw, fill_adamw, run_adamw},
+    {"sgd", plan_sgd, fill_sgd, run_sgd},
+};
+enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
+
+const char *golden_fused_function(int i) {
+    return i < FUNCTIONS ? functions[i].name : NULL;
+}
+
+static const function *find(const char *name) {
+    for (int i = 0; i < FUNCTIONS; i++)
+        if (strcmp(functions[i].name, name) == 0)
+            return &functions[i];
+    return NULL;
+}
 
 int golden_fused_parse(const char *line, golden_fused *out) {
     char sizes[64], *at = sizes;
     *out = (golden_fused){.hash = "-"};
-    if (sscanf(line, "%15s %39s %63s %d %d %23s %11s %64s", out->function, out->name, sizes,
+    if (sscanf(line, "%23s %39s %63s %d %d %23s %11s %64s", out->function, out->name, sizes,
                &out->causal, &out->dropout, out->scale, out->class, out->hash) < 7)
         return 0;
-    for (int i = 0; i < 6 && *at; i++) {
+    for (int i = 0; i < SIZES && *at; i++) {
         out->size[i] = strtoll(at, &at, 10);
         at += *at == 'x';
     }
-    return 1;
+    return find(out->function) != NULL;
 }
 
 ro_status golden_fused_run(ro_ctx *ctx, const golden_fused *g, float **out, int64_t *count) {
-    const int attends = strcmp(g->function, "attention") == 0;
+    const function *f = find(g->function);
     ro_status status = RO_ERR_MEMORY;
     block b = {0};
     *out = NULL;
-    attends ? plan_attention(g, &b) : plan_cross_entropy(g, &b);
+    f->plan(g, &b);
     const size_t size = (size_t)b.words * sizeof *b.host;
     if (fill(&b, g)) {
-        if (!attends)
-            fill_ids(g, &b);
+        if (f->fill)
+            f->fill(g, &b);
         float *x = case_upload(ctx, b.host, size);
         if (x)
-            status = attends ? run_attention(ctx, g, &b, x) : run_cross_entropy(ctx, g, &b, x);
+            status = f->run(ctx, g, &b, x);
         if (status == RO_OK && (void *)x != (void *)b.host)
             status = ro_read(ctx, b.host, x, size);
         if (status == RO_OK)

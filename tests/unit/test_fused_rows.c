@@ -1,5 +1,5 @@
-/* Layer norm and softmax of rows in one call against their operators run one by one: the same
- * bytes. */
+/* Layer norm and softmax of rows, forward and backward, and SGD in one call against their operators
+ * run one by one: the same bytes. */
 #include "repops/fused.h"
 #include "repops/src/backend.h"
 #include "repops/tools/op_data.h"
@@ -31,6 +31,9 @@ static ro_ctx *context(const char *backend, int threads, int fused) {
     if (!fused) { /* as where a backend has no such function */
         ro_table *table = (ro_table *)(uintptr_t)ro_ctx_table(ctx);
         table->layer_norm = table->softmax = NULL;
+        table->layer_norm_backward = NULL;
+        table->softmax_backward = table->log_softmax_backward = NULL;
+        table->sgd = NULL;
     }
     return ctx;
 }
@@ -70,11 +73,117 @@ Test(fused_rows, softmax_gives_the_bytes_of_its_operators) {
     check_all(0);
 }
 
+/* ---- backward ---- */
+
+enum { NORM, SOFTMAX, LOG_SOFTMAX, KINDS, APART = 0, OVER_DY, OVER_X, PLACES };
+
+typedef struct {
+    float dx[LARGE], dgamma[LARGE], dbeta[LARGE];
+} gradients;
+
+static float dy[LARGE], mean[ROWS_MOST], rstd[ROWS_MOST], copy[LARGE];
+static gradients want_back, got_back;
+
+static ro_status run_back(ro_ctx *ctx, int kind, int64_t rows, int64_t cols, int place,
+                          gradients *to) {
+    const float *from = place == OVER_X ? to->dx : x, *grad = place == OVER_DY ? to->dx : dy;
+    memset(to, 0x5a, sizeof *to);
+    if (place != APART)
+        memcpy(to->dx, place == OVER_X ? x : dy, (size_t)(rows * cols) * sizeof *x);
+    if (kind == SOFTMAX)
+        return ro_softmax_backward(ctx, rows, cols, from, grad, to->dx);
+    if (kind == LOG_SOFTMAX)
+        return ro_log_softmax_backward(ctx, rows, cols, from, grad, to->dx);
+    return ro_layer_norm_backward(ctx, rows, cols, from, gamma_of, mean, rstd, grad, to->dx,
+                                  to->dgamma, to->dbeta);
+}
+
+static void check_back(int kind, int64_t rows, int64_t cols, data_class class, int threads) {
+    float *const all[] = {x, gamma_of, dy};
+    for (int t = 0; t < 3; t++)
+        for (int64_t e = 0; e < rows * cols || e < cols; e++)
+            ((uint32_t *)all[t])[e] = case_f32(case_word((uint64_t)cols, t, e), class);
+    for (int64_t r = 0; r < rows; r++) {
+        ((uint32_t *)mean)[r] = case_f32(case_word(7, 1, r), class);
+        ((uint32_t *)rstd)[r] = case_f32(case_word(7, 2, r), class);
+    }
+    ro_ctx *ctx = context("scalar", 1, 0);
+    for (int place = 0; place < PLACES; place++) {
+        gradients *to = place ? &got_back : &want_back;
+        cr_assert(run_back(ctx, kind, rows, cols, place, to) == RO_OK, "%s", ro_ctx_error(ctx));
+        cr_expect(memcmp(to, &want_back, sizeof *to) == 0, "operators in place");
+    }
+    ro_ctx_destroy(ctx);
+    for (int b = 0; b < BACKENDS * PLACES; b++) {
+        ctx = context(backends[b / PLACES], threads, 1);
+        if (!ctx)
+            continue;
+        cr_assert(run_back(ctx, kind, rows, cols, b % PLACES, &got_back) == RO_OK);
+        cr_expect(memcmp(&got_back, &want_back, sizeof got_back) == 0,
+                  "kind %d of %lld x %lld on %s, place %d", kind, (long long)rows, (long long)cols,
+                  backends[b / PLACES], b % PLACES);
+        ro_ctx_destroy(ctx);
+    }
+}
+
+Test(fused_rows, backward_gives_the_bytes_of_its_operators) {
+    static const int64_t of[][2] = {{0, 5},   {1, 1},    {70, 1},   {3, 17},   {64, 127}, {65, 128},
+                                    {5, 768}, {3, 1024}, {2, 1025}, {5, 3000}, {1, 70001}};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        for (int class = 0; class < DATA_END; class ++)
+            check_back((int)(i + (size_t) class) % KINDS, of[i][0], of[i][1], (data_class) class,
+                       1 + class % 3);
+    for (int kind = 0; kind < KINDS; kind++)
+        check_back(kind, 70, 1000, DATA_RARE, 3);
+}
+
+/* ---- SGD ---- */
+
+static void check_sgd(int64_t count, data_class class, int nesterov) {
+    static const float clip = 0.7f, rate = 0.1f;
+    const ro_sgd_step s = {count, 0.9f, 5e-4f, nesterov, &clip, &rate};
+    float *const all[] = {x, gamma_of, dy};
+    for (int t = 0; t < 3; t++)
+        for (int64_t e = 0; e < count; e++)
+            ((uint32_t *)all[t])[e] = case_f32(case_word((uint64_t)count, t, e), class);
+    memset(&want_back, 0x5a, sizeof want_back);
+    ro_ctx *ctx = context("scalar", 1, 0);
+    cr_assert(ro_sgd(ctx, &s, x, gamma_of, dy, want_back.dx, want_back.dgamma) == RO_OK);
+    ro_ctx_destroy(ctx);
+    for (int b = 0; b < 2 * BACKENDS; b++) {
+        ctx = context(backends[b / 2], 1 + (int)(count % 3), 1);
+        if (!ctx)
+            continue;
+        memset(&got_back, 0x5a, sizeof got_back);
+        memcpy(got_back.dx, x, (size_t)count * sizeof *x);
+        memcpy(got_back.dgamma, gamma_of, (size_t)count * sizeof *x);
+        cr_assert(ro_sgd(ctx, &s, b & 1 ? got_back.dx : x, b & 1 ? got_back.dgamma : gamma_of, dy,
+                         got_back.dx, got_back.dgamma) == RO_OK);
+        cr_expect(memcmp(&got_back, &want_back, sizeof got_back) == 0, "sgd of %lld on %s",
+                  (long long)count, backends[b / 2]);
+        ro_ctx_destroy(ctx);
+    }
+}
+
+Test(fused_rows, sgd_gives_the_bytes_of_its_operators) {
+    static const int64_t counts[] = {0, 1, 15, 16, 17, 1000, LARGE};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        for (int class = 0; class < DATA_END; class ++)
+            check_sgd(counts[i], (data_class) class, (class + (int)i) % 2);
+}
+
 Test(fused_rows, no_columns_are_refused) {
     ro_ctx *ctx = context("scalar", 1, 1);
     cr_expect(ro_softmax(ctx, 1, 0, x, got.y, got.y, got.y) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "cols") != NULL);
     cr_expect(ro_layer_norm(ctx, -1, 4, 0, x, x, x, got.y, got.y, got.y) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "rows") != NULL);
+    cr_expect(ro_softmax_backward(ctx, 1, 0, x, dy, copy) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), "softmax_backward: cols") != NULL);
+    cr_expect(ro_log_softmax_backward(ctx, -1, 1, x, dy, copy) == RO_ERR_ARG);
+    cr_expect(ro_layer_norm_backward(ctx, INT64_MAX, 4, x, x, x, x, x, copy, copy, copy) ==
+              RO_ERR_ARG);
+    cr_expect(ro_sgd(ctx, &(ro_sgd_step){.count = -1}, x, x, x, copy, copy) == RO_ERR_ARG);
+    cr_expect(strstr(ro_ctx_error(ctx), "count") != NULL);
     ro_ctx_destroy(ctx);
 }

@@ -102,6 +102,26 @@ RO_API RO_MUST_USE ro_status ro_layer_norm(ro_ctx *ctx, int64_t rows, int64_t co
 RO_API RO_MUST_USE ro_status ro_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,
                                         float *y, float *m, float *l);
 
+/* Gradients from dy, that of y: of x, gamma and beta. mean and rstd as forward left them; dx may be
+ * dy or x. Reads both from memory once; rows may be 0.
+ *
+ * The bytes of reduce_dot(dy, gamma), reduce_ln_gx and ln_dx; of ln_dgamma and of sum_rows(dy),
+ * with sum_rows over their results while there are several groups of rows.
+ *
+ * Temporary memory: two rows for each 64. */
+RO_API RO_MUST_USE ro_status ro_layer_norm_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
+                                                    const float *x, const float *gamma,
+                                                    const float *mean, const float *rstd,
+                                                    const float *dy, float *dx, float *dgamma,
+                                                    float *dbeta);
+
+/* The bytes of reduce_dot(dy, y) and softmax_grad, of reduce_sum(dy) and log_softmax_grad; y is
+ * what forward gave. dx may be dy or y. */
+RO_API RO_MUST_USE ro_status ro_softmax_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
+                                                 const float *y, const float *dy, float *dx);
+RO_API RO_MUST_USE ro_status ro_log_softmax_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
+                                                     const float *y, const float *dy, float *dx);
+
 /* ---- AdamW, SPEC 9 ---- */
 
 typedef struct {
@@ -128,6 +148,21 @@ typedef struct {
  * launch for 256 of them. */
 RO_API RO_MUST_USE ro_status ro_adamw_all(ro_ctx *ctx, int64_t count,
                                           const ro_adamw_parameter *parameter);
+
+/* ---- SGD, SPEC 9 ---- */
+
+typedef struct {
+    int64_t count;            /* elements of a parameter */
+    float momentum, decay;    /* the attributes of sgd_m and sgd_nesterov */
+    int nesterov;             /* not 0: sgd_nesterov in place of sgd_w */
+    const float *clip, *rate; /* one element each: their inputs of one element */
+} ro_sgd_step;
+
+/* A step of one parameter: the bytes of sgd_m, and of sgd_w or sgd_nesterov of its result. As
+ * ro_adamw. */
+RO_API RO_MUST_USE ro_status ro_sgd(ro_ctx *ctx, const ro_sgd_step *step, const float *w,
+                                    const float *m, const float *gradient, float *w_out,
+                                    float *m_out);
 
 #ifdef __cplusplus
 }
