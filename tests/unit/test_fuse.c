@@ -185,10 +185,23 @@ Test(fuse, a_run_has_the_same_root) {
     test_job job;
     test_job_open(&job, VD_MODEL_GPT2, 3, 1);
     const uint32_t norms = count_of(&job.program, RO_OP_LAYERNORM);
-    cr_expect(groups_of(&job.program) == 6 + norms + count_of(&job.program, RO_OP_ADAMW_W),
-              "for each of two micro-batches: attention, its gradient, the loss, norms; each "
-              "parameter");
+    cr_expect(groups_of(&job.program) == 6 + 2 * norms + count_of(&job.program, RO_OP_ADAMW_W),
+              "for each of two micro-batches: attention, its gradient, the loss, norms and their "
+              "gradients; each parameter");
     const vd_hash fused = root_of(&job, false), nodes = root_of(&job, true);
     cr_expect(vd_hash_equal(&fused, &nodes));
     test_job_close(&job);
+}
+
+Test(fuse, a_run_with_sgd_has_the_same_root) {
+    for (int nesterov = 0; nesterov < 2; nesterov++) {
+        test_job job;
+        test_job_open_sgd(&job, 3, nesterov);
+        const uint32_t steps = count_of(&job.program, RO_OP_SGD_M);
+        cr_expect(steps > 0 && groups_of(&job.program) >= steps, "%u groups",
+                  groups_of(&job.program));
+        const vd_hash fused = root_of(&job, false), nodes = root_of(&job, true);
+        cr_expect(vd_hash_equal(&fused, &nodes));
+        test_job_close(&job);
+    }
 }

@@ -63,9 +63,14 @@ static const struct {
     int op;
     bool (*match)(const vd_matcher *m, uint32_t node, vd_fused *out);
 } patterns[] = {
-    {RO_OP_ATTN_OUT, vd_match_attention},      {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
-    {RO_OP_XENT_GRAD, vd_match_cross_entropy}, {RO_OP_LAYERNORM, vd_match_layer_norm},
+    {RO_OP_ATTN_OUT, vd_match_attention},
+    {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
+    {RO_OP_XENT_GRAD, vd_match_cross_entropy},
+    {RO_OP_LAYERNORM, vd_match_layer_norm},
+    {RO_OP_LN_DX, vd_match_layer_norm_grad},
     {RO_OP_ADAMW_W, vd_match_adamw},
+    {RO_OP_SGD_W, vd_match_sgd},
+    {RO_OP_SGD_NESTEROV, vd_match_sgd},
 };
 
 static bool find_groups(const vd_matcher *m, vd_plan *plan) {
@@ -197,13 +202,27 @@ static ro_status run_layer_norm(const vd_fused *g, ro_ctx *ro, const void *const
     return ro_layer_norm(ro, g->rows, g->cols, g->eps, in[0], in[1], in[2], out[0], out[1], out[2]);
 }
 
+static ro_status run_layer_norm_grad(const vd_fused *g, ro_ctx *ro, const void *const *in,
+                                     void *const *out) {
+    return ro_layer_norm_backward(ro, g->rows, g->cols, in[1], in[2], in[3], in[4], in[0], out[0],
+                                  out[1], out[2]);
+}
+
+static ro_status run_sgd(const vd_fused *g, ro_ctx *ro, const void *const *in, void *const *out) {
+    ro_sgd_step step = g->sgd;
+    step.clip = in[3], step.rate = in[4];
+    return ro_sgd(ro, &step, in[0], in[1], in[2], out[0], out[1]);
+}
+
 vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t count, ro_ctx *ro,
                        int32_t step, vd_err *err) {
     ro_status status = RO_OK;
     switch (g->kind) {
     case VD_FUSED_CROSS_ENTROPY: return run_cross_entropy(g, ro, at->in, at->out, err);
     case VD_FUSED_LAYER_NORM: status = run_layer_norm(g, ro, at->in, at->out); break;
+    case VD_FUSED_LAYER_NORM_GRAD: status = run_layer_norm_grad(g, ro, at->in, at->out); break;
     case VD_FUSED_ADAMW: status = run_adamw(g, at, count, ro); break;
+    case VD_FUSED_SGD: status = run_sgd(g, ro, at->in, at->out); break;
     case VD_FUSED_ATTENTION:
     case VD_FUSED_ATTENTION_GRAD: status = run_attention(g, ro, step, at->in, at->out); break;
     }
@@ -211,7 +230,9 @@ vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t co
 }
 
 uint32_t vd_fused_in_place(const vd_fused *g, uint32_t i) {
-    if (g->kind == VD_FUSED_ADAMW)
+    if (g->kind == VD_FUSED_ADAMW || g->kind == VD_FUSED_SGD)
         return i; /* w, m, v */
+    if (g->kind == VD_FUSED_LAYER_NORM_GRAD && i == 0)
+        return 0;
     return g->kind == VD_FUSED_CROSS_ENTROPY && i == 1 ? 0 : VD_NO_GROUP;
 }

@@ -18,9 +18,11 @@ enum {
 typedef enum {
     VD_FUSED_ATTENTION,
     VD_FUSED_ATTENTION_GRAD,
-    VD_FUSED_CROSS_ENTROPY, /* with the logits' gradient, which may take the logits' place */
-    VD_FUSED_LAYER_NORM,    /* with its mean and rstd */
-    VD_FUSED_ADAMW,         /* of one parameter; what is new may take the place of what was */
+    VD_FUSED_CROSS_ENTROPY,   /* with the logits' gradient, which may take the logits' place */
+    VD_FUSED_LAYER_NORM,      /* with its mean and rstd */
+    VD_FUSED_LAYER_NORM_GRAD, /* of x, which may take the place of that of y, gamma and beta */
+    VD_FUSED_ADAMW,           /* of one parameter; what is new may take the place of what was */
+    VD_FUSED_SGD,             /* likewise */
 } vd_fused_kind;
 
 /* Nodes whose intermediate values nobody else reads. */
@@ -36,6 +38,7 @@ typedef struct {
     float eps;           /* of a norm */
     float dloss;         /* of every row */
     ro_adamw_step adamw; /* pointers: NULL until it runs */
+    ro_sgd_step sgd;     /* likewise */
 } vd_fused;
 
 #define VD_NO_GROUP UINT32_MAX

@@ -1,5 +1,5 @@
 /* What patterns are made of; softmax cross-entropy with its gradient, SPEC.md section 7.2; layer
- * norm, section 7.1; and AdamW, section 9. */
+ * norm and its gradients, section 7.1; AdamW and SGD, section 9. */
 #include "verde/exec/fuse_match.h"
 
 /* How far apart the nodes of one pattern may be. */
@@ -132,6 +132,70 @@ bool vd_match_layer_norm(const vd_matcher *m, uint32_t node, vd_fused *g) {
     return true;
 }
 
+/* ---- gradients of layer norm: from ln_dx ---- */
+
+/* K of x's rows, from the node that reads `lowest`'s inputs upwards: its nodes join. */
+static uint32_t join_column_levels(const vd_matcher *m, vd_fused *g, uint32_t from,
+                                   const vd_reader *lowest) {
+    uint32_t value = vd_find_reader(m, from, lowest);
+    vd_reader next = {RO_OP_SUM_ROWS, value, VD_NO_GROUP, 0, g->cols};
+    if (value == VD_NO_GROUP || !vd_join(m, value, lowest->op, g))
+        return VD_NO_GROUP;
+    for (int64_t left = g->rows; left > RO_COLUMN_GROUP;) {
+        left = (left + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP;
+        if (left == 1)
+            break;
+        next.value = value;
+        value = vd_find_reader(m, value - m->sources + 1, &next);
+        if (value == VD_NO_GROUP || !vd_join(m, value, RO_OP_SUM_ROWS, g))
+            return VD_NO_GROUP;
+    }
+    return value;
+}
+
+/* Inputs `first` and `first` + 1 of n. */
+static bool reads_statistics(const vd_matcher *m, const vd_node *n, int first, uint32_t mean,
+                             uint32_t rstd) {
+    return vd_input_of(m, n, first) == mean && vd_input_of(m, n, first + 1) == rstd;
+}
+
+static const vd_node *member_of(const vd_matcher *m, const vd_fused *g, int op) {
+    for (uint32_t i = 0; i < g->member_count; i++)
+        if (m->graph->node[g->member[i]].op == op)
+            return &m->graph->node[g->member[i]];
+    return NULL;
+}
+
+bool vd_match_layer_norm_grad(const vd_matcher *m, uint32_t node, vd_fused *g) {
+    const uint32_t dx = m->sources + node;
+    g->kind = VD_FUSED_LAYER_NORM_GRAD;
+    const vd_node *n = vd_join(m, dx, RO_OP_LN_DX, g);
+    const uint32_t dy = vd_input_of(m, n, 0), gamma = vd_input_of(m, n, 1);
+    const uint32_t x = vd_input_of(m, n, 2), mean = vd_input_of(m, n, 3);
+    const uint32_t rstd = vd_input_of(m, n, 4);
+    const ro_shape *shape = vd_shape_in(m, x);
+    g->cols = shape->dim[shape->ndim - 1];
+    if (g->cols < 1 || g->cols > RO_ROW_COLS_MAX ||
+        !join_levels(m, g, vd_input_of(m, n, 5), RO_OP_REDUCE_SUM, RO_OP_REDUCE_DOT, dy, gamma) ||
+        !join_levels(m, g, vd_input_of(m, n, 6), RO_OP_REDUCE_SUM, RO_OP_REDUCE_LN_GX, dy, gamma))
+        return false;
+    g->rows = ro_shape_numel(shape) / g->cols;
+    const vd_node *gx = member_of(m, g, RO_OP_REDUCE_LN_GX);
+    if (vd_input_of(m, gx, 2) != x || !reads_statistics(m, gx, 3, mean, rstd))
+        return false;
+    const uint32_t dgamma =
+        join_column_levels(m, g, node + 1, &(vd_reader){RO_OP_LN_DGAMMA, dy, x, 0, g->cols});
+    const uint32_t dbeta = join_column_levels(
+        m, g, node + 1, &(vd_reader){RO_OP_SUM_ROWS, dy, VD_NO_GROUP, 0, g->cols});
+    const vd_node *products = member_of(m, g, RO_OP_LN_DGAMMA);
+    if (dgamma == VD_NO_GROUP || dbeta == VD_NO_GROUP ||
+        !reads_statistics(m, products, 2, mean, rstd))
+        return false;
+    vd_put_inputs(g, 5, (uint32_t[]){dy, x, gamma, mean, rstd});
+    vd_put_outputs(g, 3, (uint32_t[]){dx, dgamma, dbeta});
+    return true;
+}
+
 /* ---- AdamW: from adamw_w ---- */
 
 bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *g) {
@@ -156,5 +220,32 @@ bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *g) {
                                vd_input_of(m, second, 0), gradient, clip, vd_input_of(m, n, 3),
                                vd_input_of(m, n, 4), vd_input_of(m, n, 5)});
     vd_put_outputs(g, 3, (uint32_t[]){w, m_out, v_out});
+    return true;
+}
+
+/* ---- SGD: from sgd_w or sgd_nesterov ---- */
+
+bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *g) {
+    const uint32_t w = m->sources + node;
+    const vd_node *n = &m->graph->node[node];
+    const bool nesterov = n->op == RO_OP_SGD_NESTEROV;
+    g->kind = VD_FUSED_SGD;
+    vd_join(m, w, n->op, g);
+    const uint32_t m_out = vd_input_of(m, n, 1);
+    const vd_node *first = vd_join(m, m_out, RO_OP_SGD_M, g);
+    if (!first || vd_input_of(m, first, 2) != vd_input_of(m, n, 0))
+        return false;
+    const uint32_t gradient = vd_input_of(m, first, 1), clip = vd_input_of(m, first, 3);
+    if (nesterov && (vd_input_of(m, n, 2) != gradient || vd_input_of(m, n, 3) != clip ||
+                     n->attr[0] != first->attr[0] || n->attr[1] != first->attr[1]))
+        return false;
+    g->sgd = (ro_sgd_step){.count = ro_shape_numel(&n->shape),
+                           .momentum = ro_attr_to_f32(first->attr[0]),
+                           .decay = ro_attr_to_f32(first->attr[1]),
+                           .nesterov = nesterov};
+    vd_put_inputs(g, 5,
+                  (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, first, 0), gradient, clip,
+                               vd_input_of(m, n, nesterov ? 4 : 2)});
+    vd_put_outputs(g, 2, (uint32_t[]){w, m_out});
     return true;
 }

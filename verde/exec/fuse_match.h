@@ -17,7 +17,9 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_layer_norm(const vd_matcher *m, uint32_t node, vd_fused *out);
+bool vd_match_layer_norm_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *out);
+bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *out);
 
 /* ---- what patterns are made of ---- */
 
