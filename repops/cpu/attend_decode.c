@@ -5,7 +5,12 @@
 #include "repops/cpu/gemm_dots.h"
 #include "repops/cpu/max.h"
 
-enum { QUERIES_MOST = 4, ROWS_MOST = 64, ITEMS = 64 /* of a window, for each thread */ };
+enum {
+    QUERIES_MOST = 4,
+    ROWS_MOST = 64,
+    ITEMS = 64,     /* of a window, for each thread */
+    KEYS_AHEAD = 32 /* that are on their way from memory */
+};
 
 typedef struct {
     const ro_attention_job *job;
@@ -36,21 +41,11 @@ static void scores(const decode *d, const float *q, const float *k, int64_t coun
     const ro_attention *a = d->job->a;
     gemm g = {.n = count, .k = a->head_size, .b = k, .a_row = a->head_size, .a_col = 1, .b_row = 1};
     g.b_col = a->head_size, g.c_row = KB, g.chunk = RO_DOT_CHUNK, g.alpha = a->scale;
+    g.b_ahead = KEYS_AHEAD * a->head_size;
     for (int64_t r = 0; r < d->rows; r += DOTS_ROWS) {
         g.m = min_i64(DOTS_ROWS, d->rows - r);
         g.a = q + r * a->head_size, g.c = s + r * KB;
         RO_NAME(ro_gemm_dots)(&g, NULL);
-    }
-}
-
-enum { SLICE = 32 /* keys */ };
-
-/* Memory is kept busy while numbers are: the values of these keys, and the keys of the next block,
- * are on their way to the second-level cache. */
-static void fetch_ahead(const float *k, const float *v, int64_t count) {
-    for (int64_t i = 0; i < count; i += 16) {
-        __builtin_prefetch(v + i, 0, 2);
-        __builtin_prefetch(k + i, 0, 2);
     }
 }
 
@@ -87,11 +82,7 @@ static void run_block(const decode *d, int64_t kv, int64_t index, float *s) {
     const int64_t first = (kv * j->a->kv_rows + from) * size;
     int64_t limit[ROWS_MOST];
     const float *q = j->q + kv * d->rows * size, *k = j->k + first, *v = j->v + first;
-    for (int64_t at = 0; at < count; at += SLICE) {
-        const int64_t keys = min_i64(SLICE, count - at);
-        fetch_ahead(k + (KB + at) * size, v + at * size, keys * size);
-        (keys < VW ? few_scores : scores)(d, q, k + at * size, keys, s + at);
-    }
+    (count < VW ? few_scores : scores)(d, q, k, count, s);
     for (int64_t r = 0; r < d->rows; r++) {
         limit[r] = max_i64(0, min_i64(count, admitted(d, r) - from));
         d->mc[block + r] =

@@ -17,6 +17,9 @@ typedef struct {
     int64_t row0; /* the number, for the mask, of row 0 */
     ro_mask mask;
     float alpha, beta; /* beta is 0 with c_chunk or a mask */
+    /* For ro_gemm_dots, of columns of b without gaps between them: how far beyond what it reads it
+     * asks for more, in the order of addresses. 0: beyond each column by itself. */
+    int64_t b_ahead;
 } gemm;
 
 /* Tiles of c that stay in registers: rows and vectors of columns. Tiles of few rows may be wider,

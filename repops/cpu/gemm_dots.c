@@ -32,6 +32,15 @@ static void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, int 
     }
 }
 
+/* As many lines as VW columns of b from step p on have. They go to the second-level cache: asked
+ * for in the first, which holds few of them, they arrive at half the rate. */
+RO_INLINE void fetch_ahead(const gemm *g, const float *b, int64_t p) {
+    const float *at = g->b_ahead ? b + g->b_ahead + p * VW : b + p + AHEAD;
+    const int64_t step = g->b_ahead ? VW : g->b_col;
+    for (int l = 0; l < VW; l++)
+        __builtin_prefetch(at + l * step, 0, 2);
+}
+
 /* One chunk of `rows` x (VW * groups) elements. */
 RO_INLINE void dots_chunk(const int rows, const int groups, const gemm *g, const float *b,
                           int64_t from, int64_t to, vf acc[DOTS_ROWS][MOST_GROUPS]) {
@@ -44,8 +53,7 @@ RO_INLINE void dots_chunk(const int rows, const int groups, const gemm *g, const
             const float *at = b + h * VW * step + p;
             vf r[VW];
             load_transposed(at, step, r);
-            for (int l = 0; l < VW; l++)
-                __builtin_prefetch(at + l * step + AHEAD);
+            fetch_ahead(g, b + h * VW * step, p);
             RO_UNROLL
             for (int q = 0; q < VW; q++) {
                 RO_UNROLL
