@@ -52,6 +52,7 @@ enum {
     LAYER_NORM,
     LAYER_NORM_BACK,
     SOFTMAX,
+    LOG_SOFTMAX,
     SOFTMAX_BACK,
     LOG_SOFTMAX_BACK,
 };
@@ -114,10 +115,7 @@ static const work works[] = {
     ONE("log_softmax_grad", RO_OP_LOG_SOFTMAX_GRAD, "ffr"),
     {"softmax", {{SOFTMAX, "f"}}, false, 2},
     {"softmax back", {{SOFTMAX_BACK, "f"}}, false, 3},
-    {"log softmax",
-     {{RO_OP_REDUCE_MAX, "f", 'r'}, {RO_OP_REDUCE_EXPSUM, "fr", 'r'}, {RO_OP_LOG_SOFTMAX, "frr"}},
-     false,
-     2},
+    {"log softmax", {{LOG_SOFTMAX, "f"}}, false, 2},
     {"log softmax back", {{LOG_SOFTMAX_BACK, "f"}}, false, 3},
     {"xent", {{RO_OP_XENT, "frri"}}, true, 0.001},
     {"xent_grad", {{RO_OP_XENT_GRAD, "frrir"}}, true, 0},
@@ -315,6 +313,8 @@ static ro_status run_function(ro_ctx *ctx, int function, const job *j, const mem
         return ro_log_softmax_backward(ctx, j->rows, j->cols, m->f[0], m->f[1], m->out);
     case SGD: return run_sgd(ctx, j, m);
     case SOFTMAX: return ro_softmax(ctx, j->rows, j->cols, m->f[0], m->out, m->f[1], m->f[2]);
+    case LOG_SOFTMAX:
+        return ro_log_softmax(ctx, j->rows, j->cols, m->f[0], m->out, m->f[1], m->f[2]);
     default:
         return ro_cross_entropy(ctx, j->rows, j->cols, m->f[0], m->ids, m->f[1], m->f[2], NULL,
                                 NULL, function == CROSS_ENTROPY ? NULL : m->out);

@@ -2,6 +2,7 @@
 #ifndef REPOPS_CPU_LEVELS_H
 #define REPOPS_CPU_LEVELS_H
 
+#include "repops/cpu/columns.h"
 #include "repops/cpu/lanes.h"
 #include "repops/include/repops/fused.h"
 
@@ -38,15 +39,21 @@ RO_INLINE void exp_block(const float *x, float m, int64_t count, float *out) {
         out[i] = ro_exp(x[i] - m);
 }
 
-/* R of exp(x - m); the exponentials are left in `e` if it is not NULL. */
-RO_INLINE float sum_of_exponentials(const float *x, float m, int64_t cols, float *e) {
+/* R of exp(x - m); the exponentials are left in `e` if it is not NULL. The row `next`, if it is not
+ * NULL, comes nearer meanwhile. */
+RO_INLINE float sum_of_exponentials(const float *x, float m, int64_t cols, float *e,
+                                    const float *next) {
     float part[PARTS], buffer[RO_REDUCE_BLOCK];
     int64_t parts = 0;
     part[0] = 0; /* there is at least one part, which compilers do not see */
     for (int64_t from = 0; from < cols; from += RO_REDUCE_BLOCK, parts++) {
         const int64_t count = min_i64(RO_REDUCE_BLOCK, cols - from);
         float *to = e ? e + from : buffer;
-        exp_block(x + from, m, count, to);
+        for (int64_t c = 0; c < count; c += COLUMN_RUN) {
+            const int64_t run = min_i64(COLUMN_RUN, count - c);
+            fetch_rows(next + from + c, 0, next != NULL, run);
+            exp_block(x + from + c, m, run, to + c);
+        }
         part[parts] = lane_sum(to, count);
     }
     return sum_of_parts(part, parts);

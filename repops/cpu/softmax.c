@@ -1,7 +1,7 @@
 /* Softmax and its logarithm, SPEC.md section 7.2. An item is a row. */
-#include "repops/cpu/columns.h"
 #include "repops/cpu/levels.h"
 #include "repops/cpu/max.h"
+#include "repops/cpu/stream.h"
 
 static int64_t width(const ro_call *call) {
     return call->input[0].dim[call->input[0].ndim - 1];
@@ -64,7 +64,7 @@ static void log_softmax_grad(const ro_job *job, int64_t first, int64_t last) {
         log_softmax_grad_row(y + r * cols, dy + r * cols, s[r], cols, (float *)job->out + r * cols);
 }
 
-/* ---- a row at a time: ro_softmax ---- */
+/* ---- a row at a time: ro_softmax, ro_log_softmax. The next one comes nearer by the way. ---- */
 
 static void scale_exponentials(float *e, float r, int64_t cols) {
     for (int64_t i = 0; i < cols; i++)
@@ -77,7 +77,8 @@ static void softmax_rows(void *user, int64_t first, int64_t last, int worker) {
     for (int64_t r = first; r < last; r++) {
         const float *x = j->x + r * j->cols, m = max_of(x, j->cols);
         float *y = j->y + r * j->cols;
-        const float l = sum_of_exponentials(x, m, j->cols, y);
+        const float *next = r + 1 < last ? x + j->cols : NULL;
+        const float l = sum_of_exponentials(x, m, j->cols, y, next);
         j->statistic[0][r] = m, j->statistic[1][r] = l;
         scale_exponentials(y, 1.0f / l, j->cols);
     }
@@ -88,11 +89,43 @@ static void fused_softmax(ro_ctx *ctx, const ro_row_job *job) {
                 (void *)(uintptr_t)job);
 }
 
+static void write_log_softmax(const float *x, float m, float log_l, int64_t cols, int streams,
+                              float *y) {
+    float buffer[COLUMN_RUN];
+    for (int64_t c = 0; c < cols && streams; c += COLUMN_RUN) {
+        const int64_t count = min_i64(COLUMN_RUN, cols - c);
+        log_softmax_row(x + c, m, log_l, count, buffer);
+        stream_run(y + c, buffer, count);
+    }
+    if (!streams)
+        log_softmax_row(x, m, log_l, cols, y);
+}
+
+static void log_softmax_rows(void *user, int64_t first, int64_t last, int worker) {
+    const ro_row_job *j = user;
+    const int streams = rows_stream(j->y, j->rows, j->cols);
+    (void)worker;
+    for (int64_t r = first; r < last; r++) {
+        const float *x = j->x + r * j->cols, m = max_of(x, j->cols);
+        const float *next = r + 1 < last ? x + j->cols : NULL;
+        const float l = sum_of_exponentials(x, m, j->cols, NULL, next);
+        j->statistic[0][r] = m, j->statistic[1][r] = l;
+        write_log_softmax(x, m, ro_log(l), j->cols, streams, j->y + r * j->cols);
+    }
+    end_stream();
+}
+
+static void fused_log_softmax(ro_ctx *ctx, const ro_row_job *job) {
+    ro_pool_for(ro_ctx_pool(ctx), job->rows, 1 + (1 << 14) / job->cols, log_softmax_rows,
+                (void *)(uintptr_t)job);
+}
+
 /* ---- backward, a row at a time: ro_softmax_backward, ro_log_softmax_backward ---- */
 
-/* The next row comes nearer by the way. */
 RO_INLINE void grad_rows(const ro_row_grad_job *j, int64_t first, int64_t last, int logarithm) {
     const int64_t cols = j->cols;
+    const int streams = rows_stream(j->dx, j->rows, cols);
+    float buffer[COLUMN_RUN];
     for (int64_t r = first; r < last; r++) {
         const float *y = j->x + r * cols, *dy = j->dy + r * cols;
         const float sum =
@@ -102,10 +135,14 @@ RO_INLINE void grad_rows(const ro_row_grad_job *j, int64_t first, int64_t last, 
             const int64_t count = min_i64(COLUMN_RUN, cols - c);
             fetch_rows(y + cols + c, 0, r + 1 < last, count);
             fetch_rows(dy + cols + c, 0, r + 1 < last, count);
+            float *dx = j->dx + r * cols + c;
             (logarithm ? log_softmax_grad_row : softmax_grad_row)(y + c, dy + c, sum, count,
-                                                                  j->dx + r * cols + c);
+                                                                  streams ? buffer : dx);
+            if (streams)
+                stream_run(dx, buffer, count);
         }
     }
+    end_stream();
 }
 
 static void softmax_grad_rows(void *user, int64_t first, int64_t last, int worker) {
@@ -136,6 +173,7 @@ void RO_NAME(ro_add_softmax)(ro_table *table) {
     table->kernel[RO_OP_LOG_SOFTMAX] = (ro_kernel){.range = log_softmax, .items = rows};
     table->kernel[RO_OP_LOG_SOFTMAX_GRAD] = (ro_kernel){.range = log_softmax_grad, .items = rows};
     table->softmax = fused_softmax;
+    table->log_softmax = fused_log_softmax;
     table->softmax_backward = softmax_backward;
     table->log_softmax_backward = log_softmax_backward;
 }

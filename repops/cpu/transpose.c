@@ -3,6 +3,7 @@
  * of TILE x TILE elements go through the first-level cache, so that every cache line of the input
  * and of the output is touched once, whatever the strides. */
 #include "repops/cpu/gemm_pack.h"
+#include "repops/cpu/stream.h"
 
 enum { TILE = 16 };
 
@@ -117,7 +118,7 @@ static void copy_rows(const ro_job *job, const plan *p, int64_t first, int64_t l
 
 /* ---- columns become rows: an item is ROWS x COLS elements of a matrix of the output ---- */
 
-enum { ROWS = 512, COLS = 64, STREAMED = 1 << 22 /* elements */ };
+enum { ROWS = 512, COLS = 64 };
 
 /* The input's last dimension, among those of the output: the matrix is this one and the last. */
 static int turned(const plan *p) {
@@ -167,20 +168,6 @@ RO_INLINE void move_rest(const block *b, int64_t r, int64_t rows, int64_t c, int
             memcpy(out + (size_t)(i * b->to + j) * size, x + (size_t)(j * b->from + i) * size,
                    size);
 }
-
-#if defined(RO_ISA_avx512)
-RO_INLINE void stream(float *p, vf x) {
-    _mm512_stream_ps(p, x);
-}
-#elif defined(RO_ISA_avx2)
-RO_INLINE void stream(float *p, vf x) {
-    _mm256_stream_ps(p, x);
-}
-#else
-RO_INLINE void stream(float *p, vf x) {
-    vf_store(p, x);
-}
-#endif
 
 /* The same of f32, in registers; only loads and stores touch the elements, so bits are kept. */
 RO_INLINE void turn_tile(const block *b, int64_t r, int64_t c) {
@@ -249,9 +236,7 @@ static void move_blocks(const ro_job *job, const plan *p, int64_t first, int64_t
         default: move_block(&b, 1); break;
         }
     }
-#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
-    _mm_sfence(); /* before another thread reads */
-#endif
+    end_stream();
 }
 
 static int64_t transpose_items(const ro_call *call) {

@@ -25,7 +25,8 @@ typedef struct {
     ro_status (*run)(const ro_job *job);
 } ro_kernel;
 
-/* The arguments of ro_layer_norm, or of ro_softmax: statistics are mean and rstd, or m and l. */
+/* The arguments of ro_layer_norm, or of ro_softmax and ro_log_softmax: statistics are mean and
+ * rstd, or m and l. */
 typedef struct {
     int64_t rows, cols;
     float eps;
@@ -51,6 +52,7 @@ typedef struct {
     /* NULL: operator by operator */
     void (*layer_norm)(ro_ctx *ctx, const ro_row_job *job);
     void (*softmax)(ro_ctx *ctx, const ro_row_job *job);
+    void (*log_softmax)(ro_ctx *ctx, const ro_row_job *job);
     ro_status (*layer_norm_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
     ro_status (*softmax_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
     ro_status (*log_softmax_backward)(ro_ctx *ctx, const ro_row_grad_job *job);

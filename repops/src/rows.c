@@ -1,5 +1,5 @@
-/* ro_layer_norm and ro_softmax: checks, and their operators one by one where a backend has nothing
- * better. */
+/* ro_layer_norm, ro_softmax and ro_log_softmax: checks, and their operators one by one where a
+ * backend has nothing better. */
 #include "repops/src/by_operators.h"
 #include "repops/src/fpenv.h"
 
@@ -40,16 +40,24 @@ static ro_status norm_by_operators(ro_ctx *ctx, const ro_row_job *j) {
     return status;
 }
 
-static ro_status softmax_by_operators(ro_ctx *ctx, const ro_row_job *j) {
+static ro_status either_by_operators(ro_ctx *ctx, const ro_row_job *j, int op) {
     const ro_shape x = {RO_F32, 2, {j->rows, j->cols}}, row = {RO_F32, 1, {j->rows}};
     float *m = j->statistic[0], *l = j->statistic[1];
     ro_status status = reduce(ctx, j, RO_OP_REDUCE_MAX, RO_OP_REDUCE_MAX, NULL, m);
     if (status == RO_OK)
         status = reduce(ctx, j, RO_OP_REDUCE_EXPSUM, RO_OP_REDUCE_SUM, m, l);
     if (status == RO_OK)
-        status = run_one(ctx, RO_OP_SOFTMAX, (const int64_t[]){0, 0},
+        status = run_one(ctx, op, (const int64_t[]){0, 0},
                          (const ro_shape[]){x, row, row}, 3, (const void *[]){j->x, m, l}, x, j->y);
     return status;
+}
+
+static ro_status softmax_by_operators(ro_ctx *ctx, const ro_row_job *j) {
+    return either_by_operators(ctx, j, RO_OP_SOFTMAX);
+}
+
+static ro_status log_softmax_by_operators(ro_ctx *ctx, const ro_row_job *j) {
+    return either_by_operators(ctx, j, RO_OP_LOG_SOFTMAX);
 }
 
 static ro_status run(ro_ctx *ctx, const char *name, const ro_row_job *job,
@@ -79,4 +87,10 @@ ro_status ro_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x, fl
                      float *l) {
     const ro_row_job job = {.rows = rows, .cols = cols, .x = x, .y = y, .statistic = {m, l}};
     return run(ctx, "softmax", &job, ro_ctx_table(ctx)->softmax, softmax_by_operators);
+}
+
+ro_status ro_log_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x, float *y,
+                         float *m, float *l) {
+    const ro_row_job job = {.rows = rows, .cols = cols, .x = x, .y = y, .statistic = {m, l}};
+    return run(ctx, "log_softmax", &job, ro_ctx_table(ctx)->log_softmax, log_softmax_by_operators);
 }

@@ -157,6 +157,11 @@ static ro_status run_softmax(ro_ctx *ctx, const golden_fused *g, const block *b,
     return ro_softmax(ctx, g->size[0], g->size[1], x + at[0], x + at[1], x + at[2], x + at[3]);
 }
 
+static ro_status run_log_softmax(ro_ctx *ctx, const golden_fused *g, const block *b, float *x) {
+    const int64_t *at = b->at;
+    return ro_log_softmax(ctx, g->size[0], g->size[1], x + at[0], x + at[1], x + at[2], x + at[3]);
+}
+
 static void plan_softmax_backward(const golden_fused *g, block *b) {
     plan_rows(g, b, 2, 3, (const int[]){ALL, ALL, ALL});
 }
@@ -258,6 +263,7 @@ static const function functions[] = {
     {"layer_norm", plan_layer_norm, NULL, run_layer_norm},
     {"layer_norm_backward", plan_layer_norm_backward, NULL, run_layer_norm_backward},
     {"softmax", plan_softmax, NULL, run_softmax},
+    {"log_softmax", plan_softmax, NULL, run_log_softmax},
     {"softmax_backward", plan_softmax_backward, NULL, run_softmax_backward},
     {"log_softmax_backward", plan_softmax_backward, NULL, run_log_softmax_backward},
     {"adamw", plan_adamw, fill_adamw, run_adamw},

@@ -98,9 +98,12 @@ RO_API RO_MUST_USE ro_status ro_layer_norm(ro_ctx *ctx, int64_t rows, int64_t co
                                            const float *x, const float *gamma, const float *beta,
                                            float *y, float *mean, float *rstd);
 
-/* The bytes of reduce_max, reduce_expsum and softmax: m a row's maximum, l its sum. */
+/* The bytes of reduce_max, reduce_expsum and softmax, or log_softmax: m a row's maximum, l its sum.
+ */
 RO_API RO_MUST_USE ro_status ro_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,
                                         float *y, float *m, float *l);
+RO_API RO_MUST_USE ro_status ro_log_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,
+                                            float *y, float *m, float *l);
 
 /* Gradients from dy, that of y: of x, gamma and beta. mean and rstd as forward left them; dx may be
  * dy or x. Reads both from memory once; rows may be 0.

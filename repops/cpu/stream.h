@@ -1,0 +1,42 @@
+/* Stores that pass by the caches: what they write is not read before, nor kept. */
+#ifndef REPOPS_CPU_STREAM_H
+#define REPOPS_CPU_STREAM_H
+
+#include "repops/cpu/isa.h"
+
+/* Elements of an output that caches will not keep until it is read. */
+enum { STREAMED = 1 << 22 };
+
+/* p is aligned to a vector. */
+#if defined(RO_ISA_avx512)
+RO_INLINE void stream(float *p, vf x) {
+    _mm512_stream_ps(p, x);
+}
+#elif defined(RO_ISA_avx2)
+RO_INLINE void stream(float *p, vf x) {
+    _mm256_stream_ps(p, x);
+}
+#else
+RO_INLINE void stream(float *p, vf x) {
+    vf_store(p, x);
+}
+#endif
+
+/* Before another thread reads. */
+RO_INLINE void end_stream(void) {
+#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
+    _mm_sfence();
+#endif
+}
+
+/* Rows that no cache will keep, and that begin where cache lines do. */
+RO_INLINE int rows_stream(const float *out, int64_t rows, int64_t cols) {
+    return VW > 1 && (uintptr_t)out % 64 == 0 && cols % 16 == 0 && rows * cols >= STREAMED;
+}
+
+RO_INLINE void stream_run(float *restrict to, const float *restrict from, int64_t count) {
+    for (int64_t i = 0; i < count; i += VW)
+        stream(to + i, vf_load(from + i));
+}
+
+#endif
