@@ -47,8 +47,8 @@ static ro_status either_by_operators(ro_ctx *ctx, const ro_row_job *j, int op) {
     if (status == RO_OK)
         status = reduce(ctx, j, RO_OP_REDUCE_EXPSUM, RO_OP_REDUCE_SUM, m, l);
     if (status == RO_OK)
-        status = run_one(ctx, op, (const int64_t[]){0, 0},
-                         (const ro_shape[]){x, row, row}, 3, (const void *[]){j->x, m, l}, x, j->y);
+        status = run_one(ctx, op, (const int64_t[]){0, 0}, (const ro_shape[]){x, row, row}, 3,
+                         (const void *[]){j->x, m, l}, x, j->y);
     return status;
 }
 

@@ -58,8 +58,8 @@ static void check(int kind, int64_t rows, int64_t cols, data_class class, int th
         if (!ctx)
             continue;
         run(ctx, kind, rows, cols, &got);
-        cr_expect(memcmp(&got, &want, sizeof got) == 0, "%s of %lld x %lld on %s",
-                  names[kind], (long long)rows, (long long)cols, backends[b]);
+        cr_expect(memcmp(&got, &want, sizeof got) == 0, "%s of %lld x %lld on %s", names[kind],
+                  (long long)rows, (long long)cols, backends[b]);
         ro_ctx_destroy(ctx);
     }
 }
@@ -98,7 +98,7 @@ static float *large(uint32_t seed) {
 }
 
 static void run_large(ro_ctx *ctx, int kind, const float *from, const float *grad, float *y) {
-    static float a[STREAM_ROWS], b[STREAM_ROWS];
+    static float a[STREAM_ROWS], b[STREAM_ROWS], dgamma[STREAM_COLS], dbeta[STREAM_COLS];
     const int64_t rows = STREAM_ROWS, cols = STREAM_COLS;
     ro_status status = RO_OK;
     switch (kind) {
@@ -107,6 +107,9 @@ static void run_large(ro_ctx *ctx, int kind, const float *from, const float *gra
     case 2: status = ro_log_softmax(ctx, rows, cols, from, y, a, b); break;
     case 3: status = ro_softmax_backward(ctx, rows, cols, from, grad, y); break;
     case 4: status = ro_log_softmax_backward(ctx, rows, cols, from, grad, y); break;
+    case 5:
+        status = ro_layer_norm_backward(ctx, rows, cols, from, grad, a, b, grad, y, dgamma, dbeta);
+        break;
     }
     cr_assert(status == RO_OK, "%s", ro_ctx_error(ctx));
 }
@@ -114,7 +117,7 @@ static void run_large(ro_ctx *ctx, int kind, const float *from, const float *gra
 Test(fused_rows, large_outputs_have_the_bytes_of_their_operators) {
     const size_t size = (size_t)STREAM_ROWS * STREAM_COLS * sizeof(float);
     float *from = large(1), *grad = large(2), *out = large(0), *expected = large(0);
-    for (int kind = 0; kind < 5; kind++) {
+    for (int kind = 0; kind < 6; kind++) {
         ro_ctx *ctx = context(NULL, 2, 0);
         run_large(ctx, kind, from, grad, expected);
         ro_ctx_destroy(ctx);
