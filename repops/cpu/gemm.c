@@ -150,6 +150,28 @@ static void run_chunk(const strip *s, int64_t from, int64_t to, const tile *t) {
         run_steps(s, s->rows, 0, from, to, *t);
 }
 
+/* Without a mask; the tile is moved on, not copied: a small one takes few times longer than that.
+ */
+static void run_whole_strip(strip *s, int64_t k) {
+    const gemm *g = s->g;
+    const int64_t end = s->k0 + k;
+    tile *t = &s->t;
+    for (int64_t from = s->k0; from < end; from += g->chunk) {
+        const int first = g->c_chunk || from == 0, last = g->c_chunk || from + g->chunk >= g->k;
+        t->k = min_i64(g->chunk, end - from);
+        t->flags = (first ? TILE_FIRST : 0) | (last ? TILE_LAST : 0);
+        if (s->place)
+            RO_NAME(ro_tile_place)(s->rows, t);
+        else
+            RO_NAME(ro_tile_packed)(s->rows, t);
+        t->a += g->chunk * t->a_step;
+        t->b += g->chunk * t->b_step;
+        t->c += g->c_chunk, t->out += g->c_chunk;
+        if (t->ahead)
+            t->ahead += s->ahead_chunk;
+    }
+}
+
 static void run_strip(const strip *s, int64_t k) {
     const gemm *g = s->g;
     int64_t first, last;
@@ -171,20 +193,28 @@ static void run_strip(const strip *s, int64_t k) {
 
 /* ---- the loops around tiles ---- */
 
-static strip strip_of(const part *s, int64_t i, int rows, int64_t j, int64_t cols, float *scratch) {
+static strip strip_of(const part *s, int64_t cols) {
     const gemm *g = s->g;
-    strip r = {.g = g, .rows = rows, .row = g->row0 + s->i0 + i, .k0 = s->k0};
+    strip r = {.g = g, .k0 = s->k0};
     r.place = s->b_place || (s->a_place && g->a_row != 1);
     r.t = (tile){.cols = cols, .alpha = g->alpha, .beta = g->beta};
-    r.t.out = g->c + (s->i0 + i) * g->c_row + s->j0 + j, r.t.out_row = g->c_row;
-    r.t.c = s->tot ? s->tot + (s->i0 + i) * s->tot_row + j : scratch;
+    r.t.out_row = g->c_row;
     r.t.c_row = s->tot ? s->tot_row : ceil_div(cols, VW) * VW;
-    r.t.a = s->a_place ? g->a + (s->i0 + i) * g->a_row + s->k0 * g->a_col : s->a + i * s->k;
     r.t.a_row = s->a_place ? g->a_row : 1;
-    r.t.a_step = s->a_place ? g->a_col : rows;
-    r.t.b = s->b_place ? b_at(s, j) : s->b;
     r.t.b_step = s->b_place ? g->b_row : NR;
     return r;
+}
+
+/* To rows from i and columns from j on. */
+static void place_strip(const part *s, int64_t i, int rows, int64_t j, float *scratch, strip *r) {
+    const gemm *g = s->g;
+    r->rows = rows, r->row = g->row0 + s->i0 + i;
+    r->t.out = g->c + (s->i0 + i) * g->c_row + s->j0 + j;
+    r->t.c = s->tot ? s->tot + (s->i0 + i) * s->tot_row + j : scratch;
+    r->t.a = s->a_place ? g->a + (s->i0 + i) * g->a_row + s->k0 * g->a_col : s->a + i * s->k;
+    r->t.a_step = s->a_place ? g->a_col : rows;
+    r->t.b = s->b_place ? b_at(s, j) : s->b;
+    r->t.ahead = NULL, r->t.ahead_step = r->t.ahead_turn = 0;
 }
 
 /* Tiles bring the next rows of a nearer where they lie: a line each step, of each row in turn. */
@@ -223,10 +253,14 @@ static void look_ahead(const part *s, int64_t i, int64_t j, int64_t height, stri
 /* All rows of a panel of columns. */
 static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
     float scratch[MR * NR];
+    strip r = strip_of(s, cols);
     for (int64_t i = 0; i < s->m; i += height) {
-        strip r = strip_of(s, i, (int)min_i64(height, s->m - i), j, cols, scratch);
+        place_strip(s, i, (int)min_i64(height, s->m - i), j, scratch, &r);
         look_ahead(s, i, j, height, &r);
-        run_strip(&r, s->k);
+        if (s->g->mask == RO_MASK_NONE)
+            run_whole_strip(&r, s->k);
+        else
+            run_strip(&r, s->k);
     }
 }
 
