@@ -1,5 +1,6 @@
 /* conv2d and conv2d_dx, SPEC.md section 12.1. */
 #include "repops/cpu/conv_depthwise.h"
+#include "repops/cpu/conv_narrow.h"
 
 /* ---- 1x1: pixels by channels of x times w ---- */
 
@@ -78,6 +79,9 @@ static ro_status conv2d(const ro_job *job) {
     const gemm product = pixels(job, &v, 0);
     if (pointwise(&v) && (product.m <= FEW_PIXELS || few_weights(&product)))
         return multiply_pixels(job->ctx, product);
+    const int outside = v.pad[0] > 0 || v.pad[1] > 0;
+    if (narrow(&v) && (!outside || all_finite(job->in[1], in_numel(job, 1))))
+        return RO_NAME(ro_conv_narrow)(job, &v);
     gather g = {.v = &v, .image = job->in[0], .pixel = v.channels, .depth = v.depth, .n = v.width};
     g.weights = job->in[1], g.b_row = v.filters, g.b_col = 1, g.b_group = v.width;
     g.out = job->out, g.out_pixel = v.filters;

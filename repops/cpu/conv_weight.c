@@ -2,7 +2,7 @@
  * channels, steps the pixels of the output. Where a tap has rows enough, each is a product of its
  * own, over the pixels at which it is inside the image; else all taps are one product. */
 #include "repops/cpu/conv_depthwise.h"
-#include "repops/cpu/conv_weight.h"
+#include "repops/cpu/conv_narrow.h"
 
 /* Rows of a tap, and one part of so many of the pixels that lies outside, that pay for packing dy
  * for each tap alone. Elements of dw up to which chunks are shared among threads, each with a
@@ -88,8 +88,13 @@ static void count_steps(part *s) {
 }
 
 static void run_part(part *s, int64_t end) {
+    const weights *g = s->g;
     for (; s->k0 < end; s->k0 += s->k) {
         s->k = min_i64(CONV_KC, end - s->k0);
+        if (s->m == g->m && narrow(&g->v)) {
+            RO_NAME(ro_conv_narrow_weight)(s);
+            continue;
+        }
         count_steps(s);
         RO_NAME(ro_conv_pack_dy)(s);
         for (int64_t i0 = 0; i0 < s->m; i0 += CONV_MC) {
@@ -181,6 +186,8 @@ static int allocate(ro_ctx *ctx, weights *g) {
     const int64_t threads = ro_ctx_threads(ctx), k = min_i64(CONV_KC, g->k);
     const int64_t chunks = g->depth < g->k ? g->m * g->v.filters * ceil_div(g->k, RO_DOT_CHUNK) : 0;
     g->workspace_size = round_up((g->cols + packed_rows(g)) * k + VW, 16);
+    if (narrow(&g->v))
+        g->workspace_size += RO_NAME(ro_conv_narrow_workspace)(&g->v);
     g->workspace =
         ro_workspace(ctx, (size_t)(threads * g->workspace_size + chunks) * sizeof(float));
     if (g->workspace && chunks)
