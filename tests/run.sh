@@ -1,13 +1,14 @@
 #!/bin/sh
-# Runs every test program and every tests/system/*.sh; ends with "N passed, N failed[, N skipped]".
+# Runs every test program and every script of tests/lint, tests/system and tests/simt, as many at a time as there are cores (much of
+# each is one thread, or waits); ends with "N passed, N failed[, N skipped]".
 # Usage: tests/run.sh BUILD_DIR [SCRIPT...]. Run from the root of the project. With scripts: these alone.
 set -u
 
-build=$1
-shift
-passed=0 failed=0 skipped=0
-log=$build/tests/log
-mkdir -p "$log"
+# report NAME PASSED FAILED SKIPPED TEXT: the text in one piece, as others report meanwhile; the counts for the sum.
+report() {
+    echo "$2 $3 $4" > "$log/$1.count"
+    printf '%s\n' "$5"
+}
 
 # A Criterion program: count from its closing line.
 run_program() {
@@ -23,35 +24,59 @@ run_program() {
     [ -z "${SANITIZED:-}" ] || [ "$code" -ne 99 ] || code=0
     # A program that dies without a closing line, or exits badly without a failure, is a failure.
     [ -n "$line" ] || { ok=0; bad=1; crash=0; }
-    [ "$code" -eq 0 ] || [ $((bad + crash)) -gt 0 ] || bad=1
-    passed=$((passed + ok)) failed=$((failed + bad + crash)) skipped=$((skipped + skip))
-    printf '%-28s %4d passed %3d failed %3d skipped\n' "$name" "$ok" $((bad + crash)) "$skip"
-    [ $((bad + crash)) -eq 0 ] || grep -aE '^\[(FAIL|ERR|----|!!!!)|[Ee]rror|SUMMARY' "$log/$name.txt" | head -n 40
+    bad=$((bad + crash))
+    [ "$code" -eq 0 ] || [ $bad -gt 0 ] || bad=1
+    said=$(printf '%-28s %4d passed %3d failed %3d skipped' "$name" "$ok" $bad "$skip")
+    [ $bad -eq 0 ] || said="$said
+$(grep -aE '^\[(FAIL|ERR|----|!!!!)|[Ee]rror|SUMMARY' "$log/$name.txt" | head -n 40)"
+    report "$name" "$ok" $bad "$skip" "$said"
 }
 
 # A script: exit 0 passed, 77 skipped, anything else failed.
 run_script() {
-    name=$(basename "$1" .sh)
-    sh "$1" "$build" > "$log/$name.txt" 2>&1
+    name=$(basename "$(dirname "$1")")/$(basename "$1" .sh)
+    file=$(echo "$name" | tr / -)
+    sh "$1" "$build" > "$log/$file.txt" 2>&1
     code=$?
     case $code in
-    0) passed=$((passed + 1)) word=passed ;;
-    77) skipped=$((skipped + 1)) word=skipped ;;
-    *) failed=$((failed + 1)) word=FAILED ;;
+    0) counts='1 0 0' word=passed ;;
+    77) counts='0 0 1' word=skipped ;;
+    *) counts='0 1 0' word=FAILED ;;
     esac
-    printf '%-28s %s: %s\n' "$name" "$word" "$(tail -n 1 "$log/$name.txt")"
-    [ "$word" != FAILED ] || tail -n 30 "$log/$name.txt"
+    said=$(printf '%-28s %s: %s' "$name" "$word" "$(tail -n 1 "$log/$file.txt")")
+    [ "$word" != FAILED ] || said="$said
+$(tail -n 30 "$log/$file.txt")"
+    # shellcheck disable=SC2086
+    report "$file" $counts "$said"
 }
 
-if [ $# -eq 0 ]; then
-    for program in $(ls "$build"/tests/test_*); do run_program "$program"; done
-    set -- tests/lint/*.sh tests/system/*.sh tests/simt/*.sh
+if [ "$1" = --one ]; then
+    build=$2
+    log=$build/tests/log
+    case $3 in
+    *.sh) run_script "$3" ;;
+    *) run_program "$3" ;;
+    esac
+    exit 0
 fi
-for script in "$@"; do run_script "$script"; done
+
+build=$1
+shift
+log=$build/tests/log
+mkdir -p "$log"
+rm -f "$log"/*.count
+# Scripts first, as they take the longest.
+[ $# -gt 0 ] || set -- tests/lint/*.sh tests/system/*.sh tests/simt/*.sh "$build"/tests/test_*
+printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh "$0" --one "$build"
+ended=$(ls "$log" | grep -c '\.count$')
+read -r passed failed skipped << EOF
+$(cat "$log"/*.count | awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }')
+EOF
+[ "$ended" -eq $# ] || { echo "$(($# - ended)) of $# did not report" && failed=$((failed + $# - ended)); }
 echo
-if [ $skipped -gt 0 ]; then
+if [ "$skipped" -gt 0 ]; then
     echo "$passed passed, $failed failed, $skipped skipped"
 else
     echo "$passed passed, $failed failed"
 fi
-[ $failed -eq 0 ]
+[ "$failed" -eq 0 ]

@@ -16,8 +16,10 @@ check() {
 }
 
 [ "$(wc -l < models/example_trainer.c)" -lt 200 ] || { echo "the example is no longer short"; exit 1; }
+threads_tried='1 2 3'
+[ -z "${SANITIZED:-}" ] || threads_tried=2
 for backend in $("$build/bin/repops-conform" --list); do
-    for threads in 1 2 3; do
+    for threads in $threads_tried; do
         check env REPOPS_CPU=$backend "$build/bin/example_trainer" $threads
     done
 done
