@@ -27,13 +27,14 @@ static const operator_work works[] = {
     {"adamw_v", RO_OP_ADAMW_V, "ff1", 1, {0}},
 };
 
-typedef struct {
+typedef struct work {
     const bench *b;
     ro_shape in[INPUTS];
     ro_call call;
     float *data[INPUTS], *out;
     int64_t rows, cols;
     int32_t *ids;
+    ro_status (*function)(const struct work *w);
 } work;
 
 static int run_operator(void *user, int times) {
@@ -60,6 +61,52 @@ static int run_cross_entropy(void *user, int times) {
     for (int i = 0; i < times; i++)
         if (ro_cross_entropy(w->b->ctx, w->rows, w->cols, w->data[0], w->ids, w->data[1],
                              w->data[2], NULL, NULL, w->out) != RO_OK)
+            return 0;
+    return ro_wait(w->b->ctx) == RO_OK;
+}
+
+/* ---- functions of rows, whose bytes are those of x, y and dy: each once ---- */
+
+static ro_status layer_norm(const work *w) {
+    float *const *d = w->data;
+    return ro_layer_norm(w->b->ctx, w->rows, w->cols, 1e-5f, d[0], d[2], d[2], w->out, d[3], d[4]);
+}
+
+static ro_status layer_norm_backward(const work *w) {
+    float *const *d = w->data;
+    return ro_layer_norm_backward(w->b->ctx, w->rows, w->cols, d[0], d[2], d[3], d[4], d[1], w->out,
+                                  d[5], d[6]);
+}
+
+static ro_status softmax(const work *w) {
+    return ro_softmax(w->b->ctx, w->rows, w->cols, w->data[0], w->out, w->data[3], w->data[4]);
+}
+
+static ro_status softmax_backward(const work *w) {
+    return ro_softmax_backward(w->b->ctx, w->rows, w->cols, w->data[0], w->data[1], w->out);
+}
+
+static ro_status log_softmax(const work *w) {
+    return ro_log_softmax(w->b->ctx, w->rows, w->cols, w->data[0], w->out, w->data[3], w->data[4]);
+}
+
+static ro_status log_softmax_backward(const work *w) {
+    return ro_log_softmax_backward(w->b->ctx, w->rows, w->cols, w->data[0], w->data[1], w->out);
+}
+
+static const struct {
+    const char *name;
+    ro_status (*run)(const work *w);
+    int tensors;
+} row_functions[] = {
+    {"ro_layer_norm", layer_norm, 2},   {"ro_layer_norm_backward", layer_norm_backward, 3},
+    {"ro_softmax", softmax, 2},         {"ro_softmax_backward", softmax_backward, 3},
+    {"ro_log_softmax", log_softmax, 2}, {"ro_log_softmax_backward", log_softmax_backward, 3}};
+
+static int run_row_function(void *user, int times) {
+    const work *w = user;
+    for (int i = 0; i < times; i++)
+        if (w->function(w) != RO_OK)
             return 0;
     return ro_wait(w->b->ctx) == RO_OK;
 }
@@ -104,6 +151,19 @@ static void bench_operator(const bench *b, const operator_work *o, work *copy) {
         ro_free(b->ctx, w.data[i]);
 }
 
+static void bench_row_functions(const bench *b, work *copy) {
+    work w = *copy;
+    for (int i = 1; i < 7; i++)
+        w.data[i] = bench_memory(b, i == 1 ? w.rows * w.cols : i == 3 || i == 4 ? w.rows : w.cols);
+    for (size_t i = 0; i < sizeof row_functions / sizeof row_functions[0]; i++) {
+        w.function = row_functions[i].run;
+        report(b, row_functions[i].name, (turn){run_row_function, &w}, copy,
+               4.0 * row_functions[i].tensors * (double)(w.rows * w.cols));
+    }
+    for (int i = 1; i < 7; i++)
+        ro_free(b->ctx, w.data[i]);
+}
+
 /* Logits of GPT-2: read once, the gradient written. */
 static void bench_cross_entropy(const bench *b, work *copy) {
     work w = *copy;
@@ -130,6 +190,7 @@ void bench_streams(const bench *b) {
     copy.out = bench_memory(b, copy.rows * copy.cols);
     for (size_t i = 0; i < sizeof works / sizeof works[0]; i++)
         bench_operator(b, &works[i], &copy);
+    bench_row_functions(b, &copy);
     bench_cross_entropy(b, &copy);
     ro_free(b->ctx, copy.data[0]);
     ro_free(b->ctx, copy.out);

@@ -91,9 +91,10 @@ static void norm_rows(void *user, int64_t first, int64_t last, int worker) {
     end_stream();
 }
 
-static void layer_norm(ro_ctx *ctx, const ro_row_job *job) {
+static ro_status layer_norm(ro_ctx *ctx, const ro_row_job *job) {
     ro_pool_for(ro_ctx_pool(ctx), job->rows, 1 + (1 << 14) / job->cols, norm_rows,
                 (void *)(uintptr_t)job);
+    return RO_OK;
 }
 
 /* ---- backward, a row at a time: ro_layer_norm_backward ---- */

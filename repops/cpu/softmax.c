@@ -84,9 +84,10 @@ static void softmax_rows(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-static void fused_softmax(ro_ctx *ctx, const ro_row_job *job) {
+static ro_status fused_softmax(ro_ctx *ctx, const ro_row_job *job) {
     ro_pool_for(ro_ctx_pool(ctx), job->rows, 1 + (1 << 14) / job->cols, softmax_rows,
                 (void *)(uintptr_t)job);
+    return RO_OK;
 }
 
 static void write_log_softmax(const float *x, float m, float log_l, int64_t cols, int streams,
@@ -115,9 +116,10 @@ static void log_softmax_rows(void *user, int64_t first, int64_t last, int worker
     end_stream();
 }
 
-static void fused_log_softmax(ro_ctx *ctx, const ro_row_job *job) {
+static ro_status fused_log_softmax(ro_ctx *ctx, const ro_row_job *job) {
     ro_pool_for(ro_ctx_pool(ctx), job->rows, 1 + (1 << 14) / job->cols, log_softmax_rows,
                 (void *)(uintptr_t)job);
+    return RO_OK;
 }
 
 /* ---- backward, a row at a time: ro_softmax_backward, ro_log_softmax_backward ---- */

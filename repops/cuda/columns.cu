@@ -3,17 +3,6 @@
 
 /* ---- terms: read(row, element), then add ---- */
 
-struct row_sum : column_sum {
-    const float *x;
-    typedef float data;
-    RO_DEVICE data read(int64_t, int64_t e) const {
-        return x[e];
-    }
-    static RO_DEVICE float add(float sum, const data &v) {
-        return sum + v;
-    }
-};
-
 template <bool centred> struct dgamma : column_sum {
     const float *dy, *x, *mean, *rstd;
     struct data {

@@ -39,6 +39,17 @@ struct column_sum {
     }
 };
 
+struct row_sum : column_sum {
+    const float *x;
+    typedef float data;
+    RO_DEVICE data read(int64_t, int64_t e) const {
+        return x[e];
+    }
+    static RO_DEVICE float add(float sum, const data &v) {
+        return sum + v;
+    }
+};
+
 /* F: data, read(row, element); state, start(), add(state, data), close(state). Reads overlap,
  * additions are in order. */
 template <class F>

@@ -177,16 +177,69 @@ static ro_status adamw(ro_device *device, int64_t count, const ro_adamw_paramete
     return ro_cuda_adamw(of(device), count, parameter);
 }
 
+static ro_status sgd(ro_device *device, const ro_sgd_job *job) {
+    const current_device here(of(device)->index);
+    return ro_cuda_sgd(of(device), job);
+}
+
+static ro_status layer_norm(ro_device *device, const ro_row_job *job) {
+    const current_device here(of(device)->index);
+    return ro_cuda_layer_norm(of(device), job);
+}
+
+static ro_status layer_norm_backward(ro_device *device, const ro_row_grad_job *job) {
+    const current_device here(of(device)->index);
+    return ro_cuda_layer_norm_backward(of(device), job);
+}
+
+static ro_status softmax(ro_device *device, const ro_row_job *job) {
+    const current_device here(of(device)->index);
+    return ro_cuda_softmax(of(device), job);
+}
+
+static ro_status softmax_backward(ro_device *device, const ro_row_grad_job *job) {
+    const current_device here(of(device)->index);
+    return ro_cuda_softmax_backward(of(device), job);
+}
+
+static ro_status log_softmax(ro_device *device, const ro_row_job *job) {
+    const current_device here(of(device)->index);
+    return ro_cuda_log_softmax(of(device), job);
+}
+
+static ro_status log_softmax_backward(ro_device *device, const ro_row_grad_job *job) {
+    const current_device here(of(device)->index);
+    return ro_cuda_log_softmax_backward(of(device), job);
+}
+
 static ro_status tree_roots(ro_device *device, int64_t count, const void *const *data,
                             const size_t *size, uint8_t *root) {
     const current_device here(of(device)->index);
     return ro_cuda_tree_roots(of(device), count, data, size, root);
 }
 
-static const ro_device_functions functions = {
-    close_device,  run,   sgemm, attention_forward, attention_backward,
-    cross_entropy, adamw, alloc, free_block,        write,
-    read,          copy,  wait,  tree_roots,        peak};
+static const ro_device_functions functions = {close_device,
+                                              run,
+                                              sgemm,
+                                              attention_forward,
+                                              attention_backward,
+                                              cross_entropy,
+                                              adamw,
+                                              sgd,
+                                              layer_norm,
+                                              layer_norm_backward,
+                                              softmax,
+                                              softmax_backward,
+                                              log_softmax,
+                                              log_softmax_backward,
+                                              alloc,
+                                              free_block,
+                                              write,
+                                              read,
+                                              copy,
+                                              wait,
+                                              tree_roots,
+                                              peak};
 
 /* ---- opening ---- */
 

@@ -81,9 +81,9 @@ static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in,
  * One launch: their addresses are the kernel's arguments, so that nothing is copied to the device
  * before it and a captured graph keeps them. A block has a stretch of one parameter. */
 enum {
-    ADAMW_THREADS = 256,
-    ADAMW_STRETCH = 16 * ADAMW_THREADS, /* elements of a block */
-    ADAMW_MOST = 256                    /* parameters: arguments are at most 32,764 bytes */
+    STEP_THREADS = 256,
+    STEP_STRETCH = 16 * STEP_THREADS, /* elements of a block */
+    ADAMW_MOST = 256                  /* parameters: arguments are at most 32,764 bytes */
 };
 
 struct adamw_list {
@@ -96,7 +96,7 @@ static_assert(sizeof(adamw_list) <= 32764, "");
 template <int N>
 RO_DEVICE void step_elements(const ro_adamw_parameter &p, const update &u, float clip, int64_t from,
                              int64_t end) {
-    for (int64_t i = from + N * threadIdx.x; i < end; i += N * ADAMW_THREADS) {
+    for (int64_t i = from + N * threadIdx.x; i < end; i += N * STEP_THREADS) {
         const ro_pack<N> g = ro_load<N>(p.gradient + i);
         ro_pack<N> w = ro_load<N>(p.w + i), m = ro_load<N>(p.m + i), v = ro_load<N>(p.v + i);
 #pragma unroll
@@ -120,7 +120,7 @@ RO_DEVICE bool in_fours(const ro_adamw_parameter &p) {
     return all % 16 == 0;
 }
 
-__global__ void __launch_bounds__(ADAMW_THREADS)
+__global__ void __launch_bounds__(STEP_THREADS)
     adamw_kernel(const __grid_constant__ adamw_list list) {
     int low = 0, high = list.count;
     while (high - low > 1) {
@@ -133,8 +133,8 @@ __global__ void __launch_bounds__(ADAMW_THREADS)
     const ro_adamw_parameter &p = list.parameter[low];
     const update u = {*p.step.c1, *p.step.c2, *p.step.rate, p.step.eps, p.step.decay};
     const float clip = *p.step.clip;
-    const int64_t from = (blockIdx.x - list.first[low]) * ADAMW_STRETCH;
-    const int64_t left = p.step.count - from, most = ADAMW_STRETCH, end = left < most ? left : most;
+    const int64_t from = (blockIdx.x - list.first[low]) * STEP_STRETCH;
+    const int64_t left = p.step.count - from, most = STEP_STRETCH, end = left < most ? left : most;
     const int64_t whole = in_fours(p) ? end / 4 * 4 : 0;
     step_elements<4>(p, u, clip, from, from + whole);
     step_elements<1>(p, u, clip, from + whole, from + end);
@@ -149,7 +149,7 @@ static int64_t fill_list(adamw_list *list, int64_t count, const ro_adamw_paramet
             continue;
         list->first[list->count] = blocks;
         list->parameter[list->count++] = parameter[*next];
-        blocks += ceil_div(parameter[*next].step.count, ADAMW_STRETCH);
+        blocks += ceil_div(parameter[*next].step.count, STEP_STRETCH);
     }
     return blocks;
 }
@@ -159,7 +159,7 @@ ro_status ro_cuda_adamw(ro_cuda *d, int64_t count, const ro_adamw_parameter *par
         adamw_list list = {};
         const int64_t blocks = fill_list(&list, count, parameter, &next);
         if (blocks > 0)
-            RO_LAUNCH(adamw_kernel, ro_grid(blocks), dim3(ADAMW_THREADS), 0, d->stream, list);
+            RO_LAUNCH(adamw_kernel, ro_grid(blocks), dim3(STEP_THREADS), 0, d->stream, list);
     }
     return ro_cuda_launched(d, "adamw");
 }
@@ -187,6 +187,45 @@ static ro_status sgd_nesterov(ro_cuda *d, const ro_call *call, const void *const
         const float direction = ro_fma(decay, w[i], g[i] * *clip);
         return ro_canon(ro_fma(-*lr, ro_fma(momentum, m[i], direction), w[i]));
     });
+}
+
+/* ---- SGD, both operators at once ---- */
+
+template <int N>
+RO_DEVICE void sgd_elements(const ro_sgd_job &j, float clip, float rate, int64_t from,
+                            int64_t end) {
+    const float momentum = j.step.momentum, decay = j.step.decay;
+    for (int64_t i = from + N * threadIdx.x; i < end; i += N * STEP_THREADS) {
+        const ro_pack<N> g = ro_load<N>(j.gradient + i);
+        ro_pack<N> w = ro_load<N>(j.w + i), m = ro_load<N>(j.m + i);
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            const float direction = ro_fma(decay, w.at[k], g.at[k] * clip);
+            m.at[k] = ro_canon(ro_fma(momentum, m.at[k], direction));
+            w.at[k] = ro_canon(ro_fma(
+                -rate, j.step.nesterov ? ro_fma(momentum, m.at[k], direction) : m.at[k], w.at[k]));
+        }
+        ro_store<N>(j.m_out + i, m);
+        ro_store<N>(j.w_out + i, w);
+    }
+}
+
+__global__ void __launch_bounds__(STEP_THREADS) sgd_kernel(ro_sgd_job j, int64_t whole) {
+    const float clip = *j.step.clip, rate = *j.step.rate;
+    const int64_t from = blockIdx.x * (int64_t)STEP_STRETCH, left = j.step.count - from;
+    const int64_t most = STEP_STRETCH, end = from + (left < most ? left : most);
+    const int64_t fours = end < whole ? end : whole > from ? whole : from;
+    sgd_elements<4>(j, clip, rate, from, fours);
+    sgd_elements<1>(j, clip, rate, fours, end);
+}
+
+ro_status ro_cuda_sgd(ro_cuda *d, const ro_sgd_job *j) {
+    const bool packed = ro_packable(4, j->w, j->m, j->gradient, j->w_out, j->m_out);
+    const int64_t whole = packed ? j->step.count / 4 * 4 : 0;
+    if (j->step.count > 0)
+        RO_LAUNCH(sgd_kernel, ro_grid(ceil_div(j->step.count, STEP_STRETCH)), dim3(STEP_THREADS), 0,
+                  d->stream, *j, whole);
+    return ro_cuda_launched(d, "sgd");
 }
 
 void ro_cuda_add_optimizer(ro_cuda_operator **table) {

@@ -25,23 +25,6 @@ typedef struct {
     ro_status (*run)(const ro_job *job);
 } ro_kernel;
 
-/* The arguments of ro_layer_norm, or of ro_softmax and ro_log_softmax: statistics are mean and
- * rstd, or m and l. */
-typedef struct {
-    int64_t rows, cols;
-    float eps;
-    const float *x, *gamma, *beta;
-    float *y, *statistic[2];
-} ro_row_job;
-
-/* The arguments of ro_layer_norm_backward; of ro_softmax_backward and ro_log_softmax_backward,
- * whose y is x here. */
-typedef struct {
-    int64_t rows, cols;
-    const float *x, *gamma, *statistic[2], *dy; /* statistics: mean and rstd */
-    float *dx, *dgamma, *dbeta;
-} ro_row_grad_job;
-
 typedef struct {
     ro_kernel kernel[RO_OP_END];
     ro_status (*sgemm)(ro_ctx *ctx, const ro_products *products);
@@ -49,12 +32,11 @@ typedef struct {
     ro_status (*attention_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
     ro_status (*cross_entropy)(ro_ctx *ctx, const ro_cross_entropy_job *job);
     ro_status (*adamw)(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter);
-    /* NULL: operator by operator */
-    void (*layer_norm)(ro_ctx *ctx, const ro_row_job *job);
-    void (*softmax)(ro_ctx *ctx, const ro_row_job *job);
-    void (*log_softmax)(ro_ctx *ctx, const ro_row_job *job);
+    ro_status (*layer_norm)(ro_ctx *ctx, const ro_row_job *job);
     ro_status (*layer_norm_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
+    ro_status (*softmax)(ro_ctx *ctx, const ro_row_job *job);
     ro_status (*softmax_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
+    ro_status (*log_softmax)(ro_ctx *ctx, const ro_row_job *job);
     ro_status (*log_softmax_backward)(ro_ctx *ctx, const ro_row_grad_job *job);
     ro_status (*sgd)(ro_ctx *ctx, const ro_sgd_job *job);
 } ro_table;

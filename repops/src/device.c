@@ -40,6 +40,41 @@ static ro_status adamw(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *par
     return pass(ctx, device->functions->adamw(device, count, parameter));
 }
 
+static ro_status sgd(ro_ctx *ctx, const ro_sgd_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->sgd(device, job));
+}
+
+static ro_status layer_norm(ro_ctx *ctx, const ro_row_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->layer_norm(device, job));
+}
+
+static ro_status layer_norm_backward(ro_ctx *ctx, const ro_row_grad_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->layer_norm_backward(device, job));
+}
+
+static ro_status softmax(ro_ctx *ctx, const ro_row_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->softmax(device, job));
+}
+
+static ro_status softmax_backward(ro_ctx *ctx, const ro_row_grad_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->softmax_backward(device, job));
+}
+
+static ro_status log_softmax(ro_ctx *ctx, const ro_row_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->log_softmax(device, job));
+}
+
+static ro_status log_softmax_backward(ro_ctx *ctx, const ro_row_grad_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->log_softmax_backward(device, job));
+}
+
 void ro_table_device(ro_table *table) {
     *table = (ro_table){0}; /* nothing that would read a device's memory from here */
     for (int op = 1; op < RO_OP_END; op++)
@@ -49,6 +84,13 @@ void ro_table_device(ro_table *table) {
     table->attention_backward = attention_backward;
     table->cross_entropy = cross_entropy;
     table->adamw = adamw;
+    table->sgd = sgd;
+    table->layer_norm = layer_norm;
+    table->layer_norm_backward = layer_norm_backward;
+    table->softmax = softmax;
+    table->softmax_backward = softmax_backward;
+    table->log_softmax = log_softmax;
+    table->log_softmax_backward = log_softmax_backward;
 }
 
 /* ---- memory ---- */

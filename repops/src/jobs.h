@@ -37,6 +37,23 @@ typedef struct {
     float *loss, *m, *l, *dx;
 } ro_cross_entropy_job;
 
+/* The arguments of ro_layer_norm, or of ro_softmax and ro_log_softmax: statistics are mean and
+ * rstd, or m and l. */
+typedef struct {
+    int64_t rows, cols;
+    float eps;
+    const float *x, *gamma, *beta;
+    float *y, *statistic[2];
+} ro_row_job;
+
+/* The arguments of ro_layer_norm_backward; of ro_softmax_backward and ro_log_softmax_backward,
+ * whose y is x here. */
+typedef struct {
+    int64_t rows, cols;
+    const float *x, *gamma, *statistic[2], *dy; /* statistics: mean and rstd */
+    float *dx, *dgamma, *dbeta;
+} ro_row_grad_job;
+
 /* The arguments of ro_sgd. */
 typedef struct {
     ro_sgd_step step;

@@ -1,8 +1,8 @@
 /* Layer norm and softmax of rows, forward and backward, and SGD in one call against their operators
  * run one by one: the same bytes. */
 #include "repops/fused.h"
-#include "repops/src/backend.h"
 #include "repops/tools/op_data.h"
+#include "tests/support/by_operators.h"
 
 #include <criterion/criterion.h>
 
@@ -35,13 +35,8 @@ static ro_ctx *context(const char *backend, int threads, int fused) {
     ro_ctx *ctx;
     if (ro_ctx_create(&(ro_options){.backend = backend, .threads = threads}, &ctx) != RO_OK)
         return NULL;
-    if (!fused) { /* as where a backend has no such function */
-        ro_table *table = (ro_table *)(uintptr_t)ro_ctx_table(ctx);
-        table->layer_norm = table->softmax = table->log_softmax = NULL;
-        table->layer_norm_backward = NULL;
-        table->softmax_backward = table->log_softmax_backward = NULL;
-        table->sgd = NULL;
-    }
+    if (!fused)
+        by_operators((ro_table *)(uintptr_t)ro_ctx_table(ctx));
     return ctx;
 }
 

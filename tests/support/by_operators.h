@@ -1,0 +1,11 @@
+/* What the functions of rows and ro_sgd mean (SPEC.md sections 7 and 9): their operators, run one
+ * by one. */
+#ifndef TESTS_SUPPORT_BY_OPERATORS_H
+#define TESTS_SUPPORT_BY_OPERATORS_H
+
+#include "repops/src/backend.h"
+
+/* Replaces those functions of a table. */
+void by_operators(ro_table *table);
+
+#endif
