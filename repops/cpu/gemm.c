@@ -36,7 +36,7 @@ typedef struct {
 
 /* Panels of a share the rows evenly; panels of b are NR wide, so that loads are whole vectors. */
 static int64_t panel_rows(int64_t rows, int64_t most) {
-    return ceil_div(rows, ceil_div(rows, most));
+    return rows <= most ? rows : ceil_div(rows, ceil_div(rows, most));
 }
 
 static int b_in_place(const gemm *g) {
