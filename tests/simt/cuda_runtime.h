@@ -7,7 +7,7 @@
  *   every allocation;
  * - a launch without blocks is an error, as on a device; one that no device takes, or with more
  * than 48 KiB of shared memory that the kernel was not allowed, ends the run, and so does memory
- * that is still there when the stream is destroyed (SIMT_FAIL=n: the n-th allocation fails);
+ * that is still there when the stream is destroyed (SIMT_FAULT=memory@N: the N-th allocation fails);
  * - an asynchronous copy leaves NaN where it goes until it lands, at a random point before the
  * wait;
  * - built with -fsanitize=thread, two accesses without a barrier between them are a race, whatever

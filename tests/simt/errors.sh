@@ -20,8 +20,9 @@ run() {
 run none "no CUDA-capable device"
 run driver "driver version is insufficient"
 run memory@1 "no memory for"
-run memory@40 "out of memory"
-run memory@400 "out of memory"
+for allocation in 2 3 5 8 13 21 34 55 89 144 233 377; do
+    run memory@$allocation "out of memory"
+done
 run lost@1 "unspecified launch failure"
 run lost@300 "unspecified launch failure"
 run lost@3000 "unspecified launch failure"
