@@ -1,4 +1,4 @@
-/* The process of one way to train: a step for each byte that comes. */
+/* The process of one way to train: steps up to the next checkpoint for each byte that comes. */
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
@@ -72,19 +72,9 @@ static vd_status open_trainer(trainer *t, const benchmark *b, int index, vd_err 
     return v->kind == FREE_F32 || v->kind == FREE_F64 ? VD_OK : open_rounded(t, index, err);
 }
 
-static vd_status run_step(trainer *t, step_result *r, vd_err *err) {
+static vd_status log_done(trainer *t, step_result *r, vd_err *err) {
     vd_log_done done = {0};
-    vd_status status = VD_OK;
-    const int64_t step = t->started ? t->state.step : -1;
-    if (t->rounded)
-        status = vd_rounded_begin(t->rounded, step, NULL, err);
-    if (status == VD_OK)
-        status = t->started ? vd_exec_step(&t->exec, NULL, &t->state, &r->loss, err)
-                            : vd_exec_init(&t->exec, NULL, &t->state, err);
-    if (status == VD_OK && t->rounded)
-        status = vd_rounded_end(t->rounded, &done, err);
-    t->started = status == VD_OK;
-    r->step = step;
+    vd_status status = vd_rounded_done(t->rounded, r->step, &done, err);
     r->log_bytes = done.bytes;
     return status;
 }
@@ -96,7 +86,38 @@ static void count_step(trainer *t, step_result *r) {
     r->count = (vd_rounded_count){now.elements - last.elements, now.decided - last.decided,
                                   now.escapes - last.escapes, now.corrected - last.corrected};
     t->counted = now;
-    for (int op = 1; op < RO_OP_END; op++)
+}
+
+static vd_status run_step(trainer *t, step_result *r, vd_err *err) {
+    vd_status status = VD_OK;
+    const int64_t step = t->started ? t->state.step : -1;
+    if (t->rounded)
+        status = vd_rounded_begin(t->rounded, step, NULL, err);
+    if (status == VD_OK)
+        status = t->started ? vd_exec_step(&t->exec, NULL, &t->state, &r->loss, err)
+                            : vd_exec_init(&t->exec, NULL, &t->state, err);
+    if (status == VD_OK && t->rounded)
+        status = vd_rounded_end(t->rounded, err);
+    r->step = step;
+    if (status == VD_OK && t->v->kind == LOG_AUDITOR)
+        status = log_done(t, r, err);
+    t->started = status == VD_OK;
+    count_step(t, r);
+    return status;
+}
+
+/* As a run does, whose checkpoint stands on logs that are on disk. */
+static vd_status run_turn(trainer *t, step_result *r, long steps, vd_err *err) {
+    vd_status status = VD_OK;
+    for (long i = 0; i < steps && status == VD_OK; i++)
+        status = run_step(t, &r[i], err);
+    for (long i = 0; i < steps && status == VD_OK && t->v->kind == LOG_TRAINER; i++)
+        status = log_done(t, &r[i], err);
+    return status;
+}
+
+static void count_operators(const trainer *t) {
+    for (int op = 1; op < RO_OP_END && t->rounded; op++)
         t->v->of[op] = vd_rounded_counted(t->rounded, op);
 }
 
@@ -150,35 +171,42 @@ static double now(const benchmark *b) {
     return b->cpu ? clock_s(CLOCK_PROCESS_CPUTIME_ID) : vd_seconds();
 }
 
-static void answer(trainer *t, step_result *r) {
+static void answer(trainer *t, step_result *r, long steps) {
     vd_err err = {0};
+    step_result *end = &r[steps - 1]; /* the checkpoint */
     const double start = now(t->b);
-    vd_status status = run_step(t, r, &err);
-    r->seconds = now(t->b) - start;
-    r->peak_bytes = peak_bytes();
-    count_step(t, r);
+    vd_status status = run_turn(t, r, steps, &err);
+    const double seconds = (now(t->b) - start) / (double)steps;
+    for (long i = 0; i < steps; i++)
+        r[i].seconds = seconds, r[i].peak_bytes = peak_bytes();
+    count_operators(t);
     if (status == VD_OK)
-        status = vd_state_hash(&t->b->work.program, &t->program, &t->state, NULL, &r->state, &err);
+        status =
+            vd_state_hash(&t->b->work.program, &t->program, &t->state, NULL, &end->state, &err);
     malloc_trim(0);
-    r->resting_bytes = resting_bytes();
+    end->resting_bytes = resting_bytes();
     if (status == VD_OK && t->v->kind == FREE_F32 && !leave_weights(t))
         status = vd_fail(&err, VD_ERR_LOCAL, "cannot share weights");
     if (status != VD_OK)
-        snprintf(r->error, sizeof r->error, "%s", err.text);
+        snprintf(end->error, sizeof end->error, "%s", err.text);
 }
 
 static int serve(const benchmark *b, int index, int from, int to) {
     trainer t;
     vd_err err = {0};
     char command;
+    static step_result r[STEPS_MAX];
     const vd_status opened = open_trainer(&t, b, index, &err);
+    long step = 0;
     while (take(from, &command, 1) && command == 's') {
-        step_result r = {0};
+        const long steps = turn_of(b, step);
+        memset(r, 0, (size_t)steps * sizeof *r);
         if (opened == VD_OK)
-            answer(&t, &r);
+            answer(&t, r, steps);
         else
-            snprintf(r.error, sizeof r.error, "%s", err.text);
-        if (!give(to, &r, sizeof r))
+            snprintf(r[steps - 1].error, sizeof r->error, "%s", err.text);
+        step += steps;
+        if (!give(to, r, (size_t)steps * sizeof *r))
             break;
     }
     vd_state_free(&t.state);
@@ -215,8 +243,14 @@ bool child_open(child *c, const benchmark *b, int index) {
     return true;
 }
 
-bool child_step(child *c, step_result *out) {
-    return give(c->to, "s", 1) && take(c->from, out, sizeof *out);
+bool child_turn(child *c, step_result *out, long steps) {
+    return give(c->to, "s", 1) && take(c->from, out, (size_t)steps * sizeof *out);
+}
+
+/* Initialisation, number 0, has a turn of its own. */
+long turn_of(const benchmark *b, long step) {
+    const long left = b->steps + 1 - step;
+    return step == 0 ? 1 : left < b->interval ? left : b->interval;
 }
 
 void child_close(child *c) {

@@ -21,14 +21,14 @@ typedef enum {
 
 typedef struct {
     int64_t step;
-    double seconds;
+    double seconds; /* the mean of its turn */
     float loss;
     uint64_t log_bytes;
     vd_rounded_count count; /* of this step */
     uint64_t peak_bytes;    /* of the process, so far */
     uint64_t resting_bytes; /* of the process, between steps */
-    vd_hash state;
-    char error[512]; /* empty: none */
+    vd_hash state;          /* after a checkpoint; else zeros */
+    char error[512];        /* empty: none */
 } step_result;
 
 /* One way to train, in a process of its own. */
@@ -44,7 +44,7 @@ typedef struct {
     uint64_t resting, most; /* bytes expected between steps, and in one */
     /* results */
     step_result *result;  /* of each step; [0] is initialisation */
-    double *distance;     /* of each step, from the first way's weights; free f32 only */
+    double *distance;     /* at checkpoints, from the first way's weights; free f32 only; or NAN */
     vd_rounded_count *of; /* of all steps, of each operator; shared with the process */
     double ratio[2];      /* of times, to what ran in turn with it: free f32, free f64 */
     const char *error;    /* NULL: none */
@@ -52,7 +52,7 @@ typedef struct {
 
 typedef struct {
     const char *model, *size, *out, *ways;
-    long steps, threads, batch, sequence, calibration, minutes;
+    long steps, interval, threads, batch, sequence, calibration, minutes;
     bool pairs, cpu, symbols; /* cpu: times of the processor; symbols: some way has them */
     int32_t bits;
     double memory; /* bytes that processes may take together */
@@ -100,8 +100,11 @@ typedef struct {
 
 /* Forks the process of a variant; it waits. */
 bool child_open(child *c, const benchmark *b, int variant);
-/* One step, or initialisation at the first call. False: the process is gone. */
-bool child_step(child *c, step_result *out);
+/* The steps up to the next checkpoint; initialisation at the first call. False: the process is
+ * gone. */
+bool child_turn(child *c, step_result *out, long steps);
+/* How many steps there are from this one on, up to the next checkpoint. */
+long turn_of(const benchmark *b, long step);
 void child_close(child *c);
 /* Memory that processes share; dies. */
 void *shared(size_t size);

@@ -1,5 +1,5 @@
 /* The same training job under free binary32, free binary64, rounding logs (trainer and auditors),
- * and the order-fixed kernels: interleaved step by step, each way in a process of its own, as many
+ * and the order-fixed kernels: interleaved turn by turn, each way in a process of its own, as many
  * at a time as memory allows. Writes a table, a CSV file, a JSON file and a page with plots. */
 #include <math.h>
 #include <stdlib.h>
@@ -124,31 +124,35 @@ static void fail(variant *v, long step, const char *why) {
 }
 
 /* The bases run in every group, and must come to the same states in each. */
-static void keep(int way, long step, const step_result *r, bool again) {
+static void keep(int way, long first, long steps, const step_result *r, bool again) {
     variant *v = &bench.variant[way];
+    const long step = first + steps - 1;
+    const step_result *end = &r[steps - 1];
     if (!again)
-        v->result[step] = *r;
-    if (r->error[0])
-        fail(v, step, r->error);
-    else if (again && !vd_hash_equal(&r->state, &v->result[step].state))
+        memcpy(&v->result[first], r, (size_t)steps * sizeof *r);
+    for (long s = first; s < step; s++)
+        v->distance[s] = NAN;
+    if (end->error[0])
+        fail(v, step, end->error);
+    else if (again && !vd_hash_equal(&end->state, &v->result[step].state))
         fail(v, step, "another state than when it ran before");
     else if (v->kind == FREE_F32)
         measure_distance(v, step);
 }
 
-static void run_way(int way, int group, long step) {
-    static step_result r;
+static void run_way(int way, int group, long first, long steps) {
+    static step_result r[STEPS_MAX];
     if (bench.variant[way].error)
         return;
-    if (!child_step(&run.child[way], &r)) {
-        r = (step_result){0};
-        snprintf(r.error, sizeof r.error, "the process ended");
+    if (!child_turn(&run.child[way], r, steps)) {
+        memset(r, 0, sizeof r);
+        snprintf(r[steps - 1].error, sizeof r->error, "the process ended");
     }
-    for (int k = 0; k < 2 && step > 0; k++)
-        if (way == bench.base[k])
-            run.seconds[k][step - 1] = r.seconds;
-    watch_memory(way, &r);
-    keep(way, step, &r, group > bench.variant[way].group);
+    for (int k = 0; k < 2 && first > 0; k++)
+        for (long i = 0; i < steps && way == bench.base[k]; i++)
+            run.seconds[k][first + i - 1] = r[i].seconds;
+    watch_memory(way, &r[steps - 1]);
+    keep(way, first, steps, r, group > bench.variant[way].group);
 }
 
 static double median_seconds(const variant *v) {
@@ -174,10 +178,11 @@ static void run_group(int group, double start) {
     for (int i = 0; i < bench.variants; i++)
         if (in_group(i, group) && !child_open(&run.child[i], &bench, i))
             die("cannot start a process");
-    for (long step = 0; step <= bench.steps; step++) {
+    for (long first = 0, step; first <= bench.steps; first = step + 1) {
+        step = first + turn_of(&bench, first) - 1;
         for (int i = 0; i < bench.variants; i++)
             if (in_group(i, group))
-                run_way(i, group, step);
+                run_way(i, group, first, step + 1 - first);
         fprintf(stderr, "%sgroup %d/%d, step %ld/%ld, %.0f s%s", isatty(2) ? "\r\033[K" : "",
                 group + 1, bench.groups, step, bench.steps, vd_seconds() - start,
                 isatty(2) && step < bench.steps ? "" : "\n");

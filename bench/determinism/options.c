@@ -10,7 +10,7 @@ static void usage(FILE *to) {
         "Usage: determinism [--model gpt2|resnet50] [--size small|full] [--steps N]\n"
         "                   [--profiles A,B,...] [--pairs] [--ways 12345] [--bits N]\n"
         "                   [--threads N] [--batch N] [--sequence N] [--calibration N]\n"
-        "                   [--memory GB] [--cpu] [--minutes N] [--out DIR]\n"
+        "                   [--interval N] [--memory GB] [--cpu] [--minutes N] [--out DIR]\n"
         "Trains one job in every way and compares time, memory, logs and states. Profiles stand\n"
         "for devices and are simulated; default: the first two (full) or all (small).\n"
         "--pairs: an auditor on every profile for a trainer on every profile.\n"
@@ -19,6 +19,9 @@ static void usage(FILE *to) {
         "        logs of symbols. The first of (1) and (2) always run.\n"
         "--bits: to round to, default 32. --calibration: steps that thresholds of symbols are\n"
         "        measured in, default 1 (full) or 4 (small).\n"
+        "--interval: steps between checkpoints, default 1 (full) or 10 (small): a way runs so "
+        "many\n"
+        "        in its turn, waits for its log to be on disk, and states are compared.\n"
         "--memory: of all processes together, default 12 GB; as many ways as fit live at a time.\n"
         "--cpu: times of the processor, all threads added up, and not of the clock: for busy "
         "machines.\n"
@@ -68,6 +71,7 @@ void parse_options(int argc, char **argv) {
                                             {"ways", required_argument, NULL, 'w'},
                                             {"memory", required_argument, NULL, 'M'},
                                             {"calibration", required_argument, NULL, 'c'},
+                                            {"interval", required_argument, NULL, 'i'},
                                             {"cpu", no_argument, NULL, 'u'},
                                             {"minutes", required_argument, NULL, 'l'},
                                             {"help", no_argument, NULL, 'h'},
@@ -80,6 +84,7 @@ void parse_options(int argc, char **argv) {
         case 'p': parse_profiles(optarg); break;
         case 'a': bench.pairs = true; break;
         case 'l': bench.minutes = number(optarg, 1, 10000); break;
+        case 'i': bench.interval = number(optarg, 1, STEPS_MAX - 1); break;
         case 'u': bench.cpu = true; break;
         case 'b': bench.bits = (int32_t)number(optarg, 16, 32); break;
         case 't': bench.threads = number(optarg, 0, 1024); break;

@@ -67,11 +67,12 @@ static void print_row(const benchmark *b, int i, FILE *to) {
 }
 
 void print_table(const benchmark *b, FILE *to) {
-    fprintf(
-        to,
-        "%s, %s: %ld steps, batch %ld, b = %d; medians of %s time, every way in turn; profiles are "
-        "simulated\n\n",
-        b->model, b->size, b->steps, b->batch, b->bits, b->cpu ? "processor" : "wall");
+    fprintf(to,
+            "%s, %s: %ld steps, batch %ld, b = %d; medians of %s time, every way in turn, %ld "
+            "step%s at a "
+            "time; profiles are simulated\n\n",
+            b->model, b->size, b->steps, b->batch, b->bits, b->cpu ? "processor" : "wall",
+            b->interval, b->interval == 1 ? "" : "s");
     fprintf(to, "   %-40s %9s %6s %6s %8s %12s %10s %10s %9s %8s %s\n", "way", "ms/step", "/(1)",
             "/(2)", "peak MB", "log B/step", "decided", "escapes", "corrected", "loss", "state");
     for (int i = 0; i < b->variants; i++) {

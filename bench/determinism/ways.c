@@ -31,6 +31,7 @@ void open_job(void) {
     vd_err err = {0};
     bool opened;
     default_to(&bench.steps, is_full() ? 5 : 20);
+    default_to(&bench.interval, is_full() ? 1 : 10);
     default_to(&bench.calibration, is_full() ? 1 : 4);
     if (strcmp(bench.model, "gpt2") == 0) {
         const vd_optimizer adamw = {6e-4f, 6e-5f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 10};

@@ -16,17 +16,24 @@ sed -e "s/^steps: .*/steps: $steps/" -e "s/^checkpoint_interval: .*/checkpoint_i
     -e "s,file: \.\./data,file: $PWD/models/data," $job > "$work/job.yaml"
 want=$("$verde" run "$work/job.yaml" --out "$work/whole" --json 2> /dev/null | root)
 
-kills=0 delay=5
-while ! [ -s "$work/done.json" ]; do
-    "$verde" run "$work/job.yaml" --out "$work/killed" --json > "$work/out.json" 2> "$work/err.txt" &
-    pid=$!
-    sleep 0.$delay
-    if kill -9 $pid 2> /dev/null; then kills=$((kills + 1)); fi
-    if wait $pid 2> /dev/null; then cp "$work/out.json" "$work/done.json"; fi
-    delay=$((delay % 7 + 1))
-    [ $kills -lt 60 ] || { echo "still not finished after $kills kills"; exit 1; }
-done
-[ "$(root < "$work/done.json")" = "$want" ] || { echo "another root after $kills kills"; exit 1; }
+# kill_often NAME ARGUMENT...: runs the job into $work/NAME until a run of it ends; sets kills.
+kill_often() {
+    out=$work/$1
+    shift
+    kills=0 delay=5
+    while ! [ -s "$out.done" ]; do
+        "$verde" run "$work/job.yaml" --out "$out" --json "$@" > "$work/out.json" 2> "$work/err.txt" &
+        pid=$!
+        sleep 0.$delay
+        if kill -9 $pid 2> /dev/null; then kills=$((kills + 1)); fi
+        if wait $pid 2> /dev/null; then cp "$work/out.json" "$out.done"; fi
+        delay=$((delay % 7 + 1))
+        [ $kills -lt 60 ] || { echo "still not finished after $kills kills"; exit 1; }
+    done
+}
+
+kill_often killed
+[ "$(root < "$work/killed.done")" = "$want" ] || { echo "another root after $kills kills"; exit 1; }
 
 # A torn checkpoint and a torn log are noticed.
 last=$(ls -t "$work/killed"/state-* | head -n 1)
@@ -41,3 +48,16 @@ if "$verde" run "$work/job.yaml" --out "$work/whole" > /dev/null 2> "$work/err.t
     exit 1
 fi
 echo "$kills kills, the same root: $want"
+
+# A trainer's log, which goes to disk beside the steps, is whole as far as its checkpoints are: an
+# auditor follows all of it to the trainer's root, and the states are those of a run that was left alone.
+state() { sed 's/.*"final_state_root":"\([0-9a-f]*\)".*/\1/'; }
+sed -i -e "s/^steps: .*/steps: $((steps / 6))/" "$work/job.yaml"
+log="--backend log --profile sim-wide"
+want=$("$verde" run "$work/job.yaml" --out "$work/trainer" --json $log 2> /dev/null | state)
+kill_often logged $log
+[ "$(state < "$work/logged.done")" = "$want" ] || { echo "another state after $kills kills"; exit 1; }
+got=$("$verde" run "$work/job.yaml" --out "$work/auditor" --json --backend log --profile sim-deep --role auditor \
+    --follow "$work/logged" 2> "$work/err.txt" | root)
+[ "$got" = "$(root < "$work/logged.done")" ] || { echo "the log does not lead to the trainer's root"; exit 1; }
+echo "$kills kills of a trainer, its log leads to its root: $got"

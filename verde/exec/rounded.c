@@ -12,9 +12,9 @@ struct vd_rounded {
     vd_free free;
     vd_log_node *node; /* the free ones of a step, then those of initialisation; owned */
     uint32_t nodes[2]; /* of a step, of initialisation */
-    int64_t step;
     vd_log_writer *writer;
     vd_log_file *file;
+    vd_log_done followed;   /* auditor: the last one that ended */
     vd_log_section section; /* auditor: of the node that runs */
     ro_close_call *call;    /* of a node whose log is altered; owned */
     bool altered;           /* in this step */
@@ -241,7 +241,6 @@ const vd_free *vd_rounded_free(const vd_rounded *rounded) {
 vd_status vd_rounded_begin(vd_rounded *r, int64_t step, const vd_hash *root, vd_err *err) {
     uint32_t nodes;
     const vd_log_node *node = vd_rounded_nodes(r, step, &nodes);
-    r->step = step;
     r->altered = false;
     if (r->options.role == VD_TRAINER && r->options.again)
         return VD_OK;
@@ -252,14 +251,19 @@ vd_status vd_rounded_begin(vd_rounded *r, int64_t step, const vd_hash *root, vd_
     return vd_log_open(r->options.dir, &r->options.log, step, node, nodes, root, &r->file, err);
 }
 
-vd_status vd_rounded_end(vd_rounded *r, vd_log_done *done, vd_err *err) {
-    if (r->options.role == VD_TRAINER) {
-        vd_status status = vd_log_end(r->writer, err);
-        return status == VD_OK ? vd_log_wait(r->writer, r->step, done, err) : status;
-    }
-    vd_log_file_done(r->file, done);
+vd_status vd_rounded_end(vd_rounded *r, vd_err *err) {
+    if (r->options.role == VD_TRAINER)
+        return vd_log_end(r->writer, err);
+    vd_log_file_done(r->file, &r->followed);
     vd_log_close(r->file);
     r->file = NULL;
+    return VD_OK;
+}
+
+vd_status vd_rounded_done(vd_rounded *r, int64_t step, vd_log_done *done, vd_err *err) {
+    if (r->options.role == VD_TRAINER)
+        return vd_log_wait(r->writer, step, done, err);
+    *done = r->followed;
     return VD_OK;
 }
 

@@ -52,8 +52,12 @@ const vd_log_node *vd_rounded_nodes(const vd_rounded *rounded, int64_t step, uin
  * `root`: what the trainer committed to, or NULL. */
 VD_MUST_USE vd_status vd_rounded_begin(vd_rounded *rounded, int64_t step, const vd_hash *root,
                                        vd_err *err);
-/* A trainer's step is then on disk. */
-VD_MUST_USE vd_status vd_rounded_end(vd_rounded *rounded, vd_log_done *done, vd_err *err);
+/* A trainer's log goes to disk while further steps run. */
+VD_MUST_USE vd_status vd_rounded_end(vd_rounded *rounded, vd_err *err);
+/* Waits until a trainer's log of an ended step is on disk. A trainer tells of each step once, an
+ * auditor of the last one that ended. */
+VD_MUST_USE vd_status vd_rounded_done(vd_rounded *rounded, int64_t step, vd_log_done *done,
+                                      vd_err *err);
 
 /* Since the party was created; op 0: of all operators. */
 vd_rounded_count vd_rounded_counted(const vd_rounded *rounded, int op);

@@ -103,20 +103,37 @@ vd_status vd_run_logs_begin(vd_run_logs *logs, int64_t step, vd_err *err) {
     return logs->rounded ? vd_rounded_begin(logs->rounded, step, NULL, err) : VD_OK;
 }
 
-vd_status vd_run_logs_end(vd_run_logs *logs, vd_err *err) {
+/* Of an ended step: its log is on disk. */
+static vd_status take_root(vd_run_logs *logs, int64_t step, vd_err *err) {
     vd_log_done done = {0};
-    if (!logs->rounded)
-        return VD_OK;
-    const vd_run_rounding *rounding = logs->options->rounding;
-    vd_status status = vd_rounded_end(logs->rounded, &done, err);
+    vd_status status = vd_rounded_done(logs->rounded, step, &done, err);
     logs->root[logs->roots++] = done.root;
     logs->bytes += done.bytes;
-    if (status == VD_OK && rounding->role == VD_AUDITOR)
-        status = vd_log_copy(rounding->trainer, logs->options->dir, logs->step, err);
     return status;
 }
 
+vd_status vd_run_logs_end(vd_run_logs *logs, vd_err *err) {
+    if (!logs->rounded)
+        return VD_OK;
+    const vd_run_rounding *rounding = logs->options->rounding;
+    vd_status status = vd_rounded_end(logs->rounded, err);
+    logs->ended++;
+    if (status != VD_OK || rounding->role == VD_TRAINER)
+        return status;
+    status = take_root(logs, logs->step, err);
+    return status == VD_OK ? vd_log_copy(rounding->trainer, logs->options->dir, logs->step, err)
+                           : status;
+}
+
 /* ---- checkpoints ---- */
+
+/* What a checkpoint stands on is on disk before it; a trainer waits for it here alone. */
+static vd_status take_roots(vd_run_logs *logs, vd_err *err) {
+    vd_status status = VD_OK;
+    while (logs->roots < logs->ended && status == VD_OK)
+        status = take_root(logs, logs->step + 1 - (int64_t)(logs->ended - logs->roots), err);
+    return status;
+}
 
 static vd_status root_of(vd_run_logs *logs, vd_hash *out, vd_err *err) {
     vd_tree tree = {0};
@@ -124,7 +141,7 @@ static vd_status root_of(vd_run_logs *logs, vd_hash *out, vd_err *err) {
     if (status == VD_OK)
         status = vd_tree_root(&tree, out, err);
     vd_tree_free(&tree);
-    logs->roots = 0;
+    logs->roots = logs->ended = 0;
     return status;
 }
 
@@ -215,7 +232,9 @@ vd_status vd_run_logs_checkpoint(vd_run_logs *logs, int64_t step, vd_run_log *lo
         return VD_OK;
     const vd_run_rounding *r = logs->options->rounding;
     const vd_fault *fault = &logs->options->exec->fault;
-    vd_status status = root_of(logs, out, err);
+    vd_status status = take_roots(logs, err);
+    if (status == VD_OK)
+        status = root_of(logs, out, err);
     if (status == VD_OK && r->role == VD_AUDITOR)
         status = keep_note(logs, step, out, err);
     if (status == VD_OK && r->key)

@@ -8,9 +8,9 @@ typedef struct {
     vd_rounded *rounded; /* NULL: the run is in fixed order, and all of this does nothing */
     const vd_run_options *options;
     vd_log_run run;
-    int64_t step;  /* that was begun */
-    vd_hash *root; /* of the logs since the last checkpoint; owned */
-    uint32_t roots;
+    int64_t step;          /* that was begun */
+    vd_hash *root;         /* of the logs since the last checkpoint; owned */
+    uint32_t roots, ended; /* roots that are known, steps that ended, since then */
     uint64_t bytes;
 } vd_run_logs;
 
