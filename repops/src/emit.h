@@ -60,15 +60,40 @@ RO_INLINE int64_t ro_emit_is_close(const ro_emitter *t, double y, double bound, 
     return bound == 0 ? 0 : within;
 }
 
+/* The same for 32 bits, whose grid conversions know: not 0 where the ends of the reach, which are
+ * ro_emit_close's, are rounded apart. */
+RO_INLINE uint32_t ro_emit_is_apart(double y, double bound) {
+    const double reach = bound < 0x1p200 ? 2.001 * bound : 0x1p201;
+    const uint32_t apart = ro_to_bits((float)(y - reach)) ^ ro_to_bits((float)(y + reach));
+    return bound == 0 ? 0 : apart;
+}
+
+/* Rounds; not 0 if any call is close. */
+RO_INLINE int64_t ro_emit_search(ro_emitter *t, int64_t first, const double *y, const double *bound,
+                                 int64_t n) {
+    float *restrict out = t->out + first;
+    int64_t close = 0;
+    uint32_t apart = 0;
+    if (t->rounding->bits == 32) {
+        for (int64_t i = 0; i < n; i++) {
+            out[i] = ro_canon((float)y[i]);
+            apart |= ro_emit_is_apart(y[i], bound[i]);
+        }
+        return apart;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = ro_emit_round(t, y[i]);
+        close |= ro_emit_is_close(t, y[i], bound[i], out[i]);
+    }
+    return close;
+}
+
 RO_INLINE void ro_emit_report(ro_emitter *t, int64_t first, const double *y, const double *bound,
                               int64_t n) {
-    const float *out = t->out + first;
-    int64_t any = 0;
-    ro_emit_rounded(t, first, y, n);
+    if (!ro_emit_search(t, first, y, bound, n))
+        return;
     for (int64_t i = 0; i < n; i++)
-        any |= ro_emit_is_close(t, y[i], bound[i], out[i]);
-    for (int64_t i = 0; i < n && any; i++)
-        if (ro_emit_is_close(t, y[i], bound[i], out[i]))
+        if (ro_emit_is_close(t, y[i], bound[i], t->out[first + i]))
             ro_emit_close(t, first + i, y[i], bound[i]);
 }
 
