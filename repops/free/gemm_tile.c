@@ -140,20 +140,39 @@ static double finite_squares(const real *x, int64_t steps, int width) {
     return sum;
 }
 
+/* Of `vectors` vectors of lanes side by side, a constant where the call is inlined: as many chains
+ * of additions as that, times two. */
+RO_INLINE void sum_squares(const real *x, int64_t steps, int width, int vectors, real *sum) {
+    vr s[2], t[2];
+    int64_t p = 0;
+    RO_UNROLL
+    for (int i = 0; i < vectors; i++)
+        s[i] = t[i] = broadcast(0);
+    for (; p + 1 < steps; p += 2, x += 2 * width) {
+        RO_UNROLL
+        for (int i = 0; i < vectors; i++) {
+            const vr v = load(x + i * FREE_LANES), w = load(x + width + i * FREE_LANES);
+            s[i] += v * v, t[i] += w * w;
+        }
+    }
+    RO_UNROLL
+    for (int i = 0; i < vectors; i++) {
+        if (p < steps)
+            s[i] += load(x + i * FREE_LANES) * load(x + i * FREE_LANES);
+        store(sum + i * FREE_LANES, s[i] + t[i]);
+    }
+}
+
 void RO_FREE_NAME(ro_free_add_squares)(const real *x, int64_t steps, int width, int64_t lanes,
                                        double *square) {
-    real sum[FREE_LANES];
-    for (int h = 0; h < lanes; h += FREE_LANES) {
-        vr s = broadcast(0), t = broadcast(0);
-        int64_t p = 0;
-        for (; p + 1 < steps; p += 2) {
-            const vr v = load(x + p * width + h), w = load(x + (p + 1) * width + h);
-            s += v * v, t += w * w;
-        }
-        if (p < steps)
-            s += load(x + p * width + h) * load(x + p * width + h);
-        store(sum, s + t);
-        for (int i = 0; i < FREE_LANES && h + i < lanes; i++)
+    real sum[2 * FREE_LANES];
+    for (int h = 0, count; h < lanes; h += count) {
+        count = h + FREE_LANES < lanes ? 2 * FREE_LANES : FREE_LANES;
+        if (count > FREE_LANES)
+            sum_squares(x + h, steps, width, 2, sum);
+        else
+            sum_squares(x + h, steps, width, 1, sum);
+        for (int i = 0; i < count && h + i < lanes; i++)
             square[h + i] +=
                 sum[i] - sum[i] == 0 ? (double)sum[i] : finite_squares(x + h + i, steps, width);
     }

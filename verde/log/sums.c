@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 typedef uint32_t __attribute__((may_alias)) word; /* an f32's bits */
 
 enum { LANES = 8 };
@@ -11,20 +15,55 @@ uint64_t vd_log_blocks(uint64_t elements) {
     return elements / VD_LOG_BLOCK + (elements % VD_LOG_BLOCK != 0);
 }
 
-static vd_log_sum sum_block(const word *w, uint64_t count) {
-    /* Of lane l, after row r: s[l] the sum of its words, t[l] the sum of what s[l] was after each
-     * earlier row, in which the word of row i is counted r - i times: no multiplication a word. */
+/* Of lane l, after row r: s[l] the sum of its words, t[l] the sum of what s[l] was after each
+ * earlier row, in which the word of row i is counted r - i times: no multiplication a word. */
+typedef struct {
+    uint64_t s[LANES], t[LANES];
+} lane_sums;
+
+static void sum_rows(const word *w, uint64_t rows, lane_sums *sums) {
     uint64_t s[LANES] = {0}, t[LANES] = {0};
-    const uint64_t rows = count / LANES;
     for (uint64_t row = 0; row < rows; row++)
         for (int l = 0; l < LANES; l++) {
             t[l] += s[l];
             s[l] += w[row * LANES + (uint64_t)l];
         }
+    memcpy(sums->s, s, sizeof s);
+    memcpy(sums->t, t, sizeof t);
+}
+
+#if defined(__x86_64__)
+/* Every word that a trainer rounds comes through here while its executor waits. */
+__attribute__((target("avx2"))) static void sum_rows_avx2(const word *w, uint64_t rows,
+                                                          lane_sums *sums) {
+    __m256i s0 = _mm256_setzero_si256(), s1 = s0, t0 = s0, t1 = s0;
+    for (uint64_t row = 0; row < rows; row++, w += LANES) {
+        const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)w);
+        t0 = _mm256_add_epi64(t0, s0);
+        t1 = _mm256_add_epi64(t1, s1);
+        s0 = _mm256_add_epi64(s0, _mm256_cvtepu32_epi64(_mm256_castsi256_si128(x)));
+        s1 = _mm256_add_epi64(s1, _mm256_cvtepu32_epi64(_mm256_extracti128_si256(x, 1)));
+    }
+    _mm256_storeu_si256((__m256i *)(void *)&sums->s[0], s0);
+    _mm256_storeu_si256((__m256i *)(void *)&sums->s[4], s1);
+    _mm256_storeu_si256((__m256i *)(void *)&sums->t[0], t0);
+    _mm256_storeu_si256((__m256i *)(void *)&sums->t[4], t1);
+}
+#endif
+
+static vd_log_sum sum_block(const word *w, uint64_t count) {
+    const uint64_t rows = count / LANES;
+    lane_sums lane;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        sum_rows_avx2(w, rows, &lane);
+    else
+#endif
+        sum_rows(w, rows, &lane);
     vd_log_sum sum = {0};
     for (int l = 0; l < LANES && rows > 0; l++) {
-        sum.s0 += s[l];
-        sum.s1 += LANES * ((rows - 1) * s[l] - t[l]) + (uint64_t)l * s[l];
+        sum.s0 += lane.s[l];
+        sum.s1 += LANES * ((rows - 1) * lane.s[l] - lane.t[l]) + (uint64_t)l * lane.s[l];
     }
     for (uint64_t i = rows * LANES; i < count; i++) {
         sum.s0 += w[i];
