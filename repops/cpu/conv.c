@@ -1,5 +1,6 @@
 /* conv2d and conv2d_dx, SPEC.md section 12.1. */
 #include "repops/cpu/conv_depthwise.h"
+#include "repops/cpu/conv_few.h"
 #include "repops/cpu/conv_narrow.h"
 
 /* ---- 1x1: pixels by channels of x times w ---- */
@@ -65,11 +66,18 @@ static ro_status multiply_pixels(ro_ctx *ctx, gemm g) {
 
 /* ---- the whole ---- */
 
-static ro_status run(ro_ctx *ctx, gather *g) {
+/* Reading +0 for what lies outside is then the same as leaving it out. */
+static int may_read_zeros(const ro_job *job, const ro_conv *v) {
+    return (v->pad[0] == 0 && v->pad[1] == 0) || all_finite(job->in[1], in_numel(job, 1));
+}
+
+static ro_status run(const ro_job *job, gather *g) {
+    if (RO_NAME(ro_conv_is_few)(g) && may_read_zeros(job, g->v))
+        return RO_NAME(ro_conv_few)(job->ctx, g);
     g->groups = g->v->groups;
     if (depthwise(g->v))
         g->depthwise = 1, g->groups = 1, g->n = g->v->channels;
-    return RO_NAME(ro_conv_gather)(ctx, g);
+    return RO_NAME(ro_conv_gather)(job->ctx, g);
 }
 
 static ro_status conv2d(const ro_job *job) {
@@ -79,8 +87,7 @@ static ro_status conv2d(const ro_job *job) {
     const gemm product = pixels(job, &v, 0);
     if (pointwise(&v) && (product.m <= FEW_PIXELS || few_weights(&product)))
         return multiply_pixels(job->ctx, product);
-    const int outside = v.pad[0] > 0 || v.pad[1] > 0;
-    if (narrow(&v) && (!outside || all_finite(job->in[1], in_numel(job, 1))))
+    if (narrow(&v) && may_read_zeros(job, &v))
         return RO_NAME(ro_conv_narrow)(job, &v);
     gather g = {.v = &v, .image = job->in[0], .pixel = v.channels, .depth = v.depth, .n = v.width};
     g.weights = job->in[1], g.b_row = v.filters, g.b_col = 1, g.b_group = v.width;
@@ -89,7 +96,7 @@ static ro_status conv2d(const ro_job *job) {
         g.size[d] = v.in[d], g.out_size[d] = v.out[d];
         g.step[d] = v.stride[d], g.spread[d] = 1;
     }
-    return run(job->ctx, &g);
+    return run(job, &g);
 }
 
 /* Pixels of x that leave the same remainder by the strides meet the same taps. */
@@ -107,7 +114,7 @@ static ro_status conv2d_dx(const ro_job *job) {
         g.size[d] = v.out[d], g.out_size[d] = v.in[d];
         g.step[d] = 1, g.spread[d] = v.stride[d];
     }
-    return run(job->ctx, &g);
+    return run(job, &g);
 }
 
 void RO_NAME(ro_add_conv)(ro_table *table) {
