@@ -82,8 +82,8 @@ RO_INLINE void filter_windows(const int windows, const product *g, const float *
     for (int i = 0; i < windows; i++) {
         RO_UNROLL
         for (int v = 0; v < VECTORS; v++)
-            vf_store_n(out + i * filters + v * VW,
-                       vf_canon(vf_add(vf_set1(0.0f), sum[i][v])), cols - v * VW);
+            vf_store_n(out + i * filters + v * VW, vf_canon(vf_add(vf_set1(0.0f), sum[i][v])),
+                       cols - v * VW);
     }
 }
 
