@@ -159,12 +159,12 @@ static row_stats stats_of_row(const ro_row_grad_job *j, int64_t r) {
 /* Rows whose sums are known, for each time that those of their columns are read and written. */
 enum { GRAD_ROWS = 4 };
 
-/* Some columns of some rows; dx, whose rows are `stride` apart, may be where dy or x was. */
+/* Some columns of some rows: dx may be where dy or x was. */
 RO_INLINE void norm_grad_rows(const ro_row_grad_job *j, const int rows, const row_stats *s,
-                              int64_t at, int64_t col, int64_t count, float *dgamma, float *dbeta,
-                              float *dx, int64_t stride) {
+                              int64_t at, int64_t col, int64_t count, float *dgamma, float *dbeta) {
     const int64_t cols = j->cols;
     const float *dy = j->dy + at, *x = j->x + at, *gamma = j->gamma + col;
+    float *dx = j->dx + at;
     RO_SAME_INDEX
     for (int64_t c = 0; c < count; c++) {
         float sum_x = dgamma[c], sum = dbeta[c];
@@ -174,7 +174,7 @@ RO_INLINE void norm_grad_rows(const ro_row_grad_job *j, const int rows, const ro
             const float xh = (x[i * cols + c] - s[i].mean) * s[i].rstd;
             sum_x = ro_fma(d, xh, sum_x);
             sum = sum + d;
-            dx[i * stride + c] = ro_canon(s[i].rstd * ro_fma(-xh, s[i].gx, g - s[i].g));
+            dx[i * cols + c] = ro_canon(s[i].rstd * ro_fma(-xh, s[i].gx, g - s[i].g));
         }
         dgamma[c] = sum_x, dbeta[c] = sum;
     }
@@ -183,8 +183,6 @@ RO_INLINE void norm_grad_rows(const ro_row_grad_job *j, const int rows, const ro
 static void norm_grad_strip(const ro_row_grad_job *j, int64_t r, int rows, int64_t ahead,
                             float *dgamma, float *dbeta) {
     const int64_t cols = j->cols;
-    const int streams = rows_stream(j->dx, j->rows, cols);
-    float buffer[GRAD_ROWS * COLUMN_RUN];
     row_stats s[GRAD_ROWS];
     for (int i = 0; i < rows; i++)
         s[i] = stats_of_row(j, r + i);
@@ -192,18 +190,11 @@ static void norm_grad_strip(const ro_row_grad_job *j, int64_t r, int rows, int64
         const int64_t count = min_i64(COLUMN_RUN, cols - c), at = r * cols + c;
         fetch_rows(j->dy + at + rows * cols, cols, ahead, count);
         fetch_rows(j->x + at + rows * cols, cols, ahead, count);
-        if (rows == GRAD_ROWS && streams) {
-            norm_grad_rows(j, GRAD_ROWS, s, at, c, count, dgamma + c, dbeta + c, buffer,
-                           COLUMN_RUN);
-            for (int i = 0; i < GRAD_ROWS; i++)
-                stream_run(j->dx + at + i * cols, buffer + i * COLUMN_RUN, count);
-        } else if (rows == GRAD_ROWS) {
-            norm_grad_rows(j, GRAD_ROWS, s, at, c, count, dgamma + c, dbeta + c, j->dx + at, cols);
-        } else {
+        if (rows == GRAD_ROWS)
+            norm_grad_rows(j, GRAD_ROWS, s, at, c, count, dgamma + c, dbeta + c);
+        else
             for (int i = 0; i < rows; i++)
-                norm_grad_rows(j, 1, s + i, at + i * cols, c, count, dgamma + c, dbeta + c,
-                               j->dx + at + i * cols, 0);
-        }
+                norm_grad_rows(j, 1, s + i, at + i * cols, c, count, dgamma + c, dbeta + c);
     }
 }
 
@@ -218,7 +209,6 @@ static void norm_grad_group(const norm_grad *n, int64_t group) {
         const int rows = (int)min_i64(GRAD_ROWS, last - r);
         norm_grad_strip(j, r, rows, min_i64(GRAD_ROWS, j->rows - r - rows), dgamma, dbeta);
     }
-    end_stream();
     canon_row(dgamma, cols);
     canon_row(dbeta, cols);
 }
