@@ -154,8 +154,9 @@ static void run_chunk(const strip *s, int64_t from, int64_t to, const tile *t) {
  */
 static void run_whole_strip(strip *s, int64_t k) {
     const gemm *g = s->g;
-    const int64_t end = s->k0 + k;
+    const int64_t end = s->k0 + k, done = s->k0 / g->chunk * g->c_chunk;
     tile *t = &s->t;
+    t->c += done, t->out += done;
     for (int64_t from = s->k0; from < end; from += g->chunk) {
         const int first = g->c_chunk || from == 0, last = g->c_chunk || from + g->chunk >= g->k;
         t->k = min_i64(g->chunk, end - from);
