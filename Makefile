@@ -148,7 +148,7 @@ $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(BUILD)/obj
 .PHONY: cuda
 
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
-SIMT_FLAGS := -std=c++20 -g -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
+SIMT_FLAGS := -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
 simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/fused $(BUILD)/simt/shim $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases $(BUILD)/simt/tsan/fused
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu
@@ -444,7 +444,7 @@ test-asan:
 	@best=scalar; for isa in $(filter-out scalar,$(ISAS)); do \
 	    [ $$isa != neon ] && ! grep -q $$isa /proc/cpuinfo || best=$$isa; done; \
 	$(MAKE) --no-print-directory -j$$(nproc) run-asan BUILD=$(BUILD)/asan FREE_BUILD=$(BUILD) FREE_ISAS=$$best OPT=-O1 \
-	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
 run-asan: build tests $(BUILD)/bin/example_trainer $(planted)
 	@sh tests/asan.sh $(BUILD)

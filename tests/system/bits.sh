@@ -35,7 +35,7 @@ other() {
     shift
     for opt in "$@"; do
         at=$build/bits/$compiler$opt
-        make -s -j"$(nproc)" BUILD="$at" FREE_BUILD="$build" CC=$compiler OPT=$opt KERNEL_OPT=$opt SANITIZE= "$at/bin/verde" \
+        make -s -j"$(nproc)" BUILD="$at" FREE_BUILD="$build" CC=$compiler OPT=$opt KERNEL_OPT=$opt SANITIZE= CFLAGS=-g0 "$at/bin/verde" \
             "$at/bin/repops-conform" >> "$work/$compiler.log" 2>&1 || return 1
         "$at/bin/repops-conform" > "$work/$compiler$opt.txt" 2>&1 ||
             { echo "$compiler $opt:"; grep -v ' ok *$' "$work/$compiler$opt.txt" | tail -n 5; return 1; }

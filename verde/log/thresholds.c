@@ -109,7 +109,7 @@ static bool read_line(const char *line, vd_thresholds *out, int *last) {
 
 static vd_status parse(const char *path, const vd_buf *text, vd_thresholds *out, vd_err *err) {
     vd_cursor in = vd_cursor_of(text->data, text->size);
-    char line[128] = "", expected[16];
+    char line[128] = "", expected[24];
     const uint8_t *head = vd_get(&in, sizeof title - 1);
     if (!head || memcmp(head, title, sizeof title - 1) != 0)
         return vd_fail(err, VD_ERR_USAGE, "%s:1: expected `verde thresholds 1`", path);
