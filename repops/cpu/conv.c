@@ -66,13 +66,15 @@ static ro_status multiply_pixels(ro_ctx *ctx, gemm g) {
 
 /* ---- the whole ---- */
 
-/* Reading +0 for what lies outside is then the same as leaving it out. */
-static int may_read_zeros(const ro_job *job, const ro_conv *v) {
-    return (v->pad[0] == 0 && v->pad[1] == 0) || all_finite(job->in[1], in_numel(job, 1));
+/* Reading +0 for what lies outside is then the same as leaving it out: there is nothing outside,
+ * which a gradient's edges without padding have all the same, or weights are finite. */
+static int may_read_zeros(const ro_job *job, const ro_conv *v, int backward) {
+    return (!backward && v->pad[0] == 0 && v->pad[1] == 0) ||
+           all_finite(job->in[1], in_numel(job, 1));
 }
 
 static ro_status run(const ro_job *job, gather *g) {
-    if (RO_NAME(ro_conv_is_few)(g) && may_read_zeros(job, g->v))
+    if (RO_NAME(ro_conv_is_few)(g) && may_read_zeros(job, g->v, g->backward))
         return RO_NAME(ro_conv_few)(job->ctx, g);
     g->groups = g->v->groups;
     if (depthwise(g->v))
@@ -87,7 +89,7 @@ static ro_status conv2d(const ro_job *job) {
     const gemm product = pixels(job, &v, 0);
     if (pointwise(&v) && (product.m <= FEW_PIXELS || few_weights(&product)))
         return multiply_pixels(job->ctx, product);
-    if (narrow(&v) && may_read_zeros(job, &v))
+    if (narrow(&v) && may_read_zeros(job, &v, 0))
         return RO_NAME(ro_conv_narrow)(job, &v);
     gather g = {.v = &v, .image = job->in[0], .pixel = v.channels, .depth = v.depth, .n = v.width};
     g.weights = job->in[1], g.b_row = v.filters, g.b_col = 1, g.b_group = v.width;
