@@ -1,6 +1,6 @@
 /* Every backend of the processor against the one-element reference, bit by bit; contexts, threads,
  * fork, and the floating-point environment. */
-#include "op_cases.h"
+#include "conv_cases.h"
 #include "repops/ref.h"
 
 #include <criterion/criterion.h>
@@ -69,10 +69,13 @@ static void run(ro_ctx *ctx, const op_case *c) {
               ro_ctx_error(ctx));
 }
 
+typedef const char *(*roller)(op_case *c, int op, uint64_t seed);
+
 /* The first backend against the reference, everything else against the first. */
-static void check_case(ro_ctx *ctx[BACKENDS][MAX_THREADS], int op, uint64_t seed) {
+static void check_case(ro_ctx *ctx[BACKENDS][MAX_THREADS], roller roll_case, int op,
+                       uint64_t seed) {
     op_case c;
-    const char *why = case_roll(&c, op, seed);
+    const char *why = roll_case(&c, op, seed);
     cr_assert(why == NULL, "case %llu: %s", (unsigned long long)seed, why);
     run(ctx[0][0], &c);
     expect_reference(&c, seed, backends[0]);
@@ -153,18 +156,30 @@ ParameterizedTestParameters(cpu, operator_has_the_bits_of_the_reference) {
     return cr_make_param_array(int, op, (size_t)count);
 }
 
-ParameterizedTest(int *op, cpu, operator_has_the_bits_of_the_reference) {
+static void check_cases(roller roll_case, int op, int cases) {
     ro_ctx *ctx[BACKENDS][MAX_THREADS];
     for (int b = 0; b < BACKENDS; b++)
         for (int t = 0; t < MAX_THREADS; t++)
             ctx[b][t] = context(backends[b], t + 1);
-    const bool product = *op == RO_OP_MATMUL || (*op >= RO_OP_CONV2D && *op <= RO_OP_CONV2D_DW);
-    const int cases = product ? 4 * CASES : CASES;
     for (int i = 0; i < cases; i++)
-        check_case(ctx, *op, (uint64_t)*op * 1000 + (uint64_t)i);
+        check_case(ctx, roll_case, op, (uint64_t)op * 1000 + (uint64_t)i);
     for (int b = 0; b < BACKENDS; b++)
         for (int t = 0; t < MAX_THREADS; t++)
             ro_ctx_destroy(ctx[b][t]);
+}
+
+ParameterizedTest(int *op, cpu, operator_has_the_bits_of_the_reference) {
+    const bool product = *op == RO_OP_MATMUL || (*op >= RO_OP_CONV2D && *op <= RO_OP_CONV2D_DW);
+    check_cases(case_roll, *op, product ? 4 * CASES : CASES);
+}
+
+ParameterizedTestParameters(cpu, every_way_of_convolutions_has_the_bits_of_the_reference) {
+    static int op[] = {RO_OP_CONV2D, RO_OP_CONV2D_DX, RO_OP_CONV2D_DW};
+    return cr_make_param_array(int, op, 3);
+}
+
+ParameterizedTest(int *op, cpu, every_way_of_convolutions_has_the_bits_of_the_reference) {
+    check_cases(conv_case_roll, *op, 2 * CASES);
 }
 
 /* 126 channels: chunks end inside taps. Terms beside the image meet a weight that is not finite. */
