@@ -1,6 +1,6 @@
 /* conv2d and conv2d_dx, SPEC.md section 12.1. */
-#include "repops/cpu/conv_depthwise.h"
 #include "repops/cpu/conv_few.h"
+#include "repops/cpu/conv_groups.h"
 #include "repops/cpu/conv_narrow.h"
 
 /* ---- 1x1: pixels by channels of x times w ---- */
@@ -76,9 +76,8 @@ static int may_read_zeros(const ro_job *job, const ro_conv *v, int backward) {
 static ro_status run(const ro_job *job, gather *g) {
     if (RO_NAME(ro_conv_is_few)(g) && may_read_zeros(job, g->v, g->backward))
         return RO_NAME(ro_conv_few)(job->ctx, g);
-    g->groups = g->v->groups;
-    if (depthwise(g->v))
-        g->depthwise = 1, g->groups = 1, g->n = g->v->channels;
+    if (RO_NAME(ro_conv_is_grouped)(g) && may_read_zeros(job, g->v, g->backward))
+        return RO_NAME(ro_conv_grouped)(job->ctx, g);
     return RO_NAME(ro_conv_gather)(job->ctx, g);
 }
 

@@ -8,8 +8,6 @@ static inline int depthwise(const ro_conv *v) {
     return v->groups > 1 && v->depth == 1 && v->width == 1;
 }
 
-/* conv2d and conv2d_dx of the pixels of a block, all channels; fills in the pieces' x. */
-void RO_NAME(ro_conv_depthwise)(const gather *g, const block *b, piece *pieces, int64_t count);
 void RO_NAME(ro_conv_depthwise_weight)(const ro_job *job, const ro_conv *v);
 
 #endif

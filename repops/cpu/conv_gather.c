@@ -1,7 +1,6 @@
 /* The product of conv_gather.h. All of b is packed once, for all threads. A block of a is gathered
  * chunk by chunk, whole chunks at a time, and multiplied by all of b before the next. */
 #include "repops/cpu/conv_gather.h"
-#include "repops/cpu/conv_depthwise.h"
 
 /* Floats of b that stay in the cache beside a tile of a. Images of which the pixels that lack the
  * same taps are rows enough for a tile. Pixels of a line that are worth one: fewer are gathered
@@ -335,14 +334,12 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     float *a = g->workspace + worker * g->workspace_size, *totals = a + a_size(g);
     piece *pieces = g->pieces + worker * g->piece_count;
     for (int64_t i = first; i < last; i++) {
-        part s = {.g = g, .b = &g->blocks[i / g->across / g->groups], .pieces = pieces, .a = a};
+        part s = {.g = g, .b = &g->blocks[i / g->across / g->v->groups], .pieces = pieces, .a = a};
         s.runs = g->runs + worker * g->piece_count;
-        s.group = i / g->across % g->groups, s.col = i % g->across * g->cols;
+        s.group = i / g->across % g->v->groups, s.col = i % g->across * g->cols;
         s.n = min_i64(g->cols, g->n - s.col);
         s.count = RO_NAME(ro_conv_pieces)(g, s.b, pieces);
-        if (g->depthwise)
-            RO_NAME(ro_conv_depthwise)(g, s.b, pieces, s.count);
-        else if (atomic_load(&g->not_finite))
+        if (atomic_load(&g->not_finite))
             RO_NAME(ro_conv_exact)(g, s.b, pieces, s.count, s.group, s.col, s.n);
         else
             run_part(&s, totals);
@@ -352,13 +349,13 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
 /* Several blocks for each thread, since blocks differ; columns are cut where they do not suffice.
  */
 static int64_t share(gather *g, int threads) {
-    const int64_t all = g->v->batch * g->out_size[0] * g->out_size[1], n = g->n * g->groups;
+    const int64_t all = g->v->batch * g->out_size[0] * g->out_size[1], n = g->n * g->v->groups;
     const int64_t spans = g->span_count[0] * g->span_count[1];
     if (all * n * max_i64(1, g->k) < 2 * CONV_PIECE_WORK)
         threads = 1;
     g->rows = threads == 1 ? CONV_MC : min_i64(CONV_MC, ceil_div(all, 8 * threads));
     g->rows = min_i64(all, max_i64(4 * MR, g->rows));
-    g->across = g->depthwise ? 1 : ceil_div(threads, max_i64(spans, all / g->rows) * g->groups);
+    g->across = ceil_div(threads, max_i64(spans, all / g->rows) * g->v->groups);
     g->cols = round_up(ceil_div(g->n, min_i64(g->across, ceil_div(g->n, NR))), NR);
     g->across = ceil_div(g->n, g->cols);
     return spans + 2 * (all / g->rows);
@@ -369,7 +366,7 @@ static int allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     const int64_t threads = ro_ctx_threads(ctx), spans = g->span_count[0] + g->span_count[1];
     const int64_t lists = spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(block) +
                           threads * g->piece_count * (int64_t)(sizeof(piece) + sizeof(tile_run));
-    const int64_t packed = g->depthwise ? 0 : round_up(g->n, NR) * g->k * g->groups;
+    const int64_t packed = round_up(g->n, NR) * g->k * g->v->groups;
     g->workspace_size = a_size(g) + round_up(g->rows * g->cols, 16);
     const int64_t floats = packed + threads * g->workspace_size;
     char *room = ro_workspace(ctx, (size_t)(round_up(lists, 64) + floats * (int64_t)sizeof(float)));
@@ -393,7 +390,7 @@ static void count_spans(gather *g) {
         g->span_count[d] = RO_NAME(ro_conv_spans)(g, d, NULL);
         outside |= g->span_count[d] > min_i64(g->spread[d], g->out_size[d]);
     }
-    if (!outside || g->depthwise || g->v->batch >= SPLIT_BATCH)
+    if (!outside || g->v->batch >= SPLIT_BATCH)
         return;
     g->split = 0;
     for (int d = 0; d < 2; d++)
@@ -403,7 +400,7 @@ static void count_spans(gather *g) {
 ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g) {
     const ro_conv *v = g->v;
     ro_pool *pool = ro_ctx_pool(ctx);
-    const int64_t panels = ceil_div(g->n, NR) * g->groups;
+    const int64_t panels = ceil_div(g->n, NR) * g->v->groups;
     g->k = v->kernel[0] * v->kernel[1] * g->depth;
     g->piece_count = v->kernel[0] * v->kernel[1] * (g->depth / RO_DOT_CHUNK + 2);
     count_spans(g);
@@ -411,9 +408,8 @@ ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g) {
         return RO_ERR_MEMORY;
     for (int d = 0; d < 2; d++)
         RO_NAME(ro_conv_spans)(g, d, g->spans[d]);
-    const int64_t items = RO_NAME(ro_conv_blocks)(g, g->blocks) * g->across * g->groups;
-    if (!g->depthwise)
-        ro_pool_for(pool, panels, items == 1 ? panels : 1, pack_panels, g);
+    const int64_t items = RO_NAME(ro_conv_blocks)(g, g->blocks) * g->across * g->v->groups;
+    ro_pool_for(pool, panels, items == 1 ? panels : 1, pack_panels, g);
     ro_pool_for(pool, items, 1, run_items, g);
     return RO_OK;
 }

@@ -23,15 +23,12 @@ typedef struct {
     int64_t at[2]; /* pixel of the spans' first positions */
     int64_t c;     /* channels from there */
     int64_t k, steps;
-    int last;       /* of its chunk */
-    const float *x; /* its pixel now, for depthwise convolutions */
+    int last; /* of its chunk */
 } piece;
 
 typedef struct {
     const ro_conv *v;
     int backward;
-    int depthwise; /* all channels at once, lane by lane: n counts them, and groups is 1 */
-    int64_t groups;
     const float *image; /* [batch, size[0], size[1], pixel] */
     int64_t size[2], pixel;
     float *out; /* [batch, out_size[0], out_size[1], out_pixel] */
@@ -106,6 +103,13 @@ static inline float *out_pixel(const gather *g, const block *b, const place *p) 
     const int64_t h = b->at[0].first + p->i * g->spread[0];
     const int64_t w = b->at[1].first + p->j * g->spread[1];
     return g->out + ((p->n * g->out_size[0] + h) * g->out_size[1] + w) * g->out_pixel;
+}
+
+/* The pixel where position `h` has tap `t`, which may be outside. False: no window has it there. */
+static inline int pixel_at(const gather *g, int d, int64_t h, int64_t t, int64_t *at) {
+    const int64_t shift = t * g->v->dilation[d] - g->v->pad[d], stride = g->v->stride[d];
+    *at = g->backward ? (h - shift) / stride : h * stride + shift;
+    return !g->backward || (h - shift) % stride == 0;
 }
 
 #endif

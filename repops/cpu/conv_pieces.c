@@ -2,13 +2,6 @@
  * of k that they meet. */
 #include "repops/cpu/conv_gather.h"
 
-/* The pixel where position `h` has tap `t`, which may be outside. False: no window has it there. */
-static int pixel_at(const gather *g, int d, int64_t h, int64_t t, int64_t *at) {
-    const int64_t shift = t * g->v->dilation[d] - g->v->pad[d], stride = g->v->stride[d];
-    *at = g->backward ? (h - shift) / stride : h * stride + shift;
-    return !g->backward || (h - shift) % stride == 0;
-}
-
 static int inside(const gather *g, int d, int64_t h, int64_t t) {
     int64_t at;
     return pixel_at(g, d, h, t, &at) && at >= 0 && at < g->size[d];
