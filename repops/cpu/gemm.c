@@ -263,6 +263,8 @@ static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
         else
             run_strip(&r, s->k);
     }
+    if (s->g->y && s->k0 + s->k == s->g->k)
+        RO_NAME(ro_gemm_end)(s->g, s->i0, s->m, s->j0 + j, cols);
 }
 
 static void run_part(const part *s) {
@@ -345,6 +347,8 @@ int RO_NAME(ro_gemm_small)(const gemm *g) {
     if (!RO_NAME(ro_gemm_is_small)(g))
         return 0;
     run_small(g);
+    if (g->y)
+        RO_NAME(ro_gemm_end)(g, 0, g->m, 0, g->n);
     return 1;
 }
 
@@ -368,7 +372,7 @@ static gemm as_row(const gemm *g) {
     gemm t = *g;
     if (g->n != 1 || g->c_row != 1 || g->mask != RO_MASK_NONE || g->c_chunk)
         return t;
-    t.m = 1, t.n = g->m, t.c_row = g->m;
+    t.m = 1, t.n = g->m, t.c_row = g->m, t.y = NULL;
     t.a = g->b, t.a_row = g->b_col, t.a_col = g->b_row;
     t.b = g->a, t.b_row = g->a_col, t.b_col = g->a_row;
     return t;
@@ -396,10 +400,7 @@ static void run_columns(part *s) {
     }
 }
 
-void RO_NAME(ro_gemm)(const gemm *given, float *workspace) {
-    if (RO_NAME(ro_gemm_small)(given) || RO_NAME(ro_gemm_chunks)(given, workspace) ||
-        RO_NAME(ro_gemm_dots)(given, workspace))
-        return;
+static void run_blocks(const gemm *given, float *workspace) {
     const gemm as_given = as_row(given), *whole = &as_given;
     gemm g = *whole;
     part s = plan(&g);
@@ -420,4 +421,19 @@ void RO_NAME(ro_gemm)(const gemm *given, float *workspace) {
         s.tot_row = totals_apart(&s) ? s.n : g.c_row;
         run_columns(&s);
     }
+}
+
+/* Blocks of several columns end by themselves. */
+static int ends_later(const gemm *g) {
+    return g->y && (g->k == 0 || as_row(g).y == NULL);
+}
+
+void RO_NAME(ro_gemm)(const gemm *g, float *workspace) {
+    if (RO_NAME(ro_gemm_small)(g))
+        return;
+    const int few = RO_NAME(ro_gemm_chunks)(g, workspace) || RO_NAME(ro_gemm_dots)(g, workspace);
+    if (!few)
+        run_blocks(g, workspace);
+    if (few ? g->y != NULL : ends_later(g))
+        RO_NAME(ro_gemm_end)(g, 0, g->m, 0, g->n);
 }

@@ -20,6 +20,11 @@ typedef struct {
     /* For ro_gemm_dots, of columns of b without gaps between them: how far beyond what it reads it
      * asks for more, in the order of addresses. 0: beyond each column by itself. */
     int64_t b_ahead;
+    /* ro_linear: where c is complete, c = canon(c + bias) and y = activation(c). y is like c, or c
+     * itself; NULL: c remains as it is. Without a mask, c_chunk and beta. */
+    float *y;
+    const float *bias; /* of the columns; NULL: none */
+    ro_activation activation;
 } gemm;
 
 /* Tiles of c that stay in registers: rows and vectors of columns. Tiles of few rows may be wider,
@@ -42,6 +47,8 @@ void RO_NAME(ro_gemm)(const gemm *g, float *workspace);
 int RO_NAME(ro_gemm_is_small)(const gemm *g);
 /* The same for a small product, or returns 0. */
 int RO_NAME(ro_gemm_small)(const gemm *g);
+/* What is said of y, of rows [i, i + rows) and columns [j, j + cols). */
+void RO_NAME(ro_gemm_end)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols);
 /* ro_gemm shared among the context's threads, with workspace of the context. */
 ro_status RO_NAME(ro_gemm_shared)(ro_ctx *ctx, const gemm *g);
 

@@ -1,4 +1,4 @@
-/* matmul (SPEC.md section 3.1) and attn_av (section 8): a batch of products, shared among threads
+/* matmul and ro_linear (SPEC.md section 3.1), and attn_av (section 8): a batch of products, shared among threads
  * by output. */
 #include "repops/cpu/gemm.h"
 #include "repops/src/call.h"
@@ -27,6 +27,8 @@ static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
         g.a += product * b->a_size + row * g.a_row;
         g.b += product * b->b_size + col * g.b_col;
         g.c += product * b->c_size + row * g.c_row + col;
+        g.y = g.y ? g.y + row * g.c_row + col : NULL;
+        g.bias = g.bias ? g.bias + col : NULL;
         RO_NAME(ro_gemm)(&g, b->workspace + worker * b->workspace_size);
     }
 }
@@ -130,6 +132,17 @@ static ro_status sgemm(ro_ctx *ctx, const ro_products *products) {
     return run_batch(ctx, &b);
 }
 
+/* z is where y goes if nobody wants it apart. */
+static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
+    const ro_linear_layer *l = &j->layer;
+    gemm g = {.m = l->rows, .n = l->out, .k = l->in, .alpha = 1.0f, .chunk = RO_DOT_CHUNK};
+    g.a = j->x, g.a_row = l->in, g.a_col = 1;
+    g.b = j->w, g.b_row = l->transposed ? 1 : l->out, g.b_col = l->transposed ? l->in : 1;
+    g.c = j->z ? j->z : j->y, g.c_row = l->out;
+    g.y = j->y, g.bias = j->bias, g.activation = l->activation;
+    return RO_NAME(ro_gemm_shared)(ctx, &g);
+}
+
 /* Every key block is a chunk with its own result: out is [..., T, nb, D]. */
 static ro_status attn_av(const ro_job *job) {
     const ro_shape *e = &job->call->input[0], *out = &job->call->output;
@@ -151,4 +164,5 @@ void RO_NAME(ro_add_products)(ro_table *table) {
     table->kernel[RO_OP_MATMUL] = (ro_kernel){.run = matmul};
     table->kernel[RO_OP_ATTN_AV] = (ro_kernel){.run = attn_av};
     table->sgemm = sgemm;
+    table->linear = linear;
 }

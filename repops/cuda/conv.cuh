@@ -135,6 +135,7 @@ struct conv_weights {
 
 /* dx: rows are the pixels of one phase. */
 struct conv_dx_out {
+    static constexpr bool ENDS = false;
     float *c;
     static constexpr int64_t col = 1;
     static constexpr float alpha = 1.0f, beta = 0.0f;

@@ -75,6 +75,7 @@ void ro_cuda_add_attention(ro_cuda_operator **table);
 /* ---- functions that are no operators ---- */
 
 ro_status ro_cuda_sgemm(ro_cuda *d, const ro_products *products);
+ro_status ro_cuda_linear(ro_cuda *d, const ro_linear_job *job);
 ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job);
 ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *job);
 ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job);

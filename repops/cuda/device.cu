@@ -157,6 +157,11 @@ static ro_status sgemm(ro_device *device, const ro_products *products) {
     return ro_cuda_sgemm(of(device), products);
 }
 
+static ro_status linear(ro_device *device, const ro_linear_job *job) {
+    const current_device here(of(device)->index);
+    return ro_cuda_linear(of(device), job);
+}
+
 static ro_status attention_forward(ro_device *device, const ro_attention_job *job) {
     const current_device here(of(device)->index);
     return ro_cuda_attention_forward(of(device), job);
@@ -221,6 +226,7 @@ static ro_status tree_roots(ro_device *device, int64_t count, const void *const 
 static const ro_device_functions functions = {close_device,
                                               run,
                                               sgemm,
+                                              linear,
                                               attention_forward,
                                               attention_backward,
                                               cross_entropy,

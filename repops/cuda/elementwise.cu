@@ -1,32 +1,7 @@
 /* Elementwise operators, SPEC.md section 6. */
-#include "repops/cuda/cuda.cuh"
+#include "repops/cuda/functions.cuh"
 
-/* ---- functions of one element: static members, so that templates can take them ---- */
-
-#define FUNCTION(name, expression)                                                                 \
-    struct name {                                                                                  \
-        static RO_DEVICE float of(float x) {                                                       \
-            return expression;                                                                     \
-        }                                                                                          \
-    }
-FUNCTION(exp_of, ro_exp(x));
-FUNCTION(log_of, ro_log(x));
-FUNCTION(sqrt_of, ro_canon(ro_sqrt(x)));
-FUNCTION(rsqrt_of, ro_rsqrt(x));
-FUNCTION(tanh_of, ro_tanh(x));
-FUNCTION(erf_of, ro_erf(x));
-FUNCTION(sigmoid_of, ro_sigmoid(x));
-FUNCTION(silu_of, ro_canon(ro_silu(x)));
-FUNCTION(gelu_of, ro_canon(ro_gelu(x)));
-FUNCTION(gelu_erf_of, ro_canon(ro_gelu_erf(x)));
-FUNCTION(relu_of, x > 0 ? x : x != x ? ro_from_bits(RO_QNAN_BITS) : 0.0f);
-
-FUNCTION(gelu_slope, ro_gelu_slope(x));
-FUNCTION(tanh_slope, ro_tanh_slope(x));
-FUNCTION(erf_slope, ro_erf_slope(x));
-FUNCTION(sigmoid_slope, ro_sigmoid_slope(x));
-FUNCTION(silu_slope, ro_silu_slope(x));
-FUNCTION(gelu_erf_slope, ro_gelu_erf_slope(x));
+/* ---- functions of one element ---- */
 
 template <class F>
 ro_status function(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {

@@ -41,6 +41,7 @@ struct gemm_shape {
 
 /* Where results go; a type of its own where rows are not equally far apart. */
 struct gemm_out {
+    static constexpr bool ENDS = false; /* true: `end` stores four totals, gemm_end.cuh */
     float *c;
     int64_t row, col, next; /* elements from one to the next */
     float alpha, beta;
@@ -54,7 +55,7 @@ struct gemm_out {
     }
 };
 
-/* SPEC 3.1; c is not read if beta is 0. An executor's bias and activation would go here. */
+/* SPEC 3.1; c is not read if beta is 0. */
 RO_DEVICE float gemm_result(float total, float alpha, float beta, const float *c) {
     const float scaled = total * alpha;
     return ro_canon(beta == 0 ? scaled : ro_fma(beta, *c, scaled));
@@ -236,6 +237,51 @@ RO_DEVICE void gemm_store(const gemm_shape &s, const Out &out, const gemm_block 
     }
 }
 
+/* Up to four neighbours of a row that has `count` left. */
+RO_DEVICE void gemm_store_left(float *to, float4 x, int64_t count, bool vectors) {
+    if (vectors) {
+        *reinterpret_cast<float4 *>(to) = x;
+        return;
+    }
+    to[0] = x.x;
+    if (count > 1)
+        to[1] = x.y;
+    if (count > 2)
+        to[2] = x.z;
+    if (count > 3)
+        to[3] = x.w;
+}
+
+/* Where more is done with an element than to store it, registers are needed for that: totals come
+ * from shared memory, four at a time. One product, not a batch. */
+template <class Tile, class Out>
+RO_DEVICE void gemm_end(const gemm_shape &s, const Out &out, const gemm_block &block,
+                        const gemm_lane<Tile> &lane, const gemm_totals<Tile> &totals, float *smem) {
+    const int fours = Tile::TN / 4;
+    const float4 *mine = totals.shared;
+    if constexpr (!Tile::SHARED_TOTALS) {
+        static_assert(Tile::THREADS * Tile::TM * Tile::TN <= Tile::STAGES * Tile::STAGE, "");
+        float4 *to = reinterpret_cast<float4 *>(smem) + threadIdx.x;
+        mine = to;
+        __syncthreads(); /* all have done with the last stage */
+#pragma unroll
+        for (int i = 0; i < Tile::TM * fours; i++)
+            to[i * Tile::THREADS] = totals.kept[i];
+    }
+#pragma unroll 1
+    for (int i = 0; i < Tile::TM * fours; i++) {
+        const int64_t m = block.row<Tile>() + lane.m + gemm_lane<Tile>::step_m(i / fours);
+        const int64_t n = block.col<Tile>() + lane.n + gemm_lane<Tile>::step_n(i % fours * 4);
+        if (m >= s.m || n >= s.n)
+            continue;
+        if (s.sums)
+            gemm_store_left(s.sums + ((int64_t)block.unit * s.m + m) * s.n + n,
+                            mine[i * Tile::THREADS], s.n - n, s.n % 4 == 0);
+        else
+            out.end(m, n, s.n - n, mine[i * Tile::THREADS]);
+    }
+}
+
 /* ---- the kernel ---- */
 
 /* The stages [from, to) of a unit, those without an admitted term at either end left out. */
@@ -275,6 +321,15 @@ RO_DEVICE void gemm_multiply(const gemm_shape &s, const gemm_block &block,
     }
 }
 
+/* No code for tiles that the architecture has no shared memory for. */
+template <class Tile> RO_DEVICE constexpr bool gemm_has_room() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    return (Tile::STAGES * Tile::STAGE + Tile::TOTALS) * sizeof(float) <= 64 << 10;
+#else
+    return true;
+#endif
+}
+
 template <class Tile, class A, class B, class Out, bool masked>
 __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     gemm_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
@@ -283,7 +338,8 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     typedef typename B::template loader<Tile::THREADS, Tile::N, Tile::K> load_b;
     RO_SMEM(float, smem);
     const gemm_block block = gemm_block::of(s, blockIdx.x);
-    if ((s.skip && *s.skip) || block.row<Tile>() >= out.rows(s, block.batch))
+    if (!gemm_has_room<Tile>() || (s.skip && *s.skip) ||
+        block.row<Tile>() >= out.rows(s, block.batch))
         return;
     const int thread = (int)threadIdx.x;
     const gemm_lane<Tile> lane(thread);
@@ -312,6 +368,8 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     int stage = wanted;
     for (int i = 0; i < Tile::STAGES - 1; i++)
         fill();
+    if (Out::ENDS && stage >= range.to)
+        totals.end_chunk(&sums, true, false);
     for (bool first = true; stage < range.to;) {
         ro_copy_wait<Tile::STAGES - 2>();
         __syncthreads(); /* the stage is here, and all have done with the one before it */
@@ -320,12 +378,15 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         slot = slot + 1 == Tile::STAGES ? 0 : slot + 1;
         const int next = from_a.skip(stage + 1, range.to);
         if (next >= range.to || next / s.chunk != stage / s.chunk) {
-            totals.end_chunk(&sums, first, next >= range.to);
+            totals.end_chunk(&sums, first, !Out::ENDS && next >= range.to);
             first = false;
         }
         stage = next;
     }
-    gemm_store<Tile>(s, out, gemm_block::of(s, ro_block_anew()), lane, sums);
+    if constexpr (Out::ENDS)
+        gemm_end<Tile>(s, out, gemm_block::of(s, ro_block_anew()), lane, totals, smem);
+    else
+        gemm_store<Tile>(s, out, gemm_block::of(s, ro_block_anew()), lane, sums);
 }
 
 #endif

@@ -101,8 +101,12 @@ __global__ void __launch_bounds__(GEMM_ADD_THREADS)
         after[e] = total;
         return;
     }
-    float *c = out.line(batch, m) + n * out.col;
-    *c = gemm_result(total, out.alpha, out.beta, c);
+    if constexpr (Out::ENDS) {
+        out.end_one(m, n, total);
+    } else {
+        float *c = out.line(batch, m) + n * out.col;
+        *c = gemm_result(total, out.alpha, out.beta, c);
+    }
 }
 
 template <class Out>

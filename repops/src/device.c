@@ -20,6 +20,11 @@ static ro_status sgemm(ro_ctx *ctx, const ro_products *products) {
     return pass(ctx, device->functions->sgemm(device, products));
 }
 
+static ro_status linear(ro_ctx *ctx, const ro_linear_job *job) {
+    ro_device *device = ro_ctx_on(ctx);
+    return pass(ctx, device->functions->linear(device, job));
+}
+
 static ro_status attention_forward(ro_ctx *ctx, const ro_attention_job *job) {
     ro_device *device = ro_ctx_on(ctx);
     return pass(ctx, device->functions->attention_forward(device, job));
@@ -80,6 +85,7 @@ void ro_table_device(ro_table *table) {
     for (int op = 1; op < RO_OP_END; op++)
         table->kernel[op] = ro_op_describe(op) ? (ro_kernel){.run = run} : (ro_kernel){0};
     table->sgemm = sgemm;
+    table->linear = linear;
     table->attention_forward = attention_forward;
     table->attention_backward = attention_backward;
     table->cross_entropy = cross_entropy;

@@ -16,6 +16,7 @@ typedef struct {
     void (*close)(ro_device *device);
     ro_status (*run)(ro_device *device, const ro_call *call, const void *const *in, void *out);
     ro_status (*sgemm)(ro_device *device, const ro_products *products);
+    ro_status (*linear)(ro_device *device, const ro_linear_job *job);
     ro_status (*attention_forward)(ro_device *device, const ro_attention_job *job);
     ro_status (*attention_backward)(ro_device *device, const ro_attention_grad_job *job);
     ro_status (*cross_entropy)(ro_device *device, const ro_cross_entropy_job *job);

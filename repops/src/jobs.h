@@ -15,6 +15,13 @@ typedef struct {
     float alpha, beta;
 } ro_products;
 
+/* The arguments of ro_linear, of an output that is not empty. */
+typedef struct {
+    ro_linear_layer layer;
+    const float *x, *w, *bias;
+    float *z, *y;
+} ro_linear_job;
+
 /* The tensors of ro_attention_forward and ro_attention_backward; kv_rows is filled in. */
 typedef struct {
     const ro_attention *a;

@@ -90,6 +90,32 @@ static ro_status run_attention(ro_ctx *ctx, const golden_fused *g, const block *
                                  p[DK], p[DV]);
 }
 
+/* ---- linear layers ---- */
+
+static ro_linear_layer layer_of(const golden_fused *g) {
+    return (ro_linear_layer){g->size[0], g->size[1], g->size[2], g->causal,
+                             (ro_activation)g->dropout};
+}
+
+/* x, w, bias; y, z */
+static void plan_linear(const golden_fused *g, block *b) {
+    const ro_linear_layer l = layer_of(g);
+    b->inputs = 3;
+    add(b, l.rows * l.in);
+    add(b, l.in * l.out);
+    add(b, l.out);
+    add(b, l.rows * l.out);
+    if (l.activation != RO_ACTIVATION_NONE)
+        add(b, l.rows * l.out);
+}
+
+static ro_status run_linear(ro_ctx *ctx, const golden_fused *g, const block *b, float *x) {
+    const ro_linear_layer l = layer_of(g);
+    const int64_t *at = b->at;
+    return ro_linear(ctx, &l, x + at[0], x + at[1], x + at[2], b->parts > 4 ? x + at[4] : NULL,
+                     x + at[3]);
+}
+
 /* ---- cross-entropy ---- */
 
 enum { X, DLOSS, IDS, LOSS, ROW_MAX, ROW_SUM, DX };
@@ -259,6 +285,7 @@ typedef struct {
 
 static const function functions[] = {
     {"attention", plan_attention, NULL, run_attention},
+    {"linear", plan_linear, NULL, run_linear},
     {"cross_entropy", plan_cross_entropy, fill_ids, run_cross_entropy},
     {"layer_norm", plan_layer_norm, NULL, run_layer_norm},
     {"layer_norm_backward", plan_layer_norm_backward, NULL, run_layer_norm_backward},

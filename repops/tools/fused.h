@@ -7,9 +7,9 @@
 
 typedef struct {
     char function[24], name[40], class[12], scale[24], hash[65];
-    /* attention: B, H, G, T, S, D; rows and cols; elements of parameters */
+    /* attention: B, H, G, T, S, D; linear: rows, in, out; rows and cols; elements of parameters */
     long long size[6];
-    int causal, dropout; /* causal: of sgd, Nesterov's */
+    int causal, dropout; /* causal: of sgd, Nesterov's; of linear, transposed and the activation */
 } golden_fused;
 
 /* 0 if the line is not a case. */

@@ -3,6 +3,7 @@
  *
  * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [FUNCTION]...
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
+#include "tests/cuda/fused_linear.h"
 #include "tests/cuda/fused_rows.h"
 
 typedef struct {
@@ -209,7 +210,8 @@ typedef struct {
     void (*run)(work *w);
 } function;
 
-static const function functions[] = {{"cross_entropy", cross_entropy},
+static const function functions[] = {{"linear", linear},
+                                     {"cross_entropy", cross_entropy},
                                      {"attention", attention},
                                      {"adamw", adamw},
                                      {"sgd", sgd},

@@ -57,6 +57,31 @@ static ro_status reduce_columns(ro_ctx *ctx, const reduction *r, float *room, fl
     return levels(ctx, r, r->rows, level_of_columns, room, out);
 }
 
+/* ---- linear layers ---- */
+
+static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
+    static const int op[] = {[RO_ACTIVATION_RELU] = RO_OP_RELU,
+                             [RO_ACTIVATION_GELU] = RO_OP_GELU,
+                             [RO_ACTIVATION_GELU_ERF] = RO_OP_GELU_ERF,
+                             [RO_ACTIVATION_SILU] = RO_OP_SILU};
+    const ro_linear_layer *l = &j->layer;
+    const ro_shape x = {RO_F32, 2, {l->rows, l->in}}, row = {RO_F32, 1, {l->out}};
+    const ro_shape w = {
+        RO_F32, 2, {l->transposed ? l->out : l->in, l->transposed ? l->in : l->out}};
+    const ro_shape y = {RO_F32, 2, {l->rows, l->out}}, in[] = {x, w}, terms[] = {y, row};
+    float *z = j->z ? j->z : j->y;
+    const ro_call product = {
+        RO_OP_MATMUL, 2, {0, l->transposed ? 2 : 0, ro_attr_f32(1), RO_DOT_CHUNK, 0}, in, y};
+    const ro_call sum = {RO_OP_ADD, 2, {0}, terms, y};
+    const ro_call function = {op[l->activation], 1, {0}, &y, y};
+    ro_status status = ro_run(ctx, &product, (const void *[]){j->x, j->w}, z);
+    if (status == RO_OK && j->bias)
+        status = ro_run(ctx, &sum, (const void *[]){z, j->bias}, z);
+    if (status == RO_OK && l->activation != RO_ACTIVATION_NONE)
+        status = ro_run(ctx, &function, (const void *[]){z}, j->y);
+    return status;
+}
+
 /* ---- rows, forward ---- */
 
 static ro_status reduce(ro_ctx *ctx, const ro_row_job *j, int op, int next, const float *second,
@@ -243,6 +268,7 @@ static ro_status sgd(ro_ctx *ctx, const ro_sgd_job *j) {
 }
 
 void by_operators(ro_table *table) {
+    table->linear = linear;
     table->layer_norm = layer_norm, table->layer_norm_backward = layer_norm_backward;
     table->softmax = softmax, table->softmax_backward = softmax_backward;
     table->log_softmax = log_softmax, table->log_softmax_backward = log_softmax_backward;

@@ -181,16 +181,62 @@ static uint32_t count_of(const vd_program *p, int op) {
     return count;
 }
 
+/* Groups of linear layers; of these, those whose product before the activation is kept. */
+static uint32_t linear_groups(const vd_program *p, ro_activation activation, uint32_t *kept) {
+    vd_plan plan;
+    vd_err err = {0};
+    uint32_t count = 0;
+    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
+    *kept = 0;
+    for (uint32_t i = 0; i < plan.group_count; i++) {
+        const vd_fused *g = &plan.group[i];
+        const bool counts = g->kind == VD_FUSED_LINEAR && g->linear.activation == activation;
+        count += counts;
+        *kept += counts && g->output_count == 2;
+    }
+    vd_plan_free(&plan);
+    return count;
+}
+
+static void expect_the_same_root(const test_job *job) {
+    const vd_hash fused = root_of(job, false), nodes = root_of(job, true);
+    cr_expect(vd_hash_equal(&fused, &nodes));
+}
+
 Test(fuse, a_run_has_the_same_root) {
     test_job job;
     test_job_open(&job, VD_MODEL_GPT2, 3, 1);
-    const uint32_t norms = count_of(&job.program, RO_OP_LAYERNORM);
-    cr_expect(groups_of(&job.program) == 6 + 2 * norms + count_of(&job.program, RO_OP_ADAMW_W),
-              "for each of two micro-batches: attention, its gradient, the loss, norms and their "
-              "gradients; each parameter");
-    const vd_hash fused = root_of(&job, false), nodes = root_of(&job, true);
-    cr_expect(vd_hash_equal(&fused, &nodes));
+    const vd_program *p = &job.program;
+    const uint32_t norms = count_of(p, RO_OP_LAYERNORM), gelu = count_of(p, RO_OP_GELU);
+    uint32_t kept;
+    cr_expect(gelu > 0 && linear_groups(p, RO_ACTIVATION_GELU, &kept) == gelu && kept == gelu);
+    cr_expect(linear_groups(p, RO_ACTIVATION_NONE, &kept) == 3 * gelu && kept == 0);
+    cr_expect(groups_of(p) == 6 + 4 * gelu + 2 * norms + count_of(p, RO_OP_ADAMW_W),
+              "for each of two micro-batches: attention, its gradient, the loss, linear layers, "
+              "norms and their gradients; each parameter");
+    expect_the_same_root(&job);
     test_job_close(&job);
+}
+
+/* SwiGLU has no bias; GELU by erf and ReLU do. */
+Test(fuse, runs_of_other_activations_have_the_same_root) {
+    static const struct {
+        vd_model_kind model;
+        int op;
+        ro_activation activation;
+    } of[] = {{VD_MODEL_LLAMA, RO_OP_SILU, RO_ACTIVATION_SILU},
+              {VD_MODEL_BERT, RO_OP_GELU_ERF, RO_ACTIVATION_GELU_ERF},
+              {VD_MODEL_MLP, RO_OP_RELU, RO_ACTIVATION_RELU}};
+    for (int i = 0; i < 3; i++) {
+        test_job job;
+        test_job_open(&job, of[i].model, 2, 1);
+        const uint32_t count = count_of(&job.program, of[i].op);
+        uint32_t kept;
+        cr_expect(count > 0 && linear_groups(&job.program, of[i].activation, &kept) == count);
+        cr_expect(kept == count, "%u of %u", kept, count);
+        expect_the_same_root(&job);
+        test_job_close(&job);
+    }
 }
 
 Test(fuse, a_run_with_sgd_has_the_same_root) {

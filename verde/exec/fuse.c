@@ -63,13 +63,12 @@ static const struct {
     int op;
     bool (*match)(const vd_matcher *m, uint32_t node, vd_fused *out);
 } patterns[] = {
-    {RO_OP_ATTN_OUT, vd_match_attention},
-    {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
-    {RO_OP_XENT_GRAD, vd_match_cross_entropy},
-    {RO_OP_LAYERNORM, vd_match_layer_norm},
-    {RO_OP_LN_DX, vd_match_layer_norm_grad},
-    {RO_OP_ADAMW_W, vd_match_adamw},
-    {RO_OP_SGD_W, vd_match_sgd},
+    {RO_OP_ATTN_OUT, vd_match_attention},   {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
+    {RO_OP_ADD, vd_match_linear},           {RO_OP_RELU, vd_match_linear},
+    {RO_OP_GELU, vd_match_linear},          {RO_OP_GELU_ERF, vd_match_linear},
+    {RO_OP_SILU, vd_match_linear},          {RO_OP_XENT_GRAD, vd_match_cross_entropy},
+    {RO_OP_LAYERNORM, vd_match_layer_norm}, {RO_OP_LN_DX, vd_match_layer_norm_grad},
+    {RO_OP_ADAMW_W, vd_match_adamw},        {RO_OP_SGD_W, vd_match_sgd},
     {RO_OP_SGD_NESTEROV, vd_match_sgd},
 };
 
@@ -183,6 +182,12 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
                                  out[1], out[2]);
 }
 
+static ro_status run_linear(const vd_fused *g, ro_ctx *ro, const void *const *in,
+                            void *const *out) {
+    return ro_linear(ro, &g->linear, in[0], in[1], g->input_count > 2 ? in[2] : NULL,
+                     g->output_count > 1 ? out[1] : NULL, out[0]);
+}
+
 static ro_status run_adamw(const vd_fused *g, const vd_fused_memory *at, uint32_t count,
                            ro_ctx *ro) {
     ro_adamw_parameter all[VD_FUSED_BATCH];
@@ -219,6 +224,7 @@ vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t co
     ro_status status = RO_OK;
     switch (g->kind) {
     case VD_FUSED_CROSS_ENTROPY: return run_cross_entropy(g, ro, at->in, at->out, err);
+    case VD_FUSED_LINEAR: status = run_linear(g, ro, at->in, at->out); break;
     case VD_FUSED_LAYER_NORM: status = run_layer_norm(g, ro, at->in, at->out); break;
     case VD_FUSED_LAYER_NORM_GRAD: status = run_layer_norm_grad(g, ro, at->in, at->out); break;
     case VD_FUSED_ADAMW: status = run_adamw(g, at, count, ro); break;

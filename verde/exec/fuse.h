@@ -18,6 +18,7 @@ enum {
 typedef enum {
     VD_FUSED_ATTENTION,
     VD_FUSED_ATTENTION_GRAD,
+    VD_FUSED_LINEAR,          /* a product with its bias, its activation, or both */
     VD_FUSED_CROSS_ENTROPY,   /* with the logits' gradient, which may take the logits' place */
     VD_FUSED_LAYER_NORM,      /* with its mean and rstd */
     VD_FUSED_LAYER_NORM_GRAD, /* of x, which may take the place of that of y, gamma and beta */
@@ -34,11 +35,12 @@ typedef struct {
     ro_attention attention;                          /* dropout: NULL until it runs */
     ro_attention_dropout dropout;                    /* if `drops`; the step is set then */
     bool drops;
-    int64_t rows, cols;  /* of logits, of what is normalised */
-    float eps;           /* of a norm */
-    float dloss;         /* of every row */
-    ro_adamw_step adamw; /* pointers: NULL until it runs */
-    ro_sgd_step sgd;     /* likewise */
+    ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */
+    int64_t rows, cols;     /* of logits, of what is normalised */
+    float eps;              /* of a norm */
+    float dloss;            /* of every row */
+    ro_adamw_step adamw;    /* pointers: NULL until it runs */
+    ro_sgd_step sgd;        /* likewise */
 } vd_fused;
 
 #define VD_NO_GROUP UINT32_MAX

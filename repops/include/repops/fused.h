@@ -14,6 +14,31 @@
 extern "C" {
 #endif
 
+/* ---- linear layers, SPEC 3.1 ---- */
+
+typedef enum {
+    RO_ACTIVATION_NONE,
+    RO_ACTIVATION_RELU,
+    RO_ACTIVATION_GELU, /* by tanh */
+    RO_ACTIVATION_GELU_ERF,
+    RO_ACTIVATION_SILU
+} ro_activation;
+
+typedef struct {
+    int64_t rows, in, out; /* of x; its columns; columns of y */
+    int transposed;        /* not 0: w is [out, in] */
+    ro_activation activation;
+} ro_linear_layer;
+
+/* y = activation(z), z = x w + bias: the bytes of matmul in chunks of 256, add, and relu, gelu,
+ * gelu_erf or silu.
+ *
+ * x: [rows, in]; w: [in, out]; bias: [out], NULL: none; z, y: [rows, out]. z is what a gradient
+ * reads, NULL: not wanted; it must be NULL without an activation, where y is z. y and z are written
+ * and overlap nothing. rows, in and out may be 0. */
+RO_API RO_MUST_USE ro_status ro_linear(ro_ctx *ctx, const ro_linear_layer *layer, const float *x,
+                                       const float *w, const float *bias, float *z, float *y);
+
 /* ---- attention, SPEC 8 ---- */
 
 enum { RO_ATTENTION_HEAD_MAX = RO_DOT_CHUNK }; /* largest head size of the fused functions */

@@ -1,0 +1,60 @@
+/* What ro_linear adds to a product, SPEC.md section 3.1: rows that were just written, and that a
+ * cache still has. Compilers inline the function and vectorise the loop. */
+#include "repops/cpu/gemm.h"
+
+typedef float function(float x);
+
+RO_INLINE float relu(float x) {
+    const float positive = x > 0 ? x : 0.0f;
+    return x != x ? ro_from_bits(RO_QNAN_BITS) : positive;
+}
+
+RO_INLINE float gelu(float x) {
+    return ro_canon(ro_gelu(x));
+}
+
+RO_INLINE float gelu_erf(float x) {
+    return ro_canon(ro_gelu_erf(x));
+}
+
+RO_INLINE float silu(float x) {
+    return ro_canon(ro_silu(x));
+}
+
+/* A part of g. */
+typedef struct {
+    const gemm *g;
+    int64_t i, rows, j, cols;
+} place;
+
+RO_INLINE void add(float *c, const float *bias, int64_t cols) {
+    RO_SAME_INDEX
+    for (int64_t e = 0; e < cols; e++)
+        c[e] = ro_canon(c[e] + bias[e]);
+}
+
+/* f: NULL for none. */
+RO_INLINE void end(function *f, const place *p) {
+    const gemm *g = p->g;
+    for (int64_t r = p->i; r < p->i + p->rows; r++) {
+        float *c = g->c + r * g->c_row + p->j, *y = g->y + r * g->c_row + p->j;
+        if (g->bias)
+            add(c, g->bias + p->j, p->cols);
+        if (!f)
+            continue;
+        RO_SAME_INDEX
+        for (int64_t e = 0; e < p->cols; e++)
+            y[e] = f(c[e]);
+    }
+}
+
+void RO_NAME(ro_gemm_end)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    const place p = {g, i, rows, j, cols};
+    switch (g->activation) {
+    case RO_ACTIVATION_NONE: end(NULL, &p); break;
+    case RO_ACTIVATION_RELU: end(relu, &p); break;
+    case RO_ACTIVATION_GELU: end(gelu, &p); break;
+    case RO_ACTIVATION_GELU_ERF: end(gelu_erf, &p); break;
+    case RO_ACTIVATION_SILU: end(silu, &p); break;
+    }
+}

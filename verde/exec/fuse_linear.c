@@ -1,0 +1,69 @@
+/* Products with bias and activation, SPEC.md section 3.1: from the bias's addition, or from an
+ * activation without one. */
+#include "verde/exec/fuse_match.h"
+
+static const struct {
+    int op;
+    ro_activation activation;
+} activations[] = {{RO_OP_RELU, RO_ACTIVATION_RELU},
+                   {RO_OP_GELU, RO_ACTIVATION_GELU},
+                   {RO_OP_GELU_ERF, RO_ACTIVATION_GELU_ERF},
+                   {RO_OP_SILU, RO_ACTIVATION_SILU}};
+enum { ACTIVATIONS = sizeof activations / sizeof activations[0] };
+
+/* A product of matrices as ro_linear has it. */
+static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
+    const vd_node *n = vd_join(m, value, RO_OP_MATMUL, g);
+    if (!n || n->attr[0] != 0 || n->attr[1] & 1 || n->attr[2] != ro_attr_f32(1.0f) ||
+        n->attr[3] != RO_DOT_CHUNK || n->attr[4] != RO_MASK_NONE)
+        return false;
+    const ro_shape *x = vd_shape_in(m, vd_input_of(m, n, 0));
+    g->linear.in = x->dim[x->ndim - 1];
+    g->linear.out = n->shape.dim[n->shape.ndim - 1];
+    if (g->linear.in == 0 || g->linear.out == 0)
+        return false;
+    g->linear.rows = ro_shape_numel(x) / g->linear.in;
+    g->linear.transposed = n->attr[1] >> 1 & 1;
+    vd_put_inputs(g, 2, (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, n, 1)});
+    /* The weights may have dimensions that the result has too: rows of `out` all the same. */
+    return ro_shape_numel(&n->shape) == g->linear.rows * g->linear.out;
+}
+
+/* The activation that reads z, if there is one. */
+static uint32_t join_activation(const vd_matcher *m, uint32_t z, vd_fused *g) {
+    for (int i = 0; i < ACTIVATIONS; i++) {
+        const vd_reader r = {activations[i].op, z, VD_NO_GROUP, -1, 0};
+        const uint32_t y = vd_find_reader(m, z - m->sources + 1, &r);
+        if (y == VD_NO_GROUP || !vd_join(m, y, r.op, g))
+            continue;
+        g->linear.activation = activations[i].activation;
+        return y;
+    }
+    return z;
+}
+
+/* z is kept if somebody but the activation reads it. */
+static void put_results(const vd_matcher *m, vd_fused *g, uint32_t z, uint32_t y) {
+    vd_put_outputs(g, y != z && m->uses[z] > 1 ? 2 : 1, (uint32_t[]){y, z});
+}
+
+bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *g) {
+    const vd_node *n = &m->graph->node[node];
+    const uint32_t value = m->sources + node, product = vd_input_of(m, n, 0);
+    g->kind = VD_FUSED_LINEAR;
+    if (product < m->sources || !vd_join(m, value, n->op, g) || !join_product(m, product, g))
+        return false;
+    if (n->op == RO_OP_ADD) {
+        const uint32_t bias = vd_input_of(m, n, 1);
+        if (ro_shape_numel(vd_shape_in(m, bias)) != g->linear.out)
+            return false;
+        g->input[g->input_count++] = bias;
+        put_results(m, g, value, join_activation(m, value, g));
+        return true;
+    }
+    for (int i = 0; i < ACTIVATIONS; i++)
+        if (activations[i].op == n->op)
+            g->linear.activation = activations[i].activation;
+    put_results(m, g, product, value);
+    return true;
+}
