@@ -74,10 +74,11 @@ static int may_read_zeros(const ro_job *job, const ro_conv *v, int backward) {
 }
 
 static ro_status run(const ro_job *job, gather *g) {
+    grouped f;
     if (RO_NAME(ro_conv_is_few)(g) && may_read_zeros(job, g->v, g->backward))
         return RO_NAME(ro_conv_few)(job->ctx, g);
-    if (RO_NAME(ro_conv_is_grouped)(g) && may_read_zeros(job, g->v, g->backward))
-        return RO_NAME(ro_conv_grouped)(job->ctx, g);
+    if (RO_NAME(ro_conv_plan_groups)(&f, g, 0) && may_read_zeros(job, g->v, g->backward))
+        return RO_NAME(ro_conv_grouped)(job->ctx, &f);
     return RO_NAME(ro_conv_gather)(job->ctx, g);
 }
 
@@ -90,13 +91,9 @@ static ro_status conv2d(const ro_job *job) {
         return multiply_pixels(job->ctx, product);
     if (narrow(&v) && may_read_zeros(job, &v, 0))
         return RO_NAME(ro_conv_narrow)(job, &v);
-    gather g = {.v = &v, .image = job->in[0], .pixel = v.channels, .depth = v.depth, .n = v.width};
+    gather g = forward_gather(&v, job->in[0]);
     g.weights = job->in[1], g.b_row = v.filters, g.b_col = 1, g.b_group = v.width;
-    g.out = job->out, g.out_pixel = v.filters;
-    for (int d = 0; d < 2; d++) {
-        g.size[d] = v.in[d], g.out_size[d] = v.out[d];
-        g.step[d] = v.stride[d], g.spread[d] = 1;
-    }
+    g.out = job->out;
     return run(job, &g);
 }
 

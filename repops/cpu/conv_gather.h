@@ -112,4 +112,15 @@ static inline int pixel_at(const gather *g, int d, int64_t h, int64_t t, int64_t
     return !g->backward || (h - shift) % stride == 0;
 }
 
+/* conv2d, but for weights and output. */
+static inline gather forward_gather(const ro_conv *v, const float *x) {
+    gather g = {.v = v, .image = x, .pixel = v->channels, .depth = v->depth, .n = v->width};
+    g.out_pixel = v->filters;
+    for (int d = 0; d < 2; d++) {
+        g.size[d] = v->in[d], g.out_size[d] = v->out[d];
+        g.step[d] = v->stride[d], g.spread[d] = 1;
+    }
+    return g;
+}
+
 #endif

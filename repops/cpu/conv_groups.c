@@ -2,95 +2,19 @@
  * the spread lines that the next line of the output meets again are kept. */
 #include "repops/cpu/conv_groups.h"
 
-/* Pixels whose sums stay in registers; taps of a line, lines that are kept, at most; floats of them
- * that the second cache holds. */
+/* Pixels whose sums stay in registers. */
 #if defined(RO_ISA_avx512) || defined(RO_ISA_neon)
 enum { PIXELS = 8, VECTORS = GROUP_VECTORS };
 #else
 enum { PIXELS = 6, VECTORS = GROUP_VECTORS };
 #endif
-enum { MOST_TAPS = 32, MOST_LINES = 32, MOST_RESIDUES = 8, CACHED = 1 << 16 };
 enum { MOST_STRETCHES = MOST_LINES * MOST_TAPS * (RO_DOT_CHUNK + GROUP_MOST) / RO_DOT_CHUNK };
 
-/* Pixels of a line of the output that leave the same remainder by the stride meet the same taps:
- * from the first one's column, from term 0 of a line of the kernel. */
 typedef struct {
-    tile_run run[MOST_TAPS];
-    int64_t count;
-} taps;
-
-typedef struct {
-    const gather *g;
-    spread s;
-    taps residue[MOST_RESIDUES];
-    int64_t residues;
-    int64_t kept, positions; /* lines; positions of a residue that go together, at most */
-    int64_t least, most;     /* pixels of a line of the image that position 0 meets */
-    int64_t lines;           /* of the output, of an item */
-    int64_t k;               /* terms */
-    float *weights;          /* [blocks][k][GROUP_LANES] */
+    const grouped *f;
+    float *weights; /* [blocks][k][GROUP_LANES] */
     float *workspace;
-    int64_t workspace_size; /* of one thread */
-} grouped;
-
-/* ---- geometry ---- */
-
-/* Terms that follow each other in the spread line and in the weights are one run. */
-static void add_tap(grouped *f, taps *t, int64_t tap, int64_t col) {
-    const int64_t from = f->s.from, a = col * spread_step(&f->s), b = tap * from * GROUP_LANES;
-    tile_run *last = t->count ? &t->run[t->count - 1] : NULL;
-    if (last && last->a + last->k * GROUP_LANES == a && last->b + last->k * GROUP_LANES == b)
-        last->k += from;
-    else
-        t->run[t->count++] = (tile_run){a, b, from};
-}
-
-/* The pixels of the image that taps of a line meet, from position 0 of each residue. */
-static void find_reach(grouped *f) {
-    const gather *g = f->g;
-    int64_t at, found = 0;
-    for (int64_t r = 0; r < f->residues; r++)
-        for (int64_t t = 0; t < g->v->kernel[1]; t++)
-            if (pixel_at(g, 1, r, t, &at)) {
-                f->least = found ? min_i64(f->least, at) : at;
-                f->most = found++ ? max_i64(f->most, at) : at;
-            }
-}
-
-static void list_taps(grouped *f) {
-    const gather *g = f->g;
-    int64_t at;
-    for (int64_t r = 0; r < f->residues; r++)
-        for (int64_t t = 0; t < g->v->kernel[1]; t++)
-            if (pixel_at(g, 1, r, t, &at))
-                add_tap(f, &f->residue[r], t,
-                        g->backward ? f->positions - 1 + f->most - at : at - f->least);
-}
-
-static grouped plan(const gather *g) {
-    const ro_conv *v = g->v;
-    grouped f = {.g = g, .residues = min_i64(g->spread[1], g->out_size[1])};
-    f.s = (spread){.image = g->image, .channels = g->pixel, .size = g->size[1]};
-    f.s.from = g->depth, f.s.to = g->n, f.s.lanes = g->out_pixel, f.s.mirrored = g->backward;
-    f.k = v->kernel[0] * v->kernel[1] * g->depth;
-    f.s.blocks = ceil_div(f.s.lanes, GROUP_LANES);
-    f.kept = (v->kernel[0] - 1) * v->dilation[0] / g->spread[0] + 1;
-    find_reach(&f);
-    const int64_t all = ceil_div(g->out_size[1], g->spread[1]);
-    const int64_t cols = CACHED / (f.kept * f.s.blocks * spread_step(&f.s)) - (f.most - f.least);
-    f.positions = min_i64(all, max_i64(2 * PIXELS, cols / g->step[1]));
-    f.positions = ceil_div(all, ceil_div(all, f.positions));
-    f.s.cols = (f.positions - 1) * g->step[1] + f.most - f.least + 1;
-    return f;
-}
-
-int RO_NAME(ro_conv_is_grouped)(const gather *g) {
-    if (!small_groups(g->v) || g->v->kernel[1] > MOST_TAPS || g->v->kernel[0] > MOST_LINES ||
-        g->spread[1] > MOST_RESIDUES)
-        return 0;
-    const grouped f = plan(g);
-    return f.kept <= MOST_LINES && f.kept * f.s.blocks * spread_block(&f.s) <= SPREAD_MOST;
-}
+} filters;
 
 /* ---- weights ---- */
 
@@ -104,10 +28,11 @@ static void pack_lane(const grouped *f, int64_t tap, int64_t lane, float *to) {
 }
 
 static void pack_blocks(void *user, int64_t first, int64_t last, int worker) {
-    const grouped *f = user;
+    const filters *all = user;
+    const grouped *f = all->f;
     (void)worker;
     for (int64_t i = first; i < last; i++) {
-        float *to = f->weights + i * f->k * GROUP_LANES;
+        float *to = all->weights + i * f->k * GROUP_LANES;
         const int64_t lanes = min_i64(GROUP_LANES, f->s.lanes - i * GROUP_LANES);
         memset(to, 0, (size_t)(f->k * GROUP_LANES) * sizeof(float));
         for (int64_t t = 0; t < f->k / f->s.from; t++)
@@ -211,34 +136,9 @@ static void filter_positions(target *t, int64_t count) {
 
 /* ---- lines ---- */
 
-/* Some lines of the output. */
-typedef struct {
-    const grouped *f;
-    float *lines;
-    int64_t number[MOST_LINES];    /* that are kept */
-    const float *line[MOST_LINES]; /* for each line of the kernel; NULL: outside */
-} item;
-
-/* The lines of the image that line h of image n meets, spread from pixel `first` on. */
-static void find_lines(item *z, int64_t n, int64_t h, int64_t first) {
-    const grouped *f = z->f;
-    const gather *g = f->g;
-    int64_t at;
-    for (int64_t i = 0; i < g->v->kernel[0]; i++) {
-        z->line[i] = NULL;
-        if (!pixel_at(g, 0, h, i, &at) || at < 0 || at >= g->size[0])
-            continue;
-        const int64_t number = n * g->size[0] + at, slot = number % f->kept;
-        float *to = z->lines + slot * f->s.blocks * spread_block(&f->s);
-        if (z->number[slot] != number)
-            RO_NAME(ro_conv_spread)(&f->s, number, first, to);
-        z->number[slot] = number;
-        z->line[i] = to;
-    }
-}
-
 /* Those of one residue, for the first block. */
-static int64_t list_stretches(const item *z, const taps *row, stretch *to) {
+static int64_t list_stretches(const filters *all, const kept_lines *z, const taps *row,
+                              stretch *to) {
     const grouped *f = z->f;
     int64_t count = 0, chunk = 0;
     for (int64_t i = 0; i < f->g->v->kernel[0]; i++)
@@ -251,20 +151,22 @@ static int64_t list_stretches(const item *z, const taps *row, stretch *to) {
                     to[count - 1].last = k / RO_DOT_CHUNK != chunk;
                 chunk = k / RO_DOT_CHUNK;
                 to[count++] = (stretch){z->line[i] + run->a + done * GROUP_LANES,
-                                        f->weights + k * GROUP_LANES, terms, 0};
+                                        all->weights + k * GROUP_LANES, terms, 0};
             }
         }
     return count;
 }
 
 /* Positions from p on, of one residue of a line of the output. */
-static void filter_residue(const item *z, int64_t r, int64_t p, int64_t line) {
+static void filter_residue(const filters *all, const kept_lines *z, int64_t r, int64_t p,
+                           int64_t line) {
     const grouped *f = z->f;
     const gather *g = f->g;
     const int64_t w = r + p * g->spread[1];
     const int64_t count = min_i64(f->positions, ceil_div(g->out_size[1] - w, g->spread[1]));
-    stretch all[MOST_STRETCHES];
-    target t = {.stretch = all, .stretches = list_stretches(z, &f->residue[r], all)};
+    stretch list[MOST_STRETCHES];
+    target t = {.stretch = list};
+    t.stretches = list_stretches(all, z, &f->residue[r], list);
     t.x_step = (f->s.mirrored ? -g->step[1] : g->step[1]) * spread_step(&f->s);
     t.out_step = g->spread[1] * g->out_pixel;
     for (int64_t b = 0; b < f->s.blocks; b++) {
@@ -276,56 +178,45 @@ static void filter_residue(const item *z, int64_t r, int64_t p, int64_t line) {
     }
 }
 
-/* Positions from p on, of lines [first, last) of the output. */
-static void filter_lines(item *z, int64_t p, int64_t first, int64_t last) {
-    const grouped *f = z->f;
-    const gather *g = f->g;
-    const int64_t end = p + f->positions;
-    const int64_t col = g->backward ? (end - 1) * g->step[1] + f->most : p * g->step[1] + f->least;
-    for (int64_t i = 0; i < f->kept; i++)
-        z->number[i] = -1;
-    for (int64_t line = first; line < last; line++) {
-        find_lines(z, line / g->out_size[0], line % g->out_size[0], col);
-        for (int64_t r = 0; r < f->residues; r++)
-            filter_residue(z, r, p, line);
+/* Lines [first, last) of the output. */
+static void run_items(void *user, int64_t first, int64_t last, int worker) {
+    const filters *all = user;
+    const grouped *f = all->f;
+    const int64_t positions = ceil_div(f->g->out_size[1], f->g->spread[1]);
+    kept_lines z = {.f = f, .lines = all->workspace + worker * kept_floats(f)};
+    for (int64_t p = 0; p < positions; p += f->positions) {
+        RO_NAME(ro_conv_keep_none)(&z, p);
+        for (int64_t line = first; line < last; line++) {
+            RO_NAME(ro_conv_keep_lines)(&z, line);
+            for (int64_t r = 0; r < f->residues; r++)
+                filter_residue(all, &z, r, p, line);
+        }
     }
 }
 
-static void run_items(void *user, int64_t first, int64_t last, int worker) {
-    const grouped *f = user;
-    item z = {.f = f, .lines = f->workspace + worker * f->workspace_size};
-    const int64_t all = ceil_div(f->g->out_size[1], f->g->spread[1]);
-    for (int64_t p = 0; p < all; p += f->positions)
-        filter_lines(&z, p, first, last);
-}
-
 /* The workspace: sources, weights, then lines for each thread. */
-static int allocate(ro_ctx *ctx, grouped *f) {
-    const int64_t vectors = f->s.blocks * GROUP_VECTORS, threads = ro_ctx_threads(ctx);
+static int allocate(ro_ctx *ctx, grouped *f, filters *all) {
+    const int64_t vectors = f->s.blocks * GROUP_VECTORS;
     const int64_t list = round_up(vectors * (int64_t)sizeof(sources), 64);
-    const int64_t packed = f->s.blocks * f->k * GROUP_LANES;
-    f->workspace_size = round_up(f->kept * f->s.blocks * spread_block(&f->s), 16);
-    const int64_t floats = packed + threads * f->workspace_size;
+    const int64_t packed = round_up(f->s.blocks * f->k * GROUP_LANES, 16);
+    const int64_t floats = packed + ro_ctx_threads(ctx) * kept_floats(f);
     char *room = ro_workspace(ctx, (size_t)(list + floats * (int64_t)sizeof(float)));
-    if (!room)
-        return 0;
     f->s.sources = (sources *)(void *)room;
-    f->weights = (float *)(void *)(room + list);
-    f->workspace = f->weights + round_up(packed, 16);
-    return 1;
+    all->weights = (float *)(void *)(room + list);
+    all->workspace = all->weights + packed;
+    return room != NULL;
 }
 
-ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, const gather *g) {
+ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f) {
     ro_pool *pool = ro_ctx_pool(ctx);
-    const int64_t lines = g->v->batch * g->out_size[0];
-    grouped f = plan(g);
-    const int64_t work = lines * g->out_size[1] * f.s.lanes * f.k;
+    const int64_t lines = f->g->v->batch * f->g->out_size[0];
+    const int64_t work = lines * f->g->out_size[1] * f->s.lanes * f->k;
     const int64_t items = work < 2 * CONV_PIECE_WORK ? 1 : 8 * ro_ctx_threads(ctx);
-    if (!allocate(ctx, &f))
+    filters all = {.f = f};
+    if (!allocate(ctx, f, &all))
         return RO_ERR_MEMORY;
-    list_taps(&f);
-    RO_NAME(ro_conv_find_sources)(&f.s);
-    ro_pool_for(pool, f.s.blocks, items == 1 ? f.s.blocks : 1, pack_blocks, &f);
-    ro_pool_for(pool, lines, ceil_div(lines, items), run_items, &f);
+    RO_NAME(ro_conv_find_sources)(f);
+    ro_pool_for(pool, f->s.blocks, items == 1 ? f->s.blocks : 1, pack_blocks, &all);
+    ro_pool_for(pool, lines, ceil_div(lines, items), run_items, &all);
     return RO_OK;
 }

@@ -8,18 +8,26 @@
 #define REPOPS_CPU_CONV_GROUPS_H
 
 #include "repops/cpu/conv_gather.h"
+#include "repops/cpu/conv_weight.h"
 
-/* Lanes that go together; channels of a group, at most; floats of the spread lines. */
+/* Lanes that go together. */
 #if defined(RO_ISA_scalar)
 enum { GROUP_VECTORS = 4 };
 #else
 enum { GROUP_VECTORS = 2 };
 #endif
-enum { GROUP_LANES = GROUP_VECTORS * VW, GROUP_MOST = 8, SPREAD_MOST = 1 << 18 };
+enum { GROUP_LANES = GROUP_VECTORS * VW };
 
-static inline int small_groups(const ro_conv *v) {
-    return v->groups > 1 && v->depth <= GROUP_MOST && v->width <= GROUP_MOST;
-}
+/* Channels of a group, taps of a line of the kernel, its lines and those that it reaches over,
+ * strides, floats of spread lines: at most; and floats of these that the second cache holds. */
+enum {
+    GROUP_MOST = 8,
+    MOST_TAPS = 32,
+    MOST_LINES = 32,
+    MOST_RESIDUES = 8,
+    SPREAD_MOST = 1 << 20,
+    SPREAD_CACHED = 1 << 16
+};
 
 /* What a vector of lanes reads of a pixel, for channel 0 of their groups: channels from base on. */
 typedef struct {
@@ -48,14 +56,51 @@ static inline int64_t spread_block(const spread *s) {
     return s->cols * spread_step(s);
 }
 
-/* Fills in the sources. */
-void RO_NAME(ro_conv_find_sources)(const spread *s);
-/* Line `number`, counted through all images. */
-void RO_NAME(ro_conv_spread)(const spread *s, int64_t number, int64_t first, float *to);
+/* Pixels of a line of the output that leave the same remainder by the stride meet the same taps:
+ * from the first one's column, from term 0 of a line of the kernel. */
+typedef struct {
+    tile_run run[MOST_TAPS];
+    int64_t count;
+} taps;
 
-/* conv2d and conv2d_dx: whether g is such a convolution, of lines that are not too long; weights
- * are finite, or no tap lies outside. */
-int RO_NAME(ro_conv_is_grouped)(const gather *g);
-ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, const gather *g);
+typedef struct {
+    const gather *g;
+    spread s;
+    taps residue[MOST_RESIDUES];
+    int64_t residues;
+    int64_t kept, positions; /* lines; positions of a residue that go together, at most */
+    int64_t least, most;     /* pixels of a line of the image that position 0 meets */
+    int64_t k;               /* terms */
+} grouped;
+
+/* Lines of the image that are kept, and those that a line of the output meets. */
+typedef struct {
+    const grouped *f;
+    float *lines;
+    int64_t first;                 /* pixel that is spread first */
+    int64_t number[MOST_LINES];    /* that is kept, counted through all images; -1: none */
+    const float *line[MOST_LINES]; /* for each line of the kernel; NULL: outside */
+} kept_lines;
+
+/* Whether g, of which all up to `groups` is set, is of small groups, and spread lines have room:
+ * pieces of lines, or, if they are to be whole, those. Fills in all but the sources. */
+int RO_NAME(ro_conv_plan_groups)(grouped *f, const gather *g, int whole);
+void RO_NAME(ro_conv_find_sources)(const grouped *f);
+
+/* Floats of all lines that are kept. */
+static inline int64_t kept_floats(const grouped *f) {
+    return round_up(f->kept * f->s.blocks * spread_block(&f->s), 16);
+}
+
+/* Positions from p on come now. */
+void RO_NAME(ro_conv_keep_none)(kept_lines *z, int64_t p);
+/* Spreads what line `line` of the output meets, counted through all images. */
+void RO_NAME(ro_conv_keep_lines)(kept_lines *z, int64_t line);
+
+/* conv2d and conv2d_dx; weights are finite, or no tap lies outside. */
+ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f);
+
+/* conv2d_dw; f has whole lines of conv2d's. Where it may be wrong, sets not_finite. */
+ro_status RO_NAME(ro_conv_grouped_weight)(ro_ctx *ctx, grouped *f, weights *w);
 
 #endif

@@ -1,5 +1,7 @@
-/* Spreading of lines (conv_groups.h). */
+/* What convolutions in small groups read (conv_groups.h). */
 #include "repops/cpu/conv_groups.h"
+
+enum { LEAST_POSITIONS = 16 };
 
 /* ---- lanes of a vector in another order ---- */
 
@@ -53,7 +55,8 @@ RO_INLINE vf ordered(vf x, order lane) {
 
 /* ---- lines ---- */
 
-void RO_NAME(ro_conv_find_sources)(const spread *s) {
+void RO_NAME(ro_conv_find_sources)(const grouped *f) {
+    const spread *s = &f->s;
     int64_t channel = 0, within = 0; /* of a lane: of its group's first; in its group */
     for (int64_t i = 0; i < s->blocks * GROUP_LANES; i++) {
         sources *z = &s->sources[i / VW];
@@ -100,7 +103,8 @@ static void put_zeros(const spread *s, int64_t col, int64_t count, float *to) {
                (size_t)(count * spread_step(s)) * sizeof(float));
 }
 
-void RO_NAME(ro_conv_spread)(const spread *s, int64_t number, int64_t first, float *to) {
+/* Line `number`, counted through all images. */
+static void spread_line(const spread *s, int64_t number, int64_t first, float *to) {
     const int64_t low = s->mirrored ? first - s->cols + 1 : first, step = spread_step(s);
     const int64_t from = max_i64(0, low), end = min_i64(low + s->cols, s->size);
     const int64_t count = max_i64(0, end - from), below = count ? from - low : s->cols;
@@ -113,4 +117,93 @@ void RO_NAME(ro_conv_spread)(const spread *s, int64_t number, int64_t first, flo
         to += before * step;
     spread_pixels(s, s->image + (number * s->size + from) * s->channels, count,
                   s->mirrored ? -step : step, to);
+}
+
+/* ---- geometry ---- */
+
+/* Terms that follow each other in the spread line and in the weights are one run. */
+static void add_tap(grouped *f, taps *t, int64_t tap, int64_t col) {
+    const int64_t from = f->s.from, a = col * spread_step(&f->s), b = tap * from * GROUP_LANES;
+    tile_run *last = t->count ? &t->run[t->count - 1] : NULL;
+    if (last && last->a + last->k * GROUP_LANES == a && last->b + last->k * GROUP_LANES == b)
+        last->k += from;
+    else
+        t->run[t->count++] = (tile_run){a, b, from};
+}
+
+/* The pixels of the image that taps of a line meet, from position 0 of each residue. */
+static void find_reach(grouped *f) {
+    const gather *g = f->g;
+    int64_t at, found = 0;
+    for (int64_t r = 0; r < f->residues; r++)
+        for (int64_t t = 0; t < g->v->kernel[1]; t++)
+            if (pixel_at(g, 1, r, t, &at)) {
+                f->least = found ? min_i64(f->least, at) : at;
+                f->most = found++ ? max_i64(f->most, at) : at;
+            }
+}
+
+static void list_taps(grouped *f) {
+    const gather *g = f->g;
+    int64_t at;
+    for (int64_t r = 0; r < f->residues; r++)
+        for (int64_t t = 0; t < g->v->kernel[1]; t++)
+            if (pixel_at(g, 1, r, t, &at))
+                add_tap(f, &f->residue[r], t,
+                        g->backward ? f->positions - 1 + f->most - at : at - f->least);
+}
+
+/* Pieces of lines, if they are not to be whole: spread, all that is kept stays in a cache. */
+static void cut_lines(grouped *f, int whole) {
+    const gather *g = f->g;
+    const int64_t all = ceil_div(g->out_size[1], g->spread[1]);
+    const int64_t cols = SPREAD_CACHED / (f->kept * f->s.blocks * spread_step(&f->s));
+    const int64_t most = max_i64(LEAST_POSITIONS, (cols - (f->most - f->least)) / g->step[1]);
+    f->positions = whole ? all : ceil_div(all, ceil_div(all, min_i64(all, most)));
+    f->s.cols = (f->positions - 1) * g->step[1] + f->most - f->least + 1;
+}
+
+int RO_NAME(ro_conv_plan_groups)(grouped *f, const gather *g, int whole) {
+    const ro_conv *v = g->v;
+    const int64_t reach = (v->kernel[0] - 1) * v->dilation[0] / g->spread[0] + 1;
+    if (v->groups == 1 || v->depth > GROUP_MOST || v->width > GROUP_MOST || reach > MOST_LINES ||
+        v->kernel[0] > MOST_LINES || v->kernel[1] > MOST_TAPS || g->spread[1] > MOST_RESIDUES)
+        return 0;
+    *f = (grouped){.g = g, .residues = min_i64(g->spread[1], g->out_size[1]), .kept = reach};
+    f->s = (spread){.image = g->image, .channels = g->pixel, .size = g->size[1]};
+    f->s.from = g->depth, f->s.to = g->n, f->s.lanes = g->out_pixel, f->s.mirrored = g->backward;
+    f->s.blocks = ceil_div(f->s.lanes, GROUP_LANES);
+    f->k = v->kernel[0] * v->kernel[1] * g->depth;
+    find_reach(f);
+    cut_lines(f, whole);
+    list_taps(f);
+    return kept_floats(f) <= SPREAD_MOST;
+}
+
+/* ---- lines that are kept ---- */
+
+void RO_NAME(ro_conv_keep_none)(kept_lines *z, int64_t p) {
+    const grouped *f = z->f;
+    const int64_t step = f->g->step[1];
+    z->first = f->s.mirrored ? (p + f->positions - 1) * step + f->most : p * step + f->least;
+    for (int64_t i = 0; i < f->kept; i++)
+        z->number[i] = -1;
+}
+
+void RO_NAME(ro_conv_keep_lines)(kept_lines *z, int64_t line) {
+    const grouped *f = z->f;
+    const gather *g = f->g;
+    const int64_t n = line / g->out_size[0], h = line % g->out_size[0];
+    int64_t at;
+    for (int64_t i = 0; i < g->v->kernel[0]; i++) {
+        z->line[i] = NULL;
+        if (!pixel_at(g, 0, h, i, &at) || at < 0 || at >= g->size[0])
+            continue;
+        const int64_t number = n * g->size[0] + at, slot = number % f->kept;
+        float *to = z->lines + slot * f->s.blocks * spread_block(&f->s);
+        if (z->number[slot] != number)
+            spread_line(&f->s, number, z->first, to);
+        z->number[slot] = number;
+        z->line[i] = to;
+    }
 }

@@ -1,7 +1,7 @@
 /* conv2d_dw, SPEC.md section 12.1. Rows are the weights of one output channel, columns the output
  * channels, steps the pixels of the output. Where a tap has rows enough, each is a product of its
  * own, over the pixels at which it is inside the image; else all taps are one product. */
-#include "repops/cpu/conv_depthwise.h"
+#include "repops/cpu/conv_groups.h"
 #include "repops/cpu/conv_narrow.h"
 
 /* Rows of a tap, and one part of so many of the pixels that lies outside, that pay for packing dy
@@ -213,6 +213,25 @@ static ro_status multiply_pixels(const ro_job *job, const ro_conv *v) {
     return RO_NAME(ro_gemm_shared)(job->ctx, &g);
 }
 
+static ro_status run(ro_ctx *ctx, weights *g) {
+    ro_pool *pool = ro_ctx_pool(ctx);
+    const int threads = ro_ctx_threads(ctx);
+    const ro_conv *v = &g->v;
+    const int64_t area = v->kernel[0] * v->kernel[1];
+    g->units =
+        v->depth >= TAP_ROWS && area * g->k - terms(v) >= area * g->k / TAP_ABSENT ? area : 1;
+    g->m = g->units > 1 ? v->depth : area * v->depth;
+    g->outside = v->pad[0] > 0 || v->pad[1] > 0;
+    share(g, threads);
+    if (!allocate(ctx, g))
+        return RO_ERR_MEMORY;
+    const int64_t products = g->down * g->across * v->groups * g->units;
+    ro_pool_for(pool, products * ceil_div(g->k, g->depth), 1, run_items, g);
+    if (g->chunks)
+        ro_pool_for(pool, g->m * v->filters, ceil_div(g->m * v->filters, threads), add_chunks, g);
+    return RO_OK;
+}
+
 static ro_status conv2d_dw(const ro_job *job) {
     const ro_conv v = conv_of(job);
     if (no_terms(job))
@@ -221,28 +240,18 @@ static ro_status conv2d_dw(const ro_job *job) {
         return RO_NAME(ro_conv_weight_lanes)(job, &v);
     if (pointwise(&v))
         return multiply_pixels(job, &v);
-    if (depthwise(&v)) {
-        RO_NAME(ro_conv_depthwise_weight)(job, &v);
-        return RO_OK;
-    }
-    ro_pool *pool = ro_ctx_pool(job->ctx);
-    const int threads = ro_ctx_threads(job->ctx);
     weights g = {.v = v, .x = job->in[0], .dy = job->in[1], .dw = job->out, .n = v.width};
-    const int64_t taps = v.kernel[0] * v.kernel[1];
+    const gather forward = forward_gather(&v, g.x);
+    grouped f;
     g.k = v.batch * v.out[0] * v.out[1];
-    g.units = v.depth >= TAP_ROWS && taps * g.k - terms(&v) >= taps * g.k / TAP_ABSENT ? taps : 1;
-    g.m = g.units > 1 ? v.depth : taps * v.depth;
-    g.outside = v.pad[0] > 0 || v.pad[1] > 0;
-    share(&g, threads);
-    if (!allocate(job->ctx, &g))
-        return RO_ERR_MEMORY;
-    const int64_t products = g.down * g.across * v.groups * g.units;
-    ro_pool_for(pool, products * ceil_div(g.k, g.depth), 1, run_items, &g);
-    if (g.chunks)
-        ro_pool_for(pool, g.m * v.filters, ceil_div(g.m * v.filters, threads), add_chunks, &g);
-    if (atomic_load(&g.not_finite))
-        ro_pool_for(pool, g.m, max_i64(1, g.m / (8 * threads)), RO_NAME(ro_conv_exact_weight), &g);
-    return RO_OK;
+    const ro_status status = RO_NAME(ro_conv_plan_groups)(&f, &forward, 1)
+                                 ? RO_NAME(ro_conv_grouped_weight)(job->ctx, &f, &g)
+                                 : run(job->ctx, &g);
+    const int64_t rows = v.kernel[0] * v.kernel[1] * v.depth;
+    if (status == RO_OK && atomic_load(&g.not_finite))
+        ro_pool_for(ro_ctx_pool(job->ctx), rows, max_i64(1, rows / (8 * ro_ctx_threads(job->ctx))),
+                    RO_NAME(ro_conv_exact_weight), &g);
+    return status;
 }
 
 void RO_NAME(ro_add_conv_weight)(ro_table *table) {
