@@ -88,6 +88,10 @@ $(BUILD)/obj/repops/cpu/$(1)/%.o: repops/cpu/%.c
 	$$(Q)$$(CC) $$(BASE) -g1 $$(KERNEL_OPT) $$(ISA_$(1)) -DRO_ISA=$(1) -DRO_ISA_$(1)=1 -fvisibility=hidden $$(CFLAGS) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
+# What describes a product is stored field by field: a vector load of several would wait for the stores, which small
+# products notice.
+$(foreach isa,$(ISAS),$(BUILD)/obj/repops/cpu/$(isa)/gemm.o $(BUILD)/obj/repops/cpu/$(isa)/products.o): \
+  private BASE += -fno-tree-slp-vectorize
 # Free kernels once more for each type that they compute in (repops/free/kernel.h).
 define free_rule
 $(BUILD)/obj/repops/free/$(1)_$(2)/%.o: repops/free/%.c

@@ -47,8 +47,8 @@ static int b_in_place(const gemm *g) {
 
 /* Few columns, or few rows, or all of b in the cache beside a panel of a: that is used few times,
  * or read in a moment. Rows that are a multiple of a page apart would displace each other there. */
-static int a_in_place(const gemm *g) {
-    const int beside = g->a_col == 1 && g->k <= g->chunk && b_in_place(g);
+static int a_in_place(const gemm *g, int b_place) {
+    const int beside = g->a_col == 1 && g->k <= g->chunk && b_place;
     const int few =
         beside || g->n <= 2 * NR || (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 1 << 14));
     if (g->mask != RO_MASK_NONE)
@@ -57,7 +57,8 @@ static int a_in_place(const gemm *g) {
 }
 
 static part plan(const gemm *g) {
-    part s = {.g = g, .a_place = a_in_place(g), .b_place = b_in_place(g)};
+    part s = {.g = g, .b_place = b_in_place(g)};
+    s.a_place = a_in_place(g, s.b_place);
     s.depth = g->chunk * max_i64(1, (g->mask == RO_MASK_NONE ? KC : KC_MASKED) / g->chunk);
     s.depth = min_i64(s.depth, g->k);
     s.most_m = ceil_div(ceil_div(g->m, max_i64(1, ceil_div(g->m, MC))), MR) * MR;
@@ -316,16 +317,18 @@ static void fill_chunks(const gemm *g) {
 /* ---- small products: one chunk, nothing packed, little to decide ---- */
 
 int RO_NAME(ro_gemm_is_small)(const gemm *g) {
-    return g->k > 0 && g->k <= g->chunk && !g->c_chunk && g->n > DOTS_ROWS && b_in_place(g) &&
-           a_in_place(g);
+    return g->k > 0 && g->k <= g->chunk && !g->c_chunk &&
+           (g->n > DOTS_ROWS || g->m < VW) && b_in_place(g) && a_in_place(g, 1);
 }
 
 /* What is read again and again is the smaller of a and b. */
 static void run_small(const gemm *g) {
     const int64_t n = g->n, height = panel_rows(g->m, place_rows(n));
     const int64_t width = g->m > 4 * n ? n : place_cols(height, n);
-    tile t = {.k = g->k, .a_row = g->a_row, .a_step = g->a_col, .b_step = g->b_row};
+    tile t; /* an initializer would clear it by a string instruction, which takes 5 ns */
+    t.k = g->k, t.a_row = g->a_row, t.a_step = g->a_col, t.b_step = g->b_row;
     t.c_row = t.out_row = g->c_row, t.alpha = g->alpha, t.beta = g->beta;
+    t.ahead = t.start = NULL, t.runs = NULL, t.ahead_step = t.ahead_turn = t.run_count = 0;
     t.flags = TILE_FIRST | TILE_LAST;
     for (int64_t from = 0; from < n; from += width) {
         const int64_t to = min_i64(from + width, n);

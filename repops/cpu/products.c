@@ -117,10 +117,7 @@ static ro_status matmul(const ro_job *job) {
     return run_batch(job->ctx, &b);
 }
 
-/* Fields are read one by one: a vector of several would wait for their stores, which small products
- * notice. */
-static ro_status sgemm(ro_ctx *ctx, const ro_products *products) {
-    const volatile ro_products *p = products;
+static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
     gemm g = {.m = p->m, .n = p->n, .k = p->k, .chunk = RO_DOT_CHUNK};
     g.a = p->a, g.a_row = p->a_row, g.a_col = p->a_col;
     g.b = p->b, g.b_row = p->b_row, g.b_col = p->b_col;

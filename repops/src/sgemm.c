@@ -1,6 +1,7 @@
 /* ro_sgemm: checks, and SPEC.md section 3.1 in terms of a table's products. */
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
+#include "repops/src/inline.h"
 
 typedef struct {
     const char *name;
@@ -24,10 +25,11 @@ static int within(int64_t value, int64_t least) {
     return (value >= least) & (value <= RO_MAX_NUMEL);
 }
 
-ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
-                         float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
-                         float beta, float *c, int64_t ldc, int64_t stride_a, int64_t stride_b,
-                         int64_t stride_c, int64_t batch) {
+/* Twice in line: a call with so many arguments takes as long as a quarter of the smallest product. */
+RO_INLINE ro_status run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
+                        float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                        float beta, float *c, int64_t ldc, int64_t stride_a, int64_t stride_b,
+                        int64_t stride_c, int64_t batch) {
     const int64_t least_a = at_least_1(trans_a ? m : k), least_b = at_least_1(trans_b ? k : n);
     const int64_t least_c = at_least_1(n);
     if (!(within(m, 0) & within(n, 0) & within(k, 0) & within(lda, least_a) & within(ldb, least_b) &
@@ -58,9 +60,16 @@ ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64
     return result;
 }
 
+ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
+                         float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
+                         float beta, float *c, int64_t ldc, int64_t stride_a, int64_t stride_b,
+                         int64_t stride_c, int64_t batch) {
+    return run(ctx, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, stride_a,
+               stride_b, stride_c, batch);
+}
+
 ro_status ro_sgemm(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                    float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                    float beta, float *c, int64_t ldc) {
-    return ro_sgemm_batch(ctx, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 0, 0,
-                          0, 1);
+    return run(ctx, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 0, 0, 0, 1);
 }
