@@ -1,5 +1,5 @@
-/* Inline PTX, with twins for tests/simt: asynchronous copies from global to shared memory. On
- * architectures before sm_80 they are ordinary copies, done when the call returns. */
+/* Inline PTX, with twins for tests/simt. Asynchronous copies go from global to shared memory; on
+ * architectures before sm_80 they are ordinary ones, done when the call returns. */
 #ifndef REPOPS_CUDA_PTX_CUH
 #define REPOPS_CUDA_PTX_CUH
 
@@ -42,6 +42,18 @@ template <int left> RO_DEVICE void ro_copy_wait() {
     simt::wait_copies(left);
 #elif __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
+#endif
+}
+
+/* x + y by the unit that multiplies, which additions, shifts and logic leave idle; `one` is 1,
+ * which the compiler must not know, or it would merge additions by pairs in the other unit. */
+RO_DEVICE uint32_t ro_add_as_product(uint32_t one, uint32_t x, uint32_t y) {
+#if defined(RO_SIMT)
+    return x * one + y;
+#else
+    uint32_t sum;
+    asm("mad.lo.u32 %0, %1, %2, %3;" : "=r"(sum) : "r"(x), "r"(one), "r"(y));
+    return sum;
 #endif
 }
 

@@ -4,7 +4,7 @@
  * the largest power of two. */
 #include <stdlib.h>
 
-#include "repops/cuda/cuda.cuh"
+#include "repops/cuda/ptx.cuh"
 
 enum { LEAF = 1024, TREE_THREADS = 128 };
 
@@ -35,8 +35,10 @@ RO_DEVICE uint32_t rotate(uint32_t x, int by) {
 }
 
 /* Section 6.2.2. The schedule is a ring of 16 words, so that it stays in registers: indices are
- * constants once the loop is unrolled. */
-RO_DEVICE void compress(digest *hash, uint32_t w[16]) {
+ * constants once the loop is unrolled. Shifts and logic fill the unit that adds; `one` is 1, for
+ * additions by the unit that multiplies. */
+RO_DEVICE void compress(digest *hash, uint32_t w[16], uint32_t one) {
+    const auto add = [one](uint32_t x, uint32_t y) { return ro_add_as_product(one, x, y); };
     uint32_t s[8];
 #pragma unroll
     for (int i = 0; i < 8; i++)
@@ -45,16 +47,19 @@ RO_DEVICE void compress(digest *hash, uint32_t w[16]) {
     for (int t = 0; t < 64; t++) {
         if (t >= 16) {
             const uint32_t x = w[(t + 1) & 15], y = w[(t + 14) & 15];
-            w[t & 15] += (rotate(x, 7) ^ rotate(x, 18) ^ x >> 3) + w[(t + 9) & 15] +
-                         (rotate(y, 17) ^ rotate(y, 19) ^ y >> 10);
+            const uint32_t s0 = rotate(x, 7) ^ rotate(x, 18) ^ x >> 3;
+            const uint32_t s1 = rotate(y, 17) ^ rotate(y, 19) ^ y >> 10;
+            w[t & 15] = add(s1, add(s0, add(w[t & 15], w[(t + 9) & 15])));
         }
         const uint32_t e = s[4], a = s[0];
-        const uint32_t t1 = s[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
-                            ((e & s[5]) ^ (~e & s[6])) + round_constants[t] + w[t & 15];
-        const uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
-                            ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-        s[7] = s[6], s[6] = s[5], s[5] = s[4], s[4] = s[3] + t1;
-        s[3] = s[2], s[2] = s[1], s[1] = s[0], s[0] = t1 + t2;
+        const uint32_t sum1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+        const uint32_t choice = (e & s[5]) ^ (~e & s[6]);
+        const uint32_t given = add(s[7], add(w[t & 15], round_constants[t]));
+        const uint32_t t1 = add(sum1, add(choice, given));
+        const uint32_t sum0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+        const uint32_t majority = (a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]);
+        s[7] = s[6], s[6] = s[5], s[5] = s[4], s[4] = add(t1, s[3]);
+        s[3] = s[2], s[2] = s[1], s[1] = s[0], s[0] = add(t1, add(majority, sum0));
     }
 #pragma unroll
     for (int i = 0; i < 8; i++)
@@ -62,7 +67,7 @@ RO_DEVICE void compress(digest *hash, uint32_t w[16]) {
 }
 
 /* H(0x00 || 1024 bytes): everything lies one byte further on than in memory. */
-RO_DEVICE digest whole_leaf(const uint4 *data) {
+RO_DEVICE digest whole_leaf(const uint4 *data, uint32_t one) {
     digest hash = initial();
     uint32_t w[16], before = 0;
     for (int block = 0; block < LEAF / 64; block++) {
@@ -76,19 +81,19 @@ RO_DEVICE digest whole_leaf(const uint4 *data) {
             w[4 * i + 3] = __byte_perm(x.z, x.w, 0x3456);
             before = x.w;
         }
-        compress(&hash, w);
+        compress(&hash, w, one);
     }
 #pragma unroll
     for (int i = 0; i < 16; i++)
         w[i] = 0;
     w[0] = (before >> 24) << 24 | 0x800000;
     w[15] = (LEAF + 1) * 8;
-    compress(&hash, w);
+    compress(&hash, w, one);
     return hash;
 }
 
 /* H(0x00 || size bytes) at any address. */
-RO_DEVICE digest any_leaf(const uint8_t *data, int size) {
+RO_DEVICE digest any_leaf(const uint8_t *data, int size, uint32_t one) {
     digest hash = initial();
     uint32_t w[16];
     const int message = size + 1, blocks = (message + 9 + 63) / 64;
@@ -106,13 +111,13 @@ RO_DEVICE digest any_leaf(const uint8_t *data, int size) {
         }
         if (block == blocks - 1)
             w[15] = (uint32_t)message * 8;
-        compress(&hash, w);
+        compress(&hash, w, one);
     }
     return hash;
 }
 
 /* H(0x01 || left || right). */
-RO_DEVICE digest node(const digest *pair) {
+RO_DEVICE digest node(const digest *pair, uint32_t one) {
     digest hash = initial();
     uint32_t w[16], x[16];
 #pragma unroll
@@ -122,13 +127,13 @@ RO_DEVICE digest node(const digest *pair) {
 #pragma unroll
     for (int i = 1; i < 16; i++)
         w[i] = x[i - 1] << 24 | x[i] >> 8;
-    compress(&hash, w);
+    compress(&hash, w, one);
 #pragma unroll
     for (int i = 0; i < 16; i++)
         w[i] = 0;
     w[0] = x[15] << 24 | 0x800000;
     w[15] = 65 * 8;
-    compress(&hash, w);
+    compress(&hash, w, one);
     return hash;
 }
 
@@ -153,7 +158,8 @@ RO_DEVICE int tree_of(const int64_t *first, int trees, int64_t i) {
 }
 
 __global__ void __launch_bounds__(TREE_THREADS)
-    leaves_kernel(const tensor_bytes *tensor, const int64_t *first, int trees, digest *out) {
+    leaves_kernel(const tensor_bytes *tensor, const int64_t *first, int trees, digest *out,
+                  uint32_t one) {
     const int64_t i = (int64_t)blockIdx.x * TREE_THREADS + threadIdx.x;
     if (i >= first[trees])
         return;
@@ -161,19 +167,19 @@ __global__ void __launch_bounds__(TREE_THREADS)
     const uint64_t at = (uint64_t)(i - first[t]) * LEAF, left = tensor[t].size - at;
     const uint8_t *data = tensor[t].data + at;
     out[i] = left >= LEAF && (uintptr_t)data % 16 == 0
-                 ? whole_leaf(reinterpret_cast<const uint4 *>(data))
-                 : any_leaf(data, left < LEAF ? (int)left : LEAF);
+                 ? whole_leaf(reinterpret_cast<const uint4 *>(data), one)
+                 : any_leaf(data, left < LEAF ? (int)left : LEAF, one);
 }
 
 __global__ void __launch_bounds__(TREE_THREADS)
     nodes_kernel(const int64_t *below, const int64_t *first, int trees, const digest *in,
-                 digest *out) {
+                 digest *out, uint32_t one) {
     const int64_t i = (int64_t)blockIdx.x * TREE_THREADS + threadIdx.x;
     if (i >= first[trees])
         return;
     const int t = tree_of(first, trees, i);
     const int64_t left = below[t] + 2 * (i - first[t]);
-    out[i] = left + 1 < below[t + 1] ? node(in + left) : in[left];
+    out[i] = left + 1 < below[t + 1] ? node(in + left, one) : in[left];
 }
 
 /* ---- the function ---- */
@@ -223,13 +229,13 @@ static digest *climb(cudaStream_t stream, const plan *p, const int64_t *table, d
     const tensor_bytes *tensor =
         reinterpret_cast<const tensor_bytes *>(table + (size_t)p->levels * step);
     RO_LAUNCH(leaves_kernel, ro_grid(ceil_div(p->first[trees], TREE_THREADS)), dim3(TREE_THREADS),
-              0, stream, tensor, table, trees, even);
+              0, stream, tensor, table, trees, even, 1u);
     digest *in = even, *out = odd;
     for (int l = 1; l < p->levels; l++) {
         const int64_t *below = table + (size_t)(l - 1) * step, *first = table + (size_t)l * step;
         const int64_t nodes = p->first[(size_t)l * step + (size_t)trees];
         RO_LAUNCH(nodes_kernel, ro_grid(ceil_div(nodes, TREE_THREADS)), dim3(TREE_THREADS), 0,
-                  stream, below, first, trees, in, out);
+                  stream, below, first, trees, in, out, 1u);
         digest *other = in;
         in = out;
         out = other;
