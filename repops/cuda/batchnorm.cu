@@ -78,7 +78,7 @@ static ro_status bn_merge(ro_cuda *d, const ro_call *call, const void *const *in
     const float *mean = f32(in[0]), *m2 = sqdev ? f32(in[1]) : nullptr;
     const int64_t rows = call->attr[1], per = call->attr[2];
     const columns k(call);
-    return map<float>(d, call, out, [=] __device__(int64_t e) {
+    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
         const columns::place p = k.of(e);
         int64_t n = entry_rows(rows, per, p.from), at = p.from * k.cols.divisor + p.c;
         float m = mean[at], s = sqdev ? m2[at] : 0;

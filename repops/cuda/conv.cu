@@ -47,7 +47,8 @@ static ro_status run_direct(ro_cuda *d, const gemm_problem &p, const A &a, const
     s.m = p.m, s.n = p.n, s.k = p.k, s.batch = (int)p.batch;
     RO_LAUNCH((conv_direct_kernel<A, B, Out>),
               dim3(some_blocks(d, p.m * p.n * p.batch, CONV_DIRECT_THREADS)),
-              dim3(CONV_DIRECT_THREADS), 0, d->stream, s, a, b, out, only);
+              dim3(CONV_DIRECT_THREADS), 0, d->stream, s, a, b, out, ro_divider(s.n),
+              ro_divider(s.batch), only);
     return ro_cuda_launched(d, what);
 }
 

@@ -168,12 +168,13 @@ template <class A, class B, class Out>
 __global__ void __launch_bounds__(CONV_DIRECT_THREADS)
     conv_direct_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
                        const __grid_constant__ B b, const __grid_constant__ Out out,
-                       const unsigned *only) {
+                       ro_divider by_n, ro_divider by_batch, const unsigned *only) {
     if (only && *only == 0)
         return;
     const int64_t size = (int64_t)s.batch * s.m * s.n, stride = (int64_t)gridDim.x * blockDim.x;
     for (int64_t e = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; e < size; e += stride) {
-        const int64_t n = e % s.n, batch = e / s.n % s.batch, m = e / s.n / s.batch;
+        const int64_t line = by_n.quotient(e), m = by_batch.quotient(line);
+        const int64_t n = e - line * s.n, batch = line - m * s.batch;
         if (m >= out.rows(s, batch))
             continue;
         const place o = a.outer((int)batch, m);

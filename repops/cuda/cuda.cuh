@@ -102,25 +102,26 @@ static inline dim3 ro_grid(int64_t blocks, unsigned down = 1) {
     return dim3(blocks <= INT32_MAX ? (unsigned)blocks : 0, down);
 }
 
-/* Division of numbers from 0 on by a constant that the host knows: by a multiplication where both
- * fit 31 bits (Granlund & Montgomery, 1994). */
+/* Division of numbers from 0 to 2^41 - 1 by a constant that the host knows, 1 to 2^41: by a
+ * multiplication (Granlund & Montgomery, 1994), of 32 bits where both fit 31. A division of 64 bits
+ * would be a call, and calls keep registers in memory. */
 struct ro_divider {
     uint32_t multiplier, shift;
+    uint64_t wide; /* multiplier for 41 bits */
     int64_t divisor;
 
-    __host__ explicit ro_divider(int64_t d) : multiplier(0), shift(0), divisor(d > 0 ? d : 1) {
-        if (divisor > INT32_MAX)
-            return;
-        while ((INT64_C(1) << shift) < divisor)
+    __host__ explicit ro_divider(int64_t d)
+        : multiplier(0), shift(0), wide(0), divisor(d > 0 ? d : 1) {
+        const uint64_t by = (uint64_t)divisor;
+        while ((UINT64_C(1) << shift) < by)
             shift++;
-        multiplier =
-            (uint32_t)(((UINT64_C(1) << 32) * ((UINT64_C(1) << shift) - (uint64_t)divisor)) /
-                           (uint64_t)divisor +
-                       1);
+        wide = (uint64_t)(((unsigned __int128)1 << (41 + shift)) / by) + 1;
+        if (divisor <= INT32_MAX)
+            multiplier = (uint32_t)((UINT64_C(1) << 32) * ((UINT64_C(1) << shift) - by) / by + 1);
     }
     RO_DEVICE int64_t quotient(int64_t n) const {
         if (n > INT32_MAX || divisor > INT32_MAX)
-            return n / divisor;
+            return (int64_t)(__umul64hi((uint64_t)n << 23, wide) >> shift);
         const uint32_t x = (uint32_t)n;
         return (__umulhi(x, multiplier) + x) >> shift;
     }
@@ -143,35 +144,36 @@ enum { MAP_THREADS = 256, MAP_EACH = 4 };
 
 /* All elements of a thread are computed before the first is stored: loads overlap, and the output
  * may be an input that f(i) reads at i only. */
-template <class T, class F>
+template <class T, int each, class F>
 __global__ void __launch_bounds__(MAP_THREADS) map_kernel(T *out, int64_t count, F f) {
-    const int64_t first = (int64_t)blockIdx.x * (MAP_THREADS * MAP_EACH) + threadIdx.x;
-    T value[MAP_EACH];
+    const int64_t first = (int64_t)blockIdx.x * (MAP_THREADS * each) + threadIdx.x;
+    T value[each];
 #pragma unroll
-    for (int u = 0; u < MAP_EACH; u++)
+    for (int u = 0; u < each; u++)
         if (first + u * MAP_THREADS < count)
             value[u] = f(first + u * MAP_THREADS);
 #pragma unroll
-    for (int u = 0; u < MAP_EACH; u++)
+    for (int u = 0; u < each; u++)
         if (first + u * MAP_THREADS < count)
             out[first + u * MAP_THREADS] = value[u];
 }
 
-/* out[i] = f(i) for i < count. */
-template <class T, class F>
+/* out[i] = f(i) for i < count. `each`: elements of a thread; 1 where f has loops or divisions of
+ * its own, which keep registers for as many calls. */
+template <class T, int each = MAP_EACH, class F>
 static ro_status map(ro_cuda *d, void *out, int64_t count, const F &f, const char *what) {
-    const int64_t blocks = ceil_div(count, MAP_THREADS * MAP_EACH);
+    const int64_t blocks = ceil_div(count, MAP_THREADS * each);
     if (count == 0)
         return RO_OK;
-    RO_LAUNCH((map_kernel<T, F>), ro_grid(blocks), dim3(MAP_THREADS), 0, d->stream,
+    RO_LAUNCH((map_kernel<T, each, F>), ro_grid(blocks), dim3(MAP_THREADS), 0, d->stream,
               static_cast<T *>(out), count, f);
     return ro_cuda_launched(d, what);
 }
 
 /* out[i] = f(i) for all elements of an operator's output. */
-template <class T, class F>
+template <class T, int each = MAP_EACH, class F>
 static ro_status map(ro_cuda *d, const ro_call *call, void *out, const F &f) {
-    return map<T>(d, out, ro_shape_numel(&call->output), f, ro_op_describe(call->op)->name);
+    return map<T, each>(d, out, ro_shape_numel(&call->output), f, ro_op_describe(call->op)->name);
 }
 
 #endif

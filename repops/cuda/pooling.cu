@@ -53,7 +53,7 @@ static ro_status max_pool(ro_cuda *d, const ro_call *call, const void *const *in
     const float *x = static_cast<const float *>(in[0]);
     const ro_pooling v = ro_pooling_of(call);
     const pixels y(v.out, v.channels);
-    return map<uint32_t>(d, call, out, [=] __device__(int64_t e) {
+    return map<uint32_t, 1>(d, call, out, [=] __device__(int64_t e) {
         int32_t most = INT32_MIN, tap = -1;
         each_tap(v, y.of(e), [&](int64_t t, int64_t at) {
             const int32_t rank = ro_rank(x[at]);
@@ -70,7 +70,7 @@ static ro_status avg_pool(ro_cuda *d, const ro_call *call, const void *const *in
     const float *x = static_cast<const float *>(in[0]);
     const ro_pooling v = ro_pooling_of(call);
     const pixels y(v.out, v.channels);
-    return map<float>(d, call, out, [=] __device__(int64_t e) {
+    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
         const place p = y.of(e);
         tap_sum s;
         each_tap(v, p, [&](int64_t t, int64_t at) {
@@ -103,7 +103,7 @@ static ro_status max_pool_grad(ro_cuda *d, const ro_call *call, const void *cons
     const int32_t *index = static_cast<const int32_t *>(in[1]);
     const ro_pooling v = ro_pooling_of(call);
     const pixels x(v.in, v.channels);
-    return map<float>(d, call, out, [=] __device__(int64_t e) {
+    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
         tap_sum s;
         each_window(v, x.of(e), [&](int64_t t, int64_t at, const place &) {
             s.at(t);
@@ -118,7 +118,7 @@ static ro_status avg_pool_grad(ro_cuda *d, const ro_call *call, const void *cons
     const float *dy = static_cast<const float *>(in[0]);
     const ro_pooling v = ro_pooling_of(call);
     const pixels x(v.in, v.channels);
-    return map<float>(d, call, out, [=] __device__(int64_t e) {
+    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
         tap_sum s;
         each_window(v, x.of(e), [&](int64_t t, int64_t at, const place &w) {
             s.at(t);

@@ -46,10 +46,13 @@ fi
 # No address out of bounds, no race in shared memory.
 cat > "$temp/sanitize" << 'SCRIPT'
 command -v compute-sanitizer > /dev/null || { echo "no compute-sanitizer here"; exit 77; }
-compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 "$2" --seeds 1 --most 20000
+tool=$1
+shift
+compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 "$@"
 SCRIPT
 for tool in memcheck racecheck; do
-    [ $small ] || part "$tool" 90 sh "$temp/sanitize" $tool "$build/cuda/cases"
+    [ $small ] || part "$tool" 90 sh "$temp/sanitize" $tool "$build/cuda/cases" --seeds 1 --most 20000
+    [ $small ] || part "$tool, fused" 60 sh "$temp/sanitize" $tool "$build/cuda/fused" --seeds 2
 done
 
 printf '{"device": "%s", "passed": %d, "failed": %d, "skipped": %d, "parts": [%s]}\n' "$device" $passed $failed $skipped \

@@ -100,8 +100,27 @@ static int differs(run *launch, int mask) {
     return 0;
 }
 
+/* ro_divider on both its ways, around multiples and at the ends of its range. */
+static int divides() {
+    const int64_t end = (INT64_C(1) << 41) - 1;
+    uint64_t random = 1;
+    int bad = 0;
+    for (int i = 0; i < 200000; i++) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const int64_t d = ((int64_t)(random >> 22) >> (i % 42)) + 1;
+        const ro_divider by(d);
+        const int64_t many = end / d, some = (int64_t)(random >> 23) % (many + 1);
+        const int64_t n[] = {0, d - 1, some * d, some * d ? some * d - 1 : 0, many * d, end};
+        for (const int64_t x : n)
+            bad += x <= end && (by.quotient(x) != x / d || by.remainder(x) != x % d);
+    }
+    return bad;
+}
+
 int main(int argc, char **argv) {
-    int bad = 0, seen = 0;
+    int bad = argc > 1 ? 0 : divides(), seen = 0;
+    if (bad)
+        printf("%d quotients are wrong\n", bad);
     for (const auto &k : kernels) {
         int shown = 0;
         if (argc > 1 && strcmp(argv[1], k.name) != 0)
