@@ -3,8 +3,6 @@
  *
  * Usage: step [options]; see usage(). The peer is bench/step_torch.py, a process of its own that is
  * told when to run a step, so that one works while the other one waits. */
-#include <limits.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,9 +247,7 @@ int main(int argc, char **argv) {
     arguments a = parse(argc, argv);
     trainer t = {0};
     process p = {0};
-    mallopt(M_MMAP_MAX, 0); /* as verde's main does */
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_ARENA_MAX, 1);
+    vd_keep_pages();
     open_trainer(&t, &a);
     if (a.threads == 0)
         a.threads = ro_ctx_threads(t.exec.ro);

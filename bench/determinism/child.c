@@ -183,7 +183,8 @@ static void answer(trainer *t, step_result *r, long steps) {
     if (status == VD_OK)
         status =
             vd_state_hash(&t->b->work.program, &t->program, &t->state, NULL, &end->state, &err);
-    malloc_trim(0);
+    if (t->b->trims)
+        malloc_trim(0);
     end->resting_bytes = resting_bytes();
     if (status == VD_OK && t->v->kind == FREE_F32 && !leave_weights(t))
         status = vd_fail(&err, VD_ERR_LOCAL, "cannot share weights");

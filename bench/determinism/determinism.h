@@ -54,6 +54,7 @@ typedef struct {
     const char *model, *size, *out, *ways;
     long steps, interval, threads, batch, sequence, calibration, minutes;
     bool pairs, cpu, symbols; /* cpu: times of the processor; symbols: some way has them */
+    bool trims; /* processes give memory back after a turn: what they take in steps does not fit */
     int32_t bits;
     double memory; /* bytes that processes may take together */
     workload work;

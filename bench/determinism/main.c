@@ -256,6 +256,7 @@ static void remove_logs(void) {
 
 int main(int argc, char **argv) {
     vd_err err = {0};
+    vd_keep_pages();
     parse_options(argc, argv);
     open_job();
     add_ways();

@@ -128,6 +128,14 @@ static uint64_t together(int group) {
     return resting + step;
 }
 
+/* All as much as in a step. */
+static bool fits_kept(int group, uint64_t limit) {
+    uint64_t bytes = 2 * (uint64_t)bench.weights * sizeof(float);
+    for (int i = 0; i < bench.variants; i++)
+        bytes += in_group(i, group) ? bench.variant[i].most : 0;
+    return bytes <= limit;
+}
+
 static void refuse(uint64_t needed, uint64_t limit) {
     char why[256];
     snprintf(why, sizeof why,
@@ -183,10 +191,12 @@ void plan_groups(void) {
             const uint64_t bytes = kind == order[k] && v->group < 0 ? place(i, limit) : 0;
             most = bytes > most ? bytes : most;
         }
+    for (int group = 0; group < bench.groups; group++)
+        bench.trims |= !fits_kept(group, limit);
     fprintf(stderr,
             "%d ways in %d group%s; a process takes about %.2f GB, %.2f GB in a step; at most %.1f "
-            "GB together, of %.1f GB\n",
+            "GB together, of %.1f GB%s\n",
             bench.variants, bench.groups, bench.groups == 1 ? "" : "s",
             (double)(state + PROCESS) / 1e9, (double)(step + PROCESS) / 1e9, (double)most / 1e9,
-            (double)limit / 1e9);
+            (double)limit / 1e9, bench.trims ? "; pages are given back after each turn" : "");
 }

@@ -1,9 +1,8 @@
-#include <limits.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "verde/cli/cli.h"
+#include "verde/exec/exec.h"
 
 static const vd_command *const commands[] = {
     &vd_cmd_keygen, &vd_cmd_run,     &vd_cmd_serve, &vd_cmd_arbitrate,
@@ -29,11 +28,7 @@ int main(int argc, char **argv) {
         print_usage(stdout);
         return VD_EXIT_OK;
     }
-    /* Steps free and allocate the same tensors again and again: keep their pages. By default large
-     * blocks go back to the kernel each time, and a quarter of the time goes into fresh pages. */
-    mallopt(M_MMAP_MAX, 0);
-    mallopt(M_TRIM_THRESHOLD, INT_MAX);
-    mallopt(M_ARENA_MAX, 1);
+    vd_keep_pages();
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i]->name) == 0) {
             int code = (int)commands[i]->run(argc - 1, argv + 1);

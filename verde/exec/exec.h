@@ -110,6 +110,11 @@ typedef struct {
     const vd_free *free; /* NULL: every node as SPEC.md's orders say */
 } vd_exec;
 
+/* For a program's main. Steps free and allocate the same tensors again and again: keep their pages.
+ * By default large blocks go back to the kernel each time, or the heap's end does, depending on
+ * what happens to lie there, and up to a third of the time goes into fresh pages. */
+void vd_keep_pages(void);
+
 /* Copies the data to where exec->ro computes, if that is a device: before it runs anything. */
 VD_MUST_USE vd_status vd_exec_place(vd_exec *exec, vd_err *err);
 void vd_exec_drop(vd_exec *exec); /* what vd_exec_place made */

@@ -1,9 +1,18 @@
 #include "verde/exec/memory.h"
 
+#include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "repops/device.h"
+#include "verde/exec/exec.h"
+
+void vd_keep_pages(void) {
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_ARENA_MAX, 1);
+}
 
 static bool in_host(const ro_ctx *ro) {
     return !ro || ro_ctx_in_host_memory(ro);
