@@ -90,18 +90,31 @@ vd_status vd_writer_put(vd_writer *writer, const void *bytes, size_t size, vd_er
     return VD_OK;
 }
 
-vd_status vd_writer_commit(vd_writer *writer, vd_err *err) {
-    vd_status status = VD_OK;
-    if (fsync(writer->fd) != 0 || rename(writer->temp, writer->path) != 0) {
-        status = vd_fail_errno(err, "write", writer->path);
-        vd_writer_abort(writer);
-        return status;
-    }
+static vd_status give_name(vd_writer *writer, vd_err *err) {
+    if (fsync(writer->fd) != 0 || rename(writer->temp, writer->path) != 0)
+        return vd_fail_errno(err, "write", writer->path);
     /* The lock ends here, after the rename: nobody takes the temporary file for a left-over. */
     close(writer->fd);
     writer->fd = -1;
     writer->temp[0] = 0;
-    return vd_sync_parent(writer->path, err);
+    return VD_OK;
+}
+
+vd_status vd_writer_commit_all(vd_writer *writer, size_t count, vd_err *err) {
+    vd_status status = VD_OK;
+    /* Where blocks are found as late as here, the first fsync then has those of all files to put in
+     * its journal, and the others find nothing new. */
+    for (size_t i = 0; i < count && count > 1; i++)
+        (void)sync_file_range(writer[i].fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    for (size_t i = 0; i < count && status == VD_OK; i++)
+        status = give_name(&writer[i], err);
+    for (size_t i = 0; i < count; i++)
+        vd_writer_abort(&writer[i]);
+    return status == VD_OK && count > 0 ? vd_sync_parent(writer[0].path, err) : status;
+}
+
+vd_status vd_writer_commit(vd_writer *writer, vd_err *err) {
+    return vd_writer_commit_all(writer, 1, err);
 }
 
 void vd_writer_abort(vd_writer *writer) {

@@ -128,7 +128,7 @@ typedef struct {
     vd_log_entry *entry; /* owned */
     uint32_t count, written;
     uint64_t at;
-    vd_buf bytes; /* of the section that is written, kept for the next one */
+    vd_buf bytes; /* not yet written */
     vd_writer file;
 } vd_log_step;
 
@@ -138,8 +138,9 @@ VD_MUST_USE vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run,
                                        vd_err *err);
 VD_MUST_USE vd_status vd_log_step_put(vd_log_step *step, const vd_log_section *section,
                                       const vd_buf *coded, vd_err *err);
-/* After all sections. The file is durable then. */
-VD_MUST_USE vd_status vd_log_step_commit(vd_log_step *step, vd_log_done *done, vd_err *err);
+/* After all sections. *file, which is all that is left of the step, is to be committed. */
+VD_MUST_USE vd_status vd_log_step_end(vd_log_step *step, vd_log_done *done, vd_writer *file,
+                                      vd_err *err);
 void vd_log_step_drop(vd_log_step *step); /* after any of them; harmless twice, and on {0} */
 
 #endif

@@ -144,7 +144,8 @@ VD_MUST_USE vd_status vd_log_calls(vd_log_writer *writer, uint32_t node, const r
                                    int64_t count, const float *output, vd_err *err);
 VD_MUST_USE vd_status vd_log_symbols(vd_log_writer *writer, uint32_t node, const uint8_t *symbol,
                                      const float *output, vd_err *err);
-/* After the last node. The file appears, whole and durable, some time later. */
+/* After the last node. The file appears, whole and durable, some time later: with others, at the
+ * latest when somebody waits for it. */
 VD_MUST_USE vd_status vd_log_end(vd_log_writer *writer, vd_err *err);
 
 typedef struct {

@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-/* A step that was ended and not yet asked for. */
+/* A step that was ended and not yet asked for; ready: and durable. */
 typedef struct vd_log_pending {
     struct vd_log_pending *next;
     bool ready;
@@ -25,11 +25,18 @@ typedef struct vd_log_item {
     vd_log_section section; /* VD_ITEM_SECTION, its symbols packed: */
     uint8_t *packed;
     vd_log_pending *pending; /* VD_ITEM_END; the writer's */
+    vd_log_sum tail[];       /* what `section` and `packed` point at */
 } vd_log_item;
 
-/* The thread is woken for so many bytes, or for the end of a step: small sections would cost more
- * in changes of thread than in work. */
-enum { VD_LOG_WAKE = 1 << 16 };
+enum {
+    /* The thread is woken for so many bytes, or for the end of a step: small sections would cost
+     * more in changes of thread than in work. */
+    VD_LOG_WAKE = 1 << 18,
+    /* Files are made durable together: when somebody waits for one, or there are so many, or so
+     * many bytes of them. */
+    VD_LOG_FILES = 32,
+    VD_LOG_FILES_BYTES = 1 << 20,
+};
 
 struct vd_log_writer {
     vd_log_run run;
@@ -44,6 +51,7 @@ struct vd_log_writer {
     size_t held, peak; /* bytes of items, the one that the thread is at included */
     size_t unsaid;     /* bytes of items that the thread was not woken for */
     int waiting;       /* callers who wait for memory */
+    int asking;        /* callers who wait for a step to be durable */
     vd_log_pending *pending;
     bool closing;
     vd_err failure; /* VD_OK: none */
@@ -54,6 +62,11 @@ struct vd_log_writer {
     bool begun;
     /* The thread's: */
     vd_log_step file;
+    vd_buf coded;                       /* of a section, kept for the next one */
+    vd_writer written[VD_LOG_FILES];    /* and not yet durable */
+    vd_log_pending *owed[VD_LOG_FILES]; /* their steps */
+    uint32_t files;
+    uint64_t files_bytes;
 };
 
 void vd_log_item_free(vd_log_item *item);

@@ -3,6 +3,15 @@
 
 #include <stdlib.h>
 
+/* A call of the system for each section of a small job would take longer than all else. */
+enum { PIECE = 1 << 17 };
+
+static vd_status write_bytes(vd_log_step *step, vd_err *err) {
+    vd_status status = vd_writer_put(&step->file, step->bytes.data, step->bytes.size, err);
+    step->bytes.size = 0;
+    return status;
+}
+
 vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, const char *dir,
                            int64_t number, vd_log_node *node, uint32_t count, vd_err *err) {
     char path[1024];
@@ -16,29 +25,27 @@ vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, const char 
     vd_log_put_header(&step->bytes, run, number, count);
     if (status == VD_OK && !vd_buf_ok(&step->bytes))
         status = vd_fail(err, VD_ERR_LOCAL, "no memory for %s", path);
-    if (status == VD_OK)
-        status = vd_writer_put(&step->file, step->bytes.data, step->bytes.size, err);
     step->at = step->bytes.size;
     return status;
 }
 
 vd_status vd_log_step_put(vd_log_step *step, const vd_log_section *section, const vd_buf *coded,
                           vd_err *err) {
-    step->bytes.size = 0;
+    const size_t before = step->bytes.size;
     vd_log_entry *entry = &step->entry[step->written];
     vd_status status = vd_log_section_put(section, coded, &step->bytes, err);
     if (status != VD_OK)
         return status;
     entry->at = step->at;
-    entry->size = step->bytes.size;
+    entry->size = step->bytes.size - before;
     entry->coded_size = coded->size;
     entry->count = (uint64_t)section->count;
     entry->escapes = (uint64_t)section->escapes;
-    if (!vd_log_section_hash(step->bytes.data, step->bytes.size, &entry->hash))
+    if (!vd_log_section_hash(step->bytes.data + before, entry->size, &entry->hash))
         return vd_fail(err, VD_ERR_LOCAL, "out of memory, or OpenSSL failed, while hashing a log");
     step->at += entry->size;
     step->written++;
-    return vd_writer_put(&step->file, step->bytes.data, step->bytes.size, err);
+    return step->bytes.size < PIECE ? VD_OK : write_bytes(step, err);
 }
 
 /* Index and trailer into step->bytes. */
@@ -51,11 +58,12 @@ static vd_status finish(vd_log_step *step, vd_hash *root, vd_err *err) {
     if (status != VD_OK)
         return status;
     vd_tree_free(&tree);
-    step->bytes.size = 0;
+    const size_t before = step->bytes.size;
     vd_log_put_header(&header, step->run, step->step, step->count);
     vd_log_put_index(&step->bytes, step->node, step->entry, step->count);
     if (!vd_buf_ok(&header) || !vd_buf_ok(&step->bytes) ||
-        !vd_log_digest(header.data, step->bytes.data, step->bytes.size, &trailer.digest) ||
+        !vd_log_digest(header.data, step->bytes.data + before, step->bytes.size - before,
+                       &trailer.digest) ||
         !vd_log_root(step->run, step->step, step->count, &tree_root, &trailer.root))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory for the log's index of step %lld",
                          (long long)step->step);
@@ -64,19 +72,22 @@ static vd_status finish(vd_log_step *step, vd_hash *root, vd_err *err) {
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory for the log of step %lld",
                          (long long)step->step);
     vd_buf_free(&header);
+    step->at += step->bytes.size - before;
     *root = trailer.root;
     return status;
 }
 
-vd_status vd_log_step_commit(vd_log_step *step, vd_log_done *done, vd_err *err) {
+vd_status vd_log_step_end(vd_log_step *step, vd_log_done *done, vd_writer *file, vd_err *err) {
     *done = (vd_log_done){.step = step->step};
     vd_log_sum_up(step->node, step->entry, step->count, done);
     vd_status status = finish(step, &done->root, err);
     if (status == VD_OK)
-        status = vd_writer_put(&step->file, step->bytes.data, step->bytes.size, err);
-    if (status == VD_OK)
-        status = vd_writer_commit(&step->file, err);
-    done->bytes = step->at + step->bytes.size;
+        status = write_bytes(step, err);
+    done->bytes = step->at;
+    if (status == VD_OK) {
+        *file = step->file;
+        step->file.temp[0] = 0; /* not this step's to abort any more */
+    }
     vd_log_step_drop(step);
     return status;
 }

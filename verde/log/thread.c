@@ -8,23 +8,18 @@ void vd_log_item_free(vd_log_item *i) {
     if (!i)
         return;
     free(i->node);
-    free(i->packed);
-    vd_log_section_free(&i->section);
     free(i);
 }
 
 static vd_status write_section(vd_log_writer *w, vd_log_item *i, vd_err *err) {
-    vd_buf coded = {0};
     vd_status status = VD_OK;
+    w->coded.size = 0;
     if (w->run.encoding == VD_LOG_CALLS)
-        vd_calls_encode(&i->section, &coded);
+        vd_calls_encode(&i->section, &w->coded);
     else
-        status =
-            vd_symbols_deflate(i->packed, vd_symbols_packed_size(i->section.elements), &coded, err);
-    if (status == VD_OK)
-        status = vd_log_step_put(&w->file, &i->section, &coded, err);
-    vd_buf_free(&coded);
-    return status;
+        status = vd_symbols_deflate(i->packed, vd_symbols_packed_size(i->section.elements),
+                                    &w->coded, err);
+    return status == VD_OK ? vd_log_step_put(&w->file, &i->section, &w->coded, err) : status;
 }
 
 static vd_status process(vd_log_writer *w, vd_log_item *i, vd_log_done *done, vd_err *err) {
@@ -35,13 +30,50 @@ static vd_status process(vd_log_writer *w, vd_log_item *i, vd_log_done *done, vd
         i->node = NULL;
         return vd_log_step_open(&w->file, &w->run, w->dir, i->step, node, i->count, err);
     case VD_ITEM_SECTION: return write_section(w, i, err);
-    default: return vd_log_step_commit(&w->file, done, err);
+    default: return vd_log_step_end(&w->file, done, &w->written[w->files], err);
     }
 }
 
+/* ---- under the lock, but for what takes time ---- */
+
+/* What went wrong is said to whoever waits, and nothing more is written. */
+static void fail(vd_log_writer *w, const vd_err *err) {
+    w->failure = *err;
+    for (uint32_t i = 0; i < w->files; i++)
+        vd_writer_abort(&w->written[i]);
+    w->files = 0;
+    pthread_cond_broadcast(&w->changed);
+}
+
+static void owe(vd_log_writer *w, vd_log_pending *pending, const vd_log_done *done) {
+    pending->done = *done;
+    w->owed[w->files++] = pending;
+    w->files_bytes += done->bytes;
+}
+
+static void commit_files(vd_log_writer *w) {
+    vd_err err = {0};
+    pthread_mutex_unlock(&w->lock);
+    const vd_status status = vd_writer_commit_all(w->written, w->files, &err);
+    pthread_mutex_lock(&w->lock);
+    if (status != VD_OK)
+        fail(w, &err);
+    for (uint32_t i = 0; i < w->files; i++)
+        w->owed[i]->ready = true;
+    w->files = 0;
+    w->files_bytes = 0;
+    pthread_cond_broadcast(&w->changed);
+}
+
 static vd_log_item *take(vd_log_writer *w) {
-    while (!w->first && !w->closing)
-        pthread_cond_wait(&w->queued, &w->lock);
+    if (w->files == VD_LOG_FILES || w->files_bytes >= VD_LOG_FILES_BYTES)
+        commit_files(w);
+    while (!w->first && !w->closing) {
+        if (w->asking > 0 && w->files > 0)
+            commit_files(w);
+        else
+            pthread_cond_wait(&w->queued, &w->lock);
+    }
     vd_log_item *i = w->first;
     if (i) {
         w->first = i->next;
@@ -57,26 +89,27 @@ static void *run_thread(void *user) {
     for (vd_log_item *i; (i = take(w));) {
         vd_err err = {0};
         vd_log_done done = {0};
+        vd_log_pending *pending = i->pending;
         const bool failed = w->failure.status != VD_OK; /* then items are only freed */
         const size_t bytes = i->bytes;
-        vd_log_pending *pending = i->pending;
         pthread_mutex_unlock(&w->lock);
         if (!failed && process(w, i, &done, &err) != VD_OK)
             vd_log_step_drop(&w->file);
         vd_log_item_free(i);
         pthread_mutex_lock(&w->lock);
         if (err.status != VD_OK)
-            w->failure = err;
-        if (pending) {
-            pending->done = done;
-            pending->ready = true;
-        }
+            fail(w, &err);
+        else if (pending && !failed)
+            owe(w, pending, &done);
         w->held -= bytes;
-        if (pending || err.status != VD_OK || w->waiting > 0)
+        if (w->waiting > 0)
             pthread_cond_broadcast(&w->changed);
     }
+    if (w->files > 0)
+        commit_files(w);
     pthread_mutex_unlock(&w->lock);
     vd_log_step_drop(&w->file); /* one that was not ended */
+    vd_buf_free(&w->coded);
     return NULL;
 }
 

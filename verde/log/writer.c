@@ -25,10 +25,10 @@ static void wake(vd_log_writer *w) {
     pthread_cond_signal(&w->queued);
 }
 
-/* An item that may take so many bytes, for which it waits. */
-static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t bytes, vd_log_item **out,
-                           vd_err *err) {
-    bytes += sizeof **out;
+/* An item that may take so many bytes, `tail` of them its own, for which it waits. */
+static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t bytes, size_t tail,
+                           vd_log_item **out, vd_err *err) {
+    bytes += sizeof **out + tail;
     pthread_mutex_lock(&w->lock);
     while (w->failure.status == VD_OK && w->held > 0 &&
            (w->held > w->limit || bytes > w->limit - w->held)) {
@@ -45,7 +45,7 @@ static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t bytes
     pthread_mutex_unlock(&w->lock);
     if (status != VD_OK)
         return status;
-    *out = calloc(1, sizeof **out);
+    *out = malloc(sizeof **out + tail);
     if (!*out) {
         release(w, bytes);
         return no_memory(w, err);
@@ -89,7 +89,7 @@ vd_status vd_log_begin(vd_log_writer *w, int64_t step, const vd_log_node *node, 
     w->step = step;
     vd_status status = vd_log_check_nodes(node, count, err);
     if (status == VD_OK)
-        status = make_item(w, VD_ITEM_BEGIN, count * sizeof *node, &i, err);
+        status = make_item(w, VD_ITEM_BEGIN, count * sizeof *node, 0, &i, err);
     if (status != VD_OK)
         return status;
     i->step = step;
@@ -120,21 +120,22 @@ static vd_status check_turn(const vd_log_writer *w, uint32_t node, vd_log_encodi
 static vd_status make_section(vd_log_writer *w, uint32_t node, uint64_t elements, size_t bytes,
                               const float *output, vd_log_item **out, vd_err *err) {
     const size_t sums = (size_t)vd_log_blocks(elements) * sizeof(vd_log_sum);
-    vd_status status = make_item(w, VD_ITEM_SECTION, bytes + sums, out, err);
+    vd_status status = make_item(w, VD_ITEM_SECTION, 0, sums + bytes, out, err);
     if (status != VD_OK)
         return status;
-    vd_log_section *s = &(*out)->section;
-    *s = (vd_log_section){.node = node, .elements = elements, .sum = malloc(sums ? sums : 1)};
-    if (!s->sum)
-        return push(w, *out, no_memory(w, err));
-    vd_log_sums(output, elements, s->sum);
+    (*out)->section = (vd_log_section){.node = node, .elements = elements, .sum = (*out)->tail};
+    vd_log_sums(output, elements, (*out)->tail);
     return VD_OK;
+}
+
+static void *after_sums(vd_log_item *i) {
+    return i->tail + vd_log_blocks(i->section.elements);
 }
 
 vd_status vd_log_calls(vd_log_writer *w, uint32_t node, const ro_close_call *call, int64_t count,
                        const float *output, vd_err *err) {
     vd_log_item *i;
-    uint64_t elements;
+    uint64_t elements = 0;
     int64_t escapes;
     vd_status status = check_turn(w, node, VD_LOG_CALLS, &elements, err);
     if (status == VD_OK)
@@ -146,9 +147,7 @@ vd_status vd_log_calls(vd_log_writer *w, uint32_t node, const ro_close_call *cal
         return status;
     i->section.count = count;
     i->section.escapes = escapes;
-    i->section.call = malloc(bytes ? bytes : 1);
-    if (!i->section.call)
-        return push(w, i, no_memory(w, err));
+    i->section.call = after_sums(i);
     if (bytes > 0)
         memcpy(i->section.call, call, bytes);
     w->next++;
@@ -165,9 +164,7 @@ vd_status vd_log_symbols(vd_log_writer *w, uint32_t node, const uint8_t *symbol,
         status = make_section(w, node, elements, bytes, output, &i, err);
     if (status != VD_OK)
         return status;
-    i->packed = malloc(bytes ? bytes : 1);
-    if (!i->packed)
-        return push(w, i, no_memory(w, err));
+    i->packed = after_sums(i);
     if (!vd_symbols_pack(symbol, elements, i->packed, &i->section.count))
         return push(w, i,
                     vd_fail(err, VD_ERR_LOCAL, "step %lld: a symbol of node %u is none of 0, 1, 2",
@@ -181,7 +178,7 @@ vd_status vd_log_end(vd_log_writer *w, vd_err *err) {
     if (!w->begun || w->next != w->count)
         return vd_fail(err, VD_ERR_LOCAL, "step %lld: ended after %u of %u nodes",
                        (long long)w->step, w->begun ? w->next : 0, w->begun ? w->count : 0);
-    vd_status status = make_item(w, VD_ITEM_END, sizeof(vd_log_pending), &i, err);
+    vd_status status = make_item(w, VD_ITEM_END, sizeof(vd_log_pending), 0, &i, err);
     if (status != VD_OK)
         return status;
     i->pending = calloc(1, sizeof *i->pending);
@@ -202,8 +199,11 @@ static vd_log_pending **find(vd_log_writer *w, int64_t step) {
 vd_status vd_log_wait(vd_log_writer *w, int64_t step, vd_log_done *done, vd_err *err) {
     pthread_mutex_lock(&w->lock);
     vd_log_pending *p = *find(w, step);
-    while (p && !p->ready)
+    w->asking++;
+    wake(w);
+    while (p && !p->ready && w->failure.status == VD_OK)
         pthread_cond_wait(&w->changed, &w->lock);
+    w->asking--;
     vd_status status = failure(w, err);
     if (status == VD_OK && !p)
         status = vd_fail(err, VD_ERR_LOCAL, "no log of step %lld was ended", (long long)step);
