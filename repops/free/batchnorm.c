@@ -201,16 +201,39 @@ RO_INLINE void bn_merge_sqdev_body(const ro_free_job *job, int64_t first, int64_
 
 /* ---- elements: an item is a row of all channels ---- */
 
+/* Parameters of channels, as often as they fit: loops over one row of few channels would be all
+ * beginning and end. */
+enum { SPAN = 256, SPAN_PARAMETERS = 5 };
+
+typedef struct {
+    int64_t rows, columns; /* taken at once; their elements */
+    const float *of[SPAN_PARAMETERS];
+    float copy[SPAN_PARAMETERS][SPAN];
+} span;
+
+/* Of inputs first, first + 1, ... */
+static void span_open(span *s, const ro_free_job *job, int first, int count, int64_t rows) {
+    const int64_t cols = free_width(job);
+    s->rows = max_i64(1, min_i64(rows, SPAN / max_i64(cols, 1)));
+    s->columns = s->rows * cols;
+    for (int k = 0; k < count; k++) {
+        s->of[k] = s->rows > 1 ? s->copy[k] : free_in(job, first + k);
+        for (int64_t row = 0; row < s->rows && s->rows > 1; row++)
+            memcpy(s->copy[k] + row * cols, free_in(job, first + k), (size_t)cols * sizeof(float));
+    }
+}
+
 RO_INLINE void batchnorm_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
                               order o) {
     const int64_t cols = free_width(job);
-    operands x = {
-        .b = free_in(job, 1), .c = free_in(job, 2), .d = free_in(job, 3), .e = free_in(job, 4)};
+    span s;
     writer w;
+    span_open(&s, job, 1, 4, last - first);
+    operands x = {.b = s.of[0], .c = s.of[1], .d = s.of[2], .e = s.of[3]};
     writer_open(&w, t, first * cols);
-    for (int64_t row = first; row < last; row++) {
+    for (int64_t row = first; row < last; row += s.rows) {
         x.a = free_in(job, 0) + row * cols;
-        write_each(&w, batchnorm_of, x, cols, o);
+        write_each(&w, batchnorm_of, x, min_i64(s.columns, (last - row) * cols), o);
     }
     writer_flush(&w);
 }
@@ -218,18 +241,20 @@ RO_INLINE void batchnorm_body(const ro_free_job *job, int64_t first, int64_t las
 RO_INLINE void bn_dx_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
                           order o) {
     const int64_t cols = free_width(job);
-    operands x = {.c = free_in(job, 2),
-                  .d = free_in(job, 3),
-                  .e = free_in(job, 4),
-                  .f = free_in(job, 5),
-                  .g = free_in(job, 6),
-                  .p = ap_relative(1 / (real)free_rows(job->call), 1)};
+    span s;
     writer w;
+    span_open(&s, job, 2, 5, last - first);
+    operands x = {.c = s.of[0],
+                  .d = s.of[1],
+                  .e = s.of[2],
+                  .f = s.of[3],
+                  .g = s.of[4],
+                  .p = ap_relative(1 / (real)free_rows(job->call), 1)};
     writer_open(&w, t, first * cols);
-    for (int64_t row = first; row < last; row++) {
+    for (int64_t row = first; row < last; row += s.rows) {
         x.a = free_in(job, 0) + row * cols;
         x.b = free_in(job, 1) + row * cols;
-        write_each(&w, bn_dx_of, x, cols, o);
+        write_each(&w, bn_dx_of, x, min_i64(s.columns, (last - row) * cols), o);
     }
     writer_flush(&w);
 }

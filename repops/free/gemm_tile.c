@@ -163,6 +163,16 @@ RO_INLINE void sum_squares(const real *x, int64_t steps, int width, int vectors,
     }
 }
 
+/* Adds them, or does nothing and returns 0: one is not finite. */
+static int add_finite(const real *restrict sum, int count, double *restrict square) {
+    real zero = 0;
+    for (int i = 0; i < count; i++)
+        zero += sum[i] - sum[i];
+    for (int i = 0; i < count && zero == 0; i++)
+        square[i] += (double)sum[i];
+    return zero == 0;
+}
+
 void RO_FREE_NAME(ro_free_add_squares)(const real *x, int64_t steps, int width, int64_t lanes,
                                        double *square) {
     real sum[2 * FREE_LANES];
@@ -172,7 +182,10 @@ void RO_FREE_NAME(ro_free_add_squares)(const real *x, int64_t steps, int width, 
             sum_squares(x + h, steps, width, 2, sum);
         else
             sum_squares(x + h, steps, width, 1, sum);
-        for (int i = 0; i < count && h + i < lanes; i++)
+        count = count < lanes - h ? count : (int)(lanes - h);
+        if (add_finite(sum, count, square + h))
+            continue;
+        for (int i = 0; i < count; i++)
             square[h + i] +=
                 sum[i] - sum[i] == 0 ? (double)sum[i] : finite_squares(x + h + i, steps, width);
     }
