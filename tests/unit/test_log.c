@@ -395,7 +395,9 @@ Test(log_section, coded_calls_must_end_and_stay_inside) {
 
 static vd_buf deflated(const void *packed, size_t size) {
     vd_buf out = {0};
-    cr_assert(vd_symbols_deflate(packed, size, &out, NULL) == VD_OK);
+    vd_deflater deflater = {0};
+    cr_assert(vd_symbols_deflate(&deflater, packed, size, &out, NULL) == VD_OK);
+    vd_deflater_free(&deflater);
     return out;
 }
 

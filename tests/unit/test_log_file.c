@@ -479,8 +479,10 @@ static void write_until_killed(void) {
     vd_log_writer *writer;
     if (vd_log_writer_create(&run, log_dir, QUEUE, &writer, NULL) != VD_OK)
         _exit(1);
+    vd_log_done done;
     for (int64_t step = 0;; step++)
-        if (log_write_step(writer, VD_LOG_CALLS, step % 20, NULL) != VD_OK)
+        if (log_write_step(writer, VD_LOG_CALLS, step % 20, NULL) != VD_OK ||
+            (step % 3 == 0 && vd_log_wait(writer, step % 20, &done, NULL) != VD_OK))
             _exit(1);
 }
 

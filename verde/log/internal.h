@@ -48,8 +48,14 @@ VD_MUST_USE vd_status vd_calls_decode(const uint8_t *coded, size_t size, vd_log_
 uint64_t vd_symbols_packed_size(uint64_t elements);
 /* False: a symbol other than 0, 1, 2. *marked: those other than 1. */
 bool vd_symbols_pack(const uint8_t *symbol, uint64_t elements, uint8_t *packed, int64_t *marked);
-VD_MUST_USE vd_status vd_symbols_deflate(const uint8_t *packed, uint64_t size, vd_buf *out,
-                                         vd_err *err);
+/* zlib's state, kept from one section to the next: making it anew takes longer than compressing a
+ * small one. {0} is an empty one. */
+typedef struct {
+    void *stream; /* z_stream; owned */
+} vd_deflater;
+void vd_deflater_free(vd_deflater *deflater);
+VD_MUST_USE vd_status vd_symbols_deflate(vd_deflater *deflater, const uint8_t *packed,
+                                         uint64_t size, vd_buf *out, vd_err *err);
 VD_MUST_USE vd_status vd_symbols_decode(const uint8_t *coded, size_t size, vd_log_section *section,
                                         vd_err *err);
 

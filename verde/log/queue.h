@@ -62,6 +62,7 @@ struct vd_log_writer {
     bool begun;
     /* The thread's: */
     vd_log_step file;
+    vd_deflater deflater;
     vd_buf coded;                       /* of a section, kept for the next one */
     vd_writer written[VD_LOG_FILES];    /* and not yet durable */
     vd_log_pending *owed[VD_LOG_FILES]; /* their steps */

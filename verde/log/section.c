@@ -83,8 +83,10 @@ static vd_status encode_symbols(const vd_log_section *section, vd_buf *coded, vd
         status =
             vd_fail(err, VD_ERR_LOCAL, "the symbols of node %u are not 0, 1, 2 with %lld marked",
                     section->node, (long long)section->count);
+    vd_deflater deflater = {0};
     if (status == VD_OK)
-        status = vd_symbols_deflate(packed, size, coded, err);
+        status = vd_symbols_deflate(&deflater, packed, size, coded, err);
+    vd_deflater_free(&deflater);
     free(packed);
     return status;
 }

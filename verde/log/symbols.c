@@ -46,25 +46,42 @@ bool vd_symbols_pack(const uint8_t *symbol, uint64_t elements, uint8_t *packed, 
     return bad == 0;
 }
 
-vd_status vd_symbols_deflate(const uint8_t *packed, uint64_t size, vd_buf *out, vd_err *err) {
+void vd_deflater_free(vd_deflater *deflater) {
+    if (deflater->stream)
+        deflateEnd(deflater->stream);
+    free(deflater->stream);
+    deflater->stream = NULL;
+}
+
+/* A stream that is like new. NULL: no memory. */
+static z_stream *open_deflater(vd_deflater *deflater) {
+    if (deflater->stream)
+        return deflateReset(deflater->stream) == Z_OK ? deflater->stream : NULL;
+    z_stream *z = calloc(1, sizeof *z);
+    if (z && deflateInit(z, Z_DEFAULT_COMPRESSION) != Z_OK) {
+        free(z);
+        z = NULL;
+    }
+    return deflater->stream = z;
+}
+
+vd_status vd_symbols_deflate(vd_deflater *deflater, const uint8_t *packed, uint64_t size,
+                             vd_buf *out, vd_err *err) {
     uint8_t chunk[CHUNK];
-    z_stream z = {0};
-    int code = deflateInit(&z, Z_DEFAULT_COMPRESSION);
-    if (code != Z_OK)
-        return vd_fail(err, VD_ERR_LOCAL, "zlib: %s", zError(code));
+    z_stream *z = open_deflater(deflater);
+    int code = z ? Z_OK : Z_MEM_ERROR;
     for (uint64_t at = 0; code == Z_OK;) {
-        if (z.avail_in == 0) {
+        if (z->avail_in == 0) {
             const uint64_t piece = size - at < PIECE ? size - at : PIECE;
-            z.next_in = (Bytef *)(uintptr_t)(packed + at);
-            z.avail_in = (uInt)piece;
+            z->next_in = (Bytef *)(uintptr_t)(packed + at);
+            z->avail_in = (uInt)piece;
             at += piece;
         }
-        z.next_out = chunk;
-        z.avail_out = CHUNK;
-        code = deflate(&z, at == size ? Z_FINISH : Z_NO_FLUSH);
-        vd_put(out, chunk, CHUNK - z.avail_out);
+        z->next_out = chunk;
+        z->avail_out = CHUNK;
+        code = deflate(z, at == size ? Z_FINISH : Z_NO_FLUSH);
+        vd_put(out, chunk, CHUNK - z->avail_out);
     }
-    deflateEnd(&z);
     if (code != Z_STREAM_END || !vd_buf_ok(out))
         return vd_fail(err, VD_ERR_LOCAL, "no memory to compress %llu bytes of symbols",
                        (unsigned long long)size);

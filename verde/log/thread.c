@@ -17,8 +17,8 @@ static vd_status write_section(vd_log_writer *w, vd_log_item *i, vd_err *err) {
     if (w->run.encoding == VD_LOG_CALLS)
         vd_calls_encode(&i->section, &w->coded);
     else
-        status = vd_symbols_deflate(i->packed, vd_symbols_packed_size(i->section.elements),
-                                    &w->coded, err);
+        status = vd_symbols_deflate(&w->deflater, i->packed,
+                                    vd_symbols_packed_size(i->section.elements), &w->coded, err);
     return status == VD_OK ? vd_log_step_put(&w->file, &i->section, &w->coded, err) : status;
 }
 
@@ -110,6 +110,7 @@ static void *run_thread(void *user) {
     pthread_mutex_unlock(&w->lock);
     vd_log_step_drop(&w->file); /* one that was not ended */
     vd_buf_free(&w->coded);
+    vd_deflater_free(&w->deflater);
     return NULL;
 }
 
