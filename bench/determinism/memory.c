@@ -114,26 +114,27 @@ bool in_group(int way, int group) {
     return way == bench.base[0] || way == bench.base[1];
 }
 
-/* All between steps, and the one that needs the most in a step. */
+/* What processes take that keep their pages: all as much as in a step. Else what they take between
+ * steps, and the one that needs the most in a step. */
 static uint64_t together(int group) {
     /* two copies of the weights are compared here */
-    uint64_t resting = 2 * (uint64_t)bench.weights * sizeof(float), step = 0;
+    uint64_t all = 2 * (uint64_t)bench.weights * sizeof(float), step = 0;
     for (int i = 0; i < bench.variants; i++) {
         const variant *v = &bench.variant[i];
         if (!in_group(i, group))
             continue;
-        resting += v->resting;
+        all += bench.trims ? v->resting : v->most;
         step = v->most - v->resting > step ? v->most - v->resting : step;
     }
-    return resting + step;
+    return bench.trims ? all + step : all;
 }
 
-/* All as much as in a step. */
-static bool fits_kept(int group, uint64_t limit) {
-    uint64_t bytes = 2 * (uint64_t)bench.weights * sizeof(float);
+/* A log's trainer, its auditor and the baselines are to run at the same time. */
+static bool fits_kept(uint64_t limit) {
+    uint64_t bytes = 2 * (uint64_t)bench.weights * sizeof(float), most = 0;
     for (int i = 0; i < bench.variants; i++)
-        bytes += in_group(i, group) ? bench.variant[i].most : 0;
-    return bytes <= limit;
+        most = bench.variant[i].most > most ? bench.variant[i].most : most;
+    return bytes + 4 * most <= limit;
 }
 
 static void refuse(uint64_t needed, uint64_t limit) {
@@ -181,6 +182,7 @@ void plan_groups(void) {
     bench.groups = 1;
     for (int i = 0; i < bench.variants; i++)
         expect(&bench.variant[i], state, step, packed);
+    bench.trims = !fits_kept(limit);
     place(bench.base[0], limit);
     place(bench.base[1], limit);
     static const variant_kind order[] = {LOG_TRAINER, ORDER_FIXED, FREE_F32, FREE_F64};
@@ -191,8 +193,6 @@ void plan_groups(void) {
             const uint64_t bytes = kind == order[k] && v->group < 0 ? place(i, limit) : 0;
             most = bytes > most ? bytes : most;
         }
-    for (int group = 0; group < bench.groups; group++)
-        bench.trims |= !fits_kept(group, limit);
     fprintf(stderr,
             "%d ways in %d group%s; a process takes about %.2f GB, %.2f GB in a step; at most %.1f "
             "GB together, of %.1f GB%s\n",
