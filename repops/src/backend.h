@@ -73,6 +73,8 @@ void ro_keep(ro_ctx *ctx, void *block);
 
 /* Items of one piece of work that is worth a wake-up, if `items` of them are all of a call. */
 int64_t ro_grain(ro_ctx *ctx, const ro_call *call, int64_t items);
+/* The same with a piece of work for so many elements of all tensors. */
+int64_t ro_grain_of(ro_ctx *ctx, const ro_call *call, int64_t items, int64_t elements);
 
 /* Runs `range` over [0, items) of a job, in pieces that are worth a wake-up. The cost of an item is
  * the share of the inputs and the output that it handles. */

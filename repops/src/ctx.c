@@ -284,7 +284,11 @@ static int64_t total_elements(const ro_call *call) {
 }
 
 int64_t ro_grain(ro_ctx *ctx, const ro_call *call, int64_t items) {
-    int64_t pieces = total_elements(call) / PIECE_ELEMENTS;
+    return ro_grain_of(ctx, call, items, PIECE_ELEMENTS);
+}
+
+int64_t ro_grain_of(ro_ctx *ctx, const ro_call *call, int64_t items, int64_t elements) {
+    int64_t pieces = total_elements(call) / elements;
     const int64_t most = (int64_t)ctx->pool.threads * PIECES_PER_THREAD;
     pieces = pieces < 1 ? 1 : pieces < most ? pieces : most;
     const int64_t grain = (items + pieces - 1) / pieces;

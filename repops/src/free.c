@@ -84,6 +84,10 @@ static void close_emitters(const ro_free_job *job) {
 
 /* ---- running ---- */
 
+/* Elements that justify another piece of work: each takes several times as long as one of an
+ * order-fixed operator. */
+enum { PIECE_ELEMENTS = 4096 };
+
 typedef struct {
     const ro_free_job *job;
     const ro_free_kernel *kernel;
@@ -100,8 +104,8 @@ static ro_status run_kernel(const ro_free_job *job, const ro_free_kernel *kernel
     const int64_t items =
         kernel->items ? kernel->items(job->call) : ro_shape_numel(&job->call->output);
     range_task task = {job, kernel};
-    ro_pool_for(ro_ctx_pool(job->ctx), items, ro_grain(job->ctx, job->call, items), run_range,
-                &task);
+    ro_pool_for(ro_ctx_pool(job->ctx), items,
+                ro_grain_of(job->ctx, job->call, items, PIECE_ELEMENTS), run_range, &task);
     return RO_OK;
 }
 
