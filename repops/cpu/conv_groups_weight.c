@@ -26,6 +26,8 @@ typedef struct {
 typedef struct {
     const float *x, *dy;
     int64_t x_step, dy_step, count, lanes;
+    const float *next; /* of dy, asked for by the way, */
+    int64_t portion;   /* so many lines of the cache at a time */
 } line;
 
 RO_INLINE void add_pixels(const int terms, const line *l, int64_t from, float *sums) {
@@ -62,9 +64,11 @@ RO_INLINE void add_pixels(const int terms, const line *l, int64_t from, float *s
 }
 
 /* `count` terms that lie together. */
-static void add_terms(const line *l, int64_t count, float *sums) {
+static void add_terms(line *l, int64_t count, float *sums) {
     for (int64_t j = 0, terms; j < count; j += terms) {
         const int64_t at = j * GROUP_LANES;
+        for (int64_t i = l->portion; i > 0; i--, l->next += 16)
+            __builtin_prefetch(l->next, 0, 2);
         terms = ceil_div(count - j, ceil_div(count - j, TERMS));
         switch (terms) {
         case 1: add_pixels(1, l, at, sums + at); break;
@@ -92,6 +96,9 @@ static void add_line(const chunks *c, kept_lines *z, int64_t k, int64_t end, flo
     line l = {.count = end - k, .dy_step = v->filters};
     l.x_step = v->stride[1] * spread_step(&f->s);
     RO_NAME(ro_conv_keep_lines)(z, k / v->out[1]);
+    const int64_t portions = f->s.blocks * v->kernel[0] * ceil_div(of_line, TERMS * GROUP_LANES);
+    l.next = c->w->dy + end * v->filters;
+    l.portion = ceil_div(v->out[1] * v->filters, 16 * portions);
     for (int64_t b = 0; b < f->s.blocks; b++, sums += f->k * GROUP_LANES) {
         l.dy = c->w->dy + k * v->filters + b * GROUP_LANES;
         l.lanes = f->s.lanes - b * GROUP_LANES;
