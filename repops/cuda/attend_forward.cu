@@ -76,7 +76,8 @@ template <int D, int EACH> struct forward_tile {
     RO_DEVICE int admitted(int64_t row) const {
         if (row >= j.rows)
             return 0;
-        return (int)(j.causal ? j.tokens.remainder(row) + 1 + j.keys - j.queries : j.keys);
+        return j.causal ? (int)j.tokens.remainder(row) + (int)(1 + j.keys - j.queries)
+                        : (int)j.keys;
     }
     RO_DEVICE void find_kept(int from) const {
         if (j.dropout.on)
