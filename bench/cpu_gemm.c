@@ -13,6 +13,7 @@
 enum { MAX_ROUNDS = 99, PAUSE_MS = 40, OURS = PEERS, LIBRARIES };
 
 static const double sample_s = 0.02; /* of one library in one round, at least one call */
+static const double settle_s = 0.06; /* woken threads share a core for so long, with any library */
 
 typedef enum { SQUARE, MODEL, SKINNY, SMALL, BATCH, GROUPS } group;
 static const char *const group_names[] = {"squares", "models", "skinny", "small", "batches"};
@@ -111,7 +112,10 @@ static void run(int library, ro_ctx *ctx, const product *p) {
 static double sample(int library, ro_ctx *ctx, const product *p, int threads, int64_t calls) {
     if (threads > 1) {
         bench_pause(PAUSE_MS);
-        run(library, ctx, p); /* wakes the workers up */
+        const double until = bench_now(threads) + settle_s;
+        do
+            run(library, ctx, p); /* wakes the workers up */
+        while (bench_now(threads) < until);
     }
     const double start = bench_now(threads);
     for (int64_t i = 0; i < calls; i++)
