@@ -18,10 +18,12 @@ enum { GROUP_VECTORS = 2 };
 #endif
 enum { GROUP_LANES = GROUP_VECTORS * VW };
 
-/* Channels of a group, taps of a line of the kernel, its lines and those that it reaches over,
- * strides, floats of spread lines: at most; and floats of these that the second cache holds. */
+/* At most: channels of a group (for gradients of weights more, since the general way packs both
+ * operands), taps of a line of the kernel, its lines and those it reaches over, strides, floats of
+ * spread lines; and floats of these that the second cache holds. */
 enum {
     GROUP_MOST = 8,
+    GROUP_MOST_WEIGHT = 16,
     MOST_TAPS = 32,
     MOST_LINES = 32,
     MOST_RESIDUES = 8,

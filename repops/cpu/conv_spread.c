@@ -166,7 +166,8 @@ static void cut_lines(grouped *f, int whole) {
 int RO_NAME(ro_conv_plan_groups)(grouped *f, const gather *g, int whole) {
     const ro_conv *v = g->v;
     const int64_t reach = (v->kernel[0] - 1) * v->dilation[0] / g->spread[0] + 1;
-    if (v->groups == 1 || v->depth > GROUP_MOST || v->width > GROUP_MOST || reach > MOST_LINES ||
+    const int64_t channels = whole ? GROUP_MOST_WEIGHT : GROUP_MOST;
+    if (v->groups == 1 || v->depth > channels || v->width > channels || reach > MOST_LINES ||
         v->kernel[0] > MOST_LINES || v->kernel[1] > MOST_TAPS || g->spread[1] > MOST_RESIDUES)
         return 0;
     *f = (grouped){.g = g, .residues = min_i64(g->spread[1], g->out_size[1]), .kept = reach};
