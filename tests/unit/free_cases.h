@@ -214,6 +214,16 @@ static inline void check_free_case(int op, uint64_t seed, int bits, free_counts 
     case_free(&c);
 }
 
+/* Contraction needs a fused multiply-add, which the portable kernels of x86-64 do not have: some
+ * operators differ between profiles by nothing else. */
+static inline int contracts(void) {
+#if defined(__x86_64__)
+    return strcmp(ro_ctx_backend(free_context(0)), "scalar") != 0;
+#else
+    return 1;
+#endif
+}
+
 /* `differs`: whether profiles must differ in binary32. */
 static inline void check_free_operator(int op, int differs) {
     static const int bits[] = {32, 24, 16};
@@ -221,7 +231,7 @@ static inline void check_free_operator(int op, int differs) {
     cr_assert(ro_op_is_free(op), "%s", ro_op_describe(op)->name);
     for (uint64_t seed = 1; seed <= FREE_CASES; seed++)
         check_free_case(op, seed, bits[seed % 3], &counts);
-    cr_assert(!differs || counts.differ > 0, "%s: profiles do not differ",
+    cr_assert(!differs || counts.differ > 0 || !contracts(), "%s: profiles do not differ",
               ro_op_describe(op)->name);
     if (getenv("FREE_COUNTS"))
         fprintf(stderr, "%-22s %9lld elements, %7lld reports of 4 profiles, %8lld differences\n",
