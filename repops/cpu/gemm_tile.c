@@ -72,7 +72,7 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     RO_UNROLL
     for (int i = 0; i < pointers; i++)
         a[i] = t->a + 3 * i * a_row;
-    if (!late && t->k > 32)
+    if (!late && t->k > OUT_AHEAD) /* a few steps are too short to ask and wait */
         fetch_out(rows, unit ? nv : 1, t);
     for (int64_t left = t->k; left > 0; left -= turn) {
         if (left <= late)
