@@ -1,7 +1,6 @@
-/* Convolutions whose weights, or dy, are not all finite, where some tap may lie outside the image:
- * term by term, those that SPEC.md section 12.1 has. */
+/* Convolutions whose weights are not all finite, where some tap may lie outside the image: term by
+ * term, those that SPEC.md section 12.1 has. */
 #include "repops/cpu/conv_gather.h"
-#include "repops/cpu/conv_weight.h"
 
 enum { TILE = 256 };
 
@@ -43,29 +42,4 @@ void RO_NAME(ro_conv_exact)(const gather *g, const block *b, const piece *pieces
             for (int64_t c = 0; c < width; c++)
                 out[c] = ro_canon(x.total[c]);
         }
-}
-
-static float exact_weight(const weights *g, int64_t row, int64_t filter) {
-    const ro_conv *v = &g->v;
-    const int64_t t = row / v->depth, channel = filter / v->width * v->depth + row % v->depth;
-    float total = 0, sum = 0;
-    for (int64_t k = 0; k < g->k; k++) {
-        const int64_t oh = k / v->out[1] % v->out[0], n = k / v->out[1] / v->out[0];
-        const int64_t h = oh * v->stride[0] + offset_of(v, 0, t);
-        const int64_t w = k % v->out[1] * v->stride[1] + offset_of(v, 1, t);
-        if (k % RO_DOT_CHUNK == 0)
-            total = total + sum, sum = 0;
-        if (h >= 0 && h < v->in[0] && w >= 0 && w < v->in[1])
-            sum = ro_fma(g->x[((n * v->in[0] + h) * v->in[1] + w) * v->channels + channel],
-                         g->dy[k * v->filters + filter], sum);
-    }
-    return ro_canon(total + sum);
-}
-
-void RO_NAME(ro_conv_exact_weight)(void *user, int64_t first, int64_t last, int worker) {
-    const weights *g = user;
-    (void)worker;
-    for (int64_t i = first; i < last; i++)
-        for (int64_t f = 0; f < g->v.filters; f++)
-            g->dw[i * g->v.filters + f] = exact_weight(g, i, f);
 }

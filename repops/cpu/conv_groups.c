@@ -37,7 +37,7 @@ static void pack_blocks(void *user, int64_t first, int64_t last, int worker) {
         memset(to, 0, (size_t)(f->k * GROUP_LANES) * sizeof(float));
         for (int64_t t = 0; t < f->k / f->s.from; t++)
             for (int64_t j = 0; j < lanes; j++)
-                pack_lane(f, t, i * GROUP_LANES + j, to + t * spread_step(&f->s) + j);
+                pack_lane(f, t, i * GROUP_LANES + j, to + t * tap_floats(&f->s) + j);
     }
 }
 
@@ -54,7 +54,7 @@ typedef struct {
 typedef struct {
     const stretch *stretch;
     int64_t stretches, x, b; /* x, b: from the first block */
-    int64_t x_step;
+    int64_t x_step, x_term;
     float *out, *ahead; /* ahead: the next line's */
     int64_t out_step, lanes;
     float total[PIXELS * GROUP_LANES]; /* of chunks so far, where there are several */
@@ -72,9 +72,9 @@ RO_INLINE void end_chunk(const int pixels, vf sum[PIXELS][VECTORS], float *total
     }
 }
 
-RO_INLINE void add_terms(const int pixels, const float *x, int64_t x_step, const float *b,
-                         int64_t terms, vf sum[PIXELS][VECTORS]) {
-    for (; terms > 0; terms--, x += GROUP_LANES, b += GROUP_LANES) {
+RO_INLINE void add_terms(const int pixels, const float *x, int64_t x_step, int64_t x_term,
+                         const float *b, int64_t terms, vf sum[PIXELS][VECTORS]) {
+    for (; terms > 0; terms--, x += x_term, b += GROUP_LANES) {
         vf bv[VECTORS];
         RO_UNROLL
         for (int v = 0; v < VECTORS; v++)
@@ -101,7 +101,8 @@ RO_INLINE void filter_pixels(const int pixels, target *t, int64_t p) {
     }
     for (int64_t q = 0; q < t->stretches; q++) {
         const stretch *s = &t->stretch[q];
-        add_terms(pixels, s->x + t->x + p * t->x_step, t->x_step, s->b + t->b, s->terms, sum);
+        add_terms(pixels, s->x + t->x + p * t->x_step, t->x_step, t->x_term, s->b + t->b, s->terms,
+                  sum);
         if (s->last)
             end_chunk(pixels, sum, t->total, chunks++ == 0);
     }
@@ -150,7 +151,7 @@ static int64_t list_stretches(const filters *all, const kept_lines *z, const tap
                 if (count)
                     to[count - 1].last = k / RO_DOT_CHUNK != chunk;
                 chunk = k / RO_DOT_CHUNK;
-                to[count++] = (stretch){z->line[i] + run->a + done * GROUP_LANES,
+                to[count++] = (stretch){z->line[i] + run->a + done * f->s.term,
                                         all->weights + k * GROUP_LANES, terms, 0};
             }
         }
@@ -167,11 +168,11 @@ static void filter_residue(const filters *all, const kept_lines *z, int64_t r, i
     stretch list[MOST_STRETCHES];
     target t = {.stretch = list};
     t.stretches = list_stretches(all, z, &f->residue[r], list);
-    t.x_step = (f->s.mirrored ? -g->step[1] : g->step[1]) * spread_step(&f->s);
+    t.x_step = (f->s.mirrored ? -g->step[1] : g->step[1]) * f->s.step, t.x_term = f->s.term;
     t.out_step = g->spread[1] * g->out_pixel;
     for (int64_t b = 0; b < f->s.blocks; b++) {
         const int64_t lane = b * GROUP_LANES;
-        t.x = b * spread_block(&f->s), t.b = b * f->k * GROUP_LANES;
+        t.x = b * f->s.block, t.b = b * f->k * GROUP_LANES;
         t.out = g->out + (line * g->out_size[1] + w) * g->out_pixel + lane;
         t.ahead = t.out + g->out_size[1] * g->out_pixel, t.lanes = f->s.lanes - lane;
         filter_positions(&t, count);

@@ -38,24 +38,25 @@ typedef struct {
     int near; /* all are less than VW */
 } sources;
 
-/* A group has `from` channels in the image and `to` of `lanes`. A spread line is, for each block of
- * GROUP_LANES, an array [cols][from][GROUP_LANES]. Column j is pixel first + j, or first - j if it
- * is mirrored. */
+/* A group has `from` channels in the image and `to` of `lanes`. A spread line is
+ * [blocks][cols][from][GROUP_LANES], so that terms of neighbouring columns follow each other, or
+ * [cols][blocks][GROUP_LANES] if there is one channel and pieces of lines will do. Column j is
+ * pixel first + j, or first - j if it is mirrored. */
 typedef struct {
     const float *image;
     int64_t channels, size; /* of a pixel; of a line */
     int64_t from, to, lanes, blocks;
-    int64_t cols;
+    int64_t cols, step, block, term; /* floats from a column, block or term to the next */
     int mirrored;
     sources *sources; /* of each vector */
 } spread;
 
-/* Floats from a column to the next, from a block to the next. */
-static inline int64_t spread_step(const spread *s) {
-    return s->from * GROUP_LANES;
+/* Floats of what a column has, of a block's weights of a tap. */
+static inline int64_t spread_col(const spread *s) {
+    return s->blocks * s->from * GROUP_LANES;
 }
-static inline int64_t spread_block(const spread *s) {
-    return s->cols * spread_step(s);
+static inline int64_t tap_floats(const spread *s) {
+    return s->from * GROUP_LANES;
 }
 
 /* Pixels of a line of the output that leave the same remainder by the stride meet the same taps:
@@ -91,7 +92,7 @@ void RO_NAME(ro_conv_find_sources)(const grouped *f);
 
 /* Floats of all lines that are kept. */
 static inline int64_t kept_floats(const grouped *f) {
-    return round_up(f->kept * f->s.blocks * spread_block(&f->s), 16);
+    return f->kept * f->s.cols * spread_col(&f->s);
 }
 
 /* Positions from p on come now. */
@@ -102,7 +103,7 @@ void RO_NAME(ro_conv_keep_lines)(kept_lines *z, int64_t line);
 /* conv2d and conv2d_dx; weights are finite, or no tap lies outside. */
 ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f);
 
-/* conv2d_dw; f has whole lines of conv2d's. Where it may be wrong, sets not_finite. */
+/* conv2d_dw; f has whole lines of conv2d's. */
 ro_status RO_NAME(ro_conv_grouped_weight)(ro_ctx *ctx, grouped *f, weights *w);
 
 #endif

@@ -87,25 +87,47 @@ static void add_terms(line *l, int64_t count, float *sums) {
     }
 }
 
+/* Pixels [w, end) of a line; l.x and l.dy are those of pixel 0. */
+static void add_taps(line *of, const tile_run *run, int64_t w, int64_t end, float *sums) {
+    line l = *of;
+    l.x += run->a + w * l.x_step, l.dy += w * l.dy_step, l.count = end - w;
+    add_terms(&l, run->k, sums + run->b);
+    of->next = l.next;
+}
+
+/* The same where dy is not finite: each tap by itself, at the pixels where it is inside. */
+static void add_inside(const grouped *f, line *l, const tile_run *run, int64_t w, int64_t end,
+                       float *sums) {
+    const int64_t step = f->s.step, first_col = run->a / step, of_tap = tap_floats(&f->s);
+    for (int64_t i = 0, first, count; i < run->k / f->s.from; i++) {
+        const tile_run tap = {run->a + i * step, run->b + i * of_tap, f->s.from};
+        inside(f->g->v, 1, f->least + first_col + i, &first, &count);
+        add_taps(l, &tap, max_i64(w, first), min_i64(end, first + count), sums);
+    }
+}
+
 /* Pixels [k, end) of one line of the output, all taps. */
 static void add_line(const chunks *c, kept_lines *z, int64_t k, int64_t end, float *sums) {
     const grouped *f = c->f;
     const ro_conv *v = f->g->v;
     const taps *row = &f->residue[0];
-    const int64_t of_line = v->kernel[1] * spread_step(&f->s), w = k % v->out[1];
-    line l = {.count = end - k, .dy_step = v->filters};
-    l.x_step = v->stride[1] * spread_step(&f->s);
+    const int64_t of_line = v->kernel[1] * tap_floats(&f->s), w = k % v->out[1];
+    const int clip = c->outside && !all_finite(c->w->dy + k * v->filters, (end - k) * v->filters);
+    line l = {.dy_step = v->filters, .x_step = v->stride[1] * f->s.step};
     RO_NAME(ro_conv_keep_lines)(z, k / v->out[1]);
     const int64_t portions = f->s.blocks * v->kernel[0] * ceil_div(of_line, TERMS * GROUP_LANES);
     l.next = c->w->dy + end * v->filters;
-    l.portion = ceil_div(v->out[1] * v->filters, 16 * portions);
+    l.portion = clip ? 0 : ceil_div(v->out[1] * v->filters, 16 * portions);
     for (int64_t b = 0; b < f->s.blocks; b++, sums += f->k * GROUP_LANES) {
-        l.dy = c->w->dy + k * v->filters + b * GROUP_LANES;
+        l.dy = c->w->dy + (k - w) * v->filters + b * GROUP_LANES;
         l.lanes = f->s.lanes - b * GROUP_LANES;
         for (int64_t i = 0; i < v->kernel[0]; i++)
             for (int64_t q = 0; z->line[i] && q < row->count; q++) {
-                l.x = z->line[i] + b * spread_block(&f->s) + row->run[q].a + w * l.x_step;
-                add_terms(&l, row->run[q].k, sums + i * of_line + row->run[q].b);
+                l.x = z->line[i] + b * f->s.block;
+                if (clip)
+                    add_inside(f, &l, &row->run[q], w, w + end - k, sums + i * of_line);
+                else
+                    add_taps(&l, &row->run[q], w, w + end - k, sums + i * of_line);
             }
     }
 }
@@ -123,8 +145,6 @@ static void run_chunks(void *user, int64_t first, int64_t last, int worker) {
         memset(sums, 0, (size_t)c->size * sizeof(float));
         for (int64_t k = from, stop; k < end; k = stop) {
             stop = min_i64(end, k - k % v->out[1] + v->out[1]);
-            if (c->outside && !all_finite(c->w->dy + k * v->filters, (stop - k) * v->filters))
-                atomic_store(&c->w->not_finite, 1);
             add_line(c, &z, k, stop, sums);
         }
     }

@@ -82,30 +82,47 @@ RO_INLINE void spread_vector(const spread *s, const sources *z, const float *x, 
     }
 }
 
+static void spread_pixel(const spread *s, const float *x, float *to) {
+    for (int64_t b = 0; b < s->blocks; b++) {
+        RO_UNROLL
+        for (int v = 0; v < GROUP_VECTORS; v++)
+            spread_vector(s, &s->sources[b * GROUP_VECTORS + v], x, to + b * s->block + v * VW);
+    }
+}
+
+/* Every lane reads its own channel. */
+static void copy_pixel(const spread *s, const float *x, float *to) {
+    for (int64_t b = 0; b < s->blocks; b++, to += s->block) {
+        RO_UNROLL
+        for (int v = 0; v < GROUP_VECTORS; v++) {
+            const int64_t i = b * GROUP_LANES + v * VW;
+            vf_store(to + v * VW, vf_load_n(x + i, s->channels - i));
+        }
+    }
+}
+
 /* Asks for the next line meanwhile. */
 static void spread_pixels(const spread *s, const float *x, int64_t count, int64_t step, float *to) {
     for (; count > 0; count--, x += s->channels, to += step) {
         const float *next = x + s->size * s->channels;
         for (int64_t i = 0; i < s->channels; i += 16)
             __builtin_prefetch(next + i, 0, 2);
-        for (int64_t b = 0; b < s->blocks; b++) {
-            RO_UNROLL
-            for (int v = 0; v < GROUP_VECTORS; v++)
-                spread_vector(s, &s->sources[b * GROUP_VECTORS + v], x,
-                              to + b * spread_block(s) + v * VW);
-        }
+        if (s->from == 1 && s->to == 1)
+            copy_pixel(s, x, to);
+        else
+            spread_pixel(s, x, to);
     }
 }
 
 static void put_zeros(const spread *s, int64_t col, int64_t count, float *to) {
-    for (int64_t b = 0; b < s->blocks && count > 0; b++)
-        memset(to + b * spread_block(s) + col * spread_step(s), 0,
-               (size_t)(count * spread_step(s)) * sizeof(float));
+    const int64_t parts = s->block == GROUP_LANES ? 1 : s->blocks;
+    for (int64_t i = 0; i < parts && count > 0; i++)
+        memset(to + i * s->block + col * s->step, 0, (size_t)(count * s->step) * sizeof(float));
 }
 
 /* Line `number`, counted through all images. */
 static void spread_line(const spread *s, int64_t number, int64_t first, float *to) {
-    const int64_t low = s->mirrored ? first - s->cols + 1 : first, step = spread_step(s);
+    const int64_t low = s->mirrored ? first - s->cols + 1 : first, step = s->step;
     const int64_t from = max_i64(0, low), end = min_i64(low + s->cols, s->size);
     const int64_t count = max_i64(0, end - from), below = count ? from - low : s->cols;
     const int64_t before = s->mirrored ? s->cols - below - count : below;
@@ -123,9 +140,9 @@ static void spread_line(const spread *s, int64_t number, int64_t first, float *t
 
 /* Terms that follow each other in the spread line and in the weights are one run. */
 static void add_tap(grouped *f, taps *t, int64_t tap, int64_t col) {
-    const int64_t from = f->s.from, a = col * spread_step(&f->s), b = tap * from * GROUP_LANES;
+    const int64_t from = f->s.from, a = col * f->s.step, b = tap * tap_floats(&f->s);
     tile_run *last = t->count ? &t->run[t->count - 1] : NULL;
-    if (last && last->a + last->k * GROUP_LANES == a && last->b + last->k * GROUP_LANES == b)
+    if (last && last->a + last->k * f->s.term == a && last->b + last->k * GROUP_LANES == b)
         last->k += from;
     else
         t->run[t->count++] = (tile_run){a, b, from};
@@ -157,10 +174,14 @@ static void list_taps(grouped *f) {
 static void cut_lines(grouped *f, int whole) {
     const gather *g = f->g;
     const int64_t all = ceil_div(g->out_size[1], g->spread[1]);
-    const int64_t cols = SPREAD_CACHED / (f->kept * f->s.blocks * spread_step(&f->s));
+    const int64_t cols = SPREAD_CACHED / (f->kept * spread_col(&f->s));
     const int64_t most = max_i64(LEAST_POSITIONS, (cols - (f->most - f->least)) / g->step[1]);
     f->positions = whole ? all : ceil_div(all, ceil_div(all, min_i64(all, most)));
     f->s.cols = (f->positions - 1) * g->step[1] + f->most - f->least + 1;
+    const int by_cols = f->s.from == 1 && !whole;
+    f->s.step = by_cols ? spread_col(&f->s) : tap_floats(&f->s);
+    f->s.block = by_cols ? GROUP_LANES : f->s.cols * f->s.step;
+    f->s.term = by_cols ? f->s.step : GROUP_LANES;
 }
 
 int RO_NAME(ro_conv_plan_groups)(grouped *f, const gather *g, int whole) {
@@ -201,7 +222,7 @@ void RO_NAME(ro_conv_keep_lines)(kept_lines *z, int64_t line) {
         if (!pixel_at(g, 0, h, i, &at) || at < 0 || at >= g->size[0])
             continue;
         const int64_t number = n * g->size[0] + at, slot = number % f->kept;
-        float *to = z->lines + slot * f->s.blocks * spread_block(&f->s);
+        float *to = z->lines + slot * f->s.cols * spread_col(&f->s);
         if (z->number[slot] != number)
             spread_line(&f->s, number, z->first, to);
         z->number[slot] = number;

@@ -1,6 +1,7 @@
 /* conv2d_dw, SPEC.md section 12.1. Rows are the weights of one output channel, columns the output
- * channels, steps the pixels of the output. Where a tap has rows enough, each is a product of its
- * own, over the pixels at which it is inside the image; else all taps are one product. */
+ * channels, steps the pixels of the output. Where a tap has rows enough, or dy has numbers that are
+ * not finite, each is a product of its own, over the pixels at which it is inside the image; else
+ * all taps are one product. */
 #include "repops/cpu/conv_groups.h"
 #include "repops/cpu/conv_narrow.h"
 
@@ -13,7 +14,7 @@ enum { TAP_ROWS = 4 * MR, TAP_ABSENT = 8, CHUNKED = 1 << 13, CHUNKED_MOST = 1 <<
 
 static window window_of(const weights *g, int64_t unit) {
     window w = {{0, 0}, {g->v.out[0], g->v.out[1]}};
-    for (int d = 0; d < 2 && g->units > 1; d++)
+    for (int d = 0; d < 2 && g->by_tap; d++)
         inside(&g->v, d, offset_of(&g->v, d, unit), &w.first[d], &w.count[d]);
     return w;
 }
@@ -91,7 +92,7 @@ static void run_part(part *s, int64_t end) {
     const weights *g = s->g;
     for (; s->k0 < end; s->k0 += s->k) {
         s->k = min_i64(CONV_KC, end - s->k0);
-        if (s->m == g->m && narrow(&g->v)) {
+        if (!g->by_tap && s->m == g->m && narrow(&g->v)) {
             RO_NAME(ro_conv_narrow_weight)(s);
             continue;
         }
@@ -190,8 +191,7 @@ static int allocate(ro_ctx *ctx, weights *g) {
         g->workspace_size += RO_NAME(ro_conv_narrow_workspace)(&g->v);
     g->workspace =
         ro_workspace(ctx, (size_t)(threads * g->workspace_size + chunks) * sizeof(float));
-    if (g->workspace && chunks)
-        g->chunks = g->workspace + threads * g->workspace_size;
+    g->chunks = g->workspace && chunks ? g->workspace + threads * g->workspace_size : NULL;
     return g->workspace != NULL;
 }
 
@@ -213,14 +213,19 @@ static ro_status multiply_pixels(const ro_job *job, const ro_conv *v) {
     return RO_NAME(ro_gemm_shared)(job->ctx, &g);
 }
 
-static ro_status run(ro_ctx *ctx, weights *g) {
+static int taps_pay(const weights *g) {
+    const int64_t all = g->v.kernel[0] * g->v.kernel[1] * g->k;
+    return g->v.depth >= TAP_ROWS && all - terms(&g->v) >= all / TAP_ABSENT;
+}
+
+static ro_status run(ro_ctx *ctx, weights *g, int by_tap) {
     ro_pool *pool = ro_ctx_pool(ctx);
     const int threads = ro_ctx_threads(ctx);
     const ro_conv *v = &g->v;
     const int64_t area = v->kernel[0] * v->kernel[1];
-    g->units =
-        v->depth >= TAP_ROWS && area * g->k - terms(v) >= area * g->k / TAP_ABSENT ? area : 1;
-    g->m = g->units > 1 ? v->depth : area * v->depth;
+    g->by_tap = by_tap;
+    g->units = by_tap ? area : 1;
+    g->m = by_tap ? v->depth : area * v->depth;
     g->outside = v->pad[0] > 0 || v->pad[1] > 0;
     share(g, threads);
     if (!allocate(ctx, g))
@@ -244,14 +249,10 @@ static ro_status conv2d_dw(const ro_job *job) {
     const gather forward = forward_gather(&v, g.x);
     grouped f;
     g.k = v.batch * v.out[0] * v.out[1];
-    const ro_status status = RO_NAME(ro_conv_plan_groups)(&f, &forward, 1)
-                                 ? RO_NAME(ro_conv_grouped_weight)(job->ctx, &f, &g)
-                                 : run(job->ctx, &g);
-    const int64_t rows = v.kernel[0] * v.kernel[1] * v.depth;
-    if (status == RO_OK && atomic_load(&g.not_finite))
-        ro_pool_for(ro_ctx_pool(job->ctx), rows, max_i64(1, rows / (8 * ro_ctx_threads(job->ctx))),
-                    RO_NAME(ro_conv_exact_weight), &g);
-    return status;
+    if (RO_NAME(ro_conv_plan_groups)(&f, &forward, 1))
+        return RO_NAME(ro_conv_grouped_weight)(job->ctx, &f, &g);
+    const ro_status status = run(job->ctx, &g, taps_pay(&g));
+    return status == RO_OK && atomic_load(&g.not_finite) ? run(job->ctx, &g, 1) : status;
 }
 
 void RO_NAME(ro_add_conv_weight)(ro_table *table) {

@@ -16,6 +16,7 @@ typedef struct {
     ro_conv v;
     const float *x, *dy;
     float *dw;
+    int by_tap;      /* each tap is a product of its own, over the pixels at which it is inside */
     int64_t units;   /* products: taps, or 1 */
     int64_t m, n, k; /* of one group's */
     int outside;
@@ -42,9 +43,6 @@ typedef struct {
 void RO_NAME(ro_conv_pack_dy)(const part *s);
 /* Packs rows [row, row + m) of x for the part's steps. */
 void RO_NAME(ro_conv_pack_x)(const part *s, int64_t row, int64_t m);
-
-/* Rows [first, last) of dw, without terms outside. */
-void RO_NAME(ro_conv_exact_weight)(void *weights, int64_t first, int64_t last, int worker);
 
 /* Another way to the same (conv_weight_lanes.c), and whether it is for such a convolution. */
 int RO_NAME(ro_conv_in_lanes)(const ro_conv *v);

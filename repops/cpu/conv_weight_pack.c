@@ -120,7 +120,7 @@ static void gather_tap(const part *s, int64_t row, int64_t m, int64_t height) {
 
 void RO_NAME(ro_conv_pack_x)(const part *s, int64_t row, int64_t m) {
     const int64_t height = panel_height(m);
-    if (s->g->units > 1) {
+    if (s->g->by_tap) {
         gather_tap(s, row, m, height);
         return;
     }
@@ -144,6 +144,6 @@ void RO_NAME(ro_conv_pack_dy)(const part *s) {
                  to + j * s->steps);
         to += l.steps * NR;
     }
-    if (g->units == 1 && g->outside && !all_finite(s->b, round_up(s->n, NR) * s->steps))
+    if (!g->by_tap && g->outside && !all_finite(s->b, round_up(s->n, NR) * s->steps))
         atomic_store(&s->g->not_finite, 1);
 }

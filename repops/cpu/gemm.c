@@ -16,8 +16,10 @@
  * a block of a: a multiple of every MR; with KC it fills a second-level cache of 1 MiB (1024 x 336
  * was 4 % slower at 4096^3 with AVX-512 and 11 % with AVX2, 512 x 336 and 512 x 1008 1 to 2 %).
  * Columns for which totals are kept apart. Rows that read b from where it is; elements of b that
- * others read there. */
-enum { KC = 512, KC_MASKED = 256, MC = 504, NC = 1024, PLACE_ROWS = 28, PLACE_B = 1 << 15 };
+ * others read there; elements of a that the first-level cache keeps beside a panel of b, and
+ * columns for which they are not packed. */
+enum { KC = 512, KC_MASKED = 256, MC = 504, NC = 1024 };
+enum { PLACE_ROWS = 28, PLACE_B = 1 << 15, NEAR_A = 1 << 13, NEAR_COLS = 128 };
 
 /* A part of the product. */
 typedef struct {
@@ -49,8 +51,8 @@ static int b_in_place(const gemm *g) {
  * or read in a moment. Rows that are a multiple of a page apart would displace each other there. */
 static int a_in_place(const gemm *g, int b_place) {
     const int beside = g->a_col == 1 && g->k <= g->chunk && b_place;
-    const int few =
-        beside || g->n <= 2 * NR || (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 1 << 14));
+    const int few = beside || g->n <= 2 * NR || (g->n <= NEAR_COLS && g->m * g->k <= NEAR_A) ||
+                    (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 2 * NEAR_A));
     if (g->mask != RO_MASK_NONE)
         return g->a_row == 1 && g->n <= 2 * NR;
     return (few || g->m <= MR) && (g->a_row == 1 || g->m <= 8 || g->a_row % 1024 != 0);
@@ -88,6 +90,7 @@ typedef struct {
     int place; /* which kind of tile */
     int rows;
     int64_t row, k0;
+    int64_t done;        /* floats of results, each of a chunk, before those of k0 */
     int64_t ahead_chunk; /* from what t.ahead is for a chunk to that for the next */
 } strip;
 
@@ -155,9 +158,9 @@ static void run_chunk(const strip *s, int64_t from, int64_t to, const tile *t) {
  */
 static void run_whole_strip(strip *s, int64_t k) {
     const gemm *g = s->g;
-    const int64_t end = s->k0 + k, done = s->k0 / g->chunk * g->c_chunk;
+    const int64_t end = s->k0 + k;
     tile *t = &s->t;
-    t->c += done, t->out += done;
+    t->c += s->done, t->out += s->done;
     for (int64_t from = s->k0; from < end; from += g->chunk) {
         const int first = g->c_chunk || from == 0, last = g->c_chunk || from + g->chunk >= g->k;
         t->k = min_i64(g->chunk, end - from);
@@ -195,16 +198,21 @@ static void run_strip(const strip *s, int64_t k) {
 
 /* ---- the loops around tiles ---- */
 
-static strip strip_of(const part *s, int64_t cols) {
+/* Field by field: an initializer would clear all by a string instruction, which takes 5 ns. */
+static void clear_tile(const gemm *g, tile *t) {
+    t->out_row = g->c_row, t->alpha = g->alpha, t->beta = g->beta;
+    t->ahead = t->start = NULL, t->runs = NULL, t->ahead_step = t->ahead_turn = t->run_count = 0;
+}
+
+static void start_panel(const part *s, int64_t cols, strip *r) {
     const gemm *g = s->g;
-    strip r = {.g = g, .k0 = s->k0};
-    r.place = s->b_place || (s->a_place && g->a_row != 1);
-    r.t = (tile){.cols = cols, .alpha = g->alpha, .beta = g->beta};
-    r.t.out_row = g->c_row;
-    r.t.c_row = s->tot ? s->tot_row : ceil_div(cols, VW) * VW;
-    r.t.a_row = s->a_place ? g->a_row : 1;
-    r.t.b_step = s->b_place ? g->b_row : NR;
-    return r;
+    tile *t = &r->t;
+    clear_tile(g, t);
+    r->g = g, r->k0 = s->k0, r->done = g->c_chunk ? s->k0 / g->chunk * g->c_chunk : 0;
+    r->place = s->b_place || (s->a_place && g->a_row != 1);
+    t->cols = cols, t->c_row = s->tot ? s->tot_row : ceil_div(cols, VW) * VW;
+    t->a_row = s->a_place ? g->a_row : 1;
+    t->b_step = s->b_place ? g->b_row : NR;
 }
 
 /* To rows from i and columns from j on. */
@@ -255,7 +263,8 @@ static void look_ahead(const part *s, int64_t i, int64_t j, int64_t height, stri
 /* All rows of a panel of columns. */
 static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
     float scratch[MR * NR];
-    strip r = strip_of(s, cols);
+    strip r;
+    start_panel(s, cols, &r);
     for (int64_t i = 0; i < s->m; i += height) {
         place_strip(s, i, (int)min_i64(height, s->m - i), j, scratch, &r);
         look_ahead(s, i, j, height, &r);
@@ -317,19 +326,18 @@ static void fill_chunks(const gemm *g) {
 /* ---- small products: one chunk, nothing packed, little to decide ---- */
 
 int RO_NAME(ro_gemm_is_small)(const gemm *g) {
-    return g->k > 0 && g->k <= g->chunk && !g->c_chunk &&
-           (g->n > DOTS_ROWS || g->m < VW) && b_in_place(g) && a_in_place(g, 1);
+    return g->k > 0 && g->k <= g->chunk && !g->c_chunk && (g->n > DOTS_ROWS || g->m < VW) &&
+           b_in_place(g) && a_in_place(g, 1);
 }
 
 /* What is read again and again is the smaller of a and b. */
 static void run_small(const gemm *g) {
     const int64_t n = g->n, height = panel_rows(g->m, place_rows(n));
     const int64_t width = g->m > 4 * n ? n : place_cols(height, n);
-    tile t; /* an initializer would clear it by a string instruction, which takes 5 ns */
+    tile t;
+    clear_tile(g, &t);
     t.k = g->k, t.a_row = g->a_row, t.a_step = g->a_col, t.b_step = g->b_row;
-    t.c_row = t.out_row = g->c_row, t.alpha = g->alpha, t.beta = g->beta;
-    t.ahead = t.start = NULL, t.runs = NULL, t.ahead_step = t.ahead_turn = t.run_count = 0;
-    t.flags = TILE_FIRST | TILE_LAST;
+    t.c_row = g->c_row, t.flags = TILE_FIRST | TILE_LAST;
     for (int64_t from = 0; from < n; from += width) {
         const int64_t to = min_i64(from + width, n);
         for (int64_t i = 0; i < g->m; i += height) {

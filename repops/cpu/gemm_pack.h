@@ -132,10 +132,23 @@ RO_INLINE void pack_square(const panel *s, int64_t i, int64_t p, float *to) {
         vf_store(to + (p + j) * s->width + i, r[j]);
 }
 
+RO_INLINE void pack_whole_square(const panel *s, int64_t i, int64_t p, float *to) {
+    vf r[VW];
+    load_transposed(s->from + i * s->lane_step + p, s->lane_step, r);
+    to += p * s->width + i;
+    RO_UNROLL
+    for (int j = 0; j < VW; j++)
+        vf_store(to + j * s->width, r[j]);
+}
+
 static void pack_transposed(const panel *s, float *to) {
     for (int64_t p = 0; p < s->k; p += VW)
-        for (int64_t i = 0; i < s->width; i += VW)
-            pack_square(s, i, p, to);
+        for (int64_t i = 0; i < s->width; i += VW) {
+            if (p + VW <= s->k && i + VW <= s->lanes)
+                pack_whole_square(s, i, p, to);
+            else
+                pack_square(s, i, p, to);
+        }
 }
 
 static __attribute__((unused)) void pack(const panel *s, float *to) {
