@@ -70,7 +70,7 @@ void print_table(const benchmark *b, FILE *to) {
     fprintf(to,
             "%s, %s: %ld steps, batch %ld, b = %d; medians of %s time, every way in turn, %ld "
             "step%s at a "
-            "time; profiles are simulated\n\n",
+            "time; profiles sim-* are simulated\n\n",
             b->model, b->size, b->steps, b->batch, b->bits, b->cpu ? "processor" : "wall",
             b->interval, b->interval == 1 ? "" : "s");
     fprintf(to, "   %-40s %9s %6s %6s %8s %12s %10s %10s %9s %8s %s\n", "way", "ms/step", "/(1)",

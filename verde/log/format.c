@@ -2,6 +2,7 @@
 #include "verde/log/internal.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char magic[] = "verdelog", end_magic[] = "verdeend";
@@ -38,6 +39,13 @@ vd_status vd_log_check_nodes(const vd_log_node *node, uint32_t count, vd_err *er
                            (unsigned long long)node[i].elements);
     }
     return VD_OK;
+}
+
+vd_log_node *vd_log_copy_nodes(const vd_log_node *node, uint32_t count) {
+    vd_log_node *copy = calloc(count ? count : 1, sizeof *copy);
+    if (copy && count > 0)
+        memcpy(copy, node, count * sizeof *copy);
+    return copy;
 }
 
 void vd_log_put_header(vd_buf *out, const vd_log_run *run, int64_t step, uint32_t sections) {

@@ -94,6 +94,7 @@ vd_status vd_log_fail(const vd_log_place *place, vd_status status, vd_err *err, 
 
 /* 1 .. VD_LOG_NODES_MAX nodes, ascending, or none; else VD_ERR_LOCAL. */
 VD_MUST_USE vd_status vd_log_check_nodes(const vd_log_node *node, uint32_t count, vd_err *err);
+vd_log_node *vd_log_copy_nodes(const vd_log_node *node, uint32_t count); /* NULL: no memory */
 
 void vd_log_put_header(vd_buf *out, const vd_log_run *run, int64_t step, uint32_t sections);
 /* Each difference has its sentence. */
@@ -109,6 +110,9 @@ VD_MUST_USE vd_status vd_log_get_index(const vd_log_place *place, const uint8_t 
 /* H("verde/index/1", header and index). */
 VD_MUST_USE bool vd_log_digest(const uint8_t header[VD_LOG_HEADER_SIZE], const void *index,
                                size_t size, vd_hash *out);
+/* vd_log_section_hash with a context that serves many. */
+VD_MUST_USE bool vd_log_section_hash_with(vd_sha *sha, const void *bytes, size_t size,
+                                          vd_hash *out);
 /* Tree over the sections' hashes ({0} if there are none) and its root. */
 VD_MUST_USE vd_status vd_log_tree(const vd_log_entry *entry, uint32_t count, vd_tree *tree,
                                   vd_hash *tree_root, vd_err *err);
@@ -142,7 +146,8 @@ typedef struct {
 VD_MUST_USE vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, const char *dir,
                                        int64_t number, vd_log_node *node, uint32_t count,
                                        vd_err *err);
-VD_MUST_USE vd_status vd_log_step_put(vd_log_step *step, const vd_log_section *section,
+/* With a context of the caller's. */
+VD_MUST_USE vd_status vd_log_step_put(vd_log_step *step, vd_sha *sha, const vd_log_section *section,
                                       const vd_buf *coded, vd_err *err);
 /* After all sections. *file, which is all that is left of the step, is to be committed. */
 VD_MUST_USE vd_status vd_log_step_end(vd_log_step *step, vd_log_done *done, vd_writer *file,

@@ -18,19 +18,29 @@ typedef enum { VD_ITEM_BEGIN, VD_ITEM_SECTION, VD_ITEM_END } vd_log_item_kind;
 typedef struct vd_log_item {
     struct vd_log_item *next;
     vd_log_item_kind kind;
-    size_t bytes; /* of memory, all together */
     int64_t step;
-    vd_log_node *node; /* VD_ITEM_BEGIN */
+    vd_log_node *node; /* VD_ITEM_BEGIN; in `tail` */
     uint32_t count;
     vd_log_section section; /* VD_ITEM_SECTION, its symbols packed: */
     uint8_t *packed;
     vd_log_pending *pending; /* VD_ITEM_END; the writer's */
-    vd_log_sum tail[];       /* what `section` and `packed` point at */
+    vd_log_sum tail[];       /* what `node`, `section` and `packed` point at */
 } vd_log_item;
 
+/* Items that the caller hands over, and the thread frees, together: a step has hundreds of small
+ * ones, and memory and a lock for each would take longer than what is done with them. */
+typedef struct vd_log_batch {
+    struct vd_log_batch *next;
+    size_t bytes; /* of memory, all together */
+    size_t room, used;
+    vd_log_item *first, **last;
+    _Alignas(16) uint8_t memory[];
+} vd_log_batch;
+
 enum {
-    /* The thread is woken for so many bytes, or for the end of a step: small sections would cost
-     * more in changes of thread than in work. */
+    VD_LOG_BATCH = 120 << 10, /* memory of a batch, but for a section that takes more */
+    /* The thread is woken for so many bytes, or when somebody waits: small steps would cost more in
+     * changes of thread than in work. */
     VD_LOG_WAKE = 1 << 18,
     /* Files are made durable together: when somebody waits for one, or there are so many, or so
      * many bytes of them. */
@@ -47,21 +57,24 @@ struct vd_log_writer {
     pthread_cond_t changed; /* what callers wait for */
     pthread_cond_t queued;  /* what the thread waits for */
     /* Under the lock: */
-    vd_log_item *first, **last;
-    size_t held, peak; /* bytes of items, the one that the thread is at included */
-    size_t unsaid;     /* bytes of items that the thread was not woken for */
-    int waiting;       /* callers who wait for memory */
-    int asking;        /* callers who wait for a step to be durable */
+    vd_log_batch *first, **last;
+    size_t held,
+        peak;      /* bytes of batches, the caller's and the one that the thread is at included */
+    size_t unsaid; /* bytes of items that the thread was not woken for */
+    int waiting;   /* callers who wait for memory */
+    int asking;    /* callers who wait for a step to be durable */
     vd_log_pending *pending;
     bool closing;
     vd_err failure; /* VD_OK: none */
     /* The caller's: */
+    vd_log_batch *batch; /* not yet handed over; NULL: none */
     vd_log_node *node;
     uint32_t count, next;
     int64_t step;
     bool begun;
     /* The thread's: */
     vd_log_step file;
+    vd_sha *sha;
     vd_deflater deflater;
     vd_buf coded;                       /* of a section, kept for the next one */
     vd_writer written[VD_LOG_FILES];    /* and not yet durable */
@@ -70,7 +83,6 @@ struct vd_log_writer {
     uint64_t files_bytes;
 };
 
-void vd_log_item_free(vd_log_item *item);
 /* Starts writer->thread. 0, or errno's number. */
 int vd_log_thread_start(vd_log_writer *writer);
 

@@ -29,8 +29,8 @@ vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, const char 
     return status;
 }
 
-vd_status vd_log_step_put(vd_log_step *step, const vd_log_section *section, const vd_buf *coded,
-                          vd_err *err) {
+vd_status vd_log_step_put(vd_log_step *step, vd_sha *sha, const vd_log_section *section,
+                          const vd_buf *coded, vd_err *err) {
     const size_t before = step->bytes.size;
     vd_log_entry *entry = &step->entry[step->written];
     vd_status status = vd_log_section_put(section, coded, &step->bytes, err);
@@ -41,7 +41,7 @@ vd_status vd_log_step_put(vd_log_step *step, const vd_log_section *section, cons
     entry->coded_size = coded->size;
     entry->count = (uint64_t)section->count;
     entry->escapes = (uint64_t)section->escapes;
-    if (!vd_log_section_hash(step->bytes.data + before, entry->size, &entry->hash))
+    if (!vd_log_section_hash_with(sha, step->bytes.data + before, entry->size, &entry->hash))
         return vd_fail(err, VD_ERR_LOCAL, "out of memory, or OpenSSL failed, while hashing a log");
     step->at += entry->size;
     step->written++;

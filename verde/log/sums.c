@@ -9,7 +9,7 @@
 
 typedef uint32_t __attribute__((may_alias)) word; /* an f32's bits */
 
-enum { LANES = 8 };
+enum { LANES = 16 };
 
 uint64_t vd_log_blocks(uint64_t elements) {
     return elements / VD_LOG_BLOCK + (elements % VD_LOG_BLOCK != 0);
@@ -33,21 +33,59 @@ static void sum_rows(const word *w, uint64_t rows, lane_sums *sums) {
 }
 
 #if defined(__x86_64__)
-/* Every word that a trainer rounds comes through here while its executor waits. */
+/* Every word that a trainer rounds comes through here while its executor waits. A 64-bit lane takes
+ * two words as one number, x = even + 2^32 odd, and sums x and x >> 32: what is left of the first
+ * without the second is the sum of the even words, mod 2^64. */
+typedef struct {
+    uint64_t both[LANES / 2], odd[LANES / 2];
+} pair_sums;
+
+static void split_pairs(const pair_sums *pair, uint64_t lane[LANES]) {
+    for (int l = 0; l < LANES / 2; l++) {
+        lane[2 * l] = pair->both[l] - (pair->odd[l] << 32);
+        lane[2 * l + 1] = pair->odd[l];
+    }
+}
+
 __attribute__((target("avx2"))) static void sum_rows_avx2(const word *w, uint64_t rows,
                                                           lane_sums *sums) {
-    __m256i s0 = _mm256_setzero_si256(), s1 = s0, t0 = s0, t1 = s0;
-    for (uint64_t row = 0; row < rows; row++, w += LANES) {
-        const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)w);
-        t0 = _mm256_add_epi64(t0, s0);
-        t1 = _mm256_add_epi64(t1, s1);
-        s0 = _mm256_add_epi64(s0, _mm256_cvtepu32_epi64(_mm256_castsi256_si128(x)));
-        s1 = _mm256_add_epi64(s1, _mm256_cvtepu32_epi64(_mm256_extracti128_si256(x, 1)));
+    pair_sums s, t;
+    for (int half = 0; half < 2; half++) {
+        const word *at = w + 8 * half;
+        __m256i s0 = _mm256_setzero_si256(), s1 = s0, t0 = s0, t1 = s0;
+        for (uint64_t row = 0; row < rows; row++, at += LANES) {
+            const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)at);
+            t0 = _mm256_add_epi64(t0, s0);
+            t1 = _mm256_add_epi64(t1, s1);
+            s0 = _mm256_add_epi64(s0, x);
+            s1 = _mm256_add_epi64(s1, _mm256_srli_epi64(x, 32));
+        }
+        _mm256_storeu_si256((__m256i *)(void *)&s.both[4 * half], s0);
+        _mm256_storeu_si256((__m256i *)(void *)&s.odd[4 * half], s1);
+        _mm256_storeu_si256((__m256i *)(void *)&t.both[4 * half], t0);
+        _mm256_storeu_si256((__m256i *)(void *)&t.odd[4 * half], t1);
     }
-    _mm256_storeu_si256((__m256i *)(void *)&sums->s[0], s0);
-    _mm256_storeu_si256((__m256i *)(void *)&sums->s[4], s1);
-    _mm256_storeu_si256((__m256i *)(void *)&sums->t[0], t0);
-    _mm256_storeu_si256((__m256i *)(void *)&sums->t[4], t1);
+    split_pairs(&s, sums->s);
+    split_pairs(&t, sums->t);
+}
+
+__attribute__((target("avx512f"))) static void sum_rows_avx512(const word *w, uint64_t rows,
+                                                               lane_sums *sums) {
+    pair_sums s, t;
+    __m512i s0 = _mm512_setzero_si512(), s1 = s0, t0 = s0, t1 = s0;
+    for (uint64_t row = 0; row < rows; row++, w += LANES) {
+        const __m512i x = _mm512_loadu_si512(w);
+        t0 = _mm512_add_epi64(t0, s0);
+        t1 = _mm512_add_epi64(t1, s1);
+        s0 = _mm512_add_epi64(s0, x);
+        s1 = _mm512_add_epi64(s1, _mm512_srli_epi64(x, 32));
+    }
+    _mm512_storeu_si512(s.both, s0);
+    _mm512_storeu_si512(s.odd, s1);
+    _mm512_storeu_si512(t.both, t0);
+    _mm512_storeu_si512(t.odd, t1);
+    split_pairs(&s, sums->s);
+    split_pairs(&t, sums->t);
 }
 #endif
 
@@ -55,7 +93,9 @@ static vd_log_sum sum_block(const word *w, uint64_t count) {
     const uint64_t rows = count / LANES;
     lane_sums lane;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2"))
+    if (__builtin_cpu_supports("avx512f"))
+        sum_rows_avx512(w, rows, &lane);
+    else if (__builtin_cpu_supports("avx2"))
         sum_rows_avx2(w, rows, &lane);
     else
 #endif

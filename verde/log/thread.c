@@ -4,13 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 
-void vd_log_item_free(vd_log_item *i) {
-    if (!i)
-        return;
-    free(i->node);
-    free(i);
-}
-
 static vd_status write_section(vd_log_writer *w, vd_log_item *i, vd_err *err) {
     vd_status status = VD_OK;
     w->coded.size = 0;
@@ -19,16 +12,25 @@ static vd_status write_section(vd_log_writer *w, vd_log_item *i, vd_err *err) {
     else
         status = vd_symbols_deflate(&w->deflater, i->packed,
                                     vd_symbols_packed_size(i->section.elements), &w->coded, err);
-    return status == VD_OK ? vd_log_step_put(&w->file, &i->section, &w->coded, err) : status;
+    return status == VD_OK ? vd_log_step_put(&w->file, w->sha, &i->section, &w->coded, err)
+                           : status;
+}
+
+static vd_status begin_file(vd_log_writer *w, const vd_log_item *i, vd_err *err) {
+    vd_log_step_drop(&w->file);
+    if (!w->sha)
+        w->sha = vd_sha_create();
+    vd_log_node *node = vd_log_copy_nodes(i->node, i->count);
+    if (!w->sha || !node) {
+        free(node);
+        return vd_fail(err, VD_ERR_LOCAL, "no memory for the log of step %lld", (long long)i->step);
+    }
+    return vd_log_step_open(&w->file, &w->run, w->dir, i->step, node, i->count, err);
 }
 
 static vd_status process(vd_log_writer *w, vd_log_item *i, vd_log_done *done, vd_err *err) {
-    vd_log_node *node = i->node;
     switch (i->kind) {
-    case VD_ITEM_BEGIN:
-        vd_log_step_drop(&w->file);
-        i->node = NULL;
-        return vd_log_step_open(&w->file, &w->run, w->dir, i->step, node, i->count, err);
+    case VD_ITEM_BEGIN: return begin_file(w, i, err);
     case VD_ITEM_SECTION: return write_section(w, i, err);
     default: return vd_log_step_end(&w->file, done, &w->written[w->files], err);
     }
@@ -65,42 +67,59 @@ static void commit_files(vd_log_writer *w) {
     pthread_cond_broadcast(&w->changed);
 }
 
-static vd_log_item *take(vd_log_writer *w) {
-    if (w->files == VD_LOG_FILES || w->files_bytes >= VD_LOG_FILES_BYTES)
-        commit_files(w);
+static vd_log_batch *take(vd_log_writer *w) {
     while (!w->first && !w->closing) {
         if (w->asking > 0 && w->files > 0)
             commit_files(w);
         else
             pthread_cond_wait(&w->queued, &w->lock);
     }
-    vd_log_item *i = w->first;
-    if (i) {
-        w->first = i->next;
+    vd_log_batch *b = w->first;
+    if (b) {
+        w->first = b->next;
         if (!w->first)
             w->last = &w->first;
     }
-    return i;
+    return b;
+}
+
+/* ---- without the lock ---- */
+
+/* A file that is whole, to be made durable now or with others; or the end of the log. */
+static void tell(vd_log_writer *w, vd_log_pending *pending, const vd_log_done *done,
+                 const vd_err *err) {
+    pthread_mutex_lock(&w->lock);
+    if (err->status != VD_OK)
+        fail(w, err);
+    else
+        owe(w, pending, done);
+    if (w->files == VD_LOG_FILES || w->files_bytes >= VD_LOG_FILES_BYTES)
+        commit_files(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void process_batch(vd_log_writer *w, const vd_log_batch *b) {
+    for (vd_log_item *i = b->first; i; i = i->next) {
+        vd_err err = {0};
+        vd_log_done done = {0};
+        if (w->failure.status != VD_OK) /* which this thread alone writes */
+            return;
+        if (process(w, i, &done, &err) != VD_OK)
+            vd_log_step_drop(&w->file);
+        if (err.status != VD_OK || i->pending)
+            tell(w, i->pending, &done, &err);
+    }
 }
 
 static void *run_thread(void *user) {
     vd_log_writer *w = user;
     pthread_mutex_lock(&w->lock);
-    for (vd_log_item *i; (i = take(w));) {
-        vd_err err = {0};
-        vd_log_done done = {0};
-        vd_log_pending *pending = i->pending;
-        const bool failed = w->failure.status != VD_OK; /* then items are only freed */
-        const size_t bytes = i->bytes;
+    for (vd_log_batch *b; (b = take(w));) {
+        const size_t bytes = b->bytes;
         pthread_mutex_unlock(&w->lock);
-        if (!failed && process(w, i, &done, &err) != VD_OK)
-            vd_log_step_drop(&w->file);
-        vd_log_item_free(i);
+        process_batch(w, b);
+        free(b);
         pthread_mutex_lock(&w->lock);
-        if (err.status != VD_OK)
-            fail(w, &err);
-        else if (pending && !failed)
-            owe(w, pending, &done);
         w->held -= bytes;
         if (w->waiting > 0)
             pthread_cond_broadcast(&w->changed);
@@ -109,6 +128,7 @@ static void *run_thread(void *user) {
         commit_files(w);
     pthread_mutex_unlock(&w->lock);
     vd_log_step_drop(&w->file); /* one that was not ended */
+    vd_sha_destroy(w->sha);
     vd_buf_free(&w->coded);
     vd_deflater_free(&w->deflater);
     return NULL;

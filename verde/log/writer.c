@@ -14,21 +14,31 @@ static vd_status no_memory(const vd_log_writer *w, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "no memory to log step %lld", (long long)w->step);
 }
 
-static void release(vd_log_writer *w, size_t bytes) {
-    pthread_mutex_lock(&w->lock);
-    w->held -= bytes;
-    pthread_mutex_unlock(&w->lock);
-}
-
 static void wake(vd_log_writer *w) {
     w->unsaid = 0;
     pthread_cond_signal(&w->queued);
 }
 
-/* An item that may take so many bytes, `tail` of them its own, for which it waits. */
-static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t bytes, size_t tail,
-                           vd_log_item **out, vd_err *err) {
-    bytes += sizeof **out + tail;
+/* ---- batches ---- */
+
+static void hand_over(vd_log_writer *w) {
+    vd_log_batch *b = w->batch;
+    if (!b)
+        return;
+    w->batch = NULL;
+    pthread_mutex_lock(&w->lock);
+    *w->last = b;
+    w->last = &b->next;
+    w->unsaid += b->used;
+    if (w->unsaid >= VD_LOG_WAKE)
+        wake(w);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* Waits for memory of a batch with room for `size` bytes, and for more if there is more. 0: the
+ * thread failed. */
+static size_t reserve(vd_log_writer *w, size_t size, vd_err *err) {
+    size_t bytes = sizeof(vd_log_batch) + size;
     pthread_mutex_lock(&w->lock);
     while (w->failure.status == VD_OK && w->held > 0 &&
            (w->held > w->limit || bytes > w->limit - w->held)) {
@@ -37,70 +47,90 @@ static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t bytes
         pthread_cond_wait(&w->changed, &w->lock);
         w->waiting--;
     }
-    const vd_status status = failure(w, err);
-    if (status == VD_OK) {
-        w->held += bytes;
-        w->peak = w->held > w->peak ? w->held : w->peak;
-    }
+    const size_t left = w->limit > w->held ? w->limit - w->held : 0;
+    const size_t most = left < VD_LOG_BATCH ? left : VD_LOG_BATCH;
+    bytes = bytes < most ? most : bytes;
+    if (failure(w, err) != VD_OK)
+        bytes = 0;
+    w->held += bytes;
+    w->peak = w->held > w->peak ? w->held : w->peak;
     pthread_mutex_unlock(&w->lock);
-    if (status != VD_OK)
-        return status;
-    *out = malloc(sizeof **out + tail);
-    if (!*out) {
-        release(w, bytes);
+    return bytes;
+}
+
+static vd_status open_batch(vd_log_writer *w, size_t size, vd_err *err) {
+    const size_t bytes = reserve(w, size, err);
+    if (bytes == 0)
+        return VD_ERR_LOCAL;
+    vd_log_batch *b = malloc(bytes);
+    if (!b) {
+        pthread_mutex_lock(&w->lock);
+        w->held -= bytes;
+        pthread_mutex_unlock(&w->lock);
         return no_memory(w, err);
     }
-    **out = (vd_log_item){.kind = kind, .bytes = bytes};
+    b->next = NULL;
+    b->bytes = bytes;
+    b->room = bytes - sizeof *b;
+    b->used = 0;
+    b->first = NULL;
+    b->last = &b->first;
+    w->batch = b;
     return VD_OK;
 }
 
-/* Queues the item if all is well with it, else frees it. */
-static vd_status push(vd_log_writer *w, vd_log_item *i, vd_status status) {
-    if (status != VD_OK) {
-        release(w, i->bytes);
-        vd_log_item_free(i);
+/* An item with `tail` bytes of its own, for whose memory it waits. It is not queued yet. */
+static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t tail, vd_log_item **out,
+                           vd_err *err) {
+    const size_t size = sizeof **out + tail;
+    vd_status status = VD_OK;
+    if (w->batch && size > w->batch->room - w->batch->used)
+        hand_over(w);
+    if (!w->batch)
+        status = open_batch(w, size, err);
+    if (status != VD_OK)
         return status;
-    }
-    pthread_mutex_lock(&w->lock);
-    *w->last = i;
-    w->last = &i->next;
-    if (i->pending) {
-        i->pending->next = w->pending;
-        w->pending = i->pending;
-    }
-    w->unsaid += i->bytes;
-    if (i->kind == VD_ITEM_END || w->unsaid >= VD_LOG_WAKE)
-        wake(w);
-    pthread_mutex_unlock(&w->lock);
+    *out = (vd_log_item *)(void *)(w->batch->memory + w->batch->used);
+    **out = (vd_log_item){.kind = kind};
     return VD_OK;
 }
 
-static vd_log_node *copy_nodes(const vd_log_node *node, uint32_t count) {
-    vd_log_node *copy = calloc(count ? count : 1, sizeof *copy);
-    if (copy && count > 0)
-        memcpy(copy, node, count * sizeof *copy);
-    return copy;
+/* Queues the item that was made last, with so many bytes of its own. */
+static void push(vd_log_writer *w, vd_log_item *i, size_t tail) {
+    vd_log_batch *b = w->batch;
+    const size_t end = b->used + sizeof *i + tail, aligned = (end + 15) / 16 * 16;
+    b->used = aligned < b->room ? aligned : b->room;
+    *b->last = i;
+    b->last = &i->next;
 }
+
+/* ---- steps ---- */
 
 vd_status vd_log_begin(vd_log_writer *w, int64_t step, const vd_log_node *node, uint32_t count,
                        vd_err *err) {
     vd_log_item *i;
+    const size_t bytes = count * sizeof *node;
     w->begun = false;
     w->step = step;
     vd_status status = vd_log_check_nodes(node, count, err);
     if (status == VD_OK)
-        status = make_item(w, VD_ITEM_BEGIN, count * sizeof *node, 0, &i, err);
+        status = make_item(w, VD_ITEM_BEGIN, bytes, &i, err);
     if (status != VD_OK)
         return status;
-    i->step = step;
-    i->count = count;
-    i->node = copy_nodes(node, count);
     free(w->node);
-    w->node = copy_nodes(node, count);
+    w->node = vd_log_copy_nodes(node, count);
+    if (!w->node)
+        return no_memory(w, err);
     w->count = count;
     w->next = 0;
-    w->begun = i->node && w->node;
-    return push(w, i, w->begun ? VD_OK : no_memory(w, err));
+    w->begun = true;
+    i->step = step;
+    i->count = count;
+    i->node = (vd_log_node *)(void *)i->tail;
+    if (bytes > 0)
+        memcpy(i->node, node, bytes);
+    push(w, i, bytes);
+    return VD_OK;
 }
 
 /* Is it this node's turn? *elements: of its output. */
@@ -120,7 +150,7 @@ static vd_status check_turn(const vd_log_writer *w, uint32_t node, vd_log_encodi
 static vd_status make_section(vd_log_writer *w, uint32_t node, uint64_t elements, size_t bytes,
                               const float *output, vd_log_item **out, vd_err *err) {
     const size_t sums = (size_t)vd_log_blocks(elements) * sizeof(vd_log_sum);
-    vd_status status = make_item(w, VD_ITEM_SECTION, 0, sums + bytes, out, err);
+    vd_status status = make_item(w, VD_ITEM_SECTION, sums + bytes, out, err);
     if (status != VD_OK)
         return status;
     (*out)->section = (vd_log_section){.node = node, .elements = elements, .sum = (*out)->tail};
@@ -130,6 +160,11 @@ static vd_status make_section(vd_log_writer *w, uint32_t node, uint64_t elements
 
 static void *after_sums(vd_log_item *i) {
     return i->tail + vd_log_blocks(i->section.elements);
+}
+
+static void push_section(vd_log_writer *w, vd_log_item *i, size_t bytes) {
+    push(w, i, (size_t)vd_log_blocks(i->section.elements) * sizeof(vd_log_sum) + bytes);
+    w->next++;
 }
 
 vd_status vd_log_calls(vd_log_writer *w, uint32_t node, const ro_close_call *call, int64_t count,
@@ -150,8 +185,8 @@ vd_status vd_log_calls(vd_log_writer *w, uint32_t node, const ro_close_call *cal
     i->section.call = after_sums(i);
     if (bytes > 0)
         memcpy(i->section.call, call, bytes);
-    w->next++;
-    return push(w, i, VD_OK);
+    push_section(w, i, bytes);
+    return VD_OK;
 }
 
 vd_status vd_log_symbols(vd_log_writer *w, uint32_t node, const uint8_t *symbol,
@@ -166,11 +201,17 @@ vd_status vd_log_symbols(vd_log_writer *w, uint32_t node, const uint8_t *symbol,
         return status;
     i->packed = after_sums(i);
     if (!vd_symbols_pack(symbol, elements, i->packed, &i->section.count))
-        return push(w, i,
-                    vd_fail(err, VD_ERR_LOCAL, "step %lld: a symbol of node %u is none of 0, 1, 2",
-                            (long long)w->step, node));
-    w->next++;
-    return push(w, i, VD_OK);
+        return vd_fail(err, VD_ERR_LOCAL, "step %lld: a symbol of node %u is none of 0, 1, 2",
+                       (long long)w->step, node);
+    push_section(w, i, bytes);
+    return VD_OK;
+}
+
+static vd_status check_thread(vd_log_writer *w, vd_err *err) {
+    pthread_mutex_lock(&w->lock);
+    const vd_status status = failure(w, err);
+    pthread_mutex_unlock(&w->lock);
+    return status;
 }
 
 vd_status vd_log_end(vd_log_writer *w, vd_err *err) {
@@ -178,15 +219,23 @@ vd_status vd_log_end(vd_log_writer *w, vd_err *err) {
     if (!w->begun || w->next != w->count)
         return vd_fail(err, VD_ERR_LOCAL, "step %lld: ended after %u of %u nodes",
                        (long long)w->step, w->begun ? w->next : 0, w->begun ? w->count : 0);
-    vd_status status = make_item(w, VD_ITEM_END, sizeof(vd_log_pending), 0, &i, err);
+    vd_status status = check_thread(w, err);
+    if (status == VD_OK)
+        status = make_item(w, VD_ITEM_END, 0, &i, err);
     if (status != VD_OK)
         return status;
     i->pending = calloc(1, sizeof *i->pending);
     if (!i->pending)
-        return push(w, i, no_memory(w, err));
+        return no_memory(w, err);
     i->pending->done.step = w->step;
     w->begun = false;
-    return push(w, i, VD_OK);
+    pthread_mutex_lock(&w->lock);
+    i->pending->next = w->pending;
+    w->pending = i->pending;
+    pthread_mutex_unlock(&w->lock);
+    push(w, i, 0);
+    hand_over(w);
+    return VD_OK;
 }
 
 static vd_log_pending **find(vd_log_writer *w, int64_t step) {
@@ -265,6 +314,7 @@ vd_status vd_log_writer_create(const vd_log_run *run, const char *dir, size_t me
 vd_status vd_log_writer_close(vd_log_writer *w, vd_err *err) {
     if (!w)
         return VD_OK;
+    free(w->batch); /* of a step that was not ended */
     pthread_mutex_lock(&w->lock);
     w->closing = true;
     wake(w);
