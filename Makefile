@@ -130,6 +130,7 @@ tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product fused bou
 
 NVCC ?= nvcc
 cuda_src := $(wildcard repops/cuda/*.cu)
+cuda_free = $(foreach real,f32 f64,$(1)/$(real)/free.o)
 # Every architecture has code of its own, or runs that of an older one of its major version. Sources know two kinds: sm_75,
 # and those with asynchronous copies, which share their PTX; it also serves what comes later.
 CUDA_ARCHS ?= $(filter $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)),75 80 86 89 90 100 110 120)
@@ -137,15 +138,26 @@ NVARCH = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(if $(filter 75,$(a)),
          -gencode=arch=compute_80,code=compute_80
 NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -fmad=false -ftz=false -prec-div=true \
            -prec-sqrt=true -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-fast-math,-Wall -Xptxas=-v -Xfatbin=-compress-all
+# Free kernels promise no bits and have no asynchronous copies: sm_86 and sm_89 run sm_80's, and all share one PTX.
+FREE_NVARCH = $(foreach a,$(if $(filter 80,$(CUDA_ARCHS)),$(filter-out 86 89,$(CUDA_ARCHS)),$(CUDA_ARCHS)),-gencode=arch=compute_75,code=sm_$(a)) \
+              -gencode=arch=compute_75,code=compute_75
 cuda: $(BUILD)/lib/librepops_cuda.so.1
-$(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu
+define nvcc_rule
 	@mkdir -p $(@:.o=.keep)
-	@echo "  NVCC    $<"
-	$(Q)$(NVCC) $(NVFLAGS) $(NVARCH) --keep --keep-dir $(@:.o=.keep) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@ \
+	@echo "  NVCC    $<$(if $(1), ($(1)))"
+	$(Q)$(NVCC) $(NVFLAGS) $(2) --keep --keep-dir $(@:.o=.keep) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@ \
 	    2> $(@:.o=.ptxas) || { cat $(@:.o=.ptxas); exit 1; }
 	@grep -E 'warning|error' $(@:.o=.ptxas) || true
 	@mv $(@:.o=.keep)/*.ptx $(@D) && rm -rf $(@:.o=.keep)
-$(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(BUILD)/obj/repops/src/op.o
+endef
+$(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu
+	$(call nvcc_rule,,$(NVARCH))
+$(BUILD)/obj/repops/cuda/free/f32/%.o: repops/cuda/free/%.cu
+	$(call nvcc_rule,f32,$(FREE_NVARCH) -DRO_REAL=f32 -DRO_IS_f32=1)
+$(BUILD)/obj/repops/cuda/free/f64/%.o: repops/cuda/free/%.cu
+	$(call nvcc_rule,f64,$(FREE_NVARCH) -DRO_REAL=f64 -DRO_IS_f64=1)
+$(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_free,$(BUILD)/obj/repops/cuda/free) \
+    $(BUILD)/obj/repops/src/op.o
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(NVCC) -shared -cudart static -Xlinker -soname,librepops_cuda.so.1,-Bsymbolic $^ -o $@
@@ -154,17 +166,25 @@ $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(BUILD)/obj
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 SIMT_FLAGS := -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
-simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/fused $(BUILD)/simt/shim $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases $(BUILD)/simt/tsan/fused
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/fused $(BUILD)/simt/free $(BUILD)/simt/shim $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases $(BUILD)/simt/tsan/fused $(BUILD)/simt/tsan/free
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
 	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -x c++ -c $< -o $@
+define simt_free_rule
+$(BUILD)/simt/$(1)obj/free/$(2)/%.o: repops/cuda/free/%.cu
+	@mkdir -p $$(@D)
+	@echo "  SIMT    $$< ($(2)$(if $(1),$(comma) ThreadSanitizer))"
+	$$(Q)$$(CXX) $$(SIMT_FLAGS) $(if $(1),-fsanitize=thread) -DRO_REAL=$(2) -DRO_IS_$(2)=1 -MMD -MP -x c++ -c $$< -o $$@
+endef
+comma := ,
+$(foreach real,f32 f64,$(foreach tsan,no tsan/,$(eval $(call simt_free_rule,$(tsan:no=),$(real)))))
 $(BUILD)/simt/obj/simt.o: tests/simt/simt.cc
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
 	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -c $< -o $@
 $(BUILD)/simt/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/obj/%.o) $(BUILD)/simt/obj/simt.o \
-    $(BUILD)/obj/repops/src/op.o
+    $(call cuda_free,$(BUILD)/simt/obj/free) $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
 	$(Q)$(CXX) -shared -fsanitize=alignment -Wl,-Bsymbolic $^ -o $@
 # The shim's own test, also under ThreadSanitizer: the scheduler is not instrumented, kernels are.
@@ -183,7 +203,9 @@ $(BUILD)/simt/tsan/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $< (ThreadSanitizer)"
 	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -MMD -MP -x c++ -c $< -o $@
+# Free kernels in one type: they are the same sources.
 $(BUILD)/simt/tsan/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/tsan/obj/%.o) \
+    $(BUILD)/simt/tsan/obj/free/f64/free.o $(BUILD)/simt/obj/free/f32/free.o \
     $(BUILD)/simt/obj/simt_tsan.o $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
 	$(Q)$(CXX) -shared -fsanitize=alignment -fsanitize=thread -Wl,-Bsymbolic $^ -o $@
@@ -252,8 +274,8 @@ install: lib
 	install -m 644 repops/man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
 
-# On a GPU, with nvcc and a C compiler alone: tables on the screen, and bench/results/<device>/*.json. ARGS=--small: the same
-# programs at tiny sizes on the shim, without a GPU.
+# On a GPU, with nvcc and a C compiler alone: tables on the screen, and bench/results/<device>/*.json. ARGS=--quick: two minutes of it;
+# ARGS=--small: the same programs at tiny sizes on the shim, without a GPU.
 test-cuda:
 	@sh tests/cuda/run.sh $(BUILD) $(ARGS)
 bench-cuda:
@@ -272,8 +294,16 @@ $(BUILD)/cuda/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o 
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -lm -o $@
-cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases tree fused training)
-.PHONY: cuda-tests
+cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases tree fused free training)
+$(BUILD)/cuda/device: tests/cuda/device.cu
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) -cudart static $< -o $@
+# What both run, made where there is time for it: make cuda-kit CUDA_ARCHS=90; then, where the GPU is, BUILT=1 make bench-cuda.
+cuda-kit:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/gpu cuda cuda-tests $(addprefix $(BUILD)/gpu/,bench/cuda cuda/device)
+	@strip -g $(addprefix $(BUILD)/gpu/,bin/repops-conform cuda/cases cuda/tree cuda/fused cuda/free cuda/training bench/cuda)
+	@rm -f $(BUILD)/gpu/cuda/*.d $(BUILD)/gpu/bench/*.d
+.PHONY: cuda-tests cuda-kit
 
 $(BUILD)/obj/bench/%.o: bench/%.c
 	@mkdir -p $(@D)
@@ -283,12 +313,12 @@ $(BUILD)/obj/bench/cuda_blas.o: bench/cuda_blas.cu
 	@mkdir -p $(@D)
 	@echo "  NVCC    $<"
 	$(Q)$(NVCC) -I. -c $< -o $@
-# The benchmark links cuBLAS, the library never does.
+# The benchmark opens cuBLAS where there is one, the library never does.
 $(BUILD)/bench/cuda: $(addprefix $(BUILD)/obj/bench/,cuda.o cuda_products.o cuda_streams.o cuda_steps.o process.o cuda_blas.o) \
     $(cuda_job) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	$(Q)$(NVCC) $^ -cudart static -lcublas -Xlinker -rpath,$(dir $(realpath $(shell command -v $(NVCC))))../lib64 -Xcompiler=-pthread -o $@
+	$(Q)$(NVCC) $^ -cudart static -Xcompiler=-pthread -ldl -o $@
 
 # A training loop on repops alone: make example ARGS=2 (threads).
 example: $(BUILD)/bin/example_trainer
@@ -475,4 +505,5 @@ clean:
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
--include $(wildcard $(BUILD)/simt/obj/*.d $(BUILD)/simt/tsan/obj/*.d $(BUILD)/obj/repops/cuda/*.d) $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)
+-include $(wildcard $(BUILD)/simt/obj/*.d $(BUILD)/simt/tsan/obj/*.d $(BUILD)/obj/repops/cuda/*.d) \
+    $(wildcard $(BUILD)/simt/obj/free/*/*.d $(BUILD)/simt/tsan/obj/free/*/*.d $(BUILD)/obj/repops/cuda/free/*/*.d) $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)

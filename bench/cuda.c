@@ -1,6 +1,10 @@
-/* Speed on a GPU beside cuBLAS, the card's own copies and PyTorch: a table, and as JSON.
+/* Speed on a GPU beside cuBLAS, the card's own copies and PyTorch: a table, and as JSON. Each row
+ * is printed, and the file rewritten, when it is measured: a run that is cut off leaves what it
+ * had.
  *
- * Usage: cuda [--small] [--torch PYTHON] [--json FILE]. --small: tiny sizes, for tests/simt. */
+ * Usage: cuda [--small] [--quick] [--once] [--only PART,PART] [--torch PYTHON] [--json FILE]
+ * --small: tiny sizes, for tests/simt. --quick: three turns in place of seven, nothing that takes
+ * long to prepare. --once: one step after another one, for a profiler. */
 #include "bench/cuda.h"
 #include "bench/cuda_blas.h"
 #include "verde/base/base.h"
@@ -9,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_MAX = 100, ROUNDS = 7, TIMES_MAX = 1000 };
+enum { ROWS_MAX = 100, ROUNDS = 7, ROUNDS_QUICK = 3, TIMES_MAX = 1000 };
 
 typedef struct {
     char work[48], note[80];
@@ -18,8 +22,48 @@ typedef struct {
 static row rows[ROWS_MAX];
 static int row_count;
 
-void bench_row(const char *work, double our_ms, double their_ms, double ratio, double floor,
-               const char *note) {
+static void print_row(FILE *to, const row *r) {
+    fprintf(to, "%-34s %11.3f ", r->work, r->ours);
+    if (r->theirs > 0)
+        fprintf(to, "%11.3f ", r->theirs);
+    else
+        fprintf(to, "%11s ", r->ratio > 0 ? "" : "skipped");
+    if (r->ratio > 0)
+        fprintf(to, "%7.3f %6.3f", r->ratio, r->floor);
+    fprintf(to, "  %s\n", r->note);
+}
+
+static void print_titles(FILE *to, const bench *b) {
+    fprintf(to, "\n%s\n%-34s %11s %11s %7s %6s\n", ro_ctx_device(b->ctx), "work", "ours, ms",
+            "peer, ms", "ratio", "wanted");
+}
+
+static int write_rows(const bench *b, const char *name) {
+    FILE *file = fopen(name, "w");
+    if (!file)
+        return 0;
+    fprintf(file, "{\"device\": \"%s\", \"rows\": [", ro_ctx_device(b->ctx));
+    for (int i = 0; i < row_count; i++)
+        fprintf(file,
+                "%s\n{\"work\": \"%s\", \"ours_ms\": %.6g, \"peer_ms\": %.6g, \"ratio\": %.6g, "
+                "\"wanted\": %.6g, \"note\": \"%s\"}",
+                i ? "," : "", rows[i].work, rows[i].ours, rows[i].theirs, rows[i].ratio,
+                rows[i].floor, rows[i].note);
+    fprintf(file, "]}\n");
+    return fclose(file) == 0;
+}
+
+/* Whoever cuts us off meanwhile finds the file of before. */
+static void keep_rows(const bench *b) {
+    char name[4096];
+    if (!b->json || snprintf(name, sizeof name, "%s.next", b->json) >= (int)sizeof name)
+        return;
+    if (!write_rows(b, name) || rename(name, b->json) != 0)
+        fprintf(stderr, "bench: cannot write %s\n", b->json);
+}
+
+void bench_row(const bench *b, const char *work, double our_ms, double their_ms, double ratio,
+               double floor, const char *note) {
     row *r = &rows[row_count];
     if (row_count == ROWS_MAX)
         return;
@@ -27,20 +71,36 @@ void bench_row(const char *work, double our_ms, double their_ms, double ratio, d
     snprintf(r->work, sizeof r->work, "%s", work);
     snprintf(r->note, sizeof r->note, "%s", note ? note : "");
     r->ours = our_ms, r->theirs = their_ms, r->ratio = ratio, r->floor = floor;
-    fprintf(stderr, "%s: %.3f ms, %.3f ms\n", work, our_ms, their_ms);
+    print_row(stderr, r);
+    keep_rows(b);
+}
+
+/* ---- memory ---- */
+
+enum { PATTERN = 1 << 20 }; /* floats that are written, and then copied inside the device */
+
+static float *fill_memory(const bench *b, float *host, int64_t count) {
+    const int64_t first = count < PATTERN ? count : PATTERN;
+    float *out = ro_alloc(b->ctx, (size_t)count * sizeof *out);
+    for (int64_t i = 0; i < first; i++)
+        host[i] = (float)((i * 2654435761u >> 12) % 2048) / 2048.0f - 0.5f;
+    ro_status status =
+        out ? ro_write(b->ctx, out, host, (size_t)first * sizeof *out) : RO_ERR_MEMORY;
+    for (int64_t done = first, more; status == RO_OK && done < count; done += more) {
+        more = done < count - done ? done : count - done;
+        status = ro_copy(b->ctx, out + done, out, (size_t)more * sizeof *out);
+    }
+    return status == RO_OK ? out : NULL;
 }
 
 float *bench_memory(const bench *b, int64_t count) {
-    float *host = malloc((size_t)count * sizeof *host), *out = NULL;
-    for (int64_t i = 0; host && i < count; i++)
-        host[i] = (float)((i * 2654435761u >> 12) % 2048) / 2048.0f - 0.5f;
-    if (host)
-        out = ro_alloc(b->ctx, (size_t)count * sizeof *host);
-    if (!out || ro_write(b->ctx, out, host, (size_t)count * sizeof *host) != RO_OK) {
+    float *host = malloc(PATTERN * sizeof *host);
+    float *out = host ? fill_memory(b, host, count) : NULL;
+    free(host);
+    if (!out) {
         fprintf(stderr, "bench: %s\n", host ? ro_ctx_error(b->ctx) : "out of memory");
         exit(1);
     }
-    free(host);
     return out;
 }
 
@@ -51,9 +111,11 @@ static double timed(turn t, int times) {
     return t.run(t.user, times) ? (vd_seconds() - start) / times : -1;
 }
 
-/* So many that a turn takes 30 ms. */
+/* So many that a turn takes 30 ms; 0: it cannot be done, and is not tried again. */
 static int times_of(const bench *b, turn t) {
-    if (b->small || timed(t, 1) < 0)
+    if (timed(t, 1) < 0)
+        return 0;
+    if (b->small)
         return 1;
     const double once = timed(t, 2);
     const double times = once > 0 ? 0.03 / once : 1;
@@ -72,11 +134,14 @@ static double median(double *x, int count) {
 
 void bench_times(const bench *b, turn ours, turn theirs, double *our_s, double *their_s) {
     double mine[ROUNDS], other[ROUNDS];
-    const int rounds = b->small ? 1 : ROUNDS, my_times = times_of(b, ours);
+    const int rounds = b->small   ? 1
+                       : b->quick ? ROUNDS_QUICK
+                                  : ROUNDS,
+              my_times = times_of(b, ours);
     const int other_times = theirs.run ? times_of(b, theirs) : 0;
     for (int i = 0; i < rounds; i++) {
-        mine[i] = timed(ours, my_times);
-        other[i] = theirs.run ? timed(theirs, other_times) : -1;
+        mine[i] = my_times ? timed(ours, my_times) : -1;
+        other[i] = other_times ? timed(theirs, other_times) : -1;
     }
     *our_s = median(mine, rounds);
     *their_s = median(other, rounds);
@@ -85,35 +150,12 @@ void bench_times(const bench *b, turn ours, turn theirs, double *our_s, double *
 /* ---- the table ---- */
 
 static void print_table(const bench *b) {
-    printf("\n%s\n%-34s %11s %11s %7s %6s\n", ro_ctx_device(b->ctx), "work", "ours, ms", "peer, ms",
-           "ratio", "wanted");
-    for (int i = 0; i < row_count; i++) {
-        const row *r = &rows[i];
-        printf("%-34s %11.3f ", r->work, r->ours);
-        if (r->theirs > 0)
-            printf("%11.3f ", r->theirs);
-        else
-            printf("%11s ", r->ratio > 0 ? "" : "skipped");
-        if (r->ratio > 0)
-            printf("%7.3f %6.3f", r->ratio, r->floor);
-        printf("  %s\n", r->note);
-    }
+    print_titles(stdout, b);
+    for (int i = 0; i < row_count; i++)
+        print_row(stdout, &rows[i]);
 }
 
-static int write_json(const bench *b, const char *name) {
-    FILE *file = fopen(name, "w");
-    if (!file)
-        return 0;
-    fprintf(file, "{\"device\": \"%s\", \"rows\": [", ro_ctx_device(b->ctx));
-    for (int i = 0; i < row_count; i++)
-        fprintf(file,
-                "%s\n{\"work\": \"%s\", \"ours_ms\": %.6g, \"peer_ms\": %.6g, \"ratio\": %.6g, "
-                "\"wanted\": %.6g, \"note\": \"%s\"}",
-                i ? "," : "", rows[i].work, rows[i].ours, rows[i].theirs, rows[i].ratio,
-                rows[i].floor, rows[i].note);
-    fprintf(file, "]}\n");
-    return fclose(file) == 0;
-}
+/* ---- the program ---- */
 
 static void open_torch(bench *b, const char *python) {
     char line[200];
@@ -127,35 +169,69 @@ static void open_torch(bench *b, const char *python) {
     b->torch = (process){0};
 }
 
+static const struct {
+    const char *name;
+    void (*run)(const bench *b);
+} parts[] = {
+    {"products", bench_products},   {"layers", bench_layers},     {"streams", bench_streams},
+    {"attention", bench_attention}, {"training", bench_training}, {"compiled", bench_compiled},
+};
+
+/* `only` is a list of names between commas. */
+static bool is_wanted(const char *only, const char *name) {
+    const size_t size = strlen(name);
+    for (const char *at = only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, size) == 0 && (at[size] == ',' || at[size] == 0))
+            return true;
+    return !only;
+}
+
+static bool parse(int argc, char **argv, bench *b, const char **python) {
+    for (int i = 1; i < argc; i++) {
+        const char *key = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(key, "--small") == 0)
+            b->small = 1;
+        else if (strcmp(key, "--quick") == 0)
+            b->quick = 1;
+        else if (strcmp(key, "--once") == 0)
+            b->once = 1;
+        else if (strcmp(key, "--only") == 0 && value)
+            b->only = value, i++;
+        else if (strcmp(key, "--json") == 0 && value)
+            b->json = value, i++;
+        else if (strcmp(key, "--torch") == 0 && value)
+            *python = value, i++;
+        else
+            return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv) {
     bench b = {0};
+    const char *python = NULL;
     signal(SIGPIPE, SIG_IGN); /* a peer may be gone */
-    const char *json = NULL, *python = NULL;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--small") == 0)
-            b.small = 1;
-        else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc)
-            json = argv[++i];
-        else if (strcmp(argv[i], "--torch") == 0 && i + 1 < argc)
-            python = argv[++i];
-        else
-            return fprintf(stderr, "usage: cuda [--small] [--torch PYTHON] [--json FILE]\n"), 2;
+    setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+    if (!parse(argc, argv, &b, &python)) {
+        fprintf(stderr, "usage: cuda [--small] [--quick] [--once] [--only PART,PART] "
+                        "[--torch PYTHON] [--json FILE]\n");
+        return 2;
     }
     if (ro_ctx_create(&(ro_options){.backend = "cuda:0"}, &b.ctx) != RO_OK)
         return fprintf(stderr, "bench: %s\n", ro_ctx_error(NULL)), 1;
     b.blas = !b.small && blas_open(); /* the shim's memory is not a device's */
+    if (b.blas)
+        fprintf(stderr, "cuBLAS %d\n", blas_version());
     if (python)
         open_torch(&b, python);
-    bench_products(&b);
-    bench_streams(&b);
-    bench_attention(&b);
-    bench_training(&b);
+    print_titles(stderr, &b);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (is_wanted(b.only, parts[i].name))
+            parts[i].run(&b);
     print_table(&b);
     if (b.blas)
         blas_close();
     process_close(&b.torch);
-    if (json && !write_json(&b, json))
-        fprintf(stderr, "bench: cannot write %s\n", json);
     ro_ctx_destroy(b.ctx);
     return 0;
 }

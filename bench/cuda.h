@@ -7,8 +7,10 @@
 
 typedef struct {
     ro_ctx *ctx;
-    process torch; /* pid 0: none */
-    int blas, small;
+    process torch;    /* pid 0: none */
+    const char *only; /* names of parts, or NULL for all */
+    const char *json; /* rewritten with every row; NULL: none */
+    int blas, small, quick, once;
 } bench;
 
 /* One turn: asks for the work `times` times and waits for it. 0: it cannot be done. */
@@ -21,17 +23,19 @@ typedef struct {
  * failed. */
 void bench_times(const bench *b, turn ours, turn theirs, double *our_s, double *their_s);
 
-/* A row: ratio is their time / our time, or a share of a limit; 0: there is none. `floor` is what
- * is wanted of it. */
-void bench_row(const char *work, double our_ms, double their_ms, double ratio, double floor,
-               const char *note);
+/* A row, which is printed and in the file at once: ratio is their time / our time, or a share of a
+ * limit; 0: there is none. `floor` is what is wanted of it. */
+void bench_row(const bench *b, const char *work, double our_ms, double their_ms, double ratio,
+               double floor, const char *note);
 
 /* Device memory; ends the program if there is none. Small values, no NaN. */
 float *bench_memory(const bench *b, int64_t count);
 
 void bench_products(const bench *b);
+void bench_layers(const bench *b);
 void bench_streams(const bench *b);
 void bench_attention(const bench *b);
 void bench_training(const bench *b);
+void bench_compiled(const bench *b);
 
 #endif

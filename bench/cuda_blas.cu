@@ -1,23 +1,75 @@
 #include "bench/cuda_blas.h"
 
-#include <cublas_v2.h>
+#include <cuda_profiler_api.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-static cublasHandle_t handle;
+/* Of cublas_v2.h, which machines that have the library may lack. */
+typedef void *cublas;
+enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0 /* FP32; TF32 has a mode of its own */ };
+static int (*create)(cublas *handle);
+static int (*destroy)(cublas handle);
+static int (*set_math)(cublas handle, int mode);
+static int (*get_version)(cublas handle, int *version);
+static int (*sgemm)(cublas handle, int of_a, int of_b, int m, int n, int k, const float *alpha,
+                    const float *a, int lda, const float *b, int ldb, const float *beta, float *c,
+                    int ldc);
+static cublas handle;
+
+/* libcublasLt lies beside libcublas, which may not look there. */
+static void *open_path(const char *path) {
+    char beside[4096];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *rest = strstr(name, ".so");
+    if (rest && snprintf(beside, sizeof beside, "%.*slibcublasLt%s", (int)(name - path), path,
+                         rest) < (int)sizeof beside)
+        (void)dlopen(beside, RTLD_NOW | RTLD_GLOBAL);
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static void *open_library() {
+    static const char *const names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so"};
+    const char *named = getenv("BENCH_CUBLAS");
+    void *library = named && *named ? open_path(named) : nullptr;
+    for (const char *name : names)
+        library = library ? library : open_path(name);
+    return library;
+}
+
+template <class F> static bool find(void *library, const char *name, F *function) {
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, sizeof symbol);
+    return symbol;
+}
 
 int blas_open(void) {
-    return cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS &&
-           cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH) == CUBLAS_STATUS_SUCCESS;
+    void *library = open_library();
+    if (!library) {
+        fprintf(stderr, "bench: no cuBLAS: %s\n", dlerror());
+        return 0;
+    }
+    return find(library, "cublasCreate_v2", &create) &&
+           find(library, "cublasDestroy_v2", &destroy) &&
+           find(library, "cublasSetMathMode", &set_math) &&
+           find(library, "cublasGetVersion_v2", &get_version) &&
+           find(library, "cublasSgemm_v2", &sgemm) && create(&handle) == 0 &&
+           set_math(handle, DEFAULT_MATH) == 0;
+}
+
+int blas_version(void) {
+    int version = 0;
+    return get_version(handle, &version) == 0 ? version : 0;
 }
 
 /* Column-major: the transposed product of the operands in the other order. */
 int blas_product(int trans, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                  float *c) {
     const float one = 1, zero = 0;
-    const cublasOperation_t of_a = trans & 1 ? CUBLAS_OP_T : CUBLAS_OP_N;
-    const cublasOperation_t of_b = trans & 2 ? CUBLAS_OP_T : CUBLAS_OP_N;
-    return cublasSgemm(handle, of_b, of_a, (int)n, (int)m, (int)k, &one, b,
-                       (int)(trans & 2 ? k : n), a, (int)(trans & 1 ? m : k), &zero, c,
-                       (int)n) == CUBLAS_STATUS_SUCCESS;
+    return sgemm(handle, trans & 2 ? OP_T : OP_N, trans & 1 ? OP_T : OP_N, (int)n, (int)m, (int)k,
+                 &one, b, (int)(trans & 2 ? k : n), a, (int)(trans & 1 ? m : k), &zero, c,
+                 (int)n) == 0;
 }
 
 int blas_wait(void) {
@@ -25,5 +77,13 @@ int blas_wait(void) {
 }
 
 void blas_close(void) {
-    cublasDestroy(handle);
+    (void)destroy(handle);
+}
+
+void profile_from_here(void) {
+    (void)cudaProfilerStart();
+}
+
+void profile_to_here(void) {
+    (void)cudaProfilerStop();
 }

@@ -4,6 +4,9 @@
 #include "bench/cuda_blas.h"
 #include "repops/fused.h"
 
+#include <math.h>
+#include <stdio.h>
+
 typedef struct {
     const char *name;
     int trans; /* bit 0: a is k x m; bit 1: b is n x k */
@@ -61,6 +64,25 @@ static int run_theirs(void *user, int times) {
     return blas_wait();
 }
 
+enum { LOOKED_AT = 4096 };
+
+/* Of the first elements: how far theirs is from ours, by root-mean-squares. Some 1e-6 in FP32, 1e-3
+ * in TF32, 1 where it is another product. -1: not known. */
+static double distance(work *w) {
+    static float ours[LOOKED_AT], theirs[LOOKED_AT];
+    const int64_t all = w->s->m * w->s->n;
+    const size_t count = all < LOOKED_AT ? (size_t)all : LOOKED_AT;
+    double apart = 0, size = 0;
+    if (!run_ours(w, 1) || ro_read(w->b->ctx, ours, w->out, count * sizeof *ours) != RO_OK ||
+        !run_theirs(w, 1) || ro_read(w->b->ctx, theirs, w->out, count * sizeof *theirs) != RO_OK)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        apart += ((double)ours[i] - (double)theirs[i]) * ((double)ours[i] - (double)theirs[i]);
+        size += (double)ours[i] * (double)ours[i];
+    }
+    return sqrt(apart / (size > 0 ? size : 1));
+}
+
 static void bench_product(const bench *b, const shape *s) {
     const int at = s->trans & 1, bt = s->trans & 2;
     char note[80];
@@ -78,9 +100,11 @@ static void bench_product(const bench *b, const shape *s) {
         return;
     }
     bench_times(b, (turn){run_ours, &w}, (turn){b->blas ? run_theirs : NULL, &w}, &ours, &theirs);
-    snprintf(note, sizeof note, "%.1f TFLOP/s",
-             2e-12 * (double)s->m * (double)s->n * (double)s->k / ours);
-    bench_row(s->name, 1e3 * ours, 1e3 * theirs, theirs > 0 ? theirs / ours : 0, s->floor, note);
+    const int size = snprintf(note, sizeof note, "%.1f TFLOP/s",
+                              2e-12 * (double)s->m * (double)s->n * (double)s->k / ours);
+    if (theirs > 0)
+        snprintf(note + size, sizeof note - (size_t)size, ", %.1e from theirs", distance(&w));
+    bench_row(b, s->name, 1e3 * ours, 1e3 * theirs, theirs > 0 ? theirs / ours : 0, s->floor, note);
     ro_free(b->ctx, (void *)(uintptr_t)w.x);
     ro_free(b->ctx, (void *)(uintptr_t)w.y);
     ro_free(b->ctx, w.out);
@@ -133,7 +157,7 @@ static void bench_layer(const bench *b, const char *name, int64_t rows, int64_t 
     bench_times(b, (turn){run_layer, &l}, (turn){run_layer_operators, &l}, &ours, &theirs);
     snprintf(note, sizeof note, "%.1f TFLOP/s; beside our operators one by one",
              2e-12 * (double)rows * (double)in * (double)out / ours);
-    bench_row(name, 1e3 * ours, 1e3 * theirs, theirs > 0 ? theirs / ours : 0, 1, note);
+    bench_row(b, name, 1e3 * ours, 1e3 * theirs, theirs > 0 ? theirs / ours : 0, 1, note);
     for (int i = 0; i < 5; i++)
         ro_free(b->ctx, memory[i]);
 }
@@ -144,6 +168,9 @@ void bench_products(const bench *b) {
         b->small ? sizeof small_shapes / sizeof *list : sizeof shapes / sizeof *list;
     for (size_t i = 0; i < count; i++)
         bench_product(b, &list[i]);
+}
+
+void bench_layers(const bench *b) {
     bench_layer(b, "gpt2 qkv, bias", b->small ? 40 : 8192, b->small ? 30 : 768,
                 b->small ? 50 : 2304, RO_ACTIVATION_NONE);
     bench_layer(b, "gpt2 up, bias, gelu", b->small ? 40 : 8192, b->small ? 30 : 768,

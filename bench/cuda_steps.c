@@ -1,5 +1,6 @@
 /* Attention and whole training steps beside PyTorch, and what commitments cost. */
 #include "bench/cuda.h"
+#include "bench/cuda_blas.h"
 #include "repops/fused.h"
 #include "tests/cuda/job.h"
 
@@ -51,12 +52,20 @@ void bench_attention(const bench *b) {
         *large[i] = bench_memory(b, size);
     for (int i = 0; i < 2; i++)
         *one[i] = bench_memory(b, rows);
-    peer_work p = {&torch, "attention"};
-    double ours, theirs;
-    bench_times(b, (turn){run_heads, &h}, (turn){torch.pid > 0 ? run_peer : NULL, &p}, &ours,
-                &theirs);
-    bench_row("attention, forward and backward", 1e3 * ours, 1e3 * theirs,
-              theirs > 0 ? theirs / ours : 0, 0.8, "causal, B=8 H=12 T=1024 D=64");
+    /* Of PyTorch's ways the efficient one, its default, multiplies on tensor cores, each number as
+     * a sum of several of TF32; the other one is FP32 in every operation. */
+    static const struct {
+        const char *work, *question, *note;
+    } ways[] = {{"attention, forward and backward", "attention", "causal, B=8 H=12 T=1024 D=64"},
+                {"the same, PyTorch's plain way", "attention_plain", "FP32 in every operation"}};
+    for (int i = 0; i < 2; i++) {
+        peer_work p = {&torch, ways[i].question};
+        double ours, theirs;
+        bench_times(b, (turn){run_heads, &h}, (turn){torch.pid > 0 ? run_peer : NULL, &p}, &ours,
+                    &theirs);
+        bench_row(b, ways[i].work, 1e3 * ours, 1e3 * theirs, theirs > 0 ? theirs / ours : 0, 0.8,
+                  ways[i].note);
+    }
     for (int i = 0; i < 8; i++)
         ro_free(b->ctx, *large[i]);
     for (int i = 0; i < 2; i++)
@@ -94,7 +103,7 @@ static void commitments(const bench *b, steps *s, const char *name, double step_
     bench_times(b, (turn){run_roots, s}, (turn){NULL, NULL}, &root_s, &none);
     snprintf(note, sizeof note, "%.2f %% of the step, wanted under %.0f %%", 100 * root_s / step_s,
              100 * most);
-    bench_row(name, 1e3 * root_s, 1e3 * most * step_s, most * step_s / root_s, 1, note);
+    bench_row(b, name, 1e3 * root_s, 1e3 * most * step_s, most * step_s / root_s, 1, note);
 }
 
 static void step_row(const bench *b, const char *name, steps *s, const char *question,
@@ -104,7 +113,7 @@ static void step_row(const bench *b, const char *name, steps *s, const char *que
     double theirs;
     bench_times(b, (turn){run_steps, s}, (turn){torch.pid > 0 ? run_peer : NULL, &p}, step_s,
                 &theirs);
-    bench_row(name, 1e3 * *step_s, 1e3 * theirs, theirs > 0 ? theirs / *step_s : 0, 0.91, "");
+    bench_row(b, name, 1e3 * *step_s, 1e3 * theirs, theirs > 0 ? theirs / *step_s : 0, 0.91, "");
 }
 
 static vd_status open_steps(const job_size *size, job *j, steps *s) {
@@ -121,25 +130,52 @@ static void close_steps(job *j, steps *s) {
     job_free(j);
 }
 
+static job_size size_of_step(const bench *b) {
+    return b->small ? (job_size){"gpt2-small", 2, 16, 1} : (job_size){"gpt2-124m", 8, 1024, 1};
+}
+
+/* For a profiler: the first step loads kernels and fills the pool of memory. */
+static void one_step(steps *s) {
+    (void)run_steps(s, 1);
+    profile_from_here();
+    (void)run_steps(s, 1);
+    profile_to_here();
+}
+
 void bench_training(const bench *b) {
-    const job_size step =
-        b->small ? (job_size){"gpt2-small", 2, 16, 1} : (job_size){"gpt2-124m", 8, 1024, 1};
+    const job_size step = size_of_step(b);
     const job_size large =
         b->small ? (job_size){"gpt2-small", 4, 16, 2} : (job_size){"gpt2-124m", 64, 1024, 8};
     job j;
     steps s = {0};
-    double step_s = 1, large_s = 1;
-    if (open_steps(&step, &j, &s) == VD_OK) {
+    double step_s = 1, large_s = 1, none;
+    const bool opened = open_steps(&step, &j, &s) == VD_OK;
+    if (opened && b->once) {
+        one_step(&s);
+    } else if (opened) {
         step_row(b, "gpt2 step, PyTorch eager", &s, "eager", &step_s);
-        step_row(b, "gpt2 step, PyTorch compiled", &s, "compiled", &step_s);
         commitments(b, &s, "commitment, B=8 T=1024", step_s, 0.02);
     }
     close_steps(&j, &s);
+    if (b->once || b->quick)
+        return;
     s = (steps){0};
     if (open_steps(&large, &j, &s) == VD_OK) {
-        double none;
         bench_times(b, (turn){run_steps, &s}, (turn){NULL, NULL}, &large_s, &none);
         commitments(b, &s, "commitment, 64 Ki tokens", large_s, 0.01);
     }
+    close_steps(&j, &s);
+}
+
+/* The last one: the peer's compiler takes a minute or more. */
+void bench_compiled(const bench *b) {
+    const job_size step = size_of_step(b);
+    job j;
+    steps s = {0};
+    double step_s;
+    if (b->once || b->quick)
+        return;
+    if (open_steps(&step, &j, &s) == VD_OK)
+        step_row(b, "gpt2 step, PyTorch compiled", &s, "compiled", &step_s);
     close_steps(&j, &s);
 }

@@ -126,7 +126,7 @@ static void report(const bench *b, const char *name, turn ours, work *copy, doub
     bench_times(b, ours, (turn){run_copy, copy}, &ours_s, &copy_s);
     const double rate = bytes / ours_s, most = 8.0 * (double)(copy->rows * copy->cols) / copy_s;
     snprintf(note, sizeof note, "%.0f GB/s, copy %.0f GB/s", 1e-9 * rate, 1e-9 * most);
-    bench_row(name, 1e3 * ours_s, 1e3 * bytes / most, ours_s > 0 ? rate / most : 0, 0.85, note);
+    bench_row(b, name, 1e3 * ours_s, 1e3 * bytes / most, ours_s > 0 ? rate / most : 0, 0.85, note);
 }
 
 static void bench_operator(const bench *b, const operator_work *o, work *copy) {

@@ -1,15 +1,23 @@
 """The peer of bench/cuda.c: attention and a training step of GPT-2 124M in PyTorch, FP32 without TF32.
 
-Reads lines: "hello", "attention N", "eager N", "compiled N": does the work N times, waits, answers with seconds each.
+Reads lines: "hello", "attention N", "attention_plain N", "eager N", "compiled N": does the work N times, waits, answers with
+seconds each.
 """
 
+import gc
+import os
 import sys
 import time
+
+# Answers alone go to who asks; what libraries print goes where errors go.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
 
 try:
     import torch
     from torch import nn
     from torch.nn import functional as F
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 except ImportError:
     sys.exit("bench: this Python has no PyTorch; its rows are skipped")
 if not torch.cuda.is_available():
@@ -18,8 +26,9 @@ if not torch.cuda.is_available():
 VOCAB, LAYERS, HEADS, CHANNELS, BATCH, SEQUENCE = 50257, 12, 12, 768, 8, 1024
 torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = False
+torch.set_float32_matmul_precision("highest")
 torch.manual_seed(1)
-torch.set_default_device("cuda")
+CUDA = torch.device("cuda")
 
 
 class Block(nn.Module):
@@ -45,14 +54,15 @@ class GPT2(nn.Module):
         self.ln_f = nn.LayerNorm(CHANNELS)
 
     def forward(self, text):
-        x = self.wte(text[:, :-1]) + self.wpe(torch.arange(SEQUENCE))
+        x = self.wte(text[:, :-1]) + self.wpe(torch.arange(SEQUENCE, device=text.device))
         logits = self.ln_f(self.blocks(x)) @ self.wte.weight.T
         return F.cross_entropy(logits.view(-1, VOCAB), text[:, 1:].reshape(-1))
 
 
 class Steps:
     def __init__(self, compiled):
-        self.model = GPT2()
+        with CUDA:
+            self.model = GPT2()
         for parameter in self.model.parameters():
             if parameter.dim() > 1:
                 nn.init.normal_(parameter, std=0.02)
@@ -63,7 +73,7 @@ class Steps:
             self()
 
     def __call__(self):
-        loss = self.run(torch.randint(VOCAB, (BATCH, SEQUENCE + 1)))
+        loss = self.run(torch.randint(VOCAB, (BATCH, SEQUENCE + 1), device=CUDA))
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
@@ -72,35 +82,40 @@ class Steps:
 
 
 class Attention:
-    def __init__(self):
-        self.q, self.k, self.v, self.dout = (torch.randn(8, 12, 1024, 64) for _ in range(4))
+    def __init__(self, plain):
+        self.ways = [SDPBackend.MATH] if plain else [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+        self.q, self.k, self.v, self.dout = (torch.randn(8, 12, 1024, 64, device=CUDA) for _ in range(4))
         for x in (self.q, self.k, self.v):
             x.requires_grad_()
         for _ in range(3):
             self()
 
     def __call__(self):
-        out = F.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=True)
+        with sdpa_kernel(self.ways):
+            out = F.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=True)
         torch.autograd.grad(out, (self.q, self.k, self.v), self.dout)
 
 
-makers = {"attention": Attention, "eager": lambda: Steps(False), "compiled": lambda: Steps(True)}
+makers = {"attention": lambda: Attention(False), "attention_plain": lambda: Attention(True),
+          "eager": lambda: Steps(False), "compiled": lambda: Steps(True)}
 made = {}
 for line in sys.stdin:
     words = line.split()
     if words == ["hello"]:
-        print(torch.__version__, torch.cuda.get_device_name(), flush=True)
+        print(torch.__version__, torch.cuda.get_device_name(), file=answers, flush=True)
         continue
     try:
         if words[0] not in made:
             made.clear()
+            gc.collect()
+            torch.cuda.empty_cache()
             made[words[0]] = makers[words[0]]()
         torch.cuda.synchronize()
         start = time.perf_counter()
         for _ in range(int(words[1])):
             made[words[0]]()
         torch.cuda.synchronize()
-        print((time.perf_counter() - start) / int(words[1]), flush=True)
+        print((time.perf_counter() - start) / int(words[1]), file=answers, flush=True)
     except Exception as error:  # one row is skipped, not all
-        print("failed:", str(error).splitlines()[0], flush=True)
+        print("failed:", type(error).__name__, file=answers, flush=True)
         print(error, file=sys.stderr)

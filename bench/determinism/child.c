@@ -63,8 +63,12 @@ static vd_status open_trainer(trainer *t, const benchmark *b, int index, vd_err 
         return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
     t->exec = (vd_exec){.program = &b->work.program, .ro = t->ro, .data = {b->work.data}};
     vd_status status = vd_program_hash(&b->work.program, &t->program, err);
-    if (status != VD_OK || v->kind == ORDER_FIXED)
+    if (status == VD_OK && v->kind == ORDER_FIXED)
+        return vd_exec_place(&t->exec, err);
+    if (status != VD_OK)
         return status;
+    if (ro_free_open(t->ro, v->profile) != RO_OK)
+        return vd_fail(err, VD_ERR_LOCAL, "profile %s: %s", v->profile->name, ro_ctx_error(t->ro));
     t->plain = (vd_free){.profile = v->profile,
                          .mode = v->kind == FREE_F32 ? RO_FREE_F32 : RO_FREE_F64,
                          .bits = b->bits};
@@ -212,6 +216,7 @@ static int serve(const benchmark *b, int index, int from, int to) {
     }
     vd_state_free(&t.state);
     vd_status closed = vd_rounded_close(t.rounded, &err);
+    vd_exec_drop(&t.exec);
     ro_ctx_destroy(t.ro);
     return closed == VD_OK ? 0 : 1;
 }

@@ -13,6 +13,7 @@ static void usage(FILE *to) {
         "                   [--interval N] [--memory GB] [--cpu] [--minutes N] [--out DIR]\n"
         "Trains one job in every way and compares time, memory, logs and states. Profiles stand\n"
         "for devices and are simulated; default: the first two (full) or all (small).\n"
+        "A profile cuda is the first CUDA device, where there is one.\n"
         "--pairs: an auditor on every profile for a trainer on every profile.\n"
         "--ways: of (1) free f32, (2) free f64, (3) trainers, (4) auditors, (5) order fixed; s: "
         "no\n"
@@ -50,7 +51,7 @@ static void parse_profiles(char *list) {
             fprintf(stderr, "determinism: no profile \"%s\"; there are", name);
             for (int i = 0; ro_profile_at(i); i++)
                 fprintf(stderr, " %s", ro_profile_at(i)->name);
-            fputc('\n', stderr);
+            fprintf(stderr, " and cuda\n");
             exit(2);
         }
         bench.profile[bench.profiles++] = p;

@@ -1,6 +1,8 @@
 /* The job, and the ways to train it. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "bench/determinism/determinism.h"
 
@@ -105,13 +107,23 @@ static void add_logs(int trainer, int auditors, vd_log_encoding encoding, const 
     }
 }
 
+/* Whether this machine has the backend. Asked in a process of its own: a CUDA device that was
+ * opened is of no use to the children of a fork. */
+static bool is_here(const char *backend) {
+    ro_ctx *probe;
+    const ro_options options = {.threads = 1, .backend = backend};
+    int status;
+    fflush(NULL);
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(ro_ctx_create(&options, &probe) == RO_OK ? 0 : 1);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 static void add_fixed(const char *isa, int threads) {
     char name[64];
-    ro_ctx *probe;
-    const ro_options options = {.threads = 1, .backend = isa};
-    if (ro_ctx_create(&options, &probe) != RO_OK) /* this processor has it not */
+    if (!is_here(isa))
         return;
-    ro_ctx_destroy(probe);
     snprintf(name, sizeof name, "(5) order fixed, %s, %d thread%s", isa, threads,
              threads == 1 ? "" : "s");
     const int v = add(ORDER_FIXED, NULL, name);
@@ -145,4 +157,6 @@ void add_ways(void) {
     for (int i = 0; i < (is_full() ? 3 : 4) && wanted('5'); i++)
         for (int threads = 2; threads >= 1; threads--)
             add_fixed(isa[i], threads);
+    if (wanted('5'))
+        add_fixed("cuda:0", 1);
 }

@@ -266,13 +266,6 @@ struct attend_order {
 
 /* ---- launches ---- */
 
-/* Allows a kernel its shared memory. */
-template <class K> static ro_status allow_memory(ro_cuda *d, K *kernel, size_t bytes) {
-    return ro_cuda_check(
-        d, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
-        "attention");
-}
-
 /* Whether rows of these matrices may be copied in pieces of 16 bytes. */
 template <class... P> static bool in_fours(int64_t size, const P *...p) {
     return ro_packable(size, p...);

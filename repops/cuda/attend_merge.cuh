@@ -10,7 +10,10 @@ struct attend_blocks {
     int64_t blocks;
 };
 
-/* m and l may be NULL. */
+/* Three numbers of each block are in shared memory, of which every kernel may have 48 KiB. */
+enum { MERGE_MOST = 4000 };
+
+/* At most MERGE_MOST blocks; m and l may be NULL. */
 ro_status ro_cuda_attend_merge(ro_cuda *d, const attend_blocks &from, int64_t rows, int64_t size,
                                float *out, float *m, float *l);
 

@@ -5,7 +5,8 @@ static const float *f32(const void *x) {
     return static_cast<const float *>(x);
 }
 
-/* Rows [from, to) of a group, and the column, of element e of the output. */
+/* Rows [from, to) of a group, and the column, of element e of the output. Reductions have `count`
+ * of them, and read some rows before they add the first. */
 struct columns {
     ro_divider cols;
     int64_t rows;
@@ -15,35 +16,40 @@ struct columns {
 
     struct place {
         int64_t from, to, c;
+        int64_t first; /* element */
+        int count;
     };
     RO_DEVICE place of(int64_t e) const {
         const int64_t group = cols.quotient(e), from = group * RO_COLUMN_GROUP;
         const int64_t to = from + RO_COLUMN_GROUP < rows ? from + RO_COLUMN_GROUP : rows;
-        return place{from, to, e - group * cols.divisor};
+        const int64_t c = e - group * cols.divisor;
+        return place{from, to, c, from * cols.divisor + c, (int)(to - from)};
     }
 };
 
 static ro_status bn_mean(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *x = f32(in[0]);
     const columns k(call);
-    return map<float>(d, call, out, [=] __device__(int64_t e) {
+    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
         const columns::place p = k.of(e);
         float sum = 0;
-        for (int64_t r = p.from; r < p.to; r++)
-            sum = sum + x[r * k.cols.divisor + p.c];
-        return ro_canon(sum / (float)(p.to - p.from));
+#pragma unroll 8
+        for (int r = 0; r < p.count; r++)
+            sum = sum + x[p.first + r * k.cols.divisor];
+        return ro_canon(sum / (float)p.count);
     });
 }
 
 static ro_status bn_sqdev(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *x = f32(in[0]), *mean = f32(in[1]);
     const columns k(call);
-    return map<float>(d, call, out, [=] __device__(int64_t e) {
+    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
         const columns::place p = k.of(e);
         const float m = mean[e];
         float sum = 0;
-        for (int64_t r = p.from; r < p.to; r++) {
-            const float deviation = x[r * k.cols.divisor + p.c] - m;
+#pragma unroll 8
+        for (int r = 0; r < p.count; r++) {
+            const float deviation = x[p.first + r * k.cols.divisor] - m;
             sum = ro_fma(deviation, deviation, sum);
         }
         return ro_canon(sum);
@@ -53,12 +59,13 @@ static ro_status bn_sqdev(ro_cuda *d, const ro_call *call, const void *const *in
 static ro_status bn_dgamma(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *dy = f32(in[0]), *x = f32(in[1]), *mean = f32(in[2]), *rstd = f32(in[3]);
     const columns k(call);
-    return map<float>(d, call, out, [=] __device__(int64_t e) {
+    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
         const columns::place p = k.of(e);
         const float m = mean[p.c], s = rstd[p.c];
         float sum = 0;
-        for (int64_t r = p.from; r < p.to; r++) {
-            const int64_t at = r * k.cols.divisor + p.c;
+#pragma unroll 8
+        for (int r = 0; r < p.count; r++) {
+            const int64_t at = p.first + r * k.cols.divisor;
             sum = ro_fma(dy[at], (x[at] - m) * s, sum);
         }
         return ro_canon(sum);

@@ -73,8 +73,8 @@ static ro_status run(ro_cuda *d, gemm_problem p, const A &a, const B &b, const O
 
 static ro_status too_large(ro_cuda *d, const char *what) {
     return ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
-                        "cuda: %s of an image beyond 2^29 rows or columns, "
-                        "or of 2^31 pixels",
+                        "cuda: %s of an image beyond 2^29 rows or columns, of 2^31 pixels, or of "
+                        "2^30 taps and channels",
                         what);
 }
 
@@ -82,7 +82,9 @@ static bool fits(const ro_conv *v) {
     for (int i = 0; i < 2; i++)
         if (v->in[i] > PLACE_MOST || v->out[i] > PLACE_MOST || v->kernel[i] > PLACE_MOST)
             return false;
-    return v->batch <= INT32_MAX && v->in[0] * v->in[1] <= INT32_MAX / (v->batch ? v->batch : 1) &&
+    const int64_t deepest = v->depth > v->width ? v->depth : v->width;
+    return v->kernel[0] * v->kernel[1] <= (1 << 30) / (deepest ? deepest : 1) &&
+           v->batch <= INT32_MAX && v->in[0] * v->in[1] <= INT32_MAX / (v->batch ? v->batch : 1) &&
            v->out[0] * v->out[1] <= INT32_MAX / (v->batch ? v->batch : 1) &&
            v->channels <= INT32_MAX && v->filters <= INT32_MAX;
 }

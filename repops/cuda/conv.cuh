@@ -27,6 +27,8 @@ template <bool backward, bool taps_outer> struct conv_operand {
         return data + (int64_t)(product % groups) * depth;
     }
     RO_DEVICE int phase(int product, int d) const {
+        if (product < groups) /* as always where strides are 1: no divisions then */
+            return 0;
         const int at = product / groups;
         return d ? at % phases_w : at / phases_w;
     }
@@ -46,24 +48,27 @@ template <bool backward, bool taps_outer> struct conv_operand {
     RO_DEVICE int tap_row(int product, int i, int d) const {
         if (!backward)
             return i * dilation[d];
-        const int shift = phase(product, d) + pad[d] - i * dilation[d], row = shift / stride[d];
+        const int shift = phase(product, d) + pad[d] - i * dilation[d];
+        if (stride[d] == 1)
+            return shift;
+        const int row = shift / stride[d];
         return row * stride[d] == shift ? row : PLACE_ABSENT;
     }
-    RO_DEVICE place tap(int product, int64_t number) const {
-        const int kh = (int)by_kernel_w.quotient(number), kw = (int)number - kh * kernel_w;
+    /* Numbers of taps, of their channels and of positions are below 2^31 (conv.cu looks). */
+    RO_DEVICE place tap(int product, int number) const {
+        const int kh = by_kernel_w.short_quotient(number), kw = number - kh * kernel_w;
         return at(0, tap_row(product, kh, 0), tap_row(product, kw, 1));
     }
-    RO_DEVICE place tap_channel(int product, int64_t k) const {
-        const int64_t number = by_depth.quotient(k);
+    RO_DEVICE place tap_channel(int product, int k) const {
+        const int number = by_depth.short_quotient(k);
         place t = tap(product, number);
         t.at += k - number * depth;
         return t;
     }
 
-    /* Below 2^31 (conv.cu looks). */
     RO_DEVICE place outer(int product, int64_t i) const {
         if (taps_outer)
-            return tap_channel(product, i);
+            return tap_channel(product, (int)i);
         if (i >= rows(product))
             return absent_place();
         const unsigned across = (unsigned)positions(product, 1);
@@ -75,16 +80,16 @@ template <bool backward, bool taps_outer> struct conv_operand {
     }
     RO_DEVICE place step_of(int product, int64_t k) const {
         if (!taps_outer)
-            return tap_channel(product, k);
-        const int64_t line = by_w.quotient(k), n = by_h.quotient(line);
-        return position(n, (int)(line - n * count[0]), (int)(k - line * count[1]));
+            return tap_channel(product, (int)k);
+        const int line = by_w.short_quotient((int)k), n = by_h.short_quotient(line);
+        return position(n, line - n * count[0], (int)k - line * count[1]);
     }
 
     /* Backward, whole stages may belong to taps that this phase does not meet. */
     template <int K> RO_DEVICE int skip(int product, int stage, int end) const {
         while (backward && stage < end) {
-            const int64_t number = by_depth.quotient((int64_t)stage * K);
-            const int64_t after = (number + 1) * depth;
+            const int number = by_depth.short_quotient(stage * K);
+            const int64_t after = (int64_t)(number + 1) * depth;
             const place t = tap(product, number);
             if ((int64_t)(stage + 1) * K > after || (t.h != PLACE_ABSENT && t.w != PLACE_ABSENT))
                 break;
@@ -121,7 +126,7 @@ struct conv_weights {
         return i < count ? place{0, 0, i * filters} : absent_place();
     }
     RO_DEVICE place step_of(int, int64_t k) const {
-        const int64_t tap = by_per_group.quotient(k);
+        const int64_t tap = by_per_group.short_quotient((int)k);
         return {0, 0, tap * count * filters + (k - tap * per_group)};
     }
     template <int K> RO_DEVICE int skip(int, int stage, int) const {
@@ -165,7 +170,7 @@ enum { CONV_DIRECT_THREADS = 256 };
  * where a term is absent would be NaN) and for groups of so few filters that tiles would be empty.
  * Groups are neighbours. */
 template <class A, class B, class Out>
-__global__ void __launch_bounds__(CONV_DIRECT_THREADS)
+__global__ void __launch_bounds__(CONV_DIRECT_THREADS, 4)
     conv_direct_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
                        const __grid_constant__ B b, const __grid_constant__ Out out,
                        ro_divider by_n, ro_divider by_batch, const unsigned *only) {
@@ -182,6 +187,7 @@ __global__ void __launch_bounds__(CONV_DIRECT_THREADS)
         for (int64_t k = 0; k < s.k;) {
             const int64_t end = s.k - k < RO_DOT_CHUNK ? s.k : k + RO_DOT_CHUNK;
             float sum = 0.0f;
+#pragma unroll 2
             for (; k < end; k++)
                 if (a.term((int)batch, o, k, &x))
                     sum = ro_fma(x, b.at(batch, n, k), sum);

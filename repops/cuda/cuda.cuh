@@ -33,6 +33,7 @@ struct ro_cuda : ro_device {
     int index;
     int multiprocessors;
     int shared_memory; /* most bytes of a block */
+    bool reads_pageable;
     cudaStream_t stream;
     cudaMemPool_t pool;
 };
@@ -52,6 +53,19 @@ ro_status ro_cuda_launched(ro_cuda *d, const char *what);
 /* Temporary memory: freed in order with the work that uses it. */
 ro_status ro_cuda_alloc(ro_cuda *d, size_t size, void **out);
 void ro_cuda_free(ro_cuda *d, void *block);
+
+/* Allows a kernel its shared memory, and gives it what a multiprocessor has of it, so that as many
+ * blocks fit as were planned: otherwise the driver decides how much is cache. */
+template <class K>
+static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, size_t bytes, const char *what) {
+    const ro_status status = ro_cuda_check(
+        d, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
+        what);
+    if (status != RO_OK)
+        return status;
+    return ro_cuda_check(
+        d, cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 100), what);
+}
 
 /* ---- tables: each fills in its operators ---- */
 
@@ -89,6 +103,9 @@ ro_status ro_cuda_log_softmax(ro_cuda *d, const ro_row_job *job);
 ro_status ro_cuda_log_softmax_backward(ro_cuda *d, const ro_row_grad_job *job);
 ro_status ro_cuda_tree_roots(ro_cuda *d, int64_t count, const void *const *data, const size_t *size,
                              uint8_t *root);
+/* Free operators (free/free.cuh). */
+ro_status ro_cuda_free_f32(ro_cuda *d, const ro_free_values *values);
+ro_status ro_cuda_free_f64(ro_cuda *d, const ro_free_values *values);
 
 /* ---- small things ---- */
 
@@ -122,8 +139,12 @@ struct ro_divider {
     RO_DEVICE int64_t quotient(int64_t n) const {
         if (n > INT32_MAX || divisor > INT32_MAX)
             return (int64_t)(__umul64hi((uint64_t)n << 23, wide) >> shift);
+        return short_quotient((int)n);
+    }
+    /* Where both are known to fit 31 bits. */
+    RO_DEVICE int short_quotient(int n) const {
         const uint32_t x = (uint32_t)n;
-        return (__umulhi(x, multiplier) + x) >> shift;
+        return (int)((__umulhi(x, multiplier) + x) >> shift);
     }
     RO_DEVICE int64_t remainder(int64_t n) const {
         return n - quotient(n) * divisor;

@@ -130,9 +130,22 @@ static ro_status transfer(ro_device *device, void *to, const void *from, size_t 
                          what);
 }
 
-/* From pageable memory the runtime has taken its copy when the call returns. */
+/* Whether the runtime has its own copy of host memory when cudaMemcpyAsync returns: of pageable
+ * memory it stages one, unless the device reads that itself. */
+static bool is_staged(const ro_cuda *d, const void *from) {
+    cudaPointerAttributes attributes;
+    if (d->reads_pageable)
+        return false;
+    if (cudaPointerGetAttributes(&attributes, from) == cudaSuccess)
+        return attributes.type == cudaMemoryTypeUnregistered;
+    (void)cudaGetLastError();
+    return false;
+}
+
 static ro_status write(ro_device *device, void *to, const void *from, size_t size) {
-    return transfer(device, to, from, size, cudaMemcpyHostToDevice, "write");
+    const current_device here(of(device)->index);
+    const ro_status status = transfer(device, to, from, size, cudaMemcpyHostToDevice, "write");
+    return status != RO_OK || size == 0 || is_staged(of(device), from) ? status : wait(device);
 }
 
 static ro_status read(ro_device *device, void *to, const void *from, size_t size) {
@@ -223,6 +236,11 @@ static ro_status tree_roots(ro_device *device, int64_t count, const void *const 
     return ro_cuda_tree_roots(of(device), count, data, size, root);
 }
 
+static ro_status free_values(ro_device *device, const ro_free_values *values) {
+    const current_device here(of(device)->index);
+    return (values->f32 ? ro_cuda_free_f32 : ro_cuda_free_f64)(of(device), values);
+}
+
 static const ro_device_functions functions = {close_device,
                                               run,
                                               sgemm,
@@ -245,6 +263,7 @@ static const ro_device_functions functions = {close_device,
                                               copy,
                                               wait,
                                               tree_roots,
+                                              free_values,
                                               peak};
 
 /* ---- opening ---- */
@@ -268,6 +287,7 @@ static ro_status open_stream(ro_cuda *d) {
         return status;
     d->multiprocessors = properties.multiProcessorCount;
     d->shared_memory = (int)properties.sharedMemPerBlockOptin;
+    d->reads_pageable = properties.pageableMemoryAccess != 0;
     snprintf(d->name, sizeof d->name, "%.70s (sm_%d%d)", properties.name, properties.major,
              properties.minor);
     return RO_OK;

@@ -1,15 +1,11 @@
 /* The gradients of embedding and gather, SPEC.md sections 3.3 and 5: positions are sorted by id,
  * each id's positions stay ascending, and their rows are summed in the order of K. Nothing depends
  * on the order in which blocks run: the counts that atomics make are of integers. */
-#include "repops/cuda/cuda.cuh"
+#include "repops/cuda/embedding.cuh"
 
 /* ---- sorting positions by id: a stable radix sort, 8 bits at a time ---- */
 
 enum { SORT_TILE = 256, DIGITS = 256, DIGIT_BITS = 8, WARPS = SORT_TILE / 32 };
-
-struct keyed {
-    uint32_t key, position;
-};
 
 /* Ids outside the table come last, as id `rows`, which is at most 2^31. */
 __global__ void __launch_bounds__(SORT_TILE)
@@ -98,6 +94,50 @@ __global__ void __launch_bounds__(SORT_TILE)
     if (digit < DIGITS)
         out[start[(int64_t)digit * gridDim.x + blockIdx.x] + in_warp[warp * DIGITS + digit] +
             before] = own;
+}
+
+struct sorting {
+    keyed *in, *out;
+    uint32_t *counts;
+    int64_t tiles;
+};
+
+static ro_status sort(ro_cuda *d, const int32_t *ids, int64_t count, int64_t rows, sorting *s) {
+    const dim3 tiles = ro_grid(s->tiles), threads(SORT_TILE);
+    RO_LAUNCH(key_kernel, tiles, threads, 0, d->stream, ids, count, rows, s->in);
+    for (int shift = 0; shift < 32 && rows >> shift > 0; shift += DIGIT_BITS) {
+        const keyed *in = s->in;
+        keyed *out = s->out;
+        uint32_t *counts = s->counts;
+        const int64_t all = DIGITS * s->tiles;
+        RO_LAUNCH(count_kernel, tiles, threads, DIGITS * sizeof(uint32_t), d->stream, in, count,
+                  shift, counts);
+        RO_LAUNCH(scan_kernel, dim3(1), dim3(SCAN_THREADS), SCAN_THREADS * sizeof(uint32_t),
+                  d->stream, counts, all);
+        RO_LAUNCH(place_kernel, tiles, threads, WARPS * DIGITS * sizeof(uint32_t), d->stream, in,
+                  count, shift, counts, out);
+        s->out = s->in;
+        s->in = out;
+    }
+    return ro_cuda_launched(d, "sorting positions");
+}
+
+ro_status ro_cuda_sort_ids(ro_cuda *d, const int32_t *ids, int64_t count, int64_t rows,
+                           ro_sorted_ids *out) {
+    const int64_t tiles = ceil_div(count, SORT_TILE);
+    const size_t list = (size_t)count * sizeof(keyed);
+    out->rows = rows < ID_END ? rows : ID_END;
+    ro_status status =
+        ro_cuda_alloc(d, 2 * list + (size_t)(DIGITS * tiles) * sizeof(uint32_t), &out->memory);
+    if (status != RO_OK)
+        return status;
+    keyed *first = static_cast<keyed *>(out->memory);
+    sorting s = {first, first + count, reinterpret_cast<uint32_t *>(first + 2 * count), tiles};
+    status = sort(d, ids, count, out->rows, &s);
+    out->list = s.in;
+    if (status != RO_OK)
+        ro_cuda_free(d, out->memory);
+    return status;
 }
 
 /* ---- sums ---- */
@@ -192,34 +232,6 @@ __global__ void __launch_bounds__(SUM_COLUMNS *SUM_WARPS)
 
 /* ---- the operators ---- */
 
-#define ID_END (INT64_C(1) << 31) /* ids are below */
-
-struct sorting {
-    keyed *in, *out;
-    uint32_t *counts;
-    int64_t tiles;
-};
-
-static ro_status sort(ro_cuda *d, const int32_t *ids, int64_t count, int64_t rows, sorting *s) {
-    const dim3 tiles = ro_grid(s->tiles), threads(SORT_TILE);
-    RO_LAUNCH(key_kernel, tiles, threads, 0, d->stream, ids, count, rows, s->in);
-    for (int shift = 0; shift < 32 && rows >> shift > 0; shift += DIGIT_BITS) {
-        const keyed *in = s->in;
-        keyed *out = s->out;
-        uint32_t *counts = s->counts;
-        const int64_t all = DIGITS * s->tiles;
-        RO_LAUNCH(count_kernel, tiles, threads, DIGITS * sizeof(uint32_t), d->stream, in, count,
-                  shift, counts);
-        RO_LAUNCH(scan_kernel, dim3(1), dim3(SCAN_THREADS), SCAN_THREADS * sizeof(uint32_t),
-                  d->stream, counts, all);
-        RO_LAUNCH(place_kernel, tiles, threads, WARPS * DIGITS * sizeof(uint32_t), d->stream, in,
-                  count, shift, counts, out);
-        s->out = s->in;
-        s->in = out;
-    }
-    return ro_cuda_launched(d, "sorting positions");
-}
-
 static ro_status add_rows(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
                           const keyed *sorted, int64_t ids, const ro_axis *a) {
     const int64_t positions = in_numel(call, 1);
@@ -240,25 +252,18 @@ static ro_status add_rows(ro_cuda *d, const ro_call *call, const void *const *in
 static ro_status scatter(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
                          int64_t axis) {
     const ro_axis a = ro_axis_of(&call->output, axis);
-    const int64_t positions = in_numel(call, 1), tiles = ceil_div(positions, SORT_TILE);
-    const int64_t rows = a.n < ID_END ? a.n : ID_END;
-    const size_t list = (size_t)positions * sizeof(keyed);
-    void *memory;
+    const int64_t positions = in_numel(call, 1);
+    ro_sorted_ids ids;
     ro_status status = ro_cuda_check(
         d, cudaMemsetAsync(out, 0, (size_t)ro_shape_numel(&call->output) * 4, d->stream),
         ro_op_describe(call->op)->name);
     if (status != RO_OK || positions == 0)
         return status;
-    status = ro_cuda_alloc(d, 2 * list + (size_t)(DIGITS * tiles) * sizeof(uint32_t), &memory);
+    status = ro_cuda_sort_ids(d, static_cast<const int32_t *>(in[1]), positions, a.n, &ids);
     if (status != RO_OK)
         return status;
-    keyed *first = static_cast<keyed *>(memory);
-    sorting s = {first, first + positions, reinterpret_cast<uint32_t *>(first + 2 * positions),
-                 tiles};
-    status = sort(d, static_cast<const int32_t *>(in[1]), positions, rows, &s);
-    if (status == RO_OK)
-        status = add_rows(d, call, in, out, s.in, rows, &a);
-    ro_cuda_free(d, memory);
+    status = add_rows(d, call, in, out, ids.list, ids.rows, &a);
+    ro_cuda_free(d, ids.memory);
     return status;
 }
 

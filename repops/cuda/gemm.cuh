@@ -11,7 +11,7 @@
 #ifndef REPOPS_CUDA_GEMM_CUH
 #define REPOPS_CUDA_GEMM_CUH
 
-#include "repops/cuda/ptx.cuh"
+#include "repops/cuda/gemm_load.cuh"
 
 /* M x N elements by threads of TM x TN; LANES_M of a warp's lanes lie along m. K steps a stage. */
 template <int m, int n, int tm, int tn, int lanes_m, int k, int stages, bool shared_totals,
@@ -31,7 +31,7 @@ struct gemm_tile {
 struct gemm_shape {
     int64_t m, n, k;
     int tiles_m, tiles_n, batch; /* no more blocks than 2^31 */
-    int chunk;                   /* in stages of the tile */
+    int chunk, whole;            /* in stages of the tile: of a chunk, a power of 2; of all k */
     ro_mask mask;
     /* Unit 0 of a tile takes `lead` chunks from `first` on, each further unit one chunk. */
     int units, first, lead;
@@ -345,8 +345,8 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     const gemm_lane<Tile> lane(thread);
     const gemm_range range = gemm_range::of<Tile>(s, block);
     float *const tables = smem + Tile::STAGES * Tile::STAGE + Tile::TOTALS;
-    const load_a from_a(a, block.batch, block.row<Tile>(), thread, tables);
-    const load_b from_b(b, block.batch, block.col<Tile>(), thread, tables + load_a::TABLE);
+    load_a from_a(a, block.batch, block.row<Tile>(), thread, tables);
+    load_b from_b(b, block.batch, block.col<Tile>(), thread, tables + load_a::TABLE);
     gemm_totals<Tile> totals;
     totals.shared = reinterpret_cast<float4 *>(smem + Tile::STAGES * Tile::STAGE) + thread;
     gemm_sums<Tile> sums;
@@ -355,11 +355,23 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         __syncthreads();
 
     int wanted = from_a.skip(range.from, range.to), slot = 0, filled = 0;
+    from_a.go_to(wanted);
+    from_b.go_to(wanted);
+    const bool whole = from_a.whole() && from_b.whole();
+    const bool quick = from_a.quick() && from_b.quick();
     const auto fill = [&] {
-        float *to = smem + filled * Tile::STAGE;
+        float *const to = smem + filled * Tile::STAGE, *const to_b = to + Tile::K * Tile::PITCH_A;
         if (wanted < range.to) {
-            from_a.copy(to, wanted, s.k);
-            from_b.copy(to + Tile::K * Tile::PITCH_A, wanted, s.k);
+            if (quick && wanted < s.whole) {
+                from_a.template copy<GEMM_QUICK>(to, wanted, s.k);
+                from_b.template copy<GEMM_QUICK>(to_b, wanted, s.k);
+            } else if (whole && wanted < s.whole) {
+                from_a.template copy<GEMM_ALL>(to, wanted, s.k);
+                from_b.template copy<GEMM_ALL>(to_b, wanted, s.k);
+            } else {
+                from_a.template copy<GEMM_SOME>(to, wanted, s.k);
+                from_b.template copy<GEMM_SOME>(to_b, wanted, s.k);
+            }
             wanted = from_a.skip(wanted + 1, range.to);
         }
         ro_copy_commit();
@@ -377,7 +389,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         gemm_multiply<Tile, masked>(s, block, lane, stage, smem + slot * Tile::STAGE, &sums);
         slot = slot + 1 == Tile::STAGES ? 0 : slot + 1;
         const int next = from_a.skip(stage + 1, range.to);
-        if (next >= range.to || next / s.chunk != stage / s.chunk) {
+        if (next >= range.to || ((next ^ stage) & -s.chunk)) {
             totals.end_chunk(&sums, first, !Out::ENDS && next >= range.to);
             first = false;
         }

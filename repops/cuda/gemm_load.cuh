@@ -25,6 +25,9 @@ template <int T, int W, int K, bool along_k, int V> struct gemm_share {
     }
 };
 
+/* What is there of a stage: something; all of it; all, in the largest pieces. */
+enum gemm_stage { GEMM_SOME, GEMM_ALL, GEMM_QUICK };
+
 /* A matrix: lines of neighbours, `line` elements apart. */
 template <bool along_k> struct strided {
     const float *data;
@@ -36,39 +39,45 @@ template <bool along_k> struct strided {
         return data[batch * next + (along_k ? outer * line + k : outer + k * line)];
     }
 
+    /* Stages follow one another. */
     template <int T, int W, int K> class loader {
         const strided &x;
-        const float *from; /* this thread's first element of stage 0 */
+        const float *from; /* this thread's first element of the next stage */
         int left;
 
         template <int V> RO_DEVICE void start(int thread, int64_t first) {
             typedef gemm_share<T, W, K, along_k, V> share;
             const int outer = share::outer(thread), k = share::k(thread);
-            left = (int)(x.count - first < W ? x.count - first : W);
             from += along_k ? (first + outer) * x.line + k : first + outer + k * x.line;
         }
 
-        template <int V, bool whole>
-        RO_DEVICE void copies(float *stage, const float *now, int steps) const {
+        /* Lines of memory one after the other; `from` ends at the next stage. */
+        template <int V, bool whole> RO_DEVICE void copies(float *stage, int steps) {
             typedef gemm_share<T, W, K, along_k, V> share;
+            constexpr int LINES = along_k ? share::OUTERS : share::STEPS;
+            constexpr int EACH = along_k ? share::STEPS : share::OUTERS;
             const int outer = share::outer((int)threadIdx.x), k = share::k((int)threadIdx.x);
-            const int to = k * share::PITCH + outer;
+            const int64_t apart = x.line * (along_k ? share::OUTER_STEP : share::K_STEP);
+            const float *at = from;
+            stage += k * share::PITCH + outer;
 #pragma unroll
-            for (int j = 0; j < share::STEPS; j++)
+            for (int i = 0; i < LINES; i++, at += apart)
 #pragma unroll
-                for (int i = 0; i < share::OUTERS; i++) {
-                    const int u = i * share::OUTER_STEP, p = j * share::K_STEP;
-                    ro_copy_async<4 * V>(stage + to + p * share::PITCH + u,
-                                         now + (along_k ? u * x.line + p : u + p * x.line),
+                for (int j = 0; j < EACH; j++) {
+                    const int u = (along_k ? i : j) * share::OUTER_STEP;
+                    const int p = (along_k ? j : i) * share::K_STEP;
+                    ro_copy_async<4 * V>(stage + p * share::PITCH + u, at + (along_k ? p : u),
                                          whole || (outer + u < left && k + p < steps));
                 }
+            from = along_k ? from + K : at;
         }
 
       public:
         static constexpr int TABLE = 0;
 
         RO_DEVICE loader(const strided &operand, int64_t batch, int64_t first, int thread, float *)
-            : x(operand), from(operand.data + batch * operand.next) {
+            : x(operand), from(operand.data + batch * operand.next),
+              left((int)(operand.count - first < W ? operand.count - first : W)) {
             if (!along_k && x.vectors)
                 start<along_k ? 1 : 4>(thread, first);
             else
@@ -80,21 +89,28 @@ template <bool along_k> struct strided {
             return stage;
         }
 
-        RO_DEVICE void copy(float *to_stage, int stage, int64_t all) const {
-            const int64_t done = (int64_t)stage * K;
-            const int steps = (int)(all - done < K ? all - done : K);
-            const float *now = from + (along_k ? done : done * x.line);
-            const bool whole = left == W && steps == K;
-            if (!along_k && x.vectors) {
-                if (whole)
-                    copies<along_k ? 1 : 4, true>(to_stage, now, steps);
-                else
-                    copies<along_k ? 1 : 4, false>(to_stage, now, steps);
-            } else if (whole) {
-                copies<1, true>(to_stage, now, steps);
-            } else {
-                copies<1, false>(to_stage, now, steps);
-            }
+        /* Before the first copy. */
+        RO_DEVICE void go_to(int stage) {
+            from += (int64_t)stage * K * (along_k ? 1 : x.line);
+        }
+
+        /* The tile's outer indices are all there. */
+        RO_DEVICE bool whole() const {
+            return left == W;
+        }
+
+        /* and in pieces as large as there are. */
+        RO_DEVICE bool quick() const {
+            return whole() && (along_k || x.vectors);
+        }
+
+        template <gemm_stage kind> RO_DEVICE void copy(float *to_stage, int stage, int64_t all) {
+            const int64_t left_k = all - (int64_t)stage * K;
+            const int steps = kind != GEMM_SOME || left_k > K ? K : (int)left_k;
+            if (!along_k && (kind == GEMM_QUICK || x.vectors))
+                copies<along_k ? 1 : 4, kind != GEMM_SOME>(to_stage, steps);
+            else
+                copies<1, kind != GEMM_SOME>(to_stage, steps);
         }
     };
 };
@@ -126,17 +142,24 @@ template <class Operand, int T, int W, int K> class gathered {
     template <int V> RO_DEVICE void copies(float *stage, int64_t done, int64_t all) const {
         typedef gemm_share<T, W, K, Operand::ALONG_K, V> share;
         const int outer = share::outer((int)threadIdx.x), k = share::k((int)threadIdx.x);
+        place steps[share::STEPS];
 #pragma unroll
         for (int j = 0; j < share::STEPS; j++) {
-            const int at = k + j * share::K_STEP;
-            const place s = done + at < all ? x.step_of(batch, done + at) : absent_place();
+            const int64_t at = done + k + j * share::K_STEP;
+            steps[j] = at < all ? x.step_of(batch, at) : absent_place();
+        }
+        stage += k * share::PITCH + outer;
 #pragma unroll
-            for (int i = 0; i < share::OUTERS; i++) {
-                const int u = outer + i * share::OUTER_STEP;
-                const place o = table[u];
+        for (int i = 0; i < share::OUTERS; i++) {
+            const int u = i * share::OUTER_STEP;
+            const place o = table[outer + u];
+#pragma unroll
+            for (int j = 0; j < share::STEPS; j++) {
+                const place &s = steps[j];
                 const bool inside = (unsigned)(o.h + s.h) < (unsigned)x.height &&
                                     (unsigned)(o.w + s.w) < (unsigned)x.width;
-                ro_copy_async<4 * V>(stage + at * share::PITCH + u, from + (o.at + s.at), inside);
+                ro_copy_async<4 * V>(stage + j * share::K_STEP * share::PITCH + u,
+                                     from + (o.at + s.at), inside);
             }
         }
     }
@@ -156,7 +179,15 @@ template <class Operand, int T, int W, int K> class gathered {
         return x.template skip<K>(batch, stage, end);
     }
 
-    RO_DEVICE void copy(float *stage, int number, int64_t all) const {
+    RO_DEVICE void go_to(int) const {}
+    RO_DEVICE bool whole() const {
+        return true;
+    }
+    RO_DEVICE bool quick() const {
+        return true;
+    }
+
+    template <gemm_stage> RO_DEVICE void copy(float *stage, int number, int64_t all) const {
         if (!Operand::ALONG_K && x.vectors)
             copies<Operand::ALONG_K ? 1 : 4>(stage, (int64_t)number * K, all);
         else

@@ -44,14 +44,16 @@ ro_status gemm_launch(ro_cuda *d, gemm_shape s, int64_t chunk, const A &a, const
     const size_t floats = Tile::STAGES * Tile::STAGE + Tile::TOTALS +
                           A::template loader<Tile::THREADS, Tile::M, Tile::K>::TABLE +
                           B::template loader<Tile::THREADS, Tile::N, Tile::K>::TABLE;
-    const int bytes = (int)(floats * sizeof(float));
+    const size_t bytes = floats * sizeof(float);
     const int64_t tiles_m = ceil_div(s.m, Tile::M), tiles_n = ceil_div(s.n, Tile::N);
     const int64_t blocks = tiles_m * tiles_n * s.batch * s.units;
     s.tiles_m = (int)tiles_m, s.tiles_n = (int)tiles_n, s.chunk = (int)chunk / Tile::K;
+    s.whole = (int)(s.k / Tile::K); /* bounded below */
     if (blocks > INT32_MAX || s.k / Tile::K > INT32_MAX / 2)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks", what);
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    (void)cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 100);
+    const ro_status status = ro_cuda_allow(d, kernel, bytes, what);
+    if (status != RO_OK)
+        return status;
     RO_LAUNCH((gemm_kernel<Tile, A, B, Out, masked>), ro_grid(blocks), dim3(Tile::THREADS), bytes,
               d->stream, s, a, b, out);
     return ro_cuda_launched(d, what);

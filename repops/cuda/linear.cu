@@ -44,11 +44,14 @@ struct linear_out : gemm_out {
             gemm_store_left(z + at, x, count, vectors);
         gemm_store_left(c + at, activated(x), count, vectors);
     }
-    RO_DEVICE void end_one(int64_t m, int64_t n, float total) const {
+    RO_DEVICE float element(int64_t m, int64_t n, float total) const {
         const float x = ro_canon(bias ? total + bias[n] : total);
         if (z)
             z[m * row + n] = x;
-        c[m * row + n] = activated(make_float4(x, x, x, x)).x;
+        return activated(make_float4(x, x, x, x)).x;
+    }
+    RO_DEVICE void end_one(int64_t m, int64_t n, float total) const {
+        c[m * row + n] = element(m, n, total);
     }
 };
 
@@ -68,6 +71,32 @@ template <bool along_k> static ro_status run(ro_cuda *d, const ro_linear_job *j)
                                                                               "linear");
 }
 
+/* Few columns: a product, which swaps its operands then, and the rest element by element. */
+static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
+    const ro_linear_layer *l = &j->layer;
+    gemm_products product = {};
+    product.p = {l->rows, l->out, l->in, 1, RO_DOT_CHUNK, RO_MASK_NONE, nullptr};
+    product.a = {j->x, l->in, 1, 0};
+    product.b = {j->w, l->transposed ? 1 : l->out, l->transposed ? l->in : 1, 0};
+    product.out = {j->y, l->out, 1, 0, 1.0f, 0.0f, false};
+    const ro_status status = ro_gemm_products(d, &product, "linear");
+    if (status != RO_OK || (!j->bias && !j->z && l->activation == RO_ACTIVATION_NONE))
+        return status;
+    linear_out out = {};
+    out.c = j->y, out.row = l->out, out.bias = j->bias, out.z = j->z;
+    out.activation = l->activation;
+    const ro_divider columns(l->out);
+    return map<float, 1>(
+        d, j->y, l->rows * l->out,
+        [=] __device__(int64_t i) {
+            const int64_t row = columns.quotient(i);
+            return out.element(row, i - row * columns.divisor, out.c[i]);
+        },
+        "linear");
+}
+
 ro_status ro_cuda_linear(ro_cuda *d, const ro_linear_job *job) {
+    if (job->layer.out <= gemm_flat16::M && job->layer.out < job->layer.rows)
+        return run_narrow(d, job);
     return job->layer.transposed ? run<true>(d, job) : run<false>(d, job);
 }

@@ -115,7 +115,7 @@ RO_INLINE real free_exp(real x, order o) {
     const real p = exp_parts(x, &k, o);
     const real s = power_of(k, EXP_SHIFT);
     real y = free_mul_add(p, s, s, o.contract);
-    y = EXP_SHIFT ? y + y : y;
+    y = EXP_SHIFT != 0 ? y + y : y;
     y = x > REAL(88.8, 500.0) ? REAL_INFINITY : y;
     return x < REAL(-86.5, -500.0) ? 0 : y;
 }
@@ -123,7 +123,7 @@ RO_INLINE real free_exp(real x, order o) {
 /* Arguments in range have errors that are small. */
 RO_INLINE approx ap_exp(approx x, order o) {
     const real v = free_exp(x.v, o);
-    return (approx){v, v > 0 ? (double)v * (1.001 * x.e + RO_EXP_ROUNDINGS * RO_UNIT) : 0};
+    return (approx){v, v > 0 ? (double)v * (1.001 * x.e + (double)RO_EXP_ROUNDINGS * RO_UNIT) : 0};
 }
 
 /* ---- log ---- */

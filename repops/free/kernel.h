@@ -19,12 +19,6 @@ ro_free_find RO_FREE_NAME(ro_free_attention), RO_FREE_NAME(ro_free_optimizer);
 ro_free_find RO_FREE_NAME(ro_free_pooling), RO_FREE_NAME(ro_free_batchnorm);
 ro_free_find RO_FREE_NAME(ro_free_embedding), RO_FREE_NAME(ro_free_rope);
 
-/* E of SPEC 14.3, e being a bound of the error of every profile's value: twice that, and what
- * covers rounding in e itself, here and in the reference of SPEC 14.5. */
-RO_INLINE double free_bound(double e) {
-    return 0x1.01p1 * e;
-}
-
 RO_INLINE void ro_emit(ro_emitter *t, int64_t first, const real *y, const double *bound,
                        int64_t n) {
 #if defined(RO_IS_f32)

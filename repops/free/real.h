@@ -23,7 +23,8 @@ typedef double real;
 #endif
 
 /* Whether a * b + c can be one operation here. */
-#if defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__) || defined(__s390x__)
+#if defined(__CUDACC__) || defined(__FMA__) || defined(__AVX512F__) || defined(__aarch64__) ||     \
+    defined(__s390x__)
 #define RO_HAS_FMA 1
 #else
 #define RO_HAS_FMA 0
@@ -39,6 +40,12 @@ RO_INLINE real free_mul_add(real a, real b, real c, int contract) {
     (void)contract;
     return a * b + c;
 #endif
+}
+
+/* E of SPEC 14.3, e being a bound of the error of every profile's value: twice that, and what
+ * covers rounding in e itself, here and in the reference of SPEC 14.5. */
+RO_INLINE double free_bound(double e) {
+    return 0x1.01p1 * e;
 }
 
 #endif

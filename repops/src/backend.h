@@ -65,6 +65,9 @@ void ro_host_free(ro_ctx *ctx, void *block);
 
 ro_pool *ro_ctx_pool(ro_ctx *ctx);
 ro_device *ro_ctx_on(const ro_ctx *ctx); /* NULL: the CPU */
+/* The first CUDA device, for free kernels of a context on the CPU: opened when it is first asked
+ * for. */
+ro_status ro_ctx_free_device(ro_ctx *ctx, ro_device **out);
 const ro_table *ro_ctx_table(const ro_ctx *ctx);
 
 /* Frees what was kept before and keeps a block of ro_host_alloc (NULL: nothing) until the next call

@@ -17,7 +17,8 @@ struct ro_ctx {
     ro_options options;
     const char *backend;
     ro_table table;
-    ro_device *device; /* NULL: the CPU; owned */
+    ro_device *device;      /* NULL: the CPU; owned */
+    ro_device *free_device; /* owned */
     ro_pool pool;
     void *workspace;
     size_t workspace_size;
@@ -233,6 +234,8 @@ void ro_ctx_destroy(ro_ctx *ctx) {
         return;
     if (ctx->device)
         ctx->device->functions->close(ctx->device);
+    if (ctx->free_device)
+        ctx->free_device->functions->close(ctx->free_device);
     ro_pool_stop(&ctx->pool);
     release(ctx, ctx->workspace);
     release(ctx, ctx->kept);
@@ -257,6 +260,15 @@ ro_pool *ro_ctx_pool(ro_ctx *ctx) {
 
 ro_device *ro_ctx_on(const ro_ctx *ctx) {
     return ctx->device;
+}
+
+ro_status ro_ctx_free_device(ro_ctx *ctx, ro_device **out) {
+    char why[sizeof ctx->error];
+    ro_status status = RO_OK;
+    if (!ctx->free_device)
+        status = ro_cuda_open(0, &ctx->free_device, why, sizeof why);
+    *out = ctx->free_device;
+    return status == RO_OK ? RO_OK : ro_fail(ctx, status, "%s", why);
 }
 
 const ro_table *ro_ctx_table(const ro_ctx *ctx) {

@@ -11,6 +11,16 @@ extern "C" {
 
 typedef struct ro_device ro_device;
 
+/* Values of a free operator (SPEC 14.3) in binary64, or in binary32 without bounds; all of it in
+ * the device's memory. */
+typedef struct {
+    const ro_call *call;
+    const void *const *in;
+    int f32;
+    void *value;   /* double, or float */
+    double *bound; /* E; NULL: nobody wants it */
+} ro_free_values;
+
 /* All but close and free return a status, and leave a sentence in `error` if it is not RO_OK. */
 typedef struct {
     void (*close)(ro_device *device);
@@ -36,6 +46,7 @@ typedef struct {
     ro_status (*wait)(ro_device *device);
     ro_status (*tree_roots)(ro_device *device, int64_t count, const void *const *data,
                             const size_t *size, uint8_t *root);
+    ro_status (*free_values)(ro_device *device, const ro_free_values *values);
     size_t (*peak)(ro_device *device);
 } ro_device_functions;
 

@@ -84,6 +84,29 @@ static void close_emitters(const ro_free_job *job) {
 
 /* ---- running ---- */
 
+static ro_status check_profile(ro_ctx *ctx, const ro_profile *profile) {
+    char why[128];
+    return ro_profile_check(profile, why, sizeof why) == RO_OK
+               ? RO_OK
+               : ro_fail(ctx, RO_ERR_ARG, "profile %.31s: %s", profile->name, why);
+}
+
+/* *device: NULL if the profile is of this processor. */
+static ro_status find_device(ro_ctx *ctx, const ro_profile *profile, ro_device **device) {
+    *device = NULL;
+    if (ro_ctx_on(ctx))
+        return ro_fail(ctx, RO_ERR_UNSUPPORTED,
+                       "free kernels take tensors in host memory, not on backend %s",
+                       ro_ctx_backend(ctx));
+    return profile->device ? ro_ctx_free_device(ctx, device) : RO_OK;
+}
+
+ro_status ro_free_open(ro_ctx *ctx, const ro_profile *profile) {
+    ro_device *device;
+    ro_status status = check_profile(ctx, profile);
+    return status == RO_OK ? find_device(ctx, profile, &device) : status;
+}
+
 /* Elements that justify another piece of work: each takes several times as long as one of an
  * order-fixed operator. */
 enum { PIECE_ELEMENTS = 4096 };
@@ -98,7 +121,9 @@ static void run_range(void *user, int64_t first, int64_t last, int worker) {
     task->kernel->range(task->job, first, last, &task->job->emitter[worker]);
 }
 
-static ro_status run_kernel(const ro_free_job *job, const ro_free_kernel *kernel) {
+static ro_status run_kernel(const ro_free_job *job) {
+    const int f32 = job->emitter->rounding->mode == RO_FREE_F32;
+    const ro_free_kernel *kernel = kernels_of(job->ctx, f32)(job->call->op);
     if (kernel->run)
         return kernel->run(job);
     const int64_t items =
@@ -110,9 +135,8 @@ static ro_status run_kernel(const ro_free_job *job, const ro_free_kernel *kernel
 }
 
 static ro_status check(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *r) {
-    char why[128];
-    if (ro_profile_check(profile, why, sizeof why) != RO_OK)
-        return ro_fail(ctx, RO_ERR_ARG, "profile %.31s: %s", profile->name, why);
+    if (check_profile(ctx, profile) != RO_OK)
+        return RO_ERR_ARG;
     if (r->mode < RO_FREE_F32 || r->mode > RO_FREE_VALUES)
         return ro_fail(ctx, RO_ERR_ARG, "there is no rounding mode %d", (int)r->mode);
     if (r->mode != RO_FREE_F32 && r->mode != RO_FREE_VALUES &&
@@ -137,10 +161,9 @@ ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding 
         return status;
     if (!ro_op_is_free(call->op))
         return ro_fail(ctx, RO_ERR_ARG, "operator %d has no free kernel", (int)call->op);
-    ro_free_find *find = kernels_of(ctx, rounding->mode == RO_FREE_F32);
-    if (!find)
-        return ro_fail(ctx, RO_ERR_UNSUPPORTED, "free kernels run on CPUs, not on backend %s",
-                       ro_ctx_backend(ctx));
+    ro_device *device;
+    if ((status = find_device(ctx, profile, &device)) != RO_OK)
+        return status;
     ro_free_job job = {.ctx = ctx, .call = call, .in = input, .profile = profile};
     job.emitter = ro_host_alloc(ctx, (size_t)ro_ctx_threads(ctx) * sizeof *job.emitter);
     if (!job.emitter)
@@ -148,7 +171,7 @@ ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding 
     open_emitters(&job, rounding, output);
     const ro_fpenv env = ro_fpenv_enter();
     if (ro_shape_numel(&call->output) > 0)
-        status = run_kernel(&job, find(call->op));
+        status = device ? ro_free_on_device(&job, device) : run_kernel(&job);
     if (status == RO_OK)
         status = gather(&job, report);
     ro_fpenv_leave(env);

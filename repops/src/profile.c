@@ -12,6 +12,9 @@ static const ro_profile profiles[] = {
     {"sim-plain", .lanes = 1, .split = 0, .pairwise = 0, .contract = 0},
 };
 
+/* Not simulated: what a CUDA device adds, and in which order, is in repops/cuda/free. */
+static const ro_profile cuda = {"cuda", .lanes = 1, .device = 1};
+
 enum { PROFILES = sizeof profiles / sizeof profiles[0] };
 
 const ro_profile *ro_profile_at(int i) {
@@ -22,7 +25,7 @@ const ro_profile *ro_profile_by_name(const char *name) {
     for (int i = 0; i < PROFILES; i++)
         if (strcmp(profiles[i].name, name) == 0)
             return &profiles[i];
-    return NULL;
+    return strcmp(name, cuda.name) == 0 ? &cuda : NULL;
 }
 
 static int is_flag(int32_t value) {
@@ -38,6 +41,8 @@ ro_status ro_profile_check(const ro_profile *p, char *why, size_t why_size) {
     else if (!is_flag(p->pairwise) || !is_flag(p->contract) || !is_flag(p->descending) ||
              !is_flag(p->estrin))
         wrong = "`pairwise`, `contract`, `descending` and `estrin` must be 0 or 1";
+    else if (!is_flag(p->device))
+        wrong = "`device` must be 0 or 1";
     if (!wrong)
         return RO_OK;
     snprintf(why, why_size, "%s", wrong);

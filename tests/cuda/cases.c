@@ -7,18 +7,11 @@
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
 #include "op_cases.h"
 #include "repops/tools/case_run.h"
+#include "tests/cuda/options.h"
 
 #include <stdio.h>
 
 enum { LARGE_MOST = 30 /* cases of an operator that may be left out */ };
-
-typedef struct {
-    const char *device;
-    uint64_t seeds, first;
-    int64_t most; /* elements of inputs and output together; larger cases are left out */
-    char **wanted;
-    int wanted_count;
-} options;
 
 typedef struct {
     long same, differ, absent, large;
@@ -135,13 +128,6 @@ static void run_case(ro_ctx *cpu, ro_ctx *device, int op, uint64_t seed, int64_t
     case_free(&c);
 }
 
-static int is_wanted(const options *o, const char *name) {
-    for (int i = 0; i < o->wanted_count; i++)
-        if (strcmp(o->wanted[i], name) == 0)
-            return 1;
-    return o->wanted_count == 0;
-}
-
 static int run_all(const options *o, ro_ctx *cpu, ro_ctx *device) {
     tally all = {0};
     for (int op = 1; op < RO_OP_END; op++) {
@@ -170,32 +156,13 @@ static int list(void) {
     return 0;
 }
 
-static int parse(int argc, char **argv, options *o) {
-    int i = 1;
-    for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
-        if (strcmp(argv[i], "--device") == 0)
-            o->device = argv[i + 1];
-        else if (strcmp(argv[i], "--seeds") == 0)
-            o->seeds = strtoull(argv[i + 1], NULL, 10);
-        else if (strcmp(argv[i], "--first") == 0)
-            o->first = strtoull(argv[i + 1], NULL, 10);
-        else if (strcmp(argv[i], "--most") == 0)
-            o->most = strtoll(argv[i + 1], NULL, 10);
-        else
-            return 0;
-    }
-    o->wanted = argv + i;
-    o->wanted_count = argc - i;
-    return 1;
-}
-
 int main(int argc, char **argv) {
     options o = {.device = "cuda:0", .seeds = 8, .most = INT64_C(1) << 40};
     ro_ctx *cpu = NULL, *device = NULL;
     int code = 2;
     if (argc == 2 && strcmp(argv[1], "--list") == 0)
         return list();
-    if (!parse(argc, argv, &o))
+    if (!parse_options(argc, argv, &o))
         fprintf(stderr, "usage: cases [--device NAME] [--seeds N] [--first SEED] [--most ELEMENTS] "
                         "[OPERATOR...]\n");
     else if (ro_ctx_create(&(ro_options){.backend = "cpu"}, &cpu) != RO_OK ||

@@ -5,13 +5,7 @@
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
 #include "tests/cuda/fused_linear.h"
 #include "tests/cuda/fused_rows.h"
-
-typedef struct {
-    const char *device;
-    uint64_t seeds, first;
-    char **wanted;
-    int wanted_count;
-} options;
+#include "tests/cuda/options.h"
 
 /* ---- cross-entropy ---- */
 
@@ -219,13 +213,6 @@ static const function functions[] = {{"linear", linear},
                                      {"softmax", softmax},
                                      {"log_softmax", log_softmax}};
 
-static int is_wanted(const options *o, const char *name) {
-    for (int i = 0; i < o->wanted_count; i++)
-        if (strcmp(o->wanted[i], name) == 0)
-            return 1;
-    return o->wanted_count == 0;
-}
-
 static int run_case(const function *f, uint64_t seed, ro_ctx *cpu, ro_ctx *device) {
     work w = {.seed = seed, .cpu = cpu, .device = device};
     f->run(&w);
@@ -253,28 +240,11 @@ static int run_all(const options *o, ro_ctx *cpu, ro_ctx *device) {
     return differ ? 1 : 0;
 }
 
-static int parse(int argc, char **argv, options *o) {
-    int i = 1;
-    for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
-        if (strcmp(argv[i], "--device") == 0)
-            o->device = argv[i + 1];
-        else if (strcmp(argv[i], "--seeds") == 0)
-            o->seeds = strtoull(argv[i + 1], NULL, 10);
-        else if (strcmp(argv[i], "--first") == 0)
-            o->first = strtoull(argv[i + 1], NULL, 10);
-        else
-            return 0;
-    }
-    o->wanted = argv + i;
-    o->wanted_count = argc - i;
-    return 1;
-}
-
 int main(int argc, char **argv) {
     options o = {.device = "cuda:0", .seeds = 20, .first = 1};
     ro_ctx *cpu = NULL, *device = NULL;
     int code = 2;
-    if (!parse(argc, argv, &o))
+    if (!parse_options(argc, argv, &o))
         fprintf(stderr, "usage: fused [--device NAME] [--seeds N] [--first SEED] "
                         "[FUNCTION]...\n");
     else if (ro_ctx_create(&(ro_options){.backend = "cpu"}, &cpu) != RO_OK ||

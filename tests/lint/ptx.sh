@@ -10,25 +10,36 @@ command -v "$nvcc" > /dev/null || { echo "no nvcc: device code was neither compi
 objects=$build/obj/repops/cuda
 make --no-print-directory -j"$(nproc)" BUILD="$build" cuda > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
 bad=0
-forbidden='\.approx|\.ftz|\.full\.|(ex2|lg2|sin|cos|tanh)\.|(atom|red)\.[a-z.]*\.f(16|32|64)|(add|sub|mul|fma)\.(sat\.)?f32 |\.r[zmp]\.f32|\.f64'
+of_all='\.approx|\.ftz|\.full\.|(ex2|lg2|sin|cos|tanh)\.|(atom|red)\.[a-z.]*\.f(16|32|64)|(add|sub|mul|fma)\.(sat\.)?f32 |\.r[zmp]\.f32'
+forbidden="$of_all|\.f64"
+# Free kernels may contract, but only where they say so, as their bounds count roundings: the same, in binary64 too.
+forbidden_free="$of_all|(add|sub|mul|fma)\.(sat\.)?f64 |\.r[zmp]\.f64"
 
 # A planted contraction: the same scan must see what the compiler may do without our flags.
 planted=$build/planted_ptx
 printf '%s\n' '__global__ void k(float *x) { x[0] = x[1] * x[2] + __expf(x[3]); x[4] = x[5] + x[6]; }' > "$planted.cu"
 "$nvcc" -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
 [ "$(grep -cE "$forbidden" "$planted.ptx")" -ge 2 ] || { echo "planted: the scan sees no contraction"; bad=1; }
+printf '%s\n' '__global__ void k(double *x) { x[0] = x[1] * x[2] + x[3]; x[4] = x[5] + x[6]; }' > "$planted.cu"
+"$nvcc" -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
+grep -qE "$forbidden_free" "$planted.ptx" || { echo "planted: the scan sees no contraction in binary64"; bad=1; }
 
+# scan FILE PATTERN
+scan() {
+    [ -s "$1" ] || { echo "$1 is missing"; bad=1; return; }
+    hits=$(grep -nE "$2" "$1")
+    [ -z "$hits" ] || { echo "$1:"; echo "$hits" | head -n 5; bad=1; }
+}
 for source in repops/cuda/*.cu; do
     name=$(basename "$source" .cu)
-    for ptx in "$objects/$name.compute_75.ptx" "$objects/$name.compute_80.ptx"; do
-        [ -s "$ptx" ] || { echo "$ptx is missing"; bad=1; continue; }
-        hits=$(grep -nE "$forbidden" "$ptx")
-        [ -z "$hits" ] || { echo "$ptx:"; echo "$hits" | head -n 5; bad=1; }
-    done
+    scan "$objects/$name.compute_75.ptx" "$forbidden"
+    scan "$objects/$name.compute_80.ptx" "$forbidden"
 done
+scan "$objects/free/f32/free.ptx" "$forbidden_free"
+scan "$objects/free/f64/free.ptx" "$forbidden_free"
 
 # ARCHITECTURE KERNEL STORES LOADS, of kernels that keep registers in memory.
-cat "$objects"/*.ptxas | awk '/Compiling entry function/ { split($0, q, "\047"); kernel = q[2]; arch = q[4] }
+cat "$objects"/*.ptxas "$objects"/free/*/*.ptxas | awk '/Compiling entry function/ { split($0, q, "\047"); kernel = q[2]; arch = q[4] }
     / bytes spill stores/ { all[arch] = 1; entries++; if ($5 + $9 > 0) print arch, kernel, $5, $9 }
     END { n = 0; for (a in all) n++; print "total", n, entries }' > "$build/spills.txt"
 spilled=$(grep -v '^total' "$build/spills.txt")

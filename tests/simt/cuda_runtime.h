@@ -7,7 +7,8 @@
  *   every allocation;
  * - a launch without blocks is an error, as on a device; one that no device takes, or with more
  * than 48 KiB of shared memory that the kernel was not allowed, ends the run, and so does memory
- * that is still there when the stream is destroyed (SIMT_FAULT=memory@N: the N-th allocation fails);
+ * that is still there when the stream is destroyed (SIMT_FAULT=memory@N: the N-th allocation
+ * fails);
  * - an asynchronous copy leaves NaN where it goes until it lands, at a random point before the
  * wait;
  * - built with -fsanitize=thread, two accesses without a barrier between them are a race, whatever
@@ -112,6 +113,7 @@ void sync_warp(unsigned mask);
 /* Gives `value` to the warp; what lane `from` gave. */
 uint64_t exchange(unsigned mask, uint64_t value, unsigned from);
 unsigned ballot(unsigned mask, int predicate);
+int any_of_block(int predicate);
 unsigned lane();
 /* Asynchronous copies of the calling thread. */
 void copy_async(void *to, const void *from, size_t size, size_t from_size);
@@ -126,6 +128,9 @@ void wait_copies(int groups_left);
 #define warpSize  32
 
 #define __syncthreads() simt::sync_block()
+static inline int __syncthreads_or(int predicate) {
+    return simt::any_of_block(predicate);
+}
 static inline void __syncwarp(unsigned mask = 0xffffffffu) {
     simt::sync_warp(mask);
 }
@@ -280,7 +285,7 @@ typedef struct simt_stream *cudaStream_t;
 typedef struct simt_pool *cudaMemPool_t;
 struct cudaDeviceProp {
     char name[256];
-    int major, minor, multiProcessorCount, l2CacheSize;
+    int major, minor, multiProcessorCount, l2CacheSize, pageableMemoryAccess;
     size_t sharedMemPerBlockOptin, totalGlobalMem;
 };
 
@@ -298,6 +303,11 @@ cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *block, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind,
                             cudaStream_t stream);
+enum cudaMemoryType { cudaMemoryTypeUnregistered = 0, cudaMemoryTypeHost = 1 };
+struct cudaPointerAttributes {
+    cudaMemoryType type;
+};
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *memory);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream);
 cudaError_t cudaGetLastError();
 const char *cudaGetErrorString(cudaError_t error);

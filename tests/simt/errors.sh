@@ -9,7 +9,7 @@ refused() {
     shift 3
     SIMT_FAULT=$fault "$@" > "$temp/out" 2> "$temp/err" || code=$?
     [ $code -eq "$want" ] || fail "$fault: exit code $code, expected $want: $*"
-    [ "$(grep -vcE '^(step |.* backend cuda)' "$temp/err")" -eq 1 ] && grep -qF "$text" "$temp/err" ||
+    [ "$(grep -vcE '^(step |.* backend (cuda|avx|scalar|neon))' "$temp/err")" -eq 1 ] && grep -qF "$text" "$temp/err" ||
         { cat "$temp/err"; fail "$fault: no single line with \"$text\": $*"; }
     [ ! -s "$temp/out" ] || { cat "$temp/out"; fail "$fault: a result"; }
 }
@@ -26,6 +26,18 @@ done
 run lost@1 "unspecified launch failure"
 run lost@300 "unspecified launch failure"
 run lost@3000 "unspecified launch failure"
+# Free kernels of the profile cuda: known before the first step, or in the middle of one.
+free() {
+    rm -rf "$temp/run"
+    refused "$1" 1 "$2" "$build/bin/verde" run "$temp/job.yaml" --out "$temp/run" --backend log --profile cuda
+}
+free none "profile cuda: cuda:0: no CUDA-capable device"
+free driver "profile cuda: cuda:0: CUDA driver version is insufficient"
+free memory@1 "no memory for"
+free memory@100 "no memory for"
+free lost@1 "unspecified launch failure"
+free lost@300 "unspecified launch failure"
+refused none 2 "no CUDA-capable device" "$simt/free"
 refused none 2 "no CUDA-capable device" "$build/bin/repops-conform" --device cuda:0
 refused driver 2 "driver version is insufficient" "$simt/cases"
 REPOPS_CUDA_LIBRARY=/nowhere/librepops_cuda.so.1 run - "/nowhere/librepops_cuda.so.1"

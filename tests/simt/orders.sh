@@ -14,17 +14,19 @@ export SIMT_SEED=$seed SIMT_SMS=$sms SIMT_SHARED=$shared SIMT_LAUNCHES="$temp/la
 "$simt/cases" --seeds 3 --first $((3 * seed)) --most 200000 || echo "FAILED: schedule $seed, $sms multiprocessors"
 "$simt/tree" || echo "FAILED: tree, schedule $seed, $sms multiprocessors"
 "$simt/fused" --first $((20 * seed)) || echo "FAILED: fused, schedule $seed, $sms multiprocessors"
+"$simt/free" --seeds 1 --first $seed --most 10000 || echo "FAILED: free operators, schedule $seed, $sms multiprocessors"
 SCRIPT
 seq 20 | xargs -P "$(nproc)" -I{} sh -c 'sh "$3/schedule" "$1" "$2" "$3" > "$3/log.$1" 2>&1' _ {} "$simt" "$temp"
 grep -hE 'FAILED|differs|simt:' "$temp"/log.* | head -n 40
 ! grep -q FAILED "$temp"/log.* || bad=1
 cases=$(cat "$temp"/log.* | sed -n 's/.*: \([0-9]*\) cases have the CPU.*/\1/p' | awk '{ n += $1 } END { print n + 0 }')
-[ "$(cat "$temp"/log.* | grep -c 'cases have the CPU')" -ge 20 ] || fail "a schedule did not end"
+free=$(cat "$temp"/log.* | sed -n 's/^free operators: \([0-9]*\) cases.*/\1/p' | awk '{ n += $1 } END { print n + 0 }')
+[ "$(cat "$temp"/log.* | grep -c 'cases have the CPU')" -ge 20 ] && [ "$free" -gt 0 ] || fail "a schedule did not end"
 
 SIMT_SMS=1 "$build/bin/repops-conform" --device cuda:0 --operators > "$temp/log" 2>&1 || { tail -n 20 "$temp/log"; fail "golden hashes"; }
 golden=$(tail -n 1 "$temp/log" | sed 's/.*: //')
 cat "$temp"/launches* | awk '{ n = $1; sub(/^[0-9]+ /, ""); sum[$0] += n } END { for (k in sum) print sum[k], k }' > "$temp/sums"
 idle=$(grep '^0 ' "$temp/sums")
 [ -z "$idle" ] || { echo "$idle"; fail "$(echo "$idle" | wc -l) kernels were never launched"; }
-[ $bad -eq 0 ] && echo "$cases cases in 20 orders have the CPU's bits, all $(wc -l < "$temp/sums") kernels ran; $golden"
+[ $bad -eq 0 ] && echo "$cases cases in 20 orders have the CPU's bits, $free of free operators lie within their bounds, all $(wc -l < "$temp/sums") kernels ran; $golden"
 exit $bad

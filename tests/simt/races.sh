@@ -7,9 +7,11 @@ export REPOPS_CUDA_LIBRARY="$simt/tsan/librepops_cuda.so.1" TSAN_OPTIONS=halt_on
     shift 2
     "$cases" --seeds 1 --most 40000 "$@" > "$temp/$1" 2>&1' _ "$temp" "$simt/tsan/cases" || fail "a case"
 "$simt/tsan/fused" --seeds 2 > "$temp/fused" 2>&1 || fail "a fused function"
+# Of free operators those whose threads share memory: others have an element for each thread or warp.
+"$simt/tsan/free" --seeds 1 --most 600 matmul > "$temp/free" 2>&1 || fail "a free operator"
 for log in "$temp"/*; do
     ! grep -q 'WARNING: ThreadSanitizer' "$log" || { grep -A 12 'WARNING: Thread' "$log" | head -n 60; fail "races: $(basename "$log")"; }
-    grep -qE 'cases have the|^adamw .* 0 differ' "$log" || { tail "$log"; fail "$(basename "$log") did not end"; }
+    grep -qE 'cases have the|^adamw .* 0 differ|^free operators: .*, 0 not' "$log" || { tail "$log"; fail "$(basename "$log") did not end"; }
 done
 same=$(cat "$temp"/* | sed -n "s/.*: \([0-9]*\) cases have the CPU's.*/\1/p" | awk '{ n += $1 } END { print n + 0 }')
 [ $bad -eq 0 ] && echo "no races; $same cases have the CPU's bits"

@@ -324,6 +324,16 @@ unsigned ballot(unsigned mask, int predicate) {
     return votes;
 }
 
+int any_of_block(int predicate) {
+    int any = 0;
+    current->given = predicate != 0;
+    sync_block();
+    for (unsigned i = 0; i < block.x * block.y * block.z; i++)
+        any |= (int)fibers[i].given;
+    sync_block();
+    return any;
+}
+
 unsigned lane() {
     return current->index % WARP;
 }
@@ -633,6 +643,10 @@ cudaError_t cudaFreeAsync(void *block, cudaStream_t) {
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t) {
     memcpy(to, from, size);
     return lost();
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *) {
+    *out = {cudaMemoryTypeUnregistered};
+    return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t) {
     memset(to, value, size);

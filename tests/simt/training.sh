@@ -1,5 +1,6 @@
 #!/bin/sh
-# Jobs whose states, data and commitments stay in a device's memory: the run's root is the CPU's.
+# Jobs whose states, data and commitments stay in a device's memory: the run's root is the CPU's. With rounding logs: an auditor
+# on a device has the run root of a trainer on the CPU, and the reverse.
 . tests/simt/setup
 root() { sed -n 's/.*"run_root": *"\([0-9a-f]*\)".*/\1/p' "$1"; }
 run() {
@@ -16,5 +17,25 @@ for job in toy llama-tiny; do
         fail "$job has another root on the device"
     jobs=$((jobs + 1))
 done
-[ $bad -eq 0 ] && echo "$jobs jobs, 5 steps with a commitment each: the CPU's roots"
+# logged TRAINER AUDITOR, profiles
+logged() {
+    rm -rf "$temp/trainer" "$temp/auditor"
+    "$build/bin/verde" run "$temp/job.yaml" --out "$temp/trainer" --backend log --profile "$1" --json > "$temp/trainer.json" 2> "$temp/err" &&
+        "$build/bin/verde" run "$temp/job.yaml" --out "$temp/auditor" --backend log --profile "$2" --role auditor \
+            --follow "$temp/trainer" --json > "$temp/auditor.json" 2> "$temp/err" ||
+        { cat "$temp/err"; fail "$job: trainer on $1, auditor on $2"; return; }
+    [ -n "$(root "$temp/trainer.json")" ] && [ "$(root "$temp/trainer.json")" = "$(root "$temp/auditor.json")" ] ||
+        fail "$job: an auditor on $2 has another root than a trainer on $1"
+    logs=$((logs + 1))
+}
+logs=0
+"$build/bin/standin" 400 > "$temp/stripes.bin" 2> "$temp/err"
+for job in toy resnet-tiny; do
+    sed -e "s|file: \.\.|file: $PWD/models|" -e "s|\.\./data/|$temp/|" -e 's/^steps: .*/steps: 3/' -e 's/^batch: 16/batch: 2/' \
+        -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' models/jobs/$job.yaml > "$temp/job.yaml"
+    logged sim-wide cuda
+    logged cuda sim-deep
+done
+[ $bad -eq 0 ] && echo "$logs runs with rounding logs on one side by the profile cuda: the roots of both sides are equal" &&
+    echo "$jobs jobs, 5 steps with a commitment each: the CPU's roots"
 exit $bad

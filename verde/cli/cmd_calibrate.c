@@ -58,6 +58,8 @@ static vd_status calibrate(const char *job, calibrate_options *o, vd_loaded *loa
         status = vd_load_job(job, loaded, err);
     if (status == VD_OK)
         status = vd_load_backend(loaded, &o->common, err);
+    for (int i = 0; i < 2 && status == VD_OK; i++)
+        status = vd_load_device(loaded, &profile[i], err);
     if (status == VD_OK)
         status = vd_calibrate(&loaded->exec, &profile[0], &profile[1], (int32_t)o->bits, o->steps,
                               progress, o, &found, err);

@@ -264,6 +264,8 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     vd_status status = load(job, o->fault, &o->common, loaded, err);
     if (status == VD_OK && logs)
         status = take_role(&o->log, &loaded->program.rounding, &role, err);
+    if (status == VD_OK && logs)
+        status = vd_load_device(loaded, &role.profile, err);
     if (status == VD_OK)
         status =
             execute(job, o->dir, o->fault, &o->common, logs ? &role.rounding : NULL, loaded, err);
@@ -314,7 +316,8 @@ const vd_command vd_cmd_run = {
     "\nOn free kernels (any order of additions, binary64, rounded), --backend log:\n"
     "  --role NAME      trainer (default) logs what it rounds; auditor follows a trainer's log\n"
     "  --profile NAME   device that is simulated: sim-wide (default), sim-narrow, sim-deep,\n"
-    "                   sim-plain, or a .yaml file with lanes, split, pairwise, ...\n"
+    "                   sim-plain, or a .yaml file with lanes, split, pairwise, ...; or cuda: the\n"
+    "                   first CUDA device computes, in its own order, and the CPU rounds\n"
     "  --follow DIR     auditor: the trainer's run\n"
     "  --key DIR        trainer: signs its log at each checkpoint, as `verde serve` will sign\n"
     "  --trainer-key KEY  auditor: refuses a log that this key (hexadecimal) has not signed\n"

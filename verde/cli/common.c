@@ -156,6 +156,12 @@ vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *er
     return vd_fail(err, category, "%s", ro_ctx_error(NULL));
 }
 
+vd_status vd_load_device(const vd_loaded *loaded, const ro_profile *profile, vd_err *err) {
+    if (ro_free_open(loaded->ro, profile) == RO_OK)
+        return VD_OK;
+    return vd_fail(err, VD_ERR_LOCAL, "profile %.31s: %s", profile->name, ro_ctx_error(loaded->ro));
+}
+
 vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err) {
     char path[1100];
     struct stat info;

@@ -72,11 +72,12 @@ static const char *const roles[] = {"", "trainer", "auditor"};
 
 static json_t *party_json(const vd_run_party *party) {
     const ro_profile *p = &party->profile;
-    json_t *out = json_pack("{ss ss s{ss si si si si si si} sb}", "role", roles[party->role],
-                            "backend", party->backend, "profile", "name", p->name, "lanes",
-                            (int)p->lanes, "split", (int)p->split, "pairwise", (int)p->pairwise,
-                            "contract", (int)p->contract, "descending", (int)p->descending,
-                            "estrin", (int)p->estrin, "contest", party->contest);
+    json_t *out =
+        json_pack("{ss ss s{ss si si si si si si si} sb}", "role", roles[party->role], "backend",
+                  party->backend, "profile", "name", p->name, "lanes", (int)p->lanes, "split",
+                  (int)p->split, "pairwise", (int)p->pairwise, "contract", (int)p->contract,
+                  "descending", (int)p->descending, "estrin", (int)p->estrin, "device",
+                  (int)p->device, "contest", party->contest);
     if (party->difference.found)
         json_object_set_new(out, "difference",
                             json_pack("{sI ss}", "step", (json_int_t)party->difference.step, "text",
@@ -167,7 +168,8 @@ static bool get_party(const json_t *value, vd_run_party *out) {
                       .pairwise = get_number(profile, "pairwise"),
                       .contract = get_number(profile, "contract"),
                       .descending = get_number(profile, "descending"),
-                      .estrin = get_number(profile, "estrin")};
+                      .estrin = get_number(profile, "estrin"),
+                      .device = get_number(profile, "device")};
     copy_text(p->name, sizeof p->name, json_object_get(profile, "name"));
     copy_text(out->backend, sizeof out->backend, json_object_get(value, "backend"));
     out->contest = json_is_true(json_object_get(value, "contest"));

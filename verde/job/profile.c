@@ -98,8 +98,8 @@ static vd_status fail_name(const char *name, vd_err *err) {
     for (int i = 0; ro_profile_at(i); i++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
                  ro_profile_at(i)->name);
-    return vd_fail(err, VD_ERR_USAGE, "no profile \"%.40s\": expected %s, or a .yaml file", name,
-                   list);
+    return vd_fail(err, VD_ERR_USAGE, "no profile \"%.40s\": expected %s, cuda, or a .yaml file",
+                   name, list);
 }
 
 vd_status vd_profile_find(const char *name, ro_profile *out, vd_err *err) {

@@ -3,8 +3,8 @@
  * Arora and Boneh (NeurIPS 2024), SPEC.md section 14.
  *
  * The order is a device profile's. Built-in profiles stand for different GPUs and are simulated:
- * their names begin with "sim-". Results of two profiles differ in their last bits; a run that
- * follows the reports of another has its bits. */
+ * their names begin with "sim-"; "cuda" is a CUDA device itself. Results of two profiles differ in
+ * their last bits; a run that follows the reports of another has its bits. */
 #ifndef REPOPS_FREE_H
 #define REPOPS_FREE_H
 
@@ -29,11 +29,12 @@ typedef struct {
     int32_t contract;   /* 1: a * b + c is rounded once, where the instruction set can do it */
     int32_t descending; /* 1: a sum's terms from the last to the first */
     int32_t estrin;     /* polynomials 0: by Horner's scheme, 1: by Estrin's */
+    int32_t device;     /* 1: the first CUDA device, in its own order; the others say nothing */
 } ro_profile;
 
-/* Built-in profile i, NULL after the last one. */
+/* Built-in simulated profile i, NULL after the last one. */
 RO_API const ro_profile *ro_profile_at(int i);
-/* NULL if no built-in profile has the name. */
+/* Those and "cuda". NULL if no built-in profile has the name. */
 RO_API const ro_profile *ro_profile_by_name(const char *name);
 /* RO_ERR_ARG and a sentence if a member is out of range. */
 RO_API RO_MUST_USE ro_status ro_profile_check(const ro_profile *profile, char *why,
@@ -94,8 +95,13 @@ typedef struct {
     int64_t corrected; /* REPLAY, FOLLOW: elements that were not rounded to the nearest */
 } ro_free_report;
 
+/* Opens what the profile computes on, so that what is missing is known before the first operator:
+ * RO_ERR_DEVICE if it is a CUDA device and there is none. */
+RO_API RO_MUST_USE ro_status ro_free_open(ro_ctx *ctx, const ro_profile *profile);
+
 /* Runs one operator of ro_op_is_free in the profile's order, on f32 tensors in host memory like
- * ro_run's, and with its rules. `report` may be NULL. RO_ERR_UNSUPPORTED on a device. */
+ * ro_run's, and with its rules. `report` may be NULL. RO_ERR_UNSUPPORTED where the context itself
+ * is on a device: a profile's device takes copies of tensors in host memory. */
 RO_API RO_MUST_USE ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile,
                                          const ro_rounding *rounding, const ro_call *call,
                                          const void *const *input, void *output,

@@ -1,0 +1,420 @@
+/* Operators that are one formula for each element, SPEC.md sections 6 to 9, 12.3 and 13. */
+#ifndef REPOPS_CUDA_FREE_ELEMENTS_CUH
+#define REPOPS_CUDA_FREE_ELEMENTS_CUH
+
+#include "repops/cuda/free/free.cuh"
+#include "repops/free/activations.h"
+#include "repops/free/arithmetic.h"
+#include "repops/free/norms.h"
+#include "repops/free/probabilities.h"
+#include "repops/free/updates.h"
+#include "repops/src/rope.h"
+
+namespace FREE_SPACE {
+
+/* ---- formulas of elements of the inputs ---- */
+
+template <formula *f> struct of_elements {
+    operands o;
+
+    RO_DEVICE approx operator()(int64_t i) const {
+        return f(o, i, how());
+    }
+};
+
+template <formula *f>
+static ro_status each(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    operands o = {};
+    o.a = f32(in[0]);
+    o.b = call->input_count > 1 ? f32(in[1]) : nullptr;
+    o.p = ro_op_describe(call->op)->attr_count > 0 ? attr_of(call, 0) : ap_exact(0);
+    return elements(d, call, out, of_elements<f>{o});
+}
+
+/* b repeats. */
+template <formula *f>
+static ro_status pair(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    const float *a = f32(in[0]), *b = f32(in[1]);
+    const ro_divider period(in_numel(call, 1));
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        operands o = {};
+        o.a = a + i;
+        o.b = b + period.remainder(i);
+        return f(o, 0, how());
+    });
+}
+
+/* ---- norms ---- */
+
+static ro_status ln_rstd(ro_cuda *d, const ro_call *call, const void *const *in,
+                         const values &out) {
+    operands o = {};
+    o.a = f32(in[0]);
+    o.p = ap_exact((real)call->attr[0]);
+    o.q = attr_of(call, 1);
+    return elements(d, call, out, of_elements<ln_rstd_of>{o});
+}
+
+static ro_status layernorm(ro_cuda *d, const ro_call *call, const void *const *in,
+                           const values &out) {
+    const float *x = f32(in[0]), *mean = f32(in[1]), *rstd = f32(in[2]);
+    const float *gamma = f32(in[3]), *beta = f32(in[4]);
+    const ro_divider cols(width_of(call));
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t row = cols.quotient(i), first = row * cols.divisor;
+        operands o = {};
+        o.a = x + first, o.b = gamma, o.c = beta;
+        o.p = at(mean, row), o.q = at(rstd, row);
+        return layernorm_of(o, i - first, how());
+    });
+}
+
+static ro_status rmsnorm(ro_cuda *d, const ro_call *call, const void *const *in,
+                         const values &out) {
+    const float *x = f32(in[0]), *rstd = f32(in[1]), *gamma = f32(in[2]);
+    const ro_divider cols(width_of(call));
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t row = cols.quotient(i), first = row * cols.divisor;
+        operands o = {};
+        o.a = x + first, o.b = gamma, o.q = at(rstd, row);
+        return rmsnorm_of(o, i - first, how());
+    });
+}
+
+static ro_status ln_dx(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    const float *dy = f32(in[0]), *gamma = f32(in[1]), *x = f32(in[2]), *mean = f32(in[3]);
+    const float *rstd = f32(in[4]), *sg = f32(in[5]), *sgx = f32(in[6]);
+    const ro_divider cols(width_of(call));
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t row = cols.quotient(i), first = row * cols.divisor;
+        const real n = (real)cols.divisor;
+        operands o = {};
+        o.a = dy + first, o.b = gamma, o.c = x + first;
+        o.p = at(mean, row), o.q = at(rstd, row);
+        o.r = ap_div_exact(at(sg, row), n), o.s = ap_div_exact(at(sgx, row), n);
+        return ln_dx_of(o, i - first, how());
+    });
+}
+
+static ro_status rms_dx(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    const float *dy = f32(in[0]), *gamma = f32(in[1]), *x = f32(in[2]);
+    const float *rstd = f32(in[3]), *sgx = f32(in[4]);
+    const ro_divider cols(width_of(call));
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t row = cols.quotient(i), first = row * cols.divisor;
+        operands o = {};
+        o.a = dy + first, o.b = gamma, o.c = x + first;
+        o.q = at(rstd, row), o.s = ap_div_exact(at(sgx, row), (real)cols.divisor);
+        return rms_dx_of(o, i - first, how());
+    });
+}
+
+static ro_status batchnorm(ro_cuda *d, const ro_call *call, const void *const *in,
+                           const values &out) {
+    operands p = {};
+    p.a = f32(in[0]), p.b = f32(in[1]), p.c = f32(in[2]), p.d = f32(in[3]), p.e = f32(in[4]);
+    const ro_divider cols(width_of(call));
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t c = cols.remainder(i);
+        operands o = p;
+        o.a += i - c;
+        return batchnorm_of(o, c, how());
+    });
+}
+
+static ro_status bn_dx(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    operands p = {};
+    p.a = f32(in[0]), p.b = f32(in[1]), p.c = f32(in[2]), p.d = f32(in[3]);
+    p.e = f32(in[4]), p.f = f32(in[5]), p.g = f32(in[6]);
+    const ro_divider cols(width_of(call));
+    p.p = ap_relative(1 / (real)(in_numel(call, 0) / cols.divisor), 1);
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t c = cols.remainder(i);
+        operands o = p;
+        o.a += i - c, o.b += i - c;
+        return bn_dx_of(o, c, how());
+    });
+}
+
+static ro_status bn_running(ro_cuda *d, const ro_call *call, const void *const *in,
+                            const values &out) {
+    operands o = {};
+    o.a = f32(in[0]), o.b = f32(in[1]);
+    o.p = attr_of(call, 0), o.q = attr_of(call, 1);
+    return elements(d, call, out, of_elements<bn_running_of>{o});
+}
+
+/* ---- softmax and cross-entropy ---- */
+
+template <formula *f>
+static ro_status of_scores(ro_cuda *d, const ro_call *call, const void *const *in,
+                           const values &out) {
+    const float *x = f32(in[0]), *m = f32(in[1]), *l = f32(in[2]);
+    const ro_divider cols(width_of(call));
+    const bool logarithm = call->op == RO_OP_LOG_SOFTMAX;
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t row = cols.quotient(i);
+        const approx sum = at(l, row);
+        operands o = {};
+        o.a = x, o.p = at(m, row);
+        o.q = logarithm ? log_at(sum, how()) : inverse(sum);
+        return f(o, i, how());
+    });
+}
+
+template <formula *f>
+static ro_status of_gradients(ro_cuda *d, const ro_call *call, const void *const *in,
+                              const values &out) {
+    const float *y = f32(in[0]), *dy = f32(in[1]), *sum = f32(in[2]);
+    const ro_divider cols(width_of(call));
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        operands o = {};
+        o.a = y, o.b = dy, o.p = at(sum, cols.quotient(i));
+        return f(o, i, how());
+    });
+}
+
+/* The label that does not count; no 32-bit number for the operators that count all. */
+static int64_t ignored(const ro_call *call) {
+    return ro_op_describe(call->op)->attr_count ? call->attr[0] : INT64_MIN;
+}
+
+static ro_status xent(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    const float *x = f32(in[0]), *m = f32(in[1]), *l = f32(in[2]);
+    const int32_t *ids = static_cast<const int32_t *>(in[3]);
+    const int64_t cols = width_of(call), ignore = ignored(call);
+    return elements(d, call, out, [=] __device__(int64_t r) {
+        const int64_t id = ids[r];
+        if (id == ignore)
+            return ap_exact(0);
+        if (id < 0 || id >= cols)
+            return ap_exact(REAL_NAN);
+        return xent_of(at(x, r * cols + id), at(m, r), at(l, r), how());
+    });
+}
+
+static ro_status xent_grad(ro_cuda *d, const ro_call *call, const void *const *in,
+                           const values &out) {
+    const float *x = f32(in[0]), *m = f32(in[1]), *l = f32(in[2]), *dloss = f32(in[4]);
+    const int32_t *ids = static_cast<const int32_t *>(in[3]);
+    const ro_divider cols(width_of(call));
+    const int64_t ignore = ignored(call);
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t row = cols.quotient(i), id = ids[row];
+        operands o = {};
+        o.a = x, o.p = at(m, row), o.q = inverse(at(l, row)), o.r = at(dloss, row);
+        if (id == ignore)
+            return ap_exact(0);
+        return i - row * cols.divisor == id ? xent_grad_hit(o, i, how())
+                                            : xent_grad_of(o, i, how());
+    });
+}
+
+/* ---- attention ---- */
+
+RO_DEVICE bool is_minus_infinity(float x) {
+    return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
+}
+
+/* Scores are [..., T, S]; the keys that a row admits are the first ones. */
+struct scores {
+    ro_divider keys, queries;
+    int causal;
+
+    explicit scores(const ro_call *call)
+        : keys(width_of(call)), queries(call->input[0].dim[call->input[0].ndim - 2]),
+          causal(call->attr[0] != 0) {}
+    RO_DEVICE bool admits(int64_t row, int64_t key) const {
+        return !causal || key <= queries.remainder(row);
+    }
+};
+
+static ro_status attn_exp(ro_cuda *d, const ro_call *call, const void *const *in,
+                          const values &out) {
+    const float *s = f32(in[0]), *mc = f32(in[1]);
+    const scores view(call);
+    const int64_t blocks = ceil_div(view.keys.divisor, RO_ATTN_BLOCK);
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t row = view.keys.quotient(i), key = i - row * view.keys.divisor;
+        const float most = mc[row * blocks + key / RO_ATTN_BLOCK];
+        operands o = {};
+        o.a = s, o.p = ap_exact((real)most);
+        if (!view.admits(row, key) || is_minus_infinity(most))
+            return ap_exact(0);
+        return attn_exp_of(o, i, how());
+    });
+}
+
+static ro_status attn_prob(ro_cuda *d, const ro_call *call, const void *const *in,
+                           const values &out) {
+    const float *s = f32(in[0]), *m = f32(in[1]), *l = f32(in[2]);
+    const scores view(call);
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t row = view.keys.quotient(i), key = i - row * view.keys.divisor;
+        operands o = {};
+        o.a = s, o.p = at(m, row), o.q = inverse(at(l, row));
+        if (!view.admits(row, key) || is_minus_infinity(m[row]))
+            return ap_exact(0);
+        return softmax_of(o, i, how());
+    });
+}
+
+static ro_status attn_dscore(ro_cuda *d, const ro_call *call, const void *const *in,
+                             const values &out) {
+    const float *p = f32(in[0]), *dp = f32(in[1]), *delta = f32(in[2]);
+    const scores view(call);
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t row = view.keys.quotient(i), key = i - row * view.keys.divisor;
+        operands o = {};
+        o.a = p, o.b = dp, o.p = at(delta, row);
+        if (!view.admits(row, key))
+            return ap_exact(0);
+        return softmax_grad_of(o, i, how());
+    });
+}
+
+/* ---- updates of parameters ---- */
+
+/* Numbers that a step shares, where the device has them: NULL is 0. */
+struct shared_numbers {
+    const float *p, *q, *r, *s;
+};
+
+template <formula *f>
+static ro_status update(ro_cuda *d, const ro_call *call, const values &out, const operands &given,
+                        const shared_numbers &n) {
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        operands o = given;
+        o.p = n.p ? at(n.p, 0) : o.p;
+        o.q = n.q ? at(n.q, 0) : o.q;
+        o.r = n.r ? ap_negative(at(n.r, 0)) : o.r;
+        o.s = n.s ? ap_negative(at(n.s, 0)) : o.s;
+        return f(o, i, how());
+    });
+}
+
+static operands inputs(const void *const *in, int count) {
+    operands o = {};
+    o.a = f32(in[0]), o.b = f32(in[1]);
+    o.c = count > 2 ? f32(in[2]) : nullptr;
+    return o;
+}
+
+template <formula *f>
+static ro_status moment(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    operands o = inputs(in, 2);
+    o.q = attr_of(call, 0), o.r = ap_sub(ap_exact(1), o.q);
+    return update<f>(d, call, out, o, {f32(in[2]), nullptr, nullptr, nullptr});
+}
+
+static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in,
+                         const values &out) {
+    operands o = inputs(in, 3);
+    o.s = attr_of(call, 0), o.t = attr_of(call, 1);
+    return update<adamw_w_of>(d, call, out, o, {f32(in[3]), f32(in[4]), f32(in[5]), nullptr});
+}
+
+static ro_status sgd_w(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    return update<sgd_w_of>(d, call, out, inputs(in, 2), {nullptr, nullptr, nullptr, f32(in[2])});
+}
+
+template <formula *f, bool nesterov>
+static ro_status sgd(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    operands o = inputs(in, 3);
+    o.q = attr_of(call, 0), o.r = attr_of(call, 1);
+    return update<f>(d, call, out, o,
+                     {f32(in[3]), nullptr, nullptr, nesterov ? f32(in[4]) : nullptr});
+}
+
+/* ---- rotary positions: cosines and sines are SPEC 13's, only the turn is computed here ---- */
+
+static ro_status turn(ro_cuda *d, const ro_call *call, const float *x, const uint64_t *frequency,
+                      const values &out) {
+    const ro_shape *s = &call->input[0];
+    const ro_divider width(s->dim[s->ndim - 1]), positions(s->dim[s->ndim - 2]);
+    const int64_t half = width.divisor / 2, first = call->attr[1];
+    const bool neighbours = call->attr[2] != 0, back = call->attr[3] != 0;
+    return elements(d, call, out, [=] __device__(int64_t e) {
+        const int64_t row = width.quotient(e), j = e - row * width.divisor;
+        const bool second = neighbours ? j & 1 : j >= half;
+        const int64_t i = neighbours ? j / 2 : second ? j - half : j;
+        const int64_t apart = neighbours ? 1 : half;
+        const uint32_t angle =
+            ro_rope_turn(frequency[i], (uint64_t)(first + positions.remainder(row)));
+        const float sine = ro_sin_turn(angle);
+        const approx other = at(x, second ? e - apart : e + apart);
+        const approx turned = ap_mul(other, ap_exact((real)(back ? -sine : sine)));
+        return ap_mul_add(at(x, e), ap_exact((real)ro_cos_turn(angle)),
+                          second ? turned : ap_negative(turned), how());
+    });
+}
+
+static ro_status rope(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    const int64_t half = width_of(call) / 2;
+    const uint64_t log = ro_rope_log((uint32_t)call->attr[0]);
+    void *memory;
+    ro_status status = ro_cuda_alloc(d, (size_t)half * sizeof(uint64_t), &memory);
+    if (status != RO_OK)
+        return status;
+    status = map<uint64_t>(
+        d, memory, half,
+        [=] __device__(int64_t i) { return ro_rope_frequency(log, (uint64_t)half, (uint64_t)i); },
+        "rope");
+    if (status == RO_OK)
+        status = turn(d, call, f32(in[0]), static_cast<const uint64_t *>(memory), out);
+    ro_cuda_free(d, memory);
+    return status;
+}
+
+static void add_elements(free_operator **table) {
+    table[RO_OP_ADD] = pair<add_of>;
+    table[RO_OP_SUB] = pair<sub_of>;
+    table[RO_OP_MUL] = pair<mul_of>;
+    table[RO_OP_DIV] = pair<div_of>;
+    table[RO_OP_DIV_CONST] = each<div_const_of>;
+    table[RO_OP_SCALE] = each<scale_of>;
+    table[RO_OP_SQRT] = each<sqrt_of>;
+    table[RO_OP_RSQRT] = each<rsqrt_of>;
+    table[RO_OP_EXP] = each<exp_of>;
+    table[RO_OP_LOG] = each<log_of>;
+    table[RO_OP_TANH] = each<tanh_of>;
+    table[RO_OP_ERF] = each<erf_of>;
+    table[RO_OP_SIGMOID] = each<sigmoid_of>;
+    table[RO_OP_SILU] = each<silu_of>;
+    table[RO_OP_GELU] = each<gelu_of>;
+    table[RO_OP_GELU_ERF] = each<gelu_erf_of>;
+    table[RO_OP_TANH_GRAD] = each<tanh_grad_of>;
+    table[RO_OP_SIGMOID_GRAD] = each<sigmoid_grad_of>;
+    table[RO_OP_ERF_GRAD] = each<erf_grad_of>;
+    table[RO_OP_SILU_GRAD] = each<silu_grad_of>;
+    table[RO_OP_GELU_GRAD] = each<gelu_grad_of>;
+    table[RO_OP_GELU_ERF_GRAD] = each<gelu_erf_grad_of>;
+    table[RO_OP_LN_RSTD] = ln_rstd;
+    table[RO_OP_LAYERNORM] = layernorm;
+    table[RO_OP_LN_DX] = ln_dx;
+    table[RO_OP_RMSNORM] = rmsnorm;
+    table[RO_OP_RMS_DX] = rms_dx;
+    table[RO_OP_BATCHNORM] = batchnorm;
+    table[RO_OP_BN_DX] = bn_dx;
+    table[RO_OP_BN_RUNNING] = bn_running;
+    table[RO_OP_SOFTMAX] = of_scores<softmax_of>;
+    table[RO_OP_LOG_SOFTMAX] = of_scores<log_softmax_of>;
+    table[RO_OP_SOFTMAX_GRAD] = of_gradients<softmax_grad_of>;
+    table[RO_OP_LOG_SOFTMAX_GRAD] = of_gradients<log_softmax_grad_of>;
+    table[RO_OP_XENT] = table[RO_OP_XENT_IGNORE] = xent;
+    table[RO_OP_XENT_GRAD] = table[RO_OP_XENT_IGNORE_GRAD] = xent_grad;
+    table[RO_OP_ATTN_EXP] = attn_exp;
+    table[RO_OP_ATTN_PROB] = attn_prob;
+    table[RO_OP_ATTN_DSCORE] = attn_dscore;
+    table[RO_OP_ADAMW_M] = moment<adamw_m_of>;
+    table[RO_OP_ADAMW_V] = moment<adamw_v_of>;
+    table[RO_OP_ADAMW_W] = adamw_w;
+    table[RO_OP_SGD_M] = sgd<sgd_m_of, false>;
+    table[RO_OP_SGD_W] = sgd_w;
+    table[RO_OP_SGD_NESTEROV] = sgd<sgd_nesterov_of, true>;
+    table[RO_OP_ROPE] = rope;
+}
+
+} // namespace FREE_SPACE
+
+#endif
