@@ -4,10 +4,11 @@
 # Usage: tests/run.sh BUILD_DIR [SCRIPT...]. Run from the root of the project. With scripts: these alone.
 set -u
 
-# report NAME PASSED FAILED SKIPPED TEXT: the text in one piece, as others report meanwhile; the counts for the sum.
+# report NAME PASSED FAILED SKIPPED TEXT: the text in one piece, as others report meanwhile, its first line with the seconds that
+# it took; the counts for the sum.
 report() {
-    echo "$2 $3 $4" > "$log/$1.count"
-    printf '%s\n' "$5"
+    echo "$2 $3 $4 $1" > "$log/$1.count"
+    printf '%s\n' "$5" | sed "1s/\$/ ($(($(date +%s) - started)) s)/"
 }
 
 # A Criterion program: count from its closing line, where those that crash are among those that fail.
@@ -51,6 +52,7 @@ $(tail -n 30 "$log/$file.txt")"
 if [ "$1" = --one ]; then
     build=$2
     log=$build/tests/log
+    started=$(date +%s)
     case $3 in
     *.sh) run_script "$3" ;;
     *) run_program "$3" ;;
@@ -72,6 +74,11 @@ $(cat "$log"/*.count | awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f +
 EOF
 [ "$ended" -eq $# ] || { echo "$(($# - ended)) of $# did not report" && failed=$((failed + $# - ended)); }
 echo
+# Once more at the end, where it is looked for.
+for name in $(awk '$2 > 0 { print $4 }' "$log"/*.count); do
+    echo "Failed: $name"
+    tail -n 5 "$log/$name.txt"
+done
 if [ "$skipped" -gt 0 ]; then
     echo "$passed passed, $failed failed, $skipped skipped"
 else
