@@ -44,8 +44,10 @@ ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c $(filter-out models/example_%,$(wildcard models/*.c)))
 cli_src := $(wildcard verde/cli/*.c)
-vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
-cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)
+# Another build of repops may take verde from a build that has it.
+VERDE_BUILD ?= $(BUILD)
+vd_obj := $(vd_src:%.c=$(VERDE_BUILD)/obj/%.o)
+cli_obj := $(cli_src:%.c=$(VERDE_BUILD)/obj/%.o)
 test_support := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 planted := $(patsubst tests/planted/%.c,$(BUILD)/tests/planted_%,$(wildcard tests/planted/*.c))
 tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))

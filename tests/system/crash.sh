@@ -16,7 +16,8 @@ sed -e "s/^steps: .*/steps: $steps/" -e "s/^checkpoint_interval: .*/checkpoint_i
     -e "s,file: \.\./data,file: $PWD/models/data," $job > "$work/job.yaml"
 want=$("$verde" run "$work/job.yaml" --out "$work/whole" --json 2> /dev/null | root)
 
-# kill_often NAME ARGUMENT...: runs the job into $work/NAME until a run of it ends; sets kills.
+# kill_often NAME ARGUMENT...: runs the job into $work/NAME until a run of it ends; sets kills. Each is left alone a little longer
+# than those before: a slow disk takes long for a checkpoint.
 kill_often() {
     out=$work/$1
     shift
@@ -24,7 +25,7 @@ kill_often() {
     while ! [ -s "$out.done" ]; do
         "$verde" run "$work/job.yaml" --out "$out" --json "$@" > "$work/out.json" 2> "$work/err.txt" &
         pid=$!
-        sleep 0.$delay
+        sleep $((kills / 4)).$delay
         if kill -9 $pid 2> /dev/null; then kills=$((kills + 1)); fi
         if wait $pid 2> /dev/null; then cp "$work/out.json" "$out.done"; fi
         delay=$((delay % 7 + 1))

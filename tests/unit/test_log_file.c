@@ -474,7 +474,8 @@ Test(log_file, trouble_of_the_thread_is_told_by_the_next_calls_and_by_close) {
 
 /* ---- crashes ---- */
 
-static void write_until_killed(void) {
+/* Says so whenever a step is on disk. */
+static void write_until_killed(int said) {
     const vd_log_run run = log_run(VD_LOG_CALLS);
     vd_log_writer *writer;
     if (vd_log_writer_create(&run, log_dir, QUEUE, &writer, NULL) != VD_OK)
@@ -482,21 +483,34 @@ static void write_until_killed(void) {
     vd_log_done done;
     for (int64_t step = 0;; step++)
         if (log_write_step(writer, VD_LOG_CALLS, step % 20, NULL) != VD_OK ||
-            (step % 3 == 0 && vd_log_wait(writer, step % 20, &done, NULL) != VD_OK))
+            (step % 3 == 0 && (vd_log_wait(writer, step % 20, &done, NULL) != VD_OK ||
+                               write(said, "", 1) != 1)))
             _exit(1);
+}
+
+/* Some time after it has written `steps`, however slow the disk is. */
+static void kill_after(pid_t child, int said, int steps) {
+    char byte;
+    for (int i = 0; i < steps; i++)
+        cr_assert(read(said, &byte, 1) == 1);
+    usleep((useconds_t)(log_random() % 20000));
+    cr_assert(kill(child, SIGKILL) == 0);
+    int how;
+    cr_assert(waitpid(child, &how, 0) == child && WIFSIGNALED(how));
 }
 
 Test(log_file, a_killed_writer_leaves_whole_files_only) {
     int whole = 0, left = 0;
     for (int round = 0; round < 25; round++) {
+        int said[2];
+        cr_assert(pipe(said) == 0);
         const pid_t child = fork();
         cr_assert(child >= 0);
         if (child == 0)
-            write_until_killed();
-        usleep(2000 + (useconds_t)(log_random() % 40000));
-        cr_assert(kill(child, SIGKILL) == 0);
-        int how;
-        cr_assert(waitpid(child, &how, 0) == child && WIFSIGNALED(how));
+            write_until_killed(said[1]);
+        close(said[1]);
+        kill_after(child, said[0], round % 5);
+        close(said[0]);
         for (int64_t step = 0; step < 20; step++) {
             if (access(step_path(step), F_OK) != 0)
                 continue;
