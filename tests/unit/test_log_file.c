@@ -509,7 +509,7 @@ Test(log_file, a_killed_writer_leaves_whole_files_only) {
         if (child == 0)
             write_until_killed(said[1]);
         close(said[1]);
-        kill_after(child, said[0], round % 5);
+        kill_after(child, said[0], (round + 1) % 5);
         close(said[0]);
         for (int64_t step = 0; step < 20; step++) {
             if (access(step_path(step), F_OK) != 0)
