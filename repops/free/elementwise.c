@@ -5,14 +5,14 @@
 
 static const order any_order = {0, 0};
 
-/* b repeats: it is walked through from one of its ends to the other, or is one number. */
+/* f is exact. b repeats: it is walked through from one end to the other, or is one number. */
 RO_INLINE void run_pair(formula *f, const ro_free_job *job, int64_t first, int64_t last,
                         ro_emitter *t) {
     const int64_t period = free_numel(job, 1);
     const float *b = free_in(job, 1);
     float repeated[RO_EMIT_MAX];
     writer w;
-    writer_open(&w, t, first);
+    writer_open_exact(&w, t, first);
     for (int64_t i = first; i < last;) {
         const int64_t from = i % period;
         operands o = {.a = free_in(job, 0) + i, .b = b + from};

@@ -26,9 +26,15 @@ RO_INLINE void writer_open(writer *w, ro_emitter *t, int64_t at) {
 #endif
 }
 
+/* All that is written will be exact. */
+RO_INLINE void writer_open_exact(writer *w, ro_emitter *t, int64_t at) {
+    writer_open(w, t, at);
+    w->bounds = 0;
+}
+
 static __attribute__((noinline, unused)) void writer_flush(writer *w) {
     if (w->n > 0)
-        ro_emit(w->t, w->at, w->y, w->e, w->n);
+        ro_emit(w->t, w->at, w->y, w->bounds ? w->e : NULL, w->n);
     w->at += w->n;
     w->n = 0;
 }

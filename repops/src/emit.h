@@ -60,25 +60,28 @@ RO_INLINE int64_t ro_emit_is_close(const ro_emitter *t, double y, double bound, 
     return bound == 0 ? 0 : within;
 }
 
-/* The same for 32 bits, whose grid conversions know: not 0 where the ends of the reach, which are
- * ro_emit_close's, are rounded apart. */
-RO_INLINE uint32_t ro_emit_is_apart(double y, double bound) {
-    const double reach = bound < 0x1p200 ? 2.001 * bound : 0x1p201;
-    const uint32_t apart = ro_to_bits((float)(y - reach)) ^ ro_to_bits((float)(y + reach));
-    return bound == 0 ? 0 : apart;
+/* The ends of the reach, which are ro_emit_close's, as 32 bits: conversions know that grid. Where
+ * they are the same, y is rounded to that number too. Not 0 where they are not: a call may be
+ * close. A NaN for a bound makes both NaNs. */
+RO_INLINE uint32_t ro_emit_ends(double y, double bound, float *end) {
+    const double reach = 2.001 * bound;
+    const float low = (float)(y - reach), high = (float)(y + reach);
+    const uint32_t apart = ro_to_bits(low) ^ ro_to_bits(high);
+    *end = ro_canon(low);
+    return low != low ? 1 : apart;
 }
 
-/* Rounds; not 0 if any call is close. */
+/* Rounds; not 0 if any call may be close. */
 RO_INLINE int64_t ro_emit_search(ro_emitter *t, int64_t first, const double *y, const double *bound,
                                  int64_t n) {
     float *restrict out = t->out + first;
     int64_t close = 0;
     uint32_t apart = 0;
     if (t->rounding->bits == 32) {
-        for (int64_t i = 0; i < n; i++) {
-            out[i] = ro_canon((float)y[i]);
-            apart |= ro_emit_is_apart(y[i], bound[i]);
-        }
+        for (int64_t i = 0; i < n; i++)
+            apart |= ro_emit_ends(y[i], bound[i], &out[i]);
+        if (apart)
+            ro_emit_rounded(t, first, y, n);
         return apart;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -88,8 +91,13 @@ RO_INLINE int64_t ro_emit_search(ro_emitter *t, int64_t first, const double *y, 
     return close;
 }
 
+/* No bounds: y is exact. */
 RO_INLINE void ro_emit_report(ro_emitter *t, int64_t first, const double *y, const double *bound,
                               int64_t n) {
+    if (!bound) {
+        ro_emit_rounded(t, first, y, n);
+        return;
+    }
     if (!ro_emit_search(t, first, y, bound, n))
         return;
     for (int64_t i = 0; i < n; i++)
@@ -139,12 +147,14 @@ RO_INLINE void ro_emit_follow(ro_emitter *t, int64_t first, const double *y, int
 RO_INLINE void ro_emit_values(ro_emitter *t, int64_t first, const double *y, const double *bound,
                               int64_t n) {
     memcpy(t->rounding->value + first, y, (size_t)n * sizeof *y);
-    if (t->rounding->bound)
+    if (t->rounding->bound && bound)
         memcpy(t->rounding->bound + first, bound, (size_t)n * sizeof *bound);
+    else if (t->rounding->bound)
+        memset(t->rounding->bound + first, 0, (size_t)n * sizeof *bound);
 }
 
 /* Elements first .. first + n - 1 of the output, n <= RO_EMIT_MAX; bound[i] >= |y[i] - exact| for
- * y[i] in any order (SPEC 14.3), read only if ro_emit_wants_bounds. */
+ * y[i] in any order (SPEC 14.3), read only if ro_emit_wants_bounds; NULL: all of them are 0. */
 RO_INLINE void ro_emit_f64(ro_emitter *t, int64_t first, const double *y, const double *bound,
                            int64_t n) {
     switch (t->rounding->mode) {
