@@ -42,10 +42,14 @@ RO_INLINE approx gelu_erf_of(operands o, int64_t i, order how) {
     return ap_mul(x, ap_normal_cdf(x, how));
 }
 
+/* 1 + c x^2, c > 0: two roundings of the product, which is less than the sum, and the sum's. */
+RO_INLINE approx ap_one_and_square(real c, real x, order o) {
+    return ap_relative(free_mul_add(c, x * x, 1, o.contract), 3);
+}
+
 /* Twice the argument of the tanh; 0.5 (1 + tanh(v)) is the logistic function of 2 v. */
 RO_INLINE approx gelu_argument(approx x, order o) {
-    const approx x2 = ap_mul(x, x), c1 = ap_exact((real)RO_GELU_C1);
-    const approx w = ap_mul_add(c1, x2, ap_exact(1), o);
+    const approx w = ap_one_and_square((real)RO_GELU_C1, x.v, o);
     return ap_mul(ap_mul(ap_exact(2 * (real)RO_GELU_C0), x), w);
 }
 
@@ -87,9 +91,9 @@ RO_INLINE approx gelu_erf_grad_of(operands o, int64_t i, order how) {
 
 /* With t = tanh: 0.5 (1 + t) = p and 1 - t^2 = 4 p q, so the slope is p + 2 x p q v. */
 RO_INLINE approx gelu_grad_of(operands o, int64_t i, order how) {
-    const approx x = at(o.a, i), c = ap_exact((real)(3.0f * RO_GELU_C1));
+    const approx x = at(o.a, i);
     const logistic s = ap_logistic(gelu_argument(x, how), how);
-    const approx w = ap_mul_add(c, ap_mul(x, x), ap_exact(1), how);
+    const approx w = ap_one_and_square((real)(3.0f * RO_GELU_C1), x.v, how);
     const approx v = ap_mul(ap_exact(2 * (real)RO_GELU_C0), w);
     const approx change = ap_mul(ap_mul(x, v), s.q);
     return ap_mul(at(o.b, i), ap_mul_add(s.p, change, s.p, how));

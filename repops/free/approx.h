@@ -3,16 +3,22 @@
  * and adds the bound for the way with the most roundings, so that it holds for all of them. Bounds
  * that nobody reads cost nothing: the functions are inlined.
  *
- * |fl(x) - x| <= u |fl(x)|, and underflow is out of reach: the inputs are f32, the type f64. */
+ * |fl(x) - x| <= u |fl(x)|, and underflow is out of reach: the inputs are f32, the type f64.
+ *
+ * Roundings are counted as long as numbers are multiplied: their number is a constant where the
+ * call is inlined, and costs nothing. Terms of second order in u are left out; what enlarges bounds
+ * in the end, 2^-9 of them or more, is far more than those of a few roundings. */
 #ifndef REPOPS_FREE_APPROX_H
 #define REPOPS_FREE_APPROX_H
 
 #include "repops/free/real.h"
 
-/* |v - exact| <= e, in binary64; in binary32 e means nothing. */
+/* |v - exact| <= e + k u |v|, in binary64; in binary32 e and k mean nothing. */
 typedef struct {
     real v;
     double e;
+    double k;
+    int relative; /* e is 0 */
 } approx;
 
 /* What of a profile formulas depend on; constants where the call is inlined. */
@@ -40,48 +46,84 @@ RO_INLINE double ap_size(real x) {
     return (double)ap_abs(x);
 }
 
+/* ---- bounds ----
+ *
+ * What is 0 by `relative` and k stays out of sums and products: 0 times an infinity would be a NaN,
+ * and no compiler could leave it out. */
+
+RO_INLINE double ap_total(double a, double b) {
+#if defined(__CUDACC__)
+    return a + b;
+#else
+    if (__builtin_constant_p(a) && a == 0)
+        return b;
+    return __builtin_constant_p(b) && b == 0 ? a : a + b;
+#endif
+}
+
+RO_INLINE int ap_is_exact(approx a) {
+    return a.relative && a.k == 0;
+}
+
+/* k roundings of a number of that size. */
+RO_INLINE double ap_roundings(double k, double size) {
+    return k == 0 ? 0 : k * RO_UNIT * size;
+}
+
+/* What a's part e makes of something of that size. */
+RO_INLINE double ap_part(approx a, double size) {
+    return a.relative ? 0 : a.e * size;
+}
+
+RO_INLINE double ap_error(approx a) {
+    return ap_total(ap_part(a, 1), ap_roundings(a.k, ap_size(a.v)));
+}
+
+/* What the parts e make of a product. */
+RO_INLINE double ap_product_error(approx a, approx b) {
+    return ap_total(ap_part(b, ap_size(a.v)), ap_part(a, ap_total(ap_size(b.v), ap_part(b, 1))));
+}
+
+/* ---- operations ---- */
+
 RO_INLINE approx ap_exact(real v) {
-    return (approx){v, 0};
+    return (approx){v, 0, 0, 1};
 }
 
 /* v has a relative error of at most k roundings. */
 RO_INLINE approx ap_relative(real v, double k) {
-    return (approx){v, k * RO_UNIT * ap_size(v)};
+    return (approx){v, 0, k, 1};
 }
 
 RO_INLINE approx ap_negative(approx a) {
-    return (approx){-a.v, a.e};
+    a.v = -a.v;
+    return a;
 }
 
 RO_INLINE approx ap_add(approx a, approx b) {
-    const real v = a.v + b.v;
-    return (approx){v, a.e + b.e + RO_UNIT * ap_size(v)};
+    return (approx){a.v + b.v, ap_total(ap_error(a), ap_error(b)), 1,
+                    ap_is_exact(a) && ap_is_exact(b)};
 }
 
 RO_INLINE approx ap_sub(approx a, approx b) {
     return ap_add(a, ap_negative(b));
 }
 
-/* The error of the exact product of two approximations. */
-RO_INLINE double ap_product_error(approx a, approx b) {
-    return ap_size(a.v) * b.e + a.e * (ap_size(b.v) + b.e);
-}
-
 RO_INLINE approx ap_mul(approx a, approx b) {
-    const real v = a.v * b.v;
-    return (approx){v, ap_product_error(a, b) + RO_UNIT * ap_size(v)};
+    return (approx){a.v * b.v, ap_product_error(a, b), a.k + b.k + 1, a.relative && b.relative};
 }
 
 /* a * b + c; where that is two roundings, both. */
 RO_INLINE approx ap_mul_add(approx a, approx b, approx c, order o) {
     const real v = free_mul_add(a.v, b.v, c.v, o.contract);
-    return (approx){v, ap_product_error(a, b) + c.e + RO_UNIT * (ap_size(a.v * b.v) + ap_size(v))};
+    const double product = ap_roundings(a.k + b.k + 1, ap_size(a.v * b.v));
+    return (approx){v, ap_total(ap_total(product, ap_product_error(a, b)), ap_error(c)), 1, 0};
 }
 
 /* Whether another profile may give it the other sign. The reference's values lie between those of
  * two profiles: what may change signs for the reference may do so for kernels. */
 RO_INLINE int ap_may_change_sign(approx a) {
-    return ap_size(a.v) < RO_SIGN_REACH * a.e;
+    return ap_size(a.v) < RO_SIGN_REACH * ap_error(a);
 }
 
 /* y, in which a is multiplied by b: 0 times an a whose sign a rounding decides is a zero of either
@@ -89,20 +131,22 @@ RO_INLINE int ap_may_change_sign(approx a) {
  * number is that near to a zero of theirs. */
 RO_INLINE approx ap_either_sign(approx y, approx a, approx b) {
     y.e += b.v == 0 && ap_may_change_sign(a) ? 0x1p-1000 : 0;
+    y.relative = 0;
     return y;
 }
 
 RO_INLINE approx ap_div(approx a, approx b) {
     const real v = a.v / b.v;
-    const double least = ap_size(b.v) - b.e, size = ap_size(v);
-    const double e = least > 0 ? (a.e + size * b.e) / least : __builtin_inf();
-    return (approx){v, e + RO_UNIT * size};
+    const double error = ap_error(b), least = ap_size(b.v) - error;
+    if (a.relative && b.relative)
+        return ap_relative(v, a.k + b.k + 1);
+    const double e = least > 0 ? (ap_error(a) + ap_size(v) * error) / least : __builtin_inf();
+    return (approx){v, e, 1, 0};
 }
 
 /* b is exact. */
 RO_INLINE approx ap_div_exact(approx a, real b) {
-    const real v = a.v / b;
-    return (approx){v, a.e / ap_size(b) + RO_UNIT * ap_size(v)};
+    return (approx){a.v / b, a.relative ? 0 : a.e / ap_size(b), a.k + 1, a.relative};
 }
 
 /* The error of a sum of n terms that have themselves `term` roundings each, over the sum of their

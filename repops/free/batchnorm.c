@@ -192,7 +192,7 @@ RO_INLINE void bn_merge_sqdev_body(const ro_free_job *job, int64_t first, int64_
         take(&s, 2 * at.rows, 4, &y);
         for (int64_t c = 0; c < at.count; c++) {
             approx r = of_tile(&y, c, w.bounds);
-            r.e += all * mean[c].e * mean[c].e;
+            r.e += all * ap_error(mean[c]) * ap_error(mean[c]);
             write_one(&w, r);
         }
         writer_flush(&w);

@@ -123,7 +123,9 @@ RO_INLINE real free_exp(real x, order o) {
 /* Arguments in range have errors that are small. */
 RO_INLINE approx ap_exp(approx x, order o) {
     const real v = free_exp(x.v, o);
-    return (approx){v, v > 0 ? (double)v * (1.001 * x.e + (double)RO_EXP_ROUNDINGS * RO_UNIT) : 0};
+    const double from_x = v > 0 ? (double)v * (1.001 * ap_error(x)) : 0;
+    return ap_is_exact(x) ? ap_relative(v, RO_EXP_ROUNDINGS)
+                          : (approx){v, from_x, RO_EXP_ROUNDINGS, 0};
 }
 
 /* ---- log ---- */
@@ -229,14 +231,16 @@ typedef struct {
     approx p, q;
 } logistic;
 
-/* With e = e^-|x| (3 roundings): 1 + e is off by 2.5, 1 / (1 + e) by 3.5, e / (1 + e) by 6.5. The
- * derivative is p q, which an error of x that is small changes little. */
+/* With e = e^-|x|, 3 roundings of which change e / (1 + e) by 3 / (1 + e) and 1 / (1 + e) by less:
+ * with those of the sum and the quotient 5. The derivative is p q, which an error of x that is
+ * small changes little. */
 RO_INLINE logistic ap_logistic(approx x, order o) {
     const real e = free_exp(-ap_abs(x.v), o), high = 1 / (1 + e), low = e / (1 + e);
-    const double from_x = high > 0 && low > 0 ? 1.01 * x.e * (double)high * (double)low : 0;
-    const approx h = {high, from_x + 4 * RO_UNIT * (double)high};
-    const approx l = {low, from_x + 7 * RO_UNIT * (double)low};
-    return x.v < 0 ? (logistic){l, h} : (logistic){h, l};
+    const double from_x = 1.01 * ap_error(x) * ((double)high * (double)low);
+    const real p = x.v < 0 ? low : high, q = x.v < 0 ? high : low;
+    if (ap_is_exact(x))
+        return (logistic){ap_relative(p, 5), ap_relative(q, 5)};
+    return (logistic){{p, from_x, 5, 0}, {q, from_x, 5, 0}};
 }
 
 /* (1 + erf(x / sqrt 2)) / 2, the factor being the f32 of SPEC 6. */

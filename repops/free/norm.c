@@ -2,11 +2,12 @@
 #include "repops/free/norms.h"
 #include "repops/free/writer.h"
 
-RO_INLINE operands operands_of(const ro_free_job *job, int64_t row) {
+/* `op` is a constant where this is inlined, so that what is relative or exact is known to be. */
+RO_INLINE operands operands_of(const ro_free_job *job, int op, int64_t row) {
     const int64_t cols = free_width(job);
     const float *x = free_in(job, 0) + row * cols;
     const approx n = ap_exact((real)cols);
-    switch (job->call->op) {
+    switch (op) {
     case RO_OP_LAYERNORM:
         return (operands){.a = x,
                           .b = free_in(job, 3),
@@ -31,29 +32,29 @@ RO_INLINE operands operands_of(const ro_free_job *job, int64_t row) {
     }
 }
 
-RO_INLINE void run_rows(formula *f, const ro_free_job *job, int64_t first, int64_t last,
+RO_INLINE void run_rows(formula *f, const ro_free_job *job, int op, int64_t first, int64_t last,
                         ro_emitter *t, order o) {
     const int64_t cols = free_width(job);
     writer w;
     writer_open(&w, t, first * cols);
     for (int64_t row = first; row < last; row++)
-        write_each(&w, f, operands_of(job, row), cols, o);
+        write_each(&w, f, operands_of(job, op, row), cols, o);
     writer_flush(&w);
 }
 
-#define KERNEL(name)                                                                               \
+#define KERNEL(name, op)                                                                           \
     RO_INLINE void name##_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t, \
                                order o) {                                                          \
-        run_rows(name##_of, job, first, last, t, o);                                               \
+        run_rows(name##_of, job, op, first, last, t, o);                                           \
     }                                                                                              \
     static void name(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {         \
         by_contraction(name##_body, job, first, last, t);                                          \
     }
 
-KERNEL(layernorm)
-KERNEL(ln_dx)
-KERNEL(rmsnorm)
-KERNEL(rms_dx)
+KERNEL(layernorm, RO_OP_LAYERNORM)
+KERNEL(ln_dx, RO_OP_LN_DX)
+KERNEL(rmsnorm, RO_OP_RMSNORM)
+KERNEL(rms_dx, RO_OP_RMS_DX)
 
 static void ln_rstd(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
     const operands o = {.p = ap_exact((real)job->call->attr[0]), .q = ap_exact(free_attr(job, 1))};

@@ -2,9 +2,10 @@
 #include "repops/free/updates.h"
 #include "repops/free/writer.h"
 
-RO_INLINE operands operands_of(const ro_free_job *job) {
+/* `op` is a constant where this is inlined, so that what is relative or exact is known to be. */
+RO_INLINE operands operands_of(const ro_free_job *job, int op) {
     const approx a0 = ap_exact(free_attr(job, 0)), a1 = ap_exact(free_attr(job, 1));
-    switch (job->call->op) {
+    switch (op) {
     case RO_OP_ADAMW_M:
     case RO_OP_ADAMW_V:
         return (operands){.p = free_at(job, 2, 0), .q = a0, .r = ap_sub(ap_exact(1), a0)};
@@ -18,26 +19,36 @@ RO_INLINE operands operands_of(const ro_free_job *job) {
     default: break;
     }
     operands o = {.p = free_at(job, 3, 0), .q = a0, .r = a1};
-    if (job->call->op == RO_OP_SGD_NESTEROV)
+    if (op == RO_OP_SGD_NESTEROV)
         o.s = ap_negative(free_at(job, 4, 0));
     return o;
 }
 
-#define KERNEL(name)                                                                               \
+RO_INLINE void run_update(formula *f, const ro_free_job *job, int op, int64_t first, int64_t last,
+                          ro_emitter *t, order how) {
+    const operands o = operands_of(job, op);
+    /* eps of adamw_w: loops of their own for the two ways to a bound */
+    if (op == RO_OP_ADAMW_W && o.s.v >= 0)
+        run_formula(f, o, job, first, last, t, how);
+    else
+        run_formula(f, o, job, first, last, t, how);
+}
+
+#define KERNEL(name, op)                                                                           \
     RO_INLINE void name##_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t, \
-                               order o) {                                                          \
-        run_formula(name##_of, operands_of(job), job, first, last, t, o);                          \
+                               order how) {                                                        \
+        run_update(name##_of, job, op, first, last, t, how);                                       \
     }                                                                                              \
     static void name(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {         \
         by_contraction(name##_body, job, first, last, t);                                          \
     }
 
-KERNEL(adamw_m)
-KERNEL(adamw_v)
-KERNEL(adamw_w)
-KERNEL(sgd_m)
-KERNEL(sgd_w)
-KERNEL(sgd_nesterov)
+KERNEL(adamw_m, RO_OP_ADAMW_M)
+KERNEL(adamw_v, RO_OP_ADAMW_V)
+KERNEL(adamw_w, RO_OP_ADAMW_W)
+KERNEL(sgd_m, RO_OP_SGD_M)
+KERNEL(sgd_w, RO_OP_SGD_W)
+KERNEL(sgd_nesterov, RO_OP_SGD_NESTEROV)
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_optimizer)(int op) {
     static const ro_free_kernel kernel[RO_OP_END] = {

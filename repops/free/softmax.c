@@ -2,9 +2,9 @@
 #include "repops/free/probabilities.h"
 #include "repops/free/writer.h"
 
-RO_INLINE operands operands_of(const ro_free_job *job, int64_t row, order o) {
+/* `op` is a constant where this is inlined, so that roundings are known. */
+RO_INLINE operands operands_of(const ro_free_job *job, int op, int64_t row, order o) {
     const int64_t cols = free_width(job);
-    const int op = job->call->op;
     operands x = {.a = free_in(job, 0) + row * cols};
     if (op == RO_OP_SOFTMAX_GRAD || op == RO_OP_LOG_SOFTMAX_GRAD) {
         x.b = free_in(job, 1) + row * cols;
@@ -17,34 +17,34 @@ RO_INLINE operands operands_of(const ro_free_job *job, int64_t row, order o) {
     return x;
 }
 
-RO_INLINE void run_rows(formula *f, const ro_free_job *job, int64_t first, int64_t last,
+RO_INLINE void run_rows(formula *f, const ro_free_job *job, int op, int64_t first, int64_t last,
                         ro_emitter *t, order o) {
     const int64_t cols = free_width(job);
     writer w;
     writer_open(&w, t, first * cols);
     for (int64_t row = first; row < last; row++)
-        write_each(&w, f, operands_of(job, row, o), cols, o);
+        write_each(&w, f, operands_of(job, op, row, o), cols, o);
     writer_flush(&w);
 }
 
 RO_INLINE void softmax_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
                             order o) {
-    run_rows(softmax_of, job, first, last, t, o);
+    run_rows(softmax_of, job, RO_OP_SOFTMAX, first, last, t, o);
 }
 
 RO_INLINE void softmax_grad_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
                                  order o) {
-    run_rows(softmax_grad_of, job, first, last, t, o);
+    run_rows(softmax_grad_of, job, RO_OP_SOFTMAX_GRAD, first, last, t, o);
 }
 
 RO_INLINE void log_softmax_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
                                 order o) {
-    run_rows(log_softmax_of, job, first, last, t, o);
+    run_rows(log_softmax_of, job, RO_OP_LOG_SOFTMAX, first, last, t, o);
 }
 
 RO_INLINE void log_softmax_grad_body(const ro_free_job *job, int64_t first, int64_t last,
                                      ro_emitter *t, order o) {
-    run_rows(log_softmax_grad_of, job, first, last, t, o);
+    run_rows(log_softmax_grad_of, job, RO_OP_LOG_SOFTMAX_GRAD, first, last, t, o);
 }
 
 /* ---- cross-entropy ---- */
@@ -85,7 +85,7 @@ RO_INLINE void xent_grad_body(const ro_free_job *job, int64_t first, int64_t las
     writer_open(&w, t, first * cols);
     for (int64_t row = first; row < last; row++) {
         const int64_t id = ids[row] >= 0 && ids[row] < cols ? ids[row] : cols;
-        operands x = operands_of(job, row, o);
+        operands x = operands_of(job, RO_OP_XENT_GRAD, row, o);
         x.r = free_at(job, 4, row);
         if (ids[row] == ignore) {
             write_zeros(&w, cols);

@@ -41,7 +41,7 @@ static __attribute__((noinline, unused)) void writer_flush(writer *w) {
 
 RO_INLINE void write_one(writer *w, approx a) {
     w->y[w->n] = a.v;
-    w->e[w->n] = free_bound(a.e);
+    w->e[w->n] = free_bound(ap_error(a));
     if (++w->n == RO_EMIT_MAX)
         writer_flush(w);
 }
@@ -62,7 +62,7 @@ RO_INLINE void write_each(writer *w, formula *f, operands o, int64_t n, order ho
             for (int64_t j = 0; j < count; j++) {
                 const approx r = f(o, i + j, how);
                 y[j] = r.v;
-                e[j] = free_bound(r.e);
+                e[j] = free_bound(ap_error(r));
             }
         } else {
             RO_SAME_INDEX

@@ -93,7 +93,7 @@ ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access 
     if (!of)
         return (ro_bounded){0, canonical(__builtin_nan(""))};
     const approx y = of(call, element, in);
-    return (ro_bounded){canonical(y.v), canonical((1 + 0x1p-9) * y.e)};
+    return (ro_bounded){canonical(y.v), canonical((1 + 0x1p-9) * ap_error(y))};
 }
 
 static int64_t place_of(double x, int bits) {

@@ -113,7 +113,7 @@ approx ro_bounded_bn_merge_sqdev(const ro_call *call, int64_t e, const ro_access
         add_term(&s, g.weight[i] * d * d);
     }
     approx y = sum_of(&s, 4);
-    y.e += g.all * g.mean.e * g.mean.e;
+    y.e += g.all * ap_error(g.mean) * ap_error(g.mean);
     return y;
 }
 

@@ -30,7 +30,7 @@ struct values {
     RO_DEVICE void store(int64_t i, approx a) const {
         value[i] = a.v;
         if (sizeof(real) == sizeof(double) && bound)
-            bound[i] = free_bound(a.e);
+            bound[i] = free_bound(ap_error(a));
     }
 };
 

@@ -276,7 +276,7 @@ static ro_status bn_merge_sqdev(ro_cuda *d, const ro_call *call, const void *con
         partial sum = sum_of(g.rows, deviation);
         sum.add(sum_of(g.rows, square));
         approx r = sum.value(2 * g.rows, 4);
-        r.e += (double)x.all(g) * mean.e * mean.e;
+        r.e += (double)x.all(g) * ap_error(mean) * ap_error(mean);
         return r;
     });
 }
