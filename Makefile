@@ -44,10 +44,8 @@ ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c $(filter-out models/example_%,$(wildcard models/*.c)))
 cli_src := $(wildcard verde/cli/*.c)
-# Another build of repops may take verde from a build that has it.
-VERDE_BUILD ?= $(BUILD)
-vd_obj := $(vd_src:%.c=$(VERDE_BUILD)/obj/%.o)
-cli_obj := $(cli_src:%.c=$(VERDE_BUILD)/obj/%.o)
+vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
+cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)
 test_support := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/support/*.c))
 planted := $(patsubst tests/planted/%.c,$(BUILD)/tests/planted_%,$(wildcard tests/planted/*.c))
 tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
@@ -135,12 +133,12 @@ cuda_src := $(wildcard repops/cuda/*.cu)
 cuda_free = $(foreach real,f32 f64,$(1)/$(real)/free.o)
 # Every architecture has code of its own, or runs that of an older one of its major version. Sources know two kinds: sm_75,
 # and those with asynchronous copies, which share their PTX; it also serves what comes later.
-CUDA_ARCHS ?= $(filter $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)),75 80 86 89 90 100 110 120)
+CUDA_ARCHS ?= $(filter $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)),75 80 86 90 100 110 120)
 NVARCH = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(if $(filter 75,$(a)),75,80),code=sm_$(a)) \
          -gencode=arch=compute_80,code=compute_80
 NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -fmad=false -ftz=false -prec-div=true \
            -prec-sqrt=true -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-fast-math,-Wall -Xptxas=-v -Xfatbin=-compress-all
-# Free kernels promise no bits and have no asynchronous copies: sm_86 and sm_89 run sm_80's, and all share one PTX.
+# Free kernels promise no bits and have no asynchronous copies: sm_86 (and sm_89) runs sm_80's, and all share one PTX.
 FREE_NVARCH = $(foreach a,$(if $(filter 80,$(CUDA_ARCHS)),$(filter-out 86 89,$(CUDA_ARCHS)),$(CUDA_ARCHS)),-gencode=arch=compute_75,code=sm_$(a)) \
               -gencode=arch=compute_75,code=compute_75
 cuda: $(BUILD)/lib/librepops_cuda.so.1
