@@ -77,8 +77,8 @@ static ro_status run(const ro_job *job, gather *g) {
     grouped f;
     if (RO_NAME(ro_conv_is_few)(g) && may_read_zeros(job, g->v, g->backward))
         return RO_NAME(ro_conv_few)(job->ctx, g);
-    if (RO_NAME(ro_conv_plan_groups)(&f, g, 0) && may_read_zeros(job, g->v, g->backward))
-        return RO_NAME(ro_conv_grouped)(job->ctx, &f);
+    if (RO_NAME(ro_conv_plan_groups)(&f, g, 0))
+        return RO_NAME(ro_conv_grouped)(job->ctx, &f, !may_read_zeros(job, g->v, g->backward));
     return RO_NAME(ro_conv_gather)(job->ctx, g);
 }
 

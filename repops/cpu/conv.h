@@ -4,8 +4,8 @@
  * Terms outside the image are absent, and where many rows of the product lack the same ones they
  * are not computed. Elsewhere the products read +0 in place of the pixel, which has the same bits
  * as long as the other factor is finite: in a chunk it can only turn a -0 into +0, and the total is
- * never -0 (section 3.1). Packing looks for factors that are not finite; where it finds one and
- * there is anything outside, the convolution is computed again without such terms. */
+ * never -0 (section 3.1). Where a factor is not finite and there is anything outside, such terms
+ * are left out, pixel by pixel or tap by tap. */
 #ifndef REPOPS_CPU_CONV_H
 #define REPOPS_CPU_CONV_H
 

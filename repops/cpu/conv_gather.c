@@ -339,10 +339,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
         s.group = i / g->across % g->v->groups, s.col = i % g->across * g->cols;
         s.n = min_i64(g->cols, g->n - s.col);
         s.count = RO_NAME(ro_conv_pieces)(g, s.b, pieces);
-        if (atomic_load(&g->not_finite))
-            RO_NAME(ro_conv_exact)(g, s.b, pieces, s.count, s.group, s.col, s.n);
-        else
-            run_part(&s, totals);
+        run_part(&s, totals);
     }
 }
 
@@ -383,33 +380,39 @@ static int allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
 }
 
 /* Whether spans end where taps reach outside, and how many they are. */
-static void count_spans(gather *g) {
+static void count_spans(gather *g, int split) {
     int outside = 0;
     g->split = 1;
     for (int d = 0; d < 2; d++) {
         g->span_count[d] = RO_NAME(ro_conv_spans)(g, d, NULL);
         outside |= g->span_count[d] > min_i64(g->spread[d], g->out_size[d]);
     }
-    if (!outside || g->v->batch >= SPLIT_BATCH)
+    if (!outside || split)
         return;
     g->split = 0;
     for (int d = 0; d < 2; d++)
         g->span_count[d] = min_i64(g->spread[d], g->out_size[d]);
 }
 
-ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g) {
-    const ro_conv *v = g->v;
+/* Weights that are not finite are found while they are packed: then spans have to end. */
+static ro_status run(ro_ctx *ctx, gather *g, int split) {
     ro_pool *pool = ro_ctx_pool(ctx);
     const int64_t panels = ceil_div(g->n, NR) * g->v->groups;
-    g->k = v->kernel[0] * v->kernel[1] * g->depth;
-    g->piece_count = v->kernel[0] * v->kernel[1] * (g->depth / RO_DOT_CHUNK + 2);
-    count_spans(g);
+    count_spans(g, split);
     if (!allocate(ctx, g, share(g, ro_ctx_threads(ctx))))
         return RO_ERR_MEMORY;
     for (int d = 0; d < 2; d++)
         RO_NAME(ro_conv_spans)(g, d, g->spans[d]);
     const int64_t items = RO_NAME(ro_conv_blocks)(g, g->blocks) * g->across * g->v->groups;
     ro_pool_for(pool, panels, items == 1 ? panels : 1, pack_panels, g);
+    if (!g->split && atomic_load(&g->not_finite))
+        return run(ctx, g, 1);
     ro_pool_for(pool, items, 1, run_items, g);
     return RO_OK;
+}
+
+ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g) {
+    g->k = g->v->kernel[0] * g->v->kernel[1] * g->depth;
+    g->piece_count = g->v->kernel[0] * g->v->kernel[1] * (g->depth / RO_DOT_CHUNK + 2);
+    return run(ctx, g, g->v->batch >= SPLIT_BATCH);
 }

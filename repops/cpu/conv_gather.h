@@ -58,10 +58,6 @@ int64_t RO_NAME(ro_conv_blocks)(const gather *g, block *to);
 /* Lists what the pixels of a block meet, by ascending k. */
 int64_t RO_NAME(ro_conv_pieces)(const gather *g, const block *b, piece *to);
 
-/* Columns [col, col + cols) of a group, for the rows of a block, without terms outside. */
-void RO_NAME(ro_conv_exact)(const gather *g, const block *b, const piece *pieces, int64_t count,
-                            int64_t group, int64_t col, int64_t cols);
-
 /* Runs the product that is described from `v` to `b_group`; fills in the rest. */
 ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g);
 

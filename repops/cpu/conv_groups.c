@@ -12,6 +12,7 @@ enum { MOST_STRETCHES = MOST_LINES * MOST_TAPS * (RO_DOT_CHUNK + GROUP_MOST) / R
 
 typedef struct {
     const grouped *f;
+    int clip;       /* taps outside are left out, not read as +0 */
     float *weights; /* [blocks][k][GROUP_LANES] */
     float *workspace;
 } filters;
@@ -158,24 +159,75 @@ static int64_t list_stretches(const filters *all, const kept_lines *z, const tap
     return count;
 }
 
-/* Positions from p on, of one residue of a line of the output. */
-static void filter_residue(const filters *all, const kept_lines *z, int64_t r, int64_t p,
-                           int64_t line) {
+/* Neighbouring positions of a residue that meet the same taps of a line of the kernel. */
+typedef struct {
+    const taps *row;
+    int64_t first, count; /* from where the kept lines begin */
+    float *out;           /* of the first */
+} neighbours;
+
+static void filter_blocks(const filters *all, const kept_lines *z, const neighbours *at) {
     const grouped *f = z->f;
     const gather *g = f->g;
-    const int64_t w = r + p * g->spread[1];
-    const int64_t count = min_i64(f->positions, ceil_div(g->out_size[1] - w, g->spread[1]));
     stretch list[MOST_STRETCHES];
     target t = {.stretch = list};
-    t.stretches = list_stretches(all, z, &f->residue[r], list);
+    t.stretches = list_stretches(all, z, at->row, list);
     t.x_step = (f->s.mirrored ? -g->step[1] : g->step[1]) * f->s.step, t.x_term = f->s.term;
     t.out_step = g->spread[1] * g->out_pixel;
     for (int64_t b = 0; b < f->s.blocks; b++) {
         const int64_t lane = b * GROUP_LANES;
-        t.x = b * f->s.block, t.b = b * f->k * GROUP_LANES;
-        t.out = g->out + (line * g->out_size[1] + w) * g->out_pixel + lane;
+        t.x = b * f->s.block + at->first * t.x_step, t.b = b * f->k * GROUP_LANES;
+        t.out = at->out + lane;
         t.ahead = t.out + g->out_size[1] * g->out_pixel, t.lanes = f->s.lanes - lane;
-        filter_positions(&t, count);
+        filter_positions(&t, at->count);
+    }
+}
+
+/* How many positions from p on have all their taps inside. */
+static int64_t whole_positions(const grouped *f, int64_t p) {
+    const int64_t step = f->g->step[1];
+    if (f->least + p * step < 0)
+        return 0;
+    return max_i64(0, ceil_div(f->s.size - f->most, step) - p);
+}
+
+/* The taps of `row` that are inside, for position p from where the kept lines begin. */
+static taps taps_inside(const kept_lines *z, const taps *row, int64_t p) {
+    const grouped *f = z->f;
+    const int64_t pixel = z->first + p * f->g->step[1]; /* of column 0 */
+    const int64_t low = f->s.mirrored ? pixel - f->s.size + 1 : -pixel, high = low + f->s.size;
+    taps t = {.count = 0};
+    for (int64_t q = 0; q < row->count; q++) {
+        const tile_run *run = &row->run[q];
+        const int64_t col = run->a / f->s.step;
+        const int64_t from = max_i64(col, low), end = min_i64(col + run->k / f->s.from, high);
+        if (from < end)
+            t.run[t.count++] =
+                (tile_run){from * f->s.step, run->b + (from - col) * tap_floats(&f->s),
+                           (end - from) * f->s.from};
+    }
+    return t;
+}
+
+/* Positions from p on, where the kept lines begin, of residue r of a line of the output. */
+static void filter_residue(const filters *all, const kept_lines *z, int64_t r, int64_t p,
+                           int64_t line) {
+    const grouped *f = z->f;
+    const gather *g = f->g;
+    const int64_t step = g->spread[1], w = line * g->out_size[1] + r + p * step;
+    const int64_t count = min_i64(f->positions, ceil_div(g->out_size[1] - r, step) - p);
+    taps clipped;
+    neighbours at = {.first = 0};
+    for (; at.first < count; at.first += at.count) {
+        at.row = &f->residue[r], at.count = count,
+        at.out = g->out + (w + at.first * step) * g->out_pixel;
+        if (all->clip)
+            at.count = min_i64(count - at.first, whole_positions(f, p + at.first));
+        if (at.count == 0) {
+            clipped = taps_inside(z, at.row, at.first);
+            at.row = &clipped, at.count = 1;
+        }
+        filter_blocks(all, z, &at);
     }
 }
 
@@ -208,12 +260,12 @@ static int allocate(ro_ctx *ctx, grouped *f, filters *all) {
     return room != NULL;
 }
 
-ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f) {
+ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f, int clip) {
     ro_pool *pool = ro_ctx_pool(ctx);
     const int64_t lines = f->g->v->batch * f->g->out_size[0];
     const int64_t work = lines * f->g->out_size[1] * f->s.lanes * f->k;
     const int64_t items = work < 2 * CONV_PIECE_WORK ? 1 : 8 * ro_ctx_threads(ctx);
-    filters all = {.f = f};
+    filters all = {.f = f, .clip = clip};
     if (!allocate(ctx, f, &all))
         return RO_ERR_MEMORY;
     RO_NAME(ro_conv_find_sources)(f);

@@ -100,8 +100,8 @@ void RO_NAME(ro_conv_keep_none)(kept_lines *z, int64_t p);
 /* Spreads what line `line` of the output meets, counted through all images. */
 void RO_NAME(ro_conv_keep_lines)(kept_lines *z, int64_t line);
 
-/* conv2d and conv2d_dx; weights are finite, or no tap lies outside. */
-ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f);
+/* conv2d and conv2d_dx; clip: weights may be infinite, and taps outside are left out. */
+ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f, int clip);
 
 /* conv2d_dw; f has whole lines of conv2d's. */
 ro_status RO_NAME(ro_conv_grouped_weight)(ro_ctx *ctx, grouped *f, weights *w);
