@@ -240,8 +240,9 @@ static void look_ahead_a(const gemm *g, const float *next, tile *t) {
 static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *r) {
     const gemm *g = s->g;
     const int64_t chunks = ceil_div(s->k, g->chunk);
-    if (g->b_col == 1 && tiles_before * 16 <= NR) {
-        r->t.ahead = b_at(s, j + NR) + min_i64(16 * tiles_before, NR - 1);
+    const int64_t cols = r->t.cols;
+    if (g->b_col == 1 && tiles_before * 16 <= cols) {
+        r->t.ahead = b_at(s, j + cols) + min_i64(16 * tiles_before, cols - 1);
         r->t.ahead_step = g->b_row;
         r->ahead_chunk = g->chunk * g->b_row;
     } else if (g->b_col != 1 && tiles_before * chunks < NR) {
@@ -255,7 +256,7 @@ static void look_ahead(const part *s, int64_t i, int64_t j, int64_t height, stri
     if (s->a_place && (s->m > PLACE_ROWS || !s->b_place)) {
         look_ahead_a(s->g, r->t.a + height * s->g->a_row, &r->t);
         r->ahead_chunk = s->g->chunk * s->g->a_col;
-    } else if (!s->b_place) {
+    } else if (!s->b_place || s->m > height) {
         look_ahead_b(s, j, i / height, r);
     }
 }

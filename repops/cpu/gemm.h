@@ -32,7 +32,7 @@ typedef struct {
 #if defined(RO_ISA_avx512)
 enum { MR = 14, MR_MOST = 16, NV = 2, NV_MOST = 8, WIDE_ROWS = 7, WIDEST_ROWS = 3 };
 #elif defined(RO_ISA_avx2)
-enum { MR = 6, MR_MOST = 6, NV = 2, NV_MOST = 8, WIDE_ROWS = 3, WIDEST_ROWS = 1 };
+enum { MR = 6, MR_MOST = 12, NV = 2, NV_MOST = 8, WIDE_ROWS = 3, WIDEST_ROWS = 1 };
 #elif defined(RO_ISA_neon)
 enum { MR = 4, MR_MOST = 4, NV = 6, NV_MOST = 6 };
 #else

@@ -242,14 +242,14 @@ RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode
 #if defined(RO_ISA_avx2) || defined(RO_ISA_avx512)
     case 5: tile_body(5, most, nv, mode, t); break;
     case 6: tile_body(6, most, nv, mode, t); break;
-#endif
-#if defined(RO_ISA_avx512)
     case 7: tile_body(7, most, nv, mode, t); break;
     case 8: tile_body(8, most, nv, mode, t); break;
     case 9: tile_body(9, most, nv, mode, t); break;
     case 10: tile_body(10, most, nv, mode, t); break;
     case 11: tile_body(11, most, nv, mode, t); break;
     case 12: tile_body(12, most, nv, mode, t); break;
+#endif
+#if defined(RO_ISA_avx512)
     case 13: tile_body(13, most, nv, mode, t); break;
     case 14: tile_body(14, most, nv, mode, t); break;
     case 15: tile_body(15, most, nv, mode, t); break;
@@ -318,10 +318,23 @@ void RO_NAME(ro_tile_packed)(int rows, const tile *t) {
     tile_rows(rows, MR, NV, TILE_PACKED, t);
 }
 
+/* A function of its own: among the others it would cost those of one row their registers. */
+#if defined(RO_ISA_avx512)
+static __attribute__((noinline)) void four_rows(const tile *t) {
+    tile_body(4, 4, 6, TILE_PLACE, t);
+}
+#elif defined(RO_ISA_avx2)
+static __attribute__((noinline)) void three_vectors(int rows, const tile *t) {
+    tile_rows(rows, 4, 3, TILE_WHOLE, t);
+}
+#endif
+
 /* Few rows keep the multipliers busy with many columns. Masks cost AVX-512 nothing. */
 void RO_NAME(ro_tile_place)(int rows, const tile *t) {
 #if defined(RO_ISA_avx512)
-    if (t->cols > 4 * VW)
+    if (t->cols > 4 * VW && rows == 4)
+        four_rows(t);
+    else if (t->cols > 4 * VW)
         tile_rows(rows, WIDEST_ROWS, 8, TILE_PLACE, t);
     else if (t->cols > NR)
         tile_rows(rows, WIDE_ROWS, 4, TILE_PLACE, t);
@@ -336,12 +349,14 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
         tile_rows(rows, WIDEST_ROWS, 8, TILE_WHOLE, t);
     else if (t->cols == 4 * VW)
         tile_rows(rows, WIDE_ROWS, 4, TILE_WHOLE, t);
+    else if (t->cols == 3 * VW)
+        three_vectors(rows, t);
     else if (t->cols == NR)
         tile_rows(rows, MR, NV, TILE_WHOLE, t);
     else if (t->cols > VW)
         tile_rows(rows, MR, NV, TILE_PLACE, t);
     else
-        tile_rows(rows, MR, 1, TILE_PLACE, t);
+        tile_rows(rows, MR_MOST, 1, TILE_PLACE, t);
 #else
     if (t->cols == NR)
         tile_rows(rows, MR, NV, TILE_WHOLE, t);

@@ -58,7 +58,7 @@ RO_INLINE int64_t place_rows(int64_t n) {
 #if defined(RO_ISA_avx512)
     return n > 3 * VW && n <= 4 * VW ? WIDE_ROWS : n > VW / 2 && n <= VW ? MR_MOST : MR;
 #elif defined(RO_ISA_avx2)
-    return n == 4 * VW ? WIDE_ROWS : MR;
+    return n == 4 * VW ? WIDE_ROWS : n <= VW ? MR_MOST : MR;
 #else
     (void)n;
     return MR;
@@ -70,11 +70,13 @@ RO_INLINE int64_t place_rows(int64_t n) {
 RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
 #if defined(RO_ISA_avx512)
     if (rows <= WIDE_ROWS)
-        return min_i64(left, rows <= WIDEST_ROWS ? 8 * VW : 4 * VW);
+        return min_i64(left, rows <= WIDEST_ROWS ? 8 * VW : rows == 4 ? 6 * VW : 4 * VW);
     return left > VW && left <= VW + VW / 2 ? VW : min_i64(left, NR);
 #elif defined(RO_ISA_avx2)
     if (rows <= WIDEST_ROWS && left >= 8 * VW)
         return 8 * VW;
+    if (rows == 4 && left >= 3 * VW)
+        return 3 * VW;
     return rows <= WIDE_ROWS && left >= 4 * VW ? 4 * VW : min_i64(left, NR);
 #else
     (void)rows;
