@@ -27,7 +27,11 @@ typedef struct {
 
 static vd_log_run log_run(const benchmark *b, const variant *v, int trainer_index,
                           const vd_hash *program) {
-    vd_log_run run = {.program = *program, .encoding = v->encoding, .bits = b->bits};
+    vd_log_run run = {.program = *program,
+                      .encoding = v->encoding,
+                      .bits = b->bits,
+                      .interval = b->interval,
+                      .steps = b->steps};
     run.run.b[0] = (uint8_t)(trainer_index + 1);
     vd_err err = {0};
     if (v->encoding == VD_LOG_SYMBOLS &&

@@ -53,24 +53,24 @@ echo "symbols as published: an auditor has the run root of the trainer"
 
 # One bit of one file.
 cp -r "$work/trainer" "$work/flipped"
-file=$work/flipped/log/step-00000007.vlog
+file=$work/flipped/log/step-00000004.vlog
 size=$(stat -c %s "$file")
 printf '\125' | dd of="$file" bs=1 seek=$((size / 2)) conv=notrunc 2> "$work/dd"
-if cmp -s "$file" "$work/trainer/log/step-00000007.vlog"; then
+if cmp -s "$file" "$work/trainer/log/step-00000004.vlog"; then
     printf '\252' | dd of="$file" bs=1 seek=$((size / 2)) conv=notrunc 2> "$work/dd"
 fi
-refused "step-00000007.vlog" "$verde" run $job --backend log --role auditor --follow "$work/flipped" --profile sim-deep --out "$work/f"
-# Cut short; of another step; of another run.
+refused "step-00000004.vlog, step [4-7]" "$verde" run $job --backend log --role auditor --follow "$work/flipped" --profile sim-deep --out "$work/f"
+# Cut short; of other steps; of another run.
 cp -r "$work/trainer" "$work/short"
-truncate -s -1 "$work/short/log/step-00000003.vlog"
-refused "step-00000003.vlog" "$verde" run $job --backend log --role auditor --follow "$work/short" --profile sim-deep --out "$work/s"
+truncate -s -1 "$work/short/log/step-00000000.vlog"
+refused "step-00000000.vlog, step 0: cut short" "$verde" run $job --backend log --role auditor --follow "$work/short" --profile sim-deep --out "$work/s"
 cp -r "$work/trainer" "$work/swapped"
-cp "$work/trainer/log/step-00000004.vlog" "$work/swapped/log/step-00000005.vlog"
-refused "step-00000005.vlog" "$verde" run $job --backend log --role auditor --follow "$work/swapped" --profile sim-deep --out "$work/w"
+cp "$work/trainer/log/step-00000004.vlog" "$work/swapped/log/step-00000008.vlog"
+refused "step-00000008.vlog, step 8: a log of step 4" "$verde" run $job --backend log --role auditor --follow "$work/swapped" --profile sim-deep --out "$work/w"
 "$verde" run $job --backend log --profile sim-wide --out "$work/second" > "$work/second.out" 2> "$work/second.err"
 cp -r "$work/trainer" "$work/foreign"
-cp "$work/second/log/step-00000002.vlog" "$work/foreign/log/step-00000002.vlog"
-refused "step-00000002.vlog" "$verde" run $job --backend log --role auditor --follow "$work/foreign" --profile sim-deep --out "$work/o"
+cp "$work/second/log/step-00000004.vlog" "$work/foreign/log/step-00000004.vlog"
+refused "step-00000004.vlog, step 4: a log of another run" "$verde" run $job --backend log --role auditor --follow "$work/foreign" --profile sim-deep --out "$work/o"
 echo "a flipped bit, a cut file, another step's and another run's are refused"
 
 refused "another job" "$verde" run models/jobs/mlp.yaml --backend log --role auditor --follow "$work/trainer" --out "$work/j"

@@ -48,8 +48,11 @@ static inline uint8_t *log_symbols(uint64_t elements, uint64_t one_in) {
     return symbol;
 }
 
+static int64_t log_interval = 1, log_steps = INT64_C(1) << 32;
+
 static inline vd_log_run log_run(vd_log_encoding encoding) {
-    vd_log_run run = {.encoding = encoding, .bits = 32};
+    vd_log_run run = {
+        .encoding = encoding, .bits = 32, .interval = log_interval, .steps = log_steps};
     memset(run.program.b, 0x11, VD_HASH_SIZE);
     memset(run.run.b, 0x22, VD_HASH_SIZE);
     if (encoding == VD_LOG_SYMBOLS)

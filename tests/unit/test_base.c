@@ -360,28 +360,6 @@ Test(file, a_rename_that_fails_removes_the_temporary_file) {
     cr_expect(entries() == 1);
 }
 
-/* Those before the one that fails are whole, the others gone. */
-Test(file, several_are_committed_at_once) {
-    vd_writer writer[3];
-    vd_err err = {0};
-    static const char *const name[] = {"a", "b", "c"};
-    for (int round = 0; round < 2; round++) {
-        for (int i = 0; i < 3; i++) {
-            cr_assert(vd_writer_open(&writer[i], in_dir(name[i]), 0644, &err) == VD_OK);
-            cr_expect(vd_writer_put(&writer[i], round ? "new" : "old", 3, &err) == VD_OK);
-        }
-        if (round == 1)
-            cr_assert(unlink(in_dir("b.tmp0")) == 0);
-        cr_expect((vd_writer_commit_all(writer, 3, &err) != VD_OK) == (round == 1));
-        cr_expect(entries() == 3);
-    }
-    cr_expect(strstr(err.text, in_dir("b")), "%s", err.text);
-    expect_file(in_dir("a"), "new");
-    expect_file(in_dir("b"), "old");
-    expect_file(in_dir("c"), "old");
-    cr_expect(vd_writer_commit_all(writer, 0, &err) == VD_OK);
-}
-
 Test(file, what_a_killed_writer_left_is_used_again) {
     int fd = open(in_dir("f.tmp0"), O_WRONLY | O_CREAT, 0666);
     cr_assert(write(fd, "a long piece of a torn file", 27) == 27);

@@ -31,8 +31,22 @@ static vd_log_done write_step(vd_log_encoding encoding, int64_t step) {
 
 static const char *step_path(int64_t step) {
     static char path[128];
-    cr_assert(vd_log_path(log_dir, step, path, sizeof path, NULL) == VD_OK);
+    const vd_log_run run = log_run(VD_LOG_CALLS);
+    cr_assert(vd_log_path(log_dir, &run, step, path, sizeof path, NULL) == VD_OK);
     return path;
+}
+
+static size_t files(const char *suffix) {
+    char path[100];
+    size_t count = 0;
+    snprintf(path, sizeof path, "%s/log", log_dir);
+    DIR *list = opendir(path);
+    for (struct dirent *entry; (entry = readdir(list));) {
+        const size_t length = strlen(entry->d_name), tail = strlen(suffix);
+        count += length > tail && strcmp(entry->d_name + length - tail, suffix) == 0;
+    }
+    closedir(list);
+    return count;
 }
 
 static vd_status try_open(vd_log_encoding encoding, int64_t step, const vd_hash *root,
@@ -149,7 +163,7 @@ static void expect_flips_refused(vd_log_encoding encoding) {
     const vd_log_done done = write_step(encoding, 12);
     vd_buf bytes = whole_file(12);
     int fd = open(step_path(12), O_WRONLY);
-    cr_assert(fd >= 0 && bytes.size == done.bytes);
+    cr_assert(fd >= 0 && bytes.size == done.bytes + vd_log_table_size(1));
     size_t named = 0;
     for (size_t i = 0; i < bytes.size; i++) {
         /* All bits of the frame, and one of each seventh byte of the sections. */
@@ -196,6 +210,148 @@ Test(log_file, a_cut_or_longer_file_is_refused) {
     vd_buf_free(&bytes);
 }
 
+/* ---- files of several steps ---- */
+
+/* Initialisation, steps 0 to 2, 3 to 5, 6 and 7. */
+static void write_shared(vd_log_encoding encoding, vd_log_done *done) {
+    vd_err err = {0};
+    log_interval = 3, log_steps = 8;
+    vd_log_writer *writer = open_writer(encoding, QUEUE);
+    for (int64_t step = -1; step < log_steps; step++)
+        cr_assert(log_write_step(writer, encoding, step, &err) == VD_OK, "%s", err.text);
+    for (int64_t step = -1; step < log_steps; step++)
+        cr_assert(vd_log_wait(writer, step, &done[step + 1], &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_log_writer_close(writer, &err) == VD_OK, "%s", err.text);
+}
+
+Test(log_file, steps_between_two_checkpoints_share_a_file) {
+    for (int e = VD_LOG_CALLS; e <= VD_LOG_SYMBOLS; e++) {
+        vd_log_done done[9];
+        write_shared((vd_log_encoding)e, done);
+        cr_expect(files(".vlog") == 4 && files(".tmp0") == 0);
+        cr_expect(strstr(step_path(5), "/log/step-00000003.vlog"));
+        cr_expect(strstr(step_path(7), "/log/step-00000006.vlog"));
+        for (int64_t step = log_steps - 1; step >= -1; step--)
+            expect_step((vd_log_encoding)e, step, &done[step + 1]);
+        vd_buf bytes = whole_file(7);
+        cr_expect(bytes.size == done[7].bytes + done[8].bytes + vd_log_table_size(2));
+        vd_buf_free(&bytes);
+    }
+}
+
+/* What a step has in the file does not depend on the steps beside it. */
+Test(log_file, a_steps_root_is_the_same_in_any_file) {
+    vd_log_done done[9];
+    write_shared(VD_LOG_CALLS, done);
+    log_interval = 1;
+    const vd_log_done alone = write_step(VD_LOG_CALLS, 4);
+    cr_expect(vd_hash_equal(&alone.root, &done[5].root) && alone.bytes == done[5].bytes);
+}
+
+Test(log_file, damage_to_one_step_leaves_the_others) {
+    vd_log_done done[9];
+    write_shared(VD_LOG_CALLS, done);
+    vd_buf bytes = whole_file(3);
+    bytes.data[done[4].bytes + done[5].bytes / 2] ^= 4; /* in the middle of step 4 */
+    store(3, bytes.data, bytes.size);
+    expect_step(VD_LOG_CALLS, 3, &done[4]);
+    expect_refusal(VD_LOG_CALLS, 4, &done[5].root, "is damaged");
+    expect_step(VD_LOG_CALLS, 5, &done[6]);
+    vd_buf_free(&bytes);
+}
+
+/* The parts of steps 3 to 5 in this order, and what closes the file. */
+static void store_parts(const vd_buf *whole, const vd_log_done *done, const int *order, int count) {
+    const uint64_t at[] = {0, done[4].bytes, done[4].bytes + done[5].bytes};
+    vd_buf bytes = {0}, table = {0};
+    for (int i = 0; i < count; i++) {
+        vd_put(&bytes, whole->data + at[order[i]], done[4 + order[i]].bytes);
+        vd_put_u64(&table, bytes.size);
+    }
+    cr_assert(vd_log_end_table(&table, NULL) == VD_OK);
+    vd_put(&bytes, table.data, table.size);
+    store(3, bytes.data, bytes.size);
+    vd_buf_free(&bytes);
+    vd_buf_free(&table);
+}
+
+Test(log_file, steps_in_another_order_or_number_are_refused) {
+    static const int straight[] = {0, 1, 2, 0}, reordered[] = {0, 2, 1};
+    vd_log_done done[9];
+    write_shared(VD_LOG_CALLS, done);
+    vd_buf whole = whole_file(3);
+    store_parts(&whole, done, straight, 3);
+    expect_step(VD_LOG_CALLS, 5, &done[6]);
+    store_parts(&whole, done, reordered, 3);
+    expect_step(VD_LOG_CALLS, 3, &done[4]);
+    expect_refusal(VD_LOG_CALLS, 4, NULL, "a log of step 5, expected 4");
+    store_parts(&whole, done, straight, 2);
+    expect_refusal(VD_LOG_CALLS, 3, &done[4].root, "a log of 2 steps, expected 3");
+    store_parts(&whole, done, straight, 4);
+    expect_refusal(VD_LOG_CALLS, 3, &done[4].root, "a log of 4 steps, expected 3");
+    vd_buf_free(&whole);
+}
+
+Test(log_file, a_damaged_table_of_steps_is_refused) {
+    vd_log_done done[9];
+    write_shared(VD_LOG_CALLS, done);
+    vd_buf bytes = whole_file(3);
+    for (size_t i = bytes.size - (size_t)vd_log_table_size(3); i < bytes.size; i++) {
+        bytes.data[i] ^= (uint8_t)(1 << i % 8);
+        store(3, bytes.data, bytes.size);
+        for (int64_t step = 3; step < 6; step++)
+            refusal(VD_LOG_CALLS, step, &done[step + 1].root);
+        bytes.data[i] ^= (uint8_t)(1 << i % 8);
+    }
+    vd_buf_free(&bytes);
+}
+
+/* Its digest is no proof: whoever writes the file makes that too. */
+Test(log_file, a_table_that_does_not_fit_the_file_is_refused) {
+    const vd_log_place place = {.path = "file"};
+    static const uint64_t ends[][2] = {{400, 400}, {800, 400}, {100, 800}, {400, 1200}, {400, 800}};
+    for (int i = 0; i < 5; i++) {
+        vd_buf table = {0};
+        uint64_t begin = 0, end = 0;
+        vd_put_u64(&table, ends[i][0]);
+        vd_put_u64(&table, ends[i][1]);
+        cr_assert(vd_log_end_table(&table, NULL) == VD_OK);
+        const vd_status status =
+            vd_log_find_part(&place, table.data, 2, 1, 800, &begin, &end, NULL);
+        cr_expect(status == (i == 4 ? VD_OK : VD_ERR_USAGE), "%d", i);
+        vd_buf_free(&table);
+        cr_expect(i < 4 || (begin == 400 && end == 800));
+    }
+}
+
+Test(log_file, a_file_without_all_of_its_steps_is_none) {
+    vd_log_done done;
+    vd_err err = {0};
+    log_interval = 3, log_steps = 8;
+    vd_log_writer *w = open_writer(VD_LOG_CALLS, QUEUE);
+    cr_expect(vd_log_begin(w, 1, log_node, LOG_NODES, &err) == VD_ERR_LOCAL);
+    cr_expect(strstr(err.text, "step 1 is not the next one to be logged, 0 is"), "%s", err.text);
+    cr_expect(vd_log_begin(w, 8, log_node, LOG_NODES, &err) == VD_ERR_LOCAL);
+    cr_assert(log_write_step(w, VD_LOG_CALLS, 0, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_log_wait(w, 0, &done, &err) == VD_ERR_LOCAL);
+    cr_expect(strstr(err.text, "with all steps of its file"), "%s", err.text);
+    cr_expect(vd_log_begin(w, 3, log_node, LOG_NODES, &err) == VD_ERR_LOCAL);
+    cr_assert(vd_log_begin(w, 1, log_node, LOG_NODES, &err) == VD_OK);
+    cr_expect(vd_log_begin(w, 1, log_node, LOG_NODES, &err) == VD_ERR_LOCAL, "given up");
+    cr_expect(vd_log_writer_close(w, &err) == VD_OK);
+    cr_expect(files(".vlog") == 0 && files(".tmp0") == 0);
+    /* The first step given up, and logged again. */
+    w = open_writer(VD_LOG_CALLS, QUEUE);
+    cr_assert(vd_log_begin(w, 0, log_node, LOG_NODES, &err) == VD_OK);
+    for (int64_t step = 0; step < 3; step++)
+        cr_assert(log_write_step(w, VD_LOG_CALLS, step, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_log_wait(w, 2, &done, &err) == VD_OK, "%s", err.text);
+    expect_step(VD_LOG_CALLS, 2, &done);
+    cr_expect(vd_log_writer_close(w, &err) == VD_OK);
+}
+
+/* ---- forged sections ---- */
+
 /* The file made anew from its own sections, each without its last `cut` bytes, `from` saying which
  * stands for which node of the index. */
 static void forge(const int *index_node, const int *from, uint32_t count, size_t cut) {
@@ -203,7 +359,7 @@ static void forge(const int *index_node, const int *from, uint32_t count, size_t
     vd_log_file *file = open_log(VD_LOG_CALLS, 12, NULL);
     vd_log_entry entry[LOG_NODES];
     vd_log_node node[LOG_NODES];
-    vd_buf bytes = {0}, index = {0};
+    vd_buf bytes = {0}, index = {0}, table = {0};
     vd_log_trailer trailer;
     vd_hash tree_root;
     vd_tree tree;
@@ -224,10 +380,14 @@ static void forge(const int *index_node, const int *from, uint32_t count, size_t
     cr_assert(vd_log_root(&run, 12, count, &tree_root, &trailer.root));
     vd_put(&bytes, index.data, index.size);
     vd_log_put_trailer(&bytes, &trailer);
+    vd_put_u64(&table, bytes.size);
+    cr_assert(vd_log_end_table(&table, NULL) == VD_OK);
+    vd_put(&bytes, table.data, table.size);
     store(12, bytes.data, bytes.size);
     vd_tree_free(&tree);
     vd_buf_free(&bytes);
     vd_buf_free(&index);
+    vd_buf_free(&table);
 }
 
 static const int straight[] = {0, 1, 2, 3}, swapped[] = {0, 2, 1, 3};
@@ -436,19 +596,6 @@ Test(log_file, a_writer_refuses_what_it_cannot_write) {
     cr_expect(vd_log_writer_create(&run, long_dir, QUEUE, &w, &err) == VD_ERR_USAGE);
 }
 
-static size_t files(const char *suffix) {
-    char path[100];
-    size_t count = 0;
-    snprintf(path, sizeof path, "%s/log", log_dir);
-    DIR *list = opendir(path);
-    for (struct dirent *entry; (entry = readdir(list));) {
-        const size_t length = strlen(entry->d_name), tail = strlen(suffix);
-        count += length > tail && strcmp(entry->d_name + length - tail, suffix) == 0;
-    }
-    closedir(list);
-    return count;
-}
-
 Test(log_file, trouble_of_the_thread_is_told_by_the_next_calls_and_by_close) {
     struct rlimit unlimited, limit;
     signal(SIGXFSZ, SIG_IGN);
@@ -483,8 +630,8 @@ static void write_until_killed(int said) {
     vd_log_done done;
     for (int64_t step = 0;; step++)
         if (log_write_step(writer, VD_LOG_CALLS, step % 20, NULL) != VD_OK ||
-            (step % 3 == 0 && (vd_log_wait(writer, step % 20, &done, NULL) != VD_OK ||
-                               write(said, "", 1) != 1)))
+            (step % 3 == 0 &&
+             (vd_log_wait(writer, step % 20, &done, NULL) != VD_OK || write(said, "", 1) != 1)))
             _exit(1);
 }
 

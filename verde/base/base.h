@@ -101,9 +101,6 @@ typedef struct {
 VD_MUST_USE vd_status vd_writer_open(vd_writer *writer, const char *path, int mode, vd_err *err);
 VD_MUST_USE vd_status vd_writer_put(vd_writer *writer, const void *bytes, size_t size, vd_err *err);
 VD_MUST_USE vd_status vd_writer_commit(vd_writer *writer, vd_err *err);
-/* Several files of one directory, for about the price of one: all or, after a failure, some of them
- * are whole, and the others gone. */
-VD_MUST_USE vd_status vd_writer_commit_all(vd_writer *writer, size_t count, vd_err *err);
 void vd_writer_abort(vd_writer *writer); /* after an error, or instead of commit; harmless twice */
 
 /* Makes the directory if it is not there (one level) and fsyncs its parent. */

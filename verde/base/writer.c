@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -91,65 +90,17 @@ vd_status vd_writer_put(vd_writer *writer, const void *bytes, size_t size, vd_er
     return VD_OK;
 }
 
-/* Every second one of the writers from `at` on. */
-typedef struct {
-    const vd_writer *writer;
-    size_t at, count;
-    int code; /* errno's, of the writer `at`; 0: all are on disk */
-} half;
-
-static void *sync_half(void *user) {
-    half *h = user;
-    for (; h->at < h->count; h->at += 2)
-        if (fsync(h->writer[h->at].fd) != 0) {
-            h->code = errno;
-            break;
-        }
-    return NULL;
-}
-
-/* Two threads: a disk takes as long for the second file's fsync as for the first one's where they
- * come one after the other, and does them together where they come at the same time. */
-static vd_status sync_files(const vd_writer *writer, size_t count, vd_err *err) {
-    half even = {writer, 0, count, 0}, odd = {writer, 1, count, 0};
-    pthread_t helper;
-    const bool helped = count > 1 && pthread_create(&helper, NULL, sync_half, &odd) == 0;
-    sync_half(&even);
-    if (helped)
-        pthread_join(helper, NULL);
-    else
-        sync_half(&odd);
-    const half *failed = even.code ? &even : &odd;
-    errno = failed->code;
-    return errno ? vd_fail_errno(err, "write", writer[failed->at].path) : VD_OK;
-}
-
-/* Of a file that is on disk. */
-static vd_status give_name(vd_writer *writer, vd_err *err) {
-    if (rename(writer->temp, writer->path) != 0)
-        return vd_fail_errno(err, "write", writer->path);
+vd_status vd_writer_commit(vd_writer *writer, vd_err *err) {
+    if (fsync(writer->fd) != 0 || rename(writer->temp, writer->path) != 0) {
+        const vd_status status = vd_fail_errno(err, "write", writer->path);
+        vd_writer_abort(writer);
+        return status;
+    }
     /* The lock ends here, after the rename: nobody takes the temporary file for a left-over. */
     close(writer->fd);
     writer->fd = -1;
     writer->temp[0] = 0;
-    return VD_OK;
-}
-
-vd_status vd_writer_commit_all(vd_writer *writer, size_t count, vd_err *err) {
-    /* Where blocks are found as late as here, the first fsync then has those of all files to put in
-     * its journal, and the others find nothing new. */
-    for (size_t i = 0; i < count && count > 1; i++)
-        (void)sync_file_range(writer[i].fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    vd_status status = sync_files(writer, count, err);
-    for (size_t i = 0; i < count && status == VD_OK; i++)
-        status = give_name(&writer[i], err);
-    for (size_t i = 0; i < count; i++)
-        vd_writer_abort(&writer[i]);
-    return status == VD_OK && count > 0 ? vd_sync_parent(writer[0].path, err) : status;
-}
-
-vd_status vd_writer_commit(vd_writer *writer, vd_err *err) {
-    return vd_writer_commit_all(writer, 1, err);
+    return vd_sync_parent(writer->path, err);
 }
 
 void vd_writer_abort(vd_writer *writer) {

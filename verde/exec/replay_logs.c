@@ -38,7 +38,7 @@ vd_status vd_replay_logs_open(vd_replay_logs *l, vd_exec *exec, vd_err *err) {
                                         .program = l->program,
                                         .profile = &party->profile,
                                         .thresholds = &l->thresholds,
-                                        .log = l->log->rounding,
+                                        .log = vd_rounded_schedule(&l->log->rounding, l->program),
                                         .dir = l->dir,
                                         .fault = &exec->fault,
                                         .contest = party->contest,
@@ -73,7 +73,8 @@ vd_log_range vd_logs_at(const vd_program *program, int64_t step) {
 static vd_status open_log(const vd_replay_logs *l, int64_t step, vd_log_file **out, vd_err *err) {
     uint32_t count;
     const vd_log_node *node = vd_rounded_nodes(l->rounded, step, &count);
-    vd_status status = vd_log_open(l->dir, &l->log->rounding, step, node, count, NULL, out, err);
+    vd_status status =
+        vd_log_open(l->dir, vd_rounded_log(l->rounded), step, node, count, NULL, out, err);
     return status == VD_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", err->text);
 }
 

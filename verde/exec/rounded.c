@@ -214,6 +214,13 @@ static void destroy(vd_rounded *r) {
     free(r);
 }
 
+vd_log_run vd_rounded_schedule(const vd_log_run *run, const vd_program *program) {
+    vd_log_run log = *run;
+    log.interval = program->checkpoint_interval;
+    log.steps = program->steps;
+    return log;
+}
+
 vd_status vd_rounded_create(const vd_rounded_options *options, vd_rounded **out, vd_err *err) {
     vd_rounded *r = *out = calloc(1, sizeof *r);
     if (!r)
@@ -236,6 +243,10 @@ vd_status vd_rounded_create(const vd_rounded_options *options, vd_rounded **out,
 
 const vd_free *vd_rounded_free(const vd_rounded *rounded) {
     return &rounded->free;
+}
+
+const vd_log_run *vd_rounded_log(const vd_rounded *r) {
+    return &r->options.log;
 }
 
 vd_status vd_rounded_begin(vd_rounded *r, int64_t step, const vd_hash *root, vd_err *err) {

@@ -37,10 +37,14 @@ typedef struct {
 
 typedef struct vd_rounded vd_rounded;
 
+/* A run's log with the interval and the steps of its program. */
+vd_log_run vd_rounded_schedule(const vd_log_run *run, const vd_program *program);
 VD_MUST_USE vd_status vd_rounded_create(const vd_rounded_options *options, vd_rounded **out,
                                         vd_err *err);
 /* For vd_exec.free; stands as long as the party. */
 const vd_free *vd_rounded_free(const vd_rounded *rounded);
+/* The run that is logged or followed. */
+const vd_log_run *vd_rounded_log(const vd_rounded *rounded);
 /* The free nodes of a step (-1: of initialisation): those that its log has sections for. */
 const vd_log_node *vd_rounded_nodes(const vd_rounded *rounded, int64_t step, uint32_t *count);
 
@@ -52,7 +56,8 @@ const vd_log_node *vd_rounded_nodes(const vd_rounded *rounded, int64_t step, uin
  * `root`: what the trainer committed to, or NULL. */
 VD_MUST_USE vd_status vd_rounded_begin(vd_rounded *rounded, int64_t step, const vd_hash *root,
                                        vd_err *err);
-/* A trainer's log goes to disk while further steps run. */
+/* A trainer's log goes to disk while further steps run: with the last step before a checkpoint, all
+ * since the one before. */
 VD_MUST_USE vd_status vd_rounded_end(vd_rounded *rounded, vd_err *err);
 /* Waits until a trainer's log of an ended step is on disk. A trainer tells of each step once, an
  * auditor of the last one that ended. */

@@ -80,7 +80,7 @@ vd_status vd_run_logs_open(vd_run_logs *logs, vd_exec *exec, const vd_run_option
                                         .program = exec->program,
                                         .profile = rounding->profile,
                                         .thresholds = rounding->thresholds,
-                                        .log = log->rounding,
+                                        .log = vd_rounded_schedule(&log->rounding, exec->program),
                                         .dir = trains ? options->dir : rounding->trainer,
                                         .memory_bytes = MEMORY,
                                         .fault = &exec->fault,
@@ -120,9 +120,7 @@ vd_status vd_run_logs_end(vd_run_logs *logs, vd_err *err) {
     logs->ended++;
     if (status != VD_OK || rounding->role == VD_TRAINER)
         return status;
-    status = take_root(logs, logs->step, err);
-    return status == VD_OK ? vd_log_copy(rounding->trainer, logs->options->dir, logs->step, err)
-                           : status;
+    return take_root(logs, logs->step, err);
 }
 
 /* ---- checkpoints ---- */
@@ -233,6 +231,9 @@ vd_status vd_run_logs_checkpoint(vd_run_logs *logs, int64_t step, vd_run_log *lo
     const vd_run_rounding *r = logs->options->rounding;
     const vd_fault *fault = &logs->options->exec->fault;
     vd_status status = take_roots(logs, err);
+    if (status == VD_OK && r->role == VD_AUDITOR)
+        status = vd_log_copy(r->trainer, logs->options->dir, vd_rounded_log(logs->rounded),
+                             logs->step, err);
     if (status == VD_OK)
         status = root_of(logs, out, err);
     if (status == VD_OK && r->role == VD_AUDITOR)

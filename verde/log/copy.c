@@ -48,14 +48,15 @@ static vd_status copy_file(const char *from, const char *to, vd_err *err) {
     return status;
 }
 
-vd_status vd_log_copy(const char *from, const char *to, int64_t step, vd_err *err) {
+vd_status vd_log_copy(const char *from, const char *to, const vd_log_run *run, int64_t step,
+                      vd_err *err) {
     char source[1024], copy[1024], dir[1024];
     if (snprintf(dir, sizeof dir, "%s/log", to) >= (int)sizeof dir)
         return vd_fail(err, VD_ERR_USAGE, "%.60s...: the path is too long", to);
     vd_status status = vd_make_dir(dir, err);
     if (status == VD_OK)
-        status = vd_log_path(from, step, source, sizeof source, err);
+        status = vd_log_path(from, run, step, source, sizeof source, err);
     if (status == VD_OK)
-        status = vd_log_path(to, step, copy, sizeof copy, err);
+        status = vd_log_path(to, run, step, copy, sizeof copy, err);
     return status == VD_OK ? copy_file(source, copy, err) : status;
 }

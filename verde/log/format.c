@@ -1,4 +1,4 @@
-/* What frames the sections of a step's file: header, index, trailer. PROTOCOL.md section 11.1. */
+/* What frames the sections of a step: header, index, trailer. PROTOCOL.md section 11.1. */
 #include "verde/log/internal.h"
 
 #include <stdarg.h>
@@ -16,14 +16,6 @@ vd_status vd_log_fail(const vd_log_place *place, vd_status status, vd_err *err, 
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     return vd_fail(err, status, "%s, step %lld: %s", place->path, (long long)place->step, text);
-}
-
-vd_status vd_log_path(const char *dir, int64_t step, char *path, size_t size, vd_err *err) {
-    int length = step < 0 ? snprintf(path, size, "%s/log/init.vlog", dir)
-                          : snprintf(path, size, "%s/log/step-%08lld.vlog", dir, (long long)step);
-    if (length < 0 || (size_t)length >= size)
-        return vd_fail(err, VD_ERR_USAGE, "%.60s...: the path is too long", dir);
-    return VD_OK;
 }
 
 vd_status vd_log_check_nodes(const vd_log_node *node, uint32_t count, vd_err *err) {

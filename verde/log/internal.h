@@ -67,7 +67,7 @@ VD_MUST_USE vd_status vd_log_section_put(const vd_log_section *section, const vd
 VD_MUST_USE vd_status vd_calls_check(const ro_close_call *call, int64_t count, uint32_t node,
                                      uint64_t elements, int64_t *escapes, vd_err *err);
 
-/* ---- a file's frame ---- */
+/* ---- the frame of a step's part of a file ---- */
 
 enum {
     VD_LOG_HEADER_SIZE = 120,
@@ -77,12 +77,12 @@ enum {
 
 /* A section in the index. */
 typedef struct {
-    uint64_t at; /* where it begins; not stored: it follows from the sizes */
+    uint64_t at; /* where it begins in the part; not stored: it follows from the sizes */
     uint64_t size, coded_size, count, escapes;
     vd_hash hash;
 } vd_log_entry;
 
-/* Which file: for sentences. */
+/* Which part: for sentences. */
 typedef struct {
     const char *path;
     int64_t step;
@@ -92,6 +92,8 @@ typedef struct {
 vd_status vd_log_fail(const vd_log_place *place, vd_status status, vd_err *err, const char *format,
                       ...) VD_PRINTF(4, 5);
 
+/* A run whose steps have files, and a step of it; else VD_ERR_LOCAL. */
+VD_MUST_USE vd_status vd_log_check_run(const vd_log_run *run, int64_t step, vd_err *err);
 /* 1 .. VD_LOG_NODES_MAX nodes, ascending, or none; else VD_ERR_LOCAL. */
 VD_MUST_USE vd_status vd_log_check_nodes(const vd_log_node *node, uint32_t count, vd_err *err);
 vd_log_node *vd_log_copy_nodes(const vd_log_node *node, uint32_t count); /* NULL: no memory */
@@ -103,7 +105,7 @@ VD_MUST_USE vd_status vd_log_check_header(const vd_log_place *place, const uint8
 
 void vd_log_put_index(vd_buf *out, const vd_log_node *node, const vd_log_entry *entry,
                       uint32_t count);
-/* Sections must fill the file up to `end`. */
+/* Sections must fill the part up to `end`. */
 VD_MUST_USE vd_status vd_log_get_index(const vd_log_place *place, const uint8_t *index, size_t size,
                                        uint64_t end, const vd_log_node *node, vd_log_entry *entry,
                                        uint32_t count, vd_err *err);
@@ -129,29 +131,44 @@ bool vd_log_get_trailer(const uint8_t bytes[VD_LOG_TRAILER_SIZE], vd_log_trailer
 void vd_log_sum_up(const vd_log_node *node, const vd_log_entry *entry, uint32_t count,
                    vd_log_done *out);
 
-/* ---- a step's file, while it is written ---- */
+/* ---- the table of a file's parts ---- */
+
+enum { VD_LOG_TABLE_TAIL = 4 + VD_HASH_SIZE + 8 };
+
+/* Bytes of the table of so many parts: an u64 for each, where it ends, and the tail. */
+uint64_t vd_log_table_size(uint32_t parts);
+/* Appends the tail to the ends of all parts. */
+VD_MUST_USE vd_status vd_log_end_table(vd_buf *table, vd_err *err);
+/* How many parts a file has that ends with this tail. False: no file ends so. */
+VD_MUST_USE bool vd_log_table_parts(const uint8_t tail[VD_LOG_TABLE_TAIL], uint32_t *parts);
+/* Where part `index` begins and ends, in a file whose table begins at `at`. VD_ERR_USAGE: damaged.
+ */
+VD_MUST_USE vd_status vd_log_find_part(const vd_log_place *place, const uint8_t *table,
+                                       uint32_t parts, uint32_t index, uint64_t at, uint64_t *begin,
+                                       uint64_t *end, vd_err *err);
+
+/* ---- a step's part, while it is written ---- */
 
 typedef struct {
     const vd_log_run *run;
+    vd_writer *file; /* borrowed */
     int64_t step;
     vd_log_node *node;   /* owned */
     vd_log_entry *entry; /* owned */
     uint32_t count, written;
     uint64_t at;
     vd_buf bytes; /* not yet written */
-    vd_writer file;
 } vd_log_step;
 
-/* Takes `node` over, in any case. */
-VD_MUST_USE vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, const char *dir,
+/* At the end of `file`. Takes `node` over, in any case. */
+VD_MUST_USE vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, vd_writer *file,
                                        int64_t number, vd_log_node *node, uint32_t count,
                                        vd_err *err);
 /* With a context of the caller's. */
 VD_MUST_USE vd_status vd_log_step_put(vd_log_step *step, vd_sha *sha, const vd_log_section *section,
                                       const vd_buf *coded, vd_err *err);
-/* After all sections. *file, which is all that is left of the step, is to be committed. */
-VD_MUST_USE vd_status vd_log_step_end(vd_log_step *step, vd_log_done *done, vd_writer *file,
-                                      vd_err *err);
+/* After all sections. Nothing is left of the step but its bytes in the file. */
+VD_MUST_USE vd_status vd_log_step_end(vd_log_step *step, vd_log_done *done, vd_err *err);
 void vd_log_step_drop(vd_log_step *step); /* after any of them; harmless twice, and on {0} */
 
 #endif

@@ -1,5 +1,5 @@
-/* Rounding logs: what a run on free kernels rounded, in one file a step, for whoever follows it on
- * another device. verde/PROTOCOL.md section 11. */
+/* Rounding logs: what a run on free kernels rounded, in one file from checkpoint to checkpoint, for
+ * whoever follows it on another device. verde/PROTOCOL.md section 11. */
 #ifndef VD_LOG_H
 #define VD_LOG_H
 
@@ -26,10 +26,12 @@ typedef struct {
     vd_hash run;        /* of the trainer's choosing: no two of its runs have the same */
     vd_hash thresholds; /* vd_thresholds_hash; zeros with VD_LOG_CALLS */
     vd_log_encoding encoding;
-    int32_t bits; /* rounded to, 16..32 */
+    int32_t bits;     /* rounded to, 16..32 */
+    int64_t interval; /* steps between two checkpoints, which share a file */
+    int64_t steps;    /* of the run: its last file may have fewer */
 } vd_log_run;
 
-/* A free node of a step's graph. The files of a step have a section for each, in this order. */
+/* A free node of a step's graph. The log of a step has a section for each, in this order. */
 typedef struct {
     uint32_t node;
     uint64_t elements; /* of its output, f32 */
@@ -133,10 +135,11 @@ VD_MUST_USE vd_status vd_log_proof_verify(const vd_log_run *run, int64_t step, u
  * the thread, the next call says, and so does every later one; nothing more is written then. */
 typedef struct vd_log_writer vd_log_writer;
 
-/* Makes DIR/log; DIR exists. Files of steps that are logged again are replaced. */
+/* Makes DIR/log; DIR exists. Files that are logged again are replaced. */
 VD_MUST_USE vd_status vd_log_writer_create(const vd_log_run *run, const char *dir,
                                            size_t memory_bytes, vd_log_writer **out, vd_err *err);
-/* Step -1: initialisation. */
+/* Step -1: initialisation. Steps of a file come one after the other, from its first one on; only
+ * there is a step that was not ended given up for another. */
 VD_MUST_USE vd_status vd_log_begin(vd_log_writer *writer, int64_t step, const vd_log_node *node,
                                    uint32_t count, vd_err *err);
 /* The next node's: what it needs is copied before this returns. `output` is the rounded tensor. */
@@ -144,23 +147,23 @@ VD_MUST_USE vd_status vd_log_calls(vd_log_writer *writer, uint32_t node, const r
                                    int64_t count, const float *output, vd_err *err);
 VD_MUST_USE vd_status vd_log_symbols(vd_log_writer *writer, uint32_t node, const uint8_t *symbol,
                                      const float *output, vd_err *err);
-/* After the last node. The file appears, whole and durable, some time later: with others, at the
- * latest when somebody waits for it. */
+/* After the last node. With a file's last step the file is whole: it appears, durable, some time
+ * later. */
 VD_MUST_USE vd_status vd_log_end(vd_log_writer *writer, vd_err *err);
 
 typedef struct {
     int64_t step;
     vd_hash root;
-    uint64_t bytes;           /* of the file */
+    uint64_t bytes;           /* in the file */
     uint64_t coded_bytes;     /* of them: calls or symbols alone */
     uint64_t elements, count; /* of all sections; calls, or symbols other than 1 */
     uint64_t escapes;
 } vd_log_done;
 
-/* Waits until the file of an ended step is durable. Each step is told once. */
+/* Waits until the whole file of an ended step is durable. Each step is told once. */
 VD_MUST_USE vd_status vd_log_wait(vd_log_writer *writer, int64_t step, vd_log_done *done,
                                   vd_err *err);
-/* Finishes the steps that were ended, drops one that was not, and destroys the writer. NULL: VD_OK.
+/* Finishes the files that are whole, drops one that is not, and destroys the writer. NULL: VD_OK.
  */
 VD_MUST_USE vd_status vd_log_writer_close(vd_log_writer *writer, vd_err *err);
 /* The most bytes that were queued at once. */
@@ -168,13 +171,19 @@ size_t vd_log_writer_peak(vd_log_writer *writer);
 
 /* ---- reading ---- */
 
-/* DIR/log/step-00000012.vlog; step -1: DIR/log/init.vlog. */
-VD_MUST_USE vd_status vd_log_path(const char *dir, int64_t step, char *path, size_t size,
-                                  vd_err *err);
+/* The steps that are in one file with `step`, all of them: the first one, and how many. */
+typedef struct {
+    int64_t first;
+    uint32_t count;
+} vd_log_span;
+vd_log_span vd_log_span_of(const vd_log_run *run, int64_t step);
+/* DIR/log/step-00000012.vlog, of the first step in it; step -1: DIR/log/init.vlog. */
+VD_MUST_USE vd_status vd_log_path(const char *dir, const vd_log_run *run, int64_t step, char *path,
+                                  size_t size, vd_err *err);
 
-/* An open file. Sections are read one at a time. Errors name file, step and node. VD_ERR_USAGE: the
- * file is damaged, or another's; VD_ERR_PEER: it is what was committed to, and against the rules.
- */
+/* A step's part of a file. Sections are read one at a time. Errors name file, step and node.
+ * VD_ERR_USAGE: the file is damaged, or another's; VD_ERR_PEER: it is what was committed to, and
+ * against the rules. */
 typedef struct vd_log_file vd_log_file;
 
 /* Refuses what is not of this run, step and list of nodes (borrowed, outlives the file), and, with
@@ -194,8 +203,9 @@ VD_MUST_USE vd_status vd_log_check(vd_log_file *file, vd_err *err);
 void vd_log_file_done(const vd_log_file *file, vd_log_done *out);
 void vd_log_close(vd_log_file *file);
 
-/* The file of a step, byte for byte, to the log of another directory, which is made. */
-VD_MUST_USE vd_status vd_log_copy(const char *from, const char *to, int64_t step, vd_err *err);
+/* The file that a step is in, byte for byte, to the log of another directory, which is made. */
+VD_MUST_USE vd_status vd_log_copy(const char *from, const char *to, const vd_log_run *run,
+                                  int64_t step, vd_err *err);
 
 /* ---- thresholds of VD_LOG_SYMBOLS ---- */
 

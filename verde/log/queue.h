@@ -8,7 +8,8 @@
 
 /* A step that was ended and not yet asked for; ready: and durable. */
 typedef struct vd_log_pending {
-    struct vd_log_pending *next;
+    struct vd_log_pending *next, *owed; /* of all; of those that wait for the same file */
+    int64_t step;
     bool ready;
     vd_log_done done;
 } vd_log_pending;
@@ -39,13 +40,9 @@ typedef struct vd_log_batch {
 
 enum {
     VD_LOG_BATCH = 120 << 10, /* memory of a batch, but for a section that takes more */
-    /* The thread is woken for so many bytes, or when somebody waits: small steps would cost more in
-     * changes of thread than in work. */
+    /* The thread is woken for so many bytes, for a file's end, or when somebody waits: small steps
+     * would cost more in changes of thread than in work. */
     VD_LOG_WAKE = 1 << 18,
-    /* Files are made durable together: when somebody waits for one, or there are so many, or so
-     * many bytes of them. */
-    VD_LOG_FILES = 32,
-    VD_LOG_FILES_BYTES = 1 << 20,
 };
 
 struct vd_log_writer {
@@ -62,7 +59,6 @@ struct vd_log_writer {
         peak;      /* bytes of batches, the caller's and the one that the thread is at included */
     size_t unsaid; /* bytes of items that the thread was not woken for */
     int waiting;   /* callers who wait for memory */
-    int asking;    /* callers who wait for a step to be durable */
     vd_log_pending *pending;
     bool closing;
     vd_err failure; /* VD_OK: none */
@@ -72,15 +68,17 @@ struct vd_log_writer {
     uint32_t count, next;
     int64_t step;
     bool begun;
+    vd_log_span span; /* the file that `step` is in, */
+    uint32_t ended;   /* and how many of its steps ended */
     /* The thread's: */
-    vd_log_step file;
+    vd_log_step part;
+    vd_writer file;       /* open until all of its steps ended */
+    uint64_t at;          /* its bytes so far: parts that ended, */
+    vd_buf table;         /* their ends */
+    vd_log_pending *owed; /* their steps */
     vd_sha *sha;
     vd_deflater deflater;
-    vd_buf coded;                       /* of a section, kept for the next one */
-    vd_writer written[VD_LOG_FILES];    /* and not yet durable */
-    vd_log_pending *owed[VD_LOG_FILES]; /* their steps */
-    uint32_t files;
-    uint64_t files_bytes;
+    vd_buf coded; /* of a section, kept for the next one */
 };
 
 /* Starts writer->thread. 0, or errno's number. */

@@ -1,4 +1,5 @@
-/* A step's file, read strictly: a section at a time, none believed before its hash fits. */
+/* A step's part of a file, read strictly: a section at a time, none believed before its hash fits.
+ */
 #include "verde/log/internal.h"
 
 #include <errno.h>
@@ -15,28 +16,31 @@ struct vd_log_file {
     vd_log_encoding encoding;
     const vd_log_node *node; /* borrowed */
     uint32_t count;
+    uint64_t begin; /* of the part, which has done.bytes bytes */
     vd_log_entry *entry;
     vd_tree tree;
     vd_hash tree_root;
     vd_log_done done;
 };
 
+/* `at` is from the beginning of the part. */
 static vd_status read_at(const vd_log_file *f, uint64_t at, void *bytes, size_t size, vd_err *err) {
     for (size_t have = 0; have < size;) {
-        ssize_t got = pread(f->fd, (uint8_t *)bytes + have, size - have, (off_t)(at + have));
+        const uint64_t from = f->begin + at + have;
+        const ssize_t got = pread(f->fd, (uint8_t *)bytes + have, size - have, (off_t)from);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             return vd_log_fail(&f->place, VD_ERR_IO, err, "cannot be read: %s", strerror(errno));
         if (got == 0)
             return vd_log_fail(&f->place, VD_ERR_USAGE, err, "cut short at byte %llu",
-                               (unsigned long long)(at + have));
+                               (unsigned long long)from);
         have += (size_t)got;
     }
     return VD_OK;
 }
 
-static vd_status open_file(vd_log_file *f, vd_err *err) {
+static vd_status open_file(vd_log_file *f, uint64_t *size, vd_err *err) {
     struct stat info;
     /* O_NONBLOCK: opening a FIFO must not wait for a writer before it is refused. */
     f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -45,11 +49,53 @@ static vd_status open_file(vd_log_file *f, vd_err *err) {
                            "cannot be opened: %s", strerror(errno));
     if (fstat(f->fd, &info) != 0 || !S_ISREG(info.st_mode))
         return vd_log_fail(&f->place, VD_ERR_USAGE, err, "not a regular file");
-    f->done.bytes = (uint64_t)info.st_size;
-    if (f->done.bytes < VD_LOG_HEADER_SIZE + VD_LOG_TRAILER_SIZE)
-        return vd_log_fail(&f->place, VD_ERR_USAGE, err, "cut short: %llu bytes",
-                           (unsigned long long)f->done.bytes);
+    *size = (uint64_t)info.st_size;
     return VD_OK;
+}
+
+static vd_status read_table(vd_log_file *f, uint32_t parts, uint32_t index, uint64_t at,
+                            vd_err *err) {
+    const size_t size = (size_t)vd_log_table_size(parts);
+    uint64_t begin = 0, end = 0;
+    uint8_t *table = malloc(size);
+    if (!table)
+        return vd_log_fail(&f->place, VD_ERR_LOCAL, err, "no memory for the table of its steps");
+    vd_status status = read_at(f, at, table, size, err);
+    if (status == VD_OK)
+        status = vd_log_find_part(&f->place, table, parts, index, at, &begin, &end, err);
+    free(table);
+    f->begin = begin;
+    f->done.bytes = end - begin;
+    return status;
+}
+
+/* The step's part of the file, which has one for each step of the run that belongs there. */
+static vd_status find_part(vd_log_file *f, const vd_log_run *run, vd_err *err) {
+    const vd_log_span span = vd_log_span_of(run, f->place.step);
+    const uint64_t least = VD_LOG_HEADER_SIZE + VD_LOG_TRAILER_SIZE;
+    uint8_t tail[VD_LOG_TABLE_TAIL];
+    uint64_t size = 0;
+    uint32_t parts;
+    vd_status status = open_file(f, &size, err);
+    if (status != VD_OK)
+        return status;
+    if (size < least + vd_log_table_size(1))
+        return vd_log_fail(&f->place, VD_ERR_USAGE, err, "cut short: %llu bytes",
+                           (unsigned long long)size);
+    status = read_at(f, size - sizeof tail, tail, sizeof tail, err);
+    if (status != VD_OK)
+        return status;
+    if (!vd_log_table_parts(tail, &parts))
+        return vd_log_fail(&f->place, VD_ERR_USAGE, err,
+                           "cut short, with bytes after its end, or its end is damaged");
+    if (parts != span.count)
+        return vd_log_fail(&f->place, VD_ERR_USAGE, err, "a log of %u steps, expected %u", parts,
+                           span.count);
+    if (size < parts * least + vd_log_table_size(parts))
+        return vd_log_fail(&f->place, VD_ERR_USAGE, err, "cut short: %llu bytes for %u steps",
+                           (unsigned long long)size, parts);
+    return read_table(f, parts, (uint32_t)(f->place.step - span.first),
+                      size - vd_log_table_size(parts), err);
 }
 
 static vd_status check_index(vd_log_file *f, const uint8_t *header, const uint8_t *index,
@@ -74,8 +120,7 @@ static vd_status read_index(vd_log_file *f, const uint8_t *header, vd_log_traile
         return status;
     if (!vd_log_get_trailer(bytes, trailer) || trailer->index_at < VD_LOG_HEADER_SIZE ||
         trailer->index_at > end)
-        return vd_log_fail(&f->place, VD_ERR_USAGE, err,
-                           "cut short, with bytes after its end, or its trailer is damaged");
+        return vd_log_fail(&f->place, VD_ERR_USAGE, err, "its trailer is damaged");
     const uint64_t size = end - trailer->index_at;
     if (size > (uint64_t)f->count * VD_LOG_ENTRY_MAX)
         return vd_log_fail(&f->place, VD_ERR_USAGE, err, "an index of %llu bytes for %u sections",
@@ -114,7 +159,7 @@ static vd_status check_root(vd_log_file *f, const vd_log_run *run, const vd_hash
 static vd_status open_all(vd_log_file *f, const vd_log_run *run, const vd_hash *root, vd_err *err) {
     uint8_t header[VD_LOG_HEADER_SIZE];
     vd_log_trailer trailer;
-    vd_status status = open_file(f, err);
+    vd_status status = find_part(f, run, err);
     if (status == VD_OK)
         status = read_at(f, 0, header, sizeof header, err);
     if (status == VD_OK)
@@ -128,7 +173,9 @@ static vd_status open_all(vd_log_file *f, const vd_log_run *run, const vd_hash *
 
 vd_status vd_log_open(const char *dir, const vd_log_run *run, int64_t step, const vd_log_node *node,
                       uint32_t count, const vd_hash *root, vd_log_file **out, vd_err *err) {
-    vd_status status = vd_log_check_nodes(node, count, err);
+    vd_status status = vd_log_check_run(run, step, err);
+    if (status == VD_OK)
+        status = vd_log_check_nodes(node, count, err);
     if (status != VD_OK)
         return status;
     vd_log_file *f = calloc(1, sizeof *f);
@@ -140,7 +187,7 @@ vd_status vd_log_open(const char *dir, const vd_log_run *run, int64_t step, cons
     f->node = node;
     f->count = count;
     f->done.step = step;
-    status = vd_log_path(dir, step, f->path, sizeof f->path, err);
+    status = vd_log_path(dir, run, step, f->path, sizeof f->path, err);
     if (status == VD_OK)
         status = open_all(f, run, root, err);
     if (status != VD_OK) {

@@ -1,4 +1,4 @@
-/* A step's file while it is written: under another name until it is whole. */
+/* A step's part of a file while it is written. */
 #include "verde/log/internal.h"
 
 #include <stdlib.h>
@@ -7,26 +7,20 @@
 enum { PIECE = 1 << 17 };
 
 static vd_status write_bytes(vd_log_step *step, vd_err *err) {
-    vd_status status = vd_writer_put(&step->file, step->bytes.data, step->bytes.size, err);
+    vd_status status = vd_writer_put(step->file, step->bytes.data, step->bytes.size, err);
     step->bytes.size = 0;
     return status;
 }
 
-vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, const char *dir,
+vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, vd_writer *file,
                            int64_t number, vd_log_node *node, uint32_t count, vd_err *err) {
-    char path[1024];
-    *step = (vd_log_step){.run = run, .step = number, .node = node, .count = count};
+    *step = (vd_log_step){.run = run, .file = file, .step = number, .node = node, .count = count};
     step->entry = calloc(count ? count : 1, sizeof *step->entry);
-    if (!step->entry)
-        return vd_fail(err, VD_ERR_LOCAL, "no memory for the log of step %lld", (long long)number);
-    vd_status status = vd_log_path(dir, number, path, sizeof path, err);
-    if (status == VD_OK)
-        status = vd_writer_open(&step->file, path, 0644, err);
     vd_log_put_header(&step->bytes, run, number, count);
-    if (status == VD_OK && !vd_buf_ok(&step->bytes))
-        status = vd_fail(err, VD_ERR_LOCAL, "no memory for %s", path);
+    if (!step->entry || !vd_buf_ok(&step->bytes))
+        return vd_fail(err, VD_ERR_LOCAL, "no memory for the log of step %lld", (long long)number);
     step->at = step->bytes.size;
-    return status;
+    return VD_OK;
 }
 
 vd_status vd_log_step_put(vd_log_step *step, vd_sha *sha, const vd_log_section *section,
@@ -77,23 +71,18 @@ static vd_status finish(vd_log_step *step, vd_hash *root, vd_err *err) {
     return status;
 }
 
-vd_status vd_log_step_end(vd_log_step *step, vd_log_done *done, vd_writer *file, vd_err *err) {
+vd_status vd_log_step_end(vd_log_step *step, vd_log_done *done, vd_err *err) {
     *done = (vd_log_done){.step = step->step};
     vd_log_sum_up(step->node, step->entry, step->count, done);
     vd_status status = finish(step, &done->root, err);
     if (status == VD_OK)
         status = write_bytes(step, err);
     done->bytes = step->at;
-    if (status == VD_OK) {
-        *file = step->file;
-        step->file.temp[0] = 0; /* not this step's to abort any more */
-    }
     vd_log_step_drop(step);
     return status;
 }
 
 void vd_log_step_drop(vd_log_step *step) {
-    vd_writer_abort(&step->file);
     vd_buf_free(&step->bytes);
     free(step->entry);
     free(step->node);

@@ -12,68 +12,107 @@ static vd_status write_section(vd_log_writer *w, vd_log_item *i, vd_err *err) {
     else
         status = vd_symbols_deflate(&w->deflater, i->packed,
                                     vd_symbols_packed_size(i->section.elements), &w->coded, err);
-    return status == VD_OK ? vd_log_step_put(&w->file, w->sha, &i->section, &w->coded, err)
+    return status == VD_OK ? vd_log_step_put(&w->part, w->sha, &i->section, &w->coded, err)
                            : status;
 }
 
-static vd_status begin_file(vd_log_writer *w, const vd_log_item *i, vd_err *err) {
-    vd_log_step_drop(&w->file);
+/* In place of one that was not ended. */
+static vd_status open_file(vd_log_writer *w, int64_t step, vd_err *err) {
+    char path[1024];
+    vd_writer_abort(&w->file);
+    w->at = 0;
+    w->table.size = 0;
+    w->owed = NULL;
+    vd_status status = vd_log_path(w->dir, &w->run, step, path, sizeof path, err);
+    return status == VD_OK ? vd_writer_open(&w->file, path, 0644, err) : status;
+}
+
+static vd_status begin_step(vd_log_writer *w, const vd_log_item *i, vd_err *err) {
+    vd_log_step_drop(&w->part);
     if (!w->sha)
         w->sha = vd_sha_create();
     vd_log_node *node = vd_log_copy_nodes(i->node, i->count);
-    if (!w->sha || !node) {
-        free(node);
-        return vd_fail(err, VD_ERR_LOCAL, "no memory for the log of step %lld", (long long)i->step);
-    }
-    return vd_log_step_open(&w->file, &w->run, w->dir, i->step, node, i->count, err);
+    vd_status status =
+        w->sha && node
+            ? VD_OK
+            : vd_fail(err, VD_ERR_LOCAL, "no memory for the log of step %lld", (long long)i->step);
+    if (status == VD_OK && i->step == vd_log_span_of(&w->run, i->step).first)
+        status = open_file(w, i->step, err);
+    if (status == VD_OK)
+        return vd_log_step_open(&w->part, &w->run, &w->file, i->step, node, i->count, err);
+    free(node);
+    return status;
 }
 
-static vd_status process(vd_log_writer *w, vd_log_item *i, vd_log_done *done, vd_err *err) {
+static void tell(vd_log_writer *w) {
+    pthread_mutex_lock(&w->lock);
+    for (vd_log_pending *p = w->owed; p; p = p->owed)
+        p->ready = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    w->owed = NULL;
+}
+
+static vd_status end_file(vd_log_writer *w, vd_err *err) {
+    vd_status status = vd_log_end_table(&w->table, err);
+    if (status == VD_OK)
+        status = vd_writer_put(&w->file, w->table.data, w->table.size, err);
+    if (status == VD_OK)
+        status = vd_writer_commit(&w->file, err);
+    if (status == VD_OK)
+        tell(w);
+    return status;
+}
+
+static vd_status end_step(vd_log_writer *w, vd_log_pending *pending, vd_err *err) {
+    vd_status status = vd_log_step_end(&w->part, &pending->done, err);
+    if (status != VD_OK)
+        return status;
+    w->at += pending->done.bytes;
+    vd_put_u64(&w->table, w->at);
+    pending->owed = w->owed;
+    w->owed = pending;
+    const vd_log_span span = vd_log_span_of(&w->run, pending->step);
+    return pending->step + 1 == span.first + span.count ? end_file(w, err) : VD_OK;
+}
+
+static vd_status process(vd_log_writer *w, vd_log_item *i, vd_err *err) {
     switch (i->kind) {
-    case VD_ITEM_BEGIN: return begin_file(w, i, err);
+    case VD_ITEM_BEGIN: return begin_step(w, i, err);
     case VD_ITEM_SECTION: return write_section(w, i, err);
-    default: return vd_log_step_end(&w->file, done, &w->written[w->files], err);
+    default: return end_step(w, i->pending, err);
     }
 }
 
-/* ---- under the lock, but for what takes time ---- */
+/* A step or a file that was not ended leaves nothing. */
+static void drop(vd_log_writer *w) {
+    vd_log_step_drop(&w->part);
+    vd_writer_abort(&w->file);
+}
 
 /* What went wrong is said to whoever waits, and nothing more is written. */
 static void fail(vd_log_writer *w, const vd_err *err) {
-    w->failure = *err;
-    for (uint32_t i = 0; i < w->files; i++)
-        vd_writer_abort(&w->written[i]);
-    w->files = 0;
-    pthread_cond_broadcast(&w->changed);
-}
-
-static void owe(vd_log_writer *w, vd_log_pending *pending, const vd_log_done *done) {
-    pending->done = *done;
-    w->owed[w->files++] = pending;
-    w->files_bytes += done->bytes;
-}
-
-static void commit_files(vd_log_writer *w) {
-    vd_err err = {0};
-    pthread_mutex_unlock(&w->lock);
-    const vd_status status = vd_writer_commit_all(w->written, w->files, &err);
+    drop(w);
     pthread_mutex_lock(&w->lock);
-    if (status != VD_OK)
-        fail(w, &err);
-    for (uint32_t i = 0; i < w->files; i++)
-        w->owed[i]->ready = true;
-    w->files = 0;
-    w->files_bytes = 0;
+    w->failure = *err;
     pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
 }
 
-static vd_log_batch *take(vd_log_writer *w) {
-    while (!w->first && !w->closing) {
-        if (w->asking > 0 && w->files > 0)
-            commit_files(w);
-        else
-            pthread_cond_wait(&w->queued, &w->lock);
+static void process_batch(vd_log_writer *w, const vd_log_batch *b) {
+    for (vd_log_item *i = b->first; i; i = i->next) {
+        vd_err err = {0};
+        if (w->failure.status != VD_OK) /* which this thread alone writes */
+            return;
+        if (process(w, i, &err) != VD_OK)
+            fail(w, &err);
     }
+}
+
+/* Under the lock. NULL: the writer is being closed. */
+static vd_log_batch *take(vd_log_writer *w) {
+    while (!w->first && !w->closing)
+        pthread_cond_wait(&w->queued, &w->lock);
     vd_log_batch *b = w->first;
     if (b) {
         w->first = b->next;
@@ -81,34 +120,6 @@ static vd_log_batch *take(vd_log_writer *w) {
             w->last = &w->first;
     }
     return b;
-}
-
-/* ---- without the lock ---- */
-
-/* A file that is whole, to be made durable now or with others; or the end of the log. */
-static void tell(vd_log_writer *w, vd_log_pending *pending, const vd_log_done *done,
-                 const vd_err *err) {
-    pthread_mutex_lock(&w->lock);
-    if (err->status != VD_OK)
-        fail(w, err);
-    else
-        owe(w, pending, done);
-    if (w->files == VD_LOG_FILES || w->files_bytes >= VD_LOG_FILES_BYTES)
-        commit_files(w);
-    pthread_mutex_unlock(&w->lock);
-}
-
-static void process_batch(vd_log_writer *w, const vd_log_batch *b) {
-    for (vd_log_item *i = b->first; i; i = i->next) {
-        vd_err err = {0};
-        vd_log_done done = {0};
-        if (w->failure.status != VD_OK) /* which this thread alone writes */
-            return;
-        if (process(w, i, &done, &err) != VD_OK)
-            vd_log_step_drop(&w->file);
-        if (err.status != VD_OK || i->pending)
-            tell(w, i->pending, &done, &err);
-    }
 }
 
 static void *run_thread(void *user) {
@@ -124,12 +135,11 @@ static void *run_thread(void *user) {
         if (w->waiting > 0)
             pthread_cond_broadcast(&w->changed);
     }
-    if (w->files > 0)
-        commit_files(w);
     pthread_mutex_unlock(&w->lock);
-    vd_log_step_drop(&w->file); /* one that was not ended */
+    drop(w);
     vd_sha_destroy(w->sha);
     vd_buf_free(&w->coded);
+    vd_buf_free(&w->table);
     vd_deflater_free(&w->deflater);
     return NULL;
 }

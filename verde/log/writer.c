@@ -23,6 +23,7 @@ static void wake(vd_log_writer *w) {
 
 static void hand_over(vd_log_writer *w) {
     vd_log_batch *b = w->batch;
+    const bool whole = w->ended == w->span.count;
     if (!b)
         return;
     w->batch = NULL;
@@ -30,7 +31,7 @@ static void hand_over(vd_log_writer *w) {
     *w->last = b;
     w->last = &b->next;
     w->unsaid += b->used;
-    if (w->unsaid >= VD_LOG_WAKE)
+    if (w->unsaid >= VD_LOG_WAKE || whole)
         wake(w);
     pthread_mutex_unlock(&w->lock);
 }
@@ -106,15 +107,34 @@ static void push(vd_log_writer *w, vd_log_item *i, size_t tail) {
 
 /* ---- steps ---- */
 
+/* Of the file's steps none may be left out, and only the first one can be given up. */
+static vd_status begin_in_file(vd_log_writer *w, int64_t step, vd_err *err) {
+    const vd_log_span span = vd_log_span_of(&w->run, step);
+    const bool begins = w->ended == 0 || w->ended == w->span.count;
+    const int64_t next = begins ? span.first : w->span.first + w->ended;
+    if (step != next || (w->begun && w->ended > 0 && !begins))
+        return vd_fail(err, VD_ERR_LOCAL, "step %lld is not the next one to be logged, %lld is",
+                       (long long)step, (long long)next);
+    if (begins)
+        w->ended = 0;
+    w->span = span;
+    return VD_OK;
+}
+
 vd_status vd_log_begin(vd_log_writer *w, int64_t step, const vd_log_node *node, uint32_t count,
                        vd_err *err) {
     vd_log_item *i;
     const size_t bytes = count * sizeof *node;
+    vd_status status = vd_log_check_run(&w->run, step, err);
+    if (status == VD_OK)
+        status = vd_log_check_nodes(node, count, err);
+    if (status == VD_OK)
+        status = begin_in_file(w, step, err);
+    if (status != VD_OK)
+        return status;
     w->begun = false;
     w->step = step;
-    vd_status status = vd_log_check_nodes(node, count, err);
-    if (status == VD_OK)
-        status = make_item(w, VD_ITEM_BEGIN, bytes, &i, err);
+    status = make_item(w, VD_ITEM_BEGIN, bytes, &i, err);
     if (status != VD_OK)
         return status;
     free(w->node);
@@ -227,8 +247,9 @@ vd_status vd_log_end(vd_log_writer *w, vd_err *err) {
     i->pending = calloc(1, sizeof *i->pending);
     if (!i->pending)
         return no_memory(w, err);
-    i->pending->done.step = w->step;
+    i->pending->step = w->step;
     w->begun = false;
+    w->ended++;
     pthread_mutex_lock(&w->lock);
     i->pending->next = w->pending;
     w->pending = i->pending;
@@ -240,22 +261,22 @@ vd_status vd_log_end(vd_log_writer *w, vd_err *err) {
 
 static vd_log_pending **find(vd_log_writer *w, int64_t step) {
     vd_log_pending **at = &w->pending;
-    while (*at && (*at)->done.step != step)
+    while (*at && (*at)->step != step)
         at = &(*at)->next;
     return at;
 }
 
 vd_status vd_log_wait(vd_log_writer *w, int64_t step, vd_log_done *done, vd_err *err) {
+    const bool open = w->ended < w->span.count && step >= w->span.first && step <= w->step;
     pthread_mutex_lock(&w->lock);
     vd_log_pending *p = *find(w, step);
-    w->asking++;
     wake(w);
-    while (p && !p->ready && w->failure.status == VD_OK)
+    while (p && !p->ready && !open && w->failure.status == VD_OK)
         pthread_cond_wait(&w->changed, &w->lock);
-    w->asking--;
     vd_status status = failure(w, err);
-    if (status == VD_OK && !p)
-        status = vd_fail(err, VD_ERR_LOCAL, "no log of step %lld was ended", (long long)step);
+    if (status == VD_OK && (!p || open))
+        status = vd_fail(err, VD_ERR_LOCAL, "no log of step %lld was ended%s", (long long)step,
+                         p ? " with all steps of its file" : "");
     if (status == VD_OK) {
         *done = p->done;
         *find(w, step) = p->next;
@@ -272,20 +293,12 @@ size_t vd_log_writer_peak(vd_log_writer *w) {
     return peak;
 }
 
-static vd_status check_run(const vd_log_run *run, vd_err *err) {
-    if ((run->encoding != VD_LOG_CALLS && run->encoding != VD_LOG_SYMBOLS) ||
-        run->bits < RO_ROUND_BITS_MIN || run->bits > RO_ROUND_BITS_MAX)
-        return vd_fail(err, VD_ERR_LOCAL, "a log of encoding %d, rounded to %d bits",
-                       (int)run->encoding, (int)run->bits);
-    return VD_OK;
-}
-
 vd_status vd_log_writer_create(const vd_log_run *run, const char *dir, size_t memory_bytes,
                                vd_log_writer **out, vd_err *err) {
     char path[1024];
-    vd_status status = check_run(run, err);
+    vd_status status = vd_log_check_run(run, -1, err);
     if (status == VD_OK)
-        status = vd_log_path(dir, INT32_MAX, path, sizeof path, err);
+        status = vd_log_path(dir, run, run->steps - 1, path, sizeof path, err);
     if (status != VD_OK)
         return status;
     snprintf(path, sizeof path, "%s/log", dir);
