@@ -114,6 +114,42 @@ static inline void log_expect_section(vd_log_encoding encoding, int64_t step, in
     }
 }
 
+/* A step's part of a file, from its sections; without their counts in the index if not `counted`.
+ * Returns its root. */
+static inline vd_hash log_put_part(vd_buf *out, const vd_log_run *run, int64_t step,
+                                   const vd_log_node *node, const vd_buf *section, uint32_t count,
+                                   bool counted) {
+    vd_log_entry *entry = calloc(count, sizeof *entry);
+    vd_buf part = {0}, index = {0};
+    vd_log_trailer trailer;
+    vd_hash tree_root;
+    vd_tree tree;
+    vd_log_put_header(&part, run, step, count);
+    for (uint32_t i = 0; i < count; i++) {
+        vd_put(&part, section[i].data, section[i].size);
+        entry[i].size = section[i].size;
+        vd_cursor in = vd_cursor_of(section[i].data, counted ? section[i].size : 0);
+        vd_log_get_varint(&in); /* node, elements */
+        vd_log_get_varint(&in);
+        entry[i].count = vd_log_get_varint(&in);
+        entry[i].escapes = vd_log_get_varint(&in);
+        cr_assert(vd_log_section_hash(section[i].data, section[i].size, &entry[i].hash));
+    }
+    vd_log_put_index(&index, node, entry, count);
+    trailer.index_at = part.size;
+    cr_assert(vd_log_digest(part.data, index.data, index.size, &trailer.digest));
+    cr_assert(vd_log_tree(entry, count, &tree, &tree_root, NULL) == VD_OK);
+    cr_assert(vd_log_root(run, step, count, &tree_root, &trailer.root));
+    vd_put(&part, index.data, index.size);
+    vd_log_put_trailer(&part, &trailer);
+    vd_put(out, part.data, part.size);
+    vd_tree_free(&tree);
+    vd_buf_free(&part);
+    vd_buf_free(&index);
+    free(entry);
+    return trailer.root;
+}
+
 static char log_dir[64];
 
 static inline void log_make_dir(void) {

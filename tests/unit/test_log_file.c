@@ -357,36 +357,22 @@ Test(log_file, a_file_without_all_of_its_steps_is_none) {
 static void forge(const int *index_node, const int *from, uint32_t count, size_t cut) {
     const vd_log_run run = log_run(VD_LOG_CALLS);
     vd_log_file *file = open_log(VD_LOG_CALLS, 12, NULL);
-    vd_log_entry entry[LOG_NODES];
     vd_log_node node[LOG_NODES];
-    vd_buf bytes = {0}, index = {0}, table = {0};
-    vd_log_trailer trailer;
-    vd_hash tree_root;
-    vd_tree tree;
-    vd_log_put_header(&bytes, &run, 12, count);
+    vd_buf section[LOG_NODES] = {{0}}, bytes = {0}, table = {0};
     for (uint32_t i = 0; i < count; i++) {
-        const size_t before = bytes.size;
         node[i] = log_node[index_node[i]];
-        cr_assert(vd_log_read_bytes(file, log_node[from[i]].node, &bytes, NULL) == VD_OK);
-        bytes.size -= cut;
-        entry[i] = (vd_log_entry){.size = bytes.size - before};
-        cr_assert(vd_log_section_hash(bytes.data + before, bytes.size - before, &entry[i].hash));
+        cr_assert(vd_log_read_bytes(file, (uint64_t)from[i], &section[i], NULL) == VD_OK);
+        section[i].size -= cut;
     }
     vd_log_close(file);
-    vd_log_put_index(&index, node, entry, count);
-    trailer.index_at = bytes.size;
-    cr_assert(vd_log_digest(bytes.data, index.data, index.size, &trailer.digest));
-    cr_assert(vd_log_tree(entry, count, &tree, &tree_root, NULL) == VD_OK);
-    cr_assert(vd_log_root(&run, 12, count, &tree_root, &trailer.root));
-    vd_put(&bytes, index.data, index.size);
-    vd_log_put_trailer(&bytes, &trailer);
+    log_put_part(&bytes, &run, 12, node, section, count, false);
     vd_put_u64(&table, bytes.size);
     cr_assert(vd_log_end_table(&table, NULL) == VD_OK);
     vd_put(&bytes, table.data, table.size);
     store(12, bytes.data, bytes.size);
-    vd_tree_free(&tree);
+    for (uint32_t i = 0; i < count; i++)
+        vd_buf_free(&section[i]);
     vd_buf_free(&bytes);
-    vd_buf_free(&index);
     vd_buf_free(&table);
 }
 
@@ -468,6 +454,110 @@ Test(log_file, another_tensors_size_or_list_of_nodes_is_refused) {
     cr_expect(vd_log_open(log_dir, &run, 12, node, LOG_NODES, NULL, &file, &err) == VD_ERR_LOCAL);
 }
 
+/* ---- outputs of several blocks ---- */
+
+enum { LARGE_NODES = 5, BLOCK = VD_LOG_BLOCK };
+static const vd_log_node large_node[LARGE_NODES] = {
+    {1, 2 * BLOCK + 19000}, {2, 0}, {3, BLOCK}, {4, BLOCK + 1}, {5, BLOCK - 1}};
+
+typedef struct {
+    float *output;
+    ro_close_call *call;
+    uint8_t *symbol;
+    int64_t count;
+} large_output;
+
+static vd_log_done write_large(vd_log_encoding encoding, large_output *of) {
+    vd_log_writer *w = open_writer(encoding, QUEUE);
+    vd_log_done done;
+    vd_err err = {0};
+    cr_assert(vd_log_begin(w, 0, large_node, LARGE_NODES, &err) == VD_OK, "%s", err.text);
+    for (uint32_t n = 0; n < LARGE_NODES; n++) {
+        const uint64_t elements = large_node[n].elements;
+        of[n] = (large_output){.output = log_output(elements)};
+        if (encoding == VD_LOG_CALLS)
+            of[n].call = log_calls(elements, 40000, 3, &of[n].count);
+        else
+            of[n].symbol = log_symbols(elements, 9);
+        cr_assert((of[n].call
+                       ? vd_log_calls(w, n + 1, of[n].call, of[n].count, of[n].output, &err)
+                       : vd_log_symbols(w, n + 1, of[n].symbol, of[n].output, &err)) == VD_OK,
+                  "%s", err.text);
+    }
+    cr_assert(vd_log_end(w, &err) == VD_OK && vd_log_wait(w, 0, &done, &err) == VD_OK);
+    cr_assert(vd_log_writer_close(w, &err) == VD_OK, "%s", err.text);
+    return done;
+}
+
+static void expect_large(const vd_log_section *section, uint32_t n, const large_output *of) {
+    vd_log_difference d;
+    const uint64_t elements = large_node[n].elements;
+    cr_assert(section->node == n + 1 && section->elements == elements);
+    cr_expect(!of->call ||
+              (section->count == of->count &&
+               memcmp(section->call, of->call, (size_t)of->count * sizeof *of->call) == 0));
+    cr_expect(!of->symbol || memcmp(section->symbol, of->symbol, elements) == 0);
+    cr_expect(vd_log_compare(section, of->output, &d));
+    if (elements < BLOCK + 1)
+        return;
+    uint32_t *word = (uint32_t *)(void *)of->output;
+    word[BLOCK] ^= 4; /* the first element of the second block */
+    cr_expect(!vd_log_compare(section, of->output, &d) && d.single && d.element == BLOCK);
+    word[BLOCK] ^= 4;
+}
+
+/* The section of each block is a leaf: what it says is counted from where the block begins. */
+static void expect_blocks(vd_log_file *file, vd_log_encoding encoding, const large_output *of) {
+    const vd_log_node block[] = {{1, BLOCK}, {1, BLOCK}, {1, 19000}, {2, 0},
+                                 {3, BLOCK}, {4, BLOCK}, {4, 1},     {5, BLOCK - 1}};
+    vd_log_section section = {0};
+    for (uint32_t i = 0; i < 8; i++) {
+        vd_buf bytes = {0};
+        cr_assert(vd_log_read_bytes(file, i, &bytes, NULL) == VD_OK);
+        cr_expect(vd_log_section_decode(bytes.data, bytes.size, encoding, &block[i], &section,
+                                        NULL) == VD_OK);
+        vd_buf_free(&bytes);
+        if (i != 1)
+            continue;
+        for (int64_t c = 0; of->call && c < of->count; c++) {
+            const int64_t element = of->call[c].element;
+            cr_expect((vd_log_section_find(&section, element - BLOCK) != NULL) ==
+                      (element >= BLOCK && element < 2 * BLOCK));
+        }
+        cr_expect(!of->symbol || memcmp(section.symbol, of->symbol + BLOCK, BLOCK) == 0);
+    }
+    vd_log_section_free(&section);
+    cr_expect(vd_log_read_bytes(file, 8, &(vd_buf){0}, NULL) == VD_ERR_LOCAL);
+}
+
+Test(log_file, a_large_output_has_a_section_for_each_block) {
+    for (int e = VD_LOG_CALLS; e <= VD_LOG_SYMBOLS; e++) {
+        const vd_log_encoding encoding = (vd_log_encoding)e;
+        const vd_log_run run = log_run(encoding);
+        large_output of[LARGE_NODES];
+        const vd_log_done done = write_large(encoding, of);
+        vd_log_file *file = NULL;
+        vd_log_section section = {0};
+        vd_err err = {0};
+        cr_assert(vd_log_open(log_dir, &run, 0, large_node, LARGE_NODES, &done.root, &file, &err) ==
+                      VD_OK,
+                  "%s", err.text);
+        for (uint32_t n = LARGE_NODES; n-- > 0;) {
+            cr_assert(vd_log_read(file, n + 1, &section, &err) == VD_OK, "%s", err.text);
+            expect_large(&section, n, &of[n]);
+        }
+        vd_log_section_free(&section);
+        cr_expect(vd_log_check(file, &err) == VD_OK, "%s", err.text);
+        expect_blocks(file, encoding, of);
+        vd_log_close(file);
+        for (int n = 0; n < LARGE_NODES; n++) {
+            free(of[n].output);
+            free(of[n].call);
+            free(of[n].symbol);
+        }
+    }
+}
+
 /* ---- proofs ---- */
 
 Test(log_file, a_nodes_section_is_proven_by_itself) {
@@ -478,13 +568,13 @@ Test(log_file, a_nodes_section_is_proven_by_itself) {
         vd_buf bytes = {0};
         vd_hash tree_root;
         vd_proof proof;
+        vd_log_leaf leaf;
         vd_err err = {0};
         vd_log_section section = {0};
-        cr_assert(vd_log_read_bytes(file, log_node[n].node, &bytes, &err) == VD_OK);
-        cr_assert(vd_log_prove(file, log_node[n].node, &tree_root, &proof, &err) == VD_OK);
+        cr_assert(vd_log_read_bytes(file, n, &bytes, &err) == VD_OK);
+        cr_assert(vd_log_prove(file, n, &leaf, &tree_root, &proof, &err) == VD_OK);
 #define VERIFY(at, step, count)                                                                    \
-    vd_log_proof_verify(&run, step, at, count, bytes.data, bytes.size, &tree_root, &proof,         \
-                        &done.root, &err)
+    vd_log_proof_verify(&run, step, at, count, &leaf, &tree_root, &proof, &done.root, &err)
         cr_expect(VERIFY(n, 7, LOG_NODES) == VD_OK, "%s", err.text);
         cr_expect(vd_log_section_decode(bytes.data, bytes.size, VD_LOG_SYMBOLS, &log_node[n],
                                         &section, &err) == VD_OK);
@@ -492,9 +582,15 @@ Test(log_file, a_nodes_section_is_proven_by_itself) {
         cr_expect(VERIFY((n + 1) % LOG_NODES, 7, LOG_NODES) == VD_ERR_PEER);
         cr_expect(VERIFY(n, 8, LOG_NODES) == VD_ERR_PEER);
         cr_expect(VERIFY(n, 7, LOG_NODES + 1) == VD_ERR_PEER);
-        bytes.data[bytes.size - 1] ^= 0x10;
+        vd_hash digest;
+        cr_expect(vd_log_section_hash(bytes.data, bytes.size, &digest));
+        cr_expect(leaf.size == bytes.size && vd_hash_equal(&digest, &leaf.digest));
+        leaf.digest.b[31] ^= 0x10;
         cr_expect(VERIFY(n, 7, LOG_NODES) == VD_ERR_PEER);
-        bytes.data[bytes.size - 1] ^= 0x10;
+        leaf.digest.b[31] ^= 0x10;
+        leaf.size++;
+        cr_expect(VERIFY(n, 7, LOG_NODES) == VD_ERR_PEER);
+        leaf.size--;
         tree_root.b[0] ^= 1;
         cr_expect(VERIFY(n, 7, LOG_NODES) == VD_ERR_PEER);
         vd_log_section_free(&section);

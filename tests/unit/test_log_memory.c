@@ -64,12 +64,13 @@ static vd_status read_one(const vd_hash *root, vd_err *err) {
     vd_log_file *file;
     vd_hash tree_root;
     vd_proof proof;
+    vd_log_leaf leaf;
     vd_status status = vd_log_open(log_dir, &run, 0, node, 2, root, &file, err);
     if (status != VD_OK)
         return status;
     status = vd_log_check(file, err);
     if (status == VD_OK)
-        status = vd_log_prove(file, 2, &tree_root, &proof, err);
+        status = vd_log_prove(file, 1, &leaf, &tree_root, &proof, err);
     vd_log_close(file);
     return status;
 }

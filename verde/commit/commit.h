@@ -45,7 +45,9 @@ void vd_tree_free(vd_tree *tree);
 /* The tree over a byte string in leaves of VD_LEAF_SIZE. size >= 1. Sequential. */
 VD_MUST_USE vd_status vd_tree_of_bytes(vd_tree *tree, const void *bytes, uint64_t size,
                                        vd_err *err);
-/* The tree over 32-byte leaves, such as a list of states. */
+/* The tree over leaves of one size, one after the other; over 32-byte ones, such as states. */
+VD_MUST_USE vd_status vd_tree_of_items(vd_tree *tree, const void *items, uint64_t count,
+                                       size_t item_size, vd_err *err);
 VD_MUST_USE vd_status vd_tree_of_hashes(vd_tree *tree, const vd_hash *item, uint64_t count,
                                         vd_err *err);
 /* The hash of leaves [lo, hi), which must be a node of the tree (vd_tree_split says which are). */

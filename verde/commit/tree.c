@@ -50,11 +50,14 @@ vd_status vd_tree_of_bytes(vd_tree *tree, const void *bytes, uint64_t size, vd_e
     return status == VD_OK ? hash_leaves(tree, bytes, size, VD_LEAF_SIZE, err) : status;
 }
 
-vd_status vd_tree_of_hashes(vd_tree *tree, const vd_hash *item, uint64_t count, vd_err *err) {
+vd_status vd_tree_of_items(vd_tree *tree, const void *items, uint64_t count, size_t item_size,
+                           vd_err *err) {
     vd_status status = tree_create(tree, count, err);
-    if (status != VD_OK)
-        return status;
-    return hash_leaves(tree, (const uint8_t *)item, count * sizeof *item, sizeof *item, err);
+    return status == VD_OK ? hash_leaves(tree, items, count * item_size, item_size, err) : status;
+}
+
+vd_status vd_tree_of_hashes(vd_tree *tree, const vd_hash *item, uint64_t count, vd_err *err) {
+    return vd_tree_of_items(tree, item, count, sizeof *item, err);
 }
 
 uint64_t vd_tree_split(uint64_t lo, uint64_t hi) {

@@ -116,20 +116,16 @@ static vd_status prove_step(const vd_replay_logs *l, int64_t step, vd_proof *out
 
 vd_status vd_replay_section(const vd_replay_logs *l, int64_t step, uint64_t index,
                             vd_section_proof *out, vd_err *err) {
-    uint32_t count;
-    const vd_log_node *node = vd_rounded_nodes(l->rounded, step, &count);
     vd_log_file *file;
     *out = (vd_section_proof){.run = l->log->rounding.run};
-    if (index >= count)
-        return vd_fail(err, VD_ERR_LOCAL, "step %lld has no such section", (long long)step);
     vd_status status = prove_step(l, step, &out->step, err);
     if (status == VD_OK)
         status = open_log(l, step, &file, err);
     if (status != VD_OK)
         return status;
-    status = vd_log_prove(file, node[index].node, &out->tree_root, &out->section, err);
-    if (status == VD_OK)
-        status = vd_log_read_bytes(file, node[index].node, &out->bytes, err);
+    status = vd_log_prove(file, index, &out->leaf, &out->tree_root, &out->section, err);
+    if (status == VD_OK && out->leaf.size <= VD_LOG_SECTION_BYTES)
+        status = vd_log_read_bytes(file, index, &out->bytes, err);
     vd_log_close(file);
     return status == VD_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", err->text);
 }

@@ -41,6 +41,14 @@ uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *out) {
     return count;
 }
 
+uint64_t vd_graph_sections(const vd_graph *graph, uint32_t node) {
+    uint64_t sections = 0;
+    for (uint32_t i = 0; i < node; i++)
+        if (ro_op_is_free(graph->node[i].op))
+            sections += vd_log_sections((uint64_t)ro_shape_numel(&graph->node[i].shape));
+    return sections;
+}
+
 static vd_status open_nodes(vd_rounded *r, vd_err *err) {
     const vd_graph *step = graph_of(r, 0), *init = graph_of(r, -1);
     r->node = calloc((size_t)step->node_count + init->node_count + 1, sizeof *r->node);

@@ -17,10 +17,14 @@ uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *nodes);
 /* How a free node of a step is rounded: what a state takes keeps 32 bits. */
 int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node);
 
+/* Of a step's log: sections of the free nodes before `node`; node_count: of all. */
+uint64_t vd_graph_sections(const vd_graph *graph, uint32_t node);
+
 /* A section of a step's log, and how it leads to L of a checkpoint (PROTOCOL.md section 12.4). */
 typedef struct {
     vd_hash run, tree_root; /* of the run; over the step's sections */
-    vd_buf bytes;
+    vd_log_leaf leaf;
+    vd_buf bytes;     /* none if there are more than a section may have */
     vd_proof section; /* under tree_root */
     vd_proof step;    /* of the step's log under L */
 } vd_section_proof;
@@ -44,7 +48,7 @@ typedef struct {
     vd_role role;
     /* Which log, and L of each leaf of the run. */
     vd_status (*logs)(void *user, vd_hash *run, vd_hash *logs, vd_err *err);
-    /* Of free node `index` of a step, counted among the free ones. */
+    /* Section `index` of a step's log. */
     vd_status (*section)(void *user, int64_t step, uint64_t index, vd_section_proof *out,
                          vd_err *err);
     /* What the trainer signed of the log at this leaf of the run. VD_ERR_PEER: nothing is there

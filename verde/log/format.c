@@ -19,9 +19,7 @@ vd_status vd_log_fail(const vd_log_place *place, vd_status status, vd_err *err, 
 }
 
 vd_status vd_log_check_nodes(const vd_log_node *node, uint32_t count, vd_err *err) {
-    if (count > VD_LOG_NODES_MAX)
-        return vd_fail(err, VD_ERR_LOCAL, "%u nodes to log, at most %d are allowed", count,
-                       (int)VD_LOG_NODES_MAX);
+    uint64_t sections = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0 && node[i].node <= node[i - 1].node)
             return vd_fail(err, VD_ERR_LOCAL, "node %u is listed after node %u", node[i].node,
@@ -29,8 +27,29 @@ vd_status vd_log_check_nodes(const vd_log_node *node, uint32_t count, vd_err *er
         if (node[i].elements > (uint64_t)RO_MAX_NUMEL)
             return vd_fail(err, VD_ERR_LOCAL, "node %u has %llu elements", node[i].node,
                            (unsigned long long)node[i].elements);
+        sections += vd_log_sections(node[i].elements);
     }
+    if (sections > VD_LOG_SECTIONS_MAX)
+        return vd_fail(err, VD_ERR_LOCAL, "%llu sections to log, at most %d are allowed",
+                       (unsigned long long)sections, (int)VD_LOG_SECTIONS_MAX);
     return VD_OK;
+}
+
+vd_log_node vd_log_block_of(uint32_t node, uint64_t elements, uint64_t block) {
+    const uint64_t left = elements - block * VD_LOG_BLOCK;
+    return (vd_log_node){node, left < VD_LOG_BLOCK ? left : VD_LOG_BLOCK};
+}
+
+vd_log_node *vd_log_blocks_of(const vd_log_node *node, uint32_t count, uint32_t *sections) {
+    uint64_t all = 0, at = 0;
+    for (uint32_t i = 0; i < count; i++)
+        all += vd_log_sections(node[i].elements);
+    vd_log_node *block = calloc(all ? (size_t)all : 1, sizeof *block);
+    *sections = (uint32_t)all;
+    for (uint32_t i = 0; block && i < count; i++)
+        for (uint64_t b = 0; b < vd_log_sections(node[i].elements); b++)
+            block[at++] = vd_log_block_of(node[i].node, node[i].elements, b);
+    return block;
 }
 
 vd_log_node *vd_log_copy_nodes(const vd_log_node *node, uint32_t count) {
@@ -93,8 +112,8 @@ vd_status vd_log_check_header(const vd_log_place *place, const uint8_t *header,
     if (status == VD_OK)
         status = check_hash(place, &in, &run->thresholds, "file of thresholds", err);
     if (status == VD_OK && count != sections)
-        status = vd_log_fail(place, VD_ERR_USAGE, err, "%u sections, the program has %u free nodes",
-                             count, sections);
+        status = vd_log_fail(place, VD_ERR_USAGE, err, "%u sections, the program has %u", count,
+                             sections);
     return status;
 }
 

@@ -94,9 +94,11 @@ vd_status vd_log_fail(const vd_log_place *place, vd_status status, vd_err *err, 
 
 /* A run whose steps have files, and a step of it; else VD_ERR_LOCAL. */
 VD_MUST_USE vd_status vd_log_check_run(const vd_log_run *run, int64_t step, vd_err *err);
-/* 1 .. VD_LOG_NODES_MAX nodes, ascending, or none; else VD_ERR_LOCAL. */
+/* Nodes ascending, or none, of VD_LOG_SECTIONS_MAX sections at most; else VD_ERR_LOCAL. */
 VD_MUST_USE vd_status vd_log_check_nodes(const vd_log_node *node, uint32_t count, vd_err *err);
 vd_log_node *vd_log_copy_nodes(const vd_log_node *node, uint32_t count); /* NULL: no memory */
+/* The blocks of all outputs in order. NULL: no memory. */
+vd_log_node *vd_log_blocks_of(const vd_log_node *node, uint32_t count, uint32_t *sections);
 
 void vd_log_put_header(vd_buf *out, const vd_log_run *run, int64_t step, uint32_t sections);
 /* Each difference has its sentence. */
@@ -115,7 +117,7 @@ VD_MUST_USE bool vd_log_digest(const uint8_t header[VD_LOG_HEADER_SIZE], const v
 /* vd_log_section_hash with a context that serves many. */
 VD_MUST_USE bool vd_log_section_hash_with(vd_sha *sha, const void *bytes, size_t size,
                                           vd_hash *out);
-/* Tree over the sections' hashes ({0} if there are none) and its root. */
+/* Tree over the sections ({0} if there are none) and its root. */
 VD_MUST_USE vd_status vd_log_tree(const vd_log_entry *entry, uint32_t count, vd_tree *tree,
                                   vd_hash *tree_root, vd_err *err);
 

@@ -8,8 +8,9 @@
 #include "verde/commit/commit.h"
 
 enum {
-    VD_LOG_BLOCK = 1 << 20,          /* elements that share a checksum */
-    VD_LOG_NODES_MAX = 1 << 20,      /* sections of a step */
+    VD_LOG_BLOCK = 1 << 20,          /* elements of a section */
+    VD_LOG_SECTIONS_MAX = 1 << 20,   /* of a step */
+    VD_LOG_SECTION_BYTES = 16 << 20, /* at most; no honest one comes near */
     VD_LOG_CANDIDATES = 8,           /* elements named when several differ */
     VD_THRESHOLDS_BYTES_MAX = 65536, /* of a file of thresholds */
 };
@@ -31,7 +32,7 @@ typedef struct {
     int64_t steps;    /* of the run: its last file may have fewer */
 } vd_log_run;
 
-/* A free node of a step's graph. The log of a step has a section for each, in this order. */
+/* A free node of a step's graph. The log of a step has vd_log_sections for each, in this order. */
 typedef struct {
     uint32_t node;
     uint64_t elements; /* of its output, f32 */
@@ -45,12 +46,17 @@ typedef struct {
 } vd_log_sum;
 
 uint64_t vd_log_blocks(uint64_t elements);
+/* One for each block, and one for an output without elements. */
+uint64_t vd_log_sections(uint64_t elements);
+/* A block of a node's output, as if it were a node. */
+vd_log_node vd_log_block_of(uint32_t node, uint64_t elements, uint64_t block);
 /* Writes vd_log_blocks(elements) sums. At the speed of memory. */
 void vd_log_sums(const float *output, uint64_t elements, vd_log_sum *sum);
 
 /* ---- sections ---- */
 
-/* One node's part of the log. {0} is an empty one; decoding frees what was there. */
+/* What the log has of a node's output, or of one block of it, with elements counted from there on.
+ * {0} is an empty one; decoding frees what was there. */
 typedef struct {
     uint32_t node;
     uint64_t elements;
@@ -65,7 +71,8 @@ void vd_log_section_free(vd_log_section *section);
 /* Appends a section's bytes. VD_ERR_LOCAL: not what SPEC 14.3 or 14.4 says, or out of memory. */
 VD_MUST_USE vd_status vd_log_section_encode(const vd_log_section *section, vd_log_encoding encoding,
                                             vd_buf *out, vd_err *err);
-/* The section of this node from its bytes, all of them; what is wrong with them is VD_ERR_PEER. */
+/* The section from its bytes, all of them, `node` having the elements of the block; what is wrong
+ * with them is VD_ERR_PEER. */
 VD_MUST_USE vd_status vd_log_section_decode(const void *bytes, size_t size,
                                             vd_log_encoding encoding, const vd_log_node *node,
                                             vd_log_section *out, vd_err *err);
@@ -116,15 +123,21 @@ vd_told vd_possible_told(const vd_possible *possible, const vd_log_section *sect
 
 /* ---- commitment ---- */
 
-/* H("verde/section/1", bytes): a leaf's data in the tree of a step's log. */
+/* A leaf in the tree of a step's log. The size, so that one that is too large can be shown to be.
+ */
+typedef struct {
+    uint64_t size;  /* of the section, bytes */
+    vd_hash digest; /* H("verde/section/1", section) */
+} vd_log_leaf;
+
 VD_MUST_USE bool vd_log_section_hash(const void *bytes, size_t size, vd_hash *out);
 /* The log's root from the root of that tree, which is zeros if there are no sections. */
 VD_MUST_USE bool vd_log_root(const vd_log_run *run, int64_t step, uint32_t sections,
                              const vd_hash *tree_root, vd_hash *out);
-/* A section against a root: that of node `index` of `sections`. VD_ERR_PEER: it does not lead
- * there. The bytes may be decoded then, and bind whoever signed the root. */
+/* A section against a root: number `index` of `sections`. VD_ERR_PEER: it does not lead there. Its
+ * bytes may be decoded then, and bind whoever signed the root. */
 VD_MUST_USE vd_status vd_log_proof_verify(const vd_log_run *run, int64_t step, uint32_t index,
-                                          uint32_t sections, const void *bytes, size_t size,
+                                          uint32_t sections, const vd_log_leaf *leaf,
                                           const vd_hash *tree_root, const vd_proof *proof,
                                           const vd_hash *root, vd_err *err);
 
@@ -191,13 +204,15 @@ typedef struct vd_log_file vd_log_file;
 VD_MUST_USE vd_status vd_log_open(const char *dir, const vd_log_run *run, int64_t step,
                                   const vd_log_node *node, uint32_t count, const vd_hash *root,
                                   vd_log_file **out, vd_err *err);
-/* VD_ERR_LOCAL: no such free node. */
+/* All sections of a node, as one of its whole output. VD_ERR_LOCAL: no such free node. */
 VD_MUST_USE vd_status vd_log_read(vd_log_file *file, uint32_t node, vd_log_section *out,
                                   vd_err *err);
-/* Appends the section as it stands, for a proof; checked against the file's tree, not decoded. */
-VD_MUST_USE vd_status vd_log_read_bytes(vd_log_file *file, uint32_t node, vd_buf *out, vd_err *err);
-VD_MUST_USE vd_status vd_log_prove(vd_log_file *file, uint32_t node, vd_hash *tree_root,
-                                   vd_proof *proof, vd_err *err);
+/* Appends one section, counted from 0, as it stands, for a proof; checked against the file's tree,
+ * not decoded. VD_ERR_PEER: it is too large. */
+VD_MUST_USE vd_status vd_log_read_bytes(vd_log_file *file, uint64_t section, vd_buf *out,
+                                        vd_err *err);
+VD_MUST_USE vd_status vd_log_prove(vd_log_file *file, uint64_t section, vd_log_leaf *leaf,
+                                   vd_hash *tree_root, vd_proof *proof, vd_err *err);
 /* Every section, one after the other: decoded and dropped. */
 VD_MUST_USE vd_status vd_log_check(vd_log_file *file, vd_err *err);
 void vd_log_file_done(const vd_log_file *file, vd_log_done *out);

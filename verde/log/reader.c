@@ -14,9 +14,9 @@ struct vd_log_file {
     char path[1024];
     vd_log_place place;
     vd_log_encoding encoding;
-    const vd_log_node *node; /* borrowed */
-    uint32_t count;
-    uint64_t begin; /* of the part, which has done.bytes bytes */
+    vd_log_node *node; /* of each section, with its elements; owned */
+    uint32_t count;    /* sections */
+    uint64_t begin;    /* of the part, which has done.bytes bytes */
     vd_log_entry *entry;
     vd_tree tree;
     vd_hash tree_root;
@@ -179,13 +179,13 @@ vd_status vd_log_open(const char *dir, const vd_log_run *run, int64_t step, cons
     if (status != VD_OK)
         return status;
     vd_log_file *f = calloc(1, sizeof *f);
-    if (!f)
+    if (!f || !(f->node = vd_log_blocks_of(node, count, &f->count))) {
+        free(f);
         return vd_fail(err, VD_ERR_LOCAL, "no memory for the log of step %lld", (long long)step);
+    }
     f->fd = -1;
     f->place = (vd_log_place){.path = f->path, .step = step};
     f->encoding = run->encoding;
-    f->node = node;
-    f->count = count;
     f->done.step = step;
     status = vd_log_path(dir, run, step, f->path, sizeof f->path, err);
     if (status == VD_OK)
@@ -194,11 +194,12 @@ vd_status vd_log_open(const char *dir, const vd_log_run *run, int64_t step, cons
         vd_log_close(f);
         return status;
     }
-    vd_log_sum_up(node, f->entry, count, &f->done);
+    vd_log_sum_up(f->node, f->entry, f->count, &f->done);
     *out = f;
     return VD_OK;
 }
 
+/* The first section of a node. */
 static vd_status find(const vd_log_file *f, uint32_t node, uint32_t *index, vd_err *err) {
     uint32_t lo = 0, hi = f->count;
     while (lo < hi) {
@@ -218,8 +219,11 @@ static vd_status read_section(const vd_log_file *f, uint32_t index, uint8_t **ou
     const vd_log_entry *entry = &f->entry[index];
     const unsigned node = f->node[index].node;
     vd_hash hash;
-    /* No more than the file has: the index fits it. */
-    uint8_t *bytes = entry->size < SIZE_MAX ? malloc((size_t)entry->size + 1) : NULL;
+    if (entry->size > VD_LOG_SECTION_BYTES)
+        return vd_log_fail(&f->place, VD_ERR_PEER, err,
+                           "node %u: a section of %llu bytes, at most %d are allowed", node,
+                           (unsigned long long)entry->size, (int)VD_LOG_SECTION_BYTES);
+    uint8_t *bytes = malloc((size_t)entry->size + 1);
     if (!bytes)
         return vd_log_fail(&f->place, VD_ERR_LOCAL, err, "node %u: no memory for %llu bytes", node,
                            (unsigned long long)entry->size);
@@ -253,45 +257,97 @@ static vd_status decode(const vd_log_file *f, uint32_t index, const uint8_t *byt
     return vd_log_fail(&f->place, VD_ERR_USAGE, err, "node %u: the index has other counts", node);
 }
 
-vd_status vd_log_read(vd_log_file *f, uint32_t node, vd_log_section *out, vd_err *err) {
-    uint32_t index;
+static vd_status read_one(const vd_log_file *f, uint32_t index, vd_log_section *out, vd_err *err) {
     uint8_t *bytes = NULL;
-    vd_status status = find(f, node, &index, err);
-    if (status == VD_OK)
-        status = read_section(f, index, &bytes, err);
+    vd_status status = read_section(f, index, &bytes, err);
     if (status == VD_OK)
         status = decode(f, index, bytes, out, err);
     free(bytes);
     return status;
 }
 
-vd_status vd_log_read_bytes(vd_log_file *f, uint32_t node, vd_buf *out, vd_err *err) {
-    uint32_t index;
-    uint8_t *bytes = NULL;
+/* Makes *at larger. */
+static bool grow(void *at, size_t have, size_t more, size_t size) {
+    void *grown = realloc(*(void **)at, (have + more) * size + 1);
+    if (grown)
+        *(void **)at = grown;
+    return grown != NULL;
+}
+
+/* A block after those that are in `all`. */
+static bool append(vd_log_section *all, const vd_log_section *block) {
+    const size_t calls = (size_t)all->count, more = (size_t)block->count;
+    const size_t elements = (size_t)all->elements, sums = (size_t)vd_log_blocks(all->elements);
+    if (!grow(&all->sum, sums, 1, sizeof *all->sum) ||
+        (block->call && !grow(&all->call, calls, more, sizeof *all->call)) ||
+        (block->symbol && !grow(&all->symbol, elements, (size_t)block->elements, 1)))
+        return false;
+    all->sum[sums] = block->sum[0];
+    for (size_t i = 0; block->call && i < more; i++) {
+        all->call[calls + i] = block->call[i];
+        all->call[calls + i].element += (int64_t)elements;
+    }
+    if (block->symbol)
+        memcpy(all->symbol + elements, block->symbol, (size_t)block->elements);
+    all->node = block->node;
+    all->elements += block->elements;
+    all->count += block->count;
+    all->escapes += block->escapes;
+    return true;
+}
+
+vd_status vd_log_read(vd_log_file *f, uint32_t node, vd_log_section *out, vd_err *err) {
+    uint32_t index = 0;
+    vd_log_section block = {0};
     vd_status status = find(f, node, &index, err);
     if (status == VD_OK)
-        status = read_section(f, index, &bytes, err);
+        status = read_one(f, index++, out, err);
+    for (; status == VD_OK && index < f->count && f->node[index].node == node; index++) {
+        status = read_one(f, index, &block, err);
+        if (status == VD_OK && !append(out, &block))
+            status = vd_log_fail(&f->place, VD_ERR_LOCAL, err, "node %u: no memory", node);
+    }
+    vd_log_section_free(&block);
+    if (status != VD_OK)
+        vd_log_section_free(out);
+    return status;
+}
+
+static vd_status check_section(const vd_log_file *f, uint64_t section, vd_err *err) {
+    return section < f->count ? VD_OK
+                              : vd_log_fail(&f->place, VD_ERR_LOCAL, err, "no section %llu of %u",
+                                            (unsigned long long)section, f->count);
+}
+
+vd_status vd_log_read_bytes(vd_log_file *f, uint64_t section, vd_buf *out, vd_err *err) {
+    uint8_t *bytes = NULL;
+    vd_status status = check_section(f, section, err);
     if (status == VD_OK)
-        vd_put(out, bytes, (size_t)f->entry[index].size);
+        status = read_section(f, (uint32_t)section, &bytes, err);
+    if (status == VD_OK)
+        vd_put(out, bytes, (size_t)f->entry[section].size);
     if (status == VD_OK && !vd_buf_ok(out))
-        status = vd_log_fail(&f->place, VD_ERR_LOCAL, err, "node %u: no memory", node);
+        status =
+            vd_log_fail(&f->place, VD_ERR_LOCAL, err, "section %u: no memory", (unsigned)section);
     free(bytes);
     return status;
 }
 
-vd_status vd_log_prove(vd_log_file *f, uint32_t node, vd_hash *tree_root, vd_proof *proof,
-                       vd_err *err) {
-    uint32_t index;
-    vd_status status = find(f, node, &index, err);
+vd_status vd_log_prove(vd_log_file *f, uint64_t section, vd_log_leaf *leaf, vd_hash *tree_root,
+                       vd_proof *proof, vd_err *err) {
+    vd_status status = check_section(f, section, err);
+    if (status != VD_OK)
+        return status;
+    *leaf = (vd_log_leaf){f->entry[section].size, f->entry[section].hash};
     *tree_root = f->tree_root;
-    return status == VD_OK ? vd_tree_prove(&f->tree, index, proof, err) : status;
+    return vd_tree_prove(&f->tree, section, proof, err);
 }
 
 vd_status vd_log_check(vd_log_file *f, vd_err *err) {
     vd_log_section section = {0};
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < f->count; i++)
-        status = vd_log_read(f, f->node[i].node, &section, err);
+        status = read_one(f, i, &section, err);
     vd_log_section_free(&section);
     return status;
 }
@@ -306,6 +362,7 @@ void vd_log_close(vd_log_file *f) {
     if (f->fd >= 0)
         close(f->fd);
     vd_tree_free(&f->tree);
+    free(f->node);
     free(f->entry);
     free(f);
 }

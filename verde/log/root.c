@@ -1,9 +1,6 @@
-/* What a trainer commits to for a step, and proofs of one node's section. PROTOCOL.md section 11.5.
+/* What a trainer commits to for a step, and proofs of one section. PROTOCOL.md section 11.5.
  */
 #include "verde/log/internal.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static vd_status no_memory(vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "out of memory, or OpenSSL failed, while hashing a log");
@@ -34,19 +31,25 @@ bool vd_log_root(const vd_log_run *run, int64_t step, uint32_t sections, const v
     return done;
 }
 
+enum { LEAF = 8 + VD_HASH_SIZE };
+
+static void put_leaf(vd_buf *out, const vd_log_leaf *leaf) {
+    vd_put_u64(out, leaf->size);
+    vd_put(out, leaf->digest.b, VD_HASH_SIZE);
+}
+
 vd_status vd_log_tree(const vd_log_entry *entry, uint32_t count, vd_tree *tree, vd_hash *tree_root,
                       vd_err *err) {
     *tree = (vd_tree){0};
     *tree_root = (vd_hash){0};
     if (count == 0)
         return VD_OK;
-    vd_hash *hash = malloc(count * sizeof *hash);
-    if (!hash)
-        return no_memory(err);
+    vd_buf leaves = {0};
     for (uint32_t i = 0; i < count; i++)
-        hash[i] = entry[i].hash;
-    vd_status status = vd_tree_of_hashes(tree, hash, count, err);
-    free(hash);
+        put_leaf(&leaves, &(vd_log_leaf){entry[i].size, entry[i].hash});
+    vd_status status =
+        vd_buf_ok(&leaves) ? vd_tree_of_items(tree, leaves.data, count, LEAF, err) : no_memory(err);
+    vd_buf_free(&leaves);
     if (status == VD_OK)
         status = vd_tree_root(tree, tree_root, err);
     if (status != VD_OK)
@@ -55,18 +58,18 @@ vd_status vd_log_tree(const vd_log_entry *entry, uint32_t count, vd_tree *tree, 
 }
 
 vd_status vd_log_proof_verify(const vd_log_run *run, int64_t step, uint32_t index,
-                              uint32_t sections, const void *bytes, size_t size,
-                              const vd_hash *tree_root, const vd_proof *proof, const vd_hash *root,
-                              vd_err *err) {
-    vd_hash own, section, leaf;
+                              uint32_t sections, const vd_log_leaf *leaf, const vd_hash *tree_root,
+                              const vd_proof *proof, const vd_hash *root, vd_err *err) {
+    vd_hash own, hash;
+    vd_buf bytes = {0};
     if (!vd_log_root(run, step, sections, tree_root, &own))
         return no_memory(err);
     if (!vd_hash_equal(&own, root))
         return vd_fail(err, VD_ERR_PEER,
                        "the tree's root does not give the root of step %lld's log",
                        (long long)step);
-    if (!vd_log_section_hash(bytes, size, &section) ||
-        !vd_leaf_hash(section.b, VD_HASH_SIZE, &leaf))
-        return no_memory(err);
-    return vd_proof_verify(proof, index, sections, &leaf, tree_root, err);
+    put_leaf(&bytes, leaf);
+    const bool done = vd_buf_ok(&bytes) && vd_leaf_hash(bytes.data, bytes.size, &hash);
+    vd_buf_free(&bytes);
+    return done ? vd_proof_verify(proof, index, sections, &hash, tree_root, err) : no_memory(err);
 }

@@ -1,4 +1,4 @@
-/* One node's part of a step's log. PROTOCOL.md section 11.2. */
+/* One block's part of a step's log. PROTOCOL.md section 11.2. */
 #include "verde/log/internal.h"
 
 #include <stdlib.h>
@@ -154,6 +154,9 @@ vd_status vd_log_section_decode(const void *bytes, size_t size, vd_log_encoding 
     const uint8_t *coded = NULL;
     uint64_t coded_size = 0;
     vd_log_section_free(out);
+    if (size > VD_LOG_SECTION_BYTES)
+        return vd_fail(err, VD_ERR_PEER, "a section of %zu bytes, at most %d are allowed", size,
+                       (int)VD_LOG_SECTION_BYTES);
     vd_status status = get_head(&in, encoding, node, out, &coded_size, err);
     if (status == VD_OK)
         status = get_sums(&in, coded_size, &coded, out, err);

@@ -15,6 +15,10 @@ uint64_t vd_log_blocks(uint64_t elements) {
     return elements / VD_LOG_BLOCK + (elements % VD_LOG_BLOCK != 0);
 }
 
+uint64_t vd_log_sections(uint64_t elements) {
+    return elements ? vd_log_blocks(elements) : 1;
+}
+
 /* Of lane l, after row r: s[l] the sum of its words, t[l] the sum of what s[l] was after each
  * earlier row, in which the word of row i is counted r - i times: no multiplication a word. */
 typedef struct {

@@ -31,7 +31,8 @@ static vd_status begin_step(vd_log_writer *w, const vd_log_item *i, vd_err *err)
     vd_log_step_drop(&w->part);
     if (!w->sha)
         w->sha = vd_sha_create();
-    vd_log_node *node = vd_log_copy_nodes(i->node, i->count);
+    uint32_t sections = 0;
+    vd_log_node *node = vd_log_blocks_of(i->node, i->count, &sections);
     vd_status status =
         w->sha && node
             ? VD_OK
@@ -39,7 +40,7 @@ static vd_status begin_step(vd_log_writer *w, const vd_log_item *i, vd_err *err)
     if (status == VD_OK && i->step == vd_log_span_of(&w->run, i->step).first)
         status = open_file(w, i->step, err);
     if (status == VD_OK)
-        return vd_log_step_open(&w->part, &w->run, &w->file, i->step, node, i->count, err);
+        return vd_log_step_open(&w->part, &w->run, &w->file, i->step, node, sections, err);
     free(node);
     return status;
 }

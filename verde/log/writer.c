@@ -166,65 +166,87 @@ static vd_status check_turn(const vd_log_writer *w, uint32_t node, vd_log_encodi
     return VD_OK;
 }
 
-/* An item with the output's checksums, and room for `bytes` more. */
-static vd_status make_section(vd_log_writer *w, uint32_t node, uint64_t elements, size_t bytes,
+/* An item for a block's section, with its checksum, and room for `bytes` more. */
+static vd_status make_section(vd_log_writer *w, const vd_log_node *block, size_t bytes,
                               const float *output, vd_log_item **out, vd_err *err) {
-    const size_t sums = (size_t)vd_log_blocks(elements) * sizeof(vd_log_sum);
-    vd_status status = make_item(w, VD_ITEM_SECTION, sums + bytes, out, err);
+    vd_status status = make_item(w, VD_ITEM_SECTION, sizeof(vd_log_sum) + bytes, out, err);
     if (status != VD_OK)
         return status;
-    (*out)->section = (vd_log_section){.node = node, .elements = elements, .sum = (*out)->tail};
-    vd_log_sums(output, elements, (*out)->tail);
+    (*out)->section =
+        (vd_log_section){.node = block->node, .elements = block->elements, .sum = (*out)->tail};
+    vd_log_sums(output, block->elements, (*out)->tail);
     return VD_OK;
 }
 
-static void *after_sums(vd_log_item *i) {
-    return i->tail + vd_log_blocks(i->section.elements);
+static void push_section(vd_log_writer *w, vd_log_item *i, size_t bytes) {
+    push(w, i, sizeof(vd_log_sum) + bytes);
 }
 
-static void push_section(vd_log_writer *w, vd_log_item *i, size_t bytes) {
-    push(w, i, (size_t)vd_log_blocks(i->section.elements) * sizeof(vd_log_sum) + bytes);
-    w->next++;
+/* Those calls of `call` that are in the block. */
+static vd_status put_calls(vd_log_writer *w, const vd_log_node *block, uint64_t at,
+                           const ro_close_call *call, int64_t count, const float *output,
+                           vd_err *err) {
+    vd_log_item *i;
+    const size_t bytes = (size_t)count * sizeof *call;
+    vd_status status = make_section(w, block, bytes, output, &i, err);
+    if (status != VD_OK)
+        return status;
+    vd_log_section *section = &i->section;
+    section->count = count;
+    section->call = (ro_close_call *)(void *)(i->tail + 1);
+    for (int64_t c = 0; c < count; c++) {
+        section->call[c] = call[c];
+        section->call[c].element -= (int64_t)at;
+        section->escapes += call[c].bits > 1;
+    }
+    push_section(w, i, bytes);
+    return VD_OK;
 }
 
 vd_status vd_log_calls(vd_log_writer *w, uint32_t node, const ro_close_call *call, int64_t count,
                        const float *output, vd_err *err) {
-    vd_log_item *i;
     uint64_t elements = 0;
-    int64_t escapes;
+    int64_t escapes, first = 0, end = 0;
     vd_status status = check_turn(w, node, VD_LOG_CALLS, &elements, err);
     if (status == VD_OK)
         status = vd_calls_check(call, count, node, elements, &escapes, err);
-    const size_t bytes = (size_t)count * sizeof *call;
-    if (status == VD_OK)
-        status = make_section(w, node, elements, bytes, output, &i, err);
+    for (uint64_t b = 0; status == VD_OK && b < vd_log_sections(elements); b++) {
+        const uint64_t at = b * VD_LOG_BLOCK;
+        const vd_log_node block = vd_log_block_of(node, elements, b);
+        while (end < count && (uint64_t)call[end].element < at + block.elements)
+            end++;
+        status = put_calls(w, &block, at, call + first, end - first, output + at, err);
+        first = end;
+    }
+    w->next += status == VD_OK;
+    return status;
+}
+
+static vd_status put_symbols(vd_log_writer *w, const vd_log_node *block, const uint8_t *symbol,
+                             const float *output, vd_err *err) {
+    vd_log_item *i;
+    const size_t bytes = (size_t)vd_symbols_packed_size(block->elements);
+    vd_status status = make_section(w, block, bytes, output, &i, err);
     if (status != VD_OK)
         return status;
-    i->section.count = count;
-    i->section.escapes = escapes;
-    i->section.call = after_sums(i);
-    if (bytes > 0)
-        memcpy(i->section.call, call, bytes);
+    i->packed = (uint8_t *)(i->tail + 1);
+    if (!vd_symbols_pack(symbol, block->elements, i->packed, &i->section.count))
+        return vd_fail(err, VD_ERR_LOCAL, "step %lld: a symbol of node %u is none of 0, 1, 2",
+                       (long long)w->step, block->node);
     push_section(w, i, bytes);
     return VD_OK;
 }
 
 vd_status vd_log_symbols(vd_log_writer *w, uint32_t node, const uint8_t *symbol,
                          const float *output, vd_err *err) {
-    vd_log_item *i;
     uint64_t elements = 0;
     vd_status status = check_turn(w, node, VD_LOG_SYMBOLS, &elements, err);
-    const size_t bytes = (size_t)vd_symbols_packed_size(elements);
-    if (status == VD_OK)
-        status = make_section(w, node, elements, bytes, output, &i, err);
-    if (status != VD_OK)
-        return status;
-    i->packed = after_sums(i);
-    if (!vd_symbols_pack(symbol, elements, i->packed, &i->section.count))
-        return vd_fail(err, VD_ERR_LOCAL, "step %lld: a symbol of node %u is none of 0, 1, 2",
-                       (long long)w->step, node);
-    push_section(w, i, bytes);
-    return VD_OK;
+    for (uint64_t b = 0; status == VD_OK && b < vd_log_sections(elements); b++) {
+        const vd_log_node block = vd_log_block_of(node, elements, b);
+        status = put_symbols(w, &block, symbol + b * VD_LOG_BLOCK, output + b * VD_LOG_BLOCK, err);
+    }
+    w->next += status == VD_OK;
+    return status;
 }
 
 static vd_status check_thread(vd_log_writer *w, vd_err *err) {

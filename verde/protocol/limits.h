@@ -13,7 +13,6 @@ enum {
     VD_VERDICT_ELEMENTS_MAX = 1 << 20,  /* the same of a verdict's payload */
     VD_QUESTION_BYTES_MAX = 2 << 20,    /* note */
     VD_ANSWER_BYTES_MAX = 48 << 20,     /* note */
-    VD_SECTION_BYTES_MAX = 16 << 20,    /* of a rounding log, in an answer */
     VD_ROUNDS_MAX = 4096,               /* questions to one provider in one dispute */
     VD_VERDICT_BYTES_MAX = 256 << 20,   /* file */
 };

@@ -314,17 +314,20 @@ static json_t *answer_section(const request *r) {
     char *text = NULL;
     vd_status status =
         s->section(s->user, r->question.tree.step, r->question.leaf[0], &proof, r->err);
-    if (status == VD_OK && proof.bytes.size > VD_SECTION_BYTES_MAX)
-        status = vd_fail(r->err, VD_ERR_LOCAL, "a section of %zu bytes is too large to be proven",
-                         proof.bytes.size);
     if (status == VD_OK && !(text = vd_base64(proof.bytes.data, proof.bytes.size)))
         status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
     if (r->provider->lie == VD_LIE_PROOF)
         proof.tree_root.b[0] ^= 1;
     if (status == VD_OK)
-        out = json_pack("{so so ss so so}", "run", vd_json_hash(&proof.run), "tree",
-                        vd_json_hash(&proof.tree_root), "section", text, "path",
-                        path_json(&proof.section), "logs", path_json(&proof.step));
+        out = json_pack("{so so so so}", "run", vd_json_hash(&proof.run), "tree",
+                        vd_json_hash(&proof.tree_root), "path", path_json(&proof.section), "logs",
+                        path_json(&proof.step));
+    if (proof.leaf.size <= VD_LOG_SECTION_BYTES)
+        json_object_set_new(out, "section", json_string(text));
+    else {
+        json_object_set_new(out, "digest", vd_json_hash(&proof.leaf.digest));
+        json_object_set_new(out, "size", json_integer((json_int_t)proof.leaf.size));
+    }
     free(text);
     vd_buf_free(&proof.bytes);
     return out;

@@ -27,6 +27,10 @@ static uint64_t tensor_leaves(const vd_program *program, const vd_tree_name *tre
     return vd_tensor_leaves(vd_value_shape(program, graph, tree->value));
 }
 
+static uint64_t log_sections(const vd_graph *graph) {
+    return vd_graph_sections(graph, graph->node_count);
+}
+
 uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree) {
     bool step = tree->step >= -1 && tree->step < program->steps;
     switch (tree->kind) {
@@ -41,9 +45,8 @@ uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree) {
         return tree->step >= 0 && tree->step <= program->steps ? program->leaf_count : 0;
     case VD_TREE_TENSOR: return step ? tensor_leaves(program, tree) : 0;
     case VD_TREE_LOG:
-        return step && program->rounding.bits
-                   ? vd_free_nodes(vd_step_graph(program, tree->step), NULL)
-                   : 0;
+        return step && program->rounding.bits ? log_sections(vd_step_graph(program, tree->step))
+                                              : 0;
     }
     return 0;
 }

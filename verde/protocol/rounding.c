@@ -93,12 +93,9 @@ void vd_judge_rounding(vd_referee *r) {
 
 /* ---- what the log says ---- */
 
-/* The section of the disputed node among the free ones of its graph. */
+/* The section that has the disputed element. */
 static uint64_t section_index(const vd_referee *r) {
-    uint64_t index = 0;
-    for (uint32_t i = 0; i < r->record; i++)
-        index += ro_op_is_free(r->graph->node[i].op) != 0;
-    return index;
+    return vd_graph_sections(r->graph, r->record) + (uint64_t)r->element / VD_LOG_BLOCK;
 }
 
 bool vd_section_ask(vd_referee *r, uint32_t p, vd_question *question) {
@@ -112,19 +109,34 @@ bool vd_section_ask(vd_referee *r, uint32_t p, vd_question *question) {
 
 typedef struct {
     vd_hash run, tree;
-    vd_buf bytes;
+    vd_log_leaf leaf;
+    vd_buf bytes; /* none if there are too many */
     vd_proof path, logs;
 } section_answer;
 
-static vd_status read_answer(const json_t *body, section_answer *out, vd_err *err) {
+/* Its bytes, or, of more than are allowed, their number and digest. */
+static vd_status read_leaf(const json_t *body, section_answer *out, vd_err *err) {
     const char *text = json_string_value(json_object_get(body, "section"));
-    if (!text || !vd_json_get_hash(body, "run", &out->run) ||
-        !vd_json_get_hash(body, "tree", &out->tree) ||
-        !vd_take_path(json_object_get(body, "path"), &out->path) ||
-        !vd_take_path(json_object_get(body, "logs"), &out->logs) ||
-        strlen(text) / 4 * 3 > VD_SECTION_BYTES_MAX + 3)
+    const json_int_t size = json_integer_value(json_object_get(body, "size"));
+    vd_status status = VD_OK;
+    if (text && strlen(text) / 4 * 3 <= VD_LOG_SECTION_BYTES + 3)
+        status = vd_unbase64(text, strlen(text), &out->bytes, err);
+    else if (text || size <= VD_LOG_SECTION_BYTES ||
+             !vd_json_get_hash(body, "digest", &out->leaf.digest))
         return vd_fail(err, VD_ERR_PEER, "its section of the log is malformed");
-    return vd_unbase64(text, strlen(text), &out->bytes, err);
+    out->leaf.size = text ? out->bytes.size : (uint64_t)size;
+    if (status == VD_OK && text &&
+        !vd_log_section_hash(out->bytes.data, out->bytes.size, &out->leaf.digest))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    return status;
+}
+
+static vd_status read_answer(const json_t *body, section_answer *out, vd_err *err) {
+    if (!vd_json_get_hash(body, "run", &out->run) || !vd_json_get_hash(body, "tree", &out->tree) ||
+        !vd_take_path(json_object_get(body, "path"), &out->path) ||
+        !vd_take_path(json_object_get(body, "logs"), &out->logs))
+        return vd_fail(err, VD_ERR_PEER, "its section of the log is malformed");
+    return read_leaf(body, out, err);
 }
 
 static vd_status run_of(const vd_referee *r, const vd_hash *name, vd_log_run *out, vd_err *err) {
@@ -143,7 +155,7 @@ static vd_status run_of(const vd_referee *r, const vd_hash *name, vd_log_run *ou
 static vd_status check_answer(const vd_referee *r, const section_answer *a, vd_log_run *run,
                               vd_err *err) {
     const vd_log_range range = vd_logs_at(r->program, r->step);
-    const uint32_t sections = vd_free_nodes(r->graph, NULL);
+    const uint32_t sections = (uint32_t)vd_graph_sections(r->graph, r->graph->node_count);
     vd_hash root, leaf;
     vd_status status = run_of(r, &a->run, run, err);
     if (status == VD_OK && (!vd_log_root(run, r->step, sections, &a->tree, &root) ||
@@ -153,8 +165,8 @@ static vd_status check_answer(const vd_referee *r, const section_answer *a, vd_l
         status = vd_proof_verify(&a->logs, (uint64_t)(r->step - range.first), range.count, &leaf,
                                  &r->party[TRAINER].logs, err);
     if (status == VD_OK)
-        status = vd_log_proof_verify(run, r->step, (uint32_t)r->wanted[0], sections, a->bytes.data,
-                                     a->bytes.size, &a->tree, &a->path, &root, err);
+        status = vd_log_proof_verify(run, r->step, (uint32_t)r->wanted[0], sections, &a->leaf,
+                                     &a->tree, &a->path, &root, err);
     return status;
 }
 
@@ -163,7 +175,7 @@ static void judge_log(vd_referee *r, const vd_log_section *section) {
     vd_place *at = r->place;
     const vd_possible *v = &r->possible;
     const double threshold = r->program->rounding.threshold[r->graph->node[r->record].op];
-    const vd_told told = vd_possible_told(v, section, threshold, r->element);
+    const vd_told told = vd_possible_told(v, section, threshold, r->element % VD_LOG_BLOCK);
     const int64_t place = vd_possible_place(v, at->value[TRAINER]);
     at->read = true;
     at->missing = told.missing;
@@ -185,12 +197,13 @@ static void judge_log(vd_referee *r, const vd_log_section *section) {
 }
 
 static void take_section(vd_referee *r, const section_answer *a, const vd_log_run *run) {
-    const vd_log_node node = {r->record,
-                              (uint64_t)ro_shape_numel(&r->graph->node[r->record].shape)};
+    const uint64_t elements = (uint64_t)ro_shape_numel(&r->graph->node[r->record].shape);
+    const vd_log_node block =
+        vd_log_block_of(r->record, elements, (uint64_t)r->element / VD_LOG_BLOCK);
     vd_log_section section = {0};
     vd_err err = {0};
-    vd_status status =
-        vd_log_section_decode(a->bytes.data, a->bytes.size, run->encoding, &node, &section, &err);
+    vd_status status = vd_log_section_decode(a->bytes.data, (size_t)a->leaf.size, run->encoding,
+                                             &block, &section, &err);
     if (status == VD_OK)
         judge_log(r, &section);
     else if (status == VD_ERR_PEER)
