@@ -314,6 +314,21 @@ Test(dispute_rounding, symbols_are_judged_too, .timeout = 300) {
     expect_symbols(VD_MODEL_GPT2, "steer@2", VD_GRADE_NONE);
 }
 
+/* A quarter of what the state takes is marked: a distance of 2^-26 from half of a place, of 24 bits
+ * and of 32. */
+Test(dispute_rounding, symbols_of_the_state_are_for_its_32_bits) {
+    bench b;
+    open_symbols(&b, VD_MODEL_GPT2);
+    open_trainer(&b, "sim-wide", NULL);
+    const vd_rounded_count *weights = &b.trainer.run.rounded_of[RO_OP_ADAMW_W];
+    const vd_rounded_count *products = &b.trainer.run.rounded_of[RO_OP_MATMUL];
+    const double share = (double)weights->decided / (double)weights->elements;
+    cr_expect(share > 0.22 && share < 0.28, "%g of the weights", share);
+    cr_expect((double)products->decided < 0.01 * (double)products->elements);
+    test_provider_close(&b.trainer);
+    test_job_close(&b.job);
+}
+
 /* ---- a dishonest auditor ---- */
 
 static void expect_auditor(const char *fault, vd_standing standing, vd_grade grade) {

@@ -1,6 +1,8 @@
 /* Sections of rounding logs: checksums, close calls, symbols; thresholds. */
 #include "log_files.h"
 
+#include <math.h>
+
 /* ---- numbers ---- */
 
 Test(log_numbers, varints_have_one_spelling) {
@@ -492,6 +494,17 @@ static vd_thresholds some_thresholds(void) {
     t.of[RO_OP_SOFTMAX] = 0x1.fffffffffffffp-1022;
     t.of[RO_OP_GELU] = 0.1;
     return t;
+}
+
+Test(log_thresholds, are_as_far_from_half_of_a_place_at_other_bits) {
+    const double margin = 0x1.8p-30;
+    for (int bits = 16; bits <= 32; bits++) {
+        const double half = ldexp(1, 8 - bits), threshold = half - margin;
+        cr_expect(vd_threshold_at(threshold, bits, bits) == threshold);
+        cr_expect(vd_threshold_at(threshold, bits, 32) == 0x1p-24 - margin);
+        cr_expect(vd_threshold_at(half - 0x1p-24, bits, 32) == 0);
+        cr_expect(vd_threshold_at(0, bits, 32) == 0);
+    }
 }
 
 Test(log_thresholds, come_back_and_have_one_hash) {

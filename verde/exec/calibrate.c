@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "verde/exec/source.h"
+
 typedef struct {
     const vd_exec *exec;
     const vd_graph *graph;
@@ -30,9 +32,10 @@ static double most(int32_t bits) {
 static double least(void) {
     return 0.25 * 0x1p-23;
 }
-/* Where no element had two values. */
-static double least_margin(int32_t bits) {
-    return 0x1p-10 * most(bits);
+/* Where no element had two values. How far apart they may lie does not depend on what they are
+ * rounded to. */
+static double least_margin(void) {
+    return 0x1p-10 * most(RO_ROUND_BITS_MAX);
 }
 
 static double power_of_two(double y) {
@@ -44,8 +47,8 @@ static double distance(double y, float r) {
     return fabs(y - (double)r) / power_of_two(y);
 }
 
-static void compare(calibrator *c, int op, double y1, double y2) {
-    const int bits = c->out->thresholds.bits;
+/* At `bits`: a state's tensors keep more than those that the thresholds are for. */
+static void compare(calibrator *c, int op, int32_t bits, double y1, double y2) {
     const float r1 = ro_round(y1, bits), r2 = ro_round(y2, bits);
     const bool opposite = (y1 < (double)r1) == (y2 > (double)r2);
     double *threshold = &c->out->thresholds.of[op];
@@ -57,7 +60,8 @@ static void compare(calibrator *c, int op, double y1, double y2) {
         return;
     count->apart++;
     /* in the logging region: above the threshold */
-    const double d = fmin(distance(y1, r1), distance(y2, r2));
+    const double less = most(c->out->thresholds.bits) - most(bits);
+    const double d = fmin(distance(y1, r1), distance(y2, r2)) + less;
     if (d <= *threshold)
         *threshold = fmax(least(), nextafter(d, 0));
 }
@@ -80,6 +84,9 @@ static vd_status compare_node(calibrator *c, uint32_t node, const void *const *i
     ro_shape shapes[RO_MAX_INPUTS];
     ro_call call;
     vd_node_call(c->exec->program, c->graph, node, &call, shapes);
+    const int32_t bits = vd_node_is_state(c->exec->program, c->graph, node)
+                             ? RO_ROUND_BITS_MAX
+                             : c->out->thresholds.bits;
     vd_status status = make_room(c, (size_t)count + 1);
     for (int i = 0; i < 2 && status == VD_OK; i++) {
         const ro_rounding values = {.mode = RO_FREE_VALUES, .value = c->value[i]};
@@ -88,7 +95,7 @@ static vd_status compare_node(calibrator *c, uint32_t node, const void *const *i
     }
     for (int64_t e = 0; e < count && status == VD_OK; e++)
         if (c->value[0][e] != c->value[1][e])
-            compare(c, n->op, c->value[0][e], c->value[1][e]);
+            compare(c, n->op, bits, c->value[0][e], c->value[1][e]);
     c->out->count[n->op].elements += (uint64_t)count;
     return status;
 }
@@ -118,7 +125,7 @@ static vd_status run(calibrator *c, const vd_exec *exec, int64_t steps,
 
 static void keep_margin(vd_calibration *out, int op) {
     const double highest = most(out->thresholds.bits);
-    const double margin = fmax(MARGIN * out->count[op].largest, least_margin(out->thresholds.bits));
+    const double margin = fmax(MARGIN * out->count[op].largest, least_margin());
     double *threshold = &out->thresholds.of[op];
     if (ro_op_is_free(op))
         *threshold = fmax(fmin(least(), *threshold), fmin(*threshold, highest - margin));

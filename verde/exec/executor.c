@@ -122,10 +122,12 @@ static bool is_state(const vd_program *program, const vd_graph *graph, uint32_t 
     return false;
 }
 
+bool vd_node_is_state(const vd_program *program, const vd_graph *graph, uint32_t node) {
+    return is_state(program, graph, vd_source_count(program, graph) + node);
+}
+
 int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node) {
-    return is_state(program, graph, vd_source_count(program, graph) + node)
-               ? RO_ROUND_BITS_MAX
-               : program->rounding.bits;
+    return vd_node_is_state(program, graph, node) ? RO_ROUND_BITS_MAX : program->rounding.bits;
 }
 
 static vd_status room_for_symbols(execution *x, size_t count, vd_err *err) {
@@ -155,7 +157,7 @@ static vd_status run_free(execution *x, uint32_t index, const ro_call *call, voi
     if (f->mode == RO_FREE_SYMBOLS) {
         status = room_for_symbols(x, count ? count : 1, err);
         r.symbol = x->symbol;
-        r.threshold = f->threshold[n->op];
+        r.threshold = vd_threshold_at(f->threshold[n->op], f->bits, r.bits);
     }
     if (f->mode == RO_FREE_REPLAY || f->mode == RO_FREE_FOLLOW)
         status = f->follow(f->user, x->step, index, &r, err);

@@ -80,7 +80,8 @@ static void count(vd_rounded *r, const vd_free_node *n) {
 
 static double threshold_of(const vd_rounded *r, const vd_free_node *n) {
     const int op = graph_of(r, n->step)->node[n->node].op;
-    return r->options.program->rounding.threshold[op];
+    return vd_threshold_at(r->options.program->rounding.threshold[op], r->options.log.bits,
+                           n->rounding->bits);
 }
 
 static vd_status logged(void *user, const vd_free_node *n, vd_err *err) {

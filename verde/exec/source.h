@@ -14,6 +14,8 @@ typedef struct {
 vd_log_range vd_logs_at(const vd_program *program, int64_t step);
 /* The free nodes of a step's graph; `nodes` (of node_count) gets them in order, or is NULL. */
 uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *nodes);
+/* Does the next state take this node's output? */
+bool vd_node_is_state(const vd_program *program, const vd_graph *graph, uint32_t node);
 /* How a free node of a step is rounded: what a state takes keeps 32 bits. */
 int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node);
 

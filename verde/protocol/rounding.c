@@ -174,7 +174,9 @@ static vd_status check_answer(const vd_referee *r, const section_answer *a, vd_l
 static void judge_log(vd_referee *r, const vd_log_section *section) {
     vd_place *at = r->place;
     const vd_possible *v = &r->possible;
-    const double threshold = r->program->rounding.threshold[r->graph->node[r->record].op];
+    const vd_program_rounding *rounding = &r->program->rounding;
+    const double threshold =
+        vd_threshold_at(rounding->threshold[r->graph->node[r->record].op], rounding->bits, v->bits);
     const vd_told told = vd_possible_told(v, section, threshold, r->element % VD_LOG_BLOCK);
     const int64_t place = vd_possible_place(v, at->value[TRAINER]);
     at->read = true;
