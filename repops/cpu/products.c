@@ -1,10 +1,11 @@
-/* matmul and ro_linear (SPEC.md section 3.1), and attn_av (section 8): a batch of products, shared among threads
- * by output. */
+/* matmul and ro_linear (SPEC.md section 3.1), and attn_av (section 8): a batch of products, shared
+ * among threads by output. */
 #include "repops/cpu/gemm.h"
 #include "repops/src/call.h"
 
-/* Multiply-adds that justify another piece: about ten microseconds. */
-enum { PIECE_WORK = 1 << 18 };
+/* Multiply-adds of a piece, about two microseconds; a product of as many is cut in two. Those of
+ * one microsecond. */
+enum { PIECE_WORK = 1 << 17, WORK_US = 1 << 16 };
 
 typedef struct {
     gemm first; /* of the batch */
@@ -49,12 +50,18 @@ static void cut(batch *b, int64_t pieces) {
     b->across = ceil_div(n, b->cols);
 }
 
+static double work_of(const batch *b) {
+    return (double)b->batch * (double)b->first.m * (double)b->first.n * (double)b->first.k;
+}
+
 /* A few pieces per thread, so that threads finish together though rows differ under a mask. */
-static int64_t pieces_wanted(const batch *b, int threads) {
-    const gemm *g = &b->first;
-    const double work = (double)b->batch * (double)g->m * (double)g->n * (double)g->k;
-    const int64_t most = threads == 1 ? 1 : threads * (g->mask == RO_MASK_NONE ? 2 : 4);
-    return work < PIECE_WORK * (double)most ? 1 + (int64_t)(work / PIECE_WORK) : most;
+static int64_t pieces_wanted(ro_ctx *ctx, const batch *b) {
+    const double work = work_of(b);
+    const int threads = work < PIECE_WORK ? 1 : ro_pool_threads(ro_ctx_pool(ctx), work / WORK_US);
+    if (threads == 1)
+        return 1;
+    const int64_t most = threads * (b->first.mask == RO_MASK_NONE ? 2 : 4);
+    return work < PIECE_WORK * (double)most ? max_i64(2, (int64_t)(work / PIECE_WORK)) : most;
 }
 
 /* The largest of all pieces: whole ones, and what is left at the edges. */
@@ -84,7 +91,7 @@ static ro_status run_one(ro_ctx *ctx, const gemm *g) {
 
 static ro_status run_batch(ro_ctx *ctx, batch *b) {
     const int threads = ro_ctx_threads(ctx);
-    const int64_t wanted = pieces_wanted(b, threads);
+    const int64_t wanted = pieces_wanted(ctx, b);
     if (b->batch == 1 && wanted == 1)
         return run_one(ctx, &b->first);
     cut(b, ceil_div(wanted, b->batch));
@@ -123,7 +130,7 @@ static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
     g.b = p->b, g.b_row = p->b_row, g.b_col = p->b_col;
     g.c = p->c, g.c_row = p->c_row;
     g.alpha = p->alpha, g.beta = p->beta;
-    if (p->batch == 1 && (double)p->m * (double)p->n * (double)p->k <= PIECE_WORK)
+    if (p->batch == 1 && (double)p->m * (double)p->n * (double)p->k < PIECE_WORK)
         return run_one(ctx, &g);
     batch b = {g, p->batch, p->a_next, p->b_next, p->c_next};
     return run_batch(ctx, &b);

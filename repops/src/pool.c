@@ -5,8 +5,14 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* About 20 microseconds: shorter than a wake-up, too short to hurt other processes. */
-enum { SPIN_LIMIT = 1000 };
+/* About 20 microseconds: shorter than a wake-up, too short to hurt other processes. A wake-up takes
+ * 8 microseconds of the caller's time (in a virtual machine), and as many as this pass before the
+ * worker is there: what is shorter is done before, and the wake-up lost. */
+enum { SPIN_LIMIT = 1000, WAKE_US = 64 };
+
+/* Parts of `state`. */
+enum { MOST_SEATS = 0xffff };
+static const unsigned long long inside = 1, seat = 1 << 16, task = 1ULL << 32;
 
 static inline void spin_pause(void) {
 #if defined(__x86_64__)
@@ -30,35 +36,68 @@ static void work(ro_pool *pool, int index) {
         pool->body(pool->user, first, count - first < grain ? count : first + grain, index);
 }
 
-/* Waits for a task newer than `seen` and joins it if it is still open. Returns false at the end. */
+static unsigned number_of(unsigned long long state) {
+    return (unsigned)(state >> 32);
+}
+
+static int seats_of(unsigned long long state) {
+    return (int)(state >> 16 & MOST_SEATS);
+}
+
+static int inside_of(unsigned long long state) {
+    return (int)(state & MOST_SEATS);
+}
+
+/* Takes a seat of the current task, if there is one; `seen` becomes its number. */
 static bool join_task(ro_pool *pool, unsigned *seen) {
-    for (int i = 0; i < SPIN_LIMIT && atomic_load(&pool->posted) == *seen; i++)
-        spin_pause();
-    pthread_mutex_lock(&pool->lock);
-    while (!pool->stop && (atomic_load(&pool->posted) == *seen || !pool->open)) {
-        *seen = atomic_load(&pool->posted); /* a task that closed without us */
-        pthread_cond_wait(&pool->wake, &pool->lock);
+    unsigned long long state = atomic_load(&pool->state);
+    bool joined = false;
+    while (!joined && seats_of(state) > 0)
+        joined = atomic_compare_exchange_weak(&pool->state, &state, state - seat + inside);
+    *seen = number_of(state);
+    return joined;
+}
+
+static void leave_task(ro_pool *pool) {
+    const unsigned long long before = atomic_fetch_sub(&pool->state, inside);
+    if (inside_of(before) == 1 && atomic_load(&pool->waiting)) {
+        pthread_mutex_lock(&pool->lock);
+        pthread_cond_signal(&pool->idle);
+        pthread_mutex_unlock(&pool->lock);
     }
-    const bool run = !pool->stop;
-    *seen = atomic_load(&pool->posted);
-    if (run)
-        atomic_fetch_add(&pool->active, 1);
+}
+
+/* Until a task newer than `seen` is posted. Returns false at the end. */
+static bool sleep_after(ro_pool *pool, unsigned seen) {
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->asleep, 1);
+    while (!pool->stop && number_of(atomic_load(&pool->state)) == seen)
+        pthread_cond_wait(&pool->wake, &pool->lock);
+    atomic_fetch_sub(&pool->asleep, 1);
+    const bool stop = pool->stop;
     pthread_mutex_unlock(&pool->lock);
-    return run;
+    return !stop;
+}
+
+/* Returns false at the end. */
+static bool find_task(ro_pool *pool, unsigned *seen) {
+    do {
+        for (int i = 0; i < SPIN_LIMIT; i++, spin_pause())
+            if (number_of(atomic_load(&pool->state)) != *seen && join_task(pool, seen))
+                return true;
+    } while (sleep_after(pool, *seen));
+    return false;
 }
 
 static void *worker_main(void *user) {
     ro_pool_worker *self = user;
     ro_pool *pool = self->pool;
-    unsigned seen = 0; /* posted is 0 only before the first task */
-    while (join_task(pool, &seen)) {
+    unsigned seen = 0; /* the number before the first task */
+    while (find_task(pool, &seen)) {
         const ro_fpenv env = ro_fpenv_enter();
         work(pool, self->index);
         ro_fpenv_leave(env);
-        pthread_mutex_lock(&pool->lock);
-        if (atomic_fetch_sub(&pool->active, 1) == 1)
-            pthread_cond_signal(&pool->idle);
-        pthread_mutex_unlock(&pool->lock);
+        leave_task(pool);
     }
     return NULL;
 }
@@ -68,6 +107,7 @@ static void start_workers(ro_pool *pool) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    pool->owner = getpid();
     for (int i = pool->started; i < pool->threads - 1; i++) {
         ro_pool_worker *worker = &pool->worker[i];
         *worker = (ro_pool_worker){.pool = pool, .index = i + 1};
@@ -78,51 +118,74 @@ static void start_workers(ro_pool *pool) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* In a child process the workers do not exist, and the lock may be held by one of them. */
-static void ensure_workers(ro_pool *pool) {
-    const pid_t self = getpid();
-    if (pool->started && pool->owner != self)
-        ro_pool_init(pool, pool->threads, pool->worker);
-    pool->owner = self;
-    if (pool->started == 0)
-        start_workers(pool);
-}
-
-static void post_task(ro_pool *pool, int64_t count, int64_t grain, ro_pool_body body, void *user) {
-    pthread_mutex_lock(&pool->lock);
+static void post_task(ro_pool *pool, int64_t count, int64_t grain, ro_pool_body body, void *user,
+                      int seats) {
     pool->body = body;
     pool->user = user;
     pool->count = count;
     pool->grain = grain;
     atomic_store(&pool->next, 0);
-    pool->open = true;
-    atomic_fetch_add(&pool->posted, 1);
-    pthread_cond_broadcast(&pool->wake);
+    const unsigned number = number_of(atomic_load(&pool->state)) + 1;
+    atomic_store(&pool->state, number * task + (unsigned)seats * seat);
+}
+
+static void wake_workers(ro_pool *pool, int seats) {
+    const int missing = seats - (pool->started - atomic_load(&pool->asleep));
+    if (missing <= 0)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    if (missing == 1)
+        pthread_cond_signal(&pool->wake);
+    else
+        pthread_cond_broadcast(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* A worker that has not woken up by now is not waited for: it finds the task closed. */
+/* A worker that has not woken up by now is not waited for: it finds no seat. */
 static void close_task(ro_pool *pool) {
-    pthread_mutex_lock(&pool->lock);
-    pool->open = false;
-    pthread_mutex_unlock(&pool->lock);
-    for (int i = 0; i < SPIN_LIMIT && atomic_load(&pool->active) > 0; i++)
+    unsigned long long state = atomic_fetch_and(&pool->state, ~(MOST_SEATS * seat));
+    for (int i = 0; i < SPIN_LIMIT && inside_of(state) > 0; i++) {
         spin_pause();
+        state = atomic_load(&pool->state);
+    }
+    if (inside_of(state) == 0)
+        return;
     pthread_mutex_lock(&pool->lock);
-    while (atomic_load(&pool->active) > 0)
+    atomic_store(&pool->waiting, true);
+    while (inside_of(atomic_load(&pool->state)) > 0)
         pthread_cond_wait(&pool->idle, &pool->lock);
+    atomic_store(&pool->waiting, false);
     pthread_mutex_unlock(&pool->lock);
+}
+
+int ro_pool_threads(ro_pool *pool, double us) {
+    const int awake = pool->started - atomic_load(&pool->asleep);
+    pool->missed_us = awake > 0 ? 0 : pool->missed_us + us;
+    if (us < WAKE_US && pool->missed_us < WAKE_US)
+        return 1 + awake;
+    pool->missed_us = 0;
+    return pool->threads;
 }
 
 void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_pool_body body, void *user) {
-    if (pool->threads > 1 && count > grain)
-        ensure_workers(pool);
+    if (pool->started == 0 && pool->threads > 1 && count > grain)
+        start_workers(pool);
     if (pool->started == 0 || count <= grain) {
         if (count > 0)
             body(user, 0, count, 0);
         return;
     }
-    post_task(pool, count, grain, body, user);
+    const int64_t pieces = (count + grain - 1) / grain;
+    const int seats = pieces <= pool->started ? (int)pieces - 1 : pool->started;
+    post_task(pool, count, grain, body, user, seats);
+    /* In a child process the workers do not exist, and the lock may be held by one of them. They
+     * start while we ask. */
+    if (pool->owner != getpid()) {
+        ro_pool_init(pool, pool->threads, pool->worker);
+        ro_pool_for(pool, count, grain, body, user);
+        return;
+    }
+    wake_workers(pool, seats);
     work(pool, 0);
     close_task(pool);
 }

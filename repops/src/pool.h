@@ -21,27 +21,38 @@ typedef struct {
     int index;
 } ro_pool_worker;
 
+/* What changes with every task lies in lines of its own: the workers look at `state` all the time.
+ */
 struct ro_pool {
     int threads;            /* wanted, with the caller */
     int started;            /* workers that run */
     pid_t owner;            /* the process that started them: fork copies no threads */
     ro_pool_worker *worker; /* threads - 1 of them; the owner of the pool allocates them */
+    double missed_us;       /* of small tasks, since a worker was awake for one */
 
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* of those who sleep */
     pthread_cond_t wake, idle;
-    atomic_uint posted; /* number of tasks so far */
-    atomic_int active;  /* workers inside the current task */
-    bool open, stop;    /* under lock */
+    atomic_int asleep;   /* workers */
+    atomic_bool waiting; /* the caller, for workers that are inside */
+    bool stop;           /* under lock */
 
+    /* The number of the task, times 2^32; how many more workers may join it, times 2^16; how many
+     * are inside. */
+    _Alignas(64) atomic_ullong state;
     ro_pool_body body; /* the current task */
     void *user;
     int64_t count, grain;
-    atomic_llong next;
+    _Alignas(64) atomic_llong next; /* item */
 };
 
 /* `worker` has room for threads - 1 entries. No thread starts yet. */
 void ro_pool_init(ro_pool *pool, int threads, ro_pool_worker *worker);
 void ro_pool_stop(ro_pool *pool); /* joins the workers */
+
+/* Threads that a task of so many microseconds (with one thread, roughly) is for. To wake workers
+ * takes longer than a small task, which is for those that are still looking for one. If small tasks
+ * go on and on, workers are woken for those to come. */
+int ro_pool_threads(ro_pool *pool, double us);
 
 /* Calls body over [0, count) in pieces of `grain` items that start at multiples of grain. Workers
  * start at the first call with more than one piece; if the system refuses some, fewer do it all. */

@@ -1,0 +1,103 @@
+/* The worker pool: every item once, whoever is awake; for whom a task is. */
+#include "repops/src/pool.h"
+
+#include <criterion/criterion.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_THREADS = 9, ITEMS = 64, TASKS = 3000 };
+
+static void start(ro_pool *pool, int threads) {
+    static ro_pool_worker worker[MOST_THREADS];
+    ro_pool_init(pool, threads, worker);
+}
+
+static void count_items(void *user, int64_t first, int64_t last, int worker) {
+    int *times = user;
+    (void)worker;
+    for (int64_t i = first; i < last; i++)
+        times[i]++;
+}
+
+/* Whether a task does each of its items once and no other. */
+static bool each_once(ro_pool *pool, int64_t count, int64_t grain) {
+    int times[ITEMS] = {0};
+    bool once = true;
+    ro_pool_for(pool, count, grain, count_items, times);
+    for (int i = 0; i < ITEMS; i++)
+        once = once && times[i] == (i < count);
+    return once;
+}
+
+/* Pauses are about as long as workers look for a task, so that tasks meet them at every moment. */
+static void pause_sometimes(unsigned random) {
+    if (random % 64 == 0)
+        nanosleep(&(struct timespec){.tv_nsec = random / 64 % 64 * 1000}, NULL);
+}
+
+Test(pool, every_item_is_done_once) {
+    unsigned random = 1;
+    for (int threads = 1; threads <= MOST_THREADS; threads += 2) {
+        ro_pool pool;
+        start(&pool, threads);
+        for (int t = 0; t < TASKS; t++) {
+            random = random * 1664525u + 1013904223u;
+            pause_sometimes(random >> 10);
+            cr_assert(each_once(&pool, random >> 16 & 63, 1 + (random >> 24) % 5),
+                      "task %d with %d threads", t, threads);
+        }
+        ro_pool_stop(&pool);
+    }
+}
+
+Test(pool, child_of_fork_has_workers_of_its_own) {
+    ro_pool pool;
+    start(&pool, 3);
+    cr_assert(each_once(&pool, ITEMS, 1));
+    const pid_t child = fork();
+    if (child == 0) {
+        bool once = true;
+        for (int t = 0; t < 100; t++)
+            once = once && each_once(&pool, ITEMS, 1);
+        ro_pool_stop(&pool);
+        _exit(once && pool.owner == getpid() ? 0 : 1);
+    }
+    int status = -1;
+    cr_assert(waitpid(child, &status, 0) == child);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    cr_expect(each_once(&pool, ITEMS, 1));
+    ro_pool_stop(&pool);
+}
+
+Test(pool, small_tasks_wake_nobody_until_they_add_up) {
+    ro_pool pool;
+    start(&pool, 3); /* of which none has started */
+    cr_expect(ro_pool_threads(&pool, 1000) == 3, "a long one");
+    for (int us = 10; us < 60; us += 10)
+        cr_expect(ro_pool_threads(&pool, 10) == 1, "after %d microseconds", us);
+    cr_expect(ro_pool_threads(&pool, 40) == 3, "the next ones");
+    cr_expect(ro_pool_threads(&pool, 10) == 1, "from the start again");
+    ro_pool_stop(&pool);
+}
+
+Test(pool, small_tasks_are_shared_with_who_is_awake) {
+    ro_pool pool;
+    start(&pool, 3);
+    pool.started = 2; /* as if */
+    cr_expect(ro_pool_threads(&pool, 10) == 3);
+    atomic_store(&pool.asleep, 1);
+    cr_expect(ro_pool_threads(&pool, 10) == 2);
+    cr_expect(ro_pool_threads(&pool, 1000) == 3);
+    atomic_store(&pool.asleep, 2);
+    cr_expect(ro_pool_threads(&pool, 10) == 1);
+}
+
+Test(pool, one_thread_is_alone) {
+    ro_pool pool;
+    start(&pool, 1);
+    for (int i = 0; i < 100; i++)
+        cr_expect(ro_pool_threads(&pool, 1000) == 1 && each_once(&pool, ITEMS, 1));
+    cr_expect(pool.started == 0);
+    ro_pool_stop(&pool);
+}
