@@ -44,6 +44,7 @@ grep -q "fewer than 16 elements" "$work/calibrate.err" || { echo "thresholds fro
     > "$work/symbols32.json" 2> "$work/symbols32.err"
 audit "$work/symbols32" sim-plain "$work/symbols32-audit"
 same "$work/symbols32.json" "$work/symbols32-audit.json"
+"$verde" inspect "$work/symbols32-audit" | grep -q "to 32 bits, symbols; auditor on profile sim-plain" || { echo "inspect does not tell the role"; exit 1; }
 "$verde" calibrate $job --bits 27 --out "$work/thresholds27" --against sim-plain > "$work/calibrate.out" 2> "$work/calibrate.err"
 "$verde" run $job --backend log --encoding symbols --bits 27 --thresholds "$work/thresholds27" --out "$work/symbols" --json \
     > "$work/symbols.json" 2> "$work/symbols.err"
@@ -79,5 +80,15 @@ refused "no profile" "$verde" run $job --backend log --profile sim-none --out "$
 refused "belong to --backend log" "$verde" run $job --role trainer --out "$work/b"
 printf 'lanes: 3\n' > "$work/bad.yaml"
 refused "power of two" "$verde" run $job --backend log --profile "$work/bad.yaml" --out "$work/q"
+printf 'split: 64\nlanes: 4\nestrin: 2\n' > "$work/bad.yaml"
+refused "bad.yaml:3: .*must be 0 or 1, got 2" "$verde" run $job --backend log --profile "$work/bad.yaml" --out "$work/q"
+: > "$work/bad.yaml"
+refused "a profile must be a mapping" "$verde" run $job --backend log --profile "$work/bad.yaml" --out "$work/q"
+for other in "--bits 24" "--encoding symbols --thresholds $work/thresholds"; do
+    refused "with other --bits" "$verde" run $job --backend log --profile sim-wide --out "$work/trainer" $other
+    refused "are the trainer's" "$verde" run $job --backend log --role auditor --follow "$work/trainer" --out "$work/t" $other
+done
+sed 's/^matmul .*/matmul 0x1p-30/' "$work/thresholds" > "$work/moved"
+refused "with other --bits" "$verde" run $job --backend log --encoding symbols --thresholds "$work/moved" --out "$work/symbols32"
 refused "follows it" "$verde" serve "$work/trainer"
 echo "what does not fit together is refused"

@@ -14,6 +14,30 @@ typedef struct {
 
 /* ---- a run ---- */
 
+static const char *role_name(const vd_run_log *log) {
+    return log->party.role == VD_AUDITOR ? "auditor" : "trainer";
+}
+
+static const char *encoding_name(const vd_run_log *log) {
+    return log->rounding.encoding == VD_LOG_SYMBOLS ? "symbols" : "calls";
+}
+
+static json_t *rounding_json(const vd_run_log *log) {
+    json_t *out =
+        json_pack("{si ss ss ss}", "bits", (int)log->rounding.bits, "encoding", encoding_name(log),
+                  "role", role_name(log), "profile", log->party.profile.name);
+    if (log->party.difference.found)
+        json_object_set_new(out, "contested", json_string(log->party.difference.text));
+    return out;
+}
+
+static void print_rounding(const vd_run_log *log) {
+    printf("rounding     to %d bits, %s; %s on profile %s\n", (int)log->rounding.bits,
+           encoding_name(log), role_name(log), log->party.profile.name);
+    if (log->party.difference.found)
+        printf("contested    %s\n", log->party.difference.text);
+}
+
 static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd_run_log *log,
                            vd_err *err) {
     vd_hash root, final;
@@ -29,6 +53,8 @@ static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd
                       (json_int_t)log->count, "fault", log->fault);
         if (whole)
             json_object_set_new(out, "run_root", vd_hash_text(&root));
+        if (log->rounded && log->party.role)
+            json_object_set_new(out, "rounding", rounding_json(log));
         vd_print_json(out);
         return VD_OK;
     }
@@ -37,6 +63,8 @@ static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd
     printf("progress     %s, %lld steps, %u of %llu checkpoints\n",
            whole ? "finished" : "unfinished", (long long)loaded->program.steps, log->count,
            (unsigned long long)vd_run_leaves(&loaded->program));
+    if (log->rounded && log->party.role)
+        print_rounding(log);
     if (log->fault[0])
         printf("fault        %s (on purpose)\n", log->fault);
     if (log->losses)
@@ -45,31 +73,48 @@ static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd
         vd_hex(log->state[i].b, VD_HASH_SIZE, hex);
         printf("state %-6lld %s\n", (long long)log->step[i], hex);
     }
+    if (!whole)
+        return VD_OK;
     vd_hex(root.b, VD_HASH_SIZE, hex);
-    if (whole)
-        printf("run root     %s\n", hex);
+    printf("run root     %s\n", hex);
     return VD_OK;
 }
 
 /* ---- a trace ---- */
+
+static json_t *record_json(const vd_node *node, uint64_t i, const vd_hash *output) {
+    return json_pack("{sI ss ss so}", "node", (json_int_t)i, "name", node->name, "operator",
+                     ro_op_describe(node->op)->name, "output", vd_hash_text(output));
+}
+
+static void print_record(const vd_node *node, uint64_t i, const vd_hash *output) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(output->b, VD_HASH_SIZE, hex);
+    printf("%6llu  %-36s %-16s %s\n", (unsigned long long)i, node->name,
+           ro_op_describe(node->op)->name, hex);
+}
 
 static vd_status print_trace(const arguments *a, const vd_loaded *loaded, const vd_source *source,
                              vd_err *err) {
     const vd_records *records;
     vd_node_record *record = malloc(sizeof *record);
     const vd_graph *graph = vd_step_graph(&loaded->program, a->step);
+    json_t *list = a->common.json ? json_array() : NULL;
     vd_status status = record ? source->trace(source->user, a->step, &records, err)
                               : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint64_t i = 0; status == VD_OK && i < records->count; i++) {
-        char hex[2 * VD_HASH_SIZE + 1];
         size_t size;
         const uint8_t *bytes = vd_records_at(records, i, &size);
         if (!vd_record_decode(bytes, size, record))
             status = vd_fail(err, VD_ERR_LOCAL, "record %llu is malformed", (unsigned long long)i);
-        vd_hex(record->output.b, VD_HASH_SIZE, hex);
-        printf("%6llu  %-36s %-16s %s\n", (unsigned long long)i, graph->node[i].name,
-               ro_op_describe(graph->node[i].op)->name, hex);
+        else if (list)
+            json_array_append_new(list, record_json(&graph->node[i], i, &record->output));
+        else
+            print_record(&graph->node[i], i, &record->output);
     }
+    if (list && status == VD_OK)
+        vd_print_json(json_pack("{sI sO}", "step", (json_int_t)a->step, "records", list));
+    json_decref(list);
     free(record);
     return status;
 }
@@ -80,8 +125,11 @@ static vd_status parse_proof(const char *text, const vd_program *p, int64_t *ste
                              uint64_t *leaf, vd_err *err) {
     long long s, v, l;
     char end;
-    if (sscanf(text, "%lld:%lld:%lld%c", &s, &v, &l, &end) != 3 || s < -1 || s >= p->steps || v < 0)
+    if (sscanf(text, "%lld:%lld:%lld%c", &s, &v, &l, &end) != 3 || v < 0)
         return vd_fail(err, VD_ERR_USAGE, "--proof must be STEP:VALUE:LEAF, got \"%s\"", text);
+    if (s < -1 || s >= p->steps)
+        return vd_fail(err, VD_ERR_USAGE, "--proof: STEP must be -1..%lld, got %lld",
+                       (long long)p->steps - 1, s);
     vd_tree_name tree = {.kind = VD_TREE_TENSOR, .step = s, .value = (uint32_t)v};
     uint64_t count = v > UINT32_MAX ? 0 : vd_tree_leaves(p, &tree);
     if (l < 0 || (uint64_t)l >= count)
@@ -93,42 +141,67 @@ static vd_status parse_proof(const char *text, const vd_program *p, int64_t *ste
     return VD_OK;
 }
 
-static vd_status print_proof(const arguments *a, const vd_loaded *loaded, const vd_source *source,
-                             vd_err *err) {
-    const vd_program *p = &loaded->program;
+typedef struct {
+    uint64_t leaf;
+    vd_tree tree;
+    vd_hash root, commitment; /* of the tensor's bytes, of the tensor */
+    vd_proof proof;
+} proven;
+
+static vd_status prove(const arguments *a, const vd_program *p, const vd_source *source,
+                       proven *out, vd_err *err) {
     int64_t step = 0;
     uint32_t value = 0;
-    uint64_t leaf = 0;
     const void *data;
-    vd_tree tree = {0};
-    vd_hash root, commitment;
-    vd_proof proof;
-    char hex[2 * VD_HASH_SIZE + 1];
-    vd_status status = parse_proof(a->proof, p, &step, &value, &leaf, err);
+    vd_status status = parse_proof(a->proof, p, &step, &value, &out->leaf, err);
     if (status == VD_OK)
         status = source->tensor(source->user, step, value, &data, err);
     if (status == VD_OK)
-        status = vd_tensor_hash(vd_value_shape(p, vd_step_graph(p, step), value), data, &root,
-                                &commitment, &tree, err);
+        status = vd_tensor_hash(vd_value_shape(p, vd_step_graph(p, step), value), data, &out->root,
+                                &out->commitment, &out->tree, err);
     if (status == VD_OK)
-        status = vd_tree_prove(&tree, leaf, &proof, err);
-    if (status == VD_OK && !vd_proof_check(&proof, leaf, tree.count, &tree.leaf[leaf], &root))
+        status = vd_tree_prove(&out->tree, out->leaf, &out->proof, err);
+    if (status == VD_OK && !vd_proof_check(&out->proof, out->leaf, out->tree.count,
+                                           &out->tree.leaf[out->leaf], &out->root))
         status = vd_fail(err, VD_ERR_LOCAL, "the proof does not hold");
-    if (status == VD_OK) {
-        vd_hex(commitment.b, VD_HASH_SIZE, hex);
-        printf("tensor       %s\n", hex);
-        vd_hex(root.b, VD_HASH_SIZE, hex);
-        printf("byte root    %s\n", hex);
-        vd_hex(tree.leaf[leaf].b, VD_HASH_SIZE, hex);
-        printf("leaf %-7llu %s\n", (unsigned long long)leaf, hex);
-        for (uint32_t i = 0; i < proof.length; i++) {
-            vd_hex(proof.path[i].b, VD_HASH_SIZE, hex);
-            printf("path %-7u %s\n", i, hex);
-        }
-        printf("holds        leaf %llu of %llu\n", (unsigned long long)leaf,
-               (unsigned long long)tree.count);
+    return status;
+}
+
+static json_t *proof_json(const proven *p) {
+    json_t *path = json_array();
+    for (uint32_t i = 0; i < p->proof.length; i++)
+        json_array_append_new(path, vd_hash_text(&p->proof.path[i]));
+    return json_pack("{so so sI sI so so}", "tensor", vd_hash_text(&p->commitment), "byte_root",
+                     vd_hash_text(&p->root), "leaf", (json_int_t)p->leaf, "leaves",
+                     (json_int_t)p->tree.count, "leaf_hash", vd_hash_text(&p->tree.leaf[p->leaf]),
+                     "path", path);
+}
+
+static void print_path(const proven *p) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(p->commitment.b, VD_HASH_SIZE, hex);
+    printf("tensor       %s\n", hex);
+    vd_hex(p->root.b, VD_HASH_SIZE, hex);
+    printf("byte root    %s\n", hex);
+    vd_hex(p->tree.leaf[p->leaf].b, VD_HASH_SIZE, hex);
+    printf("leaf %-7llu %s\n", (unsigned long long)p->leaf, hex);
+    for (uint32_t i = 0; i < p->proof.length; i++) {
+        vd_hex(p->proof.path[i].b, VD_HASH_SIZE, hex);
+        printf("path %-7u %s\n", i, hex);
     }
-    vd_tree_free(&tree);
+    printf("holds        leaf %llu of %llu\n", (unsigned long long)p->leaf,
+           (unsigned long long)p->tree.count);
+}
+
+static vd_status print_proof(const arguments *a, const vd_loaded *loaded, const vd_source *source,
+                             vd_err *err) {
+    proven p = {0};
+    vd_status status = prove(a, &loaded->program, source, &p, err);
+    if (status == VD_OK && a->common.json)
+        vd_print_json(proof_json(&p));
+    else if (status == VD_OK)
+        print_path(&p);
+    vd_tree_free(&p.tree);
     return status;
 }
 
@@ -186,7 +259,13 @@ static vd_exit inspect(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     a.path = argv[optind];
-    if (stat(a.path, &info) == 0 && S_ISREG(info.st_mode)) {
+    const bool verdict = stat(a.path, &info) == 0 && S_ISREG(info.st_mode);
+    if (a.trace + (a.proof != NULL) + verdict > 1) {
+        fprintf(stderr,
+                "verde: inspect takes a verdict, or a run with one of --trace and --proof\n");
+        return VD_EXIT_USAGE;
+    }
+    if (verdict) {
         char *again[] = {"verify", "--story", argv[optind], a.common.json ? "--json" : NULL, NULL};
         optind = 1;
         return vd_cmd_verify.run(a.common.json ? 4 : 3, again);

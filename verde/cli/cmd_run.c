@@ -104,6 +104,12 @@ static vd_status take_job(const log_options *o, const vd_program_rounding *job, 
 
 static vd_status take_encoding(const log_options *o, log_role *out, vd_err *err) {
     const char *encoding = o->encoding ? o->encoding : "calls";
+    if (out->rounding.role == VD_AUDITOR)
+        return o->bits || o->encoding || o->thresholds
+                   ? vd_fail(err, VD_ERR_USAGE,
+                             "--bits, --encoding and --thresholds are the trainer's: an auditor "
+                             "takes them from its log")
+                   : VD_OK;
     out->rounding.bits = o->bits ? (int32_t)o->bits : RO_ROUND_BITS_MAX;
     out->rounding.encoding = VD_LOG_CALLS;
     if (strcmp(encoding, "calls") == 0)
@@ -162,22 +168,31 @@ static vd_status take_role(const log_options *o, const vd_program_rounding *job,
     return status;
 }
 
-static void print_rounding(const vd_run_rounding *rounding, const vd_run_result *r) {
+/* What was executed now: of a run that went on, since then. */
+static void print_rounded(const vd_run_rounding *rounding, const vd_run_result *r) {
     const vd_rounded_count *c = &r->rounded;
     char size[32];
     vd_print_size(r->log_bytes, size);
-    printf("rounded      %llu elements, %llu %s in the log, %llu of them escapes, %s\n",
-           (unsigned long long)c->elements, (unsigned long long)c->decided,
-           rounding->encoding == VD_LOG_SYMBOLS ? "directions" : "close calls",
+    printf("rounded      %llu elements%s, %llu %s in the log, %llu of them escapes, %s\n",
+           (unsigned long long)c->elements, r->resumed_at ? " since then" : "",
+           (unsigned long long)c->decided,
+           r->encoding == VD_LOG_SYMBOLS ? "directions" : "close calls",
            (unsigned long long)c->escapes, size);
     if (rounding->role == VD_AUDITOR)
         printf("corrected    %llu elements, as the log says\n", (unsigned long long)c->corrected);
     if (c->refused)
         printf("refused      %llu corrections that are not possible from the inputs here\n",
                (unsigned long long)c->refused);
+}
+
+static void print_rounding(const vd_run_rounding *rounding, const vd_run_result *r) {
+    const bool executed = r->resumed_at < r->steps;
+    if (executed)
+        print_rounded(rounding, r);
     if (r->difference.found)
         printf("contested    %s\n", r->difference.text);
-    vd_print_rounded(r);
+    if (executed)
+        vd_print_rounded(r);
 }
 
 typedef struct {
@@ -220,10 +235,11 @@ static vd_status load(const char *job, const char *fault, const vd_common *commo
 static void announce(const char *job, const vd_loaded *loaded) {
     const vd_training *t = &loaded->job.training;
     announce_fault(loaded);
-    fprintf(stderr, "%s: %lld parameters, %lld steps of %lld %s, backend %s, %d threads\n", job,
+    fprintf(stderr, "%s: %lld parameters, %lld steps of %lld %s, backend %s, %d thread%s\n", job,
             (long long)vd_model_parameters(&t->model), (long long)t->steps,
             (long long)(t->batch * t->sequence), vd_record_size(&t->model) ? "images" : "tokens",
-            ro_ctx_backend(loaded->ro), ro_ctx_threads(loaded->ro));
+            ro_ctx_backend(loaded->ro), ro_ctx_threads(loaded->ro),
+            ro_ctx_threads(loaded->ro) == 1 ? "" : "s");
 }
 
 static vd_status execute(const char *job, const char *dir, const char *fault,
@@ -243,7 +259,9 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
         status = vd_save_data(dir, loaded, err);
     if (status != VD_OK)
         return status;
-    if (result.resumed_at)
+    if (result.resumed_at == result.steps)
+        fprintf(stderr, "%s holds this run, finished: nothing was executed\n", dir);
+    else if (result.resumed_at)
         fprintf(stderr, "went on from the checkpoint at step %lld\n", (long long)result.resumed_at);
     print_result(&result, loaded, common, rounding != NULL);
     if (rounding && !common->json)

@@ -157,11 +157,14 @@ static vd_status fail_compare(vd_rounded *r, const vd_free_node *n, const vd_log
                               vd_err *err) {
     char text[sizeof r->difference.text];
     const char *name = graph_of(r, n->step)->node[n->node].name;
+    uint32_t own = 0;
+    if (d->single)
+        memcpy(&own, &n->output[d->element], sizeof own);
     if (d->single)
         snprintf(text, sizeof text,
                  "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
-                 "result; element %" PRId64 " is %a here and has the bits %08" PRIx32 " there",
-                 n->step, n->node, name, d->element, (double)n->output[d->element], d->word);
+                 "result; element %" PRId64 " is 0x%08" PRIx32 " here and 0x%08" PRIx32 " there",
+                 n->step, n->node, name, d->element, own, d->word);
     else
         snprintf(text, sizeof text,
                  "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
@@ -176,8 +179,8 @@ static vd_status fail_moved(vd_rounded *r, const vd_free_node *n, const vd_refus
     r->refused += (uint64_t)refused->count;
     snprintf(text, sizeof text,
              "step %" PRId64 ", node %" PRIu32
-             " (%s): no device could have rounded element %" PRId64 " to %08" PRIx32
-             ", as the log says; %08" PRIx32 " to %08" PRIx32 " are possible",
+             " (%s): no device could have rounded element %" PRId64 " to 0x%08" PRIx32
+             ", as the log says; 0x%08" PRIx32 " to 0x%08" PRIx32 " are possible",
              n->step, n->node, graph_of(r, n->step)->node[n->node].name, refused->element,
              refused->word, refused->low, refused->high);
     return differ(r, n->step, text, err);

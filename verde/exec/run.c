@@ -43,7 +43,7 @@ static vd_status check_party(const runner *r) {
         return vd_fail(r->err, VD_ERR_USAGE,
                        "%s: holds a run of profile %s; give another directory", r->options->dir,
                        p->profile.name);
-    return VD_OK;
+    return vd_run_logs_same(r->options, &r->log, r->err);
 }
 
 static vd_status check_log(const runner *r) {
@@ -195,6 +195,7 @@ vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *e
     status = vd_run_logs_close(&r.logs, status, result, err);
     if (status == VD_OK)
         status = vd_run_root(options->exec, &r.log, &result->run_root, &result->final_state, err);
+    result->encoding = r.log.rounding.encoding;
     result->steps = r.program->steps;
     result->resumed_at = r.progress.resumed_at;
     result->loss_first = r.log.loss_first;

@@ -44,6 +44,7 @@ typedef struct {
     int64_t steps, resumed_at;
     float loss_first, loss_last;
     double seconds;
+    vd_log_encoding encoding; /* of the log */
     vd_rounded_count rounded; /* with `rounding`: of the steps that ran now */
     vd_difference difference; /* of the whole run, if it contests */
     uint64_t log_bytes;

@@ -68,6 +68,27 @@ vd_status vd_run_logs_choose(const vd_run_options *options, const vd_hash *progr
     return choose_run(rounding, options->exec->program, program, &out->rounding, err);
 }
 
+vd_status vd_run_logs_same(const vd_run_options *options, const vd_run_log *log, vd_err *err) {
+    const vd_run_rounding *r = options->rounding;
+    const vd_log_run *begun = &log->rounding;
+    vd_hash thresholds = {0};
+    vd_status status = VD_OK;
+    if (r->role == VD_AUDITOR)
+        return VD_OK;
+    if (r->encoding == VD_LOG_SYMBOLS)
+        status = vd_thresholds_hash(r->thresholds, &thresholds, err);
+    if (status != VD_OK)
+        return status;
+    if (r->bits != begun->bits || r->encoding != begun->encoding ||
+        !vd_hash_equal(&thresholds, &begun->thresholds))
+        return vd_fail(
+            err, VD_ERR_USAGE,
+            "%s: holds a run with other --bits, --encoding or --thresholds; give another "
+            "directory",
+            options->dir);
+    return VD_OK;
+}
+
 /* ---- steps ---- */
 
 vd_status vd_run_logs_open(vd_run_logs *logs, vd_exec *exec, const vd_run_options *options,

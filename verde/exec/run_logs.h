@@ -19,6 +19,9 @@ VD_MUST_USE vd_status vd_run_logs_check(const vd_run_options *options, vd_err *e
 /* The log that a new run writes, or the one that it follows, and who does. */
 VD_MUST_USE vd_status vd_run_logs_choose(const vd_run_options *options, const vd_hash *program,
                                          vd_run_log *out, vd_err *err);
+/* Is `log`, of a run that goes on, rounded as the options say? An auditor takes its trainer's. */
+VD_MUST_USE vd_status vd_run_logs_same(const vd_run_options *options, const vd_run_log *log,
+                                       vd_err *err);
 /* Sets exec->free if options->rounding is given. */
 VD_MUST_USE vd_status vd_run_logs_open(vd_run_logs *logs, vd_exec *exec,
                                        const vd_run_options *options, const vd_run_log *log,

@@ -67,8 +67,8 @@ vd_status vd_events_next(vd_events *events) {
         return fail_syntax(events);
     const char *feature = forbidden_feature(&events->event);
     if (feature)
-        return vd_events_fail(events, vd_events_line(events), "%s are not allowed in a job file",
-                              feature);
+        return vd_events_fail(events, vd_events_line(events), "%s are not allowed in %s", feature,
+                              events->what);
     return VD_OK;
 }
 
@@ -76,20 +76,20 @@ vd_status vd_events_next(vd_events *events) {
 static vd_status check_bytes(const vd_events *events, size_t size) {
     const char *text = events->text;
     if (size == 0)
-        return vd_events_fail(events, 1, "a job file must be a mapping, got an empty file");
+        return vd_events_fail(events, 1, "%s must be a mapping, got an empty file", events->what);
     if (size > VD_JOB_BYTES_MAX)
-        return vd_events_fail(events, 1, "a job file must be at most %d bytes, got %zu",
+        return vd_events_fail(events, 1, "%s must be at most %d bytes, got %zu", events->what,
                               VD_JOB_BYTES_MAX, size);
     if (size >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2)))
-        return vd_events_fail(events, 1, "a job file must be UTF-8, got UTF-16");
+        return vd_events_fail(events, 1, "%s must be UTF-8, got UTF-16", events->what);
     if (memmem(text, size, "\xef\xbb\xbf", 3))
-        return vd_events_fail(events, 1, "a job file must have no byte order mark");
+        return vd_events_fail(events, 1, "%s must have no byte order mark", events->what);
     return VD_OK;
 }
 
 vd_status vd_events_open(vd_events *events, const void *text, size_t size, const char *name,
-                         vd_err *err) {
-    *events = (vd_events){.name = name, .text = text, .err = err};
+                         const char *what, vd_err *err) {
+    *events = (vd_events){.name = name, .what = what, .text = text, .err = err};
     vd_status status = check_bytes(events, size);
     if (status)
         return status;
@@ -115,7 +115,7 @@ vd_status vd_events_finish(vd_events *events) {
         status = vd_events_next(events);
     if (!status && events->event.type != YAML_STREAM_END_EVENT)
         status = vd_events_fail(events, vd_events_line(events),
-                                "a job file must hold one document, got a second one");
+                                "%s must hold one document, got a second one", events->what);
     return status;
 }
 

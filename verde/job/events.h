@@ -13,13 +13,14 @@ typedef struct {
     yaml_parser_t parser;
     yaml_event_t event; /* the current one; owned */
     const char *name;   /* of the file, for errors */
+    const char *what;   /* "a job file", likewise */
     const char *text;
     vd_err *err;
 } vd_events;
 
 /* Opens text (borrowed) of at most VD_JOB_BYTES_MAX and stands at the root's first event. */
 VD_MUST_USE vd_status vd_events_open(vd_events *events, const void *text, size_t size,
-                                     const char *name, vd_err *err);
+                                     const char *name, const char *what, vd_err *err);
 void vd_events_close(vd_events *events); /* also after open failed */
 
 /* Goes to the next event. Anchors, aliases, tags and directives are errors. */

@@ -222,7 +222,7 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         return vd_fail(err, VD_ERR_USAGE, "the name of a job file must be below %d bytes",
                        VD_JOB_PATH_SIZE);
     memcpy(out->path, name, strlen(name) + 1);
-    vd_status status = vd_events_open(&reader.events, text, size, out->path, err);
+    vd_status status = vd_events_open(&reader.events, text, size, out->path, "a job file", err);
     if (!status)
         status = read_document(&reader);
     if (!status)

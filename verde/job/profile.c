@@ -24,7 +24,7 @@ static int find_key(const char *name) {
 }
 
 static vd_status read_number(vd_events *events, int key, ro_profile *out) {
-    char got[VD_GOT_SIZE];
+    char got[VD_GOT_SIZE], why[128];
     vd_status status = vd_events_next(events);
     if (status != VD_OK)
         return status;
@@ -33,25 +33,25 @@ static vd_status read_number(vd_events *events, int key, ro_profile *out) {
     vd_events_got(events, got);
     if (digits == 0 || digits > 9 || text[digits])
         return vd_events_fail(events, vd_events_line(events),
-                              "`%s` must be a whole number in plain decimal digits, got %s",
+                              "`%s` must be a whole number of one to nine decimal digits, got %s",
                               keys[key].name, got);
     const int32_t value = (int32_t)strtol(text, NULL, 10);
     memcpy((char *)out + keys[key].offset, &value, sizeof value);
+    if (ro_profile_check(out, why, sizeof why) != RO_OK)
+        return vd_events_fail(events, vd_events_line(events), "%s, got %s", why, got);
     return VD_OK;
 }
 
 static vd_status read_keys(vd_events *events, ro_profile *out) {
     bool seen[KEYS] = {false};
-    char got[VD_GOT_SIZE], why[128];
+    char got[VD_GOT_SIZE];
     for (;;) {
         vd_status status = vd_events_next(events);
         if (status != VD_OK)
             return status;
         const uint32_t line = vd_events_line(events);
         if (events->event.type == YAML_MAPPING_END_EVENT)
-            return ro_profile_check(out, why, sizeof why) == RO_OK
-                       ? vd_events_finish(events)
-                       : vd_events_fail(events, line, "%s", why);
+            return vd_events_finish(events);
         const int key = find_key(vd_events_plain(events));
         vd_events_got(events, got);
         if (key < 0)
@@ -81,7 +81,7 @@ vd_status vd_profile_parse(const void *text, size_t size, const char *path, ro_p
     char got[VD_GOT_SIZE];
     *out = (ro_profile){.lanes = 1};
     name_after(path, out);
-    vd_status status = vd_events_open(&events, text, size, path, err);
+    vd_status status = vd_events_open(&events, text, size, path, "a profile", err);
     if (status == VD_OK && events.event.type != YAML_MAPPING_START_EVENT) {
         vd_events_got(&events, got);
         status = vd_events_fail(&events, vd_events_line(&events),
