@@ -15,6 +15,7 @@ expect() {
     code=0
     "$@" > "$work/out.txt" 2> "$work/err.txt" || code=$?
     [ $code -eq "$want" ] || { echo "$*: exit code $code, expected $want"; cat "$work/err.txt"; exit 1; }
+    [ "$want" -eq 0 ] || [ "$(grep '^verde' "$work/err.txt" | grep -vc 'made a new key')" -eq 1 ] || { echo "$*: not one line:"; cat "$work/err.txt"; exit 1; }
     grep -qF -- "$text" "$work/err.txt" "$work/out.txt" ||
         { echo "$*: no \"$text\" in:"; cat "$work/err.txt" "$work/out.txt"; exit 1; }
     count=$((count + 1))
@@ -23,13 +24,15 @@ expect() {
 job=models/jobs/toy.yaml
 expect 2 'no command "frobnicate"' "$verde" frobnicate
 expect 0 'Usage' "$verde" --help
-for command in keygen run serve arbitrate verify inspect graph; do
+for command in keygen run serve arbitrate verify inspect graph calibrate; do
     expect 0 'Example' "$verde" $command --help
-    expect 2 'verde' "$verde" $command --no-such-option
+    expect 2 "verde $command: unrecognized option" "$verde" $command --no-such-option
     expect 2 'verde' "$verde" $command
 done
 expect 2 'nowhere.yaml' "$verde" run "$work/nowhere.yaml" --out "$work/run"
 expect 2 'threads' "$verde" run $job --out "$work/run" --threads -1
+expect 2 'threads' "$verde" run $job --out "$work/run" --threads ' 3'
+expect 2 'backend' "$verde" run $job --out "$work/run" --backend ""
 expect 2 'backend' "$verde" run $job --out "$work/run" --backend quantum
 expect 2 'kind must be one of' "$verde" run $job --out "$work/run" --fault mischief
 expect 2 'step must be' "$verde" run $job --out "$work/run" --fault element@99999
@@ -41,10 +44,15 @@ expect 2 'with fault' "$verde" run $job --out "$work/run" --fault element
 cmp "$work/before.json" "$work/run/run.json"
 expect 2 'program' "$verde" inspect "$work"
 expect 2 'STEP:VALUE:LEAF' "$verde" inspect "$work/run" --proof 1:2
+expect 2 'STEP must be -1..11' "$verde" inspect "$work/run" --proof 12:0:0
+expect 2 'one of --trace and --proof' "$verde" inspect "$work/run" --trace 1 --proof 1:200:0
+expect 0 '"leaves":8' "$verde" inspect "$work/run" --proof 1:200:0 --json
+expect 0 '"operator":"matmul"' "$verde" inspect "$work/run" --trace 3 --json
 expect 0 'holds' "$verde" inspect "$work/run" --proof 1:200:0
 expect 0 'matmul' "$verde" inspect "$work/run" --trace 3
 echo '{"payload":' > "$work/bad.json"
-expect 6 'verde' "$verde" verify "$work/bad.json"
+expect 6 'bad.json: note' "$verde" verify "$work/bad.json"
+expect 2 'got "abc"' "$verde" verify "$work/bad.json" --referee abc
 expect 2 'nothere' "$verde" verify "$work/nothere.json"
 expect 2 'http' "$verde" arbitrate $job --key "$work/referee" --verdict "$work/v.json" \
     --provider http://127.0.0.1:1 --provider http://127.0.0.1:2
@@ -53,5 +61,25 @@ expect 2 'same key' "$verde" arbitrate $job --key "$work/referee" --verdict "$wo
     --provider "https://127.0.0.1:1#$(cat "$work/k1.txt")" \
     --provider "https://127.0.0.1:2#$(cat "$work/k1.txt")"
 expect 2 'key.pem' "$verde" keygen "$work/k1"
+"$verde" keygen "$work/k2" > "$work/k2.txt"
+expect 2 'cannot create' "$verde" arbitrate $job --key "$work/referee" --verdict "$work/nowhere/v.json" \
+    --provider "https://127.0.0.1:1#$(cat "$work/k1.txt")" --provider "https://127.0.0.1:2#$(cat "$work/k2.txt")"
 [ ! -e "$work/v.json" ]
+
+# Before anything is measured.
+expect 2 'cannot create' "$verde" calibrate $job --out "$work/nowhere/thresholds"
+expect 2 'it is a directory' "$verde" calibrate $job --out "$work"
+expect 2 'the same device' "$verde" calibrate $job --out "$work/thresholds" --against sim-wide
+if grep -q 'step 1' "$work/err.txt"; then echo "measured first"; exit 1; fi
+if [ -w /dev/full ]; then
+    expect 1 'cannot write to standard output' sh -c '"$1" inspect "$2" > /dev/full' - "$verde" "$work/run"
+fi
+
+# A run that was cut off can be looked at, and is said to be unfinished.
+cp -r "$work/run" "$work/cut"
+sed -n '/"step": 8/q;p' "$work/run/run.json" | sed '$d' > "$work/cut/run.json"
+sed -i '$s/},/}]}/' "$work/cut/run.json"
+rm "$work/cut/data"
+expect 0 'unfinished, 12 steps, 2 of 4' "$verde" inspect "$work/cut"
+expect 2 'not finished: 2 of 4' "$verde" inspect "$work/cut" --trace 1
 echo "$count bad inputs and help texts"

@@ -101,6 +101,8 @@ typedef struct {
 VD_MUST_USE vd_status vd_writer_open(vd_writer *writer, const char *path, int mode, vd_err *err);
 VD_MUST_USE vd_status vd_writer_put(vd_writer *writer, const void *bytes, size_t size, vd_err *err);
 VD_MUST_USE vd_status vd_writer_commit(vd_writer *writer, vd_err *err);
+/* Whether a file can be written there: for what is written after long work. Leaves nothing. */
+VD_MUST_USE vd_status vd_check_writable(const char *path, vd_err *err);
 void vd_writer_abort(vd_writer *writer); /* after an error, or instead of commit; harmless twice */
 
 /* Makes the directory if it is not there (one level) and fsyncs its parent. */

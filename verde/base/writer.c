@@ -64,7 +64,7 @@ vd_status vd_writer_open(vd_writer *writer, const char *path, int mode, vd_err *
     memcpy(writer->path, path, length + 1);
     writer->fd = open_temp(writer, (mode_t)mode);
     if (writer->fd < 0) {
-        status = vd_fail_errno(err, "create", writer->temp);
+        status = vd_fail_errno(err, "create", path);
         writer->temp[0] = 0; /* perhaps another's: abort must not remove it */
         return status;
     }
@@ -110,6 +110,13 @@ void vd_writer_abort(vd_writer *writer) {
     close(writer->fd);
     writer->fd = -1;
     writer->temp[0] = 0;
+}
+
+vd_status vd_check_writable(const char *path, vd_err *err) {
+    vd_writer writer;
+    vd_status status = vd_writer_open(&writer, path, 0644, err);
+    vd_writer_abort(&writer);
+    return status;
 }
 
 vd_status vd_write_file(const char *path, const void *bytes, size_t size, int mode, vd_err *err) {

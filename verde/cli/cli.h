@@ -70,7 +70,7 @@ typedef struct {
 
 /* From a job file: data, program. */
 VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err);
-/* From a run directory: program, data, fault. */
+/* From a run directory: program, fault and, of a finished run, data. */
 VD_MUST_USE vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err);
 /* The data tensor next to the program, so that a run directory serves without its job file. */
 VD_MUST_USE vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err);

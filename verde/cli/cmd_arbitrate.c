@@ -50,7 +50,7 @@ static vd_status ask_key(arbitration *x, uint32_t p) {
         status = vd_json_read(answer.body.data, answer.body.size, VD_SMALL_ELEMENTS, &root, NULL);
     const char *hex = json_string_value(json_object_get(root, "key"));
     if (answer.err.status != VD_OK)
-        vd_fail(x->err, VD_ERR_LOCAL, "%s: %s", x->endpoint[p].url, answer.err.text);
+        vd_fail(x->err, VD_ERR_LOCAL, "%s", answer.err.text); /* it names the URL */
     else if (!hex || !vd_unhex(hex, x->assignment.provider[p].b, VD_KEY_SIZE))
         status = vd_fail(x->err, VD_ERR_LOCAL, "%s: tells no key", x->endpoint[p].url);
     json_decref(root);
@@ -92,6 +92,8 @@ static vd_status assign(arbitration *x) {
 
 static vd_status prepare(arbitration *x) {
     vd_status status = vd_leaf_self_test(x->err);
+    if (status == VD_OK) /* before hours of work, not after */
+        status = vd_check_writable(x->a->verdict, x->err);
     if (status == VD_OK)
         status = vd_load_job(x->a->job, &x->loaded, x->err);
     if (status == VD_OK)

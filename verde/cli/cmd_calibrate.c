@@ -16,22 +16,25 @@ static void progress(void *user, int64_t done) {
 }
 
 static void print_counts(const vd_calibration *c) {
-    int few = 0;
     printf("%-18s %12s %8s %10s  threshold\n", "operator", "elements", "apart", "largest");
     for (int op = 1; op < RO_OP_END; op++) {
         const vd_calibration_count *count = &c->count[op];
-        if (!count->elements)
-            continue;
-        printf("%-18s %12llu %8llu %10.2e  %a\n", ro_op_describe(op)->name,
-               (unsigned long long)count->elements, (unsigned long long)count->apart,
-               count->largest, c->thresholds.of[op]);
-        few += count->apart < VD_CALIBRATION_APART;
+        if (count->elements)
+            printf("%-18s %12llu %8llu %10.2e  %a\n", ro_op_describe(op)->name,
+                   (unsigned long long)count->elements, (unsigned long long)count->apart,
+                   count->largest, c->thresholds.of[op]);
     }
+}
+
+static void warn(const vd_calibration *c) {
+    int few = 0;
+    for (int op = 1; op < RO_OP_END; op++)
+        few += c->count[op].elements && c->count[op].apart < VD_CALIBRATION_APART;
     if (few > 0)
         fprintf(stderr,
-                "warning: %d operators had fewer than %d elements that the devices round apart; "
-                "their\nthresholds follow from the largest distance of an element's two values. "
-                "More --steps make them\nsurer; --encoding calls needs no thresholds\n",
+                "verde: warning: %d operators had fewer than %d elements that the devices round "
+                "apart; their\nthresholds follow from the largest distance of an element's two "
+                "values. More --steps make them\nsurer; --encoding calls needs no thresholds\n",
                 few, VD_CALIBRATION_APART);
 }
 
@@ -48,12 +51,24 @@ static json_t *counts_json(const vd_calibration *c) {
     return all;
 }
 
-static vd_status calibrate(const char *job, calibrate_options *o, vd_loaded *loaded, vd_err *err) {
-    static vd_calibration found;
-    ro_profile profile[2];
+static vd_status find_profiles(const calibrate_options *o, ro_profile profile[2], vd_err *err) {
     vd_status status = vd_profile_find(o->profile[0], &profile[0], err);
     if (status == VD_OK)
         status = vd_profile_find(o->profile[1], &profile[1], err);
+    if (status == VD_OK && memcmp(&profile[0].lanes, &profile[1].lanes,
+                                  sizeof profile[0] - offsetof(ro_profile, lanes)) == 0)
+        status = vd_fail(err, VD_ERR_USAGE,
+                         "--profile %s and --against %s are the same device: nothing to measure",
+                         o->profile[0], o->profile[1]);
+    return status;
+}
+
+static vd_status calibrate(const char *job, calibrate_options *o, vd_loaded *loaded, vd_err *err) {
+    static vd_calibration found;
+    ro_profile profile[2];
+    vd_status status = find_profiles(o, profile, err);
+    if (status == VD_OK)
+        status = vd_check_writable(o->out, err);
     if (status == VD_OK)
         status = vd_load_job(job, loaded, err);
     if (status == VD_OK)
@@ -71,6 +86,7 @@ static vd_status calibrate(const char *job, calibrate_options *o, vd_loaded *loa
         vd_print_json(json_pack("{ss so}", "thresholds", o->out, "operators", counts_json(&found)));
     else
         print_counts(&found);
+    warn(&found);
     return VD_OK;
 }
 

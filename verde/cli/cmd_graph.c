@@ -29,10 +29,10 @@ static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, 
     if (!dot)
         print_summary(p, &hash);
     if (ok)
-        ok = fwrite(out.data, 1, out.size, stdout) == out.size;
+        fwrite(out.data, 1, out.size, stdout);
     vd_buf_free(&out);
     if (!ok)
-        vd_fail(err, VD_ERR_LOCAL, "graph: could not be printed");
+        vd_fail(err, VD_ERR_LOCAL, "out of memory for the graph's text");
     return ok ? VD_EXIT_OK : vd_report(err);
 }
 

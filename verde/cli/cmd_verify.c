@@ -12,7 +12,8 @@ typedef struct {
 static vd_status read_referee(const char *hex, vd_public_key *key, vd_err *err) {
     if (vd_unhex(hex, key->b, VD_KEY_SIZE))
         return VD_OK;
-    return vd_fail(err, VD_ERR_USAGE, "--referee must be 64 lower-case hexadecimal digits");
+    return vd_fail(err, VD_ERR_USAGE,
+                   "--referee must be 64 lower-case hexadecimal digits, got \"%.80s\"", hex);
 }
 
 /* Is it the program that this job file means? */
@@ -43,6 +44,8 @@ static vd_status verify_file(const arguments *a, vd_verdict *verdict, vd_err *er
                                    vd_leaf_element, a->story ? vd_tell : NULL, NULL, verdict, err);
     if (status == VD_OK && a->job)
         status = compare_job(a->job, verdict, err);
+    if (status == VD_ERR_PEER)
+        status = vd_fail(err, status, "%s: %s", a->file, err->text);
     vd_buf_free(&text);
     return status;
 }
@@ -115,6 +118,7 @@ const vd_command vd_cmd_verify = {
     "  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n"
     "  --job JOB        also check that it is about this job\n"
     "  --story          tell the dispute again\n"
-    "  --quiet          only the exit code\n" VD_COMMON_HELP "\nExample:\n"
+    "  --quiet          nothing on standard output: the exit code tells\n" VD_COMMON_HELP
+    "\nExample:\n"
     "  verde verify verdict.json --job models/jobs/demo.yaml\n" VD_EXIT_HELP,
     verify};

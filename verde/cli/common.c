@@ -12,7 +12,8 @@ bool vd_parse_number(const char *name, const char *text, long lo, long hi, long 
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
-    if (*text == 0 || *end != 0 || errno != 0 || value < lo || value > hi) {
+    if ((*text != '-' && (*text < '0' || *text > '9')) || *end != 0 || errno != 0 || value < lo ||
+        value > hi) {
         fprintf(stderr, "verde: --%s must be %ld..%ld, got \"%s\"\n", name, lo, hi, text);
         return false;
     }
@@ -28,15 +29,17 @@ bool vd_take_common(const vd_command *command, int option, vd_common *common, bo
             return false;
         common->threads = (int)number;
         return true;
-    case 'b': common->backend = optarg; return true;
+    case 'b':
+        if (!*optarg)
+            fprintf(stderr, "verde: --backend must be a name, got \"\"\n");
+        common->backend = optarg;
+        return *optarg != 0;
     case 'j': common->json = true; return true;
     case 'h':
         printf("%s", command->help);
         *exit_now = true;
         return true;
-    default: /* getopt has printed what it was */
-        fprintf(stderr, "verde: `verde %s --help` lists the options\n", command->name);
-        return false;
+    default: return false; /* getopt has printed what it was */
     }
 }
 
@@ -138,9 +141,9 @@ vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *
     vd_status status = vd_store_program(dir, &out->program, err);
     out->exec.program = &out->program;
     if (status == VD_OK)
-        status = load_data(dir, out, err);
-    if (status == VD_OK)
         status = vd_store_load_log(dir, log, err);
+    if (status == VD_OK && log->count == vd_run_leaves(&out->program)) /* unfinished: none yet */
+        status = load_data(dir, out, err);
     if (status == VD_OK && log->fault[0])
         status = vd_fault_parse(log->fault, &out->program, &out->exec.fault, err);
     return status;

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,22 +20,30 @@ static void print_usage(FILE *out) {
     fprintf(out, "\n`verde COMMAND --help` explains one, with examples.\n" VD_EXIT_HELP);
 }
 
+/* What was printed may not have arrived: on a full disk, say. */
+static int finish(int code) {
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    fprintf(stderr, "verde: cannot write to standard output: %s\n", strerror(errno));
+    return code == VD_EXIT_OK ? VD_EXIT_LOCAL : code;
+}
+
 int main(int argc, char **argv) {
+    char name[32];
     if (argc < 2) {
         print_usage(stderr);
         return VD_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
-        return VD_EXIT_OK;
+        return finish(VD_EXIT_OK);
     }
     vd_keep_pages();
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i]->name) == 0) {
-            int code = (int)commands[i]->run(argc - 1, argv + 1);
-            if (fflush(stdout) != 0 && code == VD_EXIT_OK)
-                code = VD_EXIT_LOCAL;
-            return code;
+            snprintf(name, sizeof name, "verde %s", argv[1]);
+            argv[1] = name; /* for getopt's messages */
+            return finish((int)commands[i]->run(argc - 1, argv + 1));
         }
     fprintf(stderr, "verde: no command \"%s\"; `verde --help` lists them\n", argv[1]);
     return VD_EXIT_USAGE;

@@ -71,7 +71,7 @@ static void tell_challenge(const vd_outcome *o) {
 static void tell_party(const vd_outcome *o, uint32_t p, const char *name) {
     static const char *const standing[] = {"stands", "CONVICTED", "forfeits", "dismissed"};
     const struct vd_party_outcome *party = &o->party[p];
-    printf("provider %u   %s  %.40s\n", p + 1, standing[party->standing], name);
+    printf("provider %u   %s  %s\n", p + 1, standing[party->standing], name);
     if (party->standing != VD_STANDS)
         printf("             %s: %s\n", vd_grade_name(party->grade), party->reason);
 }
