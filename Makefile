@@ -269,10 +269,10 @@ install: lib
 	for pc in repops repops-blas; do \
 	    sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(RO_VERSION)|' repops/$$pc.pc.in \
 	        > $(DESTDIR)$(LIBDIR)/pkgconfig/$$pc.pc || exit 1; done
-	! command -v $(NVCC) > /dev/null || { $(MAKE) --no-print-directory cuda && \
-	    install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR); }
 	install -m 644 repops/man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
+	! command -v $(NVCC) > /dev/null || { $(MAKE) --no-print-directory cuda && \
+	    install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR); }
 
 # On a GPU, with nvcc and a C compiler alone: tables on the screen, and bench/results/<device>/*.json. ARGS=--quick: two minutes of it;
 # ARGS=--small: the same programs at tiny sizes on the shim, without a GPU.

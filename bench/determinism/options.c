@@ -5,7 +5,7 @@
 
 #include "bench/determinism/determinism.h"
 
-static void usage(FILE *to) {
+static void usage(void) {
     fputs(
         "Usage: determinism [--model gpt2|resnet50] [--size small|full] [--steps N]\n"
         "                   [--profiles A,B,...] [--pairs] [--ways 12345] [--bits N]\n"
@@ -30,17 +30,29 @@ static void usage(FILE *to) {
         "--out: where table.txt, steps.csv, result.json and page.html go, default\n"
         "        build/determinism.\n"
         "Example: determinism --model gpt2 --size small --steps 100 --pairs\n",
-        to);
-    exit(to == stdout ? 0 : 2);
+        stdout);
 }
 
-static long number(const char *text, long low, long high) {
+static void wrong(const char *option, const char *expected, const char *got) {
+    fprintf(stderr, "determinism: %s must be %s, got \"%s\"\n", option, expected, got);
+    exit(2);
+}
+
+static const char *one_of(const char *option, const char *text, const char *a, const char *b) {
+    char expected[64];
+    snprintf(expected, sizeof expected, "%s or %s", a, b);
+    if (strcmp(text, a) != 0 && strcmp(text, b) != 0)
+        wrong(option, expected, text);
+    return text;
+}
+
+static long number(const char *option, const char *text, long low, long high) {
     char *end;
+    char expected[64];
     const long value = strtol(text, &end, 10);
-    if (*text == 0 || *end != 0 || value < low || value > high) {
-        fprintf(stderr, "determinism: expected %ld..%ld, got \"%s\"\n", low, high, text);
-        exit(2);
-    }
+    snprintf(expected, sizeof expected, "%ld..%ld", low, high);
+    if (*text == 0 || *end != 0 || value < low || value > high)
+        wrong(option, expected, text);
     return value;
 }
 
@@ -79,27 +91,32 @@ void parse_options(int argc, char **argv) {
                                             {NULL, 0, NULL, 0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (o) {
-        case 'm': bench.model = optarg; break;
-        case 's': bench.size = optarg; break;
-        case 'n': bench.steps = number(optarg, 1, STEPS_MAX - 1); break;
+        case 'm': bench.model = one_of("--model", optarg, "gpt2", "resnet50"); break;
+        case 's': bench.size = one_of("--size", optarg, "small", "full"); break;
+        case 'n': bench.steps = number("--steps", optarg, 1, STEPS_MAX - 1); break;
         case 'p': parse_profiles(optarg); break;
         case 'a': bench.pairs = true; break;
-        case 'l': bench.minutes = number(optarg, 1, 10000); break;
-        case 'i': bench.interval = number(optarg, 1, STEPS_MAX - 1); break;
+        case 'l': bench.minutes = number("--minutes", optarg, 1, 10000); break;
+        case 'i': bench.interval = number("--interval", optarg, 1, STEPS_MAX - 1); break;
         case 'u': bench.cpu = true; break;
-        case 'b': bench.bits = (int32_t)number(optarg, 16, 32); break;
-        case 't': bench.threads = number(optarg, 0, 1024); break;
-        case 'B': bench.batch = number(optarg, 1, 1024); break;
-        case 'T': bench.sequence = number(optarg, 1, 1024); break;
-        case 'w': bench.ways = optarg; break;
-        case 'M': bench.memory = 1e9 * (double)number(optarg, 1, 1000); break;
-        case 'c': bench.calibration = number(optarg, 1, STEPS_MAX - 1); break;
+        case 'b': bench.bits = (int32_t)number("--bits", optarg, 16, 32); break;
+        case 't': bench.threads = number("--threads", optarg, 0, 1024); break;
+        case 'B': bench.batch = number("--batch", optarg, 1, 1024); break;
+        case 'T': bench.sequence = number("--sequence", optarg, 1, 1024); break;
+        case 'w':
+            bench.ways = optarg;
+            if (strspn(optarg, "12345s") != strlen(optarg))
+                wrong("--ways", "of the letters 12345s", optarg);
+            break;
+        case 'M': bench.memory = 1e9 * (double)number("--memory", optarg, 1, 1000); break;
+        case 'c': bench.calibration = number("--calibration", optarg, 1, STEPS_MAX - 1); break;
         case 'o': bench.out = optarg; break;
-        default: usage(o == 'h' ? stdout : stderr);
+        case 'h': usage(); exit(0);
+        default: exit(2); /* getopt has printed what it was */
         }
     }
-    const bool model = !strcmp(bench.model, "gpt2") || !strcmp(bench.model, "resnet50");
-    const bool size = !strcmp(bench.size, "small") || !strcmp(bench.size, "full");
-    if (optind != argc || !model || !size || strspn(bench.ways, "12345s") != strlen(bench.ways))
-        usage(stderr);
+    if (optind != argc) {
+        fprintf(stderr, "determinism: no arguments expected, got \"%s\"\n", argv[optind]);
+        exit(2);
+    }
 }

@@ -40,6 +40,7 @@ enum {
 
 static const char usage[] =
     "Usage: repops-conform [--device NAME]... [--threads N] [--operators] [--json]\n"
+    "       repops-conform --list | --version | --help\n"
     "\n"
     "Compares the bits that this machine computes with those that repops/SPEC.md fixes:\n"
     "every operator and elementary function, on every backend of this processor.\n"

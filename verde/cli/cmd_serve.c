@@ -169,9 +169,9 @@ static vd_status load(const arguments *a, provider *p, vd_err *err) {
     if (status == VD_OK)
         status = vd_load_backend(&p->loaded, &a->common, err);
     if (status == VD_OK)
-        status = vd_load_key(p->key_dir, &p->key, err);
-    if (status == VD_OK)
         status = vd_replay_create(a->dir, &p->loaded.exec, &p->replay, err);
+    if (status == VD_OK)
+        status = vd_load_key(p->key_dir, &p->key, err);
     /* Whoever logs, or follows a log, has no second run: PROTOCOL.md section 12.6. */
     return status == VD_OK && !p->log.rounded ? prepare_again(a, p, err) : status;
 }
