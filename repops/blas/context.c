@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "repops/device.h"
+
 enum { SPARES_MAX = 64 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -27,12 +29,24 @@ static int wanted_threads(void) {
     return 0;
 }
 
-/* No backend changes a bit: one that is not here is worth a line, not a failure. */
+/* Why a backend cannot serve here, NULL if it can: one that is unknown, absent, or a device, which
+ * has no access to the program's memory. */
+static const char *unfit(ro_status status, const ro_ctx *ctx) {
+    if (status == RO_ERR_ARG || status == RO_ERR_DEVICE)
+        return ro_ctx_error(NULL);
+    return status == RO_OK && !ro_ctx_in_host_memory(ctx)
+               ? "REPOPS_CPU is a device, and matrices are in the program's memory"
+               : NULL;
+}
+
+/* No backend changes a bit: one that cannot serve is worth a line, not a failure. */
 static ro_ctx *create(caller by, int threads) {
     ro_ctx *ctx;
     ro_status status = ro_ctx_create(&(ro_options){.threads = threads}, &ctx);
-    if (status == RO_ERR_ARG) {
-        blas_complain(library, ro_ctx_error(NULL));
+    const char *why = unfit(status, ctx);
+    if (why) {
+        blas_complain(library, why);
+        ro_ctx_destroy(ctx);
         status = ro_ctx_create(&(ro_options){.threads = threads, .backend = "cpu"}, &ctx);
     }
     if (status != RO_OK)

@@ -243,14 +243,23 @@ Test(blas, environment_that_makes_no_sense_is_named_and_passed_over) {
     expect_line("librepops_blas: REPOPS_THREADS must be 0..1024; using one thread per core");
 }
 
-Test(blas, backend_that_is_not_here_is_named_and_passed_over) {
+static void expect_passed_over(const char *backend, const char *words) {
     const float one = 1;
-    capture();
-    setenv("REPOPS_CPU", "abacus", 1);
-    cr_expect(blas_sdot(here, 1, &one, 1, &one, 1) == 1);
     char got[300] = "";
+    capture();
+    setenv("REPOPS_CPU", backend, 1);
+    cr_expect(blas_sdot(here, 1, &one, 1, &one, 1) == 1);
     rewind(captured);
-    cr_expect(fgets(got, sizeof got, captured) && strstr(got, "abacus"));
+    cr_expect(fgets(got, sizeof got, captured) && strstr(got, words), "%s", got);
+}
+
+Test(blas, backend_that_is_not_here_is_named_and_passed_over) {
+    expect_passed_over("abacus", "abacus");
+}
+
+Test(blas, device_that_is_not_here_is_named_and_passed_over) {
+    setenv("REPOPS_CUDA_LIBRARY", "/nowhere/librepops_cuda.so.1", 1);
+    expect_passed_over("cuda:0", "/nowhere/librepops_cuda.so.1");
 }
 
 /* ---- threads and processes ---- */
