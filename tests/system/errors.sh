@@ -82,4 +82,16 @@ sed -i '$s/},/}]}/' "$work/cut/run.json"
 rm "$work/cut/data"
 expect 0 'unfinished, 12 steps, 2 of 4' "$verde" inspect "$work/cut"
 expect 2 'not finished: 2 of 4' "$verde" inspect "$work/cut" --trace 1
+# One run at a time in a directory; the next one when it is gone.
+"$verde" run models/jobs/demo.yaml --out "$work/busy" > "$work/busy.txt" 2>&1 &
+busy=$!
+until [ -e "$work/busy/run.json" ]; do
+    kill -0 $busy 2> /dev/null || { echo "the demo job does not run:"; cat "$work/busy.txt"; exit 1; }
+    sleep 0.1
+done
+expect 1 'another process is running there' "$verde" run models/jobs/demo.yaml --out "$work/busy"
+kill -9 $busy
+wait $busy 2> /dev/null || true
+expect 2 'with fault' "$verde" run models/jobs/demo.yaml --out "$work/busy" --fault element
+
 echo "$count bad inputs and help texts"

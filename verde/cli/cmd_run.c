@@ -1,4 +1,8 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "repops/device.h"
 #include "verde/cli/cli.h"
@@ -242,19 +246,25 @@ static void announce(const char *job, const vd_loaded *loaded) {
             ro_ctx_threads(loaded->ro) == 1 ? "" : "s");
 }
 
+/* Two runs into one directory would mix their files. File systems without locks go without. */
+static vd_status take_dir(const char *dir, int *fd, vd_err *err) {
+    vd_status status = vd_make_dir(dir, err);
+    *fd = status == VD_OK ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        status = vd_fail(err, VD_ERR_LOCAL, "%s: another process is running there", dir);
+    return status;
+}
+
 static vd_status execute(const char *job, const char *dir, const char *fault,
                          const vd_common *common, const vd_run_rounding *rounding,
                          vd_loaded *loaded, vd_err *err) {
     vd_run_result result;
     const vd_training *t = &loaded->job.training;
-    vd_status status = vd_make_dir(dir, err);
-    if (status != VD_OK)
-        return status;
     announce(job, loaded);
     printer print = {.samples_per_step = (double)(t->batch * t->sequence),
                      .samples = vd_record_size(&t->model) ? "images" : "tokens"};
     vd_run_options options = {&loaded->exec, dir, fault, progress, &print, rounding};
-    status = vd_run(&options, &result, err);
+    vd_status status = vd_run(&options, &result, err);
     if (status == VD_OK)
         status = vd_save_data(dir, loaded, err);
     if (status != VD_OK)
@@ -272,6 +282,7 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
 /* "--backend log" runs free kernels on the best instruction set. */
 static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_err *err) {
     static log_role role;
+    int fd = -1; /* of the directory, locked */
     const bool logs = o->common.backend && strcmp(o->common.backend, "log") == 0;
     if (!logs && has_log_options(&o->log))
         return vd_fail(err, VD_ERR_USAGE,
@@ -285,9 +296,13 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     if (status == VD_OK && logs)
         status = vd_load_device(loaded, &role.profile, err);
     if (status == VD_OK)
+        status = take_dir(o->dir, &fd, err);
+    if (status == VD_OK)
         status =
             execute(job, o->dir, o->fault, &o->common, logs ? &role.rounding : NULL, loaded, err);
     vd_key_destroy(role.key);
+    if (fd >= 0)
+        close(fd);
     return status;
 }
 
