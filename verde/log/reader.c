@@ -44,9 +44,13 @@ static vd_status open_file(vd_log_file *f, uint64_t *size, vd_err *err) {
     struct stat info;
     /* O_NONBLOCK: opening a FIFO must not wait for a writer before it is refused. */
     f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (f->fd < 0 && errno == ENOENT)
+        return vd_log_fail(
+            &f->place, VD_ERR_USAGE, err,
+            "cannot be opened: no such file; its trainer makes it with the last step "
+            "before a checkpoint");
     if (f->fd < 0)
-        return vd_log_fail(&f->place, errno == ENOENT ? VD_ERR_USAGE : VD_ERR_IO, err,
-                           "cannot be opened: %s", strerror(errno));
+        return vd_log_fail(&f->place, VD_ERR_IO, err, "cannot be opened: %s", strerror(errno));
     if (fstat(f->fd, &info) != 0 || !S_ISREG(info.st_mode))
         return vd_log_fail(&f->place, VD_ERR_USAGE, err, "not a regular file");
     *size = (uint64_t)info.st_size;
