@@ -1,25 +1,5 @@
 /* The innermost loops of products: a tile of sums in registers. */
-#include "repops/free/gemm.h"
-
-typedef real vr __attribute__((vector_size(FREE_VECTOR)));
-typedef real vr_anywhere
-    __attribute__((vector_size(FREE_VECTOR), aligned(sizeof(real)), may_alias));
-
-RO_INLINE vr broadcast(real x) {
-#if defined(RO_ISA_avx512) && defined(RO_IS_f64)
-    return (vr)_mm512_set1_pd(x);
-#elif defined(RO_ISA_avx512)
-    return (vr)_mm512_set1_ps(x);
-#elif defined(RO_ISA_avx2) && defined(RO_IS_f64)
-    return (vr)_mm256_set1_pd(x);
-#elif defined(RO_ISA_avx2)
-    return (vr)_mm256_set1_ps(x);
-#elif defined(RO_IS_f64)
-    return (vr){x, x};
-#else
-    return (vr){x, x, x, x};
-#endif
-}
+#include "repops/free/vector.h"
 
 /* In binary64 both are the same number: products of binary32 numbers are exact. */
 RO_INLINE vr mul_add(vr a, vr b, vr c, int contract) {
@@ -43,14 +23,6 @@ RO_INLINE vr mul_add(vr a, vr b, vr c, int contract) {
         c[i] = free_mul_add(a[i], b[i], c[i], contract && sizeof(real) == 4);
     return c;
 #endif
-}
-
-RO_INLINE vr load(const real *p) {
-    return *(const vr_anywhere *)(const void *)p;
-}
-
-RO_INLINE void store(real *p, vr x) {
-    *(vr_anywhere *)(void *)p = x;
 }
 
 /* Inlined with constants `rows` and `contract`. */
@@ -140,53 +112,55 @@ static double finite_squares(const real *x, int64_t steps, int width) {
     return sum;
 }
 
-/* Of `vectors` vectors of lanes side by side, a constant where the call is inlined: as many chains
- * of additions as that, times two. */
-RO_INLINE void sum_squares(const real *x, int64_t steps, int width, int vectors, real *sum) {
-    vr s[2], t[2];
+/* Of `vectors` vectors of lanes side by side, a constant where the call is inlined. Four steps at a
+ * time: an addition waits for the one before. */
+RO_INLINE void sum_squares(const real *x, int64_t steps, int width, int vectors, vr *sum) {
+    vr s[4][2];
     int64_t p = 0;
     RO_UNROLL
-    for (int i = 0; i < vectors; i++)
-        s[i] = t[i] = broadcast(0);
-    for (; p + 1 < steps; p += 2, x += 2 * width) {
+    for (int i = 0; i < 4 * vectors; i++)
+        s[i / vectors][i % vectors] = broadcast(0);
+    for (; p + 4 <= steps; p += 4, x += 4 * width) {
+        RO_UNROLL
+        for (int i = 0; i < 4 * vectors; i++) {
+            const vr v = load(x + i / vectors * width + i % vectors * FREE_LANES);
+            s[i / vectors][i % vectors] = mul_add(v, v, s[i / vectors][i % vectors], 1);
+        }
+    }
+    for (; p < steps; p++, x += width) {
         RO_UNROLL
         for (int i = 0; i < vectors; i++) {
-            const vr v = load(x + i * FREE_LANES), w = load(x + width + i * FREE_LANES);
-            s[i] += v * v, t[i] += w * w;
+            const vr v = load(x + i * FREE_LANES);
+            s[0][i] = mul_add(v, v, s[0][i], 1);
         }
     }
     RO_UNROLL
-    for (int i = 0; i < vectors; i++) {
-        if (p < steps)
-            s[i] += load(x + i * FREE_LANES) * load(x + i * FREE_LANES);
-        store(sum + i * FREE_LANES, s[i] + t[i]);
-    }
+    for (int i = 0; i < vectors; i++)
+        sum[i] = (s[0][i] + s[1][i]) + (s[2][i] + s[3][i]);
 }
 
-/* Adds them, or does nothing and returns 0: one is not finite. */
-static int add_finite(const real *restrict sum, int count, double *restrict square) {
-    real zero = 0;
-    for (int i = 0; i < count; i++)
-        zero += sum[i] - sum[i];
-    for (int i = 0; i < count && zero == 0; i++)
-        square[i] += (double)sum[i];
-    return zero == 0;
+/* Of two vectors, or one of them. */
+static void add_two(const real *x, int64_t steps, int width, int count, double *square) {
+    const vr none = broadcast(0);
+    vr sum[2] = {none, none};
+    real lane[2 * FREE_LANES];
+    if (count > FREE_LANES)
+        sum_squares(x, steps, width, 2, sum);
+    else
+        sum_squares(x, steps, width, 1, sum);
+    const vr zero = (sum[0] - sum[0]) + (sum[1] - sum[1]);
+    store(lane, sum[0]), store(lane + FREE_LANES, sum[1]);
+    if (memcmp(&zero, &none, sizeof zero) == 0)
+        for (int i = 0; i < count; i++)
+            square[i] += (double)lane[i];
+    else
+        for (int i = 0; i < count; i++)
+            square[i] += lane[i] - lane[i] == 0 ? (double)lane[i]
+                                                : finite_squares(x + i, steps, width);
 }
 
 void RO_FREE_NAME(ro_free_add_squares)(const real *x, int64_t steps, int width, int64_t lanes,
                                        double *square) {
-    real sum[2 * FREE_LANES];
-    for (int h = 0, count; h < lanes; h += count) {
-        count = h + FREE_LANES < lanes ? 2 * FREE_LANES : FREE_LANES;
-        if (count > FREE_LANES)
-            sum_squares(x + h, steps, width, 2, sum);
-        else
-            sum_squares(x + h, steps, width, 1, sum);
-        count = count < lanes - h ? count : (int)(lanes - h);
-        if (add_finite(sum, count, square + h))
-            continue;
-        for (int i = 0; i < count; i++)
-            square[h + i] +=
-                sum[i] - sum[i] == 0 ? (double)sum[i] : finite_squares(x + h + i, steps, width);
-    }
+    for (int64_t h = 0; h < lanes; h += 2 * FREE_LANES)
+        add_two(x + h, steps, width, (int)min_i64(2 * FREE_LANES, lanes - h), square + h);
 }
