@@ -180,6 +180,83 @@ static void limits(const item *t, int64_t block, int64_t row, int64_t rows, int6
     *last = part.reverse ? steps - from : to;
 }
 
+/* ---- results ---- */
+
+/* Rows whose results are next. */
+typedef struct {
+    int64_t row;
+    int direct; /* tiles leave one by one */
+    int64_t first[BLOCK_ROWS];
+    double of_sum[BLOCK_ROWS];
+} ends;
+
+/* Neighbours of the output that leave together. */
+typedef struct {
+    int64_t first, count;
+    real y[RO_EMIT_MAX];
+    double bound[RO_EMIT_MAX];
+} batch;
+
+static void flush(ro_emitter *e, batch *out) {
+    if (out->count > 0)
+        ro_emit(e, out->first, out->y, out->bound, out->count);
+    out->count = 0;
+}
+
+static int64_t place_of(const free_gemm *g, int64_t index, int64_t row) {
+    return g->place ? g->place(g, index, row) : (index * g->m + row) * g->n;
+}
+
+static void find_ends(const item *t, int64_t row, int64_t rows, ends *to) {
+    const free_gemm *g = t->p->g;
+    to->row = row;
+    to->direct = ro_emit_is_direct(t->emitter) && g->alpha != 0 && g->k > 0;
+    for (int64_t i = 0; i < rows; i++)
+        to->first[i] = place_of(g, t->product, t->row + row + i) + t->col;
+    for (int64_t i = 0; t->row_square && i < rows; i++)
+        to->of_sum[i] =
+            free_bound(((double)g->k + 2) * 0x1p-53 * __builtin_sqrt(t->row_square[row + i]));
+}
+
+/* Of the tile (row, col), from `row` on. */
+static free_results results_of(const item *t, const ends *e, int64_t row, int64_t rows,
+                               int64_t col) {
+    return (free_results){.sum = sums_of(t, row, col) + row % t->height * FREE_NR,
+                          .rows = (int)rows,
+                          .cols = (int)min_i64(FREE_NR, t->n - col),
+                          .col = col,
+                          .first = e->first + (row - e->row),
+                          .of_sum = e->of_sum + (row - e->row),
+                          .norm = t->col_square ? t->col_square + col : NULL,
+                          .alpha = (real)t->p->g->alpha};
+}
+
+static void emit_row(const item *t, const ends *e, int64_t row, batch *out) {
+    const int64_t first = e->first[row - e->row];
+    for (int64_t j = 0; j < t->n; j += FREE_NR) {
+        const free_results r = results_of(t, e, row, 1, j);
+        if (out->count + r.cols > RO_EMIT_MAX || out->first + out->count != first + j)
+            flush(t->emitter, out);
+        if (out->count == 0)
+            out->first = first + j;
+        RO_FREE_NAME(ro_free_finish)(&r, 0, out->y + out->count, out->bound + out->count);
+        out->count += r.cols;
+    }
+}
+
+/* Those that have not left, and again those with calls to follow. */
+static void emit_rows(const item *t, const ends *e, int64_t rows) {
+    const ro_rounding *r = t->emitter->rounding;
+    batch out;
+    if (e->direct && (r->mode != RO_FREE_REPLAY || r->call_count == 0))
+        return;
+    out.count = 0;
+    for (int64_t i = 0; i < rows; i++)
+        if (!e->direct || ro_emit_is_called(t->emitter, e->first[i], t->n))
+            emit_row(t, e, e->row + i, &out);
+    flush(t->emitter, &out);
+}
+
 /* One block's sum of one tile: its runs, then what the block's step says. */
 typedef struct {
     const item *t;
@@ -226,7 +303,9 @@ static void run_tile_block(const tile_block *x, const free_step *s) {
         merge(c - slot_size, c, x->rows);
 }
 
-static void multiply_rows(const item *t, int64_t block, int64_t row, int64_t rows, int exact) {
+/* `e`: of these rows; NULL: the block is not the last one. */
+static void multiply_rows(const item *t, int64_t block, int64_t row, int64_t rows, int exact,
+                          const ends *e) {
     const free_step s = RO_FREE_NAME(ro_free_block_step)(&t->p->order, block);
     const free_gemm *g = t->p->g;
     tile_block x = {.t = t, .exact = exact, .contract = t->p->job->profile->contract, .b = t->b};
@@ -240,78 +319,12 @@ static void multiply_rows(const item *t, int64_t block, int64_t row, int64_t row
                 limits(t, block, i, x.rows, &x.first, &x.last);
             x.sums = sums_of(t, i, j);
             run_tile_block(&x, &s);
+            if (e && e->direct) {
+                const free_results r = results_of(t, e, i, x.rows, j);
+                RO_FREE_NAME(ro_free_emit_tile)(t->emitter, &r);
+            }
         }
     }
-}
-
-/* ---- results ---- */
-
-/* Neighbours of the output that leave together. */
-typedef struct {
-    int64_t first, count;
-    real y[RO_EMIT_MAX];
-    double bound[RO_EMIT_MAX];
-} batch;
-
-static void flush(ro_emitter *e, batch *out) {
-    if (out->count > 0)
-        ro_emit(e, out->first, out->y, out->bound, out->count);
-    out->count = 0;
-}
-
-static int64_t place_of(const free_gemm *g, int64_t index, int64_t row) {
-    return g->place ? g->place(g, index, row) : (index * g->m + row) * g->n;
-}
-
-/* |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1: any order), and u more by alpha. */
-RO_INLINE void finish(const real *sum, const double *norm, int64_t n, double of_sum, real alpha,
-                      real *restrict y, double *restrict bound) {
-    for (int64_t j = 0; j < n; j++)
-        y[j] = sum[j] * alpha;
-    if (norm)
-        for (int64_t j = 0; j < n; j++)
-            bound[j] = of_sum * __builtin_fabs((double)alpha) * norm[j];
-}
-
-/* The sign of a sum may depend on the order where alpha is 0 too: SPEC 14.3. */
-static void bound_zeros(const real *sum, const double *norm, int64_t n, double of_sum,
-                        double *bound) {
-    for (int64_t j = 0; j < n; j++)
-        if (__builtin_fabs((double)sum[j]) <= 2 * of_sum * norm[j])
-            bound[j] = 0x1p-1000;
-}
-
-static void emit_row(const item *t, int64_t row, batch *out) {
-    const free_gemm *g = t->p->g;
-    const int64_t first = place_of(g, t->product, t->row + row) + t->col;
-    const int64_t within = row % t->height;
-    const double length = t->row_square ? __builtin_sqrt(t->row_square[row]) : 0;
-    const double of_sum = free_bound(((double)g->k + 2) * 0x1p-53 * length);
-    const double *norm = t->col_square;
-    for (int64_t j = 0; j < t->n; j += FREE_NR, norm += norm ? FREE_NR : 0) {
-        const int64_t n = min_i64(FREE_NR, t->n - j);
-        const real *sum = sums_of(t, row, j) + within * FREE_NR;
-        if (out->count + n > RO_EMIT_MAX || out->first + out->count != first + j)
-            flush(t->emitter, out);
-        if (out->count == 0)
-            out->first = first + j;
-        real *y = out->y + out->count;
-        double *bound = out->bound + out->count;
-        if (n == FREE_NR)
-            finish(sum, norm, FREE_NR, of_sum, (real)g->alpha, y, bound);
-        else
-            finish(sum, norm, n, of_sum, (real)g->alpha, y, bound);
-        if (norm && g->alpha == 0)
-            bound_zeros(sum, norm, n, of_sum, bound);
-        out->count += n;
-    }
-}
-
-static void emit_rows(const item *t, int64_t row, int64_t rows, batch *out) {
-    out->count = 0;
-    for (int64_t i = row; i < row + rows; i++)
-        emit_row(t, i, out);
-    flush(t->emitter, out);
 }
 
 static void take_roots(double *square, int64_t n) {
@@ -322,7 +335,7 @@ static void take_roots(double *square, int64_t n) {
 static void run_item(const item *t) {
     const free_order *o = &t->p->order;
     const int64_t step = BLOCK_ROWS / FREE_MR * t->height;
-    batch out;
+    ends e;
     for (int64_t block = 0; block < o->blocks; block++) {
         const int exact = !pack_columns(t, block), last = block == o->blocks - 1;
         if (last)
@@ -330,13 +343,18 @@ static void run_item(const item *t) {
         for (int64_t row = 0; row < t->m; row += step) {
             const int64_t rows = min_i64(step, t->m - row);
             pack_rows(t, block, row, rows, exact);
-            multiply_rows(t, block, row, rows, exact);
             if (last)
-                emit_rows(t, row, rows, &out);
+                find_ends(t, row, rows, &e);
+            multiply_rows(t, block, row, rows, exact, last ? &e : NULL);
+            if (last)
+                emit_rows(t, &e, rows);
         }
     }
-    if (o->blocks == 0)
-        emit_rows(t, 0, t->m, &out);
+    for (int64_t row = 0; o->blocks == 0 && row < t->m; row += step) {
+        const int64_t rows = min_i64(step, t->m - row);
+        find_ends(t, row, rows, &e);
+        emit_rows(t, &e, rows);
+    }
 }
 
 /* ---- items ---- */

@@ -79,6 +79,24 @@ RO_INLINE int free_is_absent(real x) {
     return x != x && ro_to_bits((float)x) == UINT32_C(0x7fc5a5a5);
 }
 
+/* ---- results ---- */
+
+/* A tile of sums, or the first columns of one. */
+typedef struct {
+    const real *sum; /* rows of FREE_NR */
+    int rows, cols;
+    int64_t col;          /* added to `first` */
+    const int64_t *first; /* of each row: its place in the output */
+    const double *of_sum; /* of each row: bound of a sum's error, over the norm of the column */
+    const double *norm;   /* of each column; NULL: nobody wants bounds */
+    real alpha;
+} free_results;
+
+/* One row's results and their bounds. */
+void RO_FREE_NAME(ro_free_finish)(const free_results *r, int row, real *y, double *bound);
+/* All rows, to an emitter that ro_emit_is_direct; follows no calls. */
+void RO_FREE_NAME(ro_free_emit_tile)(ro_emitter *t, const free_results *r);
+
 /* ---- operands ---- */
 
 /* Some rows of a, or columns of b, and some steps of k. */

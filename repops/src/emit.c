@@ -65,7 +65,8 @@ void ro_emit_moved(ro_emitter *t, int64_t element, float nearest) {
 void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound) {
     if (y != y || y - y != 0) /* no order changes a NaN or an infinity */
         return;
-    const double reach = bound < 0x1p200 ? 2.001 * bound : 0x1p201; /* a NaN counts as infinite */
+    const double reach =
+        bound < 0x1p200 ? RO_EMIT_REACH * bound : 0x1p201; /* a NaN counts as infinite */
     const int64_t place = ro_place(t->out[element], t->rounding->bits);
     const places near = places_around(t, y, reach), far = places_around(t, y, 2 * reach);
     if (near.low == near.high)
@@ -90,6 +91,12 @@ static int64_t find_call(const ro_rounding *r, int64_t first) {
             high = middle;
     }
     return low;
+}
+
+int ro_emit_is_called(const ro_emitter *t, int64_t first, int64_t n) {
+    const ro_rounding *r = t->rounding;
+    const int64_t i = find_call(r, first);
+    return i < r->call_count && r->call[i].element < first + n;
 }
 
 /* The infinities stand where the next number would be. */

@@ -8,6 +8,9 @@
 
 enum { RO_EMIT_MAX = 256 }; /* most elements of one ro_emit */
 
+/* How many bounds a boundary is away from a close call, at most: two, and a little for rounding. */
+#define RO_EMIT_REACH 2.001
+
 /* One for each worker. */
 typedef struct {
     const ro_rounding *rounding;
@@ -25,6 +28,16 @@ RO_INLINE int ro_emit_wants_bounds(const ro_emitter *t) {
     return t->rounding->mode == RO_FREE_REPORT || t->rounding->bound != NULL;
 }
 
+/* Whether results may go around ro_emit: those that are rounded to the nearest binary32 number and
+ * near no close call (REPORT), or that no call names (REPLAY). */
+RO_INLINE int ro_emit_is_direct(const ro_emitter *t) {
+    const ro_free_mode mode = t->rounding->mode;
+    const int rounds = mode == RO_FREE_F64 || mode == RO_FREE_REPORT || mode == RO_FREE_REPLAY;
+    return mode == RO_FREE_F32 || (rounds && t->rounding->bits == 32);
+}
+
+/* emit.c: REPLAY: whether a call names one of the elements [first, first + n). */
+int ro_emit_is_called(const ro_emitter *t, int64_t first, int64_t n);
 /* emit.c: one element whose call may be close; |error of y| <= bound. */
 void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound);
 /* emit.c: an element that was not rounded to `nearest`. */
@@ -52,7 +65,7 @@ RO_INLINE void ro_emit_rounded(ro_emitter *t, int64_t first, const double *y, in
  * of two f32 are often in the middle; ro_emit_close decides. 64 bits wide, as y is: compilers then
  * keep the loop in full vectors. */
 RO_INLINE int64_t ro_emit_is_close(const ro_emitter *t, double y, double bound, float r) {
-    const double half = ro_binade(y) * t->half, reach = 2.001 * bound;
+    const double half = ro_binade(y) * t->half, reach = RO_EMIT_REACH * bound;
     const double left = half - __builtin_fabs(y - (double)r);
     const double room = left < 0.24 * half ? left : 0.24 * half;
     const double least = room < __builtin_fabs(y) ? room : __builtin_fabs(y);
@@ -64,7 +77,7 @@ RO_INLINE int64_t ro_emit_is_close(const ro_emitter *t, double y, double bound, 
  * they are the same, y is rounded to that number too. Not 0 where they are not: a call may be
  * close. A NaN for a bound makes both NaNs. */
 RO_INLINE uint32_t ro_emit_ends(double y, double bound, float *end) {
-    const double reach = 2.001 * bound;
+    const double reach = RO_EMIT_REACH * bound;
     const float low = (float)(y - reach), high = (float)(y + reach);
     const uint32_t apart = ro_to_bits(low) ^ ro_to_bits(high);
     *end = ro_canon(low);

@@ -122,6 +122,37 @@ static int64_t check_replay(check *x, int bits) {
     return calls;
 }
 
+static int apart(double y, double reach) {
+    return ro_to_bits(ro_round(y - reach, 32)) != ro_to_bits(ro_round(y + reach, 32));
+}
+
+/* Results that leave tile by tile are those of RO_FREE_VALUES, rounded; the calls are those that
+ * their bounds ask for. */
+static void check_report(check *x) {
+    const int p = (int)(x->seed % PROFILES), ctx = (int)x->seed % CONTEXTS;
+    const ro_rounding values = {.mode = RO_FREE_VALUES, .value = x->value, .bound = x->bound};
+    const ro_rounding report = {.mode = RO_FREE_REPORT, .bits = 32};
+    const ro_rounding plain = {.mode = RO_FREE_F64, .bits = 32};
+    run(ctx, p, &values, &x->c, NULL);
+    run(ctx, p, &plain, &x->c, x->other);
+    const ro_free_report made = run(ctx, p, &report, &x->c, x->out);
+    check_same(x, "reported", p, p);
+    const ro_close_call *call = made.call, *end = made.call + made.call_count;
+    for (int64_t e = 0; e < x->n; e++) {
+        const double y = x->value[e], bound = x->bound[e];
+        const int called = call < end && call->element == e;
+        cr_assert(ro_to_bits(x->out[e]) == ro_to_bits(ro_round(y, 32)), "%s seed %d element %d",
+                  x->name, (int)x->seed, (int)e);
+        cr_assert(bound > 0x1p199              ? 1
+                  : !isfinite(y) || bound == 0 ? !called
+                  : called                     ? apart(y, 2.01 * bound)
+                                               : !apart(y, 2 * bound),
+                  "%s seed %d element %d: %a, bound %a", x->name, (int)x->seed, (int)e, y, bound);
+        call += called;
+    }
+    cr_assert(call == end);
+}
+
 static void check_symbols(check *x) {
     uint8_t *symbol = malloc((size_t)x->n + 1);
     const int p = (int)(x->seed % PROFILES);
@@ -161,6 +192,7 @@ static void check_operator(int op) {
         open_check(&x, op, seed);
         check_values(&x);
         calls += check_replay(&x, bits[seed / DATA_END % 3]);
+        check_report(&x);
         check_symbols(&x);
         differ += differences(&x);
         close_check(&x);
@@ -244,6 +276,21 @@ Test(free_products, absent_terms_do_not_meet_infinities) {
         RO_OP_CONV2D, 2, {1, 1, 1, 1, 1, 1, 1}, images, {RO_F32, 4, {1, 3, 3, 1}}};
     run_values(&conv, (const void *const[]){x, w}, y, bound);
     cr_assert(y[0] == 4 && y[1] == 6 && y[3] == 6 && isinf(y[4]) && bound[0] < 0x1p-40);
+}
+
+/* A tile with a NaN is looked at again; its calls are counted once. */
+Test(free_products, calls_beside_nans_are_followed_once) {
+    float a[2] = {1, 3}, b[3] = {2, NAN, 5}, out[6];
+    const ro_shape in[2] = {{RO_F32, 2, {2, 1}}, {RO_F32, 2, {1, 3}}};
+    const ro_call call = {RO_OP_MATMUL, 2, {0, 0, ro_attr_f32(1), 128}, in, {RO_F32, 2, {2, 3}}};
+    const ro_close_call up = {.element = 5, .place = (ro_to_bits(15) + 1) & 1, .bits = 1};
+    const ro_rounding r = {.mode = RO_FREE_REPLAY, .bits = 32, .call = &up, .call_count = 1};
+    ro_free_report report;
+    cr_assert(ro_free_run(context(0), profile(0), &r, &call, (const void *const[]){a, b}, out,
+                          &report) == RO_OK);
+    cr_assert(report.corrected == 1 && report.call_count == 1 && report.call[0].element == 5);
+    cr_assert(out[0] == 2 && out[2] == 5 && out[3] == 6 && out[5] != 15);
+    cr_assert(ro_to_bits(out[1]) == 0x7fc00000u && ro_to_bits(out[4]) == 0x7fc00000u);
 }
 
 /* Nothing to add, nothing to write, products of one row or column, many small ones. */
