@@ -43,10 +43,13 @@ typedef struct {
     int64_t low, high;
 } places;
 
-static places places_around(const ro_emitter *t, double y, double reach) {
+static int64_t place_of(const ro_emitter *t, double y) {
     const int bits = t->rounding->bits;
-    return (places){ro_place(ro_emit_round(t, y - reach), bits),
-                    ro_place(ro_emit_round(t, y + reach), bits)};
+    return ro_place(bits == 32 ? ro_canon((float)y) : ro_emit_round(t, y), bits);
+}
+
+static places places_around(const ro_emitter *t, double y, double reach) {
+    return (places){place_of(t, y - reach), place_of(t, y + reach)};
 }
 
 static void put_call(ro_emitter *t, ro_close_call call) {
@@ -68,9 +71,10 @@ void ro_emit_close(ro_emitter *t, int64_t element, double y, double bound) {
     const double reach =
         bound < 0x1p200 ? RO_EMIT_REACH * bound : 0x1p201; /* a NaN counts as infinite */
     const int64_t place = ro_place(t->out[element], t->rounding->bits);
-    const places near = places_around(t, y, reach), far = places_around(t, y, 2 * reach);
+    const places near = places_around(t, y, reach);
     if (near.low == near.high)
         return;
+    const places far = places_around(t, y, 2 * reach);
     const int64_t up = near.high - place, down = place - near.low;
     ro_close_call call = {.element = element, .bits = 1};
     if (far.high - far.low > 1)

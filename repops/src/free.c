@@ -46,6 +46,33 @@ static void open_emitters(const ro_free_job *job, const ro_rounding *r, void *ou
                                        .ctx = job->ctx};
 }
 
+static void sort(ro_close_call *call, int64_t count) {
+    int64_t i = 1;
+    while (i < count && call[i - 1].element < call[i].element)
+        i++;
+    if (i < count) /* more than one worker, or tiles */
+        qsort(call, (size_t)count, sizeof *call, by_element);
+}
+
+/* The calls of all workers, from ro_host_alloc; NULL: no memory. One worker's are taken as they
+ * are. */
+static ro_close_call *collect(const ro_free_job *job, int64_t count) {
+    ro_close_call *all = NULL;
+    for (int i = 0; i < ro_ctx_threads(job->ctx); i++) {
+        ro_emitter *t = &job->emitter[i];
+        if (t->calls == count) {
+            all = t->call;
+            t->call = NULL;
+            return all;
+        }
+    }
+    all = ro_host_alloc(job->ctx, (size_t)count * sizeof *all);
+    for (int64_t i = 0, at = 0; all && at < count; at += job->emitter[i++].calls)
+        if (job->emitter[i].calls > 0)
+            memcpy(all + at, job->emitter[i].call, (size_t)job->emitter[i].calls * sizeof *all);
+    return all;
+}
+
 static ro_status gather(const ro_free_job *job, ro_free_report *report) {
     ro_close_call *all = NULL;
     int failed = 0;
@@ -58,19 +85,11 @@ static ro_status gather(const ro_free_job *job, ro_free_report *report) {
         failed |= t->failed;
     }
     if (report->call_count > 0)
-        all = ro_host_alloc(job->ctx, (size_t)report->call_count * sizeof *all);
+        all = collect(job, report->call_count);
     ro_keep(job->ctx, all);
     if (failed || (report->call_count > 0 && !all))
         return ro_fail(job->ctx, RO_ERR_MEMORY, "no memory for the close calls of an operator");
-    int64_t count = 0;
-    for (int i = 0; i < ro_ctx_threads(job->ctx); i++) {
-        const ro_emitter *t = &job->emitter[i];
-        if (t->calls > 0)
-            memcpy(all + count, t->call, (size_t)t->calls * sizeof *all);
-        count += t->calls;
-    }
-    if (count > 0)
-        qsort(all, (size_t)count, sizeof *all, by_element);
+    sort(all, report->call_count);
     report->call = all;
     return RO_OK;
 }
