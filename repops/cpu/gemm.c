@@ -15,11 +15,11 @@
 /* Steps of k that are packed at a time; fewer with a mask, since whole blocks are skipped. Rows of
  * a block of a: a multiple of every MR; with KC it fills a second-level cache of 1 MiB (1024 x 336
  * was 4 % slower at 4096^3 with AVX-512 and 11 % with AVX2, 512 x 336 and 512 x 1008 1 to 2 %).
- * Columns for which totals are kept apart. Rows that read b from where it is; elements of b that
- * others read there; elements of a that the first-level cache keeps beside a panel of b, and
- * columns for which they are not packed. */
+ * Columns for which totals are kept apart. Elements of b that more than PLACE_ROWS rows read from
+ * where it is; elements of a that the first-level cache keeps beside a panel of b, and columns for
+ * which they are not packed. */
 enum { KC = 512, KC_MASKED = 256, MC = 504, NC = 1024 };
-enum { PLACE_ROWS = 28, PLACE_B = 1 << 15, NEAR_A = 1 << 13, NEAR_COLS = 128 };
+enum { PLACE_B = 1 << 15, NEAR_A = 1 << 13, NEAR_COLS = 128 };
 
 /* A part of the product. */
 typedef struct {
@@ -235,6 +235,13 @@ static void look_ahead_a(const gemm *g, const float *next, tile *t) {
     t->ahead_turn = rows ? 16 - 16 * g->a_row : 0;
 }
 
+/* Where columns from j on are; the first ones of the next steps of k0, if j is the end of the last
+ * rows. */
+static const float *next_panel(const part *s, int64_t j) {
+    const int last = j >= s->n && s->i0 + s->m >= s->g->m && s->k0 + s->k < s->g->k;
+    return last ? b_at(s, 0) + s->k * s->g->b_row : b_at(s, j);
+}
+
 /* Or the next panel of b, a line each step: two tiles if its steps are rows of b (or three, where a
  * row of the panel lies in three lines), as many as it takes if they are columns. */
 static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *r) {
@@ -242,7 +249,7 @@ static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *
     const int64_t chunks = ceil_div(s->k, g->chunk);
     const int64_t cols = r->t.cols;
     if (g->b_col == 1 && tiles_before * 16 <= cols) {
-        r->t.ahead = b_at(s, j + cols) + min_i64(16 * tiles_before, cols - 1);
+        r->t.ahead = next_panel(s, j + cols) + min_i64(16 * tiles_before, cols - 1);
         r->t.ahead_step = g->b_row;
         r->ahead_chunk = g->chunk * g->b_row;
     } else if (g->b_col != 1 && tiles_before * chunks < NR) {

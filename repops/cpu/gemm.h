@@ -40,6 +40,9 @@ enum { MR = 4, MR_MOST = 4, NV = 8, NV_MOST = 8 };
 #endif
 enum { NR = NV * VW };
 
+/* Rows that read b from where it is. */
+enum { PLACE_ROWS = 28 };
+
 /* Floats that ro_gemm needs for packed operands. */
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g);
 void RO_NAME(ro_gemm)(const gemm *g, float *workspace);
