@@ -1,5 +1,6 @@
 /* Sections of rounding logs: checksums, close calls, symbols; thresholds. */
 #include "log_files.h"
+#include "verde/exec/source.h"
 
 #include <math.h>
 

@@ -1,5 +1,6 @@
 /* Runs one graph: nodes in order, or groups of them as fuse.h plans, tensors freed after their last
  * use. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,6 +129,11 @@ bool vd_node_is_state(const vd_program *program, const vd_graph *graph, uint32_t
 
 int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node) {
     return vd_node_is_state(program, graph, node) ? RO_ROUND_BITS_MAX : program->rounding.bits;
+}
+
+double vd_threshold_at(double threshold, int32_t bits, int32_t at) {
+    const double less = ldexp(1, 8 - bits) - ldexp(1, 8 - at);
+    return threshold > less ? threshold - less : 0;
 }
 
 static vd_status room_for_symbols(execution *x, size_t count, vd_err *err) {

@@ -18,6 +18,9 @@ uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *nodes);
 bool vd_node_is_state(const vd_program *program, const vd_graph *graph, uint32_t node);
 /* How a free node of a step is rounded: what a state takes keeps 32 bits. */
 int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node);
+/* What a threshold for `bits` is at `at` bits: as far below half of a place (PROTOCOL.md section
+ * 11.6). 0: it would be less. */
+double vd_threshold_at(double threshold, int32_t bits, int32_t at);
 
 /* Of a step's log: sections of the free nodes before `node`; node_count: of all. */
 uint64_t vd_graph_sections(const vd_graph *graph, uint32_t node);

@@ -231,9 +231,6 @@ typedef struct {
     double of[RO_OP_END];
 } vd_thresholds;
 
-/* What a threshold for `bits` is at `at` bits: as far below half of a place. 0: less than that. */
-double vd_threshold_at(double threshold, int32_t bits, int32_t at);
-
 /* Text with one spelling for each table, and H("verde/thresholds/1", text). VD_ERR_LOCAL: a value
  * that is not 0 <= t <= 1, or of no operator. */
 VD_MUST_USE vd_status vd_thresholds_print(const vd_thresholds *thresholds, vd_buf *out,

@@ -2,16 +2,10 @@
  * PROTOCOL.md section 11.6. */
 #include "verde/log/internal.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char title[] = "verde thresholds 1\n";
 enum { EXPONENT_BIAS = 1023, FRACTION_DIGITS = 13 };
-
-double vd_threshold_at(double threshold, int32_t bits, int32_t at) {
-    const double less = ldexp(1, 8 - bits) - ldexp(1, 8 - at);
-    return threshold > less ? threshold - less : 0;
-}
 
 /* "0x1.8p-26" for a normal number in (0, 1]: binary, so that text and value are one to one. */
 static void put_value(vd_buf *out, double value) {
