@@ -198,7 +198,8 @@ $(BUILD)/simt/obj/simt_tsan.o: tests/simt/simt.cc
 $(BUILD)/simt/shim_tsan: tests/simt/shim.cu $(BUILD)/simt/obj/simt_tsan.o
 	@echo "  SIMT    $@"
 	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -MMD -MP -MF $@.d -x c++ $< -x none $(BUILD)/simt/obj/simt_tsan.o -o $@
-# All kernels so. The program brings the sanitizer's runtime; librepops itself is as it always is.
+# All kernels so. The program brings the sanitizer's runtime; librepops itself is as it always is, but for its pool of threads:
+# these meet by atomic operations, which the sanitizer sees only in what was compiled for it.
 $(BUILD)/simt/tsan/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $< (ThreadSanitizer)"
@@ -209,7 +210,11 @@ $(BUILD)/simt/tsan/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/sim
     $(BUILD)/simt/obj/simt_tsan.o $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
 	$(Q)$(CXX) -shared -fsanitize=alignment -fsanitize=thread -Wl,-Bsymbolic $^ -o $@
-$(BUILD)/simt/tsan/%: tests/cuda/%.c $(tools_obj) $(BUILD)/lib/librepops.a
+$(BUILD)/simt/tsan/obj/pool.o: repops/src/pool.c
+	@mkdir -p $(@D)
+	@echo "  CC      $< (ThreadSanitizer)"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -fsanitize=thread -MMD -MP -c $< -o $@
+$(BUILD)/simt/tsan/%: tests/cuda/%.c $(tools_obj) $(BUILD)/simt/tsan/obj/pool.o $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -fsanitize=thread -lm -o $@
