@@ -3,11 +3,7 @@
 #include "repops/src/rounding.h"
 
 static ro_bounded_fn *const table[RO_OP_END] = {
-    [RO_OP_MATMUL] = ro_bounded_matmul,
     [RO_OP_ATTN_AV] = ro_bounded_attn_av,
-    [RO_OP_CONV2D] = ro_bounded_conv,
-    [RO_OP_CONV2D_DX] = ro_bounded_conv,
-    [RO_OP_CONV2D_DW] = ro_bounded_conv,
     [RO_OP_ADD] = ro_bounded_arithmetic,
     [RO_OP_SUB] = ro_bounded_arithmetic,
     [RO_OP_MUL] = ro_bounded_arithmetic,
@@ -48,8 +44,6 @@ static ro_bounded_fn *const table[RO_OP_END] = {
     [RO_OP_RMS_DGAMMA] = ro_bounded_columns,
     [RO_OP_SUM_AXIS] = ro_bounded_sum_axis,
     [RO_OP_REPEAT_HEADS_GRAD] = ro_bounded_repeat_heads_grad,
-    [RO_OP_EMBEDDING_GRAD] = ro_bounded_scatter,
-    [RO_OP_GATHER_GRAD] = ro_bounded_scatter,
     [RO_OP_LN_RSTD] = ro_bounded_ln_rstd,
     [RO_OP_LAYERNORM] = ro_bounded_layernorm,
     [RO_OP_LN_DX] = ro_bounded_norm_dx,
@@ -81,6 +75,18 @@ static ro_bounded_fn *const table[RO_OP_END] = {
     [RO_OP_BN_RUNNING] = ro_bounded_bn_running,
 };
 
+static const struct {
+    ro_bounded_step_fn *step;
+    ro_bounded_finish_fn *finish;
+} folds[RO_OP_END] = {
+    [RO_OP_MATMUL] = {ro_bounded_matmul_step, ro_bounded_matmul},
+    [RO_OP_CONV2D] = {ro_bounded_conv_step, ro_bounded_plain_sum},
+    [RO_OP_CONV2D_DX] = {ro_bounded_conv_step, ro_bounded_plain_sum},
+    [RO_OP_CONV2D_DW] = {ro_bounded_conv_step, ro_bounded_plain_sum},
+    [RO_OP_EMBEDDING_GRAD] = {ro_bounded_scatter_step, ro_bounded_plain_sum},
+    [RO_OP_GATHER_GRAD] = {ro_bounded_scatter_step, ro_bounded_plain_sum},
+};
+
 /* Machines make different NaNs. */
 static double canonical(double x) {
     return x != x ? ro_from_bits64(UINT64_C(0x7ff8000000000000)) : x;
@@ -88,12 +94,59 @@ static double canonical(double x) {
 
 /* The bound is computed with rounding errors of its own: 2^-9 covers them; the kernels' (free_bound
  * in repops/free/kernel.h) is enlarged by more. */
-ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access *in) {
-    ro_bounded_fn *of = call->op > 0 && call->op < RO_OP_END ? table[call->op] : NULL;
-    if (!of)
-        return (ro_bounded){0, canonical(__builtin_nan(""))};
-    const approx y = of(call, element, in);
+static ro_bounded enlarged(approx y) {
     return (ro_bounded){canonical(y.v), canonical((1 + 0x1p-9) * ap_error(y))};
+}
+
+/* ---- folds: sum, sum of magnitudes, number of terms ---- */
+
+static void put64(ro_acc *acc, int at, uint64_t x) {
+    acc->word[at] = (uint32_t)x;
+    acc->word[at + 1] = (uint32_t)(x >> 32);
+}
+
+static uint64_t get64(const ro_acc *acc, int at) {
+    return (uint64_t)acc->word[at + 1] << 32 | acc->word[at];
+}
+
+static bounded_sum sum_in(const ro_acc *acc) {
+    return (bounded_sum){ro_from_bits64(get64(acc, 0)), ro_from_bits64(get64(acc, 2)),
+                         get64(acc, 4)};
+}
+
+size_t ro_ref_bounded_state_size(const ro_call *call) {
+    return ro_ref_steps(call) > 0 ? 24 : 0;
+}
+
+void ro_ref_bounded_step(const ro_call *call, int64_t element, int64_t step, ro_acc *acc,
+                         const ro_access *in) {
+    bounded_sum s = sum_in(acc);
+    folds[call->op].step(call, element, step, &s, in);
+    put64(acc, 0, ro_bits64(canonical(s.sum)));
+    put64(acc, 2, ro_bits64(canonical(s.size)));
+    put64(acc, 4, s.terms);
+}
+
+ro_bounded ro_ref_bounded_finish(const ro_call *call, const ro_acc *acc) {
+    const bounded_sum s = sum_in(acc);
+    return enlarged(folds[call->op].finish(call, &s));
+}
+
+static ro_bounded fold(const ro_call *call, int64_t element, const ro_access *in) {
+    const int64_t steps = ro_ref_steps(call);
+    ro_acc acc;
+    ro_ref_begin(call, element, &acc);
+    for (int64_t j = 0; j < steps; j++)
+        ro_ref_bounded_step(call, element, j, &acc, in);
+    return ro_ref_bounded_finish(call, &acc);
+}
+
+ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access *in) {
+    const int op = call->op > 0 && call->op < RO_OP_END ? call->op : 0;
+    if (folds[op].step)
+        return fold(call, element, in);
+    return table[op] ? enlarged(table[op](call, element, in))
+                     : (ro_bounded){0, canonical(__builtin_nan(""))};
 }
 
 static int64_t place_of(double x, int bits) {

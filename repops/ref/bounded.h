@@ -9,11 +9,11 @@
 /* The bound holds for all orders, up to rounding in itself. */
 typedef approx ro_bounded_fn(const ro_call *call, int64_t e, const ro_access *in);
 
-ro_bounded_fn ro_bounded_matmul, ro_bounded_attn_av, ro_bounded_conv;
+ro_bounded_fn ro_bounded_attn_av;
 ro_bounded_fn ro_bounded_arithmetic, ro_bounded_single, ro_bounded_function, ro_bounded_bn_running,
     ro_bounded_adamw, ro_bounded_adamw_w, ro_bounded_sgd, ro_bounded_rope;
 ro_bounded_fn ro_bounded_reduce, ro_bounded_columns, ro_bounded_sum_axis,
-    ro_bounded_repeat_heads_grad, ro_bounded_scatter;
+    ro_bounded_repeat_heads_grad;
 ro_bounded_fn ro_bounded_ln_rstd, ro_bounded_layernorm, ro_bounded_norm_dx, ro_bounded_rmsnorm,
     ro_bounded_softmax, ro_bounded_log_softmax, ro_bounded_softmax_grad, ro_bounded_xent,
     ro_bounded_xent_grad;
@@ -39,7 +39,7 @@ RO_INLINE approx attr_at(const ro_call *call, int index) {
 
 typedef struct {
     real sum, size;
-    int64_t terms;
+    uint64_t terms;
 } bounded_sum;
 
 /* `excess`: how far the error of the term, in roundings over the number of terms, may exceed what
@@ -57,7 +57,16 @@ RO_INLINE void add_term(bounded_sum *s, real term) {
 
 /* Of terms with so many roundings each. */
 RO_INLINE approx sum_of(const bounded_sum *s, double roundings) {
-    return (approx){s->sum, sum_error(s->terms, roundings) * s->size};
+    return (approx){s->sum, sum_error((int64_t)s->terms, roundings) * s->size};
 }
+
+/* ---- folds: the steps of ro_ref_step, with the same terms each ---- */
+
+typedef void ro_bounded_step_fn(const ro_call *call, int64_t e, int64_t step, bounded_sum *sum,
+                                const ro_access *in);
+typedef approx ro_bounded_finish_fn(const ro_call *call, const bounded_sum *sum);
+
+ro_bounded_step_fn ro_bounded_matmul_step, ro_bounded_conv_step, ro_bounded_scatter_step;
+ro_bounded_finish_fn ro_bounded_matmul, ro_bounded_plain_sum;
 
 #endif

@@ -7,18 +7,21 @@ static void add_product(bounded_sum *s, const ro_access *in, int64_t a, int64_t 
     add_term(s, (real)loadf(in, 0, a) * (real)loadf(in, 1, b));
 }
 
-approx ro_bounded_matmul(const ro_call *call, int64_t e, const ro_access *in) {
+void ro_bounded_matmul_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
+                            const ro_access *in) {
     const ro_matmul v = ro_matmul_of(call);
     const int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m;
-    const int64_t from = v.mask == RO_MASK_FROM_ROW ? m : 0;
-    const int64_t to = v.mask == RO_MASK_UPTO_ROW && m + 1 < v.k ? m + 1 : v.k;
-    bounded_sum s = {0, 0, 0};
+    int64_t from, to;
+    ro_ref_matmul_range(&v, m, step, &from, &to);
     for (int64_t k = from; k < to; k++) {
         const ro_ref_factors at = ro_ref_matmul_factors(&v, batch, m, n, k);
-        add_product(&s, in, at.a, at.b);
+        add_product(s, in, at.a, at.b);
     }
-    /* exact products have no rounding, alpha has one */
-    const approx sum = sum_of(&s, -1), alpha = ap_exact((real)v.alpha);
+}
+
+/* Exact products have no rounding, alpha has one. */
+approx ro_bounded_matmul(const ro_call *call, const bounded_sum *s) {
+    const approx sum = sum_of(s, -1), alpha = ap_exact((real)attrf(call, 2));
     return ap_either_sign(ap_mul(sum, alpha), sum, alpha);
 }
 
@@ -35,14 +38,14 @@ approx ro_bounded_attn_av(const ro_call *call, int64_t e, const ro_access *in) {
     return sum_of(&sum, 0);
 }
 
-approx ro_bounded_conv(const ro_call *call, int64_t e, const ro_access *in) {
+void ro_bounded_conv_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
+                          const ro_access *in) {
     const ro_conv v = ro_conv_of(call);
-    const int64_t terms = ro_ref_conv_terms(call, &v);
-    bounded_sum s = {0, 0, 0};
-    for (int64_t k = 0; k < terms; k++) {
+    int64_t from, to;
+    ro_ref_step_range(step, ro_ref_conv_terms(call, &v), &from, &to);
+    for (int64_t k = from; k < to; k++) {
         const ro_ref_factors at = ro_ref_conv_factors(call, &v, e, k);
         if (at.present)
-            add_product(&s, in, at.a, at.b);
+            add_product(s, in, at.a, at.b);
     }
-    return sum_of(&s, 0);
 }

@@ -107,14 +107,20 @@ approx ro_bounded_repeat_heads_grad(const ro_call *call, int64_t e, const ro_acc
 }
 
 /* Embedding and gather: the positions that carry the id, ascending. */
-approx ro_bounded_scatter(const ro_call *call, int64_t e, const ro_access *in) {
+void ro_bounded_scatter_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
+                             const ro_access *in) {
     const ro_axis out =
         ro_axis_of(&call->output, call->op == RO_OP_GATHER_GRAD ? call->attr[0] : 0);
     const int64_t c = e % out.inner, v = e / out.inner % out.n, o = e / out.inner / out.n;
     const int64_t count = numel(call, 1);
-    bounded_sum s = {0, 0, 0};
-    for (int64_t p = 0; p < count; p++)
+    int64_t from, to;
+    ro_ref_step_range(step, count, &from, &to);
+    for (int64_t p = from; p < to; p++)
         if ((int32_t)load(in, 1, p) == v)
-            add_term(&s, (real)loadf(in, 0, (o * count + p) * out.inner + c));
-    return sum_of(&s, 0);
+            add_term(s, (real)loadf(in, 0, (o * count + p) * out.inner + c));
+}
+
+approx ro_bounded_plain_sum(const ro_call *call, const bounded_sum *s) {
+    (void)call;
+    return sum_of(s, 0);
 }

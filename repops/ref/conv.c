@@ -14,7 +14,7 @@ int64_t ro_ref_conv_terms(const ro_call *call, const ro_conv *v) {
 
 int64_t ro_ref_conv2d_steps(const ro_call *call) {
     const ro_conv v = ro_conv_of(call);
-    return (ro_ref_conv_terms(call, &v) + RO_DOT_CHUNK - 1) / RO_DOT_CHUNK;
+    return (ro_ref_conv_terms(call, &v) + RO_REF_TERMS - 1) / RO_REF_TERMS;
 }
 
 /* The pixel of x under tap (i, j) of window (h, w); -1 outside. */
@@ -68,9 +68,9 @@ ro_ref_factors ro_ref_conv_factors(const ro_call *call, const ro_conv *v, int64_
 void ro_ref_conv2d_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
     const ro_conv v = ro_conv_of(call);
-    const int64_t count = ro_ref_conv_terms(call, &v), from = step * RO_DOT_CHUNK;
-    const int64_t to = from + RO_DOT_CHUNK < count ? from + RO_DOT_CHUNK : count;
+    int64_t from, to;
     float sum = 0;
+    ro_ref_step_range(step, ro_ref_conv_terms(call, &v), &from, &to);
     for (int64_t k = from; k < to; k++) {
         const ro_ref_factors t = ro_ref_conv_factors(call, &v, e, k);
         if (t.present)

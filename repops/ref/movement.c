@@ -60,10 +60,10 @@ uint32_t ro_ref_embedding(const ro_call *call, int64_t e, const ro_acc *acc, con
 
 /* State: rows seen, then one sum per level of SPEC 3.3. A level's sum moves up when its group is
  * full. */
-enum { LEVELS = 7, POSITIONS = 256 };
+enum { LEVELS = 7 };
 
 int64_t ro_ref_embedding_grad_steps(const ro_call *call) {
-    return (numel(call, 1) + POSITIONS - 1) / POSITIONS;
+    return (numel(call, 1) + RO_REF_TERMS - 1) / RO_REF_TERMS;
 }
 
 static void push_row(ro_acc *acc, float x) {
@@ -91,8 +91,8 @@ static void scatter_step(const ro_call *call, int64_t axis, int64_t e, int64_t s
                          const ro_access *in) {
     const ro_axis out = ro_axis_of(&call->output, axis);
     int64_t c = e % out.inner, v = e / out.inner % out.n, o = e / out.inner / out.n;
-    int64_t count = numel(call, 1), from = step * POSITIONS;
-    int64_t to = from + POSITIONS < count ? from + POSITIONS : count;
+    int64_t count = numel(call, 1), from, to;
+    ro_ref_step_range(step, count, &from, &to);
     for (int64_t p = from; p < to; p++)
         if ((int32_t)load(in, 1, p) == v)
             push_row(acc, loadf(in, 0, (o * count + p) * out.inner + c));

@@ -12,17 +12,22 @@ ro_ref_factors ro_ref_matmul_factors(const ro_matmul *v, int64_t batch, int64_t 
                             batch * v->n * v->k + (v->trans_b ? n * v->k + k : k * v->n + n), 1};
 }
 
+void ro_ref_matmul_range(const ro_matmul *v, int64_t m, int64_t step, int64_t *from, int64_t *to) {
+    *from = step * v->chunk;
+    *to = *from + v->chunk < v->k ? *from + v->chunk : v->k;
+    if (v->mask == RO_MASK_UPTO_ROW && *to > m + 1)
+        *to = m + 1;
+    if (v->mask == RO_MASK_FROM_ROW && *from < m)
+        *from = m;
+}
+
 /* One chunk into the total. */
 void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in) {
     ro_matmul v = ro_matmul_of(call);
-    int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m;
-    int64_t from = step * v.chunk, to = from + v.chunk < v.k ? from + v.chunk : v.k;
-    if (v.mask == RO_MASK_UPTO_ROW && to > m + 1)
-        to = m + 1;
-    if (v.mask == RO_MASK_FROM_ROW && from < m)
-        from = m;
+    int64_t n = e % v.n, m = e / v.n % v.m, batch = e / v.n / v.m, from, to;
     float sum = 0;
+    ro_ref_matmul_range(&v, m, step, &from, &to);
     for (int64_t k = from; k < to; k++) {
         const ro_ref_factors at = ro_ref_matmul_factors(&v, batch, m, n, k);
         sum = ro_fma(loadf(in, 0, at.a), loadf(in, 1, at.b), sum);

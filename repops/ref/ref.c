@@ -211,6 +211,11 @@ size_t ro_ref_state_size(const ro_call *call) {
     return ro_ref_steps(call) > 0 ? op->state_size(call) : 0;
 }
 
+void ro_ref_step_range(int64_t step, int64_t count, int64_t *from, int64_t *to) {
+    *from = step * RO_REF_TERMS;
+    *to = *from + RO_REF_TERMS < count ? *from + RO_REF_TERMS : count;
+}
+
 /* Every fold starts from zeros: +0, and a count of 0. */
 void ro_ref_begin(const ro_call *call, int64_t element, ro_acc *acc) {
     (void)call, (void)element;

@@ -57,6 +57,14 @@ typedef struct {
  * that ro_ref_element of the same element does not read. */
 RO_API ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access *in);
 
+/* The same as a fold, of those that have steps: ro_ref_begin, then ro_ref_steps() times step, then
+ * finish. A step reads no other elements than ro_ref_step. The first ro_ref_bounded_state_size()
+ * bytes of the accumulator have the same bits everywhere, and any bits have a result. */
+RO_API size_t ro_ref_bounded_state_size(const ro_call *call); /* 0 without steps */
+RO_API void ro_ref_bounded_step(const ro_call *call, int64_t element, int64_t step, ro_acc *acc,
+                                const ro_access *in);
+RO_API ro_bounded ro_ref_bounded_finish(const ro_call *call, const ro_acc *acc);
+
 /* The members of the grid of `bits` bits that some profile may round the element to: their places
  * (SPEC 14.2) are low, ..., high. If low < high, a device must have reported its choice. */
 typedef struct {
