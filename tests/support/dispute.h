@@ -21,7 +21,9 @@ void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t che
 void test_job_open_seed(test_job *job, vd_model_kind kind, int64_t steps, uint64_t seed);
 void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov); /* an mlp */
 void test_job_open_operators(test_job *job, int64_t steps);          /* what no model uses */
-void test_operators_program(vd_program *program, int64_t steps);     /* that job's program */
+/* Sums over `rows`; those of products are the columns of a matrix of that width. */
+void test_job_open_folds(test_job *job, int64_t steps, int64_t rows, int64_t columns);
+void test_operators_program(vd_program *program, int64_t steps); /* that job's program */
 void test_job_close(test_job *job);
 
 /* The first node of this operator in the graph of a step. */

@@ -36,6 +36,8 @@ static void tell_place(const vd_place *at) {
                at->operator_name);
     if (at->element >= 0)
         printf(", element %lld", (long long)at->element);
+    if (at->part >= 0)
+        printf(", part %lld", (long long)at->part);
     printf("\n");
     if (at->computed)
         printf("reference    0x%08x", at->expected);

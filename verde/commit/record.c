@@ -40,17 +40,31 @@ void vd_records_free(vd_records *records) {
     *records = (vd_records){0};
 }
 
+static bool reserve(vd_records *records) {
+    if (records->count < records->capacity)
+        return true;
+    uint64_t capacity = records->capacity ? 2 * records->capacity : 256;
+    uint64_t *grown = realloc(records->end, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    records->end = grown;
+    records->capacity = capacity;
+    return true;
+}
+
 bool vd_records_put(vd_records *records, const vd_hash *descriptor, const vd_hash *input,
                     uint32_t input_count, const vd_hash *output) {
-    if (records->count == records->capacity) {
-        uint64_t capacity = records->capacity ? 2 * records->capacity : 256;
-        uint64_t *grown = realloc(records->end, capacity * sizeof *grown);
-        if (!grown)
-            return false;
-        records->end = grown;
-        records->capacity = capacity;
-    }
+    if (!reserve(records))
+        return false;
     vd_record_encode(descriptor, input, input_count, output, &records->bytes);
+    records->end[records->count++] = records->bytes.size;
+    return vd_buf_ok(&records->bytes);
+}
+
+bool vd_records_add(vd_records *records, const void *bytes, size_t size) {
+    if (!reserve(records))
+        return false;
+    vd_put(&records->bytes, bytes, size);
     records->end[records->count++] = records->bytes.size;
     return vd_buf_ok(&records->bytes);
 }

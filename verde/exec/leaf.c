@@ -1,8 +1,7 @@
 #include "repops/ref.h"
 #include "verde/exec/source.h"
 
-vd_status vd_leaf_element(const ro_call *call, int64_t element,
-                          uint32_t (*load)(void *user, int input, int64_t index), void *user,
+vd_status vd_leaf_element(const ro_call *call, int64_t element, vd_load load, void *user,
                           uint32_t *out, vd_err *err) {
     if (element < 0 || element >= ro_shape_numel(&call->output))
         return vd_fail(err, VD_ERR_LOCAL, "element %lld is not in the output", (long long)element);
@@ -11,8 +10,7 @@ vd_status vd_leaf_element(const ro_call *call, int64_t element,
     return VD_OK;
 }
 
-vd_status vd_leaf_bounded(const ro_call *call, int64_t element,
-                          uint32_t (*load)(void *user, int input, int64_t index), void *user,
+vd_status vd_leaf_bounded(const ro_call *call, int64_t element, vd_load load, void *user,
                           ro_bounded *out, vd_err *err) {
     if (element < 0 || element >= ro_shape_numel(&call->output))
         return vd_fail(err, VD_ERR_LOCAL, "element %lld is not in the output", (long long)element);

@@ -26,6 +26,7 @@ struct vd_replay {
     cached cache[CACHE_MAX]; /* outputs of nodes of step cache_step */
     uint32_t cached;
     int64_t cache_step;
+    int64_t captured; /* the node of cache_step whose output and inputs are in it; -1: none */
     int32_t step_word;
     bool diverged;
 };
@@ -41,6 +42,7 @@ static void clear_cache(vd_replay *r) {
     for (uint32_t i = 0; i < r->cached; i++)
         free(r->cache[i].data);
     r->cached = 0;
+    r->captured = -1;
 }
 
 vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out, vd_err *err) {
@@ -49,6 +51,7 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     if (!r)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     snprintf(r->dir, sizeof r->dir, "%s", dir);
+    r->captured = -1;
     r->own = *exec;
     r->exec = &r->own;
     vd_status status = vd_store_load_log(dir, &r->log, err);
@@ -250,24 +253,33 @@ static const void *find(const vd_replay *r, int64_t step, uint32_t value) {
     return NULL;
 }
 
+static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err *err) {
+    const vd_program *p = r->exec->program;
+    const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    clear_cache(r);
+    r->cache_step = step;
+    capture c = {r, p, graph, vd_source_count(p, graph), node, false, err};
+    vd_status status = vd_replay_logs_begin(&r->logs, step, err);
+    if (status == VD_OK)
+        status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, before(r, step), err);
+    if (status == VD_OK && (c.failed || !r->cached))
+        status =
+            vd_fail(err, VD_ERR_LOCAL, "out of memory for a tensor of step %lld", (long long)step);
+    if (status == VD_OK)
+        r->captured = node;
+    return status;
+}
+
 static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const void **data,
                              vd_err *err) {
     const vd_program *p = r->exec->program;
     const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    vd_status status = VD_OK;
     *data = find(r, step, value);
-    if (*data)
-        return VD_OK;
-    clear_cache(r);
-    r->cache_step = step;
-    uint32_t sources = vd_source_count(p, graph);
-    capture c = {r, p, graph, sources, value - sources, false, err};
-    vd_status status = vd_replay_logs_begin(&r->logs, step, err);
-    if (status == VD_OK)
-        status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, before(r, step), err);
-    *data = find(r, step, value);
-    if (status == VD_OK && (c.failed || !*data))
-        status =
-            vd_fail(err, VD_ERR_LOCAL, "out of memory for a tensor of step %lld", (long long)step);
+    if (!*data)
+        status = capture_node(r, step, value - vd_source_count(p, graph), err);
+    if (status == VD_OK && !*data)
+        *data = find(r, step, value);
     return status;
 }
 
@@ -305,6 +317,27 @@ static vd_status tensor(void *user, int64_t step, uint32_t value, const void **d
     return VD_OK;
 }
 
+/* All inputs are in the cache at once, with room for those of a device's state: none may go away
+ * for another. */
+static vd_status fold(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
+                      vd_err *err) {
+    vd_replay *r = user;
+    const vd_program *p = r->exec->program;
+    const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    const vd_node *n = &graph->node[node];
+    const void *input[VD_FOLD_INPUTS];
+    vd_fold f;
+    if (!vd_fold_open(&f, p, graph, node, element))
+        return vd_fail(err, VD_ERR_LOCAL, "%s is no long fold", n->name);
+    vd_status status = step < 0 ? VD_OK : reach(r, step, err);
+    if (status == VD_OK && (r->cache_step != step || r->captured != (int64_t)node ||
+                            r->cached > CACHE_MAX - VD_FOLD_INPUTS))
+        status = capture_node(r, step, node, err);
+    for (int32_t i = 0; status == VD_OK && i < n->input_count; i++)
+        status = tensor(user, step, graph->edge[n->first_input + (uint32_t)i], &input[i], err);
+    return status == VD_OK ? vd_fold_run(&f, input, out, err) : status;
+}
+
 static bool diverged(void *user) {
     return ((const vd_replay *)user)->diverged;
 }
@@ -330,7 +363,7 @@ static vd_status note(void *user, uint64_t leaf, const vd_public_key *trainer, v
 }
 
 vd_source vd_replay_source(vd_replay *replay) {
-    vd_source source = {replay, run, states, trace, leaves, tensor, diverged};
+    vd_source source = {replay, run, states, trace, leaves, tensor, fold, diverged};
     if (replay->logs.rounded) {
         source.role = replay->log.party.role;
         source.logs = logs;

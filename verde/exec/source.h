@@ -34,6 +34,32 @@ typedef struct {
     vd_proof step;    /* of the step's log under L */
 } vd_section_proof;
 
+/* A long fold (PROTOCOL.md section 5.5): an element of an operator with so many steps in SPEC.md
+ * that it is disputed part by part. Stays where it is: `call` points into it. */
+enum { VD_WHOLE_PARTS = 4, VD_FOLD_INPUTS = 2, VD_PART_BYTES = sizeof(ro_acc) };
+typedef struct {
+    ro_call call;
+    ro_shape input[VD_FOLD_INPUTS];
+    int64_t element;
+    bool bounded;   /* a free operator in a run with rounding logs: SPEC 14.5 */
+    uint64_t parts; /* more than VD_WHOLE_PARTS */
+    size_t size;    /* bytes that lead from one part to the next, at most VD_PART_BYTES */
+} vd_fold;
+typedef uint32_t (*vd_load)(void *user, int input, int64_t index);
+/* False: the element is computed whole. */
+bool vd_fold_open(vd_fold *fold, const vd_program *program, const vd_graph *graph, uint32_t node,
+                  int64_t element);
+/* What part `part` makes of what the one before it left (NULL: it is the first). `after` may be
+ * `before`. Any bytes have a result. */
+void vd_fold_part(const vd_fold *fold, uint64_t part, const uint8_t *before, vd_load load,
+                  void *user, uint8_t *after);
+/* The element's bits, or its value and bound, after the last part. */
+uint32_t vd_fold_element(const vd_fold *fold, const uint8_t *last);
+ro_bounded vd_fold_bounded(const vd_fold *fold, const uint8_t *last);
+/* What each part leaves, of inputs in host memory. */
+VD_MUST_USE vd_status vd_fold_run(const vd_fold *fold, const void *const *input, vd_records *out,
+                                  vd_err *err);
+
 typedef struct {
     void *user;
     /* The states that the run commits to: vd_run_leaves(program) of them. */
@@ -46,6 +72,9 @@ typedef struct {
     vd_status (*leaves)(void *user, int64_t step, vd_hash *tensor, vd_err *err);
     /* The bytes of a value of step s (numbered as in graph.h). */
     vd_status (*tensor)(void *user, int64_t step, uint32_t value, const void **data, vd_err *err);
+    /* What each part of a long fold leaves: of an element of a node's output in step s. */
+    vd_status (*fold)(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
+                      vd_err *err);
     /* Has any re-execution so far given another state than the run had committed to (bit rot, a
      * bug)? */
     bool (*diverged)(void *user);
@@ -87,12 +116,10 @@ VD_MUST_USE vd_status vd_again_source(void *again, vd_source *out, vd_err *err);
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state);
 
 /* The referee's last crumb: one element by repops' reference. Reads inputs through `load`. */
-VD_MUST_USE vd_status vd_leaf_element(const ro_call *call, int64_t element,
-                                      uint32_t (*load)(void *user, int input, int64_t index),
+VD_MUST_USE vd_status vd_leaf_element(const ro_call *call, int64_t element, vd_load load,
                                       void *user, uint32_t *out, vd_err *err);
 /* The same of a free operator's element, whose value is one of several: SPEC 14.5. */
-VD_MUST_USE vd_status vd_leaf_bounded(const ro_call *call, int64_t element,
-                                      uint32_t (*load)(void *user, int input, int64_t index),
+VD_MUST_USE vd_status vd_leaf_bounded(const ro_call *call, int64_t element, vd_load load,
                                       void *user, ro_bounded *out, vd_err *err);
 /* Self-test of the reference on this machine. */
 VD_MUST_USE vd_status vd_leaf_self_test(vd_err *err);

@@ -34,7 +34,7 @@ static void open_hearing(vd_referee *r) {
         r->party[p].out = false;
     vd_inputs_forget(r);
     r->place = &r->outcome.challenge.place;
-    *r->place = (vd_place){.step = VD_NO_STEP, .node = -1, .element = -1};
+    *r->place = VD_NO_PLACE;
     vd_dispute_runs(r);
 }
 

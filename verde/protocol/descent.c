@@ -19,6 +19,7 @@ static const vd_hash *known_root(const vd_referee *r, uint32_t p, const vd_tree_
     case VD_TREE_RUN: return &r->party[p].root;
     case VD_TREE_SUBRUN: return &r->party[p].subrun_root;
     case VD_TREE_TRACE: return &r->party[p].trace_root;
+    case VD_TREE_FOLD: return &r->party[p].fold_root;
     default: return NULL;
     }
 }

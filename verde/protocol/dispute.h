@@ -23,10 +23,13 @@ typedef enum {
     VD_PHASE_STATE,
     VD_PHASE_TENSOR_OPEN, /* first leaf that differs */
     VD_PHASE_LEAF,
-    VD_PHASE_INPUTS,    /* the element, computed */
-    VD_PHASE_NOTE,      /* different logs: which one the trainer has signed */
-    VD_PHASE_SECTION,   /* an element with several possible values: what the log says */
-    VD_PHASE_CHALLENGE, /* whoever is convicted may contest the claim left standing */
+    VD_PHASE_FOLD, /* a long fold: what its last part leaves */
+    VD_PHASE_FOLD_OPEN,
+    VD_PHASE_FOLD_PROVE, /* the first part that differs */
+    VD_PHASE_INPUTS,     /* the element, or the part, computed */
+    VD_PHASE_NOTE,       /* different logs: which one the trainer has signed */
+    VD_PHASE_SECTION,    /* an element with several possible values: what the log says */
+    VD_PHASE_CHALLENGE,  /* whoever is convicted may contest the claim left standing */
     VD_PHASE_DONE,
 } vd_phase;
 
@@ -41,7 +44,7 @@ typedef struct {
     uint32_t questions;
     bool out; /* judged in this hearing */
     /* claims */
-    vd_hash commit, root, subrun_root, trace_root;
+    vd_hash commit, root, subrun_root, trace_root, fold_root;
     vd_hash before, after; /* S around the disputed interval */
     vd_hash run_name; /* with rounding logs: of the log; and L at the first leaf that differs */
     vd_hash logs;
@@ -49,6 +52,7 @@ typedef struct {
     vd_node_record *record;
     uint8_t leaf[VD_LEAF_SIZE];
     size_t leaf_size;
+    uint8_t part[2][VD_PART_BYTES]; /* what the parts before and at the disputed one leave */
 } vd_party;
 
 /* A descent to the first leaf that differs. */
@@ -89,7 +93,9 @@ struct vd_referee {
     uint32_t record; /* the disputed node */
     uint64_t leaf;   /* of its output */
     int64_t element;
-    vd_input_leaf **input; /* leaves of inputs, each owned; sorted by (input, leaf) */
+    vd_fold fold;                /* of the element, if it is a long one */
+    uint8_t part[VD_PART_BYTES]; /* what the disputed part leaves, computed */
+    vd_input_leaf **input;       /* leaves of inputs, each owned; sorted by (input, leaf) */
     size_t inputs, inputs_capacity;
     uint32_t source;      /* the provider asked for inputs */
     uint64_t log_leaf;    /* the first leaf of the run that differs */
@@ -174,7 +180,12 @@ void vd_state_take(vd_referee *);
 
 bool vd_leaf_ask(vd_referee *, uint32_t, vd_question *);
 void vd_leaf_take(vd_referee *);
+bool vd_fold_ask(vd_referee *, uint32_t, vd_question *);
+void vd_fold_take(vd_referee *);
+void vd_parts_take(vd_referee *);
+
 bool vd_inputs_ask(vd_referee *, uint32_t, vd_question *);
+void vd_judge_element(vd_referee *); /* by place->expected */
 void vd_inputs_take(vd_referee *);
 void vd_inputs_forget(vd_referee *);
 
@@ -183,6 +194,7 @@ bool vd_dispute_logs(vd_referee *);
 bool vd_note_ask(vd_referee *, uint32_t, vd_question *);
 void vd_note_take(vd_referee *);
 bool vd_is_free(const vd_referee *); /* the disputed node, in such a run */
+bool vd_judge_possible(vd_referee *, uint32_t p, const vd_possible *possible);
 void vd_judge_rounding(vd_referee *);
 bool vd_section_ask(vd_referee *, uint32_t, vd_question *);
 void vd_section_take(vd_referee *);

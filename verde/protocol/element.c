@@ -1,5 +1,5 @@
-/* The last crumb: the first element that differs, computed by the reference. PROTOCOL.md
- * section 5.5. */
+/* The last crumb: the first element that differs, or the first part of a long one, computed by the
+ * reference. PROTOCOL.md section 5.5. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,10 +57,12 @@ void vd_leaf_take(vd_referee *r) {
     r->place->element = r->element;
     for (uint32_t p = 0; p < r->parties; p++)
         r->place->value[p] = element_bits(r->party[p].leaf + at, size);
-    vd_story(r, "First element that differs: %lld of %lld. Fetching what it is computed from.",
-             (long long)r->element, (long long)ro_shape_numel(output_shape(r)));
-    r->phase = VD_PHASE_INPUTS;
-    r->asked_input = -1;
+    const bool is_long = vd_fold_open(&r->fold, r->program, r->graph, r->record, r->element);
+    vd_story(r, "First element that differs: %lld of %lld. %s", (long long)r->element,
+             (long long)ro_shape_numel(output_shape(r)),
+             is_long ? "It is a long sum: looking for the first part of it that differs."
+                     : "Fetching what it is computed from.");
+    r->phase = is_long ? VD_PHASE_FOLD : VD_PHASE_INPUTS;
 }
 
 /* ---- inputs ---- */
@@ -126,20 +128,33 @@ static vd_tree_name input_tree(const vd_referee *r, int input) {
                           .value = r->graph->edge[n->first_input + (uint32_t)input]};
 }
 
-/* Runs the reference; true if nothing was missing. */
-static bool compute(vd_referee *r) {
+static vd_status compute_whole(vd_referee *r, vd_err *err) {
     ro_call call;
     ro_shape *shapes = calloc(RO_MAX_INPUTS, sizeof *shapes);
-    vd_err err = {0};
-    if (!shapes) {
-        vd_trouble(r, "out of memory");
-        return false;
-    }
+    if (!shapes)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     vd_node_call(r->program, r->graph, r->record, &call, shapes);
     vd_status status = vd_is_free(r)
-                           ? vd_leaf_bounded(&call, r->element, load, r, &r->bounded, &err)
-                           : r->options.leaf(&call, r->element, load, r, &r->place->expected, &err);
+                           ? vd_leaf_bounded(&call, r->element, load, r, &r->bounded, err)
+                           : r->options.leaf(&call, r->element, load, r, &r->place->expected, err);
     free(shapes);
+    return status;
+}
+
+/* What both have stated before it is the same. */
+static void compute_part(vd_referee *r) {
+    const uint64_t part = (uint64_t)r->place->part;
+    vd_fold_part(&r->fold, part, part ? r->party[0].part[0] : NULL, load, r, r->part);
+}
+
+/* Runs the reference; true if nothing was missing. */
+static bool compute(vd_referee *r) {
+    vd_err err = {0};
+    vd_status status = VD_OK;
+    if (r->place->part >= 0)
+        compute_part(r);
+    else
+        status = compute_whole(r, &err);
     if (status != VD_OK)
         vd_trouble(r, err.text);
     for (size_t i = 0; i < r->inputs; i++)
@@ -164,7 +179,26 @@ static bool want_missing(vd_referee *r) {
     return vd_want(r, list, count);
 }
 
-static void judge(vd_referee *r) {
+/* Its first 32-bit words. */
+static void part_text(const uint8_t *part, size_t size, char *text) {
+    for (size_t i = 0; i < size && i < 32; i += 4)
+        text += sprintf(text, i ? " %08x" : "0x%08x", element_bits(part + i, 4));
+}
+
+static void judge_part(vd_referee *r) {
+    char stated[80], computed[80];
+    part_text(r->part, r->fold.size, computed);
+    for (uint32_t p = 0; p < r->parties; p++) {
+        part_text(r->party[p].part[1], r->fold.size, stated);
+        if (memcmp(r->party[p].part[1], r->part, r->fold.size) != 0)
+            vd_convict(r, p, VD_GRADE_WRONG_OUTPUT,
+                       "part %lld of element %lld of %s is %s, the reference computes %s",
+                       (long long)r->place->part, (long long)r->element, r->place->node_name,
+                       stated, computed);
+    }
+}
+
+void vd_judge_element(vd_referee *r) {
     uint32_t expected = r->place->expected;
     r->place->computed = true;
     for (uint32_t p = 0; p < r->parties; p++)
@@ -215,10 +249,12 @@ void vd_ask_the_other(vd_referee *r, const char *what) {
 
 void vd_inputs_take(vd_referee *r) {
     if (r->wanted_count == 0) {
-        if (vd_is_free(r))
+        if (r->place->part >= 0)
+            judge_part(r);
+        else if (vd_is_free(r))
             vd_judge_rounding(r);
         else
-            judge(r);
+            vd_judge_element(r);
         return;
     }
     if (!r->party[r->source].body) { /* inputs are agreed, so either provider will do */

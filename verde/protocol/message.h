@@ -35,6 +35,7 @@ typedef enum {
     VD_TREE_STATE,   /* tensor commitments of S_step */
     VD_TREE_TENSOR,  /* 1 KiB leaves of `value` of `step` */
     VD_TREE_LOG,     /* sections of the log of `step` */
+    VD_TREE_FOLD,    /* what the parts of `element` of `value` of `step` leave */
 } vd_tree_kind;
 
 typedef struct {
@@ -42,6 +43,7 @@ typedef struct {
     int64_t step; /* SUBRUN: from */
     int64_t to;   /* SUBRUN */
     uint32_t value;
+    int64_t element; /* FOLD */
 } vd_tree_name;
 
 /* Number of leaves by the program; 0 if there is no such tree. */

@@ -60,7 +60,8 @@ typedef struct {
     vd_tree tree;
     vd_hash *item;             /* RUN, SUBRUN, STATE; owned */
     vd_hash (*logged)[2];      /* RUN with rounding logs: S and L of each item; owned */
-    const vd_records *records; /* TRACE */
+    const vd_records *records; /* TRACE, FOLD */
+    vd_records parts;          /* FOLD; owned */
     const uint8_t *bytes;      /* TENSOR, as committed to */
     void *copy;                /* owned; NULL if those are the tensor's memory */
     uint64_t size;
@@ -69,6 +70,7 @@ typedef struct {
 
 static void leaves_free(leaves *l) {
     vd_tree_free(&l->tree);
+    vd_records_free(&l->parts);
     free(l->item);
     free(l->logged);
     free(l->copy);
@@ -123,6 +125,15 @@ static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_
     return status != VD_OK ? status : vd_tree_of_hashes(&out->tree, out->item, count, r->err);
 }
 
+static vd_status fold_leaves(const request *r, const vd_tree_name *name, leaves *out) {
+    const vd_program *p = r->provider->program;
+    const uint32_t node = name->value - vd_source_count(p, vd_step_graph(p, name->step));
+    vd_status status =
+        r->source.fold(r->source.user, name->step, node, name->element, &out->parts, r->err);
+    out->records = &out->parts;
+    return status == VD_OK ? vd_records_tree(&out->parts, &out->tree, r->err) : status;
+}
+
 static vd_status load_leaves(const request *r, const vd_tree_name *name, leaves *out) {
     const vd_source *s = &r->source;
     vd_status status;
@@ -133,6 +144,8 @@ static vd_status load_leaves(const request *r, const vd_tree_name *name, leaves 
         status = s->trace(s->user, name->step, &out->records, r->err);
         if (status == VD_OK)
             status = vd_records_tree(out->records, &out->tree, r->err);
+    } else if (name->kind == VD_TREE_FOLD) {
+        status = fold_leaves(r, name, out);
     } else {
         status = hash_leaves(r, name, vd_tree_leaves(r->provider->program, name), out);
     }

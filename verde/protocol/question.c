@@ -14,6 +14,7 @@ static const char *const ask_names[] = {
 static const char *const tree_names[] = {
     [VD_TREE_RUN] = "run",     [VD_TREE_SUBRUN] = "subrun", [VD_TREE_TRACE] = "trace",
     [VD_TREE_STATE] = "state", [VD_TREE_TENSOR] = "tensor", [VD_TREE_LOG] = "log",
+    [VD_TREE_FOLD] = "fold",
 };
 
 const vd_graph *vd_step_graph(const vd_program *program, int64_t step) {
@@ -25,6 +26,19 @@ static uint64_t tensor_leaves(const vd_program *program, const vd_tree_name *tre
     if (tree->value >= vd_source_count(program, graph) + graph->node_count)
         return 0;
     return vd_tensor_leaves(vd_value_shape(program, graph, tree->value));
+}
+
+static uint64_t fold_parts(const vd_program *program, const vd_tree_name *tree) {
+    const vd_graph *graph = vd_step_graph(program, tree->step);
+    const uint32_t sources = vd_source_count(program, graph);
+    vd_fold fold;
+    if (tree->value < sources || tree->value - sources >= graph->node_count)
+        return 0;
+    const vd_node *n = &graph->node[tree->value - sources];
+    return tree->element >= 0 && tree->element < ro_shape_numel(&n->shape) &&
+                   vd_fold_open(&fold, program, graph, tree->value - sources, tree->element)
+               ? fold.parts
+               : 0;
 }
 
 static uint64_t log_sections(const vd_graph *graph) {
@@ -47,6 +61,7 @@ uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree) {
     case VD_TREE_LOG:
         return step && program->rounding.bits ? log_sections(vd_step_graph(program, tree->step))
                                               : 0;
+    case VD_TREE_FOLD: return step ? fold_parts(program, tree) : 0;
     }
     return 0;
 }
@@ -66,8 +81,10 @@ static json_t *write_tree(const vd_tree_name *tree) {
     } else if (tree->kind != VD_TREE_RUN) {
         json_object_set_new(out, "step", json_integer(tree->step));
     }
-    if (tree->kind == VD_TREE_TENSOR)
+    if (tree->kind == VD_TREE_TENSOR || tree->kind == VD_TREE_FOLD)
         json_object_set_new(out, "value", json_integer(tree->value));
+    if (tree->kind == VD_TREE_FOLD)
+        json_object_set_new(out, "element", json_integer(tree->element));
     return out;
 }
 
@@ -133,6 +150,7 @@ static bool read_tree(const json_t *root, const vd_program *program, vd_tree_nam
     out->step = json_integer_value(json_object_get(root, first));
     out->to = json_integer_value(json_object_get(root, "to"));
     out->value = (uint32_t)value;
+    out->element = json_integer_value(json_object_get(root, "element"));
     return vd_tree_leaves(program, out) > 0;
 }
 
@@ -238,6 +256,9 @@ void vd_question_print(const vd_question *q, const vd_program *program, char *te
     else if (t->kind == VD_TREE_TENSOR)
         snprintf(text + at, size - (size_t)at, " tensor %u of step %lld", t->value,
                  (long long)t->step);
+    else if (t->kind == VD_TREE_FOLD)
+        snprintf(text + at, size - (size_t)at, " fold of element %lld, tensor %u of step %lld",
+                 (long long)t->element, t->value, (long long)t->step);
     else if (t->kind == VD_TREE_RUN)
         snprintf(text + at, size - (size_t)at, " run");
     else

@@ -133,7 +133,7 @@ vd_status vd_referee_create(const vd_referee_options *options, vd_referee **out,
     r->options = *options;
     r->program = options->program;
     r->phase = VD_PHASE_COMMIT;
-    r->outcome.place = (vd_place){.step = VD_NO_STEP, .node = -1, .element = -1};
+    r->outcome.place = VD_NO_PLACE;
     r->place = &r->outcome.place;
     vd_status status = start(r, err);
     if (status == VD_OK)

@@ -4,6 +4,7 @@
 #define VD_REFEREE_H
 
 #include "verde/commit/record.h"
+#include "verde/exec/source.h"
 #include "verde/protocol/message.h"
 
 typedef enum {
@@ -51,12 +52,14 @@ typedef enum {
 const char *vd_challenge_name(vd_challenge_end end);
 
 enum { VD_NO_STEP = -2 };
+#define VD_NO_PLACE ((vd_place){.step = VD_NO_STEP, .node = -1, .element = -1, .part = -1})
 
 /* How far a descent came. */
 typedef struct {
     int64_t step;    /* where the states part; -1: initialisation; VD_NO_STEP: not reached */
     int64_t node;    /* -1: not reached */
     int64_t element; /* -1: not reached */
+    int64_t part;    /* of a long fold; -1: not reached */
     char node_name[VD_NAME_SIZE], operator_name[32];
     bool computed;                  /* the referee computed the element */
     uint32_t expected;              /* its bits; of a free operator, rounded to the nearest */
@@ -96,8 +99,7 @@ typedef struct {
 } vd_outcome;
 
 /* What the last crumb is computed with; vd_leaf_element outside of tests. */
-typedef vd_status (*vd_leaf_fn)(const ro_call *call, int64_t element,
-                                uint32_t (*load)(void *user, int input, int64_t index), void *user,
+typedef vd_status (*vd_leaf_fn)(const ro_call *call, int64_t element, vd_load load, void *user,
                                 uint32_t *out, vd_err *err);
 
 typedef struct {

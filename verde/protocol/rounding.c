@@ -68,6 +68,19 @@ bool vd_is_free(const vd_referee *r) {
     return r->rounded && ro_op_is_free(r->graph->node[r->record].op);
 }
 
+bool vd_judge_possible(vd_referee *r, uint32_t p, const vd_possible *possible) {
+    const vd_place *at = r->place;
+    if (vd_possible_has(possible, at->value[p]))
+        return true;
+    vd_convict(r, p, VD_GRADE_WRONG_OUTPUT,
+               "element %lld of %s is 0x%08x; no device could have rounded it so: 0x%08x to 0x%08x "
+               "are possible",
+               (long long)r->element, at->node_name, at->value[p],
+               vd_possible_word(possible, possible->low),
+               vd_possible_word(possible, possible->high));
+    return false;
+}
+
 void vd_judge_rounding(vd_referee *r) {
     vd_place *at = r->place;
     const int32_t bits = vd_node_bits(r->program, r->graph, r->record);
@@ -77,12 +90,7 @@ void vd_judge_rounding(vd_referee *r) {
     at->possible[0] = vd_possible_word(&possible, possible.low);
     at->possible[1] = vd_possible_word(&possible, possible.high);
     for (uint32_t p = 0; p < r->parties; p++)
-        if (!vd_possible_has(&possible, at->value[p]))
-            vd_convict(r, p, VD_GRADE_WRONG_OUTPUT,
-                       "element %lld of %s is 0x%08x; no device could have rounded it so: 0x%08x "
-                       "to 0x%08x are possible",
-                       (long long)r->element, at->node_name, at->value[p], at->possible[0],
-                       at->possible[1]);
+        (void)vd_judge_possible(r, p, &possible);
     if (!vd_all_stand(r))
         return;
     vd_story(r, "Both values are possible for a device: what does the log say?");

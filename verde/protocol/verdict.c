@@ -42,6 +42,8 @@ static void put_place(json_t *out, const vd_place *place) {
     }
     if (place->element >= 0)
         json_object_set_new(out, "element", json_integer(place->element));
+    if (place->part >= 0)
+        json_object_set_new(out, "part", json_integer(place->part));
     if (place->computed)
         json_object_set_new(out, "expected", hex32(place->expected));
     if (place->rounded)
