@@ -64,6 +64,28 @@ done
 serve honest-1
 serve honest-2
 settle agree 0 none null honest-1 honest-2
+
+# mistaken EXIT_CODE WORDS JOB URL URL: no dispute; one line says why.
+mistaken() {
+    code=0
+    "$verde" arbitrate "$3" --key "$work/referee" --verdict "$work/none.json" --timeout 5 \
+        --provider "$4" --provider "$5" > "$work/none.out" 2> "$work/none.log" || code=$?
+    [ $code -eq "$1" ] && grep '^verde: ' "$work/none.log" | grep -q "$2" && ! [ -e "$work/none.json" ] ||
+        { echo "$2: exit code $code, expected $1"; cat "$work/none.out" "$work/none.log"; exit 1; }
+}
+
+# url NAME KEY_OF: the address of one with the key of another.
+url() { echo "$(sed 's/#.*//' "$work/$1.url")#$(sed 's/.*#//' "$work/$2.url")"; }
+
+mistaken 2 'another key answers.*another key answers' $job "$(url honest-1 honest-2)" "$(url honest-2 honest-1)"
+mistaken 2 'job served is program.*job served is program' models/jobs/mlp.yaml \
+    "$(cat "$work/honest-1.url")" "$(cat "$work/honest-2.url")"
+mistaken 1 'neither provider takes part' $job "$(sed 's/:[0-9]*#/:1#/' "$work/honest-1.url")" \
+    "$(sed 's/:[0-9]*#/:1#/' "$work/honest-2.url")"
+# Of one alone it might be a lie: it forfeits.
+sed "s/#.*/#8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c/" "$work/honest-2.url" > "$work/stranger.url"
+settle stranger 4 timeout null honest-1 stranger
+has stranger '"accepted":true'
 serve element-1
 settle element-second 3 wrong-output 0 honest-1 element-1
 settle element-first 3 wrong-output 0 element-1 honest-1

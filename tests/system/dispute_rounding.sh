@@ -74,7 +74,10 @@ audit auditor trainer || { cat "$work/auditor.err"; exit 1; }
 serve trainer --key "$work/keys"
 serve auditor
 settle honest 0 none trainer auditor
-settle swapped 4 timeout auditor trainer
+refused "neither provider takes part.*provider 1: .*the run is the auditor's, which is provider 2; .*the trainer's" \
+    "$verde" arbitrate "$job" --key "$work/referee" --verdict "$work/swapped.verdict" --timeout 20 \
+    --provider "$(cat "$work/auditor.url")" --provider "$(cat "$work/trainer.url")"
+[ ! -e "$work/swapped.verdict" ] || { echo "a verdict between nobody"; exit 1; }
 
 for fault in element:wrong-output drop-record:log-incomplete forge-record:contradiction forge-both:wrong-output \
     two-logs:contradiction; do

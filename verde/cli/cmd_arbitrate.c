@@ -32,6 +32,7 @@ typedef struct {
     vd_assignment assignment;
     vd_buf payload, note; /* of the assignment */
     vd_referee *referee;
+    bool mistaken; /* from the first answers: these are not two providers of this job */
     vd_cost cost;
     double start;
     vd_err *err;
@@ -215,6 +216,20 @@ static void ask_on(arbitration *x, const vd_outgoing *out, int total_ms, vd_exch
     }
 }
 
+/* Whoever answers holds another key, or refuses the request. */
+static bool is_another(const vd_answer *answer) {
+    return answer->other_key || answer->err.status == VD_ERR_PEER;
+}
+
+/* Before anybody has said anything. Of one alone it would be a way out of its forfeit. */
+static bool are_all_others(const arbitration *x, const vd_answer *answer, size_t count) {
+    size_t said, others = 0;
+    (void)vd_referee_statements(x->referee, &said);
+    for (size_t i = 0; i < count; i++)
+        others += is_another(&answer[i]);
+    return said == 0 && others == x->a->urls;
+}
+
 static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t count,
                                vd_exchange *exchange, vd_answer *answer) {
     int total_ms[VD_PARTIES_MAX];
@@ -223,7 +238,8 @@ static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t co
         exchange[i].deadline_ms = at_most(x, total_ms[i]);
     }
     vd_client_ask(x->client, count, exchange, answer);
-    for (size_t i = 0; i < count; i++)
+    x->mistaken = are_all_others(x, answer, count);
+    for (size_t i = 0; i < count && !x->mistaken; i++)
         ask_on(x, &out[i], total_ms[i], &exchange[i], &answer[i]);
 }
 
@@ -290,6 +306,21 @@ static vd_status dispute(arbitration *x) {
     return status;
 }
 
+/* A verdict in which nobody has signed anything would be our word alone, about what is most often
+ * a mistake in the options. */
+static vd_status check_said(arbitration *x) {
+    const struct vd_party_outcome *party = vd_referee_outcome(x->referee)->party;
+    size_t count;
+    const vd_statement *s = vd_referee_statements(x->referee, &count);
+    for (size_t i = 0; i < count; i++)
+        if (s[i].note.size)
+            return VD_OK;
+    return vd_fail(x->err, x->mistaken ? VD_ERR_USAGE : VD_ERR_IO,
+                   "neither provider takes part, and there is no verdict; provider 1: %s; "
+                   "provider 2: %s",
+                   party[0].reason, party[1].reason);
+}
+
 /* ---- the verdict ---- */
 
 /* A second process decides again from the file, before it gets its name. */
@@ -341,6 +372,8 @@ static vd_exit arbitrate_between(const arguments *a) {
     vd_status status = prepare(&x);
     if (status == VD_OK)
         status = dispute(&x);
+    if (status == VD_OK)
+        status = check_said(&x);
     if (status == VD_OK)
         status = write_verdict(&x);
     vd_exit code = status == VD_OK ? finish(&x) : vd_report(&err);

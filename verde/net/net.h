@@ -81,6 +81,7 @@ typedef struct {
 typedef struct {
     vd_err err;
     int http_status; /* 0: none came */
+    bool other_key;  /* not the pinned one's: it is another who answers */
     vd_buf body;     /* also of other HTTP statuses, as far as it came; owned by the caller */
     uint64_t bytes_in, bytes_out; /* of HTTP, headers included */
     double seconds;

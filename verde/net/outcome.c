@@ -41,6 +41,8 @@ static vd_status failed(const vd_transfer *transfer, CURLcode result, vd_err *er
     if (result == CURLE_OPERATION_TIMEDOUT)
         return vd_fail(err, VD_ERR_TIMEOUT, "%s%s: no whole answer within %d ms", url,
                        transfer->exchange->path, transfer->exchange->deadline_ms);
+    if (transfer->answer->other_key)
+        return vd_fail(err, VD_ERR_IO, "%s: another key answers than the one after the #", url);
     return vd_fail(err, blame(result), "%s%s: %s", url, transfer->exchange->path,
                    *transfer->why ? transfer->why : curl_easy_strerror(result));
 }
@@ -52,6 +54,7 @@ void vd_transfer_finish(vd_transfer *transfer, CURLcode result) {
     curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(transfer->easy, CURLINFO_TOTAL_TIME_T, &microseconds);
     answer->http_status = (int)status;
+    answer->other_key = result == CURLE_SSL_PINNEDPUBKEYNOTMATCH;
     answer->seconds = (double)microseconds / 1e6;
     if (result != CURLE_OK)
         failed(transfer, result, &answer->err);

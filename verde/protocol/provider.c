@@ -448,6 +448,14 @@ static vd_status check_role(const request *r) {
     return VD_OK;
 }
 
+static vd_status other_program(const request *r) {
+    char ours[2 * VD_HASH_SIZE + 1], asked[2 * VD_HASH_SIZE + 1];
+    vd_hex(r->provider->program_hash.b, VD_HASH_SIZE, ours);
+    vd_hex(r->assignment.program.b, VD_HASH_SIZE, asked);
+    return vd_fail(r->err, VD_ERR_PEER, "the job served is program %.8s..., asked for is %.8s...",
+                   ours, asked);
+}
+
 static vd_status read_assignment(request *r, const json_t *note) {
     vd_public_key referee;
     vd_buf payload = {0};
@@ -465,8 +473,10 @@ static vd_status read_assignment(request *r, const json_t *note) {
         return vd_fail(r->err, VD_ERR_PEER, "request: assignment is not signed by its referee");
     if (r->provider->referee && memcmp(&referee, r->provider->referee, sizeof referee) != 0)
         return vd_fail(r->err, VD_ERR_PEER, "request: from another referee than the one served");
-    if (!vd_hash_equal(&r->assignment.program, &r->provider->program_hash) || !enrolled(r))
-        return vd_fail(r->err, VD_ERR_PEER, "request: assignment of another program or provider");
+    if (!vd_hash_equal(&r->assignment.program, &r->provider->program_hash))
+        return other_program(r);
+    if (!enrolled(r))
+        return vd_fail(r->err, VD_ERR_PEER, "request: the assignment names other providers' keys");
     return check_role(r);
 }
 
