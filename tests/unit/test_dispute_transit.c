@@ -1,24 +1,37 @@
 /* Answers changed on their way, and a liar who signs whatever comes to mind. An honest provider is
  * never convicted by what others do to its answers, or say. */
-#include "tests/support/dispute.h"
-
-#include <criterion/criterion.h>
-#include <stdlib.h>
-#include <string.h>
+#include "forged_parts.h"
 
 typedef struct {
     test_job job;
     test_provider honest, liar;
+    uint32_t first, rounds; /* to fuzz */
+    forger forger;          /* the liar's, of a long sum */
 } bench;
 
 static void bench_open(bench *b) {
+    *b = (bench){.first = 1, .rounds = 14};
     test_job_open(&b->job, VD_MODEL_MLP, 3, 3);
     vd_fault fault = {VD_FAULT_ELEMENT, 1, test_node(&b->job, 1, RO_OP_ADAMW_M), 5, 20};
     test_provider_open(&b->honest, &b->job, 1, NULL);
     test_provider_open(&b->liar, &b->job, 2, &fault);
 }
 
+/* Of a sum of 20 parts, of which the sixth is wrong, and all after it. The rounds over its parts
+ * are the last ones but those over inputs. */
+static void bench_open_folds(bench *b) {
+    *b = (bench){.first = 10, .rounds = 9};
+    test_job_open_folds(&b->job, 2, 5000, 2);
+    vd_fault fault = {VD_FAULT_ELEMENT, 1, test_node(&b->job, 1, RO_OP_MATMUL), 5, 20};
+    test_provider_open(&b->honest, &b->job, 1, NULL);
+    test_provider_open(&b->liar, &b->job, 2, &fault);
+    parts_forge(&b->forger, &b->liar, &b->job, fault.node);
+    b->forger.what = FROM_ONE_ON;
+    b->forger.at = 5;
+}
+
 static void bench_close(bench *b) {
+    parts_forget(&b->forger);
     test_provider_close(&b->honest);
     test_provider_close(&b->liar);
     test_job_close(&b->job);
@@ -149,16 +162,26 @@ static bool try_meddling(const bench *b, const mutation *how, uint32_t honest, u
     return d.rounds >= round;
 }
 
-Test(transit, nothing_done_to_an_honest_answer_convicts, .timeout = 120) {
-    bench b;
-    uint32_t round = 1;
-    bench_open(&b);
+/* The rounds that there are, and one more. */
+static uint32_t try_rounds(const bench *b) {
+    uint32_t round = b->first;
     for (bool reached = true; reached; round++) {
         reached = false;
         for (size_t i = 0; i < sizeof mutations / sizeof mutations[0]; i++)
-            reached |= try_meddling(&b, &mutations[i], (round + i) % 2, round);
+            reached |= try_meddling(b, &mutations[i], (round + i) % 2, round);
     }
+    return round;
+}
+
+Test(transit, nothing_done_to_an_honest_answer_convicts, .timeout = 120) {
+    bench b;
+    bench_open(&b);
+    const uint32_t round = try_rounds(&b);
     cr_expect(round > 12, "only %u rounds", round);
+    bench_close(&b);
+    bench_open_folds(&b);
+    const uint32_t of_folds = try_rounds(&b);
+    cr_expect(of_folds > b.first + b.rounds, "only %u rounds", of_folds);
     bench_close(&b);
 }
 
@@ -310,8 +333,10 @@ static void fuzz(test_dispute *d, uint32_t party, const vd_outgoing *question, v
 
 static void try_fuzz(const bench *b, uint64_t seed, bool second) {
     char what[64];
-    fuzzer f = {
-        .liar = seed % 2, .round = 1 + (uint32_t)(seed / 2 % 14), .random = seed, .second = second};
+    fuzzer f = {.liar = seed % 2,
+                .round = b->first + (uint32_t)(seed / 2 % b->rounds),
+                .random = seed,
+                .second = second};
     test_dispute d = {.job = &b->job, .transit = fuzz, .user = &f, .challenge = second};
     d.side[f.liar] = &b->liar.side;
     d.side[1 - f.liar] = &b->honest.side;
@@ -331,6 +356,10 @@ Test(transit, a_liar_that_signs_anything_never_wins, .timeout = 300) {
     bench b;
     bench_open(&b);
     for (uint64_t seed = 0; seed < 400; seed++)
+        try_fuzz(&b, seed, false);
+    bench_close(&b);
+    bench_open_folds(&b);
+    for (uint64_t seed = 1000; seed < 1300; seed++)
         try_fuzz(&b, seed, false);
     bench_close(&b);
 }
