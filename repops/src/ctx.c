@@ -314,6 +314,15 @@ void ro_for_items(const ro_job *job, int64_t items,
                 &task);
 }
 
+void ro_parallel_for(ro_ctx *ctx, int64_t count, int64_t grain, double us, ro_task task,
+                     void *user) {
+    const ro_fpenv env = ro_fpenv_enter();
+    if (ro_pool_threads(&ctx->pool, us) == 1)
+        grain = count;
+    ro_pool_for(&ctx->pool, count, grain, task, user);
+    ro_fpenv_leave(env);
+}
+
 ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input, void *output) {
     if (call->op <= RO_OP_NONE || call->op >= RO_OP_END)
         return ro_fail(ctx, RO_ERR_ARG, "there is no operator %d", (int)call->op);

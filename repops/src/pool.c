@@ -118,7 +118,7 @@ static void start_workers(ro_pool *pool) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void post_task(ro_pool *pool, int64_t count, int64_t grain, ro_pool_body body, void *user,
+static void post_task(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void *user,
                       int seats) {
     pool->body = body;
     pool->user = user;
@@ -167,7 +167,7 @@ int ro_pool_threads(ro_pool *pool, double us) {
     return pool->threads;
 }
 
-void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_pool_body body, void *user) {
+void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void *user) {
     if (pool->started == 0 && pool->threads > 1 && count > grain)
         start_workers(pool);
     if (pool->started == 0 || count <= grain) {

@@ -9,9 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Computes items [first, last). `worker` is 0 (the caller) to threads-1: the index of a private
- * part of a workspace. */
-typedef void (*ro_pool_body)(void *user, int64_t first, int64_t last, int worker);
+#include "repops/repops.h"
 
 typedef struct ro_pool ro_pool;
 
@@ -39,7 +37,7 @@ struct ro_pool {
     /* The number of the task, times 2^32; how many more workers may join it, times 2^16; how many
      * are inside. */
     _Alignas(64) atomic_ullong state;
-    ro_pool_body body; /* the current task */
+    ro_task body; /* the current task */
     void *user;
     int64_t count, grain;
     _Alignas(64) atomic_llong next; /* item */
@@ -56,6 +54,6 @@ int ro_pool_threads(ro_pool *pool, double us);
 
 /* Calls body over [0, count) in pieces of `grain` items that start at multiples of grain. Workers
  * start at the first call with more than one piece; if the system refuses some, fewer do it all. */
-void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_pool_body body, void *user);
+void ro_pool_for(ro_pool *pool, int64_t count, int64_t grain, ro_task body, void *user);
 
 #endif

@@ -74,11 +74,11 @@ static inline vd_status log_write_step(vd_log_writer *writer, vd_log_encoding en
         if (encoding == VD_LOG_CALLS) {
             int64_t count;
             ro_close_call *call = log_calls(elements, n == 3 ? 1 : 50, 4, &count);
-            status = vd_log_calls(writer, log_node[n].node, call, count, output, err);
+            status = vd_log_calls(writer, NULL, log_node[n].node, call, count, output, err);
             free(call);
         } else {
             uint8_t *symbol = log_symbols(elements, 7);
-            status = vd_log_symbols(writer, log_node[n].node, symbol, output, err);
+            status = vd_log_symbols(writer, NULL, log_node[n].node, symbol, output, err);
             free(symbol);
         }
         free(output);
@@ -103,7 +103,7 @@ static inline void log_expect_section(vd_log_encoding encoding, int64_t step, in
             symbol = log_symbols(elements, 7);
         if (i == n) {
             cr_assert(section->node == log_node[n].node && section->elements == elements);
-            cr_expect(vd_log_compare(section, output, &difference));
+            cr_expect(vd_log_compare(NULL, section, output, &difference));
             cr_expect(section->count == count || symbol);
             cr_expect(count == 0 || memcmp(section->call, call, (size_t)count * sizeof *call) == 0);
             cr_expect(!symbol || memcmp(section->symbol, symbol, elements) == 0);

@@ -72,10 +72,14 @@ enum { BLOCK = VD_LOG_BLOCK, SIZE = 2 * BLOCK + 19000 };
 
 Test(log_sums, are_what_the_protocol_says) {
     static const uint64_t size[] = {0, 1, 7, 8, 9, 1000, BLOCK - 1, BLOCK, BLOCK + 1, SIZE};
-    vd_log_sum sum[4];
+    vd_log_sum sum[4], shared[4];
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 3}, &ctx) == RO_OK);
     for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
         float *output = log_output(size[i]);
-        vd_log_sums(output, size[i], sum);
+        vd_log_sums(NULL, output, size[i], sum);
+        vd_log_sums(ctx, output, size[i], shared);
+        cr_expect(memcmp(sum, shared, vd_log_blocks(size[i]) * sizeof *sum) == 0);
         cr_expect(vd_log_blocks(size[i]) == (size[i] + BLOCK - 1) / BLOCK);
         for (uint64_t b = 0; b < vd_log_blocks(size[i]); b++) {
             const uint64_t left = size[i] - b * BLOCK;
@@ -88,10 +92,11 @@ Test(log_sums, are_what_the_protocol_says) {
     /* The largest words, mod 2^64. */
     float *output = malloc(BLOCK * sizeof *output);
     memset(output, 0xff, BLOCK * sizeof *output);
-    vd_log_sums(output, BLOCK, sum);
+    vd_log_sums(NULL, output, BLOCK, sum);
     cr_expect(sum[0].s0 == (uint64_t)BLOCK * UINT32_MAX);
     cr_expect(sum[0].s1 == (uint64_t)BLOCK * (BLOCK - 1) / 2 * UINT32_MAX);
     free(output);
+    ro_ctx_destroy(ctx);
 }
 
 static void set_word(float *output, uint64_t at, uint32_t word) {
@@ -108,8 +113,8 @@ Test(log_sums, name_the_one_element_that_differs) {
     float *output = log_output(SIZE);
     vd_log_section section = {.elements = SIZE, .sum = malloc(3 * sizeof(vd_log_sum))};
     vd_log_difference d;
-    vd_log_sums(output, SIZE, section.sum);
-    cr_expect(vd_log_compare(&section, output, &d));
+    vd_log_sums(NULL, output, SIZE, section.sum);
+    cr_expect(vd_log_compare(NULL, &section, output, &d));
     for (int i = 0; i < 300; i++) {
         static const uint64_t edge[] = {0, BLOCK - 1, BLOCK, 2 * BLOCK - 1, 2 * BLOCK, SIZE - 1};
         const uint64_t at = i < 6 ? edge[i] : log_random() % SIZE;
@@ -119,7 +124,7 @@ Test(log_sums, name_the_one_element_that_differs) {
                                             : (uint32_t)log_random();
         set_word(output, at, other);
         if (other != logged) {
-            cr_assert(!vd_log_compare(&section, output, &d));
+            cr_assert(!vd_log_compare(NULL, &section, output, &d));
             cr_assert(d.single && d.element == (int64_t)at && d.word == logged, "%d", i);
             cr_assert(d.end == (at < 2 * BLOCK ? (int64_t)(at / BLOCK + 1) * BLOCK : SIZE));
         }
@@ -134,11 +139,11 @@ Test(log_sums, name_the_block_and_its_marks_when_several_differ) {
     vd_log_section section = {.elements = SIZE, .sum = malloc(3 * sizeof(vd_log_sum))};
     vd_log_difference d;
     section.call = log_calls(SIZE, 10000, 2, &section.count);
-    vd_log_sums(output, SIZE, section.sum);
+    vd_log_sums(NULL, output, SIZE, section.sum);
     /* One up, one down: the words' sum stays. */
     set_word(output, BLOCK + 7000, word_at(output, BLOCK + 7000) + 1);
     set_word(output, BLOCK + 7010, word_at(output, BLOCK + 7010) - 1);
-    cr_assert(!vd_log_compare(&section, output, &d) && !d.single);
+    cr_assert(!vd_log_compare(NULL, &section, output, &d) && !d.single);
     cr_expect(d.element == BLOCK && d.end == 2 * BLOCK && d.candidate_count > 0);
     for (int i = 0; i < d.candidate_count; i++) {
         cr_expect(d.candidate[i] >= BLOCK && d.candidate[i] < 2 * BLOCK);
@@ -146,7 +151,7 @@ Test(log_sums, name_the_block_and_its_marks_when_several_differ) {
     }
     /* Two that look like none: their centre is no element, or outside. */
     set_word(output, BLOCK + 7010, word_at(output, BLOCK + 7010) + 3);
-    cr_expect(!vd_log_compare(&section, output, &d) && d.element == BLOCK && !d.single);
+    cr_expect(!vd_log_compare(NULL, &section, output, &d) && d.element == BLOCK && !d.single);
     vd_log_section_free(&section);
     free(output);
 }
@@ -243,7 +248,7 @@ static void make_section(vd_log_section *section, vd_log_encoding encoding, uint
     *section = (vd_log_section){.node = 77, .elements = elements};
     float *output = log_output(elements);
     section->sum = malloc((vd_log_blocks(elements) + 1) * sizeof *section->sum);
-    vd_log_sums(output, elements, section->sum);
+    vd_log_sums(NULL, output, elements, section->sum);
     free(output);
     if (encoding == VD_LOG_CALLS) {
         section->call = log_calls(elements, 20, 3, &section->count);

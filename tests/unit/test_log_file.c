@@ -480,8 +480,8 @@ static vd_log_done write_large(vd_log_encoding encoding, large_output *of) {
         else
             of[n].symbol = log_symbols(elements, 9);
         cr_assert((of[n].call
-                       ? vd_log_calls(w, n + 1, of[n].call, of[n].count, of[n].output, &err)
-                       : vd_log_symbols(w, n + 1, of[n].symbol, of[n].output, &err)) == VD_OK,
+                       ? vd_log_calls(w, NULL, n + 1, of[n].call, of[n].count, of[n].output, &err)
+                       : vd_log_symbols(w, NULL, n + 1, of[n].symbol, of[n].output, &err)) == VD_OK,
                   "%s", err.text);
     }
     cr_assert(vd_log_end(w, &err) == VD_OK && vd_log_wait(w, 0, &done, &err) == VD_OK);
@@ -497,12 +497,12 @@ static void expect_large(const vd_log_section *section, uint32_t n, const large_
     cr_expect(of->count == 0 ||
               memcmp(section->call, of->call, (size_t)of->count * sizeof *of->call) == 0);
     cr_expect(!of->symbol || memcmp(section->symbol, of->symbol, elements) == 0);
-    cr_expect(vd_log_compare(section, of->output, &d));
+    cr_expect(vd_log_compare(NULL, section, of->output, &d));
     if (elements < BLOCK + 1)
         return;
     uint32_t *word = (uint32_t *)(void *)of->output;
     word[BLOCK] ^= 4; /* the first element of the second block */
-    cr_expect(!vd_log_compare(section, of->output, &d) && d.single && d.element == BLOCK);
+    cr_expect(!vd_log_compare(NULL, section, of->output, &d) && d.single && d.element == BLOCK);
     word[BLOCK] ^= 4;
 }
 
@@ -616,8 +616,8 @@ Test(log_file, the_queue_stays_within_its_bound) {
         cr_assert(vd_log_begin(writer, 0, node, NODES, &err) == VD_OK);
         for (uint32_t i = 0; i < NODES; i++)
             cr_assert((e == VD_LOG_CALLS
-                           ? vd_log_calls(writer, i, call, count, output, &err)
-                           : vd_log_symbols(writer, i, symbol, output, &err)) == VD_OK,
+                           ? vd_log_calls(writer, NULL, i, call, count, output, &err)
+                           : vd_log_symbols(writer, NULL, i, symbol, output, &err)) == VD_OK,
                       "%s", err.text);
         cr_assert(vd_log_end(writer, &err) == VD_OK);
         cr_expect(vd_log_writer_peak(writer) <= LIMIT, "%zu", vd_log_writer_peak(writer));
@@ -651,24 +651,24 @@ Test(log_file, calls_out_of_turn_are_refused) {
     const uint8_t symbol[1] = {1};
     const ro_close_call outside = {.element = 1, .bits = 1};
     const vd_log_node twice[] = {{3, 1}, {3, 1}}, huge[] = {{3, UINT64_C(1) << 41}};
-    cr_expect(vd_log_calls(w, 3, NULL, 0, output, &err) == VD_ERR_LOCAL);
+    cr_expect(vd_log_calls(w, NULL, 3, NULL, 0, output, &err) == VD_ERR_LOCAL);
     cr_expect(vd_log_end(w, &err) == VD_ERR_LOCAL);
     cr_expect(vd_log_begin(w, 0, twice, 2, &err) == VD_ERR_LOCAL);
     cr_expect(vd_log_begin(w, 0, huge, 1, &err) == VD_ERR_LOCAL);
     cr_assert(vd_log_begin(w, 0, log_node, LOG_NODES, &err) == VD_OK);
-    cr_expect(vd_log_calls(w, 4, NULL, 0, output, &err) == VD_ERR_LOCAL);
+    cr_expect(vd_log_calls(w, NULL, 4, NULL, 0, output, &err) == VD_ERR_LOCAL);
     cr_expect(strstr(err.text, "node 4 is not the next one"), "%s", err.text);
-    cr_expect(vd_log_symbols(w, 3, symbol, output, &err) == VD_ERR_LOCAL);
-    cr_expect(vd_log_calls(w, 3, &outside, 1, output, &err) == VD_ERR_LOCAL);
-    cr_expect(vd_log_calls(w, 3, &outside, -1, output, &err) == VD_ERR_LOCAL);
-    cr_assert(vd_log_calls(w, 3, NULL, 0, output, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_log_symbols(w, NULL, 3, symbol, output, &err) == VD_ERR_LOCAL);
+    cr_expect(vd_log_calls(w, NULL, 3, &outside, 1, output, &err) == VD_ERR_LOCAL);
+    cr_expect(vd_log_calls(w, NULL, 3, &outside, -1, output, &err) == VD_ERR_LOCAL);
+    cr_assert(vd_log_calls(w, NULL, 3, NULL, 0, output, &err) == VD_OK, "%s", err.text);
     cr_expect(vd_log_end(w, &err) == VD_ERR_LOCAL);
     cr_expect(strstr(err.text, "ended after 1 of 4"), "%s", err.text);
     cr_expect(vd_log_wait(w, 0, &done, &err) == VD_ERR_LOCAL);
     /* A step that is begun again is another one; what was not ended leaves no file. */
     cr_assert(log_write_step(w, VD_LOG_CALLS, 5, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_log_begin(w, 6, log_node, LOG_NODES, &err) == VD_OK);
-    cr_assert(vd_log_calls(w, 3, NULL, 0, output, &err) == VD_OK);
+    cr_assert(vd_log_calls(w, NULL, 3, NULL, 0, output, &err) == VD_OK);
     cr_assert(vd_log_wait(w, 5, &done, &err) == VD_OK);
     expect_step(VD_LOG_CALLS, 5, &done);
     cr_expect(vd_log_writer_close(w, &err) == VD_OK);

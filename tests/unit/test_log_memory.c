@@ -49,8 +49,8 @@ static vd_status write_one(vd_log_done *done, vd_err *err) {
         status = vd_log_begin(w, 0, node, 2, err);
     for (uint32_t i = 0; i < 2 && status == VD_OK; i++)
         status = input.encoding == VD_LOG_CALLS
-                     ? vd_log_calls(w, i + 1, input.call, input.count, input.output, err)
-                     : vd_log_symbols(w, i + 1, input.symbol, input.output, err);
+                     ? vd_log_calls(w, NULL, i + 1, input.call, input.count, input.output, err)
+                     : vd_log_symbols(w, NULL, i + 1, input.symbol, input.output, err);
     if (status == VD_OK)
         status = vd_log_end(w, err);
     if (status == VD_OK)

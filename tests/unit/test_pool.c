@@ -2,6 +2,7 @@
 #include "repops/src/pool.h"
 
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -100,4 +101,41 @@ Test(pool, one_thread_is_alone) {
         cr_expect(ro_pool_threads(&pool, 1000) == 1 && each_once(&pool, ITEMS, 1));
     cr_expect(pool.started == 0);
     ro_pool_stop(&pool);
+}
+
+/* ---- for the caller's own work ---- */
+
+typedef struct {
+    int times[ITEMS];
+    bool up[ITEMS]; /* rounded up */
+    int grain;
+} own_work;
+
+static bool rounds_up(void) {
+    const volatile float one = 1, little = 0x1p-40f;
+    return one + little > one;
+}
+
+static void do_own(void *user, int64_t first, int64_t last, int worker) {
+    own_work *w = user;
+    cr_assert(worker >= 0 && worker < 3 && first % w->grain == 0);
+    for (int64_t i = first; i < last; i++) {
+        w->times[i]++;
+        w->up[i] = rounds_up();
+    }
+}
+
+Test(pool, of_a_context_does_what_its_owner_wants) {
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 3}, &ctx) == RO_OK);
+    fesetround(FE_UPWARD);
+    for (int count = 0; count <= ITEMS; count++)
+        for (int i = 0; i < 4; i++) {
+            own_work w = {.grain = i < 2 ? 1 : 7};
+            ro_parallel_for(ctx, count, w.grain, i % 2 ? 1000 : 0, do_own, &w);
+            for (int j = 0; j < ITEMS; j++)
+                cr_assert(w.times[j] == (j < count) && !w.up[j]);
+        }
+    cr_expect(rounds_up());
+    ro_ctx_destroy(ctx);
 }

@@ -75,6 +75,7 @@ typedef struct {
     const ro_free_report *report;
     const ro_call *call;
     const void *const *input; /* what they were, with vd_free.keep_inputs */
+    ro_ctx *ro;               /* free for other work */
 } vd_free_node;
 
 typedef struct {

@@ -173,7 +173,8 @@ static vd_status run_free(execution *x, uint32_t index, const ro_call *call, voi
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
     /* What is logged, and compared, is what the run goes on with. */
     status = alter(x, index, output, err);
-    const vd_free_node node = {x->step, index, &n->shape, output, &r, &report, call, x->input};
+    const vd_free_node node = {x->step, index, &n->shape, output,     &r,
+                               &report, call,  x->input,  x->exec->ro};
     return status == VD_OK && f->ran ? f->ran(f->user, &node, err) : status;
 }
 

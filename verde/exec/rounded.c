@@ -102,8 +102,8 @@ static vd_status logged(void *user, const vd_free_node *n, vd_err *err) {
     if (r->options.again)
         return VD_OK;
     if (r->options.log.encoding == VD_LOG_SYMBOLS)
-        return vd_log_symbols(r->writer, n->node, n->rounding->symbol, n->output, err);
-    return vd_log_calls(r->writer, n->node, call, calls, n->output, err);
+        return vd_log_symbols(r->writer, n->ro, n->node, n->rounding->symbol, n->output, err);
+    return vd_log_calls(r->writer, n->ro, n->node, call, calls, n->output, err);
 }
 
 /* ---- an auditor ---- */
@@ -199,7 +199,7 @@ static vd_status compared(void *user, const vd_free_node *n, vd_err *err) {
     }
     if (status != VD_OK || r->difference.found)
         return status;
-    return vd_log_compare(&r->section, n->output, &d) ? VD_OK : fail_compare(r, n, &d, err);
+    return vd_log_compare(n->ro, &r->section, n->output, &d) ? VD_OK : fail_compare(r, n, &d, err);
 }
 
 /* ---- life ---- */

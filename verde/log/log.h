@@ -50,8 +50,9 @@ uint64_t vd_log_blocks(uint64_t elements);
 uint64_t vd_log_sections(uint64_t elements);
 /* A block of a node's output, as if it were a node. */
 vd_log_node vd_log_block_of(uint32_t node, uint64_t elements, uint64_t block);
-/* Writes vd_log_blocks(elements) sums. At the speed of memory. */
-void vd_log_sums(const float *output, uint64_t elements, vd_log_sum *sum);
+/* Writes vd_log_blocks(elements) sums. At the speed of memory. `ctx`: whose threads share the work;
+ * NULL: this one does it. */
+void vd_log_sums(ro_ctx *ctx, const float *output, uint64_t elements, vd_log_sum *sum);
 
 /* ---- sections ---- */
 
@@ -91,7 +92,7 @@ typedef struct {
 
 /* True if the output has the sums of the log; else *difference is of the first block that has not.
  * (Elements whose differences cancel in both sums are not seen here; the next state's hash is.) */
-VD_MUST_USE bool vd_log_compare(const vd_log_section *section, const float *output,
+VD_MUST_USE bool vd_log_compare(ro_ctx *ctx, const vd_log_section *section, const float *output,
                                 vd_log_difference *difference);
 
 /* ---- which roundings are possible, and which one the log names: PROTOCOL.md section 12.1 ---- */
@@ -155,11 +156,13 @@ VD_MUST_USE vd_status vd_log_writer_create(const vd_log_run *run, const char *di
  * there is a step that was not ended given up for another. */
 VD_MUST_USE vd_status vd_log_begin(vd_log_writer *writer, int64_t step, const vd_log_node *node,
                                    uint32_t count, vd_err *err);
-/* The next node's: what it needs is copied before this returns. `output` is the rounded tensor. */
-VD_MUST_USE vd_status vd_log_calls(vd_log_writer *writer, uint32_t node, const ro_close_call *call,
-                                   int64_t count, const float *output, vd_err *err);
-VD_MUST_USE vd_status vd_log_symbols(vd_log_writer *writer, uint32_t node, const uint8_t *symbol,
-                                     const float *output, vd_err *err);
+/* The next node's: what it needs is copied before this returns. `output` is the rounded tensor,
+ * `ctx` as for vd_log_sums. */
+VD_MUST_USE vd_status vd_log_calls(vd_log_writer *writer, ro_ctx *ctx, uint32_t node,
+                                   const ro_close_call *call, int64_t count, const float *output,
+                                   vd_err *err);
+VD_MUST_USE vd_status vd_log_symbols(vd_log_writer *writer, ro_ctx *ctx, uint32_t node,
+                                     const uint8_t *symbol, const float *output, vd_err *err);
 /* After the last node. With a file's last step the file is whole: it appears, durable, some time
  * later. */
 VD_MUST_USE vd_status vd_log_end(vd_log_writer *writer, vd_err *err);

@@ -93,7 +93,7 @@ __attribute__((target("avx512f"))) static void sum_rows_avx512(const word *w, ui
 }
 #endif
 
-static vd_log_sum sum_block(const word *w, uint64_t count) {
+static vd_log_sum sum_words(const word *w, uint64_t count) {
     const uint64_t rows = count / LANES;
     lane_sums lane;
 #if defined(__x86_64__)
@@ -121,10 +121,41 @@ static uint64_t block_size(uint64_t elements, uint64_t block) {
     return left < VD_LOG_BLOCK ? left : VD_LOG_BLOCK;
 }
 
-void vd_log_sums(const float *output, uint64_t elements, vd_log_sum *sum) {
-    const word *w = (const word *)output;
-    for (uint64_t b = 0; b < vd_log_blocks(elements); b++)
-        sum[b] = sum_block(w + b * VD_LOG_BLOCK, block_size(elements, b));
+/* ---- several threads ---- */
+
+/* Words that are worth another thread's time, and those of a microsecond. */
+enum { PIECE = 1 << 13, WORDS_OF_US = 1 << 13 };
+
+typedef struct {
+    const word *w;
+    vd_log_sum *sum;
+} sums_task;
+
+/* A part of a block adds its sums to the block's, with its words' places in the block. */
+static void add_part(const sums_task *t, uint64_t first, uint64_t last) {
+    vd_log_sum *sum = &t->sum[first / VD_LOG_BLOCK];
+    const vd_log_sum part = sum_words(t->w + first, last - first);
+    __atomic_fetch_add(&sum->s0, part.s0, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&sum->s1, part.s1 + first % VD_LOG_BLOCK * part.s0, __ATOMIC_RELAXED);
+}
+
+static void add_parts(void *user, int64_t first, int64_t last, int worker) {
+    (void)worker;
+    for (uint64_t at = (uint64_t)first, end; at < (uint64_t)last; at = end) {
+        end = (at / VD_LOG_BLOCK + 1) * VD_LOG_BLOCK;
+        end = end < (uint64_t)last ? end : (uint64_t)last;
+        add_part(user, at, end);
+    }
+}
+
+void vd_log_sums(ro_ctx *ctx, const float *output, uint64_t elements, vd_log_sum *sum) {
+    sums_task task = {(const word *)output, sum};
+    memset(sum, 0, vd_log_blocks(elements) * sizeof *sum);
+    if (ctx)
+        ro_parallel_for(ctx, (int64_t)elements, PIECE, (double)elements / WORDS_OF_US, add_parts,
+                        &task);
+    else
+        add_parts(&task, 0, (int64_t)elements, 0);
 }
 
 /* If one element i differs by d, the sums differ by d and i d. |d| < 2^32 and i < 2^20, so that
@@ -152,12 +183,13 @@ static void candidates(const vd_log_section *section, vd_log_difference *out) {
             out->candidate[out->candidate_count++] = i;
 }
 
-bool vd_log_compare(const vd_log_section *section, const float *output,
+bool vd_log_compare(ro_ctx *ctx, const vd_log_section *section, const float *output,
                     vd_log_difference *difference) {
     const word *w = (const word *)output;
     for (uint64_t b = 0; b < vd_log_blocks(section->elements); b++) {
         const uint64_t size = block_size(section->elements, b), first = b * VD_LOG_BLOCK;
-        const vd_log_sum own = sum_block(w + first, size);
+        vd_log_sum own;
+        vd_log_sums(ctx, output + first, size, &own);
         const vd_log_sum *logged = &section->sum[b];
         if (own.s0 == logged->s0 && own.s1 == logged->s1)
             continue;

@@ -167,14 +167,14 @@ static vd_status check_turn(const vd_log_writer *w, uint32_t node, vd_log_encodi
 }
 
 /* An item for a block's section, with its checksum, and room for `bytes` more. */
-static vd_status make_section(vd_log_writer *w, const vd_log_node *block, size_t bytes,
+static vd_status make_section(vd_log_writer *w, ro_ctx *ctx, const vd_log_node *block, size_t bytes,
                               const float *output, vd_log_item **out, vd_err *err) {
     vd_status status = make_item(w, VD_ITEM_SECTION, sizeof(vd_log_sum) + bytes, out, err);
     if (status != VD_OK)
         return status;
     (*out)->section =
         (vd_log_section){.node = block->node, .elements = block->elements, .sum = (*out)->tail};
-    vd_log_sums(output, block->elements, (*out)->tail);
+    vd_log_sums(ctx, output, block->elements, (*out)->tail);
     return VD_OK;
 }
 
@@ -183,12 +183,12 @@ static void push_section(vd_log_writer *w, vd_log_item *i, size_t bytes) {
 }
 
 /* Those calls of `call` that are in the block. */
-static vd_status put_calls(vd_log_writer *w, const vd_log_node *block, uint64_t at,
+static vd_status put_calls(vd_log_writer *w, ro_ctx *ctx, const vd_log_node *block, uint64_t at,
                            const ro_close_call *call, int64_t count, const float *output,
                            vd_err *err) {
     vd_log_item *i;
     const size_t bytes = (size_t)count * sizeof *call;
-    vd_status status = make_section(w, block, bytes, output, &i, err);
+    vd_status status = make_section(w, ctx, block, bytes, output, &i, err);
     if (status != VD_OK)
         return status;
     vd_log_section *section = &i->section;
@@ -203,8 +203,8 @@ static vd_status put_calls(vd_log_writer *w, const vd_log_node *block, uint64_t 
     return VD_OK;
 }
 
-vd_status vd_log_calls(vd_log_writer *w, uint32_t node, const ro_close_call *call, int64_t count,
-                       const float *output, vd_err *err) {
+vd_status vd_log_calls(vd_log_writer *w, ro_ctx *ctx, uint32_t node, const ro_close_call *call,
+                       int64_t count, const float *output, vd_err *err) {
     uint64_t elements = 0;
     int64_t escapes, first = 0, end = 0;
     vd_status status = check_turn(w, node, VD_LOG_CALLS, &elements, err);
@@ -215,18 +215,18 @@ vd_status vd_log_calls(vd_log_writer *w, uint32_t node, const ro_close_call *cal
         const vd_log_node block = vd_log_block_of(node, elements, b);
         while (end < count && (uint64_t)call[end].element < at + block.elements)
             end++;
-        status = put_calls(w, &block, at, call + first, end - first, output + at, err);
+        status = put_calls(w, ctx, &block, at, call + first, end - first, output + at, err);
         first = end;
     }
     w->next += status == VD_OK;
     return status;
 }
 
-static vd_status put_symbols(vd_log_writer *w, const vd_log_node *block, const uint8_t *symbol,
-                             const float *output, vd_err *err) {
+static vd_status put_symbols(vd_log_writer *w, ro_ctx *ctx, const vd_log_node *block,
+                             const uint8_t *symbol, const float *output, vd_err *err) {
     vd_log_item *i;
     const size_t bytes = (size_t)vd_symbols_packed_size(block->elements);
-    vd_status status = make_section(w, block, bytes, output, &i, err);
+    vd_status status = make_section(w, ctx, block, bytes, output, &i, err);
     if (status != VD_OK)
         return status;
     i->packed = (uint8_t *)(i->tail + 1);
@@ -237,13 +237,14 @@ static vd_status put_symbols(vd_log_writer *w, const vd_log_node *block, const u
     return VD_OK;
 }
 
-vd_status vd_log_symbols(vd_log_writer *w, uint32_t node, const uint8_t *symbol,
+vd_status vd_log_symbols(vd_log_writer *w, ro_ctx *ctx, uint32_t node, const uint8_t *symbol,
                          const float *output, vd_err *err) {
     uint64_t elements = 0;
     vd_status status = check_turn(w, node, VD_LOG_SYMBOLS, &elements, err);
     for (uint64_t b = 0; status == VD_OK && b < vd_log_sections(elements); b++) {
         const vd_log_node block = vd_log_block_of(node, elements, b);
-        status = put_symbols(w, &block, symbol + b * VD_LOG_BLOCK, output + b * VD_LOG_BLOCK, err);
+        status =
+            put_symbols(w, ctx, &block, symbol + b * VD_LOG_BLOCK, output + b * VD_LOG_BLOCK, err);
     }
     w->next += status == VD_OK;
     return status;

@@ -289,6 +289,19 @@ RO_API int ro_ctx_threads(const ro_ctx *ctx);
 RO_API RO_MUST_USE ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input,
                                     void *output);
 
+/* ---- the context's threads, for work that is not repops' ---- */
+
+/* Does items [first, last). `worker`: 0 to ro_ctx_threads - 1, of another thread each; 0 is the
+ * caller's own. */
+typedef void (*ro_task)(void *user, int64_t first, int64_t last, int worker);
+
+/* Does [0, count) in pieces that start at multiples of `grain` (at least 1), or in one, in any
+ * order, and returns when all are done. `us`: microseconds that all of it takes with one thread,
+ * roughly: threads that sleep are not woken for less than that takes. The task may not use ctx; it
+ * runs with the default rounding mode, without FTZ/DAZ. */
+RO_API void ro_parallel_for(ro_ctx *ctx, int64_t count, int64_t grain, double us, ro_task task,
+                            void *user);
+
 /* ---- products of strided matrices ---- */
 
 /* c = alpha * op(a) op(b) + beta * c, as BLAS has it, row-major: SPEC.md section 3.1 defines every
