@@ -70,9 +70,10 @@ ro_device *ro_ctx_on(const ro_ctx *ctx); /* NULL: the CPU */
 ro_status ro_ctx_free_device(ro_ctx *ctx, ro_device **out);
 const ro_table *ro_ctx_table(const ro_ctx *ctx);
 
-/* Frees what was kept before and keeps a block of ro_host_alloc (NULL: nothing) until the next call
- * or the end of the context. */
-void ro_keep(ro_ctx *ctx, void *block);
+/* Of free kernels (free.c), kept from call to call: NULL before the first; ro_free_close drops
+ * them. */
+struct ro_emitter **ro_ctx_emitters(ro_ctx *ctx);
+void ro_free_close(ro_ctx *ctx);
 
 /* Items of one piece of work that is worth a wake-up, if `items` of them are all of a call. */
 int64_t ro_grain(ro_ctx *ctx, const ro_call *call, int64_t items);

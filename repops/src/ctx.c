@@ -22,7 +22,7 @@ struct ro_ctx {
     ro_pool pool;
     void *workspace;
     size_t workspace_size;
-    void *kept; /* what the last call left for the caller to read */
+    struct ro_emitter *emitter;
     char error[256];
 };
 
@@ -167,11 +167,6 @@ void *ro_workspace(ro_ctx *ctx, size_t size) {
     return ctx->workspace;
 }
 
-void ro_keep(ro_ctx *ctx, void *block) {
-    release(ctx, ctx->kept);
-    ctx->kept = block;
-}
-
 /* ---- life ---- */
 
 static int available_cores(void) {
@@ -238,7 +233,7 @@ void ro_ctx_destroy(ro_ctx *ctx) {
         ctx->free_device->functions->close(ctx->free_device);
     ro_pool_stop(&ctx->pool);
     release(ctx, ctx->workspace);
-    release(ctx, ctx->kept);
+    ro_free_close(ctx);
     release(ctx, ctx);
 }
 
@@ -269,6 +264,10 @@ ro_status ro_ctx_free_device(ro_ctx *ctx, ro_device **out) {
         status = ro_cuda_open(0, &ctx->free_device, why, sizeof why);
     *out = ctx->free_device;
     return status == RO_OK ? RO_OK : ro_fail(ctx, status, "%s", why);
+}
+
+struct ro_emitter **ro_ctx_emitters(ro_ctx *ctx) {
+    return &ctx->emitter;
 }
 
 const ro_table *ro_ctx_table(const ro_ctx *ctx) {

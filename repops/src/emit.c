@@ -18,15 +18,19 @@ float ro_round_next(float x, int bits, int direction) {
     return ro_at_place(ro_place(x, bits) + direction, bits);
 }
 
-static int grow(ro_emitter *t) {
-    const int64_t room = t->room ? 2 * t->room : 256;
+int ro_emit_room(ro_emitter *t, int64_t calls) {
+    int64_t room = t->room ? t->room : 256;
+    while (room < calls)
+        room *= 2;
+    if (room == t->room)
+        return 1;
     ro_close_call *call = ro_host_alloc(t->ctx, (size_t)room * sizeof *call);
     if (!call)
         return 0;
-    if (t->call) {
+    if (t->calls > 0)
         memcpy(call, t->call, (size_t)t->calls * sizeof *call);
+    if (t->call)
         ro_host_free(t->ctx, t->call);
-    }
     t->call = call;
     t->room = room;
     return 1;
@@ -53,7 +57,7 @@ static places places_around(const ro_emitter *t, double y, double reach) {
 }
 
 static void put_call(ro_emitter *t, ro_close_call call) {
-    if (t->calls == t->room && !grow(t))
+    if (t->calls == t->room && !ro_emit_room(t, t->calls + 1))
         t->failed = 1;
     else
         t->call[t->calls++] = call;

@@ -12,12 +12,12 @@ enum { RO_EMIT_MAX = 256 }; /* most elements of one ro_emit */
 #define RO_EMIT_REACH 2.001
 
 /* One for each worker. */
-typedef struct {
+typedef struct ro_emitter {
     const ro_rounding *rounding;
     float *out;
     double magic, half; /* of rounding.h; half: half of the grid's distance, over the binade */
     ro_ctx *ctx;
-    ro_close_call *call; /* in the order of emission, from ro_host_alloc */
+    ro_close_call *call; /* in the order of emission, from ro_host_alloc; kept for the next run */
     int64_t calls, room;
     int64_t escapes, decided, corrected;
     int failed; /* no memory for a call */
@@ -36,6 +36,8 @@ RO_INLINE int ro_emit_is_direct(const ro_emitter *t) {
     return mode == RO_FREE_F32 || (rounds && t->rounding->bits == 32);
 }
 
+/* emit.c: room for so many calls; what is there stays. 0: no memory. */
+int ro_emit_room(ro_emitter *t, int64_t calls);
 /* emit.c: REPLAY: whether a call names one of the elements [first, first + n). */
 int ro_emit_is_called(const ro_emitter *t, int64_t first, int64_t n);
 /* emit.c: one element whose call may be close; |error of y| <= bound. */
@@ -84,38 +86,53 @@ RO_INLINE uint32_t ro_emit_ends(double y, double bound, float *end) {
     return low != low ? 1 : apart;
 }
 
-/* Rounds; not 0 if any call may be close. */
-RO_INLINE int64_t ro_emit_search(ro_emitter *t, int64_t first, const double *y, const double *bound,
-                                 int64_t n) {
+/* Rounds to 32 bits; not 0 if any call may be close. */
+RO_INLINE uint32_t ro_emit_search(ro_emitter *t, int64_t first, const double *y,
+                                  const double *bound, int64_t n) {
+    float *restrict out = t->out + first;
+    uint32_t apart = 0;
+    for (int64_t i = 0; i < n; i++)
+        apart |= ro_emit_ends(y[i], bound[i], &out[i]);
+    return apart;
+}
+
+/* The ends once more, of a block of which some are apart. Those of an exact -0 are the two zeros.
+ */
+RO_INLINE void ro_emit_apart(ro_emitter *t, int64_t first, const double *y, const double *bound,
+                             int64_t n) {
+    uint32_t apart[RO_EMIT_MAX];
+    float unused[RO_EMIT_MAX];
+    ro_emit_rounded(t, first, y, n);
+    for (int64_t i = 0; i < n; i++)
+        apart[i] = ro_emit_ends(y[i], bound[i], &unused[i]);
+    for (int64_t i = 0; i < n; i++)
+        if (apart[i] && bound[i] != 0)
+            ro_emit_close(t, first + i, y[i], bound[i]);
+}
+
+/* To fewer bits. */
+RO_INLINE void ro_emit_coarse(ro_emitter *t, int64_t first, const double *y, const double *bound,
+                              int64_t n) {
     float *restrict out = t->out + first;
     int64_t close = 0;
-    uint32_t apart = 0;
-    if (t->rounding->bits == 32) {
-        for (int64_t i = 0; i < n; i++)
-            apart |= ro_emit_ends(y[i], bound[i], &out[i]);
-        if (apart)
-            ro_emit_rounded(t, first, y, n);
-        return apart;
-    }
     for (int64_t i = 0; i < n; i++) {
         out[i] = ro_emit_round(t, y[i]);
         close |= ro_emit_is_close(t, y[i], bound[i], out[i]);
     }
-    return close;
+    for (int64_t i = 0; i < n && close; i++)
+        if (ro_emit_is_close(t, y[i], bound[i], out[i]))
+            ro_emit_close(t, first + i, y[i], bound[i]);
 }
 
 /* No bounds: y is exact. */
 RO_INLINE void ro_emit_report(ro_emitter *t, int64_t first, const double *y, const double *bound,
                               int64_t n) {
-    if (!bound) {
+    if (!bound)
         ro_emit_rounded(t, first, y, n);
-        return;
-    }
-    if (!ro_emit_search(t, first, y, bound, n))
-        return;
-    for (int64_t i = 0; i < n; i++)
-        if (ro_emit_is_close(t, y[i], bound[i], t->out[first + i]))
-            ro_emit_close(t, first + i, y[i], bound[i]);
+    else if (t->rounding->bits < 32)
+        ro_emit_coarse(t, first, y, bound, n);
+    else if (ro_emit_search(t, first, y, bound, n))
+        ro_emit_apart(t, first, y, bound, n);
 }
 
 /* 2: rounded up, 0: rounded down, 1: the distance is not above the threshold. */

@@ -36,14 +36,47 @@ static int by_element(const void *a, const void *b) {
     return (x->element > y->element) - (x->element < y->element);
 }
 
+/* Calls whose memory is kept for the next run. */
+enum { KEPT_CALLS = 1 << 16 };
+
+static void drop_calls(ro_emitter *t) {
+    if (t->call)
+        ro_host_free(t->ctx, t->call);
+    t->call = NULL;
+    t->room = 0;
+}
+
+/* One for each worker, and one for the calls of all of them. */
+static ro_emitter *take_emitters(ro_ctx *ctx) {
+    ro_emitter **emitter = ro_ctx_emitters(ctx);
+    const size_t size = ((size_t)ro_ctx_threads(ctx) + 1) * sizeof **emitter;
+    if (!*emitter && (*emitter = ro_host_alloc(ctx, size)))
+        memset(*emitter, 0, size);
+    return *emitter;
+}
+
+void ro_free_close(ro_ctx *ctx) {
+    ro_emitter *emitter = *ro_ctx_emitters(ctx);
+    for (int i = 0; emitter && i <= ro_ctx_threads(ctx); i++)
+        drop_calls(&emitter[i]);
+    if (emitter)
+        ro_host_free(ctx, emitter);
+}
+
 static void open_emitters(const ro_free_job *job, const ro_rounding *r, void *out) {
     const int bits = r->bits ? r->bits : RO_ROUND_BITS_MAX;
-    for (int i = 0; i < ro_ctx_threads(job->ctx); i++)
-        job->emitter[i] = (ro_emitter){.rounding = r,
-                                       .out = out,
-                                       .magic = ro_magic(bits),
-                                       .half = 0.5 * ro_grid(bits),
-                                       .ctx = job->ctx};
+    for (int i = 0; i <= ro_ctx_threads(job->ctx); i++) {
+        ro_emitter *t = &job->emitter[i];
+        if (t->room > KEPT_CALLS)
+            drop_calls(t);
+        *t = (ro_emitter){.rounding = r,
+                          .out = out,
+                          .magic = ro_magic(bits),
+                          .half = 0.5 * ro_grid(bits),
+                          .ctx = job->ctx,
+                          .call = t->call,
+                          .room = t->room};
+    }
 }
 
 static void sort(ro_close_call *call, int64_t count) {
@@ -54,27 +87,25 @@ static void sort(ro_close_call *call, int64_t count) {
         qsort(call, (size_t)count, sizeof *call, by_element);
 }
 
-/* The calls of all workers, from ro_host_alloc; NULL: no memory. One worker's are taken as they
- * are. */
+/* The calls of all workers; NULL: no memory. One worker's are taken as they are. */
 static ro_close_call *collect(const ro_free_job *job, int64_t count) {
-    ro_close_call *all = NULL;
-    for (int i = 0; i < ro_ctx_threads(job->ctx); i++) {
-        ro_emitter *t = &job->emitter[i];
-        if (t->calls == count) {
-            all = t->call;
-            t->call = NULL;
-            return all;
-        }
+    const int threads = ro_ctx_threads(job->ctx);
+    ro_emitter *all = &job->emitter[threads];
+    for (int i = 0; i < threads; i++)
+        if (job->emitter[i].calls == count)
+            return job->emitter[i].call;
+    if (!ro_emit_room(all, count))
+        return NULL;
+    for (int i = 0; i < threads; i++) {
+        const ro_emitter *t = &job->emitter[i];
+        if (t->calls > 0)
+            memcpy(all->call + all->calls, t->call, (size_t)t->calls * sizeof *t->call);
+        all->calls += t->calls;
     }
-    all = ro_host_alloc(job->ctx, (size_t)count * sizeof *all);
-    for (int64_t i = 0, at = 0; all && at < count; at += job->emitter[i++].calls)
-        if (job->emitter[i].calls > 0)
-            memcpy(all + at, job->emitter[i].call, (size_t)job->emitter[i].calls * sizeof *all);
-    return all;
+    return all->call;
 }
 
 static ro_status gather(const ro_free_job *job, ro_free_report *report) {
-    ro_close_call *all = NULL;
     int failed = 0;
     for (int i = 0; i < ro_ctx_threads(job->ctx); i++) {
         const ro_emitter *t = &job->emitter[i];
@@ -84,21 +115,12 @@ static ro_status gather(const ro_free_job *job, ro_free_report *report) {
         report->corrected += t->corrected;
         failed |= t->failed;
     }
-    if (report->call_count > 0)
-        all = collect(job, report->call_count);
-    ro_keep(job->ctx, all);
+    ro_close_call *all = report->call_count > 0 ? collect(job, report->call_count) : NULL;
     if (failed || (report->call_count > 0 && !all))
         return ro_fail(job->ctx, RO_ERR_MEMORY, "no memory for the close calls of an operator");
     sort(all, report->call_count);
     report->call = all;
     return RO_OK;
-}
-
-static void close_emitters(const ro_free_job *job) {
-    for (int i = 0; i < ro_ctx_threads(job->ctx); i++)
-        if (job->emitter[i].call)
-            ro_host_free(job->ctx, job->emitter[i].call);
-    ro_host_free(job->ctx, job->emitter);
 }
 
 /* ---- running ---- */
@@ -184,7 +206,7 @@ ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding 
     if ((status = find_device(ctx, profile, &device)) != RO_OK)
         return status;
     ro_free_job job = {.ctx = ctx, .call = call, .in = input, .profile = profile};
-    job.emitter = ro_host_alloc(ctx, (size_t)ro_ctx_threads(ctx) * sizeof *job.emitter);
+    job.emitter = take_emitters(ctx);
     if (!job.emitter)
         return ro_fail(ctx, RO_ERR_MEMORY, "no memory for %d emitters", ro_ctx_threads(ctx));
     open_emitters(&job, rounding, output);
@@ -194,6 +216,5 @@ ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding 
     if (status == RO_OK)
         status = gather(&job, report);
     ro_fpenv_leave(env);
-    close_emitters(&job);
     return status;
 }
