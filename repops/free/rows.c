@@ -46,23 +46,23 @@ RO_INLINE void reduce(reduction r, const ro_free_job *job, int64_t first, int64_
     writer_flush(&w);
 }
 
-static inline void load(const float *restrict from, int64_t n, real *restrict to) {
+static inline void widen(const float *restrict from, int64_t n, real *restrict to) {
     for (int64_t i = 0; i < n; i++)
         to[i] = (real)from[i];
 }
 
 static inline void fill_sum(const ro_free_job *job, const block *b, terms *t, order o) {
     (void)o;
-    load(free_in(job, 0) + b->e, b->count, t->a);
+    widen(free_in(job, 0) + b->e, b->count, t->a);
 }
 
 static inline void fill_dot(const ro_free_job *job, const block *b, terms *t, order o) {
     const int64_t period = free_numel(job, 1);
     (void)o;
-    load(free_in(job, 0) + b->e, b->count, t->a);
+    widen(free_in(job, 0) + b->e, b->count, t->a);
     for (int64_t i = 0; i < b->count;) {
         const int64_t from = (b->e + i) % period, n = min_i64(period - from, b->count - i);
-        load(free_in(job, 1) + from, n, t->b + i);
+        widen(free_in(job, 1) + from, n, t->b + i);
         i += n;
     }
 }

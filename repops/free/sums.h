@@ -3,6 +3,7 @@
 #ifndef REPOPS_FREE_SUMS_H
 #define REPOPS_FREE_SUMS_H
 
+#include "repops/free/vector.h"
 #include "repops/free/writer.h"
 
 enum {
@@ -89,20 +90,35 @@ RO_INLINE real sum_row(const ro_profile *p, real *a, real *b, int64_t n, int con
     return sum;
 }
 
+/* What is added to an excess's term: nothing to 0, whose excess may be infinite. */
+RO_INLINE vr grown(vr size, vr excess) {
+    return size + (vr)((vr_mask)(size * excess) & (size > 0));
+}
+
 /* Terms a[i] * b[i], or a[i] (b: NULL), and how far the errors of each, in roundings over the
  * number of terms, may exceed `term` (excess: NULL if not at all). */
 RO_INLINE double sum_size(const real *a, const real *b, const real *excess, int64_t n) {
-    real size[SUM_TERMS];
-    for (int64_t i = 0; i < n; i++)
-        size[i] = ap_abs(b ? a[i] * b[i] : a[i]);
-    for (int64_t i = 0; excess && i < n; i++)
-        size[i] = size[i] > 0 ? size[i] * (1 + excess[i]) : size[i];
-    return (double)sum_lanes(size, NULL, n, 16, 1, 0);
+    vr sum[4] = {{0}};
+    real lane[4 * FREE_LANES], size;
+    const int64_t whole = n - n % FREE_LANES;
+    for (int64_t i = 0; i < whole; i += FREE_LANES) {
+        vr *to = &sum[i / FREE_LANES % 4];
+        vr x = vector_abs(b ? load(a + i) * load(b + i) : load(a + i));
+        *to += excess ? grown(x, load(excess + i)) : x;
+    }
+    for (int i = 0; i < 4; i++)
+        store(lane + i * FREE_LANES, sum[i]);
+    size = sum_lanes(lane, NULL, 4 * FREE_LANES, FREE_LANES, 1, 0);
+    for (int64_t i = whole; i < n; i++) {
+        const real x = ap_abs(b ? a[i] * b[i] : a[i]);
+        size += excess && x > 0 ? x + x * excess[i] : x;
+    }
+    return (double)size;
 }
 
 /* ---- sums of rows, column by column ---- */
 
-enum { SUM_COLUMNS = 128 };
+enum { SUM_COLUMNS = 128, SUM_ROWS = 8 };
 
 /* Starts from +0; terms are added to sums_next's row, one row after the other. */
 typedef struct {
@@ -113,7 +129,9 @@ typedef struct {
     int bounds;
     real lane[RO_PROFILE_LANES_MAX][SUM_COLUMNS];
     real total[SUM_LEVELS][SUM_COLUMNS];
-    double size[SUM_COLUMNS]; /* sum of the terms' magnitudes, if bounds */
+    double size[SUM_COLUMNS];       /* sum of the terms' magnitudes, if bounds, */
+    const float *unsized[SUM_ROWS]; /* without those of these rows */
+    int rows;
 } sums;
 
 RO_INLINE void sums_open(sums *s, const ro_profile *p, int64_t terms, int64_t columns, int bounds) {
@@ -122,6 +140,7 @@ RO_INLINE void sums_open(sums *s, const ro_profile *p, int64_t terms, int64_t co
     s->piece = piece_of(p, terms);
     s->count = s->pieces = 0;
     s->bounds = bounds;
+    s->rows = 0;
     memset(s->total[0], 0, sizeof s->total[0]);
     if (bounds)
         memset(s->size, 0, sizeof s->size);
@@ -177,11 +196,31 @@ RO_INLINE real *sums_next(sums *s) {
     return lane;
 }
 
+/* Magnitudes in any order: eight rows at a time, which are one sum to fetch and to store. */
+static inline __attribute__((unused)) void size_rows(sums *s) {
+    const int rows = s->rows;
+    const float *const *x = s->unsized;
+    double *restrict size = s->size;
+    s->rows = 0;
+    if (rows == SUM_ROWS)
+        for (int64_t c = 0; c < s->columns; c++) {
+            double sum[4];
+            for (int i = 0; i < 4; i++)
+                sum[i] = __builtin_fabs((double)x[i][c]) + __builtin_fabs((double)x[i + 4][c]);
+            size[c] += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        }
+    else
+        for (int i = 0; i < rows; i++)
+            for (int64_t c = 0; c < s->columns; c++)
+                size[c] += __builtin_fabs((double)x[i][c]);
+}
+
 /* The sums; overwritten by sums_open. */
 static inline __attribute__((unused)) real *sums_close(sums *s) {
     int64_t n = s->pieces + (s->count > 0);
     real *sum = NULL;
     sums_end_piece(s);
+    size_rows(s);
     if (!s->profile->pairwise || n == 0)
         return s->total[0];
     for (int level = 0; n > 0; level++, n >>= 1) {
@@ -194,14 +233,16 @@ static inline __attribute__((unused)) real *sums_close(sums *s) {
     return sum;
 }
 
-/* The terms x. */
+/* The terms x, which stay until sums_close. */
 RO_INLINE void sums_add(sums *s, const float *restrict x) {
     real *restrict sum = sums_next(s);
     for (int64_t c = 0; c < s->columns; c++)
         sum[c] = sum[c] + (real)x[c];
-    if (s->bounds)
-        for (int64_t c = 0; c < s->columns; c++)
-            s->size[c] += __builtin_fabs((double)x[c]);
+    if (!s->bounds)
+        return;
+    s->unsized[s->rows++] = x;
+    if (s->rows == SUM_ROWS)
+        size_rows(s);
 }
 
 /* The terms a * b. */

@@ -8,6 +8,8 @@ typedef real vr __attribute__((vector_size(FREE_VECTOR)));
 typedef real vr_anywhere
     __attribute__((vector_size(FREE_VECTOR), aligned(sizeof(real)), may_alias));
 
+typedef __typeof__((vr){0} > (vr){0}) vr_mask;
+
 RO_INLINE vr broadcast(real x) {
 #if defined(RO_ISA_avx512) && defined(RO_IS_f64)
     return (vr)_mm512_set1_pd(x);
@@ -30,6 +32,11 @@ RO_INLINE vr load(const real *p) {
 
 RO_INLINE void store(real *p, vr x) {
     *(vr_anywhere *)(void *)p = x;
+}
+
+RO_INLINE vr vector_abs(vr x) {
+    const vr_mask sign = (vr_mask)broadcast((real)-0.0);
+    return (vr)((vr_mask)x & ~sign);
 }
 
 #endif
