@@ -432,7 +432,7 @@ ro_status RO_FREE_NAME(ro_free_multiply)(const ro_free_job *job, const free_gemm
     const double work = one * (double)g->products;
     const int64_t wanted =
         threads == 1 ? 1
-                     : min_i64(8 * threads, work < 1e18 ? 1 + (int64_t)(work / PIECE_WORK) : 1e9);
+                     : min_i64(4 * threads, work < 1e18 ? 1 + (int64_t)(work / PIECE_WORK) : 1e9);
     cut(&p, ceil_div(wanted, g->products));
     if (!allocate(&p))
         return RO_ERR_MEMORY;
