@@ -44,11 +44,13 @@ void vd_put(vd_buf *buf, const void *bytes, size_t size) {
     buf->size += size;
 }
 
-static void put_little(vd_buf *buf, uint64_t value, size_t size) {
-    uint8_t bytes[8];
+static inline void put_little(vd_buf *buf, uint64_t value, size_t size) {
+    uint8_t *room = vd_buf_room(buf, size);
+    if (!room)
+        return;
     for (size_t i = 0; i < size; i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-    vd_put(buf, bytes, size);
+        room[i] = (uint8_t)(value >> (8 * i));
+    buf->size += size;
 }
 
 void vd_put_u8(vd_buf *buf, uint8_t value) {

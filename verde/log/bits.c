@@ -23,17 +23,25 @@ uint64_t vd_log_get_varint(vd_cursor *in) {
     return 0;
 }
 
+/* Up to 31 bits wait for the others of four bytes. */
 void vd_bits_put(vd_bit_writer *bits, uint64_t value, int count) {
+    if (count > 32) {
+        vd_bits_put(bits, value & UINT32_MAX, 32);
+        value >>= 32, count -= 32;
+    }
     bits->held |= value << bits->count;
     bits->count += count;
-    for (; bits->count >= 8; bits->count -= 8) {
-        vd_put_u8(bits->out, (uint8_t)bits->held);
-        bits->held >>= 8;
-    }
+    if (bits->count < 32)
+        return;
+    vd_put_u32(bits->out, (uint32_t)bits->held);
+    bits->held >>= 32;
+    bits->count -= 32;
 }
 
 void vd_bits_end(vd_bit_writer *bits) {
-    vd_bits_put(bits, 0, bits->count ? 8 - bits->count : 0);
+    for (; bits->count > 0; bits->count -= 8, bits->held >>= 8)
+        vd_put_u8(bits->out, (uint8_t)bits->held);
+    bits->count = 0;
 }
 
 void vd_bits_put_rice(vd_bit_writer *bits, uint64_t value, int parameter) {
