@@ -6,6 +6,10 @@
 
 enum { MOST_GROUPS = 4, AHEAD = 64 /* steps of k */ };
 
+/* Columns half a page apart, or a multiple of that, share so few sets of the first-level cache that
+ * it has room for 16 of them. From memory, b_ahead, they come faster 16 at a time too. */
+enum { CROWDED_STEP = 512, FEW_GROUPS = 16 / VW };
+
 /* Rows that pay: what is beyond DOTS_ROWS reads b again, from a cache. */
 #if defined(RO_ISA_avx512)
 enum { ROWS_MOST = 2 * DOTS_ROWS, STRIP_COLS = 64 };
@@ -32,34 +36,54 @@ static void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, int 
     }
 }
 
-/* As many lines as VW columns of b from step p on have. They go to the second-level cache: asked
- * for in the first, which holds few of them, they arrive at half the rate. */
-RO_INLINE void fetch_ahead(const gemm *g, const float *b, int64_t p) {
-    const float *at = g->b_ahead ? b + g->b_ahead + p * VW : b + p + AHEAD;
-    const int64_t step = g->b_ahead ? VW : g->b_col;
-    for (int l = 0; l < VW; l++)
-        __builtin_prefetch(at + l * step, 0, 2);
+/* Where lines are asked for while step p of `cols` columns from b on is read: in the same columns,
+ * and at their end in the next ones. */
+RO_INLINE const float *lines_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
+    if (g->b_ahead)
+        return b + g->b_ahead + p * VW;
+    return b + p + AHEAD + (p + AHEAD < g->k ? 0 : cols * g->b_col - g->k);
+}
+
+/* As many lines as VW columns have. */
+RO_INLINE void fetch(const float *b, int64_t step) {
+    const float *at = b;
+    RO_UNROLL
+    for (int l = 0; l < VW; l++) {
+        if (l % 4 == 0)
+            at = whole_address(b + l * step);
+        __builtin_prefetch(at + l % 4 * step);
+    }
+}
+
+/* The compiler would mix the groups, and has no registers for two; the processor does so by itself,
+ * and while one's sums wait for each other transposes the next. */
+RO_INLINE void one_after_another(void) {
+    __asm__ volatile("" ::: "memory");
 }
 
 /* One chunk of `rows` x (VW * groups) elements. */
 RO_INLINE void dots_chunk(const int rows, const int groups, const gemm *g, const float *b,
                           int64_t from, int64_t to, vf acc[DOTS_ROWS][MOST_GROUPS]) {
-    const int64_t step = g->b_col, a_row = g->a_row;
+    const int64_t step = g->b_col, line_step = g->b_ahead ? VW : step;
     int64_t p = from;
     for (; p + VW <= to; p += VW) {
-        const float *a = whole_address(g->a + p);
+        const float *a[DOTS_ROWS], *ahead = lines_ahead(g, b, VW * groups, p);
+        RO_UNROLL
+        for (int i = 0; i < rows; i++)
+            a[i] = whole_address(g->a + i * g->a_row + p);
         RO_UNROLL
         for (int h = 0; h < groups; h++) {
             const float *at = b + h * VW * step + p;
             vf r[VW];
             load_transposed(at, step, r);
-            fetch_ahead(g, b + h * VW * step, p);
+            fetch(ahead + h * VW * step, line_step);
             RO_UNROLL
             for (int q = 0; q < VW; q++) {
                 RO_UNROLL
                 for (int i = 0; i < rows; i++)
-                    acc[i][h] = vf_fma(vf_set1(a[i * a_row + q]), r[q], acc[i][h]);
+                    acc[i][h] = vf_fma(vf_set1(a[i][q]), r[q], acc[i][h]);
             }
+            one_after_another();
         }
     }
     for (; p < to; p++) {
@@ -68,7 +92,7 @@ RO_INLINE void dots_chunk(const int rows, const int groups, const gemm *g, const
             const vf r = load_step(b + h * VW * step + p, step);
             RO_UNROLL
             for (int i = 0; i < rows; i++)
-                acc[i][h] = vf_fma(vf_set1(g->a[i * a_row + p]), r, acc[i][h]);
+                acc[i][h] = vf_fma(vf_set1(g->a[i * g->a_row + p]), r, acc[i][h]);
         }
     }
 }
@@ -101,12 +125,22 @@ RO_INLINE void dots_columns(const int rows, const int groups, const gemm *g, int
             store_lanes(g, c_col, i, j + h * VW, h ? 0 : skip, tot[i][h]);
 }
 
+/* As many columns from j on as make whole ones of `groups`. */
+RO_INLINE int64_t dots_wide(const int rows, const int groups, const gemm *g, int64_t c_col,
+                            int64_t j) {
+    for (; j + VW * groups <= g->n; j += VW * groups)
+        dots_columns(rows, groups, g, c_col, j, 0);
+    return j;
+}
+
 /* The last columns overlap with those before: what is done already is not stored again. */
 RO_INLINE void dots_rows(const int rows, const int groups, const gemm *g, int64_t c_col) {
-    const int64_t width = VW * groups;
+    const int few = g->b_ahead || g->b_col % CROWDED_STEP == 0;
     int64_t j = 0;
-    for (; j + width <= g->n; j += width)
-        dots_columns(rows, groups, g, c_col, j, 0);
+    if (groups > FEW_GROUPS && !few)
+        j = dots_wide(rows, groups, g, c_col, j);
+    if (FEW_GROUPS > 1)
+        j = dots_wide(rows, groups < FEW_GROUPS ? groups : FEW_GROUPS, g, c_col, j);
     for (; j < g->n; j += VW) {
         const int64_t at = min_i64(j, g->n - VW);
         dots_columns(rows, 1, g, c_col, at, (int)(j - at));

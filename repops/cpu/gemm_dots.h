@@ -4,9 +4,9 @@
 
 #include "repops/cpu/gemm.h"
 
-/* Rows, and vectors of columns that are run together if they are few. */
+/* Rows, and groups of VW columns that are run together if they are few. */
 #if defined(RO_ISA_avx512)
-enum { DOTS_ROWS = 8, DOTS_GROUPS = 1 };
+enum { DOTS_ROWS = 8, DOTS_GROUPS = 2 };
 #else
 enum { DOTS_ROWS = 4, DOTS_GROUPS = 4 };
 #endif

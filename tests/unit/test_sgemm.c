@@ -144,6 +144,23 @@ Test(sgemm, every_way_gives_the_bits_of_the_reference) {
     destroy_contexts(&ctx);
 }
 
+/* Columns of b half a page apart, or a multiple of that, are run fewer at a time. */
+Test(sgemm, few_rows_with_columns_pages_apart_have_the_bits_of_the_reference) {
+    static const int64_t cols[] = {16, 31, 33, 50, 100};
+    enum { COLS = sizeof cols / sizeof cols[0], ROWS = 9 };
+    contexts ctx = create_contexts();
+    for (int i = 0; i < COLS * ROWS * 4; i++) {
+        product p = {.m = 1 + i % ROWS, .n = cols[i / ROWS % COLS], .batch = 1, .alpha = 0.75f};
+        const int rest = i / ROWS / COLS;
+        p.k = rest & 1 ? 512 : 300, p.trans_b = 1;
+        p.lda = p.k, p.ldb = rest & 2 ? 1024 : 512, p.ldc = p.n;
+        p.class = DATA_RARE;
+        cr_assert(product_fill(&p, (uint64_t)i));
+        check_product(&ctx, &p, (uint64_t)i);
+    }
+    destroy_contexts(&ctx);
+}
+
 /* The chunks of such products run side by side, as many as the vectors have lanes. */
 Test(sgemm, few_elements_of_many_chunks_have_the_bits_of_the_reference) {
     static const int64_t depths[] = {257, 512, 800, 1024, 2048, 4096, 4097, 9000};
