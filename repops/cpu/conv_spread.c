@@ -115,7 +115,7 @@ static void spread_pixels(const spread *s, const float *x, int64_t count, int64_
 }
 
 static void put_zeros(const spread *s, int64_t col, int64_t count, float *to) {
-    const int64_t parts = s->block == GROUP_LANES ? 1 : s->blocks;
+    const int64_t parts = s->step == spread_col(s) ? 1 : s->blocks;
     for (int64_t i = 0; i < parts && count > 0; i++)
         memset(to + i * s->block + col * s->step, 0, (size_t)(count * s->step) * sizeof(float));
 }
