@@ -1,4 +1,5 @@
 /* conv2d and conv2d_dx, SPEC.md section 12.1. */
+#include "repops/cpu/conv_depthwise.h"
 #include "repops/cpu/conv_few.h"
 #include "repops/cpu/conv_groups.h"
 #include "repops/cpu/conv_narrow.h"
@@ -77,6 +78,8 @@ static ro_status run(const ro_job *job, gather *g) {
     grouped f;
     if (RO_NAME(ro_conv_is_few)(g) && may_read_zeros(job, g->v, g->backward))
         return RO_NAME(ro_conv_few)(job->ctx, g);
+    if (RO_NAME(ro_conv_is_depthwise)(g) && may_read_zeros(job, g->v, g->backward))
+        return RO_NAME(ro_conv_depthwise)(job->ctx, g);
     if (RO_NAME(ro_conv_plan_groups)(&f, g, 0))
         return RO_NAME(ro_conv_grouped)(job->ctx, &f, !may_read_zeros(job, g->v, g->backward));
     return RO_NAME(ro_conv_gather)(job->ctx, g);
