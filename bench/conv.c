@@ -13,9 +13,10 @@
 #include "bench/process.h"
 #include "repops/repops.h"
 
-enum { MAX_ROUNDS = 99, PAUSE_MS = 20, BATCH = 64 };
+enum { MAX_ROUNDS = 99, PAUSE_MS = 40, BATCH = 64 };
 
 static const double sample_s = 0.03; /* of one side in one round, at least one call */
+static const double settle_s = 0.06; /* woken threads share a core for so long, on either side */
 
 static struct {
     const char *isa, *only, *layer, *python;
@@ -74,6 +75,18 @@ static double our_time(work *w, int64_t calls) {
     return (bench_now(options.threads) - start) / (double)calls;
 }
 
+/* After the peer's turn: its idle threads poll, ours are to be woken. */
+static void settle(work *w, int works) {
+    if (options.threads == 1)
+        return;
+    bench_pause(PAUSE_MS);
+    const double until = bench_now(options.threads) + settle_s;
+    do
+        for (int i = 0; i < works; i++)
+            our_time(&w[i], 1);
+    while (bench_now(options.threads) < until);
+}
+
 static double peer_time(const char *question) {
     char line[100];
     if (!process_ask(&peer, question, line, sizeof line))
@@ -97,8 +110,7 @@ static result measure(work *w, int works, const char *question) {
         peer_time(question);
     for (int r = 0; r < options.rounds; r++) {
         ours[r] = 0;
-        if (options.threads > 1)
-            bench_pause(PAUSE_MS);
+        settle(w, works);
         for (int i = 0; i < works; i++)
             ours[r] += our_time(&w[i], calls);
         ratio[r] = peer.pid ? peer_time("again") / ours[r] : 0;
