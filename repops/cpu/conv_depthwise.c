@@ -3,9 +3,7 @@
 #include "repops/cpu/conv_depthwise.h"
 #include "repops/cpu/stream.h"
 
-/* Pixels whose sums stay in registers; taps of a line of the kernel, lines of it, at most. */
-enum { PIXELS = 8, FEW_PIXELS = 4, MOST_TAPS = 7, MOST_STRIDE = 2, MOST_LINES = 16 };
-enum { MOST_COLS = (PIXELS - 1) * MOST_STRIDE + MOST_TAPS };
+enum { MOST_COLS = (DEPTH_PIXELS - 1) * DEPTH_STRIDE + DEPTH_TAPS };
 
 typedef struct {
     const gather *g;
@@ -16,8 +14,8 @@ typedef struct {
 /* A line of the output. */
 typedef struct {
     const depthwise *all;
-    const float *line[MOST_LINES]; /* pixel 0 for each line of the kernel; NULL: outside */
-    const float *ahead;            /* the next line of the image, asked for by the way */
+    const float *line[DEPTH_LINES]; /* pixel 0 for each line of the kernel; NULL: outside */
+    const float *ahead;             /* the next line of the image, asked for by the way */
     float *out;
 } target;
 
@@ -30,7 +28,7 @@ typedef struct {
 } form;
 
 RO_INLINE void filter_vector(const form f, const target *t, int64_t first, int64_t lane,
-                             vf sum[PIXELS]) {
+                             vf sum[DEPTH_PIXELS]) {
     const gather *g = t->all->g;
     const int64_t channels = g->pixel, size = g->size[1];
     const int cols = (f.pixels - 1) * f.stride + f.taps;
@@ -46,7 +44,8 @@ RO_INLINE void filter_vector(const form f, const target *t, int64_t first, int64
         x += first * channels + lane;
         RO_UNROLL
         for (int c = 0; c < cols; c++) {
-            const int outside = f.edge && (uint64_t)(first + c) >= (uint64_t)size;
+            const int may_be = f.edge && (c < f.taps - 1 || c > cols - f.taps);
+            const int outside = may_be && (uint64_t)(first + c) >= (uint64_t)size;
             at[c] = outside ? vf_set1(0.0f) : vf_load(x + c * channels);
         }
         RO_UNROLL
@@ -67,7 +66,7 @@ RO_INLINE void filter_pixels(const form f, const target *t, int64_t p) {
         const int64_t lane = min_i64(next, channels - VW);
         const float *ahead = t->ahead + p * f.stride * channels + lane;
         float *out = t->out + p * channels + lane;
-        vf sum[PIXELS];
+        vf sum[DEPTH_PIXELS];
         RO_UNROLL
         for (int i = 0; i < f.pixels * f.stride; i++)
             __builtin_prefetch(ahead + i * channels, 0, 2);
@@ -83,16 +82,16 @@ RO_INLINE void filter_pixels(const form f, const target *t, int64_t p) {
     }
 }
 
-RO_INLINE void filter_form(const int taps, const int stride, const int mirrored, const int pixels,
+RO_INLINE void filter_form(const int width, const int stride, const int mirrored, const int pixels,
                            const target *t, int64_t p, int edge) {
     if (edge)
-        filter_pixels((form){taps, stride, mirrored, pixels, 1}, t, p);
+        filter_pixels((form){width, stride, mirrored, pixels, 1}, t, p);
     else
-        filter_pixels((form){taps, stride, mirrored, pixels, 0}, t, p);
+        filter_pixels((form){width, stride, mirrored, pixels, 0}, t, p);
 }
 
-RO_INLINE void filter_taps(const int stride, const int mirrored, const int pixels, const target *t,
-                           int64_t p, int edge) {
+RO_INLINE void filter_width(const int stride, const int mirrored, const int pixels, const target *t,
+                            int64_t p, int edge) {
     switch (t->all->g->v->kernel[1]) {
     case 3: filter_form(3, stride, mirrored, pixels, t, p, edge); break;
     case 5: filter_form(5, stride, mirrored, pixels, t, p, edge); break;
@@ -103,26 +102,27 @@ RO_INLINE void filter_taps(const int stride, const int mirrored, const int pixel
 RO_INLINE void filter_count(const int pixels, const target *t, int64_t p, int edge) {
     const gather *g = t->all->g;
     if (g->backward)
-        filter_taps(1, 1, pixels, t, p, edge);
+        filter_width(1, 1, pixels, t, p, edge);
     else if (g->step[1] == 2)
-        filter_taps(2, 0, pixels, t, p, edge);
+        filter_width(2, 0, pixels, t, p, edge);
     else
-        filter_taps(1, 0, pixels, t, p, edge);
+        filter_width(1, 0, pixels, t, p, edge);
 }
 
 /* The last pixels may be met twice. With 16 registers, columns of a stride do not fit into them. */
 static void filter_line(const target *t) {
     const gather *g = t->all->g;
     const int64_t width = g->out_size[1], step = g->step[1];
-    const int64_t pixels = width < PIXELS || (VW == 8 && step > 1) ? FEW_PIXELS : PIXELS;
+    const int64_t pixels =
+        width < DEPTH_PIXELS || (VW == 8 && step > 1) ? DEPTH_FEW_PIXELS : DEPTH_PIXELS;
     const int64_t cols = (pixels - 1) * step + g->v->kernel[1];
     for (int64_t next = 0; next < width; next += pixels) {
         const int64_t p = min_i64(next, width - pixels), first = p * step - t->all->left;
         const int edge = first < 0 || first + cols > g->size[1];
-        if (pixels == PIXELS)
-            filter_count(PIXELS, t, p, edge);
+        if (pixels == DEPTH_PIXELS)
+            filter_count(DEPTH_PIXELS, t, p, edge);
         else
-            filter_count(FEW_PIXELS, t, p, edge);
+            filter_count(DEPTH_FEW_PIXELS, t, p, edge);
     }
 }
 
@@ -152,12 +152,14 @@ static void run_lines(void *user, int64_t first, int64_t last, int worker) {
 
 int RO_NAME(ro_conv_is_depthwise)(const gather *g) {
     const ro_conv *v = g->v;
-    const int64_t taps = v->kernel[1], stride = v->stride[1];
-    if (v->depth != 1 || v->width != 1 || v->channels < VW || v->dilation[1] != 1)
+    const int64_t width = v->kernel[1], stride = v->stride[1];
+    if (v->depth != 1 || v->width != 1 || v->channels < VW || v->dilation[1] != 1 ||
+        v->pad[1] >= width)
         return 0;
-    if ((taps != 3 && taps != 5 && taps != 7) || v->kernel[0] > MOST_LINES || stride > MOST_STRIDE)
+    if ((width != 3 && width != 5 && width != 7) || v->kernel[0] > DEPTH_LINES ||
+        stride > DEPTH_STRIDE)
         return 0;
-    return g->out_size[1] >= FEW_PIXELS && !(g->backward && (stride > 1 || v->stride[0] > 1));
+    return g->out_size[1] >= DEPTH_FEW_PIXELS && !(g->backward && (stride > 1 || v->stride[0] > 1));
 }
 
 ro_status RO_NAME(ro_conv_depthwise)(ro_ctx *ctx, const gather *g) {

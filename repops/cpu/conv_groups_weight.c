@@ -1,5 +1,6 @@
 /* conv2d_dw in groups of few channels (conv_groups.h), SPEC.md section 12.1: each chunk of pixels
  * has sums of its own, [blocks][k][GROUP_LANES], which are added in the order of chunks. */
+#include "repops/cpu/conv_depthwise.h"
 #include "repops/cpu/conv_groups.h"
 
 /* Terms whose sums stay in registers; floats of chunks that are summed up at a time. */
@@ -17,6 +18,7 @@ typedef struct {
     weights *w;
     int64_t first, size; /* the first chunk now; floats of its sums */
     int64_t outside;     /* columns may lie outside */
+    int in_place;
     float *sums, *totals, *workspace;
 } chunks;
 
@@ -145,7 +147,10 @@ static void run_chunks(void *user, int64_t first, int64_t last, int worker) {
         memset(sums, 0, (size_t)c->size * sizeof(float));
         for (int64_t k = from, stop; k < end; k = stop) {
             stop = min_i64(end, k - k % v->out[1] + v->out[1]);
-            add_line(c, &z, k, stop, sums);
+            if (c->in_place)
+                RO_NAME(ro_conv_depthwise_sums)(c->f, c->w->dy, k, stop, sums);
+            else
+                add_line(c, &z, k, stop, sums);
         }
     }
 }
@@ -201,6 +206,7 @@ ro_status RO_NAME(ro_conv_grouped_weight)(ro_ctx *ctx, grouped *f, weights *w) {
     const int64_t most = min_i64(all, max_i64(8 * threads, CHUNKS_MOST / c.size));
     const int64_t items = w->k * c.size < 2 * CONV_PIECE_WORK ? 1 : 8 * threads;
     c.outside = f->least < 0 || f->most + (v->out[1] - 1) * v->stride[1] >= v->in[1];
+    c.in_place = RO_NAME(ro_conv_is_depthwise_weight)(f->g);
     if (!allocate(ctx, f, &c, most))
         return RO_ERR_MEMORY;
     RO_NAME(ro_conv_find_sources)(f);
