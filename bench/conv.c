@@ -16,7 +16,7 @@
 enum { MAX_ROUNDS = 99, PAUSE_MS = 40, BATCH = 64 };
 
 static const double sample_s = 0.03; /* of one side in one round, at least one call */
-static const double settle_s = 0.06; /* woken threads share a core for so long, on either side */
+static const double settle_s = 0.06; /* so long are woken threads slow, on either side */
 
 static struct {
     const char *isa, *only, *layer, *python;
@@ -77,9 +77,8 @@ static double our_time(work *w, int64_t calls) {
 
 /* After the peer's turn: its idle threads poll, ours are to be woken. */
 static void settle(work *w, int works) {
-    if (options.threads == 1)
-        return;
-    bench_pause(PAUSE_MS);
+    if (options.threads > 1)
+        bench_pause(PAUSE_MS);
     const double until = bench_now(options.threads) + settle_s;
     do
         for (int i = 0; i < works; i++)

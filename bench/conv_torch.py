@@ -19,7 +19,7 @@ except ImportError:
 
 torch.set_num_threads(threads)
 SAMPLE_S = 0.03
-SETTLE_S = 0.06  # woken threads share a core for so long
+SETTLE_S = 0.06  # so long are woken threads slow
 now = time.thread_time if threads == 1 else time.perf_counter
 aten, last = torch.ops.aten, torch.channels_last
 
@@ -66,9 +66,9 @@ def batch_norm(direction):
 def settle(run):
     if threads > 1:
         time.sleep(0.04)
-        until = now() + SETTLE_S
-        while now() < until:
-            run()
+    until = now() + SETTLE_S
+    while now() < until:
+        run()
 
 
 def seconds(run, calls):
