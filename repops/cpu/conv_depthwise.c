@@ -7,15 +7,16 @@ enum { MOST_COLS = (DEPTH_PIXELS - 1) * DEPTH_STRIDE + DEPTH_TAPS };
 
 typedef struct {
     const gather *g;
-    int64_t left; /* pixels before a position's own that it meets */
-    int streamed; /* no cache will keep the output */
+    int64_t left;  /* pixels before a position's own that it meets */
+    int64_t ahead; /* lines of the image that are asked for by the way */
+    int streamed;  /* no cache will keep the output */
 } depthwise;
 
 /* A line of the output. */
 typedef struct {
     const depthwise *all;
     const float *line[DEPTH_LINES]; /* pixel 0 for each line of the kernel; NULL: outside */
-    const float *ahead;             /* the next line of the image, asked for by the way */
+    const float *ahead;             /* the next line of the image */
     float *out;
 } target;
 
@@ -58,18 +59,33 @@ RO_INLINE void filter_vector(const form f, const target *t, int64_t first, int64
     }
 }
 
+/* What the next line of the output reads first, and where it is written. */
+RO_INLINE void look_ahead(const form f, const target *t, int64_t p, int64_t lane) {
+    const depthwise *all = t->all;
+    const int64_t channels = all->g->pixel, size = all->g->size[1] * channels;
+    const float *out = t->out + (all->g->out_size[1] + p) * channels + lane;
+    for (int64_t i = 0; i < all->ahead; i++) {
+        const float *line = t->ahead + i * size + p * f.stride * channels + lane;
+        RO_UNROLL
+        for (int c = 0; c < f.pixels * f.stride; c++)
+            __builtin_prefetch(line + c * channels, 0, 2);
+    }
+    if (all->ahead == 0 || all->streamed)
+        return;
+    RO_UNROLL
+    for (int i = 0; i < f.pixels; i++)
+        __builtin_prefetch(out + i * channels, 1);
+}
+
 /* Pixels of the output from p on. The last lanes may be met twice. */
 RO_INLINE void filter_pixels(const form f, const target *t, int64_t p) {
     const gather *g = t->all->g;
     const int64_t channels = g->pixel, first = p * f.stride - t->all->left;
     for (int64_t next = 0; next < channels; next += VW) {
         const int64_t lane = min_i64(next, channels - VW);
-        const float *ahead = t->ahead + p * f.stride * channels + lane;
         float *out = t->out + p * channels + lane;
         vf sum[DEPTH_PIXELS];
-        RO_UNROLL
-        for (int i = 0; i < f.pixels * f.stride; i++)
-            __builtin_prefetch(ahead + i * channels, 0, 2);
+        look_ahead(f, t, p, lane);
         filter_vector(f, t, first, lane, sum);
         RO_UNROLL
         for (int i = 0; i < f.pixels; i++) {
@@ -150,6 +166,12 @@ static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     end_stream();
 }
 
+/* Caches bring nearer what they have. */
+int64_t RO_NAME(ro_conv_depthwise_ahead)(const ro_conv *v) {
+    const int64_t pixels = v->in[0] * v->in[1] + v->out[0] * v->out[1];
+    return v->batch * pixels * v->channels < STREAMED ? 0 : v->stride[0];
+}
+
 int RO_NAME(ro_conv_is_depthwise)(const gather *g) {
     const ro_conv *v = g->v;
     const int64_t width = v->kernel[1], stride = v->stride[1];
@@ -169,6 +191,7 @@ ro_status RO_NAME(ro_conv_depthwise)(ro_ctx *ctx, const gather *g) {
     depthwise all = {.g = g, .left = g->v->pad[1]};
     if (g->backward)
         all.left = g->v->kernel[1] - 1 - g->v->pad[1];
+    all.ahead = RO_NAME(ro_conv_depthwise_ahead)(g->v);
     all.streamed = rows_stream(g->out, pixels, g->out_pixel);
     ro_pool_for(ro_ctx_pool(ctx), lines, ceil_div(lines, items), run_lines, &all);
     return RO_OK;

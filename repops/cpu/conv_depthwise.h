@@ -11,6 +11,8 @@ enum { DEPTH_PIXELS = 8, DEPTH_FEW_PIXELS = 4, DEPTH_TAPS = 7, DEPTH_LINES = 16,
 
 /* Whether it is for g, of which all up to `b_group` is set. */
 int RO_NAME(ro_conv_is_depthwise)(const gather *g);
+/* How many of the image's next lines are worth asking for. */
+int64_t RO_NAME(ro_conv_depthwise_ahead)(const ro_conv *v);
 /* conv2d, or conv2d_dx without stride; weights are finite, or no tap lies outside. */
 ro_status RO_NAME(ro_conv_depthwise)(ro_ctx *ctx, const gather *g);
 

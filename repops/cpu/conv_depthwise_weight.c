@@ -6,7 +6,8 @@
 typedef struct {
     const grouped *f;
     const float *line[DEPTH_LINES]; /* pixel 0 for each line of the kernel; NULL: outside */
-    const float *dy, *ahead;        /* ahead: the next line of the image, asked for by the way */
+    const float *dy, *ahead;        /* ahead: the next line of the image, */
+    int64_t lines;                  /* so many are asked for by the way */
     float *sums;
 } target;
 
@@ -52,15 +53,17 @@ RO_INLINE void add_row(const form f, const target *t, int64_t first, const float
         vf_store(sums + k * GROUP_LANES, sum[k]);
 }
 
-/* Lines of a stride come by themselves. */
-RO_INLINE void look_ahead(const form f, const target *t, int64_t at) {
-    const int64_t channels = t->f->s.channels;
-    const float *dy = t->dy + t->f->g->v->out[1] * channels + at;
+RO_INLINE void look_ahead(const form f, const target *t, int64_t p, int64_t lane) {
+    const int64_t channels = t->f->s.channels, size = t->f->s.size * channels;
+    const float *dy = t->dy + (t->f->g->v->out[1] + p) * channels + lane;
     RO_UNROLL
-    for (int i = 0; i < f.pixels; i++) {
+    for (int i = 0; i < f.pixels; i++)
         __builtin_prefetch(dy + i * channels, 0, 2);
-        if (f.stride == 1)
-            __builtin_prefetch(t->ahead + at + i * channels, 0, 2);
+    for (int64_t i = 0; i < t->lines; i++) {
+        const float *line = t->ahead + i * size + p * f.stride * channels + lane;
+        RO_UNROLL
+        for (int c = 0; c < f.pixels * f.stride; c++)
+            __builtin_prefetch(line + c * channels, 0, 2);
     }
 }
 
@@ -76,7 +79,7 @@ RO_INLINE void add_pixels(const form f, const target *t, int64_t p) {
         RO_UNROLL
         for (int i = 0; i < f.pixels; i++)
             dy[i] = load_lanes(from + i * channels, mask);
-        look_ahead(f, t, p * channels + lane);
+        look_ahead(f, t, p, lane);
         for (int64_t r = 0; r < g->g->v->kernel[0]; r++, sums += f.taps * GROUP_LANES)
             if (t->line[r])
                 add_row(f, t, first, t->line[r] + first * channels + lane, mask, dy, sums);
@@ -139,6 +142,7 @@ void RO_NAME(ro_conv_depthwise_sums)(const grouped *f, const float *dy, int64_t 
         t.line[r] = at < 0 || at >= v->in[0] ? NULL : f->s.image + (image + at) * size;
         latest = t.line[r] ? max_i64(latest, image + at) : latest;
     }
+    t.lines = RO_NAME(ro_conv_depthwise_ahead)(v);
     t.ahead = f->s.image + (latest + 1) * size;
     add_line(&t, k % v->out[1], k % v->out[1] + end - k);
 }
