@@ -114,11 +114,16 @@ static vd_status run_step(trainer *t, step_result *r, vd_err *err) {
     return status;
 }
 
-/* As a run does, whose checkpoint stands on logs that are on disk. */
 static vd_status run_turn(trainer *t, step_result *r, long steps, vd_err *err) {
     vd_status status = VD_OK;
     for (long i = 0; i < steps && status == VD_OK; i++)
         status = run_step(t, &r[i], err);
+    return status;
+}
+
+/* A trainer's logs of the turn are on disk. */
+static vd_status end_turn(trainer *t, step_result *r, long steps, vd_err *err) {
+    vd_status status = VD_OK;
     for (long i = 0; i < steps && status == VD_OK && t->v->kind == LOG_TRAINER; i++)
         status = log_done(t, &r[i], err);
     return status;
@@ -182,15 +187,20 @@ static double now(const benchmark *b) {
 static void answer(trainer *t, step_result *r, long steps) {
     vd_err err = {0};
     step_result *end = &r[steps - 1]; /* the checkpoint */
-    const double start = now(t->b);
+    double start = now(t->b);
     vd_status status = run_turn(t, r, steps, &err);
-    const double seconds = (now(t->b) - start) / (double)steps;
-    for (long i = 0; i < steps; i++)
-        r[i].seconds = seconds, r[i].peak_bytes = peak_bytes();
-    count_operators(t);
+    double seconds = now(t->b) - start;
+    /* As in a run, which hashes its state first and then waits for the logs that it stands on. */
     if (status == VD_OK)
         status =
             vd_state_hash(&t->b->work.program, &t->program, &t->state, NULL, &end->state, &err);
+    start = now(t->b);
+    if (status == VD_OK)
+        status = end_turn(t, r, steps, &err);
+    seconds += now(t->b) - start;
+    for (long i = 0; i < steps; i++)
+        r[i].seconds = seconds / (double)steps, r[i].peak_bytes = peak_bytes();
+    count_operators(t);
     if (t->b->trims)
         malloc_trim(0);
     end->resting_bytes = resting_bytes();

@@ -22,7 +22,7 @@ static void usage(void) {
         "        measured in, default 1 (full) or 4 (small).\n"
         "--interval: steps between checkpoints, default 1 (full) or 10 (small): a way runs so "
         "many\n"
-        "        in its turn, waits for its log to be on disk, and states are compared.\n"
+        "        in its turn, hashes its state (untimed), and waits for its log to be on disk.\n"
         "--memory: of all processes together, default 12 GB; as many ways as fit live at a time.\n"
         "--cpu: times of the processor, all threads added up, and not of the clock: for busy "
         "machines.\n"

@@ -151,7 +151,7 @@ static void add_parts(void *user, int64_t first, int64_t last, int worker) {
 void vd_log_sums(ro_ctx *ctx, const float *output, uint64_t elements, vd_log_sum *sum) {
     sums_task task = {(const word *)output, sum};
     memset(sum, 0, vd_log_blocks(elements) * sizeof *sum);
-    if (ctx)
+    if (ctx && elements > PIECE)
         ro_parallel_for(ctx, (int64_t)elements, PIECE, (double)elements / WORDS_OF_US, add_parts,
                         &task);
     else
