@@ -198,7 +198,7 @@ KERNEL(attn_out)
 const ro_free_kernel *RO_FREE_NAME(ro_free_attention)(int op) {
     static const ro_free_kernel kernel[RO_OP_END] = {
         [RO_OP_ATTN_EXP] = {.range = attn_exp, .items = free_rows},
-        [RO_OP_ATTN_L] = {.range = attn_l, .items = free_rows},
+        [RO_OP_ATTN_L] = {.range = attn_l, .items = free_rows, .weight = 8},
         [RO_OP_ATTN_OUT] = {.range = attn_out, .items = free_rows},
         [RO_OP_ATTN_PROB] = {.range = attn_prob, .items = free_rows},
         [RO_OP_ATTN_DSCORE] = {.range = attn_dscore, .items = free_rows},

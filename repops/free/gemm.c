@@ -57,14 +57,19 @@ static void pack_matrix(const free_gemm *g, const free_matrix *x, const free_par
     RO_FREE_NAME(ro_free_pack_lanes)(lanes, part->lanes, part->steps, part->reverse, width, to);
 }
 
+/* Steps [from, to) of a lane. */
+static void clear_steps(const free_part *part, int64_t from, int64_t to, real *lane) {
+    for (int64_t p = max_i64(from, 0); p < min_i64(to, part->steps); p++)
+        lane[(part->reverse ? part->steps - 1 - p : p) * FREE_PANEL] = 0;
+}
+
 /* Clears what the rows do not admit. */
 static void mask_rows(const free_gemm *g, const free_part *part, real *to) {
     for (int64_t i = 0; i < part->lanes; i++) {
         int64_t first, last;
         RO_FREE_NAME(ro_free_admitted)(g, part->product, part->lane + i, 1, &first, &last);
-        for (int64_t p = 0; p < part->steps; p++)
-            if (part->k + p < first || part->k + p >= last)
-                to[(part->reverse ? part->steps - 1 - p : p) * FREE_PANEL + i] = 0;
+        clear_steps(part, 0, first - part->k, to + i);
+        clear_steps(part, last - part->k, part->steps, to + i);
     }
 }
 

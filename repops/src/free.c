@@ -171,7 +171,9 @@ static ro_status run_kernel(const ro_free_job *job) {
         kernel->items ? kernel->items(job->call) : ro_shape_numel(&job->call->output);
     range_task task = {job, kernel};
     ro_pool_for(ro_ctx_pool(job->ctx), items,
-                ro_grain_of(job->ctx, job->call, items, PIECE_ELEMENTS), run_range, &task);
+                ro_grain_of(job->ctx, job->call, items,
+                            PIECE_ELEMENTS / (kernel->weight ? kernel->weight : 1)),
+                run_range, &task);
     return RO_OK;
 }
 

@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     void (*range)(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t);
     int64_t (*items)(const ro_call *call); /* of `range`; NULL: the elements of the output */
+    int64_t weight; /* of `range`: how many times the work of a sum an element is; 0: once */
     ro_status (*run)(const ro_free_job *job);
 } ro_free_kernel;
 
