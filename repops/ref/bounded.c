@@ -1,5 +1,6 @@
 /* The table of bounded elements, and what they admit. SPEC.md section 14.5. */
 #include "repops/ref/bounded.h"
+#include "repops/src/fpenv.h"
 #include "repops/src/rounding.h"
 
 static ro_bounded_fn *const table[RO_OP_END] = {
@@ -93,8 +94,9 @@ static double canonical(double x) {
 }
 
 /* The bound is computed with rounding errors of its own: 2^-9 covers them; the kernels' (free_bound
- * in repops/free/kernel.h) is enlarged by more. */
-static ro_bounded enlarged(approx y) {
+ * in repops/free/kernel.h) is enlarged by more. Not inlined: compilers know of no modes, and could
+ * take a product out of them. */
+static __attribute__((noinline)) ro_bounded enlarged(approx y) {
     return (ro_bounded){canonical(y.v), canonical((1 + 0x1p-9) * ap_error(y))};
 }
 
@@ -120,16 +122,21 @@ size_t ro_ref_bounded_state_size(const ro_call *call) {
 
 void ro_ref_bounded_step(const ro_call *call, int64_t element, int64_t step, ro_acc *acc,
                          const ro_access *in) {
+    const ro_fpenv env = ro_fpenv_enter();
     bounded_sum s = sum_in(acc);
     folds[call->op].step(call, element, step, &s, in);
+    ro_fpenv_leave(env);
     put64(acc, 0, ro_bits64(canonical(s.sum)));
     put64(acc, 2, ro_bits64(canonical(s.size)));
     put64(acc, 4, s.terms);
 }
 
 ro_bounded ro_ref_bounded_finish(const ro_call *call, const ro_acc *acc) {
+    const ro_fpenv env = ro_fpenv_enter();
     const bounded_sum s = sum_in(acc);
-    return enlarged(folds[call->op].finish(call, &s));
+    const ro_bounded y = enlarged(folds[call->op].finish(call, &s));
+    ro_fpenv_leave(env);
+    return y;
 }
 
 static ro_bounded fold(const ro_call *call, int64_t element, const ro_access *in) {
@@ -145,8 +152,12 @@ ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access 
     const int op = call->op > 0 && call->op < RO_OP_END ? call->op : 0;
     if (folds[op].step)
         return fold(call, element, in);
-    return table[op] ? enlarged(table[op](call, element, in))
-                     : (ro_bounded){0, canonical(__builtin_nan(""))};
+    if (!table[op])
+        return (ro_bounded){0, canonical(__builtin_nan(""))};
+    const ro_fpenv env = ro_fpenv_enter();
+    const ro_bounded y = enlarged(table[op](call, element, in));
+    ro_fpenv_leave(env);
+    return y;
 }
 
 static int64_t place_of(double x, int bits) {
@@ -154,12 +165,19 @@ static int64_t place_of(double x, int bits) {
 }
 
 /* No order changes a NaN or an infinity; the sum of an exact -0 and 0 would be +0. */
-ro_places ro_bounded_places(ro_bounded r, int bits) {
+static __attribute__((noinline)) ro_places places(ro_bounded r, int bits) {
     const int64_t place = place_of(r.value, bits);
     if (r.value - r.value != 0 || r.bound == 0)
         return (ro_places){place, place};
     const double reach = r.bound < 0x1p200 ? 2 * r.bound : 0x1p201; /* a NaN counts as infinite */
     return (ro_places){place_of(r.value - reach, bits), place_of(r.value + reach, bits)};
+}
+
+ro_places ro_bounded_places(ro_bounded r, int bits) {
+    const ro_fpenv env = ro_fpenv_enter();
+    const ro_places v = places(r, bits);
+    ro_fpenv_leave(env);
+    return v;
 }
 
 /* An infinity times a number whose sign a rounding decides: not finite in any profile. */

@@ -1,6 +1,7 @@
 /* The table of element definitions, and folds over them. */
 #include "repops/ref/ref.h"
 #include "repops/src/conv.h"
+#include "repops/src/fpenv.h"
 
 #include <stdio.h>
 
@@ -224,12 +225,17 @@ void ro_ref_begin(const ro_call *call, int64_t element, ro_acc *acc) {
 
 void ro_ref_step(const ro_call *call, int64_t element, int64_t step, ro_acc *acc,
                  const ro_access *in) {
+    const ro_fpenv env = ro_fpenv_enter();
     table[call->op].step(call, element, step, acc, in);
+    ro_fpenv_leave(env);
 }
 
 uint32_t ro_ref_finish(const ro_call *call, int64_t element, const ro_acc *acc,
                        const ro_access *in) {
-    return table[call->op].finish(call, element, acc, in);
+    const ro_fpenv env = ro_fpenv_enter();
+    const uint32_t bits = table[call->op].finish(call, element, acc, in);
+    ro_fpenv_leave(env);
+    return bits;
 }
 
 uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *in) {

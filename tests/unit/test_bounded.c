@@ -1,5 +1,6 @@
 /* Every operator that is free has a reference with a bound, which judges all profiles right. */
 #include "bounded_cases.h"
+#include "hostile_modes.h"
 
 static uint32_t zero(void *user, int input, int64_t index) {
     (void)user, (void)input, (void)index;
@@ -178,3 +179,44 @@ Test(bounded, long_sums_go_on_from_any_bits_and_leave_the_canonical_nan_only) {
     }
     cr_expect(nans > 100);
 }
+
+#ifdef HOSTILE
+/* Element 0 of each, part by part: its state, its bits or value and bound, and its places. */
+static void compute_all(const long_sum *sum, bool bounded, ro_acc *acc, ro_bounded *y,
+                        ro_places *places, uint32_t *bits) {
+    ro_ref_memory memory = {&sum->call, sum->data};
+    const ro_access in = {ro_ref_load_memory, &memory};
+    ro_ref_begin(&sum->call, 0, acc);
+    for (int64_t j = 0; j < ro_ref_steps(&sum->call); j++)
+        (bounded ? ro_ref_bounded_step : ro_ref_step)(&sum->call, 0, j, acc, &in);
+    *y = ro_ref_bounded(&sum->call, 0, &in);
+    *places = ro_bounded_places(*y, 32);
+    *bits = ro_ref_element(&sum->call, 0, &in);
+}
+
+/* Whoever states a part of a sum may have loaded a library that flushes subnormals. */
+Test(bounded, modes_of_the_caller_do_not_show) {
+    long_sum sum[3];
+    open_sums(sum);
+    for (int i = 0; i < 2 * MANY; i++)
+        numbers[0][i] *= 0x1p-134f; /* what many a product, and some sums, flush */
+    for (int i = 0; i < 6; i++) {
+        ro_acc acc[2];
+        ro_bounded y[2];
+        ro_places places[2];
+        uint32_t bits[2];
+        for (int hostile = 0; hostile < 2; hostile++) {
+            const uint64_t before = ro_fp_read();
+            if (hostile)
+                ro_fp_write(HOSTILE);
+            compute_all(&sum[i / 2], i % 2, &acc[hostile], &y[hostile], &places[hostile],
+                        &bits[hostile]);
+            ro_fp_write(before);
+        }
+        cr_expect(memcmp(&acc[0], &acc[1], sizeof acc[0]) == 0, "state of %d", i);
+        cr_expect(bits[0] == bits[1] && bits[0] << 1 != 0, "element of %d", i);
+        cr_expect(same_words(y[0].value, y[1].value) && same_words(y[0].bound, y[1].bound));
+        cr_expect(places[0].low == places[1].low && places[0].high == places[1].high);
+    }
+}
+#endif

@@ -1,6 +1,7 @@
 /* Disputes over long folds, which are decided at one part of them: whoever lies about the element,
  * about its parts, or says nothing of them. */
 #include "forged_parts.h"
+#include "hostile_modes.h"
 
 enum { STEPS = 2, ROWS = 5000, COLUMNS = 4, AT = 1, ELEMENT = 1 };
 
@@ -438,6 +439,30 @@ Test(folds, their_parts_are_the_same_after_any_other_question) {
     test_provider_close(&p);
     test_job_close(&job);
 }
+
+#ifdef HOSTILE
+/* A library that the provider has loaded may have set other modes: its kernels do not show them,
+ * and neither must what it signs of their sums. */
+Test(folds, who_is_honest_in_other_modes_of_floating_point_stands) {
+    bench b;
+    bench_open(&b, RO_OP_MATMUL);
+    const vd_source *s = &b.honest.side.source;
+    const uint64_t before = ro_fp_read();
+    vd_records parts[2] = {{{0}}};
+    for (int hostile = 0; hostile < 2; hostile++) {
+        if (hostile)
+            ro_fp_write(HOSTILE);
+        const vd_status status = s->fold(s->user, AT, b.fault.node, ELEMENT, &parts[hostile], NULL);
+        ro_fp_write(before);
+        cr_assert(status == VD_OK);
+    }
+    cr_expect(parts[0].bytes.size == parts[1].bytes.size &&
+              memcmp(parts[0].bytes.data, parts[1].bytes.data, parts[0].bytes.size) == 0);
+    for (int hostile = 0; hostile < 2; hostile++)
+        vd_records_free(&parts[hostile]);
+    bench_close(&b);
+}
+#endif
 
 /* PROTOCOL.md appendix A: made by a program that shares no code with this one. */
 Test(folds, parts_of_ones_have_the_roots_of_the_appendix) {
