@@ -277,6 +277,30 @@ Test(ref, dot_products_agree_with_double_precision) {
     }
 }
 
+/* ---- what steps leave is stated, word by word ---- */
+
+/* Of 300 ones with one id, of which a step has 256: four whole groups, none of them unfinished. */
+Test(ref, a_group_of_rows_moves_up_with_its_last_row) {
+    static float ones[300];
+    static const int32_t ids[300];
+    for (int i = 0; i < 300; i++)
+        ones[i] = 1;
+    const ro_shape rows = shape2(300, 1), of_ids = shape_of(RO_I32, 1, 300, 0, 0, 0);
+    ro_call grad = {RO_OP_EMBEDDING_GRAD, 2, {0}, (ro_shape[]){rows, of_ids}, shape2(1, 1)};
+    const void *const data[] = {ones, ids};
+    ro_ref_memory memory = {&grad, data};
+    const ro_access in = {ro_ref_load_memory, &memory};
+    static const float levels[2][3] = {{0, 256, 0}, {44, 256, 0}};
+    static const uint32_t seen[2] = {256, 300};
+    ro_acc acc;
+    ro_ref_begin(&grad, 0, &acc);
+    for (int64_t j = 0; j < ro_ref_steps(&grad); j++) {
+        ro_ref_step(&grad, 0, j, &acc, &in);
+        cr_expect(acc.word[0] == seen[j]);
+        cr_expect(memcmp(&acc.word[1], levels[j], sizeof levels[j]) == 0, "step %d", (int)j);
+    }
+}
+
 /* ---- self-test ---- */
 
 Test(self_test, passes_as_the_process_starts) {
