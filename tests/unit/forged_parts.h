@@ -13,6 +13,7 @@ typedef enum {
     FROM_ONE_ON,   /* the part `at` and all after it are such that the element follows */
     ONE_AND_LAST,  /* the part `at` is wrong, and the last one is such that the element follows */
     CONSISTENT,    /* the part `at` is wrong such that the element follows from it by the rules */
+    ANY_PARTS,     /* the part `at` and all after it are one byte, again and again */
     WIDE_PARTS,    /* a byte too many each */
     ONE_PART_MORE, /* than the program says */
     ONE_PART_LESS,
@@ -25,6 +26,7 @@ typedef struct {
     uint32_t value; /* the disputed node's output */
     forgery what;
     uint64_t at;
+    uint8_t byte; /* ANY_PARTS */
     vd_buf input[VD_FOLD_INPUTS];
 } forger;
 
@@ -176,6 +178,9 @@ static inline void forge(forger *f, const vd_fold *fold, int64_t step, uint32_t 
     case ONE_AND_LAST:
         parts[f->at * fold->size] ^= 1;
         give(fold, element, last);
+        break;
+    case ANY_PARTS:
+        memset(parts + f->at * fold->size, f->byte, (fold->parts - f->at) * fold->size);
         break;
     case CONSISTENT: forge_consistently(f, fold, step, element, parts); break;
     default: break;

@@ -100,6 +100,28 @@ Test(folds, one_wrong_part_from_which_all_else_follows_is_found) {
     }
 }
 
+/* NaNs, infinities, counts beyond all terms: whoever states them is wrong, there or at its element.
+ */
+Test(folds, parts_of_any_bytes_convict) {
+    static const uint8_t bytes[] = {0x00, 0x7f, 0x80, 0xff};
+    for (int i = 0; i < OPERATORS; i++) {
+        bench b;
+        bench_open(&b, operators[i]);
+        b.forger.what = ANY_PARTS;
+        b.forger.at = 3;
+        for (size_t k = 0; k < sizeof bytes; k++)
+            for (uint32_t place = 0; place < 2; place++) {
+                test_dispute d;
+                b.forger.byte = bytes[k];
+                test_duel(&d, &b.job, &b.honest.side, &b.liar.side, place);
+                test_expect_convicted(&d, place, VD_GRADE_WRONG_OUTPUT,
+                                      ro_op_describe(operators[i])->name);
+                test_dispute_close(&d);
+            }
+        bench_close(&b);
+    }
+}
+
 Test(folds, parts_of_another_size_or_number_are_bad_proofs) {
     bench b;
     bench_open(&b, RO_OP_MATMUL);

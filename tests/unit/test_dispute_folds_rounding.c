@@ -105,6 +105,24 @@ Test(folds_rounding, a_wrong_element_of_the_auditor_and_its_parts_convict_it) {
     try_parts("argmax", AUDITOR);
 }
 
+/* 0x7f: a bound beyond everything, in which any element is possible; so it comes to the parts. */
+Test(folds_rounding, parts_of_any_bytes_convict_whoever_states_them) {
+    static const struct {
+        uint8_t byte;
+        int64_t part;
+    } states[] = {{0x00, -1}, {0x7f, 2}, {0x80, -1}, {0xff, -1}};
+    for (uint32_t whose = 0; whose < 2; whose++)
+        for (size_t i = 0; i < sizeof states / sizeof states[0]; i++) {
+            bench b;
+            bench_open(&b, "element@1:product", whose);
+            b.forger.what = ANY_PARTS;
+            b.forger.at = 2;
+            b.forger.byte = states[i].byte;
+            expect(&b, whose, VD_GRADE_WRONG_OUTPUT, states[i].part, "any bytes");
+            bench_close(&b);
+        }
+}
+
 /* Whoever has a possible element, and parts that are not the reference's, is wrong all the same. */
 Test(folds_rounding, wrong_parts_under_a_possible_element_convict) {
     bench b;
