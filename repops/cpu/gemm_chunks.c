@@ -1,6 +1,6 @@
 /* Products of so few elements that their own chains would leave the processor waiting: the chunks
  * of one element run side by side, each in a lane of its own, and their sums are then added in
- * order. */
+ * order. A single element of one chunk is its chain, with nothing around it. */
 #include "repops/cpu/gemm_chunks.h"
 #include "repops/cpu/gemm_pack.h"
 
@@ -93,7 +93,8 @@ static float dot(const gemm *g, const float *a, const float *b, float *workspace
 
 int64_t RO_NAME(ro_gemm_chunks_workspace)(const gemm *g) {
     const int few = g->m <= MOST_ELEMENTS && g->n <= MOST_ELEMENTS && g->m * g->n <= MOST_ELEMENTS;
-    if (!few || g->k <= g->chunk || g->mask != RO_MASK_NONE || g->c_chunk)
+    const int64_t least_k = g->m * g->n == 1 ? 1 : g->chunk + 1;
+    if (!few || g->k < least_k || g->mask != RO_MASK_NONE || g->c_chunk)
         return -1;
     return g->a_col == 1 && g->b_row == 1 ? 0 : 2 * GROUP * g->chunk;
 }

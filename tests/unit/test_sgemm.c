@@ -162,8 +162,8 @@ Test(sgemm, few_rows_with_columns_pages_apart_have_the_bits_of_the_reference) {
 }
 
 /* The chunks of such products run side by side, as many as the vectors have lanes. */
-Test(sgemm, few_elements_of_many_chunks_have_the_bits_of_the_reference) {
-    static const int64_t depths[] = {257, 512, 800, 1024, 2048, 4096, 4097, 9000};
+Test(sgemm, few_elements_of_any_depth_have_the_bits_of_the_reference) {
+    static const int64_t depths[] = {1, 37, 256, 257, 512, 800, 1024, 2048, 4096, 4097, 9000};
     enum { DEPTHS = sizeof depths / sizeof depths[0] };
     contexts ctx = create_contexts();
     for (int i = 0; i < DEPTHS * 4 * 5; i++) {
