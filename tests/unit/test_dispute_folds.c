@@ -373,10 +373,12 @@ Test(folds, a_verdict_with_other_parts_does_not_verify) {
 
 /* ---- questions ---- */
 
-static vd_status read_again(const test_job *job, const vd_tree_name *tree, const char *more) {
+static vd_status read_leaves(const test_job *job, const vd_tree_name *tree, uint32_t leaves,
+                             const char *more) {
     const vd_hash assignment = {{1}};
-    uint64_t first = 0;
-    const vd_question out = {.kind = VD_ASK_PROVE, .tree = *tree, .leaf = &first, .leaf_count = 1};
+    uint64_t leaf[] = {0, 1, 2};
+    const vd_question out = {
+        .kind = VD_ASK_PROVE, .tree = *tree, .leaf = leaf, .leaf_count = leaves};
     vd_question in = {0};
     vd_buf payload = {0};
     cr_assert(vd_question_write(&out, &assignment, &payload, NULL) == VD_OK);
@@ -394,6 +396,10 @@ static vd_status read_again(const test_job *job, const vd_tree_name *tree, const
     return status;
 }
 
+static vd_status read_again(const test_job *job, const vd_tree_name *tree, const char *more) {
+    return read_leaves(job, tree, 1, more);
+}
+
 static vd_tree_name tree_of(const test_job *job, int op) {
     return (vd_tree_name){.kind = VD_TREE_FOLD,
                           .step = AT,
@@ -409,6 +415,8 @@ Test(folds, questions_about_parts_that_are_not_there_are_refused) {
     tree.element = 3 * COLUMNS - 1;
     cr_expect(read_again(&job, &tree, NULL) == VD_OK);
     cr_expect(read_again(&job, &tree, "to") == VD_ERR_PEER, "a member too many");
+    cr_expect(read_leaves(&job, &tree, 2, NULL) == VD_OK);
+    cr_expect(read_leaves(&job, &tree, 3, NULL) == VD_ERR_PEER, "more than are ever compared");
     for (tree.element = -1; tree.element <= 3 * COLUMNS; tree.element += 3 * COLUMNS + 1)
         cr_expect(read_again(&job, &tree, NULL) == VD_ERR_PEER, "no such element");
     tree = product;

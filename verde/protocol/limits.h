@@ -7,6 +7,7 @@ enum {
     VD_OPEN_DEPTH = 4,                  /* a referee opens 16 nodes at once */
     VD_OPEN_DEPTH_MAX = 8,              /* a provider answers up to 256 */
     VD_PROVE_LEAVES_MAX = 1024,         /* leaves in one question */
+    VD_PROVE_PARTS_MAX = 2,             /* parts of a fold in one question */
     VD_PROVE_RECORDS_MAX = 1 << 16,     /* records of a trace in one question */
     VD_SMALL_ELEMENTS = 64,             /* brackets, and commas, of a JSON text without lists */
     VD_QUESTION_ELEMENTS_MAX = 1 << 17, /* the same of any question: a list of leaves */

@@ -173,10 +173,17 @@ static bool read_open(const json_t *root, uint64_t count, vd_question *out) {
            out->depth <= VD_OPEN_DEPTH_MAX && vd_tree_is_node(count, out->lo, out->hi);
 }
 
+/* A proof takes as long as the tree is large, and how many leaves are asked for is the referee's
+ * choice. */
+static size_t leaves_max(vd_tree_kind kind) {
+    return kind == VD_TREE_TENSOR ? VD_PROVE_LEAVES_MAX
+           : kind == VD_TREE_FOLD ? VD_PROVE_PARTS_MAX
+                                  : VD_PROVE_RECORDS_MAX;
+}
+
 static bool read_leaves(const json_t *list, uint64_t count, vd_question *out) {
-    size_t limit = out->tree.kind == VD_TREE_TENSOR ? VD_PROVE_LEAVES_MAX : VD_PROVE_RECORDS_MAX;
     size_t size = json_array_size(list);
-    if (!json_is_array(list) || size < 1 || size > limit)
+    if (!json_is_array(list) || size < 1 || size > leaves_max(out->tree.kind))
         return false;
     out->leaf = calloc(size, sizeof *out->leaf);
     for (size_t i = 0; out->leaf && i < size; i++) {
