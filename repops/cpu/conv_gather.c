@@ -49,7 +49,8 @@ typedef struct {
     int64_t first, last, k; /* k: their steps */
     layout layout;
     int64_t line;   /* rows that tiles share evenly, */
-    int64_t height; /* of so many each */
+    int64_t height; /* of so many each; */
+    int64_t before; /* rows of the first line that are not the part's */
     float *a;       /* rows that are copied or transposed */
     int64_t a_row;  /* of rows that are copied */
     float *c;       /* totals, rows c_row apart; NULL: they are where the output is */
@@ -107,7 +108,7 @@ static void transpose_rows(const part *s, const place *at, int64_t rows, float *
 
 /* Rows from `row` on that make a tile. */
 static int64_t tile_rows(const part *s, int64_t row) {
-    const int64_t at = s->layout == TRANSPOSED ? row : (s->b->row + row) % s->line;
+    const int64_t at = (s->before + row) % s->line;
     return min_i64(min_i64(s->height, s->line - at), s->b->m - row);
 }
 
@@ -266,11 +267,24 @@ static int64_t row_size(int64_t k) {
     return size % 512 ? size : size + 16;
 }
 
+/* Rows of the output follow each other at one distance, beyond lines too. */
+static int whole_images(const part *s) {
+    const gather *g = s->g;
+    for (int d = 0; d < 2; d++)
+        if (g->spread[d] != 1 || s->b->at[d].count != g->out_size[d])
+            return 0;
+    return 1;
+}
+
 static void choose_layout(part *s) {
     const int64_t width = s->b->at[1].count;
     const int conflict = s->g->step[1] * s->g->pixel % 1024 == 0;
-    s->layout = width < LINE_ROWS ? TRANSPOSED : s->g->split && !conflict ? IN_PLACE : COPIED;
-    s->line = s->layout == TRANSPOSED ? s->b->m : width;
+    const int together = whole_images(s);
+    s->layout = width >= LINE_ROWS && s->g->split && !conflict ? IN_PLACE
+                : width >= LINE_ROWS || together               ? COPIED
+                                                               : TRANSPOSED;
+    const int all = s->layout == TRANSPOSED || (s->layout == COPIED && together);
+    s->line = all ? s->b->m : width, s->before = all ? 0 : s->b->row;
     s->height = panel_height(s->line);
 }
 
