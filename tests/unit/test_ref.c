@@ -291,12 +291,12 @@ Test(ref, a_group_of_rows_moves_up_with_its_last_row) {
     ro_ref_memory memory = {&grad, data};
     const ro_access in = {ro_ref_load_memory, &memory};
     static const float levels[2][3] = {{0, 256, 0}, {44, 256, 0}};
-    static const uint32_t seen[2] = {256, 300};
+    static const uint32_t rows_seen[2] = {256, 300};
     ro_acc acc;
     ro_ref_begin(&grad, 0, &acc);
     for (int64_t j = 0; j < ro_ref_steps(&grad); j++) {
         ro_ref_step(&grad, 0, j, &acc, &in);
-        cr_expect(acc.word[0] == seen[j]);
+        cr_expect(acc.word[0] == rows_seen[j]);
         cr_expect(memcmp(&acc.word[1], levels[j], sizeof levels[j]) == 0, "step %d", (int)j);
     }
 }
