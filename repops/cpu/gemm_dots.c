@@ -11,11 +11,7 @@ enum { MOST_GROUPS = 4, AHEAD = 64 /* steps of k */ };
 enum { CROWDED_STEP = 512, FEW_GROUPS = 16 / VW };
 
 /* Rows that pay: what is beyond DOTS_ROWS reads b again, from a cache. */
-#if defined(RO_ISA_avx512)
 enum { ROWS_MOST = 2 * DOTS_ROWS, STRIP_COLS = 64 };
-#else
-enum { ROWS_MOST = DOTS_ROWS, STRIP_COLS = 64 };
-#endif
 
 /* Element p of VW rows. */
 RO_INLINE vf load_step(const float *b, int64_t step) {
