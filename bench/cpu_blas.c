@@ -99,7 +99,8 @@ int main(int argc, char **argv) {
         return fprintf(stderr, "usage: %s LIBREPOPS_BLAS [avx512|avx2 [THREADS]]\n", argv[0]), 2;
     setenv("REPOPS_CPU", isa, 1);
     setenv("REPOPS_THREADS", threads, 1);
-    setenv("OPENBLAS_CORETYPE", strcmp(isa, "avx2") == 0 ? "Haswell" : "SkylakeX", 0);
+    setenv("OPENBLAS_CORETYPE", strcmp(isa, "avx2") == 0 ? "Haswell" : "SkylakeX", 1);
+    unsetenv("OPENBLAS_L2_SIZE");
     load(argv[1], &ours);
     if (symbol(load("libopenblas.so.0", &peer), "openblas_set_num_threads", &set_threads))
         set_threads(atoi(threads));

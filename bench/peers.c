@@ -196,9 +196,11 @@ peer peers[PEERS] = {{.name = "OpenBLAS"}, {.name = "BLIS"}, {.name = "oneDNN"}}
 
 void peers_environment(const char *isa) {
     const int wide = strcmp(isa, "avx512") == 0;
-    setenv("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell", 0);
-    setenv("BLIS_ARCH_TYPE", wide ? "0" : "3", 0);
-    setenv("ONEDNN_MAX_CPU_ISA", wide ? "ALL" : "AVX2", 0);
+    /* Whatever the environment says: it is the table that says what ran. */
+    setenv("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell", 1);
+    unsetenv("OPENBLAS_L2_SIZE");
+    setenv("BLIS_ARCH_TYPE", wide ? "0" : "3", 1);
+    setenv("ONEDNN_MAX_CPU_ISA", wide ? "ALL" : "AVX2", 1);
 }
 
 void peers_load(void) {
