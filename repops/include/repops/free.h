@@ -87,8 +87,8 @@ typedef struct {
 
 typedef struct {
     /* Ascending; the context's until its next ro_free_run begins, which writes where they are: what
-     * is to be replayed there is copied. REPORT: close calls. REPLAY, FOLLOW: the elements that were
-     * not rounded to the nearest, and the place of that nearest, of 32 bits. */
+     * is to be replayed there is copied. REPORT: close calls. REPLAY, FOLLOW: the elements that
+     * were not rounded to the nearest, and the place of that nearest, of 32 bits. */
     const ro_close_call *call;
     int64_t call_count;
     int64_t escapes;   /* REPORT, REPLAY: calls of more than one bit */
