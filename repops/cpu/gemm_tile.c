@@ -27,10 +27,14 @@ RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, co
     }
 }
 
-/* Floats of a cache's line; steps before the end at which a long tile asks for its place in the
- * output: late enough for that to stay in the first cache, where rows of the output may all want
- * the same few sets. */
+/* Floats of a cache's line; steps before the end at which a long tile has asked for its place in
+ * the output: late enough for that to stay in the first cache, where rows of the output may all
+ * want the same few sets. */
 enum { LINE = 16, LINE_VECTORS = LINE / VW > 1 ? LINE / VW : 1, OUT_AHEAD = 32, LONG = 128 };
+/* It does so a line each step, down one column of lines after the other, and down the last column
+ * of floats, since rows need not begin with a line: all at once are more than the processor waits
+ * for by the way. */
+enum { OUT_DONE = 64 };
 
 RO_INLINE void fetch_out(const int rows, const int nv, const tile *t) {
     RO_UNROLL
@@ -51,6 +55,24 @@ RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const int lines, 
     }
 }
 
+/* Steps that ask for a line each. */
+typedef struct {
+    int64_t steps;
+    const float *line;
+    int64_t line_step;
+} stretch;
+
+/* The next of the last `left` steps of a long tile. */
+RO_INLINE stretch next_stretch(const int rows, const int nv, const tile *t, int64_t left) {
+    const float *place = t->flags & TILE_LAST ? t->out : t->c;
+    const int64_t row = t->flags & TILE_LAST ? t->out_row : t->c_row;
+    const int64_t columns = ceil_div(nv * VW, LINE) + 1, begin = OUT_DONE + columns * rows;
+    if (left > begin || left <= OUT_DONE)
+        return (stretch){left > begin ? left - begin : left, place, 0};
+    const int64_t column = (begin - left) / rows;
+    return (stretch){rows, place + min_i64(column * LINE, nv * VW - 1), row};
+}
+
 /* One pointer serves three rows of a: the processor adds one or two steps to it by itself. */
 enum { A_POINTERS = (MR_MOST + 2) / 3, RUN_AHEAD = 16 };
 
@@ -62,8 +84,8 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     const int pointers = unit ? 1 : (rows + 2) / 3;
     const int64_t a_row = unit ? 1 : t->a_row, b_step = t->b_step;
     const int64_t b_ahead = steps_ahead(rows, nv, t->k) * b_step;
-    const int64_t ahead_step = t->ahead_step, late = unit && t->k >= LONG ? OUT_AHEAD : 0;
-    const int64_t turn = lines && !unit ? 16 : t->k - late;
+    const int64_t ahead_step = t->ahead_step;
+    const int is_long = unit && t->k >= LONG;
     const float *a[A_POINTERS], *b = t->b, *ahead = t->ahead ? t->ahead : t->b;
     vf_mask mask[NV_MOST];
     RO_UNROLL
@@ -72,17 +94,22 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     RO_UNROLL
     for (int i = 0; i < pointers; i++)
         a[i] = t->a + 3 * i * a_row;
-    if (!late && t->k > OUT_AHEAD) /* a few steps are too short to ask and wait */
+    if (!is_long && t->k > OUT_AHEAD) /* a few steps are too short to ask and wait */
         fetch_out(rows, unit ? nv : 1, t);
-    for (int64_t left = t->k; left > 0; left -= turn) {
-        if (left <= late)
-            fetch_out(rows, nv, t);
-        for (int64_t p = min_i64(left, turn); p > 0; p--, b += b_step) {
+    stretch s = {t->k, t->b, 0};
+    for (int64_t left = t->k; left > 0; left -= s.steps) {
+        if (is_long)
+            s = next_stretch(rows, nv, t, left);
+        else if (lines && !unit)
+            s.steps = min_i64(left, 16);
+        for (int64_t p = s.steps; p > 0; p--, b += b_step) {
             vf bv[NV_MOST];
             tile_load_b(nv, mode, lines, b, b_ahead, mask, bv);
             if (lines)
                 __builtin_prefetch(ahead);
-            ahead += ahead_step;
+            if (unit)
+                __builtin_prefetch(s.line, 1);
+            ahead += ahead_step, s.line += s.line_step;
             RO_UNROLL
             for (int i = 0; i < rows; i++) {
                 const vf av = vf_set1(unit ? a[0][i] : a[i / 3][i % 3 * a_row]);
@@ -199,7 +226,8 @@ RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
     }
 
 /* What happens most often is done from registers. */
-RO_INLINE void tile_finish(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
+RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, const tile *t,
+                           vf acc[MR_MOST][NV_MOST]) {
     const vf zero = vf_set1(0.0f), alpha = vf_set1(t->alpha);
     vf rest[MR * NV];
     vf_mask mask[NV_MOST];
@@ -215,6 +243,9 @@ RO_INLINE void tile_finish(const int rows, const int nv, const tile *t, vf acc[M
     } else if (t->flags == ONLY && t->beta == 0) {
         EACH_VECTOR(
             store_cols(out, vf_canon(vf_mul(vf_add(zero, acc[i][v]), alpha)), cols, mask[v]))
+    } else if (mode == TILE_PACKED && t->flags == TILE_LAST && t->beta == 0) {
+        EACH_VECTOR(store_cols(out, vf_canon(vf_mul(vf_add(vf_load_n(c, cols), acc[i][v]), alpha)),
+                               cols, mask[v]))
     } else {
         EACH_VECTOR(rest[i * nv + v] = acc[i][v])
         finish(rows, nv, t, rest);
@@ -229,7 +260,7 @@ RO_INLINE void tile_body(const int rows, const int most, const int nv, const til
     vf acc[MR_MOST][NV_MOST];
     tile_start(rows, nv, mode, t, acc);
     tile_multiply(rows, nv, mode, t, acc);
-    tile_finish(rows, nv, t, acc);
+    tile_finish(rows, nv, mode, t, acc);
 }
 
 RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode mode,
