@@ -12,13 +12,13 @@
 #include "repops/cpu/gemm_pack.h"
 #include "repops/cpu/gemm_tile.h"
 
-/* Steps of k that are packed at a time; fewer with a mask, since whole blocks are skipped. Rows of
- * a block of a: a multiple of every MR; with KC it fills a second-level cache of 1 MiB (1024 x 336
- * was 4 % slower at 4096^3 with AVX-512 and 11 % with AVX2, 512 x 336 and 512 x 1008 1 to 2 %).
- * Columns for which totals are kept apart. Elements of b that more than PLACE_ROWS rows read from
- * where it is; elements of a that the first-level cache keeps beside a panel of b, and columns for
- * which they are not packed. */
-enum { KC = 512, KC_MASKED = 256, MC = 504, NC = 1024 };
+/* Steps of k for which a panel of b stays in the first-level cache, and the most that are packed at
+ * a time. Rows of a block of a: a multiple of every MR; with KC it fills three quarters of a
+ * second-level cache of 1 MiB.
+ * Columns whose panels are kept for the blocks of a to come, and for which totals are kept apart.
+ * Elements of b that more than PLACE_ROWS rows read from where it is; elements of a that the
+ * first-level cache keeps beside a panel of b, and columns for which they are not packed. */
+enum { KC = 256, KC_MOST = 2048, MC = 756, NC = 4096, NC_APART = 1024 };
 enum { PLACE_B = 1 << 15, NEAR_A = 1 << 13, NEAR_COLS = 128 };
 
 /* A part of the product. */
@@ -29,7 +29,8 @@ typedef struct {
     int64_t k0, k;         /* steps */
     int64_t i0, m;         /* rows */
     int64_t j0, n;         /* columns */
-    float *a, *b;          /* packed: m rows of a; a panel of b */
+    float *a, *b;          /* packed: m rows of a; a panel of b, or all of them */
+    int keeps_b;           /* all: other rows need them */
     float *tot; /* totals of the columns, rows tot_row apart; NULL: one step of k0 does all */
     int64_t tot_row;
 } part;
@@ -58,27 +59,44 @@ static int a_in_place(const gemm *g, int b_place) {
     return (few || g->m <= MR) && (g->a_row == 1 || g->m <= 8 || g->a_row % 1024 != 0);
 }
 
+/* Steps of k that are packed at a time. Columns of b that lie along k are in pages of their own:
+ * few rows of a take more of each. */
+static int64_t depth_of(const gemm *g) {
+    const int along = g->b_col != 1 && g->mask == RO_MASK_NONE;
+    const int64_t steps = along ? min_i64(KC_MOST, KC * MC / max_i64(1, g->m)) : KC;
+    return min_i64(g->chunk * max_i64(1, steps / g->chunk), g->k);
+}
+
 static part plan(const gemm *g) {
     part s = {.g = g, .b_place = b_in_place(g)};
     s.a_place = a_in_place(g, s.b_place);
-    s.depth = g->chunk * max_i64(1, (g->mask == RO_MASK_NONE ? KC : KC_MASKED) / g->chunk);
-    s.depth = min_i64(s.depth, g->k);
+    s.depth = depth_of(g);
     s.most_m = ceil_div(ceil_div(g->m, max_i64(1, ceil_div(g->m, MC))), MR) * MR;
+    s.keeps_b = !s.b_place && g->m > s.most_m && g->mask == RO_MASK_NONE;
     return s;
 }
 
 static void pack_a(const part *s) {
     const gemm *g = s->g;
     const int64_t width = panel_rows(s->m, MR);
-    for (int64_t i = 0; i < s->m; i += width) {
-        const int64_t rows = min_i64(width, s->m - i);
+    for (int64_t i = 0, rows; i < s->m; i += rows) {
+        const int64_t panels = g->a_row == 1 ? min_i64(PACK_TOGETHER, (s->m - i) / width) : 0;
         const float *from = g->a + (s->i0 + i) * g->a_row + s->k0 * g->a_col;
-        pack(&(panel){from, g->a_row, g->a_col, rows, rows, s->k}, s->a + i * s->k);
+        float *to = s->a + i * s->k;
+        rows = panels > 1 ? panels * width : min_i64(width, s->m - i);
+        if (panels > 1)
+            pack_together(&(panel){from, 1, g->a_col, width, width, s->k}, panels, to);
+        else
+            pack(&(panel){from, g->a_row, g->a_col, rows, rows, s->k}, to);
     }
 }
 
 static const float *b_at(const part *s, int64_t j) {
     return s->g->b + s->k0 * s->g->b_row + (s->j0 + j) * s->g->b_col;
+}
+
+static float *packed_b(const part *s, int64_t j) {
+    return s->keeps_b ? s->b + j * s->depth : s->b;
 }
 
 /* ---- one tile, chunk by chunk ---- */
@@ -223,7 +241,7 @@ static void place_strip(const part *s, int64_t i, int rows, int64_t j, float *sc
     r->t.c = s->tot ? s->tot + (s->i0 + i) * s->tot_row + j : scratch;
     r->t.a = s->a_place ? g->a + (s->i0 + i) * g->a_row + s->k0 * g->a_col : s->a + i * s->k;
     r->t.a_step = s->a_place ? g->a_col : rows;
-    r->t.b = s->b_place ? b_at(s, j) : s->b;
+    r->t.b = s->b_place ? b_at(s, j) : packed_b(s, j);
     r->t.ahead = NULL, r->t.ahead_step = r->t.ahead_turn = 0;
 }
 
@@ -242,13 +260,20 @@ static const float *next_panel(const part *s, int64_t j) {
     return last ? b_at(s, 0) + s->k * s->g->b_row : b_at(s, j);
 }
 
-/* Or the next panel of b, a line each step: two tiles if its steps are rows of b (or three, where a
- * row of the panel lies in three lines), as many as it takes if they are columns. */
+/* Or the next panel of b, a line each step: where it is packed; two tiles if its steps are rows of
+ * b (or three, where a row of the panel lies in three lines), as many as it takes if they are
+ * columns. */
 static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *r) {
     const gemm *g = s->g;
     const int64_t chunks = ceil_div(s->k, g->chunk);
     const int64_t cols = r->t.cols;
-    if (g->b_col == 1 && tiles_before * 16 <= cols) {
+    if (s->keeps_b && s->i0 > 0) {
+        if (tiles_before * 16 >= NR)
+            return;
+        r->t.ahead = packed_b(s, j + NR) + tiles_before * s->k * 16;
+        r->t.ahead_step = 16;
+        r->ahead_chunk = g->chunk * 16;
+    } else if (g->b_col == 1 && tiles_before * 16 <= cols) {
         r->t.ahead = next_panel(s, j + cols) + min_i64(16 * tiles_before, cols - 1);
         r->t.ahead_step = g->b_row;
         r->ahead_chunk = g->chunk * g->b_row;
@@ -290,8 +315,8 @@ static void run_part(const part *s) {
     const int64_t height = panel_rows(s->m, s->a_place && s->b_place ? place_rows(g->n) : MR);
     for (int64_t j = 0, cols; j < s->n; j += cols) {
         cols = s->b_place ? place_cols(height, s->n - j) : min_i64(NR, s->n - j);
-        if (!s->b_place)
-            pack(&(panel){b_at(s, j), g->b_col, g->b_row, cols, NR, s->k}, s->b);
+        if (!s->b_place && !(s->keeps_b && s->i0 > 0))
+            pack(&(panel){b_at(s, j), g->b_col, g->b_row, cols, NR, s->k}, packed_b(s, j));
         run_panel(s, j, cols, height);
     }
 }
@@ -382,8 +407,13 @@ static int64_t a_size(const part *s) {
     return s->a_place ? 0 : ceil_div(s->most_m * s->depth + VW, 16) * 16;
 }
 
+/* Columns that all steps of k are done for before the next. */
+static int64_t block_cols(const part *s) {
+    return min_i64(s->g->n, totals_apart(s) ? NC_APART : s->keeps_b ? NC : s->g->n);
+}
+
 static int64_t b_size(const part *s) {
-    return s->b_place ? 0 : NR * s->depth;
+    return s->b_place ? 0 : s->depth * (s->keeps_b ? ceil_div(block_cols(s), NR) * NR : NR);
 }
 
 /* A column of c without gaps is as good as a row. */
@@ -408,7 +438,7 @@ int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
         return dots;
     const gemm row = as_row(g);
     const part s = plan(&row);
-    return a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * min_i64(NC, row.n) : 0);
+    return a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * block_cols(&s) : 0);
 }
 
 static void run_columns(part *s) {
@@ -433,7 +463,7 @@ static void run_blocks(const gemm *given, float *workspace) {
     fill_rows(whole, g.m);
     if (g.mask == RO_MASK_UPTO_ROW && g.c_chunk)
         fill_chunks(&g);
-    const int64_t block = totals_apart(&s) ? NC : g.n;
+    const int64_t block = max_i64(1, block_cols(&s));
     for (s.j0 = 0; s.j0 < g.n; s.j0 += block) {
         s.n = min_i64(block, g.n - s.j0);
         s.tot = totals_apart(&s) ? apart : g.k > s.depth ? g.c + s.j0 : NULL;

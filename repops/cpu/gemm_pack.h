@@ -121,6 +121,32 @@ static void pack_rows(const panel *s, float *to) {
             vf_store(to + p * s->width + i, vf_load_n(s->from + p * s->k_step + i, s->lanes - i));
 }
 
+/* Panels that are packed together, and steps of k ahead of which their lines are asked for: each
+ * step may lie in a page of its own. */
+enum { PACK_TOGETHER = 16, PACK_AHEAD = 8 };
+
+/* A step of `count` panels of a, of which `stored` floats may be written. */
+RO_INLINE void pack_step(const panel *s, const float *from, int64_t count, int64_t stored,
+                         float *to) {
+    for (int64_t i = 0; i < count; i++, from += s->width, to += s->width * s->k) {
+        RO_UNROLL
+        for (int j = 0; j < MR; j += VW)
+            vf_store_n(to + j, vf_load_n(from + j, s->width - j), stored - j);
+    }
+}
+
+/* Packs `count` panels of a like *s, side by side in memory, as pack_rows does but step by step.
+ * The last step may lie before a panel that is begun already, so it is stored exactly. */
+static __attribute__((unused)) void pack_together(const panel *s, int64_t count, float *to) {
+    const float *from = s->from;
+    for (int64_t p = 1; p < s->k; p++, from += s->k_step, to += s->width) {
+        for (int64_t i = 0; i < count * s->width; i += 16)
+            __builtin_prefetch(from + i + PACK_AHEAD * s->k_step);
+        pack_step(s, from, count, ceil_div(s->width, VW) * VW, to);
+    }
+    pack_step(s, from, count, s->width, to);
+}
+
 /* VW lanes from lane i on, VW steps from step p on. */
 RO_INLINE void pack_square(const panel *s, int64_t i, int64_t p, float *to) {
     const int64_t steps = min_i64(VW, s->k - p), lanes = min_i64(VW, s->lanes - i);
