@@ -345,8 +345,16 @@ static void half_rows(int rows, const tile *t) {
 
 #endif
 
+/* The last columns. */
+static __attribute__((noinline)) void packed_vector(int rows, const tile *t) {
+    tile_rows(rows, MR, 1, TILE_PACKED, t);
+}
+
 void RO_NAME(ro_tile_packed)(int rows, const tile *t) {
-    tile_rows(rows, MR, NV, TILE_PACKED, t);
+    if (t->cols <= VW && !t->start)
+        packed_vector(rows, t);
+    else
+        tile_rows(rows, MR, NV, TILE_PACKED, t);
 }
 
 /* A function of its own: among the others it would cost those of one row their registers. */
