@@ -290,61 +290,6 @@ RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode
     }
 }
 
-#if defined(RO_ISA_avx512)
-
-/* Up to half a vector of columns, in place: the processor does two operations of 256 bits in the
- * time of one of 512. */
-RO_INLINE void half_tile(const int rows, const tile *t) {
-    const __mmask8 mask = (__mmask8)((1u << t->cols) - 1);
-    const __m256 alpha = _mm256_set1_ps(t->alpha), beta = _mm256_set1_ps(t->beta);
-    const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32((int)RO_QNAN_BITS));
-    const tile_run whole = {0, 0, t->k}, *run = t->runs ? t->runs : &whole;
-    const tile_run *end = run + (t->runs ? t->run_count : 1);
-    __m256 acc[MR];
-    RO_UNROLL
-    for (int i = 0; i < rows; i++)
-        acc[i] = _mm256_setzero_ps();
-    for (; run < end; run++) {
-        const float *a = t->a + run->a, *b = t->b + run->b;
-        for (int64_t p = run->k; p > 0; p--, a += t->a_step, b += t->b_step) {
-            const __m256 bv = _mm256_maskz_loadu_ps(mask, b);
-            RO_UNROLL
-            for (int i = 0; i < rows; i++)
-                acc[i] = _mm256_fmadd_ps(_mm256_set1_ps(a[i * t->a_row]), bv, acc[i]);
-        }
-    }
-    RO_UNROLL
-    for (int i = 0; i < rows; i++) {
-        float *c = t->c + i * t->c_row, *out = t->out + i * t->out_row;
-        __m256 x = _mm256_setzero_ps();
-        if (!(t->flags & TILE_FIRST))
-            x = _mm256_maskz_loadu_ps(mask, c);
-        x = _mm256_add_ps(x, acc[i]);
-        if (t->flags & TILE_LAST) {
-            x = _mm256_mul_ps(x, alpha);
-            if (t->beta != 0)
-                x = _mm256_fmadd_ps(beta, _mm256_maskz_loadu_ps(mask, out), x);
-            x = _mm256_mask_mov_ps(x, _mm256_cmp_ps_mask(x, x, _CMP_UNORD_Q), nan);
-        }
-        _mm256_mask_storeu_ps(t->flags & TILE_LAST ? out : c, mask, x);
-    }
-}
-
-static void half_rows(int rows, const tile *t) {
-    switch (rows) {
-    case 8: half_tile(8, t); break;
-    case 9: half_tile(9, t); break;
-    case 10: half_tile(10, t); break;
-    case 11: half_tile(11, t); break;
-    case 12: half_tile(12, t); break;
-    case 13: half_tile(13, t); break;
-    case 14: half_tile(14, t); break;
-    default: break;
-    }
-}
-
-#endif
-
 /* The last columns. */
 static __attribute__((noinline)) void packed_vector(int rows, const tile *t) {
     tile_rows(rows, MR, 1, TILE_PACKED, t);
@@ -382,7 +327,7 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
     else if (t->cols > VW / 2 || rows <= WIDE_ROWS)
         tile_rows(rows, MR_MOST, 1, TILE_PLACE, t);
     else
-        half_rows(rows, t);
+        RO_NAME(ro_tile_half)(rows, t);
 #elif defined(RO_ISA_avx2)
     if (t->cols == 8 * VW)
         tile_rows(rows, WIDEST_ROWS, 8, TILE_WHOLE, t);
@@ -407,7 +352,7 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
 void RO_NAME(ro_tile_runs)(int rows, const tile *t) {
 #if defined(RO_ISA_avx512)
     if (t->cols <= VW / 2 && rows > WIDE_ROWS) {
-        half_rows(rows, t);
+        RO_NAME(ro_tile_half)(rows, t);
         return;
     }
 #endif

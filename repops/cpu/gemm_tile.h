@@ -49,6 +49,12 @@ void RO_NAME(ro_tile_runs)(int rows, const tile *t);
 /* The same, but a_row counts as 1 and a_step is any. */
 void RO_NAME(ro_tile_lanes)(int rows, const tile *t);
 
+#if defined(RO_ISA_avx512)
+/* More than WIDE_ROWS rows, up to MR, and up to VW / 2 columns; operands as t->runs says, or in
+ * place. Flags are TILE_FIRST, TILE_LAST. */
+void RO_NAME(ro_tile_half)(int rows, const tile *t);
+#endif
+
 static inline void run_tile(int rows, const tile *t) {
     RO_NAME(ro_tile_packed)(rows, t);
 }
