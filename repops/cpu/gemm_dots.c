@@ -188,12 +188,18 @@ static gemm transposed(const gemm *g) {
     return t;
 }
 
+/* Columns that fill a tile of AVX2 in place, where rows of a do not displace each other in the
+ * first-level cache. */
+static int fills_tile(const gemm *g) {
+    return VW == 8 && g->n > 6 && g->n <= VW && g->b_col == 1 && g->a_row % 1024 != 0;
+}
+
 /* 1: g itself; 2: g transposed; 0: neither is of this kind. */
 static int kind(const gemm *g) {
     if (g->mask != RO_MASK_NONE || g->c_chunk || g->k == 0)
         return 0;
     const gemm t = transposed(g);
-    return usable(g) ? 1 : usable(&t) ? 2 : 0;
+    return usable(g) ? 1 : usable(&t) && !fills_tile(g) ? 2 : 0;
 }
 
 /* The rows of a, each along k. */
