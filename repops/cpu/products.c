@@ -4,8 +4,9 @@
 #include "repops/src/call.h"
 
 /* Multiply-adds of a piece, about two microseconds; a product of as many is cut in two. Those of
- * one microsecond, and those of a thread that may end a millisecond after the others. */
-enum { PIECE_WORK = 1 << 17, WORK_US = 1 << 16, LONG_WORK = 1 << 26 };
+ * one microsecond. Elements of c for a thread, of which half are worth what packing their operands
+ * takes. */
+enum { PIECE_WORK = 1 << 17, WORK_US = 1 << 16, LARGE = 1 << 21 };
 
 typedef struct {
     gemm first; /* of the batch */
@@ -54,12 +55,12 @@ static double work_of(const batch *b) {
     return (double)b->batch * (double)b->first.m * (double)b->first.n * (double)b->first.k;
 }
 
-/* A few, so that threads finish together though rows differ under a mask. Few rows read b where it
- * is, the first columns of each piece without having asked for them. */
-static int pieces_per_thread(const batch *b, double work_of_thread) {
-    if (b->first.mask != RO_MASK_NONE)
+/* A few, so that threads finish together though rows differ under a mask, or one is put aside. */
+static int pieces_per_thread(const batch *b, int threads) {
+    const gemm *g = &b->first;
+    if (g->mask != RO_MASK_NONE)
         return 4;
-    return b->batch == 1 && b->first.m <= PLACE_ROWS && work_of_thread < LONG_WORK ? 1 : 2;
+    return b->batch == 1 && (double)g->m * (double)g->n < LARGE * (double)threads ? 1 : 2;
 }
 
 static int64_t pieces_wanted(ro_ctx *ctx, const batch *b) {
@@ -67,7 +68,7 @@ static int64_t pieces_wanted(ro_ctx *ctx, const batch *b) {
     const int threads = work < PIECE_WORK ? 1 : ro_pool_threads(ro_ctx_pool(ctx), work / WORK_US);
     if (threads == 1)
         return 1;
-    const int64_t most = threads * pieces_per_thread(b, work / threads);
+    const int64_t most = threads * pieces_per_thread(b, threads);
     return work < PIECE_WORK * (double)most ? max_i64(2, (int64_t)(work / PIECE_WORK)) : most;
 }
 
