@@ -14,10 +14,10 @@
 
 /* Steps of k for which a panel of b stays in the first-level cache, and the most that are packed at
  * a time. Rows of a block of a: a multiple of every MR; with KC it fills three quarters of a
- * second-level cache of 1 MiB.
- * Columns whose panels are kept for the blocks of a to come, and for which totals are kept apart.
- * Elements of b that more than PLACE_ROWS rows read from where it is; elements of a that the
- * first-level cache keeps beside a panel of b, and columns for which they are not packed. */
+ * second-level cache of 1 MiB. Columns whose panels are kept for the blocks of a to come, and for
+ * which totals are kept apart. Elements of b that more than PLACE_ROWS rows read from where it is;
+ * elements of a that the first-level cache keeps beside a panel of b, and columns for which they
+ * are not packed. */
 enum { KC = 256, KC_MOST = 2048, MC = 756, NC = 4096, NC_APART = 1024 };
 enum { PLACE_B = 1 << 15, NEAR_A = 1 << 13, NEAR_COLS = 128 };
 
@@ -260,9 +260,9 @@ static const float *next_panel(const part *s, int64_t j) {
     return last ? b_at(s, 0) + s->k * s->g->b_row : b_at(s, j);
 }
 
-/* Or the next panel of b, a line each step: where it is packed; two tiles if its steps are rows of
- * b (or three, where a row of the panel lies in three lines), as many as it takes if they are
- * columns. */
+/* Or the next panel of b, a line each step. Two tiles do it where it is packed already, or its
+ * steps are rows of b (three, where a row of the panel lies in three lines); as many as there are
+ * if they are columns. */
 static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *r) {
     const gemm *g = s->g;
     const int64_t chunks = ceil_div(s->k, g->chunk);

@@ -27,14 +27,14 @@ RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, co
     }
 }
 
-/* Floats of a cache's line; steps before the end at which a long tile has asked for its place in
- * the output: late enough for that to stay in the first cache, where rows of the output may all
- * want the same few sets. */
-enum { LINE = 16, LINE_VECTORS = LINE / VW > 1 ? LINE / VW : 1, OUT_AHEAD = 32, LONG = 128 };
-/* It does so a line each step, down one column of lines after the other, and down the last column
- * of floats, since rows need not begin with a line: all at once are more than the processor waits
- * for by the way. */
-enum { OUT_DONE = 64 };
+/* Floats of a cache's line. Steps before the end at which tile_runs asks for its place in the
+ * output: late enough for that to stay in the first cache, where rows of the output may all want
+ * the same few sets. */
+enum { LINE = 16, LINE_VECTORS = LINE / VW > 1 ? LINE / VW : 1, OUT_AHEAD = 32 };
+/* A packed tile of LONG steps asks a line each step, and has done so OUT_DONE steps before the end:
+ * down one column of lines after the other, and down the last column of floats, since rows need not
+ * begin with a line. All at once are more than the processor waits for by the way. */
+enum { LONG = 128, OUT_DONE = 64 };
 
 RO_INLINE void fetch_out(const int rows, const int nv, const tile *t) {
     RO_UNROLL
