@@ -13,7 +13,7 @@ typedef enum {
 /* Steps of k ahead of which b is asked for: the wider they are, and the more each takes, the fewer.
  * Short products find b in a cache. */
 RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
-    return k < 256 ? 0 : nv == 8 ? 8 : rows * nv > (nv > 2 ? 11 : 16) ? 16 : 32;
+    return k < 256 ? 0 : nv == 8 ? 8 : nv == 3 ? 24 : rows * nv > (nv > 2 ? 11 : 16) ? 16 : 32;
 }
 
 RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, const tile *t,
@@ -225,10 +225,19 @@ RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
         }                                                                                          \
     }
 
+/* The product by alpha takes the place of as many fmas, which a tile of few steps misses. */
+RO_INLINE void tile_result(const int rows, const int nv, const tile *t, const vf_mask mask[NV_MOST],
+                           vf acc[MR_MOST][NV_MOST]) {
+    const vf alpha = vf_set1(t->alpha);
+    if (t->alpha != 1)
+        EACH_VECTOR(acc[i][v] = vf_mul(acc[i][v], alpha))
+    EACH_VECTOR(store_cols(out, vf_canon(acc[i][v]), cols, mask[v]))
+}
+
 /* What happens most often is done from registers. */
 RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, const tile *t,
                            vf acc[MR_MOST][NV_MOST]) {
-    const vf zero = vf_set1(0.0f), alpha = vf_set1(t->alpha);
+    const vf zero = vf_set1(0.0f);
     vf rest[MR * NV];
     vf_mask mask[NV_MOST];
     RO_UNROLL
@@ -241,11 +250,11 @@ RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, c
     } else if (t->flags == TILE_FIRST) {
         EACH_VECTOR(store_cols(c, vf_add(zero, acc[i][v]), cols, mask[v]))
     } else if (t->flags == ONLY && t->beta == 0) {
-        EACH_VECTOR(
-            store_cols(out, vf_canon(vf_mul(vf_add(zero, acc[i][v]), alpha)), cols, mask[v]))
+        EACH_VECTOR(acc[i][v] = vf_add(zero, acc[i][v]))
+        tile_result(rows, nv, t, mask, acc);
     } else if (mode == TILE_PACKED && t->flags == TILE_LAST && t->beta == 0) {
-        EACH_VECTOR(store_cols(out, vf_canon(vf_mul(vf_add(vf_load_n(c, cols), acc[i][v]), alpha)),
-                               cols, mask[v]))
+        EACH_VECTOR(acc[i][v] = vf_add(vf_load_n(c, cols), acc[i][v]))
+        tile_result(rows, nv, t, mask, acc);
     } else {
         EACH_VECTOR(rest[i * nv + v] = acc[i][v])
         finish(rows, nv, t, rest);
@@ -307,7 +316,13 @@ void RO_NAME(ro_tile_packed)(int rows, const tile *t) {
 static __attribute__((noinline)) void four_rows(const tile *t) {
     tile_body(4, 4, 6, TILE_PLACE, t);
 }
+static __attribute__((noinline)) void three_vectors(int rows, const tile *t) {
+    tile_rows(rows, 8, 3, TILE_PLACE, t);
+}
 #elif defined(RO_ISA_avx2)
+static __attribute__((noinline)) void two_rows(const tile *t) {
+    tile_body(2, 2, 6, TILE_WHOLE, t);
+}
 static __attribute__((noinline)) void three_vectors(int rows, const tile *t) {
     tile_rows(rows, 4, 3, TILE_WHOLE, t);
 }
@@ -320,8 +335,10 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
         four_rows(t);
     else if (t->cols > 4 * VW)
         tile_rows(rows, WIDEST_ROWS, 8, TILE_PLACE, t);
-    else if (t->cols > NR)
+    else if (t->cols > 3 * VW)
         tile_rows(rows, WIDE_ROWS, 4, TILE_PLACE, t);
+    else if (t->cols > NR)
+        three_vectors(rows, t);
     else if (t->cols > VW)
         tile_rows(rows, MR, NV, TILE_PLACE, t);
     else if (t->cols > VW / 2 || rows <= WIDE_ROWS)
@@ -331,6 +348,8 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
 #elif defined(RO_ISA_avx2)
     if (t->cols == 8 * VW)
         tile_rows(rows, WIDEST_ROWS, 8, TILE_WHOLE, t);
+    else if (t->cols == 6 * VW)
+        two_rows(t);
     else if (t->cols == 4 * VW)
         tile_rows(rows, WIDE_ROWS, 4, TILE_WHOLE, t);
     else if (t->cols == 3 * VW)

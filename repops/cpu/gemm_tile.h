@@ -59,10 +59,13 @@ static inline void run_tile(int rows, const tile *t) {
     RO_NAME(ro_tile_packed)(rows, t);
 }
 
-/* Rows of a tile in place: where all n columns fit into one wide tile, a is read once only. */
+/* Rows of a tile in place: where all n columns fit into one wide tile, a is read once only. Seven
+ * rows of four vectors leave no register for an element of a, and are for where b is waited for. */
 RO_INLINE int64_t place_rows(int64_t n) {
 #if defined(RO_ISA_avx512)
-    return n > 3 * VW && n <= 4 * VW ? WIDE_ROWS : n > VW / 2 && n <= VW ? MR_MOST : MR;
+    if (n >= 2 * VW + VW / 2 && n <= 4 * VW)
+        return n <= 3 * VW ? 8 : 6;
+    return n > VW / 2 && n <= VW ? MR_MOST : MR;
 #elif defined(RO_ISA_avx2)
     return n == 4 * VW ? WIDE_ROWS : n <= VW ? MR_MOST : MR;
 #else
@@ -77,10 +80,14 @@ RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
 #if defined(RO_ISA_avx512)
     if (rows <= WIDE_ROWS)
         return min_i64(left, rows <= WIDEST_ROWS ? 8 * VW : rows == 4 ? 6 * VW : 4 * VW);
+    if (rows == 8)
+        return min_i64(left, 3 * VW);
     return left > VW && left <= VW + VW / 2 ? VW : min_i64(left, NR);
 #elif defined(RO_ISA_avx2)
     if (rows <= WIDEST_ROWS && left >= 8 * VW)
         return 8 * VW;
+    if (rows == 2 && left >= 6 * VW)
+        return 6 * VW;
     if (rows == 4 && left >= 3 * VW)
         return 3 * VW;
     return rows <= WIDE_ROWS && left >= 4 * VW ? 4 * VW : min_i64(left, NR);
