@@ -14,6 +14,7 @@ enum { MAX_ROUNDS = 99, PAUSE_MS = 40, OURS = PEERS, LIBRARIES };
 
 static const double sample_s = 0.02; /* of one library in one round, at least one call */
 static const double settle_s = 0.06; /* woken threads share a core for so long, with any library */
+static const double turn_s = 0.015;  /* after another library few rows are slower for so long */
 
 typedef enum { SQUARE, MODEL, SKINNY, SMALL, BATCH, GROUPS } group;
 static const char *const group_names[] = {"squares", "models", "skinny", "small", "batches"};
@@ -110,13 +111,11 @@ static void run(int library, ro_ctx *ctx, const product *p) {
 
 /* Seconds of a call. */
 static double sample(int library, ro_ctx *ctx, const product *p, int threads, int64_t calls) {
-    if (threads > 1) {
+    if (threads > 1)
         bench_pause(PAUSE_MS);
-        const double until = bench_now(threads) + settle_s;
-        do
-            run(library, ctx, p); /* wakes the workers up */
-        while (bench_now(threads) < until);
-    }
+    const double until = bench_now(threads) + (threads > 1 ? settle_s : calls > 1 ? turn_s : 0);
+    while (bench_now(threads) < until)
+        run(library, ctx, p); /* wakes the workers up */
     const double start = bench_now(threads);
     for (int64_t i = 0; i < calls; i++)
         run(library, ctx, p);
