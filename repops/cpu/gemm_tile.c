@@ -324,8 +324,8 @@ static __attribute__((noinline)) void three_vectors(int rows, const tile *t) {
     tile_rows(rows, 8, 3, TILE_PLACE, t);
 }
 #elif defined(RO_ISA_avx2)
-static __attribute__((noinline)) void two_rows(const tile *t) {
-    tile_body(2, 2, 6, TILE_WHOLE, t);
+static __attribute__((noinline)) void two_rows(int rows, const tile *t) {
+    tile_rows(rows, 2, 6, TILE_WHOLE, t);
 }
 static __attribute__((noinline)) void three_vectors(int rows, const tile *t) {
     tile_rows(rows, 4, 3, TILE_WHOLE, t);
@@ -353,7 +353,7 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
     if (t->cols == 8 * VW)
         tile_rows(rows, WIDEST_ROWS, 8, TILE_WHOLE, t);
     else if (t->cols == 6 * VW)
-        two_rows(t);
+        two_rows(rows, t);
     else if (t->cols == 4 * VW)
         tile_rows(rows, WIDE_ROWS, 4, TILE_WHOLE, t);
     else if (t->cols == 3 * VW)
