@@ -4,6 +4,17 @@
 # Usage: tests/run.sh BUILD_DIR [SCRIPT...]. Run from the root of the project. With scripts: these alone.
 set -u
 
+# Seconds for one program or script. The longest takes 350 here; what takes this long hangs, and says so by its name.
+limit=1200
+
+# timeout makes a process group of its own, which the terminal's Ctrl-C does not reach.
+limited() {
+    timeout -k 10 $limit "$@" &
+    job=$!
+    trap 'kill $job' INT TERM
+    wait $job
+}
+
 # report NAME PASSED FAILED SKIPPED TEXT: the text in one piece, as others report meanwhile, its first line with the seconds that
 # it took; the counts for the sum.
 report() {
@@ -14,8 +25,9 @@ report() {
 # A Criterion program: count from its closing line, where those that crash are among those that fail.
 run_program() {
     name=$(basename "$1")
-    "$1" --color=never > "$log/$name.txt" 2>&1
+    limited "$1" --color=never > "$log/$name.txt" 2>&1
     code=$?
+    [ $code -ne 124 ] || echo "[ERR] not done after $limit s" >> "$log/$name.txt"
     line=$(grep -a 'Synthesis: Tested' "$log/$name.txt" | tail -n 1)
     ok=$(echo "$line" | sed -n 's/.*Passing: \([0-9]*\).*/\1/p')
     bad=$(echo "$line" | sed -n 's/.*Failing: \([0-9]*\).*/\1/p')
@@ -35,8 +47,9 @@ $(grep -aE '^\[(FAIL|ERR|----|!!!!)|[Ee]rror|SUMMARY' "$log/$name.txt" | head -n
 run_script() {
     name=$(basename "$(dirname "$1")")/$(basename "$1" .sh)
     file=$(echo "$name" | tr / -)
-    sh "$1" "$build" > "$log/$file.txt" 2>&1
+    limited sh "$1" "$build" > "$log/$file.txt" 2>&1
     code=$?
+    [ $code -ne 124 ] || echo "not done after $limit s" >> "$log/$file.txt"
     case $code in
     0) counts='1 0 0' word=passed ;;
     77) counts='0 0 1' word=skipped ;;

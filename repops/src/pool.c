@@ -151,7 +151,9 @@ static void close_task(ro_pool *pool) {
     if (inside_of(state) == 0)
         return;
     pthread_mutex_lock(&pool->lock);
-    atomic_store(&pool->waiting, true);
+    /* A store would do, but QEMU 7.2 (aarch64 on x86-64) lets the load after it pass it, and a
+     * worker that leaves just then wakes nobody. */
+    atomic_exchange(&pool->waiting, true);
     while (inside_of(atomic_load(&pool->state)) > 0)
         pthread_cond_wait(&pool->idle, &pool->lock);
     atomic_store(&pool->waiting, false);
