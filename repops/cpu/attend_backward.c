@@ -70,7 +70,7 @@ static void softmax_grad_row(const scratch *s, const query_block *g, const key_b
     if (is_minus_infinity(g->m[i]))
         clear(p, whole);
     else
-        exp_row(p, g->m[i], 1.0f / g->l[i], whole);
+        map(exp_scaled, (constants){.a = g->m[i], .b = 1.0f / g->l[i]}, p, whole, p);
     if (d) {
         word = dropout_words(d, g->words + i * s->a->keys + c->index * KB, limit, buffer);
         drop(word, d, limit, ds);

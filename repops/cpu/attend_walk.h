@@ -8,7 +8,7 @@
 RO_INLINE float exponentials(float *s, int64_t limit, float mc) {
     if (is_minus_infinity(mc))
         limit = 0;
-    exp_row(s, mc, 1.0f, min_i64(ceil_div(limit, 16) * 16, KB));
+    map(exp_minus, (constants){.a = mc}, s, min_i64(ceil_div(limit, 16) * 16, KB), s);
     clear(s + limit, KB - limit);
     return lane_sum(s, RO_LANES);
 }
@@ -32,11 +32,10 @@ static void factors(const walk *w, int64_t r0, int rows, step *s) {
     float now[STEP_ROWS];
     for (int r = 0; r < STEP_ROWS; r++)
         now[r] = r < rows && w->started[r0 + r] ? w->m[r0 + r] : s->mc[r];
-    for (int r = 0; r < STEP_ROWS; r++) {
+    for (int r = 0; r < STEP_ROWS; r++)
         s->next[r] = ro_max(now[r], s->mc[r]);
-        s->a[r] = ro_exp(now[r] - s->next[r]);
-        s->b[r] = ro_exp(s->mc[r] - s->next[r]);
-    }
+    map2(exp_difference, (constants){0}, now, s->next, STEP_ROWS, s->a);
+    map2(exp_difference, (constants){0}, s->mc, s->next, STEP_ROWS, s->b);
 }
 
 /* ac: the block's part of the sums, rows `ac_step` apart. */

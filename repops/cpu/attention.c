@@ -44,7 +44,7 @@ static void attn_exp_row(const float *s, const float *mc, int64_t limit, float *
         if (is_minus_infinity(*mc))
             clear(out + from, count);
         else
-            exp_scaled(s + from, *mc, 1.0f, count, out + from);
+            map(exp_minus, (constants){.a = *mc}, s + from, count, out + from);
     }
 }
 
@@ -65,7 +65,7 @@ static void attn_prob(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t row = first; row < last; row++) {
         const int64_t limit = is_minus_infinity(m[row]) ? 0 : admitted(job->call, row);
         float *out = (float *)job->out + row * keys;
-        exp_scaled(s + row * keys, m[row], 1.0f / l[row], limit, out);
+        map(exp_scaled, (constants){.a = m[row], .b = 1.0f / l[row]}, s + row * keys, limit, out);
         clear(out + limit, keys - limit);
     }
 }
@@ -110,10 +110,8 @@ static void find_factors(const float *mc, int64_t blocks, walk *w) {
         n++;
     }
     w->count = n;
-    for (int64_t i = 0; i < n; i++) {
-        w->a[i] = ro_exp(w->a[i]);
-        w->b[i] = ro_exp(w->b[i]);
-    }
+    map(exp_minus, (constants){0}, w->a, n, w->a);
+    map(exp_minus, (constants){0}, w->b, n, w->b);
 }
 
 static void attn_l(const ro_job *job, int64_t first, int64_t last) {

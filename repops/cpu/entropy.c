@@ -1,5 +1,5 @@
 /* Softmax cross-entropy, SPEC.md section 7.2. An item is a row. */
-#include "repops/cpu/isa.h"
+#include "repops/cpu/functions.h"
 
 static int64_t width(const ro_call *call) {
     return call->input[0].dim[call->input[0].ndim - 1];
@@ -30,10 +30,8 @@ static void xent(const ro_job *job, int64_t first, int64_t last) {
 }
 
 /* p - 0 is p, so only the target needs a subtraction. */
-static void xent_grad_row(const float *x, float m, float r, float dloss, int64_t cols, float *out) {
-    RO_SAME_INDEX
-    for (int64_t i = 0; i < cols; i++)
-        out[i] = ro_canon(ro_exp(x[i] - m) * r * dloss);
+RO_INLINE wide xent_slope(wide x, constants s) {
+    return wide_canon(wide_mul(wide_mul(exp_minus(x, s), wide_set1(s.b)), wide_set1(s.c)));
 }
 
 static void xent_grad(const ro_job *job, int64_t first, int64_t last) {
@@ -50,7 +48,7 @@ static void xent_grad(const ro_job *job, int64_t first, int64_t last) {
         }
         const int valid = id >= 0 && id < cols;
         const float target = valid ? xs[id] : 0.0f; /* before it is overwritten in place */
-        xent_grad_row(xs, m[row], r, dloss[row], cols, out);
+        map(xent_slope, (constants){m[row], r, dloss[row]}, xs, cols, out);
         if (valid)
             out[id] = ro_canon((ro_exp(target - m[row]) * r - 1.0f) * dloss[row]);
     }

@@ -1,94 +1,73 @@
-/* Functions of one element, and their gradients, SPEC.md section 6. Compilers inline the function
- * and vectorise the loop. */
-#include "repops/cpu/isa.h"
+/* Functions of one element, and their gradients, SPEC.md section 6. */
+#include "repops/cpu/functions.h"
 
-typedef float function(float x);
+/* ---- functions ---- */
 
-/* f gives the canonical NaN. */
-RO_INLINE void map(function *f, const ro_job *job, int64_t first, int64_t last) {
+/* name(x), of a vector: the expression. */
+#define FUNCTION(name, expression)                                                                 \
+    RO_INLINE wide name##_of(wide x, constants s) {                                                \
+        (void)s;                                                                                   \
+        return expression;                                                                         \
+    }                                                                                              \
+    static void name##_all(const ro_job *job, int64_t first, int64_t last) {                       \
+        map(name##_of, (constants){0}, (const float *)job->in[0] + first, last - first,            \
+            (float *)job->out + first);                                                            \
+    }
+FUNCTION(exp, wide_exp(x))
+FUNCTION(log, wide_log(x))
+FUNCTION(tanh, wide_tanh(x))
+FUNCTION(erf, wide_erf(x))
+FUNCTION(sigmoid, wide_sigmoid(x))
+FUNCTION(silu, wide_canon(wide_silu(x)))
+FUNCTION(relu, wide_relu(x))
+FUNCTION(gelu, wide_canon(wide_gelu(x)))
+FUNCTION(gelu_erf, wide_canon(wide_gelu_erf(x)))
+#undef FUNCTION
+
+RO_INLINE void map_each(float (*f)(float), const ro_job *job, int64_t first, int64_t last) {
     const float *x = (const float *)job->in[0] + first;
     float *out = (float *)job->out + first;
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
-        out[i] = f(x[i]);
-}
-
-/* dy times the slope at input 0. */
-RO_INLINE void chain(function *slope, const ro_job *job, int64_t first, int64_t last) {
-    const float *x = (const float *)job->in[0] + first;
-    const float *dy = (const float *)job->in[1] + first;
-    float *out = (float *)job->out + first;
-    RO_SAME_INDEX
-    for (int64_t i = 0; i < last - first; i++)
-        out[i] = ro_canon(dy[i] * slope(x[i]));
-}
-
-RO_INLINE float canon_sqrt(float x) {
-    return ro_canon(ro_sqrt(x));
-}
-
-RO_INLINE float canon_silu(float x) {
-    return ro_canon(ro_silu(x));
-}
-
-RO_INLINE float canon_gelu_erf(float x) {
-    return ro_canon(ro_gelu_erf(x));
-}
-
-static void exp_all(const ro_job *job, int64_t first, int64_t last) {
-    map(ro_exp, job, first, last);
-}
-
-static void log_all(const ro_job *job, int64_t first, int64_t last) {
-    map(ro_log, job, first, last);
+        out[i] = ro_canon(f(x[i]));
 }
 
 static void sqrt_all(const ro_job *job, int64_t first, int64_t last) {
-    map(canon_sqrt, job, first, last);
+    map_each(ro_sqrt, job, first, last);
 }
 
 static void rsqrt_all(const ro_job *job, int64_t first, int64_t last) {
-    map(ro_rsqrt, job, first, last);
+    map_each(ro_rsqrt, job, first, last);
 }
 
-static void tanh_all(const ro_job *job, int64_t first, int64_t last) {
-    map(ro_tanh, job, first, last);
+/* ---- dy times the slope at input 0 ---- */
+
+#define GRADIENT(name)                                                                             \
+    RO_INLINE wide name##_chain(wide x, wide dy, constants s) {                                    \
+        (void)s;                                                                                   \
+        return wide_canon(wide_mul(dy, wide_##name##_slope(x)));                                   \
+    }                                                                                              \
+    static void name##_grad(const ro_job *job, int64_t first, int64_t last) {                      \
+        map2(name##_chain, (constants){0}, (const float *)job->in[0] + first,                      \
+             (const float *)job->in[1] + first, last - first, (float *)job->out + first);          \
+    }
+GRADIENT(gelu)
+GRADIENT(tanh)
+GRADIENT(erf)
+GRADIENT(sigmoid)
+GRADIENT(silu)
+GRADIENT(gelu_erf)
+#undef GRADIENT
+
+/* dy keeps its bits even if it is a NaN. */
+RO_INLINE wide relu_chain(wide x, wide dy, constants s) {
+    (void)s;
+    return wide_unless_nan(x, wide_if_ge(x, wide_set1(0x1p-149f), dy, wide_set1(0.0f)));
 }
 
-static void erf_all(const ro_job *job, int64_t first, int64_t last) {
-    map(ro_erf, job, first, last);
-}
-
-static void sigmoid_all(const ro_job *job, int64_t first, int64_t last) {
-    map(ro_sigmoid, job, first, last);
-}
-
-static void silu_all(const ro_job *job, int64_t first, int64_t last) {
-    map(canon_silu, job, first, last);
-}
-
-static void gelu_erf_all(const ro_job *job, int64_t first, int64_t last) {
-    map(canon_gelu_erf, job, first, last);
-}
-
-static void tanh_grad(const ro_job *job, int64_t first, int64_t last) {
-    chain(ro_tanh_slope, job, first, last);
-}
-
-static void erf_grad(const ro_job *job, int64_t first, int64_t last) {
-    chain(ro_erf_slope, job, first, last);
-}
-
-static void sigmoid_grad(const ro_job *job, int64_t first, int64_t last) {
-    chain(ro_sigmoid_slope, job, first, last);
-}
-
-static void silu_grad(const ro_job *job, int64_t first, int64_t last) {
-    chain(ro_silu_slope, job, first, last);
-}
-
-static void gelu_erf_grad(const ro_job *job, int64_t first, int64_t last) {
-    chain(ro_gelu_erf_slope, job, first, last);
+static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
+    map2(relu_chain, (constants){0}, (const float *)job->in[0] + first,
+         (const float *)job->in[1] + first, last - first, (float *)job->out + first);
 }
 
 void RO_NAME(ro_add_functions)(ro_table *table) {
@@ -100,7 +79,11 @@ void RO_NAME(ro_add_functions)(ro_table *table) {
     table->kernel[RO_OP_ERF] = (ro_kernel){.range = erf_all};
     table->kernel[RO_OP_SIGMOID] = (ro_kernel){.range = sigmoid_all};
     table->kernel[RO_OP_SILU] = (ro_kernel){.range = silu_all};
+    table->kernel[RO_OP_RELU] = (ro_kernel){.range = relu_all};
+    table->kernel[RO_OP_GELU] = (ro_kernel){.range = gelu_all};
     table->kernel[RO_OP_GELU_ERF] = (ro_kernel){.range = gelu_erf_all};
+    table->kernel[RO_OP_RELU_GRAD] = (ro_kernel){.range = relu_grad};
+    table->kernel[RO_OP_GELU_GRAD] = (ro_kernel){.range = gelu_grad};
     table->kernel[RO_OP_TANH_GRAD] = (ro_kernel){.range = tanh_grad};
     table->kernel[RO_OP_ERF_GRAD] = (ro_kernel){.range = erf_grad};
     table->kernel[RO_OP_SIGMOID_GRAD] = (ro_kernel){.range = sigmoid_grad};

@@ -1,25 +1,19 @@
 /* What ro_linear adds to a product, SPEC.md section 3.1: rows that were just written, and that a
- * cache still has. Compilers inline the function and vectorise the loop. */
+ * cache still has. */
+#include "repops/cpu/functions.h"
 #include "repops/cpu/gemm.h"
 
-typedef float function(float x);
-
-RO_INLINE float relu(float x) {
-    const float positive = x > 0 ? x : 0.0f;
-    return x != x ? ro_from_bits(RO_QNAN_BITS) : positive;
-}
-
-RO_INLINE float gelu(float x) {
-    return ro_canon(ro_gelu(x));
-}
-
-RO_INLINE float gelu_erf(float x) {
-    return ro_canon(ro_gelu_erf(x));
-}
-
-RO_INLINE float silu(float x) {
-    return ro_canon(ro_silu(x));
-}
+/* An activation. */
+#define ACTIVATION(name)                                                                           \
+    RO_INLINE wide name(wide x, constants s) {                                                     \
+        (void)s;                                                                                   \
+        return wide_canon(wide_##name(x));                                                         \
+    }
+ACTIVATION(relu)
+ACTIVATION(gelu)
+ACTIVATION(gelu_erf)
+ACTIVATION(silu)
+#undef ACTIVATION
 
 /* A part of g. */
 typedef struct {
@@ -34,17 +28,14 @@ RO_INLINE void add(float *c, const float *bias, int64_t cols) {
 }
 
 /* f: NULL for none. */
-RO_INLINE void end(function *f, const place *p) {
+RO_INLINE void end(function1 *f, const place *p) {
     const gemm *g = p->g;
     for (int64_t r = p->i; r < p->i + p->rows; r++) {
         float *c = g->c + r * g->c_row + p->j, *y = g->y + r * g->c_row + p->j;
         if (g->bias)
             add(c, g->bias + p->j, p->cols);
-        if (!f)
-            continue;
-        RO_SAME_INDEX
-        for (int64_t e = 0; e < p->cols; e++)
-            y[e] = f(c[e]);
+        if (f)
+            map(f, (constants){0}, c, p->cols, y);
     }
 }
 

@@ -268,7 +268,6 @@ void RO_NAME(ro_add_axes)(ro_table *table);
 void RO_NAME(ro_add_transpose)(ro_table *table);
 void RO_NAME(ro_add_cast)(ro_table *table);
 void RO_NAME(ro_add_rope)(ro_table *table);
-void RO_NAME(ro_add_elementwise)(ro_table *table);
 void RO_NAME(ro_add_arithmetic)(ro_table *table);
 void RO_NAME(ro_add_functions)(ro_table *table);
 void RO_NAME(ro_add_products)(ro_table *table);

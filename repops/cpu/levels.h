@@ -3,6 +3,7 @@
 #define REPOPS_CPU_LEVELS_H
 
 #include "repops/cpu/columns.h"
+#include "repops/cpu/functions.h"
 #include "repops/cpu/lanes.h"
 #include "repops/include/repops/fused.h"
 
@@ -33,12 +34,6 @@ RO_INLINE float sum_of_row(const terms *row, int64_t cols, add_terms *add, add_t
     return sum_of_parts(part, parts);
 }
 
-RO_INLINE void exp_block(const float *x, float m, int64_t count, float *out) {
-    RO_SAME_INDEX
-    for (int64_t i = 0; i < count; i++)
-        out[i] = ro_exp(x[i] - m);
-}
-
 /* R of exp(x - m); the exponentials are left in `e` if it is not NULL. The row `next`, if it is not
  * NULL, comes nearer meanwhile. */
 RO_INLINE float sum_of_exponentials(const float *x, float m, int64_t cols, float *e,
@@ -52,7 +47,7 @@ RO_INLINE float sum_of_exponentials(const float *x, float m, int64_t cols, float
         for (int64_t c = 0; c < count; c += COLUMN_RUN) {
             const int64_t run = min_i64(COLUMN_RUN, count - c);
             fetch_rows(next + from + c, 0, next != NULL, run);
-            exp_block(x + from + c, m, run, to + c);
+            map(exp_minus, (constants){.a = m}, x + from + c, run, to + c);
         }
         part[parts] = lane_sum(to, count);
     }

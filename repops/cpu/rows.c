@@ -1,4 +1,5 @@
 /* Row reductions, SPEC.md section 3.2. An item is one element of the output: a block of a row. */
+#include "repops/cpu/functions.h"
 #include "repops/cpu/lanes.h"
 #include "repops/cpu/max.h"
 
@@ -57,16 +58,14 @@ static void reduce_sqdev(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
-/* ---- exponentials: compilers vectorise their loop ---- */
+/* ---- exponentials ---- */
 
 static void reduce_expsum(const ro_job *job, int64_t first, int64_t last) {
     float t[RO_REDUCE_BLOCK];
     for (int64_t i = first; i < last; i++) {
         const block b = block_of(job, i);
-        const float *restrict x = (const float *)job->in[0] + b.e;
-        const float m = ((const float *)job->in[1])[b.row];
-        for (int64_t j = 0; j < b.count; j++)
-            t[j] = ro_exp(x[j] - m);
+        const constants s = {.a = ((const float *)job->in[1])[b.row]};
+        map(exp_minus, s, (const float *)job->in[0] + b.e, b.count, t);
         ((float *)job->out)[i] = lane_sum(t, b.count);
     }
 }

@@ -11,17 +11,12 @@ static int64_t rows(const ro_call *call) {
     return ro_shape_numel(&call->input[0]) / width(call);
 }
 
-static void softmax_row(const float *x, float m, float r, int64_t cols, float *out) {
-    RO_SAME_INDEX
-    for (int64_t i = 0; i < cols; i++)
-        out[i] = ro_canon(ro_exp(x[i] - m) * r);
-}
-
 static void softmax(const ro_job *job, int64_t first, int64_t last) {
     const float *x = job->in[0], *m = job->in[1], *l = job->in[2];
     const int64_t cols = width(job->call);
     for (int64_t r = first; r < last; r++)
-        softmax_row(x + r * cols, m[r], 1.0f / l[r], cols, (float *)job->out + r * cols);
+        map(exp_scaled, (constants){.a = m[r], .b = 1.0f / l[r]}, x + r * cols, cols,
+            (float *)job->out + r * cols);
 }
 
 static void softmax_grad_row(const float *y, const float *dy, float d, int64_t cols, float *out) {
@@ -50,11 +45,13 @@ static void log_softmax(const ro_job *job, int64_t first, int64_t last) {
         log_softmax_row(x + r * cols, m[r], ro_log(l[r]), cols, (float *)job->out + r * cols);
 }
 
-static void log_softmax_grad_row(const float *y, const float *dy, float s, int64_t cols,
+RO_INLINE wide log_softmax_slope(wide y, wide dy, constants s) {
+    return wide_canon(wide_fma(wide_neg(wide_exp(y)), wide_set1(s.a), dy));
+}
+
+static void log_softmax_grad_row(const float *y, const float *dy, float sum, int64_t cols,
                                  float *out) {
-    RO_SAME_INDEX
-    for (int64_t i = 0; i < cols; i++)
-        out[i] = ro_canon(ro_fma(-ro_exp(y[i]), s, dy[i]));
+    map2(log_softmax_slope, (constants){.a = sum}, y, dy, cols, out);
 }
 
 static void log_softmax_grad(const ro_job *job, int64_t first, int64_t last) {

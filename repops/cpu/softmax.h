@@ -2,7 +2,7 @@
 #ifndef REPOPS_CPU_SOFTMAX_H
 #define REPOPS_CPU_SOFTMAX_H
 
-#include "repops/cpu/isa.h"
+#include "repops/cpu/functions.h"
 
 RO_INLINE int is_minus_infinity(float x) {
     return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
@@ -10,18 +10,6 @@ RO_INLINE int is_minus_infinity(float x) {
 
 RO_INLINE void clear(float *out, int64_t count) {
     memset(out, 0, (size_t)count * sizeof *out);
-}
-
-RO_INLINE void exp_scaled(const float *restrict s, float m, float scale, int64_t count,
-                          float *restrict out) {
-    for (int64_t j = 0; j < count; j++)
-        out[j] = ro_canon(ro_exp(s[j] - m) * scale);
-}
-
-/* In place. */
-RO_INLINE void exp_row(float *x, float m, float scale, int64_t count) {
-    for (int64_t j = 0; j < count; j++)
-        x[j] = ro_canon(ro_exp(x[j] - m) * scale);
 }
 
 RO_INLINE void combine(float *restrict o, float a, float b, const float *restrict ac,

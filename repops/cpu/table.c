@@ -8,7 +8,6 @@ void RO_NAME(ro_table)(ro_table *table) {
     RO_NAME(ro_add_transpose)(table);
     RO_NAME(ro_add_cast)(table);
     RO_NAME(ro_add_rope)(table);
-    RO_NAME(ro_add_elementwise)(table);
     RO_NAME(ro_add_arithmetic)(table);
     RO_NAME(ro_add_functions)(table);
     RO_NAME(ro_add_products)(table);

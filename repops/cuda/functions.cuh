@@ -20,7 +20,7 @@ FUNCTION(sigmoid_of, ro_sigmoid(x));
 FUNCTION(silu_of, ro_canon(ro_silu(x)));
 FUNCTION(gelu_of, ro_canon(ro_gelu(x)));
 FUNCTION(gelu_erf_of, ro_canon(ro_gelu_erf(x)));
-FUNCTION(relu_of, x > 0 ? x : x != x ? ro_from_bits(RO_QNAN_BITS) : 0.0f);
+FUNCTION(relu_of, ro_relu(x));
 
 FUNCTION(gelu_slope, ro_gelu_slope(x));
 FUNCTION(tanh_slope, ro_tanh_slope(x));

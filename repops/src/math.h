@@ -23,6 +23,7 @@
 #endif
 
 #define RO_MINUS_INFINITY_BITS UINT32_C(0xff800000)
+#define RO_INFINITY_BITS       UINT32_C(0x7f800000)
 
 RO_INLINE float ro_from_bits(uint32_t bits) {
     float value;
@@ -88,130 +89,102 @@ RO_INLINE float ro_max(float a, float b) {
     return a != a || b != b ? ro_from_bits(RO_QNAN_BITS) : m;
 }
 
-/* SPEC 2.1: returns p with exp(x) = 2^k (1 + p); k as the exponent's bits, k * 2^23 modulo 2^32.
- * The sum's low bits are k, and the others leave the word. */
-RO_INLINE float ro_exp_core(float x, uint32_t *k) {
-    float t = ro_fma(x, 0x1.715476p0f, 0x1.8p23f);
-    *k = ro_to_bits(t) << 23;
-    float n = t - 0x1.8p23f;
-    float r = ro_fma(n, -0x1.62e400p-1f, x);
-    r = ro_fma(n, -0x1.7f7d1cp-20f, r);
-    float p = 0x1.a26762p-13f;
-    p = ro_fma(p, r, 0x1.6d2ep-10f);
-    p = ro_fma(p, r, 0x1.110ff2p-7f);
-    p = ro_fma(p, r, 0x1.555502p-5f);
-    p = ro_fma(p, r, 0x1.555556p-3f);
-    p = ro_fma(p, r, 0x1p-1f);
-    return ro_fma(r * r, p, r);
+/* ---- what functions.h needs of a float ---- */
+
+RO_INLINE float ro_set1(float c) {
+    return c;
 }
 
-/* 2^(k + offset), of a k from ro_exp_core. */
-RO_INLINE float ro_pow2(uint32_t k, int32_t offset) {
-    return ro_from_bits(k + ((uint32_t)(offset + 127) << 23));
+RO_INLINE float ro_add(float a, float b) {
+    return a + b;
 }
 
-/* SPEC 2.1. A first factor that leaves a normal number is exact, so any two factors do: the second
- * one rounds. A NaN is cut off like a large number: that takes one instruction less. */
-RO_INLINE float ro_exp(float x) {
-    uint32_t k;
-    float c = x < 90.0f ? x : 90.0f;
-    c = c > -106.0f ? c : -106.0f;
-    float y = ro_exp_core(c, &k) + 1.0f;
-    float first = x < 0 ? ro_pow2(k, 64) : ro_pow2(k, -64);
-    y = y * first * (x < 0 ? 0x1p-64f : 0x1p64f);
+RO_INLINE float ro_sub(float a, float b) {
+    return a - b;
+}
+
+RO_INLINE float ro_mul(float a, float b) {
+    return a * b;
+}
+
+RO_INLINE float ro_div(float a, float b) {
+    return a / b;
+}
+
+RO_INLINE float ro_neg(float a) {
+    return -a;
+}
+
+RO_INLINE float ro_abs(float x) {
+    return ro_from_bits(ro_to_bits(x) & UINT32_C(0x7fffffff));
+}
+
+RO_INLINE float ro_minus_abs(float x) {
+    return ro_from_bits(ro_to_bits(x) | UINT32_C(0x80000000));
+}
+
+RO_INLINE float ro_cut_above(float x, float c) {
+    return x < c ? x : c;
+}
+
+RO_INLINE float ro_cut_below(float x, float c) {
+    return x > c ? x : c;
+}
+
+RO_INLINE float ro_if_ge(float a, float b, float y, float n) {
+    return a >= b ? y : n;
+}
+
+RO_INLINE float ro_with_sign(float y, float x) {
+    return ro_from_bits(ro_to_bits(y) | (ro_to_bits(x) & UINT32_C(0x80000000)));
+}
+
+RO_INLINE float ro_unless_nan(float x, float y) {
     return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
 }
 
-/* SPEC 2.2, but a NaN gives any NaN. */
-RO_INLINE float ro_tanh_any(float x) {
-    uint32_t k;
-    float a = ro_from_bits(ro_to_bits(x) & UINT32_C(0x7fffffff));
-    float z = a * a;
-    float p = 0x1.4d7b44p-9f;
-    p = ro_fma(p, z, -0x1.1930dcp-7f);
-    p = ro_fma(p, z, 0x1.65fc46p-6f);
-    p = ro_fma(p, z, -0x1.ba21bep-5f);
-    p = ro_fma(p, z, 0x1.111148p-3f);
-    p = ro_fma(p, z, -0x1.555556p-2f);
-    float small = ro_fma(a * z, p, a);
-    float b = a < 10.0f ? a : 10.0f; /* a NaN too */
-    float e = ro_exp_core(b + b, &k), s = ro_pow2(k, 0);
-    float large = 1.0f - 2.0f / (ro_fma(e, s, s) + 1.0f);
-    float y = a >= 0.6f ? large : small;
-    return ro_from_bits(ro_to_bits(y) | (ro_to_bits(x) & UINT32_C(0x80000000)));
+/* 2^(k + offset), where t = k + 0x1.8p23: the sum's low bits are k, and the others leave the word.
+ */
+RO_INLINE float ro_pow2(float t, int32_t offset) {
+    return ro_from_bits((ro_to_bits(t) << 23) + ((uint32_t)(offset + 127) << 23));
 }
 
-RO_INLINE float ro_tanh(float x) {
-    return ro_canon(ro_tanh_any(x));
+/* A first factor that leaves a normal number is exact, so any two factors do: the second one
+ * rounds. */
+RO_INLINE float ro_scale(float y, float t) {
+    const int down = t < 0x1.8p23f;
+    return y * ro_pow2(t, down ? 64 : -64) * (down ? 0x1p-64f : 0x1p64f);
 }
 
-/* SPEC 2.3. */
-RO_INLINE float ro_log(float x) {
-    int tiny = x < 0x1p-126f;
-    float c = tiny ? x * 0x1p25f : x;
-    uint32_t u = ro_to_bits(c);
-    uint32_t e = (u - UINT32_C(0x3f2aaaab)) & UINT32_C(0xff800000); /* e and n times 2^23 */
-    float f = ro_from_bits(u - e) - 1.0f;
-    float n = (float)(int32_t)e + (tiny ? -25 * 0x1p23f : 0.0f);
-    float p = -0x1.04ff52p-3f;
-    p = ro_fma(p, f, 0x1.132ee2p-3f);
-    p = ro_fma(p, f, -0x1.f4c81p-4f);
-    p = ro_fma(p, f, 0x1.211ab6p-3f);
-    p = ro_fma(p, f, -0x1.558a74p-3f);
-    p = ro_fma(p, f, 0x1.99addep-3f);
-    p = ro_fma(p, f, -0x1.ffff74p-3f);
-    p = ro_fma(p, f, 0x1.55554cp-2f);
-    float z = f * f;
-    float t = ro_fma(n, 0x1.7f7d1cp-43f, ro_fma(f * z, p, -0.5f * z));
-    float r = ro_fma(n, 0x1.62e400p-24f, t + f);
-    r = x == 0 ? ro_from_bits(UINT32_C(0xff800000)) : r;
-    r = x > 0x1.fffffep127f ? x : r;
-    return x >= 0 ? r : ro_from_bits(RO_QNAN_BITS);
+RO_INLINE float ro_scale_down(float y, float t) {
+    return y * ro_pow2(t, 64) * 0x1p-64f;
 }
 
-/* SPEC 2.5, but a NaN gives any NaN. */
-RO_INLINE float ro_erf_any(float x) {
-    uint32_t k;
-    float a = ro_from_bits(ro_to_bits(x) & UINT32_C(0x7fffffff));
-    float z = a * a;
-    float p = -0x1.44aba8p-11f;
-    p = ro_fma(p, z, 0x1.499f5cp-8f);
-    p = ro_fma(p, z, -0x1.b6ea32p-6f);
-    p = ro_fma(p, z, 0x1.ce2036p-4f);
-    p = ro_fma(p, z, -0x1.812702p-2f);
-    p = ro_fma(p, z, 0x1.06eba6p-3f);
-    float small = ro_fma(a, p, a);
-    float b = a < 4.0f ? a : 4.0f; /* a NaN too */
-    float q = 0x1.a58abp-13f;
-    q = ro_fma(q, b, -0x1.95533ep-9f);
-    q = ro_fma(q, b, 0x1.6f56ap-6f);
-    q = ro_fma(q, b, -0x1.ab53fcp-4f);
-    q = ro_fma(q, b, -0x1.460256p-1f);
-    q = ro_fma(q, b, -0x1.20c072p0f);
-    q = ro_fma(q, b, -0x1.17f666p-13f);
-    float e = ro_exp_core(q, &k), s = ro_pow2(k, 0);
-    float large = 1.0f - ro_fma(e, s, s);
-    float y = a >= 0.875f ? large : small;
-    return ro_from_bits(ro_to_bits(y) | (ro_to_bits(x) & UINT32_C(0x80000000)));
+RO_INLINE float ro_scale_sum(float p, float t) {
+    const float s = ro_pow2(t, 0);
+    return ro_fma(p, s, s);
 }
 
-RO_INLINE float ro_erf(float x) {
-    return ro_canon(ro_erf_any(x));
+RO_INLINE float ro_log_split(float x, float *m) {
+    const uint32_t u = ro_to_bits(x);
+    const uint32_t e = (u - UINT32_C(0x3f2aaaab)) & UINT32_C(0xff800000);
+    *m = ro_from_bits(u - e);
+    return (float)(int32_t)e;
 }
+
+#define RO_GELU_C0 0x1.988454p-1f
+#define RO_GELU_C1 0x1.6e4e26p-5f
+#define RO_F       float
+#define RO_OF(x)   ro_##x
+#include "repops/src/functions.h"
+#undef RO_F
+#undef RO_OF
+
+/* ---- scalars only ---- */
 
 /* SPEC 2.6. */
 RO_INLINE float ro_rsqrt(float x) {
     return ro_canon(1.0f / ro_sqrt(x));
-}
-
-/* SPEC 2.7. */
-RO_INLINE float ro_sigmoid(float x) {
-    uint32_t k;
-    float a = ro_from_bits(ro_to_bits(x) | UINT32_C(0x80000000));
-    float c = a > -106.0f ? a : -106.0f; /* a NaN too */
-    float e = (ro_exp_core(c, &k) + 1.0f) * ro_pow2(k, 64) * 0x1p-64f;
-    float y = (x < 0 ? e : 1.0f) / (1.0f + e);
-    return x != x ? ro_from_bits(RO_QNAN_BITS) : y;
 }
 
 /* The turn's fraction is k / 2^24. Nearest quadrant, then polynomials on [-pi/4, pi/4). */
@@ -245,64 +218,6 @@ RO_INLINE float ro_sin_turn(uint32_t k) {
 
 RO_INLINE float ro_cos_turn(uint32_t k) {
     return ro_sin_turn(k + (UINT32_C(1) << 22));
-}
-
-/* ---- formulas that the reference and kernels share ---- */
-
-#define RO_GELU_C0 0x1.988454p-1f
-#define RO_GELU_C1 0x1.6e4e26p-5f
-
-/* SPEC 6: tanh(c0 x (1 + c1 x^2)). */
-RO_INLINE float ro_gelu_tanh(float x) {
-    float w = ro_fma(RO_GELU_C1, x * x, 1.0f);
-    return ro_tanh_any((RO_GELU_C0 * x) * w);
-}
-
-RO_INLINE float ro_gelu(float x) {
-    return (0.5f * x) * (1.0f + ro_gelu_tanh(x));
-}
-
-/* The factor of dy in gelu_grad. */
-RO_INLINE float ro_gelu_slope(float x) {
-    float t = ro_gelu_tanh(x), s = ro_fma(-t, t, 1.0f);
-    float v = RO_GELU_C0 * ro_fma(3.0f * RO_GELU_C1, x * x, 1.0f);
-    return ro_fma((0.5f * x) * s, v, 0.5f * (1.0f + t));
-}
-
-/* SPEC 6: the factors of dy in the operators of gradients. y: the function's result. */
-RO_INLINE float ro_tanh_slope(float y) {
-    return ro_fma(-y, y, 1.0f);
-}
-
-RO_INLINE float ro_erf_slope(float x) {
-    return 0x1.20dd76p0f * ro_exp(-(x * x));
-}
-
-RO_INLINE float ro_sigmoid_slope(float y) {
-    return y * (1.0f - y);
-}
-
-RO_INLINE float ro_silu(float x) {
-    return x * ro_sigmoid(x);
-}
-
-RO_INLINE float ro_silu_slope(float x) {
-    float s = ro_sigmoid(x);
-    return s * ro_fma(x, 1.0f - s, 1.0f);
-}
-
-/* 0.5 (1 + erf(x / sqrt(2))). */
-RO_INLINE float ro_normal_cdf(float x) {
-    return 0.5f * (1.0f + ro_erf_any(0x1.6a09e6p-1f * x));
-}
-
-RO_INLINE float ro_gelu_erf(float x) {
-    return x * ro_normal_cdf(x);
-}
-
-RO_INLINE float ro_gelu_erf_slope(float x) {
-    float e = ro_exp(-0.5f * (x * x));
-    return ro_fma(x * e, 0x1.988454p-2f, ro_normal_cdf(x));
 }
 
 /* SPEC 9: lr_schedule. attr: kind, base, min, warmup, total. */

@@ -1,34 +1,24 @@
 #include "repops/tools/functions.h"
-#include "repops/cpu/isa.h"
+#include "repops/cpu/functions.h"
 
-static void exp_all(float *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = ro_exp(x[i]);
-}
-
-static void log_all(float *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = ro_log(x[i]);
-}
-
-static void tanh_all(float *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = ro_tanh(x[i]);
-}
-
-static void erf_all(float *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = ro_erf(x[i]);
-}
+#define FUNCTION(name)                                                                             \
+    RO_INLINE wide name##_of(wide x, constants s) {                                                \
+        (void)s;                                                                                   \
+        return wide_##name(x);                                                                     \
+    }                                                                                              \
+    static void name##_all(float *x, int64_t count) {                                              \
+        map(name##_of, (constants){0}, x, count, x);                                               \
+    }
+FUNCTION(exp)
+FUNCTION(log)
+FUNCTION(tanh)
+FUNCTION(erf)
+FUNCTION(sigmoid)
+#undef FUNCTION
 
 static void rsqrt_all(float *x, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         x[i] = ro_rsqrt(x[i]);
-}
-
-static void sigmoid_all(float *x, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = ro_sigmoid(x[i]);
 }
 
 static void sin_turn_all(float *x, int64_t count) {

@@ -15,12 +15,12 @@ for file in repops/cpu/*.c repops/free/*.c repops/ref/*.c repops/src/ctx.c repop
     $cc -std=c11 -D_GNU_SOURCE -I. -Irepops/include -DRO_ISA=scalar -DRO_ISA_scalar=1 -DRO_REAL=f64 -DRO_IS_f64=1 -ffast-math -fsyntax-only "$file" \
         > /dev/null 2>&1 && { echo "$file accepts -ffast-math"; bad=1; }
 done
-refused repops/cpu/elementwise.c -Ofast
-refused repops/cpu/elementwise.c -ffinite-math-only
+refused repops/cpu/functions.c -Ofast
+refused repops/cpu/functions.c -ffinite-math-only
 if echo | $cc -fassociative-math -fno-signed-zeros -fno-trapping-math -dM -E - | grep -q __ASSOCIATIVE_MATH__; then # gcc
-    refused repops/cpu/elementwise.c -fassociative-math -fno-signed-zeros -fno-trapping-math
-    refused repops/cpu/elementwise.c -freciprocal-math
-    refused repops/cpu/elementwise.c -fno-signed-zeros
+    refused repops/cpu/functions.c -fassociative-math -fno-signed-zeros -fno-trapping-math
+    refused repops/cpu/functions.c -freciprocal-math
+    refused repops/cpu/functions.c -fno-signed-zeros
 fi
 
 [ $bad -eq 0 ] && echo "no operator can be built with -ffast-math"

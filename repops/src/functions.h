@@ -1,0 +1,190 @@
+/* Elementary functions, SPEC.md section 2, and formulas of section 6: written once, for a float or
+ * for vectors. math.h includes this for float, cpu/functions.h for the vectors of an instruction
+ * set; therefore no guard.
+ *
+ * RO_F is the type, RO_OF(name) a function of it. These must be there:
+ *   set1(c)              the constant
+ *   add(a, b), sub, mul, div, neg(a), fma(a, b, c)
+ *   abs(x), minus_abs(x) |x| and -|x|
+ *   cut_above(x, c)      x < c ? x : c, so c for a NaN
+ *   cut_below(x, c)      x > c ? x : c
+ *   if_ge(a, b, y, n)    a >= b ? y : n
+ *   with_sign(y, x)      y with the sign of x, if y has none
+ *   unless_nan(x, y)     the canonical NaN if x is a NaN, else y
+ *   canon(y)             unless_nan(y, y)
+ *   scale(y, t)          2^k y, rounded once, where t = k + 0x1.8p23 and 1/2 < y < 2
+ *   scale_down(y, t)     the same for k <= 0
+ *   scale_sum(p, t)      2^k (1 + p), where that is a normal number
+ *   log_split(x, &m)     e * 2^23, where x is normal and x = 2^e m, 2/3 <= m < 4/3
+ */
+
+#define K   RO_OF(set1)
+#define ADD RO_OF(add)
+#define SUB RO_OF(sub)
+#define MUL RO_OF(mul)
+#define DIV RO_OF(div)
+#define NEG RO_OF(neg)
+#define FMA RO_OF(fma)
+
+/* SPEC 2.1: returns p with exp(x) = 2^k (1 + p); t = k + 0x1.8p23. */
+RO_INLINE RO_F RO_OF(exp_core)(RO_F x, RO_F *t) {
+    *t = FMA(x, K(0x1.715476p0f), K(0x1.8p23f));
+    RO_F n = SUB(*t, K(0x1.8p23f));
+    RO_F r = FMA(n, K(-0x1.62e400p-1f), x);
+    r = FMA(n, K(-0x1.7f7d1cp-20f), r);
+    RO_F p = K(0x1.a26762p-13f);
+    p = FMA(p, r, K(0x1.6d2ep-10f));
+    p = FMA(p, r, K(0x1.110ff2p-7f));
+    p = FMA(p, r, K(0x1.555502p-5f));
+    p = FMA(p, r, K(0x1.555556p-3f));
+    p = FMA(p, r, K(0x1p-1f));
+    return FMA(MUL(r, r), p, r);
+}
+
+/* SPEC 2.1. A NaN is cut off like a large number: that takes one instruction less. */
+RO_INLINE RO_F RO_OF(exp)(RO_F x) {
+    RO_F t, c = RO_OF(cut_below)(RO_OF(cut_above)(x, K(90.0f)), K(-106.0f));
+    RO_F p = RO_OF(exp_core)(c, &t);
+    return RO_OF(unless_nan)(x, RO_OF(scale)(ADD(p, K(1.0f)), t));
+}
+
+/* SPEC 2.2, but a NaN gives any NaN. */
+RO_INLINE RO_F RO_OF(tanh_any)(RO_F x) {
+    RO_F t, a = RO_OF(abs)(x);
+    RO_F z = MUL(a, a);
+    RO_F p = K(0x1.4d7b44p-9f);
+    p = FMA(p, z, K(-0x1.1930dcp-7f));
+    p = FMA(p, z, K(0x1.65fc46p-6f));
+    p = FMA(p, z, K(-0x1.ba21bep-5f));
+    p = FMA(p, z, K(0x1.111148p-3f));
+    p = FMA(p, z, K(-0x1.555556p-2f));
+    RO_F small = FMA(MUL(a, z), p, a);
+    RO_F b = RO_OF(cut_above)(a, K(10.0f));
+    RO_F e = RO_OF(exp_core)(ADD(b, b), &t);
+    RO_F d = ADD(RO_OF(scale_sum)(e, t), K(1.0f));
+    RO_F large = SUB(K(1.0f), DIV(K(2.0f), d));
+    return RO_OF(with_sign)(RO_OF(if_ge)(a, K(0.6f), large, small), x);
+}
+
+RO_INLINE RO_F RO_OF(tanh)(RO_F x) {
+    return RO_OF(canon)(RO_OF(tanh_any)(x));
+}
+
+/* SPEC 2.3. */
+RO_INLINE RO_F RO_OF(log)(RO_F x) {
+    RO_F c = RO_OF(if_ge)(x, K(0x1p-126f), x, MUL(x, K(0x1p25f)));
+    RO_F d = RO_OF(if_ge)(x, K(0x1p-126f), K(0.0f), K(-25 * 0x1p23f));
+    RO_F m, n = ADD(RO_OF(log_split)(c, &m), d);
+    RO_F f = SUB(m, K(1.0f));
+    RO_F p = K(-0x1.04ff52p-3f);
+    p = FMA(p, f, K(0x1.132ee2p-3f));
+    p = FMA(p, f, K(-0x1.f4c81p-4f));
+    p = FMA(p, f, K(0x1.211ab6p-3f));
+    p = FMA(p, f, K(-0x1.558a74p-3f));
+    p = FMA(p, f, K(0x1.99addep-3f));
+    p = FMA(p, f, K(-0x1.ffff74p-3f));
+    p = FMA(p, f, K(0x1.55554cp-2f));
+    RO_F z = MUL(f, f);
+    RO_F t = FMA(n, K(0x1.7f7d1cp-43f), FMA(MUL(f, z), p, MUL(K(-0.5f), z)));
+    RO_F r = FMA(n, K(0x1.62e400p-24f), ADD(t, f));
+    r = RO_OF(if_ge)(x, K(0x1p-149f), r, K(ro_from_bits(RO_MINUS_INFINITY_BITS)));
+    r = RO_OF(if_ge)(x, K(ro_from_bits(RO_INFINITY_BITS)), x, r);
+    return RO_OF(if_ge)(x, K(0.0f), r, K(ro_from_bits(RO_QNAN_BITS)));
+}
+
+/* SPEC 2.5, but a NaN gives any NaN. */
+RO_INLINE RO_F RO_OF(erf_any)(RO_F x) {
+    RO_F t, a = RO_OF(abs)(x);
+    RO_F z = MUL(a, a);
+    RO_F b = RO_OF(cut_above)(a, K(4.0f));
+    RO_F p = K(-0x1.44aba8p-11f), q = K(0x1.a58abp-13f);
+    p = FMA(p, z, K(0x1.499f5cp-8f)), q = FMA(q, b, K(-0x1.95533ep-9f));
+    p = FMA(p, z, K(-0x1.b6ea32p-6f)), q = FMA(q, b, K(0x1.6f56ap-6f));
+    p = FMA(p, z, K(0x1.ce2036p-4f)), q = FMA(q, b, K(-0x1.ab53fcp-4f));
+    p = FMA(p, z, K(-0x1.812702p-2f)), q = FMA(q, b, K(-0x1.460256p-1f));
+    p = FMA(p, z, K(0x1.06eba6p-3f)), q = FMA(q, b, K(-0x1.20c072p0f));
+    q = FMA(q, b, K(-0x1.17f666p-13f));
+    RO_F small = FMA(a, p, a);
+    RO_F e = RO_OF(exp_core)(q, &t);
+    RO_F large = SUB(K(1.0f), RO_OF(scale_sum)(e, t));
+    return RO_OF(with_sign)(RO_OF(if_ge)(a, K(0.875f), large, small), x);
+}
+
+RO_INLINE RO_F RO_OF(erf)(RO_F x) {
+    return RO_OF(canon)(RO_OF(erf_any)(x));
+}
+
+/* SPEC 2.7. */
+RO_INLINE RO_F RO_OF(sigmoid)(RO_F x) {
+    RO_F t, c = RO_OF(cut_below)(RO_OF(minus_abs)(x), K(-106.0f));
+    RO_F p = RO_OF(exp_core)(c, &t);
+    RO_F e = RO_OF(scale_down)(ADD(p, K(1.0f)), t);
+    RO_F y = DIV(RO_OF(if_ge)(x, K(0.0f), K(1.0f), e), ADD(K(1.0f), e));
+    return RO_OF(unless_nan)(x, y);
+}
+
+/* ---- SPEC 6 ---- */
+
+RO_INLINE RO_F RO_OF(relu)(RO_F x) {
+    return RO_OF(unless_nan)(x, RO_OF(cut_below)(x, K(0.0f)));
+}
+
+/* tanh(c0 x (1 + c1 x^2)). */
+RO_INLINE RO_F RO_OF(gelu_tanh)(RO_F x) {
+    RO_F w = FMA(K(RO_GELU_C1), MUL(x, x), K(1.0f));
+    return RO_OF(tanh_any)(MUL(MUL(K(RO_GELU_C0), x), w));
+}
+
+RO_INLINE RO_F RO_OF(gelu)(RO_F x) {
+    return MUL(MUL(K(0.5f), x), ADD(K(1.0f), RO_OF(gelu_tanh)(x)));
+}
+
+RO_INLINE RO_F RO_OF(silu)(RO_F x) {
+    return MUL(x, RO_OF(sigmoid)(x));
+}
+
+/* 0.5 (1 + erf(x / sqrt(2))). */
+RO_INLINE RO_F RO_OF(normal_cdf)(RO_F x) {
+    return MUL(K(0.5f), ADD(K(1.0f), RO_OF(erf_any)(MUL(K(0x1.6a09e6p-1f), x))));
+}
+
+RO_INLINE RO_F RO_OF(gelu_erf)(RO_F x) {
+    return MUL(x, RO_OF(normal_cdf)(x));
+}
+
+/* The factors of dy in the operators of gradients. y: the function's result. */
+RO_INLINE RO_F RO_OF(gelu_slope)(RO_F x) {
+    RO_F t = RO_OF(gelu_tanh)(x), s = FMA(NEG(t), t, K(1.0f));
+    RO_F v = MUL(K(RO_GELU_C0), FMA(K(3.0f * RO_GELU_C1), MUL(x, x), K(1.0f)));
+    return FMA(MUL(MUL(K(0.5f), x), s), v, MUL(K(0.5f), ADD(K(1.0f), t)));
+}
+
+RO_INLINE RO_F RO_OF(tanh_slope)(RO_F y) {
+    return FMA(NEG(y), y, K(1.0f));
+}
+
+RO_INLINE RO_F RO_OF(erf_slope)(RO_F x) {
+    return MUL(K(0x1.20dd76p0f), RO_OF(exp)(NEG(MUL(x, x))));
+}
+
+RO_INLINE RO_F RO_OF(sigmoid_slope)(RO_F y) {
+    return MUL(y, SUB(K(1.0f), y));
+}
+
+RO_INLINE RO_F RO_OF(silu_slope)(RO_F x) {
+    RO_F s = RO_OF(sigmoid)(x);
+    return MUL(s, FMA(x, SUB(K(1.0f), s), K(1.0f)));
+}
+
+RO_INLINE RO_F RO_OF(gelu_erf_slope)(RO_F x) {
+    RO_F e = RO_OF(exp)(MUL(K(-0.5f), MUL(x, x)));
+    return FMA(MUL(x, e), K(0x1.988454p-2f), RO_OF(normal_cdf)(x));
+}
+
+#undef K
+#undef ADD
+#undef SUB
+#undef MUL
+#undef DIV
+#undef NEG
+#undef FMA
