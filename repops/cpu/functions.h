@@ -40,10 +40,12 @@ RO_INLINE vf vf_scale_down(vf y, vf t) {
 RO_INLINE vf vf_scale_sum(vf p, vf t) {
     return vf_scale(vf_add(p, vf_set1(1.0f)), t);
 }
+/* The mask of the exponent is also -inf, which log needs: one register for both, the last one. */
 RO_INLINE vf vf_log_split(vf x, vf *m) {
     const __m512i u = _mm512_castps_si512(x);
-    const __m512i e = _mm512_and_si512(_mm512_sub_epi32(u, _mm512_set1_epi32(0x3f2aaaab)),
-                                       _mm512_set1_epi32((int)0xff800000));
+    const vf mask = vf_set1(ro_from_bits(RO_MINUS_INFINITY_BITS));
+    const vf d = _mm512_castsi512_ps(_mm512_sub_epi32(u, _mm512_set1_epi32(0x3f2aaaab)));
+    const __m512i e = _mm512_castps_si512(_mm512_and_ps(d, mask));
     *m = _mm512_castsi512_ps(_mm512_sub_epi32(u, e));
     return _mm512_cvtepi32_ps(e);
 }

@@ -73,8 +73,8 @@ RO_INLINE RO_F RO_OF(tanh)(RO_F x) {
 /* SPEC 2.3. */
 RO_INLINE RO_F RO_OF(log)(RO_F x) {
     RO_F c = RO_OF(if_ge)(x, K(0x1p-126f), x, MUL(x, K(0x1p25f)));
-    RO_F d = RO_OF(if_ge)(x, K(0x1p-126f), K(0.0f), K(-25 * 0x1p23f));
-    RO_F m, n = ADD(RO_OF(log_split)(c, &m), d);
+    RO_F m, n = RO_OF(log_split)(c, &m);
+    n = RO_OF(if_ge)(x, K(0x1p-126f), n, SUB(n, K(25 * 0x1p23f)));
     RO_F f = SUB(m, K(1.0f));
     RO_F p = K(-0x1.04ff52p-3f);
     p = FMA(p, f, K(0x1.132ee2p-3f));
