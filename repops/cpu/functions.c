@@ -59,10 +59,12 @@ GRADIENT(silu)
 GRADIENT(gelu_erf)
 #undef GRADIENT
 
-/* dy keeps its bits even if it is a NaN. */
+/* dy keeps its bits even if it is a NaN. The NaN of x comes first, lest dy is loaded by a mask,
+ * which waits for x. */
 RO_INLINE wide relu_chain(wide x, wide dy, constants s) {
+    const wide zero = wide_set1(0.0f);
     (void)s;
-    return wide_unless_nan(x, wide_if_ge(x, wide_set1(0x1p-149f), dy, wide_set1(0.0f)));
+    return wide_if_ge(zero, x, zero, wide_unless_nan(x, dy));
 }
 
 static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
