@@ -34,8 +34,8 @@ static void factors(const walk *w, int64_t r0, int rows, step *s) {
         now[r] = r < rows && w->started[r0 + r] ? w->m[r0 + r] : s->mc[r];
     for (int r = 0; r < STEP_ROWS; r++)
         s->next[r] = ro_max(now[r], s->mc[r]);
-    map2(exp_difference, (constants){0}, now, s->next, STEP_ROWS, s->a);
-    map2(exp_difference, (constants){0}, s->mc, s->next, STEP_ROWS, s->b);
+    map2(exp_difference, (constants){0}, now, s->next, STEP_ROWS, s->a, 0);
+    map2(exp_difference, (constants){0}, s->mc, s->next, STEP_ROWS, s->b, 0);
 }
 
 /* ac: the block's part of the sums, rows `ac_step` apart. */

@@ -42,21 +42,21 @@ static void rsqrt_all(const ro_job *job, int64_t first, int64_t last) {
 
 /* ---- dy times the slope at input 0 ---- */
 
-#define GRADIENT(name)                                                                             \
+#define GRADIENT(name, ahead)                                                                      \
     RO_INLINE wide name##_chain(wide x, wide dy, constants s) {                                    \
         (void)s;                                                                                   \
         return wide_canon(wide_mul(dy, wide_##name##_slope(x)));                                   \
     }                                                                                              \
     static void name##_grad(const ro_job *job, int64_t first, int64_t last) {                      \
         map2(name##_chain, (constants){0}, (const float *)job->in[0] + first,                      \
-             (const float *)job->in[1] + first, last - first, (float *)job->out + first);          \
+             (const float *)job->in[1] + first, last - first, (float *)job->out + first, ahead);   \
     }
-GRADIENT(gelu)
-GRADIENT(tanh)
-GRADIENT(erf)
-GRADIENT(sigmoid)
-GRADIENT(silu)
-GRADIENT(gelu_erf)
+GRADIENT(gelu, 1)
+GRADIENT(tanh, 0)
+GRADIENT(erf, 1)
+GRADIENT(sigmoid, 0)
+GRADIENT(silu, 1)
+GRADIENT(gelu_erf, 1)
 #undef GRADIENT
 
 /* dy keeps its bits even if it is a NaN. The NaN of x comes first, lest dy is loaded by a mask,
@@ -69,7 +69,7 @@ RO_INLINE wide relu_chain(wide x, wide dy, constants s) {
 
 static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
     map2(relu_chain, (constants){0}, (const float *)job->in[0] + first,
-         (const float *)job->in[1] + first, last - first, (float *)job->out + first);
+         (const float *)job->in[1] + first, last - first, (float *)job->out + first, 0);
 }
 
 void RO_NAME(ro_add_functions)(ro_table *table) {

@@ -51,7 +51,7 @@ RO_INLINE wide log_softmax_slope(wide y, wide dy, constants s) {
 
 static void log_softmax_grad_row(const float *y, const float *dy, float sum, int64_t cols,
                                  float *out) {
-    map2(log_softmax_slope, (constants){.a = sum}, y, dy, cols, out);
+    map2(log_softmax_slope, (constants){.a = sum}, y, dy, cols, out, 1);
 }
 
 static void log_softmax_grad(const ro_job *job, int64_t first, int64_t last) {
