@@ -236,6 +236,8 @@ RO_INLINE wide wide_log_split(wide a, wide *m) {
 #undef RO_F
 #undef RO_OF
 
+#define WIDE_SAME_INDEX /* these are vectors */
+
 /* A loop whose arithmetic takes as long as memory does must ask for its input itself: what the
  * processor asks for on its own waits behind it. 2 KiB ahead; beyond an array it does nothing. */
 RO_INLINE void fetch_ahead(const float *p) {
@@ -272,6 +274,7 @@ enum { WIDE = 1 };
 #define wide_silu_slope     ro_silu_slope
 #define wide_gelu_erf_slope ro_gelu_erf_slope
 #define wide_load           vf_load
+#define WIDE_SAME_INDEX     RO_SAME_INDEX
 #define fetch_ahead(p)      (void)0
 #define wide_store          vf_store
 #define wide_load_n         vf_load_n
@@ -292,7 +295,7 @@ typedef wide function2(wide x, wide y, constants s);
 
 RO_INLINE void map(function1 *f, constants s, const float *x, int64_t n, float *out) {
     const int64_t whole = n / WIDE * WIDE, left = n - whole;
-    RO_SAME_INDEX
+    WIDE_SAME_INDEX
     for (int64_t i = 0; i < whole; i += WIDE) {
         fetch_ahead(x + i);
         wide_store(out + i, f(wide_load(x + i), s));
@@ -306,7 +309,7 @@ RO_INLINE void map(function1 *f, constants s, const float *x, int64_t n, float *
 RO_INLINE void map2(function2 *f, constants s, const float *x, const float *y, int64_t n,
                     float *out, int ahead) {
     const int64_t whole = n / WIDE * WIDE, left = n - whole;
-    RO_SAME_INDEX
+    WIDE_SAME_INDEX
     for (int64_t i = 0; i < whole; i += WIDE) {
         if (ahead)
             fetch_ahead(x + i), fetch_ahead(y + i);
