@@ -37,9 +37,35 @@ static tile tile_of(const ro_job *job, int64_t item) {
                   min_i64(TILE, a.inner - col), a.inner};
 }
 
-static void max_row(const float *restrict x, int64_t count, float *restrict acc) {
-    for (int64_t c = 0; c < count; c++)
-        acc[c] = ro_max(acc[c], x[c]);
+/* The maximum of `rows` rows, `stride` apart, and what was found before. */
+RO_INLINE void max_run(const float *restrict x, int64_t stride, int rows, int64_t count,
+                       float *restrict acc) {
+    const int64_t whole = count / VW * VW;
+    for (int64_t c = 0; c < whole; c += VW) {
+        vf m = vf_load(acc + c);
+        RO_UNROLL
+        for (int r = 0; r < rows; r++)
+            m = vf_max(m, vf_load(x + r * stride + c));
+        vf_store(acc + c, m);
+    }
+    for (int r = 0; r < rows; r++)
+        for (int64_t c = whole; c < count; c++)
+            acc[c] = ro_max(acc[c], x[r * stride + c]);
+}
+
+/* As add_rows. Compilers vectorise scalars for one row at a time alone. */
+static void max_rows(const float *x, int64_t stride, int64_t rows, int64_t count, float *acc) {
+    int64_t r = 0;
+    for (; VW > 1 && r + COLUMN_ROWS <= rows; r += COLUMN_ROWS)
+        for (int64_t from = 0; from < count; from += COLUMN_RUN) {
+            const int64_t run = min_i64(COLUMN_RUN, count - from);
+            const int64_t ahead = min_i64(COLUMN_ROWS, rows - r - COLUMN_ROWS);
+            const float *y = x + r * stride + from;
+            fetch_rows(y + COLUMN_ROWS * stride, stride, ahead, run);
+            max_run(y, stride, COLUMN_ROWS, run, acc + from);
+        }
+    for (; r < rows; r++)
+        max_run(x + r * stride, stride, 1, count, acc);
 }
 
 static void store(const float *restrict acc, int64_t count, float *restrict out) {
@@ -62,8 +88,7 @@ static void max_axis(const ro_job *job, int64_t first, int64_t last) {
         float acc[TILE];
         for (int64_t c = 0; c < t.cols; c++)
             acc[c] = ro_from_bits(RO_MINUS_INFINITY_BITS);
-        for (int64_t r = 0; r < t.rows; r++)
-            max_row(t.x + r * t.stride, t.cols, acc);
+        max_rows(t.x, t.stride, t.rows, t.cols, acc);
         store(acc, t.cols, t.out);
     }
 }

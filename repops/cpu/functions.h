@@ -5,6 +5,14 @@
 
 #include "repops/cpu/isa.h"
 
+#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
+RO_INLINE float most8(__m256 x) {
+    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+}
+#endif
+
 #if defined(RO_ISA_avx512)
 
 RO_INLINE vf bits512(uint32_t bits) {
@@ -48,6 +56,16 @@ RO_INLINE vf vf_log_split(vf x, vf *m) {
     const __m512i e = _mm512_castps_si512(_mm512_and_ps(d, mask));
     *m = _mm512_castsi512_ps(_mm512_sub_epi32(u, e));
     return _mm512_cvtepi32_ps(e);
+}
+/* SPEC.md section 3.2. x86 gives its second operand if both are zeros or one is a NaN; elsewhere
+ * the two are equal. */
+RO_INLINE vf vf_max(vf a, vf b) {
+    const vf m = _mm512_and_ps(_mm512_max_ps(a, b), _mm512_max_ps(b, a));
+    return _mm512_mask_mov_ps(m, _mm512_cmp_ps_mask(a, b, _CMP_UNORD_Q), bits512(RO_QNAN_BITS));
+}
+/* The largest lane; no NaN, and a zero has either sign. */
+RO_INLINE float vf_most(vf x) {
+    return most8(_mm256_max_ps(_mm512_castps512_ps256(x), _mm512_extractf32x8_ps(x, 1)));
 }
 
 #elif defined(RO_ISA_avx2)
@@ -107,6 +125,13 @@ RO_INLINE vf vf_log_split(vf x, vf *m) {
     *m = _mm256_castsi256_ps(_mm256_sub_epi32(u, e));
     return _mm256_cvtepi32_ps(e);
 }
+RO_INLINE vf vf_max(vf a, vf b) {
+    const vf m = _mm256_and_ps(_mm256_max_ps(a, b), _mm256_max_ps(b, a));
+    return _mm256_blendv_ps(m, bits256(RO_QNAN_BITS), _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
+}
+RO_INLINE float vf_most(vf x) {
+    return most8(x);
+}
 
 #elif defined(RO_ISA_neon)
 
@@ -156,6 +181,12 @@ RO_INLINE vf vf_log_split(vf x, vf *m) {
     const uint32x4_t e = vandq_u32(vsubq_u32(u, vdupq_n_u32(0x3f2aaaab)), vdupq_n_u32(0xff800000));
     *m = vreinterpretq_f32_u32(vsubq_u32(u, e));
     return vcvtq_f32_s32(vreinterpretq_s32_u32(e));
+}
+RO_INLINE vf vf_max(vf a, vf b) {
+    return vf_canon(vmaxq_f32(a, b));
+}
+RO_INLINE float vf_most(vf x) {
+    return vmaxvq_f32(x);
 }
 
 #endif
@@ -246,6 +277,8 @@ RO_INLINE void fetch_ahead(const float *p) {
 }
 
 #else
+
+#define vf_max              ro_max
 
 /* Compilers vectorise the loops. */
 typedef float wide;
