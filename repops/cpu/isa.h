@@ -5,8 +5,9 @@
  * across objects: a linker that keeps the AVX-512 copy of a shared function would break older
  * machines.
  *
- * Most kernels are plain loops over math.h, which compilers vectorise; the vectors below serve
- * where values must stay in registers. Each lane computes what math.h computes. */
+ * Most kernels are plain loops, which compilers vectorise; the vectors below serve where values
+ * must stay in registers, those of functions.h where compilers do worse. Each lane computes what
+ * math.h computes. */
 #ifndef REPOPS_CPU_ISA_H
 #define REPOPS_CPU_ISA_H
 

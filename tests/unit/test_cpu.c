@@ -317,6 +317,47 @@ Test(cpu, avx512_took_part_in_the_comparison) {
 }
 #endif
 
+/* ---- maxima ---- */
+
+static uint32_t row_maximum(ro_ctx *ctx, const uint32_t *bits, int64_t n) {
+    const ro_shape shape = {RO_F32, 2, {1, n}};
+    ro_call call = {.op = RO_OP_REDUCE_MAX,
+                    .input_count = 1,
+                    .input = &shape,
+                    .output = {RO_F32, 2, {1, 1}},
+                    .attr = {n, 1024}};
+    uint32_t out;
+    char why[200] = "";
+    cr_assert(ro_infer(&call, why, sizeof why) == RO_OK, "%s", why);
+    cr_assert(ro_run(ctx, &call, (const void *const[]){bits}, &out) == RO_OK, "%s",
+              ro_ctx_error(ctx));
+    return out;
+}
+
+/* Both are looked for apart from the comparison, in whole vectors and in what is left of a row. */
+Test(cpu, maximum_finds_one_zero_or_nan_at_every_place) {
+    enum { LONGEST = 150 };
+    static const uint32_t one[] = {0, 0x7fc01234, 0xff800001};
+    uint32_t row[LONGEST];
+    for (int b = 0; b < BACKENDS; b++) {
+        ro_ctx *ctx = context(backends[b], 1);
+        for (int n = 1; ctx && n <= LONGEST; n++) {
+            for (int i = 0; i < n; i++)
+                row[i] = 0x80000000;
+            cr_assert(row_maximum(ctx, row, n) == 0x80000000, "%s: %d times -0", backends[b], n);
+            for (int i = 0; i < n; i++)
+                for (int k = 0; k < 3; k++) {
+                    row[i] = one[k];
+                    const uint32_t got = row_maximum(ctx, row, n);
+                    cr_assert(got == (k ? RO_QNAN_BITS : 0), "%s: %08x at %d of %d gives %08x",
+                              backends[b], one[k], i, n, got);
+                    row[i] = 0x80000000;
+                }
+        }
+        ro_ctx_destroy(ctx);
+    }
+}
+
 /* ---- the caller's floating-point environment ---- */
 
 #if defined(__x86_64__)
