@@ -7,7 +7,7 @@
 
 #include "repops/cpu/attend.h"
 #include "repops/cpu/gemm_pack.h"
-#include "repops/src/philox.h"
+#include "repops/cpu/philox.h"
 
 enum {
     PANELS = (KB + NR - 1) / NR, /* of a block of keys */
@@ -107,23 +107,8 @@ static void strip_times(int rows, const float *x, int64_t count, row_panels b, i
 /* The words of `count` <= KB elements from element e on; `word` has room for WORDS. */
 static const uint32_t *dropout_words(const ro_attention_dropout *d, int64_t e, int64_t count,
                                      uint32_t *word) {
-    const uint64_t first = (uint64_t)e / 4;
-    const int64_t blocks = ceil_div(e % 4 + count, 4);
-    for (int64_t from = 0; from < blocks; from += 16) {
-        uint32_t part[4][16];
-        for (int j = 0; j < 16; j++) {
-            uint32_t block[4];
-            ro_philox_block(d->seed, first + (uint64_t)(from + j), (uint32_t)d->step, d->stream,
-                            block);
-            part[0][j] = block[0];
-            part[1][j] = block[1];
-            part[2][j] = block[2];
-            part[3][j] = block[3];
-        }
-        for (int j = 0; j < 16; j++)
-            for (int w = 0; w < 4; w++)
-                word[4 * (from + j) + w] = part[w][j];
-    }
+    const philox p = {d->seed, (uint32_t)d->step, d->stream};
+    philox_words(p, (uint64_t)e / 4, ceil_div(e % 4 + count, 4), word);
     return word + e % 4;
 }
 

@@ -1,38 +1,16 @@
 /* What needs Philox, SPEC.md sections 5, 6 and 10. */
-#include "repops/cpu/isa.h"
-#include "repops/src/philox.h"
+#include "repops/cpu/philox.h"
 
-/* Blocks of four words that are generated together, so that compilers vectorise over blocks. */
+/* Blocks of four words that are generated together. */
 enum { BATCH = 64 };
-
-typedef struct {
-    uint64_t seed;
-    uint32_t step, stream;
-} source;
-
-/* word[4 j + w] is word w of block `first` + j. */
-static void philox_words(const source *from, int64_t first, uint32_t *restrict word) {
-    uint32_t part[4][BATCH];
-    for (int j = 0; j < BATCH; j++) {
-        uint32_t block[4];
-        ro_philox_block(from->seed, (uint64_t)first + (uint64_t)j, from->step, from->stream, block);
-        part[0][j] = block[0];
-        part[1][j] = block[1];
-        part[2][j] = block[2];
-        part[3][j] = block[3];
-    }
-    for (int j = 0; j < BATCH; j++)
-        for (int w = 0; w < 4; w++)
-            word[4 * j + w] = part[w][j];
-}
 
 /* An item of normal, uniform and dropout is a block: four elements. */
 static int64_t blocks(const ro_call *call) {
     return ceil_div(ro_shape_numel(&call->output), 4);
 }
 
-static source source_of(const ro_job *job, uint32_t step) {
-    return (source){(uint64_t)job->call->attr[0], step, (uint32_t)job->call->attr[1]};
+static philox philox_of(const ro_job *job, uint32_t step) {
+    return (philox){(uint64_t)job->call->attr[0], step, (uint32_t)job->call->attr[1]};
 }
 
 /* ---- normal ---- */
@@ -49,13 +27,13 @@ static void normal_batch(const uint32_t *restrict word, float mean, float std,
 }
 
 static void normal(const ro_job *job, int64_t first, int64_t last) {
-    const source from = source_of(job, 0);
+    const philox from = philox_of(job, 0);
     const float mean = attr_f32(job, 2), std = attr_f32(job, 3);
     const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
     uint32_t word[4 * BATCH];
     float value[4 * BATCH];
     for (int64_t block = first; block < last; block += BATCH) {
-        philox_words(&from, block, word);
+        philox_words(from, (uint64_t)block, BATCH, word);
         normal_batch(word, mean, std, value);
         const int64_t count = min_i64(4 * BATCH, end - 4 * block);
         memcpy((float *)job->out + 4 * block, value, (size_t)count * sizeof *value);
@@ -65,14 +43,14 @@ static void normal(const ro_job *job, int64_t first, int64_t last) {
 /* ---- uniform ---- */
 
 static void uniform(const ro_job *job, int64_t first, int64_t last) {
-    const source from = source_of(job, 0);
+    const philox from = philox_of(job, 0);
     const float low = attr_f32(job, 2), range = attr_f32(job, 3) - low;
     const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
     uint32_t word[4 * BATCH];
     for (int64_t block = first; block < last; block += BATCH) {
         float *restrict out = (float *)job->out + 4 * block;
         const int64_t count = min_i64(4 * BATCH, end - 4 * block);
-        philox_words(&from, block, word);
+        philox_words(from, (uint64_t)block, BATCH, word);
         for (int64_t i = 0; i < count; i++) {
             const float u = (float)(int32_t)(word[i] >> 8) * 0x1p-24f;
             out[i] = ro_canon(ro_fma(range, u, low));
@@ -83,7 +61,7 @@ static void uniform(const ro_job *job, int64_t first, int64_t last) {
 /* ---- permutation ---- */
 
 static void permutation(const ro_job *job, int64_t first, int64_t last) {
-    const source from = source_of(job, *(const uint32_t *)job->in[0]);
+    const philox from = philox_of(job, *(const uint32_t *)job->in[0]);
     const uint64_t count = (uint64_t)job->call->output.dim[0];
     for (int64_t i = first; i < last; i++)
         ((uint32_t *)job->out)[i] =
@@ -93,7 +71,7 @@ static void permutation(const ro_job *job, int64_t first, int64_t last) {
 /* ---- dropout ---- */
 
 static void dropout(const ro_job *job, int64_t first, int64_t last) {
-    const source from = source_of(job, *(const uint32_t *)job->in[1]);
+    const philox from = philox_of(job, *(const uint32_t *)job->in[1]);
     const uint32_t threshold = (uint32_t)job->call->attr[2];
     const float scale = attr_f32(job, 3);
     const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
@@ -102,7 +80,7 @@ static void dropout(const ro_job *job, int64_t first, int64_t last) {
         const float *x = (const float *)job->in[0] + 4 * block;
         float *out = (float *)job->out + 4 * block;
         const int64_t count = min_i64(4 * BATCH, end - 4 * block);
-        philox_words(&from, block, word);
+        philox_words(from, (uint64_t)block, BATCH, word);
         RO_SAME_INDEX
         for (int64_t i = 0; i < count; i++) {
             const float kept = ro_canon(x[i] * scale);

@@ -6,9 +6,14 @@
 
 #include "repops/src/inline.h"
 
+#define RO_PHILOX_M0   UINT32_C(0xD2511F53)
+#define RO_PHILOX_M1   UINT32_C(0xCD9E8D57)
+#define RO_PHILOX_KEY0 UINT32_C(0x9E3779B9)
+#define RO_PHILOX_KEY1 UINT32_C(0xBB67AE85)
+
 RO_INLINE void ro_philox_round(uint32_t counter[4], uint32_t key0, uint32_t key1) {
-    uint64_t p0 = (uint64_t)UINT32_C(0xD2511F53) * counter[0];
-    uint64_t p1 = (uint64_t)UINT32_C(0xCD9E8D57) * counter[2];
+    uint64_t p0 = (uint64_t)RO_PHILOX_M0 * counter[0];
+    uint64_t p1 = (uint64_t)RO_PHILOX_M1 * counter[2];
     uint32_t c0 = (uint32_t)(p1 >> 32) ^ counter[1] ^ key0;
     uint32_t c2 = (uint32_t)(p0 >> 32) ^ counter[3] ^ key1;
     counter[0] = c0;
@@ -22,8 +27,8 @@ RO_INLINE void ro_philox(uint64_t seed, uint32_t counter[4]) {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
     for (int round = 0; round < 10; round++) {
         ro_philox_round(counter, key0, key1);
-        key0 += UINT32_C(0x9E3779B9);
-        key1 += UINT32_C(0xBB67AE85);
+        key0 += RO_PHILOX_KEY0;
+        key1 += RO_PHILOX_KEY1;
     }
 }
 
