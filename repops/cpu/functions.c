@@ -21,7 +21,7 @@ FUNCTION(sigmoid, wide_sigmoid(x))
 FUNCTION(silu, wide_canon(wide_silu(x)))
 FUNCTION(relu, wide_relu(x))
 FUNCTION(gelu, wide_canon(wide_gelu(x)))
-FUNCTION(gelu_erf, wide_canon(wide_gelu_erf(x)))
+FUNCTION(gelu_erf, wide_gelu_erf(x))
 #undef FUNCTION
 
 RO_INLINE void map_each(float (*f)(float), const ro_job *job, int64_t first, int64_t last) {

@@ -19,7 +19,7 @@ FUNCTION(erf_of, ro_erf(x));
 FUNCTION(sigmoid_of, ro_sigmoid(x));
 FUNCTION(silu_of, ro_canon(ro_silu(x)));
 FUNCTION(gelu_of, ro_canon(ro_gelu(x)));
-FUNCTION(gelu_erf_of, ro_canon(ro_gelu_erf(x)));
+FUNCTION(gelu_erf_of, ro_gelu_erf(x));
 FUNCTION(relu_of, ro_relu(x));
 
 FUNCTION(gelu_slope, ro_gelu_slope(x));

@@ -143,13 +143,19 @@ RO_INLINE RO_F RO_OF(silu)(RO_F x) {
     return MUL(x, RO_OF(sigmoid)(x));
 }
 
-/* 0.5 (1 + erf(x / sqrt(2))). */
-RO_INLINE RO_F RO_OF(normal_cdf)(RO_F x) {
-    return MUL(K(0.5f), ADD(K(1.0f), RO_OF(erf_any)(MUL(K(0x1.6a09e6p-1f), x))));
-}
-
+/* What x has above 0, less |x| times the part of a normal distribution that lies beyond |x|. */
 RO_INLINE RO_F RO_OF(gelu_erf)(RO_F x) {
-    return MUL(x, RO_OF(normal_cdf)(x));
+    RO_F b = RO_OF(cut_above)(RO_OF(abs)(x), K(0x1.55c2a6p2f));
+    RO_F z = MUL(b, b);
+    RO_F n = K(0x1.8823a2p-26f), d = K(0x1.43f93ep-21f);
+    n = FMA(n, z, K(0x1.b0c98ep-18f)), d = FMA(d, z, K(0x1.3cde42p-15f));
+    n = FMA(n, z, K(0x1.6c46f8p-13f)), d = FMA(d, z, K(0x1.f51e38p-11f));
+    n = FMA(n, z, K(0x1.34822ep-8f)), d = FMA(d, z, K(0x1.d967e6p-7f));
+    n = FMA(n, z, K(0x1.18b0f2p-5f)), d = FMA(d, z, K(0x1.029d1cp-3f));
+    n = FMA(n, z, K(0x1.98844cp-2f)), d = FMA(d, z, K(0x1p-1f));
+    RO_F r = RO_OF(cut_below)(FMA(NEG(b), n, d), K(0.0f));
+    RO_F y = FMA(NEG(b), DIV(r, ADD(d, d)), RO_OF(cut_below)(x, K(0.0f)));
+    return RO_OF(unless_nan)(x, y);
 }
 
 /* The factors of dy in the operators of gradients. y: the function's result. */
@@ -177,8 +183,16 @@ RO_INLINE RO_F RO_OF(silu_slope)(RO_F x) {
 }
 
 RO_INLINE RO_F RO_OF(gelu_erf_slope)(RO_F x) {
-    RO_F e = RO_OF(exp)(MUL(K(-0.5f), MUL(x, x)));
-    return FMA(MUL(x, e), K(0x1.988454p-2f), RO_OF(normal_cdf)(x));
+    RO_F b = RO_OF(cut_below)(RO_OF(cut_above)(x, K(0x1.7999aap2f)), K(-0x1.7999aap2f));
+    RO_F z = MUL(b, b);
+    RO_F n = K(0x1.197bfcp-26f), d = FMA(K(0x1.6470a6p-30f), z, K(0x1.51b49ap-22f));
+    n = FMA(n, z, K(0x1.bf3eaap-21f)), d = FMA(d, z, K(0x1.4b04a6p-17f));
+    n = FMA(n, z, K(0x1.1dd906p-15f)), d = FMA(d, z, K(0x1.f0bcdap-13f));
+    n = FMA(n, z, K(0x1.62538ep-13f)), d = FMA(d, z, K(0x1.fbf0a4p-9f));
+    n = FMA(n, z, K(0x1.c878f8p-7f)), d = FMA(d, z, K(0x1.63e3d4p-5f));
+    n = FMA(n, z, K(-0x1.8d2dp-6f)), d = FMA(d, z, K(0x1.3638aep-2f));
+    n = FMA(n, z, K(0x1.988452p-1f)), d = FMA(d, z, K(0x1p0f));
+    return RO_OF(unless_nan)(x, ADD(DIV(MUL(b, n), d), K(0.5f)));
 }
 
 #undef K
