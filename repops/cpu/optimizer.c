@@ -60,11 +60,16 @@ RO_INLINE float next_v(float v, float gc, float beta, float rest) {
 
 /* What adamw_w reads beside tensors. */
 typedef struct {
-    float c1, c2, lr, eps, decay;
+    float m_scale, v_scale, lr, eps, decay;
 } update;
 
+RO_INLINE update update_of(const float *c1, const float *c2, const float *lr, float eps,
+                           float decay) {
+    return (update){1.0f / *c1, 1.0f / *c2, *lr, eps, decay};
+}
+
 RO_INLINE float next_w(float w, float m, float v, const update *p) {
-    const float u = (m / p->c1) / (ro_sqrt(v / p->c2) + p->eps);
+    const float u = (m * p->m_scale) / (ro_sqrt(v * p->v_scale) + p->eps);
     return ro_canon(ro_fma(-p->lr, ro_fma(p->decay, w, u), w));
 }
 
@@ -93,8 +98,8 @@ static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
     const float *m = (const float *)job->in[1] + first;
     const float *v = (const float *)job->in[2] + first;
     float *out = (float *)job->out + first;
-    const update p = {*(const float *)job->in[3], *(const float *)job->in[4],
-                      *(const float *)job->in[5], attr_f32(job, 0), attr_f32(job, 1)};
+    const update p =
+        update_of(job->in[3], job->in[4], job->in[5], attr_f32(job, 0), attr_f32(job, 1));
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
         out[i] = next_w(w[i], m[i], v[i], &p);
@@ -108,7 +113,7 @@ static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
     float *w_out = j->w_out + first, *m_out = j->m_out + first, *v_out = j->v_out + first;
     const float clip = *s->clip, beta1 = s->beta1, beta2 = s->beta2;
     const float rest1 = 1.0f - beta1, rest2 = 1.0f - beta2;
-    const update p = {*s->c1, *s->c2, *s->rate, s->eps, s->decay};
+    const update p = update_of(s->c1, s->c2, s->rate, s->eps, s->decay);
     (void)worker;
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++) {

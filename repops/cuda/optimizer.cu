@@ -47,10 +47,10 @@ RO_DEVICE float next_v(float v, float gradient, float clip, float beta) {
 
 /* What adamw_w reads beside tensors. */
 struct update {
-    float c1, c2, rate, eps, decay;
+    float m_scale, v_scale, rate, eps, decay;
 
     RO_DEVICE float next_w(float w, float m, float v) const {
-        const float u = (m / c1) / (ro_sqrt(v / c2) + eps);
+        const float u = (m * m_scale) / (ro_sqrt(v * v_scale) + eps);
         return ro_canon(ro_fma(-rate, ro_fma(decay, w, u), w));
     }
 };
@@ -72,7 +72,7 @@ static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in,
     const float *c1 = f32(in[3]), *c2 = f32(in[4]), *lr = f32(in[5]);
     const float eps = attr_f(call, 0), decay = attr_f(call, 1);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
-        return update{*c1, *c2, *lr, eps, decay}.next_w(w[i], m[i], v[i]);
+        return update{1.0f / *c1, 1.0f / *c2, *lr, eps, decay}.next_w(w[i], m[i], v[i]);
     });
 }
 
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(STEP_THREADS)
             high = middle;
     }
     const ro_adamw_parameter &p = list.parameter[low];
-    const update u = {*p.step.c1, *p.step.c2, *p.step.rate, p.step.eps, p.step.decay};
+    const update u = {1.0f / *p.step.c1, 1.0f / *p.step.c2, *p.step.rate, p.step.eps, p.step.decay};
     const float clip = *p.step.clip;
     const int64_t from = (blockIdx.x - list.first[low]) * STEP_STRETCH;
     const int64_t left = p.step.count - from, most = STEP_STRETCH, end = left < most ? left : most;

@@ -123,7 +123,7 @@ uint32_t ro_ref_adamw_w(const ro_call *call, int64_t e, const ro_acc *acc, const
     (void)acc;
     float w = loadf(in, 0, e), m = loadf(in, 1, e), v = loadf(in, 2, e);
     float c1 = loadf(in, 3, 0), c2 = loadf(in, 4, 0), lr = loadf(in, 5, 0);
-    float u = (m / c1) / (ro_sqrt(v / c2) + attrf(call, 0));
+    float u = (m * (1.0f / c1)) / (ro_sqrt(v * (1.0f / c2)) + attrf(call, 0));
     u = ro_fma(attrf(call, 1), w, u);
     return result(ro_fma(-lr, u, w));
 }

@@ -419,6 +419,9 @@ static const example optimizer[] = {
     {"adamw_w adds eps to the root", RO_OP_ADAMW_W, {ONE, 0}, 6,
      {F(1, 1), F(1, 1), F(1, 1), F(1, 1), F(1, 1), F(1, 1)},
      {N(1), N(2), N(1), N(1), N(1), N(0.5f)}, {0}, N(0.5f)},
+    {"adamw_w multiplies by reciprocals", RO_OP_ADAMW_W, {0, 0}, 6,
+     {F(1, 1), F(1, 1), F(1, 1), F(1, 1), F(1, 1), F(1, 1)},
+     {N(0), N(0.57f), N(0.45f), N(0.54f), N(0.13f), N(1)}, {0}, W(0xbf113d76)},
 };
 /* clang-format on */
 

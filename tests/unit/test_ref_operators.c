@@ -351,7 +351,8 @@ Test(optimizer, rounds_where_the_specification_rounds) {
         on(RO_OP_ADAMW_W, &w, &m, 1), give(&a, shape1(1), &v);
         give(&a, shape1(1), &c1), give(&a, shape1(1), &c2), give(&a, shape1(1), &lr);
         ATTRS(&a, F(1e-3f), F(0.1f));
-        const float mean = m / c1, root = ro_sqrt(v / c2), u = mean / (root + 1e-3f);
+        const float mean = m * (1 / c1), root = ro_sqrt(v * (1 / c2));
+        const float u = mean / (root + 1e-3f);
         EXPECT(&a, ro_fma(-lr, ro_fma(0.1f, w, u), w));
     }
 }
