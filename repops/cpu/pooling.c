@@ -75,105 +75,205 @@ static void max_pool(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
-/* ---- sums: a group of 64 taps at a time ---- */
+/* ---- sums: a few taps at a time, in groups of 64 ---- */
+
+/* What a tap's term is: an element, its part of a mean, or an element where this tap was chosen. */
+typedef enum { ELEMENT, PART, CHOSEN } term;
 
 typedef struct {
+    const float *x;
+    const int32_t *index;
+    int32_t tap;
+    float n;
+} tap;
+
+enum { FEW = 4 };
+
+typedef struct {
+    tap few[FEW]; /* that are still to be added */
+    int waiting;
+    int begun; /* total and sum are filled */
+    int64_t group, count;
     float total[TILE], sum[TILE];
 } sums;
 
-static void end_group(sums *s, int64_t count) {
+static void start_sums(sums *s, int64_t count) {
+    s->waiting = 0, s->begun = 0, s->group = 0, s->count = count;
+}
+
+static void begin(sums *s) {
+    if (!s->begun) {
+        memset(s->total, 0, (size_t)s->count * sizeof *s->total);
+        memset(s->sum, 0, (size_t)s->count * sizeof *s->sum);
+    }
+    s->begun = 1;
+}
+
+/* sum, and what the waiting taps add to it. */
+RO_INLINE float with_taps(const sums *s, const term kind, const int taps, int64_t c, float sum) {
+    for (int k = 0; k < taps; k++) {
+        const tap *t = &s->few[k];
+        if (kind == CHOSEN)
+            sum = t->index[c] == t->tap ? sum + t->x[c] : sum;
+        else
+            sum = sum + (kind == PART ? t->x[c] / t->n : t->x[c]);
+    }
+    return sum;
+}
+
+RO_INLINE void add_taps(sums *s, const term kind, const int taps) {
+    const int64_t count = s->count;
+    RO_SAME_INDEX
+    for (int64_t c = 0; c < count; c++)
+        s->sum[c] = with_taps(s, kind, taps, c, s->sum[c]);
+}
+
+/* All there is: nothing was added before. */
+RO_INLINE void only_taps(const sums *s, const term kind, const int taps, float n, float *out) {
+    const int64_t count = s->count;
+    RO_SAME_INDEX
     for (int64_t c = 0; c < count; c++) {
+        const float sum = with_taps(s, kind, taps, c, 0.0f);
+        out[c] = ro_canon(kind == ELEMENT ? sum / n : sum);
+    }
+}
+
+RO_INLINE void add_waiting(sums *s, const term kind) {
+    begin(s);
+    switch (s->waiting) {
+    case 1: add_taps(s, kind, 1); break;
+    case 2: add_taps(s, kind, 2); break;
+    case 3: add_taps(s, kind, 3); break;
+    case 4: add_taps(s, kind, 4); break;
+    default: break;
+    }
+    s->waiting = 0;
+}
+
+/* n: what the sum of elements is divided by. */
+RO_INLINE void finish(sums *s, const term kind, float n, float *restrict out) {
+    if (s->begun) {
+        add_waiting(s, kind);
+        for (int64_t c = 0; c < s->count; c++) {
+            const float sum = s->total[c] + s->sum[c];
+            out[c] = ro_canon(kind == ELEMENT ? sum / n : sum);
+        }
+        return;
+    }
+    switch (s->waiting) {
+    case 1: only_taps(s, kind, 1, n, out); break;
+    case 2: only_taps(s, kind, 2, n, out); break;
+    case 3: only_taps(s, kind, 3, n, out); break;
+    case 4: only_taps(s, kind, 4, n, out); break;
+    default: only_taps(s, kind, 0, n, out); break;
+    }
+}
+
+static void end_group(sums *s) {
+    for (int64_t c = 0; c < s->count; c++) {
         s->total[c] = s->total[c] + s->sum[c];
         s->sum[c] = 0.0f;
     }
 }
 
-static void add_to(float *restrict sum, const float *restrict x, int64_t count) {
-    for (int64_t c = 0; c < count; c++)
-        sum[c] = sum[c] + x[c];
+RO_INLINE void add_tap(sums *s, const term kind, tap t) {
+    const int64_t group = t.tap / RO_POOL_GROUP;
+    if (group != s->group || s->waiting == FEW)
+        add_waiting(s, kind);
+    if (group != s->group)
+        end_group(s);
+    s->group = group;
+    s->few[s->waiting++] = t;
 }
 
-static void add_part(float *restrict sum, const float *restrict x, float n, int64_t count) {
-    for (int64_t c = 0; c < count; c++)
-        sum[c] = sum[c] + x[c] / n;
-}
+/* ---- averages ---- */
 
-static void add_where(float *restrict sum, const float *restrict x, const int32_t *restrict index,
-                      int32_t tap, int64_t count) {
-    for (int64_t c = 0; c < count; c++)
-        sum[c] = index[c] == tap ? sum[c] + x[c] : sum[c];
+/* The taps from `first` to `last` of a window that begins at `from` are in the image. */
+RO_INLINE void taps_inside(const ro_pooling *v, int d, int64_t from, int64_t *first,
+                           int64_t *last) {
+    *first = max_i64(0, -from);
+    *last = min_i64(v->kernel[d], v->in[d] - from);
 }
 
 static void sum_window(const ro_pooling *v, const place *p, const float *x, sums *s) {
-    for (int64_t t = 0; t < v->kernel[0] * v->kernel[1]; t++) {
-        const int64_t at = under(v, p, t / v->kernel[1], t % v->kernel[1]);
-        if (t > 0 && t % RO_POOL_GROUP == 0)
-            end_group(s, p->count);
-        if (at >= 0)
-            add_to(s->sum, x + at, p->count);
-    }
-    end_group(s, p->count);
+    const int64_t h = p->h * v->stride[0] - v->pad[0], w = p->w * v->stride[1] - v->pad[1];
+    int64_t i, rows, left, cols;
+    taps_inside(v, 0, h, &i, &rows);
+    taps_inside(v, 1, w, &left, &cols);
+    for (; i < rows; i++)
+        for (int64_t j = left; j < cols; j++) {
+            const int64_t at = ((p->n * v->in[0] + h + i) * v->in[1] + w + j) * v->channels;
+            add_tap(s, ELEMENT,
+                    (tap){.x = x + at + p->col, .tap = (int32_t)(i * v->kernel[1] + j)});
+        }
 }
 
 static void avg_pool(const ro_job *job, int64_t first, int64_t last) {
     const ro_pooling v = ro_pooling_of(job->call);
+    sums s;
     for (int64_t i = first; i < last; i++) {
         place p = place_of(job, i);
         const float n = (float)ro_pool_count(&v, p.h, p.w);
         for (; p.col < v.channels; p.col += TILE) {
-            float *restrict out = (float *)job->out + i * v.channels + p.col;
-            sums s = {{0}, {0}};
+            float *out = (float *)job->out + i * v.channels + p.col;
             p.count = min_i64(TILE, v.channels - p.col);
+            start_sums(&s, p.count);
             sum_window(&v, &p, job->in[0], &s);
-            for (int64_t c = 0; c < p.count; c++)
-                out[c] = ro_canon(s.total[c] / n);
+            finish(&s, ELEMENT, n, out);
         }
     }
 }
 
 /* ---- gradients: an item is a pixel of x ---- */
 
-/* What this pixel receives as tap t of the window over it, if there is one. */
-static void add_window(const ro_job *job, const ro_pooling *v, const place *p, int64_t t,
-                       float *sum) {
-    const int64_t y = p->h + v->pad[0] - t / v->kernel[1];
-    const int64_t x = p->w + v->pad[1] - t % v->kernel[1];
-    const int64_t h = y / v->stride[0], w = x / v->stride[1];
-    if (y < 0 || x < 0 || y % v->stride[0] != 0 || x % v->stride[1] != 0 || h >= v->out[0] ||
-        w >= v->out[1])
-        return;
-    const int64_t at = ((p->n * v->out[0] + h) * v->out[1] + w) * v->channels + p->col;
-    const float *dy = (const float *)job->in[0] + at;
-    if (job->call->op == RO_OP_MAX_POOL2D_GRAD)
-        add_where(sum, dy, (const int32_t *)job->in[1] + at, (int32_t)t, p->count);
-    else
-        add_part(sum, dy, (float)ro_pool_count(v, h, w), p->count);
+/* The windows that see a pixel, as their taps ascend: every stride-th tap, and a window back. */
+RO_INLINE void sum_windows(const ro_job *job, const ro_pooling *v, const place *p, const term kind,
+                           sums *s) {
+    const int64_t h = p->h + v->pad[0], w = p->w + v->pad[1];
+    for (int64_t i = h % v->stride[0]; i < v->kernel[0] && i <= h; i += v->stride[0]) {
+        int64_t y = (h - i) / v->stride[0], j = w % v->stride[1], x = w / v->stride[1];
+        if (y >= v->out[0])
+            continue;
+        for (; j < v->kernel[1] && x >= 0; j += v->stride[1], x--) {
+            if (x >= v->out[1])
+                continue;
+            const int64_t at = ((p->n * v->out[0] + y) * v->out[1] + x) * v->channels + p->col;
+            add_tap(s, kind,
+                    (tap){.x = (const float *)job->in[0] + at,
+                          .index = kind == CHOSEN ? (const int32_t *)job->in[1] + at : NULL,
+                          .tap = (int32_t)(i * v->kernel[1] + j),
+                          .n = kind == PART ? (float)ro_pool_count(v, y, x) : 0.0f});
+        }
+    }
 }
 
-static void pool_grad(const ro_job *job, int64_t first, int64_t last) {
+RO_INLINE void pool_grad(const ro_job *job, int64_t first, int64_t last, const term kind) {
     const ro_pooling v = ro_pooling_of(job->call);
+    sums s;
     for (int64_t i = first; i < last; i++) {
         place p = place_of(job, i);
         for (; p.col < v.channels; p.col += TILE) {
-            float *restrict out = (float *)job->out + i * v.channels + p.col;
-            sums s = {{0}, {0}};
+            float *out = (float *)job->out + i * v.channels + p.col;
             p.count = min_i64(TILE, v.channels - p.col);
-            for (int64_t t = 0; t < v.kernel[0] * v.kernel[1]; t++) {
-                if (t > 0 && t % RO_POOL_GROUP == 0)
-                    end_group(&s, p.count);
-                add_window(job, &v, &p, t, s.sum);
-            }
-            end_group(&s, p.count);
-            for (int64_t c = 0; c < p.count; c++)
-                out[c] = ro_canon(s.total[c]);
+            start_sums(&s, p.count);
+            sum_windows(job, &v, &p, kind, &s);
+            finish(&s, kind, 1.0f, out);
         }
     }
+}
+
+static void max_pool_grad(const ro_job *job, int64_t first, int64_t last) {
+    pool_grad(job, first, last, CHOSEN);
+}
+
+static void avg_pool_grad(const ro_job *job, int64_t first, int64_t last) {
+    pool_grad(job, first, last, PART);
 }
 
 void RO_NAME(ro_add_pooling)(ro_table *table) {
     table->kernel[RO_OP_MAX_POOL2D] = (ro_kernel){.range = max_pool, .items = pixels};
     table->kernel[RO_OP_MAX_POOL2D_INDEX] = (ro_kernel){.range = max_pool, .items = pixels};
-    table->kernel[RO_OP_MAX_POOL2D_GRAD] = (ro_kernel){.range = pool_grad, .items = pixels};
+    table->kernel[RO_OP_MAX_POOL2D_GRAD] = (ro_kernel){.range = max_pool_grad, .items = pixels};
     table->kernel[RO_OP_AVG_POOL2D] = (ro_kernel){.range = avg_pool, .items = pixels};
-    table->kernel[RO_OP_AVG_POOL2D_GRAD] = (ro_kernel){.range = pool_grad, .items = pixels};
+    table->kernel[RO_OP_AVG_POOL2D_GRAD] = (ro_kernel){.range = avg_pool_grad, .items = pixels};
 }
