@@ -10,8 +10,8 @@
 #include "repops/cpu/philox.h"
 
 enum {
-    PANELS = (KB + NR - 1) / NR, /* of a block of keys */
-    WORDS = 4 * (KB / 4 + 16),   /* of one row's dropout */
+    PANELS = (KB + NR - 1) / NR,              /* of a block of keys */
+    WORDS = 4 * (KB / 4 + 1 + PHILOX_BLOCKS), /* of one row's dropout */
 };
 
 /* Strips share `rows` evenly. */

@@ -1,4 +1,5 @@
-/* Conversions between element types, SPEC.md section 5. Compilers vectorise the other loops. */
+/* Conversions between element types, SPEC.md section 5. Compilers vectorise what is not written in
+ * vectors. */
 #include "repops/cpu/isa.h"
 
 /* Toward zero, cut off at the ends of the range. Values that no i32 holds never reach the

@@ -128,7 +128,7 @@ RO_INLINE void add_taps(sums *s, const term kind, const int taps) {
         s->sum[c] = with_taps(s, kind, taps, c, s->sum[c]);
 }
 
-/* All there is: nothing was added before. */
+/* All there is: the total before is +0, and adding it changes no bit of a sum that began at +0. */
 RO_INLINE void only_taps(const sums *s, const term kind, const int taps, float n, float *out) {
     const int64_t count = s->count;
     RO_SAME_INDEX

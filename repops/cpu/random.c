@@ -3,6 +3,7 @@
 
 /* Blocks of four words that are generated together. */
 enum { BATCH = 64 };
+_Static_assert(BATCH % PHILOX_BLOCKS == 0, "philox_words writes whole groups of blocks");
 
 /* An item of normal, uniform and dropout is a block: four elements. */
 static int64_t blocks(const ro_call *call) {

@@ -243,7 +243,7 @@ RO_INLINE logistic ap_logistic(approx x, order o) {
     return (logistic){{p, from_x, 5, 0}, {q, from_x, 5, 0}};
 }
 
-/* (1 + erf(x / sqrt 2)) / 2, the factor being the f32 of SPEC 6. */
+/* (1 + erf(x / sqrt 2)) / 2, the factor being the f32 of SPEC 14.1. */
 RO_INLINE approx ap_normal_cdf(approx x, order o) {
     const real z = (real)0x1.6a09e6p-1 * x.v; /* exact in binary64 */
     const real b = ap_abs(z) > REAL(10.0, 27.0) ? REAL(10.0, 27.0) : ap_abs(z);

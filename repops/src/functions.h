@@ -143,7 +143,7 @@ RO_INLINE RO_F RO_OF(silu)(RO_F x) {
     return MUL(x, RO_OF(sigmoid)(x));
 }
 
-/* What x has above 0, less |x| times the part of a normal distribution that lies beyond |x|. */
+/* SPEC 2.8. What x has above 0, less |x| times the part of a normal distribution beyond |x|. */
 RO_INLINE RO_F RO_OF(gelu_erf)(RO_F x) {
     RO_F b = RO_OF(cut_above)(RO_OF(abs)(x), K(0x1.55c2a6p2f));
     RO_F z = MUL(b, b);
@@ -182,6 +182,7 @@ RO_INLINE RO_F RO_OF(silu_slope)(RO_F x) {
     return MUL(s, FMA(x, SUB(K(1.0f), s), K(1.0f)));
 }
 
+/* SPEC 2.8. */
 RO_INLINE RO_F RO_OF(gelu_erf_slope)(RO_F x) {
     RO_F b = RO_OF(cut_below)(RO_OF(cut_above)(x, K(0x1.7999aap2f)), K(-0x1.7999aap2f));
     RO_F z = MUL(b, b);
