@@ -17,7 +17,7 @@ for file in repops/cpu/*.c repops/free/*.c repops/ref/*.c repops/src/ctx.c repop
 done
 refused repops/cpu/functions.c -Ofast
 refused repops/cpu/functions.c -ffinite-math-only
-if echo | $cc -fassociative-math -fno-signed-zeros -fno-trapping-math -dM -E - | grep -q __ASSOCIATIVE_MATH__; then # gcc
+if echo | $cc -fassociative-math -fno-signed-zeros -fno-trapping-math -dM -E - | grep __ASSOCIATIVE_MATH__ > /dev/null; then # gcc
     refused repops/cpu/functions.c -fassociative-math -fno-signed-zeros -fno-trapping-math
     refused repops/cpu/functions.c -freciprocal-math
     refused repops/cpu/functions.c -fno-signed-zeros
