@@ -37,6 +37,11 @@ static double exact_gelu(double x) {
 static double exact_gelu_erf(double x) {
     return 0.5 * x * erfc(-x * 0.70710678118654752440);
 }
+static double exact_gelu_erf_slope(double x) {
+    if (fabs(x) > 40)
+        return x > 0;
+    return 0.5 * erfc(-x * 0.70710678118654752440) + x * exp(-0.5 * x * x) * 0.5 * TWO_OVER_PI_ROOT;
+}
 
 static void many_exp(mpfr_t y, mpfr_t x) {
     mpfr_exp(y, x, MPFR_RNDN);
@@ -99,9 +104,29 @@ static void many_gelu_erf(mpfr_t y, mpfr_t x) {
     mpfr_clear(z);
 }
 
+static void many_gelu_erf_slope(mpfr_t y, mpfr_t x) {
+    mpfr_t z, c;
+    mpfr_inits2(PRECISION, z, c, (mpfr_ptr)0);
+    mpfr_sqrt_ui(c, 2, MPFR_RNDN);
+    mpfr_div(z, x, c, MPFR_RNDN);
+    mpfr_neg(z, z, MPFR_RNDN);
+    mpfr_erfc(y, z, MPFR_RNDN); /* twice what lies below x */
+    mpfr_sqr(z, z, MPFR_RNDN);
+    mpfr_neg(z, z, MPFR_RNDN);
+    mpfr_exp(z, z, MPFR_RNDN);
+    mpfr_mul(z, z, x, MPFR_RNDN);
+    mpfr_mul(z, z, c, MPFR_RNDN);
+    mpfr_const_pi(c, MPFR_RNDN);
+    mpfr_sqrt(c, c, MPFR_RNDN);
+    mpfr_div(z, z, c, MPFR_RNDN); /* twice x times the density */
+    mpfr_add(y, y, z, MPFR_RNDN);
+    mpfr_div_ui(y, y, 2, MPFR_RNDN);
+    mpfr_clears(z, c, (mpfr_ptr)0);
+}
+
 typedef struct {
     const char *name;
-    int op;
+    int op; /* of a slope: the gradient, which gets a dy of 1 */
     float (*f)(float);
     double (*exact)(double);
     void (*many)(mpfr_t y, mpfr_t x);
@@ -119,6 +144,8 @@ static const function functions[] = {
     {"silu", RO_OP_SILU, ro_silu, exact_silu, many_silu, 1},
     {"gelu", RO_OP_GELU, ro_gelu, exact_gelu, many_gelu, 1},
     {"gelu_erf", RO_OP_GELU_ERF, ro_gelu_erf, exact_gelu_erf, many_gelu_erf, 1},
+    {"gelu_erf_slope", RO_OP_GELU_ERF_GRAD, ro_gelu_erf_slope, exact_gelu_erf_slope,
+     many_gelu_erf_slope, 1},
 };
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
@@ -199,7 +226,7 @@ typedef struct {
     uint64_t count;
     ro_ctx *ctx[BACKENDS];
     findings out;
-    float x[CHUNK], got[CHUNK], other[CHUNK];
+    float x[CHUNK], dy[CHUNK], got[CHUNK], other[CHUNK];
 } worker;
 
 static void compare(worker *w, const float *other) {
@@ -208,14 +235,15 @@ static void compare(worker *w, const float *other) {
 }
 
 static void run_chunk(worker *w, uint32_t first) {
-    const ro_shape shape = {RO_F32, 1, {CHUNK}};
-    const ro_call call = {w->f->op, 1, {0}, &shape, shape};
+    const ro_shape shape[] = {{RO_F32, 1, {CHUNK}}, {RO_F32, 1, {CHUNK}}};
+    const ro_call call = {w->f->op, ro_op_describe(w->f->op)->min_inputs, {0}, shape, shape[0]};
     for (uint32_t i = 0; i < CHUNK; i++) {
+        w->dy[i] = 1.0f;
         w->x[i] = ro_from_bits(first + i);
         w->got[i] = ro_canon(w->f->f(w->x[i]));
     }
     for (int b = 0; b < BACKENDS && w->ctx[b]; b++) {
-        if (ro_run(w->ctx[b], &call, (const void *[]){w->x}, w->other) != RO_OK)
+        if (ro_run(w->ctx[b], &call, (const void *[]){w->x, w->dy}, w->other) != RO_OK)
             exit(2);
         compare(w, w->other);
     }
@@ -275,12 +303,13 @@ static int run_function(const function *f, worker *w, int threads) {
         merge(&all, &w[t].out);
     }
     const int64_t worst = doubt_worst(f, w, threads, &all);
-    printf("%-9s max %.4f ulp at %a", f->name, all.error, (double)ro_from_bits(all.at));
+    printf("%-14s max %.4f ulp at %a", f->name, all.error, (double)ro_from_bits(all.at));
     if (f->tail)
         printf(" from 0 on; below 0 %.4f * 2^-24 at %a", ldexp(all.tail, 24),
                (double)ro_from_bits(all.tail_at));
     printf("; %lld inputs differ between paths\n", (long long)all.differing);
-    printf("          the double is within %.2f of its ulp at %lld middles, %lld near the maximum, "
+    printf("               the double is within %.2f of its ulp at %lld middles, %lld near the "
+           "maximum, "
            "%lld others\n",
            all.doubt, (long long)all.middles, (long long)worst, (long long)all.sampled);
     fflush(stdout);
@@ -293,7 +322,7 @@ static void measure_turn(const char *name, float (*f)(uint32_t), double (*refere
         double error = fabs((double)f(k) - reference(ldexp(k, -23) * 3.14159265358979323846));
         worst = error > worst ? error : worst;
     }
-    printf("%-9s max error %.4f * 2^-24 (absolute)\n", name, ldexp(worst, 24));
+    printf("%-14s max error %.4f * 2^-24 (absolute)\n", name, ldexp(worst, 24));
 }
 
 static void open_backends(worker *w) {
