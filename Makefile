@@ -342,7 +342,11 @@ $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
 .PHONY: bench-conv bench-attention
-$(BUILD)/bench/conv $(BUILD)/bench/attention $(BUILD)/bench/elementwise $(BUILD)/bench/step: bench/process.c
+TORCH_BENCHES := $(addprefix $(BUILD)/bench/,conv attention elementwise step)
+$(TORCH_BENCHES): bench/process.c | $(BUILD)/bench/mkl_kernels.so
+$(BUILD)/bench/mkl_kernels.so: bench/mkl_kernels.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 $(WARN) -O2 -fPIC -shared $< -o $@
 
 # Speed against other libraries, those that are installed: tables, and $(BUILD)/bench/cpu.csv. One
 # table by itself: make bench-cpu ARGS="--isa avx2 --threads 2 --only squares".

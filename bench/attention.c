@@ -128,9 +128,8 @@ static double report(const work *w, int products, times t) {
 static process open_peer(const char *python, const char *isa, int thread_count) {
     char threads[24], line[200];
     snprintf(threads, sizeof threads, "%d", thread_count);
-    if (isa && strcmp(isa, "avx2") == 0)
-        setenv("ATEN_CPU_CAPABILITY", "avx2", 1);
-    process p = process_open((const char *[]){python, "bench/attention_torch.py", threads, NULL});
+    process p =
+        torch_open((const char *[]){python, "bench/attention_torch.py", threads, NULL}, isa);
     if (process_ask(&p, "hello", line, sizeof line))
         printf("peer: %s\n\n", line);
     else

@@ -332,12 +332,9 @@ static int parse(int argc, char **argv) {
 
 static void open_peer(void) {
     char threads[24], line[200];
-    if (options.isa && strcmp(options.isa, "avx2") == 0) {
-        setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
-        setenv("ATEN_CPU_CAPABILITY", "avx2", 1);
-    }
     snprintf(threads, sizeof threads, "%d", options.threads);
-    peer = process_open((const char *[]){options.python, "bench/conv_torch.py", threads, NULL});
+    peer = torch_open((const char *[]){options.python, "bench/conv_torch.py", threads, NULL},
+                      options.isa);
     if (!process_ask(&peer, "hello", line, sizeof line))
         die("no peer");
     printf("%s; ", line);

@@ -503,15 +503,13 @@ static arguments parse(int argc, char **argv) {
 static process open_peer(const arguments *a) {
     char threads[24], line[200];
     snprintf(threads, sizeof threads, "%d", a->threads);
-    if (a->isa && strcmp(a->isa, "avx2") == 0)
-        setenv("ATEN_CPU_CAPABILITY", "avx2", 1);
     /* Results that are new memory each time do not pay for its pages each time. */
     setenv("GLIBC_TUNABLES",
            "glibc.malloc.mmap_threshold=4294967296:glibc.malloc.trim_threshold=17179869184:"
            "glibc.malloc.top_pad=1073741824:glibc.malloc.hugetlb=1",
            1);
-    process p =
-        process_open((const char *[]){a->python, "bench/elementwise_torch.py", threads, NULL});
+    process p = torch_open((const char *[]){a->python, "bench/elementwise_torch.py", threads, NULL},
+                           a->isa);
     if (process_ask(&p, "hello", line, sizeof line))
         printf("peer: %s\n\n", line);
     else

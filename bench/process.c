@@ -28,6 +28,33 @@ process process_open(const char *const *argv) {
     return p;
 }
 
+/* "mkl_kernels.so" in the directory of this program. */
+static void preload_mkl_kernels(void) {
+    static const char name[] = "mkl_kernels.so";
+    char path[4096];
+    const ssize_t size = readlink("/proc/self/exe", path, sizeof path - sizeof name);
+    if (size <= 0)
+        return;
+    path[size] = 0;
+    strcpy(strrchr(path, '/') + 1, name);
+    if (access(path, R_OK) == 0)
+        setenv("LD_PRELOAD", path, 1);
+    else
+        fprintf(stderr, "bench: no %s: MKL will choose its kernels by the maker's name\n", path);
+}
+
+process torch_open(const char *const *argv, const char *isa) {
+    if (isa && strcmp(isa, "avx2") == 0) {
+        setenv("ATEN_CPU_CAPABILITY", "avx2", 1);
+        setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+        setenv("MKL_ENABLE_INSTRUCTIONS", "AVX2", 1);
+    }
+    preload_mkl_kernels();
+    const process p = process_open(argv);
+    unsetenv("LD_PRELOAD"); /* nothing for us */
+    return p;
+}
+
 bool process_ask(process *p, const char *question, char *line, int size) {
     if (!p->to || !p->from || fputs(question, p->to) < 0 || fputc('\n', p->to) == EOF ||
         fflush(p->to) != 0 || !fgets(line, size, p->from))

@@ -136,7 +136,7 @@ static process open_peer(const arguments *a) {
         snprintf(number[i], sizeof number[i], "%ld", value[i]);
         argv[2 + i] = number[i];
     }
-    return process_open(argv);
+    return torch_open(argv, NULL);
 }
 
 static bool their_step(process *p, double *seconds, float *loss, double *peak_mb) {
