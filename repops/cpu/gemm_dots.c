@@ -4,7 +4,13 @@
 #include "repops/cpu/gemm_dots.h"
 #include "repops/cpu/gemm_pack.h"
 
-enum { MOST_GROUPS = 4, AHEAD = 64 /* steps of k */ };
+enum { MOST_GROUPS = 4 };
+
+/* Lines that are asked for of one row before the next row's: memory is slower at a line of each
+ * row in turn. While a block of as many lines of each row is read, the next block is asked for,
+ * ASK_ROWS rows with each square. */
+enum { LINE = 16, ASK_LINES = VW < 8 ? 1 : 4, BLOCK = LINE * ASK_LINES };
+enum { ASK_ROWS = VW * VW / BLOCK };
 
 /* Columns half a page apart, or a multiple of that, share so few sets of the first-level cache that
  * it has room for 16 of them. From memory, b_ahead, they come faster 16 at a time too. */
@@ -22,32 +28,37 @@ RO_INLINE vf load_step(const float *b, int64_t step) {
 }
 
 /* Elements [from, VW) of row i, from column j on. */
-static void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, int from, vf tot) {
-    float x[VW];
+RO_INLINE void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, int from, vf tot) {
+    float x[VW], *to = g->c + i * g->c_row + j * c_col;
+    tot = vf_mul(tot, vf_set1(g->alpha));
+    if (c_col == 1 && from == 0) {
+        if (g->beta != 0)
+            tot = vf_fma(vf_set1(g->beta), vf_load(to), tot);
+        vf_store(to, vf_canon(tot));
+        return;
+    }
     vf_store(x, tot);
     for (int l = from; l < VW; l++) {
-        float *c = g->c + i * g->c_row + (j + l) * c_col;
-        const float t = x[l] * g->alpha;
-        *c = ro_canon(g->beta == 0 ? t : ro_fma(g->beta, *c, t));
+        float *c = to + l * c_col;
+        *c = ro_canon(g->beta == 0 ? x[l] : ro_fma(g->beta, *c, x[l]));
     }
 }
 
-/* Where lines are asked for while step p of `cols` columns from b on is read: in the same columns,
- * and at their end in the next ones. */
-RO_INLINE const float *lines_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
+/* What is asked for while the block from p of `cols` columns from b on is read: in the same
+ * columns, and at their end in the next ones. */
+RO_INLINE const float *block_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
     if (g->b_ahead)
-        return b + g->b_ahead + p * VW;
-    return b + p + AHEAD + (p + AHEAD < g->k ? 0 : cols * g->b_col - g->k);
+        return b + g->b_ahead + p * cols;
+    return b + p + BLOCK + (p + BLOCK < g->k ? 0 : cols * g->b_col - g->k);
 }
 
-/* As many lines as VW columns have. */
-RO_INLINE void fetch(const float *b, int64_t step) {
-    const float *at = b;
+RO_INLINE void ask(const float *b, int64_t step) {
     RO_UNROLL
-    for (int l = 0; l < VW; l++) {
-        if (l % 4 == 0)
-            at = whole_address(b + l * step);
-        __builtin_prefetch(at + l % 4 * step);
+    for (int i = 0; i < ASK_ROWS; i++) {
+        const float *at = whole_address(b + i * step);
+        RO_UNROLL
+        for (int line = 0; line < ASK_LINES; line++)
+            __builtin_prefetch(at + line * LINE);
     }
 }
 
@@ -57,35 +68,46 @@ RO_INLINE void one_after_another(void) {
     __asm__ volatile("" ::: "memory");
 }
 
-/* One chunk of `rows` x (VW * groups) elements. */
-RO_INLINE void dots_chunk(const int rows, const int groups, const gemm *g, const float *b,
-                          int64_t from, int64_t to, vf acc[DOTS_ROWS][MOST_GROUPS]) {
-    const int64_t step = g->b_col, line_step = g->b_ahead ? VW : step;
-    int64_t p = from;
-    for (; p + VW <= to; p += VW) {
-        const float *a[DOTS_ROWS], *ahead = lines_ahead(g, b, VW * groups, p);
+/* Steps [p, end) of `rows` x (VW * groups) elements, whole squares, while rows that are ask_step
+ * apart are asked for from `ahead` on. */
+RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const float *b,
+                          int64_t p, int64_t end, const float *ahead, int64_t ask_step,
+                          vf acc[DOTS_ROWS][MOST_GROUPS]) {
+    const int64_t step = g->b_col, a_row = g->a_row;
+    const float *a = g->a + p;
+    for (b += p; p < end; p += VW, a += VW, b += VW) {
+        const float *row[DOTS_ROWS];
         RO_UNROLL
         for (int i = 0; i < rows; i++)
-            a[i] = whole_address(g->a + i * g->a_row + p);
+            row[i] = i ? whole_address(a + i * a_row) : a;
         RO_UNROLL
-        for (int h = 0; h < groups; h++) {
-            const float *at = b + h * VW * step + p;
+        for (int h = 0; h < groups; h++, ahead += ASK_ROWS * ask_step) {
             vf r[VW];
-            load_transposed(at, step, r);
-            fetch(ahead + h * VW * step, line_step);
+            load_transposed(b + h * VW * step, step, r);
+            ask(ahead, ask_step);
             RO_UNROLL
             for (int q = 0; q < VW; q++) {
                 RO_UNROLL
                 for (int i = 0; i < rows; i++)
-                    acc[i][h] = vf_fma(vf_set1(a[i][q]), r[q], acc[i][h]);
+                    acc[i][h] = vf_fma(vf_set1(row[i][q]), r[q], acc[i][h]);
             }
             one_after_another();
         }
     }
+}
+
+/* One chunk of `rows` x (VW * groups) elements. */
+RO_INLINE void dots_chunk(const int rows, const int groups, const gemm *g, const float *b,
+                          int64_t from, int64_t to, vf acc[DOTS_ROWS][MOST_GROUPS]) {
+    const int64_t whole = from + (to - from) / VW * VW, ask_step = g->b_ahead ? BLOCK : g->b_col;
+    int64_t p = from;
+    for (; p < whole; p = min_i64(whole, p + BLOCK))
+        dots_block(rows, groups, g, b, p, min_i64(whole, p + BLOCK),
+                   block_ahead(g, b, VW * groups, p), ask_step, acc);
     for (; p < to; p++) {
         RO_UNROLL
         for (int h = 0; h < groups; h++) {
-            const vf r = load_step(b + h * VW * step + p, step);
+            const vf r = load_step(b + h * VW * g->b_col + p, g->b_col);
             RO_UNROLL
             for (int i = 0; i < rows; i++)
                 acc[i][h] = vf_fma(vf_set1(g->a[i * g->a_row + p]), r, acc[i][h]);
