@@ -13,8 +13,8 @@
         map(name##_of, (constants){0}, (const float *)job->in[0] + first, last - first,            \
             (float *)job->out + first);                                                            \
     }
-FUNCTION(exp, wide_exp(x))
-FUNCTION(log, wide_log(x))
+FUNCTION(exp, fast_exp(x))
+FUNCTION(log, fast_log(x))
 FUNCTION(tanh, wide_tanh(x))
 FUNCTION(erf, wide_erf(x))
 FUNCTION(sigmoid, wide_sigmoid(x))

@@ -46,7 +46,9 @@ RO_INLINE vf vf_scale_down(vf y, vf t) {
     return vf_scale(y, t);
 }
 RO_INLINE vf vf_scale_sum(vf p, vf t) {
-    return vf_scale(vf_add(p, vf_set1(1.0f)), t);
+    const __m512i k = _mm512_slli_epi32(_mm512_castps_si512(t), 23);
+    const vf s = _mm512_castsi512_ps(_mm512_add_epi32(k, _mm512_set1_epi32(127 << 23)));
+    return vf_fma(p, s, s);
 }
 /* The mask of the exponent is also -inf, which log needs: one register for both, the last one. */
 RO_INLINE vf vf_log_split(vf x, vf *m) {
@@ -56,6 +58,28 @@ RO_INLINE vf vf_log_split(vf x, vf *m) {
     const __m512i e = _mm512_castps_si512(_mm512_and_ps(d, mask));
     *m = _mm512_castsi512_ps(_mm512_sub_epi32(u, e));
     return _mm512_cvtepi32_ps(e);
+}
+/* Lanes for which something is true. */
+typedef __mmask16 vf_lanes;
+RO_INLINE vf_lanes vf_within(vf x, float most) {
+    return _mm512_cmp_ps_mask(vf_abs(x), vf_set1(most), _CMP_LE_OQ);
+}
+RO_INLINE vf_lanes vf_below(vf x, float c) {
+    return _mm512_cmp_ps_mask(x, vf_set1(c), _CMP_LT_OQ);
+}
+RO_INLINE int vf_every(vf_lanes lanes) {
+    return lanes == 0xffff;
+}
+/* +0 elsewhere */
+RO_INLINE vf vf_only(vf_lanes lanes, vf x) {
+    return _mm512_maskz_mov_ps(lanes, x);
+}
+/* Normal numbers above 0. */
+RO_INLINE int vf_normal(vf a, vf b) {
+    const __m512i x = _mm512_castps_si512(a), y = _mm512_castps_si512(b);
+    const __m512i least = _mm512_min_epi32(x, y), most = _mm512_max_epi32(x, y);
+    const __mmask16 low = _mm512_cmpgt_epi32_mask(least, _mm512_set1_epi32(0x007fffff));
+    return (low & _mm512_cmplt_epi32_mask(most, _mm512_set1_epi32(0x7f800000))) == 0xffff;
 }
 /* SPEC.md section 3.2. x86 gives its second operand if both are zeros or one is a NaN; elsewhere
  * the two are equal. */
@@ -125,6 +149,26 @@ RO_INLINE vf vf_log_split(vf x, vf *m) {
     *m = _mm256_castsi256_ps(_mm256_sub_epi32(u, e));
     return _mm256_cvtepi32_ps(e);
 }
+typedef __m256i vf_lanes;
+RO_INLINE vf_lanes vf_within(vf x, float most) {
+    return _mm256_castps_si256(_mm256_cmp_ps(vf_abs(x), vf_set1(most), _CMP_LE_OQ));
+}
+RO_INLINE vf_lanes vf_below(vf x, float c) {
+    return _mm256_castps_si256(_mm256_cmp_ps(x, vf_set1(c), _CMP_LT_OQ));
+}
+RO_INLINE int vf_every(vf_lanes lanes) {
+    return _mm256_movemask_ps(_mm256_castsi256_ps(lanes)) == 0xff;
+}
+RO_INLINE vf vf_only(vf_lanes lanes, vf x) {
+    return _mm256_and_ps(_mm256_castsi256_ps(lanes), x);
+}
+RO_INLINE int vf_normal(vf a, vf b) {
+    const __m256i x = _mm256_castps_si256(a), y = _mm256_castps_si256(b);
+    const __m256i least = _mm256_min_epi32(x, y), most = _mm256_max_epi32(x, y);
+    const __m256i low = _mm256_cmpgt_epi32(least, _mm256_set1_epi32(0x007fffff));
+    const __m256i high = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x7f800000), most);
+    return _mm256_movemask_epi8(_mm256_and_si256(low, high)) == -1;
+}
 RO_INLINE vf vf_max(vf a, vf b) {
     const vf m = _mm256_and_ps(_mm256_max_ps(a, b), _mm256_max_ps(b, a));
     return _mm256_blendv_ps(m, bits256(RO_QNAN_BITS), _mm256_cmp_ps(a, b, _CMP_UNORD_Q));
@@ -181,6 +225,23 @@ RO_INLINE vf vf_log_split(vf x, vf *m) {
     const uint32x4_t e = vandq_u32(vsubq_u32(u, vdupq_n_u32(0x3f2aaaab)), vdupq_n_u32(0xff800000));
     *m = vreinterpretq_f32_u32(vsubq_u32(u, e));
     return vcvtq_f32_s32(vreinterpretq_s32_u32(e));
+}
+typedef uint32x4_t vf_lanes;
+RO_INLINE vf_lanes vf_within(vf x, float most) {
+    return vcleq_f32(vf_abs(x), vdupq_n_f32(most));
+}
+RO_INLINE vf_lanes vf_below(vf x, float c) {
+    return vcltq_f32(x, vdupq_n_f32(c));
+}
+RO_INLINE int vf_every(vf_lanes lanes) {
+    return vminvq_u32(lanes) != 0;
+}
+RO_INLINE vf vf_only(vf_lanes lanes, vf x) {
+    return vreinterpretq_f32_u32(vandq_u32(lanes, vreinterpretq_u32_f32(x)));
+}
+RO_INLINE int vf_normal(vf a, vf b) {
+    const int32x4_t x = vreinterpretq_s32_f32(a), y = vreinterpretq_s32_f32(b);
+    return vminvq_s32(vminq_s32(x, y)) > 0x007fffff && vmaxvq_s32(vmaxq_s32(x, y)) < 0x7f800000;
 }
 RO_INLINE vf vf_max(vf a, vf b) {
     return vf_canon(vmaxq_f32(a, b));
@@ -267,6 +328,20 @@ RO_INLINE wide wide_log_split(wide a, wide *m) {
 #undef RO_F
 #undef RO_OF
 
+/* exp(x) and log(x), same bits; what special cases take is for vectors that have one. Below -104
+ * exp(x) is 0. */
+RO_INLINE wide fast_exp(wide x) {
+    const vf_lanes a = vf_within(x.x, 87.0f), b = vf_within(x.y, 87.0f);
+    const vf_lanes plain = (a | vf_below(x.x, -104.0f)) & (b | vf_below(x.y, -104.0f));
+    if (__builtin_expect(!vf_every(plain), 0))
+        return wide_exp(x);
+    const wide y = wide_exp_plain(x);
+    return (wide){vf_only(a, y.x), vf_only(b, y.y)};
+}
+RO_INLINE wide fast_log(wide x) {
+    return __builtin_expect(vf_normal(x.x, x.y), 1) ? wide_log_plain(x) : wide_log(x);
+}
+
 #define WIDE_SAME_INDEX /* these are vectors */
 
 /* A loop whose arithmetic takes as long as memory does must ask for its input itself: what the
@@ -291,8 +366,8 @@ enum { WIDE = 1 };
 #define wide_canon          ro_canon
 #define wide_unless_nan     ro_unless_nan
 #define wide_if_ge          ro_if_ge
-#define wide_exp            ro_exp
-#define wide_log            ro_log
+#define fast_exp            ro_exp
+#define fast_log            ro_log
 #define wide_tanh           ro_tanh
 #define wide_erf            ro_erf
 #define wide_sigmoid        ro_sigmoid
@@ -355,13 +430,13 @@ RO_INLINE void map2(function2 *f, constants s, const float *x, const float *y, i
 
 /* exp(x - a) */
 RO_INLINE wide exp_minus(wide x, constants s) {
-    return wide_exp(wide_sub(x, wide_set1(s.a)));
+    return fast_exp(wide_sub(x, wide_set1(s.a)));
 }
 
 /* exp(x - y) */
 RO_INLINE wide exp_difference(wide x, wide y, constants s) {
     (void)s;
-    return wide_exp(wide_sub(x, y));
+    return fast_exp(wide_sub(x, y));
 }
 
 /* exp(x - a) * b */

@@ -46,7 +46,7 @@ static void log_softmax(const ro_job *job, int64_t first, int64_t last) {
 }
 
 RO_INLINE wide log_softmax_slope(wide y, wide dy, constants s) {
-    return wide_canon(wide_fma(wide_neg(wide_exp(y)), wide_set1(s.a), dy));
+    return wide_canon(wide_fma(wide_neg(fast_exp(y)), wide_set1(s.a), dy));
 }
 
 static void log_softmax_grad_row(const float *y, const float *dy, float sum, int64_t cols,

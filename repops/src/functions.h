@@ -48,6 +48,12 @@ RO_INLINE RO_F RO_OF(exp)(RO_F x) {
     return RO_OF(unless_nan)(x, RO_OF(scale)(ADD(p, K(1.0f)), t));
 }
 
+/* The same for |x| <= 87, where nothing is cut off and the result is a normal number. */
+RO_INLINE RO_F RO_OF(exp_plain)(RO_F x) {
+    RO_F t, p = RO_OF(exp_core)(x, &t);
+    return RO_OF(scale_sum)(p, t);
+}
+
 /* SPEC 2.2, but a NaN gives any NaN. */
 RO_INLINE RO_F RO_OF(tanh_any)(RO_F x) {
     RO_F t, a = RO_OF(abs)(x);
@@ -70,11 +76,8 @@ RO_INLINE RO_F RO_OF(tanh)(RO_F x) {
     return RO_OF(canon)(RO_OF(tanh_any)(x));
 }
 
-/* SPEC 2.3. */
-RO_INLINE RO_F RO_OF(log)(RO_F x) {
-    RO_F c = RO_OF(if_ge)(x, K(0x1p-126f), x, MUL(x, K(0x1p25f)));
-    RO_F m, n = RO_OF(log_split)(c, &m);
-    n = RO_OF(if_ge)(x, K(0x1p-126f), n, SUB(n, K(25 * 0x1p23f)));
+/* SPEC 2.3: log(2^e m), n = e * 2^23. */
+RO_INLINE RO_F RO_OF(log_core)(RO_F m, RO_F n) {
     RO_F f = SUB(m, K(1.0f));
     RO_F p = K(-0x1.04ff52p-3f);
     p = FMA(p, f, K(0x1.132ee2p-3f));
@@ -86,10 +89,23 @@ RO_INLINE RO_F RO_OF(log)(RO_F x) {
     p = FMA(p, f, K(0x1.55554cp-2f));
     RO_F z = MUL(f, f);
     RO_F t = FMA(n, K(0x1.7f7d1cp-43f), FMA(MUL(f, z), p, MUL(K(-0.5f), z)));
-    RO_F r = FMA(n, K(0x1.62e400p-24f), ADD(t, f));
+    return FMA(n, K(0x1.62e400p-24f), ADD(t, f));
+}
+
+RO_INLINE RO_F RO_OF(log)(RO_F x) {
+    RO_F c = RO_OF(if_ge)(x, K(0x1p-126f), x, MUL(x, K(0x1p25f)));
+    RO_F m, n = RO_OF(log_split)(c, &m);
+    n = RO_OF(if_ge)(x, K(0x1p-126f), n, SUB(n, K(25 * 0x1p23f)));
+    RO_F r = RO_OF(log_core)(m, n);
     r = RO_OF(if_ge)(x, K(0x1p-149f), r, K(ro_from_bits(RO_MINUS_INFINITY_BITS)));
     r = RO_OF(if_ge)(x, K(ro_from_bits(RO_INFINITY_BITS)), x, r);
     return RO_OF(if_ge)(x, K(0.0f), r, K(ro_from_bits(RO_QNAN_BITS)));
+}
+
+/* The same for normal numbers above 0. */
+RO_INLINE RO_F RO_OF(log_plain)(RO_F x) {
+    RO_F m, n = RO_OF(log_split)(x, &m);
+    return RO_OF(log_core)(m, n);
 }
 
 /* SPEC 2.5, but a NaN gives any NaN. */

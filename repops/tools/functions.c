@@ -1,19 +1,19 @@
 #include "repops/tools/functions.h"
 #include "repops/cpu/functions.h"
 
-#define FUNCTION(name)                                                                             \
+#define FUNCTION(name, kind)                                                                       \
     RO_INLINE wide name##_of(wide x, constants s) {                                                \
         (void)s;                                                                                   \
-        return wide_##name(x);                                                                     \
+        return kind##_##name(x);                                                                   \
     }                                                                                              \
     static void name##_all(float *x, int64_t count) {                                              \
         map(name##_of, (constants){0}, x, count, x);                                               \
     }
-FUNCTION(exp)
-FUNCTION(log)
-FUNCTION(tanh)
-FUNCTION(erf)
-FUNCTION(sigmoid)
+FUNCTION(exp, fast)
+FUNCTION(log, fast)
+FUNCTION(tanh, wide)
+FUNCTION(erf, wide)
+FUNCTION(sigmoid, wide)
 #undef FUNCTION
 
 static void rsqrt_all(float *x, int64_t count) {

@@ -2,6 +2,7 @@
  * fork, and the floating-point environment. */
 #include "conv_cases.h"
 #include "repops/ref.h"
+#include "repops/src/math.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -354,6 +355,72 @@ Test(cpu, maximum_finds_one_zero_or_nan_at_every_place) {
                     row[i] = 0x80000000;
                 }
         }
+        ro_ctx_destroy(ctx);
+    }
+}
+
+/* ---- exponentials and logarithms, of which plain arguments have a way of their own ---- */
+
+/* Plain ones, their ends, what is beside those, and what has a result of its own. */
+static const float mixed_arguments[] = {
+    0.5f,
+    3.0f,
+    87.0f,
+    0x1p-126f,
+    -1.0f,
+    -87.0f,
+    -0x1.5c0002p6f,
+    88.5f,
+    90.0f,
+    -103.5f,
+    -104.0f,
+    -0x1.a00002p6f,
+    -1e30f,
+    -INFINITY,
+    0.0f,
+    -0.0f,
+    0x1.fffffcp-127f,
+    0x1p-149f,
+    INFINITY,
+    NAN,
+    -0x1p-149f,
+    0x1.fffffep127f,
+};
+enum { MIXED = sizeof mixed_arguments / sizeof mixed_arguments[0], MIXED_COUNT = 4001 };
+
+static void expect_mixed(ro_ctx *ctx, const char *backend, ro_op op, float (*f)(float),
+                         const float *x) {
+    float out[MIXED_COUNT];
+    const ro_shape shape = {RO_F32, 1, {MIXED_COUNT}};
+    ro_call call = {.op = op, .input_count = 1, .input = &shape};
+    cr_assert(ro_infer(&call, NULL, 0) == RO_OK);
+    cr_assert(ro_run(ctx, &call, (const void *const[]){x}, out) == RO_OK, "%s", ro_ctx_error(ctx));
+    for (int i = 0; i < MIXED_COUNT; i++)
+        cr_assert(ro_to_bits(out[i]) == ro_to_bits(f(x[i])), "%s on %s of %a: %a, expected %a",
+                  ro_op_describe(op)->name, backend, (double)x[i], (double)out[i], (double)f(x[i]));
+}
+
+static float exp_of(float x) {
+    return ro_exp(x);
+}
+
+static float log_of(float x) {
+    return ro_log(x);
+}
+
+/* Vectors of plain arguments alone, with one or two others, and of all kinds. */
+Test(cpu, exp_and_log_have_the_same_bits_beside_special_cases) {
+    float x[MIXED_COUNT];
+    for (int i = 0; i < MIXED_COUNT; i++) {
+        const uint64_t word = case_word(1, 1, i), rare = 1 + (uint64_t)(i / 64) % 8 * 4;
+        x[i] = mixed_arguments[word % rare ? word / rare % 4 : word / rare % MIXED];
+    }
+    for (int b = 0; b < BACKENDS; b++) {
+        ro_ctx *ctx = context(backends[b], 1);
+        if (!ctx)
+            continue;
+        expect_mixed(ctx, backends[b], RO_OP_EXP, exp_of, x);
+        expect_mixed(ctx, backends[b], RO_OP_LOG, log_of, x);
         ro_ctx_destroy(ctx);
     }
 }
