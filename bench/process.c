@@ -28,30 +28,42 @@ process process_open(const char *const *argv) {
     return p;
 }
 
-/* "mkl_kernels.so" in the directory of this program. */
-static void preload_mkl_kernels(void) {
+/* Puts "mkl_kernels.so" of this program's directory before what `others`, if anything, preload. */
+static bool preload_mkl_kernels(const char *others) {
     static const char name[] = "mkl_kernels.so";
-    char path[4096];
+    char path[4096], all[8192];
     const ssize_t size = readlink("/proc/self/exe", path, sizeof path - sizeof name);
     if (size <= 0)
-        return;
+        return false;
     path[size] = 0;
     strcpy(strrchr(path, '/') + 1, name);
-    if (access(path, R_OK) == 0)
-        setenv("LD_PRELOAD", path, 1);
-    else
-        fprintf(stderr, "bench: no %s: MKL will choose its kernels by the maker's name\n", path);
+    if (access(path, R_OK) != 0 || strpbrk(path, " :")) /* ld.so takes these as ends of a name */
+        return false;
+    snprintf(all, sizeof all, "%s%s%s", path, others ? ":" : "", others ? others : "");
+    setenv("LD_PRELOAD", all, 1);
+    return true;
 }
 
 process torch_open(const char *const *argv, const char *isa) {
-    if (isa && strcmp(isa, "avx2") == 0) {
-        setenv("ATEN_CPU_CAPABILITY", "avx2", 1);
-        setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
-        setenv("MKL_ENABLE_INSTRUCTIONS", "AVX2", 1);
-    }
-    preload_mkl_kernels();
+    static const char *const limits[][2] = {{"ATEN_CPU_CAPABILITY", "avx2"},
+                                            {"ONEDNN_MAX_CPU_ISA", "AVX2"},
+                                            {"MKL_ENABLE_INSTRUCTIONS", "AVX2"}};
+    const bool avx2 = isa && strcmp(isa, "avx2") == 0;
+    for (int i = 0; i < 3; i++)
+        if (avx2)
+            setenv(limits[i][0], limits[i][1], 1);
+        else
+            unsetenv(limits[i][0]);
+    const char *given = getenv("LD_PRELOAD");
+    char *others = given ? strdup(given) : NULL;
+    if (!preload_mkl_kernels(others))
+        fputs("bench: mkl_kernels.so cannot be preloaded: MKL may choose slow kernels\n", stderr);
     const process p = process_open(argv);
-    unsetenv("LD_PRELOAD"); /* nothing for us */
+    if (others)
+        setenv("LD_PRELOAD", others, 1);
+    else
+        unsetenv("LD_PRELOAD");
+    free(others);
     return p;
 }
 

@@ -74,8 +74,8 @@ RO_INLINE int vf_every(vf_lanes lanes) {
 RO_INLINE vf vf_only(vf_lanes lanes, vf x) {
     return _mm512_maskz_mov_ps(lanes, x);
 }
-/* Normal numbers above 0. */
-RO_INLINE int vf_normal(vf a, vf b) {
+/* Whether all lanes of both are normal numbers above 0. */
+RO_INLINE int vf_positive_normal(vf a, vf b) {
     const __m512i x = _mm512_castps_si512(a), y = _mm512_castps_si512(b);
     const __m512i least = _mm512_min_epi32(x, y), most = _mm512_max_epi32(x, y);
     const __mmask16 low = _mm512_cmpgt_epi32_mask(least, _mm512_set1_epi32(0x007fffff));
@@ -162,7 +162,7 @@ RO_INLINE int vf_every(vf_lanes lanes) {
 RO_INLINE vf vf_only(vf_lanes lanes, vf x) {
     return _mm256_and_ps(_mm256_castsi256_ps(lanes), x);
 }
-RO_INLINE int vf_normal(vf a, vf b) {
+RO_INLINE int vf_positive_normal(vf a, vf b) {
     const __m256i x = _mm256_castps_si256(a), y = _mm256_castps_si256(b);
     const __m256i least = _mm256_min_epi32(x, y), most = _mm256_max_epi32(x, y);
     const __m256i low = _mm256_cmpgt_epi32(least, _mm256_set1_epi32(0x007fffff));
@@ -239,7 +239,7 @@ RO_INLINE int vf_every(vf_lanes lanes) {
 RO_INLINE vf vf_only(vf_lanes lanes, vf x) {
     return vreinterpretq_f32_u32(vandq_u32(lanes, vreinterpretq_u32_f32(x)));
 }
-RO_INLINE int vf_normal(vf a, vf b) {
+RO_INLINE int vf_positive_normal(vf a, vf b) {
     const int32x4_t x = vreinterpretq_s32_f32(a), y = vreinterpretq_s32_f32(b);
     return vminvq_s32(vminq_s32(x, y)) > 0x007fffff && vmaxvq_s32(vmaxq_s32(x, y)) < 0x7f800000;
 }
@@ -328,8 +328,8 @@ RO_INLINE wide wide_log_split(wide a, wide *m) {
 #undef RO_F
 #undef RO_OF
 
-/* exp(x) and log(x), same bits; what special cases take is for vectors that have one. Below -104
- * exp(x) is 0. */
+/* The bits of wide_exp and wide_log, which run only where a lane is a special case. Below -104
+ * exp(x) is +0. */
 RO_INLINE wide fast_exp(wide x) {
     const vf_lanes a = vf_within(x.x, 87.0f), b = vf_within(x.y, 87.0f);
     const vf_lanes plain = (a | vf_below(x.x, -104.0f)) & (b | vf_below(x.y, -104.0f));
@@ -339,7 +339,7 @@ RO_INLINE wide fast_exp(wide x) {
     return (wide){vf_only(a, y.x), vf_only(b, y.y)};
 }
 RO_INLINE wide fast_log(wide x) {
-    return __builtin_expect(vf_normal(x.x, x.y), 1) ? wide_log_plain(x) : wide_log(x);
+    return __builtin_expect(vf_positive_normal(x.x, x.y), 1) ? wide_log_plain(x) : wide_log(x);
 }
 
 #define WIDE_SAME_INDEX /* these are vectors */

@@ -6,11 +6,12 @@
 
 enum { MOST_GROUPS = 4 };
 
-/* Lines that are asked for of one row before the next row's: memory is slower at a line of each
- * row in turn. While a block of as many lines of each row is read, the next block is asked for,
- * ASK_ROWS rows with each square. */
-enum { LINE = 16, ASK_LINES = VW < 8 ? 1 : 4, BLOCK = LINE * ASK_LINES };
-enum { ASK_ROWS = VW * VW / BLOCK };
+/* A square is VW steps of VW columns of b. Steps go in blocks, and while one is read the next is
+ * asked for, ASK_COLS columns with each square: ASK_LINES lines of one column, then the next one's,
+ * as memory is slower at a line of each in turn. A last block that is shorter asks for fewer
+ * columns; without vectors nothing is asked for. */
+enum { LINE = 16 /* floats */, ASK_LINES = VW < 8 ? 1 : 4, BLOCK = LINE * ASK_LINES };
+enum { ASK_COLS = VW * VW / BLOCK };
 
 /* Columns half a page apart, or a multiple of that, share so few sets of the first-level cache that
  * it has room for 16 of them. From memory, b_ahead, they come faster 16 at a time too. */
@@ -44,17 +45,17 @@ RO_INLINE void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, i
     }
 }
 
-/* What is asked for while the block from p of `cols` columns from b on is read: in the same
- * columns, and at their end in the next ones. */
+/* What is asked for while the block from p of `cols` columns from b on is read: the next block of
+ * the same columns, the first one of the next columns, or what b_ahead says. */
 RO_INLINE const float *block_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
     if (g->b_ahead)
         return b + g->b_ahead + p * cols;
-    return b + p + BLOCK + (p + BLOCK < g->k ? 0 : cols * g->b_col - g->k);
+    return b + (p + BLOCK < g->k ? p + BLOCK : cols * g->b_col);
 }
 
 RO_INLINE void ask(const float *b, int64_t step) {
     RO_UNROLL
-    for (int i = 0; i < ASK_ROWS; i++) {
+    for (int i = 0; i < ASK_COLS; i++) {
         const float *at = whole_address(b + i * step);
         RO_UNROLL
         for (int line = 0; line < ASK_LINES; line++)
@@ -68,7 +69,7 @@ RO_INLINE void one_after_another(void) {
     __asm__ volatile("" ::: "memory");
 }
 
-/* Steps [p, end) of `rows` x (VW * groups) elements, whole squares, while rows that are ask_step
+/* Steps [p, end) of `rows` x (VW * groups) elements, whole squares, while columns that are ask_step
  * apart are asked for from `ahead` on. */
 RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const float *b,
                           int64_t p, int64_t end, const float *ahead, int64_t ask_step,
@@ -81,7 +82,7 @@ RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const
         for (int i = 0; i < rows; i++)
             row[i] = i ? whole_address(a + i * a_row) : a;
         RO_UNROLL
-        for (int h = 0; h < groups; h++, ahead += ASK_ROWS * ask_step) {
+        for (int h = 0; h < groups; h++, ahead += ASK_COLS * ask_step) {
             vf r[VW];
             load_transposed(b + h * VW * step, step, r);
             ask(ahead, ask_step);

@@ -76,7 +76,7 @@ RO_INLINE RO_F RO_OF(tanh)(RO_F x) {
     return RO_OF(canon)(RO_OF(tanh_any)(x));
 }
 
-/* SPEC 2.3: log(2^e m), n = e * 2^23. */
+/* log(2^e m), n = e * 2^23. */
 RO_INLINE RO_F RO_OF(log_core)(RO_F m, RO_F n) {
     RO_F f = SUB(m, K(1.0f));
     RO_F p = K(-0x1.04ff52p-3f);
@@ -92,6 +92,7 @@ RO_INLINE RO_F RO_OF(log_core)(RO_F m, RO_F n) {
     return FMA(n, K(0x1.62e400p-24f), ADD(t, f));
 }
 
+/* SPEC 2.3. */
 RO_INLINE RO_F RO_OF(log)(RO_F x) {
     RO_F c = RO_OF(if_ge)(x, K(0x1p-126f), x, MUL(x, K(0x1p25f)));
     RO_F m, n = RO_OF(log_split)(c, &m);
