@@ -129,6 +129,60 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     }
 }
 
+#if defined(RO_ISA_avx2)
+
+enum { IN_A_ROW = 2 };
+
+/* All lines of the place in the output, whose rows begin anywhere: few enough for once. */
+RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
+    const int last = t->flags & TILE_LAST;
+    const float *line = last ? t->out : t->c;
+    const int64_t row = last ? t->out_row : t->c_row;
+    RO_UNROLL
+    for (int i = 0; i < rows; i++, line += row) {
+        __builtin_prefetch(line, 1);
+        __builtin_prefetch(line + nv * VW - 1, 1);
+    }
+}
+
+RO_INLINE void panel_step(const int rows, const int nv, const float *a, const float *b,
+                          vf acc[MR_MOST][NV_MOST]) {
+    vf bv[NV_MOST];
+    RO_UNROLL
+    for (int v = 0; v < nv; v++)
+        bv[v] = vf_load(b + v * VW);
+    RO_UNROLL
+    for (int i = 0; i < rows; i++) {
+        const vf av = vf_set1(a[i]);
+        RO_UNROLL
+        for (int v = 0; v < nv; v++)
+            acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
+    }
+}
+
+/* Packed operands without gaps. The threads of a core share what it issues: where the other one is
+ * busy, fmas wait for every instruction beside them, so there are as few as can be. */
+RO_INLINE void tile_panels(const int rows, const int nv, const int lines, const tile *t,
+                           vf acc[MR_MOST][NV_MOST]) {
+    const float *a = t->a, *b = t->b, *ahead = t->ahead;
+    int64_t left = t->k;
+    if (t->k > OUT_AHEAD) /* a few steps are too short to ask and wait */
+        fetch_lines(rows, nv, t);
+    for (; left >= IN_A_ROW; left -= IN_A_ROW) {
+        RO_UNROLL
+        for (int i = 0; i < IN_A_ROW; i++, a += rows, b += NR) {
+            if (lines)
+                __builtin_prefetch(ahead);
+            ahead += lines ? t->ahead_step : 0;
+            panel_step(rows, nv, a, b, acc);
+        }
+    }
+    for (; left > 0; left--, a += rows, b += NR)
+        panel_step(rows, nv, a, b, acc);
+}
+
+#endif
+
 /* Distances are constants, which leaves more registers to the accumulators. */
 RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const tile *t,
                          vf acc[MR_MOST][NV_MOST]) {
@@ -172,6 +226,15 @@ RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const til
 
 RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode, const tile *t,
                              vf acc[MR_MOST][NV_MOST]) {
+#if defined(RO_ISA_avx2)
+    if (mode == TILE_PACKED && t->a_step == rows && t->b_step == NR) {
+        if (t->ahead)
+            tile_panels(rows, nv, 1, t, acc);
+        else
+            tile_panels(rows, nv, 0, t, acc);
+        return;
+    }
+#endif
     if (mode == TILE_RUNS || mode == TILE_LANES)
         tile_runs(rows, nv, mode == TILE_LANES, t, acc);
     else if (mode == TILE_PACKED || t->ahead)
@@ -204,6 +267,12 @@ static __attribute__((noinline)) void finish(int rows, int nv, const tile *t, co
 
 enum { ONLY = TILE_FIRST | TILE_LAST };
 
+#if defined(RO_ISA_avx512)
+enum { MASKS_COST = 0 };
+#else
+enum { MASKS_COST = 1 };
+#endif
+
 /* As vf_store_n; where masks cost nothing, all rows share those that tile_finish made. */
 RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
 #if defined(RO_ISA_avx512)
@@ -223,24 +292,25 @@ RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
         RO_UNROLL                                                                                  \
         for (int v = 0; v < nv; v++) {                                                             \
             float *const c = c_row + v * VW, *const out = out_row + v * VW;                        \
-            const int64_t cols = t->cols - v * VW;                                                 \
+            const int64_t cols = whole ? VW : t->cols - v * VW;                                    \
             (void)c, (void)out, (void)cols;                                                        \
             what;                                                                                  \
         }                                                                                          \
     }
 
 /* The product by alpha takes the place of as many fmas, which a tile of few steps misses. */
-RO_INLINE void tile_result(const int rows, const int nv, const tile *t, const vf_mask mask[NV_MOST],
-                           vf acc[MR_MOST][NV_MOST]) {
+RO_INLINE void tile_result(const int rows, const int nv, const int whole, const tile *t,
+                           const vf_mask mask[NV_MOST], vf acc[MR_MOST][NV_MOST]) {
     const vf alpha = vf_set1(t->alpha);
     if (t->alpha != 1)
         EACH_VECTOR(acc[i][v] = vf_mul(acc[i][v], alpha))
     EACH_VECTOR(store_cols(out, vf_canon(acc[i][v]), cols, mask[v]))
 }
 
-/* What happens most often is done from registers. */
-RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, const tile *t,
-                           vf acc[MR_MOST][NV_MOST]) {
+/* What happens most often is done from registers. `whole`: all columns exist, which saves asking
+ * for each vector. */
+RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, const int whole,
+                           const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const vf zero = vf_set1(0.0f);
     vf rest[MR * NV];
     vf_mask mask[NV_MOST];
@@ -255,10 +325,10 @@ RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, c
         EACH_VECTOR(store_cols(c, vf_add(zero, acc[i][v]), cols, mask[v]))
     } else if (t->flags == ONLY && t->beta == 0) {
         EACH_VECTOR(acc[i][v] = vf_add(zero, acc[i][v]))
-        tile_result(rows, nv, t, mask, acc);
+        tile_result(rows, nv, whole, t, mask, acc);
     } else if (mode == TILE_PACKED && t->flags == TILE_LAST && t->beta == 0) {
         EACH_VECTOR(acc[i][v] = vf_add(vf_load_n(c, cols), acc[i][v]))
-        tile_result(rows, nv, t, mask, acc);
+        tile_result(rows, nv, whole, t, mask, acc);
     } else {
         EACH_VECTOR(rest[i * nv + v] = acc[i][v])
         finish(rows, nv, t, rest);
@@ -273,7 +343,10 @@ RO_INLINE void tile_body(const int rows, const int most, const int nv, const til
     vf acc[MR_MOST][NV_MOST];
     tile_start(rows, nv, mode, t, acc);
     tile_multiply(rows, nv, mode, t, acc);
-    tile_finish(rows, nv, mode, t, acc);
+    if (mode == TILE_WHOLE || (MASKS_COST && t->cols == nv * VW))
+        tile_finish(rows, nv, mode, 1, t, acc);
+    else
+        tile_finish(rows, nv, mode, 0, t, acc);
 }
 
 RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode mode,
