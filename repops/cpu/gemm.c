@@ -20,6 +20,13 @@
  * are not packed. */
 enum { KC = 256, KC_MOST = 2048, MC = 756, NC = 4096, NC_APART = 1024 };
 enum { PLACE_B = 1 << 15, NEAR_A = 1 << 13, NEAR_COLS = 128 };
+/* Elements of a from which on tiles in place ask for the next rows; rows of fewer are found without
+ * it, and each request takes the place of other instructions. */
+#if defined(RO_ISA_avx2)
+enum { FAR_A = 1 << 20 };
+#else
+enum { FAR_A = 0 };
+#endif
 
 /* A part of the product. */
 typedef struct {
@@ -286,6 +293,8 @@ static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *
 
 static void look_ahead(const part *s, int64_t i, int64_t j, int64_t height, strip *r) {
     if (s->a_place && (s->m > PLACE_ROWS || !s->b_place)) {
+        if (s->m * s->k < FAR_A)
+            return;
         look_ahead_a(s->g, r->t.a + height * s->g->a_row, &r->t);
         r->ahead_chunk = s->g->chunk * s->g->a_col;
     } else if (!s->b_place || s->m > height) {
@@ -375,7 +384,7 @@ static void run_small(const gemm *g) {
         const int64_t to = min_i64(from + width, n);
         for (int64_t i = 0; i < g->m; i += height) {
             t.a = g->a + i * g->a_row;
-            if (g->m > PLACE_ROWS && g->m * g->k > 1 << 12)
+            if (g->m > PLACE_ROWS && g->m * g->k > max_i64(FAR_A, 1 << 12))
                 look_ahead_a(g, t.a + height * g->a_row, &t);
             for (int64_t j = from; j < to; j += t.cols) {
                 t.cols = place_cols(height, to - j);

@@ -5,6 +5,7 @@
 typedef enum {
     TILE_PACKED, /* see ro_tile_packed */
     TILE_PLACE,  /* anywhere; only columns that exist are read */
+    TILE_QUIET,  /* as TILE_WHOLE, but steps of a are side by side and nothing is asked for */
     TILE_WHOLE,  /* anywhere; all columns exist */
     TILE_RUNS,   /* see ro_tile_runs */
     TILE_LANES,  /* see ro_tile_lanes */
@@ -12,8 +13,9 @@ typedef enum {
 
 /* Steps of k ahead of which b is asked for: the wider they are, and the more each takes, the fewer.
  * Short products find b in a cache. */
+enum { FAR_K = 256 };
 RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
-    if (k < 256)
+    if (k < FAR_K)
         return 0;
     if (nv == 3 && rows == 8) /* 16 would do for most widths, and cost others a tenth */
         return 24;
@@ -129,8 +131,14 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     }
 }
 
+/* Whether steps that ask for nothing are loops of their own, and how many are done in a row: the
+ * threads of a core share what it issues, and where the other one is busy fmas wait for every
+ * instruction beside them (bench/NOTES.md). With AVX-512 that was not measured. */
 #if defined(RO_ISA_avx2)
-
+enum { QUIET = 1 };
+#else
+enum { QUIET = 0 };
+#endif
 enum { IN_A_ROW = 2 };
 
 /* All lines of the place in the output, whose rows begin anywhere: few enough for once. */
@@ -145,23 +153,23 @@ RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
     }
 }
 
-RO_INLINE void panel_step(const int rows, const int nv, const float *a, const float *b,
-                          vf acc[MR_MOST][NV_MOST]) {
+/* Step `step` of a, whose rows are as in tile_steps, and the step of b at b. Asks for nothing. */
+RO_INLINE void quiet_step(const int rows, const int nv, const int unit, const float *const *a,
+                          int64_t a_row, int64_t step, const float *b, vf acc[MR_MOST][NV_MOST]) {
     vf bv[NV_MOST];
     RO_UNROLL
     for (int v = 0; v < nv; v++)
         bv[v] = vf_load(b + v * VW);
     RO_UNROLL
     for (int i = 0; i < rows; i++) {
-        const vf av = vf_set1(a[i]);
+        const vf av = vf_set1(unit ? a[0][i + step] : a[i / 3][i % 3 * a_row + step]);
         RO_UNROLL
         for (int v = 0; v < nv; v++)
             acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
     }
 }
 
-/* Packed operands without gaps. The threads of a core share what it issues: where the other one is
- * busy, fmas wait for every instruction beside them, so there are as few as can be. */
+/* Packed operands without gaps. */
 RO_INLINE void tile_panels(const int rows, const int nv, const int lines, const tile *t,
                            vf acc[MR_MOST][NV_MOST]) {
     const float *a = t->a, *b = t->b, *ahead = t->ahead;
@@ -174,18 +182,39 @@ RO_INLINE void tile_panels(const int rows, const int nv, const int lines, const 
             if (lines)
                 __builtin_prefetch(ahead);
             ahead += lines ? t->ahead_step : 0;
-            panel_step(rows, nv, a, b, acc);
+            quiet_step(rows, nv, 1, &a, 1, 0, b, acc);
         }
     }
     for (; left > 0; left--, a += rows, b += NR)
-        panel_step(rows, nv, a, b, acc);
+        quiet_step(rows, nv, 1, &a, 1, 0, b, acc);
 }
 
-#endif
+/* The same in place. Four vectors of b leave no registers for a second step. */
+RO_INLINE void tile_quiet(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
+    const int in_a_row = nv > 2 ? 1 : IN_A_ROW;
+    const int64_t a_row = t->a_row, b_step = t->b_step;
+    const float *a[A_POINTERS], *b = t->b;
+    RO_UNROLL
+    for (int i = 0; i < (rows + 2) / 3; i++)
+        a[i] = t->a + 3 * i * a_row;
+    if (t->k > OUT_AHEAD)
+        fetch_out(rows, 1, t);
+    int64_t left = t->k;
+    for (; left >= in_a_row; left -= in_a_row) {
+        RO_UNROLL
+        for (int i = 0; i < in_a_row; i++, b += b_step)
+            quiet_step(rows, nv, 0, a, a_row, i, b, acc);
+        RO_UNROLL
+        for (int i = 0; i < (rows + 2) / 3; i++)
+            a[i] += in_a_row;
+    }
+    for (int64_t i = 0; i < left; i++, b += b_step)
+        quiet_step(rows, nv, 0, a, a_row, i, b, acc);
+}
 
 /* Distances are constants, which leaves more registers to the accumulators. */
-RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const tile *t,
-                         vf acc[MR_MOST][NV_MOST]) {
+RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const int quiet,
+                         const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const int64_t a_row = unit ? 1 : t->a_row, a_step = unit ? t->a_step : 1;
     const int64_t ahead_step = t->ahead_step;
     const int pointers = unit ? 1 : (rows + 2) / 3;
@@ -204,7 +233,17 @@ RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const til
             turn = left > late ? left - late : left;
             if (left <= late)
                 fetch_out(rows, nv, t);
-            for (int64_t p = turn; p > 0; p--, b += NR) {
+            int64_t p = turn;
+            for (; quiet && p >= IN_A_ROW; p -= IN_A_ROW) {
+                RO_UNROLL
+                for (int u = 0; u < IN_A_ROW; u++, b += NR) {
+                    quiet_step(rows, nv, unit, a, a_row, 0, b, acc);
+                    RO_UNROLL
+                    for (int i = 0; i < pointers; i++)
+                        a[i] += a_step;
+                }
+            }
+            for (; p > 0; p--, b += NR) {
                 vf bv[NV_MOST];
                 tile_load_b(nv, TILE_RUNS, 0, b, RUN_AHEAD * NR, NULL, bv);
                 __builtin_prefetch(ahead);
@@ -226,17 +265,18 @@ RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const til
 
 RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode, const tile *t,
                              vf acc[MR_MOST][NV_MOST]) {
-#if defined(RO_ISA_avx2)
-    if (mode == TILE_PACKED && t->a_step == rows && t->b_step == NR) {
-        if (t->ahead)
-            tile_panels(rows, nv, 1, t, acc);
-        else
-            tile_panels(rows, nv, 0, t, acc);
-        return;
-    }
-#endif
-    if (mode == TILE_RUNS || mode == TILE_LANES)
-        tile_runs(rows, nv, mode == TILE_LANES, t, acc);
+    const int runs = mode == TILE_RUNS || mode == TILE_LANES;
+    const int panels = mode == TILE_PACKED && t->a_step == rows && t->b_step == NR;
+    if (QUIET && panels && t->ahead)
+        tile_panels(rows, nv, 1, t, acc);
+    else if (QUIET && panels)
+        tile_panels(rows, nv, 0, t, acc);
+    else if (QUIET && mode == TILE_QUIET)
+        tile_quiet(rows, nv, t, acc);
+    else if (QUIET && runs && t->ahead_step == 0)
+        tile_runs(rows, nv, mode == TILE_LANES, 1, t, acc);
+    else if (runs)
+        tile_runs(rows, nv, mode == TILE_LANES, 0, t, acc);
     else if (mode == TILE_PACKED || t->ahead)
         tile_steps(rows, nv, mode, 1, t, acc);
     else
@@ -343,7 +383,7 @@ RO_INLINE void tile_body(const int rows, const int most, const int nv, const til
     vf acc[MR_MOST][NV_MOST];
     tile_start(rows, nv, mode, t, acc);
     tile_multiply(rows, nv, mode, t, acc);
-    if (mode == TILE_WHOLE || (MASKS_COST && t->cols == nv * VW))
+    if (mode == TILE_WHOLE || mode == TILE_QUIET || (MASKS_COST && t->cols == nv * VW))
         tile_finish(rows, nv, mode, 1, t, acc);
     else
         tile_finish(rows, nv, mode, 0, t, acc);
@@ -388,21 +428,26 @@ void RO_NAME(ro_tile_packed)(int rows, const tile *t) {
         tile_rows(rows, MR, NV, TILE_PACKED, t);
 }
 
-/* A function of its own: among the others it would cost those of one row their registers. */
+/* Functions of their own: among others a tile's loop loses registers to what those keep in them. */
+#define TILES(name, most, nv, mode)                                                                \
+    static __attribute__((noinline)) void name(int rows, const tile *t) {                          \
+        tile_rows(rows, most, nv, mode, t);                                                        \
+    }
 #if defined(RO_ISA_avx512)
 static __attribute__((noinline)) void four_rows(const tile *t) {
     tile_body(4, 4, 6, TILE_PLACE, t);
 }
-static __attribute__((noinline)) void three_vectors(int rows, const tile *t) {
-    tile_rows(rows, 8, 3, TILE_PLACE, t);
-}
+TILES(three_vectors, 8, 3, TILE_PLACE)
 #elif defined(RO_ISA_avx2)
-static __attribute__((noinline)) void two_rows(int rows, const tile *t) {
-    tile_rows(rows, 2, 6, TILE_WHOLE, t);
-}
-static __attribute__((noinline)) void three_vectors(int rows, const tile *t) {
-    tile_rows(rows, 4, 3, TILE_WHOLE, t);
-}
+TILES(eight_vectors, WIDEST_ROWS, 8, TILE_WHOLE)
+TILES(six_vectors, 2, 6, TILE_WHOLE)
+TILES(four_vectors, WIDE_ROWS, 4, TILE_WHOLE)
+TILES(four_quiet, WIDE_ROWS, 4, TILE_QUIET)
+TILES(three_vectors, 4, 3, TILE_WHOLE)
+TILES(two_vectors, MR, NV, TILE_WHOLE)
+TILES(two_quiet, MR, NV, TILE_QUIET)
+TILES(two_in_part, MR, NV, TILE_PLACE)
+TILES(one_vector, MR_MOST, 1, TILE_PLACE)
 #endif
 
 /* Few rows keep the multipliers busy with many columns. Masks cost AVX-512 nothing. */
@@ -423,20 +468,21 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
     else
         RO_NAME(ro_tile_half)(rows, t);
 #elif defined(RO_ISA_avx2)
-    if (t->cols == 8 * VW)
-        tile_rows(rows, WIDEST_ROWS, 8, TILE_WHOLE, t);
-    else if (t->cols == 6 * VW)
-        two_rows(rows, t);
+    const int quiet = t->a_step == 1 && !t->ahead && t->k < FAR_K;
+    if (t->cols == NR)
+        (quiet ? two_quiet : two_vectors)(rows, t);
     else if (t->cols == 4 * VW)
-        tile_rows(rows, WIDE_ROWS, 4, TILE_WHOLE, t);
+        (quiet ? four_quiet : four_vectors)(rows, t);
+    else if (t->cols == 8 * VW)
+        eight_vectors(rows, t);
+    else if (t->cols == 6 * VW)
+        six_vectors(rows, t);
     else if (t->cols == 3 * VW)
         three_vectors(rows, t);
-    else if (t->cols == NR)
-        tile_rows(rows, MR, NV, TILE_WHOLE, t);
     else if (t->cols > VW)
-        tile_rows(rows, MR, NV, TILE_PLACE, t);
+        two_in_part(rows, t);
     else
-        tile_rows(rows, MR_MOST, 1, TILE_PLACE, t);
+        one_vector(rows, t);
 #else
     if (t->cols == NR)
         tile_rows(rows, MR, NV, TILE_WHOLE, t);
