@@ -169,23 +169,24 @@ RO_INLINE void quiet_step(const int rows, const int nv, const int unit, const fl
     }
 }
 
-/* Packed operands without gaps. */
+/* Packed operands. */
 RO_INLINE void tile_panels(const int rows, const int nv, const int lines, const tile *t,
                            vf acc[MR_MOST][NV_MOST]) {
     const float *a = t->a, *b = t->b, *ahead = t->ahead;
+    const int64_t a_step = t->a_step, b_step = t->b_step;
     int64_t left = t->k;
     if (t->k > OUT_AHEAD) /* a few steps are too short to ask and wait */
         fetch_lines(rows, nv, t);
     for (; left >= IN_A_ROW; left -= IN_A_ROW) {
         RO_UNROLL
-        for (int i = 0; i < IN_A_ROW; i++, a += rows, b += NR) {
+        for (int i = 0; i < IN_A_ROW; i++, a += a_step, b += b_step) {
             if (lines)
                 __builtin_prefetch(ahead);
             ahead += lines ? t->ahead_step : 0;
             quiet_step(rows, nv, 1, &a, 1, 0, b, acc);
         }
     }
-    for (; left > 0; left--, a += rows, b += NR)
+    for (; left > 0; left--, a += a_step, b += b_step)
         quiet_step(rows, nv, 1, &a, 1, 0, b, acc);
 }
 
@@ -266,7 +267,7 @@ RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const int
 RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode, const tile *t,
                              vf acc[MR_MOST][NV_MOST]) {
     const int runs = mode == TILE_RUNS || mode == TILE_LANES;
-    const int panels = mode == TILE_PACKED && t->a_step == rows && t->b_step == NR;
+    const int panels = mode == TILE_PACKED;
     if (QUIET && panels && t->ahead)
         tile_panels(rows, nv, 1, t, acc);
     else if (QUIET && panels)
