@@ -154,21 +154,21 @@ static void run_work(const work *w, problem *p, process *peer, bench_mean mean[2
         free(p->x[i]);
 }
 
+static const char usage[] =
+    "Usage: attention [--isa NAME] [--threads N] [--torch PYTHON] [--only TEXT]\n"
+    "Attention, forward and backward; --torch: beside PyTorch, of a Python that has it. --only: "
+    "rows\n"
+    "with TEXT in their names: causal, full, grouped, decode.\n"
+    "Example: attention --isa avx2 --threads 2 --only causal --torch python3";
+
 int main(int argc, char **argv) {
     ro_options options = {.threads = 1};
     const char *python = NULL, *only = NULL;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--isa") == 0)
-            options.backend = argv[i + 1];
-        else if (strcmp(argv[i], "--threads") == 0)
-            options.threads = atoi(argv[i + 1]);
-        else if (strcmp(argv[i], "--torch") == 0)
-            python = argv[i + 1];
-        else if (strcmp(argv[i], "--only") == 0)
-            only = argv[i + 1];
-        else
-            return 2;
-    }
+    const bench_option known[] = {{"--isa", &options.backend, NULL, 0, 0},
+                                  {"--threads", NULL, &options.threads, 1, 1024},
+                                  {"--torch", &python, NULL, 0, 0},
+                                  {"--only", &only, NULL, 0, 0}};
+    bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
     problem p = {0};
     process peer = {0};
     bench_mean mean[2] = {{0}};

@@ -2,6 +2,8 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include "repops/repops.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -59,6 +61,61 @@ static inline float *bench_normal(int64_t count, uint64_t seed) {
         x[i] = (float)(sqrt(-2 * log(u)) * cos(6.283185307179586 * v));
     }
     return x;
+}
+
+/* An option and its value: a text, or else a number from `least` to `most`. */
+typedef struct {
+    const char *name;
+    const char **text;
+    int *number, least, most;
+} bench_option;
+
+/* 0, with a line that says why, unless `value` is one. */
+static inline int bench_set(const bench_option *o, const char *value) {
+    char *end;
+    if (o->text) {
+        *o->text = value;
+        return 1;
+    }
+    const long x = strtol(value, &end, 10);
+    if (*value == '\0' || *end != '\0' || x < o->least || x > o->most) {
+        fprintf(stderr, "%s %s: expected a number from %d to %d\n", o->name, value, o->least,
+                o->most);
+        return 0;
+    }
+    *o->number = (int)x;
+    return 1;
+}
+
+/* Reads the command line. With --help it prints `usage` and ends the process with 0; what it does
+ * not know, or not as it is, ends it with 2. */
+static inline void bench_options(int argc, char **argv, const char *usage,
+                                 const bench_option *known, int count) {
+    for (int i = 1; i < argc; i += 2) {
+        int k = 0;
+        if (strcmp(argv[i], "--help") == 0) {
+            puts(usage);
+            exit(0);
+        }
+        while (k < count && strcmp(argv[i], known[k].name) != 0)
+            k++;
+        if (k == count)
+            fprintf(stderr, "%s: no such option; --help lists them\n", argv[i]);
+        else if (i + 1 == argc)
+            fprintf(stderr, "%s: expected a value after it\n", argv[i]);
+        if (k == count || i + 1 == argc || !bench_set(&known[k], argv[i + 1]))
+            exit(2);
+    }
+}
+
+/* The instructions that the library takes where nothing is said. */
+static inline const char *bench_widest(void) {
+    ro_ctx *ctx;
+    if (ro_ctx_create(&(ro_options){.threads = 1}, &ctx) != RO_OK)
+        return "scalar";
+    const char *name = ro_ctx_backend(ctx);
+    ro_ctx_destroy(ctx);
+    return name;
 }
 
 /* Geometric mean of what was added. */

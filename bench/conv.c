@@ -307,27 +307,23 @@ static void operator_table(void) {
 
 /* ---- the whole ---- */
 
-static int parse(int argc, char **argv) {
-    for (int i = 1; i + 1 < argc; i += 2) {
-        const char *value = argv[i + 1];
-        if (strcmp(argv[i], "--isa") == 0)
-            options.isa = value;
-        else if (strcmp(argv[i], "--threads") == 0)
-            options.threads = atoi(value);
-        else if (strcmp(argv[i], "--rounds") == 0)
-            options.rounds = atoi(value);
-        else if (strcmp(argv[i], "--only") == 0)
-            options.only = value;
-        else if (strcmp(argv[i], "--layer") == 0)
-            options.layer = value;
-        else if (strcmp(argv[i], "--direction") == 0)
-            options.direction = atoi(value);
-        else if (strcmp(argv[i], "--torch") == 0)
-            options.python = value;
-        else
-            return 0;
-    }
-    return argc % 2 && options.rounds > 0 && options.rounds <= MAX_ROUNDS && options.threads > 0;
+static const char usage[] =
+    "Usage: conv [--isa NAME] [--threads N] [--rounds N] [--only TEXT] [--torch PYTHON]\n"
+    "            [--layer TEXT] [--direction N]\n"
+    "Convolutions, pooling and batch norm; --torch: beside PyTorch, of a Python that has it.\n"
+    "--only: tables with TEXT in their names. --layer: rows with TEXT in them. --direction: 0\n"
+    "forward, 1 the input's gradient, 2 the weights'.\n"
+    "Example: conv --isa avx2 --threads 2 --layer \"128 to 512\" --torch python3";
+
+static void parse(int argc, char **argv) {
+    const bench_option known[] = {{"--isa", &options.isa, NULL, 0, 0},
+                                  {"--only", &options.only, NULL, 0, 0},
+                                  {"--layer", &options.layer, NULL, 0, 0},
+                                  {"--torch", &options.python, NULL, 0, 0},
+                                  {"--threads", NULL, &options.threads, 1, 1024},
+                                  {"--rounds", NULL, &options.rounds, 1, MAX_ROUNDS},
+                                  {"--direction", NULL, &options.direction, 0, 2}};
+    bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
 }
 
 static void open_peer(void) {
@@ -341,10 +337,7 @@ static void open_peer(void) {
 }
 
 int main(int argc, char **argv) {
-    if (!parse(argc, argv))
-        return fprintf(stderr, "Usage: conv [--isa NAME] [--threads N] [--rounds N] [--only TEXT] "
-                               "[--torch PYTHON] [--layer TEXT] [--direction N]\n"),
-               2;
+    parse(argc, argv);
     if (options.python)
         open_peer();
     if (ro_ctx_create(&(ro_options){.backend = options.isa, .threads = options.threads}, &ctx) !=

@@ -94,9 +94,14 @@ static void *load(const char *path, blas *b) {
 int main(int argc, char **argv) {
     blas ours, peer;
     void (*set_threads)(int count);
-    const char *isa = argc > 2 ? argv[2] : "avx512", *threads = argc > 3 ? argv[3] : "1";
-    if (argc < 2)
-        return fprintf(stderr, "usage: %s LIBREPOPS_BLAS [avx512|avx2 [THREADS]]\n", argv[0]), 2;
+    const char *isa = argc > 2 ? argv[2] : bench_widest(), *threads = argc > 3 ? argv[3] : "1";
+    if (argc < 2 || strcmp(argv[1], "--help") == 0)
+        return fprintf(argc < 2 ? stderr : stdout,
+                       "Usage: cpu_blas LIBREPOPS_BLAS [avx512|avx2 [THREADS]]\n"
+                       "The CBLAS front beside OpenBLAS. Default: the widest that this processor "
+                       "has, 1 thread.\n"
+                       "Example: cpu_blas build/lib/librepops_blas.so.1 avx2 2\n"),
+               argc < 2 ? 2 : 0;
     setenv("REPOPS_CPU", isa, 1);
     setenv("REPOPS_THREADS", threads, 1);
     setenv("OPENBLAS_CORETYPE", strcmp(isa, "avx2") == 0 ? "Haswell" : "SkylakeX", 1);

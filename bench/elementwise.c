@@ -481,22 +481,21 @@ typedef struct {
     int threads, size;
 } arguments;
 
+static const char usage[] =
+    "Usage: elementwise [--isa NAME] [--threads N] [--torch PYTHON] [--only NAME] [--size 0..2]\n"
+    "All operators but products, beside a copy of the same bytes; --torch: and beside PyTorch, of "
+    "a\n"
+    "Python that has it. --only: operators with NAME in their names. --size: one of the three.\n"
+    "Example: elementwise --isa avx2 --only softmax --torch python3";
+
 static arguments parse(int argc, char **argv) {
     arguments a = {NULL, NULL, NULL, 1, -1};
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--isa") == 0)
-            a.isa = argv[i + 1];
-        else if (strcmp(argv[i], "--torch") == 0)
-            a.python = argv[i + 1];
-        else if (strcmp(argv[i], "--only") == 0)
-            a.only = argv[i + 1];
-        else if (strcmp(argv[i], "--threads") == 0)
-            a.threads = atoi(argv[i + 1]);
-        else if (strcmp(argv[i], "--size") == 0)
-            a.size = atoi(argv[i + 1]);
-        else
-            exit(2);
-    }
+    const bench_option known[] = {{"--isa", &a.isa, NULL, 0, 0},
+                                  {"--torch", &a.python, NULL, 0, 0},
+                                  {"--only", &a.only, NULL, 0, 0},
+                                  {"--threads", NULL, &a.threads, 1, 1024},
+                                  {"--size", NULL, &a.size, 0, SIZES - 1}};
+    bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
     return a;
 }
 

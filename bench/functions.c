@@ -1,6 +1,6 @@
 /* Speed of functions of one element and of row operators, one thread: nanoseconds per element
  * beside glibc's libmvec, and GB/s beside memcpy. Interleaved, medians of the thread's own time.
- * Usage: elementwise [--csv] [backend ...]. */
+ * Usage: functions [--csv] [BACKEND ...]. */
 #include "repops/repops.h"
 
 #include <stdio.h>
@@ -272,10 +272,32 @@ static float *numbers(uint32_t seed) {
     return x;
 }
 
+static const char usage[] =
+    "Usage: functions [--csv] [BACKEND ...]\n"
+    "Functions of one element beside glibc's libmvec, and as bytes a second beside memcpy. "
+    "Backends:\n"
+    "scalar, avx2, avx512; default: the vector ones that this processor has.\n"
+    "Example: functions --csv avx2";
+
+/* avx2 and avx512, if this processor has them. */
+static int run_usual(float **data, float *out, int csv) {
+    static const char *const usual[] = {"avx512", "avx2"};
+    int ok = 1;
+    for (int i = 0; i < 2 && ok; i++) {
+        ro_ctx *ctx;
+        if (ro_ctx_create(&(ro_options){.backend = usual[i], .threads = 1}, &ctx) != RO_OK)
+            continue;
+        ro_ctx_destroy(ctx);
+        ok = run_backend(usual[i], data, out, csv);
+    }
+    return ok;
+}
+
 int main(int argc, char **argv) {
-    static char *const usual[] = {"avx512", "avx2"};
     float *data[INPUTS], *out = numbers(99);
     int csv = 0, ok = out != NULL, named = 0;
+    if (argc > 1 && strcmp(argv[1], "--help") == 0)
+        return puts(usage) < 0;
     for (uint32_t i = 0; i < INPUTS; i++)
         ok = (data[i] = numbers(i)) != NULL && ok;
     for (int i = 1; i < argc; i++)
@@ -287,8 +309,8 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc && ok; i++)
         if (strcmp(argv[i], "--csv") != 0)
             named = 1, ok = run_backend(argv[i], data, out, csv);
-    for (int i = 0; i < 2 && ok && !named; i++)
-        ok = run_backend(usual[i], data, out, csv);
+    if (ok && !named)
+        ok = run_usual(data, out, csv);
     for (int i = 0; i < INPUTS; i++)
         free(data[i]);
     free(out);

@@ -141,6 +141,9 @@ enum { QUIET = 0 };
 #endif
 enum { IN_A_ROW = 2 };
 
+_Static_assert(!QUIET || (int)NR <= (int)LINE,
+               "fetch_lines asks for a row's first line and its last");
+
 /* All lines of the place in the output, whose rows begin anywhere: few enough for once. */
 RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
     const int last = t->flags & TILE_LAST;
