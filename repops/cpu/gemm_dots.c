@@ -97,14 +97,76 @@ RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const
     }
 }
 
+#if defined(RO_ISA_avx2)
+enum { QUADS = 1 };
+
+/* Four steps of all groups: rows of a and of b are `past` floats beyond a and at. */
+RO_INLINE void dots_quad(const int rows, const int groups, const gemm *g, const float *a,
+                         const float *const *at, const int past, const int asks,
+                         const float **ahead, int64_t ask_step, vf acc[DOTS_ROWS][MOST_GROUPS]) {
+    vf x[4], r[4];
+    RO_UNROLL
+    for (int q = 0; q < 4; q++)
+        x[q] = vf_set1(a[past + q]);
+    RO_UNROLL
+    for (int h = 0; h < groups; h++) {
+        load_quad(at[2 * h] + past, at[2 * h + 1] + past, g->b_col, r);
+        if (asks) {
+            ask(*ahead, ask_step);
+            *ahead += ASK_COLS * ask_step;
+        }
+        RO_UNROLL
+        for (int q = 0; q < 4; q++) {
+            acc[0][h] = vf_fma(x[q], r[q], acc[0][h]);
+            RO_UNROLL
+            for (int i = 1; i < rows; i++)
+                acc[i][h] = vf_fma(vf_set1(a[i * g->a_row + past + q]), r[q], acc[i][h]);
+        }
+        one_after_another();
+    }
+}
+
+/* As dots_block, four steps of all groups at a time, end - p a multiple of 4: groups share the
+ * elements of a, and their sums wait for each other less. Every line of b is read four times, so
+ * the cache has to keep as many as there are columns. */
+RO_INLINE void dots_quads(const int rows, const int groups, const gemm *g, const float *b,
+                          int64_t p, int64_t end, const float *ahead, int64_t ask_step,
+                          vf acc[DOTS_ROWS][MOST_GROUPS]) {
+    const float *a = g->a + p, *at[2 * MOST_GROUPS];
+    RO_UNROLL
+    for (int h = 0; h < 2 * groups; h++)
+        at[h] = b + p + 4 * h * g->b_col;
+    for (; p + VW <= end; p += VW, a += VW) {
+        dots_quad(rows, groups, g, a, at, 0, 1, &ahead, ask_step, acc);
+        dots_quad(rows, groups, g, a, at, 4, 0, &ahead, ask_step, acc);
+        RO_UNROLL
+        for (int h = 0; h < 2 * groups; h++)
+            at[h] = whole_address(at[h] + VW);
+    }
+    if (p < end)
+        dots_quad(rows, groups, g, a, at, 0, 0, &ahead, ask_step, acc);
+}
+
+#else
+enum { QUADS = 0 };
+#define dots_quads dots_block
+#endif
+
 /* One chunk of `rows` x (VW * groups) elements. */
-RO_INLINE void dots_chunk(const int rows, const int groups, const gemm *g, const float *b,
-                          int64_t from, int64_t to, vf acc[DOTS_ROWS][MOST_GROUPS]) {
-    const int64_t whole = from + (to - from) / VW * VW, ask_step = g->b_ahead ? BLOCK : g->b_col;
+RO_INLINE void dots_chunk(const int rows, const int groups, const int quads, const gemm *g,
+                          const float *b, int64_t from, int64_t to,
+                          vf acc[DOTS_ROWS][MOST_GROUPS]) {
+    const int square = quads ? 4 : VW;
+    const int64_t whole = from + (to - from) / square * square,
+                  ask_step = g->b_ahead ? BLOCK : g->b_col;
     int64_t p = from;
-    for (; p < whole; p = min_i64(whole, p + BLOCK))
-        dots_block(rows, groups, g, b, p, min_i64(whole, p + BLOCK),
-                   block_ahead(g, b, VW * groups, p), ask_step, acc);
+    for (; p < whole; p = min_i64(whole, p + BLOCK)) {
+        const float *ahead = block_ahead(g, b, VW * groups, p);
+        if (quads)
+            dots_quads(rows, groups, g, b, p, min_i64(whole, p + BLOCK), ahead, ask_step, acc);
+        else
+            dots_block(rows, groups, g, b, p, min_i64(whole, p + BLOCK), ahead, ask_step, acc);
+    }
     for (; p < to; p++) {
         RO_UNROLL
         for (int h = 0; h < groups; h++) {
@@ -117,8 +179,8 @@ RO_INLINE void dots_chunk(const int rows, const int groups, const gemm *g, const
 }
 
 /* Columns [j, j + VW * groups); those before j + skip are done. */
-RO_INLINE void dots_columns(const int rows, const int groups, const gemm *g, int64_t c_col,
-                            int64_t j, int skip) {
+RO_INLINE void dots_columns(const int rows, const int groups, const int quads, const gemm *g,
+                            int64_t c_col, int64_t j, int skip) {
     vf tot[DOTS_ROWS][MOST_GROUPS];
     for (int i = 0; i < rows; i++)
         for (int h = 0; h < groups; h++)
@@ -131,7 +193,8 @@ RO_INLINE void dots_columns(const int rows, const int groups, const gemm *g, int
             for (int h = 0; h < groups; h++)
                 acc[i][h] = vf_set1(0.0f);
         }
-        dots_chunk(rows, groups, g, g->b + j * g->b_col, from, min_i64(from + g->chunk, g->k), acc);
+        dots_chunk(rows, groups, quads, g, g->b + j * g->b_col, from,
+                   min_i64(from + g->chunk, g->k), acc);
         RO_UNROLL
         for (int i = 0; i < rows; i++) {
             RO_UNROLL
@@ -145,10 +208,10 @@ RO_INLINE void dots_columns(const int rows, const int groups, const gemm *g, int
 }
 
 /* As many columns from j on as make whole ones of `groups`. */
-RO_INLINE int64_t dots_wide(const int rows, const int groups, const gemm *g, int64_t c_col,
-                            int64_t j) {
+RO_INLINE int64_t dots_wide(const int rows, const int groups, const int quads, const gemm *g,
+                            int64_t c_col, int64_t j) {
     for (; j + VW * groups <= g->n; j += VW * groups)
-        dots_columns(rows, groups, g, c_col, j, 0);
+        dots_columns(rows, groups, quads, g, c_col, j, 0);
     return j;
 }
 
@@ -157,12 +220,14 @@ RO_INLINE void dots_rows(const int rows, const int groups, const gemm *g, int64_
     const int few = g->b_ahead || g->b_col % CROWDED_STEP == 0;
     int64_t j = 0;
     if (groups > FEW_GROUPS && !few)
-        j = dots_wide(rows, groups, g, c_col, j);
-    if (FEW_GROUPS > 1)
-        j = dots_wide(rows, groups < FEW_GROUPS ? groups : FEW_GROUPS, g, c_col, j);
+        j = dots_wide(rows, groups, 0, g, c_col, j);
+    if (QUADS && rows < DOTS_ROWS && !few)
+        j = dots_wide(rows, groups, 1, g, c_col, j);
+    else if (FEW_GROUPS > 1)
+        j = dots_wide(rows, groups < FEW_GROUPS ? groups : FEW_GROUPS, 0, g, c_col, j);
     for (; j < g->n; j += VW) {
         const int64_t at = min_i64(j, g->n - VW);
-        dots_columns(rows, 1, g, c_col, at, (int)(j - at));
+        dots_columns(rows, 1, 0, g, c_col, at, (int)(j - at));
     }
 }
 

@@ -7,6 +7,8 @@
 /* Rows, and groups of VW columns that are run together if they are few. */
 #if defined(RO_ISA_avx512)
 enum { DOTS_ROWS = 8, DOTS_GROUPS = 2 };
+#elif defined(RO_ISA_avx2)
+enum { DOTS_ROWS = 4, DOTS_GROUPS = 2 };
 #else
 enum { DOTS_ROWS = 4, DOTS_GROUPS = 4 };
 #endif

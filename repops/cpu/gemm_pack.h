@@ -106,6 +106,30 @@ RO_INLINE void load_transposed(const float *b, int64_t step, vf r[VW]) {
     transpose(r);
 }
 
+/* Four elements of VW rows from low on, whose second half is from high on, rows `step` apart: r[q]
+ * is element q of all. Halves of vectors stay where the loads have put them. */
+#if defined(RO_ISA_avx2)
+RO_INLINE void load_quad(const float *low, const float *high, int64_t step, vf r[4]) {
+    vf s[4], t[4];
+    RO_UNROLL
+    for (int l = 0; l < 4; l++) {
+        const __m128 upper = _mm_loadu_ps(high + l * step);
+        s[l] = _mm256_castps128_ps256(_mm_loadu_ps(low + l * step));
+        s[l] = _mm256_insertf128_ps(s[l], upper, 1);
+    }
+    RO_UNROLL
+    for (int l = 0; l < 4; l += 2) {
+        t[l] = _mm256_unpacklo_ps(s[l], s[l + 1]);
+        t[l + 1] = _mm256_unpackhi_ps(s[l], s[l + 1]);
+    }
+    RO_UNROLL
+    for (int l = 0; l < 2; l++) {
+        r[2 * l] = _mm256_shuffle_ps(t[l], t[l + 2], 0x44);
+        r[2 * l + 1] = _mm256_shuffle_ps(t[l], t[l + 2], 0xee);
+    }
+}
+#endif
+
 /* A panel of `lanes` rows (of a) or columns (of b): step p, lane i goes to to[p * width + i], lanes
  * from `lanes` to `width` are +0. A panel whose width is no multiple of VW is at most VW wide; the
  * store of its step p runs over into step p + 1, which is written next, and beyond the last. */
