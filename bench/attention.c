@@ -156,9 +156,8 @@ static void run_work(const work *w, problem *p, process *peer, bench_mean mean[2
 
 static const char usage[] =
     "Usage: attention [--isa NAME] [--threads N] [--torch PYTHON] [--only TEXT]\n"
-    "Attention, forward and backward; --torch: beside PyTorch, of a Python that has it. --only: "
-    "rows\n"
-    "with TEXT in their names: causal, full, grouped, decode.\n"
+    "Attention, forward and backward; --torch: beside PyTorch, of a Python that has it.\n"
+    "--only: rows with TEXT in their names: causal, full, grouped, decode.\n"
     "Example: attention --isa avx2 --threads 2 --only causal --torch python3";
 
 int main(int argc, char **argv) {

@@ -111,8 +111,10 @@ static inline void bench_options(int argc, char **argv, const char *usage,
 /* The instructions that the library takes where nothing is said. */
 static inline const char *bench_widest(void) {
     ro_ctx *ctx;
-    if (ro_ctx_create(&(ro_options){.threads = 1}, &ctx) != RO_OK)
-        return "scalar";
+    if (ro_ctx_create(&(ro_options){.threads = 1}, &ctx) != RO_OK) {
+        fprintf(stderr, "%s\n", ro_ctx_error(NULL));
+        exit(1);
+    }
     const char *name = ro_ctx_backend(ctx);
     ro_ctx_destroy(ctx);
     return name;

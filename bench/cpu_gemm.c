@@ -333,8 +333,8 @@ static void accuracy(ro_ctx *ctx) {
 /* ---- the whole ---- */
 
 static const char usage[] =
-    "Usage: cpu_gemm [--isa avx512|avx2|scalar] [--threads N] [--rounds N] [--only TEXT] [--csv "
-    "FILE]\n"
+    "Usage: cpu_gemm [--isa avx512|avx2|scalar] [--threads N] [--rounds N] [--only TEXT]\n"
+    "                [--csv FILE]\n"
     "Products beside OpenBLAS, BLIS and oneDNN, those that are installed, held to the same\n"
     "instructions. Default: the widest that this processor has, 1 thread, 7 rounds, all groups.\n"
     "--only: groups or products with TEXT in their names. --csv: lines added to FILE.\n"

@@ -483,9 +483,8 @@ typedef struct {
 
 static const char usage[] =
     "Usage: elementwise [--isa NAME] [--threads N] [--torch PYTHON] [--only NAME] [--size 0..2]\n"
-    "All operators but products, beside a copy of the same bytes; --torch: and beside PyTorch, of "
-    "a\n"
-    "Python that has it. --only: operators with NAME in their names. --size: one of the three.\n"
+    "All operators but products, beside a copy of the same bytes; --torch: and beside PyTorch,\n"
+    "of a Python that has it. --only: operators with NAME in their names. --size: one of three.\n"
     "Example: elementwise --isa avx2 --only softmax --torch python3";
 
 static arguments parse(int argc, char **argv) {

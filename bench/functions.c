@@ -274,9 +274,8 @@ static float *numbers(uint32_t seed) {
 
 static const char usage[] =
     "Usage: functions [--csv] [BACKEND ...]\n"
-    "Functions of one element beside glibc's libmvec, and as bytes a second beside memcpy. "
-    "Backends:\n"
-    "scalar, avx2, avx512; default: the vector ones that this processor has.\n"
+    "Functions of one element beside glibc's libmvec, and as bytes a second beside memcpy.\n"
+    "Backends: scalar, avx2, avx512; default: the vector ones that this processor has.\n"
     "Example: functions --csv avx2";
 
 /* avx2 and avx512, if this processor has them. */
