@@ -2,6 +2,7 @@
  * elements that lie side by side. */
 #include "repops/cpu/columns.h"
 #include "repops/cpu/max.h"
+#include "repops/cpu/stream.h"
 
 enum { TILE = COLUMN_TILE };
 
@@ -162,13 +163,19 @@ static void expand(const ro_job *job, int64_t first, int64_t last) {
     const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[0]);
     const uint32_t *x = job->in[0];
     uint32_t *out = job->out;
+    const int streams = rows_stream(job->out, a.outer * a.n, a.inner);
     for (int64_t i = first; i < last;) {
         const int64_t outer = i / a.n, end = min_i64(last, (outer + 1) * a.n);
+        for (; i < end && streams; i++)
+            stream_run((float *)job->out + i * a.inner, (const float *)job->in[0] + outer * a.inner,
+                       a.inner);
         for (; i < end && a.inner > 1; i++)
             memcpy(out + i * a.inner, x + outer * a.inner, (size_t)a.inner * sizeof *x);
         for (const uint32_t value = x[outer * a.inner]; i < end; i++)
             out[i] = value;
     }
+    if (streams)
+        end_stream();
 }
 
 static void pick(const int32_t *restrict at, const uint32_t *restrict dy, int32_t place,
