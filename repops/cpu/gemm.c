@@ -372,9 +372,38 @@ int RO_NAME(ro_gemm_is_small)(const gemm *g) {
            b_in_place(g) && a_in_place(g, 1);
 }
 
+/* The last columns, where they are so few that a tile of them has room for more rows: sums of few
+ * rows wait for themselves. */
+#if defined(RO_ISA_avx512)
+static int64_t columns_apart(const gemm *g) {
+    const int64_t left = g->n % VW;
+    return g->n > VW && left <= QUAD_COLS && g->a_col == 1 && g->m > MR ? left : 0;
+}
+
+static void run_apart(const gemm *g, int64_t cols, tile *t) {
+    const int64_t height = panel_rows(g->m, QUAD_ROWS), j = g->n - cols;
+    t->b = g->b + j, t->cols = cols;
+    for (int64_t i = 0; i < g->m; i += height) {
+        t->a = g->a + i * g->a_row;
+        t->c = t->out = g->c + i * g->c_row + j;
+        RO_NAME(ro_tile_half)((int)min_i64(height, g->m - i), t);
+    }
+}
+#else
+static int64_t columns_apart(const gemm *g) {
+    (void)g;
+    return 0;
+}
+
+static void run_apart(const gemm *g, int64_t cols, tile *t) {
+    (void)g, (void)cols, (void)t;
+}
+#endif
+
 /* What is read again and again is the smaller of a and b. */
 static void run_small(const gemm *g) {
-    const int64_t n = g->n, height = panel_rows(g->m, place_rows(n));
+    const int64_t apart = columns_apart(g), n = g->n - apart;
+    const int64_t height = panel_rows(g->m, place_rows(g->n));
     const int64_t width = g->m > 4 * n ? n : place_cols(height, n);
     tile t;
     clear_tile(g, &t);
@@ -394,6 +423,8 @@ static void run_small(const gemm *g) {
             }
         }
     }
+    if (apart)
+        run_apart(g, apart, &t);
 }
 
 int RO_NAME(ro_gemm_small)(const gemm *g) {

@@ -54,7 +54,17 @@ static void half_rows(int rows, const tile *t) {
     }
 }
 
-/* Four floats of each of four rows, or as many as the mask says. */
+enum { QUADS = QUAD_ROWS / 4 };
+
+/* Four floats of each of four rows. */
+RO_INLINE __m512 load_whole_quad(const float *p, int64_t row) {
+    __m512 x = _mm512_castps128_ps512(_mm_loadu_ps(p));
+    x = _mm512_insertf32x4(x, _mm_loadu_ps(p + row), 1);
+    x = _mm512_insertf32x4(x, _mm_loadu_ps(p + 2 * row), 2);
+    return _mm512_insertf32x4(x, _mm_loadu_ps(p + 3 * row), 3);
+}
+
+/* As many of them as the mask says. */
 RO_INLINE __m512 load_quad(const float *p, int64_t row, __mmask8 mask) {
     __m512 x = _mm512_castps128_ps512(_mm_maskz_loadu_ps(mask, p));
     x = _mm512_insertf32x4(x, _mm_maskz_loadu_ps(mask, p + row), 1);
@@ -94,12 +104,14 @@ RO_INLINE void finish_quad(const tile *t, int row, int stored, __mmask8 cols, __
 
 /* `steps` steps, up to four. */
 RO_INLINE void quad_steps(const int quads, const int steps, __mmask8 cols, const float *a,
-                          const float *a_last, const float *b, const tile *t, __m512 acc[4]) {
-    __m512 x[4];
+                          const float *a_last, const float *b, const tile *t, __m512 acc[QUADS]) {
+    __m512 x[QUADS];
     RO_UNROLL
-    for (int q = 0; q < quads; q++)
-        x[q] = load_quad(q == quads - 1 ? a_last : a + 4 * q * t->a_row, t->a_row,
-                         (__mmask8)((1 << steps) - 1));
+    for (int q = 0; q < quads; q++) {
+        const float *rows = q == quads - 1 ? a_last : a + 4 * q * t->a_row;
+        x[q] = steps == 4 ? load_whole_quad(rows, t->a_row)
+                          : load_quad(rows, t->a_row, (__mmask8)((1 << steps) - 1));
+    }
     RO_UNROLL
     for (int p = 0; p < steps; p++) {
         const __m512 bv = _mm512_broadcast_f32x4(_mm_maskz_loadu_ps(cols, b + p * t->b_step));
@@ -115,7 +127,7 @@ RO_INLINE void quad_tile(const int quads, int rows, const tile *t) {
     const __mmask8 cols = (__mmask8)((1u << t->cols) - 1);
     const float *a = t->a, *a_last = a + (rows - 4) * t->a_row, *b = t->b;
     int64_t left = t->k;
-    __m512 acc[4];
+    __m512 acc[QUADS];
     RO_UNROLL
     for (int q = 0; q < quads; q++)
         acc[q] = vf_set1(0.0f);
@@ -139,12 +151,17 @@ static void quad_rows(int rows, const tile *t) {
     case 2: quad_tile(2, rows, t); break;
     case 3: quad_tile(3, rows, t); break;
     case 4: quad_tile(4, rows, t); break;
+    case 5: quad_tile(5, rows, t); break;
+    case 6: quad_tile(6, rows, t); break;
+    case 7: quad_tile(7, rows, t); break;
+    case 8: quad_tile(8, rows, t); break;
+    case 9: quad_tile(9, rows, t); break;
     default: break;
     }
 }
 
 void RO_NAME(ro_tile_half)(int rows, const tile *t) {
-    if (t->cols <= 4 && t->a_step == 1 && !t->runs)
+    if (t->cols <= QUAD_COLS && t->a_step == 1 && !t->runs)
         quad_rows(rows, t);
     else
         half_rows(rows, t);

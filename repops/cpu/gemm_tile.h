@@ -50,8 +50,12 @@ void RO_NAME(ro_tile_runs)(int rows, const tile *t);
 void RO_NAME(ro_tile_lanes)(int rows, const tile *t);
 
 #if defined(RO_ISA_avx512)
+/* Columns in place of rows along k that a tile of more than MR rows takes. */
+enum { QUAD_COLS = 4, QUAD_ROWS = 36 };
+
 /* More than WIDE_ROWS rows, up to MR, and up to VW / 2 columns; operands as t->runs says, or in
- * place. Flags are TILE_FIRST, TILE_LAST. */
+ * place. Up to QUAD_COLS columns in place of rows along k (a_step is 1): up to QUAD_ROWS rows.
+ * Flags are TILE_FIRST, TILE_LAST. */
 void RO_NAME(ro_tile_half)(int rows, const tile *t);
 #endif
 

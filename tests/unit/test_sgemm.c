@@ -127,7 +127,7 @@ Test(sgemm, has_the_bits_of_the_reference) {
 
 /* Few rows, few columns and small matrices take other ways through the kernels. */
 Test(sgemm, every_way_gives_the_bits_of_the_reference) {
-    static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16, 28, 29};
+    static const int64_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14, 15, 16, 28, 29, 36, 37, 75};
     static const int64_t cols[] = {1, 3, 5, 8, 9, 15, 16, 17, 24, 33, 64, 65, 129};
     enum { ROWS = sizeof rows / sizeof rows[0], COLS = sizeof cols / sizeof cols[0] };
     contexts ctx = create_contexts();
