@@ -35,9 +35,10 @@ static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Cuts every product into about `pieces`, as square as multiples of the register tile allow. */
+/* Cuts every product into about `pieces`, as square as multiples of the register tile allow. Rows of
+ * one column are columns of one row (gemm.c). */
 static void cut(batch *b, int64_t pieces) {
-    const int64_t m = b->first.m, n = b->first.n;
+    const int64_t m = b->first.m, n = b->first.n, tile_rows = n == 1 ? NR : MR;
     int64_t down = 1, across = 1;
     while (down * across < pieces && (m > down * MR || n > across * NR)) {
         if (n / across >= m / down)
@@ -45,7 +46,7 @@ static void cut(batch *b, int64_t pieces) {
         else
             down *= 2;
     }
-    b->rows = ceil_div(ceil_div(m, down), MR) * MR;
+    b->rows = ceil_div(ceil_div(m, down), tile_rows) * tile_rows;
     b->cols = ceil_div(ceil_div(n, across), NR) * NR;
     b->down = ceil_div(m, b->rows);
     b->across = ceil_div(n, b->cols);
