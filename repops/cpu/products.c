@@ -35,8 +35,8 @@ static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Cuts every product into about `pieces`, as square as multiples of the register tile allow. Rows of
- * one column are columns of one row (gemm.c). */
+/* Cuts every product into about `pieces`, as square as multiples of the register tile allow. Rows
+ * of one column are columns of one row (gemm.c). */
 static void cut(batch *b, int64_t pieces) {
     const int64_t m = b->first.m, n = b->first.n, tile_rows = n == 1 ? NR : MR;
     int64_t down = 1, across = 1;
