@@ -34,13 +34,16 @@ ISA_neon :=
 ro_src := $(wildcard repops/src/*.c repops/ref/*.c)
 ro_cpu := $(wildcard repops/cpu/*.c)
 ro_free := $(wildcard repops/free/*.c)
-# Free kernels promise no bits: builds that compare compilers take those of another build, but for these instruction sets.
-FREE_BUILD ?= $(BUILD)
-FREE_ISAS ?= $(if $(filter $(BUILD),$(FREE_BUILD)),$(ISAS))
-free_build = $(if $(filter $(1),$(FREE_ISAS)),$(BUILD),$(FREE_BUILD))
+# Builds that compare compilers, or look for errors, compile kernels for RUN_ISAS alone, those that the machine runs. Free kernels
+# promise no bits, and are many: FREE_ISAS. The others come from PLAIN_BUILD.
+PLAIN_BUILD ?= $(BUILD)
+RUN_ISAS ?= $(ISAS)
+FREE_ISAS ?= $(if $(filter $(BUILD),$(PLAIN_BUILD)),$(ISAS))
+cpu_build = $(if $(filter $(1),$(RUN_ISAS)),$(BUILD),$(PLAIN_BUILD))
+free_build = $(if $(filter $(1),$(FREE_ISAS)),$(BUILD),$(PLAIN_BUILD))
 ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
           $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o))) \
-          $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(BUILD)/obj/repops/cpu/$(isa)/%.o))
+          $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(call cpu_build,$(isa))/obj/repops/cpu/$(isa)/%.o))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c $(filter-out models/example_%,$(wildcard models/*.c)))
 cli_src := $(wildcard verde/cli/*.c)
@@ -55,7 +58,7 @@ PKGS := openssl zlib yaml-0.1 libevent libevent_openssl libevent_pthreads libcur
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) -lm)$(PKG_LIBS)
 
-.PHONY: all build lib install demo test run-tests test-asan run-asan lint deps exhaustive clean format
+.PHONY: all build lib install demo test run-tests test-asan run-asan lint exhaustive clean format
 all: build
 
 build: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
@@ -355,8 +358,8 @@ ifdef ARGS
 	$< $(ARGS)
 else
 	@rm -f $(BUILD)/bench/cpu.csv
-	$(Q)for isa in avx512 avx2; do for threads in 1 2; do \
-	    ! grep -q $$isa /proc/cpuinfo || $< --isa $$isa --threads $$threads --csv $(BUILD)/bench/cpu.csv || exit 1; \
+	$(Q)for isa in $$(sh tests/isas.sh | cut -d' ' -f2-); do for threads in 1 2; do \
+	    $< --isa $$isa --threads $$threads --csv $(BUILD)/bench/cpu.csv || exit 1; \
 	done; done
 endif
 $(BUILD)/bench/cpu_gemm: bench/cpu_gemm.c bench/peers.c bench/peers.h bench/bench.h $(BUILD)/lib/librepops.a
@@ -479,14 +482,14 @@ test-simt: lib $(BUILD)/bin/verde
 	@sh tests/run.sh $(BUILD) tests/simt/*.sh
 .PHONY: test-simt
 
-# The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. Free kernels, of which there are many, are
-# compiled for this machine's best instruction set; the others come from the plain build.
+# The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer; of free kernels those for this machine's best
+# instruction set.
 test-asan:
 	@sh verde/packages.sh $(ASAN_PACKAGES)
 	@$(MAKE) --no-print-directory -j$$(nproc) lib
-	@best=scalar; for isa in $(filter-out scalar,$(ISAS)); do \
-	    [ $$isa != neon ] && ! grep -q $$isa /proc/cpuinfo || best=$$isa; done; \
-	$(MAKE) --no-print-directory -j$$(nproc) run-asan BUILD=$(BUILD)/asan FREE_BUILD=$(BUILD) FREE_ISAS=$$best OPT=-O1 \
+	@isas=$$(sh tests/isas.sh); \
+	$(MAKE) --no-print-directory -j$$(nproc) run-asan BUILD=$(BUILD)/asan OPT=-O1 \
+	    PLAIN_BUILD=$(BUILD) RUN_ISAS="$$isas" FREE_ISAS=$${isas##* } \
 	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
 run-asan: build tests $(BUILD)/bin/example_trainer $(planted)

@@ -5,6 +5,7 @@ set -eu
 build=$1
 job=models/jobs/toy.yaml
 work=$build/tests/bits
+isas=$(sh tests/isas.sh)
 rm -rf "$work"
 mkdir -p "$work"
 
@@ -17,12 +18,7 @@ root() {
 }
 
 backends() {
-    for backend in scalar avx2 avx512 neon; do
-        case $backend in
-        avx2) grep -qw avx2 /proc/cpuinfo || continue ;;
-        avx512) grep -qw avx512bw /proc/cpuinfo || continue ;;
-        neon) grep -qw asimd /proc/cpuinfo || continue ;;
-        esac
+    for backend in $isas; do
         for threads in 1 2 3 4 5 6 7 8; do
             root this "$build/bin/verde" run $job --backend $backend --threads $threads --out "$work/$backend-$threads"
         done
@@ -35,8 +31,8 @@ other() {
     shift
     for opt in "$@"; do
         at=$build/bits/$compiler$opt
-        make -s -j"$(nproc)" BUILD="$at" FREE_BUILD="$build" CC=$compiler OPT=$opt KERNEL_OPT=$opt SANITIZE= CFLAGS=-g0 "$at/bin/verde" \
-            "$at/bin/repops-conform" >> "$work/$compiler.log" 2>&1 || return 1
+        make -s -j"$(nproc)" BUILD="$at" PLAIN_BUILD="$build" RUN_ISAS="$isas" CC=$compiler OPT=$opt KERNEL_OPT=$opt \
+            SANITIZE= CFLAGS=-g0 "$at/bin/verde" "$at/bin/repops-conform" >> "$work/$compiler.log" 2>&1 || return 1
         "$at/bin/repops-conform" > "$work/$compiler$opt.txt" 2>&1 ||
             { echo "$compiler $opt:"; grep -v ' ok *$' "$work/$compiler$opt.txt" | tail -n 5; return 1; }
         for threads in 1 3; do

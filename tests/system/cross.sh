@@ -15,7 +15,7 @@ mkdir -p "$work"
 cross() {
     arch=$1 compiler=$2 opt=$3
     at=$work/$arch-${compiler%% *}$opt
-    make -s BUILD="$at" FREE_BUILD="${4:-$at}" ARCH="$arch" CC="$compiler" AR="$arch-linux-gnu-ar" OPT="$opt" KERNEL_OPT="$opt" \
+    make -s BUILD="$at" PLAIN_BUILD="${4:-$at}" ARCH="$arch" CC="$compiler" AR="$arch-linux-gnu-ar" OPT="$opt" KERNEL_OPT="$opt" \
         CFLAGS=-g0 SANITIZE= LDFLAGS="-static -pthread" PKG_CFLAGS= PKG_LIBS= PORTABLE_SHA=own \
         "$at/bin/repops-conform" "$at/bin/example_trainer" "$at/tests/portable" > "$at.txt" 2>&1 || { tail -n 20 "$at.txt"; return 1; }
     "qemu-$arch" "$at/tests/portable" > "$at/portable.txt" 2> "$at.txt" || { head -n 20 "$at.txt"; return 1; }
