@@ -35,19 +35,29 @@ static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Cuts every product into about `pieces`, as square as multiples of the register tile allow. Rows
- * of one column are columns of one row (gemm.c). */
+/* The larger of `parts`, all but the last multiples of `unit`. */
+static int64_t part_of(int64_t size, int64_t parts, int64_t unit) {
+    return min_i64(size, ceil_div(ceil_div(size, parts), unit) * unit);
+}
+
+/* Cuts every product into about `pieces`: as square as they may be unless others are smaller by an
+ * eighth, as pieces are of tiles, or of vectors where nothing is packed. Rows of one column are
+ * columns of one row (gemm.c). */
 static void cut(batch *b, int64_t pieces) {
-    const int64_t m = b->first.m, n = b->first.n, tile_rows = n == 1 ? NR : MR;
+    const int64_t m = b->first.m, n = b->first.n;
+    const int small = RO_NAME(ro_gemm_is_small)(&b->first);
+    const int64_t row = n == 1 ? NR : small ? 1 : MR, col = small ? VW : NR;
     int64_t down = 1, across = 1;
     while (down * across < pieces && (m > down * MR || n > across * NR)) {
-        if (n / across >= m / down)
+        const int64_t wide = part_of(m, down, row) * part_of(n, 2 * across, col);
+        const int64_t tall = part_of(m, 2 * down, row) * part_of(n, across, col);
+        if (8 * wide <= (n / across >= m / down ? 9 : 7) * tall)
             across *= 2;
         else
             down *= 2;
     }
-    b->rows = ceil_div(ceil_div(m, down), tile_rows) * tile_rows;
-    b->cols = ceil_div(ceil_div(n, across), NR) * NR;
+    b->rows = part_of(m, down, row);
+    b->cols = part_of(n, across, col);
     b->down = ceil_div(m, b->rows);
     b->across = ceil_div(n, b->cols);
 }
