@@ -1,6 +1,6 @@
 /* Batch norm, SPEC.md section 12.3. An item of the statistics is one tile of columns of one group
  * of rows, an item of the others a row. */
-#include "repops/cpu/isa.h"
+#include "repops/cpu/stream.h"
 
 enum { TILE = 256 };
 
@@ -164,10 +164,23 @@ static void norm_row(const float *restrict x, const float *restrict mean,
 }
 
 static void batchnorm(const ro_job *job, int64_t first, int64_t last) {
+    const float *mean = job->in[1], *rstd = job->in[2], *gamma = job->in[3], *beta = job->in[4];
     const int64_t cols = width(job->call);
-    for (int64_t r = first; r < last; r++)
-        norm_row((const float *)job->in[0] + r * cols, job->in[1], job->in[2], job->in[3],
-                 job->in[4], cols, (float *)job->out + r * cols);
+    const int streams = rows_stream(job->out, rows(job->call), cols);
+    float buffer[TILE];
+    for (int64_t r = first; r < last; r++) {
+        const float *x = (const float *)job->in[0] + r * cols;
+        float *out = (float *)job->out + r * cols;
+        for (int64_t c = 0; c < cols && streams; c += TILE) {
+            const int64_t count = min_i64(TILE, cols - c);
+            norm_row(x + c, mean + c, rstd + c, gamma + c, beta + c, count, buffer);
+            stream_run(out + c, buffer, count);
+        }
+        if (!streams)
+            norm_row(x, mean, rstd, gamma, beta, cols, out);
+    }
+    if (streams)
+        end_stream();
 }
 
 /* What the rows of a tile of columns share. */
@@ -198,16 +211,23 @@ static void dx_row(const float *restrict dy, const float *restrict x, const shar
 
 static void bn_dx(const ro_job *job, int64_t first, int64_t last) {
     const int64_t cols = width(job->call);
+    const int streams = rows_stream(job->out, rows(job->call), cols);
+    float buffer[TILE];
     shared s;
     for (int64_t col = 0; col < cols; col += TILE) {
         const int64_t count = min_i64(TILE, cols - col);
         share(job, col, count, &s);
         for (int64_t r = first; r < last; r++) {
             const int64_t e = r * cols + col;
+            float *out = (float *)job->out + e;
             dx_row((const float *)job->in[0] + e, (const float *)job->in[1] + e, &s, count,
-                   (float *)job->out + e);
+                   streams ? buffer : out);
+            if (streams)
+                stream_run(out, buffer, count);
         }
     }
+    if (streams)
+        end_stream();
 }
 
 static void bn_running(const ro_job *job, int64_t first, int64_t last) {

@@ -11,7 +11,7 @@ enum { BACKENDS = sizeof backends / sizeof backends[0], SHIFT = 4 /* bytes */ };
 typedef struct {
     const char *name;
     ro_call call;
-    ro_shape in[2];
+    ro_shape in[7];
 } streamed;
 
 #define F(...)                                                                                     \
@@ -32,6 +32,10 @@ static const streamed cases[] = {
     {"depthwise",
      {RO_OP_CONV2D, 2, .attr = {1, 1, 1, 1, 1, 1, 96}},
      {F(44, 32, 32, 96), F(3, 3, 1, 96)}},
+    {"batch norm", {RO_OP_BATCHNORM, 5}, {F(15000, 304), F(304), F(304), F(304), F(304)}},
+    {"batch norm, gradient",
+     {RO_OP_BN_DX, 7},
+     {F(15000, 304), F(15000, 304), F(304), F(304), F(304), F(304), F(304)}},
 };
 
 static ro_ctx *context(const char *backend, int threads) {
