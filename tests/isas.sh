@@ -1,6 +1,6 @@
 #!/bin/sh
 # The instruction sets with kernels that this machine runs, the best one last.
-has() { grep -qwE "$1" /proc/cpuinfo; }
+has() { grep -qw "$1" /proc/cpuinfo; }
 isas=scalar
 ! has avx2 || isas="$isas avx2"
 ! has avx512bw || isas="$isas avx512"
