@@ -93,7 +93,7 @@ endef
 $(foreach isa,$(ISAS),$(eval $(call isa_rule,$(isa))))
 # What describes a product is stored field by field: a vector load of several would wait for the stores, which small
 # products notice.
-$(foreach isa,$(ISAS),$(BUILD)/obj/repops/cpu/$(isa)/gemm.o $(BUILD)/obj/repops/cpu/$(isa)/products.o): \
+$(foreach isa,$(ISAS),$(patsubst %,$(BUILD)/obj/repops/cpu/$(isa)/%.o,gemm gemm_small products)): \
   private BASE += -fno-tree-slp-vectorize
 # Free kernels once more for each type that they compute in (repops/free/kernel.h).
 define free_rule

@@ -3,6 +3,7 @@
 #include "repops/cpu/conv_few.h"
 #include "repops/cpu/conv_groups.h"
 #include "repops/cpu/conv_narrow.h"
+#include "repops/cpu/gemm_small.h"
 
 /* ---- 1x1: pixels by channels of x times w ---- */
 

@@ -10,23 +10,15 @@
 #include "repops/cpu/gemm_chunks.h"
 #include "repops/cpu/gemm_dots.h"
 #include "repops/cpu/gemm_pack.h"
+#include "repops/cpu/gemm_place.h"
+#include "repops/cpu/gemm_small.h"
 #include "repops/cpu/gemm_tile.h"
 
 /* Steps of k for which a panel of b stays in the first-level cache, and the most that are packed at
  * a time. Rows of a block of a: a multiple of every MR; with KC it fills three quarters of a
  * second-level cache of 1 MiB. Columns whose panels are kept for the blocks of a to come, and for
- * which totals are kept apart. Elements of b that more than PLACE_ROWS rows read from where it is;
- * elements of a that the first-level cache keeps beside a panel of b, and columns for which they
- * are not packed. */
+ * which totals are kept apart. */
 enum { KC = 256, KC_MOST = 2048, MC = 756, NC = 4096, NC_APART = 1024 };
-enum { PLACE_B = 1 << 15, NEAR_A = 1 << 13, NEAR_COLS = 128 };
-/* Elements of a from which on tiles in place ask for the next rows; rows of fewer are found without
- * it, and each request takes the place of other instructions. */
-#if defined(RO_ISA_avx2)
-enum { FAR_A = 1 << 20 };
-#else
-enum { FAR_A = 0 };
-#endif
 
 /* A part of the product. */
 typedef struct {
@@ -43,28 +35,6 @@ typedef struct {
 } part;
 
 /* ---- operands: packed, or used where they are if that is as good ---- */
-
-/* Panels of a share the rows evenly; panels of b are NR wide, so that loads are whole vectors. */
-static int64_t panel_rows(int64_t rows, int64_t most) {
-    return rows <= most ? rows : ceil_div(rows, ceil_div(rows, most));
-}
-
-static int b_in_place(const gemm *g) {
-    return g->mask == RO_MASK_NONE && g->b_col == 1 &&
-           (g->m <= MR || (g->m <= PLACE_ROWS && g->b_row % 1024 != 0) ||
-            g->k * g->b_row <= PLACE_B);
-}
-
-/* Few columns, or few rows, or all of b in the cache beside a panel of a: that is used few times,
- * or read in a moment. Rows that are a multiple of a page apart would displace each other there. */
-static int a_in_place(const gemm *g, int b_place) {
-    const int beside = g->a_col == 1 && g->k <= g->chunk && b_place;
-    const int few = beside || g->n <= 2 * NR || (g->n <= NEAR_COLS && g->m * g->k <= NEAR_A) ||
-                    (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 2 * NEAR_A));
-    if (g->mask != RO_MASK_NONE)
-        return g->a_row == 1 && g->n <= 2 * NR;
-    return (few || g->m <= MR) && (g->a_row == 1 || g->m <= 8 || g->a_row % 1024 != 0);
-}
 
 /* Steps of k that are packed at a time. Columns of b that lie along k are in pages of their own:
  * few rows of a take more of each. */
@@ -223,12 +193,6 @@ static void run_strip(const strip *s, int64_t k) {
 
 /* ---- the loops around tiles ---- */
 
-/* Field by field: an initializer would clear all by a string instruction, which takes 5 ns. */
-static void clear_tile(const gemm *g, tile *t) {
-    t->out_row = g->c_row, t->alpha = g->alpha, t->beta = g->beta;
-    t->ahead = t->start = NULL, t->runs = NULL, t->ahead_step = t->ahead_turn = t->run_count = 0;
-}
-
 static void start_panel(const part *s, int64_t cols, strip *r) {
     const gemm *g = s->g;
     tile *t = &r->t;
@@ -250,14 +214,6 @@ static void place_strip(const part *s, int64_t i, int rows, int64_t j, float *sc
     r->t.a_step = s->a_place ? g->a_col : rows;
     r->t.b = s->b_place ? b_at(s, j) : packed_b(s, j);
     r->t.ahead = NULL, r->t.ahead_step = r->t.ahead_turn = 0;
-}
-
-/* Tiles bring the next rows of a nearer where they lie: a line each step, of each row in turn. */
-static void look_ahead_a(const gemm *g, const float *next, tile *t) {
-    const int rows = g->a_col == 1;
-    t->ahead = next;
-    t->ahead_step = rows ? g->a_row : g->a_col;
-    t->ahead_turn = rows ? 16 - 16 * g->a_row : 0;
 }
 
 /* Where columns from j on are; the first ones of the next steps of k0, if j is the end of the last
@@ -293,7 +249,7 @@ static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *
 
 static void look_ahead(const part *s, int64_t i, int64_t j, int64_t height, strip *r) {
     if (s->a_place && (s->m > PLACE_ROWS || !s->b_place)) {
-        if (s->m * s->k < FAR_A)
+        if (!a_is_far(s->g))
             return;
         look_ahead_a(s->g, r->t.a + height * s->g->a_row, &r->t);
         r->ahead_chunk = s->g->chunk * s->g->a_col;
@@ -365,77 +321,6 @@ static void fill_chunks(const gemm *g) {
             memset(g->c + i * g->c_row + j * g->c_chunk, 0, (size_t)g->n * sizeof(float));
 }
 
-/* ---- small products: one chunk, nothing packed, little to decide ---- */
-
-int RO_NAME(ro_gemm_is_small)(const gemm *g) {
-    return g->k > 0 && g->k <= g->chunk && !g->c_chunk && (g->n > DOTS_ROWS || g->m < VW) &&
-           b_in_place(g) && a_in_place(g, 1);
-}
-
-/* The last columns, where they are so few that a tile of them has room for more rows: sums of few
- * rows wait for themselves. */
-#if defined(RO_ISA_avx512)
-static int64_t columns_apart(const gemm *g) {
-    const int64_t left = g->n % VW;
-    return g->n > VW && left <= QUAD_COLS && g->a_col == 1 && g->m > MR ? left : 0;
-}
-
-static void run_apart(const gemm *g, int64_t cols, tile *t) {
-    const int64_t height = panel_rows(g->m, QUAD_ROWS), j = g->n - cols;
-    t->b = g->b + j, t->cols = cols;
-    for (int64_t i = 0; i < g->m; i += height) {
-        t->a = g->a + i * g->a_row;
-        t->c = t->out = g->c + i * g->c_row + j;
-        RO_NAME(ro_tile_half)((int)min_i64(height, g->m - i), t);
-    }
-}
-#else
-static int64_t columns_apart(const gemm *g) {
-    (void)g;
-    return 0;
-}
-
-static void run_apart(const gemm *g, int64_t cols, tile *t) {
-    (void)g, (void)cols, (void)t;
-}
-#endif
-
-/* What is read again and again is the smaller of a and b. */
-static void run_small(const gemm *g) {
-    const int64_t apart = columns_apart(g), n = g->n - apart;
-    const int64_t height = panel_rows(g->m, place_rows(g->n));
-    const int64_t width = g->m > 4 * n ? n : place_cols(height, n);
-    tile t;
-    clear_tile(g, &t);
-    t.k = g->k, t.a_row = g->a_row, t.a_step = g->a_col, t.b_step = g->b_row;
-    t.c_row = g->c_row, t.flags = TILE_FIRST | TILE_LAST;
-    for (int64_t from = 0; from < n; from += width) {
-        const int64_t to = min_i64(from + width, n);
-        for (int64_t i = 0; i < g->m; i += height) {
-            t.a = g->a + i * g->a_row;
-            if (g->m > PLACE_ROWS && g->m * g->k > max_i64(FAR_A, 1 << 12))
-                look_ahead_a(g, t.a + height * g->a_row, &t);
-            for (int64_t j = from; j < to; j += t.cols) {
-                t.cols = place_cols(height, to - j);
-                t.b = g->b + j;
-                t.c = t.out = g->c + i * g->c_row + j;
-                RO_NAME(ro_tile_place)((int)min_i64(height, g->m - i), &t);
-            }
-        }
-    }
-    if (apart)
-        run_apart(g, apart, &t);
-}
-
-int RO_NAME(ro_gemm_small)(const gemm *g) {
-    if (!RO_NAME(ro_gemm_is_small)(g))
-        return 0;
-    run_small(g);
-    if (g->y)
-        RO_NAME(ro_gemm_end)(g, 0, g->m, 0, g->n);
-    return 1;
-}
-
 /* ---- the whole ---- */
 
 /* Several steps of k0, and c is needed until the last: totals have a place of their own. */
@@ -461,7 +346,7 @@ static gemm as_row(const gemm *g) {
     gemm t = *g;
     if (g->n != 1 || g->c_row != 1 || g->mask != RO_MASK_NONE || g->c_chunk)
         return t;
-    t.m = 1, t.n = g->m, t.c_row = g->m, t.y = NULL;
+    t.m = 1, t.n = g->m, t.c_row = g->m, t.y = NULL, t.a_all = 0;
     t.a = g->b, t.a_row = g->b_col, t.a_col = g->b_row;
     t.b = g->a, t.b_row = g->a_col, t.b_col = g->a_row;
     return t;
@@ -476,6 +361,9 @@ int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
     const int64_t dots = RO_NAME(ro_gemm_dots_workspace)(g);
     if (dots >= 0)
         return dots;
+    const int64_t turned = RO_NAME(ro_gemm_turned_workspace)(g);
+    if (turned >= 0)
+        return turned;
     const gemm row = as_row(g);
     const part s = plan(&row);
     return a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * block_cols(&s) : 0);
@@ -520,7 +408,8 @@ static int ends_later(const gemm *g) {
 void RO_NAME(ro_gemm)(const gemm *g, float *workspace) {
     if (RO_NAME(ro_gemm_small)(g))
         return;
-    const int few = RO_NAME(ro_gemm_chunks)(g, workspace) || RO_NAME(ro_gemm_dots)(g, workspace);
+    const int few = RO_NAME(ro_gemm_chunks)(g, workspace) || RO_NAME(ro_gemm_dots)(g, workspace) ||
+                    RO_NAME(ro_gemm_turned)(g, workspace);
     if (!few)
         run_blocks(g, workspace);
     if (few ? g->y != NULL : ends_later(g))

@@ -14,7 +14,8 @@ typedef struct {
     int64_t c_row;   /* the columns of c are contiguous */
     int64_t c_chunk; /* 0: the sum of all chunks; else chunk j's own result is at c + j * c_chunk */
     int64_t chunk;
-    int64_t row0; /* the number, for the mask, of row 0 */
+    int64_t a_all; /* elements of a in all products that are run with this one; 0: m * k */
+    int64_t row0;  /* the number, for the mask, of row 0 */
     ro_mask mask;
     float alpha, beta; /* beta is 0 with c_chunk or a mask */
     /* For ro_gemm_dots, of columns of b without gaps between them: how far beyond what it reads it
@@ -32,7 +33,7 @@ typedef struct {
 #if defined(RO_ISA_avx512)
 enum { MR = 14, MR_MOST = 16, NV = 2, NV_MOST = 8, WIDE_ROWS = 7, WIDEST_ROWS = 3 };
 #elif defined(RO_ISA_avx2)
-enum { MR = 6, MR_MOST = 12, NV = 2, NV_MOST = 8, WIDE_ROWS = 3, WIDEST_ROWS = 1 };
+enum { MR = 6, MR_MOST = 12, NV = 2, NV_MOST = 12, WIDE_ROWS = 3, WIDEST_ROWS = 1 };
 #elif defined(RO_ISA_neon)
 enum { MR = 4, MR_MOST = 4, NV = 6, NV_MOST = 6 };
 #else
@@ -46,10 +47,6 @@ enum { PLACE_ROWS = 28 };
 /* Floats that ro_gemm needs for packed operands. */
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g);
 void RO_NAME(ro_gemm)(const gemm *g, float *workspace);
-/* Whether the product is small: one chunk, and operands that are used where they are. */
-int RO_NAME(ro_gemm_is_small)(const gemm *g);
-/* The same for a small product, or returns 0. */
-int RO_NAME(ro_gemm_small)(const gemm *g);
 /* What is said of y, of rows [i, i + rows) and columns [j, j + cols). */
 void RO_NAME(ro_gemm_end)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols);
 /* ro_gemm shared among the context's threads, with workspace of the context. */

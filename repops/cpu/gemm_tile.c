@@ -7,18 +7,30 @@ typedef enum {
     TILE_PLACE,  /* anywhere; only columns that exist are read */
     TILE_QUIET,  /* as TILE_WHOLE, but steps of a are side by side and nothing is asked for */
     TILE_WHOLE,  /* anywhere; all columns exist */
+    TILE_CROWD,  /* as TILE_WHOLE; see ASK_CROWD */
     TILE_RUNS,   /* see ro_tile_runs */
     TILE_LANES,  /* see ro_tile_lanes */
 } tile_mode;
 
+/* What the steps of a tile ask for: the lines of t->ahead, or steps of b to come. Where those that
+ * are on their way would meet in the same few sets of the first-level cache, they go to the second,
+ * CROWD_AHEAD steps ahead. Lines and b at once cost more than they bring: b is read again and again
+ * where a is the one to be waited for. CACHE: floats of a first-level cache of 8 ways. */
+typedef enum { ASK_LINES, ASK_B, ASK_CROWD } tile_asks;
+enum { CROWD_AHEAD = 32, CACHE = 1 << 13 };
+
 /* Steps of k ahead of which b is asked for: the wider they are, and the more each takes, the fewer.
  * Short products find b in a cache. */
 enum { FAR_K = 256 };
-RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
+RO_INLINE int64_t steps_ahead(const int rows, const int nv, const tile_asks asks, int64_t k) {
+    if (asks == ASK_CROWD)
+        return CROWD_AHEAD;
     if (k < FAR_K)
         return 0;
     if (nv == 3 && rows == 8) /* 16 would do for most widths, and cost others a tenth */
         return 24;
+    if (nv == 12)
+        return 4;
     return nv == 8 ? 8 : rows * nv > (nv > 2 ? 11 : 16) ? 16 : 32;
 }
 
@@ -51,13 +63,15 @@ RO_INLINE void fetch_out(const int rows, const int nv, const tile *t) {
     }
 }
 
-RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const int lines, const float *b,
+RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const tile_asks asks, const float *b,
                            int64_t ahead, const vf_mask mask[NV_MOST], vf bv[NV_MOST]) {
     RO_UNROLL
     for (int v = 0; v < nv; v++) {
         bv[v] = mode == TILE_PLACE ? vf_load_mask(b + v * VW, mask[v]) : vf_load(b + v * VW);
-        if (v * VW % 16 == 0 && !lines)
+        if (v * VW % LINE == 0 && asks == ASK_B)
             __builtin_prefetch(b + ahead + v * VW);
+        else if (v * VW % LINE == 0 && asks == ASK_CROWD)
+            __builtin_prefetch(b + ahead + v * VW, 0, 2);
     }
 }
 
@@ -82,14 +96,12 @@ RO_INLINE stretch next_stretch(const int rows, const int nv, const tile *t, int6
 /* One pointer serves three rows of a: the processor adds one or two steps to it by itself. */
 enum { A_POINTERS = (MR_MOST + 2) / 3, RUN_AHEAD = 16 };
 
-/* `lines`: t->ahead is asked for, else the steps of b to come. Both at once cost more than they
- * bring: b is read again and again where a is the one to be waited for. */
-RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, const int lines,
+RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, const tile_asks asks,
                           const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const int unit = mode == TILE_PACKED;
     const int pointers = unit ? 1 : (rows + 2) / 3;
     const int64_t a_row = unit ? 1 : t->a_row, b_step = t->b_step;
-    const int64_t b_ahead = steps_ahead(rows, nv, t->k) * b_step;
+    const int64_t b_ahead = steps_ahead(rows, nv, asks, t->k) * b_step;
     const int64_t ahead_step = t->ahead_step;
     const int is_long = unit && t->k >= LONG;
     const float *a[A_POINTERS], *b = t->b, *ahead = t->ahead ? t->ahead : t->b;
@@ -106,12 +118,12 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     for (int64_t left = t->k; left > 0; left -= s.steps) {
         if (is_long)
             s = next_stretch(rows, nv, t, left);
-        else if (lines && !unit)
+        else if (asks == ASK_LINES && !unit)
             s.steps = min_i64(left, 16);
         for (int64_t p = s.steps; p > 0; p--, b += b_step) {
             vf bv[NV_MOST];
-            tile_load_b(nv, mode, lines, b, b_ahead, mask, bv);
-            if (lines)
+            tile_load_b(nv, mode, asks, b, b_ahead, mask, bv);
+            if (asks == ASK_LINES)
                 __builtin_prefetch(ahead);
             if (unit)
                 __builtin_prefetch(s.line, 1);
@@ -249,7 +261,7 @@ RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const int
             }
             for (; p > 0; p--, b += NR) {
                 vf bv[NV_MOST];
-                tile_load_b(nv, TILE_RUNS, 0, b, RUN_AHEAD * NR, NULL, bv);
+                tile_load_b(nv, TILE_RUNS, ASK_B, b, RUN_AHEAD * NR, NULL, bv);
                 __builtin_prefetch(ahead);
                 ahead += ahead_step;
                 RO_UNROLL
@@ -281,10 +293,12 @@ RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode,
         tile_runs(rows, nv, mode == TILE_LANES, 1, t, acc);
     else if (runs)
         tile_runs(rows, nv, mode == TILE_LANES, 0, t, acc);
+    else if (mode == TILE_CROWD)
+        tile_steps(rows, nv, mode, ASK_CROWD, t, acc);
     else if (mode == TILE_PACKED || t->ahead)
-        tile_steps(rows, nv, mode, 1, t, acc);
+        tile_steps(rows, nv, mode, ASK_LINES, t, acc);
     else
-        tile_steps(rows, nv, mode, 0, t, acc);
+        tile_steps(rows, nv, mode, ASK_B, t, acc);
 }
 
 RO_INLINE void finish_vector(const tile *t, int64_t row, int64_t col, vf x) {
@@ -328,25 +342,32 @@ RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
 #endif
 }
 
-/* Does `what` to each accumulator. */
+/* Where results go. The tile's own fields are read again after each store of a vector, which may
+ * be to any type. */
+typedef struct {
+    float *c, *out;
+    int64_t c_row, out_row, cols;
+} place;
+
+/* Does `what` to each accumulator; `to` is the place. */
 #define EACH_VECTOR(what)                                                                          \
     RO_UNROLL                                                                                      \
     for (int i = 0; i < rows; i++) {                                                               \
-        float *c_row = t->c + i * t->c_row, *out_row = t->out + i * t->out_row;                    \
+        float *const c_row = to.c + i * to.c_row, *const out_row = to.out + i * to.out_row;        \
         RO_UNROLL                                                                                  \
         for (int v = 0; v < nv; v++) {                                                             \
             float *const c = c_row + v * VW, *const out = out_row + v * VW;                        \
-            const int64_t cols = whole ? VW : t->cols - v * VW;                                    \
+            const int64_t cols = whole ? VW : to.cols - v * VW;                                    \
             (void)c, (void)out, (void)cols;                                                        \
             what;                                                                                  \
         }                                                                                          \
     }
 
 /* The product by alpha takes the place of as many fmas, which a tile of few steps misses. */
-RO_INLINE void tile_result(const int rows, const int nv, const int whole, const tile *t,
-                           const vf_mask mask[NV_MOST], vf acc[MR_MOST][NV_MOST]) {
-    const vf alpha = vf_set1(t->alpha);
-    if (t->alpha != 1)
+RO_INLINE void tile_result(const int rows, const int nv, const int whole, const float by,
+                           const place to, const vf_mask mask[NV_MOST], vf acc[MR_MOST][NV_MOST]) {
+    const vf alpha = vf_set1(by);
+    if (by != 1)
         EACH_VECTOR(acc[i][v] = vf_mul(acc[i][v], alpha))
     EACH_VECTOR(store_cols(out, vf_canon(acc[i][v]), cols, mask[v]))
 }
@@ -355,6 +376,7 @@ RO_INLINE void tile_result(const int rows, const int nv, const int whole, const 
  * for each vector. */
 RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, const int whole,
                            const tile *t, vf acc[MR_MOST][NV_MOST]) {
+    const place to = {t->c, t->out, t->c_row, t->out_row, t->cols};
     const vf zero = vf_set1(0.0f);
     vf rest[MR * NV];
     vf_mask mask[NV_MOST];
@@ -369,10 +391,10 @@ RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, c
         EACH_VECTOR(store_cols(c, vf_add(zero, acc[i][v]), cols, mask[v]))
     } else if (t->flags == ONLY && t->beta == 0) {
         EACH_VECTOR(acc[i][v] = vf_add(zero, acc[i][v]))
-        tile_result(rows, nv, whole, t, mask, acc);
+        tile_result(rows, nv, whole, t->alpha, to, mask, acc);
     } else if (mode == TILE_PACKED && t->flags == TILE_LAST && t->beta == 0) {
         EACH_VECTOR(acc[i][v] = vf_add(vf_load_n(c, cols), acc[i][v]))
-        tile_result(rows, nv, whole, t, mask, acc);
+        tile_result(rows, nv, whole, t->alpha, to, mask, acc);
     } else {
         EACH_VECTOR(rest[i * nv + v] = acc[i][v])
         finish(rows, nv, t, rest);
@@ -387,7 +409,8 @@ RO_INLINE void tile_body(const int rows, const int most, const int nv, const til
     vf acc[MR_MOST][NV_MOST];
     tile_start(rows, nv, mode, t, acc);
     tile_multiply(rows, nv, mode, t, acc);
-    if (mode == TILE_WHOLE || mode == TILE_QUIET || (MASKS_COST && t->cols == nv * VW))
+    if (mode == TILE_WHOLE || mode == TILE_QUIET || mode == TILE_CROWD ||
+        (MASKS_COST && t->cols == nv * VW))
         tile_finish(rows, nv, mode, 1, t, acc);
     else
         tile_finish(rows, nv, mode, 0, t, acc);
@@ -443,6 +466,7 @@ static __attribute__((noinline)) void four_rows(const tile *t) {
 }
 TILES(three_vectors, 8, 3, TILE_PLACE)
 #elif defined(RO_ISA_avx2)
+TILES(twelve_vectors, WIDEST_ROWS, 12, TILE_WHOLE)
 TILES(eight_vectors, WIDEST_ROWS, 8, TILE_WHOLE)
 TILES(six_vectors, 2, 6, TILE_WHOLE)
 TILES(four_vectors, WIDE_ROWS, 4, TILE_WHOLE)
@@ -454,8 +478,53 @@ TILES(two_in_part, MR, NV, TILE_PLACE)
 TILES(one_vector, MR_MOST, 1, TILE_PLACE)
 #endif
 
+/* See ASK_CROWD. As many columns as place_cols gives these rows where enough are left: is_crowded
+ * asks it, and all of them are written. */
+#if defined(RO_ISA_avx512)
+static __attribute__((noinline)) void crowded(int rows, const tile *t) {
+    switch (rows) {
+    case 1: tile_body(1, MR, 8, TILE_CROWD, t); break;
+    case 2: tile_body(2, MR, 8, TILE_CROWD, t); break;
+    case 3: tile_body(3, MR, 8, TILE_CROWD, t); break;
+    case 4: tile_body(4, MR, 6, TILE_CROWD, t); break;
+    case 5: tile_body(5, MR, 4, TILE_CROWD, t); break;
+    case 6: tile_body(6, MR, 4, TILE_CROWD, t); break;
+    case 7: tile_body(7, MR, 4, TILE_CROWD, t); break;
+    case 8: tile_body(8, MR, 3, TILE_CROWD, t); break;
+    default: tile_rows(rows, MR, NV, TILE_CROWD, t); break;
+    }
+}
+#elif defined(RO_ISA_avx2)
+static __attribute__((noinline)) void crowded(int rows, const tile *t) {
+    switch (rows) {
+    case 1: tile_body(1, MR, 12, TILE_CROWD, t); break;
+    case 2: tile_body(2, MR, 6, TILE_CROWD, t); break;
+    case 3: tile_body(3, MR, 4, TILE_CROWD, t); break;
+    case 4: tile_body(4, MR, 3, TILE_CROWD, t); break;
+    case 5: tile_body(5, MR, NV, TILE_CROWD, t); break;
+    default: tile_body(6, MR, NV, TILE_CROWD, t); break;
+    }
+}
+#else
+static __attribute__((noinline)) void crowded(int rows, const tile *t) {
+    tile_rows(rows, MR, NV, TILE_CROWD, t);
+}
+#endif
+
+/* Steps of b that are asked for at a time fill all ways of their sets: these are the fewer, the
+ * larger the power of two is that divides the distance. */
+static int is_crowded(int rows, const tile *t) {
+    const int64_t cols = place_cols(rows, NV_MOST * VW);
+    return t->k >= FAR_K && !t->ahead && rows <= MR && t->cols == cols &&
+           steps_ahead(rows, (int)(cols / VW), ASK_B, t->k) * (t->b_step & -t->b_step) >= CACHE;
+}
+
 /* Few rows keep the multipliers busy with many columns. Masks cost AVX-512 nothing. */
 void RO_NAME(ro_tile_place)(int rows, const tile *t) {
+    if (is_crowded(rows, t)) {
+        crowded(rows, t);
+        return;
+    }
 #if defined(RO_ISA_avx512)
     if (t->cols > 4 * VW && rows == 4)
         four_rows(t);
@@ -477,6 +546,8 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
         (quiet ? two_quiet : two_vectors)(rows, t);
     else if (t->cols == 4 * VW)
         (quiet ? four_quiet : four_vectors)(rows, t);
+    else if (t->cols == 12 * VW)
+        twelve_vectors(rows, t);
     else if (t->cols == 8 * VW)
         eight_vectors(rows, t);
     else if (t->cols == 6 * VW)

@@ -79,7 +79,7 @@ RO_INLINE int64_t place_rows(int64_t n) {
 }
 
 /* Columns of the next tile in place when `left` remain: few rows take more of them, and half a
- * vector of many rows is a tile of its own. */
+ * vector of many rows is a tile of its own. gemm_tile.c has the same widths in `crowded`. */
 RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
 #if defined(RO_ISA_avx512)
     if (rows <= WIDE_ROWS)
@@ -89,7 +89,7 @@ RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
     return left > VW && left <= VW + VW / 2 ? VW : min_i64(left, NR);
 #elif defined(RO_ISA_avx2)
     if (rows <= WIDEST_ROWS && left >= 8 * VW)
-        return 8 * VW;
+        return left >= 12 * VW ? 12 * VW : 8 * VW;
     if (rows == 2 && left >= 6 * VW)
         return 6 * VW;
     if (rows == 4 && left >= 3 * VW)

@@ -1,6 +1,6 @@
 /* matmul and ro_linear (SPEC.md section 3.1), and attn_av (section 8): a batch of products, shared
  * among threads by output. */
-#include "repops/cpu/gemm.h"
+#include "repops/cpu/gemm_small.h"
 #include "repops/src/call.h"
 
 /* Multiply-adds of a piece, about two microseconds; a product of as many is cut in two. Those of
@@ -113,6 +113,7 @@ static ro_status run_batch(ro_ctx *ctx, batch *b) {
     const int64_t wanted = pieces_wanted(ctx, b);
     if (b->batch == 1 && wanted == 1)
         return run_one(ctx, &b->first);
+    b->first.a_all = (b->a_size ? b->batch : 1) * b->first.m * b->first.k;
     cut(b, ceil_div(wanted, b->batch));
     b->workspace_size = most_workspace(b);
     b->workspace = ro_workspace(ctx, (size_t)(b->workspace_size * threads) * sizeof(float));
