@@ -58,6 +58,8 @@ static const shape shapes[] = {
     {SKINNY, "gpt2 qkv, 4 rows", 0, 0, 1, 4, 2304, 768},
     {SKINNY, "gpt2 qkv, 8 rows", 0, 0, 1, 8, 2304, 768},
     {SKINNY, "gpt2 qkv, 16 rows", 0, 0, 1, 16, 2304, 768},
+    {SKINNY, "gpt2 up, 1 row", 0, 0, 1, 1, 3072, 768},
+    {SKINNY, "gpt2 up, 8 rows", 0, 0, 1, 8, 3072, 768},
     {SKINNY, "gpt2 down, 1 row", 0, 0, 1, 1, 768, 3072},
     {SKINNY, "gpt2 down, 4 rows", 0, 0, 1, 4, 768, 3072},
     {SKINNY, "gpt2 down, 16 rows", 0, 0, 1, 16, 768, 3072},
