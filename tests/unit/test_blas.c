@@ -6,6 +6,8 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -314,25 +316,54 @@ Test(blas, many_threads_call_at_once) {
     finish_shared();
 }
 
+typedef struct {
+    atomic_bool *stop;
+    atomic_int calls;
+    int wrong;
+} busy_thread;
+
+static void *call_until_stopped(void *user) {
+    busy_thread *self = user;
+    float *c = malloc(SIDE * SIDE * sizeof *c);
+    while (!atomic_load(self->stop)) {
+        multiply(c);
+        self->wrong |= memcmp(c, shared_want, SIDE * SIDE * sizeof *c) != 0;
+        atomic_fetch_add(&self->calls, 1);
+    }
+    free(c);
+    return NULL;
+}
+
+/* Whether a child that is forked now calls and gets what it should. */
+static bool child_calls(void) {
+    const pid_t child = fork();
+    if (child == 0) {
+        int wrong = 0;
+        call_often(&wrong);
+        _exit(wrong);
+    }
+    int status = -1;
+    cr_assert(waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* In the middle of calls: neither at a thread's start nor at its end (fork_at_rest.h). */
 Test(blas, child_of_fork_calls_while_other_threads_do) {
     prepare();
-    pthread_t busy[2];
-    int wrong[2] = {0}, bad = 0;
-    for (int i = 0; i < 2; i++)
-        cr_assert(pthread_create(&busy[i], NULL, call_often, &wrong[i]) == 0);
-    for (int i = 0; i < 5; i++) {
-        const pid_t child = fork();
-        if (child == 0) {
-            int mine = 0;
-            call_often(&mine);
-            _exit(mine);
-        }
-        int status = -1;
-        cr_assert(waitpid(child, &status, 0) == child);
-        bad |= !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    atomic_bool stop = false;
+    busy_thread busy[2] = {{.stop = &stop}, {.stop = &stop}};
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++) {
+        cr_assert(pthread_create(&thread[i], NULL, call_until_stopped, &busy[i]) == 0);
+        while (atomic_load(&busy[i].calls) == 0)
+            sched_yield();
     }
-    for (int i = 0; i < 2; i++)
-        pthread_join(busy[i], NULL);
-    cr_expect(!bad && !wrong[0] && !wrong[1]);
+    for (int i = 0; i < 5; i++)
+        cr_expect(child_calls());
+    atomic_store(&stop, true);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(thread[i], NULL);
+        cr_expect(!busy[i].wrong);
+    }
     finish_shared();
 }

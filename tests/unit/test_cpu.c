@@ -1,7 +1,9 @@
 /* Every backend of the processor against the one-element reference, bit by bit; contexts, threads,
  * fork, and the floating-point environment. */
 #include "conv_cases.h"
+#include "fork_at_rest.h"
 #include "repops/ref.h"
+#include "repops/src/backend.h"
 #include "repops/src/math.h"
 
 #include <criterion/criterion.h>
@@ -496,7 +498,7 @@ Test(cpu, child_of_fork_uses_the_context) {
     run(ctx, &c);
     void *first = malloc(case_out_bytes(&c));
     memcpy(first, c.out, case_out_bytes(&c));
-    const pid_t child = fork();
+    const pid_t child = fork_at_rest(ro_ctx_pool(ctx));
     if (child == 0) {
         int same = 1;
         for (int i = 0; i < 20; i++)
@@ -520,7 +522,7 @@ Test(cpu, child_of_fork_destroys_a_context_that_it_never_used) {
     op_case c;
     large_product(&c);
     run(ctx, &c);
-    const pid_t child = fork();
+    const pid_t child = fork_at_rest(ro_ctx_pool(ctx));
     if (child == 0) {
         ro_ctx_destroy(ctx);
         _exit(0);

@@ -1,4 +1,5 @@
 /* The worker pool: every item once, whoever is awake; for whom a task is. */
+#include "fork_at_rest.h"
 #include "repops/src/pool.h"
 
 #include <criterion/criterion.h>
@@ -56,7 +57,7 @@ Test(pool, child_of_fork_has_workers_of_its_own) {
     ro_pool pool;
     start(&pool, 3);
     cr_assert(each_once(&pool, ITEMS, 1));
-    const pid_t child = fork();
+    const pid_t child = fork_at_rest(&pool);
     if (child == 0) {
         bool once = true;
         for (int t = 0; t < 100; t++)
