@@ -16,9 +16,11 @@
 
 /* Steps of k for which a panel of b stays in the first-level cache, and the most that are packed at
  * a time. Rows of a block of a: a multiple of every MR; with KC it fills three quarters of a
- * second-level cache of 1 MiB. Columns whose panels are kept for the blocks of a to come, and for
- * which totals are kept apart. */
-enum { KC = 256, KC_MOST = 2048, MC = 756, NC = 4096, NC_APART = 1024 };
+ * second-level cache of 1 MiB. A product of more rows has a c that is not in that cache, which is
+ * read and written every KC_MANY steps; its blocks of MC_MANY rows touch fewer pages of c. Columns
+ * whose panels are kept for the blocks of a to come, and for which totals are kept apart. */
+enum { KC = 256, MC = 756, KC_MANY = 512, MC_MANY = 252 };
+enum { KC_MOST = 2048, NC = 4096, NC_APART = 1024 };
 
 /* A part of the product. */
 typedef struct {
@@ -39,8 +41,10 @@ typedef struct {
 /* Steps of k that are packed at a time. Columns of b that lie along k are in pages of their own:
  * few rows of a take more of each. */
 static int64_t depth_of(const gemm *g) {
-    const int along = g->b_col != 1 && g->mask == RO_MASK_NONE;
-    const int64_t steps = along ? min_i64(KC_MOST, KC * MC / max_i64(1, g->m)) : KC;
+    const int along = g->b_col != 1 && g->mask == RO_MASK_NONE && g->m <= MC;
+    const int64_t steps = along       ? min_i64(KC_MOST, KC * MC / max_i64(1, g->m))
+                          : g->m > MC ? KC_MANY
+                                      : KC;
     return min_i64(g->chunk * max_i64(1, steps / g->chunk), g->k);
 }
 
@@ -48,7 +52,8 @@ static part plan(const gemm *g) {
     part s = {.g = g, .b_place = b_in_place(g)};
     s.a_place = a_in_place(g, s.b_place);
     s.depth = depth_of(g);
-    s.most_m = ceil_div(ceil_div(g->m, max_i64(1, ceil_div(g->m, MC))), MR) * MR;
+    const int64_t most = g->m > MC ? MC_MANY : MC;
+    s.most_m = ceil_div(ceil_div(g->m, max_i64(1, ceil_div(g->m, most))), MR) * MR;
     s.keeps_b = !s.b_place && g->m > s.most_m && g->mask == RO_MASK_NONE;
     return s;
 }

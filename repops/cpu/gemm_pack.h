@@ -87,13 +87,6 @@ RO_INLINE void transpose(vf r[VW]) {
 
 #endif
 
-/* An address that the compiler takes as it is: left alone it keeps one for every row, and has no
- * registers for them. */
-RO_INLINE const float *whole_address(const float *p) {
-    __asm__("" : "+r"(p));
-    return p;
-}
-
 /* r[q] is element q of VW rows, `step` apart. */
 RO_INLINE void load_transposed(const float *b, int64_t step, vf r[VW]) {
     const float *at = b;

@@ -10,9 +10,11 @@
 enum { PLACE_B = 1 << 15, NEAR_A = 1 << 13, NEAR_COLS = 128 };
 
 /* Elements of a, of all products that are run with this one, from which on tiles in place ask for
- * the next rows: a second-level cache of less than 2 MiB holds fewer. Rows of those are found
- * without it, and each request takes the place of other instructions. */
-#if defined(RO_ISA_avx2)
+ * the next rows: a second-level cache holds fewer (on AVX2's processors, of less than 2 MiB). Rows
+ * of those are found without it, and each request takes the place of other instructions. */
+#if defined(RO_ISA_avx512)
+enum { FAR_A = 1 << 18 };
+#elif defined(RO_ISA_avx2)
 enum { FAR_A = 1 << 19 };
 #else
 enum { FAR_A = 0 };

@@ -145,16 +145,13 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
 
 /* Whether steps that ask for nothing are loops of their own, and how many are done in a row: the
  * threads of a core share what it issues, and where the other one is busy fmas wait for every
- * instruction beside them (bench/NOTES.md). With AVX-512 that was not measured. */
-#if defined(RO_ISA_avx2)
+ * instruction beside them (bench/NOTES.md). */
+#if defined(RO_ISA_avx2) || defined(RO_ISA_avx512)
 enum { QUIET = 1 };
 #else
 enum { QUIET = 0 };
 #endif
 enum { IN_A_ROW = 2 };
-
-_Static_assert(!QUIET || (int)NR <= (int)LINE,
-               "fetch_lines asks for a row's first line and its last");
 
 /* All lines of the place in the output, whose rows begin anywhere: few enough for once. */
 RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
@@ -163,9 +160,42 @@ RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
     const int64_t row = last ? t->out_row : t->c_row;
     RO_UNROLL
     for (int i = 0; i < rows; i++, line += row) {
-        __builtin_prefetch(line, 1);
+        RO_UNROLL
+        for (int v = 0; v < nv; v += LINE_VECTORS)
+            __builtin_prefetch(line + v * VW, 1);
         __builtin_prefetch(line + nv * VW - 1, 1);
     }
+}
+
+/* Two fmas of a row can each read its element of a, in place of a load before them; but a core has
+ * two loads a cycle, as many as fmas. Of packed rows these are the first; in place every third,
+ * whose address is a pointer alone. */
+#if defined(RO_ISA_avx512)
+enum { READ_TWICE = 10 };
+#else
+enum { READ_TWICE = 0 };
+#endif
+
+RO_INLINE int is_read_twice(const int nv, const int unit, int row) {
+    return nv == 2 && (unit ? row < READ_TWICE : READ_TWICE > 0 && row % 3 == 0);
+}
+
+/* x is a row's element of a. */
+RO_INLINE void quiet_row(const int nv, const int twice, const float *x, const vf bv[NV_MOST],
+                         vf acc[NV_MOST]) {
+#if defined(RO_ISA_avx512)
+    if (twice) {
+        RO_UNROLL
+        for (int v = 0; v < nv; v++)
+            acc[v] = vf_fma_at(x, bv[v], acc[v]);
+        return;
+    }
+#endif
+    (void)twice;
+    const vf av = vf_set1(*x);
+    RO_UNROLL
+    for (int v = 0; v < nv; v++)
+        acc[v] = vf_fma(av, bv[v], acc[v]);
 }
 
 /* Step `step` of a, whose rows are as in tile_steps, and the step of b at b. Asks for nothing. */
@@ -176,38 +206,73 @@ RO_INLINE void quiet_step(const int rows, const int nv, const int unit, const fl
     for (int v = 0; v < nv; v++)
         bv[v] = vf_load(b + v * VW);
     RO_UNROLL
-    for (int i = 0; i < rows; i++) {
-        const vf av = vf_set1(unit ? a[0][i + step] : a[i / 3][i % 3 * a_row + step]);
+    for (int i = 0; i < rows; i++)
+        quiet_row(nv, is_read_twice(nv, unit, i),
+                  unit ? a[0] + i + step : a[i / 3] + i % 3 * a_row + step, bv, acc[i]);
+}
+
+/* Where the next step of packed operands is. */
+typedef struct {
+    const float *a, *b, *ahead;
+} cursor;
+
+RO_INLINE void panel_steps(const int rows, const int nv, const int lines, const tile *t,
+                           int64_t steps, cursor *at, vf acc[MR_MOST][NV_MOST]) {
+    const float *a = at->a, *b = at->b, *ahead = at->ahead;
+    const int64_t a_step = t->a_step, b_step = t->b_step;
+    for (int64_t turn = steps / IN_A_ROW; turn > 0; turn--) {
         RO_UNROLL
-        for (int v = 0; v < nv; v++)
-            acc[i][v] = vf_fma(av, bv[v], acc[i][v]);
+        for (int i = 0; i < IN_A_ROW; i++, a += a_step, b += b_step) {
+            if (lines)
+                __builtin_prefetch(ahead);
+            ahead += lines ? t->ahead_step : 0;
+            a = whole_address(a);
+            quiet_step(rows, nv, 1, &a, 1, 0, b, acc);
+        }
+    }
+    for (int64_t left = steps % IN_A_ROW; left > 0; left--, a += a_step, b += b_step)
+        quiet_step(rows, nv, 1, &a, 1, 0, b, acc);
+    *at = (cursor){a, b, ahead};
+}
+
+/* The steps of a long tile that ask for its place in the output; see LONG. */
+RO_INLINE void asking_steps(const int rows, const int nv, const tile *t, cursor *at,
+                            vf acc[MR_MOST][NV_MOST]) {
+    const float *place = t->flags & TILE_LAST ? t->out : t->c;
+    const int64_t row = t->flags & TILE_LAST ? t->out_row : t->c_row;
+    for (int column = 0; column * LINE < nv * VW + LINE; column++) {
+        const float *line = place + min_i64(column * LINE, nv * VW - 1);
+        RO_NO_UNROLL
+        for (int i = 0; i < rows; i++, line += row) {
+            __builtin_prefetch(line, 1);
+            at->a = whole_address(at->a);
+            quiet_step(rows, nv, 1, &at->a, 1, 0, at->b, acc);
+            at->a += t->a_step, at->b += t->b_step;
+        }
     }
 }
 
 /* Packed operands. */
 RO_INLINE void tile_panels(const int rows, const int nv, const int lines, const tile *t,
                            vf acc[MR_MOST][NV_MOST]) {
-    const float *a = t->a, *b = t->b, *ahead = t->ahead;
-    const int64_t a_step = t->a_step, b_step = t->b_step;
-    int64_t left = t->k;
-    if (t->k > OUT_AHEAD) /* a few steps are too short to ask and wait */
+    const int is_long = (int)NR > (int)LINE && !lines && t->k >= LONG;
+    const int64_t asking = ceil_div(nv * VW + LINE, LINE) * rows;
+    cursor at = {t->a, t->b, t->ahead};
+    int64_t left = is_long ? t->k - asking - OUT_DONE : t->k;
+    if (!is_long && t->k > OUT_AHEAD) /* a few steps are too short to ask and wait */
         fetch_lines(rows, nv, t);
-    for (; left >= IN_A_ROW; left -= IN_A_ROW) {
-        RO_UNROLL
-        for (int i = 0; i < IN_A_ROW; i++, a += a_step, b += b_step) {
-            if (lines)
-                __builtin_prefetch(ahead);
-            ahead += lines ? t->ahead_step : 0;
-            quiet_step(rows, nv, 1, &a, 1, 0, b, acc);
+    for (int part = 0; part <= is_long; part++) {
+        if (part > 0) {
+            asking_steps(rows, nv, t, &at, acc);
+            left = OUT_DONE;
         }
+        panel_steps(rows, nv, lines, t, left, &at, acc);
     }
-    for (; left > 0; left--, a += a_step, b += b_step)
-        quiet_step(rows, nv, 1, &a, 1, 0, b, acc);
 }
 
-/* The same in place. Four vectors of b leave no registers for a second step. */
+/* The same in place. Four vectors of b leave AVX2 no registers for a second step. */
 RO_INLINE void tile_quiet(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
-    const int in_a_row = nv > 2 ? 1 : IN_A_ROW;
+    const int in_a_row = nv > 2 && (int)VW < (int)LINE ? 1 : IN_A_ROW;
     const int64_t a_row = t->a_row, b_step = t->b_step;
     const float *a[A_POINTERS], *b = t->b;
     RO_UNROLL
@@ -283,9 +348,9 @@ RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode,
                              vf acc[MR_MOST][NV_MOST]) {
     const int runs = mode == TILE_RUNS || mode == TILE_LANES;
     const int panels = mode == TILE_PACKED;
-    if (QUIET && panels && t->ahead)
+    if (QUIET && (int)NR <= (int)LINE && panels && t->ahead)
         tile_panels(rows, nv, 1, t, acc);
-    else if (QUIET && panels)
+    else if (QUIET && panels && !t->ahead)
         tile_panels(rows, nv, 0, t, acc);
     else if (QUIET && mode == TILE_QUIET)
         tile_quiet(rows, nv, t, acc);
@@ -465,6 +530,8 @@ static __attribute__((noinline)) void four_rows(const tile *t) {
     tile_body(4, 4, 6, TILE_PLACE, t);
 }
 TILES(three_vectors, 8, 3, TILE_PLACE)
+TILES(four_quiet, WIDE_ROWS - 1, 4, TILE_QUIET)
+TILES(two_quiet, MR, NV, TILE_QUIET)
 #elif defined(RO_ISA_avx2)
 TILES(twelve_vectors, WIDEST_ROWS, 12, TILE_WHOLE)
 TILES(eight_vectors, WIDEST_ROWS, 8, TILE_WHOLE)
@@ -525,8 +592,15 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
         crowded(rows, t);
         return;
     }
+#if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)
+    const int quiet = t->a_step == 1 && !t->ahead && t->k < FAR_K;
+#endif
 #if defined(RO_ISA_avx512)
-    if (t->cols > 4 * VW && rows == 4)
+    if (quiet && t->cols == NR)
+        two_quiet(rows, t);
+    else if (quiet && t->cols == 4 * VW && rows < WIDE_ROWS)
+        four_quiet(rows, t);
+    else if (t->cols > 4 * VW && rows == 4)
         four_rows(t);
     else if (t->cols > 4 * VW)
         tile_rows(rows, WIDEST_ROWS, 8, TILE_PLACE, t);
@@ -541,7 +615,6 @@ void RO_NAME(ro_tile_place)(int rows, const tile *t) {
     else
         RO_NAME(ro_tile_half)(rows, t);
 #elif defined(RO_ISA_avx2)
-    const int quiet = t->a_step == 1 && !t->ahead && t->k < FAR_K;
     if (t->cols == NR)
         (quiet ? two_quiet : two_vectors)(rows, t);
     else if (t->cols == 4 * VW)

@@ -21,10 +21,19 @@
 
 /* Unrolls a loop of constant length, so that an array of vectors becomes registers. */
 #if defined(__clang__)
-#define RO_UNROLL _Pragma("clang loop unroll(full)")
+#define RO_UNROLL    _Pragma("clang loop unroll(full)")
+#define RO_NO_UNROLL _Pragma("clang loop unroll(disable)")
 #else
-#define RO_UNROLL _Pragma("GCC unroll 32")
+#define RO_UNROLL    _Pragma("GCC unroll 32")
+#define RO_NO_UNROLL _Pragma("GCC unroll 1")
 #endif
+
+/* An address that the compiler takes as it is: left alone it keeps one for every row or step, and
+ * has no registers for them. */
+RO_INLINE const float *whole_address(const float *p) {
+    __asm__("" : "+r"(p));
+    return p;
+}
 
 /* Before a loop whose iterations each read and write one index only: the output may be an input, at
  * exactly the same address (ro_op_in_place), and no `restrict` says otherwise. */
@@ -90,6 +99,12 @@ RO_INLINE vf vf_mul(vf a, vf b) {
 }
 RO_INLINE vf vf_fma(vf a, vf b, vf c) {
     return _mm512_fmadd_ps(a, b, c);
+}
+/* *a * b + c. The load is part of the fma, so that it takes no place of its own among what a core
+ * issues; the compiler would load once for several. */
+RO_INLINE vf vf_fma_at(const float *a, vf b, vf c) {
+    __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
+    return c;
 }
 RO_INLINE vf vf_canon(vf x) {
     const vf nan = _mm512_castsi512_ps(_mm512_set1_epi32((int)RO_QNAN_BITS));
