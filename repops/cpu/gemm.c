@@ -60,7 +60,7 @@ static part plan(const gemm *g) {
 
 static void pack_a(const part *s) {
     const gemm *g = s->g;
-    const int64_t width = panel_rows(s->m, MR);
+    const int64_t width = strip_rows(g, s->m, 0, s->b_place);
     for (int64_t i = 0, rows; i < s->m; i += rows) {
         const int64_t panels = g->a_row == 1 ? min_i64(PACK_TOGETHER, (s->m - i) / width) : 0;
         const float *from = g->a + (s->i0 + i) * g->a_row + s->k0 * g->a_col;
@@ -282,7 +282,7 @@ static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
 
 static void run_part(const part *s) {
     const gemm *g = s->g;
-    const int64_t height = panel_rows(s->m, s->a_place && s->b_place ? place_rows(g->n) : MR);
+    const int64_t height = strip_rows(g, s->m, s->a_place, s->b_place);
     for (int64_t j = 0, cols; j < s->n; j += cols) {
         cols = s->b_place ? place_cols(height, s->n - j) : min_i64(NR, s->n - j);
         if (!s->b_place && !(s->keeps_b && s->i0 > 0))

@@ -31,6 +31,15 @@ RO_INLINE int b_in_place(const gemm *g) {
             g->k * g->b_row <= PLACE_B);
 }
 
+/* Rows of the strips that m rows are cut into. A few more than MR are one strip all the same where
+ * a vector of b is a whole line: so b is read once. */
+RO_INLINE int64_t strip_rows(const gemm *g, int64_t m, int a_place, int b_place) {
+    const int lines = VW == 16 && g->b_row % VW == 0 && (uintptr_t)g->b % sizeof(vf) == 0;
+    if (b_place && lines && m > MR && m <= MR_MOST && g->n > 2 * NR)
+        return m;
+    return panel_rows(m, a_place && b_place ? place_rows(g->n) : MR);
+}
+
 /* Few columns, or few rows, or all of b in the cache beside a panel of a: that is used few times,
  * or read in a moment. Rows that are a multiple of a page apart would displace each other there. */
 RO_INLINE int a_in_place(const gemm *g, int b_place) {
@@ -39,7 +48,8 @@ RO_INLINE int a_in_place(const gemm *g, int b_place) {
                     (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 2 * NEAR_A));
     if (g->mask != RO_MASK_NONE)
         return g->a_row == 1 && g->n <= 2 * NR;
-    return (few || g->m <= MR) && (g->a_row == 1 || g->m <= 8 || g->a_row % 1024 != 0);
+    return (few || strip_rows(g, g->m, 1, b_place) == g->m) &&
+           (g->a_row == 1 || g->m <= 8 || g->a_row % 1024 != 0);
 }
 
 /* Field by field: an initializer would clear all by a string instruction, which takes 5 ns. */

@@ -82,6 +82,8 @@ RO_INLINE int64_t place_rows(int64_t n) {
  * vector of many rows is a tile of its own. gemm_tile.c has the same widths in `crowded`. */
 RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
 #if defined(RO_ISA_avx512)
+    if (rows > MR)
+        return min_i64(left, VW);
     if (rows <= WIDE_ROWS)
         return min_i64(left, rows <= WIDEST_ROWS ? 8 * VW : rows == 4 ? 6 * VW : 4 * VW);
     if (rows == 8)
