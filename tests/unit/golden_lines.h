@@ -57,14 +57,15 @@ static inline ro_ctx *golden_context(const char *backend, int threads) {
 
 static inline void golden_update(golden_lines *g) {
     ro_ctx *ctx = golden_context("scalar", 1);
-    FILE *file = fopen(g->path, "w");
-    cr_assert(file && ctx);
     for (int i = 0; i < g->count; i++) {
         char *hash = *g->line[i] == '#' ? NULL : golden_hash_of(g->line[i]);
         if (hash && strcmp(hash, "-") == 0)
             golden_compute(g, ctx, i, hash);
-        fprintf(file, "%s\n", g->line[i]);
     }
+    FILE *file = fopen(g->path, "w"); /* now that no line can stop us halfway */
+    cr_assert(file);
+    for (int i = 0; i < g->count; i++)
+        fprintf(file, "%s\n", g->line[i]);
     cr_assert(fclose(file) == 0);
     ro_ctx_destroy(ctx);
 }
