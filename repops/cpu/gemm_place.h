@@ -31,11 +31,15 @@ RO_INLINE int b_in_place(const gemm *g) {
             g->k * g->b_row <= PLACE_B);
 }
 
-/* Rows of the strips that m rows are cut into. A few more than MR are one strip all the same where
- * a vector of b is a whole line: so b is read once. */
+/* A few rows more than MR, which are one strip all the same where a vector of b is a whole line: so
+ * b is read once. Not a question of addresses: workspace is for all products of a shape. */
+RO_INLINE int is_tall(const gemm *g, int64_t m, int b_place) {
+    return VW == 16 && b_place && m > MR && m <= MR_MOST && g->n > 2 * NR && g->b_row % VW == 0;
+}
+
+/* Rows of the strips that m rows are cut into. */
 RO_INLINE int64_t strip_rows(const gemm *g, int64_t m, int a_place, int b_place) {
-    const int lines = VW == 16 && g->b_row % VW == 0 && (uintptr_t)g->b % sizeof(vf) == 0;
-    if (b_place && lines && m > MR && m <= MR_MOST && g->n > 2 * NR)
+    if (is_tall(g, m, b_place) && (uintptr_t)g->b % sizeof(vf) == 0)
         return m;
     return panel_rows(m, a_place && b_place ? place_rows(g->n) : MR);
 }
@@ -48,7 +52,7 @@ RO_INLINE int a_in_place(const gemm *g, int b_place) {
                     (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 2 * NEAR_A));
     if (g->mask != RO_MASK_NONE)
         return g->a_row == 1 && g->n <= 2 * NR;
-    return (few || strip_rows(g, g->m, 1, b_place) == g->m) &&
+    return (few || g->m <= MR || is_tall(g, g->m, b_place)) &&
            (g->a_row == 1 || g->m <= 8 || g->a_row % 1024 != 0);
 }
 
