@@ -161,6 +161,24 @@ Test(sgemm, few_rows_with_columns_pages_apart_have_the_bits_of_the_reference) {
     destroy_contexts(&ctx);
 }
 
+/* Later products of a batch begin elsewhere in a line: workspace is measured for the first. */
+Test(sgemm, batches_with_odd_strides_have_the_bits_of_the_reference) {
+    static const int64_t rows[] = {3, 14, 15, 16, 17}, depths[] = {200, 533}, cols[] = {80, 160};
+    enum { ROWS = sizeof rows / sizeof rows[0] };
+    contexts ctx = create_contexts();
+    for (int i = 0; i < ROWS * 2 * 2 * 4; i++) {
+        const int rest = i / ROWS, trans = rest / 4;
+        product p = {.m = rows[i % ROWS], .n = cols[rest % 2], .k = depths[rest / 2 % 2]};
+        p.batch = 3, p.alpha = 1, p.beta = i & 1 ? 0.5f : 0, p.class = DATA_RARE;
+        p.trans_a = trans & 1, p.trans_b = trans >> 1;
+        p.lda = p.trans_a ? p.m : p.k, p.ldb = p.trans_b ? p.k : p.n, p.ldc = p.n;
+        p.stride_a = p.m * p.k + 1, p.stride_b = p.n * p.k + 1 + i % 7, p.stride_c = p.m * p.n + 3;
+        cr_assert(product_fill(&p, (uint64_t)i));
+        check_product(&ctx, &p, (uint64_t)i);
+    }
+    destroy_contexts(&ctx);
+}
+
 /* The chunks of such products run side by side, as many as the vectors have lanes. */
 Test(sgemm, few_elements_of_any_depth_have_the_bits_of_the_reference) {
     static const int64_t depths[] = {1, 37, 256, 257, 512, 800, 1024, 2048, 4096, 4097, 9000};
