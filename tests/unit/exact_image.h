@@ -67,6 +67,15 @@ static inline void exact_pool(exact_image x, const int64_t *window, bool maximum
     exact_pixel(out, n, h, v)[c] = exact_window(x, window, maximum, n, h, v, c);
 }
 
+/* out is [N, 1, 1, C]. */
+static inline void exact_global_mean(exact_image x, exact_image out) {
+    const double pixels = (double)(x.dim[1] * x.dim[2]);
+    for (int64_t e = 0; e < out.dim[0] * out.dim[3]; e++)
+        out.data[e] = 0;
+    FOR_EACH_ELEMENT(x)
+    exact_pixel(out, n, 0, 0)[c] += exact_pixel(x, n, h, v)[c] / pixels;
+}
+
 static inline void exact_batchnorm(exact_image x, const double *gamma, const double *beta,
                                    exact_image out) {
     const int64_t cols = x.dim[3], rows = x.dim[0] * x.dim[1] * x.dim[2];

@@ -42,6 +42,7 @@ typedef enum {
     CONV,
     MAX_POOL,
     AVG_POOL,
+    GLOBAL_AVG_POOL,
     BATCHNORM
 } kind;
 

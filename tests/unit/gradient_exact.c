@@ -57,6 +57,7 @@ static void exact_on_images(const example *x, const layer *l, exact_image out) {
     switch (l->kind) {
     case CONV: exact_conv(a, image_of(x, l->in[1]), l->window, out); break;
     case BATCHNORM: exact_batchnorm(a, x->exact[l->in[1]], x->exact[l->in[2]], out); break;
+    case GLOBAL_AVG_POOL: exact_global_mean(a, out); break;
     default: exact_pool(a, l->window, l->kind == MAX_POOL, out); break;
     }
 }
@@ -83,6 +84,7 @@ static void exact_layer(const example *x, int j) {
     case CONV:
     case MAX_POOL:
     case AVG_POOL:
+    case GLOBAL_AVG_POOL:
     case BATCHNORM: exact_on_images(x, l, image_of(x, OUT(j))); break;
     case EMBEDDING:
         for (int64_t e = 0; e < count; e++)

@@ -96,6 +96,7 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case CONV: return vd_conv2d(b, x, y, (vd_conv_attr){p[0], p[1], p[2], p[3]});
     case MAX_POOL: return vd_max_pool2d(b, x, pool);
     case AVG_POOL: return vd_avg_pool2d(b, x, pool);
+    case GLOBAL_AVG_POOL: return vd_global_avg_pool2d(b, x);
     case BATCHNORM: return vd_batchnorm(b, x, y, z, vd_batch_statistics(b, x));
     }
     return 0;
