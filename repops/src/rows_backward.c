@@ -5,10 +5,10 @@
 typedef ro_status row_grad(ro_ctx *ctx, const ro_row_grad_job *job);
 
 static ro_status check(ro_ctx *ctx, const char *name, const ro_row_grad_job *j) {
-    if (j->cols < 1 || j->cols > RO_ROW_COLS_MAX)
-        return ro_fail(ctx, RO_ERR_ARG, "%s: cols must be 1..%d, got %lld", name, RO_ROW_COLS_MAX,
+    if (j->cols < 0 || j->cols > RO_ROW_COLS_MAX)
+        return ro_fail(ctx, RO_ERR_ARG, "%s: cols must be 0..%d, got %lld", name, RO_ROW_COLS_MAX,
                        (long long)j->cols);
-    if (j->rows < 0 || j->rows > RO_MAX_NUMEL / j->cols)
+    if (j->rows < 0 || j->rows > RO_MAX_NUMEL / (j->cols ? j->cols : 1))
         return ro_fail(ctx, RO_ERR_ARG, "%s: rows * cols must be 0..2^40, got %lld rows", name,
                        (long long)j->rows);
     return RO_OK;
@@ -16,7 +16,7 @@ static ro_status check(ro_ctx *ctx, const char *name, const ro_row_grad_job *j) 
 
 static ro_status run(ro_ctx *ctx, const char *name, const ro_row_grad_job *job, row_grad *fused) {
     ro_status status = check(ctx, name, job);
-    if (status != RO_OK)
+    if (status != RO_OK || job->cols == 0) /* no gradient has an element then */
         return status;
     const ro_fpenv env = ro_fpenv_enter();
     status = fused(ctx, job);

@@ -1,4 +1,5 @@
 /* Tensors without elements: repops/SPEC.md section 4. */
+#include "repops/fused.h"
 #include "repops/ref.h"
 #include "valid_calls.h"
 
@@ -365,15 +366,61 @@ static void run(void *ctx, const empty_case *x) {
     free(out);
 }
 
-Test(empty, kernels_give_the_same) {
-    static const char *const backend[] = {"scalar", "avx2", "avx512", "cpu"};
-    for (int b = 0; b < 4; b++) {
+static void on_every_backend(void (*check)(ro_ctx *ctx)) {
+    static const char *const backend[] = {"scalar", "avx2", "avx512", "neon", "cpu"};
+    for (int b = 0; b < 5; b++) {
         ro_ctx *ctx;
         if (ro_ctx_create(&(ro_options){.backend = backend[b], .threads = 2}, &ctx) != RO_OK)
             continue; /* not on this processor */
-        for_each_case(run, ctx);
+        check(ctx);
         ro_ctx_destroy(ctx);
     }
+}
+
+static void run_cases(ro_ctx *ctx) {
+    for_each_case(run, ctx);
+}
+
+Test(empty, kernels_give_the_same) {
+    on_every_backend(run_cases);
+}
+
+/* ---- fused rows: the statistics of no columns, and nothing else, are written ---- */
+
+enum { ROWS = 37 };
+
+static void expect_filled(const float *got, uint32_t want, const char *what) {
+    uint32_t bits[ROWS + 1];
+    memcpy(bits, got, sizeof bits);
+    for (int r = 0; r < ROWS; r++)
+        cr_expect(bits[r] == want, "%s of row %d: %08x", what, r, bits[r]);
+    cr_expect(bits[ROWS] == 0x5a5a5a5a, "%s beyond its rows", what);
+}
+
+static void rows_without_columns(ro_ctx *ctx) {
+    float s[2][ROWS + 1], none = 7;
+    memset(s, 0x5a, sizeof s);
+    cr_assert(ro_softmax(ctx, ROWS, 0, NULL, &none, s[0], s[1]) == RO_OK, "%s", ro_ctx_error(ctx));
+    expect_filled(s[0], MINUS_INF, "softmax's m");
+    expect_filled(s[1], 0, "softmax's l");
+    memset(s, 0x5a, sizeof s);
+    cr_assert(ro_log_softmax(ctx, ROWS, 0, NULL, &none, s[0], s[1]) == RO_OK);
+    expect_filled(s[0], MINUS_INF, "log_softmax's m");
+    expect_filled(s[1], 0, "log_softmax's l");
+    memset(s, 0x5a, sizeof s);
+    cr_assert(ro_layer_norm(ctx, ROWS, 0, 1, NULL, NULL, NULL, &none, s[0], s[1]) == RO_OK);
+    expect_filled(s[0], NAN_BITS, "mean");
+    expect_filled(s[1], NAN_BITS, "rstd");
+    cr_assert(ro_softmax(ctx, 0, 0, NULL, &none, NULL, NULL) == RO_OK);
+    cr_assert(ro_softmax_backward(ctx, ROWS, 0, NULL, NULL, &none) == RO_OK);
+    cr_assert(ro_log_softmax_backward(ctx, ROWS, 0, NULL, NULL, &none) == RO_OK);
+    cr_assert(ro_layer_norm_backward(ctx, ROWS, 0, NULL, NULL, s[0], s[1], NULL, &none, &none,
+                                     &none) == RO_OK);
+    cr_expect(none == 7);
+}
+
+Test(empty, fused_functions_of_rows_take_no_columns) {
+    on_every_backend(rows_without_columns);
 }
 
 /* Products of dimensions stay below 2^40, empty or not. */

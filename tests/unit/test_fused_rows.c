@@ -226,19 +226,20 @@ Test(fused_rows, sgd_gives_the_bytes_of_its_operators) {
             check_sgd(counts[i], (data_class) class, (class + (int)i) % 2);
 }
 
-Test(fused_rows, no_columns_are_refused) {
+Test(fused_rows, impossible_sizes_are_refused) {
     ro_ctx *ctx = context("scalar", 1, 1);
-    cr_expect(ro_softmax(ctx, 1, 0, x, got.y, got.y, got.y) == RO_ERR_ARG);
-    cr_expect(ro_log_softmax(ctx, 1, 0, x, got.y, got.y, got.y) == RO_ERR_ARG);
+    cr_expect(ro_softmax(ctx, 1, -1, x, got.y, got.y, got.y) == RO_ERR_ARG);
+    cr_expect(ro_log_softmax(ctx, 1, RO_ROW_COLS_MAX + 1, x, got.y, got.y, got.y) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "log_softmax: cols") != NULL);
     cr_expect(strstr(ro_ctx_error(ctx), "cols") != NULL);
     cr_expect(ro_layer_norm(ctx, -1, 4, 0, x, x, x, got.y, got.y, got.y) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "rows") != NULL);
-    cr_expect(ro_softmax_backward(ctx, 1, 0, x, dy, copy) == RO_ERR_ARG);
+    cr_expect(ro_softmax_backward(ctx, 1, -1, x, dy, copy) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "softmax_backward: cols") != NULL);
     cr_expect(ro_log_softmax_backward(ctx, -1, 1, x, dy, copy) == RO_ERR_ARG);
     cr_expect(ro_layer_norm_backward(ctx, INT64_MAX, 4, x, x, x, x, x, copy, copy, copy) ==
               RO_ERR_ARG);
+    cr_expect(ro_softmax(ctx, RO_MAX_NUMEL + 1, 0, x, got.y, got.y, got.y) == RO_ERR_ARG);
     cr_expect(ro_sgd(ctx, &(ro_sgd_step){.count = -1}, x, x, x, copy, copy) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "count") != NULL);
     ro_ctx_destroy(ctx);

@@ -115,8 +115,9 @@ RO_API RO_MUST_USE ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t
 enum { RO_ROW_COLS_MAX = 1 << 20 };
 
 /* x, y: [rows, cols]; gamma, beta: [cols]; mean, rstd, m, l: [rows]. Sums by R in blocks of 1024,
- * of these again while there are several. Outputs are all written and overlap nothing. rows may be
- * 0, cols not. Each reads x from memory once. */
+ * of these again while there are several. Outputs are all written and overlap nothing. rows and cols
+ * may be 0: without columns mean and rstd are NaN, m is -inf and l +0. Each reads x from memory
+ * once. */
 
 /* The bytes of reduce_sum, div_const by cols, reduce_sqdev, ln_rstd and layernorm. */
 RO_API RO_MUST_USE ro_status ro_layer_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps,
@@ -131,7 +132,7 @@ RO_API RO_MUST_USE ro_status ro_log_softmax(ro_ctx *ctx, int64_t rows, int64_t c
                                             float *y, float *m, float *l);
 
 /* Gradients from dy, that of y: of x, gamma and beta. mean and rstd as forward left them; dx may be
- * dy or x. Reads both from memory once; rows may be 0.
+ * dy or x. Reads both from memory once; rows and cols may be 0.
  *
  * The bytes of reduce_dot(dy, gamma), reduce_ln_gx and ln_dx; of ln_dgamma and of sum_rows(dy),
  * with sum_rows over their results while there are several groups of rows.
@@ -144,7 +145,7 @@ RO_API RO_MUST_USE ro_status ro_layer_norm_backward(ro_ctx *ctx, int64_t rows, i
                                                     float *dbeta);
 
 /* The bytes of reduce_dot(dy, y) and softmax_grad, of reduce_sum(dy) and log_softmax_grad; y is
- * what forward gave. dx may be dy or y. */
+ * what forward gave. dx may be dy or y. rows and cols may be 0. */
 RO_API RO_MUST_USE ro_status ro_softmax_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
                                                  const float *y, const float *dy, float *dx);
 RO_API RO_MUST_USE ro_status ro_log_softmax_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
