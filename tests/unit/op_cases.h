@@ -81,6 +81,10 @@ static inline void roll_movement(op_case *c, dice *d) {
         c->in[0] = shape2(roll(d, 4) ? roll_dim(d, 1100) : 4096 + roll(d, 9000), roll_dim(d, 300));
         if (c->in[0].dim[0] > 1100)
             c->in[0].dim[1] = 1 + roll(d, 20);
+        if (c->in[0].dim[0] > 1100 && roll(d, 3) == 0) { /* one id, past 64^2 of its positions */
+            c->ids = 1;
+            c->in[0].dim[0] += 17000;
+        }
         c->in[1] = shape_of(RO_I32, 1, c->in[0].dim[0], 0, 0, 0);
         call->output = shape2(c->ids, c->in[0].dim[1]);
         break;

@@ -58,6 +58,11 @@ static inline void roll_gather_grad(op_case *c, dice *d) {
     c->in[0].dtype = RO_F32;
     if (roll(d, 3) == 0)
         c->in[1] = shape_of(RO_I32, 1, roll_dim(d, 1100), 0, 0, 0);
+    if (roll(d, 6) == 0) { /* one id, past 64^2 of its positions */
+        c->in[0] = shape_of(RO_F32, 3, 1 + roll(d, 2), 1, 1 + roll(d, 9), 0);
+        c->in[1] = shape_of(RO_I32, 1, 21000 + roll(d, 9000), 0, 0, 0);
+        c->call.attr[0] = c->ids = 1;
+    }
     ro_call gather = {RO_OP_GATHER, 2, {c->call.attr[0]}, c->in, {0}};
     const ro_shape out = c->in[0];
     if (ro_infer(&gather, NULL, 0) == RO_OK)
