@@ -74,7 +74,7 @@ static inline uint32_t case_i32(uint64_t h, int64_t ids) {
 static inline int case_fill(op_case *c, uint64_t seed, data_class class) {
     for (int t = 0; t < c->call.input_count; t++) {
         const int64_t count = ro_shape_numel(&c->in[t]);
-        c->data[t] = malloc((size_t)count * ro_dtype_size(c->in[t].dtype));
+        c->data[t] = malloc((size_t)count * ro_dtype_size(c->in[t].dtype) + 1); /* count may be 0 */
         if (!c->data[t])
             return 0;
         for (int64_t i = 0; i < count; i++) {
@@ -87,7 +87,7 @@ static inline int case_fill(op_case *c, uint64_t seed, data_class class) {
             }
         }
     }
-    c->out = malloc((size_t)ro_shape_numel(&c->call.output) * 4);
+    c->out = malloc((size_t)ro_shape_numel(&c->call.output) * 4 + 1);
     return c->out != NULL;
 }
 
