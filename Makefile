@@ -262,12 +262,13 @@ $(BUILD)/lib/$(BLAS_SONAME): $(blas_obj) $(BUILD)/lib/librepops.a repops/blas/bl
 	    $(BUILD)/lib/librepops.a $(LDFLAGS) -o $@
 	@ln -sf $(BLAS_SONAME) $(BUILD)/lib/librepops_blas.so
 
-# The library alone; needs no package but a C compiler.
+# The library alone; needs no package but a C compiler. The CUDA library too if it has been built (`make cuda`), or by `make install-cuda`.
 LIBDIR ?= $(PREFIX)/lib
 MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/repops
 install: lib
 	install -d $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig \
-	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3
+	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(DOCDIR)
 	install -m 644 repops/include/repops/*.h $(DESTDIR)$(PREFIX)/include/repops
 	install -m 755 $(BUILD)/bin/repops-conform $(DESTDIR)$(PREFIX)/bin
 	install -m 644 $(BUILD)/lib/librepops.a $(DESTDIR)$(LIBDIR)
@@ -279,8 +280,22 @@ install: lib
 	        > $(DESTDIR)$(LIBDIR)/pkgconfig/$$pc.pc || exit 1; done
 	install -m 644 repops/man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
-	! command -v $(NVCC) > /dev/null || { $(MAKE) --no-print-directory cuda && \
-	    install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR); }
+	install -m 644 repops/SPEC.md LICENSE $(DESTDIR)$(DOCDIR)
+	[ ! -e $(BUILD)/lib/librepops_cuda.so.1 ] || install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR)
+install-cuda: cuda
+	install -d $(DESTDIR)$(LIBDIR)
+	install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR)
+# What both install, and folders that are the library's own; with the same PREFIX, DESTDIR and other folders.
+uninstall:
+	rm -f $(patsubst repops/include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard repops/include/repops/*.h)) \
+	    $(patsubst repops/man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard repops/man/*.1)) \
+	    $(patsubst repops/man/%,$(DESTDIR)$(MANDIR)/man3/%,$(wildcard repops/man/*.3)) \
+	    $(addprefix $(DESTDIR)$(LIBDIR)/,librepops.a $(RO_SONAME) librepops.so $(BLAS_SONAME) librepops_blas.so librepops_cuda.so.1 \
+	      pkgconfig/repops.pc pkgconfig/repops-blas.pc) \
+	    $(DESTDIR)$(PREFIX)/bin/repops-conform $(addprefix $(DESTDIR)$(DOCDIR)/,SPEC.md LICENSE)
+	for folder in $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(DOCDIR); do \
+	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder || exit 1; done
+.PHONY: install-cuda uninstall
 
 # On a GPU, with nvcc and a C compiler alone: tables on the screen, and bench/results/<device>/*.json. ARGS=--quick: two minutes of it;
 # ARGS=--small: the same programs at tiny sizes on the shim, without a GPU.

@@ -36,10 +36,23 @@ make -s install NVCC=absent BUILD="$build" PREFIX=/opt/repops DESTDIR="$PWD/$wor
 same "DESTDIR installs other files"
 grep -q '^prefix=/opt/repops$' "$work/dest/opt/repops/lib/pkgconfig/repops.pc" || fail "DESTDIR is in repops.pc"
 for file in include/repops/repops.h include/repops/ref.h lib/librepops.a lib/librepops.so lib/librepops.so.1 \
-    lib/librepops_blas.so lib/librepops_blas.so.1 lib/pkgconfig/repops.pc bin/repops-conform share/man/man3/repops.3; do
+    lib/librepops_blas.so lib/librepops_blas.so.1 lib/pkgconfig/repops.pc bin/repops-conform share/man/man3/repops.3 share/doc/repops/SPEC.md share/doc/repops/LICENSE; do
     [ -s "$prefix/$file" ] || fail "not installed: $file"
 done
 passed
+# nvcc here would fail: the CUDA library is installed if it is there, and never compiled.
+cuda=$build/lib/librepops_cuda.so.1
+[ -e "$cuda" ] || [ ! -e "$prefix/lib/librepops_cuda.so.1" ] || fail "installed a CUDA library from nowhere"
+[ ! -e "$cuda" ] || [ -e "$prefix/lib/librepops_cuda.so.1" ] || fail "not installed: $cuda"
+passed
+
+# Nothing stays but a file of somebody else's.
+touch "$work/dest/opt/repops/lib/other"
+make -s uninstall BUILD="$build" PREFIX=/opt/repops DESTDIR="$PWD/$work/dest" >> "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
+(cd "$work/dest" && find . ! -type d) > "$work/got"
+echo ./opt/repops/lib/other > "$work/want"
+same "uninstall leaves files, or takes others"
+[ ! -e "$work/dest/opt/repops/include/repops" ] || fail "uninstall leaves its folder of headers"
 
 # ---- what the library shows, needs and keeps ----
 
