@@ -2,9 +2,10 @@
  * the operators one by one with ro_run, and the same bytes. SPEC.md defines the meaning by the
  * operators alone.
  *
- * All tensors are dense, row-major f32 in host memory, borrowed for the call. No function here
- * prints or exits; errors are RO_ERR_ARG, RO_ERR_UNSUPPORTED or RO_ERR_MEMORY with a sentence in
- * ro_ctx_error. The caller's rounding mode and FTZ/DAZ neither matter nor change. */
+ * All tensors are dense and row-major, f32 but for ids, which are i32, in memory where the context
+ * computes (the host's, or ro_alloc's on a device: repops/device.h), borrowed for the call. No
+ * function here prints or exits; errors are RO_ERR_ARG, RO_ERR_UNSUPPORTED, RO_ERR_MEMORY or, on a
+ * device, RO_ERR_DEVICE, with a sentence in ro_ctx_error. The caller's rounding mode and FTZ/DAZ neither matter nor change. */
 #ifndef REPOPS_FUSED_H
 #define REPOPS_FUSED_H
 

@@ -310,8 +310,8 @@ RO_API void ro_parallel_for(ro_ctx *ctx, int64_t count, int64_t grain, double us
  *
  * m, n and k may be 0. alpha = 0 (or k = 0): a and b are not read; beta = 0: c is not read. Leading
  * dimensions are at least the width of what they step over, and at least 1. c may overlap neither
- * input; elements of its rows beyond n are neither read nor written. Returns RO_ERR_ARG with a
- * sentence, or RO_ERR_MEMORY. */
+ * input; elements of its rows beyond n are neither read nor written. Returns RO_ERR_ARG,
+ * RO_ERR_MEMORY or, on a device, RO_ERR_DEVICE, with a sentence. */
 RO_API RO_MUST_USE ro_status ro_sgemm(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n,
                                       int64_t k, float alpha, const float *a, int64_t lda,
                                       const float *b, int64_t ldb, float beta, float *c,
