@@ -2,6 +2,7 @@
  * scaled_dot_product_attention where a Python that has it is named; interleaved, medians.
  *
  * Usage: attention [--isa NAME] [--threads N] [--torch PYTHON] [--only causal|full|grouped|decode]
+ * [--csv FILE]
  */
 #include "bench/bench.h"
 #include "bench/process.h"
@@ -114,14 +115,18 @@ static double speed(const work *w, int products, double seconds) {
     return 2e-9 * products * pairs * HEAD_SIZE / seconds;
 }
 
-static double report(const work *w, int products, times t) {
-    char peer[24] = "", ratio[24] = "";
+static bench_csv csv;
+
+static double report(const work *w, const char *shape, int products, times t) {
+    char peer[24] = "", ratio[24] = "", row[120];
     if (t.peer > 0) {
         snprintf(peer, sizeof peer, "%.3f", 1e3 * t.peer);
         snprintf(ratio, sizeof ratio, "%.2f", t.peer / t.ours);
     }
     printf(" %8.3f | %6.1f | %8s | %5s |", 1e3 * t.ours, speed(w, products, t.ours), peer, ratio);
     fflush(stdout);
+    snprintf(row, sizeof row, "%s %s %s", w->name, shape, products == 2 ? "forward" : "backward");
+    bench_csv_row(&csv, row, t.ours, t.peer);
     return t.peer > 0 ? t.peer / t.ours : 0;
 }
 
@@ -144,9 +149,9 @@ static void run_work(const work *w, problem *p, process *peer, bench_mean mean[2
              (long long)w->keys);
     printf("| %-14s | %-28s |", w->name, shape);
     open_problem(p, w);
-    bench_add(&mean[0], report(w, 2, measure(p, peer, w, 0)));
+    bench_add(&mean[0], report(w, shape, 2, measure(p, peer, w, 0)));
     if (w->queries > 1)
-        bench_add(&mean[1], report(w, 5, measure(p, peer, w, 1)));
+        bench_add(&mean[1], report(w, shape, 5, measure(p, peer, w, 1)));
     else
         printf(" | | | |");
     printf("\n");
@@ -156,16 +161,19 @@ static void run_work(const work *w, problem *p, process *peer, bench_mean mean[2
 
 static const char usage[] =
     "Usage: attention [--isa NAME] [--threads N] [--torch PYTHON] [--only TEXT]\n"
+    "                 [--csv FILE]\n"
     "Attention, forward and backward; --torch: beside PyTorch, of a Python that has it.\n"
-    "--only: rows with TEXT in their names: causal, full, grouped, decode.\n"
+    "--only: rows with TEXT in their names: causal, full, grouped, decode. --csv: lines added\n"
+    "to FILE.\n"
     "Example: attention --isa avx2 --threads 2 --only causal --torch python3";
 
 int main(int argc, char **argv) {
     ro_options options = {.threads = 1};
-    const char *python = NULL, *only = NULL;
+    const char *python = NULL, *only = NULL, *table = NULL;
     const bench_option known[] = {{"--isa", &options.backend, NULL, 0, 0},
                                   {"--threads", NULL, &options.threads, 1, 1024},
                                   {"--torch", &python, NULL, 0, 0},
+                                  {"--csv", &table, NULL, 0, 0},
                                   {"--only", &only, NULL, 0, 0}};
     bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
     problem p = {0};
@@ -174,6 +182,7 @@ int main(int argc, char **argv) {
     if (ro_ctx_create(&options, &p.ctx) != RO_OK)
         return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 1;
     printf("%s, %d threads\n", ro_ctx_backend(p.ctx), options.threads);
+    csv = bench_csv_open(table, "attention", ro_ctx_backend(p.ctx), options.threads);
     if (python)
         peer = open_peer(python, options.backend, options.threads);
     printf("| | | forward: ms | GFLOP/s; decoding: GB/s | PyTorch | ratio "
@@ -186,5 +195,5 @@ int main(int argc, char **argv) {
            bench_value(&mean[0]), bench_value(&mean[1]));
     process_close(&peer);
     ro_ctx_destroy(p.ctx);
-    return 0;
+    return bench_csv_close(&csv);
 }

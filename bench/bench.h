@@ -120,6 +120,51 @@ static inline const char *bench_widest(void) {
     return name;
 }
 
+/* ---- tables as CSV: what --csv FILE adds lines to ---- */
+
+/* To be continued; `columns` is the first line of a new file. NULL for no path; ends the process
+ * where it cannot be written. */
+static inline FILE *bench_csv_file(const char *path, const char *columns) {
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (path && (!file || fseek(file, 0, SEEK_END) != 0)) {
+        perror(path);
+        exit(1);
+    }
+    if (file && ftell(file) == 0)
+        fprintf(file, "%s\n", columns);
+    return file;
+}
+
+typedef struct {
+    FILE *file; /* NULL: none */
+    const char *benchmark, *isa;
+    int threads;
+} bench_csv;
+
+static inline bench_csv bench_csv_open(const char *path, const char *benchmark, const char *isa,
+                                       int threads) {
+    return (bench_csv){bench_csv_file(path, "benchmark,isa,threads,row,seconds,peer_seconds"),
+                       benchmark, isa, threads};
+}
+
+/* peer: its seconds, 0 if there are none. */
+static inline void bench_csv_row(const bench_csv *csv, const char *row, double seconds,
+                                 double peer) {
+    if (!csv->file)
+        return;
+    fprintf(csv->file, "%s,%s,%d,\"%s\",%.9g,", csv->benchmark, csv->isa, csv->threads, row,
+            seconds);
+    if (peer > 0)
+        fprintf(csv->file, "%.9g", peer);
+    fputc('\n', csv->file);
+    fflush(csv->file);
+}
+
+/* The exit code of a process that has nothing else to say. */
+static inline int bench_csv_close(bench_csv *csv) {
+    return csv->file && fclose(csv->file) != 0;
+}
+
 /* Geometric mean of what was added. */
 typedef struct {
     double log_sum;

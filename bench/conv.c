@@ -19,11 +19,12 @@ static const double sample_s = 0.03; /* of one side in one round, at least one c
 static const double settle_s = 0.06; /* so long are woken threads slow, on either side */
 
 static struct {
-    const char *isa, *only, *layer, *python;
+    const char *isa, *only, *layer, *python, *csv;
     int threads, rounds, direction;
-} options = {NULL, "", "", NULL, 1, 7, -1};
+} options = {NULL, "", "", NULL, NULL, 1, 7, -1};
 
 static ro_ctx *ctx;
+static bench_csv csv;
 static process peer;
 
 /* ---- one measurement ---- */
@@ -179,6 +180,16 @@ static void name_layer(const layer *l, char *to, size_t size) {
              (long long)l->kernel, (long long)l->kernel, l->stride == 2 ? ", stride 2" : "");
 }
 
+static void put_row(const layer *l, int direction, result r) {
+    static const char *const directions[] = {"forward", "input gradient", "weight gradient"};
+    char row[120];
+    snprintf(row, sizeof row, "%lldx%lld, %lld to %lld in %lld, %lldx%lld stride %lld, %s",
+             (long long)l->size, (long long)l->size, (long long)l->channels, (long long)l->filters,
+             (long long)l->groups, (long long)l->kernel, (long long)l->kernel, (long long)l->stride,
+             directions[direction]);
+    bench_csv_row(&csv, row, r.ours, r.ratio * r.ours);
+}
+
 static void conv_table(const char *table) {
     bench_mean mean[3] = {{0, 0}, {0, 0}, {0, 0}};
     printf("\n%s, B=%d: GFLOP/s, and PyTorch's time / ours\n\n"
@@ -199,6 +210,7 @@ static void conv_table(const char *table) {
             }
             const result r = measure_conv(l, d);
             bench_add(&mean[d], r.ratio);
+            put_row(l, d, r);
             printf(" %.1f | %.2f |", gflop(l) / r.ours, r.ratio);
             fflush(stdout);
         }
@@ -300,6 +312,7 @@ static void operator_table(void) {
         const result r = measure(w, operators[i].works, operators[i].question);
         printf("| %s | %.1f | %.2f | %.2f |\n", operators[i].name, 1e-9 * bytes / r.ours,
                bytes / r.ours / copy_speed(), r.ratio);
+        bench_csv_row(&csv, operators[i].question, r.ours, r.ratio * r.ours);
         for (int k = 0; k < operators[i].works; k++)
             close_work(&w[k]);
     }
@@ -309,10 +322,10 @@ static void operator_table(void) {
 
 static const char usage[] =
     "Usage: conv [--isa NAME] [--threads N] [--rounds N] [--only TEXT] [--torch PYTHON]\n"
-    "            [--layer TEXT] [--direction N]\n"
+    "            [--layer TEXT] [--direction N] [--csv FILE]\n"
     "Convolutions, pooling and batch norm; --torch: beside PyTorch, of a Python that has it.\n"
     "--only: tables with TEXT in their names. --layer: rows with TEXT in them. --direction: 0\n"
-    "forward, 1 the input's gradient, 2 the weights'.\n"
+    "forward, 1 the input's gradient, 2 the weights'. --csv: lines added to FILE.\n"
     "Example: conv --isa avx2 --threads 2 --layer \"128 to 512\" --torch python3";
 
 static void parse(int argc, char **argv) {
@@ -320,6 +333,7 @@ static void parse(int argc, char **argv) {
                                   {"--only", &options.only, NULL, 0, 0},
                                   {"--layer", &options.layer, NULL, 0, 0},
                                   {"--torch", &options.python, NULL, 0, 0},
+                                  {"--csv", &options.csv, NULL, 0, 0},
                                   {"--threads", NULL, &options.threads, 1, 1024},
                                   {"--rounds", NULL, &options.rounds, 1, MAX_ROUNDS},
                                   {"--direction", NULL, &options.direction, 0, 2}};
@@ -345,6 +359,7 @@ int main(int argc, char **argv) {
         die(ro_ctx_error(NULL));
     printf("repops %s, %d threads, %d rounds\n", ro_ctx_backend(ctx), options.threads,
            options.rounds);
+    csv = bench_csv_open(options.csv, "conv", ro_ctx_backend(ctx), options.threads);
     if (strstr(resnet, options.only))
         conv_table(resnet);
     if (strstr(groups, options.only))
@@ -353,5 +368,5 @@ int main(int argc, char **argv) {
         operator_table();
     process_close(&peer);
     ro_ctx_destroy(ctx);
-    return 0;
+    return bench_csv_close(&csv);
 }

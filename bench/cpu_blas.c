@@ -62,6 +62,8 @@ static double sample(const blas *b, const work *w, int threads, int64_t calls) {
     return (bench_now(threads) - start) / (double)calls;
 }
 
+static bench_csv csv;
+
 static void measure(const blas *ours, const blas *peer, const work *w, int threads) {
     double time[ROUNDS], ratio[ROUNDS];
     const int64_t calls = (int64_t)fmax(1, sample_s / sample(ours, w, threads, 10));
@@ -69,10 +71,13 @@ static void measure(const blas *ours, const blas *peer, const work *w, int threa
         time[r] = sample(ours, w, threads, calls);
         ratio[r] = sample(peer, w, threads, calls) / time[r];
     }
-    const double median = bench_median(time, ROUNDS);
+    const double median = bench_median(time, ROUNDS), middle = bench_median(ratio, ROUNDS);
+    char row[80];
     printf("%-18s %6d x %-9d %12.2f us %8.1f GB/s %8.3f\n", names[w->what], w->m, w->n,
-           1e6 * median, 1e-9 * bytes(w) / median, bench_median(ratio, ROUNDS));
+           1e6 * median, 1e-9 * bytes(w) / median, middle);
     fflush(stdout);
+    snprintf(row, sizeof row, "%s %d x %d", names[w->what], w->m, w->n);
+    bench_csv_row(&csv, row, median, median * middle);
 }
 
 /* ISO C has no conversion from object to function pointers; POSIX asks for it. */
@@ -94,12 +99,15 @@ static void *load(const char *path, blas *b) {
 int main(int argc, char **argv) {
     blas ours, peer;
     void (*set_threads)(int count);
+    const char *table_file = NULL;
+    if (argc > 3 && strcmp(argv[argc - 2], "--csv") == 0)
+        table_file = argv[argc - 1], argc -= 2;
     const char *isa = argc > 2 ? argv[2] : bench_widest(), *threads = argc > 3 ? argv[3] : "1";
     if (argc < 2 || strcmp(argv[1], "--help") == 0)
         return fprintf(argc < 2 ? stderr : stdout,
-                       "Usage: cpu_blas LIBREPOPS_BLAS [avx512|avx2 [THREADS]]\n"
+                       "Usage: cpu_blas LIBREPOPS_BLAS [avx512|avx2 [THREADS]] [--csv FILE]\n"
                        "The CBLAS front beside OpenBLAS. Default: the widest that this processor "
-                       "has, 1 thread.\n"
+                       "has, 1 thread. --csv: lines added to FILE.\n"
                        "Example: cpu_blas build/lib/librepops_blas.so.1 avx2 2\n"),
                argc < 2 ? 2 : 0;
     setenv("REPOPS_CPU", isa, 1);
@@ -114,8 +122,9 @@ int main(int argc, char **argv) {
     if (!a || !x || !y)
         return fprintf(stderr, "no memory\n"), 1;
     printf("%s, threads: %s; OpenBLAS's time / our time\n", isa, threads);
+    csv = bench_csv_open(table_file, "cpu_blas", isa, atoi(threads));
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         measure(&ours, &peer, &table[i], atoi(threads));
     free(a), free(x), free(y);
-    return 0;
+    return bench_csv_close(&csv);
 }

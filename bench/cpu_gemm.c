@@ -10,7 +10,6 @@
 #include "bench/peers.h"
 #include "repops/repops.h"
 
-#include <errno.h>
 
 enum { MAX_ROUNDS = 99, PAUSE_MS = 40, OURS = PEERS, LIBRARIES };
 
@@ -351,22 +350,11 @@ static void parse(int argc, char **argv) {
     bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
 }
 
-/* New files start with the names of the columns; existing ones are continued. */
-static int open_csv(void) {
-    if (!options.csv)
-        return 1;
-    csv = fopen(options.csv, "a");
-    if (csv && fseek(csv, 0, SEEK_END) == 0 && ftell(csv) == 0)
-        fprintf(csv, "table,isa,threads,group,product,trans_a,trans_b,batch,m,n,k,seconds,gflops,"
-                     "openblas,blis,onednn\n");
-    return csv != NULL;
-}
-
 int main(int argc, char **argv) {
     ro_ctx *ctx;
     parse(argc, argv);
-    if (!open_csv())
-        return fprintf(stderr, "%s: %s\n", options.csv, strerror(errno)), 1;
+    csv = bench_csv_file(options.csv, "table,isa,threads,group,product,trans_a,trans_b,batch,m,n,k,"
+                                      "seconds,gflops,openblas,blis,onednn");
     if (!options.isa)
         options.isa = bench_widest();
     peers_environment(options.isa);

@@ -416,12 +416,17 @@ typedef struct {
     int below, all;
 } summary;
 
-static void report(const job *j, times t, int index, summary *sum) {
+static bench_csv csv;
+
+static void report(const work *w, const job *j, times t, int index, summary *sum) {
     const double copied = t.copy * j->bytes / t.ours, than_peer = t.peer / t.ours;
     const bool below = copied < 0.8 && than_peer < 1;
-    char ratio[24] = "";
+    char ratio[24] = "", row[80];
     if (t.peer > 0)
         snprintf(ratio, sizeof ratio, "%.2f", than_peer);
+    snprintf(row, sizeof row, "%s %lldx%lld", w->name, (long long)sizes[index].rows,
+             (long long)sizes[index].cols);
+    bench_csv_row(&csv, row, t.ours, t.peer);
     printf(" %8.1f | %5.2f%s | %5s |", 1e6 * t.ours, copied, below ? "*" : " ", ratio);
     fflush(stdout);
     bench_add(&sum->copy[index], copied);
@@ -477,21 +482,24 @@ static memory make_memory(void) {
 }
 
 typedef struct {
-    const char *isa, *python, *only;
+    const char *isa, *python, *only, *csv;
     int threads, size;
 } arguments;
 
 static const char usage[] =
     "Usage: elementwise [--isa NAME] [--threads N] [--torch PYTHON] [--only NAME] [--size 0..2]\n"
+    "                   [--csv FILE]\n"
     "All operators but products, beside a copy of the same bytes; --torch: and beside PyTorch,\n"
     "of a Python that has it. --only: operators with NAME in their names. --size: one of three.\n"
+    "--csv: lines added to FILE.\n"
     "Example: elementwise --isa avx2 --only softmax --torch python3";
 
 static arguments parse(int argc, char **argv) {
-    arguments a = {NULL, NULL, NULL, 1, -1};
+    arguments a = {NULL, NULL, NULL, NULL, 1, -1};
     const bench_option known[] = {{"--isa", &a.isa, NULL, 0, 0},
                                   {"--torch", &a.python, NULL, 0, 0},
                                   {"--only", &a.only, NULL, 0, 0},
+                                  {"--csv", &a.csv, NULL, 0, 0},
                                   {"--threads", NULL, &a.threads, 1, 1024},
                                   {"--size", NULL, &a.size, 0, SIZES - 1}};
     bench_options(argc, argv, usage, known, sizeof known / sizeof known[0]);
@@ -524,6 +532,7 @@ int main(int argc, char **argv) {
     if (ro_ctx_create(&options, &ctx) != RO_OK)
         return fprintf(stderr, "%s\n", ro_ctx_error(NULL)), 1;
     printf("%s, %d threads\n", ro_ctx_backend(ctx), a.threads);
+    csv = bench_csv_open(a.csv, "elementwise", ro_ctx_backend(ctx), a.threads);
     if (a.python)
         peer = open_peer(&a);
     const memory m = make_memory();
@@ -537,12 +546,12 @@ int main(int argc, char **argv) {
             if (a.size >= 0 && a.size != s)
                 continue;
             describe(&works[i], &sizes[s], &m, &j);
-            report(&j, measure(ctx, &peer, &works[i], &j, &m), s, &sum);
+            report(&works[i], &j, measure(ctx, &peer, &works[i], &j, &m), s, &sum);
         }
         printf("\n");
     }
     print_summary(&sum);
     process_close(&peer);
     ro_ctx_destroy(ctx);
-    return 0;
+    return bench_csv_close(&csv);
 }

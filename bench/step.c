@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "bench/bench.h"
 #include "bench/process.h"
 #include "bench/workload.h"
 #include "verde/exec/exec.h"
@@ -18,7 +19,7 @@ enum { STEPS_MAX = WORKLOAD_STEPS_MAX, WARM_UP = 5 };
 
 typedef struct {
     long layers, heads, channels, batch, sequence, micro_batches, steps, threads;
-    const char *backend, *python;
+    const char *backend, *python, *csv;
     bool resnet, profile, unfused;
 } arguments;
 
@@ -147,20 +148,22 @@ static bool their_step(process *p, double *seconds, float *loss, double *peak_mb
 
 /* ---- both ---- */
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, long n) {
-    qsort(x, (size_t)n, sizeof *x, by_value);
-    return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
-}
-
 static double peak_mb(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     return (double)usage.ru_maxrss / 1024;
+}
+
+static void put_row(const arguments *a, const trainer *t, double us, double them) {
+    bench_csv csv = bench_csv_open(a->csv, "step", ro_ctx_backend(t->exec.ro), (int)a->threads);
+    char row[120];
+    snprintf(row, sizeof row, "%s%s layers %ld channels %ld B=%ld T=%ld",
+             a->resnet ? "resnet50" : "gpt2", a->unfused ? " unfused" : "",
+             a->resnet ? 0 : a->layers, a->resnet ? 0 : a->channels, a->batch,
+             a->resnet ? 0 : a->sequence);
+    bench_csv_row(&csv, row, us, them);
+    if (bench_csv_close(&csv) != 0)
+        die("the CSV could not be written");
 }
 
 static void run_steps(const arguments *a, trainer *t, process *p) {
@@ -180,33 +183,34 @@ static void run_steps(const arguments *a, trainer *t, process *p) {
             fprintf(stderr, "  torch %.0f ms, loss %.4f", 1e3 * their_seconds, (double)their_loss);
         fputc('\n', stderr);
     }
-    double us = median(ours, a->steps);
+    double us = bench_median(ours, (int)a->steps), them = 0;
     printf("ours    %8.1f ms a step, peak %.0f MB\n", 1e3 * us, peak_mb());
     if (both) {
-        double them = median(theirs, a->steps);
+        them = bench_median(theirs, (int)a->steps);
         printf("torch   %8.1f ms a step, peak %.0f MB\n", 1e3 * them, their_mb);
         printf("ratio   %8.3f (torch / ours)\n", them / us);
     } else if (p->pid > 0) {
         printf("torch   the peer failed: see above\n");
     }
+    put_row(a, t, us, them);
 }
 
 static void usage(void) {
     puts("Usage: step [--layers N] [--heads N] [--channels N] [--batch N] [--sequence N]\n"
          "            [--micro-batches N] [--steps N] [--threads N] [--backend NAME]\n"
-         "            [--resnet50] [--torch PYTHON] [--profile] [--unfused]\n"
+         "            [--resnet50] [--torch PYTHON] [--profile] [--unfused] [--csv FILE]\n"
          "GPT-2 with 50,257 tokens; default: 12 layers, 12 heads, 768 channels (124M), B=4, T=64,\n"
          "5 steps after 5 to warm up. --resnet50: that instead, on CIFAR's shapes, "
          "B=64.\n--torch: a Python that has PyTorch, run in turn.\n"
          "--profile: time by operator, of one step more, node by node. --unfused: all node by "
-         "node.");
+         "node.\n--csv: a line added to FILE.");
     exit(2);
 }
 
 static arguments parse(int argc, char **argv) {
     static const char *const name[] = {"layers",   "heads",         "channels", "batch",
                                        "sequence", "micro-batches", "steps",    "threads"};
-    arguments a = {12, 12, 768, 4, 64, 1, 5, 0, NULL, NULL, false, false, false};
+    arguments a = {12, 12, 768, 4, 64, 1, 5, 0, NULL, NULL, NULL, false, false, false};
     long *const number[] = {&a.layers,   &a.heads,         &a.channels, &a.batch,
                             &a.sequence, &a.micro_batches, &a.steps,    &a.threads};
     for (int i = 1; i < argc; i++) {
@@ -235,6 +239,8 @@ static arguments parse(int argc, char **argv) {
             a.backend = value;
         else if (strcmp(key, "--torch") == 0)
             a.python = value;
+        else if (strcmp(key, "--csv") == 0)
+            a.csv = value;
         else if (!known)
             usage();
     }
