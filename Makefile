@@ -160,10 +160,11 @@ $(BUILD)/obj/repops/cuda/free/f32/%.o: repops/cuda/free/%.cu
 $(BUILD)/obj/repops/cuda/free/f64/%.o: repops/cuda/free/%.cu
 	$(call nvcc_rule,f64,$(FREE_NVARCH) -DRO_REAL=f64 -DRO_IS_f64=1)
 $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_free,$(BUILD)/obj/repops/cuda/free) \
-    $(BUILD)/obj/repops/src/op.o
+    $(BUILD)/obj/repops/src/op.o repops/librepops_cuda.map
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	$(Q)$(NVCC) -shared -cudart static -Xlinker -soname,librepops_cuda.so.1,-Bsymbolic $^ -o $@
+	$(Q)$(NVCC) -shared -cudart static -Xlinker -soname,librepops_cuda.so.1,-Bsymbolic,--version-script=repops/librepops_cuda.map \
+	    $(filter %.o,$^) -o $@
 .PHONY: cuda
 
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
