@@ -10,7 +10,6 @@
 #include "bench/peers.h"
 #include "repops/repops.h"
 
-
 enum { MAX_ROUNDS = 99, PAUSE_MS = 40, OURS = PEERS, LIBRARIES };
 
 static const double sample_s = 0.02; /* of one library in one round, at least one call */

@@ -19,7 +19,14 @@
 #include "repops/src/math.h"
 #include "repops/tools/functions.h"
 
-enum { CHUNK = 1 << 18, WORST = 4096, PRECISION = 160, STRIDE = 65521, BACKENDS = 4, TURNS = 1 << 24 };
+enum {
+    CHUNK = 1 << 18,
+    WORST = 4096,
+    PRECISION = 160,
+    STRIDE = 65521,
+    BACKENDS = 4,
+    TURNS = 1 << 24
+};
 
 /* ---- functions: as compiled here, in double, and in many bits ---- */
 
@@ -206,7 +213,7 @@ typedef struct {
 } largest;
 
 typedef struct {
-    largest part[2]; /* the second: the tail */
+    largest part[2];                     /* the second: the tail */
     int64_t middles, sampled, differing; /* inputs */
 } findings;
 

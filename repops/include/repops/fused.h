@@ -5,7 +5,8 @@
  * All tensors are dense and row-major, f32 but for ids, which are i32, in memory where the context
  * computes (the host's, or ro_alloc's on a device: repops/device.h), borrowed for the call. No
  * function here prints or exits; errors are RO_ERR_ARG, RO_ERR_UNSUPPORTED, RO_ERR_MEMORY or, on a
- * device, RO_ERR_DEVICE, with a sentence in ro_ctx_error. The caller's rounding mode and FTZ/DAZ neither matter nor change. */
+ * device, RO_ERR_DEVICE, with a sentence in ro_ctx_error. The caller's rounding mode and FTZ/DAZ
+ * neither matter nor change. */
 #ifndef REPOPS_FUSED_H
 #define REPOPS_FUSED_H
 
@@ -116,9 +117,9 @@ RO_API RO_MUST_USE ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t
 enum { RO_ROW_COLS_MAX = 1 << 20 };
 
 /* x, y: [rows, cols]; gamma, beta: [cols]; mean, rstd, m, l: [rows]. Sums by R in blocks of 1024,
- * of these again while there are several. Outputs are all written and overlap nothing. rows and cols
- * may be 0: without columns mean and rstd are NaN, m is -inf and l +0. Each reads x from memory
- * once. */
+ * of these again while there are several. Outputs are all written and overlap nothing. rows and
+ * cols may be 0: without columns mean and rstd are NaN, m is -inf and l +0. Each reads x from
+ * memory once. */
 
 /* The bytes of reduce_sum, div_const by cols, reduce_sqdev, ln_rstd and layernorm. */
 RO_API RO_MUST_USE ro_status ro_layer_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps,
