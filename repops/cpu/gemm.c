@@ -12,6 +12,7 @@
 #include "repops/cpu/gemm_pack.h"
 #include "repops/cpu/gemm_place.h"
 #include "repops/cpu/gemm_small.h"
+#include "repops/cpu/gemm_sweep.h"
 #include "repops/cpu/gemm_tile.h"
 
 /* Steps of k for which a panel of b stays in the first-level cache, and the most that are packed at
@@ -253,7 +254,9 @@ static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *
 }
 
 static void look_ahead(const part *s, int64_t i, int64_t j, int64_t height, strip *r) {
-    if (s->a_place && (s->m > PLACE_ROWS || !s->b_place)) {
+    if (s->b_place && s->m <= PLACE_ROWS && s->k >= FAR_K && asks_next(s->g, r->rows)) {
+        r->t.next = next_panel(s, j + r->t.cols) - r->t.b;
+    } else if (s->a_place && (s->m > PLACE_ROWS || !s->b_place)) {
         if (!a_is_far(s->g))
             return;
         look_ahead_a(s->g, r->t.a + height * s->g->a_row, &r->t);
@@ -280,11 +283,24 @@ static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
         RO_NAME(ro_gemm_end)(s->g, s->i0, s->m, s->j0 + j, cols);
 }
 
+/* Columns before those of which tiles of few rows, which wait for b, begin with a line, or with as
+ * many lines as a tile has where pages are a multiple of them: if all rows of b begin alike. */
+static int64_t columns_before(const part *s, int64_t height) {
+    const gemm *g = s->g;
+    const int64_t cols = place_cols(height, s->n), unit = PAGE % cols == 0 ? cols : 16;
+    if (!s->b_place || s->m > PLACE_ROWS || cols == s->n || cols < 16 || g->b_row % unit != 0)
+        return 0;
+    const int64_t over = (int64_t)((uintptr_t)b_at(s, 0) / sizeof(float)) % unit;
+    return over ? unit - over : 0;
+}
+
 static void run_part(const part *s) {
     const gemm *g = s->g;
     const int64_t height = strip_rows(g, s->m, s->a_place, s->b_place);
+    const int64_t before = columns_before(s, height);
     for (int64_t j = 0, cols; j < s->n; j += cols) {
-        cols = s->b_place ? place_cols(height, s->n - j) : min_i64(NR, s->n - j);
+        cols = s->b_place ? place_cols(height, j < before ? before - j : s->n - j)
+                          : min_i64(NR, s->n - j);
         if (!s->b_place && !(s->keeps_b && s->i0 > 0))
             pack(&(panel){b_at(s, j), g->b_col, g->b_row, cols, NR, s->k}, packed_b(s, j));
         run_panel(s, j, cols, height);
@@ -370,6 +386,9 @@ int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
     if (turned >= 0)
         return turned;
     const gemm row = as_row(g);
+    const int64_t sweep = RO_NAME(ro_gemm_sweep_workspace)(&row);
+    if (sweep >= 0)
+        return sweep;
     const part s = plan(&row);
     return a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * block_cols(&s) : 0);
 }
@@ -405,6 +424,11 @@ static void run_blocks(const gemm *given, float *workspace) {
     }
 }
 
+static int run_sweep(const gemm *g, float *workspace) {
+    const gemm row = as_row(g);
+    return RO_NAME(ro_gemm_sweep)(&row, workspace);
+}
+
 /* Blocks of several columns end by themselves. */
 static int ends_later(const gemm *g) {
     return g->y && (g->k == 0 || as_row(g).y == NULL);
@@ -414,7 +438,7 @@ void RO_NAME(ro_gemm)(const gemm *g, float *workspace) {
     if (RO_NAME(ro_gemm_small)(g))
         return;
     const int few = RO_NAME(ro_gemm_chunks)(g, workspace) || RO_NAME(ro_gemm_dots)(g, workspace) ||
-                    RO_NAME(ro_gemm_turned)(g, workspace);
+                    RO_NAME(ro_gemm_turned)(g, workspace) || run_sweep(g, workspace);
     if (!few)
         run_blocks(g, workspace);
     if (few ? g->y != NULL : ends_later(g))

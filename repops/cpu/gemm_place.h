@@ -27,20 +27,12 @@ RO_INLINE int64_t panel_rows(int64_t rows, int64_t most) {
 
 RO_INLINE int b_in_place(const gemm *g) {
     return g->mask == RO_MASK_NONE && g->b_col == 1 &&
-           (g->m <= MR || (g->m <= PLACE_ROWS && g->b_row % 1024 != 0) ||
+           (g->m <= 2 * MR || (g->m <= PLACE_ROWS && g->b_row % PAGE != 0) ||
             g->k * g->b_row <= PLACE_B);
-}
-
-/* A few rows more than MR, which are one strip all the same where a vector of b is a whole line: so
- * b is read once. Not a question of addresses: workspace is for all products of a shape. */
-RO_INLINE int is_tall(const gemm *g, int64_t m, int b_place) {
-    return VW == 16 && b_place && m > MR && m <= MR_MOST && g->n > 2 * NR && g->b_row % VW == 0;
 }
 
 /* Rows of the strips that m rows are cut into. */
 RO_INLINE int64_t strip_rows(const gemm *g, int64_t m, int a_place, int b_place) {
-    if (is_tall(g, m, b_place) && (uintptr_t)g->b % sizeof(vf) == 0)
-        return m;
     return panel_rows(m, a_place && b_place ? place_rows(g->n) : MR);
 }
 
@@ -52,14 +44,22 @@ RO_INLINE int a_in_place(const gemm *g, int b_place) {
                     (g->n <= 4 * NR && (g->a_col == 1 || g->m * g->k <= 2 * NEAR_A));
     if (g->mask != RO_MASK_NONE)
         return g->a_row == 1 && g->n <= 2 * NR;
-    return (few || g->m <= MR || is_tall(g, g->m, b_place)) &&
-           (g->a_row == 1 || g->m <= 8 || g->a_row % 1024 != 0);
+    return (few || g->m <= MR) && (g->a_row == 1 || g->m <= 8 || g->a_row % PAGE != 0);
+}
+
+/* Whether a tile of so many rows asks for the columns that come next, not for steps to come: those
+ * are too far apart for few steps ahead, or displace each other in the first-level cache. Several
+ * strips that are a line wide do without it (look_ahead_b). */
+enum { WIDE = (int)NR > 16 };
+RO_INLINE int asks_next(const gemm *g, int64_t rows) {
+    return g->b_row % PAGE == 0 || (rows > (WIDE ? 5 : 4) && (WIDE || g->m <= MR));
 }
 
 /* Field by field: an initializer would clear all by a string instruction, which takes 5 ns. */
 RO_INLINE void clear_tile(const gemm *g, tile *t) {
     t->out_row = g->c_row, t->alpha = g->alpha, t->beta = g->beta;
-    t->ahead = t->start = NULL, t->runs = NULL, t->ahead_step = t->ahead_turn = t->run_count = 0;
+    t->ahead = t->start = NULL, t->runs = NULL, t->ahead_step = t->ahead_turn = t->run_count = 0,
+    t->next = 0;
 }
 
 RO_INLINE int a_is_far(const gemm *g) {

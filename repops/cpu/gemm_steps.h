@@ -11,26 +11,19 @@ typedef enum {
     TILE_PLACE,  /* anywhere; only columns that exist are read */
     TILE_QUIET,  /* as TILE_WHOLE, but steps of a are side by side and nothing is asked for */
     TILE_WHOLE,  /* anywhere; all columns exist */
-    TILE_CROWD,  /* as TILE_WHOLE; see ASK_CROWD */
+    TILE_NEXT,   /* as TILE_WHOLE; see ASK_NEXT */
     TILE_RUNS,   /* see ro_tile_runs */
     TILE_LANES,  /* see ro_tile_lanes */
 } tile_mode;
 
-/* What the steps of a tile ask for: the lines of t->ahead, or steps of b to come. Where those that
- * are on their way would meet in the same few sets of the first-level cache, they go to the second,
- * CROWD_AHEAD steps ahead. Steps of one line are too fast for that: they ask for the line beside
- * it, of the columns that come next, into the second cache. Lines and b at once cost more than they
- * bring: b is read again and again where a is the one to be waited for. CACHE: floats of a
- * first-level cache of 8 ways. */
-typedef enum { ASK_LINES, ASK_B, ASK_CROWD, ASK_NEXT } tile_asks;
-enum { CROWD_AHEAD = 32, CACHE = 1 << 13 };
+/* What the steps of a tile ask for: the lines of t->ahead; steps of b to come; or the same step of
+ * the columns that come next, for the second-level cache. Lines and b at once cost more than they
+ * bring: b is read again and again where a is the one to be waited for. */
+typedef enum { ASK_LINES, ASK_B, ASK_NEXT } tile_asks;
 
 /* Steps of k ahead of which b is asked for: the wider they are, and the more each takes, the fewer.
  * Short products find b in a cache. */
-enum { FAR_K = 256 };
-RO_INLINE int64_t steps_ahead(const int rows, const int nv, const tile_asks asks, int64_t k) {
-    if (asks == ASK_CROWD)
-        return CROWD_AHEAD;
+RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
     if (k < FAR_K)
         return 0;
     if (nv == 3 && rows == 8) /* 16 would do for most widths, and cost others a tenth */
@@ -65,7 +58,7 @@ RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const tile_asks a
         bv[v] = mode == TILE_PLACE ? vf_load_mask(b + v * VW, mask[v]) : vf_load(b + v * VW);
         if (v * VW % LINE == 0 && asks == ASK_B)
             __builtin_prefetch(b + ahead + v * VW);
-        else if (v * VW % LINE == 0 && (asks == ASK_CROWD || asks == ASK_NEXT))
+        else if (v * VW % LINE == 0 && asks == ASK_NEXT)
             __builtin_prefetch(b + ahead + v * VW, 0, 2);
     }
 }
@@ -96,7 +89,7 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     const int unit = mode == TILE_PACKED;
     const int pointers = unit ? 1 : (rows + 2) / 3;
     const int64_t a_row = unit ? 1 : t->a_row, b_step = t->b_step;
-    const int64_t b_ahead = asks == ASK_NEXT ? nv * VW : steps_ahead(rows, nv, asks, t->k) * b_step;
+    const int64_t b_ahead = asks == ASK_NEXT ? t->next : steps_ahead(rows, nv, t->k) * b_step;
     const int64_t ahead_step = t->ahead_step;
     const int is_long = unit && t->k >= LONG;
     const float *a[A_POINTERS], *b = t->b, *ahead = t->ahead ? t->ahead : t->b;
@@ -353,12 +346,10 @@ RO_INLINE void tile_multiply(const int rows, const int nv, const tile_mode mode,
         tile_runs(rows, nv, mode == TILE_LANES, 1, t, acc);
     else if (runs)
         tile_runs(rows, nv, mode == TILE_LANES, 0, t, acc);
-    else if (mode == TILE_CROWD)
-        tile_steps(rows, nv, mode, ASK_CROWD, t, acc);
+    else if (mode == TILE_NEXT)
+        tile_steps(rows, nv, mode, ASK_NEXT, t, acc);
     else if (mode == TILE_PACKED || t->ahead)
         tile_steps(rows, nv, mode, ASK_LINES, t, acc);
-    else if (rows > MR && nv == 1 && t->k >= FAR_K)
-        tile_steps(rows, nv, mode, ASK_NEXT, t, acc);
     else
         tile_steps(rows, nv, mode, ASK_B, t, acc);
 }

@@ -120,7 +120,7 @@ RO_INLINE void tile_body(const int rows, const int most, const int nv, const til
     vf acc[MR_MOST][NV_MOST];
     tile_start(rows, nv, mode, t, acc);
     tile_multiply(rows, nv, mode, t, acc);
-    if (mode == TILE_WHOLE || mode == TILE_QUIET || mode == TILE_CROWD ||
+    if (mode == TILE_WHOLE || mode == TILE_QUIET || mode == TILE_NEXT ||
         (MASKS_COST && t->cols == nv * VW))
         tile_finish(rows, nv, mode, 1, t, acc);
     else
@@ -191,51 +191,32 @@ TILES(two_in_part, MR, NV, TILE_PLACE)
 TILES(one_vector, MR_MOST, 1, TILE_PLACE)
 #endif
 
-/* See ASK_CROWD. As many columns as place_cols gives these rows where enough are left: is_crowded
- * asks it, and all of them are written. */
+/* As many columns as place_cols gives these rows where enough are left. */
+static __attribute__((noinline)) void next_tile(int rows, const tile *t) {
+    switch (rows) {
 #if defined(RO_ISA_avx512)
-static __attribute__((noinline)) void crowded(int rows, const tile *t) {
-    switch (rows) {
-    case 1: tile_body(1, MR, 8, TILE_CROWD, t); break;
-    case 2: tile_body(2, MR, 8, TILE_CROWD, t); break;
-    case 3: tile_body(3, MR, 8, TILE_CROWD, t); break;
-    case 4: tile_body(4, MR, 6, TILE_CROWD, t); break;
-    case 5: tile_body(5, MR, 4, TILE_CROWD, t); break;
-    case 6: tile_body(6, MR, 4, TILE_CROWD, t); break;
-    case 7: tile_body(7, MR, 4, TILE_CROWD, t); break;
-    case 8: tile_body(8, MR, 3, TILE_CROWD, t); break;
-    default: tile_rows(rows, MR, NV, TILE_CROWD, t); break;
-    }
-}
+    case 1: tile_body(1, MR, 8, TILE_NEXT, t); break;
+    case 2: tile_body(2, MR, 8, TILE_NEXT, t); break;
+    case 3: tile_body(3, MR, 8, TILE_NEXT, t); break;
+    case 4: tile_body(4, MR, 6, TILE_NEXT, t); break;
+    case 5: tile_body(5, MR, 4, TILE_NEXT, t); break;
+    case 6: tile_body(6, MR, 4, TILE_NEXT, t); break;
+    case 7: tile_body(7, MR, 4, TILE_NEXT, t); break;
+    case 8: tile_body(8, MR, 3, TILE_NEXT, t); break;
 #elif defined(RO_ISA_avx2)
-static __attribute__((noinline)) void crowded(int rows, const tile *t) {
-    switch (rows) {
-    case 1: tile_body(1, MR, 12, TILE_CROWD, t); break;
-    case 2: tile_body(2, MR, 6, TILE_CROWD, t); break;
-    case 3: tile_body(3, MR, 4, TILE_CROWD, t); break;
-    case 4: tile_body(4, MR, 3, TILE_CROWD, t); break;
-    case 5: tile_body(5, MR, NV, TILE_CROWD, t); break;
-    default: tile_body(6, MR, NV, TILE_CROWD, t); break;
-    }
-}
-#else
-static __attribute__((noinline)) void crowded(int rows, const tile *t) {
-    tile_rows(rows, MR, NV, TILE_CROWD, t);
-}
+    case 1: tile_body(1, MR, 12, TILE_NEXT, t); break;
+    case 2: tile_body(2, MR, 6, TILE_NEXT, t); break;
+    case 3: tile_body(3, MR, 4, TILE_NEXT, t); break;
+    case 4: tile_body(4, MR, 3, TILE_NEXT, t); break;
 #endif
-
-/* Steps of b that are asked for at a time fill all ways of their sets: these are the fewer, the
- * larger the power of two is that divides the distance. */
-static int is_crowded(int rows, const tile *t) {
-    const int64_t cols = place_cols(rows, NV_MOST * VW);
-    return t->k >= FAR_K && !t->ahead && rows <= MR && t->cols == cols &&
-           steps_ahead(rows, (int)(cols / VW), ASK_B, t->k) * (t->b_step & -t->b_step) >= CACHE;
+    default: tile_rows(rows, MR, NV, TILE_NEXT, t); break;
+    }
 }
 
 /* Few rows keep the multipliers busy with many columns. Masks cost AVX-512 nothing. */
 void RO_NAME(ro_tile_place)(int rows, const tile *t) {
-    if (is_crowded(rows, t)) {
-        crowded(rows, t);
+    if (t->next && rows <= MR && t->cols == place_cols(rows, NV_MOST * VW)) {
+        next_tile(rows, t);
         return;
     }
 #if defined(RO_ISA_avx512) || defined(RO_ISA_avx2)

@@ -15,6 +15,9 @@ typedef struct {
     int64_t a, b, k;
 } tile_run;
 
+/* Steps of k from which on b may be far. Floats of a page. */
+enum { FAR_K = 256, PAGE = 1024 };
+
 /* Element (i, p) of a is a[i * a_row + p * a_step]; step p of b is at b + p * b_step. */
 typedef struct {
     int64_t k;
@@ -22,8 +25,9 @@ typedef struct {
     int64_t a_row, a_step, b_step;
     const float *ahead; /* memory that is brought nearer by the way, a line each step; or NULL */
     int64_t ahead_step, ahead_turn; /* from a line to the next; in place, 16 steps add the turn */
-    const float *start;             /* accumulators to start from, rows of NR; NULL: +0 */
-    const tile_run *runs;           /* what the k steps are, for ro_tile_runs */
+    int64_t next; /* in place: from b to the columns that come next, which are asked for; or 0 */
+    const float *start;   /* accumulators to start from, rows of NR; NULL: +0 */
+    const tile_run *runs; /* what the k steps are, for ro_tile_runs */
     int64_t run_count;
     float *c; /* totals so far */
     int64_t c_row;
@@ -79,7 +83,7 @@ RO_INLINE int64_t place_rows(int64_t n) {
 }
 
 /* Columns of the next tile in place when `left` remain: few rows take more of them, and half a
- * vector of many rows is a tile of its own. gemm_tile.c has the same widths in `crowded`. */
+ * vector of many rows is a tile of its own. gemm_tile.c has the same widths in `next_tile`. */
 RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
 #if defined(RO_ISA_avx512)
     if (rows > MR)

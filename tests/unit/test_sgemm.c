@@ -179,6 +179,28 @@ Test(sgemm, batches_with_odd_strides_have_the_bits_of_the_reference) {
     destroy_contexts(&ctx);
 }
 
+/* Few rows: a page apart or less, from any place in a line or a page on. */
+Test(sgemm, few_rows_of_any_b_have_the_bits_of_the_reference) {
+    static const int64_t rows[] = {1, 1, 2, 3, 4, 5, 6, 8, 14, 16, 20, 28};
+    static const int64_t cols[] = {516, 1000, 2100}, steps[] = {1024, 2048, 3072, 528, 1040, 2304};
+    static const int64_t depths[] = {261, 523}, over[] = {0, 1, 4, 16, 100};
+    enum { ROWS = sizeof rows / sizeof rows[0] };
+    contexts ctx = create_contexts();
+    for (int i = 0; i < ROWS * 3 * 2 * 2; i++) {
+        const int rest = i / ROWS, col = rest % 3;
+        product p = {.m = rows[i % ROWS], .n = cols[col], .k = depths[rest / 6]};
+        p.batch = 2, p.trans_a = i % 5 == 0;
+        p.alpha = i % 3 ? 1 : 0.75f, p.beta = i % 4 ? 0 : -1.5f;
+        p.lda = p.trans_a ? p.m : p.k, p.ldb = steps[rest / 3 % 2 * 3 + col], p.ldc = p.n + i % 2;
+        p.stride_a = p.m * p.k, p.stride_c = p.m * p.ldc;
+        p.stride_b = p.ldb * p.k + over[i % 5];
+        p.class = i % 7 == 0 ? DATA_SPECIAL : DATA_RARE;
+        cr_assert(product_fill(&p, (uint64_t)i));
+        check_product(&ctx, &p, (uint64_t)i);
+    }
+    destroy_contexts(&ctx);
+}
+
 /* The chunks of such products run side by side, as many as the vectors have lanes. */
 Test(sgemm, few_elements_of_any_depth_have_the_bits_of_the_reference) {
     static const int64_t depths[] = {1, 37, 256, 257, 512, 800, 1024, 2048, 4096, 4097, 9000};
