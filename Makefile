@@ -170,7 +170,7 @@ $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 SIMT_FLAGS := -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
-simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/fused $(BUILD)/simt/free $(BUILD)/simt/shim $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases $(BUILD)/simt/tsan/fused $(BUILD)/simt/tsan/free
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/fused $(BUILD)/simt/free $(BUILD)/simt/shim $(BUILD)/simt/plans $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases $(BUILD)/simt/tsan/fused $(BUILD)/simt/tsan/free
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
@@ -195,6 +195,9 @@ $(BUILD)/simt/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/obj
 $(BUILD)/simt/shim: tests/simt/shim.cu $(BUILD)/simt/obj/simt.o
 	@echo "  SIMT    $@"
 	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -MF $@.d -x c++ $< -x none $(BUILD)/simt/obj/simt.o -o $@
+$(BUILD)/simt/plans: tests/simt/plans.cu $(BUILD)/simt/obj/gemm_plan.o $(BUILD)/simt/obj/simt.o
+	@echo "  SIMT    $@"
+	$(Q)$(CXX) $(SIMT_FLAGS) -MMD -MP -MF $@.d -x c++ $< -x none $(BUILD)/simt/obj/gemm_plan.o $(BUILD)/simt/obj/simt.o -o $@
 $(BUILD)/simt/obj/simt_tsan.o: tests/simt/simt.cc
 	@mkdir -p $(@D)
 	@echo "  SIMT    $< (ThreadSanitizer)"

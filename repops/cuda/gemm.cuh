@@ -321,10 +321,17 @@ RO_DEVICE void gemm_multiply(const gemm_shape &s, const gemm_block &block,
     }
 }
 
+/* Shared memory of a block: stages, totals, and what operands keep there. */
+template <class Tile, class A, class B> __host__ __device__ constexpr int gemm_bytes() {
+    return (int)sizeof(float) * (Tile::STAGES * Tile::STAGE + Tile::TOTALS +
+                                 A::template loader<Tile::THREADS, Tile::M, Tile::K>::TABLE +
+                                 B::template loader<Tile::THREADS, Tile::N, Tile::K>::TABLE);
+}
+
 /* No code for tiles that the architecture has no shared memory for. */
-template <class Tile> RO_DEVICE constexpr bool gemm_has_room() {
+template <class Tile, class A, class B> RO_DEVICE constexpr bool gemm_has_room() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-    return (Tile::STAGES * Tile::STAGE + Tile::TOTALS) * sizeof(float) <= 64 << 10;
+    return gemm_bytes<Tile, A, B>() <= 64 << 10;
 #else
     return true;
 #endif
@@ -338,7 +345,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     typedef typename B::template loader<Tile::THREADS, Tile::N, Tile::K> load_b;
     RO_SMEM(float, smem);
     const gemm_block block = gemm_block::of(s, blockIdx.x);
-    if (!gemm_has_room<Tile>() || (s.skip && *s.skip) ||
+    if (!gemm_has_room<Tile, A, B>() || (s.skip && *s.skip) ||
         block.row<Tile>() >= out.rows(s, block.batch))
         return;
     const int thread = (int)threadIdx.x;

@@ -5,14 +5,11 @@
 struct tile_facts {
     gemm_tile_name name;
     int m, n, blocks, threads;
-    int bytes;   /* of shared memory */
     double rate; /* of 128 multiply-adds a cycle; the flat ones' is memory's */
 };
 
 template <class Tile> static constexpr tile_facts facts_of(gemm_tile_name name, double rate) {
-    return {name,         Tile::M,       Tile::N,
-            Tile::BLOCKS, Tile::THREADS, (Tile::STAGES * Tile::STAGE + Tile::TOTALS) * 4,
-            rate};
+    return {name, Tile::M, Tile::N, Tile::BLOCKS, Tile::THREADS, rate};
 }
 
 static const tile_facts tiles[GEMM_TILES] = {
@@ -59,8 +56,9 @@ static estimate divided(const ro_cuda *d, const gemm_problem *p, const tile_fact
     return {work + sums + 2 * block_cycles + launch_cycles, lead};
 }
 
-static bool offered(const ro_cuda *d, const gemm_problem *p, const tile_facts *t, bool flat) {
-    if (t->bytes > d->shared_memory)
+static bool offered(const ro_cuda *d, const gemm_problem *p, const tile_facts *t, int bytes,
+                    bool flat) {
+    if (bytes > d->shared_memory)
         return false;
     if (t->name == GEMM_LARGE && p->mask != RO_MASK_NONE)
         return false;
@@ -76,12 +74,13 @@ static bool divisible(const gemm_problem *p, int64_t chunks) {
            (double)p->batch * (double)p->m * (double)p->n <= GEMM_MOST_SUMS / 4;
 }
 
-gemm_plan ro_gemm_plan(const ro_cuda *d, const gemm_problem *p, bool flat) {
+gemm_plan ro_gemm_plan(const ro_cuda *d, const gemm_problem *p, const gemm_memory &memory,
+                       bool flat) {
     const int64_t chunks = ceil_div(p->k, p->chunk);
     gemm_plan best = {GEMM_SMALL, chunks, chunks};
     double least = HUGE_VAL;
     for (const tile_facts &t : tiles) {
-        if (!offered(d, p, &t, flat))
+        if (!offered(d, p, &t, memory.bytes[t.name], flat))
             continue;
         const int64_t blocks = ceil_div(p->m, t.m) * ceil_div(p->n, t.n) * p->batch;
         for (int way = 0; way < (divisible(p, chunks) ? 2 : 1); way++) {

@@ -28,8 +28,20 @@ struct gemm_problem {
     const unsigned *skip; /* see gemm_shape */
 };
 
-/* The fastest by a model of the card; a flat tile only if it is offered. */
-gemm_plan ro_gemm_plan(const ro_cuda *d, const gemm_problem *p, bool flat);
+/* A block's shared memory with each tile, which operands decide too. */
+struct gemm_memory {
+    int bytes[GEMM_TILES];
+};
+
+template <class A, class B> constexpr gemm_memory gemm_memory_of() {
+    return {{gemm_bytes<gemm_large, A, B>(), gemm_bytes<gemm_medium, A, B>(),
+             gemm_bytes<gemm_small, A, B>(), gemm_bytes<gemm_flat16, A, B>(),
+             gemm_bytes<gemm_flat8, A, B>()}};
+}
+
+/* The fastest by a model of the card, of those that fit it; a flat tile only if it is offered. */
+gemm_plan ro_gemm_plan(const ro_cuda *d, const gemm_problem *p, const gemm_memory &memory,
+                       bool flat);
 
 /* The most memory for sums that are stored apart, in floats: units beyond it wait for a next pass.
  */
@@ -41,10 +53,7 @@ template <class Tile, class A, class B, class Out, bool masked>
 ro_status gemm_launch(ro_cuda *d, gemm_shape s, int64_t chunk, const A &a, const B &b,
                       const Out &out, const char *what) {
     const auto kernel = gemm_kernel<Tile, A, B, Out, masked>;
-    const size_t floats = Tile::STAGES * Tile::STAGE + Tile::TOTALS +
-                          A::template loader<Tile::THREADS, Tile::M, Tile::K>::TABLE +
-                          B::template loader<Tile::THREADS, Tile::N, Tile::K>::TABLE;
-    const size_t bytes = floats * sizeof(float);
+    const size_t bytes = gemm_bytes<Tile, A, B>();
     const int64_t tiles_m = ceil_div(s.m, Tile::M), tiles_n = ceil_div(s.n, Tile::N);
     const int64_t blocks = tiles_m * tiles_n * s.batch * s.units;
     s.tiles_m = (int)tiles_m, s.tiles_n = (int)tiles_n, s.chunk = (int)chunk / Tile::K;
@@ -150,7 +159,7 @@ ro_status gemm_run_units(ro_cuda *d, const gemm_plan &plan, gemm_shape s, int64_
 template <class A, class B, class Out, bool masked, bool flat>
 ro_status gemm_run(ro_cuda *d, const gemm_problem &p, const A &a, const B &b, const Out &out,
                    const char *what) {
-    const gemm_plan plan = ro_gemm_plan(d, &p, flat);
+    const gemm_plan plan = ro_gemm_plan(d, &p, gemm_memory_of<A, B>(), flat);
     gemm_shape s = {};
     if (p.batch > INT32_MAX)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 products", what);

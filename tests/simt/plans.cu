@@ -1,0 +1,58 @@
+/* Plans of products on devices with as much shared memory as there are: every kind of operands gets
+ * a tile that fits, and a larger one where there is room. No kernel runs. */
+#include "repops/cuda/conv.cuh"
+
+#include <stdio.h>
+
+static long planned, bad;
+static bool taken[GEMM_TILES];
+
+static void check(const ro_cuda *d, const gemm_problem *p, const gemm_memory &memory, bool flat,
+                  const char *operands) {
+    const gemm_plan plan = ro_gemm_plan(d, p, memory, flat);
+    planned++;
+    taken[plan.tile] = true;
+    if (memory.bytes[plan.tile] <= d->shared_memory && plan.lead >= 1 && plan.lead <= plan.chunks)
+        return;
+    if (bad++ < 10)
+        printf("%s, %lld x %lld x %lld: tile %d of %d bytes, the device has %d\n", operands,
+               (long long)p->m, (long long)p->n, (long long)p->k, plan.tile,
+               memory.bytes[plan.tile], d->shared_memory);
+}
+
+static void check_operands(const ro_cuda *d, const gemm_problem *p) {
+    gemm_problem masked = *p;
+    masked.mask = RO_MASK_UPTO_ROW;
+    const gemm_memory plain = gemm_memory_of<strided<true>, strided<false>>();
+    check(d, p, plain, true, "matrices");
+    check(d, &masked, plain, false, "masked matrices");
+    check(d, p, gemm_memory_of<conv_operand<false, false>, strided<false>>(), false, "conv2d");
+    check(d, p, gemm_memory_of<conv_operand<true, false>, conv_weights>(), false, "conv2d_dx");
+    check(d, p, gemm_memory_of<conv_operand<false, true>, strided<false>>(), false, "conv2d_dw");
+}
+
+static void check_device(const ro_cuda *d) {
+    const int64_t sizes[] = {1, 8, 16, 60, 128, 500, 4096, 100000};
+    for (const int64_t m : sizes)
+        for (const int64_t n : sizes)
+            for (const int64_t k : sizes) {
+                const gemm_problem p = {m, n, k, 1, RO_DOT_CHUNK, RO_MASK_NONE, nullptr};
+                check_operands(d, &p);
+            }
+}
+
+int main() {
+    const int kib[] = {48, 64, 99, 163, 227}, multiprocessors[] = {1, 16, 132};
+    for (const int shared : kib)
+        for (const int count : multiprocessors) {
+            ro_cuda d = {};
+            d.shared_memory = shared << 10;
+            d.multiprocessors = count;
+            check_device(&d);
+        }
+    for (int i = 0; i < GEMM_TILES; i++)
+        if (!taken[i] && ++bad)
+            printf("no product took tile %d\n", i);
+    printf("%ld plans, %ld wrong\n", planned, bad);
+    return bad ? 1 : 0;
+}
