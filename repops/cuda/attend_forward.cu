@@ -278,8 +278,7 @@ template <int D, int EACH> static ro_status launch_tiles(ro_cuda *d, forward_job
     const int64_t blocks = ceil_div(j.keys, AT_COLUMNS);
     j.order.tiles = ceil_div(j.rows, attend_tile<D, EACH>::ROWS);
     const int64_t items = j.order.heads * j.order.tiles;
-    ro_status status =
-        ro_cuda_allow(d, attend_forward_kernel<D, EACH>, forward_tile<D, EACH>::SMEM, "attention");
+    ro_status status = ro_cuda_allow(d, attend_forward_kernel<D, EACH>, "attention");
     const bool split = items < 2 * d->multiprocessors && blocks > 1 && blocks <= MERGE_MOST &&
                        j.order.heads * j.rows * blocks * j.size <= SPLIT_MOST;
     if (status == RO_OK && split)

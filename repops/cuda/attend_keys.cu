@@ -231,7 +231,7 @@ template <int D, int EACH> static size_t memory_of(const backward_job &j) {
 template <int D, int EACH> static ro_status launch(ro_cuda *d, backward_job j) {
     const size_t smem = memory_of<D, EACH>(j);
     j.order.tiles = ceil_div(j.keys, attend_tile<D, EACH>::ROWS);
-    const ro_status status = ro_cuda_allow(d, attend_keys_kernel<D, EACH>, smem, "attention");
+    const ro_status status = ro_cuda_allow(d, attend_keys_kernel<D, EACH>, "attention");
     if (status != RO_OK)
         return status;
     RO_LAUNCH((attend_keys_kernel<D, EACH>), ro_grid(j.order.heads * j.order.tiles),

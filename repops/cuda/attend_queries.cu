@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
 template <int D, int EACH> static ro_status launch(ro_cuda *d, backward_job j) {
     constexpr size_t smem = query_tile<D, EACH>::SMEM;
     j.order.tiles = ceil_div(j.group * j.queries, attend_tile<D, EACH>::ROWS);
-    const ro_status status = ro_cuda_allow(d, attend_queries_kernel<D, EACH>, smem, "attention");
+    const ro_status status = ro_cuda_allow(d, attend_queries_kernel<D, EACH>, "attention");
     if (status != RO_OK)
         return status;
     RO_LAUNCH((attend_queries_kernel<D, EACH>), ro_grid(j.order.heads * j.order.tiles),

@@ -146,7 +146,7 @@ ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job) {
     const size_t smem = sizeof(row_scratch) + (size_t)cached * sizeof(float);
     if (job->rows == 0)
         return RO_OK;
-    const ro_status status = ro_cuda_allow(d, cross_entropy_kernel, smem, "cross_entropy");
+    const ro_status status = ro_cuda_allow(d, cross_entropy_kernel, "cross_entropy");
     if (status != RO_OK)
         return status;
     RO_LAUNCH(cross_entropy_kernel, ro_grid(job->rows),

@@ -54,13 +54,14 @@ ro_status ro_cuda_launched(ro_cuda *d, const char *what);
 ro_status ro_cuda_alloc(ro_cuda *d, size_t size, void **out);
 void ro_cuda_free(ro_cuda *d, void *block);
 
-/* Allows a kernel its shared memory, and gives it what a multiprocessor has of it, so that as many
- * blocks fit as were planned: otherwise the driver decides how much is cache. */
-template <class K>
-static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, size_t bytes, const char *what) {
-    const ro_status status = ro_cuda_check(
-        d, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes),
-        what);
+/* Allows a kernel all the shared memory that the device has for a block, and gives it what a
+ * multiprocessor has of it, so that as many blocks fit as were planned: otherwise the driver
+ * decides how much is cache. Never less than all: contexts of other threads launch the same kernel,
+ * and what is allowed is the device's. No kernel has shared memory but what launches ask for. */
+template <class K> static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, const char *what) {
+    const cudaFuncAttribute most = cudaFuncAttributeMaxDynamicSharedMemorySize;
+    const ro_status status =
+        ro_cuda_check(d, cudaFuncSetAttribute(kernel, most, d->shared_memory), what);
     if (status != RO_OK)
         return status;
     return ro_cuda_check(

@@ -60,7 +60,7 @@ ro_status gemm_launch(ro_cuda *d, gemm_shape s, int64_t chunk, const A &a, const
     s.whole = (int)(s.k / Tile::K); /* bounded below */
     if (blocks > INT32_MAX || s.k / Tile::K > INT32_MAX / 2)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks", what);
-    const ro_status status = ro_cuda_allow(d, kernel, bytes, what);
+    const ro_status status = ro_cuda_allow(d, kernel, what);
     if (status != RO_OK)
         return status;
     RO_LAUNCH((gemm_kernel<Tile, A, B, Out, masked>), ro_grid(blocks), dim3(Tile::THREADS), bytes,

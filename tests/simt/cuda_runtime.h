@@ -6,9 +6,10 @@
  * - shared memory starts as NaN for each block, ends at a page that cannot be touched, and so does
  *   every allocation;
  * - a launch without blocks is an error, as on a device; one that no device takes, or with more
- * than 48 KiB of shared memory that the kernel was not allowed, ends the run, and so does memory
- * that is still there when the stream is destroyed (SIMT_FAULT=memory@N: the N-th allocation
- * fails);
+ *   than 48 KiB of shared memory that the kernel was not allowed, ends the run, and so do a kernel
+ *   that is allowed less than before, between another thread's allowance and launch, and memory
+ *   that is still there when the stream is destroyed (SIMT_FAULT=memory@N: the N-th allocation
+ *   fails);
  * - an asynchronous copy leaves NaN where it goes until it lands, at a random point before the
  * wait;
  * - built with -fsanitize=thread, two accesses without a barrier between them are a race, whatever
@@ -106,7 +107,6 @@ void launch(dim3 grid, dim3 block, size_t shared, const void *kernel, const Body
 template <class F> const void *name_of(F *kernel) {
     return reinterpret_cast<const void *>(kernel);
 }
-void allow_shared(const void *kernel, int bytes);
 void *shared_memory();
 void sync_block();
 void sync_warp(unsigned mask);
@@ -311,9 +311,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *mem
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t stream);
 cudaError_t cudaGetLastError();
 const char *cudaGetErrorString(cudaError_t error);
+cudaError_t simt_allow_shared(const void *kernel, int bytes);
 template <class F> cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute what, int value) {
     if (what == cudaFuncAttributeMaxDynamicSharedMemorySize)
-        simt::allow_shared(simt::name_of(kernel), value);
+        return simt_allow_shared(simt::name_of(kernel), value);
     return cudaSuccess;
 }
 

@@ -480,10 +480,6 @@ static size_t shared_most() {
 static std::map<const void *, int> allowed;
 static cudaError_t last_error;
 
-void allow_shared(const void *kernel, int bytes) {
-    allowed[kernel] = bytes;
-}
-
 /* Whether there is something to run. */
 static bool launches(dim3 g, dim3 b, size_t shared_size, const void *kernel) {
     const uint64_t threads = (uint64_t)b.x * b.y * b.z;
@@ -586,6 +582,14 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
     out->sharedMemPerBlockOptin = simt::shared_most();
     out->l2CacheSize = 50 << 20;
     out->totalGlobalMem = (size_t)1 << 34;
+    return cudaSuccess;
+}
+cudaError_t simt_allow_shared(const void *kernel, int bytes) {
+    if (bytes < 0 || (size_t)bytes > simt::shared_most())
+        return cudaErrorInvalidValue;
+    if (bytes < simt::allowed[kernel])
+        simt::stop("a kernel was allowed less shared memory than before");
+    simt::allowed[kernel] = bytes;
     return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
