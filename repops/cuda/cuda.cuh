@@ -32,7 +32,9 @@
 struct ro_cuda : ro_device {
     int index;
     int multiprocessors;
-    int shared_memory; /* most bytes of a block */
+    int shared_memory;  /* most bytes of a block */
+    int shared_of_all;  /* of a multiprocessor, for all its blocks */
+    int shared_reserve; /* that the system takes of it for each block */
     bool reads_pageable;
     cudaStream_t stream;
     cudaMemPool_t pool;

@@ -287,6 +287,8 @@ static ro_status open_stream(ro_cuda *d) {
         return status;
     d->multiprocessors = properties.multiProcessorCount;
     d->shared_memory = (int)properties.sharedMemPerBlockOptin;
+    d->shared_of_all = (int)properties.sharedMemPerMultiprocessor;
+    d->shared_reserve = (int)properties.reservedSharedMemPerBlock;
     d->reads_pageable = properties.pageableMemoryAccess != 0;
     snprintf(d->name, sizeof d->name, "%.70s (sm_%d%d)", properties.name, properties.major,
              properties.minor);

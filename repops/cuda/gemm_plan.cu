@@ -4,8 +4,8 @@
 
 struct tile_facts {
     gemm_tile_name name;
-    int m, n, blocks, threads;
-    double rate; /* of 128 multiply-adds a cycle; the flat ones' is memory's */
+    int m, n, blocks, threads; /* blocks: that a multiprocessor has registers for */
+    double rate;               /* of 128 multiply-adds a cycle; the flat ones' is memory's */
 };
 
 template <class Tile> static constexpr tile_facts facts_of(gemm_tile_name name, double rate) {
@@ -23,10 +23,24 @@ static const double block_cycles =
 static const double launch_cycles = 6000; /* of the kernel that adds sums */
 static const double sum_bytes = 24;       /* that a multiprocessor writes or reads in a cycle */
 
+/* A tile with the operands of a problem. */
+struct candidate {
+    const tile_facts *tile;
+    int resident; /* blocks of a multiprocessor; 0: none fits */
+    int64_t blocks;
+};
+
+static candidate candidate_of(const ro_cuda *d, const gemm_problem *p, const tile_facts *t,
+                              int bytes) {
+    const int fit = d->shared_of_all / (bytes + d->shared_reserve);
+    const int resident = bytes > d->shared_memory ? 0 : fit < t->blocks ? fit : t->blocks;
+    return {t, resident, ceil_div(p->m, t->m) * ceil_div(p->n, t->n) * p->batch};
+}
+
 /* How much of the rate is left with so few warps: each scheduler needs three or four. */
-static double busy(const tile_facts *t, int64_t blocks, const ro_cuda *d) {
+static double busy(const ro_cuda *d, const candidate *c, int64_t blocks) {
     const int64_t each = ceil_div(blocks, d->multiprocessors);
-    const int64_t warps = (each < t->blocks ? each : t->blocks) * t->threads / 128;
+    const int64_t warps = (each < c->resident ? each : c->resident) * c->tile->threads / 128;
     return warps >= 4 ? 1.0 : warps == 3 ? 0.96 : warps == 2 ? 0.88 : 0.62;
 }
 
@@ -35,30 +49,31 @@ struct estimate {
     int64_t lead;
 };
 
-static estimate whole(const ro_cuda *d, const gemm_problem *p, const tile_facts *t, int64_t blocks,
-                      int64_t chunks) {
-    const double steps = (double)ceil_div(blocks, d->multiprocessors) * (double)p->k;
-    const double rate = 128 * t->rate * busy(t, blocks, d);
+static estimate whole(const ro_cuda *d, const gemm_problem *p, const candidate *c, int64_t chunks) {
+    const tile_facts *t = c->tile;
+    const double steps = (double)ceil_div(c->blocks, d->multiprocessors) * (double)p->k;
+    const double rate = 128 * t->rate * busy(d, c, c->blocks);
     return {steps * t->m * t->n / rate + block_cycles, chunks};
 }
 
 /* Unit 0 of each tile takes what leaves enough for others to even out the card. */
-static estimate divided(const ro_cuda *d, const gemm_problem *p, const tile_facts *t,
-                        int64_t blocks, int64_t chunks) {
+static estimate divided(const ro_cuda *d, const gemm_problem *p, const candidate *c,
+                        int64_t chunks) {
+    const tile_facts *t = c->tile;
     const double size = (double)p->batch * (double)p->m * (double)p->n;
-    const double share = (double)blocks * (double)chunks / d->multiprocessors;
-    const double most = 0.9 * share / (double)ceil_div(blocks, d->multiprocessors);
+    const double share = (double)c->blocks * (double)chunks / d->multiprocessors;
+    const double most = 0.9 * share / (double)ceil_div(c->blocks, d->multiprocessors);
     const int64_t lead = most < 1 ? 1 : most >= (double)chunks ? chunks - 1 : (int64_t)most;
     const int64_t units = chunks - lead + 1;
-    const double rate = 128 * t->rate * busy(t, blocks * units, d);
+    const double rate = 128 * t->rate * busy(d, c, c->blocks * units);
     const double work = ceil(share) * (double)p->chunk * t->m * t->n / rate;
     const double sums = 8 * size * (double)units / sum_bytes / d->multiprocessors;
     return {work + sums + 2 * block_cycles + launch_cycles, lead};
 }
 
-static bool offered(const ro_cuda *d, const gemm_problem *p, const tile_facts *t, int bytes,
-                    bool flat) {
-    if (bytes > d->shared_memory)
+static bool offered(const gemm_problem *p, const candidate *c, bool flat) {
+    const tile_facts *t = c->tile;
+    if (c->resident == 0)
         return false;
     if (t->name == GEMM_LARGE && p->mask != RO_MASK_NONE)
         return false;
@@ -80,12 +95,11 @@ gemm_plan ro_gemm_plan(const ro_cuda *d, const gemm_problem *p, const gemm_memor
     gemm_plan best = {GEMM_SMALL, chunks, chunks};
     double least = HUGE_VAL;
     for (const tile_facts &t : tiles) {
-        if (!offered(d, p, &t, memory.bytes[t.name], flat))
+        const candidate c = candidate_of(d, p, &t, memory.bytes[t.name]);
+        if (!offered(p, &c, flat))
             continue;
-        const int64_t blocks = ceil_div(p->m, t.m) * ceil_div(p->n, t.n) * p->batch;
         for (int way = 0; way < (divisible(p, chunks) ? 2 : 1); way++) {
-            const estimate e =
-                way ? divided(d, p, &t, blocks, chunks) : whole(d, p, &t, blocks, chunks);
+            const estimate e = way ? divided(d, p, &c, chunks) : whole(d, p, &c, chunks);
             if (e.cycles >= least)
                 continue;
             least = e.cycles;

@@ -286,7 +286,8 @@ typedef struct simt_pool *cudaMemPool_t;
 struct cudaDeviceProp {
     char name[256];
     int major, minor, multiProcessorCount, l2CacheSize, pageableMemoryAccess;
-    size_t sharedMemPerBlockOptin, totalGlobalMem;
+    size_t sharedMemPerBlockOptin, sharedMemPerMultiprocessor, reservedSharedMemPerBlock;
+    size_t totalGlobalMem;
 };
 
 cudaError_t cudaGetDeviceCount(int *count);

@@ -41,15 +41,34 @@ static void check_device(const ro_cuda *d) {
             }
 }
 
+static ro_cuda device_of(int kib, int multiprocessors) {
+    ro_cuda d = {};
+    d.shared_memory = kib << 10;
+    d.shared_reserve = 1 << 10;
+    d.shared_of_all = d.shared_memory + d.shared_reserve;
+    d.multiprocessors = multiprocessors;
+    return d;
+}
+
+/* Three blocks of `medium` keep a multiprocessor busy, where it has room for them. */
+static void check_resident(int kib, gemm_tile_name wanted) {
+    const gemm_problem p = {4096, 4096, 4096, 1, RO_DOT_CHUNK, RO_MASK_UPTO_ROW, nullptr};
+    const ro_cuda d = device_of(kib, 132);
+    const gemm_tile_name tile =
+        ro_gemm_plan(&d, &p, gemm_memory_of<strided<true>, strided<false>>(), false).tile;
+    if (tile != wanted && ++bad)
+        printf("a large masked product on %d KiB: tile %d, expected %d\n", kib, tile, wanted);
+}
+
 int main() {
     const int kib[] = {48, 64, 99, 163, 227}, multiprocessors[] = {1, 16, 132};
     for (const int shared : kib)
         for (const int count : multiprocessors) {
-            ro_cuda d = {};
-            d.shared_memory = shared << 10;
-            d.multiprocessors = count;
+            const ro_cuda d = device_of(shared, count);
             check_device(&d);
         }
+    check_resident(99, GEMM_SMALL);
+    check_resident(227, GEMM_MEDIUM);
     for (int i = 0; i < GEMM_TILES; i++)
         if (!taken[i] && ++bad)
             printf("no product took tile %d\n", i);

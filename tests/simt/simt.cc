@@ -572,7 +572,7 @@ cudaError_t cudaGetDevice(int *device) {
     return cudaSuccess;
 }
 /* A large card, to a kernel that asks; SIMT_SMS multiprocessors, SIMT_SHARED KiB of memory for a
- * block. */
+ * block, which is all of a multiprocessor's but what the system takes. */
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
     const char *sms = getenv("SIMT_SMS");
     *out = cudaDeviceProp{};
@@ -580,6 +580,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
     out->major = 9;
     out->multiProcessorCount = sms ? atoi(sms) : 4;
     out->sharedMemPerBlockOptin = simt::shared_most();
+    out->reservedSharedMemPerBlock = 1 << 10;
+    out->sharedMemPerMultiprocessor = simt::shared_most() + out->reservedSharedMemPerBlock;
     out->l2CacheSize = 50 << 20;
     out->totalGlobalMem = (size_t)1 << 34;
     return cudaSuccess;
