@@ -19,8 +19,8 @@ ro_status ro_cuda_check(ro_cuda *d, cudaError_t error, const char *what) {
     if (error == cudaSuccess)
         return RO_OK;
     (void)cudaGetLastError(); /* or the next call would report it again */
-    return ro_cuda_fail(d, error == cudaErrorMemoryAllocation ? RO_ERR_MEMORY : RO_ERR_DEVICE,
-                        "cuda:%d: %s: %s", d->index, what, cudaGetErrorString(error));
+    return ro_cuda_fail(d, RO_ERR_DEVICE, "cuda:%d: %s: %s", d->index, what,
+                        cudaGetErrorString(error));
 }
 
 ro_status ro_cuda_launched(ro_cuda *d, const char *what) {

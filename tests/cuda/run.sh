@@ -64,6 +64,7 @@ if [ $small ]; then
     part "fused functions" 300 "$build/cuda/fused" --seeds 5
     part "free operators" 60 "$build/cuda/free" --seeds 2 --most 20000
     part "commitments" 60 "$build/cuda/tree"
+    part "memory" 60 "$build/cuda/memory"
     part "gpt2" 300 "$build/cuda/training" gpt2-small 3 2 16
     part "resnet" 300 "$build/cuda/training" resnet-small 2 2 1
 elif [ $quick ]; then
@@ -72,6 +73,7 @@ elif [ $quick ]; then
     part "fused functions" 30 "$build/cuda/fused" --seeds 10
     part "free operators" 30 "$build/cuda/free" --seeds 4 --most 1000000
     part "commitments" 20 "$build/cuda/tree"
+    part "memory" 20 "$build/cuda/memory"
     part "gpt2" 100 "$build/cuda/training" gpt2-124m 3 2 64
     part "resnet" 60 "$build/cuda/training" resnet50 3 16 1
 else
@@ -80,6 +82,7 @@ else
     part "fused functions" 60 "$build/cuda/fused" --seeds 60
     part "free operators" 60 "$build/cuda/free" --seeds 24 --most 5000000
     part "commitments" 20 "$build/cuda/tree"
+    part "memory" 20 "$build/cuda/memory"
     part "gpt2" 160 "$build/cuda/training" gpt2-124m 20 2 64
     part "resnet" 100 "$build/cuda/training" resnet50 20 16 1
 fi

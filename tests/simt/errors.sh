@@ -40,6 +40,7 @@ free lost@300 "unspecified launch failure"
 refused none 2 "no CUDA-capable device" "$simt/free"
 refused none 2 "no CUDA-capable device" "$build/bin/repops-conform" --device cuda:0
 refused driver 2 "driver version is insufficient" "$simt/cases"
+"$simt/memory" > "$temp/out" 2>&1 || { cat "$temp/out"; fail "memory at its end"; }
 REPOPS_CUDA_LIBRARY=/nowhere/librepops_cuda.so.1 run - "/nowhere/librepops_cuda.so.1"
 
 # A run that lost its device goes on from its last checkpoint, to the same root as any other.

@@ -3,7 +3,8 @@
  *
  * On a CUDA device ro_run and the functions of fused.h take addresses of device memory, and return
  * before the work is done: calls of one context follow each other in order. A failure of the
- * device (RO_ERR_DEVICE) may show at a later call, at the latest in ro_read or ro_wait. */
+ * device (RO_ERR_DEVICE) may show at a later call, at the latest in ro_read or ro_wait. That its
+ * memory is at an end is RO_ERR_DEVICE too, and shows at once; RO_ERR_MEMORY is the host's. */
 #ifndef REPOPS_DEVICE_H
 #define REPOPS_DEVICE_H
 

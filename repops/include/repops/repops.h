@@ -33,7 +33,7 @@ typedef enum {
     RO_OK = 0,
     RO_ERR_ARG,         /* an argument, attribute or shape that SPEC.md does not allow */
     RO_ERR_MEMORY,      /* the context's allocator returned NULL */
-    RO_ERR_DEVICE,      /* thread or device failure */
+    RO_ERR_DEVICE,      /* thread or device failure; a device has no memory left */
     RO_ERR_UNSUPPORTED, /* a valid call that this backend does not offer */
 } ro_status;
 
