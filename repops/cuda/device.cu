@@ -271,9 +271,12 @@ static const ro_device_functions functions = {close_device,
 static ro_status open_stream(ro_cuda *d) {
     cudaDeviceProp properties;
     uint64_t keep = UINT64_MAX;
+    int driver = 0;
     const current_device here(d->index);
     ro_status status =
         ro_cuda_check(d, cudaGetDeviceProperties(&properties, d->index), "properties");
+    if (status == RO_OK)
+        status = ro_cuda_check(d, cudaDriverGetVersion(&driver), "driver");
     if (status == RO_OK)
         status = ro_cuda_check(d, cudaDeviceGetDefaultMemPool(&d->pool, d->index), "memory pool");
     if (status == RO_OK)
@@ -290,8 +293,8 @@ static ro_status open_stream(ro_cuda *d) {
     d->shared_of_all = (int)properties.sharedMemPerMultiprocessor;
     d->shared_reserve = (int)properties.reservedSharedMemPerBlock;
     d->reads_pageable = properties.pageableMemoryAccess != 0;
-    snprintf(d->name, sizeof d->name, "%.70s (sm_%d%d)", properties.name, properties.major,
-             properties.minor);
+    snprintf(d->name, sizeof d->name, "%.50s (sm_%d%d, driver for CUDA %d.%d)", properties.name,
+             properties.major, properties.minor, driver / 1000, driver % 1000 / 10);
     return RO_OK;
 }
 

@@ -39,7 +39,8 @@ typedef struct {
     int device_count;
     failure failure[FAILURES_MAX]; /* the first ones */
     int failure_count;
-    int conform, differ; /* items: all cases on all devices, or not */
+    /* Items: all cases on all devices that offer them, or not; offered by none. */
+    int conform, differ, absent;
 } report;
 
 void report_begin(report *r);

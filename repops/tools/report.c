@@ -1,4 +1,5 @@
 /* What repops-conform prints: a table for people, one object for machines. */
+#include "repops/device.h"
 #include "repops/tools/conform.h"
 
 #include <stdio.h>
@@ -40,7 +41,13 @@ static void print_json_string(const char *text) {
 static void print_json_begin(const report *r) {
     printf("{\"version\":\"%s\",\"spec\":%d,\"cpu\":", ro_version(), RO_SPEC_VERSION);
     print_json_string(r->cpu);
-    printf(",\"threads\":%d,\"devices\":[", ro_ctx_threads(r->device[0].ctx));
+    printf(",\"gpus\":[");
+    for (int d = 0, gpus = 0; d < r->device_count; d++)
+        if (!ro_ctx_in_host_memory(r->device[d].ctx)) {
+            printf(gpus++ ? "," : "");
+            print_json_string(ro_ctx_device(r->device[d].ctx));
+        }
+    printf("],\"threads\":%d,\"devices\":[", ro_ctx_threads(r->device[0].ctx));
     for (int d = 0; d < r->device_count; d++) {
         printf(d ? "," : "");
         print_json_string(ro_ctx_backend(r->device[d].ctx));
@@ -67,8 +74,9 @@ void report_progress(const report *r, const item *it, const char *name) {
 }
 
 static void print_json_item(const report *r, const item *it) {
-    printf("%s{\"name\":\"%s\",\"kind\":\"%s\",\"cases\":%d", r->conform + r->differ ? "," : "",
-           it->name, it->function ? "function" : "operator", it->cases);
+    printf("%s{\"name\":\"%s\",\"kind\":\"%s\",\"cases\":%d",
+           r->conform + r->differ + r->absent ? "," : "", it->name,
+           it->function ? "function" : "operator", it->cases);
     for (int d = 0; d < r->device_count; d++) {
         const tally *t = &it->tally[d];
         printf("%s{\"device\":\"%s\",\"same\":%d,\"other\":%d,\"absent\":%d}",
@@ -93,14 +101,14 @@ static void print_item(const report *r, const item *it) {
 }
 
 void report_item(report *r, const item *it) {
-    bool same = true;
+    int same = 0, other = 0;
     for (int d = 0; d < r->device_count; d++)
-        same = same && it->tally[d].other == 0;
+        same += it->tally[d].same, other += it->tally[d].other;
     if (r->terminal)
         fprintf(stderr, "\r\033[K");
     (r->json ? print_json_item : print_item)(r, it);
     fflush(stdout);
-    *(same ? &r->conform : &r->differ) += 1;
+    *(other ? &r->differ : same ? &r->conform : &r->absent) += 1;
 }
 
 void report_failure(report *r, failure f) {
@@ -117,7 +125,7 @@ static void print_json_end(const report *r) {
         print_json_string(f->got);
         printf("}");
     }
-    printf("],\"conform\":%d,\"differ\":%d}\n", r->conform, r->differ);
+    printf("],\"conform\":%d,\"differ\":%d,\"absent\":%d}\n", r->conform, r->differ, r->absent);
 }
 
 void report_end(const report *r) {
@@ -132,7 +140,13 @@ void report_end(const report *r) {
     }
     printf("\nrepops %s, spec %d, %s,", ro_version(), RO_SPEC_VERSION, r->cpu);
     for (int d = 0; d < r->device_count; d++)
+        if (!ro_ctx_in_host_memory(r->device[d].ctx))
+            printf(" %s,", ro_ctx_device(r->device[d].ctx));
+    for (int d = 0; d < r->device_count; d++)
         printf(" %s", ro_ctx_backend(r->device[d].ctx));
-    printf(", %d threads: %d operators and functions conform, %d do not\n",
+    printf(", %d threads: %d operators and functions conform, %d do not",
            ro_ctx_threads(r->device[0].ctx), r->conform, r->differ);
+    if (r->absent)
+        printf(", %d not offered", r->absent);
+    printf("\n");
 }

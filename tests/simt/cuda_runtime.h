@@ -290,6 +290,7 @@ struct cudaDeviceProp {
     size_t totalGlobalMem;
 };
 
+cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);

@@ -33,7 +33,7 @@ case $summary in
 *) fail "not $operators operators, $library functions of the library and $functions functions: $summary" ;;
 esac
 ! grep -E '^[a-z_0-9]+\(\) .* -' "$work/out.txt" || fail "a function that no backend has"
-expect 0 '"differ":0}' "$conform" --json --device cpu --threads 1
+expect 0 '"differ":0,"absent":0}' "$conform" --json --device cpu --threads 1
 expect 0 'Examples' "$conform" --help
 expect 0 'spec ' "$conform" --version
 expect 2 'quantum' "$conform" --device quantum
