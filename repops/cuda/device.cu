@@ -29,12 +29,12 @@ ro_status ro_cuda_launched(ro_cuda *d, const char *what) {
 
 /* ---- memory ---- */
 
-/* Stream-ordered, from the device's pool, which keeps what is freed: after the first step of a
- * training run nothing asks the driver. */
+/* Stream-ordered, from the context's pool, which keeps what is freed until it is destroyed: after
+ * the first step of a training run nothing asks the driver. */
 ro_status ro_cuda_alloc(ro_cuda *d, size_t size, void **out) {
     char what[64];
     *out = nullptr;
-    const cudaError_t error = cudaMallocAsync(out, size ? size : 1, d->stream);
+    const cudaError_t error = cudaMallocFromPoolAsync(out, size ? size : 1, d->pool, d->stream);
     snprintf(what, sizeof what, "no memory for %zu bytes", size);
     return ro_cuda_check(d, error, what);
 }
@@ -71,8 +71,12 @@ class current_device {
 
 static void close_device(ro_device *device) {
     ro_cuda *d = of(device);
-    (void)cudaStreamSynchronize(d->stream);
-    (void)cudaStreamDestroy(d->stream);
+    if (d->stream) {
+        (void)cudaStreamSynchronize(d->stream);
+        (void)cudaStreamDestroy(d->stream);
+    }
+    if (d->pool)
+        (void)cudaMemPoolDestroy(d->pool);
     free(d);
 }
 
@@ -268,34 +272,56 @@ static const ro_device_functions functions = {close_device,
 
 /* ---- opening ---- */
 
+/* A pool of its own: what the program's other contexts use is not counted, and destroying it gives
+ * all back. */
+static ro_status create_pool(ro_cuda *d) {
+    cudaMemPoolProps properties = {};
+    uint64_t keep = UINT64_MAX;
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = d->index;
+    const ro_status status =
+        ro_cuda_check(d, cudaMemPoolCreate(&d->pool, &properties), "memory pool");
+    if (status != RO_OK)
+        return status;
+    return ro_cuda_check(
+        d, cudaMemPoolSetAttribute(d->pool, cudaMemPoolAttrReleaseThreshold, &keep), "memory pool");
+}
+
+static void describe(ro_cuda *d, const cudaDeviceProp *properties, int driver) {
+    d->multiprocessors = properties->multiProcessorCount;
+    d->shared_memory = (int)properties->sharedMemPerBlockOptin;
+    d->shared_of_all = (int)properties->sharedMemPerMultiprocessor;
+    d->shared_reserve = (int)properties->reservedSharedMemPerBlock;
+    d->reads_pageable = properties->pageableMemoryAccess != 0;
+    snprintf(d->name, sizeof d->name, "%.50s (sm_%d%d, driver for CUDA %d.%d)", properties->name,
+             properties->major, properties->minor, driver / 1000, driver % 1000 / 10);
+}
+
+static ro_status check_device(ro_cuda *d, const cudaDeviceProp *properties) {
+    if (!properties->memoryPoolsSupported)
+        return ro_cuda_fail(d, RO_ERR_DEVICE, "cuda:%d: no memory pools on %s", d->index, d->name);
+    return RO_OK;
+}
+
 static ro_status open_stream(ro_cuda *d) {
     cudaDeviceProp properties;
-    uint64_t keep = UINT64_MAX;
     int driver = 0;
     const current_device here(d->index);
     ro_status status =
         ro_cuda_check(d, cudaGetDeviceProperties(&properties, d->index), "properties");
     if (status == RO_OK)
         status = ro_cuda_check(d, cudaDriverGetVersion(&driver), "driver");
+    if (status != RO_OK)
+        return status;
+    describe(d, &properties, driver);
+    status = check_device(d, &properties);
     if (status == RO_OK)
-        status = ro_cuda_check(d, cudaDeviceGetDefaultMemPool(&d->pool, d->index), "memory pool");
-    if (status == RO_OK)
-        status = ro_cuda_check(
-            d, cudaMemPoolSetAttribute(d->pool, cudaMemPoolAttrReleaseThreshold, &keep),
-            "memory pool");
+        status = create_pool(d);
     if (status == RO_OK)
         status = ro_cuda_check(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking),
                                "stream");
-    if (status != RO_OK)
-        return status;
-    d->multiprocessors = properties.multiProcessorCount;
-    d->shared_memory = (int)properties.sharedMemPerBlockOptin;
-    d->shared_of_all = (int)properties.sharedMemPerMultiprocessor;
-    d->shared_reserve = (int)properties.reservedSharedMemPerBlock;
-    d->reads_pageable = properties.pageableMemoryAccess != 0;
-    snprintf(d->name, sizeof d->name, "%.50s (sm_%d%d, driver for CUDA %d.%d)", properties.name,
-             properties.major, properties.minor, driver / 1000, driver % 1000 / 10);
-    return RO_OK;
+    return status;
 }
 
 extern "C" RO_API ro_cuda_open_function ro_cuda_open_device;
@@ -325,7 +351,7 @@ extern "C" ro_status ro_cuda_open_device(const char *version, int index, ro_devi
     const ro_status status = open_stream(d);
     if (status != RO_OK) {
         snprintf(why, why_size, "%s", d->error);
-        free(d);
+        close_device(d);
         return status;
     }
     *out = d;

@@ -1,5 +1,5 @@
-/* A device's memory: what is asked for beyond it is an error of the device, after which the context
- * goes on.
+/* A device's memory: each context counts its own; what is asked for beyond the device's is an error
+ * of the device, after which the context goes on.
  *
  * Usage: memory [DEVICE]. Plain C and librepops alone. */
 #include "repops/device.h"
@@ -34,6 +34,25 @@ static void check_end(ro_ctx *ctx) {
     ro_free(ctx, block);
 }
 
+/* Another context's peak beside `ctx`, whose own is a MiB at least; after itself, another's again.
+ */
+static void check_peak(ro_ctx *ctx, const ro_options *options) {
+    void *block = ro_alloc(ctx, MIB);
+    expect(block && ro_ctx_peak(ctx) >= MIB, "a MiB counts");
+    for (int i = 0; i < 2; i++) {
+        ro_ctx *other = NULL;
+        expect(ro_ctx_create(options, &other) == RO_OK && ro_ctx_peak(other) == 0,
+               "a new context's peak is 0");
+        void *small = other ? ro_alloc(other, 64) : NULL;
+        expect(small && ro_ctx_peak(other) > 0 && ro_ctx_peak(other) < MIB, "it counts its own");
+        if (other)
+            ro_free(other, small);
+        ro_ctx_destroy(other);
+    }
+    ro_free(ctx, block);
+    expect(ro_ctx_peak(ctx) >= MIB, "the peak stays");
+}
+
 int main(int argc, char **argv) {
     const ro_options options = {.backend = argc > 1 ? argv[1] : "cuda:0"};
     ro_ctx *ctx;
@@ -41,6 +60,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "memory: %s\n", ro_ctx_error(NULL));
         return 2;
     }
+    check_peak(ctx, &options);
     check_end(ctx);
     printf("%s: %d of what memory promises does not hold\n", ro_ctx_device(ctx), failed);
     ro_ctx_destroy(ctx);

@@ -8,7 +8,7 @@
  * - a launch without blocks is an error, as on a device; one that no device takes, or with more
  *   than 48 KiB of shared memory that the kernel was not allowed, ends the run, and so do a kernel
  *   that is allowed less than before, between another thread's allowance and launch, and memory
- *   that is still there when the stream is destroyed (SIMT_FAULT=memory@N: the N-th allocation
+ *   that is still there when its pool is destroyed (SIMT_FAULT=memory@N: the N-th allocation
  *   fails);
  * - an asynchronous copy leaves NaN where it goes until it lands, at a random point before the
  * wait;
@@ -283,9 +283,18 @@ enum cudaFuncAttribute {
 enum cudaMemPoolAttr { cudaMemPoolAttrReleaseThreshold = 4, cudaMemPoolAttrUsedMemHigh = 8 };
 typedef struct simt_stream *cudaStream_t;
 typedef struct simt_pool *cudaMemPool_t;
+enum cudaMemAllocationType { cudaMemAllocationTypePinned = 1 };
+enum cudaMemLocationType { cudaMemLocationTypeDevice = 1 };
+struct cudaMemPoolProps {
+    cudaMemAllocationType allocType;
+    struct {
+        cudaMemLocationType type;
+        int id;
+    } location;
+};
 struct cudaDeviceProp {
     char name[256];
-    int major, minor, multiProcessorCount, l2CacheSize, pageableMemoryAccess;
+    int major, minor, multiProcessorCount, l2CacheSize, pageableMemoryAccess, memoryPoolsSupported;
     size_t sharedMemPerBlockOptin, sharedMemPerMultiprocessor, reservedSharedMemPerBlock;
     size_t totalGlobalMem;
 };
@@ -298,10 +307,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int device);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *out, const cudaMemPoolProps *properties);
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attr, void *value);
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attr, void *value);
-cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t stream);
+cudaError_t cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool,
+                                    cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *block, cudaStream_t stream);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind,
                             cudaStream_t stream);

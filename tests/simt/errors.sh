@@ -19,6 +19,7 @@ run() {
 }
 run none "no CUDA-capable device"
 run driver "driver version is insufficient"
+run pools "cuda:0: no memory pools on simulated"
 run memory@1 "no memory for"
 for allocation in 2 3 5 8 13 21 34 55 89 144 233 377; do
     run memory@$allocation "out of memory"

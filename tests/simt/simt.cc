@@ -534,14 +534,17 @@ void launch(dim3 g, dim3 b, size_t shared_size, const void *name,
 
 /* ---- the runtime's functions ---- */
 
+struct simt_pool {
+    size_t in_use, most_in_use, blocks;
+};
 struct allocation {
     void *mapping;
     size_t mapped, size;
+    simt_pool *pool;
 };
 static std::map<void *, allocation> allocations;
-static size_t in_use, most_in_use;
 
-/* ---- failures on purpose: SIMT_FAULT is none, driver, memory@N or lost@N ---- */
+/* ---- failures on purpose: SIMT_FAULT is none, driver, pools, memory@N or lost@N ---- */
 
 /* The number after `kind` and an @; 0: another failure is asked for, or none. */
 static long planted(const char *kind) {
@@ -584,6 +587,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
     out->major = 9;
     out->multiProcessorCount = sms ? atoi(sms) : 4;
     out->sharedMemPerBlockOptin = simt::shared_most();
+    out->memoryPoolsSupported = !planted("pools");
     out->reservedSharedMemPerBlock = 1 << 10;
     out->sharedMemPerMultiprocessor = simt::shared_most() + out->reservedSharedMemPerBlock;
     out->l2CacheSize = 50 << 20;
@@ -599,34 +603,42 @@ cudaError_t simt_allow_shared(const void *kernel, int bytes) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
-    *out = nullptr;
+    static char stream;
+    *out = reinterpret_cast<cudaStream_t>(&stream);
     return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) {
-    if (!allocations.empty()) {
-        fprintf(stderr, "simt: %zu blocks of memory were never freed\n", allocations.size());
-        abort();
-    }
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
     return lost();
 }
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *out, int) {
-    *out = nullptr;
+cudaError_t cudaMemPoolCreate(cudaMemPool_t *out, const cudaMemPoolProps *properties) {
+    if (properties->allocType != cudaMemAllocationTypePinned ||
+        properties->location.type != cudaMemLocationTypeDevice || properties->location.id != 0)
+        return cudaErrorInvalidValue;
+    *out = new simt_pool{};
+    return cudaSuccess;
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+    if (pool->blocks > 0) {
+        fprintf(stderr, "simt: %zu blocks of memory were never freed\n", pool->blocks);
+        abort();
+    }
+    delete pool;
     return cudaSuccess;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *) {
     return cudaSuccess;
 }
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void *value) {
-    const uint64_t most = most_in_use;
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr, void *value) {
+    const uint64_t most = pool->most_in_use;
     memcpy(value, &most, sizeof most);
     return cudaSuccess;
 }
-cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t) {
+cudaError_t cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool, cudaStream_t) {
     static long asked;
-    allocation a = {nullptr, 0, size};
+    allocation a = {nullptr, 0, size, pool};
     if (lost() != cudaSuccess)
         return lost();
     asked++;
@@ -637,15 +649,17 @@ cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t) {
         return cudaErrorMemoryAllocation;
     memset(*out, 0xff, size);
     allocations[*out] = a;
-    in_use += size;
-    most_in_use = std::max(most_in_use, in_use);
+    pool->blocks++;
+    pool->in_use += size;
+    pool->most_in_use = std::max(pool->most_in_use, pool->in_use);
     return cudaSuccess;
 }
 cudaError_t cudaFreeAsync(void *block, cudaStream_t) {
     const auto found = allocations.find(block);
     if (found == allocations.end())
         return cudaErrorInvalidValue;
-    in_use -= found->second.size;
+    found->second.pool->blocks--;
+    found->second.pool->in_use -= found->second.size;
     munmap(found->second.mapping, found->second.mapped);
     allocations.erase(found);
     return cudaSuccess;

@@ -33,7 +33,9 @@ RO_API RO_MUST_USE ro_status ro_read(ro_ctx *ctx, void *to, const void *from, si
 RO_API RO_MUST_USE ro_status ro_copy(ro_ctx *ctx, void *to, const void *from, size_t size);
 /* Until everything is done. */
 RO_API RO_MUST_USE ro_status ro_wait(ro_ctx *ctx);
-/* Most bytes of ro_alloc and of temporary memory in use at any time so far; 0 if nobody counted. */
+/* Most bytes of the context's ro_alloc and temporary memory in use at any time so far; 0 if nobody
+ * counted. A device's memory that was freed is kept for the context's next calls, and given back
+ * by ro_ctx_destroy. */
 RO_API size_t ro_ctx_peak(ro_ctx *ctx);
 
 /* Roots of the RFC 6962 trees (SHA-256) over the bytes of `count` tensors in leaves of 1 KiB, the
