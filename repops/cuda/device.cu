@@ -23,6 +23,12 @@ ro_status ro_cuda_check(ro_cuda *d, cudaError_t error, const char *what) {
                         cudaGetErrorString(error));
 }
 
+/* An error that nobody asks about must not stay for the next launch, or the program, to find. */
+static void ignore(cudaError_t error) {
+    if (error != cudaSuccess)
+        (void)cudaGetLastError();
+}
+
 ro_status ro_cuda_launched(ro_cuda *d, const char *what) {
     return ro_cuda_check(d, cudaGetLastError(), what);
 }
@@ -41,7 +47,7 @@ ro_status ro_cuda_alloc(ro_cuda *d, size_t size, void **out) {
 
 void ro_cuda_free(ro_cuda *d, void *block) {
     if (block)
-        (void)cudaFreeAsync(block, d->stream);
+        ignore(cudaFreeAsync(block, d->stream));
 }
 
 /* ---- the functions ---- */
@@ -51,20 +57,24 @@ static ro_cuda *of(ro_device *device) {
 }
 
 /* While it lives, the device is the calling thread's current one, as launches want it: another
- * context, or the program, may have chosen another. Memory goes by the stream's device. */
+ * context, or the program, may have chosen another. Memory goes by the stream's device. A thread
+ * that never chose has device 0, and the runtime does not say so: going back to it initializes that
+ * device, which takes time and memory once, where the context is on another. */
 class current_device {
     int before = -1;
 
   public:
     explicit current_device(int index) {
-        if (cudaGetDevice(&before) == cudaSuccess && before != index)
-            (void)cudaSetDevice(index);
+        const cudaError_t error = cudaGetDevice(&before);
+        ignore(error);
+        if (error == cudaSuccess && before != index)
+            ignore(cudaSetDevice(index));
         else
             before = -1;
     }
     ~current_device() {
         if (before >= 0)
-            (void)cudaSetDevice(before);
+            ignore(cudaSetDevice(before));
     }
     current_device(const current_device &) = delete;
 };
@@ -72,11 +82,11 @@ class current_device {
 static void close_device(ro_device *device) {
     ro_cuda *d = of(device);
     if (d->stream) {
-        (void)cudaStreamSynchronize(d->stream);
-        (void)cudaStreamDestroy(d->stream);
+        ignore(cudaStreamSynchronize(d->stream));
+        ignore(cudaStreamDestroy(d->stream));
     }
     if (d->pool)
-        (void)cudaMemPoolDestroy(d->pool);
+        ignore(cudaMemPoolDestroy(d->pool));
     free(d);
 }
 
@@ -140,10 +150,9 @@ static bool is_staged(const ro_cuda *d, const void *from) {
     cudaPointerAttributes attributes;
     if (d->reads_pageable)
         return false;
-    if (cudaPointerGetAttributes(&attributes, from) == cudaSuccess)
-        return attributes.type == cudaMemoryTypeUnregistered;
-    (void)cudaGetLastError();
-    return false;
+    const cudaError_t error = cudaPointerGetAttributes(&attributes, from);
+    ignore(error);
+    return error == cudaSuccess && attributes.type == cudaMemoryTypeUnregistered;
 }
 
 static ro_status write(ro_device *device, void *to, const void *from, size_t size) {
@@ -163,10 +172,10 @@ static ro_status copy(ro_device *device, void *to, const void *from, size_t size
 
 static size_t peak(ro_device *device) {
     uint64_t bytes = 0;
-    return cudaMemPoolGetAttribute(of(device)->pool, cudaMemPoolAttrUsedMemHigh, &bytes) ==
-                   cudaSuccess
-               ? (size_t)bytes
-               : 0;
+    const cudaError_t error =
+        cudaMemPoolGetAttribute(of(device)->pool, cudaMemPoolAttrUsedMemHigh, &bytes);
+    ignore(error);
+    return error == cudaSuccess ? (size_t)bytes : 0;
 }
 
 static ro_status sgemm(ro_device *device, const ro_products *products) {
@@ -335,6 +344,7 @@ extern "C" ro_status ro_cuda_open_device(const char *version, int index, ro_devi
         return RO_ERR_DEVICE;
     }
     const cudaError_t error = cudaGetDeviceCount(&count);
+    ignore(error);
     if (error != cudaSuccess || index >= count) {
         snprintf(why, why_size, "cuda:%d: %s", index,
                  error != cudaSuccess ? cudaGetErrorString(error)

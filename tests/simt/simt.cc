@@ -643,7 +643,7 @@ cudaError_t cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool,
         return lost();
     asked++;
     if (size > (size_t)1 << 34 || asked == planted("memory"))
-        return cudaErrorMemoryAllocation;
+        return simt::last_error = cudaErrorMemoryAllocation;
     *out = simt::guarded(size ? size : 1, 64, &a.mapping, &a.mapped);
     if (!*out)
         return cudaErrorMemoryAllocation;
