@@ -307,7 +307,18 @@ static void describe(ro_cuda *d, const cudaDeviceProp *properties, int driver) {
              properties->major, properties->minor, driver / 1000, driver % 1000 / 10);
 }
 
-static ro_status check_device(ro_cuda *d, const cudaDeviceProp *properties) {
+/* AdamW's addresses are arguments of more than 4 KiB, which drivers take from 12.1 on. */
+enum { OLDEST_ARCHITECTURE = 75, OLDEST_DRIVER = 12010 };
+
+static ro_status check_device(ro_cuda *d, const cudaDeviceProp *properties, int driver) {
+    if (driver < OLDEST_DRIVER)
+        return ro_cuda_fail(d, RO_ERR_DEVICE,
+                            "cuda:%d: the driver is too old: CUDA 12.1 is needed, on %s", d->index,
+                            d->name);
+    if (10 * properties->major + properties->minor < OLDEST_ARCHITECTURE)
+        return ro_cuda_fail(d, RO_ERR_DEVICE,
+                            "cuda:%d: the device is too old: sm_75 is needed, on %s", d->index,
+                            d->name);
     if (!properties->memoryPoolsSupported)
         return ro_cuda_fail(d, RO_ERR_DEVICE, "cuda:%d: no memory pools on %s", d->index, d->name);
     return RO_OK;
@@ -324,7 +335,7 @@ static ro_status open_stream(ro_cuda *d) {
     if (status != RO_OK)
         return status;
     describe(d, &properties, driver);
-    status = check_device(d, &properties);
+    status = check_device(d, &properties, driver);
     if (status == RO_OK)
         status = create_pool(d);
     if (status == RO_OK)

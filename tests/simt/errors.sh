@@ -19,6 +19,8 @@ run() {
 }
 run none "no CUDA-capable device"
 run driver "driver version is insufficient"
+run version "cuda:0: the driver is too old: CUDA 12.1 is needed"
+run architecture "cuda:0: the device is too old: sm_75 is needed"
 run pools "cuda:0: no memory pools on simulated"
 run memory@1 "no memory for"
 for allocation in 2 3 5 8 13 21 34 55 89 144 233 377; do

@@ -544,7 +544,8 @@ struct allocation {
 };
 static std::map<void *, allocation> allocations;
 
-/* ---- failures on purpose: SIMT_FAULT is none, driver, pools, memory@N or lost@N ---- */
+/* ---- failures on purpose: SIMT_FAULT is none, driver, version, architecture, pools, memory@N or
+ * lost@N ---- */
 
 /* The number after `kind` and an @; 0: another failure is asked for, or none. */
 static long planted(const char *kind) {
@@ -562,7 +563,7 @@ static cudaError_t lost() {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-    *version = 13000;
+    *version = planted("version") ? 12000 : 13000;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int *count) {
@@ -584,7 +585,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int) {
     const char *sms = getenv("SIMT_SMS");
     *out = cudaDeviceProp{};
     strcpy(out->name, "simulated on this CPU");
-    out->major = 9;
+    out->major = planted("architecture") ? 7 : 9;
     out->multiProcessorCount = sms ? atoi(sms) : 4;
     out->sharedMemPerBlockOptin = simt::shared_most();
     out->memoryPoolsSupported = !planted("pools");
