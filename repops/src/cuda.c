@@ -5,39 +5,54 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static void *open_beside(const char *program, const char *folder) {
+/* Why the library was not opened; of several files the first that is there. */
+typedef struct {
+    char *why;
+    size_t size;
+} reason;
+
+static void *open_at(const char *path, const reason *r) {
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const char *error = library ? NULL : dlerror();
+    if (error && *r->why == '\0')
+        snprintf(r->why, r->size, "cuda: %s", error);
+    return library;
+}
+
+static void *open_beside(const char *program, const char *folder, const reason *r) {
     char path[4096];
     const char *slash = strrchr(program, '/');
     const int length = slash ? (int)(slash - program) + 1 : 0;
     const int size = snprintf(path, sizeof path, "%.*s%s" RO_CUDA_LIBRARY, length, program, folder);
-    return length > 0 && size < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    const int there = length > 0 && size < (int)sizeof path && access(path, F_OK) == 0;
+    return there ? open_at(path, r) : NULL;
 }
 
 /* Where REPOPS_CUDA_LIBRARY says; beside this library; in the lib that goes with a program's bin;
  * where the system looks. */
-static void *open_library(void) {
+static void *open_library(const reason *r) {
     const char *named = getenv("REPOPS_CUDA_LIBRARY");
     Dl_info self;
     void *library = NULL;
     if (named && *named)
-        return dlopen(named, RTLD_NOW | RTLD_LOCAL);
+        return open_at(named, r);
     if (dladdr((void *)(uintptr_t)&ro_cuda_open, &self) && self.dli_fname) {
-        library = open_beside(self.dli_fname, "");
-        library = library ? library : open_beside(self.dli_fname, "../lib/");
+        library = open_beside(self.dli_fname, "", r);
+        library = library ? library : open_beside(self.dli_fname, "../lib/", r);
     }
-    return library ? library : dlopen(RO_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    return library ? library : open_at(RO_CUDA_LIBRARY, r);
 }
 
 /* The library stays loaded: a CUDA runtime cannot be unloaded. */
 ro_status ro_cuda_open(int index, ro_device **out, char *why, size_t why_size) {
     ro_cuda_open_function *open_device;
-    void *library = open_library();
     *out = NULL;
-    if (!library) {
-        snprintf(why, why_size, "cuda: %s", dlerror());
+    *why = '\0';
+    void *library = open_library(&(reason){why, why_size});
+    if (!library)
         return RO_ERR_DEVICE;
-    }
     void *symbol = dlsym(library, "ro_cuda_open_device");
     if (!symbol) {
         snprintf(why, why_size, "cuda: %s", dlerror());

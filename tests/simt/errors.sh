@@ -45,6 +45,11 @@ refused none 2 "no CUDA-capable device" "$build/bin/repops-conform" --device cud
 refused driver 2 "driver version is insufficient" "$simt/cases"
 "$simt/memory" > "$temp/out" 2>&1 || { cat "$temp/out"; fail "memory at its end"; }
 REPOPS_CUDA_LIBRARY=/nowhere/librepops_cuda.so.1 run - "/nowhere/librepops_cuda.so.1"
+# A library that is there and cannot be opened is not said to be missing.
+mkdir -p "$temp/bin" "$temp/lib"
+cp "$build/bin/repops-conform" "$temp/bin"
+echo "no library" > "$temp/lib/librepops_cuda.so.1"
+REPOPS_CUDA_LIBRARY='' refused - 2 "../lib/librepops_cuda.so.1: " "$temp/bin/repops-conform" --device cuda:0
 
 # A run that lost its device goes on from its last checkpoint, to the same root as any other.
 rm -rf "$temp/run" "$temp/cpu"
