@@ -64,14 +64,16 @@ RO_DEVICE float gemm_result(float total, float alpha, float beta, const float *c
 /* ---- where a thread is ---- */
 
 /* What a block computes. Neighbouring blocks share operands: tiles go column by column through
- * groups of eight rows of tiles. */
+ * groups of eight rows of tiles, or of all where there are fewer: no group has more tiles than an
+ * int counts. */
 struct gemm_block {
     int tile_m, tile_n, batch, unit;
 
     RO_DEVICE static gemm_block of(const gemm_shape &s, unsigned number) {
         const int tiles = s.tiles_m * s.tiles_n, at = (int)number, tile = at % tiles;
-        const int group = tile / (8 * s.tiles_n), left = s.tiles_m - group * 8;
-        const int high = left < 8 ? left : 8, in_group = tile - group * 8 * s.tiles_n;
+        const int in_each = (s.tiles_m < 8 ? s.tiles_m : 8) * s.tiles_n, group = tile / in_each;
+        const int left = s.tiles_m - group * 8, high = left < 8 ? left : 8;
+        const int in_group = tile - group * in_each;
         const int rest = at / tiles;
         return {group * 8 + in_group % high, in_group / high, rest % s.batch, rest / s.batch};
     }

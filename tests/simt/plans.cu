@@ -60,6 +60,22 @@ static void check_resident(int kib, gemm_tile_name wanted) {
         printf("a large masked product on %d KiB: tile %d, expected %d\n", kib, tile, wanted);
 }
 
+/* Every tile of a product lies in it, and the first and last where they belong. */
+static void check_places(int tiles_m, int tiles_n) {
+    const int64_t tiles = (int64_t)tiles_m * tiles_n;
+    gemm_shape s = {};
+    s.tiles_m = tiles_m, s.tiles_n = tiles_n, s.batch = 1;
+    for (int64_t i = 0; i < 1000; i++) {
+        const gemm_block b = gemm_block::of(s, (unsigned)(i * (tiles - 1) / 999));
+        const bool inside =
+            b.tile_m >= 0 && b.tile_m < tiles_m && b.tile_n >= 0 && b.tile_n < tiles_n;
+        const bool first = b.tile_m == 0 && b.tile_n == 0;
+        const bool last = b.tile_m == tiles_m - 1 && b.tile_n == tiles_n - 1;
+        if (!(inside && (i > 0 || first) && (i < 999 || last)) && bad++ < 10)
+            printf("%d x %d tiles: one at %d, %d\n", tiles_m, tiles_n, b.tile_m, b.tile_n);
+    }
+}
+
 int main() {
     const int kib[] = {48, 64, 99, 163, 227}, multiprocessors[] = {1, 16, 132};
     for (const int shared : kib)
@@ -67,6 +83,10 @@ int main() {
             const ro_cuda d = device_of(shared, count);
             check_device(&d);
         }
+    check_places(1, (1 << 28) + 1);
+    check_places(7, 300000000);
+    check_places(8, (1 << 28) - 1);
+    check_places(100000, 20000);
     check_resident(99, GEMM_SMALL);
     check_resident(227, GEMM_MEDIUM);
     for (int i = 0; i < GEMM_TILES; i++)
