@@ -170,7 +170,7 @@ $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 SIMT_FLAGS := -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
-simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/tree $(BUILD)/simt/memory $(BUILD)/simt/fused $(BUILD)/simt/free $(BUILD)/simt/shim $(BUILD)/simt/plans $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases $(BUILD)/simt/tsan/fused $(BUILD)/simt/tsan/free
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/sgemm $(BUILD)/simt/tree $(BUILD)/simt/memory $(BUILD)/simt/fused $(BUILD)/simt/free $(BUILD)/simt/shim $(BUILD)/simt/plans $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases $(BUILD)/simt/tsan/fused $(BUILD)/simt/tsan/free
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
@@ -321,14 +321,14 @@ $(BUILD)/cuda/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o 
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -lm -o $@
-cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases tree memory fused free training)
+cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases sgemm tree memory fused free training)
 $(BUILD)/cuda/device: tests/cuda/device.cu
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) -cudart static $< -o $@
 # What both run, made where there is time for it: make cuda-kit CUDA_ARCHS=90; then, where the GPU is, BUILT=1 make bench-cuda.
 cuda-kit:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/gpu cuda cuda-tests $(addprefix $(BUILD)/gpu/,bench/cuda cuda/device)
-	@strip -g $(addprefix $(BUILD)/gpu/,bin/repops-conform cuda/cases cuda/tree cuda/memory cuda/fused cuda/free cuda/training bench/cuda)
+	@strip -g $(addprefix $(BUILD)/gpu/,bin/repops-conform cuda/cases cuda/sgemm cuda/tree cuda/memory cuda/fused cuda/free cuda/training bench/cuda)
 	@rm -f $(BUILD)/gpu/cuda/*.d $(BUILD)/gpu/bench/*.d
 .PHONY: cuda-tests cuda-kit
 

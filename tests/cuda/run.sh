@@ -61,6 +61,7 @@ comma= slow=
 if [ $small ]; then
     part "golden table" 600 "$build/bin/repops-conform" --device cuda:0 --operators
     part "random cases" 300 "$build/cuda/cases" --seeds 2 --most 50000
+    part "sgemm" 120 "$build/cuda/sgemm" --seeds 20 --most 200000
     part "fused functions" 300 "$build/cuda/fused" --seeds 5
     part "free operators" 60 "$build/cuda/free" --seeds 2 --most 20000
     part "commitments" 60 "$build/cuda/tree"
@@ -70,6 +71,7 @@ if [ $small ]; then
 elif [ $quick ]; then
     part "golden table" 60 "$build/bin/repops-conform" --device cuda:0 --operators
     part "random cases" 60 "$build/cuda/cases" --seeds 2
+    part "sgemm" 20 "$build/cuda/sgemm" --seeds 50
     part "fused functions" 30 "$build/cuda/fused" --seeds 10
     part "free operators" 30 "$build/cuda/free" --seeds 4 --most 1000000
     part "commitments" 20 "$build/cuda/tree"
@@ -79,6 +81,7 @@ elif [ $quick ]; then
 else
     part "golden table" 120 "$build/bin/repops-conform" --device cuda:0 --operators
     part "random cases" 120 "$build/cuda/cases" --seeds 10
+    part "sgemm" 40 "$build/cuda/sgemm" --seeds 400
     part "fused functions" 60 "$build/cuda/fused" --seeds 60
     part "free operators" 60 "$build/cuda/free" --seeds 24 --most 5000000
     part "commitments" 20 "$build/cuda/tree"

@@ -12,6 +12,7 @@ case $((seed % 3)) in 0) sms=1 ;; 1) sms=4 ;; *) sms=132 ;; esac
 case $((seed % 4)) in 0) shared=64 ;; 1) shared=99 ;; *) shared=227 ;; esac
 export SIMT_SEED=$seed SIMT_SMS=$sms SIMT_SHARED=$shared SIMT_LAUNCHES="$temp/launches.$seed"
 "$simt/cases" --seeds 3 --first $((3 * seed)) --most 200000 || echo "FAILED: schedule $seed, $sms multiprocessors"
+"$simt/sgemm" --seeds 10 --first $((10 * seed)) --most 200000 || echo "FAILED: sgemm, schedule $seed, $sms multiprocessors"
 "$simt/tree" || echo "FAILED: tree, schedule $seed, $sms multiprocessors"
 "$simt/fused" --first $((20 * seed)) || echo "FAILED: fused, schedule $seed, $sms multiprocessors"
 "$simt/free" --seeds 1 --first $seed --most 10000 || echo "FAILED: free operators, schedule $seed, $sms multiprocessors"
