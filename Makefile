@@ -496,6 +496,11 @@ test:
 run-tests: build tests $(BUILD)/bin/example_trainer
 	@sh tests/run.sh $(BUILD)
 
+# gcc and clang at all four levels, of which `make test` has two each.
+test-compilers: build
+	@ALL_LEVELS=1 sh tests/run.sh $(BUILD) tests/system/bits.sh
+.PHONY: test-compilers
+
 # The CUDA kernels alone, on this CPU; `make test` has these too.
 test-simt: lib $(BUILD)/bin/verde
 	@sh tests/run.sh $(BUILD) tests/simt/*.sh

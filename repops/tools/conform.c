@@ -64,35 +64,21 @@ static const char usage[] =
 
 /* ---- devices ---- */
 
-static const struct {
-    const char *name;
-    const elementary *function;
-} functions[] = {
-    {"scalar", ro_elementary_scalar},
-#if defined(__x86_64__)
-    {"avx2", ro_elementary_avx2},
-    {"avx512", ro_elementary_avx512},
-#elif defined(__aarch64__)
-    {"neon", ro_elementary_neon},
-#endif
-};
-enum { FUNCTION_SETS = sizeof functions / sizeof functions[0] };
-
 static bool add_device(report *r, const char *name, int threads) {
     device *d = &r->device[r->device_count];
     const ro_options options = {.backend = name, .threads = threads};
     if (r->device_count == DEVICES_MAX || ro_ctx_create(&options, &d->ctx) != RO_OK)
         return false;
-    for (int i = 0; i < FUNCTION_SETS; i++)
-        if (strcmp(ro_ctx_backend(d->ctx), functions[i].name) == 0)
-            d->function = functions[i].function;
+    for (int i = 0; i < ELEMENTARY_SETS; i++)
+        if (strcmp(ro_ctx_backend(d->ctx), elementary_sets[i].backend) == 0)
+            d->function = elementary_sets[i].list;
     r->device_count++;
     return true;
 }
 
 static void add_all_devices(report *r, int threads) {
-    for (int i = 0; i < FUNCTION_SETS; i++)
-        add_device(r, functions[i].name, threads);
+    for (int i = 0; i < ELEMENTARY_SETS; i++)
+        add_device(r, elementary_sets[i].backend, threads);
     add_device(r, "cuda:0", threads);
 }
 

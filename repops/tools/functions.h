@@ -24,4 +24,19 @@ extern const elementary ro_elementary_avx2[], ro_elementary_avx512[];
 extern const elementary ro_elementary_neon[];
 #endif
 
+/* By the name of the backend that has the same instruction set. */
+static const struct {
+    const char *backend;
+    const elementary *list;
+} elementary_sets[] = {
+    {"scalar", ro_elementary_scalar},
+#if defined(__x86_64__)
+    {"avx2", ro_elementary_avx2},
+    {"avx512", ro_elementary_avx512},
+#elif defined(__aarch64__)
+    {"neon", ro_elementary_neon},
+#endif
+};
+enum { ELEMENTARY_SETS = sizeof elementary_sets / sizeof elementary_sets[0] };
+
 #endif

@@ -388,23 +388,12 @@ static int run_function(const function *f, worker *w, int threads, uint32_t ever
 
 /* The loop that was compiled for a backend's instruction set. */
 static void (*turn_loop(const char *backend, const char *name))(float *x, int64_t count) {
-    static const struct {
-        const char *backend;
-        const elementary *list;
-    } sets[] = {
-        {"scalar", ro_elementary_scalar},
-#if defined(__x86_64__)
-        {"avx2", ro_elementary_avx2},
-        {"avx512", ro_elementary_avx512},
-#elif defined(__aarch64__)
-        {"neon", ro_elementary_neon},
-#endif
-    };
-    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
-        for (const elementary *e = sets[i].list; strcmp(backend, sets[i].backend) == 0 && e->name;
-             e++)
+    for (int i = 0; i < ELEMENTARY_SETS; i++) {
+        const elementary *e = elementary_sets[i].list;
+        for (; strcmp(backend, elementary_sets[i].backend) == 0 && e->name; e++)
             if (strcmp(e->name, name) == 0)
                 return e->apply;
+    }
     return NULL;
 }
 
