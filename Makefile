@@ -159,6 +159,17 @@ $(BUILD)/obj/repops/cuda/free/f32/%.o: repops/cuda/free/%.cu
 	$(call nvcc_rule,f32,$(FREE_NVARCH) -DRO_REAL=f32 -DRO_IS_f32=1)
 $(BUILD)/obj/repops/cuda/free/f64/%.o: repops/cuda/free/%.cu
 	$(call nvcc_rule,f64,$(FREE_NVARCH) -DRO_REAL=f64 -DRO_IS_f64=1)
+# Code that names the lines it comes from, for tests/lint/ptx.sh.
+$(BUILD)/lines/%.ptx: repops/cuda/%.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC    $< (lines)"
+	$(Q)$(NVCC) $(NVFLAGS) -arch=compute_80 -lineinfo -ptx $< -o $@
+$(BUILD)/lines/free_%.ptx: repops/cuda/free/free.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC    $< ($*, lines)"
+	$(Q)$(NVCC) $(NVFLAGS) -arch=compute_80 -lineinfo -ptx -DRO_REAL=$* -DRO_IS_$*=1 $< -o $@
+cuda-lines: $(cuda_src:repops/cuda/%.cu=$(BUILD)/lines/%.ptx) $(BUILD)/lines/free_f32.ptx $(BUILD)/lines/free_f64.ptx
+.PHONY: cuda-lines
 $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_free,$(BUILD)/obj/repops/cuda/free) \
     $(BUILD)/obj/repops/src/op.o repops/librepops_cuda.map
 	@mkdir -p $(@D)
