@@ -1,6 +1,7 @@
 #!/bin/sh
 # The device code of the CUDA backend, as it is compiled for every architecture: no approximation, no flush of subnormals, every
-# rounding as the source spells it, so that nothing is or can be contracted, no float atomics; no kernel spills a register.
+# rounding as the source spells it, so that nothing is or can be contracted, no float atomics; no kernel spills a register. The
+# library exports one function and needs nothing of CUDA's.
 # Usage: tests/lint/ptx.sh [BUILD_DIR]. Skipped without nvcc.
 set -u
 build=${1:-build}
@@ -10,6 +11,7 @@ command -v "$nvcc" > /dev/null || { echo "no nvcc: device code was neither compi
 objects=$build/obj/repops/cuda
 make --no-print-directory -j"$(nproc)" BUILD="$build" cuda > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
 bad=0
+sh tests/lint/cuda_library "$build/lib/librepops_cuda.so.1" || bad=1
 of_all='\.approx|\.ftz|\.full\.|(ex2|lg2|sin|cos|tanh)\.|(atom|red)\.[a-z.]*\.f(16|32|64)|(add|sub|mul|fma)\.(sat\.)?f32 |\.r[zmp]\.f32'
 forbidden="$of_all|\.f64"
 # Free kernels may contract, but only where they say so, as their bounds count roundings: the same, in binary64 too.
