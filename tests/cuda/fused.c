@@ -1,10 +1,11 @@
 /* Random shapes of the fused functions (repops/fused.h) on a device, beside this machine's CPU:
- * equal bytes.
+ * equal bytes. Also products and convolutions by sizes that suit each tile (fused_tiles.h).
  *
  * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [FUNCTION]...
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
 #include "tests/cuda/fused_linear.h"
 #include "tests/cuda/fused_rows.h"
+#include "tests/cuda/fused_tiles.h"
 #include "tests/cuda/options.h"
 
 /* ---- cross-entropy ---- */
@@ -44,19 +45,33 @@ static void cross_entropy(work *w) {
 
 /* ---- attention ---- */
 
-static ro_attention shape_of(const work *w, ro_attention_dropout *dropout) {
-    static const int16_t tokens[] = {1,   2,   3,   15,  16,  17,  33,  63,  64,  65,  96, 127,
-                                     128, 129, 160, 191, 192, 193, 255, 256, 257, 300, 0,  385};
-    static const int16_t sizes[] = {1,  2,  3,  4,  8,  16,  20,  33,  48,  63,  64,
-                                    64, 64, 65, 80, 96, 128, 128, 130, 192, 255, 256};
-    const int token_count = sizeof tokens / sizeof *tokens;
+enum { MOST_CHOICES = 24 };
+
+typedef struct {
+    int16_t tokens[MOST_CHOICES], sizes[MOST_CHOICES]; /* of sequences, of heads */
+    int token_count, size_count;
+} attention_choice;
+
+static const attention_choice attention_all = {
+    {1,   2,   3,   15,  16,  17,  33,  63,  64,  65,  96, 127,
+     128, 129, 160, 191, 192, 193, 255, 256, 257, 300, 0,  385},
+    {1, 2, 3, 4, 8, 16, 20, 33, 48, 63, 64, 64, 64, 65, 80, 96, 128, 128, 130, 192, 255, 256},
+    24,
+    22};
+
+/* No keys, few rows, and heads for which devices with little shared memory have kernels of their
+ * own. */
+static const attention_choice attention_few = {{0, 0, 1, 5, 9, 14}, {65, 128, 130, 255}, 6, 4};
+
+static ro_attention shape_of(const work *w, const attention_choice *from,
+                             ro_attention_dropout *dropout) {
     const int64_t groups = 1 + (int64_t)roll(w, 0, 2), times = 1 + (int64_t)roll(w, 1, 3);
     ro_attention a = {.batch = 1 + (roll(w, 2, 6) == 0),
                       .heads = groups * times,
                       .kv_heads = groups,
-                      .queries = pick(w, 3, tokens, token_count),
-                      .keys = pick(w, 4, tokens, token_count),
-                      .head_size = pick(w, 5, sizes, sizeof sizes / sizeof *sizes),
+                      .queries = pick(w, 3, from->tokens, from->token_count),
+                      .keys = pick(w, 4, from->tokens, from->token_count),
+                      .head_size = pick(w, 5, from->sizes, from->size_count),
                       .causal = roll(w, 6, 3) > 0,
                       .scale = roll(w, 7, 4) ? 0.125f : -0.7f};
     const uint64_t kind = roll(w, 8, 4);
@@ -92,9 +107,9 @@ static void backward(work *w, const ro_attention *a, const array *x, const char 
     compare(w, dq, what);
 }
 
-static void attention(work *w) {
+static void run_attention(work *w, const attention_choice *from) {
     ro_attention_dropout dropout;
-    const ro_attention a = shape_of(w, &dropout);
+    const ro_attention a = shape_of(w, from, &dropout);
     const int64_t rows = a.batch * a.heads * a.queries, size = a.head_size;
     const int64_t memory = a.batch * a.kv_heads * (a.kv_rows ? a.kv_rows : a.keys) * size;
     const int no_statistics = roll(w, 13, 6) == 0;
@@ -121,6 +136,14 @@ static void attention(work *w) {
     compare(w, l, what);
     if (!w->failed && (a.kv_rows == 0 || a.kv_rows == a.keys) && (!a.causal || a.queries == a.keys))
         backward(w, &a, w->all, what);
+}
+
+static void attention(work *w) {
+    run_attention(w, &attention_all);
+}
+
+static void few_attention(work *w) {
+    run_attention(w, &attention_few);
 }
 
 /* ---- AdamW of many parameters ---- */
@@ -211,7 +234,12 @@ static const function functions[] = {{"linear", linear},
                                      {"sgd", sgd},
                                      {"layer_norm", layer_norm},
                                      {"softmax", softmax},
-                                     {"log_softmax", log_softmax}};
+                                     {"log_softmax", log_softmax},
+                                     {"few_attention", few_attention},
+                                     {"matmul_tiles", matmul_tiles},
+                                     {"linear_tiles", linear_tiles},
+                                     {"conv_tiles", conv_tiles},
+                                     {"conv_units", conv_units}};
 
 static int run_case(const function *f, uint64_t seed, ro_ctx *cpu, ro_ctx *device) {
     work w = {.seed = seed, .cpu = cpu, .device = device};

@@ -4,16 +4,8 @@
 
 #include "tests/cuda/fused_work.h"
 
-/* Around the tiles; k around the chunks, so that units of several are summed apart. */
-static void linear(work *w) {
-    static const int16_t rows[] = {0, 1, 3, 8, 9, 16, 17, 40, 64, 65, 130};
-    static const int16_t depths[] = {0, 1, 15, 64, 255, 257, 300, 700, 1030};
-    static const int16_t widths[] = {1, 2, 16, 30, 64, 65, 100, 128, 129, 200};
-    const ro_linear_layer l = {.rows = pick(w, 0, rows, sizeof rows / sizeof *rows),
-                               .in = pick(w, 1, depths, sizeof depths / sizeof *depths),
-                               .out = pick(w, 2, widths, sizeof widths / sizeof *widths),
-                               .transposed = (int)roll(w, 3, 2),
-                               .activation = (ro_activation)roll(w, 4, 5)};
+static void run_linear(work *w, const ro_linear_layer *layer) {
+    const ro_linear_layer l = *layer;
     const int with_bias = roll(w, 5, 4) > 0, with_z = l.activation && roll(w, 6, 3) > 0;
     const array *x = input(w, "x", l.rows * l.in, class_of(w));
     const array *weight = input(w, "w", l.in * l.out, class_of(w));
@@ -35,6 +27,19 @@ static void linear(work *w) {
     if (with_z)
         compare(w, z, what);
     compare(w, y, what);
+}
+
+/* Around the tiles; k around the chunks, so that units of several are summed apart. */
+static void linear(work *w) {
+    static const int16_t rows[] = {0, 1, 3, 8, 9, 16, 17, 40, 64, 65, 130};
+    static const int16_t depths[] = {0, 1, 15, 64, 255, 257, 300, 700, 1030};
+    static const int16_t widths[] = {1, 2, 16, 30, 64, 65, 100, 128, 129, 200};
+    const ro_linear_layer l = {.rows = pick(w, 0, rows, sizeof rows / sizeof *rows),
+                               .in = pick(w, 1, depths, sizeof depths / sizeof *depths),
+                               .out = pick(w, 2, widths, sizeof widths / sizeof *widths),
+                               .transposed = (int)roll(w, 3, 2),
+                               .activation = (ro_activation)roll(w, 4, 5)};
+    run_linear(w, &l);
 }
 
 #endif

@@ -1,0 +1,131 @@
+/* Products, linear layers and convolutions of sizes that every tile of repops/cuda/gemm_plan.cuh is
+ * the fastest for, on one multiprocessor with the shared memory of sm_90. Sizes at random seldom
+ * are, and elsewhere these are cases as any others. Part of fused.c. */
+#ifndef TESTS_CUDA_FUSED_TILES_H
+#define TESTS_CUDA_FUSED_TILES_H
+
+#include "tests/cuda/fused_work.h"
+
+static int64_t between(const work *w, int what, int64_t least, int64_t most) {
+    return least + (int64_t)roll(w, what, (uint64_t)(most - least + 1));
+}
+
+/* Rows and columns: most of one tile of 128 x 128, or of three of 128 x 64; or one of 64 x 64; or
+ * few rows. */
+enum { SUITS_LARGE, SUITS_MEDIUM, SUITS_SMALL, SUITS_FLAT16, SUITS_FLAT8 };
+
+static int64_t tile_rows(const work *w, int suits) {
+    return suits == SUITS_LARGE    ? between(w, 0, 110, 128)
+           : suits == SUITS_MEDIUM ? between(w, 0, 321, 384)
+           : suits == SUITS_SMALL  ? between(w, 0, 17, 64)
+           : suits == SUITS_FLAT16 ? between(w, 0, 9, 16)
+                                   : between(w, 0, 1, 8);
+}
+
+static int64_t tile_cols(const work *w, int suits) {
+    return suits == SUITS_LARGE ? between(w, 1, 110, 128) : between(w, 1, 33, 64);
+}
+
+/* Around a stage, or beyond a chunk. */
+static int64_t tile_depth(const work *w) {
+    static const int16_t depths[] = {1, 7, 15, 16, 17, 33, 50, 260};
+    return pick(w, 2, depths, sizeof depths / sizeof *depths);
+}
+
+/* The call on both sides; its inputs' shapes are there, and its output's if it is declared. */
+static void run_call(work *w, ro_call *call) {
+    const char *what = ro_op_describe(call->op)->name;
+    char why[200];
+    if (ro_infer(call, why, sizeof why) != RO_OK) {
+        printf("  case %llu, %s: %s\n", (unsigned long long)w->seed, what, why);
+        w->failed = 1;
+        return;
+    }
+    const array *a = input(w, "a", ro_shape_numel(&call->input[0]), class_of(w));
+    const array *b = input(w, "b", ro_shape_numel(&call->input[1]), class_of(w));
+    const array *y = add(w, "y", ro_shape_numel(&call->output));
+    const void *const here[] = {a->want, b->want}, *const there[] = {a->on_device, b->on_device};
+    expect(w, ro_run(w->cpu, call, here, y->want), w->cpu);
+    expect(w, ro_run(w->device, call, there, y->on_device), w->device);
+    compare(w, y, what);
+}
+
+/* Transposes by the seed, and what suits: each kernel once in 24 seeds. */
+static void matmul_tiles(work *w) {
+    static const struct {
+        int suits, masked;
+    } kinds[] = {{SUITS_LARGE, 0}, {SUITS_MEDIUM, 0}, {SUITS_FLAT16, 0},
+                 {SUITS_FLAT8, 0}, {SUITS_MEDIUM, 1}, {SUITS_SMALL, 1}};
+    const int suits = kinds[w->seed / 4 % 6].suits, trans = (int)(w->seed % 4);
+    const int64_t mask = kinds[w->seed / 4 % 6].masked ? between(w, 3, 1, 2) : RO_MASK_NONE;
+    const int64_t m = tile_rows(w, suits), n = tile_cols(w, suits), k = tile_depth(w);
+    const ro_shape in[] = {
+        {.dtype = RO_F32, .ndim = 2, .dim = {trans & 1 ? k : m, trans & 1 ? m : k}},
+        {.dtype = RO_F32, .ndim = 2, .dim = {trans & 2 ? n : k, trans & 2 ? k : n}}};
+    ro_call call = {.op = RO_OP_MATMUL,
+                    .input_count = 2,
+                    .attr = {0, trans, ro_attr_f32(roll(w, 4, 2) ? 1.0f : -0.75f),
+                             roll(w, 5, 2) ? RO_DOT_CHUNK : RO_ATTN_BLOCK, mask},
+                    .input = in};
+    run_call(w, &call);
+}
+
+/* Each kernel once in 4 seeds. */
+static void linear_tiles(work *w) {
+    const int suits = w->seed % 2 ? SUITS_MEDIUM : SUITS_LARGE;
+    const ro_linear_layer l = {.rows = tile_rows(w, suits),
+                               .in = tile_depth(w),
+                               .out = tile_cols(w, suits),
+                               .transposed = (int)(w->seed / 2 % 2),
+                               .activation = (ro_activation)roll(w, 4, 5)};
+    run_linear(w, &l);
+}
+
+/* ---- convolutions of 3 x 3 ---- */
+
+typedef struct {
+    int64_t h, w, depth, filters, pad; /* pixels of the image */
+} tile_conv;
+
+static void run_conv(work *w, int op, const tile_conv *c) {
+    const int64_t less = 2 - 2 * c->pad;
+    const ro_shape x = {.dtype = RO_F32, .ndim = 4, .dim = {1, c->h, c->w, c->depth}};
+    const ro_shape f = {.dtype = RO_F32, .ndim = 4, .dim = {3, 3, c->depth, c->filters}};
+    const ro_shape y = {
+        .dtype = RO_F32, .ndim = 4, .dim = {1, c->h - less, c->w - less, c->filters}};
+    const ro_shape in[] = {op == RO_OP_CONV2D_DX ? y : x, op == RO_OP_CONV2D_DW ? y : f};
+    ro_call call = {.op = op,
+                    .input_count = 2,
+                    .attr = {1, 1, c->pad, c->pad, 1, 1, 1},
+                    .input = in,
+                    .output = op == RO_OP_CONV2D_DX   ? x
+                              : op == RO_OP_CONV2D_DW ? f
+                                                      : (ro_shape){0}};
+    run_call(w, &call);
+}
+
+/* Each kernel once in 6 seeds. */
+static void conv_tiles(work *w) {
+    static const int ops[] = {RO_OP_CONV2D, RO_OP_CONV2D_DX, RO_OP_CONV2D_DW};
+    const int op = ops[w->seed / 2 % 3], medium = (int)(w->seed % 2);
+    const int64_t many = tile_cols(w, medium), few = between(w, 6, 1, 3), pad = between(w, 7, 0, 1);
+    const int64_t grown = op == RO_OP_CONV2D ? 2 - 2 * pad : 0; /* its rows are those of y */
+    const int64_t h = (medium ? 19 : 11) + grown, high = medium ? 20 : 11;
+    const int64_t across = between(w, 8, medium ? 17 : 10, high) + grown;
+    tile_conv c = {h, across, few, many, pad};
+    if (op == RO_OP_CONV2D_DX)
+        c.depth = many, c.filters = few;
+    if (op == RO_OP_CONV2D_DW) /* rows are taps and channels */
+        c = (tile_conv){3 + few, 4, medium ? between(w, 9, 36, 42) : between(w, 9, 12, 14), many,
+                        pad};
+    run_conv(w, op, &c);
+}
+
+/* Few pixels and long sums: with more multiprocessors than tiles, chunks are summed apart. */
+static void conv_units(work *w) {
+    const tile_conv c = {between(w, 0, 3, 5), between(w, 1, 3, 5), between(w, 2, 4, 12),
+                         between(w, 3, 60, 90), 1};
+    run_conv(w, RO_OP_CONV2D_DX, &c);
+}
+
+#endif
