@@ -193,13 +193,13 @@ static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int
     t->a_row = g->step[1] * g->pixel;
 }
 
-/* The first columns bring the next rows of the line nearer, as far as they are new: where the last
- * piece reads them. */
+/* The first columns bring the next rows of the line nearer, as far as they are new: where the piece
+ * reads them that is furthest in the image. A gradient's pieces go backwards through it. */
 static void look_ahead(const part *s, int64_t rows, int64_t j, tile *t) {
     t->ahead = t->b, t->ahead_step = 0;
     if (s->layout != IN_PLACE || j > 0)
         return;
-    t->ahead = t->a + rows * t->a_row + s->runs[s->last - 1].a;
+    t->ahead = t->a + rows * t->a_row + s->runs[s->g->backward ? s->first : s->last - 1].a;
     t->ahead_step = ceil_div(rows * t->a_row, s->k);
 }
 
