@@ -59,8 +59,8 @@ static int run_copy(void *user, int times) {
 static int run_cross_entropy(void *user, int times) {
     const work *w = user;
     for (int i = 0; i < times; i++)
-        if (ro_cross_entropy(w->b->ctx, w->rows, w->cols, w->data[0], w->ids, w->data[1],
-                             w->data[2], NULL, NULL, w->out) != RO_OK)
+        if (ro_cross_entropy(w->b->ctx, w->rows, w->cols, w->data[0], w->ids, RO_IGNORE_NONE,
+                             w->data[1], w->data[2], NULL, NULL, w->out) != RO_OK)
             return 0;
     return ro_wait(w->b->ctx) == RO_OK;
 }

@@ -316,8 +316,8 @@ static ro_status run_function(ro_ctx *ctx, int function, const job *j, const mem
     case LOG_SOFTMAX:
         return ro_log_softmax(ctx, j->rows, j->cols, m->f[0], m->out, m->f[1], m->f[2]);
     default:
-        return ro_cross_entropy(ctx, j->rows, j->cols, m->f[0], m->ids, m->f[1], m->f[2], NULL,
-                                NULL, function == CROSS_ENTROPY ? NULL : m->out);
+        return ro_cross_entropy(ctx, j->rows, j->cols, m->f[0], m->ids, RO_IGNORE_NONE, m->f[1],
+                                m->f[2], NULL, NULL, function == CROSS_ENTROPY ? NULL : m->out);
     }
 }
 

@@ -8,6 +8,13 @@ static void scale_exponentials(float *e, float r, float dloss, int64_t cols) {
         e[i] = ro_canon(e[i] * r * dloss);
 }
 
+/* What an ignored row has, whatever its x is. */
+static void clear_row(const ro_cross_entropy_job *j, int64_t row) {
+    j->loss[row] = 0.0f;
+    if (j->dx)
+        memset(j->dx + row * j->cols, 0, (size_t)j->cols * sizeof(float));
+}
+
 static void run_row(const ro_cross_entropy_job *j, int64_t row) {
     const float *x = j->x + row * j->cols, m = max_of(x, j->cols);
     float *dx = j->dx ? j->dx + row * j->cols : NULL;
@@ -29,9 +36,15 @@ static void run_row(const ro_cross_entropy_job *j, int64_t row) {
 }
 
 static void run_rows(void *user, int64_t first, int64_t last, int worker) {
+    const ro_cross_entropy_job *j = user;
     (void)worker;
-    for (int64_t row = first; row < last; row++)
-        run_row(user, row);
+    for (int64_t row = first; row < last; row++) {
+        const int ignored = j->ids[row] == j->ignore;
+        if (!ignored || j->m || j->l)
+            run_row(j, row);
+        if (ignored)
+            clear_row(j, row);
+    }
 }
 
 static ro_status cross_entropy(ro_ctx *ctx, const ro_cross_entropy_job *job) {

@@ -113,6 +113,14 @@ RO_DEVICE void write_gradient(const float *x, float *dx, int cols, int cached, f
     }
 }
 
+/* What an ignored row has, whatever its x is. */
+RO_DEVICE void clear_row(const ro_cross_entropy_job &j, int64_t row) {
+    if (threadIdx.x == 0)
+        j.loss[row] = 0.0f;
+    for (int i = threadIdx.x; j.dx && i < (int)j.cols; i += blockDim.x)
+        j.dx[row * j.cols + i] = 0.0f;
+}
+
 __global__ void __launch_bounds__(WARPS_MOST * 32, 2)
     cross_entropy_kernel(ro_cross_entropy_job j, int cached) {
     RO_SMEM(row_scratch, s);
@@ -120,7 +128,11 @@ __global__ void __launch_bounds__(WARPS_MOST * 32, 2)
     const int64_t row = blockIdx.x;
     const int cols = (int)j.cols, id = j.ids[row];
     const float *x = j.x + row * j.cols;
-    const bool valid = id >= 0 && id < cols;
+    const bool ignored = id == j.ignore, valid = id >= 0 && id < cols;
+    if (ignored && !j.m && !j.l) {
+        clear_row(j, row);
+        return;
+    }
     const float m = keep_and_max(x, cols, cached, cache, s);
     /* Before the row is overwritten in place. */
     const float target = threadIdx.x == 0 && valid ? x[id] - m : 0.0f;
@@ -134,7 +146,9 @@ __global__ void __launch_bounds__(WARPS_MOST * 32, 2)
             j.l[row] = l;
         j.loss[row] = valid ? ro_canon(ro_log(l) - target) : ro_from_bits(RO_QNAN_BITS);
     }
-    if (j.dx)
+    if (ignored)
+        clear_row(j, row);
+    else if (j.dx)
         write_gradient(x, j.dx + row * j.cols, cols, cached, m, 1.0f / l, j.dloss[row], id, cache);
 }
 

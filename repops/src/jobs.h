@@ -40,6 +40,7 @@ typedef struct {
     int64_t rows, cols;
     const float *x;
     const int32_t *ids;
+    int64_t ignore;
     const float *dloss;
     float *loss, *m, *l, *dx;
 } ro_cross_entropy_job;

@@ -16,28 +16,33 @@ static void cross_entropy(work *w) {
     const int64_t cols = pick(w, 0, widths, sizeof widths / sizeof *widths);
     const int64_t rows = (int64_t)roll(w, 1, 5) + (roll(w, 2, 16) > 0);
     const int in_place = roll(w, 3, 2) == 0, with_dx = roll(w, 4, 4) > 0;
+    const int statistics = roll(w, 5, 2);
+    const int64_t ignore = roll(w, 6, 2) ? RO_IGNORE_NONE : (int64_t)roll(w, 7, 4) - 1;
     array *x = input(w, "x", rows * cols, class_of(w)), *ids = add(w, "ids", rows);
     array *dloss = input(w, "dloss", rows, DATA_NORMAL);
     array *loss = add(w, "loss", rows), *m = add(w, "m", rows), *l = add(w, "l", rows);
     array *dx = in_place ? x : add(w, "dx", rows * cols);
     int32_t *id = (int32_t *)ids->want;
     for (int64_t r = 0; r < rows; r++)
-        id[r] = (int32_t)(case_word(w->seed, 99, r) % (uint64_t)(cols + 2)) - 1;
+        id[r] = ignore != RO_IGNORE_NONE && r % 3 == 1
+                    ? (int32_t)ignore
+                    : (int32_t)(case_word(w->seed, 99, r) % (uint64_t)(cols + 2)) - 1;
     expect(w, ro_write(w->device, ids->on_device, id, (size_t)rows * sizeof *id), w->device);
     expect(w,
-           ro_cross_entropy(w->device, rows, cols, x->on_device, (int32_t *)ids->on_device,
-                            dloss->on_device, loss->on_device, m->on_device, l->on_device,
-                            with_dx ? dx->on_device : NULL),
+           ro_cross_entropy(w->device, rows, cols, x->on_device, (int32_t *)ids->on_device, ignore,
+                            dloss->on_device, loss->on_device, statistics ? m->on_device : NULL,
+                            statistics ? l->on_device : NULL, with_dx ? dx->on_device : NULL),
            w->device);
     expect(w,
-           ro_cross_entropy(w->cpu, rows, cols, x->want, id, dloss->want, loss->want, m->want,
-                            l->want, with_dx ? dx->want : NULL),
+           ro_cross_entropy(w->cpu, rows, cols, x->want, id, ignore, dloss->want, loss->want,
+                            statistics ? m->want : NULL, statistics ? l->want : NULL,
+                            with_dx ? dx->want : NULL),
            w->cpu);
     char what[80];
     snprintf(what, sizeof what, "cross_entropy of %lld x %lld%s", (long long)rows, (long long)cols,
              in_place ? ", in place" : "");
-    compare(w, m, what);
-    compare(w, l, what);
+    for (int i = 0; statistics && i < 2; i++)
+        compare(w, i ? l : m, what);
     compare(w, loss, what);
     if (with_dx)
         compare(w, dx, what);
@@ -211,9 +216,9 @@ static void adamw(work *w) {
 /* Refused before anything is read: a grid's number that lost its high bits would run a few. */
 static int too_large(ro_ctx *device) {
     float *x = ro_alloc(device, 64);
-    const ro_status status =
-        x ? ro_cross_entropy(device, (INT64_C(1) << 32) + 1, 0, x, (int32_t *)x, x, x, x, x, NULL)
-          : RO_ERR_MEMORY;
+    const ro_status status = x ? ro_cross_entropy(device, (INT64_C(1) << 32) + 1, 0, x,
+                                                  (int32_t *)x, RO_IGNORE_NONE, x, x, x, x, NULL)
+                               : RO_ERR_MEMORY;
     if (status != RO_ERR_DEVICE)
         printf("  2^32 + 1 rows of cross_entropy: %d, not an error of the device\n", (int)status);
     ro_free(device, x);

@@ -9,13 +9,16 @@ static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
 enum { BACKENDS = sizeof backends / sizeof backends[0] };
 
 typedef struct {
-    int64_t rows, cols;
+    int64_t rows, cols, ignore;
     float *x, *dloss, *loss, *m, *l, *dx;
     int32_t *ids;
 } tensors;
 
-static tensors make(int64_t rows, int64_t cols, uint64_t seed, data_class class) {
-    tensors t = {.rows = rows, .cols = cols};
+/* Every third label is ignored if such are wanted: one within [0, cols), or outside. */
+static tensors make(int64_t rows, int64_t cols, int ignores, uint64_t seed, data_class class) {
+    tensors t = {.rows = rows, .cols = cols, .ignore = RO_IGNORE_NONE};
+    if (ignores)
+        t.ignore = seed % 2 ? -100 : 0;
     t.x = malloc((size_t)(rows * cols) * 4), t.dx = malloc((size_t)(rows * cols) * 4);
     float **const row[] = {&t.dloss, &t.loss, &t.m, &t.l};
     for (int i = 0; i < 4; i++)
@@ -25,7 +28,9 @@ static tensors make(int64_t rows, int64_t cols, uint64_t seed, data_class class)
         ((uint32_t *)t.x)[e] = case_f32(case_word(seed, 0, e), class);
     for (int64_t r = 0; r < rows; r++) {
         ((uint32_t *)t.dloss)[r] = case_f32(case_word(seed, 1, r), class);
-        t.ids[r] = (int32_t)(case_word(seed, 2, r) % (uint64_t)(cols + 2)) - 1;
+        t.ids[r] = ignores && r % 3 == 1
+                       ? (int32_t)t.ignore
+                       : (int32_t)(case_word(seed, 2, r) % (uint64_t)(cols + 2)) - 1;
     }
     return t;
 }
@@ -71,8 +76,10 @@ static void run_nodes(ro_ctx *ctx, tensors *t) {
     const void *const data[] = {t->x, t->m, t->l, t->ids, t->dloss};
     reduce(ctx, RO_OP_REDUCE_MAX, RO_OP_REDUCE_MAX, t, NULL, t->m);
     reduce(ctx, RO_OP_REDUCE_EXPSUM, RO_OP_REDUCE_SUM, t, t->m, t->l);
-    node(ctx, RO_OP_XENT, 0, 0, in, 4, data, row, t->loss);
-    node(ctx, RO_OP_XENT_GRAD, 0, 0, in, 5, data, x, t->dx);
+    const int ignores = t->ignore != RO_IGNORE_NONE;
+    const int64_t ignore = ignores ? t->ignore : 0;
+    node(ctx, ignores ? RO_OP_XENT_IGNORE : RO_OP_XENT, ignore, 0, in, 4, data, row, t->loss);
+    node(ctx, ignores ? RO_OP_XENT_IGNORE_GRAD : RO_OP_XENT_GRAD, ignore, 0, in, 5, data, x, t->dx);
 }
 
 static void expect_same(const void *got, const void *want, int64_t count, const char *name,
@@ -86,27 +93,27 @@ static void compare(ro_ctx *ctx, const tensors *t) {
     const int64_t count = t->rows * t->cols;
     float *m = malloc((size_t)t->rows * 4), *l = malloc((size_t)t->rows * 4);
     float *loss = malloc((size_t)t->rows * 4), *dx = malloc((size_t)count * 4);
-    cr_assert(ro_cross_entropy(ctx, t->rows, t->cols, t->x, t->ids, t->dloss, loss, m, l, dx) ==
-              RO_OK);
+    cr_assert(ro_cross_entropy(ctx, t->rows, t->cols, t->x, t->ids, t->ignore, t->dloss, loss, m, l,
+                               dx) == RO_OK);
     expect_same(m, t->m, t->rows, "m", t, backend);
     expect_same(l, t->l, t->rows, "l", t, backend);
     expect_same(loss, t->loss, t->rows, "loss", t, backend);
     expect_same(dx, t->dx, count, "dx", t, backend);
     memcpy(dx, t->x, (size_t)count * 4); /* in place */
     memset(loss, 0, (size_t)t->rows * 4);
-    cr_assert(ro_cross_entropy(ctx, t->rows, t->cols, dx, t->ids, t->dloss, loss, NULL, NULL, dx) ==
-              RO_OK);
+    cr_assert(ro_cross_entropy(ctx, t->rows, t->cols, dx, t->ids, t->ignore, t->dloss, loss, NULL,
+                               NULL, dx) == RO_OK);
     expect_same(dx, t->dx, count, "dx in place", t, backend);
     expect_same(loss, t->loss, t->rows, "loss", t, backend);
     memset(loss, 0, (size_t)t->rows * 4); /* no gradient */
-    cr_assert(ro_cross_entropy(ctx, t->rows, t->cols, t->x, t->ids, NULL, loss, NULL, l, NULL) ==
-              RO_OK);
+    cr_assert(ro_cross_entropy(ctx, t->rows, t->cols, t->x, t->ids, t->ignore, NULL, loss, NULL, l,
+                               NULL) == RO_OK);
     expect_same(loss, t->loss, t->rows, "loss alone", t, backend);
     free(m), free(l), free(loss), free(dx);
 }
 
-static void check(int64_t rows, int64_t cols, uint64_t seed, data_class class) {
-    tensors t = make(rows, cols, seed, class);
+static void check(int64_t rows, int64_t cols, int ignores, uint64_t seed, data_class class) {
+    tensors t = make(rows, cols, ignores, seed, class);
     ro_ctx *ctx;
     cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
     run_nodes(ctx, &t);
@@ -124,24 +131,28 @@ Test(cross_entropy_fused, has_the_bytes_of_its_nodes) {
     static const int64_t cols[] = {1,    2,    7,    127,  128,  129,  1000, 1023,
                                    1024, 1025, 2047, 2048, 2049, 3000, 50257};
     for (size_t i = 0; i < sizeof cols / sizeof cols[0]; i++)
-        check(i % 3 ? 5 : 40, cols[i], i, DATA_NORMAL);
-    check(0, 5, 75, DATA_NORMAL);
-    check(3, 0, 76, DATA_NORMAL);
-    check(1, RO_CROSS_ENTROPY_COLS_MAX, 77, DATA_NORMAL);
-    check(1, 1024 * 100 + 5, 78, DATA_NORMAL);
+        for (int ignores = 0; ignores < 2; ignores++)
+            check(i % 3 ? 5 : 40, cols[i], ignores, i, DATA_NORMAL);
+    check(0, 5, 0, 75, DATA_NORMAL);
+    check(3, 0, 0, 76, DATA_NORMAL);
+    check(3, 0, 1, 77, DATA_NORMAL);
+    check(1, RO_CROSS_ENTROPY_COLS_MAX, 0, 77, DATA_NORMAL);
+    check(1, 1024 * 100 + 5, 0, 78, DATA_NORMAL);
 }
 
 Test(cross_entropy_fused, special_values_stay_where_the_nodes_leave_them) {
     for (int class = 0; class < DATA_END; class ++)
         for (int64_t cols = 3; cols < 3000; cols = 5 * cols + 1)
-            check(30, cols, (uint64_t)(100 * class) + (uint64_t)cols, (data_class) class);
+            for (int ignores = 0; ignores < 2; ignores++)
+                check(30, cols, ignores, (uint64_t)(100 * class) + (uint64_t)cols,
+                      (data_class) class);
 }
 
 #ifdef HOSTILE
 Test(cross_entropy_fused, modes_of_the_caller_do_not_show) {
     for (int b = 0; b < 2 * BACKENDS; b++) {
         const ro_options options = {.backend = backends[b / 2], .threads = 2};
-        tensors t = make(40, 1030, (uint64_t)b, b & 1 ? DATA_NORMAL : DATA_TINY);
+        tensors t = make(40, 1030, b / 2 % 2, (uint64_t)b, b & 1 ? DATA_NORMAL : DATA_TINY);
         ro_ctx *ctx;
         if (ro_ctx_create(&options, &ctx) == RO_OK) {
             run_nodes(ctx, &t);
@@ -164,14 +175,16 @@ Test(cross_entropy_fused, impossible_sizes_are_refused_with_a_sentence) {
     int32_t id = 0;
     ro_ctx *ctx;
     cr_assert(ro_ctx_create(NULL, &ctx) == RO_OK);
-    cr_expect(ro_cross_entropy(ctx, -1, 1, &x, &id, NULL, &y, NULL, NULL, NULL) == RO_ERR_ARG);
-    cr_expect(ro_cross_entropy(ctx, INT64_MAX, 2, &x, &id, NULL, &y, NULL, NULL, NULL) ==
+    cr_expect(ro_cross_entropy(ctx, -1, 1, &x, &id, RO_IGNORE_NONE, NULL, &y, NULL, NULL, NULL) ==
               RO_ERR_ARG);
+    cr_expect(ro_cross_entropy(ctx, INT64_MAX, 2, &x, &id, RO_IGNORE_NONE, NULL, &y, NULL, NULL,
+                               NULL) == RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "rows and cols must be"));
-    cr_expect(ro_cross_entropy(ctx, 1, 1 + RO_CROSS_ENTROPY_COLS_MAX, &x, &id, NULL, &y, NULL, NULL,
-                               NULL) == RO_ERR_UNSUPPORTED);
+    cr_expect(ro_cross_entropy(ctx, 1, 1 + RO_CROSS_ENTROPY_COLS_MAX, &x, &id, RO_IGNORE_NONE, NULL,
+                               &y, NULL, NULL, NULL) == RO_ERR_UNSUPPORTED);
     cr_expect(strstr(ro_ctx_error(ctx), "cols must be at most 1048576"));
-    cr_expect(ro_cross_entropy(ctx, 1, 1, &x, &id, NULL, &y, NULL, NULL, &x) == RO_ERR_ARG);
+    cr_expect(ro_cross_entropy(ctx, 1, 1, &x, &id, RO_IGNORE_NONE, NULL, &y, NULL, NULL, &x) ==
+              RO_ERR_ARG);
     cr_expect(strstr(ro_ctx_error(ctx), "dx needs dloss"));
     ro_ctx_destroy(ctx);
 }

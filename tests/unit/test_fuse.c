@@ -13,15 +13,16 @@ typedef struct {
     int64_t rows, keys, heads, kv_heads, size;
     bool causal, together; /* together: q, k and v are columns of one value */
     float rate;
+    bool ignores; /* rows with the label IGNORED */
 } attention_case;
 
 static const attention_case cases[] = {
     {140, 140, 2, 2, 8, true, true, 0},     {140, 140, 2, 2, 8, true, true, 0.1f},
     {140, 140, 4, 2, 8, true, false, 0.1f}, {140, 140, 6, 2, 5, false, false, 0},
     {9, 300, 2, 2, 32, false, false, 0.2f}, {257, 257, 3, 1, 64, true, false, 0},
-    {33, 33, 1, 1, 7, false, false, 0},
+    {33, 33, 1, 1, 7, false, false, 0},     {33, 33, 1, 1, 7, false, false, 0, true},
 };
-enum { CASES = sizeof cases / sizeof cases[0], VOCAB = 7, ROWS_MAX = 300 };
+enum { CASES = sizeof cases / sizeof cases[0], VOCAB = 7, IGNORED = 5, ROWS_MAX = 300 };
 
 static int32_t targets[2 * ROWS_MAX];
 
@@ -42,7 +43,9 @@ static void build(const attention_case *c, vd_program *p) {
     out = c->together ? vd_attention(&b, in[0], c->heads, dropout)
                       : vd_grouped_attention(
                             &b, in, &(vd_heads){c->heads, c->kv_heads, c->causal, NULL, dropout});
-    const vd_value loss = vd_xent(&b, vd_logits(&b, out, head), vd_data_value(&b, 0));
+    const vd_value logits = vd_logits(&b, out, head), labels = vd_data_value(&b, 0);
+    const vd_value loss =
+        c->ignores ? vd_xent_ignore(&b, logits, labels, IGNORED) : vd_xent(&b, logits, labels);
     p->step.loss = vd_reduce(&b, "loss", RO_OP_REDUCE_SUM, 2 * c->rows, 1, &loss);
     vd_backward(&b, loss, 1);
     p->step.output = calloc(p->leaf_count, sizeof *p->step.output);
@@ -142,6 +145,17 @@ Test(fuse, a_changed_node_stays) {
     }
 }
 
+/* A loss and a gradient that ignore different labels are not one function. */
+Test(fuse, losses_that_ignore_other_labels_stay) {
+    vd_program p = {0};
+    build(&cases[CASES - 1], &p);
+    const uint32_t loss = value_of(&p, RO_OP_XENT_IGNORE) - vd_source_count(&p, &p.step);
+    cr_expect(groups_of(&p) == 3);
+    p.step.node[loss].attr[0]++;
+    cr_expect(groups_of(&p) == 2);
+    vd_program_free(&p);
+}
+
 /* Moments that do not share their gradient, or their clipping, are not one step of AdamW. */
 Test(fuse, moments_of_different_gradients_stay) {
     test_job job;
@@ -178,6 +192,17 @@ static uint32_t count_of(const vd_program *p, int op) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->step.node_count; i++)
         count += p->step.node[i].op == op;
+    return count;
+}
+
+static uint32_t loss_groups(const vd_program *p) {
+    vd_plan plan;
+    vd_err err = {0};
+    uint32_t count = 0;
+    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < plan.group_count; i++)
+        count += plan.group[i].kind == VD_FUSED_CROSS_ENTROPY;
+    vd_plan_free(&plan);
     return count;
 }
 
@@ -234,6 +259,7 @@ Test(fuse, runs_of_other_activations_have_the_same_root) {
         uint32_t kept;
         cr_expect(count > 0 && linear_groups(&job.program, of[i].activation, &kept) == count);
         cr_expect(kept == count, "%u of %u", kept, count);
+        cr_expect(loss_groups(&job.program) > 0, "model %d", (int)of[i].model);
         expect_the_same_root(&job);
         test_job_close(&job);
     }

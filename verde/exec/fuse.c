@@ -63,12 +63,19 @@ static const struct {
     int op;
     bool (*match)(const vd_matcher *m, uint32_t node, vd_fused *out);
 } patterns[] = {
-    {RO_OP_ATTN_OUT, vd_match_attention},   {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
-    {RO_OP_ADD, vd_match_linear},           {RO_OP_RELU, vd_match_linear},
-    {RO_OP_GELU, vd_match_linear},          {RO_OP_GELU_ERF, vd_match_linear},
-    {RO_OP_SILU, vd_match_linear},          {RO_OP_XENT_GRAD, vd_match_cross_entropy},
-    {RO_OP_LAYERNORM, vd_match_layer_norm}, {RO_OP_LN_DX, vd_match_layer_norm_grad},
-    {RO_OP_ADAMW_W, vd_match_adamw},        {RO_OP_SGD_W, vd_match_sgd},
+    {RO_OP_ATTN_OUT, vd_match_attention},
+    {RO_OP_ATTN_DSCORE, vd_match_attention_grad},
+    {RO_OP_ADD, vd_match_linear},
+    {RO_OP_RELU, vd_match_linear},
+    {RO_OP_GELU, vd_match_linear},
+    {RO_OP_GELU_ERF, vd_match_linear},
+    {RO_OP_SILU, vd_match_linear},
+    {RO_OP_XENT_GRAD, vd_match_cross_entropy},
+    {RO_OP_XENT_IGNORE_GRAD, vd_match_cross_entropy},
+    {RO_OP_LAYERNORM, vd_match_layer_norm},
+    {RO_OP_LN_DX, vd_match_layer_norm_grad},
+    {RO_OP_ADAMW_W, vd_match_adamw},
+    {RO_OP_SGD_W, vd_match_sgd},
     {RO_OP_SGD_NESTEROV, vd_match_sgd},
 };
 
@@ -164,8 +171,8 @@ static vd_status run_cross_entropy(const vd_fused *g, ro_ctx *ro, const void *co
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     ro_status status = ro_run(ro, &fill, NULL, dloss);
     if (status == RO_OK)
-        status =
-            ro_cross_entropy(ro, g->rows, g->cols, in[0], in[1], dloss, out[0], NULL, NULL, out[1]);
+        status = ro_cross_entropy(ro, g->rows, g->cols, in[0], in[1], g->ignore, dloss, out[0],
+                                  NULL, NULL, out[1]);
     vd_memory_free(ro, dloss);
     return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }

@@ -39,6 +39,7 @@ typedef struct {
     int64_t rows, cols;     /* of logits, of what is normalised */
     float eps;              /* of a norm */
     float dloss;            /* of every row */
+    int64_t ignore;         /* the label whose rows do not count; RO_IGNORE_NONE */
     ro_adamw_step adamw;    /* pointers: NULL until it runs */
     ro_sgd_step sgd;        /* likewise */
 } vd_fused;

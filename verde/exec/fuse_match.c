@@ -49,7 +49,7 @@ void vd_put_outputs(vd_fused *g, uint32_t count, const uint32_t *value) {
     g->output_count = count;
 }
 
-/* ---- cross-entropy: from xent_grad ---- */
+/* ---- cross-entropy: from xent_grad or xent_ignore_grad ---- */
 
 /* R of rows of `cols` elements in blocks of RO_REDUCE_BLOCK, all levels down to the one that reads
  * x (and `second`, if it reads two): its nodes join. */
@@ -82,8 +82,11 @@ static bool join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int le
 
 bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const uint32_t dx = m->sources + node;
+    const bool ignores = m->graph->node[node].op == RO_OP_XENT_IGNORE_GRAD;
+    const int loss_op = ignores ? RO_OP_XENT_IGNORE : RO_OP_XENT;
     g->kind = VD_FUSED_CROSS_ENTROPY;
-    const vd_node *grad = vd_join(m, dx, RO_OP_XENT_GRAD, g);
+    const vd_node *grad = vd_join(m, dx, ignores ? RO_OP_XENT_IGNORE_GRAD : RO_OP_XENT_GRAD, g);
+    g->ignore = ignores ? grad->attr[0] : RO_IGNORE_NONE;
     const uint32_t x = vd_input_of(m, grad, 0), max = vd_input_of(m, grad, 1);
     const uint32_t sum = vd_input_of(m, grad, 2), ids = vd_input_of(m, grad, 3);
     const vd_node *dloss = vd_join(m, vd_input_of(m, grad, 4), RO_OP_FILL, g);
@@ -95,11 +98,11 @@ bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
         !join_levels(m, g, sum, RO_OP_REDUCE_SUM, RO_OP_REDUCE_EXPSUM, x, max))
         return false;
     g->dloss = ro_attr_to_f32(dloss->attr[0]);
-    const vd_reader forward = {RO_OP_XENT, x, max, -1, 0};
+    const vd_reader forward = {loss_op, x, max, ignores ? 0 : -1, g->ignore};
     const uint32_t loss = vd_find_reader(m, sum - m->sources + 1, &forward);
     if (loss == VD_NO_GROUP)
         return false;
-    const vd_node *n = vd_join(m, loss, RO_OP_XENT, g);
+    const vd_node *n = vd_join(m, loss, loss_op, g);
     if (!n || vd_input_of(m, n, 2) != sum || vd_input_of(m, n, 3) != ids)
         return false;
     vd_put_inputs(g, 2, (uint32_t[]){x, ids});

@@ -98,6 +98,7 @@ RO_API RO_MUST_USE ro_status ro_attention_backward(ro_ctx *ctx, const ro_attenti
 /* ---- softmax cross-entropy, SPEC 7.2 ---- */
 
 enum { RO_CROSS_ENTROPY_COLS_MAX = 1 << 20 };
+#define RO_IGNORE_NONE INT64_MIN /* no label */
 
 /* loss[r] = log(sum of exp(x[r, :])) - x[r, ids[r]], and its gradient by x times dloss[r].
  *
@@ -105,10 +106,11 @@ enum { RO_CROSS_ENTROPY_COLS_MAX = 1 << 20 };
  * exp(x - m), by R in blocks of 1024, of these again while there are several (SPEC 3.2): the bytes
  * of reduce_max, reduce_expsum and reduce_sum, xent and xent_grad. m, l and dx may be NULL; dx may
  * be x itself, which is then overwritten; dloss is read if there is a dx. An id outside
- * [0, cols) gives the loss NaN and subtracts no 1. rows and cols may be 0. Reads x from memory
- * once. */
+ * [0, cols) gives the loss NaN and subtracts no 1, but where the id is `ignore` loss and gradient
+ * are +0 (xent_ignore, xent_ignore_grad). rows and cols may be 0. Reads x from memory once;
+ * without m and l not in rows that are ignored. */
 RO_API RO_MUST_USE ro_status ro_cross_entropy(ro_ctx *ctx, int64_t rows, int64_t cols,
-                                              const float *x, const int32_t *ids,
+                                              const float *x, const int32_t *ids, int64_t ignore,
                                               const float *dloss, float *loss, float *m, float *l,
                                               float *dx);
 
