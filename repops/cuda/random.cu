@@ -1,31 +1,42 @@
 /* What needs Philox, SPEC.md sections 5, 6, 10 and 12.4. */
-#include "repops/cuda/cuda.cuh"
+#include "repops/cuda/rows.cuh"
 #include "repops/src/philox.h"
 
 /* ---- blocks of four elements: a thread has one ---- */
 
 enum { QUAD_THREADS = 256 };
 
-template <class F>
-__global__ void __launch_bounds__(QUAD_THREADS) quad_kernel(float *out, int64_t count, F f) {
-    const int64_t block = (int64_t)blockIdx.x * QUAD_THREADS + threadIdx.x;
+/* Element i of a block is f(x's element, i, its word, the words that its pair shares). `packed`:
+ * blocks are whole, and aligned. x is read before the output is written, which it may be. */
+template <bool packed, class F>
+__global__ void __launch_bounds__(QUAD_THREADS)
+    quad_kernel(const float *x, float *out, int64_t count, F f) {
+    const int64_t block = (int64_t)blockIdx.x * QUAD_THREADS + threadIdx.x, first = 4 * block;
     uint32_t word[4];
-    float value[4];
-    if (4 * block >= count)
+    ro_pack<4> value = {};
+    if (first >= count)
         return;
+    if (F::READS && packed)
+        value = ro_load<4>(x + first);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (F::READS && !packed && first + i < count)
+            value.at[i] = x[first + i];
     f.words(block, word);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        if (4 * block + i < count)
-            value[i] = f(4 * block + i, word[i], word[i & 2], word[(i & 2) + 1]);
+        value.at[i] = f(value.at[i], i, word[i], word[i & 2], word[(i & 2) + 1]);
+    if (packed)
+        ro_store<4>(out + first, value);
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        if (4 * block + i < count)
-            out[4 * block + i] = value[i];
+        if (!packed && first + i < count)
+            out[first + i] = value.at[i];
 }
 
 /* Philox words of block `block`; *step is read if there is one. */
 struct source {
+    static const bool READS = false; /* another tensor's elements */
     uint64_t seed;
     uint32_t stream;
     const uint32_t *step;
@@ -40,18 +51,24 @@ static source source_of(const ro_call *call, const void *step) {
                   static_cast<const uint32_t *>(step)};
 }
 
-template <class F> static ro_status quads(ro_cuda *d, const ro_call *call, void *out, const F &f) {
+/* x: NULL if F reads none. */
+template <class F>
+static ro_status quads(ro_cuda *d, const ro_call *call, const void *x, void *out, const F &f) {
     const int64_t count = ro_shape_numel(&call->output);
-    const int64_t blocks = ceil_div(count, 4 * QUAD_THREADS);
-    RO_LAUNCH(quad_kernel<F>, ro_grid(blocks), dim3(QUAD_THREADS), 0, d->stream,
-              static_cast<float *>(out), count, f);
+    const dim3 grid = ro_grid(ceil_div(count, 4 * QUAD_THREADS)), block(QUAD_THREADS);
+    const float *from = static_cast<const float *>(x);
+    float *to = static_cast<float *>(out);
+    if (ro_packable(count, from, to))
+        RO_LAUNCH((quad_kernel<true, F>), grid, block, 0, d->stream, from, to, count, f);
+    else
+        RO_LAUNCH((quad_kernel<false, F>), grid, block, 0, d->stream, from, to, count, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }
 
 struct normal_of : source {
     float mean, deviation;
 
-    RO_DEVICE float operator()(int64_t i, uint32_t, uint32_t p, uint32_t q) const {
+    RO_DEVICE float operator()(float, int i, uint32_t, uint32_t p, uint32_t q) const {
         const float u = (float)((p >> 8) + 1) * 0x1p-24f, radius = ro_sqrt(-2.0f * ro_log(u));
         const float z = radius * (i & 1 ? ro_sin_turn(q >> 8) : ro_cos_turn(q >> 8));
         return ro_canon(ro_fma(deviation, z, mean));
@@ -59,37 +76,36 @@ struct normal_of : source {
 };
 
 static ro_status normal(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
-    return quads(d, call, out,
+    return quads(d, call, nullptr, out,
                  normal_of{source_of(call, nullptr), attr_f(call, 2), attr_f(call, 3)});
 }
 
 struct uniform_of : source {
     float low, high;
 
-    RO_DEVICE float operator()(int64_t, uint32_t word, uint32_t, uint32_t) const {
+    RO_DEVICE float operator()(float, int, uint32_t word, uint32_t, uint32_t) const {
         return ro_canon(ro_fma(high - low, (float)(word >> 8) * 0x1p-24f, low));
     }
 };
 
 static ro_status uniform(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
-    return quads(d, call, out,
+    return quads(d, call, nullptr, out,
                  uniform_of{source_of(call, nullptr), attr_f(call, 2), attr_f(call, 3)});
 }
 
 struct dropout_of : source {
-    const float *x;
+    static const bool READS = true;
     uint32_t threshold;
     float scale;
 
-    RO_DEVICE float operator()(int64_t i, uint32_t word, uint32_t, uint32_t) const {
-        return word >= threshold ? ro_canon(x[i] * scale) : 0.0f;
+    RO_DEVICE float operator()(float x, int, uint32_t word, uint32_t, uint32_t) const {
+        return word >= threshold ? ro_canon(x * scale) : 0.0f;
     }
 };
 
 static ro_status dropout(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return quads(d, call, out,
-                 dropout_of{source_of(call, in[1]), static_cast<const float *>(in[0]),
-                            (uint32_t)call->attr[2], attr_f(call, 3)});
+    return quads(d, call, in[0], out,
+                 dropout_of{source_of(call, in[1]), (uint32_t)call->attr[2], attr_f(call, 3)});
 }
 
 /* ---- permutations ---- */
