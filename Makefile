@@ -181,7 +181,7 @@ $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 SIMT_FLAGS := -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
-simt: $(BUILD)/simt/librepops_cuda.so.1 $(BUILD)/simt/cases $(BUILD)/simt/sgemm $(BUILD)/simt/tree $(BUILD)/simt/memory $(BUILD)/simt/fused $(BUILD)/simt/free $(BUILD)/simt/shim $(BUILD)/simt/plans $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(BUILD)/simt/tsan/cases $(BUILD)/simt/tsan/fused $(BUILD)/simt/tsan/free
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/,cases sgemm tree memory fused free shim plans) $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/tsan/,cases sgemm tree fused free)
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
@@ -216,6 +216,12 @@ $(BUILD)/simt/obj/simt_tsan.o: tests/simt/simt.cc
 $(BUILD)/simt/shim_tsan: tests/simt/shim.cu $(BUILD)/simt/obj/simt_tsan.o
 	@echo "  SIMT    $@"
 	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -MMD -MP -MF $@.d -x c++ $< -x none $(BUILD)/simt/obj/simt_tsan.o -o $@
+# Programs that test a device: plain C, for machines without Criterion too. Their headers are in their .d files.
+define cuda_program
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) -MF $@.d -MT $@ $(filter %.c %.o %.a,$^) $(LDFLAGS) -lm -o $@
+endef
 # All kernels so. The program brings the sanitizer's runtime; librepops itself is as it always is, but for its pool of threads:
 # these meet by atomic operations, which the sanitizer sees only in what was compiled for it.
 $(BUILD)/simt/tsan/obj/%.o: repops/cuda/%.cu
@@ -232,15 +238,10 @@ $(BUILD)/simt/tsan/obj/pool.o: repops/src/pool.c
 	@mkdir -p $(@D)
 	@echo "  CC      $< (ThreadSanitizer)"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -fsanitize=thread -MMD -MP -c $< -o $@
-$(BUILD)/simt/tsan/%: tests/cuda/%.c $(tools_obj) $(BUILD)/simt/tsan/obj/pool.o $(BUILD)/lib/librepops.a
-	@mkdir -p $(@D)
-	@echo "  LD      $@"
-	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -fsanitize=thread -lm -o $@
-# Programs that test a device: plain C, for machines without Criterion too.
+$(BUILD)/simt/tsan/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/simt/tsan/obj/pool.o $(BUILD)/lib/librepops.a
+	$(cuda_program) -fsanitize=thread
 $(BUILD)/simt/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
-	@mkdir -p $(@D)
-	@echo "  LD      $@"
-	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -lm -o $@
+	$(cuda_program)
 .PHONY: simt
 
 $(BUILD)/obj/verde/%.o: verde/%.c
@@ -329,9 +330,7 @@ $(BUILD)/cuda/training: $(BUILD)/obj/tests/cuda/training.o $(cuda_job) $(BUILD)/
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) -o $@
 $(BUILD)/cuda/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
-	@mkdir -p $(@D)
-	@echo "  LD      $@"
-	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) $^ $(LDFLAGS) -lm -o $@
+	$(cuda_program)
 cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases sgemm tree memory fused free training)
 $(BUILD)/cuda/device: tests/cuda/device.cu
 	@mkdir -p $(@D)
@@ -552,5 +551,5 @@ clean:
 format:
 	clang-format -i $$(git ls-files '*.c' '*.h')
 
--include $(wildcard $(BUILD)/simt/obj/*.d $(BUILD)/simt/tsan/obj/*.d $(BUILD)/obj/repops/cuda/*.d) \
+-include $(wildcard $(BUILD)/simt/*.d $(BUILD)/simt/tsan/*.d $(BUILD)/cuda/*.d $(BUILD)/simt/obj/*.d $(BUILD)/simt/tsan/obj/*.d $(BUILD)/obj/repops/cuda/*.d) \
     $(wildcard $(BUILD)/simt/obj/free/*/*.d $(BUILD)/simt/tsan/obj/free/*/*.d $(BUILD)/obj/repops/cuda/free/*/*.d) $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)

@@ -5,6 +5,7 @@
 
 struct sums {
     typedef float lane;
+    static constexpr bool FOURS = true;
     static RO_DEVICE lane start() {
         return 0.0f;
     }
@@ -50,8 +51,9 @@ struct dot_terms : sums {
     }
 };
 
-/* b repeats anywhere; N is 1. */
+/* b repeats anywhere. */
 struct dot_wrapped_terms : dot_terms {
+    static constexpr bool FOURS = false;
     int64_t e;
 
     using dot_terms::dot_terms;

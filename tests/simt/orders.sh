@@ -24,10 +24,12 @@ some() {
 }
 some 1 227 48 "matmul_tiles linear_tiles conv_tiles"
 some 132 227 8 conv_units
-some 4 64 24 few_attention
+some 4 64 48 few_attention
 "$simt/cases" --seeds 40 --first $((40 * seed)) --most 20000 cast || echo "FAILED: cast, schedule $seed"
-"$simt/cases" --seeds 16 --first $((16 * seed)) --most 20000 transpose slice pad gather concat_axis reduce_dot ||
+"$simt/cases" --seeds 16 --first $((16 * seed)) --most 20000 transpose slice pad gather concat_axis ||
     echo "FAILED: movement, schedule $seed"
+"$simt/cases" --seeds 12 --first $((12 * seed)) --most 20000 reduce_sum reduce_max reduce_dot reduce_sqdev reduce_expsum \
+    reduce_ln_gx reduce_rms_gx attn_max attn_out || echo "FAILED: rows, schedule $seed"
 SCRIPT
 seq "$schedules" | xargs -P "$(nproc)" -I{} sh -c 'sh "$3/schedule" "$1" "$2" "$3" > "$3/log.$1" 2>&1' _ {} "$simt" "$temp"
 grep -hE 'FAILED|differs|simt:' "$temp"/log.* | head -n 40

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <list>
 #include <map>
 #include <string>
 #include <vector>
@@ -451,8 +452,14 @@ static char *guarded(size_t size, size_t alignment, void **mapping, size_t *mapp
 
 /* ---- which launches were made ---- */
 
-static std::map<std::string, long> &known() {
-    static std::map<std::string, long> list;
+struct launches {
+    std::string name;
+    long count;
+};
+
+/* Two may have one name: functions of different files. */
+static std::list<launches> &known() {
+    static std::list<launches> list;
     return list;
 }
 
@@ -461,15 +468,17 @@ static void write_known() {
     FILE *file = name ? fopen(name, "a") : nullptr;
     if (!file)
         return;
-    for (const auto &launch : known())
-        fprintf(file, "%ld %s\n", launch.second, launch.first.c_str());
+    std::map<std::string, int> times;
+    for (const launches &l : known())
+        fprintf(file, "%ld %s #%d\n", l.count, l.name.c_str(), ++times[l.name]);
     fclose(file);
 }
 
 long *known_launch(const char *name) {
     if (known().empty())
         atexit(write_known);
-    return &known()[name];
+    known().push_back({name, 0});
+    return &known().back().count;
 }
 
 static size_t shared_most() {
