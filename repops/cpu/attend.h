@@ -22,4 +22,17 @@ RO_INLINE int64_t take(float **at, float *workspace, int64_t used, int64_t count
     return used + ceil_div(count, 16) * 16 + PAD;
 }
 
+/* Adds what each key has to its scores, in rows KB apart; `bias` may be NULL. */
+RO_INLINE void add_bias(const float *restrict bias, int64_t rows, int64_t count,
+                        float *restrict s) {
+    for (int64_t r = 0; bias && r < rows; r++, s += KB)
+        for (int64_t j = 0; j < count; j++)
+            s[j] = ro_canon(s[j] + bias[j]);
+}
+
+/* Of a key-value head, from key `from` on; NULL: none. */
+RO_INLINE const float *bias_of(const ro_attention *a, int64_t kv, int64_t from) {
+    return a->key_bias ? a->key_bias + kv / a->kv_heads * a->keys + from : NULL;
+}
+
 #endif

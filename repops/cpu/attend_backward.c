@@ -32,7 +32,7 @@ typedef struct {
 /* A block of keys and values of a key-value head. */
 typedef struct {
     int64_t index, count;
-    const float *at; /* keys */
+    const float *at, *bias; /* keys; NULL: none */
     row_panels k;
     int k_finite;
 } key_block;
@@ -104,6 +104,7 @@ static void softmax_grad(const scratch *s, const query_block *g, const key_block
         const int64_t width = diagonal ? min_i64(c->count, i + rows) : c->count;
         strip_scores(rows, s->q_strips + i * size, s->k_panels, size, width, s->a->scale,
                      s->p + i * KB);
+        add_bias(c->bias, rows, width, s->p + i * KB);
         strip_scores(rows, s->dout_strips + i * size, s->v_panels, size, width, 1.0f,
                      s->ds + i * KB);
         for (int r = 0; r < rows; r++)
@@ -154,7 +155,7 @@ static void add_dk_dv(const scratch *s, const query_block *g, const key_block *c
 static key_block take_keys(const backward *f, const scratch *s, int64_t kv, int64_t index) {
     const int64_t size = s->a->head_size, first = (kv * s->a->keys + index * KB) * size;
     key_block c = {.index = index, .count = min_i64(KB, s->a->keys - index * KB)};
-    c.at = f->job->k + first;
+    c.at = f->job->k + first, c.bias = bias_of(s->a, kv, index * KB);
     c.k = view_rows(c.at, c.count, size, s->k_copy);
     c.k_finite = !s->a->causal || all_finite(c.at, c.count * size);
     pack_panels(c.at, c.count, size, s->k_panels);

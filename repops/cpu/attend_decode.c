@@ -83,6 +83,7 @@ static void run_block(const decode *d, int64_t kv, int64_t index, float *s) {
     int64_t limit[ROWS_MOST];
     const float *q = j->q + kv * d->rows * size, *k = j->k + first, *v = j->v + first;
     (count < VW ? few_scores : scores)(d, q, k, count, s);
+    add_bias(bias_of(j->a, kv, from), d->rows, count, s);
     for (int64_t r = 0; r < d->rows; r++) {
         limit[r] = max_i64(0, min_i64(count, admitted(d, r) - from));
         d->mc[block + r] =

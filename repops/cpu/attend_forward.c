@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     const ro_attention *a;
     const float *k, *v;  /* of the head */
+    const float *bias;   /* of its keys, or NULL */
     int64_t row0, count; /* queries of the item */
     int64_t words;       /* first element of the item's scores, for dropout */
     int64_t height;
@@ -67,6 +68,7 @@ static void run_strip(item *x, const key_block *b, int64_t r0, int rows) {
         return;
     strip_scores(rows, x->strips + r0 * a->head_size, x->panels, a->head_size, width, a->scale,
                  x->s);
+    add_bias(x->bias ? x->bias + b->from : NULL, rows, width, x->s);
     for (int r = 0; r < rows; r++) {
         float *s = x->s + r * KB;
         const int64_t limit = limit_of(x, b, r0 + r);
@@ -113,6 +115,7 @@ static void run_item(const forward *f, int64_t index, float *workspace) {
     x.a = a;
     x.row0 = row0, x.count = min_i64(f->rows, a->queries - row0);
     x.k = j->k + kv * a->kv_rows * size, x.v = j->v + kv * a->kv_rows * size;
+    x.bias = bias_of(a, kv, 0);
     x.w = (walk){j->out + first * size, x.m, x.l, x.started, size};
     x.words = first * a->keys;
     x.height = strip_height(x.count);

@@ -164,7 +164,43 @@ template <int EACH> struct score_sums {
     RO_DEVICE float product(int r, int j, float alpha) const {
         return ro_canon((0.0f + at[r][j]) * alpha);
     }
+    /* Sums become scores: products, and what each key has beside. COLUMNS: keys are columns, else
+     * rows; the first `count` of them are there. */
+    template <bool COLUMNS> RO_DEVICE void finish(float alpha, const float *bias, int count) {
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+#pragma unroll
+            for (int j = 0; j < AT_EACH; j++)
+                at[r][j] = product(r, j, alpha);
+        if (!bias)
+            return;
+#pragma unroll
+        for (int i = 0; i < (COLUMNS ? AT_EACH : EACH); i++) {
+            const int key = COLUMNS ? across() + i * AT_ACROSS : down() + i * AT_DOWN;
+            const float b = key < count ? bias[key] : 0.0f;
+#pragma unroll
+            for (int k = 0; k < (COLUMNS ? EACH : AT_EACH); k++) {
+                float *score = COLUMNS ? &at[k][i] : &at[i][k];
+                *score = ro_canon(*score + b);
+            }
+        }
+    }
 };
+
+/* What keys have beside their products, of sequence by sequence; NULL: nothing. */
+struct attend_bias {
+    const float *of;
+    ro_divider heads; /* of keys, of a sequence */
+
+    /* Of head `head` of all the batch, which has `keys`, from key `from` on. */
+    RO_DEVICE const float *at(int head, int64_t keys, int64_t from) const {
+        return of ? of + heads.quotient(head) * keys + from : nullptr;
+    }
+};
+
+static inline attend_bias bias_of(const ro_attention *a) {
+    return {a->key_bias, ro_divider(a->kv_heads)};
+}
 
 /* ---- products ---- */
 

@@ -66,6 +66,7 @@ ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *jo
                             job->dv,
                             {a->batch * a->kv_heads, 0},
                             dropout_of(a),
+                            bias_of(a),
                             ro_divider(a->queries),
                             a->queries,
                             a->keys,

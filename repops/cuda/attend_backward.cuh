@@ -13,6 +13,7 @@ struct backward_job {
     float *dq, *dk, *dv;
     attend_order order;
     attend_dropout dropout;
+    attend_bias bias;
     ro_divider tokens;
     int64_t queries, keys, size, group; /* group: heads that share keys */
     float scale;

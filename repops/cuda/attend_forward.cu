@@ -10,6 +10,7 @@ struct forward_job {
     attend_blocks split; /* where blocks' results go, or nowhere */
     attend_order order;
     attend_dropout dropout;
+    attend_bias bias;
     ro_divider tokens;
     int64_t queries, keys, kv_rows, size, rows; /* rows: queries of a head of keys */
     float scale;
@@ -26,14 +27,14 @@ struct row_statistics {
 
 template <int D, int EACH> struct forward_tile {
     typedef attend_tile<D, EACH> shape;
-    static constexpr size_t BITS = shape::ROWS * 4, LIMITS = shape::ROWS,
+    static constexpr size_t BITS = shape::ROWS * 4, LIMITS = shape::ROWS + 1,
                             STATISTICS = shape::ROWS * 4;
     static constexpr size_t SMEM =
         (shape::HELD + shape::TILE + 2 * AT_STAGE + BITS + STATISTICS + LIMITS) * sizeof(float);
     const forward_job &j;
     float *held, *tile, *stage;
     uint32_t *kept;
-    int32_t *limit; /* keys that a row admits */
+    int32_t *limit; /* keys that a row admits; after the last row the head, for its bias */
     row_statistics *statistics;
     const float *k, *v;
     int64_t row0, first_row; /* of the tile: in the head's rows, and in all */
@@ -91,7 +92,7 @@ template <int D, int EACH> struct forward_tile {
         float e[AT_EACH];
 #pragma unroll
         for (int c = 0; c < AT_EACH; c++) {
-            e[c] = s.product(r, c, j.scale);
+            e[c] = s.at[r][c];
             if (x + c * AT_ACROSS < bound)
                 key = ro_larger(key, ro_key(e[c]));
         }
@@ -210,6 +211,8 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     product_sums<D, EACH> o;
     o.clear();
     t.limit = reinterpret_cast<int32_t *>(t.statistics + shape::ROWS);
+    if (threadIdx.x == 0)
+        t.limit[shape::ROWS] = (int32_t)head;
     for (int r = threadIdx.x; r < shape::ROWS; r += AT_THREADS) {
         t.limit[r] = t.admitted(t.row0 + r);
         t.statistics[r] = {ro_from_bits(RO_MINUS_INFINITY_BITS), 0.0f, RO_KEY_LEAST, 0.0f};
@@ -231,6 +234,8 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
                 const float *stage = t.next(from, c, stop);
                 s.template add<shape::STEP>(t.held + c * AT_DEPTH, stage);
             }
+            s.template finish<true>(j.scale, j.bias.at(t.limit[shape::ROWS], j.keys, from),
+                                    (int)j.keys - from);
 #pragma unroll
             for (int r = 0; r < EACH; r++)
                 t.exponentials(s, r, bound[r]);
@@ -335,6 +340,7 @@ ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job) {
                      {},
                      {a->batch * a->kv_heads, 0},
                      dropout_of(a),
+                     bias_of(a),
                      ro_divider(a->queries),
                      a->queries,
                      a->keys,

@@ -102,7 +102,7 @@ template <int D, int EACH> struct key_tile {
             for (int r = 0; r < EACH; r++) {
                 const int row = down() + r * AT_DOWN;
                 const bool counts = column >= bound[r] && column < end;
-                const float p = counts ? of.probability(s.product(r, c, j.scale)) : 0.0f;
+                const float p = counts ? of.probability(s.at[r][c]) : 0.0f;
                 tile[row * AT_TILE_STEP + column] = p;
                 if (j.dropout.on)
                     dropped[row * AT_TILE_STEP + column] =
@@ -202,6 +202,8 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
                 const float *stage = t.next(i, b, c);
                 s.template add<shape::STEP>(t.k + c * AT_DEPTH, stage);
             }
+            s.template finish<false>(j.scale, j.bias.at((int)head, j.keys, t.key0),
+                                     (int)(j.keys - t.key0));
             t.probabilities(s, bound, end);
         }
         add_products(t, i, b, deep, t.dropped, masked, bound, &dv);

@@ -76,7 +76,7 @@ template <int D, int EACH> struct query_tile {
             for (int c = 0; c < AT_EACH; c++) {
                 const int column = across() + c * AT_ACROSS;
                 tile[row * AT_TILE_STEP + column] =
-                    column < count ? of.probability(s.product(r, c, j.scale)) : 0.0f;
+                    column < count ? of.probability(s.at[r][c]) : 0.0f;
             }
         }
     }
@@ -138,6 +138,7 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
                 const float *stage = t.next(from, c);
                 s.template add<shape::STEP>(t.q + c * AT_DEPTH, stage);
             }
+            s.template finish<true>(j.scale, j.bias.at((int)head, j.keys, from), (int)(j.keys - from));
             t.probabilities(s, bound);
             s.clear();
             for (int c = 0; c < deep; c++) {

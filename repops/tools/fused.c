@@ -7,7 +7,7 @@
 
 /* ---- all tensors of a case in one block ---- */
 
-enum { PARTS = 10, ALIGNED = 64 /* words, as a device's allocations are at least */ };
+enum { PARTS = 11, ALIGNED = 64 /* words, as a device's allocations are at least */ };
 
 typedef struct {
     int64_t count[PARTS], at[PARTS], words;
@@ -59,30 +59,44 @@ static ro_attention attention_of(const golden_fused *g) {
                           .head_size = n[5],
                           .causal = g->causal,
                           .scale = strtof(g->scale, NULL),
-                          .dropout = g->dropout ? &thinned : NULL};
+                          .dropout = g->dropout & 1 ? &thinned : NULL};
 }
 
 static int decodes(const ro_attention *a) {
     return a->causal && a->queries != a->keys;
 }
 
-enum { Q, K, V, DOUT, OUT, M, L, DQ, DK, DV };
+enum { Q, K, V, DOUT, BIAS, OUT, M, L, DQ, DK, DV };
 
+static int has_bias(const golden_fused *g) {
+    return g->dropout & 2;
+}
+
+/* No elements of a bias where there is none. */
 static void plan_attention(const golden_fused *g, block *b) {
     const ro_attention a = attention_of(g);
     const int64_t rows = a.batch * a.heads * a.queries, q = rows * a.head_size;
     const int64_t k = a.batch * a.kv_heads * a.keys * a.head_size;
-    const int64_t count[PARTS] = {q, k, k, q, q, rows, rows, q, k, k};
+    const int64_t bias = has_bias(g) ? a.batch * a.keys : 0;
+    const int64_t count[PARTS] = {q, k, k, q, bias, q, rows, rows, q, k, k};
     b->inputs = OUT;
     for (int i = 0; i < (decodes(&a) ? DQ : PARTS); i++)
         add(b, count[i]);
 }
 
+/* A third of the keys is padding. */
+static void fill_bias(const golden_fused *g, const block *b) {
+    for (int64_t e = 0; e < b->count[BIAS]; e++)
+        b->host[b->at[BIAS] + e] =
+            case_word(golden_seed(g->name), BIAS, e) % 3 ? 0 : UINT32_C(0xff800000);
+}
+
 static ro_status run_attention(ro_ctx *ctx, const golden_fused *g, const block *b, float *x) {
-    const ro_attention a = attention_of(g);
+    ro_attention a = attention_of(g);
     float *p[PARTS] = {0};
     for (int i = 0; i < b->parts; i++)
         p[i] = x + b->at[i];
+    a.key_bias = has_bias(g) ? p[BIAS] : NULL;
     const ro_status status = ro_attention_forward(ctx, &a, p[Q], p[K], p[V], p[OUT], p[M], p[L]);
     if (status != RO_OK || decodes(&a))
         return status;
@@ -289,7 +303,7 @@ typedef struct {
 } function;
 
 static const function functions[] = {
-    {"attention", plan_attention, NULL, run_attention},
+    {"attention", plan_attention, fill_bias, run_attention},
     {"linear", plan_linear, NULL, run_linear},
     {"cross_entropy", plan_cross_entropy, fill_ids, run_cross_entropy},
     {"layer_norm", plan_layer_norm, NULL, run_layer_norm},

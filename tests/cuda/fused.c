@@ -94,7 +94,9 @@ static ro_attention shape_of(const work *w, const attention_choice *from,
     return a;
 }
 
-static void backward(work *w, const ro_attention *a, const array *x, const char *what) {
+/* here: a on the device */
+static void backward(work *w, const ro_attention *a, const ro_attention *here, const array *x,
+                     const char *what) {
     const array *q = x, *k = x + 1, *v = x + 2, *out = x + 3, *m = x + 4, *l = x + 5;
     array *dout = input(w, "dout", q->count, class_of(w));
     array *dq = add(w, "dq", q->count), *dk = add(w, "dk", k->count), *dv = add(w, "dv", k->count);
@@ -103,7 +105,7 @@ static void backward(work *w, const ro_attention *a, const array *x, const char 
                                  dout->want, dq->want, dk->want, dv->want),
            w->cpu);
     expect(w,
-           ro_attention_backward(w->device, a, q->on_device, k->on_device, v->on_device,
+           ro_attention_backward(w->device, here, q->on_device, k->on_device, v->on_device,
                                  out->on_device, m->on_device, l->on_device, dout->on_device,
                                  dq->on_device, dk->on_device, dv->on_device),
            w->device);
@@ -114,23 +116,28 @@ static void backward(work *w, const ro_attention *a, const array *x, const char 
 
 static void run_attention(work *w, const attention_choice *from) {
     ro_attention_dropout dropout;
-    const ro_attention a = shape_of(w, from, &dropout);
+    ro_attention a = shape_of(w, from, &dropout);
     const int64_t rows = a.batch * a.heads * a.queries, size = a.head_size;
     const int64_t memory = a.batch * a.kv_heads * (a.kv_rows ? a.kv_rows : a.keys) * size;
     const int no_statistics = roll(w, 13, 6) == 0;
     array *q = input(w, "q", rows * size, class_of(w)), *k = input(w, "k", memory, class_of(w));
     array *v = input(w, "v", memory, class_of(w)), *out = add(w, "out", rows * size);
     array *m = add(w, "m", rows), *l = add(w, "l", rows);
+    array *bias = roll(w, 14, 3) ? NULL : input(w, "bias", a.batch * a.keys, DATA_MASKED);
+    ro_attention here = a;
+    if (bias)
+        a.key_bias = bias->want, here.key_bias = bias->on_device;
     char what[160];
-    snprintf(what, sizeof what, "attention H %lld/%lld, T %lld, S %lld, D %lld%s%s",
+    snprintf(what, sizeof what, "attention H %lld/%lld, T %lld, S %lld, D %lld%s%s%s",
              (long long)a.heads, (long long)a.kv_heads, (long long)a.queries, (long long)a.keys,
-             (long long)size, a.causal ? ", causal" : "", a.dropout ? ", dropout" : "");
+             (long long)size, a.causal ? ", causal" : "", a.dropout ? ", dropout" : "",
+             bias ? ", bias" : "");
     expect(w,
            ro_attention_forward(w->cpu, &a, q->want, k->want, v->want, out->want,
                                 no_statistics ? NULL : m->want, no_statistics ? NULL : l->want),
            w->cpu);
     expect(w,
-           ro_attention_forward(w->device, &a, q->on_device, k->on_device, v->on_device,
+           ro_attention_forward(w->device, &here, q->on_device, k->on_device, v->on_device,
                                 out->on_device, no_statistics ? NULL : m->on_device,
                                 no_statistics ? NULL : l->on_device),
            w->device);
@@ -140,7 +147,7 @@ static void run_attention(work *w, const attention_choice *from) {
     compare(w, m, what);
     compare(w, l, what);
     if (!w->failed && (a.kv_rows == 0 || a.kv_rows == a.keys) && (!a.causal || a.queries == a.keys))
-        backward(w, &a, w->all, what);
+        backward(w, &a, &here, w->all, what);
 }
 
 static void attention(work *w) {

@@ -20,7 +20,7 @@ typedef struct {
     float *block, *on_device;
 } array;
 
-enum { ARRAYS = 10 };
+enum { ARRAYS = 11 };
 
 typedef struct {
     uint64_t seed;

@@ -110,6 +110,24 @@ static inline float *repeated_heads(const ro_attention *a, const float *x) {
     return out;
 }
 
+/* q k^T, and what each key has beside. */
+static inline float *scores_of(ro_ctx *ctx, const ro_attention *a, ro_shape q, const float *x,
+                               ro_shape k, const float *y) {
+    const ro_shape s = heads_shape(a->batch, a->heads, a->queries, a->keys);
+    float *scores = product(ctx, 2, a->scale, 256, 0, q, x, k, y, NULL);
+    if (!a->key_bias)
+        return scores;
+    const int64_t count = ro_shape_numel(&s), per = a->heads * a->queries;
+    float *bias = floats(count);
+    for (int64_t e = 0; e < count; e++)
+        bias[e] = a->key_bias[e / a->keys / per * a->keys + e % a->keys];
+    node n = node_of(ctx, RO_OP_ADD, 0, 0, 0, 0, 0);
+    input(&n, s, scores), input(&n, s, bias);
+    float *sum = evaluate_node(&n, NULL);
+    free(scores), free(bias);
+    return sum;
+}
+
 /* ---- both directions; kv_rows is 0, and causal means T = S ---- */
 
 static inline void nodes_forward(ro_ctx *ctx, const ro_attention *a, attention_tensors *t) {
@@ -121,7 +139,7 @@ static inline void nodes_forward(ro_ctx *ctx, const ro_attention *a, attention_t
                    one = heads_shape(b, h, a->queries, 1);
     const ro_shape ac = {RO_F32, 5, {b, h, a->queries, blocks, a->head_size}};
     float *keys = repeated_heads(a, t->k), *values = repeated_heads(a, t->v);
-    float *scores = product(ctx, 2, a->scale, 256, 0, q, t->q, k, keys, NULL);
+    float *scores = scores_of(ctx, a, q, t->q, k, keys);
     node n = node_of(ctx, RO_OP_ATTN_MAX, a->causal, 0, 0, 0, 0);
     input(&n, s, scores);
     float *mc = evaluate_node(&n, NULL);
@@ -176,7 +194,7 @@ static inline void nodes_backward(ro_ctx *ctx, const ro_attention *a, attention_
     input(&n, q, t->dout), input(&n, q, t->out);
     n.call.output = one;
     float *delta = evaluate_node(&n, NULL);
-    float *scores = product(ctx, 2, a->scale, 256, 0, q, t->q, k, keys, NULL);
+    float *scores = scores_of(ctx, a, q, t->q, k, keys);
     n = node_of(ctx, RO_OP_ATTN_PROB, a->causal, 0, 0, 0, 0);
     input(&n, s, scores), input(&n, one, t->m), input(&n, one, t->l);
     float *p = evaluate_node(&n, NULL);

@@ -185,6 +185,28 @@ Test(attention_fused, special_values_stay_where_the_nodes_leave_them) {
         }
 }
 
+/* Padding: none, some keys of each sequence, whole blocks of keys, all of them; then any numbers.
+ */
+Test(attention_fused, keys_have_a_bias) {
+    static const int64_t of[][2] = {{140, 140}, {129, 129}, {5, 300},
+                                    {300, 17},  {3, 260},   {64, 64}};
+    float bias[3 * 300];
+    for (int i = 0; i < 6; i++)
+        for (int variant = 0; variant < 12; variant++) {
+            const int64_t keys = of[i][1], kept[] = {keys, keys / 2, variant % 3 ? 1 : 0};
+            for (int64_t e = 0; e < 3 * keys; e++)
+                bias[e] = e % keys < kept[e / keys] ? 0.0f : -INFINITY;
+            for (int64_t e = 0; e < 3 * keys && variant >= 6; e++)
+                bias[e] = (float)(e * 37 % 11) - 5.0f;
+            bias[2] = variant == 7 ? NAN : bias[2];
+            ro_attention a = sizes(3, 4, variant & 1 ? 4 : 2, of[i][0], keys, 20,
+                                   variant & 2 && of[i][0] == keys);
+            a.key_bias = bias, a.dropout = variant & 4 ? &thinned : NULL;
+            check(&a, (uint64_t)(12 * i + variant), DATA_NORMAL, 1);
+            check(&a, (uint64_t)(12 * i + variant), variant & 1 ? DATA_SPECIAL : DATA_MASKED, 0);
+        }
+}
+
 /* One NaN among finite values reaches exactly the rows that may see it. */
 Test(attention_fused, a_later_nan_does_not_reach_earlier_queries) {
     ro_attention a = sizes(1, 1, 1, 200, 200, 8, 1);

@@ -183,6 +183,8 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
     ro_attention_dropout dropout = g->dropout;
     dropout.step = step;
     a.dropout = g->drops ? &dropout : NULL;
+    const uint32_t inputs = g->kind == VD_FUSED_ATTENTION ? 3 : 7;
+    a.key_bias = g->input_count > inputs ? in[inputs] : NULL;
     if (g->kind == VD_FUSED_ATTENTION)
         return ro_attention_forward(ro, &a, in[0], in[1], in[2], out[0], out[1], out[2]);
     return ro_attention_backward(ro, &a, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out[0],

@@ -32,7 +32,7 @@ typedef struct {
     uint32_t member[VD_FUSED_MEMBERS], member_count; /* nodes; the group runs at the first */
     uint32_t input[VD_FUSED_INPUTS], input_count;    /* values, in the function's order */
     uint32_t output[VD_FUSED_OUTPUTS], output_count; /* values, likewise */
-    ro_attention attention;                          /* dropout: NULL until it runs */
+    ro_attention attention;                          /* dropout, key_bias: NULL until it runs */
     ro_attention_dropout dropout;                    /* if `drops`; the step is set then */
     bool drops;
     ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */

@@ -8,9 +8,36 @@ static bool is_product(const vd_node *n, int trans, float alpha, int chunk, int 
            n->attr[3] == chunk && n->attr[4] == mask;
 }
 
-/* s = q k^T * scale over [B, H, T, D] and [B, H, S, D]. */
-static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *q, uint32_t *k) {
-    const vd_node *n = vd_join(m, s, RO_OP_MATMUL, g);
+/* The input of node `value`, which must repeat its axis `axis` so often; VD_NO_GROUP: it does not.
+ */
+static uint32_t unexpanded(const vd_matcher *m, uint32_t value, int64_t axis, int64_t times) {
+    const vd_node *n = value < m->sources ? NULL : &m->graph->node[value - m->sources];
+    if (value == VD_NO_GROUP || !n || n->op != RO_OP_EXPAND || n->attr[0] != axis ||
+        n->attr[1] != times)
+        return VD_NO_GROUP;
+    return vd_input_of(m, n, 0);
+}
+
+/* A number for each key, [B, S], which `value` has for every head and query; VD_NO_GROUP: it is
+ * nothing of the kind. Its nodes do not join: layers and directions share them. */
+static uint32_t bias_of(const vd_matcher *m, uint32_t value, const ro_attention *a) {
+    value = unexpanded(m, value, 2, a->queries);
+    value = value == VD_NO_GROUP ? value : unexpanded(m, value, 1, a->heads);
+    if (value == VD_NO_GROUP || value < m->sources)
+        return VD_NO_GROUP;
+    const vd_node *n = &m->graph->node[value - m->sources];
+    const ro_shape wide = {RO_F32, 4, {a->batch, 1, 1, a->keys}};
+    if (n->op != RO_OP_RESHAPE || !ro_shape_equal(&n->shape, &wide))
+        return VD_NO_GROUP;
+    return vd_input_of(m, n, 0);
+}
+
+/* s = q k^T * scale over [B, H, T, D] and [B, H, S, D], and a bias of keys or VD_NO_GROUP. */
+static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *q, uint32_t *k,
+                        uint32_t *bias) {
+    const bool adds = s >= m->sources && m->graph->node[s - m->sources].op == RO_OP_ADD;
+    const vd_node *sum = adds ? vd_join(m, s, RO_OP_ADD, g) : NULL;
+    const vd_node *n = vd_join(m, adds ? vd_input_of(m, sum, 0) : s, RO_OP_MATMUL, g);
     if (!n || n->shape.ndim != 4)
         return false;
     g->attention.scale = ro_attr_to_f32(n->attr[2]);
@@ -22,7 +49,8 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
     a->batch = queries->dim[0], a->heads = a->kv_heads = queries->dim[1];
     a->queries = queries->dim[2], a->head_size = queries->dim[3];
     a->keys = keys->dim[2];
-    return a->head_size <= RO_ATTENTION_HEAD_MAX &&
+    *bias = adds ? bias_of(m, vd_input_of(m, sum, 1), a) : VD_NO_GROUP;
+    return adds == (*bias != VD_NO_GROUP) && a->head_size <= RO_ATTENTION_HEAD_MAX &&
            a->keys <= (int64_t)RO_REDUCE_BLOCK * RO_ATTN_BLOCK;
 }
 
@@ -62,7 +90,7 @@ static uint32_t unrepeated(const vd_matcher *m, uint32_t value, int64_t *times) 
 
 bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const uint32_t o = m->sources + node;
-    uint32_t q, k;
+    uint32_t q, k, bias;
     int64_t k_times, v_times;
     g->kind = VD_FUSED_ATTENTION;
     const vd_node *out = vd_join(m, o, RO_OP_ATTN_OUT, g);
@@ -74,7 +102,7 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
         return false;
     const uint32_t s = vd_input_of(m, max, 0), v = vd_input_of(m, av, 1);
     uint32_t e = vd_input_of(m, av, 0);
-    if (!join_scores(m, s, g, &q, &k) || !join_dropout(m, &e, g, true))
+    if (!join_scores(m, s, g, &q, &k, &bias) || !join_dropout(m, &e, g, true))
         return false;
     const vd_node *exp = vd_join(m, e, RO_OP_ATTN_EXP, g);
     const vd_node *block = vd_join(m, vd_input_of(m, sum, 1), RO_OP_REDUCE_SUM, g);
@@ -94,7 +122,7 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
     if (k_times != v_times)
         keys = k, values = v, k_times = 1;
     g->attention.kv_heads /= k_times;
-    vd_put_inputs(g, 3, (uint32_t[]){q, keys, values});
+    vd_put_inputs(g, bias == VD_NO_GROUP ? 3 : 4, (uint32_t[]){q, keys, values, bias});
     vd_put_outputs(g, 3, (uint32_t[]){o, top, l});
     return true;
 }
@@ -102,7 +130,7 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
 /* ---- backward: from attn_dscore ---- */
 
 typedef struct {
-    uint32_t s, p, pz, dp, ds, delta, q, k, v, dout;
+    uint32_t s, p, pz, dp, ds, delta, q, k, v, dout, bias;
 } grad_values;
 
 static bool join_probabilities(const vd_matcher *m, uint32_t node, vd_fused *g, grad_values *x) {
@@ -119,7 +147,7 @@ static bool join_probabilities(const vd_matcher *m, uint32_t node, vd_fused *g, 
     x->dout = vd_input_of(m, dp, 0), x->v = vd_input_of(m, dp, 1);
     x->s = vd_input_of(m, prob, 0);
     g->attention.causal = (int)prob->attr[0];
-    return join_scores(m, x->s, g, &x->q, &x->k);
+    return join_scores(m, x->s, g, &x->q, &x->k, &x->bias);
 }
 
 /* The product of these two; VD_NO_GROUP: there is none. */
@@ -185,9 +213,9 @@ bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *g) {
         !join_groups(m, g, &x, &keys, &values, &dk, &dv))
         return false;
     const vd_node *prob = &m->graph->node[x.p - m->sources];
-    vd_put_inputs(g, 7,
+    vd_put_inputs(g, x.bias == VD_NO_GROUP ? 7 : 8,
                   (uint32_t[]){x.q, keys, values, o, vd_input_of(m, prob, 1),
-                               vd_input_of(m, prob, 2), x.dout});
+                               vd_input_of(m, prob, 2), x.dout, x.bias});
     vd_put_outputs(g, 3, (uint32_t[]){dq, dk, dv});
     return true;
 }

@@ -65,9 +65,11 @@ typedef struct {
     int causal;
     float scale;                         /* of the scores */
     const ro_attention_dropout *dropout; /* NULL: none; with causal it needs T = S */
+    const float *key_bias; /* [B, S], added to every score of a key: -inf where it is padding, else
+                            * +0; NULL: none. The context's memory, like q; no gradient */
 } ro_attention;
 
-/* out[b, h] = softmax(q[b, h] k[b, g]^T * scale) v[b, g].
+/* out[b, h] = softmax(q[b, h] k[b, g]^T * scale + key_bias[b]) v[b, g].
  *
  * q, out: [B, H, T, D]; k, v: [B, G, kv_rows, D]; m, l: [B, H, T], the largest score of each query
  * and the sum of exp(score - m), which backward reads; NULL where they are not wanted. Outputs may
@@ -76,7 +78,7 @@ typedef struct {
  * Decoding: one new query (T = 1) against a cache of S keys gives the bytes of row S - 1 of the
  * whole causal prefill, and T new ones, causal, those of its last T rows.
  *
- * B, T and S may be 0. Without keys out is +0, m -inf and l +0.
+ * B, T and S may be 0. Without keys, or where each has the score -inf, out is +0, m -inf and l +0.
  *
  * Temporary memory does not grow with S or T. Method: Milakov & Gimelshein, 2018; Dao et al., 2022;
  * the order of SPEC 8. */
