@@ -12,7 +12,7 @@ typedef struct {
 
 static ro_status check_sizes(ro_ctx *ctx, const ro_attention *a) {
     const limit sizes[] = {{"batch", a->batch, 0, RO_MAX_NUMEL},
-                           {"heads", a->heads, 1, INT64_C(1) << 20},
+                           {"heads", a->heads, 1, RO_ATTENTION_HEADS_MAX},
                            {"kv_heads", a->kv_heads, 1, a->heads},
                            {"queries", a->queries, 0, RO_MAX_NUMEL},
                            {"keys", a->keys, 0, KEYS_MAX}};

@@ -2,6 +2,7 @@
 #include "tests/support/dispute.h"
 #include "verde/exec/fuse.h"
 #include "verde/graph/build.h"
+#include "verde/graph/tape.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -154,6 +155,135 @@ Test(fuse, losses_that_ignore_other_labels_stay) {
     p.step.node[loss].attr[0]++;
     cr_expect(groups_of(&p) == 2);
     vd_program_free(&p);
+}
+
+/* ---- attention node by node, as somebody may write it who wants it taken for another ---- */
+
+typedef struct {
+    ro_shape k, v;
+    int bias; /* of the kinds below */
+} odd_attention;
+
+enum { NO_BIAS, BIAS, LATE_BIAS, BIAS_FIRST, OTHER_AXES, OTHER_QUERIES };
+
+static vd_value bias_by_hand(vd_builder *b, vd_value numbers, int64_t keys, int kind) {
+    ro_shape wide = VD_SHAPE(RO_F32, 1, 1, 1, keys), other = VD_SHAPE(RO_F32, 5, 1, 1, keys);
+    if (kind == OTHER_QUERIES) { /* a bias of each query, repeated along heads */
+        vd_value x = VD_EMIT(b, "x", ((vd_op){RO_OP_RESHAPE, .shape = &other}), numbers);
+        ro_shape turned = VD_SHAPE(RO_F32, 1, 1, 5, keys);
+        x = VD_EMIT(b, "x", ((vd_op){RO_OP_RESHAPE, .shape = &turned}), x);
+        return VD_EMIT(b, "x", ((vd_op){RO_OP_EXPAND, {1, 2}, NULL}), x);
+    }
+    vd_value x = VD_EMIT(b, "x", ((vd_op){RO_OP_RESHAPE, .shape = &wide}), numbers);
+    const int64_t first = kind == OTHER_AXES ? 2 : 1;
+    x = VD_EMIT(b, "x", ((vd_op){RO_OP_EXPAND, {first, first == 1 ? 2 : 5}, NULL}), x);
+    return VD_EMIT(b, "x", ((vd_op){RO_OP_EXPAND, {3 - first, first == 1 ? 5 : 2}, NULL}), x);
+}
+
+static uint32_t groups_of_odd(const odd_attention *o) {
+    vd_program p = {0};
+    vd_builder builder = vd_builder_of(&p, &p.step), *b = &builder;
+    const ro_shape q_shape = VD_SHAPE(RO_F32, 1, 2, 5, 8);
+    const int64_t keys = o->v.dim[2];
+    const ro_shape numbers = VD_SHAPE(RO_F32, o->bias == OTHER_QUERIES ? 5 : 1, keys);
+    const vd_value q = vd_add_leaf(b, "q", &q_shape), k = vd_add_leaf(b, "k", &o->k);
+    const vd_value v = vd_add_leaf(b, "v", &o->v), n = vd_add_leaf(b, "n", &numbers);
+    vd_value x = 0;
+    if (o->bias != NO_BIAS && o->bias != LATE_BIAS)
+        x = bias_by_hand(b, n, keys, o->bias);
+    vd_value s = VD_EMIT(b, "s", vd_matmul_op(2, 2, 0.5f, RO_DOT_CHUNK, 0), q, k);
+    if (o->bias == LATE_BIAS)
+        x = bias_by_hand(b, VD_EMIT(b, "n", ((vd_op){.op = RO_OP_RELU}), n), keys, BIAS);
+    if (o->bias == BIAS_FIRST)
+        s = VD_EMIT(b, "s", ((vd_op){.op = RO_OP_ADD}), x, s);
+    else if (o->bias != NO_BIAS)
+        s = VD_EMIT(b, "s", ((vd_op){.op = RO_OP_ADD}), s, x);
+    vd_value mc = VD_EMIT(b, "mc", ((vd_op){.op = RO_OP_ATTN_MAX}), s);
+    vd_value e = VD_EMIT(b, "e", ((vd_op){.op = RO_OP_ATTN_EXP}), s, mc);
+    const ro_shape blocks = *vd_shape_of(b, mc);
+    const vd_op sum = {RO_OP_REDUCE_SUM, {o->k.dim[2], RO_ATTN_BLOCK}, &blocks};
+    vd_value lc = VD_EMIT(b, "lc", sum, e);
+    vd_value ac = VD_EMIT(b, "ac", ((vd_op){.op = RO_OP_ATTN_AV}), e, v);
+    vd_value m = vd_reduce(b, "m", RO_OP_REDUCE_MAX, blocks.dim[3], 1, &mc);
+    vd_value l = VD_EMIT(b, "l", ((vd_op){.op = RO_OP_ATTN_L}), mc, lc);
+    vd_value out = VD_EMIT(b, "out", ((vd_op){.op = RO_OP_ATTN_OUT}), mc, ac, l);
+    p.step.loss = m;
+    p.step.output = calloc(p.leaf_count, sizeof *p.step.output);
+    for (uint32_t i = 0; i < p.leaf_count; i++)
+        p.step.output[i] = i ? i : out;
+    cr_assert(b->status == VD_OK, "%s", b->err.text);
+    const uint32_t count = groups_of(&p);
+    vd_builder_free(b);
+    vd_program_free(&p);
+    return count;
+}
+
+Test(fuse, attention_of_another_meaning_stays) {
+    const ro_shape k = VD_SHAPE(RO_F32, 1, 2, 7, 8), wide = VD_SHAPE(RO_F32, 1, 2, 7, 16);
+    const ro_shape k_five = VD_SHAPE(RO_F32, 1, 2, 128, 2, 8),
+                   v_five = VD_SHAPE(RO_F32, 1, 2, 256, 8);
+    const struct {
+        odd_attention of;
+        uint32_t groups;
+    } cases_of[] = {{{k, k, NO_BIAS}, 1},    {{k, k, BIAS}, 1},
+                    {{k, wide, NO_BIAS}, 0}, {{k_five, v_five, NO_BIAS}, 0},
+                    {{k, k, LATE_BIAS}, 0},  {{k, k, BIAS_FIRST}, 0},
+                    {{k, k, OTHER_AXES}, 0}, {{k, k, OTHER_QUERIES}, 0}};
+    for (size_t i = 0; i < sizeof cases_of / sizeof cases_of[0]; i++)
+        cr_expect(groups_of_odd(&cases_of[i].of) == cases_of[i].groups, "case %zu", i);
+}
+
+Test(fuse, values_of_another_width_are_refused) {
+    vd_program p = {0};
+    vd_builder b = vd_builder_of(&p, &p.step);
+    const ro_shape q = VD_SHAPE(RO_F32, 1, 5, 16), v = VD_SHAPE(RO_F32, 1, 5, 8);
+    const vd_value in[] = {vd_add_leaf(&b, "q", &q), vd_add_leaf(&b, "k", &q),
+                           vd_add_leaf(&b, "v", &v)};
+    vd_grouped_attention(&b, in, &(vd_heads){.heads = 2, .kv_heads = 2});
+    cr_expect(b.status == VD_ERR_USAGE && strstr(b.err.text, "the shape of keys"), "%s",
+              b.err.text);
+    vd_builder_free(&b);
+    vd_program_free(&p);
+}
+
+/* Layer norm of [3, 4] whose sums have one level; `more`: another node over the squares, of one
+ * column, which may be another operator, or turn -0 into +0. */
+static uint32_t groups_of_norm(int more) {
+    vd_program p = {0};
+    vd_builder builder = vd_builder_of(&p, &p.step), *b = &builder;
+    const ro_shape rows = VD_SHAPE(RO_F32, 3, 4), cols = VD_SHAPE(RO_F32, 4),
+                   one = VD_SHAPE(RO_F32, 3, 1);
+    const vd_value x = vd_add_leaf(b, "x", &rows), other = vd_add_leaf(b, "other", &one);
+    const vd_value gamma = vd_add_leaf(b, "gamma", &cols), beta = vd_add_leaf(b, "beta", &cols);
+    const vd_op sum = {RO_OP_REDUCE_SUM, {4, 4}, &one},
+                squares = {RO_OP_REDUCE_SQDEV, {4, 4}, &one};
+    const vd_value total = VD_EMIT(b, "total", sum, x);
+    const vd_value mean =
+        VD_EMIT(b, "mean", ((vd_op){RO_OP_DIV_CONST, {ro_attr_f32(4)}, NULL}), total);
+    vd_value s = VD_EMIT(b, "squares", squares, x, mean);
+    if (more == RO_OP_REDUCE_SQDEV)
+        s = VD_EMIT(b, "more", ((vd_op){more, {1, 1}, &one}), s, other);
+    else if (more)
+        s = VD_EMIT(b, "more", ((vd_op){more, {1, 1}, &one}), s);
+    const vd_value rstd =
+        VD_EMIT(b, "rstd", ((vd_op){RO_OP_LN_RSTD, {4, ro_attr_f32(1e-5f)}, NULL}), s);
+    const vd_value y =
+        VD_EMIT(b, "y", ((vd_op){.op = RO_OP_LAYERNORM}), x, mean, rstd, gamma, beta);
+    p.step.loss = rstd;
+    p.step.output = calloc(p.leaf_count, sizeof *p.step.output);
+    for (uint32_t i = 0; i < p.leaf_count; i++)
+        p.step.output[i] = i ? i : y;
+    cr_assert(b->status == VD_OK, "%s", b->err.text);
+    const uint32_t count = groups_of(&p);
+    vd_builder_free(b);
+    vd_program_free(&p);
+    return count;
+}
+
+Test(fuse, sums_of_other_levels_stay) {
+    cr_expect(groups_of_norm(0) == 1);
+    cr_expect(groups_of_norm(RO_OP_REDUCE_SQDEV) == 0);
+    cr_expect(groups_of_norm(RO_OP_REDUCE_SUM) == 0);
 }
 
 /* Moments that do not share their gradient, or their clipping, are not one step of AdamW. */

@@ -45,12 +45,15 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
         return false;
     *q = vd_input_of(m, n, 0), *k = vd_input_of(m, n, 1);
     const ro_shape *queries = vd_shape_in(m, *q), *keys = vd_shape_in(m, *k);
+    if (queries->ndim != 4 || keys->ndim != 4) /* a product takes more rows than one axis has */
+        return false;
     ro_attention *a = &g->attention;
     a->batch = queries->dim[0], a->heads = a->kv_heads = queries->dim[1];
     a->queries = queries->dim[2], a->head_size = queries->dim[3];
     a->keys = keys->dim[2];
     *bias = adds ? bias_of(m, vd_input_of(m, sum, 1), a) : VD_NO_GROUP;
     return adds == (*bias != VD_NO_GROUP) && a->head_size <= RO_ATTENTION_HEAD_MAX &&
+           a->heads <= RO_ATTENTION_HEADS_MAX &&
            a->keys <= (int64_t)RO_REDUCE_BLOCK * RO_ATTN_BLOCK;
 }
 
@@ -102,7 +105,8 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
         return false;
     const uint32_t s = vd_input_of(m, max, 0), v = vd_input_of(m, av, 1);
     uint32_t e = vd_input_of(m, av, 0);
-    if (!join_scores(m, s, g, &q, &k, &bias) || !join_dropout(m, &e, g, true))
+    if (!join_scores(m, s, g, &q, &k, &bias) || !join_dropout(m, &e, g, true) ||
+        !ro_shape_equal(vd_shape_in(m, k), vd_shape_in(m, v)))
         return false;
     const vd_node *exp = vd_join(m, e, RO_OP_ATTN_EXP, g);
     const vd_node *block = vd_join(m, vd_input_of(m, sum, 1), RO_OP_REDUCE_SUM, g);
@@ -147,7 +151,8 @@ static bool join_probabilities(const vd_matcher *m, uint32_t node, vd_fused *g, 
     x->dout = vd_input_of(m, dp, 0), x->v = vd_input_of(m, dp, 1);
     x->s = vd_input_of(m, prob, 0);
     g->attention.causal = (int)prob->attr[0];
-    return join_scores(m, x->s, g, &x->q, &x->k, &x->bias);
+    return join_scores(m, x->s, g, &x->q, &x->k, &x->bias) &&
+           ro_shape_equal(vd_shape_in(m, x->k), vd_shape_in(m, x->v));
 }
 
 /* The product of these two; VD_NO_GROUP: there is none. */

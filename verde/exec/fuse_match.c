@@ -58,7 +58,8 @@ static bool join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int le
     int64_t cols[8];
     int count = 0;
     for (;;) {
-        const bool bottom = value >= m->sources && m->graph->node[value - m->sources].op == lowest;
+        const vd_node *at = value < m->sources ? NULL : &m->graph->node[value - m->sources];
+        const bool bottom = at && at->op == lowest && vd_input_of(m, at, 0) == x;
         const vd_node *n = vd_join(m, value, bottom ? lowest : level, g);
         if (!n || count == 8)
             return false;
@@ -67,7 +68,7 @@ static bool join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int le
             return false;
         cols[count++] = n->attr[0];
         value = vd_input_of(m, n, 0);
-        if (value == x && bottom) {
+        if (bottom) {
             if (second != VD_NO_GROUP && vd_input_of(m, n, 1) != second)
                 return false;
             break;
@@ -75,7 +76,7 @@ static bool join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int le
     }
     int64_t left = g->cols;
     for (int i = count; i-- > 0; left = (left + RO_REDUCE_BLOCK - 1) / RO_REDUCE_BLOCK)
-        if (cols[i] != left)
+        if (cols[i] != left || (left == 1 && i + 1 < count)) /* of one column: -0 becomes +0 */
             return false;
     return left == 1;
 }
@@ -93,7 +94,7 @@ bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const ro_shape *shape = vd_shape_in(m, x);
     g->cols = shape->dim[shape->ndim - 1];
     g->rows = ro_shape_numel(shape) / g->cols;
-    if (!dloss || g->cols > RO_CROSS_ENTROPY_COLS_MAX ||
+    if (!dloss || g->cols > RO_CROSS_ENTROPY_COLS_MAX || g->rows > INT32_MAX ||
         !join_levels(m, g, max, RO_OP_REDUCE_MAX, RO_OP_REDUCE_MAX, x, VD_NO_GROUP) ||
         !join_levels(m, g, sum, RO_OP_REDUCE_SUM, RO_OP_REDUCE_EXPSUM, x, max))
         return false;

@@ -99,6 +99,10 @@ vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_hea
                         (long long)h->kv_heads, (long long)h->heads);
         return 0;
     }
+    if (b->status == VD_OK && !ro_shape_equal(vd_shape_of(b, qkv[1]), vd_shape_of(b, qkv[2]))) {
+        vd_builder_fail(b, VD_ERR_USAGE, "attention: values must have the shape of keys");
+        return 0;
+    }
     if (h->rotation)
         r.rotation = *h->rotation, r.rotates = true;
     r.padding = spread(b, h->padding, h->heads, vd_shape_of(b, qkv[0])->dim[1]);

@@ -43,7 +43,8 @@ RO_API RO_MUST_USE ro_status ro_linear(ro_ctx *ctx, const ro_linear_layer *layer
 
 /* ---- attention, SPEC 8 ---- */
 
-enum { RO_ATTENTION_HEAD_MAX = RO_DOT_CHUNK }; /* largest head size of the fused functions */
+/* Largest head size of the fused functions, most heads. */
+enum { RO_ATTENTION_HEAD_MAX = RO_DOT_CHUNK, RO_ATTENTION_HEADS_MAX = 1 << 20 };
 
 /* The attributes of operator `dropout` and the value of its second input. */
 typedef struct {
@@ -54,7 +55,7 @@ typedef struct {
 } ro_attention_dropout;
 
 typedef struct {
-    int64_t batch, heads;  /* B, H; heads at least 1 */
+    int64_t batch, heads;  /* B, H; heads 1 to RO_ATTENTION_HEADS_MAX */
     int64_t kv_heads;      /* G divides H; head h reads keys and values of head h / (H / G) */
     int64_t queries, keys; /* T, S; S at most 2,047 * 128 */
     int64_t head_size;     /* D, at most RO_ATTENTION_HEAD_MAX */
@@ -65,8 +66,9 @@ typedef struct {
     int causal;
     float scale;                         /* of the scores */
     const ro_attention_dropout *dropout; /* NULL: none; with causal it needs T = S */
-    const float *key_bias; /* [B, S], added to every score of a key: -inf where it is padding, else
-                            * +0; NULL: none. The context's memory, like q; no gradient */
+    /* [B, S], whatever kv_rows is: added to every score of a key, -inf for padding, else +0. NULL:
+     * none. In the context's memory, like q; it has no gradient. */
+    const float *key_bias;
 } ro_attention;
 
 /* out[b, h] = softmax(q[b, h] k[b, g]^T * scale + key_bias[b]) v[b, g].
@@ -78,7 +80,8 @@ typedef struct {
  * Decoding: one new query (T = 1) against a cache of S keys gives the bytes of row S - 1 of the
  * whole causal prefill, and T new ones, causal, those of its last T rows.
  *
- * B, T and S may be 0. Without keys, or where each has the score -inf, out is +0, m -inf and l +0.
+ * B, T and S may be 0. Without keys, or where each that is admitted has the score -inf, out is +0,
+ * m -inf and l +0.
  *
  * Temporary memory does not grow with S or T. Method: Milakov & Gimelshein, 2018; Dao et al., 2022;
  * the order of SPEC 8. */
