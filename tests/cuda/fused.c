@@ -123,7 +123,9 @@ static void run_attention(work *w, const attention_choice *from) {
     array *q = input(w, "q", rows * size, class_of(w)), *k = input(w, "k", memory, class_of(w));
     array *v = input(w, "v", memory, class_of(w)), *out = add(w, "out", rows * size);
     array *m = add(w, "m", rows), *l = add(w, "l", rows);
-    array *bias = roll(w, 14, 3) ? NULL : input(w, "bias", a.batch * a.keys, DATA_MASKED);
+    array *bias = roll(w, 14, 3) ? NULL
+                                 : input(w, "bias", a.batch * a.keys,
+                                         roll(w, 15, 2) ? DATA_MASKED : class_of(w));
     ro_attention here = a;
     if (bias)
         a.key_bias = bias->want, here.key_bias = bias->on_device;

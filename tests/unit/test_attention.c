@@ -254,11 +254,15 @@ static void check_decoding(ro_ctx *ctx, const ro_attention *whole, const attenti
 }
 
 Test(attention_fused, a_decoded_query_is_a_row_of_the_prefill) {
-    const ro_attention a = sizes(1, 4, 2, 300, 300, 40, 1);
+    ro_attention a = sizes(1, 4, 2, 300, 300, 40, 1);
     attention_tensors t = tensors_of(&a);
+    float bias[300];
     tensors_fill(&t, 12, DATA_RARE);
-    for (int b = 0; b < BACKENDS; b++) {
-        ro_ctx *ctx = context(backends[b], 2);
+    for (int64_t e = 0; e < 300; e++)
+        bias[e] = e % 7 == 2 ? -INFINITY : e == 260 ? INFINITY : (float)(e % 3);
+    for (int b = 0; b < 2 * BACKENDS; b++) {
+        ro_ctx *ctx = context(backends[b / 2], 2);
+        a.key_bias = b % 2 ? bias : NULL;
         if (!ctx)
             continue;
         cr_assert(ro_attention_forward(ctx, &a, t.q, t.k, t.v, t.out, NULL, NULL) == RO_OK);
