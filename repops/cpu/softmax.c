@@ -121,6 +121,12 @@ static ro_status fused_log_softmax(ro_ctx *ctx, const ro_row_job *job) {
 
 /* ---- backward, a row at a time: ro_softmax_backward, ro_log_softmax_backward ---- */
 
+/* To the first-level cache, where the next row is read at once. */
+RO_INLINE void bring_near(const float *x, int64_t count) {
+    for (int64_t i = 0; i < count; i += 16)
+        __builtin_prefetch(x + i);
+}
+
 RO_INLINE void grad_rows(const ro_row_grad_job *j, int64_t first, int64_t last, int logarithm) {
     const int64_t cols = j->cols;
     const int streams = rows_stream(j->dx, j->rows, cols);
@@ -132,8 +138,8 @@ RO_INLINE void grad_rows(const ro_row_grad_job *j, int64_t first, int64_t last, 
                       : sum_of_row(&(terms){.a = dy, .b = y}, cols, add_products, add_product);
         for (int64_t c = 0; c < cols; c += COLUMN_RUN) {
             const int64_t count = min_i64(COLUMN_RUN, cols - c);
-            fetch_rows(y + cols + c, 0, r + 1 < last, count);
-            fetch_rows(dy + cols + c, 0, r + 1 < last, count);
+            bring_near(y + cols + c, r + 1 < last ? count : 0);
+            bring_near(dy + cols + c, r + 1 < last ? count : 0);
             float *dx = j->dx + r * cols + c;
             (logarithm ? log_softmax_grad_row : softmax_grad_row)(y + c, dy + c, sum, count,
                                                                   streams ? buffer : dx);
