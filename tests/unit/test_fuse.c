@@ -157,6 +157,19 @@ Test(fuse, losses_that_ignore_other_labels_stay) {
     vd_program_free(&p);
 }
 
+/* Ends a graph that was written by hand, and frees it: `first` takes the first leaf's place. */
+static uint32_t groups_by_hand(vd_builder *b, vd_program *p, vd_value loss, vd_value first) {
+    p->step.loss = loss;
+    p->step.output = calloc(p->leaf_count, sizeof *p->step.output);
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        p->step.output[i] = i ? i : first;
+    cr_assert(b->status == VD_OK, "%s", b->err.text);
+    const uint32_t count = groups_of(p);
+    vd_builder_free(b);
+    vd_program_free(p);
+    return count;
+}
+
 /* ---- attention node by node, as somebody may write it who wants it taken for another ---- */
 
 typedef struct {
@@ -207,15 +220,7 @@ static uint32_t groups_of_odd(const odd_attention *o) {
     vd_value m = vd_reduce(b, "m", RO_OP_REDUCE_MAX, blocks.dim[3], 1, &mc);
     vd_value l = VD_EMIT(b, "l", ((vd_op){.op = RO_OP_ATTN_L}), mc, lc);
     vd_value out = VD_EMIT(b, "out", ((vd_op){.op = RO_OP_ATTN_OUT}), mc, ac, l);
-    p.step.loss = m;
-    p.step.output = calloc(p.leaf_count, sizeof *p.step.output);
-    for (uint32_t i = 0; i < p.leaf_count; i++)
-        p.step.output[i] = i ? i : out;
-    cr_assert(b->status == VD_OK, "%s", b->err.text);
-    const uint32_t count = groups_of(&p);
-    vd_builder_free(b);
-    vd_program_free(&p);
-    return count;
+    return groups_by_hand(b, &p, m, out);
 }
 
 Test(fuse, attention_of_another_meaning_stays) {
@@ -269,15 +274,7 @@ static uint32_t groups_of_norm(int more) {
         VD_EMIT(b, "rstd", ((vd_op){RO_OP_LN_RSTD, {4, ro_attr_f32(1e-5f)}, NULL}), s);
     const vd_value y =
         VD_EMIT(b, "y", ((vd_op){.op = RO_OP_LAYERNORM}), x, mean, rstd, gamma, beta);
-    p.step.loss = rstd;
-    p.step.output = calloc(p.leaf_count, sizeof *p.step.output);
-    for (uint32_t i = 0; i < p.leaf_count; i++)
-        p.step.output[i] = i ? i : y;
-    cr_assert(b->status == VD_OK, "%s", b->err.text);
-    const uint32_t count = groups_of(&p);
-    vd_builder_free(b);
-    vd_program_free(&p);
-    return count;
+    return groups_by_hand(b, &p, rstd, y);
 }
 
 Test(fuse, sums_of_other_levels_stay) {
