@@ -138,7 +138,8 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
                 const float *stage = t.next(from, c);
                 s.template add<shape::STEP>(t.q + c * AT_DEPTH, stage);
             }
-            s.template finish<true>(j.scale, j.bias.at((int)head, j.keys, from), (int)(j.keys - from));
+            s.template finish<true>(j.scale, j.bias.at((int)head, j.keys, from),
+                                    (int)(j.keys - from));
             t.probabilities(s, bound);
             s.clear();
             for (int c = 0; c < deep; c++) {
