@@ -94,8 +94,8 @@ static ro_attention shape_of(const work *w, const attention_choice *from,
     return a;
 }
 
-/* here: a on the device */
-static void backward(work *w, const ro_attention *a, const ro_attention *here, const array *x,
+/* there: a on the device */
+static void backward(work *w, const ro_attention *a, const ro_attention *there, const array *x,
                      const char *what) {
     const array *q = x, *k = x + 1, *v = x + 2, *out = x + 3, *m = x + 4, *l = x + 5;
     array *dout = input(w, "dout", q->count, class_of(w));
@@ -105,7 +105,7 @@ static void backward(work *w, const ro_attention *a, const ro_attention *here, c
                                  dout->want, dq->want, dk->want, dv->want),
            w->cpu);
     expect(w,
-           ro_attention_backward(w->device, here, q->on_device, k->on_device, v->on_device,
+           ro_attention_backward(w->device, there, q->on_device, k->on_device, v->on_device,
                                  out->on_device, m->on_device, l->on_device, dout->on_device,
                                  dq->on_device, dk->on_device, dv->on_device),
            w->device);
@@ -126,9 +126,9 @@ static void run_attention(work *w, const attention_choice *from) {
     array *bias = roll(w, 14, 3) ? NULL
                                  : input(w, "bias", a.batch * a.keys,
                                          roll(w, 15, 2) ? DATA_MASKED : class_of(w));
-    ro_attention here = a;
+    ro_attention there = a;
     if (bias)
-        a.key_bias = bias->want, here.key_bias = bias->on_device;
+        a.key_bias = bias->want, there.key_bias = bias->on_device;
     char what[160];
     snprintf(what, sizeof what, "attention H %lld/%lld, T %lld, S %lld, D %lld%s%s%s",
              (long long)a.heads, (long long)a.kv_heads, (long long)a.queries, (long long)a.keys,
@@ -139,7 +139,7 @@ static void run_attention(work *w, const attention_choice *from) {
                                 no_statistics ? NULL : m->want, no_statistics ? NULL : l->want),
            w->cpu);
     expect(w,
-           ro_attention_forward(w->device, &here, q->on_device, k->on_device, v->on_device,
+           ro_attention_forward(w->device, &there, q->on_device, k->on_device, v->on_device,
                                 out->on_device, no_statistics ? NULL : m->on_device,
                                 no_statistics ? NULL : l->on_device),
            w->device);
@@ -149,7 +149,7 @@ static void run_attention(work *w, const attention_choice *from) {
     compare(w, m, what);
     compare(w, l, what);
     if (!w->failed && (a.kv_rows == 0 || a.kv_rows == a.keys) && (!a.causal || a.queries == a.keys))
-        backward(w, &a, &here, w->all, what);
+        backward(w, &a, &there, w->all, what);
 }
 
 static void attention(work *w) {
