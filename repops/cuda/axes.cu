@@ -7,22 +7,11 @@ static ro_axis axis_of(const ro_call *call) {
 
 /* ---- sums and maxima of groups of 64 ---- */
 
-struct axis_sum : column_sum {
-    const float *x;
-    typedef float data;
-    RO_DEVICE data read(int64_t, int64_t e) const {
-        return x[e];
-    }
-    static RO_DEVICE state add(state sum, data x) {
-        return sum + x;
-    }
-};
-
 struct axis_max {
     const float *x;
     typedef int32_t state;
     typedef float data;
-    static RO_DEVICE state start() {
+    static RO_DEVICE state start(int64_t, const column_group &) {
         return RO_KEY_LEAST;
     }
     RO_DEVICE data read(int64_t, int64_t e) const {
@@ -68,10 +57,10 @@ __global__ void __launch_bounds__(TURN_WARPS * 32)
     __syncwarp();
     if (first + t >= view.count)
         return;
-    const int rows = view.of(first + t).rows;
-    typename F::state sum = F::start();
-    for (int i = 0; i < rows; i++)
-        sum = F::add(sum, mine[t * TURN_ROW + i]);
+    const column_group g = view.of(first + t);
+    typename F::state sum = f.start(first + t, g);
+    for (int i = 0; i < g.rows; i++)
+        sum = f.add(sum, mine[t * TURN_ROW + i]);
     out[first + t] = F::close(sum);
 }
 
@@ -181,7 +170,7 @@ static ro_status max_grad(ro_cuda *d, const ro_call *call, const void *const *in
 }
 
 void ro_cuda_add_axes(ro_cuda_operator **table) {
-    table[RO_OP_SUM_AXIS] = reduce_axis<axis_sum>;
+    table[RO_OP_SUM_AXIS] = reduce_axis<row_sum>;
     table[RO_OP_MAX_AXIS] = reduce_axis<axis_max>;
     table[RO_OP_ARGMAX] = argmax;
     table[RO_OP_EXPAND] = expand;

@@ -1,106 +1,130 @@
 /* Batch norm, SPEC.md section 12.3. Columns are channels; rows go in groups of 64. */
-#include "repops/cuda/cuda.cuh"
+#include "repops/cuda/columns.cuh"
 
 static const float *f32(const void *x) {
     return static_cast<const float *>(x);
 }
 
-/* Rows [from, to) of a group, and the column, of element e of the output. Reductions have `count`
- * of them, and read some rows before they add the first. */
-struct columns {
-    ro_divider cols;
-    int64_t rows;
+/* ---- groups of rows ---- */
 
-    explicit columns(const ro_call *call)
-        : cols(call->attr[0]), rows(in_numel(call, 0) / cols.divisor) {}
-
-    struct place {
-        int64_t from, to, c;
-        int64_t first; /* element */
-        int count;
+struct group_mean {
+    const float *x;
+    typedef float data;
+    struct state {
+        float sum;
+        int rows;
     };
-    RO_DEVICE place of(int64_t e) const {
-        const int64_t group = cols.quotient(e), from = group * RO_COLUMN_GROUP;
-        const int64_t to = from + RO_COLUMN_GROUP < rows ? from + RO_COLUMN_GROUP : rows;
-        const int64_t c = e - group * cols.divisor;
-        return place{from, to, c, from * cols.divisor + c, (int)(to - from)};
+    static RO_DEVICE state start(int64_t, const column_group &g) {
+        return {0.0f, g.rows};
+    }
+    RO_DEVICE data read(int64_t, int64_t e) const {
+        return x[e];
+    }
+    static RO_DEVICE state add(state s, data x) {
+        return {s.sum + x, s.rows};
+    }
+    static RO_DEVICE float close(state s) {
+        return ro_canon(s.sum / (float)s.rows);
+    }
+};
+
+/* About the group's own mean. */
+struct group_sqdev {
+    const float *x, *mean;
+    typedef float data;
+    struct state {
+        float sum, mean;
+    };
+    RO_DEVICE state start(int64_t item, const column_group &) const {
+        return {0.0f, mean[item]};
+    }
+    RO_DEVICE data read(int64_t, int64_t e) const {
+        return x[e];
+    }
+    static RO_DEVICE state add(state s, data x) {
+        const float deviation = x - s.mean;
+        return {ro_fma(deviation, deviation, s.sum), s.mean};
+    }
+    static RO_DEVICE float close(state s) {
+        return ro_canon(s.sum);
+    }
+};
+
+struct group_dgamma {
+    const float *dy, *x, *mean, *rstd;
+    int64_t cols;
+    struct data {
+        float dy, x;
+    };
+    struct state {
+        float sum, mean, rstd;
+    };
+    RO_DEVICE state start(int64_t, const column_group &g) const {
+        const int64_t c = g.e - g.row * cols;
+        return {0.0f, mean[c], rstd[c]};
+    }
+    RO_DEVICE data read(int64_t, int64_t e) const {
+        return {dy[e], x[e]};
+    }
+    static RO_DEVICE state add(state s, data v) {
+        return {ro_fma(v.dy, (v.x - s.mean) * s.rstd, s.sum), s.mean, s.rstd};
+    }
+    static RO_DEVICE float close(state s) {
+        return ro_canon(s.sum);
     }
 };
 
 static ro_status bn_mean(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *x = f32(in[0]);
-    const columns k(call);
-    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
-        const columns::place p = k.of(e);
-        float sum = 0;
-#pragma unroll 8
-        for (int r = 0; r < p.count; r++)
-            sum = sum + x[p.first + r * k.cols.divisor];
-        return ro_canon(sum / (float)p.count);
-    });
+    return reduce_view(d, call, out, group_mean{f32(in[0])});
 }
 
 static ro_status bn_sqdev(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *x = f32(in[0]), *mean = f32(in[1]);
-    const columns k(call);
-    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
-        const columns::place p = k.of(e);
-        const float m = mean[e];
-        float sum = 0;
-#pragma unroll 8
-        for (int r = 0; r < p.count; r++) {
-            const float deviation = x[p.first + r * k.cols.divisor] - m;
-            sum = ro_fma(deviation, deviation, sum);
-        }
-        return ro_canon(sum);
-    });
+    return reduce_view(d, call, out, group_sqdev{f32(in[0]), f32(in[1])});
 }
 
 static ro_status bn_dgamma(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *dy = f32(in[0]), *x = f32(in[1]), *mean = f32(in[2]), *rstd = f32(in[3]);
-    const columns k(call);
-    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
-        const columns::place p = k.of(e);
-        const float m = mean[p.c], s = rstd[p.c];
-        float sum = 0;
-#pragma unroll 8
-        for (int r = 0; r < p.count; r++) {
-            const int64_t at = p.first + r * k.cols.divisor;
-            sum = ro_fma(dy[at], (x[at] - m) * s, sum);
-        }
-        return ro_canon(sum);
-    });
+    return reduce_view(d, call, out,
+                       group_dgamma{f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]), call->attr[0]});
 }
 
 /* ---- merging ---- */
 
-/* How many rows entry i stands for. */
-RO_DEVICE int64_t entry_rows(int64_t rows, int64_t per, int64_t i) {
-    const int64_t left = rows - i * per;
-    return left < per ? left : per;
-}
+/* Each entry stands for `per` of all `rows`, the last for what is left. */
+template <bool sqdev> struct merged {
+    const float *mean, *m2;
+    int64_t rows, per;
+    struct data {
+        float mean, m2;
+    };
+    struct state {
+        int64_t from, to; /* rows */
+        float mean, m2;
+    };
+    RO_DEVICE state start(int64_t, const column_group &g) const {
+        return {g.row * per, g.row * per, 0.0f, 0.0f};
+    }
+    RO_DEVICE data read(int64_t, int64_t e) const {
+        return {mean[e], sqdev ? m2[e] : 0.0f};
+    }
+    RO_DEVICE state add(state s, data v) const {
+        const int64_t to = s.to + per < rows ? s.to + per : rows;
+        if (s.from == s.to)
+            return {s.from, to, v.mean, v.m2};
+        const float a = (float)(s.to - s.from), b = (float)(to - s.to), all = (float)(to - s.from);
+        const float delta = v.mean - s.mean;
+        return {s.from, to, ro_fma(delta, b / all, s.mean),
+                sqdev ? s.m2 + ro_fma(delta * delta, a * b / all, v.m2) : 0.0f};
+    }
+    static RO_DEVICE float close(state s) {
+        return ro_canon(sqdev ? s.m2 : s.mean);
+    }
+};
 
 template <bool sqdev>
 static ro_status bn_merge(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *mean = f32(in[0]), *m2 = sqdev ? f32(in[1]) : nullptr;
-    const int64_t rows = call->attr[1], per = call->attr[2];
-    const columns k(call);
-    return map<float, 1>(d, call, out, [=] __device__(int64_t e) {
-        const columns::place p = k.of(e);
-        int64_t n = entry_rows(rows, per, p.from), at = p.from * k.cols.divisor + p.c;
-        float m = mean[at], s = sqdev ? m2[at] : 0;
-        for (int64_t i = p.from + 1; i < p.to; i++) {
-            const int64_t more = entry_rows(rows, per, i);
-            const float a = (float)n, b = (float)more, all = (float)(n + more);
-            at += k.cols.divisor;
-            const float delta = mean[at] - m;
-            if (sqdev)
-                s = s + ro_fma(delta * delta, a * b / all, m2[at]);
-            m = ro_fma(delta, b / all, m);
-            n += more;
-        }
-        return ro_canon(sqdev ? s : m);
-    });
+    return reduce_view(
+        d, call, out,
+        merged<sqdev>{f32(in[0]), sqdev ? f32(in[1]) : nullptr, call->attr[1], call->attr[2]});
 }
 
 /* ---- by element ---- */

@@ -17,12 +17,6 @@ template <bool centred> struct dgamma : column_sum {
     }
 };
 
-template <class F>
-static ro_status reduce_view(ro_cuda *d, const ro_call *call, void *out, const F &f) {
-    const int64_t cols = call->attr[0];
-    return reduce_columns(d, call, out, {1, in_numel(call, 0) / cols, cols}, f);
-}
-
 static const float *floats(const void *p) {
     return static_cast<const float *>(p);
 }

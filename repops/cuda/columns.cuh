@@ -31,7 +31,7 @@ struct column_view {
 
 struct column_sum {
     typedef float state;
-    static RO_DEVICE state start() {
+    static RO_DEVICE state start(int64_t, const column_group &) {
         return 0.0f;
     }
     static RO_DEVICE float close(state sum) {
@@ -50,8 +50,8 @@ struct row_sum : column_sum {
     }
 };
 
-/* F: data, read(row, element); state, start(), add(state, data), close(state). Reads overlap,
- * additions are in order. */
+/* F: data, read(row, element); state, start(item, group), add(state, data), close(state). Reads
+ * overlap, additions are in order. */
 template <class F>
 __global__ void __launch_bounds__(COLUMN_THREADS)
     reduce_columns_kernel(float *out, column_view view, F f) {
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(COLUMN_THREADS)
     if (item >= view.count)
         return;
     const column_group g = view.of(item);
-    typename F::state sum = F::start();
+    typename F::state sum = f.start(item, g);
     for (int from = 0; from < g.rows; from += COLUMN_EACH) {
         typename F::data v[COLUMN_EACH] = {};
 #pragma unroll
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(COLUMN_THREADS)
 #pragma unroll
         for (int u = 0; u < COLUMN_EACH; u++)
             if (from + u < g.rows)
-                sum = F::add(sum, v[u]);
+                sum = f.add(sum, v[u]);
     }
     out[item] = F::close(sum);
 }
@@ -81,6 +81,13 @@ static ro_status reduce_columns(ro_cuda *d, const ro_call *call, void *out, cons
     RO_LAUNCH((reduce_columns_kernel<F>), ro_grid(ceil_div(view.count, COLUMN_THREADS)),
               dim3(COLUMN_THREADS), 0, d->stream, static_cast<float *>(out), view, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
+}
+
+/* The first input as rows of as many columns as the first attribute says. */
+template <class F>
+static ro_status reduce_view(ro_cuda *d, const ro_call *call, void *out, const F &f) {
+    const int64_t cols = call->attr[0];
+    return reduce_columns(d, call, out, {1, in_numel(call, 0) / cols, cols}, f);
 }
 
 #endif
