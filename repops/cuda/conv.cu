@@ -3,7 +3,7 @@
 
 /* ---- factors that are not finite ---- */
 
-enum { FINITE_THREADS = 256 };
+enum { FINITE_THREADS = 256, FINITE_RESIDENT = 8 };
 
 static __global__ void __launch_bounds__(FINITE_THREADS)
     find_not_finite(const float *x, int64_t count, unsigned *found) {
@@ -17,8 +17,10 @@ static __global__ void __launch_bounds__(FINITE_THREADS)
         atomicMax(found, 1u);
 }
 
-static unsigned some_blocks(const ro_cuda *d, int64_t count, int each) {
-    const int64_t wanted = ceil_div(count, each), most = (int64_t)d->multiprocessors * 16;
+/* Of kernels whose threads go on with the element a grid further: `resident` for each
+ * multiprocessor, as more would wait for these. */
+static unsigned some_blocks(const ro_cuda *d, int64_t count, int each, int resident) {
+    const int64_t wanted = ceil_div(count, each), most = (int64_t)d->multiprocessors * resident;
     return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
 }
 
@@ -31,7 +33,7 @@ static ro_status look(ro_cuda *d, const float *x, int64_t count, unsigned **foun
     *found = static_cast<unsigned *>(memory);
     status = ro_cuda_check(d, cudaMemsetAsync(memory, 0, sizeof **found, d->stream), "convolution");
     if (status == RO_OK) {
-        RO_LAUNCH(find_not_finite, dim3(some_blocks(d, count, 4 * FINITE_THREADS)),
+        RO_LAUNCH(find_not_finite, dim3(some_blocks(d, count, 4 * FINITE_THREADS, FINITE_RESIDENT)),
                   dim3(FINITE_THREADS), 0, d->stream, x, count, *found);
         status = ro_cuda_launched(d, "convolution");
     }
@@ -46,7 +48,7 @@ static ro_status run_direct(ro_cuda *d, const gemm_problem &p, const A &a, const
     gemm_shape s = {};
     s.m = p.m, s.n = p.n, s.k = p.k, s.batch = (int)p.batch;
     RO_LAUNCH((conv_direct_kernel<A, B, Out>),
-              dim3(some_blocks(d, p.m * p.n * p.batch, CONV_DIRECT_THREADS)),
+              dim3(some_blocks(d, p.m * p.n * p.batch, CONV_DIRECT_THREADS, CONV_DIRECT_RESIDENT)),
               dim3(CONV_DIRECT_THREADS), 0, d->stream, s, a, b, out, ro_divider(s.n),
               ro_divider(s.batch), only);
     return ro_cuda_launched(d, what);

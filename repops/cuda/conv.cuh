@@ -164,13 +164,13 @@ struct conv_dx_out {
 
 /* ---- single elements ---- */
 
-enum { CONV_DIRECT_THREADS = 256 };
+enum { CONV_DIRECT_THREADS = 256, CONV_DIRECT_RESIDENT = 4 };
 
 /* One thread an element, for weights that are not finite (`only` is not 0 then; 0 times an infinity
  * where a term is absent would be NaN) and for groups of so few filters that tiles would be empty.
  * Groups are neighbours. */
 template <class A, class B, class Out>
-__global__ void __launch_bounds__(CONV_DIRECT_THREADS, 4)
+__global__ void __launch_bounds__(CONV_DIRECT_THREADS, CONV_DIRECT_RESIDENT)
     conv_direct_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
                        const __grid_constant__ B b, const __grid_constant__ Out out,
                        ro_divider by_n, ro_divider by_batch, const unsigned *only) {
