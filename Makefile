@@ -64,6 +64,10 @@ all: build
 build: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
 lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME) $(BUILD)/lib/$(BLAS_SONAME) $(BUILD)/bin/repops-conform
 
+# Structs pass between librepops and librepops_cuda: each tells the other which headers it was built from (device.h).
+interface := $(wildcard repops/include/repops/*.h repops/src/*.h)
+$(BUILD)/obj/repops/src/op.o: $(interface)
+$(BUILD)/obj/repops/src/op.o: override CFLAGS += -DRO_INTERFACE=$(shell cat $(interface) | cksum | cut -d' ' -f1)
 $(BUILD)/obj/repops/src/%.o: repops/src/%.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"

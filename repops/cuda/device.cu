@@ -346,12 +346,13 @@ static ro_status open_stream(ro_cuda *d) {
 
 extern "C" RO_API ro_cuda_open_function ro_cuda_open_device;
 
-extern "C" ro_status ro_cuda_open_device(const char *version, int index, ro_device **out, char *why,
+extern "C" ro_status ro_cuda_open_device(const char *build, int index, ro_device **out, char *why,
                                          size_t why_size) {
     int count = 0;
     *out = nullptr;
-    if (strcmp(version, RO_VERSION) != 0) {
-        snprintf(why, why_size, "cuda: librepops is %s, librepops_cuda %s", version, RO_VERSION);
+    if (strcmp(build, ro_build()) != 0) {
+        snprintf(why, why_size, "cuda: librepops is %s, librepops_cuda %s: they must be one build",
+                 build, ro_build());
         return RO_ERR_DEVICE;
     }
     const cudaError_t error = cudaGetDeviceCount(&count);

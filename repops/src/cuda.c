@@ -59,5 +59,5 @@ ro_status ro_cuda_open(int index, ro_device **out, char *why, size_t why_size) {
         return RO_ERR_DEVICE;
     }
     memcpy(&open_device, &symbol, sizeof open_device);
-    return open_device(RO_VERSION, index, out, why, why_size);
+    return open_device(ro_build(), index, out, why, why_size);
 }

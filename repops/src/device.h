@@ -56,9 +56,13 @@ struct ro_device {
     char error[200];
 };
 
-/* The one exported function of librepops_cuda.so. `version` must be its own RO_VERSION. On failure
+/* The version, and a checksum of the headers that say what librepops and librepops_cuda pass to each
+ * other: both have it from op.c, each as it was built. */
+const char *ro_build(void);
+
+/* The one exported function of librepops_cuda.so. `build` must be its own ro_build. On failure
  * writes a sentence to `why`. */
-typedef ro_status ro_cuda_open_function(const char *version, int index, ro_device **out, char *why,
+typedef ro_status ro_cuda_open_function(const char *build, int index, ro_device **out, char *why,
                                         size_t why_size);
 #define RO_CUDA_LIBRARY "librepops_cuda.so.1"
 

@@ -1,6 +1,7 @@
 /* Names, attributes and shapes of tensors and operators. */
 #include <string.h>
 
+#include "repops/src/device.h"
 #include "repops/src/math.h"
 
 #define OP0(name_, lo, hi, declared)                                                               \
@@ -137,6 +138,12 @@ static const ro_op_info table[RO_OP_END] = {
 
 const char *ro_version(void) {
     return RO_VERSION;
+}
+
+#define TEXT(x)       #x
+#define TEXT_OF(name) TEXT(name)
+const char *ro_build(void) {
+    return RO_VERSION ", headers " TEXT_OF(RO_INTERFACE);
 }
 
 const ro_op_info *ro_op_describe(int op) {

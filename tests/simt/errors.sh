@@ -50,6 +50,9 @@ mkdir -p "$temp/bin" "$temp/lib"
 cp "$build/bin/repops-conform" "$temp/bin"
 echo "no library" > "$temp/lib/librepops_cuda.so.1"
 REPOPS_CUDA_LIBRARY='' refused - 2 "../lib/librepops_cuda.so.1: " "$temp/bin/repops-conform" --device cuda:0
+# One that was built from other headers is refused, whatever its version.
+LC_ALL=C sed 's/\(, headers \)[0-9]/\1x/' "$simt/librepops_cuda.so.1" > "$temp/lib/librepops_cuda.so.1"
+REPOPS_CUDA_LIBRARY='' refused - 2 "they must be one build" "$temp/bin/repops-conform" --device cuda:0
 
 # A run that lost its device goes on from its last checkpoint, to the same root as any other.
 rm -rf "$temp/run" "$temp/cpu"
