@@ -110,7 +110,7 @@ static int divides() {
         const int64_t d = ((int64_t)(random >> 22) >> (i % 42)) + 1;
         const ro_divider by(d);
         const int64_t many = end / d, some = (int64_t)(random >> 23) % (many + 1);
-        const int64_t n[] = {0, d - 1, some * d, some * d ? some * d - 1 : 0, many * d, end};
+        const int64_t n[] = {0, d - 1, some * d, some > 0 ? some * d - 1 : 0, many * d, end};
         for (const int64_t x : n)
             bad += x <= end && (by.quotient(x) != x / d || by.remainder(x) != x % d);
     }
