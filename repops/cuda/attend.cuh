@@ -271,17 +271,32 @@ struct row_limits {
     }
 };
 
-/* Calls store(row of the tile, column, number) of everything a thread has. */
-template <int D, int EACH, class F>
-RO_DEVICE void for_products(const product_sums<D, EACH> &p, int64_t size, const F &store) {
+/* Stores everything that a thread has, four neighbours at a time if `fours`. line(r): where the
+ * output has the thread's row r; NULL if there is none. value(r, x, at): what x becomes there. */
+template <int D, int EACH, class L, class V>
+RO_DEVICE void store_products(const product_sums<D, EACH> &p, int64_t size, bool fours,
+                              const L &line, const V &value) {
 #pragma unroll
-    for (int r = 0; r < EACH; r++)
+    for (int r = 0; r < EACH; r++) {
+        float *const to = line(r);
+        if (!to)
+            continue;
 #pragma unroll
-        for (int c = 0; c < attend_tile<D, EACH>::OUT; c++) {
-            const int column = c / 4 * 64 + 4 * across() + c % 4;
-            if (column < size)
-                store(r, column, p.at[r][c]);
+        for (int c = 0; c < attend_tile<D, EACH>::OUT; c += 4) {
+            const int column = c * AT_ACROSS + 4 * computed_here(across());
+            ro_pack<4> v;
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                if (column + q < size)
+                    v.at[q] = value(r, p.at[r][c + q], to + column + q);
+            if (fours && column < size)
+                ro_store<4>(to + column, v);
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                if (!fours && column + q < size)
+                    to[column + q] = v.at[q];
         }
+    }
 }
 
 /* ---- order of blocks ---- */

@@ -54,27 +54,28 @@ ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *jo
     ro_status status = ro_cuda_alloc(d, (size_t)rows * sizeof(float), &delta);
     if (status != RO_OK)
         return status;
-    const backward_job j = {job->q,
-                            job->k,
-                            job->v,
-                            job->m,
-                            job->l,
-                            job->dout,
-                            static_cast<float *>(delta),
-                            job->dq,
-                            job->dk,
-                            job->dv,
-                            {a->batch * a->kv_heads, 0},
-                            dropout_of(a),
-                            bias_of(a),
-                            ro_divider(a->queries),
-                            a->queries,
-                            a->keys,
-                            a->head_size,
-                            a->heads / a->kv_heads,
-                            a->scale,
-                            a->causal != 0,
-                            in_fours(a->head_size, job->q, job->k, job->v, job->dout)};
+    const backward_job j = {
+        job->q,
+        job->k,
+        job->v,
+        job->m,
+        job->l,
+        job->dout,
+        static_cast<float *>(delta),
+        job->dq,
+        job->dk,
+        job->dv,
+        {a->batch * a->kv_heads, 0},
+        dropout_of(a),
+        bias_of(a),
+        ro_divider(a->queries),
+        a->queries,
+        a->keys,
+        a->head_size,
+        a->heads / a->kv_heads,
+        a->scale,
+        a->causal != 0,
+        in_fours(a->head_size, job->q, job->k, job->v, job->dout, job->dq, job->dk, job->dv)};
     status = run(d, j, job->out, static_cast<float *>(delta), rows);
     ro_cuda_free(d, delta);
     return status;

@@ -143,12 +143,14 @@ RO_DEVICE void store_block(const forward_tile<D, EACH> &t, int index,
                            const product_sums<D, EACH> &sums) {
     const attend_blocks &to = t.j.split;
     const int first = computed_here(down());
-    for_products(sums, t.j.size, [&](int r, int column, float x) {
+    const auto line = [&](int r) {
         const int row = first + r * AT_DOWN;
-        if (t.row0 + row < t.j.rows)
-            to.ac[((t.first_row + row) * to.blocks + index) * t.j.size + column] =
-                ro_canon(0.0f + x);
-    });
+        return t.row0 + row < t.j.rows
+                   ? to.ac + ((t.first_row + row) * to.blocks + index) * t.j.size
+                   : nullptr;
+    };
+    store_products(sums, t.j.size, t.j.fours, line,
+                   [](int, float x, const float *) { return ro_canon(0.0f + x); });
 #pragma unroll
     for (int r = 0; r < EACH; r++) {
         const int64_t row = down() + r * AT_DOWN;
@@ -161,15 +163,14 @@ RO_DEVICE void store_block(const forward_tile<D, EACH> &t, int index,
 
 template <int D, int EACH>
 RO_DEVICE void store_rows(const forward_tile<D, EACH> &t, const product_sums<D, EACH> &o) {
-    float scale[EACH];
-    bool none[EACH];
+    float scale[EACH]; /* 0 for rows without a key: their sums are +0 */
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < EACH; r++) {
         const int64_t row = down() + r * AT_DOWN;
         const row_statistics last = t.statistics[row];
         const float l = ro_canon(last.l);
-        scale[r] = 1.0f / l, none[r] = last.m == RO_KEY_LEAST;
+        scale[r] = last.m == RO_KEY_LEAST ? 0.0f : 1.0f / l;
         if (across() == 0 && t.row0 + row < t.j.rows) {
             if (t.j.m)
                 t.j.m[t.first_row + row] = ro_of_key(last.m);
@@ -178,12 +179,12 @@ RO_DEVICE void store_rows(const forward_tile<D, EACH> &t, const product_sums<D, 
         }
     }
     const int first = computed_here(down());
-    for_products(o, t.j.size, [&](int r, int column, float x) {
+    const auto line = [&](int r) {
         const int64_t row = first + r * AT_DOWN;
-        if (t.row0 + row < t.j.rows)
-            t.j.out[(t.first_row + row) * t.j.size + column] =
-                none[r] ? 0.0f : ro_canon(x * scale[r]);
-    });
+        return t.row0 + row < t.j.rows ? t.j.out + (t.first_row + row) * t.j.size : nullptr;
+    };
+    store_products(o, t.j.size, t.j.fours, line,
+                   [&](int r, float x, const float *) { return ro_canon(x * scale[r]); });
 }
 
 template <int D, int EACH>
@@ -349,7 +350,7 @@ ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job) {
                      a->heads / a->kv_heads * a->queries,
                      a->scale,
                      a->causal != 0,
-                     in_fours(a->head_size, job->q, job->k, job->v)};
+                     in_fours(a->head_size, job->q, job->k, job->v, job->out)};
     if (a->head_size <= 64)
         return launch<64, 8>(d, j);
     if (a->head_size <= 128)

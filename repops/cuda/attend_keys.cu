@@ -154,16 +154,15 @@ RO_DEVICE void store(const key_tile<D, EACH> &t, const product_sums<D, EACH> &to
                      int64_t head, float *to) {
     const backward_job &j = t.j;
     const int first = computed_here(down());
-    for_products(total, j.size, [&](int r, int column, float x) {
+    const auto line = [&](int r) {
         const int64_t row = first + r * AT_DOWN;
-        float *at = to + row * j.size + column;
+        return t.key0 + row < j.keys ? to + row * j.size : nullptr;
+    };
+    store_products(total, j.size, j.fours, line, [&](int, float x, const float *at) {
         const float product = ro_canon(x * alpha);
-        if (t.key0 + row >= j.keys)
-            return;
         if (j.group == 1)
-            *at = product;
-        else
-            *at = ro_canon((head == 0 ? 0.0f : *at) + product);
+            return product;
+        return ro_canon((head == 0 ? 0.0f : *at) + product);
     });
 }
 

@@ -161,11 +161,12 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
         }
         dq.add_chunk(sums);
     }
-    for_products(dq, j.size, [&](int r, int column, float x) {
+    const auto line = [&](int r) {
         const int64_t row = down() + r * AT_DOWN;
-        if (t.row0 + row < t.rows)
-            j.dq[(t.first_row + row) * j.size + column] = ro_canon(x * j.scale);
-    });
+        return t.row0 + row < t.rows ? j.dq + (t.first_row + row) * j.size : nullptr;
+    };
+    store_products(dq, j.size, j.fours, line,
+                   [&](int, float x, const float *) { return ro_canon(x * j.scale); });
 }
 
 template <int D, int EACH> static ro_status launch(ro_cuda *d, backward_job j) {
