@@ -185,7 +185,7 @@ $(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_
 # The same sources on a CPU, threads as fibers in random order (tests/simt/cuda_runtime.h).
 SIMT_FLAGS := -std=c++20 -g1 -O1 -fPIC -I. -Irepops/include -Itests/simt -Wall -Wextra -Wno-unknown-pragmas -Wno-missing-field-initializers \
               -fvisibility=hidden $(BITS) $(if $(filter x86_64,$(ARCH)),-mfma) -fsanitize=alignment -fno-sanitize-recover=all
-simt: $(BUILD)/simt/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/,cases sgemm tree memory fused free shim plans) $(BUILD)/simt/shim_tsan $(BUILD)/simt/tsan/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/tsan/,cases sgemm tree fused free)
+simt: $(BUILD)/simt/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/,cases sgemm tree memory fused free shim plans) $(BUILD)/simt/shim_tsan $(BUILD)/simt/traffic.so $(BUILD)/simt/tsan/librepops_cuda.so.1 $(addprefix $(BUILD)/simt/tsan/,cases sgemm tree fused free)
 $(BUILD)/simt/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $<"
@@ -226,18 +226,27 @@ define cuda_program
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) -Itests/unit $(CFLAGS) -MF $@.d -MT $@ $(filter %.c %.o %.a,$^) $(LDFLAGS) -lm -o $@
 endef
-# All kernels so. The program brings the sanitizer's runtime; librepops itself is as it always is, but for its pool of threads:
+# All kernels so, their vectors accessed as vectors. The program brings the sanitizer's runtime; librepops itself is as it always is, but for its pool of threads:
 # these meet by atomic operations, which the sanitizer sees only in what was compiled for it.
 $(BUILD)/simt/tsan/obj/%.o: repops/cuda/%.cu
 	@mkdir -p $(@D)
 	@echo "  SIMT    $< (ThreadSanitizer)"
-	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -MMD -MP -x c++ -c $< -o $@
+	$(Q)$(CXX) $(SIMT_FLAGS) -fsanitize=thread -fno-tree-sra -MMD -MP -x c++ -c $< -o $@
 # Free kernels in one type: they are the same sources.
 $(BUILD)/simt/tsan/librepops_cuda.so.1: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/tsan/obj/%.o) \
     $(BUILD)/simt/tsan/obj/free/f64/free.o $(BUILD)/simt/obj/free/f32/free.o \
     $(BUILD)/simt/obj/simt_tsan.o $(BUILD)/obj/repops/src/op.o
 	@echo "  LD      $@"
 	$(Q)$(CXX) -shared -fsanitize=alignment -fsanitize=thread -Wl,-Bsymbolic $^ -o $@
+# The same kernels, whose accesses are counted: no sanitizer.
+$(BUILD)/simt/obj/%_traffic.o: tests/simt/%.cc
+	@mkdir -p $(@D)
+	@echo "  SIMT    $< (traffic)"
+	$(Q)$(CXX) $(SIMT_FLAGS) -DSIMT_TRAFFIC -MMD -MP -c $< -o $@
+$(BUILD)/simt/traffic.so: $(cuda_src:repops/cuda/%.cu=$(BUILD)/simt/tsan/obj/%.o) $(call cuda_free,$(BUILD)/simt/obj/free) \
+    $(BUILD)/simt/obj/simt_traffic.o $(BUILD)/simt/obj/traffic_traffic.o $(BUILD)/obj/repops/src/op.o
+	@echo "  LD      $@"
+	$(Q)$(CXX) -shared -fsanitize=alignment -Wl,-Bsymbolic $^ -o $@
 $(BUILD)/simt/tsan/obj/pool.o: repops/src/pool.c
 	@mkdir -p $(@D)
 	@echo "  CC      $< (ThreadSanitizer)"

@@ -16,12 +16,15 @@ ro_status slope(ro_cuda *d, const ro_call *call, const void *const *in, void *ou
                       [=] __device__(int64_t i) { return ro_canon(dy[i] * F::of(x[i])); });
 }
 
-/* dy keeps its bits even if it is a NaN. */
+/* dy keeps its bits even if it is a NaN. It is read whatever x is, as its sectors are read in any
+ * case: at once, not when x is there. */
 static ro_status relu_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *x = static_cast<const float *>(in[0]);
     const uint32_t *dy = static_cast<const uint32_t *>(in[1]);
     return map<uint32_t>(d, call, out, [=] __device__(int64_t i) {
-        return x[i] > 0 ? dy[i] : x[i] != x[i] ? RO_QNAN_BITS : 0;
+        uint32_t kept = dy[i];
+        asm volatile("" : "+r"(kept)); /* or the compiler would put it off */
+        return x[i] > 0 ? kept : x[i] != x[i] ? RO_QNAN_BITS : 0;
     });
 }
 

@@ -8,7 +8,7 @@
 
 enum { LEAF = 1024, TREE_THREADS = 128 };
 
-struct digest {
+struct alignas(16) digest {
     uint32_t word[8];
 };
 
@@ -118,11 +118,12 @@ RO_DEVICE digest any_leaf(const uint8_t *data, int size, uint32_t one) {
 
 /* H(0x01 || left || right). */
 RO_DEVICE digest node(const digest *pair, uint32_t one) {
+    const digest left = pair[0], right = pair[1];
     digest hash = initial();
     uint32_t w[16], x[16];
 #pragma unroll
-    for (int i = 0; i < 16; i++)
-        x[i] = pair[i / 8].word[i % 8];
+    for (int i = 0; i < 8; i++)
+        x[i] = left.word[i], x[8 + i] = right.word[i];
     w[0] = 0x01000000 | x[0] >> 8;
 #pragma unroll
     for (int i = 1; i < 16; i++)

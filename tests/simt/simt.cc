@@ -2,6 +2,7 @@
  * are compiled with it (SIMT_TSAN): the sanitizer sees what kernels do, and the barriers as told.
  */
 #include "cuda_runtime.h"
+#include "traffic.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -259,6 +260,8 @@ void copy_async(void *to, const void *from, size_t size, size_t from_size) {
     __tsan_write_range(to, size);
     if (from_size)
         __tsan_read_range(const_cast<void *>(from), from_size);
+    traffic::access(__builtin_return_address(0), from, from_size);
+    traffic::access(__builtin_return_address(0), to, size);
     if (current->copies.size() == MOST_COPIES)
         stop("more copies on their way than the shim keeps");
     current->copies.push_back({static_cast<char *>(to), static_cast<const char *>(from), size,
@@ -390,12 +393,14 @@ static unsigned run_warp(fiber *warp, unsigned lanes) {
     for (unsigned i : order) {
         if (warp[i].at != READY)
             continue;
+        traffic::run(i);
         to_fiber(&warp[i]);
         if (warp[i].at == DONE) {
             end_fiber(&warp[i]);
             done++;
         }
     }
+    traffic::meet();
     return done;
 }
 
@@ -525,6 +530,7 @@ void launch(dim3 g, dim3 b, size_t shared_size, const void *name,
     scheduler_fiber = __tsan_get_current_fiber();
 #endif
     __tsan_release(&started);
+    traffic::begin(shared, shared_size);
     for (uint64_t i : blocks) {
         block_at = uint3{(unsigned)(i % g.x), (unsigned)(i / g.x % g.y),
                          (unsigned)(i / ((uint64_t)g.x * g.y))};
@@ -535,6 +541,7 @@ void launch(dim3 g, dim3 b, size_t shared_size, const void *name,
         fill_bytes(shared, 0xff, shared_size);
         run_block(threads);
     }
+    traffic::end();
     __tsan_acquire(&ended);
     munmap(mapping, mapped);
 }
@@ -552,6 +559,14 @@ struct allocation {
     simt_pool *pool;
 };
 static std::map<void *, allocation> allocations;
+
+bool simt::on_device(const void *address) {
+    auto next = allocations.upper_bound(const_cast<void *>(address));
+    if (next == allocations.begin())
+        return false;
+    const auto &[start, a] = *--next;
+    return static_cast<const char *>(address) < static_cast<const char *>(start) + a.size;
+}
 
 /* ---- failures on purpose: SIMT_FAULT is none, driver, version, architecture, pools, memory@N or
  * lost@N ---- */
