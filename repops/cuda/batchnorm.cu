@@ -89,6 +89,9 @@ static ro_status bn_dgamma(ro_cuda *d, const ro_call *call, const void *const *i
 
 /* ---- merging ---- */
 
+/* Fewer at a time: divisions need registers. */
+enum { MERGE_EACH = 8 };
+
 /* Each entry stands for `per` of all `rows`, the last for what is left. */
 template <bool sqdev> struct merged {
     const float *mean, *m2;
@@ -97,22 +100,22 @@ template <bool sqdev> struct merged {
         float mean, m2;
     };
     struct state {
-        int64_t from, to; /* rows */
+        int64_t left, n; /* rows of the group and what follows it; rows merged */
         float mean, m2;
     };
     RO_DEVICE state start(int64_t, const column_group &g) const {
-        return {g.row * per, g.row * per, 0.0f, 0.0f};
+        return {rows - g.row * per, 0, 0.0f, 0.0f};
     }
     RO_DEVICE data read(int64_t, int64_t e) const {
         return {mean[e], sqdev ? m2[e] : 0.0f};
     }
     RO_DEVICE state add(state s, data v) const {
-        const int64_t to = s.to + per < rows ? s.to + per : rows;
-        if (s.from == s.to)
-            return {s.from, to, v.mean, v.m2};
-        const float a = (float)(s.to - s.from), b = (float)(to - s.to), all = (float)(to - s.from);
+        const int64_t n = s.n + per < s.left ? s.n + per : s.left;
+        if (s.n == 0)
+            return {s.left, n, v.mean, v.m2};
+        const float a = (float)s.n, b = (float)(n - s.n), all = (float)n;
         const float delta = v.mean - s.mean;
-        return {s.from, to, ro_fma(delta, b / all, s.mean),
+        return {s.left, n, ro_fma(delta, b / all, s.mean),
                 sqdev ? s.m2 + ro_fma(delta * delta, a * b / all, v.m2) : 0.0f};
     }
     static RO_DEVICE float close(state s) {
@@ -122,7 +125,7 @@ template <bool sqdev> struct merged {
 
 template <bool sqdev>
 static ro_status bn_merge(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return reduce_view(
+    return reduce_view<MERGE_EACH>(
         d, call, out,
         merged<sqdev>{f32(in[0]), sqdev ? f32(in[1]) : nullptr, call->attr[1], call->attr[2]});
 }

@@ -51,8 +51,8 @@ struct row_sum : column_sum {
 };
 
 /* F: data, read(row, element); state, start(item, group), add(state, data), close(state). Reads
- * overlap, additions are in order. */
-template <class F>
+ * overlap, `each` at a time; additions are in order. */
+template <int each, class F>
 __global__ void __launch_bounds__(COLUMN_THREADS)
     reduce_columns_kernel(float *out, column_view view, F f) {
     const int64_t item = (int64_t)blockIdx.x * COLUMN_THREADS + threadIdx.x;
@@ -60,34 +60,34 @@ __global__ void __launch_bounds__(COLUMN_THREADS)
         return;
     const column_group g = view.of(item);
     typename F::state sum = f.start(item, g);
-    for (int from = 0; from < g.rows; from += COLUMN_EACH) {
-        typename F::data v[COLUMN_EACH] = {};
+    for (int from = 0; from < g.rows; from += each) {
+        typename F::data v[each] = {};
 #pragma unroll
-        for (int u = 0; u < COLUMN_EACH; u++)
+        for (int u = 0; u < each; u++)
             if (from + u < g.rows)
                 v[u] = f.read(g.row + from + u, g.e + (from + u) * view.inner.divisor);
 #pragma unroll
-        for (int u = 0; u < COLUMN_EACH; u++)
+        for (int u = 0; u < each; u++)
             if (from + u < g.rows)
                 sum = f.add(sum, v[u]);
     }
     out[item] = F::close(sum);
 }
 
-template <class F>
+template <int each = COLUMN_EACH, class F>
 static ro_status reduce_columns(ro_cuda *d, const ro_call *call, void *out, const ro_axis &axis,
                                 const F &f) {
     const column_view view(axis);
-    RO_LAUNCH((reduce_columns_kernel<F>), ro_grid(ceil_div(view.count, COLUMN_THREADS)),
+    RO_LAUNCH((reduce_columns_kernel<each, F>), ro_grid(ceil_div(view.count, COLUMN_THREADS)),
               dim3(COLUMN_THREADS), 0, d->stream, static_cast<float *>(out), view, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }
 
 /* The first input as rows of as many columns as the first attribute says. */
-template <class F>
+template <int each = COLUMN_EACH, class F>
 static ro_status reduce_view(ro_cuda *d, const ro_call *call, void *out, const F &f) {
     const int64_t cols = call->attr[0];
-    return reduce_columns(d, call, out, {1, in_numel(call, 0) / cols, cols}, f);
+    return reduce_columns<each>(d, call, out, {1, in_numel(call, 0) / cols, cols}, f);
 }
 
 #endif

@@ -228,10 +228,10 @@ static ro_status sum_groups(ro_cuda *d, const ro_row_grad_job *j, int64_t groups
               *beta = left == 1 ? j->dbeta : to + left * j->cols;
         const column_view view({1, groups, j->cols});
         const dim3 grid = ro_grid(ceil_div(view.count, COLUMN_THREADS)), block(COLUMN_THREADS);
-        RO_LAUNCH((reduce_columns_kernel<row_sum>), grid, block, 0, d->stream, gamma, view,
-                  row_sum{{}, from});
-        RO_LAUNCH((reduce_columns_kernel<row_sum>), grid, block, 0, d->stream, beta, view,
-                  row_sum{{}, from + groups * j->cols});
+        RO_LAUNCH((reduce_columns_kernel<COLUMN_EACH, row_sum>), grid, block, 0, d->stream, gamma,
+                  view, row_sum{{}, from});
+        RO_LAUNCH((reduce_columns_kernel<COLUMN_EACH, row_sum>), grid, block, 0, d->stream, beta,
+                  view, row_sum{{}, from + groups * j->cols});
         from = to, groups = left;
     }
     return ro_cuda_launched(d, "layer_norm_backward");
