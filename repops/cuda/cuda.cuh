@@ -15,8 +15,7 @@
 
 #if defined(RO_SIMT)
 #define RO_LAUNCH(kernel, grid, block, smem, stream, ...)                                          \
-    ((void)(stream),                                                                               \
-     simt::launch(grid, block, smem, simt::name_of(kernel), [=] { kernel(__VA_ARGS__); }))
+    simt::launch(grid, block, smem, stream, simt::name_of(kernel), [=] { kernel(__VA_ARGS__); })
 #define RO_SMEM(type, name) type *name = static_cast<type *>(simt::shared_memory())
 #else
 #define RO_LAUNCH(kernel, grid, block, smem, stream, ...)                                          \

@@ -56,21 +56,23 @@ static ro_cuda *of(ro_device *device) {
     return static_cast<ro_cuda *>(device);
 }
 
-/* While it lives, the device is the calling thread's current one, as launches want it: another
- * context, or the program, may have chosen another. Memory goes by the stream's device. A thread
- * that never chose has device 0, and the runtime does not say so: going back to it initializes that
- * device, which takes time and memory once, where the context is on another. */
+/* While it lives, and its status is RO_OK, the device is the calling thread's current one: another
+ * context, or the program, may have chosen another. A thread that never chose has device 0, and the
+ * runtime does not say so: going back to it initializes that device, which takes time and memory
+ * once, where the context is on another. */
 class current_device {
     int before = -1;
 
   public:
-    explicit current_device(int index) {
-        const cudaError_t error = cudaGetDevice(&before);
-        ignore(error);
-        if (error == cudaSuccess && before != index)
-            ignore(cudaSetDevice(index));
-        else
-            before = -1;
+    ro_status status = RO_OK;
+
+    explicit current_device(ro_cuda *d) {
+        int now = 0;
+        status = ro_cuda_check(d, cudaGetDevice(&now), "device");
+        if (status != RO_OK || now == d->index)
+            return;
+        status = ro_cuda_check(d, cudaSetDevice(d->index), "device");
+        before = now;
     }
     ~current_device() {
         if (before >= 0)
@@ -79,8 +81,18 @@ class current_device {
     current_device(const current_device &) = delete;
 };
 
+/* A function of the table that calls f on its device. */
+template <auto f> struct entry;
+template <class... A, ro_status (*f)(ro_cuda *, A...)> struct entry<f> {
+    static ro_status call(ro_device *device, A... arguments) {
+        const current_device here(of(device));
+        return here.status == RO_OK ? f(of(device), arguments...) : here.status;
+    }
+};
+
 static void close_device(ro_device *device) {
     ro_cuda *d = of(device);
+    const current_device here(d);
     if (d->stream) {
         ignore(cudaStreamSynchronize(d->stream));
         ignore(cudaStreamDestroy(d->stream));
@@ -115,33 +127,28 @@ static ro_cuda_operator *const *operators() {
     return table;
 }
 
-static ro_status run(ro_device *device, const ro_call *call, const void *const *in, void *out) {
+static ro_status run(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     ro_cuda_operator *f = operators()[call->op];
-    const current_device here(of(device)->index);
     if (!f)
-        return ro_cuda_fail(of(device), RO_ERR_UNSUPPORTED, "cuda: there is no operator %s yet",
+        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: there is no operator %s yet",
                             ro_op_describe(call->op)->name);
-    return f(of(device), call, in, out);
-}
-
-static ro_status alloc(ro_device *device, size_t size, void **out) {
-    return ro_cuda_alloc(of(device), size, out);
+    return f(d, call, in, out);
 }
 
 static void free_block(ro_device *device, void *block) {
+    const current_device here(of(device));
     ro_cuda_free(of(device), block);
 }
 
-static ro_status wait(ro_device *device) {
-    return ro_cuda_check(of(device), cudaStreamSynchronize(of(device)->stream), "wait");
+static ro_status wait(ro_cuda *d) {
+    return ro_cuda_check(d, cudaStreamSynchronize(d->stream), "wait");
 }
 
-static ro_status transfer(ro_device *device, void *to, const void *from, size_t size,
-                          cudaMemcpyKind kind, const char *what) {
+static ro_status transfer(ro_cuda *d, void *to, const void *from, size_t size, cudaMemcpyKind kind,
+                          const char *what) {
     if (size == 0)
         return RO_OK;
-    return ro_cuda_check(of(device), cudaMemcpyAsync(to, from, size, kind, of(device)->stream),
-                         what);
+    return ro_cuda_check(d, cudaMemcpyAsync(to, from, size, kind, d->stream), what);
 }
 
 /* Whether the runtime has its own copy of host memory when cudaMemcpyAsync returns: of pageable
@@ -155,19 +162,18 @@ static bool is_staged(const ro_cuda *d, const void *from) {
     return error == cudaSuccess && attributes.type == cudaMemoryTypeUnregistered;
 }
 
-static ro_status write(ro_device *device, void *to, const void *from, size_t size) {
-    const current_device here(of(device)->index);
-    const ro_status status = transfer(device, to, from, size, cudaMemcpyHostToDevice, "write");
-    return status != RO_OK || size == 0 || is_staged(of(device), from) ? status : wait(device);
+static ro_status write(ro_cuda *d, void *to, const void *from, size_t size) {
+    const ro_status status = transfer(d, to, from, size, cudaMemcpyHostToDevice, "write");
+    return status != RO_OK || size == 0 || is_staged(d, from) ? status : wait(d);
 }
 
-static ro_status read(ro_device *device, void *to, const void *from, size_t size) {
-    const ro_status status = transfer(device, to, from, size, cudaMemcpyDeviceToHost, "read");
-    return status == RO_OK ? wait(device) : status;
+static ro_status read(ro_cuda *d, void *to, const void *from, size_t size) {
+    const ro_status status = transfer(d, to, from, size, cudaMemcpyDeviceToHost, "read");
+    return status == RO_OK ? wait(d) : status;
 }
 
-static ro_status copy(ro_device *device, void *to, const void *from, size_t size) {
-    return transfer(device, to, from, size, cudaMemcpyDeviceToDevice, "copy");
+static ro_status copy(ro_cuda *d, void *to, const void *from, size_t size) {
+    return transfer(d, to, from, size, cudaMemcpyDeviceToDevice, "copy");
 }
 
 static size_t peak(ro_device *device) {
@@ -178,105 +184,33 @@ static size_t peak(ro_device *device) {
     return error == cudaSuccess ? (size_t)bytes : 0;
 }
 
-static ro_status sgemm(ro_device *device, const ro_products *products) {
-    const current_device here(of(device)->index);
-    return ro_cuda_sgemm(of(device), products);
-}
-
-static ro_status linear(ro_device *device, const ro_linear_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_linear(of(device), job);
-}
-
-static ro_status attention_forward(ro_device *device, const ro_attention_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_attention_forward(of(device), job);
-}
-
-static ro_status attention_backward(ro_device *device, const ro_attention_grad_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_attention_backward(of(device), job);
-}
-
-static ro_status cross_entropy(ro_device *device, const ro_cross_entropy_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_cross_entropy(of(device), job);
-}
-
-static ro_status adamw(ro_device *device, int64_t count, const ro_adamw_parameter *parameter) {
-    const current_device here(of(device)->index);
-    return ro_cuda_adamw(of(device), count, parameter);
-}
-
-static ro_status sgd(ro_device *device, const ro_sgd_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_sgd(of(device), job);
-}
-
-static ro_status layer_norm(ro_device *device, const ro_row_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_layer_norm(of(device), job);
-}
-
-static ro_status layer_norm_backward(ro_device *device, const ro_row_grad_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_layer_norm_backward(of(device), job);
-}
-
-static ro_status softmax(ro_device *device, const ro_row_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_softmax(of(device), job);
-}
-
-static ro_status softmax_backward(ro_device *device, const ro_row_grad_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_softmax_backward(of(device), job);
-}
-
-static ro_status log_softmax(ro_device *device, const ro_row_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_log_softmax(of(device), job);
-}
-
-static ro_status log_softmax_backward(ro_device *device, const ro_row_grad_job *job) {
-    const current_device here(of(device)->index);
-    return ro_cuda_log_softmax_backward(of(device), job);
-}
-
-static ro_status tree_roots(ro_device *device, int64_t count, const void *const *data,
-                            const size_t *size, uint8_t *root) {
-    const current_device here(of(device)->index);
-    return ro_cuda_tree_roots(of(device), count, data, size, root);
-}
-
-static ro_status free_values(ro_device *device, const ro_free_values *values) {
-    const current_device here(of(device)->index);
-    return (values->f32 ? ro_cuda_free_f32 : ro_cuda_free_f64)(of(device), values);
+static ro_status free_values(ro_cuda *d, const ro_free_values *values) {
+    return (values->f32 ? ro_cuda_free_f32 : ro_cuda_free_f64)(d, values);
 }
 
 static const ro_device_functions functions = {close_device,
-                                              run,
-                                              sgemm,
-                                              linear,
-                                              attention_forward,
-                                              attention_backward,
-                                              cross_entropy,
-                                              adamw,
-                                              sgd,
-                                              layer_norm,
-                                              layer_norm_backward,
-                                              softmax,
-                                              softmax_backward,
-                                              log_softmax,
-                                              log_softmax_backward,
-                                              alloc,
+                                              entry<run>::call,
+                                              entry<ro_cuda_sgemm>::call,
+                                              entry<ro_cuda_linear>::call,
+                                              entry<ro_cuda_attention_forward>::call,
+                                              entry<ro_cuda_attention_backward>::call,
+                                              entry<ro_cuda_cross_entropy>::call,
+                                              entry<ro_cuda_adamw>::call,
+                                              entry<ro_cuda_sgd>::call,
+                                              entry<ro_cuda_layer_norm>::call,
+                                              entry<ro_cuda_layer_norm_backward>::call,
+                                              entry<ro_cuda_softmax>::call,
+                                              entry<ro_cuda_softmax_backward>::call,
+                                              entry<ro_cuda_log_softmax>::call,
+                                              entry<ro_cuda_log_softmax_backward>::call,
+                                              entry<ro_cuda_alloc>::call,
                                               free_block,
-                                              write,
-                                              read,
-                                              copy,
-                                              wait,
-                                              tree_roots,
-                                              free_values,
+                                              entry<write>::call,
+                                              entry<read>::call,
+                                              entry<copy>::call,
+                                              entry<wait>::call,
+                                              entry<ro_cuda_tree_roots>::call,
+                                              entry<free_values>::call,
                                               peak};
 
 /* ---- opening ---- */
@@ -327,9 +261,10 @@ static ro_status check_device(ro_cuda *d, const cudaDeviceProp *properties, int 
 static ro_status open_stream(ro_cuda *d) {
     cudaDeviceProp properties;
     int driver = 0;
-    const current_device here(d->index);
-    ro_status status =
-        ro_cuda_check(d, cudaGetDeviceProperties(&properties, d->index), "properties");
+    const current_device here(d);
+    ro_status status = here.status;
+    if (status == RO_OK)
+        status = ro_cuda_check(d, cudaGetDeviceProperties(&properties, d->index), "properties");
     if (status == RO_OK)
         status = ro_cuda_check(d, cudaDriverGetVersion(&driver), "driver");
     if (status != RO_OK)

@@ -2,6 +2,7 @@
 #include "repops/src/cuda.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,17 +31,32 @@ static void *open_beside(const char *program, const char *folder, const reason *
     return there ? open_at(path, r) : NULL;
 }
 
+/* The file that this code is in. Of a program dladdr knows the name it was started by, which need
+ * not be where it is. */
+static const char *this_file(char *room, size_t size) {
+    Dl_info self;
+    if (!dladdr((void *)(uintptr_t)&ro_cuda_open, &self) || !self.dli_fname)
+        return NULL;
+    if (strcmp(self.dli_fname, program_invocation_name) != 0)
+        return self.dli_fname;
+    const ssize_t length = readlink("/proc/self/exe", room, size - 1);
+    if (length < 0)
+        return self.dli_fname;
+    room[length] = '\0';
+    return room;
+}
+
 /* Where REPOPS_CUDA_LIBRARY says; beside this library; in the lib that goes with a program's bin;
  * where the system looks. */
 static void *open_library(const reason *r) {
-    const char *named = getenv("REPOPS_CUDA_LIBRARY");
-    Dl_info self;
+    char room[4096];
+    const char *named = getenv("REPOPS_CUDA_LIBRARY"), *self = this_file(room, sizeof room);
     void *library = NULL;
     if (named && *named)
         return open_at(named, r);
-    if (dladdr((void *)(uintptr_t)&ro_cuda_open, &self) && self.dli_fname) {
-        library = open_beside(self.dli_fname, "", r);
-        library = library ? library : open_beside(self.dli_fname, "../lib/", r);
+    if (self) {
+        library = open_beside(self, "", r);
+        library = library ? library : open_beside(self, "../lib/", r);
     }
     return library ? library : open_at(RO_CUDA_LIBRARY, r);
 }

@@ -10,6 +10,8 @@
  *   that is allowed less than before, between another thread's allowance and launch, and memory
  *   that is still there when its pool is destroyed (SIMT_FAULT=memory@N: the N-th allocation
  *   fails);
+ * - a device's memory cannot be touched but by kernels, copies and fills; SIMT_DEVICES devices, and
+ *   a launch must be on the calling thread's;
  * - an asynchronous copy leaves NaN where it goes until it lands, at a random point before the
  * wait;
  * - built with -fsanitize=thread, two accesses without a barrier between them are a race, whatever
@@ -81,12 +83,13 @@ static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) {
 
 /* ---- threads ---- */
 
+struct simt_stream;
 namespace simt {
 uint3 thread_index();
 uint3 block_index();
 dim3 block_size();
 dim3 grid_size();
-void launch(dim3 grid, dim3 block, size_t shared, const void *kernel,
+void launch(dim3 grid, dim3 block, size_t shared, simt_stream *stream, const void *kernel,
             const std::function<void()> &body);
 /* Every launch that was compiled in is known by its type, whether it runs or not: see
  * SIMT_LAUNCHES. */
@@ -99,9 +102,10 @@ template <class Body> struct launch_of {
     static inline long *const count = known();
 };
 template <class Body>
-void launch(dim3 grid, dim3 block, size_t shared, const void *kernel, const Body &body) {
+void launch(dim3 grid, dim3 block, size_t shared, simt_stream *stream, const void *kernel,
+            const Body &body) {
     ++*launch_of<Body>::count;
-    launch(grid, block, shared, kernel, std::function<void()>(body));
+    launch(grid, block, shared, stream, kernel, std::function<void()>(body));
 }
 /* What tells kernels apart. */
 template <class F> const void *name_of(F *kernel) {
@@ -265,6 +269,7 @@ enum cudaError_t {
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
     cudaErrorInsufficientDriver = 35,
+    cudaErrorDevicesUnavailable = 46,
     cudaErrorNoDevice = 100,
     cudaErrorInvalidDevice = 101,
     cudaErrorLaunchFailure = 719

@@ -22,6 +22,10 @@ run driver "driver version is insufficient"
 run version "cuda:0: the driver is too old: CUDA 12.1 is needed"
 run architecture "cuda:0: the device is too old: sm_75 is needed"
 run pools "cuda:0: no memory pools on simulated"
+# A second device, and one that is somebody else's: nothing runs on the first one in its place.
+SIMT_DEVICES=2 "$build/bin/verde" run "$temp/job.yaml" --out "$temp/second" --backend cuda:1 > "$temp/log" 2>&1 || { tail -n 3 "$temp/log"; fail "cuda:1"; }
+SIMT_DEVICES=2 SIMT_FAULT=occupied "$build/bin/verde" run "$temp/job.yaml" --out "$temp/run" --backend cuda:1 > "$temp/log" 2>&1 && fail "a device in use"
+grep -qF "cuda:1: device: CUDA-capable device(s) is/are busy or unavailable" "$temp/log" || { cat "$temp/log"; fail "a device in use has no line"; }
 run memory@1 "no memory for"
 for allocation in 2 3 5 8 13 21 34 55 89 144 233 377; do
     run memory@$allocation "out of memory"
@@ -50,6 +54,10 @@ mkdir -p "$temp/bin" "$temp/lib"
 cp "$build/bin/repops-conform" "$temp/bin"
 echo "no library" > "$temp/lib/librepops_cuda.so.1"
 REPOPS_CUDA_LIBRARY='' refused - 2 "../lib/librepops_cuda.so.1: " "$temp/bin/repops-conform" --device cuda:0
+# A program finds it, too, that was found along PATH.
+cp "$simt/librepops_cuda.so.1" "$temp/lib"
+REPOPS_CUDA_LIBRARY='' PATH="$temp/bin:$PATH" SIMT_FAULT=none repops-conform --device cuda:0 > "$temp/out" 2>&1
+grep -qF "no CUDA-capable device" "$temp/out" || { tail -n 3 "$temp/out"; fail "a program along PATH does not find its library"; }
 # One that was built from other headers is refused, whatever its version.
 LC_ALL=C sed 's/\(, headers \)[0-9]/\1x/' "$simt/librepops_cuda.so.1" > "$temp/lib/librepops_cuda.so.1"
 REPOPS_CUDA_LIBRARY='' refused - 2 "they must be one build" "$temp/bin/repops-conform" --device cuda:0

@@ -494,6 +494,52 @@ static size_t shared_most() {
 static std::map<const void *, int> allowed;
 static cudaError_t last_error;
 
+/* ---- memory of devices ---- */
+
+} // namespace simt
+
+struct simt_pool {
+    size_t in_use, most_in_use, blocks;
+};
+struct simt_stream {
+    int device;
+};
+
+namespace simt {
+
+struct allocation {
+    void *mapping;
+    size_t mapped, size;
+    simt_pool *pool;
+};
+static std::map<void *, allocation> allocations;
+static thread_local int device_now;
+
+static void protect(const allocation &a, int how) {
+    if (mprotect(a.mapping, a.mapped - (size_t)sysconf(_SC_PAGESIZE), how) != 0)
+        stop("memory could not be protected");
+}
+
+/* While it lives, memory can be touched. */
+struct open_memory {
+    open_memory() {
+        for (const auto &[start, a] : allocations)
+            protect(a, PROT_READ | PROT_WRITE);
+    }
+    ~open_memory() {
+        for (const auto &[start, a] : allocations)
+            protect(a, PROT_NONE);
+    }
+};
+
+bool on_device(const void *address) {
+    auto next = allocations.upper_bound(const_cast<void *>(address));
+    if (next == allocations.begin())
+        return false;
+    const auto &[start, a] = *--next;
+    return static_cast<const char *>(address) < static_cast<const char *>(start) + a.size;
+}
+
 /* Whether there is something to run. */
 static bool launches(dim3 g, dim3 b, size_t shared_size, const void *kernel) {
     const uint64_t threads = (uint64_t)b.x * b.y * b.z;
@@ -509,7 +555,7 @@ static bool launches(dim3 g, dim3 b, size_t shared_size, const void *kernel) {
     return true;
 }
 
-void launch(dim3 g, dim3 b, size_t shared_size, const void *name,
+void launch(dim3 g, dim3 b, size_t shared_size, simt_stream *stream, const void *name,
             const std::function<void()> &kernel) {
     const unsigned threads = b.x * b.y * b.z;
     void *mapping;
@@ -517,6 +563,9 @@ void launch(dim3 g, dim3 b, size_t shared_size, const void *name,
     grid = g, block = b, body = &kernel;
     if (!launches(g, b, shared_size, name))
         return;
+    if (stream && stream->device != device_now)
+        stop("a launch on another device than the thread's");
+    const open_memory open;
     seed_launch();
     shared = guarded(shared_size, 16, &mapping, &mapped);
     fibers.resize(threads);
@@ -550,26 +599,11 @@ void launch(dim3 g, dim3 b, size_t shared_size, const void *name,
 
 /* ---- the runtime's functions ---- */
 
-struct simt_pool {
-    size_t in_use, most_in_use, blocks;
-};
-struct allocation {
-    void *mapping;
-    size_t mapped, size;
-    simt_pool *pool;
-};
-static std::map<void *, allocation> allocations;
+using simt::allocation;
+using simt::allocations;
 
-bool simt::on_device(const void *address) {
-    auto next = allocations.upper_bound(const_cast<void *>(address));
-    if (next == allocations.begin())
-        return false;
-    const auto &[start, a] = *--next;
-    return static_cast<const char *>(address) < static_cast<const char *>(start) + a.size;
-}
-
-/* ---- failures on purpose: SIMT_FAULT is none, driver, version, architecture, pools, memory@N or
- * lost@N ---- */
+/* ---- failures on purpose: SIMT_FAULT is none, driver, version, architecture, pools, occupied,
+ * memory@N or lost@N ---- */
 
 /* The number after `kind` and an @; 0: another failure is asked for, or none. */
 static long planted(const char *kind) {
@@ -586,21 +620,31 @@ static cudaError_t lost() {
     return at && simt::launched() >= at ? cudaErrorLaunchFailure : cudaSuccess;
 }
 
+static int devices() {
+    const char *count = getenv("SIMT_DEVICES");
+    return count ? atoi(count) : 1;
+}
+
 cudaError_t cudaDriverGetVersion(int *version) {
     *version = planted("version") ? 12000 : 13000;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int *count) {
-    *count = 1;
+    *count = devices();
     return planted("none")     ? cudaErrorNoDevice
            : planted("driver") ? cudaErrorInsufficientDriver
                                : cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+    if (device < 0 || device >= devices())
+        return cudaErrorInvalidDevice;
+    if (planted("occupied"))
+        return cudaErrorDevicesUnavailable;
+    simt::device_now = device;
+    return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int *device) {
-    *device = 0;
+    *device = simt::device_now;
     return cudaSuccess;
 }
 /* A large card, to a kernel that asks; SIMT_SMS multiprocessors, SIMT_SHARED KiB of memory for a
@@ -628,11 +672,11 @@ cudaError_t simt_allow_shared(const void *kernel, int bytes) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
-    static char stream;
-    *out = reinterpret_cast<cudaStream_t>(&stream);
+    *out = new simt_stream{simt::device_now};
     return cudaSuccess;
 }
-cudaError_t cudaStreamDestroy(cudaStream_t) {
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    delete stream;
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
@@ -640,7 +684,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t) {
 }
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *out, const cudaMemPoolProps *properties) {
     if (properties->allocType != cudaMemAllocationTypePinned ||
-        properties->location.type != cudaMemLocationTypeDevice || properties->location.id != 0)
+        properties->location.type != cudaMemLocationTypeDevice ||
+        properties->location.id != simt::device_now)
         return cudaErrorInvalidValue;
     *out = new simt_pool{};
     return cudaSuccess;
@@ -673,6 +718,7 @@ cudaError_t cudaMallocFromPoolAsync(void **out, size_t size, cudaMemPool_t pool,
     if (!*out)
         return cudaErrorMemoryAllocation;
     memset(*out, 0xff, size);
+    protect(a, PROT_NONE);
     allocations[*out] = a;
     pool->blocks++;
     pool->in_use += size;
@@ -690,6 +736,7 @@ cudaError_t cudaFreeAsync(void *block, cudaStream_t) {
     return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind, cudaStream_t) {
+    const simt::open_memory open;
     memcpy(to, from, size);
     return lost();
 }
@@ -698,6 +745,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *) {
     return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t size, cudaStream_t) {
+    const simt::open_memory open;
     memset(to, value, size);
     return lost();
 }
@@ -714,6 +762,7 @@ const char *cudaGetErrorString(cudaError_t error) {
     case cudaErrorNoDevice: return "no CUDA-capable device is detected";
     case cudaErrorInsufficientDriver:
         return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorDevicesUnavailable: return "CUDA-capable device(s) is/are busy or unavailable";
     case cudaErrorLaunchFailure: return "unspecified launch failure";
     default: return "invalid value";
     }
