@@ -79,14 +79,18 @@ static const struct {
     {RO_OP_SGD_NESTEROV, vd_match_sgd},
 };
 
+/* False: out of memory. A group is cleared where it may be one: most nodes begin none. */
+static bool try_pattern(const vd_matcher *m, vd_plan *plan, size_t pattern, uint32_t node) {
+    vd_fused g = {0};
+    return !patterns[pattern].match(m, node, &g) || !self_contained(m, plan, &g) ||
+           add_group(plan, &g);
+}
+
 static bool find_groups(const vd_matcher *m, vd_plan *plan) {
     for (uint32_t i = 0; i < m->graph->node_count; i++)
-        for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
-            vd_fused g = {0};
-            if (m->graph->node[i].op == patterns[k].op && patterns[k].match(m, i, &g) &&
-                self_contained(m, plan, &g) && !add_group(plan, &g))
+        for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++)
+            if (m->graph->node[i].op == patterns[k].op && !try_pattern(m, plan, k, i))
                 return false;
-        }
     return true;
 }
 
