@@ -37,6 +37,10 @@ struct ro_cuda : ro_device {
     bool reads_pageable;
     cudaStream_t stream;
     cudaMemPool_t pool;
+    /* Kernels that have been allowed what the device has: ro_cuda_allow. */
+    enum { ALLOWED_MOST = 256 };
+    const void *allowed[ALLOWED_MOST];
+    int allowed_count;
 };
 
 /* Runs one operator. The output has elements. */
@@ -58,15 +62,21 @@ void ro_cuda_free(ro_cuda *d, void *block);
 /* Allows a kernel all the shared memory that the device has for a block, and gives it what a
  * multiprocessor has of it, so that as many blocks fit as were planned: otherwise the driver
  * decides how much is cache. Never less than all: contexts of other threads launch the same kernel,
- * and what is allowed is the device's. No kernel has shared memory but what launches ask for. */
+ * and what is allowed is the device's. Once for each kernel in a context: two calls of
+ * the runtime before a launch would take as long as it. No kernel has shared memory but what launches ask for. */
 template <class K> static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, const char *what) {
     const cudaFuncAttribute most = cudaFuncAttributeMaxDynamicSharedMemorySize;
-    const ro_status status =
-        ro_cuda_check(d, cudaFuncSetAttribute(kernel, most, d->shared_memory), what);
-    if (status != RO_OK)
-        return status;
-    return ro_cuda_check(
-        d, cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 100), what);
+    const cudaFuncAttribute carveout = cudaFuncAttributePreferredSharedMemoryCarveout;
+    const void *name = reinterpret_cast<const void *>(kernel);
+    for (int i = 0; i < d->allowed_count; i++)
+        if (d->allowed[i] == name)
+            return RO_OK;
+    ro_status status = ro_cuda_check(d, cudaFuncSetAttribute(kernel, most, d->shared_memory), what);
+    if (status == RO_OK)
+        status = ro_cuda_check(d, cudaFuncSetAttribute(kernel, carveout, 100), what);
+    if (status == RO_OK && d->allowed_count < ro_cuda::ALLOWED_MOST)
+        d->allowed[d->allowed_count++] = name;
+    return status;
 }
 
 /* ---- tables: each fills in its operators ---- */

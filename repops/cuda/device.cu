@@ -279,6 +279,19 @@ static ro_status open_stream(ro_cuda *d) {
     return status;
 }
 
+/* Within a major version the driver may be older than the toolkit, but for code that it compiles. */
+static void say_missing(char *why, size_t size, int index, cudaError_t error) {
+    int driver = 0;
+    if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess)
+        snprintf(why, size, "cuda:%d: %s: it is for CUDA %d.%d, this library was built by %d.%d",
+                 index, cudaGetErrorString(error), driver / 1000, driver % 1000 / 10,
+                 CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    else
+        snprintf(why, size, "cuda:%d: %s", index,
+                 error != cudaSuccess ? cudaGetErrorString(error)
+                                      : "this machine has fewer devices");
+}
+
 extern "C" RO_API ro_cuda_open_function ro_cuda_open_device;
 
 extern "C" ro_status ro_cuda_open_device(const char *build, int index, ro_device **out, char *why,
@@ -293,9 +306,7 @@ extern "C" ro_status ro_cuda_open_device(const char *build, int index, ro_device
     const cudaError_t error = cudaGetDeviceCount(&count);
     ignore(error);
     if (error != cudaSuccess || index >= count) {
-        snprintf(why, why_size, "cuda:%d: %s", index,
-                 error != cudaSuccess ? cudaGetErrorString(error)
-                                      : "this machine has fewer devices");
+        say_missing(why, why_size, index, error);
         return RO_ERR_DEVICE;
     }
     ro_cuda *d = static_cast<ro_cuda *>(calloc(1, sizeof *d));

@@ -282,6 +282,8 @@ ro_status ro_cuda_tree_roots(ro_cuda *d, int64_t count, const void *const *data,
             if (status == RO_OK)
                 status = read_roots(d, roots, count, root);
         }
+        if (status != RO_OK && cudaStreamSynchronize(d->stream) != cudaSuccess)
+            (void)cudaGetLastError(); /* waited for: the plan may have been on its way */
         ro_cuda_free(d, memory);
     }
     free(p.first);

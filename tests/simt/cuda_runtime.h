@@ -31,7 +31,8 @@
 
 #include <functional>
 
-#define RO_SIMT 1
+#define RO_SIMT        1
+#define CUDART_VERSION 13000
 
 #define __global__
 #define __device__

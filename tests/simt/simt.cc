@@ -626,7 +626,7 @@ static int devices() {
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
-    *version = planted("version") ? 12000 : 13000;
+    *version = planted("version") || planted("driver") ? 12000 : 13000;
     return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int *count) {
