@@ -63,7 +63,8 @@ void ro_cuda_free(ro_cuda *d, void *block);
  * multiprocessor has of it, so that as many blocks fit as were planned: otherwise the driver
  * decides how much is cache. Never less than all: contexts of other threads launch the same kernel,
  * and what is allowed is the device's. Once for each kernel in a context: two calls of
- * the runtime before a launch would take as long as it. No kernel has shared memory but what launches ask for. */
+ * the runtime before a launch would take as long as it. No kernel has shared memory but what
+ * launches ask for. */
 template <class K> static ro_status ro_cuda_allow(ro_cuda *d, K *kernel, const char *what) {
     const cudaFuncAttribute most = cudaFuncAttributeMaxDynamicSharedMemorySize;
     const cudaFuncAttribute carveout = cudaFuncAttributePreferredSharedMemoryCarveout;

@@ -279,7 +279,8 @@ static ro_status open_stream(ro_cuda *d) {
     return status;
 }
 
-/* Within a major version the driver may be older than the toolkit, but for code that it compiles. */
+/* Within a major version the driver may be older than the toolkit, but for code that it compiles.
+ */
 static void say_missing(char *why, size_t size, int index, cudaError_t error) {
     int driver = 0;
     if (error == cudaErrorInsufficientDriver && cudaDriverGetVersion(&driver) == cudaSuccess)
