@@ -4,12 +4,14 @@
 
 struct tile_facts {
     gemm_tile_name name;
-    int m, n, blocks, threads; /* blocks: that a multiprocessor has registers for */
-    double rate;               /* of 128 multiply-adds a cycle; the flat ones' is memory's */
+    int m, n, blocks; /* blocks: that a multiprocessor has registers for */
+    int warps;        /* of a scheduler in a block; those of many sums count twice */
+    double rate;      /* of 128 multiply-adds a cycle; the flat ones' is memory's */
 };
 
 template <class Tile> static constexpr tile_facts facts_of(gemm_tile_name name, double rate) {
-    return {name, Tile::M, Tile::N, Tile::BLOCKS, Tile::THREADS, rate};
+    const int warps = Tile::THREADS / 128 * (Tile::TM * Tile::TN > 64 ? 2 : 1);
+    return {name, Tile::M, Tile::N, Tile::BLOCKS, warps, rate};
 }
 
 static const tile_facts tiles[GEMM_TILES] = {
@@ -40,8 +42,17 @@ static candidate candidate_of(const ro_cuda *d, const gemm_problem *p, const til
 /* How much of the rate is left with so few warps: each scheduler needs three or four. */
 static double busy(const ro_cuda *d, const candidate *c, int64_t blocks) {
     const int64_t each = ceil_div(blocks, d->multiprocessors);
-    const int64_t warps = (each < c->resident ? each : c->resident) * c->tile->threads / 128;
+    const int64_t warps = (each < c->resident ? each : c->resident) * c->tile->warps;
     return warps >= 4 ? 1.0 : warps == 3 ? 0.96 : warps == 2 ? 0.88 : 0.62;
+}
+
+/* How many blocks, one after the other, take as long as those of the multiprocessor that gets the
+ * most. Residents end together, and the next come to whoever ended: not one to each
+ * multiprocessor, but as many as fit to some. */
+static double rounds(const ro_cuda *d, const candidate *c) {
+    const int64_t at_once = (int64_t)d->multiprocessors * c->resident;
+    return (double)(c->blocks > at_once ? c->resident * ceil_div(c->blocks, at_once)
+                                        : ceil_div(c->blocks, d->multiprocessors));
 }
 
 struct estimate {
@@ -51,7 +62,7 @@ struct estimate {
 
 static estimate whole(const ro_cuda *d, const gemm_problem *p, const candidate *c, int64_t chunks) {
     const tile_facts *t = c->tile;
-    const double steps = (double)ceil_div(c->blocks, d->multiprocessors) * (double)p->k;
+    const double steps = rounds(d, c) * (double)p->k;
     const double rate = 128 * t->rate * busy(d, c, c->blocks);
     return {steps * t->m * t->n / rate + block_cycles, chunks};
 }
@@ -62,7 +73,7 @@ static estimate divided(const ro_cuda *d, const gemm_problem *p, const candidate
     const tile_facts *t = c->tile;
     const double size = (double)p->batch * (double)p->m * (double)p->n;
     const double share = (double)c->blocks * (double)chunks / d->multiprocessors;
-    const double most = 0.9 * share / (double)ceil_div(c->blocks, d->multiprocessors);
+    const double most = 0.9 * share / rounds(d, c);
     const int64_t lead = most < 1 ? 1 : most >= (double)chunks ? chunks - 1 : (int64_t)most;
     const int64_t units = chunks - lead + 1;
     const double rate = 128 * t->rate * busy(d, c, c->blocks * units);
