@@ -87,6 +87,8 @@ template <bool backward, bool taps_outer> struct conv_operand {
 
     /* Backward, whole stages may belong to taps that this phase does not meet. */
     template <int K> RO_DEVICE int skip(int product, int stage, int end) const {
+        if (stride[0] == 1 && stride[1] == 1)
+            return stage;
         while (backward && stage < end) {
             const int number = by_depth.short_quotient(stage * K);
             const int64_t after = (int64_t)(number + 1) * depth;
@@ -96,6 +98,10 @@ template <bool backward, bool taps_outer> struct conv_operand {
             stage = (int)(after / K) > stage ? (int)(after / K) : stage + 1;
         }
         return stage;
+    }
+
+    RO_DEVICE bool even(int steps) const {
+        return depth % steps == 0;
     }
 
     /* Whether the term is there, and its factor. */
@@ -131,6 +137,9 @@ struct conv_weights {
     }
     template <int K> RO_DEVICE int skip(int, int stage, int) const {
         return stage;
+    }
+    RO_DEVICE bool even(int steps) const {
+        return per_group % steps == 0;
     }
     RO_DEVICE float at(int64_t product, int64_t i, int64_t k) const {
         return start((int)product)[outer(0, i).at + step_of(0, k).at];

@@ -181,19 +181,35 @@ template <class Tile> struct gemm_totals {
             return kept[i];
     }
 
-    /* tot = tot + acc, acc = +0; the last total stays in acc. */
-    RO_DEVICE void end_chunk(gemm_sums<Tile> *sums, bool first, bool last) {
-        float *sum = &sums->at[0][0];
+    RO_DEVICE void clear() {
 #pragma unroll
-        for (int i = 0; i < Tile::TM * Tile::TN / 4; i++) {
-            float4 t = first ? make_float4(0.0f, 0.0f, 0.0f, 0.0f) : at(i);
-            t.x = t.x + sum[4 * i], t.y = t.y + sum[4 * i + 1];
-            t.z = t.z + sum[4 * i + 2], t.w = t.w + sum[4 * i + 3];
-            if (!last)
-                at(i) = t;
-            sum[4 * i] = last ? t.x : 0.0f, sum[4 * i + 1] = last ? t.y : 0.0f;
-            sum[4 * i + 2] = last ? t.z : 0.0f, sum[4 * i + 3] = last ? t.w : 0.0f;
+        for (int i = 0; i < Tile::TM * Tile::TN / 4; i++)
+            at(i) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+
+    /* tot + acc. */
+    RO_DEVICE float4 with(const float *sum, int i) {
+        const float4 t = at(i);
+        return make_float4(t.x + sum[4 * i], t.y + sum[4 * i + 1], t.z + sum[4 * i + 2],
+                           t.w + sum[4 * i + 3]);
+    }
+
+    /* Adds the sums and clears them; after the last chunk they become the totals instead. Two
+     * loops: to choose in one costs half as many instructions again. */
+    RO_DEVICE void end_chunk(gemm_sums<Tile> *sums, bool last) {
+        float *sum = &sums->at[0][0];
+        if (last) {
+#pragma unroll
+            for (int i = 0; i < Tile::TM * Tile::TN / 4; i++) {
+                const float4 t = with(sum, i);
+                sum[4 * i] = t.x, sum[4 * i + 1] = t.y, sum[4 * i + 2] = t.z, sum[4 * i + 3] = t.w;
+            }
+            return;
         }
+#pragma unroll
+        for (int i = 0; i < Tile::TM * Tile::TN / 4; i++)
+            at(i) = with(sum, i);
+        sums->clear();
     }
 };
 
@@ -360,6 +376,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     totals.shared = reinterpret_cast<float4 *>(smem + Tile::STAGES * Tile::STAGE) + thread;
     gemm_sums<Tile> sums;
     sums.clear();
+    totals.clear();
     if (load_a::TABLE + load_b::TABLE > 0)
         __syncthreads();
 
@@ -389,19 +406,15 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
     int stage = wanted;
     for (int i = 0; i < Tile::STAGES - 1; i++)
         fill();
-    if (Out::ENDS && stage >= range.to)
-        totals.end_chunk(&sums, true, false);
-    for (bool first = true; stage < range.to;) {
+    while (stage < range.to) {
         ro_copy_wait<Tile::STAGES - 2>();
         __syncthreads(); /* the stage is here, and all have done with the one before it */
         fill();
         gemm_multiply<Tile, masked>(s, block, lane, stage, smem + slot * Tile::STAGE, &sums);
         slot = slot + 1 == Tile::STAGES ? 0 : slot + 1;
         const int next = from_a.skip(stage + 1, range.to);
-        if (next >= range.to || ((next ^ stage) & -s.chunk)) {
-            totals.end_chunk(&sums, first, !Out::ENDS && next >= range.to);
-            first = false;
-        }
+        if (next >= range.to || ((next ^ stage) & -s.chunk))
+            totals.end_chunk(&sums, !Out::ENDS && next >= range.to);
         stage = next;
     }
     if constexpr (Out::ENDS)

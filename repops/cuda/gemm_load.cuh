@@ -61,7 +61,8 @@ template <bool along_k> struct strided {
             const float *at = from;
             stage += k * share::PITCH + outer;
 #pragma unroll
-            for (int i = 0; i < LINES; i++, at += apart)
+            for (int i = 0; i < LINES; i++, at += apart) {
+                at = ro_as_it_is(at);
 #pragma unroll
                 for (int j = 0; j < EACH; j++) {
                     const int u = (along_k ? i : j) * share::OUTER_STEP;
@@ -69,6 +70,7 @@ template <bool along_k> struct strided {
                     ro_copy_async<4 * V>(stage + p * share::PITCH + u, at + (along_k ? p : u),
                                          whole || (outer + u < left && k + p < steps));
                 }
+            }
             from = along_k ? from + K : at;
         }
 
@@ -139,6 +141,30 @@ template <class Operand, int T, int W, int K> class gathered {
     int batch;
     const place *table;
 
+    /* A stage is of one tap, its steps are neighbours: the tap's place is found once, and each row
+     * of the tile looked at once. */
+    RO_DEVICE void copy_even(float *stage, int64_t done) const {
+        typedef gemm_share<T, W, K, true, 1> share;
+        const int outer = share::outer((int)threadIdx.x), k = share::k((int)threadIdx.x);
+        const place s = x.step_of(batch, done);
+        const float *at = from + s.at + k;
+        stage += k * share::PITCH + outer;
+        place o[share::OUTERS];
+#pragma unroll
+        for (int i = 0; i < share::OUTERS; i++)
+            o[i] = table[outer + i * share::OUTER_STEP];
+#pragma unroll
+        for (int i = 0; i < share::OUTERS; i++) {
+            const bool inside = (unsigned)(o[i].h + s.h) < (unsigned)x.height &&
+                                (unsigned)(o[i].w + s.w) < (unsigned)x.width;
+            const float *p = at + o[i].at;
+#pragma unroll
+            for (int j = 0; j < share::STEPS; j++)
+                ro_copy_async<4>(stage + j * share::K_STEP * share::PITCH + i * share::OUTER_STEP,
+                                 p + j * share::K_STEP, inside);
+        }
+    }
+
     template <int V> RO_DEVICE void copies(float *stage, int64_t done, int64_t all) const {
         typedef gemm_share<T, W, K, Operand::ALONG_K, V> share;
         const int outer = share::outer((int)threadIdx.x), k = share::k((int)threadIdx.x);
@@ -184,10 +210,14 @@ template <class Operand, int T, int W, int K> class gathered {
         return true;
     }
     RO_DEVICE bool quick() const {
-        return true;
+        return !Operand::ALONG_K || x.even(K);
     }
 
-    template <gemm_stage> RO_DEVICE void copy(float *stage, int number, int64_t all) const {
+    template <gemm_stage kind> RO_DEVICE void copy(float *stage, int number, int64_t all) const {
+        if constexpr (Operand::ALONG_K && kind == GEMM_QUICK) {
+            copy_even(stage, (int64_t)number * K);
+            return;
+        }
         if (!Operand::ALONG_K && x.vectors)
             copies<Operand::ALONG_K ? 1 : 4>(stage, (int64_t)number * K, all);
         else

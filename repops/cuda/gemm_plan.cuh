@@ -9,7 +9,7 @@
 /* Two blocks of `large` and three of `medium` fill the shared memory of an H100 (228 KiB); `small`
  * keeps its totals in registers, which is all that fits on sm_75. The flat ones are for a few rows:
  * most of their stages are on their way, as memory decides their speed. */
-typedef gemm_tile<128, 128, 8, 8, 8, 16, 2, true, 2> gemm_large;
+typedef gemm_tile<128, 128, 16, 8, 4, 16, 2, true, 2> gemm_large;
 typedef gemm_tile<128, 64, 8, 8, 8, 16, 2, true, 3> gemm_medium;
 typedef gemm_tile<64, 64, 8, 4, 8, 16, 2, false, 4> gemm_small;
 typedef gemm_tile<16, 128, 4, 4, 4, 32, 3, false, 3> gemm_flat16;
