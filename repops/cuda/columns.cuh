@@ -51,10 +51,10 @@ struct row_sum : column_sum {
 };
 
 /* F: data, read(row, element); state, start(item, group), add(state, data), close(state). Reads
- * overlap, `each` at a time; additions are in order. */
-template <int each, class F>
+ * overlap, `each` at a time; additions are in order. O: what has places for results. */
+template <int each, class F, class O = float *>
 __global__ void __launch_bounds__(COLUMN_THREADS)
-    reduce_columns_kernel(float *out, column_view view, F f) {
+    reduce_columns_kernel(O out, column_view view, F f) {
     const int64_t item = (int64_t)blockIdx.x * COLUMN_THREADS + threadIdx.x;
     if (item >= view.count)
         return;

@@ -219,19 +219,28 @@ __global__ void __launch_bounds__(COLUMN_THREADS)
     dbeta[item] = ro_canon(sum);
 }
 
+/* The sums for gamma and those for beta, as one array. */
+struct either_sum {
+    float *gamma, *beta;
+    int64_t count; /* of each */
+
+    RO_DEVICE float &operator[](int64_t i) const {
+        return i < count ? gamma[i] : beta[i - count];
+    }
+};
+
 /* Sums of groups of rows of both, [2, groups, cols], until one row is left. */
 static ro_status sum_groups(ro_cuda *d, const ro_row_grad_job *j, int64_t groups, float *from) {
     while (groups > 1) {
         const int64_t left = ro_blocks_of(groups, RO_COLUMN_GROUP);
+        const int64_t count = left * j->cols;
         float *to = from + 2 * groups * j->cols;
-        float *gamma = left == 1 ? j->dgamma : to,
-              *beta = left == 1 ? j->dbeta : to + left * j->cols;
-        const column_view view({1, groups, j->cols});
-        const dim3 grid = ro_grid(ceil_div(view.count, COLUMN_THREADS)), block(COLUMN_THREADS);
-        RO_LAUNCH((reduce_columns_kernel<COLUMN_EACH, row_sum>), grid, block, 0, d->stream, gamma,
-                  view, row_sum{{}, from});
-        RO_LAUNCH((reduce_columns_kernel<COLUMN_EACH, row_sum>), grid, block, 0, d->stream, beta,
-                  view, row_sum{{}, from + groups * j->cols});
+        const either_sum sums =
+            left == 1 ? either_sum{j->dgamma, j->dbeta, count} : either_sum{to, to + count, count};
+        const column_view view({2, groups, j->cols});
+        RO_LAUNCH((reduce_columns_kernel<COLUMN_EACH, row_sum, either_sum>),
+                  ro_grid(ceil_div(view.count, COLUMN_THREADS)), dim3(COLUMN_THREADS), 0, d->stream,
+                  sums, view, row_sum{{}, from});
         from = to, groups = left;
     }
     return ro_cuda_launched(d, "layer_norm_backward");
