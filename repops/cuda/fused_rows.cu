@@ -10,15 +10,16 @@ enum {
 };
 
 /* A row, as its warps see it: block b of R belongs to warp b, and with HELD there are as many warps
- * as blocks; threadIdx is (lane, warp, row of the thread block). Functions take the number of a
- * register and an element's place in the row. */
-template <bool HELD> struct row_of {
+ * as blocks; threadIdx is (lane, warp, row of the thread block). N neighbours are read and written
+ * at once. Values v are functions of the number of a register and an element's place in the row,
+ * and give N neighbours; F are functions of numbers. */
+template <bool HELD, int N> struct row_of {
     int cols;
     float *part; /* shared: a number for each block of R */
 
     struct registers {
-        float at[SLOTS];
-        RO_DEVICE float operator()(int slot, int) const {
+        ro_pack<N> at[SLOTS / N];
+        RO_DEVICE ro_pack<N> operator()(int slot, int) const {
             return at[slot];
         }
     };
@@ -37,31 +38,57 @@ template <bool HELD> struct row_of {
 
     /* This thread's elements of block b. */
     template <class F> RO_DEVICE void elements(int b, F f) const {
-        const int first = b * RO_REDUCE_BLOCK + threadIdx.x;
+        const int first = b * RO_REDUCE_BLOCK + N * threadIdx.x;
 #pragma unroll
-        for (int u = 0; u < SLOTS; u++)
-            if (first + 32 * u < cols)
-                f(u, first + 32 * u);
+        for (int u = 0; u < SLOTS / N; u++)
+            if (first + 32 * N * u < cols)
+                f(u, first + 32 * N * u);
     }
 
-    /* f's values, computed now, or, where there are more blocks than warps, at each use. */
-    template <class F> RO_DEVICE auto hold(F f) const {
+    static RO_DEVICE auto in(const float *p) {
+        return [=](int, int i) { return ro_load<N>(p + i); };
+    }
+
+    template <class F, class... P> static RO_DEVICE ro_pack<N> apply(const F &f, const P &...p) {
+        ro_pack<N> out;
+#pragma unroll
+        for (int k = 0; k < N; k++)
+            out.at[k] = f(p.at[k]...);
+        return out;
+    }
+
+    /* f of values. */
+    template <class F, class... V> static RO_DEVICE auto of(F f, const V &...v) {
+        return [=](int slot, int i) { return apply(f, v(slot, i)...); };
+    }
+
+    /* Values, computed now, or, where there are more blocks than warps, at each use. */
+    template <class V> RO_DEVICE auto hold(const V &v) const {
         if constexpr (HELD) {
             registers r = {};
-            elements(threadIdx.y, [&](int u, int i) { r.at[u] = f(u, i); });
+            elements(threadIdx.y, [&](int u, int i) { r.at[u] = v(u, i); });
             return r;
         } else {
-            return f;
+            return v;
         }
     }
 
-    /* R by lane = add(lane, slot, i); of blocks, R of their results. Every thread gets it. */
-    template <class F> RO_DEVICE float sum(F add) const {
+    template <class F, class... P>
+    static RO_DEVICE void add_to(float *lane, int slot, const F &add, const P &...p) {
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            float &sum = lane[N == 4 ? k : slot % 4];
+            sum = add(sum, p.at[k]...);
+        }
+    }
+
+    /* R by lane = add(lane, values...); of blocks, R of their results. Every thread gets it. */
+    template <class F, class... V> RO_DEVICE float sum(F add, const V &...v) const {
         float result = 0;
         blocks([&](int b) {
             float lane[4] = {};
-            elements(b, [&](int u, int i) { lane[u % 4] = add(lane[u % 4], u, i); });
-            result = ro_fold<1>(lane);
+            elements(b, [&](int u, int i) { add_to(lane, u, add, v(u, i)...); });
+            result = ro_fold<N>(lane);
             if (parts() > 1 && threadIdx.x == 0)
                 part[b] = result;
         });
@@ -69,6 +96,7 @@ template <bool HELD> struct row_of {
             return result;
         __syncthreads();
         float lane[4] = {};
+#pragma unroll 1
         for (int i = threadIdx.x; i < parts(); i += RO_LANES)
 #pragma unroll
             for (int k = 0; k < 4; k++)
@@ -78,10 +106,15 @@ template <bool HELD> struct row_of {
         return ro_fold<1>(lane);
     }
 
-    template <class F> RO_DEVICE float largest(const F &of) const {
+    template <class V> RO_DEVICE float largest(const V &v) const {
         int32_t key = RO_KEY_LEAST;
         blocks([&](int b) {
-            elements(b, [&](int u, int i) { key = ro_larger(key, ro_key(of(u, i))); });
+            elements(b, [&](int u, int i) {
+                const ro_pack<N> p = v(u, i);
+#pragma unroll
+                for (int k = 0; k < N; k++)
+                    key = ro_larger(key, ro_key(p.at[k]));
+            });
         });
         key = ro_largest<32>(key);
         if (parts() == 1)
@@ -96,21 +129,22 @@ template <bool HELD> struct row_of {
         return ro_of_key(key);
     }
 
-    /* out[i] = canon(f); out may be what f reads there. */
-    template <class F> RO_DEVICE void store(float *out, F f) const {
+    /* out = canon(values); out may be where they are read. */
+    template <class V> RO_DEVICE void store(float *out, const V &v) const {
+        const auto value = of([](float x) { return ro_canon(x); }, v);
         blocks([&](int b) {
-            const int first = b * RO_REDUCE_BLOCK + threadIdx.x;
+            const int first = b * RO_REDUCE_BLOCK + N * threadIdx.x;
 #pragma unroll
-            for (int from = 0; from < SLOTS; from += AT_ONCE) {
-                float value[AT_ONCE];
+            for (int from = 0; from < SLOTS / N; from += AT_ONCE / N) {
+                ro_pack<N> p[AT_ONCE / N];
 #pragma unroll
-                for (int k = 0; k < AT_ONCE; k++)
-                    if (first + 32 * (from + k) < cols)
-                        value[k] = ro_canon(f(from + k, first + 32 * (from + k)));
+                for (int k = 0; k < AT_ONCE / N; k++)
+                    if (first + 32 * N * (from + k) < cols)
+                        p[k] = value(from + k, first + 32 * N * (from + k));
 #pragma unroll
-                for (int k = 0; k < AT_ONCE; k++)
-                    if (first + 32 * (from + k) < cols)
-                        out[first + 32 * (from + k)] = value[k];
+                for (int k = 0; k < AT_ONCE / N; k++)
+                    if (first + 32 * N * (from + k) < cols)
+                        ro_store<N>(out + first + 32 * N * (from + k), p[k]);
             }
         });
     }
@@ -120,16 +154,16 @@ template <bool HELD> struct row_of {
     }
 };
 
-template <bool HELD, class F>
+template <bool HELD, int N, class F>
 __global__ void __launch_bounds__(HELD_WARPS * 32) rows_kernel(F f, int64_t rows, int cols) {
     RO_SMEM(float, part);
     const int64_t r = (int64_t)blockIdx.x * blockDim.z + threadIdx.z;
     if (r < rows)
-        f(row_of<HELD>{cols, part}, r);
+        f(row_of<HELD, N>{cols, part}, r);
 }
 
 /* Rows of one block of R have a warp each, and eight share a thread block. */
-template <class F>
+template <int N, class F>
 static ro_status run_rows(ro_cuda *d, const char *what, int64_t rows, int64_t cols, const F &f) {
     const int64_t parts = ro_blocks_of(cols, RO_REDUCE_BLOCK);
     const bool held = parts <= HELD_WARPS;
@@ -139,12 +173,24 @@ static ro_status run_rows(ro_cuda *d, const char *what, int64_t rows, int64_t co
     if (rows == 0)
         return RO_OK;
     if (held)
-        RO_LAUNCH((rows_kernel<true, F>), ro_grid(ceil_div(rows, together)), block, smem, d->stream,
-                  f, rows, (int)cols);
+        RO_LAUNCH((rows_kernel<true, N, F>), ro_grid(ceil_div(rows, together)), block, smem,
+                  d->stream, f, rows, (int)cols);
     else
-        RO_LAUNCH((rows_kernel<false, F>), ro_grid(rows), block, smem, d->stream, f, rows,
+        RO_LAUNCH((rows_kernel<false, N, F>), ro_grid(rows), block, smem, d->stream, f, rows,
                   (int)cols);
     return ro_cuda_launched(d, what);
+}
+
+template <class F>
+static ro_status run_rows(ro_cuda *d, const char *what, const ro_row_job &j, const F &f) {
+    return ro_packable(j.cols, j.x, j.gamma, j.beta, j.y) ? run_rows<4>(d, what, j.rows, j.cols, f)
+                                                          : run_rows<1>(d, what, j.rows, j.cols, f);
+}
+
+template <class F>
+static ro_status run_rows(ro_cuda *d, const char *what, const ro_row_grad_job &j, const F &f) {
+    return ro_packable(j.cols, j.x, j.gamma, j.dy, j.dx) ? run_rows<4>(d, what, j.rows, j.cols, f)
+                                                         : run_rows<1>(d, what, j.rows, j.cols, f);
 }
 
 /* ---- layer norm ---- */
@@ -153,18 +199,18 @@ struct norm_row {
     ro_row_job j;
 
     template <class R> RO_DEVICE void operator()(const R &row, int64_t r) const {
-        const float *from = j.x + r * j.cols, *gamma = j.gamma, *beta = j.beta;
         const float n = (float)j.cols;
-        const auto x = row.hold([&](int, int i) { return from[i]; });
-        const float mean =
-            ro_canon(row.sum([&](float lane, int u, int i) { return lane + x(u, i); }) / n);
-        const float ss = row.sum([&](float lane, int u, int i) {
-            const float d = x(u, i) - mean;
+        const auto x = row.hold(row.in(j.x + r * j.cols));
+        const float mean = ro_canon(row.sum([](float lane, float v) { return lane + v; }, x) / n);
+        const auto add_square = [=](float lane, float v) {
+            const float d = v - mean;
             return ro_fma(d, d, lane);
-        });
-        const float rstd = ro_canon(1.0f / ro_sqrt(ss / n + j.eps));
-        row.store(j.y + r * j.cols,
-                  [&](int u, int i) { return ro_fma((x(u, i) - mean) * rstd, gamma[i], beta[i]); });
+        };
+        const float rstd = ro_canon(1.0f / ro_sqrt(row.sum(add_square, x) / n + j.eps));
+        const auto norm = [=](float v, float gamma, float beta) {
+            return ro_fma((v - mean) * rstd, gamma, beta);
+        };
+        row.store(j.y + r * j.cols, row.of(norm, x, row.in(j.gamma), row.in(j.beta)));
         if (row.once())
             j.statistic[0][r] = mean, j.statistic[1][r] = rstd;
     }
@@ -174,18 +220,19 @@ struct norm_row_grad {
     ro_row_grad_job j;
 
     template <class R> RO_DEVICE void operator()(const R &row, int64_t r) const {
-        const float *from = j.x + r * j.cols, *from_dy = j.dy + r * j.cols, *gamma = j.gamma;
         const float n = (float)j.cols, mean = j.statistic[0][r], rstd = j.statistic[1][r];
-        const auto dy = row.hold([&](int, int i) { return from_dy[i]; });
-        const auto xh = row.hold([&](int, int i) { return (from[i] - mean) * rstd; });
+        const auto gamma = row.in(j.gamma);
+        const auto dy = row.hold(row.in(j.dy + r * j.cols));
+        const auto xh =
+            row.hold(row.of([=](float x) { return (x - mean) * rstd; }, row.in(j.x + r * j.cols)));
         const float s =
-            row.sum([&](float lane, int u, int i) { return ro_fma(dy(u, i), gamma[i], lane); });
-        const float sx = row.sum(
-            [&](float lane, int u, int i) { return ro_fma(dy(u, i) * gamma[i], xh(u, i), lane); });
+            row.sum([](float lane, float d, float w) { return ro_fma(d, w, lane); }, dy, gamma);
+        const float sx =
+            row.sum([](float lane, float d, float w, float h) { return ro_fma(d * w, h, lane); },
+                    dy, gamma, xh);
         const float g = s / n, gx = sx / n;
-        row.store(j.dx + r * j.cols, [&](int u, int i) {
-            return rstd * ro_fma(-xh(u, i), gx, dy(u, i) * gamma[i] - g);
-        });
+        const auto dx = [=](float d, float w, float h) { return rstd * ro_fma(-h, gx, d * w - g); };
+        row.store(j.dx + r * j.cols, row.of(dx, dy, gamma, xh));
     }
 };
 
@@ -272,18 +319,17 @@ template <bool logarithm> struct softmax_row {
     ro_row_job j;
 
     template <class R> RO_DEVICE void operator()(const R &row, int64_t r) const {
-        const float *from = j.x + r * j.cols;
         float *y = j.y + r * j.cols;
-        const auto x = row.hold([&](int, int i) { return from[i]; });
+        const auto x = row.hold(row.in(j.x + r * j.cols));
         const float m = row.largest(x);
-        const auto e = row.hold([&](int u, int i) { return ro_exp(x(u, i) - m); });
-        const float l = row.sum([&](float lane, int u, int i) { return lane + e(u, i); });
+        const auto e = row.hold(row.of([=](float v) { return ro_exp(v - m); }, x));
+        const float l = row.sum([](float lane, float v) { return lane + v; }, e);
         if constexpr (logarithm) {
             const float log_l = ro_log(l);
-            row.store(y, [&](int u, int i) { return (x(u, i) - m) - log_l; });
+            row.store(y, row.of([=](float v) { return (v - m) - log_l; }, x));
         } else {
             const float scale = 1.0f / l;
-            row.store(y, [&](int u, int i) { return e(u, i) * scale; });
+            row.store(y, row.of([=](float v) { return v * scale; }, e));
         }
         if (row.once())
             j.statistic[0][r] = m, j.statistic[1][r] = l;
@@ -294,44 +340,43 @@ template <bool logarithm> struct softmax_row_grad {
     ro_row_grad_job j;
 
     template <class R> RO_DEVICE void operator()(const R &row, int64_t r) const {
-        const float *from_y = j.x + r * j.cols, *from_dy = j.dy + r * j.cols;
-        float *dx = j.dx + r * j.cols;
-        const auto y = row.hold([&](int, int i) { return from_y[i]; });
-        const auto dy = row.hold([&](int, int i) { return from_dy[i]; });
-        const float s = row.sum([&](float lane, int u, int i) {
-            return logarithm ? lane + dy(u, i) : ro_fma(dy(u, i), y(u, i), lane);
-        });
-        row.store(dx, [&](int u, int i) {
-            return logarithm ? ro_fma(-ro_exp(y(u, i)), s, dy(u, i)) : y(u, i) * (dy(u, i) - s);
-        });
+        const auto y = row.hold(row.in(j.x + r * j.cols));
+        const auto dy = row.hold(row.in(j.dy + r * j.cols));
+        const auto add = [](float lane, float d, float v) {
+            return logarithm ? lane + d : ro_fma(d, v, lane);
+        };
+        const float s = row.sum(add, dy, y);
+        const auto dx = [=](float d, float v) {
+            return logarithm ? ro_fma(-ro_exp(v), s, d) : v * (d - s);
+        };
+        row.store(j.dx + r * j.cols, row.of(dx, dy, y));
     }
 };
 
 /* ---- the functions ---- */
 
 ro_status ro_cuda_layer_norm(ro_cuda *d, const ro_row_job *j) {
-    return run_rows(d, "layer_norm", j->rows, j->cols, norm_row{*j});
+    return run_rows(d, "layer_norm", *j, norm_row{*j});
 }
 
 /* Columns first: dx may be dy or x. */
 ro_status ro_cuda_layer_norm_backward(ro_cuda *d, const ro_row_grad_job *j) {
     const ro_status status = norm_columns(d, j);
-    return status == RO_OK ? run_rows(d, "layer_norm_backward", j->rows, j->cols, norm_row_grad{*j})
-                           : status;
+    return status == RO_OK ? run_rows(d, "layer_norm_backward", *j, norm_row_grad{*j}) : status;
 }
 
 ro_status ro_cuda_softmax(ro_cuda *d, const ro_row_job *j) {
-    return run_rows(d, "softmax", j->rows, j->cols, softmax_row<false>{*j});
+    return run_rows(d, "softmax", *j, softmax_row<false>{*j});
 }
 
 ro_status ro_cuda_softmax_backward(ro_cuda *d, const ro_row_grad_job *j) {
-    return run_rows(d, "softmax_backward", j->rows, j->cols, softmax_row_grad<false>{*j});
+    return run_rows(d, "softmax_backward", *j, softmax_row_grad<false>{*j});
 }
 
 ro_status ro_cuda_log_softmax(ro_cuda *d, const ro_row_job *j) {
-    return run_rows(d, "log_softmax", j->rows, j->cols, softmax_row<true>{*j});
+    return run_rows(d, "log_softmax", *j, softmax_row<true>{*j});
 }
 
 ro_status ro_cuda_log_softmax_backward(ro_cuda *d, const ro_row_grad_job *j) {
-    return run_rows(d, "log_softmax_backward", j->rows, j->cols, softmax_row_grad<true>{*j});
+    return run_rows(d, "log_softmax_backward", *j, softmax_row_grad<true>{*j});
 }

@@ -6,9 +6,9 @@
 
 /* Around the lanes and blocks of R, up to more blocks than warps keep in registers. */
 static int64_t width_of(const work *w) {
-    static const int16_t widths[] = {1,    2,    31,   33,   64,    127,   128,
-                                     129,  768,  1000, 1023, 1024,  1025,  2047,
-                                     2048, 2049, 3072, 5000, 16384, 16385, 20000};
+    static const int16_t widths[] = {1,    2,    31,    33,    64,    127,   128,   129,
+                                     768,  1000, 1023,  1024,  1025,  2047,  2048,  2049,
+                                     3072, 5000, 16384, 16385, 16388, 17001, 18000, 20000};
     return pick(w, 0, widths, sizeof widths / sizeof *widths);
 }
 
