@@ -141,6 +141,12 @@ template <class Operand, int T, int W, int K> class gathered {
     int batch;
     const place *table;
 
+    /* Where the table has row i. Threads that copy four rows at once look at every fourth: these
+     * lie side by side then, or they would meet in the same banks. */
+    RO_DEVICE int slot(int i) const {
+        return !Operand::ALONG_K && x.vectors ? i % 4 * (W / 4) + i / 4 : i;
+    }
+
     /* A stage is of one tap, its steps are neighbours: the tap's place is found once, and each row
      * of the tile looked at once. */
     RO_DEVICE void copy_even(float *stage, int64_t done) const {
@@ -178,7 +184,7 @@ template <class Operand, int T, int W, int K> class gathered {
 #pragma unroll
         for (int i = 0; i < share::OUTERS; i++) {
             const int u = i * share::OUTER_STEP;
-            const place o = table[outer + u];
+            const place o = table[slot(outer + u)];
 #pragma unroll
             for (int j = 0; j < share::STEPS; j++) {
                 const place &s = steps[j];
@@ -198,7 +204,7 @@ template <class Operand, int T, int W, int K> class gathered {
         : x(operand), from(operand.start((int)product)), batch((int)product),
           table(reinterpret_cast<place *>(room)) {
         for (int i = thread; i < W; i += T)
-            reinterpret_cast<place *>(room)[i] = x.outer(batch, first + i);
+            reinterpret_cast<place *>(room)[slot(i)] = x.outer(batch, first + i);
     }
 
     RO_DEVICE int skip(int stage, int end) const {

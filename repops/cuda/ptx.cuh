@@ -21,8 +21,12 @@ template <int bytes> RO_DEVICE void ro_copy_async(void *to, const void *from, bo
                      "n"(bytes), "r"(size)
                      : "memory");
 #else
-    for (int i = 0; i < bytes / 4; i++)
-        static_cast<uint32_t *>(to)[i] = wanted ? static_cast<const uint32_t *>(from)[i] : 0;
+    if constexpr (bytes == 16)
+        *static_cast<uint4 *>(to) =
+            wanted ? *static_cast<const uint4 *>(from) : make_uint4(0, 0, 0, 0);
+    else
+        for (int i = 0; i < bytes / 4; i++)
+            static_cast<uint32_t *>(to)[i] = wanted ? static_cast<const uint32_t *>(from)[i] : 0;
 #endif
 }
 
