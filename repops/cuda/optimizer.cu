@@ -1,4 +1,5 @@
 /* Optimizers, SPEC.md section 9. */
+#include "repops/cuda/ptx.cuh"
 #include "repops/cuda/rows.cuh"
 
 static const float *f32(const void *x) {
@@ -93,6 +94,14 @@ struct adamw_list {
 };
 static_assert(sizeof(adamw_list) <= 32764, "");
 
+/* Between several stores of a loop the compiler takes ro_store's vectors apart. */
+template <int N> RO_DEVICE void store(float *p, const ro_pack<N> &v) {
+    if constexpr (N == 4)
+        ro_store_fours(p, make_float4(v.at[0], v.at[1], v.at[2], v.at[3]));
+    else
+        ro_store<N>(p, v);
+}
+
 template <int N>
 RO_DEVICE void step_elements(const ro_adamw_parameter &p, const update &u, float clip, int64_t from,
                              int64_t end) {
@@ -105,9 +114,9 @@ RO_DEVICE void step_elements(const ro_adamw_parameter &p, const update &u, float
             v.at[k] = next_v(v.at[k], g.at[k], clip, p.step.beta2);
             w.at[k] = u.next_w(w.at[k], m.at[k], v.at[k]);
         }
-        ro_store<N>(p.m_out + i, m);
-        ro_store<N>(p.v_out + i, v);
-        ro_store<N>(p.w_out + i, w);
+        store<N>(p.m_out + i, m);
+        store<N>(p.v_out + i, v);
+        store<N>(p.w_out + i, w);
     }
 }
 
@@ -205,8 +214,8 @@ RO_DEVICE void sgd_elements(const ro_sgd_job &j, float clip, float rate, int64_t
             w.at[k] = ro_canon(ro_fma(
                 -rate, j.step.nesterov ? ro_fma(momentum, m.at[k], direction) : m.at[k], w.at[k]));
         }
-        ro_store<N>(j.m_out + i, m);
-        ro_store<N>(j.w_out + i, w);
+        store<N>(j.m_out + i, m);
+        store<N>(j.w_out + i, w);
     }
 }
 

@@ -49,6 +49,18 @@ template <int left> RO_DEVICE void ro_copy_wait() {
 #endif
 }
 
+/* One store of four neighbours in global memory, `to` a multiple of 16: what is written as a store
+ * of a float4 the compiler may take apart. */
+RO_DEVICE void ro_store_fours(float *to, float4 v) {
+#if defined(RO_SIMT)
+    *reinterpret_cast<float4 *>(to) = v;
+#else
+    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)),
+                 "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+                 : "memory");
+#endif
+}
+
 /* x + y by the unit that multiplies, which additions, shifts and logic leave idle; `one` is 1,
  * which the compiler must not know, or it would merge additions by pairs in the other unit. */
 RO_DEVICE uint32_t ro_add_as_product(uint32_t one, uint32_t x, uint32_t y) {

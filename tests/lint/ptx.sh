@@ -60,6 +60,21 @@ for code in "$build"/lines/*.ptx; do
 done
 [ $spelled -ge 1000 ] || { echo "only $spelled fmas in $build/lines"; bad=1; }
 
+# Vectors of four that the compiler stores one by one: between two branches, at the same register. torn FILE: their kernels.
+torn() {
+    awk '/^\$|^[^a-z]*bra|\.entry/ { delete at; if (/\.entry/) kernel = $3 }
+        /st\.global\.f32/ { split($0, q, /[][]/); split(q[2], p, "+"); at[p[1], p[2] + 0] = 1; first = p[2] - p[2] % 16
+            if (((p[1], first) in at) && ((p[1], first + 4) in at) && ((p[1], first + 8) in at) && ((p[1], first + 12) in at)) print kernel }' "$1"
+}
+printf '%s\n' '__global__ void k(float *x) { x[4] = x[0]; x[5] = x[1]; x[6] = x[2]; x[7] = x[3]; }' > "$planted.cu"
+"$nvcc" -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
+[ -n "$(torn "$planted.ptx")" ] || { echo "planted: four stores are not seen"; bad=1; }
+for source in repops/cuda/*.cu; do
+    [ "$source" != repops/cuda/linear.cu ] || continue # gemm_store_left's are
+    hits=$(torn "$objects/$(basename "$source" .cu).compute_80.ptx" | sort -u)
+    [ -z "$hits" ] || { echo "vectors are stored one by one:"; echo "$hits"; bad=1; }
+done
+
 # ARCHITECTURE KERNEL STORES LOADS, of kernels that keep registers in memory.
 cat "$objects"/*.ptxas "$objects"/free/*/*.ptxas | awk '/Compiling entry function/ { split($0, q, "\047"); kernel = q[2]; arch = q[4] }
     / bytes spill stores/ { all[arch] = 1; entries++; if ($5 + $9 > 0) print arch, kernel, $5, $9 }
