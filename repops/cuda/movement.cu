@@ -26,22 +26,65 @@ template <class F> static ro_status by_size(const ro_call *call, const F &f) {
     }
 }
 
-/* out[o, j, i] = x[o, start + j step, i]. */
+/* Whether elements may be moved 16 bytes at once: where tensors begin at multiples of that, and
+ * `run` elements, or a power of two that divides `run`, always lie together. What a place costs to
+ * compute is more than memory takes for one element. */
+static bool in_runs(const ro_call *call, const void *const *in, int inputs, const void *out,
+                    int64_t run) {
+    uintptr_t at = reinterpret_cast<uintptr_t>(out);
+    for (int i = 0; i < inputs; i++)
+        at |= reinterpret_cast<uintptr_t>(in[i]);
+    return run * (int64_t)ro_dtype_size(call->output.dtype) % 16 == 0 && at % 16 == 0;
+}
+
+/* f(type, elements in one of it), of the first input. */
+template <class F>
+static ro_status by_runs(const ro_call *call, const void *const *in, const void *out, int64_t run,
+                         const F &f) {
+    if (in_runs(call, in, 1, out, run))
+        return f(uint4(), 16 / (int64_t)ro_dtype_size(call->output.dtype));
+    return by_size(call, [&](auto t) { return f(t, 1); });
+}
+
+/* All elements of an operator's output, n in each T: out[e] = f(e). */
+template <class T, class F>
+static ro_status move(ro_cuda *d, const ro_call *call, void *out, int64_t n, const F &f) {
+    constexpr int each = sizeof(T) == 16 ? MAP_EACH / 2 : MAP_EACH;
+    return map<T, each>(d, out, ro_shape_numel(&call->output) / n, f,
+                        ro_op_describe(call->op)->name);
+}
+
+/* out[o, j, i] = x[o, start + j step, i]: where in a row [o] of the input that is, in elements. */
+struct slice_view {
+    int64_t row, start, step, length, inner;
+
+    explicit slice_view(const ro_call *call) {
+        const ro_axis a = ro_axis_of(&call->input[0], call->attr[0]);
+        row = a.n * a.inner, start = call->attr[1] * a.inner, step = call->attr[3] * a.inner;
+        length = call->attr[2], inner = a.inner;
+        if (step == inner) /* one piece of each row */
+            inner *= length, length = 1, step = 0;
+    }
+};
+
 template <class T>
-ro_status slice_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const ro_axis a = ro_axis_of(&call->input[0], call->attr[0]);
-    const int64_t start = call->attr[1], step = call->attr[3];
-    const ro_divider inner(a.inner), length(call->attr[2]);
-    const T *x = static_cast<const T *>(in[0]);
-    return map<T>(d, call, out, [=] __device__(int64_t e) {
-        const int64_t row = inner.quotient(e), i = e - row * a.inner;
-        const int64_t o = length.quotient(row), j = row - o * length.divisor;
-        return x[(o * a.n + start + j * step) * a.inner + i];
+ro_status slice_as(ro_cuda *d, const ro_call *call, const void *in, void *out, const slice_view &v,
+                   int64_t n) {
+    const int64_t row = v.row / n, start = v.start / n, step = v.step / n;
+    const ro_divider inner(v.inner / n), length(v.length);
+    const T *x = static_cast<const T *>(in);
+    return move<T>(d, call, out, n, [=] __device__(int64_t e) {
+        const int64_t r = inner.quotient(e), i = e - r * inner.divisor;
+        const int64_t o = length.quotient(r), j = r - o * length.divisor;
+        return x[o * row + start + j * step + i];
     });
 }
 
 static ro_status slice(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return by_size(call, [=](auto t) { return slice_as<decltype(t)>(d, call, in, out); });
+    const slice_view v(call);
+    return by_runs(call, in, out, v.row | v.start | v.step | v.inner, [&](auto t, int64_t n) {
+        return slice_as<decltype(t)>(d, call, in[0], out, v, n);
+    });
 }
 
 template <class T>
@@ -62,28 +105,43 @@ static ro_status pad(ro_cuda *d, const ro_call *call, const void *const *in, voi
     return by_size(call, [=](auto t) { return pad_as<decltype(t)>(d, call, in, out); });
 }
 
+/* What is read outside a tensor. */
+template <class T> static T outside_of(const ro_call *call) {
+    const uint32_t value = call->output.dtype == RO_F32 ? RO_QNAN_BITS : 0;
+    if constexpr (sizeof(T) == 16)
+        return make_uint4(value, value, value, value);
+    else
+        return (T)value;
+}
+
 template <class T>
-ro_status gather_along(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
-                       int64_t axis) {
-    const ro_axis a = ro_axis_of(&call->input[0], axis);
-    const ro_divider inner(a.inner), count(in_numel(call, 1));
+ro_status gather_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
+                    const ro_axis &a, int64_t n) {
+    const ro_divider inner(a.inner / n), count(in_numel(call, 1));
+    const int64_t rows = a.n;
     const int32_t *ids = static_cast<const int32_t *>(in[1]);
-    const T *x = static_cast<const T *>(in[0]);
-    const T outside = (T)(call->output.dtype == RO_F32 ? RO_QNAN_BITS : 0);
-    return map<T>(d, call, out, [=] __device__(int64_t e) {
-        const int64_t row = inner.quotient(e), i = e - row * a.inner;
+    const T *x = static_cast<const T *>(in[0]), outside = outside_of<T>(call);
+    return move<T>(d, call, out, n, [=] __device__(int64_t e) {
+        const int64_t row = inner.quotient(e), i = e - row * inner.divisor;
         const int64_t o = count.quotient(row), id = ids[row - o * count.divisor];
-        return id >= 0 && id < a.n ? x[(o * a.n + id) * a.inner + i] : outside;
+        return id >= 0 && id < rows ? x[(o * rows + id) * inner.divisor + i] : outside;
+    });
+}
+
+static ro_status gather_along(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
+                              int64_t axis) {
+    const ro_axis a = ro_axis_of(&call->input[0], axis);
+    return by_runs(call, in, out, a.inner, [&](auto t, int64_t n) {
+        return gather_as<decltype(t)>(d, call, in, out, a, n);
     });
 }
 
 static ro_status gather(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return by_size(
-        call, [=](auto t) { return gather_along<decltype(t)>(d, call, in, out, call->attr[0]); });
+    return gather_along(d, call, in, out, call->attr[0]);
 }
 
 static ro_status embedding(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return gather_along<uint32_t>(d, call, in, out, 0);
+    return gather_along(d, call, in, out, 0);
 }
 
 static ro_status reshape(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -94,12 +152,13 @@ static ro_status reshape(ro_cuda *d, const ro_call *call, const void *const *in,
 
 /* ---- heads ---- */
 
-static ro_status split_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+template <class T>
+ro_status split_heads_as(ro_cuda *d, const ro_call *call, const void *in, void *out, int64_t n) {
     const int64_t *s = call->output.dim; /* [B, H, T, D] */
-    const int64_t heads = s[1], part = call->attr[1], width = call->input[0].dim[2];
-    const ro_divider size(s[3]), length(s[2]), head(heads);
-    const uint32_t *x = static_cast<const uint32_t *>(in[0]);
-    return map<uint32_t>(d, call, out, [=] __device__(int64_t e) {
+    const int64_t heads = s[1], part = call->attr[1], width = call->input[0].dim[2] / n;
+    const ro_divider size(s[3] / n), length(s[2]), head(heads);
+    const T *x = static_cast<const T *>(in);
+    return move<T>(d, call, out, n, [=] __device__(int64_t e) {
         const int64_t row = size.quotient(e), i = e - row * size.divisor;
         const int64_t bh = length.quotient(row), t = row - bh * length.divisor;
         const int64_t b = head.quotient(bh), h = bh - b * heads;
@@ -107,25 +166,37 @@ static ro_status split_heads(ro_cuda *d, const ro_call *call, const void *const 
     });
 }
 
-enum { MOST_PARTS = 8 };
-struct head_parts {
-    const uint32_t *x[MOST_PARTS];
-};
+static ro_status split_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return in_runs(call, in, 1, out, call->output.dim[3])
+               ? split_heads_as<uint4>(d, call, in[0], out, 4)
+               : split_heads_as<uint32_t>(d, call, in[0], out, 1);
+}
 
-static ro_status join_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+enum { MOST_PARTS = 8 };
+template <class T> struct head_parts { const T *x[MOST_PARTS]; };
+
+template <class T>
+ro_status join_heads_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
+                        int64_t n) {
     const int64_t *s = call->input[0].dim; /* [B, H, T, D] */
     const int64_t heads = s[1];
-    const ro_divider width(call->output.dim[2]), length(s[2]), size(s[3]), head(heads);
-    head_parts parts;
+    const ro_divider width(call->output.dim[2] / n), length(s[2]), size(s[3] / n), head(heads);
+    head_parts<T> parts;
     for (int i = 0; i < MOST_PARTS; i++)
-        parts.x[i] = static_cast<const uint32_t *>(in[i < call->input_count ? i : 0]);
-    return map<uint32_t>(d, call, out, [=] __device__(int64_t e) {
+        parts.x[i] = static_cast<const T *>(in[i < call->input_count ? i : 0]);
+    return move<T>(d, call, out, n, [=] __device__(int64_t e) {
         const int64_t row = width.quotient(e), column = e - row * width.divisor;
         const int64_t b = length.quotient(row), t = row - b * length.divisor;
         const int64_t ph = size.quotient(column), i = column - ph * size.divisor;
         const int64_t p = head.quotient(ph), h = ph - p * heads;
         return parts.x[p][((b * heads + h) * length.divisor + t) * size.divisor + i];
     });
+}
+
+static ro_status join_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return in_runs(call, in, call->input_count, out, call->input[0].dim[3])
+               ? join_heads_as<uint4>(d, call, in, out, 4)
+               : join_heads_as<uint32_t>(d, call, in, out, 1);
 }
 
 /* ---- parts, one after the other, in each row of the output ---- */
