@@ -130,32 +130,96 @@ static ro_status bn_merge(ro_cuda *d, const ro_call *call, const void *const *in
         merged<sqdev>{f32(in[0]), sqdev ? f32(in[1]) : nullptr, call->attr[1], call->attr[2]});
 }
 
-/* ---- by element ---- */
+/* ---- by channel ----
+ *
+ * A thread has one channel in CHANNEL_EACH rows, so that what belongs to the channel is read, and
+ * divided, once for all of them. Neighbouring threads have neighbouring elements; a thread's rows
+ * are as many apart as CHANNEL_STEP elements hold. */
+enum { CHANNEL_THREADS = 256, CHANNEL_EACH = 8, CHANNEL_STEP = 1024 };
 
-static int64_t channels(const ro_call *call) {
-    return call->input[0].dim[call->input[0].ndim - 1];
+/* F: channel, what belongs to one; of(c), that of channel c; data, read(e); at(channel, data), an
+ * element of the output. Reads overlap. */
+template <class F>
+__global__ void __launch_bounds__(CHANNEL_THREADS)
+    channel_kernel(float *out, int64_t count, ro_divider step, ro_divider channels, F f) {
+    const int64_t thread = (int64_t)blockIdx.x * CHANNEL_THREADS + threadIdx.x;
+    const int64_t stretch = step.quotient(thread), place = thread - stretch * step.divisor;
+    const int64_t first = stretch * (CHANNEL_EACH * step.divisor) + place;
+    if (first >= count)
+        return;
+    const typename F::channel channel = f.of(channels.remainder(place));
+    typename F::data v[CHANNEL_EACH] = {};
+#pragma unroll
+    for (int u = 0; u < CHANNEL_EACH; u++)
+        if (first + u * step.divisor < count)
+            v[u] = f.read(first + u * step.divisor);
+#pragma unroll
+    for (int u = 0; u < CHANNEL_EACH; u++)
+        if (first + u * step.divisor < count)
+            out[first + u * step.divisor] = F::at(channel, v[u]);
 }
 
+template <class F>
+static ro_status by_channel(ro_cuda *d, const ro_call *call, void *out, const F &f) {
+    const int64_t count = ro_shape_numel(&call->output);
+    const ro_divider channels(call->input[0].dim[call->input[0].ndim - 1]);
+    const int64_t rows = CHANNEL_STEP / channels.divisor;
+    const ro_divider step(channels.divisor * (rows > 1 ? rows : 1));
+    const int64_t threads = ceil_div(count, CHANNEL_EACH * step.divisor) * step.divisor;
+    float *to = static_cast<float *>(out);
+    RO_LAUNCH(channel_kernel<F>, ro_grid(ceil_div(threads, CHANNEL_THREADS)), dim3(CHANNEL_THREADS),
+              0, d->stream, to, count, step, channels, f);
+    return ro_cuda_launched(d, ro_op_describe(call->op)->name);
+}
+
+struct normalized {
+    const float *x, *mean, *rstd, *gamma, *beta;
+    typedef float data;
+    struct channel {
+        float mean, rstd, gamma, beta;
+    };
+    RO_DEVICE channel of(int64_t c) const {
+        return {mean[c], rstd[c], gamma[c], beta[c]};
+    }
+    RO_DEVICE data read(int64_t e) const {
+        return x[e];
+    }
+    static RO_DEVICE float at(const channel &c, data x) {
+        return ro_canon(ro_fma((x - c.mean) * c.rstd, c.gamma, c.beta));
+    }
+};
+
+struct normalized_dx {
+    const float *dy, *x, *mean, *rstd, *gamma, *dbeta, *dgamma;
+    float n; /* rows */
+    struct data {
+        float dy, x;
+    };
+    struct channel {
+        float mean, rstd, scale, dgamma, dbeta; /* means of the gradients */
+    };
+    RO_DEVICE channel of(int64_t c) const {
+        return {mean[c], rstd[c], gamma[c] * rstd[c], dgamma[c] / n, dbeta[c] / n};
+    }
+    RO_DEVICE data read(int64_t e) const {
+        return {dy[e], x[e]};
+    }
+    static RO_DEVICE float at(const channel &c, data v) {
+        const float xh = (v.x - c.mean) * c.rstd;
+        return ro_canon(c.scale * ro_fma(-xh, c.dgamma, v.dy - c.dbeta));
+    }
+};
+
 static ro_status batchnorm(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *x = f32(in[0]), *mean = f32(in[1]), *rstd = f32(in[2]);
-    const float *gamma = f32(in[3]), *beta = f32(in[4]);
-    const ro_divider cols(channels(call));
-    return map<float>(d, call, out, [=] __device__(int64_t e) {
-        const int64_t c = cols.remainder(e);
-        return ro_canon(ro_fma((x[e] - mean[c]) * rstd[c], gamma[c], beta[c]));
-    });
+    return by_channel(d, call, out,
+                      normalized{f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]), f32(in[4])});
 }
 
 static ro_status bn_dx(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *dy = f32(in[0]), *x = f32(in[1]), *mean = f32(in[2]), *rstd = f32(in[3]);
-    const float *gamma = f32(in[4]), *dbeta = f32(in[5]), *dgamma = f32(in[6]);
-    const ro_divider cols(channels(call));
-    const float n = (float)(in_numel(call, 0) / cols.divisor);
-    return map<float>(d, call, out, [=] __device__(int64_t e) {
-        const int64_t c = cols.remainder(e);
-        const float xh = (x[e] - mean[c]) * rstd[c];
-        return ro_canon((gamma[c] * rstd[c]) * ro_fma(-xh, dgamma[c] / n, dy[e] - dbeta[c] / n));
-    });
+    const float n = (float)(in_numel(call, 0) / call->input[0].dim[call->input[0].ndim - 1]);
+    return by_channel(d, call, out,
+                      normalized_dx{f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]), f32(in[4]),
+                                    f32(in[5]), f32(in[6]), n});
 }
 
 static ro_status bn_running(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
