@@ -142,8 +142,10 @@ ro_status ro_cuda_sort_ids(ro_cuda *d, const int32_t *ids, int64_t count, int64_
 
 /* ---- sums ---- */
 
-/* A block has one id, where its positions begin, and SUM_COLUMNS columns; its warps take groups of
- * 64 positions in turn, and the first one adds the groups' sums in the order of K. */
+/* A block has SUM_WARPS positions, a warp each, and SUM_COLUMNS columns. A warp whose position is
+ * the first one of an id sums up to a group of 64 positions. If there are more, which is so for one
+ * of a block's ids at most, all warps take groups in turn, and the first one adds the groups' sums
+ * in the order of K. */
 enum { SUM_COLUMNS = 32, SUM_WARPS = 8, LEVELS = 6 }; /* 64^6 > 2^31 positions */
 
 struct sum_plan {
@@ -178,12 +180,18 @@ RO_DEVICE void push_group(float level[LEVELS], int64_t groups, float sum) {
     }
 }
 
-/* Where the positions of the id at `head` end. */
+/* Where the positions of the id at `head` end: soon, for most, so the distance doubles first. */
 RO_DEVICE int64_t end_of(const keyed *sorted, int64_t head, int64_t count) {
-    int64_t low = head, high = count;
+    const uint32_t id = sorted[head].key;
+    int64_t low = head, distance = RO_COLUMN_GROUP;
+    while (low + distance < count && sorted[low + distance].key == id) {
+        low += distance;
+        distance *= 2;
+    }
+    int64_t high = low + distance < count ? low + distance : count;
     while (high - low > 1) {
         const int64_t middle = low + (high - low) / 2;
-        if (sorted[middle].key == sorted[head].key)
+        if (sorted[middle].key == id)
             low = middle;
         else
             high = middle;
@@ -191,43 +199,89 @@ RO_DEVICE int64_t end_of(const keyed *sorted, int64_t head, int64_t count) {
     return high;
 }
 
-/* Sums of one id's rows of dy [positions, cols], in a tile of columns. */
-RO_DEVICE void sum_tile(const sum_plan &p, const float *dy, int64_t head, int64_t end,
-                        int64_t column, float *out, float *sums) {
-    const int64_t group = RO_COLUMN_GROUP;
+/* Sums of one id's rows of dy in a column, there is one if `column`, by all warps. */
+RO_DEVICE void sum_rows(const keyed *from, int64_t count, const float *dy, int64_t cols,
+                        bool column, float *out, float *sums) {
     const unsigned lane = threadIdx.x % SUM_COLUMNS, warp = threadIdx.x / SUM_COLUMNS;
+    const int64_t group = RO_COLUMN_GROUP;
     float level[LEVELS] = {};
     int64_t groups = 0;
-    for (int64_t first = head; first < end; first += SUM_WARPS * group) {
-        const int64_t from = first + warp * group, left = end - from < group ? end - from : group;
-        if (left > 0 && column < p.cols)
-            sums[threadIdx.x] = group_sum(p.sorted + from, left, dy + column, p.cols);
+    for (int64_t first = 0; first < count; first += SUM_WARPS * group) {
+        const int64_t at = first + warp * group, left = count - at < group ? count - at : group;
+        if (left > 0 && column)
+            sums[threadIdx.x] = group_sum(from + at, left, dy, cols);
         __syncthreads();
-        for (int w = 0; warp == 0 && w < SUM_WARPS && first + w * group < end; w++)
-            if (column < p.cols)
+        for (int w = 0; warp == 0 && w < SUM_WARPS && first + w * group < count; w++)
+            if (column)
                 push_group(level, ++groups, sums[w * SUM_COLUMNS + lane]);
         __syncthreads();
     }
     float sum = level[0];
     for (int l = 1; l < LEVELS; l++)
         sum = level[l] + sum;
-    if (warp == 0 && column < p.cols)
-        out[column] = ro_canon(sum);
+    if (warp == 0 && column)
+        *out = ro_canon(sum);
 }
 
-__global__ void __launch_bounds__(SUM_COLUMNS *SUM_WARPS)
-    sum_kernel(sum_plan p, int64_t across, int64_t tiles) {
+/* An id that begins in a block: the first of its positions and how many there are, 0 if none does.
+ */
+struct id_run {
+    uint32_t id;
+    int64_t head, count;
+};
+
+#define NO_ID UINT32_MAX
+
+RO_DEVICE uint32_t key_at(const sum_plan &p, int64_t at) {
+    return at >= 0 && at < p.positions ? p.sorted[at].key : NO_ID;
+}
+
+/* That of the warp's position, unless there are more than a group. Lane k has the key of the
+ * block's position k - 1. */
+RO_DEVICE id_run short_run(const sum_plan &p, int64_t first, uint32_t key) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const uint32_t before = __shfl_sync(RO_ALL_LANES, key, warp);
+    const uint32_t id = __shfl_sync(RO_ALL_LANES, key, warp + 1);
+    const int64_t head = first + warp;
+    if (id >= p.ids || id == before)
+        return {id, head, 0};
+    const bool low = key_at(p, head + lane) == id, high = key_at(p, head + 32 + lane) == id;
+    const int count =
+        __popc(__ballot_sync(RO_ALL_LANES, low)) + __popc(__ballot_sync(RO_ALL_LANES, high));
+    return {id, head, key_at(p, head + RO_COLUMN_GROUP) == id ? 0 : count};
+}
+
+/* The one of more than a group: it has the block's last position too. */
+RO_DEVICE id_run long_run(const sum_plan &p, int64_t first, uint32_t key) {
+    const int lane = threadIdx.x % 32;
+    const uint32_t id = __shfl_sync(RO_ALL_LANES, key, SUM_WARPS);
+    const uint32_t same = __ballot_sync(RO_ALL_LANES, lane <= SUM_WARPS && key == id);
+    const int64_t head = first + __ffs((int)same) - 2;
+    if (id >= p.ids || head < first || key_at(p, head + RO_COLUMN_GROUP) != id)
+        return {id, head, 0};
+    return {id, head, end_of(p.sorted, head, p.positions) - head};
+}
+
+/* Blocks: for each SUM_WARPS positions the tiles of SUM_COLUMNS columns, `across` in a row. Four
+ * at least on a multiprocessor: for more the compiler would keep registers in memory. */
+__global__ void __launch_bounds__(SUM_COLUMNS *SUM_WARPS, 4)
+    sum_kernel(sum_plan p, ro_divider tiles, ro_divider across) {
     RO_SMEM(float, sums); /* [SUM_WARPS][SUM_COLUMNS] */
-    const int64_t head = blockIdx.x;
-    const uint32_t id = p.sorted[head].key;
-    if (id >= p.ids || (head > 0 && p.sorted[head - 1].key == id))
-        return;
-    const int64_t end = end_of(p.sorted, head, p.positions);
-    for (int64_t t = blockIdx.y; t < tiles; t += gridDim.y) {
-        const int64_t o = t / across, column = t % across * SUM_COLUMNS + threadIdx.x % SUM_COLUMNS;
-        sum_tile(p, p.dy + o * p.positions * p.cols, head, end, column,
-                 p.out + (o * p.rows + id) * p.cols, sums);
-    }
+    const int lane = threadIdx.x % SUM_COLUMNS;
+    const int64_t block = tiles.quotient(blockIdx.x), tile = blockIdx.x - block * tiles.divisor;
+    const int64_t o = across.quotient(tile);
+    const int64_t column = (tile - o * across.divisor) * SUM_COLUMNS + lane;
+    const float *dy = p.dy + o * p.positions * p.cols + column;
+    float *out = p.out + o * p.rows * p.cols + column;
+    const int64_t first = block * SUM_WARPS;
+    const uint32_t key = lane <= SUM_WARPS ? key_at(p, first + lane - 1) : NO_ID;
+    const id_run few = short_run(p, first, key);
+    if (few.count > 0 && column < p.cols)
+        out[few.id * p.cols] = ro_canon(group_sum(p.sorted + few.head, few.count, dy, p.cols));
+    const id_run many = long_run(p, first, key);
+    if (many.count > 0)
+        sum_rows(p.sorted + many.head, many.count, dy, p.cols, column < p.cols,
+                 out + many.id * p.cols, sums);
 }
 
 /* ---- the operators ---- */
@@ -243,9 +297,10 @@ static ro_status add_rows(ro_cuda *d, const ro_call *call, const void *const *in
                         a->inner,
                         ids};
     const int64_t across = ceil_div(a->inner, SUM_COLUMNS), tiles = a->outer * across;
-    const dim3 grid = ro_grid(positions, (unsigned)(tiles < 65535 ? tiles : 65535));
+    const dim3 grid = ro_grid(ceil_div(positions, SUM_WARPS) * tiles);
     RO_LAUNCH(sum_kernel, grid, dim3(SUM_COLUMNS * SUM_WARPS),
-              SUM_COLUMNS * SUM_WARPS * sizeof(float), d->stream, p, across, tiles);
+              SUM_COLUMNS * SUM_WARPS * sizeof(float), d->stream, p, ro_divider(tiles),
+              ro_divider(across));
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }
 
