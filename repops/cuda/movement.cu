@@ -90,14 +90,14 @@ static ro_status slice(ro_cuda *d, const ro_call *call, const void *const *in, v
 template <class T>
 ro_status pad_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const ro_axis a = ro_axis_of(&call->input[0], call->attr[0]);
-    const int64_t before = call->attr[1], step = call->attr[3];
-    const ro_divider inner(a.inner), length(call->output.dim[call->attr[0]]);
+    const int64_t before = call->attr[1];
+    const ro_divider inner(a.inner), length(call->output.dim[call->attr[0]]), step(call->attr[3]);
     const T *x = static_cast<const T *>(in[0]), value = (T)call->attr[4];
     return map<T>(d, call, out, [=] __device__(int64_t e) {
         const int64_t row = inner.quotient(e), i = e - row * a.inner;
         const int64_t o = length.quotient(row), at = row - o * length.divisor - before;
-        return at >= 0 && at % step == 0 && at / step < a.n ? x[(o * a.n + at / step) * a.inner + i]
-                                                            : value;
+        const int64_t k = at >= 0 ? step.quotient(at) : a.n;
+        return k < a.n && k * step.divisor == at ? x[(o * a.n + k) * a.inner + i] : value;
     });
 }
 
@@ -204,8 +204,9 @@ static ro_status join_heads(ro_cuda *d, const ro_call *call, const void *const *
 enum { PARTS = 64, PART_THREADS = 256, PART_EACH = 8 };
 
 template <class T> struct part {
-    const T *x;
-    int64_t count, at; /* elements in a row, and where they begin in it */
+    const T *x = nullptr;
+    int64_t count = 0, at = 0;       /* elements in a row, and where they begin in it */
+    ro_divider rows = ro_divider(1); /* by count */
 };
 template <class T> struct part_list { part<T> list[PARTS]; };
 
@@ -217,7 +218,7 @@ __global__ void __launch_bounds__(PART_THREADS)
     const int64_t total = rows * p.count;
     int64_t e = (int64_t)blockIdx.x * (PART_THREADS * PART_EACH) + threadIdx.x;
     for (int u = 0; u < PART_EACH && e < total; u++, e += PART_THREADS) {
-        const int64_t o = rows == 1 ? 0 : e / p.count;
+        const int64_t o = rows == 1 ? 0 : p.rows.quotient(e);
         out[o * row + p.at + e - o * p.count] = p.x[e];
     }
 }
@@ -232,9 +233,11 @@ ro_status join(ro_cuda *d, const ro_call *call, const void *const *in, void *out
         int64_t largest = 0;
         for (int i = 0; i < count; i++) {
             const ro_axis *v = &view[first + i];
-            parts.list[i] = part<T>{static_cast<const T *>(in[first + i]), v->n * v->inner, at};
-            at += v->n * v->inner;
-            largest = v->n * v->inner > largest ? v->n * v->inner : largest;
+            const int64_t in_row = v->n * v->inner;
+            parts.list[i] =
+                part<T>{static_cast<const T *>(in[first + i]), in_row, at, ro_divider(in_row)};
+            at += in_row;
+            largest = in_row > largest ? in_row : largest;
         }
         const int64_t blocks = ceil_div(rows * largest, PART_THREADS * PART_EACH);
         if (blocks > 0)

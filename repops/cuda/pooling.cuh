@@ -34,20 +34,18 @@ template <class F> RO_DEVICE void each_tap(const ro_pooling &v, const place &p, 
         }
 }
 
-/* The windows that see pixel p, by tap ascending: f(tap, element of y, window). */
+/* The windows that see pixel p, by tap ascending: f(tap, element of y, window). The last one sees
+ * it by its first taps; each before it does a stride further on. */
 template <class F> RO_DEVICE void each_window(const ro_pooling &v, const place &p, F f) {
-    for (int64_t i = 0; i < v.kernel[0]; i++) {
-        const int64_t h = p.h + v.pad[0] - i;
-        if (h < 0 || h % v.stride[0] != 0 || h / v.stride[0] >= v.out[0])
-            continue;
-        for (int64_t j = 0; j < v.kernel[1]; j++) {
-            const int64_t w = p.w + v.pad[1] - j;
-            if (w < 0 || w % v.stride[1] != 0 || w / v.stride[1] >= v.out[1])
-                continue;
-            const place window = {p.n, h / v.stride[0], w / v.stride[1], p.c};
-            f(i * v.kernel[1] + j,
-              ((p.n * v.out[0] + window.h) * v.out[1] + window.w) * v.channels + p.c, window);
-        }
+    const int64_t down = p.h + v.pad[0], across = p.w + v.pad[1];
+    const int64_t last_h = down / v.stride[0], last_w = across / v.stride[1];
+    int64_t i = down - last_h * v.stride[0];
+    for (int64_t h = last_h; h >= 0 && i < v.kernel[0]; h--, i += v.stride[0]) {
+        int64_t j = across - last_w * v.stride[1];
+        for (int64_t w = last_w; w >= 0 && j < v.kernel[1]; w--, j += v.stride[1])
+            if (h < v.out[0] && w < v.out[1])
+                f(i * v.kernel[1] + j, ((p.n * v.out[0] + h) * v.out[1] + w) * v.channels + p.c,
+                  place{p.n, h, w, p.c});
     }
 }
 

@@ -33,7 +33,8 @@ struct others {
 /* Of dimension `a` (the input's last one) and `b` (the output's last one): sizes; the input's step
  * along b, the output's along a. */
 struct tile_plan {
-    int64_t a, b, x_step, y_step, a_tiles, b_tiles;
+    int64_t a, b, x_step, y_step;
+    ro_divider a_tiles, b_tiles;
 };
 
 /* A column more than the tile has: no two rows' elements share a bank. */
@@ -42,15 +43,21 @@ __global__ void __launch_bounds__(TILE *ROWS)
     transpose_kernel(const T *in, T *out, tile_plan p, others o) {
     RO_SMEM(T, tile);
     int64_t x, y;
-    const int64_t i = blockIdx.x, a0 = i % p.a_tiles * TILE, b0 = i / p.a_tiles % p.b_tiles * TILE;
-    o.place(i / p.a_tiles / p.b_tiles, &x, &y);
-    for (int r = (int)threadIdx.y; r < TILE; r += ROWS) {
+    const int64_t line = p.a_tiles.quotient(blockIdx.x), i = p.b_tiles.quotient(line);
+    const int64_t a0 = (blockIdx.x - line * p.a_tiles.divisor) * TILE;
+    const int64_t b0 = (line - i * p.b_tiles.divisor) * TILE;
+    o.place(i, &x, &y);
+#pragma unroll
+    for (int u = 0; u < TILE; u += ROWS) {
+        const int r = (int)threadIdx.y + u;
         const int64_t a = a0 + threadIdx.x, b = b0 + r;
         if (a < p.a && b < p.b)
             tile[r * (TILE + 1) + threadIdx.x] = in[x + b * p.x_step + a];
     }
     __syncthreads();
-    for (int r = (int)threadIdx.y; r < TILE; r += ROWS) {
+#pragma unroll
+    for (int u = 0; u < TILE; u += ROWS) {
+        const int r = (int)threadIdx.y + u;
         const int64_t a = a0 + r, b = b0 + threadIdx.x;
         if (a < p.a && b < p.b)
             out[y + a * p.y_step + b] = tile[threadIdx.x * (TILE + 1) + r];
@@ -74,18 +81,22 @@ ro_status tiles(ro_cuda *d, const ro_call *call, const void *in, void *out, int 
     others o;
     steps_of(x, x_step);
     steps_of(y, y_step);
-    tile_plan p = {y->dim[across], y->dim[last], x_step[call->attr[last]], y_step[across], 0, 0};
-    p.a_tiles = ceil_div(p.a, TILE);
-    p.b_tiles = ceil_div(p.b, TILE);
+    const int64_t a = y->dim[across], b = y->dim[last];
+    const tile_plan p = {a,
+                         b,
+                         x_step[call->attr[last]],
+                         y_step[across],
+                         ro_divider(ceil_div(a, TILE)),
+                         ro_divider(ceil_div(b, TILE))};
     for (int i = last - 1; i >= 0; i--) {
         if (i == across)
             continue;
         o.add(y->dim[i], x_step[call->attr[i]], y_step[i]);
         blocks *= y->dim[i];
     }
-    RO_LAUNCH(transpose_kernel<T>, ro_grid(blocks * p.a_tiles * p.b_tiles), dim3(TILE, ROWS),
-              TILE * (TILE + 1) * sizeof(T), d->stream, static_cast<const T *>(in),
-              static_cast<T *>(out), p, o);
+    RO_LAUNCH(transpose_kernel<T>, ro_grid(blocks * p.a_tiles.divisor * p.b_tiles.divisor),
+              dim3(TILE, ROWS), TILE * (TILE + 1) * sizeof(T), d->stream,
+              static_cast<const T *>(in), static_cast<T *>(out), p, o);
     return ro_cuda_launched(d, "transpose");
 }
 
