@@ -258,7 +258,7 @@ RO_DEVICE void gemm_store(const gemm_shape &s, const Out &out, const gemm_block 
 /* Up to four neighbours of a row that has `count` left. */
 RO_DEVICE void gemm_store_left(float *to, float4 x, int64_t count, bool vectors) {
     if (vectors) {
-        *reinterpret_cast<float4 *>(to) = x;
+        ro_store_fours(to, x);
         return;
     }
     to[0] = x.x;
