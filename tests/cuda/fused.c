@@ -2,6 +2,7 @@
  * equal bytes. Also products and convolutions by sizes that suit each tile (fused_tiles.h).
  *
  * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [FUNCTION]...
+ * Without a function: all but card_matmul, card_linear and card_conv, whose sizes are a card's.
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
 #include "tests/cuda/fused_linear.h"
 #include "tests/cuda/fused_rows.h"
@@ -239,6 +240,7 @@ static int too_large(ro_ctx *device) {
 typedef struct {
     const char *name;
     void (*run)(work *w);
+    int named; /* runs where it is asked for by name */
 } function;
 
 static const function functions[] = {{"linear", linear},
@@ -253,7 +255,10 @@ static const function functions[] = {{"linear", linear},
                                      {"matmul_tiles", matmul_tiles},
                                      {"linear_tiles", linear_tiles},
                                      {"conv_tiles", conv_tiles},
-                                     {"conv_units", conv_units}};
+                                     {"conv_units", conv_units},
+                                     {"card_matmul", card_matmul, 1},
+                                     {"card_linear", card_linear, 1},
+                                     {"card_conv", card_conv, 1}};
 
 static int run_case(const function *f, uint64_t seed, ro_ctx *cpu, ro_ctx *device) {
     work w = {.seed = seed, .cpu = cpu, .device = device};
@@ -270,7 +275,7 @@ static int run_all(const options *o, ro_ctx *cpu, ro_ctx *device) {
     long differ = too_large(device);
     for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++) {
         long failed = 0;
-        if (!is_wanted(o, functions[f].name))
+        if (!is_wanted(o, functions[f].name) || (functions[f].named && o->wanted_count == 0))
             continue;
         for (uint64_t i = 0; i < o->seeds; i++)
             failed += run_case(&functions[f], o->first + i, cpu, device);

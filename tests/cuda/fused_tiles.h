@@ -1,6 +1,7 @@
 /* Products, linear layers and convolutions of sizes that every tile of repops/cuda/gemm_plan.cuh is
- * the fastest for, on one multiprocessor with the shared memory of sm_90. Sizes at random seldom
- * are, and elsewhere these are cases as any others. Part of fused.c. */
+ * the fastest for, on one multiprocessor with the shared memory of sm_90, and on 132 of them: an
+ * H100 or H200. Sizes at random seldom are, and elsewhere these are cases as any others. Part of
+ * fused.c. */
 #ifndef TESTS_CUDA_FUSED_TILES_H
 #define TESTS_CUDA_FUSED_TILES_H
 
@@ -50,18 +51,16 @@ static void run_call(work *w, ro_call *call) {
     compare(w, y, what);
 }
 
-/* Transposes by the seed, and what suits: each kernel once in 24 seeds. */
-static void matmul_tiles(work *w) {
-    static const struct {
-        int suits, masked;
-    } kinds[] = {{SUITS_LARGE, 0}, {SUITS_MEDIUM, 0}, {SUITS_FLAT16, 0},
-                 {SUITS_FLAT8, 0}, {SUITS_MEDIUM, 1}, {SUITS_SMALL, 1}};
-    const int suits = kinds[w->seed / 4 % 6].suits, trans = (int)(w->seed % 4);
-    const int64_t mask = kinds[w->seed / 4 % 6].masked ? between(w, 3, 1, 2) : RO_MASK_NONE;
-    const int64_t m = tile_rows(w, suits), n = tile_cols(w, suits), k = tile_depth(w);
+typedef struct {
+    int64_t m, n, k;
+} tile_size;
+
+/* trans: bit 0 of a, bit 1 of b */
+static void run_matmul(work *w, int trans, int masked, tile_size s) {
+    const int64_t mask = masked ? between(w, 3, 1, 2) : RO_MASK_NONE;
     const ro_shape in[] = {
-        {.dtype = RO_F32, .ndim = 2, .dim = {trans & 1 ? k : m, trans & 1 ? m : k}},
-        {.dtype = RO_F32, .ndim = 2, .dim = {trans & 2 ? n : k, trans & 2 ? k : n}}};
+        {.dtype = RO_F32, .ndim = 2, .dim = {trans & 1 ? s.k : s.m, trans & 1 ? s.m : s.k}},
+        {.dtype = RO_F32, .ndim = 2, .dim = {trans & 2 ? s.n : s.k, trans & 2 ? s.k : s.n}}};
     ro_call call = {.op = RO_OP_MATMUL,
                     .input_count = 2,
                     .attr = {0, trans, ro_attr_f32(roll(w, 4, 2) ? 1.0f : -0.75f),
@@ -70,15 +69,32 @@ static void matmul_tiles(work *w) {
     run_call(w, &call);
 }
 
-/* Each kernel once in 4 seeds. */
-static void linear_tiles(work *w) {
-    const int suits = w->seed % 2 ? SUITS_MEDIUM : SUITS_LARGE;
-    const ro_linear_layer l = {.rows = tile_rows(w, suits),
-                               .in = tile_depth(w),
-                               .out = tile_cols(w, suits),
-                               .transposed = (int)(w->seed / 2 % 2),
+static void run_layer(work *w, int transposed, tile_size s) {
+    const ro_linear_layer l = {.rows = s.m,
+                               .in = s.k,
+                               .out = s.n,
+                               .transposed = transposed,
                                .activation = (ro_activation)roll(w, 4, 5)};
     run_linear(w, &l);
+}
+
+static tile_size tile_size_of(const work *w, int suits) {
+    return (tile_size){tile_rows(w, suits), tile_cols(w, suits), tile_depth(w)};
+}
+
+/* Transposes by the seed, and what suits: each kernel once in 24 seeds. */
+static void matmul_tiles(work *w) {
+    static const struct {
+        int suits, masked;
+    } kinds[] = {{SUITS_LARGE, 0}, {SUITS_MEDIUM, 0}, {SUITS_FLAT16, 0},
+                 {SUITS_FLAT8, 0}, {SUITS_MEDIUM, 1}, {SUITS_SMALL, 1}};
+    const int kind = (int)(w->seed / 4 % 6);
+    run_matmul(w, (int)(w->seed % 4), kinds[kind].masked, tile_size_of(w, kinds[kind].suits));
+}
+
+/* Each kernel once in 4 seeds. */
+static void linear_tiles(work *w) {
+    run_layer(w, (int)(w->seed / 2 % 2), tile_size_of(w, w->seed % 2 ? SUITS_MEDIUM : SUITS_LARGE));
 }
 
 /* ---- convolutions of 3 x 3 ---- */
@@ -126,6 +142,44 @@ static void conv_units(work *w) {
     const tile_conv c = {between(w, 0, 3, 5), between(w, 1, 3, 5), between(w, 2, 4, 12),
                          between(w, 3, 60, 90), 1};
     run_conv(w, RO_OP_CONV2D_DX, &c);
+}
+
+/* ---- sizes for 132 multiprocessors: fractions of a second each on a device, seconds on the shim,
+ * so these run where they are asked for by name ---- */
+
+/* 12 x 22 tiles of 128 x 128, two for each multiprocessor; 7 x 52 of 128 x 64, at most three. */
+static tile_size card_size(const work *w, int medium) {
+    return medium ? (tile_size){between(w, 0, 833, 896), between(w, 1, 3265, 3328),
+                                between(w, 2, 15, 50)}
+                  : (tile_size){between(w, 0, 1409, 1536), between(w, 1, 2689, 2816),
+                                between(w, 2, 15, 50)};
+}
+
+/* Each kernel once in 12 seeds. */
+static void card_matmul(work *w) {
+    const int kind = (int)(w->seed / 4 % 3);
+    run_matmul(w, (int)(w->seed % 4), kind == 2, card_size(w, kind > 0));
+}
+
+/* Each kernel once in 4 seeds. */
+static void card_linear(work *w) {
+    run_layer(w, (int)(w->seed / 2 % 2), card_size(w, (int)(w->seed % 2)));
+}
+
+/* Each kernel once in 6 seeds. Rows are pixels; of DW they are taps and channels, and k is pixels.
+ */
+static void card_conv(work *w) {
+    static const int ops[] = {RO_OP_CONV2D, RO_OP_CONV2D_DX, RO_OP_CONV2D_DW};
+    const int op = ops[w->seed / 2 % 3], medium = (int)(w->seed % 2);
+    const int64_t many = card_size(w, medium).n, few = between(w, 6, 2, 5);
+    const int64_t side = medium ? 29 : 38;
+    tile_conv c = {side, medium ? between(w, 8, 29, 30) : between(w, 8, 38, 40), few, many, 1};
+    if (op == RO_OP_CONV2D_DX)
+        c.depth = many, c.filters = few;
+    if (op == RO_OP_CONV2D_DW)
+        c = (tile_conv){5, between(w, 8, 4, 9),
+                        medium ? between(w, 9, 93, 99) : between(w, 9, 157, 170), many, 1};
+    run_conv(w, op, &c);
 }
 
 #endif
