@@ -1,16 +1,27 @@
-// What tests/cuda/run.sh and bench/cuda.sh ask before anything is built: "9 0 NVIDIA H200", or one line why not.
+// What tests/cuda/run.sh and bench/cuda.sh ask before anything is built: "9 0 NVIDIA H200", and a
+// line of what else decides how the library runs there; or one line why it cannot.
 #include <stdio.h>
 
 int main() {
     cudaDeviceProp p;
-    int count = 0;
+    int count = 0, driver = 0, runtime = 0;
+    (void)cudaDriverGetVersion(&driver);
+    (void)cudaRuntimeGetVersion(&runtime);
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error == cudaSuccess)
         error = cudaGetDeviceProperties(&p, 0);
     if (error != cudaSuccess) {
-        fprintf(stderr, "no CUDA device: %s\n", cudaGetErrorString(error));
+        fprintf(stderr, "no CUDA device: %s (driver for CUDA %d.%d, runtime %d.%d)\n",
+                cudaGetErrorString(error), driver / 1000, driver % 1000 / 10, runtime / 1000,
+                runtime % 1000 / 10);
         return 1;
     }
     printf("%d %d %s\n", p.major, p.minor, p.name);
+    printf("driver for CUDA %d.%d, runtime %d.%d, devices %d, multiprocessors %d, shared memory of "
+           "a block %zu KiB, memory %.1f GiB, "
+           "memoryPoolsSupported %d, pageableMemoryAccess %d\n",
+           driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10, count,
+           p.multiProcessorCount, p.sharedMemPerBlockOptin >> 10,
+           (double)p.totalGlobalMem / (1 << 30), p.memoryPoolsSupported, p.pageableMemoryAccess);
     return 0;
 }
