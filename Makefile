@@ -493,6 +493,7 @@ $(BUILD)/tests/portable: $(portable_obj) $(portable_sha_$(PORTABLE_SHA)) $(BUILD
 tests: $(tests) $(BUILD)/tests/portable
 .PHONY: tests
 .SECONDARY:
+.DELETE_ON_ERROR:
 
 # ---- packages: only `demo`, `test` and `test-asan` install anything ----
 
