@@ -63,6 +63,7 @@ if [ $small ]; then
     part "random cases" 300 "$build/cuda/cases" --seeds 2 --most 50000
     part "sgemm" 120 "$build/cuda/sgemm" --seeds 20 --most 200000
     part "fused functions" 300 "$build/cuda/fused" --seeds 5
+    part "card sizes" 100 "$build/cuda/fused" --seeds 2 card_linear
     part "free operators" 60 "$build/cuda/free" --seeds 2 --most 20000
     part "commitments" 60 "$build/cuda/tree"
     part "memory" 60 "$build/cuda/memory"
@@ -73,6 +74,7 @@ elif [ $quick ]; then
     part "random cases" 60 "$build/cuda/cases" --seeds 2
     part "sgemm" 20 "$build/cuda/sgemm" --seeds 50
     part "fused functions" 30 "$build/cuda/fused" --seeds 10
+    part "card sizes" 30 "$build/cuda/fused" --seeds 12 card_matmul card_linear card_conv
     part "free operators" 30 "$build/cuda/free" --seeds 4 --most 1000000
     part "commitments" 20 "$build/cuda/tree"
     part "memory" 20 "$build/cuda/memory"
@@ -81,11 +83,17 @@ elif [ $quick ]; then
 else
     part "golden table" 120 "$build/bin/repops-conform" --device cuda:0 --operators
     part "random cases" 120 "$build/cuda/cases" --seeds 10
+    # Its kernel for rows that begin in the middle of the other input takes more seeds.
+    part "random cases, dot" 20 "$build/cuda/cases" --seeds 60 reduce_dot
     part "sgemm" 40 "$build/cuda/sgemm" --seeds 400
     part "fused functions" 60 "$build/cuda/fused" --seeds 60
+    part "card sizes" 40 "$build/cuda/fused" --seeds 24 card_matmul card_linear card_conv
     part "free operators" 60 "$build/cuda/free" --seeds 24 --most 5000000
     part "commitments" 20 "$build/cuda/tree"
     part "memory" 20 "$build/cuda/memory"
+    # What the benchmark and users run; few steps, as the CPU must do them too.
+    part "gpt2, B=8 T=1024" 150 "$build/cuda/training" gpt2-124m 2 8 1024
+    part "resnet, B=64" 60 "$build/cuda/training" resnet50 2 64 1
     part "gpt2" 160 "$build/cuda/training" gpt2-124m 20 2 64
     part "resnet" 100 "$build/cuda/training" resnet50 20 16 1
 fi
