@@ -1,6 +1,7 @@
 #!/bin/sh
 # Bits on a GPU: the golden table, random cases beside the CPU, training, work under load, compute-sanitizer. Each part's line is printed,
-# and bench/results/<device>/test.json rewritten, when it ends; the table comes once more at the end. Needs nvcc and a C compiler.
+# and bench/results/<device>/test.json rewritten, when it ends; all that was said is beside it, in test.log; the table comes once more at the
+# end. Needs nvcc and a C compiler.
 # Usage: tests/cuda/run.sh BUILD_DIR [--quick | --small]; --quick: a tenth of the cases, no sanitizer; --small: tiny sizes on the shim
 # (tests/simt), without a GPU. BUDGET seconds (470) are all that building and parts may take together: what is left of them limits a part,
 # and one that they, or the slowness of a sanitizer, cut short is skipped, not failed. BUILT=1: see tests/cuda/setup.
@@ -10,12 +11,12 @@ temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 passed=0 failed=0 skipped=0
 [ -z "$small" ] || end=$((end + 100000))
-log=$build/test.log
-: > "$log"
+log=$folder/test.log
+printf '%s\n%s\n' "$device" "$facts" | tee "$log"
 
 write_json() {
-    printf '{"device": "%s", "passed": %d, "failed": %d, "skipped": %d, "parts": [%s]}\n' "$device" $passed $failed $skipped \
-        "$(cat "$temp/json")" > "$folder/test.json"
+    printf '{"device": %s, "facts": %s, "passed": %d, "failed": %d, "skipped": %d, "parts": [%s]}\n' "$(json_text "$device")" \
+        "$(json_text "$facts")" $passed $failed $skipped "$(cat "$temp/json")" > "$folder/test.json"
 }
 
 # part NAME SECONDS COMMAND...: its last line is the result; all it says is in the log.
@@ -32,7 +33,7 @@ part() {
         code=77
     fi
     { echo "==== $name: $code"; head -c 1000000 "$temp/out"; } >> "$log"
-    says=$(tail -n 1 "$temp/out" | tr -d '"\\' | tr '\t' ' ' | cut -c 1-150)
+    says=$(tail -n 1 "$temp/out" | plain | cut -c 1-200)
     seconds=$(($(date +%s) - start))
     late=
     case $code in
@@ -52,7 +53,7 @@ part() {
         ;;
     esac
     printf '%-18s %-8s %4d s  %s\n' "$name" $word $seconds "$says" | tee -a "$temp/table" >&2
-    printf '%s{"name": "%s", "result": "%s", "seconds": %d, "says": "%s"}' "$comma" "$name" $word $seconds "$says" >> "$temp/json"
+    printf '%s{"name": "%s", "result": "%s", "seconds": %d, "says": %s}' "$comma" "$name" $word $seconds "$(json_text "$says")" >> "$temp/json"
     comma=', '
     write_json
 }
@@ -114,7 +115,7 @@ for tool in memcheck racecheck synccheck; do
 done
 
 echo
-echo "$device"
+printf "%s: %s\n" "$device" "$facts"
 cat "$temp/table"
 echo "$passed passed, $failed failed, $skipped skipped; $folder/test.json; all that was said: $log"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
