@@ -1,7 +1,7 @@
 /* Random shapes of the fused functions (repops/fused.h) on a device, beside this machine's CPU:
  * equal bytes. Also products and convolutions by sizes that suit each tile (fused_tiles.h).
  *
- * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [FUNCTION]...
+ * Usage: fused [--device cuda:0] [--seeds N] [--first SEED] [FUNCTION]...; fused --list
  * Without a function: all but card_matmul, card_linear and card_conv, whose sizes are a card's.
  * Plain C and librepops alone: machines with a GPU may have nothing else. */
 #include "tests/cuda/fused_linear.h"
@@ -294,10 +294,19 @@ static int run_all(const options *o, ro_ctx *cpu, ro_ctx *device) {
     return differ || large ? 1 : 0;
 }
 
+static int list(void) {
+    for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++)
+        if (!functions[f].named)
+            puts(functions[f].name);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     options o = {.device = "cuda:0", .seeds = 20, .first = 1};
     ro_ctx *cpu = NULL, *device = NULL;
     int code = 2;
+    if (argc == 2 && strcmp(argv[1], "--list") == 0)
+        return list();
     if (!parse_options(argc, argv, &o))
         fprintf(stderr, "usage: fused [--device NAME] [--seeds N] [--first SEED] "
                         "[FUNCTION]...\n");

@@ -46,7 +46,9 @@ static array *add(work *w, const char *name, int64_t count) {
     a->want = calloc((size_t)count + 1, sizeof *a->want);
     a->block = ro_alloc(w->device, (size_t)(count + shift) * sizeof *a->block);
     if (!a->host || !a->want || !a->block) {
-        fprintf(stderr, "fused: no memory\n");
+        fflush(stdout);
+        fprintf(stderr, "fused: case %llu: %s\n", (unsigned long long)w->seed,
+                a->host && a->want ? ro_ctx_error(w->device) : "no memory");
         exit(2);
     }
     a->on_device = a->block + shift;

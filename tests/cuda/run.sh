@@ -19,6 +19,22 @@ write_json() {
         "$(json_text "$facts")" $passed $failed $skipped "$(cat "$temp/json")" > "$folder/test.json"
 }
 
+# What a part that failed said, without what is right: how it began, which after a device's failure is what matters, and how it ended.
+show() {
+    grep -avE '( ok *| same +0 differ.*)$' "$temp/out" > "$temp/show"
+    if grep -aq '^=========' "$temp/show"; then
+        grep -a '^=========' "$temp/show" | head -n 16
+        echo "..."
+        tail -n 4 "$temp/show"
+    elif [ "$(wc -l < "$temp/show")" -le 30 ]; then
+        cat "$temp/show"
+    else
+        head -n 10 "$temp/show"
+        echo "..."
+        tail -n 20 "$temp/show"
+    fi | cut -c 1-200
+}
+
 # part NAME SECONDS COMMAND...: its last line is the result; all it says is in the log.
 part() {
     name=$1 limit=$2 start=$(date +%s) cut=$slow
@@ -47,7 +63,8 @@ part() {
             word=skipped skipped=$((skipped + 1)) says="$limit s were not enough"
         else
             word=FAILED failed=$((failed + 1))
-            tail -n 20 "$temp/out"
+            show
+            cat "$temp/out" >> "$temp/failed.$(basename "$1")"
             [ -z "$late" ] || says="took longer than $limit s"
         fi
         ;;
@@ -58,6 +75,34 @@ part() {
     write_json
 }
 comma= slow=
+
+# What differed among many operators, each once more in a process of its own: after one that breaks the device all others fail with it,
+# or are not tried.
+alone() {
+    for program in cases fused; do
+        [ -e "$temp/failed.$program" ] || continue
+        if tail -n 1 "$temp/failed.$program" | grep -aq ' differ'; then
+            awk '$3 == "same" && $4 > 0 { print $1 }' "$temp/failed.$program"
+        else
+            "$build/cuda/$program" --list
+        fi | sed "s/^/$program /"
+    done > "$temp/differ"
+    [ -s "$temp/differ" ] || return
+    until=$(($(date +%s) + 90)) tried=0 again=
+    [ $until -lt $((end - 10)) ] || until=$((end - 10))
+    while read -r program what; do
+        [ "$(date +%s)" -lt $until ] || break
+        tried=$((tried + 1))
+        CUDA_LAUNCH_BLOCKING=1 timeout -k 5 20 "$build/cuda/$program" --seeds 4 "$what" < /dev/null > "$temp/out" 2>&1
+        code=$?
+        [ $code -ne 0 ] || continue
+        again="$again $what"
+        { echo "==== alone, $what: $code"; head -c 10000 "$temp/out"; } >> "$log"
+        [ "$(echo "$again" | wc -w)" -gt 8 ] || { echo "alone, $what: exit code $code"; head -n 3 "$temp/out" | cut -c 1-200; }
+    done < "$temp/differ"
+    echo "$tried of $(wc -l < "$temp/differ") operators and functions were run again, each alone; these fail:${again:- none}" | cut -c 1-400 |
+        tee -a "$log" "$temp/table"
+}
 
 if [ $small ]; then
     part "golden table" 600 "$build/bin/repops-conform" --device cuda:0 --operators
@@ -98,6 +143,7 @@ else
     part "gpt2" 160 "$build/cuda/training" gpt2-124m 20 2 64
     part "resnet" 100 "$build/cuda/training" resnet50 20 16 1
 fi
+alone
 # No address out of bounds, no race in shared memory, no barrier that some threads miss.
 cat > "$temp/sanitize" << 'SCRIPT'
 command -v compute-sanitizer > /dev/null || { echo "no compute-sanitizer here"; exit 77; }
