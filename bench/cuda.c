@@ -79,11 +79,13 @@ void bench_row(const bench *b, const char *work, double our_ms, double their_ms,
 
 enum { PATTERN = 1 << 20 }; /* floats that are written, and then copied inside the device */
 
+/* Values of 24 bits, so that a product by TF32, which has 11, is another one. */
+
 static float *fill_memory(const bench *b, float *host, int64_t count) {
     const int64_t first = count < PATTERN ? count : PATTERN;
     float *out = ro_alloc(b->ctx, (size_t)count * sizeof *out);
     for (int64_t i = 0; i < first; i++)
-        host[i] = (float)((i * 2654435761u >> 12) % 2048) / 2048.0f - 0.5f;
+        host[i] = (float)(i * 2654435761u >> 8 & 0xffffff) * 0x1p-24f - 0.5f;
     ro_status status =
         out ? ro_write(b->ctx, out, host, (size_t)first * sizeof *out) : RO_ERR_MEMORY;
     for (int64_t done = first, more; status == RO_OK && done < count; done += more) {
