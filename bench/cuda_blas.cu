@@ -40,8 +40,18 @@ static void *open_library() {
 
 template <class F> static bool find(void *library, const char *name, F *function) {
     void *symbol = dlsym(library, name);
+    if (!symbol)
+        fprintf(stderr, "bench: cuBLAS without %s: %s\n", name, dlerror());
     memcpy(function, &symbol, sizeof symbol);
     return symbol;
+}
+
+/* Codes are those of cublasStatus_t: 1 not initialised, 3 no memory, 8 not for this architecture,
+ * 13 execution failed. */
+static bool is_done(int code, const char *name) {
+    if (code != 0)
+        fprintf(stderr, "bench: %s failed: status %d\n", name, code);
+    return code == 0;
 }
 
 int blas_open(void) {
@@ -54,8 +64,8 @@ int blas_open(void) {
            find(library, "cublasDestroy_v2", &destroy) &&
            find(library, "cublasSetMathMode", &set_math) &&
            find(library, "cublasGetVersion_v2", &get_version) &&
-           find(library, "cublasSgemm_v2", &sgemm) && create(&handle) == 0 &&
-           set_math(handle, DEFAULT_MATH) == 0;
+           find(library, "cublasSgemm_v2", &sgemm) && is_done(create(&handle), "cublasCreate") &&
+           is_done(set_math(handle, DEFAULT_MATH), "cublasSetMathMode");
 }
 
 int blas_version(void) {
@@ -67,13 +77,17 @@ int blas_version(void) {
 int blas_product(int trans, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
                  float *c) {
     const float one = 1, zero = 0;
-    return sgemm(handle, trans & 2 ? OP_T : OP_N, trans & 1 ? OP_T : OP_N, (int)n, (int)m, (int)k,
-                 &one, b, (int)(trans & 2 ? k : n), a, (int)(trans & 1 ? m : k), &zero, c,
-                 (int)n) == 0;
+    return is_done(sgemm(handle, trans & 2 ? OP_T : OP_N, trans & 1 ? OP_T : OP_N, (int)n, (int)m,
+                         (int)k, &one, b, (int)(trans & 2 ? k : n), a, (int)(trans & 1 ? m : k),
+                         &zero, c, (int)n),
+                   "cublasSgemm");
 }
 
 int blas_wait(void) {
-    return cudaDeviceSynchronize() == cudaSuccess;
+    const cudaError_t error = cudaDeviceSynchronize();
+    if (error != cudaSuccess)
+        fprintf(stderr, "bench: after cuBLAS: %s\n", cudaGetErrorString(error));
+    return error == cudaSuccess;
 }
 
 void blas_close(void) {
