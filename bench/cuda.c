@@ -16,13 +16,18 @@
 enum { ROWS_MAX = 100, ROUNDS = 7, ROUNDS_QUICK = 3, TIMES_MAX = 1000 };
 
 typedef struct {
-    char work[48], note[80];
-    double ours, theirs, ratio, floor;
+    char work[48], note[200];
+    double ours, theirs, ratio, floor; /* ours < 0: failed, for the reason in the note */
 } row;
 static row rows[ROWS_MAX];
-static int row_count;
+static int row_count, failures;
+static char reason[200]; /* why our last turn failed, before their turn said something else */
 
 static void print_row(FILE *to, const row *r) {
+    if (r->ours < 0) {
+        fprintf(to, "%-34s %11s  %s\n", r->work, "FAILED", r->note);
+        return;
+    }
     fprintf(to, "%-34s %11.3f ", r->work, r->ours);
     if (r->theirs > 0)
         fprintf(to, "%11.3f ", r->theirs);
@@ -30,6 +35,8 @@ static void print_row(FILE *to, const row *r) {
         fprintf(to, "%11s ", r->ratio > 0 ? "" : "skipped");
     if (r->ratio > 0)
         fprintf(to, "%7.3f %6.3f", r->ratio, r->floor);
+    else
+        fprintf(to, "%14s", "");
     fprintf(to, "  %s\n", r->note);
 }
 
@@ -38,18 +45,50 @@ static void print_titles(FILE *to, const bench *b) {
             "peer, ms", "ratio", "wanted");
 }
 
+/* Notes may be a driver's words. */
+static void write_text(FILE *to, const char *text) {
+    putc('"', to);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            putc('\\', to);
+        putc(*text >= ' ' && *text <= '~' ? *text : ' ', to);
+    }
+    putc('"', to);
+}
+
+static void write_number(FILE *to, const char *name, double value, int known) {
+    if (known)
+        fprintf(to, ", \"%s\": %.6g", name, value);
+    else
+        fprintf(to, ", \"%s\": null", name);
+}
+
+/* A row is a line: bench/cuda.sh puts those of several files together. */
+static void write_row(FILE *to, const row *r) {
+    fprintf(to, "{\"work\": ");
+    write_text(to, r->work);
+    fprintf(to, ", \"result\": \"%s\"", r->ours < 0 ? "FAILED" : "measured");
+    write_number(to, "ours_ms", r->ours, r->ours >= 0);
+    write_number(to, "peer_ms", r->theirs, r->theirs > 0);
+    write_number(to, "ratio", r->ratio, r->ours >= 0 && r->ratio > 0);
+    write_number(to, "wanted", r->floor, r->ours >= 0 && r->ratio > 0);
+    fprintf(to, ", \"note\": ");
+    write_text(to, r->note);
+    putc('}', to);
+}
+
 static int write_rows(const bench *b, const char *name) {
     FILE *file = fopen(name, "w");
     if (!file)
         return 0;
-    fprintf(file, "{\"device\": \"%s\", \"rows\": [", ro_ctx_device(b->ctx));
-    for (int i = 0; i < row_count; i++)
-        fprintf(file,
-                "%s\n{\"work\": \"%s\", \"ours_ms\": %.6g, \"peer_ms\": %.6g, \"ratio\": %.6g, "
-                "\"wanted\": %.6g, \"note\": \"%s\"}",
-                i ? "," : "", rows[i].work, rows[i].ours, rows[i].theirs, rows[i].ratio,
-                rows[i].floor, rows[i].note);
-    fprintf(file, "]}\n");
+    fprintf(file, "{\"device\": ");
+    write_text(file, ro_ctx_device(b->ctx));
+    fprintf(file, ", \"rows\": [");
+    for (int i = 0; i < row_count; i++) {
+        fprintf(file, i ? ",\n" : "\n");
+        write_row(file, &rows[i]);
+    }
+    fprintf(file, "\n]}\n");
     return fclose(file) == 0;
 }
 
@@ -62,17 +101,32 @@ static void keep_rows(const bench *b) {
         fprintf(stderr, "bench: cannot write %s\n", b->json);
 }
 
-void bench_row(const bench *b, const char *work, double our_ms, double their_ms, double ratio,
-               double floor, const char *note) {
-    row *r = &rows[row_count];
+static void keep_row(const bench *b, const row *r) {
     if (row_count == ROWS_MAX)
         return;
-    row_count++;
-    snprintf(r->work, sizeof r->work, "%s", work);
-    snprintf(r->note, sizeof r->note, "%s", note ? note : "");
-    r->ours = our_ms, r->theirs = their_ms, r->ratio = ratio, r->floor = floor;
+    rows[row_count++] = *r;
     print_row(stderr, r);
     keep_rows(b);
+}
+
+void bench_row(const bench *b, const char *work, double our_ms, double their_ms, double ratio,
+               double floor, const char *note) {
+    row r = {.ours = our_ms, .theirs = their_ms, .ratio = ratio, .floor = floor};
+    if (our_ms < 0) {
+        bench_failed(b, work, reason);
+        return;
+    }
+    snprintf(r.work, sizeof r.work, "%s", work);
+    snprintf(r.note, sizeof r.note, "%s", note ? note : "");
+    keep_row(b, &r);
+}
+
+void bench_failed(const bench *b, const char *work, const char *why) {
+    row r = {.ours = -1};
+    failures++;
+    snprintf(r.work, sizeof r.work, "%s", work);
+    snprintf(r.note, sizeof r.note, "%s", why);
+    keep_row(b, &r);
 }
 
 /* ---- memory ---- */
@@ -100,7 +154,7 @@ float *bench_memory(const bench *b, int64_t count) {
     float *out = host ? fill_memory(b, host, count) : NULL;
     free(host);
     if (!out) {
-        fprintf(stderr, "bench: %s\n", host ? ro_ctx_error(b->ctx) : "out of memory");
+        bench_failed(b, "memory", host ? ro_ctx_error(b->ctx) : "out of memory");
         exit(1);
     }
     return out;
@@ -134,15 +188,23 @@ static double median(double *x, int count) {
     return x[0] < 0 ? -1 : x[count / 2];
 }
 
+static void keep_reason(const bench *b) {
+    snprintf(reason, sizeof reason, "%s", ro_ctx_error(b->ctx));
+}
+
 void bench_times(const bench *b, turn ours, turn theirs, double *our_s, double *their_s) {
     double mine[ROUNDS], other[ROUNDS];
     const int rounds = b->small   ? 1
                        : b->quick ? ROUNDS_QUICK
                                   : ROUNDS,
               my_times = times_of(b, ours);
+    if (!my_times)
+        keep_reason(b);
     const int other_times = theirs.run ? times_of(b, theirs) : 0;
     for (int i = 0; i < rounds; i++) {
         mine[i] = my_times ? timed(ours, my_times) : -1;
+        if (my_times && mine[i] < 0 && (i == 0 || mine[i - 1] >= 0))
+            keep_reason(b);
         other[i] = other_times ? timed(theirs, other_times) : -1;
     }
     *our_s = median(mine, rounds);
@@ -235,5 +297,5 @@ int main(int argc, char **argv) {
         blas_close();
     process_close(&b.torch);
     ro_ctx_destroy(b.ctx);
-    return 0;
+    return failures ? 1 : 0;
 }

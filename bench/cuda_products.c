@@ -96,7 +96,7 @@ static void bench_product(const bench *b, const shape *s) {
                      {RO_F32, 2, {bt ? s->n : s->k, bt ? s->k : s->n}}}};
     w.call = (ro_call){RO_OP_MATMUL, 2, {0, s->trans, ro_attr_f32(1), 256, 0}, w.in};
     if (ro_infer(&w.call, note, sizeof note) != RO_OK) {
-        fprintf(stderr, "bench: %s\n", note);
+        bench_failed(b, s->name, note);
         return;
     }
     bench_times(b, (turn){run_ours, &w}, (turn){b->blas ? run_theirs : NULL, &w}, &ours, &theirs);

@@ -17,7 +17,12 @@ static int run_peer(void *user, int times) {
     char question[100], line[200];
     double seconds;
     snprintf(question, sizeof question, "%s %d", p->question, times);
-    return process_ask(p->torch, question, line, sizeof line) && sscanf(line, "%lf", &seconds) == 1;
+    if (!process_ask(p->torch, question, line, sizeof line))
+        snprintf(line, sizeof line, "no answer");
+    if (sscanf(line, "%lf", &seconds) == 1)
+        return 1;
+    fprintf(stderr, "bench: PyTorch, %s: %s\n", p->question, line);
+    return 0;
 }
 
 /* ---- attention ---- */
@@ -101,6 +106,10 @@ static void commitments(const bench *b, steps *s, const char *name, double step_
     double root_s, none;
     char note[80];
     bench_times(b, (turn){run_roots, s}, (turn){NULL, NULL}, &root_s, &none);
+    if (root_s < 0) {
+        bench_failed(b, name, s->err.text);
+        return;
+    }
     snprintf(note, sizeof note, "%.2f %% of the step, wanted under %.0f %%", 100 * root_s / step_s,
              100 * most);
     bench_row(b, name, 1e3 * root_s, 1e3 * most * step_s, most * step_s / root_s, 1, note);
@@ -113,15 +122,20 @@ static void step_row(const bench *b, const char *name, steps *s, const char *que
     double theirs;
     bench_times(b, (turn){run_steps, s}, (turn){torch.pid > 0 ? run_peer : NULL, &p}, step_s,
                 &theirs);
-    bench_row(b, name, 1e3 * *step_s, 1e3 * theirs, theirs > 0 ? theirs / *step_s : 0, 0.91, "");
+    if (*step_s < 0)
+        bench_failed(b, name, s->err.text);
+    else
+        bench_row(b, name, 1e3 * *step_s, 1e3 * theirs, theirs > 0 ? theirs / *step_s : 0, 0.91,
+                  "");
 }
 
-static vd_status open_steps(const job_size *size, job *j, steps *s) {
+static vd_status open_steps(const bench *b, const char *name, const job_size *size, job *j,
+                            steps *s) {
     vd_status status = job_create(size, j, &s->err);
     if (status == VD_OK)
         status = trainer_create(j, "cuda:0", 0, &s->t, &s->err);
     if (status != VD_OK)
-        fprintf(stderr, "bench: %s\n", s->err.text);
+        bench_failed(b, name, s->err.text);
     return status;
 }
 
@@ -149,20 +163,24 @@ void bench_training(const bench *b) {
     job j;
     steps s = {0};
     double step_s = 1, large_s = 1, none;
-    const bool opened = open_steps(&step, &j, &s) == VD_OK;
+    const bool opened = open_steps(b, "gpt2 step, PyTorch eager", &step, &j, &s) == VD_OK;
     if (opened && b->once) {
         one_step(&s);
     } else if (opened) {
         step_row(b, "gpt2 step, PyTorch eager", &s, "eager", &step_s);
-        commitments(b, &s, "commitment, B=8 T=1024", step_s, 0.02);
+        if (step_s > 0)
+            commitments(b, &s, "commitment, B=8 T=1024", step_s, 0.02);
     }
     close_steps(&j, &s);
     if (b->once || b->quick)
         return;
     s = (steps){0};
-    if (open_steps(&large, &j, &s) == VD_OK) {
+    if (open_steps(b, "commitment, 64 Ki tokens", &large, &j, &s) == VD_OK) {
         bench_times(b, (turn){run_steps, &s}, (turn){NULL, NULL}, &large_s, &none);
-        commitments(b, &s, "commitment, 64 Ki tokens", large_s, 0.01);
+        if (large_s > 0)
+            commitments(b, &s, "commitment, 64 Ki tokens", large_s, 0.01);
+        else
+            bench_failed(b, "commitment, 64 Ki tokens", s.err.text);
     }
     close_steps(&j, &s);
 }
@@ -175,7 +193,7 @@ void bench_compiled(const bench *b) {
     double step_s;
     if (b->once || b->quick)
         return;
-    if (open_steps(&step, &j, &s) == VD_OK)
+    if (open_steps(b, "gpt2 step, PyTorch compiled", &step, &j, &s) == VD_OK)
         step_row(b, "gpt2 step, PyTorch compiled", &s, "compiled", &step_s);
     close_steps(&j, &s);
 }

@@ -125,8 +125,10 @@ static void report(const bench *b, const char *name, turn ours, work *copy, doub
     char note[80];
     bench_times(b, ours, (turn){run_copy, copy}, &ours_s, &copy_s);
     const double rate = bytes / ours_s, most = 8.0 * (double)(copy->rows * copy->cols) / copy_s;
+    const int known = ours_s > 0 && copy_s > 0;
     snprintf(note, sizeof note, "%.0f GB/s, copy %.0f GB/s", 1e-9 * rate, 1e-9 * most);
-    bench_row(b, name, 1e3 * ours_s, 1e3 * bytes / most, ours_s > 0 ? rate / most : 0, 0.85, note);
+    bench_row(b, name, 1e3 * ours_s, known ? 1e3 * bytes / most : 0, known ? rate / most : 0, 0.85,
+              known ? note : "the copy failed");
 }
 
 static void bench_operator(const bench *b, const operator_work *o, work *copy) {
@@ -146,7 +148,7 @@ static void bench_operator(const bench *b, const operator_work *o, work *copy) {
         report(b, o->name, (turn){run_operator, &w}, copy,
                bytes + 4.0 * (double)ro_shape_numel(&w.call.output));
     else
-        fprintf(stderr, "bench: %s: %s\n", o->name, why);
+        bench_failed(b, o->name, why);
     for (int i = 0; i < w.call.input_count; i++)
         ro_free(b->ctx, w.data[i]);
 }
@@ -177,6 +179,8 @@ static void bench_cross_entropy(const bench *b, work *copy) {
     if (ids && w.ids && ro_write(b->ctx, w.ids, ids, (size_t)w.rows * sizeof *ids) == RO_OK)
         report(b, "cross_entropy", (turn){run_cross_entropy, &w}, copy,
                8.0 * (double)(w.rows * w.cols));
+    else
+        bench_failed(b, "cross_entropy", ro_ctx_error(b->ctx));
     for (int i = 0; i < 3; i++)
         ro_free(b->ctx, w.data[i]);
     ro_free(b->ctx, w.out);
