@@ -288,6 +288,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "cuBLAS %d\n", blas_version());
     if (python)
         open_torch(&b, python);
+    if (!b.small && !b.once)
+        bench_warm(&b);
     print_titles(stderr, &b);
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (is_wanted(b.only, parts[i].name))

@@ -34,6 +34,9 @@ void bench_failed(const bench *b, const char *work, const char *why);
 /* Device memory; ends the program if there is none. Small values, no NaN. */
 float *bench_memory(const bench *b, int64_t count);
 
+/* Half a second of products, so that clocks have risen when something is measured. */
+void bench_warm(const bench *b);
+
 void bench_products(const bench *b);
 void bench_layers(const bench *b);
 void bench_streams(const bench *b);

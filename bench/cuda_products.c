@@ -3,6 +3,7 @@
 #include "bench/cuda.h"
 #include "bench/cuda_blas.h"
 #include "repops/fused.h"
+#include "verde/base/base.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -83,19 +84,44 @@ static double distance(work *w) {
     return sqrt(apart / (size > 0 ? size : 1));
 }
 
-static void bench_product(const bench *b, const shape *s) {
+static work work_of(const bench *b, const shape *s) {
     const int at = s->trans & 1, bt = s->trans & 2;
+    return (work){.b = b,
+                  .s = s,
+                  .x = bench_memory(b, s->m * s->k),
+                  .y = bench_memory(b, s->k * s->n),
+                  .out = bench_memory(b, s->m * s->n),
+                  .in = {{RO_F32, 2, {at ? s->k : s->m, at ? s->m : s->k}},
+                         {RO_F32, 2, {bt ? s->n : s->k, bt ? s->k : s->n}}}};
+}
+
+static int infer(work *w, char *why, size_t size) {
+    w->call = (ro_call){RO_OP_MATMUL, 2, {0, w->s->trans, ro_attr_f32(1), 256, 0}, w->in};
+    return ro_infer(&w->call, why, size) == RO_OK;
+}
+
+static void free_work(const work *w) {
+    ro_free(w->b->ctx, (void *)(uintptr_t)w->x);
+    ro_free(w->b->ctx, (void *)(uintptr_t)w->y);
+    ro_free(w->b->ctx, w->out);
+}
+
+void bench_warm(const bench *b) {
+    static const shape square = {"before all", 0, 4096, 4096, 4096, 0};
+    const double start = vd_seconds();
+    char why[80];
+    work w = work_of(b, &square);
+    if (infer(&w, why, sizeof why))
+        while (vd_seconds() - start < 0.5 && run_ours(&w, 4))
+            ;
+    free_work(&w);
+}
+
+static void bench_product(const bench *b, const shape *s) {
     char note[80];
     double ours, theirs;
-    work w = {.b = b,
-              .s = s,
-              .x = bench_memory(b, s->m * s->k),
-              .y = bench_memory(b, s->k * s->n),
-              .out = bench_memory(b, s->m * s->n),
-              .in = {{RO_F32, 2, {at ? s->k : s->m, at ? s->m : s->k}},
-                     {RO_F32, 2, {bt ? s->n : s->k, bt ? s->k : s->n}}}};
-    w.call = (ro_call){RO_OP_MATMUL, 2, {0, s->trans, ro_attr_f32(1), 256, 0}, w.in};
-    if (ro_infer(&w.call, note, sizeof note) != RO_OK) {
+    work w = work_of(b, s);
+    if (!infer(&w, note, sizeof note)) {
         bench_failed(b, s->name, note);
         return;
     }
@@ -105,9 +131,7 @@ static void bench_product(const bench *b, const shape *s) {
     if (theirs > 0)
         snprintf(note + size, sizeof note - (size_t)size, ", %.1e from theirs", distance(&w));
     bench_row(b, s->name, 1e3 * ours, 1e3 * theirs, theirs > 0 ? theirs / ours : 0, s->floor, note);
-    ro_free(b->ctx, (void *)(uintptr_t)w.x);
-    ro_free(b->ctx, (void *)(uintptr_t)w.y);
-    ro_free(b->ctx, w.out);
+    free_work(&w);
 }
 
 /* ---- linear layers, beside our own product, addition and GELU ---- */
