@@ -3,8 +3,11 @@
  * had.
  *
  * Usage: cuda [--small] [--quick] [--once] [--only PART,PART] [--torch PYTHON] [--json FILE]
+ *            [--table FILE]; cuda --list: the parts' names
  * --small: tiny sizes, for tests/simt. --quick: three turns in place of seven, nothing that takes
- * long to prepare. --once: one step after another one, for a profiler. */
+ * long to prepare. --once: one step after another one, for a profiler. --table: rows are added to
+ * the file, in place of the table at the end; for bench/cuda.sh, which runs each part as a process
+ * of its own. */
 #include "bench/cuda.h"
 #include "bench/cuda_blas.h"
 #include "verde/base/base.h"
@@ -106,6 +109,10 @@ static void keep_row(const bench *b, const row *r) {
         return;
     rows[row_count++] = *r;
     print_row(stderr, r);
+    if (b->table) {
+        print_row(b->table, r);
+        fflush(b->table);
+    }
     keep_rows(b);
 }
 
@@ -221,6 +228,8 @@ static void print_table(const bench *b) {
 
 /* ---- the program ---- */
 
+enum { PEER_BLAS = 1, PEER_TORCH = 2 };
+
 static void open_torch(bench *b, const char *python) {
     char line[200];
     const char *argv[] = {python, "bench/cuda_torch.py", b->small ? "small" : "full", NULL};
@@ -236,10 +245,16 @@ static void open_torch(bench *b, const char *python) {
 static const struct {
     const char *name;
     void (*run)(const bench *b);
+    int peers; /* that it asks */
 } parts[] = {
-    {"products", bench_products},   {"layers", bench_layers},     {"streams", bench_streams},
-    {"attention", bench_attention}, {"training", bench_training}, {"compiled", bench_compiled},
+    {"products", bench_products, PEER_BLAS},
+    {"layers", bench_layers, 0},
+    {"streams", bench_streams, 0},
+    {"attention", bench_attention, PEER_TORCH},
+    {"training", bench_training, PEER_TORCH},
+    {"compiled", bench_compiled, PEER_TORCH},
 };
+enum { PARTS = sizeof parts / sizeof parts[0] };
 
 /* `only` is a list of names between commas. */
 static bool is_wanted(const char *only, const char *name) {
@@ -265,10 +280,38 @@ static bool parse(int argc, char **argv, bench *b, const char **python) {
             b->json = value, i++;
         else if (strcmp(key, "--torch") == 0 && value)
             *python = value, i++;
+        else if (strcmp(key, "--table") == 0 && value && (b->table = fopen(value, "a")))
+            i++;
         else
             return false;
     }
     return true;
+}
+
+static int list(void) {
+    for (int i = 0; i < PARTS; i++)
+        puts(parts[i].name);
+    return 0;
+}
+
+static void run_parts(bench *b, const char *python) {
+    int peers = 0;
+    for (int i = 0; i < PARTS; i++)
+        peers |= is_wanted(b->only, parts[i].name) ? parts[i].peers : 0;
+    /* The shim's memory is not a device's. */
+    b->blas = peers & PEER_BLAS && !b->small && blas_open();
+    if (b->blas)
+        fprintf(stderr, "cuBLAS %d\n", blas_version());
+    if (python && peers & PEER_TORCH)
+        open_torch(b, python);
+    if (!b->small && !b->once)
+        bench_warm(b);
+    print_titles(stderr, b);
+    for (int i = 0; i < PARTS; i++)
+        if (is_wanted(b->only, parts[i].name))
+            parts[i].run(b);
+    if (!b->table)
+        print_table(b);
 }
 
 int main(int argc, char **argv) {
@@ -276,28 +319,19 @@ int main(int argc, char **argv) {
     const char *python = NULL;
     signal(SIGPIPE, SIG_IGN); /* a peer may be gone */
     setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+    if (argc == 2 && strcmp(argv[1], "--list") == 0)
+        return list();
     if (!parse(argc, argv, &b, &python)) {
         fprintf(stderr, "usage: cuda [--small] [--quick] [--once] [--only PART,PART] "
-                        "[--torch PYTHON] [--json FILE]\n");
+                        "[--torch PYTHON] [--json FILE] [--table FILE]\n");
         return 2;
     }
     if (ro_ctx_create(&(ro_options){.backend = "cuda:0"}, &b.ctx) != RO_OK)
         return fprintf(stderr, "bench: %s\n", ro_ctx_error(NULL)), 1;
-    b.blas = !b.small && blas_open(); /* the shim's memory is not a device's */
-    if (b.blas)
-        fprintf(stderr, "cuBLAS %d\n", blas_version());
-    if (python)
-        open_torch(&b, python);
-    if (!b.small && !b.once)
-        bench_warm(&b);
-    print_titles(stderr, &b);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (is_wanted(b.only, parts[i].name))
-            parts[i].run(&b);
-    print_table(&b);
+    run_parts(&b, python);
     if (b.blas)
         blas_close();
     process_close(&b.torch);
     ro_ctx_destroy(b.ctx);
-    return failures ? 1 : 0;
+    return failures || (b.table && fclose(b.table) != 0) ? 1 : 0;
 }

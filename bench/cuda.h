@@ -5,11 +5,14 @@
 #include "bench/process.h"
 #include "repops/device.h"
 
+#include <stdio.h>
+
 typedef struct {
     ro_ctx *ctx;
     process torch;    /* pid 0: none */
     const char *only; /* names of parts, or NULL for all */
     const char *json; /* rewritten with every row; NULL: none */
+    FILE *table;      /* takes every row, NULL: none */
     int blas, small, quick, once;
 } bench;
 

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds and runs bench/cuda.c: a table, and bench/results/<device>/bench.json, both kept row by row; clocks of the card beside them. Needs
-# nvcc and a C compiler; cuBLAS and PyTorch are peers where they are (BENCH_CUBLAS: its file; PYTHON: python3).
+# Builds and runs bench/cuda.c: a table, and bench/results/<device>/bench.json, both kept row by row; clocks of the card beside them. Each part
+# is a process of its own, so that one that breaks the device leaves the others. Needs nvcc and a C compiler; cuBLAS and PyTorch are peers where
+# they are (BENCH_CUBLAS: its file; PYTHON: python3).
 # Usage: bench/cuda.sh BUILD_DIR [--small | --quick] [ARGUMENT...]; --small: tiny sizes on the shim (tests/simt), without a GPU; others:
 # bench/cuda.c. Stops after BUDGET seconds (470), of which on a GPU building is a part; BUILT=1: see tests/cuda/setup.
 end=$(($(date +%s) + ${BUDGET:-470}))
@@ -11,11 +12,11 @@ if [ -z "${BUILT:-}" ]; then
     make --no-print-directory -j"$(nproc)" BUILD="$build" "$build/bench/cuda" > "$build/bench-cuda.log" 2>&1 ||
         { tail -n 20 "$build/bench-cuda.log"; exit 1; }
 fi
-echo "$device" >&2
-if [ $small ]; then
-    timeout "${BUDGET:-470}" "$build/bench/cuda" "$@" --json "$folder/bench.json"
-    exit
-fi
+printf '%s\n%s\n' "$device" "$facts" >&2
+temp=$(mktemp -d)
+watcher=
+trap 'rm -rf "$temp"; [ -z "$watcher" ] || kill "$watcher" 2> /dev/null' EXIT
+trap 'exit 143' INT TERM
 
 python=${PYTHON:-python3}
 # The toolkit's cuBLAS, or PyTorch's.
@@ -27,17 +28,73 @@ find_blas() {
         [ ! -e "$file" ] || { echo "$file"; return; }
     done
 }
-[ "${BENCH_CUBLAS:-}" ] || BENCH_CUBLAS=$(find_blas)
-export BENCH_CUBLAS
-left=$((end - $(date +%s)))
-[ $left -gt 0 ] || { echo "$0: building took all of BUDGET" >&2; exit 1; }
-watcher=
-if command -v nvidia-smi > /dev/null; then
-    nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,utilization.gpu --format=csv -lms 2000 \
-        > "$folder/clocks.csv" 2> /dev/null &
-    watcher=$!
+
+# Of the arguments --only is ours: the parts, each of which has a process.
+parts=$("$build/bench/cuda" --list)
+count=$#
+while [ "$count" -gt 0 ]; do
+    argument=$1
+    shift
+    count=$((count - 1))
+    if [ "$argument" = --only ] && [ "$count" -gt 0 ]; then
+        wanted=",$1,"
+        parts=$(for part in $parts; do case $wanted in *",$part,"*) echo "$part" ;; esac; done)
+        shift
+        count=$((count - 1))
+    else
+        set -- "$@" "$argument"
+    fi
+done
+[ -z "$quick" ] || parts=$(echo "$parts" | grep -v '^compiled$') # takes long to prepare
+[ "$parts" ] || { echo "$0: no such part; there are:" $("$build/bench/cuda" --list) >&2; exit 2; }
+
+if [ -z "$small" ]; then
+    [ "${BENCH_CUBLAS:-}" ] || BENCH_CUBLAS=$(find_blas)
+    export BENCH_CUBLAS
+    set -- --torch "$python" "$@"
+    if command -v nvidia-smi > /dev/null; then
+        nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,utilization.gpu --format=csv -lms 2000 \
+            > "$folder/clocks.csv" 2> /dev/null &
+        watcher=$!
+    fi
 fi
-timeout -k 5 $left "$build/bench/cuda" --torch "$python" "$@" --json "$folder/bench.json"
-code=$?
-[ -z "$watcher" ] || kill "$watcher" 2> /dev/null
-exit $code
+
+# One file of all rows, each of which is a line in its part's.
+merge() {
+    cat "$temp"/*.json 2> /dev/null | sed -n 's/^\({"work": .*}\),*$/\1/p' > "$temp/rows"
+    { printf '{"device": %s, "facts": %s, "rows": [\n' "$(json_text "$device")" "$(json_text "$facts")"
+      sed '$!s/$/,/' "$temp/rows"
+      echo ']}'; } > "$folder/bench.json.next"
+    mv "$folder/bench.json.next" "$folder/bench.json"
+}
+# lost NAME RESULT WHY: a part that ended without a row that says why.
+lost() {
+    printf '%-34s %11s  %s\n' "$1" "$2" "$3" | tee -a "$temp/table" >&2
+    printf '{"work": "%s", "result": "%s", "ours_ms": null, "note": "%s"}\n' "$1" "$2" "$3" > "$temp/$number.lost.json"
+}
+bad=0 number=0
+: > "$temp/table"
+for part in $parts; do
+    number=$((number + 1)) left=$((end - $(date +%s)))
+    if [ $left -gt 5 ]; then
+        [ $left -lt 200 ] || left=200
+        timeout -k 5 $left "$build/bench/cuda" "$@" --only "$part" --table "$temp/table" --json "$temp/$number.json"
+        code=$?
+        [ $code -eq 0 ] || bad=$((bad + 1))
+        case $code in
+        0) ;;
+        1) [ -e "$temp/$number.json" ] || lost "$part" FAILED "did not begin" ;;
+        2) exit 2 ;; # the command line
+        124) lost "$part" "cut off" "after $left s" ;;
+        *) lost "$part" FAILED "ended with exit code $code" ;;
+        esac
+    else
+        lost "$part" skipped "no time was left"
+    fi
+    merge
+done
+
+printf '\n%s: %s\n%-34s %11s %11s %7s %6s\n' "$device" "$facts" work "ours, ms" "peer, ms" ratio wanted
+cat "$temp/table"
+echo "$folder/bench.json"
+[ $bad -eq 0 ]
