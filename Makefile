@@ -563,7 +563,7 @@ clean:
 	rm -rf $(BUILD)
 
 format:
-	clang-format -i $$(git ls-files '*.c' '*.h')
+	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cc')
 
 -include $(wildcard $(BUILD)/simt/*.d $(BUILD)/simt/tsan/*.d $(BUILD)/cuda/*.d $(BUILD)/simt/obj/*.d $(BUILD)/simt/tsan/obj/*.d $(BUILD)/obj/repops/cuda/*.d) \
-    $(wildcard $(BUILD)/simt/obj/free/*/*.d $(BUILD)/simt/tsan/obj/free/*/*.d $(BUILD)/obj/repops/cuda/free/*/*.d) $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d)
+    $(wildcard $(BUILD)/simt/obj/free/*/*.d $(BUILD)/simt/tsan/obj/free/*/*.d $(BUILD)/obj/repops/cuda/free/*/*.d) $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) $(wildcard $(BUILD)/obj/tests/*/*.d $(BUILD)/obj/bench/*.d)

@@ -120,11 +120,18 @@ static void run_conv(work *w, int op, const tile_conv *c) {
     run_call(w, &call);
 }
 
+/* Channels that are summed: of 16 and 32 a stage of the tile is of one tap. */
+static int64_t tap_depth(const work *w, int op) {
+    static const int16_t depths[] = {1, 2, 3, 16, 32};
+    return op == RO_OP_CONV2D_DW ? between(w, 6, 1, 3)
+                                 : pick(w, 6, depths, sizeof depths / sizeof *depths);
+}
+
 /* Each kernel once in 6 seeds. */
 static void conv_tiles(work *w) {
     static const int ops[] = {RO_OP_CONV2D, RO_OP_CONV2D_DX, RO_OP_CONV2D_DW};
     const int op = ops[w->seed / 2 % 3], medium = (int)(w->seed % 2);
-    const int64_t many = tile_cols(w, medium), few = between(w, 6, 1, 3), pad = between(w, 7, 0, 1);
+    const int64_t many = tile_cols(w, medium), few = tap_depth(w, op), pad = between(w, 7, 0, 1);
     const int64_t grown = op == RO_OP_CONV2D ? 2 - 2 * pad : 0; /* its rows are those of y */
     const int64_t h = (medium ? 19 : 11) + grown, high = medium ? 20 : 11;
     const int64_t across = between(w, 8, medium ? 17 : 10, high) + grown;
