@@ -48,6 +48,12 @@ RO_INLINE RO_F RO_OF(exp)(RO_F x) {
     return RO_OF(unless_nan)(x, RO_OF(scale)(ADD(p, K(1.0f)), t));
 }
 
+/* The same for -106 <= x <= 0. At -106 the result is +0, as it is below. */
+RO_INLINE RO_F RO_OF(exp_down)(RO_F x) {
+    RO_F t, p = RO_OF(exp_core)(x, &t);
+    return RO_OF(scale_down)(ADD(p, K(1.0f)), t);
+}
+
 /* The same for |x| <= 87, where nothing is cut off and the result is a normal number. */
 RO_INLINE RO_F RO_OF(exp_plain)(RO_F x) {
     RO_F t, p = RO_OF(exp_core)(x, &t);
@@ -133,9 +139,7 @@ RO_INLINE RO_F RO_OF(erf)(RO_F x) {
 
 /* SPEC 2.7. */
 RO_INLINE RO_F RO_OF(sigmoid)(RO_F x) {
-    RO_F t, c = RO_OF(cut_below)(RO_OF(minus_abs)(x), K(-106.0f));
-    RO_F p = RO_OF(exp_core)(c, &t);
-    RO_F e = RO_OF(scale_down)(ADD(p, K(1.0f)), t);
+    RO_F e = RO_OF(exp_down)(RO_OF(cut_below)(RO_OF(minus_abs)(x), K(-106.0f)));
     RO_F y = DIV(RO_OF(if_ge)(x, K(0.0f), K(1.0f), e), ADD(K(1.0f), e));
     return RO_OF(unless_nan)(x, y);
 }
