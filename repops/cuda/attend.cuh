@@ -31,6 +31,8 @@ template <int D, int EACH> struct attend_tile {
     static constexpr int DEEP = 4096 / D;    /* rows in a stage of products */
     static constexpr int HELD = ROWS * STEP; /* floats of rows that stay */
     static constexpr int TILE = ROWS * AT_TILE_STEP;
+    /* Blocks for whose registers there is room: of small tiles, as many as have shared memory. */
+    static constexpr int BLOCKS = EACH > 1 ? 2 : D > 128 ? 3 : D > 64 ? 4 : 5;
 };
 
 /* ---- dropout ---- */
@@ -68,8 +70,10 @@ RO_DEVICE uint32_t kept_bits(const attend_dropout &d, int64_t e) {
     return bits;
 }
 
-RO_DEVICE float drop(const attend_dropout &d, uint32_t kept, float x) {
-    return kept ? ro_canon(x * d.scale) : 0.0f;
+/* In a kernel a NaN is any NaN: what comes of it is canonical when it is stored. */
+RO_DEVICE float drop(const attend_dropout &d, bool kept, float x) {
+    const float y = x * d.scale;
+    return kept ? y : 0.0f;
 }
 
 /* ---- copies ---- */
@@ -128,6 +132,15 @@ RO_DEVICE int computed_here(int x) {
     return x;
 }
 
+/* A fold over the threads of each row, in all of them. The rows side by side: a step takes long. */
+template <int EACH, class T, class F> RO_DEVICE void fold_across(T (&x)[EACH], const F &f) {
+#pragma unroll
+    for (int w = AT_ACROSS / 2; w > 0; w /= 2)
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+            x[r] = f(x[r], __shfl_xor_sync(RO_ALL_LANES, x[r], w));
+}
+
 /* ---- scores ---- */
 
 template <int EACH> struct score_sums {
@@ -160,9 +173,9 @@ template <int EACH> struct score_sums {
             }
         }
     }
-    /* A product of section 3.1: one chunk. */
+    /* A product of section 3.1, one chunk. */
     RO_DEVICE float product(int r, int j, float alpha) const {
-        return ro_canon((0.0f + at[r][j]) * alpha);
+        return (0.0f + at[r][j]) * alpha;
     }
     /* Sums become scores: products, and what each key has beside. COLUMNS: keys are columns, else
      * rows; the first `count` of them are there. */
@@ -181,7 +194,7 @@ template <int EACH> struct score_sums {
 #pragma unroll
             for (int k = 0; k < (COLUMNS ? EACH : AT_EACH); k++) {
                 float *score = COLUMNS ? &at[k][i] : &at[i][k];
-                *score = ro_canon(*score + b);
+                *score = *score + b;
             }
         }
     }

@@ -25,6 +25,11 @@ struct row_statistics {
     float l;
 };
 
+/* exp(x) for x <= 0 or a NaN. */
+RO_DEVICE float exp_below(float x) {
+    return ro_unless_nan(x, ro_exp_down(ro_cut_below(x, -106.0f)));
+}
+
 template <int D, int EACH> struct forward_tile {
     typedef attend_tile<D, EACH> shape;
     static constexpr size_t BITS = shape::ROWS * 4, LIMITS = shape::ROWS + 1,
@@ -85,56 +90,89 @@ template <int D, int EACH> struct forward_tile {
             for (int i = threadIdx.x; i < shape::ROWS * 4; i += AT_THREADS)
                 kept[i] = kept_bits(j.dropout, (first_row + i / 4) * j.keys + from + i % 4 * 32);
     }
-    /* One row: scores become exponentials in the tile, their maximum and R its statistics. */
-    RO_DEVICE void exponentials(const score_sums<EACH> &s, int r, int bound) const {
-        const int x = across(), row = computed_here(down()) + r * AT_DOWN;
-        int32_t key = RO_KEY_LEAST;
-        float e[AT_EACH];
+    /* Scores become exponentials in the tile, their maxima and R the rows' statistics. Keys that
+     * are not there have -inf, which exp makes +0: a branch around each exponential would leave
+     * them one after the other. */
+    RO_DEVICE void exponentials(score_sums<EACH> &s, const row_limits &bound) const {
+        const int x = across();
+        int32_t key[EACH];
+        float lane[EACH];
 #pragma unroll
-        for (int c = 0; c < AT_EACH; c++) {
-            e[c] = s.at[r][c];
-            if (x + c * AT_ACROSS < bound)
-                key = ro_larger(key, ro_key(e[c]));
+        for (int r = 0; r < EACH; r++) {
+            const int count = bound[r];
+            key[r] = RO_KEY_LEAST;
+#pragma unroll
+            for (int c = 0; c < AT_EACH; c++) {
+                if (x + c * AT_ACROSS >= count)
+                    s.at[r][c] = ro_from_bits(RO_MINUS_INFINITY_BITS);
+                key[r] = ro_larger(key[r], ro_key(s.at[r][c]));
+            }
         }
-        key = ro_largest<AT_ACROSS>(key);
-        const float m = ro_of_key(key);
-        const int count = key == RO_KEY_LEAST ? 0 : bound;
+        fold_across(key, ro_larger);
 #pragma unroll
-        for (int c = 0; c < AT_EACH; c++) {
-            const int column = x + c * AT_ACROSS;
-            e[c] = column < count ? ro_exp(e[c] - m) : 0.0f;
-            const uint32_t bit = j.dropout.on ? kept[row * 4 + column / 32] >> column % 32 & 1 : 0;
-            tile[row * AT_TILE_STEP + column] = j.dropout.on ? drop(j.dropout, bit, e[c]) : e[c];
+        for (int r = 0; r < EACH; r++) {
+            const int row = computed_here(down()) + r * AT_DOWN, count = bound[r];
+            /* Of nothing but -inf, each is -inf still. */
+            const float m = key[r] == RO_KEY_LEAST ? 0.0f : ro_of_key(key[r]);
+            float e[AT_EACH];
+#pragma unroll
+            for (int c = 0; c < AT_EACH; c++)
+                e[c] = exp_below(s.at[r][c] - m);
+            lane[r] = ((e[0] + e[4]) + (e[2] + e[6])) + ((e[1] + e[5]) + (e[3] + e[7]));
+            if (j.dropout.on)
+#pragma unroll
+                for (int c = 0; c < AT_EACH; c++) {
+                    const int column = x + c * AT_ACROSS;
+                    const uint32_t bit = kept[row * 4 + column / 32] >> column % 32 & 1;
+                    /* With a NaN as maximum, not even absent keys have +0. */
+                    e[c] = drop(j.dropout, bit && column < count, e[c]);
+                }
+#pragma unroll
+            for (int c = 0; c < AT_EACH; c++)
+                tile[row * AT_TILE_STEP + x + c * AT_ACROSS] = e[c];
         }
-        float lane = ((e[0] + e[4]) + (e[2] + e[6])) + ((e[1] + e[5]) + (e[3] + e[7]));
+        fold_across(lane, [](float a, float b) { return a + b; });
 #pragma unroll
-        for (int w = AT_ACROSS / 2; w > 0; w /= 2)
-            lane = lane + __shfl_xor_sync(RO_ALL_LANES, lane, w);
-        if (x == 0)
-            statistics[row].mc = m, statistics[row].lc = ro_canon(lane);
+        for (int r = 0; r < EACH; r++) {
+            row_statistics *of = &statistics[computed_here(down()) + r * AT_DOWN];
+            if (x == 0)
+                of->mc = ro_of_key(key[r]), of->lc = ro_canon(lane[r]);
+        }
     }
 };
 
 /* One step of the walk. The first one gives the block itself: A = 0 and B = 1, or a NaN where the
- * block's sum is one too. */
+ * block's sum is one too. The threads of a row find the factors of a thread's rows, one each: -1
+ * where the block has no key. */
 template <int D, int EACH>
 RO_DEVICE void merge(const forward_tile<D, EACH> &t, const product_sums<D, EACH> &block,
                      product_sums<D, EACH> *o) {
+    static_assert(2 * EACH <= AT_ACROSS, "");
+    const int x = computed_here(across()), mine = x / 2 % EACH;
+    const bool odd = x % 2 != 0;
+    row_statistics *of = &t.statistics[computed_here(down()) + mine * AT_DOWN];
+    const row_statistics now = *of;
+    const int32_t key = ro_key(now.mc), next = ro_larger(now.m, key);
+    const bool none = key == RO_KEY_LEAST;
+    const float before = odd ? now.mc : ro_of_key(now.m);
+    const float factor = none ? -1.0f : exp_below(before - ro_of_key(next));
+    const float other = __shfl_xor_sync(RO_ALL_LANES, factor, 1);
+    __syncwarp(); /* all have read */
+    if (x < 2 * EACH && !odd && !none)
+        of->m = next, of->l = ro_fma(now.l, factor, other * now.lc);
+    float a[EACH], b[EACH];
 #pragma unroll
     for (int r = 0; r < EACH; r++) {
-        row_statistics *of = &t.statistics[computed_here(down()) + r * AT_DOWN];
-        const row_statistics now = *of;
-        const int32_t key = ro_key(now.mc), next = ro_larger(now.m, key);
-        const float after = ro_of_key(next);
-        const float a = ro_exp(ro_of_key(now.m) - after), b = ro_exp(now.mc - after);
-        __syncwarp();
-        if (key == RO_KEY_LEAST)
+        a[r] = __shfl_sync(RO_ALL_LANES, factor, 2 * r, AT_ACROSS);
+        b[r] = __shfl_sync(RO_ALL_LANES, factor, 2 * r + 1, AT_ACROSS);
+    }
+#pragma unroll
+    for (int r = 0; r < EACH; r++) {
+        if (b[r] < 0.0f)
             continue;
-        if (across() == 0)
-            of->m = next, of->l = ro_fma(now.l, a, b * now.lc);
 #pragma unroll
         for (int c = 0; c < attend_tile<D, EACH>::OUT; c++)
-            o->at[r][c] = ro_fma(o->at[r][c], a, b * ro_canon(0.0f + block.at[r][c]));
+            o->at[r][c] = ro_fma(o->at[r][c], a[r], b[r] * (0.0f + block.at[r][c]));
     }
 }
 
@@ -153,7 +191,7 @@ RO_DEVICE void store_block(const forward_tile<D, EACH> &t, int index,
                    [](int, float x, const float *) { return ro_canon(0.0f + x); });
 #pragma unroll
     for (int r = 0; r < EACH; r++) {
-        const int64_t row = down() + r * AT_DOWN;
+        const int64_t row = first + r * AT_DOWN;
         if (across() > 0 || t.row0 + row >= t.j.rows)
             continue;
         to.mc[(t.first_row + row) * to.blocks + index] = t.statistics[row].mc;
@@ -188,7 +226,7 @@ RO_DEVICE void store_rows(const forward_tile<D, EACH> &t, const product_sums<D, 
 }
 
 template <int D, int EACH>
-__global__ void __launch_bounds__(AT_THREADS, 2)
+__global__ void __launch_bounds__(AT_THREADS, attend_tile<D, EACH>::BLOCKS)
     attend_forward_kernel(const __grid_constant__ forward_job j) {
     typedef attend_tile<D, EACH> shape;
     RO_SMEM(float, smem);
@@ -237,9 +275,7 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
             }
             s.template finish<true>(j.scale, j.bias.at(t.limit[shape::ROWS], j.keys, from),
                                     (int)j.keys - from);
-#pragma unroll
-            for (int r = 0; r < EACH; r++)
-                t.exponentials(s, r, bound[r]);
+            t.exponentials(s, bound);
         }
         product_sums<D, EACH> sums;
         sums.clear();
