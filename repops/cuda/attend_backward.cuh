@@ -27,12 +27,18 @@ struct query_statistics {
     RO_DEVICE void read(const backward_job &j, int64_t query) {
         m = j.m[query], r = 1.0f / j.l[query], delta = j.delta[query];
     }
-    /* attn_prob and attn_dscore of an admitted pair. */
-    RO_DEVICE float probability(float score) const {
-        return ro_to_bits(m) == RO_MINUS_INFINITY_BITS ? 0.0f : ro_canon(ro_exp(score - m) * r);
+    RO_DEVICE bool none() const {
+        return ro_to_bits(m) == RO_MINUS_INFINITY_BITS;
     }
-    RO_DEVICE float gradient(float p, float dp) const {
-        return ro_canon(p * (dp - delta));
+    /* attn_prob, unless none(), and attn_dscore; +0 of a pair that does not count, which is chosen
+     * last: a branch around each exponential would leave them one after the other. */
+    RO_DEVICE float probability(bool counts, float score) const {
+        const float p = ro_exp(score - m) * r;
+        return counts ? p : 0.0f;
+    }
+    RO_DEVICE float gradient(bool counts, float p, float dp) const {
+        const float ds = p * (dp - delta);
+        return counts ? ds : 0.0f;
     }
 };
 

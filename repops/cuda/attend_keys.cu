@@ -89,8 +89,8 @@ template <int D, int EACH> struct key_tile {
                 kept[i] =
                     kept_bits(j.dropout, (first + i / WORDS) * j.keys + key0 + i % WORDS * 32);
     }
-    RO_DEVICE uint32_t is_kept(int row, int column) const {
-        return kept[column * WORDS + row / 32] >> row % 32 & 1;
+    RO_DEVICE bool is_kept(int row, int column) const {
+        return (kept[column * WORDS + row / 32] >> row % 32 & 1) != 0;
     }
     RO_DEVICE void probabilities(const score_sums<EACH> &s, const row_starts &bound,
                                  int end) const {
@@ -98,31 +98,45 @@ template <int D, int EACH> struct key_tile {
         for (int c = 0; c < AT_EACH; c++) {
             const int column = computed_here(across()) + c * AT_ACROSS;
             const query_statistics of = column < end ? statistics[column] : query_statistics{};
+            const int last = of.none() ? 0 : end;
 #pragma unroll
             for (int r = 0; r < EACH; r++) {
                 const int row = down() + r * AT_DOWN;
+                tile[row * AT_TILE_STEP + column] =
+                    of.probability(column >= bound[r] && column < last, s.at[r][c]);
+            }
+        }
+        if (!j.dropout.on)
+            return;
+#pragma unroll
+        for (int c = 0; c < AT_EACH; c++) {
+            const int column = computed_here(across()) + c * AT_ACROSS;
+#pragma unroll
+            for (int r = 0; r < EACH; r++) {
+                const int row = down() + r * AT_DOWN, at = row * AT_TILE_STEP + column;
                 const bool counts = column >= bound[r] && column < end;
-                const float p = counts ? of.probability(s.at[r][c]) : 0.0f;
-                tile[row * AT_TILE_STEP + column] = p;
-                if (j.dropout.on)
-                    dropped[row * AT_TILE_STEP + column] =
-                        counts ? drop(j.dropout, is_kept(row, column), p) : 0.0f;
+                dropped[at] = drop(j.dropout, is_kept(row, column) && counts, tile[at]);
             }
         }
     }
-    RO_DEVICE void gradients(const score_sums<EACH> &s, const row_starts &bound, int end) const {
+    RO_DEVICE void gradients(score_sums<EACH> &s, const row_starts &bound, int end) const {
+        s.template finish<false>(1.0f, nullptr, 0);
+        if (j.dropout.on)
+#pragma unroll
+            for (int c = 0; c < AT_EACH; c++)
+#pragma unroll
+                for (int r = 0; r < EACH; r++)
+                    s.at[r][c] =
+                        drop(j.dropout, is_kept(down() + r * AT_DOWN, across() + c * AT_ACROSS),
+                             s.at[r][c]);
 #pragma unroll
         for (int c = 0; c < AT_EACH; c++) {
             const int column = computed_here(across()) + c * AT_ACROSS;
             const query_statistics of = column < end ? statistics[column] : query_statistics{};
 #pragma unroll
             for (int r = 0; r < EACH; r++) {
-                const int row = down() + r * AT_DOWN;
-                const bool counts = column >= bound[r] && column < end;
-                float *x = &tile[row * AT_TILE_STEP + column], dp = s.product(r, c, 1.0f);
-                if (j.dropout.on && counts)
-                    dp = drop(j.dropout, is_kept(row, column), dp);
-                *x = counts ? of.gradient(*x, dp) : 0.0f;
+                float *x = &tile[(down() + r * AT_DOWN) * AT_TILE_STEP + column];
+                *x = of.gradient(column >= bound[r] && column < end, *x, s.at[r][c]);
             }
         }
     }

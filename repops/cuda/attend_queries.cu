@@ -70,28 +70,34 @@ template <int D, int EACH> struct query_tile {
     RO_DEVICE void probabilities(const score_sums<EACH> &s, const row_limits &bound) const {
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
-            const int row = down() + r * AT_DOWN, count = bound[r];
+            const int row = down() + r * AT_DOWN;
             const query_statistics of = statistics[row];
+            const int count = of.none() ? 0 : bound[r];
 #pragma unroll
             for (int c = 0; c < AT_EACH; c++) {
                 const int column = across() + c * AT_ACROSS;
-                tile[row * AT_TILE_STEP + column] =
-                    column < count ? of.probability(s.at[r][c]) : 0.0f;
+                tile[row * AT_TILE_STEP + column] = of.probability(column < count, s.at[r][c]);
             }
         }
     }
-    RO_DEVICE void gradients(const score_sums<EACH> &s, const row_limits &bound) const {
+    RO_DEVICE void gradients(score_sums<EACH> &s, const row_limits &bound) const {
+        s.template finish<true>(1.0f, nullptr, 0);
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
             const int row = down() + r * AT_DOWN, count = bound[r];
             const query_statistics of = statistics[row];
+            if (j.dropout.on)
+#pragma unroll
+                for (int c = 0; c < AT_EACH; c++) {
+                    const int column = across() + c * AT_ACROSS;
+                    s.at[r][c] =
+                        drop(j.dropout, kept[row * 4 + column / 32] >> column % 32 & 1, s.at[r][c]);
+                }
 #pragma unroll
             for (int c = 0; c < AT_EACH; c++) {
                 const int column = across() + c * AT_ACROSS;
-                float *x = &tile[row * AT_TILE_STEP + column], dp = s.product(r, c, 1.0f);
-                if (j.dropout.on)
-                    dp = drop(j.dropout, kept[row * 4 + column / 32] >> column % 32 & 1, dp);
-                *x = column < count ? of.gradient(*x, dp) : 0.0f;
+                float *x = &tile[row * AT_TILE_STEP + column];
+                *x = of.gradient(column < count, *x, s.at[r][c]);
             }
         }
     }
