@@ -70,11 +70,9 @@ RO_DEVICE float keep_and_max(const float *x, int cols, int cached, float *cache,
     return ro_of_key(key);
 }
 
-/* exp(x) for x <= 0, which needs no larger factor than 1; any number for a NaN. */
+/* exp(x) for x <= 0; any number for a NaN. */
 RO_DEVICE float exp_below(float x) {
-    float t;
-    const float p = ro_exp_core(ro_cut_below(x, -106.0f), &t);
-    return ro_scale_down(p + 1.0f, t);
+    return ro_exp_down(ro_cut_below(x, -106.0f));
 }
 
 /* R of exp(x - m) over one block of the row, by a warp; the cached exponentials stay in the cache.
