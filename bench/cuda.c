@@ -141,7 +141,6 @@ void bench_failed(const bench *b, const char *work, const char *why) {
 enum { PATTERN = 1 << 20 }; /* floats that are written, and then copied inside the device */
 
 /* Values of 24 bits, so that a product by TF32, which has 11, is another one. */
-
 static float *fill_memory(const bench *b, float *host, int64_t count) {
     const int64_t first = count < PATTERN ? count : PATTERN;
     float *out = ro_alloc(b->ctx, (size_t)count * sizeof *out);

@@ -46,7 +46,7 @@ while [ "$count" -gt 0 ]; do
     fi
 done
 [ -z "$quick" ] || parts=$(echo "$parts" | grep -v '^compiled$') # takes long to prepare
-[ "$parts" ] || { echo "$0: no such part; there are:" $("$build/bench/cuda" --list) >&2; exit 2; }
+[ "$parts" ] || { echo "$0: no such part (compiled: not with --quick); there are:" $("$build/bench/cuda" --list) >&2; exit 2; }
 
 if [ -z "$small" ]; then
     [ "${BENCH_CUBLAS:-}" ] || BENCH_CUBLAS=$(find_blas)
@@ -85,7 +85,7 @@ for part in $parts; do
         0) ;;
         1) [ -e "$temp/$number.json" ] || lost "$part" FAILED "did not begin" ;;
         2) exit 2 ;; # the command line
-        124) lost "$part" "cut off" "after $left s" ;;
+        124 | 137) lost "$part" "cut off" "after $left s" ;;
         *) lost "$part" FAILED "ended with exit code $code" ;;
         esac
     else

@@ -124,11 +124,13 @@ static void report(const bench *b, const char *name, turn ours, work *copy, doub
     double ours_s, copy_s;
     char note[80];
     bench_times(b, ours, (turn){run_copy, copy}, &ours_s, &copy_s);
+    if (ours_s > 0 && copy_s <= 0) {
+        bench_failed(b, name, "the copy failed");
+        return;
+    }
     const double rate = bytes / ours_s, most = 8.0 * (double)(copy->rows * copy->cols) / copy_s;
-    const int known = ours_s > 0 && copy_s > 0;
     snprintf(note, sizeof note, "%.0f GB/s, copy %.0f GB/s", 1e-9 * rate, 1e-9 * most);
-    bench_row(b, name, 1e3 * ours_s, known ? 1e3 * bytes / most : 0, known ? rate / most : 0, 0.85,
-              known ? note : "the copy failed");
+    bench_row(b, name, 1e3 * ours_s, 1e3 * bytes / most, rate / most, 0.85, note);
 }
 
 static void bench_operator(const bench *b, const operator_work *o, work *copy) {

@@ -330,7 +330,7 @@ struct attend_order {
 
 /* ---- launches ---- */
 
-/* Whether rows of these matrices may be copied in pieces of 16 bytes. */
+/* Whether rows of these matrices may be copied and stored in pieces of 16 bytes. */
 template <class... P> static bool in_fours(int64_t size, const P *...p) {
     return ro_packable(size, p...);
 }

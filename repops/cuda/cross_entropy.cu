@@ -2,8 +2,8 @@
  * reads the row from memory and keeps what fits of it in shared memory; the sum of exponentials
  * and the gradient find that there and the rest in the second-level cache.
  *
- * Instructions limit it before memory does: hence addresses that differ by constants, and tests of
- * an element's place for the last ones of a row alone. */
+ * Instructions would limit it before memory does: hence addresses that differ by constants, and
+ * tests of an element's place for the last ones of a row alone. */
 #include "repops/cuda/rows.cuh"
 
 enum {

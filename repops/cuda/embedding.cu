@@ -297,8 +297,11 @@ static ro_status add_rows(ro_cuda *d, const ro_call *call, const void *const *in
                         a->inner,
                         ids};
     const int64_t across = ceil_div(a->inner, SUM_COLUMNS), tiles = a->outer * across;
-    const dim3 grid = ro_grid(ceil_div(positions, SUM_WARPS) * tiles);
-    RO_LAUNCH(sum_kernel, grid, dim3(SUM_COLUMNS * SUM_WARPS),
+    const int64_t blocks = ceil_div(positions, SUM_WARPS);
+    if (blocks > INT32_MAX / tiles)
+        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 blocks",
+                            ro_op_describe(call->op)->name);
+    RO_LAUNCH(sum_kernel, ro_grid(blocks * tiles), dim3(SUM_COLUMNS * SUM_WARPS),
               SUM_COLUMNS * SUM_WARPS * sizeof(float), d->stream, p, ro_divider(tiles),
               ro_divider(across));
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);

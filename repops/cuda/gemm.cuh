@@ -4,7 +4,7 @@
  * order but that of k is left to choose. Operands come to shared memory by asynchronous copies, as
  * lines of the tile's width, one a step, a stage of K steps at a time; gemm_load.cuh says where
  * from. A thread's totals lie in shared memory, each at its own place, and are read and written
- * once a chunk: with them in registers a block of 128 x 128 would be alone on its multiprocessor.
+ * once a chunk: a thread of the large tile has no registers for sums and totals.
  *
  * Where the tiles do not fill the card, chunks of k are units of work too: their sums are stored
  * apart and added in ascending order (gemm_plan.cuh). */

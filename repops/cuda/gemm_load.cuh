@@ -25,7 +25,7 @@ template <int T, int W, int K, bool along_k, int V> struct gemm_share {
     }
 };
 
-/* What is there of a stage: something; all of it; all, in the largest pieces. */
+/* What is there of a stage: something; all of it; all in the largest pieces, or of one tap. */
 enum gemm_stage { GEMM_SOME, GEMM_ALL, GEMM_QUICK };
 
 /* A matrix: lines of neighbours, `line` elements apart. */
@@ -134,7 +134,8 @@ RO_DEVICE place absent_place() {
 
 /* The halves of the outer index are computed once a block and lie in shared memory. `Operand` has
  * data, height, width, vectors, start(batch), outer(batch, i), step_of(batch, k) and skip(), and
- * says whether memory runs ALONG_K. Terms outside the image arrive as +0. */
+ * says whether memory runs ALONG_K; if so, even(steps): whether that many are always of one tap.
+ * Terms outside the image arrive as +0. */
 template <class Operand, int T, int W, int K> class gathered {
     const Operand &x;
     const float *from;

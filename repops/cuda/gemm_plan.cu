@@ -5,13 +5,13 @@
 struct tile_facts {
     gemm_tile_name name;
     int m, n, blocks; /* blocks: that a multiprocessor has registers for */
-    int warps;        /* of a scheduler in a block; those of many sums count twice */
+    int threads;      /* of a block; those of many sums count twice */
     double rate;      /* of 128 multiply-adds a cycle; the flat ones' is memory's */
 };
 
 template <class Tile> static constexpr tile_facts facts_of(gemm_tile_name name, double rate) {
-    const int warps = Tile::THREADS / 128 * (Tile::TM * Tile::TN > 64 ? 2 : 1);
-    return {name, Tile::M, Tile::N, Tile::BLOCKS, warps, rate};
+    const int threads = Tile::THREADS * (Tile::TM * Tile::TN > 64 ? 2 : 1);
+    return {name, Tile::M, Tile::N, Tile::BLOCKS, threads, rate};
 }
 
 static const tile_facts tiles[GEMM_TILES] = {
@@ -42,7 +42,7 @@ static candidate candidate_of(const ro_cuda *d, const gemm_problem *p, const til
 /* How much of the rate is left with so few warps: each scheduler needs three or four. */
 static double busy(const ro_cuda *d, const candidate *c, int64_t blocks) {
     const int64_t each = ceil_div(blocks, d->multiprocessors);
-    const int64_t warps = (each < c->resident ? each : c->resident) * c->tile->warps;
+    const int64_t warps = (each < c->resident ? each : c->resident) * c->tile->threads / 128;
     return warps >= 4 ? 1.0 : warps == 3 ? 0.96 : warps == 2 ? 0.88 : 0.62;
 }
 

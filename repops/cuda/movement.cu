@@ -60,8 +60,8 @@ struct slice_view {
 
     explicit slice_view(const ro_call *call) {
         const ro_axis a = ro_axis_of(&call->input[0], call->attr[0]);
-        row = a.n * a.inner, start = call->attr[1] * a.inner, step = call->attr[3] * a.inner;
-        length = call->attr[2], inner = a.inner;
+        row = a.n * a.inner, start = call->attr[1] * a.inner, inner = a.inner;
+        length = call->attr[2], step = length > 1 ? call->attr[3] * inner : inner;
         if (step == inner) /* one piece of each row */
             inner *= length, length = 1, step = 0;
     }

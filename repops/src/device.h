@@ -56,8 +56,8 @@ struct ro_device {
     char error[200];
 };
 
-/* The version, and a checksum of the headers that say what librepops and librepops_cuda pass to each
- * other: both have it from op.c, each as it was built. */
+/* The version, and a checksum of the headers that say what librepops and librepops_cuda pass to
+ * each other: both have it from op.c, each as it was built. */
 const char *ro_build(void);
 
 /* The one exported function of librepops_cuda.so. `build` must be its own ro_build. On failure

@@ -50,14 +50,15 @@ static ro_cuda device_of(int kib, int multiprocessors) {
     return d;
 }
 
-/* Three blocks of `medium` keep a multiprocessor busy, where it has room for them. */
-static void check_resident(int kib, gemm_tile_name wanted) {
-    const gemm_problem p = {4096, 4096, 4096, 1, RO_DOT_CHUNK, RO_MASK_UPTO_ROW, nullptr};
+/* A product of m x 4096 x 4096 on 132 multiprocessors. */
+static void check_taken(int kib, int64_t m, ro_mask mask, gemm_tile_name wanted) {
+    const gemm_problem p = {m, 4096, 4096, 1, RO_DOT_CHUNK, mask, nullptr};
     const ro_cuda d = device_of(kib, 132);
-    const gemm_tile_name tile =
-        ro_gemm_plan(&d, &p, gemm_memory_of<strided<true>, strided<false>>(), false).tile;
+    const gemm_memory memory = gemm_memory_of<strided<true>, strided<false>>();
+    const gemm_tile_name tile = ro_gemm_plan(&d, &p, memory, mask == RO_MASK_NONE).tile;
     if (tile != wanted && ++bad)
-        printf("a large masked product on %d KiB: tile %d, expected %d\n", kib, tile, wanted);
+        printf("%lld rows on %d KiB, mask %d: tile %d, expected %d\n", (long long)m, kib, mask,
+               tile, wanted);
 }
 
 /* Every tile of a product lies in it, and the first and last where they belong. */
@@ -87,8 +88,12 @@ int main() {
     check_places(7, 300000000);
     check_places(8, (1 << 28) - 1);
     check_places(100000, 20000);
-    check_resident(99, GEMM_SMALL);
-    check_resident(227, GEMM_MEDIUM);
+    /* Three blocks of `medium` keep a multiprocessor busy, where it has room for them. */
+    check_taken(99, 4096, RO_MASK_UPTO_ROW, GEMM_SMALL);
+    check_taken(227, 4096, RO_MASK_UPTO_ROW, GEMM_MEDIUM);
+    check_taken(227, 4096, RO_MASK_NONE, GEMM_LARGE);
+    check_taken(227, 16, RO_MASK_NONE, GEMM_FLAT16);
+    check_taken(227, 8, RO_MASK_NONE, GEMM_FLAT8);
     for (int i = 0; i < GEMM_TILES; i++)
         if (!taken[i] && ++bad)
             printf("no product took tile %d\n", i);
