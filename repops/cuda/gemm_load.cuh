@@ -9,9 +9,11 @@
 
 #include "repops/cuda/ptx.cuh"
 
-/* The copies of one thread: from (outer, k) on, OUTERS x STEPS of V floats. */
+/* The copies of one thread: from (outer, k) on, OUTERS x STEPS of V floats. A line's pieces go to
+ * as many lanes, of a warp at most, as share them evenly. */
 template <int T, int W, int K, bool along_k, int V> struct gemm_share {
-    static constexpr int LANES = along_k ? 8 : W / V < 32 ? W / V : 32;
+    static constexpr int PIECES = W / V & -(W / V);
+    static constexpr int LANES = along_k ? 8 : PIECES < 32 ? PIECES : 32;
     static constexpr int OUTER_STEP = along_k ? T / LANES : LANES * V;
     static constexpr int K_STEP = along_k ? LANES : T / LANES;
     static constexpr int OUTERS = W / OUTER_STEP, STEPS = K / K_STEP, PITCH = W + 4;

@@ -15,9 +15,9 @@ template <class Tile> static constexpr tile_facts facts_of(gemm_tile_name name, 
 }
 
 static const tile_facts tiles[GEMM_TILES] = {
-    facts_of<gemm_large>(GEMM_LARGE, 0.92), facts_of<gemm_medium>(GEMM_MEDIUM, 0.88),
-    facts_of<gemm_small>(GEMM_SMALL, 0.80), facts_of<gemm_flat16>(GEMM_FLAT16, 0.60),
-    facts_of<gemm_flat8>(GEMM_FLAT8, 0.34),
+    facts_of<gemm_large>(GEMM_LARGE, 0.92),   facts_of<gemm_wide>(GEMM_WIDE, 0.91),
+    facts_of<gemm_medium>(GEMM_MEDIUM, 0.88), facts_of<gemm_small>(GEMM_SMALL, 0.80),
+    facts_of<gemm_flat16>(GEMM_FLAT16, 0.60), facts_of<gemm_flat8>(GEMM_FLAT8, 0.34),
 };
 
 static const double block_cycles =
@@ -86,7 +86,7 @@ static bool offered(const gemm_problem *p, const candidate *c, bool flat) {
     const tile_facts *t = c->tile;
     if (c->resident == 0)
         return false;
-    if (t->name == GEMM_LARGE && p->mask != RO_MASK_NONE)
+    if ((t->name == GEMM_LARGE || t->name == GEMM_WIDE) && p->mask != RO_MASK_NONE)
         return false;
     if (t->name == GEMM_FLAT16 || t->name == GEMM_FLAT8)
         return flat && p->m <= t->m;

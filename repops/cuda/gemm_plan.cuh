@@ -6,16 +6,26 @@
 #include "repops/cuda/gemm.cuh"
 #include "repops/cuda/gemm_load.cuh"
 
-/* Two blocks of `large` and three of `medium` fill the shared memory of an H100 (228 KiB); `small`
- * keeps its totals in registers, which is all that fits on sm_75. The flat ones are for a few rows:
- * most of their stages are on their way, as memory decides their speed. */
+/* Two blocks of `large` and three of `medium` fill the shared memory of an H100 (228 KiB); `wide`
+ * is for outputs of which `large` tiles would leave the card idle at the end; `small` keeps its
+ * totals in registers, which is all that fits on sm_75. The flat ones are for a few rows: most of
+ * their stages are on their way, as memory decides their speed. */
 typedef gemm_tile<128, 128, 16, 8, 4, 16, 2, true, 2> gemm_large;
+typedef gemm_tile<96, 128, 12, 8, 4, 16, 2, true, 2> gemm_wide;
 typedef gemm_tile<128, 64, 8, 8, 8, 16, 2, true, 3> gemm_medium;
 typedef gemm_tile<64, 64, 8, 4, 8, 16, 2, false, 4> gemm_small;
 typedef gemm_tile<16, 128, 4, 4, 4, 32, 3, false, 3> gemm_flat16;
 typedef gemm_tile<8, 128, 4, 4, 2, 32, 3, false, 4> gemm_flat8;
 
-enum gemm_tile_name { GEMM_LARGE, GEMM_MEDIUM, GEMM_SMALL, GEMM_FLAT16, GEMM_FLAT8, GEMM_TILES };
+enum gemm_tile_name {
+    GEMM_LARGE,
+    GEMM_WIDE,
+    GEMM_MEDIUM,
+    GEMM_SMALL,
+    GEMM_FLAT16,
+    GEMM_FLAT8,
+    GEMM_TILES
+};
 
 struct gemm_plan {
     gemm_tile_name tile;
@@ -34,9 +44,9 @@ struct gemm_memory {
 };
 
 template <class A, class B> constexpr gemm_memory gemm_memory_of() {
-    return {{gemm_bytes<gemm_large, A, B>(), gemm_bytes<gemm_medium, A, B>(),
-             gemm_bytes<gemm_small, A, B>(), gemm_bytes<gemm_flat16, A, B>(),
-             gemm_bytes<gemm_flat8, A, B>()}};
+    return {{gemm_bytes<gemm_large, A, B>(), gemm_bytes<gemm_wide, A, B>(),
+             gemm_bytes<gemm_medium, A, B>(), gemm_bytes<gemm_small, A, B>(),
+             gemm_bytes<gemm_flat16, A, B>(), gemm_bytes<gemm_flat8, A, B>()}};
 }
 
 /* The fastest by a model of the card, of those that fit it; a flat tile only if it is offered. */
@@ -68,13 +78,16 @@ ro_status gemm_launch(ro_cuda *d, gemm_shape s, int64_t chunk, const A &a, const
     return ro_cuda_launched(d, what);
 }
 
-/* The comparisons of a mask would not fit the large tile's registers. */
+/* The comparisons of a mask would not fit the large tiles' registers. */
 template <class A, class B, class Out, bool masked, bool flat>
 ro_status gemm_launch_tile(ro_cuda *d, gemm_tile_name tile, const gemm_shape &s, int64_t chunk,
                            const A &a, const B &b, const Out &out, const char *what) {
-    if constexpr (!masked)
+    if constexpr (!masked) {
         if (tile == GEMM_LARGE)
             return gemm_launch<gemm_large, A, B, Out, masked>(d, s, chunk, a, b, out, what);
+        if (tile == GEMM_WIDE)
+            return gemm_launch<gemm_wide, A, B, Out, masked>(d, s, chunk, a, b, out, what);
+    }
     if constexpr (flat) {
         if (tile == GEMM_FLAT16)
             return gemm_launch<gemm_flat16, A, B, Out, masked>(d, s, chunk, a, b, out, what);

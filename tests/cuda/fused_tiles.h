@@ -11,12 +11,13 @@ static int64_t between(const work *w, int what, int64_t least, int64_t most) {
     return least + (int64_t)roll(w, what, (uint64_t)(most - least + 1));
 }
 
-/* Rows and columns: most of one tile of 128 x 128, or of three of 128 x 64; or one of 64 x 64; or
- * few rows. */
-enum { SUITS_LARGE, SUITS_MEDIUM, SUITS_SMALL, SUITS_FLAT16, SUITS_FLAT8 };
+/* Rows and columns: most of one tile of 128 x 128 or of 96 x 128, or of three of 128 x 64; or one
+ * of 64 x 64; or few rows. */
+enum { SUITS_LARGE, SUITS_WIDE, SUITS_MEDIUM, SUITS_SMALL, SUITS_FLAT16, SUITS_FLAT8 };
 
 static int64_t tile_rows(const work *w, int suits) {
     return suits == SUITS_LARGE    ? between(w, 0, 110, 128)
+           : suits == SUITS_WIDE   ? between(w, 0, 70, 96)
            : suits == SUITS_MEDIUM ? between(w, 0, 321, 384)
            : suits == SUITS_SMALL  ? between(w, 0, 17, 64)
            : suits == SUITS_FLAT16 ? between(w, 0, 9, 16)
@@ -24,7 +25,7 @@ static int64_t tile_rows(const work *w, int suits) {
 }
 
 static int64_t tile_cols(const work *w, int suits) {
-    return suits == SUITS_LARGE ? between(w, 1, 110, 128) : between(w, 1, 33, 64);
+    return suits <= SUITS_WIDE ? between(w, 1, 110, 128) : between(w, 1, 33, 64);
 }
 
 /* Around a stage, or beyond a chunk. */
@@ -82,19 +83,19 @@ static tile_size tile_size_of(const work *w, int suits) {
     return (tile_size){tile_rows(w, suits), tile_cols(w, suits), tile_depth(w)};
 }
 
-/* Transposes by the seed, and what suits: each kernel once in 24 seeds. */
+/* Transposes by the seed, and what suits: each kernel once in 28 seeds. */
 static void matmul_tiles(work *w) {
     static const struct {
         int suits, masked;
-    } kinds[] = {{SUITS_LARGE, 0}, {SUITS_MEDIUM, 0}, {SUITS_FLAT16, 0},
+    } kinds[] = {{SUITS_LARGE, 0}, {SUITS_WIDE, 0},   {SUITS_MEDIUM, 0}, {SUITS_FLAT16, 0},
                  {SUITS_FLAT8, 0}, {SUITS_MEDIUM, 1}, {SUITS_SMALL, 1}};
-    const int kind = (int)(w->seed / 4 % 6);
+    const int kind = (int)(w->seed / 4 % 7);
     run_matmul(w, (int)(w->seed % 4), kinds[kind].masked, tile_size_of(w, kinds[kind].suits));
 }
 
-/* Each kernel once in 4 seeds. */
+/* Each kernel once in 6 seeds. */
 static void linear_tiles(work *w) {
-    run_layer(w, (int)(w->seed / 2 % 2), tile_size_of(w, w->seed % 2 ? SUITS_MEDIUM : SUITS_LARGE));
+    run_layer(w, (int)(w->seed % 2), tile_size_of(w, (int)(w->seed / 2 % 3)));
 }
 
 /* ---- convolutions of 3 x 3 ---- */
@@ -127,21 +128,34 @@ static int64_t tap_depth(const work *w, int op) {
                                  : pick(w, 6, depths, sizeof depths / sizeof *depths);
 }
 
-/* Each kernel once in 6 seeds. */
-static void conv_tiles(work *w) {
-    static const int ops[] = {RO_OP_CONV2D, RO_OP_CONV2D_DX, RO_OP_CONV2D_DW};
-    const int op = ops[w->seed / 2 % 3], medium = (int)(w->seed % 2);
-    const int64_t many = tile_cols(w, medium), few = tap_depth(w, op), pad = between(w, 7, 0, 1);
-    const int64_t grown = op == RO_OP_CONV2D ? 2 - 2 * pad : 0; /* its rows are those of y */
-    const int64_t h = (medium ? 19 : 11) + grown, high = medium ? 20 : 11;
-    const int64_t across = between(w, 8, medium ? 17 : 10, high) + grown;
-    tile_conv c = {h, across, few, many, pad};
+/* What makes the rows of a tile: pixels or, of DW, taps and channels. */
+typedef struct {
+    int16_t h, least_w, most_w, least_depth, most_depth;
+} conv_rows;
+
+static void run_conv_rows(work *w, int op, const conv_rows *r, tile_conv c) {
+    const int64_t many = c.filters, few = c.depth;
+    const int64_t grown = op == RO_OP_CONV2D ? 2 - 2 * c.pad : 0; /* its rows are those of y */
+    c.h = r->h + grown, c.w = between(w, 8, r->least_w, r->most_w) + grown;
     if (op == RO_OP_CONV2D_DX)
         c.depth = many, c.filters = few;
-    if (op == RO_OP_CONV2D_DW) /* rows are taps and channels */
-        c = (tile_conv){3 + few, 4, medium ? between(w, 9, 36, 42) : between(w, 9, 12, 14), many,
-                        pad};
+    if (op == RO_OP_CONV2D_DW)
+        c = (tile_conv){3 + few, 4, between(w, 9, r->least_depth, r->most_depth), many, c.pad};
     run_conv(w, op, &c);
+}
+
+static int conv_op_of(const work *w) {
+    static const int ops[] = {RO_OP_CONV2D, RO_OP_CONV2D_DX, RO_OP_CONV2D_DW};
+    return ops[w->seed / 3 % 3];
+}
+
+/* Each kernel once in 9 seeds. */
+static void conv_tiles(work *w) {
+    static const conv_rows rows[] = {{11, 10, 11, 12, 14}, {8, 9, 12, 8, 10}, {19, 17, 20, 36, 42}};
+    const int op = conv_op_of(w), suits = (int)(w->seed % 3);
+    const tile_conv c = {
+        .depth = tap_depth(w, op), .filters = tile_cols(w, suits), .pad = between(w, 7, 0, 1)};
+    run_conv_rows(w, op, &rows[suits], c);
 }
 
 /* Few pixels and long sums: with more multiprocessors than tiles, chunks are summed apart. */
@@ -154,39 +168,35 @@ static void conv_units(work *w) {
 /* ---- sizes for 132 multiprocessors: fractions of a second each on a device, seconds on the shim,
  * so these run where they are asked for by name ---- */
 
-/* 12 x 22 tiles of 128 x 128, two for each multiprocessor; 7 x 52 of 128 x 64, at most three. */
-static tile_size card_size(const work *w, int medium) {
-    return medium ? (tile_size){between(w, 0, 833, 896), between(w, 1, 3265, 3328),
-                                between(w, 2, 15, 50)}
-                  : (tile_size){between(w, 0, 1409, 1536), between(w, 1, 2689, 2816),
-                                between(w, 2, 15, 50)};
+/* 12 x 22 tiles of 128 x 128 or of 96 x 128, two for each multiprocessor; 4 x 99 of 128 x 64,
+ * three: of 96 x 128 these would be some too many. */
+static tile_size card_size(const work *w, int suits) {
+    const int64_t depth = between(w, 2, 15, 50);
+    return suits == SUITS_LARGE
+               ? (tile_size){between(w, 0, 1409, 1536), between(w, 1, 2689, 2816), depth}
+           : suits == SUITS_WIDE
+               ? (tile_size){between(w, 0, 1057, 1152), between(w, 1, 2689, 2816), depth}
+               : (tile_size){between(w, 0, 481, 512), between(w, 1, 6273, 6336), depth};
 }
 
-/* Each kernel once in 12 seeds. */
+/* Each kernel once in 16 seeds. */
 static void card_matmul(work *w) {
-    const int kind = (int)(w->seed / 4 % 3);
-    run_matmul(w, (int)(w->seed % 4), kind == 2, card_size(w, kind > 0));
+    const int kind = (int)(w->seed / 4 % 4), masked = kind == 3;
+    run_matmul(w, (int)(w->seed % 4), masked, card_size(w, masked ? SUITS_MEDIUM : kind));
 }
 
-/* Each kernel once in 4 seeds. */
+/* Each kernel once in 6 seeds. */
 static void card_linear(work *w) {
-    run_layer(w, (int)(w->seed / 2 % 2), card_size(w, (int)(w->seed % 2)));
+    run_layer(w, (int)(w->seed % 2), card_size(w, (int)(w->seed / 2 % 3)));
 }
 
-/* Each kernel once in 6 seeds. Rows are pixels; of DW they are taps and channels, and k is pixels.
- */
+/* Each kernel once in 9 seeds. */
 static void card_conv(work *w) {
-    static const int ops[] = {RO_OP_CONV2D, RO_OP_CONV2D_DX, RO_OP_CONV2D_DW};
-    const int op = ops[w->seed / 2 % 3], medium = (int)(w->seed % 2);
-    const int64_t many = card_size(w, medium).n, few = between(w, 6, 2, 5);
-    const int64_t side = medium ? 29 : 38;
-    tile_conv c = {side, medium ? between(w, 8, 29, 30) : between(w, 8, 38, 40), few, many, 1};
-    if (op == RO_OP_CONV2D_DX)
-        c.depth = many, c.filters = few;
-    if (op == RO_OP_CONV2D_DW)
-        c = (tile_conv){5, between(w, 8, 4, 9),
-                        medium ? between(w, 9, 93, 99) : between(w, 9, 157, 170), many, 1};
-    run_conv(w, op, &c);
+    static const conv_rows rows[] = {
+        {38, 38, 40, 157, 170}, {33, 33, 34, 118, 128}, {22, 22, 23, 54, 56}};
+    const int suits = (int)(w->seed % 3);
+    const tile_conv c = {.depth = between(w, 6, 2, 5), .filters = card_size(w, suits).n, .pad = 1};
+    run_conv_rows(w, conv_op_of(w), &rows[suits], c);
 }
 
 #endif

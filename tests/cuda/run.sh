@@ -120,7 +120,7 @@ elif [ $quick ]; then
     part "random cases" 60 "$build/cuda/cases" --seeds 2
     part "sgemm" 20 "$build/cuda/sgemm" --seeds 50
     part "fused functions" 30 "$build/cuda/fused" --seeds 10
-    part "card sizes" 30 "$build/cuda/fused" --seeds 12 card_matmul card_linear card_conv
+    part "card sizes" 30 "$build/cuda/fused" --seeds 18 card_matmul card_linear card_conv
     part "free operators" 30 "$build/cuda/free" --seeds 4 --most 1000000
     part "commitments" 20 "$build/cuda/tree"
     part "memory" 20 "$build/cuda/memory"
@@ -133,7 +133,7 @@ else
     part "random cases, dot" 20 "$build/cuda/cases" --seeds 60 reduce_dot
     part "sgemm" 40 "$build/cuda/sgemm" --seeds 400
     part "fused functions" 60 "$build/cuda/fused" --seeds 60
-    part "card sizes" 40 "$build/cuda/fused" --seeds 24 card_matmul card_linear card_conv
+    part "card sizes" 40 "$build/cuda/fused" --seeds 36 card_matmul card_linear card_conv
     part "free operators" 60 "$build/cuda/free" --seeds 24 --most 5000000
     part "commitments" 20 "$build/cuda/tree"
     part "memory" 20 "$build/cuda/memory"

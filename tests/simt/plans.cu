@@ -50,15 +50,15 @@ static ro_cuda device_of(int kib, int multiprocessors) {
     return d;
 }
 
-/* A product of m x 4096 x 4096 on 132 multiprocessors. */
-static void check_taken(int kib, int64_t m, ro_mask mask, gemm_tile_name wanted) {
-    const gemm_problem p = {m, 4096, 4096, 1, RO_DOT_CHUNK, mask, nullptr};
+/* A product of m x n x 4096 on 132 multiprocessors. */
+static void check_taken(int kib, int64_t m, int64_t n, ro_mask mask, gemm_tile_name wanted) {
+    const gemm_problem p = {m, n, 4096, 1, RO_DOT_CHUNK, mask, nullptr};
     const ro_cuda d = device_of(kib, 132);
     const gemm_memory memory = gemm_memory_of<strided<true>, strided<false>>();
     const gemm_tile_name tile = ro_gemm_plan(&d, &p, memory, mask == RO_MASK_NONE).tile;
     if (tile != wanted && ++bad)
-        printf("%lld rows on %d KiB, mask %d: tile %d, expected %d\n", (long long)m, kib, mask,
-               tile, wanted);
+        printf("%lld x %lld on %d KiB, mask %d: tile %d, expected %d\n", (long long)m, (long long)n,
+               kib, mask, tile, wanted);
 }
 
 /* Every tile of a product lies in it, and the first and last where they belong. */
@@ -89,11 +89,12 @@ int main() {
     check_places(8, (1 << 28) - 1);
     check_places(100000, 20000);
     /* Three blocks of `medium` keep a multiprocessor busy, where it has room for them. */
-    check_taken(99, 4096, RO_MASK_UPTO_ROW, GEMM_SMALL);
-    check_taken(227, 4096, RO_MASK_UPTO_ROW, GEMM_MEDIUM);
-    check_taken(227, 4096, RO_MASK_NONE, GEMM_LARGE);
-    check_taken(227, 16, RO_MASK_NONE, GEMM_FLAT16);
-    check_taken(227, 8, RO_MASK_NONE, GEMM_FLAT8);
+    check_taken(99, 4096, 4096, RO_MASK_UPTO_ROW, GEMM_SMALL);
+    check_taken(227, 4096, 4096, RO_MASK_UPTO_ROW, GEMM_MEDIUM);
+    check_taken(227, 4096, 4096, RO_MASK_NONE, GEMM_LARGE);
+    check_taken(227, 8192, 768, RO_MASK_NONE, GEMM_WIDE); /* of `large` 264 and then 120 */
+    check_taken(227, 16, 4096, RO_MASK_NONE, GEMM_FLAT16);
+    check_taken(227, 8, 4096, RO_MASK_NONE, GEMM_FLAT8);
     for (int i = 0; i < GEMM_TILES; i++)
         if (!taken[i] && ++bad)
             printf("no product took tile %d\n", i);
