@@ -30,6 +30,26 @@ RO_INLINE void add_bias(const float *restrict bias, int64_t rows, int64_t count,
             s[j] = ro_canon(s[j] + bias[j]);
 }
 
+/* Rows of a matrix, or of a head: `step` elements apart. */
+typedef struct {
+    const float *at;
+    int64_t step;
+} matrix_rows;
+
+/* Queries of head `head` of all the batch, or results; keys or values of head `kv`, from row `from`
+ * on. row: of ro_attention. */
+RO_INLINE matrix_rows rows_of_queries(const ro_attention *a, const float *x, int64_t row,
+                                      int64_t head, int64_t from) {
+    const ro_head_rows r = ro_rows_of_head(head, a->heads, a->queries, a->head_size, row);
+    return (matrix_rows){x + r.first + from * r.step, r.step};
+}
+
+RO_INLINE matrix_rows rows_of_keys(const ro_attention *a, const float *x, int64_t row, int64_t kv,
+                                   int64_t from) {
+    const ro_head_rows r = ro_rows_of_head(kv, a->kv_heads, a->kv_rows, a->head_size, row);
+    return (matrix_rows){x + r.first + from * r.step, r.step};
+}
+
 /* Of a key-value head, from key `from` on; NULL: none. */
 RO_INLINE const float *bias_of(const ro_attention *a, int64_t kv, int64_t from) {
     return a->key_bias ? a->key_bias + kv / a->kv_heads * a->keys + from : NULL;

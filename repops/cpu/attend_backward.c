@@ -32,17 +32,18 @@ typedef struct {
 /* A block of keys and values of a key-value head. */
 typedef struct {
     int64_t index, count;
-    const float *at, *bias; /* keys; NULL: none */
-    row_panels k;
+    const float *bias; /* NULL: none */
+    matrix_rows k;
     int k_finite;
 } key_block;
 
 /* A block of queries of a head. */
 typedef struct {
     int64_t head, index, row0, count; /* row0: in all queries of the head */
-    const float *q, *dout, *m, *l, *delta;
+    const float *m, *l, *delta;
     float *dq;
-    row_panels q_rows, dout_rows;
+    int64_t dq_step;
+    matrix_rows q_rows, dout_rows;
     int q_finite, dout_finite;
     int64_t words; /* first element of its scores, for dropout */
 } query_block;
@@ -86,13 +87,13 @@ static void add_dq(const scratch *s, const query_block *g, const key_block *c, i
                    int64_t width) {
     const int64_t size = s->a->head_size, diagonal = on_diagonal(s, g, c);
     const int64_t last = s->a->causal ? g->index : ceil_div(s->a->keys, KB) - 1;
-    sums to = {g->dq + i * size, size, s->a->scale, c->index == 0 ? TILE_FIRST : 0};
+    sums to = {g->dq + i * g->dq_step, g->dq_step, s->a->scale, c->index == 0 ? TILE_FIRST : 0};
     to.flags |= c->index == last ? TILE_LAST : 0;
     if (!diagonal || c->k_finite) {
         strip_times(rows, s->ds + i * KB, width, c->k, size, to);
         return;
     }
-    for (int r = 0; r < rows; r++, to.at += size)
+    for (int r = 0; r < rows; r++, to.at += to.step)
         strip_times(1, s->ds + (i + r) * KB, i + r + 1, c->k, size, to);
 }
 
@@ -115,7 +116,7 @@ static void softmax_grad(const scratch *s, const query_block *g, const key_block
 }
 
 /* to[i, :] += sum over p < count of x[p, i] b[p, :], x's rows KB apart. */
-static void strip_transposed_times(int rows, const float *x, int64_t count, row_panels b,
+static void strip_transposed_times(int rows, const float *x, int64_t count, matrix_rows b,
                                    int64_t size, sums to) {
     tile t = {.k = count, .a = x, .a_step = KB, .b_step = b.step, .c_row = to.step};
     t.out_row = to.step, t.alpha = to.alpha, t.flags = to.flags;
@@ -127,25 +128,32 @@ static void strip_transposed_times(int rows, const float *x, int64_t count, row_
     }
 }
 
+/* Gradients of a block of keys, or of values: rows `step` apart. */
+typedef struct {
+    float *at;
+    int64_t step;
+} gradient_rows;
+
 /* to[j, :] += sum over queries of x[i, j] rows[i, :]. */
 static void add_over_queries(const scratch *s, const query_block *g, const key_block *c,
-                             const float *x, row_panels rows, int finite, float *to, float alpha) {
+                             const float *x, matrix_rows rows, int finite, gradient_rows to,
+                             float alpha) {
     const int64_t size = s->a->head_size, first = s->a->causal ? c->index : 0;
     const int diagonal = on_diagonal(s, g, c);
     const int64_t last = ceil_div(s->a->queries, KB) - 1;
     const int64_t height = diagonal && !finite ? 1 : strip_height(c->count);
-    sums out = {to, size, alpha, g->index == first ? TILE_FIRST : 0};
+    sums out = {to.at, to.step, alpha, g->index == first ? TILE_FIRST : 0};
     out.flags |= g->index == last ? TILE_LAST : 0;
-    for (int64_t j = 0; j < c->count; j += height, out.at += height * size) {
+    for (int64_t j = 0; j < c->count; j += height, out.at += height * out.step) {
         const int64_t from = diagonal ? j : 0;
-        const row_panels b = {rows.at + from * rows.step, rows.step};
+        const matrix_rows b = {rows.at + from * rows.step, rows.step};
         strip_transposed_times((int)min_i64(height, c->count - j), x + from * KB + j,
                                g->count - from, b, size, out);
     }
 }
 
-static void add_dk_dv(const scratch *s, const query_block *g, const key_block *c, float *dk,
-                      float *dv) {
+static void add_dk_dv(const scratch *s, const query_block *g, const key_block *c, gradient_rows dk,
+                      gradient_rows dv) {
     add_over_queries(s, g, c, s->p, g->dout_rows, g->dout_finite, dv, 1.0f);
     add_over_queries(s, g, c, s->ds, g->q_rows, g->q_finite, dk, s->a->scale);
 }
@@ -153,13 +161,15 @@ static void add_dk_dv(const scratch *s, const query_block *g, const key_block *c
 /* ---- blocks ---- */
 
 static key_block take_keys(const backward *f, const scratch *s, int64_t kv, int64_t index) {
-    const int64_t size = s->a->head_size, first = (kv * s->a->keys + index * KB) * size;
-    key_block c = {.index = index, .count = min_i64(KB, s->a->keys - index * KB)};
-    c.at = f->job->k + first, c.bias = bias_of(s->a, kv, index * KB);
-    c.k = view_rows(c.at, c.count, size, s->k_copy);
-    c.k_finite = !s->a->causal || all_finite(c.at, c.count * size);
-    pack_panels(c.at, c.count, size, s->k_panels);
-    pack_panels(f->job->v + first, c.count, size, s->v_panels);
+    const ro_attention *a = s->a;
+    const int64_t size = a->head_size, from = index * KB;
+    const matrix_rows k = rows_of_keys(a, f->job->k, a->k_row, kv, from);
+    key_block c = {.index = index, .count = min_i64(KB, a->keys - from)};
+    c.bias = bias_of(a, kv, from);
+    c.k = view_rows(k, c.count, size, s->k_copy);
+    c.k_finite = !a->causal || all_finite(k, c.count, size);
+    pack_panels(k, c.count, size, s->k_panels);
+    pack_panels(rows_of_keys(a, f->job->v, a->v_row, kv, from), c.count, size, s->v_panels);
     return c;
 }
 
@@ -167,45 +177,59 @@ static query_block take_queries(const backward *f, const scratch *s, int64_t hea
     const ro_attention *a = s->a;
     const ro_attention_grad_job *j = f->job;
     const int64_t size = a->head_size, row = head * a->queries + index * KB;
+    const ro_head_rows dq = ro_rows_of_head(head, a->heads, a->queries, size, a->q_row);
     query_block g = {.head = head, .index = index, .row0 = index * KB};
+    const matrix_rows q = rows_of_queries(a, j->q, a->q_row, head, g.row0);
+    const matrix_rows dout = rows_of_queries(a, j->dout, a->out_row, head, g.row0);
     g.count = min_i64(KB, a->queries - g.row0);
-    g.q = j->q + row * size, g.dout = j->dout + row * size, g.dq = j->dq + row * size;
+    g.dq = j->dq + dq.first + g.row0 * dq.step, g.dq_step = dq.step;
     g.m = j->m + row, g.l = j->l + row, g.delta = f->delta + row;
     g.words = row * a->keys;
-    g.q_rows = view_rows(g.q, g.count, size, s->q_copy);
-    g.dout_rows = view_rows(g.dout, g.count, size, s->dout_copy);
-    g.q_finite = !a->causal || all_finite(g.q, g.count * size);
-    g.dout_finite = !a->causal || all_finite(g.dout, g.count * size);
-    pack_strips(g.q, g.count, size, strip_height(g.count), s->q_strips);
-    pack_strips(g.dout, g.count, size, strip_height(g.count), s->dout_strips);
+    g.q_rows = view_rows(q, g.count, size, s->q_copy);
+    g.dout_rows = view_rows(dout, g.count, size, s->dout_copy);
+    g.q_finite = !a->causal || all_finite(q, g.count, size);
+    g.dout_finite = !a->causal || all_finite(dout, g.count, size);
+    pack_strips(q, g.count, size, strip_height(g.count), s->q_strips);
+    pack_strips(dout, g.count, size, strip_height(g.count), s->dout_strips);
     return g;
 }
 
-/* The sum over a group starts from +0. */
-static void add_head(const float *restrict x, int first, int last, int64_t count,
-                     float *restrict sum) {
-    for (int64_t i = 0; i < count; i++) {
-        const float total = (first ? 0.0f : sum[i]) + x[i];
-        sum[i] = last ? ro_canon(total) : total;
+/* Adds a head's part to that of its group. The sum starts from +0. */
+static void add_head(const float *restrict x, int first, int last, int64_t rows, int64_t size,
+                     gradient_rows to) {
+    for (int64_t r = 0; r < rows; r++, x += size, to.at += to.step) {
+        float *restrict sum = to.at;
+        for (int64_t i = 0; i < size; i++) {
+            const float total = (first ? 0.0f : sum[i]) + x[i];
+            sum[i] = last ? ro_canon(total) : total;
+        }
     }
+}
+
+static gradient_rows gradient_of_keys(const ro_attention *a, float *x, int64_t row, int64_t kv,
+                                      int64_t from) {
+    const ro_head_rows r = ro_rows_of_head(kv, a->kv_heads, a->keys, a->head_size, row);
+    return (gradient_rows){x + r.first + from * r.step, r.step};
 }
 
 /* All queries of the group's heads against one block of keys. */
 static void run_keys(const backward *f, const scratch *s, int64_t kv, int64_t index, int want_dq) {
     const ro_attention *a = s->a;
-    const int64_t size = a->head_size, first = (kv * a->keys + index * KB) * size;
+    const int64_t size = a->head_size, last = f->group - 1;
     const key_block c = take_keys(f, s, kv, index);
-    float *dk = f->job->dk + first, *dv = f->job->dv + first;
+    const gradient_rows dk = gradient_of_keys(a, f->job->dk, a->k_row, kv, index * KB);
+    const gradient_rows dv = gradient_of_keys(a, f->job->dv, a->v_row, kv, index * KB);
     const int grouped = f->group > 1;
+    const gradient_rows head_dk = {s->dk, size}, head_dv = {s->dv, size};
     for (int64_t h = 0; h < f->group; h++) {
         for (int64_t i = a->causal ? index : 0; i < f->chunks; i++) {
             const query_block g = take_queries(f, s, kv * f->group + h, i);
             softmax_grad(s, &g, &c, want_dq);
-            add_dk_dv(s, &g, &c, grouped ? s->dk : dk, grouped ? s->dv : dv);
+            add_dk_dv(s, &g, &c, grouped ? head_dk : dk, grouped ? head_dv : dv);
         }
         if (grouped) {
-            add_head(s->dk, h == 0, h == f->group - 1, c.count * size, dk);
-            add_head(s->dv, h == 0, h == f->group - 1, c.count * size, dv);
+            add_head(s->dk, h == 0, h == last, c.count, size, dk);
+            add_head(s->dv, h == 0, h == last, c.count, size, dv);
         }
     }
 }
@@ -237,10 +261,15 @@ static scratch scratch_of(const backward *f, int worker) {
 
 static void run_deltas(void *user, int64_t first, int64_t last, int worker) {
     const backward *f = user;
-    const int64_t size = f->job->a->head_size;
+    const ro_attention_grad_job *j = f->job;
+    const ro_attention *a = j->a;
     (void)worker;
-    for (int64_t i = first; i < last; i++)
-        f->delta[i] = lane_dot(f->job->dout + i * size, f->job->out + i * size, size);
+    for (int64_t i = first; i < last; i++) {
+        const ro_head_rows r =
+            ro_rows_of_head(i / a->queries, a->heads, a->queries, a->head_size, a->out_row);
+        const int64_t at = r.first + i % a->queries * r.step;
+        f->delta[i] = lane_dot(j->dout + at, j->out + at, a->head_size);
+    }
 }
 
 /* An item is a key-value head. */

@@ -27,6 +27,7 @@ typedef struct {
 
 int RO_NAME(ro_attend_is_decoding)(const ro_attention *a) {
     return !a->dropout && a->queries <= QUERIES_MOST && a->head_size > 1 /* ro_gemm_dots */ &&
+           (a->q_row | a->k_row | a->v_row | a->out_row) == 0 &&
            a->queries * (a->heads / a->kv_heads) <= ROWS_MOST;
 }
 
@@ -102,7 +103,7 @@ static void run_blocks(void *user, int64_t first, int64_t last, int worker) {
 
 static walk walk_of(const decode *d, int64_t kv) {
     const int64_t size = d->job->a->head_size, row = kv * d->rows;
-    return (walk){d->job->out + row * size, d->m + row, d->l + row, d->started + row, size};
+    return (walk){d->job->out + row * size, size, size, d->m + row, d->l + row, d->started + row};
 }
 
 static void merge_window(void *user, int64_t first, int64_t last, int worker) {

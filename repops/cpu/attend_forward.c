@@ -18,7 +18,7 @@ typedef struct {
 /* What a thread works on, all in its part of the workspace but the pointers into tensors. */
 typedef struct {
     const ro_attention *a;
-    const float *k, *v;  /* of the head */
+    matrix_rows k, v;    /* of the head */
     const float *bias;   /* of its keys, or NULL */
     int64_t row0, count; /* queries of the item */
     int64_t words;       /* first element of the item's scores, for dropout */
@@ -32,7 +32,7 @@ typedef struct {
 /* A block of keys, packed. */
 typedef struct {
     int64_t from, count;
-    row_panels v;
+    matrix_rows v;
     int finite;
 } key_block;
 
@@ -85,10 +85,11 @@ static void run_strip(item *x, const key_block *b, int64_t r0, int rows) {
 static void run_block(item *x, int64_t from) {
     const int64_t size = x->a->head_size;
     key_block b = {.from = from, .count = min_i64(KB, x->a->keys - from)};
-    const float *v = x->v + from * size;
-    pack_panels(x->k + from * size, b.count, size, x->panels);
+    const matrix_rows k = {x->k.at + from * x->k.step, x->k.step};
+    const matrix_rows v = {x->v.at + from * x->v.step, x->v.step};
+    pack_panels(k, b.count, size, x->panels);
     b.v = view_rows(v, b.count, size, x->values);
-    b.finite = limit_of(x, &b, 0) == b.count || all_finite(v, b.count * size);
+    b.finite = limit_of(x, &b, 0) == b.count || all_finite(v, b.count, size);
     for (int64_t r = 0; r < x->count; r += x->height)
         run_strip(x, &b, r, (int)min_i64(x->height, x->count - r));
 }
@@ -114,14 +115,15 @@ static void run_item(const forward *f, int64_t index, float *workspace) {
     item x;
     x.a = a;
     x.row0 = row0, x.count = min_i64(f->rows, a->queries - row0);
-    x.k = j->k + kv * a->kv_rows * size, x.v = j->v + kv * a->kv_rows * size;
+    const ro_head_rows out = ro_rows_of_head(head, a->heads, a->queries, size, a->out_row);
+    x.k = rows_of_keys(a, j->k, a->k_row, kv, 0), x.v = rows_of_keys(a, j->v, a->v_row, kv, 0);
     x.bias = bias_of(a, kv, 0);
-    x.w = (walk){j->out + first * size, x.m, x.l, x.started, size};
+    x.w = (walk){j->out + out.first + row0 * out.step, out.step, size, x.m, x.l, x.started};
     x.words = first * a->keys;
     x.height = strip_height(x.count);
     lay_out(&x, a, f->rows, workspace);
     memset(x.started, 0, sizeof x.started);
-    pack_strips(j->q + first * size, x.count, size, x.height, x.strips);
+    pack_strips(rows_of_queries(a, j->q, a->q_row, head, row0), x.count, size, x.height, x.strips);
     const int64_t end = admitted(a, row0 + x.count - 1);
     for (int64_t from = 0; from < end; from += KB)
         run_block(&x, from);

@@ -21,47 +21,45 @@ RO_INLINE int64_t strip_height(int64_t rows) {
 
 /* ---- operands: [rows, size] matrices of at most KB rows ---- */
 
-/* Whose rows are summed over: rows of NR columns at at + j, `step` apart. */
-typedef struct {
-    const float *at;
-    int64_t step;
-} row_panels;
-
 RO_INLINE int64_t padded(int64_t size) {
     return ceil_div(size, NR) * NR;
 }
 
-/* In place if whole vectors can be read, else a copy padded with +0. */
-static row_panels view_rows(const float *x, int64_t rows, int64_t size, float *copy) {
+/* Whose rows are summed over, rows of NR columns at at + j: in place if whole vectors can be read
+ * and rows follow one another (further apart they would crowd a few sets of the first-level cache),
+ * else a copy padded with +0. */
+static matrix_rows view_rows(matrix_rows x, int64_t rows, int64_t size, float *copy) {
     const int64_t step = padded(size);
-    if (step == size)
-        return (row_panels){x, size};
+    if (step == size && x.step == size)
+        return x;
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < step; j += VW)
-            vf_store(copy + i * step + j, vf_load_n(x + i * size + j, size - j));
-    return (row_panels){copy, step};
+            vf_store(copy + i * step + j, vf_load_n(x.at + i * x.step + j, size - j));
+    return (matrix_rows){copy, step};
 }
 
 /* Whose columns are summed over, as the right operand: panels of NR rows. */
-static void pack_panels(const float *x, int64_t rows, int64_t size, float *to) {
+static void pack_panels(matrix_rows x, int64_t rows, int64_t size, float *to) {
     for (int64_t j = 0; j < rows; j += NR)
-        pack(&(panel){x + j * size, size, 1, min_i64(NR, rows - j), NR, size}, to + j * size);
+        pack(&(panel){x.at + j * x.step, x.step, 1, min_i64(NR, rows - j), NR, size},
+             to + j * size);
 }
 
 /* As the left operand: strips of `height` rows. */
-static void pack_strips(const float *x, int64_t rows, int64_t size, int64_t height, float *to) {
+static void pack_strips(matrix_rows x, int64_t rows, int64_t size, int64_t height, float *to) {
     for (int64_t i = 0; i < rows; i += height) {
         const int64_t h = min_i64(height, rows - i);
-        pack(&(panel){x + i * size, size, 1, h, h, size}, to + i * size);
+        pack(&(panel){x.at + i * x.step, x.step, 1, h, h, size}, to + i * size);
     }
 }
 
-static int all_finite(const float *x, int64_t count) {
+static int all_finite(matrix_rows x, int64_t rows, int64_t size) {
     uint32_t largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const uint32_t magnitude = ro_to_bits(x[i]) & UINT32_C(0x7fffffff);
-        largest = magnitude > largest ? magnitude : largest;
-    }
+    for (int64_t r = 0; r < rows; r++, x.at += x.step)
+        for (int64_t i = 0; i < size; i++) {
+            const uint32_t magnitude = ro_to_bits(x.at[i]) & UINT32_C(0x7fffffff);
+            largest = magnitude > largest ? magnitude : largest;
+        }
     return largest < UINT32_C(0x7f800000);
 }
 
@@ -90,7 +88,7 @@ typedef struct {
 } sums;
 
 /* to[r, :] += sum over p < count of x[r, p] b[p, :], x's rows KB apart. */
-static void strip_times(int rows, const float *x, int64_t count, row_panels b, int64_t size,
+static void strip_times(int rows, const float *x, int64_t count, matrix_rows b, int64_t size,
                         sums to) {
     tile t = {.k = count, .a = x, .a_row = KB, .a_step = 1, .b_step = b.step, .c_row = to.step};
     t.out_row = to.step, t.alpha = to.alpha, t.flags = to.flags;

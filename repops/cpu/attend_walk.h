@@ -17,10 +17,10 @@ enum { STEP_ROWS = 16 }; /* whole vectors of exponentials */
 
 /* What was summed so far of each row. */
 typedef struct {
-    float *o; /* rows of `size`: unscaled until the end */
+    float *o; /* rows of `size`, `step` apart: unscaled until the end */
+    int64_t step, size;
     float *m, *l;
     uint8_t *started;
-    int64_t size;
 } walk;
 
 /* One step: a block's maxima and sums, and factors of what was summed so far and of the block. */
@@ -43,7 +43,7 @@ static void merge(const walk *w, int64_t r0, int rows, step *s, const float *ac,
     factors(w, r0, rows, s);
     for (int r = 0; r < rows; r++, ac += ac_step) {
         const int64_t i = r0 + r;
-        float *o = w->o + i * w->size;
+        float *o = w->o + i * w->step;
         if (is_minus_infinity(s->mc[r]))
             continue;
         if (w->started[i]) {
@@ -60,7 +60,7 @@ static void merge(const walk *w, int64_t r0, int rows, step *s, const float *ac,
 /* m and l may be NULL. */
 static void finish(const walk *w, int64_t count, float *m, float *l) {
     for (int64_t i = 0; i < count; i++) {
-        float *o = w->o + i * w->size;
+        float *o = w->o + i * w->step;
         const float sum = w->started[i] ? ro_canon(w->l[i]) : 0.0f;
         if (w->started[i])
             scale_row(o, 1.0f / sum, w->size);

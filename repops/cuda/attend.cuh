@@ -35,6 +35,34 @@ template <int D, int EACH> struct attend_tile {
     static constexpr int BLOCKS = EACH > 1 ? 2 : D > 128 ? 3 : D > 64 ? 4 : 5;
 };
 
+/* ---- where rows lie ---- */
+
+/* Elements from one sequence, one head, one row of a head to the next. */
+struct attend_rows {
+    int64_t sequence, head, row;
+    ro_divider heads; /* of a sequence */
+
+    /* Of head h of all the batch. */
+    RO_DEVICE int64_t of(int h) const {
+        const int s = heads.short_quotient(h);
+        return s * sequence + (h - s * (int)heads.divisor) * head;
+    }
+    /* Of row i of the heads from h on, which have `tokens` rows each. */
+    RO_DEVICE int64_t line(int h, const ro_divider &tokens, int64_t i) const {
+        const int64_t skipped = tokens.quotient(i);
+        return of(h + (int)skipped) + (i - skipped * tokens.divisor) * row;
+    }
+};
+
+/* row: of ro_attention */
+static inline attend_rows rows_of(const ro_attention *a, int64_t heads, int64_t tokens,
+                                  int64_t row) {
+    const ro_divider by_heads(heads);
+    if (row == 0)
+        return {heads * tokens * a->head_size, tokens * a->head_size, a->head_size, by_heads};
+    return {tokens * row, a->head_size, row, by_heads};
+}
+
 /* ---- dropout ---- */
 
 struct attend_dropout {
@@ -113,6 +141,23 @@ RO_DEVICE void copy_tile(float *to, const float *from, int64_t size, int64_t row
         copy_fours<ROWS, COLUMNS, STEP>(to, from, size, present, across);
     else
         copy_elements<ROWS, COLUMNS, STEP>(to, from, size, present, across);
+}
+
+/* The same of rows that lie anywhere: line(r) is where row r begins. */
+template <int ROWS, int COLUMNS, int STEP, class L>
+RO_DEVICE void copy_lines(float *to, const L &line, int64_t rows, int64_t columns, bool fours) {
+    const int present = rows < ROWS ? (int)rows : ROWS;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < ROWS * COLUMNS / 4; i += AT_THREADS) {
+        const int r = i / (COLUMNS / 4), c = i % (COLUMNS / 4) * 4;
+        const float *from = line(r) + c;
+        if (fours)
+            ro_copy_async<16>(to + r * STEP + c, from, r < present && c < columns);
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+            if (!fours)
+                ro_copy_async<4>(to + r * STEP + c + q, from + q, r < present && c + q < columns);
+    }
 }
 
 /* ---- threads ---- */
@@ -331,8 +376,15 @@ struct attend_order {
 /* ---- launches ---- */
 
 /* Whether rows of these matrices may be copied and stored in pieces of 16 bytes. */
-template <class... P> static bool in_fours(int64_t size, const P *...p) {
-    return ro_packable(size, p...);
+template <class... P> static bool in_fours(const ro_attention *a, const P *...p) {
+    return ro_packable(a->head_size | a->q_row | a->k_row | a->v_row | a->out_row, p...);
 }
+
+/* Rows of a tensor that nothing is summed for: value, +0 or a NaN. */
+ro_status ro_cuda_attend_fill(ro_cuda *d, const ro_attention *a, float *x, int64_t heads,
+                              int64_t tokens, int64_t row, float value);
+
+/* More heads than an int counts are not offered. */
+ro_status ro_cuda_attend_heads(ro_cuda *d, const ro_attention *a);
 
 #endif

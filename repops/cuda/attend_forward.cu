@@ -11,8 +11,10 @@ struct forward_job {
     attend_order order;
     attend_dropout dropout;
     attend_bias bias;
+    attend_rows q_rows, k_rows, v_rows, out_rows;
     ro_divider tokens;
-    int64_t queries, keys, kv_rows, size, rows; /* rows: queries of a head of keys */
+    int64_t queries, keys, size, rows; /* rows: queries of a head of keys */
+    int group;                         /* heads that share keys */
     float scale;
     int causal, fours;
 };
@@ -58,12 +60,12 @@ template <int D, int EACH> struct forward_tile {
         float *at = stage + to * AT_STAGE;
         if (chunk < deep()) {
             const int64_t d = chunk * AT_DEPTH;
-            copy_tile<AT_COLUMNS, AT_DEPTH, AT_DEPTH_STEP>(at, k + from * j.size + d, j.size,
-                                                           j.keys - from, j.size - d, j.fours);
+            copy_tile<AT_COLUMNS, AT_DEPTH, AT_DEPTH_STEP>(
+                at, k + from * j.k_rows.row + d, j.k_rows.row, j.keys - from, j.size - d, j.fours);
         } else {
             const int64_t key = from + (chunk - deep()) * shape::DEEP;
-            copy_tile<shape::DEEP, D, D>(at, v + key * j.size, j.size, j.keys - key, j.size,
-                                         j.fours);
+            copy_tile<shape::DEEP, D, D>(at, v + key * j.v_rows.row, j.v_rows.row, j.keys - key,
+                                         j.size, j.fours);
         }
         ro_copy_commit();
     }
@@ -216,10 +218,11 @@ RO_DEVICE void store_rows(const forward_tile<D, EACH> &t, const product_sums<D, 
                 t.j.l[t.first_row + row] = l;
         }
     }
-    const int first = computed_here(down());
+    const int first = computed_here(down()), head = t.limit[attend_tile<D, EACH>::ROWS];
     const auto line = [&](int r) {
-        const int64_t row = first + r * AT_DOWN;
-        return t.row0 + row < t.j.rows ? t.j.out + (t.first_row + row) * t.j.size : nullptr;
+        const int64_t row = t.row0 + first + r * AT_DOWN;
+        return row < t.j.rows ? t.j.out + t.j.out_rows.line(head * t.j.group, t.j.tokens, row)
+                              : nullptr;
     };
     store_products(o, t.j.size, t.j.fours, line,
                    [&](int r, float x, const float *) { return ro_canon(x * scale[r]); });
@@ -238,7 +241,7 @@ __global__ void __launch_bounds__(AT_THREADS, attend_tile<D, EACH>::BLOCKS)
     t.statistics = reinterpret_cast<row_statistics *>(t.kept + forward_tile<D, EACH>::BITS);
     t.row0 = (j.order.tiles - 1 - index) * shape::ROWS;
     t.first_row = head * j.rows + t.row0;
-    t.k = j.k + head * j.kv_rows * j.size, t.v = j.v + head * j.kv_rows * j.size;
+    t.k = j.k + j.k_rows.of((int)head), t.v = j.v + j.v_rows.of((int)head);
     /* Rows of several heads: some may be the head's last one. */
     const int64_t last_row = t.row0 + shape::ROWS < j.rows ? t.row0 + shape::ROWS : j.rows;
     const bool turns = j.tokens.quotient(t.row0) != j.tokens.quotient(last_row - 1);
@@ -258,8 +261,10 @@ __global__ void __launch_bounds__(AT_THREADS, attend_tile<D, EACH>::BLOCKS)
     }
     __syncthreads();
     if (begin < stop) {
-        copy_tile<shape::ROWS, D, shape::STEP>(t.held, j.q + t.first_row * j.size, j.size,
-                                               j.rows - t.row0, j.size, j.fours);
+        const auto line = [&](int r) {
+            return j.q + j.q_rows.line((int)head * j.group, j.tokens, t.row0 + r);
+        };
+        copy_lines<shape::ROWS, D, shape::STEP>(t.held, line, j.rows - t.row0, j.size, j.fours);
         t.fetch(begin, 0, 0);
     }
     for (int from = begin; from < stop; from += AT_COLUMNS) {
@@ -331,7 +336,8 @@ template <int D, int EACH> static ro_status launch_tiles(ro_cuda *d, forward_job
               dim3(AT_THREADS), (forward_tile<D, EACH>::SMEM), d->stream, j);
     status = ro_cuda_launched(d, "attention");
     if (split && status == RO_OK)
-        status = ro_cuda_attend_merge(d, j.split, j.order.heads * j.rows, j.size, j.out, j.m, j.l);
+        status = ro_cuda_attend_merge(
+            d, j.split, {j.order.heads * j.rows, j.size, j.out, j.out_rows, j.tokens, j.m, j.l});
     ro_cuda_free(d, j.split.ac);
     return status;
 }
@@ -347,25 +353,25 @@ template <int D, int MOST> static ro_status launch(ro_cuda *d, const forward_job
     return launch_tiles<D, 1>(d, j);
 }
 
-static ro_status empty_forward(ro_cuda *d, const ro_attention_job *job) {
-    const int64_t rows = job->a->batch * job->a->heads * job->a->queries;
-    float *out = job->out, *m = job->m, *l = job->l;
-    const ro_status status = map<float>(
-        d, out, rows * job->a->head_size, [=] __device__(int64_t) { return 0.0f; }, "attention");
-    if (status != RO_OK || rows == 0)
-        return status;
+static ro_status fill(ro_cuda *d, float *x, int64_t count, float value) {
     return map<float>(
-        d, m ? m : out, m || l ? rows : 0,
-        [=] __device__(int64_t i) {
-            if (l)
-                l[i] = 0.0f;
-            return m ? ro_from_bits(RO_MINUS_INFINITY_BITS) : 0.0f;
-        },
-        "attention");
+        d, x, count, [=] __device__(int64_t) { return value; }, "attention");
+}
+
+static ro_status empty_forward(ro_cuda *d, const ro_attention_job *job) {
+    const ro_attention *a = job->a;
+    const int64_t rows = a->batch * a->heads * a->queries;
+    ro_status status = ro_cuda_attend_fill(d, a, job->out, a->heads, a->queries, a->out_row, 0.0f);
+    if (status == RO_OK && job->m)
+        status = fill(d, job->m, rows, ro_from_bits(RO_MINUS_INFINITY_BITS));
+    return status == RO_OK && job->l ? fill(d, job->l, rows, 0.0f) : status;
 }
 
 ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job) {
     const ro_attention *a = job->a;
+    const ro_status status = ro_cuda_attend_heads(d, a);
+    if (status != RO_OK)
+        return status;
     if (a->batch == 0 || a->queries == 0 || a->keys == 0)
         return empty_forward(d, job);
     forward_job j = {job->q,
@@ -378,15 +384,19 @@ ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job) {
                      {a->batch * a->kv_heads, 0},
                      dropout_of(a),
                      bias_of(a),
+                     rows_of(a, a->heads, a->queries, a->q_row),
+                     rows_of(a, a->kv_heads, a->kv_rows, a->k_row),
+                     rows_of(a, a->kv_heads, a->kv_rows, a->v_row),
+                     rows_of(a, a->heads, a->queries, a->out_row),
                      ro_divider(a->queries),
                      a->queries,
                      a->keys,
-                     a->kv_rows,
                      a->head_size,
                      a->heads / a->kv_heads * a->queries,
+                     (int)(a->heads / a->kv_heads),
                      a->scale,
                      a->causal != 0,
-                     in_fours(a->head_size, job->q, job->k, job->v, job->out)};
+                     in_fours(a, job->q, job->k, job->v, job->out)};
     if (a->head_size <= 64)
         return launch<64, 8>(d, j);
     if (a->head_size <= 128)

@@ -56,15 +56,18 @@ template <int D, int EACH> struct key_tile {
         const int half = deep() + tall(b);
         const bool second = chunk >= half;
         const int c = second ? chunk - half : chunk;
-        const int64_t first = (b.head * j.queries + b.from) * j.size, left = j.queries - b.from;
+        const int64_t left = j.queries - b.from;
+        const bool of_q = second != (c < deep());
+        const attend_rows &rows = of_q ? j.q_rows : j.out_rows;
+        const float *from = (of_q ? j.q : j.dout) + rows.of((int)b.head) + b.from * rows.row;
         if (c < deep()) {
             const int64_t d = c * AT_DEPTH;
-            copy_tile<AT_COLUMNS, AT_DEPTH, AT_DEPTH_STEP>(at, (second ? j.dout : j.q) + first + d,
-                                                           j.size, left, j.size - d, j.fours);
+            copy_tile<AT_COLUMNS, AT_DEPTH, AT_DEPTH_STEP>(at, from + d, rows.row, left, j.size - d,
+                                                           j.fours);
         } else {
             const int64_t row = (c - deep()) * shape::DEEP;
-            copy_tile<shape::DEEP, D, D>(at, (second ? j.q : j.dout) + first + row * j.size, j.size,
-                                         left - row, j.size, j.fours);
+            copy_tile<shape::DEEP, D, D>(at, from + row * rows.row, rows.row, left - row, j.size,
+                                         j.fours);
         }
         ro_copy_commit();
     }
@@ -165,12 +168,12 @@ RO_DEVICE void add_products(key_tile<D, EACH> &t, int index, const query_block &
  * which stands in the gradient's own memory until the last one. */
 template <int D, int EACH>
 RO_DEVICE void store(const key_tile<D, EACH> &t, const product_sums<D, EACH> &total, float alpha,
-                     int64_t head, float *to) {
+                     int64_t head, float *to, int64_t step) {
     const backward_job &j = t.j;
     const int first = computed_here(down());
     const auto line = [&](int r) {
         const int64_t row = first + r * AT_DOWN;
-        return t.key0 + row < j.keys ? to + row * j.size : nullptr;
+        return t.key0 + row < j.keys ? to + row * step : nullptr;
     };
     store_products(total, j.size, j.fours, line, [&](int, float x, const float *at) {
         const float product = ro_canon(x * alpha);
@@ -193,11 +196,11 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     t.first_head = head * j.group;
     t.first_query = j.causal ? t.key0 / AT_COLUMNS * AT_COLUMNS : 0;
     t.blocks = (j.queries - t.first_query + AT_COLUMNS - 1) / AT_COLUMNS;
-    const int64_t first = (head * j.keys + t.key0) * j.size;
-    copy_tile<shape::ROWS, D, shape::STEP>(t.k, j.k + first, j.size, j.keys - t.key0, j.size,
-                                           j.fours);
-    copy_tile<shape::ROWS, D, shape::STEP>(t.v, j.v + first, j.size, j.keys - t.key0, j.size,
-                                           j.fours);
+    const auto at = [&](const attend_rows &rows) { return rows.of((int)head) + t.key0 * rows.row; };
+    copy_tile<shape::ROWS, D, shape::STEP>(t.k, j.k + at(j.k_rows), j.k_rows.row, j.keys - t.key0,
+                                           j.size, j.fours);
+    copy_tile<shape::ROWS, D, shape::STEP>(t.v, j.v + at(j.v_rows), j.v_rows.row, j.keys - t.key0,
+                                           j.size, j.fours);
     t.fetch(t.block(0), 0, 0);
     product_sums<D, EACH> dk, dv;
     dk.clear();
@@ -231,8 +234,8 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
         }
         add_products(t, i, b, 2 * deep + tall, t.tile, masked, bound, &dk);
         if ((i + 1) % t.blocks == 0) {
-            store(t, dv, 1.0f, i / t.blocks, j.dv + first);
-            store(t, dk, j.scale, i / t.blocks, j.dk + first);
+            store(t, dv, 1.0f, i / t.blocks, j.dv + at(j.v_rows), j.v_rows.row);
+            store(t, dk, j.scale, i / t.blocks, j.dk + at(j.k_rows), j.k_rows.row);
             dv.clear();
             dk.clear();
         }

@@ -47,12 +47,11 @@ RO_DEVICE float walk_steps(const merge_steps &s, const float *from, int blocks, 
     return sum;
 }
 
-__global__ void attend_merge_kernel(attend_blocks from, int64_t size, float *out, float *m,
-                                    float *l) {
+__global__ void attend_merge_kernel(attend_blocks from, attend_merged to) {
     RO_SMEM(float, smem);
     const int blocks = (int)from.blocks, t = threadIdx.x;
     const merge_steps s = {smem + 2, smem + 2 + blocks, smem + 2 + 2 * blocks};
-    const int64_t row = blockIdx.x;
+    const int64_t row = blockIdx.x, size = to.size;
     for (int c = t; c < blocks; c += blockDim.x)
         s.mc[c] = from.mc[row * blocks + c];
     __syncthreads();
@@ -76,18 +75,17 @@ __global__ void attend_merge_kernel(attend_blocks from, int64_t size, float *out
     __syncthreads();
     const bool none = ro_to_bits(smem[0]) == RO_MINUS_INFINITY_BITS;
     if (t < size)
-        out[row * size + t] = none ? 0.0f : ro_canon(sum * (1.0f / smem[1]));
-    if (t == 0 && m)
-        m[row] = smem[0];
-    if (t == 0 && l)
-        l[row] = smem[1];
+        to.out[to.out_rows.line(0, to.tokens, row) + t] =
+            none ? 0.0f : ro_canon(sum * (1.0f / smem[1]));
+    if (t == 0 && to.m)
+        to.m[row] = smem[0];
+    if (t == 0 && to.l)
+        to.l[row] = smem[1];
 }
 
-ro_status ro_cuda_attend_merge(ro_cuda *d, const attend_blocks &from, int64_t rows, int64_t size,
-                               float *out, float *m, float *l) {
-    const unsigned threads = (unsigned)ceil_div(size + 1, 32) * 32;
+ro_status ro_cuda_attend_merge(ro_cuda *d, const attend_blocks &from, const attend_merged &to) {
+    const unsigned threads = (unsigned)ceil_div(to.size + 1, 32) * 32;
     const size_t smem = (size_t)(2 + 3 * from.blocks) * sizeof(float);
-    RO_LAUNCH(attend_merge_kernel, ro_grid(rows), dim3(threads), smem, d->stream, from, size, out,
-              m, l);
+    RO_LAUNCH(attend_merge_kernel, ro_grid(to.rows), dim3(threads), smem, d->stream, from, to);
     return ro_cuda_launched(d, "attention");
 }

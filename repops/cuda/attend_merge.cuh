@@ -2,7 +2,7 @@
 #ifndef REPOPS_CUDA_ATTEND_MERGE_CUH
 #define REPOPS_CUDA_ATTEND_MERGE_CUH
 
-#include "repops/cuda/cuda.cuh"
+#include "repops/cuda/attend.cuh"
 
 /* Of each query and block: ac [..., blocks, D], mc and lc [..., blocks]. */
 struct attend_blocks {
@@ -13,8 +13,16 @@ struct attend_blocks {
 /* Three numbers of each block are in shared memory, of which every kernel may have 48 KiB. */
 enum { MERGE_MOST = 4000 };
 
-/* At most MERGE_MOST blocks; m and l may be NULL. */
-ro_status ro_cuda_attend_merge(ro_cuda *d, const attend_blocks &from, int64_t rows, int64_t size,
-                               float *out, float *m, float *l);
+/* Results of `rows` queries of all heads, of `tokens` each; m and l may be NULL. */
+struct attend_merged {
+    int64_t rows, size;
+    float *out;
+    attend_rows out_rows;
+    ro_divider tokens;
+    float *m, *l;
+};
+
+/* At most MERGE_MOST blocks. */
+ro_status ro_cuda_attend_merge(ro_cuda *d, const attend_blocks &from, const attend_merged &to);
 
 #endif

@@ -37,13 +37,14 @@ template <int D, int EACH> struct query_tile {
         float *at = stage + to * AT_STAGE;
         if (chunk < 2 * deep()) {
             const int64_t d = (chunk < deep() ? chunk : chunk - deep()) * AT_DEPTH;
+            const int64_t step = chunk < deep() ? j.k_rows.row : j.v_rows.row;
             copy_tile<AT_COLUMNS, AT_DEPTH, AT_DEPTH_STEP>(
-                at, (chunk < deep() ? k : v) + from * j.size + d, j.size, j.keys - from, j.size - d,
+                at, (chunk < deep() ? k : v) + from * step + d, step, j.keys - from, j.size - d,
                 j.fours);
         } else {
             const int64_t key = from + (chunk - 2 * deep()) * shape::DEEP;
-            copy_tile<shape::DEEP, D, D>(at, k + key * j.size, j.size, j.keys - key, j.size,
-                                         j.fours);
+            copy_tile<shape::DEEP, D, D>(at, k + key * j.k_rows.row, j.k_rows.row, j.keys - key,
+                                         j.size, j.fours);
         }
         ro_copy_commit();
     }
@@ -115,16 +116,20 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     t.rows = j.group * j.queries;
     t.row0 = (j.order.tiles - 1 - index) * shape::ROWS;
     t.first_row = head * t.rows + t.row0;
-    t.k = j.k + head * j.keys * j.size, t.v = j.v + head * j.keys * j.size;
+    t.k = j.k + j.k_rows.of((int)head), t.v = j.v + j.v_rows.of((int)head);
     /* Rows of several heads: some may be the head's last one. */
     const int64_t last_row = t.row0 + shape::ROWS < t.rows ? t.row0 + shape::ROWS : t.rows;
     const bool turns = j.tokens.quotient(t.row0) != j.tokens.quotient(last_row - 1);
     const int64_t least = turns ? 1 : t.admitted(t.row0);
     t.end = turns ? j.keys : t.admitted(last_row - 1);
-    copy_tile<shape::ROWS, D, shape::STEP>(t.q, j.q + t.first_row * j.size, j.size,
-                                           last_row - t.row0, j.size, j.fours);
-    copy_tile<shape::ROWS, D, shape::STEP>(t.dout, j.dout + t.first_row * j.size, j.size,
-                                           last_row - t.row0, j.size, j.fours);
+    const auto line = [&](const attend_rows &rows, int64_t r) {
+        return rows.line((int)(head * j.group), j.tokens, t.row0 + r);
+    };
+    copy_lines<shape::ROWS, D, shape::STEP>(
+        t.q, [&](int r) { return j.q + line(j.q_rows, r); }, last_row - t.row0, j.size, j.fours);
+    copy_lines<shape::ROWS, D, shape::STEP>(
+        t.dout, [&](int r) { return j.dout + line(j.out_rows, r); }, last_row - t.row0, j.size,
+        j.fours);
     t.fetch(0, 0, 0);
     for (int r = threadIdx.x; r < shape::ROWS; r += AT_THREADS) {
         t.limit[r] = (int32_t)t.admitted(t.row0 + r);
@@ -167,11 +172,11 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
         }
         dq.add_chunk(sums);
     }
-    const auto line = [&](int r) {
+    const auto dq_line = [&](int r) {
         const int64_t row = down() + r * AT_DOWN;
-        return t.row0 + row < t.rows ? j.dq + (t.first_row + row) * j.size : nullptr;
+        return t.row0 + row < t.rows ? j.dq + line(j.q_rows, row) : nullptr;
     };
-    store_products(dq, j.size, j.fours, line,
+    store_products(dq, j.size, j.fours, dq_line,
                    [&](int, float x, const float *) { return ro_canon(x * j.scale); });
 }
 

@@ -44,6 +44,14 @@ static ro_status check(ro_ctx *ctx, ro_attention *a) {
                        "attention: `kv_rows` must be 0 or at least %lld keys, got "
                        "%lld",
                        (long long)a->keys, (long long)a->kv_rows);
+    const limit rows[] = {{"q_row", a->q_row, a->heads * a->head_size, RO_MAX_NUMEL},
+                          {"k_row", a->k_row, a->kv_heads * a->head_size, RO_MAX_NUMEL},
+                          {"v_row", a->v_row, a->kv_heads * a->head_size, RO_MAX_NUMEL},
+                          {"out_row", a->out_row, a->heads * a->head_size, RO_MAX_NUMEL}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].value != 0 && (rows[i].value < rows[i].least || rows[i].value > rows[i].most))
+            return ro_fail(ctx, RO_ERR_ARG, "attention: `%s` must be 0 or at least %lld, got %lld",
+                           rows[i].name, (long long)rows[i].least, (long long)rows[i].value);
     if (a->causal && a->queries > a->keys)
         return ro_fail(ctx, RO_ERR_ARG,
                        "attention: causal needs at least as many keys as queries, "
@@ -68,9 +76,19 @@ static void set_all(float *x, int64_t count, uint32_t bits) {
         x[i] = ro_from_bits(bits);
 }
 
+/* Of `tokens` rows of each head; row: of ro_attention. */
+static void set_heads(const ro_attention *a, float *x, int64_t heads, int64_t tokens, int64_t row,
+                      uint32_t bits) {
+    for (int64_t h = 0; h < a->batch * heads; h++) {
+        const ro_head_rows rows = ro_rows_of_head(h, heads, tokens, a->head_size, row);
+        for (int64_t t = 0; t < tokens; t++)
+            set_all(x + rows.first + t * rows.step, a->head_size, bits);
+    }
+}
+
 static void empty_forward(const ro_attention_job *j) {
     const int64_t rows = j->a->batch * j->a->heads * j->a->queries;
-    set_all(j->out, rows * j->a->head_size, 0);
+    set_heads(j->a, j->out, j->a->heads, j->a->queries, j->a->out_row, 0);
     set_all(j->m, rows, RO_MINUS_INFINITY_BITS);
     set_all(j->l, rows, 0);
 }
@@ -79,11 +97,10 @@ static void empty_forward(const ro_attention_job *j) {
 static void empty_backward(const ro_attention_grad_job *j) {
     const ro_attention *a = j->a;
     const uint32_t zero = ro_to_bits(ro_canon(0.0f * a->scale));
-    const int64_t queries = a->batch * a->heads * a->queries * a->head_size;
-    const int64_t keys = a->batch * a->kv_heads * a->keys * a->head_size;
-    set_all(j->dq, queries, zero);
-    set_all(j->dk, keys, a->kv_heads == a->heads ? zero : ro_to_bits(0.0f + ro_from_bits(zero)));
-    set_all(j->dv, keys, 0);
+    set_heads(a, j->dq, a->heads, a->queries, a->q_row, zero);
+    set_heads(a, j->dk, a->kv_heads, a->keys, a->k_row,
+              a->kv_heads == a->heads ? zero : ro_to_bits(0.0f + ro_from_bits(zero)));
+    set_heads(a, j->dv, a->kv_heads, a->keys, a->v_row, 0);
 }
 
 ro_status ro_attention_forward(ro_ctx *ctx, const ro_attention *wanted, const float *q,

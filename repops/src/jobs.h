@@ -22,6 +22,20 @@ typedef struct {
     float *z, *y;
 } ro_linear_job;
 
+/* The rows of a head: `step` elements apart from element `first` on. */
+typedef struct {
+    int64_t first, step;
+} ro_head_rows;
+
+/* Of head `head` of all the batch, where a sequence has `heads` of `tokens` rows each. row: of
+ * ro_attention. */
+static inline ro_head_rows ro_rows_of_head(int64_t head, int64_t heads, int64_t tokens,
+                                           int64_t size, int64_t row) {
+    if (row == 0)
+        return (ro_head_rows){head * tokens * size, size};
+    return (ro_head_rows){head / heads * tokens * row + head % heads * size, row};
+}
+
 /* The tensors of ro_attention_forward and ro_attention_backward; kv_rows is filled in. */
 typedef struct {
     const ro_attention *a;

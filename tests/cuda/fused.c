@@ -95,12 +95,25 @@ static ro_attention shape_of(const work *w, const attention_choice *from,
     return a;
 }
 
+/* A matrix's row with `heads` side by side and, now and then, more; 0: head by head. */
+static int64_t row_of(const work *w, int what, const ro_attention *a, int64_t heads) {
+    static const int16_t more[] = {0, 0, 4, 64, 1, 3};
+    if (roll(w, 16, 3) > 0 || roll(w, what, 4) == 0)
+        return 0;
+    return heads * a->head_size + pick(w, what + 1, more, sizeof more / sizeof *more);
+}
+
+static int64_t elements(const ro_attention *a, int64_t heads, int64_t tokens, int64_t row) {
+    return a->batch * tokens * (row ? row : heads * a->head_size);
+}
+
 /* there: a on the device */
 static void backward(work *w, const ro_attention *a, const ro_attention *there, const array *x,
                      const char *what) {
     const array *q = x, *k = x + 1, *v = x + 2, *out = x + 3, *m = x + 4, *l = x + 5;
-    array *dout = input(w, "dout", q->count, class_of(w));
-    array *dq = add(w, "dq", q->count), *dk = add(w, "dk", k->count), *dv = add(w, "dv", k->count);
+    array *dout = input(w, "dout", out->count, class_of(w));
+    array *dq = output(w, "dq", q->count), *dk = output(w, "dk", k->count);
+    array *dv = output(w, "dv", v->count);
     expect(w,
            ro_attention_backward(w->cpu, a, q->want, k->want, v->want, out->want, m->want, l->want,
                                  dout->want, dq->want, dk->want, dv->want),
@@ -118,11 +131,14 @@ static void backward(work *w, const ro_attention *a, const ro_attention *there, 
 static void run_attention(work *w, const attention_choice *from) {
     ro_attention_dropout dropout;
     ro_attention a = shape_of(w, from, &dropout);
-    const int64_t rows = a.batch * a.heads * a.queries, size = a.head_size;
-    const int64_t memory = a.batch * a.kv_heads * (a.kv_rows ? a.kv_rows : a.keys) * size;
+    const int64_t rows = a.batch * a.heads * a.queries, kv_rows = a.kv_rows ? a.kv_rows : a.keys;
     const int no_statistics = roll(w, 13, 6) == 0;
-    array *q = input(w, "q", rows * size, class_of(w)), *k = input(w, "k", memory, class_of(w));
-    array *v = input(w, "v", memory, class_of(w)), *out = add(w, "out", rows * size);
+    a.q_row = row_of(w, 17, &a, a.heads), a.out_row = row_of(w, 19, &a, a.heads);
+    a.k_row = row_of(w, 21, &a, a.kv_heads), a.v_row = row_of(w, 23, &a, a.kv_heads);
+    array *q = input(w, "q", elements(&a, a.heads, a.queries, a.q_row), class_of(w));
+    array *k = input(w, "k", elements(&a, a.kv_heads, kv_rows, a.k_row), class_of(w));
+    array *v = input(w, "v", elements(&a, a.kv_heads, kv_rows, a.v_row), class_of(w));
+    array *out = output(w, "out", elements(&a, a.heads, a.queries, a.out_row));
     array *m = add(w, "m", rows), *l = add(w, "l", rows);
     array *bias = roll(w, 14, 3) ? NULL
                                  : input(w, "bias", a.batch * a.keys,
@@ -130,10 +146,12 @@ static void run_attention(work *w, const attention_choice *from) {
     ro_attention there = a;
     if (bias)
         a.key_bias = bias->want, there.key_bias = bias->on_device;
-    char what[160];
-    snprintf(what, sizeof what, "attention H %lld/%lld, T %lld, S %lld, D %lld%s%s%s",
+    char what[200];
+    snprintf(what, sizeof what,
+             "attention H %lld/%lld, T %lld, S %lld, D %lld, rows %lld %lld %lld %lld%s%s%s",
              (long long)a.heads, (long long)a.kv_heads, (long long)a.queries, (long long)a.keys,
-             (long long)size, a.causal ? ", causal" : "", a.dropout ? ", dropout" : "",
+             (long long)a.head_size, (long long)a.q_row, (long long)a.k_row, (long long)a.v_row,
+             (long long)a.out_row, a.causal ? ", causal" : "", a.dropout ? ", dropout" : "",
              bias ? ", bias" : "");
     expect(w,
            ro_attention_forward(w->cpu, &a, q->want, k->want, v->want, out->want,

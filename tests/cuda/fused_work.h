@@ -73,6 +73,11 @@ static array *input(work *w, const char *name, int64_t count, data_class class) 
     return a;
 }
 
+/* Of which not every element is written. */
+static array *output(work *w, const char *name, int64_t count) {
+    return input(w, name, count, DATA_NORMAL);
+}
+
 static void compare(work *w, const array *a, const char *what) {
     const size_t size = (size_t)a->count * sizeof *a->host;
     int64_t at = 0;

@@ -63,6 +63,81 @@ static void compare(ro_ctx *ctx, const ro_attention *a, const attention_tensors 
     tensors_free(&got);
 }
 
+/* ---- heads side by side in rows of tokens ---- */
+
+/* Where a tensor of [batch, heads, tokens, D] lies in rows of a matrix. */
+typedef struct {
+    float *at;
+    int64_t heads, tokens, row;
+} matrix_part;
+
+static float *element_of(const ro_attention *a, const matrix_part *p, int64_t e) {
+    const int64_t d = e % a->head_size, t = e / a->head_size % p->tokens;
+    const int64_t h = e / a->head_size / p->tokens;
+    return p->at + (h / p->heads * p->tokens + t) * p->row + h % p->heads * a->head_size + d;
+}
+
+static void put_part(const ro_attention *a, const matrix_part *p, const float *x, int64_t count) {
+    for (int64_t e = 0; e < count; e++)
+        *element_of(a, p, e) = x[e];
+}
+
+/* Takes the part out of its matrix, whose other bytes then are all that it leaves. */
+static void expect_part(const ro_attention *a, const matrix_part *p, const float *want,
+                        int64_t count, const char *name, ro_ctx *ctx) {
+    float *got = floats(count);
+    for (int64_t e = 0; e < count; e++) {
+        got[e] = *element_of(a, p, e);
+        memset(element_of(a, p, e), 0xa5, sizeof *got);
+    }
+    expect_same(got, want, count, name, a, ro_ctx_backend(ctx), ro_ctx_threads(ctx));
+    free(got);
+}
+
+static void expect_untouched(const float *x, int64_t count) {
+    const unsigned char *byte = (const unsigned char *)x;
+    for (int64_t i = 0; i < count * (int64_t)sizeof *x; i++)
+        cr_assert(byte[i] == 0xa5, "byte %lld between rows was written", (long long)i);
+}
+
+/* q, k and v as columns of one matrix, as a product gives them, and so their gradients; results in
+ * rows with `gap` elements between them. */
+static void compare_rows(ro_ctx *ctx, const ro_attention *dense, const attention_tensors *want,
+                         int64_t gap) {
+    ro_attention a = *dense;
+    const int64_t of_q = a.heads * a.head_size, of_k = a.kv_heads * a.head_size;
+    const int64_t tokens = a.queries > a.keys ? a.queries : a.keys;
+    const int64_t in = a.batch * tokens * (of_q + 2 * of_k + gap);
+    const int64_t out = a.batch * a.queries * (of_q + gap);
+    float *qkv = floats(in), *dqkv = floats(in), *o = floats(out), *dout = floats(out);
+    float *m = floats(want->rows), *l = floats(want->rows);
+    a.q_row = a.k_row = a.v_row = of_q + 2 * of_k + gap, a.out_row = of_q + gap;
+    const matrix_part q = {qkv, a.heads, a.queries, a.q_row},
+                      dq = {dqkv, a.heads, a.queries, a.q_row};
+    const matrix_part k = {qkv + of_q, a.kv_heads, a.keys, a.k_row};
+    const matrix_part v = {k.at + of_k, a.kv_heads, a.keys, a.v_row};
+    const matrix_part dk = {dqkv + of_q, a.kv_heads, a.keys, a.k_row};
+    const matrix_part dv = {dk.at + of_k, a.kv_heads, a.keys, a.v_row};
+    const matrix_part result = {o, a.heads, a.queries, a.out_row},
+                      d = {dout, a.heads, a.queries, a.out_row};
+    put_part(&a, &q, want->q, want->q_count), put_part(&a, &k, want->k, want->k_count);
+    put_part(&a, &v, want->v, want->k_count), put_part(&a, &d, want->dout, want->q_count);
+    cr_assert(ro_attention_forward(ctx, &a, q.at, k.at, v.at, o, m, l) == RO_OK, "%s",
+              ro_ctx_error(ctx));
+    cr_assert(ro_attention_backward(ctx, &a, q.at, k.at, v.at, o, want->m, want->l, dout, dq.at,
+                                    dk.at, dv.at) == RO_OK,
+              "%s", ro_ctx_error(ctx));
+    expect_same(m, want->m, want->rows, "m, rows", &a, ro_ctx_backend(ctx), ro_ctx_threads(ctx));
+    expect_same(l, want->l, want->rows, "l, rows", &a, ro_ctx_backend(ctx), ro_ctx_threads(ctx));
+    expect_part(&a, &result, want->out, want->q_count, "out, rows", ctx);
+    expect_part(&a, &dv, want->dv, want->k_count, "dv, rows", ctx);
+    expect_part(&a, &dk, want->dk, want->k_count, "dk, rows", ctx);
+    expect_part(&a, &dq, want->dq, want->q_count, "dq, rows", ctx);
+    expect_untouched(o, out);
+    expect_untouched(dqkv, in);
+    free(qkv), free(dqkv), free(o), free(dout), free(m), free(l);
+}
+
 /* On the best backend with one thread and with three; `all`: on every backend. */
 static void check(const ro_attention *a, uint64_t seed, data_class class, int all) {
     attention_tensors want = tensors_of(a);
@@ -74,11 +149,14 @@ static void check(const ro_attention *a, uint64_t seed, data_class class, int al
     ro_ctx_destroy(ctx);
     ctx = context("cpu", 3);
     compare(ctx, a, &want, 3);
+    compare_rows(ctx, a, &want, (int64_t)(seed % 3));
     ro_ctx_destroy(ctx);
     for (int b = 0; all && b < BACKENDS; b++) {
         ctx = context(backends[b], 2);
-        if (ctx)
+        if (ctx) {
             compare(ctx, a, &want, 2);
+            compare_rows(ctx, a, &want, (int64_t)(seed % 3));
+        }
         ro_ctx_destroy(ctx);
     }
     tensors_free(&want);
@@ -300,7 +378,10 @@ typedef struct {
 
 Test(attention_fused, impossible_sizes_are_refused_with_a_sentence) {
     ro_attention cache = sizes(1, 1, 1, 4, 4, 4, 0), thin = sizes(1, 1, 1, 3, 4, 4, 1);
+    ro_attention narrow = sizes(1, 4, 2, 4, 4, 4, 0), narrow_keys = narrow, narrow_values = narrow,
+                 narrow_results = narrow;
     cache.kv_rows = 3;
+    narrow.q_row = 15, narrow_keys.k_row = -8, narrow_values.v_row = 7, narrow_results.out_row = 1;
     thin.dropout = &thinned;
     const refusal list[] = {
         {sizes(-1, 1, 1, 4, 4, 4, 0), RO_ERR_ARG, "`batch` must be 0.."},
@@ -314,6 +395,10 @@ Test(attention_fused, impossible_sizes_are_refused_with_a_sentence) {
         {sizes(1, 1, 1, 5, 4, 4, 1), RO_ERR_ARG, "as many keys as queries, got 4 and 5"},
         {cache, RO_ERR_ARG, "`kv_rows` must be 0 or at least 4 keys, got 3"},
         {thin, RO_ERR_ARG, "causal with dropout needs as many keys as queries"},
+        {narrow, RO_ERR_ARG, "`q_row` must be 0 or at least 16, got 15"},
+        {narrow_keys, RO_ERR_ARG, "`k_row` must be 0 or at least 8, got -8"},
+        {narrow_values, RO_ERR_ARG, "`v_row` must be 0 or at least 8, got 7"},
+        {narrow_results, RO_ERR_ARG, "`out_row` must be 0 or at least 16, got 1"},
     };
     ro_ctx *ctx = context("cpu", 1);
     float x[64] = {0};

@@ -69,13 +69,17 @@ typedef struct {
     /* [B, S], whatever kv_rows is: added to every score of a key, -inf for padding, else +0. NULL:
      * none. In the context's memory, like q; it has no gradient. */
     const float *key_bias;
+    /* Not 0: heads lie side by side in rows of tokens, which are so many elements apart: [B, T, H,
+     * D], or k's and v's [B, kv_rows, G, D], as columns of a matrix that may be wider, as the
+     * operators split_heads and join_heads have them. At least H * D, or G * D. */
+    int64_t q_row, k_row, v_row, out_row;
 } ro_attention;
 
 /* out[b, h] = softmax(q[b, h] k[b, g]^T * scale + key_bias[b]) v[b, g].
  *
- * q, out: [B, H, T, D]; k, v: [B, G, kv_rows, D]; m, l: [B, H, T], the largest score of each query
- * and the sum of exp(score - m), which backward reads; NULL where they are not wanted. Outputs may
- * overlap nothing.
+ * q, out: [B, H, T, D]; k, v: [B, G, kv_rows, D], unless a `row` says otherwise; m, l: [B, H, T],
+ * the largest score of each query and the sum of exp(score - m), which backward reads; NULL where
+ * they are not wanted. Outputs may overlap nothing.
  *
  * Decoding: one new query (T = 1) against a cache of S keys gives the bytes of row S - 1 of the
  * whole causal prefill, and T new ones, causal, those of its last T rows.
@@ -91,7 +95,8 @@ RO_API RO_MUST_USE ro_status ro_attention_forward(ro_ctx *ctx, const ro_attentio
 
 /* Gradients of q, k and v from that of out, `dout`; out, m and l as forward left them. dk and dv of
  * a group of heads are summed over its heads, ascending (repeat_heads_grad). kv_rows must be 0 or
- * S, and T = S with causal. All gradients are written; they may overlap nothing.
+ * S, and T = S with causal. Gradients lie as what they are gradients of: dq as q_row says, dout as
+ * out_row. All are written, and nothing between their rows; they may overlap nothing.
  *
  * Temporary memory: one number per query. */
 RO_API RO_MUST_USE ro_status ro_attention_backward(ro_ctx *ctx, const ro_attention *a,
