@@ -87,24 +87,48 @@ static float step(const vd_program *p, ro_ctx *ro, bool unfused, vd_state *state
     return loss;
 }
 
-Test(fuse, attention_gives_the_state_of_its_nodes) {
+static void expect_the_state_of_nodes(const vd_program *p, ro_ctx *ro, int number) {
+    vd_state fused, nodes;
+    const float loss = step(p, ro, false, &fused), want = step(p, ro, true, &nodes);
+    cr_assert(memcmp(&loss, &want, sizeof loss) == 0, "case %d: loss", number);
+    for (uint32_t k = 0; k < p->leaf_count; k++)
+        cr_assert(memcmp(fused.tensor[k], nodes.tensor[k], vd_shape_bytes(&p->leaf[k].shape)) == 0,
+                  "case %d: %s", number, p->leaf[k].name);
+    vd_state_free(&fused);
+    vd_state_free(&nodes);
+}
+
+/* Of the copies of heads, how many run by themselves. */
+static uint32_t copies_of(const vd_program *p) {
+    vd_plan plan;
+    vd_err err = {0};
+    uint32_t count = 0;
+    cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < p->step.node_count; i++) {
+        const int op = p->step.node[i].op;
+        count += (op == RO_OP_SPLIT_HEADS || op == RO_OP_JOIN_HEADS) && !plan.idle[i] &&
+                 plan.group_of[i] == VD_NO_GROUP;
+    }
+    vd_plan_free(&plan);
+    return count;
+}
+
+static ro_ctx *open_threads(void) {
     ro_ctx *ro;
     cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
     for (int32_t i = 0; i < 2 * ROWS_MAX; i++)
         targets[i] = i * 5 % VOCAB;
+    return ro;
+}
+
+Test(fuse, attention_gives_the_state_of_its_nodes) {
+    ro_ctx *ro = open_threads();
     for (int i = 0; i < CASES; i++) {
         vd_program p = {0};
-        vd_state fused, nodes;
         build(&cases[i], &p);
         cr_expect(groups_of(&p) == 3, "case %d: %u groups", i, groups_of(&p));
-        const float loss = step(&p, ro, false, &fused), want = step(&p, ro, true, &nodes);
-        cr_expect(memcmp(&loss, &want, sizeof loss) == 0, "case %d: loss", i);
-        for (uint32_t k = 0; k < p.leaf_count; k++)
-            cr_expect(memcmp(fused.tensor[k], nodes.tensor[k], vd_shape_bytes(&p.leaf[k].shape)) ==
-                          0,
-                      "case %d: %s", i, p.leaf[k].name);
-        vd_state_free(&fused);
-        vd_state_free(&nodes);
+        cr_expect(copies_of(&p) == 0, "case %d: %u copies of heads", i, copies_of(&p));
+        expect_the_state_of_nodes(&p, ro, i);
         vd_program_free(&p);
     }
     ro_ctx_destroy(ro);
@@ -115,6 +139,76 @@ static uint32_t value_of(const vd_program *p, int op) {
     while (p->step.node[i].op != op)
         i++;
     return vd_source_count(p, &p->step) + i;
+}
+
+/* The k-th node of this operator. */
+static vd_node *node_at(vd_program *p, int op, int k) {
+    uint32_t i = 0;
+    while (p->step.node[i].op != op || k-- > 0)
+        i++;
+    return &p->step.node[i];
+}
+
+static uint32_t number_of(const vd_program *p, const vd_node *n) {
+    return vd_source_count(p, &p->step) + (uint32_t)(n - p->step.node);
+}
+
+static void replace_reads(vd_program *p, uint32_t value, uint32_t by) {
+    for (uint32_t i = 0; i < p->step.edge_count; i++)
+        if (p->step.edge[i] == value)
+            p->step.edge[i] = by;
+}
+
+/* Heads from other columns, gradients joined in any order, twice or with something else, another
+ * result, or one that is its own gradient, values that are read elsewhere too. */
+static void disturb_heads(vd_program *p, bool together, uint64_t *random) {
+    uint32_t *edge = p->step.edge, heads[3], gradient[4], *joined[3];
+    const uint32_t out = number_of(p, node_at(p, RO_OP_ATTN_OUT, 0));
+    const uint32_t dout = number_of(p, node_at(p, RO_OP_SPLIT_HEADS, 3));
+    for (int i = 0; i < 3; i++) {
+        vd_node *split = node_at(p, RO_OP_SPLIT_HEADS, i);
+        const vd_node *join = node_at(p, RO_OP_JOIN_HEADS, together ? 1 : 1 + i);
+        heads[i] = number_of(p, split);
+        joined[i] = &edge[join->first_input + (uint32_t)(together ? i : 0)];
+        gradient[i] = *joined[i];
+        if (together)
+            split->attr[1] = test_random(random) % 4 ? i : (int64_t)(test_random(random) % 3);
+        else if (test_random(random) % 4 == 0)
+            edge[split->first_input] = test_random(random) % 3; /* the leaves q, k, v */
+    }
+    gradient[3] = heads[test_random(random) % 3];
+    for (int i = 0; i < 3; i++)
+        if (test_random(random) % 4 == 0)
+            *joined[i] = gradient[test_random(random) % 4];
+    if (test_random(random) % 4 == 0)
+        edge[node_at(p, RO_OP_JOIN_HEADS, 0)->first_input] = heads[test_random(random) % 3];
+    if (test_random(random) % 4 == 0)
+        replace_reads(p, dout, test_random(random) % 2 ? out : heads[0]);
+    if (test_random(random) % 2 == 0) {
+        const uint32_t read[] = {gradient[0], gradient[1], gradient[2], out, heads[0], dout};
+        p->step.loss = read[test_random(random) % 6];
+    }
+}
+
+/* Whatever is copied then, the bytes are the nodes'. */
+Test(fuse, heads_may_lie_anywhere) {
+    const attention_case small[] = {{5, 5, 2, 2, 4, true, true, 0},
+                                    {6, 6, 2, 2, 3, false, false, 0.3f}};
+    ro_ctx *ro = open_threads();
+    uint64_t random = 5;
+    uint32_t least = UINT32_MAX, most = 0;
+    for (int number = 0; number < 4000; number++) {
+        const attention_case *c = &small[number % 2];
+        vd_program p = {0};
+        build(c, &p);
+        disturb_heads(&p, c->together, &random);
+        expect_the_state_of_nodes(&p, ro, number);
+        const uint32_t copies = copies_of(&p);
+        least = copies < least ? copies : least, most = copies > most ? copies : most;
+        vd_program_free(&p);
+    }
+    cr_expect(least == 0 && most > 5, "%u to %u copies of heads", least, most);
+    ro_ctx_destroy(ro);
 }
 
 /* What is inside a group never exists: somebody else who reads it keeps the nodes. */

@@ -9,7 +9,7 @@
 
 /* ---- groups ---- */
 
-static uint32_t reads_of(const vd_matcher *m, const vd_fused *g, uint32_t value) {
+uint32_t vd_reads_of(const vd_matcher *m, const vd_fused *g, uint32_t value) {
     uint32_t reads = 0;
     for (uint32_t i = 0; i < g->member_count; i++) {
         const vd_node *n = &m->graph->node[g->member[i]];
@@ -35,7 +35,7 @@ static bool self_contained(const vd_matcher *m, const vd_plan *plan, const vd_fu
         first = node < first ? node : first;
         if (plan->group_of[node] != VD_NO_GROUP)
             return false;
-        if (!is_output(g, value) && reads_of(m, g, value) != m->uses[value])
+        if (!is_output(g, value) && vd_reads_of(m, g, value) != m->uses[value])
             return false;
     }
     for (uint32_t i = 0; i < g->input_count; i++)
@@ -143,6 +143,7 @@ vd_status vd_plan_create(const vd_program *program, const vd_graph *graph, bool 
         memset(out->group_of, 0xff, nodes * sizeof *out->group_of); /* VD_NO_GROUP */
         count_all(&m, uses);
         ok = !fuse || find_groups(&m, out);
+        vd_lay_heads(&m, out);
         out->ran = calloc(out->group_count + 1, sizeof *out->ran);
         ok = ok && out->ran;
     }
@@ -189,10 +190,16 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
     a.dropout = g->drops ? &dropout : NULL;
     const uint32_t inputs = g->kind == VD_FUSED_ATTENTION ? 3 : 7;
     a.key_bias = g->input_count > inputs ? in[inputs] : NULL;
+    const float *x[3];
+    float *gradient[3] = {out[0], out[1], out[2]};
+    for (int i = 0; i < 3; i++)
+        x[i] = (const float *)in[i] + g->first[i];
     if (g->kind == VD_FUSED_ATTENTION)
-        return ro_attention_forward(ro, &a, in[0], in[1], in[2], out[0], out[1], out[2]);
-    return ro_attention_backward(ro, &a, in[0], in[1], in[2], in[3], in[4], in[5], in[6], out[0],
-                                 out[1], out[2]);
+        return ro_attention_forward(ro, &a, x[0], x[1], x[2], out[0], out[1], out[2]);
+    for (int i = 0; g->joined && i < 3; i++)
+        gradient[i] = (float *)out[0] + i * a.heads * a.head_size;
+    return ro_attention_backward(ro, &a, x[0], x[1], x[2], in[3], in[4], in[5], in[6], gradient[0],
+                                 gradient[1], gradient[2]);
 }
 
 static ro_status run_linear(const vd_fused *g, ro_ctx *ro, const void *const *in,

@@ -35,6 +35,8 @@ typedef struct {
     ro_attention attention;                          /* dropout, key_bias: NULL until it runs */
     ro_attention_dropout dropout;                    /* if `drops`; the step is set then */
     bool drops;
+    int64_t first[3];       /* of q, k and v: the first element in the input, which may be wider */
+    bool joined;            /* their gradients are columns of one output, side by side */
     ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */
     int64_t rows, cols;     /* of logits, of what is normalised */
     float eps;              /* of a norm */

@@ -22,6 +22,12 @@ bool vd_match_layer_norm_grad(const vd_matcher *m, uint32_t node, vd_fused *out)
 bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *out);
 
+/* Once there are groups: those of attention leave out the copies of heads before and after them. */
+void vd_lay_heads(const vd_matcher *m, vd_plan *plan);
+
+/* How often members of the group read a value. */
+uint32_t vd_reads_of(const vd_matcher *m, const vd_fused *g, uint32_t value);
+
 /* ---- what patterns are made of ---- */
 
 /* The node that computes `value`, if it is an application of `op`; it joins the group. */

@@ -1,0 +1,150 @@
+/* Attention that reads and writes heads where they lie in rows of tokens: what split_heads and
+ * join_heads would copy (SPEC.md section 5). A split that then nobody reads need not run; a join
+ * becomes a member of the group. */
+#include "verde/exec/fuse_match.h"
+
+enum { Q, K, V, OUT, DOUT = 6 }; /* inputs of groups; gradients are the first three outputs */
+
+/* Heads as columns of a matrix's rows. */
+typedef struct {
+    uint32_t matrix;
+    int64_t row, first; /* elements of a row; in it, the first of these heads */
+} columns;
+
+static const vd_node *node_of(const vd_matcher *m, uint32_t value, int op) {
+    const vd_node *n = value < m->sources ? NULL : &m->graph->node[value - m->sources];
+    return n && n->op == op ? n : NULL;
+}
+
+/* What `value` is a copy of, which must be of so many heads. */
+static bool split_from(const vd_matcher *m, uint32_t value, int64_t heads, columns *out) {
+    const vd_node *n = node_of(m, value, RO_OP_SPLIT_HEADS);
+    if (!n || n->attr[2] != heads)
+        return false;
+    const int64_t width = heads * n->shape.dim[3];
+    *out = (columns){vd_input_of(m, n, 0), n->attr[0] * width, n->attr[1] * width};
+    return true;
+}
+
+/* The join of these values and no others; VD_NO_GROUP: there is none, or a group has it. */
+static uint32_t join_of(const vd_matcher *m, const vd_plan *plan, int count,
+                        const uint32_t *value) {
+    const uint32_t second = count > 1 ? value[1] : VD_NO_GROUP;
+    const vd_reader wanted = {RO_OP_JOIN_HEADS, value[0], second, -1, 0};
+    const uint32_t join = vd_find_reader(m, value[0] - m->sources + 1, &wanted);
+    if (join == VD_NO_GROUP || plan->group_of[join - m->sources] != VD_NO_GROUP)
+        return VD_NO_GROUP;
+    const vd_node *n = &m->graph->node[join - m->sources];
+    if (n->input_count != count || (count == 3 && vd_input_of(m, n, 2) != value[2]))
+        return VD_NO_GROUP;
+    return join;
+}
+
+static bool add_join(const vd_matcher *m, vd_plan *plan, vd_fused *g, uint32_t join) {
+    if (!vd_join(m, join, RO_OP_JOIN_HEADS, g))
+        return false;
+    plan->group_of[join - m->sources] = (uint32_t)(g - plan->group);
+    return true;
+}
+
+static int64_t heads_of(const ro_attention *a, int i) {
+    return i == Q ? a->heads : a->kv_heads;
+}
+
+static int64_t *row_of(ro_attention *a, int i) {
+    return i == Q ? &a->q_row : i == K ? &a->k_row : &a->v_row;
+}
+
+static void read_columns(vd_fused *g, int i, const columns *from) {
+    g->input[i] = from->matrix;
+    g->first[i] = from->first;
+    *row_of(&g->attention, i) = from->row;
+}
+
+/* ---- q, k, v and their gradients ---- */
+
+static void lay_inputs(const vd_matcher *m, vd_fused *g) {
+    columns from;
+    for (int i = Q; i <= V; i++)
+        if (split_from(m, g->input[i], heads_of(&g->attention, i), &from))
+            read_columns(g, i, &from);
+}
+
+/* q, k and v are columns of one matrix, and their gradients become those of one. */
+static bool lay_joined(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
+    const ro_attention *a = &g->attention;
+    columns from[3];
+    for (int i = Q; i <= V; i++)
+        if (m->uses[g->output[i]] != 1 || !split_from(m, g->input[i], a->heads, &from[i]) ||
+            from[i].row != 3 * a->heads * a->head_size)
+            return false;
+    const uint32_t join = join_of(m, plan, 3, g->output);
+    if (join == VD_NO_GROUP || !add_join(m, plan, g, join))
+        return false;
+    for (int i = Q; i <= V; i++)
+        read_columns(g, i, &from[i]);
+    g->joined = true;
+    vd_put_outputs(g, 1, &join);
+    return true;
+}
+
+/* Each by itself: a gradient lies as what it is the gradient of. */
+static void lay_gradients(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
+    columns from;
+    if (lay_joined(m, plan, g))
+        return;
+    for (int i = Q; i <= V; i++) {
+        const int64_t heads = heads_of(&g->attention, i);
+        if (m->uses[g->output[i]] != 1 || !split_from(m, g->input[i], heads, &from) ||
+            from.row != heads * g->attention.head_size)
+            continue;
+        const uint32_t join = join_of(m, plan, 1, &g->output[i]);
+        if (join == VD_NO_GROUP || !add_join(m, plan, g, join))
+            continue;
+        read_columns(g, i, &from);
+        g->output[i] = join;
+    }
+}
+
+/* ---- results ---- */
+
+/* Whether a gradient's group reads `out` as the result alone, and can read it in rows. */
+static bool reads_result(const vd_matcher *m, const vd_fused *g, uint32_t out, columns *dout) {
+    for (uint32_t i = 0; i < g->input_count; i++)
+        if ((g->input[i] == out) != (i == OUT))
+            return false;
+    const int64_t width = g->attention.heads * g->attention.head_size;
+    return split_from(m, g->input[DOUT], g->attention.heads, dout) && dout->row == width;
+}
+
+/* All that reads the results are a join and gradients, which then read what was joined. */
+static void lay_results(const vd_matcher *m, vd_plan *plan, vd_fused *g) {
+    const uint32_t out = g->output[0], join = join_of(m, plan, 1, &out);
+    uint32_t reads = 1;
+    columns dout;
+    for (uint32_t i = 0; i < plan->group_count; i++)
+        if (plan->group[i].kind == VD_FUSED_ATTENTION_GRAD &&
+            reads_result(m, &plan->group[i], out, &dout))
+            reads += vd_reads_of(m, &plan->group[i], out);
+    if (join == VD_NO_GROUP || m->uses[out] != reads || !add_join(m, plan, g, join))
+        return;
+    g->output[0] = join;
+    g->attention.out_row = g->attention.heads * g->attention.head_size;
+    for (uint32_t i = 0; i < plan->group_count; i++) {
+        vd_fused *gradient = &plan->group[i];
+        if (gradient->kind != VD_FUSED_ATTENTION_GRAD || !reads_result(m, gradient, out, &dout))
+            continue;
+        gradient->input[OUT] = join, gradient->input[DOUT] = dout.matrix;
+        gradient->attention.out_row = dout.row;
+    }
+}
+
+void vd_lay_heads(const vd_matcher *m, vd_plan *plan) {
+    for (uint32_t i = 0; i < plan->group_count; i++) {
+        vd_fused *g = &plan->group[i];
+        if (g->kind == VD_FUSED_ATTENTION)
+            lay_inputs(m, g), lay_results(m, plan, g);
+        if (g->kind == VD_FUSED_ATTENTION_GRAD)
+            lay_gradients(m, plan, g);
+    }
+}
