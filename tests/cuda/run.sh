@@ -145,26 +145,10 @@ else
 fi
 alone
 # No address out of bounds, no race in shared memory, no barrier that some threads miss.
-cat > "$temp/sanitize" << 'SCRIPT'
-command -v compute-sanitizer > /dev/null || { echo "no compute-sanitizer here"; exit 77; }
-said=$1 tool=$2
-shift 2
-# Errors of calls are the programs' own to judge: tests/cuda/fused.c asks for launches that must fail.
-[ "$tool" != memcheck ] || set -- --report-api-errors no "$@"
-compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 5 "$@" > "$said" 2>&1
-code=$?
-cat "$said"
-# A tool that does not work on this device, or in this container, says so, and has nothing to sum up.
-if [ $code -ne 0 ] && ! grep -aq '^=========.* SUMMARY:' "$said"; then
-    why=$(grep -aE '^=========.*([Ee]rror|[Ss]upported|[Uu]nable|[Ff]ailed)' "$said" | head -n 1)
-    [ -z "$why" ] || { echo "${why#========= }"; exit 77; }
-fi
-exit $code
-SCRIPT
 sanitize() {
     name=$1 limit=$2
     shift 2
-    part "$name" "$limit" sh "$temp/sanitize" "$temp/said" "$@"
+    part "$name" "$limit" tests/cuda/sanitize "$temp/said" "$@"
 }
 if [ -z "$small$quick" ]; then
     slow=1 # how much slower programs are under it depends on the device
