@@ -18,7 +18,8 @@ BITS := -ffp-contract=off -fno-fast-math -fno-math-errno -fno-trapping-math
 # gcc for s390x, in the modes of ISO C, would evaluate float expressions in double.
 BITS += $(if $(filter s390x,$(ARCH)),-fexcess-precision=fast)
 BASE := -std=c11 -g -fPIC -D_GNU_SOURCE -I. -Irepops/include $(WARN) $(BITS) $(SANITIZE) -pthread -MMD -MP
-LDFLAGS += $(SANITIZE) -pthread
+# Before glibc 2.34, dlopen was in a library of its own.
+LDFLAGS += $(SANITIZE) -pthread -ldl
 
 RO_VERSION := $(shell sed -n 's/^\#define RO_VERSION *"\(.*\)"/\1/p' repops/include/repops/repops.h)
 RO_SONAME := librepops.so.1
@@ -407,13 +408,13 @@ endif
 $(BUILD)/bench/cpu_gemm: bench/cpu_gemm.c bench/peers.c bench/peers.h bench/bench.h $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
-	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) -ldl -lm -o $@
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) -lm -o $@
 .PHONY: bench-cpu
 
 # The CBLAS front beside OpenBLAS: make bench-blas ARGS="avx2 2".
 bench-blas: $(BUILD)/bench/cpu_blas $(BUILD)/lib/$(BLAS_SONAME)
 	$< $(BUILD)/lib/$(BLAS_SONAME) $(ARGS)
-$(BUILD)/bench/cpu_blas: LDFLAGS += -ldl -lm
+$(BUILD)/bench/cpu_blas: LDFLAGS += -lm
 .PHONY: bench-blas
 
 # Functions of one element beside libmvec, and all operators but products beside memcpy and PyTorch:
