@@ -158,11 +158,18 @@ define nvcc_rule
 	@grep -E 'warning|error' $(@:.o=.ptxas) || true
 	@mv $(@:.o=.keep)/*.ptx $(@D) && rm -rf $(@:.o=.keep)
 endef
-$(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu
+# Objects for other architectures are made again: what runs would be their PTX, translated by the driver.
+cuda_archs := $(BUILD)/obj/repops/cuda/archs
+$(cuda_archs): FORCE
+	@mkdir -p $(@D)
+	@[ "$$(cat $@ 2> /dev/null)" = "$(CUDA_ARCHS)" ] || echo "$(CUDA_ARCHS)" > $@
+FORCE:
+.PHONY: FORCE
+$(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu $(cuda_archs)
 	$(call nvcc_rule,,$(NVARCH))
-$(BUILD)/obj/repops/cuda/free/f32/%.o: repops/cuda/free/%.cu
+$(BUILD)/obj/repops/cuda/free/f32/%.o: repops/cuda/free/%.cu $(cuda_archs)
 	$(call nvcc_rule,f32,$(FREE_NVARCH) -DRO_REAL=f32 -DRO_IS_f32=1)
-$(BUILD)/obj/repops/cuda/free/f64/%.o: repops/cuda/free/%.cu
+$(BUILD)/obj/repops/cuda/free/f64/%.o: repops/cuda/free/%.cu $(cuda_archs)
 	$(call nvcc_rule,f64,$(FREE_NVARCH) -DRO_REAL=f64 -DRO_IS_f64=1)
 # Code that names the lines it comes from, for tests/lint/ptx.sh.
 $(BUILD)/lines/%.ptx: repops/cuda/%.cu
