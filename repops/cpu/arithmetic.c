@@ -7,10 +7,11 @@ enum { TILE = 512 };
 
 RO_INLINE float calculate(int op, float a, float b) {
     switch (op) {
+    case RO_OP_ADD: return a + b;
     case RO_OP_SUB: return a - b;
     case RO_OP_MUL: return a * b;
     case RO_OP_DIV: return a / b;
-    default: return a + b;
+    default: return ro_from_bits(RO_QNAN_BITS);
     }
 }
 

@@ -123,7 +123,7 @@ enum { ROWS = 512, COLS = 64 };
 /* The input's last dimension, among those of the output: the matrix is this one and the last. */
 static int turned(const plan *p) {
     int d = 0;
-    while (p->from[d] != 1)
+    while (d < p->ndim - 1 && p->from[d] != 1)
         d++;
     return d;
 }

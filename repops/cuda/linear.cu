@@ -19,8 +19,9 @@ struct linear_out : gemm_out {
         case RO_ACTIVATION_GELU: return each<gelu_of>(z);
         case RO_ACTIVATION_GELU_ERF: return each<gelu_erf_of>(z);
         case RO_ACTIVATION_SILU: return each<silu_of>(z);
-        default: return z;
+        case RO_ACTIVATION_NONE: break;
         }
+        return z;
     }
 
     /* `count` elements of a row are left, of which four come at once. */

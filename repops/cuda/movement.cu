@@ -304,7 +304,8 @@ ro_status cast_to(ro_cuda *d, const ro_call *call, const void *const *in, void *
     case RO_F32: return cast_between<To, float>(d, call, in, out);
     case RO_I32: return cast_between<To, int32_t>(d, call, in, out);
     case RO_U16: return cast_between<To, uint16_t>(d, call, in, out);
-    default: return cast_between<To, uint8_t>(d, call, in, out);
+    case RO_U8: return cast_between<To, uint8_t>(d, call, in, out);
+    default: return RO_ERR_UNSUPPORTED;
     }
 }
 
@@ -313,7 +314,8 @@ static ro_status cast(ro_cuda *d, const ro_call *call, const void *const *in, vo
     case RO_F32: return cast_to<float>(d, call, in, out);
     case RO_I32: return cast_to<int32_t>(d, call, in, out);
     case RO_U16: return cast_to<uint16_t>(d, call, in, out);
-    default: return cast_to<uint8_t>(d, call, in, out);
+    case RO_U8: return cast_to<uint8_t>(d, call, in, out);
+    default: return RO_ERR_UNSUPPORTED;
     }
 }
 

@@ -122,7 +122,7 @@ template <class T>
 ro_status transpose_as(ro_cuda *d, const ro_call *call, const void *in, void *out) {
     const int last = call->output.ndim - 1;
     int across = 0; /* which dimension of the output is the input's last one */
-    while (call->attr[across] != last)
+    while (across < last && call->attr[across] != last)
         across++;
     return across == last ? rows<T>(d, call, in, out) : tiles<T>(d, call, in, out, across);
 }

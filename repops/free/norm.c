@@ -23,12 +23,13 @@ RO_INLINE operands operands_of(const ro_free_job *job, int op, int64_t row) {
                           .r = ap_div_exact(free_at(job, 5, row), n.v),
                           .s = ap_div_exact(free_at(job, 6, row), n.v)};
     case RO_OP_RMSNORM: return (operands){.a = x, .b = free_in(job, 2), .q = free_at(job, 1, row)};
-    default: /* rms_dx */
+    case RO_OP_RMS_DX:
         return (operands){.a = x,
                           .b = free_in(job, 1),
                           .c = free_in(job, 2) + row * cols,
                           .q = free_at(job, 3, row),
                           .s = ap_div_exact(free_at(job, 4, row), n.v)};
+    default: return (operands){0};
     }
 }
 

@@ -16,12 +16,12 @@ RO_INLINE operands operands_of(const ro_free_job *job, int op) {
                           .s = a0,
                           .t = a1};
     case RO_OP_SGD_W: return (operands){.s = ap_negative(free_at(job, 2, 0))};
-    default: break;
+    case RO_OP_SGD_M: return (operands){.p = free_at(job, 3, 0), .q = a0, .r = a1};
+    case RO_OP_SGD_NESTEROV:
+        return (operands){
+            .p = free_at(job, 3, 0), .q = a0, .r = a1, .s = ap_negative(free_at(job, 4, 0))};
+    default: return (operands){0};
     }
-    operands o = {.p = free_at(job, 3, 0), .q = a0, .r = a1};
-    if (op == RO_OP_SGD_NESTEROV)
-        o.s = ap_negative(free_at(job, 4, 0));
-    return o;
 }
 
 RO_INLINE void run_update(formula *f, const ro_free_job *job, int op, int64_t first, int64_t last,

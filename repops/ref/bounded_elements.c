@@ -8,10 +8,11 @@
 approx ro_bounded_arithmetic(const ro_call *call, int64_t e, const ro_access *in) {
     const real a = (real)loadf(in, 0, e), b = (real)loadf(in, 1, e % numel(call, 1));
     switch (call->op) {
+    case RO_OP_ADD: return ap_exact(a + b);
     case RO_OP_SUB: return ap_exact(a - b);
     case RO_OP_MUL: return ap_exact(a * b);
     case RO_OP_DIV: return ap_exact(a / b);
-    default: return ap_exact(a + b);
+    default: return ap_exact((real)no_such_operator());
     }
 }
 
@@ -20,7 +21,8 @@ approx ro_bounded_single(const ro_call *call, int64_t e, const ro_access *in) {
     switch (call->op) {
     case RO_OP_DIV_CONST: return ap_exact(x / (real)attrf(call, 0));
     case RO_OP_SCALE: return ap_exact(x * (real)attrf(call, 0));
-    default: return ap_exact(ap_sqrt_of(x));
+    case RO_OP_SQRT: return ap_exact(ap_sqrt_of(x));
+    default: return ap_exact((real)no_such_operator());
     }
 }
 

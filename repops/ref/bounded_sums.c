@@ -7,11 +7,13 @@
 
 static double roundings_of(int op) {
     switch (op) {
+    case RO_OP_REDUCE_SUM:
+    case RO_OP_REDUCE_DOT: return 0;
     case RO_OP_REDUCE_SQDEV:
     case RO_OP_REDUCE_LN_GX: return 2;
     case RO_OP_REDUCE_RMS_GX: return 1;
     case RO_OP_REDUCE_EXPSUM: return RO_EXP_ROUNDINGS;
-    default: return 0;
+    default: return (double)no_such_operator();
     }
 }
 
@@ -26,7 +28,7 @@ static row_values values_of(const ro_call *call, int64_t r, const ro_access *in)
     case RO_OP_REDUCE_EXPSUM: return (row_values){.mean = (real)loadf(in, 1, r)};
     case RO_OP_REDUCE_LN_GX: return (row_values){(real)loadf(in, 3, r), (real)loadf(in, 4, r)};
     case RO_OP_REDUCE_RMS_GX: return (row_values){.rstd = (real)loadf(in, 3, r)};
-    default: return (row_values){0, 0};
+    default: return (row_values){0, 0}; /* nothing is shared */
     }
 }
 
@@ -39,13 +41,14 @@ static real row_term(const ro_call *call, const ro_access *in, row_values row, i
                      int64_t i) {
     real d;
     switch (call->op) {
+    case RO_OP_REDUCE_SUM: return (real)loadf(in, 0, x);
     case RO_OP_REDUCE_DOT: return (real)loadf(in, 0, x) * (real)loadf(in, 1, x % numel(call, 1));
     case RO_OP_REDUCE_SQDEV: d = (real)loadf(in, 0, x) - row.mean; return d * d;
     case RO_OP_REDUCE_LN_GX:
         d = ((real)loadf(in, 2, x) - row.mean) * row.rstd;
         return gain(in, x, i) * d;
     case RO_OP_REDUCE_RMS_GX: d = (real)loadf(in, 2, x) * row.rstd; return gain(in, x, i) * d;
-    default: return (real)loadf(in, 0, x);
+    default: return (real)no_such_operator();
     }
 }
 

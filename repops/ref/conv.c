@@ -8,7 +8,8 @@ int64_t ro_ref_conv_terms(const ro_call *call, const ro_conv *v) {
     switch (call->op) {
     case RO_OP_CONV2D: return taps * v->depth;
     case RO_OP_CONV2D_DX: return taps * v->width;
-    default: return v->batch * v->out[0] * v->out[1];
+    case RO_OP_CONV2D_DW: return v->batch * v->out[0] * v->out[1];
+    default: return 0;
     }
 }
 
@@ -60,7 +61,8 @@ ro_ref_factors ro_ref_conv_factors(const ro_call *call, const ro_conv *v, int64_
     switch (call->op) {
     case RO_OP_CONV2D: return forward(v, e, k);
     case RO_OP_CONV2D_DX: return input_gradient(v, e, k);
-    default: return weight_gradient(v, e, k);
+    case RO_OP_CONV2D_DW: return weight_gradient(v, e, k);
+    default: return (ro_ref_factors){0, 0, 0};
     }
 }
 

@@ -5,10 +5,11 @@ uint32_t ro_ref_arithmetic(const ro_call *call, int64_t e, const ro_acc *acc, co
     (void)acc;
     float a = loadf(in, 0, e), b = loadf(in, 1, e % numel(call, 1));
     switch (call->op) {
+    case RO_OP_ADD: return result(a + b);
     case RO_OP_SUB: return result(a - b);
     case RO_OP_MUL: return result(a * b);
     case RO_OP_DIV: return result(a / b);
-    default: return result(a + b);
+    default: return result(no_such_operator());
     }
 }
 
@@ -27,7 +28,8 @@ static float function_of(int op, float x) {
     case RO_OP_ERF: return ro_erf(x);
     case RO_OP_SIGMOID: return ro_sigmoid(x);
     case RO_OP_SILU: return ro_silu(x);
-    default: return ro_gelu_erf(x);
+    case RO_OP_GELU_ERF: return ro_gelu_erf(x);
+    default: return no_such_operator();
     }
 }
 
@@ -42,7 +44,8 @@ static float slope_of(int op, float x) {
     case RO_OP_ERF_GRAD: return ro_erf_slope(x);
     case RO_OP_SIGMOID_GRAD: return ro_sigmoid_slope(x);
     case RO_OP_SILU_GRAD: return ro_silu_slope(x);
-    default: return ro_gelu_erf_slope(x);
+    case RO_OP_GELU_ERF_GRAD: return ro_gelu_erf_slope(x);
+    default: return no_such_operator();
     }
 }
 

@@ -51,7 +51,7 @@ static row_values row_of(const ro_call *call, const ro_access *in, int64_t r) {
     case RO_OP_REDUCE_EXPSUM: return (row_values){.mean = loadf(in, 1, r)};
     case RO_OP_REDUCE_LN_GX: return (row_values){loadf(in, 3, r), loadf(in, 4, r)};
     case RO_OP_REDUCE_RMS_GX: return (row_values){.rstd = loadf(in, 3, r)};
-    default: return (row_values){0};
+    default: return (row_values){0}; /* nothing is shared */
     }
 }
 
@@ -60,6 +60,7 @@ static float term(const ro_call *call, const ro_access *in, float lane, row_valu
                   int64_t i) {
     float d;
     switch (call->op) {
+    case RO_OP_REDUCE_SUM: return lane + loadf(in, 0, x);
     case RO_OP_REDUCE_DOT: return ro_fma(loadf(in, 0, x), loadf(in, 1, x % numel(call, 1)), lane);
     case RO_OP_REDUCE_SQDEV: d = loadf(in, 0, x) - row.mean; return ro_fma(d, d, lane);
     case RO_OP_REDUCE_EXPSUM: return lane + ro_exp(loadf(in, 0, x) - row.mean);
@@ -69,7 +70,7 @@ static float term(const ro_call *call, const ro_access *in, float lane, row_valu
     case RO_OP_REDUCE_RMS_GX:
         d = loadf(in, 2, x) * row.rstd;
         return ro_fma(loadf(in, 0, x) * loadf(in, 1, i), d, lane);
-    default: return lane + loadf(in, 0, x);
+    default: return no_such_operator();
     }
 }
 

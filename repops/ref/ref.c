@@ -35,12 +35,14 @@ static int64_t pair_loads(const ro_call *call) {
 static int64_t block_loads(const ro_call *call) {
     int64_t terms = call->attr[1] < call->attr[0] ? call->attr[1] : call->attr[0];
     switch (call->op) {
+    case RO_OP_REDUCE_SUM:
+    case RO_OP_REDUCE_MAX: return terms;
     case RO_OP_REDUCE_DOT: return 2 * terms;
     case RO_OP_REDUCE_SQDEV:
     case RO_OP_REDUCE_EXPSUM: return terms + 1;
     case RO_OP_REDUCE_LN_GX: return 3 * terms + 2;
     case RO_OP_REDUCE_RMS_GX: return 3 * terms + 1;
-    default: return terms;
+    default: return 0;
     }
 }
 
@@ -72,10 +74,12 @@ static int64_t covering_loads(const ro_call *call) {
 /* Of a group of rows: one or two from each, and what they share. */
 static int64_t rows_loads(const ro_call *call) {
     switch (call->op) {
+    case RO_OP_BN_MEAN:
+    case RO_OP_BN_MERGE_MEAN: return RO_COLUMN_GROUP;
     case RO_OP_BN_SQDEV: return RO_COLUMN_GROUP + 1;
     case RO_OP_BN_MERGE_SQDEV: return 2 * RO_COLUMN_GROUP;
     case RO_OP_BN_DGAMMA: return 2 * RO_COLUMN_GROUP + 2;
-    default: return RO_COLUMN_GROUP;
+    default: return 0;
     }
 }
 

@@ -29,6 +29,11 @@ RO_INLINE uint32_t result(float value) {
     return ro_to_bits(ro_canon(value));
 }
 
+/* The value of an operator that a definition does not know: it must not pass for a result. */
+RO_INLINE float no_such_operator(void) {
+    return ro_from_bits(RO_QNAN_BITS);
+}
+
 RO_INLINE float attrf(const ro_call *call, int index) {
     return ro_attr_to_f32(call->attr[index]);
 }

@@ -312,7 +312,10 @@ static vd_status tensor(void *user, int64_t step, uint32_t value, const void **d
     switch (vd_source_of(p, graph, value, &index)) {
     case VD_SOURCE_STATE: return state_tensor(r, step, value, index, data, err);
     case VD_SOURCE_DATA: *data = r->exec->data[index]; break;
-    default: r->step_word = step < 0 ? 0 : (int32_t)step; *data = &r->step_word;
+    case VD_SOURCE_STEP:
+        r->step_word = step < 0 ? 0 : (int32_t)step;
+        *data = &r->step_word;
+        break;
     }
     return VD_OK;
 }

@@ -65,40 +65,44 @@ static void back_xent(vd_builder *b, const vd_record *r, vd_value dy) {
                           r->saved[1], r->saved[2], dy));
 }
 
-static void (*const backward[])(vd_builder *, const vd_record *, vd_value) = {
-    [VD_LAYER_ADD] = vd_back_add,
-    [VD_LAYER_MATMUL] = back_matmul,
-    [VD_LAYER_EMBEDDING] = back_embedding,
-    [VD_LAYER_NORM] = back_norm,
-    [VD_LAYER_DROPOUT] = back_dropout,
-    [VD_LAYER_ATTENTION] = vd_back_attention,
-    [VD_LAYER_GROUPED_ATTENTION] = vd_back_grouped_attention,
-    [VD_LAYER_XENT] = back_xent,
-    [VD_LAYER_MUL] = vd_back_mul,
-    [VD_LAYER_SUB] = vd_back_sub,
-    [VD_LAYER_DIV] = vd_back_div,
-    [VD_LAYER_SCALE] = vd_back_scale,
-    [VD_LAYER_FUNCTION] = vd_back_function,
-    [VD_LAYER_TRANSPOSE] = vd_back_transpose,
-    [VD_LAYER_SLICE] = vd_back_slice,
-    [VD_LAYER_PAD] = vd_back_pad,
-    [VD_LAYER_GATHER] = vd_back_gather,
-    [VD_LAYER_CONCAT] = vd_back_concat,
-    [VD_LAYER_RESHAPE] = vd_back_reshape,
-    [VD_LAYER_ROPE] = vd_back_rope,
-    [VD_LAYER_SOFTMAX] = vd_back_softmax,
-    [VD_LAYER_LOG_SOFTMAX] = vd_back_log_softmax,
-    [VD_LAYER_XENT_IGNORE] = vd_back_xent_ignore,
-    [VD_LAYER_XENT_MEAN] = vd_back_xent_mean,
-    [VD_LAYER_RMSNORM] = vd_back_rmsnorm,
-    [VD_LAYER_SUM_AXIS] = vd_back_sum_axis,
-    [VD_LAYER_MEAN_AXIS] = vd_back_mean_axis,
-    [VD_LAYER_MAX_AXIS] = vd_back_max_axis,
-    [VD_LAYER_CONV2D] = vd_back_conv2d,
-    [VD_LAYER_MAX_POOL2D] = vd_back_max_pool2d,
-    [VD_LAYER_AVG_POOL2D] = vd_back_avg_pool2d,
-    [VD_LAYER_BATCHNORM] = vd_back_batchnorm,
-};
+/* Without a default: the compiler names a layer that has no rule. */
+static vd_backward_fn *rule_of(vd_layer layer) {
+    switch (layer) {
+    case VD_LAYER_ADD: return vd_back_add;
+    case VD_LAYER_MATMUL: return back_matmul;
+    case VD_LAYER_EMBEDDING: return back_embedding;
+    case VD_LAYER_NORM: return back_norm;
+    case VD_LAYER_DROPOUT: return back_dropout;
+    case VD_LAYER_ATTENTION: return vd_back_attention;
+    case VD_LAYER_GROUPED_ATTENTION: return vd_back_grouped_attention;
+    case VD_LAYER_XENT: return back_xent;
+    case VD_LAYER_MUL: return vd_back_mul;
+    case VD_LAYER_SUB: return vd_back_sub;
+    case VD_LAYER_DIV: return vd_back_div;
+    case VD_LAYER_SCALE: return vd_back_scale;
+    case VD_LAYER_FUNCTION: return vd_back_function;
+    case VD_LAYER_TRANSPOSE: return vd_back_transpose;
+    case VD_LAYER_SLICE: return vd_back_slice;
+    case VD_LAYER_PAD: return vd_back_pad;
+    case VD_LAYER_GATHER: return vd_back_gather;
+    case VD_LAYER_CONCAT: return vd_back_concat;
+    case VD_LAYER_RESHAPE: return vd_back_reshape;
+    case VD_LAYER_ROPE: return vd_back_rope;
+    case VD_LAYER_SOFTMAX: return vd_back_softmax;
+    case VD_LAYER_LOG_SOFTMAX: return vd_back_log_softmax;
+    case VD_LAYER_XENT_IGNORE: return vd_back_xent_ignore;
+    case VD_LAYER_XENT_MEAN: return vd_back_xent_mean;
+    case VD_LAYER_RMSNORM: return vd_back_rmsnorm;
+    case VD_LAYER_SUM_AXIS: return vd_back_sum_axis;
+    case VD_LAYER_MEAN_AXIS: return vd_back_mean_axis;
+    case VD_LAYER_MAX_AXIS: return vd_back_max_axis;
+    case VD_LAYER_CONV2D: return vd_back_conv2d;
+    case VD_LAYER_MAX_POOL2D: return vd_back_max_pool2d;
+    case VD_LAYER_AVG_POOL2D: return vd_back_avg_pool2d;
+    case VD_LAYER_BATCHNORM: return vd_back_batchnorm;
+    }
+    return NULL;
+}
 
 static bool start(vd_builder *b, vd_value loss, float weight) {
     uint32_t count = vd_source_count(b->program, b->graph) + b->graph->node_count;
@@ -126,7 +130,11 @@ void vd_backward(vd_builder *b, vd_value loss, float weight) {
         if (dy == VD_NONE)
             continue;
         memcpy(b->scope, r->scope, sizeof b->scope);
-        backward[r->layer](b, r, dy);
+        vd_backward_fn *rule = rule_of(r->layer);
+        if (rule)
+            rule(b, r, dy);
+        else
+            vd_builder_fail(b, VD_ERR_USAGE, "no gradient rule for layer %d", (int)r->layer);
     }
     b->tape_count = 0;
 }

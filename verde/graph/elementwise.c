@@ -129,27 +129,16 @@ vd_value vd_relu(vd_builder *b, vd_value x) {
     return function(b, RO_OP_RELU, x);
 }
 
-/* Operators with a gradient operator, which reads the argument, or the result y. */
-static const struct {
-    int op, gradient;
-    bool of_result;
-    const char *name;
-} slopes[] = {
-    {RO_OP_TANH, RO_OP_TANH_GRAD, true, "d_tanh"},
-    {RO_OP_SIGMOID, RO_OP_SIGMOID_GRAD, true, "d_sigmoid"},
-    {RO_OP_ERF, RO_OP_ERF_GRAD, false, "d_erf"},
-    {RO_OP_SILU, RO_OP_SILU_GRAD, false, "d_silu"},
-    {RO_OP_GELU, RO_OP_GELU_GRAD, false, "d_gelu"},
-    {RO_OP_GELU_ERF, RO_OP_GELU_ERF_GRAD, false, "d_gelu"},
-    {RO_OP_RELU, RO_OP_RELU_GRAD, false, "d_relu"},
-};
+/* A gradient operator reads the function's argument, or its result, and dy. */
+static vd_value slope(vd_builder *b, const char *name, int op, vd_value reads, vd_value dy) {
+    return VD_EMIT(b, name, ((vd_op){.op = op}), reads, dy);
+}
 
-static vd_value slope(vd_builder *b, const vd_record *r, vd_value dy) {
-    size_t i = 0;
-    while (slopes[i].op != r->number)
-        i++;
-    const vd_op op = {.op = slopes[i].gradient};
-    return VD_EMIT(b, slopes[i].name, op, slopes[i].of_result ? r->out : r->in[0], dy);
+static vd_value no_rule(vd_builder *b, int64_t op) {
+    const ro_op_info *info = op > 0 && op < RO_OP_END ? ro_op_describe((int)op) : NULL;
+    vd_builder_fail(b, VD_ERR_USAGE, "no gradient rule for operator %lld (%s)", (long long)op,
+                    info ? info->name : "unknown");
+    return VD_NONE;
 }
 
 void vd_back_function(vd_builder *b, const vd_record *r, vd_value dy) {
@@ -165,7 +154,14 @@ void vd_back_function(vd_builder *b, const vd_record *r, vd_value dy) {
         dx = VD_EMIT(b, "d_rsqrt", div, VD_EMIT(b, "d_rsqrt", mul, dy, y), x);
         dx = VD_EMIT(b, "d_rsqrt", scale_op(-0.5f), dx);
         break;
-    default: dx = slope(b, r, dy); break;
+    case RO_OP_TANH: dx = slope(b, "d_tanh", RO_OP_TANH_GRAD, y, dy); break;
+    case RO_OP_SIGMOID: dx = slope(b, "d_sigmoid", RO_OP_SIGMOID_GRAD, y, dy); break;
+    case RO_OP_ERF: dx = slope(b, "d_erf", RO_OP_ERF_GRAD, x, dy); break;
+    case RO_OP_SILU: dx = slope(b, "d_silu", RO_OP_SILU_GRAD, x, dy); break;
+    case RO_OP_GELU: dx = slope(b, "d_gelu", RO_OP_GELU_GRAD, x, dy); break;
+    case RO_OP_GELU_ERF: dx = slope(b, "d_gelu", RO_OP_GELU_ERF_GRAD, x, dy); break;
+    case RO_OP_RELU: dx = slope(b, "d_relu", RO_OP_RELU_GRAD, x, dy); break;
+    default: dx = no_rule(b, r->number); break;
     }
     vd_accumulate(b, x, dx);
 }

@@ -46,8 +46,9 @@ const ro_shape *vd_value_shape(const vd_program *program, const vd_graph *graph,
     switch (vd_source_of(program, graph, value, &index)) {
     case VD_SOURCE_STATE: return &program->leaf[index].shape;
     case VD_SOURCE_DATA: return &program->data[index].tensor.shape;
-    default: return &step_shape;
+    case VD_SOURCE_STEP: break;
     }
+    return &step_shape;
 }
 
 void vd_node_call(const vd_program *program, const vd_graph *graph, uint32_t node, ro_call *call,

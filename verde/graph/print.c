@@ -29,7 +29,7 @@ static void print_value(vd_buf *out, const vd_program *program, const vd_graph *
     switch (vd_source_of(program, graph, value, &index)) {
     case VD_SOURCE_STATE: vd_printf(out, "state:%s", program->leaf[index].name); break;
     case VD_SOURCE_DATA: vd_printf(out, "data:%s", program->data[index].tensor.name); break;
-    default: vd_printf(out, "step");
+    case VD_SOURCE_STEP: vd_printf(out, "step"); break;
     }
 }
 

@@ -117,8 +117,9 @@ static vd_status use_data(const vd_job *job, vd_dataset *out, vd_err *err) {
     switch (job->data_kind) {
     case VD_DATA_TEXT: return use_text(job, out, err);
     case VD_DATA_CIFAR10: return use_records(job, out, err);
-    default: return use_tokens(job, out, err);
+    case VD_DATA_TOKENS: return use_tokens(job, out, err);
     }
+    return vd_fail(err, VD_ERR_USAGE, "%s: no data of kind %d", job->path, (int)job->data_kind);
 }
 
 static vd_status commit_to(vd_job *job, const ro_tensor *data, vd_err *err) {

@@ -124,8 +124,9 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     case VD_WHEN_ONE_FILE: return job->data_kind != VD_DATA_CIFAR10;
     case VD_WHEN_RECORDS: return job->data_kind == VD_DATA_CIFAR10;
     case VD_WHEN_SYMBOLS: return job->rounding.encoding == VD_LOG_SYMBOLS;
-    default: return true;
+    case VD_WHEN_ALWAYS: break;
     }
+    return true;
 }
 
 const char *vd_field_reason(const vd_field *field) {
@@ -143,8 +144,9 @@ const char *vd_field_reason(const vd_field *field) {
     case VD_WHEN_ONE_FILE: return "cifar10 has a list of `files`";
     case VD_WHEN_RECORDS: return "it belongs to cifar10";
     case VD_WHEN_SYMBOLS: return "it belongs to symbols; close calls have none";
-    default: return "";
+    case VD_WHEN_ALWAYS: break;
     }
+    return "";
 }
 
 bool vd_field_is_list(const vd_field *field) {

@@ -123,8 +123,9 @@ vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job) {
     case VD_FIELD_CHOICE: return store_choice(field, text, place);
     case VD_FIELD_FILE: return store_file(text, job->path, place);
     case VD_FIELD_DIGEST: return vd_unhex(text, place, 32) ? VD_OK : VD_ERR_USAGE;
-    default: return VD_ERR_USAGE;
+    case VD_FIELD_MAPPING: break;
     }
+    return VD_ERR_USAGE;
 }
 
 static void list_choices(const vd_choice *choice, char *text, size_t size) {

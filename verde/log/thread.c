@@ -81,8 +81,9 @@ static vd_status process(vd_log_writer *w, vd_log_item *i, vd_err *err) {
     switch (i->kind) {
     case VD_ITEM_BEGIN: return begin_step(w, i, err);
     case VD_ITEM_SECTION: return write_section(w, i, err);
-    default: return end_step(w, i->pending, err);
+    case VD_ITEM_END: return end_step(w, i->pending, err);
     }
+    return vd_fail(err, VD_ERR_LOCAL, "a rounding log has no item of kind %d", (int)i->kind);
 }
 
 /* A step or a file that was not ended leaves nothing. */

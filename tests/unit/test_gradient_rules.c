@@ -1,0 +1,295 @@
+/* Every operator either has a gradient rule, in a layer built here, or is listed as having none;
+ * what has none is an error when the graph is built. */
+#include "verde/graph/tape.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* ---- one graph for each layer ---- */
+
+enum { X, ROW, TABLE, QKV, IMAGE, FILTER, LEAVES };
+
+/* clang-format off */
+#define F(n, ...) {RO_F32, n, {__VA_ARGS__}}
+/* clang-format on */
+
+static const ro_shape leaf_shape[LEAVES] = {
+    [X] = F(3, 2, 4, 8),        [ROW] = F(1, 8),
+    [TABLE] = F(2, 8, 8),       [QKV] = F(3, 2, 4, 24),
+    [IMAGE] = F(4, 2, 8, 8, 8), [FILTER] = F(4, 3, 3, 8, 8),
+};
+
+typedef vd_value layer(vd_builder *b);
+
+static vd_value ids(const vd_builder *b) {
+    return vd_data_value(b, 0);
+}
+static vd_value add(vd_builder *b) {
+    return vd_add(b, "layer", X, ROW);
+}
+static vd_value sub(vd_builder *b) {
+    return vd_sub(b, "layer", X, ROW);
+}
+static vd_value mul(vd_builder *b) {
+    return vd_mul(b, "layer", X, ROW);
+}
+static vd_value divided(vd_builder *b) {
+    return vd_div(b, "layer", X, ROW);
+}
+static vd_value scale(vd_builder *b) {
+    return vd_scale(b, "layer", X, 2);
+}
+static vd_value exponential(vd_builder *b) {
+    return vd_exp(b, X);
+}
+static vd_value logarithm(vd_builder *b) {
+    return vd_log(b, X);
+}
+static vd_value root(vd_builder *b) {
+    return vd_sqrt(b, X);
+}
+static vd_value inverse_root(vd_builder *b) {
+    return vd_rsqrt(b, X);
+}
+static vd_value hyperbolic_tangent(vd_builder *b) {
+    return vd_tanh(b, X);
+}
+static vd_value error_function(vd_builder *b) {
+    return vd_erf(b, X);
+}
+static vd_value sigmoid(vd_builder *b) {
+    return vd_sigmoid(b, X);
+}
+static vd_value silu(vd_builder *b) {
+    return vd_silu(b, X);
+}
+static vd_value gelu(vd_builder *b) {
+    return vd_gelu(b, X);
+}
+static vd_value gelu_erf(vd_builder *b) {
+    return vd_gelu_erf(b, X);
+}
+static vd_value relu(vd_builder *b) {
+    return vd_relu(b, X);
+}
+static vd_value product(vd_builder *b) {
+    return vd_project(b, X, TABLE);
+}
+static vd_value embedding(vd_builder *b) {
+    return vd_embedding(b, "layer", TABLE, ids(b));
+}
+static vd_value dropout(vd_builder *b) {
+    return vd_dropout(b, "layer", X, (vd_dropout_attr){0.5f, 1, 2});
+}
+static vd_value layernorm(vd_builder *b) {
+    return vd_layernorm(b, X, ROW, ROW);
+}
+static vd_value rmsnorm(vd_builder *b) {
+    return vd_rmsnorm(b, X, ROW, 1e-5f);
+}
+static vd_value softmax(vd_builder *b) {
+    return vd_softmax(b, X);
+}
+static vd_value log_softmax(vd_builder *b) {
+    return vd_log_softmax(b, X);
+}
+static vd_value loss(vd_builder *b) {
+    return vd_xent(b, X, ids(b));
+}
+static vd_value loss_mean(vd_builder *b) {
+    return vd_xent_mean(b, X, ids(b), 0);
+}
+static vd_value attention(vd_builder *b) {
+    return vd_attention(b, QKV, 2, (vd_dropout_attr){0});
+}
+static vd_value grouped_attention(vd_builder *b) {
+    const vd_rotation turn = {10000, 0, false};
+    const vd_heads heads = {4, 2, true, &turn, {0}, NULL};
+    vd_value k = vd_slice(b, "keys", X, (vd_stretch){2, 0, 4, 1});
+    return vd_grouped_attention(b, (vd_value[]){X, k, k}, &heads);
+}
+static vd_value transpose(vd_builder *b) {
+    return vd_transpose(b, "layer", X, (int[]){2, 0, 1});
+}
+static vd_value slice(vd_builder *b) {
+    return vd_slice(b, "layer", X, (vd_stretch){1, 1, 2, 1});
+}
+static vd_value pad(vd_builder *b) {
+    return vd_pad(b, "layer", X, 1, 1, 2);
+}
+static vd_value gather(vd_builder *b) {
+    return vd_gather(b, "layer", TABLE, ids(b), 0);
+}
+static vd_value concat(vd_builder *b) {
+    return vd_concat(b, "layer", 1, 2, (vd_value[]){X, X});
+}
+static vd_value reshape(vd_builder *b) {
+    return vd_reshape(b, "layer", X, VD_SHAPE(RO_F32, 8, 8));
+}
+static vd_value rope(vd_builder *b) {
+    return vd_rope(b, "layer", X, (vd_rotation){10000, 0, false});
+}
+static vd_value sum_axis(vd_builder *b) {
+    return vd_sum_axis(b, X, 1);
+}
+static vd_value mean_axis(vd_builder *b) {
+    return vd_mean_axis(b, X, 1);
+}
+static vd_value max_axis(vd_builder *b) {
+    return vd_max_axis(b, X, 1);
+}
+static vd_value conv2d(vd_builder *b) {
+    return vd_conv2d(b, IMAGE, FILTER, (vd_conv_attr){1, 1, 1, 1});
+}
+static vd_value max_pool2d(vd_builder *b) {
+    return vd_max_pool2d(b, IMAGE, (vd_pool_attr){{2, 2}, {2, 2}, {0, 0}, 0});
+}
+static vd_value avg_pool2d(vd_builder *b) {
+    return vd_avg_pool2d(b, IMAGE, (vd_pool_attr){{2, 2}, {2, 2}, {0, 0}, 0});
+}
+static vd_value batchnorm(vd_builder *b) {
+    return vd_batchnorm(b, IMAGE, ROW, ROW, vd_batch_statistics(b, IMAGE));
+}
+
+/* ---- every operator ---- */
+
+static const char source[] = "it reads no value that is learned";
+static const char integer[] = "its result, or what it reads, is an integer";
+static const char backward[] = "it is part of a gradient";
+static const char optimizer[] = "it is part of an update";
+
+typedef struct {
+    layer *build; /* whose forward nodes have the operator */
+    vd_value leaf;
+    const char *none; /* why it has no rule; NULL: it has one */
+} rule;
+
+/* clang-format off */
+static const rule rules[RO_OP_END] = {
+    [RO_OP_FILL] = {.none = source}, [RO_OP_NORMAL] = {.none = source},
+    [RO_OP_UNIFORM] = {.none = source}, [RO_OP_PERMUTATION] = {.none = source},
+    [RO_OP_IOTA] = {.none = source}, [RO_OP_READ_BATCH] = {.none = source},
+    [RO_OP_READ_IMAGES] = {.none = source}, [RO_OP_READ_LABELS] = {.none = source},
+    [RO_OP_EMBEDDING] = {embedding, TABLE}, [RO_OP_EMBEDDING_GRAD] = {.none = backward},
+    [RO_OP_SPLIT_HEADS] = {attention, QKV}, [RO_OP_JOIN_HEADS] = {attention, QKV},
+    [RO_OP_CONCAT] = {.none = optimizer},
+    [RO_OP_TRANSPOSE] = {transpose}, [RO_OP_SLICE] = {slice}, [RO_OP_PAD] = {pad},
+    [RO_OP_GATHER] = {gather, TABLE}, [RO_OP_GATHER_GRAD] = {.none = backward},
+    [RO_OP_CONCAT_AXIS] = {concat}, [RO_OP_RESHAPE] = {reshape}, [RO_OP_ROPE] = {rope},
+    [RO_OP_CAST] = {.none = integer}, [RO_OP_ARGMAX] = {.none = integer},
+    [RO_OP_MAX_POOL2D_INDEX] = {.none = integer}, [RO_OP_KEPT] = {.none = integer},
+    [RO_OP_ADD] = {add}, [RO_OP_SUB] = {sub}, [RO_OP_MUL] = {mul}, [RO_OP_DIV] = {divided},
+    [RO_OP_SCALE] = {scale}, [RO_OP_DIV_CONST] = {mean_axis},
+    [RO_OP_EXP] = {exponential}, [RO_OP_LOG] = {logarithm}, [RO_OP_SQRT] = {root},
+    [RO_OP_RSQRT] = {inverse_root}, [RO_OP_TANH] = {hyperbolic_tangent},
+    [RO_OP_ERF] = {error_function}, [RO_OP_SIGMOID] = {sigmoid}, [RO_OP_SILU] = {silu},
+    [RO_OP_GELU] = {gelu}, [RO_OP_GELU_ERF] = {gelu_erf}, [RO_OP_RELU] = {relu},
+    [RO_OP_TANH_GRAD] = {.none = backward}, [RO_OP_ERF_GRAD] = {.none = backward},
+    [RO_OP_SIGMOID_GRAD] = {.none = backward}, [RO_OP_SILU_GRAD] = {.none = backward},
+    [RO_OP_GELU_GRAD] = {.none = backward}, [RO_OP_GELU_ERF_GRAD] = {.none = backward},
+    [RO_OP_RELU_GRAD] = {.none = backward},
+    [RO_OP_DROPOUT] = {dropout}, [RO_OP_MATMUL] = {product},
+    [RO_OP_REDUCE_SUM] = {layernorm}, [RO_OP_REDUCE_MAX] = {softmax},
+    [RO_OP_REDUCE_DOT] = {rmsnorm}, [RO_OP_REDUCE_SQDEV] = {layernorm},
+    [RO_OP_REDUCE_EXPSUM] = {softmax}, [RO_OP_REDUCE_LN_GX] = {.none = backward},
+    [RO_OP_REDUCE_RMS_GX] = {.none = backward},
+    [RO_OP_SUM_ROWS] = {.none = backward}, [RO_OP_LN_DGAMMA] = {.none = backward},
+    [RO_OP_LN_RSTD] = {layernorm}, [RO_OP_LAYERNORM] = {layernorm},
+    [RO_OP_LN_DX] = {.none = backward},
+    [RO_OP_RMSNORM] = {rmsnorm}, [RO_OP_RMS_DX] = {.none = backward},
+    [RO_OP_RMS_DGAMMA] = {.none = backward},
+    [RO_OP_XENT] = {loss}, [RO_OP_XENT_GRAD] = {.none = backward},
+    [RO_OP_XENT_IGNORE] = {loss_mean}, [RO_OP_XENT_IGNORE_GRAD] = {.none = backward},
+    [RO_OP_SOFTMAX] = {softmax}, [RO_OP_SOFTMAX_GRAD] = {.none = backward},
+    [RO_OP_LOG_SOFTMAX] = {log_softmax}, [RO_OP_LOG_SOFTMAX_GRAD] = {.none = backward},
+    [RO_OP_ATTN_MAX] = {attention, QKV}, [RO_OP_ATTN_EXP] = {attention, QKV},
+    [RO_OP_ATTN_AV] = {attention, QKV}, [RO_OP_ATTN_L] = {attention, QKV},
+    [RO_OP_ATTN_OUT] = {attention, QKV}, [RO_OP_ATTN_PROB] = {.none = backward},
+    [RO_OP_ATTN_DSCORE] = {.none = backward}, [RO_OP_REPEAT_HEADS] = {grouped_attention},
+    [RO_OP_REPEAT_HEADS_GRAD] = {.none = backward},
+    [RO_OP_LR_SCHEDULE] = {.none = optimizer}, [RO_OP_BIAS_CORRECTION] = {.none = optimizer},
+    [RO_OP_CLIP_SCALE] = {.none = optimizer}, [RO_OP_ADAMW_M] = {.none = optimizer},
+    [RO_OP_ADAMW_V] = {.none = optimizer}, [RO_OP_ADAMW_W] = {.none = optimizer},
+    [RO_OP_SGD_M] = {.none = optimizer}, [RO_OP_SGD_W] = {.none = optimizer},
+    [RO_OP_SGD_NESTEROV] = {.none = optimizer}, [RO_OP_BN_RUNNING] = {.none = optimizer},
+    [RO_OP_SUM_AXIS] = {sum_axis}, [RO_OP_MAX_AXIS] = {max_axis},
+    [RO_OP_MAX_GRAD] = {.none = backward}, [RO_OP_EXPAND] = {.none = backward},
+    [RO_OP_CONV2D] = {conv2d, IMAGE}, [RO_OP_CONV2D_DX] = {.none = backward},
+    [RO_OP_CONV2D_DW] = {.none = backward},
+    [RO_OP_MAX_POOL2D] = {max_pool2d, IMAGE}, [RO_OP_MAX_POOL2D_GRAD] = {.none = backward},
+    [RO_OP_AVG_POOL2D] = {avg_pool2d, IMAGE}, [RO_OP_AVG_POOL2D_GRAD] = {.none = backward},
+    [RO_OP_BN_MEAN] = {batchnorm, IMAGE}, [RO_OP_BN_SQDEV] = {batchnorm, IMAGE},
+    [RO_OP_BN_MERGE_MEAN] = {batchnorm, IMAGE}, [RO_OP_BN_MERGE_SQDEV] = {batchnorm, IMAGE},
+    [RO_OP_BATCHNORM] = {batchnorm, IMAGE}, [RO_OP_BN_DGAMMA] = {.none = backward},
+    [RO_OP_BN_DX] = {.none = backward},
+};
+/* clang-format on */
+
+static vd_builder open_graph(vd_program *p) {
+    vd_builder b = vd_builder_of(p, &p->step);
+    p->data_count = 1;
+    p->data[0].tensor.shape = VD_SHAPE(RO_I32, 2, 4);
+    for (int i = 0; i < LEAVES; i++)
+        vd_add_leaf(&b, "leaf", &leaf_shape[i]);
+    return b;
+}
+
+static bool graph_has(const vd_graph *graph, int op) {
+    for (uint32_t i = 0; i < graph->node_count; i++)
+        if (graph->node[i].op == op)
+            return true;
+    return false;
+}
+
+static void expect_rule(int op, const char *name) {
+    vd_program p = {0};
+    vd_builder b = open_graph(&p);
+    vd_value out = rules[op].build(&b);
+    cr_expect(graph_has(&p.step, op), "%s: its layer has no such node", name);
+    vd_backward(&b, out, 1);
+    cr_expect(b.status == VD_OK, "%s: %s", name, b.err.text);
+    cr_expect(vd_grad(&b, rules[op].leaf) != VD_NONE, "%s: no gradient arrives", name);
+    vd_builder_free(&b);
+    vd_program_free(&p);
+}
+
+Test(gradient_rules, every_operator_has_one_or_is_listed_as_having_none) {
+    for (int op = 1; op < RO_OP_END; op++) {
+        const ro_op_info *info = ro_op_describe(op);
+        if (!info)
+            continue;
+        cr_expect((rules[op].build != NULL) != (rules[op].none != NULL),
+                  "%s: neither a layer with a gradient nor a reason for none", info->name);
+        if (rules[op].build)
+            expect_rule(op, info->name);
+    }
+}
+
+/* ---- what has none ---- */
+
+static void expect_refused(vd_record record, const char *why) {
+    vd_program p = {0};
+    vd_builder b = open_graph(&p);
+    record.out = vd_relu(&b, X);
+    record.in[0] = X;
+    b.tape_count = 0; /* relu's own record */
+    vd_tape_put(&b, record);
+    vd_backward(&b, record.out, 1);
+    cr_expect(b.status == VD_ERR_USAGE, "accepted: %s", why);
+    cr_expect(strstr(b.err.text, why), "\"%s\" lacks \"%s\"", b.err.text, why);
+    vd_builder_free(&b);
+    vd_program_free(&p);
+}
+
+Test(gradient_rules, function_without_one_is_an_error_when_the_graph_is_built) {
+    for (int op = 1; op < RO_OP_END; op++)
+        if (ro_op_describe(op) && rules[op].none)
+            expect_refused((vd_record){.layer = VD_LAYER_FUNCTION, .number = op},
+                           ro_op_describe(op)->name);
+    expect_refused((vd_record){.layer = VD_LAYER_FUNCTION, .number = RO_OP_END}, "unknown");
+    expect_refused((vd_record){.layer = VD_LAYER_FUNCTION, .number = -1}, "unknown");
+}
+
+Test(gradient_rules, layer_without_one_is_an_error_when_the_graph_is_built) {
+    expect_refused((vd_record){.layer = (vd_layer)(VD_LAYER_BATCHNORM + 1)}, "layer");
+}
