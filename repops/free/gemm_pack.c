@@ -1,7 +1,7 @@
 /* Packing of operands: lines of a step of k each, converted to `real`. */
 #include "repops/free/gemm.h"
 
-#include "repops/cpu/gemm_pack.h"
+#include "repops/cpu/gemm/gemm_pack.h"
 
 static void put_line(const float *from, int64_t lanes, int64_t width, real *to) {
     for (int64_t i = 0; i < width; i += VW)

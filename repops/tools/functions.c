@@ -1,5 +1,5 @@
 #include "repops/tools/functions.h"
-#include "repops/cpu/functions.h"
+#include "repops/cpu/elements/functions.h"
 
 #define FUNCTION(name, kind)                                                                       \
     RO_INLINE wide name##_of(wide x, constants s) {                                                \

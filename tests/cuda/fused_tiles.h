@@ -1,7 +1,7 @@
-/* Products, linear layers and convolutions of sizes that every tile of repops/cuda/gemm_plan.cuh is
- * the fastest for, on one multiprocessor with the shared memory of sm_90, and on 132 of them: an
- * H100 or H200. Sizes at random seldom are, and elsewhere these are cases as any others. Part of
- * fused.c. */
+/* Products, linear layers and convolutions of sizes that every tile of
+ * repops/cuda/gemm/gemm_plan.cuh is the fastest for, on one multiprocessor with the shared memory
+ * of sm_90, and on 132 of them: an H100 or H200. Sizes at random seldom are, and elsewhere these
+ * are cases as any others. Part of fused.c. */
 #ifndef TESTS_CUDA_FUSED_TILES_H
 #define TESTS_CUDA_FUSED_TILES_H
 

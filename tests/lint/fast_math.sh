@@ -11,16 +11,16 @@ refused() {
     echo "$said" | grep -q 'cannot be built with -ffast-math' || { echo "$file accepts $*"; bad=1; }
 }
 
-for file in repops/cpu/*.c repops/free/*.c repops/ref/*.c repops/src/ctx.c repops/src/pool.c; do
+for file in repops/cpu/*.c repops/cpu/*/*.c repops/free/*.c repops/ref/*.c repops/src/ctx.c repops/src/pool.c; do
     $cc -std=c11 -D_GNU_SOURCE -I. -Irepops/include -DRO_ISA=scalar -DRO_ISA_scalar=1 -DRO_REAL=f64 -DRO_IS_f64=1 -ffast-math -fsyntax-only "$file" \
         > /dev/null 2>&1 && { echo "$file accepts -ffast-math"; bad=1; }
 done
-refused repops/cpu/functions.c -Ofast
-refused repops/cpu/functions.c -ffinite-math-only
+refused repops/cpu/elements/functions.c -Ofast
+refused repops/cpu/elements/functions.c -ffinite-math-only
 if echo | $cc -fassociative-math -fno-signed-zeros -fno-trapping-math -dM -E - | grep __ASSOCIATIVE_MATH__ > /dev/null; then # gcc
-    refused repops/cpu/functions.c -fassociative-math -fno-signed-zeros -fno-trapping-math
-    refused repops/cpu/functions.c -freciprocal-math
-    refused repops/cpu/functions.c -fno-signed-zeros
+    refused repops/cpu/elements/functions.c -fassociative-math -fno-signed-zeros -fno-trapping-math
+    refused repops/cpu/elements/functions.c -freciprocal-math
+    refused repops/cpu/elements/functions.c -fno-signed-zeros
 fi
 
 [ $bad -eq 0 ] && echo "no operator can be built with -ffast-math"

@@ -26,14 +26,14 @@ printf '%s\n' '__global__ void k(double *x) { x[0] = x[1] * x[2] + x[3]; x[4] = 
 "$nvcc" -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
 grep -qE "$forbidden_free" "$planted.ptx" || { echo "planted: the scan sees no contraction in binary64"; bad=1; }
 
+sources=$(cd repops/cuda && ls ./*.cu ./*/*.cu | grep -v /free/ | sed "s/\.cu$//")
 # scan FILE PATTERN
 scan() {
     [ -s "$1" ] || { echo "$1 is missing"; bad=1; return; }
     hits=$(grep -nE "$2" "$1")
     [ -z "$hits" ] || { echo "$1:"; echo "$hits" | head -n 5; bad=1; }
 }
-for source in repops/cuda/*.cu; do
-    name=$(basename "$source" .cu)
+for name in $sources; do
     scan "$objects/$name.compute_75.ptx" "$forbidden"
     scan "$objects/$name.compute_80.ptx" "$forbidden"
 done
@@ -53,7 +53,7 @@ printf '%s\n' '__global__ void k(float *x) {' 'x[0] = __fmaf_rn(x[1], x[2], x[3]
 rm -rf "$build/lines"
 make --no-print-directory -j"$(nproc)" BUILD="$build" cuda-lines > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
 spelled=0
-for code in "$build"/lines/*.ptx; do
+for code in "$build"/lines/*.ptx "$build"/lines/*/*.ptx; do
     spelled=$((spelled + $(grep -c '^[^a-z]*fma\.rn' "$code")))
     hits=$(unspelled "$code")
     [ -z "$hits" ] || { echo "$code has fmas that the source does not spell:"; echo "$hits" | head -n 5; bad=1; }
@@ -69,13 +69,13 @@ torn() {
 printf '%s\n' '__global__ void k(float *x) { x[4] = x[0]; x[5] = x[1]; x[6] = x[2]; x[7] = x[3]; }' > "$planted.cu"
 "$nvcc" -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
 [ -n "$(torn "$planted.ptx")" ] || { echo "planted: four stores are not seen"; bad=1; }
-for source in repops/cuda/*.cu; do
-    hits=$(torn "$objects/$(basename "$source" .cu).compute_80.ptx" | sort -u)
+for name in $sources; do
+    hits=$(torn "$objects/$name.compute_80.ptx" | sort -u)
     [ -z "$hits" ] || { echo "vectors are stored one by one:"; echo "$hits"; bad=1; }
 done
 
 # ARCHITECTURE KERNEL STORES LOADS, of kernels that keep registers in memory.
-cat "$objects"/*.ptxas "$objects"/free/*/*.ptxas | awk '/Compiling entry function/ { split($0, q, "\047"); kernel = q[2]; arch = q[4] }
+cat "$objects"/*.ptxas "$objects"/*/*.ptxas "$objects"/free/*/*.ptxas | awk '/Compiling entry function/ { split($0, q, "\047"); kernel = q[2]; arch = q[4] }
     / bytes spill stores/ { all[arch] = 1; entries++; if ($5 + $9 > 0) print arch, kernel, $5, $9 }
     END { n = 0; for (a in all) n++; print "total", n, entries }' > "$build/spills.txt"
 spilled=$(grep -v '^total' "$build/spills.txt")

@@ -25,7 +25,7 @@ check() {
 
 for folder in "$build"/obj/repops/cpu/*/; do
     isa=$(basename "$folder")
-    for object in "$folder"*.o; do check "$isa" "$object"; done
+    for object in "$folder"*.o "$folder"*/*.o; do check "$isa" "$object"; done
 done
 for folder in "$build"/obj/repops/free/*/; do
     isa=$(basename "$folder")

@@ -1,6 +1,6 @@
 /* Plans of products on devices with as much shared memory as there are: every kind of operands gets
  * a tile that fits, and a larger one where there is room. No kernel runs. */
-#include "repops/cuda/conv.cuh"
+#include "repops/cuda/image/conv.cuh"
 
 #include <stdio.h>
 

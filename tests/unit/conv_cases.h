@@ -1,5 +1,5 @@
-/* Random convolutions, so shaped that each way of repops/cpu/conv*.c is taken, edges and tails of
- * vectors among them, with special values in none, one or both operands. */
+/* Random convolutions, so shaped that each way of repops/cpu/image/conv*.c is taken, edges and
+ * tails of vectors among them, with special values in none, one or both operands. */
 #ifndef TESTS_CONV_CASES_H
 #define TESTS_CONV_CASES_H
 

@@ -3,10 +3,10 @@
 #ifndef REPOPS_CUDA_FREE_SUMS_CUH
 #define REPOPS_CUDA_FREE_SUMS_CUH
 
-#include "repops/cuda/columns.cuh"
-#include "repops/cuda/embedding.cuh"
+#include "repops/cuda/rows/columns.cuh"
+#include "repops/cuda/movement/embedding.cuh"
 #include "repops/cuda/free/free.cuh"
-#include "repops/cuda/pooling.cuh"
+#include "repops/cuda/image/pooling.cuh"
 #include "repops/free/probabilities.h"
 
 namespace FREE_SPACE {

@@ -1,0 +1,77 @@
+# Benchmarks: each beside the named peers, those that are installed.
+
+$(BUILD)/obj/bench/%.o: bench/%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@
+$(BUILD)/obj/bench/cuda_blas.o: bench/cuda_blas.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC    $<"
+	$(Q)$(NVCC) -I. -c $< -o $@
+# The benchmark opens cuBLAS where there is one, the library never does.
+$(BUILD)/bench/cuda: $(addprefix $(BUILD)/obj/bench/,cuda.o cuda_products.o cuda_streams.o cuda_steps.o process.o cuda_blas.o) \
+    $(cuda_job) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(NVCC) $^ -cudart static -Xcompiler=-pthread -ldl -o $@
+
+# Convolutions, pooling, batch norm: make bench-conv ARGS="--isa avx2 --threads 2 --torch python3";
+# attention: make bench-attention with the same.
+bench-conv bench-attention: bench-%: $(BUILD)/bench/%
+	$< $(ARGS)
+$(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
+.PHONY: bench-conv bench-attention
+TORCH_BENCHES := $(addprefix $(BUILD)/bench/,conv attention elementwise step)
+$(TORCH_BENCHES): bench/process.c | $(BUILD)/bench/mkl_kernels.so
+$(BUILD)/bench/mkl_kernels.so: bench/mkl_kernels.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 $(WARN) -O2 -fPIC -shared $< -o $@
+
+# Speed against other libraries, those that are installed: tables, and $(BUILD)/bench/cpu.csv. One
+# table by itself: make bench-cpu ARGS="--isa avx2 --threads 2 --only squares".
+bench-cpu: $(BUILD)/bench/cpu_gemm
+ifdef ARGS
+	$< $(ARGS)
+else
+	@rm -f $(BUILD)/bench/cpu.csv
+	$(Q)for isa in $$(sh tests/isas.sh | cut -d' ' -f2-); do for threads in 1 2; do \
+	    $< --isa $$isa --threads $$threads --csv $(BUILD)/bench/cpu.csv || exit 1; \
+	done; done
+endif
+$(BUILD)/bench/cpu_gemm: bench/cpu_gemm.c bench/peers.c bench/peers.h bench/bench.h $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) -lm -o $@
+.PHONY: bench-cpu
+
+# The CBLAS front beside OpenBLAS: make bench-blas ARGS="avx2 2".
+bench-blas: $(BUILD)/bench/cpu_blas $(BUILD)/lib/$(BLAS_SONAME)
+	$< $(BUILD)/lib/$(BLAS_SONAME) $(ARGS)
+$(BUILD)/bench/cpu_blas: LDFLAGS += -lm
+.PHONY: bench-blas
+
+# Functions of one element beside libmvec, and all operators but products beside memcpy and PyTorch:
+# make bench-functions ARGS="--csv avx2"; make bench-elementwise ARGS="--isa avx2 --torch python3".
+bench-functions bench-elementwise: bench-%: $(BUILD)/bench/%
+	$< $(ARGS)
+$(BUILD)/bench/functions: LDFLAGS += $(if $(filter x86_64,$(ARCH)),-lmvec) -lm
+$(BUILD)/bench/attention $(BUILD)/bench/conv $(BUILD)/bench/elementwise: LDFLAGS += -lm
+.PHONY: bench-functions bench-elementwise
+
+# A whole training step beside PyTorch's: make bench-step ARGS="--torch python3 --profile".
+bench-step: $(BUILD)/bench/step
+	$< $(ARGS)
+$(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
+.PHONY: bench-step
+
+# Rounding logs beside a fixed order: make bench-determinism ARGS="--model resnet50 --size full".
+bench-determinism: $(BUILD)/bench/determinism
+	$< $(ARGS)
+$(BUILD)/bench/determinism: $(wildcard bench/determinism/*.c) bench/workload.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
+.PHONY: bench-determinism

@@ -1,0 +1,58 @@
+/* What fused attention's kernels share. */
+#ifndef REPOPS_CPU_ATTEND_H
+#define REPOPS_CPU_ATTEND_H
+
+#include "repops/cpu/gemm/gemm_tile.h"
+#include "repops/cpu/rows/lanes.h"
+#include "repops/cpu/rows/softmax.h"
+
+enum {
+    KB = RO_ATTN_BLOCK, /* keys of a block, queries of a chunk */
+    PAD = 64,           /* stores of packing run over by less than a vector */
+};
+
+/* Forward of a few queries: the keys are read once, in place. */
+int RO_NAME(ro_attend_is_decoding)(const ro_attention *a);
+ro_status RO_NAME(ro_attend_decode)(ro_ctx *ctx, const ro_attention_job *job);
+ro_status RO_NAME(ro_attend_backward)(ro_ctx *ctx, const ro_attention_grad_job *job);
+
+/* `count` floats of a workspace, of which `used` are taken; NULL while it is measured. */
+RO_INLINE int64_t take(float **at, float *workspace, int64_t used, int64_t count) {
+    *at = workspace ? workspace + used : NULL;
+    return used + ceil_div(count, 16) * 16 + PAD;
+}
+
+/* Adds what each key has to its scores, in rows KB apart; `bias` may be NULL. */
+RO_INLINE void add_bias(const float *restrict bias, int64_t rows, int64_t count,
+                        float *restrict s) {
+    for (int64_t r = 0; bias && r < rows; r++, s += KB)
+        for (int64_t j = 0; j < count; j++)
+            s[j] = ro_canon(s[j] + bias[j]);
+}
+
+/* Rows of a matrix, or of a head: `step` elements apart. */
+typedef struct {
+    const float *at;
+    int64_t step;
+} matrix_rows;
+
+/* Queries of head `head` of all the batch, or results; keys or values of head `kv`, from row `from`
+ * on. row: of ro_attention. */
+RO_INLINE matrix_rows rows_of_queries(const ro_attention *a, const float *x, int64_t row,
+                                      int64_t head, int64_t from) {
+    const ro_head_rows r = ro_rows_of_head(head, a->heads, a->queries, a->head_size, row);
+    return (matrix_rows){x + r.first + from * r.step, r.step};
+}
+
+RO_INLINE matrix_rows rows_of_keys(const ro_attention *a, const float *x, int64_t row, int64_t kv,
+                                   int64_t from) {
+    const ro_head_rows r = ro_rows_of_head(kv, a->kv_heads, a->kv_rows, a->head_size, row);
+    return (matrix_rows){x + r.first + from * r.step, r.step};
+}
+
+/* Of a key-value head, from key `from` on; NULL: none. */
+RO_INLINE const float *bias_of(const ro_attention *a, int64_t kv, int64_t from) {
+    return a->key_bias ? a->key_bias + kv / a->kv_heads * a->keys + from : NULL;
+}
+
+#endif

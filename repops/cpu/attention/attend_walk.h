@@ -1,0 +1,76 @@
+/* The walk over blocks of keys (SPEC.md section 8): rows of sums that advance block by block. */
+#ifndef REPOPS_CPU_ATTEND_WALK_H
+#define REPOPS_CPU_ATTEND_WALK_H
+
+#include "repops/cpu/attention/attend.h"
+
+/* One row: scores become exponentials in place, +0 from `limit` on. Returns their sum. */
+RO_INLINE float exponentials(float *s, int64_t limit, float mc) {
+    if (is_minus_infinity(mc))
+        limit = 0;
+    map(exp_minus, (constants){.a = mc}, s, min_i64(ceil_div(limit, 16) * 16, KB), s);
+    clear(s + limit, KB - limit);
+    return lane_sum(s, RO_LANES);
+}
+
+enum { STEP_ROWS = 16 }; /* whole vectors of exponentials */
+
+/* What was summed so far of each row. */
+typedef struct {
+    float *o; /* rows of `size`, `step` apart: unscaled until the end */
+    int64_t step, size;
+    float *m, *l;
+    uint8_t *started;
+} walk;
+
+/* One step: a block's maxima and sums, and factors of what was summed so far and of the block. */
+typedef struct {
+    float mc[STEP_ROWS], lc[STEP_ROWS], a[STEP_ROWS], b[STEP_ROWS], next[STEP_ROWS];
+} step;
+
+static void factors(const walk *w, int64_t r0, int rows, step *s) {
+    float now[STEP_ROWS];
+    for (int r = 0; r < STEP_ROWS; r++)
+        now[r] = r < rows && w->started[r0 + r] ? w->m[r0 + r] : s->mc[r];
+    for (int r = 0; r < STEP_ROWS; r++)
+        s->next[r] = ro_max(now[r], s->mc[r]);
+    map2(exp_difference, (constants){0}, now, s->next, STEP_ROWS, s->a, 0);
+    map2(exp_difference, (constants){0}, s->mc, s->next, STEP_ROWS, s->b, 0);
+}
+
+/* ac: the block's part of the sums, rows `ac_step` apart. */
+static void merge(const walk *w, int64_t r0, int rows, step *s, const float *ac, int64_t ac_step) {
+    factors(w, r0, rows, s);
+    for (int r = 0; r < rows; r++, ac += ac_step) {
+        const int64_t i = r0 + r;
+        float *o = w->o + i * w->step;
+        if (is_minus_infinity(s->mc[r]))
+            continue;
+        if (w->started[i]) {
+            combine(o, s->a[r], s->b[r], ac, w->size);
+            w->l[i] = ro_fma(w->l[i], s->a[r], s->b[r] * s->lc[r]);
+            w->m[i] = s->next[r];
+        } else {
+            memcpy(o, ac, (size_t)w->size * sizeof *o);
+            w->l[i] = s->lc[r], w->m[i] = s->mc[r], w->started[i] = 1;
+        }
+    }
+}
+
+/* m and l may be NULL. */
+static void finish(const walk *w, int64_t count, float *m, float *l) {
+    for (int64_t i = 0; i < count; i++) {
+        float *o = w->o + i * w->step;
+        const float sum = w->started[i] ? ro_canon(w->l[i]) : 0.0f;
+        if (w->started[i])
+            scale_row(o, 1.0f / sum, w->size);
+        else
+            clear(o, w->size);
+        if (m)
+            m[i] = w->started[i] ? w->m[i] : ro_from_bits(RO_MINUS_INFINITY_BITS);
+        if (l)
+            l[i] = sum;
+    }
+}
+
+#endif

@@ -1,0 +1,195 @@
+/* Attention but for its products, SPEC.md section 8. An item is a query, a row of scores, unless
+ * said otherwise. */
+#include "repops/cpu/rows/max.h"
+#include "repops/cpu/rows/softmax.h"
+
+enum { MAX_BLOCKS = (RO_CRUMB_LOADS - 1) / 2 }; /* of attn_l and attn_out: SPEC.md section 11 */
+
+/* ---- rows of scores ---- */
+
+static int64_t keys_of(const ro_call *call) {
+    return call->input[0].dim[call->input[0].ndim - 1];
+}
+
+static int64_t queries(const ro_call *call) {
+    return ro_rows_of(&call->input[0]);
+}
+
+static int64_t blocks_of(const ro_call *call) {
+    return ceil_div(keys_of(call), RO_ATTN_BLOCK);
+}
+
+/* Number of keys that query `row` admits: they are the first ones. */
+static int64_t admitted(const ro_call *call, int64_t row) {
+    const ro_shape *s = &call->input[0];
+    return call->attr[0] ? row % s->dim[s->ndim - 2] + 1 : keys_of(call);
+}
+
+static void attn_max(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
+    for (int64_t row = first; row < last; row++) {
+        const float *s = (const float *)job->in[0] + row * keys;
+        float *out = (float *)job->out + row * blocks;
+        const int64_t limit = admitted(job->call, row);
+        for (int64_t c = 0; c < blocks; c++) {
+            const int64_t from = c * RO_ATTN_BLOCK, count = min_i64(limit - from, RO_ATTN_BLOCK);
+            out[c] = count > 0 ? max_of(s + from, count) : ro_from_bits(RO_MINUS_INFINITY_BITS);
+        }
+    }
+}
+
+static void attn_exp_row(const float *s, const float *mc, int64_t limit, float *out) {
+    for (int64_t from = 0; from < limit; from += RO_ATTN_BLOCK, mc++) {
+        const int64_t count = min_i64(limit - from, RO_ATTN_BLOCK);
+        if (is_minus_infinity(*mc))
+            clear(out + from, count);
+        else
+            map(exp_minus, (constants){.a = *mc}, s + from, count, out + from);
+    }
+}
+
+static void attn_exp(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
+    for (int64_t row = first; row < last; row++) {
+        const int64_t limit = admitted(job->call, row);
+        float *out = (float *)job->out + row * keys;
+        attn_exp_row((const float *)job->in[0] + row * keys,
+                     (const float *)job->in[1] + row * blocks, limit, out);
+        clear(out + limit, keys - limit);
+    }
+}
+
+static void attn_prob(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t keys = keys_of(job->call);
+    const float *s = job->in[0], *m = job->in[1], *l = job->in[2];
+    for (int64_t row = first; row < last; row++) {
+        const int64_t limit = is_minus_infinity(m[row]) ? 0 : admitted(job->call, row);
+        float *out = (float *)job->out + row * keys;
+        map(exp_scaled, (constants){.a = m[row], .b = 1.0f / l[row]}, s + row * keys, limit, out);
+        clear(out + limit, keys - limit);
+    }
+}
+
+static void dscore_row(const float *restrict p, const float *restrict dp, float delta,
+                       int64_t count, float *restrict out) {
+    for (int64_t j = 0; j < count; j++)
+        out[j] = ro_canon(p[j] * (dp[j] - delta));
+}
+
+static void attn_dscore(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t keys = keys_of(job->call);
+    const float *p = job->in[0], *dp = job->in[1], *delta = job->in[2];
+    for (int64_t row = first; row < last; row++) {
+        const int64_t limit = admitted(job->call, row);
+        float *out = (float *)job->out + row * keys;
+        dscore_row(p + row * keys, dp + row * keys, delta[row], limit, out);
+        clear(out + limit, keys - limit);
+    }
+}
+
+/* ---- the walk over blocks ---- */
+
+/* The blocks that are not skipped, and the factors A and B of each but the first. */
+typedef struct {
+    int64_t count;
+    int32_t block[MAX_BLOCKS];
+    float a[MAX_BLOCKS], b[MAX_BLOCKS];
+} walk;
+
+static void find_factors(const float *mc, int64_t blocks, walk *w) {
+    int64_t n = 0;
+    float m = 0;
+    for (int64_t c = 0; c < blocks; c++) {
+        if (is_minus_infinity(mc[c]))
+            continue;
+        const float next = n == 0 ? mc[c] : ro_max(m, mc[c]);
+        w->block[n] = (int32_t)c;
+        w->a[n] = m - next;
+        w->b[n] = mc[c] - next;
+        m = next;
+        n++;
+    }
+    w->count = n;
+    map(exp_minus, (constants){0}, w->a, n, w->a);
+    map(exp_minus, (constants){0}, w->b, n, w->b);
+}
+
+static void attn_l(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t blocks = keys_of(job->call); /* the last dimension of mc */
+    walk w;
+    for (int64_t row = first; row < last; row++) {
+        const float *lc = (const float *)job->in[1] + row * blocks;
+        find_factors((const float *)job->in[0] + row * blocks, blocks, &w);
+        float l = w.count > 0 ? lc[w.block[0]] : 0.0f;
+        for (int64_t i = 1; i < w.count; i++)
+            l = ro_fma(l, w.a[i], w.b[i] * lc[w.block[i]]);
+        ((float *)job->out)[row] = ro_canon(l);
+    }
+}
+
+static void attn_out(const ro_job *job, int64_t first, int64_t last) {
+    const ro_shape *shape = &job->call->input[1];
+    const int64_t blocks = keys_of(job->call), width = shape->dim[shape->ndim - 1];
+    const float *l = job->in[2];
+    walk w;
+    for (int64_t row = first; row < last; row++) {
+        const float *ac = (const float *)job->in[1] + row * blocks * width;
+        float *o = (float *)job->out + row * width;
+        find_factors((const float *)job->in[0] + row * blocks, blocks, &w);
+        if (w.count == 0) {
+            clear(o, width);
+            continue;
+        }
+        memcpy(o, ac + w.block[0] * width, (size_t)width * sizeof *o);
+        for (int64_t i = 1; i < w.count; i++)
+            combine(o, w.a[i], w.b[i], ac + w.block[i] * width, width);
+        scale_row(o, 1.0f / l[row], width);
+    }
+}
+
+/* ---- heads of a group: an item is a position of one head of the output ---- */
+
+static int64_t positions(const ro_call *call) {
+    return ro_shape_numel(&call->output) / call->output.dim[3];
+}
+
+static void repeat_heads(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t times = job->call->attr[0], tokens = job->call->output.dim[2];
+    const int64_t width = job->call->output.dim[3];
+    for (int64_t i = first; i < last; i++) {
+        const int64_t from = i / tokens / times * tokens + i % tokens;
+        memcpy((float *)job->out + i * width, (const float *)job->in[0] + from * width,
+               (size_t)width * sizeof(float));
+    }
+}
+
+static void add_row(float *restrict sum, const float *restrict x, int64_t width) {
+    for (int64_t d = 0; d < width; d++)
+        sum[d] = sum[d] + x[d];
+}
+
+static void repeat_heads_grad(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t times = job->call->attr[0], tokens = job->call->output.dim[2];
+    const int64_t width = job->call->output.dim[3];
+    for (int64_t i = first; i < last; i++) {
+        const int64_t from = i / tokens * times * tokens + i % tokens;
+        float *sum = (float *)job->out + i * width;
+        clear(sum, width);
+        for (int64_t g = 0; g < times; g++)
+            add_row(sum, (const float *)job->in[0] + (from + g * tokens) * width, width);
+        for (int64_t d = 0; d < width; d++)
+            sum[d] = ro_canon(sum[d]);
+    }
+}
+
+void RO_NAME(ro_add_attention)(ro_table *table) {
+    table->kernel[RO_OP_ATTN_MAX] = (ro_kernel){.range = attn_max, .items = queries};
+    table->kernel[RO_OP_ATTN_EXP] = (ro_kernel){.range = attn_exp, .items = queries};
+    table->kernel[RO_OP_ATTN_L] = (ro_kernel){.range = attn_l, .items = queries};
+    table->kernel[RO_OP_ATTN_OUT] = (ro_kernel){.range = attn_out, .items = queries};
+    table->kernel[RO_OP_ATTN_PROB] = (ro_kernel){.range = attn_prob, .items = queries};
+    table->kernel[RO_OP_ATTN_DSCORE] = (ro_kernel){.range = attn_dscore, .items = queries};
+    table->kernel[RO_OP_REPEAT_HEADS] = (ro_kernel){.range = repeat_heads, .items = positions};
+    table->kernel[RO_OP_REPEAT_HEADS_GRAD] =
+        (ro_kernel){.range = repeat_heads_grad, .items = positions};
+}

@@ -1,0 +1,94 @@
+/* Functions of one element, and their gradients, SPEC.md section 6. */
+#include "repops/cpu/elements/functions.h"
+
+/* ---- functions ---- */
+
+/* name(x), of a vector: the expression. */
+#define FUNCTION(name, expression)                                                                 \
+    RO_INLINE wide name##_of(wide x, constants s) {                                                \
+        (void)s;                                                                                   \
+        return expression;                                                                         \
+    }                                                                                              \
+    static void name##_all(const ro_job *job, int64_t first, int64_t last) {                       \
+        map(name##_of, (constants){0}, (const float *)job->in[0] + first, last - first,            \
+            (float *)job->out + first);                                                            \
+    }
+FUNCTION(exp, fast_exp(x))
+FUNCTION(log, fast_log(x))
+FUNCTION(tanh, wide_tanh(x))
+FUNCTION(erf, wide_erf(x))
+FUNCTION(sigmoid, wide_sigmoid(x))
+FUNCTION(silu, wide_canon(wide_silu(x)))
+FUNCTION(relu, wide_relu(x))
+FUNCTION(gelu, wide_canon(wide_gelu(x)))
+FUNCTION(gelu_erf, wide_gelu_erf(x))
+#undef FUNCTION
+
+RO_INLINE void map_each(float (*f)(float), const ro_job *job, int64_t first, int64_t last) {
+    const float *x = (const float *)job->in[0] + first;
+    float *out = (float *)job->out + first;
+    RO_SAME_INDEX
+    for (int64_t i = 0; i < last - first; i++)
+        out[i] = ro_canon(f(x[i]));
+}
+
+static void sqrt_all(const ro_job *job, int64_t first, int64_t last) {
+    map_each(ro_sqrt, job, first, last);
+}
+
+static void rsqrt_all(const ro_job *job, int64_t first, int64_t last) {
+    map_each(ro_rsqrt, job, first, last);
+}
+
+/* ---- dy times the slope at input 0 ---- */
+
+#define GRADIENT(name, ahead)                                                                      \
+    RO_INLINE wide name##_chain(wide x, wide dy, constants s) {                                    \
+        (void)s;                                                                                   \
+        return wide_canon(wide_mul(dy, wide_##name##_slope(x)));                                   \
+    }                                                                                              \
+    static void name##_grad(const ro_job *job, int64_t first, int64_t last) {                      \
+        map2(name##_chain, (constants){0}, (const float *)job->in[0] + first,                      \
+             (const float *)job->in[1] + first, last - first, (float *)job->out + first, ahead);   \
+    }
+GRADIENT(gelu, 1)
+GRADIENT(tanh, 0)
+GRADIENT(erf, 1)
+GRADIENT(sigmoid, 0)
+GRADIENT(silu, 1)
+GRADIENT(gelu_erf, 1)
+#undef GRADIENT
+
+/* dy keeps its bits even if it is a NaN. The NaN of x comes first, lest dy is loaded by a mask,
+ * which waits for x. */
+RO_INLINE wide relu_chain(wide x, wide dy, constants s) {
+    const wide zero = wide_set1(0.0f);
+    (void)s;
+    return wide_if_ge(zero, x, zero, wide_unless_nan(x, dy));
+}
+
+static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
+    map2(relu_chain, (constants){0}, (const float *)job->in[0] + first,
+         (const float *)job->in[1] + first, last - first, (float *)job->out + first, 0);
+}
+
+void RO_NAME(ro_add_functions)(ro_table *table) {
+    table->kernel[RO_OP_EXP] = (ro_kernel){.range = exp_all};
+    table->kernel[RO_OP_LOG] = (ro_kernel){.range = log_all};
+    table->kernel[RO_OP_SQRT] = (ro_kernel){.range = sqrt_all};
+    table->kernel[RO_OP_RSQRT] = (ro_kernel){.range = rsqrt_all};
+    table->kernel[RO_OP_TANH] = (ro_kernel){.range = tanh_all};
+    table->kernel[RO_OP_ERF] = (ro_kernel){.range = erf_all};
+    table->kernel[RO_OP_SIGMOID] = (ro_kernel){.range = sigmoid_all};
+    table->kernel[RO_OP_SILU] = (ro_kernel){.range = silu_all};
+    table->kernel[RO_OP_RELU] = (ro_kernel){.range = relu_all};
+    table->kernel[RO_OP_GELU] = (ro_kernel){.range = gelu_all};
+    table->kernel[RO_OP_GELU_ERF] = (ro_kernel){.range = gelu_erf_all};
+    table->kernel[RO_OP_RELU_GRAD] = (ro_kernel){.range = relu_grad};
+    table->kernel[RO_OP_GELU_GRAD] = (ro_kernel){.range = gelu_grad};
+    table->kernel[RO_OP_TANH_GRAD] = (ro_kernel){.range = tanh_grad};
+    table->kernel[RO_OP_ERF_GRAD] = (ro_kernel){.range = erf_grad};
+    table->kernel[RO_OP_SIGMOID_GRAD] = (ro_kernel){.range = sigmoid_grad};
+    table->kernel[RO_OP_SILU_GRAD] = (ro_kernel){.range = silu_grad};
+    table->kernel[RO_OP_GELU_ERF_GRAD] = (ro_kernel){.range = gelu_erf_grad};
+}

@@ -1,0 +1,129 @@
+/* What needs Philox, SPEC.md sections 5, 6 and 10. */
+#include "repops/cpu/elements/philox.h"
+
+/* Blocks of four words that are generated together. */
+enum { BATCH = 64 };
+_Static_assert(BATCH % PHILOX_BLOCKS == 0, "philox_words writes whole groups of blocks");
+
+/* An item of normal, uniform and dropout is a block: four elements. */
+static int64_t blocks(const ro_call *call) {
+    return ceil_div(ro_shape_numel(&call->output), 4);
+}
+
+static philox philox_of(const ro_job *job, uint32_t step) {
+    return (philox){(uint64_t)job->call->attr[0], step, (uint32_t)job->call->attr[1]};
+}
+
+/* ---- normal ---- */
+
+static void normal_batch(const uint32_t *restrict word, float mean, float std,
+                         float *restrict out) {
+    for (int i = 0; i < 2 * BATCH; i++) {
+        const uint32_t p = word[2 * i], turn = word[2 * i + 1] >> 8;
+        const float u = (float)(int32_t)((p >> 8) + 1) * 0x1p-24f;
+        const float radius = ro_sqrt(-2.0f * ro_log(u));
+        out[2 * i] = ro_canon(ro_fma(std, radius * ro_cos_turn(turn), mean));
+        out[2 * i + 1] = ro_canon(ro_fma(std, radius * ro_sin_turn(turn), mean));
+    }
+}
+
+static void normal(const ro_job *job, int64_t first, int64_t last) {
+    const philox from = philox_of(job, 0);
+    const float mean = attr_f32(job, 2), std = attr_f32(job, 3);
+    const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
+    uint32_t word[4 * BATCH];
+    float value[4 * BATCH];
+    for (int64_t block = first; block < last; block += BATCH) {
+        philox_words(from, (uint64_t)block, BATCH, word);
+        normal_batch(word, mean, std, value);
+        const int64_t count = min_i64(4 * BATCH, end - 4 * block);
+        memcpy((float *)job->out + 4 * block, value, (size_t)count * sizeof *value);
+    }
+}
+
+/* ---- uniform ---- */
+
+static void uniform(const ro_job *job, int64_t first, int64_t last) {
+    const philox from = philox_of(job, 0);
+    const float low = attr_f32(job, 2), range = attr_f32(job, 3) - low;
+    const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
+    uint32_t word[4 * BATCH];
+    for (int64_t block = first; block < last; block += BATCH) {
+        float *restrict out = (float *)job->out + 4 * block;
+        const int64_t count = min_i64(4 * BATCH, end - 4 * block);
+        philox_words(from, (uint64_t)block, BATCH, word);
+        for (int64_t i = 0; i < count; i++) {
+            const float u = (float)(int32_t)(word[i] >> 8) * 0x1p-24f;
+            out[i] = ro_canon(ro_fma(range, u, low));
+        }
+    }
+}
+
+/* ---- permutation ---- */
+
+static void permutation(const ro_job *job, int64_t first, int64_t last) {
+    const philox from = philox_of(job, *(const uint32_t *)job->in[0]);
+    const uint64_t count = (uint64_t)job->call->output.dim[0];
+    for (int64_t i = first; i < last; i++)
+        ((uint32_t *)job->out)[i] =
+            (uint32_t)ro_permute(from.seed, from.stream, from.step, count, (uint64_t)i);
+}
+
+/* ---- dropout ---- */
+
+static void dropout(const ro_job *job, int64_t first, int64_t last) {
+    const philox from = philox_of(job, *(const uint32_t *)job->in[1]);
+    const uint32_t threshold = (uint32_t)job->call->attr[2];
+    const float scale = attr_f32(job, 3);
+    const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
+    uint32_t word[4 * BATCH];
+    for (int64_t block = first; block < last; block += BATCH) {
+        const float *x = (const float *)job->in[0] + 4 * block;
+        float *out = (float *)job->out + 4 * block;
+        const int64_t count = min_i64(4 * BATCH, end - 4 * block);
+        philox_words(from, (uint64_t)block, BATCH, word);
+        RO_SAME_INDEX
+        for (int64_t i = 0; i < count; i++) {
+            const float kept = ro_canon(x[i] * scale);
+            out[i] = word[i] >= threshold ? kept : 0.0f;
+        }
+    }
+}
+
+/* ---- read_batch: an item is a row ---- */
+
+static int64_t read_batch_rows(const ro_call *call) {
+    return call->output.dim[0];
+}
+
+/* The first element of row r. */
+static int64_t window(const ro_job *job, int64_t r) {
+    const int64_t *attr = job->call->attr;
+    const uint64_t length = (uint64_t)job->call->output.dim[1];
+    const uint64_t windows = ((uint64_t)in_numel(job, 0) - 1) / length;
+    const uint64_t step = *(const uint32_t *)job->in[1];
+    const uint64_t g = step * (uint64_t)attr[2] + (uint64_t)attr[3] + (uint64_t)r;
+    const uint64_t w =
+        ro_permute((uint64_t)attr[0], (uint32_t)attr[1], g / windows, windows, g % windows);
+    return (int64_t)(w * length) + attr[4];
+}
+
+static void read_batch(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t length = job->call->output.dim[1];
+    const int is_u8 = job->call->input[0].dtype == RO_U8;
+    for (int64_t r = first; r < last; r++) {
+        int32_t *out = (int32_t *)job->out + r * length;
+        const int64_t from = window(job, r);
+        for (int64_t t = 0; t < length; t++)
+            out[t] = is_u8 ? ((const uint8_t *)job->in[0])[from + t]
+                           : ((const uint16_t *)job->in[0])[from + t];
+    }
+}
+
+void RO_NAME(ro_add_random)(ro_table *table) {
+    table->kernel[RO_OP_NORMAL] = (ro_kernel){.range = normal, .items = blocks};
+    table->kernel[RO_OP_UNIFORM] = (ro_kernel){.range = uniform, .items = blocks};
+    table->kernel[RO_OP_PERMUTATION] = (ro_kernel){.range = permutation};
+    table->kernel[RO_OP_DROPOUT] = (ro_kernel){.range = dropout, .items = blocks};
+    table->kernel[RO_OP_READ_BATCH] = (ro_kernel){.range = read_batch, .items = read_batch_rows};
+}

@@ -1,0 +1,113 @@
+/* Products of so few elements that their own chains would leave the processor waiting: the chunks
+ * of one element run side by side, each in a lane of its own, and their sums are then added in
+ * order. A single element of one chunk is its chain, with nothing around it. */
+#include "repops/cpu/gemm/gemm_chunks.h"
+#include "repops/cpu/gemm/gemm_pack.h"
+
+/* From five elements on, lanes that are elements are as fast. */
+enum { MOST_ELEMENTS = 4, SIDE_BY_SIDE = 4 };
+
+/* VW whole chunks, one in each lane. The next ones are asked for in the order of their addresses:
+ * no processor follows 2 VW streams by itself. */
+static vf lane_sums(const float *a, const float *b, int64_t chunk) {
+    vf acc = vf_set1(0.0f);
+    for (int64_t p = 0; p < chunk; p += VW) {
+        vf x[VW], y[VW];
+        for (int64_t l = 0; l < VW * VW; l += 16) {
+            __builtin_prefetch(a + (chunk + p) * VW + l, 0, 2);
+            __builtin_prefetch(b + (chunk + p) * VW + l, 0, 2);
+        }
+        load_transposed(a + p, chunk, x);
+        load_transposed(b + p, chunk, y);
+        RO_UNROLL
+        for (int q = 0; q < VW; q++)
+            acc = vf_fma(x[q], y[q], acc);
+    }
+    return acc;
+}
+
+RO_INLINE void run_side_by_side(const float *const a[SIDE_BY_SIDE],
+                                const float *const b[SIDE_BY_SIDE], int64_t from, int64_t to,
+                                float acc[SIDE_BY_SIDE]) {
+    for (int64_t p = from; p < to; p++) {
+        RO_UNROLL
+        for (int j = 0; j < SIDE_BY_SIDE; j++)
+            acc[j] = ro_fma(a[j][p], b[j][p], acc[j]);
+    }
+}
+
+/* Up to four chunks, of which the last one has `steps`. What is too many repeats the first. */
+static void few_sums(const float *a, const float *b, int64_t chunk, int count, int64_t steps,
+                     float *sum) {
+    const float *x[SIDE_BY_SIDE], *y[SIDE_BY_SIDE];
+    float acc[SIDE_BY_SIDE] = {0};
+    for (int j = 0; j < SIDE_BY_SIDE; j++) {
+        x[j] = a + (j < count ? j * chunk : 0);
+        y[j] = b + (j < count ? j * chunk : 0);
+    }
+    run_side_by_side(x, y, 0, steps, acc);
+    const float last = acc[count - 1];
+    x[count - 1] = a, y[count - 1] = b;
+    if (count > 1)
+        run_side_by_side(x, y, steps, chunk, acc);
+    acc[count - 1] = last;
+    memcpy(sum, acc, (size_t)count * sizeof *sum);
+}
+
+/* Chunks of a step: whole ones as lanes, what is left side by side. */
+enum { GROUP = (int)VW > (int)SIDE_BY_SIDE ? (int)VW : (int)SIDE_BY_SIDE };
+
+static void chunk_sums(const float *a, const float *b, int64_t k, int64_t chunk, float *sum) {
+    if ((int)GROUP == (int)VW && k == VW * chunk) {
+        vf_store(sum, lane_sums(a, b, chunk));
+        return;
+    }
+    for (int64_t from = 0; from < k; from += SIDE_BY_SIDE * chunk, sum += SIDE_BY_SIDE) {
+        const int64_t steps = min_i64(SIDE_BY_SIDE * chunk, k - from);
+        const int64_t count = ceil_div(steps, chunk);
+        few_sums(a + from, b + from, chunk, (int)count, steps - (count - 1) * chunk, sum);
+    }
+}
+
+/* x itself if its elements are contiguous, else a copy. */
+static const float *contiguous(const float *x, int64_t step, int64_t count, float *copy) {
+    for (int64_t p = 0; p < count && step != 1; p++)
+        copy[p] = x[p * step];
+    return step == 1 ? x : copy;
+}
+
+static float dot(const gemm *g, const float *a, const float *b, float *workspace) {
+    const int64_t most = GROUP * g->chunk;
+    float tot = 0.0f;
+    for (int64_t from = 0; from < g->k; from += most) {
+        const int64_t k = min_i64(most, g->k - from);
+        const float *x = contiguous(a + from * g->a_col, g->a_col, k, workspace);
+        const float *y = contiguous(b + from * g->b_row, g->b_row, k, workspace + most);
+        float sum[GROUP];
+        chunk_sums(x, y, k, g->chunk, sum);
+        for (int64_t j = 0; j * g->chunk < k; j++)
+            tot = tot + sum[j];
+    }
+    return tot;
+}
+
+int64_t RO_NAME(ro_gemm_chunks_workspace)(const gemm *g) {
+    const int few = g->m <= MOST_ELEMENTS && g->n <= MOST_ELEMENTS && g->m * g->n <= MOST_ELEMENTS;
+    const int64_t least_k = g->m * g->n == 1 ? 1 : g->chunk + 1;
+    if (!few || g->k < least_k || g->mask != RO_MASK_NONE || g->c_chunk)
+        return -1;
+    return g->a_col == 1 && g->b_row == 1 ? 0 : 2 * GROUP * g->chunk;
+}
+
+int RO_NAME(ro_gemm_chunks)(const gemm *g, float *workspace) {
+    if (RO_NAME(ro_gemm_chunks_workspace)(g) < 0)
+        return 0;
+    for (int64_t i = 0; i < g->m; i++) {
+        for (int64_t j = 0; j < g->n; j++) {
+            float *c = g->c + i * g->c_row + j;
+            const float t = dot(g, g->a + i * g->a_row, g->b + j * g->b_col, workspace) * g->alpha;
+            *c = ro_canon(g->beta == 0 ? t : ro_fma(g->beta, *c, t));
+        }
+    }
+    return 1;
+}

@@ -1,0 +1,323 @@
+/* Products of few rows whose other operand is stored along k: each lane of a vector is one
+ * element's dot product, and blocks of VW rows are transposed in registers on their way to it.
+ * Reads every element of b once and packs nothing. */
+#include "repops/cpu/gemm/gemm_dots.h"
+#include "repops/cpu/gemm/gemm_pack.h"
+
+enum { MOST_GROUPS = 4 };
+
+/* A square is VW steps of VW columns of b. Steps go in blocks, and while one is read the next is
+ * asked for, ASK_COLS columns with each square: ASK_LINES lines of one column, then the next one's,
+ * as memory is slower at a line of each in turn. A last block that is shorter asks for fewer
+ * columns; without vectors nothing is asked for. */
+enum { LINE = 16 /* floats */, ASK_LINES = VW < 8 ? 1 : 4, BLOCK = LINE * ASK_LINES };
+enum { ASK_COLS = VW * VW / BLOCK };
+
+/* Columns half a page apart, or a multiple of that, share so few sets of the first-level cache that
+ * it has room for 16 of them. From memory, b_ahead, they come faster 16 at a time too. */
+enum { CROWDED_STEP = 512, FEW_GROUPS = 16 / VW };
+
+/* Rows that pay: what is beyond DOTS_ROWS reads b again, from a cache. */
+enum { ROWS_MOST = 2 * DOTS_ROWS, STRIP_COLS = 64 };
+
+/* Element p of VW rows. */
+RO_INLINE vf load_step(const float *b, int64_t step) {
+    float x[VW];
+    for (int l = 0; l < VW; l++)
+        x[l] = b[l * step];
+    return vf_load(x);
+}
+
+/* Elements [from, VW) of row i, from column j on. */
+RO_INLINE void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, int from, vf tot) {
+    float x[VW], *to = g->c + i * g->c_row + j * c_col;
+    tot = vf_mul(tot, vf_set1(g->alpha));
+    if (c_col == 1 && from == 0) {
+        if (g->beta != 0)
+            tot = vf_fma(vf_set1(g->beta), vf_load(to), tot);
+        vf_store(to, vf_canon(tot));
+        return;
+    }
+    vf_store(x, tot);
+    for (int l = from; l < VW; l++) {
+        float *c = to + l * c_col;
+        *c = ro_canon(g->beta == 0 ? x[l] : ro_fma(g->beta, *c, x[l]));
+    }
+}
+
+/* What is asked for while the block from p of `cols` columns from b on is read: the next block of
+ * the same columns, the first one of the next columns, or what b_ahead says. */
+RO_INLINE const float *block_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
+    if (g->b_ahead)
+        return b + g->b_ahead + p * cols;
+    return b + (p + BLOCK < g->k ? p + BLOCK : cols * g->b_col);
+}
+
+RO_INLINE void ask(const float *b, int64_t step) {
+    RO_UNROLL
+    for (int i = 0; i < ASK_COLS; i++) {
+        const float *at = whole_address(b + i * step);
+        RO_UNROLL
+        for (int line = 0; line < ASK_LINES; line++)
+            __builtin_prefetch(at + line * LINE);
+    }
+}
+
+/* The compiler would mix the groups, and has no registers for two; the processor does so by itself,
+ * and while one's sums wait for each other transposes the next. */
+RO_INLINE void one_after_another(void) {
+    __asm__ volatile("" ::: "memory");
+}
+
+/* Steps [p, end) of `rows` x (VW * groups) elements, whole squares, while columns that are ask_step
+ * apart are asked for from `ahead` on. */
+RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const float *b,
+                          int64_t p, int64_t end, const float *ahead, int64_t ask_step,
+                          vf acc[DOTS_ROWS][MOST_GROUPS]) {
+    const int64_t step = g->b_col, a_row = g->a_row;
+    const float *a = g->a + p;
+    for (b += p; p < end; p += VW, a += VW, b += VW) {
+        const float *row[DOTS_ROWS];
+        RO_UNROLL
+        for (int i = 0; i < rows; i++)
+            row[i] = i ? whole_address(a + i * a_row) : a;
+        RO_UNROLL
+        for (int h = 0; h < groups; h++, ahead += ASK_COLS * ask_step) {
+            vf r[VW];
+            load_transposed(b + h * VW * step, step, r);
+            ask(ahead, ask_step);
+            RO_UNROLL
+            for (int q = 0; q < VW; q++) {
+                RO_UNROLL
+                for (int i = 0; i < rows; i++)
+                    acc[i][h] = vf_fma(vf_set1(row[i][q]), r[q], acc[i][h]);
+            }
+            one_after_another();
+        }
+    }
+}
+
+#if defined(RO_ISA_avx2)
+enum { QUADS = 1 };
+
+/* Four steps of all groups: rows of a and of b are `past` floats beyond a and at. */
+RO_INLINE void dots_quad(const int rows, const int groups, const gemm *g, const float *a,
+                         const float *const *at, const int past, const int asks,
+                         const float **ahead, int64_t ask_step, vf acc[DOTS_ROWS][MOST_GROUPS]) {
+    vf x[4], r[4];
+    RO_UNROLL
+    for (int q = 0; q < 4; q++)
+        x[q] = vf_set1(a[past + q]);
+    RO_UNROLL
+    for (int h = 0; h < groups; h++) {
+        load_quad(at[2 * h] + past, at[2 * h + 1] + past, g->b_col, r);
+        if (asks) {
+            ask(*ahead, ask_step);
+            *ahead += ASK_COLS * ask_step;
+        }
+        RO_UNROLL
+        for (int q = 0; q < 4; q++) {
+            acc[0][h] = vf_fma(x[q], r[q], acc[0][h]);
+            RO_UNROLL
+            for (int i = 1; i < rows; i++)
+                acc[i][h] = vf_fma(vf_set1(a[i * g->a_row + past + q]), r[q], acc[i][h]);
+        }
+        one_after_another();
+    }
+}
+
+/* As dots_block, four steps of all groups at a time, end - p a multiple of 4: groups share the
+ * elements of a, and their sums wait for each other less. Every line of b is read four times, so
+ * the cache has to keep as many as there are columns. */
+RO_INLINE void dots_quads(const int rows, const int groups, const gemm *g, const float *b,
+                          int64_t p, int64_t end, const float *ahead, int64_t ask_step,
+                          vf acc[DOTS_ROWS][MOST_GROUPS]) {
+    const float *a = g->a + p, *at[2 * MOST_GROUPS];
+    RO_UNROLL
+    for (int h = 0; h < 2 * groups; h++)
+        at[h] = b + p + 4 * h * g->b_col;
+    for (; p + VW <= end; p += VW, a += VW) {
+        dots_quad(rows, groups, g, a, at, 0, 1, &ahead, ask_step, acc);
+        dots_quad(rows, groups, g, a, at, 4, 0, &ahead, ask_step, acc);
+        RO_UNROLL
+        for (int h = 0; h < 2 * groups; h++)
+            at[h] = whole_address(at[h] + VW);
+    }
+    if (p < end)
+        dots_quad(rows, groups, g, a, at, 0, 0, &ahead, ask_step, acc);
+}
+
+#else
+enum { QUADS = 0 };
+#define dots_quads dots_block
+#endif
+
+/* One chunk of `rows` x (VW * groups) elements. */
+RO_INLINE void dots_chunk(const int rows, const int groups, const int quads, const gemm *g,
+                          const float *b, int64_t from, int64_t to,
+                          vf acc[DOTS_ROWS][MOST_GROUPS]) {
+    const int square = quads ? 4 : VW;
+    const int64_t whole = from + (to - from) / square * square,
+                  ask_step = g->b_ahead ? BLOCK : g->b_col;
+    int64_t p = from;
+    for (; p < whole; p = min_i64(whole, p + BLOCK)) {
+        const float *ahead = block_ahead(g, b, VW * groups, p);
+        if (quads)
+            dots_quads(rows, groups, g, b, p, min_i64(whole, p + BLOCK), ahead, ask_step, acc);
+        else
+            dots_block(rows, groups, g, b, p, min_i64(whole, p + BLOCK), ahead, ask_step, acc);
+    }
+    for (; p < to; p++) {
+        RO_UNROLL
+        for (int h = 0; h < groups; h++) {
+            const vf r = load_step(b + h * VW * g->b_col + p, g->b_col);
+            RO_UNROLL
+            for (int i = 0; i < rows; i++)
+                acc[i][h] = vf_fma(vf_set1(g->a[i * g->a_row + p]), r, acc[i][h]);
+        }
+    }
+}
+
+/* Columns [j, j + VW * groups); those before j + skip are done. */
+RO_INLINE void dots_columns(const int rows, const int groups, const int quads, const gemm *g,
+                            int64_t c_col, int64_t j, int skip) {
+    vf tot[DOTS_ROWS][MOST_GROUPS];
+    for (int i = 0; i < rows; i++)
+        for (int h = 0; h < groups; h++)
+            tot[i][h] = vf_set1(0.0f);
+    for (int64_t from = 0; from < g->k; from += g->chunk) {
+        vf acc[DOTS_ROWS][MOST_GROUPS];
+        RO_UNROLL
+        for (int i = 0; i < rows; i++) {
+            RO_UNROLL
+            for (int h = 0; h < groups; h++)
+                acc[i][h] = vf_set1(0.0f);
+        }
+        dots_chunk(rows, groups, quads, g, g->b + j * g->b_col, from,
+                   min_i64(from + g->chunk, g->k), acc);
+        RO_UNROLL
+        for (int i = 0; i < rows; i++) {
+            RO_UNROLL
+            for (int h = 0; h < groups; h++)
+                tot[i][h] = vf_add(tot[i][h], acc[i][h]);
+        }
+    }
+    for (int i = 0; i < rows; i++)
+        for (int h = 0; h < groups; h++)
+            store_lanes(g, c_col, i, j + h * VW, h ? 0 : skip, tot[i][h]);
+}
+
+/* As many columns from j on as make whole ones of `groups`. */
+RO_INLINE int64_t dots_wide(const int rows, const int groups, const int quads, const gemm *g,
+                            int64_t c_col, int64_t j) {
+    for (; j + VW * groups <= g->n; j += VW * groups)
+        dots_columns(rows, groups, quads, g, c_col, j, 0);
+    return j;
+}
+
+/* The last columns overlap with those before: what is done already is not stored again. */
+RO_INLINE void dots_rows(const int rows, const int groups, const gemm *g, int64_t c_col) {
+    const int few = g->b_ahead || g->b_col % CROWDED_STEP == 0;
+    int64_t j = 0;
+    if (groups > FEW_GROUPS && !few)
+        j = dots_wide(rows, groups, 0, g, c_col, j);
+    if (QUADS && rows < DOTS_ROWS && !few)
+        j = dots_wide(rows, groups, 1, g, c_col, j);
+    else if (FEW_GROUPS > 1)
+        j = dots_wide(rows, groups < FEW_GROUPS ? groups : FEW_GROUPS, 0, g, c_col, j);
+    for (; j < g->n; j += VW) {
+        const int64_t at = min_i64(j, g->n - VW);
+        dots_columns(rows, 1, 0, g, c_col, at, (int)(j - at));
+    }
+}
+
+static void dots(const gemm *g, int64_t c_col) {
+    switch (g->m) {
+    case 1: dots_rows(1, DOTS_GROUPS, g, c_col); break;
+    case 2: dots_rows(2, DOTS_GROUPS, g, c_col); break;
+    case 3: dots_rows(3, DOTS_GROUPS > 2 ? 2 : DOTS_GROUPS, g, c_col); break;
+    case 4: dots_rows(4, DOTS_GROUPS > 2 ? 2 : DOTS_GROUPS, g, c_col); break;
+#if defined(RO_ISA_avx512)
+    case 5: dots_rows(5, 1, g, c_col); break;
+    case 6: dots_rows(6, 1, g, c_col); break;
+    case 7: dots_rows(7, 1, g, c_col); break;
+    case 8: dots_rows(8, 1, g, c_col); break;
+#endif
+    default: break;
+    }
+}
+
+/* Strips of rows, for one block of columns after the other. */
+static void dots_strips(const gemm *g, int64_t c_col) {
+    const int64_t height = ceil_div(g->m, ceil_div(g->m, DOTS_ROWS));
+    gemm s = *g;
+    for (int64_t j = 0; j < g->n; j += s.n) {
+        s.n = g->n - j < STRIP_COLS + VW ? g->n - j : STRIP_COLS; /* never less than VW */
+        s.b = g->b + j * g->b_col;
+        for (int64_t i = 0; i < g->m; i += height) {
+            s.m = min_i64(height, g->m - i);
+            s.a = g->a + i * g->a_row;
+            s.c = g->c + i * g->c_row + j * c_col;
+            dots(&s, c_col);
+        }
+    }
+}
+
+static int usable(const gemm *g) {
+    return g->m <= ROWS_MOST && g->n >= VW && g->b_row == 1 && g->b_col != 1;
+}
+
+/* The same product transposed; the columns of c are then c_row apart. */
+static gemm transposed(const gemm *g) {
+    gemm t = *g;
+    t.m = g->n, t.n = g->m;
+    t.a = g->b, t.a_row = g->b_col, t.a_col = g->b_row;
+    t.b = g->a, t.b_row = g->a_col, t.b_col = g->a_row;
+    return t;
+}
+
+/* Columns that fill a tile of AVX2 in place, where rows of a do not displace each other in the
+ * first-level cache. */
+static int fills_tile(const gemm *g) {
+    return VW == 8 && g->n > 6 && g->n <= VW && g->b_col == 1 && g->a_row % 1024 != 0;
+}
+
+/* 1: g itself; 2: g transposed; 0: neither is of this kind. */
+static int kind(const gemm *g) {
+    if (g->mask != RO_MASK_NONE || g->c_chunk || g->k == 0)
+        return 0;
+    const gemm t = transposed(g);
+    return usable(g) ? 1 : usable(&t) && !fills_tile(g) ? 2 : 0;
+}
+
+/* The rows of a, each along k. */
+static void gather_a(gemm *g, float *to) {
+    for (int64_t i = 0; i < g->m; i++)
+        for (int64_t p = 0; p < g->k; p++)
+            to[i * g->k + p] = g->a[i * g->a_row + p * g->a_col];
+    g->a = to, g->a_row = g->k, g->a_col = 1;
+}
+
+int64_t RO_NAME(ro_gemm_dots_workspace)(const gemm *g) {
+    const int which = kind(g);
+    if (which == 0)
+        return -1;
+    return which == 1 ? (g->a_col == 1 ? 0 : g->m * g->k) : g->b_row == 1 ? 0 : g->n * g->k;
+}
+
+int RO_NAME(ro_gemm_dots)(const gemm *g, float *workspace) {
+    const int which = kind(g);
+    if (which == 0)
+        return 0;
+    gemm t = which == 1 ? *g : transposed(g);
+    const int64_t c_col = which == 1 ? 1 : g->c_row;
+    if (which == 2)
+        t.c_row = 1;
+    if (t.a_col != 1)
+        gather_a(&t, workspace);
+    if (t.m > DOTS_ROWS)
+        dots_strips(&t, c_col);
+    else
+        dots(&t, c_col);
+    return 1;
+}

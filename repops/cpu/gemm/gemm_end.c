@@ -1,0 +1,51 @@
+/* What ro_linear adds to a product, SPEC.md section 3.1: rows that were just written, and that a
+ * cache still has. */
+#include "repops/cpu/elements/functions.h"
+#include "repops/cpu/gemm/gemm.h"
+
+/* An activation. */
+#define ACTIVATION(name)                                                                           \
+    RO_INLINE wide name(wide x, constants s) {                                                     \
+        (void)s;                                                                                   \
+        return wide_canon(wide_##name(x));                                                         \
+    }
+ACTIVATION(relu)
+ACTIVATION(gelu)
+ACTIVATION(gelu_erf)
+ACTIVATION(silu)
+#undef ACTIVATION
+
+/* A part of g. */
+typedef struct {
+    const gemm *g;
+    int64_t i, rows, j, cols;
+} place;
+
+RO_INLINE void add(float *c, const float *bias, int64_t cols) {
+    RO_SAME_INDEX
+    for (int64_t e = 0; e < cols; e++)
+        c[e] = ro_canon(c[e] + bias[e]);
+}
+
+/* f: NULL for none. */
+RO_INLINE void end(function1 *f, const place *p) {
+    const gemm *g = p->g;
+    for (int64_t r = p->i; r < p->i + p->rows; r++) {
+        float *c = g->c + r * g->c_row + p->j, *y = g->y + r * g->c_row + p->j;
+        if (g->bias)
+            add(c, g->bias + p->j, p->cols);
+        if (f)
+            map(f, (constants){0}, c, p->cols, y);
+    }
+}
+
+void RO_NAME(ro_gemm_end)(const gemm *g, int64_t i, int64_t rows, int64_t j, int64_t cols) {
+    const place p = {g, i, rows, j, cols};
+    switch (g->activation) {
+    case RO_ACTIVATION_NONE: end(NULL, &p); break;
+    case RO_ACTIVATION_RELU: end(relu, &p); break;
+    case RO_ACTIVATION_GELU: end(gelu, &p); break;
+    case RO_ACTIVATION_GELU_ERF: end(gelu_erf, &p); break;
+    case RO_ACTIVATION_SILU: end(silu, &p); break;
+    }
+}

@@ -1,0 +1,103 @@
+/* Small products: one chunk, nothing packed but a transposed b, little to decide. */
+#include "repops/cpu/gemm/gemm_small.h"
+#include "repops/cpu/gemm/gemm_dots.h"
+#include "repops/cpu/gemm/gemm_pack.h"
+#include "repops/cpu/gemm/gemm_place.h"
+
+/* Elements of b that are transposed first, and of an a that nothing is asked for of. */
+enum { NEAR_B = 1 << 14, SHORT_A = 1 << 12 };
+
+int RO_NAME(ro_gemm_is_small)(const gemm *g) {
+    return g->k > 0 && g->k <= g->chunk && !g->c_chunk && (g->n > DOTS_ROWS || g->m < VW) &&
+           b_in_place(g) && a_in_place(g, 1);
+}
+
+/* The last columns, where they are so few that a tile of them has room for more rows: sums of few
+ * rows wait for themselves. */
+#if defined(RO_ISA_avx512)
+static int64_t columns_apart(const gemm *g) {
+    const int64_t left = g->n % VW;
+    return g->n > VW && left <= QUAD_COLS && g->a_col == 1 && g->m > MR ? left : 0;
+}
+
+static void run_apart(const gemm *g, int64_t cols, tile *t) {
+    const int64_t height = panel_rows(g->m, QUAD_ROWS), j = g->n - cols;
+    t->b = g->b + j, t->cols = cols;
+    for (int64_t i = 0; i < g->m; i += height) {
+        t->a = g->a + i * g->a_row;
+        t->c = t->out = g->c + i * g->c_row + j;
+        RO_NAME(ro_tile_half)((int)min_i64(height, g->m - i), t);
+    }
+}
+#else
+static int64_t columns_apart(const gemm *g) {
+    (void)g;
+    return 0;
+}
+
+static void run_apart(const gemm *g, int64_t cols, tile *t) {
+    (void)g, (void)cols, (void)t;
+}
+#endif
+
+/* What is read again and again is the smaller of a and b. */
+static void run_small(const gemm *g) {
+    const int64_t apart = columns_apart(g), n = g->n - apart;
+    const int64_t height = panel_rows(g->m, place_rows(g->n));
+    const int64_t width = g->m > 4 * n ? n : place_cols(height, n);
+    const int asks = g->m > PLACE_ROWS && g->m * g->k > SHORT_A && a_is_far(g);
+    tile t;
+    clear_tile(g, &t);
+    t.k = g->k, t.a_row = g->a_row, t.a_step = g->a_col, t.b_step = g->b_row;
+    t.c_row = g->c_row, t.flags = TILE_FIRST | TILE_LAST;
+    for (int64_t from = 0; from < n; from += width) {
+        const int64_t to = min_i64(from + width, n);
+        for (int64_t i = 0; i < g->m; i += height) {
+            t.a = g->a + i * g->a_row;
+            if (asks)
+                look_ahead_a(g, t.a + height * g->a_row, &t);
+            for (int64_t j = from; j < to; j += t.cols) {
+                t.cols = place_cols(height, to - j);
+                t.b = g->b + j;
+                t.c = t.out = g->c + i * g->c_row + j;
+                RO_NAME(ro_tile_place)((int)min_i64(height, g->m - i), &t);
+            }
+        }
+    }
+    if (apart)
+        run_apart(g, apart, &t);
+}
+
+int RO_NAME(ro_gemm_small)(const gemm *g) {
+    if (!RO_NAME(ro_gemm_is_small)(g))
+        return 0;
+    run_small(g);
+    if (g->y)
+        RO_NAME(ro_gemm_end)(g, 0, g->m, 0, g->n);
+    return 1;
+}
+
+/* ---- b along k: transposed first ---- */
+
+/* Floats from one step of b to the next once it is transposed. */
+static int64_t turned_row(const gemm *g) {
+    return ceil_div(g->n, VW) * VW;
+}
+
+/* One column is better off as one row (gemm.c). */
+int64_t RO_NAME(ro_gemm_turned_workspace)(const gemm *g) {
+    const int64_t size = g->k * turned_row(g);
+    const int kind = g->b_col != 1 && g->n > 1 && g->mask == RO_MASK_NONE && !g->c_chunk &&
+                     g->k > 0 && g->k <= g->chunk && size <= NEAR_B && a_in_place(g, 1);
+    return kind ? size : -1;
+}
+
+int RO_NAME(ro_gemm_turned)(const gemm *g, float *workspace) {
+    if (RO_NAME(ro_gemm_turned_workspace)(g) < 0)
+        return 0;
+    gemm t = *g;
+    t.b = workspace, t.b_row = turned_row(g), t.b_col = 1;
+    pack(&(panel){g->b, g->b_col, g->b_row, g->n, t.b_row, g->k}, workspace);
+    run_small(&t);
+    return 1;
+}

@@ -1,0 +1,110 @@
+/* One row of a, and rows of b that are a multiple of a page apart: steps of one tile of columns
+ * would displace each other in the first-level cache before they are read. So a few steps are done
+ * for all columns, whose sums stay in that cache, before the next few: b is read nearly in the
+ * order of addresses. */
+#include "repops/cpu/gemm/gemm_sweep.h"
+#include "repops/cpu/gemm/gemm_tile.h"
+
+/* Steps that are done together, and vectors of columns, whose lines are asked for two tiles ahead;
+ * columns whose sums and totals are kept. */
+enum { STEPS = 8, VECTORS = 8, WIDTH = VECTORS * VW, MOST = 4096 };
+
+/* acc = fma(a, b, acc) for `steps` steps of k, from +0 if `first`: whole vectors, two tiles of
+ * which are asked for ahead. */
+RO_INLINE void sweep_tile(const gemm *g, const float *a, const float *b, int first, float *sums) {
+    vf acc[VECTORS];
+    RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        acc[v] = first ? vf_set1(0.0f) : vf_load(sums + v * VW);
+    RO_UNROLL
+    for (int p = 0; p < STEPS; p++, a += g->a_col, b += g->b_row) {
+        const vf x = vf_set1(*a);
+        RO_UNROLL
+        for (int v = 0; v < VECTORS; v++) {
+            if (v * VW % 16 == 0)
+                __builtin_prefetch(b + 2 * WIDTH + v * VW);
+            acc[v] = vf_fma(x, vf_load(b + v * VW), acc[v]);
+        }
+    }
+    RO_UNROLL
+    for (int v = 0; v < VECTORS; v++)
+        vf_store(sums + v * VW, acc[v]);
+}
+
+/* The same for columns [from, to) and any number of steps. */
+static void sweep_rest(const gemm *g, int64_t steps, const float *a, const float *b, int first,
+                       int64_t from, int64_t to, float *sums) {
+    for (int64_t j = from; j < to; j += VW) {
+        const vf_mask mask = vf_first(to - j);
+        vf acc = first ? vf_set1(0.0f) : vf_load_mask(sums + j, mask);
+        for (int64_t p = 0; p < steps; p++)
+            acc = vf_fma(vf_set1(a[p * g->a_col]), vf_load_mask(b + p * g->b_row + j, mask), acc);
+        vf_store_n(sums + j, acc, to - j);
+    }
+}
+
+/* STEPS steps of n columns; `start` columns come before the first whole tile. */
+static void sweep_columns(const gemm *g, const float *a, const float *b, int first, int64_t start,
+                          int64_t n, float *sums) {
+    sweep_rest(g, STEPS, a, b, first, 0, start, sums);
+    int64_t j = start;
+    for (; j + WIDTH <= n; j += WIDTH)
+        sweep_tile(g, a, b + j, first, sums + j);
+    sweep_rest(g, STEPS, a, b, first, j, n, sums);
+}
+
+/* tot = tot + sums, tot being +0 before the first chunk; after the last one it is the result. */
+static void end_chunk(const gemm *g, int first, int last, int64_t n, const float *sums, float *tot,
+                      float *c) {
+    const vf alpha = vf_set1(g->alpha), beta = vf_set1(g->beta);
+    for (int64_t j = 0; j < n; j += VW) {
+        vf x = vf_add(first ? vf_set1(0.0f) : vf_load(tot + j), vf_load(sums + j));
+        if (!last) {
+            vf_store(tot + j, x);
+            continue;
+        }
+        x = vf_mul(x, alpha);
+        if (g->beta != 0)
+            x = vf_fma(beta, vf_load_n(c + j, n - j), x);
+        vf_store_n(c + j, vf_canon(x), n - j);
+    }
+}
+
+/* Columns until whole tiles begin at a multiple of their size: so none lies in two pages. */
+static int64_t start_of(const float *b, int64_t n) {
+    const int64_t over = (int64_t)((uintptr_t)b / sizeof(float) % WIDTH);
+    return min_i64(over ? WIDTH - over : 0, n);
+}
+
+static int64_t kept(const gemm *g) {
+    return ceil_div(min_i64(MOST, g->n), VW) * VW;
+}
+
+static void sweep_block(const gemm *g, const float *b, int64_t n, float *c, float *tot) {
+    const int64_t start = start_of(b, n);
+    float *sums = tot + kept(g) + (VW - start % VW) % VW; /* of a tile: whole lines */
+    for (int64_t from = 0; from < g->k; from += g->chunk) {
+        const int64_t end = min_i64(from + g->chunk, g->k);
+        int64_t p = from;
+        for (; p + STEPS <= end; p += STEPS)
+            sweep_columns(g, g->a + p * g->a_col, b + p * g->b_row, p == from, start, n, sums);
+        if (p < end)
+            sweep_rest(g, end - p, g->a + p * g->a_col, b + p * g->b_row, p == from, 0, n, sums);
+        end_chunk(g, from == 0, end == g->k, n, sums, tot, c);
+    }
+}
+
+int64_t RO_NAME(ro_gemm_sweep_workspace)(const gemm *g) {
+    if (g->m != 1 || g->b_col != 1 || g->b_row % PAGE != 0 || g->n < 4 * WIDTH || g->k < FAR_K ||
+        g->mask != RO_MASK_NONE || g->c_chunk)
+        return -1;
+    return 2 * kept(g) + VW;
+}
+
+int RO_NAME(ro_gemm_sweep)(const gemm *g, float *workspace) {
+    if (RO_NAME(ro_gemm_sweep_workspace)(g) < 0)
+        return 0;
+    for (int64_t j = 0; j < g->n; j += MOST)
+        sweep_block(g, g->b + j, min_i64(MOST, g->n - j), g->c + j, workspace);
+    return 1;
+}

@@ -1,0 +1,192 @@
+/* matmul and ro_linear (SPEC.md section 3.1), and attn_av (section 8): a batch of products, shared
+ * among threads by output. */
+#include "repops/cpu/gemm/gemm_small.h"
+#include "repops/src/call.h"
+
+/* Multiply-adds of a piece, about two microseconds; a product of as many is cut in two. Those of
+ * one microsecond. Elements of c for a thread, of which half are worth what packing their operands
+ * takes. */
+enum { PIECE_WORK = 1 << 17, WORK_US = 1 << 16, LARGE = 1 << 21 };
+
+typedef struct {
+    gemm first; /* of the batch */
+    int64_t batch, a_size, b_size, c_size;
+    int64_t rows, cols;   /* of a piece */
+    int64_t down, across; /* pieces of one product */
+    float *workspace;
+    int64_t workspace_size; /* of one thread, in floats */
+} batch;
+
+static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
+    const batch *b = user;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t product = i / b->across / b->down;
+        const int64_t row = i / b->across % b->down * b->rows, col = i % b->across * b->cols;
+        gemm g = b->first;
+        g.m = min_i64(b->rows, g.m - row);
+        g.n = min_i64(b->cols, g.n - col);
+        g.row0 += row;
+        g.a += product * b->a_size + row * g.a_row;
+        g.b += product * b->b_size + col * g.b_col;
+        g.c += product * b->c_size + row * g.c_row + col;
+        g.y = g.y ? g.y + row * g.c_row + col : NULL;
+        g.bias = g.bias ? g.bias + col : NULL;
+        RO_NAME(ro_gemm)(&g, b->workspace + worker * b->workspace_size);
+    }
+}
+
+/* The larger of `parts`, all but the last multiples of `unit`. */
+static int64_t part_of(int64_t size, int64_t parts, int64_t unit) {
+    return min_i64(size, ceil_div(ceil_div(size, parts), unit) * unit);
+}
+
+/* Cuts every product into about `pieces`: as square as they may be unless others are smaller by an
+ * eighth, as pieces are of tiles, or of vectors where nothing is packed. Rows of one column are
+ * columns of one row (gemm.c). */
+static void cut(batch *b, int64_t pieces) {
+    const int64_t m = b->first.m, n = b->first.n;
+    const int small = RO_NAME(ro_gemm_is_small)(&b->first);
+    const int64_t row = n == 1 ? NR : small ? 1 : MR, col = small ? VW : NR;
+    int64_t down = 1, across = 1;
+    while (down * across < pieces && (m > down * MR || n > across * NR)) {
+        const int64_t wide = part_of(m, down, row) * part_of(n, 2 * across, col);
+        const int64_t tall = part_of(m, 2 * down, row) * part_of(n, across, col);
+        if (8 * wide <= (n / across >= m / down ? 9 : 7) * tall)
+            across *= 2;
+        else
+            down *= 2;
+    }
+    b->rows = part_of(m, down, row);
+    b->cols = part_of(n, across, col);
+    b->down = ceil_div(m, b->rows);
+    b->across = ceil_div(n, b->cols);
+}
+
+static double work_of(const batch *b) {
+    return (double)b->batch * (double)b->first.m * (double)b->first.n * (double)b->first.k;
+}
+
+/* A few, so that threads finish together though rows differ under a mask, or one is put aside. */
+static int pieces_per_thread(const batch *b, int threads) {
+    const gemm *g = &b->first;
+    if (g->mask != RO_MASK_NONE)
+        return 4;
+    return b->batch == 1 && (double)g->m * (double)g->n < LARGE * (double)threads ? 1 : 2;
+}
+
+static int64_t pieces_wanted(ro_ctx *ctx, const batch *b) {
+    const double work = work_of(b);
+    const int threads = work < PIECE_WORK ? 1 : ro_pool_threads(ro_ctx_pool(ctx), work / WORK_US);
+    if (threads == 1)
+        return 1;
+    const int64_t most = threads * pieces_per_thread(b, threads);
+    return work < PIECE_WORK * (double)most ? max_i64(2, (int64_t)(work / PIECE_WORK)) : most;
+}
+
+/* The largest of all pieces: whole ones, and what is left at the edges. */
+static int64_t most_workspace(const batch *b) {
+    const gemm *g = &b->first;
+    const int64_t rows[] = {min_i64(b->rows, g->m), g->m - (b->down - 1) * b->rows};
+    const int64_t cols[] = {min_i64(b->cols, g->n), g->n - (b->across - 1) * b->cols};
+    int64_t most = 16;
+    for (int i = 0; i < 4; i++) {
+        gemm piece = *g;
+        piece.m = rows[i / 2], piece.n = cols[i % 2];
+        most = max_i64(most, RO_NAME(ro_gemm_workspace)(&piece));
+    }
+    return ceil_div(most, 16) * 16; /* aligned for every thread */
+}
+
+static ro_status run_one(ro_ctx *ctx, const gemm *g) {
+    if (RO_NAME(ro_gemm_small)(g))
+        return RO_OK;
+    const int64_t size = RO_NAME(ro_gemm_workspace)(g);
+    float *workspace = size ? ro_workspace(ctx, (size_t)size * sizeof(float)) : NULL;
+    if (size && !workspace)
+        return RO_ERR_MEMORY;
+    RO_NAME(ro_gemm)(g, workspace);
+    return RO_OK;
+}
+
+static ro_status run_batch(ro_ctx *ctx, batch *b) {
+    const int threads = ro_ctx_threads(ctx);
+    const int64_t wanted = pieces_wanted(ctx, b);
+    if (b->batch == 1 && wanted == 1)
+        return run_one(ctx, &b->first);
+    b->first.a_all = (b->a_size ? b->batch : 1) * b->first.m * b->first.k;
+    cut(b, ceil_div(wanted, b->batch));
+    b->workspace_size = most_workspace(b);
+    b->workspace = ro_workspace(ctx, (size_t)(b->workspace_size * threads) * sizeof(float));
+    if (!b->workspace)
+        return RO_ERR_MEMORY;
+    const int64_t count = b->batch * b->down * b->across;
+    ro_pool_for(ro_ctx_pool(ctx), count, ceil_div(count, wanted), run_pieces, b);
+    return RO_OK;
+}
+
+ro_status RO_NAME(ro_gemm_shared)(ro_ctx *ctx, const gemm *g) {
+    batch b = {.first = *g, .batch = 1};
+    return run_batch(ctx, &b);
+}
+
+static ro_status matmul(const ro_job *job) {
+    const ro_matmul v = ro_matmul_of(job->call);
+    batch b = {.batch = v.batch, .a_size = v.m * v.k, .b_size = v.k * v.n, .c_size = v.m * v.n};
+    b.first = (gemm){.m = v.m, .n = v.n, .k = v.k, .a = job->in[0], .b = job->in[1], .c = job->out};
+    b.first.a_row = v.trans_a ? 1 : v.k;
+    b.first.a_col = v.trans_a ? v.m : 1;
+    b.first.b_row = v.trans_b ? 1 : v.n;
+    b.first.b_col = v.trans_b ? v.k : 1;
+    b.first.c_row = v.n;
+    b.first.chunk = v.chunk;
+    b.first.mask = v.mask;
+    b.first.alpha = v.alpha;
+    return run_batch(job->ctx, &b);
+}
+
+static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
+    gemm g = {.m = p->m, .n = p->n, .k = p->k, .chunk = RO_DOT_CHUNK};
+    g.a = p->a, g.a_row = p->a_row, g.a_col = p->a_col;
+    g.b = p->b, g.b_row = p->b_row, g.b_col = p->b_col;
+    g.c = p->c, g.c_row = p->c_row;
+    g.alpha = p->alpha, g.beta = p->beta;
+    if (p->batch == 1 && (double)p->m * (double)p->n * (double)p->k < PIECE_WORK)
+        return run_one(ctx, &g);
+    batch b = {g, p->batch, p->a_next, p->b_next, p->c_next};
+    return run_batch(ctx, &b);
+}
+
+/* z is where y goes if nobody wants it apart. */
+static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
+    const ro_linear_layer *l = &j->layer;
+    gemm g = {.m = l->rows, .n = l->out, .k = l->in, .alpha = 1.0f, .chunk = RO_DOT_CHUNK};
+    g.a = j->x, g.a_row = l->in, g.a_col = 1;
+    g.b = j->w, g.b_row = l->transposed ? 1 : l->out, g.b_col = l->transposed ? l->in : 1;
+    g.c = j->z ? j->z : j->y, g.c_row = l->out;
+    g.y = j->y, g.bias = j->bias, g.activation = l->activation;
+    return RO_NAME(ro_gemm_shared)(ctx, &g);
+}
+
+/* Every key block is a chunk with its own result: out is [..., T, nb, D]. */
+static ro_status attn_av(const ro_job *job) {
+    const ro_shape *e = &job->call->input[0], *out = &job->call->output;
+    const int64_t queries = e->dim[e->ndim - 2], keys = e->dim[e->ndim - 1];
+    const int64_t width = out->dim[out->ndim - 1], blocks = out->dim[out->ndim - 2];
+    batch b = {.batch = in_numel(job, 0) / queries / keys,
+               .a_size = queries * keys,
+               .b_size = keys * width,
+               .c_size = queries * blocks * width};
+    b.first = (gemm){.m = queries, .n = width, .k = keys, .alpha = 1.0f, .chunk = RO_ATTN_BLOCK};
+    b.first.a = job->in[0], b.first.a_row = keys, b.first.a_col = 1;
+    b.first.b = job->in[1], b.first.b_row = width, b.first.b_col = 1;
+    b.first.c = job->out, b.first.c_row = blocks * width, b.first.c_chunk = width;
+    b.first.mask = job->call->attr[0] ? RO_MASK_UPTO_ROW : RO_MASK_NONE;
+    return run_batch(job->ctx, &b);
+}
+
+void RO_NAME(ro_add_products)(ro_table *table) {
+    table->kernel[RO_OP_MATMUL] = (ro_kernel){.run = matmul};
+    table->kernel[RO_OP_ATTN_AV] = (ro_kernel){.run = attn_av};
+    table->sgemm = sgemm;
+    table->linear = linear;
+}

@@ -1,0 +1,432 @@
+/* The product of conv_gather.h. All of b is packed once, for all threads. A block of a is gathered
+ * chunk by chunk, whole chunks at a time, and multiplied by all of b before the next. */
+#include "repops/cpu/image/conv_gather.h"
+
+/* Floats of b that stay in the cache beside a tile of a. Images of which the pixels that lack the
+ * same taps are rows enough for a tile. Pixels of a line that are worth one: fewer are gathered
+ * from several. */
+enum { B_CACHED = 1 << 17, SPLIT_BATCH = 8, LINE_ROWS = MR < 6 ? MR : 6 };
+
+/* ---- b ---- */
+
+/* A panel has all steps of k together. */
+static float *packed_b(const gather *g, int64_t group, int64_t j) {
+    return g->packed + (group * ceil_div(g->n, NR) + j / NR) * g->k * NR;
+}
+
+/* An item is a panel of a group. */
+static void pack_panels(void *user, int64_t first, int64_t last, int worker) {
+    gather *g = user;
+    const int64_t panels = ceil_div(g->n, NR);
+    (void)worker;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t group = i / panels, j = i % panels * NR;
+        const panel s = {NULL, g->b_col, g->b_row, min_i64(NR, g->n - j), NR, g->depth};
+        float *to = packed_b(g, group, j);
+        for (int64_t k = 0; k < g->k; k += g->depth) {
+            panel t = s;
+            t.from = conv_weight(g, group, k, j);
+            pack(&t, to + k * NR);
+        }
+        if (!g->split && !all_finite(to, g->k * NR))
+            atomic_store(&g->not_finite, 1);
+    }
+}
+
+/* ---- a ---- */
+
+/* How tiles find a. Along a line of the image its rows lie at one distance, in place or, where some
+ * are outside, copied; rows of many lines are transposed. */
+typedef enum { IN_PLACE, COPIED, TRANSPOSED } layout;
+
+/* Some rows and columns of the product; pieces [first, last) at a time. */
+typedef struct {
+    const gather *g;
+    const block *b;
+    const piece *pieces;
+    tile_run *runs; /* the pieces, unless transposed */
+    int64_t count, group, col, n;
+    int64_t first, last, k; /* k: their steps */
+    layout layout;
+    int64_t line;   /* rows that tiles share evenly, */
+    int64_t height; /* of so many each; */
+    int64_t before; /* rows of the first line that are not the part's */
+    float *a;       /* rows that are copied or transposed */
+    int64_t a_row;  /* of rows that are copied */
+    float *c;       /* totals, rows c_row apart; NULL: they are where the output is */
+    int64_t c_row;
+} part;
+
+static const float *term_of(const part *s, const place *at, const piece *p) {
+    const float *pixel = pixel_of(s->g, at, p);
+    return pixel ? pixel + s->group * s->g->depth : NULL;
+}
+
+static void copy_row(const part *s, const place *at, float *to) {
+    for (int64_t q = s->first; q < s->last; q++) {
+        const int64_t steps = s->pieces[q].steps;
+        const float *from = term_of(s, at, &s->pieces[q]);
+        for (int64_t p = 0; p < steps; p += VW)
+            vf_store(to + p, from ? vf_load_n(from + p, steps - p) : vf_set1(0.0f));
+        to += steps;
+    }
+}
+
+/* Up to VW steps of up to VW rows. */
+RO_INLINE void gather_square(const float *const *from, int64_t rows, int64_t p, int64_t steps,
+                             float *to) {
+    vf r[VW];
+    for (int64_t i = 0; i < VW; i++)
+        r[i] = i < rows && from[i] ? vf_load_n(from[i] + p, steps) : vf_set1(0.0f);
+    transpose(r);
+    for (int64_t i = 0; i < steps; i++)
+        vf_store(to + (p + i) * rows, r[i]);
+}
+
+/* Stores run over into the steps that follow, which are written next. */
+static void gather_steps(const float *const *from, int64_t rows, int64_t steps, float *to) {
+    if ((int)VW >= (int)MR && steps >= VW / 4) {
+        for (int64_t p = 0; p < steps; p += VW)
+            gather_square(from, rows, p, min_i64(VW, steps - p), to);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t p = 0; p < steps; p++)
+            to[p * rows + i] = from[i] ? from[i][p] : 0.0f;
+}
+
+static void transpose_rows(const part *s, const place *at, int64_t rows, float *to) {
+    const float *from[MR];
+    for (int64_t q = s->first; q < s->last; q++) {
+        const piece *p = &s->pieces[q];
+        for (int64_t i = 0; i < rows; i++)
+            from[i] = term_of(s, &at[i], p);
+        gather_steps(from, rows, p->steps, to);
+        to += p->steps * rows;
+    }
+}
+
+/* Rows from `row` on that make a tile. */
+static int64_t tile_rows(const part *s, int64_t row) {
+    const int64_t at = (s->before + row) % s->line;
+    return min_i64(min_i64(s->height, s->line - at), s->b->m - row);
+}
+
+/* Where the rows of the tile at `row` are kept, row0 being the first that is. */
+static float *kept_rows(const part *s, int64_t row0, int64_t row) {
+    return s->a + (row - row0) * (s->layout == COPIED ? s->a_row : s->k);
+}
+
+static void gather_rows(const part *s, int64_t row0, int64_t m) {
+    place at[MR], next = place_of(s->b, s->b->row + row0);
+    for (int64_t row = row0, rows; row < row0 + m; row += rows) {
+        float *to = kept_rows(s, row0, row);
+        rows = tile_rows(s, row);
+        for (int64_t i = 0; i < rows; i++, next_place(s->b, &next)) {
+            at[i] = next;
+            if (s->layout == COPIED)
+                copy_row(s, &next, to + i * s->a_row);
+        }
+        if (s->layout == TRANSPOSED)
+            transpose_rows(s, at, rows, to);
+    }
+}
+
+/* ---- products ---- */
+
+/* Steps from piece q on that follow each other in b, within a chunk; *end is the piece after. */
+static int64_t run_of(const part *s, int64_t q, int64_t *end) {
+    const int64_t k = s->pieces[q].k;
+    int64_t steps = 0;
+    do
+        steps += s->pieces[q].steps;
+    while (!s->pieces[q++].last && s->pieces[q].k == k + steps);
+    *end = q;
+    return steps;
+}
+
+/* One tile of transposed rows, run by run; t has its operands from step 0 of b and the first step
+ * of a that is kept. Chunks with a gap continue with the accumulators so far. */
+static void run_transposed(const part *s, int rows, const tile *whole) {
+    float acc[MR * NR];
+    const float *a = whole->a, *start = NULL;
+    int flags = s->first == 0 ? TILE_FIRST : 0;
+    for (int64_t q = s->first, end; q < s->last; q = end) {
+        tile t = *whole;
+        t.k = run_of(s, q, &end);
+        t.a = a, t.b += s->pieces[q].k * NR, t.start = start;
+        t.flags = flags | (end == s->count ? TILE_LAST : 0);
+        a += t.k * t.a_step;
+        if (s->pieces[end - 1].last)
+            start = NULL, flags = 0;
+        else
+            t.flags = TILE_RAW, t.c = acc, t.c_row = t.cols = NR, start = acc;
+        RO_NAME(ro_tile_packed)(rows, &t);
+    }
+}
+
+/* The same of rows at one distance, chunk by chunk. */
+static void run_line(const part *s, int rows, tile *t) {
+    t->flags = s->first == 0 ? TILE_FIRST : 0;
+    for (int64_t q = s->first; q < s->last; q += t->run_count, t->flags = 0) {
+        t->runs = s->runs + q, t->run_count = 0, t->k = 0;
+        do
+            t->k += t->runs[t->run_count].k;
+        while (!s->pieces[q + t->run_count++].last);
+        t->flags |= q + t->run_count == s->count ? TILE_LAST : 0;
+        RO_NAME(ro_tile_runs)(rows, t);
+        t->ahead += t->k * t->ahead_step;
+    }
+}
+
+/* The tile's operand a: rows from `row` on, of which row0 is the first that is kept. */
+static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
+                  tile *t) {
+    const gather *g = s->g;
+    t->a_row = s->a_row, t->a_step = s->layout == TRANSPOSED ? rows : 1;
+    if (s->layout != IN_PLACE) {
+        t->a = kept_rows(s, row0, row);
+        return;
+    }
+    const int64_t line = (at->n * g->size[0] + at->i * g->step[0]) * g->size[1];
+    t->a = g->image + (line + at->j * g->step[1]) * g->pixel + s->group * g->depth;
+    t->a_row = g->step[1] * g->pixel;
+}
+
+/* The first columns bring the next rows of the line nearer, as far as they are new: where the piece
+ * reads them that is furthest in the image. A gradient's pieces go backwards through it. */
+static void look_ahead(const part *s, int64_t rows, int64_t j, tile *t) {
+    t->ahead = t->b, t->ahead_step = 0;
+    if (s->layout != IN_PLACE || j > 0)
+        return;
+    t->ahead = t->a + rows * t->a_row + s->runs[s->g->backward ? s->first : s->last - 1].a;
+    t->ahead_step = ceil_div(rows * t->a_row, s->k);
+}
+
+static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *t) {
+    t->c = s->c ? s->c + row * s->c_row : out_pixel(s->g, s->b, at) + s->group * s->g->n + s->col;
+    t->c += j;
+    t->out = t->c;
+    t->c_row = t->out_row = s->c ? s->c_row : s->g->spread[1] * s->g->out_pixel;
+}
+
+/* Columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. */
+static void multiply(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
+                     int64_t j) {
+    tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
+    t.cols = min_i64(NR, s->n - j);
+    set_a(s, at, row0, row, rows, &t);
+    set_c(s, at, row, j, &t);
+    look_ahead(s, rows, j, &t);
+    if (s->layout == TRANSPOSED)
+        run_transposed(s, (int)rows, &t);
+    else
+        run_line(s, (int)rows, &t);
+}
+
+/* Where b stays in the cache: each tile as soon as it is there. */
+static void run_tiles(const part *s) {
+    for (int64_t row = 0, rows; row < s->b->m; row += rows) {
+        const place at = place_of(s->b, s->b->row + row);
+        rows = tile_rows(s, row);
+        if (s->layout != IN_PLACE)
+            gather_rows(s, row, rows);
+        for (int64_t j = 0; j < s->n; j += NR)
+            multiply(s, &at, row, row, rows, j);
+    }
+}
+
+/* Else: columns by columns. */
+static void run_columns(const part *s) {
+    if (s->layout != IN_PLACE)
+        gather_rows(s, 0, s->b->m);
+    for (int64_t j = 0; j < s->n; j += NR)
+        for (int64_t row = 0, rows; row < s->b->m; row += rows) {
+            const place at = place_of(s->b, s->b->row + row);
+            rows = tile_rows(s, row);
+            multiply(s, &at, 0, row, rows, j);
+        }
+}
+
+/* The pieces after `first` that are gathered together: whole chunks. */
+static void next_pieces(part *s) {
+    int64_t k = 0;
+    s->last = s->first, s->k = 0;
+    for (int64_t q = s->first; q < s->count; q++) {
+        k += s->pieces[q].steps;
+        if (k > CONV_KC)
+            break;
+        if (s->pieces[q].last)
+            s->last = q + 1, s->k = k;
+    }
+}
+
+/* Rows of a should not meet in the same sets of a cache. */
+static int64_t row_size(int64_t k) {
+    const int64_t size = round_up(k, 16) + 16;
+    return size % 512 ? size : size + 16;
+}
+
+/* Rows of the output follow each other at one distance, beyond lines too. */
+static int whole_images(const part *s) {
+    const gather *g = s->g;
+    for (int d = 0; d < 2; d++)
+        if (g->spread[d] != 1 || s->b->at[d].count != g->out_size[d])
+            return 0;
+    return 1;
+}
+
+static void choose_layout(part *s) {
+    const int64_t width = s->b->at[1].count;
+    const int conflict = s->g->step[1] * s->g->pixel % 1024 == 0;
+    const int together = whole_images(s);
+    s->layout = width >= LINE_ROWS && s->g->split && !conflict ? IN_PLACE
+                : width >= LINE_ROWS || together               ? COPIED
+                                                               : TRANSPOSED;
+    const int all = s->layout == TRANSPOSED || (s->layout == COPIED && together);
+    s->line = all ? s->b->m : width, s->before = all ? 0 : s->b->row;
+    s->height = panel_height(s->line);
+}
+
+/* Pieces as steps of tiles: from a row's own pixel, or from its first step that is copied. */
+static void set_runs(const part *s) {
+    const gather *g = s->g;
+    int64_t copied = 0;
+    for (int64_t q = s->first; q < s->last; q++) {
+        const piece *p = &s->pieces[q];
+        const int64_t pixel = (p->at[0] * g->size[1] + p->at[1]) * g->pixel + p->c;
+        s->runs[q] = (tile_run){s->layout == COPIED ? copied : pixel, p->k * NR, p->steps};
+        copied += p->steps;
+    }
+}
+
+static void copy_totals(const part *s) {
+    place at = place_of(s->b, s->b->row);
+    for (int64_t i = 0; i < s->b->m; i++, next_place(s->b, &at))
+        memcpy(out_pixel(s->g, s->b, &at) + s->group * s->g->n + s->col, s->c + i * s->c_row,
+               (size_t)s->n * sizeof(float));
+}
+
+static void clear_rows(const part *s) {
+    place at = place_of(s->b, s->b->row);
+    for (int64_t i = 0; i < s->b->m; i++, next_place(s->b, &at))
+        memset(out_pixel(s->g, s->b, &at) + s->group * s->g->n + s->col, 0,
+               (size_t)s->n * sizeof(float));
+}
+
+static void run_part(part *s, float *scratch) {
+    const gather *g = s->g;
+    if (s->count == 0) {
+        clear_rows(s);
+        return;
+    }
+    choose_layout(s);
+    s->c = s->layout == TRANSPOSED ? scratch : NULL;
+    s->c_row = g->cols;
+    for (s->first = 0; s->first < s->count; s->first = s->last) {
+        next_pieces(s);
+        s->a_row = row_size(s->k);
+        set_runs(s);
+        if (s->n * s->k <= B_CACHED)
+            run_tiles(s);
+        else
+            run_columns(s);
+    }
+    if (s->c)
+        copy_totals(s);
+}
+
+/* ---- the whole ---- */
+
+static int64_t a_size(const gather *g) {
+    return round_up(g->rows * row_size(min_i64(CONV_KC, g->k)) + VW, 16);
+}
+
+/* An item is some columns of a group for a block. */
+static void run_items(void *user, int64_t first, int64_t last, int worker) {
+    gather *g = user;
+    float *a = g->workspace + worker * g->workspace_size, *totals = a + a_size(g);
+    piece *pieces = g->pieces + worker * g->piece_count;
+    for (int64_t i = first; i < last; i++) {
+        part s = {.g = g, .b = &g->blocks[i / g->across / g->v->groups], .pieces = pieces, .a = a};
+        s.runs = g->runs + worker * g->piece_count;
+        s.group = i / g->across % g->v->groups, s.col = i % g->across * g->cols;
+        s.n = min_i64(g->cols, g->n - s.col);
+        s.count = RO_NAME(ro_conv_pieces)(g, s.b, pieces);
+        run_part(&s, totals);
+    }
+}
+
+/* Several blocks for each thread, since blocks differ; columns are cut where they do not suffice.
+ */
+static int64_t share(gather *g, int threads) {
+    const int64_t all = g->v->batch * g->out_size[0] * g->out_size[1], n = g->n * g->v->groups;
+    const int64_t spans = g->span_count[0] * g->span_count[1];
+    if (all * n * max_i64(1, g->k) < 2 * CONV_PIECE_WORK)
+        threads = 1;
+    g->rows = threads == 1 ? CONV_MC : min_i64(CONV_MC, ceil_div(all, 8 * threads));
+    g->rows = min_i64(all, max_i64(4 * MR, g->rows));
+    g->across = ceil_div(threads, max_i64(spans, all / g->rows) * g->v->groups);
+    g->cols = round_up(ceil_div(g->n, min_i64(g->across, ceil_div(g->n, NR))), NR);
+    g->across = ceil_div(g->n, g->cols);
+    return spans + 2 * (all / g->rows);
+}
+
+/* The workspace: lists, b, then a part for each thread. */
+static int allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
+    const int64_t threads = ro_ctx_threads(ctx), spans = g->span_count[0] + g->span_count[1];
+    const int64_t lists = spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(block) +
+                          threads * g->piece_count * (int64_t)(sizeof(piece) + sizeof(tile_run));
+    const int64_t packed = round_up(g->n, NR) * g->k * g->v->groups;
+    g->workspace_size = a_size(g) + round_up(g->rows * g->cols, 16);
+    const int64_t floats = packed + threads * g->workspace_size;
+    char *room = ro_workspace(ctx, (size_t)(round_up(lists, 64) + floats * (int64_t)sizeof(float)));
+    if (!room)
+        return 0;
+    g->packed = (float *)(void *)(room + round_up(lists, 64));
+    g->workspace = g->packed + packed;
+    g->spans[0] = (span *)(void *)room;
+    g->spans[1] = g->spans[0] + g->span_count[0];
+    g->blocks = (block *)(void *)(g->spans[0] + spans);
+    g->pieces = (piece *)(void *)(g->blocks + blocks);
+    g->runs = (tile_run *)(void *)(g->pieces + threads * g->piece_count);
+    return 1;
+}
+
+/* Whether spans end where taps reach outside, and how many they are. */
+static void count_spans(gather *g, int split) {
+    int outside = 0;
+    g->split = 1;
+    for (int d = 0; d < 2; d++) {
+        g->span_count[d] = RO_NAME(ro_conv_spans)(g, d, NULL);
+        outside |= g->span_count[d] > min_i64(g->spread[d], g->out_size[d]);
+    }
+    if (!outside || split)
+        return;
+    g->split = 0;
+    for (int d = 0; d < 2; d++)
+        g->span_count[d] = min_i64(g->spread[d], g->out_size[d]);
+}
+
+/* Weights that are not finite are found while they are packed: then spans have to end. */
+static ro_status run(ro_ctx *ctx, gather *g, int split) {
+    ro_pool *pool = ro_ctx_pool(ctx);
+    const int64_t panels = ceil_div(g->n, NR) * g->v->groups;
+    count_spans(g, split);
+    if (!allocate(ctx, g, share(g, ro_ctx_threads(ctx))))
+        return RO_ERR_MEMORY;
+    for (int d = 0; d < 2; d++)
+        RO_NAME(ro_conv_spans)(g, d, g->spans[d]);
+    const int64_t items = RO_NAME(ro_conv_blocks)(g, g->blocks) * g->across * g->v->groups;
+    ro_pool_for(pool, panels, items == 1 ? panels : 1, pack_panels, g);
+    if (!g->split && atomic_load(&g->not_finite))
+        return run(ctx, g, 1);
+    ro_pool_for(pool, items, 1, run_items, g);
+    return RO_OK;
+}
+
+ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g) {
+    g->k = g->v->kernel[0] * g->v->kernel[1] * g->depth;
+    g->piece_count = g->v->kernel[0] * g->v->kernel[1] * (g->depth / RO_DOT_CHUNK + 2);
+    return run(ctx, g, g->v->batch >= SPLIT_BATCH);
+}

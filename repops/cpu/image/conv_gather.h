@@ -1,0 +1,122 @@
+/* conv2d and conv2d_dx as one product per group: rows are pixels of the output, columns its
+ * channels, steps of k the taps' channels by the numbers of SPEC.md section 12.1. */
+#ifndef REPOPS_CPU_CONV_GATHER_H
+#define REPOPS_CPU_CONV_GATHER_H
+
+#include "repops/cpu/image/conv.h"
+
+#include <stdatomic.h>
+
+/* Positions first, first + spread, ... of one axis of the output; all meet the same taps. */
+typedef struct {
+    int64_t first, count;
+} span;
+
+/* Rows of the pixels that two spans cross in: image by image, line by line. */
+typedef struct {
+    span at[2];
+    int64_t row, m; /* first row and number of rows */
+} block;
+
+/* Consecutive steps of one chunk that lie together in the image. */
+typedef struct {
+    int64_t at[2]; /* pixel of the spans' first positions */
+    int64_t c;     /* channels from there */
+    int64_t k, steps;
+    int last; /* of its chunk */
+} piece;
+
+typedef struct {
+    const ro_conv *v;
+    int backward;
+    const float *image; /* [batch, size[0], size[1], pixel] */
+    int64_t size[2], pixel;
+    float *out; /* [batch, out_size[0], out_size[1], out_pixel] */
+    int64_t out_size[2], out_pixel;
+    int64_t spread[2], step[2]; /* from a position of a span to the next: in out, in the image */
+    const float *weights;
+    int64_t n, k, depth;           /* of one group's product; steps of one tap */
+    int64_t b_row, b_col, b_group; /* element (c, j) of a tap is at c * b_row + j * b_col */
+    int split;                     /* spans are such that no tap lies outside */
+    span *spans[2];
+    int64_t span_count[2];
+    block *blocks;
+    piece *pieces;
+    tile_run *runs;
+    int64_t piece_count;        /* of one thread, at most */
+    int64_t rows, cols, across; /* of an item, at most; items side by side */
+    float *packed;              /* all of b: groups, then panels of NR columns */
+    float *workspace;
+    int64_t workspace_size; /* of one thread */
+    atomic_int not_finite;  /* and taps may lie outside */
+} gather;
+
+/* Lists the spans of axis d, or only counts them if `to` is NULL. */
+int64_t RO_NAME(ro_conv_spans)(const gather *g, int d, span *to);
+/* Lists the blocks, of at most g->rows rows. */
+int64_t RO_NAME(ro_conv_blocks)(const gather *g, block *to);
+/* Lists what the pixels of a block meet, by ascending k. */
+int64_t RO_NAME(ro_conv_pieces)(const gather *g, const block *b, piece *to);
+
+/* Runs the product that is described from `v` to `b_group`; fills in the rest. */
+ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g);
+
+/* A row: its image, and its position in the spans. */
+typedef struct {
+    int64_t n, i, j;
+} place;
+
+static inline place place_of(const block *b, int64_t row) {
+    const int64_t i = row / b->at[1].count;
+    return (place){i / b->at[0].count, i % b->at[0].count, row % b->at[1].count};
+}
+
+static inline void next_place(const block *b, place *p) {
+    if (++p->j < b->at[1].count)
+        return;
+    p->j = 0;
+    if (++p->i < b->at[0].count)
+        return;
+    p->i = 0;
+    p->n++;
+}
+
+/* Step k of a group, column j. */
+static inline const float *conv_weight(const gather *g, int64_t group, int64_t k, int64_t j) {
+    return g->weights + k / g->depth * g->v->depth * g->v->filters + group * g->b_group +
+           k % g->depth * g->b_row + j * g->b_col;
+}
+
+/* NULL if it lies outside. */
+static inline const float *pixel_of(const gather *g, const place *p, const piece *q) {
+    const int64_t h = p->i * g->step[0] + q->at[0], w = p->j * g->step[1] + q->at[1];
+    if ((uint64_t)h >= (uint64_t)g->size[0] || (uint64_t)w >= (uint64_t)g->size[1])
+        return NULL;
+    return g->image + ((p->n * g->size[0] + h) * g->size[1] + w) * g->pixel + q->c;
+}
+
+static inline float *out_pixel(const gather *g, const block *b, const place *p) {
+    const int64_t h = b->at[0].first + p->i * g->spread[0];
+    const int64_t w = b->at[1].first + p->j * g->spread[1];
+    return g->out + ((p->n * g->out_size[0] + h) * g->out_size[1] + w) * g->out_pixel;
+}
+
+/* The pixel where position `h` has tap `t`, which may be outside. False: no window has it there. */
+static inline int pixel_at(const gather *g, int d, int64_t h, int64_t t, int64_t *at) {
+    const int64_t shift = t * g->v->dilation[d] - g->v->pad[d], stride = g->v->stride[d];
+    *at = g->backward ? (h - shift) / stride : h * stride + shift;
+    return !g->backward || (h - shift) % stride == 0;
+}
+
+/* conv2d, but for weights and output. */
+static inline gather forward_gather(const ro_conv *v, const float *x) {
+    gather g = {.v = v, .image = x, .pixel = v->channels, .depth = v->depth, .n = v->width};
+    g.out_pixel = v->filters;
+    for (int d = 0; d < 2; d++) {
+        g.size[d] = v->in[d], g.out_size[d] = v->out[d];
+        g.step[d] = v->stride[d], g.spread[d] = 1;
+    }
+    return g;
+}
+
+#endif

@@ -1,0 +1,68 @@
+/* conv2d_dw, SPEC.md section 12.1, as products: rows are the weights of one output channel, columns
+ * the output channels, steps the pixels of the output. */
+#ifndef REPOPS_CPU_CONV_WEIGHT_H
+#define REPOPS_CPU_CONV_WEIGHT_H
+
+#include "repops/cpu/image/conv.h"
+
+#include <stdatomic.h>
+
+/* Those whose pixel of x is inside, for the taps of a product: an interval of each axis. */
+typedef struct {
+    int64_t first[2], count[2];
+} window;
+
+typedef struct {
+    ro_conv v;
+    const float *x, *dy;
+    float *dw;
+    int by_tap;      /* each tap is a product of its own, over the pixels at which it is inside */
+    int64_t units;   /* products: taps, or 1 */
+    int64_t m, n, k; /* of one group's */
+    int outside;
+    atomic_int not_finite;
+    /* how the work is shared */
+    int64_t rows, cols, down, across, depth; /* depth: steps of an item */
+    float *chunks;                           /* their results, if they have their own */
+    float *workspace;
+    int64_t workspace_size; /* of one thread */
+} weights;
+
+/* Some rows and columns of a product. */
+typedef struct {
+    weights *g;
+    window u;
+    int64_t group, row, m, col, n;         /* rows of all taps */
+    int64_t k0, k;                         /* steps that are packed, outside the window too */
+    int64_t steps;                         /* inside */
+    int64_t chunk[CONV_KC / RO_DOT_CHUNK]; /* of them */
+    float *a, *b;
+} part;
+
+/* Packs the part's steps of dy. */
+void RO_NAME(ro_conv_pack_dy)(const part *s);
+/* Packs rows [row, row + m) of x for the part's steps. */
+void RO_NAME(ro_conv_pack_x)(const part *s, int64_t row, int64_t m);
+
+/* Another way to the same (conv_weight_lanes.c), and whether it is for such a convolution. */
+int RO_NAME(ro_conv_in_lanes)(const ro_conv *v);
+ro_status RO_NAME(ro_conv_weight_lanes)(const ro_job *job, const ro_conv *v);
+
+/* Steps of a panel lie a whole number of vectors apart. */
+static inline int64_t panel_width(int64_t rows) {
+    return round_up(rows, VW);
+}
+
+static inline int64_t offset_of(const ro_conv *v, int d, int64_t tap) {
+    return (d ? tap % v->kernel[1] : tap / v->kernel[1]) * v->dilation[d] - v->pad[d];
+}
+
+/* Positions i of axis d, of `count`, with i * stride + at in the image. */
+static inline void inside(const ro_conv *v, int d, int64_t at, int64_t *first, int64_t *count) {
+    const int64_t step = v->stride[d];
+    const int64_t from = at < 0 ? min_i64(v->out[d], ceil_div(-at, step)) : 0;
+    const int64_t end = at < v->in[d] ? min_i64(v->out[d], ceil_div(v->in[d] - at, step)) : 0;
+    *first = from, *count = max_i64(0, end - from);
+}
+
+#endif

@@ -1,0 +1,262 @@
+/* Permutations of dimensions, SPEC.md section 5: bits are kept. Dimensions that stay together are
+ * first merged. If the last dimension then stays the last, whole rows are copied; otherwise tiles
+ * of TILE x TILE elements go through the first-level cache, so that every cache line of the input
+ * and of the output is touched once, whatever the strides. */
+#include "repops/cpu/gemm/gemm_pack.h"
+#include "repops/cpu/rows/stream.h"
+
+enum { TILE = 16 };
+
+/* Dimensions of the output, with the strides of the input, in elements. */
+typedef struct {
+    int ndim;
+    int64_t dim[RO_MAX_DIMS], from[RO_MAX_DIMS], to[RO_MAX_DIMS];
+} plan;
+
+/* Output dimension `dim` with stride `from` joins the one before it if they lie together. */
+static void append(plan *p, int64_t dim, int64_t from) {
+    const int last = p->ndim - 1;
+    if (dim == 1)
+        return;
+    if (p->ndim > 0 && p->from[last] == dim * from) {
+        p->dim[last] *= dim;
+        p->from[last] = from;
+        return;
+    }
+    p->dim[p->ndim] = dim;
+    p->from[p->ndim++] = from;
+}
+
+static plan plan_of(const ro_call *call) {
+    const ro_shape *x = &call->input[0];
+    int64_t stride[RO_MAX_DIMS];
+    plan p = {0};
+    stride[x->ndim - 1] = 1;
+    for (int i = x->ndim - 1; i > 0; i--)
+        stride[i - 1] = stride[i] * x->dim[i];
+    for (int i = 0; i < x->ndim; i++)
+        append(&p, x->dim[call->attr[i]], stride[call->attr[i]]);
+    if (p.ndim == 0) { /* one element */
+        p.ndim = 1;
+        p.dim[0] = p.from[0] = 1;
+    }
+    p.to[p.ndim - 1] = 1;
+    for (int i = p.ndim - 1; i > 0; i--)
+        p.to[i - 1] = p.to[i] * p.dim[i];
+    return p;
+}
+
+/* An index over the dimensions of a plan that are not in `skip`, the last one fastest, and where
+ * its element lies. */
+typedef struct {
+    const plan *p;
+    unsigned skip;
+    int64_t index[RO_MAX_DIMS], from, to;
+} walker;
+
+static walker walker_at(const plan *p, unsigned skip, int64_t i) {
+    walker w = {.p = p, .skip = skip};
+    for (int d = p->ndim - 1; d >= 0; d--) {
+        if (skip >> d & 1)
+            continue;
+        w.index[d] = i % p->dim[d];
+        w.from += w.index[d] * p->from[d];
+        w.to += w.index[d] * p->to[d];
+        i /= p->dim[d];
+    }
+    return w;
+}
+
+static void advance(walker *w) {
+    const plan *p = w->p;
+    for (int d = p->ndim - 1; d >= 0; d--) {
+        if (w->skip >> d & 1)
+            continue;
+        w->from += p->from[d];
+        w->to += p->to[d];
+        if (++w->index[d] < p->dim[d])
+            return;
+        w->from -= p->dim[d] * p->from[d];
+        w->to -= p->dim[d] * p->to[d];
+        w->index[d] = 0;
+    }
+}
+
+/* ---- rows stay rows: an item is a part of a row ---- */
+
+enum { PART = 4096 };
+
+static int64_t parts_of(const plan *p) {
+    return ceil_div(p->dim[p->ndim - 1], PART);
+}
+
+RO_INLINE void copy_row(char *restrict to, const char *restrict from, size_t bytes) {
+    switch (bytes) { /* a call would cost more than the copy */
+    case 8: memcpy(to, from, 8); break;
+    case 16: memcpy(to, from, 16); break;
+    case 32: memcpy(to, from, 32); break;
+    default: memcpy(to, from, bytes); break;
+    }
+}
+
+static void copy_rows(const ro_job *job, const plan *p, int64_t first, int64_t last) {
+    const size_t size = ro_dtype_size(job->call->output.dtype);
+    const int64_t cols = p->dim[p->ndim - 1], parts = parts_of(p);
+    walker w = walker_at(p, 1u << (p->ndim - 1), first / parts);
+    int64_t at = first % parts * PART;
+    for (int64_t i = first; i < last; i++) {
+        copy_row((char *)job->out + (size_t)(w.to + at) * size,
+                 (const char *)job->in[0] + (size_t)(w.from + at) * size,
+                 (size_t)min_i64(PART, cols - at) * size);
+        at += PART;
+        if (at >= cols) {
+            at = 0;
+            advance(&w);
+        }
+    }
+}
+
+/* ---- columns become rows: an item is ROWS x COLS elements of a matrix of the output ---- */
+
+enum { ROWS = 512, COLS = 64 };
+
+/* The input's last dimension, among those of the output: the matrix is this one and the last. */
+static int turned(const plan *p) {
+    int d = 0;
+    while (d < p->ndim - 1 && p->from[d] != 1)
+        d++;
+    return d;
+}
+
+/* out[r * to + c] = x[c * from + r]. */
+typedef struct {
+    const char *restrict x;
+    char *restrict out;
+    int64_t from, to, rows, cols;
+    int stream; /* whole lines of the output, which no cache will keep */
+} block;
+
+/* Constant sizes make it unrolled code. What the next tile of these columns and rows touches lies
+ * too far apart for the processor to guess. */
+RO_INLINE void move_tile(const char *restrict x, int64_t from, char *restrict out, int64_t to,
+                         size_t size) {
+    char tile[TILE * TILE * 4] __attribute__((aligned(64)));
+    for (int64_t c = 0; c < TILE; c++)
+        memcpy(tile + (size_t)c * TILE * size, x + (size_t)(c * from) * size, TILE * size);
+    for (int64_t c = 0; c < TILE; c++)
+        __builtin_prefetch(x + (size_t)((c + TILE) * from) * size);
+    for (int64_t r = 0; r < TILE; r++) {
+        char row[TILE * 4] __attribute__((aligned(64)));
+        for (int64_t c = 0; c < TILE; c++)
+            memcpy(row + (size_t)c * size, tile + (size_t)(c * TILE + r) * size, size);
+        memcpy(out + (size_t)(r * to) * size, row, TILE * size);
+        __builtin_prefetch(out + (size_t)(r * to + TILE) * size, 1);
+    }
+}
+
+/* Rows [r, r + rows) and columns [c, c + cols), element by element, along the longer side. */
+RO_INLINE void move_rest(const block *b, int64_t r, int64_t rows, int64_t c, int64_t cols,
+                         size_t size) {
+    const char *x = b->x + (size_t)(c * b->from + r) * size;
+    char *out = b->out + (size_t)(r * b->to + c) * size;
+    for (int64_t i = 0; i < (rows > cols ? rows : 0); i++)
+        for (int64_t j = 0; j < cols; j++)
+            memcpy(out + (size_t)(i * b->to + j) * size, x + (size_t)(j * b->from + i) * size,
+                   size);
+    for (int64_t j = 0; j < (rows > cols ? 0 : cols); j++)
+        for (int64_t i = 0; i < rows; i++)
+            memcpy(out + (size_t)(i * b->to + j) * size, x + (size_t)(j * b->from + i) * size,
+                   size);
+}
+
+/* The same of f32, in registers; only loads and stores touch the elements, so bits are kept. */
+RO_INLINE void turn_tile(const block *b, int64_t r, int64_t c) {
+    const float *x = (const float *)(const void *)b->x + c * b->from + r;
+    float *out = (float *)(void *)b->out + r * b->to + c;
+    for (int64_t i = 0; i < TILE; i += VW)
+        for (int64_t j = 0; j < TILE; j += VW) {
+            vf v[VW];
+            RO_UNROLL
+            for (int l = 0; l < VW; l++)
+                v[l] = vf_load(x + (j + l) * b->from + i);
+            transpose(v);
+            RO_UNROLL
+            for (int l = 0; l < VW; l++) {
+                float *to = out + (i + l) * b->to + j;
+                if (b->stream)
+                    stream(to, v[l]);
+                else
+                    vf_store(to, v[l]);
+            }
+        }
+}
+
+RO_INLINE void move_block(const block *b, size_t size) {
+    const int64_t rows = b->rows / TILE * TILE, cols = b->cols / TILE * TILE;
+    for (int64_t c = 0; c < cols; c += TILE)
+        for (int64_t r = 0; r < rows; r += TILE) {
+            if (size == 4 && VW > 1)
+                turn_tile(b, r, c);
+            else
+                move_tile(b->x + (size_t)(c * b->from + r) * size, b->from,
+                          b->out + (size_t)(r * b->to + c) * size, b->to, size);
+        }
+    move_rest(b, 0, rows, cols, b->cols - cols, size);
+    move_rest(b, rows, b->rows - rows, 0, b->cols, size);
+}
+
+/* More than caches hold, and rows begin where cache lines do. */
+static int streams(const ro_job *job, const plan *p, int64_t to) {
+    int aligned = (uintptr_t)job->out % 64 == 0 && to % 16 == 0;
+    for (int d = 0; d < p->ndim - 1; d++)
+        aligned &= p->to[d] % 16 == 0;
+    return aligned && ro_shape_numel(&job->call->output) >= STREAMED;
+}
+
+static void move_blocks(const ro_job *job, const plan *p, int64_t first, int64_t last) {
+    const size_t size = ro_dtype_size(job->call->output.dtype);
+    const int end = p->ndim - 1, row = turned(p);
+    const int64_t across = ceil_div(p->dim[end], COLS), down = ceil_div(p->dim[row], ROWS);
+    const int whole = streams(job, p, p->to[row]);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t c = i % across * COLS, r = i / across % down * ROWS;
+        const walker w = walker_at(p, 1u << end | 1u << row, i / across / down);
+        const block b = {
+            (const char *)job->in[0] + (size_t)(w.from + c * p->from[end] + r) * size,
+            (char *)job->out + (size_t)(w.to + r * p->to[row] + c) * size,
+            p->from[end],
+            p->to[row],
+            min_i64(ROWS, p->dim[row] - r),
+            min_i64(COLS, p->dim[end] - c),
+            whole,
+        };
+        switch (size) {
+        case 4: move_block(&b, 4); break;
+        case 2: move_block(&b, 2); break;
+        default: move_block(&b, 1); break;
+        }
+    }
+    end_stream();
+}
+
+static int64_t transpose_items(const ro_call *call) {
+    const plan p = plan_of(call);
+    const int end = p.ndim - 1;
+    const int64_t rows = ro_shape_numel(&call->output) / p.dim[end];
+    if (p.from[end] == 1)
+        return rows * parts_of(&p);
+    const int row = turned(&p);
+    return rows / p.dim[row] * ceil_div(p.dim[row], ROWS) * ceil_div(p.dim[end], COLS);
+}
+
+static void permute(const ro_job *job, int64_t first, int64_t last) {
+    const plan p = plan_of(job->call);
+    if (p.from[p.ndim - 1] == 1)
+        copy_rows(job, &p, first, last);
+    else
+        move_blocks(job, &p, first, last);
+}
+
+void RO_NAME(ro_add_transpose)(ro_table *table) {
+    table->kernel[RO_OP_TRANSPOSE] = (ro_kernel){.range = permute, .items = transpose_items};
+}

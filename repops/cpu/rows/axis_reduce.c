@@ -1,0 +1,208 @@
+/* Reductions along any axis, and back, SPEC.md sections 3.3 and 3.4. Compilers vectorise across the
+ * elements that lie side by side. */
+#include "repops/cpu/rows/columns.h"
+#include "repops/cpu/rows/max.h"
+#include "repops/cpu/rows/stream.h"
+
+enum { TILE = COLUMN_TILE };
+
+/* ---- sums and maxima: an item is a tile of columns of one group of rows ---- */
+
+typedef struct {
+    const float *x;     /* the first element */
+    float *out;         /* of the group */
+    int64_t rows, cols; /* of the tile */
+    int64_t stride;     /* between rows */
+} tile;
+
+static ro_axis axis_of(const ro_call *call) {
+    return ro_axis_of(&call->input[0], call->attr[0]);
+}
+
+static int64_t groups_of(const ro_axis *a) {
+    return ro_blocks_of(a->n, RO_COLUMN_GROUP);
+}
+
+static int64_t tiles(const ro_call *call) {
+    const ro_axis a = axis_of(call);
+    return a.outer * groups_of(&a) * ceil_div(a.inner, TILE);
+}
+
+static tile tile_of(const ro_job *job, int64_t item) {
+    const ro_axis a = axis_of(job->call);
+    const int64_t across = ceil_div(a.inner, TILE), groups = groups_of(&a);
+    const int64_t col = item % across * TILE, group = item / across; /* over all of outer */
+    const int64_t outer = group / groups, row = group % groups * RO_COLUMN_GROUP;
+    return (tile){(const float *)job->in[0] + (outer * a.n + row) * a.inner + col,
+                  (float *)job->out + group * a.inner + col, min_i64(RO_COLUMN_GROUP, a.n - row),
+                  min_i64(TILE, a.inner - col), a.inner};
+}
+
+/* The maximum of `rows` rows, `stride` apart, and what was found before. */
+RO_INLINE void max_run(const float *restrict x, int64_t stride, int rows, int64_t count,
+                       float *restrict acc) {
+    const int64_t whole = count / VW * VW;
+    for (int64_t c = 0; c < whole; c += VW) {
+        vf m = vf_load(acc + c);
+        RO_UNROLL
+        for (int r = 0; r < rows; r++)
+            m = vf_max(m, vf_load(x + r * stride + c));
+        vf_store(acc + c, m);
+    }
+    for (int r = 0; r < rows; r++)
+        for (int64_t c = whole; c < count; c++)
+            acc[c] = ro_max(acc[c], x[r * stride + c]);
+}
+
+/* As add_rows. Compilers vectorise scalars for one row at a time alone. */
+static void max_rows(const float *x, int64_t stride, int64_t rows, int64_t count, float *acc) {
+    int64_t r = 0;
+    for (; VW > 1 && r + COLUMN_ROWS <= rows; r += COLUMN_ROWS)
+        for (int64_t from = 0; from < count; from += COLUMN_RUN) {
+            const int64_t run = min_i64(COLUMN_RUN, count - from);
+            const int64_t ahead = min_i64(COLUMN_ROWS, rows - r - COLUMN_ROWS);
+            const float *y = x + r * stride + from;
+            fetch_rows(y + COLUMN_ROWS * stride, stride, ahead, run);
+            max_run(y, stride, COLUMN_ROWS, run, acc + from);
+        }
+    for (; r < rows; r++)
+        max_run(x + r * stride, stride, 1, count, acc);
+}
+
+static void store(const float *restrict acc, int64_t count, float *restrict out) {
+    for (int64_t c = 0; c < count; c++)
+        out[c] = ro_canon(acc[c]);
+}
+
+static void sum_axis(const ro_job *job, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i++) {
+        const tile t = tile_of(job, i);
+        float acc[TILE] = {0};
+        add_rows(t.x, t.stride, t.rows, t.cols, acc);
+        store(acc, t.cols, t.out);
+    }
+}
+
+static void max_axis(const ro_job *job, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i++) {
+        const tile t = tile_of(job, i);
+        float acc[TILE];
+        for (int64_t c = 0; c < t.cols; c++)
+            acc[c] = ro_from_bits(RO_MINUS_INFINITY_BITS);
+        max_rows(t.x, t.stride, t.rows, t.cols, acc);
+        store(acc, t.cols, t.out);
+    }
+}
+
+/* ---- argmax: an item is a tile of columns, or a row where the axis is the last one ---- */
+
+static int64_t argmax_items(const ro_call *call) {
+    const ro_axis a = axis_of(call);
+    return a.outer * ceil_div(a.inner, TILE);
+}
+
+/* Whether one of n elements is m; of a NaN, whether one is a NaN. */
+static int has(const float *x, float m, int64_t n) {
+    int found = 0;
+    for (int64_t i = 0; i < n; i++)
+        found |= (x[i] == m) | ((x[i] != x[i]) & (m != m));
+    return found;
+}
+
+enum { SEARCH = 256 };
+
+static int32_t argmax_row(const float *x, int64_t n) {
+    const float m = max_of(x, n);
+    int64_t i = 0;
+    while (i + SEARCH < n && !has(x + i, m, SEARCH))
+        i += SEARCH;
+    while (!has(x + i, m, 1))
+        i++;
+    return (int32_t)i;
+}
+
+static void argmax_tile(const float *restrict x, int64_t rows, int64_t cols, int64_t stride,
+                        int32_t *restrict out) {
+    float best[TILE];
+    int32_t at[TILE] = {0};
+    memcpy(best, x, (size_t)cols * sizeof *best);
+    for (int64_t r = 1; r < rows; r++) {
+        const float *restrict row = x + r * stride;
+        for (int64_t c = 0; c < cols; c++) {
+            const int more = (row[c] > best[c]) | ((row[c] != row[c]) & (best[c] == best[c]));
+            at[c] = more ? (int32_t)r : at[c];
+            best[c] = more ? row[c] : best[c];
+        }
+    }
+    memcpy(out, at, (size_t)cols * sizeof *at);
+}
+
+static void argmax(const ro_job *job, int64_t first, int64_t last) {
+    const ro_axis a = axis_of(job->call);
+    const float *x = job->in[0];
+    int32_t *out = job->out;
+    const int64_t across = ceil_div(a.inner, TILE);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t outer = i / across, col = i % across * TILE;
+        if (a.inner == 1)
+            out[i] = argmax_row(x + i * a.n, a.n);
+        else
+            argmax_tile(x + outer * a.n * a.inner + col, a.n, min_i64(TILE, a.inner - col), a.inner,
+                        out + outer * a.inner + col);
+    }
+}
+
+/* ---- back: an item is a run of elements that lie side by side, one place of the axis ---- */
+
+static int64_t runs(const ro_call *call) {
+    const ro_axis a = ro_axis_of(&call->output, call->attr[0]);
+    return a.outer * a.n;
+}
+
+static void expand(const ro_job *job, int64_t first, int64_t last) {
+    const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[0]);
+    const uint32_t *x = job->in[0];
+    uint32_t *out = job->out;
+    const int streams = rows_stream(job->out, a.outer * a.n, a.inner);
+    for (int64_t i = first; i < last;) {
+        const int64_t outer = i / a.n, end = min_i64(last, (outer + 1) * a.n);
+        for (; i < end && streams; i++)
+            stream_run((float *)job->out + i * a.inner, (const float *)job->in[0] + outer * a.inner,
+                       a.inner);
+        for (; i < end && a.inner > 1; i++)
+            memcpy(out + i * a.inner, x + outer * a.inner, (size_t)a.inner * sizeof *x);
+        for (const uint32_t value = x[outer * a.inner]; i < end; i++)
+            out[i] = value;
+    }
+    if (streams)
+        end_stream();
+}
+
+static void pick(const int32_t *restrict at, const uint32_t *restrict dy, int32_t place,
+                 int64_t count, uint32_t *restrict out) {
+    for (int64_t c = 0; c < count; c++)
+        out[c] = at[c] == place ? dy[c] : 0;
+}
+
+static void max_grad(const ro_job *job, int64_t first, int64_t last) {
+    const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[0]);
+    const int32_t *at = job->in[0];
+    const uint32_t *dy = job->in[1];
+    uint32_t *out = job->out;
+    for (int64_t i = first; i < last;) {
+        const int64_t outer = i / a.n, end = min_i64(last, (outer + 1) * a.n);
+        for (; i < end && a.inner > 1; i++)
+            pick(at + outer * a.inner, dy + outer * a.inner, (int32_t)(i % a.n), a.inner,
+                 out + i * a.inner);
+        for (; i < end; i++)
+            out[i] = at[outer] == i % a.n ? dy[outer] : 0;
+    }
+}
+
+void RO_NAME(ro_add_axis_reduce)(ro_table *table) {
+    table->kernel[RO_OP_SUM_AXIS] = (ro_kernel){.range = sum_axis, .items = tiles};
+    table->kernel[RO_OP_MAX_AXIS] = (ro_kernel){.range = max_axis, .items = tiles};
+    table->kernel[RO_OP_ARGMAX] = (ro_kernel){.range = argmax, .items = argmax_items};
+    table->kernel[RO_OP_EXPAND] = (ro_kernel){.range = expand, .items = runs};
+    table->kernel[RO_OP_MAX_GRAD] = (ro_kernel){.range = max_grad, .items = runs};
+}

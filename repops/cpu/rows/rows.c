@@ -1,0 +1,121 @@
+/* Row reductions, SPEC.md section 3.2. An item is one element of the output: a block of a row. */
+#include "repops/cpu/elements/functions.h"
+#include "repops/cpu/rows/lanes.h"
+#include "repops/cpu/rows/max.h"
+
+/* ---- the block of an item ---- */
+
+typedef struct {
+    int64_t row, at; /* first element: in its row, */
+    int64_t e;       /* and in the input */
+    int64_t count;
+} block;
+
+static block block_of(const ro_job *job, int64_t item) {
+    const int64_t cols = job->call->attr[0], size = job->call->attr[1];
+    const int64_t blocks = ro_blocks_of(cols, size), row = item / blocks, at = item % blocks * size;
+    return (block){row, at, row * cols + at, min_i64(size, cols - at)};
+}
+
+static void reduce_sum(const ro_job *job, int64_t first, int64_t last) {
+    const float *x = job->in[0];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        ((float *)job->out)[i] = lane_sum(x + b.e, b.count);
+    }
+}
+
+/* Elements e, e + 1, ... of an operand that repeats; copied only where they wrap around. */
+static const float *repeated(const float *y, int64_t period, int64_t e, int64_t count,
+                             float *copy) {
+    const int64_t at = period > 0 ? e % period : 0;
+    if (at + count <= period)
+        return y + at;
+    for (int64_t i = 0, from = at; i < count; i++) {
+        copy[i] = y[from];
+        from = from + 1 < period ? from + 1 : 0;
+    }
+    return copy;
+}
+
+static void reduce_dot(const ro_job *job, int64_t first, int64_t last) {
+    const float *a = job->in[0], *y = job->in[1];
+    const int64_t period = in_numel(job, 1);
+    float copy[RO_REDUCE_BLOCK];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const float *q = repeated(y, period, b.e, b.count, copy);
+        ((float *)job->out)[i] = lane_dot(a + b.e, q, b.count);
+    }
+}
+
+static void reduce_sqdev(const ro_job *job, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const terms t = {.a = (const float *)job->in[0] + b.e,
+                         .mean = ((const float *)job->in[1])[b.row]};
+        ((float *)job->out)[i] = lane_reduce(&t, b.count, add_squares, add_square);
+    }
+}
+
+/* ---- exponentials ---- */
+
+static void reduce_expsum(const ro_job *job, int64_t first, int64_t last) {
+    float t[RO_REDUCE_BLOCK];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const constants s = {.a = ((const float *)job->in[1])[b.row]};
+        map(exp_minus, s, (const float *)job->in[0] + b.e, b.count, t);
+        ((float *)job->out)[i] = lane_sum(t, b.count);
+    }
+}
+
+/* ---- gradients of norms: a is dy, b gamma, c x ---- */
+
+static void reduce_ln_gx(const ro_job *job, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const terms t = {(const float *)job->in[0] + b.e, (const float *)job->in[1] + b.at,
+                         (const float *)job->in[2] + b.e, ((const float *)job->in[3])[b.row],
+                         ((const float *)job->in[4])[b.row]};
+        ((float *)job->out)[i] = lane_reduce(&t, b.count, add_ln_terms, add_ln_term);
+    }
+}
+
+RO_INLINE vf add_rms_terms(const terms *t, int64_t i, vf lane) {
+    const vf g = vf_mul(vf_load(t->a + i), vf_load(t->b + i));
+    return vf_fma(g, vf_mul(vf_load(t->c + i), vf_set1(t->rstd)), lane);
+}
+
+RO_INLINE float add_rms_term(const terms *t, int64_t i, float lane) {
+    return ro_fma(t->a[i] * t->b[i], t->c[i] * t->rstd, lane);
+}
+
+static void reduce_rms_gx(const ro_job *job, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        const terms t = {(const float *)job->in[0] + b.e, (const float *)job->in[1] + b.at,
+                         (const float *)job->in[2] + b.e, 0, ((const float *)job->in[3])[b.row]};
+        ((float *)job->out)[i] = lane_reduce(&t, b.count, add_rms_terms, add_rms_term);
+    }
+}
+
+/* ---- max ---- */
+
+static void reduce_max(const ro_job *job, int64_t first, int64_t last) {
+    const float *x = job->in[0];
+    for (int64_t i = first; i < last; i++) {
+        const block b = block_of(job, i);
+        ((float *)job->out)[i] = max_of(x + b.e, b.count);
+    }
+}
+
+void RO_NAME(ro_add_rows)(ro_table *table) {
+    table->kernel[RO_OP_REDUCE_SUM] = (ro_kernel){.range = reduce_sum};
+    table->kernel[RO_OP_REDUCE_MAX] = (ro_kernel){.range = reduce_max};
+    table->kernel[RO_OP_REDUCE_DOT] = (ro_kernel){.range = reduce_dot};
+    table->kernel[RO_OP_REDUCE_SQDEV] = (ro_kernel){.range = reduce_sqdev};
+    table->kernel[RO_OP_REDUCE_EXPSUM] = (ro_kernel){.range = reduce_expsum};
+    table->kernel[RO_OP_REDUCE_LN_GX] = (ro_kernel){.range = reduce_ln_gx};
+    table->kernel[RO_OP_REDUCE_RMS_GX] = (ro_kernel){.range = reduce_rms_gx};
+}

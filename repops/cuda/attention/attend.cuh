@@ -1,0 +1,390 @@
+/* What fused attention's kernels share (SPEC.md section 8). A block of 128 threads, 16 across and 8
+ * down, holds a tile of rows (queries or, for the gradients of keys and values, keys) and meets the
+ * other side 128 columns at a time:
+ *
+ * - scores: rows against columns, both as they lie in memory, 32 elements deep at a time;
+ * - products: the tile's [rows, 128] numbers, in shared memory, against rows of the other side.
+ *
+ * Thread (x, y) has the rows y, y + 8, ... and the columns x, x + 16, ..., so that the folds of R
+ * over 128 columns are inside a thread down to 16 and between neighbours below. What is read next
+ * is on its way to one of two stages while the other one is used. */
+#ifndef REPOPS_CUDA_ATTEND_CUH
+#define REPOPS_CUDA_ATTEND_CUH
+
+#include "repops/cuda/ptx.cuh"
+#include "repops/cuda/rows/rows.cuh"
+#include "repops/src/philox.h"
+
+static constexpr int AT_THREADS = 128, AT_ACROSS = 16, AT_DOWN = 8;
+static constexpr int AT_COLUMNS = RO_ATTN_BLOCK, AT_EACH = AT_COLUMNS / AT_ACROSS;
+static constexpr int AT_DEPTH = 32;                  /* of a stage of scores, */
+static constexpr int AT_DEPTH_STEP = 36;             /* with rows on banks of their own */
+static constexpr int AT_TILE_STEP = AT_COLUMNS + 16; /* likewise the tile's rows */
+static constexpr int AT_STAGE = AT_COLUMNS * AT_DEPTH_STEP;
+
+/* Head sizes up to D, EACH rows per thread. */
+template <int D, int EACH> struct attend_tile {
+    static constexpr int ROWS = AT_DOWN * EACH;
+    static constexpr int STEP = D + 4;        /* of rows that stay in shared memory */
+    static constexpr int OUT = D / AT_ACROSS; /* elements of a row of products, per thread */
+    static constexpr int FOURS = OUT / 4;
+    static constexpr int DEEP = 4096 / D;    /* rows in a stage of products */
+    static constexpr int HELD = ROWS * STEP; /* floats of rows that stay */
+    static constexpr int TILE = ROWS * AT_TILE_STEP;
+    /* Blocks for whose registers there is room: of small tiles, as many as have shared memory. */
+    static constexpr int BLOCKS = EACH > 1 ? 2 : D > 128 ? 3 : D > 64 ? 4 : 5;
+};
+
+/* ---- where rows lie ---- */
+
+/* Elements from one sequence, one head, one row of a head to the next. */
+struct attend_rows {
+    int64_t sequence, head, row;
+    ro_divider heads; /* of a sequence */
+
+    /* Of head h of all the batch. */
+    RO_DEVICE int64_t of(int h) const {
+        const int s = heads.short_quotient(h);
+        return s * sequence + (h - s * (int)heads.divisor) * head;
+    }
+    /* Of row i of the heads from h on, which have `tokens` rows each. */
+    RO_DEVICE int64_t line(int h, const ro_divider &tokens, int64_t i) const {
+        const int64_t skipped = tokens.quotient(i);
+        return of(h + (int)skipped) + (i - skipped * tokens.divisor) * row;
+    }
+};
+
+/* row: of ro_attention */
+static inline attend_rows rows_of(const ro_attention *a, int64_t heads, int64_t tokens,
+                                  int64_t row) {
+    const ro_divider by_heads(heads);
+    if (row == 0)
+        return {heads * tokens * a->head_size, tokens * a->head_size, a->head_size, by_heads};
+    return {tokens * row, a->head_size, row, by_heads};
+}
+
+/* ---- dropout ---- */
+
+struct attend_dropout {
+    uint64_t seed;
+    uint32_t stream, threshold, step;
+    float scale;
+    int on;
+};
+
+static inline attend_dropout dropout_of(const ro_attention *a) {
+    const ro_attention_dropout *d = a->dropout;
+    if (!d)
+        return {};
+    return {d->seed, d->stream, d->threshold, (uint32_t)d->step, d->scale, 1};
+}
+
+/* Bit i: element e + i is kept. */
+RO_DEVICE uint32_t kept_bits(const attend_dropout &d, int64_t e) {
+    const uint64_t first = (uint64_t)e / 4;
+    const int skew = (int)(e % 4);
+    uint32_t bits = 0;
+#pragma unroll 1
+    for (int b = 0; b < (skew ? 9 : 8); b++) {
+        uint32_t word[4];
+        ro_philox_block(d.seed, first + (uint64_t)b, d.step, d.stream, word);
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            const int i = 4 * b + w - skew;
+            if (i >= 0 && i < 32 && word[w] >= d.threshold)
+                bits |= 1u << i;
+        }
+    }
+    return bits;
+}
+
+/* In a kernel a NaN is any NaN: what comes of it is canonical when it is stored. */
+RO_DEVICE float drop(const attend_dropout &d, bool kept, float x) {
+    const float y = x * d.scale;
+    return kept ? y : 0.0f;
+}
+
+/* ---- copies ---- */
+
+/* [ROWS, COLUMNS] from a matrix with rows of `size`, of which `rows` and `columns` are there and
+ * the others +0. `fours`: in pieces of 16 bytes. */
+template <int ROWS, int COLUMNS, int STEP>
+RO_DEVICE void copy_fours(float *to, const float *from, int64_t size, int rows, int columns) {
+    constexpr int ACROSS = COLUMNS / 4, DOWN = AT_THREADS / ACROSS;
+    static_assert(AT_THREADS % ACROSS == 0 && ROWS % DOWN == 0, "");
+    const int c = threadIdx.x % ACROSS * 4, first = threadIdx.x / ACROSS;
+    rows = c < columns ? rows : 0;
+    from += first * size + c, to += first * STEP + c;
+#pragma unroll(ROWS / DOWN < 4 ? ROWS / DOWN : 4)
+    for (int r = first; r < ROWS + first; r += DOWN) {
+        ro_copy_async<16>(to, from, r < rows);
+        from += DOWN * size, to += DOWN * STEP;
+    }
+}
+
+/* The slow way, for rows that begin anywhere. */
+template <int ROWS, int COLUMNS, int STEP>
+RO_DEVICE void copy_elements(float *to, const float *from, int64_t size, int rows, int columns) {
+#pragma unroll 1
+    for (int i = threadIdx.x; i < ROWS * COLUMNS; i += AT_THREADS) {
+        const int r = i / COLUMNS, c = i % COLUMNS;
+        ro_copy_async<4>(to + r * STEP + c, from + r * size + c, r < rows && c < columns);
+    }
+}
+
+template <int ROWS, int COLUMNS, int STEP>
+RO_DEVICE void copy_tile(float *to, const float *from, int64_t size, int64_t rows, int64_t columns,
+                         bool fours) {
+    const int present = rows < ROWS ? (int)rows : ROWS;
+    const int across = columns < COLUMNS ? (int)columns : COLUMNS;
+    if (fours)
+        copy_fours<ROWS, COLUMNS, STEP>(to, from, size, present, across);
+    else
+        copy_elements<ROWS, COLUMNS, STEP>(to, from, size, present, across);
+}
+
+/* The same of rows that lie anywhere: line(r) is where row r begins. */
+template <int ROWS, int COLUMNS, int STEP, class L>
+RO_DEVICE void copy_lines(float *to, const L &line, int64_t rows, int64_t columns, bool fours) {
+    const int present = rows < ROWS ? (int)rows : ROWS;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < ROWS * COLUMNS / 4; i += AT_THREADS) {
+        const int r = i / (COLUMNS / 4), c = i % (COLUMNS / 4) * 4;
+        const float *from = line(r) + c;
+        if (fours)
+            ro_copy_async<16>(to + r * STEP + c, from, r < present && c < columns);
+#pragma unroll
+        for (int q = 0; q < 4; q++)
+            if (!fours)
+                ro_copy_async<4>(to + r * STEP + c + q, from + q, r < present && c + q < columns);
+    }
+}
+
+/* ---- threads ---- */
+
+RO_DEVICE int across() {
+    return threadIdx.x % AT_ACROSS;
+}
+
+RO_DEVICE int down() {
+    return threadIdx.x / AT_ACROSS;
+}
+
+/* Numbers that the compiler would keep in registers for the whole of a kernel are computed again;
+ * memory is not read ahead over this point. */
+RO_DEVICE int computed_here(int x) {
+    asm volatile("" : "+r"(x)::"memory");
+    return x;
+}
+
+/* A fold over the threads of each row, in all of them. The rows side by side: a step takes long. */
+template <int EACH, class T, class F> RO_DEVICE void fold_across(T (&x)[EACH], const F &f) {
+#pragma unroll
+    for (int w = AT_ACROSS / 2; w > 0; w /= 2)
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+            x[r] = f(x[r], __shfl_xor_sync(RO_ALL_LANES, x[r], w));
+}
+
+/* ---- scores ---- */
+
+template <int EACH> struct score_sums {
+    float at[EACH][AT_EACH];
+
+    RO_DEVICE void clear() {
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+#pragma unroll
+            for (int j = 0; j < AT_EACH; j++)
+                at[r][j] = 0.0f;
+    }
+    /* AT_DEPTH more terms; `rows` are STEP apart. */
+    template <int STEP> RO_DEVICE void add(const float *rows, const float *stage) {
+        rows += down() * STEP, stage += across() * AT_DEPTH_STEP;
+#pragma unroll 1
+        for (int d = 0; d < AT_DEPTH; d += 4) {
+            ro_pack<4> a[EACH];
+#pragma unroll
+            for (int r = 0; r < EACH; r++)
+                a[r] = ro_load<4>(rows + r * AT_DOWN * STEP + d);
+#pragma unroll
+            for (int j = 0; j < AT_EACH; j++) {
+                const ro_pack<4> b = ro_load<4>(stage + j * AT_ACROSS * AT_DEPTH_STEP + d);
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+#pragma unroll
+                    for (int r = 0; r < EACH; r++)
+                        at[r][j] = ro_fma(a[r].at[k], b.at[k], at[r][j]);
+            }
+        }
+    }
+    /* A product of section 3.1, one chunk. */
+    RO_DEVICE float product(int r, int j, float alpha) const {
+        return (0.0f + at[r][j]) * alpha;
+    }
+    /* Sums become scores: products, and what each key has beside. COLUMNS: keys are columns, else
+     * rows; the first `count` of them are there. */
+    template <bool COLUMNS> RO_DEVICE void finish(float alpha, const float *bias, int count) {
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+#pragma unroll
+            for (int j = 0; j < AT_EACH; j++)
+                at[r][j] = product(r, j, alpha);
+        if (!bias)
+            return;
+#pragma unroll
+        for (int i = 0; i < (COLUMNS ? AT_EACH : EACH); i++) {
+            const int key = COLUMNS ? across() + i * AT_ACROSS : down() + i * AT_DOWN;
+            const float b = key < count ? bias[key] : 0.0f;
+#pragma unroll
+            for (int k = 0; k < (COLUMNS ? EACH : AT_EACH); k++) {
+                float *score = COLUMNS ? &at[k][i] : &at[i][k];
+                *score = *score + b;
+            }
+        }
+    }
+};
+
+/* What keys have beside their products, of sequence by sequence; NULL: nothing. */
+struct attend_bias {
+    const float *of;
+    ro_divider heads; /* of keys, of a sequence */
+
+    /* Of head `head` of all the batch, which has `keys`, from key `from` on. */
+    RO_DEVICE const float *at(int head, int64_t keys, int64_t from) const {
+        return of ? of + heads.quotient(head) * keys + from : nullptr;
+    }
+};
+
+static inline attend_bias bias_of(const ro_attention *a) {
+    return {a->key_bias, ro_divider(a->kv_heads)};
+}
+
+/* ---- products ---- */
+
+enum attend_mask {
+    ALL,
+    BELOW,
+    FROM
+}; /* which columns count: those below, or from, a row's bound */
+
+template <int D, int EACH> struct product_sums {
+    typedef attend_tile<D, EACH> shape;
+    float at[EACH][shape::OUT];
+
+    RO_DEVICE void clear() {
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+#pragma unroll
+            for (int c = 0; c < shape::OUT; c++)
+                at[r][c] = 0.0f;
+    }
+    /* shape::DEEP more terms: the tile's columns from `first` on. */
+    template <attend_mask mask, class B>
+    RO_DEVICE void add(const float *tile, const float *stage, int first, const B &bound) {
+        tile += down() * AT_TILE_STEP + first, stage += 4 * across();
+#pragma unroll 1
+        for (int k0 = 0; k0 < shape::DEEP; k0 += 4) {
+            ro_pack<4> w[EACH];
+#pragma unroll
+            for (int r = 0; r < EACH; r++)
+                w[r] = ro_load<4>(tile + r * AT_DOWN * AT_TILE_STEP + k0);
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                if (k == 2 && EACH * shape::OUT >= 64)
+                    (void)computed_here(0); /* no registers to read further ahead */
+#pragma unroll
+                for (int q = 0; q < shape::FOURS; q++) {
+                    const ro_pack<4> v = ro_load<4>(stage + (k0 + k) * D + 64 * q);
+#pragma unroll
+                    for (int r = 0; r < EACH; r++) {
+                        const int column = first + k0 + k;
+                        if (mask == ALL || (mask == BELOW ? column < bound[r] : column >= bound[r]))
+#pragma unroll
+                            for (int c = 0; c < 4; c++)
+                                at[r][4 * q + c] = ro_fma(w[r].at[k], v.at[c], at[r][4 * q + c]);
+                    }
+                }
+            }
+        }
+    }
+    /* One more chunk of a dot product. */
+    RO_DEVICE void add_chunk(const product_sums &chunk) {
+#pragma unroll
+        for (int r = 0; r < EACH; r++)
+#pragma unroll
+            for (int c = 0; c < shape::OUT; c++)
+                at[r][c] = at[r][c] + chunk.at[r][c];
+    }
+};
+
+/* The keys that a thread's row r admits, from key `from` on: the first ones. In shared memory,
+ * since only blocks on the diagonal look at it often. */
+struct row_limits {
+    const int32_t *limit; /* of the tile's rows */
+    int from;
+
+    RO_DEVICE int operator[](int r) const {
+        return limit[down() + r * AT_DOWN] - from;
+    }
+};
+
+/* Stores everything that a thread has, four neighbours at a time if `fours`. line(r): where the
+ * output has the thread's row r; NULL if there is none. value(r, x, at): what x becomes there. */
+template <int D, int EACH, class L, class V>
+RO_DEVICE void store_products(const product_sums<D, EACH> &p, int64_t size, bool fours,
+                              const L &line, const V &value) {
+#pragma unroll
+    for (int r = 0; r < EACH; r++) {
+        float *const to = line(r);
+        if (!to)
+            continue;
+#pragma unroll
+        for (int c = 0; c < attend_tile<D, EACH>::OUT; c += 4) {
+            const int column = c * AT_ACROSS + 4 * computed_here(across());
+            ro_pack<4> v;
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                if (column + q < size)
+                    v.at[q] = value(r, p.at[r][c + q], to + column + q);
+            if (fours && column < size)
+                ro_store<4>(to + column, v);
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                if (!fours && column + q < size)
+                    to[column + q] = v.at[q];
+        }
+    }
+}
+
+/* ---- order of blocks ---- */
+
+/* Tiles with the most to do first, but few heads at a time: their other side stays in the
+ * second-level cache. */
+struct attend_order {
+    int64_t heads, tiles;
+
+    RO_DEVICE void of(int64_t index, int64_t *head, int64_t *tile) const {
+        constexpr int64_t AT_ONCE = 32;
+        const int64_t first = index / (AT_ONCE * tiles) * AT_ONCE;
+        const int64_t now = heads - first < AT_ONCE ? heads - first : AT_ONCE;
+        const int64_t rest = index - first * tiles;
+        *head = first + rest % now, *tile = rest / now;
+    }
+};
+
+/* ---- launches ---- */
+
+/* Whether rows of these matrices may be copied and stored in pieces of 16 bytes. */
+template <class... P> static bool in_fours(const ro_attention *a, const P *...p) {
+    return ro_packable(a->head_size | a->q_row | a->k_row | a->v_row | a->out_row, p...);
+}
+
+/* Rows of a tensor that nothing is summed for: value, +0 or a NaN. */
+ro_status ro_cuda_attend_fill(ro_cuda *d, const ro_attention *a, float *x, int64_t heads,
+                              int64_t tokens, int64_t row, float value);
+
+/* More heads than an int counts are not offered. */
+ro_status ro_cuda_attend_heads(ro_cuda *d, const ro_attention *a);
+
+#endif

@@ -1,0 +1,28 @@
+/* Blocks of keys that were computed apart, SPEC.md section 8: attn_l and attn_out. */
+#ifndef REPOPS_CUDA_ATTEND_MERGE_CUH
+#define REPOPS_CUDA_ATTEND_MERGE_CUH
+
+#include "repops/cuda/attention/attend.cuh"
+
+/* Of each query and block: ac [..., blocks, D], mc and lc [..., blocks]. */
+struct attend_blocks {
+    float *ac, *mc, *lc;
+    int64_t blocks;
+};
+
+/* Three numbers of each block are in shared memory, of which every kernel may have 48 KiB. */
+enum { MERGE_MOST = 4000 };
+
+/* Results of `rows` queries of all heads, of `tokens` each; m and l may be NULL. */
+struct attend_merged {
+    int64_t rows, size;
+    float *out;
+    attend_rows out_rows;
+    ro_divider tokens;
+    float *m, *l;
+};
+
+/* At most MERGE_MOST blocks. */
+ro_status ro_cuda_attend_merge(ro_cuda *d, const attend_blocks &from, const attend_merged &to);
+
+#endif

@@ -1,0 +1,57 @@
+# The CUDA backend: a library of its own, for every architecture that the toolkit compiles for.
+
+# Besides the reports of a compilation its PTX is kept: tests/lint/ptx.sh looks at both.
+
+NVCC ?= nvcc
+cuda_src := $(filter-out repops/cuda/free/%,$(wildcard repops/cuda/*.cu repops/cuda/*/*.cu))
+cuda_free = $(foreach real,f32 f64,$(1)/$(real)/free.o)
+# Every architecture has code of its own, or runs that of an older one of its major version. Sources know two kinds: sm_75,
+# and those with asynchronous copies, which share their PTX; it also serves what comes later.
+CUDA_ARCHS ?= $(filter $(patsubst sm_%,%,$(shell $(NVCC) --list-gpu-code)),75 80 86 90 100 110 120)
+NVARCH = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(if $(filter 75,$(a)),75,80),code=sm_$(a)) \
+         -gencode=arch=compute_80,code=compute_80
+NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -fmad=false -ftz=false -prec-div=true \
+           -prec-sqrt=true -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-fast-math,-Wall -Xptxas=-v -Xfatbin=-compress-all
+# Free kernels promise no bits and have no asynchronous copies: sm_86 (and sm_89) runs sm_80's, and all share one PTX.
+FREE_NVARCH = $(foreach a,$(if $(filter 80,$(CUDA_ARCHS)),$(filter-out 86 89,$(CUDA_ARCHS)),$(CUDA_ARCHS)),-gencode=arch=compute_75,code=sm_$(a)) \
+              -gencode=arch=compute_75,code=compute_75
+cuda: $(BUILD)/lib/librepops_cuda.so.1
+define nvcc_rule
+	@mkdir -p $(@:.o=.keep)
+	@echo "  NVCC    $<$(if $(1), ($(1)))"
+	$(Q)$(NVCC) $(NVFLAGS) $(2) --keep --keep-dir $(@:.o=.keep) -MMD -MP -MF $(@:.o=.d) -MT $@ -c $< -o $@ \
+	    2> $(@:.o=.ptxas) || { cat $(@:.o=.ptxas); exit 1; }
+	@grep -E 'warning|error' $(@:.o=.ptxas) || true
+	@mv $(@:.o=.keep)/*.ptx $(@D) && rm -rf $(@:.o=.keep)
+endef
+# Objects for other architectures are made again: what runs would be their PTX, translated by the driver.
+cuda_archs := $(BUILD)/obj/repops/cuda/archs
+$(cuda_archs): FORCE
+	@mkdir -p $(@D)
+	@[ "$$(cat $@ 2> /dev/null)" = "$(CUDA_ARCHS)" ] || echo "$(CUDA_ARCHS)" > $@
+FORCE:
+.PHONY: FORCE
+$(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu $(cuda_archs)
+	$(call nvcc_rule,,$(NVARCH))
+$(BUILD)/obj/repops/cuda/free/f32/%.o: repops/cuda/free/%.cu $(cuda_archs)
+	$(call nvcc_rule,f32,$(FREE_NVARCH) -DRO_REAL=f32 -DRO_IS_f32=1)
+$(BUILD)/obj/repops/cuda/free/f64/%.o: repops/cuda/free/%.cu $(cuda_archs)
+	$(call nvcc_rule,f64,$(FREE_NVARCH) -DRO_REAL=f64 -DRO_IS_f64=1)
+# Code that names the lines it comes from, for tests/lint/ptx.sh.
+$(BUILD)/lines/%.ptx: repops/cuda/%.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC    $< (lines)"
+	$(Q)$(NVCC) $(NVFLAGS) -arch=compute_80 -lineinfo -ptx $< -o $@
+$(BUILD)/lines/free_%.ptx: repops/cuda/free/free.cu
+	@mkdir -p $(@D)
+	@echo "  NVCC    $< ($*, lines)"
+	$(Q)$(NVCC) $(NVFLAGS) -arch=compute_80 -lineinfo -ptx -DRO_REAL=$* -DRO_IS_$*=1 $< -o $@
+cuda-lines: $(cuda_src:repops/cuda/%.cu=$(BUILD)/lines/%.ptx) $(BUILD)/lines/free_f32.ptx $(BUILD)/lines/free_f64.ptx
+.PHONY: cuda-lines
+$(BUILD)/lib/librepops_cuda.so.1: $(cuda_src:%.cu=$(BUILD)/obj/%.o) $(call cuda_free,$(BUILD)/obj/repops/cuda/free) \
+    $(BUILD)/obj/repops/src/op.o repops/librepops_cuda.map
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(NVCC) -shared -cudart static -Xlinker -soname,librepops_cuda.so.1,-Bsymbolic,--version-script=repops/librepops_cuda.map \
+	    $(filter %.o,$^) -o $@
+.PHONY: cuda

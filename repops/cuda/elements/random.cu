@@ -1,0 +1,188 @@
+/* What needs Philox, SPEC.md sections 5, 6, 10 and 12.4. */
+#include "repops/cuda/rows/rows.cuh"
+#include "repops/src/philox.h"
+
+/* ---- blocks of four elements: a thread has one ---- */
+
+enum { QUAD_THREADS = 256 };
+
+/* Element i of a block is f(x's element, i, its word, the words that its pair shares). `packed`:
+ * blocks are whole, and aligned. x is read before the output is written, which it may be. */
+template <bool packed, class F>
+__global__ void __launch_bounds__(QUAD_THREADS)
+    quad_kernel(const float *x, float *out, int64_t count, F f) {
+    const int64_t block = (int64_t)blockIdx.x * QUAD_THREADS + threadIdx.x, first = 4 * block;
+    uint32_t word[4];
+    ro_pack<4> value = {};
+    if (first >= count)
+        return;
+    if (F::READS && packed)
+        value = ro_load<4>(x + first);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (F::READS && !packed && first + i < count)
+            value.at[i] = x[first + i];
+    f.words(block, word);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        value.at[i] = f(value.at[i], i, word[i], word[i & 2], word[(i & 2) + 1]);
+    if (packed)
+        ro_store<4>(out + first, value);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (!packed && first + i < count)
+            out[first + i] = value.at[i];
+}
+
+/* Philox words of block `block`; *step is read if there is one. */
+struct source {
+    static const bool READS = false; /* another tensor's elements */
+    uint64_t seed;
+    uint32_t stream;
+    const uint32_t *step;
+
+    RO_DEVICE void words(int64_t block, uint32_t word[4]) const {
+        ro_philox_block(seed, (uint64_t)block, step ? *step : 0, stream, word);
+    }
+};
+
+static source source_of(const ro_call *call, const void *step) {
+    return source{(uint64_t)call->attr[0], (uint32_t)call->attr[1],
+                  static_cast<const uint32_t *>(step)};
+}
+
+/* x: NULL if F reads none. */
+template <class F>
+static ro_status quads(ro_cuda *d, const ro_call *call, const void *x, void *out, const F &f) {
+    const int64_t count = ro_shape_numel(&call->output);
+    const dim3 grid = ro_grid(ceil_div(count, 4 * QUAD_THREADS)), block(QUAD_THREADS);
+    const float *from = static_cast<const float *>(x);
+    float *to = static_cast<float *>(out);
+    if (ro_packable(count, from, to))
+        RO_LAUNCH((quad_kernel<true, F>), grid, block, 0, d->stream, from, to, count, f);
+    else
+        RO_LAUNCH((quad_kernel<false, F>), grid, block, 0, d->stream, from, to, count, f);
+    return ro_cuda_launched(d, ro_op_describe(call->op)->name);
+}
+
+struct normal_of : source {
+    float mean, deviation;
+
+    RO_DEVICE float operator()(float, int i, uint32_t, uint32_t p, uint32_t q) const {
+        const float u = (float)((p >> 8) + 1) * 0x1p-24f, radius = ro_sqrt(-2.0f * ro_log(u));
+        const float z = radius * (i & 1 ? ro_sin_turn(q >> 8) : ro_cos_turn(q >> 8));
+        return ro_canon(ro_fma(deviation, z, mean));
+    }
+};
+
+static ro_status normal(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
+    return quads(d, call, nullptr, out,
+                 normal_of{source_of(call, nullptr), attr_f(call, 2), attr_f(call, 3)});
+}
+
+struct uniform_of : source {
+    float low, high;
+
+    RO_DEVICE float operator()(float, int, uint32_t word, uint32_t, uint32_t) const {
+        return ro_canon(ro_fma(high - low, (float)(word >> 8) * 0x1p-24f, low));
+    }
+};
+
+static ro_status uniform(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
+    return quads(d, call, nullptr, out,
+                 uniform_of{source_of(call, nullptr), attr_f(call, 2), attr_f(call, 3)});
+}
+
+struct dropout_of : source {
+    static const bool READS = true;
+    uint32_t threshold;
+    float scale;
+
+    RO_DEVICE float operator()(float x, int, uint32_t word, uint32_t, uint32_t) const {
+        return word >= threshold ? ro_canon(x * scale) : 0.0f;
+    }
+};
+
+static ro_status dropout(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return quads(d, call, in[0], out,
+                 dropout_of{source_of(call, in[1]), (uint32_t)call->attr[2], attr_f(call, 3)});
+}
+
+/* ---- permutations ---- */
+
+static ro_status permutation(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const source s = source_of(call, in[0]);
+    const uint64_t count = (uint64_t)call->output.dim[0];
+    return map<uint32_t>(d, call, out, [=] __device__(int64_t i) {
+        return (uint32_t)ro_permute(s.seed, s.stream, *s.step, count, (uint64_t)i);
+    });
+}
+
+/* Which of `count` records row `row` of a batch reads. */
+struct shuffle {
+    source s;
+    uint64_t batch, first, count;
+
+    RO_DEVICE uint64_t record(int64_t row) const {
+        const uint64_t slot = (uint64_t)*s.step * batch + first + (uint64_t)row;
+        return ro_permute(s.seed, s.stream, slot / count, count, slot % count);
+    }
+};
+
+static shuffle shuffle_of(const ro_call *call, const void *step, int64_t count) {
+    return shuffle{source_of(call, step), (uint64_t)call->attr[2], (uint64_t)call->attr[3],
+                   (uint64_t)count};
+}
+
+template <class T>
+static ro_status read_windows(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const T *data = static_cast<const T *>(in[0]);
+    const int64_t length = call->output.dim[1], shift = call->attr[4];
+    const shuffle rows = shuffle_of(call, in[1], (call->input[0].dim[0] - 1) / length);
+    return map<int32_t>(d, call, out, [=] __device__(int64_t i) {
+        const int64_t window = (int64_t)rows.record(i / length);
+        return (int32_t)data[window * length + i % length + shift];
+    });
+}
+
+static ro_status read_batch(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return call->input[0].dtype == RO_U8 ? read_windows<uint8_t>(d, call, in, out)
+                                         : read_windows<uint16_t>(d, call, in, out);
+}
+
+/* ---- images ---- */
+
+static ro_status read_images(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const uint8_t *data = static_cast<const uint8_t *>(in[0]);
+    const int64_t height = call->output.dim[1], width = call->output.dim[2];
+    const ro_divider channels(call->output.dim[3]), columns(width), lines(height);
+    const int64_t size = call->attr[4], offset = call->attr[5];
+    const float scale = attr_f(call, 6), bias = attr_f(call, 7);
+    const shuffle rows = shuffle_of(call, in[1], call->input[0].dim[0] / size);
+    return map<float>(d, call, out, [=] __device__(int64_t i) {
+        const int64_t pixel = channels.quotient(i), line = columns.quotient(pixel);
+        const int64_t row = lines.quotient(line), c = i - pixel * channels.divisor;
+        const int64_t from = (int64_t)rows.record(row) * size + offset;
+        const int64_t at = (c * height + line - row * height) * width + pixel - line * width;
+        return ro_canon(ro_fma((float)data[from + at], scale, bias));
+    });
+}
+
+static ro_status read_labels(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const uint8_t *data = static_cast<const uint8_t *>(in[0]);
+    const int64_t size = call->attr[4], offset = call->attr[5];
+    const shuffle rows = shuffle_of(call, in[1], call->input[0].dim[0] / size);
+    return map<int32_t>(d, call, out, [=] __device__(int64_t i) {
+        return (int32_t)data[(int64_t)rows.record(i) * size + offset];
+    });
+}
+
+void ro_cuda_add_random(ro_cuda_operator **table) {
+    table[RO_OP_NORMAL] = normal;
+    table[RO_OP_UNIFORM] = uniform;
+    table[RO_OP_DROPOUT] = dropout;
+    table[RO_OP_PERMUTATION] = permutation;
+    table[RO_OP_READ_BATCH] = read_batch;
+    table[RO_OP_READ_IMAGES] = read_images;
+    table[RO_OP_READ_LABELS] = read_labels;
+}

@@ -1,0 +1,426 @@
+/* Products of matrices in the order of SPEC.md section 3.1, one tile of the output a block.
+ *
+ * A step of k is an outer product of two fragments in registers, one FFMA an element, so that no
+ * order but that of k is left to choose. Operands come to shared memory by asynchronous copies, as
+ * lines of the tile's width, one a step, a stage of K steps at a time; gemm_load.cuh says where
+ * from. A thread's totals lie in shared memory, each at its own place, and are read and written
+ * once a chunk: a thread of the large tile has no registers for sums and totals.
+ *
+ * Where the tiles do not fill the card, chunks of k are units of work too: their sums are stored
+ * apart and added in ascending order (gemm_plan.cuh). */
+#ifndef REPOPS_CUDA_GEMM_CUH
+#define REPOPS_CUDA_GEMM_CUH
+
+#include "repops/cuda/gemm/gemm_load.cuh"
+
+/* M x N elements by threads of TM x TN; LANES_M of a warp's lanes lie along m. K steps a stage. */
+template <int m, int n, int tm, int tn, int lanes_m, int k, int stages, bool shared_totals,
+          int per_multiprocessor>
+struct gemm_tile {
+    static constexpr int M = m, N = n, TM = tm, TN = tn, K = k, STAGES = stages;
+    static constexpr int LANES_M = lanes_m, LANES_N = 32 / lanes_m, WARPS_M = M / (TM * LANES_M);
+    static constexpr int THREADS = 32 * WARPS_M * (N / (TN * LANES_N));
+    static constexpr bool SHARED_TOTALS = shared_totals;
+    static constexpr int BLOCKS = per_multiprocessor;
+    /* Four floats more than a line: copies that transpose meet no bank twice, vectors stay aligned.
+     */
+    static constexpr int PITCH_A = M + 4, PITCH_B = N + 4, STAGE = K * (PITCH_A + PITCH_B);
+    static constexpr int TOTALS = shared_totals ? M * N : 0;
+};
+
+struct gemm_shape {
+    int64_t m, n, k;
+    int tiles_m, tiles_n, batch; /* no more blocks than 2^31 */
+    int chunk, whole;            /* in stages of the tile: of a chunk, a power of 2; of all k */
+    ro_mask mask;
+    /* Unit 0 of a tile takes `lead` chunks from `first` on, each further unit one chunk. */
+    int units, first, lead;
+    float *sums;          /* of the units: [units, batch, m, n]; NULL: there is one, the output */
+    const unsigned *skip; /* not 0: nothing is wanted; may be NULL */
+};
+
+/* Where results go; a type of its own where rows are not equally far apart. */
+struct gemm_out {
+    static constexpr bool ENDS = false; /* true: `end` stores four totals, gemm_end.cuh */
+    float *c;
+    int64_t row, col, next; /* elements from one to the next */
+    float alpha, beta;
+    bool vectors; /* four neighbours at once */
+
+    RO_DEVICE float *line(int64_t batch, int64_t m) const {
+        return c + batch * next + m * row;
+    }
+    RO_DEVICE int64_t rows(const gemm_shape &s, int64_t) const {
+        return s.m;
+    }
+};
+
+/* SPEC 3.1; c is not read if beta is 0. */
+RO_DEVICE float gemm_result(float total, float alpha, float beta, const float *c) {
+    const float scaled = total * alpha;
+    return ro_canon(beta == 0 ? scaled : ro_fma(beta, *c, scaled));
+}
+
+/* ---- where a thread is ---- */
+
+/* What a block computes. Neighbouring blocks share operands: tiles go column by column through
+ * groups of eight rows of tiles, or of all where there are fewer: no group has more tiles than an
+ * int counts. */
+struct gemm_block {
+    int tile_m, tile_n, batch, unit;
+
+    RO_DEVICE static gemm_block of(const gemm_shape &s, unsigned number) {
+        const int tiles = s.tiles_m * s.tiles_n, at = (int)number, tile = at % tiles;
+        const int in_each = (s.tiles_m < 8 ? s.tiles_m : 8) * s.tiles_n, group = tile / in_each;
+        const int left = s.tiles_m - group * 8, high = left < 8 ? left : 8;
+        const int in_group = tile - group * in_each;
+        const int rest = at / tiles;
+        return {group * 8 + in_group % high, in_group / high, rest % s.batch, rest / s.batch};
+    }
+    template <class Tile> RO_DEVICE int64_t row() const {
+        return (int64_t)tile_m * Tile::M;
+    }
+    template <class Tile> RO_DEVICE int64_t col() const {
+        return (int64_t)tile_n * Tile::N;
+    }
+};
+
+/* The first row and column of a thread in its tile. Its others follow in fours, LANES * 4 apart:
+ * a vector that a warp reads is of neighbours, or the same for lanes whose numbers differ in bit 0
+ * or 1, which is when the hardware reads for half a warp at once. */
+template <class Tile> struct gemm_lane {
+    int m, n;
+    RO_DEVICE explicit gemm_lane(int thread) {
+        const int lane = thread % 32, warp = thread / 32;
+        const int eight = lane >> 1 & 7, four = (lane & 1) | (lane >> 4) << 1;
+        static_assert(Tile::LANES_M == 8 || Tile::LANES_M == 4 || Tile::LANES_M == 2, "");
+        const int lane_m = Tile::LANES_M == 8 ? eight : Tile::LANES_M == 4 ? four : lane & 1;
+        const int lane_n = Tile::LANES_M == 8 ? four : Tile::LANES_M == 4 ? eight : lane >> 1;
+        m = warp % Tile::WARPS_M * (Tile::LANES_M * Tile::TM) + lane_m * 4;
+        n = warp / Tile::WARPS_M * (Tile::LANES_N * Tile::TN) + lane_n * 4;
+    }
+    static RO_DEVICE int step_m(int i) {
+        return i / 4 * (Tile::LANES_M * 4) + i % 4;
+    }
+    static RO_DEVICE int step_n(int j) {
+        return j / 4 * (Tile::LANES_N * 4) + j % 4;
+    }
+};
+
+/* ---- the inner loop ---- */
+
+template <int count, int apart> RO_DEVICE void gemm_fragment(float *to, const float *from) {
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+        const float4 v = *reinterpret_cast<const float4 *>(from + i / 4 * apart);
+        to[i] = v.x, to[i + 1] = v.y, to[i + 2] = v.z, to[i + 3] = v.w;
+    }
+}
+
+template <class Tile> struct gemm_sums {
+    float at[Tile::TM][Tile::TN];
+
+    RO_DEVICE void clear() {
+#pragma unroll
+        for (int i = 0; i < Tile::TM; i++)
+#pragma unroll
+            for (int j = 0; j < Tile::TN; j++)
+                at[i][j] = 0.0f;
+    }
+
+    RO_DEVICE void load(const float *a, const float *b, float *fragment) const {
+        gemm_fragment<Tile::TM, Tile::LANES_M * 4>(fragment, a);
+        gemm_fragment<Tile::TN, Tile::LANES_N * 4>(fragment + Tile::TM, b);
+    }
+
+    /* One stage; the fragments of the next step are loaded before this one's are used. */
+    RO_DEVICE void multiply(const float *a, const float *b) {
+        float fragment[2][Tile::TM + Tile::TN];
+        load(a, b, fragment[0]);
+#pragma unroll
+        for (int k = 0; k < Tile::K; k++) {
+            const float *now = fragment[k % 2];
+            if (k + 1 < Tile::K)
+                load(a + (k + 1) * Tile::PITCH_A, b + (k + 1) * Tile::PITCH_B,
+                     fragment[(k + 1) % 2]);
+#pragma unroll
+            for (int i = 0; i < Tile::TM; i++)
+#pragma unroll
+                for (int j = 0; j < Tile::TN; j++)
+                    at[i][j] = ro_fma(now[i], now[Tile::TM + j], at[i][j]);
+        }
+    }
+
+    /* A stage that the mask divides: row i takes step k where sign * (k - i) + distance <= 0. */
+    RO_DEVICE void multiply_masked(const float *a, const float *b, int sign, int distance) {
+        float fragment[Tile::TM + Tile::TN];
+#pragma unroll 1
+        for (int k = 0; k < Tile::K; k++) {
+            load(a + k * Tile::PITCH_A, b + k * Tile::PITCH_B, fragment);
+#pragma unroll
+            for (int i = 0; i < Tile::TM; i++) {
+                const bool taken = distance + sign * (k - gemm_lane<Tile>::step_m(i)) <= 0;
+#pragma unroll
+                for (int j = 0; j < Tile::TN; j++)
+                    if (taken)
+                        at[i][j] = ro_fma(fragment[i], fragment[Tile::TM + j], at[i][j]);
+            }
+        }
+    }
+};
+
+/* Totals of one thread: four elements at a time, those of a block's threads side by side. */
+template <class Tile> struct gemm_totals {
+    float4 kept[Tile::SHARED_TOTALS ? 1 : Tile::TM * Tile::TN / 4];
+    float4 *shared;
+
+    RO_DEVICE float4 &at(int i) {
+        if constexpr (Tile::SHARED_TOTALS)
+            return shared[i * Tile::THREADS];
+        else
+            return kept[i];
+    }
+
+    RO_DEVICE void clear() {
+#pragma unroll
+        for (int i = 0; i < Tile::TM * Tile::TN / 4; i++)
+            at(i) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    }
+
+    /* tot + acc. */
+    RO_DEVICE float4 with(const float *sum, int i) {
+        const float4 t = at(i);
+        return make_float4(t.x + sum[4 * i], t.y + sum[4 * i + 1], t.z + sum[4 * i + 2],
+                           t.w + sum[4 * i + 3]);
+    }
+
+    /* Adds the sums and clears them; after the last chunk they become the totals instead. Two
+     * loops: to choose in one costs half as many instructions again. */
+    RO_DEVICE void end_chunk(gemm_sums<Tile> *sums, bool last) {
+        float *sum = &sums->at[0][0];
+        if (last) {
+#pragma unroll
+            for (int i = 0; i < Tile::TM * Tile::TN / 4; i++) {
+                const float4 t = with(sum, i);
+                sum[4 * i] = t.x, sum[4 * i + 1] = t.y, sum[4 * i + 2] = t.z, sum[4 * i + 3] = t.w;
+            }
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < Tile::TM * Tile::TN / 4; i++)
+            at(i) = with(sum, i);
+        sums->clear();
+    }
+};
+
+/* ---- storing ---- */
+
+RO_DEVICE void gemm_store_four(float *c, const float *total, float alpha, float beta) {
+    float4 old = make_float4(0.0f, 0.0f, 0.0f, 0.0f), v;
+    if (beta != 0)
+        old = *reinterpret_cast<const float4 *>(c);
+    v.x = gemm_result(total[0], alpha, beta, &old.x);
+    v.y = gemm_result(total[1], alpha, beta, &old.y);
+    v.z = gemm_result(total[2], alpha, beta, &old.z);
+    v.w = gemm_result(total[3], alpha, beta, &old.w);
+    *reinterpret_cast<float4 *>(c) = v;
+}
+
+template <class Tile, class Out>
+RO_DEVICE void gemm_store(const gemm_shape &s, const Out &out, const gemm_block &block,
+                          const gemm_lane<Tile> &lane, const gemm_sums<Tile> &sums) {
+    const int64_t rows = out.rows(s, block.batch), first = block.col<Tile>() + lane.n;
+    const float alpha = s.sums ? 1.0f : out.alpha, beta = s.sums ? 0.0f : out.beta;
+    const int64_t col = s.sums ? 1 : out.col;
+    const bool vectors = s.sums ? s.n % 4 == 0 : out.vectors;
+#pragma unroll
+    for (int i = 0; i < Tile::TM; i++) {
+        const int64_t m = block.row<Tile>() + lane.m + gemm_lane<Tile>::step_m(i);
+        if (m >= rows)
+            break;
+        float *line = s.sums
+                          ? s.sums + (((int64_t)block.unit * s.batch + block.batch) * s.m + m) * s.n
+                          : out.line(block.batch, m);
+#pragma unroll
+        for (int j = 0; j < Tile::TN; j += 4) {
+            const int64_t n = first + gemm_lane<Tile>::step_n(j);
+            const float *total = &sums.at[i][j];
+            if (vectors && n < s.n)
+                gemm_store_four(line + n, total, alpha, beta);
+#pragma unroll
+            for (int q = 0; q < 4; q++)
+                if (!vectors && n + q < s.n)
+                    line[(n + q) * col] = gemm_result(total[q], alpha, beta, line + (n + q) * col);
+        }
+    }
+}
+
+/* Up to four neighbours of a row that has `count` left. */
+RO_DEVICE void gemm_store_left(float *to, float4 x, int64_t count, bool vectors) {
+    if (vectors) {
+        ro_store_fours(to, x);
+        return;
+    }
+    to[0] = x.x;
+    if (count > 1)
+        to[1] = x.y;
+    if (count > 2)
+        to[2] = x.z;
+    if (count > 3)
+        to[3] = x.w;
+}
+
+/* Where more is done with an element than to store it, registers are needed for that: totals come
+ * from shared memory, four at a time. One product, not a batch. */
+template <class Tile, class Out>
+RO_DEVICE void gemm_end(const gemm_shape &s, const Out &out, const gemm_block &block,
+                        const gemm_lane<Tile> &lane, const gemm_totals<Tile> &totals, float *smem) {
+    const int fours = Tile::TN / 4;
+    const float4 *mine = totals.shared;
+    if constexpr (!Tile::SHARED_TOTALS) {
+        static_assert(Tile::THREADS * Tile::TM * Tile::TN <= Tile::STAGES * Tile::STAGE, "");
+        float4 *to = reinterpret_cast<float4 *>(smem) + threadIdx.x;
+        mine = to;
+        __syncthreads(); /* all have done with the last stage */
+#pragma unroll
+        for (int i = 0; i < Tile::TM * fours; i++)
+            to[i * Tile::THREADS] = totals.kept[i];
+    }
+#pragma unroll 1
+    for (int i = 0; i < Tile::TM * fours; i++) {
+        const int64_t m = block.row<Tile>() + lane.m + gemm_lane<Tile>::step_m(i / fours);
+        const int64_t n = block.col<Tile>() + lane.n + gemm_lane<Tile>::step_n(i % fours * 4);
+        if (m >= s.m || n >= s.n)
+            continue;
+        if (s.sums)
+            gemm_store_left(s.sums + ((int64_t)block.unit * s.m + m) * s.n + n,
+                            mine[i * Tile::THREADS], s.n - n, s.n % 4 == 0);
+        else
+            out.end(m, n, s.n - n, mine[i * Tile::THREADS]);
+    }
+}
+
+/* ---- the kernel ---- */
+
+/* The stages [from, to) of a unit, those without an admitted term at either end left out. */
+struct gemm_range {
+    int from, to;
+
+    template <class Tile> RO_DEVICE static gemm_range of(const gemm_shape &s, const gemm_block &b) {
+        const int64_t all = (s.k + Tile::K - 1) / Tile::K;
+        const int chunk = s.first + (b.unit ? s.lead + b.unit - 1 : 0);
+        int64_t from = (int64_t)chunk * s.chunk;
+        int64_t to = from + (int64_t)(b.unit ? 1 : s.lead) * s.chunk;
+        to = to < all ? to : all;
+        if (s.mask == RO_MASK_UPTO_ROW && to > (b.row<Tile>() + Tile::M - 1) / Tile::K + 1)
+            to = (b.row<Tile>() + Tile::M - 1) / Tile::K + 1;
+        if (s.mask == RO_MASK_FROM_ROW && from < b.row<Tile>() / Tile::K)
+            from = b.row<Tile>() / Tile::K;
+        return {(int)from, (int)to};
+    }
+};
+
+/* Some row of the tile takes only some steps of the stage. */
+template <class Tile> RO_DEVICE bool gemm_divided(ro_mask mask, int64_t row, int64_t k) {
+    return mask == RO_MASK_UPTO_ROW ? k + Tile::K - 1 > row : k < row + Tile::M - 1;
+}
+
+template <class Tile, bool masked>
+RO_DEVICE void gemm_multiply(const gemm_shape &s, const gemm_block &block,
+                             const gemm_lane<Tile> &lane, int stage, const float *at,
+                             gemm_sums<Tile> *sums) {
+    const float *a = at + lane.m, *b = at + Tile::K * Tile::PITCH_A + lane.n;
+    const int64_t k = (int64_t)stage * Tile::K;
+    if (masked && gemm_divided<Tile>(s.mask, block.row<Tile>(), k)) {
+        const int sign = s.mask == RO_MASK_UPTO_ROW ? 1 : -1;
+        sums->multiply_masked(a, b, sign, sign * (int)(k - block.row<Tile>() - lane.m));
+    } else {
+        sums->multiply(a, b);
+    }
+}
+
+/* Shared memory of a block: stages, totals, and what operands keep there. */
+template <class Tile, class A, class B> __host__ __device__ constexpr int gemm_bytes() {
+    return (int)sizeof(float) * (Tile::STAGES * Tile::STAGE + Tile::TOTALS +
+                                 A::template loader<Tile::THREADS, Tile::M, Tile::K>::TABLE +
+                                 B::template loader<Tile::THREADS, Tile::N, Tile::K>::TABLE);
+}
+
+/* No code for tiles that the architecture has no shared memory for. */
+template <class Tile, class A, class B> RO_DEVICE constexpr bool gemm_has_room() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+    return gemm_bytes<Tile, A, B>() <= 64 << 10;
+#else
+    return true;
+#endif
+}
+
+template <class Tile, class A, class B, class Out, bool masked>
+__global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
+    gemm_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
+                const __grid_constant__ B b, const __grid_constant__ Out out) {
+    typedef typename A::template loader<Tile::THREADS, Tile::M, Tile::K> load_a;
+    typedef typename B::template loader<Tile::THREADS, Tile::N, Tile::K> load_b;
+    RO_SMEM(float, smem);
+    const gemm_block block = gemm_block::of(s, blockIdx.x);
+    if (!gemm_has_room<Tile, A, B>() || (s.skip && *s.skip) ||
+        block.row<Tile>() >= out.rows(s, block.batch))
+        return;
+    const int thread = (int)threadIdx.x;
+    const gemm_lane<Tile> lane(thread);
+    const gemm_range range = gemm_range::of<Tile>(s, block);
+    float *const tables = smem + Tile::STAGES * Tile::STAGE + Tile::TOTALS;
+    load_a from_a(a, block.batch, block.row<Tile>(), thread, tables);
+    load_b from_b(b, block.batch, block.col<Tile>(), thread, tables + load_a::TABLE);
+    gemm_totals<Tile> totals;
+    totals.shared = reinterpret_cast<float4 *>(smem + Tile::STAGES * Tile::STAGE) + thread;
+    gemm_sums<Tile> sums;
+    sums.clear();
+    totals.clear();
+    if (load_a::TABLE + load_b::TABLE > 0)
+        __syncthreads();
+
+    int wanted = from_a.skip(range.from, range.to), slot = 0, filled = 0;
+    from_a.go_to(wanted);
+    from_b.go_to(wanted);
+    const bool whole = from_a.whole() && from_b.whole();
+    const bool quick = from_a.quick() && from_b.quick();
+    const auto fill = [&] {
+        float *const to = smem + filled * Tile::STAGE, *const to_b = to + Tile::K * Tile::PITCH_A;
+        if (wanted < range.to) {
+            if (quick && wanted < s.whole) {
+                from_a.template copy<GEMM_QUICK>(to, wanted, s.k);
+                from_b.template copy<GEMM_QUICK>(to_b, wanted, s.k);
+            } else if (whole && wanted < s.whole) {
+                from_a.template copy<GEMM_ALL>(to, wanted, s.k);
+                from_b.template copy<GEMM_ALL>(to_b, wanted, s.k);
+            } else {
+                from_a.template copy<GEMM_SOME>(to, wanted, s.k);
+                from_b.template copy<GEMM_SOME>(to_b, wanted, s.k);
+            }
+            wanted = from_a.skip(wanted + 1, range.to);
+        }
+        ro_copy_commit();
+        filled = filled + 1 == Tile::STAGES ? 0 : filled + 1;
+    };
+    int stage = wanted;
+    for (int i = 0; i < Tile::STAGES - 1; i++)
+        fill();
+    while (stage < range.to) {
+        ro_copy_wait<Tile::STAGES - 2>();
+        __syncthreads(); /* the stage is here, and all have done with the one before it */
+        fill();
+        gemm_multiply<Tile, masked>(s, block, lane, stage, smem + slot * Tile::STAGE, &sums);
+        slot = slot + 1 == Tile::STAGES ? 0 : slot + 1;
+        const int next = from_a.skip(stage + 1, range.to);
+        if (next >= range.to || ((next ^ stage) & -s.chunk))
+            totals.end_chunk(&sums, !Out::ENDS && next >= range.to);
+        stage = next;
+    }
+    if constexpr (Out::ENDS)
+        gemm_end<Tile>(s, out, gemm_block::of(s, ro_block_anew()), lane, totals, smem);
+    else
+        gemm_store<Tile>(s, out, gemm_block::of(s, ro_block_anew()), lane, sums);
+}
+
+#endif

@@ -1,0 +1,227 @@
+/* Convolution, SPEC.md section 12.1. */
+#include "repops/cuda/image/conv.cuh"
+
+/* ---- factors that are not finite ---- */
+
+enum { FINITE_THREADS = 256, FINITE_RESIDENT = 8 };
+
+static __global__ void __launch_bounds__(FINITE_THREADS)
+    find_not_finite(const float *x, int64_t count, unsigned *found) {
+    const int64_t stride = (int64_t)gridDim.x * FINITE_THREADS;
+    unsigned most = 0;
+    for (int64_t i = (int64_t)blockIdx.x * FINITE_THREADS + threadIdx.x; i < count; i += stride) {
+        const unsigned magnitude = ro_to_bits(x[i]) & 0x7fffffffu;
+        most = magnitude > most ? magnitude : most;
+    }
+    if (most >= 0x7f800000u)
+        atomicMax(found, 1u);
+}
+
+/* Of kernels whose threads go on with the element a grid further: `resident` for each
+ * multiprocessor, as more would wait for these. */
+static unsigned some_blocks(const ro_cuda *d, int64_t count, int each, int resident) {
+    const int64_t wanted = ceil_div(count, each), most = (int64_t)d->multiprocessors * resident;
+    return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
+}
+
+/* *found: 1 if the factors that meet pixels outside an image are not all finite. */
+static ro_status look(ro_cuda *d, const float *x, int64_t count, unsigned **found) {
+    void *memory;
+    ro_status status = ro_cuda_alloc(d, sizeof **found, &memory);
+    if (status != RO_OK)
+        return status;
+    *found = static_cast<unsigned *>(memory);
+    status = ro_cuda_check(d, cudaMemsetAsync(memory, 0, sizeof **found, d->stream), "convolution");
+    if (status == RO_OK) {
+        RO_LAUNCH(find_not_finite, dim3(some_blocks(d, count, 4 * FINITE_THREADS, FINITE_RESIDENT)),
+                  dim3(FINITE_THREADS), 0, d->stream, x, count, *found);
+        status = ro_cuda_launched(d, "convolution");
+    }
+    return status;
+}
+
+/* ---- running ---- */
+
+template <class A, class B, class Out>
+static ro_status run_direct(ro_cuda *d, const gemm_problem &p, const A &a, const B &b,
+                            const Out &out, const unsigned *only, const char *what) {
+    gemm_shape s = {};
+    s.m = p.m, s.n = p.n, s.k = p.k, s.batch = (int)p.batch;
+    RO_LAUNCH((conv_direct_kernel<A, B, Out>),
+              dim3(some_blocks(d, p.m * p.n * p.batch, CONV_DIRECT_THREADS, CONV_DIRECT_RESIDENT)),
+              dim3(CONV_DIRECT_THREADS), 0, d->stream, s, a, b, out, ro_divider(s.n),
+              ro_divider(s.batch), only);
+    return ro_cuda_launched(d, what);
+}
+
+/* `other` are the factors that meet the image's pixels; NULL if none lies outside. */
+template <class A, class B, class Out>
+static ro_status run(ro_cuda *d, gemm_problem p, const A &a, const B &b, const Out &out,
+                     const float *other, int64_t other_count, const char *what) {
+    unsigned *found = nullptr;
+    if (p.n < 4 && p.k <= 2 * RO_DOT_CHUNK)
+        return run_direct(d, p, a, b, out, nullptr, what);
+    ro_status status = other ? look(d, other, other_count, &found) : RO_OK;
+    p.skip = found;
+    if (status == RO_OK)
+        status = gemm_run<A, B, Out, false, false>(d, p, a, b, out, what);
+    if (status == RO_OK && found)
+        status = run_direct(d, p, a, b, out, found, what);
+    ro_cuda_free(d, found);
+    return status;
+}
+
+/* ---- views ---- */
+
+static ro_status too_large(ro_cuda *d, const char *what) {
+    return ro_cuda_fail(d, RO_ERR_UNSUPPORTED,
+                        "cuda: %s of an image beyond 2^29 rows or columns, of 2^31 pixels, or of "
+                        "2^30 taps and channels",
+                        what);
+}
+
+static bool fits(const ro_conv *v) {
+    for (int i = 0; i < 2; i++)
+        if (v->in[i] > PLACE_MOST || v->out[i] > PLACE_MOST || v->kernel[i] > PLACE_MOST)
+            return false;
+    const int64_t deepest = v->depth > v->width ? v->depth : v->width;
+    return v->kernel[0] * v->kernel[1] <= (1 << 30) / (deepest ? deepest : 1) &&
+           v->batch <= INT32_MAX && v->in[0] * v->in[1] <= INT32_MAX / (v->batch ? v->batch : 1) &&
+           v->out[0] * v->out[1] <= INT32_MAX / (v->batch ? v->batch : 1) &&
+           v->channels <= INT32_MAX && v->filters <= INT32_MAX;
+}
+
+static bool padded(const ro_conv *v) {
+    return v->pad[0] > 0 || v->pad[1] > 0;
+}
+
+/* A convolution of single pixels, each with its own: a product of matrices as they lie. */
+static bool pointwise(const ro_conv *v) {
+    for (int i = 0; i < 2; i++)
+        if (v->kernel[i] != 1 || v->stride[i] != 1 || v->pad[i] != 0)
+            return false;
+    return true;
+}
+
+/* Remainders by the stride that some pixel has. */
+static int64_t phases(const ro_conv *v, int i) {
+    return v->stride[i] < v->in[i] ? v->stride[i] : v->in[i];
+}
+
+/* Images of `pixel` channels whose groups have `depth`. */
+template <bool backward, bool taps_outer>
+static conv_operand<backward, taps_outer> view_of(const ro_conv *v, const float *image,
+                                                  int64_t pixel, int64_t depth) {
+    const int64_t *size = backward ? v->out : v->in;
+    conv_operand<backward, taps_outer> x = {image,
+                                            (int)size[0],
+                                            (int)size[1],
+                                            (int)v->groups,
+                                            (int)phases(v, 1),
+                                            false,
+                                            pixel,
+                                            v->batch,
+                                            (int)depth,
+                                            (int)v->kernel[1],
+                                            {},
+                                            {},
+                                            {},
+                                            {},
+                                            {},
+                                            {},
+                                            ro_divider(depth),
+                                            ro_divider(v->kernel[1]),
+                                            ro_divider(v->out[1]),
+                                            ro_divider(v->out[0])};
+    for (int i = 0; i < 2; i++) {
+        x.count[i] = (int)v->out[i], x.of[i] = (int)v->in[i];
+        x.step[i] = x.stride[i] = (int)v->stride[i];
+        x.pad[i] = (int)v->pad[i], x.dilation[i] = (int)v->dilation[i];
+    }
+    x.vectors = taps_outer && gemm_in_fours(image, pixel, 0, depth);
+    return x;
+}
+
+/* A matrix of filters by taps, or by pixels. */
+static strided<false> filters_of(const ro_conv *v, const float *data) {
+    return {data, v->filters, v->width, v->width,
+            gemm_in_fours(data, v->filters, v->width, v->width)};
+}
+
+static gemm_out rows_of_filters(const ro_conv *v, void *out) {
+    return {static_cast<float *>(out),
+            v->filters,
+            1,
+            v->width,
+            1.0f,
+            0.0f,
+            gemm_in_fours(out, v->filters, v->width, v->width)};
+}
+
+static gemm_problem problem(int64_t m, int64_t n, int64_t k, int64_t batch) {
+    return {m, n, k, batch, RO_DOT_CHUNK, RO_MASK_NONE, nullptr};
+}
+
+/* ---- operators ---- */
+
+static ro_status conv2d(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const ro_conv v = ro_conv_of(call);
+    const float *x = static_cast<const float *>(in[0]), *w = static_cast<const float *>(in[1]);
+    const int64_t taps = v.kernel[0] * v.kernel[1];
+    const gemm_problem p =
+        problem(v.batch * v.out[0] * v.out[1], v.width, taps * v.depth, v.groups);
+    if (pointwise(&v)) {
+        gemm_products y = {
+            p, {x, v.channels, 1, v.depth}, {w, v.filters, 1, v.width}, rows_of_filters(&v, out)};
+        return ro_gemm_products(d, &y, "conv2d");
+    }
+    if (!fits(&v))
+        return too_large(d, "conv2d");
+    return run(d, p, view_of<false, false>(&v, x, v.channels, v.depth), filters_of(&v, w),
+               rows_of_filters(&v, out), padded(&v) ? w : nullptr, taps * v.depth * v.filters,
+               "conv2d");
+}
+
+static ro_status conv2d_dx(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const ro_conv v = ro_conv_of(call);
+    const float *dy = static_cast<const float *>(in[0]), *w = static_cast<const float *>(in[1]);
+    const int64_t taps = v.kernel[0] * v.kernel[1], down = ceil_div(v.in[0], v.stride[0]);
+    const int64_t across = ceil_div(v.in[1], v.stride[1]);
+    gemm_problem p = problem(v.batch * down * across, v.depth, taps * v.width,
+                             v.groups * phases(&v, 0) * phases(&v, 1));
+    float *dx = static_cast<float *>(out);
+    if (pointwise(&v)) {
+        const gemm_out to = {dx, v.channels, 1, v.depth, 1.0f, 0.0f, false};
+        gemm_products y = {p, {dy, v.filters, 1, v.width}, {w, 1, v.filters, v.width}, to};
+        return ro_gemm_products(d, &y, "conv2d_dx");
+    }
+    if (!fits(&v) || p.batch > INT32_MAX)
+        return too_large(d, "conv2d_dx");
+    const auto a = view_of<true, false>(&v, dy, v.filters, v.width);
+    const conv_weights b = {w, v.depth, v.filters, v.width, (int)v.groups, ro_divider(v.width)};
+    const conv_dx_out to = {dx, gemm_in_fours(dx, v.channels, 0, v.depth), a, v.channels, v.depth};
+    return run(d, p, a, b, to, w, taps * v.depth * v.filters, "conv2d_dx");
+}
+
+static ro_status conv2d_dw(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const ro_conv v = ro_conv_of(call);
+    const float *x = static_cast<const float *>(in[0]), *dy = static_cast<const float *>(in[1]);
+    const int64_t pixels = v.batch * v.out[0] * v.out[1];
+    const gemm_problem p = problem(v.kernel[0] * v.kernel[1] * v.depth, v.width, pixels, v.groups);
+    if (pointwise(&v)) {
+        gemm_products y = {
+            p, {x, 1, v.channels, v.depth}, {dy, v.filters, 1, v.width}, rows_of_filters(&v, out)};
+        return ro_gemm_products(d, &y, "conv2d_dw");
+    }
+    if (!fits(&v))
+        return too_large(d, "conv2d_dw");
+    return run(d, p, view_of<false, true>(&v, x, v.channels, v.depth), filters_of(&v, dy),
+               rows_of_filters(&v, out), padded(&v) ? dy : nullptr, pixels * v.filters,
+               "conv2d_dw");
+}
+
+void ro_cuda_add_conv(ro_cuda_operator **table) {
+    table[RO_OP_CONV2D] = conv2d;
+    table[RO_OP_CONV2D_DX] = conv2d_dx;
+    table[RO_OP_CONV2D_DW] = conv2d_dw;
+}

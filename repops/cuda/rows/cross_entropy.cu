@@ -1,0 +1,227 @@
+/* Fused softmax cross-entropy, SPEC.md section 7.2: a block of threads for each row. The first pass
+ * reads the row from memory and keeps what fits of it in shared memory; the sum of exponentials
+ * and the gradient find that there and the rest in the second-level cache.
+ *
+ * Instructions would limit it before memory does: hence addresses that differ by constants, and
+ * tests of an element's place for the last ones of a row alone. */
+#include "repops/cuda/rows/rows.cuh"
+
+enum {
+    PARTS = (int)RO_CROSS_ENTROPY_COLS_MAX / (int)RO_REDUCE_BLOCK,
+    FEW = 128, /* threads for rows of one or two blocks of R */
+    MANY = 512,
+    READ_AHEAD = 16, /* elements of a thread, from memory */
+    AT_ONCE = 8,     /* from what is nearer */
+};
+
+/* In shared memory, before the cached elements. */
+struct row_scratch {
+    float part[PARTS];
+    int32_t key[MANY / 32];
+    float l;
+};
+
+/* f<N>(i) for all of a span: N places i, i + THREADS, ... are this thread's. N is EACH as long as
+ * there are as many for all threads, then half of that, down to 1. */
+template <int THREADS, int EACH, class F> RO_DEVICE void chunks(int from, int end, F f) {
+    const int t = threadIdx.x;
+    if constexpr (EACH > 1) {
+#pragma unroll 1
+        for (; end - from >= EACH * THREADS; from += EACH * THREADS)
+            f.template operator()<EACH>(from + t);
+        chunks<THREADS, EACH / 2>(from, end, f);
+    } else {
+#pragma unroll 1
+        for (int i = from + t; i < end; i += THREADS)
+            f.template operator()<1>(i);
+    }
+}
+
+/* The largest key of a span and `key`. What is kept is not read from memory again. */
+template <int THREADS, bool KEEP>
+RO_DEVICE int32_t largest_of(const float *x, int from, int end, float *cache, int32_t key) {
+    chunks<THREADS, READ_AHEAD>(from, end, [&]<int N>(int i) {
+        float v[N];
+#pragma unroll
+        for (int u = 0; u < N; u++)
+            v[u] = KEEP ? __ldcs(x + i + u * THREADS) : x[i + u * THREADS];
+#pragma unroll
+        for (int u = 0; u < N; u++) {
+            key = ro_larger(key, ro_key(v[u]));
+            if (KEEP)
+                cache[i + u * THREADS] = v[u];
+        }
+    });
+    return key;
+}
+
+/* Copies the row's first `cached` elements to `cache`; gives every thread the maximum. */
+template <int THREADS>
+RO_DEVICE float keep_and_max(const float *x, int cols, int cached, float *cache, row_scratch *s) {
+    const int t = threadIdx.x;
+    int32_t key = largest_of<THREADS, true>(x, 0, cached, cache, RO_KEY_LEAST);
+    key = ro_largest<32>(largest_of<THREADS, false>(x, cached, cols, cache, key));
+    if (t % 32 == 0)
+        s->key[t / 32] = key;
+    __syncthreads();
+#pragma unroll
+    for (int w = 0; w < THREADS / 32; w++)
+        key = ro_larger(key, s->key[w]);
+    return ro_of_key(key);
+}
+
+/* exp(x) for x <= 0; any number for a NaN. */
+RO_DEVICE float exp_below(float x) {
+    return ro_exp_down(ro_cut_below(x, -106.0f));
+}
+
+/* R of exp(x - m) over one block of the row, by a warp; the cached exponentials stay in the cache.
+ */
+template <bool CACHED>
+RO_DEVICE float sum_block(const float *x, int from, int end, float m, float *cache) {
+    const float *p = CACHED ? cache : x;
+    const int t = threadIdx.x % 32;
+    float lane[4] = {};
+    const auto take = [&](int k, int i, float v) {
+        const float e = exp_below(v - m);
+        if (CACHED)
+            cache[i] = e;
+        lane[k] = lane[k] + e;
+    };
+#pragma unroll 1
+    for (; end - from >= 32 * AT_ONCE; from += 32 * AT_ONCE) {
+        float v[AT_ONCE];
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++)
+            v[u] = p[from + t + 32 * u];
+#pragma unroll
+        for (int u = 0; u < AT_ONCE; u++)
+            take(u % 4, from + t + 32 * u, v[u]);
+    }
+#pragma unroll 1
+    for (; from < end; from += RO_LANES)
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (from + t + 32 * k < end)
+                take(k, from + t + 32 * k, p[from + t + 32 * k]);
+    return ro_fold<1>(lane);
+}
+
+/* What is cached are whole blocks, or all. */
+template <int THREADS>
+RO_DEVICE void sum_blocks(const float *x, int cols, int cached, float m, float *cache,
+                          row_scratch *s) {
+    const int warp = threadIdx.x / 32;
+    const int parts = (cols + RO_REDUCE_BLOCK - 1) / RO_REDUCE_BLOCK;
+    for (int b = warp; b < parts; b += THREADS / 32) {
+        const int from = b * RO_REDUCE_BLOCK, left = cols - from;
+        const int end = from + (left < RO_REDUCE_BLOCK ? left : RO_REDUCE_BLOCK);
+        const float sum = from < cached ? sum_block<true>(x, from, end, m, cache)
+                                        : sum_block<false>(x, from, end, m, cache);
+        if (threadIdx.x % 32 == 0)
+            s->part[b] = sum;
+    }
+    __syncthreads();
+    if (warp > 0)
+        return;
+    float lane[4] = {};
+    for (int i = threadIdx.x; i < parts; i += RO_LANES)
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (i + 32 * k < parts)
+                lane[k] = lane[k] + s->part[i + 32 * k];
+    const float sum = ro_fold<1>(lane);
+    /* Of an infinite m, and of a NaN, some x - m is a NaN, which exp_below has not seen. */
+    const bool finite = ro_abs(m) < ro_from_bits(RO_INFINITY_BITS);
+    if (threadIdx.x == 0)
+        s->l = !finite ? ro_from_bits(RO_QNAN_BITS) : parts == 1 ? s->part[0] : sum;
+}
+
+/* dx = f(x) of a span. Nothing of dx is read here again: the second-level cache is left to x. */
+template <int THREADS, class F>
+RO_DEVICE void write_span(const float *x, float *dx, int from, int end, F f) {
+    chunks<THREADS, AT_ONCE>(from, end, [&]<int N>(int i) {
+        float v[N];
+#pragma unroll
+        for (int u = 0; u < N; u++)
+            v[u] = x[i + u * THREADS];
+#pragma unroll
+        for (int u = 0; u < N; u++)
+            __stcs(dx + i + u * THREADS, f(v[u]));
+    });
+}
+
+/* As if there were no label, and then the label's element once more, by the thread that wrote it:
+ * no other element is compared with the label. */
+template <int THREADS>
+RO_DEVICE void write_gradient(const float *x, float *dx, int cols, int cached, const float *cache,
+                              float m, float l, float dloss, int id, float target) {
+    const float r = 1.0f / l;
+    write_span<THREADS>(cache, dx, 0, cached, [=](float e) { return ro_canon(e * r * dloss); });
+    write_span<THREADS>(x, dx, cached, cols,
+                        [=](float v) { return ro_canon(exp_below(v - m) * r * dloss); });
+    if (id >= 0 && id < cols && (int)threadIdx.x == id % THREADS)
+        __stcs(dx + id, ro_canon((exp_below(target) * r - 1.0f) * dloss));
+}
+
+/* What an ignored row has, whatever its x is. */
+template <int THREADS> RO_DEVICE void clear_row(const ro_cross_entropy_job &j, int64_t row) {
+    if (threadIdx.x == 0)
+        j.loss[row] = 0.0f;
+    for (int i = threadIdx.x; j.dx && i < (int)j.cols; i += THREADS)
+        __stcs(j.dx + row * j.cols + i, 0.0f);
+}
+
+template <int THREADS>
+__global__ void __launch_bounds__(THREADS, 2 * MANY / THREADS)
+    cross_entropy_kernel(ro_cross_entropy_job j, int cached) {
+    RO_SMEM(row_scratch, s);
+    float *cache = reinterpret_cast<float *>(s + 1);
+    const int64_t row = blockIdx.x;
+    const int cols = (int)j.cols, id = j.ids[row];
+    const float *x = j.x + row * j.cols;
+    const bool ignored = id == j.ignore, valid = id >= 0 && id < cols;
+    if (ignored && !j.m && !j.l) {
+        clear_row<THREADS>(j, row);
+        return;
+    }
+    const float m = keep_and_max<THREADS>(x, cols, cached, cache, s);
+    /* Before the row is overwritten in place. */
+    const float target = valid ? x[id] - m : 0.0f;
+    sum_blocks<THREADS>(x, cols, cached, m, cache, s);
+    __syncthreads();
+    const float l = cols > 0 ? s->l : 0.0f;
+    if (threadIdx.x == 0) {
+        if (j.m)
+            j.m[row] = m;
+        if (j.l)
+            j.l[row] = l;
+        j.loss[row] = valid ? ro_canon(ro_log(l) - target) : ro_from_bits(RO_QNAN_BITS);
+    }
+    if (ignored)
+        clear_row<THREADS>(j, row);
+    else if (j.dx)
+        write_gradient<THREADS>(x, j.dx + row * j.cols, cols, cached, cache, m, l, j.dloss[row], id,
+                                target);
+}
+
+template <int THREADS>
+static ro_status run(ro_cuda *d, const ro_cross_entropy_job *job, int64_t cached) {
+    const size_t smem = sizeof(row_scratch) + (size_t)cached * sizeof(float);
+    const ro_status status = ro_cuda_allow(d, cross_entropy_kernel<THREADS>, "cross_entropy");
+    if (status != RO_OK)
+        return status;
+    RO_LAUNCH(cross_entropy_kernel<THREADS>, ro_grid(job->rows), dim3(THREADS), smem, d->stream,
+              *job, (int)cached);
+    return ro_cuda_launched(d, "cross_entropy");
+}
+
+/* Two blocks for each multiprocessor, so that one reads while the other computes. */
+ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job) {
+    const int64_t half = (d->shared_memory + 1024) / 2 - 1024 - (int64_t)sizeof(row_scratch);
+    const int64_t blocks = half / (int64_t)(RO_REDUCE_BLOCK * sizeof(float));
+    const int64_t room = blocks * RO_REDUCE_BLOCK, cached = job->cols < room ? job->cols : room;
+    if (job->rows == 0)
+        return RO_OK;
+    return job->cols <= 2 * RO_REDUCE_BLOCK ? run<FEW>(d, job, cached) : run<MANY>(d, job, cached);
+}

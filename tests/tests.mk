@@ -1,0 +1,117 @@
+# Test programs, and the targets that run them.
+
+$(BUILD)/obj/tests/%.o: tests/%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) $(PKG_CFLAGS) -DTEST_BUILD='"$(BUILD)"' $(CFLAGS) -c $< -o $@
+
+# The main objects of the command line are linked into no test.
+$(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(tools_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
+# The symbol map hides the front's own functions.
+$(BUILD)/tests/test_blas: $(blas_obj)
+$(BUILD)/tests/test_gradients: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/gradient_*.c))
+$(BUILD)/tests/planted_%: $(BUILD)/obj/tests/planted/%.o
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) -lcriterion -o $@
+# The test program of plain C (tests/portable). PORTABLE_SHA=own: without OpenSSL, for machines that have none.
+PORTABLE_SHA ?= openssl
+portable_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out tests/portable/digest.c,$(wildcard tests/portable/*.c)))
+# The linker takes of the library what the program needs, and that includes no file with json in it.
+portable_own := $(patsubst %.c,$(BUILD)/obj/%.o,tests/portable/digest.c repops/tools/sha256.c \
+                $(addprefix verde/commit/,sha.c tensor.c tree.c proof.c record.c) \
+                $(filter verde/base/% verde/graph/% verde/exec/% models/%,$(vd_src)))
+portable_own := $(filter-out $(patsubst %.c,$(BUILD)/obj/%.o,$(shell grep -lE 'include.*(jansson|json)\.h' verde/exec/*.c)),$(portable_own))
+$(BUILD)/lib/libverde_own.a: $(portable_own)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+portable_sha_own := $(BUILD)/lib/libverde_own.a
+portable_sha_openssl := $(BUILD)/lib/libverde.a
+$(BUILD)/tests/portable: $(portable_obj) $(portable_sha_$(PORTABLE_SHA)) $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) $(if $(filter openssl,$(PORTABLE_SHA)),$(PKG_LIBS)) -o $@
+tests: $(tests) $(BUILD)/tests/portable
+.PHONY: tests
+
+test:
+	@sh verde/packages.sh $(TEST_PACKAGES)
+	@sh verde/packages.sh $(CROSS_PACKAGES) || echo "The tests of other machines' bits will be skipped."
+	@sh verde/packages.sh $(OPTIONAL_PACKAGES) || echo "Some tests will be skipped."
+	@$(MAKE) --no-print-directory -j$$(nproc) build tests
+	@$(MAKE) --no-print-directory run-tests
+
+run-tests: build tests $(BUILD)/bin/example_trainer
+	@sh tests/run.sh $(BUILD)
+
+# gcc and clang at all four levels, of which `make test` has two each.
+test-compilers: build
+	@ALL_LEVELS=1 sh tests/run.sh $(BUILD) tests/system/bits.sh
+.PHONY: test-compilers
+
+# The CUDA kernels alone, on this CPU; `make test` has these too.
+test-simt: lib $(BUILD)/bin/verde
+	@sh tests/run.sh $(BUILD) tests/simt/*.sh
+.PHONY: test-simt
+
+# The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer; of free kernels those for this machine's best
+# instruction set.
+test-asan:
+	@sh verde/packages.sh $(ASAN_PACKAGES)
+	@$(MAKE) --no-print-directory -j$$(nproc) lib
+	@isas=$$(sh tests/isas.sh); \
+	$(MAKE) --no-print-directory -j$$(nproc) run-asan BUILD=$(BUILD)/asan OPT=-O1 \
+	    PLAIN_BUILD=$(BUILD) RUN_ISAS="$$isas" FREE_ISAS=$${isas##* } \
+	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+
+run-asan: build tests $(BUILD)/bin/example_trainer $(planted)
+	@sh tests/asan.sh $(BUILD)
+
+lint:
+	@sh tests/lint/layers.sh
+	@sh tests/lint/fast_math.sh
+	@[ ! -d $(BUILD)/obj/repops/cpu ] || sh tests/lint/symbols.sh $(BUILD)
+
+# All 2^32 inputs of the elementary functions: an hour, not part of the tests. ARGS: names of functions; "--every 1009": some inputs.
+exhaustive:
+	@echo '#include <mpfr.h>' | $(CC) -E -x c - > /dev/null 2>&1 || \
+	    { echo "make exhaustive needs MPFR: apt-get install libmpfr-dev" >&2; exit 1; }
+	$(Q)$(MAKE) --no-print-directory $(BUILD)/tests/exhaustive_math
+	$(BUILD)/tests/exhaustive_math $(ARGS)
+$(BUILD)/tests/exhaustive_math: tests/exhaustive/math.c $(ISAS:%=$(BUILD)/obj/repops/tools/functions_%.o) $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $(BASE) -O2 $(if $(filter x86_64,$(ARCH)),-mfma) $(CFLAGS) $^ $(LDFLAGS) -lmpfr -lm -o $@
+
+# On a GPU, with nvcc and a C compiler alone: tables on the screen, and bench/results/<device>/*.json. ARGS=--quick: two minutes of it;
+# ARGS=--small: the same programs at tiny sizes on the shim, without a GPU.
+test-cuda:
+	@sh tests/cuda/run.sh $(BUILD) $(ARGS)
+bench-cuda:
+	@sh bench/cuda.sh $(BUILD) $(ARGS)
+.PHONY: test-cuda bench-cuda
+cuda_job := $(BUILD)/obj/tests/cuda/job.o
+$(BUILD)/obj/tests/cuda/%.o: tests/cuda/%.c
+	@mkdir -p $(@D)
+	@echo "  CC      $<"
+	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) -c $< -o $@
+$(BUILD)/cuda/training: $(BUILD)/obj/tests/cuda/training.o $(cuda_job) $(BUILD)/lib/libverde_own.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) -o $@
+$(BUILD)/cuda/%: tests/cuda/%.c $(tools_obj) $(BUILD)/obj/repops/tools/sha256.o $(BUILD)/lib/librepops.a
+	$(cuda_program)
+cuda-tests: lib $(addprefix $(BUILD)/cuda/,cases sgemm tree memory fused free training)
+$(BUILD)/cuda/device: tests/cuda/device.cu
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) -cudart static $< -o $@
+# What both run, made where there is time for it: make cuda-kit CUDA_ARCHS=90; then, where the GPU is, BUILT=1 make bench-cuda.
+cuda-kit:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/gpu cuda cuda-tests $(addprefix $(BUILD)/gpu/,bench/cuda cuda/device)
+	@strip -g $(addprefix $(BUILD)/gpu/,bin/repops-conform cuda/cases cuda/sgemm cuda/tree cuda/memory cuda/fused cuda/free cuda/training bench/cuda)
+	@rm -f $(BUILD)/gpu/cuda/*.d $(BUILD)/gpu/bench/*.d
+.PHONY: cuda-tests cuda-kit
