@@ -70,10 +70,10 @@ static hidden_tokens hide(vd_builder *b, const vd_forward *in) {
     const int64_t threshold = (int64_t)((double)m->mask_rate * 0x1p32 + 0.5);
     ro_shape one = VD_SHAPE(RO_F32, 1), like = *vd_shape_of(b, in->tokens);
     like.dtype = RO_F32;
-    const vd_op choose = {RO_OP_DROPOUT,
-                          {(int64_t)in->training->seed, VD_STREAM_MASK(in->micro_batch), threshold,
-                           ro_attr_f32(1)},
-                          NULL};
+    const vd_op choose = {
+        RO_OP_DROPOUT,
+        {(int64_t)in->training->seed, VD_STREAM_MASK(in->micro_batch), threshold, ro_attr_f32(1)},
+        NULL};
     hidden_tokens h;
     h.real = m->pad < 0 ? constant(b, "real", 1, like)
                         : VD_EMIT(b, "real", ((vd_op){RO_OP_KEPT, {m->pad}, NULL}), in->tokens);

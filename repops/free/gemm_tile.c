@@ -155,8 +155,8 @@ static void add_two(const real *x, int64_t steps, int width, int count, double *
             square[i] += (double)lane[i];
     else
         for (int i = 0; i < count; i++)
-            square[i] += lane[i] - lane[i] == 0 ? (double)lane[i]
-                                                : finite_squares(x + i, steps, width);
+            square[i] +=
+                lane[i] - lane[i] == 0 ? (double)lane[i] : finite_squares(x + i, steps, width);
 }
 
 void RO_FREE_NAME(ro_free_add_squares)(const real *x, int64_t steps, int width, int64_t lanes,

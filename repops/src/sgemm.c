@@ -25,7 +25,8 @@ static int within(int64_t value, int64_t least) {
     return (value >= least) & (value <= RO_MAX_NUMEL);
 }
 
-/* Twice in line: a call with so many arguments takes as long as a quarter of the smallest product. */
+/* Twice in line: a call with so many arguments takes as long as a quarter of the smallest product.
+ */
 RO_INLINE ro_status run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                         float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                         float beta, float *c, int64_t ldc, int64_t stride_a, int64_t stride_b,

@@ -50,8 +50,7 @@ vd_status vd_memory_copy(ro_ctx *ro, void *to, const void *from, size_t size, vd
     return in_host(ro) ? host_copy(to, from, size) : done(ro, ro_copy(ro, to, from, size), err);
 }
 
-const void *vd_memory_in_host(ro_ctx *ro, const void *data, size_t size, void **copy,
-                              vd_err *err) {
+const void *vd_memory_in_host(ro_ctx *ro, const void *data, size_t size, void **copy, vd_err *err) {
     *copy = NULL;
     if (in_host(ro))
         return data;

@@ -29,8 +29,8 @@ static vd_status hash_in_host(const vd_program *program, const vd_state *state, 
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++) {
         vd_hash root;
-        status = vd_tensor_hash(&program->leaf[i].shape, state->tensor[i], &root, &tensor[i], NULL,
-                                err);
+        status =
+            vd_tensor_hash(&program->leaf[i].shape, state->tensor[i], &root, &tensor[i], NULL, err);
     }
     return status;
 }

@@ -3,8 +3,8 @@
  * An element is a fold: begin, then ro_ref_steps() times step, then finish. Short operators have no
  * steps. Inputs are read through an accessor, so that a referee can fetch single elements with
  * proofs. The definition is total: any input bits have a result, all loop bounds come from the
- * call. Like all of repops it computes in the default modes of floating point, whatever the thread's
- * are; the accessor is called in them.
+ * call. Like all of repops it computes in the default modes of floating point, whatever the
+ * thread's are; the accessor is called in them.
  */
 #ifndef REPOPS_REF_H
 #define REPOPS_REF_H
