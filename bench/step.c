@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
@@ -149,9 +148,7 @@ static bool their_step(process *p, double *seconds, float *loss, double *peak_mb
 /* ---- both ---- */
 
 static double peak_mb(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss / 1024;
+    return (double)vd_peak_bytes() / (1 << 20);
 }
 
 static void put_row(const arguments *a, const trainer *t, double us, double them) {

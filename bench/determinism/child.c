@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -174,12 +173,6 @@ static uint64_t resting_bytes(void) {
     return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static uint64_t peak_bytes(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (uint64_t)usage.ru_maxrss * 1024;
-}
-
 static double now(const benchmark *b) {
     return b->cpu ? clock_s(CLOCK_PROCESS_CPUTIME_ID) : vd_seconds();
 }
@@ -199,7 +192,7 @@ static void answer(trainer *t, step_result *r, long steps) {
         status = end_turn(t, r, steps, &err);
     seconds += now(t->b) - start;
     for (long i = 0; i < steps; i++)
-        r[i].seconds = seconds / (double)steps, r[i].peak_bytes = peak_bytes();
+        r[i].seconds = seconds / (double)steps, r[i].peak_bytes = vd_peak_bytes();
     count_operators(t);
     if (t->b->trims)
         malloc_trim(0);

@@ -66,6 +66,39 @@ expect 2 'cannot create' "$verde" arbitrate $job --key "$work/referee" --verdict
     --provider "https://127.0.0.1:1#$(cat "$work/k1.txt")" --provider "https://127.0.0.1:2#$(cat "$work/k2.txt")"
 [ ! -e "$work/v.json" ]
 
+# What is no regular file is refused, and never waited for: a FIFO has no writer here.
+# unopened EXIT_CODE FILE COMMAND...: with a FIFO in place of FILE, which is put back.
+unopened() {
+    code=$1 file=$2
+    shift 2
+    mv "$file" "$work/moved"
+    mkfifo "$file"
+    expect "$code" 'not a regular file' timeout -k 1 30 "$@"
+    rm "$file"
+    mv "$work/moved" "$file"
+}
+"$verde" keygen "$work/run/keys" > /dev/null
+for file in program run.json data keys/key.pem keys/tls.crt; do
+    unopened 2 "$work/run/$file" "$verde" serve "$work/run"
+done
+unopened 2 "$work/run/run.json" "$verde" run $job --out "$work/run"
+unopened 2 "$work/bad.json" "$verde" verify "$work/bad.json"
+cp $job "$work/job.yaml"
+unopened 2 "$work/job.yaml" "$verde" run "$work/job.yaml" --out "$work/run"
+unopened 2 "$work/k1/key.pem" "$verde" arbitrate $job --key "$work/k1" --verdict "$work/v.json" \
+    --provider "https://127.0.0.1:1#$(cat "$work/k1.txt")" --provider "https://127.0.0.1:2#$(cat "$work/k2.txt")"
+expect 2 'not a regular file' "$verde" arbitrate $job --key "$work/referee" --verdict "$work/v.json" --cacert /dev/null \
+    --provider "https://127.0.0.1:1#$(cat "$work/k1.txt")" --provider "https://127.0.0.1:2#$(cat "$work/k2.txt")"
+# States that cannot be read are computed again.
+cp -r "$work/run" "$work/states"
+for state in "$work/states"/state-*; do
+    rm "$state"
+    mkfifo "$state"
+done
+code=0
+timeout -k 1 60 "$verde" inspect "$work/states" --trace 9 > "$work/out.txt" 2> "$work/err.txt" || code=$?
+[ $code -ne 124 ] && [ $code -ne 137 ] || { echo "a FIFO in place of a state is waited for"; exit 1; }
+
 # Before anything is measured.
 expect 2 'cannot create' "$verde" calibrate $job --out "$work/nowhere/thresholds"
 expect 2 'it is a directory' "$verde" calibrate $job --out "$work"

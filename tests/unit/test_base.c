@@ -371,6 +371,12 @@ Test(file, what_a_killed_writer_left_is_used_again) {
     cr_expect(entries() == 1);
 }
 
+Test(file, a_fifo_where_the_temporary_file_would_be_is_no_reason_to_wait) {
+    cr_assert(mkfifo(in_dir("f.tmp0"), 0600) == 0);
+    expect_unwritable(in_dir("f"), VD_ERR_USAGE, "cannot create");
+    cr_expect(entries() == 1);
+}
+
 Test(file, two_writers_of_one_file_do_not_mix) {
     vd_writer a, b;
     cr_assert(vd_writer_open(&a, in_dir("f"), 0644, NULL) == VD_OK);
@@ -414,4 +420,17 @@ Test(clock, time_goes_on_and_memory_is_counted) {
         sum = sum + 1;
     cr_expect(vd_cpu_seconds() > cpu && vd_cpu_seconds() - cpu < 5);
     cr_expect(vd_peak_bytes() > 100000);
+}
+
+/* What an exec leaves of the program before it is like what is reset here: ru_maxrss keeps it. */
+Test(clock, the_peak_of_memory_is_not_another_programs) {
+    const size_t size = 64 << 20;
+    char *bytes = malloc(size);
+    memset(bytes, 1, size);
+    cr_expect(vd_peak_bytes() > size);
+    free(bytes);
+    FILE *reset = fopen("/proc/self/clear_refs", "w");
+    if (!reset || fputs("5", reset) < 0 || fclose(reset) != 0)
+        cr_skip("the kernel lets nobody reset VmHWM");
+    cr_expect(vd_peak_bytes() < size, "%zu", vd_peak_bytes());
 }

@@ -85,6 +85,12 @@ VD_MUST_USE vd_status vd_unbase64(const char *text, size_t length, vd_buf *out, 
 
 /* ---- files ---- */
 
+/* Opens a regular file for reading, the only kind that is read: a FIFO or a device could make its
+ * reader wait for ever. *out is -1 after a failure. */
+VD_MUST_USE vd_status vd_open_file(const char *path, int *out, uint64_t *size, vd_err *err);
+/* Whether vd_open_file would succeed: for files that a library opens itself. */
+VD_MUST_USE vd_status vd_check_readable(const char *path, vd_err *err);
+
 /* Appends a whole regular file of at most `limit` bytes; `out` is as before after a failure. */
 VD_MUST_USE vd_status vd_read_file(const char *path, size_t limit, vd_buf *out, vd_err *err);
 

@@ -77,8 +77,27 @@ double vd_cpu_seconds(void) {
     return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
+/* ru_maxrss survives exec, so that a small program started by a large one would inherit its peak.
+ * VmHWM of /proc belongs to the program alone. */
+static bool peak_of_program(size_t *bytes) {
+    char line[256];
+    unsigned long long kib;
+    FILE *from = fopen("/proc/self/status", "re");
+    bool found = false;
+    while (from && !found && fgets(line, sizeof line, from))
+        found = sscanf(line, "VmHWM: %llu kB", &kib) == 1;
+    if (from)
+        fclose(from);
+    if (found)
+        *bytes = (size_t)kib * 1024;
+    return found;
+}
+
 size_t vd_peak_bytes(void) {
     struct rusage usage;
+    size_t bytes;
+    if (peak_of_program(&bytes))
+        return bytes;
     getrusage(RUSAGE_SELF, &usage);
     return (size_t)usage.ru_maxrss * 1024; /* Linux counts KiB */
 }

@@ -1,4 +1,4 @@
-/* Reading whole files; directories. */
+/* Opening and reading files; directories. */
 #include "verde/base/internal.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static vd_status check_regular(int fd, const char *path, size_t limit, size_t *size, vd_err *err) {
+static vd_status check_regular(int fd, const char *path, uint64_t *size, vd_err *err) {
     struct stat info;
     if (fstat(fd, &info) != 0)
         return vd_fail_errno(err, "read", path);
@@ -15,11 +15,31 @@ static vd_status check_regular(int fd, const char *path, size_t limit, size_t *s
         return vd_fail(err, VD_ERR_USAGE, "cannot read %s: it is a directory", path);
     if (!S_ISREG(info.st_mode))
         return vd_fail(err, VD_ERR_USAGE, "cannot read %s: it is not a regular file", path);
-    if ((uint64_t)info.st_size > limit)
-        return vd_fail(err, VD_ERR_USAGE, "%s is too large: %lld bytes, at most %zu are allowed",
-                       path, (long long)info.st_size, limit);
-    *size = (size_t)info.st_size;
+    *size = (uint64_t)info.st_size;
     return VD_OK;
+}
+
+vd_status vd_open_file(const char *path, int *out, uint64_t *size, vd_err *err) {
+    *out = -1;
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer before it is refused. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return vd_fail_errno(err, "open", path);
+    vd_status status = check_regular(fd, path, size, err);
+    if (status == VD_OK)
+        *out = fd;
+    else
+        close(fd);
+    return status;
+}
+
+vd_status vd_check_readable(const char *path, vd_err *err) {
+    int fd;
+    uint64_t size;
+    vd_status status = vd_open_file(path, &fd, &size, err);
+    if (status == VD_OK)
+        close(fd);
+    return status;
 }
 
 /* Up to the end of the file, which may have changed since fstat; `out` grows as needed. */
@@ -47,14 +67,17 @@ static vd_status read_all(int fd, const char *path, size_t expected, size_t limi
 }
 
 vd_status vd_read_file(const char *path, size_t limit, vd_buf *out, vd_err *err) {
-    /* O_NONBLOCK: opening a FIFO must not wait for a writer before it is refused. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return vd_fail_errno(err, "open", path);
-    size_t before = out->size, expected = 0;
-    vd_status status = check_regular(fd, path, limit, &expected, err);
-    if (status == VD_OK)
-        status = read_all(fd, path, expected, limit, out, err);
+    int fd;
+    uint64_t expected;
+    vd_status status = vd_open_file(path, &fd, &expected, err);
+    if (status != VD_OK)
+        return status;
+    size_t before = out->size;
+    if (expected > limit)
+        status = vd_fail(err, VD_ERR_USAGE, "%s is too large: %llu bytes, at most %zu are allowed",
+                         path, (unsigned long long)expected, limit);
+    else
+        status = read_all(fd, path, (size_t)expected, limit, out, err);
     if (status != VD_OK)
         out->size = before;
     close(fd);

@@ -25,8 +25,8 @@ static bool claim(int fd, const char *path) {
     struct stat mine, named;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return false;
-    return fstat(fd, &mine) == 0 && stat(path, &named) == 0 && mine.st_dev == named.st_dev &&
-           mine.st_ino == named.st_ino;
+    return fstat(fd, &mine) == 0 && S_ISREG(mine.st_mode) && stat(path, &named) == 0 &&
+           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
 }
 
 /* Empties a file left over, and takes away rights that `mode` does not give. */
@@ -40,7 +40,9 @@ static int prepare(int fd, mode_t mode) {
 static int open_temp(vd_writer *writer, mode_t mode) {
     for (int slot = 0; slot < TEMP_SLOTS; slot++) {
         snprintf(writer->temp, sizeof writer->temp, "%s.tmp%d", writer->path, slot);
-        int fd = open(writer->temp, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
+        /* O_NONBLOCK: a FIFO of this name must not wait for a reader. */
+        int fd = open(writer->temp,
+                      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
         if (fd < 0)
             return -1;
         if (claim(fd, writer->temp))

@@ -1,10 +1,8 @@
 #include "verde/exec/store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "verde/exec/memory.h"
@@ -113,11 +111,13 @@ vd_status vd_store_load_state(const char *dir, const vd_program *program,
                               vd_state *out, vd_err *err) {
     char path[1024];
     vd_hash got;
+    vd_err why = {0};
+    int fd;
+    uint64_t file_size;
     *out = (vd_state){.step = step};
     state_path(path, dir, commitment);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return vd_fail(err, VD_ERR_IO, "%s: %s", path, strerror(errno));
+    if (vd_open_file(path, &fd, &file_size, &why) != VD_OK)
+        return vd_fail(err, VD_ERR_IO, "%s", why.text);
     vd_status status = read_tensors(fd, path, program, out, err);
     close(fd);
     if (status == VD_OK)

@@ -1,6 +1,5 @@
 /* An auditor's copy of a log: what it answers from when the trainer is gone. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,14 +25,13 @@ static vd_status copy_bytes(int fd, const char *path, uint8_t *piece, vd_writer 
 
 static vd_status copy_file(const char *from, const char *to, vd_err *err) {
     vd_writer writer;
+    int fd;
+    uint64_t size;
     uint8_t *piece = malloc(PIECE);
-    const int fd = open(from, O_RDONLY | O_CLOEXEC);
-    vd_status status = VD_OK;
-    if (!piece)
+    vd_status status = vd_open_file(from, &fd, &size, err);
+    if (status == VD_OK && !piece)
         status = vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", from);
-    else if (fd < 0)
-        status = vd_fail(err, VD_ERR_IO, "%s: %s", from, strerror(errno));
-    else
+    if (status == VD_OK)
         status = vd_writer_open(&writer, to, 0644, err);
     if (status == VD_OK) {
         status = copy_bytes(fd, from, piece, &writer, err);

@@ -18,6 +18,9 @@ void vd_ignore_sigpipe(void) {
 
 vd_status vd_client_create(const char *ca_path, vd_client **out, vd_err *err) {
     *out = NULL;
+    vd_status status = ca_path ? vd_check_readable(ca_path, err) : VD_OK;
+    if (status != VD_OK) /* curl would wait for a FIFO, and blame each answer for a missing file */
+        return status;
     /* curl counts these; since 7.84 it also locks them. */
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return vd_fail(err, VD_ERR_LOCAL, "could not initialise curl");

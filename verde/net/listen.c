@@ -97,6 +97,11 @@ static vd_status tls_error(const char *what, const char *path, vd_err *err) {
 static vd_status tls_load(SSL_CTX *tls, const char *cert_path, const char *key_path, vd_err *err) {
     if (!cert_path || !key_path)
         return vd_fail(err, VD_ERR_USAGE, "a server needs a certificate and a key file");
+    vd_status status = vd_check_readable(cert_path, err); /* OpenSSL would wait for a FIFO */
+    if (status == VD_OK)
+        status = vd_check_readable(key_path, err);
+    if (status != VD_OK)
+        return status;
     SSL_CTX_set_default_passwd_cb(tls, no_passphrase);
     if (SSL_CTX_use_certificate_chain_file(tls, cert_path) != 1)
         return tls_error("cannot read the certificate", cert_path, err);
