@@ -38,10 +38,9 @@ static vd_public_key public_of(const vd_key *key) {
 }
 
 /* One question to `a`, outside of any dispute. */
-static vd_status ask(bench *b, bool challenge, const vd_question *question, vd_buf *note) {
+static vd_buf request_of(bench *b, bool challenge, const vd_question *question) {
     vd_buf assignment = {0}, payload = {0}, notes[2] = {0}, request = {0};
     vd_hash hash;
-    vd_err err = {0};
     vd_assignment a = {.program = b->job.hash,
                        .referee = public_of(b->referee),
                        .provider = {public_of(b->a.key), public_of(b->b.key)},
@@ -55,15 +54,21 @@ static vd_status ask(bench *b, bool challenge, const vd_question *question, vd_b
     cr_assert(vd_note_sign(b->referee, VD_TYPE_QUESTION, payload.data, payload.size, &notes[1],
                            NULL) == VD_OK);
     cr_assert(vd_request_write(&notes[0], &notes[1], &request, NULL) == VD_OK);
+    vd_buf_free(&assignment);
+    vd_buf_free(&payload);
+    vd_buf_free(&notes[0]);
+    vd_buf_free(&notes[1]);
+    return request;
+}
+
+static vd_status ask(bench *b, bool challenge, const vd_question *question, vd_buf *note) {
+    vd_err err = {0};
+    vd_buf request = request_of(b, challenge, question);
     vd_status status;
     while ((status = vd_provider_answer(&b->a.side, request.data, request.size, note, &err)) ==
                VD_ERR_IO &&
            strstr(err.text, "running"))
         usleep(1000);
-    vd_buf_free(&assignment);
-    vd_buf_free(&payload);
-    vd_buf_free(&notes[0]);
-    vd_buf_free(&notes[1]);
     vd_buf_free(&request);
     return status;
 }
@@ -103,6 +108,36 @@ Test(again, answers_from_the_run_that_the_question_is_about) {
     q = (vd_question){.kind = VD_ASK_CHALLENGE, .challenged = true, .challenger = q.challenger};
     root = stated_root(&b, &q);
     cr_expect(vd_hash_equal(&root, &b.b.run.run_root), "the root of the second run");
+    bench_close(&b);
+}
+
+/* Before it takes a place: what is no question by the one referee costs no more than this. */
+Test(again, only_whole_questions_by_the_referee_pass_the_screen) {
+    static const vd_question q = {.kind = VD_ASK_COMMIT};
+    bench b;
+    vd_public_key who = {{0}}, mine;
+    vd_err err = {0};
+    bench_open(&b);
+    mine = public_of(b.referee);
+    vd_buf request = request_of(&b, false, &q);
+    cr_expect(vd_provider_screen(&b.a.side, request.data, request.size, &who, NULL) == VD_OK);
+    cr_expect(memcmp(&who, &mine, sizeof who) == 0);
+    b.a.side.referee = &mine;
+    cr_expect(vd_provider_screen(&b.a.side, request.data, request.size, &who, NULL) == VD_OK);
+    for (size_t i = 0; i < request.size; i += 7) {
+        request.data[i] ^= 1;
+        cr_expect(vd_provider_screen(&b.a.side, request.data, request.size, &who, &err) ==
+                      VD_ERR_PEER,
+                  "byte %zu", i);
+        request.data[i] ^= 1;
+        cr_expect(vd_provider_screen(&b.a.side, request.data, i, &who, NULL) == VD_ERR_PEER);
+    }
+    const vd_public_key other = public_of(b.b.key);
+    b.a.side.referee = &other;
+    cr_expect(vd_provider_screen(&b.a.side, request.data, request.size, &who, &err) == VD_ERR_PEER);
+    cr_expect(strstr(err.text, "another referee"), "%s", err.text);
+    b.a.side.referee = NULL;
+    vd_buf_free(&request);
     bench_close(&b);
 }
 

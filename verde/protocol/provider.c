@@ -461,6 +461,8 @@ static vd_status read_assignment(request *r, const json_t *note) {
     vd_buf payload = {0};
     if (!note_signer(note, &referee))
         return vd_fail(r->err, VD_ERR_PEER, "request: assignment is not a signed note");
+    if (r->provider->referee && memcmp(&referee, r->provider->referee, sizeof referee) != 0)
+        return vd_fail(r->err, VD_ERR_PEER, "request: from another referee than the one served");
     vd_status status = open_note(note, VD_TYPE_ASSIGNMENT, &referee, &payload, r->err);
     if (status == VD_OK)
         status = vd_assignment_read(payload.data, payload.size, &r->assignment, r->err);
@@ -471,8 +473,6 @@ static vd_status read_assignment(request *r, const json_t *note) {
         return status;
     if (memcmp(&referee, &r->assignment.referee, sizeof referee) != 0)
         return vd_fail(r->err, VD_ERR_PEER, "request: assignment is not signed by its referee");
-    if (r->provider->referee && memcmp(&referee, r->provider->referee, sizeof referee) != 0)
-        return vd_fail(r->err, VD_ERR_PEER, "request: from another referee than the one served");
     if (!vd_hash_equal(&r->assignment.program, &r->provider->program_hash))
         return other_program(r);
     if (!enrolled(r))
@@ -523,26 +523,42 @@ static vd_status answer(request *r, vd_buf *out) {
     return status;
 }
 
-vd_status vd_provider_answer(const vd_provider *provider, const void *bytes, size_t size,
-                             vd_buf *out, vd_err *err) {
+static vd_status read_request(request *r, const void *bytes, size_t size) {
     static const char *const keys[] = {"assignment", "question", NULL};
-    vd_err local = {0};
-    request r = {.provider = provider, .err = err ? err : &local};
     json_t *root;
     vd_status status = vd_json_read(bytes, size < 2 * VD_QUESTION_BYTES_MAX ? size : 0,
-                                    VD_SMALL_ELEMENTS, &root, r.err);
+                                    VD_SMALL_ELEMENTS, &root, r->err);
     if (status == VD_OK && !vd_json_has_only(root, keys))
-        status = vd_fail(r.err, VD_ERR_PEER, "request: not a pair of notes");
+        status = vd_fail(r->err, VD_ERR_PEER, "request: not a pair of notes");
     if (status == VD_OK)
-        status = read_assignment(&r, json_object_get(root, "assignment"));
+        status = read_assignment(r, json_object_get(root, "assignment"));
     if (status == VD_OK)
-        status = read_question(&r, json_object_get(root, "question"));
+        status = read_question(r, json_object_get(root, "question"));
+    json_decref(root);
+    return status;
+}
+
+vd_status vd_provider_screen(const vd_provider *provider, const void *bytes, size_t size,
+                             vd_public_key *referee, vd_err *err) {
+    vd_err local = {0};
+    request r = {.provider = provider, .source = provider->source, .err = err ? err : &local};
+    vd_status status = read_request(&r, bytes, size);
+    if (status == VD_OK)
+        *referee = r.assignment.referee;
+    vd_question_free(&r.question);
+    return status;
+}
+
+vd_status vd_provider_answer(const vd_provider *provider, const void *bytes, size_t size,
+                             vd_buf *out, vd_err *err) {
+    vd_err local = {0};
+    request r = {.provider = provider, .err = err ? err : &local};
+    vd_status status = read_request(&r, bytes, size);
     if (status == VD_OK)
         status = choose_run(&r);
     if (status == VD_OK)
         status = answer(&r, out);
     vd_question_free(&r.question);
-    json_decref(root);
     return status;
 }
 

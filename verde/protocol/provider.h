@@ -39,6 +39,11 @@ typedef struct {
 VD_MUST_USE vd_status vd_provider_answer(const vd_provider *provider, const void *request,
                                          size_t size, vd_buf *out, vd_err *err);
 
+/* Whether a request deserves an answer, in a few milliseconds and from any thread: VD_OK and the
+ * referee who has signed it, or VD_ERR_PEER, as vd_provider_answer would say. */
+VD_MUST_USE vd_status vd_provider_screen(const vd_provider *provider, const void *request,
+                                         size_t size, vd_public_key *referee, vd_err *err);
+
 VD_MUST_USE vd_status vd_request_write(const vd_buf *assignment_note, const vd_buf *question_note,
                                        vd_buf *out, vd_err *err);
 
