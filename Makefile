@@ -165,11 +165,15 @@ $(BUILD)/lib/$(BLAS_SONAME): $(blas_obj) $(BUILD)/lib/librepops.a repops/blas/bl
 	    $(BUILD)/lib/librepops.a $(LDFLAGS) -o $@
 	@ln -sf $(BLAS_SONAME) $(BUILD)/lib/librepops_blas.so
 
-# The library alone; needs no package but a C compiler. The CUDA library too if it has been built (`make cuda`), or by `make install-cuda`.
+# install-lib: the library alone, which needs no package but a C compiler; the CUDA library too if it has been built (`make cuda`),
+# or by `make install-cuda`. install: the command `verde` too, with its manual pages, documents and the completion for bash.
 LIBDIR ?= $(PREFIX)/lib
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/repops
-install: lib
+VERDE_DOCDIR ?= $(PREFIX)/share/doc/verde
+COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+VERDE_DOCS := verde/PROTOCOL.md verde/THREATS.md LICENSE
+install-lib: lib
 	install -d $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(DOCDIR)
 	install -m 644 repops/include/repops/*.h $(DESTDIR)$(PREFIX)/include/repops
@@ -185,6 +189,13 @@ install: lib
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
 	install -m 644 repops/SPEC.md LICENSE $(DESTDIR)$(DOCDIR)
 	[ ! -e $(BUILD)/lib/librepops_cuda.so.1 ] || install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR)
+install: install-lib $(BUILD)/bin/verde
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(VERDE_DOCDIR) $(COMPLETIONDIR))
+	install -m 755 $(BUILD)/bin/verde $(DESTDIR)$(PREFIX)/bin
+	sh verde/man/pages.sh $(BUILD)/bin/verde $(BUILD)/man
+	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 $(VERDE_DOCS) $(DESTDIR)$(VERDE_DOCDIR)
+	install -m 644 verde/man/completion.bash $(DESTDIR)$(COMPLETIONDIR)/verde
 install-cuda: cuda
 	install -d $(DESTDIR)$(LIBDIR)
 	install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR)
@@ -195,10 +206,12 @@ uninstall:
 	    $(patsubst repops/man/%,$(DESTDIR)$(MANDIR)/man3/%,$(wildcard repops/man/*.3)) \
 	    $(addprefix $(DESTDIR)$(LIBDIR)/,librepops.a $(RO_SONAME) librepops.so $(BLAS_SONAME) librepops_blas.so librepops_cuda.so.1 \
 	      pkgconfig/repops.pc pkgconfig/repops-blas.pc) \
-	    $(DESTDIR)$(PREFIX)/bin/repops-conform $(addprefix $(DESTDIR)$(DOCDIR)/,SPEC.md LICENSE)
-	for folder in $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(DOCDIR); do \
+	    $(addprefix $(DESTDIR)$(PREFIX)/bin/,repops-conform verde) $(addprefix $(DESTDIR)$(DOCDIR)/,SPEC.md LICENSE) \
+	    $(DESTDIR)$(MANDIR)/man1/verde.1 $(DESTDIR)$(MANDIR)/man1/verde-*.1 $(DESTDIR)$(COMPLETIONDIR)/verde \
+	    $(addprefix $(DESTDIR)$(VERDE_DOCDIR)/,$(notdir $(VERDE_DOCS)))
+	for folder in $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(DOCDIR) $(DESTDIR)$(VERDE_DOCDIR); do \
 	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder || exit 1; done
-.PHONY: install-cuda uninstall
+.PHONY: install-lib install-cuda uninstall
 
 # A training loop on repops alone: make example ARGS=2 (threads).
 example: $(BUILD)/bin/example_trainer

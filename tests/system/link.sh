@@ -29,8 +29,8 @@ same() {
 
 printf '#!/bin/sh\nexit 1\n' > "$work/bin/pkg-config"
 chmod +x "$work/bin/pkg-config"
-PATH=$PWD/$work/bin:$PATH make -s install NVCC=absent BUILD="$build" PREFIX="$prefix" > "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
-make -s install NVCC=absent BUILD="$build" PREFIX=/opt/repops DESTDIR="$PWD/$work/dest" >> "$work/log.txt" 2>&1
+PATH=$PWD/$work/bin:$PATH make -s install-lib NVCC=absent BUILD="$build" PREFIX="$prefix" > "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
+make -s install-lib NVCC=absent BUILD="$build" PREFIX=/opt/repops DESTDIR="$PWD/$work/dest" >> "$work/log.txt" 2>&1
 (cd "$prefix" && find . | sort) > "$work/want"
 (cd "$work/dest/opt/repops" && find . | sort) > "$work/got"
 same "DESTDIR installs other files"

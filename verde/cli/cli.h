@@ -47,7 +47,7 @@ typedef struct {
     "  --backend NAME   cpu (default), scalar, avx2, avx512, neon or cuda:0; the bits are the "    \
     "same\n"                                                                                       \
     "  --json           one JSON object on standard output at the end\n"                           \
-    "  --help           this text\n"
+    "  --help, -h       this text\n"
 #define VD_EXIT_HELP                                                                               \
     "\nExit codes: 0 done, agreed or verified; 1 trouble of this machine; 2 usage; 3 convicted;\n" \
     "            4 forfeit; 5 inconclusive; 6 a verdict does not hold; 7 dismissed.\n"

@@ -414,7 +414,7 @@ static vd_exit arbitrate(int argc, char **argv) {
     arguments a = {
         .key_dir = "referee-keys", .question_s = QUESTION_SECONDS, .budget_s = BUDGET_SECONDS};
     bool exit_now = false;
-    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

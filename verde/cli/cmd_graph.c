@@ -41,7 +41,7 @@ static vd_exit graph(int argc, char **argv) {
         {"dot", no_argument, NULL, 'd'}, {"init", no_argument, NULL, 'i'}, VD_COMMON_OPTIONS};
     bool dot = false, init = false, exit_now = false;
     vd_common common = {0};
-    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (o == 'd')
             dot = true;
         else if (o == 'i')
@@ -71,7 +71,7 @@ const vd_command vd_cmd_graph = {
     "  --dot            for Graphviz\n"
     "  --init           the graph of initialisation instead\n"
     "  --json           only the program's hash and sizes, as a JSON object\n"
-    "  --help           this text\n"
+    "  --help, -h       this text\n"
     "\nExamples:\n"
     "  verde graph models/jobs/toy.yaml\n"
     "  verde graph models/jobs/mlp.yaml --dot | dot -Tsvg > mlp.svg\n" VD_EXIT_HELP,

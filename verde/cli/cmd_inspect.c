@@ -241,7 +241,7 @@ static vd_exit inspect(int argc, char **argv) {
     bool exit_now = false;
     vd_err err = {0};
     struct stat info;
-    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (o == 'T') {
             a.trace = true;
             if (!vd_parse_number("trace", optarg, -1, INT32_MAX, &a.step))

@@ -316,7 +316,7 @@ static vd_exit run(int argc, char **argv) {
         {"contest", no_argument, NULL, 'C'},          VD_COMMON_OPTIONS};
     run_options given = {0};
     bool exit_now = false;
-    for (int o; (o = getopt_long(argc, argv, "o:", options, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
         if (!take_option(&given, o, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)

@@ -84,7 +84,7 @@ static vd_exit verify(int argc, char **argv) {
     bool exit_now = false;
     vd_err err = {0};
     vd_verdict verdict;
-    for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (o == 'r')
             a.referee = optarg;
         else if (o == 'J')

@@ -17,7 +17,8 @@ static void print_usage(FILE *out) {
             "\nUsage: verde COMMAND [ARGUMENTS]\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(out, "\n`verde COMMAND --help` explains one, with examples.\n" VD_EXIT_HELP);
+    fprintf(out, "\n`verde COMMAND --help` explains one, with examples; `verde --version` says which "
+                 "this is.\n" VD_EXIT_HELP);
 }
 
 /* What was printed may not have arrived: on a full disk, say. */
@@ -28,15 +29,29 @@ static int finish(int code) {
     return code == VD_EXIT_OK ? VD_EXIT_LOCAL : code;
 }
 
+static bool is_one_of(const char *text, const char *a, const char *b, const char *c) {
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
+}
+
 int main(int argc, char **argv) {
     char name[32];
     if (argc < 2) {
         print_usage(stderr);
         return VD_EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("verde %s\n", ro_version());
+        return finish(VD_EXIT_OK);
+    }
+    const bool help = is_one_of(argv[1], "--help", "-h", "help");
+    if (help && argc == 2) {
         print_usage(stdout);
         return finish(VD_EXIT_OK);
+    }
+    if (help) { /* `verde help run` is `verde run --help` */
+        argv[1] = argv[2];
+        argv[2] = "--help";
+        argc = 3;
     }
     vd_keep_pages();
     for (int i = 0; i < COMMANDS; i++)

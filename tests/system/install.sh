@@ -1,0 +1,54 @@
+#!/bin/sh
+# What `make install` puts onto a machine besides the library (tests/system/link.sh): the command, a manual page for each of its
+# commands, documents, and a completion that knows every command and option. `make uninstall` takes all of it away.
+set -eu
+build=$1
+[ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
+work=$build/tests/install
+rm -rf "$work"
+mkdir -p "$work"
+prefix=$PWD/$work/prefix
+
+fail() {
+    echo "$*"
+    exit 1
+}
+make -s install NVCC=absent BUILD="$build" PREFIX="$prefix" > "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
+verde=$prefix/bin/verde
+case $("$verde" --version) in "verde "[0-9]*) ;; *) fail "--version says: $("$verde" --version)" ;; esac
+
+# Every command that the help lists has a page with its options; every page is one that man reads without a warning.
+commands=$("$verde" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
+[ "$(echo "$commands" | wc -l)" -ge 8 ] || fail "the help lists too few commands: $commands"
+pages=0
+for command in "" $commands; do
+    page=$prefix/share/man/man1/verde${command:+-$command}.1
+    [ -s "$page" ] || fail "no manual page of verde $command"
+    if [ -n "$command" ]; then
+        for option in $("$verde" "$command" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p'); do
+            grep -qF "$(echo "$option" | sed 's/-/\\-/g')" "$page" || fail "$page lacks $option"
+        done
+        [ "$("$verde" "$command" -h)" = "$("$verde" help "$command")" ] || fail "verde $command -h and verde help $command differ"
+    fi
+    if command -v man > /dev/null; then
+        said=$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 > /dev/null)
+        [ -z "$said" ] || fail "$page: $said"
+    fi
+    pages=$((pages + 1))
+done
+
+# complete WORD...: what the completion offers for the last word.
+complete() {
+    command -v bash > /dev/null || { echo "$want"; return; }
+    PATH=$prefix/bin:$PATH bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _verde; echo "${COMPREPLY[*]}"' \
+        "$prefix/share/bash-completion/completions/verde" "$@"
+}
+want=arbitrate
+[ "$(complete verde arb)" = "$want" ] || fail "completion of \"verde arb\": $(complete verde arb)"
+want=--verdict
+[ "$(complete verde arbitrate --verd)" = "$want" ] || fail "completion of --verd: $(complete verde arbitrate --verd)"
+
+make -s uninstall BUILD="$build" PREFIX="$prefix" >> "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
+left=$(find "$prefix" ! -type d)
+[ -z "$left" ] || fail "uninstall leaves: $left"
+echo "verde with $pages manual pages, documents and completion; all of it goes again"
