@@ -46,7 +46,7 @@ ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
           $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o))) \
           $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(call cpu_build,$(isa))/obj/repops/cpu/$(isa)/%.o))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
-          verde/net/*.c verde/job/*.c $(filter-out models/example_%,$(wildcard models/*.c)))
+          verde/net/*.c verde/job/*.c models/*.c)
 cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
 cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)
@@ -214,9 +214,9 @@ uninstall:
 .PHONY: install-lib install-cuda uninstall
 
 # A training loop on repops alone: make example ARGS=2 (threads).
-example: $(BUILD)/bin/example_trainer
+example: $(BUILD)/examples/trainer
 	$< $(ARGS)
-$(BUILD)/bin/example_trainer: models/example_trainer.c $(BUILD)/lib/librepops.a
+$(BUILD)/examples/trainer: examples/trainer.c $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) -std=c11 -g $(WARN) $(OPT) -Irepops/include $(SANITIZE) $(CFLAGS) $^ $(LDFLAGS) -o $@
@@ -255,7 +255,7 @@ ASAN_PACKAGES := $(TEST_PACKAGES)
 # For tests/system/cross.sh, which is skipped without them: about 70 MB.
 CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390x-linux-gnu libc6-dev-s390x-cross
 # Without these, the tests that use them are skipped.
-OPTIONAL_PACKAGES := g++ libblas-dev python3-numpy man-db groff-base
+OPTIONAL_PACKAGES := g++ cmake libblas-dev python3-numpy man-db groff-base
 
 demo:
 	@sh verde/packages.sh $(PACKAGES)

@@ -45,7 +45,7 @@ test:
 	@$(MAKE) --no-print-directory -j$$(nproc) build tests
 	@$(MAKE) --no-print-directory run-tests
 
-run-tests: build tests $(BUILD)/bin/example_trainer
+run-tests: build tests $(BUILD)/examples/trainer
 	@sh tests/run.sh $(BUILD)
 
 # gcc and clang at all four levels, of which `make test` has two each.
@@ -68,7 +68,7 @@ test-asan:
 	    PLAIN_BUILD=$(BUILD) RUN_ISAS="$$isas" FREE_ISAS=$${isas##* } \
 	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
-run-asan: build tests $(BUILD)/bin/example_trainer $(planted)
+run-asan: build tests $(BUILD)/examples/trainer $(planted)
 	@sh tests/asan.sh $(BUILD)
 
 lint:

@@ -23,11 +23,9 @@ forbid verde/net '#include "(repops|models|verde/(graph|log|exec|protocol|job|cl
 forbid verde/job '#include "(verde/(exec|protocol|net|cli))/' "job uses models and below"
 forbid 'repops/src repops/ref repops/cpu' '#include <math.h>' "no libm in an operator"
 forbid 'repops/src repops/ref repops/cpu' '\b(fmaf?|sqrtf?|expf?|logf?|tanhf?|powf?|sinf?|cosf?)\(' "no libm in an operator"
-# The example trainer is a program of its own, above repops alone.
-forbid models/example_trainer.c '#include "|#include <(verde|models)/' "the example uses repops's public headers"
-programs='models/example_trainer.c'
-models=$(ls models/*.[ch] | grep -v "$programs")
-libraries="repops/src repops/ref repops/cpu verde/base verde/graph verde/commit verde/log verde/exec verde/protocol verde/net verde/job $models"
+# Examples are programs of their own, above repops alone.
+forbid examples '#include "|#include <(verde|models)/' "the example uses repops's public headers"
+libraries="repops/src repops/ref repops/cpu verde/base verde/graph verde/commit verde/log verde/exec verde/protocol verde/net verde/job models/*.[ch]"
 forbid "$libraries" '\b(exit|abort)\(' "a library never exits"
 forbid "$libraries" '\b(printf|puts|perror)\(|fprintf\(std' "a library never prints"
 

@@ -17,7 +17,7 @@ cross() {
     at=$work/$arch-${compiler%% *}$opt
     make -s BUILD="$at" PLAIN_BUILD="${4:-$at}" ARCH="$arch" CC="$compiler" AR="$arch-linux-gnu-ar" OPT="$opt" KERNEL_OPT="$opt" \
         CFLAGS=-g0 SANITIZE= LDFLAGS="-static -pthread" PKG_CFLAGS= PKG_LIBS= PORTABLE_SHA=own \
-        "$at/bin/repops-conform" "$at/bin/example_trainer" "$at/tests/portable" > "$at.txt" 2>&1 || { tail -n 20 "$at.txt"; return 1; }
+        "$at/bin/repops-conform" "$at/examples/trainer" "$at/tests/portable" > "$at.txt" 2>&1 || { tail -n 20 "$at.txt"; return 1; }
     "qemu-$arch" "$at/tests/portable" > "$at/portable.txt" 2> "$at.txt" || { head -n 20 "$at.txt"; return 1; }
     cmp "$work/native.txt" "$at/portable.txt" || { echo "$arch, $compiler $opt: other commitments"; return 1; }
 }
@@ -31,7 +31,7 @@ conform() {
 
 # example: of the build before.
 example() {
-    got=$("qemu-$arch" "$at/bin/example_trainer" 2 | sed -n 's/^weights //p')
+    got=$("qemu-$arch" "$at/examples/trainer" 2 | sed -n 's/^weights //p')
     [ "$got" = "$(cat tests/golden/example.txt)" ] || { echo "$arch: the example's weights are $got"; return 1; }
 }
 

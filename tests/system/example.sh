@@ -15,12 +15,12 @@ check() {
     count=$((count + 1))
 }
 
-[ "$(wc -l < models/example_trainer.c)" -lt 200 ] || { echo "the example is no longer short"; exit 1; }
+[ "$(wc -l < examples/trainer.c)" -lt 200 ] || { echo "the example is no longer short"; exit 1; }
 threads_tried='1 2 3'
 [ -z "${SANITIZED:-}" ] || threads_tried=2
 for backend in $("$build/bin/repops-conform" --list); do
     for threads in $threads_tried; do
-        check env REPOPS_CPU=$backend "$build/bin/example_trainer" $threads
+        check env REPOPS_CPU=$backend "$build/examples/trainer" $threads
     done
 done
 awk '/^step/ { last = $4 } /^step 200 / { first = $4 } END { exit !(last < 0.5 && last < first) }' "$work/out.txt" ||
@@ -29,7 +29,7 @@ awk '/^step/ { last = $4 } /^step 200 / { first = $4 } END { exit !(last < 0.5 &
     command -v $compiler > /dev/null || continue
     for opt in -O0 "-O3 -march=native" -Ofast; do
         # shellcheck disable=SC2086
-        $compiler -std=gnu11 $opt -Irepops/include models/example_trainer.c "$build/lib/librepops.a" -pthread -o "$work/other"
+        $compiler -std=gnu11 $opt -Irepops/include examples/trainer.c "$build/lib/librepops.a" -pthread -o "$work/other"
         check "$work/other" 2
     done
 done

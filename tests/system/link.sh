@@ -136,6 +136,19 @@ else
     echo "no OpenMP: that user is left out"
 fi
 
+# The example for CMake and C++ finds the installed library, and has one hash on every backend.
+if command -v "$cxx" > /dev/null && command -v cmake > /dev/null; then
+    cmake -S examples/cmake -B "$work/cmake" > "$work/log.txt" 2>&1 && cmake --build "$work/cmake" >> "$work/log.txt" 2>&1 ||
+        { cat "$work/log.txt"; fail "the example for CMake"; }
+    for backend in $("$prefix/bin/repops-conform" --list); do
+        got=$(REPOPS_CPU=$backend LD_LIBRARY_PATH='' "$work/cmake/layer")
+        [ "$got" = "$(cat tests/golden/layer.txt)" ] || fail "examples/cmake on $backend: $got"
+        passed
+    done
+else
+    echo "no C++ compiler or no CMake: the example for both is left out"
+fi
+
 # ---- beside a library built with -ffast-math, which flushes subnormals from then on ----
 
 $cc -shared -fPIC -ffast-math tests/link/fastmath.c -o "$work/fastmath.so"

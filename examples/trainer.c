@@ -2,7 +2,7 @@
  * signs, with AdamW, on data that it generates. Prints losses and a hash of the final weights, the
  * same on every machine, with any number of threads and any REPOPS_CPU.
  *
- *   cc example_trainer.c $(pkg-config --cflags --libs repops) && ./a.out [THREADS]
+ *   cc trainer.c $(pkg-config --cflags --libs repops) && ./a.out [THREADS]
  *
  * Everything that is rounded goes through repops. The program itself only compares numbers, so no
  * option of its compiler changes a bit. */
@@ -18,7 +18,7 @@ enum { STREAM_DATA = 0, STREAM_WEIGHTS = 1000000 }; /* of Philox, SPEC 10.1 */
 static ro_ctx *ctx;
 
 static void die(const char *why) {
-    fprintf(stderr, "example_trainer: %s\n", why);
+    fprintf(stderr, "trainer: %s\n", why);
     exit(1);
 }
 
