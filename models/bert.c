@@ -59,13 +59,8 @@ static vd_value constant(vd_builder *b, const char *name, float value, ro_shape 
     return vd_emit(b, name, (vd_op){RO_OP_FILL, {ro_attr_f32(value)}, &shape}, 0, NULL);
 }
 
-typedef struct {
-    vd_value tokens, labels; /* i32 [b, T]; the label of what is not hidden is NO_LABEL */
-    vd_value real;           /* 1, or +0 where a token is padding */
-} hidden_tokens;
-
 /* Each token that is no padding is hidden with probability mask_rate. */
-static hidden_tokens hide(vd_builder *b, const vd_forward *in) {
+static void hide(vd_builder *b, vd_forward *in) {
     const vd_model *m = &in->training->model;
     const int64_t threshold = (int64_t)((double)m->mask_rate * 0x1p32 + 0.5);
     ro_shape one = VD_SHAPE(RO_F32, 1), like = *vd_shape_of(b, in->tokens);
@@ -74,21 +69,20 @@ static hidden_tokens hide(vd_builder *b, const vd_forward *in) {
         RO_OP_DROPOUT,
         {(int64_t)in->training->seed, VD_STREAM_MASK(in->micro_batch), threshold, ro_attr_f32(1)},
         NULL};
-    hidden_tokens h;
-    h.real = m->pad < 0 ? constant(b, "real", 1, like)
-                        : VD_EMIT(b, "real", ((vd_op){RO_OP_KEPT, {m->pad}, NULL}), in->tokens);
-    vd_value seen = VD_EMIT(b, "seen", choose, h.real, vd_step_value(b));
-    vd_value hidden = arithmetic(b, "hidden", RO_OP_SUB, h.real, seen);
+    vd_scope(b, "m%lld.mask", (long long)in->micro_batch);
+    in->real = m->pad < 0 ? constant(b, "real", 1, like)
+                          : VD_EMIT(b, "real", ((vd_op){RO_OP_KEPT, {m->pad}, NULL}), in->tokens);
+    vd_value seen = VD_EMIT(b, "seen", choose, in->real, vd_step_value(b));
+    in->hidden = arithmetic(b, "hidden", RO_OP_SUB, in->real, seen);
     vd_value x = to(b, "numbers", in->tokens, RO_F32), unit = constant(b, "one", 1, one);
     /* token - hidden (token - mask), and hidden (token + 1) - 1 */
     vd_value mask = constant(b, "mask", (float)(m->vocab - 1), one);
     vd_value less = arithmetic(b, "to_mask", RO_OP_SUB, x, mask);
-    less = arithmetic(b, "to_mask", RO_OP_MUL, hidden, less);
-    h.tokens = to(b, "tokens", arithmetic(b, "masked", RO_OP_SUB, x, less), RO_I32);
+    less = arithmetic(b, "to_mask", RO_OP_MUL, in->hidden, less);
+    in->tokens = to(b, "tokens", arithmetic(b, "masked", RO_OP_SUB, x, less), RO_I32);
     vd_value label = arithmetic(b, "next", RO_OP_ADD, x, unit);
-    label = arithmetic(b, "next", RO_OP_MUL, hidden, label);
-    h.labels = to(b, "labels", arithmetic(b, "label", RO_OP_SUB, label, unit), RO_I32);
-    return h;
+    label = arithmetic(b, "next", RO_OP_MUL, in->hidden, label);
+    in->targets = to(b, "labels", arithmetic(b, "label", RO_OP_SUB, label, unit), RO_I32);
 }
 
 /* ---- forward ---- */
@@ -152,11 +146,9 @@ static vd_value forward(vd_builder *b, const vd_forward *in) {
     const vd_model *m = &in->training->model;
     const long long micro = (long long)in->micro_batch;
     vd_value p = EMBEDDING_PARAMETERS;
-    vd_scope(b, "m%lld.mask", micro);
-    const hidden_tokens h = hide(b, in);
-    vd_value padding = m->pad < 0 ? 0 : VD_EMIT(b, "padding", ((vd_op){.op = RO_OP_LOG}), h.real);
     vd_scope(b, "m%lld.embed", micro);
-    vd_value x = embed(b, in, h.tokens);
+    vd_value padding = m->pad < 0 ? 0 : VD_EMIT(b, "padding", ((vd_op){.op = RO_OP_LOG}), in->real);
+    vd_value x = embed(b, in, in->tokens);
     for (int64_t i = 0; i < m->layers; i++, p += BLOCK_PARAMETERS)
         x = block(b, in, x, i, p, m->pad < 0 ? NULL : &padding);
     vd_scope(b, "m%lld.head", micro);
@@ -165,7 +157,7 @@ static vd_value forward(vd_builder *b, const vd_forward *in) {
     vd_scope(b, "m%lld.logits", micro);
     x = vd_add(b, "bias", vd_logits(b, x, 0), p + 4);
     vd_scope(b, "m%lld.loss", micro);
-    return vd_xent_ignore(b, x, h.labels, NO_LABEL);
+    return vd_xent_ignore(b, x, in->targets, NO_LABEL);
 }
 
-const vd_model_type vd_bert = {check, declare, forward, false};
+const vd_model_type vd_bert = {check, declare, forward, false, hide};

@@ -26,6 +26,9 @@ typedef struct {
     const vd_training *training;
     int64_t micro_batch;
     vd_value tokens, targets; /* i32 [b, T]; or images f32 [b, H, W, 3] and labels i32 [b] */
+    /* Of models that hide tokens, f32 [b, T]: 1 where a token is no padding, and where it is
+     * hidden, +0 elsewhere. */
+    vd_value real, hidden;
     vd_value *buffer;         /* each buffer's value so far; the forward pass puts the next */
 } vd_forward;
 
@@ -37,6 +40,9 @@ typedef struct {
     /* Emits the forward pass; returns one loss per token, +0 where there is none. */
     vd_value (*forward)(vd_builder *b, const vd_forward *in);
     bool images; /* reads images and labels instead of tokens */
+    /* Replaces tokens and targets by what the model sees and what it must name, and sets `real` and
+     * `hidden`: only what is hidden has a loss. NULL: every loss counts. */
+    void (*hide)(vd_builder *b, vd_forward *in);
 } vd_model_type;
 
 extern const vd_model_type vd_gpt2, vd_mlp, vd_llama, vd_resnet, vd_bert;

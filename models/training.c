@@ -182,32 +182,72 @@ typedef struct {
     const vd_training *training;
     uint32_t parameters;
     vd_value *buffer;
+    /* Of models that hide tokens; else NULL and VD_NONE. */
+    const vd_forward *hidden; /* what each micro-batch reads */
+    vd_value divisor;         /* how many tokens of the step have a loss; 1 if none has */
 } step_plan;
 
-/* Losses of a step; of a model that hides tokens, as many as are hidden on average, so that the
- * gradient's expectation is that of the mean over hidden tokens, whatever the micro-batches. */
-static double loss_count(const vd_training *t) {
-    const double tokens = (double)(t->batch * t->sequence);
-    return t->model.kind == VD_MODEL_BERT ? tokens * (double)t->model.mask_rate : tokens;
+static vd_forward read_inputs(vd_builder *b, const vd_training *t, int64_t micro) {
+    const vd_model_type *type = type_of(&t->model);
+    vd_forward in = {.training = t, .micro_batch = micro};
+    vd_scope(b, "m%lld.batch", (long long)micro);
+    if (type->images) {
+        in.tokens = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
+        in.targets = read_records(b, "labels", t, micro, RO_OP_READ_LABELS, 0);
+        return in;
+    }
+    in.tokens = read_batch(b, "tokens", t, micro, 0);
+    if (type->hide)
+        type->hide(b, &in);
+    else
+        in.targets = read_batch(b, "targets", t, micro, 1);
+    return in;
+}
+
+/* ---- models that hide tokens: the data and the mask tell how many before the forward pass ---- */
+
+/* 1 for a step in which nothing is hidden: then the loss and all gradients are sums of zeros. */
+static vd_value at_least_one(vd_builder *b, vd_value count) {
+    ro_shape scalar = VD_SHAPE(RO_F32, 1);
+    vd_value one = vd_emit(b, "one", (vd_op){RO_OP_FILL, {ro_attr_f32(1)}, &scalar}, 0, NULL);
+    vd_value both = VD_EMIT(b, "either", ((vd_op){.op = RO_OP_CONCAT}), count, one);
+    return vd_reduce(b, "divisor", RO_OP_REDUCE_MAX, 2, 1, &both);
+}
+
+/* Exact below 2^24 tokens, and above that the same sum everywhere. */
+static void hide_tokens(vd_builder *b, step_plan *plan, vd_forward *hidden) {
+    const vd_training *t = plan->training;
+    vd_value sum = VD_NONE;
+    for (int64_t i = 0; i < t->micro_batches; i++) {
+        hidden[i] = read_inputs(b, t, i);
+        const int64_t tokens = ro_shape_numel(vd_shape_of(b, hidden[i].hidden));
+        vd_value count = vd_reduce(b, "count", RO_OP_REDUCE_SUM, tokens, 1, &hidden[i].hidden);
+        sum = i == 0 ? count : VD_EMIT(b, "count_sum", ((vd_op){.op = RO_OP_ADD}), sum, count);
+    }
+    vd_scope(b, "mask");
+    plan->divisor = at_least_one(b, sum);
+    plan->hidden = hidden;
+}
+
+static vd_value share_of(vd_builder *b, const step_plan *plan, const vd_forward *in) {
+    vd_scope(b, "m%lld.mask", (long long)in->micro_batch);
+    return VD_EMIT(b, "share", ((vd_op){.op = RO_OP_DIV}), in->hidden, plan->divisor);
 }
 
 static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sums *out) {
     const vd_training *t = plan->training;
     const uint32_t parameters = plan->parameters;
-    vd_forward in = {.training = t, .micro_batch = micro, .buffer = plan->buffer};
-    vd_scope(b, "m%lld.batch", (long long)micro);
-    if (type_of(&t->model)->images) {
-        in.tokens = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
-        in.targets = read_records(b, "labels", t, micro, RO_OP_READ_LABELS, 0);
-    } else {
-        in.tokens = read_batch(b, "tokens", t, micro, 0);
-        in.targets = read_batch(b, "targets", t, micro, 1);
-    }
+    vd_forward in = plan->hidden ? plan->hidden[micro] : read_inputs(b, t, micro);
+    in.buffer = plan->buffer;
+    /* What the mean owes to each loss: gradients need no other pass that divides them. */
+    vd_value share = plan->hidden ? share_of(b, plan, &in) : VD_NONE;
     vd_value loss = type_of(&t->model)->forward(b, &in);
     int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
     out->value[0] = vd_reduce(b, "loss_sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
-    /* The mean over all tokens, without another pass over every gradient. */
-    vd_backward(b, loss, 1 / (float)loss_count(t));
+    if (plan->hidden)
+        vd_backward_from(b, loss, share);
+    else
+        vd_backward(b, loss, 1 / (float)(t->batch * t->sequence));
     for (uint32_t i = 0; i < parameters; i++) {
         out->value[1 + i] = vd_grad(b, i);
         if (b->status == VD_OK && out->value[1 + i] == VD_NONE)
@@ -240,23 +280,32 @@ static void accumulate(vd_builder *b, const step_plan *plan, int64_t lo, int64_t
     free(right);
 }
 
-static void build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared) {
-    const uint32_t parameters = declared->count;
+/* `hidden` has room for what each micro-batch reads. */
+static void emit_step(vd_builder *b, const vd_training *t, const vd_parameters *declared, sums *all,
+                      vd_forward *hidden) {
     const uint32_t buffers = b->program->leaf_count - declared->buffer_count;
-    sums *all = calloc(1, sizeof *all);
-    if (!all || allocate_outputs(b) != VD_OK) {
-        vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
-        free(all);
-        return;
-    }
     for (uint32_t i = buffers; i < b->program->leaf_count; i++)
         b->graph->output[i] = i;
-    const step_plan plan = {t, parameters, b->graph->output + buffers};
+    step_plan plan = {t, declared->count, b->graph->output + buffers, NULL, VD_NONE};
+    if (type_of(&t->model)->hide)
+        hide_tokens(b, &plan, hidden);
     accumulate(b, &plan, 0, t->micro_batches, all);
     vd_scope(b, "mean");
-    b->graph->loss = vd_div_const(b, "loss", all->value[0], loss_count(t));
-    vd_optimize(b, &t->optimizer, t->steps, parameters, all->value + 1);
+    b->graph->loss =
+        plan.hidden ? VD_EMIT(b, "loss", ((vd_op){.op = RO_OP_DIV}), all->value[0], plan.divisor)
+                    : vd_div_const(b, "loss", all->value[0], (double)(t->batch * t->sequence));
+    vd_optimize(b, &t->optimizer, t->steps, declared->count, all->value + 1);
+}
+
+static void build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared) {
+    sums *all = calloc(1, sizeof *all);
+    vd_forward *hidden = calloc((size_t)t->micro_batches, sizeof *hidden);
+    if (all && hidden && allocate_outputs(b) == VD_OK)
+        emit_step(b, t, declared, all, hidden);
+    else
+        vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
     free(all);
+    free(hidden);
 }
 
 static vd_status check(const vd_training *t, vd_err *err) {

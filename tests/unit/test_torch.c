@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKENS = 65, TOKENS_TENSOR = 1000 };
+enum { TOKENS = 97, TOKENS_TENSOR = 1000 };
 
 /* Rounding to f32 leaves 6e-7. */
 static const double tolerance = 1e-5;
@@ -40,16 +40,16 @@ static vd_training recipe(vd_model_kind kind, int64_t micro_batches) {
     const bool gpt2 = kind == VD_MODEL_GPT2;
     return (vd_training){
         .model = {kind, .vocab = 64, .context = gpt2 ? 16 : 48, .layers = 2, .heads = 2,
-                  .channels = 32, .mask_rate = 0.25f, .pad = 7},
+                  .channels = 32, .mask_rate = 0.25f, .pad = 5},
         .optimizer = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f},
         .seed = 5,
-        .batch = gpt2 ? 4 : 1,
+        .batch = gpt2 ? 4 : 2,
         .micro_batches = micro_batches,
         .sequence = gpt2 ? 16 : 48,
         .steps = 1,
         .checkpoint_interval = 1,
         .data_dtype = RO_U8,
-        .data_count = gpt2 ? 65 : 49,
+        .data_count = gpt2 ? 65 : 97,
     };
 }
 
@@ -193,6 +193,7 @@ Test(torch, gpt2s_agree_when_the_batch_is_cut_into_micro_batches) {
     expect_pytorch(VD_MODEL_GPT2, "tests/vectors/torch/gpt2.f32", 4);
 }
 
-Test(torch, berts_loss_and_all_gradients_agree_with_hidden_and_padding_tokens) {
-    expect_pytorch(VD_MODEL_BERT, "tests/vectors/torch/bert.f32", 1);
+/* Five tokens are hidden in one micro-batch, twelve in the other: a mean of two means differs. */
+Test(torch, berts_loss_is_the_mean_over_hidden_tokens_of_all_micro_batches) {
+    expect_pytorch(VD_MODEL_BERT, "tests/vectors/torch/bert.f32", 2);
 }

@@ -167,18 +167,23 @@ void vd_plan_free(vd_plan *plan) {
 
 /* ---- running ---- */
 
+static ro_status fill(const vd_fused *g, ro_ctx *ro, float *dloss) {
+    ro_call call = {.op = RO_OP_FILL, .attr = {ro_attr_f32(g->dloss)}};
+    call.output = (ro_shape){RO_F32, 1, {g->rows}};
+    return ro_run(ro, &call, NULL, dloss);
+}
+
 static vd_status run_cross_entropy(const vd_fused *g, ro_ctx *ro, const void *const *in,
                                    void *const *out, vd_err *err) {
-    ro_call fill = {.op = RO_OP_FILL, .attr = {ro_attr_f32(g->dloss)}};
-    fill.output = (ro_shape){RO_F32, 1, {g->rows}};
-    float *dloss = vd_memory_alloc(ro, (size_t)g->rows * sizeof *dloss);
-    if (!dloss)
+    const bool given = g->input_count > 2;
+    float *filled = given ? NULL : vd_memory_alloc(ro, (size_t)g->rows * sizeof *filled);
+    if (!given && !filled)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    ro_status status = ro_run(ro, &fill, NULL, dloss);
+    ro_status status = given ? RO_OK : fill(g, ro, filled);
     if (status == RO_OK)
-        status = ro_cross_entropy(ro, g->rows, g->cols, in[0], in[1], g->ignore, dloss, out[0],
-                                  NULL, NULL, out[1]);
-    vd_memory_free(ro, dloss);
+        status = ro_cross_entropy(ro, g->rows, g->cols, in[0], in[1], g->ignore,
+                                  given ? in[2] : filled, out[0], NULL, NULL, out[1]);
+    vd_memory_free(ro, filled);
     return status == RO_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(ro));
 }
 

@@ -40,7 +40,7 @@ typedef struct {
     ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */
     int64_t rows, cols;     /* of logits, of what is normalised */
     float eps;              /* of a norm */
-    float dloss;            /* of every row */
+    float dloss;            /* of every row; the third input says it of each, if there is one */
     int64_t ignore;         /* the label whose rows do not count; RO_IGNORE_NONE */
     ro_adamw_step adamw;    /* pointers: NULL until it runs */
     ro_sgd_step sgd;        /* likewise */

@@ -90,15 +90,16 @@ bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
     g->ignore = ignores ? grad->attr[0] : RO_IGNORE_NONE;
     const uint32_t x = vd_input_of(m, grad, 0), max = vd_input_of(m, grad, 1);
     const uint32_t sum = vd_input_of(m, grad, 2), ids = vd_input_of(m, grad, 3);
-    const vd_node *dloss = vd_join(m, vd_input_of(m, grad, 4), RO_OP_FILL, g);
+    const uint32_t dloss = vd_input_of(m, grad, 4);
+    const vd_node *filled = vd_join(m, dloss, RO_OP_FILL, g);
     const ro_shape *shape = vd_shape_in(m, x);
     g->cols = shape->dim[shape->ndim - 1];
     g->rows = ro_shape_numel(shape) / g->cols;
-    if (!dloss || g->cols > RO_CROSS_ENTROPY_COLS_MAX || g->rows > INT32_MAX ||
+    if (g->cols > RO_CROSS_ENTROPY_COLS_MAX || g->rows > INT32_MAX ||
         !join_levels(m, g, max, RO_OP_REDUCE_MAX, RO_OP_REDUCE_MAX, x, VD_NO_GROUP) ||
         !join_levels(m, g, sum, RO_OP_REDUCE_SUM, RO_OP_REDUCE_EXPSUM, x, max))
         return false;
-    g->dloss = ro_attr_to_f32(dloss->attr[0]);
+    g->dloss = filled ? ro_attr_to_f32(filled->attr[0]) : 0;
     const vd_reader forward = {loss_op, x, max, ignores ? 0 : -1, g->ignore};
     const uint32_t loss = vd_find_reader(m, sum - m->sources + 1, &forward);
     if (loss == VD_NO_GROUP)
@@ -106,7 +107,7 @@ bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const vd_node *n = vd_join(m, loss, loss_op, g);
     if (!n || vd_input_of(m, n, 2) != sum || vd_input_of(m, n, 3) != ids)
         return false;
-    vd_put_inputs(g, 2, (uint32_t[]){x, ids});
+    vd_put_inputs(g, filled ? 2 : 3, (uint32_t[]){x, ids, dloss});
     vd_put_outputs(g, 2, (uint32_t[]){loss, dx});
     return true;
 }

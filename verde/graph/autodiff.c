@@ -104,7 +104,7 @@ static vd_backward_fn *rule_of(vd_layer layer) {
     return NULL;
 }
 
-static bool start(vd_builder *b, vd_value loss, float weight) {
+static bool start(vd_builder *b, vd_value loss, vd_value gradient) {
     uint32_t count = vd_source_count(b->program, b->graph) + b->graph->node_count;
     free(b->grad);
     b->grad_count = 0;
@@ -115,14 +115,18 @@ static bool start(vd_builder *b, vd_value loss, float weight) {
     }
     b->grad_count = count;
     memset(b->grad, 0xff, count * sizeof *b->grad); /* VD_NONE */
-    ro_shape shape = *vd_shape_of(b, loss);
-    vd_op fill = {RO_OP_FILL, {ro_attr_f32(weight)}, &shape};
-    b->grad[loss] = vd_emit(b, "d_loss", fill, 0, NULL);
-    return b->status == VD_OK;
+    b->grad[loss] = gradient;
+    return true;
 }
 
 void vd_backward(vd_builder *b, vd_value loss, float weight) {
-    if (b->status != VD_OK || !start(b, loss, weight))
+    ro_shape shape = *vd_shape_of(b, loss);
+    vd_op fill = {RO_OP_FILL, {ro_attr_f32(weight)}, &shape};
+    vd_backward_from(b, loss, vd_emit(b, "d_loss", fill, 0, NULL));
+}
+
+void vd_backward_from(vd_builder *b, vd_value loss, vd_value gradient) {
+    if (b->status != VD_OK || !start(b, loss, gradient))
         return;
     for (uint32_t i = b->tape_count; i-- > 0 && b->status == VD_OK;) {
         const vd_record *r = &b->tape[i];

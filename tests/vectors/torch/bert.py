@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Loss and gradients of a small BERT with hidden and padding tokens from PyTorch in double precision."""
+"""Loss and gradients of a small BERT with hidden and padding tokens from PyTorch in double precision: two windows,
+each a micro-batch, of which different numbers of tokens are hidden."""
 import math
 
 import torch
@@ -8,7 +9,8 @@ import torch.nn.functional as F
 import common
 
 VOCAB, CONTEXT, LAYERS, HEADS, CHANNELS = 64, 48, 2, 2, 32
-SEED, STREAM, MASK_RATE, PAD = 5, 1, 0.25, 7
+SEED, MASK_RATE, PAD, WINDOWS = 5, 0.25, 5, 2
+ORDER_STREAM, MASK_STREAM = 0, 1  # repops/SPEC.md section 10.1; a micro-batch's mask is MASK_STREAM + its number
 
 
 def layout():
@@ -37,9 +39,9 @@ def layout():
     yield "head.tokens.bias", (VOCAB,), 0, 2**-3
 
 
-def philox(block, step):
+def philox(*counter):
     """Philox4x32-10 (Salmon et al., SC 2011) of repops/SPEC.md section 10: four words."""
-    c, k = [block, 0, step, STREAM], [SEED, 0]
+    c, k = list(counter), [SEED, 0]
     for _ in range(10):
         a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
         c = [b >> 32 ^ c[1] ^ k[0], b % 2**32, a >> 32 ^ c[3] ^ k[1], a % 2**32]
@@ -47,10 +49,23 @@ def philox(block, step):
     return c
 
 
-def batch():
+def window_of(i):
+    """permute(SEED, ORDER_STREAM, epoch 0, WINDOWS, i) of repops/SPEC.md section 10.2; its domain is 2 bits."""
+    assert 1 < WINDOWS <= 4
+    while True:
+        high, low = i >> 1, i & 1
+        for turn in range(4):
+            high, low = low, high ^ philox(low, 0, turn, ORDER_STREAM)[0] % 2
+        i = 2 * high + low
+        if i < WINDOWS:
+            return i
+
+
+def micro_batch(number):
     """One window: what the model reads, its labels (-1: none), which tokens are no padding."""
-    tokens = common.tokens(CONTEXT + 1, VOCAB - 1)[:CONTEXT]
-    words = [w for block in range(CONTEXT // 4) for w in philox(block, 0)]
+    start = CONTEXT * window_of(number)
+    tokens = common.tokens(WINDOWS * CONTEXT + 1, VOCAB - 1)[start : start + CONTEXT]
+    words = [w for block in range(CONTEXT // 4) for w in philox(block, 0, 0, MASK_STREAM + number)]
     real = [t != PAD for t in tokens]
     hidden = [r and w < MASK_RATE * 2**32 for r, w in zip(real, words)]
     read = [VOCAB - 1 if h else t for h, t in zip(hidden, tokens)]
@@ -74,17 +89,25 @@ def attention(w, name, x, real):
     return linear(w, name + ".proj", y.transpose(0, 1).reshape(x.shape))
 
 
-def loss_of(w):
-    tokens, labels, real = batch()
+def logits_of(w, tokens, real):
     segments = (torch.arange(CONTEXT) >= (CONTEXT + 1) // 2).long()
     x = norm(w, "ln_e", w["tokens"][tokens] + w["positions"] + w["segments"][segments])
     for i in range(LAYERS):
         x = norm(w, f"h.{i}.ln_1", x + attention(w, f"h.{i}.attn", x, real))
         y = F.gelu(linear(w, f"h.{i}.mlp.up", x))
         x = norm(w, f"h.{i}.ln_2", x + linear(w, f"h.{i}.mlp.down", y))
-    logits = norm(w, "ln_h", F.gelu(linear(w, "head", x))) @ w["tokens"].T + w["head.tokens.bias"]
-    sum_of_losses = F.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
-    return sum_of_losses / (CONTEXT * MASK_RATE)  # by how many are hidden on average
+    return norm(w, "ln_h", F.gelu(linear(w, "head", x))) @ w["tokens"].T + w["head.tokens.bias"]
+
+
+def loss_of(w):
+    """The mean over all hidden tokens of the batch, whichever micro-batch they are in."""
+    parts = [micro_batch(i) for i in range(WINDOWS)]
+    counts = [int((labels >= 0).sum()) for _, labels, _ in parts]
+    assert len(set(counts)) > 1, "a mean of the micro-batches' means would pass"
+    print("hidden tokens:", counts)
+    logits = torch.cat([logits_of(w, tokens, real) for tokens, _, real in parts])
+    labels = torch.cat([labels for _, labels, _ in parts])
+    return F.cross_entropy(logits, labels, ignore_index=-1, reduction="mean")
 
 
 common.write("bert", layout(), loss_of)
