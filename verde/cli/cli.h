@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "repops/repops.h"
+#include "verde/exec/check.h"
 #include "verde/exec/run.h"
 #include "verde/exec/source.h"
 #include "verde/job/job.h"
@@ -17,7 +18,7 @@ typedef enum {
     VD_EXIT_CONVICTED = 3,    /* a provider was convicted */
     VD_EXIT_FORFEIT = 4,      /* a provider did not answer; nobody was convicted */
     VD_EXIT_INCONCLUSIVE = 5, /* nothing is accepted */
-    VD_EXIT_REFUSED = 6,      /* a verdict does not hold */
+    VD_EXIT_REFUSED = 6,      /* a verdict does not hold, or files do not fit together */
     VD_EXIT_DISMISSED = 7,    /* an auditor could not show the trainer to be wrong */
 } vd_exit;
 
@@ -27,7 +28,7 @@ typedef struct {
 } vd_command;
 
 extern const vd_command vd_cmd_keygen, vd_cmd_run, vd_cmd_serve, vd_cmd_arbitrate, vd_cmd_verify,
-    vd_cmd_inspect, vd_cmd_graph, vd_cmd_calibrate;
+    vd_cmd_inspect, vd_cmd_graph, vd_cmd_calibrate, vd_cmd_check;
 
 /* ---- options ---- */
 
@@ -50,7 +51,8 @@ typedef struct {
     "  --help, -h       this text\n"
 #define VD_EXIT_HELP                                                                               \
     "\nExit codes: 0 done, agreed or verified; 1 trouble of this machine; 2 usage; 3 convicted;\n" \
-    "            4 forfeit; 5 inconclusive; 6 a verdict does not hold; 7 dismissed.\n"
+    "            4 forfeit; 5 inconclusive; 6 a verdict does not hold, or files do not fit\n"      \
+    "            together; 7 dismissed.\n"
 
 /* Handles an option that all commands have; false: unknown, and a line was printed. `exit_now` is
  * set by --help. */
@@ -70,8 +72,10 @@ typedef struct {
 
 /* From a job file: data, program. */
 VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err);
-/* From a run directory: program, fault and, of a finished run, data. */
+/* From a run directory: program and fault; program and log fit together. */
 VD_MUST_USE vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err);
+/* The data beside a finished run, to execute its steps again. VD_ERR_PEER: not the program's. */
+VD_MUST_USE vd_status vd_load_data(const char *dir, vd_loaded *out, vd_err *err);
 /* The data tensor next to the program, so that a run directory serves without its job file. */
 VD_MUST_USE vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err);
 VD_MUST_USE vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *err);
@@ -95,5 +99,11 @@ void vd_print_size(uint64_t bytes, char *text);
 void vd_print_rounded(const vd_run_result *r);
 json_t *vd_rounded_json(const vd_run_result *r);
 bool vd_is_terminal(void); /* standard error */
+
+/* How far a check is, on standard error, once it has taken two seconds: vd_check.progress. */
+typedef struct {
+    double start, last_line; /* vd_seconds(), 0 */
+} vd_hashing;
+void vd_tell_hashing(void *hashing, uint64_t done, uint64_t total);
 
 #endif

@@ -5,6 +5,9 @@
 #include "verde/cli/cli.h"
 #include "verde/cli/story.h"
 
+/* A few seconds of hashing. */
+#define HASHED_BYTES (UINT64_C(1) << 30)
+
 typedef struct {
     const char *path, *proof;
     bool trace;
@@ -38,30 +41,57 @@ static void print_rounding(const vd_run_log *log) {
         printf("contested    %s\n", log->party.difference.text);
 }
 
-static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd_run_log *log,
-                           vd_err *err) {
-    vd_hash root, final;
+/* What was looked at, and what was not. */
+typedef struct {
+    bool whole;
+    vd_hash run_root, final_state; /* if whole */
+    uint32_t hashed;               /* the last states of the log */
+} seen;
+
+static json_t *seen_json(const seen *s, const vd_run_log *log) {
+    return json_pack("{si si sb}", "states_hashed", (int)s->hashed, "states_not_hashed",
+                     (int)(log->count - s->hashed), "all", s->hashed == log->count);
+}
+
+static json_t *run_json(const vd_loaded *loaded, const vd_run_log *log, const seen *s) {
+    json_t *out = json_pack("{sb so sI sI ss so}", "finished", s->whole, "program",
+                            vd_hash_text(&log->program), "steps", (json_int_t)loaded->program.steps,
+                            "checkpoints", (json_int_t)log->count, "fault", log->fault, "checked",
+                            seen_json(s, log));
+    if (s->whole)
+        json_object_set_new(out, "run_root", vd_hash_text(&s->run_root));
+    if (log->rounded && log->party.role)
+        json_object_set_new(out, "rounding", rounding_json(log));
+    return out;
+}
+
+static void print_seen(const arguments *a, const vd_loaded *loaded, const vd_run_log *log,
+                       const seen *s) {
+    char size[32];
+    const uint32_t left = log->count - s->hashed;
+    vd_print_size(vd_state_bytes(&loaded->program), size);
+    printf("checked      run.json against itself, sizes of all states, every byte of ");
+    if (left == 0)
+        printf("all states\n");
+    else if (s->hashed == 0)
+        printf("no state\n");
+    else
+        printf("the last %u states\n", s->hashed);
+    if (left)
+        printf("not checked  %u states of %s, data%s; `verde check %s` does it\n", left, size,
+               log->rounded ? ", rounding logs" : "", a->path);
+    else
+        printf("not checked  data%s; `verde check %s` does it\n",
+               log->rounded ? ", rounding logs" : "", a->path);
+}
+
+static void print_run(const arguments *a, const vd_loaded *loaded, const vd_run_log *log,
+                      const seen *s) {
     char hex[2 * VD_HASH_SIZE + 1];
-    bool whole = log->count == vd_run_leaves(&loaded->program);
-    vd_status status = whole ? vd_run_root(&loaded->exec, log, &root, &final, err) : VD_OK;
-    if (status != VD_OK)
-        return status;
-    if (a->common.json) {
-        json_t *out =
-            json_pack("{sb so sI sI ss}", "finished", whole, "program", vd_hash_text(&log->program),
-                      "steps", (json_int_t)loaded->program.steps, "checkpoints",
-                      (json_int_t)log->count, "fault", log->fault);
-        if (whole)
-            json_object_set_new(out, "run_root", vd_hash_text(&root));
-        if (log->rounded && log->party.role)
-            json_object_set_new(out, "rounding", rounding_json(log));
-        vd_print_json(out);
-        return VD_OK;
-    }
     vd_hex(log->program.b, VD_HASH_SIZE, hex);
     printf("program      %s\n", hex);
     printf("progress     %s, %lld steps, %u of %llu checkpoints\n",
-           whole ? "finished" : "unfinished", (long long)loaded->program.steps, log->count,
+           s->whole ? "finished" : "unfinished", (long long)loaded->program.steps, log->count,
            (unsigned long long)vd_run_leaves(&loaded->program));
     if (log->rounded && log->party.role)
         print_rounding(log);
@@ -73,11 +103,38 @@ static vd_status print_run(const arguments *a, const vd_loaded *loaded, const vd
         vd_hex(log->state[i].b, VD_HASH_SIZE, hex);
         printf("state %-6lld %s\n", (long long)log->step[i], hex);
     }
-    if (!whole)
-        return VD_OK;
-    vd_hex(root.b, VD_HASH_SIZE, hex);
+    print_seen(a, loaded, log, s);
+    if (!s->whole)
+        return;
+    vd_hex(s->run_root.b, VD_HASH_SIZE, hex);
     printf("run root     %s\n", hex);
-    return VD_OK;
+}
+
+/* What takes a few seconds: run.json, sizes, and the last states, the final one first of all. */
+static vd_status look(const arguments *a, vd_loaded *loaded, const vd_run_log *log, seen *out,
+                      vd_err *err) {
+    const uint64_t fit = HASHED_BYTES / vd_state_bytes(&loaded->program);
+    const vd_check check = {.dir = a->path, .exec = &loaded->exec, .log = log};
+    out->whole = log->count == vd_run_leaves(&loaded->program);
+    out->hashed = fit < log->count ? (uint32_t)fit : log->count;
+    vd_status status = vd_load_backend(loaded, &a->common, err);
+    if (status == VD_OK && out->whole)
+        status = vd_run_root(&loaded->exec, log, &out->run_root, &out->final_state, err);
+    if (status == VD_OK)
+        status = vd_check_sizes(&check, err);
+    return status == VD_OK ? vd_check_states(&check, log->count - out->hashed, out->hashed, err)
+                           : status;
+}
+
+static vd_status show_run(const arguments *a, vd_loaded *loaded, const vd_run_log *log,
+                          vd_err *err) {
+    seen s = {0};
+    vd_status status = look(a, loaded, log, &s, err);
+    if (status == VD_OK && a->common.json)
+        vd_print_json(run_json(loaded, log, &s));
+    else if (status == VD_OK)
+        print_run(a, loaded, log, &s);
+    return status;
 }
 
 /* ---- a trace ---- */
@@ -216,6 +273,8 @@ static vd_status inspect_run(const arguments *a, vd_err *err) {
     if (status == VD_OK && a->trace && (a->step < -1 || a->step >= loaded.program.steps))
         status = vd_fail(err, VD_ERR_USAGE, "--trace must be -1..%lld, got %ld",
                          (long long)loaded.program.steps - 1, a->step);
+    if (status == VD_OK && executes && log.count == vd_run_leaves(&loaded.program))
+        status = vd_load_data(a->path, &loaded, err);
     if (status == VD_OK && executes)
         status = vd_load_backend(&loaded, &a->common, err);
     if (status == VD_OK && executes)
@@ -225,7 +284,7 @@ static vd_status inspect_run(const arguments *a, vd_err *err) {
         status = a->trace ? print_trace(a, &loaded, &source, err)
                           : print_proof(a, &loaded, &source, err);
     } else if (status == VD_OK) {
-        status = print_run(a, &loaded, &log, err);
+        status = show_run(a, &loaded, &log, err);
     }
     vd_replay_destroy(replay);
     vd_run_log_free(&log);
@@ -279,7 +338,10 @@ const vd_command vd_cmd_inspect = {
     "       verde inspect VERDICT\n\n"
     "Prints what a run committed to; the records of one step (re-executed); one leaf of one "
     "tensor\n"
-    "with its proof; or a verdict with its story.\n\n"
+    "with its proof; or a verdict with its story. Of a run, run.json is checked against itself, "
+    "the\n"
+    "size of each state, and the last states up to 1 GiB byte by byte: the rest is left to\n"
+    "`verde check`, and said. What does not fit is an error (exit code 6).\n\n"
     "  --trace STEP     node by node, with the commitment of each output; -1: initialisation\n"
     "  --proof S:V:L    leaf L of value V of step S (values are numbered as in "
     "PROTOCOL.md)\n" VD_COMMON_HELP "\nExamples:\n"

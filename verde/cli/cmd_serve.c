@@ -164,12 +164,27 @@ static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
     return a->lie ? vd_lie_parse(a->lie, &p->service.provider.lie, err) : VD_OK;
 }
 
+/* A signature cannot be taken back, so nothing is said about a run whose files do not fit. */
+static vd_status check_files(const arguments *a, const provider *p, vd_err *err) {
+    vd_hashing hashing = {.start = vd_seconds()};
+    const vd_check check = {.dir = a->dir,
+                            .exec = &p->loaded.exec,
+                            .log = &p->log,
+                            .progress = vd_tell_hashing,
+                            .user = &hashing};
+    return vd_check_run(&check, err);
+}
+
 static vd_status load(const arguments *a, provider *p, vd_err *err) {
     vd_status status = vd_load_run(a->dir, &p->loaded, &p->log, err);
+    if (status == VD_OK && p->log.count == vd_run_leaves(&p->loaded.program))
+        status = vd_load_data(a->dir, &p->loaded, err);
     if (status == VD_OK)
         status = vd_load_backend(&p->loaded, &a->common, err);
     if (status == VD_OK)
         status = vd_replay_create(a->dir, &p->loaded.exec, &p->replay, err);
+    if (status == VD_OK)
+        status = check_files(a, p, err);
     if (status == VD_OK)
         status = vd_load_key(p->key_dir, &p->key, err);
     /* Whoever logs, or follows a log, has no second run: PROTOCOL.md section 12.6. */
@@ -245,7 +260,8 @@ const vd_command vd_cmd_serve = {
     "Answers a referee's questions over HTTPS about the run in DIR, re-executing from its\n"
     "checkpoints. Prints the URL to give to `verde arbitrate`; it ends in the provider's key.\n"
     "Stops at SIGTERM or SIGINT. If the run is shown to be wrong, executes the job again, into\n"
-    "DIR/again, to contest the other provider's claim.\n\n"
+    "DIR/again, to contest the other provider's claim. Hashes all of DIR first, as `verde check`\n"
+    "does, and does not serve a run whose files do not fit together (exit code 6).\n\n"
     "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6; 0.0.0.0:PORT "
     "is\n"
     "                      every address: the URL then needs this machine's name in its place\n"

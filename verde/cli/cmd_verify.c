@@ -9,45 +9,10 @@ typedef struct {
     vd_common common;
 } arguments;
 
-static vd_status read_referee(const char *hex, vd_public_key *key, vd_err *err) {
-    if (vd_unhex(hex, key->b, VD_KEY_SIZE))
-        return VD_OK;
-    return vd_fail(err, VD_ERR_USAGE,
-                   "--referee must be 64 lower-case hexadecimal digits, got \"%.80s\"", hex);
-}
-
-/* Is it the program that this job file means? */
-static vd_status compare_job(const char *job, const vd_verdict *verdict, vd_err *err) {
-    vd_loaded loaded = {0};
-    vd_hash program;
-    vd_status status = vd_load_job(job, &loaded, err);
-    if (status == VD_OK)
-        status = vd_program_hash(&loaded.program, &program, err);
-    if (status == VD_OK && !vd_hash_equal(&program, &verdict->program))
-        status = vd_fail(err, VD_ERR_PEER, "verdict is about another program than %s", job);
-    vd_loaded_free(&loaded);
-    return status;
-}
-
 static vd_status verify_file(const arguments *a, vd_verdict *verdict, vd_err *err) {
-    vd_buf text = {0};
-    vd_public_key referee;
-    vd_status status = vd_leaf_self_test(err);
-    if (status == VD_OK && a->referee)
-        status = read_referee(a->referee, &referee, err);
-    if (status == VD_OK)
-        status = vd_read_file(a->file, VD_VERDICT_BYTES_MAX, &text, err);
-    if (status == VD_OK && text.size && text.data[text.size - 1] == '\n')
-        text.size--;
-    if (status == VD_OK)
-        status = vd_verdict_verify(text.data, text.size, a->referee ? &referee : NULL,
-                                   vd_leaf_element, a->story ? vd_tell : NULL, NULL, verdict, err);
-    if (status == VD_OK && a->job)
-        status = compare_job(a->job, verdict, err);
-    if (status == VD_ERR_PEER)
-        status = vd_fail(err, status, "%s: %s", a->file, err->text);
-    vd_buf_free(&text);
-    return status;
+    vd_status status = vd_load_verdict(a->file, a->referee, a->story, verdict, err);
+    return status == VD_OK && a->job ? vd_compare_job(a->job, &verdict->program, a->file, err)
+                                     : status;
 }
 
 static void print_verdict(const arguments *a, const vd_verdict *v) {

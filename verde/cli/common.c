@@ -46,7 +46,7 @@ bool vd_take_common(const vd_command *command, int option, vd_common *common, bo
 /* ---- printing ---- */
 
 vd_exit vd_report(const vd_err *err) {
-    fprintf(stderr, "verde: %s\n", err->text);
+    fprintf(stderr, "%sverde: %s\n", vd_is_terminal() ? "\r\033[K" : "", err->text);
     switch (err->status) {
     case VD_ERR_USAGE: return VD_EXIT_USAGE;
     case VD_ERR_PEER: return VD_EXIT_REFUSED;
@@ -118,21 +118,21 @@ vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err) {
     return status;
 }
 
-static vd_status load_data(const char *dir, vd_loaded *out, vd_err *err) {
+vd_status vd_load_data(const char *dir, vd_loaded *out, vd_err *err) {
     char path[1100];
     vd_hash root, commitment;
     const ro_shape *shape = &out->program.data[0].tensor.shape;
     snprintf(path, sizeof path, "%s/data", dir);
     vd_status status = vd_read_file(path, vd_shape_bytes(shape), &out->stored, err);
     if (status == VD_OK && out->stored.size != vd_shape_bytes(shape))
-        status = vd_fail(err, VD_ERR_USAGE, "%s: %zu bytes, expected %zu", path, out->stored.size,
+        status = vd_fail(err, VD_ERR_PEER, "%s: %zu bytes, expected %zu", path, out->stored.size,
                          vd_shape_bytes(shape));
     if (status == VD_OK) {
         vd_from_little(out->stored.data, out->stored.size, ro_dtype_size(shape->dtype));
         status = vd_tensor_hash(shape, out->stored.data, &root, &commitment, NULL, err);
     }
     if (status == VD_OK && memcmp(commitment.b, out->program.data[0].root, VD_HASH_SIZE) != 0)
-        status = vd_fail(err, VD_ERR_USAGE, "%s: not the data of the program beside it", path);
+        status = vd_fail(err, VD_ERR_PEER, "%s: not the data of the program beside it", path);
     out->exec.data[0] = out->stored.data;
     return status;
 }
@@ -142,8 +142,8 @@ vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *
     out->exec.program = &out->program;
     if (status == VD_OK)
         status = vd_store_load_log(dir, log, err);
-    if (status == VD_OK && log->count == vd_run_leaves(&out->program)) /* unfinished: none yet */
-        status = load_data(dir, out, err);
+    if (status == VD_OK)
+        status = vd_run_log_fits(log, &out->program, dir, err);
     if (status == VD_OK && log->fault[0])
         status = vd_fault_parse(log->fault, &out->program, &out->exec.fault, err);
     return status;

@@ -18,4 +18,13 @@ json_t *vd_dispute_json(const vd_outcome *outcome, const vd_assignment *assignme
                         const vd_cost *cost);
 vd_exit vd_exit_of(const vd_outcome *outcome);
 
+/* A verdict from a file, verified: its signature, and the referee's decision from the evidence in
+ * it. `referee`: whose it must be, in hexadecimal; NULL: whoever signed it. `story`: tell it.
+ * VD_ERR_PEER: it does not hold. */
+VD_MUST_USE vd_status vd_load_verdict(const char *path, const char *referee, bool story,
+                                      vd_verdict *out, vd_err *err);
+/* Is it the program that this job file means? VD_ERR_PEER: no; `what` is about another one. */
+VD_MUST_USE vd_status vd_compare_job(const char *job, const vd_hash *program, const char *what,
+                                     vd_err *err);
+
 #endif

@@ -51,6 +51,9 @@ static vd_status check_log(const runner *r) {
     if (!vd_hash_equal(&r->log.program, &r->program_hash))
         return vd_fail(r->err, VD_ERR_USAGE,
                        "%s: holds a run of another job; give another directory", dir);
+    vd_status status = vd_run_log_fits(&r->log, r->program, dir, r->err);
+    if (status != VD_OK)
+        return status;
     if (strcmp(r->log.fault, fault) != 0)
         return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run with fault \"%s\", got \"%s\"", dir,
                        r->log.fault, fault);
@@ -161,23 +164,18 @@ static vd_status run_steps(runner *r) {
 
 vd_status vd_run_root(const vd_exec *exec, const vd_run_log *log, vd_hash *run_root,
                       vd_hash *final_state, vd_err *err) {
-    vd_tree tree = {0};
-    vd_hash *state = calloc(log->count + 1, sizeof *state);
-    vd_status status = state ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = 0; status == VD_OK && i < log->count; i++) {
-        state[i] = log->state[i];
-        vd_fault_state(exec, log->step[i], &state[i]);
-        if (log->rounded && !vd_logged_state(&state[i], &log->logs[i], &state[i]))
-            status = vd_fail(err, VD_ERR_LOCAL, "hashing failed");
+    vd_run_log claimed = *log;
+    claimed.state = calloc(log->count + 1, sizeof *claimed.state);
+    if (!claimed.state)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < log->count; i++) {
+        claimed.state[i] = log->state[i];
+        vd_fault_state(exec, log->step[i], &claimed.state[i]);
     }
-    if (status == VD_OK)
-        status = vd_tree_of_hashes(&tree, state, log->count, err);
-    if (status == VD_OK)
-        status = vd_tree_root(&tree, run_root, err);
+    vd_status status = vd_run_log_root(&claimed, run_root, err);
     if (status == VD_OK)
         *final_state = log->state[log->count - 1];
-    vd_tree_free(&tree);
-    free(state);
+    free(claimed.state);
     return status;
 }
 

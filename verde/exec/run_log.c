@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/exec/store.h"
+#include "verde/exec/run.h"
 
 enum { LOG_BYTES_MAX = 256 << 20 };
 
@@ -33,6 +33,76 @@ vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, co
     log->state[log->count++] = *state;
     return VD_OK;
 }
+
+vd_status vd_run_log_root(const vd_run_log *log, vd_hash *out, vd_err *err) {
+    vd_tree tree = {0};
+    vd_hash *leaf = calloc(log->count + 1, sizeof *leaf);
+    vd_status status = leaf ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; status == VD_OK && i < log->count; i++) {
+        leaf[i] = log->state[i];
+        if (log->rounded && !vd_logged_state(&log->state[i], &log->logs[i], &leaf[i]))
+            status = vd_fail(err, VD_ERR_LOCAL, "hashing failed");
+    }
+    if (status == VD_OK)
+        status = vd_tree_of_hashes(&tree, leaf, log->count, err);
+    if (status == VD_OK)
+        status = vd_tree_root(&tree, out, err);
+    vd_tree_free(&tree);
+    free(leaf);
+    return status;
+}
+
+/* ---- what fits ---- */
+
+static vd_status check_steps(const vd_run_log *log, const vd_program *program, const char *dir,
+                             vd_err *err) {
+    for (uint32_t i = 0; i < log->count; i++)
+        if (log->step[i] != vd_run_leaf_step(program, i))
+            return vd_fail(err, VD_ERR_PEER,
+                           "%s/run.json: states[%u] is of step %lld, expected step %lld", dir, i,
+                           (long long)log->step[i], (long long)vd_run_leaf_step(program, i));
+    return VD_OK;
+}
+
+vd_status vd_run_log_fits(const vd_run_log *log, const vd_program *program, const char *dir,
+                          vd_err *err) {
+    vd_hash hash;
+    char found[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
+    vd_status status = vd_program_hash(program, &hash, err);
+    if (status != VD_OK)
+        return status;
+    vd_hex(hash.b, VD_HASH_SIZE, expected);
+    vd_hex(log->program.b, VD_HASH_SIZE, found);
+    if (!vd_hash_equal(&hash, &log->program))
+        return vd_fail(err, VD_ERR_PEER,
+                       "%s/run.json: is of program %s, expected %s, the hash of %s/program", dir,
+                       found, expected, dir);
+    if (log->count < 1 || log->count > vd_run_leaves(program))
+        return vd_fail(err, VD_ERR_PEER, "%s/run.json: expected 1..%llu states, found %u", dir,
+                       (unsigned long long)vd_run_leaves(program), log->count);
+    return check_steps(log, program, dir, err);
+}
+
+/* Runs of older versions name none. */
+static vd_status check_root(const vd_run_log *log, const json_t *named, const char *path,
+                            vd_err *err) {
+    char found[2 * VD_HASH_SIZE + 1];
+    vd_hash root;
+    if (!named)
+        return VD_OK;
+    vd_status status = vd_run_log_root(log, &root, err);
+    if (status != VD_OK)
+        return status;
+    vd_hex(root.b, VD_HASH_SIZE, found);
+    const char *expected = json_string_value(named);
+    if (!expected || strcmp(expected, found) != 0)
+        return vd_fail(err, VD_ERR_PEER,
+                       "%s: damaged: its %u states give the root %s, and it names the root %.80s",
+                       path, log->count, found, expected ? expected : "of no string");
+    return VD_OK;
+}
+
+/* ---- JSON ---- */
 
 static json_t *hex_of(const vd_hash *hash) {
     char hex[2 * VD_HASH_SIZE + 1];
@@ -87,13 +157,17 @@ static json_t *party_json(const vd_run_party *party) {
 
 vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err) {
     char path[1024];
+    vd_hash states_root;
+    vd_status status = vd_run_log_root(log, &states_root, err);
+    if (status != VD_OK)
+        return status;
     json_t *states = json_array();
     for (uint32_t i = 0; i < log->count; i++)
         json_array_append_new(states, state_json(log, i));
-    json_t *root =
-        json_pack("{siso sI so so ss so}", "verde_run", 1, "program", hex_of(&log->program),
-                  "losses", (json_int_t)log->losses, "loss_first", json_loss(log->loss_first),
-                  "loss_last", json_loss(log->loss_last), "fault", log->fault, "states", states);
+    json_t *root = json_pack("{siso sI so so ss so so}", "verde_run", 1, "program",
+                             hex_of(&log->program), "losses", (json_int_t)log->losses, "loss_first",
+                             json_loss(log->loss_first), "loss_last", json_loss(log->loss_last),
+                             "fault", log->fault, "states", states, "root", hex_of(&states_root));
     if (log->rounded)
         json_object_set_new(root, "rounding", rounding_json(&log->rounding));
     if (log->rounded && log->party.role)
@@ -103,7 +177,7 @@ vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err)
     if (!text)
         return vd_fail(err, VD_ERR_LOCAL, "%s/run.json: out of memory", dir);
     snprintf(path, sizeof path, "%s/run.json", dir);
-    vd_status status = vd_write_file(path, text, strlen(text), 0644, err);
+    status = vd_write_file(path, text, strlen(text), 0644, err);
     free(text);
     return status;
 }
@@ -191,7 +265,8 @@ static vd_status read_log(const json_t *root, const char *path, vd_run_log *log,
     log->losses = json_integer_value(json_object_get(root, "losses"));
     log->loss_first = get_loss(json_object_get(root, "loss_first"));
     log->loss_last = get_loss(json_object_get(root, "loss_last"));
-    return read_states(json_object_get(root, "states"), path, log, err);
+    vd_status status = read_states(json_object_get(root, "states"), path, log, err);
+    return status == VD_OK ? check_root(log, json_object_get(root, "root"), path, err) : status;
 }
 
 vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err) {

@@ -11,7 +11,7 @@ static void file_path(char path[1024], const char *dir, const char *name) {
     snprintf(path, 1024, "%s/%s", dir, name);
 }
 
-static void state_path(char path[1024], const char *dir, const vd_hash *commitment) {
+void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commitment) {
     char hex[2 * VD_HASH_SIZE + 1];
     vd_hex(commitment->b, VD_HASH_SIZE, hex);
     snprintf(path, 1024, "%s/state-%s", dir, hex);
@@ -66,7 +66,7 @@ vd_status vd_store_save_state(const char *dir, const vd_program *program, const 
                               const vd_hash *commitment, vd_err *err) {
     char path[1024];
     vd_writer writer;
-    state_path(path, dir, commitment);
+    vd_store_state_path(path, dir, commitment);
     vd_status status = vd_writer_open(&writer, path, 0644, err);
     if (status != VD_OK)
         return status;
@@ -115,7 +115,7 @@ vd_status vd_store_load_state(const char *dir, const vd_program *program,
     int fd;
     uint64_t file_size;
     *out = (vd_state){.step = step};
-    state_path(path, dir, commitment);
+    vd_store_state_path(path, dir, commitment);
     if (vd_open_file(path, &fd, &file_size, &why) != VD_OK)
         return vd_fail(err, VD_ERR_IO, "%s", why.text);
     vd_status status = read_tensors(fd, path, program, out, err);

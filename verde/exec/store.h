@@ -40,11 +40,21 @@ VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_has
 VD_MUST_USE vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *err);
 VD_MUST_USE vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err);
 
+/* Root over the checkpoints as they are listed. Of a finished run without VD_FAULT_HISTORY it is
+ * the run root. */
+VD_MUST_USE vd_status vd_run_log_root(const vd_run_log *log, vd_hash *out, vd_err *err);
+/* Do the program, the number of checkpoints and their steps fit? VD_ERR_PEER: no, and what does
+ * not. */
+VD_MUST_USE vd_status vd_run_log_fits(const vd_run_log *log, const vd_program *program,
+                                      const char *dir, vd_err *err);
+
 VD_MUST_USE vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err);
-/* VD_ERR_IO if there is none yet, VD_ERR_USAGE if it is broken. */
+/* VD_ERR_IO if there is none yet, VD_ERR_USAGE if it is broken, VD_ERR_PEER if its states do not
+ * give the root that it names. */
 VD_MUST_USE vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err);
 
 /* The state's tensors, in a file named by its commitment. */
+void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commitment);
 VD_MUST_USE vd_status vd_store_save_state(const char *dir, const vd_program *program,
                                           const vd_state *state, const vd_hash *commitment,
                                           vd_err *err);

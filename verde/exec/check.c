@@ -1,0 +1,190 @@
+#include "verde/exec/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/source.h"
+#include "verde/exec/state_file.h"
+
+/* ---- states ---- */
+
+vd_status vd_check_sizes(const vd_check *c, vd_err *err) {
+    char path[1024];
+    for (uint32_t i = 0; i < c->log->count; i++) {
+        vd_store_state_path(path, c->dir, &c->log->state[i]);
+        vd_status status = vd_state_file_fits(path, c->exec->program, err);
+        if (status != VD_OK)
+            return status;
+    }
+    return VD_OK;
+}
+
+/* The checkpoint whose state has these tensors; log->count: none. */
+static vd_status find(const vd_check *c, const vd_hash *root, uint32_t *index, vd_err *err) {
+    vd_hash state;
+    for (*index = 0; *index < c->log->count; (*index)++) {
+        if (!vd_state_of_root(&c->log->program, c->log->step[*index], root, &state))
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a state");
+        if (vd_hash_equal(&state, &c->log->state[*index]))
+            return VD_OK;
+    }
+    return VD_OK;
+}
+
+/* Says what the bytes are instead of what was expected. */
+static vd_status is_another(const vd_check *c, const char *path, uint32_t expected,
+                            const vd_hash *found, const vd_hash *root, vd_err *err) {
+    char hex[2 * VD_HASH_SIZE + 1], also[64] = "";
+    uint32_t other;
+    vd_status status = find(c, root, &other, err);
+    if (status != VD_OK)
+        return status;
+    if (other < c->log->count)
+        snprintf(also, sizeof also, ", and are those of step %lld", (long long)c->log->step[other]);
+    vd_hex(found->b, VD_HASH_SIZE, hex);
+    return vd_fail(err, VD_ERR_PEER,
+                   "%s: expected the state of step %lld, states[%u] of run.json, as the name says; "
+                   "the bytes give %s%s",
+                   path, (long long)c->log->step[expected], expected, hex, also);
+}
+
+static vd_status check_state(const vd_check *c, uint32_t i, vd_hashed *hashed, vd_err *err) {
+    char path[1024];
+    vd_hash root, found;
+    vd_store_state_path(path, c->dir, &c->log->state[i]);
+    vd_status status = vd_state_file_root(path, hashed, &root, err);
+    if (status != VD_OK)
+        return status;
+    if (!vd_state_of_root(&c->log->program, c->log->step[i], &root, &found))
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a state");
+    return vd_hash_equal(&found, &c->log->state[i]) ? VD_OK
+                                                    : is_another(c, path, i, &found, &root, err);
+}
+
+vd_status vd_check_states(const vd_check *c, uint32_t first, uint32_t count, vd_err *err) {
+    vd_hashed hashed = {.check = c, .total = count * vd_state_bytes(c->exec->program)};
+    vd_status status = VD_OK;
+    for (uint32_t i = first; i < first + count && status == VD_OK; i++)
+        status = check_state(c, i, &hashed, err);
+    return status;
+}
+
+/* The state that a file has for a name, wherever it lies; none: the last one. */
+static uint32_t named(const vd_check *c, const char *path) {
+    char own[1024];
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (uint32_t i = 0; i < c->log->count; i++) {
+        vd_store_state_path(own, "", &c->log->state[i]);
+        if (strcmp(own + 1, name) == 0)
+            return i;
+    }
+    return c->log->count - 1;
+}
+
+vd_status vd_check_file(const vd_check *c, const char *path, uint32_t *index, vd_err *err) {
+    vd_hashed hashed = {.check = c, .total = vd_state_bytes(c->exec->program)};
+    const uint32_t expected = named(c, path);
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hash root, found;
+    vd_status status = vd_state_file_root(path, &hashed, &root, err);
+    if (status == VD_OK)
+        status = find(c, &root, index, err);
+    if (status != VD_OK || *index < c->log->count)
+        return status;
+    if (!vd_state_of_root(&c->log->program, c->log->step[expected], &root, &found))
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a state");
+    vd_hex(found.b, VD_HASH_SIZE, hex);
+    return vd_fail(err, VD_ERR_PEER,
+                   "%s: expected one of the %u states in %s/run.json, the bytes are none of them: "
+                   "as the state of step %lld they give %s",
+                   path, c->log->count, c->dir, (long long)c->log->step[expected], hex);
+}
+
+/* ---- rounding logs ---- */
+
+static vd_status read_sections(vd_log_file *file, const vd_graph *graph, vd_err *err) {
+    const uint64_t count = vd_graph_sections(graph, graph->node_count);
+    vd_status status = VD_OK;
+    vd_buf bytes = {0};
+    for (uint64_t i = 0; i < count && status == VD_OK; i++) {
+        bytes.size = 0;
+        status = vd_log_read_bytes(file, i, &bytes, err);
+        if (status == VD_ERR_PEER) /* what the trainer committed to may be against the rules */
+            status = VD_OK;
+    }
+    vd_buf_free(&bytes);
+    return status;
+}
+
+static vd_status check_step(const vd_check *c, int64_t step, const vd_log_node *node, vd_hash *root,
+                            vd_err *err) {
+    const vd_program *p = c->exec->program;
+    const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    const vd_log_run run = vd_rounded_schedule(&c->log->rounding, p);
+    vd_log_file *file;
+    vd_log_done done;
+    vd_status status =
+        vd_log_open(c->dir, &run, step, node, vd_free_nodes(graph, NULL), NULL, &file, err);
+    if (status != VD_OK)
+        return status;
+    vd_log_file_done(file, &done);
+    *root = done.root;
+    status = read_sections(file, graph, err);
+    vd_log_close(file);
+    return status;
+}
+
+static vd_status check_logs(const vd_check *c, uint32_t leaf, const vd_log_node *const node[2],
+                            vd_hash *root, vd_err *err) {
+    const int64_t first = leaf ? c->log->step[leaf - 1] : -1;
+    const uint64_t count = leaf ? (uint64_t)(c->log->step[leaf] - first) : 1;
+    const vd_fault *fault = &c->exec->fault;
+    vd_tree tree = {0};
+    vd_hash found;
+    vd_status status = VD_OK;
+    for (uint64_t i = 0; i < count && status == VD_OK; i++)
+        status = check_step(c, first + (int64_t)i, node[leaf != 0], &root[i], err);
+    if (status == VD_OK)
+        status = vd_tree_of_hashes(&tree, root, count, err);
+    if (status == VD_OK)
+        status = vd_tree_root(&tree, &found, err);
+    vd_tree_free(&tree);
+    if (status != VD_OK)
+        return status;
+    if (fault->kind == VD_FAULT_TWO_LOGS && c->log->step[leaf] > fault->step)
+        found.b[0] ^= 1;
+    if (!vd_hash_equal(&found, &c->log->logs[leaf]))
+        return vd_fail(err, VD_ERR_PEER,
+                       "%s/log: the logs up to step %lld are not those of states[%u].logs in "
+                       "run.json",
+                       c->dir, (long long)c->log->step[leaf], leaf);
+    return VD_OK;
+}
+
+vd_status vd_check_rounding(const vd_check *c, vd_err *err) {
+    const vd_program *p = c->exec->program;
+    if (!c->log->rounded)
+        return VD_OK;
+    vd_log_node *init = calloc(p->init.node_count + 1, sizeof *init);
+    vd_log_node *step = calloc(p->step.node_count + 1, sizeof *step);
+    vd_hash *root = calloc((size_t)p->checkpoint_interval + 1, sizeof *root);
+    vd_status status = init && step && root ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK) {
+        vd_free_nodes(&p->init, init);
+        vd_free_nodes(&p->step, step);
+    }
+    const vd_log_node *const node[2] = {init, step};
+    for (uint32_t i = 0; i < c->log->count && status == VD_OK; i++)
+        status = check_logs(c, i, node, root, err);
+    free(init);
+    free(step);
+    free(root);
+    return status == VD_ERR_USAGE ? vd_fail(err, VD_ERR_PEER, "%s", err->text) : status;
+}
+
+vd_status vd_check_run(const vd_check *c, vd_err *err) {
+    vd_status status = vd_check_sizes(c, err);
+    if (status == VD_OK)
+        status = vd_check_rounding(c, err);
+    return status == VD_OK ? vd_check_states(c, 0, c->log->count, err) : status;
+}

@@ -1,0 +1,193 @@
+#include "verde/exec/state_file.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    BLOCK_BYTES = 4 << 20, /* a power of two of leaves, so that each block is a node of its tree */
+    BLOCKS_A_THREAD = 8,   /* between two calls of `progress` */
+};
+
+/* Bytes of one tensor, from the start of a block on. */
+typedef struct {
+    uint64_t at; /* in the file */
+    uint32_t size;
+} block;
+
+typedef struct {
+    const char *path;
+    int fd;
+    block *block;
+    vd_hash *root; /* of each block */
+    uint64_t count;
+    atomic_bool failed;
+    vd_err err; /* of the first block that failed */
+} reading;
+
+uint64_t vd_state_bytes(const vd_program *program) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < program->leaf_count; i++)
+        total += vd_shape_bytes(&program->leaf[i].shape);
+    return total;
+}
+
+static vd_status open_state(const char *path, const vd_program *program, int *fd, vd_err *err) {
+    const uint64_t expected = vd_state_bytes(program);
+    uint64_t size;
+    vd_status status = vd_open_file(path, fd, &size, err);
+    if (status == VD_ERR_USAGE) /* none, or none that may be read: then it is not the run's */
+        status = vd_fail(err, VD_ERR_PEER, "expected a state: %s", err->text);
+    if (status == VD_OK && size != expected) {
+        status = vd_fail(err, VD_ERR_PEER, "%s: expected %llu bytes of a state, found %llu", path,
+                         (unsigned long long)expected, (unsigned long long)size);
+        close(*fd);
+    }
+    return status;
+}
+
+vd_status vd_state_file_fits(const char *path, const vd_program *program, vd_err *err) {
+    int fd;
+    vd_status status = open_state(path, program, &fd, err);
+    if (status == VD_OK)
+        close(fd);
+    return status;
+}
+
+/* ---- blocks ---- */
+
+static uint64_t blocks_of(const ro_shape *shape) {
+    return (vd_shape_bytes(shape) + BLOCK_BYTES - 1) / BLOCK_BYTES;
+}
+
+static vd_status plan(reading *r, const vd_program *program, vd_err *err) {
+    uint64_t at = 0, n = 0;
+    for (uint32_t i = 0; i < program->leaf_count; i++)
+        r->count += blocks_of(&program->leaf[i].shape);
+    r->block = calloc(r->count, sizeof *r->block);
+    r->root = calloc(r->count, sizeof *r->root);
+    if (!r->block || !r->root)
+        return vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", r->path);
+    for (uint32_t i = 0; i < program->leaf_count; i++) {
+        uint64_t left = vd_shape_bytes(&program->leaf[i].shape);
+        for (uint32_t size; left > 0; left -= size, at += size) {
+            size = left < BLOCK_BYTES ? (uint32_t)left : BLOCK_BYTES;
+            r->block[n++] = (block){at, size};
+        }
+    }
+    return VD_OK;
+}
+
+static vd_status read_block(const reading *r, const block *b, uint8_t *bytes, vd_err *err) {
+    for (uint32_t have = 0; have < b->size;) {
+        ssize_t got = pread(r->fd, bytes + have, b->size - have, (off_t)(b->at + have));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return vd_fail(err, VD_ERR_LOCAL, "%s: %s", r->path,
+                           got ? strerror(errno) : "became shorter while it was read");
+        have += (uint32_t)got;
+    }
+    return VD_OK;
+}
+
+static vd_status hash_block(const reading *r, uint64_t i, uint8_t *bytes, vd_err *err) {
+    vd_tree tree = {0};
+    vd_status status = read_block(r, &r->block[i], bytes, err);
+    if (status == VD_OK)
+        status = vd_tree_of_bytes(&tree, bytes, r->block[i].size, err);
+    if (status == VD_OK)
+        status = vd_tree_root(&tree, &r->root[i], err);
+    vd_tree_free(&tree);
+    return status;
+}
+
+static void hash_blocks(void *user, int64_t first, int64_t last, int worker) {
+    reading *r = user;
+    (void)worker;
+    vd_err err = {0};
+    uint8_t *bytes = malloc(BLOCK_BYTES);
+    vd_status status = bytes ? VD_OK : vd_fail(&err, VD_ERR_LOCAL, "%s: out of memory", r->path);
+    for (int64_t i = first; i < last && status == VD_OK; i++)
+        status = hash_block(r, (uint64_t)i, bytes, &err);
+    free(bytes);
+    if (status != VD_OK && !atomic_exchange(&r->failed, true))
+        r->err = err;
+}
+
+typedef struct {
+    reading *reading;
+    int64_t first;
+} piece;
+
+static void hash_piece(void *user, int64_t first, int64_t last, int worker) {
+    const piece *p = user;
+    hash_blocks(p->reading, p->first + first, p->first + last, worker);
+}
+
+static uint64_t bytes_of(const reading *r, int64_t first, int64_t last) {
+    const block *end = &r->block[last - 1];
+    return end->at + end->size - r->block[first].at;
+}
+
+static vd_status hash_all(reading *r, vd_hashed *hashed, vd_err *err) {
+    ro_ctx *ro = hashed->check->exec->ro;
+    const int64_t count = (int64_t)r->count, most = (int64_t)ro_ctx_threads(ro) * BLOCKS_A_THREAD;
+    for (int64_t first = 0, last; first < count; first = last) {
+        last = count - first < most ? count : first + most;
+        const uint64_t bytes = bytes_of(r, first, last);
+        piece p = {r, first};
+        ro_parallel_for(ro, last - first, 1, 1e-3 * (double)bytes, hash_piece, &p);
+        if (atomic_load(&r->failed))
+            return vd_fail(err, r->err.status, "%s", r->err.text);
+        hashed->done += bytes;
+        if (hashed->check->progress)
+            hashed->check->progress(hashed->check->user, hashed->done, hashed->total);
+    }
+    return VD_OK;
+}
+
+/* ---- from blocks to the state ---- */
+
+/* The split of RFC 6962 is a power of two, so the tree over a tensor's blocks is the upper part of
+ * the tree over its leaves. */
+static vd_status join(const reading *r, const vd_program *program, vd_hash *root, vd_err *err) {
+    vd_hash *tensor = calloc(program->leaf_count, sizeof *tensor), bytes;
+    vd_tree tree = {0};
+    vd_status status = tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", r->path);
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < program->leaf_count && status == VD_OK; i++) {
+        const ro_shape *shape = &program->leaf[i].shape;
+        const vd_tree blocks = {r->root + first, blocks_of(shape)};
+        first += blocks.count;
+        status = vd_tree_root(&blocks, &bytes, err);
+        if (status == VD_OK && !vd_tensor_commit(shape, &bytes, &tensor[i]))
+            status = vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", r->path);
+    }
+    if (status == VD_OK)
+        status = vd_tree_of_hashes(&tree, tensor, program->leaf_count, err);
+    if (status == VD_OK)
+        status = vd_tree_root(&tree, root, err);
+    vd_tree_free(&tree);
+    free(tensor);
+    return status;
+}
+
+vd_status vd_state_file_root(const char *path, vd_hashed *hashed, vd_hash *root, vd_err *err) {
+    const vd_program *program = hashed->check->exec->program;
+    reading r = {.path = path};
+    vd_status status = open_state(path, program, &r.fd, err);
+    if (status != VD_OK)
+        return status;
+    status = plan(&r, program, err);
+    if (status == VD_OK)
+        status = hash_all(&r, hashed, err);
+    if (status == VD_OK)
+        status = join(&r, program, root, err);
+    close(r.fd);
+    free(r.block);
+    free(r.root);
+    return status;
+}
