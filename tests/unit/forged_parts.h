@@ -74,11 +74,6 @@ static inline vd_status pass_note(void *user, uint64_t leaf, const vd_public_key
     return f->real.note(f->real.user, leaf, trainer, out, err);
 }
 
-static inline bool pass_diverged(void *user) {
-    const forger *f = user;
-    return f->real.diverged(f->real.user);
-}
-
 static inline uint32_t word_at(const void *bytes, int64_t index) {
     uint32_t word;
     memcpy(&word, (const uint8_t *)bytes + 4 * index, sizeof word);
@@ -217,7 +212,7 @@ static inline vd_source source_of(forger *f) {
                        .leaves = pass_leaves,
                        .tensor = pass_tensor,
                        .fold = forge_fold,
-                       .diverged = pass_diverged,
+                       .dishonest = true,
                        .role = f->real.role,
                        .logs = pass_logs,
                        .section = pass_section,

@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -165,11 +166,40 @@ Test(again, questions_of_a_hearing_that_cannot_be_are_refused) {
 
 /* ---- runs that break off ---- */
 
+static char told[256];
+
+static void remember(const char *line) {
+    snprintf(told, sizeof told, "%s", line);
+}
+
+static void told_nothing(void) {
+    told[0] = 0;
+}
+
 static void second_dir(const test_provider *p, char dir[80]) {
     snprintf(dir, 80, "%s/again", p->dir);
 }
 
-Test(again, that_holds_a_run_of_another_job_fails_and_says_so_once) {
+/* Signed, and at the first asking after the failure: nobody waits for a run that will not come. */
+static void expect_refusal(bench *b, const char *what) {
+    vd_question q = {.kind = VD_ASK_CHALLENGE, .challenged = true};
+    vd_buf note = {0};
+    q.challenger = public_of(b->a.key);
+    for (int i = 0; i < 2; i++) {
+        note.size = 0;
+        cr_assert(ask(b, true, &q, &note) == VD_OK, "%s", what);
+        json_t *body = test_answer_body(&note);
+        cr_expect(json_is_string(json_object_get(body, "refusal")) &&
+                      !json_object_get(body, "root"),
+                  "%s", what);
+        json_decref(body);
+    }
+    vd_buf_free(&note);
+    q = (vd_question){.kind = VD_ASK_OPEN, .tree = {.kind = VD_TREE_RUN}, .hi = 4, .depth = 2};
+    expect_status(b, true, &q, VD_OK, "the first run is answered for all the same");
+}
+
+Test(again, that_holds_a_run_of_another_job_is_refused) {
     char dir[80];
     bench b;
     test_job other;
@@ -181,13 +211,38 @@ Test(again, that_holds_a_run_of_another_job_fails_and_says_so_once) {
     vd_exec exec = {.program = &other.program, .ro = b.b.ro, .data = {other.text}};
     vd_run_options options = {.exec = &exec, .dir = dir};
     cr_assert(vd_run(&options, &result, &err) == VD_OK, "%s", err.text);
-    vd_question q = {.kind = VD_ASK_CHALLENGE, .challenged = true};
-    q.challenger = public_of(b.a.key);
-    expect_status(&b, true, &q, VD_ERR_LOCAL, "for the log");
-    expect_status(&b, true, &q, VD_ERR_IO, "from then on");
-    q = (vd_question){.kind = VD_ASK_OPEN, .tree = {.kind = VD_TREE_RUN}, .hi = 4, .depth = 2};
-    expect_status(&b, true, &q, VD_OK, "the first run is answered for all the same");
+    expect_refusal(&b, "a run of another job");
     test_job_close(&other);
+    bench_close(&b);
+}
+
+/* As on a full disk: the first write fails. */
+Test(again, that_cannot_be_written_is_refused, .init = told_nothing) {
+    char dir[80];
+    bench b;
+    bench_open(&b);
+    b.a.side.tell = remember;
+    second_dir(&b.a, dir);
+    FILE *in_its_way = fopen(dir, "w");
+    cr_assert(in_its_way && fclose(in_its_way) == 0);
+    expect_refusal(&b, "a file where its directory should be");
+    cr_expect(strstr(told, "the second run failed: "), "told: %s", told);
+    bench_close(&b);
+}
+
+/* The dispute ends at once, with the claim that nobody contests. */
+Test(again, that_cannot_be_written_declines_the_challenge) {
+    char dir[80];
+    bench b;
+    bench_open(&b);
+    second_dir(&b.a, dir);
+    FILE *in_its_way = fopen(dir, "w");
+    cr_assert(in_its_way && fclose(in_its_way) == 0);
+    test_dispute d = {.job = &b.job, .side = {&b.a.side, &b.b.side}, .challenge = true};
+    test_settle(&d);
+    cr_expect(d.status == VD_OK && d.outcome.challenge.end == VD_CHALLENGE_DECLINED);
+    test_expect_convicted(&d, 0, VD_GRADE_WRONG_OUTPUT, "not contested");
+    test_dispute_close(&d);
     bench_close(&b);
 }
 
@@ -240,7 +295,7 @@ Test(again, a_torn_checkpoint_is_no_trouble_of_an_answer) {
     vd_source source = p.side.source;
     cr_assert(source.states(source.user, 2, 4, state, &err) == VD_OK);
     cr_expect(err.status == VD_OK, "%s", err.text);
-    cr_expect(!source.diverged(source.user));
+    cr_expect(vd_hash_equal(&state[2], &p.run.final_state));
     test_provider_close(&p);
     test_job_close(&job);
 }

@@ -127,11 +127,6 @@ static vd_status forge_tensor(void *user, int64_t step, uint32_t value, const vo
     return status;
 }
 
-static bool real_diverged(void *user) {
-    const forger *f = user;
-    return f->real.diverged(f->real.user);
-}
-
 static vd_source source_of(forger *f) {
     return (vd_source){.user = f,
                        .run = forge_run,
@@ -139,7 +134,7 @@ static vd_source source_of(forger *f) {
                        .trace = forge_trace,
                        .leaves = forge_leaves,
                        .tensor = forge_tensor,
-                       .diverged = real_diverged};
+                       .dishonest = true};
 }
 
 /* ---- the bench: the run is wrong at one element of a late node of step 1 ---- */

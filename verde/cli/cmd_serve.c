@@ -21,6 +21,10 @@ static void stop(int signal_number) {
     vd_server_stop(running);
 }
 
+static void tell(const char *line) {
+    fprintf(stderr, "verde serve: %s\n", line);
+}
+
 static void put_json(vd_response *response, json_t *object) {
     if (!object || !vd_json_dump(object, &response->body))
         response->status = 500;
@@ -149,6 +153,7 @@ static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
         return status;
     p->service.provider.run_again = vd_again_source;
     p->service.provider.again = again;
+    p->service.provider.tell = tell;
     return VD_OK;
 }
 

@@ -18,7 +18,6 @@ struct vd_again {
     _Atomic double left_s; /* estimated, from the first step on */
     vd_status status;      /* of the run, once it is finished */
     vd_err err;
-    bool told; /* that it failed, and why */
     vd_replay *replay;
 };
 
@@ -72,14 +71,6 @@ static vd_status say_progress(const vd_again *a, vd_err *err) {
                    (long long)a->exec.program->steps, atomic_load(&a->left_s));
 }
 
-/* Why it failed is for the log, once; it is asked again and again. */
-static vd_status say_failure(vd_again *a, vd_err *err) {
-    if (a->told)
-        return vd_fail(err, VD_ERR_IO, "the second run failed");
-    a->told = true;
-    return vd_fail(err, VD_ERR_LOCAL, "the second run failed: %s", a->err.text);
-}
-
 static vd_status open_replay(vd_again *a, vd_err *err) {
     if (a->replay)
         return VD_OK;
@@ -94,7 +85,7 @@ vd_status vd_again_source(void *again, vd_source *out, vd_err *err) {
     if (!atomic_load(&a->finished))
         return say_progress(a, err);
     if (a->status != VD_OK)
-        return say_failure(a, err);
+        return vd_fail(err, VD_ERR_LOCAL, "the second run failed: %s", a->err.text);
     vd_status status = open_replay(a, err);
     if (status == VD_OK)
         *out = vd_replay_source(a->replay);

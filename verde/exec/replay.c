@@ -1,9 +1,11 @@
 /* Answers about a run on disk by re-executing from its checkpoints. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/exec/memory.h"
 #include "verde/exec/replay_logs.h"
+#include "verde/exec/run.h"
 
 enum { CACHE_MAX = 16 };
 
@@ -16,20 +18,38 @@ struct vd_replay {
     char dir[1024];
     vd_exec own;         /* as given; where the run is rounded, on free kernels */
     const vd_exec *exec; /* that */
-    vd_run_log log;
+    vd_run_log log;   /* as it was read, for good: other threads read it too */
+    vd_hash log_seal; /* of what it commits to */
+    vd_hash run_root;
     vd_replay_logs logs;
     vd_state at;    /* the last state reached; tensor NULL: none */
     vd_hash *known; /* states known_from .. known_to, the last range that was asked for */
     int64_t known_from, known_to;
+    vd_hash known_seal;
+    vd_hash *leaf; /* commitments of the tensors of state leaf_step; NULL: of none */
+    int64_t leaf_step;
     vd_records trace;
-    int64_t trace_step;      /* of `trace`, if it holds records */
+    int64_t trace_step; /* of `trace`, if it holds records */
+    vd_hash trace_seal;
     cached cache[CACHE_MAX]; /* outputs of nodes of step cache_step */
     uint32_t cached;
     int64_t cache_step;
     int64_t captured; /* the node of cache_step whose output and inputs are in it; -1: none */
     int32_t step_word;
-    bool diverged;
+    atomic_llong done, of; /* steps of the re-execution under way */
+    atomic_bool stop;
 };
+
+/* What lies in memory from one question to the next is sealed: what no longer fits its seal is
+ * computed again, as a statement about it may have been signed. */
+static bool seal(const void *bytes, size_t size, vd_hash *out) {
+    return vd_hash_tagged(NULL, bytes, size, out);
+}
+
+static bool is_sealed(const void *bytes, size_t size, const vd_hash *expected) {
+    vd_hash now;
+    return seal(bytes, size, &now) && vd_hash_equal(&now, expected);
+}
 
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state) {
     int64_t c = exec->program->checkpoint_interval, at = (exec->fault.step + c - 1) / c * c;
@@ -43,6 +63,41 @@ static void clear_cache(vd_replay *r) {
         free(r->cache[i].data);
     r->cached = 0;
     r->captured = -1;
+}
+
+/* The run's name, its states, and L of each if it has logs: what it commits to, as one text. */
+static vd_status put_log(const vd_run_log *log, vd_buf *out, vd_err *err) {
+    vd_put(out, &log->rounding.run, sizeof log->rounding.run);
+    vd_put(out, log->state, log->count * sizeof *log->state);
+    if (log->rounded)
+        vd_put(out, log->logs, log->count * sizeof *log->logs);
+    return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+static vd_status seal_log(vd_replay *r, vd_err *err) {
+    vd_buf text = {0};
+    vd_hash final;
+    vd_status status = put_log(&r->log, &text, err);
+    if (status == VD_OK && !seal(text.data, text.size, &r->log_seal))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&text);
+    return status == VD_OK ? vd_run_root(&r->own, &r->log, &r->run_root, &final, err) : status;
+}
+
+/* What the run committed to, from memory, or from its file if memory has changed. */
+static vd_status read_log(const vd_replay *r, vd_buf *text, vd_err *err) {
+    vd_run_log log = {0};
+    vd_status status = put_log(&r->log, text, err);
+    if (status != VD_OK || is_sealed(text->data, text->size, &r->log_seal))
+        return status;
+    text->size = 0;
+    status = vd_store_load_log(r->dir, &log, err);
+    if (status == VD_OK)
+        status = put_log(&log, text, err);
+    if (status == VD_OK && !is_sealed(text->data, text->size, &r->log_seal))
+        status = vd_fail(err, VD_ERR_LOCAL, "%s: run.json is not what it was", r->dir);
+    vd_run_log_free(&log);
+    return status == VD_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", err->text);
 }
 
 vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out, vd_err *err) {
@@ -62,6 +117,8 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     if (status == VD_OK && r->log.count != vd_run_leaves(exec->program))
         status = vd_fail(err, VD_ERR_USAGE, "%s: the run is not finished: %u of %llu checkpoints",
                          dir, r->log.count, (unsigned long long)vd_run_leaves(exec->program));
+    if (status == VD_OK)
+        status = seal_log(r, err);
     r->logs = (vd_replay_logs){.dir = r->dir, .program = exec->program, .log = &r->log};
     if (status == VD_OK)
         status = vd_replay_logs_open(&r->logs, &r->own, err);
@@ -73,14 +130,22 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     return VD_OK;
 }
 
+static void forget(void *user) {
+    vd_replay *r = user;
+    clear_cache(r);
+    free(r->known);
+    r->known = NULL;
+    free(r->leaf);
+    r->leaf = NULL;
+    vd_records_free(&r->trace);
+    vd_state_free(&r->at);
+}
+
 void vd_replay_destroy(vd_replay *r) {
     if (!r)
         return;
-    clear_cache(r);
+    forget(r);
     vd_replay_logs_close(&r->logs);
-    free(r->known);
-    vd_records_free(&r->trace);
-    vd_state_free(&r->at);
     vd_run_log_free(&r->log);
     free(r);
 }
@@ -92,13 +157,21 @@ static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err) {
     return status == VD_OK ? vd_state_place(r->exec, &r->at, err) : status;
 }
 
+/* The checkpoint at a step, or the last one before it. */
+static uint64_t checkpoint_of(const vd_replay *r, int64_t step) {
+    return step == r->exec->program->steps
+               ? r->log.count - 1
+               : (uint64_t)(step / r->exec->program->checkpoint_interval);
+}
+
+static bool is_usable(const vd_replay *r, int64_t step) {
+    return r->at.tensor && r->at.step <= step && r->at.step >= r->log.step[checkpoint_of(r, step)];
+}
+
 /* Brings r->at to the given step. A broken checkpoint is passed over for the one before it. */
 static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
-    uint64_t index = (uint64_t)(step / r->exec->program->checkpoint_interval);
-    if (step == r->exec->program->steps)
-        index = r->log.count - 1;
-    bool usable = r->at.tensor && r->at.step <= step && r->at.step >= r->log.step[index];
-    vd_status status = usable ? VD_OK : load_checkpoint(r, index, err);
+    uint64_t index = checkpoint_of(r, step);
+    vd_status status = is_usable(r, step) ? VD_OK : load_checkpoint(r, index, err);
     while (status == VD_ERR_IO && index > 0)
         status = load_checkpoint(r, --index, err);
     if (status == VD_ERR_IO) {
@@ -109,32 +182,52 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
     if (status == VD_OK && err) /* what was passed over is no trouble of the answer's */
         *err = (vd_err){0};
     while (status == VD_OK && r->at.step < step) {
-        status = vd_replay_logs_begin(&r->logs, r->at.step, err);
+        status = atomic_load(&r->stop) ? vd_fail(err, VD_ERR_LOCAL, "stopped")
+                                       : vd_replay_logs_begin(&r->logs, r->at.step, err);
         if (status == VD_OK)
             status = vd_exec_step(r->exec, NULL, &r->at, NULL, err);
+        atomic_fetch_add(&r->done, 1);
     }
     return status;
 }
 
-static vd_status run(void *user, vd_hash *state, vd_err *err) {
-    vd_replay *r = user;
-    (void)err;
-    for (uint32_t i = 0; i < r->log.count; i++) {
-        state[i] = r->log.state[i];
-        vd_fault_state(r->exec, r->log.step[i], &state[i]);
-    }
-    return VD_OK;
+/* What is about to be executed: from what leads to `from` up to `to`. */
+static void begin(vd_replay *r, int64_t from, int64_t to) {
+    const int64_t start = is_usable(r, from) ? r->at.step : r->log.step[checkpoint_of(r, from)];
+    atomic_store(&r->done, 0);
+    atomic_store(&r->of, to - start);
 }
 
-/* An honest provider looks at its own replay before it signs. */
-static void compare_with_log(vd_replay *r, int64_t step, const vd_hash *state) {
-    for (uint32_t i = 0; i < r->log.count; i++)
-        if (r->log.step[i] == step && !vd_hash_equal(&r->log.state[i], state))
-            r->diverged = true;
+static vd_status reach_one(vd_replay *r, int64_t step, vd_err *err) {
+    begin(r, step, step);
+    return reach(r, step, err);
+}
+
+static void progress(void *user, int64_t *done, int64_t *of) {
+    vd_replay *r = user;
+    *done = atomic_load(&r->done);
+    *of = atomic_load(&r->of);
+}
+
+static void stop(void *user) {
+    atomic_store(&((vd_replay *)user)->stop, true);
+}
+
+static vd_status run(void *user, vd_hash *state, vd_err *err) {
+    const vd_replay *r = user;
+    vd_buf text = {0};
+    vd_status status = read_log(r, &text, err);
+    if (status == VD_OK)
+        memcpy(state, text.data + VD_HASH_SIZE, r->log.count * sizeof *state);
+    for (uint32_t i = 0; status == VD_OK && i < r->log.count; i++)
+        vd_fault_state(r->exec, r->log.step[i], &state[i]);
+    vd_buf_free(&text);
+    return status;
 }
 
 static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash *state,
                                 vd_err *err) {
+    begin(r, from, to);
     for (int64_t s = from; s <= to; s++) {
         vd_status status = reach(r, s, err);
         if (status == VD_OK)
@@ -142,36 +235,35 @@ static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash 
                                    &state[s - from], err);
         if (status != VD_OK)
             return status;
-        compare_with_log(r, s, &state[s - from]);
         vd_fault_state(r->exec, s, &state[s - from]);
     }
     return VD_OK;
+}
+
+static bool knows(const vd_replay *r, int64_t from, int64_t to) {
+    return r->known && from >= r->known_from && to <= r->known_to &&
+           is_sealed(r->known, (size_t)(r->known_to - r->known_from + 1) * sizeof *r->known,
+                     &r->known_seal);
 }
 
 /* A referee asks about one range several times: it is executed once. */
 static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err) {
     vd_replay *r = user;
     size_t count = (size_t)(to - from) + 1;
-    if (!r->known || from < r->known_from || to > r->known_to) {
+    if (!knows(r, from, to)) {
         vd_hash *fresh = calloc(count, sizeof *fresh);
-        if (!fresh)
-            return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+        vd_status status = fresh ? execute_states(r, from, to, fresh, err)
+                                 : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+        if (status == VD_OK && !seal(fresh, count * sizeof *fresh, &r->known_seal))
+            status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
         free(r->known);
-        r->known = NULL;
-        vd_status status = execute_states(r, from, to, fresh, err);
-        if (status == VD_OK &&
-            r->diverged) { /* once more, from the file: a bit may have flipped just now */
-            r->diverged = false;
-            vd_state_free(&r->at);
-            status = execute_states(r, from, to, fresh, err);
-        }
+        r->known = status == VD_OK ? fresh : NULL;
+        r->known_from = from;
+        r->known_to = to;
         if (status != VD_OK) {
             free(fresh);
             return status;
         }
-        r->known = fresh;
-        r->known_from = from;
-        r->known_to = to;
     }
     memcpy(state, &r->known[from - r->known_from], count * sizeof *state);
     return VD_OK;
@@ -184,25 +276,41 @@ static const vd_state *before(vd_replay *r, int64_t step) {
 static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err *err) {
     vd_replay *r = user;
     *out = &r->trace;
-    if (r->trace.count && r->trace_step == step)
+    if (r->trace.count && r->trace_step == step &&
+        is_sealed(r->trace.bytes.data, r->trace.bytes.size, &r->trace_seal))
         return VD_OK;
     vd_records_free(&r->trace);
-    vd_status status = step < 0 ? VD_OK : reach(r, step, err);
+    vd_status status = step < 0 ? VD_OK : reach_one(r, step, err);
     if (status == VD_OK)
         status = vd_replay_logs_begin(&r->logs, step, err);
     if (status == VD_OK)
         status = vd_trace(r->exec, before(r, step), &r->trace, err);
     r->trace_step = step;
+    if (status == VD_OK && !seal(r->trace.bytes.data, r->trace.bytes.size, &r->trace_seal))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
     return status;
 }
 
+/* They are asked for with every question about a trace; whoever asks compares them with the state.
+ */
 static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) {
     vd_replay *r = user;
+    const size_t size = r->exec->program->leaf_count * sizeof *tensor;
     vd_hash state;
-    vd_status status = reach(r, step, err);
-    if (status == VD_OK)
-        status = vd_state_hash(r->exec->program, &r->log.program, &r->at, tensor, &state, err);
-    return status;
+    vd_status status = VD_OK;
+    if (!r->leaf || r->leaf_step != step) {
+        free(r->leaf);
+        r->leaf = NULL;
+        status = reach_one(r, step, err);
+        if (status == VD_OK)
+            status = vd_state_hash(r->exec->program, &r->log.program, &r->at, tensor, &state, err);
+        if (status != VD_OK || !(r->leaf = malloc(size)))
+            return status;
+        memcpy(r->leaf, tensor, size);
+        r->leaf_step = step;
+    }
+    memcpy(tensor, r->leaf, size);
+    return VD_OK;
 }
 
 /* ---- tensors of a step: run it again and keep one node's inputs and output ---- */
@@ -306,7 +414,7 @@ static vd_status tensor(void *user, int64_t step, uint32_t value, const void **d
     const vd_program *p = r->exec->program;
     const vd_graph *graph = step < 0 ? &p->init : &p->step;
     uint32_t index;
-    vd_status status = step < 0 ? VD_OK : reach(r, step, err);
+    vd_status status = step < 0 ? VD_OK : reach_one(r, step, err);
     if (status != VD_OK || value >= vd_source_count(p, graph))
         return status != VD_OK ? status : node_output(r, step, value, data, err);
     switch (vd_source_of(p, graph, value, &index)) {
@@ -332,7 +440,7 @@ static vd_status fold(void *user, int64_t step, uint32_t node, int64_t element, 
     vd_fold f;
     if (!vd_fold_open(&f, p, graph, node, element))
         return vd_fail(err, VD_ERR_LOCAL, "%s is no long fold", n->name);
-    vd_status status = step < 0 ? VD_OK : reach(r, step, err);
+    vd_status status = step < 0 ? VD_OK : reach_one(r, step, err);
     if (status == VD_OK && (r->cache_step != step || r->captured != (int64_t)node ||
                             r->cached > CACHE_MAX - VD_FOLD_INPUTS))
         status = capture_node(r, step, node, err);
@@ -341,18 +449,19 @@ static vd_status fold(void *user, int64_t step, uint32_t node, int64_t element, 
     return status == VD_OK ? vd_fold_run(&f, input, out, err) : status;
 }
 
-static bool diverged(void *user) {
-    return ((const vd_replay *)user)->diverged;
-}
-
 /* ---- rounding logs ---- */
 
 static vd_status logs(void *user, vd_hash *run_name, vd_hash *out, vd_err *err) {
     const vd_replay *r = user;
-    (void)err;
-    *run_name = r->log.rounding.run;
-    memcpy(out, r->log.logs, r->log.count * sizeof *out);
-    return VD_OK;
+    const size_t size = r->log.count * sizeof *out;
+    vd_buf text = {0};
+    vd_status status = read_log(r, &text, err);
+    if (status == VD_OK) {
+        memcpy(run_name, text.data, sizeof *run_name);
+        memcpy(out, text.data + sizeof *run_name + size, size);
+    }
+    vd_buf_free(&text);
+    return status;
 }
 
 static vd_status section(void *user, int64_t step, uint64_t index, vd_section_proof *out,
@@ -366,7 +475,18 @@ static vd_status note(void *user, uint64_t leaf, const vd_public_key *trainer, v
 }
 
 vd_source vd_replay_source(vd_replay *replay) {
-    vd_source source = {replay, run, states, trace, leaves, tensor, fold, diverged};
+    vd_source source = {.user = replay,
+                        .run = run,
+                        .states = states,
+                        .trace = trace,
+                        .leaves = leaves,
+                        .tensor = tensor,
+                        .fold = fold,
+                        .run_root = replay->run_root,
+                        .forget = forget,
+                        .progress = progress,
+                        .stop = stop,
+                        .dishonest = replay->own.fault.kind != VD_FAULT_NONE};
     if (replay->logs.rounded) {
         source.role = replay->log.party.role;
         source.logs = logs;

@@ -33,6 +33,11 @@ typedef struct {
     vd_proof section; /* under tree_root */
     vd_proof step;    /* of the step's log under L */
 } vd_section_proof;
+/* Section `index` of a step, which leads to `logs`, the L of its checkpoint. *run receives what its
+ * log is of. VD_ERR_PEER: it does not lead there. */
+VD_MUST_USE vd_status vd_section_verify(const vd_program *program, const vd_hash *program_hash,
+                                        int64_t step, uint64_t index, const vd_section_proof *proof,
+                                        const vd_hash *logs, vd_log_run *run, vd_err *err);
 
 /* A long fold (PROTOCOL.md section 5.5): an element of an operator with so many steps in SPEC.md
  * that it is disputed part by part. Stays where it is: `call` points into it. */
@@ -75,9 +80,19 @@ typedef struct {
     /* What each part of a long fold leaves: of an element of a node's output in step s. */
     vd_status (*fold)(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
                       vd_err *err);
-    /* Has any re-execution so far given another state than the run had committed to (bit rot, a
-     * bug)? */
-    bool (*diverged)(void *user);
+    /* Root over what `run` gives, and over `logs` too if there are any: as it was first stated. */
+    vd_hash run_root;
+    /* Forgets what was computed: what is asked from now on is computed again from a checkpoint. May
+     * be NULL. */
+    void (*forget)(void *user);
+    /* From any thread; may be NULL. How many steps a re-execution under way has done, and of how
+     * many. */
+    void (*progress)(void *user, int64_t *done, int64_t *of);
+    /* From any thread, for good; may be NULL. A re-execution ends after its step, without a
+     * result. */
+    void (*stop)(void *user);
+    /* It has a fault on purpose: nothing that it gives need fit. */
+    bool dishonest;
     /* Of runs with rounding logs; else the role is 0, and the rest NULL. */
     vd_role role;
     /* Which log, and L of each leaf of the run. */
@@ -108,8 +123,8 @@ typedef struct vd_again vd_again;
 VD_MUST_USE vd_status vd_again_create(const char *dir, const vd_exec *exec, const vd_fault *fault,
                                       vd_again **out, vd_err *err);
 void vd_again_destroy(vd_again *again); /* stops the run; accepts NULL */
-/* Starts the run at the first call. VD_ERR_IO, with how far it is, until it is finished. `again` is
- * a vd_again. */
+/* Starts the run at the first call. VD_ERR_IO, with how far it is, until it is finished;
+ * VD_ERR_LOCAL, with the reason, if it failed. `again` is a vd_again. */
 VD_MUST_USE vd_status vd_again_source(void *again, vd_source *out, vd_err *err);
 
 /* S as the run commits to it: with VD_FAULT_HISTORY another one at one checkpoint in the middle. */

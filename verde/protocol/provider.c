@@ -1,6 +1,4 @@
-#include "verde/protocol/provider.h"
-
-#include "verde/exec/run.h"
+#include "verde/protocol/inquiry.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,345 +28,10 @@ bool vd_commitment(const vd_hash *salt, const vd_public_key *key, const vd_hash 
     return vd_hash_tagged("verde/commit/1", bytes, sizeof bytes, out);
 }
 
-/* ---- one request ---- */
-
-typedef struct {
-    const vd_provider *provider;
-    vd_source source; /* of the run that the question is about */
-    vd_assignment assignment;
-    vd_hash assignment_hash, question_hash;
-    vd_question question;
-    vd_err *err;
-} request;
-
-/* Secret until revealed, and the same after a restart: a signature that nobody else can make. */
-static vd_status salt_of(const request *r, vd_hash *salt) {
-    static const char prefix[] = "verde/salt/1";
-    uint8_t message[sizeof prefix + VD_HASH_SIZE], signature[VD_SIGNATURE_SIZE];
-    memcpy(message, prefix, sizeof prefix);
-    memcpy(message + sizeof prefix, r->assignment_hash.b, VD_HASH_SIZE);
-    vd_status status = vd_sign(r->provider->key, message, sizeof message, signature, r->err);
-    if (status == VD_OK && !vd_hash_tagged("verde/salt/1", signature, sizeof signature, salt))
-        status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-    return status;
+static void tell(const vd_inquiry *r, const char *line) {
+    if (r->provider->tell)
+        r->provider->tell(line);
 }
-
-/* ---- trees ---- */
-
-/* The leaves of a tree: hashes, records or bytes of a tensor; and its Merkle tree. */
-typedef struct {
-    vd_tree tree;
-    vd_hash *item;             /* RUN, SUBRUN, STATE; owned */
-    vd_hash (*logged)[2];      /* RUN with rounding logs: S and L of each item; owned */
-    const vd_records *records; /* TRACE, FOLD */
-    vd_records parts;          /* FOLD; owned */
-    const uint8_t *bytes;      /* TENSOR, as committed to */
-    void *copy;                /* owned; NULL if those are the tensor's memory */
-    uint64_t size;
-    vd_hash root; /* of the tree */
-} leaves;
-
-static void leaves_free(leaves *l) {
-    vd_tree_free(&l->tree);
-    vd_records_free(&l->parts);
-    free(l->item);
-    free(l->logged);
-    free(l->copy);
-}
-
-static vd_status tensor_leaves(const request *r, const vd_tree_name *name, leaves *out) {
-    const vd_program *p = r->provider->program;
-    const void *data;
-    vd_status status = r->source.tensor(r->source.user, name->step, name->value, &data, r->err);
-    if (status != VD_OK)
-        return status;
-    const ro_shape *shape = vd_value_shape(p, vd_step_graph(p, name->step), name->value);
-    out->size = vd_shape_bytes(shape);
-    out->bytes = vd_to_little(data, out->size, ro_dtype_size(shape->dtype), &out->copy);
-    return out->bytes ? vd_tree_of_bytes(&out->tree, out->bytes, out->size, r->err)
-                      : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-}
-
-/* S || L is what a leaf is proven by, and its hash what the tree is made of. */
-static vd_status log_leaves(const request *r, uint64_t count, leaves *out) {
-    vd_hash run_name, *logs = calloc(count, sizeof *logs);
-    out->logged = calloc(count, sizeof *out->logged);
-    vd_status status = logs && out->logged ? r->source.logs(r->source.user, &run_name, logs, r->err)
-                                           : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-    for (uint64_t i = 0; status == VD_OK && i < count; i++) {
-        out->logged[i][0] = out->item[i];
-        out->logged[i][1] = logs[i];
-        if (!vd_logged_state(&out->item[i], &logs[i], &out->item[i]))
-            status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-    }
-    free(logs);
-    return status;
-}
-
-static vd_status hash_leaves(const request *r, const vd_tree_name *name, uint64_t count,
-                             leaves *out) {
-    const vd_source *s = &r->source;
-    vd_status status;
-    out->item = calloc(count, sizeof *out->item);
-    if (!out->item)
-        return vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-    if (name->kind == VD_TREE_RUN)
-        status = s->run(s->user, out->item, r->err);
-    else if (name->kind == VD_TREE_SUBRUN)
-        status = s->states(s->user, name->step, name->to, out->item, r->err);
-    else
-        status = s->leaves(s->user, name->step, out->item, r->err);
-    if (name->kind == VD_TREE_SUBRUN && r->provider->lie == VD_LIE_CONTRADICT)
-        out->item[count - 1].b[31] ^= 1;
-    if (status == VD_OK && name->kind == VD_TREE_RUN && s->role)
-        status = log_leaves(r, count, out);
-    return status != VD_OK ? status : vd_tree_of_hashes(&out->tree, out->item, count, r->err);
-}
-
-static vd_status fold_leaves(const request *r, const vd_tree_name *name, leaves *out) {
-    const vd_program *p = r->provider->program;
-    const uint32_t node = name->value - vd_source_count(p, vd_step_graph(p, name->step));
-    vd_status status =
-        r->source.fold(r->source.user, name->step, node, name->element, &out->parts, r->err);
-    out->records = &out->parts;
-    return status == VD_OK ? vd_records_tree(&out->parts, &out->tree, r->err) : status;
-}
-
-static vd_status load_leaves(const request *r, const vd_tree_name *name, leaves *out) {
-    const vd_source *s = &r->source;
-    vd_status status;
-    *out = (leaves){0};
-    if (name->kind == VD_TREE_TENSOR) {
-        status = tensor_leaves(r, name, out);
-    } else if (name->kind == VD_TREE_TRACE) {
-        status = s->trace(s->user, name->step, &out->records, r->err);
-        if (status == VD_OK)
-            status = vd_records_tree(out->records, &out->tree, r->err);
-    } else if (name->kind == VD_TREE_FOLD) {
-        status = fold_leaves(r, name, out);
-    } else {
-        status = hash_leaves(r, name, vd_tree_leaves(r->provider->program, name), out);
-    }
-    if (status == VD_OK)
-        status = vd_tree_root(&out->tree, &out->root, r->err);
-    if (status != VD_OK)
-        leaves_free(out);
-    return status;
-}
-
-static const uint8_t *leaf_bytes(const leaves *l, uint64_t index, size_t *size) {
-    if (l->records)
-        return vd_records_at(l->records, index, size);
-    *size = l->logged ? sizeof l->logged[index] : VD_HASH_SIZE;
-    if (l->logged)
-        return l->logged[index][0].b;
-    if (l->item)
-        return l->item[index].b;
-    uint64_t at = index * VD_LEAF_SIZE;
-    *size = l->size - at < VD_LEAF_SIZE ? (size_t)(l->size - at) : VD_LEAF_SIZE;
-    return l->bytes + at;
-}
-
-/* {"data": base64, "path": [hash, ...]} */
-static json_t *prove_leaf(const request *r, const leaves *l, uint64_t index) {
-    vd_proof proof;
-    size_t size;
-    const uint8_t *bytes = leaf_bytes(l, index, &size);
-    if (vd_tree_prove(&l->tree, index, &proof, r->err) != VD_OK)
-        return NULL;
-    if (r->provider->lie == VD_LIE_PROOF && proof.length)
-        proof.path[0].b[0] ^= 1;
-    char *data = vd_base64(bytes, size);
-    if (!data) {
-        vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-        return NULL;
-    }
-    json_t *path = json_array();
-    for (uint32_t i = 0; i < proof.length; i++)
-        json_array_append_new(path, vd_json_hash(&proof.path[i]));
-    json_t *out = json_pack("{ss so}", "data", data, "path", path);
-    free(data);
-    return out;
-}
-
-/* ---- answers ---- */
-
-static json_t *answer_prove(const request *r) {
-    leaves l;
-    if (load_leaves(r, &r->question.tree, &l) != VD_OK)
-        return NULL;
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < r->question.leaf_count; i++)
-        json_array_append_new(list, prove_leaf(r, &l, r->question.leaf[i]));
-    json_t *out = json_pack("{so so}", "root", vd_json_hash(&l.root), "leaves", list);
-    leaves_free(&l);
-    return out;
-}
-
-static json_t *answer_open(const request *r) {
-    leaves l;
-    uint64_t lo[1 << VD_OPEN_DEPTH_MAX], hi[1 << VD_OPEN_DEPTH_MAX];
-    const vd_question *q = &r->question;
-    if (load_leaves(r, &q->tree, &l) != VD_OK)
-        return NULL;
-    size_t count = vd_tree_frontier(q->lo, q->hi, q->depth, lo, hi);
-    json_t *list = json_array();
-    for (size_t i = 0; i < count; i++) {
-        vd_hash hash;
-        if (vd_tree_node(&l.tree, lo[i], hi[i], &hash, r->err) != VD_OK)
-            break;
-        json_array_append_new(list, vd_json_hash(&hash));
-    }
-    json_t *out = json_pack("{so so}", "root", vd_json_hash(&l.root), "hashes", list);
-    leaves_free(&l);
-    return out;
-}
-
-/* The ends of what is stated come with proofs, to be compared with earlier statements. */
-static json_t *answer_subrun(const request *r) {
-    leaves l;
-    if (load_leaves(r, &r->question.tree, &l) != VD_OK)
-        return NULL;
-    json_t *out = json_pack("{so so so}", "root", vd_json_hash(&l.root), "first",
-                            prove_leaf(r, &l, 0), "last", prove_leaf(r, &l, l.tree.count - 1));
-    leaves_free(&l);
-    return out;
-}
-
-static json_t *answer_trace(const request *r) {
-    int64_t s = r->question.tree.step;
-    const vd_source *source = &r->source;
-    vd_hash state[2];
-    leaves l;
-    vd_status status = s < 0 ? source->states(source->user, 0, 0, &state[1], r->err)
-                             : source->states(source->user, s, s + 1, state, r->err);
-    if (status != VD_OK || load_leaves(r, &r->question.tree, &l) != VD_OK)
-        return NULL;
-    json_t *out =
-        json_pack("{so so}", "root", vd_json_hash(&l.root), "after", vd_json_hash(&state[1]));
-    if (s >= 0)
-        json_object_set_new(out, "before", vd_json_hash(&state[0]));
-    leaves_free(&l);
-    return out;
-}
-
-static vd_status make_commitment(const request *r, vd_hash *salt, vd_hash *root, vd_hash *out) {
-    leaves l;
-    vd_public_key key;
-    vd_tree_name run = {.kind = VD_TREE_RUN};
-    vd_status status = salt_of(r, salt);
-    if (status == VD_OK)
-        status = load_leaves(r, &run, &l);
-    if (status != VD_OK)
-        return status;
-    *root = l.root;
-    leaves_free(&l);
-    vd_key_public(r->provider->key, &key);
-    return vd_commitment(salt, &key, root, out) ? VD_OK
-                                                : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-}
-
-static json_t *answer_commit(const request *r) {
-    vd_hash salt, root, commit;
-    if (make_commitment(r, &salt, &root, &commit) != VD_OK)
-        return NULL;
-    return json_pack("{so}", "commit", vd_json_hash(&commit));
-}
-
-/* Of a rounding log: which one the run has, or has followed. */
-static json_t *add_run_name(const request *r, json_t *out) {
-    const uint64_t count = vd_run_leaves(r->provider->program);
-    vd_hash run_name, *logs = calloc(count, sizeof *logs);
-    vd_status status = logs ? r->source.logs(r->source.user, &run_name, logs, r->err)
-                            : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-    free(logs);
-    if (status == VD_OK)
-        json_object_set_new(out, "run", vd_json_hash(&run_name));
-    return out;
-}
-
-/* Only to a set that holds the own commitment: nobody learns the root before all have committed. */
-static json_t *answer_reveal(const request *r) {
-    vd_hash salt, root, commit;
-    bool mine = false;
-    if (make_commitment(r, &salt, &root, &commit) != VD_OK)
-        return NULL;
-    for (uint32_t i = 0; i < r->question.commit_count; i++)
-        mine |= vd_hash_equal(&r->question.commit[i], &commit);
-    if (!mine || r->question.commit_count != r->assignment.provider_count)
-        return json_pack("{ss}", "refusal", "the set of commitments lacks mine");
-    json_t *out = json_pack("{so so}", "salt", vd_json_hash(&salt), "root", vd_json_hash(&root));
-    return r->source.role ? add_run_name(r, out) : out;
-}
-
-/* The claim of the second hearing. There is nobody left to copy it from: the rival's is revealed.
- */
-static json_t *answer_challenge(const request *r) {
-    leaves l;
-    vd_tree_name run = {.kind = VD_TREE_RUN};
-    if (load_leaves(r, &run, &l) != VD_OK)
-        return NULL;
-    json_t *out = json_pack("{so}", "root", vd_json_hash(&l.root));
-    leaves_free(&l);
-    return out;
-}
-
-static json_t *path_json(const vd_proof *proof) {
-    json_t *path = json_array();
-    for (uint32_t i = 0; i < proof->length; i++)
-        json_array_append_new(path, vd_json_hash(&proof->path[i]));
-    return path;
-}
-
-static json_t *answer_section(const request *r) {
-    const vd_source *s = &r->source;
-    vd_section_proof proof = {.run = {{0}}};
-    json_t *out = NULL;
-    char *text = NULL;
-    vd_status status =
-        s->section(s->user, r->question.tree.step, r->question.leaf[0], &proof, r->err);
-    if (status == VD_OK && !(text = vd_base64(proof.bytes.data, proof.bytes.size)))
-        status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-    if (r->provider->lie == VD_LIE_PROOF)
-        proof.tree_root.b[0] ^= 1;
-    if (status == VD_OK)
-        out = json_pack("{so so so so}", "run", vd_json_hash(&proof.run), "tree",
-                        vd_json_hash(&proof.tree_root), "path", path_json(&proof.section), "logs",
-                        path_json(&proof.step));
-    if (proof.leaf.size <= VD_LOG_SECTION_BYTES)
-        json_object_set_new(out, "section", json_string(text));
-    else {
-        json_object_set_new(out, "digest", vd_json_hash(&proof.leaf.digest));
-        json_object_set_new(out, "size", json_integer((json_int_t)proof.leaf.size));
-    }
-    free(text);
-    vd_buf_free(&proof.bytes);
-    return out;
-}
-
-/* What the auditor holds against the trainer: only if the trainer has signed it. */
-static json_t *answer_note(const request *r) {
-    vd_buf note = {0};
-    json_t *out = NULL;
-    vd_status status = r->source.note(r->source.user, r->question.leaf[0],
-                                      &r->assignment.provider[0], &note, r->err);
-    if (status == VD_OK)
-        out = json_pack("{ss#}", "note", (const char *)note.data, (size_t)note.size);
-    if (status == VD_ERR_PEER) { /* said in an answer: it is no fault of the request */
-        out = json_pack("{ss}", "refusal", r->err->text);
-        r->err->status = VD_OK;
-    }
-    vd_buf_free(&note);
-    return out;
-}
-
-static json_t *(*const answers[])(const request *) = {
-    [VD_ASK_COMMIT] = answer_commit,       [VD_ASK_REVEAL] = answer_reveal,
-    [VD_ASK_SUBRUN] = answer_subrun,       [VD_ASK_TRACE] = answer_trace,
-    [VD_ASK_OPEN] = answer_open,           [VD_ASK_PROVE] = answer_prove,
-    [VD_ASK_CHALLENGE] = answer_challenge, [VD_ASK_NOTE] = answer_note,
-    [VD_ASK_SECTION] = answer_section,
-};
 
 static bool is_enrolled(const vd_assignment *a, const vd_public_key *key) {
     for (uint32_t i = 0; i < a->provider_count; i++)
@@ -379,7 +42,7 @@ static bool is_enrolled(const vd_assignment *a, const vd_public_key *key) {
 
 /* Its own run; in the second hearing, if this provider is the challenger, its second one. What was
  * said about one is never said about the other. */
-static vd_status choose_run(request *r) {
+static vd_status choose_run(vd_inquiry *r) {
     const vd_provider *p = r->provider;
     const vd_question *q = &r->question;
     vd_public_key key;
@@ -396,10 +59,16 @@ static vd_status choose_run(request *r) {
         return VD_OK;
     if (!p->run_again)
         return vd_fail(r->err, VD_ERR_PEER, "this provider does not run again");
-    return p->run_again(p->again, &r->source, r->err);
+    vd_status status = p->run_again(p->again, &r->source, r->err);
+    /* The root of a run that cannot be made will never be told: better said than waited for. */
+    r->refused = status == VD_ERR_LOCAL && q->kind == VD_ASK_CHALLENGE;
+    if (!r->refused)
+        return status;
+    tell(r, r->err->text);
+    return VD_OK;
 }
 
-static bool withheld(const request *r) {
+static bool withheld(vd_inquiry *r) {
     if (r->provider->lie == VD_LIE_SILENCE)
         return r->question.kind >= VD_ASK_SUBRUN;
     return r->provider->lie == VD_LIE_WITHHOLD && r->question.tree.kind == VD_TREE_TENSOR;
@@ -427,14 +96,14 @@ static bool note_signer(const json_t *note, vd_public_key *key) {
     return ok;
 }
 
-static bool enrolled(const request *r) {
+static bool enrolled(vd_inquiry *r) {
     vd_public_key key;
     vd_key_public(r->provider->key, &key);
     return is_enrolled(&r->assignment, &key);
 }
 
 /* Who trained is provider 0, and who followed its log is not: neither speaks as the other. */
-static vd_status check_role(const request *r) {
+static vd_status check_role(vd_inquiry *r) {
     const vd_role role = r->provider->source.role;
     vd_public_key key;
     vd_key_public(r->provider->key, &key);
@@ -448,7 +117,7 @@ static vd_status check_role(const request *r) {
     return VD_OK;
 }
 
-static vd_status other_program(const request *r) {
+static vd_status other_program(vd_inquiry *r) {
     char ours[2 * VD_HASH_SIZE + 1], asked[2 * VD_HASH_SIZE + 1];
     vd_hex(r->provider->program_hash.b, VD_HASH_SIZE, ours);
     vd_hex(r->assignment.program.b, VD_HASH_SIZE, asked);
@@ -456,7 +125,7 @@ static vd_status other_program(const request *r) {
                    ours, asked);
 }
 
-static vd_status read_assignment(request *r, const json_t *note) {
+static vd_status read_assignment(vd_inquiry *r, const json_t *note) {
     vd_public_key referee;
     vd_buf payload = {0};
     if (!note_signer(note, &referee))
@@ -480,7 +149,7 @@ static vd_status read_assignment(request *r, const json_t *note) {
     return check_role(r);
 }
 
-static vd_status read_question(request *r, const json_t *note) {
+static vd_status read_question(vd_inquiry *r, const json_t *note) {
     vd_buf payload = {0};
     vd_status status = open_note(note, VD_TYPE_QUESTION, &r->assignment.referee, &payload, r->err);
     if (status == VD_OK)
@@ -493,37 +162,52 @@ static vd_status read_question(request *r, const json_t *note) {
     return status;
 }
 
-static vd_status answer(request *r, vd_buf *out) {
+/* What is incomplete is never signed. */
+static json_t *build(vd_inquiry *r) {
+    *r->err = (vd_err){0};
+    r->mismatch = false;
+    vd_json_start();
+    json_t *body = vd_inquiry_body(r);
+    if (!vd_json_failed() && r->err->status == VD_OK)
+        return body;
+    json_decref(body);
+    return NULL;
+}
+
+vd_status vd_inquiry_answer(vd_inquiry *r, vd_buf *note) {
     if (withheld(r))
         return vd_fail(r->err, VD_ERR_TIMEOUT, "silent on purpose");
-    const vd_source *source = &r->source;
-    r->err->status = VD_OK;
-    vd_json_start();
-    json_t *body = answers[r->question.kind](r);
-    if (vd_json_failed() || r->err->status != VD_OK) { /* what is incomplete is never signed */
-        json_decref(body);
-        body = NULL;
+    json_t *body = build(r);
+    if (!body && r->mismatch && r->source.forget) { /* a bit may have flipped just then */
+        tell(r, r->err->text);
+        r->source.forget(r->source.user);
+        body = build(r);
     }
-    if (source->diverged(source->user) && source->role) { /* free kernels are not of one meaning */
-        json_decref(body);
+    if (!body && r->mismatch)
         return vd_fail(r->err, VD_ERR_LOCAL,
-                       "the run cannot be repeated: was it made by another build, or on another "
-                       "machine?");
-    }
-    if (source->diverged(source->user)) { /* nothing is signed that a replay does not bear out */
-        json_decref(body);
-        body = json_pack("{sb}", "concede", 1);
-    }
+                       "%.150s: was the run made by another build or on another machine, or is "
+                       "memory or a disk of this one broken?",
+                       r->err->text);
     if (!body)
         return r->err->status != VD_OK ? r->err->status
                                        : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
     vd_status status = vd_answer_write(r->provider->key, &r->assignment_hash, &r->question_hash,
-                                       body, out, r->err);
+                                       body, note, r->err);
     json_decref(body);
     return status;
 }
 
-static vd_status read_request(request *r, const void *bytes, size_t size) {
+bool vd_inquiry_is_quick(const vd_inquiry *r) {
+    switch (r->question.kind) {
+    case VD_ASK_COMMIT:
+    case VD_ASK_REVEAL:
+    case VD_ASK_CHALLENGE:
+    case VD_ASK_NOTE: return true;
+    default: return r->question.tree.kind == VD_TREE_RUN;
+    }
+}
+
+static vd_status read_request(vd_inquiry *r, const void *bytes, size_t size) {
     static const char *const keys[] = {"assignment", "question", NULL};
     json_t *root;
     vd_status status = vd_json_read(bytes, size < 2 * VD_QUESTION_BYTES_MAX ? size : 0,
@@ -538,27 +222,36 @@ static vd_status read_request(request *r, const void *bytes, size_t size) {
     return status;
 }
 
+vd_status vd_inquiry_open(const vd_provider *provider, const void *bytes, size_t size,
+                          vd_inquiry *r, vd_err *err) {
+    *r = (vd_inquiry){.provider = provider, .err = err};
+    vd_status status = read_request(r, bytes, size);
+    return status == VD_OK ? choose_run(r) : status;
+}
+
+void vd_inquiry_free(vd_inquiry *r) {
+    vd_question_free(&r->question);
+}
+
 vd_status vd_provider_screen(const vd_provider *provider, const void *bytes, size_t size,
                              vd_public_key *referee, vd_err *err) {
     vd_err local = {0};
-    request r = {.provider = provider, .source = provider->source, .err = err ? err : &local};
+    vd_inquiry r = {.provider = provider, .source = provider->source, .err = err ? err : &local};
     vd_status status = read_request(&r, bytes, size);
     if (status == VD_OK)
         *referee = r.assignment.referee;
-    vd_question_free(&r.question);
+    vd_inquiry_free(&r);
     return status;
 }
 
-vd_status vd_provider_answer(const vd_provider *provider, const void *bytes, size_t size,
+vd_status vd_provider_answer(const vd_provider *provider, const void *request, size_t size,
                              vd_buf *out, vd_err *err) {
     vd_err local = {0};
-    request r = {.provider = provider, .err = err ? err : &local};
-    vd_status status = read_request(&r, bytes, size);
+    vd_inquiry r;
+    vd_status status = vd_inquiry_open(provider, request, size, &r, err ? err : &local);
     if (status == VD_OK)
-        status = choose_run(&r);
-    if (status == VD_OK)
-        status = answer(&r, out);
-    vd_question_free(&r.question);
+        status = vd_inquiry_answer(&r, out);
+    vd_inquiry_free(&r);
     return status;
 }
 

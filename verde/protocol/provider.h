@@ -26,10 +26,11 @@ typedef struct {
     vd_source source;
     const vd_public_key *referee; /* the only one to answer; NULL: any that enrols this key */
     vd_lie lie;
-    /* A second run, for the second hearing. VD_ERR_IO: not finished yet, to be asked again. NULL:
-     * this provider does not run again. */
+    /* A second run, for the second hearing. VD_ERR_IO: not finished yet, to be asked again;
+     * VD_ERR_LOCAL: it failed, and none is stated. NULL: this provider does not run again. */
     vd_status (*run_again)(void *again, vd_source *out, vd_err *err);
     void *again;
+    void (*tell)(const char *line); /* of trouble, to whoever runs this provider; may be NULL */
 } vd_provider;
 
 /* `request`: {"assignment": note, "question": note}, as vd_request_write makes it. The answer note

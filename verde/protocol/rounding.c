@@ -115,15 +115,8 @@ bool vd_section_ask(vd_referee *r, uint32_t p, vd_question *question) {
     return true;
 }
 
-typedef struct {
-    vd_hash run, tree;
-    vd_log_leaf leaf;
-    vd_buf bytes; /* none if there are too many */
-    vd_proof path, logs;
-} section_answer;
-
 /* Its bytes, or, of more than are allowed, their number and digest. */
-static vd_status read_leaf(const json_t *body, section_answer *out, vd_err *err) {
+static vd_status read_leaf(const json_t *body, vd_section_proof *out, vd_err *err) {
     const char *text = json_string_value(json_object_get(body, "section"));
     const json_int_t size = json_integer_value(json_object_get(body, "size"));
     vd_status status = VD_OK;
@@ -139,43 +132,13 @@ static vd_status read_leaf(const json_t *body, section_answer *out, vd_err *err)
     return status;
 }
 
-static vd_status read_answer(const json_t *body, section_answer *out, vd_err *err) {
-    if (!vd_json_get_hash(body, "run", &out->run) || !vd_json_get_hash(body, "tree", &out->tree) ||
-        !vd_take_path(json_object_get(body, "path"), &out->path) ||
-        !vd_take_path(json_object_get(body, "logs"), &out->logs))
+static vd_status read_answer(const json_t *body, vd_section_proof *out, vd_err *err) {
+    if (!vd_json_get_hash(body, "run", &out->run) ||
+        !vd_json_get_hash(body, "tree", &out->tree_root) ||
+        !vd_take_path(json_object_get(body, "path"), &out->section) ||
+        !vd_take_path(json_object_get(body, "logs"), &out->step))
         return vd_fail(err, VD_ERR_PEER, "its section of the log is malformed");
     return read_leaf(body, out, err);
-}
-
-static vd_status run_of(const vd_referee *r, const vd_hash *name, vd_log_run *out, vd_err *err) {
-    const vd_program_rounding *rounding = &r->program->rounding;
-    vd_thresholds thresholds = {.bits = rounding->bits};
-    *out = (vd_log_run){.program = r->program_hash,
-                        .run = *name,
-                        .encoding = (vd_log_encoding)rounding->encoding,
-                        .bits = rounding->bits};
-    memcpy(thresholds.of, rounding->threshold, sizeof thresholds.of);
-    return out->encoding == VD_LOG_SYMBOLS ? vd_thresholds_hash(&thresholds, &out->thresholds, err)
-                                           : VD_OK;
-}
-
-/* From the section to the step's log, and from there to L, which both have stated. */
-static vd_status check_answer(const vd_referee *r, const section_answer *a, vd_log_run *run,
-                              vd_err *err) {
-    const vd_log_range range = vd_logs_at(r->program, r->step);
-    const uint32_t sections = (uint32_t)vd_graph_sections(r->graph, r->graph->node_count);
-    vd_hash root, leaf;
-    vd_status status = run_of(r, &a->run, run, err);
-    if (status == VD_OK && (!vd_log_root(run, r->step, sections, &a->tree, &root) ||
-                            !vd_leaf_hash(&root, sizeof root, &leaf)))
-        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    if (status == VD_OK)
-        status = vd_proof_verify(&a->logs, (uint64_t)(r->step - range.first), range.count, &leaf,
-                                 &r->party[TRAINER].logs, err);
-    if (status == VD_OK)
-        status = vd_log_proof_verify(run, r->step, (uint32_t)r->wanted[0], sections, &a->leaf,
-                                     &a->tree, &a->path, &root, err);
-    return status;
 }
 
 /* The trainer's value is possible: is it the one that its log names? */
@@ -206,7 +169,7 @@ static void judge_log(vd_referee *r, const vd_log_section *section) {
         vd_dismiss(r, AUDITOR, "the trainer's value is possible, and what its log says");
 }
 
-static void take_section(vd_referee *r, const section_answer *a, const vd_log_run *run) {
+static void take_section(vd_referee *r, const vd_section_proof *a, const vd_log_run *run) {
     const uint64_t elements = (uint64_t)ro_shape_numel(&r->graph->node[r->record].shape);
     const vd_log_node block =
         vd_log_block_of(r->record, elements, (uint64_t)r->element / VD_LOG_BLOCK);
@@ -225,7 +188,7 @@ static void take_section(vd_referee *r, const section_answer *a, const vd_log_ru
 }
 
 void vd_section_take(vd_referee *r) {
-    section_answer a = {.run = {{0}}};
+    vd_section_proof a = {.run = {{0}}};
     vd_log_run run;
     vd_err err = {0};
     const uint32_t p = r->source;
@@ -235,7 +198,8 @@ void vd_section_take(vd_referee *r) {
     }
     vd_status status = read_answer(r->party[p].body, &a, &err);
     if (status == VD_OK)
-        status = check_answer(r, &a, &run, &err);
+        status = vd_section_verify(r->program, &r->program_hash, r->step, r->wanted[0], &a,
+                                   &r->party[TRAINER].logs, &run, &err);
     if (status == VD_OK)
         take_section(r, &a, &run);
     else if (status == VD_ERR_PEER)
