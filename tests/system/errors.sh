@@ -99,6 +99,15 @@ code=0
 timeout -k 1 60 "$verde" inspect "$work/states" --trace 9 > "$work/out.txt" 2> "$work/err.txt" || code=$?
 [ $code -ne 124 ] && [ $code -ne 137 ] || { echo "a FIFO in place of a state is waited for"; exit 1; }
 
+# What was signed or measured once is not overwritten without a word: it is said before any work, whatever else is wrong.
+echo signed > "$work/signed"
+expect 2 'exists already' "$verde" arbitrate $job --key "$work/referee" --verdict "$work/signed" \
+    --provider "https://127.0.0.1:1#$(cat "$work/k1.txt")" --provider "https://127.0.0.1:2#$(cat "$work/k2.txt")"
+expect 2 'exists already' "$verde" calibrate $job --out "$work/signed"
+[ "$(cat "$work/signed")" = signed ]
+expect 0 'threshold' "$verde" calibrate $job --out "$work/signed" --force --steps 1
+grep -q '^verde thresholds' "$work/signed"
+
 # Before anything is measured.
 expect 2 'cannot create' "$verde" calibrate $job --out "$work/nowhere/thresholds"
 expect 2 'it is a directory' "$verde" calibrate $job --out "$work"

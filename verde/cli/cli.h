@@ -84,6 +84,9 @@ VD_MUST_USE vd_status vd_load_device(const vd_loaded *loaded, const ro_profile *
                                      vd_err *err);
 void vd_loaded_free(vd_loaded *loaded);
 
+/* Can a file be written there, and is there none yet, unless `force`? For what is written after
+ * long work. */
+VD_MUST_USE vd_status vd_check_new(const char *path, bool force, vd_err *err);
 /* The key in a directory; made there if there is none yet. */
 VD_MUST_USE vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "verde/cli/cli.h"
+#include "verde/cli/stop.h"
 #include "verde/cli/story.h"
 #include "verde/net/net.h"
 #include "verde/protocol/provider.h"
@@ -17,7 +18,7 @@ typedef struct {
     const char *url[VD_PARTIES_MAX];
     uint32_t urls;
     long question_s, budget_s;
-    bool no_challenge;
+    bool no_challenge, force;
     vd_common common;
 } arguments;
 
@@ -94,7 +95,7 @@ static vd_status assign(arbitration *x) {
 static vd_status prepare(arbitration *x) {
     vd_status status = vd_leaf_self_test(x->err);
     if (status == VD_OK) /* before hours of work, not after */
-        status = vd_check_writable(x->a->verdict, x->err);
+        status = vd_check_new(x->a->verdict, x->a->force, x->err);
     if (status == VD_OK)
         status = vd_load_job(x->a->job, &x->loaded, x->err);
     if (status == VD_OK)
@@ -288,6 +289,9 @@ static vd_status dispute(arbitration *x) {
     size_t count;
     vd_status status;
     renew_budgets(x);
+    vd_stop_line(
+        "stopped: there is no verdict, and the providers keep their runs; `%s` begins again",
+        vd_command_line());
     while ((status = vd_referee_next(x->referee, out, &count, x->err)) == VD_OK && count > 0) {
         char line[128];
         snprintf(line, sizeof line, "asking: %s", out[0].text);
@@ -400,20 +404,26 @@ static bool take_option(int o, arguments *a, bool *exit_now) {
     case 'c': a->ca = optarg; return true;
     case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->question_s);
     case 'n': a->no_challenge = true; return true;
+    case 'F': a->force = true; return true;
     case 'g': return vd_parse_number("budget", optarg, 1, 1000000, &a->budget_s);
     default: return vd_take_common(&vd_cmd_arbitrate, o, &a->common, exit_now);
     }
 }
 
 static vd_exit arbitrate(int argc, char **argv) {
-    static const struct option options[] = {
-        {"provider", required_argument, NULL, 'p'}, {"verdict", required_argument, NULL, 'v'},
-        {"key", required_argument, NULL, 'k'},      {"cacert", required_argument, NULL, 'c'},
-        {"timeout", required_argument, NULL, 'q'},  {"budget", required_argument, NULL, 'g'},
-        {"no-challenge", no_argument, NULL, 'n'},   VD_COMMON_OPTIONS};
+    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
+                                            {"verdict", required_argument, NULL, 'v'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"cacert", required_argument, NULL, 'c'},
+                                            {"timeout", required_argument, NULL, 'q'},
+                                            {"budget", required_argument, NULL, 'g'},
+                                            {"no-challenge", no_argument, NULL, 'n'},
+                                            {"force", no_argument, NULL, 'F'},
+                                            VD_COMMON_OPTIONS};
     arguments a = {
         .key_dir = "referee-keys", .question_s = QUESTION_SECONDS, .budget_s = BUDGET_SECONDS};
     bool exit_now = false;
+    vd_stop_command(argc, argv);
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;
@@ -437,7 +447,8 @@ const vd_command vd_cmd_arbitrate = {
     "evidence.\n\n"
     "  --provider URL   as `verde serve` prints it: https://host:port#key; of a job with\n"
     "                   `rounding` the trainer's first, then the auditor's\n"
-    "  --verdict FILE   where the verdict goes\n"
+    "  --verdict FILE   where the verdict goes; must not exist yet\n"
+    "  --force          overwrite FILE\n"
     "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
     "  --cacert FILE    certificates to trust for URLs without a key\n"
     "  --timeout S      seconds for one answer (default 120)\n"

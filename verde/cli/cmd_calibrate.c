@@ -7,6 +7,7 @@
 typedef struct {
     const char *out, *profile[2];
     long bits, steps;
+    bool force;
     vd_common common;
 } calibrate_options;
 
@@ -68,7 +69,7 @@ static vd_status calibrate(const char *job, calibrate_options *o, vd_loaded *loa
     ro_profile profile[2];
     vd_status status = find_profiles(o, profile, err);
     if (status == VD_OK)
-        status = vd_check_writable(o->out, err);
+        status = vd_check_new(o->out, o->force, err);
     if (status == VD_OK)
         status = vd_load_job(job, loaded, err);
     if (status == VD_OK)
@@ -93,6 +94,7 @@ static vd_status calibrate(const char *job, calibrate_options *o, vd_loaded *loa
 static bool take_option(calibrate_options *o, int option, bool *exit_now) {
     switch (option) {
     case 'o': o->out = optarg; return true;
+    case 'F': o->force = true; return true;
     case 'P': o->profile[0] = optarg; return true;
     case 'A': o->profile[1] = optarg; return true;
     case 'B':
@@ -103,10 +105,13 @@ static bool take_option(calibrate_options *o, int option, bool *exit_now) {
 }
 
 static vd_exit run(int argc, char **argv) {
-    static const struct option options[] = {
-        {"out", required_argument, NULL, 'o'},     {"profile", required_argument, NULL, 'P'},
-        {"against", required_argument, NULL, 'A'}, {"bits", required_argument, NULL, 'B'},
-        {"steps", required_argument, NULL, 'n'},   VD_COMMON_OPTIONS};
+    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
+                                            {"profile", required_argument, NULL, 'P'},
+                                            {"against", required_argument, NULL, 'A'},
+                                            {"bits", required_argument, NULL, 'B'},
+                                            {"steps", required_argument, NULL, 'n'},
+                                            {"force", no_argument, NULL, 'F'},
+                                            VD_COMMON_OPTIONS};
     calibrate_options given = {
         .profile = {"sim-wide", "sim-deep"}, .bits = RO_ROUND_BITS_MAX, .steps = 3};
     bool exit_now = false;
@@ -135,7 +140,8 @@ const vd_command vd_cmd_calibrate = {
     "operator the largest threshold that marks every rounding in which they differ. The file is "
     "for\n"
     "`verde run --backend log --encoding symbols --thresholds FILE`.\n\n"
-    "  --out FILE       where the thresholds go\n"
+    "  --out FILE       where the thresholds go; must not exist yet\n"
+    "  --force          overwrite FILE\n"
     "  --profile NAME   one device (default sim-wide)\n"
     "  --against NAME   the other (default sim-deep)\n"
     "  --bits N         rounded to, 16..32 (default 32)\n"

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "verde/cli/cli.h"
+#include "verde/cli/stop.h"
 #include "verde/cli/story.h"
 
 typedef struct {
@@ -113,6 +114,8 @@ static vd_status load(checking *c) {
 
 static vd_status hash(checking *c) {
     vd_hashing hashing = {.start = vd_seconds()};
+    vd_stop_line("stopped before all was hashed, which says nothing; `%s` begins again",
+                 vd_command_line());
     const vd_check check = {.dir = c->dir,
                             .exec = &c->loaded.exec,
                             .log = &c->log,
@@ -236,6 +239,7 @@ static vd_exit check(int argc, char **argv) {
     arguments a = {0};
     bool exit_now = false;
     vd_err err = {0};
+    vd_stop_command(argc, argv);
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (!take_option(&a, o, &exit_now))
             return VD_EXIT_USAGE;

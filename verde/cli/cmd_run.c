@@ -6,6 +6,7 @@
 
 #include "repops/device.h"
 #include "verde/cli/cli.h"
+#include "verde/cli/stop.h"
 #include "verde/job/profile.h"
 
 typedef struct {
@@ -18,6 +19,8 @@ static bool progress(void *user, const vd_progress *p) {
     printer *print = user;
     bool last = p->step == p->steps, terminal = vd_is_terminal();
     double every = terminal ? 0.1 : 2.0, now = vd_seconds();
+    vd_stop_line("stopped after step %lld of %lld; `%s` goes on from the checkpoint at step %lld",
+                 (long long)p->step, (long long)p->steps, vd_command_line(), (long long)p->saved);
     if (!last && p->step > 1 && now - print->last_line < every)
         return true;
     print->last_line = now;
@@ -264,6 +267,7 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
     printer print = {.samples_per_step = (double)(t->batch * t->sequence),
                      .samples = vd_record_size(&t->model) ? "images" : "tokens"};
     vd_run_options options = {&loaded->exec, dir, fault, progress, &print, rounding};
+    vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());
     vd_status status = vd_run(&options, &result, err);
     if (status == VD_OK)
         status = vd_save_data(dir, loaded, err);
@@ -316,6 +320,7 @@ static vd_exit run(int argc, char **argv) {
         {"contest", no_argument, NULL, 'C'},          VD_COMMON_OPTIONS};
     run_options given = {0};
     bool exit_now = false;
+    vd_stop_command(argc, argv);
     for (int o; (o = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
         if (!take_option(&given, o, &exit_now))
             return VD_EXIT_USAGE;
@@ -338,7 +343,8 @@ const vd_command vd_cmd_run = {
     "Usage: verde run JOB --out DIR [options]\n\n"
     "Executes the training job and writes checkpoints and their commitments to DIR. If DIR holds "
     "an\n"
-    "unfinished run of the same job, goes on from its last whole checkpoint.\n\n"
+    "unfinished run of the same job, goes on from its last whole checkpoint. Ctrl-C, SIGTERM and\n"
+    "even SIGKILL lose no more than the steps since then.\n\n"
     "  --out DIR        where the run goes\n"
     "  --fault KIND[@step[:node]]\n"
     "                   be dishonest on purpose, for tests and demonstrations: element, lr, skip,\n"

@@ -165,6 +165,14 @@ vd_status vd_load_device(const vd_loaded *loaded, const ro_profile *profile, vd_
     return vd_fail(err, VD_ERR_LOCAL, "profile %.31s: %s", profile->name, ro_ctx_error(loaded->ro));
 }
 
+vd_status vd_check_new(const char *path, bool force, vd_err *err) {
+    struct stat info;
+    if (!force && lstat(path, &info) == 0 && !S_ISDIR(info.st_mode))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: exists already; give another name, or --force to overwrite it", path);
+    return vd_check_writable(path, err);
+}
+
 vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err) {
     char path[1100];
     struct stat info;

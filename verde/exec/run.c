@@ -74,7 +74,7 @@ static vd_status resume(runner *r) {
             r->log.count--;
     }
     if (r->log.count > 0)
-        r->progress.resumed_at = r->state.step;
+        r->progress.resumed_at = r->progress.saved = r->state.step;
     if (status == VD_OK && r->log.count > 0)
         status = vd_state_place(r->options->exec, &r->state, r->err);
     return status == VD_ERR_IO ? VD_OK : status;
@@ -116,6 +116,8 @@ static vd_status checkpoint(runner *r) {
         status = vd_run_log_put(&r->log, r->state.step, &commitment, &logs, r->err);
     if (status == VD_OK)
         status = vd_store_save_log(r->options->dir, &r->log, r->err);
+    if (status == VD_OK)
+        r->progress.saved = r->state.step;
     return status;
 }
 
@@ -135,10 +137,12 @@ static vd_status step(runner *r) {
     r->progress.step = r->state.step;
     r->progress.loss = loss;
     r->progress.seconds = vd_seconds() - r->start;
-    bool stop = r->options->progress && !r->options->progress(r->options->user, &r->progress);
     if (r->state.step % r->program->checkpoint_interval == 0 || r->state.step == r->program->steps)
         status = checkpoint(r);
-    if (status == VD_OK && stop && r->state.step < r->program->steps)
+    if (status != VD_OK)
+        return status;
+    bool stop = r->options->progress && !r->options->progress(r->options->user, &r->progress);
+    if (stop && r->state.step < r->program->steps)
         status = vd_fail(r->err, VD_ERR_TIMEOUT, "stopped after step %lld of %lld",
                          (long long)r->state.step, (long long)r->program->steps);
     return status;

@@ -1,0 +1,81 @@
+#include "verde/cli/stop.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verde/cli/cli.h"
+
+enum { LINE = 2048 };
+
+static char command[1024];
+static char buffer[2][LINE]; /* one is shown, the next one is written into the other */
+static _Atomic(const char *) shown;
+
+/* What is allowed in a handler: write, and a signal that ends. */
+static void stop(int number) {
+    const char *text = atomic_load(&shown);
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+    raise(number); /* SA_RESETHAND: the default, as soon as this returns */
+}
+
+static void watch(int number) {
+    struct sigaction before, action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
+void vd_stop_line(const char *format, ...) {
+    const bool first = !atomic_load(&shown);
+    char *next = atomic_load(&shown) == buffer[0] ? buffer[1] : buffer[0];
+    const int start = snprintf(next, LINE, "%sverde: ", vd_is_terminal() ? "\n" : "");
+    va_list args;
+    va_start(args, format);
+    vsnprintf(next + start, (size_t)(LINE - start - 1), format, args);
+    va_end(args);
+    strcat(next, "\n");
+    atomic_store(&shown, next);
+    if (first) {
+        watch(SIGINT);
+        watch(SIGTERM);
+    }
+}
+
+/* ---- the command, to be pasted into a shell ---- */
+
+static bool is_plain(const char *text) {
+    return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789_./:=,@%+-")] == 0;
+}
+
+static void put_quoted(vd_buf *out, const char *text) {
+    vd_put_u8(out, '\'');
+    for (; *text; text++)
+        if (*text == '\'')
+            vd_printf(out, "'\\''");
+        else
+            vd_put_u8(out, (uint8_t)*text);
+    vd_put_u8(out, '\'');
+}
+
+void vd_stop_command(int argc, char *const *argv) {
+    vd_buf out = {0};
+    vd_printf(&out, "%s", argv[0]);
+    for (int i = 1; i < argc; i++) {
+        vd_put_u8(&out, ' ');
+        if (is_plain(argv[i]))
+            vd_printf(&out, "%s", argv[i]);
+        else
+            put_quoted(&out, argv[i]);
+    }
+    const bool fits = vd_buf_ok(&out) && out.size < sizeof command;
+    snprintf(command, sizeof command, "%.*s", fits ? (int)out.size : 0, (const char *)out.data);
+    vd_buf_free(&out);
+}
+
+const char *vd_command_line(void) {
+    return *command ? command : "the same command";
+}
