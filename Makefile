@@ -60,9 +60,19 @@ PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/nul
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) -lm)$(PKG_LIBS)
 
 .PHONY: all build lib install demo test run-tests test-asan run-asan lint exhaustive clean format
-all: build
+
+# MAKE tells verde/progress.sh which make to run.
+all: ## build the library and the command, with progress
+	+@MAKE="$(MAKE)" sh verde/progress.sh BUILD=$(BUILD) build
+
+help: ## this list
+	@awk -F ' ## ' '/^[a-z][a-z-]*:.* ## / { sub(/:.*/, "", $$1); printf "  make %-18s %s\n", $$1, $$2 }' \
+	    Makefile $(filter %.mk,$(MAKEFILE_LIST))
+	@echo; echo "V=1 shows the commands; BUILD=folder builds elsewhere; PREFIX=folder installs there; ARGS=... goes to a benchmark."
+.PHONY: help
 
 build: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
+lib: ## the library alone: needs a C compiler only
 lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME) $(BUILD)/lib/$(BLAS_SONAME) $(BUILD)/bin/repops-conform
 
 # Structs pass between librepops and librepops_cuda: each tells the other which headers it was built from (device.h).
@@ -173,6 +183,7 @@ DOCDIR ?= $(PREFIX)/share/doc/repops
 VERDE_DOCDIR ?= $(PREFIX)/share/doc/verde
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
 VERDE_DOCS := verde/PROTOCOL.md verde/THREATS.md LICENSE
+install-lib: ## the library alone
 install-lib: lib
 	install -d $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(MANDIR)/man3 $(DESTDIR)$(DOCDIR)
@@ -189,6 +200,7 @@ install-lib: lib
 	install -m 644 repops/man/*.3 $(DESTDIR)$(MANDIR)/man3
 	install -m 644 repops/SPEC.md LICENSE $(DESTDIR)$(DOCDIR)
 	[ ! -e $(BUILD)/lib/librepops_cuda.so.1 ] || install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR)
+install: ## the library, verde, manual pages and completion, into PREFIX
 install: install-lib $(BUILD)/bin/verde
 	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(VERDE_DOCDIR) $(COMPLETIONDIR))
 	install -m 755 $(BUILD)/bin/verde $(DESTDIR)$(PREFIX)/bin
@@ -200,7 +212,7 @@ install-cuda: cuda
 	install -d $(DESTDIR)$(LIBDIR)
 	install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR)
 # What both install, and folders that are the library's own; with the same PREFIX, DESTDIR and other folders.
-uninstall:
+uninstall: ## take away what install and install-lib put there
 	rm -f $(patsubst repops/include/%,$(DESTDIR)$(PREFIX)/include/%,$(wildcard repops/include/repops/*.h)) \
 	    $(patsubst repops/man/%,$(DESTDIR)$(MANDIR)/man1/%,$(wildcard repops/man/*.1)) \
 	    $(patsubst repops/man/%,$(DESTDIR)$(MANDIR)/man3/%,$(wildcard repops/man/*.3)) \
@@ -214,6 +226,7 @@ uninstall:
 .PHONY: install-lib install-cuda uninstall
 
 # A training loop on repops alone: make example ARGS=2 (threads).
+example: ## a training loop on the library alone
 example: $(BUILD)/examples/trainer
 	$< $(ARGS)
 $(BUILD)/examples/trainer: examples/trainer.c $(BUILD)/lib/librepops.a
@@ -232,6 +245,7 @@ $(BUILD)/bin/standin: models/data/standin.c
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $(BASE) $(OPT) $(CFLAGS) $< $(LDFLAGS) -o $@
+images: ## stand-ins for CIFAR-10
 images: $(BUILD)/bin/standin
 	$< 400 > models/data/stripes.bin
 	$< 10000 > models/data/stripes-10000.bin
@@ -257,15 +271,15 @@ CROSS_PACKAGES := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross gcc-s390
 # Without these, the tests that use them are skipped.
 OPTIONAL_PACKAGES := g++ cmake libblas-dev python3-numpy man-db groff-base
 
-demo:
+demo: ## install what is missing, build, delegate, dispute, convict
 	@sh verde/packages.sh $(PACKAGES)
-	@$(MAKE) --no-print-directory -j$$(nproc) build
+	@MAKE="$(MAKE)" sh verde/progress.sh -j$$(nproc) BUILD=$(BUILD) build
 	@sh verde/demo.sh $(BUILD)
 
-clean:
+clean: ## remove BUILD
 	rm -rf $(BUILD)
 
-format:
+format: ## clang-format on every source
 	clang-format -i $$(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.cc')
 
 # The compilers' lists of headers, of everything that was built.

@@ -17,6 +17,8 @@ $(BUILD)/bench/cuda: $(addprefix $(BUILD)/obj/bench/,cuda.o cuda_products.o cuda
 
 # Convolutions, pooling, batch norm: make bench-conv ARGS="--isa avx2 --threads 2 --torch python3";
 # attention: make bench-attention with the same.
+bench-conv: ## convolutions beside PyTorch
+bench-attention: ## attention beside PyTorch
 bench-conv bench-attention: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
 $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
@@ -31,6 +33,7 @@ $(BUILD)/bench/mkl_kernels.so: bench/mkl_kernels.c
 
 # Speed against other libraries, those that are installed: tables, and $(BUILD)/bench/cpu.csv. One
 # table by itself: make bench-cpu ARGS="--isa avx2 --threads 2 --only squares".
+bench-cpu: ## products beside OpenBLAS, BLIS and oneDNN
 bench-cpu: $(BUILD)/bench/cpu_gemm
 ifdef ARGS
 	$< $(ARGS)
@@ -47,6 +50,7 @@ $(BUILD)/bench/cpu_gemm: bench/cpu_gemm.c bench/peers.c bench/peers.h bench/benc
 .PHONY: bench-cpu
 
 # The CBLAS front beside OpenBLAS: make bench-blas ARGS="avx2 2".
+bench-blas: ## the BLAS front beside OpenBLAS
 bench-blas: $(BUILD)/bench/cpu_blas $(BUILD)/lib/$(BLAS_SONAME)
 	$< $(BUILD)/lib/$(BLAS_SONAME) $(ARGS)
 $(BUILD)/bench/cpu_blas: LDFLAGS += -lm
@@ -54,6 +58,8 @@ $(BUILD)/bench/cpu_blas: LDFLAGS += -lm
 
 # Functions of one element beside libmvec, and all operators but products beside memcpy and PyTorch:
 # make bench-functions ARGS="--csv avx2"; make bench-elementwise ARGS="--isa avx2 --torch python3".
+bench-functions: ## exp, log, ... beside libmvec
+bench-elementwise: ## operators without products beside PyTorch
 bench-functions bench-elementwise: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
 $(BUILD)/bench/functions: LDFLAGS += $(if $(filter x86_64,$(ARCH)),-lmvec) -lm
@@ -61,6 +67,7 @@ $(BUILD)/bench/attention $(BUILD)/bench/conv $(BUILD)/bench/elementwise: LDFLAGS
 .PHONY: bench-functions bench-elementwise
 
 # A whole training step beside PyTorch's: make bench-step ARGS="--torch python3 --profile".
+bench-step: ## a training step beside PyTorch
 bench-step: $(BUILD)/bench/step
 	$< $(ARGS)
 $(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
@@ -69,6 +76,7 @@ $(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 .PHONY: bench-step
 
 # Rounding logs beside a fixed order: make bench-determinism ARGS="--model resnet50 --size full".
+bench-determinism: ## rounding logs beside a fixed order
 bench-determinism: $(BUILD)/bench/determinism
 	$< $(ARGS)
 $(BUILD)/bench/determinism: $(wildcard bench/determinism/*.c) bench/workload.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a

@@ -38,29 +38,38 @@ $(BUILD)/tests/portable: $(portable_obj) $(portable_sha_$(PORTABLE_SHA)) $(BUILD
 tests: $(tests) $(BUILD)/tests/portable
 .PHONY: tests
 
-test:
+# Unit tests that take longest: a change near them names them, T="test_sgemm test_dispute".
+SLOW_TESTS := test_sgemm test_dispute test_dispute_transit
+check: ## unit tests but the slowest, in two minutes; T="test_cpu test_ref": these alone
+check: $(if $(T),$(T:%=$(BUILD)/tests/%),build tests)
+	@sh tests/run.sh $(BUILD) $(if $(T),$(T:%=$(BUILD)/tests/%),$(filter-out $(SLOW_TESTS:%=$(BUILD)/tests/%),$(tests)))
+.PHONY: check
+
+test: ## install what is missing, build, run every test: half an hour on two cores
 	@sh verde/packages.sh $(TEST_PACKAGES)
 	@sh verde/packages.sh $(CROSS_PACKAGES) || echo "The tests of other machines' bits will be skipped."
 	@sh verde/packages.sh $(OPTIONAL_PACKAGES) || echo "Some tests will be skipped."
-	@$(MAKE) --no-print-directory -j$$(nproc) build tests
+	@MAKE="$(MAKE)" sh verde/progress.sh -j$$(nproc) BUILD=$(BUILD) build tests
 	@$(MAKE) --no-print-directory run-tests
 
 run-tests: build tests $(BUILD)/examples/trainer
 	@sh tests/run.sh $(BUILD)
 
 # gcc and clang at all four levels, of which `make test` has two each.
+test-compilers: ## gcc and clang at four levels: a quarter of an hour
 test-compilers: build
 	@ALL_LEVELS=1 sh tests/run.sh $(BUILD) tests/system/bits.sh
 .PHONY: test-compilers
 
 # The CUDA kernels alone, on this CPU; `make test` has these too.
+test-simt: ## the CUDA kernels simulated on this CPU
 test-simt: lib $(BUILD)/bin/verde
 	@sh tests/run.sh $(BUILD) tests/simt/*.sh
 .PHONY: test-simt
 
 # The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer; of free kernels those for this machine's best
 # instruction set.
-test-asan:
+test-asan: ## the tests under the sanitizers
 	@sh verde/packages.sh $(ASAN_PACKAGES)
 	@$(MAKE) --no-print-directory -j$$(nproc) lib
 	@isas=$$(sh tests/isas.sh); \
@@ -71,13 +80,14 @@ test-asan:
 run-asan: build tests $(BUILD)/examples/trainer $(planted)
 	@sh tests/asan.sh $(BUILD)
 
-lint:
+lint: ## layers, flags, symbols, format
 	@sh tests/lint/layers.sh
 	@sh tests/lint/fast_math.sh
+	@sh tests/lint/format.sh || [ $$? -eq 77 ]
 	@[ ! -d $(BUILD)/obj/repops/cpu ] || sh tests/lint/symbols.sh $(BUILD)
 
 # All 2^32 inputs of the elementary functions: an hour, not part of the tests. ARGS: names of functions; "--every 1009": some inputs.
-exhaustive:
+exhaustive: ## functions of one element over all 2^32 inputs: an hour
 	@echo '#include <mpfr.h>' | $(CC) -E -x c - > /dev/null 2>&1 || \
 	    { echo "make exhaustive needs MPFR: apt-get install libmpfr-dev" >&2; exit 1; }
 	$(Q)$(MAKE) --no-print-directory $(BUILD)/tests/exhaustive_math
@@ -89,9 +99,9 @@ $(BUILD)/tests/exhaustive_math: tests/exhaustive/math.c $(ISAS:%=$(BUILD)/obj/re
 
 # On a GPU, with nvcc and a C compiler alone: tables on the screen, and bench/results/<device>/*.json. ARGS=--quick: two minutes of it;
 # ARGS=--small: the same programs at tiny sizes on the shim, without a GPU.
-test-cuda:
+test-cuda: ## on a GPU: is it right?
 	@sh tests/cuda/run.sh $(BUILD) $(ARGS)
-bench-cuda:
+bench-cuda: ## on a GPU: is it fast?
 	@sh bench/cuda.sh $(BUILD) $(ARGS)
 .PHONY: test-cuda bench-cuda
 cuda_job := $(BUILD)/obj/tests/cuda/job.o

@@ -15,6 +15,7 @@ NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -fmad=false -ft
 # Free kernels promise no bits and have no asynchronous copies: sm_86 (and sm_89) runs sm_80's, and all share one PTX.
 FREE_NVARCH = $(foreach a,$(if $(filter 80,$(CUDA_ARCHS)),$(filter-out 86 89,$(CUDA_ARCHS)),$(CUDA_ARCHS)),-gencode=arch=compute_75,code=sm_$(a)) \
               -gencode=arch=compute_75,code=compute_75
+cuda: ## the CUDA library, by nvcc
 cuda: $(BUILD)/lib/librepops_cuda.so.1
 define nvcc_rule
 	@mkdir -p $(@:.o=.keep)
