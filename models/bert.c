@@ -3,18 +3,19 @@
  * vocabulary, which stands for nothing else. */
 #include "models/model.h"
 
-enum { BLOCK_PARAMETERS = 16, EMBEDDING_PARAMETERS = 5, HEAD_PARAMETERS = 5, NO_LABEL = -1 };
+enum {
+    BLOCK_PARAMETERS = 16,
+    EMBEDDING_PARAMETERS = 5,
+    HEAD_PARAMETERS = 5,
+    LAYERS_MAX = (VD_PARAMETERS_MAX - EMBEDDING_PARAMETERS - HEAD_PARAMETERS) / BLOCK_PARAMETERS,
+    NO_LABEL = -1, /* of what is not hidden */
+};
 
 static vd_status check(const vd_training *t, vd_err *err) {
     const vd_model *m = &t->model;
-    const int64_t most =
-        (VD_PARAMETERS_MAX - EMBEDDING_PARAMETERS - HEAD_PARAMETERS) / BLOCK_PARAMETERS;
     vd_status status = vd_check_positions(t, err);
     if (status != VD_OK)
         return status;
-    if (m->layers > most)
-        return vd_fail(err, VD_ERR_USAGE, "layers must be at most %lld, got %lld", (long long)most,
-                       (long long)m->layers);
     if (!(m->mask_rate > 0 && m->mask_rate < 1))
         return vd_fail(err, VD_ERR_USAGE, "mask_rate must be above 0 and below 1, got %g",
                        (double)m->mask_rate);
@@ -160,4 +161,4 @@ static vd_value forward(vd_builder *b, const vd_forward *in) {
     return vd_xent_ignore(b, x, in->targets, NO_LABEL);
 }
 
-const vd_model_type vd_bert = {check, declare, forward, false, hide};
+const vd_model_type vd_bert = {check, declare, forward, LAYERS_MAX, .hide = hide};

@@ -2,18 +2,7 @@
  */
 #include "models/model.h"
 
-enum { BLOCK_PARAMETERS = 12 };
-
-static vd_status check(const vd_training *t, vd_err *err) {
-    const vd_model *m = &t->model;
-    vd_status status = vd_check_positions(t, err);
-    if (status != VD_OK)
-        return status;
-    if (m->layers > (VD_PARAMETERS_MAX - 4) / BLOCK_PARAMETERS)
-        return vd_fail(err, VD_ERR_USAGE, "layers must be at most %d, got %lld",
-                       (VD_PARAMETERS_MAX - 4) / BLOCK_PARAMETERS, (long long)m->layers);
-    return VD_OK;
-}
+enum { BLOCK_PARAMETERS = 12, LAYERS_MAX = (VD_PARAMETERS_MAX - 4) / BLOCK_PARAMETERS };
 
 /* Residual projections start smaller by sqrt(2 * layers), as in GPT-2. */
 static float residual_deviation(const vd_model *m) {
@@ -102,4 +91,4 @@ static vd_value forward(vd_builder *b, const vd_forward *in) {
     return vd_xent(b, x, in->targets);
 }
 
-const vd_model_type vd_gpt2 = {check, declare, forward, false};
+const vd_model_type vd_gpt2 = {vd_check_positions, declare, forward, LAYERS_MAX};

@@ -2,7 +2,7 @@
  * SwiGLU, no biases, an output table of its own. */
 #include "models/model.h"
 
-enum { BLOCK_PARAMETERS = 9 };
+enum { BLOCK_PARAMETERS = 9, LAYERS_MAX = (VD_PARAMETERS_MAX - 3) / BLOCK_PARAMETERS };
 
 #define NORM_EPS 1e-5f
 
@@ -15,9 +15,6 @@ static vd_status check(const vd_training *t, vd_err *err) {
     if (m->kv_heads < 1 || m->heads % m->kv_heads != 0)
         return vd_fail(err, VD_ERR_USAGE, "kv_heads must divide heads, got %lld and %lld",
                        (long long)m->kv_heads, (long long)m->heads);
-    if (m->layers > (VD_PARAMETERS_MAX - 3) / BLOCK_PARAMETERS)
-        return vd_fail(err, VD_ERR_USAGE, "layers must be at most %d, got %lld",
-                       (VD_PARAMETERS_MAX - 3) / BLOCK_PARAMETERS, (long long)m->layers);
     return VD_OK;
 }
 
@@ -89,4 +86,4 @@ static vd_value forward(vd_builder *b, const vd_forward *in) {
     return vd_xent(b, x, in->targets);
 }
 
-const vd_model_type vd_llama = {check, declare, forward};
+const vd_model_type vd_llama = {check, declare, forward, LAYERS_MAX};

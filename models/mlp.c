@@ -1,12 +1,7 @@
 /* A multi-layer perceptron on each token by itself: embedding, hidden layers with ReLU, logits. */
 #include "models/model.h"
 
-static vd_status check(const vd_training *t, vd_err *err) {
-    if (t->model.layers > (VD_PARAMETERS_MAX - 3) / 2)
-        return vd_fail(err, VD_ERR_USAGE, "layers must be at most %d, got %lld",
-                       (VD_PARAMETERS_MAX - 3) / 2, (long long)t->model.layers);
-    return VD_OK;
-}
+enum { LAYERS_MAX = (VD_PARAMETERS_MAX - 3) / 2 };
 
 static void declare(const vd_model *m, vd_parameters *out) {
     int64_t width = m->channels;
@@ -36,4 +31,4 @@ static vd_value forward(vd_builder *b, const vd_forward *in) {
     return vd_xent(b, x, in->targets);
 }
 
-const vd_model_type vd_mlp = {check, declare, forward, false};
+const vd_model_type vd_mlp = {NULL, declare, forward, LAYERS_MAX};

@@ -33,13 +33,14 @@ typedef struct {
 } vd_forward;
 
 typedef struct {
-    /* Checks combinations of sizes. */
+    /* Checks combinations of sizes; NULL: there are none. */
     vd_status (*check)(const vd_training *training, vd_err *err);
     /* Appends all parameters in layout order. */
     void (*declare)(const vd_model *model, vd_parameters *out);
     /* Emits the forward pass; returns one loss per token, +0 where there is none. */
     vd_value (*forward)(vd_builder *b, const vd_forward *in);
-    bool images; /* reads images and labels instead of tokens */
+    int64_t layers_max; /* for which there is room among the parameters; blocks, with images */
+    bool images;        /* reads images and labels instead of tokens */
     /* Replaces tokens and targets by what the model sees and what it must name, and sets `real` and
      * `hidden`: only what is hidden has a loss. NULL: every loss counts. */
     void (*hide)(vd_builder *b, vd_forward *in);

@@ -66,6 +66,9 @@ typedef struct {
 VD_MUST_USE vd_status vd_training_program(const vd_training *training, vd_program *out,
                                           vd_err *err);
 
+/* Layers that a model has at most; of resnet, blocks of all stages together. */
+int64_t vd_layers_max(vd_model_kind kind);
+
 /* Bytes of an image with its label before it; 0 for models that read tokens. */
 int64_t vd_record_size(const vd_model *model);
 

@@ -6,7 +6,12 @@
 
 #include "models/model.h"
 
-enum { EXPANSION = 4, UNIT_PARAMETERS = 3, UNIT_BUFFERS = 2 };
+enum {
+    EXPANSION = 4,
+    UNIT_PARAMETERS = 3,
+    UNIT_BUFFERS = 2,
+    BLOCKS_MAX = (VD_PARAMETERS_MAX - 8) / (4 * UNIT_PARAMETERS),
+};
 
 static const float momentum = 0.1f;
 
@@ -19,17 +24,16 @@ static int64_t block_count(const vd_model *m) {
 
 static vd_status check(const vd_training *t, vd_err *err) {
     const vd_model *m = &t->model;
-    const int64_t most = (VD_PARAMETERS_MAX - 8) / (4 * UNIT_PARAMETERS);
     if (m->stages < 1 || m->stages > VD_STAGES_MAX)
         return vd_fail(err, VD_ERR_USAGE, "blocks must be 1..%d numbers, got %lld", VD_STAGES_MAX,
                        (long long)m->stages);
     for (int64_t i = 0; i < m->stages; i++)
-        if (m->blocks[i] < 1 || m->blocks[i] > most)
-            return vd_fail(err, VD_ERR_USAGE, "blocks of a stage must be 1..%lld, got %lld",
-                           (long long)most, (long long)m->blocks[i]);
-    if (block_count(m) > most)
-        return vd_fail(err, VD_ERR_USAGE, "blocks must be at most %lld together, got %lld",
-                       (long long)most, (long long)block_count(m));
+        if (m->blocks[i] < 1 || m->blocks[i] > BLOCKS_MAX)
+            return vd_fail(err, VD_ERR_USAGE, "blocks of a stage must be 1..%d, got %lld",
+                           BLOCKS_MAX, (long long)m->blocks[i]);
+    if (block_count(m) > BLOCKS_MAX)
+        return vd_fail(err, VD_ERR_USAGE, "blocks must be at most %d together, got %lld",
+                       BLOCKS_MAX, (long long)block_count(m));
     return VD_OK;
 }
 
@@ -157,4 +161,4 @@ static vd_value forward(vd_builder *b, const vd_forward *in) {
     return vd_xent(b, x, in->targets);
 }
 
-const vd_model_type vd_resnet = {check, declare, forward, true};
+const vd_model_type vd_resnet = {check, declare, forward, BLOCKS_MAX, .images = true};

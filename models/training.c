@@ -5,8 +5,8 @@
 
 #include "models/model.h"
 
-static const vd_model_type *type_of(const vd_model *model) {
-    switch (model->kind) {
+static const vd_model_type *type_of_kind(vd_model_kind kind) {
+    switch (kind) {
     case VD_MODEL_GPT2: return &vd_gpt2;
     case VD_MODEL_LLAMA: return &vd_llama;
     case VD_MODEL_MLP: return &vd_mlp;
@@ -14,6 +14,15 @@ static const vd_model_type *type_of(const vd_model *model) {
     case VD_MODEL_BERT: return &vd_bert;
     }
     return NULL;
+}
+
+static const vd_model_type *type_of(const vd_model *model) {
+    return type_of_kind(model->kind);
+}
+
+int64_t vd_layers_max(vd_model_kind kind) {
+    const vd_model_type *type = type_of_kind(kind);
+    return type ? type->layers_max : 0;
 }
 
 void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value,
@@ -234,6 +243,53 @@ static vd_value share_of(vd_builder *b, const step_plan *plan, const vd_forward 
     return VD_EMIT(b, "share", ((vd_op){.op = RO_OP_DIV}), in->hidden, plan->divisor);
 }
 
+/* Canonical bytes of the nodes from `first` on; 0 if there is no memory, as in a program that fits.
+ */
+static int64_t bytes_from(const vd_builder *b, uint32_t first) {
+    vd_buf bytes = {0};
+    for (uint32_t i = first; i < b->graph->node_count; i++)
+        vd_node_encode(b->program, b->graph, i, &bytes);
+    const int64_t size = vd_buf_ok(&bytes) ? (int64_t)bytes.size : 0;
+    vd_buf_free(&bytes);
+    return size;
+}
+
+/* At most so many, of the nodes that add a micro-batch's loss and gradients to a sum. */
+static int64_t bytes_of_sums(const vd_builder *b, uint32_t parameters) {
+    int64_t bytes = 64; /* the loss */
+    for (uint32_t i = 0; i < parameters; i++)
+        bytes += 40 + (int64_t)strlen(b->program->leaf[i].name) +
+                 8 * (int64_t)b->program->leaf[i].shape.ndim;
+    return bytes;
+}
+
+static int64_t quotient(int64_t a, int64_t b) {
+    return a > 0 ? a / b : 0;
+}
+
+/* Every micro-batch has as many nodes as the first, and one for each sum that it joins. What will
+ * not fit is said before it is built. An update has two to eight nodes for each parameter, of at
+ * most 128 bytes. */
+static void check_room(vd_builder *b, const step_plan *plan, uint32_t first) {
+    const vd_training *t = plan->training;
+    const int64_t parameters = plan->parameters, others = t->micro_batches - 1;
+    const int64_t each = b->graph->node_count - first + parameters + 1;
+    const int64_t bytes = bytes_from(b, first),
+                  bytes_each = bytes + bytes_of_sums(b, plan->parameters);
+    const int64_t room = VD_NODES_MAX - (int64_t)b->graph->node_count;
+    const int64_t bytes_room = VD_PROGRAM_BYTES_MAX - bytes;
+    if (others * each + 2 * parameters <= room && others * bytes <= bytes_room)
+        return;
+    const int64_t by_nodes = quotient(room - 8 * parameters, each);
+    const int64_t by_bytes = quotient(bytes_room - 8 * 128 * parameters, bytes_each);
+    vd_builder_fail(b, VD_ERR_USAGE,
+                    "micro_batches must be at most %lld with so many %s, got %lld: each makes the "
+                    "graph of a step longer by %lld nodes, of at most %d in %d MiB",
+                    1 + (long long)(by_nodes < by_bytes ? by_nodes : by_bytes),
+                    type_of(&t->model)->images ? "blocks" : "layers", (long long)t->micro_batches,
+                    (long long)each, VD_NODES_MAX, VD_PROGRAM_BYTES_MAX >> 20);
+}
+
 static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sums *out) {
     const vd_training *t = plan->training;
     const uint32_t parameters = plan->parameters;
@@ -241,6 +297,7 @@ static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sum
     in.buffer = plan->buffer;
     /* What the mean owes to each loss: gradients need no other pass that divides them. */
     vd_value share = plan->hidden ? share_of(b, plan, &in) : VD_NONE;
+    const uint32_t before = b->graph->node_count;
     vd_value loss = type_of(&t->model)->forward(b, &in);
     int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
     out->value[0] = vd_reduce(b, "loss_sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
@@ -254,6 +311,8 @@ static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sum
             vd_builder_fail(b, VD_ERR_USAGE, "%s does not reach the loss",
                             b->program->leaf[i].name);
     }
+    if (micro == 0)
+        check_room(b, plan, before);
 }
 
 /* A binary tree over micro-batches [lo, hi), split at the largest power of two below their number:
@@ -322,7 +381,11 @@ static vd_status check(const vd_training *t, vd_err *err) {
     if (!record && (t->data_count - 1) / t->sequence < 1)
         return vd_fail(err, VD_ERR_USAGE, "data must hold at least sequence + 1 tokens, got %lld",
                        (long long)t->data_count);
-    return type_of(&t->model)->check(t, err);
+    const vd_model_type *type = type_of(&t->model);
+    if (t->model.layers > type->layers_max)
+        return vd_fail(err, VD_ERR_USAGE, "layers must be at most %lld, got %lld",
+                       (long long)type->layers_max, (long long)t->model.layers);
+    return type->check ? type->check(t, err) : VD_OK;
 }
 
 static void describe_run(const vd_training *t, vd_program *p) {
@@ -334,6 +397,23 @@ static void describe_run(const vd_training *t, vd_program *p) {
              vd_record_size(&t->model) ? "records" : "tokens");
     p->data[0].tensor.shape = VD_SHAPE(t->data_dtype, t->data_count);
     memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
+}
+
+/* Who reads the program's bytes refuses more of them. */
+static vd_status check_program(const vd_training *t, const vd_program *program, vd_err *err) {
+    vd_buf bytes = {0};
+    vd_program_encode(program, &bytes);
+    const size_t size = bytes.size;
+    const bool ok = vd_buf_ok(&bytes);
+    vd_buf_free(&bytes);
+    if (!ok)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (size > VD_PROGRAM_BYTES_MAX)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "the program has %zu bytes, expected at most %d: micro_batches (%lld) or "
+                       "layers are too many",
+                       size, VD_PROGRAM_BYTES_MAX, (long long)t->micro_batches);
+    return vd_program_validate(program, err);
 }
 
 vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err) {
@@ -355,7 +435,7 @@ vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err
     if (bad->status != VD_OK)
         status = vd_fail(err, bad->status, "%s", bad->err.text);
     else
-        status = vd_program_validate(out, err);
+        status = check_program(t, out, err);
     vd_builder_free(&init);
     vd_builder_free(&step);
     free_parameters(&all);

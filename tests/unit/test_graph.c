@@ -1,6 +1,7 @@
 /* Programs: canonical bytes, validation, dumps, and the tree over micro-batches. */
 #include "models/models.h"
 #include "verde/exec/exec.h"
+#include "verde/graph/build.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -416,6 +417,33 @@ Test(models, combinations_without_a_graph_are_refused) {
         cr_expect(vd_training_program(&bad[i], &program, &err) == VD_ERR_USAGE, "recipe %d", i);
         cr_expect(strstr(err.text, why[i]), "%s", err.text);
     }
+}
+
+/* Said before the graph is built: with all its nodes this would take half a minute. */
+Test(models, micro_batches_that_need_too_many_nodes_are_refused_by_name) {
+    vd_training t = recipe(VD_MODEL_GPT2, 256);
+    vd_program program;
+    vd_err err = {.text = "accepted"};
+    t.model.layers = 85;
+    t.batch = 256;
+    cr_expect(vd_training_program(&t, &program, &err) == VD_ERR_USAGE);
+    cr_expect(strstr(err.text, "micro_batches must be at most 1"), "%s", err.text);
+    cr_expect(strstr(err.text, "so many layers, got 256"), "%s", err.text);
+    cr_expect(program.step.node == NULL);
+}
+
+Test(models, more_nodes_than_a_graph_may_have_are_an_error_when_they_are_added) {
+    vd_program p = {0};
+    vd_builder b = vd_builder_of(&p, &p.step);
+    const ro_shape one = VD_SHAPE(RO_F32, 1);
+    const vd_op fill = {.op = RO_OP_FILL, .shape = &one};
+    vd_emit(&b, "first", fill, 0, NULL);
+    p.step.node_count = VD_NODES_MAX; /* as if they were there */
+    vd_emit(&b, "last", fill, 0, NULL);
+    cr_expect(b.status == VD_ERR_USAGE && strstr(b.err.text, "at most 1048576 nodes"), "%s",
+              b.err.text);
+    vd_builder_free(&b);
+    vd_program_free(&p);
 }
 
 Test(models, parameters_of_gpt2_124m) {

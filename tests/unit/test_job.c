@@ -1,5 +1,6 @@
 /* Job files and the data that they name. Runs in the project's root. */
 #include "verde/commit/commit.h"
+#include "verde/job/fields.h"
 #include "verde/job/job.h"
 
 #include <criterion/criterion.h>
@@ -105,6 +106,30 @@ Test(job, bert_example_has_no_padding_unless_it_says_so) {
     const vd_job job = read_good("models/jobs/bert-tiny.yaml");
     const vd_model *m = &job.training.model;
     cr_assert(m->kind == VD_MODEL_BERT && m->pad == -1 && m->mask_rate == 0.15f);
+}
+
+/* The table of keys says in words what models have room for. */
+Test(job, ranges_of_layers_are_those_of_the_models) {
+    static const struct {
+        const char *name;
+        vd_model_kind kind;
+    } model[] = {{"gpt2", VD_MODEL_GPT2},
+                 {"llama", VD_MODEL_LLAMA},
+                 {"bert", VD_MODEL_BERT},
+                 {"mlp", VD_MODEL_MLP}};
+    char expected[VD_EXPECTED_SIZE], range[40];
+    const vd_field *layers = &vd_fields[vd_field_find("model.layers")];
+    vd_field_expected(layers, expected);
+    int64_t most = 0;
+    for (int i = 0; i < 4; i++) {
+        const int64_t limit = vd_layers_max(model[i].kind);
+        snprintf(range, sizeof range, "1..%lld for %s,", (long long)limit, model[i].name);
+        cr_expect(strstr(expected, range), "\"%s\" lacks \"%s\"", expected, range);
+        most = limit > most ? limit : most;
+    }
+    cr_expect(layers->max == (uint64_t)most);
+    cr_expect(vd_fields[vd_field_find("model.blocks")].max ==
+              (uint64_t)vd_layers_max(VD_MODEL_RESNET));
 }
 
 /* ---- what is wrong ---- */

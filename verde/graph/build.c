@@ -112,6 +112,12 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
     vd_graph *g = b->graph;
     if (b->status != VD_OK)
         return 0;
+    if (g->node_count >= VD_NODES_MAX || g->edge_count + (uint32_t)input_count > VD_EDGES_MAX) {
+        vd_builder_fail(b, VD_ERR_USAGE,
+                        "%s: a graph has at most %d nodes, which read at most %d values", name,
+                        VD_NODES_MAX, VD_EDGES_MAX);
+        return 0;
+    }
     if (input_count > RO_MAX_INPUTS || !reserve(g, (uint32_t)input_count)) {
         vd_builder_fail(b, VD_ERR_LOCAL, "%s: out of memory, or too many inputs", name);
         return 0;

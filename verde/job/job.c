@@ -172,6 +172,29 @@ static vd_status check_present(job_reader *reader) {
     return VD_OK;
 }
 
+static int64_t sum_of_blocks(const vd_model *model) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < model->stages; i++)
+        sum += model->blocks[i];
+    return sum;
+}
+
+/* Each model has room for its own number. */
+static vd_status check_layers(const job_reader *reader) {
+    const vd_model *model = &reader->job->training.model;
+    const int64_t most = vd_layers_max(model->kind), blocks = sum_of_blocks(model);
+    const int layers = vd_field_find("model.layers");
+    char expected[VD_EXPECTED_SIZE], got[VD_GOT_SIZE];
+    if (model->kind != VD_MODEL_RESNET)
+        return model->layers <= most ? VD_OK : fail_value(reader, layers);
+    if (blocks <= most)
+        return VD_OK;
+    const int field = vd_field_find("model.blocks");
+    snprintf(expected, sizeof expected, "%lld blocks or fewer in all", (long long)most);
+    snprintf(got, sizeof got, "%lld", (long long)blocks);
+    return fail_field(reader, field, reader->line[field], expected, got);
+}
+
 /* What the numbers must be to each other. */
 static vd_status check_together(const job_reader *reader) {
     const vd_training *training = &reader->job->training;
@@ -227,6 +250,8 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         status = read_document(&reader);
     if (!status)
         status = check_present(&reader);
+    if (!status)
+        status = check_layers(&reader);
     if (!status)
         status = check_together(&reader);
     if (!status && out->training.model.kind == VD_MODEL_RESNET) {

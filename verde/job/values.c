@@ -141,8 +141,11 @@ void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]) {
     switch (field->type) {
     case VD_FIELD_MAPPING: snprintf(text, size, "a mapping"); break;
     case VD_FIELD_INTEGER:
-        snprintf(text, size, "%llu..%llu in plain decimal digits", (unsigned long long)field->min,
-                 (unsigned long long)field->max);
+        if (field->range)
+            snprintf(text, size, "%s, in plain decimal digits", field->range);
+        else
+            snprintf(text, size, "%llu..%llu in plain decimal digits",
+                     (unsigned long long)field->min, (unsigned long long)field->max);
         break;
     case VD_FIELD_REAL: snprintf(text, size, "a decimal number, %s", field->range); break;
     case VD_FIELD_CHOICE: list_choices(field->choice, text, size); break;
