@@ -76,7 +76,7 @@ static vd_status open_trainer(trainer *t, const benchmark *b, int index, vd_err 
                          .mode = v->kind == FREE_F32 ? RO_FREE_F32 : RO_FREE_F64,
                          .bits = b->bits};
     t->exec.free = &t->plain;
-    return v->kind == FREE_F32 || v->kind == FREE_F64 ? VD_OK : open_rounded(t, index, err);
+    return is_free(v) ? VD_OK : open_rounded(t, index, err);
 }
 
 static vd_status log_done(trainer *t, step_result *r, vd_err *err) {
@@ -128,7 +128,7 @@ static vd_status end_turn(trainer *t, step_result *r, long steps, vd_err *err) {
     return status;
 }
 
-static void count_operators(const trainer *t) {
+static void report_operators(const trainer *t) {
     for (int op = 1; op < RO_OP_END && t->rounded; op++)
         t->v->of[op] = vd_rounded_counted(t->rounded, op);
 }
@@ -193,11 +193,11 @@ static void answer(trainer *t, step_result *r, long steps) {
     seconds += now(t->b) - start;
     for (long i = 0; i < steps; i++)
         r[i].seconds = seconds / (double)steps, r[i].peak_bytes = vd_peak_bytes();
-    count_operators(t);
+    report_operators(t);
     if (t->b->trims)
         malloc_trim(0);
     end->resting_bytes = resting_bytes();
-    if (status == VD_OK && t->v->kind == FREE_F32 && !leave_weights(t))
+    if (status == VD_OK && is_free(t->v) && !leave_weights(t))
         status = vd_fail(&err, VD_ERR_LOCAL, "cannot share weights");
     if (status != VD_OK)
         snprintf(end->error, sizeof end->error, "%s", err.text);

@@ -1,13 +1,9 @@
 /* What was rounded how, operator by operator. */
 #include "bench/determinism/determinism.h"
 
-typedef struct {
-    double elements, decided, escapes, corrected; /* a step; corrected: the mean of the auditors */
-} operator_count;
-
-/* Of a trainer and of those who follow it. */
+/* Of a trainer and of those who follow it. Initialisation rounds nothing, in these jobs. */
 static operator_count count_of(const benchmark *b, int trainer, int op) {
-    const double steps = (double)b->steps; /* initialisation rounds nothing, in these jobs */
+    const double steps = (double)b->steps;
     const vd_rounded_count *t = &b->variant[trainer].of[op];
     operator_count c = {(double)t->elements / steps, (double)t->decided / steps,
                         (double)t->escapes / steps, 0};
@@ -23,11 +19,22 @@ static operator_count count_of(const benchmark *b, int trainer, int op) {
     return c;
 }
 
-static void print_trainer(const benchmark *b, int trainer, FILE *to) {
+void count_operators(benchmark *b) {
+    static const vd_log_encoding encoding[] = {VD_LOG_CALLS, VD_LOG_SYMBOLS};
+    for (int k = 0; k < 2; k++) {
+        operator_table *table = &b->operators[k];
+        table->trainer = first_of(b, LOG_TRAINER, encoding[k]);
+        for (int op = 1; op < RO_OP_END && table->trainer >= 0; op++)
+            table->of[op] = count_of(b, table->trainer, op);
+    }
+}
+
+static void print_trainer(const benchmark *b, const operator_table *table, FILE *to) {
     fprintf(to, "\n%s: a step's roundings, by operator\n%-24s %14s %12s %12s %12s\n",
-            b->variant[trainer].name, "operator", "elements", "logged", "escapes", "corrected");
+            b->variant[table->trainer].name, "operator", "elements", "logged", "escapes",
+            "corrected");
     for (int op = 1; op < RO_OP_END; op++) {
-        const operator_count c = count_of(b, trainer, op);
+        const operator_count c = table->of[op];
         if (c.elements > 0)
             fprintf(to, "%-24s %14.0f %12.1f %12.2f %12.2f\n", ro_op_describe(op)->name, c.elements,
                     c.decided, c.escapes, c.corrected);
@@ -35,10 +42,7 @@ static void print_trainer(const benchmark *b, int trainer, FILE *to) {
 }
 
 void print_operators(const benchmark *b, FILE *to) {
-    const int calls = first_of(b, LOG_TRAINER, VD_LOG_CALLS);
-    const int symbols = first_of(b, LOG_TRAINER, VD_LOG_SYMBOLS);
-    if (calls >= 0)
-        print_trainer(b, calls, to);
-    if (symbols >= 0)
-        print_trainer(b, symbols, to);
+    for (int k = 0; k < 2; k++)
+        if (b->operators[k].trainer >= 0)
+            print_trainer(b, &b->operators[k], to);
 }

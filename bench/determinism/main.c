@@ -82,17 +82,19 @@ typedef struct {
     child child[VARIANTS_MAX];
     uint64_t resting[VARIANTS_MAX]; /* bytes, of those that live */
     double seconds[2][STEPS_MAX];   /* of the bases in this group, from step 1 on */
-    float *weights[2];              /* of the first way, and as a process left them */
+    float *weights[2], *left;       /* of the bases, and as a process left them */
 } runner;
 
 static runner run;
 
+/* From the first way of the same precision. */
 static void measure_distance(variant *v, long step) {
+    const int base = v->kind == FREE_F64;
     double sum = 0;
-    if (v == &bench.variant[0])
-        memcpy(run.weights[0], run.weights[1], (size_t)bench.weights * sizeof(float));
+    if (v == &bench.variant[bench.base[base]])
+        memcpy(run.weights[base], run.left, (size_t)bench.weights * sizeof(float));
     for (int64_t i = 0; i < bench.weights; i++) {
-        const double d = (double)run.weights[1][i] - (double)run.weights[0][i];
+        const double d = (double)run.left[i] - (double)run.weights[base][i];
         sum += d * d;
     }
     v->distance[step] = sqrt(sum);
@@ -101,7 +103,7 @@ static void measure_distance(variant *v, long step) {
 /* Processes are stopped before they take what the machine needs. */
 static void watch_memory(int way, const step_result *r) {
     char why[160];
-    uint64_t all = 2 * (uint64_t)bench.weights * sizeof(float);
+    uint64_t all = weights_bytes();
     run.resting[way] = r->resting_bytes;
     for (int i = 0; i < bench.variants; i++)
         all += run.resting[i];
@@ -131,13 +133,11 @@ static void keep(int way, long first, long steps, const step_result *r, bool aga
     const step_result *end = &r[steps - 1];
     if (!again)
         memcpy(&v->result[first], r, (size_t)steps * sizeof *r);
-    for (long s = first; s < step; s++)
-        v->distance[s] = NAN;
     if (end->error[0])
         fail(v, step, end->error);
     else if (again && !vd_hash_equal(&end->state, &v->result[step].state))
         fail(v, step, "another state than when it ran before");
-    else if (v->kind == FREE_F32)
+    else if (is_free(v))
         measure_distance(v, step);
 }
 
@@ -168,7 +168,7 @@ static void close_group(int group) {
         const double base = bench_median(run.seconds[k], (int)bench.steps);
         for (int i = 0; i < bench.variants; i++)
             if (bench.variant[i].group == group && !bench.variant[i].error)
-                bench.variant[i].ratio[k] = median_seconds(&bench.variant[i]) / base;
+                bench.variant[i].sum.ratio[k] = median_seconds(&bench.variant[i]) / base;
     }
     for (int i = 0; i < bench.variants; i++)
         child_close(&run.child[i]);
@@ -202,29 +202,6 @@ static void set_not_run(int group, const char *why) {
             bench.variant[i].error = why;
 }
 
-static void write_files(void) {
-    char path[1100];
-    snprintf(path, sizeof path, "%s/table.txt", bench.out);
-    FILE *table = fopen(path, "w");
-    bool written = table != NULL;
-    if (table) {
-        print_table(&bench, table);
-        print_operators(&bench, table);
-        print_words(&bench, table);
-        written = fclose(table) == 0;
-    }
-    snprintf(path, sizeof path, "%s/steps.csv", bench.out);
-    written = written && write_csv(&bench, path);
-    snprintf(path, sizeof path, "%s/result.json", bench.out);
-    written = written && write_json(&bench, path);
-    snprintf(path, sizeof path, "%s/page.html", bench.out);
-    written = written && write_page(&bench, path);
-    if (!written) {
-        perror(path);
-        exit(1);
-    }
-}
-
 static void run_all(void) {
     const double start = vd_seconds();
     const size_t size = (size_t)bench.weights * sizeof(float);
@@ -232,8 +209,9 @@ static void run_all(void) {
     if (bench.weights_file < 0 || ftruncate(bench.weights_file, (off_t)size) != 0)
         die("cannot share memory");
     run.weights[0] = malloc(size);
-    run.weights[1] = mmap(NULL, size, PROT_READ, MAP_SHARED, bench.weights_file, 0);
-    if (!run.weights[0] || run.weights[1] == MAP_FAILED)
+    run.weights[1] = malloc(size);
+    run.left = mmap(NULL, size, PROT_READ, MAP_SHARED, bench.weights_file, 0);
+    if (!run.weights[0] || !run.weights[1] || run.left == MAP_FAILED)
         die("out of memory");
     for (int group = 0; group < bench.groups; group++) {
         if (bench.minutes && group > 0 && vd_seconds() - start > 60 * (double)bench.minutes) {
@@ -242,7 +220,8 @@ static void run_all(void) {
         }
         run_group(group, start);
         set_not_run(group + 1, not_run);
-        write_files();
+        summarise(&bench);
+        write_files(&bench);
         set_not_run(group + 1, NULL);
     }
 }
@@ -278,10 +257,31 @@ static void remove_if_stopped(void) {
     sigaction(SIGHUP, &action, NULL);
 }
 
+static void print_results(void) {
+    print_rows(&bench, stdout);
+    if (bench.all) {
+        print_ways(&bench, stdout);
+        print_operators(&bench, stdout);
+    }
+    print_words(&bench, stdout);
+}
+
+/* From the files of a run that is over. */
+static void render(const char *dir) {
+    read_results(&bench, dir);
+    write_rendered(&bench, dir);
+    print_results();
+    printf("\n%s: table.txt, page.html\n", dir);
+}
+
 int main(int argc, char **argv) {
     vd_err err = {0};
     vd_keep_pages();
-    parse_options(argc, argv);
+    const char *dir = parse_options(argc, argv);
+    if (dir) {
+        render(dir);
+        return 0;
+    }
     open_job();
     add_ways();
     if (vd_make_dir(bench.out, &err) != VD_OK)
@@ -295,10 +295,9 @@ int main(int argc, char **argv) {
     if (bench.symbols)
         calibrate();
     run_all();
-    print_table(&bench, stdout);
-    print_operators(&bench, stdout);
-    print_words(&bench, stdout);
-    write_files();
+    summarise(&bench);
+    print_results();
+    write_files(&bench);
     printf("\n%s: table.txt, steps.csv, result.json, page.html\n", bench.out);
     bool failed = false;
     for (int i = 0; i < bench.variants; i++)

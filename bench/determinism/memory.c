@@ -22,6 +22,11 @@ uint64_t memory_free(void) {
     return kilobytes ? (uint64_t)kilobytes * 1024 : UINT64_MAX; /* not told: whoever asks decides */
 }
 
+/* The weights that are compared here: of both bases, and as a process left them. */
+uint64_t weights_bytes(void) {
+    return 3 * (uint64_t)bench.weights * sizeof(float);
+}
+
 /* ---- one step ---- */
 
 static uint32_t value_count(const vd_program *p) {
@@ -99,28 +104,28 @@ static uint64_t packed_bytes(const vd_program *p) {
 
 /* ---- groups ---- */
 
-static bool has_f32(int group) {
+static bool has_kind(variant_kind kind, int group) {
     for (int i = 0; i < bench.variants; i++)
-        if (bench.variant[i].kind == FREE_F32 && bench.variant[i].group == group)
+        if (bench.variant[i].kind == kind && bench.variant[i].group == group)
             return true;
     return false;
 }
 
-/* Times of the processor need no baseline in turn; distances of weights need the first way. */
+/* Times of the processor need no baseline in turn; distances of weights need it. */
 bool in_group(int way, int group) {
     const variant *v = &bench.variant[way];
     if (v->group == group || v->group < 0)
         return v->group == group;
     if (bench.cpu)
-        return way == bench.base[0] && has_f32(group);
+        return (way == bench.base[0] && has_kind(FREE_F32, group)) ||
+               (way == bench.base[1] && has_kind(FREE_F64, group));
     return way == bench.base[0] || way == bench.base[1];
 }
 
 /* What processes take that keep their pages: all as much as in a step. Else what they take between
  * steps, and the one that needs the most in a step. */
 static uint64_t together(int group) {
-    /* two copies of the weights are compared here */
-    uint64_t all = 2 * (uint64_t)bench.weights * sizeof(float), step = 0;
+    uint64_t all = weights_bytes(), step = 0;
     for (int i = 0; i < bench.variants; i++) {
         const variant *v = &bench.variant[i];
         if (!in_group(i, group))
@@ -133,7 +138,7 @@ static uint64_t together(int group) {
 
 /* A log's trainer, its auditor and the baselines are to run at the same time. */
 static bool fits_kept(uint64_t limit) {
-    uint64_t bytes = 2 * (uint64_t)bench.weights * sizeof(float), most = 0;
+    uint64_t bytes = weights_bytes(), most = 0;
     for (int i = 0; i < bench.variants; i++)
         most = bench.variant[i].most > most ? bench.variant[i].most : most;
     return bytes + 4 * (most + most / HOLES) <= limit;

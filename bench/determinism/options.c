@@ -10,7 +10,9 @@ static void usage(void) {
         "Usage: determinism [--model gpt2|resnet50] [--size small|full] [--steps N]\n"
         "                   [--profiles A,B,...] [--pairs] [--ways 12345] [--bits N]\n"
         "                   [--threads N] [--batch N] [--sequence N] [--calibration N]\n"
-        "                   [--interval N] [--memory GB] [--cpu] [--minutes N] [--out DIR]\n"
+        "                   [--interval N] [--memory GB] [--cpu] [--minutes N] [--out DIR] "
+        "[--all]\n"
+        "       determinism --render DIR [--all]\n"
         "Trains one job in every way and compares time, memory, logs and states. Profiles stand\n"
         "for devices and are simulated; default: the first two (full) or all (small).\n"
         "A profile cuda is the first CUDA device, where there is one.\n"
@@ -29,6 +31,10 @@ static void usage(void) {
         "--minutes: after that many no more groups of ways start; what ran is written after each.\n"
         "--out: where table.txt, steps.csv, result.json and page.html go, default\n"
         "        build/determinism.\n"
+        "--all: print every way, and not only one of each kind.\n"
+        "--render: train nothing; write table.txt and page.html of DIR again, from the "
+        "result.json\n"
+        "        and the steps.csv that lie there.\n"
         "Example: determinism --model gpt2 --size small --steps 100 --pairs\n",
         stdout);
 }
@@ -70,7 +76,8 @@ static void parse_profiles(char *list) {
     }
 }
 
-void parse_options(int argc, char **argv) {
+const char *parse_options(int argc, char **argv) {
+    const char *render = NULL;
     static const struct option options[] = {{"model", required_argument, NULL, 'm'},
                                             {"size", required_argument, NULL, 's'},
                                             {"steps", required_argument, NULL, 'n'},
@@ -87,6 +94,8 @@ void parse_options(int argc, char **argv) {
                                             {"interval", required_argument, NULL, 'i'},
                                             {"cpu", no_argument, NULL, 'u'},
                                             {"minutes", required_argument, NULL, 'l'},
+                                            {"all", no_argument, NULL, 'A'},
+                                            {"render", required_argument, NULL, 'r'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
@@ -111,6 +120,8 @@ void parse_options(int argc, char **argv) {
         case 'M': bench.memory = 1e9 * (double)number("--memory", optarg, 1, 1000); break;
         case 'c': bench.calibration = number("--calibration", optarg, 1, STEPS_MAX - 1); break;
         case 'o': bench.out = optarg; break;
+        case 'A': bench.all = true; break;
+        case 'r': render = optarg; break;
         case 'h': usage(); exit(0);
         default: exit(2); /* getopt has printed what it was */
         }
@@ -119,4 +130,5 @@ void parse_options(int argc, char **argv) {
         fprintf(stderr, "determinism: no arguments expected, got \"%s\"\n", argv[optind]);
         exit(2);
     }
+    return render;
 }

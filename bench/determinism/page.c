@@ -1,113 +1,194 @@
-/* A page with the table and plots, which needs nothing else. */
+/* A page for people: what was compared, a table of five rows, plots; all else is folded away. It
+ * needs no other file, and is well-formed XML but for its first line. */
 #include <math.h>
 #include <stdlib.h>
 
-#include "bench/determinism/determinism.h"
+#include "bench/determinism/plots.h"
 
-enum { WIDTH = 760, HEIGHT = 260, LEFT = 60, BAR = 18 };
+static const char style[] =
+    ":root{color-scheme:light dark;--paper:#fff;--ink:#1d2126;--soft:#5c6670;--rule:#d9dee3;"
+    "--f32:#c2410c;--f64:#1d6fb8;--trainer:#0a7f5a;--auditor:#9a4fa8;--fixed:#1d2126;"
+    "--good:#0a7f5a;--bad:#b91c1c}\n"
+    "@media (prefers-color-scheme:dark){:root{--paper:#14181c;--ink:#e6e9ec;--soft:#9aa5b0;"
+    "--rule:#333b43;--f32:#fb923c;--f64:#60a5fa;--trainer:#34d399;--auditor:#d8a0e4;"
+    "--fixed:#f3f4f6;--good:#34d399;--bad:#f87171}}\n"
+    "body{background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif;"
+    "max-width:1060px;margin:0 auto;padding:1.5rem 1rem 3rem}\n"
+    "h1{font-size:1.6rem;line-height:1.2;margin:0 0 "
+    ".6rem;text-wrap:balance}h2{font-size:1.15rem;margin:2rem 0 .5rem}\n"
+    "p{margin:.4rem "
+    "0;max-width:90ch}p.note,figcaption,caption{color:var(--soft);font-size:.85rem}\n"
+    "table{border-collapse:collapse;width:100%;margin:1.2rem 0 .3rem}"
+    "th,td{padding:.45rem .6rem;border-bottom:1px solid var(--rule);text-align:right;"
+    "font-variant-numeric:tabular-nums;vertical-align:top}"
+    "thead th{font-size:.8rem;font-weight:600;color:var(--soft);vertical-align:bottom}"
+    "th:first-child,td.words,th.words{text-align:left}caption{caption-side:bottom;text-align:left;"
+    "padding-top:.4rem}tbody th{white-space:nowrap}tbody th small{display:block;font-weight:400;"
+    "color:var(--soft)}\n"
+    ".key{display:inline-block;width:.7em;height:.7em;border-radius:2px;margin-right:.5em}"
+    "td.words{white-space:nowrap}.legend{font-size:.8rem;margin:.3rem 0}"
+    ".legend span{white-space:nowrap;margin-right:.9em}"
+    ".key.f32{background:var(--f32)}.key.f64{background:var(--f64)}"
+    ".key.trainer{background:var(--trainer)}.key.auditor{background:var(--auditor)}"
+    ".key.fixed{background:var(--fixed)}.yes{color:var(--good);font-weight:600}.no{color:var(--bad)"
+    ";font-weight:600}\n"
+    ".plots{display:grid;grid-template-columns:1fr 1fr;gap:1.5rem 2rem;align-items:start;"
+    "margin-top:1.8rem}"
+    "figure{margin:0;break-inside:avoid}figcaption b{color:var(--ink)}"
+    "svg{display:block;width:100%;font-size:12px;margin-top:.4rem}svg text{fill:var(--ink)}"
+    "svg .tick{fill:var(--soft)}svg .grid{stroke:var(--rule);fill:none}"
+    "svg .line{fill:none;stroke-width:1.8}svg .range{stroke:var(--ink);fill:none;opacity:.7}"
+    "svg .paper{fill:var(--paper)}\n"
+    "svg .line.f32{stroke:var(--f32)}svg .line.f64{stroke:var(--f64)}"
+    "svg .line.trainer{stroke:var(--trainer)}svg .line.auditor{stroke:var(--auditor)}"
+    "svg .line.fixed{stroke:var(--fixed)}\n"
+    "svg .fill.f32{fill:var(--f32)}svg .fill.f64{fill:var(--f64)}"
+    "svg .fill.trainer{fill:var(--trainer)}svg .fill.auditor{fill:var(--auditor)}"
+    "svg .fill.fixed{fill:var(--fixed)}\n"
+    "details{border-top:1px solid var(--rule);padding:.5rem 0}summary{cursor:pointer}"
+    "pre{font-size:.72rem;line-height:1.35;overflow-x:auto}pre.text{white-space:pre-wrap;font:"
+    "inherit;font-size:.9rem}\n"
+    "@media (max-width:700px){.plots{grid-template-columns:1fr}"
+    "thead{display:none}table,tbody,tr,th,td{display:block}"
+    "tr{border-bottom:1px solid var(--rule);padding:.6rem 0}"
+    "tbody th{font-size:1.05rem;border:0;padding:.1rem 0}"
+    "td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.05rem 0}"
+    "td::before{content:attr(data-name);color:var(--soft);font-weight:400}"
+    "caption{display:block}td.empty{display:none}"
+    "td.words{text-align:right;white-space:normal}}\n"
+    "@media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#444;--rule:#bbb;"
+    "--f32:#c2410c;--f64:#1d6fb8;--trainer:#0a7f5a;--auditor:#9a4fa8;--fixed:#000;--good:#0a7f5a;"
+    "--bad:#b91c1c}html{font-size:10.5px}body{max-width:none;padding:0;font-size:1rem}details,h2{"
+    "display:none}th,td{padding:.2rem .4rem}"
+    ".plots{grid-template-columns:1fr 1fr;gap:.8rem 1.5rem;margin-top:1rem}"
+    ".fill,.key{print-color-adjust:exact;-webkit-print-color-adjust:exact}@page{margin:12mm}}\n";
 
-static const char *const colour[] = {"#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad",
-                                     "#d68910", "#16a085", "#7f8c8d", "#2c3e50"};
+/* ---- text ---- */
 
-/* ---- bars: one value for each way ---- */
-
-typedef double (*value_of)(const summary *s);
-
-static double milliseconds(const summary *s) {
-    return 1e3 * s->seconds;
-}
-static double megabytes_logged(const summary *s) {
-    return s->log_bytes / 1e6;
-}
-static double megabytes(const summary *s) {
-    return (double)s->peak_bytes / 1e6;
-}
-
-static void bars(const benchmark *b, const char *title, value_of value, FILE *to) {
-    double most = 0;
-    int rows = 0;
-    for (int i = 0; i < b->variants; i++) {
-        const summary s = summary_of(b, i);
-        most = fmax(most, value(&s));
-        rows += value(&s) > 0;
-    }
-    fprintf(to, "<h2>%s</h2>\n<svg viewBox=\"0 0 %d %d\">\n", title, WIDTH, rows * (BAR + 4) + 4);
-    int y = 2;
-    for (int i = 0; i < b->variants; i++) {
-        const summary s = summary_of(b, i);
-        if (value(&s) <= 0)
-            continue;
-        fprintf(to,
-                "<text x=\"0\" y=\"%d\">%s</text><rect x=\"300\" y=\"%d\" width=\"%.1f\" "
-                "height=\"%d\" fill=\"%s\"/>"
-                "<text x=\"%.1f\" y=\"%d\">%.4g</text>\n",
-                y + BAR - 5, b->variant[i].name, y, 360 * value(&s) / most, BAR,
-                colour[b->variant[i].kind], 306 + 360 * value(&s) / most, y + BAR - 5, value(&s));
-        y += BAR + 4;
-    }
-    fputs("</svg>\n", to);
-}
-
-/* ---- lines: one value for each step ---- */
-
-typedef double (*value_at)(const variant *v, long step);
-
-static double loss_at(const variant *v, long step) {
-    return (double)v->result[step].loss;
-}
-/* On a logarithmic scale; where there is no distance, nothing is drawn. */
-static double distance_at(const variant *v, long step) {
-    return v->distance[step] > 0 ? log10(v->distance[step]) : NAN;
-}
-
-static bool has_lines(const variant *v, value_at value) {
-    return !v->error && (value == loss_at || v->kind == FREE_F32);
-}
-
-static void range_of(const benchmark *b, value_at value, double *low, double *high) {
-    *low = INFINITY;
-    *high = -INFINITY;
-    for (int i = 0; i < b->variants; i++)
-        for (long s = 1; s <= b->steps && has_lines(&b->variant[i], value); s++) {
-            const double y = value(&b->variant[i], s);
-            if (isfinite(y)) {
-                *low = fmin(*low, y);
-                *high = fmax(*high, y);
-            }
+static void escape(FILE *to, const char *text) {
+    for (; *text; text++)
+        switch (*text) {
+        case '<': fputs("&lt;", to); break;
+        case '>': fputs("&gt;", to); break;
+        case '&': fputs("&amp;", to); break;
+        case '"': fputs("&quot;", to); break;
+        default: fputc(*text, to);
         }
-    if (!(*high > *low))
-        *high = *low + 1;
 }
 
-static void lines(const benchmark *b, const char *title, value_at value, FILE *to) {
-    double low, high;
-    range_of(b, value, &low, &high);
-    fprintf(to, "<h2>%s</h2>\n<svg viewBox=\"0 0 %d %d\">\n", title, WIDTH, HEIGHT + 40);
-    if (!isfinite(low)) {
-        fputs("<text x=\"0\" y=\"20\">nothing to draw: every way gave the same</text></svg>\n", to);
-        return;
+typedef void (*printer)(const benchmark *b, FILE *to);
+
+/* What a printer of text has to say, folded away. */
+static void fold(const benchmark *b, const char *title, const char *class, printer print,
+                 FILE *to) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory)
+        die("out of memory");
+    print(b, memory);
+    if (fclose(memory) != 0)
+        die("out of memory");
+    fprintf(to, "<details><summary>%s</summary><pre class=\"%s\">", title, class);
+    escape(to, text);
+    fputs("</pre></details>\n", to);
+    free(text);
+}
+
+static void introduction(const benchmark *b, FILE *to) {
+    static const char *const number[] = {"no", "one", "two", "three", "four", "five"};
+    int kinds = 0;
+    for (int kind = 0; kind < WAY_KINDS; kind++)
+        kinds += first_of(b, (variant_kind)kind, 0) >= 0;
+    fprintf(to,
+            "<h1>Rounding logs and a fixed order: %s</h1>\n"
+            "<p>One training job (%s, batch %ld%s, %ld step%s) ran in %s ways on one machine. "
+            "The free ways add in the order of a device, here of a simulated profile; with a log, "
+            "a trainer records "
+            "how it rounded, and an auditor on another device rounds the same way; the fixed order "
+            "is that of RepOps. ",
+            title_of(b), title_of(b), b->batch, b->sequence > 1 ? " sequences" : " images",
+            b->steps, b->steps == 1 ? "" : "s", number[kinds]);
+    if (b->interval == 1)
+        fputs("After every step the whole states were compared, bit by bit.</p>\n", to);
+    else
+        fprintf(to, "After every %ld steps the whole states were compared, bit by bit.</p>\n",
+                b->interval);
+}
+
+/* ---- the table ---- */
+
+static void cell(FILE *to, const char *name, const char *format, double value) {
+    fprintf(to, "<td data-name=\"%s\">", name);
+    fprintf(to, format, value);
+    fputs("</td>", to);
+}
+
+static void empty_cell(FILE *to, const char *name, const char *text) {
+    fprintf(to, "<td class=\"empty\" data-name=\"%s\">%s</td>", name, text);
+}
+
+static void figures(const way_row *row, const summary *s, FILE *to) {
+    const bool logs = row->kind == LOG_TRAINER || row->kind == LOG_AUDITOR;
+    cell(to, "Time over free binary64", "%.2f", s->ratio[1]);
+    cell(to, "Step, ms", s->seconds < 0.1 ? "%.2f" : "%.0f", 1e3 * s->seconds);
+    cell(to, "Memory, MB", "%.0f", (double)s->peak_bytes / 1e6);
+    if (logs)
+        cell(to, "Log of a step, kB", s->log_bytes < 1e5 ? "%.1f" : "%.0f", s->log_bytes / 1e3);
+    else
+        empty_cell(to, "Log of a step, kB", "none");
+    if (isfinite(row->corrected))
+        cell(to, "Corrections a step", "%.3g", row->corrected);
+    else
+        empty_cell(to, "Corrections a step", "&#8211;");
+}
+
+static void table_row(const benchmark *b, const way_row *row, FILE *to) {
+    static const char *const classes[] = {"words", "words no", "words yes"};
+    fprintf(to, "<tr><th scope=\"row\"><span class=\"key %s\"></span>%s", colour[row->kind],
+            row->name);
+    if (row->shown < 0) {
+        fputs("</th>", to);
+        for (int i = 0; i < 5; i++)
+            empty_cell(to, "", "&#8211;");
+    } else {
+        const variant *v = &b->variant[row->shown];
+        fprintf(to, "<small>%s</small></th>", detail_of(v));
+        figures(row, &v->sum, to);
+    }
+    fprintf(to, "<td class=\"%s\" data-name=\"Same state\">%s</td></tr>\n", classes[row->same],
+            row->words);
+}
+
+static void table(const benchmark *b, FILE *to) {
+    fputs("<table id=\"ways\"><thead><tr><th scope=\"col\">Way</th>"
+          "<th scope=\"col\">Time over free binary64</th><th scope=\"col\">Step, ms</th>"
+          "<th scope=\"col\">Memory, MB</th><th scope=\"col\">Log of a step, kB</th>"
+          "<th scope=\"col\">Corrections a step</th>"
+          "<th scope=\"col\" class=\"words\">Same state everywhere</th></tr></thead>\n<tbody>\n",
+          to);
+    for (int kind = 0; kind < WAY_KINDS; kind++) {
+        const way_row row = row_of(b, (variant_kind)kind);
+        table_row(b, &row, to);
     }
     fprintf(to,
-            "<path class=\"axis\" d=\"M%d 10V%dH%d\"/><text x=\"0\" y=\"16\">%.4g</text>"
-            "<text x=\"0\" y=\"%d\">%.4g</text><text x=\"%d\" y=\"%d\">step %ld</text>\n",
-            LEFT, HEIGHT, WIDTH, high, HEIGHT, low, WIDTH - 60, HEIGHT + 16, b->steps);
-    int named = 0;
-    for (int i = 0; i < b->variants; i++) {
-        const variant *v = &b->variant[i];
-        if (!has_lines(v, value))
-            continue;
-        fprintf(to, "<polyline stroke=\"%s\" points=\"", colour[i % 8]);
-        for (long s = 1; s <= b->steps; s++)
-            if (isfinite(value(v, s)))
-                fprintf(to, "%.1f,%.1f ",
-                        LEFT + (double)(WIDTH - LEFT - 10) * (double)s / (double)b->steps,
-                        HEIGHT - (HEIGHT - 10) * (value(v, s) - low) / (high - low));
-        fprintf(to, "\"><title>%s</title></polyline>\n", v->name);
-        if (value == distance_at && i != b->base[0])
-            fprintf(to, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", WIDTH - 220,
-                    HEIGHT - 12 - 16 * named++, colour[i % 8], v->name);
-    }
-    fputs("</svg>\n", to);
+            "</tbody>\n<caption>Each row shows one run, named below the way; of the auditors the "
+            "one of median time. Times are medians of %s time over all steps. Corrections are the "
+            "mean of all auditors. Memory is the peak of one process.</caption></table>\n",
+            b->cpu ? "processor" : "wall");
+}
+
+/* ---- all ---- */
+
+static void details(const benchmark *b, FILE *to) {
+    fputs("<h2>Details</h2>\n", to);
+    fold(b, "What the numbers say, in sentences", "text", print_words, to);
+    fold(b, "Every way that ran, the scalar ones too", "table", print_ways, to);
+    fold(b, "Roundings by operator", "table", print_operators, to);
+    fputs(
+        "<p class=\"note\">Every step of every way: steps.csv. All figures: result.json. Both lie "
+        "beside this page, which was made from them.</p>\n",
+        to);
 }
 
 bool write_page(const benchmark *b, const char *path) {
@@ -115,27 +196,20 @@ bool write_page(const benchmark *b, const char *path) {
     if (!to)
         return false;
     fprintf(to,
-            "<!DOCTYPE html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Determinism: %s, "
-            "%s</title>\n"
-            "<style>body{font:15px sans-serif;max-width:%dpx;margin:2em "
-            "auto}pre{font-size:11px;overflow-x:auto}"
-            "svg{width:100%%;font-size:12px}polyline{fill:none;stroke-width:1.5}.axis{fill:none;"
-            "stroke:#888}</style>\n"
-            "<h1>Rounding logs and a fixed order: %s, %s</h1>\n<pre>",
-            b->model, b->size, WIDTH + 200, b->model, b->size);
-    print_table(b, to);
-    print_operators(b, to);
-    print_words(b, to);
-    fputs("</pre>\n", to);
-    bars(b, b->cpu ? "Milliseconds of the processor a step" : "Milliseconds a step", milliseconds,
-         to);
-    bars(b, "Log, megabytes a step", megabytes_logged, to);
-    bars(b, "Peak memory, megabytes", megabytes, to);
-    lines(
-        b,
-        "Distance of the weights from those of the first profile, free f32 (log10 of the L2 norm)",
-        distance_at, to);
-    lines(b, "Loss", loss_at, to);
-    fputs("</html>\n", to);
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n"
+            "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/>\n"
+            "<title>Rounding logs and a fixed order: %s</title>\n<style>\n%s</style></head>\n"
+            "<body>\n",
+            title_of(b), style);
+    introduction(b, to);
+    table(b, to);
+    fputs("<div class=\"plots\">\n", to);
+    plot_distance(b, to);
+    plot_time(b, to);
+    plot_loss(b, to);
+    plot_logs(b, to);
+    fputs("</div>\n", to);
+    details(b, to);
+    fputs("</body></html>\n", to);
     return fclose(to) == 0;
 }

@@ -1,4 +1,5 @@
 /* The job, and the ways to train it. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -88,6 +89,8 @@ static int add(variant_kind kind, const ro_profile *profile, const char *name) {
              profile ? profile->name : "");
     if (!v->result || !v->distance)
         die("out of memory");
+    for (long s = 0; s <= bench.steps; s++)
+        v->distance[s] = NAN;
     return bench.variants++;
 }
 
