@@ -107,17 +107,20 @@ typedef struct {
     pthread_t thread;
     vd_endpoint at;
     int port;
-    atomic_int handled;
+    atomic_int handled, screened;
+    atomic_bool released;
     char order[64]; /* first bytes of the bodies handled, worker thread only until the stop */
 } host;
 
-/* /echo gives the body back; /nap first sleeps as many 10 ms as its first digit says; /big gives as
- * many MiB as that digit says; /none sets status 404. */
+/* /echo gives the body back; /hold first waits for `released`; /nap first sleeps as many 10 ms as
+ * its first digit says; /big gives as many MiB as that digit says; /none sets status 404. */
 static inline void host_handler(void *user, const vd_request *request, vd_response *response) {
     host *h = user;
     int digit = request->body_size ? request->body[0] - '0' : 0;
     if (strcmp(request->path, "/nap") == 0)
         sleep_ms(10 * digit);
+    while (strcmp(request->path, "/hold") == 0 && !atomic_load(&h->released))
+        sleep_ms(1);
     if (strcmp(request->path, "/none") == 0)
         response->status = 404;
     if (strcmp(request->path, "/big") == 0) {

@@ -69,7 +69,7 @@ Test(net, post_and_get_come_through) {
     answer = ask(&h.at, "/echo", NULL, 5000);
     cr_expect(answer.err.status == VD_OK && answer.body.size == 0, "%s", answer.err.text);
     vd_answer_free(&answer);
-    cr_expect(outcome(&h.at, "/none", "x", 5000) == VD_ERR_PEER);
+    cr_expect(outcome(&h.at, "/none", "x", 5000) == VD_ERR_IO);
     cr_expect(outcome(&h.at, "/echo", "", 5000) == VD_OK);
     stop_host(&h);
     cr_expect(atomic_load(&h.handled) == 4);

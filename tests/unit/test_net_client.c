@@ -24,21 +24,24 @@ static const struct {
     {"stops half way", PLAIN(OK_HEAD "Content-Length: 9\r\n\r\n123"), VD_ERR_IO},
     {"announces too much", PLAIN(OK_HEAD "Content-Length: 100001\r\n\r\n"), VD_ERR_PEER},
     {"announces 2^64", PLAIN(OK_HEAD "Content-Length: 18446744073709551616\r\n\r\n"), VD_ERR_PEER},
-    {"announces -1", PLAIN(OK_HEAD "Content-Length: -1\r\n\r\n"), VD_ERR_PEER},
+    {"announces -1", PLAIN(OK_HEAD "Content-Length: -1\r\n\r\n"), VD_ERR_IO},
     {"never ends", FLOOD(OK_HEAD "\r\n", "0"), VD_ERR_PEER},
     {"chunks never end", FLOOD(OK_HEAD "Transfer-Encoding: chunked\r\n\r\n", "4\r\nabcd\r\n"),
      VD_ERR_PEER},
     {"headers never end", FLOOD(OK_HEAD, "X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n"), VD_ERR_PEER},
     {"interim answers never end", FLOOD("", "HTTP/1.1 103 Wait\r\n\r\n"), VD_ERR_PEER},
     {"a header never ends", FLOOD(OK_HEAD "X: ", "y"), VD_ERR_IO},
-    {"HTTP/0.9", PLAIN("hello\r\n\r\n"), VD_ERR_PEER},
-    {"not even text", FLOOD("", "\x01\xff"), VD_ERR_PEER},
+    {"HTTP/0.9", PLAIN("hello\r\n\r\n"), VD_ERR_IO},
+    {"not even text", FLOOD("", "\x01\xff"), VD_ERR_IO},
     {"redirect to a file",
      PLAIN("HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n"),
-     VD_ERR_PEER},
-    {"status 404", PLAIN("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"), VD_ERR_PEER},
+     VD_ERR_IO},
+    {"status 400", PLAIN("HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n"), VD_ERR_PEER},
+    {"status 404", PLAIN("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"), VD_ERR_IO},
+    {"status 411", PLAIN("HTTP/1.1 411 No\r\nContent-Length: 0\r\n\r\n"), VD_ERR_IO},
+    {"a chunk that is none", PLAIN(OK_HEAD "Transfer-Encoding: chunked\r\n\r\nzz\r\n"), VD_ERR_IO},
     {"status 500", PLAIN("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"), VD_ERR_IO},
-    {"status 204", PLAIN("HTTP/1.1 204 Nothing\r\n\r\n"), VD_ERR_PEER},
+    {"status 204", PLAIN("HTTP/1.1 204 Nothing\r\n\r\n"), VD_ERR_IO},
 };
 
 Test(net_client, answers_of_rogue_servers_are_cut_and_blamed) {
@@ -66,7 +69,7 @@ Test(net_client, a_redirect_is_not_followed) {
     snprintf(text, sizeof text, "HTTP/1.1 307 Go\r\nLocation: %s/echo\r\nContent-Length: 0\r\n\r\n",
              h.at.url);
     start_rogue(&r, (script)PLAIN(text));
-    cr_expect(outcome(&r.at, "/", "x", 2000) == VD_ERR_PEER);
+    cr_expect(outcome(&r.at, "/", "x", 2000) == VD_ERR_IO);
     stop_rogue(&r);
     stop_host(&h);
     cr_expect(atomic_load(&h.handled) == 0);

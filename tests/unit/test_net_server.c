@@ -12,7 +12,9 @@ Test(net_server, malformed_requests_are_refused_without_the_handler) {
     static const struct {
         const char *request, *want; /* want "": closed without a word, or a refusal lost in it */
     } bad[] = {
-        {"DELETE / HTTP/1.1\r\n\r\n", " 501 "},
+        {"DELETE / HTTP/1.1\r\n\r\n", " 405 "},
+        {"HEAD / HTTP/1.1\r\n\r\n", " 405 "},
+        {"OPTIONS /echo HTTP/1.0\r\n\r\n", " 405 "},
         {"BREW / HTTP/1.1\r\n\r\n", " 501 "},
         {"GET http://localhost/ HTTP/1.1\r\n\r\n", " 400 "},
         {"GET / HTTP/1.1\r\nContent-Length: 1\r\n\r\nx", " 400 "},
@@ -26,6 +28,7 @@ Test(net_server, malformed_requests_are_refused_without_the_handler) {
         {POST("Content-Length: 1\r\nContent-Length: 2\r\n", "xy"), " 400 "},
         {POST("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n"),
          " 400 "},
+        {POST("transfer-encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n"), " 411 "},
         {POST("Transfer-Encoding: chunked\r\n", "ffffffffff\r\nx"), ""},
         {POST("Transfer-Encoding: chunked\r\n", "-1\r\nx"), ""},
         {POST("Expect: miracles\r\nContent-Length: 1\r\n", "x"), " 417 "},

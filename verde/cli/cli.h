@@ -94,6 +94,9 @@ VD_MUST_USE vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err);
 
 vd_exit
 vd_report(const vd_err *err);       /* one line on standard error; the exit code of the category */
+/* A line on standard error of at most 1,000 bytes, dropped if nobody reads there: whoever answers
+ * others never waits for it. */
+void vd_say(const char *format, ...) VD_PRINTF(1, 2);
 void vd_print_json(json_t *object); /* one line on standard output; takes the object */
 json_t *vd_hash_text(const vd_hash *hash);
 /* "12.3 MB". text: 32 bytes. */

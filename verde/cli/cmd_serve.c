@@ -10,6 +10,7 @@
 typedef struct {
     vd_provider provider;
     bool quiet;
+    double refused_s; /* when a refusal was last told of: screen's alone */
 } service;
 
 static vd_server *running;
@@ -66,20 +67,39 @@ static void answer(const service *s, const vd_request *request, vd_response *res
     else if (status != VD_OK)
         refuse(response, 503, status == VD_ERR_IO ? err.text : "trouble of this provider");
     if (status != VD_OK && status != VD_ERR_TIMEOUT && status != VD_ERR_IO)
-        fprintf(stderr, "verde serve: %s\n", err.text);
+        vd_say("verde serve: %s", err.text);
     else if (!s->quiet && status != VD_ERR_IO) /* that is asked every second */
-        fprintf(stderr, "verde serve: answered in %.2f s, %zu bytes\n", vd_seconds() - start,
-                response->body.size);
+        vd_say("verde serve: answered in %.2f s, %zu bytes", vd_seconds() - start,
+               response->body.size);
 }
 
 static void handle(void *user, const vd_request *request, vd_response *response) {
-    const service *s = user;
-    if (strcmp(request->method, "GET") == 0 && strcmp(request->path, "/v1/provider") == 0)
+    answer(user, request, response);
+}
+
+/* Only a whole question by a referee that is served waits for its turn. All else is answered at
+ * once, and costs no more than reading it. */
+static bool screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
+                   vd_response *response) {
+    service *s = user;
+    vd_public_key referee;
+    vd_err err = {0};
+    if (strcmp(request->method, "GET") == 0 && strcmp(request->path, "/v1/provider") == 0) {
         describe(s, response);
-    else if (strcmp(request->method, "POST") == 0 && strcmp(request->path, "/v1/ask") == 0)
-        answer(s, request, response);
-    else
+    } else if (strcmp(request->method, "POST") != 0 || strcmp(request->path, "/v1/ask") != 0) {
         refuse(response, 404, "GET /v1/provider or POST /v1/ask");
+    } else if (vd_provider_screen(&s->provider, request->body, request->body_size, &referee,
+                                  &err) == VD_OK) {
+        memcpy(asker, referee.b, VD_KEY_SIZE);
+        return true;
+    } else {
+        refuse(response, err.status == VD_ERR_PEER ? 400 : 503, err.text);
+        if (vd_seconds() - s->refused_s >= 1) { /* a flood needs no line each */
+            s->refused_s = vd_seconds();
+            vd_say("verde serve: %s", err.text);
+        }
+    }
+    return false;
 }
 
 static void host_of(const char *listen, char *host, size_t size) {
@@ -106,7 +126,11 @@ static vd_status serve_until_signal(service *s, const char *listen, const char *
     char cert[1200], key[1200];
     snprintf(cert, sizeof cert, "%s/tls.crt", key_dir);
     snprintf(key, sizeof key, "%s/key.pem", key_dir);
-    vd_server_options options = {.listen = listen, .cert_path = cert, .key_path = key};
+    vd_server_options options = {.listen = listen,
+                                 .cert_path = cert,
+                                 .key_path = key,
+                                 .screen = screen,
+                                 .request_max = 2 * VD_QUESTION_BYTES_MAX};
     vd_status status = vd_server_create(&options, handle, s, &running, err);
     if (status != VD_OK)
         return status;
@@ -203,8 +227,8 @@ static vd_status answer_questions(const arguments *a, provider *p, vd_err *err) 
     to->key = p->key;
     to->source = vd_replay_source(p->replay);
     if (p->log.fault[0] || a->lie)
-        fprintf(stderr, "*** FAULT ON PURPOSE: %s. This provider is dishonest. ***\n",
-                a->lie ? a->lie : p->log.fault);
+        vd_say("*** FAULT ON PURPOSE: %s. This provider is dishonest. ***",
+               a->lie ? a->lie : p->log.fault);
     return serve_until_signal(&p->service, a->listen, p->key_dir, a->common.json, err);
 }
 

@@ -184,6 +184,6 @@ vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err) {
     if (status == VD_OK)
         status = vd_key_save(*out, dir, err);
     if (status == VD_OK)
-        fprintf(stderr, "verde: made a new key in %s\n", dir);
+        vd_say("verde: made a new key in %s", dir);
     return status;
 }

@@ -1,4 +1,4 @@
-/* Deadlines and limits that evhttp lacks.
+/* Deadlines and limits that evhttp lacks, and who gives way when there are too many.
  *
  * evhttp's timeout counts inactivity only, so one byte a second holds a connection for ever; and it
  * would count against a client that waits for a long response. It stays off. Instead every
@@ -7,8 +7,10 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "verde/net/server_internal.h"
 
@@ -46,6 +48,26 @@ bool vd_conn_setup(void) {
     return pthread_once(&once, setup_once) == 0 && conn_index >= 0;
 }
 
+const vd_address *vd_conn_address(vd_conn *conn) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } peer;
+    socklen_t size = sizeof peer;
+    evutil_socket_t fd = bufferevent_getfd(conn->bev);
+    if (conn->has_address || fd < 0 || getpeername(fd, &peer.any, &size) != 0)
+        return &conn->address;
+    conn->has_address = true;
+    if (peer.any.sa_family == AF_INET)
+        memcpy(conn->address.b, &peer.in.sin_addr, sizeof peer.in.sin_addr);
+    else if (IN6_IS_ADDR_V4MAPPED(&peer.in6.sin6_addr))
+        memcpy(conn->address.b, peer.in6.sin6_addr.s6_addr + 12, 4);
+    else
+        memcpy(conn->address.b, &peer.in6.sin6_addr, 8); /* its network: whoever has one has all */
+    return &conn->address;
+}
+
 void vd_conn_hold(vd_conn *conn, size_t bytes) {
     conn->held += bytes;
     conn->server->held += bytes;
@@ -54,6 +76,12 @@ void vd_conn_hold(vd_conn *conn, size_t bytes) {
 void vd_conn_release(vd_conn *conn, size_t bytes) {
     conn->held -= bytes;
     conn->server->held -= bytes;
+}
+
+void vd_conn_keep_input(vd_conn *conn) {
+    size_t input = evbuffer_get_length(bufferevent_get_input(conn->bev));
+    vd_conn_release(conn, conn->held);
+    vd_conn_hold(conn, input);
 }
 
 static int time_allowed(const vd_server_options *options, vd_conn_state state) {
@@ -68,21 +96,55 @@ static int time_allowed(const vd_server_options *options, vd_conn_state state) {
 void vd_conn_enter(vd_conn *conn, vd_conn_state state) {
     int ms = time_allowed(&conn->server->options, state);
     conn->state = state;
-    conn->deadline = ms ? vd_seconds() + ms / 1e3 : INFINITY;
+    conn->since = vd_seconds();
+    conn->deadline = ms ? conn->since + ms / 1e3 : INFINITY;
+    conn->received = 0;
 }
 
-/* Sees every byte that TLS delivers, before evhttp does. */
+/* No more is read from it, and the next sweep cuts it. */
+static void doom(vd_conn *conn) {
+    bufferevent_disable(conn->bev, EV_READ);
+    vd_conn_release(conn, conn->held);
+    conn->deadline = 0;
+}
+
+static vd_conn *largest_received(vd_conn *conn) {
+    vd_conn *found = NULL;
+    for (; conn; conn = conn->next)
+        if (conn->state == VD_CONN_RECEIVING && conn->held && (!found || conn->held > found->held))
+            found = conn;
+    return found;
+}
+
+/* Whose request is whole is not cut for want of memory: those who still send give way. */
+bool vd_conn_make_memory(vd_server *server, size_t size) {
+    const size_t most = server->options.held_max;
+    vd_conn *conn;
+    while (server->held + size > most && (conn = largest_received(server->conns)))
+        doom(conn);
+    return server->held + size <= most;
+}
+
+/* Input that is watched: evhttp would buffer a chunk header without an end. No honest request comes
+ * near this. */
+static size_t input_max(const vd_server *server) {
+    return server->options.request_max + 2 * VD_NET_HEADER_MAX + (64 << 10);
+}
+
+/* Sees every byte that TLS delivers, before evhttp does. What evhttp takes from the input of an
+ * unfinished request stays in memory, as pieces of the body, and is counted until it is whole. */
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *user) {
     (void)input;
     vd_conn *conn = user;
-    vd_conn_hold(conn, info->n_added);
-    vd_conn_release(conn, info->n_deleted);
     if (info->n_added && conn->state == VD_CONN_IDLE)
         vd_conn_enter(conn, VD_CONN_RECEIVING);
-    if (conn->server->held > VD_NET_HELD_MAX && conn->state == VD_CONN_RECEIVING) {
-        bufferevent_disable(conn->bev, EV_READ);
-        conn->deadline = 0;
-    }
+    if (conn->deadline == 0 || conn->state != VD_CONN_RECEIVING || !info->n_added)
+        return;
+    vd_conn_hold(conn, info->n_added);
+    conn->received += info->n_added;
+    if (conn->received > 2 * input_max(conn->server))
+        doom(conn);
+    vd_conn_make_memory(conn->server, 0);
 }
 
 static vd_conn *conn_create(vd_server *server, SSL *ssl) {
@@ -98,7 +160,8 @@ static vd_conn *conn_create(vd_server *server, SSL *ssl) {
         conn->next->link = &conn->next;
     server->conns = conn;
     server->conn_count++;
-    conn->deadline = vd_seconds() + server->options.handshake_ms / 1e3;
+    conn->since = vd_seconds();
+    conn->deadline = conn->since + server->options.handshake_ms / 1e3;
     return conn;
 }
 
@@ -114,9 +177,7 @@ struct bufferevent *vd_conn_accept(struct event_base *base, void *user) {
                                                BEV_OPT_CLOSE_ON_FREE);
     if (!conn->bev)
         return NULL; /* ssl and conn are freed */
-    /* evhttp would buffer a chunk header without an end. No honest request comes near this. */
-    size_t most = server->options.request_max + 2 * VD_NET_HEADER_MAX;
-    bufferevent_setwatermark(conn->bev, EV_READ, 0, most + (64 << 10));
+    bufferevent_setwatermark(conn->bev, EV_READ, 0, input_max(server));
     evbuffer_add_cb(bufferevent_get_input(conn->bev), on_input, conn);
     if (server->conn_count >= server->options.connection_max)
         evconnlistener_disable(server->listener);
@@ -148,26 +209,86 @@ static bool hung_up(const vd_conn *conn) {
     return poll(&poll_fd, 1, 0) == 1;
 }
 
-static vd_conn *idle_longest(vd_conn *conn) {
-    vd_conn *found = NULL;
-    for (; conn; conn = conn->next)
-        if (conn->state == VD_CONN_IDLE && (!found || conn->deadline < found->deadline))
-            found = conn;
-    return found;
+/* ---- who gives way ---- */
+
+static int held_by_address(vd_conn *of) {
+    int count = 0;
+    for (vd_conn *conn = of->server->conns; conn; conn = conn->next)
+        count += conn->state != VD_CONN_CUT &&
+                 memcmp(vd_conn_address(conn), vd_conn_address(of), sizeof conn->address) == 0;
+    return count;
+}
+
+/* A connection that could give way. The first number that differs decides, the greater one. */
+typedef struct {
+    vd_conn *conn;
+    double rank[4];
+} candidate;
+
+/* Requests that are whole, and wait or are handled, never give way: rank -1. */
+static candidate weigh(vd_conn *conn, double now) {
+    double age = now - conn->since, slowness = -(double)conn->received / (age + 1e-9);
+    bool waits = conn->state == VD_CONN_IDLE || conn->state == VD_CONN_RECEIVING;
+    if (!waits && conn->state != VD_CONN_SENDING)
+        return (candidate){NULL, {-1}};
+    bool had_time = waits && age > VD_NET_GRACE_MS / 1e3;
+    int readiness = had_time ? 2 : waits ? 1 : 0;
+    return (candidate){conn, {held_by_address(conn), readiness, had_time ? slowness : 0, age}};
+}
+
+static bool goes_before(const candidate *a, const candidate *b) {
+    for (int i = 0; i < 4; i++)
+        if (a->rank[i] != b->rank[i])
+            return a->rank[i] > b->rank[i];
+    return false;
+}
+
+/* Of the address that holds most: whoever had time and sent the least a second; else who came
+ * first, so that each newcomer has as much time as there is. */
+static candidate first_to_go(vd_server *server) {
+    double now = vd_seconds();
+    candidate first = {NULL, {-1}};
+    for (vd_conn *conn = server->conns; conn; conn = conn->next) {
+        candidate next = weigh(conn, now);
+        if (goes_before(&next, &first))
+            first = next;
+    }
+    return first;
+}
+
+static bool somebody_knocks(const vd_server *server) {
+    struct pollfd poll_fd = {.fd = evconnlistener_get_fd(server->listener), .events = POLLIN};
+    return poll(&poll_fd, 1, 0) == 1;
+}
+
+/* A few at a time: if all who knock came in at once, they would push each other out before anybody
+ * has said anything. */
+static void make_room(vd_server *server) {
+    const int most = server->options.connection_max;
+    const int share = (most + VD_NET_ADDRESS_SHARE - 1) / VD_NET_ADDRESS_SHARE;
+    const bool full = server->conn_count >= most && somebody_knocks(server);
+    for (int i = 0; i <= most / VD_NET_ROOM && server->conn_count > share; i++) {
+        candidate first = first_to_go(server);
+        if (!first.conn || (!full && first.rank[0] <= share))
+            return;
+        cut(first.conn, BEV_EVENT_TIMEOUT);
+    }
+}
+
+/* A request has its grace, then as much time as its bytes take at the least rate. */
+static bool too_slow(const vd_conn *conn, double now) {
+    double late = now - conn->since - VD_NET_GRACE_MS / 1e3;
+    return conn->state == VD_CONN_RECEIVING && (double)conn->received < late * VD_NET_RATE_MIN;
 }
 
 void vd_conn_sweep(vd_server *server) {
     double now = vd_seconds();
     for (vd_conn *conn = server->conns; conn; conn = conn->next)
-        if (conn->deadline <= now)
+        if (conn->deadline <= now || too_slow(conn, now))
             cut(conn, BEV_EVENT_TIMEOUT);
         else if (conn->state == VD_CONN_HANDLING && hung_up(conn))
             cut(conn, BEV_EVENT_EOF);
-    if (server->conn_count >= server->options.connection_max) {
-        vd_conn *conn = idle_longest(server->conns);
-        if (conn)
-            cut(conn, BEV_EVENT_TIMEOUT);
-    } else {
+    make_room(server);
+    if (server->conn_count < server->options.connection_max)
         evconnlistener_enable(server->listener); /* costs nothing if it is */
-    }
 }

@@ -10,9 +10,15 @@ enum {
 
     /* Server. */
     VD_NET_HEADER_MAX = 16 << 10, /* request line and headers together */
-    VD_NET_CONNECTION_MAX = 128,  /* more wait in the kernel; the one idle longest is closed */
+    VD_NET_CONNECTION_MAX = 128,  /* more wait in the kernel, and others give way to them */
+    VD_NET_ADDRESS_SHARE = 2,     /* one address holds at most 1/2 of the connections */
+    VD_NET_BACKLOG = 512,         /* connections that the kernel keeps waiting */
+    VD_NET_ROOM = 16,             /* 1/16 of the connections gives way in one sweep */
     VD_NET_QUEUE_MAX = 32,        /* requests waiting for the worker; then 503 */
+    VD_NET_ASKER_MAX = 8,         /* of them by one asker */
     VD_NET_HELD_MAX = 512 << 20,  /* bytes of requests and responses in memory; then 503 or a cut */
+    VD_NET_GRACE_MS = 5000,       /* for a request before its rate is looked at */
+    VD_NET_RATE_MIN = 1024,       /* bytes a second of a request, after that; less is cut */
     VD_NET_HANDSHAKE_MS = 10000,  /* from accept to the first byte of a request */
     VD_NET_REQUEST_MS = 30000,    /* from the first to the last byte of a request */
     VD_NET_SEND_MS = 120000,      /* from the handler's return to the last byte of the response */

@@ -69,7 +69,7 @@ vd_status vd_listen(struct event_base *base, const char *text, struct evconnlist
                        "[IPv6]:PORT",
                        text ? text : "");
     const unsigned flags = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE;
-    *out = evconnlistener_new_bind(base, NULL, NULL, flags, 128, &address.any, size);
+    *out = evconnlistener_new_bind(base, NULL, NULL, flags, VD_NET_BACKLOG, &address.any, size);
     if (!*out)
         return vd_fail(err, VD_ERR_IO, "cannot listen on `%s`: %s", text, strerror(errno));
     /* Accepted sockets inherit it. Headers and body are written apart: without it the second would

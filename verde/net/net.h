@@ -23,14 +23,24 @@ typedef struct {
     vd_buf body;              /* filled by the handler, freed by the server; out of memory: 500 */
 } vd_response;
 
-/* Runs on the server's one worker thread, one request after the other in order of arrival, for as
- * long as it needs. The request is borrowed for the call. */
+/* Runs on the server's one worker thread, one request after the other, for as long as it needs. The
+ * request is borrowed for the call. Those who ask take turns: whoever comes waits for one request
+ * of everybody else at most, and who has more than one waiting comes after those who have one. */
 typedef void (*vd_handler)(void *user, const vd_request *request, vd_response *response);
+
+enum { VD_ASKER_SIZE = 32 };
+/* Judges a whole request before it may wait for the handler. It runs on the thread that serves all
+ * connections, at the same time as the handler, and must be quick. True: let it wait, in a turn
+ * that `asker` (zeros before the call) and the peer's address have together. False: `response` is
+ * the answer, now. */
+typedef bool (*vd_screen)(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
+                          vd_response *response);
 
 typedef struct {
     const char *listen;               /* "127.0.0.1:8443", "[::1]:8443"; port 0: any that is free */
     const char *cert_path, *key_path; /* PEM, as vd_key_save writes tls.crt and key.pem */
-    size_t request_max;               /* this and the rest: 0 means the value of limits.h */
+    vd_screen screen;                 /* NULL: every request waits for the handler */
+    size_t request_max, held_max;     /* these and the rest: 0 means the value of limits.h */
     int queue_max, connection_max;
     int handshake_ms, request_ms, send_ms, idle_ms;
 } vd_server_options;
@@ -74,9 +84,9 @@ typedef struct {
 
 /* err.status: VD_OK             the whole answer came with status 200
  *             VD_ERR_TIMEOUT    it did not, until the deadline
- *             VD_ERR_PEER       other HTTP status, too large, not HTTP
+ *             VD_ERR_PEER       HTTP status 400, or larger than it may be
  *             VD_ERR_IO         DNS, connection, reset, certificate or pin (then it is another who
- *                               answers), HTTP status 5xx
+ *                               answers), another HTTP status, not HTTP
  *             VD_ERR_LOCAL, VD_ERR_USAGE   this side: memory; a malformed exchange */
 typedef struct {
     vd_err err;

@@ -1,15 +1,12 @@
 /* Who is to blame for a transfer that failed. */
 #include "verde/net/internal.h"
 
-/* Only what a peer says over a connection that is provably its own can be held against it. */
+/* Only what a peer says over a connection that is provably its own can be held against it. HTTP
+ * that makes no sense may be the fault of something between, and is asked again. */
 static vd_status blame(CURLcode result) {
     switch (result) {
     case CURLE_OPERATION_TIMEDOUT: return VD_ERR_TIMEOUT;
-    case CURLE_FILESIZE_EXCEEDED:
-    case CURLE_WEIRD_SERVER_REPLY:
-    case CURLE_UNSUPPORTED_PROTOCOL: /* HTTP/0.9 */
-    case CURLE_BAD_CONTENT_ENCODING:
-    case CURLE_HTTP_RETURNED_ERROR: return VD_ERR_PEER;
+    case CURLE_FILESIZE_EXCEEDED: return VD_ERR_PEER;
     case CURLE_OUT_OF_MEMORY:
     case CURLE_FAILED_INIT:
     case CURLE_BAD_FUNCTION_ARGUMENT:
@@ -59,7 +56,7 @@ void vd_transfer_finish(vd_transfer *transfer, CURLcode result) {
     if (result != CURLE_OK)
         failed(transfer, result, &answer->err);
     else if (status != 200)
-        vd_fail(&answer->err, status / 100 == 5 ? VD_ERR_IO : VD_ERR_PEER,
+        vd_fail(&answer->err, status == 400 ? VD_ERR_PEER : VD_ERR_IO,
                 "%s%s: HTTP status %ld, expected 200", transfer->exchange->to->url,
                 transfer->exchange->path, status);
     else

@@ -18,18 +18,25 @@ static int count_headers(struct evhttp_request *http, const char *name) {
     return count;
 }
 
+typedef struct {
+    int status;
+    const char *text; /* NULL: nothing is wrong */
+} fault;
+
 /* evhttp takes the first of several lengths and lets "chunked" win over them all. */
-static const char *what_is_wrong(struct evhttp_request *http) {
+static fault what_is_wrong(struct evhttp_request *http) {
+    const enum evhttp_cmd_type method = evhttp_request_get_command(http);
+    if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_POST)
+        return (fault){405, "neither GET nor POST"};
     if (evhttp_request_get_uri(http)[0] != '/')
-        return "The target must begin with a slash";
+        return (fault){400, "the target must begin with a slash"};
     if (count_headers(http, "Transfer-Encoding"))
-        return "Transfer-Encoding is not supported";
+        return (fault){411, "Transfer-Encoding is not supported, send a Content-Length"};
     if (count_headers(http, "Content-Length") > 1)
-        return "More than one Content-Length";
-    if (evhttp_request_get_command(http) == EVHTTP_REQ_GET &&
-        evbuffer_get_length(evhttp_request_get_input_buffer(http)))
-        return "GET has no body";
-    return NULL;
+        return (fault){400, "more than one Content-Length"};
+    if (method == EVHTTP_REQ_GET && evbuffer_get_length(evhttp_request_get_input_buffer(http)))
+        return (fault){400, "GET has no body"};
+    return (fault){200, NULL};
 }
 
 /* Points into the request, which evhttp neither changes nor frees before it is answered. */
@@ -43,10 +50,19 @@ static bool fill(vd_request *request, struct evhttp_request *http) {
     return !request->body_size || request->body;
 }
 
+/* {"error": text} if there is memory for it; closes the connection afterwards. */
 static void refuse(vd_conn *conn, struct evhttp_request *http, int status, const char *text) {
+    struct evkeyvalq *headers = evhttp_request_get_output_headers(http);
+    struct evbuffer *body = evbuffer_new();
     if (conn)
         vd_conn_enter(conn, VD_CONN_SENDING);
-    evhttp_send_error(http, status, text); /* and closes afterwards */
+    if (body)
+        evbuffer_add_printf(body, "{\"error\":\"%s\"}", text);
+    evhttp_add_header(headers, "Content-Type", "application/json");
+    evhttp_add_header(headers, "Connection", "close");
+    evhttp_send_reply(http, status, NULL, body);
+    if (body)
+        evbuffer_free(body);
 }
 
 static vd_job *job_create(vd_conn *conn, struct evhttp_request *http) {
@@ -57,32 +73,51 @@ static vd_job *job_create(vd_conn *conn, struct evhttp_request *http) {
     }
     job->http = http;
     job->conn = conn;
+    job->asker.address = *vd_conn_address(conn);
     job->response.status = 200;
     return job;
+}
+
+/* Those who get no place, of which the job that came last need not be one. */
+static void refuse_job(vd_job *job) {
+    vd_conn *conn = job->conn;
+    struct evhttp_request *http = job->http;
+    conn->job = NULL;
+    vd_conn_release(conn, job->request.body_size);
+    vd_buf_free(&job->response.body);
+    free(job);
+    refuse(conn, http, 503, "too many requests");
+}
+
+static void queue_job(vd_server *server, vd_job *job) {
+    job->conn->job = job;
+    vd_conn_enter(job->conn, VD_CONN_HANDLING);
+    vd_job *out = vd_worker_put(&server->worker, job);
+    if (out)
+        refuse_job(out);
 }
 
 void vd_request_arrived(struct evhttp_request *http, void *user) {
     vd_server *server = user;
     vd_conn *conn = vd_conn_of(http);
-    const char *wrong = what_is_wrong(http);
-    if (!conn || wrong) {
-        refuse(conn, http, conn ? 400 : 500, conn ? wrong : "No TLS");
+    const fault wrong = what_is_wrong(http);
+    if (conn)
+        vd_conn_keep_input(conn);
+    if (!conn || wrong.text) {
+        refuse(conn, http, conn ? wrong.status : 500, conn ? wrong.text : "no TLS");
         return;
     }
     vd_job *job = job_create(conn, http);
     if (!job) {
-        refuse(conn, http, 500, "Out of memory");
+        refuse(conn, http, 500, "out of memory");
         return;
     }
     vd_conn_hold(conn, job->request.body_size);
-    conn->job = job;
-    vd_conn_enter(conn, VD_CONN_HANDLING);
-    if (server->held <= VD_NET_HELD_MAX && vd_worker_put(&server->worker, job))
-        return;
-    conn->job = NULL;
-    vd_conn_release(conn, job->request.body_size);
-    free(job);
-    refuse(conn, http, 503, "Too many requests");
+    vd_screen screen = server->options.screen;
+    if (!screen || screen(server->worker.user, &job->request, job->asker.name, &job->response))
+        queue_job(server, job);
+    else
+        vd_request_answer(job);
 }
 
 /* ---- the way back ---- */
@@ -90,9 +125,9 @@ void vd_request_arrived(struct evhttp_request *http, void *user) {
 static void on_sent(struct evhttp_request *http, void *user) {
     (void)http;
     vd_conn *conn = user;
-    size_t next = evbuffer_get_length(bufferevent_get_input(conn->bev));
-    vd_conn_release(conn, conn->held - next); /* what remains is the input's */
-    vd_conn_enter(conn, next ? VD_CONN_RECEIVING : VD_CONN_IDLE);
+    vd_conn_keep_input(conn);
+    vd_conn_enter(conn, conn->held ? VD_CONN_RECEIVING : VD_CONN_IDLE);
+    conn->received = conn->held;
 }
 
 static void free_body(const void *data, size_t size, void *user) {
@@ -115,8 +150,8 @@ static void send_response(vd_conn *conn, struct evhttp_request *http, vd_respons
     size_t size = response->body.size;
     struct evbuffer *out = evbuffer_new();
     if (!out || !vd_buf_ok(&response->body) || size > VD_NET_RESPONSE_MAX ||
-        conn->server->held + size > VD_NET_HELD_MAX || !move_body(&response->body, out)) {
-        refuse(conn, http, 500, "No memory for the response");
+        !vd_conn_make_memory(conn->server, size) || !move_body(&response->body, out)) {
+        refuse(conn, http, 500, "no memory for the response");
     } else {
         vd_conn_hold(conn, size);
         vd_conn_enter(conn, VD_CONN_SENDING);

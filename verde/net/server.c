@@ -44,6 +44,8 @@ static void or_default(int *value, int otherwise) {
 static void fill_defaults(vd_server_options *options) {
     if (!options->request_max)
         options->request_max = VD_NET_REQUEST_MAX;
+    if (!options->held_max)
+        options->held_max = VD_NET_HELD_MAX;
     or_default(&options->queue_max, VD_NET_QUEUE_MAX);
     or_default(&options->connection_max, VD_NET_CONNECTION_MAX);
     or_default(&options->handshake_ms, VD_NET_HANDSHAKE_MS);
@@ -56,7 +58,10 @@ static bool make_http(vd_server *server) {
     server->http = evhttp_new(server->base);
     if (!server->http)
         return false;
-    evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
+    /* Others are refused in our own words. evhttp answers HEAD with a body if it may not come. */
+    evhttp_set_allowed_methods(server->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |
+                                                 EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE |
+                                                 EVHTTP_REQ_OPTIONS | EVHTTP_REQ_PATCH);
     evhttp_set_max_headers_size(server->http, VD_NET_HEADER_MAX);
     evhttp_set_max_body_size(server->http, (ev_ssize_t)server->options.request_max);
     evhttp_set_bevcb(server->http, vd_conn_accept, server);

@@ -16,21 +16,42 @@
 typedef struct vd_conn vd_conn;
 typedef struct vd_job vd_job;
 
-/* ---- worker.c: one thread, a queue in, a queue out ---- */
+/* Whose turn it is: what the screen said, and the address (of IPv6, the network of 64 bits). */
+typedef struct {
+    uint8_t b[16];
+} vd_address;
+
+typedef struct {
+    uint8_t name[VD_ASKER_SIZE];
+    vd_address address;
+} vd_asker;
+
+/* ---- turns.c: jobs that wait ---- */
 
 struct vd_job {
     vd_job *next;
     struct evhttp_request *http;
     vd_conn *conn; /* NULL: the client has gone; loop thread only */
+    vd_asker asker;
+    uint64_t turn; /* the smallest comes first */
     vd_request request;
     vd_response response;
-    bool abandoned; /* don't start; under the worker's lock */
 };
 
 typedef struct {
-    vd_job *first, *last;
+    vd_job *first;
     int count;
+    uint64_t turn; /* the last one given */
 } vd_job_queue;
+
+void vd_jobs_append(vd_job_queue *queue, vd_job *job);
+vd_job *vd_jobs_take(vd_job_queue *queue); /* whose turn it is; NULL: none waits */
+bool vd_jobs_remove(vd_job_queue *queue, vd_job *job);
+/* Returns who finds no place: this job, or the last one of an asker who has more of them. NULL: all
+ * do. */
+vd_job *vd_jobs_insert(vd_job_queue *queue, vd_job *job, int queue_max);
+
+/* ---- worker.c: one thread, a queue in, a queue out ---- */
 
 typedef struct {
     pthread_t thread;
@@ -48,9 +69,9 @@ VD_MUST_USE vd_status vd_worker_init(vd_worker *worker, vd_err *err);
 VD_MUST_USE vd_status vd_worker_start(vd_worker *worker, vd_err *err);
 void vd_worker_stop(vd_worker *worker); /* after the job at hand; idempotent */
 void vd_worker_release(vd_worker *worker, void (*drop)(vd_job *job));
-bool vd_worker_put(vd_worker *worker, vd_job *job); /* false: the queue is full */
-vd_job *vd_worker_take_done(vd_worker *worker);     /* NULL: none */
-void vd_worker_abandon(vd_worker *worker, vd_job *job);
+vd_job *vd_worker_put(vd_worker *worker, vd_job *job);  /* who finds no place; NULL: all do */
+vd_job *vd_worker_take_done(vd_worker *worker);         /* NULL: none */
+void vd_worker_abandon(vd_worker *worker, vd_job *job); /* don't start it; it comes back as done */
 
 /* ---- connection.c: what evhttp does not watch: whole requests, memory, number ---- */
 
@@ -66,9 +87,13 @@ struct vd_conn {
     vd_server *server;
     struct bufferevent *bev;
     vd_conn_state state;
+    double since;    /* vd_seconds() when it came into this state */
     double deadline; /* vd_seconds() when it is cut */
-    size_t held;     /* bytes of input and response in memory, counted in the server's */
-    vd_job *job;     /* while HANDLING */
+    size_t received; /* bytes, in this state */
+    size_t held;     /* bytes of request and response in memory, counted in the server's */
+    vd_address address;
+    bool has_address; /* evhttp gives the socket to a connection after it was made */
+    vd_job *job;      /* while HANDLING */
     vd_conn *next, **link;
 };
 
@@ -77,7 +102,10 @@ struct bufferevent *vd_conn_accept(struct event_base *base, void *server);
 vd_conn *vd_conn_of(struct evhttp_request *http); /* NULL: not a connection of ours */
 void vd_conn_hold(vd_conn *conn, size_t bytes);
 void vd_conn_release(vd_conn *conn, size_t bytes);
+bool vd_conn_make_memory(vd_server *server, size_t size); /* false: there is not so much */
+void vd_conn_keep_input(vd_conn *conn); /* of what is held only the input not yet taken */
 void vd_conn_enter(vd_conn *conn, vd_conn_state state);
+const vd_address *vd_conn_address(vd_conn *conn);
 void vd_conn_sweep(vd_server *server); /* cuts what is late, gone or too much */
 VD_MUST_USE bool vd_conn_setup(void);  /* once a process */
 
@@ -100,7 +128,7 @@ struct vd_server {
     atomic_bool stopping;
     int port;
     vd_conn *conns;
-    int conn_count;
+    int conn_count; /* those cut, but not yet gone, included */
     size_t held;
     vd_worker worker;
 };

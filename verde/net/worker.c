@@ -5,24 +5,6 @@
 
 #include "verde/net/server_internal.h"
 
-static void push(vd_job_queue *queue, vd_job *job) {
-    job->next = NULL;
-    *(queue->last ? &queue->last->next : &queue->first) = job;
-    queue->last = job;
-    queue->count++;
-}
-
-static vd_job *pop(vd_job_queue *queue) {
-    vd_job *job = queue->first;
-    if (!job)
-        return NULL;
-    queue->first = job->next;
-    if (!queue->first)
-        queue->last = NULL;
-    queue->count--;
-    return job;
-}
-
 /* A full pipe already holds a wake-up that nobody has read. */
 static void wake(const vd_worker *worker) {
     ssize_t written = write(worker->wake_fd, "", 1);
@@ -33,17 +15,15 @@ static void *work(void *user) {
     vd_worker *worker = user;
     pthread_mutex_lock(&worker->lock);
     while (!worker->quit) {
-        vd_job *job = pop(&worker->waiting);
+        vd_job *job = vd_jobs_take(&worker->waiting);
         if (!job) {
             pthread_cond_wait(&worker->work, &worker->lock);
             continue;
         }
-        bool skip = job->abandoned;
         pthread_mutex_unlock(&worker->lock);
-        if (!skip)
-            worker->handler(worker->user, &job->request, &job->response);
+        worker->handler(worker->user, &job->request, &job->response);
         pthread_mutex_lock(&worker->lock);
-        push(&worker->done, job);
+        vd_jobs_append(&worker->done, job);
         wake(worker);
     }
     pthread_mutex_unlock(&worker->lock);
@@ -85,32 +65,33 @@ void vd_worker_stop(vd_worker *worker) {
 
 void vd_worker_release(vd_worker *worker, void (*drop)(vd_job *job)) {
     vd_job *job;
-    while ((job = pop(&worker->waiting)) || (job = pop(&worker->done)))
+    while ((job = vd_jobs_take(&worker->waiting)) || (job = vd_jobs_take(&worker->done)))
         drop(job);
     pthread_cond_destroy(&worker->work);
     pthread_mutex_destroy(&worker->lock);
 }
 
-bool vd_worker_put(vd_worker *worker, vd_job *job) {
+vd_job *vd_worker_put(vd_worker *worker, vd_job *job) {
     pthread_mutex_lock(&worker->lock);
-    bool room = worker->waiting.count < worker->queue_max;
-    if (room) {
-        push(&worker->waiting, job);
+    vd_job *out = vd_jobs_insert(&worker->waiting, job, worker->queue_max);
+    if (out != job)
         pthread_cond_signal(&worker->work);
-    }
     pthread_mutex_unlock(&worker->lock);
-    return room;
+    return out;
 }
 
 vd_job *vd_worker_take_done(vd_worker *worker) {
     pthread_mutex_lock(&worker->lock);
-    vd_job *job = pop(&worker->done);
+    vd_job *job = vd_jobs_take(&worker->done);
     pthread_mutex_unlock(&worker->lock);
     return job;
 }
 
 void vd_worker_abandon(vd_worker *worker, vd_job *job) {
     pthread_mutex_lock(&worker->lock);
-    job->abandoned = true;
+    if (vd_jobs_remove(&worker->waiting, job)) {
+        vd_jobs_append(&worker->done, job);
+        wake(worker);
+    }
     pthread_mutex_unlock(&worker->lock);
 }

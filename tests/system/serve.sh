@@ -1,0 +1,132 @@
+#!/bin/sh
+# `verde serve` among clients that are slow, strange, or do not read: whoever may ask is answered.
+set -eu
+build=$1
+verde=$build/bin/verde
+job=models/jobs/toy.yaml
+work=$build/tests/serve
+rm -rf "$work"
+mkdir -p "$work"
+pids=
+cleanup() {
+    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
+    wait 2> /dev/null || true
+    pids=
+}
+trap cleanup EXIT
+
+# serve NAME LOG: its URL is in NAME.url. It answers the one referee.
+serve() {
+    "$verde" serve "$work/run" --key "$work/keys-$1" --threads 1 --referee "$referee" > "$work/$1.url" 2> "$2" &
+    pids="$pids $!"
+    tries=0
+    while ! [ -s "$work/$1.url" ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 400 ] || { echo "$1 does not serve"; exit 1; }
+        sleep 0.05
+    done
+}
+
+# settle LABEL EXIT_CODE WORDS KEY [OPTIONS]
+settle() {
+    label=$1 want=$2 words=$3 key=$4
+    shift 4
+    code=0
+    "$verde" arbitrate $job --key "$key" --verdict "$work/$label.json" --json "$@" \
+        --provider "$(cat "$work/one.url")" --provider "$(cat "$work/two.url")" > "$work/$label.out" 2> "$work/$label.log" || code=$?
+    [ $code -eq "$want" ] && grep -q "$words" "$work/$label.out" "$work/$label.log" ||
+        { echo "$label: exit code $code, expected $want and $words"; cat "$work/$label.out" "$work/$label.log"; exit 1; }
+}
+
+referee=$("$verde" keygen "$work/referee")
+"$verde" run $job --out "$work/run" --threads 1 > /dev/null 2>&1
+
+# A full pipe that nobody reads: the lines about each question are dropped.
+mkfifo "$work/pipe"
+sleep 1000 < "$work/pipe" &
+pids="$pids $!"
+exec 3> "$work/pipe"
+dd if=/dev/zero of=/dev/fd/3 bs=4096 count=1000 oflag=nonblock 2> /dev/null && { echo "the pipe is not full"; exit 1; }
+serve one "$work/pipe"
+serve two "$work/two.log"
+settle unread 0 '"accepted":true' "$work/referee"
+grep -q 'answered in' "$work/two.log" || { echo "no lines where somebody reads"; exit 1; }
+
+# Whoever is not the referee that is served gets no answer, and both say so.
+settle stranger 2 'another referee than the one served' "$work/stranger"
+
+# The strange, with curl's and Python's own words. status EXPECTED ARGUMENTS...: of curl.
+one=$(sed 's/#.*//' "$work/one.url")
+if command -v curl > /dev/null; then
+    head -c 2000000 /dev/zero > "$work/two-mb"
+    head -c 20000000 /dev/zero > "$work/twenty-mb"
+    status() {
+        want=$1
+        shift
+        got=$(curl -sk -m 20 -o "$work/curl.out" -w '%{http_code}' "$@" || true)
+        [ "$got" = "$want" ] || { echo "curl $*: status $got, expected $want"; cat "$work/curl.out"; exit 1; }
+        [ "$want" -eq 200 ] || [ "$want" -eq 413 ] || [ -z "${said:=}" ] || grep -q "$said" "$work/curl.out" ||
+            { echo "curl $*: no $said"; cat "$work/curl.out"; exit 1; }
+    }
+    said=
+    status 200 "$one/v1/provider"
+    status 200 -0 "$one/v1/provider"
+    status 405 -I "$one/v1/provider"
+    status 413 --data-binary "@$work/twenty-mb" "$one/v1/ask"
+    said='{"error":"'
+    status 404 "$one/elsewhere"
+    status 405 -X PUT -d x "$one/v1/ask"
+    status 400 -d x "$one/v1/ask"
+    status 400 -0 -d x "$one/v1/ask"
+    status 400 --data-binary "@$work/two-mb" "$one/v1/ask" # Expect: 100-continue, with which curl waits for a word
+    status 400 -H 'content-length: 1' -d x "$one/v1/ask"
+    status 400 -H 'Content-Length: 1' -H 'Content-Length: 2' -d x "$one/v1/ask"
+    status 411 -H 'Transfer-Encoding: chunked' -d x "$one/v1/ask"
+else
+    echo "SKIP: no curl"
+fi
+
+if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null; then
+    echo "SKIP: no python3 with ssl: nobody is slow"
+    exit 0
+fi
+python3 - "$one" << 'PY'
+import http.client
+import ssl
+import sys
+
+context = ssl.create_default_context()
+context.check_hostname = False
+context.verify_mode = ssl.CERT_NONE
+host = sys.argv[1].removeprefix("https://")
+connection = http.client.HTTPSConnection(host, context=context, timeout=20)
+
+
+def ask(status, *arguments, **named):
+    connection.request(*arguments, **named)
+    response = connection.getresponse()
+    body = response.read()
+    assert response.status == status, (arguments[:2], response.status, body)
+    assert status == 200 or b'{"error"' in body, body
+
+
+ask(200, "GET", "/v1/provider")
+ask(400, "POST", "/v1/ask", body=b"x" * 1500000)  # on the same connection
+ask(411, "POST", "/v1/ask", body=iter([b"x", b"y"]))  # http.client sends what has no length in chunks
+ask(200, "GET", "/v1/provider")
+PY
+
+# 800 slow connections to each of two providers that would answer. Fewer where the limit on open files is low.
+open=$(ulimit -n)
+slow=800
+[ "$open" -gt 900 ] || slow=$((open - 100))
+for name in one two; do
+    port=$(sed 's/.*:\([0-9]*\)#.*/\1/' "$work/$name.url")
+    python3 tests/system/slow_connections.py "$port" $slow > "$work/slow-$name.txt" 2>&1 &
+    pids="$pids $!"
+done
+sleep 5
+grep -q dialled "$work/slow-one.txt" && grep -q dialled "$work/slow-two.txt" || { echo "no flood"; cat "$work"/slow-*.txt; exit 1; }
+settle flooded 0 '"accepted":true' "$work/referee"
+for pid in $pids; do kill -0 "$pid" 2> /dev/null || { echo "a process has ended early"; cat "$work"/slow-*.txt; exit 1; }; done
+echo "a referee is answered amid $slow slow connections to each provider"
