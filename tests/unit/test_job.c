@@ -422,11 +422,43 @@ Test(job, files_of_images_become_one_tensor) {
     cr_assert(!memcmp(data.tensor.data, records, sizeof records));
     cr_assert_eq(job.training.data_count, 3 * RECORD);
     vd_dataset_free(&data);
-    records[2 * RECORD] = 10;
-    cr_expect_eq(load_records("label", records, 2 * RECORD, RECORD, &job, &data, &err),
-                 VD_ERR_USAGE);
-    cr_expect(strstr(err.text, "record 2 must be below model.classes (10), got 10"), "%s",
+}
+
+Test(job, files_of_images_are_checked_one_by_one) {
+    static uint8_t records[4 * RECORD];
+    static const struct {
+        size_t first, second, bad_label; /* sizes; the record that has one, 0: none */
+        const char *expected;
+    } cases[] = {
+        {2 * RECORD, 2 * RECORD, 3,
+         "-1.bin: the label of record 1 must be below model.classes (10), got 10"},
+        {2 * RECORD, 7, 0,
+         "-1.bin: a file of images must have one or more records of 3073 bytes, got 7 "},
+        {2 * RECORD, 0, 0,
+         "-1.bin: a file of images must have one or more records of 3073 bytes, got 0 "},
+        {2 * RECORD - 1, RECORD + 1, 0,
+         "-0.bin: a file of images must have one or more records of 3073 bytes, got 6145 "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        vd_job job;
+        vd_dataset data;
+        vd_err err = {.text = "accepted"};
+        memset(records, 0, sizeof records);
+        records[cases[i].bad_label * RECORD] = cases[i].bad_label ? 10 : 0;
+        cr_expect_eq(
+            load_records("bad", records, cases[i].first, cases[i].second, &job, &data, &err),
+            VD_ERR_USAGE, "case %zu", i);
+        cr_expect(strstr(err.text, cases[i].expected), "case %zu: %s", i, err.text);
+    }
+}
+
+Test(job, wrong_sum_of_several_files_is_that_of_all_of_them) {
+    vd_job job = read_good("models/jobs/resnet-tiny.yaml");
+    vd_dataset data;
+    vd_err err = {0};
+    job.record_files = 2;
+    memcpy(job.record_path[1], job.record_path[0], sizeof job.record_path[1]);
+    cr_expect_eq(vd_job_load_data(&job, &data, &err), VD_ERR_USAGE);
+    cr_expect(strstr(err.text, "but the 2 files of `data.files`, one after the other, have "), "%s",
               err.text);
-    cr_expect_eq(load_records("cut", records, 2 * RECORD, 7, &job, &data, &err), VD_ERR_USAGE);
-    cr_expect(strstr(err.text, "records of 3073 bytes, got 6153"), "%s", err.text);
 }

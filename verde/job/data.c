@@ -18,6 +18,11 @@ static vd_status check_sha256(const vd_job *job, const vd_buf *file, vd_err *err
         return VD_OK;
     vd_hex(digest.b, VD_HASH_SIZE, got);
     vd_hex(job->data_sha256, VD_HASH_SIZE, expected);
+    if (job->record_files > 1)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: `data.sha256` is %s, but the %d files of `data.files`, one after the "
+                       "other, have %s",
+                       job->path, expected, (int)job->record_files, got);
     return vd_fail(err, VD_ERR_USAGE, "%s: `data.sha256` is %s, but %s has %s", job->path, expected,
                    job->data_path, got);
 }
@@ -86,29 +91,45 @@ static vd_status use_tokens(const vd_job *job, vd_dataset *out, vd_err *err) {
 }
 
 /* The files one after the other. */
-static vd_status read_records(const vd_job *job, vd_buf *out, vd_err *err) {
+static vd_status read_records(const vd_job *job, vd_dataset *out, vd_err *err) {
     for (int64_t i = 0; i < job->record_files; i++) {
-        vd_buf file = {0};
-        vd_status status = vd_read_file(job->record_path[i], VD_DATASET_BYTES_MAX, &file, err);
+        const size_t before = out->file.size;
+        vd_status status =
+            vd_read_file(job->record_path[i], VD_DATASET_BYTES_MAX - before, &out->file, err);
         if (status)
             return status;
-        vd_put(out, file.data, file.size);
-        vd_buf_free(&file);
+        out->record_bytes[i] = out->file.size - before;
     }
-    return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    return VD_OK;
+}
+
+/* One file: `bytes` of it, of which `size` each make a record. */
+static vd_status check_records(const vd_job *job, const char *path, const uint8_t *data,
+                               size_t bytes, size_t size, vd_err *err) {
+    const int64_t classes = job->training.model.vocab;
+    if (bytes == 0 || bytes % size != 0)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: a file of images must have one or more records of %zu bytes, got %zu "
+                       "bytes",
+                       path, size, bytes);
+    for (size_t i = 0; i < bytes; i += size)
+        if (data[i] >= classes)
+            return vd_fail(err, VD_ERR_USAGE,
+                           "%s: the label of record %zu must be below model.classes (%lld), got %u",
+                           path, i / size, (long long)classes, data[i]);
+    return VD_OK;
 }
 
 static vd_status use_records(const vd_job *job, vd_dataset *out, vd_err *err) {
-    const size_t record = (size_t)vd_record_size(&job->training.model);
-    const int64_t classes = job->training.model.vocab;
-    if (out->file.size == 0 || out->file.size % record != 0)
-        return vd_fail(err, VD_ERR_USAGE, "%s: all files must have records of %zu bytes, got %zu",
-                       job->data_path, record, out->file.size);
-    for (size_t i = 0; i < out->file.size; i += record)
-        if (out->file.data[i] >= classes)
-            return vd_fail(err, VD_ERR_USAGE,
-                           "%s: the label of record %zu must be below model.classes (%lld), got %u",
-                           job->data_path, i / record, (long long)classes, out->file.data[i]);
+    const size_t size = (size_t)vd_record_size(&job->training.model);
+    const uint8_t *data = out->file.data;
+    for (int64_t i = 0; i < job->record_files; i++) {
+        vd_status status =
+            check_records(job, job->record_path[i], data, out->record_bytes[i], size, err);
+        if (status)
+            return status;
+        data += out->record_bytes[i];
+    }
     out->tensor = (ro_tensor){{RO_U8, 1, {(int64_t)out->file.size}}, out->file.data};
     return VD_OK;
 }
@@ -136,7 +157,7 @@ static vd_status commit_to(vd_job *job, const ro_tensor *data, vd_err *err) {
 vd_status vd_job_load_data(vd_job *job, vd_dataset *out, vd_err *err) {
     *out = (vd_dataset){0};
     vd_status status = job->data_kind == VD_DATA_CIFAR10
-                           ? read_records(job, &out->file, err)
+                           ? read_records(job, out, err)
                            : vd_read_file(job->data_path, VD_DATASET_BYTES_MAX, &out->file, err);
     if (!status)
         status = check_sha256(job, &out->file, err);

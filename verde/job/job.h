@@ -56,6 +56,7 @@ VD_MUST_USE vd_status vd_job_parse(const void *text, size_t size, const char *na
 typedef struct {
     ro_tensor tensor; /* points into `file` */
     vd_buf file;
+    size_t record_bytes[VD_RECORD_FILES_MAX]; /* of cifar10: what each file has of it */
 } vd_dataset;
 
 /* Reads the data file into memory, checks its SHA-256, form and token values, and sets
