@@ -79,7 +79,7 @@ $(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 bench-determinism: ## rounding logs beside a fixed order
 bench-determinism: $(BUILD)/bench/determinism
 	$< $(ARGS)
-$(BUILD)/bench/determinism: $(wildcard bench/determinism/*.c) bench/workload.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+$(BUILD)/bench/determinism: $(wildcard bench/determinism/*.[ch]) bench/workload.c bench/workload.h $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-determinism

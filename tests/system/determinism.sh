@@ -133,4 +133,34 @@ for directory in sys.argv[1:]:
         sys.exit('%s: %r' % (directory, error))
 print('%d pages: well-formed, five ways, the numbers of result.json' % len(sys.argv[1:]))
 PY
-python3 "$work/check.py" "$work/run" bench/results/determinism/*/ || exit 1
+# An auditor with another state than its trainer's, and one that could not follow.
+cat > "$work/other.py" << 'PY'
+import json, sys
+
+source, wrong, stopped = sys.argv[1:]
+for target in (wrong, stopped):
+    result = json.load(open(source + '/result.json'))
+    lines = open(source + '/steps.csv').read().splitlines(True)
+    auditor = next(w for w in result['ways'] if w['kind'] == 4)
+    own = [i for i, line in enumerate(lines) if line.startswith('"%s"' % auditor['way'])]
+    if target == wrong:
+        lines[own[-1]] = lines[own[-1]].replace(auditor['state'][:16], 16 * '7')
+        auditor['state'] = 16 * '7' + auditor['state'][16:]
+    else:
+        for key in [key for key in auditor if key not in ('way', 'kind', 'encoding', 'trainer', 'threads')]:
+            del auditor[key]
+        auditor['error'] = 'step 3: <log> & node'
+        lines = [line for i, line in enumerate(lines) if i not in own]
+    json.dump(result, open(target + '/result.json', 'w'))
+    open(target + '/steps.csv', 'w').writelines(lines)
+PY
+mkdir "$work/wrong" "$work/stopped"
+python3 "$work/other.py" "$work/run" "$work/wrong" "$work/stopped"
+for case in wrong stopped; do
+    "$program" --render "$work/$case" > "$work/$case/said.txt" || fail "--render $case failed"
+    grep -q '^Auditor with the log .*no, 0 of 1 auditors$' "$work/$case/said.txt" ||
+        { cat "$work/$case/said.txt"; fail "$case: the table does not tell"; }
+    grep -q 'class="words no" data-name="Same state">no, 0 of 1 auditors<' "$work/$case/page.html" || fail "$case: the page does not tell"
+done
+grep -q 'step 3: &lt;log&gt; &amp; node' "$work/stopped/page.html" || fail "an error is not escaped"
+python3 "$work/check.py" "$work/run" "$work/wrong" bench/results/determinism/*/ || exit 1
