@@ -77,15 +77,22 @@ mistaken() {
 # url NAME KEY_OF: the address of one with the key of another.
 url() { echo "$(sed 's/#.*//' "$work/$1.url")#$(sed 's/.*#//' "$work/$2.url")"; }
 
-mistaken 2 'another key answers.*another key answers' $job "$(url honest-1 honest-2)" "$(url honest-2 honest-1)"
+# A key or name that does not fit is a mistake in a URL: nobody forfeits by it, whether it is one's or both's.
+key_of() { sed 's/.*#//' "$work/$1.url"; }
+stranger=8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c
+mistaken 1 "provider 1: .*$(key_of honest-2).*$(key_of honest-1)" $job "$(url honest-1 honest-2)" "$(url honest-2 honest-1)"
+mistaken 1 "provider 2: .*expected $stranger, .* got $(key_of honest-2)" $job \
+    "$(cat "$work/honest-1.url")" "$(sed "s/#.*/#$stranger/" "$work/honest-2.url")"
+mistaken 1 'provider 2: .*resolve' $job "$(cat "$work/honest-1.url")" "https://no..name:1#$(key_of honest-2)"
+mistaken 2 '`#KEY` is missing' $job "$(cat "$work/honest-1.url")" "$(sed 's/#.*//' "$work/honest-2.url")"
 mistaken 2 'job served is program.*job served is program' models/jobs/mlp.yaml \
     "$(cat "$work/honest-1.url")" "$(cat "$work/honest-2.url")"
 mistaken 1 'neither provider takes part' $job "$(sed 's/:[0-9]*#/:1#/' "$work/honest-1.url")" \
     "$(sed 's/:[0-9]*#/:1#/' "$work/honest-2.url")"
-# Of one alone it might be a lie: it forfeits.
-sed "s/#.*/#8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c/" "$work/honest-2.url" > "$work/stranger.url"
-settle stranger 4 timeout null honest-1 stranger
-has stranger '"accepted":true'
+# Nobody there is silence: it may be starting.
+sed 's/:[0-9]*#/:1#/' "$work/honest-2.url" > "$work/absent.url"
+settle absent 4 timeout null honest-1 absent
+has absent '"accepted":true'
 serve element-1
 settle element-second 3 wrong-output 0 honest-1 element-1
 settle element-first 3 wrong-output 0 element-1 honest-1
@@ -106,6 +113,21 @@ serve element-2 --fault proof
 settle lying-proof 3 bad-proof null honest-1 element-2
 serve element-3 --fault silence
 settle silence 4 timeout null honest-1 element-3
+
+# Another key in the middle of a dispute is silence: else it were a way out of what was said.
+serve element-4 --fault silence
+switching=$!
+port=$(port_of element-4)
+(
+    until [ "$(grep -c 'answered in' "$work/element-4.log")" -ge 2 ]; do sleep 0.02; done
+    kill -9 "$switching"
+    exec "$verde" serve "$work/honest" --key "$work/keys-impostor" --threads 1 \
+        --listen "127.0.0.1:$port" > "$work/impostor.url" 2> "$work/impostor.log"
+) 2> /dev/null &
+pids="$pids $!"
+settle switched 4 timeout null honest-1 element-4
+has switched '"accepted":true'
+has switched 'another key answers'
 
 # An honest provider that is killed, and comes back in the middle of the dispute, keeps its claim.
 port=$(port_of honest-1)

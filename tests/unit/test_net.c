@@ -96,10 +96,38 @@ Test(net, a_wrong_pin_is_refused) {
     start_host(&h, (vd_server_options){0});
     identity other = make_identity();
     vd_endpoint wrong = endpoint_at(h.port, other.hex);
-    cr_expect(outcome(&wrong, "/echo", "x", 2000) == VD_ERR_IO);
+    vd_answer answer = ask(&wrong, "/echo", "x", 2000);
+    cr_expect(answer.err.status == VD_ERR_IO && answer.other_key);
+    cr_expect(strstr(answer.err.text, other.hex), "expected: %s", answer.err.text);
+    cr_expect(strstr(answer.err.text, h.self.hex), "presented: %s", answer.err.text);
+    vd_answer_free(&answer);
     remove_identity(&other);
     stop_host(&h);
     cr_expect(atomic_load(&h.handled) == 0);
+}
+
+/* A certificate of another kind, as web servers have them. */
+Test(net, a_key_that_no_provider_could_have_is_named_by_its_kind) {
+    host h;
+    identity other = make_identity();
+    char command[512];
+    snprintf(command, sizeof command,
+             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=x "
+             "-keyout %s -out %s 2> /dev/null",
+             other.key_file, other.cert);
+    if (system(command) != 0)
+        cr_skip("no openssl command");
+    h = (host){.self = other};
+    vd_server_options options = {.listen = "127.0.0.1:0", .cert_path = other.cert};
+    options.key_path = other.key_file;
+    cr_assert(vd_server_create(&options, host_handler, &h, &h.server, NULL) == VD_OK);
+    cr_assert(pthread_create(&h.thread, NULL, host_main, &h) == 0);
+    vd_endpoint wrong = endpoint_at(vd_server_port(h.server), KEY);
+    vd_answer answer = ask(&wrong, "/echo", "x", 2000);
+    cr_expect(answer.other_key && strstr(answer.err.text, "a key of type EC"), "%s",
+              answer.err.text);
+    vd_answer_free(&answer);
+    stop_host(&h);
 }
 
 Test(net, connections_are_kept_but_not_for_another_pin) {

@@ -41,6 +41,14 @@ typedef struct {
 
 /* ---- who takes part ---- */
 
+static vd_status no_key(arbitration *x, uint32_t p) {
+    return vd_fail(x->err, VD_ERR_USAGE,
+                   "%s: `#KEY` is missing, and no authority vouches for the certificate; give the "
+                   "URL as its `verde serve` prints it, which ends in `#` and the provider's key "
+                   "(also in key.pub beside its key.pem)",
+                   x->endpoint[p].url);
+}
+
 static vd_status ask_key(arbitration *x, uint32_t p) {
     vd_exchange exchange = {
         .to = &x->endpoint[p], .path = "/v1/provider", .deadline_ms = 10000, .answer_max = 65536};
@@ -51,13 +59,15 @@ static vd_status ask_key(arbitration *x, uint32_t p) {
     if (status == VD_OK)
         status = vd_json_read(answer.body.data, answer.body.size, VD_SMALL_ELEMENTS, &root, NULL);
     const char *hex = json_string_value(json_object_get(root, "key"));
-    if (answer.err.status != VD_OK)
-        vd_fail(x->err, VD_ERR_LOCAL, "%s", answer.err.text); /* it names the URL */
+    if (answer.untrusted)
+        status = no_key(x, p);
+    else if (answer.err.status != VD_OK)
+        status = vd_fail(x->err, VD_ERR_LOCAL, "%s", answer.err.text); /* it names the URL */
     else if (!hex || !vd_unhex(hex, x->assignment.provider[p].b, VD_KEY_SIZE))
         status = vd_fail(x->err, VD_ERR_LOCAL, "%s: tells no key", x->endpoint[p].url);
     json_decref(root);
     vd_answer_free(&answer);
-    return status == VD_OK ? VD_OK : VD_ERR_LOCAL;
+    return status;
 }
 
 static vd_status enrol(arbitration *x) {
@@ -196,6 +206,27 @@ static bool may_go_away(const vd_answer *answer) {
     return answer->err.status == VD_ERR_IO || answer->err.status == VD_ERR_TIMEOUT;
 }
 
+static bool has_anybody_said(const arbitration *x) {
+    size_t said;
+    (void)vd_referee_statements(x->referee, &said);
+    return said > 0;
+}
+
+/* Before anybody has said anything, a key or a name that does not fit is most likely a mistake in
+ * the URL. Afterwards it would be a way out of what was said, and is silence. */
+static bool is_wrong_address(const arbitration *x, const vd_answer *answer) {
+    return (answer->other_key || answer->unknown_host) && !has_anybody_said(x);
+}
+
+static vd_status wrong_addresses(const arbitration *x, const vd_outgoing *out,
+                                 const vd_answer *answer, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (is_wrong_address(x, &answer[i]))
+            return vd_fail(x->err, VD_ERR_LOCAL, "provider %u: %s", out[i].party + 1,
+                           answer[i].err.text);
+    return VD_OK;
+}
+
 /* A provider may be restarting, or the network down for a moment: connection trouble is asked again
  * until the question's time is over, or nothing at all was heard for as long as one answer may
  * take. All is counted: time, bytes. */
@@ -206,7 +237,7 @@ static void ask_on(arbitration *x, const vd_outgoing *out, int total_ms, vd_exch
     double told = vd_seconds(), heard_s = 0; /* when it last said something */
     if (may_go_away(answer) && left_ms > wait_ms)
         tell_trouble(out->party, answer, left_ms, at_most(x, left_ms));
-    while (may_go_away(answer) && left_ms > wait_ms &&
+    while (may_go_away(answer) && left_ms > wait_ms && !is_wrong_address(x, answer) &&
            answer->seconds - heard_s < (double)x->a->question_s) {
         tell_waiting(out->party, answer, &told);
         exchange->deadline_ms = at_most(x, left_ms - wait_ms);
@@ -217,31 +248,29 @@ static void ask_on(arbitration *x, const vd_outgoing *out, int total_ms, vd_exch
     }
 }
 
-/* Whoever answers holds another key, or refuses the request. */
-static bool is_another(const vd_answer *answer) {
-    return answer->other_key || answer->err.status == VD_ERR_PEER;
-}
-
-/* Before anybody has said anything. Of one alone it would be a way out of its forfeit. */
-static bool are_all_others(const arbitration *x, const vd_answer *answer, size_t count) {
-    size_t said, others = 0;
-    (void)vd_referee_statements(x->referee, &said);
+/* Both refuse the first request. Of one alone it would be a way out of its forfeit. */
+static bool do_all_refuse(const arbitration *x, const vd_answer *answer, size_t count) {
+    size_t refusals = 0;
     for (size_t i = 0; i < count; i++)
-        others += is_another(&answer[i]);
-    return said == 0 && others == x->a->urls;
+        refusals += answer[i].err.status == VD_ERR_PEER;
+    return refusals == x->a->urls && !has_anybody_said(x);
 }
 
-static void ask_until_answered(arbitration *x, const vd_outgoing *out, size_t count,
-                               vd_exchange *exchange, vd_answer *answer) {
+static vd_status ask_until_answered(arbitration *x, const vd_outgoing *out, size_t count,
+                                    vd_exchange *exchange, vd_answer *answer) {
     int total_ms[VD_PARTIES_MAX];
     for (size_t i = 0; i < count; i++) {
         total_ms[i] = deadline_ms(x, &out[i]);
         exchange[i].deadline_ms = at_most(x, total_ms[i]);
     }
     vd_client_ask(x->client, count, exchange, answer);
-    x->mistaken = are_all_others(x, answer, count);
-    for (size_t i = 0; i < count && !x->mistaken; i++)
+    x->mistaken = do_all_refuse(x, answer, count);
+    vd_status status = wrong_addresses(x, out, answer, count);
+    for (size_t i = 0; i < count && status == VD_OK && !x->mistaken; i++) {
         ask_on(x, &out[i], total_ms[i], &exchange[i], &answer[i]);
+        status = wrong_addresses(x, out, answer, count);
+    }
+    return status;
 }
 
 /* Our own trouble, in any answer, is nobody's fault. */
@@ -265,10 +294,10 @@ static vd_status ask_round(arbitration *x, const vd_outgoing *out, size_t count)
                                     .body_size = body[i].size,
                                     .answer_max = out[i].answer_max};
     }
-    if (status == VD_OK) {
-        ask_until_answered(x, out, count, exchange, answer);
+    if (status == VD_OK)
+        status = ask_until_answered(x, out, count, exchange, answer);
+    if (status == VD_OK)
         status = local_trouble(answer, count, x->err);
-    }
     for (size_t i = 0; i < count; i++) {
         if (status == VD_OK)
             take_answer(x, out[i].party, &answer[i]);

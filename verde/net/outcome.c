@@ -1,5 +1,11 @@
 /* Who is to blame for a transfer that failed. */
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <string.h>
+
 #include "verde/net/internal.h"
+
+enum { VD_KEY_TEXT = 2 * VD_KEY_SIZE + 1 };
 
 /* Only what a peer says over a connection that is provably its own can be held against it. HTTP
  * that makes no sense may be the fault of something between, and is asked again. */
@@ -25,6 +31,44 @@ static bool peer_had_a_say(const vd_transfer *transfer) {
     return microseconds > 0;
 }
 
+/* The first certificate that the peer showed, in PEM; NULL: curl kept none. */
+static const char *shown_certificate(const vd_transfer *transfer) {
+    struct curl_certinfo *info = NULL;
+    if (curl_easy_getinfo(transfer->easy, CURLINFO_CERTINFO, &info) != CURLE_OK || !info ||
+        info->num_of_certs < 1)
+        return NULL;
+    for (struct curl_slist *line = info->certinfo[0]; line; line = line->next)
+        if (strncmp(line->data, "Cert:", 5) == 0)
+            return line->data + 5;
+    return NULL;
+}
+
+/* The key of a certificate in words: in hexadecimal, if it is one that a provider could have. */
+static void name_key(const char *pem, char text[VD_KEY_TEXT]) {
+    uint8_t key[VD_KEY_SIZE];
+    size_t size = sizeof key;
+    BIO *bio = pem ? BIO_new_mem_buf(pem, -1) : NULL;
+    X509 *certificate = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+    EVP_PKEY *pkey = certificate ? X509_get0_pubkey(certificate) : NULL;
+    const char *type = pkey ? EVP_PKEY_get0_type_name(pkey) : NULL;
+    if (pkey && EVP_PKEY_get_base_id(pkey) == EVP_PKEY_ED25519 &&
+        EVP_PKEY_get_raw_public_key(pkey, key, &size) == 1 && size == sizeof key)
+        vd_hex(key, size, text);
+    else
+        snprintf(text, VD_KEY_TEXT, "a key of type %.40s", type ? type : "unknown");
+    X509_free(certificate);
+    BIO_free(bio);
+    ERR_clear_error();
+}
+
+static vd_status another_key(const vd_transfer *transfer, vd_err *err) {
+    char expected[2 * VD_KEY_SIZE + 1], shown[VD_KEY_TEXT];
+    vd_hex(transfer->exchange->to->key.b, VD_KEY_SIZE, expected);
+    name_key(shown_certificate(transfer), shown);
+    return vd_fail(err, VD_ERR_IO, "%s: another key answers: expected %s, as after the `#`, got %s",
+                   transfer->exchange->to->url, expected, shown);
+}
+
 static vd_status failed(const vd_transfer *transfer, CURLcode result, vd_err *err) {
     const char *url = transfer->exchange->to->url;
     if (result == CURLE_OUT_OF_MEMORY && peer_had_a_say(transfer))
@@ -39,7 +83,7 @@ static vd_status failed(const vd_transfer *transfer, CURLcode result, vd_err *er
         return vd_fail(err, VD_ERR_TIMEOUT, "%s%s: no whole answer within %d ms", url,
                        transfer->exchange->path, transfer->exchange->deadline_ms);
     if (transfer->answer->other_key)
-        return vd_fail(err, VD_ERR_IO, "%s: another key answers than the one after the #", url);
+        return another_key(transfer, err);
     return vd_fail(err, blame(result), "%s%s: %s", url, transfer->exchange->path,
                    *transfer->why ? transfer->why : curl_easy_strerror(result));
 }
@@ -52,6 +96,8 @@ void vd_transfer_finish(vd_transfer *transfer, CURLcode result) {
     curl_easy_getinfo(transfer->easy, CURLINFO_TOTAL_TIME_T, &microseconds);
     answer->http_status = (int)status;
     answer->other_key = result == CURLE_SSL_PINNEDPUBKEYNOTMATCH;
+    answer->unknown_host = result == CURLE_COULDNT_RESOLVE_HOST;
+    answer->untrusted = result == CURLE_PEER_FAILED_VERIFICATION;
     answer->seconds = (double)microseconds / 1e6;
     if (result != CURLE_OK)
         failed(transfer, result, &answer->err);

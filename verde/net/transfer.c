@@ -55,7 +55,7 @@ static bool set_trust(CURL *easy, const vd_endpoint *to, const char *ca_path) {
     /* The key is the identity: who the certificate says it is does not matter then. */
     if (to->pinned)
         return SET(CURLOPT_PINNEDPUBLICKEY, to->pin) && SET(CURLOPT_SSL_VERIFYPEER, 0L) &&
-               SET(CURLOPT_SSL_VERIFYHOST, 0L);
+               SET(CURLOPT_SSL_VERIFYHOST, 0L) && SET(CURLOPT_CERTINFO, 1L); /* if it is another */
     return !ca_path || (SET(CURLOPT_CAINFO, ca_path) && SET(CURLOPT_CAPATH, NULL));
 }
 
