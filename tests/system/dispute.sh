@@ -192,7 +192,12 @@ cleanup
 mkdir "$work/elsewhere"
 cp "$work/element-first.json" "$work/elsewhere/verdict.json"
 here=$PWD
-(cd "$work/elsewhere" && case $verde in /*) ;; *) verde=$here/$verde ;; esac && "$verde" verify verdict.json)
+(cd "$work/elsewhere" && case $verde in /*) ;; *) verde=$here/$verde ;; esac && "$verde" verify verdict.json) > "$work/told"
+# For people: each one's element in decimal, and how far it is from the reference.
+for words in '^reference    -*[0-9.e-]* (0x' 'element -*[0-9.e-]* (0x[0-9a-f]*), as the reference' \
+    'element -*[0-9.e-]* (0x[0-9a-f]*), [0-9.e-]* \(above\|below\) the reference'; do
+    grep -q "$words" "$work/told" || { echo "not \"$words\""; cat "$work/told"; exit 1; }
+done
 sed 's/"payload":"\(....\)/"payload":"\1AAAA/' "$work/element-first.json" > "$work/forged.json"
 if "$verde" verify "$work/forged.json" 2> /dev/null; then echo "a forged verdict was accepted"; exit 1; fi
 echo "$settled disputes over TLS"

@@ -108,6 +108,9 @@ settle other 7 dismissed trainer other
 cleanup
 "$verde" verify "$work/drop-record.verdict" --story > "$work/story" 2>&1
 grep -q "the log says nothing" "$work/story" || { cat "$work/story"; exit 1; }
+# The roundings that are possible, in decimal and bits, the lowest first.
+sed -n 's/^reference .*; \([^ ]*\) (0x[0-9a-f]*) to \([^ ]*\) (0x[0-9a-f]*) are possible.*/\1 \2/p' "$work/story" | grep . |
+    awk '{ exit !($1 < $2) }' || { echo "not the lowest first"; cat "$work/story"; exit 1; }
 echo "verdicts hold without the providers"
 
 refused "run with --backend log" "$verde" run "$job" --out "$work/fixed"

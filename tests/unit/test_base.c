@@ -434,3 +434,35 @@ Test(clock, the_peak_of_memory_is_not_another_programs) {
         cr_skip("the kernel lets nobody reset VmHWM");
     cr_expect(vd_peak_bytes() < size, "%zu", vd_peak_bytes());
 }
+
+static void expect_text(uint32_t bits, const char *expected) {
+    char text[VD_F32_TEXT];
+    vd_f32_text(bits, text);
+    cr_assert_str_eq(text, expected);
+}
+
+Test(base, an_f32_is_told_by_its_shortest_decimal_and_its_bits) {
+    expect_text(0x00000000, "0 (0x00000000)");
+    expect_text(0x80000000, "-0 (0x80000000)");
+    expect_text(0x3f800000, "1 (0x3f800000)");
+    expect_text(0x3dcccccd, "0.1 (0x3dcccccd)");
+    expect_text(0xbcbeaf9d, "-0.023277098 (0xbcbeaf9d)");
+    expect_text(0xbcbeaf9c, "-0.023277096 (0xbcbeaf9c)");
+    expect_text(0x00000001, "1e-45 (0x00000001)");
+    expect_text(0x7f7fffff, "3.4028235e+38 (0x7f7fffff)");
+    expect_text(0xff800000, "-inf (0xff800000)");
+    expect_text(0xffc00001, "nan (0xffc00001)");
+}
+
+Test(base, the_decimal_of_an_f32_reads_back_as_its_bits) {
+    uint32_t bits = 1;
+    for (int i = 0; i < 20000; i++, bits = bits * 1664525u + 1013904223u) {
+        char text[VD_F32_TEXT];
+        uint32_t back;
+        vd_f32_text(bits, text);
+        const float value = strtof(text, NULL);
+        memcpy(&back, &value, sizeof back);
+        cr_assert(back == bits || value != value, "%08x: %s", bits, text);
+        cr_assert(strlen(text) < VD_F32_TEXT);
+    }
+}

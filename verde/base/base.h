@@ -83,6 +83,10 @@ bool vd_unhex(const char *text, uint8_t *bytes, size_t size); /* exactly 2*size 
 char *vd_base64(const void *bytes, size_t size);
 VD_MUST_USE vd_status vd_unbase64(const char *text, size_t length, vd_buf *out, vd_err *err);
 
+/* "-0.152760625 (0xbe1c6cc8)": the shortest decimal that reads back as these bits, and they. */
+enum { VD_F32_TEXT = 32 };
+void vd_f32_text(uint32_t bits, char text[VD_F32_TEXT]);
+
 /* ---- files ---- */
 
 /* Opens a regular file for reading, the only kind that is read: a FIFO or a device could make its

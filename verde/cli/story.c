@@ -24,6 +24,24 @@ vd_exit vd_exit_of(const vd_outcome *outcome) {
     }
 }
 
+static void tell_reference(const vd_place *at) {
+    char text[VD_F32_TEXT], most[VD_F32_TEXT];
+    if (!at->computed)
+        return;
+    vd_place_text(at, at->expected, text);
+    printf("reference    %s", text);
+    vd_place_text(at, at->possible[0], text);
+    vd_place_text(at, at->possible[1], most);
+    if (at->rounded && at->possible[0] == at->possible[1])
+        printf("; no other value is possible");
+    else if (at->rounded)
+        printf("; %s to %s are possible", text, most);
+    vd_place_text(at, at->logged[0], text);
+    if (at->read)
+        printf("; the log says %s", at->missing ? "nothing" : at->other ? "none of them" : text);
+    printf("\n");
+}
+
 static void tell_place(const vd_place *at) {
     if (at->step == VD_NO_STEP)
         return;
@@ -39,16 +57,26 @@ static void tell_place(const vd_place *at) {
     if (at->part >= 0)
         printf(", part %lld", (long long)at->part);
     printf("\n");
-    if (at->computed)
-        printf("reference    0x%08x", at->expected);
-    if (at->rounded)
-        printf("; 0x%08x to 0x%08x are possible", at->possible[0], at->possible[1]);
-    if (at->read && (at->missing || at->other))
-        printf("; the log says %s", at->missing ? "nothing" : "none of them");
-    else if (at->read)
-        printf("; the log says 0x%08x", at->logged[0]);
-    if (at->computed)
-        printf("\n");
+    tell_reference(at);
+}
+
+/* What a provider states of the element in dispute, and how far that is from the reference. */
+static void tell_value(const vd_place *at, uint32_t p) {
+    char stated[VD_F32_TEXT];
+    float value, reference;
+    if (at->element < 0)
+        return;
+    vd_place_text(at, at->value[p], stated);
+    printf("             element %s", stated);
+    memcpy(&value, &at->value[p], sizeof value);
+    memcpy(&reference, &at->expected, sizeof reference);
+    const double apart = (double)value - (double)reference;
+    if (at->computed && at->value[p] == at->expected)
+        printf(", as the reference");
+    else if (at->computed && at->dtype == RO_F32 && apart - apart == 0)
+        printf(", %.3g %s the reference", apart < 0 ? -apart : apart,
+               apart < 0 ? "below" : "above");
+    printf("\n");
 }
 
 static void tell_challenge(const vd_outcome *o) {
@@ -68,6 +96,8 @@ static void tell_challenge(const vd_outcome *o) {
     if (c->grade != VD_GRADE_NONE)
         printf("             %s: %s\n", vd_grade_name(c->grade), c->reason);
     tell_place(&c->place);
+    for (uint32_t p = 0; p < o->party_count; p++)
+        tell_value(&c->place, p);
 }
 
 static void tell_party(const vd_outcome *o, uint32_t p, const char *name) {
@@ -76,6 +106,7 @@ static void tell_party(const vd_outcome *o, uint32_t p, const char *name) {
     printf("provider %u   %s  %s\n", p + 1, standing[party->standing], name);
     if (party->standing != VD_STANDS)
         printf("             %s: %s\n", vd_grade_name(party->grade), party->reason);
+    tell_value(&o->place, p);
 }
 
 void vd_tell_outcome(const vd_outcome *o, const char *const *names, const vd_cost *cost,

@@ -158,13 +158,16 @@ static vd_status fail_compare(vd_rounded *r, const vd_free_node *n, const vd_log
     char text[sizeof r->difference.text];
     const char *name = graph_of(r, n->step)->node[n->node].name;
     uint32_t own = 0;
+    char here[VD_F32_TEXT], there[VD_F32_TEXT];
     if (d->single)
         memcpy(&own, &n->output[d->element], sizeof own);
+    vd_f32_text(own, here);
+    vd_f32_text(d->word, there);
     if (d->single)
         snprintf(text, sizeof text,
                  "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
-                 "result; element %" PRId64 " is 0x%08" PRIx32 " here and 0x%08" PRIx32 " there",
-                 n->step, n->node, name, d->element, own, d->word);
+                 "result; element %" PRId64 " is %s here and %s there",
+                 n->step, n->node, name, d->element, here, there);
     else
         snprintf(text, sizeof text,
                  "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
@@ -176,13 +179,17 @@ static vd_status fail_compare(vd_rounded *r, const vd_free_node *n, const vd_log
 static vd_status fail_moved(vd_rounded *r, const vd_free_node *n, const vd_refused *refused,
                             vd_err *err) {
     char text[sizeof r->difference.text];
+    char logged[VD_F32_TEXT], least[VD_F32_TEXT], greatest[VD_F32_TEXT];
     r->refused += (uint64_t)refused->count;
+    vd_f32_text(refused->word, logged);
+    vd_f32_text(refused->low, least);
+    vd_f32_text(refused->high, greatest);
     snprintf(text, sizeof text,
              "step %" PRId64 ", node %" PRIu32
-             " (%s): no device could have rounded element %" PRId64 " to 0x%08" PRIx32
-             ", as the log says; 0x%08" PRIx32 " to 0x%08" PRIx32 " are possible",
-             n->step, n->node, graph_of(r, n->step)->node[n->node].name, refused->element,
-             refused->word, refused->low, refused->high);
+             " (%s): no device could have rounded element %" PRId64
+             " to %s, as the log says; only values from %s to %s are possible",
+             n->step, n->node, graph_of(r, n->step)->node[n->node].name, refused->element, logged,
+             least, greatest);
     return differ(r, n->step, text, err);
 }
 

@@ -199,13 +199,17 @@ static void judge_part(vd_referee *r) {
 }
 
 void vd_judge_element(vd_referee *r) {
-    uint32_t expected = r->place->expected;
+    const uint32_t expected = r->place->expected;
+    char stated[VD_F32_TEXT], computed[VD_F32_TEXT];
     r->place->computed = true;
-    for (uint32_t p = 0; p < r->parties; p++)
+    vd_place_text(r->place, expected, computed);
+    for (uint32_t p = 0; p < r->parties; p++) {
+        vd_place_text(r->place, r->place->value[p], stated);
         if (r->place->value[p] != expected)
             vd_convict(r, p, VD_GRADE_WRONG_OUTPUT,
-                       "element %lld of %s is 0x%08x, the reference computes 0x%08x",
-                       (long long)r->element, r->place->node_name, r->place->value[p], expected);
+                       "element %lld of %s is %s, the reference computes %s", (long long)r->element,
+                       r->place->node_name, stated, computed);
+    }
     if (vd_all_stand(r))
         vd_inconclusive(r, "The reference agrees with both, who disagree: nothing is accepted.");
 }

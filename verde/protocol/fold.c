@@ -44,10 +44,13 @@ static void judge_last(vd_referee *r, uint32_t p) {
         return;
     }
     const uint32_t given = vd_fold_element(&r->fold, last);
+    char stated[VD_F32_TEXT], follows[VD_F32_TEXT];
+    vd_place_text(r->place, r->place->value[p], stated);
+    vd_place_text(r->place, given, follows);
     if (r->place->value[p] != given)
         vd_convict(r, p, VD_GRADE_WRONG_OUTPUT,
-                   "element %lld of %s is 0x%08x, and the parts that it states give 0x%08x",
-                   (long long)r->element, r->place->node_name, r->place->value[p], given);
+                   "element %lld of %s is %s, and the parts that it states give %s",
+                   (long long)r->element, r->place->node_name, stated, follows);
 }
 
 /* Both state the same: what it gives is judged as if the referee had computed it. */

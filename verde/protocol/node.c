@@ -148,9 +148,17 @@ static bool own_descriptor(vd_referee *r, vd_hash *out) {
     return ok;
 }
 
+void vd_place_text(const vd_place *at, uint32_t bits, char text[VD_F32_TEXT]) {
+    if (at->dtype == RO_F32)
+        vd_f32_text(bits, text);
+    else
+        snprintf(text, VD_F32_TEXT, "%d (0x%08x)", (int32_t)bits, bits);
+}
+
 static void name_node(vd_referee *r) {
     const vd_node *n = &r->graph->node[r->record];
     r->place->node = r->record;
+    r->place->dtype = n->shape.dtype;
     snprintf(r->place->node_name, sizeof r->place->node_name, "%s", n->name);
     snprintf(r->place->operator_name, sizeof r->place->operator_name, "%s",
              ro_op_describe(n->op)->name);

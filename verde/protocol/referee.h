@@ -61,6 +61,7 @@ typedef struct {
     int64_t element; /* -1: not reached */
     int64_t part;    /* of a long fold; -1: not reached */
     char node_name[VD_NAME_SIZE], operator_name[32];
+    int32_t dtype;                  /* of the node's output */
     bool computed;                  /* the referee computed the element */
     uint32_t expected;              /* its bits; of a free operator, rounded to the nearest */
     bool rounded;                   /* a free operator in a run with rounding logs: */
@@ -71,6 +72,9 @@ typedef struct {
     uint32_t logged[2];             /* the least and the greatest of those that it leaves */
     uint32_t value[VD_PARTIES_MAX]; /* bits that each provider states */
 } vd_place;
+
+/* An element at that place, for people: decimal, and its bits. */
+void vd_place_text(const vd_place *at, uint32_t bits, char text[VD_F32_TEXT]);
 
 /* What was decided. Everything here can be computed again from the evidence. */
 typedef struct {

@@ -72,12 +72,13 @@ bool vd_judge_possible(vd_referee *r, uint32_t p, const vd_possible *possible) {
     const vd_place *at = r->place;
     if (vd_possible_has(possible, at->value[p]))
         return true;
+    char stated[VD_F32_TEXT], least[VD_F32_TEXT], greatest[VD_F32_TEXT];
+    vd_place_text(at, at->value[p], stated);
+    vd_place_text(at, vd_possible_word(possible, possible->low), least);
+    vd_place_text(at, vd_possible_word(possible, possible->high), greatest);
     vd_convict(r, p, VD_GRADE_WRONG_OUTPUT,
-               "element %lld of %s is 0x%08x; no device could have rounded it so: 0x%08x to 0x%08x "
-               "are possible",
-               (long long)r->element, at->node_name, at->value[p],
-               vd_possible_word(possible, possible->low),
-               vd_possible_word(possible, possible->high));
+               "element %lld of %s is %s; on any device only values from %s to %s are possible",
+               (long long)r->element, at->node_name, stated, least, greatest);
     return false;
 }
 
@@ -155,16 +156,20 @@ static void judge_log(vd_referee *r, const vd_log_section *section) {
     at->other = told.low > told.high;
     at->logged[0] = vd_possible_word(v, told.low);
     at->logged[1] = vd_possible_word(v, told.high);
+    char stated[VD_F32_TEXT], least[VD_F32_TEXT], greatest[VD_F32_TEXT];
+    vd_place_text(at, at->value[TRAINER], stated);
+    vd_place_text(at, at->possible[0], least);
+    vd_place_text(at, at->possible[1], greatest);
     if (told.missing)
         vd_convict(
             r, TRAINER, VD_GRADE_LOG_INCOMPLETE,
-            "element %lld of %s could have been rounded to 0x%08x up to 0x%08x; its log does "
-            "not say to which",
-            (long long)r->element, at->node_name, at->possible[0], at->possible[1]);
+            "element %lld of %s could have been rounded to %s up to %s; its log does not say to "
+            "which",
+            (long long)r->element, at->node_name, least, greatest);
     else if (place < told.low || place > told.high)
         vd_convict(r, TRAINER, VD_GRADE_CONTRADICTION,
-                   "element %lld of %s is 0x%08x, and its log says otherwise",
-                   (long long)r->element, at->node_name, at->value[TRAINER]);
+                   "element %lld of %s is %s, and its log says otherwise", (long long)r->element,
+                   at->node_name, stated);
     else
         vd_dismiss(r, AUDITOR, "the trainer's value is possible, and what its log says");
 }
