@@ -59,14 +59,21 @@ static void adjourn(court *c) {
     vd_key_destroy(c->key);
 }
 
+static vd_status answer(const test_dispute *d, uint32_t party, const vd_buf *request, vd_buf *note,
+                        vd_err *err) {
+    vd_working working;
+    return d->desk[party]
+               ? vd_desk_answer(d->desk[party], request->data, request->size, note, &working, err)
+               : vd_provider_answer(d->side[party], request->data, request->size, note, err);
+}
+
 /* Empty: the provider gave none. */
 static vd_buf ask(court *c, const vd_outgoing *q) {
     vd_buf request = {0}, note = {0};
     vd_err err = {0};
     cr_assert(vd_request_write(&c->assignment_note, q->note, &request, NULL) == VD_OK);
     vd_status status;
-    while ((status = vd_provider_answer(c->d->side[q->party], request.data, request.size, &note,
-                                        &err)) == VD_ERR_IO)
+    while ((status = answer(c->d, q->party, &request, &note, &err)) == VD_ERR_IO)
         usleep(1000); /* it runs again */
     if (status != VD_OK)
         note.size = 0;

@@ -6,6 +6,7 @@
 #include "models/models.h"
 #include "verde/exec/run.h"
 #include "verde/exec/source.h"
+#include "verde/protocol/desk.h"
 #include "verde/protocol/provider.h"
 #include "verde/protocol/verdict.h"
 
@@ -74,6 +75,7 @@ typedef void (*test_transit)(test_dispute *d, uint32_t party, const vd_outgoing 
 struct test_dispute {
     const test_job *job;
     const vd_provider *side[2];
+    vd_desk *desk[2];     /* of these; NULL: they are asked without one */
     vd_leaf_fn leaf;      /* NULL: the reference */
     test_transit transit; /* NULL: answers arrive as they are */
     void *user;           /* for transit */

@@ -166,6 +166,20 @@ has resumed '"accepted":false'
     echo "SKIP: the second run was at its end before it could be killed"
 job=models/jobs/toy.yaml
 
+# What takes longer to compute again than the referee waits for a word is no silence.
+steps=3000
+[ -z "${SANITIZED:-}" ] || steps=300
+sed -e "s/^steps: .*/steps: $steps/" -e "s/^checkpoint_interval: .*/checkpoint_interval: $steps/" \
+    -e "s,file: \.\./data,file: $PWD/models/data," $job > "$work/slow.yaml"
+job=$work/slow.yaml
+"$verde" run "$job" --out "$work/slow" --threads 1 > /dev/null 2>&1
+"$verde" run "$job" --out "$work/slowly" --threads 1 --fault attr@$((steps - 1)) > /dev/null 2>&1
+serve slow-1
+serve slowly-1
+settle slow 3 wrong-graph $((steps - 1)) slow-1 slowly-1 --timeout 1 --no-challenge
+grep -q 'computing again: step' "$work/slow.log" || echo "SKIP: it was all computed within a moment"
+job=models/jobs/toy.yaml
+
 # A provider whose second run cannot be made says so at once, and why in one line of its log.
 rm -rf "$work/attr/again"
 mkdir "$work/attr/again"

@@ -130,7 +130,7 @@ Test(members, that_no_document_names_change_nothing_at_any_level_of_any_answer, 
         "open tensor",  "prove fold",  "open fold",  "challenge",   "note run",      "section log",
     };
     record r = {.count = 0};
-    try_model(&r, "element@4");
+    try_model(&r, "poison@4");
     try_model(&r, "element@4:adamw.layer.1.bias.m");
     try_model(&r, "lr@1");
     try_model(&r, "skip@4");

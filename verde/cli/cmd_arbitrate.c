@@ -128,28 +128,31 @@ static vd_status prepare(arbitration *x) {
 
 /* ---- rounds ---- */
 
+/* What is left to a provider. */
 static int deadline_ms(const arbitration *x, const vd_outgoing *out) {
-    double seconds = (double)x->a->question_s, left = x->left_s[out->party];
-    if (left < seconds || out->whole_run)
-        seconds = left;
+    const double seconds = x->left_s[out->party];
     return seconds < 0.001 ? 1 : seconds > 1e6 ? 1000000000 : (int)(seconds * 1000);
 }
 
-/* A provider that answers nothing may say why: {"error": sentence}, unsigned. Printable only. */
-static void why_not(const vd_answer *answer, char *why, size_t size) {
+/* A provider that answers nothing may say why, unsigned: {"error": sentence, "working": true}, of
+ * printable characters only. True: it works on an answer (PROTOCOL.md section 8.4). */
+static bool why_not(const vd_answer *answer, char *why, size_t size) {
     json_t *body = NULL;
     vd_err printable;
     if (answer->http_status && answer->body.size)
         (void)!vd_json_read(answer->body.data, answer->body.size, VD_SMALL_ELEMENTS, &body, NULL);
     const char *error = json_string_value(json_object_get(body, "error"));
+    const bool working =
+        answer->http_status == 503 && json_is_true(json_object_get(body, "working"));
     vd_fail(&printable, VD_ERR_IO, "%.200s", error ? error : answer->err.text);
     snprintf(why, size, "%.200s", printable.text);
     json_decref(body);
+    return working;
 }
 
 static void no_answer(arbitration *x, uint32_t p, const vd_answer *answer) {
     char text[220], why[256];
-    why_not(answer, text, sizeof text);
+    (void)why_not(answer, text, sizeof text);
     snprintf(why, sizeof why, "HTTP status %d: %.200s", answer->http_status, text);
     vd_referee_no_answer(x->referee, p, answer->http_status ? why : text);
 }
@@ -164,43 +167,21 @@ static void take_answer(arbitration *x, uint32_t p, vd_answer *answer) {
         no_answer(x, p, answer);
 }
 
-static void tell_trouble(uint32_t party, const vd_answer *answer, int left_ms, int silence_ms) {
-    char line[700], why[220];
-    bool heard = answer->http_status != 0;
-    why_not(answer, why, sizeof why);
-    snprintf(line, sizeof line, "Provider %u: %s. %s for up to %d s.", party + 1, why,
-             heard ? "Waiting" : "Asking again", (heard ? left_ms : silence_ms) / 1000);
-    vd_tell(NULL, line);
-}
-
-/* How far the provider says it is: a line that changes, or now and then one of its own. */
-static void tell_waiting(uint32_t party, const vd_answer *answer, double *told) {
-    char line[260], why[220];
-    why_not(answer, why, sizeof why);
-    snprintf(line, sizeof line, "Provider %u: %s", party + 1, why);
-    if (vd_is_terminal())
-        vd_tell_now(line);
-    else if (answer->http_status && vd_seconds() - *told >= 5) {
-        *told = vd_seconds();
-        vd_tell(NULL, line);
-    }
-}
-
-/* One request, even about a whole run, waits no longer than for any answer: who runs, says so. */
+/* One request waits no longer than for any answer: who works on it says so meanwhile. */
 static int at_most(const arbitration *x, int left_ms) {
     return left_ms / 1000 < x->a->question_s ? left_ms : (int)(x->a->question_s * 1000);
 }
 
-static void ask_again(arbitration *x, vd_exchange *exchange, vd_answer *answer, int wait_ms) {
-    vd_answer again = {0};
-    usleep((useconds_t)wait_ms * 1000);
-    vd_client_ask(x->client, 1, exchange, &again);
-    again.seconds += answer->seconds + wait_ms / 1000.0;
-    again.bytes_in += answer->bytes_in;
-    again.bytes_out += answer->bytes_out;
-    vd_answer_free(answer);
-    *answer = again;
-}
+/* A question that is asked again and again, all waiting counted: time, bytes. */
+typedef struct {
+    const vd_outgoing *out;
+    vd_exchange *exchange;
+    vd_answer *answer;
+    int total_ms, wait_ms;
+    bool working;   /* by its last answer */
+    double heard_s; /* when it last said that it works, in the answer's seconds */
+    double told;    /* when we last said so */
+} asking;
 
 static bool may_go_away(const vd_answer *answer) {
     return answer->err.status == VD_ERR_IO || answer->err.status == VD_ERR_TIMEOUT;
@@ -227,24 +208,69 @@ static vd_status wrong_addresses(const arbitration *x, const vd_outgoing *out,
     return VD_OK;
 }
 
-/* A provider may be restarting, or the network down for a moment: connection trouble is asked again
- * until the question's time is over, or nothing at all was heard for as long as one answer may
- * take. All is counted: time, bytes. */
+static int left_ms(const asking *a) {
+    return a->total_ms - (int)(a->answer->seconds * 1000);
+}
+
+/* Until its time is over; or its provider said nothing for as long as one answer may take. */
+static bool goes_on(const arbitration *x, const asking *a) {
+    return may_go_away(a->answer) && !is_wrong_address(x, a->answer) && left_ms(a) > a->wait_ms &&
+           a->answer->seconds - a->heard_s < (double)x->a->question_s;
+}
+
+static void take_heard(asking *a, char *why, size_t size) {
+    a->working = may_go_away(a->answer) && why_not(a->answer, why, size);
+    if (a->working)
+        a->heard_s = a->answer->seconds;
+}
+
+/* At first, and then how far the provider says it is: a line that changes, or now and then one of
+ * its own. */
+static void tell_waiting(const arbitration *x, asking *a, const char *why) {
+    char line[700];
+    const bool first = a->told == 0;
+    if (first)
+        snprintf(line, sizeof line, "Provider %u: %s. %s for up to %d s.", a->out->party + 1, why,
+                 a->working ? "Waiting" : "Asking again",
+                 (a->working ? left_ms(a) : at_most(x, left_ms(a))) / 1000);
+    else
+        snprintf(line, sizeof line, "Provider %u: %s", a->out->party + 1, why);
+    if (!first && vd_is_terminal())
+        vd_tell_now(line);
+    else if (first || (a->working && vd_seconds() - a->told >= 5)) {
+        a->told = vd_seconds();
+        vd_tell(NULL, line);
+    }
+}
+
+static void ask_again(arbitration *x, asking *a) {
+    vd_answer again = {0};
+    usleep((useconds_t)a->wait_ms * 1000);
+    a->exchange->deadline_ms = at_most(x, left_ms(a) - a->wait_ms);
+    vd_client_ask(x->client, 1, a->exchange, &again);
+    again.seconds += a->answer->seconds + a->wait_ms / 1000.0;
+    again.bytes_in += a->answer->bytes_in;
+    again.bytes_out += a->answer->bytes_out;
+    vd_answer_free(a->answer);
+    *a->answer = again;
+    if (a->working && a->wait_ms < POLL_MS) /* else it may be starting again */
+        a->wait_ms *= 2;
+}
+
+/* A provider may be computing, or restarting, or the network be down for a moment. */
 static void ask_on(arbitration *x, const vd_outgoing *out, int total_ms, vd_exchange *exchange,
                    vd_answer *answer) {
-    int wait_ms = out->whole_run ? POLL_MS : RETRY_MS;
-    int left_ms = total_ms - (int)(answer->seconds * 1000);
-    double told = vd_seconds(), heard_s = 0; /* when it last said something */
-    if (may_go_away(answer) && left_ms > wait_ms)
-        tell_trouble(out->party, answer, left_ms, at_most(x, left_ms));
-    while (may_go_away(answer) && left_ms > wait_ms && !is_wrong_address(x, answer) &&
-           answer->seconds - heard_s < (double)x->a->question_s) {
-        tell_waiting(out->party, answer, &told);
-        exchange->deadline_ms = at_most(x, left_ms - wait_ms);
-        ask_again(x, exchange, answer, wait_ms);
-        left_ms = total_ms - (int)(answer->seconds * 1000);
-        if (answer->http_status)
-            heard_s = answer->seconds;
+    char why[220];
+    asking a = {.out = out,
+                .exchange = exchange,
+                .answer = answer,
+                .total_ms = total_ms,
+                .wait_ms = out->whole_run ? POLL_MS : RETRY_MS};
+    take_heard(&a, why, sizeof why);
+    while (goes_on(x, &a)) {
+        tell_waiting(x, &a, why);
+        ask_again(x, &a);
+        take_heard(&a, why, sizeof why);
     }
 }
 
@@ -480,7 +506,8 @@ const vd_command vd_cmd_arbitrate = {
     "  --force          overwrite FILE\n"
     "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
     "  --cacert FILE    certificates to trust for URLs without a key\n"
-    "  --timeout S      seconds for one answer (default 120)\n"
+    "  --timeout S      seconds without a word of a provider: it says that it computes\n"
+    "                   (default 120)\n"
     "  --budget S       seconds for all answers of one provider in a hearing, and for a second\n"
     "                   run (default 3600)\n"
     "  --no-challenge   do not ask a convicted provider to run the job again and contest the "

@@ -5,10 +5,14 @@
 
 #include "verde/cli/cli.h"
 #include "verde/net/net.h"
-#include "verde/protocol/provider.h"
+#include "verde/protocol/desk.h"
+
+/* An answer that is there so soon is waited for, which saves asking again. Doubled from 1 on. */
+enum { GRACE_MS = 128 };
 
 typedef struct {
     vd_provider provider;
+    vd_desk *desk;
     bool quiet;
     double refused_s; /* when a refusal was last told of: screen's alone */
 } service;
@@ -23,7 +27,7 @@ static void stop(int signal_number) {
 }
 
 static void tell(const char *line) {
-    fprintf(stderr, "verde serve: %s\n", line);
+    vd_say("verde serve: %s", line);
 }
 
 static void put_json(vd_response *response, json_t *object) {
@@ -54,20 +58,48 @@ static void describe(const service *s, vd_response *response) {
     put_json(response, out);
 }
 
+/* Nobody else is held up: a question that waits for another one is told so at once. */
+static vd_status ask_desk(const service *s, const vd_request *request, vd_response *response,
+                          vd_working *working, vd_err *err) {
+    vd_status status = VD_ERR_IO;
+    for (useconds_t ms = 1; status == VD_ERR_IO && ms <= GRACE_MS; ms *= 2) {
+        if (ms > 1)
+            usleep(ms * 1000);
+        status = vd_desk_answer(s->desk, request->body, request->body_size, &response->body,
+                                working, err);
+        if (working->waits || (ms == 1 && !working->fresh))
+            break;
+    }
+    return status;
+}
+
+/* PROTOCOL.md section 8.4. */
+static void say_working(vd_response *response, const vd_working *working, const char *why) {
+    json_t *out = json_pack("{ss sb}", "error", why, "working", working->working);
+    if (working->of > 0) {
+        json_object_set_new(out, "done", json_integer(working->done));
+        json_object_set_new(out, "of", json_integer(working->of));
+    }
+    response->status = 503;
+    put_json(response, out);
+}
+
 static void answer(const service *s, const vd_request *request, vd_response *response) {
     vd_err err = {0};
+    vd_working working;
     double start = vd_seconds();
-    vd_status status =
-        vd_provider_answer(&s->provider, request->body, request->body_size, &response->body, &err);
+    vd_status status = ask_desk(s, request, response, &working, &err);
     response->content_type = "application/json";
     while (status == VD_ERR_TIMEOUT && !stopping) /* silence on purpose */
         usleep(100000);
     if (status == VD_ERR_PEER)
         refuse(response, 400, err.text);
+    else if (status == VD_ERR_IO)
+        say_working(response, &working, err.text);
     else if (status != VD_OK)
-        refuse(response, 503, status == VD_ERR_IO ? err.text : "trouble of this provider");
+        refuse(response, 503, "trouble of this provider");
     if (status != VD_OK && status != VD_ERR_TIMEOUT && status != VD_ERR_IO)
-        vd_say("verde serve: %s", err.text);
+        tell(err.text);
     else if (!s->quiet && status != VD_ERR_IO) /* that is asked every second */
         vd_say("verde serve: answered in %.2f s, %zu bytes", vd_seconds() - start,
                response->body.size);
@@ -177,7 +209,6 @@ static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
         return status;
     p->service.provider.run_again = vd_again_source;
     p->service.provider.again = again;
-    p->service.provider.tell = tell;
     return VD_OK;
 }
 
@@ -226,13 +257,18 @@ static vd_status answer_questions(const arguments *a, provider *p, vd_err *err) 
     to->program_hash = p->log.program;
     to->key = p->key;
     to->source = vd_replay_source(p->replay);
+    to->tell = tell;
     if (p->log.fault[0] || a->lie)
         vd_say("*** FAULT ON PURPOSE: %s. This provider is dishonest. ***",
                a->lie ? a->lie : p->log.fault);
-    return serve_until_signal(&p->service, a->listen, p->key_dir, a->common.json, err);
+    vd_status status = vd_desk_create(to, &p->service.desk, err);
+    return status == VD_OK
+               ? serve_until_signal(&p->service, a->listen, p->key_dir, a->common.json, err)
+               : status;
 }
 
 static void unload(provider *p) {
+    vd_desk_destroy(p->service.desk);
     vd_again_destroy(p->service.provider.again);
     vd_loaded_free(&p->second);
     vd_replay_destroy(p->replay);

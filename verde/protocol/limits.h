@@ -16,6 +16,8 @@ enum {
     VD_ANSWER_BYTES_MAX = 48 << 20,     /* note */
     VD_ROUNDS_MAX = 4096,               /* questions to one provider in one dispute */
     VD_VERDICT_BYTES_MAX = 256 << 20,   /* file */
+    VD_DESK_MAX = 32,                   /* questions that a provider works on, or has answered */
+    VD_DESK_BYTES = 256 << 20,          /* of answers that it keeps */
 };
 
 #endif
