@@ -170,10 +170,13 @@ typedef struct {
     int fd;
 } raw_client;
 
-static inline int dial(int port) { /* -1: nobody there */
+static inline int dial_from(const char *source, int port) { /* -1: nobody there */
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in from = {.sin_family = AF_INET};
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
+    cr_assert(inet_pton(AF_INET, source, &from.sin_addr) == 1);
+    cr_assert(bind(fd, (struct sockaddr *)&from, sizeof from) == 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = 5}, sizeof(struct timeval));
     if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
         return fd;
@@ -181,12 +184,20 @@ static inline int dial(int port) { /* -1: nobody there */
     return -1;
 }
 
-static inline bool raw_try(raw_client *raw, int port) {
-    raw->fd = dial(port);
+static inline int dial(int port) {
+    return dial_from("127.0.0.1", port);
+}
+
+static inline bool raw_try_from(const char *source, raw_client *raw, int port) {
+    raw->fd = dial_from(source, port);
     raw->context = SSL_CTX_new(TLS_client_method());
     raw->ssl = SSL_new(raw->context);
     SSL_set_fd(raw->ssl, raw->fd);
     return raw->fd >= 0 && SSL_connect(raw->ssl) == 1;
+}
+
+static inline bool raw_try(raw_client *raw, int port) {
+    return raw_try_from("127.0.0.1", raw, port);
 }
 
 static inline raw_client raw_dial(int port) {

@@ -165,6 +165,53 @@ static bool is_open(raw_client *raw) {
     return poll(&poll_fd, 1, 0) == 0;
 }
 
+enum { CROWD = 24 };
+
+static int count_open(raw_client *raw, int count) {
+    int open = 0;
+    for (int i = 0; i < count; i++)
+        open += is_open(&raw[i]);
+    return open;
+}
+
+static void close_all(raw_client *raw, int count) {
+    for (int i = 0; i < count; i++)
+        raw_close(&raw[i]);
+}
+
+/* Though it came first, and is idle. */
+Test(net_flood, an_address_with_one_connection_does_not_give_way_to_one_with_many) {
+    host h;
+    raw_client lone, crowd[CROWD];
+    start_host(&h, (vd_server_options){.connection_max = 8});
+    cr_assert(raw_try_from("127.0.0.2", &lone, h.port));
+    for (int i = 0; i < CROWD; i++)
+        cr_assert(raw_try(&crowd[i], h.port));
+    cr_expect(is_open(&lone));
+    char text[512];
+    raw_send(&lone, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    raw_read(&lone, text, sizeof text);
+    cr_expect(strstr(text, " 200 "), "%s", text);
+    raw_close(&lone);
+    close_all(crowd, CROWD);
+    stop_host(&h);
+}
+
+Test(net_flood, an_address_holds_its_share_of_the_connections_at_most) {
+    host h;
+    raw_client crowd[8];
+    start_host(&h, (vd_server_options){.connection_max = 8});
+    for (int i = 0; i < 8; i++)
+        cr_assert(raw_try(&crowd[i], h.port));
+    for (int tries = 0; count_open(crowd, 8) > 4 && tries < 100; tries++)
+        sleep_ms(VD_NET_SWEEP_MS);
+    sleep_ms(4 * VD_NET_SWEEP_MS);
+    cr_expect(count_open(crowd, 8) == 8 / VD_NET_ADDRESS_SHARE);
+    cr_expect(is_open(&crowd[7]) && !is_open(&crowd[0]), "who came first goes first");
+    close_all(crowd, 8);
+    stop_host(&h);
+}
+
 Test(net_flood, a_body_slower_than_the_least_rate_is_cut_after_its_grace) {
     host h;
     start_host(&h, (vd_server_options){0});

@@ -93,7 +93,7 @@ VD_MUST_USE vd_status vd_load_key(const char *dir, vd_key **out, vd_err *err);
 /* ---- printing ---- */
 
 vd_exit
-vd_report(const vd_err *err);       /* one line on standard error; the exit code of the category */
+vd_report(const vd_err *err); /* one line on standard error; the exit code of the category */
 /* A line on standard error of at most 1,000 bytes, dropped if nobody reads there: whoever answers
  * others never waits for it. */
 void vd_say(const char *format, ...) VD_PRINTF(1, 2);

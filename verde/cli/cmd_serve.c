@@ -331,8 +331,9 @@ const vd_command vd_cmd_serve = {
     "is\n"
     "                      every address: the URL then needs this machine's name in its place\n"
     "  --key DIR           identity made by `verde keygen` (default: DIR/keys, made if absent)\n"
-    "  --referee KEY       answer this referee only (hexadecimal); default: any that names this "
-    "key\n"
+    "  --referee KEY       answer this referee only (hexadecimal). Without it whoever can reach "
+    "this\n"
+    "                      provider and names its key can make it work, and referees take turns\n"
     "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n" VD_COMMON_HELP
     "\nExample:\n"
     "  verde serve run --listen 127.0.0.1:8443\n" VD_EXIT_HELP,

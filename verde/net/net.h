@@ -93,8 +93,8 @@ typedef struct {
     int http_status; /* 0: none came */
     bool other_key;  /* not the pinned one's: it is another who answers */
     bool unknown_host;
-    bool untrusted;  /* without a pin: no authority that is trusted vouches for the certificate */
-    vd_buf body;     /* also of other HTTP statuses, as far as it came; owned by the caller */
+    bool untrusted; /* without a pin: no authority that is trusted vouches for the certificate */
+    vd_buf body;    /* also of other HTTP statuses, as far as it came; owned by the caller */
     uint64_t bytes_in, bytes_out; /* of HTTP, headers included */
     double seconds;
 } vd_answer;
