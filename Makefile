@@ -42,9 +42,11 @@ RUN_ISAS ?= $(ISAS)
 FREE_ISAS ?= $(if $(filter $(BUILD),$(PLAIN_BUILD)),$(ISAS))
 cpu_build = $(if $(filter $(1),$(RUN_ISAS)),$(BUILD),$(PLAIN_BUILD))
 free_build = $(if $(filter $(1),$(FREE_ISAS)),$(BUILD),$(PLAIN_BUILD))
-ro_obj := $(ro_src:%.c=$(BUILD)/obj/%.o) \
-          $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o))) \
-          $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(call cpu_build,$(isa))/obj/repops/cpu/$(isa)/%.o))
+# Free kernels are half of all there is to compile, and the demo runs none: it is linked without them (repops/src/absent).
+ro_core_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out repops/src/free_kernels.c,$(ro_src))) \
+               $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(call cpu_build,$(isa))/obj/repops/cpu/$(isa)/%.o))
+ro_obj := $(ro_core_obj) $(BUILD)/obj/repops/src/free_kernels.o \
+          $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o)))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c models/*.c)
 cli_src := $(wildcard verde/cli/*.c)
@@ -273,8 +275,17 @@ OPTIONAL_PACKAGES := g++ cmake libblas-dev python3-numpy man-db groff-base
 
 demo: ## install what is missing, build, delegate, dispute, convict
 	@sh verde/packages.sh $(PACKAGES)
-	@MAKE="$(MAKE)" sh verde/progress.sh -j$$(nproc) BUILD=$(BUILD) build
-	@sh verde/demo.sh $(BUILD)
+	@MAKE="$(MAKE)" sh verde/progress.sh -j$$(nproc) BUILD=$(BUILD) $(BUILD)/demo/verde
+	@sh verde/demo.sh $(BUILD)/demo
+$(BUILD)/demo/librepops.a: $(ro_core_obj) $(BUILD)/obj/repops/src/absent/free_kernels.o
+	@mkdir -p $(@D)
+	@rm -f $@
+	@echo "  AR      $@"
+	$(Q)$(AR) rcs $@ $^
+$(BUILD)/demo/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/demo/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 
 clean: ## remove BUILD
 	rm -rf $(BUILD)

@@ -1,12 +1,11 @@
 #!/bin/sh
 # Delegates the demo job to two providers, one of them dishonest, and settles the dispute.
-# Usage: verde/demo.sh BUILD_DIR
+# Usage: verde/demo.sh FOLDER, in which the program `verde` is; what the demo writes goes there too.
 set -eu
 
-build=${1:-build}
-verde=$build/bin/verde
+verde=$1/verde
 job=models/jobs/demo.yaml
-work=$build/demo
+work=$1/run
 pids=
 
 cleanup() {

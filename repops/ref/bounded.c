@@ -88,6 +88,10 @@ static const struct {
     [RO_OP_GATHER_GRAD] = {ro_bounded_scatter_step, ro_bounded_plain_sum},
 };
 
+int ro_op_is_free(int op) {
+    return op > 0 && op < RO_OP_END && (table[op] || folds[op].finish);
+}
+
 /* Machines make different NaNs. */
 static double canonical(double x) {
     return x != x ? ro_from_bits64(UINT64_C(0x7ff8000000000000)) : x;

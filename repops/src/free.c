@@ -6,29 +6,6 @@
 
 #include "repops/src/fpenv.h"
 
-int ro_op_is_free(int op) {
-    return ro_op_describe(op) && ro_free_kernel_f64_scalar(op) != NULL;
-}
-
-static ro_free_find *kernels_of(const ro_ctx *ctx, int f32) {
-    static const struct {
-        const char *backend;
-        ro_free_find *f32, *f64;
-    } table[] = {
-#if defined(__x86_64__)
-        {"avx512", ro_free_kernel_f32_avx512, ro_free_kernel_f64_avx512},
-        {"avx2", ro_free_kernel_f32_avx2, ro_free_kernel_f64_avx2},
-#elif defined(__aarch64__)
-        {"neon", ro_free_kernel_f32_neon, ro_free_kernel_f64_neon},
-#endif
-        {"scalar", ro_free_kernel_f32_scalar, ro_free_kernel_f64_scalar}
-    };
-    for (int i = 0; i < (int)(sizeof table / sizeof table[0]); i++)
-        if (strcmp(table[i].backend, ro_ctx_backend(ctx)) == 0)
-            return f32 ? table[i].f32 : table[i].f64;
-    return NULL;
-}
-
 /* ---- reports ---- */
 
 static int by_element(const void *a, const void *b) {
@@ -164,7 +141,11 @@ static void run_range(void *user, int64_t first, int64_t last, int worker) {
 
 static ro_status run_kernel(const ro_free_job *job) {
     const int f32 = job->emitter->rounding->mode == RO_FREE_F32;
-    const ro_free_kernel *kernel = kernels_of(job->ctx, f32)(job->call->op);
+    ro_free_find *find = ro_free_kernels(ro_ctx_backend(job->ctx), f32);
+    const ro_free_kernel *kernel = find ? find(job->call->op) : NULL;
+    if (!kernel)
+        return ro_fail(job->ctx, RO_ERR_UNSUPPORTED, "this build has no free kernels on %s",
+                       ro_ctx_backend(job->ctx));
     if (kernel->run)
         return kernel->run(job);
     const int64_t items =

@@ -31,12 +31,8 @@ ro_status ro_free_on_device(const ro_free_job *job, ro_device *device);
 /* NULL: no free kernel for it. */
 typedef const ro_free_kernel *ro_free_find(int op);
 
-ro_free_find ro_free_kernel_f32_scalar, ro_free_kernel_f64_scalar;
-#if defined(__x86_64__)
-ro_free_find ro_free_kernel_f32_avx2, ro_free_kernel_f64_avx2;
-ro_free_find ro_free_kernel_f32_avx512, ro_free_kernel_f64_avx512;
-#elif defined(__aarch64__)
-ro_free_find ro_free_kernel_f32_neon, ro_free_kernel_f64_neon;
-#endif
+/* The kernels of a backend's instruction set that compute in binary32, or else in binary64; NULL:
+ * this build has none. */
+ro_free_find *ro_free_kernels(const char *backend, int f32);
 
 #endif
