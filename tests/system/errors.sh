@@ -41,6 +41,14 @@ expect 2 'no node' "$verde" run $job --out "$work/run" --fault element@1:nonsens
 cp "$work/run/run.json" "$work/before.json"
 expect 2 'another job' "$verde" run models/jobs/mlp.yaml --out "$work/run"
 expect 2 'with fault' "$verde" run $job --out "$work/run" --fault element
+# What differs is said: a longer run is another job.
+longer() { sed -e "s,file: \.\./data,file: $PWD/models/data," -e "$1" $job > "$work/changed.yaml"; }
+longer 's/^steps: .*/steps: 24/'
+expect 2 'another job: steps: 12 there, 24 here; give another directory' "$verde" run "$work/changed.yaml" --out "$work/run"
+longer 's/^seed: .*/seed: 77/'
+expect 2 'there, 77 here' "$verde" run "$work/changed.yaml" --out "$work/run"
+longer 's/lr: [0-9.e-]*/lr: 7e-5/'
+expect 2 'nodes of a step, from node' "$verde" run "$work/changed.yaml" --out "$work/run"
 cmp "$work/before.json" "$work/run/run.json"
 expect 2 'program' "$verde" inspect "$work"
 expect 2 'STEP:VALUE:LEAF' "$verde" inspect "$work/run" --proof 1:2

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "verde/exec/other_job.h"
 #include "verde/exec/run_logs.h"
 #include "verde/exec/source.h"
 
@@ -49,8 +50,7 @@ static vd_status check_party(const runner *r) {
 static vd_status check_log(const runner *r) {
     const char *dir = r->options->dir, *fault = r->options->fault ? r->options->fault : "";
     if (!vd_hash_equal(&r->log.program, &r->program_hash))
-        return vd_fail(r->err, VD_ERR_USAGE,
-                       "%s: holds a run of another job; give another directory", dir);
+        return vd_fail_other_job(dir, r->program, "give another directory", r->err);
     vd_status status = vd_run_log_fits(&r->log, r->program, dir, r->err);
     if (status != VD_OK)
         return status;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "verde/exec/log_note.h"
+#include "verde/exec/other_job.h"
 
 enum { MEMORY = 256 << 20 }; /* of sections that wait to be written */
 
@@ -36,7 +37,7 @@ static vd_status trainers_log(const char *dir, const vd_program *program, const 
     if (status == VD_OK && !trainer.rounded)
         status = vd_fail(err, VD_ERR_USAGE, "%s: a run without a rounding log", dir);
     else if (status == VD_OK && !vd_hash_equal(&trainer.program, hash))
-        status = vd_fail(err, VD_ERR_USAGE, "%s: a run of another job", dir);
+        status = vd_fail_other_job(dir, program, "follow a run of this one", err);
     else if (status == VD_OK && program->rounding.bits &&
              (out->bits != program->rounding.bits ||
               (int)out->encoding != program->rounding.encoding))
@@ -202,7 +203,7 @@ static vd_status differ(vd_run_logs *logs, int64_t step, vd_err *err) {
         return VD_ERR_PEER;
     if (!difference->found) {
         *difference = (vd_difference){.found = true, .step = step};
-        snprintf(difference->text, sizeof difference->text, "%.255s", err->text);
+        snprintf(difference->text, sizeof difference->text, "%.319s", err->text);
     }
     return VD_OK;
 }

@@ -183,7 +183,7 @@ static const char *last_part(const char *path) {
 
 const vd_field *vd_field_nearest(const char *path) {
     const vd_field *nearest = NULL;
-    size_t nearest_distance = SIZE_MAX;
+    size_t nearest_distance = 2 + strlen(last_part(path)) / 4; /* no slip of the pen goes so far */
     for (int i = 0; i < VD_FIELD_COUNT; i++) {
         /* A key of the right name in the wrong mapping is near, too. */
         const char *known = vd_fields[i].path;

@@ -60,7 +60,7 @@ extern const vd_field vd_fields[VD_FIELD_COUNT];
 /* Index of the field of this path, or -1. */
 int vd_field_find(const char *path);
 
-/* The field whose path is nearest to an unknown one, by edit distance. */
+/* The field that an unknown path is a slip of, by edit distance; NULL: it is near to none. */
 const vd_field *vd_field_nearest(const char *path);
 
 /* What a value must be: "a whole number 1..64 in plain decimal digits". */

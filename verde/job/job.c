@@ -24,8 +24,11 @@ static vd_status fail_value(const job_reader *reader, int field) {
 
 static vd_status fail_unknown(const job_reader *reader, const char *path) {
     const vd_field *nearest = vd_field_nearest(path);
-    const char *dot = strchr(nearest->path, '.');
+    const char *dot = nearest ? strchr(nearest->path, '.') : NULL;
     uint32_t line = vd_events_line(&reader->events);
+    if (!nearest)
+        return vd_events_fail(&reader->events, line,
+                              "`%s` is not a key of job files; docs/jobs.md lists them", path);
     if (!dot)
         return vd_events_fail(&reader->events, line,
                               "`%s` is not a key of job files; did you mean `%s`?", path,
