@@ -1,11 +1,12 @@
-/* Blocked matrix product after Goto and van de Geijn: a block of a stays in the second-level cache,
- * a panel of b near the first, a tile of c in registers. Operands are packed only where that pays;
- * a panel of b is packed when it is needed, and the tiles of the panel before bring it nearer by
- * the way. Blocks are multiples of the chunk and every chunk ends with an addition to the total, so
- * none of the sizes here shows in the bits (SPEC.md section 3.1).
+/* Blocked matrix product after Goto and van de Geijn: a block of a stays in the L2 cache, a panel
+ * of b in or near L1, a tile of c in registers. Operands are packed only where that pays. A panel
+ * of b is packed just before its tiles run, and the tiles of the panel before prefetch it.
  *
- * Masked products run the part of a chunk that all rows of a tile admit like any other, and the few
- * steps of the triangle row by row: what the mask excludes is never multiplied. */
+ * Blocks are multiples of the chunk, and each chunk's sum is added to the total by itself, so the
+ * block sizes never change the bits (SPEC.md section 3.1).
+ *
+ * A masked product runs the steps that all rows of a tile admit as usual, and the few steps of the
+ * triangle row by row. What the mask excludes is never multiplied. */
 #include "repops/cpu/gemm/gemm.h"
 #include "repops/cpu/gemm/gemm_chunks.h"
 #include "repops/cpu/gemm/gemm_dots.h"
@@ -15,32 +16,37 @@
 #include "repops/cpu/gemm/gemm_sweep.h"
 #include "repops/cpu/gemm/gemm_tile.h"
 
-/* Steps of k for which a panel of b stays in the first-level cache, and the most that are packed at
- * a time. Rows of a block of a: a multiple of every MR; with KC it fills three quarters of a
- * second-level cache of 1 MiB. A product of more rows has a c that is not in that cache, which is
- * read and written every KC_MANY steps; its blocks of MC_MANY rows touch fewer pages of c. Columns
- * whose panels are kept for the blocks of a to come, and for which totals are kept apart. */
-enum { KC = 256, MC = 756, KC_MANY = 512, MC_MANY = 252 };
-enum { KC_MOST = 2048, NC = 4096, NC_APART = 1024 };
+/* Block sizes. MC and MC_MANY are multiples of every MR. */
+enum {
+    KC = 256,      /* k steps packed at a time; a KC x NR panel of b fits in L1 */
+    MC = 756,      /* rows of a block of a; MC x KC floats fill 3/4 of a 1 MiB L2 cache */
+    KC_MANY = 512, /* KC for more than MC rows: c is not in L2, so it is read less often */
+    MC_MANY = 252, /* MC for more than MC rows: lower blocks touch fewer pages of c */
+};
+enum {
+    KC_MOST = 2048,  /* most k steps packed at a time */
+    NC = 4096,       /* columns whose packed panels of b are kept for the next blocks of a */
+    NC_APART = 1024, /* columns whose totals are kept in the workspace */
+};
 
 /* A part of the product. */
 typedef struct {
     const gemm *g;
     int a_place, b_place;
-    int64_t depth, most_m; /* the largest k and m */
-    int64_t k0, k;         /* steps */
-    int64_t i0, m;         /* rows */
-    int64_t j0, n;         /* columns */
-    float *a, *b;          /* packed: m rows of a; a panel of b, or all of them */
-    int keeps_b;           /* all: other rows need them */
-    float *tot; /* totals of the columns, rows tot_row apart; NULL: one step of k0 does all */
+    int64_t depth, most_m; /* the largest k and m below */
+    int64_t k0, k;         /* k steps [k0, k0 + k) */
+    int64_t i0, m;         /* rows [i0, i0 + m) */
+    int64_t j0, n;         /* columns [j0, j0 + n) */
+    float *a, *b;          /* packed: m rows of a; one panel of b, or all of them if keeps_b */
+    int keeps_b;           /* more blocks of rows follow, which need the panels again */
+    float *tot;            /* totals so far, rows tot_row apart; NULL: one pass over k is enough */
     int64_t tot_row;
 } part;
 
-/* ---- operands: packed, or used where they are if that is as good ---- */
+/* ---- operands: packed or in place ---- */
 
-/* Steps of k that are packed at a time. Columns of b that lie along k are in pages of their own:
- * few rows of a take more of each. */
+/* Number of k steps packed at a time. Where b is stored along k, each column lies in pages of its
+ * own: with few rows of a, a deeper block uses more of each page. */
 static int64_t depth_of(const gemm *g) {
     const int along = g->b_col != 1 && g->mask == RO_MASK_NONE && g->m <= MC;
     const int64_t steps = along       ? min_i64(KC_MOST, KC * MC / max_i64(1, g->m))
@@ -84,15 +90,15 @@ static float *packed_b(const part *s, int64_t j) {
 
 /* ---- one tile, chunk by chunk ---- */
 
-/* Rows [row, row + rows) for the mask; t has the operands at step k0 of the product. */
+/* One tile's rows, which the mask numbers [row, row + rows). t has the operands at step k0. */
 typedef struct {
     const gemm *g;
     tile t;
-    int place; /* which kind of tile */
+    int place; /* 1: ro_tile_place; 0: ro_tile_packed */
     int rows;
     int64_t row, k0;
-    int64_t done;        /* floats of results, each of a chunk, before those of k0 */
-    int64_t ahead_chunk; /* from what t.ahead is for a chunk to that for the next */
+    int64_t done;        /* where c_chunk is not 0: from c to the result of the chunk at k0 */
+    int64_t ahead_chunk; /* how far t.ahead moves from one chunk to the next */
 } strip;
 
 static void run_steps(const strip *s, int rows, int i, int64_t from, int64_t to, tile t) {
@@ -105,7 +111,7 @@ static void run_steps(const strip *s, int rows, int i, int64_t from, int64_t to,
         RO_NAME(ro_tile_packed)(rows, &t);
 }
 
-/* k <= row: all rows admit the steps up to `row`; then row i admits i more. */
+/* The mask admits k <= row: all rows share the steps up to `row`, then row i has i more. */
 static void run_upto_row(const strip *s, int64_t from, int64_t to, const tile *whole) {
     const int64_t common = max_i64(from, min_i64(to, s->row + 1));
     float acc[MR * NR];
@@ -121,7 +127,8 @@ static void run_upto_row(const strip *s, int64_t from, int64_t to, const tile *w
     }
 }
 
-/* k >= row: row i starts at its own number; from the last row's number on, all admit. */
+/* The mask admits k >= row: row i starts at its own number, and all rows share the steps from the
+ * last row's number on. */
 static void run_from_row(const strip *s, int64_t from, int64_t to, const tile *whole) {
     const int64_t common = max_i64(from, min_i64(to, s->row + s->rows - 1));
     float acc[MR * NR];
@@ -136,7 +143,7 @@ static void run_from_row(const strip *s, int64_t from, int64_t to, const tile *w
     run_steps(s, s->rows, 0, common, to, t);
 }
 
-/* Chunks of the strip's rows that admit anything: [first, last]. */
+/* First and last chunk in which any row of the strip admits a step. */
 static void chunk_range(const strip *s, int64_t *first, int64_t *last) {
     const gemm *g = s->g;
     *first = g->mask == RO_MASK_FROM_ROW ? s->row / g->chunk : 0;
@@ -146,7 +153,7 @@ static void chunk_range(const strip *s, int64_t *first, int64_t *last) {
 }
 
 static void run_chunk(const strip *s, int64_t from, int64_t to, const tile *t) {
-    const int64_t end = s->row + s->rows; /* of the rows */
+    const int64_t end = s->row + s->rows; /* one past the last row */
     if (s->g->mask == RO_MASK_UPTO_ROW && s->row + 1 < to)
         run_upto_row(s, from, to, t);
     else if (s->g->mask == RO_MASK_FROM_ROW && end - 1 > from)
@@ -155,8 +162,8 @@ static void run_chunk(const strip *s, int64_t from, int64_t to, const tile *t) {
         run_steps(s, s->rows, 0, from, to, *t);
 }
 
-/* Without a mask; the tile is moved on, not copied: a small one takes few times longer than that.
- */
+/* Runs a strip without a mask. It advances the one tile, since copying it for each chunk would take
+ * a good part of a small tile's time. */
 static void run_whole_strip(strip *s, int64_t k) {
     const gemm *g = s->g;
     const int64_t end = s->k0 + k;
@@ -210,7 +217,7 @@ static void start_panel(const part *s, int64_t cols, strip *r) {
     t->b_step = s->b_place ? g->b_row : NR;
 }
 
-/* To rows from i and columns from j on. */
+/* Points r at rows [i, i + rows) of the part and at its columns from j on. */
 static void place_strip(const part *s, int64_t i, int rows, int64_t j, float *scratch, strip *r) {
     const gemm *g = s->g;
     r->rows = rows, r->row = g->row0 + s->i0 + i;
@@ -222,16 +229,16 @@ static void place_strip(const part *s, int64_t i, int rows, int64_t j, float *sc
     r->t.ahead = NULL, r->t.ahead_step = r->t.ahead_turn = 0;
 }
 
-/* Where columns from j on are; the first ones of the next steps of k0, if j is the end of the last
- * rows. */
+/* What runs after a panel of b that ends at column j: the next columns or, at the end of the last
+ * block of rows, the first columns of the next k steps. */
 static const float *next_panel(const part *s, int64_t j) {
     const int last = j >= s->n && s->i0 + s->m >= s->g->m && s->k0 + s->k < s->g->k;
     return last ? b_at(s, 0) + s->k * s->g->b_row : b_at(s, j);
 }
 
-/* Or the next panel of b, a line each step. Two tiles do it where it is packed already, or its
- * steps are rows of b (three, where a row of the panel lies in three lines); as many as there are
- * if they are columns. */
+/* Prefetches the next panel of b, one cache line per k step, while the current tile computes. Each
+ * tile covers 16 columns, or one column per chunk where b is stored along k. Rows of b that do not
+ * start on a cache line need one tile more. */
 static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *r) {
     const gemm *g = s->g;
     const int64_t chunks = ceil_div(s->k, g->chunk);
@@ -266,7 +273,7 @@ static void look_ahead(const part *s, int64_t i, int64_t j, int64_t height, stri
     }
 }
 
-/* All rows of a panel of columns. */
+/* Runs all rows of a panel of columns. */
 static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
     float scratch[MR * NR];
     strip r;
@@ -283,8 +290,8 @@ static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
         RO_NAME(ro_gemm_end)(s->g, s->i0, s->m, s->j0 + j, cols);
 }
 
-/* Columns before those of which tiles of few rows, which wait for b, begin with a line, or with as
- * many lines as a tile has where pages are a multiple of them: if all rows of b begin alike. */
+/* Number of leading columns to peel off so that every other tile starts on a cache line, or at a
+ * multiple of its width where that divides a page. 0 where alignment cannot help. */
 static int64_t columns_before(const part *s, int64_t height) {
     const gemm *g = s->g;
     const int64_t cols = place_cols(height, s->n), unit = PAGE % cols == 0 ? cols : 16;
@@ -307,7 +314,7 @@ static void run_part(const part *s) {
     }
 }
 
-/* No row of the part admits any of its steps. */
+/* Whether the mask excludes all steps of all rows of the part. */
 static int masked_out(const part *s) {
     const int64_t row = s->g->row0 + s->i0;
     return (s->g->mask == RO_MASK_UPTO_ROW && s->k0 > row + s->m - 1) ||
@@ -325,7 +332,7 @@ static void run_rows(part *s) {
     }
 }
 
-/* Rows that admit nothing at all: dot is +0. */
+/* Fills rows that admit no step: their dot product is +0. */
 static void fill_rows(const gemm *g, int64_t from) {
     const float t = 0.0f * g->alpha;
     for (int64_t i = from; i < g->m; i++) {
@@ -335,16 +342,17 @@ static void fill_rows(const gemm *g, int64_t from) {
     }
 }
 
-/* Chunks with their own results are +0 where the mask leaves nothing. */
+/* Fills the results of chunks (c_chunk) of which the mask admits no step: they are +0. */
 static void fill_chunks(const gemm *g) {
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t j = (g->row0 + i) / g->chunk + 1; j * g->chunk < g->k; j++)
             memset(g->c + i * g->c_row + j * g->c_chunk, 0, (size_t)g->n * sizeof(float));
 }
 
-/* ---- the whole ---- */
+/* ---- the whole product ---- */
 
-/* Several steps of k0, and c is needed until the last: totals have a place of their own. */
+/* Whether totals need memory of their own: k takes several passes, and beta * c needs the old c in
+ * the last one. */
 static int totals_apart(const part *s) {
     return s->g->beta != 0 && s->g->k > s->depth;
 }
@@ -353,7 +361,7 @@ static int64_t a_size(const part *s) {
     return s->a_place ? 0 : ceil_div(s->most_m * s->depth + VW, 16) * 16;
 }
 
-/* Columns that all steps of k are done for before the next. */
+/* Columns for which all of k is done before the next columns begin. */
 static int64_t block_cols(const part *s) {
     return min_i64(s->g->n, totals_apart(s) ? NC_APART : s->keeps_b ? NC : s->g->n);
 }
@@ -362,7 +370,8 @@ static int64_t b_size(const part *s) {
     return s->b_place ? 0 : s->depth * (s->keeps_b ? ceil_div(block_cols(s), NR) * NR : NR);
 }
 
-/* A column of c without gaps is as good as a row. */
+/* Turns a product with a single, contiguous column of c into the transposed product, one row of
+ * c. */
 static gemm as_row(const gemm *g) {
     gemm t = *g;
     if (g->n != 1 || g->c_row != 1 || g->mask != RO_MASK_NONE || g->c_chunk)
@@ -429,7 +438,8 @@ static int run_sweep(const gemm *g, float *workspace) {
     return RO_NAME(ro_gemm_sweep)(&row, workspace);
 }
 
-/* Blocks of several columns end by themselves. */
+/* Whether ro_gemm_end still has to run. run_panel has called it, unless k is 0 or as_row cleared
+ * y. */
 static int ends_later(const gemm *g) {
     return g->y && (g->k == 0 || as_row(g).y == NULL);
 }

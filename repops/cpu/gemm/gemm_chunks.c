@@ -1,14 +1,17 @@
-/* Products of so few elements that their own chains would leave the processor waiting: the chunks
- * of one element run side by side, each in a lane of its own, and their sums are then added in
- * order. A single element of one chunk is its chain, with nothing around it. */
+/* Products of so few elements that their chains of fmas would leave the processor waiting. The
+ * chunks of one element run side by side, each in a lane of its own, and their sums are then added
+ * in order. A single element of one chunk comes here too: nothing computes it with less
+ * overhead. */
 #include "repops/cpu/gemm/gemm_chunks.h"
 #include "repops/cpu/gemm/gemm_pack.h"
 
-/* From five elements on, lanes that are elements are as fast. */
-enum { MOST_ELEMENTS = 4, SIDE_BY_SIDE = 4 };
+enum {
+    MOST_ELEMENTS = 4, /* with more elements, one lane per element is as fast */
+    SIDE_BY_SIDE = 4,  /* chunks that run together without vectors */
+};
 
-/* VW whole chunks, one in each lane. The next ones are asked for in the order of their addresses:
- * no processor follows 2 VW streams by itself. */
+/* The sums of VW whole chunks, one per lane. Prefetches the next chunks in the order of addresses,
+ * because no processor follows 2 * VW streams by itself. */
 static vf lane_sums(const float *a, const float *b, int64_t chunk) {
     vf acc = vf_set1(0.0f);
     for (int64_t p = 0; p < chunk; p += VW) {
@@ -36,7 +39,8 @@ RO_INLINE void run_side_by_side(const float *const a[SIDE_BY_SIDE],
     }
 }
 
-/* Up to four chunks, of which the last one has `steps`. What is too many repeats the first. */
+/* The sums of up to SIDE_BY_SIDE chunks, the last one of `steps` steps. Unused places run the first
+ * chunk again. */
 static void few_sums(const float *a, const float *b, int64_t chunk, int count, int64_t steps,
                      float *sum) {
     const float *x[SIDE_BY_SIDE], *y[SIDE_BY_SIDE];
@@ -54,7 +58,7 @@ static void few_sums(const float *a, const float *b, int64_t chunk, int count, i
     memcpy(sum, acc, (size_t)count * sizeof *sum);
 }
 
-/* Chunks of a step: whole ones as lanes, what is left side by side. */
+/* Most chunks that chunk_sums takes at a time. */
 enum { GROUP = (int)VW > (int)SIDE_BY_SIDE ? (int)VW : (int)SIDE_BY_SIDE };
 
 static void chunk_sums(const float *a, const float *b, int64_t k, int64_t chunk, float *sum) {

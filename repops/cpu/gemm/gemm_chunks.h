@@ -1,4 +1,4 @@
-/* Products of so few elements that their own chains would leave the processor waiting. */
+/* Products of so few elements that their chains of fmas would leave the processor waiting. */
 #ifndef REPOPS_CPU_GEMM_CHUNKS_H
 #define REPOPS_CPU_GEMM_CHUNKS_H
 

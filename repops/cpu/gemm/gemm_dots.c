@@ -1,26 +1,32 @@
-/* Products of few rows whose other operand is stored along k: each lane of a vector is one
- * element's dot product, and blocks of VW rows are transposed in registers on their way to it.
- * Reads every element of b once and packs nothing. */
+/* Products of few rows whose b is stored along k. Each lane of a vector holds one element's dot
+ * product, and blocks of VW columns of b are transposed in registers. Every element of b is read
+ * once, and nothing is packed. */
 #include "repops/cpu/gemm/gemm_dots.h"
 #include "repops/cpu/gemm/gemm_pack.h"
 
 enum { MOST_GROUPS = 4 };
 
-/* A square is VW steps of VW columns of b. Steps go in blocks, and while one is read the next is
- * asked for, ASK_COLS columns with each square: ASK_LINES lines of one column, then the next one's,
- * as memory is slower at a line of each in turn. A last block that is shorter asks for fewer
- * columns; without vectors nothing is asked for. */
-enum { LINE = 16 /* floats */, ASK_LINES = VW < 8 ? 1 : 4, BLOCK = LINE * ASK_LINES };
-enum { ASK_COLS = VW * VW / BLOCK };
+/* b is read in squares of VW steps x VW columns, and the steps go in blocks. While a block is read,
+ * the next one is prefetched, one whole column of the block after the other: memory is slower with
+ * one line of each column in turn. */
+enum {
+    LINE = 16,                  /* floats in a cache line */
+    ASK_LINES = VW < 8 ? 1 : 4, /* lines of a column in a block */
+    BLOCK = LINE * ASK_LINES,   /* k steps of a block */
+};
+enum { ASK_COLS = VW * VW / BLOCK /* columns prefetched per square; without vectors 0 */ };
 
-/* Columns half a page apart, or a multiple of that, share so few sets of the first-level cache that
- * it has room for 16 of them. From memory, b_ahead, they come faster 16 at a time too. */
-enum { CROWDED_STEP = 512, FEW_GROUPS = 16 / VW };
+enum {
+    CROWDED_STEP = 512,   /* columns a multiple of this apart share L1 sets that hold only 16 */
+    FEW_GROUPS = 16 / VW, /* groups of columns then, and with b_ahead, where 16 are faster too */
+};
 
-/* Rows that pay: what is beyond DOTS_ROWS reads b again, from a cache. */
-enum { ROWS_MOST = 2 * DOTS_ROWS, STRIP_COLS = 64 };
+enum {
+    ROWS_MOST = 2 * DOTS_ROWS, /* rows beyond DOTS_ROWS read b a second time */
+    STRIP_COLS = 64,           /* columns of a block then: the second time, a cache has them */
+};
 
-/* Element p of VW rows. */
+/* The first elements of VW columns that are `step` apart. */
 RO_INLINE vf load_step(const float *b, int64_t step) {
     float x[VW];
     for (int l = 0; l < VW; l++)
@@ -28,7 +34,7 @@ RO_INLINE vf load_step(const float *b, int64_t step) {
     return vf_load(x);
 }
 
-/* Elements [from, VW) of row i, from column j on. */
+/* Stores lanes [from, VW) of tot in row i of c, lane 0 in column j. */
 RO_INLINE void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, int from, vf tot) {
     float x[VW], *to = g->c + i * g->c_row + j * c_col;
     tot = vf_mul(tot, vf_set1(g->alpha));
@@ -45,8 +51,8 @@ RO_INLINE void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, i
     }
 }
 
-/* What is asked for while the block from p of `cols` columns from b on is read: the next block of
- * the same columns, the first one of the next columns, or what b_ahead says. */
+/* What to prefetch while the block at step p of `cols` columns of b is read: the next block of
+ * these columns, the first block of the next columns, or what b_ahead says. */
 RO_INLINE const float *block_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
     if (g->b_ahead)
         return b + g->b_ahead + p * cols;
@@ -63,14 +69,15 @@ RO_INLINE void ask(const float *b, int64_t step) {
     }
 }
 
-/* The compiler would mix the groups, and has no registers for two; the processor does so by itself,
- * and while one's sums wait for each other transposes the next. */
+/* Keeps the compiler from interleaving two groups, for which it has no registers. The processor
+ * overlaps them by itself: it transposes the next group while the sums of one wait for each
+ * other. */
 RO_INLINE void one_after_another(void) {
     __asm__ volatile("" ::: "memory");
 }
 
-/* Steps [p, end) of `rows` x (VW * groups) elements, whole squares, while columns that are ask_step
- * apart are asked for from `ahead` on. */
+/* Runs steps [p, end) of `rows` x (VW * groups) elements in whole squares. Prefetches columns that
+ * are ask_step apart from `ahead` on. */
 RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const float *b,
                           int64_t p, int64_t end, const float *ahead, int64_t ask_step,
                           vf acc[DOTS_ROWS][MOST_GROUPS]) {
@@ -100,7 +107,8 @@ RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const
 #if defined(RO_ISA_avx2)
 enum { QUADS = 1 };
 
-/* Four steps of all groups: rows of a and of b are `past` floats beyond a and at. */
+/* Runs four steps of all groups. The elements of a and b are `past` floats beyond a and the
+ * pointers in at. */
 RO_INLINE void dots_quad(const int rows, const int groups, const gemm *g, const float *a,
                          const float *const *at, const int past, const int asks,
                          const float **ahead, int64_t ask_step, vf acc[DOTS_ROWS][MOST_GROUPS]) {
@@ -126,9 +134,9 @@ RO_INLINE void dots_quad(const int rows, const int groups, const gemm *g, const 
     }
 }
 
-/* As dots_block, four steps of all groups at a time, end - p a multiple of 4: groups share the
- * elements of a, and their sums wait for each other less. Every line of b is read four times, so
- * the cache has to keep as many as there are columns. */
+/* As dots_block, but four steps of all groups at a time, and end - p is a multiple of 4. Groups
+ * share the elements of a, and their sums wait less for each other. Every cache line of b is read
+ * four times, so L1 has to keep one line of each column. */
 RO_INLINE void dots_quads(const int rows, const int groups, const gemm *g, const float *b,
                           int64_t p, int64_t end, const float *ahead, int64_t ask_step,
                           vf acc[DOTS_ROWS][MOST_GROUPS]) {
@@ -152,7 +160,7 @@ enum { QUADS = 0 };
 #define dots_quads dots_block
 #endif
 
-/* One chunk of `rows` x (VW * groups) elements. */
+/* Runs one chunk of `rows` x (VW * groups) elements. */
 RO_INLINE void dots_chunk(const int rows, const int groups, const int quads, const gemm *g,
                           const float *b, int64_t from, int64_t to,
                           vf acc[DOTS_ROWS][MOST_GROUPS]) {
@@ -178,7 +186,7 @@ RO_INLINE void dots_chunk(const int rows, const int groups, const int quads, con
     }
 }
 
-/* Columns [j, j + VW * groups); those before j + skip are done. */
+/* Runs columns [j, j + VW * groups). Columns before j + skip are stored already. */
 RO_INLINE void dots_columns(const int rows, const int groups, const int quads, const gemm *g,
                             int64_t c_col, int64_t j, int skip) {
     vf tot[DOTS_ROWS][MOST_GROUPS];
@@ -207,7 +215,7 @@ RO_INLINE void dots_columns(const int rows, const int groups, const int quads, c
             store_lanes(g, c_col, i, j + h * VW, h ? 0 : skip, tot[i][h]);
 }
 
-/* As many columns from j on as make whole ones of `groups`. */
+/* Runs columns from j on while VW * groups of them remain, and returns the first that is left. */
 RO_INLINE int64_t dots_wide(const int rows, const int groups, const int quads, const gemm *g,
                             int64_t c_col, int64_t j) {
     for (; j + VW * groups <= g->n; j += VW * groups)
@@ -215,7 +223,8 @@ RO_INLINE int64_t dots_wide(const int rows, const int groups, const int quads, c
     return j;
 }
 
-/* The last columns overlap with those before: what is done already is not stored again. */
+/* The last vector of columns overlaps the one before, and what is stored already is not stored
+ * again. */
 RO_INLINE void dots_rows(const int rows, const int groups, const gemm *g, int64_t c_col) {
     const int few = g->b_ahead || g->b_col % CROWDED_STEP == 0;
     int64_t j = 0;
@@ -247,7 +256,7 @@ static void dots(const gemm *g, int64_t c_col) {
     }
 }
 
-/* Strips of rows, for one block of columns after the other. */
+/* Runs strips of rows, one block of columns after the other. */
 static void dots_strips(const gemm *g, int64_t c_col) {
     const int64_t height = ceil_div(g->m, ceil_div(g->m, DOTS_ROWS));
     gemm s = *g;
@@ -276,8 +285,8 @@ static gemm transposed(const gemm *g) {
     return t;
 }
 
-/* Columns that fill a tile of AVX2 in place, where rows of a do not displace each other in the
- * first-level cache. */
+/* Whether an AVX2 tile in place is better: the columns fill it, and the rows of a do not evict each
+ * other from L1. */
 static int fills_tile(const gemm *g) {
     return VW == 8 && g->n > 6 && g->n <= VW && g->b_col == 1 && g->a_row % 1024 != 0;
 }
@@ -290,7 +299,7 @@ static int kind(const gemm *g) {
     return usable(g) ? 1 : usable(&t) && !fills_tile(g) ? 2 : 0;
 }
 
-/* The rows of a, each along k. */
+/* Copies a, so that its rows are contiguous. */
 static void gather_a(gemm *g, float *to) {
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t p = 0; p < g->k; p++)

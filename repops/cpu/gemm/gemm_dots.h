@@ -4,7 +4,7 @@
 
 #include "repops/cpu/gemm/gemm.h"
 
-/* Rows, and groups of VW columns that are run together if they are few. */
+/* Most rows that run together, and groups of VW columns that run together where rows are few. */
 #if defined(RO_ISA_avx512)
 enum { DOTS_ROWS = 8, DOTS_GROUPS = 2 };
 #elif defined(RO_ISA_avx2)

@@ -1,9 +1,9 @@
-/* What ro_linear adds to a product, SPEC.md section 3.1: rows that were just written, and that a
- * cache still has. */
+/* The epilogue of ro_linear, bias and activation (SPEC.md section 3.1), for rows that were just
+ * written and are still in a cache. */
 #include "repops/cpu/elements/functions.h"
 #include "repops/cpu/gemm/gemm.h"
 
-/* An activation. */
+/* Defines an activation on vectors. */
 #define ACTIVATION(name)                                                                           \
     RO_INLINE wide name(wide x, constants s) {                                                     \
         (void)s;                                                                                   \
@@ -15,7 +15,7 @@ ACTIVATION(gelu_erf)
 ACTIVATION(silu)
 #undef ACTIVATION
 
-/* A part of g. */
+/* Rows [i, i + rows) and columns [j, j + cols) of g. */
 typedef struct {
     const gemm *g;
     int64_t i, rows, j, cols;
@@ -27,7 +27,7 @@ RO_INLINE void add(float *c, const float *bias, int64_t cols) {
         c[e] = ro_canon(c[e] + bias[e]);
 }
 
-/* f: NULL for none. */
+/* f is the activation; NULL: none. */
 RO_INLINE void end(function1 *f, const place *p) {
     const gemm *g = p->g;
     for (int64_t r = p->i; r < p->i + p->rows; r++) {

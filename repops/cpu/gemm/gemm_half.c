@@ -3,7 +3,7 @@
 
 #if defined(RO_ISA_avx512)
 
-/* Up to half a vector of columns, in place: the processor does two operations of 256 bits in the
+/* A tile of up to half a vector of columns. The processor does two operations of 256 bits in the
  * time of one of 512. */
 RO_INLINE void half_tile(const int rows, const tile *t) {
     const __mmask8 mask = (__mmask8)((1u << t->cols) - 1);
@@ -64,7 +64,7 @@ RO_INLINE __m512 load_whole_quad(const float *p, int64_t row) {
     return _mm512_insertf32x4(x, _mm_loadu_ps(p + 3 * row), 3);
 }
 
-/* As many of them as the mask says. */
+/* As load_whole_quad, but only the floats that the mask admits. */
 RO_INLINE __m512 load_quad(const float *p, int64_t row, __mmask8 mask) {
     __m512 x = _mm512_castps128_ps512(_mm_maskz_loadu_ps(mask, p));
     x = _mm512_insertf32x4(x, _mm_maskz_loadu_ps(mask, p + row), 1);
@@ -72,7 +72,7 @@ RO_INLINE __m512 load_quad(const float *p, int64_t row, __mmask8 mask) {
     return _mm512_insertf32x4(x, _mm_maskz_loadu_ps(mask, p + 3 * row), 3);
 }
 
-/* The four columns times element `step` of each row of x. */
+/* acc + bv, four columns of b, times element `step` of each row in x. */
 RO_INLINE __m512 quad_fma(__m512 x, const int step, __m512 bv, __m512 acc) {
     switch (step) {
     case 0: return vf_fma(_mm512_permute_ps(x, 0x00), bv, acc);
@@ -82,7 +82,7 @@ RO_INLINE __m512 quad_fma(__m512 x, const int step, __m512 bv, __m512 acc) {
     }
 }
 
-/* Rows [row + stored, row + 4). */
+/* Finishes rows [row + stored, row + 4); those before are stored already. */
 RO_INLINE void finish_quad(const tile *t, int row, int stored, __mmask8 cols, __m512 x) {
     float *to = (t->flags & TILE_LAST ? t->out : t->c);
     const int64_t step = t->flags & TILE_LAST ? t->out_row : t->c_row;
@@ -102,7 +102,7 @@ RO_INLINE void finish_quad(const tile *t, int row, int stored, __mmask8 cols, __
         _mm_mask_storeu_ps(to + (row + i) * step, cols, lanes[i]);
 }
 
-/* `steps` steps, up to four. */
+/* Runs `steps` k steps, at most four. */
 RO_INLINE void quad_steps(const int quads, const int steps, __mmask8 cols, const float *a,
                           const float *a_last, const float *b, const tile *t, __m512 acc[QUADS]) {
     __m512 x[QUADS];
@@ -121,8 +121,8 @@ RO_INLINE void quad_steps(const int quads, const int steps, __mmask8 cols, const
     }
 }
 
-/* Up to four columns, in place, of rows along k: a vector holds four rows of them. The last four
- * rows may be partly those before, which are then stored once. */
+/* A tile in place of up to four columns, with a stored along k: each vector holds four rows x four
+ * columns. The last four rows may overlap those before, and are then stored once. */
 RO_INLINE void quad_tile(const int quads, int rows, const tile *t) {
     const __mmask8 cols = (__mmask8)((1u << t->cols) - 1);
     const float *a = t->a, *a_last = a + (rows - 4) * t->a_row, *b = t->b;

@@ -1,4 +1,4 @@
-/* Packing of operands: panels whose steps of k are contiguous. */
+/* Packs operands into panels, where each k step is contiguous. */
 #ifndef REPOPS_CPU_GEMM_PACK_H
 #define REPOPS_CPU_GEMM_PACK_H
 
@@ -6,7 +6,8 @@
 
 #if defined(RO_ISA_avx512)
 
-/* r[i] becomes column i of the 16 x 16 matrix of rows r: within quarters, then of quarters. */
+/* Transposes the 16 x 16 matrix whose rows are r: first within quarters of the vectors, then whole
+ * quarters. */
 RO_INLINE void transpose(vf r[VW]) {
     vf t[VW];
     RO_UNROLL
@@ -87,7 +88,7 @@ RO_INLINE void transpose(vf r[VW]) {
 
 #endif
 
-/* r[q] is element q of VW rows, `step` apart. */
+/* Loads VW rows, `step` apart, transposed: r[q] holds element q of every row. */
 RO_INLINE void load_transposed(const float *b, int64_t step, vf r[VW]) {
     const float *at = b;
     RO_UNROLL
@@ -99,8 +100,9 @@ RO_INLINE void load_transposed(const float *b, int64_t step, vf r[VW]) {
     transpose(r);
 }
 
-/* Four elements of VW rows from low on, whose second half is from high on, rows `step` apart: r[q]
- * is element q of all. Halves of vectors stay where the loads have put them. */
+/* Loads four elements of VW rows, `step` apart, transposed: r[q] holds element q of every row. The
+ * first half of the rows starts at low, the second at high, and so no shuffle has to cross the
+ * halves of a vector. */
 #if defined(RO_ISA_avx2)
 RO_INLINE void load_quad(const float *low, const float *high, int64_t step, vf r[4]) {
     vf s[4], t[4];
@@ -123,9 +125,10 @@ RO_INLINE void load_quad(const float *low, const float *high, int64_t step, vf r
 }
 #endif
 
-/* A panel of `lanes` rows (of a) or columns (of b): step p, lane i goes to to[p * width + i], lanes
- * from `lanes` to `width` are +0. A panel whose width is no multiple of VW is at most VW wide; the
- * store of its step p runs over into step p + 1, which is written next, and beyond the last. */
+/* A panel to pack: `lanes` rows of a, or columns of b. Step p of lane i goes to to[p * width + i];
+ * lanes from `lanes` to `width` are +0 padding. A width that is no multiple of VW is below VW: then
+ * each step's store runs over into the next step, which is written later, and the last one beyond
+ * the panel. */
 typedef struct {
     const float *from;
     int64_t lane_step, k_step; /* one of them is 1 */
@@ -138,11 +141,12 @@ static void pack_rows(const panel *s, float *to) {
             vf_store(to + p * s->width + i, vf_load_n(s->from + p * s->k_step + i, s->lanes - i));
 }
 
-/* Panels that are packed together, and steps of k ahead of which their lines are asked for: each
- * step may lie in a page of its own. */
-enum { PACK_TOGETHER = 16, PACK_AHEAD = 8 };
+enum {
+    PACK_TOGETHER = 16, /* panels that are packed together, as each step may be a page of its own */
+    PACK_AHEAD = 8,     /* prefetch distance then, in k steps */
+};
 
-/* A step of `count` panels of a, of which `stored` floats may be written. */
+/* Packs one step of `count` panels of a. `stored` floats of each may be written. */
 RO_INLINE void pack_step(const panel *s, const float *from, int64_t count, int64_t stored,
                          float *to) {
     for (int64_t i = 0; i < count; i++, from += s->width, to += s->width * s->k) {
@@ -152,8 +156,8 @@ RO_INLINE void pack_step(const panel *s, const float *from, int64_t count, int64
     }
 }
 
-/* Packs `count` panels of a like *s, side by side in memory, as pack_rows does but step by step.
- * The last step may lie before a panel that is begun already, so it is stored exactly. */
+/* Packs `count` panels of a like *s, side by side in memory, step by step. The last step is stored
+ * exactly, without running over, since the next panel has its first steps already. */
 static __attribute__((unused)) void pack_together(const panel *s, int64_t count, float *to) {
     const float *from = s->from;
     for (int64_t p = 1; p < s->k; p++, from += s->k_step, to += s->width) {
@@ -164,7 +168,7 @@ static __attribute__((unused)) void pack_together(const panel *s, int64_t count,
     pack_step(s, from, count, s->width, to);
 }
 
-/* VW lanes from lane i on, VW steps from step p on. */
+/* Packs VW lanes from lane i on, VW steps from step p on, or as many as exist. */
 RO_INLINE void pack_square(const panel *s, int64_t i, int64_t p, float *to) {
     const int64_t steps = min_i64(VW, s->k - p), lanes = min_i64(VW, s->lanes - i);
     vf r[VW];

@@ -1,19 +1,21 @@
-/* Small products: one chunk, nothing packed but a transposed b, little to decide. */
+/* Small products of one chunk: nothing is packed except a transposed b, and little is decided. */
 #include "repops/cpu/gemm/gemm_small.h"
 #include "repops/cpu/gemm/gemm_dots.h"
 #include "repops/cpu/gemm/gemm_pack.h"
 #include "repops/cpu/gemm/gemm_place.h"
 
-/* Elements of b that are transposed first, and of an a that nothing is asked for of. */
-enum { NEAR_B = 1 << 14, SHORT_A = 1 << 12 };
+enum {
+    NEAR_B = 1 << 14,  /* elements of b up to which it is transposed first */
+    SHORT_A = 1 << 12, /* elements of a up to which its rows are not prefetched */
+};
 
 int RO_NAME(ro_gemm_is_small)(const gemm *g) {
     return g->k > 0 && g->k <= g->chunk && !g->c_chunk && (g->n > DOTS_ROWS || g->m < VW) &&
            b_in_place(g) && a_in_place(g, 1);
 }
 
-/* The last columns, where they are so few that a tile of them has room for more rows: sums of few
- * rows wait for themselves. */
+/* Number of last columns that get tiles of their own, because tiles of so few columns have room for
+ * more rows: with few rows, their sums would wait for themselves. */
 #if defined(RO_ISA_avx512)
 static int64_t columns_apart(const gemm *g) {
     const int64_t left = g->n % VW;
@@ -40,7 +42,7 @@ static void run_apart(const gemm *g, int64_t cols, tile *t) {
 }
 #endif
 
-/* What is read again and again is the smaller of a and b. */
+/* Runs the loops so that the smaller of a and b is the operand that is read again and again. */
 static void run_small(const gemm *g) {
     const int64_t apart = columns_apart(g), n = g->n - apart;
     const int64_t height = panel_rows(g->m, place_rows(g->n));
@@ -84,7 +86,7 @@ static int64_t turned_row(const gemm *g) {
     return ceil_div(g->n, VW) * VW;
 }
 
-/* One column is better off as one row (gemm.c). */
+/* Not for a single column, which as_row in gemm.c makes a row. */
 int64_t RO_NAME(ro_gemm_turned_workspace)(const gemm *g) {
     const int64_t size = g->k * turned_row(g);
     const int kind = g->b_col != 1 && g->n > 1 && g->mask == RO_MASK_NONE && !g->c_chunk &&

@@ -1,5 +1,4 @@
-/* The steps of a tile: how it finds its operands, what it multiplies, and what it asks for by the
- * way. */
+/* The k steps of a tile: how it finds its operands, what it multiplies and what it prefetches. */
 #ifndef REPOPS_CPU_GEMM_STEPS_H
 #define REPOPS_CPU_GEMM_STEPS_H
 
@@ -8,39 +7,50 @@
 /* How a tile finds its operands. */
 typedef enum {
     TILE_PACKED, /* see ro_tile_packed */
-    TILE_PLACE,  /* anywhere; only columns that exist are read */
-    TILE_QUIET,  /* as TILE_WHOLE, but steps of a are side by side and nothing is asked for */
-    TILE_WHOLE,  /* anywhere; all columns exist */
+    TILE_PLACE,  /* in place; only columns that exist are read */
+    TILE_QUIET,  /* as TILE_WHOLE, but a_step is 1 and no operand is prefetched */
+    TILE_WHOLE,  /* in place; all columns exist */
     TILE_NEXT,   /* as TILE_WHOLE; see ASK_NEXT */
     TILE_RUNS,   /* see ro_tile_runs */
     TILE_LANES,  /* see ro_tile_lanes */
 } tile_mode;
 
-/* What the steps of a tile ask for: the lines of t->ahead; steps of b to come; or the same step of
- * the columns that come next, for the second-level cache. Lines and b at once cost more than they
- * bring: b is read again and again where a is the one to be waited for. */
-typedef enum { ASK_LINES, ASK_B, ASK_NEXT } tile_asks;
+/* What the steps of a tile prefetch. Lines and b are not prefetched together: where a has to be
+ * waited for, b is read so often that it stays in a cache. */
+typedef enum {
+    ASK_LINES, /* the lines of t->ahead */
+    ASK_B,     /* coming steps of b */
+    ASK_NEXT,  /* the same step of the next columns, into the L2 cache */
+} tile_asks;
 
-/* Steps of k ahead of which b is asked for: the wider they are, and the more each takes, the fewer.
- * Short products find b in a cache. */
+/* Prefetch distance for b in k steps: wide steps and steps of many rows need a shorter one. Short
+ * products find b in a cache. */
 RO_INLINE int64_t steps_ahead(const int rows, const int nv, int64_t k) {
     if (k < FAR_K)
         return 0;
-    if (nv == 3 && rows == 8) /* 16 would do for most widths, and cost others a tenth */
+    if (nv == 3 && rows == 8) /* 16 suits most widths, but makes others a tenth slower */
         return 24;
     if (nv == 12)
         return 4;
     return nv == 8 ? 8 : rows * nv > (nv > 2 ? 11 : 16) ? 16 : 32;
 }
 
-/* Floats of a cache's line. Steps before the end at which tile_runs asks for its place in the
- * output: late enough for that to stay in the first cache, where rows of the output may all want
- * the same few sets. */
-enum { LINE = 16, LINE_VECTORS = LINE / VW > 1 ? LINE / VW : 1, OUT_AHEAD = 32 };
-/* A packed tile of LONG steps asks a line each step, and has done so OUT_DONE steps before the end:
- * down one column of lines after the other, and down the last column of floats, since rows need not
- * begin with a line. All at once are more than the processor waits for by the way. */
-enum { LONG = 128, OUT_DONE = 64 };
+enum {
+    LINE = 16,                                    /* floats in a cache line */
+    LINE_VECTORS = LINE / VW > 1 ? LINE / VW : 1, /* vectors in a cache line, at least 1 */
+};
+
+/* tile_runs prefetches its output so many steps before the end. Earlier, the output could be
+ * evicted from L1 again, where all its rows may share a few sets. */
+enum { OUT_AHEAD = 32 };
+
+/* A long packed tile prefetches its output one cache line per step, because all lines at once are
+ * more than the processor can wait for. It goes down each column of lines, and down the last
+ * column of floats, since rows need not start on a cache line. */
+enum {
+    LONG = 128,    /* k steps from which a tile is long */
+    OUT_DONE = 64, /* steps before the end at which the last line is prefetched */
+};
 
 RO_INLINE void fetch_out(const int rows, const int nv, const tile *t) {
     RO_UNROLL
@@ -63,14 +73,14 @@ RO_INLINE void tile_load_b(const int nv, const tile_mode mode, const tile_asks a
     }
 }
 
-/* Steps that ask for a line each. */
+/* Steps that prefetch one cache line each. */
 typedef struct {
     int64_t steps;
     const float *line;
     int64_t line_step;
 } stretch;
 
-/* The next of the last `left` steps of a long tile. */
+/* The next stretch where `left` steps of a long tile remain. */
 RO_INLINE stretch next_stretch(const int rows, const int nv, const tile *t, int64_t left) {
     const float *place = t->flags & TILE_LAST ? t->out : t->c;
     const int64_t row = t->flags & TILE_LAST ? t->out_row : t->c_row;
@@ -81,8 +91,9 @@ RO_INLINE stretch next_stretch(const int rows, const int nv, const tile *t, int6
     return (stretch){rows, place + min_i64(column * LINE, nv * VW - 1), row};
 }
 
-/* One pointer serves three rows of a: the processor adds one or two steps to it by itself. */
-enum { A_POINTERS = (MR_MOST + 2) / 3, RUN_AHEAD = 16 };
+/* Pointers to rows of a. One serves three rows, as an address mode adds a_row once or twice. */
+enum { A_POINTERS = (MR_MOST + 2) / 3 };
+enum { RUN_AHEAD = 16 /* prefetch distance of tile_runs, in steps of b */ };
 
 RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, const tile_asks asks,
                           const tile *t, vf acc[MR_MOST][NV_MOST]) {
@@ -100,7 +111,7 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     RO_UNROLL
     for (int i = 0; i < pointers; i++)
         a[i] = t->a + 3 * i * a_row;
-    if (!is_long && t->k > OUT_AHEAD) /* a few steps are too short to ask and wait */
+    if (!is_long && t->k > OUT_AHEAD) /* few steps end before a prefetch arrives */
         fetch_out(rows, unit ? nv : 1, t);
     stretch s = {t->k, t->b, 0};
     for (int64_t left = t->k; left > 0; left -= s.steps) {
@@ -131,17 +142,18 @@ RO_INLINE void tile_steps(const int rows, const int nv, const tile_mode mode, co
     }
 }
 
-/* Whether steps that ask for nothing are loops of their own, and how many are done in a row: the
- * threads of a core share what it issues, and where the other one is busy fmas wait for every
- * instruction beside them (bench/NOTES.md). */
+/* Whether steps without prefetch have loops of their own. The two threads of a core share its issue
+ * slots, so where the other thread is busy, every instruction beside the fmas delays them
+ * (bench/NOTES.md). */
 #if defined(RO_ISA_avx2) || defined(RO_ISA_avx512)
 enum { QUIET = 1 };
 #else
 enum { QUIET = 0 };
 #endif
-enum { IN_A_ROW = 2 };
+enum { IN_A_ROW = 2 /* steps that such a loop unrolls */ };
 
-/* All lines of the place in the output, whose rows begin anywhere: few enough for once. */
+/* Prefetches all cache lines of the output at once; they are few. A row may start inside a line, so
+ * its last float is prefetched too. */
 RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
     const int last = t->flags & TILE_LAST;
     const float *line = last ? t->out : t->c;
@@ -155,9 +167,9 @@ RO_INLINE void fetch_lines(const int rows, const int nv, const tile *t) {
     }
 }
 
-/* Two fmas of a row can each read its element of a, in place of a load before them; but a core has
- * two loads a cycle, as many as fmas. Of packed rows these are the first; in place every third,
- * whose address is a pointer alone. */
+/* Rows whose two fmas each read the element of a from memory, which saves a load before them. Not
+ * all rows do so, as a core has two loads per cycle, no more than fmas. Packed: the first
+ * READ_TWICE rows; in place: every third row, whose address is a pointer without an offset. */
 #if defined(RO_ISA_avx512)
 enum { READ_TWICE = 10 };
 #else
@@ -168,7 +180,7 @@ RO_INLINE int is_read_twice(const int nv, const int unit, int row) {
     return nv == 2 && (unit ? row < READ_TWICE : READ_TWICE > 0 && row % 3 == 0);
 }
 
-/* x is a row's element of a. */
+/* x points to the row's element of a. */
 RO_INLINE void quiet_row(const int nv, const int twice, const float *x, const vf bv[NV_MOST],
                          vf acc[NV_MOST]) {
 #if defined(RO_ISA_avx512)
@@ -186,7 +198,8 @@ RO_INLINE void quiet_row(const int nv, const int twice, const float *x, const vf
         acc[v] = vf_fma(av, bv[v], acc[v]);
 }
 
-/* Step `step` of a, whose rows are as in tile_steps, and the step of b at b. Asks for nothing. */
+/* Runs one k step without prefetch: step `step` of a, whose pointers are those of tile_steps, and
+ * the step of b at b. */
 RO_INLINE void quiet_step(const int rows, const int nv, const int unit, const float *const *a,
                           int64_t a_row, int64_t step, const float *b, vf acc[MR_MOST][NV_MOST]) {
     vf bv[NV_MOST];
@@ -199,7 +212,7 @@ RO_INLINE void quiet_step(const int rows, const int nv, const int unit, const fl
                   unit ? a[0] + i + step : a[i / 3] + i % 3 * a_row + step, bv, acc[i]);
 }
 
-/* Where the next step of packed operands is. */
+/* The position of the next step in packed operands. */
 typedef struct {
     const float *a, *b, *ahead;
 } cursor;
@@ -223,7 +236,7 @@ RO_INLINE void panel_steps(const int rows, const int nv, const int lines, const 
     *at = (cursor){a, b, ahead};
 }
 
-/* The steps of a long tile that ask for its place in the output; see LONG. */
+/* Runs the steps of a long tile that prefetch its output; see LONG. */
 RO_INLINE void asking_steps(const int rows, const int nv, const tile *t, cursor *at,
                             vf acc[MR_MOST][NV_MOST]) {
     const float *place = t->flags & TILE_LAST ? t->out : t->c;
@@ -240,14 +253,14 @@ RO_INLINE void asking_steps(const int rows, const int nv, const tile *t, cursor 
     }
 }
 
-/* Packed operands. */
+/* Runs all steps of a tile with packed operands. */
 RO_INLINE void tile_panels(const int rows, const int nv, const int lines, const tile *t,
                            vf acc[MR_MOST][NV_MOST]) {
     const int is_long = (int)NR > (int)LINE && !lines && t->k >= LONG;
     const int64_t asking = ceil_div(nv * VW + LINE, LINE) * rows;
     cursor at = {t->a, t->b, t->ahead};
     int64_t left = is_long ? t->k - asking - OUT_DONE : t->k;
-    if (!is_long && t->k > OUT_AHEAD) /* a few steps are too short to ask and wait */
+    if (!is_long && t->k > OUT_AHEAD) /* few steps end before a prefetch arrives */
         fetch_lines(rows, nv, t);
     for (int part = 0; part <= is_long; part++) {
         if (part > 0) {
@@ -258,7 +271,8 @@ RO_INLINE void tile_panels(const int rows, const int nv, const int lines, const 
     }
 }
 
-/* The same in place. Four vectors of b leave AVX2 no registers for a second step. */
+/* Runs all steps of a tile in place without prefetching operands. Four vectors of b leave AVX2 no
+ * registers for a second step. */
 RO_INLINE void tile_quiet(const int rows, const int nv, const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const int in_a_row = nv > 2 && (int)VW < (int)LINE ? 1 : IN_A_ROW;
     const int64_t a_row = t->a_row, b_step = t->b_step;
@@ -281,7 +295,8 @@ RO_INLINE void tile_quiet(const int rows, const int nv, const tile *t, vf acc[MR
         quiet_step(rows, nv, 0, a, a_row, i, b, acc);
 }
 
-/* Distances are constants, which leaves more registers to the accumulators. */
+/* Runs all steps of a tile of runs. One stride of a and that of b are constants here, which leaves
+ * more registers to the accumulators. */
 RO_INLINE void tile_runs(const int rows, const int nv, const int unit, const int quiet,
                          const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const int64_t a_row = unit ? 1 : t->a_row, a_step = unit ? t->a_step : 1;

@@ -1,16 +1,18 @@
-/* One row of a, and rows of b that are a multiple of a page apart: steps of one tile of columns
- * would displace each other in the first-level cache before they are read. So a few steps are done
- * for all columns, whose sums stay in that cache, before the next few: b is read nearly in the
- * order of addresses. */
+/* Products of one row of a with rows of b a multiple of a page apart. In a tile of columns, coming
+ * steps would evict each other from L1 before they are read. So a few steps run for all columns,
+ * whose sums stay in L1, before the next few: b is read nearly in the order of addresses. */
 #include "repops/cpu/gemm/gemm_sweep.h"
 #include "repops/cpu/gemm/gemm_tile.h"
 
-/* Steps that are done together, and vectors of columns, whose lines are asked for two tiles ahead;
- * columns whose sums and totals are kept. */
-enum { STEPS = 8, VECTORS = 8, WIDTH = VECTORS * VW, MOST = 4096 };
+enum {
+    STEPS = 8,            /* k steps that run together */
+    VECTORS = 8,          /* vectors of a tile */
+    WIDTH = VECTORS * VW, /* columns of a tile */
+    MOST = 4096,          /* columns whose sums and totals are kept in the workspace */
+};
 
-/* acc = fma(a, b, acc) for `steps` steps of k, from +0 if `first`: whole vectors, two tiles of
- * which are asked for ahead. */
+/* sums = fma(a, b, sums) for STEPS steps of a whole tile, from +0 if `first`. Prefetches the lines
+ * of b two tiles ahead. */
 RO_INLINE void sweep_tile(const gemm *g, const float *a, const float *b, int first, float *sums) {
     vf acc[VECTORS];
     RO_UNROLL
@@ -31,7 +33,7 @@ RO_INLINE void sweep_tile(const gemm *g, const float *a, const float *b, int fir
         vf_store(sums + v * VW, acc[v]);
 }
 
-/* The same for columns [from, to) and any number of steps. */
+/* As sweep_tile for columns [from, to) and any number of steps. */
 static void sweep_rest(const gemm *g, int64_t steps, const float *a, const float *b, int first,
                        int64_t from, int64_t to, float *sums) {
     for (int64_t j = from; j < to; j += VW) {
@@ -70,7 +72,8 @@ static void end_chunk(const gemm *g, int first, int last, int64_t n, const float
     }
 }
 
-/* Columns until whole tiles begin at a multiple of their size: so none lies in two pages. */
+/* Number of columns to peel off so that whole tiles start at a multiple of their size and never
+ * cross a page. */
 static int64_t start_of(const float *b, int64_t n) {
     const int64_t over = (int64_t)((uintptr_t)b / sizeof(float) % WIDTH);
     return min_i64(over ? WIDTH - over : 0, n);
@@ -82,7 +85,8 @@ static int64_t kept(const gemm *g) {
 
 static void sweep_block(const gemm *g, const float *b, int64_t n, float *c, float *tot) {
     const int64_t start = start_of(b, n);
-    float *sums = tot + kept(g) + (VW - start % VW) % VW; /* of a tile: whole lines */
+    float *sums =
+        tot + kept(g) + (VW - start % VW) % VW; /* aligned: a tile's sums are whole cache lines */
     for (int64_t from = 0; from < g->k; from += g->chunk) {
         const int64_t end = min_i64(from + g->chunk, g->k);
         int64_t p = from;

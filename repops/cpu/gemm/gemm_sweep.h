@@ -1,4 +1,4 @@
-/* One row of a, and a b whose rows all begin in the same few sets of the first-level cache. */
+/* Products of one row of a with a b whose rows all start in the same few sets of the L1 cache. */
 #ifndef REPOPS_CPU_GEMM_SWEEP_H
 #define REPOPS_CPU_GEMM_SWEEP_H
 

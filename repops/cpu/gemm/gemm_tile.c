@@ -1,4 +1,4 @@
-/* A tile of rows x nv vectors of accumulators: one body, an instance for every size. */
+/* A tile of rows x nv vectors of accumulators: one body, and an instance for every size. */
 #include "repops/cpu/gemm/gemm_steps.h"
 
 RO_INLINE void tile_start(const int rows, const int nv, const tile_mode mode, const tile *t,
@@ -27,7 +27,7 @@ RO_INLINE void finish_vector(const tile *t, int64_t row, int64_t col, vf x) {
     vf_store_n(out, vf_canon(x), cols);
 }
 
-/* Whatever the flags say, for accumulators in memory. */
+/* Finishes a tile for any combination of flags, from accumulators in memory. */
 static __attribute__((noinline)) void finish(int rows, int nv, const tile *t, const vf *acc) {
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < nv && v * VW < t->cols; v++)
@@ -42,7 +42,7 @@ enum { MASKS_COST = 0 };
 enum { MASKS_COST = 1 };
 #endif
 
-/* As vf_store_n; where masks cost nothing, all rows share those that tile_finish made. */
+/* As vf_store_n. AVX-512 uses the masks that tile_finish made once for all rows. */
 RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
 #if defined(RO_ISA_avx512)
     (void)cols;
@@ -53,14 +53,14 @@ RO_INLINE void store_cols(float *p, vf x, int64_t cols, vf_mask mask) {
 #endif
 }
 
-/* Where results go. The tile's own fields are read again after each store of a vector, which may
- * be to any type. */
+/* Where results go. This is a copy because the compiler reads the tile's own fields again after
+ * each store of a vector, which may alias them. */
 typedef struct {
     float *c, *out;
     int64_t c_row, out_row, cols;
 } place;
 
-/* Does `what` to each accumulator; `to` is the place. */
+/* Runs `what` for each accumulator. `to` is the place. */
 #define EACH_VECTOR(what)                                                                          \
     RO_UNROLL                                                                                      \
     for (int i = 0; i < rows; i++) {                                                               \
@@ -74,7 +74,8 @@ typedef struct {
         }                                                                                          \
     }
 
-/* The product by alpha takes the place of as many fmas, which a tile of few steps misses. */
+/* Multiplies only if alpha is not 1: the products take the slots of as many fmas, which a tile of
+ * few steps would miss. */
 RO_INLINE void tile_result(const int rows, const int nv, const int whole, const float by,
                            const place to, const vf_mask mask[NV_MOST], vf acc[MR_MOST][NV_MOST]) {
     const vf alpha = vf_set1(by);
@@ -83,8 +84,8 @@ RO_INLINE void tile_result(const int rows, const int nv, const int whole, const 
     EACH_VECTOR(store_cols(out, vf_canon(acc[i][v]), cols, mask[v]))
 }
 
-/* What happens most often is done from registers. `whole`: all columns exist, which saves asking
- * for each vector. */
+/* Finishes the most frequent combinations of flags from registers. `whole`: all columns exist, so
+ * no vector needs a check. */
 RO_INLINE void tile_finish(const int rows, const int nv, const tile_mode mode, const int whole,
                            const tile *t, vf acc[MR_MOST][NV_MOST]) {
     const place to = {t->c, t->out, t->c_row, t->out_row, t->cols};
@@ -154,7 +155,7 @@ RO_INLINE void tile_rows(int rows, const int most, const int nv, const tile_mode
     }
 }
 
-/* The last columns. */
+/* The last columns, at most one vector of them. */
 static __attribute__((noinline)) void packed_vector(int rows, const tile *t) {
     tile_rows(rows, MR, 1, TILE_PACKED, t);
 }
@@ -166,7 +167,8 @@ void RO_NAME(ro_tile_packed)(int rows, const tile *t) {
         tile_rows(rows, MR, NV, TILE_PACKED, t);
 }
 
-/* Functions of their own: among others a tile's loop loses registers to what those keep in them. */
+/* Each kind of tile is a function of its own. Inlined beside others, its loop would lose registers
+ * to their values. */
 #define TILES(name, most, nv, mode)                                                                \
     static __attribute__((noinline)) void name(int rows, const tile *t) {                          \
         tile_rows(rows, most, nv, mode, t);                                                        \
@@ -191,7 +193,7 @@ TILES(two_in_part, MR, NV, TILE_PLACE)
 TILES(one_vector, MR_MOST, 1, TILE_PLACE)
 #endif
 
-/* As many columns as place_cols gives these rows where enough are left. */
+/* Runs a tile of the full width that place_cols gives for these rows. */
 static __attribute__((noinline)) void next_tile(int rows, const tile *t) {
     switch (rows) {
 #if defined(RO_ISA_avx512)
@@ -213,7 +215,8 @@ static __attribute__((noinline)) void next_tile(int rows, const tile *t) {
     }
 }
 
-/* Few rows keep the multipliers busy with many columns. Masks cost AVX-512 nothing. */
+/* Tiles of few rows are wider, which keeps the multipliers busy. AVX-512 needs no instances for
+ * whole vectors here, as its masks cost nothing. */
 void RO_NAME(ro_tile_place)(int rows, const tile *t) {
     if (t->next && rows <= MR && t->cols == place_cols(rows, NV_MOST * VW)) {
         next_tile(rows, t);

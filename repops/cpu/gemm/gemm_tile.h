@@ -5,61 +5,63 @@
 #include "repops/cpu/gemm/gemm.h"
 
 enum {
-    TILE_RAW = 1,   /* store the accumulators as they are */
-    TILE_FIRST = 2, /* c is not read: tot = +0 + acc, else tot = c + acc */
-    TILE_LAST = 4,  /* store canon(tot * alpha + beta * out) in out, else tot in c */
+    TILE_RAW = 1,   /* store the accumulators unchanged in c */
+    TILE_FIRST = 2, /* tot = +0 + acc, and c is not read; else tot = c + acc */
+    TILE_LAST = 4,  /* store canon(tot * alpha + beta * out) in out; else store tot in c */
 };
 
-/* Steps that lie together: where, from the tile's a and b. */
+/* A run of k steps at regular strides. a and b are its offsets from the tile's operands. */
 typedef struct {
     int64_t a, b, k;
 } tile_run;
 
-/* Steps of k from which on b may be far. Floats of a page. */
-enum { FAR_K = 256, PAGE = 1024 };
+enum {
+    FAR_K = 256, /* products of fewer k steps find b in a cache, without prefetch */
+    PAGE = 1024, /* floats in a memory page */
+};
 
 /* Element (i, p) of a is a[i * a_row + p * a_step]; step p of b is at b + p * b_step. */
 typedef struct {
     int64_t k;
     const float *a, *b;
     int64_t a_row, a_step, b_step;
-    const float *ahead; /* memory that is brought nearer by the way, a line each step; or NULL */
-    int64_t ahead_step, ahead_turn; /* from a line to the next; in place, 16 steps add the turn */
-    int64_t next; /* in place: from b to the columns that come next, which are asked for; or 0 */
+    const float *ahead;   /* memory to prefetch, one cache line per step; or NULL */
+    int64_t ahead_step;   /* from one of these lines to the next */
+    int64_t ahead_turn;   /* in place, every 16 steps also add this */
+    int64_t next;         /* in place: offset from b of the next columns, to prefetch; or 0 */
     const float *start;   /* accumulators to start from, rows of NR; NULL: +0 */
-    const tile_run *runs; /* what the k steps are, for ro_tile_runs */
+    const tile_run *runs; /* for ro_tile_runs: the runs that make up the k steps */
     int64_t run_count;
     float *c; /* totals so far */
     int64_t c_row;
     float *out; /* may be c */
     int64_t out_row;
-    int64_t cols; /* of c and out that are written */
+    int64_t cols; /* columns of c and out that are written */
     float alpha, beta;
     int flags;
 } tile;
 
-/* Up to MR rows and NR columns; a is packed (a_row counts as 1), and each step of b has NR floats,
+/* Up to MR rows and NR columns. a is packed (a_row counts as 1), and each step of b has NR floats,
  * whatever `cols` is. */
 void RO_NAME(ro_tile_packed)(int rows, const tile *t);
 
-/* Operands in place: of b only the first `cols` columns are read. Up to MR rows, and as many
+/* Operands in place: only the first `cols` columns of b are read. Up to MR rows, and as many
  * columns as place_cols says. No `start`. */
 void RO_NAME(ro_tile_place)(int rows, const tile *t);
 
-/* Up to MR rows and NR columns; a is in place, its a_step counts as 1, and b is packed. No
- * `start`. */
+/* Up to MR rows and NR columns. a is in place, with an a_step of 1, and b is packed. No `start`. */
 void RO_NAME(ro_tile_runs)(int rows, const tile *t);
 
-/* The same, but a_row counts as 1 and a_step is any. */
+/* As ro_tile_runs, but a_row counts as 1 and a_step is free. */
 void RO_NAME(ro_tile_lanes)(int rows, const tile *t);
 
 #if defined(RO_ISA_avx512)
-/* Columns in place of rows along k that a tile of more than MR rows takes. */
+/* Limits of a tile in place whose a is stored along k. */
 enum { QUAD_COLS = 4, QUAD_ROWS = 36 };
 
-/* More than WIDE_ROWS rows, up to MR, and up to VW / 2 columns; operands as t->runs says, or in
- * place. Up to QUAD_COLS columns in place of rows along k (a_step is 1): up to QUAD_ROWS rows.
- * Flags are TILE_FIRST, TILE_LAST. */
+/* More than WIDE_ROWS rows, up to MR, and up to VW / 2 columns; operands in place or as t->runs
+ * says. With up to QUAD_COLS columns, a_step 1 and no runs: up to QUAD_ROWS rows. Only the flags
+ * TILE_FIRST and TILE_LAST. */
 void RO_NAME(ro_tile_half)(int rows, const tile *t);
 #endif
 
@@ -67,8 +69,8 @@ static inline void run_tile(int rows, const tile *t) {
     RO_NAME(ro_tile_packed)(rows, t);
 }
 
-/* Rows of a tile in place: where all n columns fit into one wide tile, a is read once only. Seven
- * rows of four vectors leave no register for an element of a, and are for where b is waited for. */
+/* Rows of a tile in place. Where one tile is as wide as all n columns, a is read only once. Seven
+ * rows of four vectors would leave no register for an element of a, so such tiles have six. */
 RO_INLINE int64_t place_rows(int64_t n) {
 #if defined(RO_ISA_avx512)
     if (n >= 2 * VW + VW / 2 && n <= 4 * VW)
@@ -82,8 +84,9 @@ RO_INLINE int64_t place_rows(int64_t n) {
 #endif
 }
 
-/* Columns of the next tile in place when `left` remain: few rows take more of them, and half a
- * vector of many rows is a tile of its own. gemm_tile.c has the same widths in `next_tile`. */
+/* Columns of the next tile in place when `left` remain. Tiles of few rows are wider, and half a
+ * vector left over with many rows gets a tile of its own. next_tile in gemm_tile.c has the same
+ * widths. */
 RO_INLINE int64_t place_cols(int64_t rows, int64_t left) {
 #if defined(RO_ISA_avx512)
     if (rows > MR)

@@ -3,13 +3,14 @@
 #include "repops/cpu/gemm/gemm_small.h"
 #include "repops/src/call.h"
 
-/* Multiply-adds of a piece, about two microseconds; a product of as many is cut in two. Those of
- * one microsecond. Elements of c for a thread, of which half are worth what packing their operands
- * takes. */
-enum { PIECE_WORK = 1 << 17, WORK_US = 1 << 16, LARGE = 1 << 21 };
+enum {
+    PIECE_WORK = 1 << 17, /* multiply-adds from which a product is cut up: about two microseconds */
+    WORK_US = 1 << 16,    /* multiply-adds of one microsecond */
+    LARGE = 1 << 21,      /* elements of c per thread of which half still repay packing */
+};
 
 typedef struct {
-    gemm first; /* of the batch */
+    gemm first; /* the first product of the batch */
     int64_t batch, a_size, b_size, c_size;
     int64_t rows, cols;   /* of a piece */
     int64_t down, across; /* pieces of one product */
@@ -35,14 +36,15 @@ static void run_pieces(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* The larger of `parts`, all but the last multiples of `unit`. */
+/* Size of the largest part when `size` is cut into `parts`: all but the last are multiples of
+ * `unit`. */
 static int64_t part_of(int64_t size, int64_t parts, int64_t unit) {
     return min_i64(size, ceil_div(ceil_div(size, parts), unit) * unit);
 }
 
-/* Cuts every product into about `pieces`: as square as they may be unless others are smaller by an
- * eighth, as pieces are of tiles, or of vectors where nothing is packed. Rows of one column are
- * columns of one row (gemm.c). */
+/* Cuts every product into about `pieces` pieces, as square as possible unless another cut makes the
+ * largest piece an eighth smaller. Sizes are multiples of a tile, or of a vector where nothing is
+ * packed. A single column is cut like one row, since as_row in gemm.c makes it one. */
 static void cut(batch *b, int64_t pieces) {
     const int64_t m = b->first.m, n = b->first.n;
     const int small = RO_NAME(ro_gemm_is_small)(&b->first);
@@ -66,7 +68,8 @@ static double work_of(const batch *b) {
     return (double)b->batch * (double)b->first.m * (double)b->first.n * (double)b->first.k;
 }
 
-/* A few, so that threads finish together though rows differ under a mask, or one is put aside. */
+/* More than one piece per thread lets threads finish together, though rows differ under a mask or
+ * the system suspends a thread. */
 static int pieces_per_thread(const batch *b, int threads) {
     const gemm *g = &b->first;
     if (g->mask != RO_MASK_NONE)
@@ -83,7 +86,7 @@ static int64_t pieces_wanted(ro_ctx *ctx, const batch *b) {
     return work < PIECE_WORK * (double)most ? max_i64(2, (int64_t)(work / PIECE_WORK)) : most;
 }
 
-/* The largest of all pieces: whole ones, and what is left at the edges. */
+/* The largest workspace of all pieces: whole ones, and those cut off at the edges. */
 static int64_t most_workspace(const batch *b) {
     const gemm *g = &b->first;
     const int64_t rows[] = {min_i64(b->rows, g->m), g->m - (b->down - 1) * b->rows};
@@ -156,7 +159,7 @@ static ro_status sgemm(ro_ctx *ctx, const ro_products *p) {
     return run_batch(ctx, &b);
 }
 
-/* z is where y goes if nobody wants it apart. */
+/* Without a z to keep, the product goes to y directly. */
 static ro_status linear(ro_ctx *ctx, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
     gemm g = {.m = l->rows, .n = l->out, .k = l->in, .alpha = 1.0f, .chunk = RO_DOT_CHUNK};
