@@ -61,6 +61,15 @@ test-compilers: build
 	@ALL_LEVELS=1 sh tests/run.sh $(BUILD) tests/system/bits.sh
 .PHONY: test-compilers
 
+# What other projects test themselves with, and other long ones that `make test` leaves out. Each says what it needs, and is skipped
+# without it.
+FULL_PACKAGES := libblas-dev libblas-test
+test-full: ## the long tests, which `make test` leaves out
+test-full: build
+	@sh verde/packages.sh $(FULL_PACKAGES) || echo "Some tests will be skipped."
+	@sh tests/run.sh $(BUILD) tests/full/*.sh
+.PHONY: test-full
+
 # The CUDA kernels alone, on this CPU; `make test` has these too.
 test-simt: ## the CUDA kernels simulated on this CPU
 test-simt: lib $(BUILD)/bin/verde

@@ -12,7 +12,7 @@
 
 /* The values of CBLAS's enumerations. */
 enum { ROW_MAJOR = 101, COL_MAJOR = 102 };
-enum { NO_TRANS = 111, TRANS = 112, CONJ_TRANS = 113 };
+enum { NO_TRANS = 111, TRANS = 112, CONJ_TRANS = 113, CONJ_NO_TRANS = 114 };
 enum { UPPER = 121, LOWER = 122 };
 
 /* The routine that the caller called. Positions of parameters are those of CBLAS plus `shift`: the
@@ -20,6 +20,7 @@ enum { UPPER = 121, LOWER = 122 };
 typedef struct {
     const char *name;
     int shift;
+    bool row_major; /* set by the routine */
 } caller;
 
 void blas_sgemm(caller by, int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
@@ -30,6 +31,13 @@ void blas_ssyrk(caller by, int order, int uplo, int trans, int n, int k, float a
                 const float *a, int lda, float beta, float *c, int ldc);
 float blas_sdot(caller by, int n, const float *x, int incx, const float *y, int incy);
 
+/* ---- count.c ---- */
+
+typedef enum { BLAS_SGEMM, BLAS_SGEMV, BLAS_SSYRK, BLAS_SDOT, BLAS_ROUTINES } blas_routine;
+
+void blas_count(blas_routine routine); /* a call of it */
+void blas_forget_counts(void);         /* in a child of fork, which counts its own */
+
 /* ---- context.c ---- */
 
 /* A context for one call. The first caller gets the one with REPOPS_THREADS threads; those that
@@ -38,7 +46,7 @@ float blas_sdot(caller by, int n, const float *x, int incx, const float *y, int 
 ro_ctx *blas_take(caller by);
 void blas_give(ro_ctx *ctx); /* accepts NULL */
 
-/* ---- check.c: each prints its line and returns false if the parameter is wrong ---- */
+/* ---- check.c: each tells of a wrong parameter and returns false ---- */
 
 bool blas_check_order(caller by, int order);
 bool blas_check_trans(caller by, int position, const char *name, int trans);

@@ -1,15 +1,64 @@
-/* Complaints, one line each on standard error. Like cblas_xerbla, but nothing exits. */
+/* Wrong arguments. The program's own handler is told, as netlib's BLAS does: xerbla_ of a Fortran
+ * routine, cblas_xerbla of one of CBLAS. Without one there is a line on standard error. Nothing is
+ * computed, and nothing exits but what a handler ends. */
 #include "repops/blas/blas.h"
 
 #include <stdio.h>
+#include <string.h>
+
+/* In the program, or in the BLAS that it is linked with. */
+extern void xerbla_(const char *routine, const int *info, size_t routine_length)
+    __attribute__((weak));
+extern void cblas_xerbla(int info, const char *routine, const char *format, ...)
+    __attribute__((weak));
+/* netlib's own cblas_xerbla turns the positions of a row-major call back if this is set. */
+extern int RowMajorStrg __attribute__((weak));
 
 void blas_complain(caller by, const char *why) {
     fprintf(stderr, "%s: %s\n", by.name, why);
 }
 
+/* netlib computes a row-major product as a column-major one with its matrices, and m and n, in each
+ * other's place. Handlers get the positions in that call, and undo it. */
+static int swapped(caller by, int position) {
+    static const int gemm[][2] = {{4, 5}, {5, 4}, {9, 11}, {11, 9}}, gemv[][2] = {{3, 4}, {4, 3}};
+    const bool is_gemm = strstr(by.name, "gemm") != NULL;
+    const int(*pair)[2] = is_gemm ? gemm : gemv;
+    const int count = !by.row_major ? 0 : is_gemm ? 4 : strstr(by.name, "gemv") ? 2 : 0;
+    for (int i = 0; i < count; i++)
+        if (pair[i][0] == position)
+            return pair[i][1];
+    return position;
+}
+
+static bool tell_fortran(caller by, int info) {
+    char routine[6];
+    if (!xerbla_)
+        return false;
+    for (size_t i = 0; i < sizeof routine; i++) { /* "SGEMM " */
+        const char letter = i < strlen(by.name) ? by.name[i] : ' ';
+        routine[i] = letter >= 'a' && letter <= 'z' ? (char)(letter - 'a' + 'A') : letter;
+    }
+    xerbla_(routine, &info, sizeof routine);
+    return true;
+}
+
+static bool tell_c(caller by, int info) {
+    if (!cblas_xerbla)
+        return false;
+    const int before = &RowMajorStrg ? RowMajorStrg : 0;
+    if (&RowMajorStrg)
+        RowMajorStrg = by.row_major;
+    cblas_xerbla(swapped(by, info), by.name, "");
+    if (&RowMajorStrg)
+        RowMajorStrg = before;
+    return true;
+}
+
 static bool refuse(caller by, int position, const char *name, const char *expected) {
-    fprintf(stderr, "%s: parameter %d (%s) must be %s\n", by.name, position + by.shift, name,
-            expected);
+    const int info = position + by.shift;
+    if (by.shift ? !tell_fortran(by, info) : !tell_c(by, info))
+        fprintf(stderr, "%s: parameter %d (%s) must be %s\n", by.name, info, name, expected);
     return false;
 }
 
@@ -19,9 +68,10 @@ bool blas_check_order(caller by, int order) {
 }
 
 bool blas_check_trans(caller by, int position, const char *name, int trans) {
-    return (trans >= NO_TRANS && trans <= CONJ_TRANS) ||
+    return (trans >= NO_TRANS && trans <= CONJ_NO_TRANS) ||
            refuse(by, position, name,
-                  by.shift ? "N, T or C" : "CblasNoTrans, CblasTrans or CblasConjTrans");
+                  by.shift ? "N, T or C"
+                           : "CblasNoTrans, CblasTrans, CblasConjTrans or CblasConjNoTrans");
 }
 
 bool blas_check_uplo(caller by, int position, int uplo) {

@@ -14,7 +14,7 @@ static ro_ctx *team; /* REPOPS_THREADS threads */
 static bool team_busy;
 static ro_ctx *spare[SPARES_MAX]; /* one thread each; idle ones */
 static int spare_count;
-static const caller library = {"librepops_blas", 0};
+static const caller library = {.name = "librepops_blas"};
 
 /* 0: one per core. */
 static int wanted_threads(void) {
@@ -100,6 +100,7 @@ static void after_fork_in_child(void) {
     if (team_busy)
         team = NULL;
     team_busy = false;
+    blas_forget_counts();
     pthread_mutex_unlock(&lock);
 }
 

@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Numbers are real: conjugated or not, they are the same. */
+static bool is_turned(int trans) {
+    return trans == TRANS || trans == CONJ_TRANS;
+}
+
 static int max_int(int a, int b) {
     return a > b ? a : b;
 }
@@ -23,8 +28,8 @@ static bool check_sgemm(caller by, int order, int trans_a, int trans_b, int m, i
     return blas_check_order(by, order) && blas_check_trans(by, 2, "transa", trans_a) &&
            blas_check_trans(by, 3, "transb", trans_b) && blas_check_least(by, 4, "m", m, 0) &&
            blas_check_least(by, 5, "n", n, 0) && blas_check_least(by, 6, "k", k, 0) &&
-           blas_check_least(by, 9, "lda", lda, max_int(1, row == (trans_a == NO_TRANS) ? k : m)) &&
-           blas_check_least(by, 11, "ldb", ldb, max_int(1, row == (trans_b == NO_TRANS) ? n : k)) &&
+           blas_check_least(by, 9, "lda", lda, max_int(1, row == !is_turned(trans_a) ? k : m)) &&
+           blas_check_least(by, 11, "ldb", ldb, max_int(1, row == !is_turned(trans_b) ? n : k)) &&
            blas_check_least(by, 14, "ldc", ldc, max_int(1, row ? n : m));
 }
 
@@ -46,7 +51,9 @@ static void run_sgemm(caller by, bool trans_a, bool trans_b, int m, int n, int k
 
 void blas_sgemm(caller by, int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
                 const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc) {
-    const bool ta = trans_a != NO_TRANS, tb = trans_b != NO_TRANS;
+    const bool ta = is_turned(trans_a), tb = is_turned(trans_b);
+    by.row_major = order == ROW_MAJOR;
+    blas_count(BLAS_SGEMM);
     if (!check_sgemm(by, order, trans_a, trans_b, m, n, k, lda, ldb, ldc))
         return;
     if (order == ROW_MAJOR)
@@ -111,13 +118,16 @@ static bool run_sgemv(ro_ctx *ctx, bool trans, int rows, int depth, float alpha,
 
 void blas_sgemv(caller by, int order, int trans, int m, int n, float alpha, const float *a, int lda,
                 const float *x, int incx, float beta, float *y, int incy) {
+    const bool turned = is_turned(trans);
+    by.row_major = order == ROW_MAJOR;
+    blas_count(BLAS_SGEMV);
     if (!check_sgemv(by, order, trans, m, n, lda, incx, incy) || m == 0 || n == 0)
         return;
-    const int rows = trans == NO_TRANS ? m : n, depth = trans == NO_TRANS ? n : m;
+    const int rows = turned ? n : m, depth = turned ? m : n;
     const vector from = view(x, depth, incx), to = view(y, rows, incy);
     ro_ctx *ctx = blas_take(by);
-    if (run_sgemv(ctx, (trans != NO_TRANS) == (order == ROW_MAJOR), rows, depth, alpha, a, lda,
-                  &from, beta, &to)) {
+    if (run_sgemv(ctx, turned == (order == ROW_MAJOR), rows, depth, alpha, a, lda, &from, beta,
+                  &to)) {
         put_back(&to, y, rows, incy);
     } else {
         blas_complain(by, "no memory");
@@ -132,6 +142,7 @@ void blas_sgemv(caller by, int order, int trans, int m, int n, float alpha, cons
 
 float blas_sdot(caller by, int n, const float *x, int incx, const float *y, int incy) {
     float out = 0;
+    blas_count(BLAS_SDOT);
     if (n <= 0)
         return 0;
     const vector a = view(x, n, incx), b = view(y, n, incy);
@@ -206,17 +217,19 @@ static bool check_ssyrk(caller by, int order, int uplo, int trans, int n, int k,
            blas_check_trans(by, 3, "trans", trans) && blas_check_least(by, 4, "n", n, 0) &&
            blas_check_least(by, 5, "k", k, 0) &&
            blas_check_least(by, 8, "lda", lda,
-                            max_int(1, (order == ROW_MAJOR) == (trans == NO_TRANS) ? k : n)) &&
+                            max_int(1, (order == ROW_MAJOR) == !is_turned(trans) ? k : n)) &&
            blas_check_least(by, 11, "ldc", ldc, max_int(1, n));
 }
 
 void blas_ssyrk(caller by, int order, int uplo, int trans, int n, int k, float alpha,
                 const float *a, int lda, float beta, float *c, int ldc) {
+    by.row_major = order == ROW_MAJOR;
+    blas_count(BLAS_SSYRK);
     if (!check_ssyrk(by, order, uplo, trans, n, k, lda, ldc) || n == 0)
         return;
     const bool row = order == ROW_MAJOR;
     const syrk s = {.ctx = blas_take(by),
-                    .trans = (trans != NO_TRANS) == row,
+                    .trans = is_turned(trans) == row,
                     .upper = (uplo == UPPER) == row,
                     .k = k,
                     .lda = lda,

@@ -15,7 +15,7 @@
 
 enum { CASES = 300, GAP = 3 /* columns beyond a leading dimension's least */ };
 
-static const caller here = {"here", 0}, fortran = {"fortran", -1};
+static const caller here = {.name = "here"}, fortran = {.name = "fortran", .shift = -1};
 
 /* ---- numbers ---- */
 
@@ -74,16 +74,21 @@ typedef struct {
     size_t count;
 } layout;
 
+static bool is_plain(int trans) {
+    return trans == NO_TRANS || trans == CONJ_NO_TRANS;
+}
+
 static layout layout_of(int order, int trans, int rows, int cols) {
-    const bool by_rows = (order == ROW_MAJOR) == (trans == NO_TRANS);
+    const bool by_rows = (order == ROW_MAJOR) == is_plain(trans);
     const int ld = (by_rows ? cols : rows) + GAP;
     const size_t lines = (size_t)(by_rows ? rows : cols);
     return (layout){by_rows ? ld : 1, by_rows ? 1 : ld, ld, lines * (size_t)ld};
 }
 
 static void check_sgemm(uint64_t seed) {
-    const int order = roll(seed, 0, ROW_MAJOR, COL_MAJOR), ta = roll(seed, 1, NO_TRANS, CONJ_TRANS);
-    const int tb = roll(seed, 2, NO_TRANS, CONJ_TRANS), m = roll(seed, 3, 0, 40);
+    const int order = roll(seed, 0, ROW_MAJOR, COL_MAJOR),
+              ta = roll(seed, 1, NO_TRANS, CONJ_NO_TRANS);
+    const int tb = roll(seed, 2, NO_TRANS, CONJ_NO_TRANS), m = roll(seed, 3, 0, 40);
     const int n = roll(seed, 4, 0, 40), k = roll(seed, 5, 0, seed % 4 ? 30 : 600);
     const float alpha = pick(seed, 6, 1, -0.75f, 0.3f), beta = pick(seed, 7, 0, 1, 0.7f);
     const layout la = layout_of(order, ta, m, k), lb = layout_of(order, tb, k, n);
@@ -121,18 +126,19 @@ static int64_t start(int count, int inc) {
 }
 
 static void check_sgemv(uint64_t seed) {
-    const int order = roll(seed, 0, ROW_MAJOR, COL_MAJOR), t = roll(seed, 1, NO_TRANS, CONJ_TRANS);
+    const int order = roll(seed, 0, ROW_MAJOR, COL_MAJOR),
+              t = roll(seed, 1, NO_TRANS, CONJ_NO_TRANS);
     const int m = roll(seed, 3, 1, 70), n = roll(seed, 4, 1, seed % 4 ? 30 : 600);
     const int incx = roll_increment(seed, 5), incy = roll_increment(seed, 6);
     const float alpha = pick(seed, 7, 1, -0.75f, 0.3f), beta = pick(seed, 8, 0, 1, 0.7f);
     const layout la = layout_of(order, NO_TRANS, m, n);
-    const int rows = t == NO_TRANS ? m : n, depth = t == NO_TRANS ? n : m;
+    const int rows = is_plain(t) ? m : n, depth = is_plain(t) ? n : m;
     float *a = numbers(la.count, seed, 0), *x = numbers(span(depth, incx), seed, 1);
     float *y = numbers(span(rows, incy), seed, 2), *want = copy_of(y, span(rows, incy));
     for (int i = 0; i < rows; i++) {
         float *at = want + start(rows, incy) + (int64_t)i * incy;
-        const float *row = a + i * (t == NO_TRANS ? la.row : la.col);
-        *at = finish(dot(depth, row, t == NO_TRANS ? la.col : la.row, x + start(depth, incx), incx),
+        const float *row = a + i * (is_plain(t) ? la.row : la.col);
+        *at = finish(dot(depth, row, is_plain(t) ? la.col : la.row, x + start(depth, incx), incx),
                      alpha, beta, *at);
     }
     blas_sgemv(here, order, t, m, n, alpha, a, la.ld, x, incx, beta, y, incy);
@@ -159,7 +165,8 @@ Test(blas, sdot_has_the_order_of_the_specification) {
 }
 
 static void check_ssyrk(uint64_t seed) {
-    const int order = roll(seed, 0, ROW_MAJOR, COL_MAJOR), t = roll(seed, 1, NO_TRANS, CONJ_TRANS);
+    const int order = roll(seed, 0, ROW_MAJOR, COL_MAJOR),
+              t = roll(seed, 1, NO_TRANS, CONJ_NO_TRANS);
     const int uplo = roll(seed, 2, UPPER, LOWER), n = roll(seed, 3, 0, seed % 4 ? 40 : 300);
     const int k = roll(seed, 4, 0, seed % 5 ? 30 : 600);
     const float alpha = pick(seed, 6, 1, -0.75f, 0.3f), beta = pick(seed, 7, 0, 1, 0.7f);
@@ -210,7 +217,8 @@ Test(blas, wrong_arguments_are_named_and_change_nothing) {
     blas_sgemm(here, 7, NO_TRANS, NO_TRANS, 2, 2, 2, 1, a, 2, a, 2, 0, c, 2);
     expect_line("here: parameter 1 (order) must be CblasRowMajor or CblasColMajor");
     blas_sgemm(here, ROW_MAJOR, 0, NO_TRANS, 2, 2, 2, 1, a, 2, a, 2, 0, c, 2);
-    expect_line("here: parameter 2 (transa) must be CblasNoTrans, CblasTrans or CblasConjTrans");
+    expect_line("here: parameter 2 (transa) must be CblasNoTrans, CblasTrans, CblasConjTrans or "
+                "CblasConjNoTrans");
     blas_sgemm(fortran, COL_MAJOR, NO_TRANS, 0, 2, 2, 2, 1, a, 2, a, 2, 0, c, 2);
     expect_line("fortran: parameter 2 (transb) must be N, T or C");
     blas_sgemm(here, ROW_MAJOR, NO_TRANS, NO_TRANS, -1, 2, 2, 1, a, 2, a, 2, 0, c, 2);
