@@ -212,6 +212,14 @@ for words in '^reference    -*[0-9.e-]* (0x' 'element -*[0-9.e-]* (0x[0-9a-f]*),
     'element -*[0-9.e-]* (0x[0-9a-f]*), [0-9.e-]* \(above\|below\) the reference'; do
     grep -q "$words" "$work/told" || { echo "not \"$words\""; cat "$work/told"; exit 1; }
 done
+# A file is the note and a line feed; of its bytes nothing but that one line feed is left out.
+tr -d '\n' < "$work/element-first.json" > "$work/bare.json"
+[ $(($(wc -c < "$work/element-first.json") - $(wc -c < "$work/bare.json"))) -eq 1 ] || { echo "not one line feed"; exit 1; }
+"$verde" verify "$work/bare.json" --quiet
+for more in '\n' ' ' '\r\n'; do
+    { cat "$work/bare.json"; printf "$more\n"; } > "$work/more.json"
+    if "$verde" verify "$work/more.json" 2> /dev/null; then echo "more bytes after a verdict were accepted"; exit 1; fi
+done
 sed 's/"payload":"\(....\)/"payload":"\1AAAA/' "$work/element-first.json" > "$work/forged.json"
 if "$verde" verify "$work/forged.json" 2> /dev/null; then echo "a forged verdict was accepted"; exit 1; fi
 echo "$settled disputes over TLS"

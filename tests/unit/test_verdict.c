@@ -480,7 +480,6 @@ static const struct {
     EDIT(acquit),
     EDIT(only_forfeit),
     EDIT(another_grade),
-    EDIT(another_reason),
     EDIT(agreed),
     EDIT(not_accepted),
     EDIT(accept_the_other),
@@ -742,6 +741,17 @@ static void expect_edit_refused(const vd_buf *note, const vd_key *referee, json_
     vd_buf_free(&changed);
 }
 
+static void expect_edit_holds(const vd_buf *note, const vd_key *referee, json_t *root,
+                              const char *what) {
+    vd_verdict v;
+    vd_err err = {0};
+    vd_buf changed = sign(referee, VD_TYPE_VERDICT, root);
+    cr_expect(verify(&changed, NULL, &v, &err) == VD_OK, "%s: %s", what, err.text);
+    for (uint32_t p = 0; p < v.outcome.party_count; p++)
+        cr_expect(!strstr(v.outcome.party[p].reason, "because"), "%s", what);
+    vd_buf_free(&changed);
+}
+
 Test(verdict, is_refused_after_every_edit_though_signed_again) {
     vd_buf note = make_verdict(1);
     vd_key *referee = test_referee_key();
@@ -802,7 +812,25 @@ Test(verdict, of_a_challenge_that_failed_says_why) {
     expect_edit_refused(&note, referee, root, "another grade of the second run");
     root = test_payload(&note);
     json_object_del(challenge_of(root), "reason");
-    expect_edit_refused(&note, referee, root, "no reason for the second run");
+    expect_edit_holds(&note, referee, root, "no reason for the second run");
+    vd_key_destroy(referee);
+    vd_buf_free(&note);
+}
+
+/* What an implementation of its own says of a conviction is for people, and its own. The verifier
+ * tells its own reason. */
+Test(verdict, holds_whatever_its_reasons_say) {
+    vd_buf note = make_verdict(1);
+    vd_key *referee = test_referee_key();
+    json_t *root = test_payload(&note);
+    another_reason(root);
+    expect_edit_holds(&note, referee, root, "another reason");
+    root = test_payload(&note);
+    json_object_del(party_of(root, 1), "reason");
+    expect_edit_holds(&note, referee, root, "none");
+    root = test_payload(&note);
+    json_object_set_new(party_of(root, 0), "reason", json_integer(7));
+    expect_edit_holds(&note, referee, root, "one of who stands, which is no sentence");
     vd_key_destroy(referee);
     vd_buf_free(&note);
 }
