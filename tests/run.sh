@@ -23,6 +23,19 @@ report() {
     printf '%s\n' "$5" | sed "1s/\$/ ($(($(date +%s) - started)) s)/"
 }
 
+# heartbeat TOTAL: once a minute, how many have reported and what still runs: a log without a count.
+heartbeat() {
+    began=$(date +%s)
+    while sleep 60 > /dev/null 2>&1; do # its output would hold a pipe open
+        running=$(for file in "$log"/*.txt; do
+            name=$(basename "$file" .txt)
+            [ -e "$log/$name.count" ] || printf ' %s' "$name"
+        done)
+        minutes=$((($(date +%s) - began) / 60))
+        echo "-- $minutes min: $(ls "$log" | grep -c '\.count$') of $1 done; running:$running"
+    done
+}
+
 # A Criterion program: count from its closing line, where those that crash are among those that fail.
 run_program() {
     name=$(basename "$1")
@@ -78,10 +91,14 @@ build=$1
 shift
 log=$build/tests/log
 mkdir -p "$log"
-rm -f "$log"/*.count
+rm -f "$log"/*.count "$log"/*.txt
 # Scripts first, as they take the longest.
 [ $# -gt 0 ] || set -- tests/lint/*.sh tests/system/*.sh tests/simt/*.sh "$build"/tests/test_*
+heartbeat $# &
+beat=$!
+trap 'kill $beat 2> /dev/null' EXIT
 printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh "$0" --one "$build"
+kill $beat
 ended=$(ls "$log" | grep -c '\.count$')
 read -r passed failed skipped << EOF
 $(cat "$log"/*.count | awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }')
