@@ -32,13 +32,25 @@ RO_INLINE approx sigmoid_of(operands o, int64_t i, order how) {
     return ap_logistic(at(o.a, i), how).p;
 }
 
+/* x cut off where the functions below and their slopes have long reached their limits in every
+ * type: an infinity times a factor of 0 is a NaN. A NaN stays one. */
+#define RO_FAR 1000
+
+RO_INLINE approx from_below(const float *x, int64_t i) {
+    return ap_exact(x[i] < -RO_FAR ? (real)-RO_FAR : (real)x[i]);
+}
+
+RO_INLINE approx from_both_sides(const float *x, int64_t i) {
+    return x[i] > RO_FAR ? ap_exact((real)RO_FAR) : from_below(x, i);
+}
+
 RO_INLINE approx silu_of(operands o, int64_t i, order how) {
-    const approx x = at(o.a, i);
+    const approx x = from_below(o.a, i);
     return ap_mul(x, ap_logistic(x, how).p);
 }
 
 RO_INLINE approx gelu_erf_of(operands o, int64_t i, order how) {
-    const approx x = at(o.a, i);
+    const approx x = from_below(o.a, i);
     return ap_mul(x, ap_normal_cdf(x, how));
 }
 
@@ -54,7 +66,7 @@ RO_INLINE approx gelu_argument(approx x, order o) {
 }
 
 RO_INLINE approx gelu_of(operands o, int64_t i, order how) {
-    const approx x = at(o.a, i);
+    const approx x = from_below(o.a, i);
     return ap_mul(x, ap_logistic(gelu_argument(x, how), how).p);
 }
 
@@ -77,13 +89,14 @@ RO_INLINE approx erf_grad_of(operands o, int64_t i, order how) {
 }
 
 RO_INLINE approx silu_grad_of(operands o, int64_t i, order how) {
-    const approx x = at(o.a, i);
+    const approx x = from_both_sides(o.a, i);
     const logistic s = ap_logistic(x, how);
     return ap_mul(at(o.b, i), ap_mul(s.p, ap_mul_add(x, s.q, ap_exact(1), how)));
 }
 
 RO_INLINE approx gelu_erf_grad_of(operands o, int64_t i, order how) {
-    const approx x = at(o.a, i), half_square = ap_mul(ap_exact((real)-0.5), ap_mul(x, x));
+    const approx x = from_both_sides(o.a, i);
+    const approx half_square = ap_mul(ap_exact((real)-0.5), ap_mul(x, x));
     const approx xg = ap_mul(x, ap_exp(half_square, how));
     const approx density = ap_exact((real)0x1.988454p-2);
     return ap_mul(at(o.b, i), ap_mul_add(xg, density, ap_normal_cdf(x, how), how));
@@ -91,7 +104,7 @@ RO_INLINE approx gelu_erf_grad_of(operands o, int64_t i, order how) {
 
 /* With t = tanh: 0.5 (1 + t) = p and 1 - t^2 = 4 p q, so the slope is p + 2 x p q v. */
 RO_INLINE approx gelu_grad_of(operands o, int64_t i, order how) {
-    const approx x = at(o.a, i);
+    const approx x = from_both_sides(o.a, i);
     const logistic s = ap_logistic(gelu_argument(x, how), how);
     const approx w = ap_one_and_square((real)(3.0f * RO_GELU_C1), x.v, how);
     const approx v = ap_mul(ap_exact(2 * (real)RO_GELU_C0), w);

@@ -156,12 +156,19 @@ RO_INLINE RO_F RO_OF(gelu_tanh)(RO_F x) {
     return RO_OF(tanh_any)(MUL(MUL(K(RO_GELU_C0), x), w));
 }
 
+/* x, but the least finite number for -inf: a function that is x times a factor of +0 far below 0
+ * then has its limit there, where -inf times +0 is a NaN. A NaN in x comes from the factor. */
+RO_INLINE RO_F RO_OF(above_minus_infinity)(RO_F x) {
+    return RO_OF(cut_below)(x, K(-RO_F32_MAX));
+}
+
 RO_INLINE RO_F RO_OF(gelu)(RO_F x) {
-    return MUL(MUL(K(0.5f), x), ADD(K(1.0f), RO_OF(gelu_tanh)(x)));
+    RO_F t = RO_OF(gelu_tanh)(x);
+    return MUL(MUL(K(0.5f), RO_OF(above_minus_infinity)(x)), ADD(K(1.0f), t));
 }
 
 RO_INLINE RO_F RO_OF(silu)(RO_F x) {
-    return MUL(x, RO_OF(sigmoid)(x));
+    return MUL(RO_OF(above_minus_infinity)(x), RO_OF(sigmoid)(x));
 }
 
 /* SPEC 2.8. What x has above 0, less |x| times the part of a normal distribution beyond |x|. */
@@ -179,11 +186,18 @@ RO_INLINE RO_F RO_OF(gelu_erf)(RO_F x) {
     return RO_OF(unless_nan)(x, y);
 }
 
+/* x cut off at c above and at -c below. A NaN becomes c. */
+RO_INLINE RO_F RO_OF(cut_both)(RO_F x, float c) {
+    return RO_OF(cut_below)(RO_OF(cut_above)(x, K(c)), K(-c));
+}
+
 /* The factors of dy in the operators of gradients. y: the function's result. */
+
+/* From 8 on, s is +0 whatever b is; an infinite v would make it a NaN. */
 RO_INLINE RO_F RO_OF(gelu_slope)(RO_F x) {
-    RO_F t = RO_OF(gelu_tanh)(x), s = FMA(NEG(t), t, K(1.0f));
-    RO_F v = MUL(K(RO_GELU_C0), FMA(K(3.0f * RO_GELU_C1), MUL(x, x), K(1.0f)));
-    return FMA(MUL(MUL(K(0.5f), x), s), v, MUL(K(0.5f), ADD(K(1.0f), t)));
+    RO_F t = RO_OF(gelu_tanh)(x), s = FMA(NEG(t), t, K(1.0f)), b = RO_OF(cut_both)(x, 8.0f);
+    RO_F v = MUL(K(RO_GELU_C0), FMA(K(3.0f * RO_GELU_C1), MUL(b, b), K(1.0f)));
+    return FMA(MUL(MUL(K(0.5f), b), s), v, MUL(K(0.5f), ADD(K(1.0f), t)));
 }
 
 RO_INLINE RO_F RO_OF(tanh_slope)(RO_F y) {
@@ -199,14 +213,13 @@ RO_INLINE RO_F RO_OF(sigmoid_slope)(RO_F y) {
 }
 
 RO_INLINE RO_F RO_OF(silu_slope)(RO_F x) {
-    RO_F s = RO_OF(sigmoid)(x);
-    return MUL(s, FMA(x, SUB(K(1.0f), s), K(1.0f)));
+    RO_F s = RO_OF(sigmoid)(x), b = RO_OF(cut_both)(x, RO_F32_MAX);
+    return MUL(s, FMA(b, SUB(K(1.0f), s), K(1.0f)));
 }
 
 /* SPEC 2.8. */
 RO_INLINE RO_F RO_OF(gelu_erf_slope)(RO_F x) {
-    RO_F b = RO_OF(cut_below)(RO_OF(cut_above)(x, K(0x1.7999aap2f)), K(-0x1.7999aap2f));
-    RO_F z = MUL(b, b);
+    RO_F b = RO_OF(cut_both)(x, 0x1.7999aap2f), z = MUL(b, b);
     RO_F n = K(0x1.197bfcp-26f), d = FMA(K(0x1.6470a6p-30f), z, K(0x1.51b49ap-22f));
     n = FMA(n, z, K(0x1.bf3eaap-21f)), d = FMA(d, z, K(0x1.4b04a6p-17f));
     n = FMA(n, z, K(0x1.1dd906p-15f)), d = FMA(d, z, K(0x1.f0bcdap-13f));

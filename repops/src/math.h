@@ -24,6 +24,9 @@
 
 #define RO_MINUS_INFINITY_BITS UINT32_C(0xff800000)
 #define RO_INFINITY_BITS       UINT32_C(0x7f800000)
+#define RO_F32_MAX             0x1.fffffep127f
+#define RO_F32_INFINITY        __builtin_inff()
+#define RO_F32_NAN             __builtin_nanf("")
 
 RO_INLINE float ro_from_bits(uint32_t bits) {
     float value;

@@ -38,16 +38,19 @@ static double exact_rsqrt(double x) {
 static double exact_sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
+/* x times what goes to 0 faster: the limit is 0. */
+static int is_minus_infinity(double x) {
+    return isinf(x) && x < 0;
+}
 static double exact_silu(double x) {
-    return x / (1 + exp(-x));
+    return is_minus_infinity(x) ? 0 : x / (1 + exp(-x));
 }
 static double exact_gelu(double x) {
-    return x / (1 + exp(-2 * TWO_OVER_PI_ROOT * (x + 0.044715 * x * x * x)));
+    return is_minus_infinity(x) ? 0
+                                : x / (1 + exp(-2 * TWO_OVER_PI_ROOT * (x + 0.044715 * x * x * x)));
 }
 static double exact_gelu_erf(double x) {
-    if (isinf(x))
-        return x > 0 ? x : 0; /* the limit */
-    return 0.5 * x * erfc(-x * 0.70710678118654752440);
+    return is_minus_infinity(x) ? 0 : 0.5 * x * erfc(-x * 0.70710678118654752440);
 }
 static double exact_gelu_erf_slope(double x) {
     if (fabs(x) > 40)

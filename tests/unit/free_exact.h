@@ -45,8 +45,13 @@ static inline ld exact_gelu_argument(ld x) {
     return 2 * (ld)RO_GELU_C0 * x * (1 + (ld)RO_GELU_C1 * x * x);
 }
 
+/* Functions of infinities are their limits: SPEC 6. */
 static inline ld exact_slope(int op, ld x) {
     const ld s = exact_logistic(x);
+    const int has_limit =
+        op == RO_OP_SILU_GRAD || op == RO_OP_GELU_ERF_GRAD || op == RO_OP_GELU_GRAD;
+    if (has_limit && isinf(x))
+        return x > 0;
     switch (op) {
     case RO_OP_TANH_GRAD: return 1 - x * x;
     case RO_OP_SIGMOID_GRAD: return x * (1 - x);
@@ -65,6 +70,8 @@ static inline ld exact_element(const op_case *c, int64_t e) {
     const ld x = in_at(c, 0, e);
     if (op >= RO_OP_TANH_GRAD && op <= RO_OP_GELU_ERF_GRAD)
         return in_at(c, 1, e) * exact_slope(op, x);
+    if ((op == RO_OP_SILU || op == RO_OP_GELU || op == RO_OP_GELU_ERF) && x == -(ld)INFINITY)
+        return 0;
     switch (op) {
     case RO_OP_GELU_GRAD: return in_at(c, 1, e) * exact_slope(op, x);
     case RO_OP_DIV_CONST: return x / attr_at(c, 0);

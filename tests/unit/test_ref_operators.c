@@ -156,7 +156,51 @@ Test(elementwise, gelu_and_its_slope_agree_with_double_precision) {
 Test(elementwise, gelu_of_what_is_not_small) {
     const float x[] = {0.0f, -0.0f, 100, -100, INFINITY, -INFINITY};
     on(RO_OP_GELU, x, NULL, 6);
-    EXPECT(&a, 0.0f, -0.0f, 100, -0.0f, INFINITY, ro_from_bits(RO_QNAN_BITS));
+    EXPECT(&a, 0.0f, -0.0f, 100, -0.0f, INFINITY, -0.0f);
+}
+
+/* SPEC 6, "Limits": what a function, or a slope (dy = 1), is from -1000 downward and from 1000
+ * upward; NaN: the argument itself. */
+static const struct {
+    int op;
+    float below, above;
+} limits[] = {
+    {RO_OP_TANH, -1, 1},      {RO_OP_ERF, -1, 1},          {RO_OP_SIGMOID, 0, 1},
+    {RO_OP_GELU_GRAD, 0, 1},  {RO_OP_SILU_GRAD, -0.0f, 1}, {RO_OP_GELU_ERF_GRAD, 0, 1},
+    {RO_OP_ERF_GRAD, 0, 0},   {RO_OP_EXP, 0, INFINITY},    {RO_OP_GELU, -0.0f, NAN},
+    {RO_OP_SILU, -0.0f, NAN}, {RO_OP_GELU_ERF, 0, NAN},    {RO_OP_RELU, 0, NAN},
+};
+
+Test(elementwise, functions_and_slopes_of_huge_arguments_have_their_limits) {
+    const float far[] = {1e3f, 3e19f, FLT_MAX, INFINITY}, one = 1;
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        for (int k = 0; k < 8; k++) {
+            const float x = k < 4 ? -far[k] : far[k - 4];
+            const float want = k < 4 ? limits[i].below : limits[i].above;
+            on(limits[i].op, &x, ro_op_describe(limits[i].op)->max_inputs == 2 ? &one : NULL, 1);
+            EXPECT(&a, want != want ? x : want);
+        }
+}
+
+Test(elementwise, functions_and_slopes_of_a_nan_are_nan) {
+    const float one = 1;
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        const uint32_t nan = 0xffc12345;
+        on(limits[i].op, (const void *)&nan,
+           ro_op_describe(limits[i].op)->max_inputs == 2 ? &one : NULL, 1);
+        EXPECT_BITS(&a, RO_QNAN_BITS);
+    }
+}
+
+/* Zeros and subnormals: x times the slope at 0, with the sign of zeros. */
+Test(elementwise, functions_of_tiny_arguments_are_nearly_linear) {
+    const float x[] = {0.0f, -0.0f, 0x1p-149f, -0x1p-149f, 0x1p-127f, -0x1p-127f};
+    on(RO_OP_GELU, x, NULL, 6);
+    EXPECT(&a, 0.0f, -0.0f, 0.0f, -0.0f, 0x1p-128f, -0x1p-128f);
+    on(RO_OP_SILU, x, NULL, 6);
+    EXPECT(&a, 0.0f, -0.0f, 0.0f, -0.0f, 0x1p-128f, -0x1p-128f);
+    on(RO_OP_GELU_ERF, x, NULL, 6);
+    EXPECT(&a, 0.0f, 0.0f, 0.0f, -0.0f, 0x1p-128f, -0x1p-128f);
 }
 
 /* The argument's step is 1/64; `h` is that of a central difference. */
