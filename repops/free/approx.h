@@ -42,6 +42,11 @@ RO_INLINE real ap_sqrt_of(real x) {
 #endif
 }
 
+/* y, or a NaN where x overflowed, so that y divided by x is not 0: SPEC 7.1 and 9. */
+RO_INLINE real ap_unless_infinite(real x, real y) {
+    return x < (real)__builtin_inf() ? y : (real)__builtin_nan("");
+}
+
 RO_INLINE double ap_size(real x) {
     return (double)ap_abs(x);
 }

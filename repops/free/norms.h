@@ -15,7 +15,7 @@ RO_INLINE approx ln_rstd_of(operands o, int64_t i, order how) {
     /* the root halves a small relative error; a large one has a root of its own */
     const real root = ap_sqrt_of(square.v);
     const approx r = {root, ap_error(square) / ap_size(root), 1, 0};
-    return ap_div(ap_exact(1), r);
+    return ap_div(ap_exact(ap_unless_infinite(square.v, 1)), r);
 }
 
 RO_INLINE approx layernorm_of(operands o, int64_t i, order how) {

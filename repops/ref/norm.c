@@ -3,8 +3,7 @@
 
 uint32_t ro_ref_ln_rstd(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    float variance = loadf(in, 0, e) / (float)call->attr[0];
-    return result(1.0f / ro_sqrt(variance + attrf(call, 1)));
+    return result(ro_rstd(loadf(in, 0, e), (float)call->attr[0], attrf(call, 1)));
 }
 
 uint32_t ro_ref_layernorm(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {

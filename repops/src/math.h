@@ -223,6 +223,12 @@ RO_INLINE float ro_cos_turn(uint32_t k) {
     return ro_sin_turn(k + (UINT32_C(1) << 22));
 }
 
+/* SPEC 7.1: ln_rstd. A variance that overflowed has no root: 1 / inf would make its row +0. */
+RO_INLINE float ro_rstd(float ss, float n, float eps) {
+    const float v = ss / n + eps;
+    return ro_canon(v < RO_F32_INFINITY ? 1.0f / ro_sqrt(v) : RO_F32_NAN);
+}
+
 /* SPEC 9: lr_schedule. attr: kind, base, min, warmup, total. */
 RO_INLINE float ro_learning_rate(const int64_t *attr, int32_t step) {
     float base = ro_from_bits((uint32_t)attr[1]), low = ro_from_bits((uint32_t)attr[2]);

@@ -225,7 +225,8 @@ static inline ld exact_norm(const op_case *c, int64_t e) {
     const int64_t cols = c->in[0].dim[c->in[0].ndim - 1], r = e / cols, i = e % cols;
     const ld x = in_at(c, 0, e), n = (ld)cols;
     switch (c->call.op) {
-    case RO_OP_LN_RSTD: return 1 / sqrtl(x / (ld)c->call.attr[0] + attr_at(c, 1));
+    case RO_OP_LN_RSTD:
+        return isinf(x) ? (ld)NAN : 1 / sqrtl(x / (ld)c->call.attr[0] + attr_at(c, 1));
     case RO_OP_LAYERNORM:
         return (x - in_at(c, 1, r)) * in_at(c, 2, r) * in_at(c, 3, i) + in_at(c, 4, i);
     case RO_OP_LN_DX: {

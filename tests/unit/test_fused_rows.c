@@ -5,6 +5,7 @@
 #include "tests/support/by_operators.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 
 static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
 enum { BACKENDS = sizeof backends / sizeof backends[0], LARGE = 70001, ROWS_MOST = 70 };
@@ -77,6 +78,32 @@ Test(fused_rows, softmax_gives_the_bytes_of_its_operators) {
 
 Test(fused_rows, log_softmax_gives_the_bytes_of_its_operators) {
     check_all(LOG_SOFTMAX);
+}
+
+/* A variance that overflowed: a row of beta would look like a result. */
+Test(fused_rows, layer_norm_of_a_row_that_overflows_is_nan_and_others_are_not) {
+    enum { ROWS = 3, COLS = 4 };
+    static const float huge[ROWS * COLS] = {1,     -2,     3,     -4,     1e19f, -2e19f,
+                                            3e19f, -4e19f, 1e18f, -2e18f, 3e18f, -4e18f};
+    static const float ones[COLS] = {1, 1, 1, 1}, zeros[COLS];
+    for (int b = 0; b < BACKENDS; b++) {
+        float y[ROWS * COLS], m[ROWS], r[ROWS], dx[ROWS * COLS], dgamma[COLS], dbeta[COLS];
+        ro_ctx *ctx = context(backends[b], 1, 1);
+        if (!ctx)
+            continue;
+        cr_assert(ro_layer_norm(ctx, ROWS, COLS, 1e-5f, huge, ones, zeros, y, m, r) == RO_OK);
+        cr_assert(ro_layer_norm_backward(ctx, ROWS, COLS, huge, ones, m, r, huge, dx, dgamma,
+                                         dbeta) == RO_OK);
+        for (int e = 0; e < ROWS * COLS; e++) {
+            cr_expect(isnan(y[e]) == (e / COLS == 1), "%s, y[%d]", backends[b], e);
+            cr_expect(isnan(dx[e]) == (e / COLS == 1), "%s, dx[%d]", backends[b], e);
+        }
+        for (int c = 0; c < COLS; c++) {
+            cr_expect(fabsf(y[c] - y[2 * COLS + c]) < 1e-5f);
+            cr_expect(isnan(dgamma[c]) && !isnan(dbeta[c]));
+        }
+        ro_ctx_destroy(ctx);
+    }
 }
 
 /* ---- outputs that no cache keeps, which are written past them (cpu/stream.h) ---- */

@@ -329,7 +329,7 @@ static const example products[] = {
 
 static const example norms[] = {
     {"ln_rstd", RO_OP_LN_RSTD, {2, 0}, 1, {F(1, 5)}, {N(8, 0, -1, INF, NAN)}, {0},
-     W(HALF, 0x7f800000, QNAN, 0, QNAN)},
+     W(HALF, 0x7f800000, QNAN, QNAN, QNAN)},
     {"ln_rstd adds eps to the variance", RO_OP_LN_RSTD, {4, 0x40400000}, 1, {F(1, 1)}, {N(4)}, {0},
      N(0.5f)},
     {"layernorm", RO_OP_LAYERNORM, {0}, 5, {F(2, 2, 2), F(1, 2), F(1, 2), F(1, 2), F(1, 2)},

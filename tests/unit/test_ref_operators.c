@@ -267,6 +267,14 @@ Test(layer_norm, pieces) {
     EXPECT(&a, 1.5f, 2.5f, -16, 52); /* rstd ((g - sg / 2) - xh (sgx / 2)) */
 }
 
+/* rstd = +0 would hide the overflow in a row of beta. */
+Test(layer_norm, a_variance_that_overflowed_has_no_rstd) {
+    const float ss[] = {FLT_MAX, INFINITY};
+    on(RO_OP_LN_RSTD, ss, NULL, 2);
+    ATTRS(&a, 1, 0);
+    EXPECT(&a, 1 / 0x1.fffffep63f, ro_from_bits(RO_QNAN_BITS));
+}
+
 Test(layer_norm, rstd_divides_by_a_rounded_root) {
     const float ss = 3;
     on(RO_OP_LN_RSTD, &ss, NULL, 1);

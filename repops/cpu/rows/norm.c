@@ -11,16 +11,12 @@ static int64_t rows(const ro_call *call) {
     return ro_shape_numel(&call->output) / width(call);
 }
 
-RO_INLINE float rstd_of(float ss, float n, float eps) {
-    return ro_canon(1.0f / ro_sqrt(ss / n + eps));
-}
-
 static void ln_rstd(const ro_job *job, int64_t first, int64_t last) {
     const float *restrict ss = (const float *)job->in[0] + first;
     float *restrict out = (float *)job->out + first;
     const float n = (float)job->call->attr[0], eps = attr_f32(job, 1);
     for (int64_t i = 0; i < last - first; i++)
-        out[i] = rstd_of(ss[i], n, eps);
+        out[i] = ro_rstd(ss[i], n, eps);
 }
 
 static void layernorm_row(const float *x, float mean, float rstd, const float *gamma,
@@ -76,7 +72,7 @@ static void norm_rows(void *user, int64_t first, int64_t last, int worker) {
             ro_canon(sum_of_row(&(terms){.a = x}, j->cols, add_values, add_value) / n);
         const terms from_mean = {.a = x, .mean = mean};
         const float ss = sum_of_row(&from_mean, j->cols, add_squares, add_square);
-        const float rstd = rstd_of(ss, n, j->eps);
+        const float rstd = ro_rstd(ss, n, j->eps);
         j->statistic[0][r] = mean, j->statistic[1][r] = rstd;
         for (int64_t c = 0; c < j->cols; c += COLUMN_RUN) {
             const int64_t count = min_i64(COLUMN_RUN, j->cols - c);

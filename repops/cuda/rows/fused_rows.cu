@@ -206,7 +206,7 @@ struct norm_row {
             const float d = v - mean;
             return ro_fma(d, d, lane);
         };
-        const float rstd = ro_canon(1.0f / ro_sqrt(row.sum(add_square, x) / n + j.eps));
+        const float rstd = ro_rstd(row.sum(add_square, x), n, j.eps);
         const auto norm = [=](float v, float gamma, float beta) {
             return ro_fma((v - mean) * rstd, gamma, beta);
         };

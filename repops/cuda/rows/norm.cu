@@ -11,9 +11,7 @@ static int64_t width(const ro_call *call) {
 
 static ro_status ln_rstd(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *ss = floats(in[0]), n = (float)call->attr[0], eps = attr_f(call, 1);
-    return map<float>(d, call, out, [=] __device__(int64_t i) {
-        return ro_canon(1.0f / ro_sqrt(ss[i] / n + eps));
-    });
+    return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_rstd(ss[i], n, eps); });
 }
 
 struct layernorm_of {
