@@ -16,8 +16,8 @@ RO_INLINE approx adamw_v_of(operands o, int64_t i, order how) {
 
 /* p: c1; q: c2; r: -lr; s: eps; t: decay. The root halves the error of v / c2. */
 RO_INLINE approx adamw_w_of(operands o, int64_t i, order how) {
-    const approx w = at(o.a, i), m = ap_relative((real)o.b[i] / o.p.v, 1);
-    const approx root = ap_relative(ap_sqrt_of((real)o.c[i] / o.q.v), 2);
+    const approx w = at(o.a, i), root = ap_relative(ap_sqrt_of((real)o.c[i] / o.q.v), 2);
+    const approx m = ap_relative(ap_unless_infinite(root.v, (real)o.b[i] / o.p.v), 1);
     const approx sum = ap_add(root, o.s);
     /* of two terms that are not negative: the root's roundings and its own */
     const approx u = o.s.v >= 0 ? ap_div(m, ap_relative(sum.v, 3)) : ap_div(m, sum);

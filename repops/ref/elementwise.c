@@ -106,8 +106,7 @@ uint32_t ro_ref_bias_correction(const ro_call *call, int64_t e, const ro_acc *ac
 
 uint32_t ro_ref_clip_scale(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    float norm = ro_sqrt(loadf(in, 0, e)), limit = attrf(call, 0);
-    return result(norm > limit ? limit / norm : 1.0f);
+    return result(ro_clip_scale(loadf(in, 0, e), attrf(call, 0)));
 }
 
 uint32_t ro_ref_adamw_m(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
@@ -124,11 +123,9 @@ uint32_t ro_ref_adamw_v(const ro_call *call, int64_t e, const ro_acc *acc, const
 
 uint32_t ro_ref_adamw_w(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    float w = loadf(in, 0, e), m = loadf(in, 1, e), v = loadf(in, 2, e);
-    float c1 = loadf(in, 3, 0), c2 = loadf(in, 4, 0), lr = loadf(in, 5, 0);
-    float u = (m * (1.0f / c1)) / (ro_sqrt(v * (1.0f / c2)) + attrf(call, 0));
-    u = ro_fma(attrf(call, 1), w, u);
-    return result(ro_fma(-lr, u, w));
+    ro_adamw_scalars s = {1.0f / loadf(in, 3, 0), 1.0f / loadf(in, 4, 0), loadf(in, 5, 0),
+                          attrf(call, 0), attrf(call, 1)};
+    return result(ro_adamw_w(loadf(in, 0, e), loadf(in, 1, e), loadf(in, 2, e), s));
 }
 
 /* The gradient as clipped, with the decay of the weights in it. */

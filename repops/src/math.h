@@ -229,6 +229,24 @@ RO_INLINE float ro_rstd(float ss, float n, float eps) {
     return ro_canon(v < RO_F32_INFINITY ? 1.0f / ro_sqrt(v) : RO_F32_NAN);
 }
 
+/* SPEC 9: clip_scale. A norm that overflowed has no inverse: 1 / inf would make the update +0. */
+RO_INLINE float ro_clip_scale(float sumsq, float most) {
+    const float n = ro_sqrt(sumsq);
+    return ro_canon(!(n > most) ? 1.0f : n < RO_F32_INFINITY ? most / n : RO_F32_NAN);
+}
+
+/* What adamw_w reads beside tensors; the scales are 1 / c1 and 1 / c2. */
+typedef struct {
+    float m_scale, v_scale, lr, eps, decay;
+} ro_adamw_scalars;
+
+/* SPEC 9: adamw_w. Where v overflowed, the quotient would be 0. */
+RO_INLINE float ro_adamw_w(float w, float m, float v, ro_adamw_scalars s) {
+    const float root = ro_sqrt(v * s.v_scale), u = (m * s.m_scale) / (root + s.eps);
+    const float change = root < RO_F32_INFINITY ? u : RO_F32_NAN;
+    return ro_canon(ro_fma(-s.lr, ro_fma(s.decay, w, change), w));
+}
+
 /* SPEC 9: lr_schedule. attr: kind, base, min, warmup, total. */
 RO_INLINE float ro_learning_rate(const int64_t *attr, int32_t step) {
     float base = ro_from_bits((uint32_t)attr[1]), low = ro_from_bits((uint32_t)attr[2]);

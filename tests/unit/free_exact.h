@@ -321,7 +321,8 @@ static inline ld exact_update(const op_case *c, int64_t e) {
     case RO_OP_ADAMW_M: return a * x + (1 - a) * (y * in_at(c, 2, 0));
     case RO_OP_ADAMW_V: return a * x + (1 - a) * powl(y * in_at(c, 2, 0), 2);
     case RO_OP_ADAMW_W: {
-        const ld u = y / in_at(c, 3, 0) / (sqrtl(in_at(c, 2, e) / in_at(c, 4, 0)) + a);
+        const ld root = sqrtl(in_at(c, 2, e) / in_at(c, 4, 0));
+        const ld u = isinf(root) ? (ld)NAN : y / in_at(c, 3, 0) / (root + a);
         return -in_at(c, 5, 0) * (d * x + u) + x;
     }
     case RO_OP_SGD_M: return a * x + (d * in_at(c, 2, e) + y * in_at(c, 3, 0));

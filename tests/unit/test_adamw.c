@@ -3,6 +3,7 @@
 #include "repops/tools/op_data.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 
 static const char *const backends[] = {"scalar", "avx2", "avx512", "neon"};
 enum { BACKENDS = sizeof backends / sizeof backends[0], TENSORS = 4, LARGE = 70001 };
@@ -103,6 +104,24 @@ Test(adamw, steps_of_several_parameters_are_those_of_each) {
     for (int t = 0; t < 3; t++)
         cr_expect(memcmp(got[t], want[t], (size_t)at * 4) == 0);
     ro_ctx_destroy(ctx);
+}
+
+/* Of a gradient that nothing clips; a change of m / inf would be none, without a sign of trouble.
+ */
+Test(adamw, a_square_that_overflowed_shows_in_its_weight_alone) {
+    const float w[] = {1, 1}, m[] = {0, 0}, v[] = {0, 0}, g[] = {1e20f, 1};
+    const float clip = 1, c = 0.1f, rate = 1e-3f;
+    const ro_adamw_step s = {2, 0.9f, 0.9f, 1e-8f, 0, &clip, &c, &c, &rate};
+    for (int b = 0; b < BACKENDS; b++) {
+        float out[3][2];
+        ro_ctx *ctx;
+        if (ro_ctx_create(&(ro_options){.backend = backends[b]}, &ctx) != RO_OK)
+            continue;
+        cr_assert(ro_adamw(ctx, &s, w, m, v, g, out[0], out[1], out[2]) == RO_OK);
+        cr_expect(isnan(out[0][0]) && isinf(out[2][0]) && fabsf(out[0][1] - 0.999f) < 1e-6f, "%s",
+                  backends[b]);
+        ro_ctx_destroy(ctx);
+    }
 }
 
 Test(adamw, refuses_a_count_below_zero) {

@@ -346,12 +346,42 @@ Test(learning_rate, then_follows_its_kind) {
 }
 
 Test(optimizer, clip_scale) {
-    const float sum[] = {16, 6.25f, 4, 1, INFINITY, NAN}, want[] = {0.5f, 0.8f, 1, 1, 0, 1};
+    const float sum[] = {16, 6.25f, 4, 1, INFINITY, NAN}, want[] = {0.5f, 0.8f, 1, 1, NAN, 1};
     for (int i = 0; i < 6; i++) {
         on(RO_OP_CLIP_SCALE, &sum[i], NULL, 1);
         a.call.attr[0] = F(2);
         EXPECT(&a, want[i]);
     }
+}
+
+/* Finite gradients whose squares overflow: a factor of 0 would drop them without a word. */
+Test(optimizer, a_norm_that_overflowed_gives_no_factor) {
+    static float g[100];
+    for (int i = 0; i < 100; i++)
+        g[i] = 1e20f;
+    on(RO_OP_REDUCE_DOT, g, g, 100);
+    ATTRS(&a, 100, 100), a.call.output = shape1(1);
+    evaluate(&a);
+    const float sum = a.out.f[0];
+    cr_expect(sum == INFINITY);
+    on(RO_OP_CLIP_SCALE, &sum, NULL, 1);
+    a.call.attr[0] = F(1);
+    EXPECT_BITS(&a, RO_QNAN_BITS);
+    a.call.attr[0] = F(INFINITY); /* nothing is to be clipped */
+    EXPECT(&a, 1);
+}
+
+/* And those that underflow: no norm is below 0. */
+Test(optimizer, a_norm_that_underflowed_clips_nothing) {
+    const float g[] = {1e-25f, 1e-25f};
+    on(RO_OP_REDUCE_DOT, g, g, 2);
+    ATTRS(&a, 2, 2), a.call.output = shape1(1);
+    evaluate(&a);
+    const float sum = a.out.f[0];
+    cr_expect(sum == 0);
+    on(RO_OP_CLIP_SCALE, &sum, NULL, 1);
+    a.call.attr[0] = F(1);
+    EXPECT(&a, 1);
 }
 
 Test(optimizer, bias_correction_is_one_minus_a_power) {

@@ -42,10 +42,8 @@ static void bias_correction(const ro_job *job, int64_t first, int64_t last) {
 
 static void clip_scale(const ro_job *job, int64_t first, int64_t last) {
     const float *sumsq = job->in[0], most = attr_f32(job, 0);
-    for (int64_t i = first; i < last; i++) {
-        const float n = ro_sqrt(sumsq[i]);
-        ((float *)job->out)[i] = n > most ? ro_canon(most / n) : 1.0f;
-    }
+    for (int64_t i = first; i < last; i++)
+        ((float *)job->out)[i] = ro_clip_scale(sumsq[i], most);
 }
 
 /* ---- AdamW ---- */
@@ -58,19 +56,9 @@ RO_INLINE float next_v(float v, float gc, float beta, float rest) {
     return ro_canon(ro_fma(beta, v, rest * (gc * gc)));
 }
 
-/* What adamw_w reads beside tensors. */
-typedef struct {
-    float m_scale, v_scale, lr, eps, decay;
-} update;
-
-RO_INLINE update update_of(const float *c1, const float *c2, const float *lr, float eps,
-                           float decay) {
-    return (update){1.0f / *c1, 1.0f / *c2, *lr, eps, decay};
-}
-
-RO_INLINE float next_w(float w, float m, float v, const update *p) {
-    const float u = (m * p->m_scale) / (ro_sqrt(v * p->v_scale) + p->eps);
-    return ro_canon(ro_fma(-p->lr, ro_fma(p->decay, w, u), w));
+RO_INLINE ro_adamw_scalars scalars_of(const float *c1, const float *c2, const float *lr, float eps,
+                                      float decay) {
+    return (ro_adamw_scalars){1.0f / *c1, 1.0f / *c2, *lr, eps, decay};
 }
 
 static void adamw_m(const ro_job *job, int64_t first, int64_t last) {
@@ -98,11 +86,11 @@ static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
     const float *m = (const float *)job->in[1] + first;
     const float *v = (const float *)job->in[2] + first;
     float *out = (float *)job->out + first;
-    const update p =
-        update_of(job->in[3], job->in[4], job->in[5], attr_f32(job, 0), attr_f32(job, 1));
+    const ro_adamw_scalars p =
+        scalars_of(job->in[3], job->in[4], job->in[5], attr_f32(job, 0), attr_f32(job, 1));
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
-        out[i] = next_w(w[i], m[i], v[i], &p);
+        out[i] = ro_adamw_w(w[i], m[i], v[i], p);
 }
 
 /* All three at once; outputs may be the inputs. */
@@ -113,7 +101,7 @@ static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
     float *w_out = j->w_out + first, *m_out = j->m_out + first, *v_out = j->v_out + first;
     const float clip = *s->clip, beta1 = s->beta1, beta2 = s->beta2;
     const float rest1 = 1.0f - beta1, rest2 = 1.0f - beta2;
-    const update p = update_of(s->c1, s->c2, s->rate, s->eps, s->decay);
+    const ro_adamw_scalars p = scalars_of(s->c1, s->c2, s->rate, s->eps, s->decay);
     (void)worker;
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++) {
@@ -121,7 +109,7 @@ static void adamw_range(void *user, int64_t first, int64_t last, int worker) {
         const float mi = next_m(m[i], gc, beta1, rest1), vi = next_v(v[i], gc, beta2, rest2);
         m_out[i] = mi;
         v_out[i] = vi;
-        w_out[i] = next_w(wi, mi, vi, &p);
+        w_out[i] = ro_adamw_w(wi, mi, vi, p);
     }
 }
 

@@ -29,10 +29,8 @@ static ro_status bias_correction(ro_cuda *d, const ro_call *call, const void *co
 
 static ro_status clip_scale(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *sum = f32(in[0]), limit = attr_f(call, 0);
-    return map<float>(d, call, out, [=] __device__(int64_t i) {
-        const float norm = ro_sqrt(sum[i]);
-        return ro_canon(norm > limit ? limit / norm : 1.0f);
-    });
+    return map<float>(d, call, out,
+                      [=] __device__(int64_t i) { return ro_clip_scale(sum[i], limit); });
 }
 
 /* ---- AdamW ---- */
@@ -45,16 +43,6 @@ RO_DEVICE float next_v(float v, float gradient, float clip, float beta) {
     const float clipped = gradient * clip;
     return ro_canon(ro_fma(beta, v, (1.0f - beta) * (clipped * clipped)));
 }
-
-/* What adamw_w reads beside tensors. */
-struct update {
-    float m_scale, v_scale, rate, eps, decay;
-
-    RO_DEVICE float next_w(float w, float m, float v) const {
-        const float u = (m * m_scale) / (ro_sqrt(v * v_scale) + eps);
-        return ro_canon(ro_fma(-rate, ro_fma(decay, w, u), w));
-    }
-};
 
 static ro_status adamw_m(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *m = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]), beta = attr_f(call, 0);
@@ -73,7 +61,7 @@ static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in,
     const float *c1 = f32(in[3]), *c2 = f32(in[4]), *lr = f32(in[5]);
     const float eps = attr_f(call, 0), decay = attr_f(call, 1);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
-        return update{1.0f / *c1, 1.0f / *c2, *lr, eps, decay}.next_w(w[i], m[i], v[i]);
+        return ro_adamw_w(w[i], m[i], v[i], {1.0f / *c1, 1.0f / *c2, *lr, eps, decay});
     });
 }
 
@@ -103,8 +91,8 @@ template <int N> RO_DEVICE void store(float *p, const ro_pack<N> &v) {
 }
 
 template <int N>
-RO_DEVICE void step_elements(const ro_adamw_parameter &p, const update &u, float clip, int64_t from,
-                             int64_t end) {
+RO_DEVICE void step_elements(const ro_adamw_parameter &p, const ro_adamw_scalars &u, float clip,
+                             int64_t from, int64_t end) {
     for (int64_t i = from + N * threadIdx.x; i < end; i += N * STEP_THREADS) {
         const ro_pack<N> g = ro_load<N>(p.gradient + i);
         ro_pack<N> w = ro_load<N>(p.w + i), m = ro_load<N>(p.m + i), v = ro_load<N>(p.v + i);
@@ -112,7 +100,7 @@ RO_DEVICE void step_elements(const ro_adamw_parameter &p, const update &u, float
         for (int k = 0; k < N; k++) {
             m.at[k] = next_m(m.at[k], g.at[k], clip, p.step.beta1);
             v.at[k] = next_v(v.at[k], g.at[k], clip, p.step.beta2);
-            w.at[k] = u.next_w(w.at[k], m.at[k], v.at[k]);
+            w.at[k] = ro_adamw_w(w.at[k], m.at[k], v.at[k], u);
         }
         store<N>(p.m_out + i, m);
         store<N>(p.v_out + i, v);
@@ -140,7 +128,8 @@ __global__ void __launch_bounds__(STEP_THREADS)
             high = middle;
     }
     const ro_adamw_parameter &p = list.parameter[low];
-    const update u = {1.0f / *p.step.c1, 1.0f / *p.step.c2, *p.step.rate, p.step.eps, p.step.decay};
+    const ro_adamw_scalars u = {1.0f / *p.step.c1, 1.0f / *p.step.c2, *p.step.rate, p.step.eps,
+                                p.step.decay};
     const float clip = *p.step.clip;
     const int64_t from = (blockIdx.x - list.first[low]) * STEP_STRETCH;
     const int64_t left = p.step.count - from, most = STEP_STRETCH, end = left < most ? left : most;
