@@ -285,6 +285,33 @@ Test(attention_fused, keys_have_a_bias) {
         }
 }
 
+/* Finite numbers, whatever they are: SPEC 8. */
+Test(attention_fused, what_padding_holds_does_not_show) {
+    enum { KEYS = 200, PRESENT = 131, SIZE = 20 };
+    float bias[KEYS];
+    for (int64_t e = 0; e < KEYS; e++)
+        bias[e] = e < PRESENT ? 0.0f : -INFINITY;
+    for (int b = 0; b < 2 * BACKENDS; b++) {
+        ro_attention a = sizes(1, 2, 2, b % 2 ? 2 : KEYS, KEYS, SIZE, 0);
+        attention_tensors want = tensors_of(&a);
+        a.key_bias = bias;
+        tensors_fill(&want, 31, DATA_NORMAL);
+        ro_ctx *ctx = context(backends[b / 2], 2);
+        if (ctx) {
+            nodes_forward(ctx, &a, &want);
+            nodes_backward(ctx, &a, &want);
+            for (int64_t e = 0; e < want.k_count; e++)
+                if (e / SIZE % KEYS >= PRESENT)
+                    want.k[e] = -3e15f, want.v[e] = 3e15f;
+            compare(ctx, &a, &want, 2);
+            for (int64_t e = 0; e < want.k_count; e++)
+                cr_expect(e / SIZE % KEYS < PRESENT || (want.dk[e] == 0 && want.dv[e] == 0));
+        }
+        ro_ctx_destroy(ctx);
+        tensors_free(&want);
+    }
+}
+
 /* One NaN among finite values reaches exactly the rows that may see it. */
 Test(attention_fused, a_later_nan_does_not_reach_earlier_queries) {
     ro_attention a = sizes(1, 1, 1, 200, 200, 8, 1);

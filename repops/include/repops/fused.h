@@ -67,7 +67,12 @@ typedef struct {
     float scale;                         /* of the scores */
     const ro_attention_dropout *dropout; /* NULL: none; with causal it needs T = S */
     /* [B, S], whatever kv_rows is: added to every score of a key, -inf for padding, else +0. NULL:
-     * none. In the context's memory, like q; it has no gradient. */
+     * none. In the context's memory, like q; it has no gradient.
+     *
+     * k and v of padding are read all the same. Any numbers do, zeros for instance, as long as
+     * scores and products with v and dout are finite; a NaN or an infinity reaches every query,
+     * since -inf + NaN and 0 * inf are NaN. So fill memory that has no keys yet, or leave it out by
+     * `keys`, `kv_rows` and `causal`, which read nothing beyond. */
     const float *key_bias;
     /* Not 0: heads lie side by side in rows of tokens, which are so many elements apart: [B, T, H,
      * D], or k's and v's [B, kv_rows, G, D], as columns of a matrix that may be wider, as the
