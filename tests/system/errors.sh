@@ -41,6 +41,16 @@ expect 2 'no node' "$verde" run $job --out "$work/run" --fault element@1:nonsens
 cp "$work/run/run.json" "$work/before.json"
 expect 2 'another job' "$verde" run models/jobs/mlp.yaml --out "$work/run"
 expect 2 'with fault' "$verde" run $job --out "$work/run" --fault element
+# Files of somebody's own in the directory of a new run.
+for name in program data; do
+    mkdir "$work/own-$name"
+    echo mine > "$work/own-$name/$name"
+    expect 2 "a $name that a run would overwrite" "$verde" run $job --out "$work/own-$name"
+    [ "$(cat "$work/own-$name/$name")" = mine ]
+done
+# A run that was killed before its first checkpoint left its program there.
+cp "$work/run/program" "$work/own-program/program"
+expect 0 'run root' "$verde" run $job --out "$work/own-program"
 # What differs is said: a longer run is another job.
 longer() { sed -e "s,file: \.\./data,file: $PWD/models/data," -e "$1" $job > "$work/changed.yaml"; }
 longer 's/^steps: .*/steps: 24/'

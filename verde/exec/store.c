@@ -17,12 +17,38 @@ void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commit
     snprintf(path, 1024, "%s/state-%s", dir, hex);
 }
 
+/* A run that stopped before its first checkpoint leaves a program, and never data. */
+static bool is_in_the_way(const char *dir, const char *name) {
+    char path[1024];
+    vd_program left = {0};
+    vd_err unread = {0};
+    file_path(path, dir, name);
+    if (access(path, F_OK) != 0)
+        return false;
+    bool foreign = strcmp(name, "program") != 0 || vd_store_program(dir, &left, &unread) != VD_OK;
+    vd_program_free(&left);
+    return foreign;
+}
+
+static vd_status check_empty(const char *dir, vd_err *err) {
+    static const char *const names[] = {"program", "data"};
+    for (int i = 0; i < 2; i++)
+        if (is_in_the_way(dir, names[i]))
+            return vd_fail(err, VD_ERR_USAGE,
+                           "%s: holds no run.json, and a %s that a run would overwrite; give "
+                           "another directory",
+                           dir, names[i]);
+    return VD_OK;
+}
+
 vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *err) {
     char path[1024];
     vd_buf bytes = {0};
     if (strlen(dir) > 900)
         return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", dir);
     vd_status status = vd_make_dir(dir, err);
+    if (status == VD_OK)
+        status = check_empty(dir, err);
     vd_program_encode(program, &bytes);
     if (status == VD_OK && !vd_buf_ok(&bytes))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");

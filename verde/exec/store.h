@@ -36,7 +36,8 @@ void vd_run_log_free(vd_run_log *log);
 VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state,
                                      const vd_hash *logs, vd_err *err);
 
-/* Creates DIR if needed and stores the program's canonical bytes. */
+/* Creates DIR if needed and stores the program's canonical bytes. VD_ERR_USAGE: files that are no
+ * run's lie there. */
 VD_MUST_USE vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *err);
 VD_MUST_USE vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err);
 
