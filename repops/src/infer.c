@@ -40,17 +40,129 @@ ro_status ro_want_type(ro_check *c, int input, int dtype) {
                      ro_dtype_name(c->in[input].dtype));
 }
 
-ro_status ro_want_numel(ro_check *c, int input, int64_t numel) {
-    if (NUMEL(input) == numel)
-        return RO_OK;
-    return ro_refuse(c, "input %d must have %lld elements, got %lld", input, (long long)numel,
-                     (long long)NUMEL(input));
-}
-
 ro_status ro_want_same(ro_check *c, int input, int as) {
     if (ro_shape_equal(&c->in[input], &c->in[as]))
         return RO_OK;
     return ro_refuse(c, "inputs %d and %d must have the same shape", input, as);
+}
+
+/* ---- operands that have another shape than the tensor that they meet, SPEC 4 ---- */
+
+typedef struct {
+    char text[128];
+} shape_text;
+
+static shape_text text_of(const ro_shape *s) {
+    shape_text t = {"["};
+    size_t at = 1;
+    for (int i = 0; i < s->ndim; i++)
+        at += (size_t)snprintf(t.text + at, sizeof t.text - at, "%s%lld", i ? ", " : "",
+                               (long long)s->dim[i]);
+    snprintf(t.text + at, sizeof t.text - at, "]");
+    return t;
+}
+
+ro_status ro_want_one(ro_check *c, int input) {
+    if (NUMEL(input) == 1)
+        return RO_OK;
+    return ro_refuse(c, "input %d must have one element, got %s", input,
+                     text_of(&c->in[input]).text);
+}
+
+/* Without dimensions of one element: they leave every element where it is. */
+static ro_shape squeezed(const ro_shape *s, int ndim) {
+    ro_shape out = {.dtype = s->dtype};
+    for (int i = 0; i < ndim; i++)
+        if (s->dim[i] != 1)
+            out.dim[out.ndim++] = s->dim[i];
+    return out;
+}
+
+/* The dimensions of `got` are the first `ndim` of `as`, but for those of one element. */
+static int same_order(const ro_shape *got, const ro_shape *as, int ndim) {
+    const ro_shape a = squeezed(got, got->ndim), b = squeezed(as, ndim);
+    return a.ndim == b.ndim && memcmp(a.dim, b.dim, sizeof a.dim) == 0;
+}
+
+static int one_dimension(const ro_shape *s) {
+    return squeezed(s, s->ndim).ndim <= 1;
+}
+
+/* The leading dimensions of `of` whose product is `count`; -1: there are none. */
+static int leading(const ro_shape *of, int64_t cols, int64_t count) {
+    int ndim = of->ndim;
+    for (int64_t inner = 1; ndim > 0 && inner != cols; ndim--)
+        inner *= of->dim[ndim - 1];
+    int64_t outer = 1;
+    for (int i = 0; i < ndim; i++)
+        outer *= of->dim[i];
+    return outer == count ? ndim : -1;
+}
+
+ro_status ro_want_per_row(ro_check *c, int input, int of, int64_t cols, int64_t count) {
+    const ro_shape *s = &c->in[input];
+    const int ndim = leading(&c->in[of], cols, count);
+    if (NUMEL(input) == count &&
+        (one_dimension(s) || (ndim > 0 && same_order(s, &c->in[of], ndim))))
+        return RO_OK;
+    return ro_refuse(c, "input %d must have one element for each of %lld rows of %s, got %s", input,
+                     (long long)count, text_of(&c->in[of]).text, text_of(s).text);
+}
+
+ro_status ro_want_per_last(ro_check *c, int input, int of) {
+    const ro_shape *x = &c->in[of];
+    return ro_want_per_row(c, input, of, x->dim[x->ndim - 1], ro_rows_of(x));
+}
+
+/* Dimensions from attributes may have a product beyond 64 bits. */
+static int has_numel(int64_t numel, const ro_shape *dims) {
+    for (int i = 0; i < dims->ndim; i++)
+        if (dims->dim[i] == 0)
+            return numel == 0;
+    for (int i = 0; i < dims->ndim; numel /= dims->dim[i++])
+        if (numel % dims->dim[i] != 0)
+            return 0;
+    return numel == 1;
+}
+
+ro_status ro_want_dims(ro_check *c, int input, const ro_shape *want) {
+    const ro_shape *s = &c->in[input];
+    if (has_numel(NUMEL(input), want) && (one_dimension(s) || same_order(s, want, want->ndim)))
+        return RO_OK;
+    return ro_refuse(c, "input %d must be %s, got %s", input, text_of(want).text, text_of(s).text);
+}
+
+ro_status ro_want_vector(ro_check *c, int input, int64_t cols) {
+    return ro_want_dims(c, input, &(ro_shape){.ndim = 1, .dim = {cols}});
+}
+
+ro_status ro_want_matrix(ro_check *c, int input, int64_t rows, int64_t cols) {
+    return ro_want_dims(c, input, &(ro_shape){.ndim = 2, .dim = {rows, cols}});
+}
+
+/* b is the last dimensions of a. */
+static int is_suffix(const ro_shape *b, const ro_shape *a) {
+    const int more = a->ndim - b->ndim;
+    return more >= 0 && memcmp(b->dim, a->dim + more, (size_t)b->ndim * sizeof *b->dim) == 0;
+}
+
+/* b is one dimension, as long as the last ones of a together. */
+static int is_flat_suffix(const ro_shape *b, const ro_shape *a) {
+    int64_t length = 1;
+    for (int i = a->ndim - 1; i >= 0 && b->ndim == 1; i--) {
+        length *= a->dim[i];
+        if (length == b->dim[0])
+            return 1;
+    }
+    return 0;
+}
+
+ro_status ro_want_repeats(ro_check *c) {
+    const ro_shape *a = &c->in[0], *b = &c->in[1];
+    if (NUMEL(1) == 1 || is_suffix(b, a) || is_flat_suffix(b, a))
+        return RO_OK;
+    return ro_refuse(c, "%s does not repeat into %s: expected its last dimensions or one element",
+                     text_of(b).text, text_of(a).text);
 }
 
 ro_status ro_want_range(ro_check *c, int attr, int64_t lo, int64_t hi) {
@@ -64,7 +176,7 @@ ro_status ro_want_range(ro_check *c, int attr, int64_t lo, int64_t hi) {
 
 ro_status ro_want_scalar_step(ro_check *c, int input) {
     ro_status status = ro_want_type(c, input, RO_I32);
-    return status != RO_OK ? status : ro_want_numel(c, input, 1);
+    return status != RO_OK ? status : ro_want_one(c, input);
 }
 
 ro_status ro_declared(ro_check *c, int dtype) {
@@ -131,7 +243,7 @@ static ro_status (*const checks[RO_OP_END])(ro_check *) = {
     [RO_OP_LN_DGAMMA] = ro_check_columns,
     [RO_OP_LN_RSTD] = ro_check_ln_rstd,
     [RO_OP_LAYERNORM] = ro_check_layernorm,
-    [RO_OP_LN_DX] = ro_check_ln_dx,
+    [RO_OP_LN_DX] = ro_check_norm_dx,
     [RO_OP_XENT] = ro_check_xent,
     [RO_OP_XENT_GRAD] = ro_check_xent,
     [RO_OP_ATTN_MAX] = ro_check_attn_max,
@@ -175,7 +287,7 @@ static ro_status (*const checks[RO_OP_END])(ro_check *) = {
     [RO_OP_MAX_GRAD] = ro_check_max_grad,
     [RO_OP_EXPAND] = ro_check_expand,
     [RO_OP_RMSNORM] = ro_check_rmsnorm,
-    [RO_OP_RMS_DX] = ro_check_rms_dx,
+    [RO_OP_RMS_DX] = ro_check_norm_dx,
     [RO_OP_REDUCE_RMS_GX] = ro_check_reduce,
     [RO_OP_RMS_DGAMMA] = ro_check_columns,
     [RO_OP_CONV2D] = ro_check_conv2d,

@@ -26,12 +26,22 @@ typedef struct {
 /* Writes the sentence; returns RO_ERR_ARG. */
 ro_status ro_refuse(ro_check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 ro_status ro_want_type(ro_check *c, int input, int dtype);
-ro_status ro_want_numel(ro_check *c, int input, int64_t numel);
 ro_status ro_want_same(ro_check *c, int input, int as);
+/* One element, in any number of dimensions. */
+ro_status ro_want_one(ro_check *c, int input);
+/* SPEC 4: these dimensions, but for those of 1, or all of them as one. */
+ro_status ro_want_dims(ro_check *c, int input, const ro_shape *want);
+ro_status ro_want_vector(ro_check *c, int input, int64_t cols);
+/* SPEC 4: an element for each row of `cols` elements of input `of`, `count` of them. */
+ro_status ro_want_per_row(ro_check *c, int input, int of, int64_t cols, int64_t count);
+/* The same of rows along the last dimension. */
+ro_status ro_want_per_last(ro_check *c, int input, int of);
+/* `rows` rows of `cols` elements. */
+ro_status ro_want_matrix(ro_check *c, int input, int64_t rows, int64_t cols);
 ro_status ro_want_range(ro_check *c, int attr, int64_t lo, int64_t hi);
 ro_status ro_want_scalar_step(ro_check *c, int input);
-/* Input 1 repeats into input 0. */
-int ro_repeats(const ro_check *c);
+/* SPEC 4: input 1 repeats into input 0. */
+ro_status ro_want_repeats(ro_check *c);
 ro_status ro_want_output(ro_check *c, int64_t numel);
 ro_status ro_declared(ro_check *c, int dtype);
 /* All inputs are f32; the output is like the first. */
@@ -65,7 +75,7 @@ ro_status ro_check_reduce(ro_check *c);
 ro_status ro_check_columns(ro_check *c);
 ro_status ro_check_ln_rstd(ro_check *c);
 ro_status ro_check_layernorm(ro_check *c);
-ro_status ro_check_ln_dx(ro_check *c);
+ro_status ro_check_norm_dx(ro_check *c);
 ro_status ro_check_xent(ro_check *c);
 ro_status ro_check_attn_max(ro_check *c);
 ro_status ro_check_attn_exp(ro_check *c);
@@ -84,7 +94,6 @@ ro_status ro_check_argmax(ro_check *c);
 ro_status ro_check_max_grad(ro_check *c);
 ro_status ro_check_expand(ro_check *c);
 ro_status ro_check_rmsnorm(ro_check *c);
-ro_status ro_check_rms_dx(ro_check *c);
 ro_status ro_check_lr(ro_check *c);
 ro_status ro_check_scalar(ro_check *c);
 ro_status ro_check_adamw_moment(ro_check *c);

@@ -67,7 +67,7 @@ ro_status ro_check_embedding_grad(ro_check *c) {
         return ro_refuse(c, "output must be [V, C] with C = last dimension of dy");
     if (NUMEL(1) > INT64_C(1) << 31)
         return ro_refuse(c, "at most 2^31 positions");
-    return ro_want_numel(c, 1, ro_rows_of(&c->in[0]));
+    return ro_want_per_last(c, 1, 0);
 }
 
 ro_status ro_check_split_heads(ro_check *c) {
@@ -107,16 +107,9 @@ ro_status ro_check_concat(ro_check *c) {
 
 /* ---- elementwise ---- */
 
-int ro_repeats(const ro_check *c) {
-    return NUMEL(0) == 0 || (NUMEL(1) > 0 && NUMEL(0) % NUMEL(1) == 0);
-}
-
 ro_status ro_check_repeat(ro_check *c) {
     TRY(ro_all_f32(c));
-    if (!ro_repeats(c))
-        return ro_refuse(c, "%lld elements do not repeat into %lld", (long long)NUMEL(1),
-                         (long long)NUMEL(0));
-    return RO_OK;
+    return ro_want_repeats(c);
 }
 
 ro_status ro_check_same_pair(ro_check *c) {

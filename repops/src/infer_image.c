@@ -107,11 +107,11 @@ ro_status ro_check_bn_columns(ro_check *c) {
     const int64_t cols = c->call->attr[0];
     const int64_t groups = ro_blocks_of(cols > 0 ? NUMEL(0) / cols : 0, RO_COLUMN_GROUP);
     if (c->call->op == RO_OP_BN_SQDEV)
-        TRY(ro_want_numel(c, 1, groups * cols));
+        TRY(ro_want_matrix(c, 1, groups, cols));
     if (c->call->op == RO_OP_BN_DGAMMA) {
-        TRY(ro_want_numel(c, 1, NUMEL(0)));
-        TRY(ro_want_numel(c, 2, cols));
-        TRY(ro_want_numel(c, 3, cols));
+        TRY(ro_want_same(c, 1, 0));
+        TRY(ro_want_vector(c, 2, cols));
+        TRY(ro_want_vector(c, 3, cols));
     }
     return ro_want_output(c, groups * cols);
 }
@@ -124,11 +124,9 @@ ro_status ro_check_bn_merge(ro_check *c) {
     TRY(ro_want_range(c, 2, 1, RO_MAX_NUMEL));
     const int64_t cols = c->call->attr[0], rows = c->call->attr[1], per = c->call->attr[2];
     const int64_t count = (rows + per - 1) / per;
-    if (cols > 0 ? NUMEL(0) % cols != 0 || NUMEL(0) / cols != count : NUMEL(0) != 0)
-        return ro_refuse(c, "input 0 must have %lld rows of %lld elements, got %lld elements",
-                         (long long)count, (long long)cols, (long long)NUMEL(0));
+    TRY(ro_want_matrix(c, 0, count, cols));
     if (c->call->op == RO_OP_BN_MERGE_SQDEV)
-        TRY(ro_want_numel(c, 1, NUMEL(0)));
+        TRY(ro_want_same(c, 1, 0));
     return ro_want_output(c, ro_blocks_of(count, RO_COLUMN_GROUP) * cols);
 }
 
@@ -139,7 +137,7 @@ ro_status ro_check_batchnorm(ro_check *c) {
     if (backward)
         TRY(ro_want_same(c, 1, 0));
     for (int i = 1 + backward; i < c->call->input_count; i++)
-        TRY(ro_want_numel(c, i, c->in[0].dim[c->in[0].ndim - 1]));
+        TRY(ro_want_vector(c, i, c->in[0].dim[c->in[0].ndim - 1]));
     return RO_OK;
 }
 

@@ -16,29 +16,26 @@ static int64_t last_dim(const ro_shape *s) {
 
 ro_status ro_check_layernorm(ro_check *c) {
     TRY(ro_all_f32(c));
-    int64_t cols = last_dim(&c->in[0]), rows = ro_rows_of(&c->in[0]);
-    TRY(ro_want_numel(c, 1, rows));
-    TRY(ro_want_numel(c, 2, rows));
-    TRY(ro_want_numel(c, 3, cols));
-    return ro_want_numel(c, 4, cols);
+    TRY(ro_want_per_last(c, 1, 0));
+    TRY(ro_want_per_last(c, 2, 0));
+    TRY(ro_want_vector(c, 3, last_dim(&c->in[0])));
+    return ro_want_vector(c, 4, last_dim(&c->in[0]));
 }
 
-ro_status ro_check_ln_dx(ro_check *c) {
+ro_status ro_check_norm_dx(ro_check *c) {
     TRY(ro_all_f32(c));
-    int64_t cols = last_dim(&c->in[0]), rows = ro_rows_of(&c->in[0]);
-    TRY(ro_want_numel(c, 1, cols));
+    TRY(ro_want_vector(c, 1, last_dim(&c->in[0])));
     TRY(ro_want_same(c, 2, 0));
-    for (int i = 3; i < 7; i++)
-        TRY(ro_want_numel(c, i, rows));
+    for (int i = 3; i < c->call->input_count; i++)
+        TRY(ro_want_per_last(c, i, 0));
     return RO_OK;
 }
 
 ro_status ro_check_xent(ro_check *c) {
-    int64_t rows = ro_rows_of(&c->in[0]);
     for (int i = 0; i < c->call->input_count; i++)
         TRY(ro_want_type(c, i, i == 3 ? RO_I32 : RO_F32));
     for (int i = 1; i < c->call->input_count; i++)
-        TRY(ro_want_numel(c, i, rows));
+        TRY(ro_want_per_last(c, i, 0));
     c->want = c->in[c->call->input_count == 4 ? 3 : 0];
     c->want.dtype = RO_F32;
     return RO_OK;
@@ -59,31 +56,20 @@ ro_status ro_check_kept(ro_check *c) {
 
 ro_status ro_check_softmax(ro_check *c) {
     TRY(ro_all_f32(c));
-    int64_t rows = ro_rows_of(&c->in[0]);
-    TRY(ro_want_numel(c, 1, rows));
-    return ro_want_numel(c, 2, rows);
+    TRY(ro_want_per_last(c, 1, 0));
+    return ro_want_per_last(c, 2, 0);
 }
 
 ro_status ro_check_softmax_grad(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(ro_want_same(c, 1, 0));
-    return ro_want_numel(c, 2, ro_rows_of(&c->in[0]));
+    return ro_want_per_last(c, 2, 0);
 }
 
 ro_status ro_check_rmsnorm(ro_check *c) {
     TRY(ro_all_f32(c));
-    int64_t cols = last_dim(&c->in[0]);
-    TRY(ro_want_numel(c, 1, ro_rows_of(&c->in[0])));
-    return ro_want_numel(c, 2, cols);
-}
-
-ro_status ro_check_rms_dx(ro_check *c) {
-    TRY(ro_all_f32(c));
-    int64_t cols = last_dim(&c->in[0]), rows = ro_rows_of(&c->in[0]);
-    TRY(ro_want_numel(c, 1, cols));
-    TRY(ro_want_same(c, 2, 0));
-    TRY(ro_want_numel(c, 3, rows));
-    return ro_want_numel(c, 4, rows);
+    TRY(ro_want_per_last(c, 1, 0));
+    return ro_want_vector(c, 2, last_dim(&c->in[0]));
 }
 
 /* ---- attention ---- */
@@ -113,8 +99,9 @@ ro_status ro_check_attn_max(ro_check *c) {
 
 ro_status ro_check_attn_exp(ro_check *c) {
     TRY(ro_check_scores(c));
-    int64_t keys = last_dim(&c->in[0]);
-    return ro_want_numel(c, 1, ro_rows_of(&c->in[0]) * blocks_of(keys));
+    ro_shape mc = c->in[0];
+    mc.dim[mc.ndim - 1] = blocks_of(last_dim(&c->in[0]));
+    return ro_want_dims(c, 1, &mc);
 }
 
 ro_status ro_check_attn_av(ro_check *c) {
@@ -149,21 +136,21 @@ ro_status ro_check_attn_out(ro_check *c) {
         return ro_refuse(c, "at most %d key blocks", ATTN_BLOCKS_MAX);
     if (ac->ndim != mc->ndim + 1 || memcmp(ac->dim, mc->dim, (size_t)mc->ndim * sizeof *mc->dim))
         return ro_refuse(c, "input 1 must be the shape of input 0 with one more dimension");
-    TRY(ro_want_numel(c, 2, ro_rows_of(mc)));
+    TRY(ro_want_per_last(c, 2, 0));
     c->want.dim[c->want.ndim - 1] = last_dim(ac);
     return RO_OK;
 }
 
 ro_status ro_check_attn_prob(ro_check *c) {
     TRY(ro_check_scores(c));
-    TRY(ro_want_numel(c, 1, ro_rows_of(&c->in[0])));
-    return ro_want_numel(c, 2, ro_rows_of(&c->in[0]));
+    TRY(ro_want_per_last(c, 1, 0));
+    return ro_want_per_last(c, 2, 0);
 }
 
 ro_status ro_check_attn_dscore(ro_check *c) {
     TRY(ro_check_scores(c));
     TRY(ro_want_same(c, 1, 0));
-    return ro_want_numel(c, 2, ro_rows_of(&c->in[0]));
+    return ro_want_per_last(c, 2, 0);
 }
 
 /* Both directions. */
@@ -200,13 +187,13 @@ ro_status ro_check_lr(ro_check *c) {
 
 ro_status ro_check_scalar(ro_check *c) {
     TRY(ro_all_f32(c));
-    return ro_want_numel(c, 0, 1);
+    return ro_want_one(c, 0);
 }
 
 ro_status ro_check_adamw_moment(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(ro_want_same(c, 1, 0));
-    return ro_want_numel(c, 2, 1);
+    return ro_want_one(c, 2);
 }
 
 ro_status ro_check_adamw_w(ro_check *c) {
@@ -214,7 +201,7 @@ ro_status ro_check_adamw_w(ro_check *c) {
     TRY(ro_want_same(c, 1, 0));
     TRY(ro_want_same(c, 2, 0));
     for (int i = 3; i < 6; i++)
-        TRY(ro_want_numel(c, i, 1));
+        TRY(ro_want_one(c, i));
     return RO_OK;
 }
 
@@ -225,6 +212,6 @@ ro_status ro_check_sgd(ro_check *c) {
     for (int i = 1; i < tensors; i++)
         TRY(ro_want_same(c, i, 0));
     for (int i = tensors; i < c->call->input_count; i++)
-        TRY(ro_want_numel(c, i, 1));
+        TRY(ro_want_one(c, i));
     return RO_OK;
 }

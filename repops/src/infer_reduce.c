@@ -56,23 +56,15 @@ ro_status ro_check_reduce(ro_check *c) {
     int64_t cols = c->call->attr[0], block = c->call->attr[1], rows = ro_view_rows(c->call);
     TRY(ro_want_range(c, 1, 1, RO_REDUCE_BLOCK));
     switch (c->call->op) {
-    case RO_OP_REDUCE_DOT:
-        if (!ro_repeats(c))
-            return ro_refuse(c, "%lld elements do not repeat into %lld", (long long)NUMEL(1),
-                             (long long)NUMEL(0));
-        break;
+    case RO_OP_REDUCE_DOT: TRY(ro_want_repeats(c)); break;
     case RO_OP_REDUCE_SQDEV:
-    case RO_OP_REDUCE_EXPSUM: TRY(ro_want_numel(c, 1, rows)); break;
+    case RO_OP_REDUCE_EXPSUM: TRY(ro_want_per_row(c, 1, 0, cols, rows)); break;
     case RO_OP_REDUCE_LN_GX:
-        TRY(ro_want_numel(c, 1, cols));
-        TRY(ro_want_numel(c, 2, NUMEL(0)));
-        TRY(ro_want_numel(c, 3, rows));
-        TRY(ro_want_numel(c, 4, rows));
-        break;
     case RO_OP_REDUCE_RMS_GX:
-        TRY(ro_want_numel(c, 1, cols));
-        TRY(ro_want_numel(c, 2, NUMEL(0)));
-        TRY(ro_want_numel(c, 3, rows));
+        TRY(ro_want_vector(c, 1, cols));
+        TRY(ro_want_same(c, 2, 0));
+        for (int i = 3; i < c->call->input_count; i++)
+            TRY(ro_want_per_row(c, i, 0, cols, rows));
         break;
     default: break;
     }
@@ -83,8 +75,8 @@ ro_status ro_check_columns(ro_check *c) {
     TRY(ro_check_view(c));
     int64_t cols = c->call->attr[0], rows = cols > 0 ? NUMEL(0) / cols : 0;
     if (c->call->op != RO_OP_SUM_ROWS)
-        TRY(ro_want_numel(c, 1, NUMEL(0)));
+        TRY(ro_want_same(c, 1, 0));
     for (int i = 2; i < c->call->input_count; i++)
-        TRY(ro_want_numel(c, i, rows));
+        TRY(ro_want_per_row(c, i, 0, cols, rows));
     return ro_want_output(c, ro_blocks_of(rows, RO_COLUMN_GROUP) * cols);
 }

@@ -149,6 +149,18 @@ static inline void roll_matmul(op_case *c, dice *d) {
     c->call.attr[4] = roll(d, 3);
 }
 
+/* What repeats is a tensor, a row, several rows, a part of a row, or one element. */
+static inline void roll_repeated(op_case *c, dice *d, int64_t rows, int64_t cols) {
+    c->in[1] = roll(d, 2) ? c->in[0] : roll(d, 2) ? shape1(cols) : shape1(1);
+    if (rows % 2 == 0 && roll(d, 4) == 0) {
+        c->in[0] = shape_of(RO_F32, 3, rows / 2, 2, cols, 0);
+        c->in[1] = roll(d, 2) ? shape2(2, cols) : shape1(2 * cols);
+    } else if (cols % 3 == 0 && roll(d, 2)) {
+        c->in[0] = shape_of(RO_F32, 3, rows, cols / 3, 3, 0);
+        c->in[1] = shape1(3);
+    }
+}
+
 static inline void roll_reduce(op_case *c, dice *d) {
     const int64_t rows = roll_dim(d, 100), cols = roll_dim(d, 2200);
     const int64_t block = roll(d, 3) == 0 ? roll_dim(d, 1024) : roll(d, 2) ? 1024 : 128;
@@ -159,9 +171,7 @@ static inline void roll_reduce(op_case *c, dice *d) {
     c->call.attr[1] = block;
     c->call.output = shape1(rows * ((cols + block - 1) / block));
     if (c->call.op == RO_OP_REDUCE_DOT)
-        c->in[1] = roll(d, 2) ? c->in[0] : roll(d, 2) ? shape1(cols) : shape1(1 + roll(d, 3));
-    while (c->call.op == RO_OP_REDUCE_DOT && rows * cols % ro_shape_numel(&c->in[1]) != 0)
-        c->in[1].dim[0]--;
+        roll_repeated(c, d, rows, cols);
     if (c->call.op == RO_OP_REDUCE_LN_GX) {
         c->in[1] = shape1(cols);
         c->in[2] = c->in[0];
