@@ -4,7 +4,8 @@
 #include "repops/ref/ref.h"
 
 static ro_status fail(char *why, size_t size, const char *what) {
-    snprintf(why, size, "self-test of the reference: %s", what);
+    if (why && size)
+        snprintf(why, size, "self-test of the reference: %s", what);
     return RO_ERR_DEVICE;
 }
 

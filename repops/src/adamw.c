@@ -1,14 +1,132 @@
 /* ro_adamw and ro_adamw_all: checks. */
+#include <stdlib.h>
+
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
+#include "repops/src/operands.h"
+
+enum {
+    TENSORS = 11, /* of a parameter, scalars too */
+    OUTPUTS = 8,  /* the first one */
+    PARAMETERS_MAX = 1 << 24,
+};
+
+static void list(const ro_adamw_parameter *p, ro_operand operands[TENSORS]) {
+    const int64_t n = p->step.count, one = n > 0;
+    const ro_operand all[TENSORS] = {{"w", ro_words(p->w, n), RO_READ},
+                                     {"m", ro_words(p->m, n), RO_READ},
+                                     {"v", ro_words(p->v, n), RO_READ},
+                                     {"gradient", ro_words(p->gradient, n), RO_READ},
+                                     {"clip", ro_words(p->step.clip, one), RO_READ},
+                                     {"c1", ro_words(p->step.c1, one), RO_READ},
+                                     {"c2", ro_words(p->step.c2, one), RO_READ},
+                                     {"rate", ro_words(p->step.rate, one), RO_READ},
+                                     {"w_out", ro_words(p->w_out, n), RO_WRITTEN, 1 << 0},
+                                     {"m_out", ro_words(p->m_out, n), RO_WRITTEN, 1 << 1},
+                                     {"v_out", ro_words(p->v_out, n), RO_WRITTEN, 1 << 2}};
+    for (int i = 0; i < TENSORS; i++)
+        operands[i] = all[i];
+}
+
+static ro_status check(ro_ctx *ctx, const ro_adamw_parameter *p) {
+    ro_operand operands[TENSORS];
+    if (p->step.count < 0 || p->step.count > RO_MAX_NUMEL)
+        return ro_fail(ctx, RO_ERR_ARG, "adamw: count must be 0..2^40, got %lld",
+                       (long long)p->step.count);
+    list(p, operands);
+    return ro_check_operands(ctx, "adamw", operands, TENSORS);
+}
+
+/* ---- memory of different parameters ---- */
+
+/* An output. */
+typedef struct {
+    uintptr_t first, end;
+    int64_t parameter;
+} range;
+
+static int by_address(const void *a, const void *b) {
+    const range *x = a, *y = b;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+static range range_of(const ro_operand *o, int64_t parameter) {
+    const uintptr_t at = (uintptr_t)o->memory.at;
+    return (range){at, at + (uintptr_t)o->memory.width, parameter};
+}
+
+static int64_t list_outputs(int64_t count, const ro_adamw_parameter *parameter, range *out) {
+    ro_operand operands[TENSORS];
+    int64_t found = 0;
+    for (int64_t p = 0; p < count; p++) {
+        list(&parameter[p], operands);
+        for (int i = OUTPUTS; i < TENSORS && parameter[p].step.count > 0; i++)
+            out[found++] = range_of(&operands[i], p);
+    }
+    qsort(out, (size_t)found, sizeof *out, by_address);
+    return found;
+}
+
+/* Whether an output of another parameter overlaps what r reads. Outputs ascend and are apart, so
+ * that the last one that begins before r ends overlaps it if any does. */
+static int is_overwritten(const range *r, const range *out, int64_t count) {
+    int64_t low = 0;
+    for (int64_t high = count; low < high;) {
+        const int64_t mid = (low + high) / 2;
+        if (out[mid].first < r->end)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low > 0 && out[low - 1].end > r->first && out[low - 1].parameter != r->parameter;
+}
+
+/* A parameter whose memory an output of another one overlaps; -1: none. */
+static int64_t overlapped(int64_t count, const ro_adamw_parameter *parameter, range *out) {
+    const int64_t outputs = list_outputs(count, parameter, out);
+    ro_operand operands[TENSORS];
+    for (int64_t i = 1; i < outputs; i++)
+        if (out[i - 1].end > out[i].first)
+            return out[i].parameter;
+    for (int64_t p = 0; p < count; p++) {
+        list(&parameter[p], operands);
+        for (int i = 0; i < OUTPUTS && parameter[p].step.count > 0; i++) {
+            const range r = range_of(&operands[i], p);
+            if (is_overwritten(&r, out, outputs))
+                return p;
+        }
+    }
+    return -1;
+}
+
+static ro_status check_apart(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter) {
+    range *out = ro_host_alloc(ctx, (size_t)count * (TENSORS - OUTPUTS) * sizeof *out);
+    if (!out)
+        return ro_fail(ctx, RO_ERR_MEMORY, "adamw: no memory to check %lld parameters",
+                       (long long)count);
+    const int64_t bad = overlapped(count, parameter, out);
+    ro_host_free(ctx, out);
+    return bad < 0 ? RO_OK
+                   : ro_fail(ctx, RO_ERR_ARG,
+                             "adamw: an output of another parameter overlaps memory of number %lld",
+                             (long long)bad);
+}
 
 ro_status ro_adamw_all(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *parameter) {
-    for (int64_t i = 0; i < count; i++)
-        if (parameter[i].step.count < 0 || parameter[i].step.count > RO_MAX_NUMEL)
-            return ro_fail(ctx, RO_ERR_ARG, "adamw: count must be 0..2^40, got %lld",
-                           (long long)parameter[i].step.count);
+    if (!ctx || (count > 0 && !parameter))
+        return ro_missing(ctx, "adamw", ctx ? "parameter" : "ctx");
+    if (count < 0 || count > PARAMETERS_MAX)
+        return ro_fail(ctx, RO_ERR_ARG, "adamw: a call takes 0..%d parameters, got %lld",
+                       PARAMETERS_MAX, (long long)count);
+    ro_status status = RO_OK;
+    for (int64_t i = 0; i < count && status == RO_OK; i++)
+        status = check(ctx, &parameter[i]);
+    if (status == RO_OK && count > 1)
+        status = check_apart(ctx, count, parameter);
+    if (status != RO_OK)
+        return status;
     const ro_fpenv env = ro_fpenv_enter();
-    const ro_status status = ro_ctx_table(ctx)->adamw(ctx, count, parameter);
+    status = ro_ctx_table(ctx)->adamw(ctx, count, parameter);
     ro_fpenv_leave(env);
     return status;
 }
@@ -16,6 +134,8 @@ ro_status ro_adamw_all(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *par
 ro_status ro_adamw(ro_ctx *ctx, const ro_adamw_step *step, const float *w, const float *m,
                    const float *v, const float *gradient, float *w_out, float *m_out,
                    float *v_out) {
+    if (!ctx || !step)
+        return ro_missing(ctx, "adamw", ctx ? "step" : "ctx");
     const ro_adamw_parameter one = {*step, w, m, v, gradient, w_out, m_out, v_out};
     return ro_adamw_all(ctx, 1, &one);
 }

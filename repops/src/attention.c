@@ -2,6 +2,7 @@
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/math.h"
+#include "repops/src/operands.h"
 
 #define KEYS_MAX ((int64_t)(RO_CRUMB_LOADS - 1) / 2 * RO_ATTN_BLOCK) /* SPEC.md section 11 */
 
@@ -33,6 +34,12 @@ static ro_status check_sizes(ro_ctx *ctx, const ro_attention *a) {
     return RO_OK;
 }
 
+/* Elements of `rows` rows of `heads` heads for each of the batch; row: of ro_attention. */
+static int fits(const ro_attention *a, int64_t heads, int64_t rows, int64_t row) {
+    const int64_t size = row > 0 ? row : heads * a->head_size;
+    return rows <= RO_MAX_NUMEL / size && (rows == 0 || a->batch <= RO_MAX_NUMEL / (rows * size));
+}
+
 static ro_status check(ro_ctx *ctx, ro_attention *a) {
     const ro_status status = check_sizes(ctx, a);
     if (status != RO_OK)
@@ -52,6 +59,9 @@ static ro_status check(ro_ctx *ctx, ro_attention *a) {
         if (rows[i].value != 0 && (rows[i].value < rows[i].least || rows[i].value > rows[i].most))
             return ro_fail(ctx, RO_ERR_ARG, "attention: `%s` must be 0 or at least %lld, got %lld",
                            rows[i].name, (long long)rows[i].least, (long long)rows[i].value);
+    if (!fits(a, a->heads, a->queries, a->q_row) || !fits(a, a->heads, a->queries, a->out_row) ||
+        !fits(a, a->kv_heads, a->kv_rows, a->k_row) || !fits(a, a->kv_heads, a->kv_rows, a->v_row))
+        return ro_fail(ctx, RO_ERR_ARG, "attention: a tensor has at most 2^40 elements");
     if (a->causal && a->queries > a->keys)
         return ro_fail(ctx, RO_ERR_ARG,
                        "attention: causal needs at least as many keys as queries, "
@@ -103,13 +113,69 @@ static void empty_backward(const ro_attention_grad_job *j) {
     set_heads(a, j->dv, a->kv_heads, a->keys, a->v_row, 0);
 }
 
+/* ---- memory ---- */
+
+/* The rows of a tensor of queries. */
+static ro_pieces query_rows(const ro_attention *a, const float *at, int64_t row) {
+    const int64_t width = a->heads * a->head_size * 4;
+    return (ro_pieces){at, a->batch * a->queries, row ? row * 4 : width, width};
+}
+
+/* The rows of a tensor of keys or values, without the room behind those of the last head. */
+static ro_pieces key_rows(const ro_attention *a, const float *at, int64_t row) {
+    const int64_t size = a->head_size * 4, width = a->kv_heads * size;
+    if (a->keys == 0)
+        return (ro_pieces){0};
+    if (row)
+        return (ro_pieces){at, (a->batch - 1) * a->kv_rows + a->keys, row * 4, width};
+    return (ro_pieces){at, a->batch * a->kv_heads, a->kv_rows * size, a->keys * size};
+}
+
+static ro_pieces statistic(const ro_attention *a, const float *at) {
+    return ro_words(at, a->batch * a->heads * a->queries);
+}
+
+static ro_status check_forward(ro_ctx *ctx, const ro_attention_job *j) {
+    const ro_attention *a = j->a;
+    const ro_operand operands[] = {
+        {"q", query_rows(a, j->q, a->q_row), RO_READ},
+        {"k", key_rows(a, j->k, a->k_row), RO_READ},
+        {"v", key_rows(a, j->v, a->v_row), RO_READ},
+        {"key_bias", ro_words(a->key_bias, a->batch * a->keys), RO_OPTIONAL},
+        {"out", query_rows(a, j->out, a->out_row), RO_WRITTEN},
+        {"m", statistic(a, j->m), RO_WRITTEN | RO_OPTIONAL},
+        {"l", statistic(a, j->l), RO_WRITTEN | RO_OPTIONAL}};
+    return ro_check_operands(ctx, "attention", operands, 7);
+}
+
+static ro_status check_backward(ro_ctx *ctx, const ro_attention_grad_job *j) {
+    const ro_attention *a = j->a;
+    const ro_operand operands[] = {
+        {"q", query_rows(a, j->q, a->q_row), RO_READ},
+        {"k", key_rows(a, j->k, a->k_row), RO_READ},
+        {"v", key_rows(a, j->v, a->v_row), RO_READ},
+        {"key_bias", ro_words(a->key_bias, a->batch * a->keys), RO_OPTIONAL},
+        {"out", query_rows(a, j->out, a->out_row), RO_READ},
+        {"m", statistic(a, j->m), RO_READ},
+        {"l", statistic(a, j->l), RO_READ},
+        {"dout", query_rows(a, j->dout, a->out_row), RO_READ},
+        {"dq", query_rows(a, j->dq, a->q_row), RO_WRITTEN},
+        {"dk", key_rows(a, j->dk, a->k_row), RO_WRITTEN},
+        {"dv", key_rows(a, j->dv, a->v_row), RO_WRITTEN}};
+    return ro_check_operands(ctx, "attention", operands, 11);
+}
+
 ro_status ro_attention_forward(ro_ctx *ctx, const ro_attention *wanted, const float *q,
                                const float *k, const float *v, float *out, float *m, float *l) {
+    if (!ctx || !wanted)
+        return ro_missing(ctx, "attention", ctx ? "a" : "ctx");
     ro_attention a = *wanted;
+    const ro_attention_job job = {&a, q, k, v, out, m, l};
     ro_status status = check(ctx, &a);
+    if (status == RO_OK)
+        status = check_forward(ctx, &job);
     if (status != RO_OK)
         return status;
-    const ro_attention_job job = {&a, q, k, v, out, m, l};
     const ro_fpenv env = ro_fpenv_enter();
     if (empty(&a) && !ro_ctx_on(ctx))
         empty_forward(&job);
@@ -123,6 +189,8 @@ ro_status ro_attention_backward(ro_ctx *ctx, const ro_attention *wanted, const f
                                 const float *k, const float *v, const float *out, const float *m,
                                 const float *l, const float *dout, float *dq, float *dk,
                                 float *dv) {
+    if (!ctx || !wanted)
+        return ro_missing(ctx, "attention", ctx ? "a" : "ctx");
     ro_attention a = *wanted;
     ro_status status = check(ctx, &a);
     if (status != RO_OK)
@@ -132,6 +200,9 @@ ro_status ro_attention_backward(ro_ctx *ctx, const ro_attention *wanted, const f
                        "attention: the backward pass needs kv_rows 0 and, if "
                        "causal, as many keys as queries");
     const ro_attention_grad_job job = {&a, q, k, v, out, m, l, dout, dq, dk, dv};
+    status = check_backward(ctx, &job);
+    if (status != RO_OK)
+        return status;
     const ro_fpenv env = ro_fpenv_enter();
     if (empty(&a) && !ro_ctx_on(ctx))
         empty_backward(&job);

@@ -1,6 +1,7 @@
 #include "repops/src/backend.h"
 #include "repops/src/cuda.h"
 #include "repops/src/fpenv.h"
+#include "repops/src/operands.h"
 
 #include <sched.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ struct ro_ctx {
     char error[256];
 };
 
-/* What ro_ctx_error(NULL) says: why this thread's last ro_ctx_create failed. */
+/* What ro_ctx_error(NULL) says: why this thread's last call without a context failed. */
 static _Thread_local char create_error[256];
 
 static ro_status fail_create(ro_status status, const char *format, const char *detail) {
@@ -37,7 +38,10 @@ static ro_status fail_create(ro_status status, const char *format, const char *d
 ro_status ro_fail(ro_ctx *ctx, ro_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    vsnprintf(ctx->error, sizeof ctx->error, format, args);
+    if (ctx)
+        vsnprintf(ctx->error, sizeof ctx->error, format, args);
+    else
+        vsnprintf(create_error, sizeof create_error, format, args);
     va_end(args);
     return status;
 }
@@ -193,6 +197,8 @@ static ro_status check_options(ro_options *options) {
 ro_status ro_ctx_create(const ro_options *wanted, ro_ctx **out) {
     ro_options options = wanted ? *wanted : (ro_options){0};
     const backend_entry *backend;
+    if (!out)
+        return ro_missing(NULL, "ctx_create", "out");
     *out = NULL;
     int index;
     ro_device *device = NULL;
@@ -323,17 +329,17 @@ void ro_parallel_for(ro_ctx *ctx, int64_t count, int64_t grain, double us, ro_ta
 }
 
 ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input, void *output) {
-    if (call->op <= RO_OP_NONE || call->op >= RO_OP_END)
+    if (!ctx || !call)
+        return ro_missing(ctx, "run", ctx ? "call" : "ctx");
+    if (!ro_op_describe(call->op))
         return ro_fail(ctx, RO_ERR_ARG, "there is no operator %d", (int)call->op);
+    ro_status status = ro_check_tensors(ctx, call, input, output);
+    if (status != RO_OK || ro_shape_numel(&call->output) == 0) /* kernels need not know of it */
+        return status;
     const ro_kernel *kernel = &ctx->table.kernel[call->op];
     const ro_job job = {ctx, call, input, output};
     const ro_fpenv env = ro_fpenv_enter();
-    ro_status status = RO_OK;
-    if (!kernel->run && !kernel->range)
-        status = ro_fail(ctx, RO_ERR_ARG, "there is no operator %d", (int)call->op);
-    else if (ro_shape_numel(&call->output) == 0)
-        ; /* nothing to compute: kernels need not know of it */
-    else if (kernel->run)
+    if (kernel->run)
         status = kernel->run(&job);
     else
         ro_for_items(&job, kernel->items ? kernel->items(call) : ro_shape_numel(&call->output),

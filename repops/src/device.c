@@ -1,6 +1,7 @@
 /* Contexts on a device: its table, and its memory. */
 #include "repops/device.h"
 #include "repops/src/backend.h"
+#include "repops/src/operands.h"
 
 #include <string.h>
 
@@ -111,8 +112,10 @@ int ro_ctx_in_host_memory(const ro_ctx *ctx) {
 }
 
 void *ro_alloc(ro_ctx *ctx, size_t size) {
-    ro_device *device = ro_ctx_on(ctx);
     void *block = NULL;
+    if (!ctx && ro_missing(ctx, "alloc", "ctx") != RO_OK)
+        return NULL;
+    ro_device *device = ro_ctx_on(ctx);
     if (device)
         return pass(ctx, device->functions->alloc(device, size, &block)) == RO_OK ? block : NULL;
     block = ro_host_alloc(ctx, size ? size : 1);
@@ -129,6 +132,18 @@ void ro_free(ro_ctx *ctx, void *block) {
         ro_host_free(ctx, block);
 }
 
+static ro_status check_copy(ro_ctx *ctx, const char *function, void *to, const void *from,
+                            size_t size) {
+    const ro_pieces a = {to, 1, (int64_t)size, (int64_t)size}, b = {from, 1, a.step, a.width};
+    if (!ctx || (size > 0 && (!to || !from)))
+        return ro_missing(ctx, function, !ctx ? "ctx" : to ? "from" : "to");
+    if (size > (size_t)RO_MAX_NUMEL * 4)
+        return ro_fail(ctx, RO_ERR_ARG, "%s: `size` must be at most 2^42, got %zu", function, size);
+    if (ro_pieces_meet(&a, &b))
+        return ro_fail(ctx, RO_ERR_ARG, "%s: the memory of `to` overlaps that of `from`", function);
+    return RO_OK;
+}
+
 static ro_status host_copy(void *to, const void *from, size_t size) {
     if (size > 0)
         memcpy(to, from, size);
@@ -136,24 +151,35 @@ static ro_status host_copy(void *to, const void *from, size_t size) {
 }
 
 ro_status ro_write(ro_ctx *ctx, void *to, const void *from, size_t size) {
+    const ro_status status = check_copy(ctx, "write", to, from, size);
+    if (status != RO_OK)
+        return status;
     ro_device *device = ro_ctx_on(ctx);
     return device ? pass(ctx, device->functions->write(device, to, from, size))
                   : host_copy(to, from, size);
 }
 
 ro_status ro_read(ro_ctx *ctx, void *to, const void *from, size_t size) {
+    const ro_status status = check_copy(ctx, "read", to, from, size);
+    if (status != RO_OK)
+        return status;
     ro_device *device = ro_ctx_on(ctx);
     return device ? pass(ctx, device->functions->read(device, to, from, size))
                   : host_copy(to, from, size);
 }
 
 ro_status ro_copy(ro_ctx *ctx, void *to, const void *from, size_t size) {
+    const ro_status status = check_copy(ctx, "copy", to, from, size);
+    if (status != RO_OK)
+        return status;
     ro_device *device = ro_ctx_on(ctx);
     return device ? pass(ctx, device->functions->copy(device, to, from, size))
                   : host_copy(to, from, size);
 }
 
 ro_status ro_wait(ro_ctx *ctx) {
+    if (!ctx)
+        return ro_missing(ctx, "wait", "ctx");
     ro_device *device = ro_ctx_on(ctx);
     return device ? pass(ctx, device->functions->wait(device)) : RO_OK;
 }
@@ -165,6 +191,12 @@ size_t ro_ctx_peak(ro_ctx *ctx) {
 
 ro_status ro_tree_roots(ro_ctx *ctx, int64_t count, const void *const *data, const size_t *size,
                         uint8_t *root) {
+    if (!ctx || (count > 0 && (!data || !size || !root)))
+        return ro_missing(ctx, "tree_roots",
+                          !ctx    ? "ctx"
+                          : !data ? "data"
+                          : !size ? "size"
+                                  : "root");
     ro_device *device = ro_ctx_on(ctx);
     if (!device)
         return ro_fail(ctx, RO_ERR_UNSUPPORTED, "tree_roots: backend %s computes in host memory",
@@ -175,6 +207,9 @@ ro_status ro_tree_roots(ro_ctx *ctx, int64_t count, const void *const *data, con
     for (int64_t i = 0; i < count; i++)
         if (size[i] == 0 || size[i] > (size_t)RO_MAX_NUMEL * 4)
             return ro_fail(ctx, RO_ERR_ARG, "tree_roots: `size` must be 1..2^42, got %zu", size[i]);
+        else if (!data[i])
+            return ro_fail(ctx, RO_ERR_ARG, "tree_roots: tensor %lld must not be NULL",
+                           (long long)i);
     return count ? pass(ctx, device->functions->tree_roots(device, count, data, size, root))
                  : RO_OK;
 }

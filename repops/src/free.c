@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "repops/src/fpenv.h"
+#include "repops/src/operands.h"
 
 /* ---- reports ---- */
 
@@ -121,6 +122,8 @@ static ro_status find_device(ro_ctx *ctx, const ro_profile *profile, ro_device *
 
 ro_status ro_free_open(ro_ctx *ctx, const ro_profile *profile) {
     ro_device *device;
+    if (!ctx || !profile)
+        return ro_missing(ctx, "free_open", ctx ? "profile" : "ctx");
     ro_status status = check_profile(ctx, profile);
     return status == RO_OK ? find_device(ctx, profile, &device) : status;
 }
@@ -166,11 +169,36 @@ static ro_status check(ro_ctx *ctx, const ro_profile *profile, const ro_rounding
     if (r->mode != RO_FREE_F32 && r->mode != RO_FREE_VALUES &&
         (r->bits < RO_ROUND_BITS_MIN || r->bits > RO_ROUND_BITS_MAX))
         return ro_fail(ctx, RO_ERR_ARG, "`bits` must be 16..32, got %d", (int)r->bits);
-    if ((r->mode == RO_FREE_SYMBOLS || r->mode == RO_FREE_FOLLOW) && !r->symbol)
-        return ro_fail(ctx, RO_ERR_ARG, "`symbol` must be given for symbols");
-    if (r->mode == RO_FREE_VALUES && !r->value)
-        return ro_fail(ctx, RO_ERR_ARG, "`value` must be given for values");
+    if (r->call_count < 0)
+        return ro_fail(ctx, RO_ERR_ARG, "`call_count` must be at least 0, got %lld",
+                       (long long)r->call_count);
     return RO_OK;
+}
+
+static ro_pieces dense(const void *at, int64_t size) {
+    return (ro_pieces){at, 1, size, size};
+}
+
+/* What the mode reads and writes beside the tensors, none of which it overlaps. */
+static ro_status check_beside(ro_ctx *ctx, const ro_rounding *r, const ro_call *call,
+                              const void *const *input, void *output) {
+    const int64_t n = ro_shape_numel(&call->output);
+    const int values = r->mode == RO_FREE_VALUES, symbols = r->mode == RO_FREE_SYMBOLS;
+    const int64_t calls = r->mode == RO_FREE_REPLAY ? r->call_count : 0;
+    ro_operand o[6] = {
+        {"call", dense(r->call, calls * (int64_t)sizeof *r->call), RO_READ},
+        {"symbol", dense(r->symbol, symbols || r->mode == RO_FREE_FOLLOW ? n : 0),
+         symbols ? RO_WRITTEN : RO_READ},
+        {"value", dense(r->value, values ? n * 8 : 0), RO_WRITTEN},
+        {"bound", dense(r->bound, values ? n * 8 : 0), RO_WRITTEN | RO_OPTIONAL},
+        {"output", dense(output, values ? 0 : n * 4), RO_READ},
+    };
+    ro_status status = ro_check_operands(ctx, "free_run", o, 5);
+    for (int i = 0; i < call->input_count && n > 0 && status == RO_OK; i++) {
+        o[5] = (ro_operand){"input", ro_words(input[i], ro_shape_numel(&call->input[i])), RO_READ};
+        status = ro_check_operands(ctx, "free_run", o, 6);
+    }
+    return status;
 }
 
 ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *rounding,
@@ -180,11 +208,25 @@ ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding 
     if (!report)
         report = &unread;
     *report = (ro_free_report){0};
+    if (!ctx || !profile || !rounding || !call)
+        return ro_missing(ctx, "free_run",
+                          !ctx        ? "ctx"
+                          : !profile  ? "profile"
+                          : !rounding ? "rounding"
+                                      : "call");
     ro_status status = check(ctx, profile, rounding);
     if (status != RO_OK)
         return status;
     if (!ro_op_is_free(call->op))
         return ro_fail(ctx, RO_ERR_ARG, "operator %d has no free kernel", (int)call->op);
+    const int values = rounding->mode == RO_FREE_VALUES; /* they are the output then */
+    if (values && !rounding->value && ro_shape_numel(&call->output) != 0)
+        return ro_missing(ctx, "free_run", "value");
+    status = ro_check_tensors(ctx, call, input, values ? (void *)rounding->value : output);
+    if (status == RO_OK)
+        status = check_beside(ctx, rounding, call, input, output);
+    if (status != RO_OK)
+        return status;
     ro_device *device;
     if ((status = find_device(ctx, profile, &device)) != RO_OK)
         return status;

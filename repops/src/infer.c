@@ -140,10 +140,14 @@ ro_status ro_want_matrix(ro_check *c, int input, int64_t rows, int64_t cols) {
     return ro_want_dims(c, input, &(ro_shape){.ndim = 2, .dim = {rows, cols}});
 }
 
-/* b is the last dimensions of a. */
+/* b is the last dimensions of a, perhaps after some of 1. */
 static int is_suffix(const ro_shape *b, const ro_shape *a) {
     const int more = a->ndim - b->ndim;
-    return more >= 0 && memcmp(b->dim, a->dim + more, (size_t)b->ndim * sizeof *b->dim) == 0;
+    int first = 0;
+    while (first < b->ndim && b->dim[first] == 1)
+        first++;
+    return more >= 0 && memcmp(b->dim + first, a->dim + more + first,
+                               (size_t)(b->ndim - first) * sizeof *b->dim) == 0;
 }
 
 /* b is one dimension, as long as the last ones of a together. */
@@ -341,6 +345,11 @@ static ro_status ro_check_inputs(ro_check *c, const ro_op_info *info) {
 }
 
 ro_status ro_infer(ro_call *call, char *why, size_t why_size) {
+    if (!call) {
+        if (why && why_size)
+            snprintf(why, why_size, "infer: `call` must not be NULL");
+        return RO_ERR_ARG;
+    }
     ro_check c = {.call = call, .in = call->input, .why = why, .why_size = why_size};
     const ro_op_info *info = ro_op_describe(call->op);
     if (!info)

@@ -1,6 +1,7 @@
 /* ro_linear: checks. */
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
+#include "repops/src/operands.h"
 
 /* 0 if a matrix of `rows` by `cols` is too large. */
 static int fits(int64_t rows, int64_t cols) {
@@ -8,7 +9,7 @@ static int fits(int64_t rows, int64_t cols) {
            (cols == 0 || rows <= RO_MAX_NUMEL / cols);
 }
 
-static ro_status check(ro_ctx *ctx, const ro_linear_layer *l, const float *z) {
+static ro_status check_layer(ro_ctx *ctx, const ro_linear_layer *l, const float *z) {
     if (!fits(l->rows, l->in) || !fits(l->in, l->out) || !fits(l->rows, l->out))
         return ro_fail(ctx, RO_ERR_ARG,
                        "linear: rows * in, in * out and rows * out must be 0..2^40, got %lld rows, "
@@ -22,13 +23,30 @@ static ro_status check(ro_ctx *ctx, const ro_linear_layer *l, const float *z) {
     return RO_OK;
 }
 
+static ro_status check_memory(ro_ctx *ctx, const ro_linear_job *j) {
+    const ro_linear_layer *l = &j->layer;
+    const ro_operand operands[] = {
+        {"x", ro_words(j->x, l->rows * l->in), RO_READ},
+        {"w", ro_words(j->w, l->in * l->out), RO_READ},
+        {"bias", ro_words(j->bias, l->out), RO_OPTIONAL},
+        {"z", ro_words(j->z, l->rows * l->out), RO_WRITTEN | RO_OPTIONAL},
+        {"y", ro_words(j->y, l->rows * l->out), RO_WRITTEN}};
+    return ro_check_operands(ctx, "linear", operands, 5);
+}
+
 ro_status ro_linear(ro_ctx *ctx, const ro_linear_layer *layer, const float *x, const float *w,
                     const float *bias, float *z, float *y) {
-    ro_status status = check(ctx, layer, z);
+    if (!ctx || !layer)
+        return ro_missing(ctx, "linear", ctx ? "layer" : "ctx");
+    ro_status status = check_layer(ctx, layer, z);
     if (status != RO_OK || layer->rows == 0 || layer->out == 0)
         return status;
+    const ro_linear_job job = {*layer, x, w, bias, z, y};
+    status = check_memory(ctx, &job);
+    if (status != RO_OK)
+        return status;
     const ro_fpenv env = ro_fpenv_enter();
-    status = ro_ctx_table(ctx)->linear(ctx, &(ro_linear_job){*layer, x, w, bias, z, y});
+    status = ro_ctx_table(ctx)->linear(ctx, &job);
     ro_fpenv_leave(env);
     return status;
 }

@@ -198,7 +198,7 @@ uint32_t ro_op_in_place(int op) {
 }
 
 int ro_op_by_name(const char *name) {
-    for (int op = 1; op < RO_OP_END; op++)
+    for (int op = 1; name && op < RO_OP_END; op++)
         if (table[op].name && strcmp(table[op].name, name) == 0)
             return op;
     return RO_OP_NONE;

@@ -22,6 +22,8 @@ const ro_profile *ro_profile_at(int i) {
 }
 
 const ro_profile *ro_profile_by_name(const char *name) {
+    if (!name)
+        return NULL;
     for (int i = 0; i < PROFILES; i++)
         if (strcmp(profiles[i].name, name) == 0)
             return &profiles[i];
@@ -34,7 +36,9 @@ static int is_flag(int32_t value) {
 
 ro_status ro_profile_check(const ro_profile *p, char *why, size_t why_size) {
     const char *wrong = NULL;
-    if (p->lanes < 1 || p->lanes > RO_PROFILE_LANES_MAX || (p->lanes & (p->lanes - 1)) != 0)
+    if (!p)
+        wrong = "it must not be NULL";
+    else if (p->lanes < 1 || p->lanes > RO_PROFILE_LANES_MAX || (p->lanes & (p->lanes - 1)) != 0)
         wrong = "`lanes` must be a power of two, 1 to 64";
     else if (p->split < 0 || p->split % 64 != 0)
         wrong = "`split` must be 0 or a multiple of 64";
@@ -45,6 +49,7 @@ ro_status ro_profile_check(const ro_profile *p, char *why, size_t why_size) {
         wrong = "`device` must be 0 or 1";
     if (!wrong)
         return RO_OK;
-    snprintf(why, why_size, "%s", wrong);
+    if (why && why_size)
+        snprintf(why, why_size, "%s", wrong);
     return RO_ERR_ARG;
 }

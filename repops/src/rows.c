@@ -2,6 +2,7 @@
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/math.h"
+#include "repops/src/operands.h"
 
 static ro_status fill(ro_ctx *ctx, int64_t count, uint32_t bits, float *out) {
     const ro_call call = {RO_OP_FILL, 0, {bits}, NULL, {RO_F32, 1, {count}}};
@@ -15,41 +16,65 @@ static ro_status without_columns(ro_ctx *ctx, const ro_row_job *job, const uint3
     return status == RO_OK ? fill(ctx, job->rows, bits[1], job->statistic[1]) : status;
 }
 
-/* nothing: the statistics of no columns. */
-static ro_status run(ro_ctx *ctx, const char *name, const ro_row_job *job,
-                     const uint32_t nothing[2],
+typedef struct {
+    const char *name, *statistic[2];
+    uint32_t nothing[2]; /* the statistics of no columns */
+    int scaled;          /* not 0: gamma and beta are read */
+} row_function;
+
+static const row_function layer_norm = {
+    "layer_norm", {"mean", "rstd"}, {RO_QNAN_BITS, RO_QNAN_BITS}, 1}; /* 0 / 0, and from it */
+static const row_function softmax = {"softmax", {"m", "l"}, {RO_MINUS_INFINITY_BITS, 0}, 0};
+static const row_function log_softmax = {"log_softmax", {"m", "l"}, {RO_MINUS_INFINITY_BITS, 0}, 0};
+
+static ro_status check(ro_ctx *ctx, const row_function *f, const ro_row_job *j) {
+    if (j->cols < 0 || j->cols > RO_ROW_COLS_MAX)
+        return ro_fail(ctx, RO_ERR_ARG, "%s: cols must be 0..%d, got %lld", f->name,
+                       RO_ROW_COLS_MAX, (long long)j->cols);
+    if (j->rows < 0 || j->rows > RO_MAX_NUMEL / (j->cols ? j->cols : 1))
+        return ro_fail(ctx, RO_ERR_ARG, "%s: rows * cols must be 0..2^40, got %lld rows", f->name,
+                       (long long)j->rows);
+    const int64_t n = j->rows * j->cols, scaled = f->scaled ? j->cols : 0;
+    const ro_operand operands[] = {
+        {"x", ro_words(j->x, n), RO_READ},
+        {"gamma", ro_words(j->gamma, scaled), RO_READ},
+        {"beta", ro_words(j->beta, scaled), RO_READ},
+        {"y", ro_words(j->y, n), RO_WRITTEN},
+        {f->statistic[0], ro_words(j->statistic[0], j->rows), RO_WRITTEN},
+        {f->statistic[1], ro_words(j->statistic[1], j->rows), RO_WRITTEN}};
+    return ro_check_operands(ctx, f->name, operands, 6);
+}
+
+static ro_status run(ro_ctx *ctx, const row_function *f, const ro_row_job *job,
                      ro_status (*fused)(ro_ctx *ctx, const ro_row_job *job)) {
-    if (job->cols < 0 || job->cols > RO_ROW_COLS_MAX)
-        return ro_fail(ctx, RO_ERR_ARG, "%s: cols must be 0..%d, got %lld", name, RO_ROW_COLS_MAX,
-                       (long long)job->cols);
-    if (job->rows < 0 || job->rows > RO_MAX_NUMEL / (job->cols ? job->cols : 1))
-        return ro_fail(ctx, RO_ERR_ARG, "%s: rows * cols must be 0..2^40, got %lld rows", name,
-                       (long long)job->rows);
+    ro_status status = check(ctx, f, job);
+    if (status != RO_OK)
+        return status;
     if (job->cols == 0)
-        return without_columns(ctx, job, nothing);
+        return without_columns(ctx, job, f->nothing);
     const ro_fpenv env = ro_fpenv_enter();
-    const ro_status status = fused(ctx, job);
+    status = fused(ctx, job);
     ro_fpenv_leave(env);
     return status;
 }
 
-static const uint32_t mean_of_nothing[2] = {RO_QNAN_BITS, RO_QNAN_BITS}; /* 0 / 0, and from it */
-static const uint32_t softmax_of_nothing[2] = {0xff800000, 0};           /* -inf, +0 */
-
 ro_status ro_layer_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps, const float *x,
                         const float *gamma, const float *beta, float *y, float *mean, float *rstd) {
     const ro_row_job job = {rows, cols, eps, x, gamma, beta, y, {mean, rstd}};
-    return run(ctx, "layer_norm", &job, mean_of_nothing, ro_ctx_table(ctx)->layer_norm);
+    return ctx ? run(ctx, &layer_norm, &job, ro_ctx_table(ctx)->layer_norm)
+               : ro_missing(ctx, layer_norm.name, "ctx");
 }
 
 ro_status ro_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x, float *y, float *m,
                      float *l) {
     const ro_row_job job = {.rows = rows, .cols = cols, .x = x, .y = y, .statistic = {m, l}};
-    return run(ctx, "softmax", &job, softmax_of_nothing, ro_ctx_table(ctx)->softmax);
+    return ctx ? run(ctx, &softmax, &job, ro_ctx_table(ctx)->softmax)
+               : ro_missing(ctx, softmax.name, "ctx");
 }
 
 ro_status ro_log_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x, float *y,
                          float *m, float *l) {
     const ro_row_job job = {.rows = rows, .cols = cols, .x = x, .y = y, .statistic = {m, l}};
-    return run(ctx, "log_softmax", &job, softmax_of_nothing, ro_ctx_table(ctx)->log_softmax);
+    return ctx ? run(ctx, &log_softmax, &job, ro_ctx_table(ctx)->log_softmax)
+               : ro_missing(ctx, log_softmax.name, "ctx");
 }

@@ -2,6 +2,8 @@
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/inline.h"
+#include "repops/src/math.h"
+#include "repops/src/operands.h"
 
 typedef struct {
     const char *name;
@@ -23,6 +25,63 @@ static int64_t at_least_1(int64_t width) {
 /* least <= value <= 2^40, without a branch: small products notice. */
 static int within(int64_t value, int64_t least) {
     return (value >= least) & (value <= RO_MAX_NUMEL);
+}
+
+/* ---- memory ---- */
+
+/* Elements from the first to behind the last one. */
+static uint64_t reach(int64_t rows, int64_t width, int64_t ld, int64_t stride, int64_t batch) {
+    return (uint64_t)(batch - 1) * (uint64_t)stride + (uint64_t)(rows - 1) * (uint64_t)ld +
+           (uint64_t)width;
+}
+
+/* A matrix of each product of a batch. */
+typedef struct {
+    const char *name;
+    const float *at;
+    int64_t rows, width, ld, stride;
+} matrix;
+
+static int apart(const matrix *x, const matrix *y, int64_t batch) {
+    const uintptr_t a = (uintptr_t)x->at, b = (uintptr_t)y->at;
+    return (a + 4 * reach(x->rows, x->width, x->ld, x->stride, batch) <= b) |
+           (b + 4 * reach(y->rows, y->width, y->ld, y->stride, batch) <= a);
+}
+
+static ro_pieces product(const matrix *m, int64_t i) {
+    return (ro_pieces){m->at + i * m->stride, m->rows, m->ld * 4, m->width * 4};
+}
+
+/* Whether c of a product meets x of any, c itself that of another one. */
+static int meets(const matrix *c, const matrix *x, int64_t batch) {
+    const int shared = x->stride == 0 && x != c;
+    const int steady = x->stride == c->stride; /* only i - j counts then */
+    for (int64_t i = 0; i < batch; i++) {
+        const int64_t end = shared || (steady && i > 0) ? 1 : batch;
+        for (int64_t j = x == c && i == 0; j < end; j++) {
+            const ro_pieces out = product(c, i), other = product(x, j);
+            if (ro_pieces_meet(&out, &other))
+                return 1;
+        }
+    }
+    return 0;
+}
+
+/* Where matrices are interleaved, as parts of one wider matrix are. */
+static __attribute__((noinline)) ro_status
+check_interleaved(ro_ctx *ctx, const matrix *c, const matrix *inputs, int count, int64_t batch) {
+    for (int i = 0; i < count; i++)
+        if (!apart(c, &inputs[i], batch) && meets(c, &inputs[i], batch))
+            return ro_fail(ctx, RO_ERR_ARG, "sgemm: the memory of `c` overlaps that of `%s`",
+                           inputs[i].name);
+    if (batch > 1 && c->stride < (int64_t)reach(c->rows, c->width, c->ld, 0, 1) &&
+        meets(c, c, batch))
+        return ro_fail(ctx, RO_ERR_ARG, "sgemm: the memory of `c` of two products overlaps");
+    return RO_OK;
+}
+
+static ro_status missing(ro_ctx *ctx, const float *a, const float *c) {
+    return ro_missing(ctx, "sgemm", !ctx ? "ctx" : !c ? "c" : !a ? "a" : "b");
 }
 
 /* Twice in line: a call with so many arguments takes as long as a quarter of the smallest product.
@@ -50,6 +109,17 @@ RO_INLINE ro_status run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_
                       10);
     if (m == 0 || n == 0 || batch == 0)
         return RO_OK;
+    const int read = k > 0 && ro_to_bits(alpha) << 1 != 0;
+    if (!ctx | !c | (read & (!a | !b)))
+        return missing(ctx, a, c);
+    const matrix out = {"c", c, m, n, ldc, stride_c};
+    const matrix in[2] = {{"a", a, trans_a ? k : m, trans_a ? m : k, lda, stride_a},
+                          {"b", b, trans_b ? n : k, trans_b ? k : n, ldb, stride_b}};
+    if (batch > 1 || (read && !(apart(&out, &in[0], 1) & apart(&out, &in[1], 1)))) {
+        const ro_status status = check_interleaved(ctx, &out, in, read ? 2 : 0, batch);
+        if (status != RO_OK)
+            return status;
+    }
     /* Before alpha is looked at: a caller's DAZ would take a subnormal one for 0. */
     const ro_fpenv env = ro_fpenv_enter();
     ro_products p = {.m = m, .n = n, .k = alpha == 0 ? 0 : k, .alpha = alpha, .beta = beta};

@@ -106,15 +106,19 @@ static ro_status layer_norm(ro_ctx *ctx, const ro_row_job *j) {
     const ro_shape x = {RO_F32, 2, {j->rows, j->cols}}, row = {RO_F32, 1, {j->rows}};
     const ro_shape col = {RO_F32, 1, {j->cols}};
     float *mean = j->statistic[0], *rstd = j->statistic[1];
+    float *ss = ro_alloc(ctx, (size_t)j->rows * sizeof *ss);
+    if (!ss)
+        return RO_ERR_MEMORY;
     const int64_t divide[] = {ro_attr_f32((float)j->cols), 0};
     const int64_t root[] = {j->cols, ro_attr_f32(j->eps)}, none[] = {0, 0};
     ro_status status = reduce(ctx, j, RO_OP_REDUCE_SUM, RO_OP_REDUCE_SUM, NULL, mean);
     if (status == RO_OK)
         status = run_one(ctx, RO_OP_DIV_CONST, divide, &row, 1, (const void *[]){mean}, row, mean);
     if (status == RO_OK)
-        status = reduce(ctx, j, RO_OP_REDUCE_SQDEV, RO_OP_REDUCE_SUM, mean, rstd);
+        status = reduce(ctx, j, RO_OP_REDUCE_SQDEV, RO_OP_REDUCE_SUM, mean, ss);
     if (status == RO_OK)
-        status = run_one(ctx, RO_OP_LN_RSTD, root, &row, 1, (const void *[]){rstd}, row, rstd);
+        status = run_one(ctx, RO_OP_LN_RSTD, root, &row, 1, (const void *[]){ss}, row, rstd);
+    ro_free(ctx, ss);
     if (status == RO_OK)
         status = run_one(ctx, RO_OP_LAYERNORM, none, (const ro_shape[]){x, row, row, col, col}, 5,
                          (const void *[]){j->x, mean, rstd, j->gamma, j->beta}, x, j->y);

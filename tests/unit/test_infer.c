@@ -83,11 +83,11 @@ Test(infer, matmul_views_inputs_as_matrices) {
 
 Test(infer, an_operand_repeats_as_trailing_dimensions_or_as_one_element) {
     const ro_shape a = F(3, 2, 3, 4);
-    const ro_shape fits[] = {F(1, 1),       F(3, 1, 1, 1), F(1, 4), F(2, 3, 4),
-                             F(3, 2, 3, 4), F(1, 12),      F(1, 24)};
-    const ro_shape others[] = {F(1, 2),       F(1, 3),         F(1, 6),    F(1, 8),
-                               F(2, 4, 3),    F(2, 4, 1),      F(2, 1, 4), F(3, 2, 1, 4),
-                               F(3, 2, 3, 1), F(4, 1, 2, 3, 4)};
+    const ro_shape fits[] = {F(1, 1),       F(4, 1, 1, 1, 1), F(1, 4),       F(2, 1, 4), F(2, 3, 4),
+                             F(3, 2, 3, 4), F(3, 1, 3, 4),    F(3, 1, 1, 4), F(1, 12),   F(1, 24)};
+    const ro_shape others[] = {F(1, 2),    F(1, 3),       F(1, 6),       F(1, 8),
+                               F(2, 4, 3), F(2, 4, 1),    F(2, 1, 12),   F(3, 2, 1, 4),
+                               F(2, 3, 1), F(3, 2, 3, 1), F(3, 2, 1, 1), F(4, 1, 2, 3, 4)};
     for (size_t i = 0; i < sizeof fits / sizeof fits[0]; i++) {
         const ro_shape in[] = {a, fits[i]};
         ro_call call = {RO_OP_ADD, 2, {0}, in, {0}};
@@ -513,7 +513,7 @@ static const refusal refusals[] = {
     {RO_OP_SUB, INPUT, 1, 0, F(1, 3), "[3] does not repeat into [3, 4]"},
     {RO_OP_MUL, INPUT, 1, 0, F(1, 2), "[2] does not repeat into [3, 4]"},
     {RO_OP_DIV, INPUT, 1, 0, F(2, 4, 3), "[4, 3] does not repeat into [3, 4]"},
-    {RO_OP_ADD, INPUT, 1, 0, F(2, 1, 4), "[1, 4] does not repeat into [3, 4]"},
+    {RO_OP_ADD, INPUT, 1, 0, F(3, 1, 1, 4), "[1, 1, 4] does not repeat into [3, 4]"},
     {RO_OP_REDUCE_DOT, INPUT, 1, 0, F(2, 3, 1), "[3, 1] does not repeat into [3, 6]"},
     {RO_OP_LAYERNORM, INPUT, 3, 0, F(2, 2, 3), "must be [6], got [2, 3]"},
     {RO_OP_LN_DX, INPUT, 1, 0, F(2, 3, 2), "must be [6], got [3, 2]"},

@@ -26,8 +26,9 @@ RO_API int ro_ctx_in_host_memory(const ro_ctx *ctx);
 RO_API RO_MUST_USE void *ro_alloc(ro_ctx *ctx, size_t size);
 RO_API void ro_free(ro_ctx *ctx, void *block);
 
-/* From host memory, to host memory, and inside the device. `from` of ro_write may be changed as
- * soon as it returns; ro_read waits for everything that was asked for before. */
+/* From host memory, to host memory, and inside the device, at most 2^42 bytes; `to` and `from` do
+ * not overlap. `from` of ro_write may be changed as soon as it returns; ro_read waits for
+ * everything that was asked for before. */
 RO_API RO_MUST_USE ro_status ro_write(ro_ctx *ctx, void *to, const void *from, size_t size);
 RO_API RO_MUST_USE ro_status ro_read(ro_ctx *ctx, void *to, const void *from, size_t size);
 RO_API RO_MUST_USE ro_status ro_copy(ro_ctx *ctx, void *to, const void *from, size_t size);

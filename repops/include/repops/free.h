@@ -34,9 +34,9 @@ typedef struct {
 
 /* Built-in simulated profile i, NULL after the last one. */
 RO_API const ro_profile *ro_profile_at(int i);
-/* Those and "cuda". NULL if no built-in profile has the name. */
+/* Those and "cuda". NULL if no built-in profile has the name; NULL is no name. */
 RO_API const ro_profile *ro_profile_by_name(const char *name);
-/* RO_ERR_ARG and a sentence if a member is out of range. */
+/* RO_ERR_ARG and a sentence in `why`, which may be NULL, if a member is out of range. */
 RO_API RO_MUST_USE ro_status ro_profile_check(const ro_profile *profile, char *why,
                                               size_t why_size);
 
@@ -101,7 +101,8 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_free_open(ro_ctx *ctx, const ro_profile *profile);
 
 /* Runs one operator of ro_op_is_free in the profile's order, on f32 tensors in host memory like
- * ro_run's, and with its rules. `report` may be NULL. RO_ERR_UNSUPPORTED where the context itself
+ * ro_run's, and with its rules; what `rounding` points to overlaps none of them. `report` may be
+ * NULL, and so may `output` for RO_FREE_VALUES. RO_ERR_UNSUPPORTED where the context itself
  * is on a device: a profile's device takes copies of tensors in host memory. */
 RO_API RO_MUST_USE ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile,
                                          const ro_rounding *rounding, const ro_call *call,

@@ -3,10 +3,11 @@
  * operators alone.
  *
  * All tensors are dense and row-major, f32 but for ids, which are i32, in memory where the context
- * computes (the host's, or ro_alloc's on a device: repops/device.h), borrowed for the call. No
- * function here prints or exits; errors are RO_ERR_ARG, RO_ERR_UNSUPPORTED, RO_ERR_MEMORY or, on a
- * device, RO_ERR_DEVICE, with a sentence in ro_ctx_error. The caller's rounding mode and FTZ/DAZ
- * neither matter nor change. */
+ * computes (the host's, or ro_alloc's on a device: repops/device.h), borrowed for the call. None
+ * may be NULL unless its comment says so or it has no elements, and outputs overlap nothing unless
+ * a comment says so: RO_ERR_ARG. No function here prints or exits; errors are RO_ERR_ARG,
+ * RO_ERR_UNSUPPORTED, RO_ERR_MEMORY or, on a device, RO_ERR_DEVICE, with a sentence in
+ * ro_ctx_error. The caller's rounding mode and FTZ/DAZ neither matter nor change. */
 #ifndef REPOPS_FUSED_H
 #define REPOPS_FUSED_H
 
@@ -64,7 +65,9 @@ typedef struct {
     int64_t kv_rows;
     /* Not 0: queries are the last T of S positions, and query i admits keys j <= i + S - T. */
     int causal;
-    float scale;                         /* of the scores */
+    /* Of the scores. A program's own 1 / sqrtf(d) may differ between compilers and libraries, and
+     * with it every bit of the result: use a constant, or operator rsqrt. */
+    float scale;
     const ro_attention_dropout *dropout; /* NULL: none; with causal it needs T = S */
     /* [B, S], whatever kv_rows is: added to every score of a key, -inf for padding, else +0. NULL:
      * none. In the context's memory, like q; it has no gradient.
@@ -143,8 +146,8 @@ RO_API RO_MUST_USE ro_status ro_layer_norm(ro_ctx *ctx, int64_t rows, int64_t co
                                            const float *x, const float *gamma, const float *beta,
                                            float *y, float *mean, float *rstd);
 
-/* The bytes of reduce_max, reduce_expsum and softmax, or log_softmax: m a row's maximum, l its sum.
- */
+/* The bytes of reduce_max, reduce_expsum and softmax, or log_softmax: m is a row's maximum, l its
+ * sum. Both are always written: they may not be NULL. */
 RO_API RO_MUST_USE ro_status ro_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,
                                         float *y, float *m, float *l);
 RO_API RO_MUST_USE ro_status ro_log_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,

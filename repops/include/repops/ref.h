@@ -4,7 +4,8 @@
  * steps. Inputs are read through an accessor, so that a referee can fetch single elements with
  * proofs. The definition is total: any input bits have a result, all loop bounds come from the
  * call. Like all of repops it computes in the default modes of floating point, whatever the
- * thread's are; the accessor is called in them.
+ * thread's are; the accessor is called in them. No pointer may be NULL, and nothing here checks
+ * that.
  */
 #ifndef REPOPS_REF_H
 #define REPOPS_REF_H
@@ -89,7 +90,7 @@ RO_API float ro_ref_sgemm(int trans_a, int trans_b, int64_t i, int64_t j, int64_
                           const float *c, int64_t ldc);
 
 /* Computes a few golden elements, and checks rounding mode and subnormals of this thread.
- * Returns RO_OK, or RO_ERR_DEVICE with a sentence. */
+ * Returns RO_OK, or RO_ERR_DEVICE with a sentence in `why`, which may be NULL. */
 RO_API RO_MUST_USE ro_status ro_ref_self_test(char *why, size_t why_size);
 
 #ifdef __cplusplus

@@ -7,6 +7,10 @@
  * Tensors are dense, row-major and little-endian on disk. They lie in host memory, or in that of
  * the context's device (device.h). Nothing here prints, exits or aborts; errors are a status plus a
  * sentence in the context.
+ *
+ * No pointer may be NULL unless its comment says so, but for tensors without elements, and outputs
+ * overlap nothing else that a call is given unless its comment says so: a function that returns a
+ * status answers RO_ERR_ARG.
  */
 #ifndef REPOPS_H
 #define REPOPS_H
@@ -225,8 +229,10 @@ typedef struct {
 typedef struct {
     int32_t op; /* ro_op */
     int32_t input_count;
-    int64_t attr[RO_MAX_ATTRS]; /* unused ones are 0 */
-    const ro_shape *input;      /* borrowed, input_count of them */
+    /* Unused ones are 0. Those of kind 'f' take the bits of a float, as ro_attr_f32 gives them: the
+     * integer 1 would be 2^-149, which is valid too, so that nothing tells of the mistake. */
+    int64_t attr[RO_MAX_ATTRS];
+    const ro_shape *input; /* borrowed, input_count of them */
     ro_shape output;
 } ro_call;
 
@@ -240,7 +246,7 @@ RO_API const ro_op_info *ro_op_describe(int op);
  * have the same number of elements: the input is then overwritten. */
 RO_API uint32_t ro_op_in_place(int op);
 
-/* RO_OP_NONE if there is none of that name. */
+/* RO_OP_NONE if there is none of that name; NULL is no name. */
 RO_API int ro_op_by_name(const char *name);
 
 RO_API int64_t ro_attr_f32(float value);
@@ -256,7 +262,8 @@ RO_API int ro_shape_equal(const ro_shape *a, const ro_shape *b);
 
 /* Checks a call against SPEC.md: number of inputs, types, shapes, attributes. Any bits in `call`
  * are allowed. If output.ndim is 0 and the operator does not need a declared shape, fills it in;
- * otherwise the given shape must be the right one. On error writes a sentence to `why`. */
+ * otherwise the given shape must be the right one: set ndim to 0 before a call is used again with
+ * other inputs. On error writes a sentence to `why`, which may be NULL. */
 RO_API RO_MUST_USE ro_status ro_infer(ro_call *call, char *why, size_t why_size);
 
 /* ---- execution ---- */
@@ -277,15 +284,16 @@ typedef struct {
  * A context is used by one thread at a time. */
 RO_API RO_MUST_USE ro_status ro_ctx_create(const ro_options *options, ro_ctx **out);
 RO_API void ro_ctx_destroy(ro_ctx *ctx); /* accepts NULL */
-/* Sentence of the last failure; NULL: of this thread's last ro_ctx_create that failed. */
+/* Sentence of the last failure; NULL: of this thread's last call that failed without a context. */
 RO_API const char *ro_ctx_error(const ro_ctx *ctx);
 RO_API const char *ro_ctx_backend(const ro_ctx *ctx);
 RO_API int ro_ctx_threads(const ro_ctx *ctx);
 
-/* Runs one operator: SPEC.md defines every bit of `output`. `call` must have passed ro_infer;
- * input[i].shape equals call->input[i]. The output may be the same memory as an input that
- * ro_op_in_place names; otherwise it may not overlap one. Protects itself from the caller's
- * rounding mode and FTZ/DAZ, and restores them. */
+/* Runs one operator: SPEC.md defines every bit of `output`. `call` must have passed ro_infer, which
+ * gives it the output's shape (without one: RO_ERR_ARG), and input[i] has the shape call->input[i].
+ * The output may be the same memory as an input that ro_op_in_place names; where it overlaps one
+ * otherwise, that is RO_ERR_ARG. Protects itself from the caller's rounding mode and FTZ/DAZ, and
+ * restores them. */
 RO_API RO_MUST_USE ro_status ro_run(ro_ctx *ctx, const ro_call *call, const void *const *input,
                                     void *output);
 
@@ -309,9 +317,10 @@ RO_API void ro_parallel_for(ro_ctx *ctx, int64_t count, int64_t grain, double us
  * 0; likewise b, k x n. For column-major matrices exchange a and b, and m and n.
  *
  * m, n and k may be 0. alpha = 0 (or k = 0): a and b are not read; beta = 0: c is not read. Leading
- * dimensions are at least the width of what they step over, and at least 1. c may overlap neither
- * input; elements of its rows beyond n are neither read nor written. Returns RO_ERR_ARG,
- * RO_ERR_MEMORY or, on a device, RO_ERR_DEVICE, with a sentence. */
+ * dimensions are at least the width of what they step over, and at least 1. Elements of c's rows
+ * beyond n are neither read nor written, so that a, b and c may be parts of one wider matrix; they
+ * share no element. Returns RO_ERR_ARG, RO_ERR_MEMORY or, on a device, RO_ERR_DEVICE, with a
+ * sentence. */
 RO_API RO_MUST_USE ro_status ro_sgemm(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n,
                                       int64_t k, float alpha, const float *a, int64_t lda,
                                       const float *b, int64_t ldb, float beta, float *c,
