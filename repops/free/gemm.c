@@ -1,23 +1,21 @@
-/* The blocked product of gemm.h. An item is a block of rows and columns of one product; its sums
- * are kept tile by tile while k goes by in blocks, and leave row by row. */
+/* The blocked product of gemm.h. An item is a block of rows and columns of one product. Its sums
+ * are kept tile by tile while k advances in blocks, and are emitted row by row. */
 #include "repops/free/gemm.h"
 
-/* Rows and columns of an item, at most; rows of a that are packed at a time; multiply-adds that are
- * worth a wake-up. */
 enum {
-    ITEM_ROWS = 448 / FREE_MR * FREE_MR,
-    ITEM_COLS = 512,
-    BLOCK_ROWS = 112 / FREE_MR * FREE_MR,
-    PIECE_WORK = 1 << 18
+    ITEM_ROWS = 448 / FREE_MR * FREE_MR,  /* most rows of an item */
+    ITEM_COLS = 512,                      /* most columns of an item */
+    BLOCK_ROWS = 112 / FREE_MR * FREE_MR, /* rows of a that are packed at a time */
+    PIECE_WORK = 1 << 18                  /* multiply-adds that are worth waking a thread */
 };
 
 typedef struct {
     const ro_free_job *job;
     const free_gemm *g;
     free_order order;
-    int64_t rows, cols, down, across; /* of an item, of items in a product */
+    int64_t rows, cols, down, across; /* rows and cols of an item; items per product */
     char *workspace;
-    int64_t a_size, b_size, slot_size, norm_size, size; /* in `real` but the last, of a thread */
+    int64_t a_size, b_size, slot_size, norm_size, size; /* per thread, in `real`; `size` in bytes */
 } product;
 
 /* One item. */
@@ -26,7 +24,7 @@ typedef struct {
     ro_emitter *emitter;
     int64_t product, row, col, m, n, height;
     real *a, *b, *sums, *stack;
-    double *row_square, *col_square; /* NULL: nobody wants bounds */
+    double *row_square, *col_square; /* NULL: no bounds are wanted */
 } item;
 
 /* ---- matrices ---- */
@@ -57,13 +55,13 @@ static void pack_matrix(const free_gemm *g, const free_matrix *x, const free_par
     RO_FREE_NAME(ro_free_pack_lanes)(lanes, part->lanes, part->steps, part->reverse, width, to);
 }
 
-/* Steps [from, to) of a lane. */
+/* Clears steps [from, to) of a packed lane. */
 static void clear_steps(const free_part *part, int64_t from, int64_t to, real *lane) {
     for (int64_t p = max_i64(from, 0); p < min_i64(to, part->steps); p++)
         lane[(part->reverse ? part->steps - 1 - p : p) * FREE_PANEL] = 0;
 }
 
-/* Clears what the rows do not admit. */
+/* Clears the steps that the mask excludes. */
 static void mask_rows(const free_gemm *g, const free_part *part, real *to) {
     for (int64_t i = 0; i < part->lanes; i++) {
         int64_t first, last;
@@ -91,7 +89,7 @@ static const float *term(const free_gemm *g, int64_t index, int64_t row, int64_t
     return k >= first && k < last ? element(g, &g->a, index, row, k) : NULL;
 }
 
-/* Term by term, for ro_free_tile_exact. */
+/* Packs term by term, for ro_free_tile_exact. */
 static void pack_exact(const free_gemm *g, const free_part *part, real *to) {
     for (int64_t p = 0; p < part->steps; p++)
         for (int64_t i = 0; i < FREE_PANEL; i++) {
@@ -118,7 +116,7 @@ static int all_finite(const real *x, int64_t count) {
 
 /* ---- blocks of k ---- */
 
-/* Terms [k, k + steps) of the operands, as they are packed. */
+/* The terms [k, k + steps) of block i of the operands, and how they are packed. */
 static free_part part_of(const item *t, int64_t i, int64_t *steps) {
     const free_order *o = &t->p->order;
     const int64_t from = i * o->block, to = min_i64(o->k, from + o->block);
@@ -129,7 +127,8 @@ static free_part part_of(const item *t, int64_t i, int64_t *steps) {
                        .reverse = t->p->job->profile->descending};
 }
 
-/* Returns whether all of it is finite, as far as that matters. */
+/* Returns whether all of b is finite. Where no term of a is absent, that does not matter, and it
+ * returns 1. */
 static int pack_columns(const item *t, int64_t block) {
     const free_gemm *g = t->p->g;
     int64_t steps;
@@ -173,7 +172,7 @@ static void merge(real *restrict sum, const real *restrict other, int rows) {
         sum[i] = sum[i] + other[i];
 }
 
-/* Steps [first, last) of a block that the rows of a tile admit, as they are packed. */
+/* Steps [first, last) of a block, in packed order, that some row of a tile admits. */
 static void limits(const item *t, int64_t block, int64_t row, int64_t rows, int64_t *first,
                    int64_t *last) {
     int64_t steps, from, to;
@@ -187,15 +186,15 @@ static void limits(const item *t, int64_t block, int64_t row, int64_t rows, int6
 
 /* ---- results ---- */
 
-/* Rows whose results are next. */
+/* Rows whose results are emitted next. */
 typedef struct {
     int64_t row;
-    int direct; /* tiles leave one by one */
+    int direct; /* tiles are emitted one by one */
     int64_t first[BLOCK_ROWS];
     double of_sum[BLOCK_ROWS];
 } ends;
 
-/* Neighbours of the output that leave together. */
+/* Neighbouring elements of the output that are emitted together. */
 typedef struct {
     int64_t first, count;
     real y[RO_EMIT_MAX];
@@ -223,7 +222,7 @@ static void find_ends(const item *t, int64_t row, int64_t rows, ends *to) {
             free_bound(((double)g->k + 2) * 0x1p-53 * __builtin_sqrt(t->row_square[row + i]));
 }
 
-/* Of the tile (row, col), from `row` on. */
+/* The results of a tile, from (row, col) on. */
 static free_results results_of(const item *t, const ends *e, int64_t row, int64_t rows,
                                int64_t col) {
     return (free_results){.sum = sums_of(t, row, col) + row % t->height * FREE_NR,
@@ -249,7 +248,8 @@ static void emit_row(const item *t, const ends *e, int64_t row, batch *out) {
     }
 }
 
-/* Those that have not left, and again those with calls to follow. */
+/* Emits the rows that were not emitted tile by tile, and once more those with close calls to
+ * replay. */
 static void emit_rows(const item *t, const ends *e, int64_t rows) {
     const ro_rounding *r = t->emitter->rounding;
     batch out;
@@ -262,11 +262,11 @@ static void emit_rows(const item *t, const ends *e, int64_t rows) {
     flush(t->emitter, &out);
 }
 
-/* One block's sum of one tile: its runs, then what the block's step says. */
+/* Sums one block of k for one tile: first its runs, then what the block's step says. */
 typedef struct {
     const item *t;
     int rows, contract, exact;
-    int64_t steps, first, last; /* of the block; admitted ones */
+    int64_t steps, first, last; /* of the block; the mask admits [first, last) */
     const real *a, *b;
     real *sums;
 } tile_block;
@@ -308,7 +308,7 @@ static void run_tile_block(const tile_block *x, const free_step *s) {
         merge(c - slot_size, c, x->rows);
 }
 
-/* `e`: of these rows; NULL: the block is not the last one. */
+/* `e` is where these rows' results go; NULL: the block is not the last one. */
 static void multiply_rows(const item *t, int64_t block, int64_t row, int64_t rows, int exact,
                           const ends *e) {
     const free_step s = RO_FREE_NAME(ro_free_block_step)(&t->p->order, block);
@@ -396,7 +396,7 @@ static int64_t round_to(int64_t x, int64_t unit) {
     return ceil_div(x, unit) * unit;
 }
 
-/* About `pieces` items a product, as square as tiles allow, and none too large. */
+/* Cuts each product into about `pieces` items, as square as tiles allow and none too large. */
 static void cut(product *p, int64_t pieces) {
     const int64_t m = p->g->m, n = p->g->n;
     int64_t down = ceil_div(m, ITEM_ROWS), across = ceil_div(n, ITEM_COLS);
@@ -414,7 +414,7 @@ static void cut(product *p, int64_t pieces) {
 
 static int allocate(product *p) {
     const int64_t threads = ro_ctx_threads(p->job->ctx), k = min_i64(p->order.block, p->g->k);
-    const int64_t panels = p->rows + 1; /* for the last item, whose panels may be lower */
+    const int64_t panels = p->rows + 1; /* the last item's panels may be lower, and so one more */
     const int64_t most = min_i64(BLOCK_ROWS / FREE_MR, ceil_div(panels, FREE_MR) + 1);
     p->a_size = round_to(most * FREE_PANEL * k, 16);
     p->b_size = round_to(p->cols * k, 16);

@@ -1,20 +1,20 @@
-/* Products of matrices in `real`: batches of them, convolutions as implicit ones. Operands are
- * packed by functions that know where their terms lie; sums over k are in the order of a profile.
+/* Matrix products in `real`, in batches; convolutions are implicit products. Functions that know
+ * where the terms lie pack the operands, and sums over k follow the order of a profile.
  *
  * The order (gemm_order.c): the terms, from the last to the first if `descending`, are cut into
- * pieces of `split` and each piece into `lanes` runs of neighbours, of at least FREE_RUN terms. A
+ * pieces of `split`, and each piece into `lanes` runs of neighbours, of at least FREE_RUN terms. A
  * run is summed term by term. `pairwise` = 0: the runs of a piece are added one after the other,
- * and then the pieces; 1: all of them as a balanced tree. Where runs are longer than a block of the
- * cache, blocks take their place: with one lane they continue the run before.
+ * and then the pieces; 1: all of them as a balanced tree. Where runs are longer than FREE_KC,
+ * blocks take their place; with one lane, each block continues the run before.
  *
- * In binary64 the product of two binary32 numbers is exact, and `contract` is nothing. */
+ * In binary64 the product of two binary32 numbers is exact, and `contract` has no effect. */
 #ifndef REPOPS_FREE_GEMM_H
 #define REPOPS_FREE_GEMM_H
 
 #include "repops/free/kernel.h"
 
-/* Rows and columns of a tile; rows of a panel of a, with those that are only there to fill up
- * vectors; floats that are packed at a time are VW. */
+/* FREE_VECTOR: bytes of a vector. FREE_MR: rows of a tile. FREE_PANEL: rows of a packed panel of a,
+ * FREE_MR with padding to whole vectors of VW floats. */
 #if defined(RO_ISA_avx512)
 enum { FREE_VECTOR = 64, FREE_MR = 14, FREE_PANEL = 16 };
 #elif defined(RO_ISA_avx2)
@@ -26,32 +26,32 @@ enum {
     FREE_LANES = FREE_VECTOR / (int)sizeof(real),
     FREE_NR = 2 * FREE_LANES,
     FREE_TILE = FREE_MR * FREE_NR,
-    FREE_WIDEST = 32, /* lanes of a line of a or b, at most */
+    FREE_WIDEST = 32, /* most lanes of a packed line of a or b */
     FREE_KC = 512,    /* most terms that are packed at a time */
-    FREE_RUN = 32,
-    FREE_STACK = 8, /* sums of a tile that wait for others, within a block */
+    FREE_RUN = 32,    /* least terms of a run */
+    FREE_STACK = 8,   /* most sums of a tile that wait for others within a block */
 };
 
 /* ---- order ---- */
 
 typedef enum { FREE_SET, FREE_ADD, FREE_CONTINUE } free_mode;
 
-/* What becomes of a partial sum: it is set in a slot, added to a slot's, or goes on from a slot's
- * value; then `merges` times the last slot is added to the one before. */
+/* What becomes of a partial sum: it is set in a slot, added to a slot, or continues a slot's value.
+ * Then the last slot is added to the one before, `merges` times. */
 typedef struct {
     int slot, merges;
     free_mode mode;
 } free_step;
 
 typedef struct {
-    int64_t k, block, blocks; /* terms in all, of a block */
+    int64_t k, block, blocks; /* terms in all, terms of a block, number of blocks */
     int64_t run, piece;       /* terms of a run, runs of a piece */
     int64_t chain;            /* blocks that continue each other */
-    int pairwise, slots;      /* slots: of the sums of blocks */
+    int pairwise, slots;      /* slots: for the sums of blocks that wait */
 } free_order;
 
 free_order RO_FREE_NAME(ro_free_order)(const ro_profile *profile, int64_t k);
-/* Of block i; of run i of a block with `runs` of them. */
+/* What becomes of the sum of block i, and of run i of a block with `runs` runs. */
 free_step RO_FREE_NAME(ro_free_block_step)(const free_order *o, int64_t i);
 free_step RO_FREE_NAME(ro_free_run_step)(const free_order *o, int64_t i, int64_t runs);
 
@@ -61,12 +61,12 @@ free_step RO_FREE_NAME(ro_free_run_step)(const free_order *o, int64_t i, int64_t
  * (k lines of FREE_NR), into c (rows of FREE_NR). */
 void RO_FREE_NAME(ro_free_tile)(int rows, int contract, int64_t k, const real *a, const real *b,
                                 real *c, free_mode mode);
-/* The same without the terms whose element of a is free_absent(). */
+/* As ro_free_tile, without the terms whose element of a is free_absent(). */
 void RO_FREE_NAME(ro_free_tile_exact)(int rows, int64_t k, const real *a, const real *b, real *c,
                                       free_mode mode);
 
-/* Adds each lane's sum of squares over the steps of packed lines, but for numbers that are not
- * finite. */
+/* Adds each lane's sum of squares over all steps of packed lines. Numbers that are not finite are
+ * left out. */
 void RO_FREE_NAME(ro_free_add_squares)(const real *x, int64_t steps, int width, int64_t lanes,
                                        double *square);
 
@@ -86,15 +86,15 @@ typedef struct {
     const real *sum; /* rows of FREE_NR */
     int rows, cols;
     int64_t col;          /* added to `first` */
-    const int64_t *first; /* of each row: its place in the output */
-    const double *of_sum; /* of each row: bound of a sum's error, over the norm of the column */
-    const double *norm;   /* of each column; NULL: nobody wants bounds */
+    const int64_t *first; /* per row: its place in the output */
+    const double *of_sum; /* per row: bound of a sum's error, divided by the column's norm */
+    const double *norm;   /* per column; NULL: no bounds are wanted */
     real alpha;
 } free_results;
 
-/* One row's results and their bounds. */
+/* Computes one row's results and their bounds. */
 void RO_FREE_NAME(ro_free_finish)(const free_results *r, int row, real *y, double *bound);
-/* All rows, to an emitter that ro_emit_is_direct; follows no calls. */
+/* Emits all rows of a tile. The emitter must be ro_emit_is_direct; close calls are not replayed. */
 void RO_FREE_NAME(ro_free_emit_tile)(ro_emitter *t, const free_results *r);
 
 /* ---- operands ---- */
@@ -123,17 +123,18 @@ RO_INLINE void free_put(real *to, vf x) {
 #endif
 }
 
-/* Lines of `width`, of which the first `lanes` are taken, the others are 0.
- * Lanes are neighbours, steps are k_step apart: */
+/* Packs lines of `width` numbers: part->lanes from memory, then 0 as padding. Lanes are contiguous,
+ * steps are k_step apart. */
 void RO_FREE_NAME(ro_free_pack_lines)(const float *from, int64_t k_step, const free_part *part,
                                       int64_t width, real *to);
-/* The steps of a lane are neighbours, from from[lane] on; NULL: zeros. */
+/* As ro_free_pack_lines where the steps of a lane are contiguous, from from[lane] on; NULL:
+ * zeros. */
 void RO_FREE_NAME(ro_free_pack_lanes)(const float *const *from, int64_t lanes, int64_t steps,
                                       int reverse, int64_t width, real *to);
 
 typedef struct free_gemm free_gemm;
 
-/* Strided; products are counted by two indices. */
+/* A batch of strided matrices, whose products are counted by two indices. */
 typedef struct {
     const float *data;
     int64_t lane_step, k_step; /* one of them is 1 */
@@ -146,14 +147,16 @@ struct free_gemm {
     free_matrix a, b;
     void (*pack_a)(const free_gemm *g, const free_part *part, real *to); /* NULL: a, masked */
     void (*pack_b)(const free_gemm *g, const free_part *part, real *to); /* NULL: b */
-    /* Where a's element is; NULL: absent. Only needed where terms may be. */
+    /* Where a's element is; NULL: absent. Only needed where terms may be absent. */
     const float *(*term)(const free_gemm *g, int64_t product, int64_t row, int64_t k);
     /* The first element of a row in the output. NULL: product after product, row by row. */
     int64_t (*place)(const free_gemm *g, int64_t product, int64_t row);
     float alpha;
-    int absent;                    /* some terms are: packed as 0, which is right if b is finite */
-    ro_mask mask;                  /* of a as a matrix: SPEC 3.1, with the row's number plus */
-    int64_t mask_first, mask_step; /* mask_first + mask_step * inner index */
+    int absent; /* some terms are absent: packed as 0, which is right if b is finite */
+    /* SPEC 3.1, for a as a matrix. For the mask, row numbers start at mask_first + mask_step *
+     * inner index. */
+    ro_mask mask;
+    int64_t mask_first, mask_step;
     const void *user;
 };
 

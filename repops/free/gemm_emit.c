@@ -1,7 +1,8 @@
 /* Results of products: sums times alpha, and their bounds. */
 #include "repops/free/vector.h"
 
-/* |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1: any order), and u more by alpha. */
+/* In any order, |sum - exact| <= K u |a| |b| (Higham, 2002, section 3.1), and alpha adds u to
+ * that. */
 RO_INLINE void finish(const real *sum, const double *norm, int64_t n, double of_sum, real alpha,
                       real *restrict y, double *restrict bound) {
     for (int64_t j = 0; j < n; j++)
@@ -11,7 +12,8 @@ RO_INLINE void finish(const real *sum, const double *norm, int64_t n, double of_
             bound[j] = of_sum * __builtin_fabs((double)alpha) * norm[j];
 }
 
-/* The sign of a sum may depend on the order where alpha is 0 too: SPEC 14.3. */
+/* Where alpha is 0, the result is a zero with the sign of the sum, which may depend on the order
+ * (SPEC 14.3). */
 static void bound_zeros(const real *sum, const double *norm, int64_t n, double of_sum,
                         double *bound) {
     for (int64_t j = 0; j < n; j++)
@@ -37,7 +39,7 @@ typedef int32_t vi __attribute__((vector_size(FREE_LANES * sizeof(float))));
 typedef float vs_anywhere
     __attribute__((vector_size(FREE_LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-/* Rounds a line of a tile. Not all 0: there is a NaN. */
+/* Rounds a line of a tile. The result is not all 0 if there is a NaN. */
 RO_INLINE vi round_line(const real *sum, vr alpha, float *out) {
     vi bad = {0};
     RO_UNROLL
@@ -50,8 +52,8 @@ RO_INLINE vi round_line(const real *sum, vr alpha, float *out) {
 }
 
 #if defined(RO_IS_f64)
-/* Rounds. Not all 0: there is a NaN, or a call may be close, which is where ro_emit_ends says so of
- * what ro_free_finish makes. */
+/* Rounds a line of a tile. The result is not all 0 if there is a NaN, or if a call may be close:
+ * where ro_emit_ends says so of what ro_free_finish computes. */
 RO_INLINE vi search_line(const real *sum, const double *norm, vr of_row, vr alpha, float *out) {
     vi bad = {0};
     RO_UNROLL
@@ -67,8 +69,8 @@ RO_INLINE vi search_line(const real *sum, const double *norm, vr of_row, vr alph
 }
 #endif
 
-/* Not all 0: the line has to go by emit_line. Beyond the last column sums and norms are those of
- * zeros. */
+/* Writes a line. The result is not all 0 if emit_line has to write the line instead. Padding beyond
+ * the last column has sums and norms of zeros. */
 RO_INLINE vi settle_line(ro_emitter *t, const free_results *r, int row) {
     const real *sum = r->sum + row * FREE_NR;
     float *out = t->out + r->first[row] + r->col, line[FREE_NR];
@@ -86,7 +88,8 @@ RO_INLINE vi settle_line(ro_emitter *t, const free_results *r, int row) {
     return bad;
 }
 
-/* Calls to follow are for ro_free_multiply's end, which sees whole rows. */
+/* Emits a line with every check. Close calls are replayed at the end of ro_free_multiply, where
+ * whole rows are known. */
 static void emit_line(ro_emitter *t, const free_results *r, int row) {
     const int64_t first = r->first[row] + r->col;
     real y[FREE_NR];

@@ -1,7 +1,7 @@
-/* In which order partial sums of a product meet: gemm.h. */
+/* The order in which partial sums of a product meet; see gemm.h. */
 #include "repops/free/gemm.h"
 
-/* Sum i of `count`, `piece` of them belonging together. Before it there are `depth` slots. */
+/* What becomes of sum i of `count`, in pieces of `piece`. `depth` slots are in use before it. */
 static free_step step_of(int64_t i, int64_t count, int64_t piece, int pairwise) {
     int depth, merges;
     const int last = i == count - 1;
@@ -20,7 +20,7 @@ free_step RO_FREE_NAME(ro_free_run_step)(const free_order *o, int64_t i, int64_t
     return step_of(i, runs, o->piece, o->pairwise);
 }
 
-/* Blocks of a chain wait in a slot until its last one is there. */
+/* The blocks of a chain continue one slot, which is merged after the last of them. */
 free_step RO_FREE_NAME(ro_free_block_step)(const free_order *o, int64_t i) {
     const int64_t chains = ceil_div(o->blocks, o->chain), chain = i / o->chain;
     const int begins = i % o->chain == 0, ends = (i + 1) % o->chain == 0 || i == o->blocks - 1;

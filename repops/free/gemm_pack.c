@@ -1,4 +1,4 @@
-/* Packing of operands: lines of a step of k each, converted to `real`. */
+/* Packs operands into lines of one k step each, converted to `real`. */
 #include "repops/free/gemm.h"
 
 #include "repops/cpu/gemm/gemm_pack.h"
@@ -16,7 +16,7 @@ void RO_FREE_NAME(ro_free_pack_lines)(const float *from, int64_t k_step, const f
         put_line(from, part->lanes, width, to);
 }
 
-/* VW lanes, up to VW steps. */
+/* Packs VW lanes and up to VW steps. */
 RO_INLINE void put_square(const float *const *from, int64_t lanes, int64_t p, int64_t steps,
                           int reverse, int64_t width, real *to) {
     vf r[VW];

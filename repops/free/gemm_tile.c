@@ -1,7 +1,8 @@
 /* The innermost loops of products: a tile of sums in registers. */
 #include "repops/free/vector.h"
 
-/* In binary64 both are the same number: products of binary32 numbers are exact. */
+/* a * b + c, fused if `contract`. In binary64 both are the same number, since products of binary32
+ * numbers are exact. */
 RO_INLINE vr mul_add(vr a, vr b, vr c, int contract) {
 #if defined(RO_ISA_avx512) && defined(RO_IS_f64)
     (void)contract;
@@ -25,7 +26,7 @@ RO_INLINE vr mul_add(vr a, vr b, vr c, int contract) {
 #endif
 }
 
-/* Inlined with constants `rows` and `contract`. */
+/* `rows` and `contract` are constants where it is inlined. */
 RO_INLINE void sum_tile(int rows, int contract, int64_t k, const real *restrict a,
                         const real *restrict b, real *restrict c, free_mode mode) {
     vr s[FREE_MR][2];
@@ -88,7 +89,7 @@ void RO_FREE_NAME(ro_free_tile)(int rows, int contract, int64_t k, const real *a
     any_tile(rows, 0, k, a, b, c, mode);
 }
 
-/* Vectors by hand: gcc 12 at -O3 makes wrong masked loads of the plain loops. */
+/* Written with vectors because gcc 12 at -O3 turns the plain loops into wrong masked loads. */
 void RO_FREE_NAME(ro_free_tile_exact)(int rows, int64_t k, const real *a, const real *b, real *c,
                                       free_mode mode) {
     for (int i = 0; i < rows; i++, c += FREE_NR)
@@ -103,8 +104,8 @@ void RO_FREE_NAME(ro_free_tile_exact)(int rows, int64_t k, const real *a, const 
 
 /* ---- norms ---- */
 
-/* The squares of one lane, without those of numbers that are not finite: a result that has them is
- * not finite either. */
+/* The sum of one lane's squares, without numbers that are not finite: a result that has them is not
+ * finite either. */
 static double finite_squares(const real *x, int64_t steps, int width) {
     double sum = 0;
     for (int64_t p = 0; p < steps; p++, x += width)
@@ -112,8 +113,8 @@ static double finite_squares(const real *x, int64_t steps, int width) {
     return sum;
 }
 
-/* Of `vectors` vectors of lanes side by side, a constant where the call is inlined. Four steps at a
- * time: an addition waits for the one before. */
+/* Sums of squares of `vectors` vectors of lanes, a constant where it is inlined. Takes four steps
+ * at a time, since an addition waits for the one before. */
 RO_INLINE void sum_squares(const real *x, int64_t steps, int width, int vectors, vr *sum) {
     vr s[4][2];
     int64_t p = 0;
@@ -139,7 +140,7 @@ RO_INLINE void sum_squares(const real *x, int64_t steps, int width, int vectors,
         sum[i] = (s[0][i] + s[1][i]) + (s[2][i] + s[3][i]);
 }
 
-/* Of two vectors, or one of them. */
+/* Adds the squares of up to two vectors of lanes. */
 static void add_two(const real *x, int64_t steps, int width, int count, double *square) {
     const vr none = broadcast(0);
     vr sum[2] = {none, none};

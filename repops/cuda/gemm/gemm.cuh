@@ -1,10 +1,10 @@
-/* Products of matrices in the order of SPEC.md section 3.1, one tile of the output a block.
+/* Matrix products in the order of SPEC.md section 3.1. One block computes one tile of the output.
  *
- * A step of k is an outer product of two fragments in registers, one FFMA an element, so that no
- * order but that of k is left to choose. Operands come to shared memory by asynchronous copies, as
- * lines of the tile's width, one a step, a stage of K steps at a time; gemm_load.cuh says where
- * from. A thread's totals lie in shared memory, each at its own place, and are read and written
- * once a chunk: a thread of the large tile has no registers for sums and totals.
+ * Each k step is an outer product of two fragments in registers, one FFMA per element, so the order
+ * of k is the only order there is. Asynchronous copies (gemm_load.cuh) bring the operands to shared
+ * memory in stages of K steps, one line of the tile's width per step. Totals lie in shared memory
+ * and are read and written once per chunk, since a thread of a large tile has no registers for sums
+ * and totals.
  *
  * Where the tiles do not fill the card, chunks of k are units of work too: their sums are stored
  * apart and added in ascending order (gemm_plan.cuh). */
@@ -13,7 +13,8 @@
 
 #include "repops/cuda/gemm/gemm_load.cuh"
 
-/* M x N elements by threads of TM x TN; LANES_M of a warp's lanes lie along m. K steps a stage. */
+/* M x N elements, computed by threads of TM x TN. LANES_M of a warp's lanes lie along m. A stage
+ * has K steps. */
 template <int m, int n, int tm, int tn, int lanes_m, int k, int stages, bool shared_totals,
           int per_multiprocessor>
 struct gemm_tile {
@@ -22,8 +23,8 @@ struct gemm_tile {
     static constexpr int THREADS = 32 * WARPS_M * (N / (TN * LANES_N));
     static constexpr bool SHARED_TOTALS = shared_totals;
     static constexpr int BLOCKS = per_multiprocessor;
-    /* Four floats more than a line: copies that transpose meet no bank twice, vectors stay aligned.
-     */
+    /* Lines are padded by four floats: copies that transpose have no bank conflicts, and vectors
+     * stay aligned. */
     static constexpr int PITCH_A = M + 4, PITCH_B = N + 4, STAGE = K * (PITCH_A + PITCH_B);
     static constexpr int TOTALS = shared_totals ? M * N : 0;
 };
@@ -31,21 +32,21 @@ struct gemm_tile {
 struct gemm_shape {
     int64_t m, n, k;
     int tiles_m, tiles_n, batch; /* no more blocks than 2^31 */
-    int chunk, whole;            /* in stages of the tile: of a chunk, a power of 2; of all k */
+    int chunk, whole;            /* stages of a chunk, a power of 2; whole stages of k */
     ro_mask mask;
     /* Unit 0 of a tile takes `lead` chunks from `first` on, each further unit one chunk. */
     int units, first, lead;
-    float *sums;          /* of the units: [units, batch, m, n]; NULL: there is one, the output */
-    const unsigned *skip; /* not 0: nothing is wanted; may be NULL */
+    float *sums; /* sums of the units, [units, batch, m, n]; NULL: the one unit writes the output */
+    const unsigned *skip; /* if *skip is not 0, the kernel does nothing; may be NULL */
 };
 
-/* Where results go; a type of its own where rows are not equally far apart. */
+/* Where results go. Rows without a common stride need a type of their own. */
 struct gemm_out {
     static constexpr bool ENDS = false; /* true: `end` stores four totals, gemm_end.cuh */
     float *c;
-    int64_t row, col, next; /* elements from one to the next */
+    int64_t row, col, next; /* strides of rows, columns and products */
     float alpha, beta;
-    bool vectors; /* four neighbours at once */
+    bool vectors; /* stores of four neighbours are aligned */
 
     RO_DEVICE float *line(int64_t batch, int64_t m) const {
         return c + batch * next + m * row;
@@ -63,9 +64,9 @@ RO_DEVICE float gemm_result(float total, float alpha, float beta, const float *c
 
 /* ---- where a thread is ---- */
 
-/* What a block computes. Neighbouring blocks share operands: tiles go column by column through
- * groups of eight rows of tiles, or of all where there are fewer: no group has more tiles than an
- * int counts. */
+/* What a block computes. Tiles are numbered column by column within groups of eight rows of tiles,
+ * so that neighbouring blocks share operands. A group has no more rows than exist, so that an int
+ * counts its tiles. */
 struct gemm_block {
     int tile_m, tile_n, batch, unit;
 
@@ -85,9 +86,9 @@ struct gemm_block {
     }
 };
 
-/* The first row and column of a thread in its tile. Its others follow in fours, LANES * 4 apart:
- * a vector that a warp reads is of neighbours, or the same for lanes whose numbers differ in bit 0
- * or 1, which is when the hardware reads for half a warp at once. */
+/* The first row and column of a thread in its tile. The others follow in fours, LANES * 4 apart. In
+ * a vector load, lanes whose numbers differ only in bit 0 or 1 read the same vector or neighbours,
+ * so that the hardware serves half a warp at once. */
 template <class Tile> struct gemm_lane {
     int m, n;
     RO_DEVICE explicit gemm_lane(int thread) {
@@ -133,7 +134,8 @@ template <class Tile> struct gemm_sums {
         gemm_fragment<Tile::TN, Tile::LANES_N * 4>(fragment + Tile::TM, b);
     }
 
-    /* One stage; the fragments of the next step are loaded before this one's are used. */
+    /* Multiplies one stage. The fragments of the next step are loaded before this one's are
+     * used. */
     RO_DEVICE void multiply(const float *a, const float *b) {
         float fragment[2][Tile::TM + Tile::TN];
         load(a, b, fragment[0]);
@@ -151,7 +153,8 @@ template <class Tile> struct gemm_sums {
         }
     }
 
-    /* A stage that the mask divides: row i takes step k where sign * (k - i) + distance <= 0. */
+    /* Multiplies a stage that the mask divides: row i admits step k if sign * (k - i) + distance <=
+     * 0. */
     RO_DEVICE void multiply_masked(const float *a, const float *b, int sign, int distance) {
         float fragment[Tile::TM + Tile::TN];
 #pragma unroll 1
@@ -169,7 +172,8 @@ template <class Tile> struct gemm_sums {
     }
 };
 
-/* Totals of one thread: four elements at a time, those of a block's threads side by side. */
+/* The totals of one thread, in groups of four. In shared memory, groups of a block's threads lie
+ * side by side. */
 template <class Tile> struct gemm_totals {
     float4 kept[Tile::SHARED_TOTALS ? 1 : Tile::TM * Tile::TN / 4];
     float4 *shared;
@@ -187,15 +191,16 @@ template <class Tile> struct gemm_totals {
             at(i) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
 
-    /* tot + acc. */
+    /* The totals plus the sums of group i. */
     RO_DEVICE float4 with(const float *sum, int i) {
         const float4 t = at(i);
         return make_float4(t.x + sum[4 * i], t.y + sum[4 * i + 1], t.z + sum[4 * i + 2],
                            t.w + sum[4 * i + 3]);
     }
 
-    /* Adds the sums and clears them; after the last chunk they become the totals instead. Two
-     * loops: to choose in one costs half as many instructions again. */
+    /* Adds the sums to the totals and clears them; after the last chunk, the sums become the totals
+     * instead. There are two loops, since one loop that chooses has half as many instructions
+     * again. */
     RO_DEVICE void end_chunk(gemm_sums<Tile> *sums, bool last) {
         float *sum = &sums->at[0][0];
         if (last) {
@@ -255,7 +260,7 @@ RO_DEVICE void gemm_store(const gemm_shape &s, const Out &out, const gemm_block 
     }
 }
 
-/* Up to four neighbours of a row that has `count` left. */
+/* Stores up to four neighbours of a row that has `count` left. */
 RO_DEVICE void gemm_store_left(float *to, float4 x, int64_t count, bool vectors) {
     if (vectors) {
         ro_store_fours(to, x);
@@ -270,8 +275,8 @@ RO_DEVICE void gemm_store_left(float *to, float4 x, int64_t count, bool vectors)
         to[3] = x.w;
 }
 
-/* Where more is done with an element than to store it, registers are needed for that: totals come
- * from shared memory, four at a time. One product, not a batch. */
+/* Ends elements by out.end, which needs registers: so totals come from shared memory, four at a
+ * time. For one product, not a batch. */
 template <class Tile, class Out>
 RO_DEVICE void gemm_end(const gemm_shape &s, const Out &out, const gemm_block &block,
                         const gemm_lane<Tile> &lane, const gemm_totals<Tile> &totals, float *smem) {
@@ -281,7 +286,7 @@ RO_DEVICE void gemm_end(const gemm_shape &s, const Out &out, const gemm_block &b
         static_assert(Tile::THREADS * Tile::TM * Tile::TN <= Tile::STAGES * Tile::STAGE, "");
         float4 *to = reinterpret_cast<float4 *>(smem) + threadIdx.x;
         mine = to;
-        __syncthreads(); /* all have done with the last stage */
+        __syncthreads(); /* all threads have used the last stage */
 #pragma unroll
         for (int i = 0; i < Tile::TM * fours; i++)
             to[i * Tile::THREADS] = totals.kept[i];
@@ -302,7 +307,7 @@ RO_DEVICE void gemm_end(const gemm_shape &s, const Out &out, const gemm_block &b
 
 /* ---- the kernel ---- */
 
-/* The stages [from, to) of a unit, those without an admitted term at either end left out. */
+/* The stages [from, to) of a unit, without those at either end that the mask excludes. */
 struct gemm_range {
     int from, to;
 
@@ -320,7 +325,7 @@ struct gemm_range {
     }
 };
 
-/* Some row of the tile takes only some steps of the stage. */
+/* Whether some row of the tile admits only a part of the stage. */
 template <class Tile> RO_DEVICE bool gemm_divided(ro_mask mask, int64_t row, int64_t k) {
     return mask == RO_MASK_UPTO_ROW ? k + Tile::K - 1 > row : k < row + Tile::M - 1;
 }
@@ -339,14 +344,14 @@ RO_DEVICE void gemm_multiply(const gemm_shape &s, const gemm_block &block,
     }
 }
 
-/* Shared memory of a block: stages, totals, and what operands keep there. */
+/* Shared memory of a block: stages, totals, and the tables of operands. */
 template <class Tile, class A, class B> __host__ __device__ constexpr int gemm_bytes() {
     return (int)sizeof(float) * (Tile::STAGES * Tile::STAGE + Tile::TOTALS +
                                  A::template loader<Tile::THREADS, Tile::M, Tile::K>::TABLE +
                                  B::template loader<Tile::THREADS, Tile::N, Tile::K>::TABLE);
 }
 
-/* No code for tiles that the architecture has no shared memory for. */
+/* Whether the architecture has the shared memory for a tile; without it, the kernel has no code. */
 template <class Tile, class A, class B> RO_DEVICE constexpr bool gemm_has_room() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
     return gemm_bytes<Tile, A, B>() <= 64 << 10;
@@ -408,7 +413,7 @@ __global__ void __launch_bounds__(Tile::THREADS, Tile::BLOCKS)
         fill();
     while (stage < range.to) {
         ro_copy_wait<Tile::STAGES - 2>();
-        __syncthreads(); /* the stage is here, and all have done with the one before it */
+        __syncthreads(); /* the stage has arrived, and all threads have used the one before it */
         fill();
         gemm_multiply<Tile, masked>(s, block, lane, stage, smem + slot * Tile::STAGE, &sums);
         slot = slot + 1 == Tile::STAGES ? 0 : slot + 1;

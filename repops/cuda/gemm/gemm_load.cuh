@@ -1,16 +1,16 @@
-/* Operands of gemm.cuh: how a block copies them to shared memory. An operand has an outer index (m
- * of a, n of b) and k; a stage is K lines of W floats, a line for each k, PITCH = W + 4 apart.
+/* How a block copies the operands of gemm.cuh to shared memory. An operand has an outer index (m of
+ * a, n of b) and k. A stage is K lines of W floats, one line per k step, PITCH = W + 4 apart.
  *
- * Memory runs along one of the two. Along the outer index it is copied as it lies, 16 bytes at a
- * time where everything is aligned. Along k, eight lanes read eight steps of a row (one sector) and
- * scatter them over eight lines: bank 4 k + row, each once in a warp. */
+ * Memory is contiguous along one of the two indices. Along the outer index, it is copied unchanged,
+ * 16 bytes at a time where everything is aligned. Along k, eight lanes read eight steps of a row
+ * (one sector) and scatter them over eight lines: bank 4 k + row, without conflicts in a warp. */
 #ifndef REPOPS_CUDA_GEMM_LOAD_CUH
 #define REPOPS_CUDA_GEMM_LOAD_CUH
 
 #include "repops/cuda/ptx.cuh"
 
-/* The copies of one thread: from (outer, k) on, OUTERS x STEPS of V floats. A line's pieces go to
- * as many lanes, of a warp at most, as share them evenly. */
+/* What one thread copies: OUTERS x STEPS pieces of V floats, from (outer, k) on. The pieces of a
+ * line are shared evenly by LANES lanes, at most a warp. */
 template <int T, int W, int K, bool along_k, int V> struct gemm_share {
     static constexpr int PIECES = W / V & -(W / V);
     static constexpr int LANES = along_k ? 8 : PIECES < 32 ? PIECES : 32;
@@ -27,13 +27,17 @@ template <int T, int W, int K, bool along_k, int V> struct gemm_share {
     }
 };
 
-/* What is there of a stage: something; all of it; all in the largest pieces, or of one tap. */
-enum gemm_stage { GEMM_SOME, GEMM_ALL, GEMM_QUICK };
+/* How much of a stage exists. */
+enum gemm_stage {
+    GEMM_SOME,  /* a part, perhaps */
+    GEMM_ALL,   /* all of it */
+    GEMM_QUICK, /* all of it, and in the largest pieces, or of one tap */
+};
 
-/* A matrix: lines of neighbours, `line` elements apart. */
+/* A matrix of contiguous lines, `line` elements apart. */
 template <bool along_k> struct strided {
     const float *data;
-    int64_t line, next, count; /* next: to the next product; count: of the outer index */
+    int64_t line, next, count; /* next: distance of products; count: size of the outer index */
     bool vectors;
 
     /* Element (outer, k) of a product, for kernels that read single ones. */
@@ -41,7 +45,7 @@ template <bool along_k> struct strided {
         return data[batch * next + (along_k ? outer * line + k : outer + k * line)];
     }
 
-    /* Stages follow one another. */
+    /* Copies stages in ascending order. */
     template <int T, int W, int K> class loader {
         const strided &x;
         const float *from; /* this thread's first element of the next stage */
@@ -53,7 +57,7 @@ template <bool along_k> struct strided {
             from += along_k ? (first + outer) * x.line + k : first + outer + k * x.line;
         }
 
-        /* Lines of memory one after the other; `from` ends at the next stage. */
+        /* Copies one line of memory after the other. `from` ends at the next stage. */
         template <int V, bool whole> RO_DEVICE void copies(float *stage, int steps) {
             typedef gemm_share<T, W, K, along_k, V> share;
             constexpr int LINES = along_k ? share::OUTERS : share::STEPS;
@@ -93,17 +97,17 @@ template <bool along_k> struct strided {
             return stage;
         }
 
-        /* Before the first copy. */
+        /* Starts with this stage; called before the first copy. */
         RO_DEVICE void go_to(int stage) {
             from += (int64_t)stage * K * (along_k ? 1 : x.line);
         }
 
-        /* The tile's outer indices are all there. */
+        /* Whether all outer indices of the tile exist. */
         RO_DEVICE bool whole() const {
             return left == W;
         }
 
-        /* and in pieces as large as there are. */
+        /* Whether all of them exist and are copied in the largest pieces. */
         RO_DEVICE bool quick() const {
             return whole() && (along_k || x.vectors);
         }
@@ -121,8 +125,8 @@ template <bool along_k> struct strided {
 
 /* ---- gathered: SPEC.md section 12.1 ---- */
 
-/* One half of a term's place in an image, the other half comes from the other index: rows, columns
- * and offsets in elements add up. */
+/* One half of a term's place in an image: row, column and offset in elements. The other index gives
+ * the other half, and the two add up. */
 struct alignas(16) place {
     int h, w;
     int64_t at;
@@ -134,24 +138,26 @@ RO_DEVICE place absent_place() {
     return {PLACE_ABSENT, PLACE_ABSENT, 0};
 }
 
-/* The halves of the outer index are computed once a block and lie in shared memory. `Operand` has
- * data, height, width, vectors, start(batch), outer(batch, i), step_of(batch, k) and skip(), and
- * says whether memory runs ALONG_K; if so, even(steps): whether that many are always of one tap.
- * Terms outside the image arrive as +0. */
+/* Copies operands gathered from an image. Terms outside the image arrive as +0. The places of the
+ * outer index are computed once per block and lie in shared memory.
+ *
+ * `Operand` has data, height, width, vectors, start(batch), outer(batch, i), step_of(batch, k) and
+ * skip(), and says whether memory runs ALONG_K. If so, it has even(steps): whether that many steps
+ * are always of one tap. */
 template <class Operand, int T, int W, int K> class gathered {
     const Operand &x;
     const float *from;
     int batch;
     const place *table;
 
-    /* Where the table has row i. Threads that copy four rows at once look at every fourth: these
-     * lie side by side then, or they would meet in the same banks. */
+    /* The table's entry of row i. Threads that copy four rows at once read every fourth entry, so
+     * these lie side by side to avoid bank conflicts. */
     RO_DEVICE int slot(int i) const {
         return !Operand::ALONG_K && x.vectors ? i % 4 * (W / 4) + i / 4 : i;
     }
 
-    /* A stage is of one tap, its steps are neighbours: the tap's place is found once, and each row
-     * of the tile looked at once. */
+    /* Copies a stage of one tap, whose steps are contiguous: it finds the tap's place once, and
+     * checks each row of the tile once. */
     RO_DEVICE void copy_even(float *stage, int64_t done) const {
         typedef gemm_share<T, W, K, true, 1> share;
         const int outer = share::outer((int)threadIdx.x), k = share::k((int)threadIdx.x);

@@ -1,12 +1,12 @@
-/* The choice of a tile and of the units of k: see gemm_plan.cuh. Times are in cycles of one
- * multiprocessor that does 128 multiply-adds in each; only their order counts. */
+/* Chooses a tile and the units of k; see gemm_plan.cuh. Times are cycles of one multiprocessor that
+ * does 128 multiply-adds per cycle; only their order counts. */
 #include "repops/cuda/gemm/gemm_plan.cuh"
 
 struct tile_facts {
     gemm_tile_name name;
-    int m, n, blocks; /* blocks: that a multiprocessor has registers for */
-    int threads;      /* of a block; those of many sums count twice */
-    double rate;      /* of 128 multiply-adds a cycle; the flat ones' is memory's */
+    int m, n, blocks; /* blocks: as many as a multiprocessor has registers for */
+    int threads;      /* of a block; counted twice if each has many sums */
+    double rate;      /* part of 128 multiply-adds per cycle; flat tiles: as memory allows */
 };
 
 template <class Tile> static constexpr tile_facts facts_of(gemm_tile_name name, double rate) {
@@ -20,10 +20,10 @@ static const tile_facts tiles[GEMM_TILES] = {
     facts_of<gemm_flat16>(GEMM_FLAT16, 0.60), facts_of<gemm_flat8>(GEMM_FLAT8, 0.34),
 };
 
-static const double block_cycles =
-    2000; /* until a block's first stage is there, and after its last */
-static const double launch_cycles = 6000; /* of the kernel that adds sums */
-static const double sum_bytes = 24;       /* that a multiprocessor writes or reads in a cycle */
+/* From a block's start until its first stage is there, and from its last stage to its end. */
+static const double block_cycles = 2000;
+static const double launch_cycles = 6000; /* launches the kernel that adds sums */
+static const double sum_bytes = 24;       /* bytes of sums per multiprocessor and cycle */
 
 /* A tile with the operands of a problem. */
 struct candidate {
@@ -39,16 +39,16 @@ static candidate candidate_of(const ro_cuda *d, const gemm_problem *p, const til
     return {t, resident, ceil_div(p->m, t->m) * ceil_div(p->n, t->n) * p->batch};
 }
 
-/* How much of the rate is left with so few warps: each scheduler needs three or four. */
+/* The part of the rate that so few warps reach: each scheduler needs three or four. */
 static double busy(const ro_cuda *d, const candidate *c, int64_t blocks) {
     const int64_t each = ceil_div(blocks, d->multiprocessors);
     const int64_t warps = (each < c->resident ? each : c->resident) * c->tile->threads / 128;
     return warps >= 4 ? 1.0 : warps == 3 ? 0.96 : warps == 2 ? 0.88 : 0.62;
 }
 
-/* How many blocks, one after the other, take as long as those of the multiprocessor that gets the
- * most. Residents end together, and the next come to whoever ended: not one to each
- * multiprocessor, but as many as fit to some. */
+/* How many blocks, one after the other, take as long as the busiest multiprocessor. Resident blocks
+ * end together, and the next blocks go to multiprocessors that are free. So the last blocks fill
+ * some of these and leave others idle. */
 static double rounds(const ro_cuda *d, const candidate *c) {
     const int64_t at_once = (int64_t)d->multiprocessors * c->resident;
     return (double)(c->blocks > at_once ? c->resident * ceil_div(c->blocks, at_once)
@@ -67,7 +67,7 @@ static estimate whole(const ro_cuda *d, const gemm_problem *p, const candidate *
     return {steps * t->m * t->n / rate + block_cycles, chunks};
 }
 
-/* Unit 0 of each tile takes what leaves enough for others to even out the card. */
+/* Unit 0 of each tile takes so many chunks that the other units can even out the load. */
 static estimate divided(const ro_cuda *d, const gemm_problem *p, const candidate *c,
                         int64_t chunks) {
     const tile_facts *t = c->tile;
@@ -93,7 +93,7 @@ static bool offered(const gemm_problem *p, const candidate *c, bool flat) {
     return true;
 }
 
-/* Sums of at least two units fit. */
+/* Whether the sums of at least two units fit. */
 static bool divisible(const gemm_problem *p, int64_t chunks) {
     return chunks > 1 && p->m <= GEMM_MOST_SUMS && p->n <= GEMM_MOST_SUMS &&
            p->batch <= GEMM_MOST_SUMS &&

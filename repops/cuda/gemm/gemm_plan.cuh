@@ -1,19 +1,21 @@
-/* Which tile a product takes and how its k is shared, and the launches. Never the bits: SPEC.md
- * section 3.1 fixes chunks and their order, a plan only who computes them and when. */
+/* Chooses a product's tile and how its k is shared, and launches the kernels. SPEC.md section 3.1
+ * fixes the chunks and their order, and a plan only who computes them and when: it never changes
+ * the bits. */
 #ifndef REPOPS_CUDA_GEMM_PLAN_CUH
 #define REPOPS_CUDA_GEMM_PLAN_CUH
 
 #include "repops/cuda/gemm/gemm.cuh"
 #include "repops/cuda/gemm/gemm_load.cuh"
 
-/* Two blocks of `large` and three of `medium` fill the shared memory of an H100 (228 KiB); `wide`
- * is for outputs of which `large` tiles would leave the card idle at the end; `small` keeps its
- * totals in registers, which is all that fits on sm_75. The flat ones are for a few rows: most of
- * their stages are on their way, as memory decides their speed. */
+/* Two blocks fill the shared memory of an H100 (228 KiB). */
 typedef gemm_tile<128, 128, 16, 8, 4, 16, 2, true, 2> gemm_large;
+/* For outputs of which large tiles would leave the card idle at the end. */
 typedef gemm_tile<96, 128, 12, 8, 4, 16, 2, true, 2> gemm_wide;
+/* Three blocks fill the shared memory of an H100. */
 typedef gemm_tile<128, 64, 8, 8, 8, 16, 2, true, 3> gemm_medium;
+/* Totals in registers: all that fits on sm_75. */
 typedef gemm_tile<64, 64, 8, 4, 8, 16, 2, false, 4> gemm_small;
+/* For few rows: memory decides their speed, so most of their stages are in flight. */
 typedef gemm_tile<16, 128, 4, 4, 4, 32, 3, false, 3> gemm_flat16;
 typedef gemm_tile<8, 128, 4, 4, 2, 32, 3, false, 4> gemm_flat8;
 
@@ -29,7 +31,7 @@ enum gemm_tile_name {
 
 struct gemm_plan {
     gemm_tile_name tile;
-    int64_t chunks, lead; /* lead < chunks: units of one chunk besides unit 0, sums stored apart */
+    int64_t chunks, lead; /* lead < chunks: further units take one chunk, sums stored apart */
 };
 
 struct gemm_problem {
@@ -38,7 +40,7 @@ struct gemm_problem {
     const unsigned *skip; /* see gemm_shape */
 };
 
-/* A block's shared memory with each tile, which operands decide too. */
+/* Shared memory of a block with each tile, which depends on the operands too. */
 struct gemm_memory {
     int bytes[GEMM_TILES];
 };
@@ -49,12 +51,12 @@ template <class A, class B> constexpr gemm_memory gemm_memory_of() {
              gemm_bytes<gemm_flat16, A, B>(), gemm_bytes<gemm_flat8, A, B>()}};
 }
 
-/* The fastest by a model of the card, of those that fit it; a flat tile only if it is offered. */
+/* The plan that a model of the card finds fastest, among tiles that fit the card. Flat tiles only
+ * if `flat`. */
 gemm_plan ro_gemm_plan(const ro_cuda *d, const gemm_problem *p, const gemm_memory &memory,
                        bool flat);
 
-/* The most memory for sums that are stored apart, in floats: units beyond it wait for a next pass.
- */
+/* Most floats of memory for sums stored apart. Units beyond it wait for the next pass. */
 enum { GEMM_MOST_SUMS = 1 << 26 };
 
 /* ---- launches ---- */
@@ -78,7 +80,7 @@ ro_status gemm_launch(ro_cuda *d, gemm_shape s, int64_t chunk, const A &a, const
     return ro_cuda_launched(d, what);
 }
 
-/* The comparisons of a mask would not fit the large tiles' registers. */
+/* Masked products have no large tiles, whose registers have no room for the mask's comparisons. */
 template <class A, class B, class Out, bool masked, bool flat>
 ro_status gemm_launch_tile(ro_cuda *d, gemm_tile_name tile, const gemm_shape &s, int64_t chunk,
                            const A &a, const B &b, const Out &out, const char *what) {
@@ -142,7 +144,7 @@ ro_status gemm_add(ro_cuda *d, const gemm_shape &s, const Out &out, const float 
     return ro_cuda_launched(d, what);
 }
 
-/* Passes over k, each of as many units as there is memory for. */
+/* Runs passes over k, each with as many units as memory allows. */
 template <class A, class B, class Out, bool masked, bool flat>
 ro_status gemm_run_units(ro_cuda *d, const gemm_plan &plan, gemm_shape s, int64_t chunk, const A &a,
                          const B &b, const Out &out, const char *what) {
@@ -183,9 +185,9 @@ ro_status gemm_run(ro_cuda *d, const gemm_problem &p, const A &a, const B &b, co
     return gemm_launch_tile<A, B, Out, masked, flat>(d, plan.tile, s, p.chunk, a, b, out, what);
 }
 
-/* ---- products of matrices as they lie, matmul.cu ---- */
+/* ---- products of strided matrices, matmul.cu ---- */
 
-/* Element (i, j) is at i * row + j * col; one of the steps is 1. */
+/* Element (i, j) is data[i * row + j * col]; one of the strides is 1. */
 struct gemm_matrix {
     const float *data;
     int64_t row, col, next;
@@ -199,7 +201,7 @@ struct gemm_products {
 
 ro_status ro_gemm_products(ro_cuda *d, gemm_products *x, const char *what);
 
-/* Copies of four floats are aligned everywhere. */
+/* Whether copies of four floats are aligned everywhere. */
 static inline bool gemm_in_fours(const void *data, int64_t line, int64_t next, int64_t count) {
     return ((uintptr_t)data % 16 | (uint64_t)(line | next | count) % 4) == 0;
 }

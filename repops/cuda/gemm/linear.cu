@@ -1,9 +1,9 @@
-/* ro_linear (repops/fused.h): bias and activation where a product's element is complete, in the
- * block that summed all of its k, or in the kernel that adds the sums of units. */
+/* ro_linear (repops/fused.h): bias and activation follow when an element is complete, in the block
+ * that summed all of its k or in the kernel that adds the sums of units. */
 #include "repops/cuda/elements/functions.cuh"
 #include "repops/cuda/gemm/gemm_plan.cuh"
 
-/* c of gemm_out is y. */
+/* gemm_out's c is y here. */
 struct linear_out : gemm_out {
     static constexpr bool ENDS = true;
     const float *bias; /* NULL: none */
@@ -24,7 +24,7 @@ struct linear_out : gemm_out {
         return z;
     }
 
-    /* `count` elements of a row are left, of which four come at once. */
+    /* Loads up to four elements of a row that has `count` left; at_once: as one vector. */
     static RO_DEVICE float4 load(const float *from, int64_t count, bool at_once) {
         if (at_once)
             return *reinterpret_cast<const float4 *>(from);
@@ -32,7 +32,7 @@ struct linear_out : gemm_out {
                            count > 3 ? from[3] : 0.0f);
     }
 
-    /* Elements n to n + 3 of row m, of which the row has `count` at most. alpha is 1. */
+    /* Ends elements n to n + 3 of row m, or the `count` that the row has left. alpha is 1. */
     RO_DEVICE void end(int64_t m, int64_t n, int64_t count, float4 total) const {
         const int64_t at = m * row + n;
         float4 x = total;
@@ -72,7 +72,8 @@ template <bool along_k> static ro_status run(ro_cuda *d, const ro_linear_job *j)
                                                                               "linear");
 }
 
-/* Few columns: a product, which swaps its operands then, and the rest element by element. */
+/* For few columns: a product, which ro_gemm_products transposes, and then bias and activation for
+ * each element. */
 static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
     gemm_products product = {};
