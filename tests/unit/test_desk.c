@@ -268,6 +268,44 @@ Test(desk, has_so_many_places, .timeout = 60) {
     bench_close(&b);
 }
 
+static vd_question state_leaf(int64_t step, uint64_t *leaf) {
+    return (vd_question){.kind = VD_ASK_PROVE,
+                         .tree = {.kind = VD_TREE_STATE, .step = step},
+                         .leaf = leaf,
+                         .leaf_count = 1};
+}
+
+static void ask_of_every_state(bench *b, uint8_t referee) {
+    vd_working working;
+    vd_buf note = {0};
+    for (uint64_t i = 0; i < 4 * VD_DESK_MAX; i++) {
+        uint64_t leaf = i / 13;
+        const vd_question q = state_leaf((int64_t)(i % 13), &leaf);
+        vd_status status = ask(b, referee, &q, &note, &working);
+        cr_assert(status == VD_OK || status == VD_ERR_IO, "%d", (int)status);
+    }
+    vd_buf_free(&note);
+}
+
+/* More questions of one referee than there are places, all others', neither push out what another
+ * referee waits for, nor its answer before it was fetched. */
+Test(desk, one_referees_many_questions_cost_another_one_no_place, .timeout = 60) {
+    bench b;
+    vd_working working;
+    bench_open(&b);
+    (void)!ask_once(&b, 7, 0, &working);
+    wait_until_executed(&b, 1);
+    (void)!ask_once(&b, 8, 2, &working);
+    ask_of_every_state(&b, 7);
+    open_gate(&b.gate);
+    wait_until_executed(&b, 2);
+    cr_expect(b.gate.order[1] == 2, "the other referee's question waits no longer");
+    cr_expect(ask_until(&b, 8, 2) == VD_OK);
+    ask_of_every_state(&b, 7);
+    cr_expect(ask_once(&b, 8, 2, &working) == VD_OK, "its answer is gone");
+    bench_close(&b);
+}
+
 /* ---- disputes ---- */
 
 Test(desk, a_dispute_is_settled_as_without_it, .timeout = 120) {

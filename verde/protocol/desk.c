@@ -164,18 +164,31 @@ static place *find(vd_desk *d, const vd_hash *question) {
     return NULL;
 }
 
-static bool goes_before(const place *a, const place *b) {
+static int places_of(const vd_desk *d, const place *p) {
+    int count = 0;
+    for (int i = 0; i < VD_DESK_MAX; i++)
+        count += d->place[i].state != FREE && same_referee(p, &d->place[i]);
+    return count;
+}
+
+static bool goes_before(const vd_desk *d, const place *a, const place *b) {
+    if (a->state == FREE || b->state == FREE)
+        return b->state != FREE;
+    const int of_a = places_of(d, a), of_b = places_of(d, b);
+    if (of_a != of_b)
+        return of_a > of_b;
     if (a->state != b->state)
-        return a->state == FREE || (a->state == DONE && b->state == WAITING);
+        return a->state == DONE;
     return a->asked < b->asked;
 }
 
-/* A free place, or what was answered, or else waits, and was asked for longest ago: who still wants
+/* A free place, or one of the referee who has most, so that nobody's many questions cost another
+ * one its answer: what was answered, or else waits, and was asked for longest ago. Who still wants
  * an answer asks again. */
 static place *make_room(vd_desk *d) {
     place *best = NULL;
     for (int i = 0; i < VD_DESK_MAX; i++)
-        if (d->place[i].state != WORKING && (!best || goes_before(&d->place[i], best)))
+        if (d->place[i].state != WORKING && (!best || goes_before(d, &d->place[i], best)))
             best = &d->place[i];
     clear(best);
     return best;
