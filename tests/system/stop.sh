@@ -33,16 +33,16 @@ stopped() {
     tail -n 1 "$work/err" | grep -q '^verde: stopped' || fail "$*: it is not the last line"
 }
 
-steps=1200 interval=20
+steps=2400 interval=20
 [ -z "${SANITIZED:-}" ] || steps=200 interval=5 # many times slower
 sed -e "s/^steps: .*/steps: $steps/" -e "s/^checkpoint_interval: .*/checkpoint_interval: $interval/" \
     -e "s,file: \.\./data,file: $PWD/models/data," $job > "$work/long job.yaml"
 "$verde" run "$work/long job.yaml" --out "$work/whole" --json > "$work/whole.json" 2> /dev/null
-count=0 at=0 seconds=1
+count=0 at=0
 for turn in 1 2 3 4 5 6 7 8 9 10 11 12; do
     if [ $((turn % 2)) -eq 0 ]; then signal=INT code=130; else signal=TERM code=143; fi
-    stopped $signal $code $seconds "$verde" run "$work/long job.yaml" --out "$work/run" --json || break
-    count=$((count + 1)) seconds=$((seconds + 1))
+    stopped $signal $code $((turn * 3 / 10)).$((turn * 3 % 10)) "$verde" run "$work/long job.yaml" --out "$work/run" --json || break
+    count=$((count + 1))
     # What it tells to type is what was typed.
     grep -qF "\`verde run '$work/long job.yaml' --out $work/run --json\` goes on" "$work/err" || fail "not how to go on"
     next=$(sed -n 's/^verde: stopped after .* from the checkpoint at step \([0-9]*\)$/\1/p' "$work/err")
