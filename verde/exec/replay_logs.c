@@ -140,10 +140,10 @@ vd_status vd_replay_note(const vd_replay_logs *l, uint64_t leaf, const vd_public
                        (long long)step);
     if (status == VD_OK)
         status = vd_log_note_open(out->data, out->size, trainer, &claim, err);
-    if (status == VD_OK && (!vd_hash_equal(&claim.logs, &l->log->logs[leaf]) ||
-                            !vd_hash_equal(&claim.program, &l->log->program) ||
-                            !vd_hash_equal(&claim.run, &l->log->rounding.run) ||
-                            claim.step != step))
+    if (status == VD_OK &&
+        (!vd_hash_equal(&claim.logs, &l->log->logs[leaf]) ||
+         !vd_hash_equal(&claim.program, &l->log->program) ||
+         !vd_hash_equal(&claim.run, &l->log->rounding.run) || claim.step != step))
         status = vd_fail(err, VD_ERR_PEER, "the note beside the log is of another log");
     return status;
 }
