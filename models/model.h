@@ -29,7 +29,7 @@ typedef struct {
     /* Of models that hide tokens, f32 [b, T]: 1 where a token is no padding, and where it is
      * hidden, +0 elsewhere. */
     vd_value real, hidden;
-    vd_value *buffer;         /* each buffer's value so far; the forward pass puts the next */
+    vd_value *buffer; /* each buffer's value so far; the forward pass puts the next */
 } vd_forward;
 
 typedef struct {
