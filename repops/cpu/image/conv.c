@@ -7,7 +7,7 @@
 
 /* ---- 1x1: pixels by channels of x times w ---- */
 
-/* Pixels that are too few for packing weights to pay. */
+/* With so few pixels, packing the weights does not pay. */
 enum { FEW_PIXELS = 4 * MR };
 
 static gemm pixels(const ro_job *job, const ro_conv *v, int backward) {
@@ -42,7 +42,7 @@ static void run_rows(void *user, int64_t first, int64_t last, int worker) {
     RO_NAME(ro_gemm_small)(&g);
 }
 
-/* So few weights that products read them where they lie, once they lie in rows. */
+/* Whether the weights are so few that products read them in place, once they are stored in rows. */
 static int few_weights(const gemm *g) {
     gemm t = *g;
     t.b_row = g->b_col == 1 ? g->b_row : round_up(g->n, VW), t.b_col = 1;
@@ -66,10 +66,11 @@ static ro_status multiply_pixels(ro_ctx *ctx, gemm g) {
     return RO_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole operator ---- */
 
-/* Reading +0 for what lies outside is then the same as leaving it out: there is nothing outside,
- * which a gradient's edges without padding have all the same, or weights are finite. */
+/* Whether reading +0 for pixels outside gives the same bits as leaving them out. It does if the
+ * weights are finite, or if nothing lies outside; a gradient's edges reach outside even without
+ * padding. */
 static int may_read_zeros(const ro_job *job, const ro_conv *v, int backward) {
     return (!backward && v->pad[0] == 0 && v->pad[1] == 0) ||
            all_finite(job->in[1], in_numel(job, 1));
@@ -101,7 +102,8 @@ static ro_status conv2d(const ro_job *job) {
     return run(job, &g);
 }
 
-/* Pixels of x that leave the same remainder by the strides meet the same taps. */
+/* All pixels of x that leave the same remainder by the strides meet the same taps, so spans step by
+ * the stride. */
 static ro_status conv2d_dx(const ro_job *job) {
     const ro_conv v = conv_of(job);
     if (no_terms(job))

@@ -1,11 +1,11 @@
 /* What convolutions share: SPEC.md section 12.1 as products whose operand a is gathered from an
  * image while it is packed, so that no matrix of patches is ever in memory.
  *
- * Terms outside the image are absent, and where many rows of the product lack the same ones they
- * are not computed. Elsewhere the products read +0 in place of the pixel, which has the same bits
- * as long as the other factor is finite: in a chunk it can only turn a -0 into +0, and the total is
- * never -0 (section 3.1). Where a factor is not finite and there is anything outside, such terms
- * are left out, pixel by pixel or tap by tap. */
+ * Terms outside the image are absent. Where many rows of the product lack the same terms, these are
+ * not computed. Elsewhere the products read +0 in place of the pixel, which gives the same bits if
+ * the other factor is finite: in a chunk it can only turn a -0 into +0, and the total is never -0
+ * (section 3.1). Where a factor is not finite, terms outside are left out pixel by pixel or tap by
+ * tap. */
 #ifndef REPOPS_CPU_CONV_H
 #define REPOPS_CPU_CONV_H
 
@@ -14,10 +14,14 @@
 #include "repops/cpu/gemm/gemm_tile.h"
 #include "repops/src/conv.h"
 
-/* Steps of k that are packed at a time, rows of a likewise. */
-enum { CONV_KC = 1024, CONV_MC = 12 * MR, CONV_PIECE_WORK = 1 << 18 };
+enum {
+    CONV_KC = 1024,            /* k steps that are packed at a time */
+    CONV_MC = 12 * MR,         /* rows of a that are packed at a time */
+    CONV_PIECE_WORK = 1 << 18, /* multiply-adds that are worth a thread */
+};
 
-/* A convolution of single pixels, each with its own: a product of matrices as they lie. */
+/* Whether each output pixel has a single image pixel of its own (1 x 1 kernel), so that the
+ * convolution is a plain matrix product. */
 static inline int pointwise(const ro_conv *v) {
     for (int d = 0; d < 2; d++)
         if (v->kernel[d] != 1 || v->stride[d] != 1 || v->pad[d] != 0)
@@ -25,7 +29,7 @@ static inline int pointwise(const ro_conv *v) {
     return v->groups == 1;
 }
 
-/* Where each window is a pixel of its own, all images are one line. */
+/* The convolution of a job. If it is pointwise, all its images become one line. */
 static inline ro_conv conv_of(const ro_job *job) {
     ro_conv v = ro_conv_of(job->call);
     if (pointwise(&v)) {
@@ -35,7 +39,7 @@ static inline ro_conv conv_of(const ro_job *job) {
     return v;
 }
 
-/* No batch, channel or pixel to sum over: every element is +0. */
+/* Whether there is nothing to sum over. Then every element is +0, which this stores. */
 static inline int no_terms(const ro_job *job) {
     if (in_numel(job, 0) > 0 && in_numel(job, 1) > 0)
         return 0;

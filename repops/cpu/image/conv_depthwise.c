@@ -1,5 +1,5 @@
-/* conv_depthwise.h, SPEC.md section 12.1: some pixels of a line of the output at a time, all of
- * their channels, a vector by a vector. */
+/* Depthwise convolutions (conv_depthwise.h, SPEC.md section 12.1). A few pixels of an output line
+ * are computed at a time, for one vector of channels after the other. */
 #include "repops/cpu/image/conv_depthwise.h"
 #include "repops/cpu/rows/stream.h"
 
@@ -7,9 +7,9 @@ enum { MOST_COLS = (DEPTH_PIXELS - 1) * DEPTH_STRIDE + DEPTH_TAPS };
 
 typedef struct {
     const gather *g;
-    int64_t left;  /* pixels before a position's own that it meets */
-    int64_t ahead; /* lines of the image that are asked for by the way */
-    int streamed;  /* no cache will keep the output */
+    int64_t left;  /* pixels by which a window starts before its position */
+    int64_t ahead; /* lines of the image to prefetch */
+    int streamed;  /* the output is too large for a cache */
 } depthwise;
 
 /* A line of the output. */
@@ -22,8 +22,8 @@ typedef struct {
 
 /* ---- products ---- */
 
-/* What a group of pixels meets. Each line of the kernel multiplies what it meets of a line of the
- * image; zeros are read in place of what is outside, which an `edge` may have. */
+/* The kind of a group of pixels. At an `edge`, columns may lie outside the image, and zeros are
+ * read there. */
 typedef struct {
     int taps, stride, mirrored, pixels, edge;
 } form;
@@ -59,7 +59,7 @@ RO_INLINE void filter_vector(const form f, const target *t, int64_t first, int64
     }
 }
 
-/* What the next line of the output reads first, and where it is written. */
+/* Prefetches what the next output line reads for the first time, and where it is written. */
 RO_INLINE void look_ahead(const form f, const target *t, int64_t p, int64_t lane) {
     const depthwise *all = t->all;
     const int64_t channels = all->g->pixel, size = all->g->size[1] * channels;
@@ -77,7 +77,8 @@ RO_INLINE void look_ahead(const form f, const target *t, int64_t p, int64_t lane
         __builtin_prefetch(out + i * channels, 1);
 }
 
-/* Pixels of the output from p on. The last lanes may be met twice. */
+/* Computes pixels of the output from p on. The last vector of channels may overlap the one
+ * before. */
 RO_INLINE void filter_pixels(const form f, const target *t, int64_t p) {
     const gather *g = t->all->g;
     const int64_t channels = g->pixel, first = p * f.stride - t->all->left;
@@ -125,7 +126,8 @@ RO_INLINE void filter_count(const int pixels, const target *t, int64_t p, int ed
         filter_width(1, 0, pixels, t, p, edge);
 }
 
-/* The last pixels may be met twice. With 16 registers, columns of a stride do not fit into them. */
+/* The last group of pixels may overlap the one before. With 16 registers, the columns of a large
+ * group do not fit if there is a stride. */
 static void filter_line(const target *t) {
     const gather *g = t->all->g;
     const int64_t width = g->out_size[1], step = g->step[1];
@@ -142,9 +144,9 @@ static void filter_line(const target *t) {
     }
 }
 
-/* ---- the whole ---- */
+/* ---- the whole operator ---- */
 
-/* Lines of the output, counted through all images. */
+/* Computes lines of the output, counted through all images. */
 static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     const depthwise *all = user;
     const gather *g = all->g;
@@ -166,7 +168,7 @@ static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     end_stream();
 }
 
-/* Caches bring nearer what they have. */
+/* 0 where a cache holds the images and needs no prefetch. */
 int64_t RO_NAME(ro_conv_depthwise_ahead)(const ro_conv *v) {
     const int64_t pixels = v->in[0] * v->in[1] + v->out[0] * v->out[1];
     return v->batch * pixels * v->channels < STREAMED ? 0 : v->stride[0];

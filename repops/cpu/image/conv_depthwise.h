@@ -1,23 +1,28 @@
-/* Convolutions in which every channel is a group: lanes are channels, and images and weights are
- * read where they lie. */
+/* Depthwise convolutions, in which every channel is a group: lanes are channels, and images and
+ * weights are read in place. */
 #ifndef REPOPS_CPU_CONV_DEPTHWISE_H
 #define REPOPS_CPU_CONV_DEPTHWISE_H
 
 #include "repops/cpu/image/conv_groups.h"
 
-/* Pixels of the output that go together; taps of a line of the kernel, its lines, strides, at
- * most. */
-enum { DEPTH_PIXELS = 8, DEPTH_FEW_PIXELS = 4, DEPTH_TAPS = 7, DEPTH_LINES = 16, DEPTH_STRIDE = 2 };
+enum {
+    DEPTH_PIXELS = 8,     /* output pixels that run together */
+    DEPTH_FEW_PIXELS = 4, /* the same for short lines and for few registers */
+    DEPTH_TAPS = 7,       /* most taps of a kernel line */
+    DEPTH_LINES = 16,     /* most lines of a kernel */
+    DEPTH_STRIDE = 2,     /* largest stride */
+};
 
-/* Whether it is for g, of which all up to `b_group` is set. */
+/* Whether g, set up to `b_group`, is such a convolution. */
 int RO_NAME(ro_conv_is_depthwise)(const gather *g);
-/* How many of the image's next lines are worth asking for. */
+/* How many of the image's next lines are worth a prefetch. */
 int64_t RO_NAME(ro_conv_depthwise_ahead)(const ro_conv *v);
-/* conv2d, or conv2d_dx without stride; weights are finite, or no tap lies outside. */
+/* Runs conv2d, or conv2d_dx without stride. Weights must be finite, or no tap may lie outside. */
 ro_status RO_NAME(ro_conv_depthwise)(ro_ctx *ctx, const gather *g);
 
-/* The same for conv2d_dw, and what pixels [k, end) of one line of dy add to the sums of a chunk. */
+/* Whether conv2d_dw of such a convolution runs by ro_conv_depthwise_sums. */
 int RO_NAME(ro_conv_is_depthwise_weight)(const gather *forward);
+/* Adds pixels [k, end) of one line of dy to the sums of a chunk. */
 void RO_NAME(ro_conv_depthwise_sums)(const grouped *f, const float *dy, int64_t k, int64_t end,
                                      float *sums);
 

@@ -1,22 +1,22 @@
-/* conv2d_dw where every channel is a group (conv_depthwise.h): sums of a chunk for
- * conv_groups_weight.c, some pixels of a line of the output at a time. */
+/* Depthwise conv2d_dw (conv_depthwise.h): computes the sums of a chunk for conv_groups_weight.c, a
+ * few pixels of an output line at a time. */
 #include "repops/cpu/image/conv_depthwise.h"
 
 /* A line of the output. */
 typedef struct {
     const grouped *f;
     const float *line[DEPTH_LINES]; /* pixel 0 for each line of the kernel; NULL: outside */
-    const float *dy, *ahead;        /* ahead: the next line of the image, */
-    int64_t lines;                  /* so many are asked for by the way */
+    const float *dy, *ahead;        /* ahead: the next line of the image */
+    int64_t lines;                  /* lines to prefetch from there */
     float *sums;
 } target;
 
-/* A group of pixels; an `edge` has taps outside, which are left out. */
+/* The kind of a group of pixels. At an `edge`, taps may lie outside and are left out. */
 typedef struct {
     int taps, stride, pixels, edge;
 } form;
 
-/* Some channels; without masks if there is a whole number of vectors. */
+/* Loads some channels. Only AVX-512 needs the mask: elsewhere the channels are whole vectors. */
 RO_INLINE vf load_lanes(const float *p, vf_mask mask) {
 #if defined(RO_ISA_avx512)
     return vf_load_mask(p, mask);
@@ -26,7 +26,7 @@ RO_INLINE vf load_lanes(const float *p, vf_mask mask) {
 #endif
 }
 
-/* The taps of one line of the kernel; from x on are the columns that they meet. */
+/* Adds the taps of one line of the kernel. The columns that they meet start at x. */
 RO_INLINE void add_row(const form f, const target *t, int64_t first, const float *x, vf_mask mask,
                        const vf dy[DEPTH_PIXELS], float *sums) {
     const int64_t channels = t->f->s.channels, size = t->f->s.size;
@@ -67,7 +67,7 @@ RO_INLINE void look_ahead(const form f, const target *t, int64_t p, int64_t lane
     }
 }
 
-/* Pixels of the output from p on. */
+/* Adds pixels of the output from p on. */
 RO_INLINE void add_pixels(const form f, const target *t, int64_t p) {
     const grouped *g = t->f;
     const int64_t channels = g->s.channels, first = p * f.stride - g->g->v->pad[1];
@@ -108,7 +108,7 @@ RO_INLINE void add_width(const int stride, const target *t, int64_t p, int64_t p
     }
 }
 
-/* Pixels [p, end) of a line. */
+/* Adds pixels [p, end) of a line. */
 static void add_line(const target *t, int64_t p, int64_t end) {
     const ro_conv *v = t->f->g->v;
     for (int64_t pixels; p < end; p += pixels) {

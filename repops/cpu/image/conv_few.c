@@ -1,19 +1,25 @@
-/* conv_few.h, SPEC.md section 12.1: lines of the image are transposed, so that a channel's pixels
- * are neighbours, with zeros beside them; each serves all lines of the output that meet it. */
+/* Convolutions to few channels (conv_few.h, SPEC.md section 12.1). Lines of the image are
+ * transposed, so that the pixels of a channel are contiguous, with zeros as padding. Each such line
+ * is kept for all output lines that meet it. */
 #include "repops/cpu/image/conv_few.h"
 
-/* Vectors of pixels; channels of the output, at most, and of the image, at least; lines that are
- * kept, at most; floats of them. */
+/* Vectors of pixels that run together. */
 #if defined(RO_ISA_avx512)
 enum { VECTORS = 2 };
 #else
 enum { VECTORS = 4 };
 #endif
-enum { FEW = 3, LEAST_DEPTH = 8, MOST_LINES = 16, MOST_FLOATS = 1 << 17 };
+enum {
+    FEW = 3,               /* most channels of the output */
+    LEAST_DEPTH = 8,       /* least channels of the image */
+    MOST_LINES = 16,       /* most lines that are kept */
+    MOST_FLOATS = 1 << 17, /* most floats of these lines */
+};
 
 typedef struct {
     const gather *g;
-    int64_t lines, width, left; /* kept lines; floats from a channel to the next, before pixel 0 */
+    int64_t lines;       /* lines that are kept */
+    int64_t width, left; /* floats from a channel to the next; zeros before pixel 0 */
     float *workspace;
     int64_t workspace_size; /* of one thread */
 } few;
@@ -22,12 +28,12 @@ typedef struct {
 typedef struct {
     const few *f;
     const float *line[MOST_LINES]; /* pixel 0 for each line of the kernel; NULL: outside */
-    const float *ahead;            /* the next line of the image, asked for by the way */
+    const float *ahead;            /* the next line of the image, to prefetch */
     int64_t ahead_step;
     float *out;
 } target;
 
-/* From a position of the output to its tap's in the image. */
+/* The distance from a position of the output to its tap in the image. */
 static int64_t offset(const gather *g, int d, int64_t t) {
     const int64_t shift = t * g->v->dilation[d] - g->v->pad[d];
     return g->backward ? -shift : shift;
@@ -44,8 +50,8 @@ RO_INLINE void end_chunk(const int n, vf sum[FEW][VECTORS], vf total[FEW][VECTOR
     }
 }
 
-/* A value that the compiler keeps: left alone it loads it again for each use, and most of these
- * loads cross a line of the cache. */
+/* Makes the compiler keep a value in a register. It would load it again for each use, and most of
+ * these loads cross a cache line. */
 RO_INLINE vf kept_value(vf x) {
 #if defined(RO_ISA_avx512)
     __asm__("" : "+v"(x));
@@ -53,7 +59,7 @@ RO_INLINE vf kept_value(vf x) {
     return x;
 }
 
-/* Channels of one tap: x[c * width + pixel] b[c * b_row + j * b_col]. */
+/* Adds x[c * width + pixel] * b[c * b_row + j * b_col] for some channels c of one tap. */
 RO_INLINE void add_steps(const int n, target *t, const float *x, const float *b, int64_t steps,
                          vf sum[FEW][VECTORS]) {
     const few *f = t->f;
@@ -77,7 +83,7 @@ RO_INLINE void add_steps(const int n, target *t, const float *x, const float *b,
     }
 }
 
-/* Pixels [w, w + VECTORS * VW) of a line, or as many as there are. */
+/* Computes pixels [w, w + VECTORS * VW) of a line, or as many as exist. */
 RO_INLINE void filter_pixels(const int n, target *t, int64_t w) {
     const few *f = t->f;
     const gather *g = f->g;
@@ -124,7 +130,7 @@ static void filter_line(target *t) {
         }
 }
 
-/* A square of VW pixels and channels of a line, or what there is of it; +0 beyond. */
+/* Transposes a square of VW pixels x VW channels of a line. What lies beyond the line is +0. */
 RO_INLINE void keep_square(const panel *s, int64_t i, int64_t p, float *to) {
     vf r[VW];
     if (i + VW > s->lanes || p + VW > s->k) {
@@ -137,7 +143,8 @@ RO_INLINE void keep_square(const panel *s, int64_t i, int64_t p, float *to) {
         vf_store(to + (p + j) * s->width + i, r[j]);
 }
 
-/* What is beyond a channel's pixels lies before those of the next. */
+/* Transposes a line. The zeros after a channel's pixels are also those before the next
+ * channel's. */
 static void keep_line(const few *f, int64_t number, float *to) {
     const gather *g = f->g;
     const panel s = {
@@ -158,7 +165,7 @@ static int64_t line_floats(const few *f) {
     return round_up(f->left + f->g->depth * f->width, 16);
 }
 
-/* Lines of the output, counted through all images. */
+/* Computes lines of the output, counted through all images. */
 static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     const few *f = user;
     const gather *g = f->g;

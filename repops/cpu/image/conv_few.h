@@ -4,9 +4,9 @@
 
 #include "repops/cpu/image/conv_gather.h"
 
-/* Whether the product that is described from `v` to `b_group` is one. */
+/* Whether g, set up to `b_group`, is such a convolution. */
 int RO_NAME(ro_conv_is_few)(const gather *g);
-/* Weights are finite, or no tap lies outside. */
+/* Weights must be finite, or no tap may lie outside. */
 ro_status RO_NAME(ro_conv_few)(ro_ctx *ctx, const gather *g);
 
 #endif

@@ -1,15 +1,16 @@
-/* The product of conv_gather.h. All of b is packed once, for all threads. A block of a is gathered
- * chunk by chunk, whole chunks at a time, and multiplied by all of b before the next. */
+/* The product of conv_gather.h. All of b is packed once, for all threads. A block of a is gathered,
+ * some whole chunks at a time, and multiplied by all of b before the next chunks. */
 #include "repops/cpu/image/conv_gather.h"
 
-/* Floats of b that stay in the cache beside a tile of a. Images of which the pixels that lack the
- * same taps are rows enough for a tile. Pixels of a line that are worth one: fewer are gathered
- * from several. */
-enum { B_CACHED = 1 << 17, SPLIT_BATCH = 8, LINE_ROWS = MR < 6 ? MR : 6 };
+enum {
+    B_CACHED = 1 << 17,          /* floats of b that stay in the cache beside a tile of a */
+    SPLIT_BATCH = 8,             /* in so many images, pixels that lack the same taps fill a tile */
+    LINE_ROWS = MR < 6 ? MR : 6, /* pixels of a line that are worth a tile of their own */
+};
 
 /* ---- b ---- */
 
-/* A panel has all steps of k together. */
+/* Where a panel of b is packed, with all steps of k together. */
 static float *packed_b(const gather *g, int64_t group, int64_t j) {
     return g->packed + (group * ceil_div(g->n, NR) + j / NR) * g->k * NR;
 }
@@ -35,9 +36,12 @@ static void pack_panels(void *user, int64_t first, int64_t last, int worker) {
 
 /* ---- a ---- */
 
-/* How tiles find a. Along a line of the image its rows lie at one distance, in place or, where some
- * are outside, copied; rows of many lines are transposed. */
-typedef enum { IN_PLACE, COPIED, TRANSPOSED } layout;
+/* How tiles find a. */
+typedef enum {
+    IN_PLACE,   /* in the image: a tile's rows are pixels of one line, with one stride */
+    COPIED,     /* copied with one stride, and +0 for pixels outside */
+    TRANSPOSED, /* packed: a tile's rows are pixels of many lines */
+} layout;
 
 /* Some rows and columns of the product; pieces [first, last) at a time. */
 typedef struct {
@@ -46,14 +50,14 @@ typedef struct {
     const piece *pieces;
     tile_run *runs; /* the pieces, unless transposed */
     int64_t count, group, col, n;
-    int64_t first, last, k; /* k: their steps */
+    int64_t first, last, k; /* k: steps of these pieces */
     layout layout;
-    int64_t line;   /* rows that tiles share evenly, */
-    int64_t height; /* of so many each; */
-    int64_t before; /* rows of the first line that are not the part's */
-    float *a;       /* rows that are copied or transposed */
-    int64_t a_row;  /* of rows that are copied */
-    float *c;       /* totals, rows c_row apart; NULL: they are where the output is */
+    int64_t line;   /* rows that tiles share evenly */
+    int64_t height; /* most rows of such a tile */
+    int64_t before; /* rows of the first line that are before the part */
+    float *a;       /* copied or transposed rows */
+    int64_t a_row;  /* stride of copied rows */
+    float *c;       /* totals, rows c_row apart; NULL: they lie in the output */
     int64_t c_row;
 } part;
 
@@ -72,7 +76,7 @@ static void copy_row(const part *s, const place *at, float *to) {
     }
 }
 
-/* Up to VW steps of up to VW rows. */
+/* Transposes up to VW steps of up to VW rows. */
 RO_INLINE void gather_square(const float *const *from, int64_t rows, int64_t p, int64_t steps,
                              float *to) {
     vf r[VW];
@@ -83,7 +87,8 @@ RO_INLINE void gather_square(const float *const *from, int64_t rows, int64_t p, 
         vf_store(to + (p + i) * rows, r[i]);
 }
 
-/* Stores run over into the steps that follow, which are written next. */
+/* Transposes the steps of up to MR rows. Stores run over into the next steps, which are written
+ * later. */
 static void gather_steps(const float *const *from, int64_t rows, int64_t steps, float *to) {
     if ((int)VW >= (int)MR && steps >= VW / 4) {
         for (int64_t p = 0; p < steps; p += VW)
@@ -106,13 +111,13 @@ static void transpose_rows(const part *s, const place *at, int64_t rows, float *
     }
 }
 
-/* Rows from `row` on that make a tile. */
+/* Number of rows of the tile at `row`. */
 static int64_t tile_rows(const part *s, int64_t row) {
     const int64_t at = (s->before + row) % s->line;
     return min_i64(min_i64(s->height, s->line - at), s->b->m - row);
 }
 
-/* Where the rows of the tile at `row` are kept, row0 being the first that is. */
+/* Where the rows of the tile at `row` are kept. row0 is the first row that is kept. */
 static float *kept_rows(const part *s, int64_t row0, int64_t row) {
     return s->a + (row - row0) * (s->layout == COPIED ? s->a_row : s->k);
 }
@@ -134,7 +139,8 @@ static void gather_rows(const part *s, int64_t row0, int64_t m) {
 
 /* ---- products ---- */
 
-/* Steps from piece q on that follow each other in b, within a chunk; *end is the piece after. */
+/* Number of steps from piece q on that are contiguous in b, within a chunk. *end is the piece after
+ * them. */
 static int64_t run_of(const part *s, int64_t q, int64_t *end) {
     const int64_t k = s->pieces[q].k;
     int64_t steps = 0;
@@ -145,8 +151,8 @@ static int64_t run_of(const part *s, int64_t q, int64_t *end) {
     return steps;
 }
 
-/* One tile of transposed rows, run by run; t has its operands from step 0 of b and the first step
- * of a that is kept. Chunks with a gap continue with the accumulators so far. */
+/* Runs one tile of transposed rows, run by run. Its operands start at step 0 of b and at the first
+ * kept step of a. A chunk with a gap continues the accumulators. */
 static void run_transposed(const part *s, int rows, const tile *whole) {
     float acc[MR * NR];
     const float *a = whole->a, *start = NULL;
@@ -165,7 +171,7 @@ static void run_transposed(const part *s, int rows, const tile *whole) {
     }
 }
 
-/* The same of rows at one distance, chunk by chunk. */
+/* Runs one tile of rows with one stride, chunk by chunk. */
 static void run_line(const part *s, int rows, tile *t) {
     t->flags = s->first == 0 ? TILE_FIRST : 0;
     for (int64_t q = s->first; q < s->last; q += t->run_count, t->flags = 0) {
@@ -179,7 +185,7 @@ static void run_line(const part *s, int rows, tile *t) {
     }
 }
 
-/* The tile's operand a: rows from `row` on, of which row0 is the first that is kept. */
+/* Sets the tile's operand a: rows from `row` on. row0 is the first row that is kept. */
 static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
                   tile *t) {
     const gather *g = s->g;
@@ -193,8 +199,9 @@ static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int
     t->a_row = g->step[1] * g->pixel;
 }
 
-/* The first columns bring the next rows of the line nearer, as far as they are new: where the piece
- * reads them that is furthest in the image. A gradient's pieces go backwards through it. */
+/* Makes the first columns prefetch the next rows of the line: only what is new, which the piece
+ * furthest in the image reads. That is a gradient's first piece, as those go backwards through the
+ * image. */
 static void look_ahead(const part *s, int64_t rows, int64_t j, tile *t) {
     t->ahead = t->b, t->ahead_step = 0;
     if (s->layout != IN_PLACE || j > 0)
@@ -210,7 +217,7 @@ static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *
     t->c_row = t->out_row = s->c ? s->c_row : s->g->spread[1] * s->g->out_pixel;
 }
 
-/* Columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. */
+/* Computes columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. */
 static void multiply(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
                      int64_t j) {
     tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
@@ -224,7 +231,7 @@ static void multiply(const part *s, const place *at, int64_t row0, int64_t row, 
         run_line(s, (int)rows, &t);
 }
 
-/* Where b stays in the cache: each tile as soon as it is there. */
+/* Where b stays in the cache: multiplies each tile as soon as it is gathered. */
 static void run_tiles(const part *s) {
     for (int64_t row = 0, rows; row < s->b->m; row += rows) {
         const place at = place_of(s->b, s->b->row + row);
@@ -236,7 +243,7 @@ static void run_tiles(const part *s) {
     }
 }
 
-/* Else: columns by columns. */
+/* Where b does not stay in the cache: gathers all rows first, then runs panel by panel of b. */
 static void run_columns(const part *s) {
     if (s->layout != IN_PLACE)
         gather_rows(s, 0, s->b->m);
@@ -248,7 +255,7 @@ static void run_columns(const part *s) {
         }
 }
 
-/* The pieces after `first` that are gathered together: whole chunks. */
+/* Finds the pieces from `first` on that are gathered together: whole chunks. */
 static void next_pieces(part *s) {
     int64_t k = 0;
     s->last = s->first, s->k = 0;
@@ -261,13 +268,13 @@ static void next_pieces(part *s) {
     }
 }
 
-/* Rows of a should not meet in the same sets of a cache. */
+/* Floats of a copied row, padded so that rows do not fall into the same cache sets. */
 static int64_t row_size(int64_t k) {
     const int64_t size = round_up(k, 16) + 16;
     return size % 512 ? size : size + 16;
 }
 
-/* Rows of the output follow each other at one distance, beyond lines too. */
+/* Whether rows of the output have one stride, across lines too. */
 static int whole_images(const part *s) {
     const gather *g = s->g;
     for (int d = 0; d < 2; d++)
@@ -288,7 +295,7 @@ static void choose_layout(part *s) {
     s->height = panel_height(s->line);
 }
 
-/* Pieces as steps of tiles: from a row's own pixel, or from its first step that is copied. */
+/* Turns pieces into runs of tiles, relative to a row's own pixel or to its first copied step. */
 static void set_runs(const part *s) {
     const gather *g = s->g;
     int64_t copied = 0;
@@ -336,13 +343,13 @@ static void run_part(part *s, float *scratch) {
         copy_totals(s);
 }
 
-/* ---- the whole ---- */
+/* ---- the whole operator ---- */
 
 static int64_t a_size(const gather *g) {
     return round_up(g->rows * row_size(min_i64(CONV_KC, g->k)) + VW, 16);
 }
 
-/* An item is some columns of a group for a block. */
+/* Runs items. Each is some columns of a group for a block. */
 static void run_items(void *user, int64_t first, int64_t last, int worker) {
     gather *g = user;
     float *a = g->workspace + worker * g->workspace_size, *totals = a + a_size(g);
@@ -357,8 +364,8 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Several blocks for each thread, since blocks differ; columns are cut where they do not suffice.
- */
+/* Cuts the product into several blocks per thread, since their work differs, and into columns where
+ * blocks are too few. Returns the most blocks there can be. */
 static int64_t share(gather *g, int threads) {
     const int64_t all = g->v->batch * g->out_size[0] * g->out_size[1], n = g->n * g->v->groups;
     const int64_t spans = g->span_count[0] * g->span_count[1];
@@ -393,7 +400,7 @@ static int allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     return 1;
 }
 
-/* Whether spans end where taps reach outside, and how many they are. */
+/* Decides whether spans end where taps reach outside (g->split), and counts them. */
 static void count_spans(gather *g, int split) {
     int outside = 0;
     g->split = 1;
@@ -408,7 +415,8 @@ static void count_spans(gather *g, int split) {
         g->span_count[d] = min_i64(g->spread[d], g->out_size[d]);
 }
 
-/* Weights that are not finite are found while they are packed: then spans have to end. */
+/* Packing finds weights that are not finite. Then spans have to end where taps reach outside, and
+ * all runs again. */
 static ro_status run(ro_ctx *ctx, gather *g, int split) {
     ro_pool *pool = ro_ctx_pool(ctx);
     const int64_t panels = ceil_div(g->n, NR) * g->v->groups;

@@ -1,5 +1,5 @@
 /* conv2d and conv2d_dx as one product per group: rows are pixels of the output, columns its
- * channels, steps of k the taps' channels by the numbers of SPEC.md section 12.1. */
+ * channels, and k steps the taps' channels in the order of SPEC.md section 12.1. */
 #ifndef REPOPS_CPU_CONV_GATHER_H
 #define REPOPS_CPU_CONV_GATHER_H
 
@@ -12,13 +12,13 @@ typedef struct {
     int64_t first, count;
 } span;
 
-/* Rows of the pixels that two spans cross in: image by image, line by line. */
+/* The pixels where two spans cross, as rows: image by image, line by line. */
 typedef struct {
     span at[2];
     int64_t row, m; /* first row and number of rows */
 } block;
 
-/* Consecutive steps of one chunk that lie together in the image. */
+/* Consecutive steps of one chunk that are contiguous in the image. */
 typedef struct {
     int64_t at[2]; /* pixel of the spans' first positions */
     int64_t c;     /* channels from there */
@@ -37,28 +37,28 @@ typedef struct {
     const float *weights;
     int64_t n, k, depth;           /* of one group's product; steps of one tap */
     int64_t b_row, b_col, b_group; /* element (c, j) of a tap is at c * b_row + j * b_col */
-    int split;                     /* spans are such that no tap lies outside */
+    int split;                     /* spans end where taps reach outside */
     span *spans[2];
     int64_t span_count[2];
     block *blocks;
     piece *pieces;
     tile_run *runs;
-    int64_t piece_count;        /* of one thread, at most */
-    int64_t rows, cols, across; /* of an item, at most; items side by side */
+    int64_t piece_count;        /* most pieces of one thread */
+    int64_t rows, cols, across; /* most rows and columns of an item; items side by side */
     float *packed;              /* all of b: groups, then panels of NR columns */
     float *workspace;
     int64_t workspace_size; /* of one thread */
-    atomic_int not_finite;  /* and taps may lie outside */
+    atomic_int not_finite;  /* weights are not finite, while taps may lie outside */
 } gather;
 
 /* Lists the spans of axis d, or only counts them if `to` is NULL. */
 int64_t RO_NAME(ro_conv_spans)(const gather *g, int d, span *to);
 /* Lists the blocks, of at most g->rows rows. */
 int64_t RO_NAME(ro_conv_blocks)(const gather *g, block *to);
-/* Lists what the pixels of a block meet, by ascending k. */
+/* Lists the pieces that the pixels of a block meet, by ascending k. */
 int64_t RO_NAME(ro_conv_pieces)(const gather *g, const block *b, piece *to);
 
-/* Runs the product that is described from `v` to `b_group`; fills in the rest. */
+/* Runs the product of g, set up to `b_group`. Fills in the rest. */
 ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g);
 
 /* A row: its image, and its position in the spans. */
@@ -81,13 +81,13 @@ static inline void next_place(const block *b, place *p) {
     p->n++;
 }
 
-/* Step k of a group, column j. */
+/* The weight of step k of a group in column j. */
 static inline const float *conv_weight(const gather *g, int64_t group, int64_t k, int64_t j) {
     return g->weights + k / g->depth * g->v->depth * g->v->filters + group * g->b_group +
            k % g->depth * g->b_row + j * g->b_col;
 }
 
-/* NULL if it lies outside. */
+/* The pixel of row p in piece q; NULL if it lies outside. */
 static inline const float *pixel_of(const gather *g, const place *p, const piece *q) {
     const int64_t h = p->i * g->step[0] + q->at[0], w = p->j * g->step[1] + q->at[1];
     if ((uint64_t)h >= (uint64_t)g->size[0] || (uint64_t)w >= (uint64_t)g->size[1])
@@ -101,14 +101,15 @@ static inline float *out_pixel(const gather *g, const block *b, const place *p) 
     return g->out + ((p->n * g->out_size[0] + h) * g->out_size[1] + w) * g->out_pixel;
 }
 
-/* The pixel where position `h` has tap `t`, which may be outside. False: no window has it there. */
+/* Finds the pixel, perhaps outside, where position `h` meets tap `t`. Returns 0 if they meet at no
+ * pixel. */
 static inline int pixel_at(const gather *g, int d, int64_t h, int64_t t, int64_t *at) {
     const int64_t shift = t * g->v->dilation[d] - g->v->pad[d], stride = g->v->stride[d];
     *at = g->backward ? (h - shift) / stride : h * stride + shift;
     return !g->backward || (h - shift) % stride == 0;
 }
 
-/* conv2d, but for weights and output. */
+/* Describes conv2d, except its weights and output. */
 static inline gather forward_gather(const ro_conv *v, const float *x) {
     gather g = {.v = v, .image = x, .pixel = v->channels, .depth = v->depth, .n = v->width};
     g.out_pixel = v->filters;

@@ -1,5 +1,5 @@
-/* conv2d and conv2d_dx in groups of few channels (conv_groups.h). Items are lines of the output;
- * the spread lines that the next line of the output meets again are kept. */
+/* conv2d and conv2d_dx in groups of few channels (conv_groups.h). Items are lines of the output.
+ * Spread lines are kept while the next output line meets them again. */
 #include "repops/cpu/image/conv_groups.h"
 
 /* Pixels whose sums stay in registers. */
@@ -19,7 +19,7 @@ typedef struct {
 
 /* ---- weights ---- */
 
-/* Terms of one tap for a lane. */
+/* Packs the terms of one tap for a lane. */
 static void pack_lane(const grouped *f, int64_t tap, int64_t lane, float *to) {
     const gather *g = f->g;
     const float *w = g->weights + tap * g->v->depth * g->v->filters;
@@ -44,21 +44,21 @@ static void pack_blocks(void *user, int64_t first, int64_t last, int worker) {
 
 /* ---- products ---- */
 
-/* Terms that lie together. */
+/* Terms that are contiguous in a spread line and in the weights. */
 typedef struct {
     const float *x, *b;
     int64_t terms;
-    int last; /* of their chunk, and not of all */
+    int last; /* the last of a chunk, but not of all chunks */
 } stretch;
 
-/* Positions of one residue of a line of the output, one block. */
+/* Some positions of one residue of an output line, for one block. */
 typedef struct {
     const stretch *stretch;
-    int64_t stretches, x, b; /* x, b: from the first block */
+    int64_t stretches, x, b; /* x, b: offsets from the first block */
     int64_t x_step, x_term;
-    float *out, *ahead; /* ahead: the next line's */
+    float *out, *ahead; /* ahead: the next output line */
     int64_t out_step, lanes;
-    float total[PIXELS * GROUP_LANES]; /* of chunks so far, where there are several */
+    float total[PIXELS * GROUP_LANES]; /* the sum of the chunks so far, where there are several */
 } target;
 
 RO_INLINE void end_chunk(const int pixels, vf sum[PIXELS][VECTORS], float *total, int first) {
@@ -138,7 +138,7 @@ static void filter_positions(target *t, int64_t count) {
 
 /* ---- lines ---- */
 
-/* Those of one residue, for the first block. */
+/* Lists the stretches of one residue, for the first block. */
 static int64_t list_stretches(const filters *all, const kept_lines *z, const taps *row,
                               stretch *to) {
     const grouped *f = z->f;
@@ -162,8 +162,8 @@ static int64_t list_stretches(const filters *all, const kept_lines *z, const tap
 /* Neighbouring positions of a residue that meet the same taps of a line of the kernel. */
 typedef struct {
     const taps *row;
-    int64_t first, count; /* from where the kept lines begin */
-    float *out;           /* of the first */
+    int64_t first, count; /* counted from where the kept lines begin */
+    float *out;           /* the first position's output */
 } neighbours;
 
 static void filter_blocks(const filters *all, const kept_lines *z, const neighbours *at) {
@@ -191,7 +191,7 @@ static int64_t whole_positions(const grouped *f, int64_t p) {
     return max_i64(0, ceil_div(f->s.size - f->most, step) - p);
 }
 
-/* The taps of `row` that are inside, for position p from where the kept lines begin. */
+/* The taps of `row` that lie inside, for position p counted from where the kept lines begin. */
 static taps taps_inside(const kept_lines *z, const taps *row, int64_t p) {
     const grouped *f = z->f;
     const int64_t pixel = z->first + p * f->g->step[1]; /* of column 0 */
@@ -209,7 +209,7 @@ static taps taps_inside(const kept_lines *z, const taps *row, int64_t p) {
     return t;
 }
 
-/* Positions from p on, where the kept lines begin, of residue r of a line of the output. */
+/* Computes the positions of residue r of an output line from p on, where the kept lines begin. */
 static void filter_residue(const filters *all, const kept_lines *z, int64_t r, int64_t p,
                            int64_t line) {
     const grouped *f = z->f;
@@ -231,7 +231,7 @@ static void filter_residue(const filters *all, const kept_lines *z, int64_t r, i
     }
 }
 
-/* Lines [first, last) of the output. */
+/* Computes lines [first, last) of the output. */
 static void run_items(void *user, int64_t first, int64_t last, int worker) {
     const filters *all = user;
     const grouped *f = all->f;

@@ -1,16 +1,16 @@
-/* Convolutions in groups of few channels: nothing is shared between groups, so lanes are channels
- * of neighbouring groups, and each follows the order of SPEC.md section 12.1 by itself.
+/* Convolutions in groups of few channels. Groups share nothing, so lanes are channels of
+ * neighbouring groups, and each lane follows the order of SPEC.md section 12.1 by itself.
  *
- * Lines of the image are spread: for each of its pixels and each channel of a group there is a
- * vector of what the lanes read, zeros where the pixel is outside. A term is then one
- * multiplication of vectors, whichever group a lane belongs to. */
+ * Lines of the image are spread: each pixel and each channel of a group get a vector of what the
+ * lanes read, with zeros where the pixel is outside. A term is then one multiplication of vectors,
+ * whichever group a lane belongs to. */
 #ifndef REPOPS_CPU_CONV_GROUPS_H
 #define REPOPS_CPU_CONV_GROUPS_H
 
 #include "repops/cpu/image/conv_gather.h"
 #include "repops/cpu/image/conv_weight.h"
 
-/* Lanes that go together. */
+/* Vectors of lanes that run together. */
 #if defined(RO_ISA_scalar)
 enum { GROUP_VECTORS = 4 };
 #else
@@ -18,49 +18,48 @@ enum { GROUP_VECTORS = 2 };
 #endif
 enum { GROUP_LANES = GROUP_VECTORS * VW };
 
-/* At most: channels of a group (for gradients of weights more, since the general way packs both
- * operands), taps of a line of the kernel, its lines and those it reaches over, strides, floats of
- * spread lines; and floats of these that the second cache holds. */
 enum {
-    GROUP_MOST = 8,
-    GROUP_MOST_WEIGHT = 16,
-    MOST_TAPS = 32,
-    MOST_LINES = 32,
-    MOST_RESIDUES = 8,
-    SPREAD_MOST = 1 << 20,
-    SPREAD_CACHED = 1 << 16
+    GROUP_MOST = 8,         /* most channels of a group */
+    GROUP_MOST_WEIGHT = 16, /* the same for conv2d_dw, whose general way packs both operands */
+    MOST_TAPS = 32,         /* most taps of a kernel line */
+    MOST_LINES = 32,        /* most lines of a kernel, and lines that it reaches over */
+    MOST_RESIDUES = 8,      /* largest stride */
+    SPREAD_MOST = 1 << 20,  /* most floats of spread lines */
+    SPREAD_CACHED = 1 << 16 /* floats of spread lines that the L2 cache holds */
 };
 
-/* What a vector of lanes reads of a pixel, for channel 0 of their groups: channels from base on. */
+/* The channels that a vector of lanes reads for channel 0 of its groups: lane i reads channel base
+ * + lane[i]. */
 typedef struct {
     int64_t base;
     int32_t lane[VW];
-    int near; /* all are less than VW */
+    int near; /* every lane[i] is below VW */
 } sources;
 
-/* A group has `from` channels in the image and `to` of `lanes`. A spread line is
- * [blocks][cols][from][GROUP_LANES], so that terms of neighbouring columns follow each other, or
- * [cols][blocks][GROUP_LANES] if there is one channel and pieces of lines will do. Column j is
- * pixel first + j, or first - j if it is mirrored. */
+/* Spread lines. A group reads `from` channels of the image and computes `to` of the lanes. The
+ * layout is [blocks][cols][from][GROUP_LANES], so that terms of neighbouring columns are
+ * contiguous; with one channel and lines in pieces it is [cols][blocks][GROUP_LANES]. Column j is
+ * pixel first + j, or first - j if mirrored. */
 typedef struct {
     const float *image;
-    int64_t channels, size; /* of a pixel; of a line */
+    int64_t channels, size; /* channels of a pixel; pixels of a line */
     int64_t from, to, lanes, blocks;
     int64_t cols, step, block, term; /* floats from a column, block or term to the next */
     int mirrored;
-    sources *sources; /* of each vector */
+    sources *sources; /* one per vector of lanes */
 } spread;
 
-/* Floats of what a column has, of a block's weights of a tap. */
+/* Floats of a column. */
 static inline int64_t spread_col(const spread *s) {
     return s->blocks * s->from * GROUP_LANES;
 }
+/* Floats of a block's weights of one tap. */
 static inline int64_t tap_floats(const spread *s) {
     return s->from * GROUP_LANES;
 }
 
-/* Pixels of a line of the output that leave the same remainder by the stride meet the same taps:
- * from the first one's column, from term 0 of a line of the kernel. */
+/* The taps of a residue: pixels of an output line that leave the same remainder by the stride meet
+ * the same taps. Runs count from the column of its first pixel and from term 0 of a kernel line. */
 typedef struct {
     tile_run run[MOST_TAPS];
     int64_t count;
@@ -71,22 +70,22 @@ typedef struct {
     spread s;
     taps residue[MOST_RESIDUES];
     int64_t residues;
-    int64_t kept, positions; /* lines; positions of a residue that go together, at most */
-    int64_t least, most;     /* pixels of a line of the image that position 0 meets */
-    int64_t k;               /* terms */
+    int64_t kept, positions; /* kept lines; most positions of a residue that run together */
+    int64_t least, most;     /* first and last pixel of a line that position 0 meets */
+    int64_t k;               /* terms of an element */
 } grouped;
 
-/* Lines of the image that are kept, and those that a line of the output meets. */
+/* The lines of the image that are kept, and those of them that an output line meets. */
 typedef struct {
     const grouped *f;
     float *lines;
-    int64_t first;                 /* pixel that is spread first */
-    int64_t number[MOST_LINES];    /* that is kept, counted through all images; -1: none */
+    int64_t first;                 /* the pixel of column 0 */
+    int64_t number[MOST_LINES];    /* which line each place keeps, of all images; -1: none */
     const float *line[MOST_LINES]; /* for each line of the kernel; NULL: outside */
 } kept_lines;
 
-/* Whether g, of which all up to `groups` is set, is of small groups, and spread lines have room:
- * pieces of lines, or, if they are to be whole, those. Fills in all but the sources. */
+/* Whether g, set up to `b_group`, has small groups, and there is room for spread lines: for whole
+ * ones if `whole`, else for pieces. Fills in all but the sources. */
 int RO_NAME(ro_conv_plan_groups)(grouped *f, const gather *g, int whole);
 void RO_NAME(ro_conv_find_sources)(const grouped *f);
 
@@ -95,15 +94,15 @@ static inline int64_t kept_floats(const grouped *f) {
     return f->kept * f->s.cols * spread_col(&f->s);
 }
 
-/* Positions from p on come now. */
+/* Begins with position p: no line is kept yet. */
 void RO_NAME(ro_conv_keep_none)(kept_lines *z, int64_t p);
-/* Spreads what line `line` of the output meets, counted through all images. */
+/* Spreads the image's lines that output line `line`, counted through all images, meets. */
 void RO_NAME(ro_conv_keep_lines)(kept_lines *z, int64_t line);
 
-/* conv2d and conv2d_dx; clip: weights may be infinite, and taps outside are left out. */
+/* Runs conv2d or conv2d_dx. clip: weights may be infinite, and taps outside are left out. */
 ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f, int clip);
 
-/* conv2d_dw; f has whole lines of conv2d's. */
+/* Runs conv2d_dw. f is conv2d's plan with whole lines. */
 ro_status RO_NAME(ro_conv_grouped_weight)(ro_ctx *ctx, grouped *f, weights *w);
 
 #endif

@@ -3,7 +3,7 @@
 #include "repops/cpu/image/conv_depthwise.h"
 #include "repops/cpu/image/conv_groups.h"
 
-/* Terms whose sums stay in registers; floats of chunks that are summed up at a time. */
+/* Terms whose sums stay in registers. */
 #if defined(RO_ISA_avx512) || defined(RO_ISA_neon)
 enum { TERMS = 8, VECTORS = GROUP_VECTORS };
 #elif defined(RO_ISA_avx2)
@@ -11,12 +11,12 @@ enum { TERMS = 6, VECTORS = GROUP_VECTORS };
 #else
 enum { TERMS = 3, VECTORS = GROUP_VECTORS };
 #endif
-enum { CHUNKS_MOST = 1 << 20 };
+enum { CHUNKS_MOST = 1 << 20 /* floats of chunk sums that are kept at a time */ };
 
 typedef struct {
     const grouped *f;
     weights *w;
-    int64_t first, size; /* the first chunk now; floats of its sums */
+    int64_t first, size; /* this round's first chunk; floats of a chunk's sums */
     int64_t outside;     /* columns may lie outside */
     int in_place;
     float *sums, *totals, *workspace;
@@ -24,12 +24,12 @@ typedef struct {
 
 /* ---- sums ---- */
 
-/* Pixels of a line of the output next to each other, some lanes. */
+/* Neighbouring pixels of an output line, for some lanes. */
 typedef struct {
     const float *x, *dy;
     int64_t x_step, dy_step, count, lanes;
-    const float *next; /* of dy, asked for by the way, */
-    int64_t portion;   /* so many lines of the cache at a time */
+    const float *next; /* of dy, to prefetch */
+    int64_t portion;   /* cache lines to prefetch at a time */
 } line;
 
 RO_INLINE void add_pixels(const int terms, const line *l, int64_t from, float *sums) {
@@ -65,7 +65,7 @@ RO_INLINE void add_pixels(const int terms, const line *l, int64_t from, float *s
     }
 }
 
-/* `count` terms that lie together. */
+/* Adds `count` contiguous terms. */
 static void add_terms(line *l, int64_t count, float *sums) {
     for (int64_t j = 0, terms; j < count; j += terms) {
         const int64_t at = j * GROUP_LANES;
@@ -89,7 +89,7 @@ static void add_terms(line *l, int64_t count, float *sums) {
     }
 }
 
-/* Pixels [w, end) of a line; l.x and l.dy are those of pixel 0. */
+/* Adds pixels [w, end) of a line. of->x and of->dy are those of pixel 0. */
 static void add_taps(line *of, const tile_run *run, int64_t w, int64_t end, float *sums) {
     line l = *of;
     l.x += run->a + w * l.x_step, l.dy += w * l.dy_step, l.count = end - w;
@@ -97,7 +97,7 @@ static void add_taps(line *of, const tile_run *run, int64_t w, int64_t end, floa
     of->next = l.next;
 }
 
-/* The same where dy is not finite: each tap by itself, at the pixels where it is inside. */
+/* As add_taps where dy is not finite: adds each tap by itself, at the pixels where it is inside. */
 static void add_inside(const grouped *f, line *l, const tile_run *run, int64_t w, int64_t end,
                        float *sums) {
     const int64_t step = f->s.step, first_col = run->a / step, of_tap = tap_floats(&f->s);
@@ -108,7 +108,7 @@ static void add_inside(const grouped *f, line *l, const tile_run *run, int64_t w
     }
 }
 
-/* Pixels [k, end) of one line of the output, all taps. */
+/* Adds pixels [k, end) of one output line, for all taps. */
 static void add_line(const chunks *c, kept_lines *z, int64_t k, int64_t end, float *sums) {
     const grouped *f = c->f;
     const ro_conv *v = f->g->v;
@@ -134,7 +134,7 @@ static void add_line(const chunks *c, kept_lines *z, int64_t k, int64_t end, flo
     }
 }
 
-/* Chunks [first, last) of those now. */
+/* Sums chunks [first, last) of this round. */
 static void run_chunks(void *user, int64_t first, int64_t last, int worker) {
     const chunks *c = user;
     const ro_conv *v = c->f->g->v;

@@ -1,9 +1,9 @@
-/* conv_narrow.h, SPEC.md section 12.1. */
+/* Convolutions of images with few channels (conv_narrow.h, SPEC.md section 12.1). */
 #include "repops/cpu/image/conv_narrow.h"
 
 /* ---- lines ---- */
 
-/* Floats of a line of the image with what the windows reach outside of it. */
+/* Floats of a line of the image, with what windows reach outside of it. */
 static int64_t line_size(const ro_conv *v) {
     return ((v->out[1] - 1) * v->stride[1] + (v->kernel[1] - 1) * v->dilation[1] + 1) * v->depth;
 }
@@ -13,7 +13,8 @@ static int line_inside(const ro_conv *v, int64_t line, int64_t t, int64_t *h) {
     return *h >= 0 && *h < v->in[0];
 }
 
-/* The lines that the windows of `line`, counted through all images, meet; +0 outside. */
+/* Copies the image's lines that the windows of output line `line` meet, with +0 outside. Lines are
+ * counted through all images. */
 static void copy_lines(const ro_conv *v, const float *x, int64_t line, float *to) {
     const int64_t n = line / v->out[0], size = line_size(v);
     const int64_t before = min_i64(size, v->pad[1] * v->depth);
@@ -45,7 +46,7 @@ typedef struct {
     int64_t run_count;
 } product;
 
-/* `a`: the first window's terms, `out`: its first filter of `cols`. */
+/* `a` has the first window's terms, `out` its first filter of `cols`. */
 RO_INLINE void filter_windows(const int windows, const product *g, const float *a, const float *b,
                               int64_t cols, float *out) {
     const int64_t filters = g->v->filters, step = g->step;
@@ -87,7 +88,7 @@ RO_INLINE void filter_windows(const int windows, const product *g, const float *
     }
 }
 
-/* Some windows of a line, all filters. */
+/* Computes all filters of some windows of a line. */
 static void filter_strip(const product *g, int64_t windows, const float *a, float *out) {
     for (int64_t j = 0; j < g->v->filters; j += VECTORS * VW) {
         const int64_t cols = min_i64(VECTORS * VW, g->v->filters - j);
@@ -103,7 +104,7 @@ static void filter_strip(const product *g, int64_t windows, const float *a, floa
     }
 }
 
-/* Lines of the output. */
+/* Computes lines of the output. */
 static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     const product *g = user;
     const ro_conv *v = g->v;
@@ -119,7 +120,7 @@ static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Terms that lie together in the lines. */
+/* Lists the terms that are contiguous in the copied lines. */
 static void list_runs(product *g) {
     const ro_conv *v = g->v;
     const int64_t size = line_size(v), together = v->dilation[1] == 1 ? v->kernel[1] : 1;
@@ -145,10 +146,10 @@ ro_status RO_NAME(ro_conv_narrow)(const ro_job *job, const ro_conv *v) {
     return RO_OK;
 }
 
-/* ---- conv2d_dw: the terms of a chunk's windows are a matrix, its transpose times dy ---- */
+/* ---- conv2d_dw: dw is the transposed matrix of a chunk's terms, times dy ---- */
 
-/* Terms of windows [w, end) of a line, window by window. Stores run over into what is written next.
- */
+/* Copies the terms of windows [w, end) of a line, window by window. Stores run over into what is
+ * written next. */
 static void copy_windows(const ro_conv *v, const float *lines, int64_t w, int64_t end, float *to) {
     const int64_t across = v->kernel[1] * v->depth, tail = across % VW, size = line_size(v);
     const int64_t height = v->kernel[0], dilation = v->dilation[1] * v->depth;
@@ -186,7 +187,7 @@ static int finite_outside(const part *s, int64_t line, int64_t w, int64_t end) {
     return 1;
 }
 
-/* Terms of a chunk at `to`. */
+/* Copies the terms of a chunk's windows [k, end). */
 static void copy_chunk(const part *s, int64_t k, int64_t end, float *lines, float *to) {
     const ro_conv *v = &s->g->v;
     for (int64_t count; k < end; k += count, to += count * s->m) {

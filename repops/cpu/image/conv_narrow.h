@@ -1,17 +1,16 @@
-/* Convolutions of images of few channels: a window has few terms. The lines that it meets are
- * copied with what lies outside, and everything else is read where it is. */
+/* Convolutions of images with few channels, so that a window has few terms. The lines that windows
+ * meet are copied with padding, and everything else is read in place. */
 #ifndef REPOPS_CPU_CONV_NARROW_H
 #define REPOPS_CPU_CONV_NARROW_H
 
 #include "repops/cpu/image/conv_weight.h"
 
-/* Channels, lines and terms of a window, and what it has outside, at most; filters, at least. */
 enum {
-    NARROW_DEPTH = 8,
-    NARROW_LINES = 16,
-    NARROW_TERMS = 160,
-    NARROW_PAD = 16,
-    NARROW_FILTERS = 8
+    NARROW_DEPTH = 8,   /* most channels of the image */
+    NARROW_LINES = 16,  /* most lines of a window */
+    NARROW_TERMS = 160, /* most terms of a window */
+    NARROW_PAD = 16,    /* most padding of a line */
+    NARROW_FILTERS = 8  /* least filters */
 };
 
 static inline int64_t terms_of_window(const ro_conv *v) {
@@ -24,10 +23,10 @@ static inline int narrow(const ro_conv *v) {
            v->filters >= NARROW_FILTERS;
 }
 
-/* conv2d; weights are finite, or no tap lies outside. */
+/* Runs conv2d. Weights must be finite, or no tap may lie outside. */
 ro_status RO_NAME(ro_conv_narrow)(const ro_job *job, const ro_conv *v);
 
-/* conv2d_dw of a part that has all rows. Its `a` has the floats that are asked for. */
+/* Runs conv2d_dw for a part with all rows, whose `a` has ro_conv_narrow_workspace floats. */
 void RO_NAME(ro_conv_narrow_weight)(const part *s);
 int64_t RO_NAME(ro_conv_narrow_workspace)(const ro_conv *v);
 

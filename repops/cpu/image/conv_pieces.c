@@ -1,5 +1,5 @@
-/* Which terms a pixel of the output has: spans of positions that meet the same taps, and the steps
- * of k that they meet. */
+/* Finds the terms of an output pixel: spans of positions that meet the same taps, and the k steps
+ * that they meet. */
 #include "repops/cpu/image/conv_gather.h"
 
 static int inside(const gather *g, int d, int64_t h, int64_t t) {
@@ -31,7 +31,8 @@ int64_t RO_NAME(ro_conv_spans)(const gather *g, int d, span *to) {
     return count;
 }
 
-/* Whole lines if they fit; blocks of a pair of spans share its rows evenly. */
+/* Rows of a block: whole lines where they fit. The blocks of a pair of spans share its rows
+ * evenly. */
 static int64_t block_rows(const gather *g, int64_t all, int64_t line) {
     const int64_t unit = line <= g->rows ? line : 1, units = all / unit;
     return unit * ceil_div(units, ceil_div(units, g->rows / unit));
@@ -51,7 +52,7 @@ int64_t RO_NAME(ro_conv_blocks)(const gather *g, block *to) {
     return count;
 }
 
-/* The new piece begins where the one before it ends, in k and in the image. */
+/* Whether the new piece begins where the one before it ends, in k and in the image. */
 static int continues(const gather *g, const piece *old, const piece *new) {
     return old->k + old->steps == new->k && old->at[0] == new->at[0] && g->split &&
            g->depth == g->pixel &&

@@ -1,4 +1,4 @@
-/* What convolutions in small groups read (conv_groups.h). */
+/* Spreads lines of the image for convolutions in small groups (conv_groups.h). */
 #include "repops/cpu/image/conv_groups.h"
 
 enum { LEAST_POSITIONS = 16 };
@@ -57,7 +57,7 @@ RO_INLINE vf ordered(vf x, order lane) {
 
 void RO_NAME(ro_conv_find_sources)(const grouped *f) {
     const spread *s = &f->s;
-    int64_t channel = 0, within = 0; /* of a lane: of its group's first; in its group */
+    int64_t channel = 0, within = 0; /* a lane's: first of its group; number in it */
     for (int64_t i = 0; i < s->blocks * GROUP_LANES; i++) {
         sources *z = &s->sources[i / VW];
         if (i % VW == 0)
@@ -69,7 +69,7 @@ void RO_NAME(ro_conv_find_sources)(const grouped *f) {
     }
 }
 
-/* One vector of lanes. */
+/* Spreads a pixel to one vector of lanes. */
 RO_INLINE void spread_vector(const spread *s, const sources *z, const float *x, float *to) {
     const order lanes = order_of(z->lane);
     for (int64_t c = 0; c < s->from; c++, to += GROUP_LANES) {
@@ -90,7 +90,7 @@ static void spread_pixel(const spread *s, const float *x, float *to) {
     }
 }
 
-/* Every lane reads its own channel. */
+/* Spreads a pixel where every lane reads its own channel. */
 static void copy_pixel(const spread *s, const float *x, float *to) {
     for (int64_t b = 0; b < s->blocks; b++, to += s->block) {
         RO_UNROLL
@@ -101,7 +101,7 @@ static void copy_pixel(const spread *s, const float *x, float *to) {
     }
 }
 
-/* Asks for the next line meanwhile. */
+/* Spreads `count` pixels, and prefetches the next line meanwhile. */
 static void spread_pixels(const spread *s, const float *x, int64_t count, int64_t step, float *to) {
     for (; count > 0; count--, x += s->channels, to += step) {
         const float *next = x + s->size * s->channels;
@@ -120,7 +120,7 @@ static void put_zeros(const spread *s, int64_t col, int64_t count, float *to) {
         memset(to + i * s->block + col * s->step, 0, (size_t)(count * s->step) * sizeof(float));
 }
 
-/* Line `number`, counted through all images. */
+/* Spreads line `number`, counted through all images. */
 static void spread_line(const spread *s, int64_t number, int64_t first, float *to) {
     const int64_t low = s->mirrored ? first - s->cols + 1 : first, step = s->step;
     const int64_t from = max_i64(0, low), end = min_i64(low + s->cols, s->size);
@@ -138,7 +138,7 @@ static void spread_line(const spread *s, int64_t number, int64_t first, float *t
 
 /* ---- geometry ---- */
 
-/* Terms that follow each other in the spread line and in the weights are one run. */
+/* Adds a tap. Terms that are contiguous in the spread line and in the weights are one run. */
 static void add_tap(grouped *f, taps *t, int64_t tap, int64_t col) {
     const int64_t from = f->s.from, a = col * f->s.step, b = tap * tap_floats(&f->s);
     tile_run *last = t->count ? &t->run[t->count - 1] : NULL;
@@ -148,7 +148,7 @@ static void add_tap(grouped *f, taps *t, int64_t tap, int64_t col) {
         t->run[t->count++] = (tile_run){a, b, from};
 }
 
-/* The pixels of the image that taps of a line meet, from position 0 of each residue. */
+/* Finds the first and last pixel that a line's taps meet, from position 0 of each residue. */
 static void find_reach(grouped *f) {
     const gather *g = f->g;
     int64_t at, found = 0;
@@ -170,7 +170,8 @@ static void list_taps(grouped *f) {
                         g->backward ? f->positions - 1 + f->most - at : at - f->least);
 }
 
-/* Pieces of lines, if they are not to be whole: spread, all that is kept stays in a cache. */
+/* Cuts lines into pieces, unless `whole`, so that all spread pieces that are kept stay in a
+ * cache. */
 static void cut_lines(grouped *f, int whole) {
     const gather *g = f->g;
     const int64_t all = ceil_div(g->out_size[1], g->spread[1]);

@@ -1,14 +1,17 @@
 /* conv2d_dw, SPEC.md section 12.1. Rows are the weights of one output channel, columns the output
- * channels, steps the pixels of the output. Where a tap has rows enough, or dy has numbers that are
- * not finite, each is a product of its own, over the pixels at which it is inside the image; else
- * all taps are one product. */
+ * channels, steps the pixels of the output. Where a tap has enough rows, or dy is not finite, each
+ * tap is a product of its own, over the pixels where it lies inside the image. Otherwise all taps
+ * are one product. */
 #include "repops/cpu/image/conv_groups.h"
 #include "repops/cpu/image/conv_narrow.h"
 
-/* Rows of a tap, and one part of so many of the pixels that lies outside, that pay for packing dy
- * for each tap alone. Elements of dw up to which chunks are shared among threads, each with a
- * result of its own; floats of all those results. */
-enum { TAP_ROWS = 4 * MR, TAP_ABSENT = 8, CHUNKED = 1 << 13, CHUNKED_MOST = 1 << 22 };
+/* Packing dy for each tap pays from TAP_ROWS rows on, if one in TAP_ABSENT pixels lies outside. */
+enum { TAP_ROWS = 4 * MR, TAP_ABSENT = 8 };
+
+enum {
+    CHUNKED = 1 << 13,      /* elements of dw up to which threads share its chunks */
+    CHUNKED_MOST = 1 << 22, /* most floats of results then, as each chunk has its own */
+};
 
 /* ---- the product of some rows and columns ---- */
 
@@ -28,7 +31,7 @@ static int64_t steps_before(const ro_conv *v, const window *u, int64_t k) {
     return (n * u->count[0] + lines) * u->count[1] + (here ? pixels : 0);
 }
 
-/* One tile, chunk by chunk. */
+/* Runs one tile, chunk by chunk. */
 static void run_chunks(const part *s, int rows, tile t) {
     const weights *g = s->g;
     for (int64_t p = 0; p * RO_DOT_CHUNK < s->k; p++) {
@@ -45,8 +48,8 @@ static void run_chunks(const part *s, int rows, tile t) {
     }
 }
 
-/* Where rows are few, so that packing dy weighs, the first tiles ask for its next steps, a line of
- * them each. */
+/* Makes the first tiles prefetch the next steps of dy, one cache line of each step per tile. Only
+ * where rows are few, so that packing dy takes a large part of the time. */
 static void look_ahead(const part *s, int64_t number, tile *t) {
     const weights *g = s->g;
     const int64_t next = s->k0 + s->k;
@@ -57,7 +60,7 @@ static void look_ahead(const part *s, int64_t number, tile *t) {
     t->ahead_step = g->v.filters;
 }
 
-/* Rows [i0, i0 + m) of the part are packed at s->a. */
+/* Multiplies rows [i0, i0 + m) of the part, which are packed at s->a. */
 static void multiply(const part *s, int64_t i0, int64_t m) {
     const weights *g = s->g;
     const int64_t height = panel_height(m), width = panel_width(height), filters = g->v.filters;
@@ -128,7 +131,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Chunks that have their own results, added in order. An item is an element of dw. */
+/* Adds the chunks' own results in order. An item is an element of dw. */
 static void add_chunks(void *user, int64_t first, int64_t last, int worker) {
     const weights *g = user;
     const int64_t size = g->m * g->v.filters;
@@ -147,7 +150,7 @@ static void add_chunks(void *user, int64_t first, int64_t last, int worker) {
 
 /* ---- sharing ---- */
 
-/* Pixels that are inside, of all taps together. */
+/* Number of pixels that are inside, over all taps. */
 static int64_t terms(const ro_conv *v) {
     int64_t sum[2] = {0, 0}, first, count;
     for (int d = 0; d < 2; d++)
@@ -160,7 +163,7 @@ static int64_t terms(const ro_conv *v) {
 
 enum { MOST_COLS = 512 };
 
-/* Every cut of a product packs an operand once more. */
+/* Cuts the products for the threads. Every cut packs an operand once more. */
 static void share(weights *g, int threads) {
     const int64_t work = g->units * g->m * g->n * g->v.groups * min_i64(g->k, CONV_PIECE_WORK);
     const int64_t many = work < 2 * CONV_PIECE_WORK ? 1 : threads;
@@ -195,7 +198,7 @@ static int allocate(ro_ctx *ctx, weights *g) {
     return g->workspace != NULL;
 }
 
-/* x^T dy, over all pixels. */
+/* Computes x^T dy over all pixels. */
 static ro_status multiply_pixels(const ro_job *job, const ro_conv *v) {
     const gemm g = {.m = v->channels,
                     .n = v->filters,

@@ -7,7 +7,8 @@
 
 #include <stdatomic.h>
 
-/* Those whose pixel of x is inside, for the taps of a product: an interval of each axis. */
+/* The output's pixels whose pixel of x is inside, for a product's taps: an interval of each
+ * axis. */
 typedef struct {
     int64_t first[2], count[2];
 } window;
@@ -18,12 +19,12 @@ typedef struct {
     float *dw;
     int by_tap;      /* each tap is a product of its own, over the pixels at which it is inside */
     int64_t units;   /* products: taps, or 1 */
-    int64_t m, n, k; /* of one group's */
+    int64_t m, n, k; /* of one group's product */
     int outside;
     atomic_int not_finite;
     /* how the work is shared */
     int64_t rows, cols, down, across, depth; /* depth: steps of an item */
-    float *chunks;                           /* their results, if they have their own */
+    float *chunks;                           /* results of the chunks, if each has its own */
     float *workspace;
     int64_t workspace_size; /* of one thread */
 } weights;
@@ -32,10 +33,10 @@ typedef struct {
 typedef struct {
     weights *g;
     window u;
-    int64_t group, row, m, col, n;         /* rows of all taps */
-    int64_t k0, k;                         /* steps that are packed, outside the window too */
-    int64_t steps;                         /* inside */
-    int64_t chunk[CONV_KC / RO_DOT_CHUNK]; /* of them */
+    int64_t group, row, m, col, n;         /* rows are counted through all taps */
+    int64_t k0, k;                         /* range of steps, with those outside the window */
+    int64_t steps;                         /* steps inside the window */
+    int64_t chunk[CONV_KC / RO_DOT_CHUNK]; /* the same for each chunk */
     float *a, *b;
 } part;
 
@@ -44,11 +45,12 @@ void RO_NAME(ro_conv_pack_dy)(const part *s);
 /* Packs rows [row, row + m) of x for the part's steps. */
 void RO_NAME(ro_conv_pack_x)(const part *s, int64_t row, int64_t m);
 
-/* Another way to the same (conv_weight_lanes.c), and whether it is for such a convolution. */
+/* Whether conv_weight_lanes.c is for such a convolution. */
 int RO_NAME(ro_conv_in_lanes)(const ro_conv *v);
+/* conv2d_dw of conv_weight_lanes.c. */
 ro_status RO_NAME(ro_conv_weight_lanes)(const ro_job *job, const ro_conv *v);
 
-/* Steps of a panel lie a whole number of vectors apart. */
+/* Floats from one step of a panel to the next: whole vectors. */
 static inline int64_t panel_width(int64_t rows) {
     return round_up(rows, VW);
 }
@@ -57,7 +59,7 @@ static inline int64_t offset_of(const ro_conv *v, int d, int64_t tap) {
     return (d ? tap % v->kernel[1] : tap / v->kernel[1]) * v->dilation[d] - v->pad[d];
 }
 
-/* Positions i of axis d, of `count`, with i * stride + at in the image. */
+/* Finds the positions of axis d, `count` from `first` on, whose i * stride + at is in the image. */
 static inline void inside(const ro_conv *v, int d, int64_t at, int64_t *first, int64_t *count) {
     const int64_t step = v->stride[d];
     const int64_t from = at < 0 ? min_i64(v->out[d], ceil_div(-at, step)) : 0;

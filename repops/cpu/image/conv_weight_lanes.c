@@ -1,12 +1,15 @@
-/* conv2d_dw (conv_weight.h) chunk by chunk, x where it lies: a tile's rows are neighbouring
- * channels of a tap's pixel, its steps the pixels of a chunk that have the tap inside the image,
- * line by line. A chunk of dy is packed for all taps; meanwhile the tiles bring the next chunk
- * nearer. */
+/* conv2d_dw (conv_weight.h) chunk by chunk, with x in place. A tile's rows are neighbouring
+ * channels of a tap's pixel. Its steps are, line by line, the pixels of a chunk whose tap lies
+ * inside the image. A chunk of dy is packed once for all taps, and the tiles prefetch the next
+ * chunk. */
 #include "repops/cpu/image/conv_weight.h"
 
-/* Lines that are shorter, taps with fewer channels: not here; nor where channels and the columns of
- * an item are so many that a chunk of both does not stay in the cache. */
-enum { LEAST_WIDTH = 8, LEAST_DEPTH = 24, MOST_COLUMNS = 512, MOST_WIDTH = 768 };
+enum {
+    LEAST_WIDTH = 8,    /* least pixels of a line */
+    LEAST_DEPTH = 24,   /* least channels of a tap */
+    MOST_COLUMNS = 512, /* most columns of an item */
+    MOST_WIDTH = 768,   /* most channels plus columns: a chunk of both stays in the cache */
+};
 
 typedef struct {
     const ro_conv *v;
@@ -32,7 +35,7 @@ typedef struct {
     float *b;
 } stretch;
 
-/* Pixels of the chunk that have tap t inside, by lines. */
+/* Lists the pixels of the chunk whose tap t is inside, line by line. */
 static void list_runs(const stretch *s, int64_t t) {
     const ro_conv *v = s->g->v;
     const int64_t offset[2] = {offset_of(v, 0, t), offset_of(v, 1, t)};
@@ -57,8 +60,8 @@ static void list_runs(const stretch *s, int64_t t) {
     s->steps[t] = steps;
 }
 
-/* Tiles, from the first on, ask for a line of x or dy of the next chunk at each step. Of x it has
- * what lies below the kernels' upper edges in common with this one. */
+/* Makes the first tiles prefetch the next chunk of x and then of dy, one cache line per step. Above
+ * the kernels' upper edges, this chunk has read x already. */
 static void look_ahead(const stretch *s, int64_t number, tile *t) {
     const lanes *g = s->g;
     const ro_conv *v = g->v;
@@ -127,7 +130,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     }
 }
 
-/* Columns are cut first: each cut of rows packs dy once more. */
+/* Cuts columns first, as each cut of rows packs dy once more. Returns the number of items. */
 static int64_t share(lanes *g, int64_t threads) {
     const int64_t n = g->v->filters, all = g->taps * g->tiles;
     if (g->k * n * g->taps * g->v->depth < 2 * CONV_PIECE_WORK)

@@ -1,14 +1,14 @@
-/* Packing for conv2d_dw (conv_weight.h): the steps of a part that lie in its window. */
+/* Packs for conv2d_dw (conv_weight.h) the steps of a part that lie in its window. */
 #include "repops/cpu/image/conv_weight.h"
 
 /* ---- steps ---- */
 
-/* Pixels next to each other in a line. */
+/* Neighbouring pixels of a line. */
 typedef struct {
     int64_t n, h, w, steps;
 } line;
 
-/* What the window has of the line of step *k, up to `end`; moves *k to the next line. */
+/* The window's pixels in the line of step *k, up to step `end`. Moves *k to the next line. */
 static line next_line(const ro_conv *v, const window *u, int64_t *k, int64_t end) {
     const int64_t w = *k % v->out[1], h = *k / v->out[1] % v->out[0];
     const int64_t stop = min_i64(v->out[1], w + end - *k);
@@ -21,9 +21,10 @@ static line next_line(const ro_conv *v, const window *u, int64_t *k, int64_t end
     return l;
 }
 
-/* ---- x: rows of a tap are neighbours ---- */
+/* ---- x: rows of a tap are contiguous ---- */
 
-/* A vector holds all rows of a panel, and stores a part of itself as fast as the whole. */
+/* In AVX-512, a vector holds all rows of a panel, and a masked store costs no more than a whole
+ * one. */
 #if defined(RO_ISA_avx512)
 enum { MASKS_ARE_FREE = 1 };
 #else
@@ -61,7 +62,7 @@ RO_INLINE void copy_lanes(const run *r, const float *from, int64_t from_step, in
                 to[i] = from[i];
 }
 
-/* The first and last of a line's pixels may lie outside. */
+/* Gathers a line. Its first and last pixels may lie outside. */
 static void gather_line(const run *r, const line *l, float *to) {
     const ro_conv *v = r->v;
     const int64_t h = l->h * v->stride[0] + r->at[0], step = v->stride[1];
@@ -97,7 +98,7 @@ static void gather_panel(const part *s, int64_t row, int64_t rows, float *to) {
     }
 }
 
-/* All panels of rows [row, row + m) of one tap, line by line: nothing is outside. */
+/* Gathers all panels of rows [row, row + m) of one tap, line by line. Nothing is outside. */
 static void gather_tap(const part *s, int64_t row, int64_t m, int64_t height) {
     const ro_conv *v = &s->g->v;
     const int64_t t = row / v->depth, from_step = v->stride[1] * v->channels;

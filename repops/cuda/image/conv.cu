@@ -17,14 +17,14 @@ static __global__ void __launch_bounds__(FINITE_THREADS)
         atomicMax(found, 1u);
 }
 
-/* Of kernels whose threads go on with the element a grid further: `resident` for each
- * multiprocessor, as more would wait for these. */
+/* Number of blocks of a kernel with a grid-stride loop: at most `resident` per multiprocessor,
+ * since further blocks would only wait for these. */
 static unsigned some_blocks(const ro_cuda *d, int64_t count, int each, int resident) {
     const int64_t wanted = ceil_div(count, each), most = (int64_t)d->multiprocessors * resident;
     return (unsigned)(wanted < 1 ? 1 : wanted < most ? wanted : most);
 }
 
-/* *found: 1 if the factors that meet pixels outside an image are not all finite. */
+/* Looks on the device for a number in x that is not finite. **found is 1 then, else 0. */
 static ro_status look(ro_cuda *d, const float *x, int64_t count, unsigned **found) {
     void *memory;
     ro_status status = ro_cuda_alloc(d, sizeof **found, &memory);
@@ -54,7 +54,7 @@ static ro_status run_direct(ro_cuda *d, const gemm_problem &p, const A &a, const
     return ro_cuda_launched(d, what);
 }
 
-/* `other` are the factors that meet the image's pixels; NULL if none lies outside. */
+/* `other` are the factors of the image's pixels; NULL if no pixel lies outside. */
 template <class A, class B, class Out>
 static ro_status run(ro_cuda *d, gemm_problem p, const A &a, const B &b, const Out &out,
                      const float *other, int64_t other_count, const char *what) {
@@ -95,7 +95,8 @@ static bool padded(const ro_conv *v) {
     return v->pad[0] > 0 || v->pad[1] > 0;
 }
 
-/* A convolution of single pixels, each with its own: a product of matrices as they lie. */
+/* Whether each output pixel has a single image pixel of its own (1 x 1 kernel), so that the
+ * convolution is a plain matrix product. */
 static bool pointwise(const ro_conv *v) {
     for (int i = 0; i < 2; i++)
         if (v->kernel[i] != 1 || v->stride[i] != 1 || v->pad[i] != 0)
@@ -103,12 +104,12 @@ static bool pointwise(const ro_conv *v) {
     return true;
 }
 
-/* Remainders by the stride that some pixel has. */
+/* Number of remainders by the stride that pixels have. */
 static int64_t phases(const ro_conv *v, int i) {
     return v->stride[i] < v->in[i] ? v->stride[i] : v->in[i];
 }
 
-/* Images of `pixel` channels whose groups have `depth`. */
+/* A view of images of `pixel` channels in groups of `depth`. */
 template <bool backward, bool taps_outer>
 static conv_operand<backward, taps_outer> view_of(const ro_conv *v, const float *image,
                                                   int64_t pixel, int64_t depth) {

@@ -6,12 +6,12 @@
 #include "repops/cuda/gemm/gemm_plan.cuh"
 #include "repops/src/conv.h"
 
-/* An image's pixels by taps of a kernel: position (n, i, j) and tap (kh, kw) meet at row
- * i * step - pad + kh * dilation, column likewise, if that lies in the image.
+/* An image's pixels by taps of a kernel. Position (n, i, j) and tap (kh, kw) meet at row i * step -
+ * pad + kh * dilation, and at a column likewise, if that lies in the image.
  *
- * Backward, the image is dy, and a product of the batch takes the pixels of x that leave one
- * remainder by the strides ("phase"): position i is pixel phase + i * stride, and its window
- * i + (phase + pad - kh * dilation) / stride; taps whose division leaves a rest have none. */
+ * Backward, the image is dy. A product of the batch takes the pixels of x that leave one remainder
+ * by the strides, the "phase". Position i is pixel phase + i * stride, and its window is i + (phase
+ * + pad - kh * dilation) / stride. A tap whose division leaves a remainder has no window. */
 template <bool backward, bool taps_outer> struct conv_operand {
     static constexpr bool ALONG_K = !taps_outer;
     const float *data;
@@ -27,7 +27,7 @@ template <bool backward, bool taps_outer> struct conv_operand {
         return data + (int64_t)(product % groups) * depth;
     }
     RO_DEVICE int phase(int product, int d) const {
-        if (product < groups) /* as always where strides are 1: no divisions then */
+        if (product < groups) /* always, if strides are 1: no division then */
             return 0;
         const int at = product / groups;
         return d ? at % phases_w : at / phases_w;
@@ -54,7 +54,7 @@ template <bool backward, bool taps_outer> struct conv_operand {
         const int row = shift / stride[d];
         return row * stride[d] == shift ? row : PLACE_ABSENT;
     }
-    /* Numbers of taps, of their channels and of positions are below 2^31 (conv.cu looks). */
+    /* Numbers of taps, of their channels and of positions are below 2^31, as conv.cu checks. */
     RO_DEVICE place tap(int product, int number) const {
         const int kh = by_kernel_w.short_quotient(number), kw = number - kh * kernel_w;
         return at(0, tap_row(product, kh, 0), tap_row(product, kw, 1));
@@ -104,7 +104,7 @@ template <bool backward, bool taps_outer> struct conv_operand {
         return depth % steps == 0;
     }
 
-    /* Whether the term is there, and its factor. */
+    /* Whether the term exists. Sets *x to its factor. */
     RO_DEVICE bool term(int product, const place &o, int64_t k, float *x) const {
         const place s = step_of(product, k);
         if ((unsigned)(o.h + s.h) >= (unsigned)height || (unsigned)(o.w + s.w) >= (unsigned)width)
@@ -116,7 +116,7 @@ template <bool backward, bool taps_outer> struct conv_operand {
     template <int T, int W, int K> using loader = gathered<conv_operand, T, W, K>;
 };
 
-/* Weights by channels of x, for conv2d_dx: steps are taps by filters. */
+/* Weights by channels of x, for conv2d_dx. Steps are taps by filters. */
 struct conv_weights {
     static constexpr bool ALONG_K = true, vectors = false;
     static constexpr int height = 1, width = 1;
@@ -147,7 +147,7 @@ struct conv_weights {
     template <int T, int W, int K> using loader = gathered<conv_weights, T, W, K>;
 };
 
-/* dx: rows are the pixels of one phase. */
+/* The output dx. Rows are the pixels of one phase. */
 struct conv_dx_out {
     static constexpr bool ENDS = false;
     float *c;
@@ -175,9 +175,9 @@ struct conv_dx_out {
 
 enum { CONV_DIRECT_THREADS = 256, CONV_DIRECT_RESIDENT = 4 };
 
-/* One thread an element, for weights that are not finite (`only` is not 0 then; 0 times an infinity
- * where a term is absent would be NaN) and for groups of so few filters that tiles would be empty.
- * Groups are neighbours. */
+/* One thread per element. It serves factors that are not finite (*only is not 0), where +0 in place
+ * of an absent term would give NaN, and groups of so few filters that tiles would be nearly empty.
+ * Neighbouring groups go to neighbouring threads. */
 template <class A, class B, class Out>
 __global__ void __launch_bounds__(CONV_DIRECT_THREADS, CONV_DIRECT_RESIDENT)
     conv_direct_kernel(const __grid_constant__ gemm_shape s, const __grid_constant__ A a,
