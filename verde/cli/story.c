@@ -24,6 +24,19 @@ vd_exit vd_exit_of(const vd_outcome *outcome) {
     }
 }
 
+static void tell_log(const vd_place *at) {
+    char text[VD_F32_TEXT];
+    switch (at->logged_as) {
+    case VD_LOGGED_UNREAD: break;
+    case VD_LOGGED_RANGE:
+        vd_place_text(at, at->logged[0], text);
+        printf("; the log says %s", text);
+        break;
+    case VD_LOGGED_NOTHING: printf("; the log says nothing"); break;
+    case VD_LOGGED_OTHER: printf("; the log says none of them"); break;
+    }
+}
+
 static void tell_reference(const vd_place *at) {
     char text[VD_F32_TEXT], most[VD_F32_TEXT];
     if (!at->computed)
@@ -36,9 +49,7 @@ static void tell_reference(const vd_place *at) {
         printf("; no other value is possible");
     else if (at->rounded)
         printf("; %s to %s are possible", text, most);
-    vd_place_text(at, at->logged[0], text);
-    if (at->read)
-        printf("; the log says %s", at->missing ? "nothing" : at->other ? "none of them" : text);
+    tell_log(at);
     printf("\n");
 }
 

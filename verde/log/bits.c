@@ -1,4 +1,4 @@
-/* Numbers in as few bytes and bits as they need. */
+/* Writes and reads numbers in as few bytes and bits as they need. */
 #include "verde/log/internal.h"
 
 void vd_log_put_varint(vd_buf *out, uint64_t value) {
@@ -14,7 +14,7 @@ uint64_t vd_log_get_varint(vd_cursor *in) {
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte & 0x80)
             continue;
-        /* No second spelling: no zeros in front, no bits that are shifted out. */
+        /* A number has one spelling: no zeros in front, and no bits that are shifted out. */
         if ((byte == 0 && shift > 0) || (shift == 63 && byte > 1))
             break;
         return in->failed ? 0 : value;
@@ -23,7 +23,7 @@ uint64_t vd_log_get_varint(vd_cursor *in) {
     return 0;
 }
 
-/* Up to 31 bits wait for the others of four bytes. */
+/* Writes four bytes at a time; up to 31 bits are held until then. */
 void vd_bits_put(vd_bit_writer *bits, uint64_t value, int count) {
     if (count > 32) {
         vd_bits_put(bits, value & UINT32_MAX, 32);
@@ -69,14 +69,14 @@ uint64_t vd_bits_get(vd_bit_reader *bits, int count) {
     return value;
 }
 
-/* Zeros up to the next one. */
+/* Counts the zero bits before the next one bit. */
 static uint64_t get_unary(vd_bit_reader *bits, uint64_t most) {
     uint64_t zeros = 0;
     for (;;) {
         fill(bits);
         if (bits->held)
             break;
-        zeros += (uint64_t)bits->count; /* all that are held, and the input may go on */
+        zeros += (uint64_t)bits->count; /* all held bits are zeros; more input may follow */
         bits->count = 0;
         if (zeros > most || bits->at == bits->size) {
             bits->failed = true;
@@ -84,7 +84,7 @@ static uint64_t get_unary(vd_bit_reader *bits, uint64_t most) {
         }
     }
     const int last = __builtin_ctzll(bits->held);
-    bits->held >>= last; /* not by last + 1, which may be 64 */
+    bits->held >>= last; /* not in one shift by last + 1, which may be 64 */
     bits->held >>= 1;
     bits->count -= last + 1;
     return zeros + (uint64_t)last;

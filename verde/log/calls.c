@@ -1,14 +1,14 @@
-/* Close calls in few bits: the gaps between them in a Rice code, then escapes, then one bit for
- * each other call. PROTOCOL.md section 11.3. */
+/* Encodes close calls in few bits: the gaps between them in a Rice code, then escapes, then one bit
+ * for each other call. PROTOCOL.md section 11.3. */
 #include "verde/log/internal.h"
 
 #include <stdlib.h>
 
 typedef struct {
     const vd_log_section *section;
-    bool escapes; /* gaps between escapes among the calls; else between calls among elements */
+    bool escapes; /* true: gaps between escapes, in calls; false: gaps between calls, in elements */
     int64_t at;
-    uint64_t next; /* the first place that the next one can have */
+    uint64_t next; /* the first place where the next one can be */
 } gaps;
 
 static bool next_gap(gaps *g, uint64_t *gap) {
@@ -32,8 +32,8 @@ static uint64_t cost(const vd_log_section *section, bool escapes, int parameter)
     return bits;
 }
 
-/* The parameter of fewest bits. Their number has one minimum (each gap's is convex), which is near
- * the mean gap's logarithm. */
+/* Finds the parameter that takes the fewest bits. The number of bits has one minimum, since it is
+ * convex in each gap; it is near the logarithm of the mean gap. */
 static int best_parameter(const vd_log_section *section, bool escapes) {
     const uint64_t count = (uint64_t)(escapes ? section->escapes : section->count);
     const uint64_t range = escapes ? (uint64_t)section->count : section->elements;
@@ -89,7 +89,7 @@ void vd_calls_encode(const vd_log_section *section, vd_buf *out) {
 static void get_gaps(vd_bit_reader *bits, vd_log_section *section, int parameter) {
     uint64_t next = 0;
     for (int64_t i = 0; i < section->count && !bits->failed; i++) {
-        /* The calls still to come need a place each. */
+        /* Leaves a place for each call still to come. */
         const uint64_t later = (uint64_t)(section->count - 1 - i);
         next += vd_bits_get_rice(bits, parameter, section->elements - 1 - later - next);
         section->call[i] = (ro_close_call){.element = (int64_t)next++, .bits = 1};
@@ -127,7 +127,7 @@ static vd_status get_calls(vd_bit_reader *bits, vd_log_section *section, int gap
 vd_status vd_calls_decode(const uint8_t *coded, size_t size, vd_log_section *section, vd_err *err) {
     if (section->count == 0)
         return size == 0 ? VD_OK : vd_fail(err, VD_ERR_PEER, "%zu bytes code no close calls", size);
-    /* A call takes at least two bits: so memory is bounded by what was read. */
+    /* Each call takes at least two bits, so the input's size bounds the memory. */
     if (size < 3 || (uint64_t)section->count > 4 * ((uint64_t)size - 2))
         return vd_fail(err, VD_ERR_PEER, "%zu bytes cannot hold %lld close calls", size,
                        (long long)section->count);

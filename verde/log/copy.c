@@ -1,4 +1,4 @@
-/* An auditor's copy of a log: what it answers from when the trainer is gone. */
+/* Makes an auditor's copy of a log, from which it answers when the trainer is gone. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What frames the sections of a step: header, index, trailer. PROTOCOL.md section 11.1. */
+/* The frame around the sections of a step: header, index, trailer. PROTOCOL.md section 11.1. */
 #include "verde/log/internal.h"
 
 #include <stdarg.h>
@@ -101,7 +101,7 @@ vd_status vd_log_check_header(const vd_log_place *place, const uint8_t *header,
         status = check_number(place, vd_get_u8(&in), run->encoding, "encoding", err);
     if (status == VD_OK)
         status = check_number(place, vd_get_u8(&in), run->bits, "rounding bits", err);
-    /* The step before the number of sections, which may follow from it. */
+    /* Checks the step first: a wrong step may be why the number of sections differs. */
     const uint32_t count = vd_get_u32(&in);
     if (status == VD_OK)
         status = check_number(place, (int64_t)vd_get_u64(&in), place->step, "step", err);
@@ -166,7 +166,7 @@ bool vd_log_digest(const uint8_t header[VD_LOG_HEADER_SIZE], const void *index, 
     vd_sha *sha = vd_sha_create();
     if (!sha)
         return false;
-    vd_sha_put(sha, tag, sizeof tag); /* with its 0x00 */
+    vd_sha_put(sha, tag, sizeof tag); /* with its final 0x00 */
     vd_sha_put(sha, header, VD_LOG_HEADER_SIZE);
     vd_sha_put(sha, index, size);
     const bool done = vd_sha_finish(sha, out);

@@ -4,12 +4,12 @@
 
 #include "verde/log/log.h"
 
-/* ---- varints: 7 bits a byte from the lowest on, the shortest form only ---- */
+/* ---- varints: 7 bits per byte, lowest first, in the shortest form only ---- */
 
 void vd_log_put_varint(vd_buf *out, uint64_t value);
 uint64_t vd_log_get_varint(vd_cursor *in);
 
-/* ---- bits, from the lowest of each byte on; Rice codes ---- */
+/* ---- bits, lowest of each byte first; Rice codes ---- */
 
 typedef struct {
     vd_buf *out;
@@ -27,29 +27,29 @@ typedef struct {
 
 enum { VD_RICE_MAX = 40 };
 
-void vd_bits_put(vd_bit_writer *bits, uint64_t value, int count); /* at most 40 of them */
-void vd_bits_end(vd_bit_writer *bits);                            /* zeros up to a whole byte */
-/* value >> parameter zeros, a one, then the value's last `parameter` bits. */
+void vd_bits_put(vd_bit_writer *bits, uint64_t value, int count); /* count: at most 40 */
+void vd_bits_end(vd_bit_writer *bits); /* fills the last byte with zeros */
+/* Writes value >> parameter zeros, a one, and the last `parameter` bits of value. */
 void vd_bits_put_rice(vd_bit_writer *bits, uint64_t value, int parameter);
 
 uint64_t vd_bits_get(vd_bit_reader *bits, int count);
-/* More than `most` is a failure. */
+/* Fails if the value is more than `most`. */
 uint64_t vd_bits_get_rice(vd_bit_reader *bits, int parameter, uint64_t most);
-bool vd_bits_done(vd_bit_reader *bits); /* nothing left but zeros of the last byte */
+bool vd_bits_done(vd_bit_reader *bits); /* nothing is left, except zeros in the last byte */
 
 /* ---- the coded part of a section ---- */
 
 void vd_calls_encode(const vd_log_section *section, vd_buf *out);
-/* section->elements, count and escapes say what to expect. */
+/* section->elements, section->count and section->escapes say what to expect. */
 VD_MUST_USE vd_status vd_calls_decode(const uint8_t *coded, size_t size, vd_log_section *section,
                                       vd_err *err);
 
-/* Five symbols a byte, the first one the lowest digit of base 3. */
+/* Packs five symbols per byte. The first symbol is the lowest digit in base 3. */
 uint64_t vd_symbols_packed_size(uint64_t elements);
-/* False: a symbol other than 0, 1, 2. *marked: those other than 1. */
+/* Returns false for a symbol other than 0, 1, 2. *marked counts the symbols other than 1. */
 bool vd_symbols_pack(const uint8_t *symbol, uint64_t elements, uint8_t *packed, int64_t *marked);
-/* zlib's state, kept from one section to the next: making it anew takes longer than compressing a
- * small one. {0} is an empty one. */
+/* zlib's state, kept for the next section because making it takes longer than compressing a small
+ * section. {0} is an empty one. */
 typedef struct {
     void *stream; /* z_stream; owned */
 } vd_deflater;
@@ -59,11 +59,12 @@ VD_MUST_USE vd_status vd_symbols_deflate(vd_deflater *deflater, const uint8_t *p
 VD_MUST_USE vd_status vd_symbols_decode(const uint8_t *coded, size_t size, vd_log_section *section,
                                         vd_err *err);
 
-/* What stands around the coded part. */
+/* Appends the section: the coded part with what stands around it. */
 VD_MUST_USE vd_status vd_log_section_put(const vd_log_section *section, const vd_buf *coded,
                                          vd_buf *out, vd_err *err);
 
-/* Calls ascending, inside the tensor, of 1 to 32 bits; else VD_ERR_LOCAL. *escapes: of them. */
+/* Checks that calls are ascending, inside the tensor and of 1 to 32 bits; else VD_ERR_LOCAL. Counts
+ * *escapes. */
 VD_MUST_USE vd_status vd_calls_check(const ro_close_call *call, int64_t count, uint32_t node,
                                      uint64_t elements, int64_t *escapes, vd_err *err);
 
@@ -77,47 +78,48 @@ enum {
 
 /* A section in the index. */
 typedef struct {
-    uint64_t at; /* where it begins in the part; not stored: it follows from the sizes */
+    uint64_t at; /* where it begins in the part; not stored, as it follows from the sizes */
     uint64_t size, coded_size, count, escapes;
     vd_hash hash;
 } vd_log_entry;
 
-/* Which part: for sentences. */
+/* The part of a file that an error's sentence names. */
 typedef struct {
     const char *path;
     int64_t step;
 } vd_log_place;
 
-/* "PATH, step 12: sentence". */
+/* Sets the error "PATH, step 12: sentence". */
 vd_status vd_log_fail(const vd_log_place *place, vd_status status, vd_err *err, const char *format,
                       ...) VD_PRINTF(4, 5);
 
-/* A run whose steps have files, and a step of it; else VD_ERR_LOCAL. */
+/* Checks that the run's steps have files and that `step` is one of them; else VD_ERR_LOCAL. */
 VD_MUST_USE vd_status vd_log_check_run(const vd_log_run *run, int64_t step, vd_err *err);
-/* Nodes ascending, or none, of VD_LOG_SECTIONS_MAX sections at most; else VD_ERR_LOCAL. */
+/* Checks that nodes are ascending, with at most VD_LOG_SECTIONS_MAX sections; else VD_ERR_LOCAL.
+ * There may be none. */
 VD_MUST_USE vd_status vd_log_check_nodes(const vd_log_node *node, uint32_t count, vd_err *err);
 vd_log_node *vd_log_copy_nodes(const vd_log_node *node, uint32_t count); /* NULL: no memory */
-/* The blocks of all outputs in order. NULL: no memory. */
+/* Lists the blocks of all outputs in order. NULL: no memory. */
 vd_log_node *vd_log_blocks_of(const vd_log_node *node, uint32_t count, uint32_t *sections);
 
 void vd_log_put_header(vd_buf *out, const vd_log_run *run, int64_t step, uint32_t sections);
-/* Each difference has its sentence. */
+/* Checks a header against the run, step and sections. Each difference has a sentence of its own. */
 VD_MUST_USE vd_status vd_log_check_header(const vd_log_place *place, const uint8_t *header,
                                           const vd_log_run *run, uint32_t sections, vd_err *err);
 
 void vd_log_put_index(vd_buf *out, const vd_log_node *node, const vd_log_entry *entry,
                       uint32_t count);
-/* Sections must fill the part up to `end`. */
+/* Reads the index. Sections must fill the part up to `end`. */
 VD_MUST_USE vd_status vd_log_get_index(const vd_log_place *place, const uint8_t *index, size_t size,
                                        uint64_t end, const vd_log_node *node, vd_log_entry *entry,
                                        uint32_t count, vd_err *err);
 /* H("verde/index/1", header and index). */
 VD_MUST_USE bool vd_log_digest(const uint8_t header[VD_LOG_HEADER_SIZE], const void *index,
                                size_t size, vd_hash *out);
-/* vd_log_section_hash with a context that serves many. */
+/* As vd_log_section_hash, with a context that serves many hashes. */
 VD_MUST_USE bool vd_log_section_hash_with(vd_sha *sha, const void *bytes, size_t size,
                                           vd_hash *out);
-/* Tree over the sections ({0} if there are none) and its root. */
+/* Builds the tree over the sections ({0} if there are none) and gives its root. */
 VD_MUST_USE vd_status vd_log_tree(const vd_log_entry *entry, uint32_t count, vd_tree *tree,
                                   vd_hash *tree_root, vd_err *err);
 
@@ -129,7 +131,7 @@ typedef struct {
 void vd_log_put_trailer(vd_buf *out, const vd_log_trailer *trailer);
 bool vd_log_get_trailer(const uint8_t bytes[VD_LOG_TRAILER_SIZE], vd_log_trailer *out);
 
-/* Sums over the sections. */
+/* Adds up the sizes and counts of the sections. */
 void vd_log_sum_up(const vd_log_node *node, const vd_log_entry *entry, uint32_t count,
                    vd_log_done *out);
 
@@ -137,14 +139,14 @@ void vd_log_sum_up(const vd_log_node *node, const vd_log_entry *entry, uint32_t 
 
 enum { VD_LOG_TABLE_TAIL = 4 + VD_HASH_SIZE + 8 };
 
-/* Bytes of the table of so many parts: an u64 for each, where it ends, and the tail. */
+/* Bytes of a table of `parts` parts: for each part a u64 that says where it ends, then the tail. */
 uint64_t vd_log_table_size(uint32_t parts);
-/* Appends the tail to the ends of all parts. */
+/* Appends the tail to a table that has the ends of all parts. */
 VD_MUST_USE vd_status vd_log_end_table(vd_buf *table, vd_err *err);
-/* How many parts a file has that ends with this tail. False: no file ends so. */
+/* Reads from the tail how many parts a file has. Returns false if no file ends like this. */
 VD_MUST_USE bool vd_log_table_parts(const uint8_t tail[VD_LOG_TABLE_TAIL], uint32_t *parts);
-/* Where part `index` begins and ends, in a file whose table begins at `at`. VD_ERR_USAGE: damaged.
- */
+/* Finds where part `index` begins and ends, in a file whose table begins at `at`. VD_ERR_USAGE: the
+ * file is damaged. */
 VD_MUST_USE vd_status vd_log_find_part(const vd_log_place *place, const uint8_t *table,
                                        uint32_t parts, uint32_t index, uint64_t at, uint64_t *begin,
                                        uint64_t *end, vd_err *err);
@@ -162,15 +164,15 @@ typedef struct {
     vd_buf bytes; /* not yet written */
 } vd_log_step;
 
-/* At the end of `file`. Takes `node` over, in any case. */
+/* Begins a part at the end of `file`. Takes `node` over, also on failure. */
 VD_MUST_USE vd_status vd_log_step_open(vd_log_step *step, const vd_log_run *run, vd_writer *file,
                                        int64_t number, vd_log_node *node, uint32_t count,
                                        vd_err *err);
-/* With a context of the caller's. */
+/* Writes a section. `sha` is a context of the caller. */
 VD_MUST_USE vd_status vd_log_step_put(vd_log_step *step, vd_sha *sha, const vd_log_section *section,
                                       const vd_buf *coded, vd_err *err);
-/* After all sections. Nothing is left of the step but its bytes in the file. */
+/* Ends the part after all sections. Only its bytes in the file remain. */
 VD_MUST_USE vd_status vd_log_step_end(vd_log_step *step, vd_log_done *done, vd_err *err);
-void vd_log_step_drop(vd_log_step *step); /* after any of them; harmless twice, and on {0} */
+void vd_log_step_drop(vd_log_step *step); /* may follow any of these, twice too, and {0} */
 
 #endif

@@ -1,5 +1,5 @@
-/* Which roundings of an element are possible, and which one a log names. PROTOCOL.md section 12.1.
- */
+/* Finds which roundings of an element are possible, and which one a log names. PROTOCOL.md section
+ * 12.1. */
 #include <string.h>
 
 #include "verde/log/log.h"
@@ -13,7 +13,7 @@ static bool is_finite(const vd_possible *p) {
     return p->y.value - p->y.value == 0;
 }
 
-/* Without a bound, or beyond what is finite, the log owes nothing. */
+/* Whether the log owes a record of the element: not without a bound, nor beyond what is finite. */
 static bool owes(const vd_possible *p) {
     return is_finite(p) && p->y.bound < 0x1p199;
 }
@@ -38,7 +38,7 @@ int64_t vd_possible_place(const vd_possible *p, uint32_t word) {
 
 /* ---- what the log says ---- */
 
-/* The members whose places end in the call's bits. */
+/* The possible values whose places end in the call's bits. */
 static vd_told told_by_call(const vd_possible *p, const ro_close_call *call) {
     const int64_t size = INT64_C(1) << call->bits;
     const int64_t first = p->low + (((int64_t)call->place - p->low) % size + size) % size;
@@ -77,8 +77,8 @@ static double distance(double a, double b) {
     return a < b ? b - a : a - b;
 }
 
-/* Is everything from `from` to `to` further from what it is rounded to than the threshold allows?
- * It is nearest to that at the ends. */
+/* Whether every value from `from` to `to` is further from what it is rounded to than the threshold
+ * allows. The distance is least at the two ends. */
 static bool symbol_owed(const vd_possible *p, double threshold) {
     const double low = value_at(p, p->low), high = value_at(p, p->high);
     const double one = binade(from(p)), other = binade(to(p));
@@ -87,7 +87,7 @@ static bool symbol_owed(const vd_possible *p, double threshold) {
            distance(from(p), low) > least && distance(to(p), high) > least;
 }
 
-/* 0: rounded down, 2: rounded up, of something between `from` and `to`. */
+/* What a symbol tells: 0 means rounded down, 2 rounded up, of a value between `from` and `to`. */
 static vd_told told_by_symbol(const vd_possible *p, uint8_t symbol, double threshold) {
     vd_told told = {.recorded = symbol != 1, .low = p->low, .high = p->high};
     if (symbol == 1)

@@ -1,5 +1,5 @@
-/* A step's part of a file, read strictly: a section at a time, none believed before its hash fits.
- */
+/* Reads a step's part of a file strictly: one section at a time, and none is used before its hash
+ * fits. */
 #include "verde/log/internal.h"
 
 #include <errno.h>
@@ -14,16 +14,16 @@ struct vd_log_file {
     char path[1024];
     vd_log_place place;
     vd_log_encoding encoding;
-    vd_log_node *node; /* of each section, with its elements; owned */
+    vd_log_node *node; /* one per section, with its elements; owned */
     uint32_t count;    /* sections */
-    uint64_t begin;    /* of the part, which has done.bytes bytes */
+    uint64_t begin;    /* where the part begins; it has done.bytes bytes */
     vd_log_entry *entry;
     vd_tree tree;
     vd_hash tree_root;
     vd_log_done done;
 };
 
-/* `at` is from the beginning of the part. */
+/* Reads at offset `at` of the part. */
 static vd_status read_at(const vd_log_file *f, uint64_t at, void *bytes, size_t size, vd_err *err) {
     for (size_t have = 0; have < size;) {
         const uint64_t from = f->begin + at + have;
@@ -73,7 +73,8 @@ static vd_status read_table(vd_log_file *f, uint32_t parts, uint32_t index, uint
     return status;
 }
 
-/* The step's part of the file, which has one for each step of the run that belongs there. */
+/* Finds the step's part of the file, which has a part for each step of the run that belongs
+ * there. */
 static vd_status find_part(vd_log_file *f, const vd_log_run *run, vd_err *err) {
     const vd_log_span span = vd_log_span_of(run, f->place.step);
     const uint64_t least = VD_LOG_HEADER_SIZE + VD_LOG_TRAILER_SIZE;
@@ -107,7 +108,7 @@ static vd_status check_index(vd_log_file *f, const uint8_t *header, const uint8_
     vd_hash digest;
     if (!vd_log_digest(header, index, size, &digest))
         return vd_log_fail(&f->place, VD_ERR_LOCAL, err, "out of memory, or OpenSSL failed");
-    /* What the index says comes first: its sentences tell more. */
+    /* Checks the index before its digest, since its sentences tell more. */
     vd_status status = vd_log_get_index(&f->place, index, size, trailer->index_at, f->node,
                                         f->entry, f->count, err);
     if (status == VD_OK && !vd_hash_equal(&digest, &trailer->digest))
@@ -203,7 +204,7 @@ vd_status vd_log_open(const char *dir, const vd_log_run *run, int64_t step, cons
     return VD_OK;
 }
 
-/* The first section of a node. */
+/* Finds the first section of a node. */
 static vd_status find(const vd_log_file *f, uint32_t node, uint32_t *index, vd_err *err) {
     uint32_t lo = 0, hi = f->count;
     while (lo < hi) {
@@ -270,7 +271,7 @@ static vd_status read_one(const vd_log_file *f, uint32_t index, vd_log_section *
     return status;
 }
 
-/* Makes *at larger. */
+/* Enlarges the array at *at by `more` entries. */
 static bool grow(void *at, size_t have, size_t more, size_t size) {
     void *grown = realloc(*(void **)at, (have + more) * size + 1);
     if (grown)
@@ -278,7 +279,7 @@ static bool grow(void *at, size_t have, size_t more, size_t size) {
     return grown != NULL;
 }
 
-/* A block after those that are in `all`. */
+/* Appends a block's section to those in `all`. */
 static bool append(vd_log_section *all, const vd_log_section *block) {
     const size_t calls = (size_t)all->count, more = (size_t)block->count;
     const size_t elements = (size_t)all->elements, sums = (size_t)vd_log_blocks(all->elements);

@@ -1,4 +1,4 @@
-/* One block's part of a step's log. PROTOCOL.md section 11.2. */
+/* Encodes and decodes a section: one block's part of a step's log. PROTOCOL.md section 11.2. */
 #include "verde/log/internal.h"
 
 #include <stdlib.h>

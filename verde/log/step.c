@@ -1,9 +1,10 @@
-/* A step's part of a file while it is written. */
+/* Writes a step's part of a file. */
 #include "verde/log/internal.h"
 
 #include <stdlib.h>
 
-/* A call of the system for each section of a small job would take longer than all else. */
+/* Bytes that are collected before a write: a system call per section would take most of a small
+ * job's time. */
 enum { PIECE = 1 << 17 };
 
 static vd_status write_bytes(vd_log_step *step, vd_err *err) {
@@ -42,7 +43,7 @@ vd_status vd_log_step_put(vd_log_step *step, vd_sha *sha, const vd_log_section *
     return step->bytes.size < PIECE ? VD_OK : write_bytes(step, err);
 }
 
-/* Index and trailer into step->bytes. */
+/* Appends index and trailer to step->bytes. */
 static vd_status finish(vd_log_step *step, vd_hash *root, vd_err *err) {
     vd_buf header = {0};
     vd_tree tree;

@@ -1,4 +1,4 @@
-/* Checksums of output tensors, and what they tell about a tensor that has others. */
+/* Checksums of output tensors, and what they tell about a tensor whose checksums differ. */
 #include "verde/log/internal.h"
 
 #include <string.h>
@@ -19,8 +19,9 @@ uint64_t vd_log_sections(uint64_t elements) {
     return elements ? vd_log_blocks(elements) : 1;
 }
 
-/* Of lane l, after row r: s[l] the sum of its words, t[l] the sum of what s[l] was after each
- * earlier row, in which the word of row i is counted r - i times: no multiplication a word. */
+/* Sums of lanes. For lane l after row r, s[l] is the sum of its words and t[l] the sum of the
+ * earlier values of s[l]. So t[l] counts the word of row i r - i times, without a multiplication
+ * per word. */
 typedef struct {
     uint64_t s[LANES], t[LANES];
 } lane_sums;
@@ -37,9 +38,9 @@ static void sum_rows(const word *w, uint64_t rows, lane_sums *sums) {
 }
 
 #if defined(__x86_64__)
-/* Every word that a trainer rounds comes through here while its executor waits. A 64-bit lane takes
- * two words as one number, x = even + 2^32 odd, and sums x and x >> 32: what is left of the first
- * without the second is the sum of the even words, mod 2^64. */
+/* A 64-bit lane takes two words as one number x = even + 2^32 odd, and sums x and x >> 32. The
+ * first sum without 2^32 times the second is the sum of the even words, mod 2^64. This is fast
+ * because the executor waits while every rounded word passes here. */
 typedef struct {
     uint64_t both[LANES / 2], odd[LANES / 2];
 } pair_sums;
@@ -123,15 +124,17 @@ static uint64_t block_size(uint64_t elements, uint64_t block) {
 
 /* ---- several threads ---- */
 
-/* Words that are worth another thread's time, and those of a microsecond. */
-enum { PIECE = 1 << 13, WORDS_OF_US = 1 << 13 };
+enum {
+    PIECE = 1 << 13,       /* words that are worth another thread */
+    WORDS_OF_US = 1 << 13, /* words that take a microsecond */
+};
 
 typedef struct {
     const word *w;
     vd_log_sum *sum;
 } sums_task;
 
-/* A part of a block adds its sums to the block's, with its words' places in the block. */
+/* Adds the sums of a part of a block to the block's, with the words' places in the block. */
 static void add_part(const sums_task *t, uint64_t first, uint64_t last) {
     vd_log_sum *sum = &t->sum[first / VD_LOG_BLOCK];
     const vd_log_sum part = sum_words(t->w + first, last - first);
@@ -158,8 +161,8 @@ void vd_log_sums(ro_ctx *ctx, const float *output, uint64_t elements, vd_log_sum
         add_parts(&task, 0, (int64_t)elements, 0);
 }
 
-/* If one element i differs by d, the sums differ by d and i d. |d| < 2^32 and i < 2^20, so that
- * both fit in 53 bits with their sign. */
+/* Finds the single element i that explains the sums: if it differs by d, they differ by d and i d.
+ * |d| < 2^32 and i < 2^20, so both fit in 53 bits with their sign. */
 static bool single(const word *w, uint64_t count, int64_t d, int64_t moment,
                    vd_log_difference *out) {
     if (d == 0 || moment % d != 0 || moment / d < 0 || (uint64_t)(moment / d) >= count)

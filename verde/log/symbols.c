@@ -11,15 +11,16 @@ enum {
     PER_BYTE = 5,
     PACKED_MAX = 242, /* five times 2 in base 3 */
     CHUNK = 1 << 16,
-    PIECE = 1 << 20, /* given to zlib at once: it counts in 32 bits */
+    PIECE = 1 << 20, /* bytes given to zlib at once, as it counts in 32 bits */
 };
 
 uint64_t vd_symbols_packed_size(uint64_t elements) {
     return elements / PER_BYTE + (elements % PER_BYTE != 0);
 }
 
-/* Five symbols, the first one lowest, as a number of base 3: the fifth byte of the product with
- * 81, 27, 9, 3, 1. The bytes below it never carry: the largest is 2 (81 + 27 + 9 + 3) = 240. */
+/* Packs five symbols, the first one lowest, as a number in base 3: the fifth byte of the product
+ * with 81, 27, 9, 3, 1. The bytes below it never carry: the largest is 2 (81 + 27 + 9 + 3) =
+ * 240. */
 static uint8_t pack_five(uint64_t symbols) {
     return (uint8_t)(symbols * UINT64_C(0x0103091b51) >> 32);
 }
@@ -34,12 +35,12 @@ bool vd_symbols_pack(const uint8_t *symbol, uint64_t elements, uint8_t *packed, 
     const uint64_t five = UINT64_C(0xffffffffff), ones = UINT64_C(0x0101010101);
     uint64_t bad = 0, middle = 0, at = 0;
     for (; at < elements; at += PER_BYTE) {
-        /* Eight bytes are loaded at once where there are so many. */
+        /* Loads eight bytes at once where so many are left. */
         const uint64_t left = elements - at;
         const uint64_t s = left >= 8 ? load(symbol + at, 8) & five
                                      : load(symbol + at, left < PER_BYTE ? left : PER_BYTE);
         bad |= (s & ~(3 * ones)) | (s & s >> 1 & ones);
-        middle += ((s & ones) * ones >> 32) & 0xff; /* symbols 1 */
+        middle += ((s & ones) * ones >> 32) & 0xff; /* counts the symbols 1 */
         *packed++ = pack_five(s);
     }
     *marked = (int64_t)(elements - middle);
@@ -53,7 +54,7 @@ void vd_deflater_free(vd_deflater *deflater) {
     deflater->stream = NULL;
 }
 
-/* A stream that is like new. NULL: no memory. */
+/* Opens a stream, or resets the one that is kept. NULL: no memory. */
 static z_stream *open_deflater(vd_deflater *deflater) {
     if (deflater->stream)
         return deflateReset(deflater->stream) == Z_OK ? deflater->stream : NULL;
@@ -88,13 +89,13 @@ vd_status vd_symbols_deflate(vd_deflater *deflater, const uint8_t *packed, uint6
     return VD_OK;
 }
 
-/* Where unpacked symbols go. */
+/* The place where unpacked symbols go. */
 typedef struct {
     uint8_t *symbol;
     uint64_t at, elements;
     int64_t marked;
-    uint64_t table[PACKED_MAX +
-                   1]; /* five symbols, as `load` gives them, and above them how many are marked */
+    uint64_t table[PACKED_MAX + 1]; /* by packed byte: five symbols as `load` gives them, above them
+                                       how many are marked */
 } unpacker;
 
 static void make_table(unpacker *u) {
@@ -108,7 +109,7 @@ static void make_table(unpacker *u) {
     }
 }
 
-/* False: more bytes than symbols, or a byte that is not five symbols. */
+/* Returns false if there are more bytes than symbols, or for a byte that is not five symbols. */
 static bool unpack(unpacker *u, const uint8_t *packed, size_t size) {
     for (size_t i = 0; i < size; i++) {
         const uint64_t left = u->elements - u->at;
@@ -121,7 +122,7 @@ static bool unpack(unpacker *u, const uint8_t *packed, size_t size) {
             u->marked += (int64_t)(entry >> 56);
             continue;
         }
-        /* The last byte's places after the last symbol are 0. */
+        /* Places of the last byte after the last symbol must be 0. */
         memcpy(u->symbol + u->at, &symbols, left);
         if ((entry & UINT64_C(0xffffffffff)) >> 8 * left)
             return false;
@@ -131,7 +132,7 @@ static bool unpack(unpacker *u, const uint8_t *packed, size_t size) {
     return true;
 }
 
-/* Z_STREAM_END: all of it, and nothing but it. */
+/* Inflates all. Returns Z_STREAM_END only if the stream ends where the bytes end. */
 static int inflate_all(z_stream *z, const uint8_t *coded, size_t size, unpacker *u) {
     uint8_t chunk[CHUNK];
     int code = Z_OK;
@@ -167,7 +168,7 @@ static vd_status check(int code, const unpacker *u, const vd_log_section *sectio
 
 vd_status vd_symbols_decode(const uint8_t *coded, size_t size, vd_log_section *section,
                             vd_err *err) {
-    /* Deflate makes at most 1,032 bytes of one: so memory is bounded by what was read. */
+    /* Deflate expands a byte to at most 1,032, so the input's size bounds the memory. */
     if (vd_symbols_packed_size(section->elements) > 1032 * (uint64_t)size)
         return vd_fail(err, VD_ERR_PEER, "%zu bytes cannot hold %llu symbols", size,
                        (unsigned long long)section->elements);

@@ -1,4 +1,4 @@
-/* Which steps share a file, and where each of them is in it. PROTOCOL.md section 11.1. */
+/* Finds which steps share a file, and where each of them is in it. PROTOCOL.md section 11.1. */
 #include "verde/log/internal.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ bool vd_log_table_parts(const uint8_t tail[VD_LOG_TABLE_TAIL], uint32_t *parts) 
     return memcmp(tail + VD_LOG_TABLE_TAIL - MAGIC_SIZE, magic, MAGIC_SIZE) == 0;
 }
 
-/* Ascending, each with room for a part, up to `at`. */
+/* Finds part `index`. Ends must be ascending up to `at`, with room for a part between them. */
 static bool find(vd_cursor *in, uint32_t parts, uint32_t index, uint64_t at, uint64_t *begin,
                  uint64_t *end) {
     uint64_t last = 0;

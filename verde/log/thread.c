@@ -16,7 +16,7 @@ static vd_status write_section(vd_log_writer *w, vd_log_item *i, vd_err *err) {
                            : status;
 }
 
-/* In place of one that was not ended. */
+/* Opens the step's file. It replaces one whose steps were not all ended. */
 static vd_status open_file(vd_log_writer *w, int64_t step, vd_err *err) {
     char path[1024];
     vd_writer_abort(&w->file);
@@ -86,13 +86,13 @@ static vd_status process(vd_log_writer *w, vd_log_item *i, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "a rounding log has no item of kind %d", (int)i->kind);
 }
 
-/* A step or a file that was not ended leaves nothing. */
+/* Drops a step and a file that were not ended. */
 static void drop(vd_log_writer *w) {
     vd_log_step_drop(&w->part);
     vd_writer_abort(&w->file);
 }
 
-/* What went wrong is said to whoever waits, and nothing more is written. */
+/* Keeps the error for whoever waits. Nothing more is written. */
 static void fail(vd_log_writer *w, const vd_err *err) {
     drop(w);
     pthread_mutex_lock(&w->lock);
@@ -104,14 +104,14 @@ static void fail(vd_log_writer *w, const vd_err *err) {
 static void process_batch(vd_log_writer *w, const vd_log_batch *b) {
     for (vd_log_item *i = b->first; i; i = i->next) {
         vd_err err = {0};
-        if (w->failure.status != VD_OK) /* which this thread alone writes */
+        if (w->failure.status != VD_OK) /* only this thread writes it, so no lock is needed */
             return;
         if (process(w, i, &err) != VD_OK)
             fail(w, &err);
     }
 }
 
-/* Under the lock. NULL: the writer is being closed. */
+/* Takes the next batches. The lock must be held. NULL: the writer is being closed. */
 static vd_log_batch *take(vd_log_writer *w) {
     while (!w->first && !w->closing)
         pthread_cond_wait(&w->queued, &w->lock);
@@ -146,7 +146,7 @@ static void *run_thread(void *user) {
     return NULL;
 }
 
-/* Signals are for the other threads. */
+/* Blocks all signals in the new thread: the other threads take them. */
 int vd_log_thread_start(vd_log_writer *w) {
     sigset_t all, before;
     sigfillset(&all);

@@ -7,7 +7,7 @@
 static const char title[] = "verde thresholds 1\n";
 enum { EXPONENT_BIAS = 1023, FRACTION_DIGITS = 13 };
 
-/* "0x1.8p-26" for a normal number in (0, 1]: binary, so that text and value are one to one. */
+/* Writes a normal number in (0, 1] as "0x1.8p-26": in binary, each value has one text. */
 static void put_value(vd_buf *out, double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -18,7 +18,8 @@ static void put_value(vd_buf *out, double value) {
     vd_printf(out, "p%d", (int)(bits >> 52) - EXPONENT_BIAS);
 }
 
-/* What put_value writes, and some that it does not: the caller compares. */
+/* Reads what put_value writes, and a little more: the caller prints the value again and
+ * compares. */
 static bool get_value(const char *text, double *value) {
     uint64_t fraction = 0;
     int digits = 0, exponent = 0;
@@ -77,7 +78,8 @@ vd_status vd_thresholds_save(const char *path, const vd_thresholds *thresholds, 
     return status;
 }
 
-/* The next line without its newline; false: none, too long, or one with a NUL. */
+/* Reads the next line without its newline. False: there is none, it is too long, or it has a
+ * NUL. */
 static bool next_line(vd_cursor *in, char line[128]) {
     const uint8_t *start = in->data + in->at, *end = memchr(start, '\n', in->size - in->at);
     const size_t size = end ? (size_t)(end - start) : 0;

@@ -1,4 +1,4 @@
-/* What the executor calls: checks, copies and queues. */
+/* The functions that the executor calls: they check, copy and queue. */
 #include "verde/log/queue.h"
 
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static void hand_over(vd_log_writer *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Waits for memory of a batch with room for `size` bytes, and for more if there is more. 0: the
- * thread failed. */
+/* Waits for memory of a batch with room for `size` bytes, and takes more if there is more. Returns
+ * 0 if the thread failed. */
 static size_t reserve(vd_log_writer *w, size_t size, vd_err *err) {
     size_t bytes = sizeof(vd_log_batch) + size;
     pthread_mutex_lock(&w->lock);
@@ -80,7 +80,8 @@ static vd_status open_batch(vd_log_writer *w, size_t size, vd_err *err) {
     return VD_OK;
 }
 
-/* An item with `tail` bytes of its own, for whose memory it waits. It is not queued yet. */
+/* Makes an item with `tail` bytes of its own, and waits for their memory. The item is not queued
+ * yet. */
 static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t tail, vd_log_item **out,
                            vd_err *err) {
     const size_t size = sizeof **out + tail;
@@ -96,7 +97,7 @@ static vd_status make_item(vd_log_writer *w, vd_log_item_kind kind, size_t tail,
     return VD_OK;
 }
 
-/* Queues the item that was made last, with so many bytes of its own. */
+/* Queues the item that was made last, with `tail` bytes of its own. */
 static void push(vd_log_writer *w, vd_log_item *i, size_t tail) {
     vd_log_batch *b = w->batch;
     const size_t end = b->used + sizeof *i + tail, aligned = (end + 15) / 16 * 16;
@@ -107,7 +108,8 @@ static void push(vd_log_writer *w, vd_log_item *i, size_t tail) {
 
 /* ---- steps ---- */
 
-/* Of the file's steps none may be left out, and only the first one can be given up. */
+/* Checks a step's place in its file: no step may be left out, and only a file's first step may
+ * begin a file anew. */
 static vd_status begin_in_file(vd_log_writer *w, int64_t step, vd_err *err) {
     const vd_log_span span = vd_log_span_of(&w->run, step);
     const bool begins = w->ended == 0 || w->ended == w->span.count;
@@ -153,7 +155,7 @@ vd_status vd_log_begin(vd_log_writer *w, int64_t step, const vd_log_node *node, 
     return VD_OK;
 }
 
-/* Is it this node's turn? *elements: of its output. */
+/* Checks that it is this node's turn. *elements: how many its output has. */
 static vd_status check_turn(const vd_log_writer *w, uint32_t node, vd_log_encoding encoding,
                             uint64_t *elements, vd_err *err) {
     if (encoding != w->run.encoding)
@@ -166,7 +168,7 @@ static vd_status check_turn(const vd_log_writer *w, uint32_t node, vd_log_encodi
     return VD_OK;
 }
 
-/* An item for a block's section, with its checksum, and room for `bytes` more. */
+/* Makes an item for a block's section, with its checksum and room for `bytes` more. */
 static vd_status make_section(vd_log_writer *w, ro_ctx *ctx, const vd_log_node *block, size_t bytes,
                               const float *output, vd_log_item **out, vd_err *err) {
     vd_status status = make_item(w, VD_ITEM_SECTION, sizeof(vd_log_sum) + bytes, out, err);
@@ -182,7 +184,7 @@ static void push_section(vd_log_writer *w, vd_log_item *i, size_t bytes) {
     push(w, i, sizeof(vd_log_sum) + bytes);
 }
 
-/* Those calls of `call` that are in the block. */
+/* Queues a block's section with the calls of `call` that are in the block. */
 static vd_status put_calls(vd_log_writer *w, ro_ctx *ctx, const vd_log_node *block, uint64_t at,
                            const ro_close_call *call, int64_t count, const float *output,
                            vd_err *err) {
@@ -350,7 +352,7 @@ vd_status vd_log_writer_create(const vd_log_run *run, const char *dir, size_t me
 vd_status vd_log_writer_close(vd_log_writer *w, vd_err *err) {
     if (!w)
         return VD_OK;
-    free(w->batch); /* of a step that was not ended */
+    free(w->batch); /* a batch of a step that was not ended */
     pthread_mutex_lock(&w->lock);
     w->closing = true;
     wake(w);

@@ -37,18 +37,18 @@ typedef struct {
     vd_public_key key;
     bool asked, answered; /* in this round */
     vd_hash question;
-    size_t elements; /* what a fitting answer can have */
+    size_t elements; /* most JSON elements of a fitting answer */
     vd_buf payload, note;
     json_t *body; /* the answer; NULL: none */
     char why[128];
     uint32_t questions;
-    bool out; /* judged in this hearing */
+    bool out; /* it was judged in this hearing and takes no further part */
     /* claims */
     vd_hash commit, root, subrun_root, trace_root, fold_root;
     vd_hash before, after; /* S around the disputed interval */
-    vd_hash run_name; /* with rounding logs: of the log; and L at the first leaf that differs */
-    vd_hash logs;
-    vd_hash node; /* during a descent: the tree node under examination */
+    vd_hash run_name;      /* with rounding logs: the run name in the log */
+    vd_hash logs;          /* with rounding logs: L at the first leaf that differs */
+    vd_hash node;          /* during a descent: the tree node under examination */
     vd_node_record *record;
     uint8_t leaf[VD_LEAF_SIZE];
     size_t leaf_size;
@@ -62,7 +62,7 @@ typedef struct {
     vd_phase next;
 } vd_descent;
 
-/* A leaf of an input that the crumb needs. */
+/* A leaf of an input that is needed to compute the element or part. */
 typedef struct {
     int input;
     uint64_t leaf;
@@ -85,24 +85,24 @@ struct vd_referee {
     bool rounded;               /* runs with rounding logs; party 0 is the trainer */
     const vd_party *challenger; /* in the second hearing, and while it is asked for */
     vd_descent descent;
-    uint64_t *wanted; /* PROVE: leaves that all are asked for */
+    uint64_t *wanted; /* in the PROVE phases: leaves that every provider is asked for */
     uint32_t wanted_count;
     int64_t from, to; /* steps around the first difference */
     int64_t step;     /* the disputed step */
     const vd_graph *graph;
     uint32_t record; /* the disputed node */
-    uint64_t leaf;   /* of its output */
+    uint64_t leaf;   /* the disputed leaf of its output */
     int64_t element;
-    vd_fold fold;                /* of the element, if it is a long one */
+    vd_fold fold;                /* the element's fold, if it is a long one */
     uint8_t part[VD_PART_BYTES]; /* what the disputed part leaves, computed */
     vd_input_leaf **input;       /* leaves of inputs, each owned; sorted by (input, leaf) */
     size_t inputs, inputs_capacity;
     uint32_t source;      /* the provider asked for inputs */
     uint64_t log_leaf;    /* the first leaf of the run that differs */
-    ro_bounded bounded;   /* the element of a free operator, */
-    vd_possible possible; /* and what devices can round it to */
+    ro_bounded bounded;   /* the element of a free operator */
+    vd_possible possible; /* what devices can round it to */
     bool gave_none[VD_PARTIES_MAX];
-    int asked_input; /* whose leaves are asked for */
+    int asked_input; /* the input whose leaves are asked for */
     vd_statement *statement;
     size_t statements, statements_capacity;
     size_t round_start; /* the first statement of this round */
@@ -110,8 +110,8 @@ struct vd_referee {
     vd_err err;
 };
 
-/* What a phase asks of provider p; false: nothing. The question's leaf list is freed by the caller.
- */
+/* The rules of a phase. ask fills in the question to provider p, whose leaf list the caller frees;
+ * false: p is asked nothing. */
 typedef struct {
     bool (*ask)(vd_referee *r, uint32_t p, vd_question *question);
     void (*take)(vd_referee *r); /* all answers are in: sets the next phase */
@@ -125,23 +125,23 @@ void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, .
 void vd_forfeit(vd_referee *r, uint32_t p, const char *why);
 void vd_dismiss(vd_referee *r, uint32_t p, const char *why);
 void vd_story(vd_referee *r, const char *format, ...) VD_PRINTF(2, 3);
-void vd_trouble(vd_referee *r, const char *what); /* local: ends without an outcome */
+void vd_trouble(vd_referee *r, const char *what); /* local trouble: ends without an outcome */
 void vd_inconclusive(vd_referee *r, const char *why);
 bool vd_all_stand(const vd_referee *r); /* nobody was judged in this hearing */
 
 /* ---- reading answers; each convicts of bad-proof where an answer deserves it ---- */
 
-/* The root that a tree's answer must carry: known, or derived from what was committed. `expected`
- * is the tensor's or state's commitment. */
+/* Finds the root that a tree's answer must carry: it is known, or derived from what was committed.
+ * `expected` is the commitment of the tensor or state. */
 bool vd_take_root(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
                   vd_hash *root);
-/* Entry i of a prove answer: bytes of leaf `index`, proven under `root`. `logged`: S || L, whose
- * hash is the leaf's data. */
+/* Reads one entry of a prove answer: the bytes of leaf `index`, proven under `root`. `logged`: the
+ * bytes are S || L, whose hash is the leaf's data. */
 bool vd_take_leaf(vd_referee *r, uint32_t p, const json_t *entry, const vd_hash *root,
                   uint64_t index, uint64_t count, bool logged, vd_buf *data);
 bool vd_take_path(const json_t *path, vd_proof *proof);
 bool vd_is_logged(const vd_referee *r, const vd_tree_name *tree);
-/* The same for all leaves of a prove answer, in order; `each` gets the bytes. */
+/* Reads all leaves of a prove answer in order, and hands their bytes to `each`. */
 typedef bool (*vd_each_leaf)(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data);
 bool vd_take_leaves(vd_referee *r, uint32_t p, const vd_tree_name *tree, const vd_hash *expected,
                     const uint64_t *leaf, uint32_t count, vd_each_leaf each);
@@ -185,20 +185,20 @@ void vd_fold_take(vd_referee *);
 void vd_parts_take(vd_referee *);
 
 bool vd_inputs_ask(vd_referee *, uint32_t, vd_question *);
-void vd_judge_element(vd_referee *); /* by place->expected */
+void vd_judge_element(vd_referee *); /* compares with place->expected */
 void vd_inputs_take(vd_referee *);
 void vd_inputs_forget(vd_referee *);
 
-/* Different L: true, and the next phase. */
+/* If the providers' L differ, sets the next phase and returns true. */
 bool vd_dispute_logs(vd_referee *);
 bool vd_note_ask(vd_referee *, uint32_t, vd_question *);
 void vd_note_take(vd_referee *);
-bool vd_is_free(const vd_referee *); /* the disputed node, in such a run */
+bool vd_is_free(const vd_referee *); /* the disputed node is free, in a run with rounding logs */
 bool vd_judge_possible(vd_referee *, uint32_t p, const vd_possible *possible);
 void vd_judge_rounding(vd_referee *);
 bool vd_section_ask(vd_referee *, uint32_t, vd_question *);
 void vd_section_take(vd_referee *);
-/* The next provider that may give what is agreed; none is left: all forfeit. */
+/* Asks the next provider that may give what is agreed. If none is left, all forfeit. */
 void vd_ask_the_other(vd_referee *, const char *what);
 
 bool vd_challenge_ask(vd_referee *, uint32_t, vd_question *);
@@ -206,6 +206,6 @@ void vd_challenge_take(vd_referee *);
 bool vd_challenge_due(const vd_referee *);
 void vd_challenge_conclude(vd_referee *);
 
-void vd_dispute_runs(vd_referee *); /* of two different roots: descend */
+void vd_dispute_runs(vd_referee *); /* starts the descent from two different roots */
 
 #endif

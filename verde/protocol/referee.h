@@ -14,7 +14,7 @@ typedef enum {
     VD_DISMISSED, /* an auditor that could not show the trainer to be wrong (section 12.5) */
 } vd_standing;
 
-/* All up to VD_GRADE_CONCEDED are proven by the convicted provider's own signed statements. */
+/* Grades up to VD_GRADE_CONCEDED are proven by the convicted provider's own signed statements. */
 typedef enum {
     VD_GRADE_NONE = 0,
     VD_GRADE_WRONG_OUTPUT,
@@ -46,34 +46,40 @@ typedef enum {
     VD_CHALLENGE_CONFIRMED,    /* its second run has the root of the claim left standing */
     VD_CHALLENGE_FAILED,       /* its second run was shown to be wrong too, or it fell silent */
     VD_CHALLENGE_UPHELD,       /* the claim left standing fell */
-    VD_CHALLENGE_INCONCLUSIVE, /* 5.3, 5.5: nothing is accepted */
+    VD_CHALLENGE_INCONCLUSIVE, /* nothing is accepted (sections 5.3 and 5.5) */
 } vd_challenge_end;
 
 const char *vd_challenge_name(vd_challenge_end end);
+
+/* What the trainer's log says of an element with several possible values. */
+typedef enum {
+    VD_LOGGED_UNREAD = 0, /* the log was not read */
+    VD_LOGGED_RANGE,      /* it leaves the values from logged[0] to logged[1] */
+    VD_LOGGED_NOTHING,    /* it owes a record and has none */
+    VD_LOGGED_OTHER,      /* it names none of the possible values */
+} vd_logged_as;
 
 enum { VD_NO_STEP = -2 };
 #define VD_NO_PLACE ((vd_place){.step = VD_NO_STEP, .node = -1, .element = -1, .part = -1})
 
 /* How far a descent came. */
 typedef struct {
-    int64_t step;    /* where the states part; -1: initialisation; VD_NO_STEP: not reached */
-    int64_t node;    /* -1: not reached */
+    int64_t step; /* where the states first differ; -1: initialisation; VD_NO_STEP: not reached */
+    int64_t node; /* -1: not reached */
     int64_t element; /* -1: not reached */
     int64_t part;    /* of a long fold; -1: not reached */
     char node_name[VD_NAME_SIZE], operator_name[32];
-    int32_t dtype;                  /* of the node's output */
-    bool computed;                  /* the referee computed the element */
-    uint32_t expected;              /* its bits; of a free operator, rounded to the nearest */
-    bool rounded;                   /* a free operator in a run with rounding logs: */
-    uint32_t possible[2];           /* the least and the greatest that a device could have */
-    bool read;                      /* the log says which of them: */
-    bool missing;                   /* or it does not, and should, */
-    bool other;                     /* or it names none of them */
-    uint32_t logged[2];             /* the least and the greatest of those that it leaves */
+    int32_t dtype;     /* of the node's output */
+    bool computed;     /* the referee computed the element */
+    uint32_t expected; /* its bits; for a free operator, the exact value rounded to the nearest */
+    bool rounded;      /* the operator is free, in a run with rounding logs */
+    uint32_t possible[2];           /* rounded: least and greatest value that a device can have */
+    vd_logged_as logged_as;         /* rounded: what the log says */
+    uint32_t logged[2];             /* VD_LOGGED_RANGE: least and greatest value that it leaves */
     uint32_t value[VD_PARTIES_MAX]; /* bits that each provider states */
 } vd_place;
 
-/* An element at that place, for people: decimal, and its bits. */
+/* Prints an element at that place for people: decimal, and its bits. */
 void vd_place_text(const vd_place *at, uint32_t bits, char text[VD_F32_TEXT]);
 
 /* What was decided. Everything here can be computed again from the evidence. */
@@ -102,14 +108,14 @@ typedef struct {
     uint32_t rounds; /* questions to the busiest provider */
 } vd_outcome;
 
-/* What the last crumb is computed with; vd_leaf_element outside of tests. */
+/* Computes the disputed element. vd_leaf_element, except in tests. */
 typedef vd_status (*vd_leaf_fn)(const ro_call *call, int64_t element, vd_load load, void *user,
                                 uint32_t *out, vd_err *err);
 
 typedef struct {
     const vd_program *program;
     const vd_buf *assignment; /* payload */
-    const vd_key *key;        /* signs questions; NULL: a replay, nothing is signed */
+    const vd_key *key;        /* signs questions; NULL: a replay, where nothing is signed */
     vd_leaf_fn leaf;
     void (*story)(void *user, const char *line); /* for people; may be NULL */
     void *user;
@@ -142,12 +148,12 @@ void vd_referee_no_answer(vd_referee *referee, uint32_t party, const char *why);
 
 const vd_outcome *vd_referee_outcome(const vd_referee *referee);
 
-/* Everything said, in order: for the verdict. Answers that did not count are not kept. */
+/* All statements in order, for the verdict. Answers that did not count are not kept. */
 typedef struct {
     uint32_t party;
     vd_hash question;
     vd_buf note;   /* empty: there was no answer */
-    char why[128]; /* then: what the referee saw instead */
+    char why[128]; /* what the referee saw instead of an answer */
 } vd_statement;
 const vd_statement *vd_referee_statements(const vd_referee *referee, size_t *count);
 

@@ -151,9 +151,9 @@ static void judge_log(vd_referee *r, const vd_log_section *section) {
         vd_threshold_at(rounding->threshold[r->graph->node[r->record].op], rounding->bits, v->bits);
     const vd_told told = vd_possible_told(v, section, threshold, r->element % VD_LOG_BLOCK);
     const int64_t place = vd_possible_place(v, at->value[TRAINER]);
-    at->read = true;
-    at->missing = told.missing;
-    at->other = told.low > told.high;
+    at->logged_as = told.missing           ? VD_LOGGED_NOTHING
+                    : told.low > told.high ? VD_LOGGED_OTHER
+                                           : VD_LOGGED_RANGE;
     at->logged[0] = vd_possible_word(v, told.low);
     at->logged[1] = vd_possible_word(v, told.high);
     char stated[VD_F32_TEXT], least[VD_F32_TEXT], greatest[VD_F32_TEXT];

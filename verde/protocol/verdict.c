@@ -32,6 +32,18 @@ static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *
     return out;
 }
 
+/* NULL: the log was not read. */
+static json_t *logged_json(const vd_place *place) {
+    switch (place->logged_as) {
+    case VD_LOGGED_UNREAD: return NULL;
+    case VD_LOGGED_RANGE:
+        return json_pack("[o, o]", hex32(place->logged[0]), hex32(place->logged[1]));
+    case VD_LOGGED_NOTHING: return json_string("missing");
+    case VD_LOGGED_OTHER: return json_string("none of them");
+    }
+    return NULL;
+}
+
 static void put_place(json_t *out, const vd_place *place) {
     if (place->step != VD_NO_STEP)
         json_object_set_new(out, "step", json_integer(place->step));
@@ -50,12 +62,9 @@ static void put_place(json_t *out, const vd_place *place) {
         json_object_set_new(
             out, "possible",
             json_pack("[o, o]", hex32(place->possible[0]), hex32(place->possible[1])));
-    if (place->read)
-        json_object_set_new(
-            out, "logged",
-            place->missing ? json_string("missing")
-            : place->other ? json_string("none of them")
-                           : json_pack("[o, o]", hex32(place->logged[0]), hex32(place->logged[1])));
+    json_t *logged = logged_json(place);
+    if (logged)
+        json_object_set_new(out, "logged", logged);
 }
 
 static json_t *challenge_json(const vd_outcome *o) {
