@@ -17,8 +17,9 @@ static void print_usage(FILE *out) {
             "\nUsage: verde COMMAND [ARGUMENTS]\n\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fprintf(out, "\n`verde COMMAND --help` explains one, with examples; `verde --version` says which "
-                 "this is.\n" VD_EXIT_HELP);
+    fprintf(out,
+            "\n`verde COMMAND --help` explains one, with examples; `verde --version` says which "
+            "this is.\n" VD_EXIT_HELP);
 }
 
 /* What was printed may not have arrived: on a full disk, say. */

@@ -18,8 +18,8 @@ struct vd_replay {
     char dir[1024];
     vd_exec own;         /* as given; where the run is rounded, on free kernels */
     const vd_exec *exec; /* that */
-    vd_run_log log;   /* as it was read, for good: other threads read it too */
-    vd_hash log_seal; /* of what it commits to */
+    vd_run_log log;      /* as it was read, for good: other threads read it too */
+    vd_hash log_seal;    /* of what it commits to */
     vd_hash run_root;
     vd_replay_logs logs;
     vd_state at;    /* the last state reached; tensor NULL: none */
