@@ -1,4 +1,4 @@
-/* What the benchmarks share: clocks, medians, data, and tables written as text and CSV. */
+/* Shared by the benchmarks: clocks, medians, data, and tables written as text and CSV. */
 #ifndef BENCH_H
 #define BENCH_H
 

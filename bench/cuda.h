@@ -1,4 +1,4 @@
-/* What the parts of bench/cuda.c share: contexts, times by turns, and rows of the table. */
+/* Shared by the parts of bench/cuda.c: contexts, times taken in turn, and rows of the table. */
 #ifndef BENCH_CUDA_H
 #define BENCH_CUDA_H
 

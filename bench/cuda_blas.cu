@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of cublas_v2.h, which machines that have the library may lack. */
+/* Constants of cublas_v2.h, which machines that have the library may lack. */
 typedef void *cublas;
 enum { OP_N = 0, OP_T = 1, DEFAULT_MATH = 0 /* FP32; TF32 has a mode of its own */ };
 static int (*create)(cublas *handle);

@@ -67,8 +67,8 @@ static int run_theirs(void *user, int times) {
 
 enum { LOOKED_AT = 4096 };
 
-/* Of the first elements: how far theirs is from ours, by root-mean-squares. Some 1e-6 in FP32, 1e-3
- * in TF32, 1 where it is another product. -1: not known. */
+/* How far their first elements are from ours, by root mean squares: about 1e-6 in FP32, 1e-3 in
+ * TF32, and 1 for another product. -1: not known. */
 static double distance(work *w) {
     static float ours[LOOKED_AT], theirs[LOOKED_AT];
     const int64_t all = w->s->m * w->s->n;

@@ -57,8 +57,8 @@ void bench_attention(const bench *b) {
         *large[i] = bench_memory(b, size);
     for (int i = 0; i < 2; i++)
         *one[i] = bench_memory(b, rows);
-    /* Of PyTorch's ways the efficient one, its default, multiplies on tensor cores, each number as
-     * a sum of several of TF32; the other one is FP32 in every operation. */
+    /* PyTorch's default way, the efficient one, multiplies on tensor cores, each number as a sum of
+     * several TF32 numbers. Its plain way is FP32 in every operation. */
     static const struct {
         const char *work, *question, *note;
     } ways[] = {{"attention, forward and backward", "attention", "causal, B=8 H=12 T=1024 D=64"},

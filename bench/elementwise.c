@@ -213,7 +213,7 @@ static void finish_call(job *j, call *c) {
     j->calls++;
 }
 
-/* What depends on the shape. */
+/* Sets the attributes that depend on the shape. */
 static void set_attributes(const step *s, job *j, call *c) {
     memcpy(c->call.attr, s->attr, sizeof s->attr);
     if (s->output == 'r' || s->output == 'C')

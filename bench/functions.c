@@ -32,7 +32,7 @@ AVX512 __m512 _ZGVeN16v_logf(__m512);
 AVX512 __m512 _ZGVeN16v_tanhf(__m512);
 AVX512 __m512 _ZGVeN16v_erff(__m512);
 
-/* What libmvec lacks is written over what it has, as a compiler would vectorise it. */
+/* Functions that libmvec lacks are built from those it has, as a compiler would vectorise them. */
 AVX2 static __m256 apply8(peer p, __m256 x) {
     const __m256 one = _mm256_set1_ps(1), half = _mm256_set1_ps(0.5f);
     __m256 u;

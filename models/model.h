@@ -1,4 +1,4 @@
-/* What a model gives to training.c. Private to models/. */
+/* The interface between a model and training.c. Private to models/. */
 #ifndef VD_MODEL_PRIVATE_H
 #define VD_MODEL_PRIVATE_H
 
@@ -21,13 +21,13 @@ typedef struct {
     uint32_t buffer_count;
 } vd_parameters;
 
-/* What one micro-batch's forward pass reads. Parameter i is state value i. */
+/* The inputs of one micro-batch's forward pass. Parameter i is state value i. */
 typedef struct {
     const vd_training *training;
     int64_t micro_batch;
     vd_value tokens, targets; /* i32 [b, T]; or images f32 [b, H, W, 3] and labels i32 [b] */
-    /* Of models that hide tokens, f32 [b, T]: 1 where a token is no padding, and where it is
-     * hidden, +0 elsewhere. */
+    /* Only for models that hide tokens, f32 [b, T]: 1 where a token is no padding, and where it is
+     * hidden; +0 elsewhere. */
     vd_value real, hidden;
     vd_value *buffer; /* each buffer's value so far; the forward pass puts the next */
 } vd_forward;

@@ -38,7 +38,7 @@ static int64_t decay_of(const vd_optimizer *o, const vd_leaf *leaf) {
     return ro_attr_f32(leaf->shape.ndim > 1 ? o->weight_decay : 0);
 }
 
-/* What all updates of a step read. */
+/* The inputs of all updates of a step. */
 typedef struct {
     uint32_t parameters;
     const vd_value *gradient;

@@ -186,12 +186,12 @@ typedef struct {
     vd_value value[VD_PARAMETERS_MAX + 1];
 } sums;
 
-/* What all micro-batches share. Buffers go from one micro-batch to the next, in their order. */
+/* Shared by all micro-batches of a step. Buffers go from one micro-batch to the next, in order. */
 typedef struct {
     const vd_training *training;
     uint32_t parameters;
     vd_value *buffer;
-    /* Of models that hide tokens; else NULL and VD_NONE. */
+    /* Only for models that hide tokens; else NULL and VD_NONE. */
     const vd_forward *hidden; /* what each micro-batch reads */
     vd_value divisor;         /* how many tokens of the step have a loss; 1 if none has */
 } step_plan;
@@ -295,7 +295,7 @@ static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sum
     const uint32_t parameters = plan->parameters;
     vd_forward in = plan->hidden ? plan->hidden[micro] : read_inputs(b, t, micro);
     in.buffer = plan->buffer;
-    /* What the mean owes to each loss: gradients need no other pass that divides them. */
+    /* Each loss's factor in the mean: with it, no pass of its own divides the gradients. */
     vd_value share = plan->hidden ? share_of(b, plan, &in) : VD_NONE;
     const uint32_t before = b->graph->node_count;
     vd_value loss = type_of(&t->model)->forward(b, &in);

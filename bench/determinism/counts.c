@@ -1,7 +1,8 @@
-/* What was rounded how, operator by operator. */
+/* Counts per operator of what was rounded, and how. */
 #include "bench/determinism/determinism.h"
 
-/* Of a trainer and of those who follow it. Initialisation rounds nothing, in these jobs. */
+/* The counts of a trainer and of those who follow it. Initialisation rounds nothing in these
+ * jobs. */
 static operator_count count_of(const benchmark *b, int trainer, int op) {
     const double steps = (double)b->steps;
     const vd_rounded_count *t = &b->variant[trainer].of[op];

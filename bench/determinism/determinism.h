@@ -31,7 +31,7 @@ typedef struct {
     char error[512];        /* empty: none */
 } step_result;
 
-/* What a way took and logged; of a step where nothing else is said. */
+/* The cost and the log of a way, per step unless said otherwise. */
 typedef struct {
     double seconds, ratio[2]; /* median; over free f32 and free f64, which ran in turn with it */
     double log_bytes, decided, corrected, escapes, elements;

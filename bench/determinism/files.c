@@ -17,7 +17,7 @@ static bool write_table(const benchmark *b, const char *path) {
     return fclose(to) == 0;
 }
 
-/* What was not measured is empty. */
+/* Writes the table as CSV. Fields that were not measured are empty. */
 static bool write_csv(const benchmark *b, const char *path) {
     FILE *to = fopen(path, "w");
     char hash[2 * VD_HASH_SIZE + 1], distance[32];
@@ -44,7 +44,7 @@ static json_t *real_or_null(double x) {
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-/* Which way it is: what a reader of the file cannot see from the numbers. */
+/* Identifies a way by what the numbers in the file do not show. */
 static json_t *identity(const variant *v) {
     return json_pack("{ss si ss si ss* si}", "way", v->name, "kind", (int)v->kind + 1, "encoding",
                      v->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls", "trainer", v->trainer,

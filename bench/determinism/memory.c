@@ -1,13 +1,13 @@
-/* What the processes are expected to take, and which of them live at the same time. */
+/* Estimates the memory of the processes, and decides which of them live at the same time. */
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "bench/determinism/determinism.h"
 
-/* Of code, threads, packed blocks of products, and sections of logs that wait to be written. */
+/* Bytes of code, threads, packed blocks of products, and log sections that wait to be written. */
 enum { MEGABYTE = 1000000, PROCESS = 100 * MEGABYTE };
-/* A heap that keeps its pages has holes: a part of what is in it. */
+/* A heap that keeps its pages has holes, as a fraction of its content. */
 enum { HOLES = 10 };
 
 uint64_t memory_free(void) {
@@ -122,8 +122,8 @@ bool in_group(int way, int group) {
     return way == bench.base[0] || way == bench.base[1];
 }
 
-/* What processes take that keep their pages: all as much as in a step. Else what they take between
- * steps, and the one that needs the most in a step. */
+/* Bytes of a group together. Processes that keep their pages all count as in a step. Others count
+ * as between steps, and only the largest one as in a step. */
 static uint64_t together(int group) {
     uint64_t all = weights_bytes(), step = 0;
     for (int i = 0; i < bench.variants; i++) {

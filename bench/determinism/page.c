@@ -78,7 +78,7 @@ static void escape(FILE *to, const char *text) {
 
 typedef void (*printer)(const benchmark *b, FILE *to);
 
-/* What a printer of text has to say, folded away. */
+/* Writes the text of a printer, folded away. */
 static void fold(const benchmark *b, const char *title, const char *class, printer print,
                  FILE *to) {
     char *text = NULL;

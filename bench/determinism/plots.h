@@ -1,5 +1,5 @@
-/* What the plots of the page share. They are SVG that is drawn with the page's own colours, without
- * a script. */
+/* Shared by the plots of the page. They are SVG, drawn with the page's own colours and without a
+ * script. */
 #ifndef BENCH_DETERMINISM_PLOTS_H
 #define BENCH_DETERMINISM_PLOTS_H
 

@@ -36,7 +36,7 @@ static void print_row(const benchmark *b, int i, FILE *to) {
     fprintf(to, twin == i ? "\n" : " = row %d\n", twin + 1);
 }
 
-/* What ran, for all tables. */
+/* Prints what ran, above all tables. */
 static void print_job(const benchmark *b, FILE *to) {
     fprintf(to,
             "%s, %s: %ld steps, batch %ld, b = %d; medians of %s time, every way in turn, %ld "

@@ -1,5 +1,4 @@
-/* What follows from the results of all ways: medians, states, and the five rows of the short table.
- */
+/* Derives medians, states and the five rows of the short table from the results of all ways. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -95,7 +95,7 @@ static void after_fork(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* What another thread was using has no owner in the child: it is abandoned. */
+/* A team that another thread was using has no owner in the child: it is abandoned. */
 static void after_fork_in_child(void) {
     if (team_busy)
         team = NULL;

@@ -1,4 +1,4 @@
-/* What the files of this folder share. They compile as CUDA, and as C++ against tests/simt, where
+/* Shared by the files of this folder. They compile as CUDA, and as C++ against tests/simt, where
  * every kernel runs without a GPU: launches go through RO_LAUNCH, shared memory through RO_SMEM,
  * inline PTX through ptx.cuh.
  *

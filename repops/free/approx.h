@@ -21,7 +21,7 @@ typedef struct {
     int relative; /* e is 0 */
 } approx;
 
-/* What of a profile formulas depend on; constants where the call is inlined. */
+/* The members of a profile that formulas depend on; constants where the call is inlined. */
 typedef struct {
     int contract, estrin;
 } order;
@@ -75,7 +75,7 @@ RO_INLINE double ap_roundings(double k, double size) {
     return k == 0 ? 0 : k * RO_UNIT * size;
 }
 
-/* What a's part e makes of something of that size. */
+/* The error that a's part e causes in a number of that size. */
 RO_INLINE double ap_part(approx a, double size) {
     return a.relative ? 0 : a.e * size;
 }
@@ -84,7 +84,7 @@ RO_INLINE double ap_error(approx a) {
     return ap_total(ap_part(a, 1), ap_roundings(a.k, ap_size(a.v)));
 }
 
-/* What the parts e make of a product. */
+/* The error that the parts e cause in a product. */
 RO_INLINE double ap_product_error(approx a, approx b) {
     return ap_total(ap_part(b, ap_size(a.v)), ap_part(a, ap_total(ap_size(b.v), ap_part(b, 1))));
 }

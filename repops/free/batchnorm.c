@@ -211,7 +211,7 @@ typedef struct {
     float copy[SPAN_PARAMETERS][SPAN];
 } span;
 
-/* Of inputs first, first + 1, ... */
+/* Opens a span of the inputs first, first + 1, ... */
 static void span_open(span *s, const ro_free_job *job, int first, int count, int64_t rows) {
     const int64_t cols = free_width(job);
     s->rows = max_i64(1, min_i64(rows, SPAN / max_i64(cols, 1)));

@@ -4,8 +4,7 @@
 
 #include "repops/src/conv.h"
 
-/* Which pixel of the image a tap meets: that of the product's position times the step, plus this.
- */
+/* The pixel of the image that a tap meets: the product's position times the step, plus `at`. */
 typedef struct {
     int64_t at[2];
     int64_t number; /* kh KW + kw */
@@ -101,7 +100,7 @@ static int64_t position_place(const free_gemm *g, int64_t group, int64_t row) {
     return ((p.n * x->out_size[0] + h) * x->out_size[1] + w) * x->out_pixel + group * x->width;
 }
 
-/* Of conv2d_dx: column ci of step (tap, f') is w[tap, ci, f]. */
+/* Packs the filters of conv2d_dx: column ci of step (tap, f') is w[tap, ci, f]. */
 static void pack_filters(const free_gemm *g, const free_part *part, real *to) {
     const gather *x = g->user;
     const int64_t filters = x->v->filters;
@@ -265,8 +264,8 @@ RO_INLINE void copy_lanes(const float *from, int64_t lanes, float *to) {
         vf_store(to + i, from ? vf_load_n(from + i, lanes - i) : vf_set1(0.0f));
 }
 
-/* What a stretch meets along a line of windows: of window w, if w is in [first, last), the channels
- * from image[at + w * step] on. */
+/* The pixels that a stretch meets along a line of windows. Window w, if in [first, last), meets the
+ * channels from image[at + w * step] on. */
 typedef struct {
     int64_t at, step, first, last;
 } line_view;

@@ -36,7 +36,7 @@ enum {
 
 typedef enum { FREE_SET, FREE_ADD, FREE_CONTINUE } free_mode;
 
-/* What becomes of a partial sum: it is set in a slot, added to a slot, or continues a slot's value.
+/* The fate of a partial sum: it is set in a slot, added to a slot, or continues a slot's value.
  * Then the last slot is added to the one before, `merges` times. */
 typedef struct {
     int slot, merges;
@@ -51,7 +51,7 @@ typedef struct {
 } free_order;
 
 free_order RO_FREE_NAME(ro_free_order)(const ro_profile *profile, int64_t k);
-/* What becomes of the sum of block i, and of run i of a block with `runs` runs. */
+/* The step for the sum of block i, and for that of run i of a block with `runs` runs. */
 free_step RO_FREE_NAME(ro_free_block_step)(const free_order *o, int64_t i);
 free_step RO_FREE_NAME(ro_free_run_step)(const free_order *o, int64_t i, int64_t runs);
 

@@ -57,7 +57,7 @@ static void add_part(sums *s, const float *restrict x, real divisor) {
         s->size[c] += ap_size((real)x[c] / divisor);
 }
 
-/* What the window's maximum came from this pixel for. */
+/* Adds the gradients of windows whose maximum came from this pixel. */
 static void add_where(sums *s, const float *restrict x, const int32_t *restrict index,
                       int32_t tap) {
     real *restrict sum = sums_next(s);

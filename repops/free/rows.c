@@ -8,7 +8,7 @@ typedef struct {
     int64_t count;
 } block;
 
-/* Of a block: terms a[i] * b[i], or a[i]. */
+/* The terms of a block: a[i] * b[i], or a[i]. */
 typedef struct {
     real a[RO_REDUCE_BLOCK], b[RO_REDUCE_BLOCK], excess[RO_REDUCE_BLOCK]; /* of sums.h */
 } terms;

@@ -90,7 +90,7 @@ RO_INLINE real sum_row(const ro_profile *p, real *a, real *b, int64_t n, int con
     return sum;
 }
 
-/* What is added to an excess's term: nothing to 0, whose excess may be infinite. */
+/* The size of a term with its excess. 0 gets no excess, which may be infinite. */
 RO_INLINE vr grown(vr size, vr excess) {
     return size + (vr)((vr_mask)(size * excess) & (size > 0));
 }

@@ -1,4 +1,4 @@
-/* What kernels see of a context, and the table of kernels that a context runs.
+/* The part of a context that kernels see, and the table of kernels that a context runs.
  *
  * A table starts as the scalar one, which has every operator; each instruction set then replaces
  * the entries that it has. Contract of a kernel: it writes every element of the output, with the
@@ -59,7 +59,7 @@ ro_status ro_fail(ro_ctx *ctx, ro_status status, const char *format, ...)
  * undefined. NULL if the allocator has none (after ro_fail). */
 void *ro_workspace(ro_ctx *ctx, size_t size);
 
-/* Of the context's allocator, aligned to 64 bytes; NULL without a sentence. */
+/* Memory of the context's allocator, aligned to 64 bytes; NULL without a sentence. */
 void *ro_host_alloc(ro_ctx *ctx, size_t size);
 void ro_host_free(ro_ctx *ctx, void *block);
 
@@ -70,8 +70,8 @@ ro_device *ro_ctx_on(const ro_ctx *ctx); /* NULL: the CPU */
 ro_status ro_ctx_free_device(ro_ctx *ctx, ro_device **out);
 const ro_table *ro_ctx_table(const ro_ctx *ctx);
 
-/* Of free kernels (free.c), kept from call to call: NULL before the first; ro_free_close drops
- * them. */
+/* The emitters of free kernels (free.c), kept from call to call: NULL before the first;
+ * ro_free_close drops them. */
 struct ro_emitter **ro_ctx_emitters(ro_ctx *ctx);
 void ro_free_close(ro_ctx *ctx);
 

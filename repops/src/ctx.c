@@ -27,7 +27,7 @@ struct ro_ctx {
     char error[256];
 };
 
-/* What ro_ctx_error(NULL) says: why this thread's last call without a context failed. */
+/* The text of ro_ctx_error(NULL): why this thread's last call without a context failed. */
 static _Thread_local char create_error[256];
 
 static ro_status fail_create(ro_status status, const char *format, const char *detail) {
@@ -54,7 +54,7 @@ typedef struct {
     void (*fill)(ro_table *table); /* on top of the scalar table */
 } backend_entry;
 
-/* What the compiler's baseline has. */
+/* Instructions of the compiler's baseline are always there. */
 static bool always(void) {
     return true;
 }

@@ -179,7 +179,7 @@ static ro_pieces dense(const void *at, int64_t size) {
     return (ro_pieces){at, 1, size, size};
 }
 
-/* What the mode reads and writes beside the tensors, none of which it overlaps. */
+/* Checks what the mode reads and writes beside the tensors, none of which it overlaps. */
 static ro_status check_beside(ro_ctx *ctx, const ro_rounding *r, const ro_call *call,
                               const void *const *input, void *output) {
     const int64_t n = ro_shape_numel(&call->output);

@@ -1,4 +1,4 @@
-/* What the functions of the library that are no operators ask of a backend, checked. */
+/* Checked jobs for a backend: those of the library's functions that are not operators. */
 #ifndef REPOPS_JOBS_H
 #define REPOPS_JOBS_H
 
@@ -27,8 +27,8 @@ typedef struct {
     int64_t first, step;
 } ro_head_rows;
 
-/* Of head `head` of all the batch, where a sequence has `heads` of `tokens` rows each. row: of
- * ro_attention. */
+/* The rows of head `head` of all the batch, where a sequence has `heads` of `tokens` rows each.
+ * row: see ro_attention. */
 static inline ro_head_rows ro_rows_of_head(int64_t head, int64_t heads, int64_t tokens,
                                            int64_t size, int64_t row) {
     if (row == 0)

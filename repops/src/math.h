@@ -235,7 +235,7 @@ RO_INLINE float ro_clip_scale(float sumsq, float most) {
     return ro_canon(!(n > most) ? 1.0f : n < RO_F32_INFINITY ? most / n : RO_F32_NAN);
 }
 
-/* What adamw_w reads beside tensors; the scales are 1 / c1 and 1 / c2. */
+/* The scalars that adamw_w reads beside tensors; the scales are 1 / c1 and 1 / c2. */
 typedef struct {
     float m_scale, v_scale, lr, eps, decay;
 } ro_adamw_scalars;

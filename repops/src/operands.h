@@ -1,4 +1,4 @@
-/* What every entry point checks of the memory that it is given: it is there, and outputs overlap
+/* Checks that every entry point makes of the memory it is given: it is there, and outputs overlap
  * nothing but what they may overwrite. Addresses are compared, and nothing is read, so that they
  * may be a device's. */
 #ifndef RO_OPERANDS_H

@@ -19,8 +19,8 @@ typedef struct {
     int index;
 } ro_pool_worker;
 
-/* What changes with every task lies in lines of its own: the workers look at `state` all the time.
- */
+/* Fields that change with every task have cache lines of their own: workers read `state` all the
+ * time. */
 struct ro_pool {
     int threads;            /* wanted, with the caller */
     int started;            /* workers that run */

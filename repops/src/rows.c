@@ -9,8 +9,8 @@ static ro_status fill(ro_ctx *ctx, int64_t count, uint32_t bits, float *out) {
     return ro_run(ctx, &call, NULL, out);
 }
 
-/* Of rows without columns only the statistics have elements. By an operator, so that they may be on
- * a device. */
+/* Fills the statistics of rows without columns, the only outputs with elements. It runs an
+ * operator, since they may be on a device. */
 static ro_status without_columns(ro_ctx *ctx, const ro_row_job *job, const uint32_t bits[2]) {
     const ro_status status = fill(ctx, job->rows, bits[0], job->statistic[0]);
     return status == RO_OK ? fill(ctx, job->rows, bits[1], job->statistic[1]) : status;

@@ -100,7 +100,8 @@ static void compare(report *r, item *it, int d, const char *name, const char *wa
     report_failure(r, f);
 }
 
-/* Of little-endian elements of `width` bytes; reverses those of a big-endian machine in place. */
+/* Hashes little-endian elements of `width` bytes; reverses those of a big-endian machine in
+ * place. */
 static void hash_elements(void *data, size_t bytes, size_t width, char text[65]) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
     uint8_t *p = data;

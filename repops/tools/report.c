@@ -1,4 +1,4 @@
-/* What repops-conform prints: a table for people, one object for machines. */
+/* Prints the output of repops-conform: a table for people, one object for machines. */
 #include "repops/device.h"
 #include "repops/tools/conform.h"
 

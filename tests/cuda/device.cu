@@ -1,5 +1,5 @@
-// What tests/cuda/run.sh and bench/cuda.sh ask before anything is built: "9 0 NVIDIA H200", and a
-// line of what else decides how the library runs there; or one line why it cannot.
+// Tells tests/cuda/run.sh and bench/cuda.sh about the device before anything is built: "9 0 NVIDIA
+// H200", and a line of what else decides how the library runs there; or one line why it cannot.
 #include <stdio.h>
 
 int main() {

@@ -128,7 +128,7 @@ static int64_t tap_depth(const work *w, int op) {
                                  : pick(w, 6, depths, sizeof depths / sizeof *depths);
 }
 
-/* What makes the rows of a tile: pixels or, of DW, taps and channels. */
+/* The limits of a tile's rows: pixels or, for DW, taps and channels. */
 typedef struct {
     int16_t h, least_w, most_w, least_depth, most_depth;
 } conv_rows;

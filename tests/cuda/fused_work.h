@@ -1,4 +1,4 @@
-/* What the cases of fused functions share: arrays on a device and on this machine's CPU, and their
+/* Shared by the cases of fused functions: arrays on a device and on this machine's CPU, and their
  * comparison. Part of fused.c. */
 #ifndef TESTS_CUDA_FUSED_WORK_H
 #define TESTS_CUDA_FUSED_WORK_H
@@ -73,7 +73,7 @@ static array *input(work *w, const char *name, int64_t count, data_class class) 
     return a;
 }
 
-/* Of which not every element is written. */
+/* Allocates an output that is filled, since not every element of it is written. */
 static array *output(work *w, const char *name, int64_t count) {
     return input(w, name, count, DATA_NORMAL);
 }

@@ -179,7 +179,7 @@ static const double doubt_bound = 0x1p14;
 
 /* ---- errors ---- */
 
-/* Of the correctly rounded result, subnormals included. */
+/* One ulp of the correctly rounded result, also for subnormals. */
 static double ulp_of(double want) {
     int exponent;
     frexp(want, &exponent);
@@ -319,7 +319,7 @@ static void merge(findings *a, const findings *b) {
     a->differing += b->differing;
 }
 
-/* Those of a thread that stayed close to the largest error of all. */
+/* Doubts a thread's arguments whose errors stayed close to the largest error of all. */
 static int64_t doubt_worst(const function *f, const findings *of_thread, findings *all) {
     int64_t count = 0;
     for (int tail = 0; tail < 2; tail++) {

@@ -1,4 +1,4 @@
-/* What every user of the library in this folder computes, in the common subset of C and C++: a
+/* The work of every user of the library in this folder, in the common subset of C and C++: a
  * product that several threads share and an elementary function, hashed. */
 #ifndef TESTS_LINK_WORKLOAD_H
 #define TESTS_LINK_WORKLOAD_H

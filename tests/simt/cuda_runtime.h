@@ -108,7 +108,7 @@ void launch(dim3 grid, dim3 block, size_t shared, simt_stream *stream, const voi
     ++*launch_of<Body>::count;
     launch(grid, block, shared, stream, kernel, std::function<void()>(body));
 }
-/* What tells kernels apart. */
+/* A name that tells kernels apart. */
 template <class F> const void *name_of(F *kernel) {
     return reinterpret_cast<const void *>(kernel);
 }

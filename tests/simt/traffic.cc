@@ -130,7 +130,7 @@ void meet() {
         t[0].clear(), t[1].clear();
 }
 
-/* What is neither shared nor a device's are a thread's own variables, and arguments. */
+/* Memory that is neither shared nor a device's holds a thread's own variables and arguments. */
 void access(const void *code, const void *address, size_t size) {
     const uintptr_t at = reinterpret_cast<uintptr_t>(address);
     const bool in_shared = at - reinterpret_cast<uintptr_t>(shared) < shared_size;

@@ -1,5 +1,5 @@
-/* What simt.cc tells traffic.cc where both are compiled with SIMT_TRAFFIC: which accesses the lanes
- * of a warp make at once. Elsewhere nothing. */
+/* Calls from simt.cc to traffic.cc where both are compiled with SIMT_TRAFFIC: which accesses the
+ * lanes of a warp make at once. Elsewhere they do nothing. */
 #ifndef SIMT_TRAFFIC_H
 #define SIMT_TRAFFIC_H
 

@@ -1,4 +1,4 @@
-/* What ro_linear, the functions of rows and ro_sgd mean (SPEC.md sections 3.1, 7 and 9): their
+/* The meaning of ro_linear, the functions of rows and ro_sgd (SPEC.md sections 3.1, 7 and 9): their
  * operators, run one by one. */
 #ifndef TESTS_SUPPORT_BY_OPERATORS_H
 #define TESTS_SUPPORT_BY_OPERATORS_H

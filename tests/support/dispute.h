@@ -68,7 +68,7 @@ void test_remove_dir(const char *dir);
 
 typedef struct test_dispute test_dispute;
 
-/* What happens to an answer on its way; an empty note did not arrive. */
+/* Changes an answer on its way; an empty note did not arrive. */
 typedef void (*test_transit)(test_dispute *d, uint32_t party, const vd_outgoing *question,
                              vd_buf *note);
 

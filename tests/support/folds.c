@@ -29,7 +29,7 @@ static vd_value random_of(vd_builder *b, const char *name, int64_t stream, ro_sh
     return vd_emit(b, name, (vd_op){RO_OP_NORMAL, {7, stream, 0, ro_attr_f32(1)}, &shape}, 0, NULL);
 }
 
-/* Of terms that cancel, but for their roundings: a device has a wide choice. */
+/* A sum whose terms cancel except for their roundings, so that a device has a wide choice. */
 static vd_value cancelling(vd_builder *b, vd_op product, vd_value x, vd_value y) {
     const vd_value minus = vd_scale(b, "minus", x, -1);
     const vd_value twice[] = {vd_concat(b, "both", 0, 2, (vd_value[]){x, minus}),

@@ -11,7 +11,7 @@
 
 enum { BOUNDED_CASES = 24, BOUNDED_SAMPLE = 60, BOUNDED_CALLS = 60, BOUNDED_LOADS = 1 << 15 };
 
-/* What one element reads. */
+/* The inputs that one element reads. */
 typedef struct {
     ro_ref_memory memory;
     int64_t count;

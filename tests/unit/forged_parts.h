@@ -139,7 +139,7 @@ static inline void keep_inputs(forger *f, int64_t step) {
     }
 }
 
-/* Of a sum: from the part `at`, stated as x, on by the rules. */
+/* Continues a sum by the rules, after the part `at` is stated as x. */
 static inline uint32_t go_on(forger *f, const vd_fold *fold, uint8_t *parts, float x) {
     uint8_t *part = parts + f->at * fold->size;
     put_word(part, 0, as_word(x));

@@ -8,7 +8,7 @@ typedef void exact_fn(const example *x, const layer *l, double *out);
 exact_fn exact_norm, exact_xent, exact_xent_ignore, exact_softmax, exact_rmsnorm, exact_along;
 exact_fn exact_attention, exact_grouped;
 
-/* What dropout multiplies element e by: SPEC.md section 6. */
+/* The factor of element e in dropout: SPEC.md section 6. */
 double exact_mask(const example *x, float rate, int64_t e);
 
 #endif

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What dropout multiplies element e by: SPEC.md section 6. */
+/* The factor of element e in dropout: SPEC.md section 6. */
 double exact_mask(const example *x, float rate, int64_t e) {
     uint32_t word[4];
     ro_philox_block(SEED, (uint64_t)e / 4, (uint32_t)x->step, STREAM, word);

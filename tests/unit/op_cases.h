@@ -149,7 +149,7 @@ static inline void roll_matmul(op_case *c, dice *d) {
     c->call.attr[4] = roll(d, 3);
 }
 
-/* What repeats is a tensor, a row, several rows, a part of a row, or one element. */
+/* The operand that repeats is a tensor, a row, several rows, a part of a row, or one element. */
 static inline void roll_repeated(op_case *c, dice *d, int64_t rows, int64_t cols) {
     c->in[1] = roll(d, 2) ? c->in[0] : roll(d, 2) ? shape1(cols) : shape1(1);
     if (rows % 2 == 0 && roll(d, 4) == 0) {

@@ -12,7 +12,7 @@ static inline void roll_along(op_case *c, dice *d) {
     c->call.attr[0] = roll(d, 4) ? axis : c->in[0].ndim - 1;
 }
 
-/* Of a shape of length 1 along the axis: places in [-2, count + 2) for max_grad. */
+/* Rolls an input of length 1 along the axis; for max_grad, places in [-2, count + 2). */
 static inline void roll_back(op_case *c, dice *d) {
     roll_along(c, d);
     int64_t *n = &c->in[0].dim[c->call.attr[0]];

@@ -106,8 +106,7 @@ Test(adamw, steps_of_several_parameters_are_those_of_each) {
     ro_ctx_destroy(ctx);
 }
 
-/* Of a gradient that nothing clips; a change of m / inf would be none, without a sign of trouble.
- */
+/* Nothing clips this gradient. A change of m / inf would be no change, and hide the overflow. */
 Test(adamw, a_square_that_overflowed_shows_in_its_weight_alone) {
     const float w[] = {1, 1}, m[] = {0, 0}, v[] = {0, 0}, g[] = {1e20f, 1};
     const float clip = 1, c = 0.1f, rate = 1e-3f;

@@ -239,7 +239,7 @@ Test(base64, has_one_spelling_per_value) {
     cr_expect(good == 9 && bad == 30, "%zu good, %zu bad", good, bad);
 }
 
-/* Of all texts of one group, exactly those decode that their own bytes encode to. */
+/* Among all texts of one group, exactly those decode that their own bytes encode to. */
 Test(base64, every_accepted_group_is_what_encoding_writes) {
     static const char tail[] = "AQgwBCDEFZaz019+/=-_ \n";
     size_t accepted = 0;
@@ -422,7 +422,7 @@ Test(clock, time_goes_on_and_memory_is_counted) {
     cr_expect(vd_peak_bytes() > 100000);
 }
 
-/* What an exec leaves of the program before it is like what is reset here: ru_maxrss keeps it. */
+/* An exec leaves the peak of the program before it in ru_maxrss, as this reset does. */
 Test(clock, the_peak_of_memory_is_not_another_programs) {
     const size_t size = 64 << 20;
     char *bytes = malloc(size);

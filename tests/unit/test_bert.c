@@ -1,5 +1,5 @@
-/* What BERT's loss is divided by: the number of tokens that a step hides, padding aside, over all
- * its micro-batches. */
+/* The divisor of BERT's loss: the number of tokens that a step hides, without padding, over all its
+ * micro-batches. */
 #include "models/models.h"
 #include "verde/exec/exec.h"
 

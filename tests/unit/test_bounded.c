@@ -7,7 +7,7 @@ static uint32_t zero(void *user, int input, int64_t index) {
     return 0;
 }
 
-/* Of other operators there is none. */
+/* Operators that are not free have no bound. */
 static void check_operators(int from, int to) {
     for (int op = from; op < to; op++) {
         const ro_access in = {zero, NULL};

@@ -1,4 +1,4 @@
-/* What a value with a bound admits, SPEC.md section 14.5, by numbers written here. */
+/* The places that a value with a bound admits, SPEC.md section 14.5, by numbers written here. */
 #include <criterion/criterion.h>
 #include <math.h>
 

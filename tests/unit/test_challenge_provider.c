@@ -1,5 +1,5 @@
-/* What a provider does about a second run: which questions it answers from it, and what if the run
- * breaks off. */
+/* A provider's second run: which questions it answers from it, and what it does if the run breaks
+ * off. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>

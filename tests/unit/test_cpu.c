@@ -298,7 +298,7 @@ Test(cpu, gradient_of_weights_beside_the_image_is_zero) {
     case_free(&c);
 }
 
-/* What this processor lacks is reported as skipped, not as passed. */
+/* A backend that this processor lacks is reported as skipped, not as passed. */
 static void require_backend(const char *name) {
     ro_ctx *ctx = context(name, 1);
     if (!ctx)

@@ -198,8 +198,8 @@ static uint32_t middle_node(const vd_graph *graph, const bool *matters, int op) 
     return UINT32_MAX;
 }
 
-/* What the conviction says: the element, and that the honest one stated what the reference
- * computes. */
+/* Checks what the conviction says: the element, and that the honest provider stated what the
+ * reference computes. */
 static void expect_element(const test_dispute *d, uint32_t liar, const vd_fault *fault,
                            int64_t count, const char *what) {
     const vd_place *at = &d->outcome.place;

@@ -305,7 +305,7 @@ Test(folds, of_two_liars_the_first_wrong_part_convicts_and_a_second_run_the_othe
 
 /* ---- verdicts ---- */
 
-/* What is proven of 256 terms, and no more: of 1,024 leaves and more per input. */
+/* The verdict proves 256 terms and no more, though each input has 1,024 leaves or more. */
 Test(folds, verdict_of_a_wide_product_holds_the_leaves_of_one_part) {
     enum { WIDE = 256, TALL = 2500, LEAVES = WIDE + 256 * 3 * 4 / 1024 + 1, WITH_PROOF = 4 << 10 };
     bench b;
@@ -444,7 +444,7 @@ Test(folds, are_long_from_their_fifth_part_on) {
     }
 }
 
-/* What one question brings into memory must not displace another's in the middle of an answer. */
+/* A tensor that one question loads must not displace another's in the middle of an answer. */
 Test(folds, their_parts_are_the_same_after_any_other_question) {
     test_job job;
     test_provider p;

@@ -3,7 +3,8 @@
 #include "forged_parts.h"
 
 enum { STEPS = 2, ROWS = 5000, COLUMNS = 4, AT = 1, ELEMENT = 1, PART = 5 };
-/* What is said of parts: both open them twice and prove twice; then one gives both inputs. */
+/* Statements about parts: both providers open them twice and prove twice; then one gives both
+ * inputs. */
 enum { OF_PARTS = 8, OF_INPUTS = 2 };
 
 typedef struct {

@@ -2,7 +2,7 @@
  * adds them wins or loses as without them. PROTOCOL.md section 5. */
 #include "forged_parts.h"
 
-/* What is added to each object of an answer; some of it looks like what answers hold. */
+/* Adds members to each object of an answer; some look like those that answers have. */
 static void add_members(json_t *value) {
     const char *key;
     json_t *member;
@@ -18,7 +18,7 @@ static void add_members(json_t *value) {
                         json_pack("{ss s[s] sn}", "data", "AAAA", "path", "00", "root"));
 }
 
-/* Which answers were changed: by their question's first two words. */
+/* The answers that were changed, by their question's first two words. */
 typedef struct {
     char seen[64][32];
     int count;

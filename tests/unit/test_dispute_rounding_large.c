@@ -117,7 +117,7 @@ Test(dispute_rounding_large, a_section_too_large_to_be_given_is_its_trainers_fau
     cr_assert(at.step == STEP && d.outcome.party[0].grade == VD_GRADE_LOG_INCOMPLETE);
     test_dispute_close(&d);
 
-    /* What has a size that is allowed is given whole. */
+    /* A section of an allowed size is given whole. */
     d = settle(&job, &trainer, &auditor, silence);
     cr_expect(d.outcome.party[1].grade == VD_GRADE_BAD_PROOF, "%s", d.outcome.party[1].reason);
     test_dispute_close(&d);

@@ -1,4 +1,4 @@
-/* What is said in disputes over rounding logs: notes, sections, leaves with a log, roles. */
+/* Lies in disputes over rounding logs: notes, sections, leaves with a log, roles. */
 #include "tests/support/dispute.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@ static void close_bench(bench *b) {
     test_job_close(&b->job);
 }
 
-/* Of the answers of `party` that have the member `key`: it is taken away, or altered. */
+/* Takes away or alters the member `key` in the answers of `party` that have it. */
 typedef struct {
     uint32_t party;
     const char *key;

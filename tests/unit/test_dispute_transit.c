@@ -17,8 +17,8 @@ static void bench_open(bench *b) {
     test_provider_open(&b->liar, &b->job, 2, &fault);
 }
 
-/* Of a sum of 20 parts, of which the sixth is wrong, and all after it. The rounds over its parts
- * are the last ones but those over inputs. */
+/* A dispute over a sum of 20 parts, wrong from the sixth on. The rounds over its parts are the last
+ * ones except those over inputs. */
 static void bench_open_folds(bench *b) {
     *b = (bench){.first = 10, .rounds = 9};
     test_job_open_folds(&b->job, 2, 5000, 2);

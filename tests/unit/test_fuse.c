@@ -98,7 +98,7 @@ static void expect_the_state_of_nodes(const vd_program *p, ro_ctx *ro, int numbe
     vd_state_free(&nodes);
 }
 
-/* Of the copies of heads, how many run by themselves. */
+/* The number of copies of heads that run by themselves. */
 static uint32_t copies_of(const vd_program *p) {
     vd_plan plan;
     vd_err err = {0};
@@ -211,7 +211,7 @@ Test(fuse, heads_may_lie_anywhere) {
     ro_ctx_destroy(ro);
 }
 
-/* What is inside a group never exists: somebody else who reads it keeps the nodes. */
+/* Values inside a group never exist, so a reader outside keeps the nodes from being fused. */
 Test(fuse, a_value_that_is_read_elsewhere_stays) {
     static const int inside[] = {RO_OP_ATTN_MAX,    RO_OP_ATTN_EXP,      RO_OP_ATTN_PROB,
                                  RO_OP_ATTN_DSCORE, RO_OP_REDUCE_EXPSUM, RO_OP_FILL};

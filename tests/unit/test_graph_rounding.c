@@ -51,7 +51,7 @@ Test(graph_rounding, is_in_the_bytes_and_the_hash_only_if_it_is_there) {
     test_job_close(&job);
 }
 
-/* What follows the step graph: b, encoding, number of thresholds, operator and number of each. */
+/* `tail` follows the step graph: b, encoding, number of thresholds, operator and number of each. */
 static void expect_refused(const vd_program *program, const uint8_t *tail, size_t size,
                            const char *what) {
     vd_buf bytes = encode(program);

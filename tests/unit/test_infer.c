@@ -1,4 +1,4 @@
-/* Which calls are valid, and what shape they give: repops/SPEC.md sections 3 to 9 and 11. */
+/* Valid calls, and the shapes they give: repops/SPEC.md sections 3 to 9 and 11. */
 #include "repops/ref.h"
 #include "valid_calls.h"
 

@@ -1,4 +1,4 @@
-/* Which JSON is read, of whoever wrote it. PROTOCOL.md section 3.2. */
+/* The JSON that is read, whoever wrote it. PROTOCOL.md section 3.2. */
 #include "verde/commit/json.h"
 
 #include <criterion/criterion.h>

@@ -239,7 +239,7 @@ Test(log_file, steps_between_two_checkpoints_share_a_file) {
     }
 }
 
-/* What a step has in the file does not depend on the steps beside it. */
+/* A step's part of a file does not depend on the steps beside it. */
 Test(log_file, a_steps_root_is_the_same_in_any_file) {
     vd_log_done done[9];
     write_shared(VD_LOG_CALLS, done);

@@ -233,7 +233,7 @@ static float cos_of(float k) {
     return ro_cos_turn(ro_to_bits(k));
 }
 
-/* Of the results at the arguments of functions.h. */
+/* Writes a hash of the results at the arguments of functions.h. */
 static void put_hash(const char *name, float (*f)(float), vd_buf *out) {
     const uint32_t count = SAMPLE_COUNT;
     float *result = malloc(count * sizeof *result);

@@ -289,7 +289,7 @@ static void *attacker_main(void *user) {
     return NULL;
 }
 
-/* What it leaves behind, LeakSanitizer tells. */
+/* LeakSanitizer tells what the server leaves behind. */
 Test(net_server, an_honest_client_is_served_amid_random_conversations_until_the_stop) {
     for (unsigned round = 0; round < 8; round++) {
         host h;

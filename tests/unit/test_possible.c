@@ -1,5 +1,5 @@
-/* What is possible, and what the log says of it (PROTOCOL.md 12.1): an honest trainer's value
- * always is, and its log names it. */
+/* The possible values, and what the log says of them (PROTOCOL.md 12.1): an honest trainer's value
+ * is always possible, and its log names it. */
 #include "repops/src/backend.h"
 #include "repops/src/emit.h"
 #include "tests/support/dispute.h"

@@ -229,7 +229,8 @@ Test(ref, arithmetic_gives_the_canonical_nan_only) {
     }
 }
 
-/* What a provider signs of a fold has no NaN that another machine could spell otherwise. */
+/* The states of a fold, which a provider signs, have no NaN that another machine could spell
+ * otherwise. */
 Test(ref, states_hold_the_canonical_nan_only) {
     const ro_shape rows = shape2(20000, 1), ids = shape_of(RO_I32, 1, 20000, 0, 0, 0);
     ro_call product = {
@@ -279,7 +280,7 @@ Test(ref, dot_products_agree_with_double_precision) {
 
 /* ---- what steps leave is stated, word by word ---- */
 
-/* Of 300 ones with one id, of which a step has 256: four whole groups, none of them unfinished. */
+/* 300 ones have one id, and a step has 256 of them: four whole groups, none of them unfinished. */
 Test(ref, a_group_of_rows_moves_up_with_its_last_row) {
     static float ones[300];
     static const int32_t ids[300];

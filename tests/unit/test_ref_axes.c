@@ -1,5 +1,5 @@
-/* What movement, random numbers, rotations and SGD mean: against each other and against higher
- * precision. SPEC.md sections 5, 9 and 13. */
+/* Movement, random numbers, rotations and SGD against each other and against higher precision.
+ * SPEC.md sections 5, 9 and 13. */
 #include "ref_apply.h"
 
 #include <math.h>
@@ -179,7 +179,7 @@ Test(rope, backwards_undoes_it) {
     }
 }
 
-/* What decoding token by token needs. */
+/* Decoding token by token needs this. */
 Test(rope, a_row_alone_at_its_position_has_the_same_bits) {
     float x[9 * 16], all[9 * 16];
     for (int i = 0; i < 144; i++)

@@ -470,7 +470,7 @@ static void expect_example(const example *x) {
     }
 }
 
-/* Those are in test_ref_image.c. */
+/* Operators whose examples are in test_ref_image.c. */
 static bool on_images(int op) {
     return op >= RO_OP_CONV2D && op <= RO_OP_READ_LABELS;
 }

@@ -371,7 +371,7 @@ Test(optimizer, a_norm_that_overflowed_gives_no_factor) {
     EXPECT(&a, 1);
 }
 
-/* And those that underflow: no norm is below 0. */
+/* Squares may underflow as well: no norm is below 0. */
 Test(optimizer, a_norm_that_underflowed_clips_nothing) {
     const float g[] = {1e-25f, 1e-25f};
     on(RO_OP_REDUCE_DOT, g, g, 2);

@@ -47,7 +47,7 @@ static vd_buf make_verdict(size_t kind) {
     return d.verdict;
 }
 
-/* Of two hearings: the first one convicts the first one, the second one both. */
+/* Makes a verdict of two hearings: the first convicts the first provider, the second both. */
 static vd_buf make_challenged(const char *fault, const char *rival, const char *again) {
     test_job job;
     test_provider first, second;
@@ -547,7 +547,7 @@ static void cut_evidence(json_t *root, size_t count) {
         json_array_remove(list, json_array_size(list) - 1);
 }
 
-/* What the outcome would have been, had nobody contested the second one's claim. */
+/* Writes the outcome as if nobody had contested the second provider's claim. */
 static void let_the_second_one_off(json_t *root) {
     json_t *party = party_of(root, 1);
     json_object_set_new(party, "standing", json_string("stands"));
@@ -636,7 +636,7 @@ static void outcome_without_challenge(json_t *root) {
     json_object_del(outcome_of(root), "challenge");
 }
 
-/* What was said about the run in the first hearing, in place of what was in the second. */
+/* Replaces the statements about the run in the second hearing by those of the first. */
 static void first_hearing_in_the_second(json_t *root) {
     size_t at = challenge_item(root);
     json_object_set(json_array_get(evidence_of(root), at + 2), "statement",
@@ -817,8 +817,8 @@ Test(verdict, of_a_challenge_that_failed_says_why) {
     vd_buf_free(&note);
 }
 
-/* What an implementation of its own says of a conviction is for people, and its own. The verifier
- * tells its own reason. */
+/* The words of a conviction are for people, and each implementation has its own. The verifier
+ * states its own reason. */
 Test(verdict, holds_whatever_its_reasons_say) {
     vd_buf note = make_verdict(1);
     vd_key *referee = test_referee_key();

@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-/* What a peer or a file sent may be quoted in a sentence: it must not steer a terminal or forge a
- * second line of a log. */
+/* Blanks control characters. A sentence may quote what a peer or a file sent, which must not steer
+ * a terminal or forge a second line of a log. */
 static void blank_controls(char *text) {
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;

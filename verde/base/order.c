@@ -1,5 +1,5 @@
-/* What is committed to or stored is little-endian; tensors in memory are as the machine has them.
- */
+/* Converts byte order: commitments and files are little-endian, tensors in memory as the machine
+ * has them. */
 #include "verde/base/base.h"
 
 #include <stdlib.h>

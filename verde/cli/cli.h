@@ -79,7 +79,7 @@ VD_MUST_USE vd_status vd_load_data(const char *dir, vd_loaded *out, vd_err *err)
 /* The data tensor next to the program, so that a run directory serves without its job file. */
 VD_MUST_USE vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err);
 VD_MUST_USE vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *err);
-/* What a profile computes on, before anything is computed. */
+/* Opens the device that a profile computes on, before anything is computed. */
 VD_MUST_USE vd_status vd_load_device(const vd_loaded *loaded, const ro_profile *profile,
                                      vd_err *err);
 void vd_loaded_free(vd_loaded *loaded);

@@ -128,7 +128,7 @@ static vd_status prepare(arbitration *x) {
 
 /* ---- rounds ---- */
 
-/* What is left to a provider. */
+/* The time that is left to a provider. */
 static int deadline_ms(const arbitration *x, const vd_outgoing *out) {
     const double seconds = x->left_s[out->party];
     return seconds < 0.001 ? 1 : seconds > 1e6 ? 1000000000 : (int)(seconds * 1000);

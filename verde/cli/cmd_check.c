@@ -108,7 +108,7 @@ static vd_status load(checking *c) {
     c->has_data = c->whole && lies_in(c, "data");
     if (status == VD_OK && c->has_data && !c->one)
         status = vd_load_data(c->dir, &c->loaded, c->err);
-    /* What lies there is no run, or a broken one: not a mistake in the options. */
+    /* The directory holds no run, or a broken one: that is no mistake in the options. */
     return status == VD_ERR_USAGE ? vd_fail(c->err, VD_ERR_PEER, "%s", c->err->text) : status;
 }
 
@@ -125,7 +125,7 @@ static vd_status hash(checking *c) {
                   : vd_check_run(&check, c->err);
 }
 
-/* What takes a moment comes before hours of hashing. */
+/* Runs all checks. Quick ones come before hours of hashing. */
 static vd_status check_all(checking *c) {
     vd_status status = find_run(c);
     if (status == VD_OK)

@@ -41,7 +41,7 @@ static void print_rounding(const vd_run_log *log) {
         printf("contested    %s\n", log->party.difference.text);
 }
 
-/* What was looked at, and what was not. */
+/* The findings: what was looked at, and what was not. */
 typedef struct {
     bool whole;
     vd_hash run_root, final_state; /* if whole */
@@ -110,7 +110,7 @@ static void print_run(const arguments *a, const vd_loaded *loaded, const vd_run_
     printf("run root     %s\n", hex);
 }
 
-/* What takes a few seconds: run.json, sizes, and the last states, the final one first of all. */
+/* Looks at what takes a few seconds: run.json, sizes, and the last states, the final one first. */
 static vd_status look(const arguments *a, vd_loaded *loaded, const vd_run_log *log, seen *out,
                       vd_err *err) {
     const uint64_t fit = HASHED_BYTES / vd_state_bytes(&loaded->program);

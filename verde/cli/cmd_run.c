@@ -89,7 +89,7 @@ typedef struct {
     vd_public_key trainer_key;
 } log_role;
 
-/* What the job says is not said otherwise. */
+/* Takes the job's settings, which no option may contradict. */
 static vd_status take_job(const log_options *o, const vd_program_rounding *job, log_role *out,
                           vd_err *err) {
     const char *encoding = job->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls";
@@ -175,7 +175,7 @@ static vd_status take_role(const log_options *o, const vd_program_rounding *job,
     return status;
 }
 
-/* What was executed now: of a run that went on, since then. */
+/* Prints what was rounded in this execution; for a resumed run, since it was resumed. */
 static void print_rounded(const vd_run_rounding *rounding, const vd_run_result *r) {
     const vd_rounded_count *c = &r->rounded;
     char size[32];

@@ -22,7 +22,7 @@ static void print_usage(FILE *out) {
             "this is.\n" VD_EXIT_HELP);
 }
 
-/* What was printed may not have arrived: on a full disk, say. */
+/* Reports output that did not arrive, for example on a full disk. */
 static int finish(int code) {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;

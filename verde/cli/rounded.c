@@ -1,4 +1,4 @@
-/* What a run on free kernels rounded, operator by operator. */
+/* Prints what a run on free kernels rounded, operator by operator. */
 #include "verde/cli/cli.h"
 
 void vd_print_rounded(const vd_run_result *r) {

@@ -14,7 +14,7 @@ static char command[1024];
 static char buffer[2][LINE]; /* one is shown, the next one is written into the other */
 static _Atomic(const char *) shown;
 
-/* What is allowed in a handler: write, and a signal that ends. */
+/* The handler of a stop. It only does what a handler may: write, and a signal that ends. */
 static void stop(int number) {
     const char *text = atomic_load(&shown);
     ssize_t written = write(STDERR_FILENO, text, strlen(text));

@@ -71,7 +71,7 @@ static void tell_place(const vd_place *at) {
     tell_reference(at);
 }
 
-/* What a provider states of the element in dispute, and how far that is from the reference. */
+/* Tells what a provider states of the element in dispute, and how far it is from the reference. */
 static void tell_value(const vd_place *at, uint32_t p) {
     char stated[VD_F32_TEXT];
     float value, reference;

@@ -7,7 +7,7 @@
 
 /* A line of the referee's story, on standard error. */
 void vd_tell(void *user, const char *line);
-/* What is being asked now; only on a terminal, where it is overwritten. */
+/* Tells what is being asked now; only on a terminal, where it is overwritten. */
 void vd_tell_now(const char *text);
 /* names: of the providers; NULL: their keys are in the outcome's verdict. */
 void vd_tell_outcome(const vd_outcome *outcome, const char *const *names, const vd_cost *cost,

@@ -84,8 +84,8 @@ VD_MUST_USE vd_status vd_proof_verify(const vd_proof *proof, uint64_t index, uin
 
 /* ---- tensors and states ---- */
 
-/* What is committed to are the bytes of the elements in little-endian order. Leaves of the tree
- * over them; 0 for what is no shape. */
+/* Tensors are committed to as the bytes of their elements in little-endian order. Leaves of the
+ * tree over them; 0 for what is no shape. */
 uint64_t vd_tensor_leaves(const ro_shape *shape);
 /* H("verde/tensor/1", dtype u32, ndim u32, dims u64..., byte root). */
 VD_MUST_USE bool vd_tensor_commit(const ro_shape *shape, const vd_hash *byte_root, vd_hash *out);

@@ -1,4 +1,4 @@
-/* Which Ed25519 public keys may take part, and how TLS clients pin them. */
+/* Decides which Ed25519 public keys may take part, and how TLS clients pin them. */
 #include "verde/commit/commit.h"
 
 #include <stdlib.h>

@@ -22,12 +22,13 @@ VD_MUST_USE vd_status vd_check_sizes(const vd_check *check, vd_err *err);
 /* Every byte of the states first .. first + count - 1 of the log against their hashes in it. */
 VD_MUST_USE vd_status vd_check_states(const vd_check *check, uint32_t first, uint32_t count,
                                       vd_err *err);
-/* Which of the log's states the file at `path` holds, whatever its name. */
+/* Finds which of the log's states the file at `path` holds, whatever its name. */
 VD_MUST_USE vd_status vd_check_file(const vd_check *check, const char *path, uint32_t *index,
                                     vd_err *err);
-/* Of a run with rounding logs: every section against what the checkpoints commit to. Else VD_OK. */
+/* Checks every section of rounding logs, if the run has them, against the checkpoints'
+ * commitments. */
 VD_MUST_USE vd_status vd_check_rounding(const vd_check *check, vd_err *err);
-/* All of that: what is quickly seen comes first. */
+/* Makes all these checks, quick ones first. */
 VD_MUST_USE vd_status vd_check_run(const vd_check *check, vd_err *err);
 
 #endif

@@ -19,7 +19,7 @@ typedef enum {
     VD_FAULT_ATTR,    /* another attribute of one node */
     VD_FAULT_WEIGHTS, /* initial weights of a leaf are not those of the seed */
     VD_FAULT_HISTORY, /* a wrong state in the middle of the commitment, the right one at the end */
-    /* Of runs with rounding logs, at an element that could be rounded in several ways: */
+    /* In runs with rounding logs, at an element that could be rounded in several ways: */
     VD_FAULT_STEER,        /* the other way, and logged so */
     VD_FAULT_DROP_RECORD,  /* the other way, and not logged */
     VD_FAULT_FORGE_RECORD, /* as it should, and logged the other way */

@@ -171,7 +171,7 @@ static vd_status run_free(execution *x, uint32_t index, const ro_call *call, voi
         return status;
     if (ro_free_run(x->exec->ro, f->profile, &r, call, x->input, output, &report) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
-    /* What is logged, and compared, is what the run goes on with. */
+    /* The run goes on with the same value that is logged and compared. */
     status = alter(x, index, output, err);
     const vd_free_node node = {x->step, index, &n->shape, output,     &r,
                                &report, call,  x->input,  x->exec->ro};

@@ -1,4 +1,4 @@
-/* Which nodes of a graph run together as one fused function of repops. Private to verde/exec.
+/* Finds nodes of a graph that run together as one fused function of repops. Private to verde/exec.
  *
  * A fused function gives the bytes of the nodes it replaces, so fusion shows in time and memory
  * only. It is left out where somebody looks at single nodes: traces, and a fault in one element. */
@@ -72,7 +72,7 @@ typedef struct {
  * reads or writes what another one writes. */
 VD_MUST_USE vd_status vd_fused_run(const vd_fused *group, const vd_fused_memory *at, uint32_t count,
                                    ro_ctx *ro, int32_t step, vd_err *err);
-/* Which input may be the same memory as output i; VD_NO_GROUP: none. */
+/* The input that may be the same memory as output i; VD_NO_GROUP: none. */
 uint32_t vd_fused_in_place(const vd_fused *group, uint32_t i);
 
 #endif

@@ -77,7 +77,7 @@ static bool join_dropout(const vd_matcher *m, uint32_t *value, vd_fused *g, bool
            ro_attr_f32(g->dropout.scale) == ro_attr_f32(d.scale);
 }
 
-/* What repeat_heads repeats, more than once; *times is 1 if `value` is nothing of the kind. */
+/* The value that repeat_heads repeats; *times is how often, 1 if `value` is no such copy. */
 static uint32_t unrepeated(const vd_matcher *m, uint32_t value, int64_t *times) {
     *times = 1;
     if (value < m->sources)

@@ -16,7 +16,7 @@ static const vd_node *node_of(const vd_matcher *m, uint32_t value, int op) {
     return n && n->op == op ? n : NULL;
 }
 
-/* What `value` is a copy of, which must be of so many heads. */
+/* Finds what `value` is a copy of, which must have so many heads. */
 static bool split_from(const vd_matcher *m, uint32_t value, int64_t heads, columns *out) {
     const vd_node *n = node_of(m, value, RO_OP_SPLIT_HEADS);
     if (!n || n->attr[2] != heads)

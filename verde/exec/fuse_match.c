@@ -1,5 +1,5 @@
-/* What patterns are made of; softmax cross-entropy with its gradient, SPEC.md section 7.2; layer
- * norm and its gradients, section 7.1; AdamW and SGD, section 9. */
+/* The parts of patterns, and the patterns softmax cross-entropy with its gradient, SPEC.md section
+ * 7.2; layer norm and its gradients, section 7.1; AdamW and SGD, section 9. */
 #include "verde/exec/fuse_match.h"
 
 /* How far apart the nodes of one pattern may be. */

@@ -1,4 +1,4 @@
-/* What an auditor makes of elements that a log moved. PROTOCOL.md section 12.2. */
+/* Decides what an auditor does with elements that a log moved. PROTOCOL.md section 12.2. */
 #include <string.h>
 
 #include "repops/ref.h"

@@ -40,8 +40,8 @@ struct vd_replay {
     atomic_bool stop;
 };
 
-/* What lies in memory from one question to the next is sealed: what no longer fits its seal is
- * computed again, as a statement about it may have been signed. */
+/* Seals what lies in memory from one question to the next. What no longer fits its seal is computed
+ * again, as a statement about it may have been signed. */
 static bool seal(const void *bytes, size_t size, vd_hash *out) {
     return vd_hash_tagged(NULL, bytes, size, out);
 }
@@ -84,7 +84,7 @@ static vd_status seal_log(vd_replay *r, vd_err *err) {
     return status == VD_OK ? vd_run_root(&r->own, &r->log, &r->run_root, &final, err) : status;
 }
 
-/* What the run committed to, from memory, or from its file if memory has changed. */
+/* Reads what the run committed to, from memory, or from its file if memory has changed. */
 static vd_status read_log(const vd_replay *r, vd_buf *text, vd_err *err) {
     vd_run_log log = {0};
     vd_status status = put_log(&r->log, text, err);
@@ -191,7 +191,7 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
     return status;
 }
 
-/* What is about to be executed: from what leads to `from` up to `to`. */
+/* Sets the progress of what is about to be executed: from what leads to `from` up to `to`. */
 static void begin(vd_replay *r, int64_t from, int64_t to) {
     const int64_t start = is_usable(r, from) ? r->at.step : r->log.step[checkpoint_of(r, from)];
     atomic_store(&r->done, 0);

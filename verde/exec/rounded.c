@@ -119,7 +119,7 @@ static vd_status differ(vd_rounded *r, int64_t step, const char *text, vd_err *e
     return VD_OK;
 }
 
-/* What is against the rules says nothing. */
+/* Puts an empty section in the place of one that breaks the rules. */
 static vd_status empty_section(vd_rounded *r, int64_t step, uint32_t node, vd_err *err) {
     vd_err why = *err;
     uint32_t count;

@@ -19,7 +19,7 @@ typedef struct {
     bool again;            /* the run was finished before: a trainer writes nothing */
 } vd_rounded_options;
 
-/* What was rounded how, of one operator or of all. */
+/* Counts of what was rounded and how, for one operator or for all. */
 typedef struct {
     uint64_t elements;
     uint64_t decided; /* close calls, or symbols other than 1 */
@@ -75,7 +75,7 @@ void vd_rounded_drop(vd_rounded *rounded); /* the same, after a failure that say
 
 /* ---- elements that a log decides: private to verde/exec ---- */
 
-/* What the reference allows for an element of a node. */
+/* The values that the reference allows for an element of a node. */
 vd_possible vd_free_possible(const vd_free_node *node, int64_t element);
 float vd_word_float(uint32_t word);
 uint32_t vd_float_word(float x);

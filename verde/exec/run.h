@@ -57,7 +57,7 @@ typedef struct {
  * overwritten. */
 VD_MUST_USE vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err);
 
-/* What a checkpoint of a rounded run commits to: H("verde/logged/1", S || root over logs). */
+/* The commitment of a rounded run's checkpoint: H("verde/logged/1", S || root over logs). */
 VD_MUST_USE bool vd_logged_state(const vd_hash *state, const vd_hash *logs, vd_hash *out);
 
 /* Root over the committed states of a finished run. */

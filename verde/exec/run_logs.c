@@ -125,7 +125,7 @@ vd_status vd_run_logs_begin(vd_run_logs *logs, int64_t step, vd_err *err) {
     return logs->rounded ? vd_rounded_begin(logs->rounded, step, NULL, err) : VD_OK;
 }
 
-/* Of an ended step: its log is on disk. */
+/* Takes the root of an ended step, whose log is on disk. */
 static vd_status take_root(vd_run_logs *logs, int64_t step, vd_err *err) {
     vd_log_done done = {0};
     vd_status status = vd_rounded_done(logs->rounded, step, &done, err);
@@ -147,7 +147,8 @@ vd_status vd_run_logs_end(vd_run_logs *logs, vd_err *err) {
 
 /* ---- checkpoints ---- */
 
-/* What a checkpoint stands on is on disk before it; a trainer waits for it here alone. */
+/* Waits for the logs that a checkpoint stands on to be on disk; a trainer waits for them here
+ * alone. */
 static vd_status take_roots(vd_run_logs *logs, vd_err *err) {
     vd_status status = VD_OK;
     while (logs->roots < logs->ended && status == VD_OK)

@@ -1,12 +1,11 @@
-/* What a provider can tell about its run. The protocol asks through this table and never sees
- * files. All functions may take as long as a re-execution. Borrowed results stand until the next
- * call. */
+/* A provider's knowledge of its run. The protocol asks through this table and never sees files. All
+ * functions may take as long as a re-execution. Borrowed results stand until the next call. */
 #ifndef VD_SOURCE_H
 #define VD_SOURCE_H
 
 #include "verde/exec/rounded.h"
 
-/* Which steps' logs a leaf of the run commits to: first .. first + count - 1, `step` among them. */
+/* The steps whose logs a leaf of the run commits to: first .. first + count - 1, with `step`. */
 typedef struct {
     uint64_t leaf, count;
     int64_t first;
@@ -18,11 +17,11 @@ uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *nodes);
 bool vd_node_is_state(const vd_program *program, const vd_graph *graph, uint32_t node);
 /* How a free node of a step is rounded: what a state takes keeps 32 bits. */
 int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node);
-/* What a threshold for `bits` is at `at` bits: as far below half of a place (PROTOCOL.md section
+/* A threshold for `bits` as it is at `at` bits: as far below half of a place (PROTOCOL.md section
  * 11.6). 0: it would be less. */
 double vd_threshold_at(double threshold, int32_t bits, int32_t at);
 
-/* Of a step's log: sections of the free nodes before `node`; node_count: of all. */
+/* Number of sections in a step's log for the free nodes before `node`; node_count: for all. */
 uint64_t vd_graph_sections(const vd_graph *graph, uint32_t node);
 
 /* A section of a step's log, and how it leads to L of a checkpoint (PROTOCOL.md section 12.4). */
@@ -54,14 +53,14 @@ typedef uint32_t (*vd_load)(void *user, int input, int64_t index);
 /* False: the element is computed whole. */
 bool vd_fold_open(vd_fold *fold, const vd_program *program, const vd_graph *graph, uint32_t node,
                   int64_t element);
-/* What part `part` makes of what the one before it left (NULL: it is the first). `after` may be
- * `before`. Any bytes have a result. */
+/* Computes what part `part` leaves after what the one before it left (NULL: it is the first).
+ * `after` may be `before`. Any bytes have a result. */
 void vd_fold_part(const vd_fold *fold, uint64_t part, const uint8_t *before, vd_load load,
                   void *user, uint8_t *after);
 /* The element's bits, or its value and bound, after the last part. */
 uint32_t vd_fold_element(const vd_fold *fold, const uint8_t *last);
 ro_bounded vd_fold_bounded(const vd_fold *fold, const uint8_t *last);
-/* What each part leaves, of inputs in host memory. */
+/* Computes what each part leaves, for inputs in host memory. */
 VD_MUST_USE vd_status vd_fold_run(const vd_fold *fold, const void *const *input, vd_records *out,
                                   vd_err *err);
 
@@ -77,7 +76,7 @@ typedef struct {
     vd_status (*leaves)(void *user, int64_t step, vd_hash *tensor, vd_err *err);
     /* The bytes of a value of step s (numbered as in graph.h). */
     vd_status (*tensor)(void *user, int64_t step, uint32_t value, const void **data, vd_err *err);
-    /* What each part of a long fold leaves: of an element of a node's output in step s. */
+    /* What each part of a long fold leaves, for an element of a node's output in step s. */
     vd_status (*fold)(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
                       vd_err *err);
     /* Root over what `run` gives, and over `logs` too if there are any: as it was first stated. */
@@ -93,14 +92,14 @@ typedef struct {
     void (*stop)(void *user);
     /* It has a fault on purpose: nothing that it gives need fit. */
     bool dishonest;
-    /* Of runs with rounding logs; else the role is 0, and the rest NULL. */
+    /* For runs with rounding logs; else the role is 0, and the rest NULL. */
     vd_role role;
-    /* Which log, and L of each leaf of the run. */
+    /* The log's run name, and L of each leaf of the run. */
     vd_status (*logs)(void *user, vd_hash *run, vd_hash *logs, vd_err *err);
     /* Section `index` of a step's log. */
     vd_status (*section)(void *user, int64_t step, uint64_t index, vd_section_proof *out,
                          vd_err *err);
-    /* What the trainer signed of the log at this leaf of the run. VD_ERR_PEER: nothing is there
+    /* The trainer's signed note on the log at this leaf of the run. VD_ERR_PEER: nothing is there
      * that `trainer` signed. */
     vd_status (*note)(void *user, uint64_t leaf, const vd_public_key *trainer, vd_buf *out,
                       vd_err *err);
@@ -109,7 +108,7 @@ typedef struct {
 /* A source over a run directory: loads the checkpoint before what is asked and runs on from there.
  */
 typedef struct vd_replay vd_replay;
-/* What `exec` borrows is borrowed here too. */
+/* The source borrows what `exec` borrows. */
 VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out,
                                        vd_err *err);
 void vd_replay_destroy(vd_replay *replay);

@@ -164,7 +164,7 @@ vd_value vd_max_pool2d(vd_builder *b, vd_value x, vd_pool_attr pool);
 vd_value vd_avg_pool2d(vd_builder *b, vd_value x, vd_pool_attr pool);
 vd_value vd_global_avg_pool2d(vd_builder *b, vd_value x); /* [N, 1, 1, C] */
 
-/* Of the rows of x: the mean, and the sum of squared deviations from it. */
+/* Statistics of the rows of x: the mean, and the sum of squared deviations from it. */
 typedef struct {
     vd_value mean, sqdev; /* [C] */
     int64_t rows;

@@ -39,7 +39,7 @@ vd_value vd_scale(vd_builder *b, const char *name, vd_value x, float factor) {
     return out;
 }
 
-/* What reaches an operand that repeated is the sum over its repetitions. */
+/* The gradient of an operand that repeated is the sum over its repetitions. */
 void vd_accumulate_repeated(vd_builder *b, vd_value y, vd_value dy) {
     ro_shape shape = *vd_shape_of(b, y);
     if (!ro_shape_equal(&shape, vd_shape_of(b, dy)))

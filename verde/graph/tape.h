@@ -1,4 +1,4 @@
-/* What layers record for vd_backward. Private to verde/graph. */
+/* The tape that layers record for vd_backward. Private to verde/graph. */
 #ifndef VD_TAPE_H
 #define VD_TAPE_H
 

@@ -1,4 +1,4 @@
-/* What a program must satisfy, whoever wrote its bytes. PROTOCOL.md section 1.3. */
+/* Checks what a program must satisfy, whoever wrote its bytes. PROTOCOL.md section 1.3. */
 #include "verde/graph/graph.h"
 
 #include <stdlib.h>

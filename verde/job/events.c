@@ -33,7 +33,7 @@ static vd_status fail_syntax(const vd_events *events) {
                           parser->problem ? parser->problem : "unknown error");
 }
 
-/* What a feature of YAML that job files must not use is called, or NULL. */
+/* The name of a feature of YAML that job files must not use, or NULL. */
 static const char *forbidden_feature(const yaml_event_t *event) {
     const yaml_char_t *anchor = NULL, *tag = NULL;
     switch (event->type) {
@@ -72,7 +72,7 @@ vd_status vd_events_next(vd_events *events) {
     return VD_OK;
 }
 
-/* What libyaml would decode or skip, but another reader may not. */
+/* Refuses bytes that libyaml would decode or skip, but another reader may not. */
 static vd_status check_bytes(const vd_events *events, size_t size) {
     const char *text = events->text;
     if (size == 0)

@@ -63,7 +63,7 @@ int vd_field_find(const char *path);
 /* The field that an unknown path is a slip of, by edit distance; NULL: it is near to none. */
 const vd_field *vd_field_nearest(const char *path);
 
-/* What a value must be: "a whole number 1..64 in plain decimal digits". */
+/* Writes what a value must be: "a whole number 1..64 in plain decimal digits". */
 void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]);
 
 bool vd_field_is_list(const vd_field *field);

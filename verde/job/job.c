@@ -198,7 +198,7 @@ static vd_status check_layers(const job_reader *reader) {
     return fail_field(reader, field, reader->line[field], expected, got);
 }
 
-/* What the numbers must be to each other. */
+/* Checks how the numbers must relate to each other. */
 static vd_status check_together(const job_reader *reader) {
     const vd_training *training = &reader->job->training;
     const vd_model *model = &training->model;

@@ -114,7 +114,7 @@ bool vd_possible_several(const vd_possible *possible); /* false where nothing is
 uint32_t vd_possible_word(const vd_possible *possible, int64_t place);
 int64_t vd_possible_place(const vd_possible *possible, uint32_t word);
 
-/* What a log tells of an element with several possible values: it leaves the places low..high, none
+/* The values that a log leaves to an element with several possible values: places low..high, none
  * if low > high. */
 typedef struct {
     bool missing; /* a record is owed, but there is none, or one that leaves several values */
@@ -122,7 +122,7 @@ typedef struct {
     int64_t low, high;
 } vd_told;
 
-/* What a section tells of an element. With symbols, `threshold` is that of its operator. */
+/* Finds what a section tells of an element. With symbols, `threshold` is that of its operator. */
 vd_told vd_possible_told(const vd_possible *possible, const vd_log_section *section,
                          double threshold, int64_t element);
 

@@ -87,7 +87,7 @@ static bool symbol_owed(const vd_possible *p, double threshold) {
            distance(from(p), low) > least && distance(to(p), high) > least;
 }
 
-/* What a symbol tells: 0 means rounded down, 2 rounded up, of a value between `from` and `to`. */
+/* Reads a symbol: 0 means rounded down, 2 rounded up, of a value between `from` and `to`. */
 static vd_told told_by_symbol(const vd_possible *p, uint8_t symbol, double threshold) {
     vd_told told = {.recorded = symbol != 1, .low = p->low, .high = p->high};
     if (symbol == 1)

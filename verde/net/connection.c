@@ -243,8 +243,8 @@ static bool goes_before(const candidate *a, const candidate *b) {
     return false;
 }
 
-/* Of the address that holds most: whoever had time and sent the least a second; else who came
- * first, so that each newcomer has as much time as there is. */
+/* The connection that has to go, of the address that holds most: the one that had time and sent the
+ * least per second; else the oldest, so that each newcomer has as much time as possible. */
 static candidate first_to_go(vd_server *server) {
     double now = vd_seconds();
     candidate first = {NULL, {-1}};

@@ -78,7 +78,7 @@ static vd_job *job_create(vd_conn *conn, struct evhttp_request *http) {
     return job;
 }
 
-/* Those who get no place, of which the job that came last need not be one. */
+/* Refuses a job that gets no place in the queue. It need not be the job that came last. */
 static void refuse_job(vd_job *job) {
     vd_conn *conn = job->conn;
     struct evhttp_request *http = job->http;

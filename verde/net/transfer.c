@@ -70,7 +70,7 @@ static bool set_limits(CURL *easy, const vd_exchange *exchange, size_t answer_ma
            SET(CURLOPT_QUICK_EXIT, 1L);
 }
 
-/* What curl would do unasked, or on the word of the server or of the environment. */
+/* Refuses what curl would do unasked, or on the word of the server or of the environment. */
 static bool set_refusals(CURL *easy) {
     return SET(CURLOPT_FOLLOWLOCATION, 0L) && SET(CURLOPT_PROXY, "") && SET(CURLOPT_NOPROXY, "*") &&
            SET(CURLOPT_ACCEPT_ENCODING, NULL) && SET(CURLOPT_HTTP_CONTENT_DECODING, 0L) &&

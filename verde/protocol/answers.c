@@ -1,4 +1,4 @@
-/* What a provider says: one function for each kind of question. PROTOCOL.md section 4.2. */
+/* A provider's answers: one function for each kind of question. PROTOCOL.md section 4.2. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,7 +132,7 @@ static json_t *answer_commit(vd_inquiry *r) {
     return json_pack("{so}", "commit", vd_json_hash(&commit));
 }
 
-/* Of a rounding log: which one the run has, or has followed. */
+/* Adds which rounding log the run has, or has followed. */
 static json_t *add_run_name(vd_inquiry *r, json_t *out) {
     const uint64_t count = vd_run_leaves(r->provider->program);
     vd_hash run_name, *logs = calloc(count, sizeof *logs);
@@ -198,7 +198,8 @@ static json_t *answer_section(vd_inquiry *r) {
     return out;
 }
 
-/* What the auditor holds against the trainer: only if the trainer has signed it. */
+/* Answers with the note that the auditor holds against the trainer, only if the trainer signed
+ * it. */
 static json_t *answer_note(vd_inquiry *r) {
     vd_buf note = {0};
     json_t *out = NULL;

@@ -2,7 +2,7 @@
  * PROTOCOL.md section 5.7. */
 #include "verde/protocol/dispute.h"
 
-/* Of two providers: who is convicted while the other's claim stands. parties: nobody. */
+/* The one of two providers that is convicted while the other's claim stands; parties: none. */
 static uint32_t may_challenge(const vd_referee *r) {
     const struct vd_party_outcome *party = r->outcome.party;
     for (uint32_t p = 0; p < r->parties; p++) {

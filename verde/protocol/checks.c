@@ -1,5 +1,5 @@
-/* What a run gives again is compared with what it committed to, before anything is signed.
- * PROTOCOL.md section 4.3. */
+/* Compares what a run gives again with what it committed to, before anything is signed. PROTOCOL.md
+ * section 4.3. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,7 +90,7 @@ typedef struct {
     vd_node_record *record;
 } trace_check;
 
-/* What everybody can compute: the job's data, the step's number. */
+/* Hashes what everybody can compute: the job's data, the step's number. */
 static vd_status hash_public(const vd_inquiry *q, int64_t step, uint32_t value, vd_hash *out) {
     const vd_program *p = q->provider->program;
     const vd_graph *graph = vd_step_graph(p, step);

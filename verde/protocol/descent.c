@@ -63,7 +63,7 @@ bool vd_is_logged(const vd_referee *r, const vd_tree_name *tree) {
     return r->rounded && tree->kind == VD_TREE_RUN;
 }
 
-/* Of S || L the hash is what stands in the tree. */
+/* Hashes a leaf. For S || L, their hash is what stands in the tree. */
 static bool hash_leaf(const vd_buf *data, bool logged, vd_hash *leaf) {
     vd_hash pair[2], both;
     if (!logged)

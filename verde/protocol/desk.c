@@ -49,7 +49,7 @@ static uint64_t last_turn(const vd_desk *d, const place *p) {
     return last;
 }
 
-/* Of those that wait: of the referee whose last turn is longest ago. */
+/* The next waiting question: of the referee whose last turn is longest ago. */
 static place *next(vd_desk *d) {
     place *best = NULL;
     uint64_t turn = 0;

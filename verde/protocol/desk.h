@@ -6,7 +6,7 @@
 
 typedef struct vd_desk vd_desk;
 
-/* What is known of an answer that is not there yet. */
+/* The state of an answer that is not there yet. */
 typedef struct {
     bool working;     /* false: it failed before, and whoever waits does so on its own account */
     bool waits;       /* another question is worked on */

@@ -141,7 +141,7 @@ static vd_status compute_whole(vd_referee *r, vd_err *err) {
     return status;
 }
 
-/* What both have stated before it is the same. */
+/* Computes the disputed part. Both providers stated the same before it. */
 static void compute_part(vd_referee *r) {
     const uint64_t part = (uint64_t)r->place->part;
     vd_fold_part(&r->fold, part, part ? r->party[0].part[0] : NULL, load, r, r->part);

@@ -28,7 +28,8 @@ VD_MUST_USE vd_status vd_inquiry_answer(vd_inquiry *inquiry, vd_buf *note);
 
 /* ---- answers.c ---- */
 
-/* What is said; NULL: nothing, for the reason in *inquiry->err, or for want of memory. */
+/* The answer's body. NULL: nothing is said, for the reason in *inquiry->err, or for want of
+ * memory. */
 json_t *vd_inquiry_body(vd_inquiry *inquiry);
 
 /* ---- trees.c ---- */

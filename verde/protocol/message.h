@@ -90,7 +90,7 @@ void vd_question_print(const vd_question *question, const vd_program *program, c
 VD_MUST_USE vd_status vd_answer_write(const vd_key *key, const vd_hash *assignment,
                                       const vd_hash *question, json_t *body, vd_buf *note,
                                       vd_err *err);
-/* What a fitting answer to a question can have at most: elements of JSON, bytes of its note. */
+/* The most that a fitting answer to a question can have: elements of JSON, bytes of its note. */
 size_t vd_answer_elements(const vd_question *question);
 size_t vd_answer_bytes(const vd_question *question);
 /* Checks signature, assignment and question. VD_ERR_PEER: not a statement of this key on this

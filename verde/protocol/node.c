@@ -165,7 +165,7 @@ static void name_node(vd_referee *r) {
     vd_story(r, "First difference: node %u, %s (%s).", r->record, n->name, r->place->operator_name);
 }
 
-/* Which nodes and state leaves feed the disputed node. */
+/* Asks for the nodes and state leaves that feed the disputed node. */
 static bool want_producers(vd_referee *r, bool states) {
     const vd_node *n = &r->graph->node[r->record];
     uint64_t list[RO_MAX_INPUTS];

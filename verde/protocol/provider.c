@@ -162,7 +162,7 @@ static vd_status read_question(vd_inquiry *r, const json_t *note) {
     return status;
 }
 
-/* What is incomplete is never signed. */
+/* Builds an answer. An incomplete one is never signed. */
 static json_t *build(vd_inquiry *r) {
     *r->err = (vd_err){0};
     r->mismatch = false;

@@ -228,7 +228,7 @@ static bool read_question(const json_t *root, const vd_program *program, vd_ques
     return false;
 }
 
-/* What was understood, written again, must be the same bytes: nothing was ignored. */
+/* Whether the question, written again, has the same bytes: then nothing in it was ignored. */
 static bool canonical(const vd_question *q, const vd_hash *assignment, const void *payload,
                       size_t size) {
     vd_buf again = {0};

@@ -39,7 +39,7 @@ typedef enum {
 const char *vd_grade_name(vd_grade grade);
 const char *vd_result_name(vd_result result);
 
-/* What became of a challenge (PROTOCOL.md section 5.7). */
+/* How a challenge ended (PROTOCOL.md section 5.7). */
 typedef enum {
     VD_CHALLENGE_NONE = 0,     /* nobody was asked for one */
     VD_CHALLENGE_DECLINED,     /* the convicted provider gave no second run */
@@ -51,7 +51,7 @@ typedef enum {
 
 const char *vd_challenge_name(vd_challenge_end end);
 
-/* What the trainer's log says of an element with several possible values. */
+/* How the trainer's log speaks of an element with several possible values. */
 typedef enum {
     VD_LOGGED_UNREAD = 0, /* the log was not read */
     VD_LOGGED_RANGE,      /* it leaves the values from logged[0] to logged[1] */
@@ -82,7 +82,7 @@ typedef struct {
 /* Prints an element at that place for people: decimal, and its bits. */
 void vd_place_text(const vd_place *at, uint32_t bits, char text[VD_F32_TEXT]);
 
-/* What was decided. Everything here can be computed again from the evidence. */
+/* The decision. Everything here can be computed again from the evidence. */
 typedef struct {
     vd_result result;
     struct vd_party_outcome {

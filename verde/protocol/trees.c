@@ -13,8 +13,8 @@ void vd_leaves_free(vd_leaves *l) {
     free(l->copy);
 }
 
-/* What the tree is made of gives the commitment: those very bytes, not only what they were before.
- */
+/* Gives a tensor's leaves. The bytes that the tree is made of must give the commitment, not only
+ * bytes that were there before. */
 static vd_status tensor_leaves(vd_inquiry *r, const vd_tree_name *name, vd_leaves *out) {
     const vd_program *p = r->provider->program;
     const ro_shape *shape = vd_value_shape(p, vd_step_graph(p, name->step), name->value);

@@ -338,7 +338,7 @@ static void drop_reasons(json_t *outcome) {
     json_object_del(json_object_get(outcome, "challenge"), "reason");
 }
 
-/* What was decided again must be what is written, member for member. */
+/* Compares the decision made again with the one that is written, member for member. */
 static vd_status compare(replay *v, const vd_referee *dispute, vd_verdict *out) {
     const json_t *predicate = json_object_get(v->root, "predicate");
     out->outcome = *vd_referee_outcome(dispute);

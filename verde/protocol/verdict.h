@@ -8,7 +8,7 @@
 #define VD_TYPE_VERDICT "application/vnd.in-toto+json"
 #define VD_PREDICATE    "https://verde.invalid/verdict/v1"
 
-/* What the dispute cost the referee. */
+/* The dispute's cost for the referee. */
 typedef struct {
     uint64_t bytes_in, bytes_out;
     double seconds, cpu_seconds;
@@ -19,7 +19,7 @@ VD_MUST_USE vd_status vd_verdict_write(const vd_key *referee, const vd_program *
                                        const vd_buf *assignment_note, const vd_referee *dispute,
                                        const vd_cost *cost, vd_buf *out, vd_err *err);
 
-/* What a verified verdict says. */
+/* The contents of a verified verdict. */
 typedef struct {
     vd_public_key referee;
     vd_assignment assignment;

@@ -10,7 +10,7 @@ RO_INLINE int32_t integer_of(float x) {
     return (int32_t)inside + end;
 }
 
-/* Of a vector. x86 converts what no i32 holds, and NaN, to INT32_MIN. */
+/* Casts a vector. x86 converts numbers that no i32 holds, and NaN, to INT32_MIN. */
 #if defined(RO_ISA_avx512)
 RO_INLINE void store_integers(int32_t *out, vf x) {
     const __m512i y = _mm512_cvttps_epi32(x), most = _mm512_set1_epi32(INT32_MAX);

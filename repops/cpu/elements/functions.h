@@ -392,7 +392,7 @@ enum { WIDE = 1 };
 
 /* ---- loops. The output may be an input. ---- */
 
-/* What all elements share. */
+/* Constants that all elements share. */
 typedef struct {
     float a, b, c;
 } constants;

@@ -1,4 +1,4 @@
-/* What needs Philox, SPEC.md sections 5, 6 and 10. */
+/* Operators that need Philox, SPEC.md sections 5, 6 and 10. */
 #include "repops/cpu/elements/philox.h"
 
 /* Blocks of four words that are generated together. */

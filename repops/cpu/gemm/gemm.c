@@ -229,8 +229,8 @@ static void place_strip(const part *s, int64_t i, int rows, int64_t j, float *sc
     r->t.ahead = NULL, r->t.ahead_step = r->t.ahead_turn = 0;
 }
 
-/* What runs after a panel of b that ends at column j: the next columns or, at the end of the last
- * block of rows, the first columns of the next k steps. */
+/* The operand that follows a panel of b ending at column j: the next columns or, at the end of the
+ * last block of rows, the first columns of the next k steps. */
 static const float *next_panel(const part *s, int64_t j) {
     const int last = j >= s->n && s->i0 + s->m >= s->g->m && s->k0 + s->k < s->g->k;
     return last ? b_at(s, 0) + s->k * s->g->b_row : b_at(s, j);

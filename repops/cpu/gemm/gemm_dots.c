@@ -51,7 +51,7 @@ RO_INLINE void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, i
     }
 }
 
-/* What to prefetch while the block at step p of `cols` columns of b is read: the next block of
+/* Where to prefetch while the block at step p of `cols` columns of b is read: the next block of
  * these columns, the first block of the next columns, or what b_ahead says. */
 RO_INLINE const float *block_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
     if (g->b_ahead)

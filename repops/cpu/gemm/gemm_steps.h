@@ -15,7 +15,7 @@ typedef enum {
     TILE_LANES,  /* see ro_tile_lanes */
 } tile_mode;
 
-/* What the steps of a tile prefetch. Lines and b are not prefetched together: where a has to be
+/* The prefetches of a tile's steps. Lines and b are not prefetched together: where a has to be
  * waited for, b is read so often that it stays in a cache. */
 typedef enum {
     ASK_LINES, /* the lines of t->ahead */

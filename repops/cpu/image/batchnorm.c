@@ -183,7 +183,7 @@ static void batchnorm(const ro_job *job, int64_t first, int64_t last) {
         end_stream();
 }
 
-/* What the rows of a tile of columns share. */
+/* Values that the rows of a tile of columns share. */
 typedef struct {
     float mean[TILE], rstd[TILE], scale[TILE], dbeta[TILE], dgamma[TILE];
 } shared;

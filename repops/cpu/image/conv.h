@@ -1,4 +1,4 @@
-/* What convolutions share: SPEC.md section 12.1 as products whose operand a is gathered from an
+/* Shared by convolutions: SPEC.md section 12.1 as products whose operand a is gathered from an
  * image while it is packed, so that no matrix of patches is ever in memory.
  *
  * Terms outside the image are absent. Where many rows of the product lack the same terms, these are

@@ -77,7 +77,7 @@ static void max_pool(const ro_job *job, int64_t first, int64_t last) {
 
 /* ---- sums: a few taps at a time, in groups of 64 ---- */
 
-/* What a tap's term is: an element, its part of a mean, or an element where this tap was chosen. */
+/* The term of a tap: an element, its part of a mean, or an element where this tap was chosen. */
 typedef enum { ELEMENT, PART, CHOSEN } term;
 
 typedef struct {

@@ -8,7 +8,7 @@ static void scale_exponentials(float *e, float r, float dloss, int64_t cols) {
         e[i] = ro_canon(e[i] * r * dloss);
 }
 
-/* What an ignored row has, whatever its x is. */
+/* Writes the results of an ignored row, which do not depend on its x. */
 static void clear_row(const ro_cross_entropy_job *j, int64_t row) {
     j->loss[row] = 0.0f;
     if (j->dx)

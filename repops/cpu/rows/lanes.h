@@ -14,7 +14,7 @@ enum { AT_ONCE = 16 };
 enum { AT_ONCE = VECTORS };
 #endif
 
-/* What terms are made from; which of it is there depends on the sum. */
+/* The values that terms are made from; each sum needs some of them. */
 typedef struct {
     const float *a, *b, *c;
     float mean, rstd;

@@ -4,7 +4,7 @@
 
 #include "repops/cpu/elements/functions.h"
 
-/* Of an array whose maximum is a zero: +0 if there is one. */
+/* The maximum of an array whose maximum is a zero: +0 if there is one, else -0. */
 static __attribute__((unused)) float largest_zero(const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         if (ro_to_bits(x[i]) == 0)

@@ -1,4 +1,4 @@
-/* What fused attention's kernels share (SPEC.md section 8). A block of 128 threads, 16 across and 8
+/* Shared by fused attention's kernels (SPEC.md section 8). A block of 128 threads, 16 across and 8
  * down, holds a tile of rows (queries or, for the gradients of keys and values, keys) and meets the
  * other side 128 columns at a time:
  *
@@ -42,12 +42,12 @@ struct attend_rows {
     int64_t sequence, head, row;
     ro_divider heads; /* of a sequence */
 
-    /* Of head h of all the batch. */
+    /* The offset of head h of all the batch. */
     RO_DEVICE int64_t of(int h) const {
         const int s = heads.short_quotient(h);
         return s * sequence + (h - s * (int)heads.divisor) * head;
     }
-    /* Of row i of the heads from h on, which have `tokens` rows each. */
+    /* The offset of row i of the heads from h on, which have `tokens` rows each. */
     RO_DEVICE int64_t line(int h, const ro_divider &tokens, int64_t i) const {
         const int64_t skipped = tokens.quotient(i);
         return of(h + (int)skipped) + (i - skipped * tokens.divisor) * row;
@@ -245,12 +245,12 @@ template <int EACH> struct score_sums {
     }
 };
 
-/* What keys have beside their products, of sequence by sequence; NULL: nothing. */
+/* The bias of keys, sequence by sequence; NULL: none. */
 struct attend_bias {
     const float *of;
-    ro_divider heads; /* of keys, of a sequence */
+    ro_divider heads; /* the heads of keys of a sequence */
 
-    /* Of head `head` of all the batch, which has `keys`, from key `from` on. */
+    /* The bias of head `head` of all the batch, which has `keys`, from key `from` on. */
     RO_DEVICE const float *at(int head, int64_t keys, int64_t from) const {
         return of ? of + heads.quotient(head) * keys + from : nullptr;
     }

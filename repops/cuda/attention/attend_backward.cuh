@@ -21,7 +21,7 @@ struct backward_job {
     int causal, fours;
 };
 
-/* Of a query. */
+/* The statistics of a query. */
 struct query_statistics {
     float m, r, delta; /* r = 1 / l */
 

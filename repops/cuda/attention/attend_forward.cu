@@ -19,8 +19,8 @@ struct forward_job {
     int causal, fours;
 };
 
-/* Of a row of the tile, in shared memory: registers are for sums. The block's maximum and sum, and
- * those of all blocks so far. */
+/* The statistics of a row of the tile: maximum and sum of the block, and of all blocks so far. They
+ * lie in shared memory, as registers are for sums. */
 struct row_statistics {
     float mc, lc;
     int32_t m; /* key */
@@ -114,7 +114,7 @@ template <int D, int EACH> struct forward_tile {
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
             const int row = computed_here(down()) + r * AT_DOWN, count = bound[r];
-            /* Of nothing but -inf, each is -inf still. */
+            /* If all scores are -inf, each of them minus 0 is still -inf. */
             const float m = key[r] == RO_KEY_LEAST ? 0.0f : ro_of_key(key[r]);
             float e[AT_EACH];
 #pragma unroll

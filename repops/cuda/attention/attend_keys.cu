@@ -82,7 +82,7 @@ template <int D, int EACH> struct key_tile {
             fetch(block(index + 1), 0, slot);
         return now;
     }
-    /* Of the block's queries. */
+    /* Reads the statistics of the block's queries. */
     RO_DEVICE void find_statistics(const query_block &b) const {
         const int64_t first = b.head * j.queries + b.from;
         for (int i = threadIdx.x; i < count(b); i += AT_THREADS)

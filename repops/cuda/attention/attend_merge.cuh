@@ -4,7 +4,7 @@
 
 #include "repops/cuda/attention/attend.cuh"
 
-/* Of each query and block: ac [..., blocks, D], mc and lc [..., blocks]. */
+/* Results per query and block: ac [..., blocks, D], mc and lc [..., blocks]. */
 struct attend_blocks {
     float *ac, *mc, *lc;
     int64_t blocks;

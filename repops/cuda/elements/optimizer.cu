@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(STEP_THREADS)
     step_elements<1>(p, u, clip, from + whole, from + end);
 }
 
-/* Those with elements of the next parameters, as many as fit; returns the number of blocks. */
+/* Lists the next parameters that have elements, as many as fit. Returns the number of blocks. */
 static int64_t fill_list(adamw_list *list, int64_t count, const ro_adamw_parameter *parameter,
                          int64_t *next) {
     int64_t blocks = 0;

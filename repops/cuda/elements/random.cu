@@ -1,4 +1,4 @@
-/* What needs Philox, SPEC.md sections 5, 6, 10 and 12.4. */
+/* Operators that need Philox, SPEC.md sections 5, 6, 10 and 12.4. */
 #include "repops/cuda/rows/rows.cuh"
 #include "repops/src/philox.h"
 
@@ -118,7 +118,7 @@ static ro_status permutation(ro_cuda *d, const ro_call *call, const void *const 
     });
 }
 
-/* Which of `count` records row `row` of a batch reads. */
+/* Finds which of `count` records row `row` of a batch reads. */
 struct shuffle {
     source s;
     uint64_t batch, first, count;

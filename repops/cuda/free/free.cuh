@@ -19,7 +19,7 @@
 #define FREE_NAME(name) name##_f64
 #endif
 
-/* What differs with the type may not share names between objects. */
+/* Code that depends on the type may not share names between objects. */
 namespace FREE_SPACE {
 
 /* bound: NULL if nobody wants it. */
@@ -97,7 +97,7 @@ struct partial {
         sum = sum + p.sum;
         size += p.size;
     }
-    /* Of n terms with `roundings` each. */
+    /* The sum of n terms with `roundings` each. */
     RO_DEVICE approx value(int64_t n, double roundings) const {
         return approx{sum, sum_error(n, roundings) * size};
     }

@@ -137,7 +137,8 @@ struct windows : gather {
     }
 };
 
-/* Of conv2d_dx: column ci of step (tap, f) is w[tap, ci, f]; the taps are first + p * next. */
+/* The filters of conv2d_dx: column ci of step (tap, f) is w[tap, ci, f]; taps are first + p *
+ * next. */
 struct filters {
     const float *weights;
     int64_t channels, all, kernel_w; /* of a group; filters of all groups */
@@ -173,7 +174,7 @@ struct rows_place {
     }
 };
 
-/* Of positions: spread.h, spread.w pixels apart, from pixel first on. */
+/* Where positions lie: spread.h, spread.w pixels apart, from pixel `first` on. */
 struct pixels_place {
     ro_divider count_h, count_w;
     twice first, spread, size;
@@ -268,7 +269,7 @@ __global__ void __launch_bounds__(TILE_THREADS, 1)
     const int64_t end = (piece + 1) * p.terms;
     k.to = k.to < end ? k.to : end;
     k.from = k.from > piece * p.terms ? k.from / STEP * STEP : piece * p.terms;
-    /* What this thread copies: one step and four lanes of either operand, 16 lanes apart. */
+    /* This thread copies one step and four lanes of either operand, 16 lanes apart. */
     const int a_k = a_along_k ? low : high, a_i = a_along_k ? high : low;
     const int b_k = b_along_k ? low : high, b_i = b_along_k ? high : low;
     typename A::lane a_lane[EACH];

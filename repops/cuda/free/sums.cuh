@@ -233,7 +233,7 @@ struct entries {
         const int64_t left = rows - entry * per;
         return (real)(left < per ? left : per);
     }
-    /* Of a group's rows. */
+    /* The number of a group's rows. */
     RO_DEVICE real all(const column_group &g) const {
         const int64_t left = rows - g.row * per;
         return (real)(left < g.rows * per ? left : g.rows * per);
@@ -298,7 +298,7 @@ struct weights {
     RO_DEVICE bool counts(int64_t c) const {
         return ro_to_bits(mc[c]) != RO_MINUS_INFINITY_BITS;
     }
-    /* Of a block that counts: the argument. */
+    /* The exponential's argument for a block that counts. */
     RO_DEVICE real distance(int64_t c) const {
         return count == 1 ? 0 : (real)mc[c] - (real)greatest;
     }

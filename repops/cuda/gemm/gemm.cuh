@@ -64,8 +64,8 @@ RO_DEVICE float gemm_result(float total, float alpha, float beta, const float *c
 
 /* ---- where a thread is ---- */
 
-/* What a block computes. Tiles are numbered column by column within groups of eight rows of tiles,
- * so that neighbouring blocks share operands. A group has no more rows than exist, so that an int
+/* The work of a block. Tiles are numbered column by column within groups of eight rows of tiles, so
+ * that neighbouring blocks share operands. A group has no more rows than exist, so that an int
  * counts its tiles. */
 struct gemm_block {
     int tile_m, tile_n, batch, unit;

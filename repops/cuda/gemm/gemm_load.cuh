@@ -9,7 +9,7 @@
 
 #include "repops/cuda/ptx.cuh"
 
-/* What one thread copies: OUTERS x STEPS pieces of V floats, from (outer, k) on. The pieces of a
+/* The copies of one thread: OUTERS x STEPS pieces of V floats, from (outer, k) on. The pieces of a
  * line are shared evenly by LANES lanes, at most a warp. */
 template <int T, int W, int K, bool along_k, int V> struct gemm_share {
     static constexpr int PIECES = W / V & -(W / V);

@@ -236,8 +236,8 @@ RO_DEVICE uint32_t key_at(const sum_plan &p, int64_t at) {
     return at >= 0 && at < p.positions ? p.sorted[at].key : NO_ID;
 }
 
-/* That of the warp's position, unless there are more than a group. Lane k has the key of the
- * block's position k - 1. */
+/* The run that begins at the warp's position, unless it has more than a group of positions. Lane k
+ * has the key of the block's position k - 1. */
 RO_DEVICE id_run short_run(const sum_plan &p, int64_t first, uint32_t key) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const uint32_t before = __shfl_sync(RO_ALL_LANES, key, warp);

@@ -10,7 +10,7 @@ struct keyed {
     uint32_t key, position;
 };
 
-/* Those of each id are ascending; ids outside the table come last. */
+/* Positions sorted by id, ascending for each id; ids outside the table come last. */
 struct ro_sorted_ids {
     const keyed *list;
     int64_t rows; /* of the table, ID_END at most: they are these ids */

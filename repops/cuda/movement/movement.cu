@@ -105,7 +105,7 @@ static ro_status pad(ro_cuda *d, const ro_call *call, const void *const *in, voi
     return by_size(call, [=](auto t) { return pad_as<decltype(t)>(d, call, in, out); });
 }
 
-/* What is read outside a tensor. */
+/* The value that is read outside a tensor. */
 template <class T> static T outside_of(const ro_call *call) {
     const uint32_t value = call->output.dtype == RO_F32 ? RO_QNAN_BITS : 0;
     if constexpr (sizeof(T) == 16)

@@ -30,8 +30,8 @@ struct others {
     }
 };
 
-/* Of dimension `a` (the input's last one) and `b` (the output's last one): sizes; the input's step
- * along b, the output's along a. */
+/* The tiles of dimensions `a` (the input's last one) and `b` (the output's last one): sizes; the
+ * input's step along b, the output's along a. */
 struct tile_plan {
     int64_t a, b, x_step, y_step;
     ro_divider a_tiles, b_tiles;

@@ -107,7 +107,7 @@ RO_DEVICE float sum_block(const float *x, int from, int end, float m, float *cac
     return ro_fold<1>(lane);
 }
 
-/* What is cached are whole blocks, or all. */
+/* Sums the blocks of a row. The cached elements are whole blocks, or all. */
 template <int THREADS>
 RO_DEVICE void sum_blocks(const float *x, int cols, int cached, float m, float *cache,
                           row_scratch *s) {
@@ -131,7 +131,7 @@ RO_DEVICE void sum_blocks(const float *x, int cols, int cached, float m, float *
             if (i + 32 * k < parts)
                 lane[k] = lane[k] + s->part[i + 32 * k];
     const float sum = ro_fold<1>(lane);
-    /* Of an infinite m, and of a NaN, some x - m is a NaN, which exp_below has not seen. */
+    /* If m is infinite or a NaN, some x - m is a NaN, which exp_below has not seen. */
     const bool finite = ro_abs(m) < ro_from_bits(RO_INFINITY_BITS);
     if (threadIdx.x == 0)
         s->l = !finite ? ro_from_bits(RO_QNAN_BITS) : parts == 1 ? s->part[0] : sum;
@@ -164,7 +164,7 @@ RO_DEVICE void write_gradient(const float *x, float *dx, int cols, int cached, c
         __stcs(dx + id, ro_canon((exp_below(target) * r - 1.0f) * dloss));
 }
 
-/* What an ignored row has, whatever its x is. */
+/* Writes the results of an ignored row, which do not depend on its x. */
 template <int THREADS> RO_DEVICE void clear_row(const ro_cross_entropy_job &j, int64_t row) {
     if (threadIdx.x == 0)
         j.loss[row] = 0.0f;

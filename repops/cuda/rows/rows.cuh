@@ -1,5 +1,5 @@
-/* What works on rows: loads and stores of four neighbours, maps over rows, and the lanes of R
- * (SPEC.md section 3.2) in a warp. */
+/* Tools for kernels on rows: loads and stores of four neighbours, maps over rows, and the lanes of
+ * R (SPEC.md section 3.2) in a warp. */
 #ifndef REPOPS_CUDA_ROWS_CUH
 #define REPOPS_CUDA_ROWS_CUH
 

@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* What a context computes on: "NVIDIA H200 (sm_90, driver for CUDA 12.4)"; the backend's name for
- * CPUs. */
+/* The device a context computes on: "NVIDIA H200 (sm_90, driver for CUDA 12.4)"; the backend's name
+ * for CPUs. */
 RO_API const char *ro_ctx_device(const ro_ctx *ctx);
 /* 1 if ro_alloc gives memory that the program itself can read and write. */
 RO_API int ro_ctx_in_host_memory(const ro_ctx *ctx);

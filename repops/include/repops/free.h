@@ -34,7 +34,7 @@ typedef struct {
 
 /* Built-in simulated profile i, NULL after the last one. */
 RO_API const ro_profile *ro_profile_at(int i);
-/* Those and "cuda". NULL if no built-in profile has the name; NULL is no name. */
+/* Finds these profiles and "cuda". NULL if no built-in profile has the name; NULL is no name. */
 RO_API const ro_profile *ro_profile_by_name(const char *name);
 /* RO_ERR_ARG and a sentence in `why`, which may be NULL, if a member is out of range. */
 RO_API RO_MUST_USE ro_status ro_profile_check(const ro_profile *profile, char *why,
@@ -72,7 +72,7 @@ typedef struct {
     uint32_t bits; /* 1..32 */
 } ro_close_call;
 
-/* What following a report makes of one's own y, SPEC 14.3. A NaN or an infinity stays itself. */
+/* Rounds one's own y by a reported call, SPEC 14.3. A NaN or an infinity stays itself. */
 RO_API float ro_round_called(double y, int bits, const ro_close_call *call);
 
 typedef struct {

@@ -65,8 +65,8 @@ typedef struct {
     int64_t kv_rows;
     /* Not 0: queries are the last T of S positions, and query i admits keys j <= i + S - T. */
     int causal;
-    /* Of the scores. A program's own 1 / sqrtf(d) may differ between compilers and libraries, and
-     * with it every bit of the result: use a constant, or operator rsqrt. */
+    /* The scores' factor. A program's own 1 / sqrtf(d) may differ between compilers and libraries,
+     * and with it every bit of the result: use a constant, or operator rsqrt. */
     float scale;
     const ro_attention_dropout *dropout; /* NULL: none; with causal it needs T = S */
     /* [B, S], whatever kv_rows is: added to every score of a key, -inf for padding, else +0. NULL:

@@ -55,8 +55,8 @@ typedef struct {
     double value, bound;
 } ro_bounded;
 
-/* Of an operator of ro_op_is_free; of others the bound is NaN. It reads no element of the inputs
- * that ro_ref_element of the same element does not read. */
+/* Bounds an element of an ro_op_is_free operator; of others the bound is NaN. It reads no element
+ * of the inputs that ro_ref_element of the same element does not read. */
 RO_API ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access *in);
 
 /* The same as a fold, of those that have steps: ro_ref_begin, then ro_ref_steps() times step, then
