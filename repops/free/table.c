@@ -1,5 +1,7 @@
 #include "repops/free/kernel.h"
 
+ro_free_find RO_FREE_NAME(ro_free_kernel); /* for repops/src/free_kernels.c, which names them all */
+
 const ro_free_kernel *RO_FREE_NAME(ro_free_kernel)(int op) {
     static ro_free_find *const families[] = {
         RO_FREE_NAME(ro_free_products),    RO_FREE_NAME(ro_free_conv),

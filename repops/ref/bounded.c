@@ -1,5 +1,6 @@
 /* The table of bounded elements, and what they admit. SPEC.md section 14.5. */
 #include "repops/ref/bounded.h"
+#include "repops/free.h"
 #include "repops/src/fpenv.h"
 #include "repops/src/rounding.h"
 
