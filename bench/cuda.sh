@@ -7,8 +7,7 @@
 end=$(($(date +%s) + ${BUDGET:-470}))
 . tests/cuda/setup
 if [ -z "${BUILT:-}" ]; then
-    nvcc=${NVCC:-nvcc}
-    command -v "$nvcc" > /dev/null || { echo "$0: no nvcc: install the CUDA toolkit, or set NVCC" >&2; exit 1; }
+    nvcc=$(sh repops/cuda/find_nvcc 2>&1) || { echo "$0: $nvcc" >&2; exit 1; }
     make --no-print-directory -j"$(nproc)" BUILD="$build" "$build/bench/cuda" > "$build/bench-cuda.log" 2>&1 ||
         { tail -n 20 "$build/bench-cuda.log"; exit 1; }
 fi
@@ -21,7 +20,8 @@ trap 'exit 143' INT TERM
 python=${PYTHON:-python3}
 # The toolkit's cuBLAS, or PyTorch's.
 find_blas() {
-    toolkit=$(dirname "$(readlink -f "$(command -v "${NVCC:-nvcc}")")" 2> /dev/null)
+    nvcc=$(sh repops/cuda/find_nvcc 2> /dev/null)
+    toolkit=$(dirname "$(readlink -f "$(command -v "${nvcc%% *}")")" 2> /dev/null)
     packages=$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2> /dev/null)
     for file in "$toolkit"/../lib64/libcublas.so.1? "$toolkit"/../targets/*/lib/libcublas.so.1? /usr/local/cuda*/lib64/libcublas.so.1? \
         "$packages"/nvidia/*/lib/libcublas.so.1?; do

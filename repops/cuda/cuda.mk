@@ -2,7 +2,10 @@
 
 # Besides the reports of a compilation its PTX is kept: tests/lint/ptx.sh looks at both.
 
-NVCC ?= nvcc
+# NVCC may have options; nvcc takes its host compiler from NVCC_CCBIN, too. Looked for when it is first needed.
+ifeq ($(origin NVCC),undefined)
+NVCC = $(eval NVCC := $(or $(shell sh repops/cuda/find_nvcc 2> /dev/null),nvcc))$(NVCC)
+endif
 cuda_src := $(filter-out repops/cuda/free/%,$(wildcard repops/cuda/*.cu repops/cuda/*/*.cu))
 cuda_free = $(foreach real,f32 f64,$(1)/$(real)/free.o)
 # Every architecture has code of its own, or runs that of an older one of its major version. Sources know two kinds: sm_75,
@@ -25,11 +28,13 @@ define nvcc_rule
 	@grep -E 'warning|error' $(@:.o=.ptxas) || true
 	@mv $(@:.o=.keep)/*.ptx $(@D) && rm -rf $(@:.o=.keep)
 endef
-# Objects for other architectures are made again: what runs would be their PTX, translated by the driver.
+# Objects for other architectures are made again: what runs would be their PTX, translated by the driver. Those of another nvcc, too,
+# once it is known to compile what it is given.
 cuda_archs := $(BUILD)/obj/repops/cuda/archs
+cuda_by = $(CUDA_ARCHS), $(NVCC) $(NVCC_CCBIN)
 $(cuda_archs): FORCE
 	@mkdir -p $(@D)
-	@[ "$$(cat $@ 2> /dev/null)" = "$(CUDA_ARCHS)" ] || echo "$(CUDA_ARCHS)" > $@
+	@[ "$$(cat $@ 2> /dev/null)" = "$(cuda_by)" ] || { NVCC="$(NVCC)" sh repops/cuda/find_nvcc --check && echo "$(cuda_by)" > $@; }
 FORCE:
 .PHONY: FORCE
 $(BUILD)/obj/repops/cuda/%.o: repops/cuda/%.cu $(cuda_archs)

@@ -5,8 +5,7 @@
 # Usage: tests/lint/ptx.sh [BUILD_DIR]. Skipped without nvcc.
 set -u
 build=${1:-build}
-nvcc=${NVCC:-nvcc}
-command -v "$nvcc" > /dev/null || { echo "no nvcc: device code was neither compiled nor looked at"; exit 77; }
+nvcc=$(sh repops/cuda/find_nvcc 2>&1) || { echo "$nvcc: device code was neither compiled nor looked at"; exit 77; }
 [ -z "${SANITIZED:-}" ] || { echo "the compiler's output is the same under sanitizers"; exit 77; }
 objects=$build/obj/repops/cuda
 make --no-print-directory -j"$(nproc)" BUILD="$build" cuda > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
@@ -20,10 +19,10 @@ forbidden_free="$of_all|(add|sub|mul|fma)\.(sat\.)?f64 |\.r[zmp]\.f64"
 # A planted contraction: the same scan must see what the compiler may do without our flags.
 planted=$build/planted_ptx
 printf '%s\n' '__global__ void k(float *x) { x[0] = x[1] * x[2] + __expf(x[3]); x[4] = x[5] + x[6]; }' > "$planted.cu"
-"$nvcc" -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
+$nvcc -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
 [ "$(grep -cE "$forbidden" "$planted.ptx")" -ge 2 ] || { echo "planted: the scan sees no contraction"; bad=1; }
 printf '%s\n' '__global__ void k(double *x) { x[0] = x[1] * x[2] + x[3]; x[4] = x[5] + x[6]; }' > "$planted.cu"
-"$nvcc" -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
+$nvcc -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
 grep -qE "$forbidden_free" "$planted.ptx" || { echo "planted: the scan sees no contraction in binary64"; bad=1; }
 
 sources=$(cd repops/cuda && ls ./*.cu ./*/*.cu | grep -v /free/ | sed "s/\.cu$//")
@@ -48,7 +47,7 @@ unspelled() {
         while IFS=: read -r file line; do sed -n "${line}p" "$file" | grep -qi fma || echo "$file:$line"; done
 }
 printf '%s\n' '__global__ void k(float *x) {' 'x[0] = __fmaf_rn(x[1], x[2], x[3]);' 'x[4] = x[1] * x[2] + x[5]; }' > "$planted.cu"
-"$nvcc" -arch=compute_80 -lineinfo -ptx "$planted.cu" -o "$planted.ptx" || exit 1
+$nvcc -arch=compute_80 -lineinfo -ptx "$planted.cu" -o "$planted.ptx" || exit 1
 [ "$(unspelled "$planted.ptx" | sed 's/.*://')" = 3 ] || { echo "planted: the contraction on line 3 is not seen"; bad=1; }
 rm -rf "$build/lines"
 make --no-print-directory -j"$(nproc)" BUILD="$build" cuda-lines > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
@@ -67,7 +66,7 @@ torn() {
             if (((p[1], first) in at) && ((p[1], first + 4) in at) && ((p[1], first + 8) in at) && ((p[1], first + 12) in at)) print kernel }' "$1"
 }
 printf '%s\n' '__global__ void k(float *x) { x[4] = x[0]; x[5] = x[1]; x[6] = x[2]; x[7] = x[3]; }' > "$planted.cu"
-"$nvcc" -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
+$nvcc -arch=compute_80 -ptx "$planted.cu" -o "$planted.ptx" || exit 1
 [ -n "$(torn "$planted.ptx")" ] || { echo "planted: four stores are not seen"; bad=1; }
 for name in $sources; do
     hits=$(torn "$objects/$name.compute_80.ptx" | sort -u)
