@@ -1,12 +1,13 @@
-/* Roots of RFC 6962 trees over tensors in leaves of 1 KiB: SHA-256 (FIPS 180-4), a thread to a leaf
- * and then to a node, all tensors of a state in one launch per level. A level pairs the nodes of
- * the one below from the left and passes an odd last one up as it is, which is RFC 6962's split at
- * the largest power of two. */
+/* Roots of RFC 6962 trees over tensors in leaves of RO_TREE_LEAF: SHA-256 (FIPS 180-4), a thread to
+ * a leaf and then to a node, all tensors of a state in one launch per level. A level pairs the
+ * nodes of the one below from the left and passes an odd last one up as it is, which is RFC 6962's
+ * split at the largest power of two. */
 #include <stdlib.h>
 
 #include "repops/cuda/ptx.cuh"
+#include "repops/device.h"
 
-enum { LEAF = 1024, TREE_THREADS = 128 };
+enum { LEAF = RO_TREE_LEAF, TREE_THREADS = 128 };
 
 struct alignas(16) digest {
     uint32_t word[8];
@@ -66,7 +67,7 @@ RO_DEVICE void compress(digest *hash, uint32_t w[16], uint32_t one) {
         hash->word[i] += s[i];
 }
 
-/* H(0x00 || 1024 bytes): everything lies one byte further on than in memory. */
+/* H(0x00 || LEAF bytes): everything lies one byte further on than in memory. */
 RO_DEVICE digest whole_leaf(const uint4 *data, uint32_t one) {
     digest hash = initial();
     uint32_t w[16], before = 0;

@@ -2,15 +2,15 @@
 #ifndef VD_COMMIT_H
 #define VD_COMMIT_H
 
-#include "repops/repops.h"
+#include "repops/device.h"
 #include "verde/base/base.h"
 
 enum {
     VD_HASH_SIZE = 32,
     VD_KEY_SIZE = 32,
     VD_SIGNATURE_SIZE = 64,
-    VD_LEAF_SIZE = 1024, /* bytes of a tensor's leaf; the last one may be shorter */
-    VD_PROOF_MAX = 64,   /* longest audit path */
+    VD_LEAF_SIZE = RO_TREE_LEAF, /* bytes of a tensor's leaf; the last one may be shorter */
+    VD_PROOF_MAX = 64,           /* longest audit path */
 };
 
 typedef struct {

@@ -39,10 +39,12 @@ RO_API RO_MUST_USE ro_status ro_wait(ro_ctx *ctx);
  * by ro_ctx_destroy. */
 RO_API size_t ro_ctx_peak(ro_ctx *ctx);
 
-/* Roots of the RFC 6962 trees (SHA-256) over the bytes of `count` tensors in leaves of 1 KiB, the
- * last one of each shorter: how verde commits to tensors, without copying them. data[i] has size[i]
- * bytes, at least 1; root, in host memory, has room for count * 32 bytes. RO_ERR_UNSUPPORTED in
- * host memory. Waits. */
+enum { RO_TREE_LEAF = 1024 }; /* bytes of a leaf */
+
+/* Roots of the RFC 6962 trees (SHA-256) over the bytes of `count` tensors in leaves of
+ * RO_TREE_LEAF, the last one of each shorter: how verde commits to tensors, without copying them.
+ * data[i] has size[i] bytes, at least 1; root, in host memory, has room for count * 32 bytes.
+ * RO_ERR_UNSUPPORTED in host memory. Waits. */
 RO_API RO_MUST_USE ro_status ro_tree_roots(ro_ctx *ctx, int64_t count, const void *const *data,
                                            const size_t *size, uint8_t *root);
 
