@@ -254,7 +254,10 @@ static ro_status check_device(ro_cuda *d, const cudaDeviceProp *properties, int 
                             "cuda:%d: the device is too old: sm_75 is needed, on %s", d->index,
                             d->name);
     if (!properties->memoryPoolsSupported)
-        return ro_cuda_fail(d, RO_ERR_DEVICE, "cuda:%d: no memory pools on %s", d->index, d->name);
+        return ro_cuda_fail(d, RO_ERR_DEVICE,
+                            "cuda:%d: no memory pools on %s, as on some virtual GPUs: a context "
+                            "allocates from one of its own",
+                            d->index, d->name);
     return RO_OK;
 }
 
