@@ -15,6 +15,9 @@ NVARCH = $(foreach a,$(CUDA_ARCHS),-gencode=arch=compute_$(if $(filter 75,$(a)),
          -gencode=arch=compute_80,code=compute_80
 NVFLAGS := -std=c++20 --extended-lambda -O3 -I. -Irepops/include -fmad=false -ftz=false -prec-div=true \
            -prec-sqrt=true -Xcompiler=-fPIC,-fvisibility=hidden,-ffp-contract=off,-fno-fast-math,-Wall -Xptxas=-v -Xfatbin=-compress-all
+# Steps of k that the inner loop of products has code for, 4, 8 or 16 (gemm/gemm.cuh); empty: all of a stage.
+GEMM_UNROLL ?=
+NVFLAGS += $(if $(GEMM_UNROLL),-DRO_GEMM_UNROLL=$(GEMM_UNROLL))
 # Free kernels promise no bits and have no asynchronous copies: sm_86 (and sm_89) runs sm_80's, and all share one PTX.
 FREE_NVARCH = $(foreach a,$(if $(filter 80,$(CUDA_ARCHS)),$(filter-out 86 89,$(CUDA_ARCHS)),$(CUDA_ARCHS)),-gencode=arch=compute_75,code=sm_$(a)) \
               -gencode=arch=compute_75,code=compute_75
@@ -31,7 +34,7 @@ endef
 # Objects for other architectures are made again: what runs would be their PTX, translated by the driver. Those of another nvcc, too,
 # once it is known to compile what it is given.
 cuda_archs := $(BUILD)/obj/repops/cuda/archs
-cuda_by = $(CUDA_ARCHS), $(NVCC) $(NVCC_CCBIN)
+cuda_by = $(CUDA_ARCHS), $(NVCC) $(NVCC_CCBIN) $(GEMM_UNROLL)
 $(cuda_archs): FORCE
 	@mkdir -p $(@D)
 	@[ "$$(cat $@ 2> /dev/null)" = "$(cuda_by)" ] || { NVCC="$(NVCC)" sh repops/cuda/find_nvcc --check && echo "$(cuda_by)" > $@; }

@@ -13,6 +13,12 @@
 
 #include "repops/cuda/gemm/gemm_load.cuh"
 
+/* Steps of k that the inner loop has code for: 0 for all of a stage's, else 4, 8 or 16. The bits
+ * are the same; `make GEMM_UNROLL=8 cuda`, and bench/cuda.sh compares them. */
+#if !defined(RO_GEMM_UNROLL)
+#define RO_GEMM_UNROLL 0
+#endif
+
 /* M x N elements, computed by threads of TM x TN. LANES_M of a warp's lanes lie along m. A stage
  * has K steps. */
 template <int m, int n, int tm, int tn, int lanes_m, int k, int stages, bool shared_totals,
@@ -27,6 +33,8 @@ struct gemm_tile {
      * stay aligned. */
     static constexpr int PITCH_A = M + 4, PITCH_B = N + 4, STAGE = K * (PITCH_A + PITCH_B);
     static constexpr int TOTALS = shared_totals ? M * N : 0;
+    static constexpr int UNROLL = RO_GEMM_UNROLL ? RO_GEMM_UNROLL : K;
+    static_assert(UNROLL % 2 == 0 && K % UNROLL == 0, "fragments alternate; whole loops alone");
 };
 
 struct gemm_shape {
@@ -139,18 +147,24 @@ template <class Tile> struct gemm_sums {
     RO_DEVICE void multiply(const float *a, const float *b) {
         float fragment[2][Tile::TM + Tile::TN];
         load(a, b, fragment[0]);
+#pragma unroll 1
+        for (int first = 0; first < Tile::K; first += Tile::UNROLL)
 #pragma unroll
-        for (int k = 0; k < Tile::K; k++) {
-            const float *now = fragment[k % 2];
-            if (k + 1 < Tile::K)
-                load(a + (k + 1) * Tile::PITCH_A, b + (k + 1) * Tile::PITCH_B,
-                     fragment[(k + 1) % 2]);
+            for (int u = 0; u < Tile::UNROLL; u++) {
+                const int next = first + u + 1;
+                if (next < Tile::K)
+                    load(a + next * Tile::PITCH_A, b + next * Tile::PITCH_B, fragment[(u + 1) % 2]);
+                add(fragment[u % 2]);
+            }
+    }
+
+    /* One step. */
+    RO_DEVICE void add(const float *fragment) {
 #pragma unroll
-            for (int i = 0; i < Tile::TM; i++)
+        for (int i = 0; i < Tile::TM; i++)
 #pragma unroll
-                for (int j = 0; j < Tile::TN; j++)
-                    at[i][j] = ro_fma(now[i], now[Tile::TM + j], at[i][j]);
-        }
+            for (int j = 0; j < Tile::TN; j++)
+                at[i][j] = ro_fma(fragment[i], fragment[Tile::TM + j], at[i][j]);
     }
 
     /* Multiplies a stage that the mask divides: row i admits step k if sign * (k - i) + distance <=
