@@ -3,8 +3,10 @@
 # is a process of its own, so that one that breaks the device leaves the others. Needs nvcc and a C compiler; cuBLAS and PyTorch are peers where
 # they are (BENCH_CUBLAS: its file; PYTHON: python3).
 # Usage: bench/cuda.sh BUILD_DIR [--small | --quick] [ARGUMENT...]; --small: tiny sizes on the shim (tests/simt), without a GPU; others:
-# bench/cuda.c. Stops after BUDGET seconds (470), of which on a GPU building is a part; BUILT=1: see tests/cuda/setup.
-end=$(($(date +%s) + ${BUDGET:-470}))
+# bench/cuda.c. Stops after BUDGET seconds (3600, which a machine of four cores does not need), of which on a GPU building is a part, and names
+# what there was no time for with the command that runs it; BUILT=1: see tests/cuda/setup. Products come first, once for each UNROLL ("16 8 4"):
+# how many steps of k their inner loop has code for (repops/cuda/gemm/gemm.cuh). The bits are the same, and the library has what is last.
+end=$(($(date +%s) + ${BUDGET:-3600}))
 . tests/cuda/setup
 if [ -z "${BUILT:-}" ]; then
     nvcc=$(sh repops/cuda/find_nvcc 2>&1) || { echo "$0: $nvcc" >&2; exit 1; }
@@ -72,8 +74,26 @@ lost() {
     printf '%-34s %11s  %s\n' "$1" "$2" "$3" | tee -a "$temp/table" >&2
     printf '{"work": "%s", "result": "%s", "ours_ms": null, "note": "%s"}\n' "$1" "$2" "$3" > "$temp/$number.lost.json"
 }
-bad=0 number=0
+# Products with the inner loop unrolled otherwise, in libraries of their own: a table for each, and $folder/unroll-<steps>.json.
+unrolled() {
+    steps=$1 other=$build/unroll$1
+    if [ -z "${BUILT:-}" ]; then
+        make --no-print-directory -j"$(nproc)" BUILD="$other" CUDA_ARCHS="${CUDA_ARCHS:-$arch}" GEMM_UNROLL="$steps" cuda > "$build/unroll.log" 2>&1 ||
+            { tail -n 5 "$build/unroll.log"; return 1; }
+    fi
+    [ -e "$other/lib/librepops_cuda.so.1" ] || { echo "$other/lib/librepops_cuda.so.1 is not there: not timed"; return; }
+    left=$((end - $(date +%s)))
+    [ $left -gt 5 ] || { echo "products, $steps steps of k unrolled: no time was left"; return; }
+    printf '\nproducts, %s steps of k unrolled\n' "$steps"
+    shift
+    REPOPS_CUDA_LIBRARY="$other/lib/librepops_cuda.so.1" timeout -k 5 $((left < 200 ? left : 200)) "$build/bench/cuda" "$@" --only products \
+        --table "$temp/unroll" --json "$folder/unroll-$steps.json"
+}
+bad=0 number=0 left_out=
 : > "$temp/table"
+if [ -z "$small$quick" ] && echo "$parts" | grep -qx products; then
+    for steps in ${UNROLL-16 8 4}; do unrolled "$steps" "$@" >&2 || bad=$((bad + 1)); done
+fi
 for part in $parts; do
     number=$((number + 1)) left=$((end - $(date +%s)))
     if [ $left -gt 5 ]; then
@@ -89,16 +109,18 @@ for part in $parts; do
         0) ;;
         1) [ -e "$temp/$number.json" ] || lost "$part" FAILED "did not begin" ;;
         2) exit 2 ;; # the command line
-        124 | 137) lost "$part" "cut off" "after $left s" ;;
+        124 | 137) lost "$part" "cut off" "after $left s"; left_out="$left_out,$part" ;;
         *) lost "$part" FAILED "ended with exit code $code" ;;
         esac
     else
         lost "$part" skipped "no time was left"
+        left_out="$left_out,$part"
     fi
     merge
 done
 
 printf '\n%s: %s\n%-34s %11s %11s %7s %6s\n' "$device" "$facts" work "ours, ms" "peer, ms" ratio wanted
 cat "$temp/table"
+[ -z "$left_out" ] || echo "There was no time for some: make bench-cuda ARGS=\"--only ${left_out#,}\", or BUDGET=7200 make bench-cuda"
 echo "$folder/bench.json"
 [ $bad -eq 0 ]

@@ -129,8 +129,10 @@ $(BUILD)/cuda/device: tests/cuda/device.cu
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) -cudart static $< -o $@
 # What both run, made where there is time for it: make cuda-kit CUDA_ARCHS=90; then, where the GPU is, BUILT=1 make bench-cuda.
+UNROLL ?= 16 8 4
 cuda-kit:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/gpu cuda cuda-tests $(addprefix $(BUILD)/gpu/,bench/cuda cuda/device)
+	@for steps in $(UNROLL); do $(MAKE) --no-print-directory BUILD=$(BUILD)/gpu/unroll$$steps GEMM_UNROLL=$$steps cuda || exit 1; done
 	@strip -g $(addprefix $(BUILD)/gpu/,bin/repops-conform cuda/cases cuda/sgemm cuda/tree cuda/memory cuda/fused cuda/free cuda/training bench/cuda)
 	@rm -f $(BUILD)/gpu/cuda/*.d $(BUILD)/gpu/bench/*.d
 .PHONY: cuda-tests cuda-kit

@@ -2,10 +2,17 @@
 # Bits on a GPU: the golden table, random cases beside the CPU, training, work under load, compute-sanitizer. Each part's line is printed,
 # and bench/results/<device>/test.json rewritten, when it ends; all that was said is beside it, in test.log; the table comes once more at the
 # end. Needs nvcc and a C compiler.
-# Usage: tests/cuda/run.sh BUILD_DIR [--quick | --small]; --quick: a tenth of the cases, no sanitizer; --small: tiny sizes on the shim
-# (tests/simt), without a GPU. BUDGET seconds (470) are all that building and parts may take together: what is left of them limits a part,
-# and one that they, or the slowness of a sanitizer, cut short is skipped, not failed. BUILT=1: see tests/cuda/setup.
-end=$(($(date +%s) + ${BUDGET:-470}))
+# Usage: tests/cuda/run.sh BUILD_DIR [--quick | --small] [--only PATTERN]; --quick: a tenth of the cases, no sanitizer; --small: tiny sizes on
+# the shim (tests/simt), without a GPU; --only: the parts whose names the shell's pattern matches. BUDGET seconds (3600, which a machine of
+# four cores does not need) are all that building and parts may take together: what is left of them limits a part, and one that they, or the
+# slowness of a sanitizer, cut short is skipped, not failed, and named at the end with the command that runs it. BUILT=1: see
+# tests/cuda/setup.
+end=$(($(date +%s) + ${BUDGET:-3600}))
+only= before=
+for argument in "$@"; do
+    [ "$before" != --only ] || only=$argument
+    before=$argument
+done
 . tests/cuda/setup
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
@@ -35,10 +42,21 @@ show() {
     fi | cut -c 1-200
 }
 
+# The CPU does the same work; seconds below are for sixteen cores.
+slower=$((16 / $(nproc)))
+[ $slower -ge 1 ] || slower=1
+left_out=
+: > "$temp/table"
+
 # part NAME SECONDS COMMAND...: its last line is the result; all it says is in the log.
 part() {
-    name=$1 limit=$2 start=$(date +%s) cut=$slow
+    name=$1 limit=$(($2 * slower)) start=$(date +%s) cut=$slow
     shift 2
+    # shellcheck disable=SC2254
+    case $name in
+    ${only:-*}) ;;
+    *) return ;;
+    esac
     left=$((end - start))
     [ $left -ge "$limit" ] || limit=$left cut=1
     if [ "$limit" -gt 2 ]; then
@@ -46,7 +64,8 @@ part() {
         code=$?
     else
         echo "no time was left" > "$temp/out"
-        code=77
+        code=77 left_out="$left_out
+    make test-cuda ARGS=\"--only '$name'\""
     fi
     { echo "==== $name: $code"; head -c 1000000 "$temp/out"; } >> "$log"
     says=$(tail -n 1 "$temp/out" | plain | cut -c 1-200)
@@ -61,6 +80,8 @@ part() {
     *)
         if [ "$late" ] && [ "$cut" ]; then
             word=skipped skipped=$((skipped + 1)) says="$limit s were not enough"
+            left_out="$left_out
+    make test-cuda ARGS=\"--only '$name'\""
         else
             word=FAILED failed=$((failed + 1))
             show
@@ -153,7 +174,7 @@ sanitize() {
 if [ -z "$small$quick" ]; then
     slow=1 # how much slower programs are under it depends on the device
     sanitize "sanitizer" 60 memcheck "$build/cuda/tree"
-    [ $word = skipped ] || for program in cases fused free; do
+    [ "${word:-}" = skipped ] || for program in cases fused free; do
         for tool in racecheck memcheck synccheck; do
             case $program in
             cases) sanitize "$tool, cases" 90 $tool "$build/cuda/cases" --seeds 1 --most 20000 ;;
@@ -167,5 +188,7 @@ fi
 echo
 printf "%s: %s\n" "$device" "$facts"
 cat "$temp/table"
+[ -z "$left_out" ] || echo "There was no time for what these run, or BUDGET=7200 make test-cuda:$left_out"
+[ $((passed + failed + skipped)) -gt 0 ] || echo "No part is called $only."
 echo "$passed passed, $failed failed, $skipped skipped; $folder/test.json; all that was said: $log"
 [ $failed -eq 0 ] && [ $passed -gt 0 ]
