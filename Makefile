@@ -146,6 +146,7 @@ tools_obj := $(patsubst %,$(BUILD)/obj/repops/tools/%.o,golden product fused bou
 
 include repops/cuda/cuda.mk
 include tests/simt/simt.mk
+include tests/ptx/ptx.mk
 
 $(BUILD)/obj/verde/%.o: verde/%.c
 	@mkdir -p $(@D)
@@ -295,5 +296,5 @@ format: ## clang-format on every source
 
 # The compilers' lists of headers, of everything that was built.
 -include $(ro_obj:.o=.d) $(conform_obj:.o=.d) $(blas_obj:.o=.d) $(vd_obj:.o=.d) $(cli_obj:.o=.d) \
-    $(wildcard $(BUILD)/obj/tests/*/*.d $(BUILD)/obj/bench/*.d $(BUILD)/cuda/*.d $(BUILD)/simt/*.d $(BUILD)/simt/tsan/*.d) \
+    $(wildcard $(BUILD)/obj/tests/*/*.d $(BUILD)/obj/bench/*.d $(BUILD)/cuda/*.d $(BUILD)/simt/*.d $(BUILD)/simt/tsan/*.d $(BUILD)/ptx/obj/*.d) \
     $(foreach obj,$(BUILD)/obj/repops/cuda $(BUILD)/simt/obj $(BUILD)/simt/tsan/obj,$(wildcard $(obj)/*.d $(obj)/*/*.d $(obj)/*/*/*.d))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every test program and every script of tests/lint, tests/system and tests/simt, as many at a time as there are cores (much of
-# each is one thread, or waits); ends with "N passed, N failed[, N skipped]".
+# Runs every test program and every script of tests/lint, tests/system, tests/simt and tests/ptx, as many at a time as there are
+# cores (much of each is one thread, or waits); ends with "N passed, N failed[, N skipped]".
 # Usage: tests/run.sh BUILD_DIR [SCRIPT...]. Run from the root of the project. With scripts: these alone.
 set -u
 
@@ -93,7 +93,7 @@ log=$build/tests/log
 mkdir -p "$log"
 rm -f "$log"/*.count "$log"/*.txt
 # Scripts first, as they take the longest.
-[ $# -gt 0 ] || set -- tests/lint/*.sh tests/system/*.sh tests/simt/*.sh "$build"/tests/test_*
+[ $# -gt 0 ] || set -- tests/lint/*.sh tests/system/*.sh tests/simt/*.sh tests/ptx/*.sh "$build"/tests/test_*
 heartbeat $# &
 beat=$!
 trap 'kill $beat 2> /dev/null' EXIT

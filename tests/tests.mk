@@ -74,7 +74,11 @@ test-full: build
 test-simt: ## the CUDA kernels simulated on this CPU
 test-simt: lib $(BUILD)/bin/verde
 	@sh tests/run.sh $(BUILD) tests/simt/*.sh
-.PHONY: test-simt
+# What nvcc made of them, by an emulator of PTX; `make test` has these too.
+test-ptx: ## the compiled CUDA kernels emulated on this CPU
+test-ptx: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
+	@sh tests/run.sh $(BUILD) tests/ptx/*.sh
+.PHONY: test-simt test-ptx
 
 # The same tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer; of free kernels those for this machine's best
 # instruction set.

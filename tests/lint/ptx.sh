@@ -8,7 +8,8 @@ build=${1:-build}
 nvcc=$(sh repops/cuda/find_nvcc 2>&1) || { echo "$nvcc: device code was neither compiled nor looked at"; exit 77; }
 [ -z "${SANITIZED:-}" ] || { echo "the compiler's output is the same under sanitizers"; exit 77; }
 objects=$build/obj/repops/cuda
-make --no-print-directory -j"$(nproc)" BUILD="$build" cuda > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
+# tests/ptx runs the same objects, and may make them at the same time.
+flock "$build/cuda.lock" make --no-print-directory -j"$(nproc)" BUILD="$build" cuda > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
 bad=0
 sh tests/lint/cuda_library "$build/lib/librepops_cuda.so.1" || bad=1
 of_all='\.approx|\.ftz|\.full\.|(ex2|lg2|sin|cos|tanh)\.|(atom|red)\.[a-z.]*\.f(16|32|64)|(add|sub|mul|fma)\.(sat\.)?f32 |\.r[zmp]\.f32'

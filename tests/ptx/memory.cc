@@ -1,0 +1,108 @@
+/* What a lane may touch outside shared memory: live allocations, the launch's parameters and the
+ * module's constants, to the byte. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/ptx/ptx.h"
+
+namespace ptx {
+
+enum { ALIGNMENT = 256 }; /* as cudaMalloc promises */
+
+memory &global_memory() {
+    static memory *const all = new memory; /* never destroyed: objects outlive main */
+    return *all;
+}
+
+void *memory::allocate(size_t size) {
+    void *block = aligned_alloc(ALIGNMENT, (size / ALIGNMENT + 1) * ALIGNMENT);
+    if (!block)
+        return nullptr;
+    memset(block, 0xff, size); /* NaNs: what nobody wrote shows */
+    const uint64_t at = reinterpret_cast<uint64_t>(block);
+    blocks[at] = at + size;
+    generation++;
+    return block;
+}
+
+bool memory::release(void *block) {
+    if (blocks.erase(reinterpret_cast<uint64_t>(block)) == 0)
+        return false;
+    generation++;
+    free(block);
+    return true;
+}
+
+range memory::find(uint64_t at) const {
+    range r;
+    r.generation = generation;
+    auto next = blocks.upper_bound(at);
+    if (next == blocks.begin())
+        return r;
+    --next;
+    if (at < next->second)
+        r.from = next->first, r.to = next->second;
+    return r;
+}
+
+bool memory::contains(const void *from, size_t size) const {
+    const uint64_t at = reinterpret_cast<uint64_t>(from);
+    const range r = find(at);
+    return at >= r.from && at < r.to && size <= r.to - at;
+}
+
+/* ---- where a space's bytes lie ---- */
+
+template <class T> static range extent_of(const std::vector<T> &v, size_t size) {
+    range r;
+    r.from = reinterpret_cast<uint64_t>(v.data());
+    r.to = r.from + size;
+    r.constant = true;
+    return r;
+}
+
+static bool holds(const range &r, uint64_t at, int bytes) {
+    return at >= r.from && at < r.to && (uint64_t)bytes <= r.to - at;
+}
+
+/* Parameters and constants are few, and their addresses are the emulator's own. */
+static range find_constant(const kernel &k, uint64_t at, bool parameters, bool constants) {
+    const range r = extent_of(k.parameter_memory, k.parameter_size);
+    if (parameters && holds(r, at, 1))
+        return r;
+    for (const auto &[name, words] : k.home->constants) {
+        const range c = extent_of(words, words.size() * sizeof(uint32_t));
+        if (constants && holds(c, at, 1))
+            return c;
+    }
+    return range();
+}
+
+static range find(const kernel &k, space s, uint64_t at) {
+    if (s != space::GLOBAL) {
+        range r = find_constant(k, at, s != space::CONSTANT, s != space::PARAMETER);
+        r.generation = global_memory().find(at).generation;
+        if (s != space::GENERIC || r.to > r.from)
+            return r;
+    }
+    return global_memory().find(at);
+}
+
+char *reach(const warp &w, const instruction &i, int lane, space s, uint64_t at, int bytes,
+            bool writes) {
+    static const char *const name[] = {"any", "global", "shared", "parameter", "constant"};
+    if (at % (uint64_t)bytes != 0)
+        fault(w, i, lane, "misaligned: %d bytes at %#llx", bytes, (unsigned long long)at);
+    if (!holds(i.seen, at, bytes) || !global_memory().is_current(i.seen)) {
+        i.seen = find(*w.code, s, at);
+        if (!holds(i.seen, at, bytes))
+            fault(w, i, lane, "out of bounds: %d bytes at %#llx are not in %s memory%s", bytes,
+                  (unsigned long long)at, name[(int)s],
+                  i.seen.to > i.seen.from ? ", but begin there" : "");
+    }
+    if (writes && i.seen.constant)
+        fault(w, i, lane, "writes to what is constant");
+    return reinterpret_cast<char *>(at);
+}
+
+} // namespace ptx

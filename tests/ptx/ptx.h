@@ -1,0 +1,301 @@
+/* An emulator of compiled PTX: runs on a CPU what nvcc made of the kernels, warp by warp, and
+ * refuses what a device would not promise.
+ *
+ * - module.cc     files of PTX
+ * - parse.cc      their kernels, as decoded instructions
+ * - mnemonics.cc  the list of mnemonics, and what each does to the lanes of a warp
+ * - memory.cc     global memory, parameters, constants: who may touch which bytes
+ * - shared.cc     shared memory of a block: bounds, copies on their way, races
+ * - warp.cc       a warp: groups of lanes that go their own ways and meet again
+ * - block.cc      a block, its barriers, a launch
+ * - runtime.cc    the functions of CUDA's runtime that objects of nvcc call */
+#ifndef TESTS_PTX_PTX_H
+#define TESTS_PTX_PTX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace ptx {
+
+enum { LANES = 32, THREADS_MOST = 1024, OPERANDS = 6, NONE = -1 };
+enum { PREDICATE_FALSE, PREDICATE_TRUE, PREDICATES_FIXED };
+enum { THREAD, BLOCK_SIZE = 3, BLOCK = 6, GRID_SIZE = 9, SPECIAL_REGISTERS = 12 };
+typedef uint32_t lane_mask; /* bit l: lane l */
+
+struct extent {
+    uint32_t x, y, z;
+};
+
+/* Ends the program with one line. A fault of an emulated program is not survived: what follows
+ * would be nonsense. */
+[[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- code ---- */
+
+struct block;
+struct warp;
+struct instruction;
+
+/* What an instruction does for the lanes of a mask. */
+typedef void action(block &b, warp &w, const instruction &i, lane_mask mask);
+
+/* Who decides what runs next: the warp itself, or who else takes part. */
+enum class flow : uint8_t {
+    NEXT,
+    BRANCH,
+    RETURN,
+    BLOCK_BARRIER, /* all threads of the block */
+    WARP_EXCHANGE, /* the lanes that the last operand names */
+};
+
+enum class space : uint8_t { GENERIC, GLOBAL, SHARED, PARAMETER, CONSTANT };
+
+/* Where the registers of an operand lie: 32 predicates are one word. */
+enum class width : uint8_t { PREDICATE, WORD, DOUBLE };
+
+/* base register, if any, + offset. */
+struct address {
+    int base = NONE;
+    width of = width::DOUBLE;
+    uint64_t offset = 0;
+};
+
+struct range {
+    uint64_t from = 0, to = 0;
+    bool constant = false;
+    uint64_t generation = 0; /* of the allocations, when it was looked up */
+};
+
+struct instruction {
+    const char *mnemonic;
+    action *run;
+    flow kind;
+    int line;
+    int guard = NONE; /* a predicate */
+    bool guard_negated = false, source_negated = false;
+    int operand[OPERANDS] = {}; /* registers; the first is the result */
+    address at, from;           /* of a load, a store or an atomic; from: an asynchronous copy's */
+    int count = 0;              /* a branch's target, groups of copies, bytes of a copy */
+    mutable range seen;         /* the allocation that was last touched here */
+};
+
+/* ---- the list: mnemonics.cc ---- */
+
+enum class form : uint8_t {
+    VALUES,    /* d, a, b, ... */
+    PACK,      /* d, {a, b} or {a, b}, d */
+    LOAD,      /* d or {d, ...}, [at] */
+    STORE,     /* [at], a or {a, ...} */
+    ATOMIC,    /* d, [at], a */
+    COPY,      /* [at], [from], bytes, size */
+    GROUPS,    /* a number of groups, or nothing */
+    TARGET,    /* a label */
+    EXCHANGE,  /* d|p, a, b, c, mask */
+    VOTE,      /* d, p, mask */
+    MEET_WARP, /* mask */
+    MEET,      /* barrier 0 */
+    MEET_OR,   /* p, barrier 0, p */
+    NOTHING,
+};
+
+struct operation {
+    const char *mnemonic;
+    action *run;
+    form shape;
+    flow kind;
+    int count; /* operands, or elements of a vector */
+    width of[OPERANDS];
+    action *pack = nullptr, *unpack = nullptr; /* PACK */
+};
+
+/* NULL: it is not in the list. */
+const operation *find_operation(const std::string &mnemonic);
+/* Why a mnemonic that is not in the list is refused. */
+const char *refusal(const std::string &mnemonic);
+
+/* ---- modules: module.cc, parse.cc ---- */
+
+struct parameter {
+    uint32_t offset, size;
+};
+
+struct constant_word {
+    int at;
+    uint32_t value;
+};
+
+struct module;
+
+struct kernel {
+    std::string name;
+    const module *home = nullptr;
+    size_t text = 0; /* where it begins in the module's text */
+    int line = 0;
+    bool parsed = false;
+
+    std::vector<parameter> parameters;
+    std::vector<__uint128_t> parameter_memory; /* aligned; its address is in the code */
+    uint32_t parameter_size = 0;
+    uint32_t threads_most = THREADS_MOST;
+    std::vector<instruction> code;
+    int shared_unit = 4;                          /* bytes of the smallest value in shared memory */
+    int words = 0, predicates = PREDICATES_FIXED; /* of a warp's registers */
+    int special[SPECIAL_REGISTERS];               /* their registers, or NONE */
+    std::vector<constant_word> constants;
+
+    kernel() {
+        for (int &s : special)
+            s = NONE;
+    }
+};
+
+struct module {
+    std::string name, text;
+    std::map<std::string, kernel> kernels;
+    std::map<std::string, std::vector<uint32_t>> constants;
+    std::string shared; /* the name of the launch's shared memory */
+};
+
+/* Reads a file, and finds its kernels; each is parsed when it is first asked for. */
+std::unique_ptr<module> load_module(const std::string &file);
+kernel *find_kernel(module &m, const std::string &name);
+
+/* ---- memory.cc ---- */
+
+class memory {
+    std::map<uint64_t, uint64_t> blocks; /* from, to */
+    uint64_t generation = 1;
+
+  public:
+    void *allocate(size_t size);
+    /* false: nothing was allocated there. */
+    bool release(void *block);
+    /* Whether all these bytes are those of one block. */
+    bool contains(const void *from, size_t size) const;
+    /* The block that an address lies in, or an empty range. */
+    range find(uint64_t at) const;
+    bool is_current(const range &r) const {
+        return r.generation == generation;
+    }
+};
+
+memory &global_memory();
+
+/* ---- shared.cc ---- */
+
+/* Who touched a unit of shared memory since the block's last barrier. */
+struct trace {
+    uint32_t written_in = 0, read_in = 0;        /* barriers before it; 0: never */
+    uint32_t write_syncs = 0, read_syncs = 0;    /* of the warp, before it */
+    uint16_t writer = 0, reader = 0;             /* threads; of readers the last */
+    bool many_lanes = false, many_warps = false; /* readers since */
+    bool on_its_way = false;                     /* an asynchronous copy writes it */
+};
+
+class shared_memory {
+    std::vector<__uint128_t> memory_;
+    std::vector<trace> traces;
+    size_t size = 0;
+    int unit = 4;
+    uint32_t barriers = 0;
+
+    void check(const warp &w, const instruction &i, int lane, uint64_t at, int bytes) const;
+    void note_read(const warp &w, const instruction &i, int lane, trace &t) const;
+    void note_write(const warp &w, const instruction &i, int lane, trace &t) const;
+    char *bytes(uint64_t at) {
+        return reinterpret_cast<char *>(memory_.data()) + at;
+    }
+
+  public:
+    /* A launch's blocks have so many bytes. */
+    void reserve(size_t bytes, int smallest);
+    /* Of a block: bytes are 0xff, nobody touched them. */
+    void begin();
+    /* All that was touched before is done with. */
+    void barrier() {
+        barriers++;
+    }
+    char *read(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
+    char *write(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
+    char *atomic(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
+    /* From here to land() nobody may touch these bytes. */
+    void depart(const warp &w, const instruction &i, int lane, uint64_t at, int bytes);
+    void land(const warp &w, const instruction &i, int lane, uint64_t at, int bytes,
+              const void *from, int from_bytes);
+};
+
+/* ---- warp.cc ---- */
+
+/* Lanes that are at the same instruction. */
+struct group {
+    enum state : uint8_t { READY, AT_BARRIER, AT_EXCHANGE };
+    int at;
+    lane_mask lanes;
+    state is = READY;
+};
+
+/* An asynchronous copy that its thread has not waited for. */
+struct departed {
+    int lane, group, bytes, from_bytes;
+    uint64_t to;
+    const void *from;
+    const instruction *by;
+};
+
+struct warp {
+    std::vector<uint32_t> words; /* registers: a lane's word, or its two words side by side */
+    std::vector<lane_mask> predicates;
+    std::vector<group> groups;
+    std::vector<departed> copies;
+    int committed[LANES] = {};
+    lane_mask live = 0;
+    int index = 0;
+    bool split = false; /* lanes go in random groups; otherwise those behind go first */
+    uint32_t syncs = 0; /* barriers of the whole warp so far */
+    const block *of = nullptr;
+    const kernel *code = nullptr;
+
+    int thread(int lane) const {
+        return index * LANES + lane;
+    }
+};
+
+/* Lanes go on together, or, where a warp is split, in random groups. */
+void add_groups(warp &w, int at, lane_mask lanes, std::mt19937_64 &dice);
+/* Runs a group of a warp until it waits, ends or has had its turn. false: none can run. */
+bool run_turn(block &b, warp &w);
+
+/* ---- block.cc ---- */
+
+struct block {
+    const kernel *code = nullptr;
+    extent grid = {}, size = {}, at = {};
+    shared_memory shared;
+    std::vector<warp> warps;
+    std::mt19937_64 dice;
+};
+
+/* A fault of a lane, with the instruction's place; lane NONE: of the warp. */
+[[noreturn]] void fault(const warp &w, const instruction &i, int lane, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Bytes that a lane reads or writes, not in shared memory. */
+char *reach(const warp &w, const instruction &i, int lane, space s, uint64_t at, int bytes,
+            bool writes);
+
+/* Runs a kernel. Arguments are as cudaLaunchKernel takes them. */
+void launch(kernel &k, extent grid, extent size, size_t shared_bytes, const void *const *arguments);
+
+/* What PTX_SEED says, or 1. */
+uint64_t seed();
+
+} // namespace ptx
+
+#endif

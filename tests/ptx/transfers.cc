@@ -1,0 +1,100 @@
+/* Asynchronous copies, halves of double registers, and what lanes of a warp do together. */
+#include "tests/ptx/transfers.h"
+
+namespace ptx {
+
+/* ---- asynchronous copies ---- */
+
+void copy_async(block &b, warp &w, const instruction &i, lane_mask mask) {
+    each(mask, [&](int lane) {
+        const uint64_t to = address_of(w, i.at, lane), from = address_of(w, i.from, lane);
+        const int wanted = (int)w.words[i.operand[0] + lane];
+        if (wanted < 0 || wanted > i.count)
+            fault(w, i, lane, "a copy of %d of %d bytes", wanted, i.count);
+        /* All that may be read must be there, and aligned, though some of it is not read. */
+        const void *source =
+            wanted > 0 ? reach(w, i, lane, space::GLOBAL, from, i.count, false) : nullptr;
+        b.shared.depart(w, i, lane, to, i.count);
+        w.copies.push_back({lane, w.committed[lane], i.count, wanted, to, source, &i});
+    });
+}
+
+void commit_copies(block &, warp &w, const instruction &, lane_mask mask) {
+    each(mask, [&](int lane) { w.committed[lane]++; });
+}
+
+void wait_copies(block &b, warp &w, const instruction &i, lane_mask mask) {
+    size_t kept = 0;
+    for (const departed &c : w.copies)
+        if ((mask >> c.lane & 1) && c.group < w.committed[c.lane] - i.count)
+            b.shared.land(w, *c.by, c.lane, c.to, c.bytes, c.from, c.from_bytes);
+        else
+            w.copies[kept++] = c;
+    w.copies.resize(kept);
+}
+
+/* ---- halves ---- */
+
+void pack(block &, warp &w, const instruction &i, lane_mask mask) {
+    each(mask, [&](int lane) {
+        const uint32_t low = w.words[i.operand[1] + lane], high = w.words[i.operand[2] + lane];
+        w.words[i.operand[0] + 2 * lane] = low, w.words[i.operand[0] + 2 * lane + 1] = high;
+    });
+}
+
+void unpack(block &, warp &w, const instruction &i, lane_mask mask) {
+    each(mask, [&](int lane) {
+        const uint32_t *const halves = &w.words[i.operand[0] + 2 * lane];
+        const uint32_t low = halves[0], high = halves[1];
+        w.words[i.operand[1] + lane] = low, w.words[i.operand[2] + lane] = high;
+    });
+}
+
+/* ---- lanes together: all that they name are here ---- */
+
+void meet_warp(block &, warp &w, const instruction &, lane_mask mask) {
+    if (mask == w.live)
+        w.syncs++;
+}
+
+void ballot(block &, warp &w, const instruction &i, lane_mask mask) {
+    const lane_mask yes = w.predicates[i.operand[1]] ^ (i.source_negated ? ~0u : 0);
+    each(mask, [&](int lane) { w.words[i.operand[0] + lane] = yes & mask; });
+}
+
+/* The lane whose value `lane` wants, and whether it lies in its segment: PTX ISA, shfl.sync. */
+static int partner(shuffle_kind kind, int lane, uint32_t by, uint32_t bounds, bool *inside) {
+    const int segment = (int)(bounds >> 8 & 31), clamp = (int)(bounds & 31), b = (int)(by & 31);
+    const int first = lane & segment, last = first | (clamp & ~segment);
+    int from = first | (b & ~segment);
+    if (kind == BFLY)
+        from = lane ^ b;
+    else if (kind == UP)
+        from = lane - b;
+    *inside = kind == UP ? from >= last : from <= last;
+    return *inside ? from : lane;
+}
+
+template <shuffle_kind kind> void shuffle(block &, warp &w, const instruction &i, lane_mask mask) {
+    uint32_t value[LANES] = {};
+    lane_mask all_inside = 0;
+    each(mask, [&](int lane) {
+        bool inside;
+        const int from = partner(kind, lane, w.words[i.operand[2] + lane],
+                                 w.words[i.operand[3] + lane], &inside);
+        if (!(mask >> from & 1))
+            fault(w, i, lane, "a shuffle from lane %d, which takes no part", from);
+        value[lane] = w.words[i.operand[1] + from];
+        all_inside |= (lane_mask)inside << lane;
+    });
+    store(w, i.operand[0], value, mask);
+    if (i.operand[5] != NONE) {
+        lane_mask &to = w.predicates[i.operand[5]];
+        to = (to & ~mask) | (all_inside & mask);
+    }
+}
+template void shuffle<IDX>(block &, warp &, const instruction &, lane_mask);
+template void shuffle<BFLY>(block &, warp &, const instruction &, lane_mask);
+template void shuffle<UP>(block &, warp &, const instruction &, lane_mask);
+
+} // namespace ptx
