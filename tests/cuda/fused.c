@@ -241,12 +241,16 @@ static void adamw(work *w) {
 
 /* ---- more than a grid has room for ---- */
 
-/* Refused before anything is read: a grid's number that lost its high bits would run a few. */
+/* Refused before anything is read: a grid's number that lost its high bits would run a few. Nothing
+ * lies at the addresses but the first, which are too far apart for the memory to overlap. */
 static int too_large(ro_ctx *device) {
-    float *x = ro_alloc(device, 64);
-    const ro_status status = x ? ro_cross_entropy(device, (INT64_C(1) << 32) + 1, 0, x,
-                                                  (int32_t *)x, RO_IGNORE_NONE, x, x, x, x, NULL)
-                               : RO_ERR_MEMORY;
+    void *x = ro_alloc(device, 64), *far[6];
+    for (int i = 0; i < 6; i++)
+        far[i] = (void *)((uintptr_t)x + ((uintptr_t)i << 36));
+    const ro_status status =
+        x ? ro_cross_entropy(device, (INT64_C(1) << 32) + 1, 0, far[0], far[1], RO_IGNORE_NONE,
+                             far[2], far[3], far[4], far[5], NULL)
+          : RO_ERR_MEMORY;
     if (status != RO_ERR_DEVICE)
         printf("  2^32 + 1 rows of cross_entropy: %d, not an error of the device\n", (int)status);
     ro_free(device, x);
