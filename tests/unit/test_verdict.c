@@ -741,8 +741,7 @@ static void expect_edit_refused(const vd_buf *note, const vd_key *referee, json_
     vd_buf_free(&changed);
 }
 
-static void expect_edit_holds(const vd_buf *note, const vd_key *referee, json_t *root,
-                              const char *what) {
+static void expect_edit_holds(const vd_key *referee, json_t *root, const char *what) {
     vd_verdict v;
     vd_err err = {0};
     vd_buf changed = sign(referee, VD_TYPE_VERDICT, root);
@@ -812,7 +811,7 @@ Test(verdict, of_a_challenge_that_failed_says_why) {
     expect_edit_refused(&note, referee, root, "another grade of the second run");
     root = test_payload(&note);
     json_object_del(challenge_of(root), "reason");
-    expect_edit_holds(&note, referee, root, "no reason for the second run");
+    expect_edit_holds(referee, root, "no reason for the second run");
     vd_key_destroy(referee);
     vd_buf_free(&note);
 }
@@ -824,13 +823,13 @@ Test(verdict, holds_whatever_its_reasons_say) {
     vd_key *referee = test_referee_key();
     json_t *root = test_payload(&note);
     another_reason(root);
-    expect_edit_holds(&note, referee, root, "another reason");
+    expect_edit_holds(referee, root, "another reason");
     root = test_payload(&note);
     json_object_del(party_of(root, 1), "reason");
-    expect_edit_holds(&note, referee, root, "none");
+    expect_edit_holds(referee, root, "none");
     root = test_payload(&note);
     json_object_set_new(party_of(root, 0), "reason", json_integer(7));
-    expect_edit_holds(&note, referee, root, "one of who stands, which is no sentence");
+    expect_edit_holds(referee, root, "one of who stands, which is no sentence");
     vd_key_destroy(referee);
     vd_buf_free(&note);
 }
