@@ -1,6 +1,6 @@
 #!/bin/sh
-# What nvcc made of the kernels, run on this CPU: the golden table, random cases, fused functions, products, trees and free kernels have the
-# CPU's bits, as compute_75 and as compute_80, on cards of several sizes, in random orders; every kernel runs.
+# The kernels as nvcc compiled them run on this CPU: the golden table, random cases, fused functions, products, trees and free kernels have
+# the CPU's bits, as compute_75 and as compute_80, on cards of several sizes, in random orders; every kernel runs.
 # Usage: bits.sh BUILD_DIR [TIMES]; TIMES as many random cases.
 . tests/ptx/setup
 need_nvcc

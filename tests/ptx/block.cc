@@ -124,7 +124,7 @@ static const instruction &find_barrier(const block &b) {
     return i;
 }
 
-/* What any thread says, to all. */
+/* All threads receive whether any of them says yes. */
 static void tell_all(block &b, const instruction &i) {
     bool any = false;
     for (const warp &w : b.warps)

@@ -1,5 +1,5 @@
-/* What a lane may touch outside shared memory: live allocations, the launch's parameters and the
- * module's constants, to the byte. */
+/* Memory that a lane may touch besides the shared one: live allocations, the launch's parameters
+ * and the module's constants, to the byte. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -43,7 +43,7 @@ struct block;
 struct warp;
 struct instruction;
 
-/* What an instruction does for the lanes of a mask. */
+/* Carries out an instruction for the lanes of a mask. */
 typedef void action(block &b, warp &w, const instruction &i, lane_mask mask);
 
 /* Who decides what runs next: the warp itself, or who else takes part. */
@@ -216,7 +216,7 @@ class shared_memory {
   public:
     /* A launch's blocks have so many bytes. */
     void reserve(size_t bytes, int smallest);
-    /* Of a block: bytes are 0xff, nobody touched them. */
+    /* Begins a block: bytes are 0xff, and nobody has touched them. */
     void begin();
     /* All that was touched before is done with. */
     void barrier() {
@@ -293,7 +293,7 @@ char *reach(const warp &w, const instruction &i, int lane, space s, uint64_t at,
 /* Runs a kernel. Arguments are as cudaLaunchKernel takes them. */
 void launch(kernel &k, extent grid, extent size, size_t shared_bytes, const void *const *arguments);
 
-/* What PTX_SEED says, or 1. */
+/* Returns the value of PTX_SEED, or 1. */
 uint64_t seed();
 
 } // namespace ptx

@@ -18,7 +18,7 @@ void shared_memory::reserve(size_t bytes_of_block, int smallest) {
     barriers = 1;
 }
 
-/* What earlier blocks left is as what lies before a barrier. */
+/* Traces of earlier blocks count as if a barrier lay behind them. */
 void shared_memory::begin() {
     memset(memory_.data(), 0xff, size);
     barrier();

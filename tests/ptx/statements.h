@@ -35,9 +35,9 @@ bool starts_with(const std::string &text, const char *with);
 bool is_entry(const std::string &text);
 /* A directive that ends with its line. */
 bool is_line(const std::string &text);
-/* At commas outside braces and brackets, without blanks. */
+/* Splits at commas outside braces and brackets, and drops blanks. */
 std::vector<std::string> split(const std::string &text);
-/* What stands between the first and the last character. */
+/* Returns the text without its first and last character. */
 std::string inside(const std::string &text);
 /* Bytes of a type such as .b32. */
 int size_of_type(const std::string &type);
