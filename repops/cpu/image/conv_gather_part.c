@@ -1,0 +1,286 @@
+/* Gathers the rows of a part (conv_gather_part.h), some whole chunks at a time, and multiplies them
+ * by all of b before the next chunks. */
+#include "repops/cpu/image/conv_gather_part.h"
+
+enum {
+    B_CACHED = 1 << 17,          /* floats of b that stay in the cache beside a tile of a */
+    LINE_ROWS = MR < 6 ? MR : 6, /* pixels of a line that are worth a tile of their own */
+};
+
+/* ---- rows of a ---- */
+
+static const float *term_of(const part *s, const place *at, const piece *p) {
+    const float *pixel = pixel_of(s->g, at, p);
+    return pixel ? pixel + s->group * s->g->depth : NULL;
+}
+
+static void copy_row(const part *s, const place *at, float *to) {
+    for (int64_t q = s->first; q < s->last; q++) {
+        const int64_t steps = s->pieces[q].steps;
+        const float *from = term_of(s, at, &s->pieces[q]);
+        for (int64_t p = 0; p < steps; p += VW)
+            vf_store(to + p, from ? vf_load_n(from + p, steps - p) : vf_set1(0.0f));
+        to += steps;
+    }
+}
+
+/* Transposes up to VW steps of up to VW rows. */
+RO_INLINE void gather_square(const float *const *from, int64_t rows, int64_t p, int64_t steps,
+                             float *to) {
+    vf r[VW];
+    for (int64_t i = 0; i < VW; i++)
+        r[i] = i < rows && from[i] ? vf_load_n(from[i] + p, steps) : vf_set1(0.0f);
+    transpose(r);
+    for (int64_t i = 0; i < steps; i++)
+        vf_store(to + (p + i) * rows, r[i]);
+}
+
+/* Transposes the steps of up to MR rows. Stores run over into the next steps, which are written
+ * later. */
+static void gather_steps(const float *const *from, int64_t rows, int64_t steps, float *to) {
+    if ((int)VW >= (int)MR && steps >= VW / 4) {
+        for (int64_t p = 0; p < steps; p += VW)
+            gather_square(from, rows, p, min_i64(VW, steps - p), to);
+        return;
+    }
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t p = 0; p < steps; p++)
+            to[p * rows + i] = from[i] ? from[i][p] : 0.0f;
+}
+
+static void transpose_rows(const part *s, const place *at, int64_t rows, float *to) {
+    const float *from[MR];
+    for (int64_t q = s->first; q < s->last; q++) {
+        const piece *p = &s->pieces[q];
+        for (int64_t i = 0; i < rows; i++)
+            from[i] = term_of(s, &at[i], p);
+        gather_steps(from, rows, p->steps, to);
+        to += p->steps * rows;
+    }
+}
+
+/* Number of rows of the tile at `row`. */
+static int64_t tile_rows(const part *s, int64_t row) {
+    const int64_t at = (s->before + row) % s->line;
+    return min_i64(min_i64(s->height, s->line - at), s->b->m - row);
+}
+
+/* Where the rows of the tile at `row` are kept. row0 is the first row that is kept. */
+static float *kept_rows(const part *s, int64_t row0, int64_t row) {
+    return s->a + (row - row0) * (s->layout == COPIED ? s->a_row : s->k);
+}
+
+static void gather_rows(const part *s, int64_t row0, int64_t m) {
+    place at[MR], next = place_of(s->b, s->b->row + row0);
+    for (int64_t row = row0, rows; row < row0 + m; row += rows) {
+        float *to = kept_rows(s, row0, row);
+        rows = tile_rows(s, row);
+        for (int64_t i = 0; i < rows; i++, next_place(s->b, &next)) {
+            at[i] = next;
+            if (s->layout == COPIED)
+                copy_row(s, &next, to + i * s->a_row);
+        }
+        if (s->layout == TRANSPOSED)
+            transpose_rows(s, at, rows, to);
+    }
+}
+
+/* ---- products ---- */
+
+/* Number of steps from piece q on that are contiguous in b, within a chunk. *end is the piece after
+ * them. */
+static int64_t run_of(const part *s, int64_t q, int64_t *end) {
+    const int64_t k = s->pieces[q].k;
+    int64_t steps = 0;
+    do
+        steps += s->pieces[q].steps;
+    while (!s->pieces[q++].last && s->pieces[q].k == k + steps);
+    *end = q;
+    return steps;
+}
+
+/* Runs one tile of transposed rows, run by run. Its operands start at step 0 of b and at the first
+ * kept step of a. A chunk with a gap continues the accumulators. */
+static void run_transposed(const part *s, int rows, const tile *whole) {
+    float acc[MR * NR];
+    const float *a = whole->a, *start = NULL;
+    int flags = s->first == 0 ? TILE_FIRST : 0;
+    for (int64_t q = s->first, end; q < s->last; q = end) {
+        tile t = *whole;
+        t.k = run_of(s, q, &end);
+        t.a = a, t.b += s->pieces[q].k * NR, t.start = start;
+        t.flags = flags | (end == s->count ? TILE_LAST : 0);
+        a += t.k * t.a_step;
+        if (s->pieces[end - 1].last)
+            start = NULL, flags = 0;
+        else
+            t.flags = TILE_RAW, t.c = acc, t.c_row = t.cols = NR, start = acc;
+        RO_NAME(ro_tile_packed)(rows, &t);
+    }
+}
+
+/* Runs one tile of rows with one stride, chunk by chunk. */
+static void run_line(const part *s, int rows, tile *t) {
+    t->flags = s->first == 0 ? TILE_FIRST : 0;
+    for (int64_t q = s->first; q < s->last; q += t->run_count, t->flags = 0) {
+        t->runs = s->runs + q, t->run_count = 0, t->k = 0;
+        do
+            t->k += t->runs[t->run_count].k;
+        while (!s->pieces[q + t->run_count++].last);
+        t->flags |= q + t->run_count == s->count ? TILE_LAST : 0;
+        RO_NAME(ro_tile_runs)(rows, t);
+        t->ahead += t->k * t->ahead_step;
+    }
+}
+
+/* Sets the tile's operand a: rows from `row` on. row0 is the first row that is kept. */
+static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
+                  tile *t) {
+    const gather *g = s->g;
+    t->a_row = s->a_row, t->a_step = s->layout == TRANSPOSED ? rows : 1;
+    if (s->layout != IN_PLACE) {
+        t->a = kept_rows(s, row0, row);
+        return;
+    }
+    const int64_t line = (at->n * g->size[0] + at->i * g->step[0]) * g->size[1];
+    t->a = g->image + (line + at->j * g->step[1]) * g->pixel + s->group * g->depth;
+    t->a_row = g->step[1] * g->pixel;
+}
+
+/* Makes the first columns prefetch the next rows of the line: only what is new, which the piece
+ * furthest in the image reads. That is a gradient's first piece, as those go backwards through the
+ * image. */
+static void look_ahead(const part *s, int64_t rows, int64_t j, tile *t) {
+    t->ahead = t->b, t->ahead_step = 0;
+    if (s->layout != IN_PLACE || j > 0)
+        return;
+    t->ahead = t->a + rows * t->a_row + s->runs[s->g->backward ? s->first : s->last - 1].a;
+    t->ahead_step = ceil_div(rows * t->a_row, s->k);
+}
+
+static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *t) {
+    t->c = s->c ? s->c + row * s->c_row : out_pixel(s->g, s->b, at) + s->group * s->g->n + s->col;
+    t->c += j;
+    t->out = t->c;
+    t->c_row = t->out_row = s->c ? s->c_row : s->g->spread[1] * s->g->out_pixel;
+}
+
+/* Computes columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. */
+static void multiply(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
+                     int64_t j) {
+    tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
+    t.cols = min_i64(NR, s->n - j);
+    set_a(s, at, row0, row, rows, &t);
+    set_c(s, at, row, j, &t);
+    look_ahead(s, rows, j, &t);
+    if (s->layout == TRANSPOSED)
+        run_transposed(s, (int)rows, &t);
+    else
+        run_line(s, (int)rows, &t);
+}
+
+/* Where b stays in the cache: multiplies each tile as soon as it is gathered. */
+static void run_tiles(const part *s) {
+    for (int64_t row = 0, rows; row < s->b->m; row += rows) {
+        const place at = place_of(s->b, s->b->row + row);
+        rows = tile_rows(s, row);
+        if (s->layout != IN_PLACE)
+            gather_rows(s, row, rows);
+        for (int64_t j = 0; j < s->n; j += NR)
+            multiply(s, &at, row, row, rows, j);
+    }
+}
+
+/* Where b does not stay in the cache: gathers all rows first, then runs panel by panel of b. */
+static void run_columns(const part *s) {
+    if (s->layout != IN_PLACE)
+        gather_rows(s, 0, s->b->m);
+    for (int64_t j = 0; j < s->n; j += NR)
+        for (int64_t row = 0, rows; row < s->b->m; row += rows) {
+            const place at = place_of(s->b, s->b->row + row);
+            rows = tile_rows(s, row);
+            multiply(s, &at, 0, row, rows, j);
+        }
+}
+
+/* Finds the pieces from `first` on that are gathered together: whole chunks. */
+static void next_pieces(part *s) {
+    int64_t k = 0;
+    s->last = s->first, s->k = 0;
+    for (int64_t q = s->first; q < s->count; q++) {
+        k += s->pieces[q].steps;
+        if (k > CONV_KC)
+            break;
+        if (s->pieces[q].last)
+            s->last = q + 1, s->k = k;
+    }
+}
+
+/* Whether rows of the output have one stride, across lines too. */
+static int whole_images(const part *s) {
+    const gather *g = s->g;
+    for (int d = 0; d < 2; d++)
+        if (g->spread[d] != 1 || s->b->at[d].count != g->out_size[d])
+            return 0;
+    return 1;
+}
+
+static void choose_layout(part *s) {
+    const int64_t width = s->b->at[1].count;
+    const int conflict = s->g->step[1] * s->g->pixel % 1024 == 0;
+    const int together = whole_images(s);
+    s->layout = width >= LINE_ROWS && s->g->split && !conflict ? IN_PLACE
+                : width >= LINE_ROWS || together               ? COPIED
+                                                               : TRANSPOSED;
+    const int all = s->layout == TRANSPOSED || (s->layout == COPIED && together);
+    s->line = all ? s->b->m : width, s->before = all ? 0 : s->b->row;
+    s->height = panel_height(s->line);
+}
+
+/* Turns pieces into runs of tiles, relative to a row's own pixel or to its first copied step. */
+static void set_runs(const part *s) {
+    const gather *g = s->g;
+    int64_t copied = 0;
+    for (int64_t q = s->first; q < s->last; q++) {
+        const piece *p = &s->pieces[q];
+        const int64_t pixel = (p->at[0] * g->size[1] + p->at[1]) * g->pixel + p->c;
+        s->runs[q] = (tile_run){s->layout == COPIED ? copied : pixel, p->k * NR, p->steps};
+        copied += p->steps;
+    }
+}
+
+static void copy_totals(const part *s) {
+    place at = place_of(s->b, s->b->row);
+    for (int64_t i = 0; i < s->b->m; i++, next_place(s->b, &at))
+        memcpy(out_pixel(s->g, s->b, &at) + s->group * s->g->n + s->col, s->c + i * s->c_row,
+               (size_t)s->n * sizeof(float));
+}
+
+static void clear_rows(const part *s) {
+    place at = place_of(s->b, s->b->row);
+    for (int64_t i = 0; i < s->b->m; i++, next_place(s->b, &at))
+        memset(out_pixel(s->g, s->b, &at) + s->group * s->g->n + s->col, 0,
+               (size_t)s->n * sizeof(float));
+}
+
+void RO_NAME(ro_conv_run_part)(part *s, float *scratch) {
+    const gather *g = s->g;
+    if (s->count == 0) {
+        clear_rows(s);
+        return;
+    }
+    choose_layout(s);
+    s->c = s->layout == TRANSPOSED ? scratch : NULL;
+    s->c_row = g->cols;
+    for (s->first = 0; s->first < s->count; s->first = s->last) {
+        next_pieces(s);
+        s->a_row = row_size(s->k);
+        set_runs(s);
+        if (s->n * s->k <= B_CACHED)
+            run_tiles(s);
+        else
+            run_columns(s);
+    }
+    if (s->c)
+        copy_totals(s);
+}

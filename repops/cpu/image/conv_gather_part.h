@@ -1,0 +1,46 @@
+/* The part of a convolution's product (conv_gather.h) that one item computes. */
+#ifndef REPOPS_CPU_CONV_GATHER_PART_H
+#define REPOPS_CPU_CONV_GATHER_PART_H
+
+#include "repops/cpu/image/conv_gather.h"
+
+/* How tiles find a. */
+typedef enum {
+    IN_PLACE,   /* in the image: a tile's rows are pixels of one line, with one stride */
+    COPIED,     /* copied with one stride, and +0 for pixels outside */
+    TRANSPOSED, /* packed: a tile's rows are pixels of many lines */
+} layout;
+
+/* Some rows and columns of the product; pieces [first, last) at a time. */
+typedef struct {
+    const gather *g;
+    const block *b;
+    const piece *pieces;
+    tile_run *runs; /* the pieces, unless transposed */
+    int64_t count, group, col, n;
+    int64_t first, last, k; /* k: steps of these pieces */
+    layout layout;
+    int64_t line;   /* rows that tiles share evenly */
+    int64_t height; /* most rows of such a tile */
+    int64_t before; /* rows of the first line that are before the part */
+    float *a;       /* copied or transposed rows */
+    int64_t a_row;  /* stride of copied rows */
+    float *c;       /* totals, rows c_row apart; NULL: they lie in the output */
+    int64_t c_row;
+} part;
+
+/* Where a panel of b is packed, with all steps of k together. */
+static inline float *packed_b(const gather *g, int64_t group, int64_t j) {
+    return g->packed + (group * ceil_div(g->n, NR) + j / NR) * g->k * NR;
+}
+
+/* Floats of a copied row, padded so that rows do not fall into the same cache sets. */
+static inline int64_t row_size(int64_t k) {
+    const int64_t size = round_up(k, 16) + 16;
+    return size % 512 ? size : size + 16;
+}
+
+/* Gathers and multiplies the part. `scratch` has room for its totals. */
+void RO_NAME(ro_conv_run_part)(part *s, float *scratch);
+
+#endif
