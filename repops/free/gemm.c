@@ -1,111 +1,14 @@
 /* The blocked product of gemm.h. An item is a block of rows and columns of one product. Its sums
  * are kept tile by tile while k advances in blocks, and are emitted row by row. */
-#include "repops/free/gemm.h"
+#include "repops/free/gemm_item.h"
 
 enum {
-    ITEM_ROWS = 448 / FREE_MR * FREE_MR,  /* most rows of an item */
-    ITEM_COLS = 512,                      /* most columns of an item */
-    BLOCK_ROWS = 112 / FREE_MR * FREE_MR, /* rows of a that are packed at a time */
-    PIECE_WORK = 1 << 18                  /* multiply-adds that are worth waking a thread */
+    ITEM_ROWS = 448 / FREE_MR * FREE_MR, /* most rows of an item */
+    ITEM_COLS = 512,                     /* most columns of an item */
+    PIECE_WORK = 1 << 18                 /* multiply-adds that are worth waking a thread */
 };
 
-typedef struct {
-    const ro_free_job *job;
-    const free_gemm *g;
-    free_order order;
-    int64_t rows, cols, down, across; /* rows and cols of an item; items per product */
-    char *workspace;
-    int64_t a_size, b_size, slot_size, norm_size, size; /* per thread, in `real`; `size` in bytes */
-} product;
-
-/* One item. */
-typedef struct {
-    const product *p;
-    ro_emitter *emitter;
-    int64_t product, row, col, m, n, height;
-    real *a, *b, *sums, *stack;
-    double *row_square, *col_square; /* NULL: no bounds are wanted */
-} item;
-
-/* ---- matrices ---- */
-
-void RO_FREE_NAME(ro_free_admitted)(const free_gemm *g, int64_t index, int64_t row, int64_t rows,
-                                    int64_t *first, int64_t *last) {
-    const int64_t shifted = row + g->mask_first + g->mask_step * (index % g->inner);
-    *first = g->mask == RO_MASK_FROM_ROW ? min_i64(max_i64(0, shifted), g->k) : 0;
-    *last = g->mask == RO_MASK_UPTO_ROW ? min_i64(max_i64(0, shifted + rows), g->k) : g->k;
-}
-
-static const float *element(const free_gemm *g, const free_matrix *x, int64_t index, int64_t lane,
-                            int64_t k) {
-    return x->data + index / g->inner * x->outer + index % g->inner * x->inner +
-           lane * x->lane_step + k * x->k_step;
-}
-
-static void pack_matrix(const free_gemm *g, const free_matrix *x, const free_part *part,
-                        int64_t width, real *to) {
-    const float *from = element(g, x, part->product, part->lane, part->k);
-    const float *lanes[FREE_WIDEST];
-    if (x->lane_step == 1) {
-        RO_FREE_NAME(ro_free_pack_lines)(from, x->k_step, part, width, to);
-        return;
-    }
-    for (int64_t i = 0; i < part->lanes; i++)
-        lanes[i] = from + i * x->lane_step;
-    RO_FREE_NAME(ro_free_pack_lanes)(lanes, part->lanes, part->steps, part->reverse, width, to);
-}
-
-/* Clears steps [from, to) of a packed lane. */
-static void clear_steps(const free_part *part, int64_t from, int64_t to, real *lane) {
-    for (int64_t p = max_i64(from, 0); p < min_i64(to, part->steps); p++)
-        lane[(part->reverse ? part->steps - 1 - p : p) * FREE_PANEL] = 0;
-}
-
-/* Clears the steps that the mask excludes. */
-static void mask_rows(const free_gemm *g, const free_part *part, real *to) {
-    for (int64_t i = 0; i < part->lanes; i++) {
-        int64_t first, last;
-        RO_FREE_NAME(ro_free_admitted)(g, part->product, part->lane + i, 1, &first, &last);
-        clear_steps(part, 0, first - part->k, to + i);
-        clear_steps(part, last - part->k, part->steps, to + i);
-    }
-}
-
-static void pack_a(const free_gemm *g, const free_part *part, real *to) {
-    if (g->pack_a) {
-        g->pack_a(g, part, to);
-        return;
-    }
-    pack_matrix(g, &g->a, part, FREE_PANEL, to);
-    if (g->mask != RO_MASK_NONE)
-        mask_rows(g, part, to);
-}
-
-static const float *term(const free_gemm *g, int64_t index, int64_t row, int64_t k) {
-    int64_t first, last;
-    if (g->term)
-        return g->term(g, index, row, k);
-    RO_FREE_NAME(ro_free_admitted)(g, index, row, 1, &first, &last);
-    return k >= first && k < last ? element(g, &g->a, index, row, k) : NULL;
-}
-
-/* Packs term by term, for ro_free_tile_exact. */
-static void pack_exact(const free_gemm *g, const free_part *part, real *to) {
-    for (int64_t p = 0; p < part->steps; p++)
-        for (int64_t i = 0; i < FREE_PANEL; i++) {
-            const float *x =
-                i < part->lanes ? term(g, part->product, part->lane + i, part->k + p) : NULL;
-            to[(part->reverse ? part->steps - 1 - p : p) * FREE_PANEL + i] =
-                x ? (real)ro_canon(*x) : free_absent();
-        }
-}
-
-static void pack_b(const free_gemm *g, const free_part *part, real *to) {
-    if (g->pack_b)
-        g->pack_b(g, part, to);
-    else
-        pack_matrix(g, &g->b, part, FREE_NR, to);
-}
+/* ---- blocks of k ---- */
 
 static int all_finite(const real *x, int64_t count) {
     int bad = 0;
@@ -113,8 +16,6 @@ static int all_finite(const real *x, int64_t count) {
         bad |= !(x[i] - x[i] == 0);
     return !bad;
 }
-
-/* ---- blocks of k ---- */
 
 /* The terms [k, k + steps) of block i of the operands, and how they are packed. */
 static free_part part_of(const item *t, int64_t i, int64_t *steps) {
@@ -137,7 +38,7 @@ static int pack_columns(const item *t, int64_t block) {
     real *to = t->b;
     for (int64_t j = 0; j < t->n; j += FREE_NR, to += steps * FREE_NR) {
         part.lane = t->col + j, part.lanes = min_i64(FREE_NR, t->n - j);
-        pack_b(g, &part, to);
+        RO_FREE_NAME(ro_free_pack_b)(g, &part, to);
         if (t->col_square)
             RO_FREE_NAME(ro_free_add_squares)(to, steps, FREE_NR, part.lanes, t->col_square + j);
         if (g->absent && !all_finite(to, steps * FREE_NR))
@@ -153,18 +54,12 @@ static void pack_rows(const item *t, int64_t block, int64_t row, int64_t rows, i
     for (int64_t i = row; i < row + rows; i += t->height, to += steps * FREE_PANEL) {
         part.lane = t->row + i, part.lanes = min_i64(t->height, row + rows - i);
         if (exact)
-            pack_exact(t->p->g, &part, to);
+            RO_FREE_NAME(ro_free_pack_exact)(t->p->g, &part, to);
         else
-            pack_a(t->p->g, &part, to);
+            RO_FREE_NAME(ro_free_pack_a)(t->p->g, &part, to);
         if (t->row_square)
             RO_FREE_NAME(ro_free_add_squares)(to, steps, FREE_PANEL, part.lanes, t->row_square + i);
     }
-}
-
-/* The sums of tile (i, j) in slot 0. */
-static real *sums_of(const item *t, int64_t i, int64_t j) {
-    const int64_t across = ceil_div(t->n, FREE_NR);
-    return t->sums + (i / t->height * across + j / FREE_NR) * FREE_TILE;
 }
 
 static void merge(real *restrict sum, const real *restrict other, int rows) {
@@ -182,84 +77,6 @@ static void limits(const item *t, int64_t block, int64_t row, int64_t rows, int6
     to = min_i64(steps, max_i64(0, to - part.k));
     *first = part.reverse ? steps - to : from;
     *last = part.reverse ? steps - from : to;
-}
-
-/* ---- results ---- */
-
-/* Rows whose results are emitted next. */
-typedef struct {
-    int64_t row;
-    int direct; /* tiles are emitted one by one */
-    int64_t first[BLOCK_ROWS];
-    double of_sum[BLOCK_ROWS];
-} ends;
-
-/* Neighbouring elements of the output that are emitted together. */
-typedef struct {
-    int64_t first, count;
-    real y[RO_EMIT_MAX];
-    double bound[RO_EMIT_MAX];
-} batch;
-
-static void flush(ro_emitter *e, batch *out) {
-    if (out->count > 0)
-        ro_emit(e, out->first, out->y, out->bound, out->count);
-    out->count = 0;
-}
-
-static int64_t place_of(const free_gemm *g, int64_t index, int64_t row) {
-    return g->place ? g->place(g, index, row) : (index * g->m + row) * g->n;
-}
-
-static void find_ends(const item *t, int64_t row, int64_t rows, ends *to) {
-    const free_gemm *g = t->p->g;
-    to->row = row;
-    to->direct = ro_emit_is_direct(t->emitter) && g->alpha != 0 && g->k > 0;
-    for (int64_t i = 0; i < rows; i++)
-        to->first[i] = place_of(g, t->product, t->row + row + i) + t->col;
-    for (int64_t i = 0; t->row_square && i < rows; i++)
-        to->of_sum[i] =
-            free_bound(((double)g->k + 2) * 0x1p-53 * __builtin_sqrt(t->row_square[row + i]));
-}
-
-/* The results of a tile, from (row, col) on. */
-static free_results results_of(const item *t, const ends *e, int64_t row, int64_t rows,
-                               int64_t col) {
-    return (free_results){.sum = sums_of(t, row, col) + row % t->height * FREE_NR,
-                          .rows = (int)rows,
-                          .cols = (int)min_i64(FREE_NR, t->n - col),
-                          .col = col,
-                          .first = e->first + (row - e->row),
-                          .of_sum = e->of_sum + (row - e->row),
-                          .norm = t->col_square ? t->col_square + col : NULL,
-                          .alpha = (real)t->p->g->alpha};
-}
-
-static void emit_row(const item *t, const ends *e, int64_t row, batch *out) {
-    const int64_t first = e->first[row - e->row];
-    for (int64_t j = 0; j < t->n; j += FREE_NR) {
-        const free_results r = results_of(t, e, row, 1, j);
-        if (out->count + r.cols > RO_EMIT_MAX || out->first + out->count != first + j)
-            flush(t->emitter, out);
-        if (out->count == 0)
-            out->first = first + j;
-        RO_FREE_NAME(ro_free_finish)(&r, 0, out->y + out->count, out->bound + out->count);
-        out->count += r.cols;
-    }
-}
-
-/* Emits the rows that were not emitted tile by tile, and once more those with close calls to
- * replay. */
-static void emit_rows(const item *t, const ends *e, int64_t rows) {
-    const ro_rounding *r = t->emitter->rounding;
-    batch out;
-    if (e->direct && (r->mode != RO_FREE_REPLAY || r->call_count == 0))
-        return;
-    out.count = 0;
-    for (int64_t i = 0; i < rows; i++)
-        if (!e->direct || ro_emit_is_called(t->emitter, e->first[i], t->n))
-            emit_row(t, e, e->row + i, &out);
-    flush(t->emitter, &out);
 }
 
 /* Sums one block of k for one tile: first its runs, then what the block's step says. */
@@ -325,7 +142,7 @@ static void multiply_rows(const item *t, int64_t block, int64_t row, int64_t row
             x.sums = sums_of(t, i, j);
             run_tile_block(&x, &s);
             if (e && e->direct) {
-                const free_results r = results_of(t, e, i, x.rows, j);
+                const free_results r = RO_FREE_NAME(ro_free_results_of)(t, e, i, x.rows, j);
                 RO_FREE_NAME(ro_free_emit_tile)(t->emitter, &r);
             }
         }
@@ -349,16 +166,16 @@ static void run_item(const item *t) {
             const int64_t rows = min_i64(step, t->m - row);
             pack_rows(t, block, row, rows, exact);
             if (last)
-                find_ends(t, row, rows, &e);
+                RO_FREE_NAME(ro_free_find_ends)(t, row, rows, &e);
             multiply_rows(t, block, row, rows, exact, last ? &e : NULL);
             if (last)
-                emit_rows(t, &e, rows);
+                RO_FREE_NAME(ro_free_emit_rows)(t, &e, rows);
         }
     }
     for (int64_t row = 0; o->blocks == 0 && row < t->m; row += step) {
         const int64_t rows = min_i64(step, t->m - row);
-        find_ends(t, row, rows, &e);
-        emit_rows(t, &e, rows);
+        RO_FREE_NAME(ro_free_find_ends)(t, row, rows, &e);
+        RO_FREE_NAME(ro_free_emit_rows)(t, &e, rows);
     }
 }
 

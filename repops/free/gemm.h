@@ -162,6 +162,12 @@ struct free_gemm {
 
 ro_status RO_FREE_NAME(ro_free_multiply)(const ro_free_job *job, const free_gemm *g);
 
+/* Pack a part of a and of b as the product says. */
+void RO_FREE_NAME(ro_free_pack_a)(const free_gemm *g, const free_part *part, real *to);
+void RO_FREE_NAME(ro_free_pack_b)(const free_gemm *g, const free_part *part, real *to);
+/* Packs a part of a term by term, for ro_free_tile_exact. */
+void RO_FREE_NAME(ro_free_pack_exact)(const free_gemm *g, const free_part *part, real *to);
+
 /* Steps of k that some of the rows [row, row + rows) admit: [*first, *last). */
 void RO_FREE_NAME(ro_free_admitted)(const free_gemm *g, int64_t product, int64_t row, int64_t rows,
                                     int64_t *first, int64_t *last);
