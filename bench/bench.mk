@@ -64,6 +64,7 @@ bench-functions bench-elementwise: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
 $(BUILD)/bench/functions: LDFLAGS += $(if $(filter x86_64,$(ARCH)),-lmvec) -lm
 $(BUILD)/bench/attention $(BUILD)/bench/conv $(BUILD)/bench/elementwise: LDFLAGS += -lm
+$(BUILD)/bench/elementwise: bench/elementwise_works.c bench/elementwise_calls.c
 .PHONY: bench-functions bench-elementwise
 
 # A whole training step beside PyTorch's: make bench-step ARGS="--torch python3 --profile".
