@@ -55,7 +55,7 @@ RO_INLINE void add_term(bounded_sum *s, real term) {
     add_excess(s, term, 0);
 }
 
-/* Of terms with so many roundings each. */
+/* The sum of terms with `roundings` each. */
 RO_INLINE approx sum_of(const bounded_sum *s, double roundings) {
     return (approx){s->sum, sum_error((int64_t)s->terms, roundings) * s->size};
 }

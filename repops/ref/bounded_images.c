@@ -15,7 +15,7 @@ approx ro_bounded_avg_pool2d(const ro_call *call, int64_t e, const ro_access *in
     return ap_div_exact(sum_of(&s, 1), (real)ro_ref_pool_divisor(&v, e));
 }
 
-/* What tap t of window w gives; a maximum that came from elsewhere gives 0. */
+/* The share that tap t of window w gives. A maximum that came from elsewhere gives 0. */
 static real share_of(const ro_call *call, int64_t w, int64_t t, int64_t divisor,
                      const ro_access *in) {
     if (call->op == RO_OP_MAX_POOL2D_GRAD)

@@ -59,7 +59,7 @@ approx ro_bounded_log_softmax(const ro_call *call, int64_t e, const ro_access *i
     return log_softmax_of(o, 0, ro_plain);
 }
 
-/* Of both: (y, dy, a sum of the row). */
+/* The inputs of both operators are (y, dy, a sum of the row). */
 approx ro_bounded_softmax_grad(const ro_call *call, int64_t e, const ro_access *in) {
     const float y = loadf(in, 0, e), dy = loadf(in, 1, e);
     const operands o = {.a = &y, .b = &dy, .p = input_at(in, 2, e / last_dim(&call->input[0]))};

@@ -17,7 +17,7 @@ static double roundings_of(int op) {
     }
 }
 
-/* What the terms of a row share. */
+/* Values that the terms of a row share. */
 typedef struct {
     real mean, rstd;
 } row_values;

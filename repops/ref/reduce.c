@@ -40,7 +40,7 @@ uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const 
     return result(ro_from_bits(acc->word[0]) * attrf(call, 2));
 }
 
-/* What the terms of a row share: read once per element, SPEC 11 counts it. */
+/* Values that the terms of a row share. They are read once per element, as SPEC 11 counts. */
 typedef struct {
     float mean, rstd;
 } row_values;

@@ -71,7 +71,7 @@ static int64_t covering_loads(const ro_call *call) {
     return ro_pool_covering(&v) * call->input_count;
 }
 
-/* Of a group of rows: one or two from each, and what they share. */
+/* The loads for a group of rows: one or two from each, and what they share. */
 static int64_t rows_loads(const ro_call *call) {
     switch (call->op) {
     case RO_OP_BN_MEAN:

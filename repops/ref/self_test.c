@@ -1,4 +1,4 @@
-/* What a referee checks of itself before it judges anybody. */
+/* A referee checks itself before it judges anybody. */
 #include <stdio.h>
 
 #include "repops/ref/ref.h"

@@ -86,7 +86,7 @@ static void set_all(float *x, int64_t count, uint32_t bits) {
         x[i] = ro_from_bits(bits);
 }
 
-/* Of `tokens` rows of each head; row: of ro_attention. */
+/* Sets all elements of `tokens` rows of each head. row: see ro_attention. */
 static void set_heads(const ro_attention *a, float *x, int64_t heads, int64_t tokens, int64_t row,
                       uint32_t bits) {
     for (int64_t h = 0; h < a->batch * heads; h++) {

@@ -1,4 +1,4 @@
-/* Which calls are valid, and the shape of their output. SPEC.md sections 3 to 9 and 11. */
+/* Decides which calls are valid, and the shape of their output. SPEC.md sections 3 to 9 and 11. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What the checks of calls share. Private to repops/src. */
+/* Shared by the checks of calls. Private to repops/src. */
 #ifndef RO_INFER_H
 #define RO_INFER_H
 

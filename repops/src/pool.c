@@ -5,10 +5,13 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* About 20 microseconds: shorter than a wake-up, too short to hurt other processes. A wake-up takes
- * 8 microseconds of the caller's time (in a virtual machine), and as many as this pass before the
- * worker is there: what is shorter is done before, and the wake-up lost. */
-enum { SPIN_LIMIT = 1000, WAKE_US = 64 };
+/* Turns of a loop that waits: about 20 microseconds, shorter than a wake-up, and too short to hurt
+ * other processes. */
+enum { SPIN_LIMIT = 1000 };
+
+/* Microseconds until a worker that is woken is there (in a virtual machine); waking it takes 8 of
+ * the caller's time. Shorter work is done before that, so it wakes nobody. */
+enum { WAKE_US = 64 };
 
 /* Parts of `state`. */
 enum { MOST_SEATS = 0xffff };

@@ -1,4 +1,4 @@
-/* What fused attention's kernels share. */
+/* Shared by fused attention's kernels. */
 #ifndef REPOPS_CPU_ATTEND_H
 #define REPOPS_CPU_ATTEND_H
 
@@ -50,7 +50,7 @@ RO_INLINE matrix_rows rows_of_keys(const ro_attention *a, const float *x, int64_
     return (matrix_rows){x + r.first + from * r.step, r.step};
 }
 
-/* Of a key-value head, from key `from` on; NULL: none. */
+/* The bias of a key-value head, from key `from` on; NULL: none. */
 RO_INLINE const float *bias_of(const ro_attention *a, int64_t kv, int64_t from) {
     return a->key_bias ? a->key_bias + kv / a->kv_heads * a->keys + from : NULL;
 }

@@ -20,7 +20,7 @@ typedef struct {
     int64_t workspace_size; /* of one thread, in floats */
 } backward;
 
-/* What a thread works with: arrays of its workspace. */
+/* The arrays of a thread's workspace. */
 typedef struct {
     const ro_attention *a;
     float *q_strips, *dout_strips, *k_panels, *v_panels; /* packed for scores */

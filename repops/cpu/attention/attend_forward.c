@@ -15,7 +15,7 @@ typedef struct {
     int64_t workspace_size; /* of one thread, in floats */
 } forward;
 
-/* What a thread works on, all in its part of the workspace but the pointers into tensors. */
+/* The work of a thread. All but the pointers into tensors lies in its part of the workspace. */
 typedef struct {
     const ro_attention *a;
     matrix_rows k, v;    /* of the head */

@@ -15,7 +15,7 @@ RO_INLINE float exponentials(float *s, int64_t limit, float mc) {
 
 enum { STEP_ROWS = 16 }; /* whole vectors of exponentials */
 
-/* What was summed so far of each row. */
+/* The sums of each row so far. */
 typedef struct {
     float *o; /* rows of `size`, `step` apart: unscaled until the end */
     int64_t step, size;

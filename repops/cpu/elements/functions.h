@@ -344,8 +344,8 @@ RO_INLINE wide fast_log(wide x) {
 
 #define WIDE_SAME_INDEX /* these are vectors */
 
-/* A loop whose arithmetic takes as long as memory does must ask for its input itself: what the
- * processor asks for on its own waits behind it. 2 KiB ahead; beyond an array it does nothing. */
+/* Prefetches 2 KiB ahead, for a loop whose arithmetic takes as long as memory does: the hardware's
+ * own prefetches wait behind it. Beyond an array it does nothing. */
 RO_INLINE void fetch_ahead(const float *p) {
     for (size_t line = 0; line < WIDE * sizeof *p; line += 64)
         __builtin_prefetch((const void *)((uintptr_t)p + 2048 + line));

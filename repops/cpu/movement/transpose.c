@@ -13,7 +13,7 @@ typedef struct {
     int64_t dim[RO_MAX_DIMS], from[RO_MAX_DIMS], to[RO_MAX_DIMS];
 } plan;
 
-/* Output dimension `dim` with stride `from` joins the one before it if they lie together. */
+/* Output dimension `dim` with stride `from` joins the one before it if the two are contiguous. */
 static void append(plan *p, int64_t dim, int64_t from) {
     const int last = p->ndim - 1;
     if (dim == 1)

@@ -4,8 +4,7 @@
 
 #include "repops/cpu/isa.h"
 
-/* Columns of a tile: long runs keep the memory's pages open; their sums stay in the first-level
- * cache. */
+/* Columns of a tile: long runs keep memory pages open, and the sums of a tile stay in L1. */
 enum { COLUMN_TILE = 1024 };
 
 static __attribute__((unused)) void add_row(const float *restrict x, int64_t count,
@@ -19,9 +18,12 @@ static __attribute__((unused)) void canon_row(float *x, int64_t count) {
         x[c] = ro_canon(x[c]);
 }
 
-/* Columns that are summed while the same ones of the next rows come nearer: hardware stops at the
- * end of a page, where these runs do. */
-enum { COLUMN_RUN = 128, COLUMN_ROWS = 4 };
+/* While rows are summed, the next ones are prefetched, one run of columns after the other: hardware
+ * prefetchers stop at the end of a page, where these runs may end too. */
+enum {
+    COLUMN_RUN = 128, /* columns of a run */
+    COLUMN_ROWS = 4,  /* rows that are summed together */
+};
 
 static __attribute__((unused)) void fetch_rows(const float *x, int64_t stride, int64_t rows,
                                                int64_t count) {
@@ -30,7 +32,7 @@ static __attribute__((unused)) void fetch_rows(const float *x, int64_t stride, i
             __builtin_prefetch(x + r * stride + c, 0, 2);
 }
 
-/* Rows `stride` apart, four for each time that a sum is read and written. */
+/* Adds rows that are `stride` apart. Each sum is read and written once per COLUMN_ROWS rows. */
 static __attribute__((unused)) void add_rows(const float *restrict x, int64_t stride, int64_t rows,
                                              int64_t count, float *restrict acc) {
     int64_t r = 0;

@@ -34,8 +34,8 @@ RO_INLINE float sum_of_row(const terms *row, int64_t cols, add_terms *add, add_t
     return sum_of_parts(part, parts);
 }
 
-/* R of exp(x - m); the exponentials are left in `e` if it is not NULL. The row `next`, if it is not
- * NULL, comes nearer meanwhile. */
+/* R of exp(x - m). The exponentials are left in `e`, and the row `next` is prefetched meanwhile,
+ * each if it is not NULL. */
 RO_INLINE float sum_of_exponentials(const float *x, float m, int64_t cols, float *e,
                                     const float *next) {
     float part[PARTS], buffer[RO_REDUCE_BLOCK];

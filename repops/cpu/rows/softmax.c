@@ -61,7 +61,7 @@ static void log_softmax_grad(const ro_job *job, int64_t first, int64_t last) {
         log_softmax_grad_row(y + r * cols, dy + r * cols, s[r], cols, (float *)job->out + r * cols);
 }
 
-/* ---- a row at a time: ro_softmax, ro_log_softmax. The next one comes nearer by the way. ---- */
+/* ---- a row at a time, while the next one is prefetched: ro_softmax, ro_log_softmax ---- */
 
 static void scale_exponentials(float *e, float r, int64_t cols) {
     for (int64_t i = 0; i < cols; i++)
@@ -121,7 +121,7 @@ static ro_status fused_log_softmax(ro_ctx *ctx, const ro_row_job *job) {
 
 /* ---- backward, a row at a time: ro_softmax_backward, ro_log_softmax_backward ---- */
 
-/* To the first-level cache, where the next row is read at once. */
+/* Prefetches to L1, where the next row is read at once. */
 RO_INLINE void bring_near(const float *x, int64_t count) {
     for (int64_t i = 0; i < count; i += 16)
         __builtin_prefetch(x + i);

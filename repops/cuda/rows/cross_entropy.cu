@@ -10,8 +10,8 @@ enum {
     PARTS = (int)RO_CROSS_ENTROPY_COLS_MAX / (int)RO_REDUCE_BLOCK,
     FEW = 128, /* threads for rows of one or two blocks of R */
     MANY = 512,
-    READ_AHEAD = 16, /* elements of a thread, from memory */
-    AT_ONCE = 8,     /* from what is nearer */
+    READ_AHEAD = 16, /* elements that a thread loads at once from memory */
+    AT_ONCE = 8,     /* the same from a cache */
 };
 
 /* In shared memory, before the cached elements. */
