@@ -23,7 +23,7 @@ bench-conv bench-attention: bench-%: $(BUILD)/bench/%
 	$< $(ARGS)
 $(BUILD)/bench/%: bench/%.c $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
-	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) -o $@
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.a,$^) $(filter %.a,$^) $(LDFLAGS) -o $@
 .PHONY: bench-conv bench-attention
 TORCH_BENCHES := $(addprefix $(BUILD)/bench/,conv attention elementwise step)
 $(TORCH_BENCHES): bench/process.c | $(BUILD)/bench/mkl_kernels.so
