@@ -98,8 +98,8 @@ ro_ref_factors ro_ref_matmul_factors(const ro_matmul *v, int64_t batch, int64_t 
                                      int64_t k);
 /* The k of row m that a step of the fold covers: [from, to), none if from >= to. */
 void ro_ref_matmul_range(const ro_matmul *v, int64_t m, int64_t step, int64_t *from, int64_t *to);
-/* The same of a convolution's terms, and of the positions that gradients of lookups sum over: so
- * many a step, of `count`. */
+/* Terms of a convolution, or positions that gradients of lookups sum over, of a step of the fold;
+ * and which of `count` step `step` covers: [*from, *to). */
 enum { RO_REF_TERMS = RO_DOT_CHUNK };
 void ro_ref_step_range(int64_t step, int64_t count, int64_t *from, int64_t *to);
 /* Number of terms of an element's dot product, absent ones counted. */

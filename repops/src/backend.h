@@ -77,7 +77,7 @@ void ro_free_close(ro_ctx *ctx);
 
 /* Items of one piece of work that is worth a wake-up, if `items` of them are all of a call. */
 int64_t ro_grain(ro_ctx *ctx, const ro_call *call, int64_t items);
-/* The same with a piece of work for so many elements of all tensors. */
+/* As ro_grain, with `elements` of all tensors in a piece of work. */
 int64_t ro_grain_of(ro_ctx *ctx, const ro_call *call, int64_t items, int64_t elements);
 
 /* Runs `range` over [0, items) of a job, in pieces that are worth a wake-up. The cost of an item is

@@ -25,7 +25,7 @@ typedef struct {
     ro_status (*run)(const ro_free_job *job);
 } ro_free_kernel;
 
-/* The same by a device, in its order. Waits. */
+/* Runs the job on a device, in the device's order. Waits. */
 ro_status ro_free_on_device(const ro_free_job *job, ro_device *device);
 
 /* NULL: no free kernel for it. */

@@ -34,7 +34,7 @@ ro_status ro_want_dims(ro_check *c, int input, const ro_shape *want);
 ro_status ro_want_vector(ro_check *c, int input, int64_t cols);
 /* SPEC 4: an element for each row of `cols` elements of input `of`, `count` of them. */
 ro_status ro_want_per_row(ro_check *c, int input, int of, int64_t cols, int64_t count);
-/* The same of rows along the last dimension. */
+/* As ro_want_per_row, for rows along the last dimension. */
 ro_status ro_want_per_last(ro_check *c, int input, int of);
 /* `rows` rows of `cols` elements. */
 ro_status ro_want_matrix(ro_check *c, int input, int64_t rows, int64_t cols);

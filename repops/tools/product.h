@@ -34,7 +34,7 @@ typedef struct {
 /* 0 if the line is not a case. */
 int golden_product_parse(const char *line, golden_product *out);
 
-/* With its data; 0 if there is no such class or no memory. */
+/* Builds a case with its data. 0 if there is no such class or no memory. */
 int golden_product_build(const golden_product *g, product *p);
 
 #endif

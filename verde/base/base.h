@@ -103,7 +103,7 @@ VD_MUST_USE vd_status vd_read_file(const char *path, size_t limit, vd_buf *out, 
 VD_MUST_USE vd_status vd_write_file(const char *path, const void *bytes, size_t size, int mode,
                                     vd_err *err);
 
-/* The same in pieces, for files larger than memory should hold twice. */
+/* As vd_write_file, in pieces, for files larger than memory should hold twice. */
 typedef struct {
     int fd;
     char path[1024], temp[1040];

@@ -76,7 +76,7 @@ typedef struct {
     vd_status (*leaves)(void *user, int64_t step, vd_hash *tensor, vd_err *err);
     /* The bytes of a value of step s (numbered as in graph.h). */
     vd_status (*tensor)(void *user, int64_t step, uint32_t value, const void **data, vd_err *err);
-    /* What each part of a long fold leaves, for an element of a node's output in step s. */
+    /* The states after each part of a long fold: of an element of a node's output in step s. */
     vd_status (*fold)(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
                       vd_err *err);
     /* Root over what `run` gives, and over `logs` too if there are any: as it was first stated. */
@@ -114,8 +114,8 @@ VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_
 void vd_replay_destroy(vd_replay *replay);
 vd_source vd_replay_source(vd_replay *replay);
 
-/* The same run once more in a thread of its own: what a provider that was convicted contests its
- * rival's claim with. Lies in `dir`, and is resumed there. */
+/* A second run in a thread of its own, with which a convicted provider contests its rival's claim.
+ * Lies in `dir`, and is resumed there. */
 typedef struct vd_again vd_again;
 /* `exec` is copied, with this fault in place of its own (NULL: none); its context is the second
  * run's alone. */
@@ -129,10 +129,10 @@ VD_MUST_USE vd_status vd_again_source(void *again, vd_source *out, vd_err *err);
 /* S as the run commits to it: with VD_FAULT_HISTORY another one at one checkpoint in the middle. */
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state);
 
-/* The referee's last crumb: one element by repops' reference. Reads inputs through `load`. */
+/* Computes one element by repops' reference, which decides. Reads inputs through `load`. */
 VD_MUST_USE vd_status vd_leaf_element(const ro_call *call, int64_t element, vd_load load,
                                       void *user, uint32_t *out, vd_err *err);
-/* The same of a free operator's element, whose value is one of several: SPEC 14.5. */
+/* As vd_leaf_element for a free operator, whose value is one of several: SPEC 14.5. */
 VD_MUST_USE vd_status vd_leaf_bounded(const ro_call *call, int64_t element, vd_load load,
                                       void *user, ro_bounded *out, vd_err *err);
 /* Self-test of the reference on this machine. */

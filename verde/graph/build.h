@@ -186,7 +186,7 @@ vd_value vd_running_variance(vd_builder *b, vd_value running, vd_statistics s, f
  * vd_grad gives the gradient of a value, VD_NONE if the loss does not depend on it. Contributions
  * are added in the order in which the walk meets them. Clears the tape. */
 void vd_backward(vd_builder *b, vd_value loss, float weight);
-/* The same with the gradient of `loss` as a value of its shape. */
+/* As vd_backward, with the gradient of `loss` as a value of its shape. */
 void vd_backward_from(vd_builder *b, vd_value loss, vd_value gradient);
 vd_value vd_grad(const vd_builder *b, vd_value value);
 

@@ -48,7 +48,7 @@ typedef struct {
  * file is not a valid job. */
 VD_MUST_USE vd_status vd_job_read(const char *path, vd_job *out, vd_err *err);
 
-/* The same from memory. `name` stands for the file's path in errors and before data.file. */
+/* As vd_job_read, from memory. `name` stands for the file's path in errors and before data.file. */
 VD_MUST_USE vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *out,
                                    vd_err *err);
 

@@ -169,7 +169,7 @@ RO_INLINE void move_rest(const block *b, int64_t r, int64_t rows, int64_t c, int
                    size);
 }
 
-/* The same of f32, in registers; only loads and stores touch the elements, so bits are kept. */
+/* Turns a tile of f32 in registers. Only loads and stores touch the elements, so bits are kept. */
 RO_INLINE void turn_tile(const block *b, int64_t r, int64_t c) {
     const float *x = (const float *)(const void *)b->x + c * b->from + r;
     float *out = (float *)(void *)b->out + r * b->to + c;

@@ -143,7 +143,7 @@ RO_DEVICE void copy_tile(float *to, const float *from, int64_t size, int64_t row
         copy_elements<ROWS, COLUMNS, STEP>(to, from, size, present, across);
 }
 
-/* The same of rows that lie anywhere: line(r) is where row r begins. */
+/* As copy_tile for rows that lie anywhere: line(r) is where row r begins. */
 template <int ROWS, int COLUMNS, int STEP, class L>
 RO_DEVICE void copy_lines(float *to, const L &line, int64_t rows, int64_t columns, bool fours) {
     const int present = rows < ROWS ? (int)rows : ROWS;
