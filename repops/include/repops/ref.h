@@ -59,7 +59,7 @@ typedef struct {
  * of the inputs that ro_ref_element of the same element does not read. */
 RO_API ro_bounded ro_ref_bounded(const ro_call *call, int64_t element, const ro_access *in);
 
-/* ro_ref_bounded as a fold, for calls with steps: ro_ref_begin, then ro_ref_steps() times step, then
+/* ro_ref_bounded as a fold, if there are steps: ro_ref_begin, then ro_ref_steps() times step, then
  * finish. A step reads no other elements than ro_ref_step. The first ro_ref_bounded_state_size()
  * bytes of the accumulator have the same bits everywhere, and any bits have a result. */
 RO_API size_t ro_ref_bounded_state_size(const ro_call *call); /* 0 without steps */
