@@ -1,0 +1,260 @@
+"""Formulas of one element, softmax, norms, optimizers: SPEC.md sections 6, 7 and 9."""
+
+import binary32 as b
+from binary32 import NAN, ONE, ZERO, exp, f, fma, log, of_int, sigmoid, sqrt, tanh
+from definitions import F, Operator, has_stream, numel, per_row, repeats, stands_for, stream_words
+
+LARGEST = f("0x1.fffffep127")
+C0, C1 = f("0x1.988454p-1"), f("0x1.6e4e26p-5")
+HALF = f("0.5")
+
+
+def like_first(n):
+    return n.shapes[0]
+
+
+def all_alike(n):
+    return n.shapes[0] if all(s == n.shapes[0] for s in n.shapes) else None
+
+
+def second_repeats(n):
+    return n.shapes[0] if repeats(n.dims_of(1), n.dims_of(0)) else None
+
+
+def binary(number, name, formula):
+    Operator(number, f"{name}(a, b)", second_repeats,
+             lambda n, e, x: formula(x(0, e), x(1, e % numel(n.dims_of(1)))))
+
+
+def unary(number, signature, formula):
+    Operator(number, signature, like_first, lambda n, e, x: formula(x(0, e)))
+
+
+def gradient(number, name, formula):
+    Operator(number, f"{name}(x, dy)", all_alike, lambda n, e, x: formula(x(0, e), x(1, e)))
+
+
+def silu(x):
+    return b.at_least(x, -LARGEST) * sigmoid(x)
+
+
+def silu_grad(x, dy):
+    s, c = sigmoid(x), b.at_least(b.at_most(x, LARGEST), -LARGEST)
+    return dy * (s * fma(c, ONE - s, ONE))
+
+
+def gelu_tanh(x):
+    return tanh((C0 * x) * fma(C1, x * x, ONE))
+
+
+def gelu(x):
+    return (HALF * b.at_least(x, -LARGEST)) * (ONE + gelu_tanh(x))
+
+
+def gelu_grad(x, dy):
+    t, c = gelu_tanh(x), b.at_least(b.at_most(x, f("8")), f("-8"))
+    s = fma(-t, t, ONE)
+    v = C0 * fma(f("3") * C1, c * c, ONE)
+    return dy * fma((HALF * c) * s, v, HALF * (ONE + t))
+
+
+def relu(x):
+    return NAN if x.is_nan() else b.positive_part(x)
+
+
+def relu_grad(n, e, x):
+    value = x(0, e)
+    if value > ZERO:
+        return x(1, e)
+    return NAN if value.is_nan() else ZERO
+
+
+binary(16, "add", lambda p, q: p + q)
+binary(24, "mul", lambda p, q: p * q)
+binary(25, "sub", lambda p, q: p - q)
+binary(26, "div", lambda p, q: p / q)
+Operator(17, "div_const(x; divisor f)", like_first, lambda n, e, x: x(0, e) / n.number("divisor"))
+unary(18, "gelu(x)", gelu)
+gradient(19, "gelu_grad", gelu_grad)
+unary(20, "relu(x)", relu)
+Operator(21, "relu_grad(x, dy)", all_alike, relu_grad)
+unary(103, "silu(x)", silu)
+unary(104, "gelu_erf(x)", b.gelu_erf)
+gradient(108, "silu_grad", silu_grad)
+gradient(109, "gelu_erf_grad", lambda x, dy: dy * b.gelu_erf_slope(x))
+
+
+def dropout_shape(n):
+    allowed = has_stream(n) and 0 <= n["threshold"] < 2**32 and numel(n.dims_of(1)) == 1
+    return n.shapes[0] if allowed else None
+
+
+def dropout(n, e, x):
+    value, word = x(0, e), stream_words(n, e, x(1, 0))[e % 4]
+    return value * n.number("scale") if word >= n["threshold"] else ZERO
+
+
+Operator(22, "dropout(x, step i32; seed, stream, threshold, scale f)", dropout_shape, dropout)
+
+# Norms: rows of C = last dimension. An operand is of a row (r) or of a column (c), or as x is (x).
+
+
+def rows_and_columns(kinds):
+    """A shape rule: the output is as the first input, and the others are of the kinds given."""
+    def shape(n):
+        dims = n.dims_of(0)
+        fits = {"x": lambda d: d == dims, "r": lambda d: per_row(d, dims, dims[-1]),
+                "c": lambda d: stands_for(d, dims[-1:])}
+        return n.shapes[0] if all(fits[k](s[1]) for k, s in zip(kinds, n.shapes)) else None
+    return shape
+
+
+def rowwise(number, signature, kinds, formula):
+    """formula(n, operands of element e in order, C)."""
+    def element(n, e, x):
+        c = n.dims[-1]
+        index = {"x": e, "r": e // c, "c": e % c}
+        return formula(n, [x(i, index[k]) for i, k in enumerate(kinds)], of_int(c))
+    Operator(number, signature, rows_and_columns(kinds), element)
+
+
+def ln_rstd(n, e, x):
+    v = x(0, e) / of_int(n["n"]) + n.number("eps")
+    return NAN if v.word == b.INF.word else ONE / sqrt(v)
+
+
+def layernorm(n, v, c):
+    x, mean, rstd, gamma, beta = v
+    return fma((x - mean) * rstd, gamma, beta)
+
+
+def ln_dx(n, v, c):
+    dy, gamma, x, mean, rstd, sg, sgx = v
+    return rstd * fma(-((x - mean) * rstd), sgx / c, dy * gamma - sg / c)
+
+
+def rms_dx(n, v, c):
+    dy, gamma, x, rstd, sgx = v
+    return rstd * fma(-(x * rstd), sgx / c, dy * gamma)
+
+
+Operator(56, "ln_rstd(ss; n, eps f)", lambda n: n.shapes[0] if n["n"] >= 1 else None, ln_rstd)
+rowwise(57, "layernorm(x, mean, rstd, gamma, beta)", "xrrcc", layernorm)
+rowwise(58, "ln_dx(dy, gamma, x, mean, rstd, sg, sgx)", "xcxrrrr", ln_dx)
+rowwise(122, "rmsnorm(x, rstd, gamma)", "xrc", lambda n, v, c: (v[0] * v[1]) * v[2])
+rowwise(123, "rms_dx(dy, gamma, x, rstd, sgx)", "xcxrr", rms_dx)
+
+# Softmax and cross-entropy.
+
+
+def of_rows(shapes, first=1):
+    return all(per_row(s[1], shapes[0][1], shapes[0][1][-1]) for s in shapes[first:])
+
+
+def xent(n, e, x):
+    v, label = n.dims_of(0)[-1], x(3, e)
+    return log(x(2, e)) - (x(0, e * v + label) - x(1, e)) if 0 <= label < v else NAN
+
+
+def xent_grad(n, e, x):
+    v = n.dims[-1]
+    row, i = divmod(e, v)
+    p = exp(x(0, e) - x(1, row)) * (ONE / x(2, row))
+    return (p - (ONE if i == x(3, row) else ZERO)) * x(4, row)
+
+
+def is_ignored(n, label):
+    return label == (n["ignore"] + 2**31 & b.MASK32) - 2**31
+
+
+def ignore_fits(n):
+    return -2**31 <= n["ignore"] < 2**31
+
+
+def losses(n):
+    return (F, n.dims_of(3)) if of_rows(n.shapes) else None
+
+
+def loss_gradient(n):
+    return n.shapes[0] if of_rows(n.shapes) else None
+
+
+Operator(64, "xent(x, m, l, ids i32)", losses, xent)
+Operator(65, "xent_grad(x, m, l, ids i32, dloss)", loss_gradient, xent_grad)
+Operator(114, "xent_ignore(x, m, l, ids i32; ignore)", lambda n: losses(n) if ignore_fits(n) else None,
+         lambda n, e, x: ZERO if is_ignored(n, x(3, e)) else xent(n, e, x))
+Operator(115, "xent_ignore_grad(x, m, l, ids i32, dloss; ignore)",
+         lambda n: loss_gradient(n) if ignore_fits(n) else None,
+         lambda n, e, x: ZERO if is_ignored(n, x(3, e // n.dims[-1])) else xent_grad(n, e, x))
+
+# Optimizers.
+
+
+def singles(n, first):
+    return all(numel(s[1]) == 1 for s in n.shapes[first:])
+
+
+def update(number, signature, tensors, element):
+    """The first `tensors` inputs are alike, the others are one element."""
+    Operator(number, signature, lambda n: n.shapes[0] if singles(n, tensors) and all(
+        s == n.shapes[0] for s in n.shapes[:tensors]) else None, element)
+
+
+def lr_schedule_shape(n):
+    kind, warmup, total = n["kind"], n["warmup"], n["total"]
+    allowed = kind in (0, 1, 2) and 0 <= warmup < 2**31 and (total == 0 if kind == 0 else warmup < total < 2**31)
+    return (F, (1,)) if allowed and singles(n, 0) else None
+
+
+def lr_schedule(n, e, x):
+    s, kind, warmup, total = x(0, 0), n["kind"], n["warmup"], n["total"]
+    base, least = n.number("base"), n.number("min")
+    if s < 0:
+        return ZERO
+    if s < warmup:
+        return base * (of_int(s + 1) / of_int(warmup))
+    if kind == 0:
+        return base
+    if s >= total:
+        return least
+    if kind == 1:
+        return fma(least - base, of_int(s - warmup) / of_int(total - warmup), base)
+    turn = ((s - warmup) << 23) // (total - warmup)
+    return fma(base - least, HALF * (ONE + b.cos_turn(turn)), least)
+
+
+def bias_correction(n, e, x):
+    beta = n.number("beta")
+    return fma(beta, x(0, e), ONE - beta)
+
+
+def clip_scale(n, e, x):
+    norm, most = sqrt(x(0, 0)), n.number("max_norm")
+    if norm > most:
+        return NAN if norm.is_inf() else most / norm
+    return ONE
+
+
+def adamw_m(n, e, x):
+    beta, g = n.number("beta"), x(1, e) * x(2, 0)
+    return fma(beta, x(0, e), (ONE - beta) * g)
+
+
+def adamw_v(n, e, x):
+    beta, g = n.number("beta"), x(1, e) * x(2, 0)
+    return fma(beta, x(0, e), (ONE - beta) * (g * g))
+
+
+def adamw_w(n, e, x):
+    w, m, v, c1, c2, lr = [x(i, e if i < 3 else 0) for i in range(6)]
+    r = sqrt(v * (ONE / c2))
+    u = NAN if r.is_inf() else (m * (ONE / c1)) / (r + n.number("eps"))
+    return fma(-lr, fma(n.number("decay"), w, u), w)
+
+
+Operator(88, "lr_schedule(step i32; kind, base f, min f, warmup, total)", lr_schedule_shape, lr_schedule)
+update(89, "bias_correction(c; beta f)", 0, bias_correction)
+update(90, "clip_scale(sumsq; max_norm f)", 0, clip_scale)
+update(91, "adamw_m(m, g, clip; beta f)", 2, adamw_m)
+update(92, "adamw_v(v, g, clip; beta f)", 2, adamw_v)
+update(93, "adamw_w(w, m, v, c1, c2, lr; eps f, decay f)", 3, adamw_w)

@@ -1,0 +1,229 @@
+"""Convolution, pooling, batch norm: SPEC.md section 12."""
+
+from math import prod
+
+from binary32 import ZERO, canon, fma, of_int
+from definitions import F, Operator, ceil_div, numel, place, places, stands_for
+from sums import Dot
+
+CONVOLUTION = "; stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups)"
+POOLING = "; kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w"
+
+
+def windows(size, kernel, stride, pad, dilation):
+    return (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def convolution_fits(n, x, w, y):
+    """Whether these are the dimensions of an image, its filters and what they make of it."""
+    if not len(x) == len(w) == len(y) == 4 or not all(
+            lo <= n[f"{name}_{side}"] <= 65536 for name, lo in (("stride", 1), ("pad", 0), ("dilation", 1))
+            for side in "hw"):
+        return False
+    groups = n["groups"]
+    if groups < 1 or x[3] % groups or w[3] % groups or w[2] != x[3] // groups:
+        return False
+    out = [windows(x[1 + i], w[i], n[f"stride_{side}"], n[f"pad_{side}"], n[f"dilation_{side}"])
+           for i, side in enumerate("hw")]
+    return min(out) >= 1 and y == (x[0], *out, w[3])
+
+
+def conv2d_shape(n):
+    x, w = n.dims_of(0), n.dims_of(1)
+    return n.shape[0] == F and convolution_fits(n, x, w, n.dims) or None
+
+
+def pixel(n, o, k, side, size):
+    """Where window o has its tap k, or None outside the image."""
+    i = o * n[f"stride_{side}"] - n[f"pad_{side}"] + k * n[f"dilation_{side}"]
+    return i if 0 <= i < size else None
+
+
+def window(n, i, k, side, count):
+    """The window that has its tap k at pixel i, or None."""
+    o, rest = divmod(i + n[f"pad_{side}"] - k * n[f"dilation_{side}"], n[f"stride_{side}"])
+    return o if rest == 0 and 0 <= o < count else None
+
+
+def conv2d_terms(n, e):
+    x, w = n.dims_of(0), n.dims_of(1)
+    image, oh, ow, f = places(e, n.dims)
+    q = f // (w[3] // n["groups"])
+
+    def at(i):
+        kh, kw, ci = places(i, w[:3])
+        ih, iw = pixel(n, oh, kh, "h", x[1]), pixel(n, ow, kw, "w", x[2])
+        if ih is None or iw is None:
+            return None
+        return place((image, ih, iw, q * w[2] + ci), x), place((kh, kw, ci, f), w)
+    return prod(w[:3]), 256, at
+
+
+def conv2d_dx_terms(n, e):
+    y, w = n.dims_of(0), n.dims_of(1)
+    image, h, v, channel = places(e, n.dims)
+    q, ci = divmod(channel, w[2])
+    filters = w[3] // n["groups"]
+
+    def at(i):
+        kh, kw, g = places(i, (w[0], w[1], filters))
+        oh, ow = window(n, h, kh, "h", y[1]), window(n, v, kw, "w", y[2])
+        if oh is None or ow is None:
+            return None
+        return place((image, oh, ow, q * filters + g), y), place((kh, kw, ci, q * filters + g), w)
+    return w[0] * w[1] * filters, 256, at
+
+
+def conv2d_dw_terms(n, e):
+    x, y, w = n.dims_of(0), n.dims_of(1), n.dims
+    kh, kw, ci, f = places(e, w)
+    q = f // (w[3] // n["groups"])
+
+    def at(i):
+        image, oh, ow = places(i, y[:3])
+        ih, iw = pixel(n, oh, kh, "h", x[1]), pixel(n, ow, kw, "w", x[2])
+        if ih is None or iw is None:
+            return None
+        return place((image, ih, iw, q * w[2] + ci), x), place((image, oh, ow, f), y)
+    return prod(y[:3]), 256, at
+
+
+Operator(128, "conv2d(x, w" + CONVOLUTION, conv2d_shape, fold=Dot(conv2d_terms))
+Operator(129, "conv2d_dx(dy, w" + CONVOLUTION, lambda n: n.shape[0] == F and convolution_fits(
+    n, n.dims, n.dims_of(1), n.dims_of(0)) or None, fold=Dot(conv2d_dx_terms))
+Operator(130, "conv2d_dw(x, dy" + CONVOLUTION, lambda n: n.shape[0] == F and convolution_fits(
+    n, n.dims_of(0), n.dims, n.dims_of(1)) or None, fold=Dot(conv2d_dw_terms))
+
+
+def pooling_fits(n, x, y):
+    if len(x) != 4 or len(y) != 4 or not all(n[f"kernel_{s}"] >= 1 and 1 <= n[f"stride_{s}"] <= 65536 and
+                                            0 <= n[f"pad_{s}"] <= n[f"kernel_{s}"] // 2 for s in "hw"):
+        return False
+    if n["kernel_h"] * n["kernel_w"] > 4096:
+        return False
+    out = [windows(x[1 + i], n[f"kernel_{s}"], n[f"stride_{s}"], n[f"pad_{s}"], 1) for i, s in enumerate("hw")]
+    return min(out) >= 1 and y == (x[0], *out, x[3])
+
+
+def dot_64(terms):
+    """Sums in the order of dot_64; None stands for an absent term."""
+    total = acc = ZERO
+    for t, term in enumerate(terms):
+        if t and t % 64 == 0:
+            total, acc = total + acc, ZERO
+        if term is not None:
+            acc = acc + term
+    return total + acc
+
+
+def taps(n, dims, image, oh, ow, c):
+    """The place in the image of each tap of a window, or None."""
+    for kh in range(n["kernel_h"]):
+        for kw in range(n["kernel_w"]):
+            h, w = oh * n["stride_h"] - n["pad_h"] + kh, ow * n["stride_w"] - n["pad_w"] + kw
+            inside = 0 <= h < dims[1] and 0 <= w < dims[2]
+            yield place((image, h, w, c), dims) if inside else None
+
+
+def windows_of(n, dims, e):
+    """For each tap, the index of the window that has it at element e of the image, or None."""
+    image, h, w, c = places(e, n.dims)
+    for kh in range(n["kernel_h"]):
+        for kw in range(n["kernel_w"]):
+            oh, rest_h = divmod(h + n["pad_h"] - kh, n["stride_h"])
+            ow, rest_w = divmod(w + n["pad_w"] - kw, n["stride_w"])
+            inside = not rest_h and not rest_w and 0 <= oh < dims[1] and 0 <= ow < dims[2]
+            yield (image, oh, ow, c) if inside else None
+
+
+def taps_counted(n, dims, index):
+    if n["count_pad"]:
+        return of_int(n["kernel_h"] * n["kernel_w"])
+    return of_int(sum(at is not None for at in taps(n, dims, *index)))
+
+
+def avg_pool2d(n, e, x):
+    dims, index = n.dims_of(0), places(e, n.dims)
+    total = dot_64(None if at is None else x(0, at) for at in taps(n, dims, *index))
+    return total / taps_counted(n, dims, index)
+
+
+def avg_pool2d_grad(n, e, x):
+    dims = n.dims_of(0)
+    return dot_64(None if index is None else x(0, place(index, dims)) / taps_counted(n, n.dims, index)
+                  for index in windows_of(n, dims, e))
+
+
+Operator(139, f"avg_pool2d(x{POOLING}, count_pad)", lambda n: n.shape[0] == F and n["count_pad"] in (0, 1) and
+         pooling_fits(n, n.dims_of(0), n.dims) or None, avg_pool2d)
+
+
+def few_windows(n):
+    return prod((n[f"kernel_{s}"] - 1) // n[f"stride_{s}"] + 1 for s in "hw") <= 2048
+
+
+Operator(140, f"avg_pool2d_grad(dy{POOLING}, count_pad)", lambda n: n.shape[0] == F and n["count_pad"] in (0, 1) and
+         pooling_fits(n, n.dims, n.dims_of(0)) or None, avg_pool2d_grad)
+
+# Batch norm.
+
+
+def merge_shape(n):
+    cols, entries = n["cols"], numel(n.dims_of(0))
+    if cols < 1 or entries % cols or not (1 <= n["rows"] <= 2**40 and 1 <= n["per"] <= 2**40) or n.shape[0] != F:
+        return None
+    groups = ceil_div(entries // cols, 64)
+    whole = ceil_div(n["rows"], n["per"]) == entries // cols and all(s == n.shapes[0] for s in n.shapes)
+    return whole and numel(n.dims) == groups * cols or None
+
+
+def merged(n, e, x, squares):
+    """Mean and sum of squared deviations of a group of entries; the latter only if asked for."""
+    cols, rows, per = n["cols"], n["rows"], n["per"]
+    group, c = divmod(e, cols)
+    entries = range(64 * group, min(64 * (group + 1), numel(n.dims_of(0)) // cols))
+    mean = total = None
+    for i in entries:
+        count = min(per, rows - i * per)
+        m, s = x(0, i * cols + c), x(1, i * cols + c) if squares else ZERO
+        if mean is None:
+            mean, total, a = m, s, count
+            continue
+        d, both = m - mean, of_int(a + count)
+        total = total + fma(d * d, (of_int(a) * of_int(count)) / both, s)
+        mean, a = fma(d, of_int(count) / both, mean), a + count
+    return canon(mean), canon(total)
+
+
+def of_channels(kinds, formula):
+    def shape(n):
+        dims = n.dims_of(0)
+        return n.shapes[0] if all(s[1] == dims if k == "x" else stands_for(s[1], dims[-1:])
+                                  for k, s in zip(kinds, n.shapes)) else None
+
+    def element(n, e, x):
+        c = e % n.dims[-1]
+        return formula(of_int(numel(n.dims) // n.dims[-1]), *[x(i, e if k == "x" else c) for i, k in enumerate(kinds)])
+    return shape, element
+
+
+def batchnorm(rows, x, mean, rstd, gamma, beta):
+    return fma((x - mean) * rstd, gamma, beta)
+
+
+def bn_dx(rows, dy, x, mean, rstd, gamma, dbeta, dgamma):
+    return (gamma * rstd) * fma(-((x - mean) * rstd), dgamma / rows, dy - dbeta / rows)
+
+
+def bn_running(n, e, x):
+    r = x(0, e)
+    return fma(n.number("momentum"), x(1, e) / n.number("divisor") - r, r)
+
+
+Operator(146, "bn_merge_mean(m; cols, rows, per)", merge_shape, lambda n, e, x: merged(n, e, x, False)[0])
+Operator(147, "bn_merge_sqdev(m, s; cols, rows, per)", merge_shape,
+         lambda n, e, x: merged(n, e, x, True)[1])
+Operator(148, "batchnorm(x, mean, rstd, gamma, beta)", *of_channels("xcccc", batchnorm))
+Operator(150, "bn_dx(dy, x, mean, rstd, gamma, dbeta, dgamma)", *of_channels("xxccccc", bn_dx))
+Operator(151, "bn_running(r, v; momentum f, divisor f)", lambda n: n.shapes[0] if n.shapes[0] == n.shapes[1] else None,
+         bn_running)

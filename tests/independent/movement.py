@@ -1,0 +1,286 @@
+"""Sources, data movement, batches, rotary positions: SPEC.md sections 5, 12.4 and 13."""
+
+from math import prod
+
+import binary32 as b
+from binary32 import F32, NAN, ZERO, canon, fma, of_int
+from definitions import (F, I32, U8, U16, Operator, ceil_div, has_stream, numel, permute, place, places,
+                         stream_words)
+
+I32_MIN, I32_MAX = -2**31, 2**31 - 1
+
+
+def declared(dtype):
+    return lambda n: n.shape[0] == dtype or None
+
+
+def one_row(n):
+    return n.shape[0] == I32 and len(n.dims) == 1 and n.dims[0] <= 2**31 or None
+
+
+def normal(n, e, x):
+    words = stream_words(n, e)
+    p, q = words[:2] if e % 4 < 2 else words[2:]
+    u = of_int((p >> 8) + 1) * b.f("0x1p-24")
+    rad = b.sqrt(b.f("-2") * b.log(u))
+    z = rad * (b.sin_turn(q >> 8) if e & 1 else b.cos_turn(q >> 8))
+    return fma(n.number("std"), z, n.number("mean"))
+
+
+def uniform(n, e, x):
+    u = of_int(stream_words(n, e)[e % 4] >> 8) * b.f("0x1p-24")
+    return fma(n.number("high") - n.number("low"), u, n.number("low"))
+
+
+Operator(1, "fill(; value f)", declared(F), lambda n, e, x: n.number("value"))
+Operator(2, "normal(; seed, stream, mean f, std f)", lambda n: n.shape[0] == F and has_stream(n) or None, normal)
+Operator(9, "iota()", one_row, lambda n, e, x: e)
+
+
+def batch_is_valid(n, rows):
+    return (has_stream(n) and 1 <= n["batch"] < 2**31 and 0 <= n["first"] and n["first"] + rows <= n["batch"] and
+            numel(n.dims_of(1)) == 1)
+
+
+def record_of(n, row, step, records):
+    """The record that row `row` of a batch reads."""
+    g = (step & b.MASK32) * n["batch"] + n["first"] + row & 2**64 - 1
+    return permute(n["seed"], n["stream"], g // records, records, g % records)
+
+
+def read_batch_shape(n):
+    data = n.dims_of(0)
+    if n.shape[0] != I32 or len(n.dims) != 2 or len(data) != 1 or n["shift"] not in (0, 1):
+        return None
+    return batch_is_valid(n, n.dims[0]) and (data[0] - 1) // n.dims[1] >= 1 or None
+
+
+def read_batch(n, e, x):
+    row, t = places(e, n.dims)
+    width = n.dims[1]
+    w = record_of(n, row, x(1, 0), (n.dims_of(0)[0] - 1) // width)
+    return x(0, w * width + t + n["shift"])
+
+
+Operator(3, "read_batch(data u8 u16, step i32; seed, stream, batch, first, shift)", read_batch_shape, read_batch)
+
+
+def from_record_shape(dtype, ndim):
+    def shape(n):
+        data = n.dims_of(0)
+        last = n["offset"] + (prod(n.dims[1:]) if ndim > 1 else 1)
+        if n.shape[0] != dtype or len(n.dims) != ndim or len(data) != 1 or not 0 <= n["offset"] < last <= n["record"]:
+            return None
+        return batch_is_valid(n, n.dims[0]) and data[0] // n["record"] >= 1 or None
+    return shape
+
+
+def read_images(n, e, x):
+    r, h, w, c = places(e, n.dims)
+    _, height, width, _ = n.dims
+    record = record_of(n, r, x(1, 0), n.dims_of(0)[0] // n["record"])
+    byte = x(0, record * n["record"] + n["offset"] + (c * height + h) * width + w)
+    return fma(of_int(byte), n.number("scale"), n.number("shift"))
+
+
+def read_labels(n, e, x):
+    record = record_of(n, e, x(1, 0), n.dims_of(0)[0] // n["record"])
+    return x(0, record * n["record"] + n["offset"])
+
+
+Operator(152, "read_images(data u8, step i32; seed, stream, batch, first, record, offset, scale f, shift f)",
+         from_record_shape(F, 4), read_images)
+Operator(153, "read_labels(data u8, step i32; seed, stream, batch, first, record, offset)",
+         from_record_shape(I32, 1), read_labels)
+
+
+def embedding_shape(n):
+    table, ids = n.dims_of(0), n.dims_of(1)
+    return (F, ids + table[1:]) if len(table) == 2 else None
+
+
+def embedding(n, e, x):
+    v, c = n.dims_of(0)
+    row, i = e // c, x(1, e // c)
+    return x(0, i * c + e % c) if 0 <= i < v else NAN
+
+
+Operator(4, "embedding(table, ids i32)", embedding_shape, embedding)
+
+
+class SumById:
+    """The fold of embedding_grad: sums by levels of 64 of the rows that carry one id (3.3)."""
+
+    words = 8
+
+    @staticmethod
+    def view(n, e):
+        """(ids, the id that element e sums, where position p of dy is)."""
+        c = n.dims[1]
+        return numel(n.dims_of(1)), e // c, lambda p: p * c + e % c
+
+    def parts(self, n):
+        return ceil_div(self.view(n, 0)[0], 256)
+
+    def step(self, n, e, j, state, x):
+        count, levels = state[0], [F32(w) for w in state[1:]]
+        ids, wanted, at = self.view(n, e)
+        for p in range(256 * j, min(ids, 256 * (j + 1))):
+            if x(1, p) != wanted:
+                continue
+            levels[0] = levels[0] + x(0, at(p))
+            count = count + 1 & b.MASK32
+            for k in range(6):
+                if count % 64**(k + 1):
+                    break
+                levels[k + 1], levels[k] = levels[k + 1] + levels[k], ZERO
+        return [count] + [canon(s).word for s in levels]
+
+    def end(self, n, e, state):
+        levels = [F32(w) for w in state[1:]]
+        total = levels[0]
+        for level in levels[1:]:
+            total = level + total
+        return canon(total)
+
+
+def embedding_grad_shape(n):
+    dy, ids = n.dims_of(0), n.dims_of(1)
+    fits = n.shape[0] == F and len(n.dims) == 2 and dy[-1] == n.dims[1] and prod(dy[:-1]) == numel(ids) <= 2**31
+    return fits or None
+
+
+Operator(5, "embedding_grad(dy, ids i32)", embedding_grad_shape, fold=SumById())
+
+
+def split_heads_shape(n):
+    dims, parts, heads = n.dims_of(0), n["parts"], n["heads"]
+    if len(dims) != 3 or not 1 <= parts <= 8 or not 0 <= n["part"] < parts or not 1 <= heads <= 2**20:
+        return None
+    return None if dims[2] % (parts * heads) else (F, (dims[0], heads, dims[1], dims[2] // (parts * heads)))
+
+
+def split_heads(n, e, x):
+    i, h, t, d = places(e, n.dims)
+    return x(0, place((i, t, (n["part"] * n["heads"] + h) * n.dims[3] + d), n.dims_of(0)))
+
+
+def join_heads_shape(n):
+    dims = n.dims_of(0)
+    if len(dims) != 4 or len(n.shapes) > 8 or any(s != n.shapes[0] for s in n.shapes):
+        return None
+    return F, (dims[0], dims[2], len(n.shapes) * dims[1] * dims[3])
+
+
+def join_heads(n, e, x):
+    _, heads, _, width = n.dims_of(0)
+    i, t, column = places(e, n.dims)
+    part, rest = divmod(column, heads * width)
+    return x(part, place((i, rest // width, t, rest % width), n.dims_of(0)))
+
+
+Operator(6, "split_heads(x; parts, part, heads)", split_heads_shape, split_heads)
+Operator(7, "join_heads(x ...)", join_heads_shape, join_heads)
+
+
+def concat(n, e, x):
+    for i in range(len(n.shapes)):
+        size = numel(n.dims_of(i))
+        if e < size:
+            return x(i, e)
+        e -= size
+    raise IndexError
+
+
+Operator(8, "concat(x ...)", lambda n: (F, (sum(numel(s[1]) for s in n.shapes),)) if len(n.shapes) <= 1024 else None,
+         concat)
+
+RANGES = {I32: (I32_MIN, I32_MAX), U8: (0, 255), U16: (0, 65535)}
+
+
+def cast(n, e, x):
+    value, to = x(0, e), n["dtype"]
+    if n.shapes[0][0] == to:
+        return value
+    if to == F:
+        return of_int(value)
+    lo, hi = RANGES[to]
+    if isinstance(value, F32):
+        if value.is_nan():
+            return 0
+        value = (lo if value.negative() else hi) if value.is_inf() else b.to_int(value)
+    return max(lo, min(hi, value))
+
+
+Operator(15, "cast(x any; dtype)", lambda n: (n["dtype"], n.dims_of(0)) if 1 <= n["dtype"] <= 4 else None, cast)
+
+
+def repeat_heads_shape(n):
+    dims = n.dims_of(0)
+    return (F, (dims[0], dims[1] * n["times"]) + dims[2:]) if len(dims) == 4 and 1 <= n["times"] <= 1024 else None
+
+
+def repeat_heads(n, e, x):
+    i, h, t, d = places(e, n.dims)
+    return x(0, place((i, h // n["times"], t, d), n.dims_of(0)))
+
+
+def repeat_heads_grad_shape(n):
+    dims, times = n.dims_of(0), n["times"]
+    if len(dims) != 4 or not 1 <= times <= 1024 or dims[1] % times:
+        return None
+    return F, (dims[0], dims[1] // times) + dims[2:]
+
+
+def repeat_heads_grad(n, e, x):
+    i, g, t, d = places(e, n.dims)
+    total = ZERO
+    for k in range(n["times"]):
+        total = total + x(0, place((i, g * n["times"] + k, t, d), n.dims_of(0)))
+    return total
+
+
+Operator(79, "repeat_heads(x; times)", repeat_heads_shape, repeat_heads)
+Operator(80, "repeat_heads_grad(dy; times)", repeat_heads_grad_shape, repeat_heads_grad)
+
+
+def rope_shape(n):
+    dims, base = n.dims_of(0), n.number("base")
+    if len(dims) < 2 or dims[-1] % 2 or dims[-1] > 2**20 or n["pairs"] not in (0, 1) or n["inverse"] not in (0, 1):
+        return None
+    allowed = not base < b.ONE and base < b.f("0x1p32") and 0 <= n["first"] and n["first"] + dims[-2] <= 2**31
+    return n.shapes[0] if allowed else None
+
+
+def turns(base, h, i, p):
+    """The angle of pair i of h at position p, in units of 2^-24 turns: section 13."""
+    def high(u, v):
+        return u * v >> 64
+    m, exponent = base.exact()
+    y, fraction = m << 40, 0
+    for _ in range(56):
+        v = high(y, y)
+        y, fraction = (v, 2 * fraction + 1) if v >= 1 << 63 else (2 * v, 2 * fraction)
+    log2 = (exponent + 23 << 56) + fraction
+    x = i * (log2 // h) + i * (log2 % h) // h
+    t = high((x & (1 << 56) - 1) << 8, 0xb17217f7d1cf79ac)
+    e = 1 << 62
+    for j in range(20, 0, -1):
+        e = (1 << 62) - high(t, e) // j
+    step = high(2 * e, 0x517cc1b727220a95) >> (x >> 56)
+    return (p * step + (1 << 39) & (1 << 64) - 1) >> 40
+
+
+def rope(n, e, x):
+    length, width = n.dims[-2:]
+    row, d = divmod(e, width)
+    i, second = (d // 2, d % 2) if n["pairs"] else (d % (width // 2), d // (width // 2))
+    first, other = (2 * i, 2 * i + 1) if n["pairs"] else (i, i + width // 2)
+    left, right = x(0, row * width + first), x(0, row * width + other)
+    k = turns(n.number("base"), width // 2, i, n["first"] + row % length)
+    c, s = b.cos_turn(k), b.sin_turn(k)
+    s = -s if n["inverse"] else s
+    return fma(right, c, left * s) if second else fma(left, c, -(right * s))
+
+
+Operator(204, "rope(x; base f, first, pairs, inverse)", rope_shape, rope)

@@ -1,0 +1,141 @@
+"""Strict JSON, keys and signed notes: PROTOCOL.md section 3."""
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+TYPES = {name: f"application/vnd.verde.{name}+json" for name in ("assignment", "question", "answer")}
+TYPES["verdict"] = "application/vnd.in-toto+json"
+
+
+class Refused(Exception):
+    """The verdict does not hold; the message says why."""
+
+
+class NotJudged(Exception):
+    """This verifier does not know how to judge it."""
+
+
+def need(holds, why):
+    if not holds:
+        raise Refused(why)
+
+
+def tagged(tag, *pieces):
+    return hashlib.sha256(tag.encode() + b"\0" + b"".join(pieces)).digest()
+
+
+def exactly(value, members, what, optional=()):
+    need(isinstance(value, dict), f"{what} is no object")
+    need(set(members) <= set(value) <= set(members) | set(optional), f"{what} has other members: {sorted(value)}")
+    return value
+
+
+def is_integer(value):
+    return type(value) is int
+
+
+def from_hex(value, size=32):
+    """The bytes, or None where it is no such string."""
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]*", value) and len(value) == 2 * size:
+        return bytes.fromhex(value)
+    return None
+
+
+def from_base64(value):
+    """The bytes, or None where it is not the one way to write them."""
+    try:
+        data = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        return None
+    return data if base64.b64encode(data).decode() == value else None
+
+
+def members_once(pairs):
+    value = dict(pairs)
+    need(len(value) == len(pairs), "a member is there twice")
+    return value
+
+
+def integer(digits):
+    need(len(digits) < 21 and -2**63 <= int(digits) < 2**63, "an integer is beyond 64 bits")
+    return int(digits)
+
+
+def number(digits):
+    value = float(digits)
+    need(abs(value) != float("inf"), "a number is beyond binary64")
+    return value
+
+
+def no_constant(name):
+    raise Refused(f"{name} is not JSON")
+
+
+def check_strings(value):
+    if isinstance(value, str):
+        need("\0" not in value and not re.search("[\ud800-\udfff]", value), "a string holds what is not allowed")
+    elif isinstance(value, list):
+        for item in value:
+            check_strings(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            check_strings(name)
+            check_strings(item)
+
+
+def parse(data, limit, what):
+    """The object that these bytes are, with at most `limit` opening brackets, and as many commas."""
+    need(data[:1] == b"{" and data[-1:] == b"}", f"{what} is not an object alone")
+    bare = re.sub(rb'"(?:[^"\\]|\\.)*"', b"", data, flags=re.S)
+    need(bare.count(b"{") + bare.count(b"[") <= limit, f"{what} has too many brackets")
+    need(bare.count(b",") <= limit, f"{what} has too many commas")
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=members_once, parse_int=integer,
+                           parse_float=number, parse_constant=no_constant)
+        check_strings(value)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"{what} is not JSON: {error}") from None
+    return value
+
+
+def canonical(value):
+    """The bytes of a question: members sorted, no white space."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def public_key(key):
+    """The key of 64 digits, unless it is one that anybody could sign for."""
+    raw = from_hex(key)
+    need(raw is not None, "a key is not 64 lower-case digits")
+    p = 2**255 - 19
+    y = int.from_bytes(raw, "little") & (1 << 255) - 1
+    # A point of order 8 doubles to one of order 4, whose y is 0: x^2 = -y^2 on the curve. With the curve's
+    # equation, -x^2 + y^2 = 1 + d x^2 y^2, that is d y^4 + 2 y^2 - 1 = 0.
+    d = -121665 * pow(121666, -1, p)
+    small = y in (0, 1, p - 1) or (d * pow(y, 4, p) + 2 * y * y - 1) % p == 0
+    need(y < p and not small, f"the key {key} is of small order, or not reduced")
+    return Ed25519PublicKey.from_public_bytes(raw)
+
+
+def open_note(note, kind, key=None):
+    """The payload bytes of a note, which this key (or whoever it names) has signed, and the key."""
+    exactly(note, ("payload", "payloadType", "signatures"), f"the note of the {kind}")
+    need(note["payloadType"] == TYPES[kind], f"the note of the {kind} is of another type")
+    need(isinstance(note["signatures"], list) and len(note["signatures"]) == 1, f"the {kind} has not one signature")
+    signature = exactly(note["signatures"][0], ("keyid", "sig"), "a signature")
+    payload, sig = from_base64(note["payload"]), from_base64(signature["sig"])
+    need(payload is not None and sig is not None, f"the {kind} is not canonical base64")
+    need(key is None or signature["keyid"] == key, f"the {kind} is signed by another key")
+    signer = public_key(signature["keyid"])
+    kind_name = TYPES[kind].encode()
+    try:
+        signer.verify(sig, b"DSSEv1 %d %s %d %s" % (len(kind_name), kind_name, len(payload), payload))
+    except InvalidSignature:
+        raise Refused(f"the signature of the {kind} does not hold") from None
+    return payload, signature["keyid"]

@@ -1,0 +1,317 @@
+"""Everything that adds in an order: products, reductions, attention, images: SPEC.md sections 3, 8 and 12."""
+
+from math import prod
+
+from binary32 import F32, INF, NAN, ONE, ZERO, canon, exp, fma, of_int
+from definitions import F, Operator, ceil_div, numel, per_row, repeats, stands_for
+
+
+class Dot:
+    """dot_C as a fold: `terms(n, e)` gives K, the chunk, and for each k its two places or None where it is absent."""
+
+    words = 1
+
+    def __init__(self, terms):
+        self.terms = terms
+
+    def parts(self, n):
+        k, chunk, _ = self.terms(n, 0)
+        return ceil_div(k, chunk)
+
+    def step(self, n, e, j, state, x):
+        k, chunk, at = self.terms(n, e)
+        total = ZERO
+        for i in range(j * chunk, min(k, (j + 1) * chunk)):
+            if at(i) is not None:
+                left, right = at(i)
+                total = fma(x(0, left), x(1, right), total)
+        return [(F32(state[0]) + total).word]
+
+    def end(self, n, e, state):
+        tot = F32(state[0])
+        return tot * n.number("alpha") if "alpha" in n.attributes else canon(tot)
+
+
+def matrices(n):
+    """(batch, M, K, N) of a matmul, or None where its inputs do not fit."""
+    d, trans = n["batch_dims"], n["trans"]
+    left, right = n.dims_of(0), n.dims_of(1)
+    if not (0 <= d <= min(len(left), len(right)) - 2 and 0 <= trans <= 3 and left[:d] == right[:d]):
+        return None
+    a, c = (prod(left[d:-1]), left[-1]), (prod(right[d:-1]), right[-1])
+    m, k = a[::-1] if trans & 1 else a
+    k2, columns = c[::-1] if trans & 2 else c
+    return (prod(left[:d]), m, k, columns) if k == k2 else None
+
+
+def matmul_shape(n):
+    sizes = matrices(n)
+    if sizes is None or not 1 <= n["chunk"] <= 256 or n["mask"] not in (0, 1, 2):
+        return None
+    d, left = n["batch_dims"], n.dims_of(0)
+    dims = left[:d] + ((sizes[1],) if n["trans"] & 1 else left[d:-1]) + (sizes[3],)
+    return (F, dims) if len(dims) <= 5 else None
+
+
+def matmul_terms(n, e):
+    _, m, k, columns = matrices(n)
+    batch, rest = divmod(e, m * columns)
+    row, column = divmod(rest, columns)
+
+    def at(i):
+        if (n["mask"] == 1 and i > row) or (n["mask"] == 2 and i < row):
+            return None
+        return (batch * m * k + (i * m + row if n["trans"] & 1 else row * k + i),
+                batch * k * columns + (column * k + i if n["trans"] & 2 else i * columns + column))
+    return k, n["chunk"], at
+
+
+Operator(32, "matmul(a, b; batch_dims, trans, alpha f, chunk, mask)", matmul_shape, fold=Dot(matmul_terms))
+
+# Rows.
+
+
+def blocks_shape(operands):
+    """Declared, as many elements as rows have blocks; `operands(n, dims, cols)` says whether the others fit."""
+    def shape(n):
+        dims, cols = n.dims_of(0), n["cols"]
+        if cols < 1 or numel(dims) % cols or not 1 <= n["block"] <= 1024 or n.shape[0] != F:
+            return None
+        blocks = numel(dims) // cols * ceil_div(cols, n["block"])
+        return operands(n, dims, cols) and numel(n.dims) == blocks or None
+    return shape
+
+
+def rows_shape(kinds):
+    def operands(n, dims, cols):
+        fits = {"x": lambda d: d == dims, "r": lambda d: per_row(d, dims, cols), "c": lambda d: stands_for(d, (cols,)),
+                "+": lambda d: repeats(d, dims)}
+        return all(fits[k](s[1]) for k, s in zip(kinds, n.shapes))
+    return operands
+
+
+def block_of(n, e):
+    """(row, first, end) of the block that makes element e."""
+    blocks = ceil_div(n["cols"], n["block"])
+    row, j = divmod(e, blocks)
+    return row, j * n["block"], min(n["cols"], (j + 1) * n["block"])
+
+
+def reduction(number, signature, kinds, term):
+    """R: term(lane, n, operands) takes a lane on by one element."""
+    def element(n, e, x):
+        row, first, end = block_of(n, e)
+        lanes = [ZERO] * 128
+        for i in range(first, end):
+            at = row * n["cols"] + i
+            index = {"x": at, "r": row, "c": i}
+            values = [x(j, index[k] if k != "+" else at % numel(n.dims_of(j))) for j, k in enumerate(kinds)]
+            lane = (i - first) % 128
+            lanes[lane] = term(lanes[lane], *values)
+        width = 64
+        while width:
+            lanes = [lanes[i] + lanes[i + width] for i in range(width)]
+            width //= 2
+        return lanes[0]
+    Operator(number, signature + "; cols, block)", blocks_shape(rows_shape(kinds)), element)
+
+
+def squared(lane, x, mean):
+    d = x - mean
+    return fma(d, d, lane)
+
+
+reduction(40, "reduce_sum(x", "x", lambda lane, x: lane + x)
+reduction(42, "reduce_dot(a, b", "x+", lambda lane, a, c: fma(a, c, lane))
+reduction(43, "reduce_sqdev(x, mean", "xr", squared)
+reduction(44, "reduce_expsum(x, m", "xr", lambda lane, x, m: lane + exp(x - m))
+reduction(45, "reduce_ln_gx(dy, gamma, x, mean, rstd", "xcxrr",
+          lambda lane, dy, gamma, x, mean, rstd: fma(dy * gamma, (x - mean) * rstd, lane))
+reduction(124, "reduce_rms_gx(dy, gamma, x, rstd", "xcxr",
+          lambda lane, dy, gamma, x, rstd: fma(dy * gamma, x * rstd, lane))
+
+
+def larger(p, q):
+    """max of section 3.2."""
+    if p.is_nan() or q.is_nan():
+        return NAN
+    if p.is_zero() and q.is_zero():
+        return F32(p.word & q.word)
+    return q if q > p else p
+
+
+def reduce_max(n, e, x):
+    row, first, end = block_of(n, e)
+    m = -INF
+    for i in range(first, end):
+        m = larger(m, x(0, row * n["cols"] + i))
+    return m
+
+
+Operator(41, "reduce_max(x; cols, block)", blocks_shape(rows_shape("x")), reduce_max)
+
+# Columns.
+
+
+def groups_shape(kinds):
+    """Declared, a row for each 64 rows. Kinds: as the first, of a row (r), of a column (c), of a group (g)."""
+    def shape(n):
+        dims, cols = n.dims_of(0), n["cols"]
+        if cols < 1 or numel(dims) % cols or n.shape[0] != F:
+            return None
+        rows = numel(dims) // cols
+        fits = {"x": lambda d: d == dims, "r": lambda d: per_row(d, dims, cols), "c": lambda d: stands_for(d, (cols,)),
+                "g": lambda d: stands_for(d, (ceil_div(rows, 64), cols))}
+        operands = all(fits[k](s[1]) for k, s in zip(kinds, n.shapes))
+        return operands and numel(n.dims) == ceil_div(rows, 64) * cols or None
+    return shape
+
+
+def group_of(n, e):
+    """(group, column, its rows) of element e."""
+    group, c = divmod(e, n["cols"])
+    return group, c, range(64 * group, min(64 * (group + 1), numel(n.dims_of(0)) // n["cols"]))
+
+
+def columns(number, signature, kinds, term, end=lambda total, rows: total):
+    """K: term(acc, operands) takes the sum on by one row."""
+    def element(n, e, x):
+        group, c, rows = group_of(n, e)
+        total = ZERO
+        for r in rows:
+            index = {"x": r * n["cols"] + c, "r": r, "c": c, "g": e}
+            total = term(total, *[x(j, index[k]) for j, k in enumerate(kinds)])
+        return end(total, of_int(len(rows)))
+    Operator(number, signature + "; cols)", groups_shape(kinds), element)
+
+
+columns(48, "sum_rows(x", "x", lambda acc, x: acc + x)
+columns(49, "ln_dgamma(dy, x, mean, rstd", "xxrr",
+        lambda acc, dy, x, mean, rstd: fma(dy, (x - mean) * rstd, acc))
+columns(125, "rms_dgamma(dy, x, rstd", "xxr", lambda acc, dy, x, rstd: fma(dy, x * rstd, acc))
+columns(144, "bn_mean(x", "x", lambda acc, x: acc + x, lambda total, rows: total / rows)
+columns(145, "bn_sqdev(x, mean", "xg", squared)
+columns(149, "bn_dgamma(dy, x, mean, rstd", "xxcc",
+        lambda acc, dy, x, mean, rstd: fma(dy, (x - mean) * rstd, acc))
+
+# Attention: s is [..., T, S], blocks of 128 keys.
+
+
+def query(n, e, width):
+    """(query over all leading dimensions, t, place in the last dimension)."""
+    q, j = divmod(e, width)
+    return q, q % n.dims_of(0)[-2], j
+
+
+def admitted(n, t, keys):
+    return [j for j in keys if not n["causal"] or j <= t]
+
+
+def scores_shape(out, *others):
+    def shape(n):
+        s = n.dims_of(0)
+        if len(s) < 2 or n["causal"] not in (0, 1) or (n["causal"] and s[-1] != s[-2]):
+            return None
+        wanted = {"s": s, "c": s[:-1] + (ceil_div(s[-1], 128),), "1": s[:-1] + (1,)}
+        fits = all(n.dims_of(i + 1) == wanted[k] for i, k in enumerate(others))
+        return (F, wanted[out]) if fits else None
+    return shape
+
+
+def attn_max(n, e, x):
+    keys = n.dims_of(0)[-1]
+    q, t, c = query(n, e, n.dims[-1])
+    m = -INF
+    for j in admitted(n, t, range(128 * c, min(keys, 128 * (c + 1)))):
+        m = larger(m, x(0, q * keys + j))
+    return m
+
+
+def attn_exp(n, e, x):
+    keys = n.dims[-1]
+    q, t, j = query(n, e, keys)
+    if not admitted(n, t, [j]):
+        return ZERO
+    m = x(1, q * ceil_div(keys, 128) + j // 128)
+    return ZERO if m.word == (-INF).word else exp(x(0, e) - m)
+
+
+def attn_av_shape(n):
+    e, v = n.dims_of(0), n.dims_of(1)
+    if len(e) < 2 or len(v) != len(e) or v[:-2] != e[:-2] or v[-2] != e[-1] or n["causal"] not in (0, 1):
+        return None
+    dims = e[:-1] + (ceil_div(e[-1], 128), v[-1])
+    return (F, dims) if len(dims) <= 5 and not (n["causal"] and e[-1] != e[-2]) else None
+
+
+def attn_av(n, e, x):
+    keys, width = n.dims_of(0)[-1], n.dims[-1]
+    rest, d = divmod(e, width)
+    q, t, c = query(n, rest, n.dims[-2])
+    head = q // n.dims_of(0)[-2]
+    total = ZERO
+    for j in admitted(n, t, range(128 * c, min(keys, 128 * (c + 1)))):
+        total = fma(x(0, q * keys + j), x(1, (head * keys + j) * width + d), total)
+    return ZERO + total
+
+
+def walk(blocks, mc, value):
+    """The walk over blocks of attn_l and attn_out."""
+    m = total = None
+    for c in range(blocks):
+        mine = mc(c)
+        if mine.word == (-INF).word:
+            continue
+        if m is None:
+            m, total = mine, value(c)
+            continue
+        most = larger(m, mine)
+        total = fma(total, exp(m - most), exp(mine - most) * value(c))
+        m = most
+    return total
+
+
+def attn_l_shape(n):
+    mc = n.dims_of(0)
+    return (F, mc[:-1] + (1,)) if n.dims_of(1) == mc and len(mc) >= 2 and mc[-1] <= 2047 else None
+
+
+def attn_l(n, e, x):
+    blocks = n.dims_of(0)[-1]
+    total = walk(blocks, lambda c: x(0, e * blocks + c), lambda c: x(1, e * blocks + c))
+    return ZERO if total is None else canon(total)
+
+
+def attn_out_shape(n):
+    mc, ac, l = (n.dims_of(i) for i in range(3))
+    fits = len(mc) >= 2 and mc[-1] <= 2047 and ac[:-1] == mc and len(ac) > len(mc) and l == mc[:-1] + (1,)
+    return (F, mc[:-1] + ac[-1:]) if fits else None
+
+
+def attn_out(n, e, x):
+    blocks, width = n.dims_of(0)[-1], n.dims[-1]
+    q, d = divmod(e, width)
+    total = walk(blocks, lambda c: x(0, q * blocks + c), lambda c: x(1, (q * blocks + c) * width + d))
+    return ZERO if total is None else total * (ONE / x(2, q))
+
+
+def attn_prob(n, e, x):
+    q, t, j = query(n, e, n.dims[-1])
+    if not admitted(n, t, [j]):
+        return ZERO
+    m = x(1, q)
+    return ZERO if m.word == (-INF).word else exp(x(0, e) - m) * (ONE / x(2, q))
+
+
+def attn_dscore(n, e, x):
+    q, t, j = query(n, e, n.dims[-1])
+    return x(0, e) * (x(1, e) - x(2, q)) if admitted(n, t, [j]) else ZERO
+
+
+Operator(72, "attn_max(s; causal)", scores_shape("c"), attn_max)
+Operator(73, "attn_exp(s, mc; causal)", scores_shape("s", "c"), attn_exp)
+Operator(74, "attn_av(e, v; causal)", attn_av_shape, attn_av)
+Operator(75, "attn_l(mc, lc)", attn_l_shape, attn_l)
+Operator(76, "attn_out(mc, ac, l)", attn_out_shape, attn_out)
+Operator(77, "attn_prob(s, m, l; causal)", scores_shape("s", "1", "1"), attn_prob)
+Operator(78, "attn_dscore(p, dp, delta; causal)", scores_shape("s", "s", "1"), attn_dscore)

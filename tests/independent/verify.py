@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Decides a verdict again, from PROTOCOL.md and SPEC.md alone. Usage: verify.py FILE
+
+Exit codes: 0 the verdict holds; 6 it does not; 1 this verifier cannot judge it; 2 usage."""
+
+import sys
+
+from notes import (NotJudged, Refused, canonical, exactly, from_base64, from_hex, is_integer, need, open_note, parse,
+                   public_key, tagged)
+from program import Program
+from referee import Dispute
+
+NOTE_LIMIT, ASSIGNMENT_LIMIT, VERDICT_LIMIT = 3, 64, 1 << 20
+ANSWER_BYTES = 48 << 20
+COSTS = ("bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes")
+
+
+class Evidence:
+    """The items of a verdict, which must be those that the referee would have asked for, in this order."""
+
+    def __init__(self, items, assignment, keys):
+        self.items, self.assignment, self.keys = items, assignment, keys
+        self.at, self.asked = 0, [0, 0]
+
+    def ask(self, p, question):
+        """The answer of provider p, or None."""
+        need(self.at < len(self.items), f"the evidence ends before the {question['ask']} question to provider {p}")
+        item, where = self.items[self.at], f"item {self.at} of the evidence"
+        self.at += 1
+        self.asked[p] += 1
+        kind = "statement" if isinstance(item, dict) and "statement" in item else "absent"
+        exactly(item, ("provider", "question", kind), where)
+        wanted = tagged("verde/question/1", canonical(question)).hex()
+        need(is_integer(item["provider"]) and item["provider"] == p, f"{where} is not of provider {p}")
+        need(item["question"] == wanted, f"{where} answers another question than {question['ask']}")
+        if kind == "absent":
+            need(isinstance(item["absent"], str), f"{where}: `absent` is no string")
+            return None
+        return self.statement(p, item["statement"], wanted, question)
+
+    def statement(self, p, note, wanted, question):
+        payload, _ = open_note(note, "answer", self.keys[p])
+        kind, ask = question.get("tree", {}).get("of"), question["ask"]
+        leaves = len(question["leaves"]) if ask == "prove" else 2
+        opened = 1 << question["depth"] if ask == "open" else 0
+        said = parse(payload, 64 + 68 * leaves + opened, "a statement")
+        limit = min(ANSWER_BYTES, 65536 + 2 * leaves * ((32864 if kind == "trace" else 1024) + 5120))
+        need(len(payload) <= limit, "a statement is larger than its question allows")
+        exactly(said, ("verde", "assignment", "key", "question", "answer"), "a statement")
+        need(is_integer(said["verde"]) and said["verde"] == 1, "a statement is of another version")
+        for name, value in (("assignment", self.assignment), ("question", wanted), ("key", self.keys[p])):
+            need(said[name] == value, f"a statement has another {name}")
+        return said["answer"]
+
+
+def check_assignment(note, referee):
+    payload, _ = open_note(note, "assignment", referee)
+    said = parse(payload, ASSIGNMENT_LIMIT, "the assignment")
+    exactly(said, ("nonce", "program", "providers", "referee", "verde"), "the assignment", ("challenge", "trainer"))
+    need(is_integer(said["verde"]) and said["verde"] == 1, "the assignment is of another version")
+    need(from_hex(said["nonce"]) and from_hex(said["program"]), "the assignment's nonce or program is no hash")
+    need(said["referee"] == referee, "the assignment names another referee")
+    keys = said["providers"]
+    need(isinstance(keys, list) and len(keys) == 2 and keys[0] != keys[1], "the assignment names not two providers")
+    for key in keys:
+        public_key(key)
+    need(said.get("challenge", True) is True, "the assignment's `challenge` is not true")
+    if "trainer" in said:
+        raise NotJudged("disputes over rounding (section 12) are not judged here")
+    return said, tagged("verde/assignment/1", payload).hex()
+
+
+def difference(reached, stated, where="outcome"):
+    """A sentence about the first place in which two outcomes differ, or None. `reason` counts nothing."""
+    if isinstance(reached, dict) and isinstance(stated, dict):
+        names = sorted((set(reached) | set(stated)) - {"reason"})
+        found = (f"{where}.{n} is {'missing' if n not in stated else 'too much'}" if (n in reached) != (n in stated)
+                 else difference(reached[n], stated[n], f"{where}.{n}") for n in names)
+    elif isinstance(reached, list) and isinstance(stated, list) and len(reached) == len(stated):
+        found = (difference(r, s, f"{where}[{i}]") for i, (r, s) in enumerate(zip(reached, stated)))
+    else:
+        alike = type(reached) is type(stated) and reached == stated
+        return None if alike else f"{where} is {stated}, and must be {reached}"
+    return next((text for text in found if text), None)
+
+
+def decide(data):
+    """The outcome that the evidence of a verdict file leads to."""
+    need(len(data) <= 256 << 20, "the verdict is too large")
+    note = parse(data[:-1] if data[-1:] == b"\n" else data, NOTE_LIMIT, "the note of the verdict")
+    payload, referee = open_note(note, "verdict")
+    said = exactly(parse(payload, VERDICT_LIMIT, "the verdict"), ("_type", "subject", "predicateType", "predicate"),
+                   "the verdict")
+    need(said["_type"] == "https://in-toto.io/Statement/v1", "the verdict is no in-toto statement")
+    need(said["predicateType"] == "https://verde.invalid/verdict/v1", "the predicate is of another type")
+    predicate = exactly(said["predicate"], ("assignment", "program", "outcome", "evidence", "cost"), "the predicate")
+    cost = exactly(predicate["cost"], COSTS, "the cost")
+    need(all(type(n) in (int, float) for n in cost.values()), "a cost is no number")
+    assignment, assignment_hash = check_assignment(predicate["assignment"], referee)
+    encoded = from_base64(predicate["program"])
+    need(encoded is not None, "the program is not canonical base64")
+    digest = tagged("verde/program/1", encoded).hex()
+    need(assignment["program"] == digest, "the assignment is about another program")
+    need(said["subject"] == [{"name": "program", "digest": {"sha256": digest}}], "the subject is another one")
+    program = Program(encoded)
+    need(isinstance(predicate["evidence"], list), "the evidence is no list")
+    evidence = Evidence(predicate["evidence"], assignment_hash, assignment["providers"])
+    reached = Dispute(program, assignment, evidence).decide()
+    need(evidence.at == len(evidence.items), "there is more evidence than the referee asked for")
+    wrong = difference(reached, predicate["outcome"])
+    need(wrong is None, wrong)
+    return reached
+
+
+def main(arguments):
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        with open(arguments[0], "rb") as file:
+            data = file.read()
+    except OSError as error:
+        print(f"verify.py: {error}", file=sys.stderr)
+        return 2
+    try:
+        outcome = decide(data)
+    except Refused as why:
+        print(f"does not hold: {why}")
+        return 6
+    except NotJudged as why:
+        print(f"not judged: {why}")
+        return 1
+    grades = [p.get("grade", p["standing"]) for p in outcome["providers"]]
+    print(f"holds: {outcome['result']}, {grades[0]} and {grades[1]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,98 @@
+#!/bin/sh
+# A verifier that shares no code with this project, made from PROTOCOL.md and SPEC.md alone, decides as `verde verify`
+# does:
+# disputes over several operators, lies and silence, a second hearing, and verdicts with changes.
+set -eu
+build=$1
+verde=$build/bin/verde
+work=$build/tests/independent
+job=models/jobs/toy.yaml
+own=tests/independent
+[ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
+python=
+for candidate in python3 /usr/bin/python3; do
+    if $candidate -c 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
+        python=$candidate
+        break
+    fi
+done
+[ -n "$python" ] || { echo "no Python 3.11 with cryptography (python3-cryptography)"; exit 77; }
+export PYTHONDONTWRITEBYTECODE=1
+rm -rf "$work"
+mkdir -p "$work"
+pids=
+cleanup() {
+    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
+    wait 2> /dev/null || true
+    pids=
+}
+trap cleanup EXIT
+
+# serve DIR KEYS [OPTIONS]: its URL is in KEYS.url.
+serve() {
+    dir=$1 keys=$2
+    shift 2
+    rm -f "$work/$keys.url"
+    "$verde" serve "$work/$dir" --key "$work/$keys" --threads 1 "$@" > "$work/$keys.url" 2> "$work/$keys.log" &
+    pids="$pids $!"
+    tries=0
+    while ! [ -s "$work/$keys.url" ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || { echo "$keys does not serve"; cat "$work/$keys.log"; exit 1; }
+        sleep 0.05
+    done
+}
+
+# fight LABEL EXIT_CODE FIRST SECOND [OPTIONS of the second server]: both verifiers hold the verdict to be right.
+fight() {
+    label=$1 want=$2 first=$3 second=$4
+    shift 4
+    serve "$first" keys-1
+    serve "$second" keys-2 "$@"
+    code=0
+    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 5 --threads 1 \
+        --provider "$(cat "$work/keys-1.url")" --provider "$(cat "$work/keys-2.url")" > "$work/$label.log" 2>&1 || code=$?
+    cleanup
+    [ $code -eq "$want" ] || { echo "$label: exit code $code, expected $want"; cat "$work/$label.log"; exit 1; }
+    "$verde" verify "$work/$label.json" --quiet
+    $python $own/verify.py "$work/$label.json" > "$work/$label.txt" ||
+        { echo "$label: $(cat "$work/$label.txt")"; exit 1; }
+    held=$((held + 1))
+}
+
+# run DIR FAULT
+run() { "$verde" run $job --out "$work/$1" --threads 1 --fault "$2" > /dev/null 2>&1; }
+
+held=0
+"$verde" run $job --out "$work/honest" --threads 1 > /dev/null 2>&1
+fight agreed 0 honest honest
+for operator in matmul embedding_grad dropout layernorm attn_out gelu_grad adamw_w; do
+    node=$("$verde" graph $job | awk -v name="$operator(" 'index($3, name) == 1 { print substr($1, 2); exit }')
+    run $operator "element@7:$node"
+    fight $operator 3 honest $operator
+    grep -q wrong-output "$work/$operator.txt" || { cat "$work/$operator.txt"; exit 1; }
+done
+for fault in skip@5 attr@6 weights; do
+    run ${fault%@*} $fault
+    fight ${fault%@*} 3 ${fault%@*} honest
+done
+fight proof 3 honest matmul --fault proof
+fight withhold 4 honest matmul --fault withhold
+fight second-hearing 3 attr matmul
+
+# A file that is no verdict, or none at all.
+code=0
+echo '{}' > "$work/none.json"
+$python $own/verify.py "$work/none.json" > /dev/null || code=$?
+[ $code -eq 6 ] || { echo "no verdict: exit code $code, expected 6"; exit 1; }
+code=0
+$python $own/verify.py > /dev/null 2>&1 || code=$?
+[ $code -eq 2 ] || { echo "no file: exit code $code, expected 2"; exit 1; }
+
+changed=0
+for label in matmul second-hearing; do
+    $python $own/forge.py "$verde" "$work/$label.json" 80 "$work/keys-1" "$work/keys-2" "$work/referee" > "$work/$label.forged" ||
+        { cat "$work/$label.forged"; exit 1; }
+    changed=$((changed + 80))
+done
+echo "$held verdicts hold for both, and $changed changed ones are decided alike"
