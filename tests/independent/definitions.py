@@ -31,7 +31,7 @@ class Operator:
         """Refuses a node that breaks a condition of the operator."""
         where = f"node {node.name}, {self.name}"
         types = self.types * len(node.inputs) if self.variadic else self.types
-        need(len(types) == len(node.inputs) > 0 or not types and not node.inputs, f"{where}: the number of inputs")
+        need(len(types) == len(node.inputs) >= len(self.types), f"{where}: the number of inputs")
         need(all(s[0] in t for s, t in zip(node.shapes, types)), f"{where}: the type of an input")
         for name, *kind in self.attributes:
             need(not kind or 0 <= node[name] <= MASK32, f"{where}: {name} is not the bits of an f32")
@@ -73,12 +73,11 @@ def stands_for(dims, want):
 
 def repeats(dims, into):
     """An operand that repeats into another one."""
-    tails = [into[i:] for i in range(len(into))]
     bare = list(dims)
     while bare and bare[0] == 1:
         bare.pop(0)
-    return prod(dims) == 1 or any(list(t) in (list(dims), bare) for t in tails) or (
-        len(dims) == 1 and any(prod(t) == dims[0] for t in tails))
+    last = len(dims) <= len(into) and bare == list(into)[len(into) - len(bare):]
+    return prod(dims) == 1 or last or (len(dims) == 1 and any(prod(into[i:]) == dims[0] for i in range(len(into))))
 
 
 def per_row(dims, of, cols):

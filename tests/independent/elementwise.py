@@ -63,9 +63,9 @@ def relu(x):
 
 
 def relu_grad(n, e, x):
-    value = x(0, e)
+    value, dy = x(0, e), x(1, e)
     if value > ZERO:
-        return x(1, e)
+        return dy
     return NAN if value.is_nan() else ZERO
 
 
@@ -76,6 +76,12 @@ binary(26, "div", lambda p, q: p / q)
 Operator(17, "div_const(x; divisor f)", like_first, lambda n, e, x: x(0, e) / n.number("divisor"))
 unary(18, "gelu(x)", gelu)
 gradient(19, "gelu_grad", gelu_grad)
+Operator(27, "scale(x; factor f)", like_first, lambda n, e, x: x(0, e) * n.number("factor"))
+for code, function in ((28, exp), (29, log), (30, sqrt), (31, b.rsqrt), (100, tanh), (101, b.erf), (102, sigmoid)):
+    unary(code, f"{function.__name__}(x)", function)
+gradient(105, "tanh_grad", lambda y, dy: dy * fma(-y, y, ONE))
+gradient(106, "erf_grad", lambda x, dy: dy * (f("0x1.20dd76p0") * exp(-(x * x))))
+gradient(107, "sigmoid_grad", lambda y, dy: dy * (y * (ONE - y)))
 unary(20, "relu(x)", relu)
 Operator(21, "relu_grad(x, dy)", all_alike, relu_grad)
 unary(103, "silu(x)", silu)
@@ -138,7 +144,7 @@ def rms_dx(n, v, c):
     return rstd * fma(-(x * rstd), sgx / c, dy * gamma)
 
 
-Operator(56, "ln_rstd(ss; n, eps f)", lambda n: n.shapes[0] if n["n"] >= 1 else None, ln_rstd)
+Operator(56, "ln_rstd(ss; n, eps f)", lambda n: n.shapes[0] if 1 <= n["n"] <= 2**40 else None, ln_rstd)
 rowwise(57, "layernorm(x, mean, rstd, gamma, beta)", "xrrcc", layernorm)
 rowwise(58, "ln_dx(dy, gamma, x, mean, rstd, sg, sgx)", "xcxrrrr", ln_dx)
 rowwise(122, "rmsnorm(x, rstd, gamma)", "xrc", lambda n, v, c: (v[0] * v[1]) * v[2])
@@ -152,19 +158,23 @@ def of_rows(shapes, first=1):
 
 
 def xent(n, e, x):
-    v, label = n.dims_of(0)[-1], x(3, e)
-    return log(x(2, e)) - (x(0, e * v + label) - x(1, e)) if 0 <= label < v else NAN
+    v, m, l, label = n.dims_of(0)[-1], x(1, e), x(2, e), x(3, e)
+    if is_ignored(n, label):
+        return ZERO
+    return log(l) - (x(0, e * v + label) - m) if 0 <= label < v else NAN
 
 
 def xent_grad(n, e, x):
     v = n.dims[-1]
     row, i = divmod(e, v)
-    p = exp(x(0, e) - x(1, row)) * (ONE / x(2, row))
-    return (p - (ONE if i == x(3, row) else ZERO)) * x(4, row)
+    score, m, l, label, dloss = x(0, e), x(1, row), x(2, row), x(3, row), x(4, row)
+    if is_ignored(n, label):
+        return ZERO
+    return (exp(score - m) * (ONE / l) - (ONE if i == label else ZERO)) * dloss
 
 
 def is_ignored(n, label):
-    return label == (n["ignore"] + 2**31 & b.MASK32) - 2**31
+    return label == n.attributes.get("ignore")
 
 
 def ignore_fits(n):
@@ -181,11 +191,16 @@ def loss_gradient(n):
 
 Operator(64, "xent(x, m, l, ids i32)", losses, xent)
 Operator(65, "xent_grad(x, m, l, ids i32, dloss)", loss_gradient, xent_grad)
-Operator(114, "xent_ignore(x, m, l, ids i32; ignore)", lambda n: losses(n) if ignore_fits(n) else None,
-         lambda n, e, x: ZERO if is_ignored(n, x(3, e)) else xent(n, e, x))
+Operator(114, "xent_ignore(x, m, l, ids i32; ignore)", lambda n: losses(n) if ignore_fits(n) else None, xent)
 Operator(115, "xent_ignore_grad(x, m, l, ids i32, dloss; ignore)",
-         lambda n: loss_gradient(n) if ignore_fits(n) else None,
-         lambda n, e, x: ZERO if is_ignored(n, x(3, e // n.dims[-1])) else xent_grad(n, e, x))
+         lambda n: loss_gradient(n) if ignore_fits(n) else None, xent_grad)
+
+rowwise(110, "softmax(x, m, l)", "xrr", lambda n, v, c: exp(v[0] - v[1]) * (ONE / v[2]))
+rowwise(111, "softmax_grad(y, dy, d)", "xxr", lambda n, v, c: v[0] * (v[1] - v[2]))
+rowwise(112, "log_softmax(x, m, l)", "xrr", lambda n, v, c: (v[0] - v[1]) - log(v[2]))
+rowwise(113, "log_softmax_grad(y, dy, s)", "xxr", lambda n, v, c: fma(-exp(v[0]), v[2], v[1]))
+Operator(116, "kept(ids i32; ignore)", lambda n: (F, n.dims_of(0)) if ignore_fits(n) else None,
+         lambda n, e, x: ZERO if is_ignored(n, x(0, e)) else ONE)
 
 # Optimizers.
 
@@ -258,3 +273,22 @@ update(90, "clip_scale(sumsq; max_norm f)", 0, clip_scale)
 update(91, "adamw_m(m, g, clip; beta f)", 2, adamw_m)
 update(92, "adamw_v(v, g, clip; beta f)", 2, adamw_v)
 update(93, "adamw_w(w, m, v, c1, c2, lr; eps f, decay f)", 3, adamw_w)
+
+
+def sgd_d(n, w, g, clip):
+    return fma(n.number("decay"), w, g * clip)
+
+
+def sgd_m(n, e, x):
+    m, g, w, clip = x(0, e), x(1, e), x(2, e), x(3, 0)
+    return fma(n.number("momentum"), m, sgd_d(n, w, g, clip))
+
+
+def sgd_nesterov(n, e, x):
+    w, m, g, clip, lr = x(0, e), x(1, e), x(2, e), x(3, 0), x(4, 0)
+    return fma(-lr, fma(n.number("momentum"), m, sgd_d(n, w, g, clip)), w)
+
+
+update(94, "sgd_m(m, g, w, clip; momentum f, decay f)", 3, sgd_m)
+update(95, "sgd_w(w, m, lr)", 2, lambda n, e, x: fma(-x(2, 0), x(1, e), x(0, e)))
+update(96, "sgd_nesterov(w, m, g, clip, lr; momentum f, decay f)", 3, sgd_nesterov)

@@ -40,6 +40,28 @@ def sealed(kind, payload, name, key):
             "signatures": [{"keyid": name, "sig": base64.b64encode(sig).decode()}]}
 
 
+def sign_verdict(statement, name, key):
+    payload = json.dumps(statement, separators=(",", ":")).encode()
+    return json.dumps(sealed("verdict", payload, name, key)).encode()
+
+
+def both_codes(verde, data):
+    """The exit codes of both verifiers, and what they say."""
+    try:
+        verify.decide(data)
+        mine, said = 0, "holds"
+    except Refused as why:
+        mine, said = 6, why
+    except NotJudged as why:
+        mine, said = 1, why
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        file.write(data)
+        file.flush()
+        run = subprocess.run([verde, "verify", file.name], capture_output=True, text=True, check=False)
+    first = (run.stdout + run.stderr).strip().partition("\n")[0]
+    return mine, run.returncode, f"{said}; verde: {first}"
+
+
 def payload_of(note):
     return base64.b64decode(note["payload"])
 
@@ -133,8 +155,8 @@ class Retold:
 
 
 class Forger:
-    def __init__(self, verde, data, keys, seed):
-        self.verde, self.data, self.keys, self.chance = verde, data, keys, random.Random(seed)
+    def __init__(self, data, keys, seed):
+        self.data, self.keys, self.chance = data, keys, random.Random(seed)
         self.note = json.loads(data)
         self.referee = self.note["signatures"][0]["keyid"]
 
@@ -142,8 +164,7 @@ class Forger:
         return json.loads(payload_of(self.note))
 
     def sign(self, statement):
-        payload = json.dumps(statement, separators=(",", ":")).encode()
-        return json.dumps(sealed("verdict", payload, self.referee, self.keys[self.referee])).encode()
+        return sign_verdict(statement, self.referee, self.keys[self.referee])
 
     def flipped(self):
         data = bytearray(self.data)
@@ -204,30 +225,15 @@ class Forger:
         predicate["evidence"] = evidence.items
         return self.sign(statement)
 
-    def codes(self, data):
-        """The exit codes of both verifiers, and what they say."""
-        try:
-            verify.decide(data)
-            mine, said = 0, "holds"
-        except Refused as why:
-            mine, said = 6, why
-        except NotJudged as why:
-            mine, said = 1, why
-        with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            file.write(data)
-            file.flush()
-            run = subprocess.run([self.verde, "verify", file.name], capture_output=True, text=True, check=False)
-        return mine, run.returncode, f"{said}; verde: {(run.stdout + run.stderr).strip()}"
-
 
 def main(verde, path, count, *directories):
     data = Path(path).read_bytes()
     different, held, seen = 0, 0, 0
     for i in range(int(count)):
-        forger = Forger(verde, data, read_keys(directories), i)
+        forger = Forger(data, read_keys(directories), i)
         way = [forger.flipped, forger.signed_again, forger.program_changed, forger.retold][i % 4]
         forged = way()
-        mine, theirs, said = forger.codes(forged)
+        mine, theirs, said = both_codes(verde, forged)
         seen, held = seen + 1, held + (mine == 0)
         if mine != theirs and mine != 1:
             different += 1

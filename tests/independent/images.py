@@ -2,9 +2,9 @@
 
 from math import prod
 
-from binary32 import ZERO, canon, fma, of_int
-from definitions import F, Operator, ceil_div, numel, place, places, stands_for
-from sums import Dot
+from binary32 import INF, ZERO, canon, fma, of_int
+from definitions import F, I32, Operator, ceil_div, numel, place, places, stands_for
+from sums import Dot, larger
 
 CONVOLUTION = "; stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups)"
 POOLING = "; kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w"
@@ -14,23 +14,29 @@ def windows(size, kernel, stride, pad, dilation):
     return (size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1
 
 
-def convolution_fits(n, x, w, y):
-    """Whether these are the dimensions of an image, its filters and what they make of it."""
-    if not len(x) == len(w) == len(y) == 4 or not all(
+def convolved(n, x, w):
+    """The dimensions of what an image and filters make, or None where they do not fit."""
+    if not len(x) == len(w) == 4 or not all(
             lo <= n[f"{name}_{side}"] <= 65536 for name, lo in (("stride", 1), ("pad", 0), ("dilation", 1))
             for side in "hw"):
-        return False
+        return None
     groups = n["groups"]
     if groups < 1 or x[3] % groups or w[3] % groups or w[2] != x[3] // groups:
-        return False
+        return None
     out = [windows(x[1 + i], w[i], n[f"stride_{side}"], n[f"pad_{side}"], n[f"dilation_{side}"])
            for i, side in enumerate("hw")]
-    return min(out) >= 1 and y == (x[0], *out, w[3])
+    return (x[0], *out, w[3]) if min(out) >= 1 else None
 
 
-def conv2d_shape(n):
-    x, w = n.dims_of(0), n.dims_of(1)
-    return n.shape[0] == F and convolution_fits(n, x, w, n.dims) or None
+def convolution(signature, image, filters, result, terms):
+    """A convolution; the others say which input each is, -1 being the output."""
+    def shape(n):
+        dims = [s[1] for s in n.shapes] + [n.dims]
+        made = convolved(n, dims[image], dims[filters])
+        if made is None or (result >= 0 and (made != dims[result] or n.shape[0] != F)):
+            return None
+        return (F, made) if result < 0 else True
+    Operator(*signature, shape, fold=Dot(terms))
 
 
 def pixel(n, o, k, side, size):
@@ -88,21 +94,33 @@ def conv2d_dw_terms(n, e):
     return prod(y[:3]), 256, at
 
 
-Operator(128, "conv2d(x, w" + CONVOLUTION, conv2d_shape, fold=Dot(conv2d_terms))
-Operator(129, "conv2d_dx(dy, w" + CONVOLUTION, lambda n: n.shape[0] == F and convolution_fits(
-    n, n.dims, n.dims_of(1), n.dims_of(0)) or None, fold=Dot(conv2d_dx_terms))
-Operator(130, "conv2d_dw(x, dy" + CONVOLUTION, lambda n: n.shape[0] == F and convolution_fits(
-    n, n.dims_of(0), n.dims, n.dims_of(1)) or None, fold=Dot(conv2d_dw_terms))
+convolution((128, "conv2d(x, w" + CONVOLUTION), 0, 1, -1, conv2d_terms)
+convolution((129, "conv2d_dx(dy, w" + CONVOLUTION), -1, 1, 0, conv2d_dx_terms)
+convolution((130, "conv2d_dw(x, dy" + CONVOLUTION), 0, -1, 1, conv2d_dw_terms)
 
 
-def pooling_fits(n, x, y):
-    if len(x) != 4 or len(y) != 4 or not all(n[f"kernel_{s}"] >= 1 and 1 <= n[f"stride_{s}"] <= 65536 and
-                                            0 <= n[f"pad_{s}"] <= n[f"kernel_{s}"] // 2 for s in "hw"):
-        return False
-    if n["kernel_h"] * n["kernel_w"] > 4096:
-        return False
+def pooled(n, x):
+    """The dimensions of what windows over an image make, or None where they do not fit."""
+    if len(x) != 4 or not all(n[f"kernel_{s}"] >= 1 and 1 <= n[f"stride_{s}"] <= 65536 and
+                              0 <= n[f"pad_{s}"] <= n[f"kernel_{s}"] // 2 for s in "hw"):
+        return None
+    if n["kernel_h"] * n["kernel_w"] > 4096 or n.attributes.get("count_pad", 0) not in (0, 1):
+        return None
     out = [windows(x[1 + i], n[f"kernel_{s}"], n[f"stride_{s}"], n[f"pad_{s}"], 1) for i, s in enumerate("hw")]
-    return min(out) >= 1 and y == (x[0], *out, x[3])
+    return (x[0], *out, x[3]) if min(out) >= 1 else None
+
+
+def few_windows(n):
+    return prod((n[f"kernel_{s}"] - 1) // n[f"stride_{s}"] + 1 for s in "hw") <= 2048
+
+
+def pooling_shape(n):
+    dims = pooled(n, n.dims_of(0))
+    return (n.shapes[0][0], dims) if dims else None
+
+
+def pooling_grad_shape(n):
+    return n.shape[0] == F and len(n.dims) == 4 and pooled(n, n.dims) == n.dims_of(0) and few_windows(n) or None
 
 
 def dot_64(terms):
@@ -154,16 +172,50 @@ def avg_pool2d_grad(n, e, x):
                   for index in windows_of(n, dims, e))
 
 
-Operator(139, f"avg_pool2d(x{POOLING}, count_pad)", lambda n: n.shape[0] == F and n["count_pad"] in (0, 1) and
-         pooling_fits(n, n.dims_of(0), n.dims) or None, avg_pool2d)
+Operator(139, f"avg_pool2d(x{POOLING}, count_pad)", pooling_shape, avg_pool2d)
+Operator(140, f"avg_pool2d_grad(dy{POOLING}, count_pad)", pooling_grad_shape, avg_pool2d_grad)
 
 
-def few_windows(n):
-    return prod((n[f"kernel_{s}"] - 1) // n[f"stride_{s}"] + 1 for s in "hw") <= 2048
+
+def max_pool2d(n, e, x):
+    m = -INF
+    for at in taps(n, n.dims_of(0), *places(e, n.dims)):
+        m = m if at is None else larger(m, x(0, at))
+    return m
 
 
-Operator(140, f"avg_pool2d_grad(dy{POOLING}, count_pad)", lambda n: n.shape[0] == F and n["count_pad"] in (0, 1) and
-         pooling_fits(n, n.dims, n.dims_of(0)) or None, avg_pool2d_grad)
+def max_pool2d_index(n, e, x):
+    values = [None if at is None else x(0, at) for at in taps(n, n.dims_of(0), *places(e, n.dims))]
+    best = None
+    for t, value in enumerate(values):
+        if value is None:
+            continue
+        if value.is_nan():
+            return t
+        if best is None or larger(values[best], value).word != values[best].word:
+            best = t
+    return best
+
+
+def max_pool2d_grad(n, e, x):
+    dims = n.dims_of(0)
+
+    def terms():
+        for t, index in enumerate(windows_of(n, dims, e)):
+            at = None if index is None else place(index, dims)
+            yield x(0, at) if at is not None and x(1, at) == t else None
+    return dot_64(terms())
+
+
+def index_shape(n):
+    shape = pooling_shape(n)
+    return shape and (I32, shape[1])
+
+
+Operator(136, f"max_pool2d(x{POOLING})", pooling_shape, max_pool2d)
+Operator(137, f"max_pool2d_index(x{POOLING})", index_shape, max_pool2d_index)
+Operator(138, f"max_pool2d_grad(dy, index i32{POOLING})", lambda n: pooling_grad_shape(n) if n.dims_of(0) == n.dims_of(
+    1) else None, max_pool2d_grad)
 
 # Batch norm.
 

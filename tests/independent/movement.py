@@ -34,6 +34,10 @@ def uniform(n, e, x):
 
 Operator(1, "fill(; value f)", declared(F), lambda n, e, x: n.number("value"))
 Operator(2, "normal(; seed, stream, mean f, std f)", lambda n: n.shape[0] == F and has_stream(n) or None, normal)
+Operator(202, "uniform(; seed, stream, low f, high f)", lambda n: n.shape[0] == F and has_stream(n) or None, uniform)
+Operator(203, "permutation(step i32; seed, stream)",
+         lambda n: one_row(n) and has_stream(n) and numel(n.dims_of(0)) == 1 or None,
+         lambda n, e, x: permute(n["seed"], n["stream"], x(0, 0) & b.MASK32, n.dims[0], e))
 Operator(9, "iota()", one_row, lambda n, e, x: e)
 
 
@@ -157,7 +161,7 @@ def split_heads_shape(n):
     dims, parts, heads = n.dims_of(0), n["parts"], n["heads"]
     if len(dims) != 3 or not 1 <= parts <= 8 or not 0 <= n["part"] < parts or not 1 <= heads <= 2**20:
         return None
-    return None if dims[2] % (parts * heads) else (F, (dims[0], heads, dims[1], dims[2] // (parts * heads)))
+    return None if dims[2] % (parts * heads) else (n.shapes[0][0], (dims[0], heads, dims[1], dims[2] // (parts * heads)))
 
 
 def split_heads(n, e, x):
@@ -169,7 +173,7 @@ def join_heads_shape(n):
     dims = n.dims_of(0)
     if len(dims) != 4 or len(n.shapes) > 8 or any(s != n.shapes[0] for s in n.shapes):
         return None
-    return F, (dims[0], dims[2], len(n.shapes) * dims[1] * dims[3])
+    return n.shapes[0][0], (dims[0], dims[2], len(n.shapes) * dims[1] * dims[3])
 
 
 def join_heads(n, e, x):
@@ -179,8 +183,8 @@ def join_heads(n, e, x):
     return x(part, place((i, rest // width, t, rest % width), n.dims_of(0)))
 
 
-Operator(6, "split_heads(x; parts, part, heads)", split_heads_shape, split_heads)
-Operator(7, "join_heads(x ...)", join_heads_shape, join_heads)
+Operator(6, "split_heads(x any; parts, part, heads)", split_heads_shape, split_heads)
+Operator(7, "join_heads(x any ...)", join_heads_shape, join_heads)
 
 
 def concat(n, e, x):
@@ -217,7 +221,7 @@ Operator(15, "cast(x any; dtype)", lambda n: (n["dtype"], n.dims_of(0)) if 1 <= 
 
 def repeat_heads_shape(n):
     dims = n.dims_of(0)
-    return (F, (dims[0], dims[1] * n["times"]) + dims[2:]) if len(dims) == 4 and 1 <= n["times"] <= 1024 else None
+    return (n.shapes[0][0], (dims[0], dims[1] * n["times"]) + dims[2:]) if len(dims) == 4 and 1 <= n["times"] <= 1024 else None
 
 
 def repeat_heads(n, e, x):
@@ -240,7 +244,7 @@ def repeat_heads_grad(n, e, x):
     return total
 
 
-Operator(79, "repeat_heads(x; times)", repeat_heads_shape, repeat_heads)
+Operator(79, "repeat_heads(x any; times)", repeat_heads_shape, repeat_heads)
 Operator(80, "repeat_heads_grad(dy; times)", repeat_heads_grad_shape, repeat_heads_grad)
 
 
@@ -284,3 +288,175 @@ def rope(n, e, x):
 
 
 Operator(204, "rope(x; base f, first, pairs, inverse)", rope_shape, rope)
+
+# Around an axis a tensor is [outer, n, inner].
+
+
+def around(dims, axis):
+    return prod(dims[:axis]), dims[axis], prod(dims[axis + 1:])
+
+
+def axis_fits(n, i=0):
+    return 0 <= n["axis"] < len(n.dims_of(i))
+
+
+def with_axis(dims, axis, *lengths):
+    return dims[:axis] + lengths + dims[axis + 1:]
+
+
+def transpose_shape(n):
+    dims = n.dims_of(0)
+    order, rest = [n[f"d{i}"] for i in range(len(dims))], [n[f"d{i}"] for i in range(len(dims), 5)]
+    return (n.shapes[0][0], [dims[d] for d in order]) if sorted(order) == list(range(len(dims))) and not any(
+        rest) else None
+
+
+def transpose(n, e, x):
+    dims = n.dims_of(0)
+    index = [0] * len(dims)
+    for i, at in enumerate(places(e, n.dims)):
+        index[n[f"d{i}"]] = at
+    return x(0, place(index, dims))
+
+
+def slice_shape(n):
+    if not axis_fits(n) or not 1 <= n["step"] <= 2**40 or n["start"] < 0 or n["length"] < 0:
+        return None
+    dims, axis = n.dims_of(0), n["axis"]
+    inside = not n["length"] or n["start"] + (n["length"] - 1) * n["step"] < dims[axis]
+    return (n.shapes[0][0], with_axis(dims, axis, n["length"])) if inside else None
+
+
+def slice_(n, e, x):
+    o, j, i = places(e, around(n.dims, n["axis"]))
+    return x(0, place((o, n["start"] + j * n["step"], i), around(n.dims_of(0), n["axis"])))
+
+
+def pad_shape(n):
+    if not axis_fits(n) or not 1 <= n["step"] <= 2**40 or not all(0 <= n[s] <= 2**40 for s in ("before", "after")):
+        return None
+    dtype, dims = n.shapes[0]
+    if n["value"] >= 1 << {F: 32, I32: 32, U8: 8, U16: 16}[dtype]:
+        return None
+    return dtype, with_axis(dims, n["axis"], n["before"] + (dims[n["axis"]] - 1) * n["step"] + 1 + n["after"])
+
+
+def pad(n, e, x):
+    dtype, dims = n.shapes[0]
+    o, j, i = places(e, around(n.dims, n["axis"]))
+    k, rest = divmod(j - n["before"], n["step"])
+    if rest or not 0 <= k < dims[n["axis"]]:
+        return F32(n["value"]) if dtype == F else n["value"]
+    return x(0, place((o, k, i), around(dims, n["axis"])))
+
+
+def gather_shape(n):
+    if not axis_fits(n):
+        return None
+    dims = with_axis(n.dims_of(0), n["axis"], *n.dims_of(1))
+    return (n.shapes[0][0], dims) if len(dims) <= 5 else None
+
+
+def gather(n, e, x):
+    dtype, dims = n.shapes[0]
+    outer, count, inner = around(dims, n["axis"])
+    o, p, i = places(e, (outer, numel(n.dims_of(1)), inner))
+    v = x(1, p)
+    if 0 <= v < count:
+        return x(0, place((o, v, i), (outer, count, inner)))
+    return NAN if dtype == F else 0
+
+
+class SumByIdAlong(SumById):
+    @staticmethod
+    def view(n, e):
+        outer, count, inner = around(n.dims, n["axis"])
+        ids = numel(n.dims_of(1))
+        o, v, i = places(e, (outer, count, inner))
+        return ids, v, lambda p: place((o, p, i), (outer, ids, inner))
+
+
+def gather_grad_shape(n):
+    if n.shape[0] != F or not 0 <= n["axis"] < len(n.dims) or numel(n.dims_of(1)) > 2**31:
+        return None
+    return with_axis(n.dims, n["axis"], *n.dims_of(1)) == n.dims_of(0) or None
+
+
+def concat_axis_shape(n):
+    if not axis_fits(n) or len(n.shapes) > 1024:
+        return None
+    axis, (dtype, dims) = n["axis"], n.shapes[0]
+    if any(s[0] != dtype or len(s[1]) != len(dims) or with_axis(s[1], axis) != with_axis(dims, axis) for s in n.shapes):
+        return None
+    return dtype, with_axis(dims, axis, sum(s[1][axis] for s in n.shapes))
+
+
+def concat_axis(n, e, x):
+    outer, _, inner = around(n.dims, n["axis"])
+    o, j, i = places(e, around(n.dims, n["axis"]))
+    for k, (_, dims) in enumerate(n.shapes):
+        if j < dims[n["axis"]]:
+            return x(k, place((o, j, i), (outer, dims[n["axis"]], inner)))
+        j -= dims[n["axis"]]
+    raise IndexError
+
+
+def expand_shape(n):
+    if not axis_fits(n) or not 0 <= n["count"] <= 2**31 or n.dims_of(0)[n["axis"]] != 1:
+        return None
+    return n.shapes[0][0], with_axis(n.dims_of(0), n["axis"], n["count"])
+
+
+def expand(n, e, x):
+    o, _, i = places(e, around(n.dims, n["axis"]))
+    return x(0, o * around(n.dims, n["axis"])[2] + i)
+
+
+def max_grad_shape(n):
+    shape = expand_shape(n)
+    return (F, shape[1]) if shape and n.dims_of(0) == n.dims_of(1) else None
+
+
+def max_grad(n, e, x):
+    o, j, i = places(e, around(n.dims, n["axis"]))
+    at = o * around(n.dims, n["axis"])[2] + i
+    chosen, dy = x(0, at), x(1, at)
+    return dy if j == chosen else ZERO
+
+
+class ArgMax:
+    """The fold of argmax: the best so far, and its place."""
+
+    words = 2
+
+    def parts(self, n):
+        return ceil_div(n.dims_of(0)[n["axis"]], 512)
+
+    def step(self, n, e, j, state, x):
+        _, count, inner = around(n.dims_of(0), n["axis"])
+        best, at = F32(state[0]), state[1]
+        for k in range(512 * j, min(count, 512 * (j + 1))):
+            value = x(0, (e // inner * count + k) * inner + e % inner)
+            if k == 0 or value > best or (value.is_nan() and not best.is_nan()):
+                best, at = value, k
+        return [canon(best).word, at]
+
+    def end(self, n, e, state):
+        return state[1]
+
+
+def argmax_shape(n):
+    return (I32, with_axis(n.dims_of(0), n["axis"], 1)) if axis_fits(n) and n.dims_of(0)[n["axis"]] <= 2**31 else None
+
+
+Operator(10, "transpose(x any; d0, d1, d2, d3, d4)", transpose_shape, transpose)
+Operator(11, "slice(x any; axis, start, length, step)", slice_shape, slice_)
+Operator(12, "pad(x any; axis, before, after, step, value f)", pad_shape, pad)
+Operator(13, "gather(x any, ids i32; axis)", gather_shape, gather)
+Operator(14, "concat_axis(x any ...; axis)", concat_axis_shape, concat_axis)
+Operator(119, "argmax(x; axis)", argmax_shape, fold=ArgMax())
+Operator(120, "max_grad(at i32, dy; axis, count)", max_grad_shape, max_grad)
+Operator(121, "expand(x any; axis, count)", expand_shape, expand)
+Operator(200, "reshape(x any)", lambda n: n.shape[0] == n.shapes[0][0] and numel(n.dims) == numel(n.dims_of(0)) or None,
+         lambda n, e, x: x(0, e))
+Operator(201, "gather_grad(dy, ids i32; axis)", gather_grad_shape, fold=SumByIdAlong())

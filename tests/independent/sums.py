@@ -46,7 +46,7 @@ def matrices(n):
 
 def matmul_shape(n):
     sizes = matrices(n)
-    if sizes is None or not 1 <= n["chunk"] <= 256 or n["mask"] not in (0, 1, 2):
+    if sizes is None or n["chunk"] not in (128, 256) or n["mask"] not in (0, 1, 2):
         return None
     d, left = n["batch_dims"], n.dims_of(0)
     dims = left[:d] + ((sizes[1],) if n["trans"] & 1 else left[d:-1]) + (sizes[3],)
@@ -213,7 +213,8 @@ def scores_shape(out, *others):
         if len(s) < 2 or n["causal"] not in (0, 1) or (n["causal"] and s[-1] != s[-2]):
             return None
         wanted = {"s": s, "c": s[:-1] + (ceil_div(s[-1], 128),), "1": s[:-1] + (1,)}
-        fits = all(n.dims_of(i + 1) == wanted[k] for i, k in enumerate(others))
+        fits = all(n.dims_of(i + 1) == s if k == "s" else stands_for(n.dims_of(i + 1), wanted[k])
+                   for i, k in enumerate(others))
         return (F, wanted[out]) if fits else None
     return shape
 
@@ -230,10 +231,8 @@ def attn_max(n, e, x):
 def attn_exp(n, e, x):
     keys = n.dims[-1]
     q, t, j = query(n, e, keys)
-    if not admitted(n, t, [j]):
-        return ZERO
     m = x(1, q * ceil_div(keys, 128) + j // 128)
-    return ZERO if m.word == (-INF).word else exp(x(0, e) - m)
+    return exp(x(0, e) - m) if admitted(n, t, [j]) and m.word != (-INF).word else ZERO
 
 
 def attn_av_shape(n):
@@ -255,18 +254,17 @@ def attn_av(n, e, x):
     return ZERO + total
 
 
-def walk(blocks, mc, value):
-    """The walk over blocks of attn_l and attn_out."""
+def walk(blocks):
+    """The walk over blocks of attn_l and attn_out: (maximum, value) of each."""
     m = total = None
-    for c in range(blocks):
-        mine = mc(c)
+    for mine, value in blocks:
         if mine.word == (-INF).word:
             continue
         if m is None:
-            m, total = mine, value(c)
+            m, total = mine, value
             continue
         most = larger(m, mine)
-        total = fma(total, exp(m - most), exp(mine - most) * value(c))
+        total = fma(total, exp(m - most), exp(mine - most) * value)
         m = most
     return total
 
@@ -278,34 +276,34 @@ def attn_l_shape(n):
 
 def attn_l(n, e, x):
     blocks = n.dims_of(0)[-1]
-    total = walk(blocks, lambda c: x(0, e * blocks + c), lambda c: x(1, e * blocks + c))
+    total = walk([(x(0, e * blocks + c), x(1, e * blocks + c)) for c in range(blocks)])
     return ZERO if total is None else canon(total)
 
 
 def attn_out_shape(n):
     mc, ac, l = (n.dims_of(i) for i in range(3))
-    fits = len(mc) >= 2 and mc[-1] <= 2047 and ac[:-1] == mc and len(ac) > len(mc) and l == mc[:-1] + (1,)
+    fits = len(mc) >= 2 and mc[-1] <= 2047 and ac[:-1] == mc and len(ac) > len(mc) and stands_for(l, mc[:-1])
     return (F, mc[:-1] + ac[-1:]) if fits else None
 
 
 def attn_out(n, e, x):
     blocks, width = n.dims_of(0)[-1], n.dims[-1]
     q, d = divmod(e, width)
-    total = walk(blocks, lambda c: x(0, q * blocks + c), lambda c: x(1, (q * blocks + c) * width + d))
-    return ZERO if total is None else total * (ONE / x(2, q))
+    total = walk([(x(0, q * blocks + c), x(1, (q * blocks + c) * width + d)) for c in range(blocks)])
+    scale = ONE / x(2, q)
+    return ZERO if total is None else total * scale
 
 
 def attn_prob(n, e, x):
     q, t, j = query(n, e, n.dims[-1])
-    if not admitted(n, t, [j]):
-        return ZERO
-    m = x(1, q)
-    return ZERO if m.word == (-INF).word else exp(x(0, e) - m) * (ONE / x(2, q))
+    m, l = x(1, q), x(2, q)
+    return exp(x(0, e) - m) * (ONE / l) if admitted(n, t, [j]) and m.word != (-INF).word else ZERO
 
 
 def attn_dscore(n, e, x):
     q, t, j = query(n, e, n.dims[-1])
-    return x(0, e) * (x(1, e) - x(2, q)) if admitted(n, t, [j]) else ZERO
+    score = x(0, e) * (x(1, e) - x(2, q))
+    return score if admitted(n, t, [j]) else ZERO
 
 
 Operator(72, "attn_max(s; causal)", scores_shape("c"), attn_max)
@@ -315,3 +313,27 @@ Operator(75, "attn_l(mc, lc)", attn_l_shape, attn_l)
 Operator(76, "attn_out(mc, ac, l)", attn_out_shape, attn_out)
 Operator(77, "attn_prob(s, m, l; causal)", scores_shape("s", "1", "1"), attn_prob)
 Operator(78, "attn_dscore(p, dp, delta; causal)", scores_shape("s", "s", "1"), attn_dscore)
+
+# Along any axis.
+
+
+def axis_groups_shape(n):
+    dims, axis = n.dims_of(0), n["axis"]
+    return (F, dims[:axis] + (ceil_div(dims[axis], 64),) + dims[axis + 1:]) if 0 <= axis < len(dims) else None
+
+
+def along_axis(start, term):
+    def element(n, e, x):
+        dims, axis = n.dims_of(0), n["axis"]
+        count, inner = dims[axis], prod(dims[axis + 1:])
+        rest, i = divmod(e, inner)
+        o, group = divmod(rest, ceil_div(count, 64))
+        total = start
+        for k in range(64 * group, min(count, 64 * (group + 1))):
+            total = term(total, x(0, (o * count + k) * inner + i))
+        return total
+    return element
+
+
+Operator(117, "sum_axis(x; axis)", axis_groups_shape, along_axis(ZERO, lambda acc, x: acc + x))
+Operator(118, "max_axis(x; axis)", axis_groups_shape, along_axis(-INF, larger))

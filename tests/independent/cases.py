@@ -1,0 +1,429 @@
+"""Random valid calls of each operator, for stage.py."""
+
+from math import prod
+from struct import pack
+
+from definitions import F, I32, U8, U16, ceil_div
+
+SPECIAL = [0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 1, 0x80000001, 0x7f7fffff, 0x3f800000]
+
+
+def word(chance, wild):
+    """The bits of a number: often of usual size, of any size, or special."""
+    way = chance.random()
+    if way < wild:
+        return chance.choice(SPECIAL) if chance.random() < 0.5 else chance.getrandbits(32)
+    return chance.getrandbits(1) << 31 | chance.randrange(110, 132) << 23 | chance.getrandbits(23)
+
+
+class Maker:
+    """Tensors of random content. `wild` is how often a number is not of usual size."""
+
+    def __init__(self, chance):
+        self.chance = chance
+        self.wild = chance.choice([0, 0, 0.02, 0.5])
+
+    def dims(self, least=1, most=4, below=5):
+        return tuple(self.chance.randrange(1, below) for _ in range(self.chance.randrange(least, most + 1)))
+
+    def f(self, *dims):
+        return (F, dims), b"".join(pack("<I", word(self.chance, self.wild)) for _ in range(prod(dims)))
+
+    def ids(self, limit, *dims):
+        """Numbers that are mostly in [0, limit)."""
+        values = [self.chance.randrange(-1, limit + 1) if self.chance.random() < 0.1 else self.chance.randrange(limit)
+                  for _ in range(prod(dims))]
+        return (I32, dims), b"".join(pack("<i", v) for v in values)
+
+    def integers(self, dtype, *dims):
+        size = {I32: 4, U8: 1, U16: 2}[dtype]
+        return (dtype, dims), self.chance.randbytes(size * prod(dims))
+
+    def any(self, *dims):
+        dtype = self.chance.choice([F, I32, U8, U16])
+        return self.f(*dims) if dtype == F else self.integers(dtype, *dims)
+
+    def number(self):
+        return word(self.chance, self.wild)
+
+    def one(self):
+        return self.f(*(1,) * self.chance.randrange(1, 4))
+
+    def repeated(self, dims):
+        """An operand that repeats into another one."""
+        tail = dims[self.chance.randrange(len(dims)):]
+        return self.chance.choice([self.one, lambda: self.f(*dims), lambda: self.f(*tail),
+                                   lambda: self.f(*(1,) * (len(dims) - len(tail)), *tail), lambda: self.f(prod(tail))])()
+
+    def row(self, rows):
+        """One element for each row."""
+        return self.f(*self.chance.choice([rows, rows + (1,), (prod(rows),)]) or (1,))
+
+
+STEP_INPUT = ((I32, (1,)), None)
+
+
+def stream(m):
+    return {"seed": m.chance.getrandbits(64) - 2**63, "stream": m.chance.getrandbits(32)}
+
+
+def alike(count):
+    def make(m):
+        dims = m.dims()
+        return {}, [m.f(*dims) for _ in range(count)], None
+    return make
+
+
+def pair(m):
+    dims = m.dims()
+    return {}, [m.f(*dims), m.repeated(dims)], None
+
+
+def batch(m, rows, extra):
+    first = m.chance.randrange(3)
+    return {**stream(m), "batch": first + rows + m.chance.randrange(3), "first": first, **extra}
+
+
+def read_batch(m):
+    rows, length = m.chance.randrange(1, 4), m.chance.randrange(1, 6)
+    data = m.integers(m.chance.choice([U8, U16]), length * m.chance.randrange(1, 200) + 1 + m.chance.randrange(3))
+    return batch(m, rows, {"shift": m.chance.randrange(2)}), [data, STEP_INPUT], (I32, (rows, length))
+
+
+def read_images(m):
+    dims = m.dims(4, 4, 4)
+    offset, rest = m.chance.randrange(3), m.chance.randrange(3)
+    record = offset + prod(dims[1:]) + rest
+    data = m.integers(U8, record * m.chance.randrange(1, 90) + m.chance.randrange(record))
+    extra = {"record": record, "offset": offset, "scale": m.number(), "shift": m.number()}
+    return batch(m, dims[0], extra), [data, STEP_INPUT], (F, dims)
+
+
+def read_labels(m):
+    rows, record = m.chance.randrange(1, 5), m.chance.randrange(1, 40)
+    data = m.integers(U8, record * m.chance.randrange(1, 90))
+    return batch(m, rows, {"record": record, "offset": m.chance.randrange(record)}), [data, STEP_INPUT], (I32, (rows,))
+
+
+def embedding(m):
+    v, c = m.chance.randrange(1, 500), m.chance.randrange(1, 9)
+    return {}, [m.f(v, c), m.ids(v, *m.dims(1, 3))], None
+
+
+def embedding_grad(m):
+    rows, v, c = m.chance.choice([7, 300, 1100, 1700]), m.chance.choice([1, 2, 40]), m.chance.randrange(1, 4)
+    return {}, [m.f(rows, c), m.ids(v, rows)], (F, (v, c))
+
+
+def split_heads(m):
+    b, t, d = m.dims(3, 3)
+    parts, heads = m.chance.randrange(1, 4), m.chance.randrange(1, 4)
+    return ({"parts": parts, "part": m.chance.randrange(parts), "heads": heads}, [m.f(b, t, parts * heads * d)], None)
+
+
+def join_heads(m):
+    dims = m.dims(4, 4)
+    return {}, [m.f(*dims) for _ in range(m.chance.randrange(1, 4))], None
+
+
+def cast(m):
+    return {"dtype": m.chance.randrange(1, 5)}, [m.any(*m.dims())], None
+
+
+def repeat_heads(m):
+    return {"times": m.chance.randrange(1, 5)}, [m.f(*m.dims(4, 4))], None
+
+
+def repeat_heads_grad(m):
+    times, dims = m.chance.randrange(1, 5), m.dims(4, 4)
+    return {"times": times}, [m.f(dims[0], dims[1] * times, *dims[2:])], None
+
+
+def rope(m):
+    dims = m.dims(2, 4, 6)
+    base = 0x3f800000 + m.chance.randrange(32 << 23) if m.chance.random() < 0.5 else 0x461c4000
+    return ({"base": base, "first": m.chance.choice([0, 1, 1000, 2**31 - dims[-2]]), "pairs": m.chance.randrange(2),
+             "inverse": m.chance.randrange(2)}, [m.f(*dims[:-1], 2 * dims[-1])], None)
+
+
+def dropout(m):
+    return ({**stream(m), "threshold": m.chance.getrandbits(32), "scale": m.number()}, [m.f(*m.dims()), STEP_INPUT],
+            None)
+
+
+def rows(kinds, attributes=lambda m: {}, width=9):
+    """Rows of the last dimension; operands: x as the first, of a row (r), of a column (c)."""
+    def make(m):
+        dims = m.dims(1, 3) + (m.chance.randrange(1, width),)
+        kind = {"x": lambda: m.f(*dims), "r": lambda: m.row(dims[:-1]), "c": lambda: m.f(dims[-1])}
+        return attributes(m), [kind[k]() for k in kinds], None
+    return make
+
+
+def labelled(kinds, ignore):
+    def make(m):
+        dims = m.dims(1, 3) + (m.chance.randrange(1, 9),)
+        kind = {"x": lambda: m.f(*dims), "r": lambda: m.row(dims[:-1]), "i": lambda: m.ids(dims[-1], *dims[:-1])}
+        return ({"ignore": m.chance.randrange(-1, dims[-1])} if ignore else {}), [kind[k]() for k in kinds], None
+    return make
+
+
+def numbers(*names):
+    return lambda m: {name: m.number() for name in names}
+
+
+def update(tensors, singles, *names):
+    def make(m):
+        dims = m.dims()
+        inputs = [m.f(*dims) for _ in range(tensors)] + [m.one() for _ in range(singles)]
+        return numbers(*names)(m), inputs, None
+    return make
+
+
+def lr_schedule(m):
+    kind, warmup = m.chance.randrange(3), m.chance.randrange(4)
+    total = warmup + m.chance.randrange(1, 9) if kind else 0
+    step = m.ids(12, 1) if m.chance.random() < 0.8 else m.integers(I32, 1)
+    return {"kind": kind, "warmup": warmup, "total": total, "base": m.number(), "min": m.number()}, [step], None
+
+
+def matmul(m):
+    d, trans = m.chance.randrange(3), m.chance.randrange(4)
+    shape = m.dims(d, d, 4) if d else ()
+    rows_a = m.dims(1, 2 if d < 2 else 1)
+    k, n = m.chance.choice([(k,) for k in (1, 3, 300, 700, 1100, 1500)] + [(8, 160)] * (d < 2)), m.chance.randrange(1, 5)
+    chunk = m.chance.choice([256, 128])
+    a = shape + (k + (prod(rows_a),) if trans & 1 else rows_a + (prod(k),))
+    b = shape + ((n, prod(k)) if trans & 2 else k + (n,))
+    attributes = {"batch_dims": d, "trans": trans, "alpha": m.number(), "chunk": chunk, "mask": m.chance.randrange(3)}
+    return attributes, [m.f(*a), m.f(*b)], None
+
+
+def reduction(kinds):
+    def make(m):
+        lead, cols = m.dims(1, 3), m.chance.choice([1, 7, 130, 700])
+        block, dims = m.chance.choice([1, 100, 128, 1024]), lead + (cols,)
+        kind = {"x": lambda: m.f(*dims), "r": lambda: m.row(lead), "c": lambda: m.f(cols),
+                "+": lambda: m.repeated(dims)}
+        out = lead + (ceil_div(cols, block),)
+        return {"cols": cols, "block": block}, [kind[k]() for k in kinds], (F, out)
+    return make
+
+
+def columns(kinds):
+    def make(m):
+        count, cols = m.chance.choice([1, 5, 64, 65, 200]), m.chance.randrange(1, 6)
+        groups = ceil_div(count, 64)
+        kind = {"x": lambda: m.f(count, cols), "r": lambda: m.row((count,)), "c": lambda: m.f(cols),
+                "g": lambda: m.f(groups, cols)}
+        return {"cols": cols}, [kind[k]() for k in kinds], (F, (groups, cols))
+    return make
+
+
+def scores(*kinds):
+    def make(m):
+        causal = m.chance.randrange(2)
+        lead, s = m.dims(1, 2, 3), m.chance.choice([1, 5, 130, 270])
+        t = s if causal else m.chance.choice([1, 3])
+        blocks = ceil_div(s, 128)
+        kind = {"s": (t, s), "c": (t, blocks), "1": (t, 1)}
+        return {"causal": causal}, [m.f(*lead, *kind[k]) for k in kinds], None
+    return make
+
+
+def attn_av(m):
+    attributes, inputs, _ = scores("s")(m)
+    dims = inputs[0][0][1]
+    lead = dims[:-2][:1]
+    return attributes, [m.f(*lead, *dims[-2:]), m.f(*lead, dims[-1], m.chance.randrange(1, 4))], None
+
+
+def blocks_walked(out):
+    def make(m):
+        lead, t, blocks, d = m.dims(1, 2, 3), m.chance.randrange(1, 4), m.chance.choice([1, 2, 5]), 3
+        mc = m.f(*lead, t, blocks)
+        if out:
+            return {}, [mc, m.f(*lead, t, blocks, d), m.f(*lead, t, 1)], None
+        return {}, [mc, m.f(*lead, t, blocks)], None
+    return make
+
+
+def concat(m):
+    return {}, [m.f(*m.dims()) for _ in range(m.chance.randrange(1, 5))], None
+
+
+def convolution(which):
+    def make(m):
+        while True:
+            groups = m.chance.choice([1, 1, 2])
+            c, f = groups * m.chance.choice([1, 3, 40]), groups * m.chance.choice([1, 2, 30])
+            a = {"groups": groups}
+            size, kernel = [m.chance.randrange(1, 9) for _ in "hw"], [m.chance.randrange(1, 5) for _ in "hw"]
+            for s in "hw":
+                a.update({f"stride_{s}": m.chance.randrange(1, 3), f"pad_{s}": m.chance.randrange(3),
+                          f"dilation_{s}": m.chance.randrange(1, 3)})
+            out = [(size[i] + 2 * a[f"pad_{s}"] - a[f"dilation_{s}"] * (kernel[i] - 1) - 1) // a[f"stride_{s}"] + 1
+                   for i, s in enumerate("hw")]
+            if min(out) >= 1:
+                break
+        n = m.chance.choice([1, 2, 30])
+        x, w, y = (n, *size, c), (*kernel, c // groups, f), (n, *out, f)
+        inputs, shape = {"": ((x, w), None), "dx": ((y, w), x), "dw": ((x, y), w)}[which]
+        return a, [m.f(*dims) for dims in inputs], shape and (F, shape)
+    return make
+
+
+def pooling(gradient, extra, indexed=False):
+    def make(m):
+        a, size = {}, [m.chance.randrange(1, 9) for _ in "hw"]
+        for s in "hw":
+            k = m.chance.choice([1, 2, 3, 9])
+            a.update({f"kernel_{s}": k, f"stride_{s}": m.chance.randrange(1, 4), f"pad_{s}": m.chance.randrange(k // 2 + 1)})
+        out = [(size[i] + 2 * a[f"pad_{s}"] - a[f"kernel_{s}"]) // a[f"stride_{s}"] + 1 for i, s in enumerate("hw")]
+        if min(out) < 1:
+            return make(m)
+        if extra:
+            a[extra] = m.chance.randrange(2)
+        x, y = (2, *size, 3), (2, *out, 3)
+        if not gradient:
+            return a, [m.f(*x)], None
+        index = [m.ids(a["kernel_h"] * a["kernel_w"], *y)] if indexed else []
+        return a, [m.f(*y), *index], (F, x)
+    return make
+
+
+def merges(count):
+    def make(m):
+        entries, cols, per = m.chance.choice([1, 3, 64, 70]), m.chance.randrange(1, 4), m.chance.choice([1, 64, 4096])
+        total = per * (entries - 1) + m.chance.randrange(1, per + 1)
+        return ({"cols": cols, "rows": total, "per": per}, [m.f(entries, cols) for _ in range(count)],
+                (F, (ceil_div(entries, 64), cols)))
+    return make
+
+
+def declared(dtype, *names, seeded=False):
+    return lambda m: ({**(stream(m) if seeded else {}), **numbers(*names)(m)}, [], (dtype, m.dims(1, 4 if dtype == F else 1)))
+
+
+CASES = {
+    "fill": declared(F, "value"), "iota": declared(I32), "normal": declared(F, "mean", "std", seeded=True),
+    "read_batch": read_batch, "read_images": read_images, "read_labels": read_labels, "embedding": embedding,
+    "embedding_grad": embedding_grad, "split_heads": split_heads, "join_heads": join_heads, "concat": concat,
+    "cast": cast, "repeat_heads": repeat_heads, "repeat_heads_grad": repeat_heads_grad, "rope": rope,
+    "dropout": dropout, "lr_schedule": lr_schedule, "matmul": matmul,
+    "div_const": lambda m: (numbers("divisor")(m), [m.f(*m.dims())], None),
+    "ln_rstd": lambda m: ({"n": m.chance.choice([1, 5, 2**24 + 1]), "eps": m.number()}, [m.f(*m.dims())], None),
+    "layernorm": rows("xrrcc"), "ln_dx": rows("xcxrrrr"), "rmsnorm": rows("xrc"), "rms_dx": rows("xcxrr"),
+    "xent": labelled("xrri", False), "xent_grad": labelled("xrrir", False),
+    "xent_ignore": labelled("xrri", True), "xent_ignore_grad": labelled("xrrir", True),
+    "bias_correction": update(0, 1, "beta"), "clip_scale": update(0, 1, "max_norm"),
+    "adamw_m": update(2, 1, "beta"), "adamw_v": update(2, 1, "beta"), "adamw_w": update(3, 3, "eps", "decay"),
+    "reduce_sum": reduction("x"), "reduce_max": reduction("x"), "reduce_dot": reduction("x+"),
+    "reduce_sqdev": reduction("xr"), "reduce_expsum": reduction("xr"), "reduce_ln_gx": reduction("xcxrr"),
+    "reduce_rms_gx": reduction("xcxr"),
+    "sum_rows": columns("x"), "ln_dgamma": columns("xxrr"), "rms_dgamma": columns("xxr"), "bn_mean": columns("x"),
+    "bn_sqdev": columns("xg"), "bn_dgamma": columns("xxcc"),
+    "attn_max": scores("s"), "attn_exp": scores("s", "c"), "attn_prob": scores("s", "1", "1"),
+    "attn_dscore": scores("s", "s", "1"), "attn_av": attn_av, "attn_l": blocks_walked(False),
+    "attn_out": blocks_walked(True),
+    "conv2d": convolution(""), "conv2d_dx": convolution("dx"), "conv2d_dw": convolution("dw"),
+    "avg_pool2d": pooling(False, "count_pad"), "avg_pool2d_grad": pooling(True, "count_pad"),
+    "bn_merge_mean": merges(1), "bn_merge_sqdev": merges(2), "batchnorm": rows("xcccc"), "bn_dx": rows("xxccccc"),
+    "bn_running": lambda m: (numbers("momentum", "divisor")(m), (lambda d: [m.f(*d), m.f(*d)])(m.dims()), None),
+}
+
+
+def axis_of(m, least=1, most=4, below=6):
+    dims = m.dims(least, most, below)
+    return dims, m.chance.randrange(len(dims))
+
+
+def long_axis(*lengths):
+    def make(m):
+        dims, axis = axis_of(m)
+        dims = dims[:axis] + (m.chance.choice(lengths),) + dims[axis + 1:]
+        return {"axis": axis}, [m.f(*dims)], None
+    return make
+
+
+def transpose(m):
+    dims = m.dims(1, 5)
+    order = m.chance.sample(range(len(dims)), len(dims)) + [0] * (5 - len(dims))
+    return {f"d{i}": d for i, d in enumerate(order)}, [m.any(*dims)], None
+
+
+def slice_(m):
+    dims, axis = axis_of(m)
+    start, step = m.chance.randrange(dims[axis]), m.chance.randrange(1, 4)
+    length = m.chance.randrange(1, (dims[axis] - 1 - start) // step + 2)
+    return {"axis": axis, "start": start, "length": length, "step": step}, [m.any(*dims)], None
+
+
+def pad(m):
+    dims, axis = axis_of(m)
+    x = m.any(*dims)
+    value = m.number() if x[0][0] == F else m.chance.randrange(256)
+    return ({"axis": axis, "before": m.chance.randrange(3), "after": m.chance.randrange(3),
+             "step": m.chance.randrange(1, 3), "value": value}, [x], None)
+
+
+def gather(m):
+    dims, axis = axis_of(m, 1, 3)
+    return {"axis": axis}, [m.any(*dims), m.ids(dims[axis], *m.dims(1, 2))], None
+
+
+def gather_grad(m):
+    dims, axis = axis_of(m, 1, 2)
+    dims = dims[:axis] + (m.chance.choice([1, 2, 20]),) + dims[axis + 1:]
+    count = m.chance.choice([5, 300, 1200, 1700])
+    dy = m.f(*dims[:axis], count, *dims[axis + 1:])
+    return {"axis": axis}, [dy, m.ids(dims[axis], count)], (F, dims)
+
+
+def concat_axis(m):
+    dims, axis = axis_of(m)
+    x = m.any(*dims)
+    others = [dims[:axis] + (m.chance.randrange(1, 5),) + dims[axis + 1:] for _ in range(m.chance.randrange(4))]
+    return {"axis": axis}, [x] + [m.f(*d) if x[0][0] == F else m.integers(x[0][0], *d) for d in others], None
+
+
+def expand(m):
+    dims, axis = axis_of(m)
+    return ({"axis": axis, "count": m.chance.randrange(1, 6)}, [m.f(*dims[:axis], 1, *dims[axis + 1:])], None)
+
+
+def max_grad(m):
+    dims, axis = axis_of(m)
+    dims, count = dims[:axis] + (1,) + dims[axis + 1:], m.chance.randrange(1, 6)
+    return {"axis": axis, "count": count}, [m.ids(count, *dims), m.f(*dims)], None
+
+
+def reshape(m):
+    dims = m.dims()
+    x = m.any(*dims)
+    return {}, [x], (x[0][0], m.chance.choice([dims[::-1], (prod(dims),), (1, prod(dims))]))
+
+
+CASES.update({
+    "transpose": transpose, "slice": slice_, "pad": pad, "gather": gather, "gather_grad": gather_grad,
+    "concat_axis": concat_axis, "expand": expand, "max_grad": max_grad, "reshape": reshape,
+    "argmax": long_axis(3, 700, 2600, 3000), "sum_axis": long_axis(1, 64, 130), "max_axis": long_axis(1, 64, 130),
+    "uniform": declared(F, "low", "high", seeded=True),
+    "permutation": lambda m: (stream(m), [m.integers(I32, 1)], (I32, (m.chance.choice([1, 4, 1000]),))),
+    "scale": lambda m: (numbers("factor")(m), [m.f(*m.dims())], None),
+    "softmax": rows("xrr"), "softmax_grad": rows("xxr"), "log_softmax": rows("xrr"), "log_softmax_grad": rows("xxr"),
+    "kept": lambda m: ({"ignore": m.chance.randrange(-1, 3)}, [m.ids(3, *m.dims())], None),
+    "sgd_m": update(3, 1, "momentum", "decay"), "sgd_w": update(2, 1), "sgd_nesterov": update(3, 2, "momentum", "decay"),
+    "max_pool2d": pooling(False, None), "max_pool2d_index": pooling(False, None),
+    "max_pool2d_grad": pooling(True, None, indexed=True),
+})
+CASES.update({name: alike(1) for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid")})
+CASES.update({name: alike(2) for name in ("tanh_grad", "erf_grad", "sigmoid_grad")})
+CASES.update({name: pair for name in ("add", "sub", "mul", "div")})
+CASES.update({name: alike(1) for name in ("gelu", "relu", "silu", "gelu_erf")})
+CASES.update({name: alike(2) for name in ("gelu_grad", "relu_grad", "silu_grad", "gelu_erf_grad")})
+
+
+def make(name, chance):
+    """Attributes by name, inputs as (shape, bytes), and the output's shape where it is declared."""
+    return CASES[name](Maker(chance))
