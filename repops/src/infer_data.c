@@ -72,26 +72,24 @@ ro_status ro_check_embedding_grad(ro_check *c) {
 
 ro_status ro_check_split_heads(ro_check *c) {
     const ro_shape *x = &c->in[0];
-    TRY(ro_want_type(c, 0, RO_F32));
     TRY(ro_want_range(c, 0, 1, 8));
     TRY(ro_want_range(c, 1, 0, c->call->attr[0] - 1));
     TRY(ro_want_range(c, 2, 1, 1 << 20));
     int64_t cut = c->call->attr[0] * c->call->attr[2];
     if (x->ndim != 3 || x->dim[2] % cut != 0)
         return ro_refuse(c, "input must be [B, T, n] with n a multiple of %lld", (long long)cut);
-    c->want = (ro_shape){RO_F32, 4, {x->dim[0], c->call->attr[2], x->dim[1], x->dim[2] / cut}};
+    c->want = (ro_shape){x->dtype, 4, {x->dim[0], c->call->attr[2], x->dim[1], x->dim[2] / cut}};
     return RO_OK;
 }
 
 ro_status ro_check_join_heads(ro_check *c) {
     const ro_shape *x = &c->in[0];
-    TRY(ro_want_type(c, 0, RO_F32));
     if (x->ndim != 4)
         return ro_refuse(c, "inputs must be [B, H, T, D]");
     for (int i = 1; i < c->call->input_count; i++)
         TRY(ro_want_same(c, i, 0));
     int64_t width = x->dim[1] * x->dim[3] * c->call->input_count;
-    c->want = (ro_shape){RO_F32, 3, {x->dim[0], x->dim[2], width}};
+    c->want = (ro_shape){x->dtype, 3, {x->dim[0], x->dim[2], width}};
     return RO_OK;
 }
 

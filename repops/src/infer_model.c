@@ -155,7 +155,9 @@ ro_status ro_check_attn_dscore(ro_check *c) {
 
 /* Both directions. */
 ro_status ro_check_repeat_heads(ro_check *c) {
-    TRY(ro_all_f32(c));
+    if (c->call->op == RO_OP_REPEAT_HEADS_GRAD)
+        TRY(ro_want_type(c, 0, RO_F32));
+    c->want = c->in[0];
     TRY(ro_want_range(c, 0, 1, 1024));
     if (c->in[0].ndim != 4)
         return ro_refuse(c, "input must be [B, H, T, D]");

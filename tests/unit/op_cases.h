@@ -43,6 +43,11 @@ static inline int64_t roll_f32(dice *d, int allow_special) {
                                             : ro_attr_f32(usual[roll(d, 7)]);
 }
 
+static inline int roll_type(dice *d) {
+    const int dtype[] = {RO_F32, RO_F32, RO_I32, RO_U8, RO_U16};
+    return dtype[roll(d, 5)];
+}
+
 static inline void roll_movement(op_case *c, dice *d) {
     ro_call *call = &c->call;
     int64_t heads = 1 + roll(d, 4), width = roll_dim(d, 40), parts = 1 + roll(d, 3);
@@ -89,7 +94,8 @@ static inline void roll_movement(op_case *c, dice *d) {
         call->output = shape2(c->ids, c->in[0].dim[1]);
         break;
     case RO_OP_SPLIT_HEADS:
-        c->in[0] = shape_of(RO_F32, 3, 1 + roll(d, 4), roll_dim(d, 130), parts * heads * width, 0);
+        c->in[0] =
+            shape_of(roll_type(d), 3, 1 + roll(d, 4), roll_dim(d, 130), parts * heads * width, 0);
         call->attr[0] = parts;
         call->attr[1] = roll(d, parts);
         call->attr[2] = heads;
@@ -98,7 +104,8 @@ static inline void roll_movement(op_case *c, dice *d) {
         call->input_count = (int)parts;
         for (int i = 0; i < parts; i++)
             c->in[i] =
-                i ? c->in[0] : shape_of(RO_F32, 4, 1 + roll(d, 4), heads, roll_dim(d, 130), width);
+                i ? c->in[0]
+                  : shape_of(roll_type(d), 4, 1 + roll(d, 4), heads, roll_dim(d, 130), width);
         break;
     default:
         call->input_count = 1 + (int)roll(d, CASE_INPUTS);
@@ -270,6 +277,8 @@ static inline void roll_repeat_heads(op_case *c, dice *d) {
     c->in[0] = shape_of(RO_F32, 4, 1 + roll(d, 2), heads, roll_dim(d, 60), roll_dim(d, 40));
     if (c->call.op == RO_OP_REPEAT_HEADS_GRAD)
         c->in[0].dim[1] *= times;
+    else
+        c->in[0].dtype = roll_type(d);
 }
 
 static inline void roll_pool(op_case *c, dice *d) {

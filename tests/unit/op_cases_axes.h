@@ -6,8 +6,7 @@
 
 /* Up to `most` dimensions, near the edges of tiles, of at most 2^18 elements. */
 static inline ro_shape roll_shape(dice *d, int most) {
-    const int dtype[] = {RO_F32, RO_F32, RO_I32, RO_U8, RO_U16};
-    ro_shape s = {.dtype = dtype[roll(d, 5)], .ndim = 1 + (int)roll(d, most)};
+    ro_shape s = {.dtype = roll_type(d), .ndim = 1 + (int)roll(d, most)};
     int64_t left = 1 << 18;
     for (int i = 0; i < s.ndim; i++) {
         s.dim[i] = roll_dim(d, left < 300 ? left : 300);

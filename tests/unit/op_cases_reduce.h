@@ -21,6 +21,8 @@ static inline void roll_back(op_case *c, dice *d) {
     c->in[1] = c->in[0];
     if (c->call.op == RO_OP_MAX_GRAD)
         c->in[0].dtype = RO_I32;
+    else
+        c->in[0].dtype = roll_type(d);
 }
 
 static inline void roll_softmax(op_case *c, dice *d) {

@@ -190,6 +190,26 @@ Test(avg_pool2d, sums_64_taps_at_a_time) {
     EXPECT(&a, (0x1p24f + 2) / 130);
 }
 
+/* SPEC 12.2: where sizes are rounded up, the last column is pooled by itself. */
+Test(avg_pool2d, a_last_column_of_its_own_has_the_average_of_what_it_sees) {
+    const float x[] = {4, 6, 9.5f, 2, 0, 8.5f}, padded[] = {4, 6, 9.5f, 0, 2, 0, 8.5f, 0};
+    float column[2];
+    pool(RO_OP_AVG_POOL2D, shape4(1, 2, 3, 1), x);
+    POOL(2, 2, 2, 2, 0, 0, 0);
+    EXPECT(&a, 3);
+    apply(&a, RO_OP_SLICE);
+    ATTRS(&a, 2, 2, 1, 1);
+    give(&a, shape4(1, 2, 3, 1), x);
+    evaluate(&a);
+    memcpy(column, a.out.f, sizeof column);
+    pool(RO_OP_AVG_POOL2D, shape4(1, 2, 1, 1), column);
+    POOL(2, 1, 2, 1, 0, 0, 0);
+    EXPECT(&a, 9);
+    pool(RO_OP_AVG_POOL2D, shape4(1, 2, 4, 1), padded); /* counts what was padded */
+    POOL(2, 2, 2, 2, 0, 0, 0);
+    EXPECT(&a, 3, 4.5f);
+}
+
 /* ---- batch norm, 12.3 ---- */
 
 enum { ROWS = 4100, COLS = 2, GROUPS = 65 };

@@ -153,16 +153,6 @@ static int64_t positions(const ro_call *call) {
     return ro_shape_numel(&call->output) / call->output.dim[3];
 }
 
-static void repeat_heads(const ro_job *job, int64_t first, int64_t last) {
-    const int64_t times = job->call->attr[0], tokens = job->call->output.dim[2];
-    const int64_t width = job->call->output.dim[3];
-    for (int64_t i = first; i < last; i++) {
-        const int64_t from = i / tokens / times * tokens + i % tokens;
-        memcpy((float *)job->out + i * width, (const float *)job->in[0] + from * width,
-               (size_t)width * sizeof(float));
-    }
-}
-
 static void add_row(float *restrict sum, const float *restrict x, int64_t width) {
     for (int64_t d = 0; d < width; d++)
         sum[d] = sum[d] + x[d];
@@ -189,7 +179,6 @@ void RO_NAME(ro_add_attention)(ro_table *table) {
     table->kernel[RO_OP_ATTN_OUT] = (ro_kernel){.range = attn_out, .items = queries};
     table->kernel[RO_OP_ATTN_PROB] = (ro_kernel){.range = attn_prob, .items = queries};
     table->kernel[RO_OP_ATTN_DSCORE] = (ro_kernel){.range = attn_dscore, .items = queries};
-    table->kernel[RO_OP_REPEAT_HEADS] = (ro_kernel){.range = repeat_heads, .items = positions};
     table->kernel[RO_OP_REPEAT_HEADS_GRAD] =
         (ro_kernel){.range = repeat_heads_grad, .items = positions};
 }

@@ -39,16 +39,20 @@ static int64_t split_heads_items(const ro_call *call) {
     return ro_shape_numel(&call->output) / call->output.dim[3];
 }
 
+static size_t row_bytes(const ro_job *job, int64_t width) {
+    return (size_t)width * ro_dtype_size(job->call->output.dtype);
+}
+
 static void split_heads(const ro_job *job, int64_t first, int64_t last) {
-    const uint32_t *x = job->in[0];
-    uint32_t *out = job->out;
     const int64_t parts = job->call->attr[0], part = job->call->attr[1];
     const int64_t *dim = job->call->output.dim;
-    const int64_t heads = dim[1], tokens = dim[2], width = dim[3];
+    const int64_t heads = dim[1], tokens = dim[2];
+    const size_t row = row_bytes(job, dim[3]);
     for (int64_t i = first; i < last; i++) {
         const int64_t t = i % tokens, h = i / tokens % heads, b = i / tokens / heads;
         const int64_t from = ((b * tokens + t) * parts + part) * heads + h;
-        copy_row(out + i * width, x + from * width, width);
+        memcpy((char *)job->out + (size_t)i * row, (const char *)job->in[0] + (size_t)from * row,
+               row);
     }
 }
 
@@ -57,15 +61,26 @@ static int64_t join_heads_items(const ro_call *call) {
 }
 
 static void join_heads(const ro_job *job, int64_t first, int64_t last) {
-    uint32_t *out = job->out;
     const int64_t parts = job->call->input_count;
     const int64_t *dim = job->call->input[0].dim;
-    const int64_t heads = dim[1], tokens = dim[2], width = dim[3];
+    const int64_t heads = dim[1], tokens = dim[2];
+    const size_t row = row_bytes(job, dim[3]);
     for (int64_t i = first; i < last; i++) {
         const int64_t h = i % heads, part = i / heads % parts, position = i / heads / parts;
         const int64_t b = position / tokens, t = position % tokens;
-        const uint32_t *x = job->in[part];
-        copy_row(out + i * width, x + ((b * heads + h) * tokens + t) * width, width);
+        const int64_t from = (b * heads + h) * tokens + t;
+        memcpy((char *)job->out + (size_t)i * row, (const char *)job->in[part] + (size_t)from * row,
+               row);
+    }
+}
+
+static void repeat_heads(const ro_job *job, int64_t first, int64_t last) {
+    const int64_t times = job->call->attr[0], tokens = job->call->output.dim[2];
+    const size_t row = row_bytes(job, job->call->output.dim[3]);
+    for (int64_t i = first; i < last; i++) {
+        const int64_t from = i / tokens / times * tokens + i % tokens;
+        memcpy((char *)job->out + (size_t)i * row, (const char *)job->in[0] + (size_t)from * row,
+               row);
     }
 }
 
@@ -92,6 +107,8 @@ void RO_NAME(ro_add_copies)(ro_table *table) {
     table->kernel[RO_OP_SPLIT_HEADS] =
         (ro_kernel){.range = split_heads, .items = split_heads_items};
     table->kernel[RO_OP_JOIN_HEADS] = (ro_kernel){.range = join_heads, .items = join_heads_items};
+    table->kernel[RO_OP_REPEAT_HEADS] =
+        (ro_kernel){.range = repeat_heads, .items = split_heads_items};
     table->kernel[RO_OP_CONCAT] = (ro_kernel){.range = concat};
     table->kernel[RO_OP_IOTA] = (ro_kernel){.range = iota};
 }

@@ -159,7 +159,20 @@ static int64_t runs(const ro_call *call) {
     return a.outer * a.n;
 }
 
+/* Runs of an element type of other than 4 bytes. */
+static void expand_bytes(const ro_job *job, int64_t first, int64_t last) {
+    const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[0]);
+    const size_t run = (size_t)a.inner * ro_dtype_size(job->call->output.dtype);
+    for (int64_t i = first; i < last; i++)
+        memcpy((char *)job->out + (size_t)i * run,
+               (const char *)job->in[0] + (size_t)(i / a.n) * run, run);
+}
+
 static void expand(const ro_job *job, int64_t first, int64_t last) {
+    if (ro_dtype_size(job->call->output.dtype) != 4) {
+        expand_bytes(job, first, last);
+        return;
+    }
     const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[0]);
     const uint32_t *x = job->in[0];
     uint32_t *out = job->out;

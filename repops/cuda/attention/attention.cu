@@ -238,17 +238,6 @@ static ro_status attn_out(ro_cuda *d, const ro_call *call, const void *const *in
 
 /* ---- heads of a group ---- */
 
-/* The output as [heads of keys, rows and columns of one]. */
-static ro_status repeat_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const uint32_t *x = static_cast<const uint32_t *>(in[0]);
-    const int64_t one = call->output.dim[2] * call->output.dim[3];
-    const ro_divider head(one), times(call->attr[0]);
-    return map<uint32_t>(d, call, out, [=] __device__(int64_t i) {
-        const int64_t h = head.quotient(i);
-        return x[times.quotient(h) * one + (i - h * one)];
-    });
-}
-
 static ro_status repeat_heads_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                                    void *out) {
     const float *dy = floats(in[0]);
@@ -272,6 +261,5 @@ void ro_cuda_add_attention(ro_cuda_operator **table) {
     table[RO_OP_ATTN_OUT] = attn_out;
     table[RO_OP_ATTN_PROB] = attn_prob;
     table[RO_OP_ATTN_DSCORE] = attn_dscore;
-    table[RO_OP_REPEAT_HEADS] = repeat_heads;
     table[RO_OP_REPEAT_HEADS_GRAD] = repeat_heads_grad;
 }

@@ -149,13 +149,22 @@ struct back_view {
     }
 };
 
-static ro_status expand(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const uint32_t *x = static_cast<const uint32_t *>(in[0]);
+template <class T>
+ro_status expand_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const T *x = static_cast<const T *>(in[0]);
     const back_view view(call);
-    return map<uint32_t>(d, call, out, [=] __device__(int64_t i) {
+    return map<T>(d, call, out, [=] __device__(int64_t i) {
         int64_t place;
         return x[view.of(i, &place)];
     });
+}
+
+static ro_status expand(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    switch (ro_dtype_size(call->output.dtype)) {
+    case 4: return expand_as<uint32_t>(d, call, in, out);
+    case 2: return expand_as<uint16_t>(d, call, in, out);
+    default: return expand_as<uint8_t>(d, call, in, out);
+    }
 }
 
 static ro_status max_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {

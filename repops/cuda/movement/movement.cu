@@ -167,9 +167,9 @@ ro_status split_heads_as(ro_cuda *d, const ro_call *call, const void *in, void *
 }
 
 static ro_status split_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return in_runs(call, in, 1, out, call->output.dim[3])
-               ? split_heads_as<uint4>(d, call, in[0], out, 4)
-               : split_heads_as<uint32_t>(d, call, in[0], out, 1);
+    return by_runs(call, in, out, call->output.dim[3], [&](auto t, int64_t n) {
+        return split_heads_as<decltype(t)>(d, call, in[0], out, n);
+    });
 }
 
 enum { MOST_PARTS = 8 };
@@ -194,9 +194,26 @@ ro_status join_heads_as(ro_cuda *d, const ro_call *call, const void *const *in, 
 }
 
 static ro_status join_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return in_runs(call, in, call->input_count, out, call->input[0].dim[3])
-               ? join_heads_as<uint4>(d, call, in, out, 4)
-               : join_heads_as<uint32_t>(d, call, in, out, 1);
+    if (in_runs(call, in, call->input_count, out, call->input[0].dim[3]))
+        return join_heads_as<uint4>(d, call, in, out,
+                                    16 / (int64_t)ro_dtype_size(call->output.dtype));
+    return by_size(call, [&](auto t) { return join_heads_as<decltype(t)>(d, call, in, out, 1); });
+}
+
+/* The output as [heads of keys, rows and columns of one]. */
+template <class T>
+ro_status repeat_heads_as(ro_cuda *d, const ro_call *call, const void *in, void *out) {
+    const T *x = static_cast<const T *>(in);
+    const int64_t one = call->output.dim[2] * call->output.dim[3];
+    const ro_divider head(one), times(call->attr[0]);
+    return map<T>(d, call, out, [=] __device__(int64_t i) {
+        const int64_t h = head.quotient(i);
+        return x[times.quotient(h) * one + (i - h * one)];
+    });
+}
+
+static ro_status repeat_heads(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return by_size(call, [&](auto t) { return repeat_heads_as<decltype(t)>(d, call, in[0], out); });
 }
 
 /* ---- parts, one after the other, in each row of the output ---- */
@@ -374,6 +391,7 @@ void ro_cuda_add_movement(ro_cuda_operator **table) {
     table[RO_OP_RESHAPE] = reshape;
     table[RO_OP_SPLIT_HEADS] = split_heads;
     table[RO_OP_JOIN_HEADS] = join_heads;
+    table[RO_OP_REPEAT_HEADS] = repeat_heads;
     table[RO_OP_CONCAT] = concat;
     table[RO_OP_CONCAT_AXIS] = concat_axis;
     table[RO_OP_CAST] = cast;
