@@ -73,12 +73,16 @@ help: ## this list
 	@echo; echo "V=1 shows the commands; BUILD=folder builds elsewhere; PREFIX=folder installs there; ARGS=... goes to a benchmark."
 .PHONY: help
 
+operators: ## repops/operators.h and the table in SPEC.md, from operators.def
+	@sh tests/lint/operators.sh --write
+.PHONY: operators
+
 build: lib $(BUILD)/bin/verde $(BUILD)/bin/standin
 lib: ## the library alone: needs a C compiler only
 lib: $(BUILD)/lib/librepops.a $(BUILD)/lib/$(RO_SONAME) $(BUILD)/lib/$(BLAS_SONAME) $(BUILD)/bin/repops-conform
 
 # Structs pass between librepops and librepops_cuda: each tells the other which headers it was built from (device.h).
-interface := $(wildcard repops/include/repops/*.h repops/src/*.h)
+interface := $(wildcard repops/include/repops/*.h repops/src/*.h repops/src/*.def)
 $(BUILD)/obj/repops/src/op.o: $(interface)
 $(BUILD)/obj/repops/src/op.o: override CFLAGS += -DRO_INTERFACE=$(shell cat $(interface) | cksum | cut -d' ' -f1)
 $(BUILD)/obj/repops/src/%.o: repops/src/%.c

@@ -93,9 +93,10 @@ test-asan: ## the tests under the sanitizers
 run-asan: build tests $(BUILD)/examples/trainer $(planted)
 	@sh tests/asan.sh $(BUILD)
 
-lint: ## layers, flags, symbols, format
+lint: ## layers, flags, symbols, format, the operators' table
 	@sh tests/lint/layers.sh
 	@sh tests/lint/fast_math.sh
+	@sh tests/lint/operators.sh
 	@sh tests/lint/format.sh || [ $$? -eq 77 ]
 	@[ ! -d $(BUILD)/obj/repops/cpu ] || sh tests/lint/symbols.sh $(BUILD)
 

@@ -89,8 +89,8 @@ static const struct {
     [RO_OP_GATHER_GRAD] = {ro_bounded_scatter_step, ro_bounded_plain_sum},
 };
 
-int ro_op_is_free(int op) {
-    return op > 0 && op < RO_OP_END && (table[op] || folds[op].finish);
+int ro_ref_bounded_row(int op) {
+    return table[op] != NULL || (folds[op].step && folds[op].finish);
 }
 
 /* Machines make different NaNs. */

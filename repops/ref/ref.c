@@ -206,6 +206,10 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_ROPE] = LOADS(ro_ref_rope, pair_loads),
 };
 
+const ro_ref_op *ro_ref_row(int op) {
+    return table[op].finish ? &table[op] : NULL;
+}
+
 int64_t ro_ref_steps(const ro_call *call) {
     const ro_ref_op *op = &table[call->op];
     return op->steps ? op->steps(call) : 0;

@@ -17,6 +17,10 @@ typedef struct {
     int64_t (*loads)(const ro_call *call); /* of finish; NULL: one per input */
 } ro_ref_op;
 
+/* Rows of the tables, for the test that every operator has those that it needs; NULL, 0: none. */
+const ro_ref_op *ro_ref_row(int op);
+int ro_ref_bounded_row(int op);
+
 RO_INLINE uint32_t load(const ro_access *in, int input, int64_t index) {
     return in->load(in->user, input, index);
 }

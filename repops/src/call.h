@@ -24,13 +24,13 @@ typedef struct {
 
 RO_INLINE ro_matmul ro_matmul_of(const ro_call *call) {
     const ro_shape *a = &call->input[0], *b = &call->input[1];
-    int bd = (int)call->attr[0];
+    int bd = (int)call->attr[RO_MATMUL_BATCH_DIMS];
     ro_matmul v = {.batch = 1,
-                   .trans_a = (int)(call->attr[1] & 1),
-                   .trans_b = (int)(call->attr[1] >> 1 & 1),
-                   .alpha = ro_from_bits((uint32_t)call->attr[2]),
-                   .chunk = call->attr[3],
-                   .mask = (ro_mask)call->attr[4]};
+                   .trans_a = (int)(call->attr[RO_MATMUL_TRANS] & 1),
+                   .trans_b = (int)(call->attr[RO_MATMUL_TRANS] >> 1 & 1),
+                   .alpha = ro_from_bits((uint32_t)call->attr[RO_MATMUL_ALPHA]),
+                   .chunk = call->attr[RO_MATMUL_CHUNK],
+                   .mask = (ro_mask)call->attr[RO_MATMUL_MASK]};
     int64_t a_cols = a->dim[a->ndim - 1], a_rows = 1;
     int64_t b_cols = b->dim[b->ndim - 1], b_rows = 1;
     for (int i = 0; i < bd; i++)

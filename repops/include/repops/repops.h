@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "repops/operators.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -71,144 +73,6 @@ typedef struct {
     void *data; /* borrowed */
 } ro_tensor;
 
-/* Operators: their inputs, as SPEC.md names them (which also has attributes, formulas and special
- * values), and what they compute. The numbers are part of the canonical encoding of graphs: never
- * reuse one. */
-typedef enum {
-    RO_OP_NONE = 0,
-    /* sources and data movement, SPEC 5 */
-    RO_OP_FILL = 1,           /* one value */
-    RO_OP_NORMAL = 2,         /* normally distributed numbers */
-    RO_OP_READ_BATCH = 3,     /* (data, step): windows of tokens */
-    RO_OP_EMBEDDING = 4,      /* (table, ids): rows of the table */
-    RO_OP_EMBEDDING_GRAD = 5, /* (dy, ids): of the table */
-    RO_OP_SPLIT_HEADS = 6,    /* (x): one of its parts, by heads */
-    RO_OP_JOIN_HEADS = 7,     /* (x...): the inverse */
-    RO_OP_CONCAT = 8,         /* (x...): all elements in one row */
-    RO_OP_IOTA = 9,           /* 0, 1, 2, ... */
-    RO_OP_TRANSPOSE = 10,     /* (x): dimensions in another order */
-    RO_OP_SLICE = 11,         /* (x): every step-th along an axis */
-    RO_OP_PAD = 12,           /* (x): a value before, after and in between */
-    RO_OP_GATHER = 13,        /* (x, ids): places along an axis */
-    RO_OP_CONCAT_AXIS = 14,   /* (x...): along an axis */
-    RO_OP_CAST = 15,          /* (x): to another type */
-    /* elementwise, SPEC 6 */
-    RO_OP_ADD = 16,       /* (a, b): a + b; b repeats */
-    RO_OP_DIV_CONST = 17, /* (x): x / divisor */
-    RO_OP_GELU = 18,      /* (x): by tanh */
-    RO_OP_GELU_GRAD = 19, /* (x, dy) */
-    RO_OP_RELU = 20,      /* (x): max(x, 0) */
-    RO_OP_RELU_GRAD = 21, /* (x, dy) */
-    RO_OP_DROPOUT = 22,   /* (x, step): 0, or x times scale; its own gradient */
-    RO_OP_MUL = 24,       /* (a, b): a * b; b repeats */
-    RO_OP_SUB = 25,       /* (a, b): a - b; b repeats */
-    RO_OP_DIV = 26,       /* (a, b): a / b; b repeats */
-    RO_OP_SCALE = 27,     /* (x): x * factor */
-    RO_OP_EXP = 28,       /* (x) */
-    RO_OP_LOG = 29,       /* (x): the natural one */
-    RO_OP_SQRT = 30,      /* (x) */
-    RO_OP_RSQRT = 31,     /* (x): 1 / sqrt(x) */
-    /* dot products, SPEC 3.1 */
-    RO_OP_MATMUL = 32, /* (a, b): alpha * a b; batches, transposes, masks */
-    /* row reductions, SPEC 3.2 */
-    RO_OP_REDUCE_SUM = 40,    /* (x): sums of blocks of a row */
-    RO_OP_REDUCE_MAX = 41,    /* (x): maxima of blocks of a row */
-    RO_OP_REDUCE_DOT = 42,    /* (a, b): sums of a * b; b repeats */
-    RO_OP_REDUCE_SQDEV = 43,  /* (x, mean): sums of (x - mean)^2 */
-    RO_OP_REDUCE_EXPSUM = 44, /* (x, m): sums of exp(x - m) */
-    RO_OP_REDUCE_LN_GX = 45,  /* (dy, gamma, x, mean, rstd): sums for ln_dx */
-    /* column reductions, SPEC 3.3 */
-    RO_OP_SUM_ROWS = 48,  /* (x): sums of 64 rows */
-    RO_OP_LN_DGAMMA = 49, /* (dy, x, mean, rstd): of gamma */
-    /* layer norm, SPEC 7.1 */
-    RO_OP_LN_RSTD = 56,   /* (ss): 1 / sqrt(ss / n + eps) */
-    RO_OP_LAYERNORM = 57, /* (x, mean, rstd, gamma, beta) */
-    RO_OP_LN_DX = 58,     /* (dy, gamma, x, mean, rstd, sg, sgx) */
-    /* softmax cross-entropy, SPEC 7.2 */
-    RO_OP_XENT = 64,      /* (x, m, l, ids): losses of rows */
-    RO_OP_XENT_GRAD = 65, /* (x, m, l, ids, dloss): of x */
-    /* attention, SPEC 8 */
-    RO_OP_ATTN_MAX = 72,          /* (s): the largest score of each key block */
-    RO_OP_ATTN_EXP = 73,          /* (s, mc): exp(s - mc) */
-    RO_OP_ATTN_AV = 74,           /* (e, v): weighted sums of values, by key block */
-    RO_OP_ATTN_L = 75,            /* (mc, lc): sums over all blocks */
-    RO_OP_ATTN_OUT = 76,          /* (mc, ac, l): the layer's output */
-    RO_OP_ATTN_PROB = 77,         /* (s, m, l): softmax of scores */
-    RO_OP_ATTN_DSCORE = 78,       /* (p, dp, delta): of scores */
-    RO_OP_REPEAT_HEADS = 79,      /* (x): each head several times */
-    RO_OP_REPEAT_HEADS_GRAD = 80, /* (dy) */
-    /* optimizer, SPEC 9 */
-    RO_OP_LR_SCHEDULE = 88,     /* (step): learning rate, after a warmup */
-    RO_OP_BIAS_CORRECTION = 89, /* (c): 1 - beta^t, a step at a time */
-    RO_OP_CLIP_SCALE = 90,      /* (sumsq): the factor that limits a global norm */
-    RO_OP_ADAMW_M = 91,         /* (m, g, clip): first moment */
-    RO_OP_ADAMW_V = 92,         /* (v, g, clip): second moment */
-    RO_OP_ADAMW_W = 93,         /* (w, m, v, c1, c2, lr): weights */
-    RO_OP_SGD_M = 94,           /* (m, g, w, clip): momentum */
-    RO_OP_SGD_W = 95,           /* (w, m, lr): weights */
-    RO_OP_SGD_NESTEROV = 96,    /* (w, m, g, clip, lr): weights */
-    /* more elementwise, SPEC 6 */
-    RO_OP_TANH = 100,          /* (x) */
-    RO_OP_ERF = 101,           /* (x) */
-    RO_OP_SIGMOID = 102,       /* (x) */
-    RO_OP_SILU = 103,          /* (x): x * sigmoid(x) */
-    RO_OP_GELU_ERF = 104,      /* (x): by erf */
-    RO_OP_TANH_GRAD = 105,     /* (y, dy); y = tanh(x) */
-    RO_OP_ERF_GRAD = 106,      /* (x, dy) */
-    RO_OP_SIGMOID_GRAD = 107,  /* (y, dy); y = sigmoid(x) */
-    RO_OP_SILU_GRAD = 108,     /* (x, dy) */
-    RO_OP_GELU_ERF_GRAD = 109, /* (x, dy) */
-    /* softmax and the loss with ignored labels, SPEC 7.2 */
-    RO_OP_SOFTMAX = 110,          /* (x, m, l) */
-    RO_OP_SOFTMAX_GRAD = 111,     /* (y, dy, d); y = softmax(x) */
-    RO_OP_LOG_SOFTMAX = 112,      /* (x, m, l) */
-    RO_OP_LOG_SOFTMAX_GRAD = 113, /* (y, dy, s); y = log_softmax(x) */
-    RO_OP_XENT_IGNORE = 114,      /* (x, m, l, ids): xent, but 0 where the id is `ignore` */
-    RO_OP_XENT_IGNORE_GRAD = 115, /* (x, m, l, ids, dloss) */
-    RO_OP_KEPT = 116,             /* (ids): 0 where the id is `ignore`, else 1 */
-    /* along any axis, SPEC 3.3 and 3.4 */
-    RO_OP_SUM_AXIS = 117, /* (x): sums of 64 along an axis */
-    RO_OP_MAX_AXIS = 118, /* (x): maxima of 64 along an axis */
-    RO_OP_ARGMAX = 119,   /* (x): where the first maximum is */
-    RO_OP_MAX_GRAD = 120, /* (at, dy): of max_axis; at is from argmax */
-    RO_OP_EXPAND = 121,   /* (x): repeated along an axis of length 1 */
-    /* RMS norm, SPEC 7.3 */
-    RO_OP_RMSNORM = 122,       /* (x, rstd, gamma) */
-    RO_OP_RMS_DX = 123,        /* (dy, gamma, x, rstd, sgx) */
-    RO_OP_REDUCE_RMS_GX = 124, /* (dy, gamma, x, rstd): sums for rms_dx */
-    RO_OP_RMS_DGAMMA = 125,    /* (dy, x, rstd): of gamma */
-    /* convolution, SPEC 12.1 */
-    RO_OP_CONV2D = 128,    /* (x, w) */
-    RO_OP_CONV2D_DX = 129, /* (dy, w): of x */
-    RO_OP_CONV2D_DW = 130, /* (x, dy): of w */
-    /* pooling, SPEC 12.2 */
-    RO_OP_MAX_POOL2D = 136,       /* (x) */
-    RO_OP_MAX_POOL2D_INDEX = 137, /* (x): which element of a window it is */
-    RO_OP_MAX_POOL2D_GRAD = 138,  /* (dy, index) */
-    RO_OP_AVG_POOL2D = 139,       /* (x) */
-    RO_OP_AVG_POOL2D_GRAD = 140,  /* (dy) */
-    /* batch norm, SPEC 12.3 */
-    RO_OP_BN_MEAN = 144,        /* (x): means of groups of rows */
-    RO_OP_BN_SQDEV = 145,       /* (x, mean): their squared deviations */
-    RO_OP_BN_MERGE_MEAN = 146,  /* (m): means of 64 groups */
-    RO_OP_BN_MERGE_SQDEV = 147, /* (m, s): their squared deviations */
-    RO_OP_BATCHNORM = 148,      /* (x, mean, rstd, gamma, beta) */
-    RO_OP_BN_DGAMMA = 149,      /* (dy, x, mean, rstd): of gamma */
-    RO_OP_BN_DX = 150,          /* (dy, x, mean, rstd, gamma, dbeta, dgamma) */
-    RO_OP_BN_RUNNING = 151,     /* (r, v): a running mean or variance */
-    /* batches of images, SPEC 12.4 */
-    RO_OP_READ_IMAGES = 152, /* (data, step): pixels as numbers */
-    RO_OP_READ_LABELS = 153, /* (data, step) */
-    /* more data movement, SPEC 5 */
-    RO_OP_RESHAPE = 200,     /* (x): the same elements */
-    RO_OP_GATHER_GRAD = 201, /* (dy, ids) */
-    RO_OP_UNIFORM = 202,     /* uniformly distributed numbers */
-    RO_OP_PERMUTATION = 203, /* (step): 0 .. W - 1 shuffled */
-    /* rotary position embedding, SPEC 13 */
-    RO_OP_ROPE = 204, /* (x): turned by its position */
-    RO_OP_END = 256   /* numbers in between are free */
-} ro_op;
-
 typedef enum { RO_MASK_NONE = 0, RO_MASK_UPTO_ROW = 1, RO_MASK_FROM_ROW = 2 } ro_mask;
 typedef enum { RO_LR_CONSTANT = 0, RO_LR_LINEAR = 1, RO_LR_COSINE = 2 } ro_lr_kind;
 
@@ -229,8 +93,9 @@ typedef struct {
 typedef struct {
     int32_t op; /* ro_op */
     int32_t input_count;
-    /* Unused ones are 0. Those of kind 'f' take the bits of a float, as ro_attr_f32 gives them: the
-     * integer 1 would be 2^-149, which is valid too, so that nothing tells of the mistake. */
+    /* By the names of operators.h, RO_MATMUL_ALPHA; unused ones are 0. Those of kind 'f' take the
+     * bits of a float, as ro_attr_f32 gives them: the integer 1 would be 2^-149, which is valid
+     * too, so that nothing tells of the mistake. */
     int64_t attr[RO_MAX_ATTRS];
     const ro_shape *input; /* borrowed, input_count of them */
     ro_shape output;

@@ -1,0 +1,95 @@
+/* Writes what follows from operators.def where people read it: `operators header` prints
+ * repops/operators.h, `operators table` the table of SPEC.md section 15. It uses neither, so that
+ * they can be made again whatever they say. */
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    int number;
+    const char *enumerator, *name, *inputs, *text, *reads;
+} operators[] = {
+#define RO_OPERATOR(number, NAME, name, least, most, shape, order, onto, check, inputs, text,      \
+                    reads)                                                                         \
+    {number, #NAME, #name, inputs, text, reads},
+#include "repops/src/operators.def"
+};
+
+static const struct {
+    const char *owner, *enumerator, *name;
+    int place;
+    char kind;
+} attributes[] = {
+#define RO_ATTRIBUTE(NAME, place, ATTRIBUTE, attribute, kind)                                      \
+    {#NAME, #ATTRIBUTE, #attribute, place, kind},
+#include "repops/src/operators.def"
+};
+
+enum {
+    OPERATORS = sizeof operators / sizeof operators[0],
+    ATTRIBUTES = sizeof attributes / sizeof attributes[0]
+};
+
+static const char header[] =
+    "/* The operators and their attributes: `make operators` writes this file from\n"
+    " * repops/src/operators.def. SPEC.md has their formulas and special values. */\n"
+    "#ifndef REPOPS_OPERATORS_H\n"
+    "#define REPOPS_OPERATORS_H\n"
+    "\n"
+    "/* clang-format off */\n"
+    "\n"
+    "/* The inputs, as SPEC.md names them, and what is computed. The numbers are part of the "
+    "canonical\n"
+    " * encoding of graphs: never reuse one. */\n"
+    "typedef enum {\n"
+    "    RO_OP_NONE = 0,\n";
+
+static void print_header(void) {
+    fputs(header, stdout);
+    for (int i = 0; i < OPERATORS; i++) {
+        const char *in = operators[i].inputs;
+        const char *colon = *in && *operators[i].text ? ": " : "";
+        char entry[80];
+        snprintf(entry, sizeof entry, "RO_OP_%s = %d,", operators[i].enumerator,
+                 operators[i].number);
+        printf("    %-30s /* %s%s%s%s%s */\n", entry, *in ? "(" : "", in, *in ? ")" : "", colon,
+               operators[i].text);
+    }
+    fputs("    RO_OP_END = 256 /* numbers in between are free */\n} ro_op;\n\n"
+          "/* Places in ro_call.attr; those of kind f hold the bits of a float (ro_attr_f32). */\n"
+          "enum {\n",
+          stdout);
+    for (int i = 0; i < ATTRIBUTES; i++)
+        printf("    RO_%s_%s = %d,%s\n", attributes[i].owner, attributes[i].enumerator,
+               attributes[i].place, attributes[i].kind == 'f' ? " /* f */" : "");
+    fputs("};\n\n/* clang-format on */\n\n#endif\n", stdout);
+}
+
+static void print_attributes(const char *owner) {
+    for (int i = 0; i < ATTRIBUTES; i++)
+        if (strcmp(attributes[i].owner, owner) == 0)
+            printf("%s%s%s", attributes[i].place ? ", " : "", attributes[i].name,
+                   attributes[i].kind == 'f' ? " f" : "");
+}
+
+static void print_table(void) {
+    puts("| Number | Operator | Inputs | Attributes | Element e reads |\n"
+         "| --- | --- | --- | --- | --- |");
+    for (int i = 0; i < OPERATORS; i++) {
+        printf("| %d | `%s` | %s | ", operators[i].number, operators[i].name, operators[i].inputs);
+        print_attributes(operators[i].enumerator);
+        if (*operators[i].reads)
+            printf(" | `%s` |\n", operators[i].reads);
+        else
+            puts(" | nothing |");
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "header") == 0)
+        print_header();
+    else if (argc == 2 && strcmp(argv[1], "table") == 0)
+        print_table();
+    else
+        return fputs("usage: operators header|table\n", stderr), 2;
+    return fflush(stdout) != 0 || ferror(stdout);
+}
