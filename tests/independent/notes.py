@@ -5,10 +5,14 @@ import binascii
 import hashlib
 import json
 import re
+import sys
+from itertools import accumulate
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+DEPTH = 2048
+sys.setrecursionlimit(10 * DEPTH)
 TYPES = {name: f"application/vnd.verde.{name}+json" for name in ("assignment", "question", "answer")}
 TYPES["verdict"] = "application/vnd.in-toto+json"
 
@@ -89,12 +93,19 @@ def check_strings(value):
             check_strings(item)
 
 
+def depth(text):
+    """How many brackets are open at once, at most."""
+    steps = (1 if c in b"{[" else -1 for c in text if c in b"{}[]")
+    return max(accumulate(steps), default=0)
+
+
 def parse(data, limit, what):
     """The object that these bytes are, with at most `limit` opening brackets, and as many commas."""
     need(data[:1] == b"{" and data[-1:] == b"}", f"{what} is not an object alone")
     bare = re.sub(rb'"(?:[^"\\]|\\.)*"', b"", data, flags=re.S)
     need(bare.count(b"{") + bare.count(b"[") <= limit, f"{what} has too many brackets")
     need(bare.count(b",") <= limit, f"{what} has too many commas")
+    need(depth(bare) <= DEPTH, f"{what} is nested too deep")
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=members_once, parse_int=integer,
                            parse_float=number, parse_constant=no_constant)

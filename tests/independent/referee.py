@@ -428,7 +428,7 @@ class Dispute:
             asked = [p for p in (0, 1) if p not in first.fallen]
             answers = {p: self.evidence.ask(p, question) for p in asked}
             for p in asked:
-                if first.attend(p, answers[p]):
+                if first.attend(p, answers[p]) or (first.fallen[p] == "conceded" and not refuses(answers[p])):
                     first.judge(p, check, answers[p])
 
     def contest(self, challenger, fallen):

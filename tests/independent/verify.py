@@ -71,9 +71,9 @@ def check_assignment(note, referee):
 
 
 def difference(reached, stated, where="outcome"):
-    """A sentence about the first place in which two outcomes differ, or None. `reason` counts nothing."""
+    """A sentence about the first place in which two outcomes differ, or None. A `reason` counts nothing."""
     if isinstance(reached, dict) and isinstance(stated, dict):
-        names = sorted((set(reached) | set(stated)) - {"reason"})
+        names = sorted((set(reached) | set(stated)) - ({"reason"} if where != "outcome" else set()))
         found = (f"{where}.{n} is {'missing' if n not in stated else 'too much'}" if (n in reached) != (n in stated)
                  else difference(reached[n], stated[n], f"{where}.{n}") for n in names)
     elif isinstance(reached, list) and isinstance(stated, list) and len(reached) == len(stated):
