@@ -287,8 +287,10 @@ def other_shape(chance, shape):
         del dims[i]
     elif way == 5:
         dims = [elements(shape)]
-    else:
+    elif way == 6:
         dims[i:i + 2] = [elements((1, dims[i:i + 2]))]
+    else:
+        dtype = chance.randrange(1, 5)
     return dtype, tuple(dims) or (1,)
 
 
