@@ -148,3 +148,85 @@ Test(check, the_root_in_a_log_is_that_of_its_states) {
     unlink(path);
     end(&f);
 }
+
+/* Puts `to` in the place of `from` in run.json, and reads it. */
+static vd_status read_changed(const char *dir, const vd_buf *whole, const char *from,
+                              const char *to, vd_err *err) {
+    char path[128];
+    vd_buf text = {0};
+    vd_run_log log = {0};
+    const uint8_t *at = memmem(whole->data, whole->size, from, strlen(from));
+    cr_assert(at != NULL, "no %s", from);
+    const size_t before = (size_t)(at - whole->data), after = before + strlen(from);
+    vd_put(&text, whole->data, before);
+    vd_put(&text, to, strlen(to));
+    vd_put(&text, whole->data + after, whole->size - after);
+    snprintf(path, sizeof path, "%s/run.json", dir);
+    cr_assert(vd_write_file(path, text.data, text.size, 0644, err) == VD_OK);
+    vd_buf_free(&text);
+    const vd_status status = vd_store_load_log(dir, &log, err);
+    vd_run_log_free(&log);
+    return status;
+}
+
+Test(check, a_member_of_another_type_or_out_of_range_is_no_log) {
+    static const char *const change[][2] = {{"\"step\": 0", "\"step\": \"0\""},
+                                            {"\"step\": 0", "\"step\": null"},
+                                            {"\"step\": 0", "\"step\": -1"},
+                                            {"\"losses\": 3", "\"losses\": \"3\""},
+                                            {"\"losses\": 3", "\"losses\": -3"},
+                                            {"\"losses\": 3", "\"losses\": 3.5"},
+                                            {"\"loss_last\": 1.5", "\"last\": 1.5"},
+                                            {"\"loss_last\": 1.5", "\"loss_last\": 1e300"},
+                                            {"\"loss_last\": 1.5", "\"loss_last\": \"low\""},
+                                            {"\"bits\": 16", "\"bits\": 4294967312"},
+                                            {"\"lanes\": 4", "\"lanes\": 4294967300"},
+                                            {"\"split\": 64", "\"split\": \"64\""}};
+    fixture f;
+    vd_err err = {0};
+    vd_buf whole = {0};
+    char path[128];
+    begin(&f, 1);
+    snprintf(path, sizeof path, "%s/run.json", f.dir);
+    f.log.step[0] = 0;
+    f.log.losses = 3;
+    f.log.loss_first = f.log.loss_last = 1.5F;
+    f.log.rounded = true;
+    f.log.rounding.encoding = VD_LOG_CALLS;
+    f.log.rounding.bits = 16;
+    f.log.party.role = VD_TRAINER;
+    f.log.party.profile = (ro_profile){.lanes = 4, .split = 64};
+    cr_assert(vd_store_save_log(f.dir, &f.log, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_read_file(path, 1 << 20, &whole, &err) == VD_OK);
+    cr_assert(read_changed(f.dir, &whole, "\"bits\": 16", "\"bits\": 16", &err) == VD_OK, "%s",
+              err.text);
+    cr_assert(read_changed(f.dir, &whole, "\"loss_last\": 1.5", "\"loss_last\": \"-inf\"", &err) ==
+                  VD_OK,
+              "%s", err.text);
+    for (size_t i = 0; i < sizeof change / sizeof *change; i++)
+        cr_assert(read_changed(f.dir, &whole, change[i][0], change[i][1], &err) == VD_ERR_USAGE,
+                  "%s", change[i][1]);
+    vd_buf_free(&whole);
+    unlink(path);
+    end(&f);
+}
+
+Test(check, a_log_of_many_empty_states_is_refused_before_it_takes_memory) {
+    fixture f;
+    vd_err err = {0};
+    vd_buf text = {0};
+    char path[128];
+    begin(&f, 1);
+    snprintf(path, sizeof path, "%s/run.json", f.dir);
+    vd_printf(&text, "{\"states\":[{}");
+    for (int i = 0; i < 10000; i++)
+        vd_put(&text, ",{}", 3);
+    vd_put(&text, "]}\n", 3);
+    cr_assert(vd_write_file(path, text.data, text.size, 0644, &err) == VD_OK);
+    vd_run_log log;
+    cr_assert(vd_store_load_log(f.dir, &log, &err) == VD_ERR_USAGE);
+    cr_assert(strstr(err.text, "elements of JSON") != NULL, "%s", err.text);
+    vd_buf_free(&text);
+    unlink(path);
+    end(&f);
+}
