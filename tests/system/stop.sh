@@ -48,8 +48,10 @@ for turn in 1 2 3 4 5 6 7 8 9 10 11 12; do
     next=$(sed -n 's/^verde: stopped after .* from the checkpoint at step \([0-9]*\)$/\1/p' "$work/err")
     [ "${next:-$at}" -ge "$at" ] || fail "went back from step $at"
     at=${next:-$at}
-    [ "$("$verde" inspect "$work/run" | awk '/^state /{ step = $2 } END { print step }')" -eq "$at" ] || [ -z "$next" ] ||
-        fail "the last checkpoint is not at step $at"
+    # Stopped between a checkpoint and the line that tells of it, a run goes on from one that is newer.
+    last=$("$verde" inspect "$work/run" | awk '/^state /{ step = $2 } END { print step + 0 }')
+    [ -z "$next" ] || [ "$last" -eq "$at" ] || [ "$last" -eq $((at + interval)) ] ||
+        fail "the last checkpoint is at step $last, not at step $at"
 done
 [ $count -gt 0 ] || echo "SKIP: the run was at its end before it could be stopped"
 "$verde" run "$work/long job.yaml" --out "$work/run" --json > "$work/out" 2> "$work/err"

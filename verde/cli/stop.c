@@ -14,16 +14,21 @@ static char command[1024];
 static char buffer[2][LINE]; /* one is shown, the next one is written into the other */
 static _Atomic(const char *) shown;
 
-/* The handler of a stop. It only does what a handler may: write, and a signal that ends. */
+/* The handler of a stop. It only does what a handler may: write, and a signal that ends. Whoever
+ * sends two signals at once (timeout does) must not end the program before its line is written. */
 static void stop(int number) {
+    static atomic_flag stopping = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&stopping))
+        return;
     const char *text = atomic_load(&shown);
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
     (void)written;
-    raise(number); /* SA_RESETHAND: the default, as soon as this returns */
+    signal(number, SIG_DFL);
+    raise(number); /* takes effect as soon as this returns */
 }
 
 static void watch(int number) {
-    struct sigaction before, action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before, action = {.sa_handler = stop};
     if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(number, &action, NULL);
 }
