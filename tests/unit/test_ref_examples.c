@@ -538,8 +538,9 @@ static float sum_of(const order *o) {
     x[0] = big, x[o->i] = 1, x[o->j] = 1;
     const int64_t count = ro_shape_numel(&o->in);
     const bool gather = o->op == RO_OP_EMBEDDING_GRAD;
-    const bool product = o->op == RO_OP_MATMUL || o->op == RO_OP_REDUCE_DOT;
-    const ro_shape shapes[] = {o->in, gather ? (ro_shape)I(1, count) : (ro_shape)F(2, count, 1)};
+    const bool dot = o->op == RO_OP_REDUCE_DOT, product = o->op == RO_OP_MATMUL || dot;
+    const ro_shape column = F(2, count, 1), positions = I(1, count);
+    const ro_shape shapes[] = {o->in, gather ? positions : dot ? o->in : column};
     const void *const data[] = {x, gather ? (const void *)ids : ones};
     ro_call call = {o->op, gather || product ? 2 : 1, {0}, shapes, {0}};
     memcpy(call.attr, o->attr, sizeof call.attr);

@@ -176,7 +176,7 @@ Test(reduce, terms) {
 Test(reduce, the_second_operand_of_a_dot_repeats) {
     const float x[] = {1, 2, 3, 4, 5, 6}, three[] = {1, 10, 100};
     reduce(RO_OP_REDUCE_DOT, 2, 2, shape1(3));
-    give(&a, shape2(3, 2), x), give(&a, shape1(3), three);
+    give(&a, shape2(2, 3), x), give(&a, shape1(3), three);
     EXPECT(&a, 21, 304, 650); /* 1 + 20, 300 + 4, 50 + 600 */
 }
 
