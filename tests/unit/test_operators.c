@@ -36,7 +36,7 @@ Test(operators, are_described_as_the_list_says) {
         cr_expect(info->min_inputs == rows[i].least && info->max_inputs == rows[i].most);
         cr_expect(info->declared_shape == rows[i].shape && rows[i].number < RO_OP_END);
         cr_expect(ro_op_in_place(rows[i].number) == rows[i].onto);
-        cr_expect(rows[i].onto >> rows[i].most == 0 || rows[i].most > 31, "%s", info->name);
+        cr_expect(rows[i].most > 31 || rows[i].onto >> rows[i].most == 0, "%s", info->name);
         for (int k = 0; k < info->attr_count; k++)
             cr_expect(info->attr[k].name &&
                           (info->attr[k].kind == 'i' || info->attr[k].kind == 'f'),
