@@ -29,7 +29,7 @@ libraries="repops/src repops/ref repops/cpu verde/base verde/graph verde/commit 
 forbid "$libraries" '\b(exit|abort)\(' "a library never exits"
 forbid "$libraries" '\b(printf|puts|perror)\(|fprintf\(std' "a library never prints"
 
-flags=$(grep -rnE -- '-ffast-math|-Ofast|-funsafe-math|-ffp-contract=(fast|on)' Makefile repops verde models 2>/dev/null |
+flags=$(grep -rnE -- '-ffast-math|-Ofast|-funsafe-math|-ffp-contract=(fast|on)' Makefile tests/*.mk tests/*/*.mk bench/*.mk repops verde models 2>/dev/null |
     grep -vE '#error|^[^:]+:[0-9]+: *(/\*|\*)')
 [ -z "$flags" ] || { echo "flags that change bits:"; echo "$flags"; bad=1; }
 

@@ -403,7 +403,7 @@ static inline void reads_all(reads *r) {
     cr_assert(*r->at == 0 || *r->at == '}', "\"%s\": not understood: \"%s\"", r->text, r->at);
 }
 
-/* What element e, or a step of its fold, reads. */
+/* Lists what element e, or a step of its fold, reads. */
 static inline void reads_run(reads *r, const char *text, int64_t e, int64_t step) {
     r->text = r->at = text;
     r->step = step;
