@@ -293,3 +293,101 @@ Test(gradient_rules, function_without_one_is_an_error_when_the_graph_is_built) {
 Test(gradient_rules, layer_without_one_is_an_error_when_the_graph_is_built) {
     expect_refused((vd_record){.layer = (vd_layer)(VD_LAYER_BATCHNORM + 1)}, "layer");
 }
+
+/* ---- what is not trained ---- */
+
+enum { FROZEN_TABLE, FROZEN_ROW, FROZEN_X, FROZEN_IMAGE, FROZEN_FILTER, FROZEN };
+
+static const ro_shape frozen_shape[FROZEN] = {
+    F(2, 8, 8), F(1, 8), F(3, 2, 4, 8), F(4, 2, 8, 8, 8), F(4, 3, 3, 8, 8),
+};
+
+static vd_builder open_frozen(vd_program *p) {
+    vd_builder b = open_graph(p);
+    p->data_count = FROZEN;
+    for (int i = 0; i < FROZEN; i++)
+        p->data[i].tensor.shape = frozen_shape[i];
+    return b;
+}
+
+/* The nodes of the backward pass, by the ends of their names, must be exactly these. */
+static void expect_backward(vd_builder *b, vd_value loss, const char *expected) {
+    char got[512] = "";
+    const uint32_t forward = b->graph->node_count;
+    vd_backward(b, loss, 1);
+    cr_assert(b->status == VD_OK, "%s", b->err.text);
+    for (uint32_t i = forward + 1; i < b->graph->node_count; i++) { /* after d_loss */
+        strncat(got, b->graph->node[i].name, sizeof got - strlen(got) - 1);
+        strncat(got, " ", sizeof got - strlen(got) - 1);
+    }
+    cr_expect_str_eq(got, expected);
+    vd_builder_free(b);
+}
+
+typedef vd_value frozen_layer(vd_builder *b, const vd_value *data);
+
+static vd_value frozen_weight(vd_builder *b, const vd_value *data) {
+    return vd_linear(b, X, data[FROZEN_TABLE], data[FROZEN_ROW]);
+}
+static vd_value frozen_input(vd_builder *b, const vd_value *data) {
+    return vd_linear(b, data[FROZEN_X], TABLE, ROW);
+}
+static vd_value frozen_below(vd_builder *b, const vd_value *data) {
+    return vd_mul(b, "mul", vd_gelu(b, vd_relu(b, data[FROZEN_X])), ROW);
+}
+static vd_value frozen_norm(vd_builder *b, const vd_value *data) {
+    return vd_layernorm(b, X, data[FROZEN_ROW], data[FROZEN_ROW]);
+}
+static vd_value normed_data(vd_builder *b, const vd_value *data) {
+    return vd_layernorm(b, data[FROZEN_X], ROW, data[FROZEN_ROW]);
+}
+static vd_value frozen_rms(vd_builder *b, const vd_value *data) {
+    return vd_rmsnorm(b, X, data[FROZEN_ROW], 1e-5f);
+}
+static vd_value frozen_factor(vd_builder *b, const vd_value *data) {
+    return vd_div(b, "div",
+                  vd_sub(b, "sub", vd_mul(b, "mul", X, data[FROZEN_ROW]), data[FROZEN_ROW]),
+                  data[FROZEN_ROW]);
+}
+static vd_value frozen_filter(vd_builder *b, const vd_value *data) {
+    return vd_conv2d(b, IMAGE, data[FROZEN_FILTER], (vd_conv_attr){1, 1, 1, 1});
+}
+static vd_value frozen_image(vd_builder *b, const vd_value *data) {
+    return vd_conv2d(b, data[FROZEN_IMAGE], FILTER, (vd_conv_attr){1, 1, 1, 1});
+}
+static vd_value frozen_concat(vd_builder *b, const vd_value *data) {
+    return vd_concat(b, "concat", 1, 2, (vd_value[]){data[FROZEN_X], X});
+}
+
+Test(gradient_rules, no_node_is_emitted_for_what_is_not_trained) {
+    static const struct {
+        frozen_layer *build;
+        const char *backward;
+    } rows[] = {
+        {frozen_weight, "d_input "},       {frozen_input, "d_bias d_weight "},
+        {frozen_below, "d_right d_bias "}, {frozen_norm, "d_sum_g d_sum_gx d_input "},
+        {normed_data, "d_gamma "},         {frozen_rms, "d_sum_gx d_input "},
+        {frozen_factor, "d_left d_left "}, {frozen_filter, "d_input "},
+        {frozen_image, "d_weight "},       {frozen_concat, "d_concat "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        vd_program p = {0};
+        vd_builder b = open_frozen(&p);
+        vd_value data[FROZEN];
+        for (uint32_t k = 0; k < FROZEN; k++)
+            data[k] = vd_data_value(&b, k);
+        expect_backward(&b, rows[i].build(&b, data), rows[i].backward);
+        vd_program_free(&p);
+    }
+}
+
+Test(gradient_rules, frozen_values_have_no_gradient) {
+    vd_program p = {0};
+    vd_builder b = open_frozen(&p);
+    const vd_value weight = vd_data_value(&b, FROZEN_TABLE);
+    vd_backward(&b, vd_project(&b, X, weight), 1);
+    cr_expect(vd_grad(&b, weight) == VD_NONE);
+    cr_expect(vd_grad(&b, X) != VD_NONE);
+    vd_builder_free(&b);
+    vd_program_free(&p);
+}

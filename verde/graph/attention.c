@@ -159,14 +159,20 @@ void vd_back_grouped_attention(vd_builder *b, const vd_record *r, vd_value dy) {
     if (b->status != VD_OK)
         return;
     int64_t heads = vd_shape_of(b, g[0])->dim[1], size = vd_shape_of(b, g[0])->dim[3];
+    const bool wanted[] = {vd_wants_gradient(b, r->in[0]), vd_wants_gradient(b, r->in[1]),
+                           vd_wants_gradient(b, r->in[2])};
     for (int i = 0; i < 3; i++) {
         const ro_shape *in = vd_shape_of(b, r->in[i]);
         int64_t times = heads * size / in->dim[in->ndim - 1];
-        if (times > 1)
+        if (times > 1 && wanted[i])
             g[i] = VD_EMIT(b, sum[i], ((vd_op){RO_OP_REPEAT_HEADS_GRAD, {times}, NULL}), g[i]);
     }
-    g[0] = rotated(b, "d_q_turned", r, g[0], true);
-    g[1] = rotated(b, "d_k_turned", r, g[1], true);
+    if (wanted[0])
+        g[0] = rotated(b, "d_q_turned", r, g[0], true);
+    if (wanted[1])
+        g[1] = rotated(b, "d_k_turned", r, g[1], true);
     for (int i = 0; i < 3; i++)
-        vd_accumulate(b, r->in[i], VD_EMIT(b, name[i], ((vd_op){.op = RO_OP_JOIN_HEADS}), g[i]));
+        if (wanted[i])
+            vd_accumulate(b, r->in[i],
+                          VD_EMIT(b, name[i], ((vd_op){.op = RO_OP_JOIN_HEADS}), g[i]));
 }

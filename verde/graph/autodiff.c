@@ -10,8 +10,12 @@ vd_value vd_grad(const vd_builder *b, vd_value value) {
 }
 
 /* Values made before the backward pass are all that gradients are kept for. */
+bool vd_wants_gradient(const vd_builder *b, vd_value value) {
+    return b->status == VD_OK && value < b->grad_count && b->trained[value];
+}
+
 void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient) {
-    if (b->status != VD_OK || value == VD_NONE)
+    if (!vd_wants_gradient(b, value))
         return;
     vd_value *have = &b->grad[value];
     *have = *have == VD_NONE
@@ -25,10 +29,12 @@ static void back_matmul(vd_builder *b, const vd_record *r, vd_value dy) {
     bool transposed = r->number == 2;
     vd_op product = vd_matmul_op(0, transposed ? 0 : 2, 1.0f, RO_DOT_CHUNK, 0);
     vd_op outer = vd_matmul_op(0, 1, 1.0f, RO_DOT_CHUNK, 0);
-    vd_accumulate(b, x, VD_EMIT(b, "d_input", product, dy, w));
-    vd_accumulate(b, w,
-                  transposed ? VD_EMIT(b, "d_weight", outer, dy, x)
-                             : VD_EMIT(b, "d_weight", outer, x, dy));
+    if (vd_wants_gradient(b, x))
+        vd_accumulate(b, x, VD_EMIT(b, "d_input", product, dy, w));
+    if (vd_wants_gradient(b, w))
+        vd_accumulate(b, w,
+                      transposed ? VD_EMIT(b, "d_weight", outer, dy, x)
+                                 : VD_EMIT(b, "d_weight", outer, x, dy));
 }
 
 static void back_embedding(vd_builder *b, const vd_record *r, vd_value dy) {
@@ -37,20 +43,27 @@ static void back_embedding(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_table", op, dy, r->saved[0]));
 }
 
-static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
+static void back_normed(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], gamma = r->in[1], mean = r->saved[0], rstd = r->saved[1];
-    ro_shape row = *vd_shape_of(b, gamma);
-    int64_t c = row.dim[0];
+    const int64_t c = vd_shape_of(b, gamma)->dim[0];
     vd_value sg = vd_reduce(b, "d_sum_g", RO_OP_REDUCE_DOT, c, 2, (vd_value[]){dy, gamma});
     vd_value sgx =
         vd_reduce(b, "d_sum_gx", RO_OP_REDUCE_LN_GX, c, 5, (vd_value[]){dy, gamma, x, mean, rstd});
     vd_accumulate(
         b, x,
         VD_EMIT(b, "d_input", ((vd_op){.op = RO_OP_LN_DX}), dy, gamma, x, mean, rstd, sg, sgx));
-    vd_accumulate(
-        b, gamma,
-        vd_column_sum(b, "d_gamma", RO_OP_LN_DGAMMA, &row, 4, (vd_value[]){dy, x, mean, rstd}));
-    vd_accumulate(b, r->in[2], vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy));
+}
+
+static void back_norm(vd_builder *b, const vd_record *r, vd_value dy) {
+    const vd_value gamma = r->in[1], beta = r->in[2];
+    const vd_value in[] = {dy, r->in[0], r->saved[0], r->saved[1]};
+    const ro_shape row = *vd_shape_of(b, gamma);
+    if (vd_wants_gradient(b, r->in[0]))
+        back_normed(b, r, dy);
+    if (vd_wants_gradient(b, gamma))
+        vd_accumulate(b, gamma, vd_column_sum(b, "d_gamma", RO_OP_LN_DGAMMA, &row, 4, in));
+    if (vd_wants_gradient(b, beta))
+        vd_accumulate(b, beta, vd_column_sum(b, "d_beta", RO_OP_SUM_ROWS, &row, 1, &dy));
 }
 
 /* The same stream gives the same mask. */
@@ -104,18 +117,37 @@ static vd_backward_fn *rule_of(vd_layer layer) {
     return NULL;
 }
 
+static bool reads_trained(const vd_builder *b, const vd_record *r) {
+    bool any = false;
+    for (int i = 0; i < 3; i++)
+        any |= vd_wants_gradient(b, r->in[i]);
+    return any;
+}
+
+/* Layers are on the tape in the order in which they were made. */
+static void mark_trained(vd_builder *b) {
+    const uint32_t leaves = vd_state_sources(b->program, b->graph);
+    for (uint32_t i = 0; i < leaves; i++)
+        b->trained[i] = true;
+    for (uint32_t i = 0; i < b->tape_count; i++)
+        b->trained[b->tape[i].out] |= reads_trained(b, &b->tape[i]);
+}
+
 static bool start(vd_builder *b, vd_value loss, vd_value gradient) {
     uint32_t count = vd_source_count(b->program, b->graph) + b->graph->node_count;
     free(b->grad);
+    free(b->trained);
     b->grad_count = 0;
     b->grad = malloc(count * sizeof *b->grad);
-    if (!b->grad) {
+    b->trained = calloc(count, sizeof *b->trained);
+    if (!b->grad || !b->trained) {
         vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
         return false;
     }
     b->grad_count = count;
     memset(b->grad, 0xff, count * sizeof *b->grad); /* VD_NONE */
     b->grad[loss] = gradient;
+    mark_trained(b);
     return true;
 }
 
@@ -131,7 +163,7 @@ void vd_backward_from(vd_builder *b, vd_value loss, vd_value gradient) {
     for (uint32_t i = b->tape_count; i-- > 0 && b->status == VD_OK;) {
         const vd_record *r = &b->tape[i];
         vd_value dy = b->grad[r->out];
-        if (dy == VD_NONE)
+        if (dy == VD_NONE || !reads_trained(b, r))
             continue;
         memcpy(b->scope, r->scope, sizeof b->scope);
         vd_backward_fn *rule = rule_of(r->layer);

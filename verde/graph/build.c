@@ -15,8 +15,10 @@ vd_builder vd_builder_of(vd_program *program, vd_graph *graph) {
 void vd_builder_free(vd_builder *b) {
     free(b->tape);
     free(b->grad);
+    free(b->trained);
     b->tape = NULL;
     b->grad = NULL;
+    b->trained = NULL;
 }
 
 void vd_scope(vd_builder *b, const char *format, ...) {

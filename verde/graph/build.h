@@ -21,6 +21,7 @@ typedef struct {
     vd_record *tape; /* layers in forward order; owned */
     uint32_t tape_count, tape_capacity;
     vd_value *grad; /* of each value, while vd_backward runs and after it; owned */
+    bool *trained;  /* which values have a gradient, likewise; owned */
     uint32_t grad_count;
 } vd_builder;
 
@@ -184,7 +185,10 @@ vd_value vd_running_variance(vd_builder *b, vd_value running, vd_statistics s, f
 
 /* Walks the tape backwards from `loss` with gradient `weight` for each of its elements. Afterwards
  * vd_grad gives the gradient of a value, VD_NONE if the loss does not depend on it. Contributions
- * are added in the order in which the walk meets them. Clears the tape. */
+ * are added in the order in which the walk meets them. Clears the tape.
+ *
+ * Only leaves of the state, and what layers make of them, have a gradient. No node is emitted for
+ * that of a data tensor, such as a frozen weight, or of a node that is not a layer's. */
 void vd_backward(vd_builder *b, vd_value loss, float weight);
 /* As vd_backward, with the gradient of `loss` as a value of its shape. */
 void vd_backward_from(vd_builder *b, vd_value loss, vd_value gradient);

@@ -41,6 +41,8 @@ vd_value vd_scale(vd_builder *b, const char *name, vd_value x, float factor) {
 
 /* The gradient of an operand that repeated is the sum over its repetitions. */
 void vd_accumulate_repeated(vd_builder *b, vd_value y, vd_value dy) {
+    if (!vd_wants_gradient(b, y))
+        return;
     ro_shape shape = *vd_shape_of(b, y);
     if (!ro_shape_equal(&shape, vd_shape_of(b, dy)))
         dy = vd_column_sum(b, "d_bias", RO_OP_SUM_ROWS, &shape, 1, &dy);
@@ -54,19 +56,24 @@ void vd_back_add(vd_builder *b, const vd_record *r, vd_value dy) {
 
 void vd_back_mul(vd_builder *b, const vd_record *r, vd_value dy) {
     const vd_op mul = {.op = RO_OP_MUL};
-    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_left", mul, dy, r->in[1]));
-    vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", mul, dy, r->in[0]));
+    if (vd_wants_gradient(b, r->in[0]))
+        vd_accumulate(b, r->in[0], VD_EMIT(b, "d_left", mul, dy, r->in[1]));
+    if (vd_wants_gradient(b, r->in[1]))
+        vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", mul, dy, r->in[0]));
 }
 
 void vd_back_sub(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], dy);
-    vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", scale_op(-1.0f), dy));
+    if (vd_wants_gradient(b, r->in[1]))
+        vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", scale_op(-1.0f), dy));
 }
 
 /* d(x / y) = dx / y - (dx / y) (x / y) */
 void vd_back_div(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value dx = VD_EMIT(b, "d_left", ((vd_op){.op = RO_OP_DIV}), dy, r->in[1]);
     vd_accumulate(b, r->in[0], dx);
+    if (!vd_wants_gradient(b, r->in[1]))
+        return;
     vd_value right = VD_EMIT(b, "d_right", ((vd_op){.op = RO_OP_MUL}), dx, r->out);
     vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", scale_op(-1.0f), right));
 }

@@ -5,19 +5,11 @@
 
 /* ---- convolution ---- */
 
-/* Nothing trains what a batch was read into: its gradient is left out. */
-static bool is_data(const vd_builder *b, vd_value x) {
-    const uint32_t sources = vd_source_count(b->program, b->graph);
-    return b->status == VD_OK && x >= sources &&
-           b->graph->node[x - sources].op == RO_OP_READ_IMAGES;
-}
-
 vd_value vd_conv2d(vd_builder *b, vd_value x, vd_value weight, vd_conv_attr c) {
     vd_op op = {
         RO_OP_CONV2D, {c.stride, c.stride, c.pad, c.pad, c.dilation, c.dilation, c.groups}, NULL};
     vd_value out = VD_EMIT(b, "conv", op, x, weight);
     vd_record r = {.layer = VD_LAYER_CONV2D, .in = {x, weight, VD_NONE}, .out = out};
-    r.number = is_data(b, x);
     memcpy(r.attr, op.attr, sizeof r.attr);
     vd_tape_put(b, r);
     return out;
@@ -34,11 +26,12 @@ static vd_value image_gradient(vd_builder *b, const char *name, const vd_record 
 
 void vd_back_conv2d(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], w = r->in[1];
-    if (!r->number)
+    if (vd_wants_gradient(b, x))
         vd_accumulate(b, x,
                       image_gradient(b, "d_input", r, RO_OP_CONV2D_DX, x, 2, (vd_value[]){dy, w}));
-    vd_accumulate(b, w,
-                  image_gradient(b, "d_weight", r, RO_OP_CONV2D_DW, w, 2, (vd_value[]){x, dy}));
+    if (vd_wants_gradient(b, w))
+        vd_accumulate(b, w,
+                      image_gradient(b, "d_weight", r, RO_OP_CONV2D_DW, w, 2, (vd_value[]){x, dy}));
 }
 
 /* ---- pooling ---- */
@@ -153,7 +146,8 @@ void vd_back_batchnorm(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value dgamma =
         vd_column_sum(b, "d_gamma", RO_OP_BN_DGAMMA, &row, 4, (vd_value[]){dy, x, mean, rstd});
     vd_op op = {.op = RO_OP_BN_DX};
-    vd_accumulate(b, x, VD_EMIT(b, "d_input", op, dy, x, mean, rstd, gamma, dbeta, dgamma));
+    if (vd_wants_gradient(b, x))
+        vd_accumulate(b, x, VD_EMIT(b, "d_input", op, dy, x, mean, rstd, gamma, dbeta, dgamma));
     vd_accumulate(b, gamma, dgamma);
     vd_accumulate(b, r->in[2], dbeta);
 }

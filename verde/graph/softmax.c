@@ -97,14 +97,19 @@ vd_value vd_rmsnorm(vd_builder *b, vd_value x, vd_value gamma, float eps) {
     return out;
 }
 
-void vd_back_rmsnorm(vd_builder *b, const vd_record *r, vd_value dy) {
+static void back_normed(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_value x = r->in[0], gamma = r->in[1], rstd = r->saved[0];
-    ro_shape row = *vd_shape_of(b, gamma);
     vd_value in[] = {dy, gamma, x, rstd};
     vd_value sgx = vd_reduce(b, "d_sum_gx", RO_OP_REDUCE_RMS_GX, last_dim(b, x), 4, in);
     vd_op op = {.op = RO_OP_RMS_DX};
     vd_accumulate(b, x, VD_EMIT(b, "d_input", op, dy, gamma, x, rstd, sgx));
-    vd_accumulate(
-        b, gamma,
-        vd_column_sum(b, "d_gamma", RO_OP_RMS_DGAMMA, &row, 3, (vd_value[]){dy, x, rstd}));
+}
+
+void vd_back_rmsnorm(vd_builder *b, const vd_record *r, vd_value dy) {
+    const vd_value gamma = r->in[1], in[] = {dy, r->in[0], r->saved[0]};
+    const ro_shape row = *vd_shape_of(b, gamma);
+    if (vd_wants_gradient(b, r->in[0]))
+        back_normed(b, r, dy);
+    if (vd_wants_gradient(b, gamma))
+        vd_accumulate(b, gamma, vd_column_sum(b, "d_gamma", RO_OP_RMS_DGAMMA, &row, 3, in));
 }

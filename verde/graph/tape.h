@@ -45,8 +45,7 @@ struct vd_record {
     vd_value in[3], out;
     vd_value saved[5];    /* what forward computed and backward reads */
     int64_t number;       /* attention's output by heads; transposition of a matmul's second input;
-                             factor; operator; axis; label that is ignored; whether a convolution's
-                             input is data */
+                             factor; operator; axis; label that is ignored */
     bool causal, rotates; /* attention */
     vd_value padding;     /* of attention, by scores; VD_NONE: none */
     vd_rotation rotation; /* if it rotates */
@@ -57,7 +56,9 @@ struct vd_record {
 /* Appends a record with the builder's scope. */
 void vd_tape_put(vd_builder *b, vd_record record);
 
-/* Adds to the gradient of a value; VD_NONE has none. */
+/* Whether a value has a gradient. A rule that emits nodes for one of several inputs asks first. */
+bool vd_wants_gradient(const vd_builder *b, vd_value value);
+/* Adds to the gradient of a value; nothing, if it has none. */
 void vd_accumulate(vd_builder *b, vd_value value, vd_value gradient);
 /* The same, of an operand that may have repeated: `gradient` has the shape of what it met. */
 void vd_accumulate_repeated(vd_builder *b, vd_value value, vd_value gradient);
