@@ -8,7 +8,7 @@ typedef struct {
     int64_t group, row, rows; /* the group, its first row, its number of rows */
     int64_t col, count, cols;
     int64_t e; /* its first element */
-} tile;
+} bn_tile;
 
 static int64_t entries(const ro_call *call) {
     return ro_shape_numel(&call->input[0]) / call->attr[0];
@@ -18,17 +18,17 @@ static int64_t tiles(const ro_call *call) {
     return ro_blocks_of(entries(call), RO_COLUMN_GROUP) * ceil_div(call->attr[0], SUM_COLUMNS);
 }
 
-static inline tile tile_of(const ro_free_job *job, int64_t item) {
+static inline bn_tile tile_of(const ro_free_job *job, int64_t item) {
     const int64_t cols = job->call->attr[0], across = ceil_div(cols, SUM_COLUMNS);
     const int64_t group = item / across, row = group * RO_COLUMN_GROUP;
     const int64_t col = item % across * SUM_COLUMNS;
-    return (tile){group,
-                  row,
-                  min_i64(RO_COLUMN_GROUP, entries(job->call) - row),
-                  col,
-                  min_i64(SUM_COLUMNS, cols - col),
-                  cols,
-                  row * cols + col};
+    return (bn_tile){group,
+                     row,
+                     min_i64(RO_COLUMN_GROUP, entries(job->call) - row),
+                     col,
+                     min_i64(SUM_COLUMNS, cols - col),
+                     cols,
+                     row * cols + col};
 }
 
 /* Sums of a tile, and their bounds. */
@@ -53,7 +53,7 @@ static void bn_mean(const ro_free_job *job, int64_t first, int64_t last, ro_emit
     sums_of_tile y;
     writer w;
     for (int64_t i = first; i < last; i++) {
-        const tile at = tile_of(job, i);
+        const bn_tile at = tile_of(job, i);
         writer_open(&w, t, at.group * at.cols + at.col);
         sums_open(&s, job->profile, at.rows, at.count, w.bounds);
         for (int64_t k = 0; k < at.rows; k++)
@@ -83,7 +83,7 @@ RO_INLINE void bn_sqdev_body(const ro_free_job *job, int64_t first, int64_t last
     sums s;
     writer w;
     for (int64_t i = first; i < last; i++) {
-        const tile at = tile_of(job, i);
+        const bn_tile at = tile_of(job, i);
         const float *mean = free_in(job, 1) + at.group * at.cols + at.col;
         writer_open(&w, t, at.group * at.cols + at.col);
         sums_open(&s, job->profile, at.rows, at.count, w.bounds);
@@ -101,7 +101,7 @@ RO_INLINE void bn_dgamma_body(const ro_free_job *job, int64_t first, int64_t las
     sums s;
     writer w;
     for (int64_t i = first; i < last; i++) {
-        const tile at = tile_of(job, i);
+        const bn_tile at = tile_of(job, i);
         writer_open(&w, t, at.group * at.cols + at.col);
         sums_open(&s, job->profile, at.rows, at.count, w.bounds);
         for (int64_t k = 0; k < at.rows; k++) {
@@ -122,13 +122,13 @@ RO_INLINE real weight_of(const ro_call *call, int64_t entry) {
     return (real)min_i64(call->attr[2], call->attr[1] - entry * call->attr[2]);
 }
 
-RO_INLINE real weight_of_group(const ro_call *call, const tile *at) {
+RO_INLINE real weight_of_group(const ro_call *call, const bn_tile *at) {
     const int64_t from = at->row * call->attr[2];
     return (real)min_i64(at->rows * call->attr[2], call->attr[1] - from);
 }
 
 /* The means of a tile's columns. An entry alone is its own mean. */
-RO_INLINE void merge_means(const ro_free_job *job, const tile *at, sums *s, int bounds,
+RO_INLINE void merge_means(const ro_free_job *job, const bn_tile *at, sums *s, int bounds,
                            approx *mean, order o) {
     real a[SUM_COLUMNS], b[SUM_COLUMNS];
     sums_of_tile y;
@@ -155,7 +155,7 @@ RO_INLINE void bn_merge_mean_body(const ro_free_job *job, int64_t first, int64_t
     sums s;
     writer w;
     for (int64_t i = first; i < last; i++) {
-        const tile at = tile_of(job, i);
+        const bn_tile at = tile_of(job, i);
         writer_open(&w, t, at.group * at.cols + at.col);
         merge_means(job, &at, &s, w.bounds, mean, o);
         for (int64_t c = 0; c < at.count; c++)
@@ -173,7 +173,7 @@ RO_INLINE void bn_merge_sqdev_body(const ro_free_job *job, int64_t first, int64_
     sums s;
     writer w;
     for (int64_t i = first; i < last; i++) {
-        const tile at = tile_of(job, i);
+        const bn_tile at = tile_of(job, i);
         const double all = (double)weight_of_group(job->call, &at);
         const float *m = free_in(job, 0) + at.e, *deviation = free_in(job, 1) + at.e;
         writer_open(&w, t, at.group * at.cols + at.col);

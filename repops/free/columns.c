@@ -11,7 +11,7 @@ typedef struct {
     int64_t e;        /* and in the input */
     int64_t row, col; /* first row and column */
     int64_t terms, count;
-} tile;
+} column_tile;
 
 static inline view view_of(const ro_call *call) {
     view v = {1, 0, call->attr[0], 1};
@@ -30,15 +30,15 @@ static int64_t tiles(const ro_call *call) {
     return v.outer * v.groups * ceil_div(v.cols, SUM_COLUMNS);
 }
 
-static inline tile tile_of(const view *v, int64_t item) {
+static inline column_tile tile_of(const view *v, int64_t item) {
     const int64_t across = ceil_div(v->cols, SUM_COLUMNS), line = item / across;
     const int64_t row = line % v->groups * RO_COLUMN_GROUP, col = item % across * SUM_COLUMNS;
-    return (tile){.out = line * v->cols + col,
-                  .e = (line / v->groups * v->n + row) * v->cols + col,
-                  .row = row,
-                  .col = col,
-                  .terms = min_i64(RO_COLUMN_GROUP, v->n - row),
-                  .count = min_i64(SUM_COLUMNS, v->cols - col)};
+    return (column_tile){.out = line * v->cols + col,
+                         .e = (line / v->groups * v->n + row) * v->cols + col,
+                         .row = row,
+                         .col = col,
+                         .terms = min_i64(RO_COLUMN_GROUP, v->n - row),
+                         .count = min_i64(SUM_COLUMNS, v->cols - col)};
 }
 
 /* Adds the terms of row `row`, whose elements in the input begin at e. */
@@ -50,7 +50,7 @@ RO_INLINE void reduce(term *add, double roundings, const ro_free_job *job, int64
     sums s;
     writer w;
     for (int64_t i = first; i < last; i++) {
-        const tile at = tile_of(&v, i);
+        const column_tile at = tile_of(&v, i);
         writer_open(&w, t, at.out);
         sums_open(&s, job->profile, at.terms, at.count, w.bounds);
         for (int64_t k = 0; k < at.terms; k++) {

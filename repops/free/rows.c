@@ -6,19 +6,19 @@ typedef struct {
     int64_t row, at; /* first element: in its row, */
     int64_t e;       /* and in the input */
     int64_t count;
-} block;
+} row_block;
 
 /* The terms of a block: a[i] * b[i], or a[i]. */
 typedef struct {
     real a[RO_REDUCE_BLOCK], b[RO_REDUCE_BLOCK], excess[RO_REDUCE_BLOCK]; /* of sums.h */
 } terms;
 
-typedef void fill(const ro_free_job *job, const block *b, terms *t, order o);
+typedef void fill(const ro_free_job *job, const row_block *b, terms *t, order o);
 
-static inline block block_of(const ro_free_job *job, int64_t item) {
+static inline row_block block_of(const ro_free_job *job, int64_t item) {
     const int64_t cols = job->call->attr[0], size = job->call->attr[1];
     const int64_t blocks = ro_blocks_of(cols, size), row = item / blocks, at = item % blocks * size;
-    return (block){row, at, row * cols + at, min_i64(size, cols - at)};
+    return (row_block){row, at, row * cols + at, min_i64(size, cols - at)};
 }
 
 typedef struct {
@@ -33,7 +33,7 @@ RO_INLINE void reduce(reduction r, const ro_free_job *job, int64_t first, int64_
     writer w;
     writer_open(&w, t, first);
     for (int64_t i = first; i < last; i++) {
-        const block b = block_of(job, i);
+        const row_block b = block_of(job, i);
         approx y = {0, 0};
         r.fill(job, &b, &x, o);
         real *const factor = r.products ? x.b : NULL;
@@ -51,12 +51,12 @@ static inline void widen(const float *restrict from, int64_t n, real *restrict t
         to[i] = (real)from[i];
 }
 
-static inline void fill_sum(const ro_free_job *job, const block *b, terms *t, order o) {
+static inline void fill_sum(const ro_free_job *job, const row_block *b, terms *t, order o) {
     (void)o;
     widen(free_in(job, 0) + b->e, b->count, t->a);
 }
 
-static inline void fill_dot(const ro_free_job *job, const block *b, terms *t, order o) {
+static inline void fill_dot(const ro_free_job *job, const row_block *b, terms *t, order o) {
     const int64_t period = free_numel(job, 1);
     (void)o;
     widen(free_in(job, 0) + b->e, b->count, t->a);
@@ -67,7 +67,7 @@ static inline void fill_dot(const ro_free_job *job, const block *b, terms *t, or
     }
 }
 
-static inline void fill_sqdev(const ro_free_job *job, const block *b, terms *t, order o) {
+static inline void fill_sqdev(const ro_free_job *job, const row_block *b, terms *t, order o) {
     const float *restrict x = free_in(job, 0) + b->e;
     const real mean = (real)free_in(job, 1)[b->row];
     (void)o;
@@ -76,7 +76,7 @@ static inline void fill_sqdev(const ro_free_job *job, const block *b, terms *t, 
 }
 
 /* The argument's rounding is an error of |argument| roundings of the result. */
-RO_INLINE void fill_expsum(const ro_free_job *job, const block *b, terms *t, order o) {
+RO_INLINE void fill_expsum(const ro_free_job *job, const row_block *b, terms *t, order o) {
     const float *restrict x = free_in(job, 0) + b->e;
     const real m = (real)free_in(job, 1)[b->row], over = 1 / (real)(b->count + 1);
     for (int64_t i = 0; i < b->count; i++) {
@@ -85,7 +85,7 @@ RO_INLINE void fill_expsum(const ro_free_job *job, const block *b, terms *t, ord
     }
 }
 
-static inline void fill_ln_gx(const ro_free_job *job, const block *b, terms *t, order o) {
+static inline void fill_ln_gx(const ro_free_job *job, const row_block *b, terms *t, order o) {
     const float *restrict dy = free_in(job, 0) + b->e, *restrict gamma = free_in(job, 1) + b->at;
     const float *restrict x = free_in(job, 2) + b->e;
     const real mean = (real)free_in(job, 3)[b->row], rstd = (real)free_in(job, 4)[b->row];
@@ -96,7 +96,7 @@ static inline void fill_ln_gx(const ro_free_job *job, const block *b, terms *t, 
     }
 }
 
-static inline void fill_rms_gx(const ro_free_job *job, const block *b, terms *t, order o) {
+static inline void fill_rms_gx(const ro_free_job *job, const row_block *b, terms *t, order o) {
     const float *restrict dy = free_in(job, 0) + b->e, *restrict gamma = free_in(job, 1) + b->at;
     const float *restrict x = free_in(job, 2) + b->e;
     const real rstd = (real)free_in(job, 3)[b->row];

@@ -5,15 +5,15 @@
 /* Element e of a [N, H, W, C] tensor. */
 typedef struct {
     int64_t n, h, w, c;
-} place;
+} pool_place;
 
-static place place_of(int64_t e, const int64_t size[2], int64_t channels) {
-    return (place){e / channels / size[1] / size[0], e / channels / size[1] % size[0],
-                   e / channels % size[1], e % channels};
+static pool_place pool_place_of(int64_t e, const int64_t size[2], int64_t channels) {
+    return (pool_place){e / channels / size[1] / size[0], e / channels / size[1] % size[0],
+                        e / channels % size[1], e % channels};
 }
 
 /* The element of x under tap t of window p; -1 outside. */
-static int64_t element_under(const ro_pooling *v, const place *p, int64_t t) {
+static int64_t element_under(const ro_pooling *v, const pool_place *p, int64_t t) {
     const int64_t h = p->h * v->stride[0] - v->pad[0] + t / v->kernel[1];
     const int64_t w = p->w * v->stride[1] - v->pad[1] + t % v->kernel[1];
     const int inside = h >= 0 && h < v->in[0] && w >= 0 && w < v->in[1];
@@ -23,7 +23,7 @@ static int64_t element_under(const ro_pooling *v, const place *p, int64_t t) {
 /* The greatest rank of the window, and the first tap that has it. */
 static int32_t greatest(const ro_call *call, int64_t e, const ro_access *in, int64_t *tap) {
     const ro_pooling v = ro_pooling_of(call);
-    const place p = place_of(e, v.out, v.channels);
+    const pool_place p = pool_place_of(e, v.out, v.channels);
     int32_t most = INT32_MIN;
     *tap = -1;
     for (int64_t t = 0; t < v.kernel[0] * v.kernel[1]; t++) {
@@ -50,18 +50,18 @@ uint32_t ro_ref_max_pool2d_index(const ro_call *call, int64_t e, const ro_acc *a
 }
 
 int64_t ro_ref_pool_tap(const ro_pooling *v, int64_t e, int64_t t) {
-    const place p = place_of(e, v->out, v->channels);
+    const pool_place p = pool_place_of(e, v->out, v->channels);
     return element_under(v, &p, t);
 }
 
 int64_t ro_ref_pool_divisor(const ro_pooling *v, int64_t e) {
-    const place p = place_of(e, v->out, v->channels);
+    const pool_place p = pool_place_of(e, v->out, v->channels);
     return ro_pool_count(v, p.h, p.w);
 }
 
 uint32_t ro_ref_avg_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const ro_pooling v = ro_pooling_of(call);
-    const place p = place_of(e, v.out, v.channels);
+    const pool_place p = pool_place_of(e, v.out, v.channels);
     float total = 0, sum = 0;
     (void)acc;
     for (int64_t t = 0; t < v.kernel[0] * v.kernel[1]; t++) {
@@ -75,17 +75,17 @@ uint32_t ro_ref_avg_pool2d(const ro_call *call, int64_t e, const ro_acc *acc, co
 }
 
 /* The window that has tap t at this pixel; 0: none. */
-static int window_over(const ro_pooling *v, const place *p, int64_t t, place *window) {
+static int window_over(const ro_pooling *v, const pool_place *p, int64_t t, pool_place *window) {
     const int64_t y = p->h + v->pad[0] - t / v->kernel[1];
     const int64_t x = p->w + v->pad[1] - t % v->kernel[1];
-    *window = (place){p->n, y / v->stride[0], x / v->stride[1], p->c};
+    *window = (pool_place){p->n, y / v->stride[0], x / v->stride[1], p->c};
     return y >= 0 && x >= 0 && y % v->stride[0] == 0 && x % v->stride[1] == 0 &&
            window->h < v->out[0] && window->w < v->out[1];
 }
 
 int64_t ro_ref_pool_window(const ro_pooling *v, int64_t e, int64_t t, int64_t *divisor) {
-    const place p = place_of(e, v->in, v->channels);
-    place w;
+    const pool_place p = pool_place_of(e, v->in, v->channels);
+    pool_place w;
     if (!window_over(v, &p, t, &w))
         return -1;
     *divisor = ro_pool_count(v, w.h, w.w);

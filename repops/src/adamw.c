@@ -28,7 +28,7 @@ static void list(const ro_adamw_parameter *p, ro_operand operands[TENSORS]) {
         operands[i] = all[i];
 }
 
-static ro_status check(ro_ctx *ctx, const ro_adamw_parameter *p) {
+static ro_status adamw_check(ro_ctx *ctx, const ro_adamw_parameter *p) {
     ro_operand operands[TENSORS];
     if (p->step.count < 0 || p->step.count > RO_MAX_NUMEL)
         return ro_fail(ctx, RO_ERR_ARG, "adamw: count must be 0..2^40, got %lld",
@@ -120,7 +120,7 @@ ro_status ro_adamw_all(ro_ctx *ctx, int64_t count, const ro_adamw_parameter *par
                        PARAMETERS_MAX, (long long)count);
     ro_status status = RO_OK;
     for (int64_t i = 0; i < count && status == RO_OK; i++)
-        status = check(ctx, &parameter[i]);
+        status = adamw_check(ctx, &parameter[i]);
     if (status == RO_OK && count > 1)
         status = check_apart(ctx, count, parameter);
     if (status != RO_OK)

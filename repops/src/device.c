@@ -11,7 +11,7 @@ static ro_status pass(ro_ctx *ctx, ro_status status) {
     return status == RO_OK ? RO_OK : ro_fail(ctx, status, "%s", ro_ctx_on(ctx)->error);
 }
 
-static ro_status run(const ro_job *job) {
+static ro_status device_run(const ro_job *job) {
     ro_device *device = ro_ctx_on(job->ctx);
     return pass(job->ctx, device->functions->run(device, job->call, job->in, job->out));
 }
@@ -84,7 +84,7 @@ static ro_status log_softmax_backward(ro_ctx *ctx, const ro_row_grad_job *job) {
 void ro_table_device(ro_table *table) {
     *table = (ro_table){0}; /* nothing that would read a device's memory from here */
     for (int op = 1; op < RO_OP_END; op++)
-        table->kernel[op] = ro_op_describe(op) ? (ro_kernel){.run = run} : (ro_kernel){0};
+        table->kernel[op] = ro_op_describe(op) ? (ro_kernel){.run = device_run} : (ro_kernel){0};
     table->sgemm = sgemm;
     table->linear = linear;
     table->attention_forward = attention_forward;

@@ -161,7 +161,7 @@ static ro_status run_kernel(const ro_free_job *job) {
     return RO_OK;
 }
 
-static ro_status check(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *r) {
+static ro_status free_check(ro_ctx *ctx, const ro_profile *profile, const ro_rounding *r) {
     if (check_profile(ctx, profile) != RO_OK)
         return RO_ERR_ARG;
     if (r->mode < RO_FREE_F32 || r->mode > RO_FREE_VALUES)
@@ -214,7 +214,7 @@ ro_status ro_free_run(ro_ctx *ctx, const ro_profile *profile, const ro_rounding 
                           : !profile  ? "profile"
                           : !rounding ? "rounding"
                                       : "call");
-    ro_status status = check(ctx, profile, rounding);
+    ro_status status = free_check(ctx, profile, rounding);
     if (status != RO_OK)
         return status;
     if (!ro_op_is_free(call->op))

@@ -4,7 +4,7 @@
 #include "repops/src/math.h"
 #include "repops/src/operands.h"
 
-static ro_status fill(ro_ctx *ctx, int64_t count, uint32_t bits, float *out) {
+static ro_status rows_fill(ro_ctx *ctx, int64_t count, uint32_t bits, float *out) {
     const ro_call call = {RO_OP_FILL, 0, {bits}, NULL, {RO_F32, 1, {count}}};
     return ro_run(ctx, &call, NULL, out);
 }
@@ -12,8 +12,8 @@ static ro_status fill(ro_ctx *ctx, int64_t count, uint32_t bits, float *out) {
 /* Fills the statistics of rows without columns, the only outputs with elements. It runs an
  * operator, since they may be on a device. */
 static ro_status without_columns(ro_ctx *ctx, const ro_row_job *job, const uint32_t bits[2]) {
-    const ro_status status = fill(ctx, job->rows, bits[0], job->statistic[0]);
-    return status == RO_OK ? fill(ctx, job->rows, bits[1], job->statistic[1]) : status;
+    const ro_status status = rows_fill(ctx, job->rows, bits[0], job->statistic[0]);
+    return status == RO_OK ? rows_fill(ctx, job->rows, bits[1], job->statistic[1]) : status;
 }
 
 typedef struct {
@@ -27,7 +27,7 @@ static const row_function layer_norm = {
 static const row_function softmax = {"softmax", {"m", "l"}, {RO_MINUS_INFINITY_BITS, 0}, 0};
 static const row_function log_softmax = {"log_softmax", {"m", "l"}, {RO_MINUS_INFINITY_BITS, 0}, 0};
 
-static ro_status check(ro_ctx *ctx, const row_function *f, const ro_row_job *j) {
+static ro_status rows_check(ro_ctx *ctx, const row_function *f, const ro_row_job *j) {
     if (j->cols < 0 || j->cols > RO_ROW_COLS_MAX)
         return ro_fail(ctx, RO_ERR_ARG, "%s: cols must be 0..%d, got %lld", f->name,
                        RO_ROW_COLS_MAX, (long long)j->cols);
@@ -45,9 +45,9 @@ static ro_status check(ro_ctx *ctx, const row_function *f, const ro_row_job *j) 
     return ro_check_operands(ctx, f->name, operands, 6);
 }
 
-static ro_status run(ro_ctx *ctx, const row_function *f, const ro_row_job *job,
-                     ro_status (*fused)(ro_ctx *ctx, const ro_row_job *job)) {
-    ro_status status = check(ctx, f, job);
+static ro_status rows_run(ro_ctx *ctx, const row_function *f, const ro_row_job *job,
+                          ro_status (*fused)(ro_ctx *ctx, const ro_row_job *job)) {
+    ro_status status = rows_check(ctx, f, job);
     if (status != RO_OK)
         return status;
     if (job->cols == 0)
@@ -61,20 +61,20 @@ static ro_status run(ro_ctx *ctx, const row_function *f, const ro_row_job *job,
 ro_status ro_layer_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps, const float *x,
                         const float *gamma, const float *beta, float *y, float *mean, float *rstd) {
     const ro_row_job job = {rows, cols, eps, x, gamma, beta, y, {mean, rstd}};
-    return ctx ? run(ctx, &layer_norm, &job, ro_ctx_table(ctx)->layer_norm)
+    return ctx ? rows_run(ctx, &layer_norm, &job, ro_ctx_table(ctx)->layer_norm)
                : ro_missing(ctx, layer_norm.name, "ctx");
 }
 
 ro_status ro_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x, float *y, float *m,
                      float *l) {
     const ro_row_job job = {.rows = rows, .cols = cols, .x = x, .y = y, .statistic = {m, l}};
-    return ctx ? run(ctx, &softmax, &job, ro_ctx_table(ctx)->softmax)
+    return ctx ? rows_run(ctx, &softmax, &job, ro_ctx_table(ctx)->softmax)
                : ro_missing(ctx, softmax.name, "ctx");
 }
 
 ro_status ro_log_softmax(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x, float *y,
                          float *m, float *l) {
     const ro_row_job job = {.rows = rows, .cols = cols, .x = x, .y = y, .statistic = {m, l}};
-    return ctx ? run(ctx, &log_softmax, &job, ro_ctx_table(ctx)->log_softmax)
+    return ctx ? rows_run(ctx, &log_softmax, &job, ro_ctx_table(ctx)->log_softmax)
                : ro_missing(ctx, log_softmax.name, "ctx");
 }

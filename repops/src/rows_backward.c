@@ -36,8 +36,8 @@ static ro_status check_softmax(ro_ctx *ctx, const char *name, const ro_row_grad_
     return ro_check_operands(ctx, name, operands, 3);
 }
 
-static ro_status run(ro_ctx *ctx, const char *name, const ro_row_grad_job *job, int norm,
-                     row_grad *fused) {
+static ro_status rows_backward_run(ro_ctx *ctx, const char *name, const ro_row_grad_job *job,
+                                   int norm, row_grad *fused) {
     ro_status status = check_sizes(ctx, name, job);
     if (status != RO_OK || job->cols == 0) /* no gradient has an element then */
         return status;
@@ -55,7 +55,7 @@ ro_status ro_layer_norm_backward(ro_ctx *ctx, int64_t rows, int64_t cols, const 
                                  const float *dy, float *dx, float *dgamma, float *dbeta) {
     const char *name = "layer_norm_backward";
     const ro_row_grad_job job = {rows, cols, x, gamma, {mean, rstd}, dy, dx, dgamma, dbeta};
-    return ctx ? run(ctx, name, &job, 1, ro_ctx_table(ctx)->layer_norm_backward)
+    return ctx ? rows_backward_run(ctx, name, &job, 1, ro_ctx_table(ctx)->layer_norm_backward)
                : ro_missing(ctx, name, "ctx");
 }
 
@@ -63,7 +63,7 @@ ro_status ro_softmax_backward(ro_ctx *ctx, int64_t rows, int64_t cols, const flo
                               const float *dy, float *dx) {
     const char *name = "softmax_backward";
     const ro_row_grad_job job = {.rows = rows, .cols = cols, .x = y, .dy = dy, .dx = dx};
-    return ctx ? run(ctx, name, &job, 0, ro_ctx_table(ctx)->softmax_backward)
+    return ctx ? rows_backward_run(ctx, name, &job, 0, ro_ctx_table(ctx)->softmax_backward)
                : ro_missing(ctx, name, "ctx");
 }
 
@@ -71,6 +71,6 @@ ro_status ro_log_softmax_backward(ro_ctx *ctx, int64_t rows, int64_t cols, const
                                   const float *dy, float *dx) {
     const char *name = "log_softmax_backward";
     const ro_row_grad_job job = {.rows = rows, .cols = cols, .x = y, .dy = dy, .dx = dx};
-    return ctx ? run(ctx, name, &job, 0, ro_ctx_table(ctx)->log_softmax_backward)
+    return ctx ? rows_backward_run(ctx, name, &job, 0, ro_ctx_table(ctx)->log_softmax_backward)
                : ro_missing(ctx, name, "ctx");
 }

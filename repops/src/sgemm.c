@@ -86,10 +86,10 @@ static ro_status missing(ro_ctx *ctx, const float *a, const float *c) {
 
 /* Twice in line: a call with so many arguments takes as long as a quarter of the smallest product.
  */
-RO_INLINE ro_status run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
-                        float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
-                        float beta, float *c, int64_t ldc, int64_t stride_a, int64_t stride_b,
-                        int64_t stride_c, int64_t batch) {
+RO_INLINE ro_status sgemm_run(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n,
+                              int64_t k, float alpha, const float *a, int64_t lda, const float *b,
+                              int64_t ldb, float beta, float *c, int64_t ldc, int64_t stride_a,
+                              int64_t stride_b, int64_t stride_c, int64_t batch) {
     const int64_t least_a = at_least_1(trans_a ? m : k), least_b = at_least_1(trans_b ? k : n);
     const int64_t least_c = at_least_1(n);
     if (!(within(m, 0) & within(n, 0) & within(k, 0) & within(lda, least_a) & within(ldb, least_b) &
@@ -135,12 +135,13 @@ ro_status ro_sgemm_batch(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64
                          float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                          float beta, float *c, int64_t ldc, int64_t stride_a, int64_t stride_b,
                          int64_t stride_c, int64_t batch) {
-    return run(ctx, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, stride_a,
-               stride_b, stride_c, batch);
+    return sgemm_run(ctx, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, stride_a,
+                     stride_b, stride_c, batch);
 }
 
 ro_status ro_sgemm(ro_ctx *ctx, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k,
                    float alpha, const float *a, int64_t lda, const float *b, int64_t ldb,
                    float beta, float *c, int64_t ldc) {
-    return run(ctx, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 0, 0, 0, 1);
+    return sgemm_run(ctx, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, 0, 0, 0,
+                     1);
 }

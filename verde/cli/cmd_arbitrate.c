@@ -20,11 +20,11 @@ typedef struct {
     long question_s, budget_s;
     bool no_challenge, force;
     vd_common common;
-} arguments;
+} arbitrate_arguments;
 
 /* One dispute over the network. */
 typedef struct {
-    const arguments *a;
+    const arbitrate_arguments *a;
     vd_loaded loaded;
     vd_key *key;
     vd_client *client;
@@ -416,7 +416,7 @@ static vd_status write_verdict(arbitration *x) {
     return status;
 }
 
-static vd_exit finish(arbitration *x) {
+static vd_exit arbitrate_finish(arbitration *x) {
     const vd_outcome *outcome = vd_referee_outcome(x->referee);
     if (x->a->common.json)
         vd_print_json(vd_dispute_json(outcome, &x->assignment, &x->cost));
@@ -425,7 +425,7 @@ static vd_exit finish(arbitration *x) {
     return vd_exit_of(outcome);
 }
 
-static vd_exit arbitrate_between(const arguments *a) {
+static vd_exit arbitrate_between(const arbitrate_arguments *a) {
     vd_err err = {0};
     arbitration x = {.a = a, .start = vd_seconds(), .err = &err};
     vd_status status = prepare(&x);
@@ -435,7 +435,7 @@ static vd_exit arbitrate_between(const arguments *a) {
         status = check_said(&x);
     if (status == VD_OK)
         status = write_verdict(&x);
-    vd_exit code = status == VD_OK ? finish(&x) : vd_report(&err);
+    vd_exit code = status == VD_OK ? arbitrate_finish(&x) : vd_report(&err);
     vd_referee_destroy(x.referee);
     vd_client_destroy(x.client);
     vd_key_destroy(x.key);
@@ -445,7 +445,7 @@ static vd_exit arbitrate_between(const arguments *a) {
     return code;
 }
 
-static bool take_option(int o, arguments *a, bool *exit_now) {
+static bool take_option(int o, arbitrate_arguments *a, bool *exit_now) {
     switch (o) {
     case 'p':
         if (a->urls == VD_PARTIES_MAX) {
@@ -475,7 +475,7 @@ static vd_exit arbitrate(int argc, char **argv) {
                                             {"no-challenge", no_argument, NULL, 'n'},
                                             {"force", no_argument, NULL, 'F'},
                                             VD_COMMON_OPTIONS};
-    arguments a = {
+    arbitrate_arguments a = {
         .key_dir = "referee-keys", .question_s = QUESTION_SECONDS, .budget_s = BUDGET_SECONDS};
     bool exit_now = false;
     vd_stop_command(argc, argv);

@@ -104,7 +104,7 @@ static bool take_option(calibrate_options *o, int option, bool *exit_now) {
     }
 }
 
-static vd_exit run(int argc, char **argv) {
+static vd_exit calibrate_job(int argc, char **argv) {
     static const struct option options[] = {{"out", required_argument, NULL, 'o'},
                                             {"profile", required_argument, NULL, 'P'},
                                             {"against", required_argument, NULL, 'A'},
@@ -147,4 +147,4 @@ const vd_command vd_cmd_calibrate = {
     "  --bits N         rounded to, 16..32 (default 32)\n"
     "  --steps N        1..1000 (default 3)\n" VD_COMMON_HELP "\nExample:\n"
     "  verde calibrate models/jobs/toy.yaml --out thresholds.txt\n" VD_EXIT_HELP,
-    run};
+    calibrate_job};

@@ -7,15 +7,15 @@ typedef struct {
     const char *file, *referee, *job;
     bool quiet, story;
     vd_common common;
-} arguments;
+} verify_arguments;
 
-static vd_status verify_file(const arguments *a, vd_verdict *verdict, vd_err *err) {
+static vd_status verify_file(const verify_arguments *a, vd_verdict *verdict, vd_err *err) {
     vd_status status = vd_load_verdict(a->file, a->referee, a->story, verdict, err);
     return status == VD_OK && a->job ? vd_compare_job(a->job, &verdict->program, a->file, err)
                                      : status;
 }
 
-static void print_verdict(const arguments *a, const vd_verdict *v) {
+static void print_verdict(const verify_arguments *a, const vd_verdict *v) {
     char key[VD_PARTIES_MAX][2 * VD_KEY_SIZE + 1], referee[2 * VD_KEY_SIZE + 1];
     char program[2 * VD_HASH_SIZE + 1];
     const char *names[VD_PARTIES_MAX];
@@ -45,7 +45,7 @@ static vd_exit verify(int argc, char **argv) {
                                             {"quiet", no_argument, NULL, 'q'},
                                             {"story", no_argument, NULL, 's'},
                                             VD_COMMON_OPTIONS};
-    arguments a = {0};
+    verify_arguments a = {0};
     bool exit_now = false;
     vd_err err = {0};
     vd_verdict verdict;

@@ -51,7 +51,7 @@ static void *execute(void *user) {
 }
 
 /* Signals are for the program's own threads. */
-static vd_status start(vd_again *a, vd_err *err) {
+static vd_status again_start(vd_again *a, vd_err *err) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -80,7 +80,7 @@ static vd_status open_replay(vd_again *a, vd_err *err) {
 
 vd_status vd_again_source(void *again, vd_source *out, vd_err *err) {
     vd_again *a = again;
-    if (!a->started && start(a, err) != VD_OK)
+    if (!a->started && again_start(a, err) != VD_OK)
         return VD_ERR_LOCAL;
     if (!atomic_load(&a->finished))
         return say_progress(a, err);

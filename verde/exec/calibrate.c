@@ -107,8 +107,8 @@ static bool see_node(void *user, uint32_t node, const void *const *input, const 
     return c->status == VD_OK;
 }
 
-static vd_status run(calibrator *c, const vd_exec *exec, int64_t steps,
-                     void (*progress)(void *user, int64_t done), void *user) {
+static vd_status calibrate_run(calibrator *c, const vd_exec *exec, int64_t steps,
+                               void (*progress)(void *user, int64_t done), void *user) {
     const vd_observer observer = {see_node, c};
     vd_state state = {0};
     c->graph = &exec->program->init;
@@ -141,7 +141,7 @@ vd_status vd_calibrate(const vd_exec *exec, const ro_profile *a, const ro_profil
     *out = (vd_calibration){.thresholds.bits = bits};
     for (int op = 0; op < RO_OP_END; op++)
         out->thresholds.of[op] = ro_op_is_free(op) ? most(bits) : 0;
-    vd_status status = run(&c, &calibrated, steps, progress, user);
+    vd_status status = calibrate_run(&c, &calibrated, steps, progress, user);
     for (int op = 0; op < RO_OP_END; op++)
         keep_margin(out, op);
     free(c.value[0]);

@@ -20,7 +20,7 @@ vd_status vd_check_sizes(const vd_check *c, vd_err *err) {
 }
 
 /* The checkpoint whose state has these tensors; log->count: none. */
-static vd_status find(const vd_check *c, const vd_hash *root, uint32_t *index, vd_err *err) {
+static vd_status check_find(const vd_check *c, const vd_hash *root, uint32_t *index, vd_err *err) {
     vd_hash state;
     for (*index = 0; *index < c->log->count; (*index)++) {
         if (!vd_state_of_root(&c->log->program, c->log->step[*index], root, &state))
@@ -36,7 +36,7 @@ static vd_status is_another(const vd_check *c, const char *path, uint32_t expect
                             const vd_hash *found, const vd_hash *root, vd_err *err) {
     char hex[2 * VD_HASH_SIZE + 1], also[64] = "";
     uint32_t other;
-    vd_status status = find(c, root, &other, err);
+    vd_status status = check_find(c, root, &other, err);
     if (status != VD_OK)
         return status;
     if (other < c->log->count)
@@ -88,7 +88,7 @@ vd_status vd_check_file(const vd_check *c, const char *path, uint32_t *index, vd
     vd_hash root, found;
     vd_status status = vd_state_file_root(path, &hashed, &root, err);
     if (status == VD_OK)
-        status = find(c, &root, index, err);
+        status = check_find(c, &root, index, err);
     if (status != VD_OK || *index < c->log->count)
         return status;
     if (!vd_state_of_root(&c->log->program, c->log->step[expected], &root, &found))

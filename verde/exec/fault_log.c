@@ -11,24 +11,24 @@ typedef struct {
     ro_close_call *calls;
     int64_t *count;
     uint8_t *symbol;
-} target;
+} fault_target;
 
 static uint32_t last_bits(int64_t place, uint32_t bits) {
     return (uint32_t)place & (uint32_t)((UINT64_C(1) << bits) - 1);
 }
 
-static void set(const target *t, const vd_possible *p, int64_t element, int64_t place) {
+static void set(const fault_target *t, const vd_possible *p, int64_t element, int64_t place) {
     t->node->output[element] = vd_word_float(vd_possible_word(p, place));
 }
 
-static void drop_call(const target *t, int64_t index) {
+static void drop_call(const fault_target *t, int64_t index) {
     memmove(&t->calls[index], &t->calls[index + 1],
             (size_t)(--*t->count - index) * sizeof *t->calls);
 }
 
 /* `place`: where the element does not belong, by the log of `t`. */
-static void alter_call(vd_fault_kind kind, const target *t, const vd_possible *p, int64_t index,
-                       int64_t place) {
+static void alter_call(vd_fault_kind kind, const fault_target *t, const vd_possible *p,
+                       int64_t index, int64_t place) {
     ro_close_call *call = &t->calls[index];
     if (kind != VD_FAULT_FORGE_RECORD)
         set(t, p, call->element, place);
@@ -53,7 +53,7 @@ static float least_to_alter(const vd_free_node *node) {
     return 0x1p-12f * most;
 }
 
-static bool in_calls(vd_fault_kind kind, const target *t) {
+static bool in_calls(vd_fault_kind kind, const fault_target *t) {
     const float least = least_to_alter(t->node);
     for (int64_t i = 0; i < *t->count; i++) {
         const int64_t element = t->calls[i].element;
@@ -71,7 +71,7 @@ static bool in_calls(vd_fault_kind kind, const target *t) {
 }
 
 /* A symbol leads to a neighbour at most. */
-static bool forge_symbol(const target *t, int64_t element) {
+static bool forge_symbol(const fault_target *t, int64_t element) {
     const vd_possible p = vd_free_possible(t->node, element);
     const bool above = p.y.value - 2 * p.y.bound > (double)t->node->output[element];
     if (p.low != p.high || !above)
@@ -81,7 +81,7 @@ static bool forge_symbol(const target *t, int64_t element) {
     return true;
 }
 
-static bool alter_symbol(vd_fault_kind kind, const target *t, int64_t element) {
+static bool alter_symbol(vd_fault_kind kind, const fault_target *t, int64_t element) {
     const vd_possible p = vd_free_possible(t->node, element);
     if (!vd_possible_several(&p))
         return false;
@@ -92,7 +92,7 @@ static bool alter_symbol(vd_fault_kind kind, const target *t, int64_t element) {
     return true;
 }
 
-static bool in_symbols(vd_fault_kind kind, const target *t) {
+static bool in_symbols(vd_fault_kind kind, const fault_target *t) {
     const int64_t count = ro_shape_numel(t->node->shape);
     for (int64_t i = 0; i < count; i++)
         if (kind == VD_FAULT_FORGE_BOTH ? forge_symbol(t, i)
@@ -103,7 +103,7 @@ static bool in_symbols(vd_fault_kind kind, const target *t) {
 
 void vd_fault_log(const vd_fault *fault, const vd_free_node *node, ro_close_call *calls,
                   int64_t *count, uint8_t *symbol, bool *done) {
-    const target t = {node, calls, count, symbol};
+    const fault_target t = {node, calls, count, symbol};
     const bool here = vd_fault_is_of_logs(fault) && fault->kind != VD_FAULT_TWO_LOGS &&
                       fault->step == node->step &&
                       (fault->node == UINT32_MAX || fault->node == node->node);

@@ -22,8 +22,8 @@ vd_possible vd_free_possible(const vd_free_node *node, int64_t element) {
     return vd_possible_of(ro_ref_bounded(node->call, element, &in), node->rounding->bits);
 }
 
-static void check(const vd_free_node *node, const vd_log_section *section, double threshold,
-                  const ro_close_call *moved, vd_refused *refused) {
+static void moved_check(const vd_free_node *node, const vd_log_section *section, double threshold,
+                        const ro_close_call *moved, vd_refused *refused) {
     const vd_possible p = vd_free_possible(node, moved->element);
     const vd_told told = vd_possible_told(&p, section, threshold, moved->element);
     const uint32_t word = vd_float_word(node->output[moved->element]);
@@ -44,5 +44,5 @@ void vd_check_moved(const vd_free_node *node, const vd_log_section *section, dou
                     vd_refused *refused) {
     *refused = (vd_refused){0};
     for (int64_t i = 0; i < node->report->call_count; i++)
-        check(node, section, threshold, &node->report->call[i], refused);
+        moved_check(node, section, threshold, &node->report->call[i], refused);
 }

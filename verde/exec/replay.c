@@ -213,7 +213,7 @@ static void stop(void *user) {
     atomic_store(&((vd_replay *)user)->stop, true);
 }
 
-static vd_status run(void *user, vd_hash *state, vd_err *err) {
+static vd_status replay_run(void *user, vd_hash *state, vd_err *err) {
     const vd_replay *r = user;
     vd_buf text = {0};
     vd_status status = read_log(r, &text, err);
@@ -354,7 +354,7 @@ static bool see(void *user, uint32_t node, const void *const *input, const void 
     return false;
 }
 
-static const void *find(const vd_replay *r, int64_t step, uint32_t value) {
+static const void *replay_find(const vd_replay *r, int64_t step, uint32_t value) {
     for (uint32_t i = 0; i < r->cached && r->cache_step == step; i++)
         if (r->cache[i].value == value)
             return r->cache[i].data;
@@ -383,11 +383,11 @@ static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const v
     const vd_program *p = r->exec->program;
     const vd_graph *graph = step < 0 ? &p->init : &p->step;
     vd_status status = VD_OK;
-    *data = find(r, step, value);
+    *data = replay_find(r, step, value);
     if (!*data)
         status = capture_node(r, step, value - vd_source_count(p, graph), err);
     if (status == VD_OK && !*data)
-        *data = find(r, step, value);
+        *data = replay_find(r, step, value);
     return status;
 }
 
@@ -395,7 +395,7 @@ static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const v
 static vd_status state_tensor(vd_replay *r, int64_t step, uint32_t value, uint32_t index,
                               const void **data, vd_err *err) {
     void *copy;
-    *data = find(r, step, value);
+    *data = replay_find(r, step, value);
     if (*data)
         return VD_OK;
     *data = vd_memory_in_host(r->at.memory, r->at.tensor[index],
@@ -476,7 +476,7 @@ static vd_status note(void *user, uint64_t leaf, const vd_public_key *trainer, v
 
 vd_source vd_replay_source(vd_replay *replay) {
     vd_source source = {.user = replay,
-                        .run = run,
+                        .run = replay_run,
                         .states = states,
                         .trace = trace,
                         .leaves = leaves,

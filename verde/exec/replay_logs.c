@@ -7,7 +7,7 @@
 
 /* ---- executing again ---- */
 
-static vd_status check(const vd_replay_logs *l, const vd_exec *exec, vd_err *err) {
+static vd_status replay_logs_check(const vd_replay_logs *l, const vd_exec *exec, vd_err *err) {
     const vd_run_party *party = &l->log->party;
     if (l->program->rounding.bits && !l->log->rounded)
         return vd_fail(err, VD_ERR_USAGE, "%s: a run in fixed order of a job with `rounding`",
@@ -28,7 +28,7 @@ static vd_status check(const vd_replay_logs *l, const vd_exec *exec, vd_err *err
 }
 
 vd_status vd_replay_logs_open(vd_replay_logs *l, vd_exec *exec, vd_err *err) {
-    vd_status status = check(l, exec, err);
+    vd_status status = replay_logs_check(l, exec, err);
     if (status != VD_OK || !l->log->rounded)
         return status;
     const vd_run_party *party = &l->log->party;

@@ -15,12 +15,12 @@ enum {
 typedef struct {
     uint64_t at; /* in the file */
     uint32_t size;
-} block;
+} state_block;
 
 typedef struct {
     const char *path;
     int fd;
-    block *block;
+    state_block *block;
     vd_hash *root; /* of each block */
     uint64_t count;
     atomic_bool failed;
@@ -74,13 +74,13 @@ static vd_status plan(reading *r, const vd_program *program, vd_err *err) {
         uint64_t left = vd_shape_bytes(&program->leaf[i].shape);
         for (uint32_t size; left > 0; left -= size, at += size) {
             size = left < BLOCK_BYTES ? (uint32_t)left : BLOCK_BYTES;
-            r->block[n++] = (block){at, size};
+            r->block[n++] = (state_block){at, size};
         }
     }
     return VD_OK;
 }
 
-static vd_status read_block(const reading *r, const block *b, uint8_t *bytes, vd_err *err) {
+static vd_status read_block(const reading *r, const state_block *b, uint8_t *bytes, vd_err *err) {
     for (uint32_t have = 0; have < b->size;) {
         ssize_t got = pread(r->fd, bytes + have, b->size - have, (off_t)(b->at + have));
         if (got < 0 && errno == EINTR)
@@ -128,7 +128,7 @@ static void hash_piece(void *user, int64_t first, int64_t last, int worker) {
 }
 
 static uint64_t bytes_of(const reading *r, int64_t first, int64_t last) {
-    const block *end = &r->block[last - 1];
+    const state_block *end = &r->block[last - 1];
     return end->at + end->size - r->block[first].at;
 }
 

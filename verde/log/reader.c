@@ -205,7 +205,7 @@ vd_status vd_log_open(const char *dir, const vd_log_run *run, int64_t step, cons
 }
 
 /* Finds the first section of a node. */
-static vd_status find(const vd_log_file *f, uint32_t node, uint32_t *index, vd_err *err) {
+static vd_status reader_find(const vd_log_file *f, uint32_t node, uint32_t *index, vd_err *err) {
     uint32_t lo = 0, hi = f->count;
     while (lo < hi) {
         const uint32_t middle = lo + (hi - lo) / 2;
@@ -304,7 +304,7 @@ static bool append(vd_log_section *all, const vd_log_section *block) {
 vd_status vd_log_read(vd_log_file *f, uint32_t node, vd_log_section *out, vd_err *err) {
     uint32_t index = 0;
     vd_log_section block = {0};
-    vd_status status = find(f, node, &index, err);
+    vd_status status = reader_find(f, node, &index, err);
     if (status == VD_OK)
         status = read_one(f, index++, out, err);
     for (; status == VD_OK && index < f->count && f->node[index].node == node; index++) {

@@ -154,7 +154,8 @@ static int inflate_all(z_stream *z, const uint8_t *coded, size_t size, unpacker 
     return code;
 }
 
-static vd_status check(int code, const unpacker *u, const vd_log_section *section, vd_err *err) {
+static vd_status symbols_check(int code, const unpacker *u, const vd_log_section *section,
+                               vd_err *err) {
     if (code == Z_MEM_ERROR)
         return vd_fail(err, VD_ERR_LOCAL, "no memory to decompress symbols");
     if (code != Z_STREAM_END)
@@ -184,5 +185,5 @@ vd_status vd_symbols_decode(const uint8_t *coded, size_t size, vd_log_section *s
         code = inflate_all(&z, coded, size, &u);
         inflateEnd(&z);
     }
-    return check(code, &u, section, err);
+    return symbols_check(code, &u, section, err);
 }

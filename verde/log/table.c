@@ -56,8 +56,8 @@ bool vd_log_table_parts(const uint8_t tail[VD_LOG_TABLE_TAIL], uint32_t *parts) 
 }
 
 /* Finds part `index`. Ends must be ascending up to `at`, with room for a part between them. */
-static bool find(vd_cursor *in, uint32_t parts, uint32_t index, uint64_t at, uint64_t *begin,
-                 uint64_t *end) {
+static bool table_find(vd_cursor *in, uint32_t parts, uint32_t index, uint64_t at, uint64_t *begin,
+                       uint64_t *end) {
     uint64_t last = 0;
     for (uint32_t i = 0; i < parts; i++) {
         const uint64_t next = vd_get_u64(in);
@@ -81,7 +81,7 @@ vd_status vd_log_find_part(const vd_log_place *place, const uint8_t *table, uint
     if (!vd_hash_tagged("verde/steps/1", table, digested, &digest))
         return vd_log_fail(place, VD_ERR_LOCAL, err, "out of memory, or OpenSSL failed");
     if (memcmp(digest.b, table + digested, VD_HASH_SIZE) != 0 ||
-        !find(&in, parts, index, at, begin, end))
+        !table_find(&in, parts, index, at, begin, end))
         return vd_log_fail(place, VD_ERR_USAGE, err, "the table of its steps is damaged");
     return VD_OK;
 }

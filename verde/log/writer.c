@@ -284,7 +284,7 @@ vd_status vd_log_end(vd_log_writer *w, vd_err *err) {
     return VD_OK;
 }
 
-static vd_log_pending **find(vd_log_writer *w, int64_t step) {
+static vd_log_pending **writer_find(vd_log_writer *w, int64_t step) {
     vd_log_pending **at = &w->pending;
     while (*at && (*at)->step != step)
         at = &(*at)->next;
@@ -294,7 +294,7 @@ static vd_log_pending **find(vd_log_writer *w, int64_t step) {
 vd_status vd_log_wait(vd_log_writer *w, int64_t step, vd_log_done *done, vd_err *err) {
     const bool open = w->ended < w->span.count && step >= w->span.first && step <= w->step;
     pthread_mutex_lock(&w->lock);
-    vd_log_pending *p = *find(w, step);
+    vd_log_pending *p = *writer_find(w, step);
     wake(w);
     while (p && !p->ready && !open && w->failure.status == VD_OK)
         pthread_cond_wait(&w->changed, &w->lock);
@@ -304,7 +304,7 @@ vd_status vd_log_wait(vd_log_writer *w, int64_t step, vd_log_done *done, vd_err 
                          p ? " with all steps of its file" : "");
     if (status == VD_OK) {
         *done = p->done;
-        *find(w, step) = p->next;
+        *writer_find(w, step) = p->next;
         free(p);
     }
     pthread_mutex_unlock(&w->lock);

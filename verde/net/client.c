@@ -56,8 +56,8 @@ void vd_answer_free(vd_answer *answer) {
     *answer = (vd_answer){0};
 }
 
-static void start(vd_client *client, const vd_exchange *exchange, vd_transfer *transfer,
-                  vd_answer *answer) {
+static void client_start(vd_client *client, const vd_exchange *exchange, vd_transfer *transfer,
+                         vd_answer *answer) {
     if (vd_transfer_open(transfer, exchange, client->ca_path, answer) != VD_OK)
         return;
     if (curl_multi_add_handle(client->multi, transfer->easy) == CURLM_OK)
@@ -104,7 +104,7 @@ void vd_client_ask(vd_client *client, size_t count, const vd_exchange *exchange,
     vd_transfer transfer[VD_NET_ASK_MAX];
     size_t started = count < VD_NET_ASK_MAX ? count : VD_NET_ASK_MAX;
     for (size_t i = 0; i < started; i++)
-        start(client, &exchange[i], &transfer[i], &answer[i]);
+        client_start(client, &exchange[i], &transfer[i], &answer[i]);
     drive(client);
     for (size_t i = 0; i < started; i++)
         stop(client, &transfer[i]);

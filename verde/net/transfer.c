@@ -115,7 +115,7 @@ static bool is_path(const char *path) {
     return true;
 }
 
-static vd_status check(const vd_exchange *exchange, vd_err *err) {
+static vd_status transfer_check(const vd_exchange *exchange, vd_err *err) {
     if (!exchange->to || !*exchange->to->url)
         return vd_fail(err, VD_ERR_USAGE, "the exchange names no endpoint");
     if (!is_path(exchange->path))
@@ -134,7 +134,7 @@ vd_status vd_transfer_open(vd_transfer *transfer, const vd_exchange *exchange, c
                            vd_answer *answer) {
     size_t answer_max = exchange->answer_max ? exchange->answer_max : VD_NET_RESPONSE_MAX;
     *transfer = (vd_transfer){.exchange = exchange, .answer = answer, .answer_max = answer_max};
-    vd_status status = check(exchange, &answer->err);
+    vd_status status = transfer_check(exchange, &answer->err);
     if (status != VD_OK)
         return status;
     CURL *easy = transfer->easy = curl_easy_init();

@@ -73,7 +73,7 @@ static const ro_shape *input_shape(const vd_referee *r, int input) {
 }
 
 /* Found by binary search: the list is sorted by (input, leaf). */
-static size_t place_of(const vd_referee *r, int input, uint64_t leaf) {
+static size_t element_place_of(const vd_referee *r, int input, uint64_t leaf) {
     size_t lo = 0, hi = r->inputs;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -87,7 +87,7 @@ static size_t place_of(const vd_referee *r, int input, uint64_t leaf) {
 }
 
 static vd_input_leaf *input_leaf(vd_referee *r, int input, uint64_t leaf) {
-    size_t at = place_of(r, input, leaf);
+    size_t at = element_place_of(r, input, leaf);
     if (at < r->inputs && r->input[at]->input == input && r->input[at]->leaf == leaf)
         return r->input[at];
     if (r->inputs == r->inputs_capacity) {

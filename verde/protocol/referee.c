@@ -10,7 +10,7 @@
 
 /* ---- life ---- */
 
-static vd_status start(vd_referee *r, vd_err *err) {
+static vd_status referee_start(vd_referee *r, vd_err *err) {
     vd_assignment a;
     const vd_buf *payload = r->options.assignment;
     vd_status status = vd_assignment_read(payload->data, payload->size, &a, err);
@@ -47,7 +47,7 @@ vd_status vd_referee_create(const vd_referee_options *options, vd_referee **out,
     r->phase = VD_PHASE_COMMIT;
     r->outcome.place = VD_NO_PLACE;
     r->place = &r->outcome.place;
-    vd_status status = start(r, err);
+    vd_status status = referee_start(r, err);
     if (status == VD_OK)
         *out = r;
     else

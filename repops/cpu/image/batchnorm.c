@@ -10,7 +10,7 @@ typedef struct {
     int64_t cols, row, rows; /* first row and number of rows */
     int64_t col, count;      /* first column and number of columns */
     int64_t out;             /* of the first result */
-} tile;
+} bn_tile;
 
 static int64_t tiles(const ro_call *call) {
     const int64_t cols = call->attr[0];
@@ -18,16 +18,16 @@ static int64_t tiles(const ro_call *call) {
            ceil_div(cols, TILE);
 }
 
-static tile tile_of(const ro_job *job, int64_t item) {
+static bn_tile tile_of(const ro_job *job, int64_t item) {
     const int64_t cols = job->call->attr[0], rows = in_numel(job, 0) / cols;
     const int64_t group = item / ceil_div(cols, TILE), row = group * RO_COLUMN_GROUP;
     const int64_t col = item % ceil_div(cols, TILE) * TILE;
-    return (tile){cols,
-                  row,
-                  min_i64(RO_COLUMN_GROUP, rows - row),
-                  col,
-                  min_i64(TILE, cols - col),
-                  group * cols + col};
+    return (bn_tile){cols,
+                     row,
+                     min_i64(RO_COLUMN_GROUP, rows - row),
+                     col,
+                     min_i64(TILE, cols - col),
+                     group * cols + col};
 }
 
 static void add_row(const float *restrict x, int64_t count, float *restrict acc) {
@@ -37,7 +37,7 @@ static void add_row(const float *restrict x, int64_t count, float *restrict acc)
 
 static void bn_mean(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
-        const tile t = tile_of(job, i);
+        const bn_tile t = tile_of(job, i);
         const float *x = (const float *)job->in[0] + t.row * t.cols + t.col, n = (float)t.rows;
         float *restrict out = (float *)job->out + t.out, acc[TILE] = {0};
         for (int64_t r = 0; r < t.rows; r++)
@@ -57,7 +57,7 @@ static void add_square(const float *restrict x, const float *restrict mean, int6
 
 static void bn_sqdev(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
-        const tile t = tile_of(job, i);
+        const bn_tile t = tile_of(job, i);
         const float *x = (const float *)job->in[0] + t.row * t.cols + t.col;
         float *restrict out = (float *)job->out + t.out, acc[TILE] = {0};
         for (int64_t r = 0; r < t.rows; r++)
@@ -76,7 +76,7 @@ static void add_product(const float *restrict dy, const float *restrict x,
 
 static void bn_dgamma(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
-        const tile t = tile_of(job, i);
+        const bn_tile t = tile_of(job, i);
         const float *dy = job->in[0], *x = job->in[1];
         const float *mean = (const float *)job->in[2] + t.col;
         const float *rstd = (const float *)job->in[3] + t.col;
@@ -116,7 +116,7 @@ static int64_t rows_of(const ro_call *call, int64_t i) {
     return min_i64(call->attr[2], call->attr[1] - i * call->attr[2]);
 }
 
-static void merge_tile(const ro_job *job, const tile *t, float *mean, float *m2) {
+static void merge_tile(const ro_job *job, const bn_tile *t, float *mean, float *m2) {
     const float *x = (const float *)job->in[0] + t->col;
     const float *y = m2 ? (const float *)job->in[1] + t->col : NULL;
     int64_t n = rows_of(job->call, t->row);
@@ -138,7 +138,7 @@ static void bn_merge(const ro_job *job, int64_t first, int64_t last) {
     float mean[TILE], m2[TILE];
     const int sqdev = job->call->op == RO_OP_BN_MERGE_SQDEV;
     for (int64_t i = first; i < last; i++) {
-        const tile t = tile_of(job, i);
+        const bn_tile t = tile_of(job, i);
         float *restrict out = (float *)job->out + t.out;
         merge_tile(job, &t, mean, sqdev ? m2 : NULL);
         for (int64_t c = 0; c < t.count; c++)

@@ -76,7 +76,7 @@ static int may_read_zeros(const ro_job *job, const ro_conv *v, int backward) {
            all_finite(job->in[1], in_numel(job, 1));
 }
 
-static ro_status run(const ro_job *job, gather *g) {
+static ro_status conv_run(const ro_job *job, gather *g) {
     grouped f;
     if (RO_NAME(ro_conv_is_few)(g) && may_read_zeros(job, g->v, g->backward))
         return RO_NAME(ro_conv_few)(job->ctx, g);
@@ -99,7 +99,7 @@ static ro_status conv2d(const ro_job *job) {
     gather g = forward_gather(&v, job->in[0]);
     g.weights = job->in[1], g.b_row = v.filters, g.b_col = 1, g.b_group = v.width;
     g.out = job->out;
-    return run(job, &g);
+    return conv_run(job, &g);
 }
 
 /* All pixels of x that leave the same remainder by the strides meet the same taps, so spans step by
@@ -118,7 +118,7 @@ static ro_status conv2d_dx(const ro_job *job) {
         g.size[d] = v.out[d], g.out_size[d] = v.in[d];
         g.step[d] = 1, g.spread[d] = v.stride[d];
     }
-    return run(job, &g);
+    return conv_run(job, &g);
 }
 
 void RO_NAME(ro_add_conv)(ro_table *table) {

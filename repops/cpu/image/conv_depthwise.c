@@ -18,7 +18,7 @@ typedef struct {
     const float *line[DEPTH_LINES]; /* pixel 0 for each line of the kernel; NULL: outside */
     const float *ahead;             /* the next line of the image */
     float *out;
-} target;
+} depthwise_target;
 
 /* ---- products ---- */
 
@@ -28,7 +28,7 @@ typedef struct {
     int taps, stride, mirrored, pixels, edge;
 } form;
 
-RO_INLINE void filter_vector(const form f, const target *t, int64_t first, int64_t lane,
+RO_INLINE void filter_vector(const form f, const depthwise_target *t, int64_t first, int64_t lane,
                              vf sum[DEPTH_PIXELS]) {
     const gather *g = t->all->g;
     const int64_t channels = g->pixel, size = g->size[1];
@@ -60,7 +60,7 @@ RO_INLINE void filter_vector(const form f, const target *t, int64_t first, int64
 }
 
 /* Prefetches what the next output line reads for the first time, and where it is written. */
-RO_INLINE void look_ahead(const form f, const target *t, int64_t p, int64_t lane) {
+RO_INLINE void look_ahead(const form f, const depthwise_target *t, int64_t p, int64_t lane) {
     const depthwise *all = t->all;
     const int64_t channels = all->g->pixel, size = all->g->size[1] * channels;
     const float *out = t->out + (all->g->out_size[1] + p) * channels + lane;
@@ -79,7 +79,7 @@ RO_INLINE void look_ahead(const form f, const target *t, int64_t p, int64_t lane
 
 /* Computes pixels of the output from p on. The last vector of channels may overlap the one
  * before. */
-RO_INLINE void filter_pixels(const form f, const target *t, int64_t p) {
+RO_INLINE void filter_pixels(const form f, const depthwise_target *t, int64_t p) {
     const gather *g = t->all->g;
     const int64_t channels = g->pixel, first = p * f.stride - t->all->left;
     for (int64_t next = 0; next < channels; next += VW) {
@@ -100,15 +100,15 @@ RO_INLINE void filter_pixels(const form f, const target *t, int64_t p) {
 }
 
 RO_INLINE void filter_form(const int width, const int stride, const int mirrored, const int pixels,
-                           const target *t, int64_t p, int edge) {
+                           const depthwise_target *t, int64_t p, int edge) {
     if (edge)
         filter_pixels((form){width, stride, mirrored, pixels, 1}, t, p);
     else
         filter_pixels((form){width, stride, mirrored, pixels, 0}, t, p);
 }
 
-RO_INLINE void filter_width(const int stride, const int mirrored, const int pixels, const target *t,
-                            int64_t p, int edge) {
+RO_INLINE void filter_width(const int stride, const int mirrored, const int pixels,
+                            const depthwise_target *t, int64_t p, int edge) {
     switch (t->all->g->v->kernel[1]) {
     case 3: filter_form(3, stride, mirrored, pixels, t, p, edge); break;
     case 5: filter_form(5, stride, mirrored, pixels, t, p, edge); break;
@@ -116,7 +116,7 @@ RO_INLINE void filter_width(const int stride, const int mirrored, const int pixe
     }
 }
 
-RO_INLINE void filter_count(const int pixels, const target *t, int64_t p, int edge) {
+RO_INLINE void filter_count(const int pixels, const depthwise_target *t, int64_t p, int edge) {
     const gather *g = t->all->g;
     if (g->backward)
         filter_width(1, 1, pixels, t, p, edge);
@@ -128,7 +128,7 @@ RO_INLINE void filter_count(const int pixels, const target *t, int64_t p, int ed
 
 /* The last group of pixels may overlap the one before. With 16 registers, the columns of a large
  * group do not fit if there is a stride. */
-static void filter_line(const target *t) {
+static void filter_line(const depthwise_target *t) {
     const gather *g = t->all->g;
     const int64_t width = g->out_size[1], step = g->step[1];
     const int64_t pixels =
@@ -151,7 +151,7 @@ static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     const depthwise *all = user;
     const gather *g = all->g;
     const int64_t size = g->size[1] * g->pixel;
-    target t = {.all = all};
+    depthwise_target t = {.all = all};
     (void)worker;
     for (int64_t line = first; line < last; line++) {
         const int64_t image = line / g->out_size[0] * g->size[0];

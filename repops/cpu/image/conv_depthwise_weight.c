@@ -9,7 +9,7 @@ typedef struct {
     const float *dy, *ahead;        /* ahead: the next line of the image */
     int64_t lines;                  /* lines to prefetch from there */
     float *sums;
-} target;
+} depthwise_weight_target;
 
 /* The kind of a group of pixels. At an `edge`, taps may lie outside and are left out. */
 typedef struct {
@@ -27,8 +27,8 @@ RO_INLINE vf load_lanes(const float *p, vf_mask mask) {
 }
 
 /* Adds the taps of one line of the kernel. The columns that they meet start at x. */
-RO_INLINE void add_row(const form f, const target *t, int64_t first, const float *x, vf_mask mask,
-                       const vf dy[DEPTH_PIXELS], float *sums) {
+RO_INLINE void add_row(const form f, const depthwise_weight_target *t, int64_t first,
+                       const float *x, vf_mask mask, const vf dy[DEPTH_PIXELS], float *sums) {
     const int64_t channels = t->f->s.channels, size = t->f->s.size;
     const int cols = (f.pixels - 1) * f.stride + f.taps;
     vf sum[DEPTH_TAPS];
@@ -53,7 +53,7 @@ RO_INLINE void add_row(const form f, const target *t, int64_t first, const float
         vf_store(sums + k * GROUP_LANES, sum[k]);
 }
 
-RO_INLINE void look_ahead(const form f, const target *t, int64_t p, int64_t lane) {
+RO_INLINE void look_ahead(const form f, const depthwise_weight_target *t, int64_t p, int64_t lane) {
     const int64_t channels = t->f->s.channels, size = t->f->s.size * channels;
     const float *dy = t->dy + (t->f->g->v->out[1] + p) * channels + lane;
     RO_UNROLL
@@ -68,7 +68,7 @@ RO_INLINE void look_ahead(const form f, const target *t, int64_t p, int64_t lane
 }
 
 /* Adds pixels of the output from p on. */
-RO_INLINE void add_pixels(const form f, const target *t, int64_t p) {
+RO_INLINE void add_pixels(const form f, const depthwise_weight_target *t, int64_t p) {
     const grouped *g = t->f;
     const int64_t channels = g->s.channels, first = p * f.stride - g->g->v->pad[1];
     for (int64_t lane = 0; lane < channels; lane += VW) {
@@ -86,8 +86,8 @@ RO_INLINE void add_pixels(const form f, const target *t, int64_t p) {
     }
 }
 
-RO_INLINE void add_count(const int width, const int stride, const target *t, int64_t p,
-                         int64_t pixels, int edge) {
+RO_INLINE void add_count(const int width, const int stride, const depthwise_weight_target *t,
+                         int64_t p, int64_t pixels, int edge) {
     if (pixels == 1)
         add_pixels((form){width, stride, 1, 1}, t, p);
     else if (pixels == DEPTH_FEW_PIXELS && edge)
@@ -100,7 +100,8 @@ RO_INLINE void add_count(const int width, const int stride, const target *t, int
         add_pixels((form){width, stride, DEPTH_PIXELS, 0}, t, p);
 }
 
-RO_INLINE void add_width(const int stride, const target *t, int64_t p, int64_t pixels, int edge) {
+RO_INLINE void add_width(const int stride, const depthwise_weight_target *t, int64_t p,
+                         int64_t pixels, int edge) {
     switch (t->f->g->v->kernel[1]) {
     case 3: add_count(3, stride, t, p, pixels, edge); break;
     case 5: add_count(5, stride, t, p, pixels, edge); break;
@@ -109,7 +110,7 @@ RO_INLINE void add_width(const int stride, const target *t, int64_t p, int64_t p
 }
 
 /* Adds pixels [p, end) of a line. */
-static void add_line(const target *t, int64_t p, int64_t end) {
+static void add_line(const depthwise_weight_target *t, int64_t p, int64_t end) {
     const ro_conv *v = t->f->g->v;
     for (int64_t pixels; p < end; p += pixels) {
         pixels = end - p >= DEPTH_PIXELS       ? DEPTH_PIXELS
@@ -135,7 +136,7 @@ void RO_NAME(ro_conv_depthwise_sums)(const grouped *f, const float *dy, int64_t 
     const ro_conv *v = f->g->v;
     const int64_t line = k / v->out[1], size = f->s.size * f->s.channels;
     const int64_t image = line / v->out[0] * v->in[0];
-    target t = {.f = f, .dy = dy + line * v->out[1] * v->channels, .sums = sums};
+    depthwise_weight_target t = {.f = f, .dy = dy + line * v->out[1] * v->channels, .sums = sums};
     int64_t at, latest = 0;
     for (int64_t r = 0; r < v->kernel[0]; r++) {
         pixel_at(f->g, 0, line % v->out[0], r, &at);

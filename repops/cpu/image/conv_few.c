@@ -31,7 +31,7 @@ typedef struct {
     const float *ahead;            /* the next line of the image, to prefetch */
     int64_t ahead_step;
     float *out;
-} target;
+} few_target;
 
 /* The distance from a position of the output to its tap in the image. */
 static int64_t offset(const gather *g, int d, int64_t t) {
@@ -60,7 +60,7 @@ RO_INLINE vf kept_value(vf x) {
 }
 
 /* Adds x[c * width + pixel] * b[c * b_row + j * b_col] for some channels c of one tap. */
-RO_INLINE void add_steps(const int n, target *t, const float *x, const float *b, int64_t steps,
+RO_INLINE void add_steps(const int n, few_target *t, const float *x, const float *b, int64_t steps,
                          vf sum[FEW][VECTORS]) {
     const few *f = t->f;
     const float *ahead = t->ahead;
@@ -84,7 +84,7 @@ RO_INLINE void add_steps(const int n, target *t, const float *x, const float *b,
 }
 
 /* Computes pixels [w, w + VECTORS * VW) of a line, or as many as exist. */
-RO_INLINE void filter_pixels(const int n, target *t, int64_t w) {
+RO_INLINE void filter_pixels(const int n, few_target *t, int64_t w) {
     const few *f = t->f;
     const gather *g = f->g;
     const int64_t *kernel = g->v->kernel, count = min_i64(VECTORS * VW, g->out_size[1] - w);
@@ -120,7 +120,7 @@ RO_INLINE void filter_pixels(const int n, target *t, int64_t w) {
     }
 }
 
-static void filter_line(target *t) {
+static void filter_line(few_target *t) {
     const gather *g = t->f->g;
     for (int64_t w = 0; w < g->out_size[1]; w += VECTORS * VW)
         switch (g->n) {
@@ -171,7 +171,7 @@ static void run_lines(void *user, int64_t first, int64_t last, int worker) {
     const gather *g = f->g;
     float *lines = f->workspace + worker * f->workspace_size;
     int64_t kept[MOST_LINES];
-    target t = {.f = f};
+    few_target t = {.f = f};
     t.ahead_step = ceil_div(g->size[1] * g->pixel, g->v->kernel[0] * g->v->kernel[1] * g->depth *
                                                        ceil_div(g->out_size[1], VECTORS * VW));
     for (int64_t i = 0; i < f->lines; i++)

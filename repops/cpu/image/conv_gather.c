@@ -63,7 +63,7 @@ static int64_t share(gather *g, int threads) {
 }
 
 /* The workspace: lists, b, then a part for each thread. */
-static int allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
+static int gather_allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     const int64_t threads = ro_ctx_threads(ctx), spans = g->span_count[0] + g->span_count[1];
     const int64_t lists = spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(block) +
                           threads * g->piece_count * (int64_t)(sizeof(piece) + sizeof(tile_run));
@@ -100,18 +100,18 @@ static void count_spans(gather *g, int split) {
 
 /* Packing finds weights that are not finite. Then spans have to end where taps reach outside, and
  * all runs again. */
-static ro_status run(ro_ctx *ctx, gather *g, int split) {
+static ro_status gather_run(ro_ctx *ctx, gather *g, int split) {
     ro_pool *pool = ro_ctx_pool(ctx);
     const int64_t panels = ceil_div(g->n, NR) * g->v->groups;
     count_spans(g, split);
-    if (!allocate(ctx, g, share(g, ro_ctx_threads(ctx))))
+    if (!gather_allocate(ctx, g, share(g, ro_ctx_threads(ctx))))
         return RO_ERR_MEMORY;
     for (int d = 0; d < 2; d++)
         RO_NAME(ro_conv_spans)(g, d, g->spans[d]);
     const int64_t items = RO_NAME(ro_conv_blocks)(g, g->blocks) * g->across * g->v->groups;
     ro_pool_for(pool, panels, items == 1 ? panels : 1, pack_panels, g);
     if (!g->split && atomic_load(&g->not_finite))
-        return run(ctx, g, 1);
+        return gather_run(ctx, g, 1);
     ro_pool_for(pool, items, 1, run_items, g);
     return RO_OK;
 }
@@ -119,5 +119,5 @@ static ro_status run(ro_ctx *ctx, gather *g, int split) {
 ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g) {
     g->k = g->v->kernel[0] * g->v->kernel[1] * g->depth;
     g->piece_count = g->v->kernel[0] * g->v->kernel[1] * (g->depth / RO_DOT_CHUNK + 2);
-    return run(ctx, g, g->v->batch >= SPLIT_BATCH);
+    return gather_run(ctx, g, g->v->batch >= SPLIT_BATCH);
 }

@@ -59,7 +59,7 @@ typedef struct {
     float *out, *ahead; /* ahead: the next output line */
     int64_t out_step, lanes;
     float total[PIXELS * GROUP_LANES]; /* the sum of the chunks so far, where there are several */
-} target;
+} groups_target;
 
 RO_INLINE void end_chunk(const int pixels, vf sum[PIXELS][VECTORS], float *total, int first) {
     RO_UNROLL
@@ -89,7 +89,7 @@ RO_INLINE void add_terms(const int pixels, const float *x, int64_t x_step, int64
     }
 }
 
-RO_INLINE void filter_pixels(const int pixels, target *t, int64_t p) {
+RO_INLINE void filter_pixels(const int pixels, groups_target *t, int64_t p) {
     vf sum[PIXELS][VECTORS];
     int chunks = 0;
     RO_UNROLL
@@ -118,7 +118,7 @@ RO_INLINE void filter_pixels(const int pixels, target *t, int64_t p) {
     }
 }
 
-static void filter_positions(target *t, int64_t count) {
+static void filter_positions(groups_target *t, int64_t count) {
     for (int64_t p = 0, pixels; p < count; p += pixels) {
         pixels = ceil_div(count - p, ceil_div(count - p, PIXELS));
         switch (pixels) {
@@ -170,7 +170,7 @@ static void filter_blocks(const filters *all, const kept_lines *z, const neighbo
     const grouped *f = z->f;
     const gather *g = f->g;
     stretch list[MOST_STRETCHES];
-    target t = {.stretch = list};
+    groups_target t = {.stretch = list};
     t.stretches = list_stretches(all, z, at->row, list);
     t.x_step = (f->s.mirrored ? -g->step[1] : g->step[1]) * f->s.step, t.x_term = f->s.term;
     t.out_step = g->spread[1] * g->out_pixel;
@@ -248,7 +248,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
 }
 
 /* The workspace: sources, weights, then lines for each thread. */
-static int allocate(ro_ctx *ctx, grouped *f, filters *all) {
+static int groups_allocate(ro_ctx *ctx, grouped *f, filters *all) {
     const int64_t vectors = f->s.blocks * GROUP_VECTORS;
     const int64_t list = round_up(vectors * (int64_t)sizeof(sources), 64);
     const int64_t packed = round_up(f->s.blocks * f->k * GROUP_LANES, 16);
@@ -266,7 +266,7 @@ ro_status RO_NAME(ro_conv_grouped)(ro_ctx *ctx, grouped *f, int clip) {
     const int64_t work = lines * f->g->out_size[1] * f->s.lanes * f->k;
     const int64_t items = work < 2 * CONV_PIECE_WORK ? 1 : 8 * ro_ctx_threads(ctx);
     filters all = {.f = f, .clip = clip};
-    if (!allocate(ctx, f, &all))
+    if (!groups_allocate(ctx, f, &all))
         return RO_ERR_MEMORY;
     RO_NAME(ro_conv_find_sources)(f);
     ro_pool_for(pool, f->s.blocks, items == 1 ? f->s.blocks : 1, pack_blocks, &all);

@@ -186,7 +186,7 @@ static void store_totals(const chunks *c) {
 }
 
 /* The workspace: sources, totals, sums of `most` chunks, then lines for each thread. */
-static int allocate(ro_ctx *ctx, grouped *f, chunks *c, int64_t most) {
+static int groups_weight_allocate(ro_ctx *ctx, grouped *f, chunks *c, int64_t most) {
     const int64_t vectors = f->s.blocks * GROUP_VECTORS;
     const int64_t list = round_up(vectors * (int64_t)sizeof(sources), 64);
     const int64_t floats = (1 + most) * c->size + ro_ctx_threads(ctx) * kept_floats(f);
@@ -207,7 +207,7 @@ ro_status RO_NAME(ro_conv_grouped_weight)(ro_ctx *ctx, grouped *f, weights *w) {
     const int64_t items = w->k * c.size < 2 * CONV_PIECE_WORK ? 1 : 8 * threads;
     c.outside = f->least < 0 || f->most + (v->out[1] - 1) * v->stride[1] >= v->in[1];
     c.in_place = RO_NAME(ro_conv_is_depthwise_weight)(f->g);
-    if (!allocate(ctx, f, &c, most))
+    if (!groups_weight_allocate(ctx, f, &c, most))
         return RO_ERR_MEMORY;
     RO_NAME(ro_conv_find_sources)(f);
     memset(c.totals, 0, (size_t)c.size * sizeof(float));

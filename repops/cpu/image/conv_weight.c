@@ -186,7 +186,7 @@ static void share(weights *g, int threads) {
 }
 
 /* The workspace: for each thread a part, then results of chunks. */
-static int allocate(ro_ctx *ctx, weights *g) {
+static int weight_allocate(ro_ctx *ctx, weights *g) {
     const int64_t threads = ro_ctx_threads(ctx), k = min_i64(CONV_KC, g->k);
     const int64_t chunks = g->depth < g->k ? g->m * g->v.filters * ceil_div(g->k, RO_DOT_CHUNK) : 0;
     g->workspace_size = round_up((g->cols + packed_rows(g)) * k + VW, 16);
@@ -221,7 +221,7 @@ static int taps_pay(const weights *g) {
     return g->v.depth >= TAP_ROWS && all - terms(&g->v) >= all / TAP_ABSENT;
 }
 
-static ro_status run(ro_ctx *ctx, weights *g, int by_tap) {
+static ro_status weight_run(ro_ctx *ctx, weights *g, int by_tap) {
     ro_pool *pool = ro_ctx_pool(ctx);
     const int threads = ro_ctx_threads(ctx);
     const ro_conv *v = &g->v;
@@ -231,7 +231,7 @@ static ro_status run(ro_ctx *ctx, weights *g, int by_tap) {
     g->m = by_tap ? v->depth : area * v->depth;
     g->outside = v->pad[0] > 0 || v->pad[1] > 0;
     share(g, threads);
-    if (!allocate(ctx, g))
+    if (!weight_allocate(ctx, g))
         return RO_ERR_MEMORY;
     const int64_t products = g->down * g->across * v->groups * g->units;
     ro_pool_for(pool, products * ceil_div(g->k, g->depth), 1, run_items, g);
@@ -254,8 +254,8 @@ static ro_status conv2d_dw(const ro_job *job) {
     g.k = v.batch * v.out[0] * v.out[1];
     if (RO_NAME(ro_conv_plan_groups)(&f, &forward, 1))
         return RO_NAME(ro_conv_grouped_weight)(job->ctx, &f, &g);
-    const ro_status status = run(job->ctx, &g, taps_pay(&g));
-    return status == RO_OK && atomic_load(&g.not_finite) ? run(job->ctx, &g, 1) : status;
+    const ro_status status = weight_run(job->ctx, &g, taps_pay(&g));
+    return status == RO_OK && atomic_load(&g.not_finite) ? weight_run(job->ctx, &g, 1) : status;
 }
 
 void RO_NAME(ro_add_conv_weight)(ro_table *table) {

@@ -12,15 +12,15 @@ static int64_t pixels(const ro_call *call) {
 /* A pixel of the output and some of its channels. */
 typedef struct {
     int64_t n, h, w, col, count;
-} place;
+} pool_place;
 
-static place place_of(const ro_job *job, int64_t item) {
+static pool_place pool_place_of(const ro_job *job, int64_t item) {
     const int64_t *d = job->call->output.dim;
-    return (place){item / d[2] / d[1], item / d[2] % d[1], item % d[2], 0, 0};
+    return (pool_place){item / d[2] / d[1], item / d[2] % d[1], item % d[2], 0, 0};
 }
 
 /* The place of channel `col` under tap (i, j) of window p, in x; -1 outside. */
-static int64_t under(const ro_pooling *v, const place *p, int64_t i, int64_t j) {
+static int64_t under(const ro_pooling *v, const pool_place *p, int64_t i, int64_t j) {
     const int64_t h = p->h * v->stride[0] - v->pad[0] + i;
     const int64_t w = p->w * v->stride[1] - v->pad[1] + j;
     const int inside = h >= 0 && h < v->in[0] && w >= 0 && w < v->in[1];
@@ -33,7 +33,7 @@ typedef struct {
     int32_t rank[TILE], tap[TILE];
 } greatest;
 
-static void start(greatest *g, const float *restrict x, int32_t tap, int64_t count) {
+static void pool_start(greatest *g, const float *restrict x, int32_t tap, int64_t count) {
     for (int64_t c = 0; c < count; c++) {
         g->rank[c] = ro_rank(x[c]);
         g->tap[c] = tap;
@@ -48,13 +48,13 @@ static void compare(greatest *g, const float *restrict x, int32_t tap, int64_t c
     }
 }
 
-static void search(const ro_pooling *v, const place *p, const float *x, greatest *g) {
+static void search(const ro_pooling *v, const pool_place *p, const float *x, greatest *g) {
     int started = 0;
     for (int64_t t = 0; t < v->kernel[0] * v->kernel[1]; t++) {
         const int64_t at = under(v, p, t / v->kernel[1], t % v->kernel[1]);
         if (at < 0)
             continue;
-        (started ? compare : start)(g, x + at, (int32_t)t, p->count);
+        (started ? compare : pool_start)(g, x + at, (int32_t)t, p->count);
         started = 1;
     }
 }
@@ -64,7 +64,7 @@ static void max_pool(const ro_job *job, int64_t first, int64_t last) {
     const int index = job->call->op == RO_OP_MAX_POOL2D_INDEX;
     greatest g;
     for (int64_t i = first; i < last; i++) {
-        place p = place_of(job, i);
+        pool_place p = pool_place_of(job, i);
         for (; p.col < v.channels; p.col += TILE) {
             uint32_t *restrict out = (uint32_t *)job->out + i * v.channels + p.col;
             p.count = min_i64(TILE, v.channels - p.col);
@@ -151,7 +151,7 @@ RO_INLINE void add_waiting(sums *s, const term kind) {
 }
 
 /* n: what the sum of elements is divided by. */
-RO_INLINE void finish(sums *s, const term kind, float n, float *restrict out) {
+RO_INLINE void pool_finish(sums *s, const term kind, float n, float *restrict out) {
     if (s->begun) {
         add_waiting(s, kind);
         for (int64_t c = 0; c < s->count; c++) {
@@ -195,7 +195,7 @@ RO_INLINE void taps_inside(const ro_pooling *v, int d, int64_t from, int64_t *fi
     *last = min_i64(v->kernel[d], v->in[d] - from);
 }
 
-static void sum_window(const ro_pooling *v, const place *p, const float *x, sums *s) {
+static void sum_window(const ro_pooling *v, const pool_place *p, const float *x, sums *s) {
     const int64_t h = p->h * v->stride[0] - v->pad[0], w = p->w * v->stride[1] - v->pad[1];
     int64_t i, rows, left, cols;
     taps_inside(v, 0, h, &i, &rows);
@@ -212,14 +212,14 @@ static void avg_pool(const ro_job *job, int64_t first, int64_t last) {
     const ro_pooling v = ro_pooling_of(job->call);
     sums s;
     for (int64_t i = first; i < last; i++) {
-        place p = place_of(job, i);
+        pool_place p = pool_place_of(job, i);
         const float n = (float)ro_pool_count(&v, p.h, p.w);
         for (; p.col < v.channels; p.col += TILE) {
             float *out = (float *)job->out + i * v.channels + p.col;
             p.count = min_i64(TILE, v.channels - p.col);
             start_sums(&s, p.count);
             sum_window(&v, &p, job->in[0], &s);
-            finish(&s, ELEMENT, n, out);
+            pool_finish(&s, ELEMENT, n, out);
         }
     }
 }
@@ -227,8 +227,8 @@ static void avg_pool(const ro_job *job, int64_t first, int64_t last) {
 /* ---- gradients: an item is a pixel of x ---- */
 
 /* The windows that see a pixel, as their taps ascend: every stride-th tap, and a window back. */
-RO_INLINE void sum_windows(const ro_job *job, const ro_pooling *v, const place *p, const term kind,
-                           sums *s) {
+RO_INLINE void sum_windows(const ro_job *job, const ro_pooling *v, const pool_place *p,
+                           const term kind, sums *s) {
     const int64_t h = p->h + v->pad[0], w = p->w + v->pad[1];
     for (int64_t i = h % v->stride[0]; i < v->kernel[0] && i <= h; i += v->stride[0]) {
         int64_t y = (h - i) / v->stride[0], j = w % v->stride[1], x = w / v->stride[1];
@@ -251,13 +251,13 @@ RO_INLINE void pool_grad(const ro_job *job, int64_t first, int64_t last, const t
     const ro_pooling v = ro_pooling_of(job->call);
     sums s;
     for (int64_t i = first; i < last; i++) {
-        place p = place_of(job, i);
+        pool_place p = pool_place_of(job, i);
         for (; p.col < v.channels; p.col += TILE) {
             float *out = (float *)job->out + i * v.channels + p.col;
             p.count = min_i64(TILE, v.channels - p.col);
             start_sums(&s, p.count);
             sum_windows(job, &v, &p, kind, &s);
-            finish(&s, kind, 1.0f, out);
+            pool_finish(&s, kind, 1.0f, out);
         }
     }
 }

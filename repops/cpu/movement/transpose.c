@@ -11,10 +11,10 @@ enum { TILE = 16 };
 typedef struct {
     int ndim;
     int64_t dim[RO_MAX_DIMS], from[RO_MAX_DIMS], to[RO_MAX_DIMS];
-} plan;
+} transpose_plan;
 
 /* Output dimension `dim` with stride `from` joins the one before it if the two are contiguous. */
-static void append(plan *p, int64_t dim, int64_t from) {
+static void append(transpose_plan *p, int64_t dim, int64_t from) {
     const int last = p->ndim - 1;
     if (dim == 1)
         return;
@@ -27,10 +27,10 @@ static void append(plan *p, int64_t dim, int64_t from) {
     p->from[p->ndim++] = from;
 }
 
-static plan plan_of(const ro_call *call) {
+static transpose_plan plan_of(const ro_call *call) {
     const ro_shape *x = &call->input[0];
     int64_t stride[RO_MAX_DIMS];
-    plan p = {0};
+    transpose_plan p = {0};
     stride[x->ndim - 1] = 1;
     for (int i = x->ndim - 1; i > 0; i--)
         stride[i - 1] = stride[i] * x->dim[i];
@@ -49,12 +49,12 @@ static plan plan_of(const ro_call *call) {
 /* An index over the dimensions of a plan that are not in `skip`, the last one fastest, and where
  * its element lies. */
 typedef struct {
-    const plan *p;
+    const transpose_plan *p;
     unsigned skip;
     int64_t index[RO_MAX_DIMS], from, to;
 } walker;
 
-static walker walker_at(const plan *p, unsigned skip, int64_t i) {
+static walker walker_at(const transpose_plan *p, unsigned skip, int64_t i) {
     walker w = {.p = p, .skip = skip};
     for (int d = p->ndim - 1; d >= 0; d--) {
         if (skip >> d & 1)
@@ -68,7 +68,7 @@ static walker walker_at(const plan *p, unsigned skip, int64_t i) {
 }
 
 static void advance(walker *w) {
-    const plan *p = w->p;
+    const transpose_plan *p = w->p;
     for (int d = p->ndim - 1; d >= 0; d--) {
         if (w->skip >> d & 1)
             continue;
@@ -86,7 +86,7 @@ static void advance(walker *w) {
 
 enum { PART = 4096 };
 
-static int64_t parts_of(const plan *p) {
+static int64_t parts_of(const transpose_plan *p) {
     return ceil_div(p->dim[p->ndim - 1], PART);
 }
 
@@ -99,7 +99,7 @@ RO_INLINE void copy_row(char *restrict to, const char *restrict from, size_t byt
     }
 }
 
-static void copy_rows(const ro_job *job, const plan *p, int64_t first, int64_t last) {
+static void copy_rows(const ro_job *job, const transpose_plan *p, int64_t first, int64_t last) {
     const size_t size = ro_dtype_size(job->call->output.dtype);
     const int64_t cols = p->dim[p->ndim - 1], parts = parts_of(p);
     walker w = walker_at(p, 1u << (p->ndim - 1), first / parts);
@@ -121,7 +121,7 @@ static void copy_rows(const ro_job *job, const plan *p, int64_t first, int64_t l
 enum { ROWS = 512, COLS = 64 };
 
 /* The input's last dimension, among those of the output: the matrix is this one and the last. */
-static int turned(const plan *p) {
+static int turned(const transpose_plan *p) {
     int d = 0;
     while (d < p->ndim - 1 && p->from[d] != 1)
         d++;
@@ -134,7 +134,7 @@ typedef struct {
     char *restrict out;
     int64_t from, to, rows, cols;
     int stream; /* whole lines of the output, which no cache will keep */
-} block;
+} transpose_block;
 
 /* Constant sizes make it unrolled code. What the next tile of these columns and rows touches lies
  * too far apart for the processor to guess. */
@@ -155,7 +155,7 @@ RO_INLINE void move_tile(const char *restrict x, int64_t from, char *restrict ou
 }
 
 /* Rows [r, r + rows) and columns [c, c + cols), element by element, along the longer side. */
-RO_INLINE void move_rest(const block *b, int64_t r, int64_t rows, int64_t c, int64_t cols,
+RO_INLINE void move_rest(const transpose_block *b, int64_t r, int64_t rows, int64_t c, int64_t cols,
                          size_t size) {
     const char *x = b->x + (size_t)(c * b->from + r) * size;
     char *out = b->out + (size_t)(r * b->to + c) * size;
@@ -170,7 +170,7 @@ RO_INLINE void move_rest(const block *b, int64_t r, int64_t rows, int64_t c, int
 }
 
 /* Turns a tile of f32 in registers. Only loads and stores touch the elements, so bits are kept. */
-RO_INLINE void turn_tile(const block *b, int64_t r, int64_t c) {
+RO_INLINE void turn_tile(const transpose_block *b, int64_t r, int64_t c) {
     const float *x = (const float *)(const void *)b->x + c * b->from + r;
     float *out = (float *)(void *)b->out + r * b->to + c;
     for (int64_t i = 0; i < TILE; i += VW)
@@ -191,7 +191,7 @@ RO_INLINE void turn_tile(const block *b, int64_t r, int64_t c) {
         }
 }
 
-RO_INLINE void move_block(const block *b, size_t size) {
+RO_INLINE void move_block(const transpose_block *b, size_t size) {
     const int64_t rows = b->rows / TILE * TILE, cols = b->cols / TILE * TILE;
     for (int64_t c = 0; c < cols; c += TILE)
         for (int64_t r = 0; r < rows; r += TILE) {
@@ -206,14 +206,14 @@ RO_INLINE void move_block(const block *b, size_t size) {
 }
 
 /* More than caches hold, and rows begin where cache lines do. */
-static int streams(const ro_job *job, const plan *p, int64_t to) {
+static int streams(const ro_job *job, const transpose_plan *p, int64_t to) {
     int aligned = (uintptr_t)job->out % 64 == 0 && to % 16 == 0;
     for (int d = 0; d < p->ndim - 1; d++)
         aligned &= p->to[d] % 16 == 0;
     return aligned && ro_shape_numel(&job->call->output) >= STREAMED;
 }
 
-static void move_blocks(const ro_job *job, const plan *p, int64_t first, int64_t last) {
+static void move_blocks(const ro_job *job, const transpose_plan *p, int64_t first, int64_t last) {
     const size_t size = ro_dtype_size(job->call->output.dtype);
     const int end = p->ndim - 1, row = turned(p);
     const int64_t across = ceil_div(p->dim[end], COLS), down = ceil_div(p->dim[row], ROWS);
@@ -221,7 +221,7 @@ static void move_blocks(const ro_job *job, const plan *p, int64_t first, int64_t
     for (int64_t i = first; i < last; i++) {
         const int64_t c = i % across * COLS, r = i / across % down * ROWS;
         const walker w = walker_at(p, 1u << end | 1u << row, i / across / down);
-        const block b = {
+        const transpose_block b = {
             (const char *)job->in[0] + (size_t)(w.from + c * p->from[end] + r) * size,
             (char *)job->out + (size_t)(w.to + r * p->to[row] + c) * size,
             p->from[end],
@@ -240,7 +240,7 @@ static void move_blocks(const ro_job *job, const plan *p, int64_t first, int64_t
 }
 
 static int64_t transpose_items(const ro_call *call) {
-    const plan p = plan_of(call);
+    const transpose_plan p = plan_of(call);
     const int end = p.ndim - 1;
     const int64_t rows = ro_shape_numel(&call->output) / p.dim[end];
     if (p.from[end] == 1)
@@ -250,7 +250,7 @@ static int64_t transpose_items(const ro_call *call) {
 }
 
 static void permute(const ro_job *job, int64_t first, int64_t last) {
-    const plan p = plan_of(job->call);
+    const transpose_plan p = plan_of(job->call);
     if (p.from[p.ndim - 1] == 1)
         copy_rows(job, &p, first, last);
     else

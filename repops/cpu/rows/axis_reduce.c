@@ -13,7 +13,7 @@ typedef struct {
     float *out;         /* of the group */
     int64_t rows, cols; /* of the tile */
     int64_t stride;     /* between rows */
-} tile;
+} axis_tile;
 
 static ro_axis axis_of(const ro_call *call) {
     return ro_axis_of(&call->input[0], call->attr[0]);
@@ -28,14 +28,14 @@ static int64_t tiles(const ro_call *call) {
     return a.outer * groups_of(&a) * ceil_div(a.inner, TILE);
 }
 
-static tile tile_of(const ro_job *job, int64_t item) {
+static axis_tile tile_of(const ro_job *job, int64_t item) {
     const ro_axis a = axis_of(job->call);
     const int64_t across = ceil_div(a.inner, TILE), groups = groups_of(&a);
     const int64_t col = item % across * TILE, group = item / across; /* over all of outer */
     const int64_t outer = group / groups, row = group % groups * RO_COLUMN_GROUP;
-    return (tile){(const float *)job->in[0] + (outer * a.n + row) * a.inner + col,
-                  (float *)job->out + group * a.inner + col, min_i64(RO_COLUMN_GROUP, a.n - row),
-                  min_i64(TILE, a.inner - col), a.inner};
+    return (axis_tile){(const float *)job->in[0] + (outer * a.n + row) * a.inner + col,
+                       (float *)job->out + group * a.inner + col,
+                       min_i64(RO_COLUMN_GROUP, a.n - row), min_i64(TILE, a.inner - col), a.inner};
 }
 
 /* The maximum of `rows` rows, `stride` apart, and what was found before. */
@@ -76,7 +76,7 @@ static void store(const float *restrict acc, int64_t count, float *restrict out)
 
 static void sum_axis(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
-        const tile t = tile_of(job, i);
+        const axis_tile t = tile_of(job, i);
         float acc[TILE] = {0};
         add_rows(t.x, t.stride, t.rows, t.cols, acc);
         store(acc, t.cols, t.out);
@@ -85,7 +85,7 @@ static void sum_axis(const ro_job *job, int64_t first, int64_t last) {
 
 static void max_axis(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
-        const tile t = tile_of(job, i);
+        const axis_tile t = tile_of(job, i);
         float acc[TILE];
         for (int64_t c = 0; c < t.cols; c++)
             acc[c] = ro_from_bits(RO_MINUS_INFINITY_BITS);

@@ -8,7 +8,7 @@ typedef struct {
     int64_t group, cols;
     int64_t row, rows;  /* first row and number of rows */
     int64_t col, count; /* first column and number of columns */
-} tile;
+} column_tile;
 
 static int64_t tiles(const ro_call *call) {
     const int64_t cols = call->attr[0];
@@ -16,15 +16,15 @@ static int64_t tiles(const ro_call *call) {
            ceil_div(cols, TILE);
 }
 
-static tile tile_of(const ro_job *job, int64_t item) {
+static column_tile tile_of(const ro_job *job, int64_t item) {
     const int64_t cols = job->call->attr[0], rows = in_numel(job, 0) / cols;
     const int64_t across = ceil_div(cols, TILE), group = item / across;
     const int64_t row = group * RO_COLUMN_GROUP, col = item % across * TILE;
-    return (tile){
+    return (column_tile){
         group, cols, row, min_i64(RO_COLUMN_GROUP, rows - row), col, min_i64(TILE, cols - col)};
 }
 
-static void store_sums(const tile *t, const float *restrict acc, float *restrict out) {
+static void store_sums(const column_tile *t, const float *restrict acc, float *restrict out) {
     out += t->group * t->cols + t->col;
     for (int64_t c = 0; c < t->count; c++)
         out[c] = ro_canon(acc[c]);
@@ -32,7 +32,7 @@ static void store_sums(const tile *t, const float *restrict acc, float *restrict
 
 static void sum_rows(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
-        const tile t = tile_of(job, i);
+        const column_tile t = tile_of(job, i);
         const float *x = (const float *)job->in[0] + t.row * t.cols + t.col;
         float acc[TILE] = {0};
         add_rows(x, t.cols, t.rows, t.count, acc);
@@ -47,7 +47,7 @@ typedef struct {
     int64_t e, count, ahead;
 } run;
 
-static run run_of(const tile *t, int64_t r, int64_t c) {
+static run run_of(const column_tile *t, int64_t r, int64_t c) {
     return (run){(t->row + r) * t->cols + t->col + c, min_i64(COLUMN_RUN, t->count - c),
                  r + 2 < t->rows ? 2 * t->cols : 0};
 }
@@ -68,7 +68,7 @@ static void add_dgamma_row(const float *restrict dy, const float *restrict x, fl
 static void ln_dgamma(const ro_job *job, int64_t first, int64_t last) {
     const float *dy = job->in[0], *x = job->in[1], *mean = job->in[2], *rstd = job->in[3];
     for (int64_t i = first; i < last; i++) {
-        const tile t = tile_of(job, i);
+        const column_tile t = tile_of(job, i);
         float acc[TILE] = {0};
         for (int64_t r = 0; r < t.rows; r++)
             for (int64_t c = 0; c < t.count; c += COLUMN_RUN) {
@@ -90,7 +90,7 @@ static void add_rms_dgamma_row(const float *restrict dy, const float *restrict x
 static void rms_dgamma(const ro_job *job, int64_t first, int64_t last) {
     const float *dy = job->in[0], *x = job->in[1], *rstd = job->in[2];
     for (int64_t i = first; i < last; i++) {
-        const tile t = tile_of(job, i);
+        const column_tile t = tile_of(job, i);
         float acc[TILE] = {0};
         for (int64_t r = 0; r < t.rows; r++)
             for (int64_t c = 0; c < t.count; c += COLUMN_RUN) {

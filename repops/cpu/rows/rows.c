@@ -9,18 +9,18 @@ typedef struct {
     int64_t row, at; /* first element: in its row, */
     int64_t e;       /* and in the input */
     int64_t count;
-} block;
+} row_block;
 
-static block block_of(const ro_job *job, int64_t item) {
+static row_block block_of(const ro_job *job, int64_t item) {
     const int64_t cols = job->call->attr[0], size = job->call->attr[1];
     const int64_t blocks = ro_blocks_of(cols, size), row = item / blocks, at = item % blocks * size;
-    return (block){row, at, row * cols + at, min_i64(size, cols - at)};
+    return (row_block){row, at, row * cols + at, min_i64(size, cols - at)};
 }
 
 static void reduce_sum(const ro_job *job, int64_t first, int64_t last) {
     const float *x = job->in[0];
     for (int64_t i = first; i < last; i++) {
-        const block b = block_of(job, i);
+        const row_block b = block_of(job, i);
         ((float *)job->out)[i] = lane_sum(x + b.e, b.count);
     }
 }
@@ -43,7 +43,7 @@ static void reduce_dot(const ro_job *job, int64_t first, int64_t last) {
     const int64_t period = in_numel(job, 1);
     float copy[RO_REDUCE_BLOCK];
     for (int64_t i = first; i < last; i++) {
-        const block b = block_of(job, i);
+        const row_block b = block_of(job, i);
         const float *q = repeated(y, period, b.e, b.count, copy);
         ((float *)job->out)[i] = lane_dot(a + b.e, q, b.count);
     }
@@ -51,7 +51,7 @@ static void reduce_dot(const ro_job *job, int64_t first, int64_t last) {
 
 static void reduce_sqdev(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
-        const block b = block_of(job, i);
+        const row_block b = block_of(job, i);
         const terms t = {.a = (const float *)job->in[0] + b.e,
                          .mean = ((const float *)job->in[1])[b.row]};
         ((float *)job->out)[i] = lane_reduce(&t, b.count, add_squares, add_square);
@@ -63,7 +63,7 @@ static void reduce_sqdev(const ro_job *job, int64_t first, int64_t last) {
 static void reduce_expsum(const ro_job *job, int64_t first, int64_t last) {
     float t[RO_REDUCE_BLOCK];
     for (int64_t i = first; i < last; i++) {
-        const block b = block_of(job, i);
+        const row_block b = block_of(job, i);
         const constants s = {.a = ((const float *)job->in[1])[b.row]};
         map(exp_minus, s, (const float *)job->in[0] + b.e, b.count, t);
         ((float *)job->out)[i] = lane_sum(t, b.count);
@@ -74,7 +74,7 @@ static void reduce_expsum(const ro_job *job, int64_t first, int64_t last) {
 
 static void reduce_ln_gx(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
-        const block b = block_of(job, i);
+        const row_block b = block_of(job, i);
         const terms t = {(const float *)job->in[0] + b.e, (const float *)job->in[1] + b.at,
                          (const float *)job->in[2] + b.e, ((const float *)job->in[3])[b.row],
                          ((const float *)job->in[4])[b.row]};
@@ -93,7 +93,7 @@ RO_INLINE float add_rms_term(const terms *t, int64_t i, float lane) {
 
 static void reduce_rms_gx(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
-        const block b = block_of(job, i);
+        const row_block b = block_of(job, i);
         const terms t = {(const float *)job->in[0] + b.e, (const float *)job->in[1] + b.at,
                          (const float *)job->in[2] + b.e, 0, ((const float *)job->in[3])[b.row]};
         ((float *)job->out)[i] = lane_reduce(&t, b.count, add_rms_terms, add_rms_term);
@@ -105,7 +105,7 @@ static void reduce_rms_gx(const ro_job *job, int64_t first, int64_t last) {
 static void reduce_max(const ro_job *job, int64_t first, int64_t last) {
     const float *x = job->in[0];
     for (int64_t i = first; i < last; i++) {
-        const block b = block_of(job, i);
+        const row_block b = block_of(job, i);
         ((float *)job->out)[i] = max_of(x + b.e, b.count);
     }
 }
