@@ -26,6 +26,7 @@ typedef struct {
 
 typedef struct {
     workload work;
+    const void *data[1]; /* what exec.data is */
     vd_exec exec;
     vd_state state;
 } trainer;
@@ -56,8 +57,9 @@ static void open_trainer(trainer *t, const arguments *a) {
     open_workload(t, a);
     if (ro_ctx_create(&options, &ro) != RO_OK)
         die(ro_ctx_error(NULL));
-    t->exec = (vd_exec){
-        .program = &t->work.program, .ro = ro, .data = {t->work.data}, .unfused = a->unfused};
+    t->data[0] = t->work.data;
+    t->exec =
+        (vd_exec){.program = &t->work.program, .ro = ro, .data = t->data, .unfused = a->unfused};
     check(vd_exec_init(&t->exec, NULL, &t->state, &err), &err);
     printf("ours    %s, %d threads\n", ro_ctx_backend(ro), ro_ctx_threads(ro));
 }

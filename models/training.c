@@ -388,15 +388,18 @@ static vd_status check(const vd_training *t, vd_err *err) {
     return type->check ? type->check(t, err) : VD_OK;
 }
 
-static void describe_run(const vd_training *t, vd_program *p) {
+static vd_status describe_run(const vd_training *t, vd_program *p, vd_err *err) {
     p->seed = t->seed;
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
-    p->data_count = 1;
+    vd_status status = vd_program_take_data(p, 1, err);
+    if (status != VD_OK)
+        return status;
     snprintf(p->data[0].tensor.name, VD_NAME_SIZE, "%s",
              vd_record_size(&t->model) ? "records" : "tokens");
     p->data[0].tensor.shape = VD_SHAPE(t->data_dtype, t->data_count);
     memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
+    return VD_OK;
 }
 
 /* Who reads the program's bytes refuses more of them. */
@@ -425,7 +428,9 @@ vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err
     status = declare(&t->model, &all, err);
     if (status != VD_OK)
         return status;
-    describe_run(t, out);
+    status = describe_run(t, out, err);
+    if (status != VD_OK)
+        goto out;
     vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
     vd_optimizer_leaves(&init, &t->optimizer, &all);
     add_buffers(&init, &all);
@@ -438,6 +443,7 @@ vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err
         status = check_program(t, out, err);
     vd_builder_free(&init);
     vd_builder_free(&step);
+out:
     free_parameters(&all);
     if (status != VD_OK)
         vd_program_free(out);

@@ -15,7 +15,8 @@ typedef struct {
     const variant *v;
     ro_ctx *ro;
     vd_exec exec;
-    vd_free plain; /* free kernels without a log */
+    const void *data[1]; /* what exec.data is */
+    vd_free plain;       /* free kernels without a log */
     vd_rounded *rounded;
     vd_state state;
     bool started;
@@ -61,10 +62,10 @@ static vd_status open_rounded(trainer *t, int index, vd_err *err) {
 static vd_status open_trainer(trainer *t, const benchmark *b, int index, vd_err *err) {
     const variant *v = &b->variant[index];
     const ro_options options = {.threads = v->threads, .backend = v->isa};
-    *t = (trainer){.b = b, .v = v};
+    *t = (trainer){.b = b, .v = v, .data = {b->work.data}};
     if (ro_ctx_create(&options, &t->ro) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
-    t->exec = (vd_exec){.program = &b->work.program, .ro = t->ro, .data = {b->work.data}};
+    t->exec = (vd_exec){.program = &b->work.program, .ro = t->ro, .data = t->data};
     vd_status status = vd_program_hash(&b->work.program, &t->program, err);
     if (status == VD_OK && v->kind == ORDER_FIXED)
         return vd_exec_place(&t->exec, err);

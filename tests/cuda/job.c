@@ -100,7 +100,8 @@ void job_free(job *j) {
 
 vd_status trainer_create(const job *j, const char *backend, int threads, trainer *out,
                          vd_err *err) {
-    *out = (trainer){.job = j, .exec = {.program = &j->program, .data = {j->data}}};
+    *out = (trainer){.job = j, .data = {j->data}, .exec = {.program = &j->program}};
+    out->exec.data = out->data;
     if (ro_ctx_create(&(ro_options){.backend = backend, .threads = threads}, &out->exec.ro) !=
         RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));

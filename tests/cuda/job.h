@@ -24,6 +24,7 @@ void job_free(job *j);
 
 typedef struct {
     const job *job;
+    const void *data[1]; /* the job's, as `exec` wants it */
     vd_exec exec;
     vd_state state;
 } trainer;

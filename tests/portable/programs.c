@@ -165,7 +165,7 @@ static void print_state(const vd_exec *exec, const vd_hash *program, const vd_st
 
 static void train(const vd_program *p, const vd_hash *program, const dataset *data,
                   const char *fault) {
-    vd_exec exec = {.program = p, .data = {data->bytes}};
+    vd_exec exec = {.program = p, .data = (const void *[]){data->bytes}};
     vd_state state;
     vd_hash commitment;
     CHECK(ro_ctx_create(&(ro_options){.threads = 2}, &exec.ro) == RO_OK, "%s", ro_ctx_error(NULL));

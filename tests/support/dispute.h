@@ -15,7 +15,8 @@
 typedef struct {
     vd_program program;
     vd_hash hash;
-    uint8_t text[600]; /* the data */
+    uint8_t text[600];   /* the data */
+    const void *data[1]; /* it, as vd_exec wants it */
 } test_job;
 
 void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval);

@@ -53,6 +53,7 @@ static vd_hash open_data(test_job *job) {
     vd_hash byte_root, root;
     vd_err err = {0};
     write_text(job);
+    job->data[0] = job->text;
     cr_assert(vd_tensor_hash(&shape, job->text, &byte_root, &root, NULL, &err) == VD_OK);
     return root;
 }
@@ -86,7 +87,8 @@ void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov) {
 void test_job_open_operators(test_job *job, int64_t steps) {
     vd_err err = {0};
     const vd_hash root = open_data(job);
-    job->program = (vd_program){.data_count = 1};
+    job->program = (vd_program){0};
+    cr_assert(vd_program_take_data(&job->program, 1, &err) == VD_OK, "%s", err.text);
     job->program.data[0].tensor = (vd_leaf){"text", {RO_U8, 1, {sizeof job->text}}};
     memcpy(job->program.data[0].root, root.b, sizeof root.b);
     test_operators_program(&job->program, steps);

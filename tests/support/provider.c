@@ -34,7 +34,7 @@ static void open_provider(test_provider *p, const test_job *job, uint8_t name,
                           const vd_fault *fault) {
     const char *temp = getenv("TMPDIR");
     uint8_t seed[32];
-    *p = (test_provider){.exec = {.program = &job->program, .data = {job->text}}};
+    *p = (test_provider){.exec = {.program = &job->program, .data = job->data}};
     open_backend(p, !fault);
     p->exec.ro = p->ro;
     if (fault)

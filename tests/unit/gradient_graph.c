@@ -106,7 +106,7 @@ void build_graph(example *x) {
     vd_program *p = &x->program;
     vd_builder b = vd_builder_of(p, &p->step);
     vd_value value[LEAVES + LAYERS] = {0};
-    p->data_count = (uint32_t)x->c->ids_count;
+    cr_assert(vd_program_take_data(p, (uint32_t)x->c->ids_count, NULL) == VD_OK);
     for (int i = 0; i < x->c->ids_count; i++)
         p->data[i].tensor.shape = x->c->ids[i].shape;
     for (int i = 0; i < x->c->leaf_count; i++)

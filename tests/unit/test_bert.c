@@ -72,7 +72,7 @@ static bool see_node(void *user, uint32_t node, const void *const *input, const 
 
 /* Returns whether every element of the state after the step is a number. */
 static bool run_step(step *s) {
-    vd_exec exec = {.program = &s->program, .data = {s->tokens}, .unfused = true};
+    vd_exec exec = {.program = &s->program, .data = (const void *[]){s->tokens}, .unfused = true};
     const vd_observer observer = {see_node, s};
     vd_state state;
     vd_err err;

@@ -208,7 +208,7 @@ Test(again, that_holds_a_run_of_another_job_is_refused) {
     bench_open(&b);
     second_dir(&b.a, dir);
     test_job_open(&other, VD_MODEL_MLP, 2, 1);
-    vd_exec exec = {.program = &other.program, .ro = b.b.ro, .data = {other.text}};
+    vd_exec exec = {.program = &other.program, .ro = b.b.ro, .data = other.data};
     vd_run_options options = {.exec = &exec, .dir = dir};
     cr_assert(vd_run(&options, &result, &err) == VD_OK, "%s", err.text);
     expect_refusal(&b, "a run of another job");

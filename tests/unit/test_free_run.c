@@ -65,7 +65,7 @@ static vd_hash train(const test_job *job, const ro_profile *profile, ro_free_mod
     cr_assert(ro_ctx_create(NULL, &ro) == RO_OK);
     const vd_free f = {profile, mode, bits, threshold, follow, keep, r};
     const vd_exec exec = {
-        .program = &job->program, .ro = ro, .data = {job->text}, .free = profile ? &f : NULL};
+        .program = &job->program, .ro = ro, .data = job->data, .free = profile ? &f : NULL};
     vd_status status = vd_exec_init(&exec, NULL, &state, &err);
     for (int s = 0; s < STEPS && status == VD_OK; s++)
         status = vd_exec_step(&exec, NULL, &state, NULL, &err);

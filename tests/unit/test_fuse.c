@@ -35,7 +35,7 @@ static void build(const attention_case *c, vd_program *p) {
     const ro_shape kv = VD_SHAPE(RO_F32, 2, c->keys, kv_width);
     const ro_shape table = VD_SHAPE(RO_F32, VOCAB, width);
     vd_value in[3] = {0}, out;
-    p->data_count = 1;
+    cr_assert(vd_program_take_data(p, 1, NULL) == VD_OK);
     p->data[0].tensor.shape = VD_SHAPE(RO_I32, 2, c->rows);
     in[0] = vd_add_leaf(&b, "q", &q);
     for (int i = 1; i < 3 && !c->together; i++)
@@ -79,7 +79,7 @@ static uint32_t groups_of(const vd_program *p) {
 }
 
 static float step(const vd_program *p, ro_ctx *ro, bool unfused, vd_state *state) {
-    vd_exec exec = {.program = p, .ro = ro, .data = {targets}, .unfused = unfused};
+    vd_exec exec = {.program = p, .ro = ro, .data = (const void *[]){targets}, .unfused = unfused};
     vd_err err = {0};
     float loss = 0;
     *state = state_of(p);
@@ -401,7 +401,7 @@ static vd_hash root_of(const test_job *job, bool unfused) {
     cr_assert(mkdtemp(dir));
     cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
     const vd_exec exec = {
-        .program = &job->program, .ro = ro, .data = {job->text}, .unfused = unfused};
+        .program = &job->program, .ro = ro, .data = job->data, .unfused = unfused};
     const vd_run_options options = {.exec = &exec, .dir = dir};
     cr_assert(vd_run(&options, &result, &err) == VD_OK, "%s", err.text);
     ro_ctx_destroy(ro);

@@ -225,13 +225,19 @@ static const rule rules[RO_OP_END] = {
 };
 /* clang-format on */
 
-static vd_builder open_graph(vd_program *p) {
+static vd_builder open_with_data(vd_program *p, uint32_t count, const ro_shape *shape) {
     vd_builder b = vd_builder_of(p, &p->step);
-    p->data_count = 1;
-    p->data[0].tensor.shape = VD_SHAPE(RO_I32, 2, 4);
+    cr_assert(vd_program_take_data(p, count, NULL) == VD_OK);
+    for (uint32_t i = 0; i < count; i++)
+        p->data[i].tensor.shape = shape[i];
     for (int i = 0; i < LEAVES; i++)
         vd_add_leaf(&b, "leaf", &leaf_shape[i]);
     return b;
+}
+
+static vd_builder open_graph(vd_program *p) {
+    const ro_shape ids = VD_SHAPE(RO_I32, 2, 4);
+    return open_with_data(p, 1, &ids);
 }
 
 static bool graph_has(const vd_graph *graph, int op) {
@@ -303,11 +309,7 @@ static const ro_shape frozen_shape[FROZEN] = {
 };
 
 static vd_builder open_frozen(vd_program *p) {
-    vd_builder b = open_graph(p);
-    p->data_count = FROZEN;
-    for (int i = 0; i < FROZEN; i++)
-        p->data[i].tensor.shape = frozen_shape[i];
-    return b;
+    return open_with_data(p, FROZEN, frozen_shape);
 }
 
 /* The nodes of the backward pass, by the ends of their names, must be exactly these. */

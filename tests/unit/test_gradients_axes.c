@@ -86,7 +86,7 @@ typedef struct {
 static void build(example *x, int at) {
     vd_program *p = &x->program;
     vd_builder b = vd_builder_of(p, &p->step);
-    p->data_count = 1;
+    cr_assert(vd_program_take_data(p, 1, NULL) == VD_OK);
     p->data[0].tensor.shape = VD_SHAPE(RO_I32, IDS);
     for (int i = 0; i < cases[at].inputs; i++)
         x->input[i] = vd_add_leaf(&b, "x", &cases[at].shape[i]);

@@ -359,7 +359,7 @@ Test(validation, refusals_say_what_was_wrong) {
         {interval_long, "checkpoint interval 11"},
         {no_leaves, "0 state leaves"},
         {many_leaves, "65537 state leaves"},
-        {many_data, "17 data tensors"},
+        {many_data, "65537 data tensors"},
         {many_nodes, "1048577 nodes"},
         {no_nodes, "init graph: 0 nodes"},
         {leaf_empty, "state leaf 1"},

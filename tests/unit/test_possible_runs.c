@@ -56,7 +56,7 @@ static looked train(const test_job *job, const ro_profile *profile, int bits) {
                        .ran = ran,
                        .user = &l,
                        .keep_inputs = true};
-    const vd_exec exec = {.program = &job->program, .ro = ro, .data = {job->text}, .free = &f};
+    const vd_exec exec = {.program = &job->program, .ro = ro, .data = job->data, .free = &f};
     vd_status status = vd_exec_init(&exec, NULL, &state, &err);
     for (int s = 0; s < STEPS && status == VD_OK; s++)
         status = vd_exec_step(&exec, NULL, &state, NULL, &err);

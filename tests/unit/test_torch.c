@@ -32,6 +32,7 @@ typedef struct {
     vd_exec exec;
     vd_state state;
     uint8_t tokens[TOKENS];
+    const void *data[1]; /* they */
     uint32_t parameters;
 } model;
 
@@ -93,7 +94,8 @@ static void open_model(model *m, vd_model_kind kind, int64_t micro_batches) {
         m->tokens[i] = (uint8_t)(mix(TOKENS_TENSOR * 1000003u + i) % limit);
     set_state(m, layout);
     fclose(layout);
-    m->exec = (vd_exec){.program = &m->program, .data = {m->tokens}};
+    m->data[0] = m->tokens;
+    m->exec = (vd_exec){.program = &m->program, .data = m->data};
     cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &m->exec.ro) == RO_OK);
 }
 

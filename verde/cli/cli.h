@@ -64,7 +64,8 @@ bool vd_parse_number(const char *name, const char *text, long lo, long hi, long 
 typedef struct {
     vd_job job; /* only from a job file */
     vd_dataset data;
-    vd_buf stored; /* data of a run directory */
+    vd_buf stored;         /* data of a run directory */
+    const void *tensor[1]; /* what exec.data is */
     vd_program program;
     ro_ctx *ro;
     vd_exec exec;

@@ -199,8 +199,7 @@ static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
     char dir[1024];
     vd_again *again;
     p->second.exec = p->loaded.exec;
-    memset(p->second.exec.placed, 0,
-           sizeof p->second.exec.placed); /* they are the first context's */
+    p->second.exec.placed = NULL; /* they are the first context's */
     vd_status status = vd_load_backend(&p->second, &a->common, err);
     snprintf(dir, sizeof dir, "%s/again", a->dir);
     if (status == VD_OK)

@@ -100,7 +100,8 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
     if (status == VD_OK)
         status = vd_job_program(&out->job, &out->program, err);
     out->exec.program = &out->program;
-    out->exec.data[0] = out->data.tensor.data;
+    out->tensor[0] = out->data.tensor.data;
+    out->exec.data = out->tensor;
     return status;
 }
 
@@ -133,7 +134,8 @@ vd_status vd_load_data(const char *dir, vd_loaded *out, vd_err *err) {
     }
     if (status == VD_OK && memcmp(commitment.b, out->program.data[0].root, VD_HASH_SIZE) != 0)
         status = vd_fail(err, VD_ERR_PEER, "%s: not the data of the program beside it", path);
-    out->exec.data[0] = out->stored.data;
+    out->tensor[0] = out->stored.data;
+    out->exec.data = out->tensor;
     return status;
 }
 

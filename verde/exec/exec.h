@@ -104,8 +104,12 @@ typedef struct {
 typedef struct {
     const vd_program *program;
     ro_ctx *ro;
-    const void *data[VD_DATA_MAX]; /* borrowed, in host memory */
-    void *placed[VD_DATA_MAX];     /* copies where `ro` computes (vd_exec_place); NULL: `data` */
+    /* One for each of the program's data tensors, in host memory; list and tensors are borrowed.
+     * May be NULL where nothing is run. */
+    const void *const *data;
+    /* Their copies where `ro` computes, or NULL: made by vd_exec_place, freed by vd_exec_drop. Who
+     * copies a vd_exec for another context sets this to NULL. */
+    void **placed;
     vd_fault fault;
     bool unfused;        /* run node by node even where a fused function gives the same bytes */
     const vd_free *free; /* NULL: every node as SPEC.md's orders say */

@@ -49,7 +49,7 @@ static vd_status bind_sources(execution *x, const vd_state *state, vd_err *err) 
     for (uint32_t i = 0; i < states; i++)
         x->value[i] = state->tensor[i];
     for (uint32_t i = 0; i < x->program->data_count; i++)
-        x->value[states + i] = exec->placed[i] ? exec->placed[i] : (void *)(uintptr_t)exec->data[i];
+        x->value[states + i] = exec->placed ? exec->placed[i] : (void *)(uintptr_t)exec->data[i];
     x->step_word = x->step < 0 ? 0 : (int32_t)x->step;
     x->value[x->sources - 1] = &x->step_word;
     if (!x->memory)

@@ -18,21 +18,25 @@ static vd_status place(ro_ctx *memory, const void *host, size_t size, void **out
 
 vd_status vd_exec_place(vd_exec *exec, vd_err *err) {
     ro_ctx *memory = vd_exec_memory(exec);
+    const vd_program *p = exec->program;
     vd_status status = VD_OK;
-    for (uint32_t i = 0; memory && status == VD_OK && i < exec->program->data_count; i++)
-        if (exec->data[i] && !exec->placed[i])
-            status =
-                place(memory, exec->data[i], vd_shape_bytes(&exec->program->data[i].tensor.shape),
-                      &exec->placed[i], err);
+    if (!memory || !exec->data || exec->placed)
+        return VD_OK;
+    exec->placed = calloc((size_t)p->data_count + 1, sizeof *exec->placed);
+    if (!exec->placed)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; status == VD_OK && i < p->data_count; i++)
+        status = place(memory, exec->data[i], vd_shape_bytes(&p->data[i].tensor.shape),
+                       &exec->placed[i], err);
     return status;
 }
 
 void vd_exec_drop(vd_exec *exec) {
-    for (uint32_t i = 0; i < VD_DATA_MAX; i++) {
+    for (uint32_t i = 0; exec->placed && i < exec->program->data_count; i++)
         if (exec->placed[i])
             vd_memory_free(exec->ro, exec->placed[i]);
-        exec->placed[i] = NULL;
-    }
+    free(exec->placed);
+    exec->placed = NULL;
 }
 
 vd_status vd_state_place(const vd_exec *exec, vd_state *state, vd_err *err) {

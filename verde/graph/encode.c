@@ -172,19 +172,29 @@ static bool get_header(vd_cursor *in, vd_program *p) {
     return !in->failed;
 }
 
-static bool get_layout(vd_cursor *in, vd_program *p) {
-    p->data_count = vd_get_u32(in);
-    if (p->data_count > VD_DATA_MAX)
+/* The fewest bytes of a leaf: an empty name, a shape of one dimension. */
+enum { LEAF_BYTES = 2 + 2 + 8 };
+
+/* Counts beyond the input are refused before allocation. */
+static bool get_data(vd_cursor *in, vd_program *p) {
+    const uint32_t count = vd_get_u32(in);
+    if (in->failed || count > VD_DATA_MAX ||
+        count > (in->size - in->at) / (LEAF_BYTES + sizeof p->data->root) ||
+        vd_program_take_data(p, count, NULL) != VD_OK)
         return false;
-    for (uint32_t i = 0; i < p->data_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         get_leaf(in, &p->data[i].tensor);
         const uint8_t *root = vd_get(in, sizeof p->data[i].root);
         if (!root)
             return false;
         memcpy(p->data[i].root, root, sizeof p->data[i].root);
     }
+    return !in->failed;
+}
+
+static bool get_layout(vd_cursor *in, vd_program *p) {
     uint32_t leaves = vd_get_u32(in);
-    if (in->failed || leaves > VD_LEAVES_MAX)
+    if (in->failed || leaves > VD_LEAVES_MAX || leaves > (in->size - in->at) / LEAF_BYTES)
         return false;
     p->leaf = calloc(leaves + 1, sizeof *p->leaf);
     if (!p->leaf)
@@ -200,7 +210,7 @@ vd_status vd_program_decode(const void *bytes, size_t size, vd_program *out, vd_
     if (size > VD_PROGRAM_BYTES_MAX)
         return vd_fail(err, VD_ERR_PEER, "program: %zu bytes, expected at most %d", size,
                        VD_PROGRAM_BYTES_MAX);
-    if (!get_header(&in, out) || !get_layout(&in, out) ||
+    if (!get_header(&in, out) || !get_data(&in, out) || !get_layout(&in, out) ||
         !get_graph(&in, out->leaf_count, &out->init) ||
         !get_graph(&in, out->leaf_count, &out->step) ||
         (in.at < in.size && !get_rounding(&in, &out->rounding)) || !vd_cursor_done(&in)) {

@@ -13,7 +13,14 @@ void vd_program_free(vd_program *program) {
     graph_free(&program->init);
     graph_free(&program->step);
     free(program->leaf);
+    free(program->data);
     *program = (vd_program){0};
+}
+
+vd_status vd_program_take_data(vd_program *program, uint32_t count, vd_err *err) {
+    program->data = calloc((size_t)count + 1, sizeof *program->data);
+    program->data_count = program->data ? count : 0;
+    return program->data ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
 uint32_t vd_state_sources(const vd_program *program, const vd_graph *graph) {

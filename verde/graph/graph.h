@@ -14,7 +14,7 @@ enum {
     VD_NAME_SIZE = 64, /* with the final NUL */
     VD_NODES_MAX = 1 << 20,
     VD_LEAVES_MAX = 1 << 16,
-    VD_DATA_MAX = 16,
+    VD_DATA_MAX = 1 << 16,
     VD_EDGES_MAX = 1 << 22, /* all inputs of all nodes */
     VD_PROGRAM_BYTES_MAX = 64 << 20,
 };
@@ -45,6 +45,12 @@ typedef struct {
     uint32_t loss;    /* value to report, or UINT32_MAX */
 } vd_graph;
 
+/* A data tensor: what the run reads besides its state. */
+typedef struct {
+    vd_leaf tensor;
+    uint8_t root[32]; /* tensor commitment */
+} vd_data;
+
 /* How free nodes are rounded, and logged, in a run that is not in fixed order (SPEC 14). */
 typedef struct {
     int32_t bits;                /* 16..32; 0: the program is run in fixed order */
@@ -55,10 +61,7 @@ typedef struct {
 typedef struct {
     vd_leaf *leaf; /* the state's layout */
     uint32_t leaf_count;
-    struct vd_data {
-        vd_leaf tensor;
-        uint8_t root[32]; /* tensor commitment */
-    } data[VD_DATA_MAX];
+    vd_data *data;
     uint32_t data_count;
     vd_graph init; /* its values: sources without state (data, step), then nodes */
     vd_graph step;
@@ -69,6 +72,8 @@ typedef struct {
 } vd_program;
 
 void vd_program_free(vd_program *program);
+/* Makes room for `count` data tensors, all zeros, in a program that has none. */
+VD_MUST_USE vd_status vd_program_take_data(vd_program *program, uint32_t count, vd_err *err);
 
 /* Values: which is what. `init` says which graph. */
 uint32_t vd_source_count(const vd_program *program, const vd_graph *graph);
