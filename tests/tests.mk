@@ -12,6 +12,13 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(test_support) $(tools_obj) $(BUI
 	$(Q)$(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
 # The symbol map hides the front's own functions.
 $(BUILD)/tests/test_blas: $(blas_obj)
+# The typed call of each operator, from the table.
+$(BUILD)/gen/typed_cases.h: repops/tools/typed.c repops/src/operators.def
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -I. $< -o $(BUILD)/gen/typed
+	@$(BUILD)/gen/typed cases > $@
+$(BUILD)/obj/tests/unit/test_typed.o: $(BUILD)/gen/typed_cases.h
+$(BUILD)/obj/tests/unit/test_typed.o: private BASE += -I$(BUILD)/gen
 $(BUILD)/tests/test_gradients: $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard tests/unit/gradient_*.c))
 $(BUILD)/tests/planted_%: $(BUILD)/obj/tests/planted/%.o
 	@mkdir -p $(@D)

@@ -1,13 +1,17 @@
 #!/bin/sh
-# repops/operators.h and the table of SPEC.md section 15 say what repops/src/operators.def says. With --write (`make operators`)
-# they are made so.
+# repops/operators.h, the typed calls (repops/typed.h, repops/src/typed_ops.c) and the table of SPEC.md section 15 say what
+# repops/src/operators.def says. With --write (`make operators`) they are made so.
 set -eu
-header=repops/include/repops/operators.h spec=repops/SPEC.md
+spec=repops/SPEC.md
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
-# shellcheck disable=SC2086
-${CC:-cc} -std=c11 -I. repops/tools/operators.c -o "$temp/operators"
-"$temp/operators" header > "$temp/header"
+for tool in operators typed; do
+    # shellcheck disable=SC2086
+    ${CC:-cc} -std=c11 -I. repops/tools/$tool.c -o "$temp/$tool"
+done
+"$temp/operators" header > "$temp/operators.h"
+"$temp/typed" header > "$temp/typed.h"
+"$temp/typed" source > "$temp/typed_ops.c"
 for mark in '<!-- operators -->' '<!-- /operators -->'; do
     [ "$(grep -cFx "$mark" $spec)" = 1 ] || { echo "$spec: expected one line \"$mark\""; exit 1; }
 done
@@ -15,15 +19,15 @@ done
     sed '/^<!-- operators -->$/q' $spec
     "$temp/operators" table
     sed -n '/^<!-- \/operators -->$/,$p' $spec
-} > "$temp/spec"
-if [ "${1:-}" = --write ]; then
-    cmp -s "$temp/header" $header || cp "$temp/header" $header
-    cmp -s "$temp/spec" $spec || cp "$temp/spec" $spec
-    exit 0
-fi
-if ! diff $header "$temp/header" > "$temp/diff" || ! diff $spec "$temp/spec" > "$temp/diff"; then
-    head -n 10 "$temp/diff"
-    echo "repops/src/operators.def says something else: make operators"
-    exit 1
-fi
-echo "the operators' header and table are as operators.def says"
+} > "$temp/SPEC.md"
+for file in repops/include/repops/operators.h repops/include/repops/typed.h repops/src/typed_ops.c $spec; do
+    made=$temp/$(basename $file)
+    if [ "${1:-}" = --write ]; then
+        cmp -s "$made" $file || cp "$made" $file
+    elif ! diff $file "$made" > "$temp/diff" 2>&1; then
+        head -n 10 "$temp/diff"
+        echo "$file: repops/src/operators.def says something else: make operators"
+        exit 1
+    fi
+done
+[ "${1:-}" = --write ] || echo "the operators' headers, calls and table are as operators.def says"
