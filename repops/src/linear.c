@@ -1,16 +1,11 @@
 /* ro_linear: checks. */
 #include "repops/src/backend.h"
 #include "repops/src/fpenv.h"
-#include "repops/src/operands.h"
-
-/* 0 if a matrix of `rows` by `cols` is too large. */
-static int fits(int64_t rows, int64_t cols) {
-    return rows >= 0 && cols >= 0 && rows <= RO_MAX_NUMEL && cols <= RO_MAX_NUMEL &&
-           (cols == 0 || rows <= RO_MAX_NUMEL / cols);
-}
+#include "repops/src/layers.h"
 
 static ro_status check_layer(ro_ctx *ctx, const ro_linear_layer *l, const float *z) {
-    if (!fits(l->rows, l->in) || !fits(l->in, l->out) || !fits(l->rows, l->out))
+    if (!ro_matrix_fits(l->rows, l->in) || !ro_matrix_fits(l->in, l->out) ||
+        !ro_matrix_fits(l->rows, l->out))
         return ro_fail(ctx, RO_ERR_ARG,
                        "linear: rows * in, in * out and rows * out must be 0..2^40, got %lld rows, "
                        "%lld in, %lld out",

@@ -111,6 +111,13 @@ expect "$work/user_so"
 expect "$work/user_static"
 expect "$work/loader" "$lib"
 
+# The first program of docs/linking.md.
+sed -n '/^```c$/,/^```$/{/^```/!p}' docs/linking.md > "$work/first.c"
+# shellcheck disable=SC2086
+$cc -std=c11 $strict $flags "$work/first.c" $libs -o "$work/first" || fail "the program of docs/linking.md"
+[ "$("$work/first")" = "[64, 256]" ] || fail "the program of docs/linking.md prints something else"
+passed
+
 cxx=${CXX:-c++}
 for header in "$prefix"/include/repops/*.h; do # each by itself
     echo "#include <repops/${header##*/}>" > "$work/header.c"

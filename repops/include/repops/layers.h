@@ -1,0 +1,72 @@
+/* Pieces of layers in one call each: sums of any length, the gradients of linear layers, RMS norm.
+ * They run the operators that SPEC.md names one after another, on the processor and on a device,
+ * and give their bytes. What fused.h has needs less memory traffic; these save the author of a
+ * trainer the levels of a sum and the temporary tensors.
+ *
+ * All tensors are dense and row-major, f32, in memory where the context computes, borrowed for the
+ * call. None may be NULL unless its comment says so or it has no elements, and outputs overlap
+ * nothing unless a comment says so: RO_ERR_ARG. Errors have a sentence in ro_ctx_error; outputs
+ * are undefined then. Temporary memory is the context's, and is given back before a call returns.
+ */
+#ifndef REPOPS_LAYERS_H
+#define REPOPS_LAYERS_H
+
+#include "repops/fused.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where a gradient goes. */
+typedef struct {
+    float *data; /* NULL: not wanted */
+    /* Not 0: the gradient is added to what is there, as operator `add` does, so that gradients of
+     * several uses or several batches are summed in the order of the calls. 0: it is written. */
+    int add;
+} ro_gradient;
+
+/* ---- sums, SPEC 3.2 and 3.3: all levels ---- */
+
+/* y[r] = x[r, 0] + x[r, 1] + ...: R in blocks of 1024, of these again while there are several: the
+ * bytes of reduce_sum. x: [rows, cols]; y: [rows]. One row: the sum of everything. */
+RO_API RO_MUST_USE ro_status ro_sum(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,
+                                    float *y);
+
+/* y[c] = x[0, c] + x[1, c] + ...: K in groups of 64 rows, of these again while there are several:
+ * the bytes of sum_rows. x: [rows, cols]; y: [cols]. The gradient of a bias. */
+RO_API RO_MUST_USE ro_status ro_sum_rows(ro_ctx *ctx, int64_t rows, int64_t cols, const float *x,
+                                         ro_gradient y);
+
+/* ---- linear layers, SPEC 3.1 ---- */
+
+/* Gradients of x, w and bias of ro_linear from that of y, dy. With an activation, z is what
+ * ro_linear gave, and dz the bytes of relu_grad, gelu_grad, gelu_erf_grad or silu_grad of z and dy;
+ * without one z must be NULL, and dz is dy. dx = dz w^T and dw = x^T dz, or dw = dz^T x if w is
+ * transposed: the bytes of matmul in chunks of 256. db is ro_sum_rows of dz.
+ *
+ * x, dx: [rows, in]; w, dw: as the layer has it; z, dy: [rows, out]; db: [out]. x may be NULL if dw
+ * is not wanted, and w if dx is not. Temporary memory: dz, if there is an activation. */
+RO_API RO_MUST_USE ro_status ro_linear_backward(ro_ctx *ctx, const ro_linear_layer *layer,
+                                                const float *x, const float *w, const float *z,
+                                                const float *dy, ro_gradient dx, ro_gradient dw,
+                                                ro_gradient db);
+
+/* ---- RMS norm, SPEC 7.3 ---- */
+
+/* The bytes of reduce_dot(x, x) with its levels, ln_rstd and rmsnorm. x, y: [rows, cols], cols at
+ * most RO_ROW_COLS_MAX; gamma: [cols]; rstd: [rows], which backward reads, NaN without columns. y
+ * may be x. */
+RO_API RO_MUST_USE ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps,
+                                         const float *x, const float *gamma, float *y, float *rstd);
+
+/* Gradients from dy, that of y; rstd as forward left it: the bytes of reduce_rms_gx with its levels
+ * and rms_dx; of rms_dgamma with its levels. dx may be dy or x where it is not added. */
+RO_API RO_MUST_USE ro_status ro_rms_norm_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
+                                                  const float *x, const float *gamma,
+                                                  const float *rstd, const float *dy,
+                                                  ro_gradient dx, ro_gradient dgamma);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
