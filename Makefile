@@ -47,7 +47,7 @@ ro_core_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out repops/src/free_kern
                $(foreach isa,$(ISAS),$(ro_cpu:repops/cpu/%.c=$(call cpu_build,$(isa))/obj/repops/cpu/$(isa)/%.o))
 ro_obj := $(ro_core_obj) $(BUILD)/obj/repops/src/free_kernels.o \
           $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o)))
-vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
+vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/weights/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
           verde/net/*.c verde/job/*.c models/*.c)
 cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)

@@ -1,0 +1,108 @@
+"""Folders of models as transformers and safetensors write them, and the manifests they must give.
+
+python3 weights.py           writes the folders beside this file
+python3 weights.py check DIR  loads what `verde export` wrote with safetensors, and prints each tensor's SHA-256
+"""
+import base64
+import hashlib
+import json
+import os
+import sys
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import _TYPES, load_file, save_file
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+COMMITTED = {"F32": (1, 4), "I32": (2, 4), "U8": (3, 1), "U16": (4, 2), "BF16": (5, 2), "F16": (6, 2)}
+
+
+def sha(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def root(leaves):
+    """RFC 6962 over hashes of leaves."""
+    if len(leaves) == 1:
+        return leaves[0]
+    half = 1 << ((len(leaves) - 1).bit_length() - 1)
+    return sha(b"\1", root(leaves[:half]), root(leaves[half:]))
+
+
+def commitment(dtype, shape, data):
+    """PROTOCOL.md 2.3; a type that verde has not, as bytes."""
+    number = COMMITTED.get(dtype, (3, 1))[0]
+    dims = (shape or [1]) if dtype in COMMITTED else [len(data)]
+    tree = root([sha(b"\0", data[i:i + 1024]) for i in range(0, len(data), 1024)])
+    head = b"".join([number.to_bytes(4, "little"), len(dims).to_bytes(4, "little")] +
+                    [d.to_bytes(8, "little") for d in dims])
+    return sha(b"verde/tensor/1\0", head, tree).hex()
+
+
+def tensors_of(path):
+    """Name, dtype, shape and bytes of each tensor of a file, read by hand."""
+    with open(path, "rb") as f:
+        size = int.from_bytes(f.read(8), "little")
+        header = json.loads(f.read(size))
+        data = f.read()
+    for name, info in header.items():
+        if name != "__metadata__":
+            begin, end = info["data_offsets"]
+            yield name, info["dtype"], info["shape"], data[begin:end]
+
+
+def manifest(folder):
+    lines = []
+    for file in sorted(os.listdir(folder)):
+        if file.endswith(".safetensors"):
+            for name, dtype, shape, data in tensors_of(os.path.join(folder, file)):
+                dims = ",".join(str(d) for d in shape)
+                lines.append(f"{name} {dtype} [{dims}] {commitment(dtype, shape, data)}\n")
+    config = os.path.join(folder, "config.json")
+    text = base64.b64encode(open(config, "rb").read()).decode() if os.path.exists(config) else "-"
+    return f"verde manifest 1\nconfig {text}\ntensors {len(lines)}\n" + "".join(sorted(lines))
+
+
+def write_models():
+    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+    torch.manual_seed(1)
+    gpt2 = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=16, n_embd=16, n_layer=2, n_head=2))
+    gpt2.save_pretrained(os.path.join(HERE, "gpt2"))
+    llama = LlamaForCausalLM(LlamaConfig(
+        vocab_size=64, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=32)).to(torch.bfloat16)
+    llama.save_pretrained(os.path.join(HERE, "llama"), max_shard_size="6KB")
+
+
+def write_types():
+    """A tensor of every type that torch and safetensors share, scalars, and batch norm's counter."""
+    os.makedirs(os.path.join(HERE, "types"), exist_ok=True)
+    made = {}
+    for i, (name, dtype) in enumerate(_TYPES.items()):
+        if name not in ("F8_E8M0", "F4"):
+            raw = torch.arange(6 * dtype.itemsize, dtype=torch.int64).mul(37 + i).remainder(2 if name == "BOOL" else 256)
+            made["t." + name] = raw.to(torch.uint8).view(dtype).reshape(1, 2, 3)
+    made["bn.num_batches_tracked"] = torch.tensor(7)
+    made["scale"] = torch.tensor(0.5)
+    save_file(made, os.path.join(HERE, "types", "model.safetensors"), {"format": "pt"})
+
+
+def check(folder):
+    for file in sorted(os.listdir(folder)):
+        if file.endswith(".safetensors"):
+            path = os.path.join(folder, file)
+            with safe_open(path, "pt") as f:
+                assert f.metadata()["format"] == "pt"
+            for name, t in sorted(load_file(path).items()):
+                print(name, t.dtype, list(t.shape), hashlib.sha256(t.contiguous().view(-1).view(torch.uint8).numpy().tobytes()).hexdigest())
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["check"]:
+        check(sys.argv[2])
+    else:
+        write_models()
+        write_types()
+        for model in ("gpt2", "llama", "types"):
+            with open(os.path.join(HERE, model + ".manifest"), "w") as f:
+                f.write(manifest(os.path.join(HERE, model)))

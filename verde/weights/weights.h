@@ -1,0 +1,206 @@
+/* Models that were trained elsewhere: folders of Hugging Face, with config.json and safetensors
+ * files (https://github.com/huggingface/safetensors#format). Their tensors are mapped, never
+ * copied; nothing in them is ever executed.
+ *
+ * VD_ERR_USAGE: a file is not what it must be; VD_ERR_PEER: files and manifest do not fit together.
+ * The sentence names the file, the tensor and what was expected. */
+#ifndef VD_WEIGHTS_H
+#define VD_WEIGHTS_H
+
+#include "verde/commit/commit.h"
+
+enum {
+    VD_WEIGHTS_HEADER_MAX = 100 * 1000 * 1000, /* bytes of a file's header, as the format has it */
+    VD_WEIGHTS_INDEX_MAX = 32 << 20,           /* bytes of model.safetensors.index.json */
+    VD_WEIGHTS_CONFIG_MAX = 1 << 20,           /* bytes of config.json */
+    VD_WEIGHTS_MAX = 1 << 16,                  /* tensors of a folder */
+    VD_WEIGHTS_FILES_MAX = 1024,
+    VD_WEIGHT_NAME_SIZE = 256, /* with the final NUL */
+    VD_MANIFEST_BYTES_MAX = 64 << 20,
+};
+
+/* ---- what a tensor is ---- */
+
+/* Element types, in the order by which safetensors sorts the tensors of a file (downwards). */
+typedef enum {
+    VD_WEIGHT_BOOL,
+    VD_WEIGHT_U8,
+    VD_WEIGHT_I8,
+    VD_WEIGHT_F8_E5M2,
+    VD_WEIGHT_F8_E4M3,
+    VD_WEIGHT_F8_E4M3FNUZ,
+    VD_WEIGHT_F8_E5M2FNUZ,
+    VD_WEIGHT_I16,
+    VD_WEIGHT_U16,
+    VD_WEIGHT_F16,
+    VD_WEIGHT_BF16,
+    VD_WEIGHT_I32,
+    VD_WEIGHT_U32,
+    VD_WEIGHT_F32,
+    VD_WEIGHT_C64,
+    VD_WEIGHT_F64,
+    VD_WEIGHT_I64,
+    VD_WEIGHT_U64,
+    VD_WEIGHT_TYPES
+} vd_weight_type;
+
+const char *vd_weight_type_name(vd_weight_type type); /* "BF16", as in a file */
+size_t vd_weight_type_size(vd_weight_type type);      /* bytes of an element */
+bool vd_weight_type_of(const char *name, vd_weight_type *out);
+
+/* Name, type and shape, as a file has them. */
+typedef struct {
+    char name[VD_WEIGHT_NAME_SIZE]; /* printable ASCII without space, quote and backslash */
+    vd_weight_type type;
+    int32_t ndim; /* 0..RO_MAX_DIMS; 0: one element */
+    int64_t dim[RO_MAX_DIMS];
+} vd_weight_form;
+
+/* Bytes; 0: it has no elements, or more than RO_MAX_NUMEL. */
+uint64_t vd_weight_bytes(const vd_weight_form *form);
+/* What is committed to (PROTOCOL.md section 2.3): the tensor itself, with one dimension of 1 for
+ * none; its bytes, as u8, if repops has no such type. */
+ro_shape vd_weight_shape(const vd_weight_form *form);
+bool vd_weight_form_equal(const vd_weight_form *a, const vd_weight_form *b);
+/* "BF16 [768,3072]". text: VD_WEIGHT_FORM_TEXT bytes. */
+enum { VD_WEIGHT_FORM_TEXT = 128 };
+void vd_weight_form_text(const vd_weight_form *form, char text[VD_WEIGHT_FORM_TEXT]);
+
+/* ---- a folder ---- */
+
+typedef struct {
+    vd_weight_form form;
+    ro_shape shape;    /* vd_weight_shape */
+    const void *data;  /* in this machine's order; aligned to an element, not more */
+    uint64_t at, size; /* where its bytes lie in the file */
+    uint32_t file;
+} vd_weight;
+
+typedef struct {
+    char path[1024];
+    int fd;
+    uint64_t size;
+    void *map;
+} vd_weight_file;
+
+typedef struct {
+    vd_weight *tensor; /* by name, ascending as strcmp; owned */
+    uint32_t count;
+    vd_weight_file *file; /* owned */
+    uint32_t file_count;
+    vd_buf config; /* bytes of config.json */
+    bool has_config;
+} vd_weights;
+
+/* Opens a folder: model.safetensors, or the shards that model.safetensors.index.json names, and
+ * config.json if it is there; or one safetensors file. Headers are read and checked whole; the
+ * tensors are mapped. A file that becomes shorter meanwhile ends the process (SIGBUS). */
+VD_MUST_USE vd_status vd_weights_open(const char *path, vd_weights *out, vd_err *err);
+void vd_weights_close(vd_weights *weights);
+/* NULL: there is none. */
+const vd_weight *vd_weights_find(const vd_weights *weights, const char *name);
+
+/* For tests: the tensors of one file's bytes, of which only the header is looked at. `name` stands
+ * for the file in errors. Appends to `out`. */
+VD_MUST_USE vd_status vd_weights_header(const void *bytes, uint64_t size, const char *name,
+                                        vd_weights *out, vd_err *err);
+
+/* ---- commitments ---- */
+
+typedef struct {
+    ro_ctx *ro; /* whose threads hash */
+    /* After each piece; may be NULL. Bytes of all tensors. */
+    void (*progress)(void *user, uint64_t done, uint64_t total);
+    void *user;
+} vd_weights_hashing;
+
+/* Each tensor's commitment; room for weights->count. Files are read, never held in memory. */
+VD_MUST_USE vd_status vd_weights_hash(const vd_weights *weights, const vd_weights_hashing *how,
+                                      vd_hash *commitment, vd_err *err);
+
+/* ---- manifests ---- */
+
+typedef struct {
+    vd_weight_form form;
+    vd_hash commitment;
+} vd_manifest_tensor;
+
+/* What a job pins. Whoever has no files knows shapes, commitments and config.json from it. */
+typedef struct {
+    vd_manifest_tensor *tensor; /* by name, ascending as strcmp; owned */
+    uint32_t count;
+    vd_buf config;
+    bool has_config;
+} vd_manifest;
+
+void vd_manifest_free(vd_manifest *manifest);
+/* Hashes every byte of the folder. */
+VD_MUST_USE vd_status vd_manifest_make(const vd_weights *weights, const vd_weights_hashing *how,
+                                       vd_manifest *out, vd_err *err);
+/* The text, in its one spelling. Its SHA-256 is that of a file that holds it and nothing else. */
+void vd_manifest_put(const vd_manifest *manifest, vd_buf *out);
+VD_MUST_USE vd_status vd_manifest_hash(const vd_manifest *manifest, vd_hash *out, vd_err *err);
+/* VD_ERR_USAGE: the text is no manifest, or not in its one spelling; `name` stands before the line.
+ */
+VD_MUST_USE vd_status vd_manifest_parse(const void *text, size_t size, const char *name,
+                                        vd_manifest *out, vd_err *err);
+VD_MUST_USE vd_status vd_manifest_read(const char *path, vd_manifest *out, vd_err *err);
+const vd_manifest_tensor *vd_manifest_find(const vd_manifest *manifest, const char *name);
+/* Compares names, types, shapes and config.json; then, unless `how` is NULL, hashes every byte and
+ * compares commitments. VD_ERR_PEER: what is another, or is missing. */
+VD_MUST_USE vd_status vd_manifest_compare(const vd_manifest *manifest, const vd_weights *weights,
+                                          const vd_weights_hashing *how, vd_err *err);
+
+/* ---- writing ---- */
+
+/* How a file's tensor lies, compared with the leaf of a state that holds the same numbers. */
+typedef enum {
+    VD_LAYOUT_SAME,
+    VD_LAYOUT_TRANSPOSED,  /* two axes, swapped */
+    VD_LAYOUT_CONVOLUTION, /* leaf [height, width, in, out], file [out, in, height, width] */
+    VD_LAYOUTS
+} vd_layout;
+
+/* One row of a model's table of names. A leaf may have several tensors (tied weights). */
+typedef struct {
+    const char *leaf, *tensor;
+    vd_layout layout;
+} vd_weight_name;
+
+/* The shape of the file's tensor of a leaf, and back. false: the layout is of another number of
+ * axes. */
+bool vd_layout_shape(vd_layout layout, const ro_shape *leaf, ro_shape *tensor);
+bool vd_layout_leaf_shape(vd_layout layout, const ro_shape *tensor, ro_shape *leaf);
+/* Copies elements from a leaf to a file's tensor, and back. `leaf` is the leaf's shape. */
+void vd_layout_copy(vd_layout layout, const ro_shape *leaf, const void *from, void *to);
+void vd_layout_copy_back(vd_layout layout, const ro_shape *leaf, const void *from, void *to);
+
+typedef struct {
+    vd_weight_form form;
+    ro_shape leaf; /* of `data`; of form.type, or RO_F32 to be rounded to BF16 or F16 */
+    vd_layout layout;
+    const void *data; /* in this machine's order */
+} vd_weight_out;
+
+/* A member of a file's `__metadata__`. */
+typedef struct {
+    const char *name, *value;
+} vd_weight_note;
+
+typedef struct {
+    const vd_weight_note *note;
+    uint32_t note_count;
+    uint64_t shard_bytes; /* of tensors in a file at most, unless one alone has more; 0: no limit */
+    void (*progress)(void *user, uint64_t done, uint64_t total); /* may be NULL */
+    void *user;
+} vd_weights_writing;
+
+/* Writes model.safetensors, or shards and model.safetensors.index.json, into a directory that is
+ * there. Tensors are sorted as safetensors does; the index, without which no shard is found, is
+ * written last. VD_ERR_USAGE: a tensor is named twice, or has a layout that does not fit. */
+VD_MUST_USE vd_status vd_weights_write(const char *dir, vd_weight_out *tensor, uint32_t count,
+                                       const vd_weights_writing *how, vd_err *err);
+/* Nearest, ties to even; NaN becomes 0x7fc0. */
+uint16_t vd_weight_bf16(uint32_t f32_bits);
+
+#endif
