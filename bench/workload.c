@@ -78,7 +78,7 @@ bool workload_open(workload *w, const vd_model *model, const vd_optimizer *optim
         return vd_fail(err, VD_ERR_LOCAL, "out of memory") == VD_OK;
     training.data_dtype = shape.dtype;
     training.data_count = shape.dim[0];
-    if (vd_tensor_hash(&shape, w->data, &byte_root, &root, NULL, err) != VD_OK)
+    if (vd_tensor_hash(NULL, &shape, w->data, &byte_root, &root, err) != VD_OK)
         return false;
     memcpy(training.data_root, root.b, sizeof training.data_root);
     return vd_training_program(&training, &w->program, err) == VD_OK;

@@ -186,8 +186,8 @@ static void answer(trainer *t, step_result *r, long steps) {
     double seconds = now(t->b) - start;
     /* As in a run, which hashes its state first and then waits for the logs that it stands on. */
     if (status == VD_OK)
-        status =
-            vd_state_hash(&t->b->work.program, &t->program, &t->state, NULL, &end->state, &err);
+        status = vd_state_hash(t->exec.ro, &t->b->work.program, &t->program, &t->state, NULL,
+                               &end->state, &err);
     start = now(t->b);
     if (status == VD_OK)
         status = end_turn(t, r, steps, &err);

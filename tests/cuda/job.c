@@ -81,7 +81,7 @@ vd_status job_create(const job_size *size, job *out, vd_err *err) {
     };
     vd_status status = make_data(model, &shape, &out->data, err);
     if (status == VD_OK)
-        status = vd_tensor_hash(&shape, out->data, &byte_root, &root, NULL, err);
+        status = vd_tensor_hash(NULL, &shape, out->data, &byte_root, &root, err);
     if (status != VD_OK)
         return status;
     t.data_dtype = shape.dtype;
@@ -121,5 +121,5 @@ vd_status trainer_step(trainer *t, float *loss, vd_err *err) {
 }
 
 vd_status trainer_root(const trainer *t, vd_hash *out, vd_err *err) {
-    return vd_state_hash(&t->job->program, &t->job->hash, &t->state, NULL, out, err);
+    return vd_state_hash(NULL, &t->job->program, &t->job->hash, &t->state, NULL, out, err);
 }

@@ -40,7 +40,7 @@ static void make_data(dataset *d, int dtype, uint32_t vocab) {
     d->shape = (ro_shape){dtype, 1, {TOKENS}};
     d->bytes = file.data;
     vd_from_little(d->bytes, file.size, size);
-    TRY(vd_tensor_hash(&d->shape, d->bytes, &byte_root, &d->root, NULL, &err));
+    TRY(vd_tensor_hash(NULL, &d->shape, d->bytes, &byte_root, &d->root, &err));
 }
 
 static void make_program(vd_model_kind kind, const dataset *data, vd_program *out) {
@@ -143,7 +143,7 @@ static void check_store(const vd_program *p, const vd_hash *program, const vd_st
     vd_hash hash;
     CHECK(mkdtemp(dir), "no directory");
     TRY(vd_store_save_state(dir, p, state, commitment, &err));
-    TRY(vd_store_load_state(dir, p, program, state->step, commitment, &back, &err));
+    TRY(vd_store_load_state(NULL, dir, p, program, state->step, commitment, &back, &err));
     vd_hex(commitment->b, VD_HASH_SIZE, hex);
     snprintf(path, sizeof path, "%s/state-%s", dir, hex);
     TRY(vd_read_file(path, 1 << 24, &bytes, &err));
@@ -159,7 +159,7 @@ static void check_store(const vd_program *p, const vd_hash *program, const vd_st
 
 static void print_state(const vd_exec *exec, const vd_hash *program, const vd_state *state,
                         vd_hash *out) {
-    TRY(vd_state_hash(exec->program, program, state, NULL, out, &err));
+    TRY(vd_state_hash(exec->ro, exec->program, program, state, NULL, out, &err));
     print_hash("state", state->step, out);
 }
 

@@ -54,7 +54,7 @@ static vd_hash open_data(test_job *job) {
     vd_err err = {0};
     write_text(job);
     job->data[0] = job->text;
-    cr_assert(vd_tensor_hash(&shape, job->text, &byte_root, &root, NULL, &err) == VD_OK);
+    cr_assert(vd_tensor_hash(NULL, &shape, job->text, &byte_root, &root, &err) == VD_OK);
     return root;
 }
 

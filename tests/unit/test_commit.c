@@ -102,7 +102,8 @@ Test(tree, certificate_transparency_vectors) {
         size_t size = strcmp(line.key, "-") ? strlen(line.key) / 2 : 0;
         cr_assert(size == 0 || vd_unhex(line.key, data, size));
         cr_assert(vd_leaf_hash(data, size, &leaf[count++]));
-        vd_hash root = root_of(&(vd_tree){.leaf = leaf, .count = count});
+        vd_hash root;
+        cr_assert(vd_root_of_leaves(leaf, count, &root, NULL) == VD_OK);
         expect_hex(&root, line.value);
     }
     cr_expect(count == 8);
@@ -134,7 +135,7 @@ Test(tree, of_bytes_cuts_at_1024_and_keeps_a_short_last_leaf) {
         for (uint64_t at = 0; at < size; at += 1024)
             leaf[count++] = naive_leaf(bytes + at, size - at < 1024 ? size - at : 1024);
         vd_tree tree;
-        cr_assert(vd_tree_of_bytes(&tree, bytes, size, NULL) == VD_OK);
+        cr_assert(vd_tree_of_bytes(NULL, &tree, bytes, size, NULL) == VD_OK);
         vd_hash root = root_of(&tree), naive = naive_root(leaf, count);
         cr_expect(tree.count == count && vd_hash_equal(&root, &naive), "%d bytes", (int)size);
         vd_tree_free(&tree);
@@ -145,9 +146,9 @@ Test(tree, of_bytes_cuts_at_1024_and_keeps_a_short_last_leaf) {
 Test(tree, without_leaves_or_too_large_is_refused) {
     vd_tree tree;
     vd_err err = {0};
-    cr_expect(vd_tree_of_bytes(&tree, "", 0, &err) == VD_ERR_LOCAL && !tree.leaf);
+    cr_expect(vd_tree_of_bytes(NULL, &tree, "", 0, &err) == VD_ERR_LOCAL && !tree.leaf);
     cr_expect(vd_tree_of_hashes(&tree, NULL, 0, &err) == VD_ERR_LOCAL && !tree.leaf);
-    cr_expect(vd_tree_of_bytes(&tree, "", UINT64_MAX, &err) == VD_ERR_LOCAL && !tree.leaf);
+    cr_expect(vd_tree_of_bytes(NULL, &tree, "", UINT64_MAX, &err) == VD_ERR_LOCAL && !tree.leaf);
     cr_expect(vd_tree_of_hashes(&tree, NULL, UINT64_MAX / 16, &err) == VD_ERR_LOCAL);
     vd_tree_free(&tree);
     vd_tree_free(&tree);
@@ -408,8 +409,9 @@ Test(tensor, commitment_is_the_hash_of_its_written_form) {
     ro_shape shape = {.dtype = RO_F32, .ndim = 2, .dim = {20, 30}};
     vd_hash root, commitment, expected, leaves_root;
     vd_tree tree, own;
-    cr_assert(vd_tensor_hash(&shape, data, &root, &commitment, &tree, NULL) == VD_OK);
-    cr_assert(vd_tree_of_bytes(&own, data, sizeof data, NULL) == VD_OK);
+    cr_assert(vd_tensor_hash(NULL, &shape, data, &root, &commitment, NULL) == VD_OK);
+    cr_assert(vd_tensor_tree(NULL, &shape, data, &tree, NULL) == VD_OK);
+    cr_assert(vd_tree_of_bytes(NULL, &own, data, sizeof data, NULL) == VD_OK);
     leaves_root = root_of(&own);
     cr_expect(vd_hash_equal(&root, &leaves_root) && tree.count == 3);
     cr_expect(vd_tensor_leaves(&shape) == 3);
@@ -430,7 +432,7 @@ Test(tensor, shape_and_type_are_bound_in) {
     enum { COUNT = sizeof shapes / sizeof *shapes };
     vd_hash root[COUNT], commitment[COUNT];
     for (int i = 0; i < COUNT; i++) {
-        vd_status status = vd_tensor_hash(&shapes[i], data, &root[i], &commitment[i], NULL, NULL);
+        vd_status status = vd_tensor_hash(NULL, &shapes[i], data, &root[i], &commitment[i], NULL);
         cr_assert(status == VD_OK && vd_hash_equal(&root[0], &root[i]));
         for (int j = 0; j < i; j++)
             cr_expect(!vd_hash_equal(&commitment[i], &commitment[j]), "%d %d", i, j);
@@ -451,7 +453,9 @@ Test(tensor, what_is_no_shape_is_refused) {
         vd_hash root = {0}, out;
         cr_expect(vd_tensor_leaves(&bad[i]) == 0, "%zu", i);
         cr_expect(!vd_tensor_commit(&bad[i], &root, &out), "%zu", i);
-        cr_expect(vd_tensor_hash(&bad[i], "", &root, &out, NULL, NULL) == VD_ERR_LOCAL, "%zu", i);
+        vd_tree tree = {0};
+        cr_expect(vd_tensor_tree(NULL, &bad[i], "", &tree, NULL) == VD_ERR_LOCAL && !tree.leaf);
+        cr_expect(vd_tensor_hash(NULL, &bad[i], "", &root, &out, NULL) == VD_ERR_LOCAL, "%zu", i);
     }
 }
 

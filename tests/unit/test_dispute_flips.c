@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { RUN, STATES, TRACE, LEAVES, TENSOR, FOLD, LOGS, SECTION, KINDS } kind;
-static const char *const names[KINDS] = {"run",    "states", "trace", "leaves",
-                                         "tensor", "fold",   "logs",  "section"};
+typedef enum { RUN, STATES, TRACE, LEAVES, TENSOR, TREE, FOLD, LOGS, SECTION, KINDS } kind;
+static const char *const names[KINDS] = {"run",  "states", "trace", "leaves", "tensor",
+                                         "tree", "fold",   "logs",  "section"};
 
 /* A source in front of the real one, whose memory it spoils. */
 typedef struct {
@@ -82,6 +82,16 @@ static vd_status spoil_tensor(void *user, int64_t step, uint32_t value, const vo
     return status;
 }
 
+/* In a tree that the replay keeps. */
+static vd_status spoil_tree(void *user, int64_t step, uint32_t value, const void *data,
+                            const vd_tree **out, vd_err *err) {
+    spoiler *s = user;
+    vd_status status = s->real.tree(s->real.user, step, value, data, out, err);
+    if (status == VD_OK)
+        flip(s, TREE, (*out)->leaf, (2 * (*out)->count - 1) * sizeof *(*out)->leaf);
+    return status;
+}
+
 static vd_status spoil_fold(void *user, int64_t step, uint32_t node, int64_t element,
                             vd_records *out, vd_err *err) {
     spoiler *s = user;
@@ -131,6 +141,7 @@ static vd_source source_of(spoiler *s) {
     out.trace = spoil_trace;
     out.leaves = spoil_leaves;
     out.tensor = spoil_tensor;
+    out.tree = spoil_tree;
     out.fold = spoil_fold;
     out.forget = real_forget;
     out.progress = NULL;
@@ -252,7 +263,8 @@ Test(flips, in_what_is_said_of_states_traces_and_tensors_convict_nobody, .timeou
     b.grade = VD_GRADE_WRONG_OUTPUT;
     try_flips(&b, 12, flips);
     bench_close(&b);
-    expect_tried(flips, 1u << RUN | 1u << STATES | 1u << TRACE | 1u << LEAVES | 1u << TENSOR,
+    expect_tried(flips,
+                 1u << RUN | 1u << STATES | 1u << TRACE | 1u << LEAVES | 1u << TENSOR | 1u << TREE,
                  "an mlp");
 }
 

@@ -70,7 +70,7 @@ static vd_hash train(const test_job *job, const ro_profile *profile, ro_free_mod
     for (int s = 0; s < STEPS && status == VD_OK; s++)
         status = vd_exec_step(&exec, NULL, &state, NULL, &err);
     cr_assert(status == VD_OK, "%s", err.text);
-    cr_assert(vd_state_hash(&job->program, &job->hash, &state, NULL, &hash, &err) == VD_OK);
+    cr_assert(vd_state_hash(NULL, &job->program, &job->hash, &state, NULL, &hash, &err) == VD_OK);
     vd_state_free(&state);
     ro_ctx_destroy(ro);
     return hash;

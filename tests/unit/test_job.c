@@ -291,7 +291,7 @@ Test(job, tokens_become_a_tensor_with_its_commitment) {
     cr_assert(ro_shape_equal(&data.tensor.shape, &shape));
     cr_assert(!memcmp(data.tensor.data, file.token, sizeof file.token));
     cr_assert(job.training.data_dtype == RO_U16 && job.training.data_count == TOKENS);
-    cr_assert_eq(vd_tensor_hash(&shape, file.token, &byte_root, &root, NULL, &err), VD_OK);
+    cr_assert_eq(vd_tensor_hash(NULL, &shape, file.token, &byte_root, &root, &err), VD_OK);
     cr_assert(!memcmp(job.training.data_root, root.b, sizeof root.b));
     vd_dataset_free(&data);
     vd_dataset_free(&data); /* harmless */

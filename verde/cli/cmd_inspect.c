@@ -200,7 +200,7 @@ static vd_status parse_proof(const char *text, const vd_program *p, int64_t *ste
 
 typedef struct {
     uint64_t leaf;
-    vd_tree tree;
+    const vd_tree *tree;      /* borrowed from the source */
     vd_hash root, commitment; /* of the tensor's bytes, of the tensor */
     vd_proof proof;
 } proven;
@@ -214,12 +214,16 @@ static vd_status prove(const arguments *a, const vd_program *p, const vd_source 
     if (status == VD_OK)
         status = source->tensor(source->user, step, value, &data, err);
     if (status == VD_OK)
-        status = vd_tensor_hash(vd_value_shape(p, vd_step_graph(p, step), value), data, &out->root,
-                                &out->commitment, &out->tree, err);
+        status = source->tree(source->user, step, value, data, &out->tree, err);
     if (status == VD_OK)
-        status = vd_tree_prove(&out->tree, out->leaf, &out->proof, err);
-    if (status == VD_OK && !vd_proof_check(&out->proof, out->leaf, out->tree.count,
-                                           &out->tree.leaf[out->leaf], &out->root))
+        status = vd_tree_root(out->tree, &out->root, err);
+    if (status == VD_OK && !vd_tensor_commit(vd_value_shape(p, vd_step_graph(p, step), value),
+                                             &out->root, &out->commitment))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a tensor");
+    if (status == VD_OK)
+        status = vd_tree_prove(out->tree, out->leaf, &out->proof, err);
+    if (status == VD_OK && !vd_proof_check(&out->proof, out->leaf, out->tree->count,
+                                           &out->tree->leaf[out->leaf], &out->root))
         status = vd_fail(err, VD_ERR_LOCAL, "the proof does not hold");
     return status;
 }
@@ -230,7 +234,7 @@ static json_t *proof_json(const proven *p) {
         json_array_append_new(path, vd_hash_text(&p->proof.path[i]));
     return json_pack("{so so sI sI so so}", "tensor", vd_hash_text(&p->commitment), "byte_root",
                      vd_hash_text(&p->root), "leaf", (json_int_t)p->leaf, "leaves",
-                     (json_int_t)p->tree.count, "leaf_hash", vd_hash_text(&p->tree.leaf[p->leaf]),
+                     (json_int_t)p->tree->count, "leaf_hash", vd_hash_text(&p->tree->leaf[p->leaf]),
                      "path", path);
 }
 
@@ -240,14 +244,14 @@ static void print_path(const proven *p) {
     printf("tensor       %s\n", hex);
     vd_hex(p->root.b, VD_HASH_SIZE, hex);
     printf("byte root    %s\n", hex);
-    vd_hex(p->tree.leaf[p->leaf].b, VD_HASH_SIZE, hex);
+    vd_hex(p->tree->leaf[p->leaf].b, VD_HASH_SIZE, hex);
     printf("leaf %-7llu %s\n", (unsigned long long)p->leaf, hex);
     for (uint32_t i = 0; i < p->proof.length; i++) {
         vd_hex(p->proof.path[i].b, VD_HASH_SIZE, hex);
         printf("path %-7u %s\n", i, hex);
     }
     printf("holds        leaf %llu of %llu\n", (unsigned long long)p->leaf,
-           (unsigned long long)p->tree.count);
+           (unsigned long long)p->tree->count);
 }
 
 static vd_status print_proof(const arguments *a, const vd_loaded *loaded, const vd_source *source,
@@ -258,7 +262,6 @@ static vd_status print_proof(const arguments *a, const vd_loaded *loaded, const 
         vd_print_json(proof_json(&p));
     else if (status == VD_OK)
         print_path(&p);
-    vd_tree_free(&p.tree);
     return status;
 }
 

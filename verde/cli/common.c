@@ -130,7 +130,7 @@ vd_status vd_load_data(const char *dir, vd_loaded *out, vd_err *err) {
                          vd_shape_bytes(shape));
     if (status == VD_OK) {
         vd_from_little(out->stored.data, out->stored.size, ro_dtype_size(shape->dtype));
-        status = vd_tensor_hash(shape, out->stored.data, &root, &commitment, NULL, err);
+        status = vd_tensor_hash(NULL, shape, out->stored.data, &root, &commitment, err);
     }
     if (status == VD_OK && memcmp(commitment.b, out->program.data[0].root, VD_HASH_SIZE) != 0)
         status = vd_fail(err, VD_ERR_PEER, "%s: not the data of the program beside it", path);

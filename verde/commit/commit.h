@@ -35,25 +35,39 @@ VD_MUST_USE bool vd_hash_tagged(const char *tag, const void *bytes, size_t size,
 VD_MUST_USE bool vd_leaf_hash(const void *data, size_t size, vd_hash *out);
 VD_MUST_USE bool vd_node_hash(const vd_hash *left, const vd_hash *right, vd_hash *out);
 
-/* A tree keeps its leaf hashes; n >= 1. */
+/* A tree keeps the hashes of its leaves and inner nodes, so that a node is read and a proof copied:
+ * 64 bytes for each leaf, 128 MiB for a tensor of 2 GiB. count >= 1. */
 typedef struct {
-    vd_hash *leaf; /* owned */
+    vd_hash *leaf; /* count of them, and behind them the inner nodes; owned */
+    vd_hash *node; /* count - 1, that of [lo, hi) at vd_tree_split(lo, hi) - 1; in leaf's block */
     uint64_t count;
 } vd_tree;
 
 void vd_tree_free(vd_tree *tree);
-/* The tree over a byte string in leaves of VD_LEAF_SIZE. size >= 1. Sequential. */
-VD_MUST_USE vd_status vd_tree_of_bytes(vd_tree *tree, const void *bytes, uint64_t size,
+/* The tree over a byte string in leaves of VD_LEAF_SIZE, hashed by all threads of `ro`; NULL: by
+ * the caller's. size >= 1. */
+VD_MUST_USE vd_status vd_tree_of_bytes(ro_ctx *ro, vd_tree *tree, const void *bytes, uint64_t size,
                                        vd_err *err);
+/* Its root alone, in the memory of one hash for each 256 KiB. */
+VD_MUST_USE vd_status vd_root_of_bytes(ro_ctx *ro, const void *bytes, uint64_t size, vd_hash *out,
+                                       vd_err *err);
+/* The root over what already are hashes of leaves, or of nodes of one size. */
+VD_MUST_USE vd_status vd_root_of_leaves(const vd_hash *leaf, uint64_t count, vd_hash *out,
+                                        vd_err *err);
 /* The tree over leaves of one size, one after the other; over 32-byte ones, such as states. */
 VD_MUST_USE vd_status vd_tree_of_items(vd_tree *tree, const void *items, uint64_t count,
                                        size_t item_size, vd_err *err);
 VD_MUST_USE vd_status vd_tree_of_hashes(vd_tree *tree, const vd_hash *item, uint64_t count,
                                         vd_err *err);
-/* The hash of leaves [lo, hi), which must be a node of the tree (vd_tree_split says which are). */
+/* The hash of leaves [lo, hi), which must be a node of the tree (vd_tree_split says which are).
+ * This, the root and proofs take time in the tree's height alone. */
 VD_MUST_USE vd_status vd_tree_node(const vd_tree *tree, uint64_t lo, uint64_t hi, vd_hash *out,
                                    vd_err *err);
 VD_MUST_USE vd_status vd_tree_root(const vd_tree *tree, vd_hash *out, vd_err *err);
+/* The root that the tree has if the hash of its node [lo, hi) is `node`: computed from the nodes
+ * beside the way. */
+VD_MUST_USE vd_status vd_tree_root_with(const vd_tree *tree, uint64_t lo, uint64_t hi,
+                                        const vd_hash *node, vd_hash *out, vd_err *err);
 /* Where RFC 6962 splits [lo, hi), hi - lo >= 2: lo + the largest power of two below hi - lo. */
 uint64_t vd_tree_split(uint64_t lo, uint64_t hi);
 /* Is [lo, hi) a node of a tree with `count` leaves? */
@@ -89,9 +103,13 @@ VD_MUST_USE vd_status vd_proof_verify(const vd_proof *proof, uint64_t index, uin
 uint64_t vd_tensor_leaves(const ro_shape *shape);
 /* H("verde/tensor/1", dtype u32, ndim u32, dims u64..., byte root). */
 VD_MUST_USE bool vd_tensor_commit(const ro_shape *shape, const vd_hash *byte_root, vd_hash *out);
-/* Byte root and commitment of a tensor in memory; tree may be NULL, else receives the tree. */
-VD_MUST_USE vd_status vd_tensor_hash(const ro_shape *shape, const void *data, vd_hash *byte_root,
-                                     vd_hash *commitment, vd_tree *tree, vd_err *err);
+/* Byte root and commitment of a tensor in host memory, by all threads of `ro`; NULL: by the
+ * caller's. */
+VD_MUST_USE vd_status vd_tensor_hash(ro_ctx *ro, const ro_shape *shape, const void *data,
+                                     vd_hash *byte_root, vd_hash *commitment, vd_err *err);
+/* The tree over the bytes of a tensor in host memory, likewise. */
+VD_MUST_USE vd_status vd_tensor_tree(ro_ctx *ro, const ro_shape *shape, const void *data,
+                                     vd_tree *tree, vd_err *err);
 /* S_s = H("verde/state/1", program, s as u64 (two's complement), root over the tensors'
  * commitments): from that root, and from the commitments. */
 VD_MUST_USE bool vd_state_of_root(const vd_hash *program, int64_t step, const vd_hash *root,

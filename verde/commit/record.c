@@ -1,4 +1,5 @@
 #include "verde/commit/record.h"
+#include "verde/commit/sha.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,16 +76,26 @@ const uint8_t *vd_records_at(const vd_records *records, uint64_t index, size_t *
     return records->bytes.data + start;
 }
 
-vd_status vd_records_tree(const vd_records *records, vd_tree *tree, vd_err *err) {
-    *tree =
-        (vd_tree){.leaf = calloc(records->count + 1, sizeof *tree->leaf), .count = records->count};
-    bool ok = tree->leaf != NULL;
-    for (uint64_t i = 0; ok && i < records->count; i++) {
+/* Leaf i is over record i. */
+static void hash_records(vd_sha *sha, const vd_records *records, const vd_tree *tree) {
+    for (uint64_t i = 0; i < records->count; i++) {
         size_t size;
         const uint8_t *bytes = vd_records_at(records, i, &size);
-        ok = vd_leaf_hash(bytes, size, &tree->leaf[i]);
+        vd_sha_leaf(sha, bytes, size, &tree->leaf[i]);
     }
-    if (ok)
+    vd_tree_fill(sha, tree, 0, tree->count, 1);
+}
+
+vd_status vd_records_tree(const vd_records *records, vd_tree *tree, vd_err *err) {
+    vd_status status = vd_tree_create(tree, records->count, err);
+    if (status != VD_OK)
+        return status;
+    vd_sha *sha = vd_sha_create();
+    if (sha)
+        hash_records(sha, records, tree);
+    bool done = sha && !vd_sha_failed(sha);
+    vd_sha_destroy(sha);
+    if (done)
         return VD_OK;
     vd_tree_free(tree);
     return vd_fail(err, VD_ERR_LOCAL, "trace: out of memory");

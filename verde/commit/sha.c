@@ -45,6 +45,18 @@ void vd_sha_node(vd_sha *sha, const vd_hash *left, const vd_hash *right, vd_hash
     vd_sha_end(sha, out);
 }
 
+void vd_sha_root(vd_sha *sha, const vd_hash *leaf, uint64_t count, vd_hash *out) {
+    if (count == 1) {
+        *out = leaf[0];
+        return;
+    }
+    const uint64_t split = vd_tree_split(0, count);
+    vd_hash left, right;
+    vd_sha_root(sha, leaf, split, &left);
+    vd_sha_root(sha, leaf + split, count - split, &right);
+    vd_sha_node(sha, &left, &right, out);
+}
+
 bool vd_leaf_hash(const void *data, size_t size, vd_hash *out) {
     vd_sha *sha = vd_sha_create();
     if (!sha)

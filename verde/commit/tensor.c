@@ -35,25 +35,40 @@ bool vd_tensor_commit(const ro_shape *shape, const vd_hash *byte_root, vd_hash *
     return done;
 }
 
-vd_status vd_tensor_hash(const ro_shape *shape, const void *data, vd_hash *byte_root,
-                         vd_hash *commitment, vd_tree *tree, vd_err *err) {
-    vd_tree own = {0};
-    uint64_t size = byte_count(shape);
-    if (size == 0)
-        return vd_fail(err, VD_ERR_LOCAL, "a tensor to commit to has no valid shape");
+/* The bytes that are committed to: `data` or a copy, which is *copy too; NULL on failure. */
+static const void *committed_bytes(const ro_shape *shape, const void *data, void **copy,
+                                   vd_err *err) {
+    const uint64_t size = byte_count(shape);
+    *copy = NULL;
+    if (size == 0) {
+        vd_fail(err, VD_ERR_LOCAL, "a tensor to commit to has no valid shape");
+        return NULL;
+    }
+    const void *bytes = vd_to_little(data, size, ro_dtype_size(shape->dtype), copy);
+    if (!bytes)
+        vd_fail(err, VD_ERR_LOCAL, "out of memory in hashing a tensor");
+    return bytes;
+}
+
+vd_status vd_tensor_hash(ro_ctx *ro, const ro_shape *shape, const void *data, vd_hash *byte_root,
+                         vd_hash *commitment, vd_err *err) {
     void *copy;
-    const void *bytes = vd_to_little(data, size, ro_dtype_size(shape->dtype), &copy);
-    vd_status status = bytes ? vd_tree_of_bytes(&own, bytes, size, err)
-                             : vd_fail(err, VD_ERR_LOCAL, "out of memory in hashing a tensor");
+    const void *bytes = committed_bytes(shape, data, &copy, err);
+    vd_status status =
+        bytes ? vd_root_of_bytes(ro, bytes, byte_count(shape), byte_root, err) : VD_ERR_LOCAL;
     free(copy);
-    if (status == VD_OK)
-        status = vd_tree_root(&own, byte_root, err);
     if (status == VD_OK && !vd_tensor_commit(shape, byte_root, commitment))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a tensor");
-    if (status == VD_OK && tree)
-        *tree = own;
-    else
-        vd_tree_free(&own);
+    return status;
+}
+
+vd_status vd_tensor_tree(ro_ctx *ro, const ro_shape *shape, const void *data, vd_tree *tree,
+                         vd_err *err) {
+    void *copy;
+    const void *bytes = committed_bytes(shape, data, &copy, err);
+    vd_status status =
+        bytes ? vd_tree_of_bytes(ro, tree, bytes, byte_count(shape), err) : VD_ERR_LOCAL;
+    free(copy);
     return status;
 }
 

@@ -54,10 +54,10 @@ typedef struct {
 
 void vd_state_free(vd_state *state);
 /* Commitment of each leaf (`tensor` may be NULL) and of the state. `program_hash` as in PROTOCOL.md
- * section 1. */
-VD_MUST_USE vd_status vd_state_hash(const vd_program *program, const vd_hash *program_hash,
-                                    const vd_state *state, vd_hash *tensor, vd_hash *out,
-                                    vd_err *err);
+ * section 1. What is in host memory is hashed by all threads of `ro`; NULL: by the caller's. */
+VD_MUST_USE vd_status vd_state_hash(ro_ctx *ro, const vd_program *program,
+                                    const vd_hash *program_hash, const vd_state *state,
+                                    vd_hash *tensor, vd_hash *out, vd_err *err);
 VD_MUST_USE vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err);
 size_t vd_shape_bytes(const ro_shape *shape);
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/exec/kept_trees.h"
 #include "verde/exec/memory.h"
 #include "verde/exec/replay_logs.h"
 #include "verde/exec/run.h"
@@ -35,6 +36,7 @@ struct vd_replay {
     uint32_t cached;
     int64_t cache_step;
     int64_t captured; /* the node of cache_step whose output and inputs are in it; -1: none */
+    vd_kept_trees trees;
     int32_t step_word;
     atomic_llong done, of; /* steps of the re-execution under way */
     atomic_bool stop;
@@ -107,6 +109,7 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     r->captured = -1;
+    r->trees.bytes_max = VD_KEPT_TREES_BYTES;
     r->own = *exec;
     r->exec = &r->own;
     vd_status status = vd_store_load_log(dir, &r->log, err);
@@ -133,6 +136,7 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
 static void forget(void *user) {
     vd_replay *r = user;
     clear_cache(r);
+    vd_kept_trees_clear(&r->trees);
     free(r->known);
     r->known = NULL;
     free(r->leaf);
@@ -152,7 +156,7 @@ void vd_replay_destroy(vd_replay *r) {
 
 static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err) {
     vd_state_free(&r->at);
-    vd_status status = vd_store_load_state(r->dir, r->exec->program, &r->log.program,
+    vd_status status = vd_store_load_state(r->exec->ro, r->dir, r->exec->program, &r->log.program,
                                            r->log.step[index], &r->log.state[index], &r->at, err);
     return status == VD_OK ? vd_state_place(r->exec, &r->at, err) : status;
 }
@@ -231,7 +235,7 @@ static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash 
     for (int64_t s = from; s <= to; s++) {
         vd_status status = reach(r, s, err);
         if (status == VD_OK)
-            status = vd_state_hash(r->exec->program, &r->log.program, &r->at, NULL,
+            status = vd_state_hash(r->exec->ro, r->exec->program, &r->log.program, &r->at, NULL,
                                    &state[s - from], err);
         if (status != VD_OK)
             return status;
@@ -303,7 +307,8 @@ static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) 
         r->leaf = NULL;
         status = reach_one(r, step, err);
         if (status == VD_OK)
-            status = vd_state_hash(r->exec->program, &r->log.program, &r->at, tensor, &state, err);
+            status = vd_state_hash(r->exec->ro, r->exec->program, &r->log.program, &r->at, tensor,
+                                   &state, err);
         if (status != VD_OK || !(r->leaf = malloc(size)))
             return status;
         memcpy(r->leaf, tensor, size);
@@ -428,6 +433,21 @@ static vd_status tensor(void *user, int64_t step, uint32_t value, const void **d
     return VD_OK;
 }
 
+static vd_status tree(void *user, int64_t step, uint32_t value, const void *data,
+                      const vd_tree **out, vd_err *err) {
+    vd_replay *r = user;
+    const vd_program *p = r->exec->program;
+    vd_tree fresh;
+    *out = vd_kept_trees_find(&r->trees, step, value);
+    if (*out)
+        return VD_OK;
+    vd_status status = vd_tensor_tree(
+        r->exec->ro, vd_value_shape(p, step < 0 ? &p->init : &p->step, value), data, &fresh, err);
+    if (status == VD_OK)
+        *out = vd_kept_trees_put(&r->trees, step, value, &fresh);
+    return status;
+}
+
 /* All inputs are in the cache at once, with room for those of a device's state: none may go away
  * for another. */
 static vd_status fold(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
@@ -481,6 +501,7 @@ vd_source vd_replay_source(vd_replay *replay) {
                         .trace = trace,
                         .leaves = leaves,
                         .tensor = tensor,
+                        .tree = tree,
                         .fold = fold,
                         .run_root = replay->run_root,
                         .forget = forget,

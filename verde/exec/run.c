@@ -68,7 +68,7 @@ static vd_status resume(runner *r) {
     vd_status status = VD_ERR_IO;
     while (r->log.count > 0 && status == VD_ERR_IO) {
         uint32_t last = r->log.count - 1;
-        status = vd_store_load_state(r->options->dir, r->program, &r->program_hash,
+        status = vd_store_load_state(r->exec.ro, r->options->dir, r->program, &r->program_hash,
                                      r->log.step[last], &r->log.state[last], &r->state, r->err);
         if (status == VD_ERR_IO)
             r->log.count--;
@@ -106,8 +106,8 @@ static vd_status open_run(runner *r) {
 
 static vd_status checkpoint(runner *r) {
     vd_hash commitment, logs;
-    vd_status status =
-        vd_state_hash(r->program, &r->program_hash, &r->state, NULL, &commitment, r->err);
+    vd_status status = vd_state_hash(r->exec.ro, r->program, &r->program_hash, &r->state, NULL,
+                                     &commitment, r->err);
     if (status == VD_OK)
         status = vd_store_save_state(r->options->dir, r->program, &r->state, &commitment, r->err);
     if (status == VD_OK)

@@ -76,6 +76,10 @@ typedef struct {
     vd_status (*leaves)(void *user, int64_t step, vd_hash *tensor, vd_err *err);
     /* The bytes of a value of step s (numbered as in graph.h). */
     vd_status (*tensor)(void *user, int64_t step, uint32_t value, const void **data, vd_err *err);
+    /* The tree over `data`, those bytes; or over what `tensor` gave for the same value earlier, as
+     * trees are kept. Borrowed until the next call. NULL: whoever wants it makes it. */
+    vd_status (*tree)(void *user, int64_t step, uint32_t value, const void *data,
+                      const vd_tree **out, vd_err *err);
     /* The states after each part of a long fold: of an element of a node's output in step s. */
     vd_status (*fold)(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
                       vd_err *err);

@@ -24,13 +24,13 @@ vd_status vd_program_hash(const vd_program *program, vd_hash *out, vd_err *err) 
     return ok ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "program: out of memory");
 }
 
-static vd_status hash_in_host(const vd_program *program, const vd_state *state, vd_hash *tensor,
-                              vd_err *err) {
+static vd_status hash_in_host(ro_ctx *ro, const vd_program *program, const vd_state *state,
+                              vd_hash *tensor, vd_err *err) {
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < state->count; i++) {
         vd_hash root;
         status =
-            vd_tensor_hash(&program->leaf[i].shape, state->tensor[i], &root, &tensor[i], NULL, err);
+            vd_tensor_hash(ro, &program->leaf[i].shape, state->tensor[i], &root, &tensor[i], err);
     }
     return status;
 }
@@ -55,13 +55,13 @@ static vd_status hash_on_device(const vd_program *program, const vd_state *state
     return status;
 }
 
-vd_status vd_state_hash(const vd_program *program, const vd_hash *program_hash,
+vd_status vd_state_hash(ro_ctx *ro, const vd_program *program, const vd_hash *program_hash,
                         const vd_state *state, vd_hash *tensor, vd_hash *out, vd_err *err) {
     vd_hash *commitment = tensor ? tensor : calloc(state->count, sizeof *commitment);
     vd_status status = commitment ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     if (status == VD_OK)
         status = state->memory ? hash_on_device(program, state, commitment, err)
-                               : hash_in_host(program, state, commitment, err);
+                               : hash_in_host(ro, program, state, commitment, err);
     if (status == VD_OK)
         status = vd_state_commit(program_hash, state->step, commitment, state->count, out, err);
     if (!tensor)

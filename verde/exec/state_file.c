@@ -94,14 +94,9 @@ static vd_status read_block(const reading *r, const state_block *b, uint8_t *byt
 }
 
 static vd_status hash_block(const reading *r, uint64_t i, uint8_t *bytes, vd_err *err) {
-    vd_tree tree = {0};
     vd_status status = read_block(r, &r->block[i], bytes, err);
-    if (status == VD_OK)
-        status = vd_tree_of_bytes(&tree, bytes, r->block[i].size, err);
-    if (status == VD_OK)
-        status = vd_tree_root(&tree, &r->root[i], err);
-    vd_tree_free(&tree);
-    return status;
+    return status == VD_OK ? vd_root_of_bytes(NULL, bytes, r->block[i].size, &r->root[i], err)
+                           : status;
 }
 
 static void hash_blocks(void *user, int64_t first, int64_t last, int worker) {
@@ -160,9 +155,8 @@ static vd_status join(const reading *r, const vd_program *program, vd_hash *root
     uint64_t first = 0;
     for (uint32_t i = 0; i < program->leaf_count && status == VD_OK; i++) {
         const ro_shape *shape = &program->leaf[i].shape;
-        const vd_tree blocks = {r->root + first, blocks_of(shape)};
-        first += blocks.count;
-        status = vd_tree_root(&blocks, &bytes, err);
+        status = vd_root_of_leaves(r->root + first, blocks_of(shape), &bytes, err);
+        first += blocks_of(shape);
         if (status == VD_OK && !vd_tensor_commit(shape, &bytes, &tensor[i]))
             status = vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", r->path);
     }

@@ -132,7 +132,7 @@ static vd_status read_tensors(int fd, const char *path, const vd_program *progra
     return VD_OK;
 }
 
-vd_status vd_store_load_state(const char *dir, const vd_program *program,
+vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *program,
                               const vd_hash *program_hash, int64_t step, const vd_hash *commitment,
                               vd_state *out, vd_err *err) {
     char path[1024];
@@ -147,7 +147,7 @@ vd_status vd_store_load_state(const char *dir, const vd_program *program,
     vd_status status = read_tensors(fd, path, program, out, err);
     close(fd);
     if (status == VD_OK)
-        status = vd_state_hash(program, program_hash, out, NULL, &got, err);
+        status = vd_state_hash(ro, program, program_hash, out, NULL, &got, err);
     if (status == VD_OK && !vd_hash_equal(&got, commitment))
         status = vd_fail(err, VD_ERR_IO, "%s: content does not match its name", path);
     if (status != VD_OK)

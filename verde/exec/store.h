@@ -60,7 +60,7 @@ VD_MUST_USE vd_status vd_store_save_state(const char *dir, const vd_program *pro
                                           const vd_state *state, const vd_hash *commitment,
                                           vd_err *err);
 /* Refuses bytes that do not give `commitment`. */
-VD_MUST_USE vd_status vd_store_load_state(const char *dir, const vd_program *program,
+VD_MUST_USE vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *program,
                                           const vd_hash *program_hash, int64_t step,
                                           const vd_hash *commitment, vd_state *out, vd_err *err);
 

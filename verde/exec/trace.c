@@ -22,7 +22,7 @@ static vd_status hash_tensor(tracer *t, const ro_shape *shape, ro_ctx *memory, c
     vd_hash root;
     const void *bytes = vd_memory_in_host(memory, data, vd_shape_bytes(shape), &copy, t->err);
     vd_status status =
-        bytes ? vd_tensor_hash(shape, bytes, &root, out, NULL, t->err) : VD_ERR_LOCAL;
+        bytes ? vd_tensor_hash(t->ro, shape, bytes, &root, out, t->err) : VD_ERR_LOCAL;
     free(copy);
     return status;
 }

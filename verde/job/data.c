@@ -145,7 +145,7 @@ static vd_status use_data(const vd_job *job, vd_dataset *out, vd_err *err) {
 
 static vd_status commit_to(vd_job *job, const ro_tensor *data, vd_err *err) {
     vd_hash byte_root, root;
-    vd_status status = vd_tensor_hash(&data->shape, data->data, &byte_root, &root, NULL, err);
+    vd_status status = vd_tensor_hash(NULL, &data->shape, data->data, &byte_root, &root, err);
     if (status)
         return status;
     job->training.data_dtype = data->shape.dtype;

@@ -32,7 +32,7 @@ static json_t *prove_leaf(vd_inquiry *r, const vd_leaves *l, uint64_t index) {
     vd_proof proof;
     size_t size;
     const uint8_t *bytes = vd_leaves_at(l, index, &size);
-    if (vd_tree_prove(&l->tree, index, &proof, r->err) != VD_OK)
+    if (vd_tree_prove(l->tree, index, &proof, r->err) != VD_OK)
         return NULL;
     char *data = vd_base64(bytes, size);
     if (!data) {
@@ -71,7 +71,7 @@ static json_t *answer_open(vd_inquiry *r) {
     vd_hash frontier[1 << VD_OPEN_DEPTH_MAX];
     vd_status status = VD_OK;
     for (size_t i = 0; status == VD_OK && i < count; i++)
-        status = vd_tree_node(&l.tree, lo[i], hi[i], &frontier[i], r->err);
+        status = vd_tree_node(l.tree, lo[i], hi[i], &frontier[i], r->err);
     if (status == VD_OK)
         status = vd_check_frontier(r, &l, frontier, count);
     json_t *out = NULL;
@@ -88,7 +88,7 @@ static json_t *answer_subrun(vd_inquiry *r) {
     if (vd_leaves_load(r, &r->question.tree, &l) != VD_OK)
         return NULL;
     json_t *out = json_pack("{so so so}", "root", vd_json_hash(&l.root), "first",
-                            prove_leaf(r, &l, 0), "last", prove_leaf(r, &l, l.tree.count - 1));
+                            prove_leaf(r, &l, 0), "last", prove_leaf(r, &l, l.tree->count - 1));
     vd_leaves_free(&l);
     return out;
 }

@@ -98,7 +98,7 @@ static vd_status hash_public(const vd_inquiry *q, int64_t step, uint32_t value, 
     uint32_t index;
     vd_hash root;
     if (vd_source_of(p, graph, value, &index) != VD_SOURCE_DATA)
-        return vd_tensor_hash(vd_value_shape(p, graph, value), &word, &root, out, NULL, q->err);
+        return vd_tensor_hash(NULL, vd_value_shape(p, graph, value), &word, &root, out, q->err);
     memcpy(out->b, p->data[index].root, VD_HASH_SIZE);
     return VD_OK;
 }
@@ -230,8 +230,8 @@ static vd_status checked_tensor(vd_inquiry *q, int64_t step, uint32_t value, con
     if (status == VD_OK)
         status = q->source.tensor(q->source.user, step, value, data, q->err);
     if (status == VD_OK)
-        status = vd_tensor_hash(vd_value_shape(p, vd_step_graph(p, step), value), *data, &root,
-                                &given, NULL, q->err);
+        status = vd_tensor_hash(NULL, vd_value_shape(p, vd_step_graph(p, step), value), *data,
+                                &root, &given, q->err);
     return status == VD_OK ? vd_expect(q, &given, &expected, "a tensor") : status;
 }
 
@@ -314,7 +314,7 @@ vd_status vd_check_proof(vd_inquiry *q, const vd_leaves *l, uint64_t index, cons
     if (status == VD_OK)
         status = leaf_of(q, l, &bytes, &leaf);
     if (status == VD_OK)
-        status = vd_proof_verify(proof, index, l->tree.count, &leaf, &l->root, q->err);
+        status = vd_proof_verify(proof, index, l->tree->count, &leaf, &l->root, q->err);
     vd_buf_free(&bytes);
     return status == VD_ERR_PEER ? mismatch(q, "a proof") : status;
 }
@@ -322,17 +322,13 @@ vd_status vd_check_proof(vd_inquiry *q, const vd_leaves *l, uint64_t index, cons
 vd_status vd_check_frontier(vd_inquiry *q, const vd_leaves *l, const vd_hash *frontier,
                             size_t count) {
     const vd_question *ask = &q->question;
-    vd_hash joined, node, root;
+    vd_hash joined, root;
     if (!checks(q))
         return VD_OK;
     if (!vd_tree_join(ask->lo, ask->hi, ask->depth, frontier, count, &joined))
         return no_memory(q);
-    vd_status status = vd_tree_node(&l->tree, ask->lo, ask->hi, &node, q->err);
-    if (status == VD_OK)
-        status = vd_tree_root(&l->tree, &root, q->err);
-    if (status == VD_OK)
-        status = vd_expect(q, &joined, &node, "a node of a tree");
-    return status == VD_OK ? vd_expect(q, &root, &l->root, "a tree") : status;
+    vd_status status = vd_tree_root_with(l->tree, ask->lo, ask->hi, &joined, &root, q->err);
+    return status == VD_OK ? vd_expect(q, &root, &l->root, "a node of a tree") : status;
 }
 
 vd_status vd_check_section(vd_inquiry *q, const vd_section_proof *proof) {

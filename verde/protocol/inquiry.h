@@ -36,7 +36,8 @@ json_t *vd_inquiry_body(vd_inquiry *inquiry);
 
 /* The leaves of a tree: hashes, records or bytes of a tensor; and its Merkle tree. */
 typedef struct {
-    vd_tree tree;
+    const vd_tree *tree;
+    vd_tree own; /* that, unless the run keeps it */
     vd_hash *item;             /* RUN, SUBRUN, STATE; owned */
     vd_hash (*logged)[2];      /* RUN with rounding logs: S and L of each item; owned */
     const vd_records *records; /* TRACE, FOLD */
@@ -75,7 +76,7 @@ VD_MUST_USE vd_status vd_checked_fold(vd_inquiry *inquiry, const vd_tree_name *n
 /* Leaf `index`, in base64 as it is sent, and its path lead to the root. */
 VD_MUST_USE vd_status vd_check_proof(vd_inquiry *inquiry, const vd_leaves *leaves, uint64_t index,
                                      const vd_proof *proof, const char *data);
-/* The hashes below [lo, hi) lead to it, and the tree is what its root says. */
+/* The hashes below [lo, hi) lead to the tree's root, with the nodes beside the way. */
 VD_MUST_USE vd_status vd_check_frontier(vd_inquiry *inquiry, const vd_leaves *leaves,
                                         const vd_hash *frontier, size_t count);
 /* A section of a log leads to L. */

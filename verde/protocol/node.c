@@ -25,7 +25,7 @@ static bool public_source(vd_referee *r, uint32_t value, vd_hash *out) {
     switch (vd_source_of(r->program, r->graph, value, &index)) {
     case VD_SOURCE_DATA: memcpy(out->b, r->program->data[index].root, VD_HASH_SIZE); return true;
     case VD_SOURCE_STEP:
-        if (vd_tensor_hash(vd_value_shape(r->program, r->graph, value), &step, &root, out, NULL,
+        if (vd_tensor_hash(NULL, vd_value_shape(r->program, r->graph, value), &step, &root, out,
                            NULL) != VD_OK)
             vd_trouble(r, "out of memory");
         return true;

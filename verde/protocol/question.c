@@ -173,8 +173,7 @@ static bool read_open(const json_t *root, uint64_t count, vd_question *out) {
            out->depth <= VD_OPEN_DEPTH_MAX && vd_tree_is_node(count, out->lo, out->hi);
 }
 
-/* A proof takes as long as the tree is large, and how many leaves are asked for is the referee's
- * choice. */
+/* How many leaves are asked for is the referee's choice, and the answer is as long. */
 static size_t leaves_max(vd_tree_kind kind) {
     return kind == VD_TREE_TENSOR ? VD_PROVE_LEAVES_MAX
            : kind == VD_TREE_FOLD ? VD_PROVE_PARTS_MAX

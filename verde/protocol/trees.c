@@ -6,15 +6,23 @@
 #include "verde/protocol/inquiry.h"
 
 void vd_leaves_free(vd_leaves *l) {
-    vd_tree_free(&l->tree);
+    vd_tree_free(&l->own);
     vd_records_free(&l->parts);
     free(l->item);
     free(l->logged);
     free(l->copy);
 }
 
-/* Gives a tensor's leaves. The bytes that the tree is made of must give the commitment, not only
- * bytes that were there before. */
+static vd_status tree_over(vd_inquiry *r, const vd_tree_name *name, const ro_shape *shape,
+                           const void *data, vd_leaves *out) {
+    const vd_source *s = &r->source;
+    if (s->tree)
+        return s->tree(s->user, name->step, name->value, data, &out->tree, r->err);
+    return vd_tensor_tree(NULL, shape, data, &out->own, r->err);
+}
+
+/* Gives a tensor's leaves. The tree must give the commitment. It may have been made of the bytes
+ * that were there before: each leaf that is sent is compared with it by its proof. */
 static vd_status tensor_leaves(vd_inquiry *r, const vd_tree_name *name, vd_leaves *out) {
     const vd_program *p = r->provider->program;
     const ro_shape *shape = vd_value_shape(p, vd_step_graph(p, name->step), name->value);
@@ -27,10 +35,10 @@ static vd_status tensor_leaves(vd_inquiry *r, const vd_tree_name *name, vd_leave
         return status;
     out->size = vd_shape_bytes(shape);
     out->bytes = vd_to_little(data, out->size, ro_dtype_size(shape->dtype), &out->copy);
-    status = out->bytes ? vd_tree_of_bytes(&out->tree, out->bytes, out->size, r->err)
+    status = out->bytes ? tree_over(r, name, shape, data, out)
                         : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
     if (status == VD_OK)
-        status = vd_tree_root(&out->tree, &root, r->err);
+        status = vd_tree_root(out->tree, &root, r->err);
     if (status == VD_OK && !vd_tensor_commit(shape, &root, &commitment))
         status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
     return status == VD_OK ? vd_expect(r, &commitment, &expected, "a tensor") : status;
@@ -69,28 +77,28 @@ static vd_status hash_leaves(vd_inquiry *r, const vd_tree_name *name, uint64_t c
         out->item[count - 1].b[31] ^= 1;
     if (status == VD_OK && name->kind == VD_TREE_RUN && s->role)
         status = log_leaves(r, count, out);
-    return status != VD_OK ? status : vd_tree_of_hashes(&out->tree, out->item, count, r->err);
+    return status != VD_OK ? status : vd_tree_of_hashes(&out->own, out->item, count, r->err);
 }
 
 vd_status vd_leaves_load(vd_inquiry *r, const vd_tree_name *name, vd_leaves *out) {
     vd_status status;
-    *out = (vd_leaves){0};
+    *out = (vd_leaves){.tree = &out->own};
     if (name->kind == VD_TREE_TENSOR) {
         status = tensor_leaves(r, name, out);
     } else if (name->kind == VD_TREE_TRACE) {
         status = vd_checked_trace(r, name->step, &out->records);
         if (status == VD_OK)
-            status = vd_records_tree(out->records, &out->tree, r->err);
+            status = vd_records_tree(out->records, &out->own, r->err);
     } else if (name->kind == VD_TREE_FOLD) {
         status = vd_checked_fold(r, name, &out->parts);
         out->records = &out->parts;
         if (status == VD_OK)
-            status = vd_records_tree(out->records, &out->tree, r->err);
+            status = vd_records_tree(out->records, &out->own, r->err);
     } else {
         status = hash_leaves(r, name, vd_tree_leaves(r->provider->program, name), out);
     }
     if (status == VD_OK)
-        status = vd_tree_root(&out->tree, &out->root, r->err);
+        status = vd_tree_root(out->tree, &out->root, r->err);
     if (status == VD_OK && name->kind == VD_TREE_RUN)
         status = vd_expect(r, &out->root, &r->source.run_root, "the list of committed states");
     if (status != VD_OK)
