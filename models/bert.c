@@ -1,13 +1,12 @@
 /* BERT (Devlin et al., 2019): an encoder. Post-norm blocks, learned positions and segments, GELU by
- * erf; learns to name tokens that were hidden from it. Hidden tokens become the last one of the
- * vocabulary, which stands for nothing else. */
+ * erf. It learns to name tokens that were hidden from it, or to tell the class of a sequence. */
 #include "models/model.h"
 
 enum {
     BLOCK_PARAMETERS = 16,
     EMBEDDING_PARAMETERS = 5,
     HEAD_PARAMETERS = 5,
-    LAYERS_MAX = (VD_PARAMETERS_MAX - EMBEDDING_PARAMETERS - HEAD_PARAMETERS) / BLOCK_PARAMETERS,
+    LAYERS_MAX = (VD_TRAINED_MAX - EMBEDDING_PARAMETERS - HEAD_PARAMETERS) / BLOCK_PARAMETERS,
     NO_LABEL = -1, /* of what is not hidden */
 };
 
@@ -16,34 +15,60 @@ static vd_status check(const vd_training *t, vd_err *err) {
     vd_status status = vd_check_positions(t, err);
     if (status != VD_OK)
         return status;
+    if (m->task == VD_TASK_CLASSES)
+        return m->classes >= 2 ? VD_OK
+                               : vd_fail(err, VD_ERR_USAGE, "classes must be at least 2, got %lld",
+                                         (long long)m->classes);
     if (!(m->mask_rate > 0 && m->mask_rate < 1))
         return vd_fail(err, VD_ERR_USAGE, "mask_rate must be above 0 and below 1, got %g",
                        (double)m->mask_rate);
     return VD_OK;
 }
 
-static void declare_block(const vd_model *m, vd_parameters *out, long long layer) {
-    static const char *const projection[] = {"attn.q", "attn.k", "attn.v", "attn.proj"};
+static void declare_linear(vd_parameters *out, const char *name, int64_t in, int64_t width) {
+    vd_declare_linear(out, name, (vd_linear_shape){in, width, 0.02f, true, false});
+}
+
+static void declare_block(const vd_model *m, vd_parameters *out) {
+    const int64_t c = m->channels, hidden = vd_hidden_of(m);
+    declare_linear(out, "attn.q", c, c);
+    declare_linear(out, "attn.k", c, c);
+    declare_linear(out, "attn.v", c, c);
+    declare_linear(out, "attn.proj", c, c);
+    vd_declare_norm(out, "ln_1", c);
+    declare_linear(out, "mlp.up", c, hidden);
+    declare_linear(out, "mlp.down", hidden, c);
+    vd_declare_norm(out, "ln_2", c);
+}
+
+static void declare_head(const vd_model *m, vd_parameters *out) {
     const int64_t c = m->channels;
-    for (int i = 0; i < 4; i++)
-        vd_declare_linear(out, c, c, 0.02f, "h.%lld.%s", layer, projection[i]);
-    vd_declare_norm(out, c, "h.%lld.ln_1", layer);
-    vd_declare_linear(out, c, 4 * c, 0.02f, "h.%lld.mlp.up", layer);
-    vd_declare_linear(out, 4 * c, c, 0.02f, "h.%lld.mlp.down", layer);
-    vd_declare_norm(out, c, "h.%lld.ln_2", layer);
+    if (m->task == VD_TASK_CLASSES) {
+        declare_linear(out, "pooler", c, c);
+        declare_linear(out, "classes", c, m->classes);
+        return;
+    }
+    declare_linear(out, "head", c, c);
+    vd_declare_norm(out, "ln_h", c);
+    vd_declare(out, "head.tokens.bias", VD_SHAPE(RO_F32, m->vocab), 0, 0);
+}
+
+static int64_t segment_kinds(const vd_model *m) {
+    return m->segments ? m->segments : 2;
 }
 
 static void declare(const vd_model *m, vd_parameters *out) {
     const int64_t c = m->channels;
-    vd_declare(out, VD_SHAPE(RO_F32, m->vocab, c), 0.02f, 0, "tokens");
-    vd_declare(out, VD_SHAPE(RO_F32, m->context, c), 0.02f, 0, "positions");
-    vd_declare(out, VD_SHAPE(RO_F32, 2, c), 0.02f, 0, "segments");
-    vd_declare_norm(out, c, "ln_e");
-    for (int64_t i = 0; i < m->layers; i++)
-        declare_block(m, out, i);
-    vd_declare_linear(out, c, c, 0.02f, "head");
-    vd_declare_norm(out, c, "ln_h");
-    vd_declare(out, VD_SHAPE(RO_F32, m->vocab), 0, 0, "head.tokens.bias");
+    vd_declare(out, "tokens", VD_SHAPE(RO_F32, m->vocab, c), 0.02f, 0);
+    vd_declare(out, "positions", VD_SHAPE(RO_F32, m->context, c), 0.02f, 0);
+    vd_declare(out, "segments", VD_SHAPE(RO_F32, segment_kinds(m), c), 0.02f, 0);
+    vd_declare_norm(out, "ln_e", c);
+    for (int64_t i = 0; i < m->layers; i++) {
+        vd_declare_scope(out, "h.%lld.", (long long)i);
+        declare_block(m, out);
+    }
+    vd_declare_scope(out, "%s", "");
+    declare_head(m, out);
 }
 
 /* ---- what is hidden: integers below 2^24 as f32, so every step is exact ---- */
@@ -60,24 +85,30 @@ static vd_value constant(vd_builder *b, const char *name, float value, ro_shape 
     return vd_emit(b, name, (vd_op){RO_OP_FILL, {ro_attr_f32(value)}, &shape}, 0, NULL);
 }
 
+/* 1 for each token that is no padding. */
+static vd_value real_tokens(vd_builder *b, const vd_model *m, vd_value tokens) {
+    ro_shape like = *vd_shape_of(b, tokens);
+    like.dtype = RO_F32;
+    return m->pad < 0 ? constant(b, "real", 1, like)
+                      : VD_EMIT(b, "real", ((vd_op){RO_OP_KEPT, {m->pad}, NULL}), tokens);
+}
+
 /* Each token that is no padding is hidden with probability mask_rate. */
 static void hide(vd_builder *b, vd_forward *in) {
     const vd_model *m = &in->training->model;
     const int64_t threshold = (int64_t)((double)m->mask_rate * 0x1p32 + 0.5);
-    ro_shape one = VD_SHAPE(RO_F32, 1), like = *vd_shape_of(b, in->tokens);
-    like.dtype = RO_F32;
+    const ro_shape one = VD_SHAPE(RO_F32, 1);
     const vd_op choose = {
         RO_OP_DROPOUT,
         {(int64_t)in->training->seed, VD_STREAM_MASK(in->micro_batch), threshold, ro_attr_f32(1)},
         NULL};
     vd_scope(b, "m%lld.mask", (long long)in->micro_batch);
-    in->real = m->pad < 0 ? constant(b, "real", 1, like)
-                          : VD_EMIT(b, "real", ((vd_op){RO_OP_KEPT, {m->pad}, NULL}), in->tokens);
+    in->real = real_tokens(b, m, in->tokens);
     vd_value seen = VD_EMIT(b, "seen", choose, in->real, vd_step_value(b));
     in->hidden = arithmetic(b, "hidden", RO_OP_SUB, in->real, seen);
     vd_value x = to(b, "numbers", in->tokens, RO_F32), unit = constant(b, "one", 1, one);
     /* token - hidden (token - mask), and hidden (token + 1) - 1 */
-    vd_value mask = constant(b, "mask", (float)(m->vocab - 1), one);
+    vd_value mask = constant(b, "mask", (float)(m->mask ? m->mask : m->vocab - 1), one);
     vd_value less = arithmetic(b, "to_mask", RO_OP_SUB, x, mask);
     less = arithmetic(b, "to_mask", RO_OP_MUL, in->hidden, less);
     in->tokens = to(b, "tokens", arithmetic(b, "masked", RO_OP_SUB, x, less), RO_I32);
@@ -88,77 +119,95 @@ static void hide(vd_builder *b, vd_forward *in) {
 
 /* ---- forward ---- */
 
-/* A place where units are dropped: 0 is the embedding, then three per layer. */
-static vd_dropout_attr dropout(const vd_forward *in, int64_t site) {
-    return (vd_dropout_attr){in->training->model.dropout, in->training->seed,
-                             VD_STREAM_DROPOUT(in->micro_batch, site)};
+static vd_value linear(vd_pass *p, int64_t layer, const char *part, vd_value x) {
+    vd_block_scope(p, layer, part);
+    return vd_take_linear(p, x);
 }
 
-#define SCOPE(b, in, layer, part)                                                                  \
-    vd_scope(b, "m%lld.h.%lld.%s", (long long)(in)->micro_batch, (long long)(layer), part)
-
-static vd_value linear(vd_builder *b, const vd_forward *in, int64_t layer, const char *part,
-                       vd_value x, vd_value p) {
-    SCOPE(b, in, layer, part);
-    return vd_linear(b, x, p, p + 1);
+/* padding: as vd_heads has it. */
+static vd_value attend(vd_pass *p, vd_value x, int64_t layer, const vd_value *padding) {
+    const int64_t n = p->in->training->model.heads;
+    const vd_heads heads = {n, n, false, NULL, vd_dropout_at(p, 1 + 3 * layer), padding};
+    vd_value qkv[3];
+    qkv[0] = linear(p, layer, "attn.q", x);
+    qkv[1] = linear(p, layer, "attn.k", x);
+    qkv[2] = linear(p, layer, "attn.v", x);
+    vd_block_scope(p, layer, "attn");
+    return linear(p, layer, "attn.proj", vd_grouped_attention(p->b, qkv, &heads));
 }
 
-/* p: the first of the block's sixteen parameters; padding: as vd_heads has it. */
-static vd_value block(vd_builder *b, const vd_forward *in, vd_value x, int64_t layer, vd_value p,
-                      const vd_value *padding) {
-    const int64_t n = in->training->model.heads;
-    const vd_heads heads = {n, n, false, NULL, dropout(in, 1 + 3 * layer), padding};
-    const vd_value qkv[] = {linear(b, in, layer, "attn.q", x, p),
-                            linear(b, in, layer, "attn.k", x, p + 2),
-                            linear(b, in, layer, "attn.v", x, p + 4)};
-    SCOPE(b, in, layer, "attn");
-    vd_value y = vd_grouped_attention(b, qkv, &heads);
-    y = linear(b, in, layer, "attn.proj", y, p + 6);
-    y = vd_dropout(b, "dropout", y, dropout(in, 2 + 3 * layer));
+static vd_value block(vd_pass *p, vd_value x, int64_t layer, const vd_value *padding) {
+    vd_builder *b = p->b;
+    vd_value y = attend(p, x, layer, padding);
+    y = vd_dropout(b, "dropout", y, vd_dropout_at(p, 2 + 3 * layer));
     x = vd_add(b, "residual", x, y);
-    SCOPE(b, in, layer, "ln_1");
-    x = vd_layernorm(b, x, p + 8, p + 9);
-    y = vd_gelu_erf(b, linear(b, in, layer, "mlp.up", x, p + 10));
-    y = linear(b, in, layer, "mlp.down", y, p + 12);
-    y = vd_dropout(b, "dropout", y, dropout(in, 3 + 3 * layer));
+    vd_block_scope(p, layer, "ln_1");
+    x = vd_take_norm(p, x);
+    y = vd_take_activation(p, linear(p, layer, "mlp.up", x));
+    y = linear(p, layer, "mlp.down", y);
+    y = vd_dropout(b, "dropout", y, vd_dropout_at(p, 3 + 3 * layer));
     x = vd_add(b, "residual", x, y);
-    SCOPE(b, in, layer, "ln_2");
-    return vd_layernorm(b, x, p + 14, p + 15);
+    vd_block_scope(p, layer, "ln_2");
+    return vd_take_norm(p, x);
 }
 
 /* The first half of each window is segment 0, the second segment 1. */
-static vd_value segments(vd_builder *b, vd_value positions) {
-    const int64_t half = (vd_shape_of(b, positions)->dim[0] + 1) / 2;
-    vd_value x = to(b, "halves", positions, RO_F32);
-    return to(b, "segment", vd_div_const(b, "halves", x, (double)half), RO_I32);
+static vd_value segments(const vd_pass *p, vd_value positions) {
+    const int64_t length = p->in->training->sequence, half = (length + 1) / 2;
+    if (p->in->training->model.one_segment)
+        return to(p->b, "segment", constant(p->b, "zeros", 0, VD_SHAPE(RO_F32, length)), RO_I32);
+    const vd_value x = to(p->b, "halves", positions, RO_F32);
+    return to(p->b, "segment", vd_div_const(p->b, "halves", x, (double)half), RO_I32);
 }
 
-static vd_value embed(vd_builder *b, const vd_forward *in, vd_value tokens) {
-    ro_shape row = VD_SHAPE(RO_I32, in->training->sequence);
-    vd_value positions = vd_emit(b, "iota", (vd_op){.op = RO_OP_IOTA, .shape = &row}, 0, NULL);
-    vd_value x = vd_embedding(b, "tokens", 0, tokens);
-    x = vd_add(b, "sum", x, vd_embedding(b, "positions", 1, positions));
-    x = vd_add(b, "sum", x, vd_embedding(b, "segments", 2, segments(b, positions)));
-    x = vd_layernorm(b, x, 3, 4);
-    return vd_dropout(b, "dropout", x, dropout(in, 0));
+static vd_value embed(vd_pass *p) {
+    vd_builder *b = p->b;
+    const vd_value positions = vd_positions(p);
+    vd_value x = vd_embedding(b, "tokens", vd_take(p), p->in->tokens);
+    x = vd_add(b, "sum", x, vd_embedding(b, "positions", vd_take(p), positions));
+    x = vd_add(b, "sum", x, vd_embedding(b, "segments", vd_take(p), segments(p, positions)));
+    return vd_dropout(b, "dropout", vd_take_norm(p, x), vd_dropout_at(p, 0));
 }
 
-static vd_value forward(vd_builder *b, const vd_forward *in) {
-    const vd_model *m = &in->training->model;
-    const long long micro = (long long)in->micro_batch;
-    vd_value p = EMBEDDING_PARAMETERS;
-    vd_scope(b, "m%lld.embed", micro);
-    vd_value padding = m->pad < 0 ? 0 : VD_EMIT(b, "padding", ((vd_op){.op = RO_OP_LOG}), in->real);
-    vd_value x = embed(b, in, in->tokens);
-    for (int64_t i = 0; i < m->layers; i++, p += BLOCK_PARAMETERS)
-        x = block(b, in, x, i, p, m->pad < 0 ? NULL : &padding);
-    vd_scope(b, "m%lld.head", micro);
-    x = vd_gelu_erf(b, vd_linear(b, x, p, p + 1));
-    x = vd_layernorm(b, x, p + 2, p + 3);
-    vd_scope(b, "m%lld.logits", micro);
-    x = vd_add(b, "bias", vd_logits(b, x, 0), p + 4);
-    vd_scope(b, "m%lld.loss", micro);
-    return vd_xent_ignore(b, x, in->targets, NO_LABEL);
+/* One loss for each token that was hidden. */
+static vd_value name_tokens(vd_pass *p, vd_value x, vd_value table) {
+    vd_pass_scope(p, "head");
+    x = vd_take_norm(p, vd_take_activation(p, vd_take_linear(p, x)));
+    vd_pass_scope(p, "logits");
+    x = vd_add(p->b, "bias", vd_project_rows(p->b, x, table), vd_take(p));
+    vd_pass_scope(p, "loss");
+    return vd_xent_ignore(p->b, x, p->in->targets, NO_LABEL);
+}
+
+/* One loss for each sequence, from its first token. */
+static vd_value tell_class(vd_pass *p, vd_value x) {
+    const vd_model *m = &p->in->training->model;
+    const int64_t rows = vd_shape_of(p->b, x)->dim[0];
+    vd_pass_scope(p, "pooler");
+    x = vd_slice(p->b, "first", x, (vd_stretch){1, 0, 1, 1});
+    x = vd_reshape(p->b, "rows", x, VD_SHAPE(RO_F32, rows, m->channels));
+    x = vd_tanh(p->b, vd_take_linear(p, x));
+    x = vd_dropout(p->b, "dropout", x, vd_dropout_at(p, 1 + 3 * m->layers));
+    vd_pass_scope(p, "logits");
+    x = vd_take_linear(p, x);
+    vd_pass_scope(p, "loss");
+    return vd_xent(p->b, x, p->in->targets);
+}
+
+static vd_value forward(vd_pass *p) {
+    const vd_model *m = &p->in->training->model;
+    vd_pass_scope(p, "embed");
+    const vd_value table = p->in->parameter[p->next];
+    vd_value padding = VD_NONE;
+    if (m->pad >= 0) {
+        const bool hides = m->task == VD_TASK_TOKENS;
+        const vd_value real = hides ? p->in->real : real_tokens(p->b, m, p->in->tokens);
+        padding = VD_EMIT(p->b, "padding", ((vd_op){.op = RO_OP_LOG}), real);
+    }
+    vd_value x = embed(p);
+    for (int64_t i = 0; i < m->layers; i++)
+        x = block(p, x, i, m->pad >= 0 ? &padding : NULL);
+    return m->task == VD_TASK_CLASSES ? tell_class(p, x) : name_tokens(p, x, table);
 }
 
 const vd_model_type vd_bert = {check, declare, forward, LAYERS_MAX, .hide = hide};

@@ -1,89 +1,121 @@
 /* A decoder as Llama has it (Touvron et al., 2023): RMS norm, rotary positions, grouped queries,
- * SwiGLU, no biases, an output table of its own. */
+ * SwiGLU. Mistral, Qwen2 and Qwen3 are cases of it: biases, norms of queries and keys, an output
+ * table that is that of the tokens. */
 #include "models/model.h"
 
-enum { BLOCK_PARAMETERS = 9, LAYERS_MAX = (VD_PARAMETERS_MAX - 3) / BLOCK_PARAMETERS };
+enum { BLOCK_PARAMETERS = 9, LAYERS_MAX = (VD_TRAINED_MAX - 3) / BLOCK_PARAMETERS };
 
-#define NORM_EPS 1e-5f
+static const float deviation = 0.02f;
+
+static int64_t head_dim(const vd_model *m) {
+    return m->head_dim ? m->head_dim : m->channels / m->heads;
+}
 
 static vd_status check(const vd_training *t, vd_err *err) {
     const vd_model *m = &t->model;
-    if (m->heads < 1 || m->channels % (2 * m->heads) != 0)
+    if (m->heads < 1 || (!m->head_dim && m->channels % (2 * m->heads) != 0))
         return vd_fail(err, VD_ERR_USAGE,
                        "channels must be a multiple of 2 * heads, got %lld, %lld",
                        (long long)m->channels, (long long)m->heads);
+    if (m->head_dim % 2 != 0)
+        return vd_fail(err, VD_ERR_USAGE, "head_dim must be even, got %lld",
+                       (long long)m->head_dim);
     if (m->kv_heads < 1 || m->heads % m->kv_heads != 0)
         return vd_fail(err, VD_ERR_USAGE, "kv_heads must divide heads, got %lld and %lld",
                        (long long)m->kv_heads, (long long)m->heads);
     return VD_OK;
 }
 
-static void declare_block(const vd_model *m, vd_parameters *out, long long layer) {
-    const int64_t c = m->channels, kv = c / m->heads * m->kv_heads;
-    const float deviation = 0.02f;
-    vd_declare(out, VD_SHAPE(RO_F32, c), 0, 1, "h.%lld.norm_1.gamma", layer);
-    vd_declare(out, VD_SHAPE(RO_F32, c, c), deviation, 0, "h.%lld.attn.q", layer);
-    vd_declare(out, VD_SHAPE(RO_F32, c, kv), deviation, 0, "h.%lld.attn.k", layer);
-    vd_declare(out, VD_SHAPE(RO_F32, c, kv), deviation, 0, "h.%lld.attn.v", layer);
-    vd_declare(out, VD_SHAPE(RO_F32, c, c), deviation, 0, "h.%lld.attn.proj", layer);
-    vd_declare(out, VD_SHAPE(RO_F32, c), 0, 1, "h.%lld.norm_2.gamma", layer);
-    vd_declare(out, VD_SHAPE(RO_F32, c, m->hidden), deviation, 0, "h.%lld.mlp.gate", layer);
-    vd_declare(out, VD_SHAPE(RO_F32, c, m->hidden), deviation, 0, "h.%lld.mlp.up", layer);
-    vd_declare(out, VD_SHAPE(RO_F32, m->hidden, c), deviation, 0, "h.%lld.mlp.down", layer);
+static void declare_block(const vd_model *m, vd_parameters *out) {
+    const int64_t c = m->channels, q = m->heads * head_dim(m), kv = m->kv_heads * head_dim(m);
+    vd_declare_gain(out, "norm_1", c);
+    vd_declare_linear(out, "attn.q", (vd_linear_shape){c, q, deviation, m->qkv_bias, false});
+    vd_declare_linear(out, "attn.k", (vd_linear_shape){c, kv, deviation, m->qkv_bias, false});
+    vd_declare_linear(out, "attn.v", (vd_linear_shape){c, kv, deviation, m->qkv_bias, false});
+    if (m->qk_norm) {
+        vd_declare_gain(out, "attn.q_norm", head_dim(m));
+        vd_declare_gain(out, "attn.k_norm", head_dim(m));
+    }
+    vd_declare_linear(out, "attn.proj", (vd_linear_shape){q, c, deviation, m->out_bias, false});
+    vd_declare_gain(out, "norm_2", c);
+    const vd_linear_shape wide = {c, m->hidden, deviation, m->mlp_bias, false};
+    vd_declare_linear(out, "mlp.gate", wide);
+    vd_declare_linear(out, "mlp.up", wide);
+    vd_declare_linear(out, "mlp.down",
+                      (vd_linear_shape){m->hidden, c, deviation, m->mlp_bias, false});
 }
 
 static void declare(const vd_model *m, vd_parameters *out) {
-    vd_declare(out, VD_SHAPE(RO_F32, m->vocab, m->channels), 0.02f, 0, "tokens");
-    for (int64_t i = 0; i < m->layers; i++)
-        declare_block(m, out, i);
-    vd_declare(out, VD_SHAPE(RO_F32, m->channels), 0, 1, "norm.gamma");
-    vd_declare(out, VD_SHAPE(RO_F32, m->vocab, m->channels), 0.02f, 0, "head");
+    vd_declare(out, "tokens", VD_SHAPE(RO_F32, m->vocab, m->channels), deviation, 0);
+    for (int64_t i = 0; i < m->layers; i++) {
+        vd_declare_scope(out, "h.%lld.", (long long)i);
+        declare_block(m, out);
+    }
+    vd_declare_scope(out, "%s", "");
+    vd_declare_gain(out, "norm", m->channels);
+    if (!m->tied)
+        vd_declare_linear(out, "head",
+                          (vd_linear_shape){m->channels, m->vocab, deviation, false, false});
 }
 
-#define SCOPE(b, in, layer, part)                                                                  \
-    vd_scope(b, "m%lld.h.%lld.%s", (long long)(in)->micro_batch, (long long)(layer), part)
-
-static vd_value project(vd_builder *b, const vd_forward *in, int64_t layer, const char *part,
-                        vd_value x, vd_value weight) {
-    SCOPE(b, in, layer, part);
-    return vd_project(b, x, weight);
+static vd_value linear(vd_pass *p, int64_t layer, const char *part, vd_value x) {
+    vd_block_scope(p, layer, part);
+    return vd_take_linear(p, x);
 }
 
-/* p: the first of the block's nine parameters. */
-static vd_value block(vd_builder *b, const vd_forward *in, vd_value x, int64_t layer, vd_value p) {
-    const vd_model *m = &in->training->model;
+/* Each head's row by itself: [b, T, heads D]. */
+static vd_value norm_heads(vd_pass *p, int64_t layer, const char *part, vd_value x) {
+    const ro_shape flat = *vd_shape_of(p->b, x);
+    const int64_t size = head_dim(&p->in->training->model);
+    vd_block_scope(p, layer, part);
+    if (p->b->status != VD_OK)
+        return 0;
+    const ro_shape heads = VD_SHAPE(RO_F32, flat.dim[0], flat.dim[1], flat.dim[2] / size, size);
+    x = vd_take_gain(p, vd_reshape(p->b, "heads", x, heads));
+    return vd_reshape(p->b, "rows", x, flat);
+}
+
+static vd_value attend(vd_pass *p, int64_t layer, vd_value x) {
+    const vd_model *m = &p->in->training->model;
     const vd_rotation rotation = {m->rope_base, 0, false};
-    const vd_heads heads = {m->heads, m->kv_heads, true, &rotation, {0}};
-    SCOPE(b, in, layer, "norm_1");
-    vd_value y = vd_rmsnorm(b, x, p, NORM_EPS);
-    vd_value qkv[] = {project(b, in, layer, "attn.q", y, p + 1),
-                      project(b, in, layer, "attn.k", y, p + 2),
-                      project(b, in, layer, "attn.v", y, p + 3)};
-    SCOPE(b, in, layer, "attn");
-    y = vd_grouped_attention(b, qkv, &heads);
-    x = vd_add(b, "residual", x, project(b, in, layer, "attn.proj", y, p + 4));
-    SCOPE(b, in, layer, "norm_2");
-    y = vd_rmsnorm(b, x, p + 5, NORM_EPS);
-    vd_value gate = vd_silu(b, project(b, in, layer, "mlp.gate", y, p + 6));
-    vd_value up = project(b, in, layer, "mlp.up", y, p + 7);
-    y = project(b, in, layer, "mlp.down", vd_mul(b, "gated", gate, up), p + 8);
-    return vd_add(b, "residual", x, y);
+    const vd_heads heads = {m->heads, m->kv_heads, true, &rotation, {0}, NULL};
+    vd_value qkv[3];
+    qkv[0] = linear(p, layer, "attn.q", x);
+    qkv[1] = linear(p, layer, "attn.k", x);
+    qkv[2] = linear(p, layer, "attn.v", x);
+    if (m->qk_norm) {
+        qkv[0] = norm_heads(p, layer, "attn.q_norm", qkv[0]);
+        qkv[1] = norm_heads(p, layer, "attn.k_norm", qkv[1]);
+    }
+    vd_block_scope(p, layer, "attn");
+    return linear(p, layer, "attn.proj", vd_grouped_attention(p->b, qkv, &heads));
 }
 
-static vd_value forward(vd_builder *b, const vd_forward *in) {
-    const vd_model *m = &in->training->model;
-    const long long micro = (long long)in->micro_batch;
-    vd_value p = 1;
-    vd_scope(b, "m%lld.embed", micro);
-    vd_value x = vd_embedding(b, "tokens", 0, in->tokens);
-    for (int64_t i = 0; i < m->layers; i++, p += BLOCK_PARAMETERS)
-        x = block(b, in, x, i, p);
-    vd_scope(b, "m%lld.norm", micro);
-    x = vd_rmsnorm(b, x, p, NORM_EPS);
-    vd_scope(b, "m%lld.logits", micro);
-    x = vd_logits(b, x, p + 1);
-    vd_scope(b, "m%lld.loss", micro);
-    return vd_xent(b, x, in->targets);
+static vd_value block(vd_pass *p, vd_value x, int64_t layer) {
+    vd_block_scope(p, layer, "norm_1");
+    vd_value y = attend(p, layer, vd_take_gain(p, x));
+    x = vd_add(p->b, "residual", x, y);
+    vd_block_scope(p, layer, "norm_2");
+    y = vd_take_gain(p, x);
+    const vd_value gate = vd_take_activation(p, linear(p, layer, "mlp.gate", y));
+    const vd_value up = linear(p, layer, "mlp.up", y);
+    y = linear(p, layer, "mlp.down", vd_mul(p->b, "gated", gate, up));
+    return vd_add(p->b, "residual", x, y);
+}
+
+static vd_value forward(vd_pass *p) {
+    const vd_model *m = &p->in->training->model;
+    vd_pass_scope(p, "embed");
+    const vd_value table = vd_take(p);
+    vd_value x = vd_embedding(p->b, "tokens", table, p->in->tokens);
+    for (int64_t i = 0; i < m->layers; i++)
+        x = block(p, x, i);
+    vd_pass_scope(p, "norm");
+    x = vd_take_gain(p, x);
+    vd_pass_scope(p, "logits");
+    x = m->tied ? vd_project_rows(p->b, x, table) : vd_take_linear(p, x);
+    vd_pass_scope(p, "loss");
+    return vd_xent(p->b, x, p->in->targets);
 }
 
 const vd_model_type vd_llama = {check, declare, forward, LAYERS_MAX};

@@ -1,34 +1,33 @@
 /* A multi-layer perceptron on each token by itself: embedding, hidden layers with ReLU, logits. */
 #include "models/model.h"
 
-enum { LAYERS_MAX = (VD_PARAMETERS_MAX - 3) / 2 };
+enum { LAYERS_MAX = (VD_TRAINED_MAX - 3) / 2 };
 
 static void declare(const vd_model *m, vd_parameters *out) {
     int64_t width = m->channels;
-    vd_declare(out, VD_SHAPE(RO_F32, m->vocab, width), 1, 0, "embedding");
+    vd_declare(out, "embedding", VD_SHAPE(RO_F32, m->vocab, width), 1, 0);
     for (int64_t i = 0; i <= m->layers; i++) {
-        int64_t next = i < m->layers ? m->hidden : m->vocab;
-        vd_declare(out, VD_SHAPE(RO_F32, width, next), vd_he_deviation(width), 0,
-                   "layer.%lld.weight", (long long)i);
-        vd_declare(out, VD_SHAPE(RO_F32, next), 0, 0, "layer.%lld.bias", (long long)i);
+        const int64_t next = i < m->layers ? m->hidden : m->vocab;
+        char name[VD_NAME_SIZE];
+        snprintf(name, sizeof name, "layer.%lld", (long long)i);
+        vd_declare_linear(out, name,
+                          (vd_linear_shape){width, next, vd_he_deviation(width), true, false});
         width = next;
     }
 }
 
-static vd_value forward(vd_builder *b, const vd_forward *in) {
-    long long micro = (long long)in->micro_batch;
-    int64_t layers = in->training->model.layers;
-    vd_scope(b, "m%lld.embed", micro);
-    vd_value x = vd_embedding(b, "tokens", 0, in->tokens);
+static vd_value forward(vd_pass *p) {
+    const int64_t layers = p->in->training->model.layers;
+    vd_pass_scope(p, "embed");
+    vd_value x = vd_embedding(p->b, "tokens", vd_take(p), p->in->tokens);
     for (int64_t i = 0; i <= layers; i++) {
-        vd_value weight = (vd_value)(1 + 2 * i);
-        vd_scope(b, "m%lld.layer.%lld", micro, (long long)i);
-        x = vd_linear(b, x, weight, weight + 1);
+        vd_scope(p->b, "m%lld.layer.%lld", (long long)p->in->micro_batch, (long long)i);
+        x = vd_take_linear(p, x);
         if (i < layers)
-            x = vd_relu(b, x);
+            x = vd_relu(p->b, x);
     }
-    vd_scope(b, "m%lld.loss", micro);
-    return vd_xent(b, x, in->targets);
+    vd_pass_scope(p, "loss");
+    return vd_xent(p->b, x, p->in->targets);
 }
 
 const vd_model_type vd_mlp = {NULL, declare, forward, LAYERS_MAX};

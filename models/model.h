@@ -1,29 +1,47 @@
-/* The interface between a model and training.c. Private to models/. */
+/* The interface between a model and what makes a program of it. Private to models/. */
 #ifndef VD_MODEL_PRIVATE_H
 #define VD_MODEL_PRIVATE_H
 
 #include "models/models.h"
 #include "verde/graph/build.h"
 
+/* Parameters that are trained: one node reads the norms of all their gradients. */
+enum { VD_TRAINED_MAX = RO_MAX_INPUTS };
+
+/* What a layer does with a parameter. */
+typedef enum {
+    VD_ROLE_OTHER,
+    VD_ROLE_WEIGHT,          /* of a product, [out, in] */
+    VD_ROLE_WEIGHT_BY_INPUT, /* of a product, [in, out] */
+    VD_ROLE_BIAS,
+    VD_ROLE_LORA_A, /* [rank, in], right after the layer's weight and bias */
+    VD_ROLE_LORA_B, /* [out, rank] */
+} vd_role;
+
 /* A parameter: normal with this deviation, or filled with `value` if the deviation is 0. */
 typedef struct {
     char name[VD_NAME_SIZE - 2]; /* ".m" and ".v" are appended for the optimizer's state */
     ro_shape shape;
     float deviation, value;
+    vd_role role;
 } vd_parameter;
-
-enum { VD_PARAMETERS_MAX = RO_MAX_INPUTS };
 
 typedef struct {
     vd_parameter *parameter; /* owned */
-    uint32_t count;
+    uint32_t count, capacity;
     vd_parameter *buffer; /* state that is not trained, such as running statistics; owned */
-    uint32_t buffer_count;
+    uint32_t buffer_count, buffer_capacity;
+    const vd_lora *lora;
+    uint32_t matched;         /* bit i: lora->target[i] names a layer */
+    bool failed;              /* there was no memory */
+    char scope[VD_NAME_SIZE]; /* begins the names of what is declared */
 } vd_parameters;
 
-/* The inputs of one micro-batch's forward pass. Parameter i is state value i. */
+/* The inputs of one micro-batch's forward pass. */
 typedef struct {
     const vd_training *training;
+    const vd_parameters *declared;
+    const vd_value *parameter; /* the value of each */
     int64_t micro_batch;
     vd_value tokens, targets; /* i32 [b, T]; or images f32 [b, H, W, 3] and labels i32 [b] */
     /* Only for models that hide tokens, f32 [b, T]: 1 where a token is no padding, and where it is
@@ -32,13 +50,20 @@ typedef struct {
     vd_value *buffer; /* each buffer's value so far; the forward pass puts the next */
 } vd_forward;
 
+/* Where a forward pass stands: it takes parameters and buffers in declared order. */
+typedef struct {
+    vd_builder *b;
+    const vd_forward *in;
+    uint32_t next, next_buffer;
+} vd_pass;
+
 typedef struct {
     /* Checks combinations of sizes; NULL: there are none. */
     vd_status (*check)(const vd_training *training, vd_err *err);
     /* Appends all parameters in layout order. */
     void (*declare)(const vd_model *model, vd_parameters *out);
     /* Emits the forward pass; returns one loss per token, +0 where there is none. */
-    vd_value (*forward)(vd_builder *b, const vd_forward *in);
+    vd_value (*forward)(vd_pass *p);
     int64_t layers_max; /* for which there is room among the parameters; blocks, with images */
     bool images;        /* reads images and labels instead of tokens */
     /* Replaces tokens and targets by what the model sees and what it must name, and sets `real` and
@@ -48,20 +73,63 @@ typedef struct {
 
 extern const vd_model_type vd_gpt2, vd_mlp, vd_llama, vd_resnet, vd_bert;
 
-void vd_declare(vd_parameters *out, ro_shape shape, float deviation, float value,
-                const char *format, ...) VD_PRINTF(5, 6);
+const vd_model_type *vd_type_of(const vd_model *model); /* NULL: there is no such model */
+
+/* ---- parameters.c: what a model declares ---- */
+
+/* All that the model declares, with room for it. Frees nothing that is owned on failure. */
+VD_MUST_USE vd_status vd_parameters_of(const vd_model *model, vd_parameters *out, vd_err *err);
+void vd_parameters_free(vd_parameters *all);
+
+/* Names of what is declared from now on begin with this, such as "h.3.". */
+void vd_declare_scope(vd_parameters *out, const char *format, ...) VD_PRINTF(2, 3);
+void vd_declare(vd_parameters *out, const char *name, ro_shape shape, float deviation, float value);
 /* Filled with `value` at the start. */
-void vd_declare_buffer(vd_parameters *out, ro_shape shape, float value, const char *format, ...)
-    VD_PRINTF(4, 5);
-/* NAME.weight [from, to] and NAME.bias, zeros. */
-void vd_declare_linear(vd_parameters *out, int64_t from, int64_t to, float deviation,
-                       const char *format, ...) VD_PRINTF(5, 6);
+void vd_declare_buffer(vd_parameters *out, const char *name, ro_shape shape, float value);
+
+typedef struct {
+    int64_t in, out;
+    float deviation;
+    bool bias;     /* zeros at the start */
+    bool by_input; /* the weight is [in, out]; else [out, in] */
+} vd_linear_shape;
+
+/* NAME.weight, NAME.bias, and if NAME is a target of LoRA the adapter's NAME.lora_a, normal, and
+ * NAME.lora_b, zeros. */
+void vd_declare_linear(vd_parameters *out, const char *name, vd_linear_shape shape);
 /* NAME.gamma, ones, and NAME.beta, zeros. */
-void vd_declare_norm(vd_parameters *out, int64_t width, const char *format, ...) VD_PRINTF(3, 4);
+void vd_declare_norm(vd_parameters *out, const char *name, int64_t width);
+/* NAME.gamma, ones. */
+void vd_declare_gain(vd_parameters *out, const char *name, int64_t width);
+
+/* ---- layers.c: what a forward pass takes ---- */
+
+/* Scope of nodes: "mMICRO.PART" and "mMICRO.h.LAYER.PART". */
+void vd_pass_scope(const vd_pass *p, const char *part);
+void vd_block_scope(const vd_pass *p, int64_t layer, const char *part);
+/* The next parameter's value. */
+vd_value vd_take(vd_pass *p);
+/* What was declared by the function of the like name, applied to x. */
+vd_value vd_take_linear(vd_pass *p, vd_value x);
+vd_value vd_take_norm(vd_pass *p, vd_value x);
+vd_value vd_take_gain(vd_pass *p, vd_value x);
+/* The function of the model's feed-forward blocks. */
+vd_value vd_take_activation(const vd_pass *p, vd_value x);
+/* 0..T-1, i32. */
+vd_value vd_positions(const vd_pass *p);
+/* A place where units are dropped: 0 is the embedding, then three per layer. */
+vd_dropout_attr vd_dropout_at(const vd_pass *p, int64_t site);
+
 /* heads divides channels; a sequence fits the learned positions. */
 vd_status vd_check_positions(const vd_training *training, vd_err *err);
+int64_t vd_hidden_of(const vd_model *model);
 /* sqrt(2 / fan_in): He et al., 2015, before a ReLU. */
 float vd_he_deviation(int64_t fan_in);
+
+/* ---- step.c, optimizer.c ---- */
+
+/* Outputs of the graph of a step: all nodes of all micro-batches and of the optimizer. */
+void vd_build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared);
 
 /* Layout: parameters, their m, then for adamw their v and the two bias corrections. */
 void vd_optimizer_leaves(vd_builder *b, const vd_optimizer *o, const vd_parameters *all);

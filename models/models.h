@@ -12,8 +12,39 @@ typedef enum {
     VD_MODEL_BERT = 5,
 } vd_model_kind;
 
-enum { VD_STAGES_MAX = 8, VD_IMAGE_PLANES = 3 };
+enum {
+    VD_STAGES_MAX = 8,
+    VD_IMAGE_PLANES = 3,
+    VD_LORA_TARGETS_MAX = 16,
+    VD_LORA_TARGET_SIZE = 24, /* with the final NUL */
+};
 
+/* Functions between the two products of a feed-forward block. */
+typedef enum {
+    VD_ACTIVATION_OWN = 0, /* of the model: gpt2 GELU by tanh, bert GELU by erf, llama SiLU */
+    VD_ACTIVATION_GELU_TANH,
+    VD_ACTIVATION_GELU_ERF,
+    VD_ACTIVATION_RELU,
+    VD_ACTIVATION_SILU,
+} vd_activation;
+
+/* What a model learns to tell. */
+typedef enum {
+    VD_TASK_TOKENS = 0,  /* the next token, or with bert the hidden ones */
+    VD_TASK_CLASSES = 1, /* bert: the class of a sequence */
+} vd_task;
+
+/* Low-rank adapters (Hu et al., 2021). A layer of weight W [out, in] that is a target computes
+ * x W^T + ((x A^T) (alpha / rank)) B^T, with A [rank, in] and B [out, rank]. Only A and B are
+ * trained; all other parameters are frozen. */
+typedef struct {
+    int64_t rank; /* 0: there are no adapters, and all parameters are trained */
+    float alpha;
+    int64_t target_count;
+    char target[VD_LORA_TARGETS_MAX][VD_LORA_TARGET_SIZE]; /* "attn.q": in every block */
+} vd_lora;
+
+/* A size or number that is 0 has the value that the comment states. */
 typedef struct {
     vd_model_kind kind;
     int64_t vocab;   /* token values are 0..vocab-1; resnet: classes */
@@ -22,13 +53,26 @@ typedef struct {
     int64_t heads;    /* gpt2, llama, bert */
     int64_t kv_heads; /* llama: heads of keys and values */
     int64_t channels; /* width; resnet: of the stem */
-    int64_t hidden;   /* mlp, llama: width of the hidden layers */
-    float rope_base;  /* llama: rotary position embedding, SPEC 13 */
+    int64_t hidden;   /* width of the hidden layers; gpt2, bert: 0: 4 channels */
+    int64_t head_dim; /* llama: width of a head; 0: channels / heads */
+    float norm_eps;   /* of layer and RMS norms; 0: 1e-5, with bert 1e-12 */
+    vd_activation activation;
+    float rope_base;                   /* llama: rotary position embedding, SPEC 13 */
+    bool qkv_bias, out_bias, mlp_bias; /* llama: which products add a bias */
+    bool qk_norm;                      /* llama: RMS norm of every head of queries and keys */
+    bool tied;                         /* llama: the output table is that of the tokens */
     float dropout; /* gpt2, bert: after embedding, attention, both residual branches; 0 for none */
-    float mask_rate; /* bert: share of the tokens that are hidden, and then learned */
-    int64_t pad;     /* bert: the token that is padding; -1: none is */
-    int64_t image;   /* resnet: height and width of images */
+    vd_task task;  /* bert */
+    int64_t classes;  /* bert that tells classes: how many */
+    float mask_rate;  /* bert: share of the tokens that are hidden, and then learned */
+    int64_t mask;     /* bert: the token that replaces hidden ones; 0: the last of the vocabulary */
+    int64_t pad;      /* bert: the token that is padding; -1: none is */
+    int64_t segments; /* bert: kinds of segments; 0: 2 */
+    bool one_segment; /* bert: all tokens are of segment 0; else half of them are of segment 1 */
+    int64_t image;    /* resnet: height and width of images */
+    bool large_stem;  /* resnet: 7x7 with stride 2, and max pooling; else 3x3 with stride 1 */
     int64_t stages, blocks[VD_STAGES_MAX]; /* resnet: blocks of each stage */
+    vd_lora lora;                          /* gpt2, llama, bert */
 } vd_model;
 
 typedef enum { VD_OPTIMIZER_ADAMW = 0, VD_OPTIMIZER_SGD = 1 } vd_optimizer_kind;
@@ -37,6 +81,7 @@ typedef struct {
     float lr, min_lr;
     float beta1, beta2, eps; /* adamw */
     float weight_decay;
+    bool decay_all;   /* else vectors, which are biases and norms, are not decayed */
     float clip_norm;  /* global-norm clipping; 0 for none */
     int32_t schedule; /* ro_lr_kind */
     int64_t warmup;   /* steps of linear warm-up; after it the schedule runs to the last step */

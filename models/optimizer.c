@@ -7,7 +7,7 @@ static vd_value clip(vd_builder *b, const vd_optimizer *a, uint32_t parameters,
     ro_shape one = VD_SHAPE(RO_F32, 1);
     if (a->clip_norm == 0)
         return vd_emit(b, "clip", (vd_op){RO_OP_FILL, {ro_attr_f32(1)}, &one}, 0, NULL);
-    vd_value part[VD_PARAMETERS_MAX];
+    vd_value part[VD_TRAINED_MAX];
     for (uint32_t i = 0; i < parameters; i++) {
         vd_scope(b, "norm.%.50s", b->program->leaf[i].name);
         part[i] =
@@ -33,9 +33,9 @@ static vd_value correction(vd_builder *b, const char *name, float beta, uint32_t
     return b->graph->output[leaf] = VD_EMIT(b, name, op, leaf);
 }
 
-/* Vectors (biases, norms) are not decayed. */
+/* Vectors (biases, norms) are not decayed unless the job says so. */
 static int64_t decay_of(const vd_optimizer *o, const vd_leaf *leaf) {
-    return ro_attr_f32(leaf->shape.ndim > 1 ? o->weight_decay : 0);
+    return ro_attr_f32(o->decay_all || leaf->shape.ndim > 1 ? o->weight_decay : 0);
 }
 
 /* The inputs of all updates of a step. */

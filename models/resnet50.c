@@ -1,16 +1,13 @@
-/* ResNets of bottleneck blocks (He et al., 2015) for small images: a 3x3 stem with stride 1 and no
- * pooling; four stages of 3, 4, 6 and 3 blocks make ResNet-50. The stride of a stage stands in the
- * 3x3 convolution of its first block. Each convolution is followed by batch norm; its running
- * statistics are state, for evaluation. */
-#include <stdarg.h>
-
+/* ResNets of bottleneck blocks (He et al., 2015); four stages of 3, 4, 6 and 3 blocks make
+ * ResNet-50. For small images, the stem is 3x3 with stride 1; for those of ImageNet, 7x7 with
+ * stride 2 and max pooling. The stride of a stage stands in the 3x3 convolution of its first block.
+ * Each convolution is followed by batch norm; its running statistics are state, for evaluation. */
 #include "models/model.h"
 
 enum {
     EXPANSION = 4,
     UNIT_PARAMETERS = 3,
-    UNIT_BUFFERS = 2,
-    BLOCKS_MAX = (VD_PARAMETERS_MAX - 8) / (4 * UNIT_PARAMETERS),
+    BLOCKS_MAX = (VD_TRAINED_MAX - 8) / (4 * UNIT_PARAMETERS),
 };
 
 static const float momentum = 0.1f;
@@ -43,37 +40,23 @@ typedef struct {
     int64_t kernel, from, to, stride;
 } unit;
 
-static void declare_unit(vd_parameters *out, unit u, const char *format, ...) VD_PRINTF(3, 4);
-
-static void declare_unit(vd_parameters *out, unit u, const char *format, ...) {
-    char name[40];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(name, sizeof name, format, args);
-    va_end(args);
+static void declare_unit(vd_parameters *out, const char *name, unit u) {
     const float deviation = vd_he_deviation(u.kernel * u.kernel * u.from);
     const ro_shape row = VD_SHAPE(RO_F32, u.to);
-    vd_declare(out, VD_SHAPE(RO_F32, u.kernel, u.kernel, u.from, u.to), deviation, 0, "%s.weight",
-               name);
-    vd_declare(out, row, 0, 1, "%s.gamma", name);
-    vd_declare(out, row, 0, 0, "%s.beta", name);
-    vd_declare_buffer(out, row, 0, "%s.mean", name);
-    vd_declare_buffer(out, row, 1, "%s.var", name);
+    char part[VD_NAME_SIZE];
+    snprintf(part, sizeof part, "%s.weight", name);
+    vd_declare(out, part, VD_SHAPE(RO_F32, u.kernel, u.kernel, u.from, u.to), deviation, 0);
+    vd_declare_norm(out, name, u.to);
+    snprintf(part, sizeof part, "%s.mean", name);
+    vd_declare_buffer(out, part, row, 0);
+    snprintf(part, sizeof part, "%s.var", name);
+    vd_declare_buffer(out, part, row, 1);
 }
 
-/* Where the forward pass stands: parameters and running statistics are taken in declared order. */
-typedef struct {
-    vd_builder *b;
-    const vd_forward *in;
-    vd_value parameter;
-    uint32_t buffer;
-} pass;
-
-static vd_value forward_unit(pass *p, vd_value x, unit u) {
-    const vd_value weight = p->parameter, gamma = weight + 1, beta = weight + 2;
-    vd_value *running = p->in->buffer + p->buffer;
-    p->parameter += UNIT_PARAMETERS;
-    p->buffer += UNIT_BUFFERS;
+static vd_value forward_unit(vd_pass *p, vd_value x, unit u) {
+    const vd_value weight = vd_take(p), gamma = vd_take(p), beta = vd_take(p);
+    vd_value *running = p->in->buffer + p->next_buffer;
+    p->next_buffer += 2;
     x = vd_conv2d(p->b, x, weight, (vd_conv_attr){u.stride, u.kernel / 2, 1, 1});
     const vd_statistics s = vd_batch_statistics(p->b, x);
     running[0] = vd_running_mean(p->b, running[0], s, momentum);
@@ -100,13 +83,14 @@ static unit unit_of(const block *k, int i) {
     return units[i];
 }
 
-static void declare_block(vd_parameters *out, const block *k, int64_t stage, int64_t index) {
+static void declare_block(vd_parameters *out, const block *k) {
+    static const char *const name[] = {"conv1", "conv2", "conv3", "short4"};
     for (int i = 0; i < 3 + projects(k); i++)
-        declare_unit(out, unit_of(k, i), "s%lld.b%lld.%s%d", (long long)stage, (long long)index,
-                     i < 3 ? "conv" : "short", i + 1);
+        declare_unit(out, name[i], unit_of(k, i));
 }
 
-static vd_value forward_block(pass *p, vd_value x, const block *k, int64_t stage, int64_t index) {
+static vd_value forward_block(vd_pass *p, vd_value x, const block *k, int64_t stage,
+                              int64_t index) {
     vd_value y = x;
     for (int i = 0; i < 3; i++) {
         vd_scope(p->b, "m%lld.s%lld.b%lld.conv%d", (long long)p->in->micro_batch, (long long)stage,
@@ -129,36 +113,43 @@ static block block_of(const vd_model *m, int64_t from, int64_t stage, int64_t in
     return (block){from, m->channels << stage, stage > 0 && index == 0 ? 2 : 1};
 }
 
-static void declare(const vd_model *m, vd_parameters *out) {
-    int64_t from = m->channels;
-    declare_unit(out, (unit){3, VD_IMAGE_PLANES, from, 1}, "stem");
-    for (int64_t i = 0; i < m->stages; i++)
-        for (int64_t j = 0; j < m->blocks[i]; j++) {
-            const block k = block_of(m, from, i, j);
-            declare_block(out, &k, i + 1, j + 1);
-            from = EXPANSION * k.width;
-        }
-    vd_declare(out, VD_SHAPE(RO_F32, from, m->vocab), vd_he_deviation(2 * from), 0, "fc.weight");
-    vd_declare(out, VD_SHAPE(RO_F32, m->vocab), 0, 0, "fc.bias");
+static unit stem_of(const vd_model *m) {
+    return m->large_stem ? (unit){7, VD_IMAGE_PLANES, m->channels, 2}
+                         : (unit){3, VD_IMAGE_PLANES, m->channels, 1};
 }
 
-static vd_value forward(vd_builder *b, const vd_forward *in) {
-    const vd_model *m = &in->training->model;
-    const long long micro = (long long)in->micro_batch;
-    pass p = {.b = b, .in = in};
+static void declare(const vd_model *m, vd_parameters *out) {
     int64_t from = m->channels;
-    vd_scope(b, "m%lld.stem", micro);
-    vd_value x = vd_relu(b, forward_unit(&p, in->tokens, (unit){3, VD_IMAGE_PLANES, from, 1}));
+    declare_unit(out, "stem", stem_of(m));
     for (int64_t i = 0; i < m->stages; i++)
         for (int64_t j = 0; j < m->blocks[i]; j++) {
             const block k = block_of(m, from, i, j);
-            x = forward_block(&p, x, &k, i + 1, j + 1);
+            vd_declare_scope(out, "s%lld.b%lld.", (long long)i + 1, (long long)j + 1);
+            declare_block(out, &k);
             from = EXPANSION * k.width;
         }
-    vd_scope(b, "m%lld.fc", micro);
-    x = vd_linear(b, vd_global_avg_pool2d(b, x), p.parameter, p.parameter + 1);
-    vd_scope(b, "m%lld.loss", micro);
-    return vd_xent(b, x, in->targets);
+    vd_declare_scope(out, "%s", "");
+    vd_declare_linear(out, "fc",
+                      (vd_linear_shape){from, m->vocab, vd_he_deviation(2 * from), true, false});
+}
+
+static vd_value forward(vd_pass *p) {
+    const vd_model *m = &p->in->training->model;
+    int64_t from = m->channels;
+    vd_pass_scope(p, "stem");
+    vd_value x = vd_relu(p->b, forward_unit(p, p->in->tokens, stem_of(m)));
+    if (m->large_stem)
+        x = vd_max_pool2d(p->b, x, (vd_pool_attr){{3, 3}, {2, 2}, {1, 1}, 0});
+    for (int64_t i = 0; i < m->stages; i++)
+        for (int64_t j = 0; j < m->blocks[i]; j++) {
+            const block k = block_of(m, from, i, j);
+            x = forward_block(p, x, &k, i + 1, j + 1);
+            from = EXPANSION * k.width;
+        }
+    vd_pass_scope(p, "fc");
+    x = vd_take_linear(p, vd_global_avg_pool2d(p->b, x));
+    vd_pass_scope(p, "loss");
+    return vd_xent(p->b, x, p->in->targets);
 }
 
 const vd_model_type vd_resnet = {check, declare, forward, BLOCKS_MAX, .images = true};

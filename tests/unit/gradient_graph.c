@@ -61,8 +61,8 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     switch (l->kind) {
     case ADD: return vd_add(b, "add", x, y);
     case LINEAR: return vd_linear(b, x, y, z);
-    case LOGITS: return vd_logits(b, x, y);
-    case NORM: return vd_layernorm(b, x, y, z);
+    case LOGITS: return vd_project_rows(b, x, y);
+    case NORM: return vd_layernorm(b, x, y, z, 1e-5f);
     case GELU: return vd_gelu(b, x);
     case RELU: return vd_relu(b, x);
     case EMBEDDING: return vd_embedding(b, "embedding", x, vd_data_value(b, (uint32_t)l->ids));

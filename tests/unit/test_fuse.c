@@ -44,7 +44,7 @@ static void build(const attention_case *c, vd_program *p) {
     out = c->together ? vd_attention(&b, in[0], c->heads, dropout)
                       : vd_grouped_attention(
                             &b, in, &(vd_heads){c->heads, c->kv_heads, c->causal, NULL, dropout});
-    const vd_value logits = vd_logits(&b, out, head), labels = vd_data_value(&b, 0);
+    const vd_value logits = vd_project_rows(&b, out, head), labels = vd_data_value(&b, 0);
     const vd_value loss =
         c->ignores ? vd_xent_ignore(&b, logits, labels, IGNORED) : vd_xent(&b, logits, labels);
     p->step.loss = vd_reduce(&b, "loss", RO_OP_REDUCE_SUM, 2 * c->rows, 1, &loss);

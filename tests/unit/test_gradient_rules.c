@@ -82,7 +82,7 @@ static vd_value dropout(vd_builder *b) {
     return vd_dropout(b, "layer", X, (vd_dropout_attr){0.5f, 1, 2});
 }
 static vd_value layernorm(vd_builder *b) {
-    return vd_layernorm(b, X, ROW, ROW);
+    return vd_layernorm(b, X, ROW, ROW, 1e-5f);
 }
 static vd_value rmsnorm(vd_builder *b) {
     return vd_rmsnorm(b, X, ROW, 1e-5f);
@@ -338,10 +338,10 @@ static vd_value frozen_below(vd_builder *b, const vd_value *data) {
     return vd_mul(b, "mul", vd_gelu(b, vd_relu(b, data[FROZEN_X])), ROW);
 }
 static vd_value frozen_norm(vd_builder *b, const vd_value *data) {
-    return vd_layernorm(b, X, data[FROZEN_ROW], data[FROZEN_ROW]);
+    return vd_layernorm(b, X, data[FROZEN_ROW], data[FROZEN_ROW], 1e-5f);
 }
 static vd_value normed_data(vd_builder *b, const vd_value *data) {
-    return vd_layernorm(b, data[FROZEN_X], ROW, data[FROZEN_ROW]);
+    return vd_layernorm(b, data[FROZEN_X], ROW, data[FROZEN_ROW], 1e-5f);
 }
 static vd_value frozen_rms(vd_builder *b, const vd_value *data) {
     return vd_rmsnorm(b, X, data[FROZEN_ROW], 1e-5f);

@@ -78,11 +78,11 @@ vd_value vd_mul(vd_builder *b, const char *name, vd_value x, vd_value y);
 vd_value vd_div(vd_builder *b, const char *name, vd_value x, vd_value y);
 vd_value vd_scale(vd_builder *b, const char *name, vd_value x, float factor);
 vd_value vd_linear(vd_builder *b, vd_value x, vd_value weight,
-                   vd_value bias);                               /* weight [in, out] */
-vd_value vd_project(vd_builder *b, vd_value x, vd_value weight); /* the same without bias */
-vd_value vd_logits(vd_builder *b, vd_value x, vd_value table);   /* table [vocab, in] */
+                   vd_value bias);                                    /* weight [in, out] */
+vd_value vd_project(vd_builder *b, vd_value x, vd_value weight);      /* the same without bias */
+vd_value vd_project_rows(vd_builder *b, vd_value x, vd_value weight); /* weight [out, in] */
 vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value ids);
-vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta);
+vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, float eps);
 vd_value vd_gelu(vd_builder *b, vd_value x);
 vd_value vd_relu(vd_builder *b, vd_value x);
 vd_value vd_exp(vd_builder *b, vd_value x);

@@ -39,8 +39,8 @@ vd_value vd_project(vd_builder *b, vd_value x, vd_value weight) {
     return matmul(b, x, weight, 0);
 }
 
-vd_value vd_logits(vd_builder *b, vd_value x, vd_value table) {
-    return matmul(b, x, table, 2);
+vd_value vd_project_rows(vd_builder *b, vd_value x, vd_value weight) {
+    return matmul(b, x, weight, 2);
 }
 
 vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value ids) {
@@ -52,13 +52,13 @@ vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value 
     return out;
 }
 
-vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta) {
+vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, float eps) {
     const ro_shape *shape = vd_shape_of(b, x);
     int64_t c = shape->dim[shape->ndim - 1];
     vd_value sum = vd_reduce(b, "sum", RO_OP_REDUCE_SUM, c, 1, &x);
     vd_value mean = vd_div_const(b, "mean", sum, (double)c);
     vd_value ss = vd_reduce(b, "sqdev", RO_OP_REDUCE_SQDEV, c, 2, (vd_value[]){x, mean});
-    vd_op rstd_op = {RO_OP_LN_RSTD, {c, ro_attr_f32(1e-5f)}, NULL};
+    vd_op rstd_op = {RO_OP_LN_RSTD, {c, ro_attr_f32(eps)}, NULL};
     vd_value rstd = VD_EMIT(b, "rstd", rstd_op, ss);
     vd_value out = VD_EMIT(b, "norm", ((vd_op){.op = RO_OP_LAYERNORM}), x, mean, rstd, gamma, beta);
     vd_tape_put(

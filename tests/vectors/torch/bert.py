@@ -19,7 +19,7 @@ def layout():
         yield name + ".beta", (CHANNELS,), 0, 2**-3
 
     def linear(name, rows=1, cols=1):
-        yield name + ".weight", (rows * CHANNELS, cols * CHANNELS), 0, 2**-2
+        yield name + ".weight", (cols * CHANNELS, rows * CHANNELS), 0, 2**-2
         yield name + ".bias", (cols * CHANNELS,), 0, 2**-3
 
     yield "tokens", (VOCAB, CHANNELS), 0, 2**-1
@@ -75,11 +75,11 @@ def micro_batch(number):
 
 
 def norm(w, name, x):
-    return F.layer_norm(x, (CHANNELS,), w[name + ".gamma"], w[name + ".beta"], eps=1e-5)
+    return F.layer_norm(x, (CHANNELS,), w[name + ".gamma"], w[name + ".beta"], eps=1e-12)
 
 
 def linear(w, name, x):
-    return x @ w[name + ".weight"] + w[name + ".bias"]
+    return F.linear(x, w[name + ".weight"], w[name + ".bias"])
 
 
 def attention(w, name, x, real):

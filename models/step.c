@@ -1,0 +1,276 @@
+/* The graph of a step: micro-batches, the sums of their gradients, the optimizer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/model.h"
+
+/* [b, length] tokens: each row a window of the data. */
+static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
+                           int64_t length, int64_t shift) {
+    int64_t rows = t->batch / t->micro_batches;
+    ro_shape shape = VD_SHAPE(RO_I32, rows, length);
+    vd_op op = {RO_OP_READ_BATCH,
+                {(int64_t)t->seed, VD_STREAM_BATCH, t->batch, micro * rows, shift},
+                &shape};
+    return VD_EMIT(b, name, op, vd_data_value(b, 0), vd_step_value(b));
+}
+
+/* Bytes 0 to 255 become -2 to 1.98, exactly. */
+static vd_value read_records(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
+                             int op, int64_t offset) {
+    const vd_model *m = &t->model;
+    int64_t rows = t->batch / t->micro_batches;
+    ro_shape shape = op == RO_OP_READ_IMAGES
+                         ? VD_SHAPE(RO_F32, rows, m->image, m->image, VD_IMAGE_PLANES)
+                         : VD_SHAPE(RO_I32, rows);
+    vd_op node = {op,
+                  {(int64_t)t->seed, VD_STREAM_BATCH, t->batch, micro * rows, vd_record_size(m),
+                   offset, 0, 0},
+                  &shape};
+    if (op == RO_OP_READ_IMAGES)
+        node.attr[6] = ro_attr_f32(0x1p-6f), node.attr[7] = ro_attr_f32(-2);
+    return VD_EMIT(b, name, node, vd_data_value(b, 0), vd_step_value(b));
+}
+
+/* Sums over a range of micro-batches: the loss, then one gradient per parameter. */
+typedef struct {
+    vd_value value[VD_TRAINED_MAX + 1];
+} sums;
+
+/* Shared by all micro-batches of a step. Buffers go from one micro-batch to the next, in order. */
+typedef struct {
+    const vd_training *training;
+    const vd_parameters *declared;
+    vd_value *parameter; /* the value of each */
+    vd_value *buffer;
+    /* Only for models that hide tokens; else NULL and VD_NONE. */
+    const vd_forward *hidden; /* what each micro-batch reads */
+    vd_value divisor;         /* how many tokens of the step have a loss; 1 if none has */
+} step_plan;
+
+static uint32_t trained_count(const step_plan *plan) {
+    return plan->declared->count;
+}
+
+static vd_value part_of(vd_builder *b, const char *name, vd_value x, int64_t start,
+                        int64_t length) {
+    return VD_EMIT(b, name, ((vd_op){RO_OP_SLICE, {1, start, length, 1}, NULL}), x);
+}
+
+/* A record is the class of a sequence and then its tokens. */
+static void read_classes(vd_builder *b, vd_forward *in) {
+    const vd_training *t = in->training;
+    const ro_shape labels = VD_SHAPE(RO_I32, t->batch / t->micro_batches);
+    const vd_value record = read_batch(b, "records", t, in->micro_batch, 1 + t->sequence, 0);
+    const vd_value label = part_of(b, "class", record, 0, 1);
+    in->tokens = part_of(b, "tokens", record, 1, t->sequence);
+    in->targets = VD_EMIT(b, "labels", ((vd_op){.op = RO_OP_RESHAPE, .shape = &labels}), label);
+}
+
+static bool hides_tokens(const vd_model *m) {
+    return vd_type_of(m)->hide && m->task == VD_TASK_TOKENS;
+}
+
+static vd_forward read_inputs(vd_builder *b, const step_plan *plan, int64_t micro) {
+    const vd_training *t = plan->training;
+    const vd_model_type *type = vd_type_of(&t->model);
+    vd_forward in = {.training = t,
+                     .declared = plan->declared,
+                     .parameter = plan->parameter,
+                     .micro_batch = micro};
+    vd_scope(b, "m%lld.batch", (long long)micro);
+    if (t->model.task == VD_TASK_CLASSES) {
+        read_classes(b, &in);
+        return in;
+    }
+    if (type->images) {
+        in.tokens = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
+        in.targets = read_records(b, "labels", t, micro, RO_OP_READ_LABELS, 0);
+        return in;
+    }
+    in.tokens = read_batch(b, "tokens", t, micro, t->sequence, 0);
+    if (hides_tokens(&t->model))
+        type->hide(b, &in);
+    else
+        in.targets = read_batch(b, "targets", t, micro, t->sequence, 1);
+    return in;
+}
+
+/* ---- models that hide tokens: the data and the mask tell how many before the forward pass ---- */
+
+/* 1 for a step in which nothing is hidden: then the loss and all gradients are sums of zeros. */
+static vd_value at_least_one(vd_builder *b, vd_value count) {
+    ro_shape scalar = VD_SHAPE(RO_F32, 1);
+    vd_value one = vd_emit(b, "one", (vd_op){RO_OP_FILL, {ro_attr_f32(1)}, &scalar}, 0, NULL);
+    vd_value both = VD_EMIT(b, "either", ((vd_op){.op = RO_OP_CONCAT}), count, one);
+    return vd_reduce(b, "divisor", RO_OP_REDUCE_MAX, 2, 1, &both);
+}
+
+/* Exact below 2^24 tokens, and above that the same sum everywhere. */
+static void hide_tokens(vd_builder *b, step_plan *plan, vd_forward *hidden) {
+    const vd_training *t = plan->training;
+    vd_value sum = VD_NONE;
+    for (int64_t i = 0; i < t->micro_batches; i++) {
+        hidden[i] = read_inputs(b, plan, i);
+        const int64_t tokens = ro_shape_numel(vd_shape_of(b, hidden[i].hidden));
+        vd_value count = vd_reduce(b, "count", RO_OP_REDUCE_SUM, tokens, 1, &hidden[i].hidden);
+        sum = i == 0 ? count : VD_EMIT(b, "count_sum", ((vd_op){.op = RO_OP_ADD}), sum, count);
+    }
+    vd_scope(b, "mask");
+    plan->divisor = at_least_one(b, sum);
+    plan->hidden = hidden;
+}
+
+static vd_value share_of(vd_builder *b, const step_plan *plan, const vd_forward *in) {
+    vd_scope(b, "m%lld.mask", (long long)in->micro_batch);
+    return VD_EMIT(b, "share", ((vd_op){.op = RO_OP_DIV}), in->hidden, plan->divisor);
+}
+
+/* Canonical bytes of the nodes from `first` on; 0 if there is no memory, as in a program that fits.
+ */
+static int64_t bytes_from(const vd_builder *b, uint32_t first) {
+    vd_buf bytes = {0};
+    for (uint32_t i = first; i < b->graph->node_count; i++)
+        vd_node_encode(b->program, b->graph, i, &bytes);
+    const int64_t size = vd_buf_ok(&bytes) ? (int64_t)bytes.size : 0;
+    vd_buf_free(&bytes);
+    return size;
+}
+
+/* At most so many, of the nodes that add a micro-batch's loss and gradients to a sum. */
+static int64_t bytes_of_sums(const vd_builder *b, uint32_t parameters) {
+    int64_t bytes = 64; /* the loss */
+    for (uint32_t i = 0; i < parameters; i++)
+        bytes += 40 + (int64_t)strlen(b->program->leaf[i].name) +
+                 8 * (int64_t)b->program->leaf[i].shape.ndim;
+    return bytes;
+}
+
+static int64_t quotient(int64_t a, int64_t b) {
+    return a > 0 ? a / b : 0;
+}
+
+/* Every micro-batch has as many nodes as the first, and one for each sum that it joins. What will
+ * not fit is said before it is built. An update has two to eight nodes for each parameter, of at
+ * most 128 bytes. */
+static void check_room(vd_builder *b, const step_plan *plan, uint32_t first) {
+    const vd_training *t = plan->training;
+    const int64_t parameters = trained_count(plan), others = t->micro_batches - 1;
+    const int64_t each = b->graph->node_count - first + parameters + 1;
+    const int64_t bytes = bytes_from(b, first),
+                  bytes_each = bytes + bytes_of_sums(b, trained_count(plan));
+    const int64_t room = VD_NODES_MAX - (int64_t)b->graph->node_count;
+    const int64_t bytes_room = VD_PROGRAM_BYTES_MAX - bytes;
+    if (others * each + 2 * parameters <= room && others * bytes <= bytes_room)
+        return;
+    const int64_t by_nodes = quotient(room - 8 * parameters, each);
+    const int64_t by_bytes = quotient(bytes_room - 8 * 128 * parameters, bytes_each);
+    vd_builder_fail(b, VD_ERR_USAGE,
+                    "micro_batches must be at most %lld with so many %s, got %lld: each makes the "
+                    "graph of a step longer by %lld nodes, of at most %d in %d MiB",
+                    1 + (long long)(by_nodes < by_bytes ? by_nodes : by_bytes),
+                    vd_type_of(&t->model)->images ? "blocks" : "layers",
+                    (long long)t->micro_batches, (long long)each, VD_NODES_MAX,
+                    VD_PROGRAM_BYTES_MAX >> 20);
+}
+
+static void keep_gradients(vd_builder *b, uint32_t trained, sums *out) {
+    for (uint32_t i = 0; i < trained; i++) {
+        out->value[1 + i] = vd_grad(b, i);
+        if (b->status == VD_OK && out->value[1 + i] == VD_NONE)
+            vd_builder_fail(b, VD_ERR_USAGE, "%s does not reach the loss",
+                            b->program->leaf[i].name);
+    }
+}
+
+/* How many losses the mean of a step is over, if none is left out. */
+static double loss_count(const vd_training *t) {
+    return (double)(t->model.task == VD_TASK_CLASSES ? t->batch : t->batch * t->sequence);
+}
+
+static vd_value forward(vd_builder *b, const vd_forward *in) {
+    vd_pass pass = {.b = b, .in = in};
+    const vd_value loss = vd_type_of(&in->training->model)->forward(&pass);
+    if (pass.next != in->declared->count)
+        vd_builder_fail(b, VD_ERR_LOCAL, "the model takes %u of its %u parameters", pass.next,
+                        in->declared->count);
+    return loss;
+}
+
+static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sums *out) {
+    vd_forward in = plan->hidden ? plan->hidden[micro] : read_inputs(b, plan, micro);
+    in.buffer = plan->buffer;
+    /* Each loss's factor in the mean: with it, no pass of its own divides the gradients. */
+    vd_value share = plan->hidden ? share_of(b, plan, &in) : VD_NONE;
+    const uint32_t before = b->graph->node_count;
+    vd_value loss = forward(b, &in);
+    int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
+    out->value[0] = vd_reduce(b, "loss_sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
+    if (plan->hidden)
+        vd_backward_from(b, loss, share);
+    else
+        vd_backward(b, loss, 1 / (float)loss_count(plan->training));
+    keep_gradients(b, trained_count(plan), out);
+    if (micro == 0)
+        check_room(b, plan, before);
+}
+
+/* A binary tree over micro-batches [lo, hi), split at the largest power of two below their number:
+ * the number of workers is never part of the result, and log2 n + 1 sums are alive at most. */
+static void accumulate(vd_builder *b, const step_plan *plan, int64_t lo, int64_t hi, sums *out) {
+    if (hi - lo == 1) {
+        micro_batch(b, plan, lo, out);
+        return;
+    }
+    int64_t half = 1;
+    while (2 * half < hi - lo)
+        half *= 2;
+    sums *right = malloc(sizeof *right);
+    if (!right) {
+        vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
+        return;
+    }
+    accumulate(b, plan, lo, lo + half, out);
+    accumulate(b, plan, lo + half, hi, right);
+    vd_scope(b, "sum.m%lld-%lld", (long long)lo, (long long)hi - 1);
+    for (uint32_t i = 0; i <= trained_count(plan) && b->status == VD_OK; i++)
+        out->value[i] = VD_EMIT(b, i ? b->program->leaf[i - 1].name : "loss",
+                                ((vd_op){.op = RO_OP_ADD}), out->value[i], right->value[i]);
+    free(right);
+}
+
+static vd_value mean_loss(vd_builder *b, const step_plan *plan, vd_value sum) {
+    vd_scope(b, "mean");
+    return plan->hidden ? VD_EMIT(b, "loss", ((vd_op){.op = RO_OP_DIV}), sum, plan->divisor)
+                        : vd_div_const(b, "loss", sum, loss_count(plan->training));
+}
+
+/* `hidden` has room for what each micro-batch reads. */
+static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hidden) {
+    const vd_training *t = plan->training;
+    const uint32_t buffers = b->program->leaf_count - plan->declared->buffer_count;
+    for (uint32_t i = buffers; i < b->program->leaf_count; i++)
+        b->graph->output[i] = i;
+    plan->buffer = b->graph->output + buffers;
+    for (uint32_t i = 0; i < plan->declared->count; i++)
+        plan->parameter[i] = i;
+    if (hides_tokens(&t->model))
+        hide_tokens(b, plan, hidden);
+    accumulate(b, plan, 0, t->micro_batches, all);
+    b->graph->loss = mean_loss(b, plan, all->value[0]);
+    vd_optimize(b, &t->optimizer, t->steps, trained_count(plan), all->value + 1);
+}
+
+void vd_build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared) {
+    step_plan plan = {.training = t, .declared = declared, .divisor = VD_NONE};
+    sums *all = calloc(1, sizeof *all);
+    vd_forward *hidden = calloc((size_t)t->micro_batches, sizeof *hidden);
+    plan.parameter = calloc(declared->count + 1, sizeof *plan.parameter);
+    if (all && hidden && plan.parameter)
+        emit_step(b, &plan, all, hidden);
+    else
+        vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
+    free(plan.parameter);
+    free(all);
+    free(hidden);
+}
