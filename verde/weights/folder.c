@@ -7,10 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SINGLE "model.safetensors"
-#define INDEX  "model.safetensors.index.json"
-#define CONFIG "config.json"
-
 enum { PATH_MAX_BYTES = 700 }; /* of a folder: names of files fit behind it */
 
 static bool folder_path(char path[1024], const char *dir, const char *name) {
@@ -126,7 +122,7 @@ static vd_status check_index(const vd_weights *w, const char *index, json_t *map
                    *said = json_string_value(json_object_get(map, name));
         if (!said || strcmp(said, name_of(file)) != 0)
             return vd_fail(err, VD_ERR_USAGE, "%s: holds tensor %.100s, which %s places in %.60s",
-                           file->path, name, INDEX, said ? said : "no file");
+                           file->path, name, VD_WEIGHTS_INDEX, said ? said : "no file");
     }
     json_object_foreach(map, tensor, value) if (!vd_weights_find(w, tensor)) return vd_fail(
         err, VD_ERR_USAGE, "%s: places tensor %.100s in %.60s, which lacks it", index, tensor,
@@ -155,7 +151,7 @@ static vd_status open_shards(vd_weights *w, const char *dir, vd_err *err) {
     char path[1024];
     vd_buf text = {0};
     json_t *root = NULL;
-    folder_path(path, dir, INDEX);
+    folder_path(path, dir, VD_WEIGHTS_INDEX);
     vd_status status = vd_read_file(path, VD_WEIGHTS_INDEX_MAX, &text, err);
     while (text.size > 0 && strchr(" \n\r\t", text.data[text.size - 1]) && text.data[text.size - 1])
         text.size--;
@@ -186,27 +182,29 @@ static vd_status is_none(const char *dir, vd_err *err) {
                            "%s: holds %s, a pickle: reading one runs what is in it, so that none "
                            "is ever read; save the model as safetensors",
                            dir, pickles[i]);
-    return vd_fail(err, VD_ERR_USAGE, "%s: expected %s, or %s and its shards", dir, SINGLE, INDEX);
+    return vd_fail(err, VD_ERR_USAGE, "%s: expected %s, or %s and its shards", dir,
+                   VD_WEIGHTS_SINGLE, VD_WEIGHTS_INDEX);
 }
 
 static vd_status open_folder(vd_weights *w, const char *dir, vd_err *err) {
     char path[1024];
-    const bool single = folder_has(dir, SINGLE), shards = folder_has(dir, INDEX);
+    const bool single = folder_has(dir, VD_WEIGHTS_SINGLE),
+               shards = folder_has(dir, VD_WEIGHTS_INDEX);
     if (strlen(dir) > PATH_MAX_BYTES)
         return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than %d bytes", dir,
                        PATH_MAX_BYTES);
     if (single && shards)
-        return vd_fail(err, VD_ERR_USAGE, "%s: holds %s and %s; which is meant?", dir, SINGLE,
-                       INDEX);
+        return vd_fail(err, VD_ERR_USAGE, "%s: holds %s and %s; which is meant?", dir,
+                       VD_WEIGHTS_SINGLE, VD_WEIGHTS_INDEX);
     if (!single && !shards)
         return is_none(dir, err);
-    w->has_config = folder_has(dir, CONFIG);
-    folder_path(path, dir, CONFIG);
+    w->has_config = folder_has(dir, VD_WEIGHTS_CONFIG);
+    folder_path(path, dir, VD_WEIGHTS_CONFIG);
     vd_status status =
         w->has_config ? vd_read_file(path, VD_WEIGHTS_CONFIG_MAX, &w->config, err) : VD_OK;
     if (status != VD_OK || shards)
         return status == VD_OK ? open_shards(w, dir, err) : status;
-    folder_path(path, dir, SINGLE);
+    folder_path(path, dir, VD_WEIGHTS_SINGLE);
     status = add_file(w, path, err);
     return status == VD_OK ? folder_sort(w, path, err) : status;
 }

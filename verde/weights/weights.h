@@ -9,6 +9,10 @@
 
 #include "verde/commit/commit.h"
 
+#define VD_WEIGHTS_SINGLE "model.safetensors"
+#define VD_WEIGHTS_INDEX  "model.safetensors.index.json"
+#define VD_WEIGHTS_CONFIG "config.json"
+
 enum {
     VD_WEIGHTS_HEADER_MAX = 100 * 1000 * 1000, /* bytes of a file's header, as the format has it */
     VD_WEIGHTS_INDEX_MAX = 32 << 20,           /* bytes of model.safetensors.index.json */
@@ -167,21 +171,20 @@ typedef struct {
     vd_layout layout;
 } vd_weight_name;
 
-/* The shape of the file's tensor of a leaf, and back. false: the layout is of another number of
- * axes. */
+/* The shape of the file's tensor of a leaf. false: the layout is of another number of axes. */
 bool vd_layout_shape(vd_layout layout, const ro_shape *leaf, ro_shape *tensor);
-bool vd_layout_leaf_shape(vd_layout layout, const ro_shape *tensor, ro_shape *leaf);
 /* Copies elements from a leaf to a file's tensor, and back. `leaf` is the leaf's shape. */
 void vd_layout_copy(vd_layout layout, const ro_shape *leaf, const void *from, void *to);
 void vd_layout_copy_back(vd_layout layout, const ro_shape *leaf, const void *from, void *to);
 
 typedef struct {
     vd_weight_form form;
-    ro_shape leaf; /* of `data`; of form.type, or RO_F32 to be rounded to BF16 or F16 */
-    vd_layout layout;
-    const void *data; /* in this machine's order */
+    ro_shape leaf;    /* of `data` */
+    vd_layout layout; /* gives form's shape from leaf's */
+    bool narrow;      /* `data` is f32, form.type BF16: rounded as vd_weight_bf16 does */
+    const void
+        *data; /* in this machine's order; where vd_weight_shape(form) is u8, in the file's */
 } vd_weight_out;
-
 /* A member of a file's `__metadata__`. */
 typedef struct {
     const char *name, *value;
@@ -196,10 +199,14 @@ typedef struct {
 } vd_weights_writing;
 
 /* Writes model.safetensors, or shards and model.safetensors.index.json, into a directory that is
- * there. Tensors are sorted as safetensors does; the index, without which no shard is found, is
- * written last. VD_ERR_USAGE: a tensor is named twice, or has a layout that does not fit. */
+ * there. Tensors are sorted as safetensors does, in place; the index, without which no shard is
+ * found, is written last. VD_ERR_USAGE: a name that is none or stands twice, or a form that does
+ * not fit its leaf. */
 VD_MUST_USE vd_status vd_weights_write(const char *dir, vd_weight_out *tensor, uint32_t count,
                                        const vd_weights_writing *how, vd_err *err);
+/* Takes away model.safetensors and model.safetensors.index.json, so that another model can be
+ * written. With `ask`: VD_ERR_USAGE if one of them is there, and nothing is taken away. */
+VD_MUST_USE vd_status vd_weights_clear(const char *dir, bool ask, vd_err *err);
 /* Nearest, ties to even; NaN becomes 0x7fc0. */
 uint16_t vd_weight_bf16(uint32_t f32_bits);
 
