@@ -25,7 +25,7 @@ vd_status vd_weights_hash(const vd_weights *w, const vd_weights_hashing *how, vd
     for (uint32_t i = 0; i < w->count && status == VD_OK; i++) {
         const vd_weight *tensor = &w->tensor[i];
         vd_hash root;
-        status = vd_tensor_hash(&tensor->shape, tensor->data, &root, &commitment[i], NULL, err);
+        status = vd_tensor_hash(how->ro, &tensor->shape, tensor->data, &root, &commitment[i], err);
         done += tensor->size;
         if (how->progress)
             how->progress(how->user, done, total);
