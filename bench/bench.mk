@@ -76,6 +76,15 @@ $(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 .PHONY: bench-step
 
+# Commitments of large tensors, which take 2 GiB and a sixteenth: make bench-trees ARGS="--mib 512".
+bench-trees: ## hashing, proofs and answers about large tensors
+bench-trees: $(BUILD)/bench/trees
+	$< $(ARGS)
+$(BUILD)/bench/trees: bench/trees.c bench/trees_question.c bench/trees.h $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) $(PKG_LIBS) -lm -o $@
+.PHONY: bench-trees
+
 # Rounding logs beside a fixed order: make bench-determinism ARGS="--model resnet50 --size full".
 bench-determinism: ## rounding logs beside a fixed order
 bench-determinism: $(BUILD)/bench/determinism

@@ -25,15 +25,9 @@ bool vd_hash_tagged(const char *tag, const void *bytes, size_t size, vd_hash *ou
 }
 
 void vd_sha_leaf(vd_sha *sha, const void *data, size_t size, vd_hash *out) {
-    uint8_t message[64] = {0x00};
-    if (size < sizeof message) { /* a call of OpenSSL takes as long as to hash this */
-        if (size > 0)
-            memcpy(message + 1, data, size);
-        vd_sha_put(sha, message, 1 + size);
-    } else {
-        vd_sha_put(sha, message, 1);
+    vd_sha_put(sha, &(uint8_t){0x00}, 1);
+    if (size > 0)
         vd_sha_put(sha, data, size);
-    }
     vd_sha_end(sha, out);
 }
 

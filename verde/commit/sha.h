@@ -4,7 +4,7 @@
 
 #include "verde/commit/commit.h"
 
-/* Hashes of one tree share a context: making one costs as much as hashing a leaf. */
+/* Hashes of one tree share a context, which is allocated once. */
 void vd_sha_leaf(vd_sha *sha, const void *data, size_t size, vd_hash *out);
 void vd_sha_node(vd_sha *sha, const vd_hash *left, const vd_hash *right, vd_hash *out);
 
