@@ -37,16 +37,26 @@ uint32_t ro_ref_permutation(const ro_call *call, int64_t e, const ro_acc *acc,
                                 (uint64_t)call->output.dim[0], (uint64_t)e);
 }
 
+/* Of data tensor q. */
+static uint64_t windows_in(const ro_call *call, int q) {
+    return (uint64_t)(call->input[q].dim[0] - 1) / (uint64_t)call->output.dim[1];
+}
+
 uint32_t ro_ref_read_batch(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     const int64_t *attr = call->attr;
-    uint64_t sequence = (uint64_t)call->output.dim[1], row = (uint64_t)e / sequence;
-    uint64_t windows = (uint64_t)(call->input[0].dim[0] - 1) / sequence;
-    uint64_t slot = (uint64_t)load(in, 1, 0) * (uint64_t)attr[2] + (uint64_t)attr[3] + row;
+    const int last = call->input_count - 1;
+    uint64_t sequence = (uint64_t)call->output.dim[1], row = (uint64_t)e / sequence, windows = 0;
+    int q = 0;
+    for (int i = 0; i < last; i++)
+        windows += windows_in(call, i);
+    uint64_t slot = (uint64_t)load(in, last, 0) * (uint64_t)attr[2] + (uint64_t)attr[3] + row;
     uint64_t window =
         ro_permute((uint64_t)attr[0], (uint32_t)attr[1], slot / windows, windows, slot % windows);
+    for (; window >= windows_in(call, q); q++)
+        window -= windows_in(call, q);
     uint64_t index = window * sequence + (uint64_t)e % sequence + (uint64_t)attr[4];
-    return load(in, 0, (int64_t)index);
+    return load(in, q, (int64_t)index);
 }
 
 uint32_t ro_ref_embedding(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {

@@ -3,6 +3,9 @@
 
 /* ---- sources and movement ---- */
 
+/* What permute (SPEC.md 10.2) chooses from. */
+#define RO_WINDOWS_MAX (INT64_C(1) << 40)
+
 ro_status ro_check_fill(ro_check *c) {
     return ro_declared(c, RO_F32);
 }
@@ -25,12 +28,35 @@ ro_status ro_check_permutation(ro_check *c) {
     return ro_want_scalar_step(c, 0);
 }
 
+/* Each data tensor has windows of `length` tokens; the step comes after them. */
+static ro_status check_windows(ro_check *c, int64_t length) {
+    int64_t windows = 0;
+    for (int i = 0; i < c->call->input_count - 1; i++) {
+        const int64_t more = (c->in[i].dim[0] - 1) / length;
+        if (more < 1)
+            return ro_refuse(c, "data holds no window of %lld + 1 tokens", (long long)length);
+        if (more > RO_WINDOWS_MAX - windows)
+            return ro_refuse(c, "data must have at most 2^40 windows");
+        windows += more;
+    }
+    return RO_OK;
+}
+
+static ro_status check_data(ro_check *c) {
+    for (int i = 0; i < c->call->input_count - 1; i++) {
+        const int dtype = c->in[i].dtype;
+        if ((dtype != RO_U8 && dtype != RO_U16 && dtype != RO_I32) || c->in[i].ndim != 1)
+            return ro_refuse(c, "data must be u8, u16 or i32 with one dimension");
+        TRY(ro_want_type(c, i, c->in[0].dtype));
+    }
+    return RO_OK;
+}
+
 ro_status ro_check_read_batch(ro_check *c) {
     const ro_shape *out = &c->call->output;
     TRY(ro_declared(c, RO_I32));
-    TRY(ro_want_scalar_step(c, 1));
-    if ((c->in[0].dtype != RO_U8 && c->in[0].dtype != RO_U16) || c->in[0].ndim != 1)
-        return ro_refuse(c, "data must be u8 or u16 with one dimension");
+    TRY(ro_want_scalar_step(c, c->call->input_count - 1));
+    TRY(check_data(c));
     if (out->ndim != 2)
         return ro_refuse(c, "output must be [rows, sequence]");
     TRY(ro_want_range(c, 1, 0, UINT32_MAX));
@@ -42,9 +68,7 @@ ro_status ro_check_read_batch(ro_check *c) {
                          (long long)c->call->attr[2]);
     if (out->dim[1] < 1)
         return ro_refuse(c, "a window has at least one token");
-    if ((c->in[0].dim[0] - 1) / out->dim[1] < 1)
-        return ro_refuse(c, "data holds no window of %lld + 1 tokens", (long long)out->dim[1]);
-    return RO_OK;
+    return check_windows(c, out->dim[1]);
 }
 
 ro_status ro_check_embedding(ro_check *c) {

@@ -105,24 +105,30 @@ ro_status ro_typed_call(ro_ctx *ctx, int op, int32_t count, const ro_tensor *con
     return run_call(ctx, &call, data, out);
 }
 
-ro_status ro_typed_row(ro_ctx *ctx, int op, int32_t count, const ro_tensor *in, const int64_t *attr,
-                       ro_tensor *out) {
+ro_status ro_typed_row(ro_ctx *ctx, int op, int32_t count, const ro_tensor *in,
+                       const ro_tensor *const *last, const int64_t *attr, ro_tensor *out) {
     const ro_op_info *info = ro_op_describe(op);
-    if (!ctx || !in || !out)
-        return ro_missing(ctx, info->name, !ctx ? "ctx" : in ? "out" : "x");
-    if (count < 1 || count > info->max_inputs)
-        return ro_fail(ctx, RO_ERR_ARG, "%s: count must be 1..%d, got %d", info->name,
-                       info->max_inputs, (int)count);
-    void *block = ro_host_alloc(ctx, (size_t)count * (sizeof(ro_shape) + sizeof(void *)));
+    const int32_t most = info->max_inputs - (last != NULL);
+    if (!ctx || !out)
+        return ro_missing(ctx, info->name, ctx ? "out" : "ctx");
+    if (count < 1 || count > most)
+        return ro_fail(ctx, RO_ERR_ARG, "%s: count must be 1..%d, got %d", info->name, (int)most,
+                       (int)count);
+    if (!in || (last && !*last))
+        return ro_fail(ctx, RO_ERR_ARG, "%s: input %d must not be NULL", info->name,
+                       in ? (int)count : 0);
+    const int32_t inputs = count + (last != NULL);
+    void *block = ro_host_alloc(ctx, (size_t)inputs * (sizeof(ro_shape) + sizeof(void *)));
     if (!block)
-        return ro_fail(ctx, RO_ERR_MEMORY, "%s: no memory for %d shapes", info->name, (int)count);
+        return ro_fail(ctx, RO_ERR_MEMORY, "%s: no memory for %d shapes", info->name, (int)inputs);
     ro_shape *shape = block;
-    const void **data = (const void **)(shape + count);
-    for (int32_t i = 0; i < count; i++) {
-        shape[i] = in[i].shape;
-        data[i] = in[i].data;
+    const void **data = (const void **)(shape + inputs);
+    for (int32_t i = 0; i < inputs; i++) {
+        const ro_tensor *t = i < count ? &in[i] : *last;
+        shape[i] = t->shape;
+        data[i] = t->data;
     }
-    ro_call call = call_of(op, count, attr, shape, out);
+    ro_call call = call_of(op, inputs, attr, shape, out);
     const ro_status status = run_call(ctx, &call, data, out);
     ro_host_free(ctx, block);
     return status;

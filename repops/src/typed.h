@@ -11,8 +11,9 @@ int64_t ro_last_of(const ro_tensor *t);
 /* ro_infer and ro_run as repops/typed.h describes them. attr: RO_MAX_ATTRS words; NULL: none. */
 ro_status ro_typed_call(ro_ctx *ctx, int op, int32_t count, const ro_tensor *const *in,
                         const int64_t *attr, ro_tensor *out);
-/* The same for inputs that follow each other in memory. */
-ro_status ro_typed_row(ro_ctx *ctx, int op, int32_t count, const ro_tensor *in, const int64_t *attr,
-                       ro_tensor *out);
+/* The same for `count` inputs that follow each other in memory, and *last after them; `last` is
+ * NULL for an operator without such an input. */
+ro_status ro_typed_row(ro_ctx *ctx, int op, int32_t count, const ro_tensor *in,
+                       const ro_tensor *const *last, const int64_t *attr, ro_tensor *out);
 
 #endif

@@ -25,8 +25,8 @@ ro_status ro_op_normal(ro_ctx *ctx, const ro_op_normal_attrs *attrs, ro_tensor *
     return ro_typed_call(ctx, RO_OP_NORMAL, 0, NULL, attr, out);
 }
 
-ro_status ro_op_read_batch(ro_ctx *ctx, const ro_tensor *data, const ro_tensor *step,
-        const ro_op_read_batch_attrs *attrs, ro_tensor *out) {
+ro_status ro_op_read_batch(ro_ctx *ctx, const ro_tensor *data, int32_t count,
+        const ro_tensor *step, const ro_op_read_batch_attrs *attrs, ro_tensor *out) {
     if (!attrs)
         return ro_missing(ctx, "read_batch", "attrs");
     const int64_t attr[RO_MAX_ATTRS] = {
@@ -36,8 +36,7 @@ ro_status ro_op_read_batch(ro_ctx *ctx, const ro_tensor *data, const ro_tensor *
         attrs->first,
         attrs->shift,
     };
-    const ro_tensor *const in[] = {data, step};
-    return ro_typed_call(ctx, RO_OP_READ_BATCH, 2, in, attr, out);
+    return ro_typed_row(ctx, RO_OP_READ_BATCH, count, data, &step, attr, out);
 }
 
 ro_status ro_op_embedding(ro_ctx *ctx, const ro_tensor *table, const ro_tensor *ids,
@@ -66,11 +65,11 @@ ro_status ro_op_split_heads(ro_ctx *ctx, const ro_tensor *x,
 }
 
 ro_status ro_op_join_heads(ro_ctx *ctx, const ro_tensor *x, int32_t count, ro_tensor *out) {
-    return ro_typed_row(ctx, RO_OP_JOIN_HEADS, count, x, NULL, out);
+    return ro_typed_row(ctx, RO_OP_JOIN_HEADS, count, x, NULL, NULL, out);
 }
 
 ro_status ro_op_concat(ro_ctx *ctx, const ro_tensor *x, int32_t count, ro_tensor *out) {
-    return ro_typed_row(ctx, RO_OP_CONCAT, count, x, NULL, out);
+    return ro_typed_row(ctx, RO_OP_CONCAT, count, x, NULL, NULL, out);
 }
 
 ro_status ro_op_iota(ro_ctx *ctx, ro_tensor *out) {
@@ -139,7 +138,7 @@ ro_status ro_op_concat_axis(ro_ctx *ctx, const ro_tensor *x, int32_t count,
     const int64_t attr[RO_MAX_ATTRS] = {
         attrs->axis,
     };
-    return ro_typed_row(ctx, RO_OP_CONCAT_AXIS, count, x, attr, out);
+    return ro_typed_row(ctx, RO_OP_CONCAT_AXIS, count, x, NULL, attr, out);
 }
 
 ro_status ro_op_cast(ro_ctx *ctx, const ro_tensor *x, const ro_op_cast_attrs *attrs,

@@ -104,9 +104,8 @@ static void print_prototype(const char *before, const operator_entry *o) {
     size_t end =
         (size_t)snprintf(text, sizeof text, "%sro_status ro_op_%s(ro_ctx *ctx", before, o->name);
     for (int i = 0; i < in.count; i++)
-        end += (size_t)snprintf(text + end, sizeof text - end, ", const ro_tensor *%s", in.name[i]);
-    if (in.several)
-        end += (size_t)snprintf(text + end, sizeof text - end, ", int32_t count");
+        end += (size_t)snprintf(text + end, sizeof text - end, ", const ro_tensor *%s%s",
+                                in.name[i], i == 0 && in.several ? ", int32_t count" : "");
     if (count_of(o))
         end += (size_t)snprintf(text + end, sizeof text - end, ", const ro_op_%s_attrs *attrs",
                                 o->name);
@@ -238,8 +237,9 @@ static void print_definition(const operator_entry *o) {
         print_attributes(o, &in);
     const char *attr = attributed ? "attr" : "NULL";
     if (in.several) {
-        printf("    return ro_typed_row(ctx, RO_OP_%s, count, %s, %s, out);\n}\n", o->enumerator,
-               in.name[0], attr);
+        printf("    return ro_typed_row(ctx, RO_OP_%s, count, %s, %s%s, %s, out);\n}\n",
+               o->enumerator, in.name[0], in.count > 1 ? "&" : "",
+               in.count > 1 ? in.name[1] : "NULL", attr);
         return;
     }
     if (in.count) {
@@ -275,9 +275,11 @@ static void print_case(const operator_entry *o) {
         printf(attribute_of(o, i)->kind == 'f' ? "%sro_attr_to_f32(attr[%d])" : "%sattr[%d]",
                i ? ", " : "", i);
     printf("%s        return ro_op_%s(ctx", count ? "};\n" : "", o->name);
-    for (int i = 0; i < in.count; i++)
+    for (int i = 0; i < in.count && !in.several; i++)
         printf(", &in[%d]", i);
-    printf("%s%s, out);\n    }\n", in.several ? ", count" : "", count ? ", &attrs" : "");
+    if (in.several)
+        printf(in.count > 1 ? ", in, count - 1, &in[count - 1]" : ", in, count");
+    printf("%s, out);\n    }\n", count ? ", &attrs" : "");
 }
 
 static void print_cases(void) {

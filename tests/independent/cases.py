@@ -86,8 +86,10 @@ def batch(m, rows, extra):
 
 def read_batch(m):
     rows, length = m.chance.randrange(1, 4), m.chance.randrange(1, 6)
-    data = m.integers(m.chance.choice([U8, U16]), length * m.chance.randrange(1, 200) + 1 + m.chance.randrange(3))
-    return batch(m, rows, {"shift": m.chance.randrange(2)}), [data, STEP_INPUT], (I32, (rows, length))
+    dtype = m.chance.choice([U8, U16, I32])
+    data = [m.integers(dtype, length * m.chance.randrange(1, 200) + 1 + m.chance.randrange(3))
+            for _ in range(m.chance.choice([1, 1, 2, 5]))]
+    return batch(m, rows, {"shift": m.chance.randrange(2)}), data + [STEP_INPUT], (I32, (rows, length))
 
 
 def read_images(m):

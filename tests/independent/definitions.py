@@ -17,7 +17,7 @@ class Operator:
     def __init__(self, number, signature, shape, element=None, fold=None):
         self.name, inputs, attributes = re.fullmatch(r"(\w+)\(([^;]*)(?:;(.*))?\)", signature).groups()
         self.number, self.shape, self.element, self.fold = number, shape, element, fold
-        self.variadic = "..." in inputs
+        self.variadic = "..." in inputs  # the first one; what is named after it comes last
         self.types = [self.type_of(word.split()) for word in inputs.split(",") if word.strip()]
         self.attributes = [word.split() for word in (attributes or "").split(",") if word.strip()]
         OPERATORS[number] = self
@@ -30,7 +30,8 @@ class Operator:
     def check(self, node):
         """Refuses a node that breaks a condition of the operator."""
         where = f"node {node.name}, {self.name}"
-        types = self.types * len(node.inputs) if self.variadic else self.types
+        more = max(0, len(node.inputs) - len(self.types)) if self.variadic else 0
+        types = self.types[:1] * more + self.types
         need(len(types) == len(node.inputs) >= len(self.types), f"{where}: the number of inputs")
         need(all(s[0] in t for s, t in zip(node.shapes, types)), f"{where}: the type of an input")
         for name, *kind in self.attributes:

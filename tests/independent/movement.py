@@ -42,8 +42,9 @@ Operator(9, "iota()", one_row, lambda n, e, x: e)
 
 
 def batch_is_valid(n, rows):
+    step = n.dims_of(-1)
     return (has_stream(n) and 1 <= n["batch"] < 2**31 and 0 <= n["first"] and n["first"] + rows <= n["batch"] and
-            numel(n.dims_of(1)) == 1)
+            numel(step) == 1)
 
 
 def record_of(n, row, step, records):
@@ -52,21 +53,31 @@ def record_of(n, row, step, records):
     return permute(n["seed"], n["stream"], g // records, records, g % records)
 
 
+def windows(n):
+    """The number of windows in each data tensor."""
+    return [(dims[0] - 1) // n.dims[1] for _, dims in n.shapes[:-1]]
+
+
 def read_batch_shape(n):
-    data = n.dims_of(0)
-    if n.shape[0] != I32 or len(n.dims) != 2 or len(data) != 1 or n["shift"] not in (0, 1):
+    data = n.shapes[:-1]
+    if n.shape[0] != I32 or len(n.dims) != 2 or len(data) > 1023 or n["shift"] not in (0, 1):
         return None
-    return batch_is_valid(n, n.dims[0]) and (data[0] - 1) // n.dims[1] >= 1 or None
+    if any(dtype != data[0][0] or len(dims) != 1 for dtype, dims in data) or not batch_is_valid(n, n.dims[0]):
+        return None
+    return min(windows(n)) >= 1 and sum(windows(n)) <= 2**40 or None
 
 
 def read_batch(n, e, x):
     row, t = places(e, n.dims)
-    width = n.dims[1]
-    w = record_of(n, row, x(1, 0), (n.dims_of(0)[0] - 1) // width)
-    return x(0, w * width + t + n["shift"])
+    w, q = record_of(n, row, x(len(n.shapes) - 1, 0), sum(windows(n))), 0
+    for count in windows(n):
+        if w < count:
+            break
+        w, q = w - count, q + 1
+    return x(q, w * n.dims[1] + t + n["shift"])
 
 
-Operator(3, "read_batch(data u8 u16, step i32; seed, stream, batch, first, shift)", read_batch_shape, read_batch)
+Operator(3, "read_batch(data u8 u16 i32 ..., step i32; seed, stream, batch, first, shift)", read_batch_shape, read_batch)
 
 
 def from_record_shape(dtype, ndim):

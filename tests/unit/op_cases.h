@@ -49,6 +49,7 @@ static inline int roll_type(dice *d) {
 }
 
 static inline void roll_movement(op_case *c, dice *d) {
+    static const int tokens[] = {RO_U8, RO_U16, RO_I32};
     ro_call *call = &c->call;
     int64_t heads = 1 + roll(d, 4), width = roll_dim(d, 40), parts = 1 + roll(d, 3);
     switch (call->op) {
@@ -67,9 +68,12 @@ static inline void roll_movement(op_case *c, dice *d) {
     case RO_OP_IOTA: call->output = shape_of(RO_I32, 1, roll_dim(d, 100000), 0, 0, 0); break;
     case RO_OP_READ_BATCH:
         call->output = shape_of(RO_I32, 2, roll_dim(d, 20), roll_dim(d, 300), 0, 0);
-        c->in[0] = shape_of(roll(d, 2) ? RO_U8 : RO_U16, 1,
-                            1 + call->output.dim[1] * (1 + roll(d, 40)) + roll(d, 3), 0, 0, 0);
-        c->in[1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
+        call->input_count = roll(d, 2) ? 2 : 2 + (int)roll(d, CASE_INPUTS - 1);
+        c->in[0].dtype = tokens[roll(d, 3)];
+        for (int i = 0; i < call->input_count - 1; i++)
+            c->in[i] = shape_of(c->in[0].dtype, 1,
+                                1 + call->output.dim[1] * (1 + roll(d, 40)) + roll(d, 3), 0, 0, 0);
+        c->in[call->input_count - 1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
         call->attr[0] = (int64_t)case_word(d->seed, 1, 0);
         call->attr[1] = roll(d, 100);
         call->attr[3] = roll(d, 10);

@@ -68,10 +68,11 @@ static inline int reads_is(const char *name, size_t length, const char *word) {
 /* The number of the input of that name; -1: there is none, or it is the output. */
 static inline int reads_input(const reads *r, const char *name, size_t length) {
     const char *at = r->inputs;
+    const int list = strstr(at, "...") != NULL;
     for (int i = 0; *at; i++) {
         const size_t n = strcspn(at, " ,.");
         if (n == length && strncmp(at, name, n) == 0)
-            return i;
+            return list && i > 0 ? r->call->input_count - 1 : i;
         at += strcspn(at, ",");
         at += strspn(at, ", ");
     }
@@ -150,6 +151,15 @@ static inline int64_t reads_before(const reads *r, int64_t q, int along) {
     return sum;
 }
 
+/* Windows of tokens in the inputs before q. */
+static inline int64_t reads_windows(const reads *r, int64_t q) {
+    const ro_shape *out = &r->call->output;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < q; i++)
+        sum += (ro_shape_numel(&r->call->input[i]) - 1) / out->dim[out->ndim - 1];
+    return sum;
+}
+
 static inline int64_t reads_of_tensor(reads *r, const char *name, size_t length) {
     const ro_shape *s = reads_shape(r);
     if (reads_is(name, length, "numel"))
@@ -181,10 +191,10 @@ static inline int64_t reads_of_tensor(reads *r, const char *name, size_t length)
 
 static inline int64_t reads_of_numbers(reads *r, const char *name, size_t length, int *known) {
     int64_t v[3] = {0};
-    static const char *const names[] = {"min",      "max",      "unsigned", "permute",
-                                        "first_of", "place_of", "attribute"};
+    static const char *const names[] = {"min",      "max",      "unsigned",  "permute",
+                                        "first_of", "place_of", "attribute", "windows_of"};
     *known = 0;
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 8; i++)
         *known |= reads_is(name, length, names[i]);
     if (!*known)
         return 0;
@@ -195,6 +205,7 @@ static inline int64_t reads_of_numbers(reads *r, const char *name, size_t length
     switch (*name) {
     case 'u': return (int64_t)(uint32_t)v[0];
     case 'f': return reads_before(r, v[0], 0);
+    case 'w': return reads_windows(r, v[0]);
     case 'a': return r->call->attr[v[0]];
     case 'm': return name[1] == 'i' ? reads_min(v[0], v[1]) : v[0] > v[1] ? v[0] : v[1];
     default: break;

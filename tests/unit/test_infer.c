@@ -153,7 +153,7 @@ static const refusal refusals[] = {
     {RO_OP_IOTA, OUTPUT, 0, 0, F(1, 3), "output must be i32"},
     {RO_OP_IOTA, OUTPUT, 0, 0, I(2, 3, 3), "one dimension"},
     {RO_OP_IOTA, OUTPUT, 0, 0, I(1, (INT64_C(1) << 31) + 1), "2^31"},
-    {RO_OP_READ_BATCH, INPUT, 0, 0, I(1, 9), "u8 or u16"},
+    {RO_OP_READ_BATCH, INPUT, 0, 0, F(1, 9), "u8, u16 or i32"},
     {RO_OP_READ_BATCH, INPUT, 0, 0, S(RO_U8, 2, 9, 9), "one dimension"},
     {RO_OP_READ_BATCH, INPUT, 0, 0, S(RO_U8, 1, 4), "no window"},
     {RO_OP_READ_BATCH, INPUT, 1, 0, F(1, 1), "must be i32"},

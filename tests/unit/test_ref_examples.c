@@ -55,6 +55,8 @@ static const example movement[] = {
     {"read_batch reads 16-bit tokens", RO_OP_READ_BATCH, {9, 9, 1, 0, 0}, 2,
      {{RO_U16, 1, {3}}, I(1, 1)}, {(const uint16_t[]){1, 65535, 3}, IDS(0)}, I(2, 1, 2),
      W(1, 65535)},
+    {"read_batch reads 32-bit tokens", RO_OP_READ_BATCH, {9, 9, 1, 0, 1}, 2,
+     {I(1, 3), I(1, 1)}, {IDS(1, 1048575, -3), IDS(0)}, I(2, 1, 2), W(1048575, 0xfffffffd)},
     {"embedding keeps bits; ids outside give NaN", RO_OP_EMBEDDING, {0}, 2,
      {F(2, 2, 2), I(1, 5)}, {W(1, PAYLOAD, 3, 0x80000000), IDS(1, 0, -1, 2, INT32_MIN)}, {0},
      W(3, 0x80000000, 1, PAYLOAD, QNAN, QNAN, QNAN, QNAN, QNAN, QNAN)},
@@ -712,10 +714,10 @@ static void expect_reads(witness *w, int64_t most, const char *part) {
 
 static bool keeps_bits(int op) {
     static const int list[] = {
-        RO_OP_FILL,         RO_OP_EMBEDDING, RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS, RO_OP_CONCAT,
-        RO_OP_RELU_GRAD,    RO_OP_IOTA,      RO_OP_READ_BATCH,  RO_OP_TRANSPOSE,  RO_OP_SLICE,
-        RO_OP_PAD,          RO_OP_GATHER,    RO_OP_CONCAT_AXIS, RO_OP_CAST,       RO_OP_RESHAPE,
-        RO_OP_REPEAT_HEADS, RO_OP_ARGMAX,    RO_OP_MAX_GRAD,    RO_OP_EXPAND};
+        RO_OP_FILL,      RO_OP_EMBEDDING,    RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS,  RO_OP_CONCAT,
+        RO_OP_RELU_GRAD, RO_OP_IOTA,         RO_OP_PERMUTATION, RO_OP_READ_BATCH,  RO_OP_TRANSPOSE,
+        RO_OP_SLICE,     RO_OP_PAD,          RO_OP_GATHER,      RO_OP_CONCAT_AXIS, RO_OP_CAST,
+        RO_OP_RESHAPE,   RO_OP_REPEAT_HEADS, RO_OP_ARGMAX,      RO_OP_MAX_GRAD,    RO_OP_EXPAND};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (list[i] == op)
             return true;

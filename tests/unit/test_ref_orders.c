@@ -368,6 +368,71 @@ Test(read_batch, micro_batches_are_the_rows_of_the_batch) {
     cr_expect(memcmp(a.out.i, whole + 3 * SEQUENCE, 2 * SEQUENCE * sizeof *whole) == 0);
 }
 
+/* As many data tensors as there may be; a window never has tokens of two of them. */
+enum { SHARDS = RO_MAX_INPUTS - 1 };
+static int32_t shard[SHARDS][2 * SEQUENCE + 2];
+static ro_shape shard_shape[RO_MAX_INPUTS];
+static const void *shard_data[RO_MAX_INPUTS];
+
+/* Shard q holds 1 or 2 windows of tokens 100 q, 100 q + 1, ..., and one that no window reads. */
+static uint64_t make_shards(const int32_t *step) {
+    uint64_t windows = 0;
+    for (int q = 0; q < SHARDS; q++) {
+        const int held = 1 + q % 2;
+        windows += (uint64_t)held;
+        shard_shape[q] = (ro_shape){RO_I32, 1, {held * SEQUENCE + 2}};
+        shard_data[q] = shard[q];
+        for (int t = 0; t < 2 * SEQUENCE + 2; t++)
+            shard[q][t] = 100 * q + t;
+    }
+    shard_shape[SHARDS] = ints(1);
+    shard_data[SHARDS] = step;
+    return windows;
+}
+
+Test(read_batch, windows_are_numbered_through_all_data_tensors) {
+    int32_t step = 0, out[SEQUENCE];
+    const uint64_t windows = make_shards(&step);
+    const ro_call call = {
+        RO_OP_READ_BATCH, SHARDS + 1, {42, 3, 1, 0, 1}, shard_shape, {RO_I32, 2, {1, SEQUENCE}}};
+    ro_ctx *ctx;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ctx) == RO_OK);
+    for (uint64_t i = 0; i < 2 * windows; i += 7) {
+        const uint64_t w = ro_permute(42, 3, i / windows, windows, i % windows);
+        const int q = (int)(w / 3 * 2 + (w % 3 > 0)), v = w % 3 == 2;
+        step = (int32_t)i;
+        cr_assert(ro_run(ctx, &call, shard_data, out) == RO_OK, "%s", ro_ctx_error(ctx));
+        for (int t = 0; t < SEQUENCE; t++) {
+            ro_ref_memory memory = {&call, shard_data};
+            const ro_access in = {ro_ref_load_memory, &memory};
+            cr_assert_eq(out[t], 100 * q + v * SEQUENCE + t + 1, "window %d", (int)w);
+            cr_assert_eq(ro_ref_element(&call, t, &in), (uint32_t)out[t]);
+        }
+    }
+    ro_ctx_destroy(ctx);
+}
+
+static void expect_refused_shards(const char *why) {
+    char text[200] = "";
+    ro_call call = {
+        RO_OP_READ_BATCH, SHARDS + 1, {42, 3, 1, 0, 1}, shard_shape, {RO_I32, 2, {1, SEQUENCE}}};
+    cr_expect(ro_infer(&call, text, sizeof text) != RO_OK && strstr(text, why), "%s", text);
+}
+
+Test(read_batch, data_tensors_of_other_types_without_a_window_or_with_too_many_are_refused) {
+    static const int32_t step;
+    make_shards(&step);
+    shard_shape[SHARDS - 1].dtype = RO_U16;
+    expect_refused_shards("must be i32, got u16");
+    make_shards(&step);
+    shard_shape[7].dim[0] = SEQUENCE;
+    expect_refused_shards("no window");
+    make_shards(&step);
+    for (int q = 0; q < 8; q++)
+        shard_shape[q].dim[0] = INT64_C(1) << 40;
+    expect_refused_shards("2^40 windows");
+}
+
 /* A step is a number modulo 2^32; -1 is a step like another. */
 Test(read_batch, any_step_reads_within_the_data) {
     const int32_t steps[] = {-1, INT32_MIN, INT32_MAX};

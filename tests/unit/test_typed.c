@@ -176,7 +176,8 @@ Test(typed, what_is_missing_is_named) {
     ro_tensor out = {0};
     expect_error(ctx, ro_op_add(ctx, &left, NULL, &out), RO_ERR_ARG, "add: input 1");
     expect_error(ctx, ro_op_add(ctx, &left, &left, NULL), RO_ERR_ARG, "add: `out`");
-    expect_error(ctx, ro_op_concat(ctx, NULL, 2, &out), RO_ERR_ARG, "concat: `x`");
+    expect_error(ctx, ro_op_concat(ctx, NULL, 2, &out), RO_ERR_ARG,
+                 "concat: input 0 must not be NULL");
     expect_error(ctx, ro_op_concat(ctx, &left, 0, &out), RO_ERR_ARG, "concat: count must be 1..");
     expect_error(ctx, ro_op_concat(ctx, &left, -1, &out), RO_ERR_ARG, "got -1");
     expect_error(ctx, ro_op_join_heads(ctx, &left, 9, &out), RO_ERR_ARG, "count must be 1..8");

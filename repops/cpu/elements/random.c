@@ -96,27 +96,41 @@ static int64_t read_batch_rows(const ro_call *call) {
     return call->output.dim[0];
 }
 
-/* The first element of row r. */
-static int64_t window(const ro_job *job, int64_t r) {
+/* Of data tensor q. */
+static uint64_t windows_in(const ro_job *job, int q) {
+    return ((uint64_t)in_numel(job, q) - 1) / (uint64_t)job->call->output.dim[1];
+}
+
+/* The window of row r, among all of them. */
+static uint64_t window(const ro_job *job, uint64_t windows, int64_t r) {
     const int64_t *attr = job->call->attr;
-    const uint64_t length = (uint64_t)job->call->output.dim[1];
-    const uint64_t windows = ((uint64_t)in_numel(job, 0) - 1) / length;
-    const uint64_t step = *(const uint32_t *)job->in[1];
+    const uint64_t step = *(const uint32_t *)job->in[job->call->input_count - 1];
     const uint64_t g = step * (uint64_t)attr[2] + (uint64_t)attr[3] + (uint64_t)r;
-    const uint64_t w =
-        ro_permute((uint64_t)attr[0], (uint32_t)attr[1], g / windows, windows, g % windows);
-    return (int64_t)(w * length) + attr[4];
+    return ro_permute((uint64_t)attr[0], (uint32_t)attr[1], g / windows, windows, g % windows);
+}
+
+static void copy_tokens(int dtype, const void *data, int64_t from, int64_t length, int32_t *out) {
+    if (dtype == RO_I32)
+        memcpy(out, (const int32_t *)data + from, (size_t)length * sizeof *out);
+    else
+        for (int64_t t = 0; t < length; t++)
+            out[t] = dtype == RO_U8 ? ((const uint8_t *)data)[from + t]
+                                    : ((const uint16_t *)data)[from + t];
 }
 
 static void read_batch(const ro_job *job, int64_t first, int64_t last) {
-    const int64_t length = job->call->output.dim[1];
-    const int is_u8 = job->call->input[0].dtype == RO_U8;
+    const ro_call *call = job->call;
+    const int64_t length = call->output.dim[1];
+    uint64_t windows = 0;
+    for (int q = 0; q < call->input_count - 1; q++)
+        windows += windows_in(job, q);
     for (int64_t r = first; r < last; r++) {
-        int32_t *out = (int32_t *)job->out + r * length;
-        const int64_t from = window(job, r);
-        for (int64_t t = 0; t < length; t++)
-            out[t] = is_u8 ? ((const uint8_t *)job->in[0])[from + t]
-                           : ((const uint16_t *)job->in[0])[from + t];
+        uint64_t w = window(job, windows, r);
+        int q = 0;
+        for (; w >= windows_in(job, q); q++)
+            w -= windows_in(job, q);
+        copy_tokens(call->input[q].dtype, job->in[q], (int64_t)w * length + call->attr[4], length,
+                    (int32_t *)job->out + r * length);
     }
 }
 

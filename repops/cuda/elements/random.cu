@@ -134,20 +134,75 @@ static shuffle shuffle_of(const ro_call *call, const void *step, int64_t count) 
                    (uint64_t)count};
 }
 
+static int64_t windows_in(const ro_call *call, int q) {
+    return (call->input[q].dim[0] - 1) / call->output.dim[1];
+}
+
 template <class T>
-static ro_status read_windows(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const T *data = static_cast<const T *>(in[0]);
+static ro_status read_windows(ro_cuda *d, const ro_call *call, const shuffle &rows, const void *in,
+                              void *out) {
+    const T *data = static_cast<const T *>(in);
     const int64_t length = call->output.dim[1], shift = call->attr[4];
-    const shuffle rows = shuffle_of(call, in[1], (call->input[0].dim[0] - 1) / length);
     return map<int32_t>(d, call, out, [=] __device__(int64_t i) {
         const int64_t window = (int64_t)rows.record(i / length);
         return (int32_t)data[window * length + i % length + shift];
     });
 }
 
+/* Few, so that generated cases (CASE_INPUTS) need several launches too. */
+enum { SHARDS = 4 };
+
+/* Data tensors of one launch: shard i has the windows from[i] to from[i + 1]. */
+template <class T> struct shard_list {
+    const T *data[SHARDS];
+    int64_t from[SHARDS + 1];
+    int count;
+};
+
+/* Elements whose window is elsewhere stay as the launches before left them. */
+template <class T>
+static ro_status read_shards(ro_cuda *d, const ro_call *call, const shuffle &rows,
+                             const shard_list<T> &shards, int32_t *out) {
+    const int64_t length = call->output.dim[1], shift = call->attr[4];
+    return map<int32_t, 1>(d, call, out, [=] __device__(int64_t i) {
+        const int64_t window = (int64_t)rows.record(i / length);
+        int q = 0;
+        if (window < shards.from[0] || window >= shards.from[shards.count])
+            return shards.from[0] == 0 ? 0 : out[i];
+        while (window >= shards.from[q + 1])
+            q++;
+        return (int32_t)shards.data[q][(window - shards.from[q]) * length + i % length + shift];
+    });
+}
+
+template <class T>
+static ro_status read_all(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const int tensors = call->input_count - 1;
+    int64_t windows = 0, from = 0;
+    for (int q = 0; q < tensors; q++)
+        windows += windows_in(call, q);
+    const shuffle rows = shuffle_of(call, in[tensors], windows);
+    if (tensors == 1)
+        return read_windows<T>(d, call, rows, in[0], out);
+    ro_status status = RO_OK;
+    for (int first = 0; status == RO_OK && first < tensors; first += SHARDS) {
+        shard_list<T> shards = {};
+        shards.from[0] = from;
+        for (int q = first; q < tensors && q < first + SHARDS; q++) {
+            shards.data[shards.count++] = static_cast<const T *>(in[q]);
+            shards.from[shards.count] = from += windows_in(call, q);
+        }
+        status = read_shards<T>(d, call, rows, shards, static_cast<int32_t *>(out));
+    }
+    return status;
+}
+
 static ro_status read_batch(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return call->input[0].dtype == RO_U8 ? read_windows<uint8_t>(d, call, in, out)
-                                         : read_windows<uint16_t>(d, call, in, out);
+    switch (call->input[0].dtype) {
+    case RO_U8: return read_all<uint8_t>(d, call, in, out);
+    case RO_U16: return read_all<uint16_t>(d, call, in, out);
+    default: return read_all<int32_t>(d, call, in, out);
+    }
 }
 
 /* ---- images ---- */

@@ -50,7 +50,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_normal(ro_ctx *ctx, const ro_op_normal_attrs *attrs,
         ro_tensor *out);
 
-/* data u8 or u16, step i32: windows of tokens (out->shape is declared) */
+/* data u8 or u16 or i32..., step i32: windows of tokens (out->shape is declared) */
 typedef struct {
     int64_t seed;
     int64_t stream;
@@ -58,7 +58,7 @@ typedef struct {
     int64_t first;
     int64_t shift;
 } ro_op_read_batch_attrs;
-RO_API RO_MUST_USE ro_status ro_op_read_batch(ro_ctx *ctx, const ro_tensor *data,
+RO_API RO_MUST_USE ro_status ro_op_read_batch(ro_ctx *ctx, const ro_tensor *data, int32_t count,
         const ro_tensor *step, const ro_op_read_batch_attrs *attrs, ro_tensor *out);
 
 /* table, ids i32: rows of the table */
