@@ -25,32 +25,34 @@ static vd_status check(const vd_training *t, vd_err *err) {
     return VD_OK;
 }
 
-static void declare_linear(vd_parameters *out, const char *name, int64_t in, int64_t width) {
-    vd_declare_linear(out, name, (vd_linear_shape){in, width, 0.02f, true, false});
+static void declare_linear(vd_parameters *out, const char *name, const char *tensor, int64_t in,
+                           int64_t width) {
+    vd_declare_linear(out, name, tensor, (vd_linear_shape){in, width, 0.02f, true, false});
 }
 
 static void declare_block(const vd_model *m, vd_parameters *out) {
     const int64_t c = m->channels, hidden = vd_hidden_of(m);
-    declare_linear(out, "attn.q", c, c);
-    declare_linear(out, "attn.k", c, c);
-    declare_linear(out, "attn.v", c, c);
-    declare_linear(out, "attn.proj", c, c);
-    vd_declare_norm(out, "ln_1", c);
-    declare_linear(out, "mlp.up", c, hidden);
-    declare_linear(out, "mlp.down", hidden, c);
-    vd_declare_norm(out, "ln_2", c);
+    declare_linear(out, "attn.q", "attention.self.query", c, c);
+    declare_linear(out, "attn.k", "attention.self.key", c, c);
+    declare_linear(out, "attn.v", "attention.self.value", c, c);
+    declare_linear(out, "attn.proj", "attention.output.dense", c, c);
+    vd_declare_norm(out, "ln_1", "attention.output.LayerNorm", c);
+    declare_linear(out, "mlp.up", "intermediate.dense", c, hidden);
+    declare_linear(out, "mlp.down", "output.dense", hidden, c);
+    vd_declare_norm(out, "ln_2", "output.LayerNorm", c);
 }
 
 static void declare_head(const vd_model *m, vd_parameters *out) {
     const int64_t c = m->channels;
     if (m->task == VD_TASK_CLASSES) {
-        declare_linear(out, "pooler", c, c);
-        declare_linear(out, "classes", c, m->classes);
+        declare_linear(out, "pooler", "bert.pooler.dense", c, c);
+        declare_linear(out, "classes", m->new_head ? NULL : "classifier", c, m->classes);
         return;
     }
-    declare_linear(out, "head", c, c);
-    vd_declare_norm(out, "ln_h", c);
-    vd_declare(out, "head.tokens.bias", VD_SHAPE(RO_F32, m->vocab), 0, 0);
+    declare_linear(out, "head", "cls.predictions.transform.dense", c, c);
+    vd_declare_norm(out, "ln_h", "cls.predictions.transform.LayerNorm", c);
+    vd_declare(out, "head.tokens.bias", "cls.predictions.bias",
+               (vd_parameter){.shape = VD_SHAPE(RO_F32, m->vocab)});
 }
 
 static int64_t segment_kinds(const vd_model *m) {
@@ -59,15 +61,18 @@ static int64_t segment_kinds(const vd_model *m) {
 
 static void declare(const vd_model *m, vd_parameters *out) {
     const int64_t c = m->channels;
-    vd_declare(out, "tokens", VD_SHAPE(RO_F32, m->vocab, c), 0.02f, 0);
-    vd_declare(out, "positions", VD_SHAPE(RO_F32, m->context, c), 0.02f, 0);
-    vd_declare(out, "segments", VD_SHAPE(RO_F32, segment_kinds(m), c), 0.02f, 0);
-    vd_declare_norm(out, "ln_e", c);
+    vd_file_scope(out, "bert.embeddings.");
+    vd_declare_table(out, "tokens", "word_embeddings.weight", m->vocab, c);
+    vd_declare_table(out, "positions", "position_embeddings.weight", m->context, c);
+    vd_declare_table(out, "segments", "token_type_embeddings.weight", segment_kinds(m), c);
+    vd_declare_norm(out, "ln_e", "LayerNorm", c);
     for (int64_t i = 0; i < m->layers; i++) {
         vd_declare_scope(out, "h.%lld.", (long long)i);
+        vd_file_scope(out, "bert.encoder.layer.%lld.", (long long)i);
         declare_block(m, out);
     }
     vd_declare_scope(out, "%s", "");
+    vd_file_scope(out, "%s", "");
     declare_head(m, out);
 }
 
@@ -163,9 +168,9 @@ static vd_value segments(const vd_pass *p, vd_value positions) {
 static vd_value embed(vd_pass *p) {
     vd_builder *b = p->b;
     const vd_value positions = vd_positions(p);
-    vd_value x = vd_embedding(b, "tokens", vd_take(p), p->in->tokens);
-    x = vd_add(b, "sum", x, vd_embedding(b, "positions", vd_take(p), positions));
-    x = vd_add(b, "sum", x, vd_embedding(b, "segments", vd_take(p), segments(p, positions)));
+    vd_value x = vd_look_up(p, "tokens", vd_take(p), p->in->tokens);
+    x = vd_add(b, "sum", x, vd_look_up(p, "positions", vd_take(p), positions));
+    x = vd_add(b, "sum", x, vd_look_up(p, "segments", vd_take(p), segments(p, positions)));
     return vd_dropout(b, "dropout", vd_take_norm(p, x), vd_dropout_at(p, 0));
 }
 
@@ -210,4 +215,21 @@ static vd_value forward(vd_pass *p) {
     return m->task == VD_TASK_CLASSES ? tell_class(p, x) : name_tokens(p, x, table);
 }
 
-const vd_model_type vd_bert = {check, declare, forward, LAYERS_MAX, .hide = hide};
+static const char *const unused[] = {"*embeddings.position_ids", NULL};
+/* The output table is that of the tokens, and has its bias twice. */
+static const char *const unused_for_tokens[] = {"*pooler.dense.*",
+                                                "cls.seq_relationship.*",
+                                                "cls.predictions.decoder.weight",
+                                                "cls.predictions.decoder.bias",
+                                                "classifier.*",
+                                                NULL};
+static const char *const unused_for_classes[] = {"cls.*", "classifier.*", NULL};
+
+const vd_model_type vd_bert = {check,
+                               declare,
+                               forward,
+                               LAYERS_MAX,
+                               .hide = hide,
+                               .base = "bert.",
+                               .unused = unused,
+                               .unused_by_task = {unused_for_tokens, unused_for_classes}};

@@ -12,30 +12,36 @@ static float residual_deviation(const vd_model *m) {
     return (float)(0.02 / r);
 }
 
-static void declare_linear(vd_parameters *out, const char *name, int64_t in, int64_t width,
+static void declare_linear(vd_parameters *out, const char *const name[2], int64_t in, int64_t width,
                            float deviation) {
-    vd_declare_linear(out, name, (vd_linear_shape){in, width, deviation, true, true});
+    vd_declare_linear(out, name[0], name[1], (vd_linear_shape){in, width, deviation, true, true});
 }
 
 static void declare_block(const vd_model *m, vd_parameters *out) {
     const int64_t c = m->channels, hidden = vd_hidden_of(m);
-    vd_declare_norm(out, "ln_1", c);
-    declare_linear(out, "attn.qkv", c, 3 * c, 0.02f);
-    declare_linear(out, "attn.proj", c, c, residual_deviation(m));
-    vd_declare_norm(out, "ln_2", c);
-    declare_linear(out, "mlp.up", c, hidden, 0.02f);
-    declare_linear(out, "mlp.down", hidden, c, residual_deviation(m));
+    static const char *const qkv[] = {"attn.qkv", "attn.c_attn"};
+    static const char *const proj[] = {"attn.proj", "attn.c_proj"};
+    static const char *const up[] = {"mlp.up", "mlp.c_fc"}, *const down[] = {"mlp.down",
+                                                                             "mlp.c_proj"};
+    vd_declare_norm(out, "ln_1", "ln_1", c);
+    declare_linear(out, qkv, c, 3 * c, 0.02f);
+    declare_linear(out, proj, c, c, residual_deviation(m));
+    vd_declare_norm(out, "ln_2", "ln_2", c);
+    declare_linear(out, up, c, hidden, 0.02f);
+    declare_linear(out, down, hidden, c, residual_deviation(m));
 }
 
 static void declare(const vd_model *m, vd_parameters *out) {
-    vd_declare(out, "wte", VD_SHAPE(RO_F32, m->vocab, m->channels), 0.02f, 0);
-    vd_declare(out, "wpe", VD_SHAPE(RO_F32, m->context, m->channels), 0.02f, 0);
+    vd_declare_table(out, "wte", "transformer.wte.weight", m->vocab, m->channels);
+    vd_declare_table(out, "wpe", "transformer.wpe.weight", m->context, m->channels);
     for (int64_t i = 0; i < m->layers; i++) {
         vd_declare_scope(out, "h.%lld.", (long long)i);
+        vd_file_scope(out, "transformer.h.%lld.", (long long)i);
         declare_block(m, out);
     }
     vd_declare_scope(out, "%s", "");
-    vd_declare_norm(out, "ln_f", m->channels);
+    vd_file_scope(out, "%s", "");
+    vd_declare_norm(out, "ln_f", "transformer.ln_f", m->channels);
 }
 
 static vd_value block(vd_pass *p, vd_value x, int64_t layer) {
@@ -62,8 +68,8 @@ static vd_value forward(vd_pass *p) {
     vd_builder *b = p->b;
     vd_pass_scope(p, "embed");
     const vd_value positions = vd_positions(p), wte = vd_take(p), wpe = vd_take(p);
-    vd_value x = vd_embedding(b, "tokens", wte, p->in->tokens);
-    x = vd_add(b, "sum", x, vd_embedding(b, "positions", wpe, positions));
+    vd_value x = vd_look_up(p, "tokens", wte, p->in->tokens);
+    x = vd_add(b, "sum", x, vd_look_up(p, "positions", wpe, positions));
     x = vd_dropout(b, "dropout", x, vd_dropout_at(p, 0));
     for (int64_t i = 0; i < p->in->training->model.layers; i++)
         x = block(p, x, i);
@@ -75,4 +81,8 @@ static vd_value forward(vd_pass *p) {
     return vd_xent(b, x, p->in->targets);
 }
 
-const vd_model_type vd_gpt2 = {vd_check_positions, declare, forward, LAYERS_MAX};
+/* Masks of attention, and the output table, which is that of the tokens. */
+static const char *const unused[] = {"*.attn.bias", "*.attn.masked_bias", "lm_head.weight", NULL};
+
+const vd_model_type vd_gpt2 = {vd_check_positions,     declare,         forward, LAYERS_MAX,
+                               .base = "transformer.", .unused = unused};

@@ -28,33 +28,38 @@ static vd_status check(const vd_training *t, vd_err *err) {
 
 static void declare_block(const vd_model *m, vd_parameters *out) {
     const int64_t c = m->channels, q = m->heads * head_dim(m), kv = m->kv_heads * head_dim(m);
-    vd_declare_gain(out, "norm_1", c);
-    vd_declare_linear(out, "attn.q", (vd_linear_shape){c, q, deviation, m->qkv_bias, false});
-    vd_declare_linear(out, "attn.k", (vd_linear_shape){c, kv, deviation, m->qkv_bias, false});
-    vd_declare_linear(out, "attn.v", (vd_linear_shape){c, kv, deviation, m->qkv_bias, false});
-    if (m->qk_norm) {
-        vd_declare_gain(out, "attn.q_norm", head_dim(m));
-        vd_declare_gain(out, "attn.k_norm", head_dim(m));
-    }
-    vd_declare_linear(out, "attn.proj", (vd_linear_shape){q, c, deviation, m->out_bias, false});
-    vd_declare_gain(out, "norm_2", c);
+    const vd_linear_shape keys = {c, kv, deviation, m->qkv_bias, false};
     const vd_linear_shape wide = {c, m->hidden, deviation, m->mlp_bias, false};
-    vd_declare_linear(out, "mlp.gate", wide);
-    vd_declare_linear(out, "mlp.up", wide);
-    vd_declare_linear(out, "mlp.down",
+    vd_declare_gain(out, "norm_1", "input_layernorm", c);
+    vd_declare_linear(out, "attn.q", "self_attn.q_proj",
+                      (vd_linear_shape){c, q, deviation, m->qkv_bias, false});
+    vd_declare_linear(out, "attn.k", "self_attn.k_proj", keys);
+    vd_declare_linear(out, "attn.v", "self_attn.v_proj", keys);
+    if (m->qk_norm) {
+        vd_declare_gain(out, "attn.q_norm", "self_attn.q_norm", head_dim(m));
+        vd_declare_gain(out, "attn.k_norm", "self_attn.k_norm", head_dim(m));
+    }
+    vd_declare_linear(out, "attn.proj", "self_attn.o_proj",
+                      (vd_linear_shape){q, c, deviation, m->out_bias, false});
+    vd_declare_gain(out, "norm_2", "post_attention_layernorm", c);
+    vd_declare_linear(out, "mlp.gate", "mlp.gate_proj", wide);
+    vd_declare_linear(out, "mlp.up", "mlp.up_proj", wide);
+    vd_declare_linear(out, "mlp.down", "mlp.down_proj",
                       (vd_linear_shape){m->hidden, c, deviation, m->mlp_bias, false});
 }
 
 static void declare(const vd_model *m, vd_parameters *out) {
-    vd_declare(out, "tokens", VD_SHAPE(RO_F32, m->vocab, m->channels), deviation, 0);
+    vd_declare_table(out, "tokens", "model.embed_tokens.weight", m->vocab, m->channels);
     for (int64_t i = 0; i < m->layers; i++) {
         vd_declare_scope(out, "h.%lld.", (long long)i);
+        vd_file_scope(out, "model.layers.%lld.", (long long)i);
         declare_block(m, out);
     }
     vd_declare_scope(out, "%s", "");
-    vd_declare_gain(out, "norm", m->channels);
+    vd_file_scope(out, "%s", "");
+    vd_declare_gain(out, "norm", "model.norm", m->channels);
     if (!m->tied)
-        vd_declare_linear(out, "head",
+        vd_declare_linear(out, "head", "lm_head",
                           (vd_linear_shape){m->channels, m->vocab, deviation, false, false});
 }
 
@@ -107,7 +112,7 @@ static vd_value forward(vd_pass *p) {
     const vd_model *m = &p->in->training->model;
     vd_pass_scope(p, "embed");
     const vd_value table = vd_take(p);
-    vd_value x = vd_embedding(p->b, "tokens", table, p->in->tokens);
+    vd_value x = vd_look_up(p, "tokens", table, p->in->tokens);
     for (int64_t i = 0; i < m->layers; i++)
         x = block(p, x, i);
     vd_pass_scope(p, "norm");
@@ -118,4 +123,13 @@ static vd_value forward(vd_pass *p) {
     return vd_xent(p->b, x, p->in->targets);
 }
 
-const vd_model_type vd_llama = {check, declare, forward, LAYERS_MAX};
+static const char *const unused[] = {"*.rotary_emb.inv_freq", NULL};
+static const char *const unused_tied[] = {"lm_head.weight", NULL};
+
+const vd_model_type vd_llama = {check,
+                                declare,
+                                forward,
+                                LAYERS_MAX,
+                                .base = "model.",
+                                .unused = unused,
+                                .unused_tied = unused_tied};

@@ -5,12 +5,13 @@ enum { LAYERS_MAX = (VD_TRAINED_MAX - 3) / 2 };
 
 static void declare(const vd_model *m, vd_parameters *out) {
     int64_t width = m->channels;
-    vd_declare(out, "embedding", VD_SHAPE(RO_F32, m->vocab, width), 1, 0);
+    vd_declare(out, "embedding", NULL,
+               (vd_parameter){.shape = VD_SHAPE(RO_F32, m->vocab, width), .deviation = 1});
     for (int64_t i = 0; i <= m->layers; i++) {
         const int64_t next = i < m->layers ? m->hidden : m->vocab;
         char name[VD_NAME_SIZE];
         snprintf(name, sizeof name, "layer.%lld", (long long)i);
-        vd_declare_linear(out, name,
+        vd_declare_linear(out, name, NULL,
                           (vd_linear_shape){width, next, vd_he_deviation(width), true, false});
         width = next;
     }

@@ -24,6 +24,10 @@ typedef struct {
     ro_shape shape;
     float deviation, value;
     vd_role role;
+    char tensor[VD_TENSOR_NAME_SIZE]; /* its name in files; "": they have none */
+    vd_file_layout layout;
+    bool frozen;   /* read from the data, no part of the state */
+    uint32_t data; /* the data tensor that it is or starts from; 0: none */
 } vd_parameter;
 
 typedef struct {
@@ -31,10 +35,13 @@ typedef struct {
     uint32_t count, capacity;
     vd_parameter *buffer; /* state that is not trained, such as running statistics; owned */
     uint32_t buffer_count, buffer_capacity;
+    uint32_t *trained; /* parameters that are not frozen: leaf i is parameter trained[i]; owned */
+    uint32_t trained_count;
     const vd_lora *lora;
-    uint32_t matched;         /* bit i: lora->target[i] names a layer */
-    bool failed;              /* there was no memory */
-    char scope[VD_NAME_SIZE]; /* begins the names of what is declared */
+    uint32_t matched;              /* bit i: lora->target[i] names a layer */
+    bool failed;                   /* there was no memory */
+    char scope[VD_NAME_SIZE];      /* begins the names of what is declared */
+    char file_scope[VD_NAME_SIZE]; /* begins their names in files */
 } vd_parameters;
 
 /* The inputs of one micro-batch's forward pass. */
@@ -69,6 +76,13 @@ typedef struct {
     /* Replaces tokens and targets by what the model sees and what it must name, and sets `real` and
      * `hidden`: only what is hidden has a loss. NULL: every loss counts. */
     void (*hide)(vd_builder *b, vd_forward *in);
+    /* Files of the bare model lack this beginning of its tensors' names; NULL: there is none. */
+    const char *base;
+    /* Tensors that files may have and that nothing reads: patterns of fnmatch, the last one NULL.
+     */
+    const char *const *unused;
+    /* The same, if the model's output table is that of its tokens, or by what it tells. */
+    const char *const *unused_tied, *const *unused_by_task[2];
 } vd_model_type;
 
 extern const vd_model_type vd_gpt2, vd_mlp, vd_llama, vd_resnet, vd_bert;
@@ -81,11 +95,17 @@ const vd_model_type *vd_type_of(const vd_model *model); /* NULL: there is no suc
 VD_MUST_USE vd_status vd_parameters_of(const vd_model *model, vd_parameters *out, vd_err *err);
 void vd_parameters_free(vd_parameters *all);
 
-/* Names of what is declared from now on begin with this, such as "h.3.". */
+/* Names of what is declared from now on begin with this, such as "h.3.", and in files with that. */
 void vd_declare_scope(vd_parameters *out, const char *format, ...) VD_PRINTF(2, 3);
-void vd_declare(vd_parameters *out, const char *name, ro_shape shape, float deviation, float value);
-/* Filled with `value` at the start. */
-void vd_declare_buffer(vd_parameters *out, const char *name, ro_shape shape, float value);
+void vd_file_scope(vd_parameters *out, const char *format, ...) VD_PRINTF(2, 3);
+/* `like` has all but the name; `tensor` is the name in files, or NULL. */
+void vd_declare(vd_parameters *out, const char *name, const char *tensor, vd_parameter like);
+/* Filled with `like.value` at the start. */
+void vd_declare_buffer(vd_parameters *out, const char *name, const char *tensor, vd_parameter like);
+
+/* [rows, width], normal with deviation 0.02. */
+void vd_declare_table(vd_parameters *out, const char *name, const char *tensor, int64_t rows,
+                      int64_t width);
 
 typedef struct {
     int64_t in, out;
@@ -95,12 +115,24 @@ typedef struct {
 } vd_linear_shape;
 
 /* NAME.weight, NAME.bias, and if NAME is a target of LoRA the adapter's NAME.lora_a, normal, and
- * NAME.lora_b, zeros. */
-void vd_declare_linear(vd_parameters *out, const char *name, vd_linear_shape shape);
-/* NAME.gamma, ones, and NAME.beta, zeros. */
-void vd_declare_norm(vd_parameters *out, const char *name, int64_t width);
-/* NAME.gamma, ones. */
-void vd_declare_gain(vd_parameters *out, const char *name, int64_t width);
+ * NAME.lora_b, zeros. In files: TENSOR.weight and TENSOR.bias. */
+void vd_declare_linear(vd_parameters *out, const char *name, const char *tensor,
+                       vd_linear_shape shape);
+/* NAME.gamma, ones, and NAME.beta, zeros. In files: TENSOR.weight and TENSOR.bias. */
+void vd_declare_norm(vd_parameters *out, const char *name, const char *tensor, int64_t width);
+/* NAME.gamma, ones. In files: TENSOR.weight. */
+void vd_declare_gain(vd_parameters *out, const char *name, const char *tensor, int64_t width);
+
+/* ---- files.c: where parameters come from ---- */
+
+/* Finds each parameter's tensor, and numbers those that are read as data tensors, from 1 on. */
+VD_MUST_USE vd_status vd_find_tensors(const vd_training *t, vd_parameters *all, vd_err *err);
+/* Makes them data tensors of a program that has room for them after its first. */
+void vd_put_tensors(const vd_training *t, const vd_parameters *all, vd_program *out);
+/* Data tensors of the program. */
+uint32_t vd_data_count(const vd_parameters *all);
+/* The value of a leaf at the start, from its tensor. */
+vd_value vd_from_tensor(vd_builder *b, const vd_parameter *p);
 
 /* ---- layers.c: what a forward pass takes ---- */
 
@@ -109,6 +141,8 @@ void vd_pass_scope(const vd_pass *p, const char *part);
 void vd_block_scope(const vd_pass *p, int64_t layer, const char *part);
 /* The next parameter's value. */
 vd_value vd_take(vd_pass *p);
+/* Rows of a table, whose numbers may be of 16 bits if it is frozen. */
+vd_value vd_look_up(const vd_pass *p, const char *name, vd_value table, vd_value ids);
 /* What was declared by the function of the like name, applied to x. */
 vd_value vd_take_linear(vd_pass *p, vd_value x);
 vd_value vd_take_norm(vd_pass *p, vd_value x);

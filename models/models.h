@@ -16,7 +16,8 @@ enum {
     VD_STAGES_MAX = 8,
     VD_IMAGE_PLANES = 3,
     VD_LORA_TARGETS_MAX = 16,
-    VD_LORA_TARGET_SIZE = 24, /* with the final NUL */
+    VD_LORA_TARGET_SIZE = 24,  /* with the final NUL */
+    VD_TENSOR_NAME_SIZE = 128, /* of a tensor in a file, with the final NUL */
 };
 
 /* Functions between the two products of a feed-forward block. */
@@ -71,6 +72,7 @@ typedef struct {
     bool one_segment; /* bert: all tokens are of segment 0; else half of them are of segment 1 */
     int64_t image;    /* resnet: height and width of images */
     bool large_stem;  /* resnet: 7x7 with stride 2, and max pooling; else 3x3 with stride 1 */
+    bool new_head;    /* bert that tells classes, resnet: the last product is in no file */
     int64_t stages, blocks[VD_STAGES_MAX]; /* resnet: blocks of each stage */
     vd_lora lora;                          /* gpt2, llama, bert */
 } vd_model;
@@ -90,6 +92,13 @@ typedef struct {
     int32_t nesterov; /* sgd: 0 or 1 */
 } vd_optimizer;
 
+/* A tensor of the files that a training starts from: f32, bf16 or f16. */
+typedef struct {
+    const char *name;
+    ro_shape shape;
+    uint8_t root[32]; /* its commitment */
+} vd_file_tensor;
+
 /* All that decides a training job's bits. */
 typedef struct {
     vd_model model;
@@ -103,13 +112,37 @@ typedef struct {
     int32_t data_dtype;    /* RO_U8 or RO_U16 */
     int64_t data_count;    /* tokens; bytes of image records */
     uint8_t data_root[32]; /* commitment of the data tensor */
+    /* What every parameter starts from; NULL: random numbers and constants. Not owned. */
+    const vd_file_tensor *file;
+    uint32_t file_count;
 } vd_training;
 
 /* Builds the program. The ranges of single numbers are the job reader's to check; combinations that
- * make no valid graph (heads that do not divide channels, too little data) are VD_ERR_USAGE here.
- */
+ * make no valid graph (heads that do not divide channels, too little data), and files that lack a
+ * tensor, have an unknown one, or one of another shape or type, are VD_ERR_USAGE here.
+ *
+ * Data tensor 0 is what is learnt from; after it come the tensors of files that the program reads,
+ * each by its name there. */
 VD_MUST_USE vd_status vd_training_program(const vd_training *training, vd_program *out,
                                           vd_err *err);
+
+/* How a file's tensor lies, compared with the leaf that has the same numbers. */
+typedef enum {
+    VD_FILE_SAME,
+    VD_FILE_CONVOLUTION, /* leaf [height, width, in, out], file [out, in, height, width] */
+} vd_file_layout;
+
+/* A leaf of the state and the tensor that files of the model's family have for it. */
+typedef struct {
+    char leaf[VD_NAME_SIZE];
+    char tensor[VD_TENSOR_NAME_SIZE]; /* of adapters: as PEFT names them */
+    vd_file_layout layout;
+} vd_file_name;
+
+/* One for each parameter and buffer in the state, in layout order; *out is the caller's to free.
+ * VD_ERR_USAGE: the model is of no family that has files. */
+VD_MUST_USE vd_status vd_training_names(const vd_training *training, vd_file_name **out,
+                                        uint32_t *count, vd_err *err);
 
 /* Layers that a model has at most; of resnet, blocks of all stages together. */
 int64_t vd_layers_max(vd_model_kind kind);

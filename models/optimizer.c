@@ -88,10 +88,11 @@ static bool is_adamw(const vd_optimizer *o) {
 void vd_optimizer_leaves(vd_builder *b, const vd_optimizer *o, const vd_parameters *all) {
     static const char *const suffix[] = {"", ".m", ".v"};
     for (int kind = 0; kind < (is_adamw(o) ? 3 : 2); kind++)
-        for (uint32_t i = 0; i < all->count; i++) {
+        for (uint32_t i = 0; i < all->trained_count; i++) {
+            const vd_parameter *p = &all->parameter[all->trained[i]];
             char name[VD_NAME_SIZE];
-            snprintf(name, sizeof name, "%s%s", all->parameter[i].name, suffix[kind]);
-            vd_add_leaf(b, name, &all->parameter[i].shape);
+            snprintf(name, sizeof name, "%s%s", p->name, suffix[kind]);
+            vd_add_leaf(b, name, &p->shape);
         }
     if (!is_adamw(o))
         return;

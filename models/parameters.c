@@ -8,6 +8,7 @@
 void vd_parameters_free(vd_parameters *all) {
     free(all->parameter);
     free(all->buffer);
+    free(all->trained);
     *all = (vd_parameters){0};
 }
 
@@ -20,12 +21,28 @@ static vd_status check_targets(const vd_parameters *all, vd_err *err) {
     return VD_OK;
 }
 
+/* With adapters, nothing else is trained. */
+static vd_status choose_trained(vd_parameters *all, vd_err *err) {
+    all->trained = calloc((size_t)all->count + 1, sizeof *all->trained);
+    if (!all->trained)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < all->count; i++) {
+        vd_parameter *p = &all->parameter[i];
+        p->frozen = all->lora->rank > 0 && p->role != VD_ROLE_LORA_A && p->role != VD_ROLE_LORA_B;
+        if (!p->frozen)
+            all->trained[all->trained_count++] = i;
+    }
+    return VD_OK;
+}
+
 vd_status vd_parameters_of(const vd_model *model, vd_parameters *out, vd_err *err) {
     *out = (vd_parameters){.lora = &model->lora};
     vd_type_of(model)->declare(model, out);
     vd_status status = out->failed ? vd_fail(err, VD_ERR_LOCAL, "out of memory") : VD_OK;
     if (status == VD_OK && model->lora.rank > 0)
         status = check_targets(out, err);
+    if (status == VD_OK)
+        status = choose_trained(out, err);
     if (status != VD_OK)
         vd_parameters_free(out);
     return status;
@@ -35,6 +52,13 @@ void vd_declare_scope(vd_parameters *out, const char *format, ...) {
     va_list args;
     va_start(args, format);
     vsnprintf(out->scope, sizeof out->scope, format, args);
+    va_end(args);
+}
+
+void vd_file_scope(vd_parameters *out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(out->file_scope, sizeof out->file_scope, format, args);
     va_end(args);
 }
 
@@ -56,30 +80,44 @@ static vd_parameter *append(vd_parameters *out, vd_parameter **list, uint32_t *c
 }
 
 /* Names are those of the models' own code, all shorter than this. */
-static void set_name(const vd_parameters *out, vd_parameter *p, const char *name) {
+static void set_names(const vd_parameters *out, vd_parameter *p, const char *name,
+                      const char *tensor) {
     snprintf(p->name, sizeof p->name, "%.40s%.20s", out->scope, name);
+    if (tensor)
+        snprintf(p->tensor, sizeof p->tensor, "%s%.60s", out->file_scope, tensor);
 }
 
-static void declare(vd_parameters *out, const char *name, const vd_parameter *like) {
+void vd_declare(vd_parameters *out, const char *name, const char *tensor, vd_parameter like) {
     vd_parameter *p = append(out, &out->parameter, &out->count, &out->capacity);
     if (!p)
         return;
-    *p = *like;
-    set_name(out, p, name);
+    *p = like;
+    set_names(out, p, name, tensor);
 }
 
-void vd_declare(vd_parameters *out, const char *name, ro_shape shape, float deviation,
-                float value) {
-    declare(out, name, &(vd_parameter){.shape = shape, .deviation = deviation, .value = value});
-}
-
-void vd_declare_buffer(vd_parameters *out, const char *name, ro_shape shape, float value) {
+void vd_declare_buffer(vd_parameters *out, const char *name, const char *tensor,
+                       vd_parameter like) {
     vd_parameter *p = append(out, &out->buffer, &out->buffer_count, &out->buffer_capacity);
     if (!p)
         return;
-    p->shape = shape;
-    p->value = value;
-    set_name(out, p, name);
+    *p = like;
+    set_names(out, p, name, tensor);
+}
+
+/* NAME.PART, TENSOR.PART: a part of a layer. */
+static void declare_part(vd_parameters *out, const char *name, const char *part, const char *tensor,
+                         const char *tensor_part, vd_parameter like) {
+    char leaf[VD_NAME_SIZE], file[VD_NAME_SIZE];
+    snprintf(leaf, sizeof leaf, "%s.%s", name, part);
+    if (tensor)
+        snprintf(file, sizeof file, "%s.%s", tensor, tensor_part);
+    vd_declare(out, leaf, tensor ? file : NULL, like);
+}
+
+void vd_declare_table(vd_parameters *out, const char *name, const char *tensor, int64_t rows,
+                      int64_t width) {
+    vd_declare(out, name, tensor,
+               (vd_parameter){.shape = VD_SHAPE(RO_F32, rows, width), .deviation = 0.02f});
 }
 
 /* ---- products ---- */
@@ -105,46 +143,42 @@ float vd_he_deviation(int64_t fan_in) {
     return (float)root(2.0 / (double)fan_in);
 }
 
-/* A has the variance of PEFT's start, which is uniform between -1 and 1 times 1 / sqrt(in). */
-static void declare_adapter(vd_parameters *out, const char *name, vd_linear_shape s) {
+/* A has the variance of PEFT's start, which is uniform between -1 and 1 times 1 / sqrt(in). PEFT
+ * names them after the product's tensor; a file of adapters puts "base_model.model." before. */
+static void declare_adapter(vd_parameters *out, const char *name, const char *tensor,
+                            vd_linear_shape s) {
     const int64_t rank = out->lora->rank;
-    char part[VD_NAME_SIZE];
-    snprintf(part, sizeof part, "%s.lora_a", name);
-    declare(out, part,
-            &(vd_parameter){.shape = VD_SHAPE(RO_F32, rank, s.in),
-                            .deviation = (float)root(1.0 / (3.0 * (double)s.in)),
-                            .role = VD_ROLE_LORA_A});
-    snprintf(part, sizeof part, "%s.lora_b", name);
-    declare(out, part,
-            &(vd_parameter){.shape = VD_SHAPE(RO_F32, s.out, rank), .role = VD_ROLE_LORA_B});
+    declare_part(out, name, "lora_a", tensor, "lora_A.weight",
+                 (vd_parameter){.shape = VD_SHAPE(RO_F32, rank, s.in),
+                                .deviation = (float)root(1.0 / (3.0 * (double)s.in)),
+                                .role = VD_ROLE_LORA_A});
+    declare_part(out, name, "lora_b", tensor, "lora_B.weight",
+                 (vd_parameter){.shape = VD_SHAPE(RO_F32, s.out, rank), .role = VD_ROLE_LORA_B});
 }
 
-void vd_declare_linear(vd_parameters *out, const char *name, vd_linear_shape s) {
-    char part[VD_NAME_SIZE];
-    snprintf(part, sizeof part, "%s.weight", name);
-    declare(out, part,
-            &(vd_parameter){.shape = s.by_input ? VD_SHAPE(RO_F32, s.in, s.out)
-                                                : VD_SHAPE(RO_F32, s.out, s.in),
-                            .deviation = s.deviation,
-                            .role = s.by_input ? VD_ROLE_WEIGHT_BY_INPUT : VD_ROLE_WEIGHT});
-    snprintf(part, sizeof part, "%s.bias", name);
+void vd_declare_linear(vd_parameters *out, const char *name, const char *tensor,
+                       vd_linear_shape s) {
+    declare_part(out, name, "weight", tensor, "weight",
+                 (vd_parameter){.shape = s.by_input ? VD_SHAPE(RO_F32, s.in, s.out)
+                                                    : VD_SHAPE(RO_F32, s.out, s.in),
+                                .deviation = s.deviation,
+                                .role = s.by_input ? VD_ROLE_WEIGHT_BY_INPUT : VD_ROLE_WEIGHT});
     if (s.bias)
-        declare(out, part, &(vd_parameter){.shape = VD_SHAPE(RO_F32, s.out), .role = VD_ROLE_BIAS});
+        declare_part(out, name, "bias", tensor, "bias",
+                     (vd_parameter){.shape = VD_SHAPE(RO_F32, s.out), .role = VD_ROLE_BIAS});
     if (out->lora->rank > 0 && is_target(out, name))
-        declare_adapter(out, name, s);
+        declare_adapter(out, name, tensor, s);
 }
 
 /* ---- norms ---- */
 
-void vd_declare_gain(vd_parameters *out, const char *name, int64_t width) {
-    char part[VD_NAME_SIZE];
-    snprintf(part, sizeof part, "%s.gamma", name);
-    vd_declare(out, part, VD_SHAPE(RO_F32, width), 0, 1);
+void vd_declare_gain(vd_parameters *out, const char *name, const char *tensor, int64_t width) {
+    declare_part(out, name, "gamma", tensor, "weight",
+                 (vd_parameter){.shape = VD_SHAPE(RO_F32, width), .value = 1});
 }
 
-void vd_declare_norm(vd_parameters *out, const char *name, int64_t width) {
-    char part[VD_NAME_SIZE];
-    snprintf(part, sizeof part, "%s.beta", name);
-    vd_declare_gain(out, name, width);
-    vd_declare(out, part, VD_SHAPE(RO_F32, width), 0, 0);
+void vd_declare_norm(vd_parameters *out, const char *name, const char *tensor, int64_t width) {
+    vd_declare_gain(out, name, tensor, width);
+    declare_part(out, name, "beta", tensor, "bias",
+                 (vd_parameter){.shape = VD_SHAPE(RO_F32, width)});
 }

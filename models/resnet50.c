@@ -40,17 +40,31 @@ typedef struct {
     int64_t kernel, from, to, stride;
 } unit;
 
-static void declare_unit(vd_parameters *out, const char *name, unit u) {
-    const float deviation = vd_he_deviation(u.kernel * u.kernel * u.from);
+/* Names of torchvision: of the convolution, and of the norm. */
+typedef struct {
+    const char *name, *convolution, *norm;
+} unit_names;
+
+static void declare_running(vd_parameters *out, unit_names n, const char *part,
+                            const char *tensor_part, vd_parameter like) {
+    char name[VD_NAME_SIZE], tensor[VD_NAME_SIZE];
+    snprintf(name, sizeof name, "%s.%s", n.name, part);
+    snprintf(tensor, sizeof tensor, "%s.%s", n.norm, tensor_part);
+    vd_declare_buffer(out, name, tensor, like);
+}
+
+static void declare_unit(vd_parameters *out, unit_names n, unit u) {
     const ro_shape row = VD_SHAPE(RO_F32, u.to);
-    char part[VD_NAME_SIZE];
-    snprintf(part, sizeof part, "%s.weight", name);
-    vd_declare(out, part, VD_SHAPE(RO_F32, u.kernel, u.kernel, u.from, u.to), deviation, 0);
-    vd_declare_norm(out, name, u.to);
-    snprintf(part, sizeof part, "%s.mean", name);
-    vd_declare_buffer(out, part, row, 0);
-    snprintf(part, sizeof part, "%s.var", name);
-    vd_declare_buffer(out, part, row, 1);
+    char name[VD_NAME_SIZE], tensor[VD_NAME_SIZE];
+    snprintf(name, sizeof name, "%s.weight", n.name);
+    snprintf(tensor, sizeof tensor, "%s.weight", n.convolution);
+    vd_declare(out, name, tensor,
+               (vd_parameter){.shape = VD_SHAPE(RO_F32, u.kernel, u.kernel, u.from, u.to),
+                              .deviation = vd_he_deviation(u.kernel * u.kernel * u.from),
+                              .layout = VD_FILE_CONVOLUTION});
+    vd_declare_norm(out, n.name, n.norm, u.to);
+    declare_running(out, n, "mean", "running_mean", (vd_parameter){.shape = row});
+    declare_running(out, n, "var", "running_var", (vd_parameter){.shape = row, .value = 1});
 }
 
 static vd_value forward_unit(vd_pass *p, vd_value x, unit u) {
@@ -84,7 +98,10 @@ static unit unit_of(const block *k, int i) {
 }
 
 static void declare_block(vd_parameters *out, const block *k) {
-    static const char *const name[] = {"conv1", "conv2", "conv3", "short4"};
+    static const unit_names name[] = {{"conv1", "conv1", "bn1"},
+                                      {"conv2", "conv2", "bn2"},
+                                      {"conv3", "conv3", "bn3"},
+                                      {"short4", "downsample.0", "downsample.1"}};
     for (int i = 0; i < 3 + projects(k); i++)
         declare_unit(out, name[i], unit_of(k, i));
 }
@@ -120,16 +137,18 @@ static unit stem_of(const vd_model *m) {
 
 static void declare(const vd_model *m, vd_parameters *out) {
     int64_t from = m->channels;
-    declare_unit(out, "stem", stem_of(m));
+    declare_unit(out, (unit_names){"stem", "conv1", "bn1"}, stem_of(m));
     for (int64_t i = 0; i < m->stages; i++)
         for (int64_t j = 0; j < m->blocks[i]; j++) {
             const block k = block_of(m, from, i, j);
             vd_declare_scope(out, "s%lld.b%lld.", (long long)i + 1, (long long)j + 1);
+            vd_file_scope(out, "layer%lld.%lld.", (long long)i + 1, (long long)j);
             declare_block(out, &k);
             from = EXPANSION * k.width;
         }
     vd_declare_scope(out, "%s", "");
-    vd_declare_linear(out, "fc",
+    vd_file_scope(out, "%s", "");
+    vd_declare_linear(out, "fc", m->new_head ? NULL : "fc",
                       (vd_linear_shape){from, m->vocab, vd_he_deviation(2 * from), true, false});
 }
 
@@ -152,4 +171,7 @@ static vd_value forward(vd_pass *p) {
     return vd_xent(p->b, x, p->in->targets);
 }
 
-const vd_model_type vd_resnet = {check, declare, forward, BLOCKS_MAX, .images = true};
+static const char *const unused[] = {"*.num_batches_tracked", "fc.*", NULL};
+
+const vd_model_type vd_resnet = {check,      declare,        forward,
+                                 BLOCKS_MAX, .images = true, .unused = unused};

@@ -49,7 +49,7 @@ typedef struct {
 } step_plan;
 
 static uint32_t trained_count(const step_plan *plan) {
-    return plan->declared->count;
+    return plan->declared->trained_count;
 }
 
 static vd_value part_of(vd_builder *b, const char *name, vd_value x, int64_t start,
@@ -245,6 +245,25 @@ static vd_value mean_loss(vd_builder *b, const step_plan *plan, vd_value sum) {
                         : vd_div_const(b, "loss", sum, loss_count(plan->training));
 }
 
+/* A frozen vector is made f32 once in a step; products and look-ups read frozen matrices as they
+ * are. */
+static vd_value frozen_value(vd_builder *b, const vd_parameter *p) {
+    const vd_value x = vd_data_value(b, p->data);
+    if (p->shape.ndim > 1 || vd_shape_of(b, x)->dtype == RO_F32)
+        return x;
+    vd_scope(b, "frozen");
+    return VD_EMIT(b, p->name, ((vd_op){RO_OP_CAST, {RO_F32}, NULL}), x);
+}
+
+static void find_values(vd_builder *b, step_plan *plan) {
+    const vd_parameters *all = plan->declared;
+    for (uint32_t i = 0; i < all->trained_count; i++)
+        plan->parameter[all->trained[i]] = i;
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->parameter[i].frozen)
+            plan->parameter[i] = frozen_value(b, &all->parameter[i]);
+}
+
 /* `hidden` has room for what each micro-batch reads. */
 static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hidden) {
     const vd_training *t = plan->training;
@@ -252,8 +271,7 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
     for (uint32_t i = buffers; i < b->program->leaf_count; i++)
         b->graph->output[i] = i;
     plan->buffer = b->graph->output + buffers;
-    for (uint32_t i = 0; i < plan->declared->count; i++)
-        plan->parameter[i] = i;
+    find_values(b, plan);
     if (hides_tokens(&t->model))
         hide_tokens(b, plan, hidden);
     accumulate(b, plan, 0, t->micro_batches, all);

@@ -47,6 +47,8 @@ static void add_buffers(vd_builder *b, const vd_parameters *all) {
 
 static vd_value initial(vd_builder *b, const vd_training *t, const vd_parameter *p,
                         uint32_t index) {
+    if (p->data)
+        return vd_from_tensor(b, p);
     vd_op op = {RO_OP_FILL, {ro_attr_f32(p->value)}, &p->shape};
     if (p->deviation != 0)
         op = (vd_op){
@@ -69,9 +71,10 @@ static void build_init(vd_builder *b, const vd_training *t, const vd_parameters 
     for (uint32_t i = 0; i < b->program->leaf_count; i++) {
         const vd_leaf *leaf = &b->program->leaf[i];
         vd_op zero = {.op = RO_OP_FILL, .shape = &leaf->shape};
-        b->graph->output[i] = i < all->count ? initial(b, t, &all->parameter[i], i)
-                              : i >= buffers ? initial(b, t, &all->buffer[i - buffers], i)
-                                             : vd_emit(b, leaf->name, zero, 0, NULL);
+        const uint32_t p = i < all->trained_count ? all->trained[i] : 0;
+        b->graph->output[i] = i < all->trained_count ? initial(b, t, &all->parameter[p], p)
+                              : i >= buffers         ? initial(b, t, &all->buffer[i - buffers], i)
+                                                     : vd_emit(b, leaf->name, zero, 0, NULL);
     }
 }
 
@@ -90,7 +93,7 @@ static vd_status check(const vd_training *t, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "data must hold at least sequence + 1 tokens, got %lld",
                        (long long)t->data_count);
     const vd_model_type *type = vd_type_of(&t->model);
-    if (t->model.lora.rank > 0)
+    if (t->model.lora.rank > 0 && !t->file)
         return vd_fail(err, VD_ERR_USAGE, "lora: there are no weights to adapt");
     if (t->model.layers > type->layers_max)
         return vd_fail(err, VD_ERR_USAGE, "layers must be at most %lld, got %lld",
@@ -98,25 +101,27 @@ static vd_status check(const vd_training *t, vd_err *err) {
     return type->check ? type->check(t, err) : VD_OK;
 }
 
-static vd_status describe_run(const vd_training *t, vd_program *p, vd_err *err) {
+static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd_program *p,
+                              vd_err *err) {
     p->seed = t->seed;
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
-    vd_status status = vd_program_take_data(p, 1, err);
+    vd_status status = vd_program_take_data(p, vd_data_count(all), err);
     if (status != VD_OK)
         return status;
     snprintf(p->data[0].tensor.name, VD_NAME_SIZE, "%s",
              vd_record_size(&t->model) ? "records" : "tokens");
     p->data[0].tensor.shape = VD_SHAPE(t->data_dtype, t->data_count);
     memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
+    vd_put_tensors(t, all, p);
     return VD_OK;
 }
 
 static vd_status check_count(const vd_parameters *all, vd_err *err) {
-    if (all->count <= VD_TRAINED_MAX)
+    if (all->trained_count <= VD_TRAINED_MAX)
         return VD_OK;
     return vd_fail(err, VD_ERR_USAGE, "the model trains %u parameters, expected at most %d",
-                   all->count, VD_TRAINED_MAX);
+                   all->trained_count, VD_TRAINED_MAX);
 }
 
 /* Who reads the program's bytes refuses more of them. */
@@ -160,8 +165,10 @@ vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err
         status = vd_parameters_of(&t->model, &all, err);
     if (status == VD_OK)
         status = check_count(&all, err);
+    if (status == VD_OK && t->file)
+        status = vd_find_tensors(t, &all, err);
     if (status == VD_OK)
-        status = describe_run(t, out, err);
+        status = describe_run(t, &all, out, err);
     if (status == VD_OK)
         status = build(t, &all, out, err);
     vd_parameters_free(&all);

@@ -1,0 +1,234 @@
+/* Parameters that come from files: which tensor is which, by the names that transformers and
+ * torchvision give them. */
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/model.h"
+
+/* ---- finding ---- */
+
+typedef struct {
+    const vd_training *t;
+    const vd_model_type *type;
+    bool bare; /* no name has the beginning that the family's have */
+    bool *used;
+    uint32_t data_count;
+} tensor_search;
+
+static bool begins_with(const char *name, const char *beginning) {
+    return strncmp(name, beginning, strlen(beginning)) == 0;
+}
+
+static bool is_bare(const vd_training *t, const char *base) {
+    for (uint32_t i = 0; base && i < t->file_count; i++)
+        if (begins_with(t->file[i].name, base))
+            return false;
+    return base != NULL;
+}
+
+static int64_t tensor_named(const vd_training *t, const char *name) {
+    for (uint32_t i = 0; i < t->file_count; i++)
+        if (strcmp(t->file[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* Older files of BERT have gamma and beta for a norm's weight and bias. */
+static int64_t tensor_once_named(const vd_training *t, const char *name) {
+    static const char *const parts[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
+                                           {"LayerNorm.bias", "LayerNorm.beta"}};
+    const size_t length = strlen(name);
+    for (int i = 0; i < 2; i++) {
+        const size_t part = strlen(parts[i][0]);
+        char older[VD_TENSOR_NAME_SIZE];
+        if (length < part || strcmp(name + length - part, parts[i][0]) != 0)
+            continue;
+        snprintf(older, sizeof older, "%.*s%s", (int)(length - part), name, parts[i][1]);
+        return tensor_named(t, older);
+    }
+    return -1;
+}
+
+static int64_t tensor_of(const tensor_search *s, const vd_parameter *p) {
+    const char *name = p->tensor;
+    if (s->bare && begins_with(name, s->type->base))
+        name += strlen(s->type->base);
+    const int64_t found = tensor_named(s->t, name);
+    return found >= 0 ? found : tensor_once_named(s->t, name);
+}
+
+/* ---- what is found must fit ---- */
+
+static void print_shape(const ro_shape *shape, char text[96]) {
+    size_t used = 0;
+    for (int i = 0; i < shape->ndim && used < 90; i++)
+        used += (size_t)snprintf(text + used, 96 - used, "%s%lld", i ? "," : "",
+                                 (long long)shape->dim[i]);
+}
+
+/* The shape of the file's tensor. */
+static ro_shape file_shape(const vd_parameter *p) {
+    ro_shape shape = p->shape;
+    if (p->layout == VD_FILE_CONVOLUTION)
+        shape = VD_SHAPE(RO_F32, shape.dim[3], shape.dim[2], shape.dim[0], shape.dim[1]);
+    return shape;
+}
+
+static vd_status check_tensor(const vd_parameter *p, const vd_file_tensor *have, vd_err *err) {
+    ro_shape wanted = file_shape(p);
+    char is[96] = "", must[96] = "";
+    if (have->shape.dtype != RO_F32)
+        return vd_fail(err, VD_ERR_USAGE, "%s: its numbers must be F32", have->name);
+    wanted.dtype = have->shape.dtype;
+    if (ro_shape_equal(&wanted, &have->shape))
+        return VD_OK;
+    print_shape(&have->shape, is);
+    print_shape(&wanted, must);
+    return vd_fail(err, VD_ERR_USAGE, "%s: its shape is [%s], expected [%s]", have->name, is, must);
+}
+
+static vd_status find_one(tensor_search *s, vd_parameter *p, vd_err *err) {
+    if (!p->tensor[0] || p->role == VD_ROLE_LORA_A || p->role == VD_ROLE_LORA_B)
+        return VD_OK;
+    const int64_t at = tensor_of(s, p);
+    if (at < 0)
+        return vd_fail(err, VD_ERR_USAGE, "the files have no tensor %s", p->tensor);
+    if (s->used[at])
+        return vd_fail(err, VD_ERR_USAGE, "%s: two parameters have this name", p->tensor);
+    if (strlen(s->t->file[at].name) >= VD_NAME_SIZE)
+        return vd_fail(err, VD_ERR_USAGE, "%s: name longer than %d", s->t->file[at].name,
+                       VD_NAME_SIZE - 1);
+    s->used[at] = true;
+    p->data = ++s->data_count;
+    return check_tensor(p, &s->t->file[at], err);
+}
+
+/* ---- what is left must be known ---- */
+
+static bool matches(const char *name, const char *const *pattern) {
+    for (; pattern && *pattern; pattern++)
+        if (fnmatch(*pattern, name, 0) == 0)
+            return true;
+    return false;
+}
+
+static bool is_known(const tensor_search *s, const char *name) {
+    const vd_model *m = &s->t->model;
+    return matches(name, s->type->unused) || matches(name, s->type->unused_by_task[m->task]) ||
+           (m->tied && matches(name, s->type->unused_tied));
+}
+
+static vd_status check_rest(const tensor_search *s, vd_err *err) {
+    for (uint32_t i = 0; i < s->t->file_count; i++) {
+        const char *name = s->t->file[i].name;
+        if (tensor_named(s->t, name) != i)
+            return vd_fail(err, VD_ERR_USAGE, "%s: the files have this tensor twice", name);
+        if (!s->used[i] && !is_known(s, name))
+            return vd_fail(err, VD_ERR_USAGE, "%s: the model has no such tensor", name);
+    }
+    return VD_OK;
+}
+
+static vd_status find_all(tensor_search *s, vd_parameters *all, vd_err *err) {
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; i < all->count && status == VD_OK; i++)
+        status = find_one(s, &all->parameter[i], err);
+    for (uint32_t i = 0; i < all->buffer_count && status == VD_OK; i++)
+        status = find_one(s, &all->buffer[i], err);
+    return status == VD_OK ? check_rest(s, err) : status;
+}
+
+vd_status vd_find_tensors(const vd_training *t, vd_parameters *all, vd_err *err) {
+    tensor_search s = {.t = t, .type = vd_type_of(&t->model)};
+    s.bare = is_bare(t, s.type->base);
+    s.used = calloc((size_t)t->file_count + 1, sizeof *s.used);
+    if (!s.used)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    const vd_status status = find_all(&s, all, err);
+    free(s.used);
+    return status;
+}
+
+/* ---- as data tensors ---- */
+
+static void count_data(const vd_parameter *p, uint32_t count, uint32_t *most) {
+    for (uint32_t i = 0; i < count; i++)
+        if (p[i].data > *most)
+            *most = p[i].data;
+}
+
+uint32_t vd_data_count(const vd_parameters *all) {
+    uint32_t last = 0;
+    count_data(all->parameter, all->count, &last);
+    count_data(all->buffer, all->buffer_count, &last);
+    return 1 + last;
+}
+
+static void put_all(const tensor_search *s, const vd_parameter *p, uint32_t count,
+                    vd_program *out) {
+    for (uint32_t i = 0; i < count; i++) {
+        const int64_t at = p[i].data ? tensor_of(s, &p[i]) : -1;
+        if (at < 0)
+            continue;
+        const vd_file_tensor *from = &s->t->file[at];
+        vd_data *to = &out->data[p[i].data];
+        snprintf(to->tensor.name, sizeof to->tensor.name, "%s", from->name);
+        to->tensor.shape = from->shape;
+        memcpy(to->root, from->root, sizeof to->root);
+    }
+}
+
+void vd_put_tensors(const vd_training *t, const vd_parameters *all, vd_program *out) {
+    tensor_search s = {.t = t, .type = vd_type_of(&t->model)};
+    s.bare = is_bare(t, s.type->base);
+    put_all(&s, all->parameter, all->count, out);
+    put_all(&s, all->buffer, all->buffer_count, out);
+}
+
+vd_value vd_from_tensor(vd_builder *b, const vd_parameter *p) {
+    vd_value x = vd_data_value(b, p->data);
+    const bool narrow = vd_shape_of(b, x)->dtype != RO_F32;
+    if (narrow)
+        x = VD_EMIT(b, p->name, ((vd_op){RO_OP_CAST, {RO_F32}, NULL}), x);
+    if (p->layout == VD_FILE_CONVOLUTION)
+        return VD_EMIT(b, p->name, ((vd_op){RO_OP_TRANSPOSE, {2, 3, 1, 0}, NULL}), x);
+    return narrow ? x : VD_EMIT(b, p->name, ((vd_op){.op = RO_OP_RESHAPE, .shape = &p->shape}), x);
+}
+
+/* ---- names, for who writes files ---- */
+
+static void put_name(const vd_parameter *p, vd_file_name *out) {
+    const bool adapter = p->role == VD_ROLE_LORA_A || p->role == VD_ROLE_LORA_B;
+    snprintf(out->leaf, sizeof out->leaf, "%s", p->name);
+    snprintf(out->tensor, sizeof out->tensor, "%s%.100s", adapter ? "base_model.model." : "",
+             p->tensor);
+    out->layout = p->layout;
+}
+
+static vd_status put_names(const vd_parameters *all, vd_file_name **out, uint32_t *count,
+                           vd_err *err) {
+    *count = all->trained_count + all->buffer_count;
+    *out = calloc((size_t)*count + 1, sizeof **out);
+    if (!*out)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < *count; i++)
+        put_name(i < all->trained_count ? &all->parameter[all->trained[i]]
+                                        : &all->buffer[i - all->trained_count],
+                 &(*out)[i]);
+    return VD_OK;
+}
+
+vd_status vd_training_names(const vd_training *t, vd_file_name **out, uint32_t *count,
+                            vd_err *err) {
+    vd_parameters all;
+    *out = NULL;
+    if (!vd_type_of(&t->model) || t->model.kind == VD_MODEL_MLP)
+        return vd_fail(err, VD_ERR_USAGE, "a model of this kind has no form for files");
+    vd_status status = vd_parameters_of(&t->model, &all, err);
+    if (status != VD_OK)
+        return status;
+    status = put_names(&all, out, count, err);
+    vd_parameters_free(&all);
+    return status;
+}
