@@ -306,6 +306,29 @@ Test(desk, one_referees_many_questions_cost_another_one_no_place, .timeout = 60)
     bench_close(&b);
 }
 
+/* Keys that nobody has seen come by the hundred, between two questions of a referee that has
+ * fetched an answer before: it keeps its place, and has its turn after one of theirs. */
+Test(desk, new_keys_push_out_no_referee_that_has_fetched_an_answer, .timeout = 60) {
+    bench b;
+    vd_working working;
+    bench_open(&b);
+    open_gate(&b.gate);
+    cr_assert(ask_until(&b, 7, 0) == VD_OK);
+    atomic_store(&b.gate.open, false);
+    (void)!ask_once(&b, 9, 10, &working);
+    wait_until_executed(&b, 2);
+    expect_working(&b, 7, 2, true);
+    for (int name = 0; name < 4 * VD_DESK_MAX; name++)
+        (void)!ask_once(&b, (uint8_t)(10 + name), 4 + name % 3 * 2, &working);
+    open_gate(&b.gate);
+    wait_until_executed(&b, 4);
+    cr_expect(b.gate.order[2] == 2, "turn 2 is of %lld", (long long)b.gate.order[2]);
+    for (int name = 0; name < 4 * VD_DESK_MAX; name++)
+        (void)!ask_once(&b, (uint8_t)(10 + name), 0, &working);
+    cr_expect(ask_once(&b, 7, 2, &working) == VD_OK, "its answer is gone before it was fetched");
+    bench_close(&b);
+}
+
 /* ---- disputes ---- */
 
 Test(desk, a_dispute_is_settled_as_without_it, .timeout = 120) {

@@ -8,20 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/protocol/inquiry.h"
-
-typedef enum { FREE = 0, WAITING, WORKING, DONE } place_state;
-
-/* A question that was asked, and its answer once it is there. */
-typedef struct {
-    place_state state;
-    vd_inquiry inquiry; /* its `err` is the one below */
-    vd_status status;
-    vd_err err;
-    vd_buf note;
-    int failures, asks;
-    uint64_t asked, began; /* when last, by the desk's count */
-} place;
+#include "verde/protocol/desk_places.h"
 
 struct vd_desk {
     const vd_provider *provider;
@@ -29,60 +16,27 @@ struct vd_desk {
     pthread_mutex_t lock;
     pthread_cond_t work;
     bool started, quit;
-    uint64_t now; /* counts what happens */
-    place place[VD_DESK_MAX];
+    vd_places places;
 };
 
 /* ---- the worker ---- */
-
-static bool same_referee(const place *a, const place *b) {
-    return memcmp(&a->inquiry.assignment.referee, &b->inquiry.assignment.referee,
-                  sizeof(vd_public_key)) == 0;
-}
-
-/* When this referee's turn was last, so that none gets more by asking more. */
-static uint64_t last_turn(const vd_desk *d, const place *p) {
-    uint64_t last = 0;
-    for (int i = 0; i < VD_DESK_MAX; i++)
-        if (d->place[i].state != FREE && d->place[i].began > last && same_referee(p, &d->place[i]))
-            last = d->place[i].began;
-    return last;
-}
-
-/* The next waiting question: of the referee whose last turn is longest ago. */
-static place *next(vd_desk *d) {
-    place *best = NULL;
-    uint64_t turn = 0;
-    for (int i = 0; i < VD_DESK_MAX; i++) {
-        place *p = &d->place[i];
-        if (p->state != WAITING)
-            continue;
-        const uint64_t last = last_turn(d, p);
-        if (!best || last < turn) {
-            best = p;
-            turn = last;
-        }
-    }
-    return best;
-}
 
 static void *work(void *user) {
     vd_desk *d = user;
     pthread_mutex_lock(&d->lock);
     while (!d->quit) {
-        place *p = next(d);
+        vd_place *p = vd_places_next(&d->places);
         if (!p) {
             pthread_cond_wait(&d->work, &d->lock);
             continue;
         }
-        p->state = WORKING;
-        p->began = ++d->now;
+        p->state = VD_PLACE_WORKING;
         pthread_mutex_unlock(&d->lock);
         const vd_status status = vd_inquiry_answer(&p->inquiry, &p->note);
         pthread_mutex_lock(&d->lock);
         p->status = status;
         p->failures += status != VD_OK;
-        p->state = DONE;
+        p->state = VD_PLACE_DONE;
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
@@ -123,18 +77,13 @@ vd_status vd_desk_create(const vd_provider *provider, vd_desk **out, vd_err *err
     return status;
 }
 
-static void clear(place *p) {
-    vd_inquiry_free(&p->inquiry);
-    vd_buf_free(&p->note);
-    *p = (place){.state = FREE};
-}
-
 static void stop_working(vd_desk *d) {
     pthread_mutex_lock(&d->lock);
     d->quit = true;
     for (int i = 0; i < VD_DESK_MAX; i++) {
-        const vd_source *s = &d->place[i].inquiry.source;
-        if (d->place[i].state == WORKING && s->stop)
+        const vd_place *p = &d->places.place[i];
+        const vd_source *s = &p->inquiry.source;
+        if (p->state == VD_PLACE_WORKING && s->stop)
             s->stop(s->user);
     }
     pthread_cond_signal(&d->work);
@@ -148,7 +97,7 @@ void vd_desk_destroy(vd_desk *d) {
     if (d->started)
         stop_working(d);
     for (int i = 0; i < VD_DESK_MAX; i++)
-        clear(&d->place[i]);
+        vd_place_clear(&d->places.place[i]);
     pthread_cond_destroy(&d->work);
     pthread_mutex_destroy(&d->lock);
     free(d);
@@ -156,91 +105,35 @@ void vd_desk_destroy(vd_desk *d) {
 
 /* ---- asking ---- */
 
-static place *find(vd_desk *d, const vd_hash *question) {
-    for (int i = 0; i < VD_DESK_MAX; i++)
-        if (d->place[i].state != FREE &&
-            vd_hash_equal(&d->place[i].inquiry.question_hash, question))
-            return &d->place[i];
-    return NULL;
-}
-
-static int places_of(const vd_desk *d, const place *p) {
-    int count = 0;
-    for (int i = 0; i < VD_DESK_MAX; i++)
-        count += d->place[i].state != FREE && same_referee(p, &d->place[i]);
-    return count;
-}
-
-static bool goes_before(const vd_desk *d, const place *a, const place *b) {
-    if (a->state == FREE || b->state == FREE)
-        return b->state != FREE;
-    const int of_a = places_of(d, a), of_b = places_of(d, b);
-    if (of_a != of_b)
-        return of_a > of_b;
-    if (a->state != b->state)
-        return a->state == DONE;
-    return a->asked < b->asked;
-}
-
-/* A free place, or one of the referee who has most, so that nobody's many questions cost another
- * one its answer: what was answered, or else waits, and was asked for longest ago. Who still wants
- * an answer asks again. */
-static place *make_room(vd_desk *d) {
-    place *best = NULL;
-    for (int i = 0; i < VD_DESK_MAX; i++)
-        if (d->place[i].state != WORKING && (!best || goes_before(d, &d->place[i], best)))
-            best = &d->place[i];
-    clear(best);
-    return best;
-}
-
-/* Answers are kept for who did not receive them, as far as memory goes. */
-static void keep_few(vd_desk *d, const place *but) {
-    size_t bytes = 0;
-    for (int i = 0; i < VD_DESK_MAX; i++)
-        bytes += d->place[i].state == DONE ? d->place[i].note.size : 0;
-    while (bytes > VD_DESK_BYTES) {
-        place *oldest = NULL;
-        for (int i = 0; i < VD_DESK_MAX; i++) {
-            place *p = &d->place[i];
-            if (p != but && p->state == DONE && p->note.size &&
-                (!oldest || p->asked < oldest->asked))
-                oldest = p;
-        }
-        if (!oldest)
-            return;
-        bytes -= oldest->note.size;
-        clear(oldest);
-    }
-}
-
-static void put(vd_desk *d, place *p) {
-    p->state = WAITING;
+static void put(vd_desk *d, vd_place *p) {
+    p->state = VD_PLACE_WAITING;
+    p->taken = false;
     p->inquiry.err = &p->err;
     p->note.size = 0;
     pthread_cond_signal(&d->work);
 }
 
-/* Takes the inquiry if the question is a new one. */
-static place *seat(vd_desk *d, vd_inquiry *inquiry) {
-    place *p = find(d, &inquiry->question_hash);
+/* Takes the inquiry if the question is a new one and there is room for it; else NULL. */
+static vd_place *seat(vd_desk *d, vd_inquiry *inquiry) {
+    vd_place *p = vd_places_find(&d->places, &inquiry->question_hash);
     if (!p) {
-        p = make_room(d);
+        p = vd_places_make_room(&d->places, &inquiry->assignment.referee);
+        if (!p)
+            return NULL;
         p->inquiry = *inquiry;
         *inquiry = (vd_inquiry){.err = NULL};
         put(d, p);
     }
-    p->asked = ++d->now;
-    p->asks += p->asks < 2;
+    vd_places_note_asked(&d->places, p);
     return p;
 }
 
-static void look(const vd_desk *d, const place *p, vd_working *working) {
+static void look(const vd_desk *d, const vd_place *p, vd_working *working) {
     const vd_source *s = &p->inquiry.source;
     *working = (vd_working){.working = p->failures < 2, .fresh = p->asks == 1};
     for (int i = 0; i < VD_DESK_MAX; i++)
-        working->waits |= &d->place[i] != p && d->place[i].state == WORKING;
-    if (p->state == WORKING && s->progress)
+        working->waits |= &d->places.place[i] != p && d->places.place[i].state == VD_PLACE_WORKING;
+    if (p->state == VD_PLACE_WORKING && s->progress)
         s->progress(s->user, &working->done, &working->of);
 }
 
@@ -256,8 +149,10 @@ static vd_status say_working(const vd_working *w, vd_err *err) {
 }
 
 /* A failure is told once; then it is tried again. */
-static vd_status take(vd_desk *d, place *p, vd_buf *out, vd_working *working, vd_err *err) {
-    if (p->state != DONE) {
+static vd_status take(vd_desk *d, vd_place *p, vd_buf *out, vd_working *working, vd_err *err) {
+    if (!p)
+        return vd_fail(err, VD_ERR_IO, "all places are taken by referees that came before");
+    if (p->state != VD_PLACE_DONE) {
         look(d, p, working);
         return say_working(working, err);
     }
@@ -267,7 +162,7 @@ static vd_status take(vd_desk *d, place *p, vd_buf *out, vd_working *working, vd
         return status;
     }
     vd_put(out, p->note.data, p->note.size);
-    keep_few(d, p);
+    vd_places_note_taken(&d->places, p);
     return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 

@@ -17,6 +17,8 @@ enum {
     VD_ROUNDS_MAX = 4096,               /* questions to one provider in one dispute */
     VD_VERDICT_BYTES_MAX = 256 << 20,   /* file */
     VD_DESK_MAX = 32,                   /* questions that a provider works on, or has answered */
+    VD_DESK_NEW_MAX = 16,               /* of them, of referees that have fetched no answer yet */
+    VD_DESK_KNOWN_MAX = 64,             /* referees of which it is remembered that they have */
     VD_DESK_BYTES = 256 << 20,          /* of answers that it keeps */
 };
 

@@ -1,0 +1,189 @@
+#include "verde/protocol/desk_places.h"
+
+#include <string.h>
+
+static const vd_public_key *referee_of(const vd_place *p) {
+    return &p->inquiry.assignment.referee;
+}
+
+static bool same_key(const vd_public_key *a, const vd_public_key *b) {
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+void vd_place_clear(vd_place *p) {
+    vd_inquiry_free(&p->inquiry);
+    vd_buf_free(&p->note);
+    *p = (vd_place){.state = VD_PLACE_FREE};
+}
+
+vd_place *vd_places_find(vd_places *d, const vd_hash *question) {
+    for (int i = 0; i < VD_DESK_MAX; i++)
+        if (d->place[i].state != VD_PLACE_FREE &&
+            vd_hash_equal(&d->place[i].inquiry.question_hash, question))
+            return &d->place[i];
+    return NULL;
+}
+
+static int places_of(const vd_places *d, const vd_public_key *referee) {
+    int count = 0;
+    for (int i = 0; i < VD_DESK_MAX; i++)
+        count += d->place[i].state != VD_PLACE_FREE && same_key(referee, referee_of(&d->place[i]));
+    return count;
+}
+
+/* ---- referees that are known ---- */
+
+static vd_known_referee *known(vd_places *d, const vd_public_key *referee) {
+    for (int i = 0; i < d->known_count; i++)
+        if (same_key(&d->known[i].key, referee))
+            return &d->known[i];
+    return NULL;
+}
+
+static bool is_new(vd_places *d, const vd_place *p) {
+    return p->state != VD_PLACE_FREE && !known(d, referee_of(p));
+}
+
+/* Those with a question here go last, then those who asked last. */
+static vd_known_referee *forget_one(vd_places *d) {
+    vd_known_referee *best = &d->known[0];
+    for (int i = 1; i < d->known_count; i++) {
+        vd_known_referee *k = &d->known[i];
+        const bool seated = places_of(d, &k->key) > 0, best_is = places_of(d, &best->key) > 0;
+        if (seated != best_is ? !seated : k->asked < best->asked)
+            best = k;
+    }
+    return best;
+}
+
+static void know(vd_places *d, const vd_place *p) {
+    vd_known_referee *k = known(d, referee_of(p));
+    if (!k) {
+        k = d->known_count < VD_DESK_KNOWN_MAX ? &d->known[d->known_count++] : forget_one(d);
+        *k = (vd_known_referee){.key = *referee_of(p), .began = p->began};
+    }
+    k->asked = d->now;
+}
+
+void vd_places_note_asked(vd_places *d, vd_place *p) {
+    vd_known_referee *k = known(d, referee_of(p));
+    p->asked = ++d->now;
+    p->asks += p->asks < 2;
+    if (k)
+        k->asked = d->now;
+}
+
+/* ---- turns ---- */
+
+/* When this referee's turn was last, so that none gets more by asking more. */
+static uint64_t last_turn(vd_places *d, const vd_place *p) {
+    const vd_known_referee *k = known(d, referee_of(p));
+    uint64_t last = k ? k->began : 0;
+    for (int i = 0; i < VD_DESK_MAX; i++)
+        if (d->place[i].state != VD_PLACE_FREE && d->place[i].began > last &&
+            same_key(referee_of(p), referee_of(&d->place[i])))
+            last = d->place[i].began;
+    return last;
+}
+
+/* The waiting question of the referee whose last turn is longest ago. */
+static vd_place *longest_waiting(vd_places *d, bool new) {
+    vd_place *best = NULL;
+    uint64_t turn = 0;
+    for (int i = 0; i < VD_DESK_MAX; i++) {
+        vd_place *p = &d->place[i];
+        if (p->state != VD_PLACE_WAITING || is_new(d, p) != new)
+            continue;
+        const uint64_t last = last_turn(d, p);
+        if (!best || last < turn) {
+            best = p;
+            turn = last;
+        }
+    }
+    return best;
+}
+
+/* New referees together get every second turn at most while a known one waits. */
+vd_place *vd_places_next(vd_places *d) {
+    const bool new_first = d->known_had_last;
+    vd_place *p = longest_waiting(d, new_first);
+    if (!p)
+        p = longest_waiting(d, !new_first);
+    if (!p)
+        return NULL;
+    vd_known_referee *k = known(d, referee_of(p));
+    p->began = ++d->now;
+    d->known_had_last = k != NULL;
+    if (k)
+        k->began = p->began;
+    return p;
+}
+
+/* ---- room ---- */
+
+/* May a question of a referee, a new one or not, take this place? A new one takes none that a known
+ * one still needs, and none beyond the places that all new ones have together. */
+static bool may_take(vd_places *d, const vd_place *p, bool new, bool new_are_many) {
+    if (p->state == VD_PLACE_WORKING)
+        return false;
+    if (!new || is_new(d, p))
+        return true;
+    return !new_are_many && (p->state == VD_PLACE_FREE || (p->state == VD_PLACE_DONE && p->taken));
+}
+
+static bool gives_way_before(vd_places *d, const vd_place *a, const vd_place *b) {
+    if (a->state == VD_PLACE_FREE || b->state == VD_PLACE_FREE)
+        return b->state != VD_PLACE_FREE;
+    const int of_a = places_of(d, referee_of(a)), of_b = places_of(d, referee_of(b));
+    if (of_a != of_b)
+        return of_a > of_b;
+    if (is_new(d, a) != is_new(d, b))
+        return is_new(d, a);
+    if (a->state != b->state)
+        return a->state == VD_PLACE_DONE;
+    return a->asked < b->asked;
+}
+
+static bool new_are_many(vd_places *d) {
+    int count = 0;
+    for (int i = 0; i < VD_DESK_MAX; i++)
+        count += is_new(d, &d->place[i]);
+    return count >= VD_DESK_NEW_MAX;
+}
+
+/* A free place, or one of the referee who has most, so that nobody's many questions cost another
+ * one its answer: what was answered, or else waits, and was asked for longest ago. Who still wants
+ * an answer asks again. */
+vd_place *vd_places_make_room(vd_places *d, const vd_public_key *referee) {
+    const bool new = !known(d, referee), many = new_are_many(d);
+    vd_place *best = NULL;
+    for (int i = 0; i < VD_DESK_MAX; i++) {
+        vd_place *p = &d->place[i];
+        if (may_take(d, p, new, many) && (!best || gives_way_before(d, p, best)))
+            best = p;
+    }
+    if (best)
+        vd_place_clear(best);
+    return best;
+}
+
+void vd_places_note_taken(vd_places *d, vd_place *p) {
+    size_t bytes = 0;
+    p->taken = true;
+    know(d, p);
+    for (int i = 0; i < VD_DESK_MAX; i++)
+        bytes += d->place[i].state == VD_PLACE_DONE ? d->place[i].note.size : 0;
+    while (bytes > VD_DESK_BYTES) {
+        vd_place *oldest = NULL;
+        for (int i = 0; i < VD_DESK_MAX; i++) {
+            vd_place *other = &d->place[i];
+            if (other != p && other->state == VD_PLACE_DONE && other->note.size &&
+                (!oldest || other->asked < oldest->asked))
+                oldest = other;
+        }
+        if (!oldest)
+            return;
+        bytes -= oldest->note.size;
+        vd_place_clear(oldest);
+    }
+}
