@@ -1,12 +1,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "verde/cli/check_model.h"
 #include "verde/cli/cli.h"
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
 
 typedef struct {
     const char *path, *verdict, *referee, *job;
+    long step; /* of an exported model; -1: the last one */
     vd_common common;
 } arguments;
 
@@ -227,34 +229,16 @@ static bool take_option(arguments *a, int option, bool *exit_now) {
     case 'v': a->verdict = optarg; return true;
     case 'r': a->referee = optarg; return true;
     case 'J': a->job = optarg; return true;
+    case 's': return vd_parse_number("step", optarg, 0, INT32_MAX, &a->step);
     default: return vd_take_common(&vd_cmd_check, option, &a->common, exit_now);
     }
 }
 
-static vd_exit check(int argc, char **argv) {
-    static const struct option options[] = {{"verdict", required_argument, NULL, 'v'},
-                                            {"referee", required_argument, NULL, 'r'},
-                                            {"job", required_argument, NULL, 'J'},
-                                            VD_COMMON_OPTIONS};
-    arguments a = {0};
-    bool exit_now = false;
+static vd_exit check_run(const arguments *a) {
     vd_err err = {0};
-    vd_stop_command(argc, argv);
-    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        if (!take_option(&a, o, &exit_now))
-            return VD_EXIT_USAGE;
-        if (exit_now)
-            return VD_EXIT_OK;
-    }
-    if (argc - optind != 1 || (a.referee && !a.verdict)) {
-        fprintf(stderr, "verde: check takes one directory of a run, or one state's file; --referee "
-                        "goes with --verdict\n");
-        return VD_EXIT_USAGE;
-    }
-    a.path = argv[optind];
-    checking c = {.a = &a, .err = &err};
+    checking c = {.a = a, .err = &err};
     const vd_status status = check_all(&c);
-    if (status == VD_OK && a.common.json)
+    if (status == VD_OK && a->common.json)
         print_json(&c);
     else if (status == VD_OK)
         print_text(&c);
@@ -263,25 +247,62 @@ static vd_exit check(int argc, char **argv) {
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
+static vd_exit check(int argc, char **argv) {
+    static const struct option options[] = {{"verdict", required_argument, NULL, 'v'},
+                                            {"referee", required_argument, NULL, 'r'},
+                                            {"job", required_argument, NULL, 'J'},
+                                            {"step", required_argument, NULL, 's'},
+                                            VD_COMMON_OPTIONS};
+    arguments a = {.step = -1};
+    bool exit_now = false;
+    vd_stop_command(argc, argv);
+    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (!take_option(&a, o, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 1 || (a.referee && !a.verdict)) {
+        fprintf(stderr,
+                "verde: check takes one directory of a run, one state's file, or one exported "
+                "model; --referee goes with --verdict\n");
+        return VD_EXIT_USAGE;
+    }
+    a.path = argv[optind];
+    const vd_check_model_options model = {a.path, a.verdict, a.referee, a.job, a.step, &a.common};
+    if (vd_is_model(a.path))
+        return vd_check_model(&model);
+    if (a.step < 0)
+        return check_run(&a);
+    fprintf(stderr, "verde: --step goes with an exported model, a directory with proof.json\n");
+    return VD_EXIT_USAGE;
+}
+
 const vd_command vd_cmd_check = {
-    "check", "hash a run, or one state, and compare it with a verdict",
-    "Usage: verde check DIR  [--verdict FILE] [options]\n"
-    "       verde check FILE [--verdict FILE] [options]\n\n"
+    "check", "hash a run, a state or a model; compare it with a verdict",
+    "Usage: verde check DIR   [--verdict FILE] [options]\n"
+    "       verde check FILE  [--verdict FILE] [options]\n"
+    "       verde check MODEL [--verdict FILE] [options]\n\n"
     "Hashes every byte of every state of the run in DIR, and of its rounding logs and data, and\n"
     "compares with run.json, whose hashes give the run root. With --verdict also says whether "
     "this\n"
     "is the run that the verdict accepts. FILE is one state, such as trained weights that were\n"
     "delivered, under any name; run.json and program of its run must lie beside it, and prove "
     "that\n"
-    "it is a state of that run. Executes nothing and needs no network.\n\n"
+    "it is a state of that run. MODEL is a directory that `verde export` wrote, with safetensors\n"
+    "files and proof.json, which lead to the run root. Executes nothing and needs no network.\n\n"
     "  --verdict FILE   verified first, as by `verde verify`: its signature, and the decision\n"
     "                   again from its evidence\n"
     "  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n"
-    "  --job JOB        also check that the run is of this job\n" VD_COMMON_HELP
+    "  --job JOB        also check that the run is of this job\n"
+    "  --step N         MODEL must be of the checkpoint after step N (default: the last "
+    "one)\n" VD_COMMON_HELP
     "\nExit code 0: all fits. 6: something does not; one line names the file, what was expected\n"
-    "and what was found. 1: a file cannot be read. 2: no run lies there, or wrong options.\n"
+    "and what was found. 5: MODEL holds rounded weights, of which nothing can be said. 1: a file\n"
+    "cannot be read. 2: no run lies there, or wrong options.\n"
     "\nExamples:\n"
     "  verde check run\n"
     "  verde check run --verdict verdict.json --job models/jobs/demo.yaml\n"
+    "  verde check tuned --verdict verdict.json\n"
     "  verde check delivered/state-4f0c... --verdict verdict.json\n" VD_EXIT_HELP,
     check};

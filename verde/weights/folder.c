@@ -3,9 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { PATH_MAX_BYTES = 700 }; /* of a folder: names of files fit behind it */
 
@@ -19,49 +17,14 @@ static bool folder_has(const char *dir, const char *name) {
     return folder_path(path, dir, name) && stat(path, &info) == 0;
 }
 
-/* ---- one file ---- */
-
-static int map_protection(void) {
-    /* Where elements must be turned round, that happens in private copies of the pages. */
-    return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? PROT_READ | PROT_WRITE : PROT_READ;
-}
-
-static vd_status map_file(vd_weight_file *file, vd_err *err) {
-    if (file->size == 0)
-        return vd_fail(err, VD_ERR_USAGE, "%s: the file is empty", file->path);
-    void *map = mmap(NULL, file->size, map_protection(), MAP_PRIVATE, file->fd, 0);
-    if (map == MAP_FAILED)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: cannot map its %llu bytes", file->path,
-                       (unsigned long long)file->size);
-    file->map = map;
-    return VD_OK;
-}
-
-static void point_into(vd_weights *w, uint32_t first, const vd_weight_file *file) {
-    for (uint32_t i = first; i < w->count; i++) {
-        uint8_t *bytes = (uint8_t *)file->map + w->tensor[i].at;
-        if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
-            vd_from_little(bytes, w->tensor[i].size, ro_dtype_size(w->tensor[i].shape.dtype));
-        w->tensor[i].data = bytes;
-    }
-}
-
 static vd_status add_file(vd_weights *w, const char *path, vd_err *err) {
-    vd_weight_file *grown = realloc(w->file, (w->file_count + 1) * sizeof *grown);
-    if (!grown)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", path);
-    w->file = grown;
-    vd_weight_file *file = &w->file[w->file_count];
-    *file = (vd_weight_file){.fd = -1};
-    snprintf(file->path, sizeof file->path, "%s", path);
-    const uint32_t first = w->count, index = w->file_count++;
-    vd_status status = vd_open_file(path, &file->fd, &file->size, err);
-    if (status == VD_OK)
-        status = map_file(file, err);
+    const uint32_t first = w->count, index = w->file_count;
+    vd_status status = vd_weights_map(w, path, err);
+    const vd_weight_file *file = &w->file[index];
     if (status == VD_OK)
         status = vd_header_read(file->map, file->size, file->path, index, w, err);
     if (status == VD_OK)
-        point_into(w, first, file);
+        vd_weights_point(w, first);
     return status;
 }
 
@@ -226,19 +189,6 @@ vd_status vd_weights_open(const char *path, vd_weights *out, vd_err *err) {
     if (status != VD_OK)
         vd_weights_close(out);
     return status;
-}
-
-void vd_weights_close(vd_weights *w) {
-    for (uint32_t i = 0; i < w->file_count; i++) {
-        if (w->file[i].map)
-            munmap(w->file[i].map, w->file[i].size);
-        if (w->file[i].fd >= 0)
-            close(w->file[i].fd);
-    }
-    free(w->file);
-    free(w->tensor);
-    vd_buf_free(&w->config);
-    *w = (vd_weights){0};
 }
 
 const vd_weight *vd_weights_find(const vd_weights *w, const char *name) {

@@ -13,6 +13,11 @@ enum { VD_WEIGHTS_ELEMENTS_MAX = 16 * VD_WEIGHTS_MAX };
 /* Is it a name of a tensor, and nothing that a line of a manifest or a terminal could not hold? */
 bool vd_weight_name_valid(const char *name);
 
+/* Opens and maps one more file, which is counted even if that fails. */
+VD_MUST_USE vd_status vd_weights_map(vd_weights *weights, const char *path, vd_err *err);
+/* Sets `data` of the tensors from `first` on. */
+void vd_weights_point(vd_weights *weights, uint32_t first);
+
 /* Reads the header of file[index], of which `bytes` are mapped, and appends its tensors. */
 VD_MUST_USE vd_status vd_header_read(const uint8_t *bytes, uint64_t size, const char *path,
                                      uint32_t index, vd_weights *out, vd_err *err);

@@ -65,6 +65,8 @@ uint64_t vd_weight_bytes(const vd_weight_form *form);
 /* What is committed to (PROTOCOL.md section 2.3): the tensor itself, with one dimension of 1 for
  * none; its bytes, as u8, if repops has no such type. */
 ro_shape vd_weight_shape(const vd_weight_form *form);
+/* The form of a tensor of repops. false: it has no valid shape, or the name is none for files. */
+bool vd_weight_form_of(const char *name, const ro_shape *shape, vd_weight_form *out);
 bool vd_weight_form_equal(const vd_weight_form *a, const vd_weight_form *b);
 /* "BF16 [768,3072]". text: VD_WEIGHT_FORM_TEXT bytes. */
 enum { VD_WEIGHT_FORM_TEXT = 128 };
@@ -100,6 +102,10 @@ typedef struct {
  * config.json if it is there; or one safetensors file. Headers are read and checked whole; the
  * tensors are mapped. A file that becomes shorter meanwhile ends the process (SIGBUS). */
 VD_MUST_USE vd_status vd_weights_open(const char *path, vd_weights *out, vd_err *err);
+/* A file of tensors one after the other and nothing else, such as a state's, in the order given.
+ * VD_ERR_PEER: it has another size. */
+VD_MUST_USE vd_status vd_weights_open_raw(const char *path, const vd_weight_form *form,
+                                          uint32_t count, vd_weights *out, vd_err *err);
 void vd_weights_close(vd_weights *weights);
 /* NULL: there is none. */
 const vd_weight *vd_weights_find(const vd_weights *weights, const char *name);

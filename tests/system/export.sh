@@ -1,0 +1,224 @@
+#!/bin/sh
+# A run's weights leave as safetensors with a proof: `verde check` says whether they are those of the run that a verdict accepts.
+# Whatever is changed in them, in the proof or in the index is said in one line.
+set -eu
+build=$1
+verde=$build/bin/verde
+job=models/jobs/toy.yaml
+work=$build/tests/export
+rm -rf "$work"
+mkdir -p "$work"
+pids=
+cleanup() {
+    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
+    wait 2> /dev/null || true
+}
+trap cleanup EXIT
+count=0
+
+fail() {
+    echo "$1"
+    cat "$work/out" "$work/err"
+    exit 1
+}
+
+# expect EXIT_CODE WORDS COMMAND...: an error is one line; the words stand in it, or in the output.
+expect() {
+    want=$1 words=$2
+    shift 2
+    code=0
+    timeout 60 "$@" > "$work/out" 2> "$work/err" || code=$?
+    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
+    [ "$want" -eq 0 ] || [ "$(wc -l < "$work/err")" -eq 1 ] || fail "$*: not one line"
+    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
+    [ "$want" -eq 0 ] || ! grep -q 'fits' "$work/out" || fail "$*: it fits, beside an error"
+    count=$((count + 1))
+}
+
+# flip FILE OFFSET: one bit of one byte.
+flip() {
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    printf "\\$(printf %o $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2> /dev/null
+}
+
+fresh() {
+    rm -rf "$work/model"
+    cp -r "$work/whole" "$work/model"
+}
+
+"$verde" run $job --out "$work/run" > /dev/null 2>&1
+root=$(sed -n 's/ "root": "\(.*\)"/\1/p' "$work/run/run.json")
+
+# ---- export ----
+
+expect 0 "28 tensors of step 12" "$verde" export "$work/run" --out "$work/whole"
+grep -q "^run root     $root, to which" "$work/out" || fail "another run root than run.json's"
+expect 2 'exists already' "$verde" export "$work/run" --out "$work/whole"
+expect 0 '"proof":true' "$verde" export "$work/run" --out "$work/whole" --force --json
+expect 2 'a run lies there' "$verde" export "$work/run" --out "$work/run"
+expect 2 'no checkpoint at step 5; there is one each 4 steps' "$verde" export "$work/run" --out "$work/no" --step 5
+expect 2 'must be f32 or bf16' "$verde" export "$work/run" --out "$work/no" --dtype f16
+expect 2 'shard-size' "$verde" export "$work/run" --out "$work/no" --shard-size 0
+[ ! -e "$work/no" ] || fail "a failed export made a directory"
+cp -r "$work/run" "$work/damaged"
+for state in "$work"/damaged/state-*; do flip "$state" 2000; done
+expect 6 'its bytes are not the state of step 12' "$verde" export "$work/damaged" --out "$work/no"
+expect 0 'wrote' "$verde" export "$work/run" --out "$work/sharded" --shard-size 20000
+[ "$(ls "$work"/sharded/model-0000?-of-00008.safetensors | wc -l)" -eq 8 ] || fail "not 8 shards"
+expect 0 'of step 8' "$verde" export "$work/run" --out "$work/early" --step 8
+expect 0 'rounded to BF16' "$verde" export "$work/run" --out "$work/narrow" --dtype bf16
+
+# ---- check, without a verdict ----
+
+for model in whole sharded; do
+    expect 0 'fits         yes' "$verde" check "$work/$model"
+    grep -q "^run root     $root" "$work/out" || fail "$model: another run root"
+done
+expect 0 '"final":true' "$verde" check "$work/whole" --json
+expect 6 'is the model after step 8 of 12, expected step 12' "$verde" check "$work/early"
+expect 0 'after step 8 of 12:' "$verde" check "$work/early" --step 8
+expect 6 'expected step 8' "$verde" check "$work/whole" --step 8
+expect 2 'goes with an exported model' "$verde" check "$work/run" --step 8
+expect 5 'rounded weights cannot be checked' "$verde" check "$work/narrow"
+expect 0 'fits' "$verde" check "$work/whole" --job $job
+expect 6 'another program' "$verde" check "$work/whole" --job models/jobs/mlp.yaml
+
+# ---- weights that are not the run's ----
+
+size=$(wc -c < "$work/whole/model.safetensors")
+header=$(($(od -An -tu8 -N 8 "$work/whole/model.safetensors") + 8))
+for at in $header $((header + 1)) $(((header + size) / 2)) $((size - 1)); do
+    fresh
+    flip "$work/model/model.safetensors" "$at"
+    expect 6 'model.safetensors: tensor .*: its bytes give' "$verde" check "$work/model"
+done
+fresh
+truncate -s -1 "$work/model/model.safetensors"
+expect 6 'beyond the' "$verde" check "$work/model"
+fresh
+printf x >> "$work/model/model.safetensors"
+expect 6 '1 bytes at the end of the file belong to no tensor' "$verde" check "$work/model"
+fresh
+sed -i 's/"h.0.attn.qkv.bias"/"h.0.attn.qkv.bius"/' "$work/model/model.safetensors"
+expect 6 'lacks tensor h.0.attn.qkv.bias, expected F32 \[96\]' "$verde" check "$work/model"
+# Two tensors of one shape under each other's names are another model.
+fresh
+sed -i 's/"h.0.ln_1.beta"/"h.9.ln_1.beta"/; s/"h.0.ln_2.beta"/"h.0.ln_1.beta"/; s/"h.9.ln_1.beta"/"h.0.ln_2.beta"/' "$work/model/model.safetensors"
+expect 6 'tensor h.0.ln_[12].beta: its bytes give' "$verde" check "$work/model"
+fresh
+sed -i 's/"shape":\[32,96\]/"shape":[96,32]/' "$work/model/model.safetensors"
+expect 6 'is F32 \[96,32\], expected F32 \[32,96\]' "$verde" check "$work/model"
+fresh
+sed -i 's/"F32","shape":\[32,96\]/"I32","shape":[32,96]/' "$work/model/model.safetensors"
+expect 5 'is I32, and the run.s is F32' "$verde" check "$work/model"
+rm -rf "$work/model" && cp -r "$work/sharded" "$work/model"
+rm "$work/model/model-00003-of-00008.safetensors"
+expect 6 'model-00003-of-00008.safetensors: No such file' "$verde" check "$work/model"
+cp "$work/model/model-00004-of-00008.safetensors" "$work/model/model-00003-of-00008.safetensors"
+expect 6 'lies in' "$verde" check "$work/model"
+cp "$work/sharded/model-00003-of-00008.safetensors" "$work/model"
+cp "$work/whole/model.safetensors" "$work/model"
+expect 6 'which is meant' "$verde" check "$work/model"
+fresh
+rm "$work/model/model.safetensors"
+expect 6 'expected model.safetensors' "$verde" check "$work/model"
+printf x > "$work/model/pytorch_model.bin"
+expect 6 'pytorch_model.bin, a pickle' "$verde" check "$work/model"
+
+# ---- proofs that do not hold ----
+
+# changed FROM TO: the proof with the first FROM on a line replaced.
+changed() {
+    fresh
+    sed "$1" "$work/whole/proof.json" > "$work/model/proof.json"
+    if cmp -s "$work/whole/proof.json" "$work/model/proof.json"; then fail "$1 changed nothing"; fi
+}
+changed 's/"step": 12/"step": 8/'
+expect 6 'proof.json:' "$verde" check "$work/model" --step 8
+changed 's/"step": 12/"step": 7/'
+expect 6 'step 7 is no checkpoint' "$verde" check "$work/model"
+changed 's/"step": 12/"step": -1/'
+expect 6 'step -1 is no checkpoint' "$verde" check "$work/model"
+changed 's/"step": 12/"step": 12.0/'
+expect 6 'whole number' "$verde" check "$work/model"
+changed 's/"run_root": ".\{64\}/"run_root": "0000000000000000000000000000000000000000000000000000000000000000/'
+expect 6 'proof.json:' "$verde" check "$work/model"
+changed 's/"run_root": "./"run_root": "/'
+expect 6 'run_root' "$verde" check "$work/model"
+changed 's/"program": ".../"program": "AAA/'
+expect 6 'proof.json:' "$verde" check "$work/model"
+changed 's/"verde_proof": 1/"verde_proof": 2/'
+expect 6 'no proof of a state, version 1' "$verde" check "$work/model"
+changed 's/"path": \[/"path": ["'"$root"'",/'
+expect 6 'proof.json:' "$verde" check "$work/model"
+changed 's/"tensors": \[/"tensors": ["'"$root"'",/'
+expect 6 'one for each leaf' "$verde" check "$work/model"
+# Each commitment counts, those of the optimizer's tensors too, which no file holds.
+lines=$(grep -n '"tensors"' "$work/whole/proof.json" | cut -d: -f1)
+for line in $((lines + 1)) $((lines + 40)) $((lines + 86)); do
+    changed "${line}s/\"[0-9a-f]\\{64\\}\"/\"$root\"/"
+    expect 6 'proof.json:' "$verde" check "$work/model"
+done
+head -c 3000 "$work/whole/proof.json" > "$work/model/proof.json"
+expect 6 'JSON object' "$verde" check "$work/model"
+
+# ---- with a verdict ----
+
+"$verde" run $job --out "$work/liar" --fault element@5 > /dev/null 2>&1
+for name in run liar; do
+    "$verde" serve "$work/$name" --key "$work/keys-$name" > "$work/$name.url" 2> /dev/null &
+    pids="$pids $!"
+done
+for name in run liar; do
+    tries=0
+    until [ -s "$work/$name.url" ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 600 ] || fail "$name does not serve"
+        sleep 0.1
+    done
+done
+verdict=$work/verdict.json
+code=0
+"$verde" arbitrate $job --key "$work/referee" --verdict "$verdict" --no-challenge \
+    --provider "$(cat "$work/run.url")" --provider "$(cat "$work/liar.url")" > "$work/out" 2> "$work/err" || code=$?
+[ $code -eq 3 ] || fail "exit code $code, expected a conviction"
+cleanup
+referee=$(cat "$work/referee/key.pub")
+expect 0 'it accepts this run' "$verde" check "$work/whole" --verdict "$verdict"
+expect 0 '"accepts_this":true' "$verde" check "$work/sharded" --verdict "$verdict" --referee "$referee" --json
+expect 0 'after step 8 of 12:' "$verde" check "$work/early" --verdict "$verdict" --step 8
+expect 6 'expected step 12' "$verde" check "$work/early" --verdict "$verdict"
+expect 5 'rounded weights' "$verde" check "$work/narrow" --verdict "$verdict"
+expect 6 'another referee' "$verde" check "$work/whole" --verdict "$verdict" --referee "$(cat "$work/keys-liar/key.pub")"
+"$verde" export "$work/liar" --out "$work/lie" > /dev/null
+expect 0 'fits         yes' "$verde" check "$work/lie"
+expect 6 'accepts run root' "$verde" check "$work/lie" --verdict "$verdict"
+# The liar's weights beside the honest proof.
+fresh
+cp "$work/lie/model.safetensors" "$work/model"
+expect 6 'its bytes give' "$verde" check "$work/model" --verdict "$verdict"
+"$verde" run models/jobs/mlp.yaml --out "$work/other" > /dev/null 2>&1
+"$verde" export "$work/other" --out "$work/mlp" > /dev/null
+expect 6 'about another program' "$verde" check "$work/mlp" --verdict "$verdict"
+
+# ---- a run that is not finished, and one with rounding logs ----
+
+# The run as it was before its last checkpoint; a run.json of an older version names no root.
+cp -r "$work/run" "$work/part"
+awk '/"step": 8,/ { print; getline; print; print "  }"; print " ],"; print " \"older\": 1"; print "}"; exit } { print }' "$work/run/run.json" > "$work/part/run.json"
+expect 0 'proof        none: the run is not finished' "$verde" export "$work/part" --out "$work/whole-part"
+[ ! -e "$work/whole-part/proof.json" ] || fail "a proof of an unfinished run"
+cp "$work/whole/proof.json" "$work/whole-part"
+expect 0 '"proof":false' "$verde" export "$work/part" --out "$work/whole-part" --force --json
+[ ! -e "$work/whole-part/proof.json" ] || fail "an older proof beside newer weights"
+
+sed -e "s,file: \.\./data,file: $PWD/models/data," $job > "$work/rounding.yaml"
+printf 'rounding:\n  bits: 32\n  encoding: calls\n' >> "$work/rounding.yaml"
+"$verde" run "$work/rounding.yaml" --out "$work/logged" --backend log > /dev/null 2>&1
+expect 0 'proof.json leads' "$verde" export "$work/logged" --out "$work/logged-model"
+expect 0 'fits         yes' "$verde" check "$work/logged-model"
+sed '/"logs"/s/"logs": "...../"logs": "00000/' "$work/logged-model/proof.json" > "$work/proof.json"
+cp "$work/proof.json" "$work/logged-model"
+expect 6 'proof.json:' "$verde" check "$work/logged-model"
+
+echo "$count exports and checks of models"

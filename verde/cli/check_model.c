@@ -1,0 +1,243 @@
+#include "verde/cli/check_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verde/cli/export.h"
+#include "verde/cli/stop.h"
+#include "verde/cli/story.h"
+
+typedef struct {
+    const vd_check_model_options *o;
+    vd_state_proof proof;
+    vd_weights weights;
+    vd_export_row *row;
+    uint32_t row_count;
+    vd_verdict verdict;
+    ro_ctx *ro;
+    bool rounded; /* so that nothing can be said */
+    vd_err *err;
+} model;
+
+bool vd_is_model(const char *dir) {
+    char path[1100];
+    struct stat info;
+    return snprintf(path, sizeof path, "%s/proof.json", dir) < (int)sizeof path &&
+           stat(path, &info) == 0;
+}
+
+/* ---- what is quick ---- */
+
+static vd_status load_model(model *m) {
+    char path[1100];
+    snprintf(path, sizeof path, "%s/proof.json", m->o->dir);
+    vd_status status = vd_state_proof_read(path, &m->proof, m->err);
+    if (status == VD_OK)
+        status = vd_weights_open(m->o->dir, &m->weights, m->err);
+    if (status == VD_OK)
+        status = vd_export_rows(&m->proof.program, &m->row, &m->row_count, m->err);
+    /* Files that are not what they must be are no mistake in the options. */
+    return status == VD_ERR_USAGE ? vd_fail(m->err, VD_ERR_PEER, "%s", m->err->text) : status;
+}
+
+/* The commitments are over the state's own elements: no others can give them. */
+static vd_status check_type(model *m, const vd_weight *t, const vd_weight_form *expected) {
+    if (t->form.type == expected->type)
+        return VD_OK;
+    m->rounded = true;
+    return vd_fail(m->err, VD_ERR_PEER,
+                   "%s: tensor %.100s is %s, and the run's is %s: rounded weights cannot be "
+                   "checked; ask for an export in F32",
+                   m->weights.file[t->file].path, t->form.name, vd_weight_type_name(t->form.type),
+                   vd_weight_type_name(expected->type));
+}
+
+static vd_status check_row(model *m, const vd_export_row *row) {
+    const vd_weight *t = vd_weights_find(&m->weights, row->form.name);
+    char expected[VD_WEIGHT_FORM_TEXT], found[VD_WEIGHT_FORM_TEXT];
+    vd_weight_form_text(&row->form, expected);
+    if (!t)
+        return vd_fail(m->err, VD_ERR_PEER, "%s: lacks tensor %.100s, expected %s",
+                       m->weights.file[0].path, row->form.name, expected);
+    vd_weight_form_text(&t->form, found);
+    vd_weight_form same = t->form;
+    same.type = row->form.type;
+    if (!vd_weight_form_equal(&same, &row->form))
+        return vd_fail(m->err, VD_ERR_PEER, "%s: tensor %.100s is %s, expected %s",
+                       m->weights.file[t->file].path, t->form.name, found, expected);
+    return check_type(m, t, &row->form);
+}
+
+static vd_status check_rows(model *m) {
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; i < m->row_count && status == VD_OK; i++)
+        status = check_row(m, &m->row[i]);
+    for (uint32_t i = 0; i < m->weights.count && status == VD_OK; i++) {
+        const vd_weight *t = &m->weights.tensor[i];
+        uint32_t r = 0;
+        while (r < m->row_count && strcmp(m->row[r].form.name, t->form.name) != 0)
+            r++;
+        if (r == m->row_count)
+            status = vd_fail(m->err, VD_ERR_PEER, "%s: tensor %.100s is none of the run's model",
+                             m->weights.file[t->file].path, t->form.name);
+    }
+    return status;
+}
+
+static vd_status check_step(const model *m) {
+    const long long step = m->proof.step, steps = m->proof.program.steps;
+    const long long expected = m->o->step < 0 ? steps : m->o->step;
+    if (step == expected)
+        return VD_OK;
+    return vd_fail(m->err, VD_ERR_PEER,
+                   "%s: is the model after step %lld of %lld, expected step %lld%s", m->o->dir,
+                   step, steps, expected, m->o->step < 0 ? "; --step names another one" : "");
+}
+
+static vd_status check_accepted(const model *m) {
+    const vd_outcome *o = &m->verdict.outcome;
+    char mine[2 * VD_HASH_SIZE + 1], accepted[2 * VD_HASH_SIZE + 1];
+    vd_hex(m->proof.run_root.b, VD_HASH_SIZE, mine);
+    vd_hex(o->run_root.b, VD_HASH_SIZE, accepted);
+    if (!vd_hash_equal(&m->verdict.program, &m->proof.program_hash))
+        return vd_fail(m->err, VD_ERR_PEER, "%s: is about another program than the model in %s",
+                       m->o->verdict, m->o->dir);
+    if (!o->accepted)
+        return vd_fail(m->err, VD_ERR_PEER, "%s: accepts no run (%s)", m->o->verdict,
+                       vd_result_name(o->result));
+    if (!vd_hash_equal(&o->run_root, &m->proof.run_root))
+        return vd_fail(m->err, VD_ERR_PEER,
+                       "%s: accepts run root %s; the model in %s has run root %s", m->o->verdict,
+                       accepted, m->o->dir, mine);
+    return VD_OK;
+}
+
+static vd_status check_verdict(model *m) {
+    if (!m->o->verdict)
+        return VD_OK;
+    vd_status status = vd_load_verdict(m->o->verdict, m->o->referee, false, &m->verdict, m->err);
+    return status == VD_OK ? check_accepted(m) : status;
+}
+
+/* ---- every byte ---- */
+
+static uint64_t model_bytes(const model *m) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < m->weights.count; i++)
+        total += m->weights.tensor[i].size;
+    return total;
+}
+
+static vd_status hash_row(const model *m, const vd_export_row *row, const vd_weight *t) {
+    const ro_shape *leaf = &m->proof.program.leaf[row->leaf].shape;
+    char expected[2 * VD_HASH_SIZE + 1], found[2 * VD_HASH_SIZE + 1];
+    vd_hash root, commitment;
+    void *laid = NULL;
+    if (row->layout != VD_LAYOUT_SAME) {
+        laid = malloc(t->size);
+        if (!laid)
+            return vd_fail(m->err, VD_ERR_LOCAL, "out of memory");
+        vd_layout_copy_back(row->layout, leaf, t->data, laid);
+    }
+    vd_status status =
+        vd_tensor_hash(m->ro, leaf, laid ? laid : t->data, &root, &commitment, m->err);
+    free(laid);
+    if (status != VD_OK || vd_hash_equal(&commitment, &m->proof.tensor[row->leaf]))
+        return status;
+    vd_hex(m->proof.tensor[row->leaf].b, VD_HASH_SIZE, expected);
+    vd_hex(commitment.b, VD_HASH_SIZE, found);
+    return vd_fail(m->err, VD_ERR_PEER,
+                   "%s: tensor %.100s: its bytes give %s, expected %s of the run's state",
+                   m->weights.file[t->file].path, t->form.name, found, expected);
+}
+
+static vd_status hash_model(model *m) {
+    const ro_options options = {.threads = m->o->common->threads, .backend = m->o->common->backend};
+    vd_hashing hashing = {.start = vd_seconds()};
+    uint64_t done = 0, total = model_bytes(m);
+    if (ro_ctx_create(&options, &m->ro) != RO_OK)
+        return vd_fail(m->err, VD_ERR_USAGE, "%s", ro_ctx_error(NULL));
+    vd_stop_line("stopped before all was hashed, which says nothing; `%s` begins again",
+                 vd_command_line());
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; i < m->row_count && status == VD_OK; i++) {
+        const vd_weight *t = vd_weights_find(&m->weights, m->row[i].form.name);
+        status = hash_row(m, &m->row[i], t);
+        done += t->size;
+        vd_tell_hashing(&hashing, done, total);
+    }
+    return status;
+}
+
+static vd_status model_all(model *m) {
+    vd_status status = load_model(m);
+    if (status == VD_OK)
+        status = check_rows(m);
+    if (status == VD_OK)
+        status = check_step(m);
+    if (status == VD_OK && m->o->job)
+        status = vd_compare_job(m->o->job, &m->proof.program_hash, m->o->dir, m->err);
+    if (status == VD_OK)
+        status = check_verdict(m);
+    return status == VD_OK ? hash_model(m) : status;
+}
+
+/* ---- telling ---- */
+
+static void tell_json(const model *m) {
+    json_t *out = json_pack(
+        "{sb ss so sI sI sb sI sI so sb}", "fits", 1, "path", m->o->dir, "program",
+        vd_hash_text(&m->proof.program_hash), "step", (json_int_t)m->proof.step, "steps",
+        (json_int_t)m->proof.program.steps, "final", m->proof.step == m->proof.program.steps,
+        "tensors", (json_int_t)m->weights.count, "bytes", (json_int_t)model_bytes(m), "run_root",
+        vd_hash_text(&m->proof.run_root), "accepted", m->o->verdict != NULL);
+    if (m->o->verdict) {
+        char referee[2 * VD_KEY_SIZE + 1];
+        vd_hex(m->verdict.referee.b, VD_KEY_SIZE, referee);
+        json_object_set_new(
+            out, "verdict",
+            json_pack("{ss sb ss ss sb}", "file", m->o->verdict, "verified", 1, "referee", referee,
+                      "result", vd_result_name(m->verdict.outcome.result), "accepts_this", 1));
+    }
+    vd_print_json(out);
+}
+
+static void tell_text(const model *m) {
+    const long long step = m->proof.step, steps = m->proof.program.steps;
+    char hex[2 * VD_HASH_SIZE + 1], size[32];
+    vd_print_size(model_bytes(m), size);
+    vd_hex(m->proof.program_hash.b, VD_HASH_SIZE, hex);
+    printf("program      %s\n", hex);
+    printf("it is        the model after step %lld of %lld%s: %u tensors, every byte, %s\n", step,
+           steps, step == steps ? ", the final one" : "", m->weights.count, size);
+    vd_hex(m->proof.run_root.b, VD_HASH_SIZE, hex);
+    printf("run root     %s\n", hex);
+    if (m->o->verdict) {
+        vd_hex(m->verdict.referee.b, VD_KEY_SIZE, hex);
+        printf("referee      %s\nverdict      verified (signature, and %zu statements decided "
+               "again): it accepts this run%s\n",
+               hex, m->verdict.statements,
+               m->verdict.outcome.result == VD_RESULT_FORFEIT ? ", by forfeit" : "");
+    }
+    printf("fits         yes%s\n",
+           m->o->verdict ? "" : "; whether anybody accepted it, --verdict says");
+}
+
+vd_exit vd_check_model(const vd_check_model_options *o) {
+    vd_err err = {0};
+    model m = {.o = o, .err = &err};
+    const vd_status status = model_all(&m);
+    if (status == VD_OK && o->common->json)
+        tell_json(&m);
+    else if (status == VD_OK)
+        tell_text(&m);
+    ro_ctx_destroy(m.ro);
+    free(m.row);
+    vd_weights_close(&m.weights);
+    vd_state_proof_free(&m.proof);
+    if (status == VD_OK)
+        return VD_EXIT_OK;
+    const vd_exit code = vd_report(&err);
+    return m.rounded ? VD_EXIT_INCONCLUSIVE : code;
+}

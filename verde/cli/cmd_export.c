@@ -1,0 +1,291 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verde/cli/cli.h"
+#include "verde/cli/export.h"
+#include "verde/cli/stop.h"
+
+/* Bytes of tensors in a file, as transformers has it. */
+#define SHARD_BYTES (UINT64_C(5) * 1000 * 1000 * 1000)
+
+typedef struct {
+    const char *run, *out;
+    long step; /* -1: the last one */
+    bool narrow, force;
+    uint64_t shard_bytes;
+    vd_common common;
+} arguments;
+
+typedef struct {
+    const arguments *a;
+    vd_loaded loaded;
+    vd_run_log log;
+    uint32_t index; /* of the checkpoint */
+    vd_export_row *row;
+    uint32_t row_count;
+    vd_weights state; /* the checkpoint's file */
+    vd_hash *commitment;
+    bool proven; /* a finished run's */
+    vd_state_proof proof;
+    vd_err *err;
+} exporting;
+
+/* ---- the state ---- */
+
+static vd_status find_step(exporting *e) {
+    const vd_run_log *log = &e->log;
+    if (log->count == 0)
+        return vd_fail(e->err, VD_ERR_USAGE, "%s: the run has no checkpoint yet", e->a->run);
+    e->index = log->count - 1;
+    if (e->a->step < 0)
+        return VD_OK;
+    for (e->index = 0; e->index < log->count; e->index++)
+        if (log->step[e->index] == e->a->step)
+            return VD_OK;
+    return vd_fail(e->err, VD_ERR_USAGE,
+                   "%s: no checkpoint at step %ld; there is one each %lld steps, up to %lld",
+                   e->a->run, e->a->step, (long long)e->loaded.program.checkpoint_interval,
+                   (long long)log->step[log->count - 1]);
+}
+
+static vd_status open_run(exporting *e) {
+    vd_status status = vd_load_run(e->a->run, &e->loaded, &e->log, e->err);
+    if (status == VD_OK)
+        status = find_step(e);
+    if (status == VD_OK)
+        status = vd_export_rows(&e->loaded.program, &e->row, &e->row_count, e->err);
+    e->proven = status == VD_OK && e->log.count == vd_run_leaves(&e->loaded.program);
+    return status;
+}
+
+static vd_status open_state(exporting *e) {
+    const vd_program *program = &e->loaded.program;
+    char path[1024];
+    vd_weight_form *form = calloc(program->leaf_count, sizeof *form);
+    vd_status status = form ? VD_OK : vd_fail(e->err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < program->leaf_count && status == VD_OK; i++)
+        if (!vd_weight_form_of(program->leaf[i].name, &program->leaf[i].shape, &form[i]))
+            status = vd_fail(e->err, VD_ERR_USAGE, "leaf %s: no name of a tensor in files",
+                             program->leaf[i].name);
+    vd_store_state_path(path, e->a->run, &e->log.state[e->index]);
+    if (status == VD_OK)
+        status = vd_weights_open_raw(path, form, program->leaf_count, &e->state, e->err);
+    free(form);
+    return status;
+}
+
+/* What leaves must be what the run commits to. */
+static vd_status hash_state(exporting *e) {
+    const vd_program *program = &e->loaded.program;
+    const ro_options options = {.threads = e->a->common.threads, .backend = e->a->common.backend};
+    vd_hashing hashing = {.start = vd_seconds()};
+    vd_hash found;
+    if (ro_ctx_create(&options, &e->loaded.ro) != RO_OK)
+        return vd_fail(e->err, VD_ERR_USAGE, "%s", ro_ctx_error(NULL));
+    const vd_weights_hashing how = {e->loaded.ro, vd_tell_hashing, &hashing};
+    e->commitment = calloc(program->leaf_count, sizeof *e->commitment);
+    vd_status status = e->commitment ? vd_weights_hash(&e->state, &how, e->commitment, e->err)
+                                     : vd_fail(e->err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status = vd_state_commit(&e->log.program, e->log.step[e->index], e->commitment,
+                                 program->leaf_count, &found, e->err);
+    if (status == VD_OK && !vd_hash_equal(&found, &e->log.state[e->index]))
+        status = vd_fail(e->err, VD_ERR_PEER,
+                         "%s: its bytes are not the state of step %lld; `verde check %s` says more",
+                         e->state.file[0].path, (long long)e->log.step[e->index], e->a->run);
+    return status == VD_OK && e->proven ? vd_state_proof_make(&e->loaded.exec, &e->log, e->index,
+                                                              e->commitment, &e->proof, e->err)
+                                        : status;
+}
+
+/* ---- the files ---- */
+
+static vd_status prepare(const exporting *e) {
+    char path[1100];
+    if (strlen(e->a->out) > 900)
+        return vd_fail(e->err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", e->a->out);
+    vd_status status = vd_make_dir(e->a->out, e->err);
+    snprintf(path, sizeof path, "%s/run.json", e->a->out);
+    if (status == VD_OK && access(path, F_OK) == 0)
+        status = vd_fail(e->err, VD_ERR_USAGE, "%s: a run lies there; give another directory",
+                         e->a->out);
+    if (status == VD_OK)
+        status = vd_weights_clear(e->a->out, !e->a->force, e->err);
+    snprintf(path, sizeof path, "%s/proof.json", e->a->out);
+    if (status == VD_OK && unlink(path) != 0 && errno != ENOENT)
+        status = vd_fail(e->err, VD_ERR_LOCAL, "cannot remove %s: %s", path, strerror(errno));
+    return status;
+}
+
+static vd_status write_tensors(const exporting *e) {
+    const vd_state_proof *p = &e->proof;
+    char program[2 * VD_HASH_SIZE + 1], root[2 * VD_HASH_SIZE + 1], step[24];
+    vd_hex(e->log.program.b, VD_HASH_SIZE, program);
+    vd_hex(p->run_root.b, VD_HASH_SIZE, root);
+    snprintf(step, sizeof step, "%lld", (long long)e->log.step[e->index]);
+    /* transformers refuses a file without a format. */
+    const vd_weight_note note[] = {{"format", "pt"},
+                                   {"verde.program", program},
+                                   {"verde.step", step},
+                                   {"verde.run_root", root}};
+    const vd_weights_writing how = {
+        .note = note, .note_count = e->proven ? 4 : 3, .shard_bytes = e->a->shard_bytes};
+    vd_weight_out *out = calloc(e->row_count, sizeof *out);
+    if (!out)
+        return vd_fail(e->err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < e->row_count; i++) {
+        const vd_export_row *row = &e->row[i];
+        out[i] = (vd_weight_out){.form = row->form,
+                                 .leaf = e->loaded.program.leaf[row->leaf].shape,
+                                 .layout = row->layout,
+                                 .data = e->state.tensor[row->leaf].data};
+        out[i].narrow = e->a->narrow && row->form.type == VD_WEIGHT_F32;
+        if (out[i].narrow)
+            out[i].form.type = VD_WEIGHT_BF16;
+    }
+    vd_status status = vd_weights_write(e->a->out, out, e->row_count, &how, e->err);
+    free(out);
+    return status;
+}
+
+static vd_status write_proof(const exporting *e) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/proof.json", e->a->out);
+    return e->proven ? vd_state_proof_write(&e->proof, path, e->err) : VD_OK;
+}
+
+static vd_status export_all(exporting *e) {
+    vd_stop_line("stopped before all was written; `%s` begins again", vd_command_line());
+    vd_status status = open_run(e);
+    if (status == VD_OK)
+        status = open_state(e);
+    if (status == VD_OK)
+        status = hash_state(e);
+    if (status == VD_OK)
+        status = prepare(e);
+    if (status == VD_OK)
+        status = write_tensors(e);
+    return status == VD_OK ? write_proof(e) : status;
+}
+
+/* ---- telling ---- */
+
+static uint64_t bytes_written(const exporting *e) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < e->row_count; i++)
+        total += vd_weight_bytes(&e->row[i].form) /
+                 (e->a->narrow && e->row[i].form.type == VD_WEIGHT_F32 ? 2 : 1);
+    return total;
+}
+
+static void tell_json(const exporting *e) {
+    json_t *out = json_pack("{ss sI so sI sI sb}", "dir", e->a->out, "step",
+                            (json_int_t)e->log.step[e->index], "program",
+                            vd_hash_text(&e->log.program), "tensors", (json_int_t)e->row_count,
+                            "bytes", (json_int_t)bytes_written(e), "proof", e->proven);
+    if (e->proven)
+        json_object_set_new(out, "run_root", vd_hash_text(&e->proof.run_root));
+    vd_print_json(out);
+}
+
+static void tell_text(const exporting *e) {
+    char size[32], root[2 * VD_HASH_SIZE + 1];
+    vd_print_size(bytes_written(e), size);
+    printf("wrote        %s: %u tensors of step %lld, %s%s\n", e->a->out, e->row_count,
+           (long long)e->log.step[e->index], size, e->a->narrow ? ", rounded to BF16" : "");
+    vd_hex(e->proof.run_root.b, VD_HASH_SIZE, root);
+    if (e->proven)
+        printf("run root     %s, to which proof.json leads\n", root);
+    else
+        printf("proof        none: the run is not finished, so that nobody can have accepted it\n");
+    if (e->proven && e->a->narrow)
+        printf("             not from rounded weights: keep the run, or export F32 as well\n");
+}
+
+/* ---- the command ---- */
+
+static bool take_size(const char *text, uint64_t *out) {
+    long value;
+    if (!vd_parse_number("shard-size", text, 1, 1L << 62, &value))
+        return false;
+    *out = (uint64_t)value;
+    return true;
+}
+
+static bool take_dtype(const char *text, bool *narrow) {
+    *narrow = strcmp(text, "bf16") == 0;
+    if (*narrow || strcmp(text, "f32") == 0)
+        return true;
+    fprintf(stderr, "verde: --dtype must be f32 or bf16, got \"%s\"\n", text);
+    return false;
+}
+
+static bool take_option(arguments *a, int option, bool *exit_now) {
+    switch (option) {
+    case 'o': a->out = optarg; return true;
+    case 's': return vd_parse_number("step", optarg, 0, INT32_MAX, &a->step);
+    case 'd': return take_dtype(optarg, &a->narrow);
+    case 'S': return take_size(optarg, &a->shard_bytes);
+    case 'f': a->force = true; return true;
+    default: return vd_take_common(&vd_cmd_export, option, &a->common, exit_now);
+    }
+}
+
+static void export_free(exporting *e) {
+    vd_state_proof_free(&e->proof);
+    free(e->commitment);
+    free(e->row);
+    vd_weights_close(&e->state);
+    vd_run_log_free(&e->log);
+    vd_loaded_free(&e->loaded);
+}
+
+static vd_exit export(int argc, char **argv) {
+    static const struct option options[] = {
+        {"out", required_argument, NULL, 'o'},        {"step", required_argument, NULL, 's'},
+        {"dtype", required_argument, NULL, 'd'},      {"force", no_argument, NULL, 'f'},
+        {"shard-size", required_argument, NULL, 'S'}, VD_COMMON_OPTIONS};
+    arguments a = {.step = -1, .shard_bytes = SHARD_BYTES};
+    bool exit_now = false;
+    vd_err err = {0};
+    vd_stop_command(argc, argv);
+    for (int o; (o = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
+        if (!take_option(&a, o, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 1 || !a.out) {
+        fprintf(stderr, "verde: export takes one directory of a run and --out DIR\n");
+        return VD_EXIT_USAGE;
+    }
+    a.run = argv[optind];
+    exporting e = {.a = &a, .err = &err};
+    const vd_status status = export_all(&e);
+    if (status == VD_OK && a.common.json)
+        tell_json(&e);
+    else if (status == VD_OK)
+        tell_text(&e);
+    export_free(&e);
+    return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
+}
+
+const vd_command vd_cmd_export = {
+    "export", "write a run's weights as safetensors, with a proof",
+    "Usage: verde export RUN --out DIR [options]\n\n"
+    "Writes the weights of the run in RUN as DIR/model.safetensors, without what the optimizer\n"
+    "keeps. Before that, every byte of the state is hashed and compared with run.json. Beside the\n"
+    "weights, proof.json leads from them to the run root: `verde check DIR --verdict FILE` then\n"
+    "says whether DIR is the model that a verdict accepts. A run that is not finished gets "
+    "none.\n\n"
+    "  --out DIR        made if it is not there\n"
+    "  --step N         the checkpoint after step N (default: the last one)\n"
+    "  --dtype TYPE     f32 (default), or bf16: rounded to nearest, ties to even. What is rounded\n"
+    "                   cannot be checked against a verdict\n"
+    "  --shard-size N   bytes of tensors in a file (default: 5000000000); more files get an index\n"
+    "  --force          overwrite a model in DIR\n" VD_COMMON_HELP "\nExamples:\n"
+    "  verde export run --out tuned\n"
+    "  verde export run --step 400 --dtype bf16 --out tuned-400\n" VD_EXIT_HELP,
+    export};
