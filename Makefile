@@ -232,11 +232,13 @@ uninstall: ## take away what install and install-lib put there
 	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder || exit 1; done
 .PHONY: install-lib install-cuda uninstall
 
-# A training loop on repops alone: make example ARGS=2 (threads).
-example: ## a training loop on the library alone
-example: $(BUILD)/examples/trainer
-	$< $(ARGS)
-$(BUILD)/examples/trainer: examples/trainer.c $(BUILD)/lib/librepops.a
+# Training on repops alone: make example ARGS=2 (threads).
+example_programs := $(BUILD)/examples/trainer $(BUILD)/examples/gpt2
+example: ## two training loops on the library alone
+example: $(example_programs)
+	$(BUILD)/examples/trainer $(ARGS)
+	$(BUILD)/examples/gpt2 $(ARGS)
+$(BUILD)/examples/%: examples/%.c $(BUILD)/lib/librepops.a
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) -std=c11 -g $(WARN) $(OPT) -Irepops/include $(SANITIZE) $(CFLAGS) $^ $(LDFLAGS) -o $@

@@ -59,7 +59,7 @@ test: ## install what is missing, build, run every test: half an hour on two cor
 	@MAKE="$(MAKE)" sh verde/progress.sh -j$$(nproc) BUILD=$(BUILD) build tests
 	@$(MAKE) --no-print-directory run-tests
 
-run-tests: build tests $(BUILD)/examples/trainer
+run-tests: build tests $(example_programs)
 	@sh tests/run.sh $(BUILD)
 
 # gcc and clang at all four levels, of which `make test` has two each.
@@ -97,7 +97,7 @@ test-asan: ## the tests under the sanitizers
 	    PLAIN_BUILD=$(BUILD) RUN_ISAS="$$isas" FREE_ISAS=$${isas##* } \
 	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
-run-asan: build tests $(BUILD)/examples/trainer $(planted)
+run-asan: build tests $(example_programs) $(planted)
 	@sh tests/asan.sh $(BUILD)
 
 lint: ## layers, flags, symbols, format, the operators' table

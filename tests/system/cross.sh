@@ -1,6 +1,6 @@
 #!/bin/sh
 # The bits of other machines, under an emulator: aarch64, with and without NEON, and s390x, which is big-endian. Every golden
-# hash by repops-conform; tests/portable, whose commitments must be those of this machine; the example trainer's weights.
+# hash by repops-conform; tests/portable, whose commitments must be those of this machine; the weights of the example programs.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -10,14 +10,14 @@ done
 work=$build/cross
 mkdir -p "$work"
 
-# cross ARCH COMPILER OPT [BUILD]: builds repops-conform, the example and tests/portable, and runs the latter. Free kernels
+# cross ARCH COMPILER OPT [BUILD]: builds repops-conform, the examples and tests/portable, and runs the latter. Free kernels
 # promise no bits: they may come from another build.
 cross() {
     arch=$1 compiler=$2 opt=$3
     at=$work/$arch-${compiler%% *}$opt
     make -s BUILD="$at" PLAIN_BUILD="${4:-$at}" ARCH="$arch" CC="$compiler" AR="$arch-linux-gnu-ar" OPT="$opt" KERNEL_OPT="$opt" \
         CFLAGS=-g0 SANITIZE= LDFLAGS="-static -pthread" PKG_CFLAGS= PKG_LIBS= PORTABLE_SHA=own \
-        "$at/bin/repops-conform" "$at/examples/trainer" "$at/tests/portable" > "$at.txt" 2>&1 || { tail -n 20 "$at.txt"; return 1; }
+        "$at/bin/repops-conform" "$at/examples/trainer" "$at/examples/gpt2" "$at/tests/portable" > "$at.txt" 2>&1 || { tail -n 20 "$at.txt"; return 1; }
     "qemu-$arch" "$at/tests/portable" > "$at/portable.txt" 2> "$at.txt" || { head -n 20 "$at.txt"; return 1; }
     cmp "$work/native.txt" "$at/portable.txt" || { echo "$arch, $compiler $opt: other commitments"; return 1; }
 }
@@ -29,20 +29,22 @@ conform() {
     echo "$compiler $opt: $(tail -n 1 "$at.txt")"
 }
 
-# example: of the build before.
-example() {
-    got=$("qemu-$arch" "$at/examples/trainer" 2 | sed -n 's/^weights //p')
-    [ "$got" = "$(cat tests/golden/example.txt)" ] || { echo "$arch: the example's weights are $got"; return 1; }
+# examples: of the build before.
+examples() {
+    for pair in trainer:example gpt2:example_gpt2; do
+        got=$("qemu-$arch" "$at/examples/${pair%:*}" 2 | sed -n 's/^weights //p')
+        [ "$got" = "$(cat "tests/golden/${pair#*:}.txt")" ] || { echo "$arch: the weights of ${pair%:*} are $got"; return 1; }
+    done
 }
 
 aarch64() {
-    cross aarch64 aarch64-linux-gnu-gcc -O2 && conform --device neon && conform --device scalar --operators && example || return 1
+    cross aarch64 aarch64-linux-gnu-gcc -O2 && conform --device neon && conform --device scalar --operators && examples || return 1
     command -v clang > /dev/null || return 0
     cross aarch64 "clang --target=aarch64-linux-gnu" -O3 "$at" && conform --operators
 }
 
 s390x() {
-    cross s390x s390x-linux-gnu-gcc -O2 && conform && example
+    cross s390x s390x-linux-gnu-gcc -O2 && conform && examples
 }
 
 "$build/tests/portable" > "$work/native.txt"
@@ -52,4 +54,4 @@ s390x > "$work/s390x.log" 2>&1 || failed=1
 wait $first || failed=1
 cat "$work/aarch64.log" "$work/s390x.log"
 [ -z "${failed:-}" ] || exit 1
-echo "aarch64 (NEON, scalar) and s390x: golden hashes, commitments and the example are those of this machine"
+echo "aarch64 (NEON, scalar) and s390x: golden hashes, commitments and the examples are those of this machine"

@@ -1,13 +1,13 @@
 #!/bin/sh
-# The example trainer on every backend, with 1 to 3 threads, by compilers with all their liberties: one hash of weights.
+# The example programs on every backend, with 1 to 3 threads, by compilers with all their liberties: one hash of weights each.
 set -eu
 build=$1
 work=$build/tests/example
 rm -rf "$work"
 mkdir -p "$work"
-want=$(cat tests/golden/example.txt)
 count=0
 
+# check COMMAND...: its weights have the hash $want.
 check() {
     "$@" > "$work/out.txt" 2>&1 || { cat "$work/out.txt"; echo "fails: $*"; exit 1; }
     got=$(sed -n 's/^weights //p' "$work/out.txt")
@@ -15,22 +15,39 @@ check() {
     count=$((count + 1))
 }
 
-[ "$(wc -l < examples/trainer.c)" -lt 200 ] || { echo "the example is no longer short"; exit 1; }
 threads_tried='1 2 3'
 [ -z "${SANITIZED:-}" ] || threads_tried=2
-for backend in $("$build/bin/repops-conform" --list); do
-    for threads in $threads_tried; do
-        check env REPOPS_CPU=$backend "$build/examples/trainer" $threads
+
+on_backends() {
+    for backend in $("$build/bin/repops-conform" --list); do
+        for threads in $threads_tried; do
+            check env REPOPS_CPU=$backend "$build/examples/$1" $threads
+        done
     done
-done
-awk '/^step/ { last = $4 } /^step 200 / { first = $4 } END { exit !(last < 0.5 && last < first) }' "$work/out.txt" ||
-    { echo "it does not learn"; exit 1; }
-[ -n "${SANITIZED:-}" ] || for compiler in gcc clang; do
-    command -v $compiler > /dev/null || continue
-    for opt in -O0 "-O3 -march=native" -Ofast; do
-        # shellcheck disable=SC2086
-        $compiler -std=gnu11 $opt -Irepops/include examples/trainer.c "$build/lib/librepops.a" -pthread -o "$work/other"
-        check "$work/other" 2
+}
+
+by_compilers() {
+    for compiler in gcc clang; do
+        command -v $compiler > /dev/null || continue
+        for opt in -O0 "-O3 -march=native" -Ofast; do
+            # shellcheck disable=SC2086
+            $compiler -std=gnu11 $opt -Irepops/include "examples/$1.c" "$build/lib/librepops.a" -pthread -o "$work/other"
+            check "$work/other" 2
+        done
     done
-done
-echo "$count runs, one hash: $want"
+}
+
+# example NAME GOLDEN LINES LOSS: has fewer lines, and ends below the loss and below where it began.
+example() {
+    want=$(cat "tests/golden/$2.txt")
+    [ "$(wc -l < "examples/$1.c")" -lt "$3" ] || { echo "examples/$1.c is no longer short"; exit 1; }
+    on_backends "$1"
+    awk -v most="$4" '/^step/ { last = $4; if (!first) first = $4 } END { exit !(last < most && last < first) }' "$work/out.txt" ||
+        { cat "$work/out.txt"; echo "$1 does not learn"; exit 1; }
+    [ -n "${SANITIZED:-}" ] || by_compilers "$1"
+    hashes="${hashes:-}, $1 $want"
+}
+
+example trainer example 150 0.5
+example gpt2 example_gpt2 450 1.2
+echo "$count runs, one hash each: ${hashes#, }"
