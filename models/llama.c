@@ -20,6 +20,12 @@ static vd_status check(const vd_training *t, vd_err *err) {
     if (m->head_dim % 2 != 0)
         return vd_fail(err, VD_ERR_USAGE, "head_dim must be even, got %lld",
                        (long long)m->head_dim);
+    if (m->rope_scaling.kind != VD_ROPE_PLAIN)
+        return vd_fail(err, VD_ERR_USAGE, "rotary positions with scaling are not supported yet");
+    if (m->window > 0 && m->window < t->sequence && m->window_from < m->layers)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "sequence must be at most the window of attention (%lld), got %lld",
+                       (long long)m->window, (long long)t->sequence);
     if (m->kv_heads < 1 || m->heads % m->kv_heads != 0)
         return vd_fail(err, VD_ERR_USAGE, "kv_heads must divide heads, got %lld and %lld",
                        (long long)m->kv_heads, (long long)m->heads);

@@ -29,6 +29,21 @@ typedef enum {
     VD_ACTIVATION_SILU,
 } vd_activation;
 
+/* How the turns of rotary positions are stretched for longer sequences, as transformers does. */
+typedef enum {
+    VD_ROPE_PLAIN = 0,
+    VD_ROPE_LINEAR = 1, /* positions are divided by `factor` */
+    VD_ROPE_LLAMA3 = 2, /* slow turns are divided by `factor`, fast ones are not */
+} vd_rope_kind;
+
+typedef struct {
+    vd_rope_kind kind;
+    float factor;
+    float low,
+        high; /* llama3: turns within `context` below, and above, which a pair is slow, fast */
+    int64_t context; /* llama3: of the training before */
+} vd_rope_scaling;
+
 /* What a model learns to tell. */
 typedef enum {
     VD_TASK_TOKENS = 0,  /* the next token, or with bert the hidden ones */
@@ -58,7 +73,10 @@ typedef struct {
     int64_t head_dim; /* llama: width of a head; 0: channels / heads */
     float norm_eps;   /* of layer and RMS norms; 0: 1e-5, with bert 1e-12 */
     vd_activation activation;
-    float rope_base;                   /* llama: rotary position embedding, SPEC 13 */
+    float rope_base;              /* llama: rotary position embedding, SPEC 13 */
+    vd_rope_scaling rope_scaling; /* llama */
+    int64_t window;      /* llama: a query sees so many keys, its own among them; 0: all before */
+    int64_t window_from; /* the first layer with a window */
     bool qkv_bias, out_bias, mlp_bias; /* llama: which products add a bias */
     bool qk_norm;                      /* llama: RMS norm of every head of queries and keys */
     bool tied;                         /* llama: the output table is that of the tokens */
