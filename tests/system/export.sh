@@ -201,6 +201,26 @@ expect 6 'its bytes give' "$verde" check "$work/model" --verdict "$verdict"
 "$verde" export "$work/other" --out "$work/mlp" > /dev/null
 expect 6 'about another program' "$verde" check "$work/mlp" --verdict "$verdict"
 
+# ---- manifests ----
+
+vectors=tests/vectors/weights
+for model in gpt2; do
+    expect 0 'SHA-256 of the manifest' "$verde" manifest $vectors/$model
+    cmp -s "$work/out" $vectors/$model.manifest || fail "$model: another manifest than the generator's"
+    expect 0 "$(sha256sum < $vectors/$model.manifest | cut -d' ' -f1)" "$verde" manifest $vectors/$model --json
+    expect 0 'as the manifest says' "$verde" manifest $vectors/$model --against $vectors/$model.manifest
+    expect 0 'tensors in' "$verde" manifest $vectors/$model --out "$work/manifest"
+    cmp -s "$work/manifest" $vectors/$model.manifest || fail "$model: --out wrote another manifest"
+done
+cp -r $vectors/gpt2 "$work/gpt2"
+flip "$work/gpt2/model.safetensors" 30000
+expect 6 'gpt2/model.safetensors: tensor .*: its bytes give' "$verde" manifest "$work/gpt2" --against $vectors/gpt2.manifest
+expect 2 'model.safetensors:1: expected the line `verde manifest 1`' "$verde" manifest $vectors/gpt2 --against "$work/gpt2/model.safetensors"
+expect 2 'expected model.safetensors' "$verde" manifest "$work"
+expect 2 'no such file' "$verde" manifest "$work/nowhere"
+expect 2 'cannot create' "$verde" manifest $vectors/gpt2 --out "$work/nowhere/manifest"
+expect 2 'is this a safetensors file?' "$verde" manifest "$work/whole/proof.json"
+
 # ---- a run that is not finished, and one with rounding logs ----
 
 # The run as it was before its last checkpoint; a run.json of an older version names no root.

@@ -321,3 +321,37 @@ Test(weights_folder, a_manifest_has_one_spelling) {
         free(exact);
     }
 }
+
+/* Whatever text is taken is the one spelling of what it says. */
+Test(weights_folder, mutated_manifests_are_refused_or_spelled_as_they_are) {
+    enum { MUTATIONS = 20000 };
+    static const char likely[] = " \n[],0123456789abcdef-=FB";
+    vd_buf file = {0};
+    uint32_t state = 7, taken = 0;
+    cr_assert(vd_read_file(VECTORS "llama.manifest", 1 << 20, &file, NULL) == VD_OK);
+    for (int i = 0; i < MUTATIONS; i++) {
+        vd_manifest m;
+        vd_buf again = {0};
+        vd_err err = {0};
+        char *text = malloc(file.size);
+        memcpy(text, file.data, file.size);
+        for (int n = 0; n < 1 + i % 3; n++) {
+            state = state * 1664525u + 1013904223u;
+            const size_t at = (state >> 4) % file.size;
+            text[at] = i % 2 ? likely[(state >> 16) % (sizeof likely - 1)]
+                             : (char)(text[at] ^ (1 << (state >> 20) % 8));
+        }
+        const vd_status status = vd_manifest_parse(text, file.size, "m", &m, &err);
+        cr_assert(status == VD_OK || (status == VD_ERR_USAGE && err.text[0]));
+        if (status == VD_OK) {
+            vd_manifest_put(&m, &again);
+            cr_assert(again.size == file.size && !memcmp(again.data, text, again.size));
+            vd_manifest_free(&m);
+            taken++;
+        }
+        vd_buf_free(&again);
+        free(text);
+    }
+    cr_assert(taken > 100 && taken < MUTATIONS, "%u", taken);
+    vd_buf_free(&file);
+}
