@@ -48,12 +48,49 @@ pids="$pids $!"
 exec 3> "$work/pipe"
 dd if=/dev/zero of=/dev/fd/3 bs=4096 count=1000 oflag=nonblock 2> /dev/null && { echo "the pipe is not full"; exit 1; }
 serve one "$work/pipe"
+first=$!
 serve two "$work/two.log"
 settle unread 0 '"accepted":true' "$work/referee"
 grep -q 'answered in' "$work/two.log" || { echo "no lines where somebody reads"; exit 1; }
 
 # Whoever is not the referee that is served gets no answer, and both say so.
 settle stranger 2 'another referee than the one served' "$work/stranger"
+
+# A provider that was started again hashes its files first, and says meanwhile that it works, longer than the referee waits for a word.
+# Reading a state waits as long as a file is there.
+if [ -z "${SANITIZED:-}" ] && command -v curl > /dev/null; then
+    cat > "$work/hold.c" << 'C'
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+ssize_t pread(int fd, void *to, size_t size, off_t at) {
+    while (access(getenv("HOLD"), F_OK) == 0)
+        usleep(10000);
+    return syscall(SYS_pread64, fd, to, size, at);
+}
+ssize_t pread64(int fd, void *to, size_t size, off_t at) { return pread(fd, to, size, at); }
+C
+    ${CC:-cc} -w -shared -fPIC -o "$work/hold.so" "$work/hold.c"
+    port=$(sed 's/.*:\([0-9]*\)#.*/\1/' "$work/one.url")
+    kill "$first"
+    wait "$first" 2> /dev/null || true
+    pids=$(echo "$pids" | sed "s/ $first / /; s/ $first\$//")
+    touch "$work/hold"
+    HOLD=$work/hold LD_PRELOAD=$work/hold.so "$verde" serve "$work/run" --key "$work/keys-one" --threads 1 --referee "$referee" \
+        --listen "127.0.0.1:$port" > "$work/again.url" 2> "$work/again.log" &
+    pids="$pids $!"
+    (sleep 4; [ -s "$work/again.url" ] && echo early > "$work/early"; rm "$work/hold") &
+    settle hashing 0 '"accepted":true' "$work/referee" --timeout 2
+    [ ! -e "$work/early" ] || { echo "the URL was said before the files were hashed"; exit 1; }
+    cmp "$work/one.url" "$work/again.url"
+    # Stopped in the middle of it, it ends well; a run that does not fit is still not served.
+    touch "$work/hold"
+    HOLD=$work/hold LD_PRELOAD=$work/hold.so "$verde" serve "$work/run" --key "$work/keys-two" > /dev/null 2> "$work/stopped.log" &
+    sleep 0.5
+    kill $!
+    rm "$work/hold"
+    wait $! || { echo "stopped while it hashed: exit code $?"; cat "$work/stopped.log"; exit 1; }
+fi
 
 # The strange, with curl's and Python's own words. status EXPECTED ARGUMENTS...: of curl.
 one=$(sed 's/#.*//' "$work/one.url")

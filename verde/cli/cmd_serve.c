@@ -1,4 +1,6 @@
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,10 +12,24 @@
 /* An answer that is there so soon is waited for, which saves asking again. Doubled from 1 on. */
 enum { GRACE_MS = 128 };
 
+/* Hashing of the run's files. A provider that was started again is asked meanwhile, and says that
+ * it works: in a thread of its own, and nothing is signed before it has ended well. */
+typedef struct {
+    vd_check check;
+    vd_hashing hashing;
+    pthread_t thread;
+    atomic_bool done, stop;
+    atomic_ullong bytes, of;
+    vd_status status;
+    vd_err err;
+} checking;
+
 typedef struct {
     vd_provider provider;
     vd_desk *desk;
-    bool quiet;
+    checking *checking;
+    const char *listen;
+    bool quiet, json;
     double refused_s; /* when a refusal was last told of: screen's alone */
 } service;
 
@@ -84,6 +100,15 @@ static void say_working(vd_response *response, const vd_working *working, const 
     put_json(response, out);
 }
 
+static void say_hashing(const checking *c, vd_response *response) {
+    char why[128] = "hashing the files of the run first", bytes[32], of[32];
+    vd_print_size(atomic_load(&c->bytes), bytes);
+    vd_print_size(atomic_load(&c->of), of);
+    if (atomic_load(&c->of) > 0)
+        snprintf(why, sizeof why, "hashing the files of the run first: %s of %s", bytes, of);
+    say_working(response, &(vd_working){.working = true}, why);
+}
+
 static void answer(const service *s, const vd_request *request, vd_response *response) {
     vd_err err = {0};
     vd_working working;
@@ -106,7 +131,11 @@ static void answer(const service *s, const vd_request *request, vd_response *res
 }
 
 static void handle(void *user, const vd_request *request, vd_response *response) {
-    answer(user, request, response);
+    const service *s = user;
+    if (atomic_load(&s->checking->done))
+        answer(s, request, response);
+    else
+        say_hashing(s->checking, response);
 }
 
 /* Only a whole question by a referee that is served waits for its turn. All else is answered at
@@ -139,26 +168,90 @@ static void host_of(const char *listen, char *host, size_t size) {
     snprintf(host, size, "%.*s", colon ? (int)(colon - listen) : 0, listen);
 }
 
-static void announce(const service *s, const char *listen, int port, bool json) {
+static void announce(const service *s) {
     vd_public_key key;
     char hex[2 * VD_KEY_SIZE + 1], host[256], url[512];
     vd_key_public(s->provider.key, &key);
     vd_hex(key.b, VD_KEY_SIZE, hex);
-    host_of(listen, host, sizeof host);
-    snprintf(url, sizeof url, "https://%s:%d#%s", host, port, hex);
-    if (json)
+    host_of(s->listen, host, sizeof host);
+    snprintf(url, sizeof url, "https://%s:%d#%s", host, vd_server_port(running), hex);
+    if (s->json)
         vd_print_json(json_pack("{ss}", "url", url));
     else
         printf("%s\n", url);
     fflush(stdout);
 }
 
-static vd_status serve_until_signal(service *s, const char *listen, const char *key_dir, bool json,
-                                    vd_err *err) {
+/* ---- hashing first ---- */
+
+static void see_hashing(void *user, uint64_t done, uint64_t total) {
+    checking *c = user;
+    atomic_store(&c->bytes, done);
+    atomic_store(&c->of, total);
+    vd_tell_hashing(&c->hashing, done, total);
+}
+
+/* A signature cannot be taken back, so nothing is said about a run whose files do not fit. */
+static vd_status check_files(checking *c, vd_err *err) {
+    c->hashing = (vd_hashing){.start = vd_seconds()};
+    c->check.progress = see_hashing;
+    c->check.user = c;
+    c->check.stop = &c->stop;
+    vd_status status = vd_check_run(&c->check, err);
+    atomic_store(&c->done, status == VD_OK);
+    return status;
+}
+
+static void *check_main(void *user) {
+    service *s = user;
+    s->checking->status = check_files(s->checking, &s->checking->err);
+    if (s->checking->status == VD_OK)
+        announce(s);
+    else
+        vd_server_stop(running);
+    return NULL;
+}
+
+/* Signals are for the program's own thread. */
+static vd_status start_checking(service *s, vd_err *err) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&s->checking->thread, NULL, check_main, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error ? vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error))
+                 : VD_OK;
+}
+
+/* A check that was stopped, as the server was, says nothing about the files. */
+static vd_status end_checking(checking *c, vd_err *err) {
+    atomic_store(&c->stop, true);
+    pthread_join(c->thread, NULL);
+    return c->status == VD_OK || c->status == VD_ERR_TIMEOUT
+               ? VD_OK
+               : vd_fail(err, c->status, "%s", c->err.text);
+}
+
+/* ---- serving ---- */
+
+static vd_status run_server(service *s, vd_err *err) {
+    if (atomic_load(&s->checking->done)) {
+        announce(s);
+        return vd_server_run(running, err);
+    }
+    vd_status status = start_checking(s, err), checked;
+    if (status != VD_OK)
+        return status;
+    status = vd_server_run(running, err);
+    checked = end_checking(s->checking, err);
+    return status == VD_OK ? checked : status;
+}
+
+static vd_status serve_until_signal(service *s, const char *key_dir, vd_err *err) {
     char cert[1200], key[1200];
     snprintf(cert, sizeof cert, "%s/tls.crt", key_dir);
     snprintf(key, sizeof key, "%s/key.pem", key_dir);
-    vd_server_options options = {.listen = listen,
+    vd_server_options options = {.listen = s->listen,
                                  .cert_path = cert,
                                  .key_path = key,
                                  .screen = screen,
@@ -169,8 +262,7 @@ static vd_status serve_until_signal(service *s, const char *listen, const char *
     struct sigaction action = {.sa_handler = stop};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    announce(s, listen, vd_server_port(running), json);
-    status = vd_server_run(running, err);
+    status = run_server(s, err);
     signal(SIGTERM, SIG_DFL); /* a second run ends after its step: asked twice, we go at once */
     signal(SIGINT, SIG_DFL);
     vd_server_destroy(running);
@@ -186,6 +278,7 @@ typedef struct {
  * are answered. */
 typedef struct {
     service service;
+    checking checking;
     vd_loaded loaded, second;
     vd_run_log log;
     vd_replay *replay;
@@ -212,7 +305,9 @@ static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
 }
 
 static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
-    p->service.quiet = a->common.json;
+    p->service.quiet = p->service.json = a->common.json;
+    p->service.listen = a->listen;
+    p->service.checking = &p->checking;
     snprintf(p->own_key_dir, sizeof p->own_key_dir, "%s/keys", a->dir);
     p->key_dir = a->key_dir ? a->key_dir : p->own_key_dir;
     if (a->referee && !vd_unhex(a->referee, p->referee.b, VD_KEY_SIZE))
@@ -223,15 +318,14 @@ static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
     return a->lie ? vd_lie_parse(a->lie, &p->service.provider.lie, err) : VD_OK;
 }
 
-/* A signature cannot be taken back, so nothing is said about a run whose files do not fit. */
-static vd_status check_files(const arguments *a, const provider *p, vd_err *err) {
-    vd_hashing hashing = {.start = vd_seconds()};
-    const vd_check check = {.dir = a->dir,
-                            .exec = &p->loaded.exec,
-                            .log = &p->log,
-                            .progress = vd_tell_hashing,
-                            .user = &hashing};
-    return vd_check_run(&check, err);
+/* Nobody has been told of a key that is yet to be made: then there is time to hash everything, and
+ * no key is made for a run that is not served. */
+static vd_status check_or_load_key(const arguments *a, provider *p, vd_err *err) {
+    char path[1200];
+    p->checking.check = (vd_check){.dir = a->dir, .exec = &p->loaded.exec, .log = &p->log};
+    snprintf(path, sizeof path, "%s/key.pem", p->key_dir);
+    vd_status status = access(path, F_OK) == 0 ? VD_OK : check_files(&p->checking, err);
+    return status == VD_OK ? vd_load_key(p->key_dir, &p->key, err) : status;
 }
 
 static vd_status load(const arguments *a, provider *p, vd_err *err) {
@@ -243,9 +337,7 @@ static vd_status load(const arguments *a, provider *p, vd_err *err) {
     if (status == VD_OK)
         status = vd_replay_create(a->dir, &p->loaded.exec, &p->replay, err);
     if (status == VD_OK)
-        status = check_files(a, p, err);
-    if (status == VD_OK)
-        status = vd_load_key(p->key_dir, &p->key, err);
+        status = check_or_load_key(a, p, err);
     /* Whoever logs, or follows a log, has no second run: PROTOCOL.md section 12.6. */
     return status == VD_OK && !p->log.rounded ? prepare_again(a, p, err) : status;
 }
@@ -261,9 +353,7 @@ static vd_status answer_questions(const arguments *a, provider *p, vd_err *err) 
         vd_say("*** FAULT ON PURPOSE: %s. This provider is dishonest. ***",
                a->lie ? a->lie : p->log.fault);
     vd_status status = vd_desk_create(to, &p->service.desk, err);
-    return status == VD_OK
-               ? serve_until_signal(&p->service, a->listen, p->key_dir, a->common.json, err)
-               : status;
+    return status == VD_OK ? serve_until_signal(&p->service, p->key_dir, err) : status;
 }
 
 static void unload(provider *p) {
@@ -325,7 +415,8 @@ const vd_command vd_cmd_serve = {
     "checkpoints. Prints the URL to give to `verde arbitrate`; it ends in the provider's key.\n"
     "Stops at SIGTERM or SIGINT. If the run is shown to be wrong, executes the job again, into\n"
     "DIR/again, to contest the other provider's claim. Hashes all of DIR first, as `verde check`\n"
-    "does, and does not serve a run whose files do not fit together (exit code 6).\n\n"
+    "does, and does not serve a run whose files do not fit together (exit code 6). Started again\n"
+    "with its key, it tells a referee meanwhile that it works.\n\n"
     "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6; 0.0.0.0:PORT "
     "is\n"
     "                      every address: the URL then needs this machine's name in its place\n"

@@ -143,7 +143,9 @@ static vd_status check_logs(const vd_check *c, uint32_t leaf, const vd_log_node 
     vd_hash found;
     vd_status status = VD_OK;
     for (uint64_t i = 0; i < count && status == VD_OK; i++)
-        status = check_step(c, first + (int64_t)i, node[leaf != 0], &root[i], err);
+        status = c->stop && atomic_load(c->stop)
+                     ? vd_fail(err, VD_ERR_TIMEOUT, "stopped while it read %s/log", c->dir)
+                     : check_step(c, first + (int64_t)i, node[leaf != 0], &root[i], err);
     if (status == VD_OK)
         status = vd_tree_of_hashes(&tree, root, count, err);
     if (status == VD_OK)

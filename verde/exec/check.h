@@ -4,6 +4,8 @@
 #ifndef VD_CHECK_H
 #define VD_CHECK_H
 
+#include <stdatomic.h>
+
 #include "verde/exec/store.h"
 
 typedef struct {
@@ -13,6 +15,8 @@ typedef struct {
     /* After each piece; may be NULL. Bytes of all states that this call hashes. */
     void (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
+    /* Set by another thread: the check ends after its piece, with VD_ERR_TIMEOUT. May be NULL. */
+    const atomic_bool *stop;
 } vd_check;
 
 /* Bytes of a state's file. */

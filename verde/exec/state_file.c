@@ -131,6 +131,8 @@ static vd_status hash_all(reading *r, vd_hashed *hashed, vd_err *err) {
     ro_ctx *ro = hashed->check->exec->ro;
     const int64_t count = (int64_t)r->count, most = (int64_t)ro_ctx_threads(ro) * BLOCKS_A_THREAD;
     for (int64_t first = 0, last; first < count; first = last) {
+        if (hashed->check->stop && atomic_load(hashed->check->stop))
+            return vd_fail(err, VD_ERR_TIMEOUT, "stopped while it hashed %s", r->path);
         last = count - first < most ? count : first + most;
         const uint64_t bytes = bytes_of(r, first, last);
         piece p = {r, first};
