@@ -200,9 +200,9 @@ static void new_data(void) {
 static void next_batch(int32_t step) {
     ro_op_read_batch_attrs attrs = {.seed = SEED, .batch = BATCH};
     check(ro_write(ctx, now.data, &step, sizeof step));
-    check(ro_op_read_batch(ctx, &data, &now, &attrs, &ids));
+    check(ro_op_read_batch(ctx, &data, 1, &now, &attrs, &ids));
     attrs.shift = 1;
-    check(ro_op_read_batch(ctx, &data, &now, &attrs, &targets));
+    check(ro_op_read_batch(ctx, &data, 1, &now, &attrs, &targets));
 }
 
 /* ---- forward ---- */

@@ -42,7 +42,7 @@ $(BUILD)/tests/portable: $(portable_obj) $(portable_sha_$(PORTABLE_SHA)) $(BUILD
 	@mkdir -p $(@D)
 	@echo "  LD      $@"
 	$(Q)$(CC) $^ $(LDFLAGS) $(if $(filter openssl,$(PORTABLE_SHA)),$(PKG_LIBS)) -o $@
-tests: $(tests) $(BUILD)/tests/portable
+tests: $(tests) $(BUILD)/tests/portable $(example_programs)
 .PHONY: tests
 
 # Unit tests that take longest: a change near them names them, T="test_sgemm test_dispute".
@@ -59,7 +59,7 @@ test: ## install what is missing, build, run every test: half an hour on two cor
 	@MAKE="$(MAKE)" sh verde/progress.sh -j$$(nproc) BUILD=$(BUILD) build tests
 	@$(MAKE) --no-print-directory run-tests
 
-run-tests: build tests $(example_programs)
+run-tests: build tests
 	@sh tests/run.sh $(BUILD)
 
 # gcc and clang at all four levels, of which `make test` has two each.
@@ -97,7 +97,7 @@ test-asan: ## the tests under the sanitizers
 	    PLAIN_BUILD=$(BUILD) RUN_ISAS="$$isas" FREE_ISAS=$${isas##* } \
 	    SANITIZE="-g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 
-run-asan: build tests $(example_programs) $(planted)
+run-asan: build tests $(planted)
 	@sh tests/asan.sh $(BUILD)
 
 lint: ## layers, flags, symbols, format, the operators' table
