@@ -99,12 +99,13 @@ fresh
 printf x >> "$work/model/model.safetensors"
 expect 6 '1 bytes at the end of the file belong to no tensor' "$verde" check "$work/model"
 fresh
-sed -i 's/"h.0.attn.qkv.bias"/"h.0.attn.qkv.bius"/' "$work/model/model.safetensors"
-expect 6 'lacks tensor h.0.attn.qkv.bias, expected F32 \[96\]' "$verde" check "$work/model"
+sed -i 's/"transformer.h.0.attn.c_attn.bias"/"transformer.h.0.attn.c_attn.bius"/' "$work/model/model.safetensors"
+expect 6 'lacks tensor transformer.h.0.attn.c_attn.bias, expected F32 \[96\]' "$verde" check "$work/model"
 # Two tensors of one shape under each other's names are another model.
 fresh
-sed -i 's/"h.0.ln_1.beta"/"h.9.ln_1.beta"/; s/"h.0.ln_2.beta"/"h.0.ln_1.beta"/; s/"h.9.ln_1.beta"/"h.0.ln_2.beta"/' "$work/model/model.safetensors"
-expect 6 'tensor h.0.ln_[12].beta: its bytes give' "$verde" check "$work/model"
+sed -i 's/"transformer.h.0.ln_1.bias"/"transformer.h.9.ln_1.bias"/; s/"transformer.h.0.ln_2.bias"/"transformer.h.0.ln_1.bias"/
+    s/"transformer.h.9.ln_1.bias"/"transformer.h.0.ln_2.bias"/' "$work/model/model.safetensors"
+expect 6 'tensor transformer.h.0.ln_[12].bias: its bytes give' "$verde" check "$work/model"
 fresh
 sed -i 's/"shape":\[32,96\]/"shape":[96,32]/' "$work/model/model.safetensors"
 expect 6 'is F32 \[96,32\], expected F32 \[32,96\]' "$verde" check "$work/model"
@@ -124,6 +125,38 @@ rm "$work/model/model.safetensors"
 expect 6 'expected model.safetensors' "$verde" check "$work/model"
 printf x > "$work/model/pytorch_model.bin"
 expect 6 'pytorch_model.bin, a pickle' "$verde" check "$work/model"
+
+# ---- config.json ----
+
+expect 0 "means the job's model" "$verde" check "$work/whole" --job $job
+expect 0 'gives the names alone' "$verde" check "$work/whole"
+# edited FROM TO
+edited() {
+    fresh
+    sed -i "$1" "$work/model/config.json"
+    if cmp -s "$work/whole/config.json" "$work/model/config.json"; then fail "$1 changed nothing"; fi
+}
+for edit in 's/"n_head": 2/"n_head": 4/' 's/gelu_new/relu/' 's/"layer_norm_epsilon": 1/"layer_norm_epsilon": 2/'; do
+    edited "$edit"
+    expect 0 'gives the names alone' "$verde" check "$work/model"
+    expect 6 "config.json: means another model than $job" "$verde" check "$work/model" --job $job
+done
+edited 's/"n_layer": 2/"n_layer": 3/'
+expect 6 'lacks tensor' "$verde" check "$work/model"
+edited 's/"gpt2"/"gpt3"/'
+expect 6 'lacks tensor wte, expected F32 \[256,32\]' "$verde" check "$work/model"
+rm "$work/model/config.json"
+expect 6 'lacks tensor wte' "$verde" check "$work/model"
+grep -q '"torch_dtype": "bfloat16"' "$work/narrow/config.json" || fail "config.json does not say bfloat16"
+expect 0 '"config":"compared"' "$verde" check "$work/whole" --job $job --json
+"$verde" run models/jobs/llama-tiny.yaml --out "$work/llama" > /dev/null 2>&1
+expect 0 '21 tensors' "$verde" export "$work/llama" --out "$work/llama-model"
+expect 0 "means the job's model" "$verde" check "$work/llama-model" --job models/jobs/llama-tiny.yaml
+# A kind of model that transformers has not keeps its leaves' names.
+"$verde" run models/jobs/mlp.yaml --out "$work/other" > /dev/null 2>&1
+expect 0 '7 tensors' "$verde" export "$work/other" --out "$work/mlp"
+[ ! -e "$work/mlp/config.json" ] || fail "a config.json for an mlp"
+expect 0 'fits' "$verde" check "$work/mlp" --job models/jobs/mlp.yaml
 
 # ---- proofs that do not hold ----
 
@@ -197,8 +230,6 @@ expect 6 'accepts run root' "$verde" check "$work/lie" --verdict "$verdict"
 fresh
 cp "$work/lie/model.safetensors" "$work/model"
 expect 6 'its bytes give' "$verde" check "$work/model" --verdict "$verdict"
-"$verde" run models/jobs/mlp.yaml --out "$work/other" > /dev/null 2>&1
-"$verde" export "$work/other" --out "$work/mlp" > /dev/null
 expect 6 'about another program' "$verde" check "$work/mlp" --verdict "$verdict"
 
 # ---- manifests ----

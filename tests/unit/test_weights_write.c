@@ -110,10 +110,6 @@ Test(weights_write, a_layout_moves_elements_there_and_back) {
     float leaf[120], moved[120], back[120];
     for (int i = 0; i < 120; i++)
         leaf[i] = (float)i;
-    vd_layout_copy(VD_LAYOUT_TRANSPOSED, &matrix, leaf, moved);
-    for (int r = 0; r < 3; r++)
-        for (int c = 0; c < 5; c++)
-            cr_assert(moved[c * 3 + r] == leaf[r * 5 + c]);
     vd_layout_copy(VD_LAYOUT_CONVOLUTION, &filter, leaf, moved);
     for (int h = 0; h < 2; h++)
         for (int w = 0; w < 3; w++)
@@ -126,7 +122,7 @@ Test(weights_write, a_layout_moves_elements_there_and_back) {
     ro_shape shape;
     cr_assert(vd_layout_shape(VD_LAYOUT_CONVOLUTION, &filter, &shape));
     cr_assert(shape.dim[0] == 5 && shape.dim[1] == 4 && shape.dim[2] == 2 && shape.dim[3] == 3);
-    cr_assert(!vd_layout_shape(VD_LAYOUT_TRANSPOSED, &filter, &shape));
+    cr_assert(!vd_layout_shape(VD_LAYOUT_CONVOLUTION, &matrix, &shape));
 }
 
 Test(weights_write, bf16_is_the_nearest_and_of_two_the_even_one) {
@@ -139,19 +135,20 @@ Test(weights_write, bf16_is_the_nearest_and_of_two_the_even_one) {
         cr_assert(vd_weight_bf16(pairs[i][0]) == pairs[i][1], "%08x", pairs[i][0]);
 }
 
-Test(weights_write, tensors_are_transposed_and_rounded_on_the_way_out) {
+Test(weights_write, tensors_are_laid_out_and_rounded_on_the_way_out) {
     char dir[] = "/tmp/verde-write-XXXXXX";
-    const ro_shape matrix = {RO_F32, 2, {2, 3}};
+    const ro_shape filter = {RO_F32, 4, {1, 1, 2, 3}}, matrix = {RO_F32, 2, {2, 3}};
     const float data[6] = {1, 2, 3, 4, 5, 1.0039063f};
     vd_weights w;
     vd_err err = {0};
-    vd_weight_out out[2] = {tensor_of("t", VD_WEIGHT_F32, &matrix, data),
-                            tensor_of("n", VD_WEIGHT_BF16, &matrix, data)};
+    vd_weight_out out[2] = {tensor_of("t", VD_WEIGHT_F32, &filter, data),
+                            tensor_of("n", VD_WEIGHT_F32, &matrix, data)};
     const vd_weights_writing how = {0};
-    out[0].layout = VD_LAYOUT_TRANSPOSED;
-    out[0].form.dim[0] = 3;
-    out[0].form.dim[1] = 2;
+    const int64_t laid[] = {3, 2, 1, 1};
+    out[0].layout = VD_LAYOUT_CONVOLUTION;
+    memcpy(out[0].form.dim, laid, sizeof laid);
     out[1].narrow = true;
+    out[1].form.type = VD_WEIGHT_BF16;
     cr_assert(mkdtemp(dir) != NULL);
     cr_assert(vd_weights_write(dir, out, 2, &how, &err) == VD_OK, "%s", err.text);
     cr_assert(vd_weights_open(dir, &w, &err) == VD_OK, "%s", err.text);
@@ -180,7 +177,7 @@ Test(weights_write, what_cannot_be_a_file_is_refused) {
     out[0] = tensor_of("a b", VD_WEIGHT_F32, &matrix, data);
     write_fails(out, 1, "no name of a tensor");
     out[0] = tensor_of("a", VD_WEIGHT_F32, &matrix, data);
-    out[0].layout = VD_LAYOUT_TRANSPOSED;
+    out[0].layout = VD_LAYOUT_CONVOLUTION;
     write_fails(out, 1, "does not fit its leaf");
     out[0] = tensor_of("a", VD_WEIGHT_I32, &matrix, data);
     write_fails(out, 1, "does not fit its leaf");

@@ -36,7 +36,9 @@ static vd_status load_model(model *m) {
     if (status == VD_OK)
         status = vd_weights_open(m->o->dir, &m->weights, m->err);
     if (status == VD_OK)
-        status = vd_export_rows(&m->proof.program, &m->row, &m->row_count, m->err);
+        status =
+            vd_export_rows(&m->proof.program, m->weights.has_config ? &m->weights.config : NULL,
+                           &m->row, &m->row_count, m->err);
     /* Files that are not what they must be are no mistake in the options. */
     return status == VD_ERR_USAGE ? vd_fail(m->err, VD_ERR_PEER, "%s", m->err->text) : status;
 }
@@ -170,6 +172,14 @@ static vd_status hash_model(model *m) {
     return status;
 }
 
+static vd_status check_job(const model *m) {
+    vd_status status = vd_compare_job(m->o->job, &m->proof.program_hash, m->o->dir, m->err);
+    return status == VD_OK && m->weights.has_config
+               ? vd_config_compare(m->o->dir, &m->weights.config, m->o->job, &m->proof.program_hash,
+                                   m->err)
+               : status;
+}
+
 static vd_status model_all(model *m) {
     vd_status status = load_model(m);
     if (status == VD_OK)
@@ -177,7 +187,7 @@ static vd_status model_all(model *m) {
     if (status == VD_OK)
         status = check_step(m);
     if (status == VD_OK && m->o->job)
-        status = vd_compare_job(m->o->job, &m->proof.program_hash, m->o->dir, m->err);
+        status = check_job(m);
     if (status == VD_OK)
         status = check_verdict(m);
     return status == VD_OK ? hash_model(m) : status;
@@ -192,6 +202,10 @@ static void tell_json(const model *m) {
         (json_int_t)m->proof.program.steps, "final", m->proof.step == m->proof.program.steps,
         "tensors", (json_int_t)m->weights.count, "bytes", (json_int_t)model_bytes(m), "run_root",
         vd_hash_text(&m->proof.run_root), "accepted", m->o->verdict != NULL);
+    json_object_set_new(out, "config",
+                        json_string(!m->weights.has_config ? "none"
+                                    : m->o->job            ? "compared"
+                                                           : "names"));
     if (m->o->verdict) {
         char referee[2 * VD_KEY_SIZE + 1];
         vd_hex(m->verdict.referee.b, VD_KEY_SIZE, referee);
@@ -220,6 +234,9 @@ static void tell_text(const model *m) {
                hex, m->verdict.statements,
                m->verdict.outcome.result == VD_RESULT_FORFEIT ? ", by forfeit" : "");
     }
+    if (m->weights.has_config)
+        printf("config.json  %s\n", m->o->job ? "means the job's model"
+                                              : "gives the names alone; --job compares the rest");
     printf("fits         yes%s\n",
            m->o->verdict ? "" : "; whether anybody accepted it, --verdict says");
 }

@@ -6,6 +6,7 @@
 #include "verde/cli/cli.h"
 #include "verde/cli/export.h"
 #include "verde/cli/stop.h"
+#include "verde/job/config_write.h"
 
 /* Bytes of tensors in a file, as transformers has it. */
 #define SHARD_BYTES (UINT64_C(5) * 1000 * 1000 * 1000)
@@ -26,6 +27,8 @@ typedef struct {
     vd_export_row *row;
     uint32_t row_count;
     vd_weights state; /* the checkpoint's file */
+    vd_buf config;    /* config.json of the run */
+    bool has_config;
     vd_hash *commitment;
     bool proven; /* a finished run's */
     vd_state_proof proof;
@@ -55,7 +58,10 @@ static vd_status open_run(exporting *e) {
     if (status == VD_OK)
         status = find_step(e);
     if (status == VD_OK)
-        status = vd_export_rows(&e->loaded.program, &e->row, &e->row_count, e->err);
+        status = vd_config_load(e->a->run, &e->config, &e->has_config, e->err);
+    if (status == VD_OK)
+        status = vd_export_rows(&e->loaded.program, e->has_config ? &e->config : NULL, &e->row,
+                                &e->row_count, e->err);
     e->proven = status == VD_OK && e->log.count == vd_run_leaves(&e->loaded.program);
     return status;
 }
@@ -150,6 +156,20 @@ static vd_status write_tensors(const exporting *e) {
     return status;
 }
 
+static vd_status write_config(const exporting *e) {
+    char path[1024];
+    vd_buf text = {0};
+    if (!e->has_config)
+        return VD_OK;
+    snprintf(path, sizeof path, "%s/" VD_WEIGHTS_CONFIG, e->a->out);
+    vd_status status = vd_config_set_dtype(e->config.data, e->config.size,
+                                           e->a->narrow ? "bfloat16" : "float32", &text, e->err);
+    if (status == VD_OK)
+        status = vd_write_file(path, text.data, text.size, 0644, e->err);
+    vd_buf_free(&text);
+    return status;
+}
+
 static vd_status write_proof(const exporting *e) {
     char path[1024];
     snprintf(path, sizeof path, "%s/proof.json", e->a->out);
@@ -167,6 +187,8 @@ static vd_status export_all(exporting *e) {
         status = prepare(e);
     if (status == VD_OK)
         status = write_tensors(e);
+    if (status == VD_OK)
+        status = write_config(e);
     return status == VD_OK ? write_proof(e) : status;
 }
 
@@ -236,6 +258,7 @@ static bool take_option(arguments *a, int option, bool *exit_now) {
 static void export_free(exporting *e) {
     vd_state_proof_free(&e->proof);
     free(e->commitment);
+    vd_buf_free(&e->config);
     free(e->row);
     vd_weights_close(&e->state);
     vd_run_log_free(&e->log);

@@ -6,6 +6,7 @@
 
 #include "repops/device.h"
 #include "verde/cli/cli.h"
+#include "verde/cli/export.h"
 #include "verde/cli/stop.h"
 #include "verde/job/profile.h"
 
@@ -271,6 +272,8 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
     vd_status status = vd_run(&options, &result, err);
     if (status == VD_OK)
         status = vd_save_data(dir, loaded, err);
+    if (status == VD_OK)
+        status = vd_config_save(dir, loaded, err);
     if (status != VD_OK)
         return status;
     if (result.resumed_at == result.steps)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/job/config.h"
+
 static bool has_leaf(const vd_program *program, const char *name, size_t length) {
     for (uint32_t i = 0; i < program->leaf_count; i++)
         if (strlen(program->leaf[i].name) == length &&
@@ -21,26 +23,82 @@ static bool is_optimizers(const vd_program *program, const char *name) {
            has_leaf(program, name, length - 2);
 }
 
-vd_status vd_export_rows(const vd_program *program, vd_export_row **rows, uint32_t *count,
-                         vd_err *err) {
-    *count = 0;
-    *rows = calloc(program->leaf_count + 1, sizeof **rows);
-    vd_status status = *rows ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = 0; i < program->leaf_count && status == VD_OK; i++) {
+static vd_status own_names(const vd_program *program, vd_export_row *rows, uint32_t *count,
+                           vd_err *err) {
+    for (uint32_t i = 0; i < program->leaf_count; i++) {
         const vd_leaf *leaf = &program->leaf[i];
-        vd_export_row *row = &(*rows)[*count];
+        vd_export_row *row = &rows[*count];
         if (is_optimizers(program, leaf->name))
             continue;
-        row->leaf = i;
-        row->layout = VD_LAYOUT_SAME;
+        *row = (vd_export_row){.leaf = i};
         if (!vd_weight_form_of(leaf->name, &leaf->shape, &row->form))
-            status =
-                vd_fail(err, VD_ERR_USAGE, "leaf %s: no name of a tensor in files", leaf->name);
+            return vd_fail(err, VD_ERR_USAGE, "leaf %s: no name of a tensor in files", leaf->name);
         (*count)++;
     }
-    if (status == VD_OK)
+    return VD_OK;
+}
+
+/* ---- the names of transformers ---- */
+
+static vd_layout layout_of(const vd_file_name *name) {
+    return name->layout == VD_FILE_CONVOLUTION ? VD_LAYOUT_CONVOLUTION : VD_LAYOUT_SAME;
+}
+
+static const vd_file_name *name_of(const vd_file_name *names, uint32_t count, const char *leaf) {
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(names[i].leaf, leaf) == 0)
+            return names[i].tensor[0] ? &names[i] : NULL;
+    return NULL;
+}
+
+/* false: the table is of another model than the program's. */
+static bool put_names(const vd_program *program, const vd_file_name *names, uint32_t name_count,
+                      vd_export_row *rows, uint32_t *count) {
+    for (uint32_t i = 0; i < program->leaf_count; i++) {
+        const vd_leaf *leaf = &program->leaf[i];
+        vd_export_row *row = &rows[*count];
+        if (is_optimizers(program, leaf->name))
+            continue;
+        const vd_file_name *name = name_of(names, name_count, leaf->name);
+        ro_shape shape;
+        if (!name || !vd_layout_shape(layout_of(name), &leaf->shape, &shape) ||
+            !vd_weight_form_of(name->tensor, &shape, &row->form))
+            return false;
+        row->leaf = i;
+        row->layout = layout_of(name);
+        (*count)++;
+    }
+    return *count == name_count;
+}
+
+static vd_status names_of(const vd_buf *config, vd_file_name **names, uint32_t *count,
+                          vd_err *err) {
+    const vd_config_choice choice = {.dropout = -1, .pad = -1};
+    vd_training training = {0};
+    vd_status status = vd_config_read(config->data, config->size, VD_WEIGHTS_CONFIG, &choice,
+                                      &training.model, err);
+    return status == VD_OK ? vd_training_names(&training, names, count, err) : status;
+}
+
+vd_status vd_export_rows(const vd_program *program, const vd_buf *config, vd_export_row **rows,
+                         uint32_t *count, vd_err *err) {
+    vd_file_name *names = NULL;
+    vd_err unread = {0};
+    uint32_t name_count = 0;
+    *count = 0;
+    *rows = calloc(program->leaf_count + 1, sizeof **rows);
+    if (!*rows)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    const bool named = config && names_of(config, &names, &name_count, &unread) == VD_OK &&
+                       put_names(program, names, name_count, *rows, count);
+    free(names);
+    if (named)
         return VD_OK;
-    free(*rows);
-    *rows = NULL;
+    *count = 0;
+    vd_status status = own_names(program, *rows, count, err);
+    if (status != VD_OK) {
+        free(*rows);
+        *rows = NULL;
+    }
     return status;
 }

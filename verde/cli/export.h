@@ -2,6 +2,7 @@
 #ifndef VD_EXPORT_H
 #define VD_EXPORT_H
 
+#include "verde/cli/cli.h"
 #include "verde/exec/state_proof.h"
 #include "verde/weights/weights.h"
 
@@ -12,10 +13,22 @@ typedef struct {
     vd_layout layout;
 } vd_export_row;
 
-/* The tensors that a program's model has in files, from the program alone, so that whoever checks a
- * model trusts nobody for its names. What an optimizer keeps (moments, corrections) is left out.
+/* The tensors that a program's model has in files. What an optimizer keeps (moments, corrections)
+ * is left out. They have the names of transformers if `config`, the text of config.json, is of a
+ * model with these leaves; else, or if it is NULL, the leaves' own. Who checks a model trusts
+ * nobody for its names: leaves and shapes are the program's, and a leaf of a family has one name.
  * *rows is the caller's to free. */
-VD_MUST_USE vd_status vd_export_rows(const vd_program *program, vd_export_row **rows,
-                                     uint32_t *count, vd_err *err);
+VD_MUST_USE vd_status vd_export_rows(const vd_program *program, const vd_buf *config,
+                                     vd_export_row **rows, uint32_t *count, vd_err *err);
+
+/* The text of config.json in a directory; *there says whether there is one. */
+VD_MUST_USE vd_status vd_config_load(const char *dir, vd_buf *out, bool *there, vd_err *err);
+/* Puts config.json, for `verde export`, into the directory of a run whose model transformers has.
+ */
+VD_MUST_USE vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err);
+/* Does config.json in `dir` mean the model of the job, whose program is `program`? VD_ERR_PEER: no.
+ */
+VD_MUST_USE vd_status vd_config_compare(const char *dir, const vd_buf *config, const char *job,
+                                        const vd_hash *program, vd_err *err);
 
 #endif

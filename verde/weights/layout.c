@@ -11,7 +11,6 @@ typedef struct {
 
 static const axes layouts[VD_LAYOUTS] = {
     [VD_LAYOUT_SAME] = {0, {0}},
-    [VD_LAYOUT_TRANSPOSED] = {2, {1, 0}},
     [VD_LAYOUT_CONVOLUTION] = {4, {3, 2, 0, 1}},
 };
 

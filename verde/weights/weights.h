@@ -166,16 +166,9 @@ VD_MUST_USE vd_status vd_manifest_compare(const vd_manifest *manifest, const vd_
 /* How a file's tensor lies, compared with the leaf of a state that holds the same numbers. */
 typedef enum {
     VD_LAYOUT_SAME,
-    VD_LAYOUT_TRANSPOSED,  /* two axes, swapped */
     VD_LAYOUT_CONVOLUTION, /* leaf [height, width, in, out], file [out, in, height, width] */
     VD_LAYOUTS
 } vd_layout;
-
-/* One row of a model's table of names. A leaf may have several tensors (tied weights). */
-typedef struct {
-    const char *leaf, *tensor;
-    vd_layout layout;
-} vd_weight_name;
 
 /* The shape of the file's tensor of a leaf. false: the layout is of another number of axes. */
 bool vd_layout_shape(vd_layout layout, const ro_shape *leaf, ro_shape *tensor);

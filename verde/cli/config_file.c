@@ -1,0 +1,67 @@
+/* config.json beside runs and exported models. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verde/cli/export.h"
+#include "verde/job/config.h"
+#include "verde/job/config_write.h"
+
+vd_status vd_config_load(const char *dir, vd_buf *out, bool *there, vd_err *err) {
+    char path[1100];
+    struct stat info;
+    *there = snprintf(path, sizeof path, "%s/" VD_WEIGHTS_CONFIG, dir) < (int)sizeof path &&
+             stat(path, &info) == 0;
+    return *there ? vd_read_file(path, VD_WEIGHTS_CONFIG_MAX, out, err) : VD_OK;
+}
+
+vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err) {
+    const vd_training *t = &loaded->job.training;
+    char path[1100];
+    vd_buf text = {0};
+    if (!vd_config_can_write(&t->model))
+        return VD_OK;
+    snprintf(path, sizeof path, "%s/" VD_WEIGHTS_CONFIG, dir);
+    vd_status status = vd_config_write(&t->model, t->sequence, &text, err);
+    if (status == VD_OK)
+        status = vd_write_file(path, text.data, text.size, 0644, err);
+    vd_buf_free(&text);
+    return status;
+}
+
+/* The job with what config.json says of the model, and what it cannot say as the job has it. */
+static vd_status take_config(const vd_buf *config, vd_model *model, vd_err *err) {
+    const vd_model own = *model;
+    const vd_config_choice choice = {.dropout = own.dropout, .pad = own.pad};
+    vd_status status =
+        vd_config_read(config->data, config->size, VD_WEIGHTS_CONFIG, &choice, model, err);
+    model->new_head = own.new_head;
+    model->one_segment = own.one_segment;
+    model->pad = own.pad;
+    return status;
+}
+
+vd_status vd_config_compare(const char *dir, const vd_buf *config, const char *job,
+                            const vd_hash *program, vd_err *err) {
+    vd_loaded loaded = {0};
+    vd_program other = {0};
+    vd_hash hash = {{0}};
+    vd_err why = {0};
+    vd_status status = vd_load_job(job, &loaded, err);
+    if (status != VD_OK)
+        goto out;
+    status = take_config(config, &loaded.job.training.model, &why);
+    if (status == VD_OK)
+        status = vd_job_program(&loaded.job, &other, &why);
+    if (status == VD_OK)
+        status = vd_program_hash(&other, &hash, &why);
+    if (status == VD_ERR_LOCAL)
+        status = vd_fail(err, status, "%s", why.text);
+    else if (status != VD_OK || !vd_hash_equal(&hash, program))
+        status =
+            vd_fail(err, VD_ERR_PEER, "%s/" VD_WEIGHTS_CONFIG ": means another model than %s%s%s",
+                    dir, job, *why.text ? ": " : "", why.text);
+out:
+    vd_program_free(&other);
+    vd_loaded_free(&loaded);
+    return status;
+}

@@ -1,0 +1,114 @@
+#include "verde/job/config_write.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/job/config_fields.h"
+
+bool vd_config_can_write(const vd_model *m) {
+    if (m->lora.rank > 0)
+        return false;
+    if (m->kind == VD_MODEL_GPT2)
+        return true;
+    return m->kind == VD_MODEL_LLAMA && !m->window && !m->qk_norm && m->qkv_bias == m->out_bias &&
+           m->rope_scaling.kind == VD_ROPE_PLAIN;
+}
+
+/* The double of the shortest decimal that reads back as this float: 1e-5f becomes 1e-05. */
+static json_t *shortest(float value) {
+    enum { DIGITS_MAX = 9 };
+    char text[32];
+    for (int digits = 1; digits <= DIGITS_MAX; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, (double)value);
+        if (strtof(text, NULL) == value)
+            break;
+    }
+    return json_real(strtod(text, NULL));
+}
+
+static const char *function_of(const vd_model *m) {
+    switch (m->activation) {
+    case VD_ACTIVATION_GELU_TANH: return "gelu_new";
+    case VD_ACTIVATION_GELU_ERF: return "gelu";
+    case VD_ACTIVATION_RELU: return "relu";
+    case VD_ACTIVATION_SILU: return "silu";
+    default: return m->kind == VD_MODEL_LLAMA ? "silu" : "gelu_new";
+    }
+}
+
+static json_t *norm_eps(const vd_model *m) {
+    return shortest(m->norm_eps > 0 ? m->norm_eps : 1e-5f);
+}
+
+static json_t *size(int64_t value) {
+    return value > 0 ? json_integer(value) : json_null();
+}
+
+static json_t *gpt2_config(const vd_model *m) {
+    return json_pack("{s[s] ss sI sI sI sI sI so ss so so so so sb sn sn}", "architectures",
+                     "GPT2LMHeadModel", "model_type", "gpt2", "vocab_size", (json_int_t)m->vocab,
+                     "n_positions", (json_int_t)m->context, "n_embd", (json_int_t)m->channels,
+                     "n_layer", (json_int_t)m->layers, "n_head", (json_int_t)m->heads, "n_inner",
+                     size(m->hidden), "activation_function", function_of(m), "layer_norm_epsilon",
+                     norm_eps(m), "attn_pdrop", shortest(m->dropout), "embd_pdrop",
+                     shortest(m->dropout), "resid_pdrop", shortest(m->dropout),
+                     "tie_word_embeddings", 1, "bos_token_id", "eos_token_id");
+}
+
+static json_t *llama_config(const vd_model *m, int64_t sequence) {
+    const int64_t head = m->head_dim ? m->head_dim : m->channels / m->heads;
+    return json_pack(
+        "{s[s] ss sI sI sI sI sI sI sI sI so so ss sb sb sb sn sn}", "architectures",
+        "LlamaForCausalLM", "model_type", "llama", "vocab_size", (json_int_t)m->vocab,
+        "hidden_size", (json_int_t)m->channels, "intermediate_size", (json_int_t)m->hidden,
+        "num_hidden_layers", (json_int_t)m->layers, "num_attention_heads", (json_int_t)m->heads,
+        "num_key_value_heads", (json_int_t)m->kv_heads, "head_dim", (json_int_t)head,
+        "max_position_embeddings", (json_int_t)sequence, "rms_norm_eps", norm_eps(m), "rope_theta",
+        shortest(m->rope_base), "hidden_act", function_of(m), "attention_bias", m->qkv_bias,
+        "mlp_bias", m->mlp_bias, "tie_word_embeddings", m->tied, "bos_token_id", "eos_token_id");
+}
+
+/* Indented as transformers does. Takes the object. */
+static vd_status put_config(json_t *root, vd_buf *out, vd_err *err) {
+    char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+    json_decref(root);
+    if (text) {
+        vd_put(out, text, strlen(text));
+        vd_put_u8(out, '\n');
+    }
+    free(text);
+    return text && vd_buf_ok(out) ? VD_OK
+                                  : vd_fail(err, VD_ERR_LOCAL, "config.json: out of memory");
+}
+
+vd_status vd_config_write(const vd_model *m, int64_t sequence, vd_buf *out, vd_err *err) {
+    if (!vd_config_can_write(m))
+        return vd_fail(err, VD_ERR_USAGE, "transformers has no model of this form");
+    json_t *root = m->kind == VD_MODEL_GPT2 ? gpt2_config(m) : llama_config(m, sequence);
+    if (root)
+        json_object_set_new(root, "torch_dtype", json_string("float32"));
+    return put_config(root, out, err);
+}
+
+vd_status vd_config_set_dtype(const void *text, size_t bytes, const char *dtype, vd_buf *out,
+                              vd_err *err) {
+    /* transformers calls it `dtype`, before version 5 `torch_dtype`. */
+    static const char *const names[] = {"dtype", "torch_dtype"};
+    const char *at = text;
+    json_t *root = NULL;
+    bool found = false;
+    while (bytes > 0 && strchr(" \t\r\n", at[bytes - 1]) && at[bytes - 1])
+        bytes--;
+    vd_status status = vd_json_read(at, bytes, VD_CONFIG_ELEMENTS_MAX, &root, err);
+    if (status != VD_OK)
+        return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "config.json: %s",
+                       err ? err->text : "");
+    for (int i = 0; i < 2; i++)
+        if (json_object_get(root, names[i])) {
+            json_object_set_new(root, names[i], json_string(dtype));
+            found = true;
+        }
+    if (!found)
+        json_object_set_new(root, names[1], json_string(dtype));
+    return put_config(root, out, err);
+}
