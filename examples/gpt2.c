@@ -43,14 +43,22 @@ static void check(ro_status status) {
 
 /* ---- tensors ---- */
 
-static ro_tensor new_tensor(int dtype, int64_t rows, int64_t cols) {
-    ro_tensor t = {{dtype, 2, {rows, cols}}, NULL};
-    check(ro_tensor_alloc(ctx, &t));
-    return t;
+static ro_tensor made[64 + 64 * LAYERS]; /* freed at the end */
+static int made_count;
+
+static ro_tensor new_tensor(ro_shape shape) {
+    ro_tensor *t = &made[made_count++];
+    t->shape = shape;
+    check(ro_tensor_alloc(ctx, t));
+    return *t;
+}
+
+static ro_tensor new_vector(int dtype, int64_t count) {
+    return new_tensor((ro_shape){dtype, 1, {count}});
 }
 
 static float *new_numbers(int64_t rows, int64_t cols) {
-    return new_tensor(RO_F32, rows, cols).data;
+    return new_tensor((ro_shape){RO_F32, 2, {rows, cols}}).data;
 }
 
 static ro_tensor matrix(float *data, int64_t rows, int64_t cols) {
@@ -188,12 +196,10 @@ static void new_data(void) {
         random = random * 1664525u + 1013904223u; /* Numerical Recipes' generator */
         token[i] = (uint8_t)((token[i - 1] * 5u + 17u + (random >> 31)) % VOCABULARY);
     }
-    data = (ro_tensor){{RO_U8, 1, {DATA}}, NULL};
-    check(ro_tensor_alloc(ctx, &data));
+    const ro_shape batch = {RO_I32, 2, {BATCH, TOKENS}};
+    data = new_vector(RO_U8, DATA), now = new_vector(RO_I32, 1);
+    ids = new_tensor(batch), targets = new_tensor(batch);
     check(ro_write(ctx, data.data, token, sizeof token));
-    now = (ro_tensor){{RO_I32, 1, {1}}, NULL};
-    check(ro_tensor_alloc(ctx, &now));
-    ids = new_tensor(RO_I32, BATCH, TOKENS), targets = new_tensor(RO_I32, BATCH, TOKENS);
 }
 
 /* Windows of the data, shuffled in each epoch; targets are one token further. */
@@ -320,14 +326,12 @@ static void backward(void) {
 /* ---- AdamW ---- */
 
 static const float beta1 = 0.9f, beta2 = 0.99f, decay = 0.1f;
-static ro_tensor c1, c2, corrected, rate, one;
+static ro_tensor c1, c2, corrected, rate, one, total, mean;
 
-static void new_optimizer(void) {
-    ro_tensor *const scalar[] = {&c1, &c2, &corrected, &rate, &one};
-    for (int i = 0; i < 5; i++) {
-        scalar[i]->shape = (ro_shape){RO_F32, 1, {1}};
-        check(ro_tensor_alloc(ctx, scalar[i]));
-    }
+static void new_scalars(void) {
+    ro_tensor *const scalar[] = {&c1, &c2, &corrected, &rate, &one, &total, &mean};
+    for (int i = 0; i < 7; i++)
+        *scalar[i] = new_vector(RO_F32, 1);
     check(ro_op_fill(ctx, &(ro_op_fill_attrs){1}, &one));
 }
 
@@ -356,10 +360,7 @@ static void update(void) {
 /* ---- what is printed ---- */
 
 static float mean_loss(void) {
-    static ro_tensor total = {{RO_F32, 1, {1}}, NULL}, mean;
     float value;
-    if (!total.data)
-        check(ro_tensor_alloc(ctx, &total));
     check(ro_sum(ctx, 1, ROWS, loss, total.data));
     check(ro_op_div_const(ctx, &total, &(ro_op_div_const_attrs){ROWS}, &mean));
     check(ro_read(ctx, &value, mean.data, sizeof value));
@@ -385,7 +386,7 @@ int main(int argc, char **argv) {
     new_model();
     new_activations();
     new_gradients();
-    new_optimizer();
+    new_scalars();
     for (int step = 0; step < STEPS; step++) {
         next_batch(step);
         forward();
@@ -395,6 +396,8 @@ int main(int argc, char **argv) {
             printf("step %d  loss %.9g\n", step + 1, (double)mean_loss());
     }
     printf("weights %016llx\n", hash_of_weights());
-    ro_ctx_destroy(ctx); /* the system takes back the tensors */
+    while (made_count > 0)
+        ro_tensor_free(ctx, &made[--made_count]);
+    ro_ctx_destroy(ctx);
     return 0;
 }

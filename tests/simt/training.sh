@@ -1,6 +1,6 @@
 #!/bin/sh
 # Jobs whose states, data and commitments stay in a device's memory: the run's root is the CPU's. With rounding logs: an auditor
-# on a device has the run root of a trainer on the CPU, and the reverse.
+# on a device has the run root of a trainer on the CPU, and the reverse. The example of GPT-2 in C.
 . tests/simt/setup
 root() { sed -n 's/.*"run_root": *"\([0-9a-f]*\)".*/\1/p' "$1"; }
 run() {
@@ -36,6 +36,9 @@ for job in toy resnet-tiny; do
     logged sim-wide cuda
     logged cuda sim-deep
 done
-[ $bad -eq 0 ] && echo "$logs runs with rounding logs on one side by the profile cuda: the roots of both sides are equal" &&
+# A program in C with typed calls, fused functions and those of layers.h, all of its tensors on the device.
+REPOPS_CPU=cuda:0 "$build/examples/gpt2" 1 > "$temp/out" 2> "$temp/err" || { cat "$temp/err"; fail "examples/gpt2 on the device"; }
+grep -qx "weights $(cat tests/golden/example_gpt2.txt)" "$temp/out" || fail "examples/gpt2 has other weights on the device"
+[ $bad -eq 0 ] && echo "examples/gpt2: the CPU's weights" && echo "$logs runs with rounding logs on one side by the profile cuda: the roots of both sides are equal" &&
     echo "$jobs jobs, 5 steps with a commitment each: the CPU's roots"
 exit $bad
