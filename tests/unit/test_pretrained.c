@@ -1,0 +1,325 @@
+/* Models that transformers and torchvision made go on training as PyTorch trains them:
+ * tests/vectors/pretrained/README.md. */
+#include "models/models.h"
+#include "verde/exec/exec.h"
+#include "verde/job/config.h"
+#include "verde/weights/weights.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VECTORS "tests/vectors/pretrained/"
+
+enum {
+    STEPS = 10,
+    BATCH = 3,
+    LENGTH = 12,
+    VOCAB = 64,
+    MASK = 63,
+    SEED = 5,
+    CLASSES = 3,
+    IMAGE = 32
+};
+enum {
+    RECORD = 1 + 3 * IMAGE * IMAGE,
+    IMAGE_BATCH = 8,
+    BYTES_MAX = IMAGE_BATCH * RECORD,
+    DATA_MAX = 128
+};
+
+/* PyTorch computes in double precision; f32 and ten steps leave less than this. */
+static const double tolerance = 1e-4;
+
+/* ---- the generator's formula for data: common.py ---- */
+
+static uint32_t mix(uint32_t n) {
+    n = (n ^ n >> 16) * UINT32_C(0x85ebca6b);
+    n = (n ^ n >> 13) * UINT32_C(0xc2b2ae35);
+    return n ^ n >> 16;
+}
+
+static uint8_t token(uint32_t i, uint32_t limit) {
+    return (uint8_t)(mix(1000 * UINT32_C(1000003) + i) % limit);
+}
+
+/* ---- cases ---- */
+
+typedef enum { NEXT_TOKENS, HIDDEN_TOKENS, RECORDS, IMAGES } data_kind;
+
+typedef struct {
+    const char *name;
+    data_kind data;
+    const char *target[3]; /* of adapters */
+} pretrained_case;
+
+static const pretrained_case cases[] = {
+    {"gpt2", NEXT_TOKENS, {NULL}},
+    {"llama", NEXT_TOKENS, {NULL}},
+    {"llama-tied", NEXT_TOKENS, {NULL}},
+    {"llama-lora", NEXT_TOKENS, {"attn.q", "attn.v", "mlp.down"}},
+    {"gpt2-lora", NEXT_TOKENS, {"attn.qkv"}},
+    {"qwen2", NEXT_TOKENS, {NULL}},
+    {"qwen3", NEXT_TOKENS, {NULL}},
+    {"bert", HIDDEN_TOKENS, {NULL}},
+    {"bert-classes", RECORDS, {NULL}},
+    {"resnet", IMAGES, {NULL}},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+typedef struct {
+    const pretrained_case *c;
+    vd_training training;
+    vd_weights weights;
+    vd_file_tensor *file;
+    vd_program program;
+    const void *data[DATA_MAX];
+    uint8_t bytes[BYTES_MAX];
+    vd_exec exec;
+    vd_state state;
+} session;
+
+/* ---- data ---- */
+
+static void fill(session *s, int64_t count, uint32_t limit) {
+    s->training.data_count = count;
+    for (uint32_t i = 0; i < count; i++)
+        s->bytes[i] = token(i, limit);
+}
+
+/* The last tokens of each record but the first are padding. */
+static void fill_records(session *s) {
+    fill(s, BATCH * (1 + LENGTH) + 1, VOCAB);
+    for (int r = 0; r < BATCH; r++) {
+        uint8_t *record = s->bytes + r * (1 + LENGTH);
+        record[0] %= CLASSES;
+        memset(record + 1 + LENGTH - 2 * r, 0, (size_t)(2 * r));
+    }
+}
+
+static void fill_images(session *s) {
+    fill(s, IMAGE_BATCH * RECORD, 256);
+    for (int r = 0; r < IMAGE_BATCH; r++)
+        s->bytes[r * RECORD] %= CLASSES;
+}
+
+static void make_data(session *s) {
+    vd_training *t = &s->training;
+    t->batch = s->c->data == HIDDEN_TOKENS ? 1 : BATCH;
+    t->sequence = s->c->data == IMAGES ? 1 : LENGTH;
+    switch (s->c->data) {
+    case NEXT_TOKENS: fill(s, BATCH * LENGTH + 1, VOCAB); break;
+    case HIDDEN_TOKENS: fill(s, LENGTH + 1, MASK); break;
+    case RECORDS: fill_records(s); break;
+    case IMAGES: fill_images(s); break;
+    }
+    if (s->c->data == IMAGES) { /* as the generator has it, and says why */
+        t->batch = IMAGE_BATCH;
+        t->optimizer.lr = 0.1f, t->optimizer.eps = 1;
+    }
+}
+
+/* ---- from the folder to a program ---- */
+
+static void open_folder(session *s) {
+    char path[128];
+    vd_err err;
+    const vd_config_choice choice = {.dropout = -1, .pad = -1};
+    snprintf(path, sizeof path, VECTORS "%s", s->c->name);
+    cr_assert(vd_weights_open(path, &s->weights, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_config_read(s->weights.config.data, s->weights.config.size, path, &choice,
+                             &s->training.model, &err) == VD_OK,
+              "%s", err.text);
+    s->file = calloc(s->weights.count, sizeof *s->file);
+    for (uint32_t i = 0; i < s->weights.count; i++) {
+        s->file[i].name = s->weights.tensor[i].form.name;
+        s->file[i].shape = s->weights.tensor[i].shape;
+    }
+    s->training.file = s->file;
+    s->training.file_count = s->weights.count;
+}
+
+static void add_adapters(session *s) {
+    vd_lora *lora = &s->training.model.lora;
+    for (int i = 0; i < 3 && s->c->target[i]; i++) {
+        *lora = (vd_lora){.rank = 3, .alpha = 6, .target_count = i + 1};
+        for (int k = 0; k <= i; k++)
+            strcpy(lora->target[k], s->c->target[k]);
+    }
+}
+
+static void make_program(session *s) {
+    vd_err err;
+    cr_assert(vd_training_program(&s->training, &s->program, &err) == VD_OK, "%s: %s", s->c->name,
+              err.text);
+    cr_assert(s->program.data_count <= DATA_MAX);
+    s->data[0] = s->bytes;
+    for (uint32_t i = 1; i < s->program.data_count; i++) {
+        const vd_weight *w = vd_weights_find(&s->weights, s->program.data[i].tensor.name);
+        cr_assert(w, "%s", s->program.data[i].tensor.name);
+        s->data[i] = w->data;
+    }
+}
+
+static void open_session(session *s, const pretrained_case *c, int64_t micro_batches) {
+    vd_err err;
+    *s = (session){.c = c};
+    s->training = (vd_training){
+        .optimizer =
+            {.lr = 1e-2f, .beta1 = 0.9f, .beta2 = 0.99f, .eps = 1e-3f, .weight_decay = 0.1f},
+        .seed = SEED,
+        .micro_batches = micro_batches,
+        .steps = STEPS,
+        .checkpoint_interval = STEPS,
+        .data_dtype = RO_U8,
+    };
+    make_data(s);
+    open_folder(s);
+    s->training.model.mask_rate = 0.3f;
+    s->training.model.mask = MASK;
+    s->training.model.image = IMAGE;
+    add_adapters(s);
+    make_program(s);
+    s->exec = (vd_exec){.program = &s->program, .data = s->data};
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &s->exec.ro) == RO_OK);
+    cr_assert(vd_exec_init(&s->exec, NULL, &s->state, &err) == VD_OK, "%s", err.text);
+}
+
+static void close_session(session *s) {
+    vd_state_free(&s->state);
+    ro_ctx_destroy(s->exec.ro);
+    vd_program_free(&s->program);
+    free(s->file);
+    vd_weights_close(&s->weights);
+}
+
+/* ---- comparison ---- */
+
+static uint32_t leaf_named(const session *s, const char *name) {
+    for (uint32_t i = 0; i < s->program.leaf_count; i++)
+        if (strcmp(s->program.leaf[i].name, name) == 0)
+            return i;
+    cr_assert(false, "no leaf %s", name);
+    return 0;
+}
+
+/* The element of the file's tensor that leaf element e is. */
+static int64_t place_of(vd_file_layout layout, const ro_shape *leaf, int64_t e) {
+    if (layout == VD_FILE_SAME)
+        return e;
+    const int64_t f = leaf->dim[3], c = leaf->dim[2], window = leaf->dim[0] * leaf->dim[1];
+    return ((e % f) * c + e / f % c) * window + e / f / c;
+}
+
+typedef void each_weight(session *s, uint32_t leaf, const vd_file_name *name, const float *file);
+
+/* Calls `each` for every leaf that files have, with the tensor of `file_name` beside the model. */
+static void for_weights(session *s, const char *file_name, each_weight *each) {
+    char path[128];
+    vd_err err;
+    vd_weights file = {0};
+    vd_file_name *names;
+    uint32_t count;
+    snprintf(path, sizeof path, VECTORS "%s/%s", s->c->name, file_name);
+    cr_assert(vd_weights_open(path, &file, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_training_names(&s->training, &names, &count, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < count; i++) {
+        const vd_weight *w = vd_weights_find(&file, names[i].tensor);
+        cr_assert(w, "%s: no %s", path, names[i].tensor);
+        each(s, leaf_named(s, names[i].leaf), &names[i], w->data);
+    }
+    free(names);
+    vd_weights_close(&file);
+}
+
+static float element(const float *tensor, int64_t e) {
+    float x;
+    memcpy(&x, (const uint8_t *)tensor + 4 * e, sizeof x); /* a file's tensors are not aligned */
+    return x;
+}
+
+static void put_weight(session *s, uint32_t leaf, const vd_file_name *name, const float *file) {
+    const ro_shape *shape = &s->program.leaf[leaf].shape;
+    for (int64_t e = 0; e < ro_shape_numel(shape); e++)
+        ((float *)s->state.tensor[leaf])[e] = element(file, place_of(name->layout, shape, e));
+}
+
+static void compare_weight(session *s, uint32_t leaf, const vd_file_name *name, const float *file) {
+    const ro_shape *shape = &s->program.leaf[leaf].shape;
+    double most = 0, worst = 0;
+    for (int64_t e = 0; e < ro_shape_numel(shape); e++) {
+        const double wanted = (double)element(file, place_of(name->layout, shape, e));
+        const double off = fabs((double)((float *)s->state.tensor[leaf])[e] - wanted);
+        most = fmax(most, fabs(wanted));
+        worst = isnan(off) ? INFINITY : fmax(worst, off);
+    }
+    cr_expect(worst <= tolerance * most, "%s: %s is off by %g of %g", s->c->name, name->tensor,
+              worst, most);
+}
+
+static void expect_same_bits(session *s, uint32_t leaf, const vd_file_name *name,
+                             const float *file) {
+    const ro_shape *shape = &s->program.leaf[leaf].shape;
+    int64_t other = 0;
+    for (int64_t e = 0; e < ro_shape_numel(shape); e++) {
+        const float is = ((float *)s->state.tensor[leaf])[e];
+        const float wanted = element(file, place_of(name->layout, shape, e));
+        other += memcmp(&is, &wanted, sizeof is) != 0;
+    }
+    cr_expect(other == 0, "%s: %s starts with %lld other numbers", s->c->name, name->tensor,
+              (long long)other);
+}
+
+static void train(session *s) {
+    char path[128];
+    vd_err err;
+    snprintf(path, sizeof path, VECTORS "%s/losses.txt", s->c->name);
+    FILE *losses = fopen(path, "r");
+    cr_assert(losses, "run from the root of the repository");
+    double wanted;
+    for (int step = 0; fscanf(losses, "%lf", &wanted) == 1; step++) {
+        float loss;
+        cr_assert(vd_exec_step(&s->exec, NULL, &s->state, &loss, &err) == VD_OK, "%s", err.text);
+        cr_expect(fabs((double)loss - wanted) <= tolerance * fabs(wanted),
+                  "%s, step %d: loss %.9g, PyTorch %.9g", s->c->name, step, (double)loss, wanted);
+    }
+    fclose(losses);
+}
+
+static void follow(const pretrained_case *c, int64_t micro_batches) {
+    session *s = malloc(sizeof *s);
+    open_session(s, c, micro_batches);
+    if (c->target[0])
+        for_weights(s, "before.safetensors", put_weight);
+    else
+        for_weights(s, "model.safetensors", expect_same_bits);
+    train(s);
+    for_weights(s, "after.safetensors", compare_weight);
+    close_session(s);
+    free(s);
+}
+
+Test(pretrained, trains_on_as_pytorch_does) {
+    for (int i = 0; i < CASES; i++)
+        follow(&cases[i], 1);
+}
+
+Test(pretrained, micro_batches_train_the_same) {
+    follow(&cases[1], BATCH);
+    follow(&cases[8], BATCH);
+}
+
+/* All that is trained are the adapters: the state holds them, their moments, and two numbers. */
+Test(pretrained, state_of_adapters_holds_nothing_frozen) {
+    session *s = malloc(sizeof *s);
+    open_session(s, &cases[3], 1);
+    cr_expect(s->program.leaf_count == 3 * 12 + 2, "%u leaves", s->program.leaf_count);
+    cr_expect(s->program.data_count == 1 + s->weights.count);
+    for (uint32_t i = 0; i < s->program.leaf_count; i++)
+        cr_expect(strstr(s->program.leaf[i].name, "lora_") ||
+                      strncmp(s->program.leaf[i].name, "adamw.", 6) == 0,
+                  "%s", s->program.leaf[i].name);
+    close_session(s);
+    free(s);
+}
