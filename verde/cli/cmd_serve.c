@@ -270,7 +270,7 @@ static vd_status serve_until_signal(service *s, const char *key_dir, vd_err *err
 }
 
 typedef struct {
-    const char *dir, *listen, *key_dir, *lie, *referee;
+    const char *dir, *listen, *key_dir, *lie, *referee, *data;
     vd_common common;
 } arguments;
 
@@ -331,7 +331,7 @@ static vd_status check_or_load_key(const arguments *a, provider *p, vd_err *err)
 static vd_status load(const arguments *a, provider *p, vd_err *err) {
     vd_status status = vd_load_run(a->dir, &p->loaded, &p->log, err);
     if (status == VD_OK && p->log.count == vd_run_leaves(&p->loaded.program))
-        status = vd_load_data(a->dir, &p->loaded, err);
+        status = vd_load_data(a->dir, a->data, &p->loaded, err);
     if (status == VD_OK)
         status = vd_load_backend(&p->loaded, &a->common, err);
     if (status == VD_OK)
@@ -378,11 +378,10 @@ static vd_status serve_run(const arguments *a, vd_err *err) {
 }
 
 static vd_exit serve(int argc, char **argv) {
-    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"referee", required_argument, NULL, 'r'},
-                                            VD_COMMON_OPTIONS};
+    static const struct option options[] = {
+        {"listen", required_argument, NULL, 'l'}, {"key", required_argument, NULL, 'k'},
+        {"fault", required_argument, NULL, 'f'},  {"referee", required_argument, NULL, 'r'},
+        {"data", required_argument, NULL, 'D'},   VD_COMMON_OPTIONS};
     arguments a = {.listen = "127.0.0.1:0"};
     bool exit_now = false;
     vd_err err = {0};
@@ -395,6 +394,8 @@ static vd_exit serve(int argc, char **argv) {
             a.lie = optarg;
         else if (o == 'r')
             a.referee = optarg;
+        else if (o == 'D')
+            a.data = optarg;
         else if (!vd_take_common(&vd_cmd_serve, o, &a.common, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)
@@ -424,6 +425,7 @@ const vd_command vd_cmd_serve = {
     "  --referee KEY       answer this referee only (hexadecimal). Without it whoever can reach "
     "this\n"
     "                      provider and names its key can make it work, and referees take turns\n"
+    "  --data DIR          where the run's data files are now, if they have moved\n"
     "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n" VD_COMMON_HELP
     "\nExample:\n"
     "  verde serve run --listen 127.0.0.1:8443\n" VD_EXIT_HELP,
