@@ -80,6 +80,23 @@ fight proof 3 honest matmul --fault proof
 fight withhold 4 honest matmul --fault withhold
 fight second-hearing 3 attr matmul
 
+# delivered EXIT_CODE RUN: both say it of the weights that were exported into $work/RUN-model.
+delivered() {
+    for check in "$verde check" "$python $own/delivered.py"; do
+        verdict=$work/matmul.json
+        [ "$check" = "$verde check" ] && verdict="--verdict $verdict"
+        code=0
+        # shellcheck disable=SC2086
+        $check "$work/$2-model" $verdict > "$work/delivered.txt" 2>&1 || code=$?
+        [ $code -eq "$1" ] || { echo "$check of $2: exit code $code, expected $1"; cat "$work/delivered.txt"; exit 1; }
+    done
+}
+for name in honest matmul; do "$verde" export "$work/$name" --out "$work/$name-model" > /dev/null; done
+delivered 0 honest
+delivered 6 matmul
+cp "$work/honest-model/proof.json" "$work/matmul-model"
+delivered 6 matmul
+
 # A file that is no verdict, or none at all.
 code=0
 echo '{}' > "$work/none.json"
