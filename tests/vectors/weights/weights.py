@@ -1,13 +1,18 @@
 """Folders of models as transformers and safetensors write them, and the manifests they must give.
 
 python3 weights.py           writes the folders beside this file
-python3 weights.py check DIR  loads what `verde export` wrote with safetensors, and prints each tensor's SHA-256
+python3 weights.py check DIR  loads what `verde export` wrote with safetensors, and with transformers if there is a
+                             config.json; prints each tensor's SHA-256
+python3 weights.py mutate VERDE COUNT  changes bytes of headers: whatever `verde manifest` takes, safetensors takes
 """
 import base64
 import hashlib
 import json
 import os
+import random
+import subprocess
 import sys
+import tempfile
 
 import torch
 from safetensors import safe_open
@@ -97,9 +102,43 @@ def check(folder):
                 print(name, t.dtype, list(t.shape), hashlib.sha256(t.contiguous().view(-1).view(torch.uint8).numpy().tobytes()).hexdigest())
 
 
+    if os.path.exists(os.path.join(folder, "config.json")):
+        from transformers import AutoModelForCausalLM
+        model, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+        assert not any(info.values()), info
+        print(type(model).__name__, model.dtype)
+
+
+def mutate(verde, count):
+    random.seed(1)
+    data = open(os.path.join(HERE, "types", "model.safetensors"), "rb").read()
+    size = int.from_bytes(data[:8], "little")
+    taken = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.safetensors")
+        for i in range(count):
+            changed = bytearray(data)
+            for _ in range(random.randint(1, 2)):
+                at = random.randrange(8, 8 + size)
+                changed[at] = ord(random.choice('[]{},:"0123456789 FIUB')) if i % 2 else changed[at] ^ 1 << random.randrange(8)
+            with open(path, "wb") as f:
+                f.write(changed)
+            ours = subprocess.run([verde, "manifest", path], capture_output=True).returncode
+            assert ours in (0, 2), (i, ours)
+            try:
+                theirs = len(load_file(path))
+            except Exception:
+                theirs = 0
+            assert ours == 2 or theirs, i
+            taken += ours == 0
+    print(f"{taken} of {count} taken, all by safetensors too")
+
+
 if __name__ == "__main__":
     if sys.argv[1:2] == ["check"]:
         check(sys.argv[2])
+    elif sys.argv[1:2] == ["mutate"]:
+        mutate(sys.argv[2], int(sys.argv[3]))
     else:
         write_models()
         write_types()
