@@ -267,6 +267,7 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 
 include tests/tests.mk
 include bench/bench.mk
+include python/python.mk
 .SECONDARY:
 .DELETE_ON_ERROR:
 

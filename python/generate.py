@@ -1,0 +1,91 @@
+"""Writes repops/_texts.py and repops/__init__.pyi from the table and the specification in C.
+
+python3 generate.py           writes both
+python3 generate.py --check   says what is out of date, and exits with 1
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parent
+
+
+def operators() -> list[tuple[str, str, str]]:
+    """Name, inputs and text of each operator, from operators.def."""
+    source = (TOP / "repops/src/operators.def").read_text()
+    found = re.findall(
+        r'^RO_OPERATOR\(\d+, \w+, (\w+),[^"]*"([^"]*)",\s*"([^"]*)"', source, re.MULTILINE
+    )
+    return [(name, inputs, text) for name, inputs, text in found]
+
+
+def names(inputs: str) -> str:
+    """The names of the inputs, without types."""
+    parts = [part.split()[0].rstrip(".") for part in inputs.split(",") if part.strip()]
+    return " ".join(part + "_" if part in ("in", "is") else part for part in parts)
+
+
+def specification() -> dict[str, str]:
+    """What SPEC.md says of each operator in the item of its list that starts with its name."""
+    found: dict[str, str] = {}
+    text = (TOP / "repops/SPEC.md").read_text().split("<!-- operators -->")[0]
+    for item in re.findall(r"^- (`\w+\(.*?)(?=^- |^\s*$|^#)", text, re.MULTILINE | re.DOTALL):
+        head = item.split(": ", 1)[0]
+        for name in re.findall(r"`(\w+)\(", head):
+            found.setdefault(name, " ".join(item.split()))
+    return found
+
+
+def texts() -> str:
+    spec = specification()
+    lines = ['"""What operators are called and do: by generate.py from the C sources."""', ""]
+    for table, values in (
+        ("INPUTS", {n: names(i) for n, i, _ in operators() if i}),
+        ("TEXTS", {n: t for n, _, t in operators() if t}),
+        ("SPEC", {n: spec[n] for n, _, _ in operators() if n in spec}),
+    ):
+        lines += [f"{table}: dict[str, str] = {{"]
+        lines += [f"    {name!r}: {value!r}," for name, value in values.items()] + ["}"]
+    return "\n".join(lines) + "\n"
+
+
+def stub() -> str:
+    sys.path.insert(0, str(HERE))
+    from repops import _operators
+
+    source = (HERE / "repops/__init__.py").read_text()
+    imports = re.findall(r"^from \.\w* import \w+ as \w+.*$", source, re.MULTILINE)
+    lines = ['"""Types of the operators: by generate.py from the library\'s table."""', ""]
+    lines += ["from typing import Any, Callable, Sequence", "", *imports, "", "Array = Any", ""]
+    lines += ["__version__: str", "OPERATORS: dict[str, Callable[..., Any]]", ""]
+    lines += ["def reproducible(leftovers: str = ..., threads: int = ...) -> Any: ..."]
+    for name, function in sorted(_operators.FUNCTIONS.items()):
+        how = str(inspect.signature(function)).replace("'", "")
+        lines.append(f"def {name}{how}: ...")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    stale = 0
+    for file, make in (("repops/_texts.py", texts), ("repops/__init__.pyi", stub)):
+        path, text = HERE / file, make()
+        if path.exists() and path.read_text() == text:
+            continue
+        if "--check" in sys.argv:
+            print(f"python/{file} is out of date: run make python-stubs", file=sys.stderr)
+            stale = 1
+        else:
+            new = path.with_suffix(".new")
+            new.write_text(text)
+            os.replace(new, path)
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main())

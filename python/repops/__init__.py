@@ -1,0 +1,49 @@
+"""Neural-network operators with one exact meaning: the same bits on every machine.
+
+Every operator of the library is a function here by its own name: inputs are numpy arrays or
+anything with DLPack, attributes are keywords, shapes follow. `repops.fused` has several operators
+in one call, and `repops.torch` runs unmodified PyTorch models.
+
+    >>> import numpy as np, repops
+    >>> repops.matmul(np.ones((2, 3), "f4"), np.ones((3, 4), "f4"))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import fused as fused
+from ._context import Context as Context
+from ._context import current as current
+from ._library import VERSION as __version__
+from ._library import Error as Error
+from ._operators import FUNCTIONS as OPERATORS
+
+globals().update(OPERATORS)
+
+
+def reproducible(leftovers: str = "error", threads: int = 0) -> Any:
+    """`repops.torch.reproducible`: a block in which PyTorch has the same bits everywhere."""
+    from . import torch as own
+
+    return own.reproducible(leftovers, threads)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module(".torch", __name__)
+    raise AttributeError(f"repops has no {name}")
+
+
+__all__ = [
+    "__version__",
+    "Context",
+    "Error",
+    "OPERATORS",
+    "current",
+    "fused",
+    "reproducible",
+    *OPERATORS,
+]

@@ -1,0 +1,96 @@
+"""Arrays in and out, without a copy: numpy's, and all that speak DLPack."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ._library import MAX_DIMS, Error, Shape, lib
+
+# Types of the library that numpy has too, by the library's names.
+_NUMPY = {"f32": "float32", "i32": "int32", "u8": "uint8", "u16": "uint16", "f16": "float16"}
+MAX_DTYPES = 16
+
+
+def _dtypes() -> dict[Any, int]:
+    names = {
+        code: lib.ro_dtype_name(code) for code in range(1, MAX_DTYPES) if lib.ro_dtype_size(code)
+    }
+    return {np.dtype(_NUMPY[n.decode()]): c for c, n in names.items() if n.decode() in _NUMPY}
+
+
+CODE = _dtypes()
+DTYPE = {code: dtype for dtype, code in CODE.items()}
+
+
+def array(x: Any, what: str = "an input") -> np.ndarray:
+    """x as a dense array: itself where it is one, a view of its memory where it has DLPack.
+
+    Copied are lists, numbers and what is not dense. Lists of Python's floats become float32, of
+    its whole numbers int32; every other type must be one that the library has.
+    """
+    if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray):
+        if getattr(x, "requires_grad", False):
+            x = x.detach()
+        x = np.from_dlpack(x)
+    elif not isinstance(x, (np.ndarray, np.generic)):
+        x = np.asarray(x)
+        x = x.astype({"f": np.float32, "i": np.int32}.get(x.dtype.kind, x.dtype))
+    x = np.ascontiguousarray(x)
+    if x.dtype not in CODE:
+        known = ", ".join(str(d) for d in CODE)
+        raise Error(f"{what} is {x.dtype}; the library has {known}")
+    if not 1 <= x.ndim <= MAX_DIMS:
+        raise Error(f"{what} has {x.ndim} dimensions; 1 to {MAX_DIMS} are allowed")
+    return x
+
+
+def floats(x: Any, what: str) -> np.ndarray:
+    """x as an array of float32, as the fused functions take them."""
+    x = array(x, what)
+    if x.dtype != np.float32:
+        raise Error(f"{what} is {x.dtype}; expected float32")
+    return x
+
+
+def writable(out: Any, shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """A view of `out`, which must be dense and have this shape and type; None: a new array."""
+    if out is None:
+        return np.empty(shape, dtype)
+    view = out if isinstance(out, np.ndarray) else np.from_dlpack(out)
+    if view.shape != tuple(shape) or view.dtype != dtype or not view.flags.c_contiguous:
+        given, wanted = f"{view.dtype} {list(view.shape)}", f"{np.dtype(dtype)} {list(shape)}"
+        raise Error(f"out is {given}; expected dense {wanted}")
+    # numpy says of memory that came by DLPack that it is read-only, where its owner did not say.
+    if isinstance(out, np.ndarray) and not view.flags.writeable:
+        raise Error("out is read-only")
+    return view
+
+
+def like(result: np.ndarray, first: Any) -> Any:
+    """The result in the caller's kind of array, without a copy: that of its first input."""
+    if (
+        first is None
+        or isinstance(first, (np.ndarray, np.generic))
+        or not hasattr(first, "__dlpack__")
+    ):
+        return result
+    if hasattr(first, "__array_namespace__"):
+        return first.__array_namespace__().from_dlpack(result)
+    module = sys.modules[type(first).__module__.split(".")[0]]
+    return module.from_dlpack(result) if hasattr(module, "from_dlpack") else result
+
+
+def shape_of(x: np.ndarray) -> Shape:
+    """A tensor's type, as the library has it."""
+    shape = Shape(CODE[x.dtype], x.ndim)
+    shape.dim[: x.ndim] = x.shape
+    return shape
+
+
+def numbers(shape: Shape) -> list[int]:
+    """The dimensions of the library's type."""
+    return list(shape.dim[: shape.ndim])

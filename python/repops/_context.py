@@ -1,0 +1,74 @@
+"""Contexts: the threads and the instruction set that compute."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+
+from ._library import PTR, Error, Options, lib
+
+_local = threading.local()
+
+
+class Context:
+    """Threads and an instruction set. The bits of a result do not depend on either.
+
+    threads: 0 is one per available core. backend: None is what REPOPS_CPU says, else the best;
+    "scalar", and on x86-64 "avx2" or "avx512", on aarch64 "neon".
+
+    `with Context(threads=2):` makes it the current one of this thread. One thread at a time may
+    use a context; every thread that has no current one gets its own, with the defaults.
+    """
+
+    def __init__(self, threads: int = 0, backend: str | None = None) -> None:
+        self.handle = PTR()
+        options = Options(threads=threads, backend=backend.encode() if backend else None)
+        if lib.ro_ctx_create(ctypes.byref(options), ctypes.byref(self.handle)):
+            raise Error(lib.ro_ctx_error(None).decode())
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", None):
+            lib.ro_ctx_destroy(self.handle)
+
+    @property
+    def backend(self) -> str:
+        """Which instruction set computes, "avx2" for instance."""
+        return lib.ro_ctx_backend(self.handle).decode()
+
+    @property
+    def threads(self) -> int:
+        """How many threads compute."""
+        return lib.ro_ctx_threads(self.handle)
+
+    def check(self, status: int) -> None:
+        """Raises Error with the library's sentence, unless status is 0."""
+        if status:
+            raise Error(lib.ro_ctx_error(self.handle).decode())
+
+    def __enter__(self) -> Context:
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _stack().pop()
+
+    def __repr__(self) -> str:
+        return f"<repops.Context: {self.backend}, {self.threads} threads>"
+
+
+def _stack() -> list[Context]:
+    try:
+        return _local.stack
+    except AttributeError:
+        _local.stack = []
+        return _local.stack
+
+
+def current() -> Context:
+    """The context of the innermost `with`, else this thread's own."""
+    stack = _stack()
+    if stack:
+        return stack[-1]
+    if not hasattr(_local, "own"):
+        _local.own = Context()
+    return _local.own

@@ -1,0 +1,179 @@
+"""The C library: where it is, its structures, its functions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+I32, I64, F32, PTR = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
+MAX_DIMS = 5
+MAX_ATTRS = 8
+MAX_OPERATORS = 1024  # numbers at which ro_op_describe is asked
+SONAME = "librepops.so.1"
+
+
+class Error(Exception):
+    """What the library refused. The text is the library's own sentence."""
+
+
+class Shape(ctypes.Structure):
+    _fields_ = [("dtype", I32), ("ndim", I32), ("dim", I64 * MAX_DIMS)]
+
+
+class AttrInfo(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_char)]
+
+
+class OpInfo(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("min_inputs", ctypes.c_int),
+        ("max_inputs", ctypes.c_int),
+        ("attr_count", ctypes.c_int),
+        ("attr", AttrInfo * MAX_ATTRS),
+        ("declared_shape", ctypes.c_int),
+    ]
+
+
+class Call(ctypes.Structure):
+    _fields_ = [
+        ("op", I32),
+        ("input_count", I32),
+        ("attr", I64 * MAX_ATTRS),
+        ("input", ctypes.POINTER(Shape)),
+        ("output", Shape),
+    ]
+
+
+class Options(ctypes.Structure):
+    _fields_ = [
+        ("threads", ctypes.c_int),
+        ("backend", ctypes.c_char_p),
+        ("alloc", PTR),
+        ("free", PTR),
+        ("user", PTR),
+    ]
+
+
+class LinearLayer(ctypes.Structure):
+    _fields_ = [
+        ("rows", I64),
+        ("in_", I64),
+        ("out", I64),
+        ("transposed", ctypes.c_int),
+        ("activation", ctypes.c_int),
+    ]
+
+
+class AttentionDropout(ctypes.Structure):
+    _fields_ = [
+        ("seed", ctypes.c_uint64),
+        ("stream", ctypes.c_uint32),
+        ("threshold", ctypes.c_uint32),
+        ("scale", F32),
+        ("step", I32),
+    ]
+
+
+class Attention(ctypes.Structure):
+    _fields_ = [
+        *[(name, I64) for name in ("batch", "heads", "kv_heads", "queries", "keys")],
+        ("head_size", I64),
+        ("kv_rows", I64),
+        ("causal", ctypes.c_int),
+        ("scale", F32),
+        ("dropout", ctypes.POINTER(AttentionDropout)),
+        ("key_bias", PTR),
+        *[(name, I64) for name in ("q_row", "k_row", "v_row", "out_row")],
+    ]
+
+
+class AdamwStep(ctypes.Structure):
+    _fields_ = [
+        ("count", I64),
+        *[(name, F32) for name in ("beta1", "beta2", "eps", "decay")],
+        *[(name, PTR) for name in ("clip", "c1", "c2", "rate")],
+    ]
+
+
+class AdamwParameter(ctypes.Structure):
+    _fields_ = [
+        ("step", AdamwStep),
+        *[(name, PTR) for name in ("w", "m", "v", "gradient", "w_out", "m_out", "v_out")],
+    ]
+
+
+class SgdStep(ctypes.Structure):
+    _fields_ = [
+        ("count", I64),
+        ("momentum", F32),
+        ("decay", F32),
+        ("nesterov", ctypes.c_int),
+        ("clip", PTR),
+        ("rate", PTR),
+    ]
+
+
+# Functions of fused.h: the context, whole numbers, structures and factors, then pointers.
+_FUSED = {
+    "ro_linear": [ctypes.POINTER(LinearLayer)] + [PTR] * 5,
+    "ro_attention_forward": [ctypes.POINTER(Attention)] + [PTR] * 6,
+    "ro_attention_backward": [ctypes.POINTER(Attention)] + [PTR] * 10,
+    "ro_cross_entropy": [I64, I64, PTR, PTR, I64] + [PTR] * 5,
+    "ro_layer_norm": [I64, I64, F32] + [PTR] * 6,
+    "ro_layer_norm_backward": [I64, I64] + [PTR] * 8,
+    "ro_softmax": [I64, I64] + [PTR] * 4,
+    "ro_log_softmax": [I64, I64] + [PTR] * 4,
+    "ro_softmax_backward": [I64, I64] + [PTR] * 3,
+    "ro_log_softmax_backward": [I64, I64] + [PTR] * 3,
+    "ro_adamw": [ctypes.POINTER(AdamwStep)] + [PTR] * 7,
+    "ro_adamw_all": [I64, ctypes.POINTER(AdamwParameter)],
+    "ro_sgd": [ctypes.POINTER(SgdStep)] + [PTR] * 5,
+}
+
+
+def path() -> Path:
+    """The library's file: that of REPOPS_LIBRARY, else the one in this package."""
+    given = os.environ.get("REPOPS_LIBRARY")
+    return Path(given) if given else Path(__file__).parent / "lib" / SONAME
+
+
+def _declare(lib: ctypes.CDLL) -> None:
+    lib.ro_version.restype = ctypes.c_char_p
+    lib.ro_op_describe.restype = ctypes.POINTER(OpInfo)
+    lib.ro_op_describe.argtypes = [ctypes.c_int]
+    lib.ro_op_in_place.restype = ctypes.c_uint32
+    lib.ro_op_in_place.argtypes = [ctypes.c_int]
+    lib.ro_dtype_name.restype = ctypes.c_char_p
+    lib.ro_dtype_name.argtypes = [ctypes.c_int]
+    lib.ro_dtype_size.restype = ctypes.c_size_t
+    lib.ro_dtype_size.argtypes = [ctypes.c_int]
+    lib.ro_infer.argtypes = [ctypes.POINTER(Call), ctypes.c_char_p, ctypes.c_size_t]
+    lib.ro_ctx_create.argtypes = [ctypes.POINTER(Options), ctypes.POINTER(PTR)]
+    lib.ro_ctx_destroy.argtypes = [PTR]
+    lib.ro_ctx_destroy.restype = None
+    for name in ("ro_ctx_error", "ro_ctx_backend"):
+        getattr(lib, name).argtypes = [PTR]
+        getattr(lib, name).restype = ctypes.c_char_p
+    lib.ro_ctx_threads.argtypes = [PTR]
+    lib.ro_run.argtypes = [PTR, ctypes.POINTER(Call), PTR, PTR]
+    for name, arguments in _FUSED.items():
+        getattr(lib, name).argtypes = [PTR, *arguments]
+
+
+def _load() -> ctypes.CDLL:
+    file = path()
+    try:
+        lib = ctypes.CDLL(os.fspath(file))
+    except OSError as error:
+        raise ImportError(
+            f"repops needs its C library: {error}. It is looked for in REPOPS_LIBRARY "
+            f"({os.environ.get('REPOPS_LIBRARY') or 'not set'}), else beside this package"
+        ) from None
+    _declare(lib)
+    return lib
+
+
+lib = _load()
+VERSION = lib.ro_version().decode()

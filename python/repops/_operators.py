@@ -1,0 +1,246 @@
+"""Every operator as a function, from the library's own table."""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _arrays, _context, _texts
+from ._library import MAX_OPERATORS, PTR, Call, Error, Shape, lib
+
+# Attributes that may be left out, where every operator that has one agrees about its meaning.
+DEFAULTS: dict[str, float] = {
+    "batch_dims": 0,
+    "trans": 0,
+    "alpha": 1.0,
+    "chunk": 256,
+    "mask": 0,
+    "block": 1024,
+    "stride_h": 1,
+    "stride_w": 1,
+    "pad_h": 0,
+    "pad_w": 0,
+    "dilation_h": 1,
+    "dilation_w": 1,
+    "groups": 1,
+    "step": 1,
+    "before": 0,
+    "after": 0,
+    "stream": 0,
+    "first": 0,
+    "causal": 0,
+    "d2": 0,
+    "d3": 0,
+    "d4": 0,
+    "pairs": 0,
+    "inverse": 0,
+    "count_pad": 1,
+}
+REDUCE_BLOCK = 1024
+COLUMN_GROUP = 64
+
+
+class Operator(NamedTuple):
+    """What the library says of an operator."""
+
+    number: int
+    name: str
+    least: int
+    most: int
+    attributes: tuple[tuple[str, str], ...]  # names and kinds, 'i' or 'f'
+    declared: bool
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its attributes."""
+        return [name for name, _ in self.attributes]
+
+
+def _describe(number: int) -> Operator | None:
+    info = lib.ro_op_describe(number)
+    if not info:
+        return None
+    it = info.contents
+    attributes = tuple(
+        (it.attr[i].name.decode(), it.attr[i].kind.decode()) for i in range(it.attr_count)
+    )
+    return Operator(
+        number, it.name.decode(), it.min_inputs, it.max_inputs, attributes, bool(it.declared_shape)
+    )
+
+
+TABLE = {o.name: o for o in (_describe(n) for n in range(MAX_OPERATORS)) if o}
+
+
+def bits(value: float) -> int:
+    """What an attribute of kind f takes: the bits of the float32 nearest to value."""
+    return int(np.float32(value).view(np.uint32))
+
+
+def _attribute(
+    operator: Operator, name: str, kind: str, given: dict[str, Any], inputs: Sequence[np.ndarray]
+) -> int:
+    if name in given:
+        value = given[name]
+    elif name == "cols" and inputs:
+        value = inputs[0].shape[-1]
+    elif name == "n" and not operator.declared:
+        raise TypeError(f"{operator.name}() needs n, the number of elements of a row")
+    elif name in DEFAULTS:
+        value = DEFAULTS[name]
+    else:
+        raise TypeError(f"{operator.name}() needs the attribute {name}")
+    return bits(value) if kind == "f" else int(value)
+
+
+def _rows(x: np.ndarray, cols: int) -> int:
+    return x.size // cols if cols else 1
+
+
+def _declared(
+    operator: Operator, attributes: dict[str, int], inputs: Sequence[np.ndarray]
+) -> Sequence[int]:
+    """The shape of a reduction's output, which calls of the library declare."""
+    if not inputs or "cols" not in attributes:
+        raise TypeError(f"{operator.name}() needs shape=, which does not follow from its inputs")
+    x, cols = inputs[0], attributes["cols"]
+    if "block" not in attributes:
+        return [max(1, -(-_rows(x, cols) // COLUMN_GROUP)), cols]
+    blocks = max(1, -(-cols // attributes["block"])) if attributes["block"] > 0 else 1
+    return [*x.shape[:-1], blocks] if x.shape[-1] == cols else [_rows(x, cols), blocks]
+
+
+def infer(call: Call) -> None:
+    """ro_infer, with its reason as an exception."""
+    why = ctypes.create_string_buffer(512)
+    if lib.ro_infer(ctypes.byref(call), why, len(why)):
+        raise Error(why.value.decode())
+
+
+def call(
+    operator: Operator, attributes: Sequence[int], shapes: Sequence[Shape], output: Shape | None
+) -> Call:
+    """A checked call; it keeps the shapes of its inputs alive."""
+    it = Call(op=operator.number, input_count=len(shapes))
+    it.input = ctypes.cast((Shape * max(1, len(shapes)))(*shapes), ctypes.POINTER(Shape))
+    it.attr[: len(attributes)] = attributes
+    if output is not None:
+        it.output = output
+    infer(it)
+    return it
+
+
+def _declare(shape: Sequence[int], dtype: int) -> Shape:
+    if not 1 <= len(shape) <= _arrays.MAX_DIMS:
+        raise Error(f"the shape has {len(shape)} dimensions; 1 to {_arrays.MAX_DIMS} are allowed")
+    it = Shape(dtype, len(shape))
+    it.dim[: len(shape)] = list(shape)
+    return it
+
+
+# Declared outputs that are no numbers.
+_INTEGERS = ("iota", "permutation", "read_batch", "read_labels")
+
+
+def _output(
+    operator: Operator, attributes: dict[str, int], inputs: Sequence[np.ndarray], shape: Any
+) -> Shape | None:
+    if not operator.declared:
+        if shape is not None:
+            raise TypeError(f"{operator.name}() takes no shape: it follows from the inputs")
+        return None
+    shape = _declared(operator, attributes, inputs) if shape is None else shape
+    dtype = _arrays.CODE[np.dtype(np.int32 if operator.name in _INTEGERS else np.float32)]
+    if operator.name == "reshape":
+        dtype = _arrays.CODE[inputs[0].dtype]
+    return _declare([shape] if isinstance(shape, int) else list(shape), dtype)
+
+
+def run(
+    operator: Operator,
+    inputs: Sequence[Any],
+    given: dict[str, Any],
+    shape: Any = None,
+    out: Any = None,
+    context: _context.Context | None = None,
+) -> Any:
+    """Runs an operator on arrays: what all functions of this module do."""
+    arrays = [_arrays.array(x, f"input {i} of {operator.name}") for i, x in enumerate(inputs)]
+    values = {n: _attribute(operator, n, kind, given, arrays) for n, kind in operator.attributes}
+    if "block" in values and "block" not in given:
+        values["block"] = max(1, min(REDUCE_BLOCK, values["cols"]))
+    shapes = [_arrays.shape_of(x) for x in arrays]
+    it = call(operator, list(values.values()), shapes, _output(operator, values, arrays, shape))
+    result = _arrays.writable(out, _arrays.numbers(it.output), _arrays.DTYPE[it.output.dtype])
+    pointers = (PTR * max(1, len(arrays)))(*[x.ctypes.data for x in arrays])
+    context = context or _context.current()
+    context.check(lib.ro_run(context.handle, ctypes.byref(it), pointers, result.ctypes.data))
+    return _arrays.like(result, inputs[0] if inputs else None) if out is None else out
+
+
+def signature(operator: Operator) -> inspect.Signature:
+    """How the function of an operator is called."""
+    kinds, parameter = inspect.Parameter, []
+    names = _texts.INPUTS.get(operator.name, "").split()
+    if operator.most > 8 or operator.least != operator.most:
+        parameter.append(kinds("inputs", kinds.VAR_POSITIONAL, annotation="Array"))
+    else:
+        names = names if len(names) == operator.least else [f"x{i}" for i in range(operator.least)]
+        parameter += [kinds(n, kinds.POSITIONAL_OR_KEYWORD, annotation="Array") for n in names]
+    for name, kind in operator.attributes:
+        default = 0 if name == "cols" else DEFAULTS.get(name, kinds.empty)
+        default = None if name == "cols" else default
+        type_ = "float" if kind == "f" else "int | None" if name == "cols" else "int"
+        name += "_" if name in names else ""
+        parameter.append(kinds(name, kinds.KEYWORD_ONLY, default=default, annotation=type_))
+    if operator.declared:
+        empty = None if "cols" in operator.names else kinds.empty
+        parameter.append(
+            kinds(
+                "shape",
+                kinds.KEYWORD_ONLY,
+                default=empty,
+                annotation="Sequence[int]" + (" | None" if empty is None else ""),
+            )
+        )
+    parameter.append(kinds("out", kinds.KEYWORD_ONLY, default=None, annotation="Array | None"))
+    parameter.append(
+        kinds("context", kinds.KEYWORD_ONLY, default=None, annotation="Context | None")
+    )
+    return inspect.Signature(parameter, return_annotation="Array")
+
+
+def _document(operator: Operator, how: inspect.Signature) -> str:
+    text = _texts.TEXTS.get(operator.name, "")
+    lines = [f"{text[:1].upper()}{text[1:]}." if text else f"The operator {operator.name}.", ""]
+    if operator.name in _texts.SPEC:
+        lines += ["SPEC.md: " + _texts.SPEC[operator.name], ""]
+    lines += [f"{operator.name}{how}"]
+    return "\n".join(lines)
+
+
+def function(operator: Operator) -> Callable[..., Any]:
+    """The function of an operator."""
+    how = signature(operator)
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in how.parameters.values())
+    inputs = [p.name for p in how.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    keys = {(n + "_" if n in inputs else n): n for n in operator.names}
+
+    def operation(*args: Any, **kwargs: Any) -> Any:
+        bound = how.bind(*args, **kwargs).arguments
+        given = {keys[k]: v for k, v in bound.items() if k in keys and v is not None}
+        tensors = bound.get("inputs", ()) if variadic else [bound[n] for n in inputs]
+        return run(operator, tensors, given, *[bound.get(k) for k in ("shape", "out", "context")])
+
+    operation.__name__ = operation.__qualname__ = operator.name
+    operation.__module__ = "repops"
+    operation.__signature__ = how  # type: ignore[attr-defined]
+    operation.__doc__ = _document(operator, how)
+    return operation
+
+
+FUNCTIONS = {name: function(operator) for name, operator in TABLE.items()}

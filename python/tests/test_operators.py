@@ -1,0 +1,174 @@
+"""The package without torch: operators, arrays, errors, what is generated."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import repops
+from repops import _operators, _texts
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).standard_normal(shape).astype("f4")
+
+
+def test_every_operator_of_the_library_is_a_function_with_a_text():
+    assert len(repops.OPERATORS) > 80
+    for name, function in repops.OPERATORS.items():
+        assert getattr(repops, name) is function
+        assert function.__doc__ and name in function.__doc__
+
+
+def test_generated_files_are_current(top):
+    run = subprocess.run(
+        [sys.executable, top / "python/generate.py", "--check"], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_stub_declares_every_operator(top):
+    stub = (top / "python/repops/__init__.pyi").read_text()
+    compile(stub, "stub", "exec")
+    assert all(f"def {name}(" in stub for name in repops.OPERATORS)
+
+
+def test_texts_know_every_operator():
+    known = set(_texts.INPUTS) | {n for n, o in _operators.TABLE.items() if o.most == 0}
+    assert set(_operators.TABLE) == known
+
+
+@pytest.mark.parametrize("m, k, n", [(1, 1, 1), (3, 5, 7), (17, 300, 65), (0, 3, 2), (2, 0, 3)])
+def test_matmul(m, k, n):
+    a, b = numbers(m, k), numbers(k, n)
+    expected = a.astype("f8") @ b.astype("f8")
+    assert repops.matmul(a, b) == pytest.approx(expected, abs=1e-4)
+    assert (repops.matmul(a, b) == repops.matmul(np.ascontiguousarray(a.T), b, trans=1)).all()
+
+
+def test_reductions_infer_their_shapes():
+    x = numbers(3, 2500)
+    assert repops.reduce_sum(x).shape == (3, 3)
+    assert repops.sum_rows(numbers(130, 5)).shape == (3, 5)
+    whole = repops.reduce_sum(repops.reduce_sum(x), block=3)
+    assert whole[:, 0] == pytest.approx(x.astype("f8").sum(1), abs=1e-3)
+
+
+def test_sources_need_a_shape_and_repeat():
+    a = repops.uniform(seed=7, low=0, high=1, shape=[4, 5])
+    assert a.shape == (4, 5) and (0 <= a).all() and (a < 1).all()
+    assert (a == repops.uniform(seed=7, low=0, high=1, shape=[4, 5])).all()
+    assert sorted(repops.permutation(np.zeros(1, "i4"), seed=1, shape=[9])) == list(range(9))
+    with pytest.raises(TypeError, match="shape"):
+        repops.uniform(seed=7, low=0, high=1)
+
+
+def test_out_is_written_and_returned():
+    x, out = numbers(4), np.empty(4, "f4")
+    assert repops.exp(x, out=out) is out
+    assert out == pytest.approx(np.exp(x), rel=1e-6)
+    with pytest.raises(repops.Error, match=r"out is float32 \[5\]; expected dense float32 \[4\]"):
+        repops.exp(x, out=np.empty(5, "f4"))
+    fixed = np.empty(4, "f4")
+    fixed.flags.writeable = False
+    with pytest.raises(repops.Error, match="read-only"):
+        repops.exp(x, out=fixed)
+
+
+def test_errors_have_the_sentence_of_the_library():
+    with pytest.raises(repops.Error, match="matmul: inner dimensions differ: 3 and 4"):
+        repops.matmul(numbers(2, 3), numbers(4, 5))
+    with pytest.raises(repops.Error, match="float64; the library has"):
+        repops.exp(np.zeros(3))
+    with pytest.raises(repops.Error, match="6 dimensions"):
+        repops.exp(np.zeros((1,) * 6, "f4"))
+    with pytest.raises(TypeError):
+        repops.exp(numbers(3), speed=1)
+    with pytest.raises(repops.Error):
+        repops.Context(backend="abacus")
+
+
+def test_contexts_have_the_same_bits():
+    a, b = numbers(70, 600), numbers(600, 50)
+    with repops.Context(threads=1, backend="scalar") as context:
+        assert repops.current() is context and context.backend == "scalar" and context.threads == 1
+        one = repops.matmul(a, b)
+    assert repops.current() is not context
+    assert one.tobytes() == repops.matmul(a, b, context=repops.Context(threads=2)).tobytes()
+
+
+class Foreign:
+    """An array of another library: all it has is DLPack."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_memory_of_others_is_read_where_it_is():
+    x, out = numbers(6), np.zeros(6, "f4")
+    repops.scale(Foreign(x), factor=2, out=Foreign(out))
+    assert (out == 2 * x).all()
+    from repops import _arrays
+
+    assert _arrays.array(Foreign(x)).ctypes.data == x.ctypes.data
+
+
+def test_scalars_and_lists():
+    assert repops.add([1.0, 2.0], [3.0]).tolist() == [4.0, 5.0]
+
+
+def test_fused_functions_have_the_bytes_of_their_operators():
+    x, w, b = numbers(9, 300), numbers(300, 40), numbers(40)
+    y = repops.relu(repops.add(repops.matmul(x, w), b))
+    assert repops.fused.linear(x, w, b, activation="relu").tobytes() == y.tobytes()
+    wt = np.ascontiguousarray(w.T)
+    assert (
+        repops.fused.linear(x, wt, b, transposed=True, activation="relu").tobytes() == y.tobytes()
+    )
+    m = repops.reduce_max(x)
+    l = repops.reduce_expsum(x, m)
+    assert repops.fused.softmax(x).tobytes() == repops.softmax(x, m, l).tobytes()
+    ids = np.arange(9, dtype="i4")
+    loss, dx = repops.fused.cross_entropy(x, ids, dloss=np.ones(9, "f4"))
+    assert loss.tobytes() == repops.xent(x, m, l, ids).tobytes()
+    assert dx.tobytes() == repops.xent_grad(x, m, l, ids, np.ones(9, "f4")).tobytes()
+
+
+def test_fused_attention_and_norm_against_numpy():
+    q, k, v = numbers(1, 2, 5, 4), numbers(1, 2, 5, 4) * 2, numbers(1, 2, 5, 4) * 3
+    out, m, l = repops.fused.attention(q, k, v)
+    s = (q.astype("f8") @ k.swapaxes(2, 3)) / 2
+    p = np.exp(s - s.max(-1, keepdims=True))
+    assert out == pytest.approx(p / p.sum(-1, keepdims=True) @ v, abs=1e-5)
+    assert m == pytest.approx(s.max(-1), abs=1e-5)
+    assert len(repops.fused.attention_backward(q, k, v, out, m, l, q)) == 3
+    y, mean, rstd = repops.fused.layer_norm(q, np.ones(4, "f4"), np.zeros(4, "f4"))
+    assert mean == pytest.approx(q.mean(-1), abs=1e-6)
+    assert y == pytest.approx((q - q.mean(-1, keepdims=True)) * rstd[..., None], abs=1e-5)
+
+
+def test_fused_functions_refuse_wrong_shapes():
+    with pytest.raises(repops.Error, match=r"bias is \[3\]; expected \[4\]"):
+        repops.fused.linear(numbers(2, 5), numbers(5, 4), numbers(3))
+    with pytest.raises(repops.Error, match="w is"):
+        repops.fused.linear(numbers(2, 5), numbers(6, 4))
+    with pytest.raises(repops.Error, match="activation"):
+        repops.fused.linear(numbers(2, 5), numbers(5, 4), activation="step")
+    with pytest.raises(repops.Error, match="ids is int64"):
+        repops.fused.cross_entropy(numbers(2, 5), np.zeros(2, "i8"))
+    with pytest.raises(repops.Error, match="gamma"):
+        repops.fused.layer_norm(numbers(2, 5), numbers(4), numbers(5))
+
+
+def test_a_library_that_is_not_there_is_said(monkeypatch):
+    code = "import os; os.environ['REPOPS_LIBRARY'] = '/nowhere/librepops.so.1'; import repops"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.returncode != 0
+    assert "REPOPS_LIBRARY (/nowhere/librepops.so.1)" in run.stderr.splitlines()[-1]
