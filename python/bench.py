@@ -1,0 +1,117 @@
+"""Steps of unmodified models inside the block beside plain PyTorch, interleaved, in one process.
+
+usage: bench.py [MODEL...] ; prints medians in milliseconds, and their ratio
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import statistics
+import sys
+import time
+import warnings
+
+import torch
+
+import repops.torch
+
+ROUNDS = int(os.environ.get("ROUNDS", "7"))
+
+
+def gpt2(batch):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(n_layer=4, n_embd=256, n_head=8, vocab_size=2000, n_positions=128)
+    model, ids = GPT2LMHeadModel(config), torch.arange(batch * 128).reshape(batch, 128) % 2000
+    return model, lambda: model(ids, labels=ids).loss
+
+
+def llama(batch):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=2000,
+        hidden_size=256,
+        intermediate_size=688,
+        num_hidden_layers=4,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+    )
+    model, ids = LlamaForCausalLM(config), torch.arange(batch * 128).reshape(batch, 128) % 2000
+    return model, lambda: model(ids, labels=ids).loss
+
+
+def resnet(batch, last=False):
+    import torchvision
+
+    model, x = torchvision.models.resnet18(num_classes=10), torch.randn(batch, 3, 64, 64)
+    order = torch.channels_last if last else torch.contiguous_format
+    model, x = model.to(memory_format=order), x.to(memory_format=order)
+    return model, lambda: torch.nn.functional.cross_entropy(model(x), torch.arange(batch) % 10)
+
+
+MODELS = {
+    "gpt2": gpt2,
+    "llama": llama,
+    "resnet": resnet,
+    "resnet channels_last": lambda batch: resnet(batch, True),
+}
+
+
+def step(model, loss, optimizer):
+    start = time.perf_counter()
+    loss().backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+    return (time.perf_counter() - start) * 1e3
+
+
+def compare(name, batch):
+    model, loss = MODELS[name](batch)
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    mode = repops.torch.reproducible()
+    times = {"torch": [], "repops": []}
+    for i in range(ROUNDS + 1):
+        for kind, block in (("torch", contextlib.nullcontext()), ("repops", mode)):
+            with block:
+                took = step(model, loss, optimizer)
+            if i:
+                times[kind].append(took)
+    plain, own = (statistics.median(times[k]) for k in ("torch", "repops"))
+    print(f"{name:22} {batch:5} {plain:10.1f} {own:10.1f} {plain / own:8.2f}", flush=True)
+
+
+def overhead():
+    """Microseconds that an operator of one element takes more inside the block."""
+    x, count = torch.ones(1), 2000
+    for name, call in (("exp, routed", x.exp), ("x + x, torch's own", lambda: x + x)):
+        times = []
+        for block in (contextlib.nullcontext(), repops.torch.reproducible()):
+            with block:
+                start = time.perf_counter()
+                for _ in range(count):
+                    call()
+                times.append((time.perf_counter() - start) / count * 1e6)
+        print(f"{name}: {times[0]:.1f} us plain, {times[1]:.1f} us inside")
+
+
+def main():
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
+    torch.set_num_threads(int(os.environ.get("THREADS", "2")))
+    print(
+        f"load {os.getloadavg()[0]:.1f}, torch {torch.__version__}, {torch.get_num_threads()} threads"
+    )
+    print(f"{'model':22} {'batch':>5} {'torch ms':>10} {'repops ms':>10} {'ratio':>8}")
+    for name in sys.argv[1:] or MODELS:
+        for batch in (4, 8):
+            compare(name, batch)
+    overhead()
+
+
+if __name__ == "__main__":
+    main()

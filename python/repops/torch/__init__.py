@@ -1,0 +1,28 @@
+"""PyTorch with the same bits on every machine.
+
+>>> import torch, repops.torch
+>>> with repops.torch.reproducible():
+...     model = torch.nn.Linear(4, 4)
+...     model(torch.ones(2, 4)).sum().backward()
+"""
+
+from __future__ import annotations
+
+# Each module whose name starts with _ registers handlers of operators.
+from . import (  # noqa: F401
+    _elements,
+    _functions,
+    _images,
+    _norms,
+    _optimizers,
+    _products,
+    _random,
+    _sums,
+)
+from . import data as data
+from . import functional as functional
+from . import optim as optim
+from ._mode import LeftoverError as LeftoverError
+from ._mode import reproducible as reproducible
+
+__all__ = ["LeftoverError", "data", "functional", "optim", "reproducible"]

@@ -1,0 +1,185 @@
+"""Operators of the library on torch's tensors: the lowest layer of this package."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .. import _context
+from .._library import PTR, Call, Shape, lib
+from .._operators import TABLE, bits, call
+
+DTYPES = {torch.float32: 1, torch.int32: 2, torch.uint8: 3}
+TORCH = {code: dtype for dtype, code in DTYPES.items()}
+MAX_CALLS = 8192  # calls that are kept checked; then all are forgotten
+BLOCK = 1024  # SPEC 3.2: block of a row reduction
+
+_calls: dict[Any, tuple[Call, tuple[int, ...], torch.dtype, Any]] = {}
+ONE = bits(1.0)
+
+
+class Leftover(Exception):
+    """This operator, or these arguments of it, are not the library's. The text says why."""
+
+
+def need(*tensors: torch.Tensor) -> None:
+    """Leftover, unless all are float32 in the CPU's memory."""
+    for t in tensors:
+        if t.dtype is not torch.float32:
+            half = ", of autocast perhaps" if t.dtype in (torch.bfloat16, torch.float16) else ""
+            raise Leftover(f"its input is {t.dtype}{half}; float32 is what the library computes in")
+        if not t.is_cpu:
+            raise Leftover(f"its input is on {t.device}, and only the CPU's memory is supported")
+
+
+def _shape(size: Sequence[int], dtype: torch.dtype) -> Shape:
+    if dtype not in DTYPES:
+        raise Leftover(f"its input is {dtype}, which the library does not have")
+    size = tuple(size) or (1,)
+    if len(size) > 5:
+        raise Leftover(f"its input has {len(size)} dimensions, and the library allows 5")
+    it = Shape(DTYPES[dtype], len(size))
+    it.dim[: len(size)] = size
+    return it
+
+
+def _checked(
+    key: Any,
+    name: str,
+    attributes: Sequence[int],
+    inputs: Sequence[torch.Tensor],
+    shape: Sequence[int] | None,
+    dtype: torch.dtype,
+) -> Any:
+    output = None if shape is None else _shape(shape, dtype)
+    it = call(TABLE[name], attributes, [_shape(t.shape, t.dtype) for t in inputs], output)
+    if len(_calls) >= MAX_CALLS:
+        _calls.clear()
+    pointers = PTR * max(1, len(inputs))
+    kept = (it, tuple(it.output.dim[: it.output.ndim]), TORCH[it.output.dtype], pointers)
+    _calls[key] = kept
+    return kept
+
+
+def run(
+    name: str,
+    attributes: Sequence[int],
+    inputs: Sequence[torch.Tensor],
+    shape: Sequence[int] | None = None,
+    dtype: torch.dtype = torch.float32,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Runs an operator on dense tensors; `shape` and `dtype` are those of a declared output."""
+    key = (name, *attributes, shape and tuple(shape), *[(t.shape, t.dtype) for t in inputs])
+    it, size, dtype, pointers = _calls.get(key) or _checked(
+        key, name, attributes, inputs, shape, dtype
+    )
+    if out is None:
+        out = torch.empty(size, dtype=dtype)
+    context = _context.current()
+    at = pointers(*[t.data_ptr() for t in inputs])
+    context.check(lib.ro_run(context.handle, ctypes.byref(it), at, out.data_ptr()))
+    return out
+
+
+def fused(function: Any, *arguments: Any) -> None:
+    """Calls a function of fused.h; tensors stand for their memory, None for NULL."""
+    context = _context.current()
+    given = [a.data_ptr() if isinstance(a, torch.Tensor) else a for a in arguments]
+    context.check(function(context.handle, *given))
+
+
+def elementwise(name: str, attributes: Sequence[int], *inputs: torch.Tensor) -> torch.Tensor:
+    """An operator of elements on tensors of one shape. Keeps the order of memory of the first."""
+    need(*inputs)
+    first = inputs[0]
+    out = torch.empty_like(first)
+    if any(t.stride() != out.stride() for t in inputs):
+        inputs = tuple(t.contiguous() for t in inputs)
+        out = torch.empty(first.shape)
+    flat = [t.as_strided((t.numel(),), (1,)) for t in inputs]
+    run(name, attributes, flat, out=out.as_strided((out.numel(),), (1,)))
+    return out
+
+
+def matmul(a: torch.Tensor, b: torch.Tensor, batch_dims: int = 0) -> torch.Tensor:
+    """a b of matrices, or of batches of them. A transposed operand is read as it lies."""
+    need(a, b)
+    (a, trans_a), (b, trans_b) = _as_stored(a), _as_stored(b)
+    return run("matmul", (batch_dims, trans_a + 2 * trans_b, ONE, 256, 0), (a, b))
+
+
+def _as_stored(t: torch.Tensor) -> tuple[torch.Tensor, int]:
+    if t.is_contiguous():
+        return t, 0
+    other = t.transpose(-1, -2)
+    return (other, 1) if other.is_contiguous() else (t.contiguous(), 0)
+
+
+def sum_rows(x: torch.Tensor) -> torch.Tensor:
+    """Sums of the rows of a dense matrix by R (SPEC 3.2): [rows, cols] to [rows]."""
+    rows, cols = x.shape
+    if not x.numel():
+        return torch.zeros(rows)
+    while True:
+        block = min(cols, BLOCK)
+        blocks = -(-cols // block)
+        x = run("reduce_sum", (cols, block), (x,), (rows, blocks))
+        if blocks == 1:
+            return x.reshape(rows)
+        cols = blocks
+
+
+def sum_columns(x: torch.Tensor) -> torch.Tensor:
+    """Sums of the columns of a dense matrix by K (SPEC 3.3): [rows, cols] to [cols]."""
+    if not x.numel():
+        return torch.zeros(x.shape[1])
+    while True:
+        x = run("sum_axis", (0,), (x,))
+        if x.shape[0] == 1:
+            return x.reshape(-1)
+
+
+def sum_squares(x: torch.Tensor) -> torch.Tensor:
+    """The sum of all squares by R, of no dimension: reduce_dot, then reduce_sum."""
+    need(x)
+    x = x.contiguous().reshape(-1)
+    if not x.numel():
+        return torch.zeros(())
+    block = min(x.numel(), BLOCK)
+    blocks = -(-x.numel() // block)
+    partial = run("reduce_dot", (x.numel(), block), (x, x), (blocks,))
+    return sum_rows(partial.reshape(1, blocks)).reshape(())
+
+
+def total(
+    x: torch.Tensor, dims: Sequence[int] | None = None, keepdim: bool = False
+) -> torch.Tensor:
+    """Sums along dimensions; None or no dimension: along all.
+
+    Along the last ones it is R (SPEC 3.2) of rows, in the order of the tensor's indices; along any
+    others K (SPEC 3.3) over the reduced indices in their order, the first slowest.
+    """
+    need(x)
+    nd = x.dim()
+    reduced = sorted({d % nd for d in dims}) if dims and nd else list(range(nd))
+    kept = [d for d in range(nd) if d not in reduced]
+    if reduced == list(range(len(kept), nd)):
+        y = sum_rows(x.contiguous().reshape(_count(x, kept), _count(x, reduced)))
+    else:
+        y = sum_columns(
+            x.permute(*reduced, *kept).contiguous().reshape(_count(x, reduced), _count(x, kept))
+        )
+    if keepdim:
+        return y.reshape([1 if d in reduced else n for d, n in enumerate(x.shape)])
+    return y.reshape([x.shape[d] for d in kept])
+
+
+def _count(x: torch.Tensor, dims: Sequence[int]) -> int:
+    n = 1
+    for d in dims:
+        n *= x.shape[d]
+    return n

@@ -1,0 +1,220 @@
+"""Functions that the library has no operator for, of correctly rounded operations in float64.
+
+torch's own sin, pow and so on differ between instruction sets. These use +, -, *, / and bits of
+whole float64 tensors alone, which IEEE 754 fixes, and round the result to float32 once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+
+from ._call import elementwise, need
+from ._registry import handles
+
+_LN2_HI, _LN2_LO = float.fromhex("0x1.62e42fee00000p-1"), float.fromhex("0x1.a39ef35793c76p-33")
+# pi / 2 in three parts; the first two have 33 bits each, so that their multiples are exact.
+_PI2 = tuple(
+    float.fromhex(h) for h in ("0x1.921fb544p+0", "0x1.0b4611a6p-34", "0x1.3198a2e037073p-69")
+)
+_EXPONENT, _MANTISSA = 1023, (1 << 52) - 1
+
+
+def _horner(z: torch.Tensor, coefficients: list[float]) -> torch.Tensor:
+    p = torch.full_like(z, coefficients[0])
+    for c in coefficients[1:]:
+        p = p.mul_(z).add_(c)
+    return p
+
+
+def _power_of_two(n: torch.Tensor) -> torch.Tensor:
+    return ((n.to(torch.int64) + _EXPONENT) << 52).view(torch.float64)
+
+
+def exp64(x: torch.Tensor) -> torch.Tensor:
+    """exp of float64, to about 2^-52; a NaN stays one."""
+    c = torch.where(x > 720.0, 720.0, torch.where(x < -760.0, -760.0, x))
+    c = torch.where(c == c, c, 0.0)
+    n = (c * (1 / math.log(2))).round()
+    r = (c - n * _LN2_HI) - n * _LN2_LO
+    p = _horner(r, [1 / math.factorial(i) for i in range(14, -1, -1)])
+    half = (n * 0.5).floor()
+    y = p * _power_of_two(half) * _power_of_two(n - half)
+    y = torch.where(x > 720.0, math.inf, torch.where(x < -760.0, 0.0, y))
+    return torch.where(x == x, y, x)
+
+
+def log64(x: torch.Tensor) -> torch.Tensor:
+    """log of float64 that is 0, normal or infinite; below 0 it is NaN."""
+    raw = torch.where((x > 0) & (x < math.inf), x, 1.0).view(torch.int64)
+    m = ((raw & _MANTISSA) | (_EXPONENT << 52)).view(torch.float64)
+    e = ((raw >> 52) - _EXPONENT).to(torch.float64)
+    big = m > math.sqrt(2)
+    m, e = torch.where(big, m * 0.5, m), torch.where(big, e + 1.0, e)
+    s = (m - 1.0) / (m + 1.0)
+    y = (s + s) * _horner(s * s, [1 / (2 * i + 1) for i in range(11, -1, -1)])
+    y = e * _LN2_HI + (e * _LN2_LO + y)
+    y = torch.where(x == 0, -math.inf, torch.where(x == math.inf, math.inf, y))
+    return torch.where(x >= 0, y, math.nan)
+
+
+def _turn(x: torch.Tensor, quarter: int) -> torch.Tensor:
+    k = (x * (2 / math.pi)).round()
+    r = ((x - k * _PI2[0]) - k * _PI2[1]) - k * _PI2[2]
+    z = r * r
+    odd = [(-1) ** i / math.factorial(2 * i + 1) for i in range(8, -1, -1)]
+    even = [(-1) ** i / math.factorial(2 * i) for i in range(8, -1, -1)]
+    j = torch.where(x.abs() < 2.0**30, k, 0.0).to(torch.int64) + quarter
+    y = torch.where(j % 2 == 0, r * _horner(z, odd), _horner(z, even))
+    y = torch.where(j & 2 == 0, y, -y)
+    # Beyond 2^30 the parts of pi / 2 do not tell the angle.
+    return torch.where(x.abs() < 2.0**30, y, math.nan)
+
+
+def sin64(x: torch.Tensor) -> torch.Tensor:
+    """sin of float64 below 2^30; beyond it is NaN."""
+    return _turn(x, 0)
+
+
+def cos64(x: torch.Tensor) -> torch.Tensor:
+    """cos of float64 below 2^30; beyond it is NaN."""
+    return _turn(x, 1)
+
+
+def log1p64(x: torch.Tensor) -> torch.Tensor:
+    """log(1 + x), by what the rounding of 1 + x lost."""
+    u = 1.0 + x
+    y = log64(u) + torch.where((u > 0) & (u < math.inf), (x - (u - 1.0)) / u, 0.0)
+    return y
+
+
+def expm164(x: torch.Tensor) -> torch.Tensor:
+    """exp(x) - 1; by its series near 0."""
+    small = x.abs() < 0.35
+    near = torch.where(small, x, 0.0)
+    series = near * _horner(near, [1 / math.factorial(i) for i in range(15, 0, -1)])
+    return torch.where(small, series, exp64(x) - 1.0)
+
+
+def pow64(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """x to the power of y, both float64; of a negative x for whole y alone."""
+    power = exp64(y * log64(x.abs()))
+    whole, odd = y == y.floor(), (y * 0.5) != (y * 0.5).floor()
+    signed = torch.where(whole & odd & (x < 0), -power, power)
+    signed = torch.where((x < 0) & ~whole & (x.abs() < math.inf), math.nan, signed)
+    return torch.where((y == 0) | (x == 1), 1.0, signed)
+
+
+# Inverse of the normal distribution: P. J. Acklam's rational approximations, relative error 1.2e-9.
+_MIDDLE = (
+    [
+        -3.969683028665376e01,
+        2.209460984245205e02,
+        -2.759285104469687e02,
+        1.383577518672690e02,
+        -3.066479806614716e01,
+        2.506628277459239e00,
+    ],
+    [
+        -5.447609879822406e01,
+        1.615858368580409e02,
+        -1.556989798598866e02,
+        6.680131188771972e01,
+        -1.328068155288572e01,
+        1.0,
+    ],
+)
+_TAIL = (
+    [
+        -7.784894002430293e-03,
+        -3.223964580411365e-01,
+        -2.400758277161838e00,
+        -2.549732539343734e00,
+        4.374664141464968e00,
+        2.938163982698783e00,
+    ],
+    [7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e00, 3.754408661907416e00, 1.0],
+)
+
+
+def erfinv64(x: torch.Tensor) -> torch.Tensor:
+    """The inverse of erf, to 2^-29; infinite at 1 and -1."""
+    half = x * 0.5
+    z = half * half
+    middle = half * _horner(z, _MIDDLE[0]) / _horner(z, _MIDDLE[1])
+    below = 0.5 - half.abs()
+    q = exp64(0.5 * log64(-2.0 * log64(below)))  # torch may take its square root from MKL
+    tail = _horner(q, _TAIL[0]) / _horner(q, _TAIL[1])
+    y = torch.where(half.abs() <= 0.5 - 0.02425, middle, torch.where(half < 0, tail, -tail))
+    y = torch.where(below == 0, torch.where(x > 0, math.inf, -math.inf), y)
+    return torch.where(x.abs() <= 1, y * math.sqrt(0.5), math.nan)
+
+
+_ONE = {
+    "sin": sin64,
+    "cos": cos64,
+    "tan": lambda x: sin64(x) / cos64(x),
+    "log1p": log1p64,
+    "expm1": expm164,
+    "log2": lambda x: log64(x) * (1 / math.log(2)),
+    "log10": lambda x: log64(x) * (1 / math.log(10)),
+    "exp2": lambda x: exp64(x * math.log(2)),
+    "sinh": lambda x: (expm164(x) - expm164(-x)) * 0.5,
+    "cosh": lambda x: (exp64(x) + exp64(-x)) * 0.5,
+    "erfinv": erfinv64,
+}
+
+
+def narrow(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
+    """A function of float64 applied to float32."""
+    need(*inputs)
+    return function(*[t.to(torch.float64) for t in inputs]).to(torch.float32)
+
+
+def _float(x: torch.Tensor) -> torch.Tensor:
+    return x if x.is_floating_point() else x.float()
+
+
+def _register() -> None:
+    for name, function in _ONE.items():
+        handles(name)(lambda x, f=function: narrow(f, _float(x)))
+
+
+_register()
+
+
+def _root(x: torch.Tensor) -> torch.Tensor:
+    return elementwise("sqrt", (), x)
+
+
+_POWERS = {
+    0.5: _root,
+    1.0: torch.clone,
+    2.0: lambda x: x * x,
+    3.0: lambda x: x * x * x,
+    -0.5: lambda x: torch.reciprocal(_root(x)),
+    -1.0: torch.reciprocal,
+    -2.0: lambda x: torch.reciprocal(x * x),
+}
+
+
+@handles("pow.Tensor_Scalar")
+def power(x: torch.Tensor, exponent: float) -> torch.Tensor:
+    """Powers that are products, quotients and roots are these."""
+    if float(exponent) in _POWERS:
+        return _POWERS[float(exponent)](x if x.is_floating_point() else x.float())
+    raised = float(exponent)
+    return narrow(lambda a: pow64(a, torch.full_like(a, raised)), _float(x))
+
+
+@handles("pow.Tensor_Tensor")
+def power_of_two(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return narrow(lambda a, b: pow64(*torch.broadcast_tensors(a, b)), _float(x), _float(y))
+
+
+@handles("pow.Scalar")
+def power_of_number(base: float, y: torch.Tensor) -> torch.Tensor:
+    raised = float(base)
+    return narrow(lambda b: pow64(torch.full_like(b, raised), b), _float(y))

@@ -1,0 +1,233 @@
+"""Convolutions and pooling. The library has channels as neighbours, torch images of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ._call import Leftover, need, run, sum_columns
+from ._registry import handles
+
+Tensor = torch.Tensor
+
+
+def _pair(v: Any, default: int = 1) -> list[int]:
+    v = [v] if isinstance(v, int) else list(v)
+    return [default, default] if not v else v * 2 if len(v) == 1 else v
+
+
+def _in(x: Tensor) -> Tensor:
+    return x.permute(0, 2, 3, 1).contiguous()
+
+
+def _out(y: Tensor, like: Tensor) -> Tensor:
+    """[N, H, W, C] as [N, C, H, W], in the order of memory that torch would give it."""
+    y = y.permute(0, 3, 1, 2)
+    return (
+        y
+        if like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous()
+        else y.contiguous()
+    )
+
+
+def _weight_in(w: Tensor) -> Tensor:
+    return w.permute(2, 3, 1, 0).contiguous()
+
+
+def _weight_out(w: Tensor) -> Tensor:
+    return w.permute(3, 2, 0, 1).contiguous()
+
+
+def _wide(*tensors: Tensor) -> list[Tensor]:
+    return [t.unsqueeze(2) for t in tensors]
+
+
+def _attributes(
+    stride: Any, padding: Any, dilation: Any, groups: int, line: bool
+) -> tuple[int, ...]:
+    if line:
+        stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
+    return (*_pair(stride), *_pair(padding), *_pair(dilation), groups)
+
+
+def _transposed_shape(x: Tensor, w: Tensor, at: Sequence[int], extra: Sequence[int]) -> list[int]:
+    size = [
+        (x.shape[1 + i] - 1) * at[i] - 2 * at[2 + i] + at[4 + i] * (w.shape[i] - 1) + extra[i] + 1
+        for i in (0, 1)
+    ]
+    return [x.shape[0], *size, w.shape[2] * at[6]]
+
+
+@handles("convolution", "_convolution")
+def convolution(
+    x: Tensor,
+    w: Tensor,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    extra: Any,
+    groups: int,
+    *ignored: Any,
+) -> Tensor:
+    need(x, w)
+    if x.dim() not in (3, 4):
+        raise Leftover(f"its input has {x.dim()} dimensions; images of 1 or 2 are supported")
+    line = x.dim() == 3
+    at = _attributes(stride, padding, dilation, groups, line)
+    like = x
+    if line:
+        x, w, extra = *_wide(x, w), [0, *extra]
+    a, b = _in(x), _weight_in(w)
+    if transposed:
+        y = run("conv2d_dx", at, (a, b), _transposed_shape(a, b, at, _pair(extra, 0)))
+    else:
+        y = run("conv2d", at, (a, b))
+    y = y if bias is None else y + bias
+    return y.permute(0, 3, 1, 2).squeeze(2).contiguous() if line else _out(y, like)
+
+
+@handles("convolution_backward")
+def convolution_backward(
+    dy: Tensor,
+    x: Tensor,
+    w: Tensor,
+    sizes: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    extra: Any,
+    groups: int,
+    mask: Any,
+) -> Any:
+    need(dy, x, w)
+    line, like = x.dim() == 3, x
+    at = _attributes(stride, padding, dilation, groups, line)
+    if line:
+        dy, x, w = _wide(dy, x, w)
+    d, a, b = _in(dy), _in(x), _weight_in(w)
+    dx = dw = db = None
+    if mask[0]:
+        dx = run("conv2d", at, (d, b)) if transposed else run("conv2d_dx", at, (d, b), a.shape)
+        dx = dx.permute(0, 3, 1, 2).squeeze(2).contiguous() if line else _out(dx, like)
+    if mask[1]:
+        dw = _weight_out(run("conv2d_dw", at, (d, a) if transposed else (a, d), b.shape))
+        dw = dw.squeeze(2) if line else dw
+    if mask[2]:
+        db = sum_columns(d.reshape(-1, d.shape[3]))
+    return dx, dw, db
+
+
+# ---- pooling ----
+
+
+def _window(x: Tensor, kernel: Any, stride: Any, padding: Any, ceil: bool) -> tuple[int, ...]:
+    if x.dim() != 4:
+        raise Leftover(f"its input has {x.dim()} dimensions; [N, C, H, W] is supported")
+    k = _pair(kernel)
+    s, p = _pair(stride) if stride else k, _pair(padding, 0)
+    if ceil and any((x.shape[2 + i] + 2 * p[i] - k[i]) % s[i] for i in (0, 1)):
+        raise Leftover("ceil_mode gives other sizes here")
+    return (*k, *s, *p)
+
+
+def _corners(shape: Sequence[int], at: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """Row and column of the first tap of each window of [N, OH, OW, C]."""
+    rows = torch.arange(shape[1]).reshape(1, -1, 1, 1) * at[2] - at[4]
+    return rows, torch.arange(shape[2]).reshape(1, 1, -1, 1) * at[3] - at[5]
+
+
+@handles("max_pool2d_with_indices")
+def max_pool(
+    x: Tensor,
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil: bool = False,
+) -> Any:
+    need(x)
+    at = _window(x, kernel, stride, padding, ceil)
+    if _pair(dilation) != [1, 1]:
+        raise Leftover("its windows are dilated")
+    a = _in(x)
+    y, tap = run("max_pool2d", at, (a,)), run("max_pool2d_index", at, (a,)).to(torch.int64)
+    rows, cols = _corners(y.shape, at)
+    places = (rows + tap // at[1]) * x.shape[3] + cols + tap % at[1]
+    return _out(y, x), _out(places, x)
+
+
+@handles("max_pool2d_with_indices_backward")
+def max_pool_backward(
+    dy: Tensor,
+    x: Tensor,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil: bool,
+    places: Tensor,
+) -> Tensor:
+    need(dy, x)
+    at = _window(x, kernel, stride, padding, ceil)
+    place = _in(places)
+    rows, cols = _corners(place.shape, at)
+    tap = (place // x.shape[3] - rows) * at[1] + (place % x.shape[3] - cols)
+    shape = [x.shape[0], x.shape[2], x.shape[3], x.shape[1]]
+    return _out(run("max_pool2d_grad", at, (_in(dy), tap.to(torch.int32)), shape), x)
+
+
+@handles("avg_pool2d")
+def avg_pool(
+    x: Tensor,
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    ceil: bool = False,
+    count_pad: bool = True,
+    divisor: Any = None,
+) -> Tensor:
+    need(x)
+    if divisor is not None:
+        raise Leftover("it has a divisor of its own")
+    at = _window(x, kernel, stride, padding, ceil)
+    return _out(run("avg_pool2d", (*at, int(count_pad)), (_in(x),)), x)
+
+
+@handles("avg_pool2d_backward")
+def avg_pool_backward(
+    dy: Tensor,
+    x: Tensor,
+    kernel: Any,
+    stride: Any,
+    padding: Any,
+    ceil: bool,
+    count_pad: bool,
+    divisor: Any,
+) -> Tensor:
+    need(dy, x)
+    if divisor is not None:
+        raise Leftover("it has a divisor of its own")
+    at = _window(x, kernel, stride, padding, ceil)
+    shape = [x.shape[0], x.shape[2], x.shape[3], x.shape[1]]
+    return _out(run("avg_pool2d_grad", (*at, int(count_pad)), (_in(dy),), shape), x)
+
+
+def _kernel(x: Tensor, size: Any) -> list[int]:
+    if x.dim() != 4 or any(x.shape[2 + i] % size[i] for i in (0, 1)):
+        raise Leftover("its windows are of several sizes")
+    return [x.shape[2 + i] // size[i] for i in (0, 1)]
+
+
+@handles("_adaptive_avg_pool2d")
+def adaptive_pool(x: Tensor, size: Any) -> Tensor:
+    return avg_pool(x, _kernel(x, size))
+
+
+@handles("_adaptive_avg_pool2d_backward")
+def adaptive_pool_backward(dy: Tensor, x: Tensor) -> Tensor:
+    return avg_pool_backward(dy, x, _kernel(x, dy.shape[2:]), (), 0, False, True, None)

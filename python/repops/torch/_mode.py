@@ -1,0 +1,279 @@
+"""The block in which torch's operators are the library's."""
+
+from __future__ import annotations
+
+import collections
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .._context import Context
+from .._library import Error
+from ._call import Leftover
+from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
+
+_OWN = (str(Path(torch.__file__).parent) + os.sep, str(Path(__file__).parent) + os.sep)
+POLICIES = ("error", "warn", "list")
+
+
+class LeftoverError(Error):
+    """An operator that the library does not have was called. The text says which, why and where."""
+
+
+def where() -> str:
+    """File and line of the innermost frame that is neither torch's nor this package's."""
+    frame = sys._getframe(1)
+    while frame and (
+        frame.f_code.co_filename.startswith(_OWN) or frame.f_code.co_filename[0] == "<"
+    ):
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
+
+
+def tensors(values: Any) -> Iterator[torch.Tensor]:
+    """The tensors among arguments and in lists of them."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from tensors(value)
+
+
+def _floats(values: Any) -> bool:
+    return any(t.is_floating_point() or t.is_complex() for t in tensors(values))
+
+
+Route = Callable[["reproducible", Any, tuple, dict], Any]
+_routes: dict[Any, Route] = {}
+
+
+def _plain(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+    return func(*args, **kwargs)
+
+
+def _arithmetic(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+    for a in args[:2]:
+        if isinstance(a, torch.Tensor) and a.is_complex():
+            raise Leftover("it computes complex numbers, whose products torch may contract")
+    if kwargs and kwargs.get("alpha", 1) != 1:  # torch contracts a + b alpha in vectors alone
+        return func(args[0], args[1] * kwargs["alpha"])
+    return func(*args, **kwargs)
+
+
+def _handler(function: Callable[..., Any], random: bool) -> Route:
+    def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+        if not random and not _floats(args) and not _floats(kwargs.values()):
+            result = func(*args, **kwargs)
+            if not _floats([result]):
+                return result  # integers: exact in any order
+        return function(*args, **kwargs)
+
+    return route
+
+
+def _inplace(functional: Any) -> Route:
+    inner = resolve(functional)
+
+    def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+        args[0].copy_(inner(mode, functional, args, kwargs))
+        return args[0]
+
+    return route
+
+
+def _into(functional: Any, names: list[str]) -> Route:
+    inner = resolve(functional)
+
+    def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+        rest = {k: v for k, v in kwargs.items() if k not in names}
+        outs = [kwargs[n] for n in names]
+        results = inner(mode, functional, args, rest)
+        for out, result in zip(outs, results if isinstance(results, (list, tuple)) else [results]):
+            out.resize_(result.shape).copy_(result)
+        return outs[0] if len(outs) == 1 else tuple(outs)
+
+    return route
+
+
+_KEYWORDS = {"addcmul": "value", "addcdiv": "value"}  # what _foreach_ has by place
+_FOREACH = {"norm": "linalg_vector_norm", "copy": "copy"}
+
+
+def _each(name: str) -> Route:
+    base, inplace = name.removeprefix("_foreach_").rstrip("_"), name.endswith("_")
+    packet = getattr(torch.ops.aten, _FOREACH.get(base, base) + ("_" if inplace else ""), None)
+
+    def one(mode: reproducible, args: list, kwargs: dict) -> Any:
+        if base in _KEYWORDS and len(args) > 3:
+            kwargs = {**kwargs, _KEYWORDS[base]: args.pop()}
+        with mode:
+            return packet(*args, **kwargs)
+
+    def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+        if packet is None:
+            raise Leftover("it stands for no single operator")
+        many = [isinstance(a, (list, tuple)) for a in args]
+        at = lambda i: [a[i] if m else a for a, m in zip(args, many)]  # noqa: E731
+        keys = lambda i: {k: v[i] if isinstance(v, (list, tuple)) else v for k, v in kwargs.items()}  # noqa: E731
+        results = [one(mode, at(i), keys(i)) for i in range(len(args[0]))]
+        return None if inplace else results
+
+    return route
+
+
+def _composite(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+    with mode:
+        return func.decompose(*args, **kwargs)
+
+
+def _integers_only(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+    if _floats(args) or _floats(kwargs.values()) or not any(True for _ in tensors(args)):
+        raise Leftover("the library does not have it")
+    result = func(*args, **kwargs)
+    if _floats([result]):
+        raise Leftover("the library does not have it")
+    return result
+
+
+def _foreign(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+    """Another package's: what neither takes nor gives tensors computes none."""
+    if any(True for _ in tensors([args, list(kwargs.values())])):
+        raise Leftover("it is another package's, and its bits are not known")
+    result = func(*args, **kwargs)
+    if any(True for _ in tensors([result])):
+        raise Leftover("it is another package's, and its bits are not known")
+    return result
+
+
+def _refused(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+    raise Leftover("the library does not have it")
+
+
+def _functional(func: Any, drop: str, outs: list[str]) -> Any:
+    """The overload that computes the same, and writes nothing that it was given."""
+    packet = getattr(
+        torch.ops.aten, func._schema.name.removeprefix("aten::").removesuffix(drop), None
+    )
+    wanted = [(a.name, str(a.type)) for a in func._schema.arguments if a.name not in outs]
+    for overload in packet.overloads() if packet else []:
+        other = getattr(packet, overload)
+        same = [(a.name, str(a.type)) for a in other._schema.arguments] == wanted
+        if same and other is not func and not other._schema.is_mutable:
+            return other
+    return None
+
+
+def _view(func: Any) -> bool:
+    returns = func._schema.returns
+    return bool(returns) and all(
+        r.alias_info is not None and not r.alias_info.is_write for r in returns
+    )
+
+
+_NOT_VIEWS = ("view_as_complex", "view_as_real", "to_dense", "_fw_primal")
+
+
+def _derived(func: Any, base: str) -> Route | None:
+    if base.startswith("_foreach_"):
+        return _each(base)
+    outs = [a.name for a in func._schema.arguments if a.is_out]
+    drop = "" if outs else "_"
+    if outs or (func._schema.is_mutable and base.endswith("_")):
+        functional = _functional(func, drop, outs)
+        if functional is not None:
+            return _into(functional, outs) if outs else _inplace(functional)
+    return None
+
+
+def _find(func: Any) -> Route:
+    if func.namespace in ("profiler", "prim", "repops"):
+        return _plain
+    if func.namespace != "aten":
+        return _foreign
+    base = func._schema.name.removeprefix("aten::")
+    name = f"{base}.{func._overloadname}"
+    outs = any(a.is_out for a in func._schema.arguments)
+    for key in (name, base):
+        if key in HANDLERS and not (outs and key == base):
+            return _handler(HANDLERS[key], torch.Tag.nondeterministic_seeded in func.tags)
+        if key in MOVEMENT or key in ARITHMETIC:
+            return _plain if key in MOVEMENT else _arithmetic
+    if torch.Tag.inplace_view in func.tags or (_view(func) and base not in _NOT_VIEWS):
+        return _plain
+    if torch.Tag.nondeterministic_seeded in func.tags:
+        return _derived(func, base) or _refused
+    derived = _derived(func, base)
+    if derived:
+        return derived
+    return _composite if func._can_decompose() else _integers_only
+
+
+def resolve(func: Any) -> Route:
+    """How an operator is computed; found once."""
+    route = _routes.get(func)
+    if route is None:
+        route = _routes[func] = _find(func)
+    return route
+
+
+class reproducible(TorchDispatchMode):
+    """with repops.torch.reproducible(): torch's operators have the same bits on every machine.
+
+    Build the model, train and evaluate it inside. leftovers: what happens at an operator that the
+    library does not have: "error" raises LeftoverError, "warn" warns and "list" counts in the
+    attribute `leftovers` by (operator, reason, place); both then let torch compute it, so that
+    nothing can be said of its bits. threads: those that compute; 0: as many as torch has.
+    """
+
+    def __init__(self, leftovers: str = "error", threads: int = 0) -> None:
+        super().__init__()
+        if leftovers not in POLICIES:
+            raise Error(f"leftovers is {leftovers!r}; expected one of {list(POLICIES)}")
+        self.policy = leftovers
+        self.leftovers: collections.Counter[tuple[str, str, str]] = collections.Counter()
+        self._threads, self._context, self._depth = threads, None, 0
+
+    def __enter__(self) -> reproducible:
+        if self._depth == 0:
+            self._stance = torch.compiler.set_stance("force_eager")
+            self._stance.__enter__()
+            self._context = Context(self._threads or torch.get_num_threads())
+            self._context.__enter__()
+        self._depth += 1
+        return super().__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        self._depth -= 1
+        if self._depth == 0:
+            self._context.__exit__()
+            self._stance.__exit__(*exception)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        try:
+            if torch.is_autocast_enabled("cpu"):
+                raise Leftover(
+                    "autocast is on: it computes in types whose bits depend on the machine"
+                )
+            device = kwargs.get("device")
+            if device is not None and torch.device(device).type not in ("cpu", "meta"):
+                raise Leftover(f"it goes to {device}, and only the CPU's memory is supported")
+            return (_routes.get(func) or resolve(func))(self, func, args, kwargs)
+        except Leftover as reason:
+            return self._left(func, str(reason), args, kwargs)
+
+    def _left(self, func: Any, reason: str, args: tuple, kwargs: dict) -> Any:
+        text = f"{func} at {where()}: {reason}"
+        if self.policy == "error":
+            raise LeftoverError(text) from None
+        if self.policy == "warn":
+            warnings.warn(f"not reproducible: {text}", stacklevel=2)
+        self.leftovers[(str(func), reason, where())] += 1
+        return func(*args, **kwargs)

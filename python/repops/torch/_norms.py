@@ -1,0 +1,211 @@
+"""Norms of layers, groups, root mean squares and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .._library import lib
+from .._operators import bits
+from ._call import BLOCK, fused, need, run, sum_columns, sum_rows, total
+from ._registry import handles
+
+Tensor = torch.Tensor
+
+
+def _rows(x: Tensor, normalized: Sequence[int]) -> tuple[Tensor, int, int]:
+    cols = 1
+    for n in normalized:
+        cols *= n
+    x = x.contiguous()
+    return x, x.numel() // cols if cols else 0, cols
+
+
+def _or(w: Tensor | None, cols: int, value: float) -> Tensor:
+    return torch.full((cols,), value) if w is None else w.contiguous()
+
+
+@handles("native_layer_norm")
+def layer_norm(x: Tensor, shape: Any, w: Any, b: Any, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    need(x)
+    x, rows, cols = _rows(x, shape)
+    y = torch.empty_like(x)
+    left = list(x.shape[: x.dim() - len(shape)]) + [1] * len(shape)
+    mean, rstd = torch.empty(left), torch.empty(left)
+    fused(
+        lib.ro_layer_norm, rows, cols, eps, x, _or(w, cols, 1.0), _or(b, cols, 0.0), y, mean, rstd
+    )
+    return y, mean, rstd
+
+
+@handles("native_layer_norm_backward")
+def layer_norm_backward(
+    dy: Tensor, x: Tensor, shape: Any, mean: Tensor, rstd: Tensor, w: Any, b: Any, mask: Any
+) -> Any:
+    need(dy, x)
+    x, rows, cols = _rows(x, shape)
+    dx, dw, db = torch.empty_like(x), torch.empty(list(shape)), torch.empty(list(shape))
+    gamma = _or(w, cols, 1.0)
+    fused(lib.ro_layer_norm_backward, rows, cols, x, gamma, mean, rstd, dy.contiguous(), dx, dw, db)
+    return tuple(t if wanted else None for t, wanted in zip((dx, dw, db), mask))
+
+
+@handles("native_group_norm")
+def group_norm(
+    x: Tensor, w: Any, b: Any, n: int, c: int, size: int, groups: int, eps: float
+) -> Any:
+    y, mean, rstd = layer_norm(x.reshape(n * groups, -1), [c // groups * size], None, None, eps)
+    y = y.reshape(x.shape)
+    channel = [1, c] + [1] * (x.dim() - 2)
+    y = y if w is None else y * w.reshape(channel)
+    y = y if b is None else y + b.reshape(channel)
+    return y, mean.reshape(n, groups), rstd.reshape(n, groups)
+
+
+@handles("native_group_norm_backward")
+def group_norm_backward(
+    dy: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    w: Any,
+    n: int,
+    c: int,
+    size: int,
+    groups: int,
+    mask: Any,
+) -> Any:
+    need(dy, x)
+    channel, width = [1, c] + [1] * (x.dim() - 2), [c // groups * size]
+    rows = x.reshape(n * groups, -1)
+    g = (dy if w is None else dy * w.reshape(channel)).reshape(n * groups, -1)
+    dx = layer_norm_backward(g, rows, width, mean, rstd, None, None, (True, False, False))[0]
+    hat = ((rows - mean.reshape(-1, 1)) * rstd.reshape(-1, 1)).reshape(x.shape)
+    others = [d for d in range(x.dim()) if d != 1]
+    dw = total(dy * hat, others) if mask[1] else None
+    return dx.reshape(x.shape), dw, total(dy, others) if mask[2] else None
+
+
+@handles("_fused_rms_norm")
+def rms_norm(x: Tensor, shape: Any, w: Any, eps: float | None) -> tuple[Tensor, Tensor]:
+    need(x)
+    eps = torch.finfo(torch.float32).eps if eps is None else eps
+    x, rows, cols = _rows(x, shape)
+    flat = x.reshape(rows, cols)
+    rstd = run("ln_rstd", (cols, bits(eps)), (_row_dots(flat),))
+    y = run("rmsnorm", (), (flat, rstd, _or(w, cols, 1.0).reshape(-1)))
+    left = list(x.shape[: x.dim() - len(shape)]) + [1] * len(shape)
+    return y.reshape(x.shape), rstd.reshape(left)
+
+
+def _row_dots(x: Tensor) -> Tensor:
+    rows, cols = x.shape
+    blocks = max(1, -(-cols // BLOCK))
+    parts = run("reduce_dot", (cols, min(cols, BLOCK)), (x, x), (rows, blocks))
+    return sum_rows(parts)
+
+
+@handles("_fused_rms_norm_backward")
+def rms_norm_backward(dy: Tensor, x: Tensor, shape: Any, rstd: Tensor, w: Any, mask: Any) -> Any:
+    need(dy, x)
+    x, rows, cols = _rows(x, shape)
+    flat, d, r = x.reshape(rows, cols), dy.contiguous().reshape(rows, cols), rstd.reshape(rows)
+    gamma = _or(w, cols, 1.0).reshape(-1)
+    blocks = max(1, -(-cols // BLOCK))
+    sums = sum_rows(
+        run("reduce_rms_gx", (cols, min(cols, BLOCK)), (d, gamma, flat, r), (rows, blocks))
+    )
+    dx = run("rms_dx", (), (d, gamma, flat, r, sums)).reshape(x.shape)
+    dw = None
+    if mask[1]:
+        dw = sum_columns(run("rms_dgamma", (cols,), (d, flat, r), (-(-rows // 64), cols))).reshape(
+            list(shape)
+        )
+    return dx, dw
+
+
+# ---- batches ----
+
+
+def channels_last(x: Tensor) -> Tensor:
+    """[N, C, ...] as dense rows [N ..., C]; no copy if the channels are neighbours already."""
+    return x.movedim(1, -1).contiguous().reshape(-1, x.shape[1])
+
+
+def like(rows: Tensor, x: Tensor) -> Tensor:
+    """Rows of channels as a tensor of x's shape, with x's order of memory."""
+    y = rows.reshape(x.shape[0], *x.shape[2:], x.shape[1]).movedim(-1, 1)
+    return y.contiguous() if x.is_contiguous() else y
+
+
+def _statistics(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean and the sum of squared deviations of columns, SPEC 12.3."""
+    rows, cols = x.shape
+    groups, per = -(-rows // 64), 64
+    m = run("bn_mean", (cols,), (x,), (groups, cols))
+    s = run("bn_sqdev", (cols,), (x, m), (groups, cols))
+    while groups > 1:
+        groups, at = -(-groups // 64), (cols, rows, per)
+        m, s = (
+            run("bn_merge_mean", at, (m,), (groups, cols)),
+            run("bn_merge_sqdev", at, (m, s), (groups, cols)),
+        )
+        per *= 64
+    return m.reshape(cols), s.reshape(cols)
+
+
+def _update(running: Tensor | None, value: Tensor, momentum: float, divisor: float) -> None:
+    if running is not None:
+        running.copy_(
+            run("bn_running", (bits(momentum), bits(divisor)), (running.contiguous(), value))
+        )
+
+
+@handles("native_batch_norm", "_native_batch_norm_legit", "cudnn_batch_norm")
+def batch_norm(
+    x: Tensor, w: Any, b: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    need(x)
+    flat = channels_last(x)
+    rows, cols = flat.shape
+    if training:
+        m, s = _statistics(flat)
+        rstd = run("ln_rstd", (rows, bits(eps)), (s,))
+        _update(mean, m, momentum, 1.0)
+        _update(var, s, momentum, max(1.0, rows - 1.0))
+    else:
+        m, rstd = mean.contiguous(), run("ln_rstd", (1, bits(eps)), (var.contiguous(),))
+    y = run("batchnorm", (), (flat, m, rstd, _or(w, cols, 1.0), _or(b, cols, 0.0)))
+    return like(y, x), m if training else torch.empty(0), rstd if training else torch.empty(0)
+
+
+@handles("_native_batch_norm_legit.no_stats")
+def batch_norm_alone(x: Tensor, w: Any, b: Any, training: bool, momentum: float, eps: float) -> Any:
+    return batch_norm(x, w, b, None, None, True, momentum, eps)
+
+
+@handles("native_batch_norm_backward")
+def batch_norm_backward(
+    dy: Tensor,
+    x: Tensor,
+    w: Any,
+    mean: Any,
+    var: Any,
+    m: Any,
+    rstd: Any,
+    training: bool,
+    eps: float,
+    mask: Any,
+) -> Any:
+    need(dy, x)
+    flat, d = channels_last(x), channels_last(dy)
+    rows, cols = flat.shape
+    if not training:
+        m, rstd = mean.contiguous(), run("ln_rstd", (1, bits(eps)), (var.contiguous(),))
+    gamma, groups = _or(w, cols, 1.0), -(-rows // 64)
+    dw = sum_columns(run("bn_dgamma", (cols,), (d, flat, m, rstd), (groups, cols)))
+    db = sum_columns(d)
+    dx = run("bn_dx", (), (d, flat, m, rstd, gamma, db, dw)) if training else d * (gamma * rstd)
+    return tuple(t if wanted else None for t, wanted in zip((like(dx, x), dw, db), mask))

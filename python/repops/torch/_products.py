@@ -1,0 +1,292 @@
+"""Products, linear layers, attention, embeddings."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+from .._library import Attention, LinearLayer, lib
+from ._call import Leftover, fused, matmul, need, run, total
+from ._registry import handles
+from ._sums import safe_softmax, softmax_backward
+
+Tensor = torch.Tensor
+HEAD_MAX = 256  # RO_ATTENTION_HEAD_MAX
+KEYS_MAX = 2047 * 128
+
+
+@handles("mm")
+def mm(a: Tensor, b: Tensor) -> Tensor:
+    return matmul(a, b)
+
+
+@handles("bmm")
+def bmm(a: Tensor, b: Tensor) -> Tensor:
+    return matmul(a, b, 1)
+
+
+@handles("mv")
+def mv(a: Tensor, x: Tensor) -> Tensor:
+    return matmul(a, x.reshape(-1, 1)).reshape(-1)
+
+
+@handles("dot", "vdot")
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    return matmul(a.reshape(1, -1), b.reshape(-1, 1)).reshape(())
+
+
+def linear(x: Tensor, w: Tensor, bias: Tensor | None, transposed: int) -> Tensor:
+    """x w + bias in one call; w is [out, in] if transposed."""
+    need(x, w, *(() if bias is None else (bias,)))
+    rows, cols = x.numel() // max(1, x.shape[-1]), x.shape[-1]
+    layer = LinearLayer(rows, cols, w.shape[0 if transposed else 1], transposed, 0)
+    y = torch.empty(*x.shape[:-1], layer.out)
+    fused(lib.ro_linear, ctypes.byref(layer), x.contiguous(), w, bias, None, y)
+    return y
+
+
+def _scaled(x: Tensor, factor: float) -> Tensor:
+    return x if factor == 1 else x * factor
+
+
+@handles("addmm")
+def addmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    if beta == 1 and alpha == 1 and c.dim() == 1 and c.numel() == b.shape[1] and c.is_contiguous():
+        if b.is_contiguous():
+            return linear(a, b, c, 0)
+        if b.t().is_contiguous():
+            return linear(a, b.t(), c, 1)
+    return _scaled(c, beta) + _scaled(matmul(a, b), alpha) if beta else _scaled(matmul(a, b), alpha)
+
+
+@handles("baddbmm")
+def baddbmm(c: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    y = _scaled(matmul(a, b, 1), alpha)
+    return _scaled(c, beta) + y if beta else y
+
+
+@handles("addmv")
+def addmv(c: Tensor, a: Tensor, x: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    y = _scaled(mv(a, x), alpha)
+    return _scaled(c, beta) + y if beta else y
+
+
+# ---- embeddings ----
+
+
+@handles("embedding_dense_backward")
+def embedding_backward(
+    dy: Tensor, ids: Tensor, rows: int, padding: int, by_frequency: bool
+) -> Tensor:
+    need(dy)
+    if by_frequency:
+        raise Leftover("it scales gradients by frequency")
+    places = ids.to(torch.int32)
+    if padding >= 0:
+        places = torch.where(ids == padding, -1, places)  # a row of no table gets nothing
+    places = places.contiguous().reshape(-1)
+    return run(
+        "embedding_grad",
+        (),
+        (dy.contiguous().reshape(len(places), -1), places),
+        (rows, dy.shape[-1]),
+    )
+
+
+def _added(x: Tensor, places: Tensor, values: Tensor) -> Tensor:
+    """x with values added at places of its flat elements, each place's sum first."""
+    need(x, values)
+    ids = places.reshape(-1).to(torch.int32)
+    rows = values.contiguous().reshape(len(ids), -1)
+    sums = run("embedding_grad", (), (rows, ids), (x.numel() // rows.shape[1], rows.shape[1]))
+    return x + sums.reshape(x.shape)
+
+
+@handles("scatter_add")
+def scatter_add(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Terms of one place are summed in the order of the index."""
+    if not x.dim():
+        return x + source
+    flat = torch.arange(x.numel()).reshape(x.shape)
+    here = flat[tuple(slice(0, n) for n in index.shape)]
+    stride = flat.stride(dim)
+    own = torch.arange(index.shape[dim]).reshape(
+        [-1 if d == dim % x.dim() else 1 for d in range(x.dim())]
+    )
+    places = here + (index - own) * stride
+    part = source[tuple(slice(0, n) for n in index.shape)]
+    return _added(x, places, part.reshape(-1, 1))
+
+
+@handles("index_add")
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    moved = source.movedim(dim, 0).contiguous()
+    base = x.movedim(dim, 0)
+    return _added(base.contiguous(), index, _scaled(moved, alpha).reshape(len(index), -1)).movedim(
+        0, dim
+    )
+
+
+@handles("index_put", "_index_put_impl", "_unsafe_index_put")
+def index_put(
+    x: Tensor, indices: Any, values: Tensor, accumulate: bool = False, unsafe: bool = False
+) -> Tensor:
+    if not accumulate:
+        return torch.index_put(x, indices, values)
+    flat = torch.arange(x.numel()).reshape(x.shape)
+    places = flat[tuple(slice(None) if i is None else i for i in indices)]
+    return _added(x.contiguous(), places, values.expand(places.shape).reshape(-1, 1))
+
+
+# ---- attention ----
+
+
+def _heads(t: Tensor) -> tuple[Tensor, int]:
+    """[B, H, T, D] as it may be read: dense, or heads side by side in rows of tokens."""
+    b, h, n, d = t.shape
+    row = t.stride(2)
+    if (
+        t.stride(3) == 1
+        and t.stride(1) == d
+        and row >= h * d
+        and (b == 1 or t.stride(0) == n * row)
+    ):
+        return t, row
+    return t.contiguous(), 0
+
+
+def _described(
+    q: Tensor, k: Tensor, causal: bool, scale: float | None, bias: Tensor | None
+) -> Attention:
+    b, h, n, d = q.shape
+    it = Attention(batch=b, heads=h, kv_heads=k.shape[1], queries=n, keys=k.shape[2], head_size=d)
+    it.causal, it.scale = causal, d**-0.5 if scale is None else scale
+    it.key_bias = None if bias is None else bias.data_ptr()
+    return it
+
+
+def _key_bias(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
+    """The mask as one of keys [B, S]; None if there is none, or one of more than keys."""
+    b, n, s = q.shape[0], q.shape[2], k.shape[2]
+    if mask is None:
+        return None
+    view = mask.expand(b, q.shape[1], n, s)
+    if (n > 1 and view.stride(2)) or (q.shape[1] > 1 and view.stride(1)):
+        return None
+    return view[:, 0, 0, :].contiguous()
+
+
+def _fits(q: Tensor, k: Tensor, v: Tensor, causal: bool, mask: Tensor | None) -> bool:
+    alike = q.shape[3] == v.shape[3] <= HEAD_MAX and q.shape[1] % k.shape[1] == 0
+    square = not causal or q.shape[2] == k.shape[2]
+    return (
+        alike
+        and square
+        and k.shape[2] <= KEYS_MAX
+        and (mask is None or _key_bias(mask, q, k) is not None)
+    )
+
+
+def _scores(q: Tensor, k: Tensor, causal: bool, mask: Tensor | None, scale: float) -> Tensor:
+    n, s = q.shape[2], k.shape[2]
+    x = matmul(q, k.transpose(-1, -2), 2) * scale
+    if mask is not None:
+        x = x + mask
+    if causal:
+        x = torch.where(torch.ones(n, s, dtype=torch.bool).tril(), x, -float("inf"))
+    return x
+
+
+def _probabilities(
+    q: Tensor, k: Tensor, causal: bool, mask: Tensor | None, scale: float | None
+) -> tuple[Tensor, float]:
+    scale = q.shape[3] ** -0.5 if scale is None else scale
+    return safe_softmax(_scores(q, k, causal, mask, scale), -1), scale
+
+
+def _repeated(t: Tensor, heads: int) -> Tensor:
+    return t if t.shape[1] == heads else t.repeat_interleave(heads // t.shape[1], 1)
+
+
+FLASH = "_scaled_dot_product_flash_attention_for_cpu"
+
+
+@handles(FLASH)
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    dropout: float = 0.0,
+    causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """out, and what the backward of this function alone reads: not the log of a sum."""
+    need(q, k, v)
+    if dropout:
+        raise Leftover("it drops weights of attention out")
+    if not _fits(q, k, v, causal, attn_mask):
+        p, _ = _probabilities(q, _repeated(k, q.shape[1]), causal, attn_mask, scale)
+        return matmul(p, _repeated(v, q.shape[1]), 2), torch.zeros(2, *q.shape[:3])
+    bias = _key_bias(attn_mask, q, k)
+    it = _described(q, k, causal, scale, bias)
+    (q, it.q_row), (k, it.k_row), (v, it.v_row) = _heads(q), _heads(k), _heads(v)
+    b, h, n, d = q.shape
+    out, it.out_row = torch.empty(b, n, h, d).transpose(1, 2), h * d
+    stats = torch.empty(2, b, h, n)
+    fused(lib.ro_attention_forward, ctypes.byref(it), q, k, v, out, stats[0], stats[1])
+    return out, stats
+
+
+def _plain_backward(
+    dout: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    causal: bool,
+    mask: Tensor | None,
+    scale: float | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    h, g = q.shape[1], k.shape[1]
+    kk, vv = _repeated(k, h), _repeated(v, h)
+    p, scale = _probabilities(q, kk, causal, mask, scale)
+    dp = matmul(dout, vv.transpose(-1, -2), 2)
+    ds = softmax_backward(dp, p, -1, torch.float32) * scale
+    dk, dv = matmul(ds.transpose(-1, -2), q, 2), matmul(p.transpose(-1, -2), dout, 2)
+    if g != h:
+        dk, dv = (total(t.reshape(t.shape[0], g, h // g, *t.shape[2:]), [2]) for t in (dk, dv))
+    return matmul(ds, kk, 2), dk, dv
+
+
+@handles(FLASH + "_backward")
+def attention_backward(
+    dout: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    stats: Tensor,
+    dropout: float,
+    causal: bool,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    need(dout, q, k, v)
+    if not _fits(q, k, v, causal, attn_mask):
+        return _plain_backward(dout, q, k, v, causal, attn_mask, scale)
+    bias = _key_bias(attn_mask, q, k)
+    it = _described(q, k, causal, scale, bias)
+    # Gradients lie as q, k and v do. Read as rows of tokens, none may be wider than its heads.
+    q, k, v, out, dout = (
+        t.transpose(1, 2).contiguous().transpose(1, 2) for t in (q, k, v, out, dout)
+    )
+    it.q_row = it.out_row = q.shape[1] * q.shape[3]
+    it.k_row = it.v_row = k.shape[1] * k.shape[3]
+    dq, dk, dv = (torch.empty_like(t) for t in (q, k, v))
+    arrays = (q, k, v, out, stats[0], stats[1], dout, dq, dk, dv)
+    fused(lib.ro_attention_backward, ctypes.byref(it), *arrays)
+    return dq, dk, dv

@@ -1,0 +1,197 @@
+"""Random numbers by Philox. Each call draws its 64-bit key from torch's generator.
+
+So torch's state of the generator, and all that saves and restores it, says which numbers follow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from .._operators import bits
+from ._call import Leftover, elementwise, run
+from ._registry import handles
+
+Tensor = torch.Tensor
+_WORD = 1 << 63
+
+
+def key(generator: torch.Generator | None = None) -> int:
+    """The next 64-bit key: two words of the generator, which it gives alike on every machine."""
+    return int(torch.empty((), dtype=torch.int64).random_(-_WORD, None, generator=generator))
+
+
+def _draw(name: str, size: Sequence[int], first: float, second: float, generator: Any) -> Tensor:
+    count = math.prod(size)
+    y = run(name, (key(generator), 0, bits(first), bits(second)), (), (count,))
+    return y.reshape(tuple(size))
+
+
+def uniform(
+    size: Sequence[int], low: float = 0.0, high: float = 1.0, generator: Any = None
+) -> Tensor:
+    """Numbers of [low, high): 24 random bits each."""
+    return _draw("uniform", size, low, high, generator)
+
+
+def normal(
+    size: Sequence[int], mean: float = 0.0, std: float = 1.0, generator: Any = None
+) -> Tensor:
+    """Normally distributed numbers."""
+    return _draw("normal", size, mean, std, generator)
+
+
+def _filled(x: Tensor, y: Tensor) -> Tensor:
+    return x.copy_(y.to(x.dtype))
+
+
+@handles("uniform_")
+def uniform_(x: Tensor, low: float = 0, high: float = 1, *, generator: Any = None) -> Tensor:
+    return _filled(x, uniform(x.shape, low, high, generator))
+
+
+@handles("normal_")
+def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
+    return _filled(x, normal(x.shape, mean, std, generator))
+
+
+@handles("uniform")
+def uniform_like(x: Tensor, low: float = 0, high: float = 1, *, generator: Any = None) -> Tensor:
+    return uniform(x.shape, low, high, generator)
+
+
+@handles("normal_functional")
+def normal_like(x: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
+    return normal(x.shape, mean, std, generator)
+
+
+def _made(y: Tensor, dtype: torch.dtype | None) -> Tensor:
+    return y.to(dtype or torch.get_default_dtype())
+
+
+@handles("rand.default", "rand.generator")
+def rand(size: Any, *, generator: Any = None, dtype: Any = None, **_: Any) -> Tensor:
+    return _made(uniform(size, generator=generator), dtype)
+
+
+@handles("randn.default", "randn.generator")
+def randn(size: Any, *, generator: Any = None, dtype: Any = None, **_: Any) -> Tensor:
+    return _made(normal(size, generator=generator), dtype)
+
+
+@handles("rand_like")
+def rand_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
+    return _made(uniform(x.shape), dtype or x.dtype)
+
+
+@handles("randn_like")
+def randn_like(x: Tensor, *, dtype: Any = None, **_: Any) -> Tensor:
+    return _made(normal(x.shape), dtype or x.dtype)
+
+
+@handles("normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor")
+def normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None) -> Tensor:
+    shape = torch.broadcast_shapes(*[t.shape for t in (mean, std) if isinstance(t, Tensor)])
+    return normal(shape, generator=generator) * std + mean
+
+
+@handles("normal.float_float")
+def normal_new(
+    mean: float, std: float, size: Any, *, generator: Any = None, dtype: Any = None, **_: Any
+) -> Tensor:
+    return _made(normal(size, mean, std, generator), dtype)
+
+
+@handles("bernoulli_.float", "bernoulli.p")
+def bernoulli_(x: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
+    return _filled(x, uniform(x.shape, generator=generator) < p)
+
+
+@handles("bernoulli_.Tensor")
+def bernoulli_of_(x: Tensor, p: Tensor, *, generator: Any = None) -> Tensor:
+    return _filled(x, uniform(x.shape, generator=generator) < p)
+
+
+@handles("bernoulli.default")
+def bernoulli(p: Tensor, *, generator: Any = None) -> Tensor:
+    return (uniform(p.shape, generator=generator) < p).to(p.dtype)
+
+
+@handles("native_dropout")
+def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    keep = (
+        uniform(x.shape) >= p if train or train is None else torch.ones(x.shape, dtype=torch.bool)
+    )
+    return x * keep * (1 / (1 - p) if p < 1 else 0.0), keep
+
+
+@handles("exponential_")
+def exponential_(x: Tensor, rate: float = 1, *, generator: Any = None) -> Tensor:
+    u = 1.0 - uniform(x.shape, generator=generator)
+    return _filled(x, -elementwise("log", (), u) / rate)
+
+
+def integers(size: Sequence[int], low: int, high: int, generator: Any = None) -> Tensor:
+    """Whole numbers of [low, high): 62 random bits, modulo. The bias is below range / 2^62."""
+    parts = uniform([3, *size], 0.0, 1.0, generator).to(torch.float64) * 2.0**24
+    a, b, c = parts.to(torch.int64)
+    return low + ((a << 38) | (b << 14) | (c >> 10)) % (high - low)
+
+
+@handles("randint.default", "randint.generator")
+def randint(high: int, size: Any, *, generator: Any = None, dtype: Any = None, **_: Any) -> Tensor:
+    return integers(size, 0, high, generator).to(dtype or torch.int64)
+
+
+@handles("randint.low", "randint.low_generator")
+def randint_low(
+    low: int, high: int, size: Any, *, generator: Any = None, dtype: Any = None, **_: Any
+) -> Tensor:
+    return integers(size, low, high, generator).to(dtype or torch.int64)
+
+
+@handles("randint_like.default")
+def randint_like(x: Tensor, high: int, *, dtype: Any = None, **_: Any) -> Tensor:
+    return integers(x.shape, 0, high).to(dtype or x.dtype)
+
+
+@handles("randint_like.low_dtype")
+def randint_like_low(x: Tensor, low: int, high: int, *, dtype: Any = None, **_: Any) -> Tensor:
+    return integers(x.shape, low, high).to(dtype or x.dtype)
+
+
+@handles("random_.from", "random_.to", "random_.default")
+def random_(x: Tensor, low: int = 0, high: int | None = None, *, generator: Any = None) -> Tensor:
+    """torch's own: whole numbers of its generator, drawn one after the other."""
+    if high is None:
+        return x.random_(low, None, generator=generator) if low else x.random_(generator=generator)
+    return x.random_(low, high, generator=generator)
+
+
+@handles("randperm.default", "randperm.generator")
+def randperm(n: int, *, generator: Any = None, dtype: Any = None, **_: Any) -> Tensor:
+    number = key(generator)
+    if not n:
+        return torch.empty(0, dtype=dtype or torch.int64)
+    step = torch.zeros(1, dtype=torch.int32)
+    return run("permutation", (number, 0), (step,), (n,), torch.int32).to(dtype or torch.int64)
+
+
+@handles("multinomial")
+def multinomial(
+    p: Tensor, count: int, replacement: bool = False, *, generator: Any = None
+) -> Tensor:
+    """The largest of p / e, e being exponentially distributed: one of each draw, or the first."""
+    shape = [count, *p.shape] if replacement else list(p.shape)
+    e = -elementwise("log", (), 1.0 - uniform(shape, generator=generator))
+    ratio = torch.where(p > 0, p / e, -1.0)
+    if replacement:
+        return ratio.argmax(-1).movedim(0, -1).contiguous()
+    if count > p.shape[-1]:
+        raise Leftover("it draws more numbers than there are")
+    return (
+        torch.sort(ratio, dim=-1, descending=True, stable=True)[1].narrow(-1, 0, count).contiguous()
+    )

@@ -1,0 +1,593 @@
+"""The mode: what it routes, what it refuses, views, in-place and out= variants, random numbers."""
+
+import math
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import repops
+import repops.torch
+from repops.torch import LeftoverError, reproducible
+
+
+@pytest.fixture(autouse=True)
+def seeded():
+    torch.manual_seed(0)
+
+
+# ---- leftovers ----
+
+
+def test_a_leftover_is_an_error_that_names_it_and_its_place():
+    with reproducible(), pytest.raises(LeftoverError) as error:
+        torch.cumsum(torch.ones(3), 0)
+    assert "aten.cumsum.default" in str(error.value)
+    assert f"{__file__}:" in str(error.value)
+
+
+def test_a_leftover_of_the_backward_pass_is_an_error():
+    x = torch.ones(3, requires_grad=True)
+    y = torch.cumsum(x, 0).prod()
+    with reproducible(), pytest.raises(LeftoverError):
+        y.backward()
+
+
+def test_leftovers_can_be_warnings_or_a_list():
+    with (
+        reproducible(leftovers="warn"),
+        pytest.warns(UserWarning, match="aten.cumsum.default at .*test_mode.py"),
+    ):
+        torch.cumsum(torch.ones(3), 0)
+    with reproducible(leftovers="list") as mode, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            torch.cumsum(torch.ones(3), 0)
+    [((name, reason, place), count)] = mode.leftovers.items()
+    assert name == "aten.cumsum.default" and count == 2 and "test_mode.py" in place and reason
+
+
+def test_an_unknown_policy_is_refused():
+    with pytest.raises(repops.Error, match="expected one of"):
+        reproducible(leftovers="ignore")
+
+
+def test_autocast_is_refused_unless_it_is_off():
+    x = torch.ones(2, 2)
+    with reproducible():
+        with (
+            torch.autocast("cpu", dtype=torch.bfloat16),
+            pytest.raises(LeftoverError, match="autocast"),
+        ):
+            x @ x
+        with torch.autocast("cpu", enabled=False):
+            assert (x @ x == 2).all()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.ones(2, 2, dtype=torch.float64) @ torch.ones(2, 2, dtype=torch.float64),
+        lambda: torch.ones(2, 2, dtype=torch.bfloat16).exp(),
+        lambda: torch.ones(2, dtype=torch.complex64) * torch.ones(2, dtype=torch.complex64),
+        lambda: torch.fft.fft(torch.ones(4)),
+        lambda: torch.ones(3).cumprod(0),
+        lambda: torch.linalg.inv(torch.eye(3)),
+        lambda: F.scaled_dot_product_attention(*[torch.ones(1, 1, 4, 8, dtype=torch.float64)] * 3),
+        lambda: torch.ones(3).to_sparse() + torch.ones(3).to_sparse(),
+        lambda: torch.prod(torch.ones(3)),
+    ],
+)
+def test_what_is_not_routed_is_never_silent(call):
+    with reproducible(), pytest.raises(LeftoverError):
+        call()
+
+
+def test_integers_are_exact_and_need_no_route():
+    with reproducible():
+        assert torch.cumsum(torch.arange(5), 0).tolist() == [0, 1, 3, 6, 10]
+        assert torch.arange(6).reshape(2, 3).sum().item() == 15
+        with pytest.raises(LeftoverError):
+            torch.special.gammaln(torch.arange(1, 4))
+
+
+def test_compiled_functions_run_eagerly_inside():
+    calls = []
+
+    def backend(graph, inputs):
+        calls.append(graph)
+        return graph.forward
+
+    function = torch.compile(lambda x: x.cumsum(0), backend=backend)
+    with reproducible(), pytest.raises(LeftoverError):
+        function(torch.ones(3))
+    assert not calls
+
+
+def test_the_package_has_a_shorthand():
+    with repops.reproducible() as mode:
+        assert isinstance(mode, reproducible)
+
+
+# ---- values against torch in float64 ----
+
+X = torch.linspace(-6, 6, 401)
+UNARY = [
+    (torch.exp, 2e-7),
+    (torch.tanh, 2e-7),
+    (torch.erf, 2e-7),
+    (torch.sigmoid, 4e-7),
+    (torch.sin, 1e-7),
+    (torch.cos, 1e-7),
+    (torch.tan, 1e-7),
+    (torch.expm1, 1e-7),
+    (torch.exp2, 1e-7),
+    (torch.sinh, 1e-7),
+    (torch.cosh, 1e-7),
+    (F.silu, 4e-7),
+    (F.gelu, 2e-6),
+    (F.softplus, 1e-6),
+    (F.logsigmoid, 1e-6),
+    (F.elu, 1e-6),
+    (lambda x: F.gelu(x, approximate="tanh"), 2e-6),
+    (F.relu, 0),
+    (F.leaky_relu, 1e-7),
+    (F.hardswish, 1e-6),
+    (F.hardsigmoid, 1e-6),
+    (F.relu6, 0),
+    (torch.square, 1e-7),
+    (lambda x: x.pow(3), 2e-7),
+    (lambda x: x.abs().pow(2.7), 1e-7),
+    (lambda x: 1.7**x, 1e-7),
+    (lambda x: x.pow(torch.tensor(5.0)), 1e-7),
+]
+POSITIVE = [
+    (torch.log, 2e-7),
+    (torch.rsqrt, 2e-7),
+    (torch.sqrt, 1e-7),
+    (torch.log2, 1e-7),
+    (torch.log10, 1e-7),
+    (torch.log1p, 1e-7),
+    (torch.reciprocal, 1e-7),
+    (lambda x: x.pow(-1.5), 1e-7),
+    (lambda x: x.pow(-0.5), 2e-7),
+]
+
+
+def close(ours, exact, relative, absolute=2e-7):
+    error = (ours.double() - exact).abs()
+    assert (error <= relative * exact.abs() + absolute).all(), error.max()
+
+
+@pytest.mark.parametrize("function, bound", UNARY + POSITIVE)
+def test_functions_of_elements_and_their_gradients(function, bound):
+    x = X.abs() + 0.01 if (function, bound) in POSITIVE else X.clone()
+    exact = x.double().requires_grad_()
+    expected = function(exact)
+    expected.sum().backward()
+    own = x.clone().requires_grad_()
+    with reproducible():
+        y = function(own)
+        y.sum().backward()
+    close(y.detach(), expected.detach(), bound, max(2e-7, bound))
+    close(own.grad, exact.grad, 4e-6, 4e-6)
+
+
+def test_functions_at_their_limits():
+    inf = math.inf
+    with reproducible():
+        assert torch.log(torch.tensor([0.0, inf])).tolist() == [-inf, inf]
+        assert torch.log2(torch.tensor([0.0, inf])).tolist() == [-inf, inf]
+        assert torch.tensor([0.0, 2.0, inf]).pow(-1.5).tolist()[::2] == [inf, 0.0]
+        assert torch.tensor([-8.0, -1.0]).pow(torch.tensor([3.0, 0.5])).isnan().tolist() == [
+            False,
+            True,
+        ]
+        assert torch.tensor([-2.0]).pow(torch.tensor([3.0])).item() == -8
+        assert torch.exp2(torch.tensor([-1e4, 1e4])).tolist() == [0, inf]
+        assert (
+            torch.tensor([math.nan]).sin().isnan().all() and torch.tensor([inf]).cos().isnan().all()
+        )
+        assert torch.erfinv(torch.tensor([-1.0, 0.0, 1.0])).tolist() == [-inf, 0, inf]
+    x = torch.linspace(-0.999, 0.999, 1001)
+    with reproducible():
+        y = torch.erfinv(x)
+    close(y, torch.erfinv(x.double()), 1e-7)
+
+
+def test_sin_of_large_angles():
+    x = torch.arange(0, 2**20, 997).float()
+    with reproducible():
+        y = x.sin()
+    close(y, x.double().sin(), 0, 1e-7)
+
+
+REDUCTIONS = [
+    lambda x: x.sum(),
+    lambda x: x.sum(0),
+    lambda x: x.sum(-1),
+    lambda x: x.sum((0, 2)),
+    lambda x: x.mean(),
+    lambda x: x.mean((1, 2), keepdim=True),
+    lambda x: x.var(1),
+    lambda x: x.std(),
+    lambda x: x.norm(),
+    lambda x: x.norm(dim=1),
+    lambda x: x.norm(p=1),
+    lambda x: x.abs().amax(0),
+    lambda x: x.logsumexp(1),
+    lambda x: torch.var_mean(x, 0)[0],
+    lambda x: x.softmax(1),
+    lambda x: x.log_softmax(-1),
+    lambda x: x.softmax(0),
+    lambda x: F.normalize(x, dim=-1),
+    lambda x: F.cosine_similarity(x[0], x[1], dim=0),
+]
+
+
+@pytest.mark.parametrize("function", REDUCTIONS)
+def test_reductions_and_their_gradients(function):
+    x = torch.randn(5, 70, 33)
+    compare(function, x)
+
+
+def compare(function, *inputs, absolute=2e-5):
+    exact = [t.double().requires_grad_() if t.is_floating_point() else t for t in inputs]
+    own = [t.clone().requires_grad_() if t.is_floating_point() else t for t in inputs]
+    expected = function(*exact)
+    weight = torch.randn(expected.shape)
+    (expected * weight.double()).sum().backward()
+    with reproducible():
+        y = function(*own)
+        (y * weight).sum().backward()
+    close(y.detach(), expected.detach(), 2e-5, absolute)
+    for a, b in zip(own, exact):
+        if a.is_floating_point() and b.grad is not None:
+            close(a.grad, b.grad, 2e-5, absolute)
+    return y
+
+
+LAYERS = [
+    (lambda a, b: a @ b, (3, 40, 50), (50, 7)),
+    (lambda a, b: a @ b, (3, 40, 50), (3, 50, 7)),
+    (lambda a, b: torch.einsum("bij,kj->bik", a, b), (3, 4, 5), (6, 5)),
+    (lambda a, b: a @ b, (50,), (50,)),
+    (lambda a, b: a @ b, (3, 50), (50,)),
+    (lambda a, b, c: F.linear(a, b, c), (2, 9, 30), (20, 30), (20,)),
+    (lambda a, b, c: torch.addmm(a, b, c, beta=0.5, alpha=2), (4, 6), (4, 5), (5, 6)),
+    (lambda a, b, c: torch.baddbmm(a, b, c), (2, 4, 6), (2, 4, 5), (2, 5, 6)),
+    (lambda a, b, c: F.layer_norm(a, (30,), b, c), (4, 9, 30), (30,), (30,)),
+    (lambda a: F.layer_norm(a, (9, 30)), (4, 9, 30)),
+    (lambda a, b: F.rms_norm(a, (30,), b, 1e-5), (4, 9, 30), (30,)),
+    (lambda a, b, c: F.group_norm(a, 3, b, c), (2, 6, 5, 4), (6,), (6,)),
+    (lambda a, b, c: F.batch_norm(a, None, None, b, c, True), (8, 6, 5, 4), (6,), (6,)),
+    (
+        lambda a, b, c: F.batch_norm(
+            a, torch.zeros(6, dtype=a.dtype), torch.ones(6, dtype=a.dtype), b, c, False
+        ),
+        (8, 6, 5, 4),
+        (6,),
+        (6,),
+    ),
+    (lambda a, b, c: F.batch_norm(a, None, None, b, c, True), (200, 6), (6,), (6,)),
+    (lambda a, b, c: F.conv2d(a, b, c, stride=2, padding=1), (2, 4, 9, 8), (6, 4, 3, 3), (6,)),
+    (lambda a, b: F.conv2d(a, b, groups=2, dilation=2), (2, 4, 9, 8), (6, 2, 3, 3)),
+    (lambda a, b, c: F.conv1d(a, b, c, stride=2, padding=1), (2, 4, 19), (6, 4, 3), (6,)),
+    (
+        lambda a, b, c: F.conv_transpose2d(a, b, c, stride=2, padding=1, output_padding=1),
+        (2, 4, 5, 6),
+        (4, 6, 3, 3),
+        (6,),
+    ),
+    (lambda a: F.max_pool2d(a, 3, 2, 1), (2, 4, 9, 8)),
+    (lambda a: F.avg_pool2d(a, 3, 2, 1, count_include_pad=False), (2, 4, 9, 8)),
+    (lambda a: F.adaptive_avg_pool2d(a, (2, 3)), (2, 4, 8, 9)),
+    (lambda a: F.adaptive_avg_pool2d(a, 1), (2, 4, 8, 9)),
+    (lambda a, b: F.mse_loss(a, b), (7, 5), (7, 5)),
+    (lambda a, b: F.l1_loss(a, b), (7, 5), (7, 5)),
+    (lambda a, b: F.binary_cross_entropy_with_logits(a, b.sigmoid()), (7, 5), (7, 5)),
+    (lambda a, b: torch.lerp(a, b, 0.3), (7, 5), (7, 5)),
+    (lambda a, b, c: torch.addcmul(a, b, c, value=0.3), (7, 5), (7, 5), (7, 5)),
+    (lambda a, b: torch.addcdiv(a, b, b.abs() + 1, value=0.3), (7, 5), (7, 5)),
+    (lambda a, b: torch.add(a, b, alpha=0.3) - torch.sub(a, b, alpha=2) * 3, (7, 5), (7, 5)),
+    (lambda a, b: torch.maximum(a, b) + torch.minimum(a, b.abs()), (7, 5), (7, 5)),
+    (lambda a: a.clamp(-0.5, 0.7) + a.clamp(min=0) + a.clamp_max(1), (7, 5)),
+]
+
+
+@pytest.mark.parametrize("case", LAYERS)
+def test_layers_and_their_gradients(case):
+    function, *shapes = case
+    compare(function, *[torch.randn(s) for s in shapes], absolute=5e-5)
+
+
+ATTENTION = [
+    {},
+    {"is_causal": True},
+    {"scale": 0.3},
+    {"attn_mask": torch.tensor([[[[0.0] * 8 + [-math.inf] * 2]], [[[0.0] * 10]]])},
+    {"attn_mask": torch.ones(10, 10).tril().bool()},
+    {"attn_mask": torch.randn(2, 4, 10, 10)},
+]
+
+
+@pytest.mark.parametrize("options", ATTENTION)
+@pytest.mark.parametrize("layout", ["dense", "tokens", "slices"])
+def test_attention_and_its_gradients(options, layout):
+    def function(x):
+        if layout == "dense":
+            q, k, v = x.reshape(3, 2, 4, 10, 6)
+        elif layout == "tokens":
+            q, k, v = x.reshape(3, 2, 10, 4, 6).transpose(2, 3)
+        else:
+            q, k, v = (
+                t.reshape(2, 10, 4, 6).transpose(1, 2) for t in x.reshape(2, 10, 72).split(24, 2)
+            )
+        mask = options.get("attn_mask")
+        mask = mask.to(x.dtype) if mask is not None and mask.is_floating_point() else mask
+        return F.scaled_dot_product_attention(
+            q, k, v, **{**options, **({} if mask is None else {"attn_mask": mask})}
+        )
+
+    compare(function, torch.randn(3 * 2 * 4 * 10 * 6))
+
+
+def test_attention_of_few_keys_heads_and_dropout():
+    q, kv = torch.randn(2, 4, 10, 6), torch.randn(2, 2, 2, 10, 6)
+    compare(lambda a, b: F.scaled_dot_product_attention(a, b[0], b[1], enable_gqa=True), q, kv)
+    with reproducible():
+        torch.manual_seed(1)
+        a = F.scaled_dot_product_attention(q, q, q, dropout_p=0.5)
+        torch.manual_seed(1)
+        assert (a == F.scaled_dot_product_attention(q, q, q, dropout_p=0.5)).all()
+        assert (a != F.scaled_dot_product_attention(q, q, q, dropout_p=0.5)).any()
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(9, 7), (2, 7, 3, 2)])
+def test_cross_entropy(reduction, weighted, shape):
+    target = torch.randint(0, 7, (shape[0], *shape[2:]))
+    target.view(-1)[1] = -100
+    weight = torch.rand(7) if weighted else None
+
+    def function(x):
+        w = None if weight is None else weight.to(x.dtype)
+        return F.cross_entropy(x, target, w, reduction=reduction)
+
+    compare(function, torch.randn(shape))
+
+
+def test_embeddings_and_sums_at_places():
+    ids = torch.tensor([[1, 4, 1], [0, 1, 2]])
+    compare(lambda t: F.embedding(ids, t, padding_idx=2), torch.randn(6, 5))
+    compare(lambda t: t[ids], torch.randn(6, 5))
+    compare(lambda t: t[ids, torch.tensor([0, 1, 1])], torch.randn(6, 5))
+    compare(lambda t: t.gather(1, ids), torch.randn(2, 5))
+    compare(lambda t: t.index_select(1, torch.tensor([1, 1, 3])), torch.randn(2, 5))
+    compare(
+        lambda a, b: a.index_add(1, torch.tensor([1, 1, 3]), b),
+        torch.randn(2, 5),
+        torch.randn(2, 3),
+    )
+    compare(lambda a, b: a.scatter_add(0, ids[:, :2], b), torch.randn(6, 2), torch.randn(2, 2))
+
+
+# ---- views, in-place, out= ----
+
+
+def test_views_share_memory():
+    with reproducible():
+        x = torch.zeros(4, 6)
+        for view in (
+            x.t(),
+            x[1:3],
+            x.view(2, 12),
+            x.transpose(0, 1)[::2],
+            x.unfold(1, 2, 2),
+            x.diagonal(),
+        ):
+            view.fill_(1)
+        assert x.sum().item() == 24
+        assert x.view(-1).data_ptr() == x.data_ptr()
+
+
+def test_in_place_variants_write_where_they_are_called():
+    x = torch.rand(3, 4) + 0.5
+    for name, args in [
+        ("exp_", ()),
+        ("tanh_", ()),
+        ("pow_", (2.5,)),
+        ("clamp_", (0.6, 0.8)),
+        ("addcmul_", (x, x)),
+        ("lerp_", (x * 2, 0.3)),
+        ("sigmoid_", ()),
+        ("sin_", ()),
+        ("add_", (x,)),
+        ("rsqrt_", ()),
+    ]:
+        with reproducible():
+            base = torch.cat([x, x])
+            part = base[:3]
+            assert getattr(part, name)(*args) is part
+            expected = getattr(x.clone(), name.rstrip("_"))(*args)
+            assert torch.equal(base[:3], expected) and torch.equal(base[3:], x), name
+
+
+def test_relu_in_place_has_its_gradient():
+    x = torch.randn(9, requires_grad=True)
+    with reproducible():
+        F.relu(x * 2, inplace=True).sum().backward()
+    assert torch.equal(x.grad, (x > 0) * 2.0)
+
+
+def test_out_variants_write_what_they_are_given():
+    a, b = torch.randn(4, 5), torch.randn(5, 3)
+    with reproducible():
+        out = torch.empty(4, 3)
+        assert torch.mm(a, b, out=out) is out and torch.equal(out, a @ b)
+        wide = torch.zeros(4, 6)
+        torch.mm(a, b, out=wide[:, ::2])
+        assert torch.equal(wide[:, ::2], a @ b) and not wide[:, 1::2].any()
+        out = torch.empty(0)
+        torch.sum(a, 1, out=out)
+        assert torch.equal(out, a.sum(1))
+        torch.exp(a, out=out)
+        assert torch.equal(out, a.exp())
+        values, places = torch.empty(0), torch.empty(0, dtype=torch.int64)
+        torch.topk(a, 2, out=(values, places))
+        assert torch.equal(values, a.topk(2)[0])
+
+
+def test_operators_of_lists_are_those_of_their_elements():
+    with reproducible():
+        xs = [torch.rand(3) + 1, torch.rand(2, 2) + 1]
+        ys = [x * 2 for x in xs]
+        lists = [
+            (
+                torch._foreach_add(xs, ys, alpha=0.3),
+                [torch.add(x, y, alpha=0.3) for x, y in zip(xs, ys)],
+            ),
+            (torch._foreach_mul(xs, 1.5), [x * 1.5 for x in xs]),
+            (torch._foreach_sqrt(xs), [x.sqrt() for x in xs]),
+            (torch._foreach_exp(xs), [x.exp() for x in xs]),
+            (torch._foreach_norm(xs), [x.norm() for x in xs]),
+            (torch._foreach_pow(xs, 2.5), [x.pow(2.5) for x in xs]),
+            (
+                torch._foreach_addcdiv(xs, ys, xs, 0.7),
+                [torch.addcdiv(x, y, x, value=0.7) for x, y in zip(xs, ys)],
+            ),
+            (
+                torch._foreach_addcmul(xs, ys, xs, [0.7, 2]),
+                [torch.addcmul(x, y, x, value=v) for x, y, v in zip(xs, ys, (0.7, 2))],
+            ),
+            (torch._foreach_lerp(xs, ys, 0.3), [torch.lerp(x, y, 0.3) for x, y in zip(xs, ys)]),
+        ]
+        for ours, expected in lists:
+            assert all(torch.equal(a, b) for a, b in zip(ours, expected))
+        copies = [x.clone() for x in xs]
+        torch._foreach_mul_(copies, torch.tensor(3.0))
+        torch._foreach_addcdiv_(copies, ys, xs, 0.7)
+        assert all(
+            torch.equal(c, torch.addcdiv(x * 3, y, x, value=0.7)) for c, x, y in zip(copies, xs, ys)
+        )
+
+
+def test_layouts_of_memory_do_not_change_bits():
+    x, w = torch.randn(2, 4, 9, 8), torch.randn(6, 4, 3, 3)
+    with reproducible():
+        for function in (
+            lambda t: F.conv2d(t, w),
+            lambda t: F.max_pool2d(t, 2),
+            F.gelu,
+            lambda t: t.sum((0, 2, 3)),
+            lambda t: F.batch_norm(t, None, None, training=True),
+            lambda t: t.norm(),
+        ):
+            last = x.contiguous(memory_format=torch.channels_last)
+            assert torch.equal(function(x), function(last))
+        assert F.conv2d(last, w).is_contiguous(memory_format=torch.channels_last)
+        assert F.conv2d(x, w).is_contiguous()
+
+
+def test_no_elements():
+    with reproducible():
+        assert torch.empty(0, 3).sum(0).tolist() == [0, 0, 0]
+        assert torch.empty(0, 3).sum(1).shape == (0,)
+        assert torch.empty(0).norm().item() == 0
+        assert (torch.empty(2, 0) @ torch.empty(0, 3)).tolist() == [[0] * 3] * 2
+        assert torch.empty(0, 4).exp().shape == (0, 4)
+
+
+# ---- random numbers ----
+
+DRAWS = [
+    lambda: torch.rand(5),
+    lambda: torch.randn(5),
+    lambda: torch.empty(5).uniform_(2, 3),
+    lambda: torch.randperm(7),
+    lambda: torch.empty(5).normal_(1, 2),
+    lambda: torch.randint(0, 100, (5,)),
+    lambda: torch.empty(5).exponential_(),
+    lambda: torch.bernoulli(torch.full((9,), 0.5)),
+    lambda: F.dropout(torch.ones(9)),
+    lambda: torch.rand_like(torch.ones(3)),
+    lambda: torch.multinomial(torch.ones(9), 4),
+    lambda: torch.multinomial(torch.ones(9), 20, replacement=True),
+    lambda: torch.normal(torch.zeros(4), torch.ones(4)),
+    lambda: torch.nn.init.trunc_normal_(torch.empty(9)),
+    lambda: torch.nn.init.kaiming_normal_(torch.empty(3, 4)),
+    lambda: torch.empty(5, dtype=torch.int64).random_(10),
+]
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_the_state_of_the_generator_says_which_numbers_follow(draw):
+    with reproducible():
+        state = torch.get_rng_state()
+        first, second = draw(), draw()
+        with torch.random.fork_rng(devices=[]):
+            draw()
+        third = draw()
+        torch.set_rng_state(state)
+        assert (
+            torch.equal(draw(), first)
+            and torch.equal(draw(), second)
+            and torch.equal(draw(), third)
+        )
+        assert not torch.equal(first, second)
+
+
+def test_a_generator_of_ones_own_is_used():
+    with reproducible():
+        state = torch.get_rng_state()
+        one = torch.randn(5, generator=torch.Generator().manual_seed(3))
+        assert torch.equal(one, torch.randn(5, generator=torch.Generator().manual_seed(3)))
+        assert torch.equal(state, torch.get_rng_state())
+
+
+def test_distributions():
+    with reproducible():
+        u, n, e = torch.rand(40000), torch.randn(40000), torch.empty(40000).exponential_(2)
+        kept = F.dropout(torch.ones(40000), 0.25)
+        i = torch.randint(-3, 4, (40000,))
+        picked = torch.multinomial(torch.tensor([1.0, 2.0, 0.0, 5.0]), 40000, replacement=True)
+    assert (
+        0 <= u.min()
+        and u.max() < 1
+        and abs(u.mean() - 0.5) < 0.01
+        and abs(u.var() - 1 / 12) < 0.005
+    )
+    assert abs(n.mean()) < 0.02 and abs(n.std() - 1) < 0.02 and abs(e.mean() - 0.5) < 0.02
+    assert set(kept.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}
+    assert abs((kept == 0).float().mean() - 0.25) < 0.02
+    assert set(i.tolist()) == set(range(-3, 4)) and abs(i.float().mean()) < 0.05
+    share = torch.bincount(picked, minlength=4) / 40000
+    assert share[2] == 0 and (share - torch.tensor([1, 2, 0, 5]) / 8).abs().max() < 0.02
+
+
+def test_checkpointing_repeats_the_numbers_of_dropout():
+    from torch.utils.checkpoint import checkpoint
+
+    layer = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 8))
+    gradients = []
+    for again in (False, True):
+        x = torch.ones(4, 8, requires_grad=True)
+        with reproducible():
+            torch.manual_seed(5)
+            y = checkpoint(layer, x, use_reentrant=False) if again else layer(x)
+            y.sum().backward()
+        gradients.append(x.grad)
+    assert torch.equal(*gradients)
+
+
+def test_a_loader_shuffles_by_its_seed():
+    data = list(range(20))
+    with reproducible():
+        orders = []
+        for noise in (0, 3):
+            torch.rand(noise)
+            batches = repops.torch.data.loader(data, seed=4, batch_size=6, shuffle=True)
+            orders.append([b.tolist() for b in batches])
+    assert orders[0] == orders[1] and sum(orders[0], []) != data
