@@ -14,6 +14,7 @@ typedef enum {
 
 enum {
     VD_STAGES_MAX = 8,
+    VD_SHARDS_MAX = RO_MAX_INPUTS - 2, /* besides data tensor 0 and the step */
     VD_IMAGE_PLANES = 3,
     VD_LORA_TARGETS_MAX = 16,
     VD_LORA_TARGET_SIZE = 24,  /* with the final NUL */
@@ -117,6 +118,12 @@ typedef struct {
     uint8_t root[32]; /* its commitment */
 } vd_file_tensor;
 
+/* A further tensor of what is learnt from, of the type of the first. */
+typedef struct {
+    int64_t count;    /* tokens */
+    uint8_t root[32]; /* its commitment */
+} vd_shard;
+
 /* All that decides a training job's bits. */
 typedef struct {
     vd_model model;
@@ -127,9 +134,11 @@ typedef struct {
     int64_t sequence;      /* 1 for images */
     int64_t steps;
     int64_t checkpoint_interval;
-    int32_t data_dtype;    /* RO_U8 or RO_U16 */
+    int32_t data_dtype;    /* RO_U8, RO_U16 or RO_I32 */
     int64_t data_count;    /* tokens; bytes of image records */
     uint8_t data_root[32]; /* commitment of the data tensor */
+    const vd_shard *shard; /* tokens: what is learnt from besides. Not owned */
+    uint32_t shard_count;
     /* What every parameter starts from; NULL: random numbers and constants. Not owned. */
     const vd_file_tensor *file;
     uint32_t file_count;
@@ -140,7 +149,7 @@ typedef struct {
  * tensor, have an unknown one, or one of another shape or type, are VD_ERR_USAGE here.
  *
  * Data tensor 0 is what is learnt from; after it come the tensors of files that the program reads,
- * each by its name there. */
+ * each by its name there, and after them the shards. */
 VD_MUST_USE vd_status vd_training_program(const vd_training *training, vd_program *out,
                                           vd_err *err);
 

@@ -12,7 +12,11 @@ static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t
     vd_op op = {RO_OP_READ_BATCH,
                 {(int64_t)t->seed, VD_STREAM_BATCH, t->batch, micro * rows, shift},
                 &shape};
-    return VD_EMIT(b, name, op, vd_data_value(b, 0), vd_step_value(b));
+    vd_value in[RO_MAX_INPUTS] = {vd_data_value(b, 0)};
+    for (uint32_t i = 0; i < t->shard_count; i++)
+        in[1 + i] = vd_data_value(b, b->program->data_count - t->shard_count + i);
+    in[1 + t->shard_count] = vd_step_value(b);
+    return vd_emit(b, name, op, (int32_t)t->shard_count + 2, in);
 }
 
 /* Bytes 0 to 255 become -2 to 1.98, exactly. */

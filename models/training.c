@@ -92,6 +92,15 @@ static vd_status check(const vd_training *t, vd_err *err) {
     if (!record && (t->data_count - 1) / t->sequence < 1)
         return vd_fail(err, VD_ERR_USAGE, "data must hold at least sequence + 1 tokens, got %lld",
                        (long long)t->data_count);
+    for (uint32_t i = 0; i < t->shard_count; i++)
+        if ((t->shard[i].count - 1) / t->sequence < 1)
+            return vd_fail(err, VD_ERR_USAGE,
+                           "data must hold at least sequence + 1 tokens in each file, file %u "
+                           "holds %lld",
+                           i + 2, (long long)t->shard[i].count);
+    if (t->shard_count > VD_SHARDS_MAX)
+        return vd_fail(err, VD_ERR_USAGE, "data must be in at most %d files, got %u",
+                       VD_SHARDS_MAX + 1, t->shard_count + 1);
     const vd_model_type *type = vd_type_of(&t->model);
     if (t->model.lora.rank > 0 && !t->file)
         return vd_fail(err, VD_ERR_USAGE, "lora: there are no weights to adapt");
@@ -106,7 +115,8 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     p->seed = t->seed;
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
-    vd_status status = vd_program_take_data(p, vd_data_count(all), err);
+    const uint32_t shards = vd_data_count(all);
+    vd_status status = vd_program_take_data(p, shards + t->shard_count, err);
     if (status != VD_OK)
         return status;
     snprintf(p->data[0].tensor.name, VD_NAME_SIZE, "%s",
@@ -114,6 +124,12 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     p->data[0].tensor.shape = VD_SHAPE(t->data_dtype, t->data_count);
     memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
     vd_put_tensors(t, all, p);
+    for (uint32_t i = 0; i < t->shard_count; i++) {
+        vd_data *to = &p->data[shards + i];
+        snprintf(to->tensor.name, VD_NAME_SIZE, "tokens.%u", i + 1);
+        to->tensor.shape = VD_SHAPE(t->data_dtype, t->shard[i].count);
+        memcpy(to->root, t->shard[i].root, sizeof to->root);
+    }
     return VD_OK;
 }
 

@@ -124,6 +124,7 @@ expect 6 'not the data' "$verde" serve "$work/run"
 truncate -s 100 "$work/run/data"
 expect 6 'data: 100 bytes' "$verde" serve "$work/run"
 rm "$work/run/data"
+expect 2 '/data: No such file or directory; the run in .* reads it, and --data says' "$verde" serve "$work/run"
 expect 0 'data         not there' "$verde" check "$work/run"
 
 # ---- one state, and a verdict ----

@@ -76,9 +76,9 @@ Test(job, examples_make_programs) {
         vd_dataset data;
         vd_program program = {0};
         vd_err err = {0};
-        cr_assert_eq(vd_job_load_data(&job, &data, &err), VD_OK, "%s", err.text);
-        cr_assert(data.tensor.shape.dtype == RO_U8 && job.training.data_dtype == RO_U8);
-        cr_assert_eq(data.tensor.shape.dim[0], job.training.data_count);
+        cr_assert_eq(vd_job_load_data(&job, NULL, &data, &err), VD_OK, "%s", err.text);
+        cr_assert(data.list[0].tensor.shape.dtype == RO_U8 && job.training.data_dtype == RO_U8);
+        cr_assert_eq(data.list[0].tensor.shape.dim[0], job.training.data_count);
         cr_assert_eq(vd_job_program(&job, &program, &err), VD_OK, "%s", err.text);
         vd_program_free(&program);
         vd_dataset_free(&data);
@@ -97,9 +97,8 @@ Test(job, resnet50_example_has_its_parameters_and_tiny_its_sizes) {
     const vd_model *m = &job.training.model;
     cr_assert(m->kind == VD_MODEL_RESNET && m->vocab == 10 && m->channels == 8);
     cr_assert(m->image == 32 && m->stages == 2 && m->blocks[0] == 1 && m->blocks[1] == 1);
-    cr_assert(job.training.sequence == 1 && job.record_files == 1);
-    cr_assert_str_eq(job.record_path[0], "models/jobs/../data/stripes.bin");
-    cr_assert_str_eq(job.data_path, job.record_path[0]);
+    cr_assert(job.training.sequence == 1 && job.data_files.count == 1);
+    cr_assert_str_eq(job.data_files.text, "../data/stripes.bin");
 }
 
 Test(job, bert_example_has_no_padding_unless_it_says_so) {
@@ -254,7 +253,7 @@ typedef struct {
 static vd_job token_job(const char *test, token_file *file) {
     vd_job job = read_good(GOOD "block.yaml");
     snprintf(job.data_path, sizeof job.data_path, TEST_BUILD "/tests/job-%s.bin", test);
-    *file = (token_file){.header = {VD_TOKENS_MAGIC, VD_TOKENS_VERSION, TOKENS}};
+    *file = (token_file){.header = {VD_TOKENS16_MAGIC, VD_TOKENS16_VERSION, TOKENS}};
     for (int i = 0; i < TOKENS; i++)
         file->token[i] = (uint16_t)(50256 - 1000 * i);
     return job;
@@ -266,7 +265,7 @@ static vd_status load(vd_job *job, const void *bytes, size_t size, vd_dataset *d
     cr_assert_eq(vd_write_file(job->data_path, bytes, size, 0644, err), VD_OK, "%s", err->text);
     cr_assert(vd_hash_tagged(NULL, bytes, size, &digest));
     memcpy(job->data_sha256, digest.b, sizeof digest.b);
-    vd_status status = vd_job_load_data(job, data, err);
+    vd_status status = vd_job_load_data(job, NULL, data, err);
     unlink(job->data_path);
     return status;
 }
@@ -277,7 +276,7 @@ static void refuse(vd_job *job, const void *bytes, size_t size, const char *expe
     cr_expect_eq(load(job, bytes, size, &data, &err), VD_ERR_USAGE, "expected: %s", expected);
     cr_expect(strstr(err.text, expected), "expected \"%s\", got \"%s\"", expected, err.text);
     cr_expect(!strncmp(err.text, job->data_path, strlen(job->data_path)), "%s", err.text);
-    cr_expect(!data.tensor.data && !data.file.data && job->training.data_count == 0);
+    cr_expect(!data.list && !data.file && job->training.data_count == 0);
 }
 
 Test(job, tokens_become_a_tensor_with_its_commitment) {
@@ -288,8 +287,8 @@ Test(job, tokens_become_a_tensor_with_its_commitment) {
     vd_hash byte_root, root;
     cr_assert_eq(load(&job, &file, sizeof file, &data, &err), VD_OK, "%s", err.text);
     const ro_shape shape = {RO_U16, 1, {TOKENS}};
-    cr_assert(ro_shape_equal(&data.tensor.shape, &shape));
-    cr_assert(!memcmp(data.tensor.data, file.token, sizeof file.token));
+    cr_assert(ro_shape_equal(&data.list[0].tensor.shape, &shape));
+    cr_assert(!memcmp(data.list[0].tensor.data, file.token, sizeof file.token));
     cr_assert(job.training.data_dtype == RO_U16 && job.training.data_count == TOKENS);
     cr_assert_eq(vd_tensor_hash(NULL, &shape, file.token, &byte_root, &root, &err), VD_OK);
     cr_assert(!memcmp(job.training.data_root, root.b, sizeof root.b));
@@ -318,7 +317,8 @@ Test(job, token_files_with_another_header_are_refused) {
         uint32_t value;
         const char *expected;
     } bad[] = {
-        {0, 20240521, "must start with the number 20240520, got 20240521"},
+        {0, 20240521,
+         "must start with the number 20240520 (16 bits) or 20240801 (32 bits), got 20240521"},
         {0, 0x98d83401, "must start with the number 20240520"}, /* big-endian */
         {1, 0, "version must be 1, got 0"},
         {1, 2, "version must be 1, got 2"},
@@ -354,9 +354,9 @@ Test(job, data_of_another_sha256_is_refused) {
     vd_dataset data;
     vd_err err = {0};
     job.data_sha256[31] ^= 1;
-    cr_assert_eq(vd_job_load_data(&job, &data, &err), VD_ERR_USAGE);
+    cr_assert_eq(vd_job_load_data(&job, NULL, &data, &err), VD_ERR_USAGE);
     cr_assert(strstr(err.text, "models/jobs/toy.yaml: `data.sha256` is "), "%s", err.text);
-    cr_assert(!data.file.data && job.training.data_count == 0);
+    cr_assert(!data.file && job.training.data_count == 0);
 }
 
 Test(job, data_that_is_not_there_is_the_users_to_correct) {
@@ -364,7 +364,7 @@ Test(job, data_that_is_not_there_is_the_users_to_correct) {
     vd_dataset data;
     vd_err err = {0};
     strcpy(job.data_path, GOOD "none.bin");
-    cr_assert_eq(vd_job_load_data(&job, &data, &err), VD_ERR_USAGE, "%s", err.text);
+    cr_assert_eq(vd_job_load_data(&job, NULL, &data, &err), VD_ERR_USAGE, "%s", err.text);
     cr_assert(strstr(err.text, GOOD "none.bin"), "%s", err.text);
 }
 
@@ -387,25 +387,46 @@ Test(job, too_little_data_is_refused_in_the_jobs_name) {
 
 /* ---- images ---- */
 
+static const char *here(void) {
+    static char path[700];
+    cr_assert(getcwd(path, sizeof path));
+    return path;
+}
+
 enum { RECORD = 1 + 3 * 32 * 32 };
+
+/* A further name in the job's list: of a file of this test's own. */
+static char *add_name(vd_job *job, const char *test, int number) {
+    vd_job_names *names = &job->data_files;
+    char *path = names->text + names->size;
+    names->size +=
+        1 + (size_t)snprintf(path, sizeof names->text - names->size,
+                             "%s/" TEST_BUILD "/tests/job-%s-%d.bin", here(), test, number);
+    names->count++;
+    return path;
+}
+
+static void remove_files(const vd_job *job) {
+    const char *path = job->data_files.text;
+    for (int64_t i = 0; i < job->data_files.count; i++, path += strlen(path) + 1)
+        unlink(path);
+}
 
 /* Two files, of `first` and `second` bytes of `records`. */
 static vd_status load_records(const char *test, const uint8_t *records, size_t first, size_t second,
                               vd_job *job, vd_dataset *data, vd_err *err) {
     vd_hash digest;
     *job = read_good("models/jobs/resnet-tiny.yaml");
-    job->record_files = 2;
+    job->data_files = (vd_job_names){0};
     for (int i = 0; i < 2; i++) {
-        snprintf(job->record_path[i], VD_JOB_PATH_SIZE, TEST_BUILD "/tests/job-%s-%d.bin", test, i);
-        cr_assert_eq(vd_write_file(job->record_path[i], records + (i ? first : 0),
-                                   i ? second : first, 0644, err),
+        char *path = add_name(job, test, i);
+        cr_assert_eq(vd_write_file(path, records + (i ? first : 0), i ? second : first, 0644, err),
                      VD_OK);
     }
     cr_assert(vd_hash_tagged(NULL, records, first + second, &digest));
     memcpy(job->data_sha256, digest.b, sizeof digest.b);
-    vd_status status = vd_job_load_data(job, data, err);
-    unlink(job->record_path[0]);
-    unlink(job->record_path[1]);
+    vd_status status = vd_job_load_data(job, NULL, data, err);
+    remove_files(job);
     return status;
 }
 
@@ -418,8 +439,9 @@ Test(job, files_of_images_become_one_tensor) {
         records[i] = (uint8_t)(i % RECORD ? i * 7 : i / RECORD);
     cr_assert_eq(load_records("images", records, 2 * RECORD, RECORD, &job, &data, &err), VD_OK,
                  "%s", err.text);
-    cr_assert(data.tensor.shape.dtype == RO_U8 && data.tensor.shape.dim[0] == 3 * RECORD);
-    cr_assert(!memcmp(data.tensor.data, records, sizeof records));
+    cr_assert(data.list[0].tensor.shape.dtype == RO_U8 &&
+              data.list[0].tensor.shape.dim[0] == 3 * RECORD);
+    cr_assert(!memcmp(data.list[0].tensor.data, records, sizeof records));
     cr_assert_eq(job.training.data_count, 3 * RECORD);
     vd_dataset_free(&data);
 }
@@ -456,9 +478,10 @@ Test(job, wrong_sum_of_several_files_is_that_of_all_of_them) {
     vd_job job = read_good("models/jobs/resnet-tiny.yaml");
     vd_dataset data;
     vd_err err = {0};
-    job.record_files = 2;
-    memcpy(job.record_path[1], job.record_path[0], sizeof job.record_path[1]);
-    cr_expect_eq(vd_job_load_data(&job, &data, &err), VD_ERR_USAGE);
+    const size_t size = job.data_files.size;
+    memcpy(job.data_files.text + size, job.data_files.text, size);
+    job.data_files.count = 2;
+    cr_expect_eq(vd_job_load_data(&job, NULL, &data, &err), VD_ERR_USAGE);
     cr_expect(strstr(err.text, "but the 2 files of `data.files`, one after the other, have "), "%s",
               err.text);
 }

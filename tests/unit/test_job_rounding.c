@@ -28,7 +28,7 @@ static vd_status program_of(const vd_hash *sha256, vd_program *out, vd_err *err)
     job.rounding.encoding = VD_LOG_SYMBOLS;
     snprintf(job.rounding.thresholds_path, sizeof job.rounding.thresholds_path, "%s", path);
     memcpy(job.rounding.thresholds_sha256, sha256->b, sizeof sha256->b);
-    cr_assert(vd_job_load_data(&job, &data, err) == VD_OK, "%s", err->text);
+    cr_assert(vd_job_load_data(&job, NULL, &data, err) == VD_OK, "%s", err->text);
     *out = (vd_program){.seed = 0};
     vd_status status = vd_job_program(&job, out, err);
     vd_dataset_free(&data);

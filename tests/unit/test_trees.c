@@ -162,7 +162,7 @@ static void expect_by(ro_ctx *ro, const uint8_t *bytes, uint64_t size, const vd_
     vd_tree_free(&tree);
 }
 
-/* Sizes around those of a leaf, of a block and of several blocks. */
+/* These are around the sizes of a leaf, of a block and of several blocks. */
 static const uint64_t sizes[] = {1,
                                  VD_LEAF_SIZE,
                                  VD_LEAF_SIZE + 1,

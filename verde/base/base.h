@@ -98,6 +98,24 @@ VD_MUST_USE vd_status vd_check_readable(const char *path, vd_err *err);
 /* Appends a whole regular file of at most `limit` bytes; `out` is as before after a failure. */
 VD_MUST_USE vd_status vd_read_file(const char *path, size_t limit, vd_buf *out, vd_err *err);
 
+/* A file's bytes: mapped, or read whole if it has fewer than VD_MAP_BYTES_MIN. What is mapped must
+ * keep its length: an access behind its end raises SIGBUS, whose handler learns the file's name
+ * from vd_map_at. On a big-endian machine the bytes may be changed in place, for this process
+ * alone. */
+enum { VD_MAP_BYTES_MIN = 1 << 20 };
+typedef struct vd_map {
+    uint8_t *data;
+    uint64_t size;
+    char *path;
+    bool mapped;
+    struct vd_map *next; /* of those that are mapped */
+} vd_map;
+/* *out stays where it is until it is freed. */
+VD_MUST_USE vd_status vd_map_file(const char *path, vd_map *out, vd_err *err);
+void vd_map_free(vd_map *map); /* harmless twice */
+/* The file that is mapped at an address, or NULL. Signal handlers may call it. */
+const char *vd_map_at(const void *address);
+
 /* Temporary file in the same directory, fsync, rename, fsync of the directory. The old file stays
  * as it was, and nothing else is left behind, when this fails. `mode` is subject to the umask. */
 VD_MUST_USE vd_status vd_write_file(const char *path, const void *bytes, size_t size, int mode,

@@ -61,11 +61,23 @@ bool vd_parse_number(const char *name, const char *text, long lo, long hi, long 
 
 /* ---- what commands load ---- */
 
+/* Where a data tensor's bytes lie in a file. */
+typedef struct {
+    const char *path; /* NULL: in memory alone */
+    uint64_t offset;
+} vd_data_place;
+
+typedef struct {
+    vd_data_place *place; /* of each data tensor of the program; paths are borrowed */
+    const void **tensor;  /* what exec.data is */
+    vd_map *file;         /* of a run directory: what it reads */
+    uint32_t file_count;
+} vd_placed_data;
+
 typedef struct {
     vd_job job; /* only from a job file */
     vd_dataset data;
-    vd_buf stored;         /* data of a run directory */
-    const void *tensor[1]; /* what exec.data is */
+    vd_placed_data placed; /* where each data tensor of the program lies */
     vd_program program;
     ro_ctx *ro;
     vd_exec exec;
@@ -75,10 +87,15 @@ typedef struct {
 VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err);
 /* From a run directory: program and fault; program and log fit together. */
 VD_MUST_USE vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err);
-/* The data beside a finished run, to execute its steps again. VD_ERR_PEER: not the program's. */
-VD_MUST_USE vd_status vd_load_data(const char *dir, vd_loaded *out, vd_err *err);
-/* The data tensor next to the program, so that a run directory serves without its job file. */
+/* The data of a finished run, to execute its steps again: from where DIR/data.json says, or from
+ * files of the same names in the directory `moved`, if it is not NULL. VD_ERR_USAGE: a file
+ * is not there; VD_ERR_PEER: it is not the program's. */
+VD_MUST_USE vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err);
+/* DIR/data.json, so that a run directory serves without its job file. Copies small tensors, and
+ * those that lie in no file, to DIR/data. */
 VD_MUST_USE vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err);
+VD_MUST_USE vd_status vd_place_data(vd_loaded *loaded, vd_err *err); /* that of the job */
+void vd_placed_data_free(vd_placed_data *data);
 VD_MUST_USE vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *err);
 /* Opens the device that a profile computes on, before anything is computed. */
 VD_MUST_USE vd_status vd_load_device(const vd_loaded *loaded, const ro_profile *profile,

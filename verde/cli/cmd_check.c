@@ -7,7 +7,7 @@
 #include "verde/cli/story.h"
 
 typedef struct {
-    const char *path, *verdict, *referee, *job;
+    const char *path, *verdict, *referee, *job, *data;
     long step; /* of an exported model; -1: the last one */
     vd_common common;
 } arguments;
@@ -107,9 +107,14 @@ static vd_status load(checking *c) {
     c->whole = status == VD_OK && c->log.count == vd_run_leaves(&c->loaded.program);
     if (c->whole)
         status = vd_run_root(&c->loaded.exec, &c->log, &c->run_root, &c->final_state, c->err);
-    c->has_data = c->whole && lies_in(c, "data");
+    c->has_data = c->whole && lies_in(c, "data.json");
     if (status == VD_OK && c->has_data && !c->one)
-        status = vd_load_data(c->dir, &c->loaded, c->err);
+        status = vd_load_data(c->dir, c->a->data, &c->loaded, c->err);
+    /* A run that was handed over may have left its data behind; its states can be hashed. */
+    if (status == VD_ERR_USAGE && c->has_data && !c->a->data) {
+        c->has_data = false;
+        status = VD_OK;
+    }
     /* The directory holds no run, or a broken one: that is no mistake in the options. */
     return status == VD_ERR_USAGE ? vd_fail(c->err, VD_ERR_PEER, "%s", c->err->text) : status;
 }
@@ -229,6 +234,7 @@ static bool take_option(arguments *a, int option, bool *exit_now) {
     case 'v': a->verdict = optarg; return true;
     case 'r': a->referee = optarg; return true;
     case 'J': a->job = optarg; return true;
+    case 'D': a->data = optarg; return true;
     case 's': return vd_parse_number("step", optarg, 0, INT32_MAX, &a->step);
     default: return vd_take_common(&vd_cmd_check, option, &a->common, exit_now);
     }
@@ -248,11 +254,10 @@ static vd_exit check_run(const arguments *a) {
 }
 
 static vd_exit check(int argc, char **argv) {
-    static const struct option options[] = {{"verdict", required_argument, NULL, 'v'},
-                                            {"referee", required_argument, NULL, 'r'},
-                                            {"job", required_argument, NULL, 'J'},
-                                            {"step", required_argument, NULL, 's'},
-                                            VD_COMMON_OPTIONS};
+    static const struct option options[] = {
+        {"verdict", required_argument, NULL, 'v'}, {"referee", required_argument, NULL, 'r'},
+        {"job", required_argument, NULL, 'J'},     {"data", required_argument, NULL, 'D'},
+        {"step", required_argument, NULL, 's'},    VD_COMMON_OPTIONS};
     arguments a = {.step = -1};
     bool exit_now = false;
     vd_stop_command(argc, argv);
@@ -294,6 +299,7 @@ const vd_command vd_cmd_check = {
     "  --verdict FILE   verified first, as by `verde verify`: its signature, and the decision\n"
     "                   again from its evidence\n"
     "  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n"
+    "  --data DIR       where the run's data files are now, if they have moved\n"
     "  --job JOB        also check that the run is of this job\n"
     "  --step N         MODEL must be of the checkpoint after step N (default: the last "
     "one)\n" VD_COMMON_HELP

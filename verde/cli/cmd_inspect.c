@@ -9,7 +9,7 @@
 #define HASHED_BYTES (UINT64_C(1) << 30)
 
 typedef struct {
-    const char *path, *proof;
+    const char *path, *proof, *data;
     bool trace;
     long step;
     vd_common common;
@@ -277,7 +277,7 @@ static vd_status inspect_run(const arguments *a, vd_err *err) {
         status = vd_fail(err, VD_ERR_USAGE, "--trace must be -1..%lld, got %ld",
                          (long long)loaded.program.steps - 1, a->step);
     if (status == VD_OK && executes && log.count == vd_run_leaves(&loaded.program))
-        status = vd_load_data(a->path, &loaded, err);
+        status = vd_load_data(a->path, a->data, &loaded, err);
     if (status == VD_OK && executes)
         status = vd_load_backend(&loaded, &a->common, err);
     if (status == VD_OK && executes)
@@ -298,6 +298,7 @@ static vd_status inspect_run(const arguments *a, vd_err *err) {
 static vd_exit inspect(int argc, char **argv) {
     static const struct option options[] = {{"trace", required_argument, NULL, 'T'},
                                             {"proof", required_argument, NULL, 'P'},
+                                            {"data", required_argument, NULL, 'D'},
                                             VD_COMMON_OPTIONS};
     arguments a = {0};
     bool exit_now = false;
@@ -310,6 +311,8 @@ static vd_exit inspect(int argc, char **argv) {
                 return VD_EXIT_USAGE;
         } else if (o == 'P') {
             a.proof = optarg;
+        } else if (o == 'D') {
+            a.data = optarg;
         } else if (!vd_take_common(&vd_cmd_inspect, o, &a.common, &exit_now)) {
             return VD_EXIT_USAGE;
         }
@@ -346,6 +349,7 @@ const vd_command vd_cmd_inspect = {
     "size of each state, and the last states up to 1 GiB byte by byte: the rest is left to\n"
     "`verde check`, and said. What does not fit is an error (exit code 6).\n\n"
     "  --trace STEP     node by node, with the commitment of each output; -1: initialisation\n"
+    "  --data DIR       where the run's data files are now, if they have moved\n"
     "  --proof S:V:L    leaf L of value V of step S (values are numbered as in "
     "PROTOCOL.md)\n" VD_COMMON_HELP "\nExamples:\n"
     "  verde inspect run\n"

@@ -1,33 +1,19 @@
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "verde/cli/cli.h"
+#include "verde/cli/checking.h"
 #include "verde/net/net.h"
 #include "verde/protocol/desk.h"
 
 /* An answer that is there so soon is waited for, which saves asking again. Doubled from 1 on. */
 enum { GRACE_MS = 128 };
 
-/* Hashing of the run's files. A provider that was started again is asked meanwhile, and says that
- * it works: in a thread of its own, and nothing is signed before it has ended well. */
-typedef struct {
-    vd_check check;
-    vd_hashing hashing;
-    pthread_t thread;
-    atomic_bool done, stop;
-    atomic_ullong bytes, of;
-    vd_status status;
-    vd_err err;
-} checking;
-
 typedef struct {
     vd_provider provider;
     vd_desk *desk;
-    checking *checking;
+    vd_checking *checking;
     const char *listen;
     bool quiet, json;
     double refused_s; /* when a refusal was last told of: screen's alone */
@@ -100,12 +86,9 @@ static void say_working(vd_response *response, const vd_working *working, const 
     put_json(response, out);
 }
 
-static void say_hashing(const checking *c, vd_response *response) {
-    char why[128] = "hashing the files of the run first", bytes[32], of[32];
-    vd_print_size(atomic_load(&c->bytes), bytes);
-    vd_print_size(atomic_load(&c->of), of);
-    if (atomic_load(&c->of) > 0)
-        snprintf(why, sizeof why, "hashing the files of the run first: %s of %s", bytes, of);
+static void say_hashing(vd_checking *c, vd_response *response) {
+    char why[128];
+    vd_checking_print(c, why, sizeof why);
     say_working(response, &(vd_working){.working = true}, why);
 }
 
@@ -182,68 +165,24 @@ static void announce(const service *s) {
     fflush(stdout);
 }
 
-/* ---- hashing first ---- */
-
-static void see_hashing(void *user, uint64_t done, uint64_t total) {
-    checking *c = user;
-    atomic_store(&c->bytes, done);
-    atomic_store(&c->of, total);
-    vd_tell_hashing(&c->hashing, done, total);
-}
-
-/* A signature cannot be taken back, so nothing is said about a run whose files do not fit. */
-static vd_status check_files(checking *c, vd_err *err) {
-    c->hashing = (vd_hashing){.start = vd_seconds()};
-    c->check.progress = see_hashing;
-    c->check.user = c;
-    c->check.stop = &c->stop;
-    vd_status status = vd_check_run(&c->check, err);
-    atomic_store(&c->done, status == VD_OK);
-    return status;
-}
-
-static void *check_main(void *user) {
-    service *s = user;
-    s->checking->status = check_files(s->checking, &s->checking->err);
-    if (s->checking->status == VD_OK)
-        announce(s);
+/* Runs at the end of the hashing, on its thread. */
+static void ended(void *user, bool fits) {
+    if (fits)
+        announce(user);
     else
         vd_server_stop(running);
-    return NULL;
 }
-
-/* Signals are for the program's own thread. */
-static vd_status start_checking(service *s, vd_err *err) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&s->checking->thread, NULL, check_main, s);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error ? vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error))
-                 : VD_OK;
-}
-
-/* A check that was stopped, as the server was, says nothing about the files. */
-static vd_status end_checking(checking *c, vd_err *err) {
-    atomic_store(&c->stop, true);
-    pthread_join(c->thread, NULL);
-    return c->status == VD_OK || c->status == VD_ERR_TIMEOUT
-               ? VD_OK
-               : vd_fail(err, c->status, "%s", c->err.text);
-}
-
-/* ---- serving ---- */
 
 static vd_status run_server(service *s, vd_err *err) {
     if (atomic_load(&s->checking->done)) {
         announce(s);
         return vd_server_run(running, err);
     }
-    vd_status status = start_checking(s, err), checked;
+    vd_status status = vd_checking_start(s->checking, err), checked;
     if (status != VD_OK)
         return status;
     status = vd_server_run(running, err);
-    checked = end_checking(s->checking, err);
+    checked = vd_checking_end(s->checking, err);
     return status == VD_OK ? checked : status;
 }
 
@@ -270,7 +209,7 @@ static vd_status serve_until_signal(service *s, const char *key_dir, vd_err *err
 }
 
 typedef struct {
-    const char *dir, *listen, *key_dir, *lie, *referee;
+    const char *dir, *listen, *key_dir, *lie, *referee, *data;
     vd_common common;
 } arguments;
 
@@ -278,7 +217,7 @@ typedef struct {
  * are answered. */
 typedef struct {
     service service;
-    checking checking;
+    vd_checking checking;
     vd_loaded loaded, second;
     vd_run_log log;
     vd_replay *replay;
@@ -318,20 +257,23 @@ static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
     return a->lie ? vd_lie_parse(a->lie, &p->service.provider.lie, err) : VD_OK;
 }
 
-/* Nobody has been told of a key that is yet to be made: then there is time to hash everything, and
- * no key is made for a run that is not served. */
+/* A signature cannot be taken back, so nothing is said about a run whose files do not fit. Nobody
+ * has been told of a key that is yet to be made: then there is time to hash everything, and no key
+ * is made for a run that is not served. */
 static vd_status check_or_load_key(const arguments *a, provider *p, vd_err *err) {
     char path[1200];
     p->checking.check = (vd_check){.dir = a->dir, .exec = &p->loaded.exec, .log = &p->log};
+    p->checking.ended = ended;
+    p->checking.user = &p->service;
     snprintf(path, sizeof path, "%s/key.pem", p->key_dir);
-    vd_status status = access(path, F_OK) == 0 ? VD_OK : check_files(&p->checking, err);
+    vd_status status = access(path, F_OK) == 0 ? VD_OK : vd_checking_run(&p->checking, err);
     return status == VD_OK ? vd_load_key(p->key_dir, &p->key, err) : status;
 }
 
 static vd_status load(const arguments *a, provider *p, vd_err *err) {
     vd_status status = vd_load_run(a->dir, &p->loaded, &p->log, err);
     if (status == VD_OK && p->log.count == vd_run_leaves(&p->loaded.program))
-        status = vd_load_data(a->dir, &p->loaded, err);
+        status = vd_load_data(a->dir, a->data, &p->loaded, err);
     if (status == VD_OK)
         status = vd_load_backend(&p->loaded, &a->common, err);
     if (status == VD_OK)
@@ -378,11 +320,10 @@ static vd_status serve_run(const arguments *a, vd_err *err) {
 }
 
 static vd_exit serve(int argc, char **argv) {
-    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"referee", required_argument, NULL, 'r'},
-                                            VD_COMMON_OPTIONS};
+    static const struct option options[] = {
+        {"listen", required_argument, NULL, 'l'}, {"key", required_argument, NULL, 'k'},
+        {"fault", required_argument, NULL, 'f'},  {"referee", required_argument, NULL, 'r'},
+        {"data", required_argument, NULL, 'D'},   VD_COMMON_OPTIONS};
     arguments a = {.listen = "127.0.0.1:0"};
     bool exit_now = false;
     vd_err err = {0};
@@ -395,6 +336,8 @@ static vd_exit serve(int argc, char **argv) {
             a.lie = optarg;
         else if (o == 'r')
             a.referee = optarg;
+        else if (o == 'D')
+            a.data = optarg;
         else if (!vd_take_common(&vd_cmd_serve, o, &a.common, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)
@@ -424,6 +367,7 @@ const vd_command vd_cmd_serve = {
     "  --referee KEY       answer this referee only (hexadecimal). Without it whoever can reach "
     "this\n"
     "                      provider and names its key can make it work, and referees take turns\n"
+    "  --data DIR          where the run's data files are now, if they have moved\n"
     "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n" VD_COMMON_HELP
     "\nExample:\n"
     "  verde serve run --listen 127.0.0.1:8443\n" VD_EXIT_HELP,

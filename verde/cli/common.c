@@ -90,53 +90,23 @@ void vd_loaded_free(vd_loaded *loaded) {
     ro_ctx_destroy(loaded->ro);
     vd_program_free(&loaded->program);
     vd_dataset_free(&loaded->data);
-    vd_buf_free(&loaded->stored);
+    vd_placed_data_free(&loaded->placed);
 }
 
 vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
+    vd_hashing hashing = {.start = vd_seconds()};
+    vd_data_reader reader = {.progress = vd_tell_hashing, .user = &hashing};
+    const ro_options options = {.backend = "cpu"};
+    out->exec.program = &out->program;
     vd_status status = vd_job_read(path, &out->job, err);
+    if (status == VD_OK && ro_ctx_create(&options, &reader.ro) != RO_OK)
+        return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
     if (status == VD_OK)
-        status = vd_job_load_data(&out->job, &out->data, err);
+        status = vd_job_load_data(&out->job, &reader, &out->data, err);
+    ro_ctx_destroy(reader.ro);
     if (status == VD_OK)
         status = vd_job_program(&out->job, &out->program, err);
-    out->exec.program = &out->program;
-    out->tensor[0] = out->data.tensor.data;
-    out->exec.data = out->tensor;
-    return status;
-}
-
-vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err) {
-    char path[1100];
-    void *copy;
-    const ro_shape *shape = &loaded->program.data[0].tensor.shape;
-    const size_t size = vd_shape_bytes(shape);
-    const void *bytes =
-        vd_to_little(loaded->data.tensor.data, size, ro_dtype_size(shape->dtype), &copy);
-    snprintf(path, sizeof path, "%s/data", dir);
-    vd_status status = bytes ? vd_write_file(path, bytes, size, 0644, err)
-                             : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    free(copy);
-    return status;
-}
-
-vd_status vd_load_data(const char *dir, vd_loaded *out, vd_err *err) {
-    char path[1100];
-    vd_hash root, commitment;
-    const ro_shape *shape = &out->program.data[0].tensor.shape;
-    snprintf(path, sizeof path, "%s/data", dir);
-    vd_status status = vd_read_file(path, vd_shape_bytes(shape), &out->stored, err);
-    if (status == VD_OK && out->stored.size != vd_shape_bytes(shape))
-        status = vd_fail(err, VD_ERR_PEER, "%s: %zu bytes, expected %zu", path, out->stored.size,
-                         vd_shape_bytes(shape));
-    if (status == VD_OK) {
-        vd_from_little(out->stored.data, out->stored.size, ro_dtype_size(shape->dtype));
-        status = vd_tensor_hash(NULL, shape, out->stored.data, &root, &commitment, err);
-    }
-    if (status == VD_OK && memcmp(commitment.b, out->program.data[0].root, VD_HASH_SIZE) != 0)
-        status = vd_fail(err, VD_ERR_PEER, "%s: not the data of the program beside it", path);
-    out->tensor[0] = out->stored.data;
-    out->exec.data = out->tensor;
-    return status;
+    return status == VD_OK ? vd_place_data(out, err) : status;
 }
 
 vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err) {

@@ -1,6 +1,8 @@
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verde/cli/cli.h"
 #include "verde/exec/exec.h"
@@ -35,6 +37,22 @@ static bool is_one_of(const char *text, const char *a, const char *b, const char
     return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
 }
 
+/* A file of data was cut off while it was mapped. */
+static void cut_off(int number, siginfo_t *info, void *context) {
+    static const char before[] = "verde: ", after[] = ": was cut off while it was read; bring the "
+                                                      "whole file back, and run again\n";
+    const char *path = vd_map_at(info->si_addr);
+    (void)context;
+    if (!path) {
+        signal(number, SIG_DFL); /* the access is made again, and ends the process */
+        return;
+    }
+    (void)!write(STDERR_FILENO, before, sizeof before - 1);
+    (void)!write(STDERR_FILENO, path, strlen(path));
+    (void)!write(STDERR_FILENO, after, sizeof after - 1);
+    _exit(VD_EXIT_LOCAL);
+}
+
 int main(int argc, char **argv) {
     char name[32];
     if (argc < 2) {
@@ -55,6 +73,8 @@ int main(int argc, char **argv) {
         argv[2] = "--help";
         argc = 3;
     }
+    const struct sigaction on_cut = {.sa_sigaction = cut_off, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &on_cut, NULL);
     vd_keep_pages();
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i]->name) == 0) {

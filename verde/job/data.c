@@ -1,171 +1,143 @@
-/* The data that a job names: from a file, through its SHA-256, to a tensor with its commitment. */
+/* The data that a job names: from files, through their SHA-256, to tensors with commitments. */
 #include "verde/commit/commit.h"
-#include "verde/job/job.h"
+#include "verde/job/data.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+enum { HASH_CHUNK = 4 << 20 };
+
+/* Both hashes of every byte. */
+typedef struct {
+    const vd_data_reader *how;
+    uint64_t done, total;
+    vd_sha *sha;
+} hasher;
+
 void vd_dataset_free(vd_dataset *dataset) {
-    vd_buf_free(&dataset->file);
+    for (uint32_t i = 0; i < dataset->file_count; i++)
+        vd_map_free(&dataset->file[i]);
+    free(dataset->file);
+    free(dataset->list);
+    free(dataset->shard);
+    vd_buf_free(&dataset->joined);
     *dataset = (vd_dataset){0};
 }
 
-static vd_status check_sha256(const vd_job *job, const vd_buf *file, vd_err *err) {
+static void tell(hasher *h, uint64_t more) {
+    h->done += more;
+    if (h->how && h->how->progress)
+        h->how->progress(h->how->user, h->done, h->total);
+}
+
+static void put_file(hasher *h, const vd_map *file) {
+    for (uint64_t at = 0; at < file->size; at += HASH_CHUNK) {
+        const uint64_t left = file->size - at, size = left < HASH_CHUNK ? left : HASH_CHUNK;
+        vd_sha_put(h->sha, file->data + at, (size_t)size);
+        tell(h, size);
+    }
+}
+
+static vd_status check_sha256(const vd_job *job, hasher *h, const vd_dataset *data, vd_err *err) {
     vd_hash digest;
     char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
-    if (!vd_hash_tagged(NULL, file->data, file->size, &digest))
-        return vd_fail(err, VD_ERR_LOCAL, "%s: SHA-256 failed", job->data_path);
+    if (!vd_sha_finish(h->sha, &digest))
+        return vd_fail(err, VD_ERR_LOCAL, "%s: SHA-256 failed", data->file[0].path);
     if (!memcmp(digest.b, job->data_sha256, VD_HASH_SIZE))
         return VD_OK;
     vd_hex(digest.b, VD_HASH_SIZE, got);
     vd_hex(job->data_sha256, VD_HASH_SIZE, expected);
-    if (job->record_files > 1)
+    if (data->file_count > 1)
         return vd_fail(err, VD_ERR_USAGE,
-                       "%s: `data.sha256` is %s, but the %d files of `data.files`, one after the "
+                       "%s: `data.sha256` is %s, but the %u files of `data.files`, one after the "
                        "other, have %s",
-                       job->path, expected, (int)job->record_files, got);
+                       job->path, expected, data->file_count, got);
     return vd_fail(err, VD_ERR_USAGE, "%s: `data.sha256` is %s, but %s has %s", job->path, expected,
-                   job->data_path, got);
+                   data->file[0].path, got);
 }
 
-static vd_status use_text(const vd_job *job, vd_dataset *out, vd_err *err) {
-    if (out->file.size == 0)
-        return vd_fail(err, VD_ERR_USAGE, "%s: a text must have at least 1 byte, got 0",
-                       job->data_path);
-    out->tensor = (ro_tensor){{RO_U8, 1, {(int64_t)out->file.size}}, out->file.data};
-    return VD_OK;
-}
-
-/* llm.c's header: 256 int32, little-endian: magic, version, number of tokens, zeros. */
-static vd_status read_header(const vd_job *job, vd_cursor *cursor, uint32_t *count, vd_err *err) {
-    uint32_t magic = vd_get_u32(cursor), version = vd_get_u32(cursor), rest = 0;
-    *count = vd_get_u32(cursor);
-    for (int i = 3; i < VD_TOKENS_HEADER_SIZE / 4; i++)
-        rest |= vd_get_u32(cursor);
-    if (cursor->failed)
+static vd_status join(vd_dataset *out, const vd_map *file, vd_err *err) {
+    if (file->size > VD_JOINED_BYTES_MAX - out->joined.size)
         return vd_fail(err, VD_ERR_USAGE,
-                       "%s: a token file must start with a header of %d bytes, "
-                       "got %zu bytes in all",
-                       job->data_path, VD_TOKENS_HEADER_SIZE, cursor->size);
-    if (magic != VD_TOKENS_MAGIC)
-        return vd_fail(err, VD_ERR_USAGE, "%s: a token file must start with the number %d, got %u",
-                       job->data_path, VD_TOKENS_MAGIC, magic);
-    if (version != VD_TOKENS_VERSION)
-        return vd_fail(err, VD_ERR_USAGE, "%s: the token file's version must be %d, got %u",
-                       job->data_path, VD_TOKENS_VERSION, version);
-    if (*count < 1 || *count > INT32_MAX)
-        return vd_fail(err, VD_ERR_USAGE,
-                       "%s: the header's token count must be 1..2147483647, "
-                       "got %u",
-                       job->data_path, *count);
-    if (rest)
-        return vd_fail(err, VD_ERR_USAGE, "%s: the header's numbers after the third must be 0",
-                       job->data_path);
+                       "%s: files of images must have at most %llu bytes together", file->path,
+                       (unsigned long long)VD_JOINED_BYTES_MAX);
+    vd_put(&out->joined, file->data, (size_t)file->size);
+    return vd_buf_ok(&out->joined) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+/* One file after the other is hashed and looked at while its pages are at hand. */
+static vd_status read_files(const vd_job *job, hasher *h, vd_dataset *out, vd_err *err) {
+    const bool joins = job->data_kind == VD_DATA_CIFAR10 && out->file_count > 1;
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < out->file_count; i++) {
+        put_file(h, &out->file[i]);
+        status = vd_data_form(job, &out->file[i], &out->list[i], err);
+        if (status == VD_OK && joins)
+            status = join(out, &out->file[i], err);
+    }
+    out->count = joins ? 1 : out->file_count;
+    if (status == VD_OK && joins)
+        out->list[0] =
+            (vd_data_tensor){.tensor = {{RO_U8, 1, {(int64_t)out->joined.size}}, out->joined.data}};
+    return status == VD_OK ? check_sha256(job, h, out, err) : status;
+}
+
+static vd_status check_types(const vd_dataset *data, vd_err *err) {
+    const int dtype = data->list[0].tensor.shape.dtype;
+    for (uint32_t i = 1; i < data->count; i++)
+        if (data->list[i].tensor.shape.dtype != dtype)
+            return vd_fail(err, VD_ERR_USAGE, "%s: has tokens of type %s, and %s of type %s",
+                           data->list[i].path, ro_dtype_name(data->list[i].tensor.shape.dtype),
+                           data->list[0].path, ro_dtype_name(dtype));
     return VD_OK;
 }
 
-static vd_status check_tokens(const vd_job *job, const uint16_t *token, uint32_t count,
-                              vd_err *err) {
-    for (uint32_t i = 0; i < count; i++)
-        if (token[i] >= job->training.model.vocab)
-            return vd_fail(err, VD_ERR_USAGE,
-                           "%s: token %u must be below model.vocab (%lld), got %u", job->data_path,
-                           i, (long long)job->training.model.vocab, token[i]);
-    return VD_OK;
-}
-
-/* The tokens stay where they are in the file's bytes, in this machine's order. */
-static vd_status use_tokens(const vd_job *job, vd_dataset *out, vd_err *err) {
-    uint32_t count;
-    vd_cursor cursor = vd_cursor_of(out->file.data, out->file.size);
-    vd_status status = read_header(job, &cursor, &count, err);
-    if (status)
-        return status;
-    uint64_t expected = VD_TOKENS_HEADER_SIZE + (uint64_t)count * sizeof(uint16_t);
-    if (out->file.size != expected)
-        return vd_fail(err, VD_ERR_USAGE, "%s: a file of %u tokens must have %llu bytes, got %zu",
-                       job->data_path, count, (unsigned long long)expected, out->file.size);
-    void *tokens = out->file.data + VD_TOKENS_HEADER_SIZE;
-    vd_from_little(tokens, count * sizeof(uint16_t), sizeof(uint16_t));
-    out->tensor = (ro_tensor){{RO_U16, 1, {count}}, tokens};
-    return check_tokens(job, tokens, count, err);
-}
-
-/* The files one after the other. */
-static vd_status read_records(const vd_job *job, vd_dataset *out, vd_err *err) {
-    for (int64_t i = 0; i < job->record_files; i++) {
-        const size_t before = out->file.size;
-        vd_status status =
-            vd_read_file(job->record_path[i], VD_DATASET_BYTES_MAX - before, &out->file, err);
+static vd_status commit_to(vd_job *job, hasher *h, vd_dataset *out, vd_err *err) {
+    vd_training *t = &job->training;
+    for (uint32_t i = 0; i < out->count; i++) {
+        const ro_tensor *data = &out->list[i].tensor;
+        vd_hash byte_root, root;
+        vd_status status = vd_tensor_hash(h->how ? h->how->ro : NULL, &data->shape, data->data,
+                                          &byte_root, &root, err);
         if (status)
             return status;
-        out->record_bytes[i] = out->file.size - before;
+        memcpy(i ? out->shard[i - 1].root : t->data_root, root.b, VD_HASH_SIZE);
+        if (i)
+            out->shard[i - 1].count = data->shape.dim[0];
+        tell(h, i + 1 < out->count ? (uint64_t)data->shape.dim[0] : h->total - h->done);
     }
+    t->data_dtype = out->list[0].tensor.shape.dtype;
+    t->data_count = out->list[0].tensor.shape.dim[0];
+    t->shard = out->shard;
+    t->shard_count = out->count - 1;
     return VD_OK;
 }
 
-/* One file: `bytes` of it, of which `size` each make a record. */
-static vd_status check_records(const vd_job *job, const char *path, const uint8_t *data,
-                               size_t bytes, size_t size, vd_err *err) {
-    const int64_t classes = job->training.model.vocab;
-    if (bytes == 0 || bytes % size != 0)
-        return vd_fail(err, VD_ERR_USAGE,
-                       "%s: a file of images must have one or more records of %zu bytes, got %zu "
-                       "bytes",
-                       path, size, bytes);
-    for (size_t i = 0; i < bytes; i += size)
-        if (data[i] >= classes)
-            return vd_fail(err, VD_ERR_USAGE,
-                           "%s: the label of record %zu must be below model.classes (%lld), got %u",
-                           path, i / size, (long long)classes, data[i]);
-    return VD_OK;
+static vd_status hash_data(vd_job *job, const vd_data_reader *reader, vd_dataset *out,
+                           vd_err *err) {
+    hasher h = {.how = reader, .sha = vd_sha_create()};
+    for (uint32_t i = 0; i < out->file_count; i++)
+        h.total += 2 * out->file[i].size;
+    out->list = calloc(out->file_count, sizeof *out->list);
+    out->shard = calloc(out->file_count, sizeof *out->shard);
+    vd_status status = h.sha && out->list && out->shard
+                           ? read_files(job, &h, out, err)
+                           : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status = check_types(out, err);
+    if (status == VD_OK)
+        status = commit_to(job, &h, out, err);
+    vd_sha_destroy(h.sha);
+    return status;
 }
 
-static vd_status use_records(const vd_job *job, vd_dataset *out, vd_err *err) {
-    const size_t size = (size_t)vd_record_size(&job->training.model);
-    const uint8_t *data = out->file.data;
-    for (int64_t i = 0; i < job->record_files; i++) {
-        vd_status status =
-            check_records(job, job->record_path[i], data, out->record_bytes[i], size, err);
-        if (status)
-            return status;
-        data += out->record_bytes[i];
-    }
-    out->tensor = (ro_tensor){{RO_U8, 1, {(int64_t)out->file.size}}, out->file.data};
-    return VD_OK;
-}
-
-static vd_status use_data(const vd_job *job, vd_dataset *out, vd_err *err) {
-    switch (job->data_kind) {
-    case VD_DATA_TEXT: return use_text(job, out, err);
-    case VD_DATA_CIFAR10: return use_records(job, out, err);
-    case VD_DATA_TOKENS: return use_tokens(job, out, err);
-    }
-    return vd_fail(err, VD_ERR_USAGE, "%s: no data of kind %d", job->path, (int)job->data_kind);
-}
-
-static vd_status commit_to(vd_job *job, const ro_tensor *data, vd_err *err) {
-    vd_hash byte_root, root;
-    vd_status status = vd_tensor_hash(NULL, &data->shape, data->data, &byte_root, &root, err);
-    if (status)
-        return status;
-    job->training.data_dtype = data->shape.dtype;
-    job->training.data_count = data->shape.dim[0];
-    memcpy(job->training.data_root, root.b, VD_HASH_SIZE);
-    return VD_OK;
-}
-
-vd_status vd_job_load_data(vd_job *job, vd_dataset *out, vd_err *err) {
+vd_status vd_job_load_data(vd_job *job, const vd_data_reader *reader, vd_dataset *out,
+                           vd_err *err) {
     *out = (vd_dataset){0};
-    vd_status status = job->data_kind == VD_DATA_CIFAR10
-                           ? read_records(job, out, err)
-                           : vd_read_file(job->data_path, VD_DATASET_BYTES_MAX, &out->file, err);
-    if (!status)
-        status = check_sha256(job, &out->file, err);
-    if (!status)
-        status = use_data(job, out, err);
-    if (!status)
-        status = commit_to(job, &out->tensor, err);
-    if (status)
+    vd_status status = vd_data_open(job, out, err);
+    if (status == VD_OK)
+        status = hash_data(job, reader, out, err);
+    if (status != VD_OK)
         vd_dataset_free(out);
     return status;
 }

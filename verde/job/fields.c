@@ -44,7 +44,7 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("verde", version, 1, 1, VD_WHEN_ALWAYS),
     MAPPING("model"),
     CHOICE("model.kind", training.model.kind, model_kinds),
-    INTEGER("model.vocab", training.model.vocab, 2, 65536, VD_WHEN_TOKENS),
+    INTEGER("model.vocab", training.model.vocab, 2, 1 << 20, VD_WHEN_TOKENS),
     INTEGER("model.classes", training.model.vocab, 2, 65536, VD_WHEN_RESNET),
     INTEGER("model.context", training.model.context, 1, 65536, VD_WHEN_POSITIONS),
     {.path = "model.layers", .type = VD_FIELD_INTEGER, .when = VD_WHEN_TOKENS,
@@ -61,14 +61,13 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     REAL("model.dropout", training.model.dropout, 0, BELOW_ONE, UNIT, VD_WHEN_POSITIONS),
     REAL("model.mask_rate", training.model.mask_rate, 0.001f, 0.999f, "0.001..0.999", VD_WHEN_BERT),
     {.path = "model.pad", .type = VD_FIELD_INTEGER, .when = VD_WHEN_BERT,
-     .offset = offsetof(vd_job, training.model.pad), .max = 65535, .otherwise = UINT64_MAX},
+     .offset = offsetof(vd_job, training.model.pad), .max = (1 << 20) - 1, .otherwise = UINT64_MAX},
     MAPPING("data"),
     CHOICE("data.kind", data_kind, data_kinds),
     {.path = "data.file", .type = VD_FIELD_FILE, .when = VD_WHEN_ONE_FILE,
      .offset = offsetof(vd_job, data_path)},
-    {.path = "data.files", .type = VD_FIELD_FILES, .when = VD_WHEN_RECORDS,
-     .offset = offsetof(vd_job, record_path), .number = offsetof(vd_job, record_files),
-     .most = VD_RECORD_FILES_MAX},
+    {.path = "data.files", .type = VD_FIELD_FILES, .when = VD_WHEN_FILES,
+     .offset = offsetof(vd_job, data_files), .most = VD_DATA_FILES_MAX},
     {.path = "data.sha256", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, data_sha256)},
     INTEGER("seed", training.seed, 0, UINT64_MAX, VD_WHEN_ALWAYS),
     INTEGER("batch", training.batch, 1, 65536, VD_WHEN_ALWAYS),
@@ -108,6 +107,10 @@ int vd_field_find(const char *path) {
     return -1;
 }
 
+static bool has_list(const vd_job *job) {
+    return job->data_kind == VD_DATA_CIFAR10 || job->data_files.count > 0;
+}
+
 bool vd_field_applies(const vd_field *field, const vd_job *job) {
     const vd_model_kind kind = job->training.model.kind;
     const bool gpt2 = kind == VD_MODEL_GPT2, llama = kind == VD_MODEL_LLAMA;
@@ -123,8 +126,8 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     case VD_WHEN_DECAY: return job->training.optimizer.schedule != RO_LR_CONSTANT;
     case VD_WHEN_TOKENS: return kind != VD_MODEL_RESNET;
     case VD_WHEN_RESNET: return kind == VD_MODEL_RESNET;
-    case VD_WHEN_ONE_FILE: return job->data_kind != VD_DATA_CIFAR10;
-    case VD_WHEN_RECORDS: return job->data_kind == VD_DATA_CIFAR10;
+    case VD_WHEN_ONE_FILE: return !has_list(job);
+    case VD_WHEN_FILES: return has_list(job);
     case VD_WHEN_SYMBOLS: return job->rounding.encoding == VD_LOG_SYMBOLS;
     case VD_WHEN_ALWAYS: break;
     }
@@ -143,8 +146,8 @@ const char *vd_field_reason(const vd_field *field) {
     case VD_WHEN_DECAY: return "a constant schedule has no use for it";
     case VD_WHEN_TOKENS: return "the resnet model reads no tokens";
     case VD_WHEN_RESNET: return "it belongs to the resnet model";
-    case VD_WHEN_ONE_FILE: return "cifar10 has a list of `files`";
-    case VD_WHEN_RECORDS: return "it belongs to cifar10";
+    case VD_WHEN_ONE_FILE: return "there is a list of `files`";
+    case VD_WHEN_FILES: return "there is a `file`";
     case VD_WHEN_SYMBOLS: return "it belongs to symbols; close calls have none";
     case VD_WHEN_ALWAYS: break;
     }

@@ -12,7 +12,7 @@ typedef enum {
     VD_FIELD_FILE,     /* char[VD_JOB_PATH_SIZE] */
     VD_FIELD_DIGEST,   /* 32 bytes */
     VD_FIELD_INTEGERS, /* a list: int64_t[most], and their number */
-    VD_FIELD_FILES,    /* a list: char[most][VD_JOB_PATH_SIZE], and their number */
+    VD_FIELD_FILES,    /* a list: vd_job_names */
 } vd_field_type;
 
 /* When a key must be there; otherwise it must not be. */
@@ -29,7 +29,7 @@ typedef enum {
     VD_WHEN_TOKENS, /* models that read tokens */
     VD_WHEN_RESNET,
     VD_WHEN_ONE_FILE,
-    VD_WHEN_RECORDS, /* data in several files of records */
+    VD_WHEN_FILES, /* data that comes in a list */
     VD_WHEN_SYMBOLS,
 } vd_field_when;
 
@@ -75,6 +75,11 @@ const char *vd_field_reason(const vd_field *field); /* why it does not */
 /* Stores the value at its place, of a list at the next one, if text is exactly one valid value.
  * VD_ERR_USAGE: it is not. */
 VD_MUST_USE vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job);
+
+/* The path of a file that a job names: its directory before a relative name. VD_ERR_USAGE: it has
+ * no room, or there is no name. */
+VD_MUST_USE vd_status vd_field_path(const char *text, const char *job_path,
+                                    char place[VD_JOB_PATH_SIZE]);
 
 /* Stores an integer that is known to be valid. */
 void vd_field_set(const vd_field *field, uint64_t value, vd_job *job);

@@ -260,7 +260,6 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
     if (!status && out->training.model.kind == VD_MODEL_RESNET) {
         out->training.sequence = 1;
         out->training.model.image = VD_CIFAR_SIZE;
-        memcpy(out->data_path, out->record_path[0], sizeof out->data_path);
     }
     vd_events_close(&reader.events);
     return status;

@@ -2,7 +2,8 @@
  *
  * models/jobs/demo.yaml shows every key of the format with its meaning. The reader is strict: what
  * it does not know, or would have to guess, is an error "FILE:LINE: `key` must be ..., got ...".
- * All functions may be called from any thread; a vd_job holds no pointers and may be copied. */
+ * All functions may be called from any thread; a vd_job may be copied, and points at nothing but
+ * the data that was loaded for it. */
 #ifndef VD_JOB_H
 #define VD_JOB_H
 
@@ -13,26 +14,37 @@ enum {
     VD_JOB_BYTES_MAX = 64 << 10,  /* the scanner's time grows faster than the file */
     VD_JOB_PATH_SIZE = 1024,      /* with the final NUL */
     VD_TOKENS_HEADER_SIZE = 1024, /* 256 int32: magic, version, count, zeros */
-    VD_TOKENS_MAGIC = 20240520,
-    VD_TOKENS_VERSION = 1,
-    VD_RECORD_FILES_MAX = 8,
+    VD_DATA_FILES_MAX = VD_SHARDS_MAX + 1,
     VD_CIFAR_SIZE = 32, /* height and width; a record is a label and three planes */
 };
 
-#define VD_DATASET_BYTES_MAX (UINT64_C(4) << 30)
+/* Of files that are read into one tensor; others are mapped, and have no limit but a tensor's. */
+#define VD_JOINED_BYTES_MAX (UINT64_C(4) << 30)
+
+/* Files of tokens as llm.c writes them: what their headers begin with, and what a token takes. */
+#define VD_TOKENS16_MAGIC   20240520
+#define VD_TOKENS16_VERSION 1
+#define VD_TOKENS32_MAGIC   20240801
+#define VD_TOKENS32_VERSION 7
 
 typedef enum {
     VD_DATA_TEXT = 1,    /* bytes are tokens: RO_U8 */
-    VD_DATA_TOKENS = 2,  /* .bin file of llm.c, version 1: RO_U16 */
+    VD_DATA_TOKENS = 2,  /* .bin files of llm.c: RO_U16 or RO_I32 */
     VD_DATA_CIFAR10 = 3, /* binary files of CIFAR-10, one after the other: RO_U8 */
 } vd_data_kind;
+
+/* Names as they stand in a list, each with a NUL behind it. */
+typedef struct {
+    char text[VD_JOB_BYTES_MAX];
+    int64_t count;
+    size_t size;
+} vd_job_names;
 
 typedef struct {
     char path[VD_JOB_PATH_SIZE];      /* the job file; errors are named after it */
     char data_path[VD_JOB_PATH_SIZE]; /* relative names start at the job file's directory */
-    char record_path[VD_RECORD_FILES_MAX][VD_JOB_PATH_SIZE]; /* of cifar10; data_path: the first */
-    int64_t record_files;
-    int64_t version; /* of the format: 1 */
+    vd_job_names data_files;          /* data.files; none: data_path is the only one */
+    int64_t version;                  /* of the format: 1 */
     vd_data_kind data_kind;
     uint8_t data_sha256[32]; /* of the whole data file, or all files one after the other */
     struct {
@@ -52,16 +64,33 @@ VD_MUST_USE vd_status vd_job_read(const char *path, vd_job *out, vd_err *err);
 VD_MUST_USE vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *out,
                                    vd_err *err);
 
-/* The data tensor, [N] of RO_U8 or RO_U16, inside the file that it came from. */
+/* A tensor, [N] of RO_U8, RO_U16 or RO_I32, of what is learnt from. */
 typedef struct {
-    ro_tensor tensor; /* points into `file` */
-    vd_buf file;
-    size_t record_bytes[VD_RECORD_FILES_MAX]; /* of cifar10: what each file has of it */
+    ro_tensor tensor;
+    const char *path; /* of the file that has its bytes from `offset` on; NULL: it was joined */
+    uint64_t offset;
+} vd_data_tensor;
+
+typedef struct {
+    vd_data_tensor *list; /* one for each file, or one of joined files */
+    uint32_t count;
+    vd_map *file;
+    uint32_t file_count;
+    vd_buf joined;   /* several files of records, one after the other */
+    vd_shard *shard; /* list[1], ... as vd_training.shard wants them */
 } vd_dataset;
 
-/* Reads the data file into memory, checks its SHA-256, form and token values, and sets
- * training.data_dtype, data_count and data_root. On failure `out` is empty. */
-VD_MUST_USE vd_status vd_job_load_data(vd_job *job, vd_dataset *out, vd_err *err);
+/* How data is hashed: by all threads of `ro`; NULL: by the caller's. `progress` may be NULL. */
+typedef struct {
+    ro_ctx *ro;
+    void (*progress)(void *user, uint64_t done, uint64_t total);
+    void *user;
+} vd_data_reader;
+
+/* Maps the data files, checks their SHA-256, forms and token values, and sets training.data_dtype
+ * to training.shard_count. `reader` may be NULL. On failure `out` is empty. */
+VD_MUST_USE vd_status vd_job_load_data(vd_job *job, const vd_data_reader *reader, vd_dataset *out,
+                                       vd_err *err);
 
 void vd_dataset_free(vd_dataset *dataset);
 

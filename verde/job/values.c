@@ -88,8 +88,7 @@ static vd_status store_choice(const vd_field *field, const char *text, void *pla
     return VD_ERR_USAGE;
 }
 
-/* The directory of the job file, if the name is relative, and the name. */
-static vd_status store_file(const char *text, const char *job_path, char *place) {
+vd_status vd_field_path(const char *text, const char *job_path, char place[VD_JOB_PATH_SIZE]) {
     const char *slash = strrchr(job_path, '/');
     size_t directory = slash && text[0] != '/' ? (size_t)(slash - job_path) + 1 : 0;
     size_t length = strlen(text);
@@ -107,21 +106,36 @@ void vd_field_set(const vd_field *field, uint64_t value, vd_job *job) {
 /* The place of a list's next item; NULL if it is full. */
 static void *next_place(const vd_field *field, vd_job *job) {
     int64_t *number = (int64_t *)(void *)((char *)job + field->number);
-    const size_t size = field->type == VD_FIELD_FILES ? VD_JOB_PATH_SIZE : sizeof(int64_t);
-    return *number < field->most ? (char *)job + field->offset + (size_t)(*number)++ * size : NULL;
+    return *number < field->most
+               ? (char *)job + field->offset + (size_t)(*number)++ * sizeof(int64_t)
+               : NULL;
+}
+
+/* The names have room: together they are shorter than the job file. */
+static vd_status store_name(const vd_field *field, const char *text, vd_job *job) {
+    char path[VD_JOB_PATH_SIZE];
+    vd_job_names *names = (vd_job_names *)(void *)((char *)job + field->offset);
+    const size_t size = strlen(text) + 1;
+    if (names->count == field->most || size > sizeof names->text - names->size)
+        return VD_ERR_USAGE;
+    memcpy(names->text + names->size, text, size);
+    names->size += size;
+    names->count++;
+    return vd_field_path(text, job->path, path);
 }
 
 vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job) {
-    void *place = vd_field_is_list(field) ? next_place(field, job) : (char *)job + field->offset;
+    void *place =
+        field->type == VD_FIELD_INTEGERS ? next_place(field, job) : (char *)job + field->offset;
     if (!place)
         return VD_ERR_USAGE;
     switch (field->type) {
     case VD_FIELD_INTEGERS: return store_integer(field, text, place);
-    case VD_FIELD_FILES: return store_file(text, job->path, place);
+    case VD_FIELD_FILES: return store_name(field, text, job);
     case VD_FIELD_INTEGER: return store_integer(field, text, place);
     case VD_FIELD_REAL: return store_real(field, text, place);
     case VD_FIELD_CHOICE: return store_choice(field, text, place);
-    case VD_FIELD_FILE: return store_file(text, job->path, place);
+    case VD_FIELD_FILE: return vd_field_path(text, job->path, place);
     case VD_FIELD_DIGEST: return vd_unhex(text, place, 32) ? VD_OK : VD_ERR_USAGE;
     case VD_FIELD_MAPPING: break;
     }

@@ -1,0 +1,113 @@
+#!/bin/sh
+# Data in large files: they stay where they are, the run's directory says where, and whoever reads them again sees that
+# they are gone, have moved, have changed, or are cut off while they are read.
+set -eu
+build=$1
+verde=$build/bin/verde
+work=$build/tests/data
+rm -rf "$work"
+mkdir -p "$work/here" "$work/there"
+work=$(cd "$work" && pwd)
+pids=
+cleanup() {
+    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
+    wait 2> /dev/null || true
+}
+trap cleanup EXIT
+count=0
+
+fail() {
+    echo "$1"
+    cat "$work/out" "$work/err"
+    exit 1
+}
+
+# expect EXIT_CODE WORDS COMMAND...
+expect() {
+    want=$1 words=$2
+    shift 2
+    code=0
+    timeout 60 "$@" > "$work/out" 2> "$work/err" || code=$?
+    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
+    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
+    count=$((count + 1))
+}
+
+# job STEPS FILES SHA256
+job() {
+    cat << YAML
+verde: 1
+model: {kind: mlp, vocab: 256, layers: 1, channels: 8, hidden: 8}
+data: {kind: text, files: [$2], sha256: $3}
+seed: 1
+batch: 4
+sequence: 64
+steps: $1
+checkpoint_interval: 5
+optimizer: {kind: sgd, lr: 0.1, momentum: 0, nesterov: false, weight_decay: 0, clip_norm: 0}
+schedule: {kind: constant, warmup: 0}
+YAML
+}
+
+# Two files: one is mapped and named, one is small and copied.
+yes 'A line of a large text, again and again.' | head -c 20000000 > "$work/here/large-1.txt"
+head -c 5000 README.md > "$work/here/large-2.txt"
+sum=$(cat "$work/here"/large-*.txt | sha256sum | cut -d ' ' -f 1)
+job 10 'large-*.txt' "$sum" > "$work/here/job.yaml"
+expect 0 'run root' "$verde" run "$work/here/job.yaml" --out "$work/run" --threads 1
+[ "$(wc -c < "$work/run/data")" -eq 5000 ] || fail "not the small file alone was copied"
+grep -q "\"$work/here/large-1.txt\"" "$work/run/data.json" || fail "data.json does not name the large file"
+expect 0 'root' "$verde" check "$work/run"
+root=$(grep 'run root' "$work/out")
+expect 0 'nothing was executed' "$verde" run "$work/here/job.yaml" --out "$work/run" --threads 1
+
+# The list says the same as the pattern.
+job 10 'large-1.txt, large-2.txt' "$sum" > "$work/here/list.yaml"
+expect 0 'nothing was executed' "$verde" run "$work/here/list.yaml" --out "$work/run" --threads 1
+
+# Moved: check goes on without data, others want to know where it is.
+mv "$work/here/large-1.txt" "$work/there/"
+expect 0 'data  *not there' "$verde" check "$work/run"
+expect 2 "here/large-1.txt: No such file or directory; the run in .* reads it, and --data says" "$verde" serve "$work/run"
+expect 2 "here/large-1.txt: No such file" "$verde" inspect "$work/run" --trace 3
+expect 6 "here/large-1.txt: No such file" "$verde" check "$work/run" --data "$work/here"
+expect 0 'read_batch' "$verde" inspect "$work/run" --trace 3 --data "$work/there"
+expect 0 "$root" "$verde" check "$work/run" --data "$work/there"
+"$verde" serve "$work/run" --data "$work/there" > "$work/url" 2> "$work/err" &
+pids=$!
+tries=0
+while ! [ -s "$work/url" ] && [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+[ -s "$work/url" ] || fail "serve --data did not start"
+
+# Changed, and too short.
+printf 'B' | dd of="$work/there/large-1.txt" bs=1 seek=12345678 conv=notrunc 2> /dev/null
+expect 6 'there/large-1.txt: has changed, or is another file' "$verde" check "$work/run" --data "$work/there"
+truncate -s 19999999 "$work/there/large-1.txt"
+expect 6 'large-1.txt: 19999999 bytes, expected 20000000 from byte 0 on' "$verde" check "$work/run" --data "$work/there"
+
+# data.json that says something else.
+for text in '{}' '{"data": [], "verde": 1}' '{"data": [{"file": "data", "offset": -1}, {}]}' '[' ''; do
+    printf '%s' "$text" > "$work/run/data.json"
+    expect 6 '.' "$verde" check "$work/run"
+done
+
+# Cut off while it is read: one line, no silent end.
+yes 'Another line.' | head -c 20000000 > "$work/here/cut.txt"
+job 1000000 cut.txt "$(sha256sum < "$work/here/cut.txt" | cut -d ' ' -f 1)" > "$work/here/cut.yaml"
+"$verde" run "$work/here/cut.yaml" --out "$work/cut" --threads 1 > "$work/out" 2> "$work/err" &
+pid=$!
+pids="$pids $pid"
+tries=0
+while ! [ -s "$work/cut/run.json" ] && [ $tries -lt 200 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+truncate -s 4096 "$work/here/cut.txt"
+code=0
+wait "$pid" || code=$?
+[ "$code" -eq 1 ] || fail "a run whose file was cut off: exit code $code, expected 1"
+grep -q "here/cut.txt: was cut off while it was read" "$work/err" || fail "no word about the file that was cut off"
+echo "$((count + 1)) checks of data in files"

@@ -1,0 +1,57 @@
+#include "verde/cli/checking.h"
+
+#include <signal.h>
+#include <string.h>
+
+static void see_hashing(void *user, uint64_t done, uint64_t total) {
+    vd_checking *c = user;
+    atomic_store(&c->bytes, done);
+    atomic_store(&c->of, total);
+    vd_tell_hashing(&c->hashing, done, total);
+}
+
+vd_status vd_checking_run(vd_checking *c, vd_err *err) {
+    c->hashing = (vd_hashing){.start = vd_seconds()};
+    c->check.progress = see_hashing;
+    c->check.user = c;
+    c->check.stop = &c->stop;
+    vd_status status = vd_check_run(&c->check, err);
+    atomic_store(&c->done, status == VD_OK);
+    return status;
+}
+
+static void *check_main(void *user) {
+    vd_checking *c = user;
+    c->status = vd_checking_run(c, &c->err);
+    c->ended(c->user, c->status == VD_OK);
+    return NULL;
+}
+
+/* Signals are for the program's own thread. */
+vd_status vd_checking_start(vd_checking *c, vd_err *err) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&c->thread, NULL, check_main, c);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error ? vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error))
+                 : VD_OK;
+}
+
+vd_status vd_checking_end(vd_checking *c, vd_err *err) {
+    atomic_store(&c->stop, true);
+    pthread_join(c->thread, NULL);
+    return c->status == VD_OK || c->status == VD_ERR_TIMEOUT
+               ? VD_OK
+               : vd_fail(err, c->status, "%s", c->err.text);
+}
+
+void vd_checking_print(vd_checking *c, char *text, size_t size) {
+    char bytes[32], of[32];
+    vd_print_size(atomic_load(&c->bytes), bytes);
+    vd_print_size(atomic_load(&c->of), of);
+    if (atomic_load(&c->of) > 0)
+        snprintf(text, size, "hashing the files of the run first: %s of %s", bytes, of);
+    else
+        snprintf(text, size, "hashing the files of the run first");
+}

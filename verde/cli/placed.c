@@ -1,0 +1,238 @@
+/* Where the data of a run lies: DIR/data.json, which names files, and DIR/data, which has copies of
+ * what is small or lies in no file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/cli/cli.h"
+#include "verde/commit/json.h"
+
+enum {
+    COPY_BYTES_MAX = 16 << 20, /* larger tensors stay where they are */
+    ALIGNMENT = 64,            /* of copies in DIR/data */
+    RECORD_BYTES_MAX = 64 << 20,
+    RECORD_ELEMENTS = 4 * VD_DATA_MAX,
+    PATH_SIZE = 4200,
+};
+
+void vd_placed_data_free(vd_placed_data *data) {
+    for (uint32_t i = 0; i < data->file_count; i++)
+        vd_map_free(&data->file[i]);
+    free(data->file);
+    free(data->place);
+    free(data->tensor);
+    *data = (vd_placed_data){0};
+}
+
+static vd_status make_places(vd_loaded *loaded, vd_err *err) {
+    vd_placed_data *to = &loaded->placed;
+    to->place = calloc((size_t)loaded->program.data_count + 1, sizeof *to->place);
+    to->tensor = calloc((size_t)loaded->program.data_count + 1, sizeof *to->tensor);
+    loaded->exec.data = to->tensor;
+    return to->place && to->tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+/* The first data tensor is the program's first, the others are its last. */
+vd_status vd_place_data(vd_loaded *loaded, vd_err *err) {
+    const vd_dataset *data = &loaded->data;
+    const uint32_t last = loaded->program.data_count - data->count;
+    vd_status status = make_places(loaded, err);
+    for (uint32_t i = 0; status == VD_OK && i < data->count; i++) {
+        const uint32_t at = i ? last + i : 0;
+        loaded->placed.place[at] = (vd_data_place){data->list[i].path, data->list[i].offset};
+        loaded->placed.tensor[at] = data->list[i].tensor.data;
+    }
+    return status;
+}
+
+/* ---- writing ---- */
+
+/* Appends a tensor to DIR/data, and says where. */
+static vd_status copy_tensor(const ro_shape *shape, const void *data, vd_writer *to, uint64_t *size,
+                             uint64_t *offset, vd_err *err) {
+    static const uint8_t zeros[ALIGNMENT];
+    void *copy;
+    const size_t bytes = vd_shape_bytes(shape), gap = (size_t)(-*size % ALIGNMENT);
+    const void *little = vd_to_little(data, bytes, ro_dtype_size(shape->dtype), &copy);
+    vd_status status =
+        little ? vd_writer_put(to, zeros, gap, err) : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status = vd_writer_put(to, little, bytes, err);
+    free(copy);
+    *offset = *size + gap;
+    *size += gap + bytes;
+    return status;
+}
+
+static vd_status put_place(json_t *list, const vd_leaf *tensor, const char *path, uint64_t offset,
+                           vd_err *err) {
+    char *whole = path ? realpath(path, NULL) : strdup("data");
+    json_t *item = whole ? json_pack("{ss ss sI}", "name", tensor->name, "file", whole, "offset",
+                                     (json_int_t)offset)
+                         : NULL;
+    free(whole);
+    if (item && json_array_append_new(list, item) == 0)
+        return VD_OK;
+    return vd_fail(err, VD_ERR_LOCAL, "data.json: out of memory, or %s has no name in UTF-8",
+                   path ? path : "a tensor");
+}
+
+static vd_status place_all(const vd_loaded *loaded, vd_writer *copies, json_t *list, vd_err *err) {
+    uint64_t size = 0, offset;
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < loaded->program.data_count; i++) {
+        const vd_leaf *t = &loaded->program.data[i].tensor;
+        const vd_data_place *at = &loaded->placed.place[i];
+        if (at->path && vd_shape_bytes(&t->shape) > COPY_BYTES_MAX) {
+            status = put_place(list, t, at->path, at->offset, err);
+            continue;
+        }
+        status = copy_tensor(&t->shape, loaded->placed.tensor[i], copies, &size, &offset, err);
+        if (status == VD_OK)
+            status = put_place(list, t, NULL, offset, err);
+    }
+    return status;
+}
+
+static vd_status write_record(const char *dir, json_t *list, vd_err *err) {
+    char path[1100];
+    json_t *record = json_pack("{sO si}", "data", list, "verde", 1);
+    char *text = record ? json_dumps(record, JSON_INDENT(1) | JSON_PRESERVE_ORDER) : NULL;
+    snprintf(path, sizeof path, "%s/data.json", dir);
+    vd_status status = text ? vd_write_file(path, text, strlen(text), 0644, err)
+                            : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    free(text);
+    json_decref(record);
+    return status;
+}
+
+vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err) {
+    char path[1100];
+    vd_writer copies;
+    json_t *list = json_array();
+    snprintf(path, sizeof path, "%s/data", dir);
+    vd_status status = vd_writer_open(&copies, path, 0644, err);
+    if (status == VD_OK)
+        status = place_all(loaded, &copies, list, err);
+    if (status == VD_OK)
+        status = vd_writer_commit(&copies, err);
+    if (status == VD_OK)
+        status = write_record(dir, list, err);
+    vd_writer_abort(&copies);
+    json_decref(list);
+    return status;
+}
+
+/* ---- reading ---- */
+
+/* Names without a slash at their beginning lie in the run's directory. */
+static vd_status path_of(const char *dir, const char *moved, const char *file, char *path,
+                         vd_err *err) {
+    const char *name = strrchr(file, '/');
+    int length;
+    if (*file != '/')
+        length = snprintf(path, PATH_SIZE, "%s/%s", dir, file);
+    else if (moved)
+        length = snprintf(path, PATH_SIZE, "%s/%s", moved, name + 1);
+    else
+        length = snprintf(path, PATH_SIZE, "%s", file);
+    return length < PATH_SIZE ? VD_OK
+                              : vd_fail(err, VD_ERR_PEER, "%s/data.json: a path is too long", dir);
+}
+
+static vd_status map_once(vd_placed_data *data, const char *path, const char *dir,
+                          const vd_map **out, vd_err *err) {
+    for (uint32_t i = data->file_count; i > 0; i--)
+        if (strcmp((*out = &data->file[i - 1])->path, path) == 0)
+            return VD_OK;
+    vd_map *file = &data->file[data->file_count];
+    vd_status status = vd_map_file(path, file, err);
+    if (status == VD_ERR_USAGE)
+        return vd_fail(err, status, "%s; the run in %s reads it, and --data says where it is now",
+                       err->text, dir);
+    *out = file;
+    data->file_count += status == VD_OK;
+    return status;
+}
+
+typedef struct {
+    const char *dir, *moved;
+    vd_loaded *loaded;
+    vd_data_reader reader;
+    uint64_t done, total;
+} data_loading;
+
+static vd_status load_tensor(data_loading *l, uint32_t i, const json_t *item, vd_err *err) {
+    const vd_data *want = &l->loaded->program.data[i];
+    const char *name = json_string_value(json_object_get(item, "file"));
+    const json_t *at = json_object_get(item, "offset");
+    const json_int_t offset = json_integer_value(at);
+    const size_t element = ro_dtype_size(want->tensor.shape.dtype);
+    const uint64_t bytes = vd_shape_bytes(&want->tensor.shape);
+    char path[PATH_SIZE];
+    const vd_map *file = NULL;
+    vd_hash byte_root, root;
+    if (!name || !json_is_integer(at) || offset < 0 || (uint64_t)offset % element != 0)
+        return vd_fail(err, VD_ERR_PEER, "%s/data.json: tensor %u must have a file and an offset",
+                       l->dir, i);
+    vd_status status = path_of(l->dir, l->moved, name, path, err);
+    if (status == VD_OK)
+        status = map_once(&l->loaded->placed, path, l->dir, &file, err);
+    if (status != VD_OK)
+        return status;
+    if (file->size < bytes || file->size - bytes < (uint64_t)offset)
+        return vd_fail(err, VD_ERR_PEER, "%s: %llu bytes, expected %llu from byte %lld on", path,
+                       (unsigned long long)file->size, (unsigned long long)bytes,
+                       (long long)offset);
+    uint8_t *data = file->data + offset;
+    vd_from_little(data, (size_t)bytes, element);
+    status = vd_tensor_hash(l->reader.ro, &want->tensor.shape, data, &byte_root, &root, err);
+    if (status == VD_OK && memcmp(root.b, want->root, VD_HASH_SIZE) != 0)
+        status = vd_fail(err, VD_ERR_PEER,
+                         "%s: has changed, or is another file: not the data `%s` of the program in "
+                         "%s",
+                         path, want->tensor.name, l->dir);
+    l->loaded->placed.place[i] = (vd_data_place){file->path, (uint64_t)offset};
+    l->loaded->placed.tensor[i] = data;
+    l->done += bytes;
+    l->reader.progress(l->reader.user, l->done, l->total);
+    return status;
+}
+
+static vd_status load_all(data_loading *l, const json_t *list, vd_err *err) {
+    const vd_program *p = &l->loaded->program;
+    vd_status status = VD_OK;
+    if (json_array_size(list) != p->data_count)
+        return vd_fail(err, VD_ERR_PEER, "%s/data.json: %zu data tensors, expected %u", l->dir,
+                       json_array_size(list), p->data_count);
+    l->loaded->placed.file = calloc((size_t)p->data_count + 1, sizeof(vd_map));
+    if (!l->loaded->placed.file)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < p->data_count; i++)
+        l->total += vd_shape_bytes(&p->data[i].tensor.shape);
+    for (uint32_t i = 0; status == VD_OK && i < p->data_count; i++)
+        status = load_tensor(l, i, json_array_get(list, i), err);
+    return status;
+}
+
+vd_status vd_load_data(const char *dir, const char *moved, vd_loaded *out, vd_err *err) {
+    char path[1100];
+    vd_buf text = {0};
+    json_t *record = NULL;
+    vd_hashing hashing = {.start = vd_seconds()};
+    data_loading l = {dir, moved, out, {.progress = vd_tell_hashing, .user = &hashing}, 0, 0};
+    const ro_options options = {.backend = "cpu"};
+    snprintf(path, sizeof path, "%s/data.json", dir);
+    vd_status status = vd_read_file(path, RECORD_BYTES_MAX, &text, err);
+    if (status == VD_OK)
+        status = vd_json_read(text.data, text.size, RECORD_ELEMENTS, &record, err);
+    if (status == VD_OK)
+        status = make_places(out, err);
+    if (status == VD_OK && ro_ctx_create(&options, &l.reader.ro) != RO_OK)
+        status = vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
+    if (status == VD_OK)
+        status = load_all(&l, json_object_get(record, "data"), err);
+    ro_ctx_destroy(l.reader.ro);
+    json_decref(record);
+    vd_buf_free(&text);
+    return status;
+}

@@ -1,0 +1,131 @@
+/* The forms of data files: text, tokens as llm.c writes them, records of images. */
+#include "verde/job/data.h"
+
+static vd_status use_text(vd_map *file, vd_data_tensor *out, vd_err *err) {
+    if (file->size == 0)
+        return vd_fail(err, VD_ERR_USAGE, "%s: a text must have at least 1 byte, got 0",
+                       file->path);
+    out->tensor = (ro_tensor){{RO_U8, 1, {(int64_t)file->size}}, file->data};
+    return VD_OK;
+}
+
+typedef struct {
+    uint32_t magic, version;
+    int dtype;
+} token_form;
+
+static const token_form token_forms[] = {{VD_TOKENS16_MAGIC, VD_TOKENS16_VERSION, RO_U16},
+                                         {VD_TOKENS32_MAGIC, VD_TOKENS32_VERSION, RO_I32}};
+
+static vd_status find_form(const char *path, uint32_t magic, uint32_t version, int *dtype,
+                           vd_err *err) {
+    for (size_t i = 0; i < sizeof token_forms / sizeof *token_forms; i++) {
+        const token_form *form = &token_forms[i];
+        *dtype = form->dtype;
+        if (magic == form->magic && version == form->version)
+            return VD_OK;
+        if (magic == form->magic)
+            return vd_fail(err, VD_ERR_USAGE, "%s: the token file's version must be %u, got %u",
+                           path, form->version, version);
+    }
+    return vd_fail(err, VD_ERR_USAGE,
+                   "%s: a token file must start with the number %d (16 bits) or %d (32 bits), "
+                   "got %u",
+                   path, VD_TOKENS16_MAGIC, VD_TOKENS32_MAGIC, magic);
+}
+
+/* llm.c's header: 256 int32, little-endian: magic, version, number of tokens, zeros. */
+static vd_status read_header(const vd_map *file, int *dtype, uint32_t *count, vd_err *err) {
+    vd_cursor cursor = vd_cursor_of(file->data, (size_t)file->size);
+    uint32_t magic = vd_get_u32(&cursor), version = vd_get_u32(&cursor), rest = 0;
+    *count = vd_get_u32(&cursor);
+    for (int i = 3; i < VD_TOKENS_HEADER_SIZE / 4; i++)
+        rest |= vd_get_u32(&cursor);
+    if (cursor.failed)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: a token file must start with a header of %d bytes, "
+                       "got %llu bytes in all",
+                       file->path, VD_TOKENS_HEADER_SIZE, (unsigned long long)file->size);
+    vd_status status = find_form(file->path, magic, version, dtype, err);
+    if (status != VD_OK)
+        return status;
+    if (*count < 1 || *count > INT32_MAX)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: the header's token count must be 1..2147483647, "
+                       "got %u",
+                       file->path, *count);
+    if (rest)
+        return vd_fail(err, VD_ERR_USAGE, "%s: the header's numbers after the third must be 0",
+                       file->path);
+    return VD_OK;
+}
+
+/* The first token that is none of the vocabulary; `count`: there is none. */
+static uint32_t first_beyond(const ro_tensor *tokens, uint32_t count, int64_t vocab) {
+    uint32_t i = 0;
+    if (tokens->shape.dtype == RO_U16)
+        for (const uint16_t *token = tokens->data; i < count && token[i] < vocab;)
+            i++;
+    else
+        for (const uint32_t *token = tokens->data; i < count && token[i] < vocab;)
+            i++;
+    return i;
+}
+
+/* The tokens stay where they are in the file's bytes, in this machine's order. */
+static vd_status use_tokens(const vd_job *job, vd_map *file, vd_data_tensor *out, vd_err *err) {
+    const int64_t vocab = job->training.model.vocab;
+    uint32_t count = 0;
+    int dtype = 0;
+    vd_status status = read_header(file, &dtype, &count, err);
+    if (status)
+        return status;
+    const size_t size = ro_dtype_size(dtype);
+    uint64_t expected = VD_TOKENS_HEADER_SIZE + (uint64_t)count * size;
+    if (file->size != expected)
+        return vd_fail(err, VD_ERR_USAGE, "%s: a file of %u tokens must have %llu bytes, got %llu",
+                       file->path, count, (unsigned long long)expected,
+                       (unsigned long long)file->size);
+    void *tokens = file->data + VD_TOKENS_HEADER_SIZE;
+    vd_from_little(tokens, count * size, size);
+    out->offset = VD_TOKENS_HEADER_SIZE;
+    out->tensor = (ro_tensor){{dtype, 1, {count}}, tokens};
+    const uint32_t at = first_beyond(&out->tensor, count, vocab);
+    if (at == count)
+        return VD_OK;
+    return vd_fail(err, VD_ERR_USAGE, "%s: token %u must be below model.vocab (%lld), got %u",
+                   file->path, at, (long long)vocab,
+                   dtype == RO_U16 ? ((uint16_t *)tokens)[at] : ((uint32_t *)tokens)[at]);
+}
+
+static vd_status use_records(const vd_job *job, vd_map *file, vd_data_tensor *out, vd_err *err) {
+    const uint64_t size = (uint64_t)vd_record_size(&job->training.model);
+    const int64_t classes = job->training.model.vocab;
+    if (file->size == 0 || file->size % size != 0)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: a file of images must have one or more records of %llu bytes, got %llu "
+                       "bytes",
+                       file->path, (unsigned long long)size, (unsigned long long)file->size);
+    for (uint64_t i = 0; i < file->size; i += size)
+        if (file->data[i] >= classes)
+            return vd_fail(err, VD_ERR_USAGE,
+                           "%s: the label of record %llu must be below model.classes (%lld), got "
+                           "%u",
+                           file->path, (unsigned long long)(i / size), (long long)classes,
+                           file->data[i]);
+    out->tensor = (ro_tensor){{RO_U8, 1, {(int64_t)file->size}}, file->data};
+    return VD_OK;
+}
+
+vd_status vd_data_form(const vd_job *job, vd_map *file, vd_data_tensor *out, vd_err *err) {
+    *out = (vd_data_tensor){.path = file->path};
+    if (file->size > (uint64_t)RO_MAX_NUMEL)
+        return vd_fail(err, VD_ERR_USAGE, "%s: %llu bytes, expected at most 2^40", file->path,
+                       (unsigned long long)file->size);
+    switch (job->data_kind) {
+    case VD_DATA_TEXT: return use_text(file, out, err);
+    case VD_DATA_CIFAR10: return use_records(job, file, out, err);
+    case VD_DATA_TOKENS: return use_tokens(job, file, out, err);
+    }
+    return vd_fail(err, VD_ERR_USAGE, "%s: no data of kind %d", job->path, (int)job->data_kind);
+}
