@@ -20,9 +20,10 @@ static bool folder_has(const char *dir, const char *name) {
 static vd_status add_file(vd_weights *w, const char *path, vd_err *err) {
     const uint32_t first = w->count, index = w->file_count;
     vd_status status = vd_weights_map(w, path, err);
-    const vd_weight_file *file = &w->file[index];
-    if (status == VD_OK)
-        status = vd_header_read(file->map, file->size, file->path, index, w, err);
+    if (status != VD_OK)
+        return status;
+    const vd_map *map = w->file[index].map;
+    status = vd_header_read(map->data, map->size, map->path, index, w, err);
     if (status == VD_OK)
         vd_weights_point(w, first);
     return status;

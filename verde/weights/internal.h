@@ -13,7 +13,7 @@ enum { VD_WEIGHTS_ELEMENTS_MAX = 16 * VD_WEIGHTS_MAX };
 /* Is it a name of a tensor, and nothing that a line of a manifest or a terminal could not hold? */
 bool vd_weight_name_valid(const char *name);
 
-/* Opens and maps one more file, which is counted even if that fails. */
+/* Maps one more file. */
 VD_MUST_USE vd_status vd_weights_map(vd_weights *weights, const char *path, vd_err *err);
 /* Sets `data` of the tensors from `first` on. */
 void vd_weights_point(vd_weights *weights, uint32_t first);

@@ -3,52 +3,41 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-enum { BIG_ENDIAN_MACHINE = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ };
-
-static vd_status map_file(vd_weight_file *file, vd_err *err) {
-    /* Where elements must be turned round, that happens in private copies of the pages. */
-    const int protection = BIG_ENDIAN_MACHINE ? PROT_READ | PROT_WRITE : PROT_READ;
-    if (file->size == 0)
-        return vd_fail(err, VD_ERR_USAGE, "%s: the file is empty", file->path);
-    void *map = mmap(NULL, file->size, protection, MAP_PRIVATE, file->fd, 0);
-    if (map == MAP_FAILED)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: cannot map its %llu bytes", file->path,
-                       (unsigned long long)file->size);
-    file->map = map;
-    return VD_OK;
-}
 
 vd_status vd_weights_map(vd_weights *w, const char *path, vd_err *err) {
     vd_weight_file *grown = realloc(w->file, (w->file_count + 1) * sizeof *grown);
-    if (!grown)
+    vd_map *map = calloc(1, sizeof *map);
+    if (grown)
+        w->file = grown;
+    if (!grown || !map) {
+        free(map);
         return vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", path);
-    w->file = grown;
-    vd_weight_file *file = &w->file[w->file_count++];
-    *file = (vd_weight_file){.fd = -1};
-    snprintf(file->path, sizeof file->path, "%s", path);
-    vd_status status = vd_open_file(path, &file->fd, &file->size, err);
-    return status == VD_OK ? map_file(file, err) : status;
+    }
+    vd_status status = vd_map_file(path, map, err);
+    if (status == VD_OK && map->size == 0)
+        status = vd_fail(err, VD_ERR_USAGE, "%s: the file is empty", path);
+    if (status == VD_OK) {
+        w->file[w->file_count++] = (vd_weight_file){map->path, map};
+        return VD_OK;
+    }
+    vd_map_free(map);
+    free(map);
+    return status;
 }
 
 void vd_weights_point(vd_weights *w, uint32_t first) {
     for (uint32_t i = first; i < w->count; i++) {
         vd_weight *tensor = &w->tensor[i];
-        uint8_t *bytes = (uint8_t *)w->file[tensor->file].map + tensor->at;
-        if (BIG_ENDIAN_MACHINE)
-            vd_from_little(bytes, tensor->size, ro_dtype_size(tensor->shape.dtype));
+        uint8_t *bytes = w->file[tensor->file].map->data + tensor->at;
+        vd_from_little(bytes, tensor->size, ro_dtype_size(tensor->shape.dtype));
         tensor->data = bytes;
     }
 }
 
 void vd_weights_close(vd_weights *w) {
     for (uint32_t i = 0; i < w->file_count; i++) {
-        if (w->file[i].map)
-            munmap(w->file[i].map, w->file[i].size);
-        if (w->file[i].fd >= 0)
-            close(w->file[i].fd);
+        vd_map_free(w->file[i].map);
+        free(w->file[i].map);
     }
     free(w->file);
     free(w->tensor);
@@ -85,9 +74,9 @@ vd_status vd_weights_open_raw(const char *path, const vd_weight_form *form, uint
         out->tensor[i] = (vd_weight){form[i], vd_weight_shape(&form[i]), NULL, at, size, 0};
         at += size;
     }
-    if (status == VD_OK && at != out->file[0].size)
+    if (status == VD_OK && at != out->file[0].map->size)
         status = vd_fail(err, VD_ERR_PEER, "%s: expected %llu bytes of tensors, found %llu", path,
-                         (unsigned long long)at, (unsigned long long)out->file[0].size);
+                         (unsigned long long)at, (unsigned long long)out->file[0].map->size);
     out->count = count;
     if (status == VD_OK)
         vd_weights_point(out, 0);

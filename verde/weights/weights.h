@@ -83,10 +83,8 @@ typedef struct {
 } vd_weight;
 
 typedef struct {
-    char path[1024];
-    int fd;
-    uint64_t size;
-    void *map;
+    const char *path; /* of `map` */
+    vd_map *map;      /* owned */
 } vd_weight_file;
 
 typedef struct {
@@ -100,7 +98,7 @@ typedef struct {
 
 /* Opens a folder: model.safetensors, or the shards that model.safetensors.index.json names, and
  * config.json if it is there; or one safetensors file. Headers are read and checked whole; the
- * tensors are mapped. A file that becomes shorter meanwhile ends the process (SIGBUS). */
+ * tensors are mapped (vd_map_file). */
 VD_MUST_USE vd_status vd_weights_open(const char *path, vd_weights *out, vd_err *err);
 /* A file of tensors one after the other and nothing else, such as a state's, in the order given.
  * VD_ERR_PEER: it has another size. */
