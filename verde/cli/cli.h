@@ -123,6 +123,8 @@ void vd_print_size(uint64_t bytes, char *text);
 void vd_print_rounded(const vd_run_result *r);
 json_t *vd_rounded_json(const vd_run_result *r);
 bool vd_is_terminal(void); /* standard error */
+/* The losses of DIR/losses.jsonl as a picture, to a file (SVG). */
+VD_MUST_USE vd_status vd_plot_losses(const char *dir, const char *out, vd_err *err);
 
 /* How far a check is, on standard error, once it has taken two seconds: vd_check.progress. */
 typedef struct {

@@ -9,7 +9,7 @@
 #define HASHED_BYTES (UINT64_C(1) << 30)
 
 typedef struct {
-    const char *path, *proof, *data;
+    const char *path, *proof, *data, *plot;
     bool trace;
     long step;
     vd_common common;
@@ -273,6 +273,8 @@ static vd_status inspect_run(const arguments *a, vd_err *err) {
     vd_replay *replay = NULL;
     vd_status status = vd_load_run(a->path, &loaded, &log, err);
     bool executes = a->trace || a->proof;
+    if (status == VD_OK && a->plot)
+        status = vd_plot_losses(a->path, a->plot, err);
     if (status == VD_OK && a->trace && (a->step < -1 || a->step >= loaded.program.steps))
         status = vd_fail(err, VD_ERR_USAGE, "--trace must be -1..%lld, got %ld",
                          (long long)loaded.program.steps - 1, a->step);
@@ -286,7 +288,7 @@ static vd_status inspect_run(const arguments *a, vd_err *err) {
         vd_source source = vd_replay_source(replay);
         status = a->trace ? print_trace(a, &loaded, &source, err)
                           : print_proof(a, &loaded, &source, err);
-    } else if (status == VD_OK) {
+    } else if (status == VD_OK && !a->plot) {
         status = show_run(a, &loaded, &log, err);
     }
     vd_replay_destroy(replay);
@@ -299,6 +301,7 @@ static vd_exit inspect(int argc, char **argv) {
     static const struct option options[] = {{"trace", required_argument, NULL, 'T'},
                                             {"proof", required_argument, NULL, 'P'},
                                             {"data", required_argument, NULL, 'D'},
+                                            {"plot", required_argument, NULL, 'S'},
                                             VD_COMMON_OPTIONS};
     arguments a = {0};
     bool exit_now = false;
@@ -313,6 +316,8 @@ static vd_exit inspect(int argc, char **argv) {
             a.proof = optarg;
         } else if (o == 'D') {
             a.data = optarg;
+        } else if (o == 'S') {
+            a.plot = optarg;
         } else if (!vd_take_common(&vd_cmd_inspect, o, &a.common, &exit_now)) {
             return VD_EXIT_USAGE;
         }
@@ -325,9 +330,10 @@ static vd_exit inspect(int argc, char **argv) {
     }
     a.path = argv[optind];
     const bool verdict = stat(a.path, &info) == 0 && S_ISREG(info.st_mode);
-    if (a.trace + (a.proof != NULL) + verdict > 1) {
-        fprintf(stderr,
-                "verde: inspect takes a verdict, or a run with one of --trace and --proof\n");
+    if (a.trace + (a.proof != NULL) + (a.plot != NULL) + verdict > 1) {
+        fprintf(
+            stderr,
+            "verde: inspect takes a verdict, or a run with one of --trace, --proof and --plot\n");
         return VD_EXIT_USAGE;
     }
     if (verdict) {
@@ -349,6 +355,7 @@ const vd_command vd_cmd_inspect = {
     "size of each state, and the last states up to 1 GiB byte by byte: the rest is left to\n"
     "`verde check`, and said. What does not fit is an error (exit code 6).\n\n"
     "  --trace STEP     node by node, with the commitment of each output; -1: initialisation\n"
+    "  --plot FILE      draw the loss of each step, from losses.jsonl, as an SVG picture\n"
     "  --data DIR       where the run's data files are now, if they have moved\n"
     "  --proof S:V:L    leaf L of value V of step S (values are numbered as in "
     "PROTOCOL.md)\n" VD_COMMON_HELP "\nExamples:\n"

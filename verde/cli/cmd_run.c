@@ -13,7 +13,17 @@
 typedef struct {
     double samples_per_step, last_line;
     const char *samples; /* "tokens", "images" */
+    bool lost;           /* the loss is no number any more, and that was said */
 } printer;
+
+/* Says once at which step a run diverged. */
+static void tell_divergence(printer *print, const vd_progress *p) {
+    if (print->lost || p->loss - p->loss == 0)
+        return;
+    print->lost = true;
+    fprintf(stderr, "%sstep %lld: the loss is %s\n", vd_is_terminal() ? "\r\033[K" : "",
+            (long long)p->step, p->loss != p->loss ? "nan" : "infinite");
+}
 
 /* On a terminal one line that changes; otherwise a plain line every two seconds. */
 static bool progress(void *user, const vd_progress *p) {
@@ -22,6 +32,7 @@ static bool progress(void *user, const vd_progress *p) {
     double every = terminal ? 0.1 : 2.0, now = vd_seconds();
     vd_stop_line("stopped after step %lld of %lld; `%s` goes on from the checkpoint at step %lld",
                  (long long)p->step, (long long)p->steps, vd_command_line(), (long long)p->saved);
+    tell_divergence(print, p);
     if (!last && p->step > 1 && now - print->last_line < every)
         return true;
     print->last_line = now;
@@ -267,7 +278,13 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
     announce(job, loaded);
     printer print = {.samples_per_step = (double)(t->batch * t->sequence),
                      .samples = vd_record_size(&t->model) ? "images" : "tokens"};
-    vd_run_options options = {&loaded->exec, dir, fault, progress, &print, rounding};
+    vd_run_options options = {&loaded->exec,
+                              dir,
+                              fault,
+                              progress,
+                              &print,
+                              rounding,
+                              {print.samples, t->batch * t->sequence}};
     vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());
     vd_status status = vd_run(&options, &result, err);
     if (status == VD_OK)

@@ -101,6 +101,13 @@ typedef struct {
     void *user;
 } vd_observer;
 
+/* What a step says of itself, where its graph has it: the loss, the learning rate, the norm of the
+ * whole gradient before it is clipped. */
+typedef struct {
+    float loss, lr, grad_norm;
+    bool has_loss, has_lr, has_grad_norm;
+} vd_step_numbers;
+
 typedef struct {
     const vd_program *program;
     ro_ctx *ro;
@@ -110,6 +117,7 @@ typedef struct {
     /* Their copies where `ro` computes, or NULL: made by vd_exec_place, freed by vd_exec_drop. Who
      * copies a vd_exec for another context sets this to NULL. */
     void **placed;
+    vd_step_numbers *numbers; /* NULL, or what vd_exec_step fills in */
     vd_fault fault;
     bool unfused;        /* run node by node even where a fused function gives the same bytes */
     const vd_free *free; /* NULL: every node as SPEC.md's orders say */

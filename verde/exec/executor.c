@@ -280,6 +280,24 @@ static vd_status run_group(execution *x, uint32_t first, uint32_t node, vd_err *
     return status;
 }
 
+static vd_status read_number(execution *x, const void *from, float *to, bool *has, vd_err *err) {
+    *has = true;
+    return vd_memory_read(x->memory, to, from, sizeof *to, err);
+}
+
+/* Takes the learning rate and the norm where they are computed. */
+static vd_status take_numbers(execution *x, uint32_t node, vd_err *err) {
+    vd_step_numbers *n = x->exec->numbers;
+    const int op = x->graph->node[node].op;
+    if (!n || (op != RO_OP_LR_SCHEDULE && op != RO_OP_CLIP_SCALE))
+        return VD_OK;
+    if (op == RO_OP_LR_SCHEDULE)
+        return read_number(x, x->value[x->sources + node], &n->lr, &n->has_lr, err);
+    vd_status status = read_number(x, x->input[0], &n->grad_norm, &n->has_grad_norm, err);
+    n->grad_norm = sqrtf(n->grad_norm); /* of the sum of the squares */
+    return status;
+}
+
 static vd_status run_planned(execution *x, uint32_t node, const vd_observer *observer, bool *stop,
                              vd_err *err) {
     const uint32_t group = x->plan.group_of[node];
@@ -288,6 +306,8 @@ static vd_status run_planned(execution *x, uint32_t node, const vd_observer *obs
     if (group != VD_NO_GROUP)
         return x->plan.ran[group] ? VD_OK : run_group(x, group, node, err);
     vd_status status = run_node(x, node, err);
+    if (status == VD_OK)
+        status = take_numbers(x, node, err);
     if (status != VD_OK)
         return status;
     *stop =
@@ -342,8 +362,11 @@ static vd_status read_loss(execution *x, float *loss, vd_err *err) {
     uint32_t value = x->graph->loss;
     if (value == UINT32_MAX)
         return VD_OK;
+    vd_step_numbers *n = x->exec->numbers;
     vd_status status =
         loss ? vd_memory_read(x->memory, loss, x->value[value], sizeof *loss, err) : VD_OK;
+    if (status == VD_OK && n)
+        status = read_number(x, x->value[value], &n->loss, &n->has_loss, err);
     release(x, value);
     return status;
 }

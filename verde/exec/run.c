@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "verde/exec/losses.h"
 #include "verde/exec/other_job.h"
 #include "verde/exec/run_logs.h"
 #include "verde/exec/source.h"
@@ -18,6 +19,8 @@ typedef struct {
     double start;
     vd_exec exec; /* options->exec, on free kernels where the run is rounded */
     vd_run_logs logs;
+    vd_losses losses;
+    vd_step_numbers numbers; /* of the step that runs */
     vd_err *err;
 } runner;
 
@@ -115,6 +118,8 @@ static vd_status checkpoint(runner *r) {
     if (status == VD_OK)
         status = vd_run_log_put(&r->log, r->state.step, &commitment, &logs, r->err);
     if (status == VD_OK)
+        status = vd_losses_sync(&r->losses, r->err);
+    if (status == VD_OK)
         status = vd_store_save_log(r->options->dir, &r->log, r->err);
     if (status == VD_OK)
         r->progress.saved = r->state.step;
@@ -123,11 +128,16 @@ static vd_status checkpoint(runner *r) {
 
 static vd_status step(runner *r) {
     float loss = r->log.loss_last;
+    const double start = vd_seconds();
+    r->numbers = (vd_step_numbers){0};
     vd_status status = vd_run_logs_begin(&r->logs, r->state.step, r->err);
     if (status == VD_OK)
         status = vd_exec_step(&r->exec, NULL, &r->state, &loss, r->err);
     if (status == VD_OK)
         status = vd_run_logs_end(&r->logs, r->err);
+    if (status == VD_OK)
+        status = vd_losses_put(&r->losses, r->state.step, &r->numbers, &r->options->samples,
+                               vd_seconds() - start, r->err);
     if (status != VD_OK)
         return status;
     if (r->state.step == 1)
@@ -149,10 +159,11 @@ static vd_status step(runner *r) {
 }
 
 static vd_status run_steps(runner *r) {
-    vd_status status = VD_OK;
     r->start = vd_seconds();
     r->progress.steps = r->program->steps;
-    if (r->log.count == 0) {
+    r->exec.numbers = &r->numbers;
+    vd_status status = vd_losses_open(&r->losses, r->options->dir, r->progress.resumed_at, r->err);
+    if (status == VD_OK && r->log.count == 0) {
         status = vd_run_logs_begin(&r->logs, -1, r->err);
         if (status == VD_OK)
             status = vd_exec_init(&r->exec, NULL, &r->state, r->err);
@@ -186,6 +197,7 @@ vd_status vd_run_root(const vd_exec *exec, const vd_run_log *log, vd_hash *run_r
 vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *err) {
     runner r = {
         .options = options, .program = options->exec->program, .exec = *options->exec, .err = err};
+    r.losses.fd = -1;
     *result = (vd_run_result){0};
     vd_status status = open_run(&r);
     if (status == VD_OK)
@@ -203,6 +215,7 @@ vd_status vd_run(const vd_run_options *options, vd_run_result *result, vd_err *e
     result->loss_first = r.log.loss_first;
     result->loss_last = r.log.loss_last;
     result->seconds = vd_seconds() - r.start;
+    vd_losses_close(&r.losses);
     vd_state_free(&r.state);
     vd_run_log_free(&r.log);
     return status;

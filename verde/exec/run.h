@@ -28,6 +28,12 @@ typedef struct {
     int64_t resumed_at; /* 0: from the beginning */
 } vd_progress;
 
+/* What a step learns from, for DIR/losses.jsonl. */
+typedef struct {
+    const char *name; /* "tokens", "images"; NULL: nothing is said */
+    int64_t of_step;
+} vd_run_samples;
+
 typedef struct {
     const vd_exec *exec;
     const char *dir;
@@ -38,6 +44,7 @@ typedef struct {
     bool (*progress)(void *user, const vd_progress *progress);
     void *user;
     const vd_run_rounding *rounding; /* NULL: as exec says */
+    vd_run_samples samples;
 } vd_run_options;
 
 typedef struct {

@@ -1,0 +1,59 @@
+#!/bin/sh
+# losses.jsonl of a run that is killed, of one that diverges, and the picture of both.
+set -eu
+build=$1
+verde=$build/bin/verde
+work=$build/tests/losses
+rm -rf "$work"
+mkdir -p "$work"
+pid=
+trap '[ -z "$pid" ] || kill -9 "$pid" 2> /dev/null || true' EXIT
+
+fail() {
+    echo "$1"
+    exit 1
+}
+
+# picture RUN WORDS: is well-formed, and has them.
+picture() {
+    "$verde" inspect "$1" --plot "$work/loss.svg" || fail "$1: no picture"
+    python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$work/loss.svg" || fail "$1: not well-formed"
+    for word in 'class="loss" d="M' "$2"; do
+        grep -q "$word" "$work/loss.svg" || fail "$1: the picture lacks \"$word\""
+    done
+}
+
+# Killed again and again, the run has a line for each step.
+sed "s/^steps: .*/steps: 400/; s|\.\./data|$PWD/models/data|" models/jobs/toy.yaml > "$work/job.yaml"
+for life in 1 2 3 4; do
+    "$verde" run "$work/job.yaml" --out "$work/run" --threads 1 > /dev/null 2>&1 &
+    pid=$!
+    sleep 0.$life
+    kill -9 "$pid" 2> /dev/null || true
+    wait "$pid" 2> /dev/null || true
+    pid=
+done
+"$verde" run "$work/job.yaml" --out "$work/run" --threads 1 > /dev/null 2>&1
+seq 400 > "$work/expected"
+sed 's/{"step":\([0-9]*\),.*/\1/' "$work/run/losses.jsonl" > "$work/steps"
+cmp "$work/expected" "$work/steps" || fail "not one line for each step"
+[ "$(grep -c '"loss":[0-9.]*,"lr":[0-9.e-]*,"grad_norm":[0-9.]*,"tokens":[0-9]*,"seconds":[0-9.e-]*}$' "$work/run/losses.jsonl")" -eq 400 ] ||
+    fail "not every line has all numbers"
+picture "$work/run" '>400<'
+
+# A run that diverges says at which step, once.
+sed 's/lr: 3e-3/lr: 1000/; s/kind: adamw/kind: sgd/; s/beta1: 0.9, beta2: 0.95, eps: 1e-8,/momentum: 0, nesterov: false,/; s/clip_norm: 1.0/clip_norm: 0/' \
+    "$work/job.yaml" > "$work/lost.yaml"
+"$verde" run "$work/lost.yaml" --out "$work/lost" --threads 1 > /dev/null 2> "$work/err"
+step=$(sed -n 's/{"step":\([0-9]*\),"loss":"nan".*/\1/p' "$work/lost/losses.jsonl" | head -n 1)
+[ -n "$step" ] || fail "the run did not diverge"
+[ "$(grep -c ': the loss is ' "$work/err")" -eq 1 ] || fail "not one line about the loss: $(cat "$work/err")"
+grep -q "^step $step: the loss is nan" "$work/err" || fail "not the step at which it diverged: $(cat "$work/err")"
+picture "$work/lost" "no number from step $step on"
+
+printf '{"step":0}\n' > "$work/lost/losses.jsonl"
+code=0
+"$verde" inspect "$work/lost" --plot "$work/none.svg" 2> "$work/err" || code=$?
+[ $code -eq 6 ] && grep -q 'losses.jsonl: expected {"step":N' "$work/err" || fail "a file of something else was drawn"
+[ ! -e "$work/none.svg" ] || fail "a picture of nothing"
+echo "losses of 400 steps in 5 lives, and of a run that diverges at step $step"

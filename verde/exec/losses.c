@@ -1,0 +1,92 @@
+#include "verde/exec/losses.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES_MAX = 400 };
+
+static vd_status fail(const vd_losses *l, const char *verb, vd_err *err) {
+    return vd_fail(err, VD_ERR_LOCAL, "cannot %s %s: %s", verb, l->path, strerror(errno));
+}
+
+/* The bytes of the lines up to that of step `done`. Lines ascend, and each is whole. */
+static long whole_lines(FILE *file, int64_t done) {
+    char line[LINE_BYTES_MAX];
+    long long step, before = 0;
+    long at = 0;
+    while (fgets(line, sizeof line, file)) {
+        if (!strchr(line, '\n') || sscanf(line, "{\"step\":%lld,", &step) != 1 || step <= before ||
+            step > done)
+            break;
+        before = step;
+        at = ftell(file);
+    }
+    return at;
+}
+
+vd_status vd_losses_open(vd_losses *l, const char *dir, int64_t done, vd_err *err) {
+    snprintf(l->path, sizeof l->path, "%s/losses.jsonl", dir);
+    l->fd = open(l->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (l->fd < 0)
+        return fail(l, "open", err);
+    FILE *file = fopen(l->path, "r");
+    const long size = file ? whole_lines(file, done) : -1;
+    vd_status status = VD_OK;
+    if (size < 0 || ftruncate(l->fd, size) != 0)
+        status = fail(l, "cut off", err);
+    if (file)
+        fclose(file);
+    return status;
+}
+
+static void put_number(vd_buf *line, const char *name, float value) {
+    if (isfinite(value))
+        vd_printf(line, ",\"%s\":%.9g", name, (double)value);
+    else
+        vd_printf(line, ",\"%s\":\"%s\"", name, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
+
+static vd_status write_line(const vd_losses *l, const vd_buf *line, vd_err *err) {
+    size_t at = 0;
+    if (!vd_buf_ok(line))
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    while (at < line->size) {
+        const ssize_t put = write(l->fd, line->data + at, line->size - at);
+        if (put < 0 && errno != EINTR)
+            return fail(l, "write", err);
+        at += put > 0 ? (size_t)put : 0;
+    }
+    return VD_OK;
+}
+
+vd_status vd_losses_put(vd_losses *l, int64_t step, const vd_step_numbers *n,
+                        const vd_run_samples *samples, double seconds, vd_err *err) {
+    vd_buf line = {0};
+    vd_printf(&line, "{\"step\":%lld", (long long)step);
+    if (n->has_loss)
+        put_number(&line, "loss", n->loss);
+    if (n->has_lr)
+        put_number(&line, "lr", n->lr);
+    if (n->has_grad_norm)
+        put_number(&line, "grad_norm", n->grad_norm);
+    if (samples->name)
+        vd_printf(&line, ",\"%s\":%lld", samples->name, (long long)(step * samples->of_step));
+    vd_printf(&line, ",\"seconds\":%.6g}\n", seconds);
+    vd_status status = write_line(l, &line, err);
+    vd_buf_free(&line);
+    return status;
+}
+
+vd_status vd_losses_sync(vd_losses *l, vd_err *err) {
+    return l->fd < 0 || fsync(l->fd) == 0 || errno == EINVAL ? VD_OK : fail(l, "sync", err);
+}
+
+void vd_losses_close(vd_losses *l) {
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+}

@@ -1,0 +1,23 @@
+/* DIR/losses.jsonl: a line for each step of a run. */
+#ifndef VD_LOSSES_H
+#define VD_LOSSES_H
+
+#include "verde/exec/run.h"
+
+typedef struct {
+    int fd; /* -1: not open */
+    char path[1100];
+} vd_losses;
+
+/* Opens the file to append, after the line of step `done`: what was written of later steps, whose
+ * checkpoint was not reached, is cut off. */
+VD_MUST_USE vd_status vd_losses_open(vd_losses *losses, const char *dir, int64_t done, vd_err *err);
+/* {"step":12,"loss":2.5,"lr":0.001,"grad_norm":0.7,"tokens":768,"seconds":0.01}: lr and grad_norm
+ * only if the program has them; numbers that are none are "nan", "inf" or "-inf". */
+VD_MUST_USE vd_status vd_losses_put(vd_losses *losses, int64_t step, const vd_step_numbers *numbers,
+                                    const vd_run_samples *samples, double seconds, vd_err *err);
+/* Before the checkpoint that a resumed run will go on from is named in run.json. */
+VD_MUST_USE vd_status vd_losses_sync(vd_losses *losses, vd_err *err);
+void vd_losses_close(vd_losses *losses);
+
+#endif
