@@ -45,7 +45,10 @@ static void declare_block(const vd_model *m, vd_parameters *out) {
 static void declare_head(const vd_model *m, vd_parameters *out) {
     const int64_t c = m->channels;
     if (m->task == VD_TASK_CLASSES) {
-        declare_linear(out, "pooler", "bert.pooler.dense", c, c);
+        vd_declare_linear(
+            out, "pooler", "bert.pooler.dense",
+            (vd_linear_shape){
+                .in = c, .out = c, .deviation = 0.02f, .bias = true, .may_lack = m->new_head});
         declare_linear(out, "classes", m->new_head ? NULL : "classifier", c, m->classes);
         return;
     }

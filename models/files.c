@@ -92,6 +92,8 @@ static vd_status find_one(tensor_search *s, vd_parameter *p, vd_err *err) {
     if (!p->tensor[0] || p->role == VD_ROLE_LORA_A || p->role == VD_ROLE_LORA_B)
         return VD_OK;
     const int64_t at = tensor_of(s, p);
+    if (at < 0 && p->may_lack)
+        return VD_OK;
     if (at < 0)
         return vd_fail(err, VD_ERR_USAGE, "the files have no tensor %s", p->tensor);
     if (s->used[at])

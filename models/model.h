@@ -26,6 +26,7 @@ typedef struct {
     vd_role role;
     char tensor[VD_TENSOR_NAME_SIZE]; /* its name in files; "": they have none */
     vd_file_layout layout;
+    bool may_lack; /* files may lack its tensor: then it starts from random numbers */
     bool frozen;   /* read from the data, no part of the state */
     uint32_t data; /* the data tensor that it is or starts from; 0: none */
 } vd_parameter;
@@ -112,6 +113,7 @@ typedef struct {
     float deviation;
     bool bias;     /* zeros at the start */
     bool by_input; /* the weight is [in, out]; else [out, in] */
+    bool may_lack; /* as vd_parameter has it */
 } vd_linear_shape;
 
 /* NAME.weight, NAME.bias, and if NAME is a target of LoRA the adapter's NAME.lora_a, normal, and

@@ -91,7 +91,9 @@ typedef struct {
     bool one_segment; /* bert: all tokens are of segment 0; else half of them are of segment 1 */
     int64_t image;    /* resnet: height and width of images */
     bool large_stem;  /* resnet: 7x7 with stride 2, and max pooling; else 3x3 with stride 1 */
-    bool new_head;    /* bert that tells classes, resnet: the last product is in no file */
+    /* bert that tells classes, resnet: the last product is in no file, and bert's pooler need not
+     * be. */
+    bool new_head;
     int64_t stages, blocks[VD_STAGES_MAX]; /* resnet: blocks of each stage */
     vd_lora lora;                          /* gpt2, llama, bert */
 } vd_model;
@@ -102,10 +104,10 @@ typedef struct {
     float lr, min_lr;
     float beta1, beta2, eps; /* adamw */
     float weight_decay;
-    bool decay_all;   /* else vectors, which are biases and norms, are not decayed */
-    float clip_norm;  /* global-norm clipping; 0 for none */
-    int32_t schedule; /* ro_lr_kind */
-    int64_t warmup;   /* steps of linear warm-up; after it the schedule runs to the last step */
+    int32_t decay_all; /* 1: vectors too, which are biases and norms; 0: all else alone */
+    float clip_norm;   /* global-norm clipping; 0 for none */
+    int32_t schedule;  /* ro_lr_kind */
+    int64_t warmup;    /* steps of linear warm-up; after it the schedule runs to the last step */
     vd_optimizer_kind kind;
     float momentum;   /* sgd */
     int32_t nesterov; /* sgd: 0 or 1 */
@@ -176,6 +178,10 @@ int64_t vd_layers_max(vd_model_kind kind);
 
 /* Bytes of an image with its label before it; 0 for models that read tokens. */
 int64_t vd_record_size(const vd_model *model);
+
+/* Tokens of a window of the data: a sequence, with its class before it if the model tells classes.
+ */
+int64_t vd_window_size(const vd_training *training);
 
 /* Parameters of the model, for people. */
 int64_t vd_model_parameters(const vd_model *model);

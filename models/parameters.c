@@ -162,10 +162,13 @@ void vd_declare_linear(vd_parameters *out, const char *name, const char *tensor,
                  (vd_parameter){.shape = s.by_input ? VD_SHAPE(RO_F32, s.in, s.out)
                                                     : VD_SHAPE(RO_F32, s.out, s.in),
                                 .deviation = s.deviation,
+                                .may_lack = s.may_lack,
                                 .role = s.by_input ? VD_ROLE_WEIGHT_BY_INPUT : VD_ROLE_WEIGHT});
     if (s.bias)
         declare_part(out, name, "bias", tensor, "bias",
-                     (vd_parameter){.shape = VD_SHAPE(RO_F32, s.out), .role = VD_ROLE_BIAS});
+                     (vd_parameter){.shape = VD_SHAPE(RO_F32, s.out),
+                                    .may_lack = s.may_lack,
+                                    .role = VD_ROLE_BIAS});
     if (out->lora->rank > 0 && is_target(out, name))
         declare_adapter(out, name, tensor, s);
 }

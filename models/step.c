@@ -65,7 +65,7 @@ static vd_value part_of(vd_builder *b, const char *name, vd_value x, int64_t sta
 static void read_classes(vd_builder *b, vd_forward *in) {
     const vd_training *t = in->training;
     const ro_shape labels = VD_SHAPE(RO_I32, t->batch / t->micro_batches);
-    const vd_value record = read_batch(b, "records", t, in->micro_batch, 1 + t->sequence, 0);
+    const vd_value record = read_batch(b, "records", t, in->micro_batch, vd_window_size(t), 0);
     const vd_value label = part_of(b, "class", record, 0, 1);
     in->tokens = part_of(b, "tokens", record, 1, t->sequence);
     in->targets = VD_EMIT(b, "labels", ((vd_op){.op = RO_OP_RESHAPE, .shape = &labels}), label);

@@ -28,6 +28,10 @@ int64_t vd_record_size(const vd_model *model) {
     return vd_type_of(model)->images ? 1 + VD_IMAGE_PLANES * model->image * model->image : 0;
 }
 
+int64_t vd_window_size(const vd_training *t) {
+    return t->model.task == VD_TASK_CLASSES ? 1 + t->sequence : t->sequence;
+}
+
 int64_t vd_model_parameters(const vd_model *model) {
     vd_parameters all;
     int64_t sum = 0;
@@ -89,15 +93,18 @@ static vd_status check(const vd_training *t, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE,
                        "data must hold at least a record of %lld bytes, got %lld",
                        (long long)record, (long long)t->data_count);
-    if (!record && (t->data_count - 1) / t->sequence < 1)
-        return vd_fail(err, VD_ERR_USAGE, "data must hold at least sequence + 1 tokens, got %lld",
-                       (long long)t->data_count);
+    const int64_t window = vd_window_size(t);
+    if (!record && (t->data_count - 1) / window < 1)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "data must hold at least sequence + %lld tokens, got %lld",
+                       1 + (long long)(window - t->sequence), (long long)t->data_count);
     for (uint32_t i = 0; i < t->shard_count; i++)
-        if ((t->shard[i].count - 1) / t->sequence < 1)
+        if ((t->shard[i].count - 1) / window < 1)
             return vd_fail(err, VD_ERR_USAGE,
-                           "data must hold at least sequence + 1 tokens in each file, file %u "
+                           "data must hold at least sequence + %lld tokens in each file, file %u "
                            "holds %lld",
-                           i + 2, (long long)t->shard[i].count);
+                           1 + (long long)(window - t->sequence), i + 2,
+                           (long long)t->shard[i].count);
     if (t->shard_count > VD_SHARDS_MAX)
         return vd_fail(err, VD_ERR_USAGE, "data must be in at most %d files, got %u",
                        VD_SHARDS_MAX + 1, t->shard_count + 1);

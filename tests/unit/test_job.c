@@ -62,6 +62,17 @@ Test(job, sgd_has_keys_of_its_own) {
     cr_assert(o->beta1 == 0 && o->beta2 == 0 && o->eps == 0);
 }
 
+Test(job, pretrained_model_has_what_the_job_says_until_its_files_are_read) {
+    const vd_job job = read_good(GOOD "pretrained.yaml");
+    const vd_model *m = &job.training.model;
+    cr_assert(job.pretrained && m->dropout == -1 && m->pad == -1 && m->vocab == 0);
+    cr_assert_str_eq(job.model_dir, GOOD "smollm");
+    cr_assert(job.model_sha256[0] == 0x01 && job.training.sequence == 32);
+    cr_assert(m->lora.rank == 4 && m->lora.alpha == 8 && m->lora.target_count == 2);
+    cr_assert_str_eq(m->lora.target[1], "mlp.up");
+    cr_assert(job.training.optimizer.decay_all == 1);
+}
+
 Test(job, callers_locale_changes_no_number) {
     if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "fr_FR.UTF-8"))
         cr_skip_test("no locale with a decimal comma");

@@ -75,7 +75,8 @@ typedef struct {
 } vd_placed_data;
 
 typedef struct {
-    vd_job job; /* only from a job file */
+    vd_job job;             /* only from a job file */
+    vd_job_weights weights; /* of a pretrained model */
     vd_dataset data;
     vd_placed_data placed; /* where each data tensor of the program lies */
     vd_program program;
@@ -96,6 +97,8 @@ VD_MUST_USE vd_status vd_load_data(const char *dir, const char *moved, vd_loaded
 VD_MUST_USE vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err);
 VD_MUST_USE vd_status vd_place_data(vd_loaded *loaded, vd_err *err); /* that of the job */
 void vd_placed_data_free(vd_placed_data *data);
+/* Are the files there that a job's model starts from? Its manifest alone lets nothing run. */
+VD_MUST_USE vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err);
 VD_MUST_USE vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common, vd_err *err);
 /* Opens the device that a profile computes on, before anything is computed. */
 VD_MUST_USE vd_status vd_load_device(const vd_loaded *loaded, const ro_profile *profile,

@@ -73,6 +73,8 @@ static vd_status calibrate(const char *job, calibrate_options *o, vd_loaded *loa
     if (status == VD_OK)
         status = vd_load_job(job, loaded, err);
     if (status == VD_OK)
+        status = vd_need_weights(loaded, err);
+    if (status == VD_OK)
         status = vd_load_backend(loaded, &o->common, err);
     for (int i = 0; i < 2 && status == VD_OK; i++)
         status = vd_load_device(loaded, &profile[i], err);

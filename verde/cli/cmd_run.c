@@ -246,6 +246,8 @@ static bool has_log_options(const log_options *l) {
 static vd_status load(const char *job, const char *fault, const vd_common *common,
                       vd_loaded *loaded, vd_err *err) {
     vd_status status = vd_load_job(job, loaded, err);
+    if (status == VD_OK)
+        status = vd_need_weights(loaded, err);
     if (status == VD_OK && fault)
         status = vd_fault_parse(fault, &loaded->program, &loaded->exec.fault, err);
     return status == VD_OK ? vd_load_backend(loaded, common, err) : status;

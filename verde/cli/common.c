@@ -90,6 +90,7 @@ void vd_loaded_free(vd_loaded *loaded) {
     ro_ctx_destroy(loaded->ro);
     vd_program_free(&loaded->program);
     vd_dataset_free(&loaded->data);
+    vd_job_weights_free(&loaded->weights);
     vd_placed_data_free(&loaded->placed);
 }
 
@@ -102,11 +103,21 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
     if (status == VD_OK && ro_ctx_create(&options, &reader.ro) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
     if (status == VD_OK)
+        status = vd_job_load_weights(&out->job, &reader, &out->weights, err);
+    if (status == VD_OK)
         status = vd_job_load_data(&out->job, &reader, &out->data, err);
     ro_ctx_destroy(reader.ro);
     if (status == VD_OK)
         status = vd_job_program(&out->job, &out->program, err);
     return status == VD_OK ? vd_place_data(out, err) : status;
+}
+
+vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err) {
+    const vd_job *job = &loaded->job;
+    if (!job->pretrained || loaded->weights.present)
+        return VD_OK;
+    return vd_fail(err, VD_ERR_USAGE, "%s: `model.dir` is %s, where no files of a model are",
+                   job->path, job->model_dir);
 }
 
 vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err) {

@@ -31,11 +31,25 @@ static vd_status make_places(vd_loaded *loaded, vd_err *err) {
     return to->place && to->tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
+/* Between the first and the shards: tensors of the model's files, by their names. */
+static void place_weights(vd_loaded *loaded, uint32_t count) {
+    const vd_weights *files = &loaded->weights.files;
+    for (uint32_t i = 1; loaded->weights.present && i <= count; i++) {
+        const vd_weight *w = vd_weights_find(files, loaded->program.data[i].tensor.name);
+        if (!w)
+            continue;
+        loaded->placed.place[i] = (vd_data_place){files->file[w->file].path, w->at};
+        loaded->placed.tensor[i] = w->data;
+    }
+}
+
 /* The first data tensor is the program's first, the others are its last. */
 vd_status vd_place_data(vd_loaded *loaded, vd_err *err) {
     const vd_dataset *data = &loaded->data;
     const uint32_t last = loaded->program.data_count - data->count;
     vd_status status = make_places(loaded, err);
+    if (status == VD_OK)
+        place_weights(loaded, last);
     for (uint32_t i = 0; status == VD_OK && i < data->count; i++) {
         const uint32_t at = i ? last + i : 0;
         loaded->placed.place[at] = (vd_data_place){data->list[i].path, data->list[i].offset};

@@ -98,6 +98,30 @@ static vd_status use_tokens(const vd_job *job, vd_map *file, vd_data_tensor *out
                    dtype == RO_U16 ? ((uint16_t *)tokens)[at] : ((uint32_t *)tokens)[at]);
 }
 
+static int64_t token_at(const ro_tensor *tokens, int64_t i) {
+    switch (tokens->shape.dtype) {
+    case RO_U8: return ((const uint8_t *)tokens->data)[i];
+    case RO_U16: return ((const uint16_t *)tokens->data)[i];
+    default: return ((const int32_t *)tokens->data)[i];
+    }
+}
+
+/* A window begins with the class of its sequence. */
+static vd_status check_classes(const vd_job *job, const vd_data_tensor *data, vd_err *err) {
+    const int64_t window = vd_window_size(&job->training), classes = job->training.model.classes;
+    const int64_t windows = (data->tensor.shape.dim[0] - 1) / window;
+    for (int64_t i = 0; i < windows; i++) {
+        const int64_t class = token_at(&data->tensor, i * window);
+        if (class < 0 || class >= classes)
+            return vd_fail(err, VD_ERR_USAGE,
+                           "%s: record %lld, of %lld tokens, must begin with a class below %lld, "
+                           "got %lld",
+                           data->path, (long long)i, (long long)window, (long long)classes,
+                           (long long)class);
+    }
+    return VD_OK;
+}
+
 static vd_status use_records(const vd_job *job, vd_map *file, vd_data_tensor *out, vd_err *err) {
     const uint64_t size = (uint64_t)vd_record_size(&job->training.model);
     const int64_t classes = job->training.model.vocab;
@@ -122,10 +146,13 @@ vd_status vd_data_form(const vd_job *job, vd_map *file, vd_data_tensor *out, vd_
     if (file->size > (uint64_t)RO_MAX_NUMEL)
         return vd_fail(err, VD_ERR_USAGE, "%s: %llu bytes, expected at most 2^40", file->path,
                        (unsigned long long)file->size);
+    vd_status status = VD_OK;
     switch (job->data_kind) {
-    case VD_DATA_TEXT: return use_text(file, out, err);
+    case VD_DATA_TEXT: status = use_text(file, out, err); break;
     case VD_DATA_CIFAR10: return use_records(job, file, out, err);
-    case VD_DATA_TOKENS: return use_tokens(job, file, out, err);
+    case VD_DATA_TOKENS: status = use_tokens(job, file, out, err); break;
     }
-    return vd_fail(err, VD_ERR_USAGE, "%s: no data of kind %d", job->path, (int)job->data_kind);
+    return status == VD_OK && job->training.model.task == VD_TASK_CLASSES
+               ? check_classes(job, out, err)
+               : status;
 }

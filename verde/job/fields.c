@@ -25,13 +25,18 @@
 #define BELOW_ONE 0x1.fffffep-1f
 #define UNIT      "0 or more, below 1"
 
-static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2},     {"mlp", VD_MODEL_MLP},
-                                        {"llama", VD_MODEL_LLAMA},   {"bert", VD_MODEL_BERT},
-                                        {"resnet", VD_MODEL_RESNET}, {NULL, 0}};
+static const vd_choice model_kinds[] = {{"gpt2", VD_MODEL_GPT2},
+                                        {"mlp", VD_MODEL_MLP},
+                                        {"llama", VD_MODEL_LLAMA},
+                                        {"bert", VD_MODEL_BERT},
+                                        {"resnet", VD_MODEL_RESNET},
+                                        {"pretrained", VD_JOB_PRETRAINED},
+                                        {NULL, 0}};
 static const vd_choice data_kinds[] = {
     {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {"cifar10", VD_DATA_CIFAR10}, {NULL, 0}};
 static const vd_choice optimizer_kinds[] = {
     {"adamw", VD_OPTIMIZER_ADAMW}, {"sgd", VD_OPTIMIZER_SGD}, {NULL, 0}};
+static const vd_choice exempt[] = {{"vectors", 0}, {"none", 1}, {NULL, 0}};
 static const vd_choice yes_or_no[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
 static const vd_choice schedule_kinds[] = {
     {"constant", RO_LR_CONSTANT}, {"linear", RO_LR_LINEAR}, {"cosine", RO_LR_COSINE}, {NULL, 0}};
@@ -44,24 +49,40 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("verde", version, 1, 1, VD_WHEN_ALWAYS),
     MAPPING("model"),
     CHOICE("model.kind", training.model.kind, model_kinds),
-    INTEGER("model.vocab", training.model.vocab, 2, 1 << 20, VD_WHEN_TOKENS),
-    INTEGER("model.classes", training.model.vocab, 2, 65536, VD_WHEN_RESNET),
+    {.path = "model.dir", .type = VD_FIELD_FILE, .when = VD_WHEN_PRETRAINED,
+     .offset = offsetof(vd_job, model_dir)},
+    {.path = "model.sha256", .type = VD_FIELD_DIGEST, .when = VD_WHEN_PRETRAINED,
+     .offset = offsetof(vd_job, model_sha256)},
+    INTEGER("model.vocab", training.model.vocab, 2, 1 << 20, VD_WHEN_VOCAB),
+    {.path = "model.classes", .type = VD_FIELD_INTEGER, .when = VD_WHEN_RESNET,
+     .offset = offsetof(vd_job, training.model.vocab), .min = 2, .max = 65536, .spare = true},
     INTEGER("model.context", training.model.context, 1, 65536, VD_WHEN_POSITIONS),
-    {.path = "model.layers", .type = VD_FIELD_INTEGER, .when = VD_WHEN_TOKENS,
+    {.path = "model.layers", .type = VD_FIELD_INTEGER, .when = VD_WHEN_VOCAB,
      .offset = offsetof(vd_job, training.model.layers), .min = 1, .max = 510,
      .range = "1..85 for gpt2, 1..113 for llama, 1..63 for bert, 1..510 for mlp"},
-    {.path = "model.blocks", .type = VD_FIELD_INTEGERS, .when = VD_WHEN_RESNET,
+    {.path = "model.blocks", .type = VD_FIELD_INTEGERS, .when = VD_WHEN_BLOCKS,
      .offset = offsetof(vd_job, training.model.blocks), .min = 1, .max = 84,
      .number = offsetof(vd_job, training.model.stages), .most = VD_STAGES_MAX},
     INTEGER("model.heads", training.model.heads, 1, 1024, VD_WHEN_HEADS),
     INTEGER("model.kv_heads", training.model.kv_heads, 1, 1024, VD_WHEN_LLAMA),
-    INTEGER("model.channels", training.model.channels, 1, 65536, VD_WHEN_ALWAYS),
+    INTEGER("model.channels", training.model.channels, 1, 65536, VD_WHEN_BUILT),
     INTEGER("model.hidden", training.model.hidden, 1, 65536, VD_WHEN_HIDDEN),
     REAL("model.rope_base", training.model.rope_base, 1, 0x1.fffffep31f, "1 or more, below 2^32", VD_WHEN_LLAMA),
-    REAL("model.dropout", training.model.dropout, 0, BELOW_ONE, UNIT, VD_WHEN_POSITIONS),
-    REAL("model.mask_rate", training.model.mask_rate, 0.001f, 0.999f, "0.001..0.999", VD_WHEN_BERT),
+    {.path = "model.dropout", .type = VD_FIELD_REAL, .when = VD_WHEN_DROPOUT,
+     .offset = offsetof(vd_job, training.model.dropout), .high = BELOW_ONE, .range = UNIT, .spare = true},
+    {.path = "model.mask_rate", .type = VD_FIELD_REAL, .when = VD_WHEN_BERT,
+     .offset = offsetof(vd_job, training.model.mask_rate), .low = 0.001f, .high = 0.999f,
+     .range = "0.001..0.999", .spare = true},
+    {.path = "model.mask", .type = VD_FIELD_INTEGER, .when = VD_WHEN_PRETRAINED,
+     .offset = offsetof(vd_job, training.model.mask), .min = 1, .max = (1 << 20) - 1, .spare = true},
     {.path = "model.pad", .type = VD_FIELD_INTEGER, .when = VD_WHEN_BERT,
      .offset = offsetof(vd_job, training.model.pad), .max = (1 << 20) - 1, .otherwise = UINT64_MAX},
+    {.path = "lora", .type = VD_FIELD_MAPPING, .when = VD_WHEN_PRETRAINED, .optional = true},
+    INTEGER("lora.rank", training.model.lora.rank, 1, 4096, VD_WHEN_PRETRAINED),
+    REAL("lora.alpha", training.model.lora.alpha, 0x1p-20f, 1e6f, "0.000001..1000000", VD_WHEN_PRETRAINED),
+    {.path = "lora.targets", .type = VD_FIELD_TARGETS, .when = VD_WHEN_PRETRAINED,
+     .offset = offsetof(vd_job, training.model.lora.target),
+     .number = offsetof(vd_job, training.model.lora.target_count), .most = VD_LORA_TARGETS_MAX},
     MAPPING("data"),
     CHOICE("data.kind", data_kind, data_kinds),
     {.path = "data.file", .type = VD_FIELD_FILE, .when = VD_WHEN_ONE_FILE,
@@ -85,6 +106,8 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "optimizer.nesterov", .type = VD_FIELD_CHOICE, .when = VD_WHEN_SGD,
      .offset = offsetof(vd_job, training.optimizer.nesterov), .choice = yes_or_no},
     REAL("optimizer.weight_decay", training.optimizer.weight_decay, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
+    {.path = "optimizer.decay_exempt", .type = VD_FIELD_CHOICE, .optional = true,
+     .offset = offsetof(vd_job, training.optimizer.decay_all), .choice = exempt},
     REAL("optimizer.clip_norm", training.optimizer.clip_norm, 0, 1e9f, "0..1e9", VD_WHEN_ALWAYS),
     MAPPING("schedule"),
     CHOICE("schedule.kind", training.optimizer.schedule, schedule_kinds),
@@ -115,17 +138,23 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     const vd_model_kind kind = job->training.model.kind;
     const bool gpt2 = kind == VD_MODEL_GPT2, llama = kind == VD_MODEL_LLAMA;
     const bool bert = kind == VD_MODEL_BERT, mlp = kind == VD_MODEL_MLP;
+    const bool pretrained = (int)kind == VD_JOB_PRETRAINED, resnet = kind == VD_MODEL_RESNET;
     switch (field->when) {
+    case VD_WHEN_BUILT: return !pretrained;
+    case VD_WHEN_PRETRAINED: return pretrained;
+    case VD_WHEN_DROPOUT: return gpt2 || bert || pretrained;
     case VD_WHEN_POSITIONS: return gpt2 || bert;
-    case VD_WHEN_BERT: return bert;
+    case VD_WHEN_BERT: return bert || pretrained;
     case VD_WHEN_LLAMA: return llama;
     case VD_WHEN_HEADS: return gpt2 || bert || llama;
     case VD_WHEN_HIDDEN: return mlp || llama;
     case VD_WHEN_ADAMW: return job->training.optimizer.kind == VD_OPTIMIZER_ADAMW;
     case VD_WHEN_SGD: return job->training.optimizer.kind == VD_OPTIMIZER_SGD;
     case VD_WHEN_DECAY: return job->training.optimizer.schedule != RO_LR_CONSTANT;
-    case VD_WHEN_TOKENS: return kind != VD_MODEL_RESNET;
-    case VD_WHEN_RESNET: return kind == VD_MODEL_RESNET;
+    case VD_WHEN_VOCAB: return !resnet && !pretrained;
+    case VD_WHEN_TOKENS: return pretrained ? job->data_kind != VD_DATA_CIFAR10 : !resnet;
+    case VD_WHEN_RESNET: return resnet || pretrained;
+    case VD_WHEN_BLOCKS: return resnet;
     case VD_WHEN_ONE_FILE: return !has_list(job);
     case VD_WHEN_FILES: return has_list(job);
     case VD_WHEN_SYMBOLS: return job->rounding.encoding == VD_LOG_SYMBOLS;
@@ -136,16 +165,21 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
 
 const char *vd_field_reason(const vd_field *field) {
     switch (field->when) {
+    case VD_WHEN_BUILT: return "a pretrained model has its own";
+    case VD_WHEN_PRETRAINED: return "it belongs to pretrained models";
+    case VD_WHEN_DROPOUT: return "it belongs to the gpt2, bert and pretrained models";
     case VD_WHEN_POSITIONS: return "it belongs to the gpt2 and bert models";
-    case VD_WHEN_BERT: return "it belongs to the bert model";
+    case VD_WHEN_BERT: return "it belongs to the bert and pretrained models";
     case VD_WHEN_LLAMA: return "it belongs to the llama model";
     case VD_WHEN_HEADS: return "it belongs to the gpt2, bert and llama models";
     case VD_WHEN_HIDDEN: return "it belongs to the mlp and llama models";
     case VD_WHEN_ADAMW: return "it belongs to the adamw optimizer";
     case VD_WHEN_SGD: return "it belongs to the sgd optimizer";
     case VD_WHEN_DECAY: return "a constant schedule has no use for it";
-    case VD_WHEN_TOKENS: return "the resnet model reads no tokens";
-    case VD_WHEN_RESNET: return "it belongs to the resnet model";
+    case VD_WHEN_VOCAB: return "the resnet model reads no tokens, and a pretrained one has its own";
+    case VD_WHEN_TOKENS: return "a model of images reads no tokens";
+    case VD_WHEN_RESNET: return "it belongs to the resnet and pretrained models";
+    case VD_WHEN_BLOCKS: return "it belongs to the resnet model";
     case VD_WHEN_ONE_FILE: return "there is a list of `files`";
     case VD_WHEN_FILES: return "there is a `file`";
     case VD_WHEN_SYMBOLS: return "it belongs to symbols; close calls have none";
@@ -155,7 +189,8 @@ const char *vd_field_reason(const vd_field *field) {
 }
 
 bool vd_field_is_list(const vd_field *field) {
-    return field->type == VD_FIELD_INTEGERS || field->type == VD_FIELD_FILES;
+    return field->type == VD_FIELD_INTEGERS || field->type == VD_FIELD_FILES ||
+           field->type == VD_FIELD_TARGETS;
 }
 
 static size_t least(size_t a, size_t b) {

@@ -13,21 +13,27 @@ typedef enum {
     VD_FIELD_DIGEST,   /* 32 bytes */
     VD_FIELD_INTEGERS, /* a list: int64_t[most], and their number */
     VD_FIELD_FILES,    /* a list: vd_job_names */
+    VD_FIELD_TARGETS,  /* a list: char[most][VD_LORA_TARGET_SIZE], and their number */
 } vd_field_type;
 
 /* When a key must be there; otherwise it must not be. */
 typedef enum {
     VD_WHEN_ALWAYS,
+    VD_WHEN_BUILT, /* models whose sizes stand in the job: all but pretrained ones */
+    VD_WHEN_PRETRAINED,
+    VD_WHEN_DROPOUT,   /* gpt2, bert, pretrained */
     VD_WHEN_POSITIONS, /* gpt2, bert */
-    VD_WHEN_BERT,
+    VD_WHEN_BERT,      /* bert, pretrained */
     VD_WHEN_LLAMA,
     VD_WHEN_HEADS,  /* gpt2, bert, llama */
     VD_WHEN_HIDDEN, /* mlp, llama */
     VD_WHEN_ADAMW,
     VD_WHEN_SGD,
     VD_WHEN_DECAY,
+    VD_WHEN_VOCAB,  /* models that read tokens, but for pretrained ones */
     VD_WHEN_TOKENS, /* models that read tokens */
-    VD_WHEN_RESNET,
+    VD_WHEN_RESNET, /* resnet, pretrained */
+    VD_WHEN_BLOCKS, /* resnet */
     VD_WHEN_ONE_FILE,
     VD_WHEN_FILES, /* data that comes in a list */
     VD_WHEN_SYMBOLS,
@@ -50,10 +56,11 @@ typedef struct {
     size_t number;           /* of lists: offset of their int64_t length, */
     int64_t most;            /* and the most there may be */
     uint64_t otherwise;      /* an integer's value if the key is not there; 0: it must be there */
-    bool optional;           /* a mapping that may be left out with all that is in it */
+    bool optional;           /* may be left out, a mapping with all that is in it */
+    bool spare;              /* may be left out if the model is pretrained */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 46, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 54, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 

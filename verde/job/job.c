@@ -64,7 +64,7 @@ static vd_status read_key(job_reader *reader, const vd_field *mapping, int *fiel
 static vd_status read_scalar(job_reader *reader, int field) {
     const vd_field *known = &vd_fields[field];
     bool words = known->type == VD_FIELD_FILE || known->type == VD_FIELD_FILES ||
-                 known->type == VD_FIELD_DIGEST;
+                 known->type == VD_FIELD_DIGEST || known->type == VD_FIELD_TARGETS;
     const char *text =
         words ? vd_events_line_of_text(&reader->events) : vd_events_plain(&reader->events);
     vd_events_got(&reader->events, reader->got[field]);
@@ -158,6 +158,7 @@ static bool left_out(const job_reader *reader, int field) {
 }
 
 static vd_status check_present(job_reader *reader) {
+    reader->job->pretrained = (int)reader->job->training.model.kind == VD_JOB_PRETRAINED;
     for (int i = 0; i < VD_FIELD_COUNT; i++) {
         const vd_field *field = &vd_fields[i];
         if (left_out(reader, i))
@@ -167,6 +168,8 @@ static vd_status check_present(job_reader *reader) {
             return vd_events_fail(&reader->events, reader->line[i], "`%s` must not be there: %s",
                                   field->path, vd_field_reason(field));
         if (reader->line[i] || !applies)
+            continue;
+        if (field->optional || (field->spare && reader->job->pretrained))
             continue;
         if (!field->otherwise)
             return fail_missing(reader, i);
@@ -188,6 +191,8 @@ static vd_status check_layers(const job_reader *reader) {
     const int64_t most = vd_layers_max(model->kind), blocks = sum_of_blocks(model);
     const int layers = vd_field_find("model.layers");
     char expected[VD_EXPECTED_SIZE], got[VD_GOT_SIZE];
+    if (reader->job->pretrained)
+        return VD_OK;
     if (model->kind != VD_MODEL_RESNET)
         return model->layers <= most ? VD_OK : fail_value(reader, layers);
     if (blocks <= most)
@@ -204,7 +209,8 @@ static vd_status check_together(const job_reader *reader) {
     const vd_model *model = &training->model;
     const vd_optimizer *optimizer = &training->optimizer;
     bool bert = model->kind == VD_MODEL_BERT, positions = bert || model->kind == VD_MODEL_GPT2;
-    bool text = reader->job->data_kind == VD_DATA_TEXT;
+    bool pretrained = reader->job->pretrained;
+    bool text = reader->job->data_kind == VD_DATA_TEXT && !pretrained;
     bool llama = model->kind == VD_MODEL_LLAMA;
     bool resnet = model->kind == VD_MODEL_RESNET;
     bool decay = optimizer->schedule != RO_LR_CONSTANT;
@@ -212,7 +218,7 @@ static vd_status check_together(const job_reader *reader) {
         bool met;
         const char *path, *expected;
     } rule[] = {
-        {resnet == (reader->job->data_kind == VD_DATA_CIFAR10), "data.kind",
+        {pretrained || resnet == (reader->job->data_kind == VD_DATA_CIFAR10), "data.kind",
          "cifar10 if model.kind is resnet, and only then"},
         {!text || model->vocab >= 256, "model.vocab", "256 or more if data.kind is text"},
         {!text || !bert || model->vocab > 256, "model.vocab",
@@ -244,6 +250,7 @@ static vd_status check_together(const job_reader *reader) {
 vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *out, vd_err *err) {
     job_reader reader = {.job = out};
     *out = (vd_job){0};
+    out->training.model.dropout = -1; /* of a pretrained model: what its files say */
     if (strlen(name) >= sizeof out->path)
         return vd_fail(err, VD_ERR_USAGE, "the name of a job file must be below %d bytes",
                        VD_JOB_PATH_SIZE);
@@ -257,7 +264,9 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         status = check_layers(&reader);
     if (!status)
         status = check_together(&reader);
-    if (!status && out->training.model.kind == VD_MODEL_RESNET) {
+    if (!out->pretrained && out->training.model.dropout < 0)
+        out->training.model.dropout = 0;
+    if (!status && out->data_kind == VD_DATA_CIFAR10) {
         out->training.sequence = 1;
         out->training.model.image = VD_CIFAR_SIZE;
     }

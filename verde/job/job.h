@@ -9,13 +9,15 @@
 
 #include "models/models.h"
 #include "verde/log/log.h"
+#include "verde/weights/weights.h"
 
 enum {
     VD_JOB_BYTES_MAX = 64 << 10,  /* the scanner's time grows faster than the file */
     VD_JOB_PATH_SIZE = 1024,      /* with the final NUL */
     VD_TOKENS_HEADER_SIZE = 1024, /* 256 int32: magic, version, count, zeros */
     VD_DATA_FILES_MAX = VD_SHARDS_MAX + 1,
-    VD_CIFAR_SIZE = 32, /* height and width; a record is a label and three planes */
+    VD_CIFAR_SIZE = 32,      /* height and width; a record is a label and three planes */
+    VD_JOB_PRETRAINED = 100, /* model.kind while the model's files are not loaded yet */
 };
 
 /* Of files that are read into one tensor; others are mapped, and have no limit but a tensor's. */
@@ -45,6 +47,9 @@ typedef struct {
     char data_path[VD_JOB_PATH_SIZE]; /* relative names start at the job file's directory */
     vd_job_names data_files;          /* data.files; none: data_path is the only one */
     int64_t version;                  /* of the format: 1 */
+    bool pretrained;                  /* the model is that of model_dir */
+    char model_dir[VD_JOB_PATH_SIZE]; /* a folder of Hugging Face, or what has DIR.manifest */
+    uint8_t model_sha256[32];         /* of its manifest */
     vd_data_kind data_kind;
     uint8_t data_sha256[32]; /* of the whole data file, or all files one after the other */
     struct {
@@ -86,6 +91,22 @@ typedef struct {
     void (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
 } vd_data_reader;
+
+/* The files of a pretrained model, or its manifest alone. */
+typedef struct {
+    vd_weights files;
+    bool present; /* the files are there; else only what their manifest tells */
+    vd_manifest manifest;
+    vd_file_tensor *tensor; /* as vd_training.file wants them */
+} vd_job_weights;
+
+/* Opens the model of a job that has one, hashes its files, compares their manifest with the job's,
+ * and sets training.model and training.file; without a folder, reads DIR.manifest, which is enough
+ * to know the program. Before vd_job_load_data. On failure `out` is empty. */
+VD_MUST_USE vd_status vd_job_load_weights(vd_job *job, const vd_data_reader *reader,
+                                          vd_job_weights *out, vd_err *err);
+
+void vd_job_weights_free(vd_job_weights *weights);
 
 /* Maps the data files, checks their SHA-256, forms and token values, and sets training.data_dtype
  * to training.shard_count. `reader` may be NULL. On failure `out` is empty. */

@@ -124,6 +124,15 @@ static vd_status store_name(const vd_field *field, const char *text, vd_job *job
     return vd_field_path(text, job->path, path);
 }
 
+static vd_status store_target(const vd_field *field, const char *text, vd_job *job) {
+    int64_t *number = (int64_t *)(void *)((char *)job + field->number);
+    const size_t size = strlen(text) + 1;
+    if (*number == field->most || size == 1 || size > VD_LORA_TARGET_SIZE)
+        return VD_ERR_USAGE;
+    memcpy((char *)job + field->offset + (size_t)(*number)++ * VD_LORA_TARGET_SIZE, text, size);
+    return VD_OK;
+}
+
 vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job) {
     void *place =
         field->type == VD_FIELD_INTEGERS ? next_place(field, job) : (char *)job + field->offset;
@@ -132,6 +141,7 @@ vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job) {
     switch (field->type) {
     case VD_FIELD_INTEGERS: return store_integer(field, text, place);
     case VD_FIELD_FILES: return store_name(field, text, job);
+    case VD_FIELD_TARGETS: return store_target(field, text, job);
     case VD_FIELD_INTEGER: return store_integer(field, text, place);
     case VD_FIELD_REAL: return store_real(field, text, place);
     case VD_FIELD_CHOICE: return store_choice(field, text, place);
@@ -170,6 +180,10 @@ void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]) {
         break;
     case VD_FIELD_FILES:
         snprintf(text, size, "a list of 1..%lld file names (each path below 1024 bytes)",
+                 (long long)field->most);
+        break;
+    case VD_FIELD_TARGETS:
+        snprintf(text, size, "a list of 1..%lld names of products, such as attn.q",
                  (long long)field->most);
         break;
     case VD_FIELD_DIGEST: snprintf(text, size, "64 lower-case hexadecimal digits"); break;

@@ -1,0 +1,134 @@
+#!/bin/sh
+# A model that transformers made goes on training, fully and by adapters: a job names its folder, a run resumes and
+# serves, a provider that starts or steps wrongly is convicted, and a referee needs the model's manifest alone.
+set -eu
+build=$1
+verde=$build/bin/verde
+vectors=tests/vectors/pretrained
+work=$build/tests/pretrained
+rm -rf "$work"
+mkdir -p "$work/referee"
+work=$(cd "$work" && pwd)
+pids=
+cleanup() {
+    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
+    wait 2> /dev/null || true
+}
+trap cleanup EXIT
+count=0
+
+fail() {
+    echo "$1"
+    cat "$work/out" "$work/err"
+    exit 1
+}
+
+# expect EXIT_CODE WORDS COMMAND...
+expect() {
+    want=$1 words=$2
+    shift 2
+    code=0
+    timeout 120 "$@" > "$work/out" 2> "$work/err" || code=$?
+    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
+    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
+    count=$((count + 1))
+}
+
+# Tokens as llm.c writes them: uint16 behind a header of 256 int32.
+python3 - "$work/tokens.bin" << 'PYTHON'
+import struct
+import sys
+count = 600
+with open(sys.argv[1], "wb") as f:
+    f.write(struct.pack("<256i", 20240520, 1, count, *[0] * 253))
+    f.write(struct.pack(f"<{count}H", *[(i * i + i // 7) % 64 for i in range(count)]))
+PYTHON
+tokens=$(sha256sum "$work/tokens.bin" | cut -d ' ' -f 1)
+
+# job MODEL MORE_OF_MODEL LINE
+job() {
+    cat << YAML
+verde: 1
+model: {kind: pretrained, dir: $1, sha256: $sum$2}
+data: {kind: tokens, file: $work/tokens.bin, sha256: $tokens}
+$3
+seed: 1
+batch: 4
+sequence: 12
+micro_batches: 2
+steps: 6
+checkpoint_interval: 2
+optimizer: {kind: adamw, lr: 1e-2, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1, clip_norm: 1.0}
+schedule: {kind: constant, warmup: 0}
+YAML
+}
+
+# manifest NAME: sets sum.
+manifest() {
+    cp -r "$vectors/$1" "$work/$1"
+    rm -f "$work/$1"/before.safetensors "$work/$1"/after.safetensors "$work/$1"/losses.txt
+    "$verde" manifest "$work/$1" --out "$work/referee/$1.manifest" 2> "$work/err"
+    sum=$(sha256sum "$work/referee/$1.manifest" | cut -d ' ' -f 1)
+}
+
+# dispute JOB FAULT: the run with the fault is convicted by a referee that has no weights.
+dispute() {
+    rm -rf "$work/$1.wrong"
+    expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/$1.wrong" --fault "$2"
+    for run in "$1.honest" "$1.wrong"; do
+        rm -f "$work/$run.url"
+        "$verde" serve "$work/$run" > "$work/$run.url" 2> "$work/$run.log" &
+        pids="$pids $!"
+    done
+    for _ in $(seq 100); do
+        [ -s "$work/$1.honest.url" ] && [ -s "$work/$1.wrong.url" ] && break
+        sleep 0.1
+    done
+    rm -f "$work/verdict.json"
+    expect 3 "${3:-wrong}" "$verde" arbitrate "$work/referee/$1.yaml" --key "$work/keys" --verdict "$work/verdict.json" \
+        --provider "$(cat "$work/$1.honest.url")" --provider "$(cat "$work/$1.wrong.url")"
+    expect 0 '' "$verde" verify "$work/verdict.json"
+    for pid in $pids; do kill "$pid"; done
+    wait || true
+    pids=
+}
+
+# Fully: a state of every parameter.
+manifest llama
+job llama '' '' > "$work/full.yaml"
+cp "$work/full.yaml" "$work/referee/full.yaml"
+expect 0 'run root' "$verde" run "$work/full.yaml" --out "$work/full.honest"
+expect 0 'root' "$verde" check "$work/full.honest"
+dispute full element@-1:init.h.0.attn.q.weight provider
+dispute full element@3 provider
+
+# By adapters: a state of these alone.
+job llama '' 'lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}' > "$work/lora.yaml"
+cp "$work/lora.yaml" "$work/referee/lora.yaml"
+expect 0 'run root' "$verde" run "$work/lora.yaml" --out "$work/lora.honest"
+[ -z "$(find "$work/lora.honest" -name 'state-*' -size +4k)" ] || fail "a state of adapters holds more than these"
+dispute lora element@3 provider
+
+# What does not fit is said before anything runs.
+expect 2 'no files of a model are' "$verde" run "$work/referee/full.yaml" --out "$work/none"
+job gone '' '' > "$work/gone.yaml"
+expect 2 'neither it nor' "$verde" run "$work/gone.yaml" --out "$work/none"
+job llama ', dropout: 0.1' '' > "$work/bad.yaml"
+expect 2 'model.dropout. must not be there' "$verde" run "$work/bad.yaml" --out "$work/none"
+job llama '' 'lora: {rank: 2, alpha: 4, targets: [attn.x]}' > "$work/bad.yaml"
+expect 2 'no product named attn.x' "$verde" run "$work/bad.yaml" --out "$work/none"
+sum=$(echo | sha256sum | cut -d ' ' -f 1)
+job llama '' '' > "$work/bad.yaml"
+expect 2 'but the manifest of' "$verde" run "$work/bad.yaml" --out "$work/none"
+
+# Classes: a new head, and the class before each sequence.
+manifest bert
+job bert ', classes: 64, dropout: 0' '' > "$work/classes.yaml"
+expect 0 'run root' "$verde" run "$work/classes.yaml" --out "$work/classes"
+job bert ', classes: 3, dropout: 0' '' > "$work/bad.yaml"
+expect 2 'must begin with a class below 3' "$verde" run "$work/bad.yaml" --out "$work/none"
+job bert ', mask_rate: 0.2, mask: 63' '' > "$work/masked.yaml"
+expect 0 'run root' "$verde" run "$work/masked.yaml" --out "$work/masked"
+job bert ', mask_rate: 0.2' '' > "$work/bad.yaml"
+expect 2 'model.mask. is missing' "$verde" run "$work/bad.yaml" --out "$work/none"
+echo "$count commands did what they should"

@@ -1,0 +1,140 @@
+/* The model that a job goes on from: from its folder, through its manifest, to sizes and tensors.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verde/job/config.h"
+#include "verde/job/job.h"
+
+void vd_job_weights_free(vd_job_weights *weights) {
+    vd_weights_close(&weights->files);
+    vd_manifest_free(&weights->manifest);
+    free(weights->tensor);
+    *weights = (vd_job_weights){0};
+}
+
+/* ---- the manifest ---- */
+
+static vd_status make_manifest(const vd_job *job, const vd_data_reader *reader, vd_job_weights *out,
+                               vd_err *err) {
+    vd_weights_hashing how = {0};
+    if (reader)
+        how = (vd_weights_hashing){reader->ro, reader->progress, reader->user};
+    vd_status status = vd_weights_open(job->model_dir, &out->files, err);
+    out->present = status == VD_OK;
+    return status == VD_OK ? vd_manifest_make(&out->files, &how, &out->manifest, err) : status;
+}
+
+static vd_status find_manifest(const vd_job *job, const vd_data_reader *reader, vd_job_weights *out,
+                               vd_err *err) {
+    char path[VD_JOB_PATH_SIZE + 16];
+    struct stat info;
+    if (stat(job->model_dir, &info) == 0)
+        return make_manifest(job, reader, out, err);
+    snprintf(path, sizeof path, "%s.manifest", job->model_dir);
+    if (stat(path, &info) != 0)
+        return vd_fail(err, VD_ERR_USAGE, "%s: `model.dir` is %s, but neither it nor %s is there",
+                       job->path, job->model_dir, path);
+    return vd_manifest_read(path, &out->manifest, err);
+}
+
+static vd_status check_manifest(const vd_job *job, const vd_manifest *manifest, vd_err *err) {
+    char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
+    vd_hash hash;
+    vd_status status = vd_manifest_hash(manifest, &hash, err);
+    if (status != VD_OK)
+        return status;
+    vd_hex(hash.b, VD_HASH_SIZE, got);
+    vd_hex(job->model_sha256, VD_HASH_SIZE, expected);
+    if (memcmp(hash.b, job->model_sha256, VD_HASH_SIZE) != 0)
+        return vd_fail(err, VD_ERR_USAGE, "%s: `model.sha256` is %s, but the manifest of %s has %s",
+                       job->path, expected, job->model_dir, got);
+    return manifest->has_config
+               ? VD_OK
+               : vd_fail(err, VD_ERR_USAGE, "%s: has no " VD_WEIGHTS_CONFIG, job->model_dir);
+}
+
+/* ---- the model ---- */
+
+/* Keys that some families have no use for. */
+static vd_status check_choices(const vd_job *job, const vd_model *own, const vd_model *m,
+                               vd_err *err) {
+    const bool bert = m->kind == VD_MODEL_BERT, hides = bert && m->task == VD_TASK_TOKENS;
+    const struct {
+        bool met;
+        const char *sentence;
+    } rule[] = {
+        {own->dropout < 0 || bert || m->kind == VD_MODEL_GPT2,
+         "`model.dropout` must not be there: the model has none"},
+        {hides == (own->mask_rate > 0), hides ? "`model.mask_rate` is missing"
+                                              : "`model.mask_rate` must not be there: the model "
+                                                "hides no tokens"},
+        {hides == (own->mask > 0), hides ? "`model.mask` is missing: the token that replaces "
+                                           "hidden ones"
+                                         : "`model.mask` must not be there: the model hides no "
+                                           "tokens"},
+        {!hides || own->mask < m->vocab, "`model.mask` must be a token of the vocabulary"},
+        {bert || own->pad < 0, "`model.pad` must not be there: it belongs to bert"},
+        {!bert || m->pad < m->vocab, "`model.pad` must be a token of the vocabulary"},
+        {own->vocab == 0 || bert || m->kind == VD_MODEL_RESNET,
+         "`model.classes` must not be there: the model tells none"},
+        {(m->kind == VD_MODEL_RESNET) == (job->data_kind == VD_DATA_CIFAR10),
+         "`data.kind` must be cifar10 if the model is a resnet, and only then"},
+        {job->data_kind != VD_DATA_TEXT || m->vocab >= 256,
+         "`data.kind` must be tokens: the model's vocabulary has no room for bytes"},
+    };
+    for (size_t i = 0; i < sizeof rule / sizeof rule[0]; i++)
+        if (!rule[i].met)
+            return vd_fail(err, VD_ERR_USAGE, "%s: %s", job->path, rule[i].sentence);
+    return VD_OK;
+}
+
+/* While only the job was read, its model had what the job says besides: classes are in `vocab`. */
+static vd_status read_model(vd_job *job, const vd_buf *config, vd_err *err) {
+    const vd_model own = job->training.model;
+    const vd_config_choice choice = {.dropout = own.dropout, .classes = own.vocab, .pad = own.pad};
+    vd_model m = {
+        .mask_rate = own.mask_rate, .mask = own.mask, .image = own.image, .lora = own.lora};
+    char name[VD_JOB_PATH_SIZE + 16];
+    snprintf(name, sizeof name, "%s/" VD_WEIGHTS_CONFIG, job->model_dir);
+    vd_status status = vd_config_read(config->data, config->size, name, &choice, &m, err);
+    if (status == VD_OK)
+        status = check_choices(job, &own, &m, err);
+    if (status == VD_OK)
+        job->training.model = m;
+    return status;
+}
+
+static vd_status list_tensors(vd_job *job, vd_job_weights *out, vd_err *err) {
+    const vd_manifest *manifest = &out->manifest;
+    out->tensor = calloc((size_t)manifest->count + 1, sizeof *out->tensor);
+    if (!out->tensor)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        const vd_manifest_tensor *from = &manifest->tensor[i];
+        out->tensor[i].name = from->form.name;
+        out->tensor[i].shape = vd_weight_shape(&from->form);
+        memcpy(out->tensor[i].root, from->commitment.b, VD_HASH_SIZE);
+    }
+    job->training.file = out->tensor;
+    job->training.file_count = manifest->count;
+    return VD_OK;
+}
+
+vd_status vd_job_load_weights(vd_job *job, const vd_data_reader *reader, vd_job_weights *out,
+                              vd_err *err) {
+    *out = (vd_job_weights){0};
+    if (!job->pretrained)
+        return VD_OK;
+    vd_status status = find_manifest(job, reader, out, err);
+    if (status == VD_OK)
+        status = check_manifest(job, &out->manifest, err);
+    if (status == VD_OK)
+        status = read_model(job, &out->manifest.config, err);
+    if (status == VD_OK)
+        status = list_tensors(job, out, err);
+    if (status != VD_OK)
+        vd_job_weights_free(out);
+    return status;
+}
