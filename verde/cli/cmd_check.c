@@ -148,8 +148,12 @@ static vd_status check_all(checking *c) {
 
 /* ---- telling ---- */
 
+static uint32_t states_hashed(const checking *c) {
+    return c->one ? 1 : vd_run_log_kept_count(&c->log);
+}
+
 static uint64_t bytes_hashed(const checking *c) {
-    return (c->one ? 1 : c->log.count) * vd_state_bytes(&c->loaded.program);
+    return states_hashed(c) * vd_state_bytes(&c->loaded.program);
 }
 
 static json_t *verdict_json(const checking *c) {
@@ -160,11 +164,10 @@ static json_t *verdict_json(const checking *c) {
 }
 
 static void print_json(const checking *c) {
-    json_t *out =
-        json_pack("{sb ss so sI sb sI sI}", "fits", 1, "path", c->a->path, "program",
-                  vd_hash_text(&c->log.program), "steps", (json_int_t)c->loaded.program.steps,
-                  "finished", c->whole, "states", (json_int_t)(c->one ? 1 : c->log.count), "bytes",
-                  (json_int_t)bytes_hashed(c));
+    json_t *out = json_pack("{sb ss so sI sb sI sI}", "fits", 1, "path", c->a->path, "program",
+                            vd_hash_text(&c->log.program), "steps",
+                            (json_int_t)c->loaded.program.steps, "finished", c->whole, "states",
+                            (json_int_t)states_hashed(c), "bytes", (json_int_t)bytes_hashed(c));
     if (c->one) {
         json_object_set_new(out, "step", json_integer(c->log.step[c->index]));
         json_object_set_new(out, "state", vd_hash_text(&c->log.state[c->index]));
@@ -196,8 +199,11 @@ static void print_states(const checking *c) {
                step == steps ? ", the final one" : "", size);
         return;
     }
-    printf("states       %u of %llu, every byte: %s\n", c->log.count,
+    printf("states       %u of %llu, every byte: %s\n", states_hashed(c),
            (unsigned long long)vd_run_leaves(&c->loaded.program), size);
+    if (c->log.keep)
+        printf("not kept     %u states, by --keep %d\n", c->log.count - states_hashed(c),
+               (int)c->log.keep);
     if (c->log.rounded)
         printf("logs         every byte\n");
     printf("data         %s\n", c->has_data ? "every byte"

@@ -76,6 +76,13 @@ static vd_status open_state(exporting *e) {
             status = vd_fail(e->err, VD_ERR_USAGE, "leaf %s: no name of a tensor in files",
                              program->leaf[i].name);
     vd_store_state_path(path, e->a->run, &e->log.state[e->index]);
+    if (status == VD_OK && vd_run_log_kept(&e->log, e->index) != e->index)
+        status =
+            vd_fail(e->err, VD_ERR_USAGE,
+                    "%s: the state of step %lld was not kept (--keep %d); the one of step %lld "
+                    "was",
+                    e->a->run, (long long)e->log.step[e->index], (int)e->log.keep,
+                    (long long)e->log.step[vd_run_log_kept(&e->log, e->index)]);
     if (status == VD_OK)
         status = vd_weights_open_raw(path, form, program->leaf_count, &e->state, e->err);
     free(form);

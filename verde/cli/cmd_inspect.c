@@ -72,7 +72,7 @@ static void print_seen(const arguments *a, const vd_loaded *loaded, const vd_run
     vd_print_size(vd_state_bytes(&loaded->program), size);
     printf("checked      run.json against itself, sizes of all states, every byte of ");
     if (left == 0)
-        printf("all states\n");
+        printf("all states%s\n", log->keep ? " that were kept" : "");
     else if (s->hashed == 0)
         printf("no state\n");
     else

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "repops/device.h"
@@ -216,6 +217,7 @@ static void print_rounding(const vd_run_rounding *rounding, const vd_run_result 
 
 typedef struct {
     const char *dir, *fault;
+    long keep; /* 0: all checkpoints */
     log_options log;
     vd_common common;
 } run_options;
@@ -224,6 +226,7 @@ static bool take_option(run_options *o, int option, bool *exit_now) {
     switch (option) {
     case 'o': o->dir = optarg; return true;
     case 'f': o->fault = optarg; return true;
+    case 'k': return vd_parse_number("keep", optarg, VD_KEEP_MIN, INT32_MAX, &o->keep);
     case 'R': o->log.role = optarg; return true;
     case 'P': o->log.profile = optarg; return true;
     case 'E': o->log.encoding = optarg; return true;
@@ -272,12 +275,40 @@ static vd_status take_dir(const char *dir, int *fd, vd_err *err) {
     return status;
 }
 
-static vd_status execute(const char *job, const char *dir, const char *fault,
-                         const vd_common *common, const vd_run_rounding *rounding,
-                         vd_loaded *loaded, vd_err *err) {
+/* Says what checkpoints take, and warns if the file system has less for those to come. One more
+ * than is kept lies there while it is written. */
+static void tell_disk(const char *dir, const vd_program *p, long keep) {
+    const uint64_t leaves = vd_run_leaves(p), bytes = vd_state_bytes(p);
+    const uint64_t kept = keep && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : leaves;
+    struct statvfs disk;
+    vd_run_log log = {0};
+    char each[32], all[32], left[32];
+    const bool resumes = vd_store_load_log(dir, &log, NULL) == VD_OK;
+    const uint64_t there = resumes ? vd_run_log_kept_count(&log) : 0;
+    const double needs = there < kept ? (double)(kept - there) * (double)bytes : 0;
+    vd_run_log_free(&log);
+    vd_print_size(bytes, each);
+    vd_print_size(kept * bytes, all);
+    fprintf(stderr, "%llu checkpoint%s of %s: %s on disk\n", (unsigned long long)kept,
+            kept == 1 ? "" : "s", each, all);
+    if (statvfs(dir, &disk) != 0)
+        return;
+    const double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
+    vd_print_size((uint64_t)free_bytes, left);
+    if (needs > free_bytes)
+        fprintf(stderr,
+                "warning: %s has %s left, which is less; --keep N keeps at most N checkpoints\n",
+                dir, left);
+}
+
+static vd_status execute(const char *job, const char *dir, const run_options *o,
+                         const vd_run_rounding *rounding, vd_loaded *loaded, vd_err *err) {
+    const char *fault = o->fault;
+    const vd_common *common = &o->common;
     vd_run_result result;
     const vd_training *t = &loaded->job.training;
     announce(job, loaded);
+    tell_disk(dir, &loaded->program, o->keep);
     printer print = {.samples_per_step = (double)(t->batch * t->sequence),
                      .samples = vd_record_size(&t->model) ? "images" : "tokens"};
     vd_run_options options = {&loaded->exec,
@@ -286,7 +317,8 @@ static vd_status execute(const char *job, const char *dir, const char *fault,
                               progress,
                               &print,
                               rounding,
-                              {print.samples, t->batch * t->sequence}};
+                              {print.samples, t->batch * t->sequence},
+                              (int32_t)o->keep};
     vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());
     vd_status status = vd_run(&options, &result, err);
     if (status == VD_OK)
@@ -324,8 +356,7 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     if (status == VD_OK)
         status = take_dir(o->dir, &fd, err);
     if (status == VD_OK)
-        status =
-            execute(job, o->dir, o->fault, &o->common, logs ? &role.rounding : NULL, loaded, err);
+        status = execute(job, o->dir, o, logs ? &role.rounding : NULL, loaded, err);
     vd_key_destroy(role.key);
     if (fd >= 0)
         close(fd);
@@ -333,13 +364,19 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
 }
 
 static vd_exit run(int argc, char **argv) {
-    static const struct option options[] = {
-        {"out", required_argument, NULL, 'o'},        {"fault", required_argument, NULL, 'f'},
-        {"role", required_argument, NULL, 'R'},       {"profile", required_argument, NULL, 'P'},
-        {"bits", required_argument, NULL, 'B'},       {"encoding", required_argument, NULL, 'E'},
-        {"thresholds", required_argument, NULL, 'T'}, {"follow", required_argument, NULL, 'F'},
-        {"key", required_argument, NULL, 'K'},        {"trainer-key", required_argument, NULL, 'U'},
-        {"contest", no_argument, NULL, 'C'},          VD_COMMON_OPTIONS};
+    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
+                                            {"fault", required_argument, NULL, 'f'},
+                                            {"keep", required_argument, NULL, 'k'},
+                                            {"role", required_argument, NULL, 'R'},
+                                            {"profile", required_argument, NULL, 'P'},
+                                            {"bits", required_argument, NULL, 'B'},
+                                            {"encoding", required_argument, NULL, 'E'},
+                                            {"thresholds", required_argument, NULL, 'T'},
+                                            {"follow", required_argument, NULL, 'F'},
+                                            {"key", required_argument, NULL, 'K'},
+                                            {"trainer-key", required_argument, NULL, 'U'},
+                                            {"contest", no_argument, NULL, 'C'},
+                                            VD_COMMON_OPTIONS};
     run_options given = {0};
     bool exit_now = false;
     vd_stop_command(argc, argv);
@@ -368,6 +405,11 @@ const vd_command vd_cmd_run = {
     "unfinished run of the same job, goes on from its last whole checkpoint. Ctrl-C, SIGTERM and\n"
     "even SIGKILL lose no more than the steps since then.\n\n"
     "  --out DIR        where the run goes\n"
+    "  --keep N         keep at most N checkpoints, 2 or more, evenly apart, the first and the "
+    "last\n"
+    "                   among them (default: all). A dispute about a step then runs again from "
+    "the\n"
+    "                   nearest one before it. Given once, it holds for the run\n"
     "  --fault KIND[@step[:node]]\n"
     "                   be dishonest on purpose, for tests and demonstrations: element, lr, skip,\n"
     "                   poison, seed, attr, weights, history; step -1 is initialisation, the node\n"

@@ -11,6 +11,8 @@
 vd_status vd_check_sizes(const vd_check *c, vd_err *err) {
     char path[1024];
     for (uint32_t i = 0; i < c->log->count; i++) {
+        if (vd_run_log_kept(c->log, i) != i)
+            continue;
         vd_store_state_path(path, c->dir, &c->log->state[i]);
         vd_status status = vd_state_file_fits(path, c->exec->program, err);
         if (status != VD_OK)
@@ -62,10 +64,14 @@ static vd_status check_state(const vd_check *c, uint32_t i, vd_hashed *hashed, v
 }
 
 vd_status vd_check_states(const vd_check *c, uint32_t first, uint32_t count, vd_err *err) {
-    vd_hashed hashed = {.check = c, .total = count * vd_state_bytes(c->exec->program)};
+    vd_hashed hashed = {.check = c};
     vd_status status = VD_OK;
+    for (uint32_t i = first; i < first + count; i++)
+        if (vd_run_log_kept(c->log, i) == i)
+            hashed.total += vd_state_bytes(c->exec->program);
     for (uint32_t i = first; i < first + count && status == VD_OK; i++)
-        status = check_state(c, i, &hashed, err);
+        if (vd_run_log_kept(c->log, i) == i)
+            status = check_state(c, i, &hashed, err);
     return status;
 }
 

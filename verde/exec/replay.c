@@ -161,11 +161,12 @@ static vd_status load_checkpoint(vd_replay *r, uint64_t index, vd_err *err) {
     return status == VD_OK ? vd_state_place(r->exec, &r->at, err) : status;
 }
 
-/* The checkpoint at a step, or the last one before it. */
+/* The checkpoint at a step, or the last one before it, of those that are kept. */
 static uint64_t checkpoint_of(const vd_replay *r, int64_t step) {
-    return step == r->exec->program->steps
-               ? r->log.count - 1
-               : (uint64_t)(step / r->exec->program->checkpoint_interval);
+    const int64_t index = step == r->exec->program->steps
+                              ? (int64_t)r->log.count - 1
+                              : step / r->exec->program->checkpoint_interval;
+    return vd_run_log_kept(&r->log, (uint32_t)index);
 }
 
 static bool is_usable(const vd_replay *r, int64_t step) {

@@ -66,6 +66,19 @@ static vd_status check_log(const runner *r) {
     return r->log.rounded ? check_party(r) : VD_OK;
 }
 
+/* States that are gone do not come back. */
+static vd_status take_keep(runner *r) {
+    const int32_t keep = r->options->keep;
+    if (keep == 0)
+        return VD_OK;
+    if (r->log.keep && keep > r->log.keep)
+        return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run with --keep %d, got %d",
+                       r->options->dir, (int)r->log.keep, (int)keep);
+    r->log.kept_every = r->log.keep ? r->log.kept_every : 1;
+    r->log.keep = keep;
+    return VD_OK;
+}
+
 /* The last checkpoint whose bytes are whole; those after it are forgotten. */
 static vd_status resume(runner *r) {
     vd_status status = VD_ERR_IO;
@@ -93,9 +106,14 @@ static vd_status open_run(runner *r) {
         status = vd_store_load_log(r->options->dir, &r->log, r->err);
         if (status == VD_OK)
             status = check_log(r);
+        if (status == VD_OK)
+            status = take_keep(r);
         return status == VD_OK ? resume(r) : status;
     }
     r->log.program = r->program_hash;
+    status = take_keep(r);
+    if (status != VD_OK)
+        return status;
     r->log.rounded = r->options->rounding != NULL;
     if (r->log.rounded)
         status = vd_run_logs_choose(r->options, &r->program_hash, &r->log, r->err);
@@ -121,6 +139,8 @@ static vd_status checkpoint(runner *r) {
         status = vd_losses_sync(&r->losses, r->err);
     if (status == VD_OK)
         status = vd_store_save_log(r->options->dir, &r->log, r->err);
+    if (status == VD_OK)
+        status = vd_store_thin(r->options->dir, &r->log, r->err);
     if (status == VD_OK)
         r->progress.saved = r->state.step;
     return status;

@@ -45,6 +45,7 @@ typedef struct {
     void *user;
     const vd_run_rounding *rounding; /* NULL: as exec says */
     vd_run_samples samples;
+    int32_t keep; /* states that stay on disk, VD_KEEP_MIN or more; 0: all, or as the run began */
 } vd_run_options;
 
 typedef struct {

@@ -36,6 +36,16 @@ vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state, co
     return VD_OK;
 }
 
+uint32_t vd_run_log_kept(const vd_run_log *log, uint32_t index) {
+    const uint32_t every = log->keep ? (uint32_t)log->kept_every : 1;
+    return index + 1 == log->count ? index : index - index % every;
+}
+
+uint32_t vd_run_log_kept_count(const vd_run_log *log) {
+    const uint32_t every = log->keep ? (uint32_t)log->kept_every : 1;
+    return log->count ? (log->count - 1) / every + 1 + ((log->count - 1) % every != 0) : 0;
+}
+
 vd_status vd_run_log_root(const vd_run_log *log, vd_hash *out, vd_err *err) {
     vd_tree tree = {0};
     vd_hash *leaf = calloc(log->count + 1, sizeof *leaf);
@@ -180,6 +190,10 @@ vd_status vd_store_save_log(const char *dir, const vd_run_log *log, vd_err *err)
                              hex_of(&log->program), "losses", (json_int_t)log->losses, "loss_first",
                              json_loss(log->loss_first), "loss_last", json_loss(log->loss_last),
                              "fault", log->fault, "states", states, "root", hex_of(&states_root));
+    if (log->keep) {
+        json_object_set_new(root, "keep", json_integer(log->keep));
+        json_object_set_new(root, "kept_every", json_integer(log->kept_every));
+    }
     if (log->rounded)
         json_object_set_new(root, "rounding", rounding_json(&log->rounding));
     if (log->rounded && log->party.role)
@@ -275,6 +289,13 @@ static bool get_party(const json_t *value, vd_run_party *out) {
     return !value || (out->role && numbers && ro_profile_check(p, why, sizeof why) == RO_OK);
 }
 
+static bool get_keep(const json_t *root, vd_run_log *log) {
+    if (!json_object_get(root, "keep"))
+        return true;
+    return get_number(root, "keep", &log->keep) && log->keep >= VD_KEEP_MIN &&
+           get_number(root, "kept_every", &log->kept_every) && log->kept_every >= 1;
+}
+
 static vd_status read_log(const json_t *root, const char *path, vd_run_log *log, vd_err *err) {
     const char *fault = json_string_value(json_object_get(root, "fault"));
     if (json_integer_value(json_object_get(root, "verde_run")) != 1 || !fault ||
@@ -283,6 +304,10 @@ static vd_status read_log(const json_t *root, const char *path, vd_run_log *log,
         !get_party(json_object_get(root, "party"), &log->party))
         return vd_fail(err, VD_ERR_USAGE, "%s: not the log of a run, version 1", path);
     snprintf(log->fault, sizeof log->fault, "%s", fault);
+    if (!get_keep(root, log))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: expected keep, %d or more, and kept_every, 1 or more", path,
+                       VD_KEEP_MIN);
     if (!get_integer(root, "losses", INT64_MAX, &log->losses) ||
         !get_loss(json_object_get(root, "loss_first"), &log->loss_first) ||
         !get_loss(json_object_get(root, "loss_last"), &log->loss_last))

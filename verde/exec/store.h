@@ -5,6 +5,8 @@
 
 #include "verde/exec/rounded.h"
 
+enum { VD_KEEP_MIN = 2 }; /* the first state and the last one */
+
 /* Who ran, of a run with rounding logs, and on what: so that serving it repeats it. */
 typedef struct {
     vd_role role;
@@ -22,7 +24,10 @@ typedef struct {
         state; /* its S; owned. The honest value: faults in the commitment are applied on reading */
     uint32_t count;
     float loss_first, loss_last;
-    int64_t losses;  /* steps whose loss was seen */
+    int64_t losses; /* steps whose loss was seen */
+    /* At most `keep` states stay on disk, 0: all. They are those of every `kept_every`-th
+     * checkpoint, from S_0 on, and of the last one. */
+    int32_t keep, kept_every;
     char fault[128]; /* as given to --fault; empty: none */
     bool rounded;    /* on free kernels, with rounding logs: */
     vd_log_run rounding;
@@ -32,6 +37,9 @@ typedef struct {
 } vd_run_log;
 
 void vd_run_log_free(vd_run_log *log);
+/* The last checkpoint up to `index` whose state is kept, and how many are. */
+uint32_t vd_run_log_kept(const vd_run_log *log, uint32_t index);
+uint32_t vd_run_log_kept_count(const vd_run_log *log);
 /* `logs` only with log->rounded. */
 VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state,
                                      const vd_hash *logs, vd_err *err);
@@ -53,6 +61,10 @@ VD_MUST_USE vd_status vd_store_save_log(const char *dir, const vd_run_log *log, 
 /* VD_ERR_IO if there is none yet, VD_ERR_USAGE if it is broken, VD_ERR_PEER if its states do not
  * give the root that it names. */
 VD_MUST_USE vd_status vd_store_load_log(const char *dir, vd_run_log *log, vd_err *err);
+
+/* Deletes states until log->keep are left, evenly apart. The log was saved with the last one, and
+ * is saved again if the distance has grown. */
+VD_MUST_USE vd_status vd_store_thin(const char *dir, vd_run_log *log, vd_err *err);
 
 /* The state's tensors, in a file named by its commitment. */
 void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commitment);

@@ -1,0 +1,87 @@
+#!/bin/sh
+# --keep: few checkpoints stay on disk, evenly apart; the run commits to what it would commit to, resumes, is checked,
+# and answers a referee about steps whose checkpoints are gone.
+set -eu
+build=$1
+verde=$build/bin/verde
+work=$build/tests/keep
+rm -rf "$work"
+mkdir -p "$work"
+pids=
+cleanup() {
+    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
+    wait 2> /dev/null || true
+}
+trap cleanup EXIT
+count=0
+
+fail() {
+    echo "$1"
+    cat "$work/out" "$work/err"
+    exit 1
+}
+
+# expect EXIT_CODE WORDS COMMAND...
+expect() {
+    want=$1 words=$2
+    shift 2
+    code=0
+    timeout 60 "$@" > "$work/out" 2> "$work/err" || code=$?
+    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
+    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
+    count=$((count + 1))
+}
+
+# kept RUN: the steps whose states lie there.
+kept() {
+    sed -n 's/.*"step": \([0-9]*\),*/\1/p; s/.*"state": "\(.*\)".*/\1/p' "$1/run.json" | paste - - |
+        while read -r step state; do [ ! -e "$1/state-$state" ] || printf '%s ' "$step"; done
+}
+
+sed "s/^steps: .*/steps: 20/; s/^checkpoint_interval: .*/checkpoint_interval: 2/; s|\.\./data|$PWD/models/data|" \
+    models/jobs/toy.yaml > "$work/job.yaml"
+expect 0 '11 checkpoints of' "$verde" run "$work/job.yaml" --out "$work/all" --threads 1
+root=$(sed -n 's/^run root  *//p' "$work/out")
+expect 0 "$root" "$verde" run "$work/job.yaml" --out "$work/few" --threads 1 --keep 4
+[ "$(kept "$work/few")" = "0 8 16 20 " ] || fail "kept: $(kept "$work/few")"
+expect 0 "$root" "$verde" check "$work/few"
+expect 0 'not kept     7 states, by --keep 4' "$verde" check "$work/few"
+expect 0 'all states that were kept' "$verde" inspect "$work/few"
+
+# Killed, and gone on with.
+"$verde" run "$work/job.yaml" --out "$work/again" --threads 1 --keep 3 > /dev/null 2>&1 &
+pid=$!
+sleep 0.1
+kill -9 "$pid" 2> /dev/null || true
+wait "$pid" 2> /dev/null || true
+expect 0 "$root" "$verde" run "$work/job.yaml" --out "$work/again" --threads 1 --keep 3
+[ "$(kept "$work/again")" = "0 16 20 " ] || fail "kept: $(kept "$work/again")"
+expect 0 "$root" "$verde" check "$work/again"
+expect 2 'holds a run with --keep 3, got 4' "$verde" run "$work/job.yaml" --out "$work/again" --keep 4
+expect 0 'nothing was executed' "$verde" run "$work/job.yaml" --out "$work/again"
+expect 2 'keep must be 2' "$verde" run "$work/job.yaml" --out "$work/none" --keep 1
+
+# A state that should be there is missed, one that was not kept is not.
+rm "$work/again/state-$(sed -n 's/.*"state": "\(.*\)".*/\1/p' "$work/again/run.json" | sed -n 9p)"
+expect 6 'state-' "$verde" check "$work/again"
+sed 's/"keep": 4/"keep": 1/' "$work/few/run.json" > "$work/run.json"
+cp "$work/few/run.json" "$work/saved.json"
+cp "$work/run.json" "$work/few/run.json"
+expect 6 'expected keep, 2 or more, and kept_every' "$verde" check "$work/few"
+cp "$work/saved.json" "$work/few/run.json"
+
+# A dispute about step 13, before which the checkpoint of step 8 is the nearest.
+expect 0 'run root' "$verde" run "$work/job.yaml" --out "$work/wrong" --threads 1 --keep 2 --fault element@13
+for run in few wrong; do
+    "$verde" serve "$work/$run" --threads 1 > "$work/$run.url" 2> "$work/$run.log" &
+    pids="$pids $!"
+done
+tries=0
+while ! { [ -s "$work/few.url" ] && [ -s "$work/wrong.url" ]; } && [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+done
+expect 3 'step 13' "$verde" arbitrate "$work/job.yaml" --verdict "$work/verdict.json" \
+    --provider "$(cat "$work/few.url")" --provider "$(cat "$work/wrong.url")"
+expect 0 "$root" "$verde" check "$work/few" --verdict "$work/verdict.json"
+echo "$count checks of runs that keep few checkpoints"
