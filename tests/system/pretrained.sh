@@ -131,4 +131,34 @@ job bert ', mask_rate: 0.2, mask: 63' '' > "$work/masked.yaml"
 expect 0 'run root' "$verde" run "$work/masked.yaml" --out "$work/masked"
 job bert ', mask_rate: 0.2' '' > "$work/bad.yaml"
 expect 2 'model.mask. is missing' "$verde" run "$work/bad.yaml" --out "$work/none"
+# In, and out again: what a run begins with has every byte of the files, and config.json means the same model.
+for model in gpt2 llama llama-tied qwen2 qwen3 bert; do
+    rm -rf "${work:?}/$model"
+    manifest $model
+    job $model "$([ $model != bert ] || echo ', mask_rate: 0.2, mask: 3')" '' | sed 's/^steps: 6/steps: 2/' > "$work/$model.yaml"
+    expect 0 'run root' "$verde" run "$work/$model.yaml" --out "$work/$model.run"
+    expect 0 'of step 0' "$verde" export "$work/$model.run" --out "$work/$model.first" --step 0
+    "$verde" manifest "$work/$model.first" 2> "$work/err" | tail -n +4 > "$work/out"
+    tail -n +4 "$work/referee/$model.manifest" | cmp -s - "$work/out" || fail "$model: other tensors came out than went in"
+    expect 0 'of step 2' "$verde" export "$work/$model.run" --out "$work/$model.last"
+    expect 0 "means the job's model" "$verde" check "$work/$model.last" --job "$work/$model.yaml"
+    expect 6 'its bytes give\|expected step 2' "$verde" check "$work/$model.first" --job "$work/$model.yaml"
+done
+# A new last product for three classes, which config.json then has too.
+python3 - "$work/classes.bin" << 'PYTHON'
+import struct
+import sys
+records = 40
+tokens = [t for i in range(records) for t in [i % 3] + [(i * j + j) % 60 + 1 for j in range(12)]] + [0]
+with open(sys.argv[1], "wb") as f:
+    f.write(struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253))
+    f.write(struct.pack(f"<{len(tokens)}H", *tokens))
+PYTHON
+sum=$(sha256sum "$work/referee/bert.manifest" | cut -d ' ' -f 1)
+job bert ', classes: 3' '' | sed "s,$work/tokens.bin,$work/classes.bin,; s/$tokens/$(sha256sum "$work/classes.bin" | cut -d ' ' -f 1)/" > "$work/classes.yaml"
+expect 0 'run root' "$verde" run "$work/classes.yaml" --out "$work/classes.run"
+expect 0 'wrote' "$verde" export "$work/classes.run" --out "$work/classes.last"
+grep -q '"2": "LABEL_2"' "$work/classes.last/config.json" || fail "config.json has not three classes"
+expect 0 "means the job's model" "$verde" check "$work/classes.last" --job "$work/classes.yaml"
+
 echo "$count commands did what they should"

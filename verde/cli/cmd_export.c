@@ -169,8 +169,8 @@ static vd_status write_config(const exporting *e) {
     if (!e->has_config)
         return VD_OK;
     snprintf(path, sizeof path, "%s/" VD_WEIGHTS_CONFIG, e->a->out);
-    vd_status status = vd_config_set_dtype(e->config.data, e->config.size,
-                                           e->a->narrow ? "bfloat16" : "float32", &text, e->err);
+    const vd_config_change change = {.dtype = e->a->narrow ? "bfloat16" : "float32"};
+    vd_status status = vd_config_changed(e->config.data, e->config.size, &change, &text, e->err);
     if (status == VD_OK)
         status = vd_write_file(path, text.data, text.size, 0644, e->err);
     vd_buf_free(&text);

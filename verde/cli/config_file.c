@@ -14,15 +14,24 @@ vd_status vd_config_load(const char *dir, vd_buf *out, bool *there, vd_err *err)
     return *there ? vd_read_file(path, VD_WEIGHTS_CONFIG_MAX, out, err) : VD_OK;
 }
 
-vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err) {
+/* A new last product is in no file, so that the file's config.json says nothing of it. */
+static vd_status config_of(const vd_loaded *loaded, vd_buf *out, vd_err *err) {
     const vd_training *t = &loaded->job.training;
+    const vd_buf *pinned = &loaded->weights.manifest.config;
+    const int64_t classes = t->model.kind == VD_MODEL_BERT ? t->model.classes : t->model.vocab;
+    const vd_config_change change = {.classes = t->model.new_head ? classes : 0};
+    if (loaded->job.pretrained)
+        return vd_config_changed(pinned->data, pinned->size, &change, out, err);
+    return vd_config_can_write(&t->model) ? vd_config_write(&t->model, t->sequence, out, err)
+                                          : VD_OK;
+}
+
+vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err) {
     char path[1100];
     vd_buf text = {0};
-    if (!vd_config_can_write(&t->model))
-        return VD_OK;
     snprintf(path, sizeof path, "%s/" VD_WEIGHTS_CONFIG, dir);
-    vd_status status = vd_config_write(&t->model, t->sequence, &text, err);
-    if (status == VD_OK)
+    vd_status status = config_of(loaded, &text, err);
+    if (status == VD_OK && text.size > 0)
         status = vd_write_file(path, text.data, text.size, 0644, err);
     vd_buf_free(&text);
     return status;
@@ -32,6 +41,8 @@ vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err) 
 static vd_status take_config(const vd_buf *config, vd_model *model, vd_err *err) {
     const vd_model own = *model;
     const vd_config_choice choice = {.dropout = own.dropout, .pad = own.pad};
+    *model = (vd_model){
+        .mask_rate = own.mask_rate, .mask = own.mask, .image = own.image, .lora = own.lora};
     vd_status status =
         vd_config_read(config->data, config->size, VD_WEIGHTS_CONFIG, &choice, model, err);
     model->new_head = own.new_head;

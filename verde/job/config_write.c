@@ -90,19 +90,12 @@ vd_status vd_config_write(const vd_model *m, int64_t sequence, vd_buf *out, vd_e
     return put_config(root, out, err);
 }
 
-vd_status vd_config_set_dtype(const void *text, size_t bytes, const char *dtype, vd_buf *out,
-                              vd_err *err) {
-    /* transformers calls it `dtype`, before version 5 `torch_dtype`. */
+/* ---- changing one ---- */
+
+/* transformers calls it `dtype`, before version 5 `torch_dtype`. */
+static void set_dtype(json_t *root, const char *dtype) {
     static const char *const names[] = {"dtype", "torch_dtype"};
-    const char *at = text;
-    json_t *root = NULL;
     bool found = false;
-    while (bytes > 0 && strchr(" \t\r\n", at[bytes - 1]) && at[bytes - 1])
-        bytes--;
-    vd_status status = vd_json_read(at, bytes, VD_CONFIG_ELEMENTS_MAX, &root, err);
-    if (status != VD_OK)
-        return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "config.json: %s",
-                       err ? err->text : "");
     for (int i = 0; i < 2; i++)
         if (json_object_get(root, names[i])) {
             json_object_set_new(root, names[i], json_string(dtype));
@@ -110,5 +103,41 @@ vd_status vd_config_set_dtype(const void *text, size_t bytes, const char *dtype,
         }
     if (!found)
         json_object_set_new(root, names[1], json_string(dtype));
+}
+
+/* The classes have no names: LABEL_0, LABEL_1, ..., as transformers has it. */
+static void set_classes(json_t *root, int64_t classes) {
+    json_t *names = json_object(), *numbers = json_object();
+    for (int64_t i = 0; i < classes; i++) {
+        char number[24], name[32];
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        snprintf(name, sizeof name, "LABEL_%s", number);
+        json_object_set_new(names, number, json_string(name));
+        json_object_set_new(numbers, name, json_integer(i));
+    }
+    json_object_del(root, "num_labels");
+    json_object_set_new(root, "id2label", names);
+    json_object_set_new(root, "label2id", numbers);
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    if (type && strcmp(type, "bert") == 0)
+        json_object_set_new(root, "architectures",
+                            json_pack("[s]", "BertForSequenceClassification"));
+}
+
+vd_status vd_config_changed(const void *text, size_t bytes, const vd_config_change *change,
+                            vd_buf *out, vd_err *err) {
+    const char *at = text;
+    json_t *root = NULL;
+    vd_err why = {0};
+    while (bytes > 0 && strchr(" \t\r\n", at[bytes - 1]) && at[bytes - 1])
+        bytes--;
+    vd_status status = vd_json_read(at, bytes, VD_CONFIG_ELEMENTS_MAX, &root, &why);
+    if (status != VD_OK)
+        return vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "config.json: %s",
+                       why.text);
+    if (change->dtype)
+        set_dtype(root, change->dtype);
+    if (change->classes)
+        set_classes(root, change->classes);
     return put_config(root, out, err);
 }

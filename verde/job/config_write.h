@@ -11,9 +11,14 @@ bool vd_config_can_write(const vd_model *model);
 VD_MUST_USE vd_status vd_config_write(const vd_model *model, int64_t sequence, vd_buf *out,
                                       vd_err *err);
 
-/* Appends the text of another config.json, with `dtype` ("float32", "bfloat16") as the type of the
- * files. VD_ERR_USAGE: it is no JSON object. */
-VD_MUST_USE vd_status vd_config_set_dtype(const void *text, size_t size, const char *dtype,
-                                          vd_buf *out, vd_err *err);
+/* What training changed of a model that has a config.json already. */
+typedef struct {
+    const char *dtype; /* of the files now: "float32", "bfloat16"; NULL: as it was */
+    int64_t classes;   /* a new last product for so many; 0: none */
+} vd_config_change;
+
+/* Appends the text of that config.json, changed. VD_ERR_USAGE: it is no JSON object. */
+VD_MUST_USE vd_status vd_config_changed(const void *text, size_t size,
+                                        const vd_config_change *change, vd_buf *out, vd_err *err);
 
 #endif
