@@ -88,6 +88,7 @@ void ro_cuda_add_columns(ro_cuda_operator **table);
 void ro_cuda_add_norm(ro_cuda_operator **table);
 void ro_cuda_add_softmax(ro_cuda_operator **table);
 void ro_cuda_add_axes(ro_cuda_operator **table);
+void ro_cuda_add_cast(ro_cuda_operator **table);
 void ro_cuda_add_movement(ro_cuda_operator **table);
 void ro_cuda_add_transpose(ro_cuda_operator **table);
 void ro_cuda_add_random(ro_cuda_operator **table);

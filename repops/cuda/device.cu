@@ -111,6 +111,7 @@ static ro_cuda_operator *const *operators() {
         ro_cuda_add_norm(table);
         ro_cuda_add_softmax(table);
         ro_cuda_add_axes(table);
+        ro_cuda_add_cast(table);
         ro_cuda_add_movement(table);
         ro_cuda_add_transpose(table);
         ro_cuda_add_random(table);

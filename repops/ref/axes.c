@@ -1,5 +1,6 @@
 /* Rearranging along axes, casts, rotations: SPEC.md sections 5 and 13. */
 #include "repops/ref/ref.h"
+#include "repops/src/half.h"
 #include "repops/src/rope.h"
 
 uint32_t ro_ref_transpose(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
@@ -40,7 +41,7 @@ uint32_t ro_ref_gather(const ro_call *call, int64_t e, const ro_acc *acc, const 
     (void)acc;
     const int32_t id = (int32_t)load(in, 1, e / x.inner % ids);
     if (id < 0 || id >= x.n)
-        return call->output.dtype == RO_F32 ? RO_QNAN_BITS : 0;
+        return ro_nan_of(call->output.dtype);
     return load(in, 0, (e / x.inner / ids * x.n + id) * x.inner + e % x.inner);
 }
 
@@ -70,23 +71,41 @@ static int64_t integer_of(float x, int64_t least, int64_t most) {
     return x >= (float)most ? most : (int64_t)x;
 }
 
+static uint32_t integer_cast(int64_t number, int64_t least, int64_t most) {
+    return (uint32_t)(number < least ? least : number > most ? most : number);
+}
+
+/* An element as an f32 number; integers are rounded to nearest even. */
+static float number_of(int dtype, uint32_t bits) {
+    switch (dtype) {
+    case RO_F32: return ro_from_bits(bits);
+    case RO_BF16: return ro_from_bf16((uint16_t)bits);
+    case RO_F16: return ro_from_f16((uint16_t)bits);
+    case RO_I32: return (float)(int32_t)bits;
+    default: return (float)bits;
+    }
+}
+
 uint32_t ro_ref_cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     static const struct {
         int64_t least, most;
     } range[] = {[RO_I32] = {INT32_MIN, INT32_MAX}, [RO_U8] = {0, 255}, [RO_U16] = {0, 65535}};
     const int from = call->input[0].dtype, to = (int)call->attr[0];
     const uint32_t bits = load(in, 0, e);
-    const int64_t number = from == RO_I32 ? (int32_t)bits : (int64_t)bits;
+    const float number = number_of(from, bits);
     (void)acc;
     if (from == to)
         return bits;
-    if (to == RO_F32)
-        return ro_to_bits((float)number);
-    if (from == RO_F32)
-        return (uint32_t)integer_of(ro_from_bits(bits), range[to].least, range[to].most);
-    if (number < range[to].least)
-        return (uint32_t)range[to].least;
-    return (uint32_t)(number > range[to].most ? range[to].most : number);
+    switch (to) {
+    case RO_F32: return ro_to_bits(number);
+    case RO_BF16: return ro_to_bf16(number);
+    case RO_F16: return ro_to_f16(number);
+    default: break;
+    }
+    if (ro_nan_of(from) != 0)
+        return (uint32_t)integer_of(number, range[to].least, range[to].most);
+    return integer_cast(from == RO_I32 ? (int32_t)bits : (int64_t)bits, range[to].least,
+                        range[to].most);
 }
 
 /* ---- rotary position embedding, SPEC.md section 13 ---- */

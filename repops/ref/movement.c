@@ -1,5 +1,6 @@
 /* SPEC.md section 5. */
 #include "repops/ref/ref.h"
+#include "repops/src/half.h"
 
 uint32_t ro_ref_fill(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)e, (void)acc, (void)in;
@@ -64,7 +65,7 @@ uint32_t ro_ref_embedding(const ro_call *call, int64_t e, const ro_acc *acc, con
     int64_t cols = call->input[0].dim[1];
     int32_t id = (int32_t)load(in, 1, e / cols);
     if (id < 0 || id >= call->input[0].dim[0])
-        return RO_QNAN_BITS;
+        return ro_nan_of(call->output.dtype);
     return load(in, 0, id * cols + e % cols);
 }
 

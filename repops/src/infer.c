@@ -40,6 +40,13 @@ ro_status ro_want_type(ro_check *c, int input, int dtype) {
                      ro_dtype_name(c->in[input].dtype));
 }
 
+ro_status ro_want_float(ro_check *c, int input) {
+    const int dtype = c->in[input].dtype;
+    if (dtype == RO_F32 || dtype == RO_BF16 || dtype == RO_F16)
+        return RO_OK;
+    return ro_refuse(c, "input %d must be f32, bf16 or f16, got %s", input, ro_dtype_name(dtype));
+}
+
 ro_status ro_want_same(ro_check *c, int input, int as) {
     if (ro_shape_equal(&c->in[input], &c->in[as]))
         return RO_OK;

@@ -115,7 +115,7 @@ ro_status ro_check_concat_axis(ro_check *c) {
 }
 
 ro_status ro_check_cast(ro_check *c) {
-    TRY(ro_want_range(c, 0, RO_F32, RO_U16));
+    TRY(ro_want_range(c, 0, RO_F32, RO_F16));
     c->want = c->in[0];
     c->want.dtype = (int32_t)c->call->attr[0];
     return RO_OK;

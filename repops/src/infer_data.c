@@ -72,12 +72,12 @@ ro_status ro_check_read_batch(ro_check *c) {
 }
 
 ro_status ro_check_embedding(ro_check *c) {
-    TRY(ro_want_type(c, 0, RO_F32));
+    TRY(ro_want_float(c, 0));
     TRY(ro_want_type(c, 1, RO_I32));
     if (c->in[0].ndim != 2 || c->in[1].ndim >= RO_MAX_DIMS)
         return ro_refuse(c, "table must be [V, C], ids at most %d dimensions", RO_MAX_DIMS - 1);
     c->want = c->in[1];
-    c->want.dtype = RO_F32;
+    c->want.dtype = c->in[0].dtype;
     c->want.dim[c->want.ndim++] = c->in[0].dim[1];
     return RO_OK;
 }

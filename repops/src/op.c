@@ -81,7 +81,9 @@ size_t ro_dtype_size(int dtype) {
     switch (dtype) {
     case RO_F32:
     case RO_I32: return 4;
-    case RO_U16: return 2;
+    case RO_U16:
+    case RO_BF16:
+    case RO_F16: return 2;
     case RO_U8: return 1;
     default: return 0;
     }
@@ -93,6 +95,8 @@ const char *ro_dtype_name(int dtype) {
     case RO_I32: return "i32";
     case RO_U16: return "u16";
     case RO_U8: return "u8";
+    case RO_BF16: return "bf16";
+    case RO_F16: return "f16";
     default: return "?";
     }
 }

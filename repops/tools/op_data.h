@@ -65,6 +65,18 @@ static inline uint32_t case_f32(uint64_t h, data_class class) {
     }
 }
 
+/* An f32 element of the same kind in 16 bits: bf16 by its upper half, f16 with as much of its
+ * exponent and fraction as there is. */
+static inline uint16_t case_half(uint64_t h, data_class class, int dtype) {
+    const uint32_t x = case_f32(h, class), sign = x >> 16 & 0x8000, fraction = x >> 13 & 0x3ff;
+    const int exponent = (int)(x >> 23 & 0xff) - (127 - 15);
+    if (dtype == RO_BF16)
+        return (uint16_t)(x >> 16);
+    if (exponent > 30)
+        return (uint16_t)(sign | (exponent == 255 - (127 - 15) ? 0x7c00 : 0x7800) | fraction);
+    return (uint16_t)(sign | (exponent > 0 ? (uint32_t)exponent << 10 : 0) | fraction);
+}
+
 static inline uint32_t case_i32(uint64_t h, int64_t ids) {
     return ids ? (uint32_t)(h % (uint64_t)(ids + 4)) - 2
                : (uint32_t)(h % 8 ? h >> 8 & 0xfff : h >> 8);
@@ -83,6 +95,8 @@ static inline int case_fill(op_case *c, uint64_t seed, data_class class) {
             case RO_F32: ((uint32_t *)c->data[t])[i] = case_f32(h, class); break;
             case RO_I32: ((uint32_t *)c->data[t])[i] = case_i32(h, c->ids); break;
             case RO_U8: ((uint8_t *)c->data[t])[i] = (uint8_t)h; break;
+            case RO_BF16:
+            case RO_F16: ((uint16_t *)c->data[t])[i] = case_half(h, class, c->in[t].dtype); break;
             default: ((uint16_t *)c->data[t])[i] = (uint16_t)h; break;
             }
         }

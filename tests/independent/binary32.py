@@ -115,6 +115,33 @@ def to_int(x):
     return -size if m < 0 else size
 
 
+def of_half(word, fraction):
+    """The number of a format of 16 bits that has so many of a fraction: 7 in bf16, 10 in f16."""
+    negative, m, ones = word >> 15, word & (1 << fraction) - 1, (1 << 15 - fraction) - 1
+    field = word >> fraction & ones
+    if field == ones:
+        return NAN if m else F32(negative << 31 | INF.word)
+    m |= (field > 0) << fraction
+    return rounded(negative, m, max(field, 1) - (ones >> 1) - fraction) if m else F32(negative << 31)
+
+
+def to_half(x, fraction):
+    """The word of the nearest number of such a format: ties to even, subnormals kept."""
+    sign, ones = x.negative() << 15, (1 << 15 - fraction) - 1
+    infinity = ones << fraction
+    if x.is_nan():
+        return infinity | 1 << fraction - 1
+    if x.is_inf() or x.is_zero():
+        return sign | (infinity if x.is_inf() else 0)
+    m, e = abs(x).exact()
+    least = 1 - (ones >> 1) - fraction  # the exponent of a subnormal's last place
+    last = max(m.bit_length() + e - fraction - 1, least)
+    quotient, rest = divmod(2 * m, 2 << last - e)
+    half = 1 << last - e
+    quotient += rest > half or (rest == half and quotient & 1)
+    return sign | min((last - least << fraction) + quotient, infinity)
+
+
 def fma(a, b, c):
     sign = a.negative() ^ b.negative()
     if a.is_nan() or b.is_nan() or c.is_nan():

@@ -3,7 +3,7 @@
 from math import prod
 from struct import pack
 
-from definitions import F, I32, U8, U16, ceil_div
+from definitions import BF16, F, F16, I32, SIZES, U8, U16, ceil_div
 
 SPECIAL = [0, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 1, 0x80000001, 0x7f7fffff, 0x3f800000]
 
@@ -36,11 +36,23 @@ class Maker:
         return (I32, dims), b"".join(pack("<i", v) for v in values)
 
     def integers(self, dtype, *dims):
-        size = {I32: 4, U8: 1, U16: 2}[dtype]
-        return (dtype, dims), self.chance.randbytes(size * prod(dims))
+        return (dtype, dims), self.chance.randbytes(SIZES[dtype] * prod(dims))
+
+    def halves(self, dtype, *dims):
+        """Numbers of 16 bits, mostly of usual size."""
+        low, high, fraction = (110, 132, 7) if dtype == BF16 else (4, 25, 10)
+        words = (self.chance.getrandbits(16) if self.chance.random() < self.wild else
+                 self.chance.getrandbits(1) << 15 | self.chance.randrange(low, high) << fraction |
+                 self.chance.getrandbits(fraction) for _ in range(prod(dims)))
+        return (dtype, dims), b"".join(pack("<H", w) for w in words)
+
+    def numbers(self, *dims):
+        """Of a type of floating-point numbers."""
+        dtype = self.chance.choice([F, BF16, F16])
+        return self.f(*dims) if dtype == F else self.halves(dtype, *dims)
 
     def any(self, *dims):
-        dtype = self.chance.choice([F, I32, U8, U16])
+        dtype = self.chance.choice([F, I32, U8, U16, BF16, F16])
         return self.f(*dims) if dtype == F else self.integers(dtype, *dims)
 
     def number(self):
@@ -109,7 +121,7 @@ def read_labels(m):
 
 def embedding(m):
     v, c = m.chance.randrange(1, 500), m.chance.randrange(1, 9)
-    return {}, [m.f(v, c), m.ids(v, *m.dims(1, 3))], None
+    return {}, [m.numbers(v, c), m.ids(v, *m.dims(1, 3))], None
 
 
 def embedding_grad(m):
@@ -129,7 +141,7 @@ def join_heads(m):
 
 
 def cast(m):
-    return {"dtype": m.chance.randrange(1, 5)}, [m.any(*m.dims())], None
+    return {"dtype": m.chance.randrange(1, 7)}, [m.any(*m.dims())], None
 
 
 def repeat_heads(m):

@@ -5,9 +5,11 @@ from math import prod
 
 from binary32 import F32, MASK32
 from notes import need
+from trees import SIZES
 
-F, I32, U8, U16 = 1, 2, 3, 4
-TYPE_NAMES = {"f32": F, "i32": I32, "u8": U8, "u16": U16}
+F, I32, U8, U16, BF16, F16 = 1, 2, 3, 4, 5, 6
+TYPE_NAMES = {"f32": F, "i32": I32, "u8": U8, "u16": U16, "bf16": BF16, "f16": F16}
+NANS = {F: 0x7fc00000, BF16: 0x7fc0, F16: 0x7e00}  # canonical ones
 OPERATORS = {}
 
 
@@ -25,7 +27,7 @@ class Operator:
     @staticmethod
     def type_of(words):
         """The dtypes that an input may have: f32 if nothing is said."""
-        return {TYPE_NAMES[w] for w in words[1:] if w in TYPE_NAMES} or ({F, I32, U8, U16} if "any" in words else {F})
+        return {TYPE_NAMES[w] for w in words[1:] if w in TYPE_NAMES} or (set(SIZES) if "any" in words else {F})
 
     def check(self, node):
         """Refuses a node that breaks a condition of the operator."""

@@ -4,8 +4,8 @@ from math import prod
 
 import binary32 as b
 from binary32 import F32, NAN, ZERO, canon, fma, of_int
-from definitions import (F, I32, U8, U16, Operator, ceil_div, has_stream, numel, permute, place, places,
-                         stream_words)
+from definitions import (BF16, F, F16, I32, NANS, SIZES, U8, U16, Operator, ceil_div, has_stream, numel, permute, place,
+                         places, stream_words)
 
 I32_MIN, I32_MAX = -2**31, 2**31 - 1
 
@@ -109,18 +109,23 @@ Operator(153, "read_labels(data u8, step i32; seed, stream, batch, first, record
          from_record_shape(I32, 1), read_labels)
 
 
+def outside(dtype):
+    """What stands for an element that is not there."""
+    return NAN if dtype == F else NANS.get(dtype, 0)
+
+
 def embedding_shape(n):
     table, ids = n.dims_of(0), n.dims_of(1)
-    return (F, ids + table[1:]) if len(table) == 2 else None
+    return (n.shapes[0][0], ids + table[1:]) if len(table) == 2 else None
 
 
 def embedding(n, e, x):
     v, c = n.dims_of(0)
     row, i = e // c, x(1, e // c)
-    return x(0, i * c + e % c) if 0 <= i < v else NAN
+    return x(0, i * c + e % c) if 0 <= i < v else outside(n.shapes[0][0])
 
 
-Operator(4, "embedding(table, ids i32)", embedding_shape, embedding)
+Operator(4, "embedding(table f32 bf16 f16, ids i32)", embedding_shape, embedding)
 
 
 class SumById:
@@ -211,14 +216,19 @@ Operator(8, "concat(x ...)", lambda n: (F, (sum(numel(s[1]) for s in n.shapes),)
          concat)
 
 RANGES = {I32: (I32_MIN, I32_MAX), U8: (0, 255), U16: (0, 65535)}
+FRACTIONS = {BF16: 7, F16: 10}
 
 
 def cast(n, e, x):
-    value, to = x(0, e), n["dtype"]
-    if n.shapes[0][0] == to:
+    value, dtype, to = x(0, e), n.shapes[0][0], n["dtype"]
+    if dtype == to:
         return value
-    if to == F:
-        return of_int(value)
+    if dtype in FRACTIONS:
+        value = b.of_half(value, FRACTIONS[dtype])
+    if to not in RANGES and not isinstance(value, F32):
+        value = of_int(value)
+    if to not in RANGES:
+        return b.to_half(value, FRACTIONS[to]) if to in FRACTIONS else canon(value)
     lo, hi = RANGES[to]
     if isinstance(value, F32):
         if value.is_nan():
@@ -227,7 +237,7 @@ def cast(n, e, x):
     return max(lo, min(hi, value))
 
 
-Operator(15, "cast(x any; dtype)", lambda n: (n["dtype"], n.dims_of(0)) if 1 <= n["dtype"] <= 4 else None, cast)
+Operator(15, "cast(x any; dtype)", lambda n: (n["dtype"], n.dims_of(0)) if n["dtype"] in SIZES else None, cast)
 
 
 def repeat_heads_shape(n):
@@ -347,7 +357,7 @@ def pad_shape(n):
     if not axis_fits(n) or not 1 <= n["step"] <= 2**40 or not all(0 <= n[s] <= 2**40 for s in ("before", "after")):
         return None
     dtype, dims = n.shapes[0]
-    if n["value"] >= 1 << {F: 32, I32: 32, U8: 8, U16: 16}[dtype]:
+    if n["value"] >= 1 << 8 * SIZES[dtype]:
         return None
     return dtype, with_axis(dims, n["axis"], n["before"] + (dims[n["axis"]] - 1) * n["step"] + 1 + n["after"])
 
@@ -375,7 +385,7 @@ def gather(n, e, x):
     v = x(1, p)
     if 0 <= v < count:
         return x(0, place((o, v, i), (outer, count, inner)))
-    return NAN if dtype == F else 0
+    return outside(dtype)
 
 
 class SumByIdAlong(SumById):

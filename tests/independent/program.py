@@ -8,7 +8,7 @@ import movement  # noqa: F401
 import sums  # noqa: F401
 from definitions import OPERATORS, Node
 from notes import NotJudged, need, tagged
-from trees import elements
+from trees import SIZES, elements
 
 NO_LOSS = 0xffffffff
 NUMBER = (2, (1,))
@@ -36,7 +36,7 @@ class Reader:
 
     def shape(self):
         dtype, ndim = self.numbers("BB")
-        need(1 <= dtype <= 4 and 1 <= ndim <= 5, "a shape is not allowed")
+        need(dtype in SIZES and 1 <= ndim <= 5, "a shape is not allowed")
         dims = self.numbers(f"{ndim}Q")
         need(min(dims) >= 1 and elements((dtype, dims)) <= 2**40, "a tensor has no elements, or too many")
         return dtype, dims

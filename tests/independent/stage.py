@@ -290,7 +290,7 @@ def other_shape(chance, shape):
     elif way == 6:
         dims[i:i + 2] = [elements((1, dims[i:i + 2]))]
     else:
-        dtype = chance.randrange(1, 5)
+        dtype = chance.randrange(1, 7)
     return dtype, tuple(dims) or (1,)
 
 

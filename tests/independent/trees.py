@@ -6,7 +6,7 @@ from struct import pack
 from notes import tagged
 
 PIECE = 1024
-SIZES = {1: 4, 2: 4, 3: 1, 4: 2}
+SIZES = {1: 4, 2: 4, 3: 1, 4: 2, 5: 2, 6: 2}
 
 
 def leaf_hash(data):

@@ -44,8 +44,13 @@ static inline int64_t roll_f32(dice *d, int allow_special) {
 }
 
 static inline int roll_type(dice *d) {
-    const int dtype[] = {RO_F32, RO_F32, RO_I32, RO_U8, RO_U16};
-    return dtype[roll(d, 5)];
+    const int dtype[] = {RO_F32, RO_F32, RO_I32, RO_U8, RO_U16, RO_BF16, RO_F16};
+    return dtype[roll(d, 7)];
+}
+
+static inline int roll_float(dice *d) {
+    const int dtype[] = {RO_F32, RO_BF16, RO_F16};
+    return dtype[roll(d, 3)];
 }
 
 static inline void roll_movement(op_case *c, dice *d) {
@@ -83,6 +88,7 @@ static inline void roll_movement(op_case *c, dice *d) {
     case RO_OP_EMBEDDING:
         c->ids = roll_dim(d, 300);
         c->in[0] = shape2(c->ids, roll_dim(d, 300));
+        c->in[0].dtype = roll_float(d);
         c->in[1] = shape_of(RO_I32, 2, roll_dim(d, 20), roll_dim(d, 40), 0, 0);
         break;
     case RO_OP_EMBEDDING_GRAD:

@@ -133,7 +133,7 @@ static inline void roll_axes(op_case *c, dice *d) {
     case RO_OP_ROPE: roll_rope(c, d); break;
     default: /* cast */
         c->in[0] = roll_shape(d, 2);
-        c->call.attr[0] = 1 + roll(d, 4);
+        c->call.attr[0] = 1 + roll(d, RO_F16);
         break;
     }
 }

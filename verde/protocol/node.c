@@ -151,6 +151,8 @@ static bool own_descriptor(vd_referee *r, vd_hash *out) {
 void vd_place_text(const vd_place *at, uint32_t bits, char text[VD_F32_TEXT]) {
     if (at->dtype == RO_F32)
         vd_f32_text(bits, text);
+    else if (at->dtype == RO_BF16 || at->dtype == RO_F16)
+        snprintf(text, VD_F32_TEXT, "0x%04x (%s)", bits, ro_dtype_name(at->dtype));
     else
         snprintf(text, VD_F32_TEXT, "%d (0x%08x)", (int32_t)bits, bits);
 }

@@ -3,9 +3,6 @@
 
 #include <string.h>
 
-/* What repops calls them. */
-enum { COMMITTED_BF16 = 5, COMMITTED_F16 = 6 };
-
 /* One row a type; `committed` is 0 where repops has no such type. */
 static const struct {
     const char *name;
@@ -21,8 +18,8 @@ static const struct {
     [VD_WEIGHT_F8_E5M2FNUZ] = {"F8_E5M2FNUZ", 1, 0},
     [VD_WEIGHT_I16] = {"I16", 2, 0},
     [VD_WEIGHT_U16] = {"U16", 2, RO_U16},
-    [VD_WEIGHT_F16] = {"F16", 2, COMMITTED_F16},
-    [VD_WEIGHT_BF16] = {"BF16", 2, COMMITTED_BF16},
+    [VD_WEIGHT_F16] = {"F16", 2, RO_F16},
+    [VD_WEIGHT_BF16] = {"BF16", 2, RO_BF16},
     [VD_WEIGHT_I32] = {"I32", 4, RO_I32},
     [VD_WEIGHT_U32] = {"U32", 4, 0},
     [VD_WEIGHT_F32] = {"F32", 4, RO_F32},

@@ -1,6 +1,7 @@
 /* Conversions between element types, SPEC.md section 5. Compilers vectorise what is not written in
  * vectors. */
 #include "repops/cpu/isa.h"
+#include "repops/src/half.h"
 
 /* Toward zero, cut off at the ends of the range. Values that no i32 holds never reach the
  * conversion. */
@@ -45,101 +46,94 @@ RO_INLINE int32_t cut(int32_t x, int32_t most) {
     return positive < most ? positive : most;
 }
 
-static void from_f32(const ro_job *job, int64_t first, int64_t last) {
-    const float *restrict x = job->in[0];
-    int32_t *restrict i32 = job->out;
-    uint16_t *restrict u16 = job->out;
-    uint8_t *restrict u8 = job->out;
-    switch (job->call->attr[0]) {
-    case RO_I32: integers_of(x + first, last - first, i32 + first); break;
-    case RO_U16:
-        for (int64_t i = first; i < last; i++)
-            u16[i] = (uint16_t)cut(integer_of(x[i]), 65535);
-        break;
-    default:
-        for (int64_t i = first; i < last; i++)
-            u8[i] = (uint8_t)cut(integer_of(x[i]), 255);
-        break;
+/* out[i] = VALUE for all i. */
+#define EACH(TYPE, VALUE)                                                                          \
+    do {                                                                                           \
+        TYPE *restrict to = out;                                                                   \
+        for (int64_t i = 0; i < n; i++)                                                            \
+            to[i] = (TYPE)(VALUE);                                                                 \
+    } while (0)
+
+static void from_f32(const float *restrict x, int64_t n, int type, void *out) {
+    switch (type) {
+    case RO_I32: integers_of(x, n, out); break;
+    case RO_U16: EACH(uint16_t, cut(integer_of(x[i]), 65535)); break;
+    case RO_U8: EACH(uint8_t, cut(integer_of(x[i]), 255)); break;
+    case RO_BF16: EACH(uint16_t, ro_to_bf16(x[i])); break;
+    default: EACH(uint16_t, ro_to_f16(x[i])); break;
     }
 }
 
-static void from_i32(const ro_job *job, int64_t first, int64_t last) {
-    const int32_t *restrict x = job->in[0];
-    float *restrict f32 = job->out;
-    uint16_t *restrict u16 = job->out;
-    uint8_t *restrict u8 = job->out;
-    switch (job->call->attr[0]) {
-    case RO_F32:
-        for (int64_t i = first; i < last; i++)
-            f32[i] = (float)x[i];
-        break;
-    case RO_U16:
-        for (int64_t i = first; i < last; i++)
-            u16[i] = (uint16_t)cut(x[i], 65535);
-        break;
-    default:
-        for (int64_t i = first; i < last; i++)
-            u8[i] = (uint8_t)cut(x[i], 255);
-        break;
+static void from_i32(const int32_t *restrict x, int64_t n, int type, void *out) {
+    switch (type) {
+    case RO_F32: EACH(float, x[i]); break;
+    case RO_U16: EACH(uint16_t, cut(x[i], 65535)); break;
+    default: EACH(uint8_t, cut(x[i], 255)); break;
     }
 }
 
-static void from_u16(const ro_job *job, int64_t first, int64_t last) {
-    const uint16_t *restrict x = job->in[0];
-    float *restrict f32 = job->out;
-    int32_t *restrict i32 = job->out;
-    uint8_t *restrict u8 = job->out;
-    switch (job->call->attr[0]) {
-    case RO_F32:
-        for (int64_t i = first; i < last; i++)
-            f32[i] = (float)x[i];
-        break;
-    case RO_I32:
-        for (int64_t i = first; i < last; i++)
-            i32[i] = x[i];
-        break;
-    default:
-        for (int64_t i = first; i < last; i++)
-            u8[i] = (uint8_t)cut(x[i], 255);
-        break;
+static void from_u16(const uint16_t *restrict x, int64_t n, int type, void *out) {
+    switch (type) {
+    case RO_F32: EACH(float, x[i]); break;
+    case RO_I32: EACH(int32_t, x[i]); break;
+    default: EACH(uint8_t, cut(x[i], 255)); break;
     }
 }
 
-static void from_u8(const ro_job *job, int64_t first, int64_t last) {
-    const uint8_t *restrict x = job->in[0];
-    float *restrict f32 = job->out;
-    int32_t *restrict i32 = job->out;
-    uint16_t *restrict u16 = job->out;
-    switch (job->call->attr[0]) {
-    case RO_F32:
-        for (int64_t i = first; i < last; i++)
-            f32[i] = (float)x[i];
-        break;
-    case RO_I32:
-        for (int64_t i = first; i < last; i++)
-            i32[i] = x[i];
-        break;
-    default:
-        for (int64_t i = first; i < last; i++)
-            u16[i] = x[i];
-        break;
+static void from_u8(const uint8_t *restrict x, int64_t n, int type, void *out) {
+    switch (type) {
+    case RO_F32: EACH(float, x[i]); break;
+    case RO_I32: EACH(int32_t, x[i]); break;
+    default: EACH(uint16_t, x[i]); break;
     }
+}
+
+static void f32_from_bf16(const uint16_t *restrict x, int64_t n, void *out) {
+    EACH(float, ro_from_bf16(x[i]));
+}
+
+static void f32_from_f16(const uint16_t *restrict x, int64_t n, void *out) {
+    EACH(float, ro_from_f16(x[i]));
+}
+
+/* Not between bf16 or f16 and another type than f32. */
+static void cast_run(int from, const void *x, int64_t n, int to, void *out) {
+    if (from == to)
+        memcpy(out, x, (size_t)n * ro_dtype_size(from));
+    else if (from == RO_F32)
+        from_f32(x, n, to, out);
+    else if (from == RO_I32)
+        from_i32(x, n, to, out);
+    else if (from == RO_U16)
+        from_u16(x, n, to, out);
+    else if (from == RO_U8)
+        from_u8(x, n, to, out);
+    else if (from == RO_BF16)
+        f32_from_bf16(x, n, out);
+    else
+        f32_from_f16(x, n, out);
+}
+
+static int is_half(int64_t dtype) {
+    return dtype == RO_BF16 || dtype == RO_F16;
 }
 
 static void cast(const ro_job *job, int64_t first, int64_t last) {
-    const int from = job->call->input[0].dtype;
-    const size_t size = ro_dtype_size(from);
-    if (from == job->call->attr[0])
-        memcpy((char *)job->out + (size_t)first * size,
-               (const char *)job->in[0] + (size_t)first * size, (size_t)(last - first) * size);
-    else if (from == RO_F32)
-        from_f32(job, first, last);
-    else if (from == RO_I32)
-        from_i32(job, first, last);
-    else if (from == RO_U16)
-        from_u16(job, first, last);
-    else
-        from_u8(job, first, last);
+    enum { BLOCK = 512 };
+    const int from = job->call->input[0].dtype, to = (int)job->call->attr[0];
+    const size_t from_size = ro_dtype_size(from), to_size = ro_dtype_size(to);
+    const char *x = (const char *)job->in[0] + (size_t)first * from_size;
+    char *out = (char *)job->out + (size_t)first * to_size;
+    float number[BLOCK];
+    if (from == to || from == RO_F32 || to == RO_F32 || !(is_half(from) || is_half(to))) {
+        cast_run(from, x, last - first, to, out);
+        return;
+    }
+    for (int64_t i = first; i < last; i += BLOCK, x += BLOCK * from_size, out += BLOCK * to_size) {
+        const int64_t n = min_i64(BLOCK, last - i);
+        cast_run(from, x, n, RO_F32, number);
+        cast_run(RO_F32, number, n, to, out);
+    }
 }
 
 void RO_NAME(ro_add_cast)(ro_table *table) {

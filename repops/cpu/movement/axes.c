@@ -2,6 +2,7 @@
  * An item is an element of the output; pieces of it that lie together in an input are copied at
  * once. */
 #include "repops/cpu/isa.h"
+#include "repops/src/half.h"
 
 /* The output as rows of n runs; a run is `run` elements from one place, or all `fill`. */
 typedef struct {
@@ -104,7 +105,7 @@ static void gather(const ro_job *job, int64_t first, int64_t last) {
     layout l = layout_of(job);
     l.ids = job->in[1];
     l.n = in_numel(job, 1);
-    l.fill = job->call->output.dtype == RO_F32 ? RO_QNAN_BITS : 0;
+    l.fill = ro_nan_of(job->call->output.dtype);
     walk(job, &l, first, last, gather_source);
 }
 

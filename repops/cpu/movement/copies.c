@@ -1,11 +1,17 @@
 /* Data movement, SPEC.md section 5: bits are kept, so everything is copied as integers. */
 #include "repops/cpu/isa.h"
+#include "repops/src/half.h"
 
 static void copy_row(uint32_t *to, const uint32_t *from, int64_t count) {
     memcpy(to, from, (size_t)count * sizeof *to);
 }
 
 static void fill_row(uint32_t *to, uint32_t bits, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        to[i] = bits;
+}
+
+static void fill_halves(uint16_t *to, uint16_t bits, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         to[i] = bits;
 }
@@ -21,15 +27,19 @@ static int64_t embedding_items(const ro_call *call) {
 }
 
 static void embedding(const ro_job *job, int64_t first, int64_t last) {
-    const uint32_t *table = job->in[0];
+    const ro_shape *table = &job->call->input[0];
     const int32_t *ids = job->in[1];
-    const int64_t rows = job->call->input[0].dim[0], cols = job->call->input[0].dim[1];
-    uint32_t *out = (uint32_t *)job->out + first * cols;
-    for (int64_t i = first; i < last; i++, out += cols) {
+    const int64_t rows = table->dim[0], cols = table->dim[1];
+    const uint32_t nan = ro_nan_of(table->dtype);
+    const size_t row = (size_t)cols * ro_dtype_size(table->dtype);
+    char *out = (char *)job->out + (size_t)first * row;
+    for (int64_t i = first; i < last; i++, out += row) {
         if (ids[i] >= 0 && ids[i] < rows)
-            copy_row(out, table + ids[i] * cols, cols);
+            memcpy(out, (const char *)job->in[0] + (size_t)ids[i] * row, row);
+        else if (table->dtype == RO_F32)
+            fill_row((uint32_t *)(void *)out, nan, cols);
         else
-            fill_row(out, RO_QNAN_BITS, cols);
+            fill_halves((uint16_t *)(void *)out, (uint16_t)nan, cols);
     }
 }
 

@@ -1,8 +1,7 @@
 /* Data movement, SPEC.md section 5: bits are kept. Rotary positions, section 13. */
 #include "repops/cuda/cuda.cuh"
+#include "repops/src/half.h"
 #include "repops/src/rope.h"
-
-#include <type_traits>
 
 /* ---- sources ---- */
 
@@ -107,9 +106,10 @@ static ro_status pad(ro_cuda *d, const ro_call *call, const void *const *in, voi
 
 /* The value that is read outside a tensor. */
 template <class T> static T outside_of(const ro_call *call) {
-    const uint32_t value = call->output.dtype == RO_F32 ? RO_QNAN_BITS : 0;
+    const uint32_t value = ro_nan_of(call->output.dtype);
+    const uint32_t word = ro_dtype_size(call->output.dtype) == 2 ? value * 0x10001 : value;
     if constexpr (sizeof(T) == 16)
-        return make_uint4(value, value, value, value);
+        return make_uint4(word, word, word, word);
     else
         return (T)value;
 }
@@ -283,59 +283,6 @@ static ro_status concat_axis(ro_cuda *d, const ro_call *call, const void *const 
     });
 }
 
-/* ---- cast ---- */
-
-/* Toward zero, cut off at the ends of the range; NaN gives 0. */
-RO_DEVICE int32_t integer_of(float x) {
-    return x >= 0x1p31f ? INT32_MAX : x <= -0x1p31f ? INT32_MIN : x == x ? (int32_t)x : 0;
-}
-
-template <class To, class From> RO_DEVICE To converted(From x) {
-    if constexpr (sizeof(To) == sizeof(From) && (To)0.5f == (From)0.5f)
-        return x;
-    else if constexpr ((To)0.5f != 0)
-        return (To)x;
-    else {
-        const int32_t i = (From)0.5f != 0 ? integer_of((float)x) : (int32_t)x;
-        if constexpr (sizeof(To) == 4)
-            return (To)i;
-        const int32_t most = (int32_t)(To)-1;
-        return (To)(i < 0 ? 0 : i > most ? most : i);
-    }
-}
-
-template <class To, class From>
-ro_status cast_between(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    if constexpr (std::is_same_v<To, From>) {
-        return reshape(d, call, in, out);
-    } else {
-        const From *x = static_cast<const From *>(in[0]);
-        return map<To>(d, call, out,
-                       [=] __device__(int64_t i) { return converted<To, From>(x[i]); });
-    }
-}
-
-template <class To>
-ro_status cast_to(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    switch (call->input[0].dtype) {
-    case RO_F32: return cast_between<To, float>(d, call, in, out);
-    case RO_I32: return cast_between<To, int32_t>(d, call, in, out);
-    case RO_U16: return cast_between<To, uint16_t>(d, call, in, out);
-    case RO_U8: return cast_between<To, uint8_t>(d, call, in, out);
-    default: return RO_ERR_UNSUPPORTED;
-    }
-}
-
-static ro_status cast(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    switch (call->attr[0]) {
-    case RO_F32: return cast_to<float>(d, call, in, out);
-    case RO_I32: return cast_to<int32_t>(d, call, in, out);
-    case RO_U16: return cast_to<uint16_t>(d, call, in, out);
-    case RO_U8: return cast_to<uint8_t>(d, call, in, out);
-    default: return RO_ERR_UNSUPPORTED;
-    }
-}
-
 /* ---- rotary positions ---- */
 
 template <bool neighbours>
@@ -394,6 +341,5 @@ void ro_cuda_add_movement(ro_cuda_operator **table) {
     table[RO_OP_REPEAT_HEADS] = repeat_heads;
     table[RO_OP_CONCAT] = concat;
     table[RO_OP_CONCAT_AXIS] = concat_axis;
-    table[RO_OP_CAST] = cast;
     table[RO_OP_ROPE] = rope;
 }

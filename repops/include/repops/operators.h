@@ -12,7 +12,7 @@ typedef enum {
     RO_OP_FILL = 1,                /* one value */
     RO_OP_NORMAL = 2,              /* normally distributed numbers */
     RO_OP_READ_BATCH = 3,          /* (data u8 or u16 or i32..., step i32): windows of tokens */
-    RO_OP_EMBEDDING = 4,           /* (table, ids i32): rows of the table */
+    RO_OP_EMBEDDING = 4,           /* (table f32 or bf16 or f16, ids i32): rows of the table */
     RO_OP_EMBEDDING_GRAD = 5,      /* (dy, ids i32): of the table */
     RO_OP_SPLIT_HEADS = 6,         /* (x any): one of its parts, by heads */
     RO_OP_JOIN_HEADS = 7,          /* (x any...): the inverse */

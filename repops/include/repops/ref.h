@@ -16,9 +16,9 @@
 extern "C" {
 #endif
 
-/* Returns the bits of element `index` of input `input`, zero-extended to 32 bits (RO_U8, RO_U16) or
- * as they are (RO_F32, RO_I32). An accessor that lacks the element records the miss and returns 0.
- */
+/* Returns the bits of element `index` of input `input`, zero-extended to 32 bits (types of
+ * 8 and 16 bits) or as they are (RO_F32, RO_I32). An accessor that lacks the element records the
+ * miss and returns 0. */
 typedef struct {
     uint32_t (*load)(void *user, int input, int64_t index);
     void *user;

@@ -43,7 +43,8 @@ typedef enum {
     RO_ERR_UNSUPPORTED, /* a valid call that this backend does not offer */
 } ro_status;
 
-typedef enum { RO_F32 = 1, RO_I32 = 2, RO_U8 = 3, RO_U16 = 4 } ro_dtype;
+/* RO_BF16 and RO_F16 hold 16 bits of an element in a uint16_t. */
+typedef enum { RO_F32 = 1, RO_I32 = 2, RO_U8 = 3, RO_U16 = 4, RO_BF16 = 5, RO_F16 = 6 } ro_dtype;
 
 enum {
     RO_MAX_DIMS = 5,

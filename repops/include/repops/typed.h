@@ -61,7 +61,7 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_read_batch(ro_ctx *ctx, const ro_tensor *data, int32_t count,
         const ro_tensor *step, const ro_op_read_batch_attrs *attrs, ro_tensor *out);
 
-/* table, ids i32: rows of the table */
+/* table f32 or bf16 or f16, ids i32: rows of the table */
 RO_API RO_MUST_USE ro_status ro_op_embedding(ro_ctx *ctx, const ro_tensor *table,
         const ro_tensor *ids, ro_tensor *out);
 
