@@ -1,8 +1,33 @@
 /* matmul (SPEC.md section 3.1) and attn_av (section 8). */
 #include "repops/free/gemm.h"
+#include "repops/src/half.h"
+
+/* Packs a part of b whose elements have 16 bits, widened in a buffer. */
+static void pack_narrow(const free_gemm *g, const free_part *part, real *to) {
+    float buffer[FREE_NR * FREE_KC];
+    const float *lanes[FREE_NR];
+    const ro_shape *b = g->user;
+    const int along_n = g->b.lane_step == 1;
+    const int64_t lines = along_n ? part->steps : part->lanes;
+    const int64_t length = along_n ? part->lanes : part->steps;
+    const int64_t step = along_n ? g->b.k_step : g->b.lane_step;
+    const uint16_t *from = (const uint16_t *)(const void *)g->b.data + part->product * g->b.outer +
+                           part->lane * g->b.lane_step + part->k * g->b.k_step;
+    for (int64_t i = 0; i < lines; i++)
+        for (int64_t j = 0; j < length; j++)
+            buffer[i * length + j] = ro_number_of(b->dtype, from[i * step + j]);
+    if (along_n) {
+        RO_FREE_NAME(ro_free_pack_lines)(buffer, length, part, FREE_NR, to);
+        return;
+    }
+    for (int64_t i = 0; i < lines; i++)
+        lanes[i] = buffer + i * length;
+    RO_FREE_NAME(ro_free_pack_lanes)(lanes, lines, length, part->reverse, FREE_NR, to);
+}
 
 static ro_status matmul(const ro_free_job *job) {
     const ro_matmul v = ro_matmul_of(job->call);
+    const ro_shape *b = &job->call->input[1];
     const free_gemm g = {
         .products = v.batch,
         .m = v.m,
@@ -14,6 +39,8 @@ static ro_status matmul(const ro_free_job *job) {
         .alpha = v.alpha,
         .absent = v.mask != RO_MASK_NONE,
         .mask = v.mask,
+        .pack_b = b->dtype == RO_F32 ? NULL : pack_narrow,
+        .user = b,
     };
     return RO_FREE_NAME(ro_free_multiply)(job, &g);
 }

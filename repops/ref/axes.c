@@ -77,13 +77,9 @@ static uint32_t integer_cast(int64_t number, int64_t least, int64_t most) {
 
 /* An element as an f32 number; integers are rounded to nearest even. */
 static float number_of(int dtype, uint32_t bits) {
-    switch (dtype) {
-    case RO_F32: return ro_from_bits(bits);
-    case RO_BF16: return ro_from_bf16((uint16_t)bits);
-    case RO_F16: return ro_from_f16((uint16_t)bits);
-    case RO_I32: return (float)(int32_t)bits;
-    default: return (float)bits;
-    }
+    if (dtype == RO_I32)
+        return (float)(int32_t)bits;
+    return ro_nan_of(dtype) != 0 ? ro_number_of(dtype, bits) : (float)bits;
 }
 
 uint32_t ro_ref_cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {

@@ -2,6 +2,7 @@
  * 8 and 12.1. */
 #include "repops/ref/bounded.h"
 #include "repops/src/conv.h"
+#include "repops/src/half.h"
 
 static void add_product(bounded_sum *s, const ro_access *in, int64_t a, int64_t b) {
     add_term(s, (real)loadf(in, 0, a) * (real)loadf(in, 1, b));
@@ -15,7 +16,8 @@ void ro_bounded_matmul_step(const ro_call *call, int64_t e, int64_t step, bounde
     ro_ref_matmul_range(&v, m, step, &from, &to);
     for (int64_t k = from; k < to; k++) {
         const ro_ref_factors at = ro_ref_matmul_factors(&v, batch, m, n, k);
-        add_product(s, in, at.a, at.b);
+        const float b = ro_number_of(call->input[1].dtype, load(in, 1, at.b));
+        add_term(s, (real)loadf(in, 0, at.a) * (real)b);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Dot products and reductions. SPEC.md section 3. */
 #include "repops/ref/ref.h"
+#include "repops/src/half.h"
 
 int64_t ro_ref_matmul_steps(const ro_call *call) {
     ro_matmul v = ro_matmul_of(call);
@@ -30,7 +31,8 @@ void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *ac
     ro_ref_matmul_range(&v, m, step, &from, &to);
     for (int64_t k = from; k < to; k++) {
         const ro_ref_factors at = ro_ref_matmul_factors(&v, batch, m, n, k);
-        sum = ro_fma(loadf(in, 0, at.a), loadf(in, 1, at.b), sum);
+        const float b = ro_number_of(call->input[1].dtype, load(in, 1, at.b));
+        sum = ro_fma(loadf(in, 0, at.a), b, sum);
     }
     acc->word[0] = result(ro_from_bits(acc->word[0]) + sum);
 }

@@ -1,6 +1,7 @@
 /* Free operators whose values a device computes, from tensors in host memory: inputs go there, and
  * values and bounds come back to be rounded here, where reports and symbols are. */
 #include "repops/src/free.h"
+#include "repops/src/half.h"
 
 #include <string.h>
 
@@ -34,9 +35,31 @@ static const void *found(const placed *p, int input) {
     return NULL;
 }
 
+/* The kernels of a device read f32: elements of 16 bits are widened on the way. */
+static int is_narrow(const ro_shape *shape) {
+    return shape->dtype == RO_BF16 || shape->dtype == RO_F16;
+}
+
+static ro_status write_widened(const placed *p, int i) {
+    const ro_shape *shape = &p->job->call->input[i];
+    const uint16_t *from = p->job->in[i];
+    const int64_t count = ro_shape_numel(shape);
+    float *buffer = ro_workspace(p->job->ctx, PIECE * sizeof *buffer);
+    ro_status status = buffer ? RO_OK : RO_ERR_MEMORY;
+    for (int64_t first = 0; first < count && status == RO_OK; first += PIECE) {
+        const int64_t n = count - first < PIECE ? count - first : PIECE;
+        for (int64_t j = 0; j < n; j++)
+            buffer[j] = ro_number_of(shape->dtype, from[first + j]);
+        status = pass(p, p->device->functions->write(p->device, (float *)p->block[i] + first,
+                                                     buffer, (size_t)n * sizeof *buffer));
+    }
+    return status;
+}
+
 static ro_status place_input(placed *p, int i) {
     const ro_shape *shape = &p->job->call->input[i];
-    const size_t size = (size_t)ro_shape_numel(shape) * ro_dtype_size(shape->dtype);
+    const size_t element = is_narrow(shape) ? sizeof(float) : ro_dtype_size(shape->dtype);
+    const size_t size = (size_t)ro_shape_numel(shape) * element;
     p->in[i] = found(p, i);
     if (p->in[i])
         return RO_OK;
@@ -44,6 +67,8 @@ static ro_status place_input(placed *p, int i) {
     p->in[i] = p->block[i];
     if (status != RO_OK || size == 0)
         return status;
+    if (is_narrow(shape))
+        return write_widened(p, i);
     return pass(p, p->device->functions->write(p->device, p->block[i], p->job->in[i], size));
 }
 

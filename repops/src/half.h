@@ -36,6 +36,13 @@ RO_INLINE float ro_from_f16(uint16_t x) {
     return ro_from_bits(m > 0x7c00 ? RO_QNAN_BITS : bits);
 }
 
+/* An element of a type of floating-point numbers, by its bits. */
+RO_INLINE float ro_number_of(int dtype, uint32_t bits) {
+    return dtype == RO_BF16  ? ro_from_bf16((uint16_t)bits)
+           : dtype == RO_F16 ? ro_from_f16((uint16_t)bits)
+                             : ro_from_bits(bits);
+}
+
 /* ---- from f32: to nearest even ---- */
 
 /* A carry out of the fraction is a carry into the exponent, up to that of infinity. */

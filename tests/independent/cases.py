@@ -210,7 +210,7 @@ def matmul(m):
     a = shape + (k + (prod(rows_a),) if trans & 1 else rows_a + (prod(k),))
     b = shape + ((n, prod(k)) if trans & 2 else k + (n,))
     attributes = {"batch_dims": d, "trans": trans, "alpha": m.number(), "chunk": chunk, "mask": m.chance.randrange(3)}
-    return attributes, [m.f(*a), m.f(*b)], None
+    return attributes, [m.f(*a), m.numbers(*b)], None
 
 
 def reduction(kinds):

@@ -4,7 +4,7 @@ from math import prod
 
 import binary32 as b
 from binary32 import F32, NAN, ZERO, canon, fma, of_int
-from definitions import (BF16, F, F16, I32, NANS, SIZES, U8, U16, Operator, ceil_div, has_stream, numel, permute, place,
+from definitions import (F, FRACTIONS, I32, NANS, SIZES, U8, U16, Operator, ceil_div, has_stream, numel, permute, place,
                          places, stream_words)
 
 I32_MIN, I32_MAX = -2**31, 2**31 - 1
@@ -216,7 +216,6 @@ Operator(8, "concat(x ...)", lambda n: (F, (sum(numel(s[1]) for s in n.shapes),)
          concat)
 
 RANGES = {I32: (I32_MIN, I32_MAX), U8: (0, 255), U16: (0, 65535)}
-FRACTIONS = {BF16: 7, F16: 10}
 
 
 def cast(n, e, x):

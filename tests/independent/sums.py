@@ -2,8 +2,12 @@
 
 from math import prod
 
-from binary32 import F32, INF, NAN, ONE, ZERO, canon, exp, fma, of_int
-from definitions import F, Operator, ceil_div, numel, per_row, repeats, stands_for
+from binary32 import F32, INF, NAN, ONE, ZERO, canon, exp, fma, of_half, of_int
+from definitions import F, FRACTIONS, Operator, ceil_div, numel, per_row, repeats, stands_for
+
+
+def widened(value, dtype):
+    return of_half(value, FRACTIONS[dtype]) if dtype in FRACTIONS else value
 
 
 class Dot:
@@ -24,7 +28,7 @@ class Dot:
         for i in range(j * chunk, min(k, (j + 1) * chunk)):
             if at(i) is not None:
                 left, right = at(i)
-                total = fma(x(0, left), x(1, right), total)
+                total = fma(x(0, left), widened(x(1, right), n.shapes[1][0]), total)
         return [(F32(state[0]) + total).word]
 
     def end(self, n, e, state):
@@ -66,7 +70,7 @@ def matmul_terms(n, e):
     return k, n["chunk"], at
 
 
-Operator(32, "matmul(a, b; batch_dims, trans, alpha f, chunk, mask)", matmul_shape, fold=Dot(matmul_terms))
+Operator(32, "matmul(a, b f32 bf16 f16; batch_dims, trans, alpha f, chunk, mask)", matmul_shape, fold=Dot(matmul_terms))
 
 # Rows.
 

@@ -7,10 +7,14 @@
 #include "op_cases.h"
 #include "repops/src/call.h"
 #include "repops/src/conv.h"
+#include "repops/src/half.h"
 
 /* Element i of input t. */
 static inline long double at(const op_case *c, int t, int64_t i) {
-    return (long double)((const float *)c->data[t])[i];
+    const int dtype = c->in[t].dtype;
+    if (dtype == RO_F32)
+        return (long double)((const float *)c->data[t])[i];
+    return (long double)ro_number_of(dtype, ((const uint16_t *)c->data[t])[i]);
 }
 
 static inline long double exact_matmul(const op_case *c, int64_t e) {

@@ -159,6 +159,8 @@ static inline void roll_matmul(op_case *c, dice *d) {
     c->in[1] = dims == 0   ? b
                : dims == 1 ? shape_of(RO_F32, 3, b0, b.dim[0], b.dim[1], 0)
                            : shape_of(RO_F32, 4, b0, b1, b.dim[0], b.dim[1]);
+    if (roll(d, 3) == 0)
+        c->in[1].dtype = roll_float(d);
     c->call.attr[0] = dims;
     c->call.attr[1] = trans;
     c->call.attr[2] = roll(d, 3) ? ro_attr_f32(1.0f) : roll_f32(d, 1);

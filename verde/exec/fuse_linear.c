@@ -18,6 +18,8 @@ static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
         n->attr[3] != RO_DOT_CHUNK || n->attr[4] != RO_MASK_NONE)
         return false;
     const ro_shape *x = vd_shape_in(m, vd_input_of(m, n, 0));
+    if (vd_shape_in(m, vd_input_of(m, n, 1))->dtype != RO_F32)
+        return false;
     g->linear.in = x->dim[x->ndim - 1];
     g->linear.out = n->shape.dim[n->shape.ndim - 1];
     if (g->linear.in == 0 || g->linear.out == 0)

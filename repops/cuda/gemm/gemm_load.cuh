@@ -8,6 +8,9 @@
 #define REPOPS_CUDA_GEMM_LOAD_CUH
 
 #include "repops/cuda/ptx.cuh"
+#include "repops/src/half.h"
+
+#include <type_traits>
 
 /* The copies of one thread: OUTERS x STEPS pieces of V floats, from (outer, k) on. The pieces of a
  * line are shared evenly by LANES lanes, at most a warp. */
@@ -34,11 +37,36 @@ enum gemm_stage {
     GEMM_QUICK, /* all of it, and in the largest pieces, or of one tap */
 };
 
-/* A matrix of contiguous lines, `line` elements apart. */
-template <bool along_k> struct strided {
-    const float *data;
+/* Copies V elements of 16 bits to floats in shared memory. They pass through registers, where they
+ * are widened. */
+template <int V>
+RO_DEVICE void copy_widened(float *to, const uint16_t *from, bool wanted, bool binary16) {
+    uint32_t pair[2] = {0, 0};
+    if constexpr (V == 4) {
+        const uint2 both = wanted ? *reinterpret_cast<const uint2 *>(from) : make_uint2(0, 0);
+        pair[0] = both.x, pair[1] = both.y;
+    } else if (wanted) {
+        pair[0] = *from;
+    }
+    float x[V];
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+        const uint16_t word = (uint16_t)(pair[i / 2] >> (i % 2 * 16));
+        x[i] = binary16 ? ro_from_f16(word) : ro_from_bf16(word);
+    }
+    if constexpr (V == 4)
+        *reinterpret_cast<float4 *>(to) = make_float4(x[0], x[1], x[2], x[3]);
+    else
+        to[0] = x[0];
+}
+
+/* A matrix of contiguous lines, `line` elements apart. E is float, or uint16_t for elements that
+ * are widened as they are copied. */
+template <bool along_k, class E = float> struct strided {
+    const E *data;
     int64_t line, next, count; /* next: distance of products; count: size of the outer index */
     bool vectors;
+    bool binary16; /* of uint16_t: f16; false: bf16 */
 
     /* Element (outer, k) of a product, for kernels that read single ones. */
     RO_DEVICE float at(int64_t batch, int64_t outer, int64_t k) const {
@@ -48,7 +76,7 @@ template <bool along_k> struct strided {
     /* Copies stages in ascending order. */
     template <int T, int W, int K> class loader {
         const strided &x;
-        const float *from; /* this thread's first element of the next stage */
+        const E *from; /* this thread's first element of the next stage */
         int left;
 
         template <int V> RO_DEVICE void start(int thread, int64_t first) {
@@ -64,7 +92,7 @@ template <bool along_k> struct strided {
             constexpr int EACH = along_k ? share::STEPS : share::OUTERS;
             const int outer = share::outer((int)threadIdx.x), k = share::k((int)threadIdx.x);
             const int64_t apart = x.line * (along_k ? share::OUTER_STEP : share::K_STEP);
-            const float *at = from;
+            const E *at = from;
             stage += k * share::PITCH + outer;
 #pragma unroll
             for (int i = 0; i < LINES; i++, at += apart) {
@@ -73,8 +101,13 @@ template <bool along_k> struct strided {
                 for (int j = 0; j < EACH; j++) {
                     const int u = (along_k ? i : j) * share::OUTER_STEP;
                     const int p = (along_k ? j : i) * share::K_STEP;
-                    ro_copy_async<4 * V>(stage + p * share::PITCH + u, at + (along_k ? p : u),
-                                         whole || (outer + u < left && k + p < steps));
+                    const bool wanted = whole || (outer + u < left && k + p < steps);
+                    if constexpr (std::is_same_v<E, float>)
+                        ro_copy_async<4 * V>(stage + p * share::PITCH + u, at + (along_k ? p : u),
+                                             wanted);
+                    else
+                        copy_widened<V>(stage + p * share::PITCH + u, at + (along_k ? p : u),
+                                        wanted, x.binary16);
                 }
             }
             from = along_k ? from + K : at;

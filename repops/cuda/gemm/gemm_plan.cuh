@@ -201,6 +201,9 @@ struct gemm_products {
 
 ro_status ro_gemm_products(ro_cuda *d, gemm_products *x, const char *what);
 
+/* matmul whose b is bf16 or f16, matmul_half.cu. */
+ro_status ro_cuda_matmul_half(ro_cuda *d, const ro_call *call, const void *const *in, void *out);
+
 /* Whether copies of four floats are aligned everywhere. */
 static inline bool gemm_in_fours(const void *data, int64_t line, int64_t next, int64_t count) {
     return ((uintptr_t)data % 16 | (uint64_t)(line | next | count) % 4) == 0;

@@ -50,6 +50,8 @@ ro_status ro_gemm_products(ro_cuda *d, gemm_products *x, const char *what) {
 
 static ro_status matmul(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const ro_matmul v = ro_matmul_of(call);
+    if (call->input[1].dtype != RO_F32)
+        return ro_cuda_matmul_half(d, call, in, out);
     gemm_products x = {};
     x.p = {v.m, v.n, v.k, v.batch, v.chunk, v.mask, nullptr};
     x.a = {static_cast<const float *>(in[0]), v.trans_a ? 1 : v.k, v.trans_a ? v.m : 1, v.m * v.k};

@@ -39,7 +39,7 @@ typedef enum {
     RO_OP_LOG = 29,                /* (x): the natural one */
     RO_OP_SQRT = 30,               /* (x) */
     RO_OP_RSQRT = 31,              /* (x): 1 / sqrt(x) */
-    RO_OP_MATMUL = 32,             /* (a, b): alpha * a b; batches, transposes, masks */
+    RO_OP_MATMUL = 32,             /* (a, b f32 or bf16 or f16): alpha * a b; batches, transposes, masks */
     RO_OP_REDUCE_SUM = 40,         /* (x): sums of blocks of a row */
     RO_OP_REDUCE_MAX = 41,         /* (x): maxima of blocks of a row */
     RO_OP_REDUCE_DOT = 42,         /* (a, b): sums of a * b; b repeats */

@@ -208,7 +208,7 @@ RO_API RO_MUST_USE ro_status ro_op_sqrt(ro_ctx *ctx, const ro_tensor *x, ro_tens
 /* x: 1 / sqrt(x) */
 RO_API RO_MUST_USE ro_status ro_op_rsqrt(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
 
-/* a, b: alpha * a b; batches, transposes, masks */
+/* a, b f32 or bf16 or f16: alpha * a b; batches, transposes, masks */
 typedef struct {
     int64_t batch_dims;
     int64_t trans;
