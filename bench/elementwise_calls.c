@@ -10,6 +10,8 @@ static ro_shape shape_of(char letter, int64_t rows, int64_t cols) {
     case 's': return (ro_shape){RO_F32, 1, {1}};
     case 'z': return (ro_shape){RO_I32, 1, {1}};
     case 'i': return (ro_shape){RO_I32, 1, {rows}};
+    case 'p': return (ro_shape){RO_I32, 1, {64}};
+    case 'q': return (ro_shape){RO_I32, 2, {32, 2}};
     case 'u': return (ro_shape){RO_U8, 2, {rows, cols}};
     case 'x': return (ro_shape){RO_F32, 3, {rows / 64, 64, cols}};
     case 'h': return (ro_shape){RO_F32, 4, {rows / 64, cols / 64, 64, 64}};
@@ -19,10 +21,10 @@ static ro_shape shape_of(char letter, int64_t rows, int64_t cols) {
 }
 
 static const void *data_of(char letter, int index, const memory *m) {
-    return letter == 'i'   ? m->ids
-           : letter == 'z' ? m->zero
-           : letter == 'u' ? m->u8
-                           : (void *)m->f[index];
+    return letter == 'i' || letter == 'p' || letter == 'q' ? m->ids
+           : letter == 'z'                                 ? m->zero
+           : letter == 'u'                                 ? m->u8
+                                                           : (void *)m->f[index];
 }
 
 static double bytes_of(const ro_shape *s) {

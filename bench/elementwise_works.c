@@ -92,6 +92,6 @@ const work works[] = {
     ONE("expand 0", RO_OP_EXPAND, "C", 0, {0, 64}),
     ONE("normal", RO_OP_NORMAL, "", 'f', {1, 2, 0, 0x3f800000}),
     ONE("uniform", RO_OP_UNIFORM, "", 'f', {1, 2, 0, 0x3f800000}),
-    ONE("rope", RO_OP_ROPE, "h", 0, {0x461c4000}),
+    ONE("rope", RO_OP_ROPE, "hpq", 0),
     {.name = NULL},
 };

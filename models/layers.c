@@ -95,8 +95,7 @@ vd_value vd_take_activation(const vd_pass *p, vd_value x) {
 }
 
 vd_value vd_positions(const vd_pass *p) {
-    const ro_shape row = VD_SHAPE(RO_I32, p->in->training->sequence);
-    return vd_emit(p->b, "iota", (vd_op){.op = RO_OP_IOTA, .shape = &row}, 0, NULL);
+    return vd_iota(p->b, "iota", p->in->training->sequence);
 }
 
 vd_dropout_attr vd_dropout_at(const vd_pass *p, int64_t site) {

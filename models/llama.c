@@ -20,8 +20,6 @@ static vd_status check(const vd_training *t, vd_err *err) {
     if (m->head_dim % 2 != 0)
         return vd_fail(err, VD_ERR_USAGE, "head_dim must be even, got %lld",
                        (long long)m->head_dim);
-    if (m->rope_scaling.kind != VD_ROPE_PLAIN)
-        return vd_fail(err, VD_ERR_USAGE, "rotary positions with scaling are not supported yet");
     if (m->window > 0 && m->window < t->sequence && m->window_from < m->layers)
         return vd_fail(err, VD_ERR_USAGE,
                        "sequence must be at most the window of attention (%lld), got %lld",
@@ -86,10 +84,9 @@ static vd_value norm_heads(vd_pass *p, int64_t layer, const char *part, vd_value
     return vd_reshape(p->b, "rows", x, flat);
 }
 
-static vd_value attend(vd_pass *p, int64_t layer, vd_value x) {
+static vd_value attend(vd_pass *p, const vd_rotation *rotation, int64_t layer, vd_value x) {
     const vd_model *m = &p->in->training->model;
-    const vd_rotation rotation = {m->rope_base, 0, false};
-    const vd_heads heads = {m->heads, m->kv_heads, true, &rotation, {0}, NULL};
+    const vd_heads heads = {m->heads, m->kv_heads, true, rotation, {0}, NULL};
     vd_value qkv[3];
     qkv[0] = linear(p, layer, "attn.q", x);
     qkv[1] = linear(p, layer, "attn.k", x);
@@ -102,9 +99,9 @@ static vd_value attend(vd_pass *p, int64_t layer, vd_value x) {
     return linear(p, layer, "attn.proj", vd_grouped_attention(p->b, qkv, &heads));
 }
 
-static vd_value block(vd_pass *p, vd_value x, int64_t layer) {
+static vd_value block(vd_pass *p, const vd_rotation *rotation, vd_value x, int64_t layer) {
     vd_block_scope(p, layer, "norm_1");
-    vd_value y = attend(p, layer, vd_take_gain(p, x));
+    vd_value y = attend(p, rotation, layer, vd_take_gain(p, x));
     x = vd_add(p->b, "residual", x, y);
     vd_block_scope(p, layer, "norm_2");
     y = vd_take_gain(p, x);
@@ -114,13 +111,32 @@ static vd_value block(vd_pass *p, vd_value x, int64_t layer) {
     return vd_add(p->b, "residual", x, y);
 }
 
+/* What a kind of scaling does not use is 0. */
+static vd_frequencies frequencies_of(const vd_model *m) {
+    const vd_rope_scaling *s = &m->rope_scaling;
+    vd_frequencies f = {.base = m->rope_base};
+    switch (s->kind) {
+    case VD_ROPE_PLAIN: break;
+    case VD_ROPE_LINEAR: f.kind = RO_ROPE_LINEAR, f.factor = s->factor; break;
+    case VD_ROPE_LLAMA3:
+        f.kind = RO_ROPE_LLAMA3, f.factor = s->factor;
+        f.low = s->low, f.high = s->high, f.original = s->context;
+        break;
+    }
+    return f;
+}
+
 static vd_value forward(vd_pass *p) {
     const vd_model *m = &p->in->training->model;
+    vd_pass_scope(p, "rotation");
+    const vd_frequencies frequencies = frequencies_of(m);
+    const vd_rotation rotation = {vd_positions(p),
+                                  vd_rope_turns(p->b, "turns", head_dim(m), &frequencies), false};
     vd_pass_scope(p, "embed");
     const vd_value table = vd_take(p);
     vd_value x = vd_look_up(p, "tokens", table, p->in->tokens);
     for (int64_t i = 0; i < m->layers; i++)
-        x = block(p, x, i);
+        x = block(p, &rotation, x, i);
     vd_pass_scope(p, "norm");
     x = vd_take_gain(p, x);
     vd_pass_scope(p, "logits");

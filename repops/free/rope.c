@@ -5,21 +5,22 @@
 
 typedef struct {
     const ro_free_job *job;
-    int64_t rows, positions, half;
-    uint64_t *frequency; /* [half] */
-    float *angle;        /* [positions, 2, half]: cosines, then sines */
+    ro_rotation v;
+    float *angle; /* [lines, positions, 2, half]: cosines, then sines */
 } plan;
 
 static void find_angles(void *user, int64_t first, int64_t last, int worker) {
     const plan *p = user;
-    const ro_call *call = p->job->call;
+    const int32_t *position = p->job->in[1];
+    const uint32_t *words = p->job->in[2];
     (void)worker;
     for (int64_t t = first; t < last; t++) {
-        float *cosine = p->angle + 2 * t * p->half, *sine = cosine + p->half;
-        for (int64_t i = 0; i < p->half; i++) {
-            const uint32_t turn = ro_rope_turn(p->frequency[i], (uint64_t)(call->attr[1] + t));
+        float *cosine = p->angle + 2 * t * p->v.half, *sine = cosine + p->v.half;
+        for (int64_t i = 0; i < p->v.half; i++) {
+            const uint64_t f = ro_rope_words(words[2 * i], words[2 * i + 1]);
+            const uint32_t turn = ro_rope_turn(f, position[t]);
             cosine[i] = ro_cos_turn(turn);
-            sine[i] = call->attr[3] ? -ro_sin_turn(turn) : ro_sin_turn(turn);
+            sine[i] = p->job->call->attr[RO_ROPE_INVERSE] ? -ro_sin_turn(turn) : ro_sin_turn(turn);
         }
     }
 }
@@ -42,17 +43,18 @@ RO_INLINE approx neighbour_of(operands o, int64_t i, order how) {
 
 RO_INLINE void turn_rows(const plan *p, int64_t first, int64_t last, ro_emitter *t, order how) {
     writer w;
-    writer_open(&w, t, 2 * first * p->half);
+    const int64_t half = p->v.half;
+    writer_open(&w, t, 2 * first * half);
     for (int64_t r = first; r < last; r++) {
-        operands o = {.a = free_in(p->job, 0) + 2 * r * p->half};
-        o.b = o.a + p->half;
-        o.c = p->angle + 2 * (r % p->positions) * p->half;
-        o.d = o.c + p->half;
-        if (p->job->call->attr[2]) {
-            write_each(&w, neighbour_of, o, 2 * p->half, how);
+        operands o = {.a = free_in(p->job, 0) + 2 * r * half};
+        o.b = o.a + half;
+        o.c = p->angle + 2 * ro_rotation_place(&p->v, r) * half;
+        o.d = o.c + half;
+        if (p->job->call->attr[RO_ROPE_PAIRS]) {
+            write_each(&w, neighbour_of, o, 2 * half, how);
         } else {
-            write_each(&w, first_of, o, p->half, how);
-            write_each(&w, second_of, o, p->half, how);
+            write_each(&w, first_of, o, half, how);
+            write_each(&w, second_of, o, half, how);
         }
     }
     writer_flush(&w);
@@ -69,19 +71,13 @@ static void turn(void *user, int64_t first, int64_t last, int worker) {
 enum { PIECE = 16384 }; /* elements that are worth a wake-up */
 
 static ro_status rope(const ro_free_job *job) {
-    const ro_shape *x = &job->call->input[0];
-    const int64_t width = x->dim[x->ndim - 1], positions = x->dim[x->ndim - 2];
-    plan p = {job, free_numel(job, 0) / width, positions, width / 2, NULL, NULL};
-    p.frequency = ro_workspace(job->ctx, (size_t)p.half * sizeof *p.frequency +
-                                             (size_t)(positions * width) * sizeof *p.angle);
-    if (!p.frequency)
+    plan p = {job, ro_rotation_of(job->call), NULL};
+    const int64_t places = p.v.lines * p.v.positions, width = 2 * p.v.half;
+    p.angle = ro_workspace(job->ctx, (size_t)(places * width) * sizeof *p.angle);
+    if (!p.angle)
         return RO_ERR_MEMORY;
-    p.angle = (float *)(p.frequency + p.half);
-    const uint64_t log = ro_rope_log((uint32_t)job->call->attr[0]);
-    for (int64_t i = 0; i < p.half; i++)
-        p.frequency[i] = ro_rope_frequency(log, (uint64_t)p.half, (uint64_t)i);
-    ro_pool_for(ro_ctx_pool(job->ctx), positions, ceil_div(PIECE, width), find_angles, &p);
-    ro_pool_for(ro_ctx_pool(job->ctx), p.rows, ceil_div(PIECE, width), turn, &p);
+    ro_pool_for(ro_ctx_pool(job->ctx), places, ceil_div(PIECE, width), find_angles, &p);
+    ro_pool_for(ro_ctx_pool(job->ctx), p.v.rows, ceil_div(PIECE, width), turn, &p);
     return RO_OK;
 }
 

@@ -106,23 +106,31 @@ uint32_t ro_ref_cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro
 
 /* ---- rotary position embedding, SPEC.md section 13 ---- */
 
-ro_ref_turn ro_ref_turn_of(const ro_call *call, int64_t e) {
-    const ro_shape *x = &call->input[0];
-    const int64_t width = last_dim(x), half = width / 2, at = e % width;
-    const int64_t i = call->attr[2] ? at / 2 : at % half;
-    const int64_t position = call->attr[1] + e / width % x->dim[x->ndim - 2];
-    const uint64_t log = ro_rope_log((uint32_t)call->attr[0]);
-    const uint32_t turn =
-        ro_rope_turn(ro_rope_frequency(log, (uint64_t)half, (uint64_t)i), (uint64_t)position);
-    ro_ref_turn t = {.second = call->attr[2] ? (int)(at & 1) : at >= half};
-    t.other = e + (call->attr[2] ? 1 : half) * (t.second ? -1 : 1);
+uint32_t ro_ref_rope_turns(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const uint64_t log = ro_rope_log((uint32_t)call->attr[RO_ROPE_TURNS_BASE]);
+    const uint64_t half = (uint64_t)call->output.dim[0];
+    const ro_rope_scaling scaling = ro_rope_scaling_of(call);
+    const uint64_t f = ro_rope_scaled(&scaling, ro_rope_frequency(log, half, (uint64_t)e / 2));
+    (void)acc, (void)in;
+    return (uint32_t)(e % 2 ? f >> 32 : f);
+}
+
+ro_ref_turn ro_ref_turn_of(const ro_call *call, int64_t e, const ro_access *in) {
+    const ro_rotation v = ro_rotation_of(call);
+    const int neighbours = (int)call->attr[RO_ROPE_PAIRS];
+    const int64_t at = e % (2 * v.half), i = neighbours ? at / 2 : at % v.half;
+    const int64_t place = ro_rotation_place(&v, e / (2 * v.half));
+    const uint64_t f = ro_rope_words(load(in, 2, 2 * i), load(in, 2, 2 * i + 1));
+    const uint32_t turn = ro_rope_turn(f, (int32_t)load(in, 1, place));
+    ro_ref_turn t = {.second = neighbours ? (int)(at & 1) : at >= v.half};
+    t.other = e + (neighbours ? 1 : v.half) * (t.second ? -1 : 1);
     t.cosine = ro_cos_turn(turn);
-    t.sine = call->attr[3] ? -ro_sin_turn(turn) : ro_sin_turn(turn);
+    t.sine = call->attr[RO_ROPE_INVERSE] ? -ro_sin_turn(turn) : ro_sin_turn(turn);
     return t;
 }
 
 uint32_t ro_ref_rope(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    const ro_ref_turn t = ro_ref_turn_of(call, e);
+    const ro_ref_turn t = ro_ref_turn_of(call, e, in);
     const float mine = loadf(in, 0, e), product = loadf(in, 0, t.other) * t.sine;
     (void)acc;
     return result(ro_fma(mine, t.cosine, t.second ? product : -product));

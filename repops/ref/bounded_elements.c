@@ -97,7 +97,7 @@ approx ro_bounded_sgd(const ro_call *call, int64_t e, const ro_access *in) {
 
 /* The turn is computed with SPEC's cosine and sine. */
 approx ro_bounded_rope(const ro_call *call, int64_t e, const ro_access *in) {
-    const ro_ref_turn t = ro_ref_turn_of(call, e);
+    const ro_ref_turn t = ro_ref_turn_of(call, e, in);
     const approx product = ap_mul(input_at(in, 0, t.other), ap_exact((real)t.sine));
     return ap_mul_add(input_at(in, 0, e), ap_exact((real)t.cosine),
                       t.second ? product : ap_negative(product), ro_plain);

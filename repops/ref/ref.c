@@ -27,9 +27,10 @@ static int64_t no_loads(const ro_call *call) {
     return 0;
 }
 
+/* Of a pair, its position and the words of its turn. */
 static int64_t pair_loads(const ro_call *call) {
     (void)call;
-    return 2;
+    return 5;
 }
 
 static int64_t block_loads(const ro_call *call) {
@@ -203,6 +204,7 @@ static const ro_ref_op table[RO_OP_END] = {
                            ro_ref_gather_grad_step, no_loads},
     [RO_OP_UNIFORM] = LOADS(ro_ref_uniform, no_loads),
     [RO_OP_PERMUTATION] = SHORT(ro_ref_permutation),
+    [RO_OP_ROPE_TURNS] = LOADS(ro_ref_rope_turns, no_loads),
     [RO_OP_ROPE] = LOADS(ro_ref_rope, pair_loads),
 };
 

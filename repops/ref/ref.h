@@ -59,8 +59,8 @@ ro_ref_finish_fn ro_ref_div_const, ro_ref_gelu, ro_ref_gelu_grad, ro_ref_relu, r
 ro_ref_finish_fn ro_ref_arithmetic, ro_ref_scale, ro_ref_function, ro_ref_slope;
 ro_ref_finish_fn ro_ref_transpose, ro_ref_slice, ro_ref_pad, ro_ref_gather, ro_ref_concat_axis,
     ro_ref_cast, ro_ref_reshape;
-ro_ref_finish_fn ro_ref_uniform, ro_ref_permutation, ro_ref_rope, ro_ref_sgd_m, ro_ref_sgd_w,
-    ro_ref_sgd_nesterov;
+ro_ref_finish_fn ro_ref_uniform, ro_ref_permutation, ro_ref_rope_turns, ro_ref_rope, ro_ref_sgd_m,
+    ro_ref_sgd_w, ro_ref_sgd_nesterov;
 ro_ref_finish_fn ro_ref_softmax, ro_ref_softmax_grad, ro_ref_log_softmax, ro_ref_log_softmax_grad,
     ro_ref_kept, ro_ref_rmsnorm, ro_ref_rms_dx;
 ro_ref_finish_fn ro_ref_sum_axis, ro_ref_max_axis, ro_ref_argmax, ro_ref_max_grad, ro_ref_expand;
@@ -149,7 +149,7 @@ typedef struct {
     int second;
     float cosine, sine;
 } ro_ref_turn;
-ro_ref_turn ro_ref_turn_of(const ro_call *call, int64_t e);
+ro_ref_turn ro_ref_turn_of(const ro_call *call, int64_t e, const ro_access *in);
 
 RO_INLINE int is_minus_infinity(float x) {
     return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;

@@ -58,6 +58,30 @@ RO_INLINE int64_t ro_view_rows(const ro_call *call) {
                              : ro_shape_numel(&call->output);
 }
 
+/* SPEC 13: x as rows of pairs. */
+typedef struct {
+    int64_t rows, positions, half;
+    int64_t lines; /* of positions, which are [lines, positions] */
+    int64_t apart; /* rows of x that share a line */
+} ro_rotation;
+
+RO_INLINE ro_rotation ro_rotation_of(const ro_call *call) {
+    const ro_shape *x = &call->input[0];
+    const int64_t width = x->dim[x->ndim - 1], positions = x->dim[x->ndim - 2];
+    ro_rotation v = {.rows = 1, .positions = positions, .half = width / 2, .lines = 1};
+    for (int i = 0; i < x->ndim - 1; i++)
+        v.rows *= x->dim[i];
+    if (ro_shape_numel(&call->input[1]) != positions)
+        v.lines = x->dim[0];
+    v.apart = v.lines > 0 ? v.rows / v.lines : v.rows;
+    return v;
+}
+
+/* The place of row r's position. */
+RO_INLINE int64_t ro_rotation_place(const ro_rotation *v, int64_t r) {
+    return (v->lines > 1 ? r / v->apart * v->positions : 0) + r % v->positions;
+}
+
 /* SPEC 5: a tensor as [outer, n, inner] around one axis. */
 typedef struct {
     int64_t outer, n, inner;

@@ -107,6 +107,7 @@ ro_status ro_check_batchnorm(ro_check *c);
 ro_status ro_check_read_images(ro_check *c);
 ro_status ro_check_sgd(ro_check *c);
 ro_status ro_check_permutation(ro_check *c);
+ro_status ro_check_rope_turns(ro_check *c);
 ro_status ro_check_rope(ro_check *c);
 
 #endif

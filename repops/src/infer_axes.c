@@ -128,22 +128,58 @@ ro_status ro_check_reshape(ro_check *c) {
 
 /* ---- rotary position embedding ---- */
 
-enum { ROPE_WIDTH_MAX = 1 << 20 };
+enum { ROPE_PAIRS_MAX = 1 << 19 };
+
+static ro_status want_number(ro_check *c, int attr, float least, float below) {
+    const float got = ro_attr_to_f32(c->call->attr[attr]);
+    if (got >= least && got < below)
+        return RO_OK;
+    return ro_refuse(c, "%s must be at least %g and below %g, got %g",
+                     ro_op_describe(c->call->op)->attr[attr].name, (double)least, (double)below,
+                     (double)got);
+}
+
+ro_status ro_check_rope_turns(ro_check *c) {
+    const ro_shape *out = &c->call->output;
+    TRY(ro_declared(c, RO_I32));
+    TRY(want_number(c, RO_ROPE_TURNS_BASE, 1, 0x1p32f));
+    TRY(ro_want_range(c, RO_ROPE_TURNS_KIND, RO_ROPE_PLAIN, RO_ROPE_LLAMA3));
+    if (out->ndim != 2 || out->dim[0] > ROPE_PAIRS_MAX || out->dim[1] != 2)
+        return ro_refuse(c, "output must be [h, 2], h at most %d", ROPE_PAIRS_MAX);
+    const int64_t kind = c->call->attr[RO_ROPE_TURNS_KIND];
+    if (kind != RO_ROPE_PLAIN)
+        TRY(want_number(c, RO_ROPE_TURNS_FACTOR, 1, 0x1p32f));
+    else
+        TRY(ro_want_range(c, RO_ROPE_TURNS_FACTOR, 0, 0));
+    if (kind != RO_ROPE_LLAMA3) {
+        for (int i = RO_ROPE_TURNS_LOW; i <= RO_ROPE_TURNS_ORIGINAL; i++)
+            TRY(ro_want_range(c, i, 0, 0));
+        return RO_OK;
+    }
+    TRY(want_number(c, RO_ROPE_TURNS_LOW, 0x1p-8f, 0x1p14f));
+    TRY(want_number(c, RO_ROPE_TURNS_HIGH, 0x1p-8f, 0x1p14f));
+    if (c->call->attr[RO_ROPE_TURNS_LOW] >= c->call->attr[RO_ROPE_TURNS_HIGH])
+        return ro_refuse(c, "low must be below high");
+    return ro_want_range(c, RO_ROPE_TURNS_ORIGINAL, 1, INT32_MAX);
+}
 
 ro_status ro_check_rope(ro_check *c) {
     const ro_shape *x = &c->in[0];
-    const float base = ro_attr_to_f32(c->call->attr[0]);
-    TRY(ro_all_f32(c));
-    if (!(base >= 1 && base < 0x1p32f))
-        return ro_refuse(c, "base must be at least 1 and below 2^32, got %g", (double)base);
-    TRY(ro_want_range(c, 1, 0, INT32_MAX));
-    TRY(ro_want_range(c, 2, 0, 1));
-    TRY(ro_want_range(c, 3, 0, 1));
-    if (x->ndim < 2 || x->dim[x->ndim - 1] % 2 != 0 || x->dim[x->ndim - 1] > ROPE_WIDTH_MAX)
+    TRY(ro_want_type(c, 0, RO_F32));
+    TRY(ro_want_type(c, 1, RO_I32));
+    TRY(ro_want_type(c, 2, RO_I32));
+    TRY(ro_want_range(c, RO_ROPE_PAIRS, 0, 1));
+    TRY(ro_want_range(c, RO_ROPE_INVERSE, 0, 1));
+    if (x->ndim < 2 || x->dim[x->ndim - 1] % 2 != 0 || x->dim[x->ndim - 1] > 2 * ROPE_PAIRS_MAX)
         return ro_refuse(c, "input must be [..., T, D] with an even D of at most %d",
-                         ROPE_WIDTH_MAX);
-    if (c->call->attr[1] + x->dim[x->ndim - 2] > INT64_C(1) << 31)
-        return ro_refuse(c, "positions must be below 2^31");
+                         2 * ROPE_PAIRS_MAX);
+    const int64_t positions = x->dim[x->ndim - 2];
+    if (x->ndim < 3 || NUMEL(1) == positions)
+        TRY(ro_want_vector(c, 1, positions));
+    else
+        TRY(ro_want_matrix(c, 1, x->dim[0], positions));
+    TRY(ro_want_matrix(c, 2, x->dim[x->ndim - 1] / 2, 2));
+    c->want = *x;
     return RO_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "repops/repops.h"
 #include "repops/src/inline.h"
 
 /* floor(a b / 2^64). */
@@ -36,9 +37,58 @@ RO_INLINE uint64_t ro_rope_frequency(uint64_t log, uint64_t half, uint64_t i) {
     return ro_mul_high(2 * e, UINT64_C(0x517cc1b727220a95)) >> (x >> 56); /* 1 / pi */
 }
 
-/* The argument of sin_turn and cos_turn. */
-RO_INLINE uint32_t ro_rope_turn(uint64_t frequency, uint64_t position) {
-    return (uint32_t)((position * frequency + (UINT64_C(1) << 39)) >> 40);
+/* floor(f / factor), f below 2^62; `factor` is the bits of an f32 in [1, 2^32). */
+RO_INLINE uint64_t ro_rope_divided(uint64_t f, uint32_t factor) {
+    const uint64_t m = (factor & UINT32_C(0x7fffff)) | UINT32_C(0x800000);
+    return ((f / m << 23) + (f % m << 23) / m) >> ((factor >> 23) - 127);
+}
+
+/* An f32 in [2^-8, 2^14) by its bits, in units of 2^-32: exact. */
+RO_INLINE uint64_t ro_rope_fixed(uint32_t x) {
+    const uint64_t m = (x & UINT32_C(0x7fffff)) | UINT32_C(0x800000);
+    return m << ((x >> 23) - 127 + 9);
+}
+
+/* How a call of rope_turns scales. */
+typedef struct {
+    int kind;
+    uint32_t factor, low, high; /* bits of f32 numbers */
+    uint64_t original;
+} ro_rope_scaling;
+
+/* v: turns within the original positions, in units of 2^-32. The division is by parts of 16 bits.
+ */
+RO_INLINE uint64_t ro_rope_scaled(const ro_rope_scaling *s, uint64_t f) {
+    if (s->kind == RO_ROPE_PLAIN)
+        return f;
+    const uint64_t divided = ro_rope_divided(f, s->factor);
+    if (s->kind == RO_ROPE_LINEAR)
+        return divided;
+    const uint64_t low = ro_rope_fixed(s->low), apart = ro_rope_fixed(s->high) - low;
+    const uint64_t v = ro_mul_high(s->original << 32, f);
+    if (v < low || v - low >= apart)
+        return v < low ? divided : f;
+    const uint64_t first = (v - low) << 16;
+    const uint64_t smooth = first / apart << 16 | (first % apart << 16) / apart;
+    return divided + ro_mul_high(smooth << 32, f - divided);
+}
+
+RO_INLINE ro_rope_scaling ro_rope_scaling_of(const ro_call *call) {
+    const ro_rope_scaling s = {
+        (int)call->attr[RO_ROPE_TURNS_KIND], (uint32_t)call->attr[RO_ROPE_TURNS_FACTOR],
+        (uint32_t)call->attr[RO_ROPE_TURNS_LOW], (uint32_t)call->attr[RO_ROPE_TURNS_HIGH],
+        (uint64_t)call->attr[RO_ROPE_TURNS_ORIGINAL]};
+    return s;
+}
+
+/* The frequency of a pair by its words in a tensor of turns. */
+RO_INLINE uint64_t ro_rope_words(uint32_t low, uint32_t high) {
+    return (uint64_t)high << 32 | low;
+}
+
+/* The argument of sin_turn and cos_turn. A negative position turns the other way. */
+RO_INLINE uint32_t ro_rope_turn(uint64_t frequency, int64_t position) {
+    return (uint32_t)(((uint64_t)position * frequency + (UINT64_C(1) << 39)) >> 40);
 }
 
 #endif

@@ -1083,18 +1083,30 @@ ro_status ro_op_permutation(ro_ctx *ctx, const ro_tensor *step,
     return ro_typed_call(ctx, RO_OP_PERMUTATION, 1, in, attr, out);
 }
 
-ro_status ro_op_rope(ro_ctx *ctx, const ro_tensor *x, const ro_op_rope_attrs *attrs,
-        ro_tensor *out) {
+ro_status ro_op_rope_turns(ro_ctx *ctx, const ro_op_rope_turns_attrs *attrs, ro_tensor *out) {
     if (!attrs)
-        return ro_missing(ctx, "rope", "attrs");
+        return ro_missing(ctx, "rope_turns", "attrs");
     const int64_t attr[RO_MAX_ATTRS] = {
         ro_attr_f32(attrs->base),
-        attrs->first,
+        attrs->kind,
+        ro_attr_f32(attrs->factor),
+        ro_attr_f32(attrs->low),
+        ro_attr_f32(attrs->high),
+        attrs->original,
+    };
+    return ro_typed_call(ctx, RO_OP_ROPE_TURNS, 0, NULL, attr, out);
+}
+
+ro_status ro_op_rope(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *position,
+        const ro_tensor *turns, const ro_op_rope_attrs *attrs, ro_tensor *out) {
+    static const ro_op_rope_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
         attrs->pairs,
         attrs->inverse,
     };
-    const ro_tensor *const in[] = {x};
-    return ro_typed_call(ctx, RO_OP_ROPE, 1, in, attr, out);
+    const ro_tensor *const in[] = {x, position, turns};
+    return ro_typed_call(ctx, RO_OP_ROPE, 3, in, attr, out);
 }
 
 /* clang-format on */

@@ -153,11 +153,23 @@ def repeat_heads_grad(m):
     return {"times": times}, [m.f(dims[0], dims[1] * times, *dims[2:])], None
 
 
+def rope_turns(m):
+    base = 0x3f800000 + m.chance.randrange(32 << 23) if m.chance.random() < 0.5 else 0x461c4000
+    kind, low = m.chance.randrange(3), m.chance.randrange(119, 140) << 23 | m.chance.getrandbits(23)
+    attributes = {"base": base, "kind": kind, "factor": 0, "low": 0, "high": 0, "original": 0}
+    if kind:
+        attributes["factor"] = 0x3f800000 + m.chance.randrange(32 << 23)
+    if kind == 2:
+        attributes |= {"low": low, "high": low + 1 + m.chance.randrange((141 << 23) - low - 1),
+                       "original": m.chance.choice([1, 8192, 2**31 - 1])}
+    return attributes, [], (I32, (m.chance.randrange(1, 70), 2))
+
+
 def rope(m):
     dims = m.dims(2, 4, 6)
-    base = 0x3f800000 + m.chance.randrange(32 << 23) if m.chance.random() < 0.5 else 0x461c4000
-    return ({"base": base, "first": m.chance.choice([0, 1, 1000, 2**31 - dims[-2]]), "pairs": m.chance.randrange(2),
-             "inverse": m.chance.randrange(2)}, [m.f(*dims[:-1], 2 * dims[-1])], None)
+    places = dims[-2:-1] if len(dims) < 3 or m.chance.randrange(2) else (dims[0], dims[-2])
+    return ({"pairs": m.chance.randrange(2), "inverse": m.chance.randrange(2)},
+            [m.f(*dims[:-1], 2 * dims[-1]), m.integers(I32, *places), m.integers(I32, dims[-1], 2)], None)
 
 
 def dropout(m):
@@ -323,7 +335,7 @@ CASES = {
     "fill": declared(F, "value"), "iota": declared(I32), "normal": declared(F, "mean", "std", seeded=True),
     "read_batch": read_batch, "read_images": read_images, "read_labels": read_labels, "embedding": embedding,
     "embedding_grad": embedding_grad, "split_heads": split_heads, "join_heads": join_heads, "concat": concat,
-    "cast": cast, "repeat_heads": repeat_heads, "repeat_heads_grad": repeat_heads_grad, "rope": rope,
+    "cast": cast, "repeat_heads": repeat_heads, "repeat_heads_grad": repeat_heads_grad, "rope_turns": rope_turns, "rope": rope,
     "dropout": dropout, "lr_schedule": lr_schedule, "matmul": matmul,
     "div_const": lambda m: (numbers("divisor")(m), [m.f(*m.dims())], None),
     "ln_rstd": lambda m: ({"n": m.chance.choice([1, 5, 2**24 + 1]), "eps": m.number()}, [m.f(*m.dims())], None),

@@ -1,11 +1,12 @@
 """Sources, data movement, batches, rotary positions: SPEC.md sections 5, 12.4 and 13."""
 
+from fractions import Fraction
 from math import prod
 
 import binary32 as b
-from binary32 import F32, NAN, ZERO, canon, fma, of_int
+from binary32 import F32, MASK32, NAN, ZERO, canon, fma, of_int
 from definitions import (F, FRACTIONS, I32, NANS, SIZES, U8, U16, Operator, ceil_div, has_stream, numel, permute, place,
-                         places, stream_words)
+                         places, stands_for, stream_words)
 
 I32_MIN, I32_MAX = -2**31, 2**31 - 1
 
@@ -268,16 +269,27 @@ Operator(79, "repeat_heads(x any; times)", repeat_heads_shape, repeat_heads)
 Operator(80, "repeat_heads_grad(dy; times)", repeat_heads_grad_shape, repeat_heads_grad)
 
 
-def rope_shape(n):
-    dims, base = n.dims_of(0), n.number("base")
-    if len(dims) < 2 or dims[-1] % 2 or dims[-1] > 2**20 or n["pairs"] not in (0, 1) or n["inverse"] not in (0, 1):
+def within(number, least, below):
+    return not number < least and number < below
+
+
+def rope_turns_shape(n):
+    if n.shape[0] != I32 or len(n.dims) != 2 or n.dims[0] > 2**19 or n.dims[1] != 2:
         return None
-    allowed = not base < b.ONE and base < b.f("0x1p32") and 0 <= n["first"] and n["first"] + dims[-2] <= 2**31
-    return n.shapes[0] if allowed else None
+    kind, unused = n["kind"], {0: ("factor", "low", "high", "original"), 1: ("low", "high", "original"), 2: ()}
+    if kind not in unused or any(n[name] for name in unused[kind]):
+        return None
+    if not within(n.number("base"), b.ONE, b.f("0x1p32")):
+        return None
+    if kind and not within(n.number("factor"), b.ONE, b.f("0x1p32")):
+        return None
+    ends = [n.number("low"), n.number("high")]
+    fits = all(within(x, b.f("0x1p-8"), b.f("0x1p14")) for x in ends) and ends[0] < ends[1] and 1 <= n["original"] < 2**31
+    return True if kind < 2 or fits else None
 
 
-def turns(base, h, i, p):
-    """The angle of pair i of h at position p, in units of 2^-24 turns: section 13."""
+def frequency(base, h, i):
+    """base^(-i/h) / (2 pi) turns, in units of 2^-64: section 13."""
     def high(u, v):
         return u * v >> 64
     m, exponent = base.exact()
@@ -291,8 +303,36 @@ def turns(base, h, i, p):
     e = 1 << 62
     for j in range(20, 0, -1):
         e = (1 << 62) - high(t, e) // j
-    step = high(2 * e, 0x517cc1b727220a95) >> (x >> 56)
-    return (p * step + (1 << 39) & (1 << 64) - 1) >> 40
+    return high(2 * e, 0x517cc1b727220a95) >> (x >> 56)
+
+
+def scaled(n, f):
+    def fraction(name):
+        m, exponent = n.number(name).exact()
+        return Fraction(m) * Fraction(2)**exponent
+    if n["kind"] == 0:
+        return f
+    divided = int(f / fraction("factor"))
+    if n["kind"] == 1:
+        return divided
+    v, low, high = n["original"] * f >> 32, fraction("low") * 2**32, fraction("high") * 2**32
+    if v < low:
+        return divided
+    return f if v >= high else divided + (int((v - low) * 2**32 / (high - low)) * (f - divided) >> 32)
+
+
+def rope_turns(n, e, x):
+    f = scaled(n, frequency(n.number("base"), n.dims[0], e // 2))
+    word = f >> 32 if e % 2 else f & MASK32
+    return word - (word >> 31 << 32)
+
+
+def rope_shape(n):
+    dims = n.dims_of(0)
+    if len(dims) < 2 or dims[-1] % 2 or dims[-1] > 2**20 or n["pairs"] not in (0, 1) or n["inverse"] not in (0, 1):
+        return None
+    lines = stands_for(n.dims_of(1), dims[-2:-1]) or (len(dims) > 2 and stands_for(n.dims_of(1), (dims[0], dims[-2])))
+    return n.shapes[0] if lines and stands_for(n.dims_of(2), (dims[-1] // 2, 2)) else None
 
 
 def rope(n, e, x):
@@ -301,13 +341,16 @@ def rope(n, e, x):
     i, second = (d // 2, d % 2) if n["pairs"] else (d % (width // 2), d // (width // 2))
     first, other = (2 * i, 2 * i + 1) if n["pairs"] else (i, i + width // 2)
     left, right = x(0, row * width + first), x(0, row * width + other)
-    k = turns(n.number("base"), width // 2, i, n["first"] + row % length)
+    line = 0 if numel(n.dims_of(1)) == length else row // (numel(n.dims) // width // n.dims[0])
+    f = (x(2, 2 * i) & MASK32) + ((x(2, 2 * i + 1) & MASK32) << 32)
+    k = (x(1, line * length + row % length) * f + (1 << 39) & (1 << 64) - 1) >> 40
     c, s = b.cos_turn(k), b.sin_turn(k)
     s = -s if n["inverse"] else s
     return fma(right, c, left * s) if second else fma(left, c, -(right * s))
 
 
-Operator(204, "rope(x; base f, first, pairs, inverse)", rope_shape, rope)
+Operator(205, "rope_turns(; base f, kind, factor f, low f, high f, original)", rope_turns_shape, rope_turns)
+Operator(206, "rope(x, position i32, turns i32; pairs, inverse)", rope_shape, rope)
 
 # Around an axis a tensor is [outer, n, inner].
 

@@ -343,13 +343,17 @@ static inline ld exact_batchnorm(const op_case *c, int64_t e) {
 }
 
 static inline ld exact_rope(const op_case *c, int64_t e) {
-    const int64_t *a = c->call.attr, width = c->in[0].dim[c->in[0].ndim - 1], half = width / 2;
-    const int64_t t = e / width % c->in[0].dim[c->in[0].ndim - 2], j = e % width;
-    const int64_t i = a[2] ? j / 2 : j % half, second = a[2] ? j % 2 : j / half;
-    const int64_t other = a[2] ? e ^ 1 : second ? e - half : e + half;
-    const uint64_t f = ro_rope_frequency(ro_rope_log((uint32_t)a[0]), (uint64_t)half, (uint64_t)i);
-    const uint32_t k = ro_rope_turn(f, (uint64_t)(a[1] + t));
-    const ld s = (a[3] ? -1 : 1) * (ld)ro_sin_turn(k);
+    const int64_t width = c->in[0].dim[c->in[0].ndim - 1], half = width / 2, j = e % width;
+    const int64_t pairs = c->call.attr[RO_ROPE_PAIRS];
+    const int64_t positions = c->in[0].dim[c->in[0].ndim - 2], row = e / width;
+    const int64_t apart = ro_shape_numel(&c->in[0]) / width / c->in[0].dim[0];
+    const int64_t line = ro_shape_numel(&c->in[1]) == positions ? 0 : row / apart;
+    const int32_t p = ((const int32_t *)c->data[1])[line * positions + row % positions];
+    const int64_t i = pairs ? j / 2 : j % half, second = pairs ? j % 2 : j / half;
+    const int64_t other = pairs ? e ^ 1 : second ? e - half : e + half;
+    const uint32_t *word = (const uint32_t *)c->data[2] + 2 * i;
+    const uint32_t k = ro_rope_turn(ro_rope_words(word[0], word[1]), p);
+    const ld s = (c->call.attr[RO_ROPE_INVERSE] ? -1 : 1) * (ld)ro_sin_turn(k);
     return in_at(c, 0, e) * (ld)ro_cos_turn(k) + (second ? s : -s) * in_at(c, 0, other);
 }
 

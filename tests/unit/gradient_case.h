@@ -106,7 +106,9 @@ void build_graph(example *x);
 void run_graph(example *x);
 double exact_loss(const example *x); /* of the same layers in double precision */
 
-extern const vd_rotation ROTATION; /* of the layers whose heads turn */
+/* Of the layers whose heads turn: the base, and the first row's position. */
+extern const float ROTATION_BASE;
+extern const int64_t ROTATION_FIRST;
 
 static inline int64_t last(const ro_shape *s) {
     return s->dim[s->ndim - 1];

@@ -67,8 +67,8 @@ static double *exact_turn(const double *in, const ro_shape *s, int64_t size) {
     double *out = malloc((size_t)count * sizeof *out);
     for (int64_t e = 0; e < count; e++) {
         const int64_t d = e % width % size, i = d % half;
-        const double position = (double)(ROTATION.first + e / width % s->dim[1]);
-        const double angle = position * pow((double)ROTATION.base, -2.0 * (double)i / (double)size);
+        const double position = (double)(ROTATION_FIRST + e / width % s->dim[1]);
+        const double angle = position * pow((double)ROTATION_BASE, -2.0 * (double)i / (double)size);
         const double other = d < half ? -in[e + half] : in[e - half];
         out[e] = in[e] * cos(angle) + other * sin(angle);
     }

@@ -4,7 +4,8 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-const vd_rotation ROTATION = {100, 3, false};
+const float ROTATION_BASE = 100;
+const int64_t ROTATION_FIRST = 3;
 
 /* ---- data ---- */
 
@@ -40,9 +41,21 @@ void fill_leaves(example *x) {
 
 /* ---- graph ---- */
 
+/* Of the rows of q, from ROTATION_FIRST on. */
+static vd_rotation rotation_of(vd_builder *b, const layer *l, vd_value q) {
+    const ro_shape *s = vd_shape_of(b, q);
+    const int64_t length = s->dim[1], size = s->dim[2] / l->heads;
+    const vd_frequencies frequencies = {.base = ROTATION_BASE};
+    const vd_value all = vd_iota(b, "positions", ROTATION_FIRST + length);
+    const vd_op slice = {RO_OP_SLICE, {0, ROTATION_FIRST, length, 1}, NULL};
+    return (vd_rotation){VD_EMIT(b, "positions", slice, all),
+                         vd_rope_turns(b, "turns", size, &frequencies), false};
+}
+
 static vd_value build_grouped(vd_builder *b, const layer *l, const vd_value qkv[3]) {
+    const vd_rotation rotation = l->turns ? rotation_of(b, l, qkv[0]) : (vd_rotation){0};
     vd_heads heads = {
-        l->heads, l->kv_heads, l->causal, l->turns ? &ROTATION : NULL, {l->rate, SEED, STREAM},
+        l->heads, l->kv_heads, l->causal, l->turns ? &rotation : NULL, {l->rate, SEED, STREAM},
         NULL};
     if (!l->pads)
         return vd_grouped_attention(b, qkv, &heads);

@@ -106,13 +106,29 @@ static inline void roll_permutation(op_case *c, dice *d) {
 }
 
 static inline void roll_rope(op_case *c, dice *d) {
+    const int64_t lines = 1 + roll(d, 3), positions = roll_dim(d, 130), half = roll_dim(d, 66);
+    c->in[0] = shape_of(RO_F32, 4, lines, 1 + roll(d, 4), positions, 2 * half);
+    c->in[1] = roll(d, 2) ? shape_of(RO_I32, 1, positions, 0, 0, 0)
+                          : shape_of(RO_I32, 2, lines, positions, 0, 0);
+    c->in[2] = shape_of(RO_I32, 2, half, 2, 0, 0);
+    c->call.attr[RO_ROPE_PAIRS] = roll(d, 2);
+    c->call.attr[RO_ROPE_INVERSE] = roll(d, 2);
+}
+
+static inline void roll_rope_turns(op_case *c, dice *d) {
     const float base[] = {1.0f, 10000.0f, 500000.0f, 1.5f, 0x1.fffffep31f};
-    c->in[0] =
-        shape_of(RO_F32, 4, 1 + roll(d, 3), 1 + roll(d, 4), roll_dim(d, 130), 2 * roll_dim(d, 66));
-    const int64_t attr[] = {ro_attr_f32(base[roll(d, 5)]),
-                            roll(d, 2) ? roll(d, 131072) : roll(d, 2) * (INT32_MAX - 200),
-                            roll(d, 2), roll(d, 2)};
-    memcpy(c->call.attr, attr, sizeof attr);
+    const float factor[] = {1.0f, 8.0f, 32.0f, 3.7f, 0x1p31f};
+    c->call.output = shape_of(RO_I32, 2, roll_dim(d, 300), 2, 0, 0);
+    c->call.attr[RO_ROPE_TURNS_BASE] = ro_attr_f32(base[roll(d, 5)]);
+    const int64_t kind = roll(d, 3);
+    c->call.attr[RO_ROPE_TURNS_KIND] = kind;
+    if (kind != RO_ROPE_PLAIN)
+        c->call.attr[RO_ROPE_TURNS_FACTOR] = ro_attr_f32(factor[roll(d, 5)]);
+    if (kind != RO_ROPE_LLAMA3)
+        return;
+    c->call.attr[RO_ROPE_TURNS_LOW] = ro_attr_f32(roll(d, 2) ? 1.0f : 0x1.5p-8f);
+    c->call.attr[RO_ROPE_TURNS_HIGH] = ro_attr_f32(roll(d, 2) ? 4.0f : 16383.5f);
+    c->call.attr[RO_ROPE_TURNS_ORIGINAL] = roll(d, 2) ? 8192 : 1 + roll(d, INT32_MAX);
 }
 
 static inline int rolls_axes(int op) {
@@ -130,6 +146,7 @@ static inline void roll_axes(op_case *c, dice *d) {
     case RO_OP_RESHAPE: roll_reshape(c, d); break;
     case RO_OP_UNIFORM: roll_uniform(c, d); break;
     case RO_OP_PERMUTATION: roll_permutation(c, d); break;
+    case RO_OP_ROPE_TURNS: roll_rope_turns(c, d); break;
     case RO_OP_ROPE: roll_rope(c, d); break;
     default: /* cast */
         c->in[0] = roll_shape(d, 2);

@@ -99,11 +99,17 @@ static vd_value loss(vd_builder *b) {
 static vd_value loss_mean(vd_builder *b) {
     return vd_xent_mean(b, X, ids(b), 0);
 }
+/* Of X's rows, as heads of `size` elements. */
+static vd_rotation rotation(vd_builder *b, int64_t size) {
+    const vd_frequencies frequencies = {.base = 10000};
+    return (vd_rotation){vd_iota(b, "positions", 4), vd_rope_turns(b, "turns", size, &frequencies),
+                         false};
+}
 static vd_value attention(vd_builder *b) {
     return vd_attention(b, QKV, 2, (vd_dropout_attr){0});
 }
 static vd_value grouped_attention(vd_builder *b) {
-    const vd_rotation turn = {10000, 0, false};
+    const vd_rotation turn = rotation(b, 2);
     const vd_heads heads = {4, 2, true, &turn, {0}, NULL};
     vd_value k = vd_slice(b, "keys", X, (vd_stretch){2, 0, 4, 1});
     return vd_grouped_attention(b, (vd_value[]){X, k, k}, &heads);
@@ -127,7 +133,7 @@ static vd_value reshape(vd_builder *b) {
     return vd_reshape(b, "layer", X, VD_SHAPE(RO_F32, 8, 8));
 }
 static vd_value rope(vd_builder *b) {
-    return vd_rope(b, "layer", X, (vd_rotation){10000, 0, false});
+    return vd_rope(b, "layer", X, rotation(b, 8));
 }
 static vd_value sum_axis(vd_builder *b) {
     return vd_sum_axis(b, X, 1);
@@ -176,6 +182,7 @@ static const rule rules[RO_OP_END] = {
     [RO_OP_TRANSPOSE] = {transpose}, [RO_OP_SLICE] = {slice}, [RO_OP_PAD] = {pad},
     [RO_OP_GATHER] = {gather, TABLE}, [RO_OP_GATHER_GRAD] = {.none = backward},
     [RO_OP_CONCAT_AXIS] = {concat}, [RO_OP_RESHAPE] = {reshape}, [RO_OP_ROPE] = {rope},
+    [RO_OP_ROPE_TURNS] = {.none = integer},
     [RO_OP_CAST] = {.none = integer}, [RO_OP_ARGMAX] = {.none = integer},
     [RO_OP_MAX_POOL2D_INDEX] = {.none = integer}, [RO_OP_KEPT] = {.none = integer},
     [RO_OP_ADD] = {add}, [RO_OP_SUB] = {sub}, [RO_OP_MUL] = {mul}, [RO_OP_DIV] = {divided},

@@ -40,11 +40,19 @@ static vd_value concat_with_itself(vd_builder *b, const vd_value *x) {
 static vd_value reshape(vd_builder *b, const vd_value *x) {
     return vd_reshape(b, "layer", x[0], VD_SHAPE(RO_F32, 6, 4));
 }
+/* Three positions from `first` on, for three pairs. */
+static vd_rotation rotation(vd_builder *b, float base, int64_t first, bool neighbours) {
+    const vd_frequencies frequencies = {.base = base};
+    const vd_value all = vd_iota(b, "positions", first + 3);
+    const vd_op slice = {RO_OP_SLICE, {0, first, 3, 1}, NULL};
+    return (vd_rotation){VD_EMIT(b, "positions", slice, all),
+                         vd_rope_turns(b, "turns", 6, &frequencies), neighbours};
+}
 static vd_value rope(vd_builder *b, const vd_value *x) {
-    return vd_rope(b, "layer", x[0], (vd_rotation){10000, 5, false});
+    return vd_rope(b, "layer", x[0], rotation(b, 10000, 5, false));
 }
 static vd_value rope_neighbours(vd_builder *b, const vd_value *x) {
-    return vd_rope(b, "layer", x[0], (vd_rotation){500000, 70000, true});
+    return vd_rope(b, "layer", x[0], rotation(b, 500000, 70000, true));
 }
 
 /* clang-format off */

@@ -186,8 +186,9 @@ static int keeps_bits(int op) {
 /* clip_scale ends in 1 instead, lr_schedule reads no f32. */
 static int never_nan(int op) {
     return !ro_op_describe(op) || keeps_bits(op) || op == RO_OP_CLIP_SCALE || op == RO_OP_KEPT ||
-           op == RO_OP_PERMUTATION || op == RO_OP_UNIFORM || op == RO_OP_LR_SCHEDULE ||
-           op == RO_OP_MAX_POOL2D_INDEX || op == RO_OP_READ_IMAGES || op == RO_OP_READ_LABELS;
+           op == RO_OP_PERMUTATION || op == RO_OP_ROPE_TURNS || op == RO_OP_UNIFORM ||
+           op == RO_OP_LR_SCHEDULE || op == RO_OP_MAX_POOL2D_INDEX || op == RO_OP_READ_IMAGES ||
+           op == RO_OP_READ_LABELS;
 }
 
 static int is_nan(uint32_t bits) {

@@ -2,7 +2,11 @@
  * SPEC.md sections 5, 9 and 13. */
 #include "ref_apply.h"
 
+#include "repops/tools/golden.h"
+
 #include <math.h>
+#include <openssl/evp.h>
+#include <stdio.h>
 
 static application a, b;
 
@@ -128,11 +132,29 @@ Test(permutation, has_every_number_once_and_another_order_each_step) {
 
 /* ---- rotary position embedding ---- */
 
+static struct {
+    uint32_t words[512];
+    int32_t position[512];
+} rotation;
+
+static void find_turns(int64_t half, const int64_t attr[RO_MAX_ATTRS]) {
+    apply(&b, RO_OP_ROPE_TURNS);
+    memcpy(b.call.attr, attr, RO_MAX_ATTRS * sizeof *attr);
+    b.call.output = shape_of(RO_I32, 2, half, 2, 0, 0);
+    evaluate(&b);
+    memcpy(rotation.words, b.out.bits, (size_t)half * 2 * sizeof *rotation.words);
+}
+
 static void rope(const float *x, int64_t positions, int64_t width, float base, int64_t first,
                  int64_t pairs, int64_t inverse) {
+    find_turns(width / 2, (int64_t[RO_MAX_ATTRS]){F(base)});
+    for (int64_t t = 0; t < positions; t++)
+        rotation.position[t] = (int32_t)(first + t);
     apply(&a, RO_OP_ROPE);
-    ATTRS(&a, F(base), first, pairs, inverse);
+    ATTRS(&a, pairs, inverse);
     give(&a, shape2(positions, width), x);
+    give(&a, ints(positions), rotation.position);
+    give(&a, shape_of(RO_I32, 2, width / 2, 2, 0, 0), rotation.words);
     evaluate(&a);
 }
 
@@ -190,6 +212,161 @@ Test(rope, a_row_alone_at_its_position_has_the_same_bits) {
         rope(x + 16 * t, 1, 16, 10000, 1000 + t, 0, 0);
         expect_same(&a, all + 16 * t, 16, "row");
     }
+}
+
+/* The four golden cases from before positions and turns were inputs, and their hashes from then. */
+Test(rope, has_the_bits_of_the_operator_that_counted_positions_itself) {
+    static const struct {
+        const char *name, *class, *hash;
+        ro_shape shape;
+        float base;
+        int64_t first, pairs, inverse;
+    } old[] = {
+        {"rope_halves",
+         "special",
+         "0f50403762ce35f88ee6d351a3d016f8b70a50170017aadab70ae248ffdfa44d",
+         {RO_F32, 4, {2, 3, 65, 64}},
+         10000,
+         0,
+         0,
+         0},
+        {"rope_neighbours",
+         "wide",
+         "cf43f76552a40943aa4c2942459e82bf88cc805189c5873406fef52207ec4851",
+         {RO_F32, 4, {2, 3, 33, 130}},
+         500000,
+         131000,
+         1,
+         0},
+        {"rope_inverse",
+         "special",
+         "fbae6b4df576d32c53973c8d617e7fc000051c659952f06954243081be603ad1",
+         {RO_F32, 3, {3, 129, 34}},
+         10000,
+         7,
+         0,
+         1},
+        {"rope_far",
+         "normal",
+         "2754d786002982686cb84a158d53fdbcad8f154c6a93d18575804b600c490fa7",
+         {RO_F32, 3, {5, 1, 256}},
+         1e6f,
+         INT32_MAX,
+         1,
+         1},
+    };
+    for (size_t i = 0; i < sizeof old / sizeof old[0]; i++) {
+        op_case c = {.in = {old[i].shape}, .call = {.op = RO_OP_ROPE, .input_count = 1}};
+        c.call.input = c.in, c.call.output = old[i].shape;
+        cr_assert(case_fill(&c, golden_seed(old[i].name), golden_class(old[i].class)));
+        const int64_t width = old[i].shape.dim[old[i].shape.ndim - 1];
+        const int64_t positions = old[i].shape.dim[old[i].shape.ndim - 2];
+        find_turns(width / 2, (int64_t[RO_MAX_ATTRS]){F(old[i].base)});
+        for (int64_t t = 0; t < positions; t++)
+            rotation.position[t] = (int32_t)(old[i].first + t);
+        apply(&a, RO_OP_ROPE);
+        ATTRS(&a, old[i].pairs, old[i].inverse);
+        give(&a, old[i].shape, c.data[0]);
+        give(&a, ints(positions), rotation.position);
+        give(&a, shape_of(RO_I32, 2, width / 2, 2, 0, 0), rotation.words);
+        evaluate(&a);
+        uint8_t digest[32]; /* of little-endian elements: unit tests run on no other machines */
+        char got[GOLDEN_HASH_TEXT];
+        cr_assert(EVP_Digest(a.out.bits, (size_t)ro_shape_numel(&old[i].shape) * 4, digest, NULL,
+                             EVP_sha256(), NULL) == 1);
+        for (int k = 0; k < 32; k++)
+            sprintf(got + 2 * k, "%02x", digest[k]);
+        cr_expect_str_eq(got, old[i].hash, "%s", old[i].name);
+        case_free(&c);
+    }
+}
+
+Test(rope, sequences_of_a_batch_have_positions_of_their_own) {
+    const int32_t position[2 * 3] = {0, 1, 2, 40, -7, INT32_MIN};
+    float x[2 * 2 * 3 * 4], each[2 * 3 * 4];
+    find_turns(2, (int64_t[RO_MAX_ATTRS]){F(100)});
+    for (int i = 0; i < 48; i++)
+        x[i] = number(i);
+    apply(&a, RO_OP_ROPE), give(&a, shape_of(RO_F32, 4, 2, 2, 3, 4), x);
+    give(&a, shape_of(RO_I32, 2, 2, 3, 0, 0), position);
+    give(&a, shape_of(RO_I32, 2, 2, 2, 0, 0), rotation.words), evaluate(&a);
+    for (int i = 0; i < 2; i++) {
+        memcpy(each, x + 24 * i, sizeof each);
+        apply(&b, RO_OP_ROPE), give(&b, shape_of(RO_F32, 3, 2, 3, 4, 0), each);
+        give(&b, ints(3), position + 3 * i);
+        give(&b, shape_of(RO_I32, 2, 2, 2, 0, 0), rotation.words), evaluate(&b);
+        cr_expect(memcmp(b.out.bits, a.out.bits + 24 * i, sizeof each) == 0, "sequence %d", i);
+    }
+}
+
+/* A turn by -p undoes a turn by p, as the inverse does. */
+Test(rope, negative_positions_turn_the_other_way) {
+    float x[16], turned[16];
+    for (int i = 0; i < 16; i++)
+        x[i] = number(i);
+    rope(x, 1, 16, 10000, 1234, 0, 1);
+    memcpy(turned, a.out.f, sizeof turned);
+    rope(x, 1, 16, 10000, -1234, 0, 0);
+    for (int i = 0; i < 16; i++)
+        cr_expect(fabsf(a.out.f[i] - turned[i]) < 2e-6f * (1 + fabsf(x[i])), "%d", i);
+}
+
+static uint64_t turn_of_pair(int64_t i) {
+    return (uint64_t)rotation.words[2 * i + 1] << 32 | rotation.words[2 * i];
+}
+
+/* What section 13 states: how far from the formula over the reals, of the unscaled frequency. */
+Test(rope, scaled_frequencies_are_those_of_the_formulas) {
+    static const float factor[] = {1, 2, 8, 32, 3.3f, 1e6f}, low[] = {1, 0.25f}, high[] = {4, 1.5f};
+    static const int64_t original[] = {8192, 4096, 1, 1 << 30};
+    uint64_t plain[64];
+    find_turns(64, (int64_t[RO_MAX_ATTRS]){F(500000)});
+    for (int64_t i = 0; i < 64; i++)
+        plain[i] = turn_of_pair(i);
+    for (int k = 0; k < 96; k++) {
+        const float by = factor[k % 6], l = low[k / 6 % 2], h = high[k / 12 % 2];
+        const int64_t length = original[k / 24];
+        find_turns(64, (int64_t[RO_MAX_ATTRS]){F(500000), RO_ROPE_LINEAR, F(by)});
+        for (int64_t i = 0; i < 64; i++) {
+            const long double off =
+                (long double)plain[i] / (long double)by - (long double)turn_of_pair(i);
+            cr_expect(off >= 0 && off < 1, "%Lg", off);
+        }
+        find_turns(64,
+                   (int64_t[RO_MAX_ATTRS]){F(500000), RO_ROPE_LLAMA3, F(by), F(l), F(h), length});
+        for (int64_t i = 0; i < 64; i++) {
+            const long double f = (long double)plain[i], v = f * (long double)length * 0x1p-64L;
+            const long double s = (v - (long double)l) / ((long double)h - (long double)l);
+            const long double want = v < (long double)l   ? f / (long double)by
+                                     : v > (long double)h ? f
+                                                          : (1 - s) * f / (long double)by + s * f;
+            const long double most = 2 + 0x1p-32L * (1 + 1 / ((long double)h - (long double)l)) * f;
+            cr_expect(fabsl((long double)turn_of_pair(i) - want) <= most, "%d %d", k, (int)i);
+        }
+    }
+}
+
+/* Frequencies in radians, as transformers computes them in f32: tests/vectors/torch/rope.py. */
+Test(rope, frequencies_are_those_of_transformers) {
+    FILE *file = fopen("tests/vectors/torch/rope.txt", "r");
+    int kind, half, checked = 0;
+    long original;
+    float base, by, low, high;
+    cr_assert(file != NULL);
+    while (fscanf(file, "%d %f %f %f %f %ld %d", &kind, &base, &by, &low, &high, &original,
+                  &half) == 7) {
+        cr_assert(half <= 256);
+        find_turns(half, (int64_t[RO_MAX_ATTRS]){F(base), kind, F(by), F(low), F(high), original});
+        for (int64_t i = 0; i < half; i++, checked++) {
+            double want;
+            cr_assert(fscanf(file, "%lf", &want) == 1);
+            const double got = ldexp((double)turn_of_pair(i), -64) * 2 * M_PI;
+            cr_expect(fabs(got - want) < 1e-6 * want, "kind %d, pair %d: %g, not %g", kind, (int)i,
+                      got, want);
+        }
+    }
+    fclose(file);
+    cr_assert(checked > 100);
 }
 
 /* ---- SGD ---- */

@@ -114,13 +114,25 @@ static const example axes[] = {
      W(2, 5, 1, 3, 0, 4)},
     {"permutation of six in step 0", RO_OP_PERMUTATION, {7, 3}, 1, {I(1, 1)}, {IDS(0)}, I(1, 6),
      W(1, 0, 5, 2, 4, 3)},
-    {"rope turns halves of rows", RO_OP_ROPE, {0x461c4000, 0, 0, 0}, 1, {F(2, 2, 4)},
-     {N(1, 2, 3, 4, 1, 2, 3, 4)}, {0},
+    {"rope turns halves of rows", RO_OP_ROPE, {0}, 3, {F(2, 2, 4), I(1, 2), I(2, 2, 2)},
+     {N(1, 2, 3, 4, 1, 2, 3, 4), IDS(0, 1), W(0x9391054a, 0x28be60db, 0xc179c52c, 0x684dc4)}, {0},
      W(ONE, TWO, 0x40400000, FOUR, 0xbffdf758, 0x3ffade03, 0x401d9799, 0x4080a233)},
-    {"rope turns neighbours back, far away", RO_OP_ROPE, {0x48f42400, 131071, 1, 1}, 1,
-     {F(2, 1, 4)}, {N(1, 2, 3, 4)}, {0}, W(0xbffbf6b8, 0xbf87c5da, 0xc0422604, 0xc07e5fdb)},
-    {"rope is canonical", RO_OP_ROPE, {ONE, 0, 0, 0}, 1, {F(2, 1, 4)}, {W(PAYLOAD, 0, 0, ONE)}, {0},
-     W(QNAN, 0, QNAN, ONE)},
+    {"rope turns neighbours back, far away", RO_OP_ROPE, {1, 1}, 3,
+     {F(2, 1, 4), I(1, 1), I(2, 2, 2)},
+     {N(1, 2, 3, 4), IDS(131071), W(0x9391054a, 0x28be60db, 0x4892a2e1, 0xec033)}, {0},
+     W(0xbffbf6b8, 0xbf87c5da, 0xc0422604, 0xc07e5fdb)},
+    {"rope is canonical", RO_OP_ROPE, {0}, 3, {F(2, 1, 4), I(1, 1), I(2, 2, 2)},
+     {W(PAYLOAD, 0, 0, ONE), IDS(0), W(0, 0, 0, 0)}, {0}, W(QNAN, 0, QNAN, ONE)},
+    {"rope turns by a quarter, each sequence by its own", RO_OP_ROPE, {0}, 3,
+     {F(3, 2, 1, 2), I(2, 2, 1), I(2, 1, 2)},
+     {N(1, 2, 1, 2), IDS(1, -1), W(0, 0x40000000)}, {0},
+     (const float[]){-2, 1, 2, -1}},
+    {"turns as in Llama 3: kept, and in between", RO_OP_ROPE_TURNS,
+     {0x461c4000, RO_ROPE_LLAMA3, 0x41000000, ONE, FOUR, 1000}, 0, {{0}}, {0}, I(2, 2, 2),
+     W(0x9391054a, 0x28be60db, 0xa7eab476, 0x1f08b7)},
+    {"turns as in Llama 3: kept, and divided", RO_OP_ROPE_TURNS,
+     {0x461c4000, RO_ROPE_LLAMA3, 0x41000000, ONE, FOUR, 100}, 0, {{0}}, {0}, I(2, 2, 2),
+     W(0x9391054a, 0x28be60db, 0x982f38a5, 0xd09b8)},
     {"reshape keeps bits", RO_OP_RESHAPE, {0}, 1, {F(2, 2, 2)}, {W(0, PAYLOAD, 2, 3)}, F(1, 4),
      W(0, PAYLOAD, 2, 3)},
 };
@@ -682,7 +694,8 @@ static uint32_t hostile_bits(uint64_t h, int dtype) {
         0x807fffff, 0x7f7fffff, ONE,        2,          3,    0x7fffffff, 0x80000001, 0xffffffff,
     };
     const uint32_t bits = h % 3 ? list[(h >> 8) % 16] : (uint32_t)(h >> 16);
-    return dtype == RO_U8 ? bits & 0xff : dtype == RO_U16 ? bits & 0xffff : bits;
+    const size_t size = ro_dtype_size(dtype);
+    return size == 1 ? bits & 0xff : size == 2 ? bits & 0xffff : bits;
 }
 
 static void note(witness *w, uint64_t number) {
@@ -717,7 +730,8 @@ static bool keeps_bits(int op) {
         RO_OP_FILL,      RO_OP_EMBEDDING,    RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS,  RO_OP_CONCAT,
         RO_OP_RELU_GRAD, RO_OP_IOTA,         RO_OP_PERMUTATION, RO_OP_READ_BATCH,  RO_OP_TRANSPOSE,
         RO_OP_SLICE,     RO_OP_PAD,          RO_OP_GATHER,      RO_OP_CONCAT_AXIS, RO_OP_CAST,
-        RO_OP_RESHAPE,   RO_OP_REPEAT_HEADS, RO_OP_ARGMAX,      RO_OP_MAX_GRAD,    RO_OP_EXPAND};
+        RO_OP_RESHAPE,   RO_OP_REPEAT_HEADS, RO_OP_ARGMAX,      RO_OP_MAX_GRAD,    RO_OP_EXPAND,
+        RO_OP_ROPE_TURNS};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (list[i] == op)
             return true;

@@ -86,10 +86,8 @@ static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_
                         bool back) {
     if (!r->rotates)
         return x;
-    vd_op op = {RO_OP_ROPE,
-                {ro_attr_f32(r->rotation.base), r->rotation.first, r->rotation.neighbours, back},
-                NULL};
-    return VD_EMIT(b, name, op, x);
+    const vd_op op = {RO_OP_ROPE, {r->rotation.neighbours, back}, NULL};
+    return VD_EMIT(b, name, op, x, r->rotation.position, r->rotation.turns);
 }
 
 vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_heads *h) {

@@ -102,15 +102,36 @@ void vd_back_reshape(vd_builder *b, const vd_record *r, vd_value dy) {
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_reshape", op, dy));
 }
 
+vd_value vd_rope_turns(vd_builder *b, const char *name, int64_t size, const vd_frequencies *f) {
+    ro_shape shape = VD_SHAPE(RO_I32, size / 2, 2);
+    const vd_op op = {RO_OP_ROPE_TURNS,
+                      {[RO_ROPE_TURNS_BASE] = ro_attr_f32(f->base),
+                       [RO_ROPE_TURNS_KIND] = f->kind,
+                       [RO_ROPE_TURNS_FACTOR] = ro_attr_f32(f->factor),
+                       [RO_ROPE_TURNS_LOW] = ro_attr_f32(f->low),
+                       [RO_ROPE_TURNS_HIGH] = ro_attr_f32(f->high),
+                       [RO_ROPE_TURNS_ORIGINAL] = f->original},
+                      &shape};
+    return vd_emit(b, name, op, 0, NULL);
+}
+
+vd_value vd_iota(vd_builder *b, const char *name, int64_t count) {
+    ro_shape shape = VD_SHAPE(RO_I32, count);
+    return vd_emit(b, name, (vd_op){.op = RO_OP_IOTA, .shape = &shape}, 0, NULL);
+}
+
 vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r) {
-    const vd_op op = {RO_OP_ROPE, {ro_attr_f32(r.base), r.first, r.neighbours, 0}, NULL};
-    return record(b, VD_LAYER_ROPE, x, VD_EMIT(b, name, op, x));
+    const vd_op op = {RO_OP_ROPE, {r.neighbours, 0}, NULL};
+    vd_value out = VD_EMIT(b, name, op, x, r.position, r.turns);
+    vd_tape_put(
+        b, (vd_record){
+               .layer = VD_LAYER_ROPE, .in = {x, VD_NONE, VD_NONE}, .out = out, .rotation = r});
+    return out;
 }
 
 /* The turn back is the transpose of the turn. */
 void vd_back_rope(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_op op = {.op = RO_OP_ROPE};
-    memcpy(op.attr, attr_of(b, r->out), sizeof op.attr);
-    op.attr[3] = 1;
-    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_rope", op, dy));
+    const vd_op op = {RO_OP_ROPE, {r->rotation.neighbours, 1}, NULL};
+    vd_accumulate(b, r->in[0],
+                  VD_EMIT(b, "d_rope", op, dy, r->rotation.position, r->rotation.turns));
 }

@@ -101,14 +101,27 @@ vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_att
 /* Rotary position embedding, SPEC 13. */
 typedef struct {
     float base;
-    int64_t first;   /* position of the first row */
-    bool neighbours; /* pairs (2i, 2i + 1); else (i, i + D / 2) */
+    int32_t kind; /* ro_rope_kind */
+    /* All but the factor are for RO_ROPE_LLAMA3; 0 where they are not used. */
+    float factor, low, high;
+    int64_t original;
+} vd_frequencies;
+
+typedef struct {
+    vd_value position; /* i32 [T], or [B, T] */
+    vd_value turns;    /* i32 [D / 2, 2], of vd_rope_turns */
+    bool neighbours;   /* pairs (2i, 2i + 1); else (i, i + D / 2) */
 } vd_rotation;
+
+/* The turns of the pairs of a head of `size` elements. */
+vd_value vd_rope_turns(vd_builder *b, const char *name, int64_t size, const vd_frequencies *f);
+/* i32: 0, 1, ..., count - 1. */
+vd_value vd_iota(vd_builder *b, const char *name, int64_t count);
 
 typedef struct {
     int64_t heads, kv_heads;     /* kv_heads divides heads */
     bool causal;                 /* needs T = S */
-    const vd_rotation *rotation; /* of q and k by their rows; NULL: none */
+    const vd_rotation *rotation; /* of q and k, so T = S; NULL: none */
     vd_dropout_attr dropout;
     /* [B, S], added to every score of the key: -inf excludes it, +0 does not; a constant. NULL:
      * none. A query without keys gives +0. */

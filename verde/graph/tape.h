@@ -48,7 +48,7 @@ struct vd_record {
                              factor; operator; axis; label that is ignored */
     bool causal, rotates; /* attention */
     vd_value padding;     /* of attention, by scores; VD_NONE: none */
-    vd_rotation rotation; /* if it rotates */
+    vd_rotation rotation; /* if it rotates; of a rope */
     int64_t attr[RO_MAX_ATTRS]; /* of layers on images: those of the operator */
     vd_dropout_attr dropout;
 };

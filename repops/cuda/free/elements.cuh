@@ -328,42 +328,28 @@ static ro_status sgd(ro_cuda *d, const ro_call *call, const void *const *in, con
 
 /* ---- rotary positions: cosines and sines are SPEC 13's, only the turn is computed here ---- */
 
-static ro_status turn(ro_cuda *d, const ro_call *call, const float *x, const uint64_t *frequency,
-                      const values &out) {
-    const ro_shape *s = &call->input[0];
-    const ro_divider width(s->dim[s->ndim - 1]), positions(s->dim[s->ndim - 2]);
-    const int64_t half = width.divisor / 2, first = call->attr[1];
-    const bool neighbours = call->attr[2] != 0, back = call->attr[3] != 0;
+static ro_status rope(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
+    const ro_rotation v = ro_rotation_of(call);
+    const ro_divider width(2 * v.half), positions(v.positions), shared(v.apart);
+    const bool neighbours = call->attr[RO_ROPE_PAIRS] != 0, lines = v.lines > 1;
+    const bool back = call->attr[RO_ROPE_INVERSE] != 0;
+    const int64_t half = v.half, apart = neighbours ? 1 : half;
+    const float *x = f32(in[0]);
+    const int32_t *position = static_cast<const int32_t *>(in[1]);
+    const uint32_t *words = static_cast<const uint32_t *>(in[2]);
     return elements(d, call, out, [=] __device__(int64_t e) {
         const int64_t row = width.quotient(e), j = e - row * width.divisor;
         const bool second = neighbours ? j & 1 : j >= half;
         const int64_t i = neighbours ? j / 2 : second ? j - half : j;
-        const int64_t apart = neighbours ? 1 : half;
-        const uint32_t angle =
-            ro_rope_turn(frequency[i], (uint64_t)(first + positions.remainder(row)));
+        const int64_t line = lines ? shared.quotient(row) * positions.divisor : 0;
+        const uint64_t f = ro_rope_words(words[2 * i], words[2 * i + 1]);
+        const uint32_t angle = ro_rope_turn(f, position[line + positions.remainder(row)]);
         const float sine = ro_sin_turn(angle);
         const approx other = at(x, second ? e - apart : e + apart);
         const approx turned = ap_mul(other, ap_exact((real)(back ? -sine : sine)));
         return ap_mul_add(at(x, e), ap_exact((real)ro_cos_turn(angle)),
                           second ? turned : ap_negative(turned), how());
     });
-}
-
-static ro_status rope(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
-    const int64_t half = width_of(call) / 2;
-    const uint64_t log = ro_rope_log((uint32_t)call->attr[0]);
-    void *memory;
-    ro_status status = ro_cuda_alloc(d, (size_t)half * sizeof(uint64_t), &memory);
-    if (status != RO_OK)
-        return status;
-    status = map<uint64_t>(
-        d, memory, half,
-        [=] __device__(int64_t i) { return ro_rope_frequency(log, (uint64_t)half, (uint64_t)i); },
-        "rope");
-    if (status == RO_OK)
-        status = turn(d, call, f32(in[0]), static_cast<const uint64_t *>(memory), out);
-    ro_cuda_free(d, memory);
-    return status;
 }
 
 static void add_elements(free_operator **table) {

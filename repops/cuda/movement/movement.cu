@@ -285,20 +285,33 @@ static ro_status concat_axis(ro_cuda *d, const ro_call *call, const void *const 
 
 /* ---- rotary positions ---- */
 
+static ro_status rope_turns(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
+    const uint64_t log = ro_rope_log((uint32_t)call->attr[RO_ROPE_TURNS_BASE]);
+    const uint64_t half = (uint64_t)call->output.dim[0];
+    const ro_rope_scaling scaling = ro_rope_scaling_of(call);
+    return map<uint32_t>(d, call, out, [=] __device__(int64_t e) {
+        const uint64_t f = ro_rope_scaled(&scaling, ro_rope_frequency(log, half, (uint64_t)e / 2));
+        return (uint32_t)(e % 2 ? f >> 32 : f);
+    });
+}
+
 template <bool neighbours>
-static ro_status rope_pairs(ro_cuda *d, const ro_call *call, const float *x,
-                            const uint64_t *frequency, void *out) {
-    const ro_shape *s = &call->input[0];
-    const ro_divider width(s->dim[s->ndim - 1]), positions(s->dim[s->ndim - 2]);
-    const int64_t half = width.divisor / 2, first = call->attr[1];
-    const uint32_t flip = call->attr[3] ? UINT32_C(0x80000000) : 0;
+static ro_status rope_pairs(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const ro_rotation v = ro_rotation_of(call);
+    const ro_divider width(2 * v.half), positions(v.positions), apart(v.apart);
+    const int64_t half = v.half, distance = neighbours ? 1 : half;
+    const bool lines = v.lines > 1;
+    const uint32_t flip = call->attr[RO_ROPE_INVERSE] ? UINT32_C(0x80000000) : 0;
+    const float *x = static_cast<const float *>(in[0]);
+    const int32_t *position = static_cast<const int32_t *>(in[1]);
+    const uint32_t *words = static_cast<const uint32_t *>(in[2]);
     return map<float>(d, call, out, [=] __device__(int64_t e) {
         const int64_t row = width.quotient(e), j = e - row * width.divisor;
         const int64_t i = neighbours ? j / 2 : j < half ? j : j - half;
         const bool second = neighbours ? j & 1 : j >= half;
-        const int64_t distance = neighbours ? 1 : half;
-        const uint32_t turn =
-            ro_rope_turn(frequency[i], (uint64_t)(first + positions.remainder(row)));
+        const int64_t line = lines ? apart.quotient(row) * positions.divisor : 0;
+        const uint64_t f = ro_rope_words(words[2 * i], words[2 * i + 1]);
+        const uint32_t turn = ro_rope_turn(f, position[line + positions.remainder(row)]);
         const float cosine = ro_cos_turn(turn);
         const float sine = ro_from_bits(ro_to_bits(ro_sin_turn(turn)) ^ flip);
         const float a = second ? x[e - distance] : x[e], b = second ? x[e] : x[e + distance];
@@ -306,26 +319,9 @@ static ro_status rope_pairs(ro_cuda *d, const ro_call *call, const float *x,
     });
 }
 
-/* First the frequency of each pair: some hundred integer instructions. */
 static ro_status rope(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const ro_shape *s = &call->input[0];
-    const int64_t half = s->dim[s->ndim - 1] / 2;
-    const uint64_t log = ro_rope_log((uint32_t)call->attr[0]);
-    const float *x = static_cast<const float *>(in[0]);
-    void *memory;
-    ro_status status = ro_cuda_alloc(d, (size_t)half * sizeof(uint64_t), &memory);
-    if (status != RO_OK)
-        return status;
-    const uint64_t *frequency = static_cast<const uint64_t *>(memory);
-    status = map<uint64_t>(
-        d, memory, half,
-        [=] __device__(int64_t i) { return ro_rope_frequency(log, (uint64_t)half, (uint64_t)i); },
-        "rope");
-    if (status == RO_OK)
-        status = call->attr[2] ? rope_pairs<true>(d, call, x, frequency, out)
-                               : rope_pairs<false>(d, call, x, frequency, out);
-    ro_cuda_free(d, memory);
-    return status;
+    return call->attr[RO_ROPE_PAIRS] ? rope_pairs<true>(d, call, in, out)
+                                     : rope_pairs<false>(d, call, in, out);
 }
 
 void ro_cuda_add_movement(ro_cuda_operator **table) {
@@ -341,5 +337,6 @@ void ro_cuda_add_movement(ro_cuda_operator **table) {
     table[RO_OP_REPEAT_HEADS] = repeat_heads;
     table[RO_OP_CONCAT] = concat;
     table[RO_OP_CONCAT_AXIS] = concat_axis;
+    table[RO_OP_ROPE_TURNS] = rope_turns;
     table[RO_OP_ROPE] = rope;
 }

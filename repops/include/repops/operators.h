@@ -119,7 +119,8 @@ typedef enum {
     RO_OP_GATHER_GRAD = 201,       /* (dy, ids i32) */
     RO_OP_UNIFORM = 202,           /* uniformly distributed numbers */
     RO_OP_PERMUTATION = 203,       /* (step i32): 0 .. W - 1 shuffled */
-    RO_OP_ROPE = 204,              /* (x): turned by its position */
+    RO_OP_ROPE_TURNS = 205,        /* turns of each pair from one position to the next */
+    RO_OP_ROPE = 206,              /* (x, position i32, turns i32): turned by its position */
     RO_OP_END = 256 /* numbers in between are free */
 } ro_op;
 
@@ -302,10 +303,14 @@ enum {
     RO_UNIFORM_HIGH = 3, /* f */
     RO_PERMUTATION_SEED = 0,
     RO_PERMUTATION_STREAM = 1,
-    RO_ROPE_BASE = 0, /* f */
-    RO_ROPE_FIRST = 1,
-    RO_ROPE_PAIRS = 2,
-    RO_ROPE_INVERSE = 3,
+    RO_ROPE_TURNS_BASE = 0, /* f */
+    RO_ROPE_TURNS_KIND = 1,
+    RO_ROPE_TURNS_FACTOR = 2, /* f */
+    RO_ROPE_TURNS_LOW = 3, /* f */
+    RO_ROPE_TURNS_HIGH = 4, /* f */
+    RO_ROPE_TURNS_ORIGINAL = 5,
+    RO_ROPE_PAIRS = 0,
+    RO_ROPE_INVERSE = 1,
 };
 
 /* clang-format on */

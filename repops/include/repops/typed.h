@@ -787,15 +787,26 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_permutation(ro_ctx *ctx, const ro_tensor *step,
         const ro_op_permutation_attrs *attrs, ro_tensor *out);
 
-/* x: turned by its position */
+/* no input: turns of each pair from one position to the next (out->shape is declared) */
 typedef struct {
     float base; /* required */
-    int64_t first; /* required */
-    int64_t pairs; /* required */
-    int64_t inverse; /* required */
+    int64_t kind;
+    float factor;
+    float low;
+    float high;
+    int64_t original;
+} ro_op_rope_turns_attrs;
+RO_API RO_MUST_USE ro_status ro_op_rope_turns(ro_ctx *ctx, const ro_op_rope_turns_attrs *attrs,
+        ro_tensor *out);
+
+/* x, position i32, turns i32: turned by its position */
+typedef struct {
+    int64_t pairs;
+    int64_t inverse;
 } ro_op_rope_attrs;
 RO_API RO_MUST_USE ro_status ro_op_rope(ro_ctx *ctx, const ro_tensor *x,
-        const ro_op_rope_attrs *attrs, ro_tensor *out);
+        const ro_tensor *position, const ro_tensor *turns, const ro_op_rope_attrs *attrs,
+        ro_tensor *out);
 
 /* clang-format on */
 
