@@ -63,7 +63,7 @@ cmp "$work/before.json" "$work/run/run.json"
 expect 2 'program' "$verde" inspect "$work"
 expect 2 'STEP:VALUE:LEAF' "$verde" inspect "$work/run" --proof 1:2
 expect 2 'STEP must be -1..11' "$verde" inspect "$work/run" --proof 12:0:0
-expect 2 'one of --trace and --proof' "$verde" inspect "$work/run" --trace 1 --proof 1:200:0
+expect 2 'one of --trace, --proof and --plot' "$verde" inspect "$work/run" --trace 1 --proof 1:200:0
 expect 0 '"leaves":8' "$verde" inspect "$work/run" --proof 1:200:0 --json
 expect 0 '"operator":"matmul"' "$verde" inspect "$work/run" --trace 3 --json
 expect 0 'holds' "$verde" inspect "$work/run" --proof 1:200:0
