@@ -144,6 +144,16 @@ for model in gpt2 llama llama-tied qwen2 qwen3 bert; do
     expect 0 "means the job's model" "$verde" check "$work/$model.last" --job "$work/$model.yaml"
     expect 6 'its bytes give\|expected step 2' "$verde" check "$work/$model.first" --job "$work/$model.yaml"
 done
+# Adapters leave as PEFT has them.
+expect 0 '8 tensors of step 6' "$verde" export "$work/lora.honest" --out "$work/lora.last"
+expect 0 "means the job's model" "$verde" check "$work/lora.last" --job "$work/lora.yaml"
+expect 0 'lora_A.weight F32 \[2,16\]' "$verde" manifest "$work/lora.last/adapter_model.safetensors"
+sed -i 's/"lora_alpha": 4/"lora_alpha": 8/' "$work/lora.last/adapter_config.json"
+expect 6 'adapter_config.json: means other adapters' "$verde" check "$work/lora.last" --job "$work/lora.yaml"
+rm "$work/lora.last/adapter_config.json"
+expect 6 'adapter_config.json: is missing' "$verde" check "$work/lora.last" --job "$work/lora.yaml"
+cp "$work/lora.last/adapter_model.safetensors" "$work/lora.last/model.safetensors"
+expect 6 'which is meant' "$verde" check "$work/lora.last"
 # A new last product for three classes, which config.json then has too.
 python3 - "$work/classes.bin" << 'PYTHON'
 import struct

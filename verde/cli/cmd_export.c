@@ -58,7 +58,7 @@ static vd_status open_run(exporting *e) {
     if (status == VD_OK)
         status = find_step(e);
     if (status == VD_OK)
-        status = vd_config_load(e->a->run, &e->config, &e->has_config, e->err);
+        status = vd_config_load(e->a->run, VD_WEIGHTS_CONFIG, &e->config, &e->has_config, e->err);
     if (status == VD_OK)
         status = vd_export_rows(&e->loaded.program, e->has_config ? &e->config : NULL, &e->row,
                                 &e->row_count, e->err);
@@ -143,8 +143,10 @@ static vd_status write_tensors(const exporting *e) {
                                    {"verde.program", program},
                                    {"verde.step", step},
                                    {"verde.run_root", root}};
-    const vd_weights_writing how = {
-        .note = note, .note_count = e->proven ? 4 : 3, .shard_bytes = e->a->shard_bytes};
+    const vd_weights_writing how = {.note = note,
+                                    .note_count = e->proven ? 4 : 3,
+                                    .adapter = vd_is_adapter(&e->loaded.program),
+                                    .shard_bytes = e->a->shard_bytes};
     vd_weight_out *out = calloc(e->row_count, sizeof *out);
     if (!out)
         return vd_fail(e->err, VD_ERR_LOCAL, "out of memory");
@@ -163,16 +165,26 @@ static vd_status write_tensors(const exporting *e) {
     return status;
 }
 
+static vd_status write_text(const exporting *e, const char *name, const vd_buf *text) {
+    char path[1100];
+    snprintf(path, sizeof path, "%s/%s", e->a->out, name);
+    return vd_write_file(path, text->data, text->size, 0644, e->err);
+}
+
 static vd_status write_config(const exporting *e) {
-    char path[1024];
+    const vd_config_change change = {.dtype = e->a->narrow ? "bfloat16" : "float32"};
     vd_buf text = {0};
+    bool there = false;
     if (!e->has_config)
         return VD_OK;
-    snprintf(path, sizeof path, "%s/" VD_WEIGHTS_CONFIG, e->a->out);
-    const vd_config_change change = {.dtype = e->a->narrow ? "bfloat16" : "float32"};
     vd_status status = vd_config_changed(e->config.data, e->config.size, &change, &text, e->err);
     if (status == VD_OK)
-        status = vd_write_file(path, text.data, text.size, 0644, e->err);
+        status = write_text(e, VD_WEIGHTS_CONFIG, &text);
+    text.size = 0;
+    if (status == VD_OK)
+        status = vd_config_load(e->a->run, VD_WEIGHTS_ADAPTER_CONFIG, &text, &there, e->err);
+    if (status == VD_OK && there)
+        status = write_text(e, VD_WEIGHTS_ADAPTER_CONFIG, &text);
     vd_buf_free(&text);
     return status;
 }
@@ -305,7 +317,10 @@ static vd_exit export(int argc, char **argv) {
 const vd_command vd_cmd_export = {
     "export", "write a run's weights as safetensors, with a proof",
     "Usage: verde export RUN --out DIR [options]\n\n"
-    "Writes the weights of the run in RUN as DIR/model.safetensors, without what the optimizer\n"
+    "Writes the weights of the run in RUN as DIR/model.safetensors, with the config.json and names "
+    "of\n"
+    "transformers where it has such a model; adapters as PEFT has them; without what the "
+    "optimizer\n"
     "keeps. Before that, every byte of the state is hashed and compared with run.json. Beside the\n"
     "weights, proof.json leads from them to the run root: `verde check DIR --verdict FILE` then\n"
     "says whether DIR is the model that a verdict accepts. A run that is not finished gets "

@@ -1,4 +1,5 @@
 /* config.json beside runs and exported models. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -6,10 +7,10 @@
 #include "verde/job/config.h"
 #include "verde/job/config_write.h"
 
-vd_status vd_config_load(const char *dir, vd_buf *out, bool *there, vd_err *err) {
+vd_status vd_config_load(const char *dir, const char *name, vd_buf *out, bool *there, vd_err *err) {
     char path[1100];
     struct stat info;
-    *there = snprintf(path, sizeof path, "%s/" VD_WEIGHTS_CONFIG, dir) < (int)sizeof path &&
+    *there = snprintf(path, sizeof path, "%s/%s", dir, name) < (int)sizeof path &&
              stat(path, &info) == 0;
     return *there ? vd_read_file(path, VD_WEIGHTS_CONFIG_MAX, out, err) : VD_OK;
 }
@@ -26,14 +27,53 @@ static vd_status config_of(const vd_loaded *loaded, vd_buf *out, vd_err *err) {
                                           : VD_OK;
 }
 
-vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err) {
+static vd_status adapter_config_of(const vd_job *job, vd_buf *out, vd_err *err) {
+    vd_file_name *names = NULL;
+    uint32_t count = 0;
+    vd_status status = vd_training_names(&job->training, &names, &count, err);
+    if (status == VD_OK)
+        status =
+            vd_adapter_config_write(&job->training.model, job->model_dir, names, count, out, err);
+    free(names);
+    return status;
+}
+
+static vd_status save_text(const char *dir, const char *name, vd_buf *text, vd_err *err) {
     char path[1100];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    vd_status status =
+        text->size > 0 ? vd_write_file(path, text->data, text->size, 0644, err) : VD_OK;
+    vd_buf_free(text);
+    return status;
+}
+
+vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err) {
     vd_buf text = {0};
-    snprintf(path, sizeof path, "%s/" VD_WEIGHTS_CONFIG, dir);
     vd_status status = config_of(loaded, &text, err);
-    if (status == VD_OK && text.size > 0)
-        status = vd_write_file(path, text.data, text.size, 0644, err);
+    if (status == VD_OK)
+        status = save_text(dir, VD_WEIGHTS_CONFIG, &text, err);
+    if (status == VD_OK && loaded->job.training.model.lora.rank > 0) {
+        status = adapter_config_of(&loaded->job, &text, err);
+        if (status == VD_OK)
+            status = save_text(dir, VD_WEIGHTS_ADAPTER_CONFIG, &text, err);
+    }
     vd_buf_free(&text);
+    return status;
+}
+
+/* Of a job with adapters: does adapter_config.json mean these? */
+static vd_status compare_adapter(const char *dir, const vd_job *job, vd_err *err) {
+    vd_buf found = {0}, expected = {0};
+    bool there;
+    vd_status status = vd_config_load(dir, VD_WEIGHTS_ADAPTER_CONFIG, &found, &there, err);
+    if (status == VD_OK)
+        status = adapter_config_of(job, &expected, err);
+    if (status == VD_OK && !vd_adapter_config_equal(&found, &expected))
+        status =
+            vd_fail(err, VD_ERR_PEER, "%s/" VD_WEIGHTS_ADAPTER_CONFIG ": %s %s", dir,
+                    there ? "means other adapters than" : "is missing, for those of", job->path);
+    vd_buf_free(&found);
+    vd_buf_free(&expected);
     return status;
 }
 
@@ -65,7 +105,9 @@ vd_status vd_config_compare(const char *dir, const vd_buf *config, const char *j
         status = vd_job_program(&loaded.job, &other, &why);
     if (status == VD_OK)
         status = vd_program_hash(&other, &hash, &why);
-    if (status == VD_ERR_LOCAL)
+    if (status == VD_OK && vd_hash_equal(&hash, program) && loaded.job.training.model.lora.rank > 0)
+        status = compare_adapter(dir, &loaded.job, err);
+    else if (status == VD_ERR_LOCAL)
         status = vd_fail(err, status, "%s", why.text);
     else if (status != VD_OK || !vd_hash_equal(&hash, program))
         status =

@@ -71,12 +71,44 @@ static bool put_names(const vd_program *program, const vd_file_name *names, uint
     return *count == name_count;
 }
 
-static vd_status names_of(const vd_buf *config, vd_file_name **names, uint32_t *count,
-                          vd_err *err) {
+/* Whose leaves are h.N.TARGET.lora_a [rank, in] and lora_b: names need no more of them. */
+static void lora_of(const vd_program *program, vd_lora *out) {
+    static const char end[] = ".lora_a";
+    for (uint32_t i = 0; i < program->leaf_count; i++) {
+        const char *name = program->leaf[i].name, *start = strchr(name, '.');
+        const size_t length = strlen(name), tail = sizeof end - 1;
+        int64_t t = 0;
+        if (length <= tail || strcmp(name + length - tail, end) != 0 || strncmp(name, "h.", 2) != 0)
+            continue;
+        start = strchr(start + 1, '.');
+        const size_t size = start ? (size_t)(name + length - tail - start - 1) : 0;
+        if (size < 1 || size >= VD_LORA_TARGET_SIZE)
+            continue;
+        while (t < out->target_count &&
+               (strncmp(out->target[t], start + 1, size) != 0 || out->target[t][size]))
+            t++;
+        if (t == VD_LORA_TARGETS_MAX)
+            continue;
+        memcpy(out->target[t], start + 1, size);
+        out->target_count += t == out->target_count;
+        out->rank = program->leaf[i].shape.dim[0];
+        out->alpha = 1;
+    }
+}
+
+bool vd_is_adapter(const vd_program *program) {
+    vd_lora lora = {0};
+    lora_of(program, &lora);
+    return lora.rank > 0;
+}
+
+static vd_status names_of(const vd_program *program, const vd_buf *config, vd_file_name **names,
+                          uint32_t *count, vd_err *err) {
     const vd_config_choice choice = {.dropout = -1, .pad = -1};
     vd_training training = {0};
     vd_status status = vd_config_read(config->data, config->size, VD_WEIGHTS_CONFIG, &choice,
                                       &training.model, err);
+    lora_of(program, &training.model.lora);
     return status == VD_OK ? vd_training_names(&training, names, count, err) : status;
 }
 
@@ -89,7 +121,7 @@ vd_status vd_export_rows(const vd_program *program, const vd_buf *config, vd_exp
     *rows = calloc(program->leaf_count + 1, sizeof **rows);
     if (!*rows)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    const bool named = config && names_of(config, &names, &name_count, &unread) == VD_OK &&
+    const bool named = config && names_of(program, config, &names, &name_count, &unread) == VD_OK &&
                        put_names(program, names, name_count, *rows, count);
     free(names);
     if (named)

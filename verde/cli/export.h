@@ -21,9 +21,15 @@ typedef struct {
 VD_MUST_USE vd_status vd_export_rows(const vd_program *program, const vd_buf *config,
                                      vd_export_row **rows, uint32_t *count, vd_err *err);
 
-/* The text of config.json in a directory; *there says whether there is one. */
-VD_MUST_USE vd_status vd_config_load(const char *dir, vd_buf *out, bool *there, vd_err *err);
-/* Puts config.json, for `verde export`, into the directory of a run whose model transformers has.
+/* Are all its weights those of low-rank adapters? */
+bool vd_is_adapter(const vd_program *program);
+
+/* The text of config.json, or of adapter_config.json, in a directory; *there says whether there is
+ * one. */
+VD_MUST_USE vd_status vd_config_load(const char *dir, const char *name, vd_buf *out, bool *there,
+                                     vd_err *err);
+/* Puts config.json, and of adapters adapter_config.json, for `verde export`, into the directory of
+ * a run whose model transformers has.
  */
 VD_MUST_USE vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err);
 /* Does config.json in `dir` mean the model of the job, whose program is `program`? VD_ERR_PEER: no.

@@ -90,6 +90,72 @@ vd_status vd_config_write(const vd_model *m, int64_t sequence, vd_buf *out, vd_e
     return put_config(root, out, err);
 }
 
+/* ---- adapters ---- */
+
+/* "base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight" becomes "self_attn.q_proj",
+ * which PEFT looks for at the end of the names of modules. */
+static bool module_of(const char *tensor, char module[VD_TENSOR_NAME_SIZE]) {
+    static const char end[] = ".lora_A.weight";
+    const size_t length = strlen(tensor), tail = sizeof end - 1;
+    const char *start = tensor;
+    if (length <= tail || strcmp(tensor + length - tail, end) != 0)
+        return false;
+    for (const char *at = tensor; (at = strchr(at, '.')); at++)
+        if (at[1] >= '0' && at[1] <= '9' && strchr(at + 1, '.'))
+            start = strchr(at + 1, '.') + 1;
+    snprintf(module, VD_TENSOR_NAME_SIZE, "%.*s", (int)(tensor + length - tail - start), start);
+    return true;
+}
+
+static json_t *modules_of(const vd_file_name *names, uint32_t count) {
+    json_t *list = json_array(), *seen = json_object();
+    for (uint32_t i = 0; i < count; i++) {
+        char module[VD_TENSOR_NAME_SIZE];
+        if (!module_of(names[i].tensor, module) || json_object_get(seen, module))
+            continue;
+        json_object_set_new(seen, module, json_true());
+        json_array_append_new(list, json_string(module));
+    }
+    json_decref(seen);
+    return list;
+}
+
+static json_t *task_of(const vd_model *m) {
+    if (m->kind != VD_MODEL_BERT)
+        return json_string("CAUSAL_LM");
+    return m->task == VD_TASK_CLASSES ? json_string("SEQ_CLS") : json_null();
+}
+
+vd_status vd_adapter_config_write(const vd_model *m, const char *base, const vd_file_name *names,
+                                  uint32_t count, vd_buf *out, vd_err *err) {
+    return put_config(json_pack("{ss so sI so sf ss sb so ss sb}", "peft_type", "LORA", "task_type",
+                                task_of(m), "r", (json_int_t)m->lora.rank, "lora_alpha",
+                                shortest(m->lora.alpha), "lora_dropout", 0.0, "bias", "none",
+                                "fan_in_fan_out", m->kind == VD_MODEL_GPT2, "target_modules",
+                                modules_of(names, count), "base_model_name_or_path", base,
+                                "inference_mode", 1),
+                      out, err);
+}
+
+static json_t *adapter_json(const vd_buf *text) {
+    json_t *root = NULL;
+    vd_err unread = {0};
+    size_t size = text->size;
+    while (size > 0 && text->data[size - 1] == '\n')
+        size--;
+    if (vd_json_read(text->data, size, VD_CONFIG_ELEMENTS_MAX, &root, &unread) == VD_OK)
+        json_object_del(root, "base_model_name_or_path");
+    return root;
+}
+
+bool vd_adapter_config_equal(const vd_buf *a, const vd_buf *b) {
+    json_t *x = adapter_json(a), *y = adapter_json(b);
+    const bool equal = x && y && json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return equal;
+}
+
 /* ---- changing one ---- */
 
 /* transformers calls it `dtype`, before version 5 `torch_dtype`. */

@@ -11,6 +11,14 @@ bool vd_config_can_write(const vd_model *model);
 VD_MUST_USE vd_status vd_config_write(const vd_model *model, int64_t sequence, vd_buf *out,
                                       vd_err *err);
 
+/* Appends adapter_config.json of a model with adapters, for PEFT. `base`: where the model lies that
+ * they adapt; `names`: of its adapters (vd_training_names). */
+VD_MUST_USE vd_status vd_adapter_config_write(const vd_model *model, const char *base,
+                                              const vd_file_name *names, uint32_t count,
+                                              vd_buf *out, vd_err *err);
+/* Do two texts of it mean the same adapters, wherever the model lies? */
+bool vd_adapter_config_equal(const vd_buf *a, const vd_buf *b);
+
 /* What training changed of a model that has a config.json already. */
 typedef struct {
     const char *dtype; /* of the files now: "float32", "bfloat16"; NULL: as it was */

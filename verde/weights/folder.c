@@ -152,15 +152,17 @@ static vd_status is_none(const char *dir, vd_err *err) {
 
 static vd_status open_folder(vd_weights *w, const char *dir, vd_err *err) {
     char path[1024];
-    const bool single = folder_has(dir, VD_WEIGHTS_SINGLE),
-               shards = folder_has(dir, VD_WEIGHTS_INDEX);
+    const bool single = folder_has(dir, VD_WEIGHTS_SINGLE);
+    const bool shards = folder_has(dir, VD_WEIGHTS_INDEX);
+    const bool adapter = folder_has(dir, VD_WEIGHTS_ADAPTER);
     if (strlen(dir) > PATH_MAX_BYTES)
         return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than %d bytes", dir,
                        PATH_MAX_BYTES);
-    if (single && shards)
+    if (single + shards + adapter > 1)
         return vd_fail(err, VD_ERR_USAGE, "%s: holds %s and %s; which is meant?", dir,
-                       VD_WEIGHTS_SINGLE, VD_WEIGHTS_INDEX);
-    if (!single && !shards)
+                       single ? VD_WEIGHTS_SINGLE : VD_WEIGHTS_INDEX,
+                       single && shards ? VD_WEIGHTS_INDEX : VD_WEIGHTS_ADAPTER);
+    if (!single && !shards && !adapter)
         return is_none(dir, err);
     w->has_config = folder_has(dir, VD_WEIGHTS_CONFIG);
     folder_path(path, dir, VD_WEIGHTS_CONFIG);
@@ -168,7 +170,7 @@ static vd_status open_folder(vd_weights *w, const char *dir, vd_err *err) {
         w->has_config ? vd_read_file(path, VD_WEIGHTS_CONFIG_MAX, &w->config, err) : VD_OK;
     if (status != VD_OK || shards)
         return status == VD_OK ? open_shards(w, dir, err) : status;
-    folder_path(path, dir, VD_WEIGHTS_SINGLE);
+    folder_path(path, dir, adapter ? VD_WEIGHTS_ADAPTER : VD_WEIGHTS_SINGLE);
     status = add_file(w, path, err);
     return status == VD_OK ? folder_sort(w, path, err) : status;
 }

@@ -12,6 +12,9 @@
 #define VD_WEIGHTS_SINGLE "model.safetensors"
 #define VD_WEIGHTS_INDEX  "model.safetensors.index.json"
 #define VD_WEIGHTS_CONFIG "config.json"
+/* Of low-rank adapters, as PEFT names them. */
+#define VD_WEIGHTS_ADAPTER        "adapter_model.safetensors"
+#define VD_WEIGHTS_ADAPTER_CONFIG "adapter_config.json"
 
 enum {
     VD_WEIGHTS_HEADER_MAX = 100 * 1000 * 1000, /* bytes of a file's header, as the format has it */
@@ -96,7 +99,8 @@ typedef struct {
     bool has_config;
 } vd_weights;
 
-/* Opens a folder: model.safetensors, or the shards that model.safetensors.index.json names, and
+/* Opens a folder: model.safetensors, the shards that model.safetensors.index.json names, or
+ * adapter_model.safetensors, and
  * config.json if it is there; or one safetensors file. Headers are read and checked whole; the
  * tensors are mapped (vd_map_file). */
 VD_MUST_USE vd_status vd_weights_open(const char *path, vd_weights *out, vd_err *err);
@@ -190,6 +194,7 @@ typedef struct {
 typedef struct {
     const vd_weight_note *note;
     uint32_t note_count;
+    bool adapter;         /* writes adapter_model.safetensors, never shards */
     uint64_t shard_bytes; /* of tensors in a file at most, unless one alone has more; 0: no limit */
     void (*progress)(void *user, uint64_t done, uint64_t total); /* may be NULL */
     void *user;
@@ -201,8 +206,9 @@ typedef struct {
  * not fit its leaf. */
 VD_MUST_USE vd_status vd_weights_write(const char *dir, vd_weight_out *tensor, uint32_t count,
                                        const vd_weights_writing *how, vd_err *err);
-/* Takes away model.safetensors and model.safetensors.index.json, so that another model can be
- * written. With `ask`: VD_ERR_USAGE if one of them is there, and nothing is taken away. */
+/* Takes away model.safetensors, model.safetensors.index.json and adapter_model.safetensors, so that
+ * another model can be written. With `ask`: VD_ERR_USAGE if one of them is there, and nothing is
+ * taken away. */
 VD_MUST_USE vd_status vd_weights_clear(const char *dir, bool ask, vd_err *err);
 /* Nearest, ties to even; NaN becomes 0x7fc0. */
 uint16_t vd_weight_bf16(uint32_t f32_bits);

@@ -271,13 +271,15 @@ vd_status vd_weights_write(const char *dir, vd_weight_out *tensor, uint32_t coun
     for (uint32_t first = 0; first < count; w.shards++)
         first += fits(&w, tensor + first, count - first);
     const shard all = {tensor, count};
+    if (how->adapter)
+        return write_shard(&w, &all, VD_WEIGHTS_ADAPTER);
     return w.shards == 1 ? write_shard(&w, &all, VD_WEIGHTS_SINGLE)
                          : write_shards(&w, tensor, count);
 }
 
 vd_status vd_weights_clear(const char *dir, bool ask, vd_err *err) {
-    static const char *const names[] = {VD_WEIGHTS_SINGLE, VD_WEIGHTS_INDEX};
-    for (int i = 0; i < 2; i++) {
+    static const char *const names[] = {VD_WEIGHTS_SINGLE, VD_WEIGHTS_INDEX, VD_WEIGHTS_ADAPTER};
+    for (int i = 0; i < 3; i++) {
         char path[1024];
         if (snprintf(path, sizeof path, "%s/%s", dir, names[i]) >= (int)sizeof path)
             return vd_fail(err, VD_ERR_USAGE, "%.60s...: path too long", dir);
