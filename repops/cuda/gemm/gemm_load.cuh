@@ -43,8 +43,8 @@ template <int V>
 RO_DEVICE void copy_widened(float *to, const uint16_t *from, bool wanted, bool binary16) {
     uint32_t pair[2] = {0, 0};
     if constexpr (V == 4) {
-        const uint2 both = wanted ? *reinterpret_cast<const uint2 *>(from) : make_uint2(0, 0);
-        pair[0] = both.x, pair[1] = both.y;
+        const uint64_t both = wanted ? *reinterpret_cast<const uint64_t *>(from) : 0;
+        pair[0] = (uint32_t)both, pair[1] = (uint32_t)(both >> 32);
     } else if (wanted) {
         pair[0] = *from;
     }
