@@ -1,13 +1,13 @@
-/* Pieces of layers in one call each: sums of any length, the gradients of linear layers, RMS norm.
- * They run the operators that SPEC.md names one after another, on the processor and on a device,
- * and give their bytes. What fused.h has needs less memory traffic; these save the author of a
- * trainer the levels of a sum and the temporary tensors.
+/* Pieces of layers in one call each: sums of any length, the gradients of linear layers, RMS norm,
+ * rotary positions. They run the operators that SPEC.md names one after another, on the processor
+ * and on a device, and give their bytes. What fused.h has needs less memory traffic; these save the
+ * author of a trainer the levels of a sum and the temporary tensors.
  *
- * All tensors are dense and row-major, f32, in memory where the context computes, borrowed for the
- * call. None may be NULL unless its comment says so or it has no elements, and outputs overlap
- * nothing unless a comment says so: RO_ERR_ARG. Errors have a sentence in ro_ctx_error; outputs
- * are undefined then. Temporary memory is the context's, and is given back before a call returns.
- */
+ * All tensors are dense and row-major, f32 where no type is said, in memory where the context
+ * computes, borrowed for the call. None may be NULL unless its comment says so or it has no
+ * elements, and outputs overlap nothing unless a comment says so: RO_ERR_ARG. Errors have a
+ * sentence in ro_ctx_error; outputs are undefined then. Temporary memory is the context's, and is
+ * given back before a call returns. */
 #ifndef REPOPS_LAYERS_H
 #define REPOPS_LAYERS_H
 
@@ -65,6 +65,29 @@ RO_API RO_MUST_USE ro_status ro_rms_norm_backward(ro_ctx *ctx, int64_t rows, int
                                                   const float *x, const float *gamma,
                                                   const float *rstd, const float *dy,
                                                   ro_gradient dx, ro_gradient dgamma);
+
+/* ---- rotary position embedding, SPEC 13 ---- */
+
+typedef struct {
+    int64_t batch, tokens, heads, head_size; /* heads at least 1; head_size even */
+    int neighbours; /* not 0: pairs are (2i, 2i + 1); else (i, i + head_size / 2) */
+    int each;       /* not 0: each sequence has positions of its own */
+} ro_rotary_layer;
+
+/* Turns queries or keys by their positions, and lays them out by heads: the bytes of split_heads
+ * and rope.
+ *
+ * x: [batch, tokens, heads * head_size], as a linear layer gives it; y: [batch, heads, tokens,
+ * head_size], as ro_attention takes it; position, i32: [tokens], or [batch, tokens] with `each`;
+ * turns, i32: [head_size / 2, 2], as ro_op_rope_turns makes them. */
+RO_API RO_MUST_USE ro_status ro_rotary(ro_ctx *ctx, const ro_rotary_layer *layer, const float *x,
+                                       const int32_t *position, const int32_t *turns, float *y);
+
+/* The gradient of x, laid out as x, from that of y: the bytes of rope with inverse 1, and
+ * join_heads. */
+RO_API RO_MUST_USE ro_status ro_rotary_backward(ro_ctx *ctx, const ro_rotary_layer *layer,
+                                                const float *dy, const int32_t *position,
+                                                const int32_t *turns, ro_gradient dx);
 
 #ifdef __cplusplus
 }
