@@ -235,7 +235,7 @@ expect 6 'about another program' "$verde" check "$work/mlp" --verdict "$verdict"
 # ---- manifests ----
 
 vectors=tests/vectors/weights
-for model in gpt2; do
+for model in gpt2 llama types; do
     expect 0 'SHA-256 of the manifest' "$verde" manifest $vectors/$model
     cmp -s "$work/out" $vectors/$model.manifest || fail "$model: another manifest than the generator's"
     expect 0 "$(sha256sum < $vectors/$model.manifest | cut -d' ' -f1)" "$verde" manifest $vectors/$model --json

@@ -10,7 +10,7 @@
 
 #define VECTORS "tests/vectors/weights/"
 
-static const char *const models[] = {"gpt2"};
+static const char *const models[] = {"gpt2", "llama", "types"};
 enum { MODELS = sizeof models / sizeof models[0] };
 
 /* ---- files of others ---- */

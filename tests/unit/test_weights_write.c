@@ -35,8 +35,8 @@ static vd_weight_out *all_of(const vd_weights *w) {
 static const vd_weight_note note = {"format", "pt"};
 
 Test(weights_write, files_of_safetensors_come_out_byte_for_byte) {
-    static const char *const models[] = {"gpt2"};
-    for (int i = 0; i < 1; i++) {
+    static const char *const models[] = {"gpt2", "types"};
+    for (int i = 0; i < 2; i++) {
         char dir[] = "/tmp/verde-write-XXXXXX", path[128], original[128];
         vd_weights w;
         vd_err err = {0};
