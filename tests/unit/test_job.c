@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -398,9 +399,10 @@ Test(job, too_little_data_is_refused_in_the_jobs_name) {
 
 /* ---- images ---- */
 
-static const char *here(void) {
-    static char path[700];
-    cr_assert(getcwd(path, sizeof path));
+/* Names in a job are relative to its file, so this one is absolute. */
+static const char *build_dir(void) {
+    static char path[PATH_MAX];
+    cr_assert(realpath(TEST_BUILD, path));
     return path;
 }
 
@@ -410,9 +412,8 @@ enum { RECORD = 1 + 3 * 32 * 32 };
 static char *add_name(vd_job *job, const char *test, int number) {
     vd_job_names *names = &job->data_files;
     char *path = names->text + names->size;
-    names->size +=
-        1 + (size_t)snprintf(path, sizeof names->text - names->size,
-                             "%s/" TEST_BUILD "/tests/job-%s-%d.bin", here(), test, number);
+    names->size += 1 + (size_t)snprintf(path, sizeof names->text - names->size,
+                                        "%s/tests/job-%s-%d.bin", build_dir(), test, number);
     names->count++;
     return path;
 }
