@@ -58,7 +58,7 @@ def test_one_hash_in_all_settings():
 WITHOUT_DROPOUT = {
     "gpt2": {"resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
     "llama": {},
-    "resnet": {},
+    "resnet": {"size": 64},
     "bert": {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0},
 }
 

@@ -172,3 +172,11 @@ def test_a_library_that_is_not_there_is_said(monkeypatch):
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode != 0
     assert "REPOPS_LIBRARY (/nowhere/librepops.so.1)" in run.stderr.splitlines()[-1]
+
+
+def test_the_first_program_of_the_documentation_prints_what_it_says(top):
+    pytest.importorskip("torch")
+    text = (top / "docs/python.md").read_text().split("```python\n")[1].split("```")[0]
+    expected = text.rsplit("# ", 1)[1].strip()
+    run = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+    assert run.stdout.strip() == expected, run.stderr

@@ -69,14 +69,16 @@ def bert(**more):
     )
 
 
-def resnet(**more):
+def resnet(size=32):
     import torchvision
 
     model = torchvision.models.resnet18(num_classes=10)
-    pixels = lambda i: batch(-99, 99, 4, 3, 64, 64, seed=i).to(next(model.parameters()).dtype) / 50  # noqa: E731
-    return model, lambda i: torch.nn.functional.cross_entropy(
-        model(pixels(i)), batch(0, 10, 4, seed=i)
-    )
+
+    def loss(i):
+        pixels = batch(-99, 99, 4, 3, size, size, seed=i).to(next(model.parameters()).dtype)
+        return torch.nn.functional.cross_entropy(model(pixels / 50), batch(0, 10, 4, seed=i))
+
+    return model, loss
 
 
 MODELS = {"gpt2": gpt2, "llama": llama, "bert": bert, "resnet": resnet}
