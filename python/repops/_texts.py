@@ -107,7 +107,7 @@ INPUTS: dict[str, str] = {
     'reshape': 'x',
     'gather_grad': 'dy ids',
     'permutation': 'step',
-    'rope': 'x',
+    'rope': 'x position turns',
 }
 TEXTS: dict[str, str] = {
     'fill': 'one value',
@@ -193,13 +193,14 @@ TEXTS: dict[str, str] = {
     'reshape': 'the same elements',
     'uniform': 'uniformly distributed numbers',
     'permutation': '0 .. W - 1 shuffled',
+    'rope_turns': 'turns of each pair from one position to the next',
     'rope': 'turned by its position',
 }
 SPEC: dict[str, str] = {
     'fill': '`fill(; value f)`: every element is `value`, bits kept. Declared, f32.',
     'normal': '`normal(; seed, stream, mean f, std f)`: declared, f32. Element e uses block b = e / 4 of Philox (section 10) with step word 0: words w0..w3. Elements 0, 1 of a block use (w0, w1), elements 2, 3 use (w2, w3) as (p, q): u = f32((p >> 8) + 1) * 2^-24; rad = sqrt(-2 * log(u)); turn = q >> 8; the even element is z = rad * cos_turn(turn), the odd one rad * sin_turn(turn). out = canon(fma(std, z, mean)).',
     'read_batch': '`read_batch(data_0, ..., data_(n-1) each u8, u16 or i32 [N_q], step i32 [1]; seed, stream, batch, first, shift)`: declared [b, T] i32. The data tensors, 1 to 1,023, have one type. shift is 0 or 1; T >= 1; data_q has W_q = (N_q - 1) / T windows (integer division), at least 1; their sum W is at most 2^40; 1 <= batch < 2^31; 0 <= first; first + b <= batch. Windows are numbered through all data tensors, in order. With s = step as an unsigned 32-bit number and row r: g = s * batch + first + r (64 bits, wrapping); epoch = g / W; w = permute(seed, stream, epoch, W, g mod W) (section 10.2); data_q has window w, as its v-th: v = w - (W_0 + ... + W_(q-1)) and 0 <= v < W_q; out[r, t] = data_q[v * T + t + shift].',
-    'embedding': '`embedding(table f32 [V, C], ids i32 [...])`: output [..., C]; out = table[id, c], bits kept; an id outside [0, V) gives 0x7fc00000.',
+    'embedding': "`embedding(table f32, bf16 or f16 [V, C], ids i32 [...])`: output [..., C] of the table's type; out = table[id, c], bits kept; an id outside [0, V) gives the canonical NaN.",
     'embedding_grad': '`embedding_grad(dy f32 [..., C], ids i32 [...])`: declared [V, C]; ids has one element per row of dy, at most 2^31. Section 3.3. A fold: step j covers positions [256 j, 256 (j + 1)); state: 8 words: count of rows seen, then the sums of levels 0 to 6, canon after each step.',
     'split_heads': '`split_heads(x [B, T, P*H*D]; parts P, part p, heads H)`: 1 <= P <= 8, 0 <= p < P, 1 <= H <= 2^20; output [B, H, T, D]; out[b, h, t, d] = x[b, t, (p H + h) D + d], bits kept.',
     'join_heads': '`join_heads(x_0, ..., x_(P-1) each [B, H, T, D])`: output [B, T, P*H*D], the inverse, bits kept. 1 to 8 inputs. `split_heads`, `join_heads` (of inputs of one type), `repeat_heads` (section 8) and `expand` (section 3.4) take every element type, as do those from `transpose` on.',
@@ -208,9 +209,9 @@ SPEC: dict[str, str] = {
     'transpose': '`transpose(x; d0, d1, d2, d3, d4)`: dimension i of the output is dimension d_i of x; each of the ndim dimensions is named once, the attributes after them are 0.',
     'slice': '`slice(x; axis, start, length, step)`: out[o, j, i] = x[o, start + j step, i] for j < length. 1 <= step <= 2^40; 0 <= start, and start + (length - 1) step < n if length > 0.',
     'pad': "`pad(x; axis, before, after, step, value f)`: output dimension before + (n - 1) step + 1 + after, before + after if n = 0; element j of x lies at before + j step, all others are `value`: the word's low bits, which must be all of it. 0 <= before, after <= 2^40; 1 <= step <= 2^40. With value +0 it is the gradient of `slice`.",
-    'gather': '`gather(x, ids i32; axis)`: the axis is replaced by the dimensions of ids: out[o, p, i] = x[o, ids[p], i]; an id outside [0, n) gives 0x7fc00000 in f32, 0 in integers. At most 5 dimensions.',
+    'gather': '`gather(x, ids i32; axis)`: the axis is replaced by the dimensions of ids: out[o, p, i] = x[o, ids[p], i]; an id outside [0, n) gives the canonical NaN, 0 in integers. At most 5 dimensions.',
     'concat_axis': '`concat_axis(x_0, ..., x_(n-1); axis)`: inputs of one type, equal in all other dimensions; one after the other along the axis. 1 to 1024 inputs.',
-    'cast': "`cast(x; dtype)`: dtype is 1 (f32), 2 (i32), 3 (u8) or 4 (u16). To its own type: bits kept. Integer to f32: rounded to nearest even. f32 to integer: rounded toward zero, then cut off at the ends of the type's range; NaN gives 0. Integer to integer: cut off at the ends of the range.",
+    'cast': "`cast(x; dtype)`: dtype is 1 (f32), 2 (i32), 3 (u8), 4 (u16), 5 (bf16) or 6 (f16). To its own type: bits kept. Integer to f32: rounded to nearest even. f32 to integer: rounded toward zero, then cut off at the ends of the type's range; NaN gives 0. Integer to integer: cut off at the ends of the range. bf16 or f16 to f32: exact; a NaN gives 0x7fc00000. f32 to bf16 or f16: to the nearest number of the type, ties to even, subnormals kept; from halfway between its largest finite number and the next power of two (2^128, 2^16) on infinite; a NaN gives the type's canonical one. All other casts from or to bf16 or f16 are the two casts by way of f32.",
     'add': '`add(a, b)`: a[e] + b[e]; b repeats.',
     'div_const': '`div_const(x; divisor f)`: x / divisor.',
     'gelu': '`gelu(x)`: with c0 = 0x1.988454p-1, c1 = 0x1.6e4e26p-5: x2 = x*x; w = fma(c1, x2, 1); t = tanh((c0*x)*w); b is x cut off at -0x1.fffffep127 below; out = (0.5*b) * (1 + t).',
