@@ -4,7 +4,7 @@ PYTHON ?= python3
 WHEELS := $(BUILD)/wheels
 PYTHON_VENV := $(BUILD)/venv
 # What the tests import; versions are those that PyPI has.
-PYTHON_TEST_PACKAGES ?= pytest numpy torch torchvision transformers
+PYTHON_TEST_PACKAGES ?= pytest numpy torch torchvision transformers accelerate
 
 wheel: ## the Python package with the library inside
 wheel: $(BUILD)/lib/$(RO_SONAME)
