@@ -48,7 +48,8 @@ static void begin(fixture *f, int threads) {
     f->program = (vd_program){.leaf = f->leaf, .leaf_count = LEAVES};
     memset(f->log.program.b, 0x11, VD_HASH_SIZE);
     f->exec.program = &f->program;
-    cr_assert(vd_state_hash(NULL, &f->program, &f->log.program, &f->state, NULL, &hash, NULL) == VD_OK);
+    cr_assert(vd_state_hash(NULL, &f->program, &f->log.program, &f->state, NULL, &hash, NULL) ==
+              VD_OK);
     cr_assert(vd_run_log_put(&f->log, 7, &hash, NULL, NULL) == VD_OK);
     cr_assert(vd_store_save_state(f->dir, &f->program, &f->state, &hash, NULL) == VD_OK);
     vd_store_state_path(f->path, f->dir, &hash);

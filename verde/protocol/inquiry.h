@@ -37,7 +37,7 @@ json_t *vd_inquiry_body(vd_inquiry *inquiry);
 /* The leaves of a tree: hashes, records or bytes of a tensor; and its Merkle tree. */
 typedef struct {
     const vd_tree *tree;
-    vd_tree own; /* that, unless the run keeps it */
+    vd_tree own;               /* that, unless the run keeps it */
     vd_hash *item;             /* RUN, SUBRUN, STATE; owned */
     vd_hash (*logged)[2];      /* RUN with rounding logs: S and L of each item; owned */
     const vd_records *records; /* TRACE, FOLD */
