@@ -43,6 +43,23 @@ static bool is_small(const char *text, size_t size, size_t limit) {
     return open <= limit && commas <= limit;
 }
 
+/* The length of the string, quotes included, that ends where the reader stopped; 0: none does. */
+static int length_of_last(const char *text, size_t size, int end) {
+    int length = 2;
+    if (end < 2 || (size_t)end > size || text[end - 1] != '"')
+        return 0;
+    while (length < end && text[end - length] != '"')
+        length++;
+    return length;
+}
+
+static vd_status tell_place(const char *text, size_t size, const json_error_t *error, vd_err *err) {
+    const int length = length_of_last(text, size, error->position);
+    return vd_fail(err, VD_ERR_PEER, "byte %d: %s%s%.*s", error->position, error->text,
+                   length ? ": " : "", length < 200 ? length : 200,
+                   length ? text + error->position - length : "");
+}
+
 vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t **out, vd_err *err) {
     const char *text = bytes;
     json_error_t error;
@@ -62,7 +79,7 @@ vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t *
     *out = NULL;
     if (now)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory in reading JSON");
-    return vd_fail(err, VD_ERR_PEER, "byte %d: %s", error.position, error.text);
+    return tell_place(text, size, &error, err);
 }
 
 static int append(const char *bytes, size_t size, void *out) {

@@ -39,18 +39,43 @@ static vd_status find_manifest(const vd_job *job, const vd_data_reader *reader, 
     return vd_manifest_read(path, &out->manifest, err);
 }
 
-static vd_status check_manifest(const vd_job *job, const vd_manifest *manifest, vd_err *err) {
-    char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
+static bool is_jobs(const vd_job *job, const vd_manifest *manifest) {
     vd_hash hash;
-    vd_status status = vd_manifest_hash(manifest, &hash, err);
+    return vd_manifest_hash(manifest, &hash, NULL) == VD_OK &&
+           memcmp(hash.b, job->model_sha256, VD_HASH_SIZE) == 0;
+}
+
+/* The hash of a manifest tells that something differs. The job's own manifest, if it lies beside
+ * the folder, tells what. */
+static vd_status tell_difference(const vd_job *job, const vd_data_reader *reader,
+                                 const vd_job_weights *w, const vd_hash *hash, vd_err *err) {
+    char path[VD_JOB_PATH_SIZE + 16], got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
+    const vd_weights_hashing how = {.ro = reader ? reader->ro : NULL};
+    vd_manifest beside = {0};
+    vd_status status = VD_OK;
+    snprintf(path, sizeof path, "%s.manifest", job->model_dir);
+    if (w->present && vd_manifest_read(path, &beside, NULL) == VD_OK && is_jobs(job, &beside))
+        status = vd_manifest_compare(&beside, &w->files, &how, err);
+    vd_manifest_free(&beside);
     if (status != VD_OK)
         return status;
-    vd_hex(hash.b, VD_HASH_SIZE, got);
+    vd_hex(hash->b, VD_HASH_SIZE, got);
     vd_hex(job->model_sha256, VD_HASH_SIZE, expected);
+    return vd_fail(err, VD_ERR_USAGE,
+                   "%s: `model.sha256` is %s, but the manifest of %s has %s; `verde manifest %s "
+                   "--against MANIFEST` tells what differs",
+                   job->path, expected, job->model_dir, got, job->model_dir);
+}
+
+static vd_status check_manifest(const vd_job *job, const vd_data_reader *reader,
+                                const vd_job_weights *w, vd_err *err) {
+    vd_hash hash;
+    vd_status status = vd_manifest_hash(&w->manifest, &hash, err);
+    if (status != VD_OK)
+        return status;
     if (memcmp(hash.b, job->model_sha256, VD_HASH_SIZE) != 0)
-        return vd_fail(err, VD_ERR_USAGE, "%s: `model.sha256` is %s, but the manifest of %s has %s",
-                       job->path, expected, job->model_dir, got);
-    return manifest->has_config
+        return tell_difference(job, reader, w, &hash, err);
+    return w->manifest.has_config
                ? VD_OK
                : vd_fail(err, VD_ERR_USAGE, "%s: has no " VD_WEIGHTS_CONFIG, job->model_dir);
 }
@@ -129,7 +154,7 @@ vd_status vd_job_load_weights(vd_job *job, const vd_data_reader *reader, vd_job_
         return VD_OK;
     vd_status status = find_manifest(job, reader, out, err);
     if (status == VD_OK)
-        status = check_manifest(job, &out->manifest, err);
+        status = check_manifest(job, reader, out, err);
     if (status == VD_OK)
         status = read_model(job, &out->manifest.config, err);
     if (status == VD_OK)
