@@ -186,4 +186,7 @@ int64_t vd_window_size(const vd_training *training);
 /* Parameters of the model, for people. */
 int64_t vd_model_parameters(const vd_model *model);
 
+/* The part of them that is trained: with adapters, these. */
+int64_t vd_model_trained(const vd_model *model);
+
 #endif

@@ -32,15 +32,24 @@ int64_t vd_window_size(const vd_training *t) {
     return t->model.task == VD_TASK_CLASSES ? 1 + t->sequence : t->sequence;
 }
 
-int64_t vd_model_parameters(const vd_model *model) {
+static int64_t count_numbers(const vd_model *model, bool frozen_too) {
     vd_parameters all;
     int64_t sum = 0;
     if (vd_parameters_of(model, &all, NULL) != VD_OK)
         return 0;
     for (uint32_t i = 0; i < all.count; i++)
-        sum += ro_shape_numel(&all.parameter[i].shape);
+        if (frozen_too || !all.parameter[i].frozen)
+            sum += ro_shape_numel(&all.parameter[i].shape);
     vd_parameters_free(&all);
     return sum;
+}
+
+int64_t vd_model_parameters(const vd_model *model) {
+    return count_numbers(model, true);
+}
+
+int64_t vd_model_trained(const vd_model *model) {
+    return count_numbers(model, false);
 }
 
 /* After all that the optimizer keeps. */

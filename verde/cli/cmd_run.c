@@ -258,9 +258,13 @@ static vd_status load(const char *job, const char *fault, const vd_common *commo
 
 static void announce(const char *job, const vd_loaded *loaded) {
     const vd_training *t = &loaded->job.training;
+    const int64_t trained = vd_model_trained(&t->model);
+    char frozen[64] = "";
+    if (trained < vd_model_parameters(&t->model))
+        snprintf(frozen, sizeof frozen, ", of which %lld are trained", (long long)trained);
     announce_fault(loaded);
-    fprintf(stderr, "%s: %lld parameters, %lld steps of %lld %s, backend %s, %d thread%s\n", job,
-            (long long)vd_model_parameters(&t->model), (long long)t->steps,
+    fprintf(stderr, "%s: %lld parameters%s, %lld steps of %lld %s, backend %s, %d thread%s\n", job,
+            (long long)vd_model_parameters(&t->model), frozen, (long long)t->steps,
             (long long)(t->batch * t->sequence), vd_record_size(&t->model) ? "images" : "tokens",
             ro_ctx_backend(loaded->ro), ro_ctx_threads(loaded->ro),
             ro_ctx_threads(loaded->ro) == 1 ? "" : "s");
