@@ -52,16 +52,33 @@ static bool node_by_name(const vd_graph *graph, const char *name, uint32_t *node
     return false;
 }
 
+/* Weights from files are data behind the first tensor, and so are tokens. */
+static bool reads_weights(const vd_program *program, const vd_graph *graph, const vd_node *n) {
+    uint32_t index;
+    for (int32_t i = 0; i < n->input_count && n->op != RO_OP_READ_BATCH; i++) {
+        const uint32_t value = graph->edge[n->first_input + (uint32_t)i];
+        if (value < vd_source_count(program, graph) &&
+            vd_source_of(program, graph, value, &index) == VD_SOURCE_DATA && index > 0)
+            return true;
+    }
+    return false;
+}
+
+static bool fits(const vd_program *program, const vd_graph *graph, const vd_node *n,
+                 vd_fault_kind kind) {
+    return n->op == kinds[kind].op ||
+           (kind == VD_FAULT_WEIGHTS && reads_weights(program, graph, n));
+}
+
 /* The middle one among the nodes that fit, or the first for kinds that change a whole step. */
-static bool default_node(const vd_graph *graph, vd_fault_kind kind, uint32_t *node) {
+static bool default_node(const vd_program *program, const vd_graph *graph, vd_fault_kind kind,
+                         uint32_t *node) {
     uint32_t fitting = 0, want;
     for (uint32_t i = 0; i < graph->node_count; i++)
-        fitting += graph->node[i].op == kinds[kind].op;
-    if (fitting == 0)
-        return false;
+        fitting += fits(program, graph, &graph->node[i], kind);
     want = kind == VD_FAULT_ELEMENT || kind == VD_FAULT_ATTR ? fitting / 2 : 0;
-    for (uint32_t i = 0; i < graph->node_count; i++)
-        if (graph->node[i].op == kinds[kind].op && want-- == 0) {
+    for (uint32_t i = 0; i < graph->node_count && fitting > 0; i++)
+        if (fits(program, graph, &graph->node[i], kind) && want-- == 0) {
             *node = i;
             return true;
         }
@@ -79,8 +96,6 @@ static vd_status parse_step(char *text, const vd_program *program, vd_fault *out
 }
 
 static vd_status place(const char *node, const vd_program *program, vd_fault *out, vd_err *err) {
-    if (out->kind == VD_FAULT_WEIGHTS)
-        out->step = -1;
     const vd_graph *graph = graph_of(program, out->step);
     if (node && !node_by_name(graph, node, &out->node))
         return vd_fail(err, VD_ERR_USAGE, "fault: no node \"%s\" in the graph of step %lld", node,
@@ -89,7 +104,8 @@ static vd_status place(const char *node, const vd_program *program, vd_fault *ou
         out->node = UINT32_MAX;
     if (out->step < 0 && out->kind == VD_FAULT_SEED)
         return node_by_name(graph, "0", &out->node) ? VD_OK : VD_ERR_USAGE;
-    if (!node && kinds[out->kind].op != RO_OP_NONE && !default_node(graph, out->kind, &out->node))
+    if (!node && kinds[out->kind].op != RO_OP_NONE &&
+        !default_node(program, graph, out->kind, &out->node))
         return vd_fail(err, VD_ERR_USAGE,
                        "fault: the graph of step %lld has no node for \"%s\"; name one",
                        (long long)out->step, kinds[out->kind].name);
@@ -117,6 +133,8 @@ vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *
     if (out->kind == VD_FAULT_NONE)
         return vd_fail(err, VD_ERR_USAGE, "fault: kind must be one of %s, got \"%s\"",
                        vd_fault_kinds(), copy);
+    if (out->kind == VD_FAULT_WEIGHTS)
+        out->step = -1; /* unless it is said: frozen weights are read in the steps */
     if (step) {
         vd_status status = parse_step(step, program, out, err);
         if (status != VD_OK)
