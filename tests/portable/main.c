@@ -6,5 +6,6 @@ int main(void) {
     check_arithmetic();
     check_operators();
     check_programs();
+    check_finetunings();
     return portable_failures ? 1 : 0;
 }

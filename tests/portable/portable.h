@@ -18,8 +18,9 @@ extern int portable_failures;
         }                                                                                          \
     } while (0)
 
-void check_arithmetic(void); /* fma in software, the modes of the floating-point unit */
-void check_operators(void);  /* every backend against the reference */
-void check_programs(void);   /* encodings and commitments */
+void check_arithmetic(void);  /* fma in software, the modes of the floating-point unit */
+void check_operators(void);   /* every backend against the reference */
+void check_programs(void);    /* encodings and commitments */
+void check_finetunings(void); /* commitments of runs that start from given weights */
 
 #endif

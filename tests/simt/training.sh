@@ -7,15 +7,27 @@ run() {
     "$build/bin/verde" run "$temp/job.yaml" --out "$temp/$1" --backend "$1" --json > "$temp/$1.json" || fail "$job on $1"
 }
 jobs=0
-for job in toy llama-tiny; do
-    sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 5/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
-        models/jobs/$job.yaml > "$temp/job.yaml"
+# both: $temp/job.yaml, on the CPU and on the device.
+both() {
     rm -rf "$temp/cpu" "$temp/cuda:0"
     run cpu
     run cuda:0
     [ -n "$(root "$temp/cpu.json")" ] && [ "$(root "$temp/cpu.json")" = "$(root "$temp/cuda:0.json")" ] ||
         fail "$job has another root on the device"
     jobs=$((jobs + 1))
+}
+for job in toy llama-tiny; do
+    sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 5/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
+        models/jobs/$job.yaml > "$temp/job.yaml"
+    both
+done
+# Given weights, fully and by adapters.
+set -- "$temp"
+. tests/support/finetune
+for kind in '' lora; do
+    job 5 1 $kind > "$temp/job.yaml"
+    job="fine-tuning $kind"
+    both
 done
 # logged TRAINER AUDITOR, profiles
 logged() {
