@@ -5,6 +5,7 @@ set -eu
 wheels=$1 venv=$2 packages_venv=$3 packages=$4
 shift 4
 top=$(pwd)
+case $venv in /*) ;; *) venv=$top/$venv ;; esac
 rm -rf "$venv"
 "$PYTHON" -m venv "$venv"
 if [ -n "$packages_venv" ]; then
@@ -17,4 +18,4 @@ fi
 "$venv/bin/pip" install -q --no-index --no-deps "$wheels"/*.whl
 unset REPOPS_LIBRARY PYTHONPATH
 cd python/tests
-REPOPS_TOP=$top exec "$top/$venv/bin/python" -m pytest -q -p no:cacheprovider "$@"
+REPOPS_TOP=$top exec "$venv/bin/python" -m pytest -q -p no:cacheprovider "$@"
