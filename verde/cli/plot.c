@@ -13,7 +13,7 @@ enum {
     TOP = 28,
     BOTTOM = 40,
     POINTS = 600, /* more steps than these are drawn as means */
-    TICKS = 5,
+    TICKS = 6,    /* parts of an axis, at most */
     LINE_BYTES_MAX = 400,
 };
 
@@ -119,16 +119,31 @@ static plot_range range_of(const loss_series *s) {
     return r;
 }
 
-static void draw_axes(vd_buf *out, const plot_range *r) {
-    for (int i = 0; i <= TICKS; i++) {
-        const double loss = r->low + (r->high - r->low) * i / TICKS, y = y_of(r, loss);
-        const double step = floor(r->last * i / TICKS), x = x_of(r, step);
+/* The least of 1, 2, 5, 10, 20, ... (or a tenth, ...) that cuts `range` into at most TICKS parts.
+ */
+static double tick_step(double range) {
+    const double least = range / TICKS, unit = pow(10, floor(log10(least)));
+    return least <= unit       ? unit
+           : least <= 2 * unit ? 2 * unit
+           : least <= 5 * unit ? 5 * unit
+                               : 10 * unit;
+}
+
+static void draw_loss_axis(vd_buf *out, const plot_range *r) {
+    const double each = tick_step(r->high - r->low);
+    for (double i = ceil(r->low / each); i * each <= r->high; i++) {
+        const double y = y_of(r, i * each);
         vd_printf(out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", LEFT, y, WIDTH - RIGHT);
-        vd_printf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n", LEFT - 8,
-                  y + 4, loss);
-        vd_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n", x,
-                  HEIGHT - BOTTOM + 18, step);
+        vd_printf(out, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.6g</text>\n", LEFT - 8,
+                  y + 4, i * each);
     }
+}
+
+static void draw_step_axis(vd_buf *out, const plot_range *r) {
+    const double each = fmax(tick_step(r->last), 1);
+    for (double step = 0; step <= r->last; step += each)
+        vd_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.0f</text>\n",
+                  x_of(r, step), HEIGHT - BOTTOM + 18, step);
     vd_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n",
               (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4);
 }
@@ -167,7 +182,8 @@ static void draw(vd_buf *out, const loss_series *s, size_t steps) {
     if (steps > s->count)
         vd_printf(out, ", means of %zu steps", (steps + POINTS - 1) / POINTS);
     vd_printf(out, "</text>\n");
-    draw_axes(out, &r);
+    draw_loss_axis(out, &r);
+    draw_step_axis(out, &r);
     draw_series(out, s, &r);
     vd_printf(out, "</svg>\n");
 }
