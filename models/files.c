@@ -78,8 +78,8 @@ static ro_shape file_shape(const vd_parameter *p) {
 static vd_status check_tensor(const vd_parameter *p, const vd_file_tensor *have, vd_err *err) {
     ro_shape wanted = file_shape(p);
     char is[96] = "", must[96] = "";
-    if (have->shape.dtype != RO_F32)
-        return vd_fail(err, VD_ERR_USAGE, "%s: its numbers must be F32", have->name);
+    if (have->shape.dtype != RO_F32 && have->shape.dtype != RO_BF16 && have->shape.dtype != RO_F16)
+        return vd_fail(err, VD_ERR_USAGE, "%s: its numbers must be F32, BF16 or F16", have->name);
     wanted.dtype = have->shape.dtype;
     if (ro_shape_equal(&wanted, &have->shape))
         return VD_OK;
