@@ -20,10 +20,6 @@ static vd_status check(const vd_training *t, vd_err *err) {
     if (m->head_dim % 2 != 0)
         return vd_fail(err, VD_ERR_USAGE, "head_dim must be even, got %lld",
                        (long long)m->head_dim);
-    if (m->window > 0 && m->window < t->sequence && m->window_from < m->layers)
-        return vd_fail(err, VD_ERR_USAGE,
-                       "sequence must be at most the window of attention (%lld), got %lld",
-                       (long long)m->window, (long long)t->sequence);
     if (m->kv_heads < 1 || m->heads % m->kv_heads != 0)
         return vd_fail(err, VD_ERR_USAGE, "kv_heads must divide heads, got %lld and %lld",
                        (long long)m->kv_heads, (long long)m->heads);
@@ -86,7 +82,10 @@ static vd_value norm_heads(vd_pass *p, int64_t layer, const char *part, vd_value
 
 static vd_value attend(vd_pass *p, const vd_rotation *rotation, int64_t layer, vd_value x) {
     const vd_model *m = &p->in->training->model;
-    const vd_heads heads = {m->heads, m->kv_heads, true, rotation, {0}, NULL};
+    /* A window that leaves all keys would be another program with the same bits. */
+    const bool windowed = layer >= m->window_from && m->window < p->in->training->sequence;
+    const vd_heads heads = {
+        m->heads, m->kv_heads, true, rotation, {0}, NULL, windowed ? m->window : 0};
     vd_value qkv[3];
     qkv[0] = linear(p, layer, "attn.q", x);
     qkv[1] = linear(p, layer, "attn.k", x);

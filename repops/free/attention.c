@@ -7,12 +7,6 @@ RO_INLINE int is_minus_infinity(float x) {
     return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
 }
 
-/* Number of keys that query `row` admits: they are the first ones. */
-static inline int64_t admitted(const ro_free_job *job, int64_t row) {
-    const ro_shape *s = &job->call->input[0];
-    return job->call->attr[0] ? row % s->dim[s->ndim - 2] + 1 : free_width(job);
-}
-
 /* ---- rows of scores ---- */
 
 RO_INLINE void attn_exp_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
@@ -21,17 +15,19 @@ RO_INLINE void attn_exp_body(const ro_free_job *job, int64_t first, int64_t last
     writer w;
     writer_open(&w, t, first * keys);
     for (int64_t row = first; row < last; row++) {
-        const int64_t limit = admitted(job, row);
+        const ro_range r = ro_admitted_keys(job->call, row);
         const float *mc = free_in(job, 1) + row * blocks;
-        for (int64_t from = 0; from < limit; from += RO_ATTN_BLOCK, mc++) {
-            const operands x = {.a = free_in(job, 0) + row * keys + from, .p = at(mc, 0)};
-            const int64_t n = min_i64(limit - from, RO_ATTN_BLOCK);
-            if (is_minus_infinity(*mc))
-                write_zeros(&w, n);
+        write_zeros(&w, r.first);
+        for (int64_t from = r.first, to; from < r.last; from = to) {
+            const int64_t block = from / RO_ATTN_BLOCK;
+            const operands x = {.a = free_in(job, 0) + row * keys + from, .p = at(mc, block)};
+            to = min_i64(r.last, (block + 1) * RO_ATTN_BLOCK);
+            if (is_minus_infinity(mc[block]))
+                write_zeros(&w, to - from);
             else
-                write_each(&w, attn_exp_of, x, n, o);
+                write_each(&w, attn_exp_of, x, to - from, o);
         }
-        write_zeros(&w, keys - limit);
+        write_zeros(&w, keys - r.last);
     }
     writer_flush(&w);
 }
@@ -43,10 +39,13 @@ RO_INLINE void attn_prob_body(const ro_free_job *job, int64_t first, int64_t las
     writer_open(&w, t, first * keys);
     for (int64_t row = first; row < last; row++) {
         const approx m = free_at(job, 1, row), l = free_at(job, 2, row);
-        const operands x = {.a = free_in(job, 0) + row * keys, .p = m, .q = inverse(l)};
-        const int64_t limit = is_minus_infinity(free_in(job, 1)[row]) ? 0 : admitted(job, row);
-        write_each(&w, softmax_of, x, limit, o);
-        write_zeros(&w, keys - limit);
+        const ro_range none = {0, 0};
+        const ro_range r =
+            is_minus_infinity(free_in(job, 1)[row]) ? none : ro_admitted_keys(job->call, row);
+        const operands x = {.a = free_in(job, 0) + row * keys + r.first, .p = m, .q = inverse(l)};
+        write_zeros(&w, r.first);
+        write_each(&w, softmax_of, x, r.last - r.first, o);
+        write_zeros(&w, keys - r.last);
     }
     writer_flush(&w);
 }
@@ -57,12 +56,13 @@ RO_INLINE void attn_dscore_body(const ro_free_job *job, int64_t first, int64_t l
     writer w;
     writer_open(&w, t, first * keys);
     for (int64_t row = first; row < last; row++) {
-        const operands x = {.a = free_in(job, 0) + row * keys,
-                            .b = free_in(job, 1) + row * keys,
+        const ro_range r = ro_admitted_keys(job->call, row);
+        const operands x = {.a = free_in(job, 0) + row * keys + r.first,
+                            .b = free_in(job, 1) + row * keys + r.first,
                             .p = free_at(job, 2, row)};
-        const int64_t limit = admitted(job, row);
-        write_each(&w, softmax_grad_of, x, limit, o);
-        write_zeros(&w, keys - limit);
+        write_zeros(&w, r.first);
+        write_each(&w, softmax_grad_of, x, r.last - r.first, o);
+        write_zeros(&w, keys - r.last);
     }
     writer_flush(&w);
 }

@@ -156,7 +156,7 @@ struct free_gemm {
     /* SPEC 3.1, for a as a matrix. For the mask, row numbers start at mask_first + mask_step *
      * inner index. */
     ro_mask mask;
-    int64_t mask_first, mask_step;
+    int64_t mask_first, mask_step, window; /* window: 0: none */
     const void *user;
 };
 

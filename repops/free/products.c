@@ -39,6 +39,7 @@ static ro_status matmul(const ro_free_job *job) {
         .alpha = v.alpha,
         .absent = v.mask != RO_MASK_NONE,
         .mask = v.mask,
+        .window = v.window,
         .pack_b = b->dtype == RO_F32 ? NULL : pack_narrow,
         .user = b,
     };
@@ -74,8 +75,9 @@ static ro_status multiply_blocks(const ro_free_job *job, const attention *v, int
     g.a = (free_matrix){(const float *)job->in[0] + key, all, 1, v->queries * all, RO_ATTN_BLOCK};
     g.b = (free_matrix){(const float *)job->in[1] + key * v->width, 1, v->width, all * v->width,
                         RO_ATTN_BLOCK * v->width};
-    if (job->call->attr[0]) {
+    if (job->call->attr[RO_ATTN_AV_CAUSAL]) {
         g.absent = 1, g.mask = RO_MASK_UPTO_ROW;
+        g.window = job->call->attr[RO_ATTN_AV_WINDOW];
         g.mask_first = -key, g.mask_step = -RO_ATTN_BLOCK;
     }
     return RO_FREE_NAME(ro_free_multiply)(job, &g);

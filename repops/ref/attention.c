@@ -2,20 +2,18 @@
 #include "repops/ref/ref.h"
 
 ro_ref_score ro_ref_score_of(const ro_call *call, int64_t e) {
-    const ro_shape *s = &call->input[0];
-    int64_t keys = last_dim(s), queries = s->dim[s->ndim - 2];
+    const int64_t keys = last_dim(&call->input[0]);
     ro_ref_score p = {e / keys, e % keys, (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, 1};
-    p.admitted = !call->attr[0] || p.key <= p.row % queries;
+    const ro_range r = ro_admitted_keys(call, p.row);
+    p.admitted = p.key >= r.first && p.key < r.last;
     return p;
 }
 
 void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to) {
-    const ro_shape *s = &call->input[0];
-    int64_t keys = last_dim(s), queries = s->dim[s->ndim - 2];
-    int64_t limit = call->attr[0] ? row % queries + 1 : keys;
+    const ro_range r = ro_admitted_keys(call, row);
     *from = c * RO_ATTN_BLOCK;
-    *to = *from + RO_ATTN_BLOCK < keys ? *from + RO_ATTN_BLOCK : keys;
-    *to = *to < limit ? *to : limit;
+    *to = *from + RO_ATTN_BLOCK < r.last ? *from + RO_ATTN_BLOCK : r.last;
+    *from = *from > r.first ? *from : r.first;
 }
 
 uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {

@@ -14,12 +14,10 @@ ro_ref_factors ro_ref_matmul_factors(const ro_matmul *v, int64_t batch, int64_t 
 }
 
 void ro_ref_matmul_range(const ro_matmul *v, int64_t m, int64_t step, int64_t *from, int64_t *to) {
+    const ro_range r = ro_masked_range(v->mask, v->window, m, v->k);
     *from = step * v->chunk;
-    *to = *from + v->chunk < v->k ? *from + v->chunk : v->k;
-    if (v->mask == RO_MASK_UPTO_ROW && *to > m + 1)
-        *to = m + 1;
-    if (v->mask == RO_MASK_FROM_ROW && *from < m)
-        *from = m;
+    *to = *from + v->chunk < r.last ? *from + v->chunk : r.last;
+    *from = *from > r.first ? *from : r.first;
 }
 
 /* One chunk into the total. */

@@ -62,6 +62,10 @@ static ro_status check(ro_ctx *ctx, ro_attention *a) {
     if (!fits(a, a->heads, a->queries, a->q_row) || !fits(a, a->heads, a->queries, a->out_row) ||
         !fits(a, a->kv_heads, a->kv_rows, a->k_row) || !fits(a, a->kv_heads, a->kv_rows, a->v_row))
         return ro_fail(ctx, RO_ERR_ARG, "attention: a tensor has at most 2^40 elements");
+    if (a->window < 0 || a->window > RO_MAX_NUMEL || (a->window > 0 && !a->causal))
+        return ro_fail(ctx, RO_ERR_ARG,
+                       "attention: `window` must be 0..%lld, and 0 without `causal`, got %lld",
+                       (long long)RO_MAX_NUMEL, (long long)a->window);
     if (a->causal && a->queries > a->keys)
         return ro_fail(ctx, RO_ERR_ARG,
                        "attention: causal needs at least as many keys as queries, "

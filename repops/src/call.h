@@ -20,6 +20,7 @@ typedef struct {
     float alpha;
     int64_t chunk;
     ro_mask mask;
+    int64_t window; /* 0: none */
 } ro_matmul;
 
 RO_INLINE ro_matmul ro_matmul_of(const ro_call *call) {
@@ -30,7 +31,8 @@ RO_INLINE ro_matmul ro_matmul_of(const ro_call *call) {
                    .trans_b = (int)(call->attr[RO_MATMUL_TRANS] >> 1 & 1),
                    .alpha = ro_from_bits((uint32_t)call->attr[RO_MATMUL_ALPHA]),
                    .chunk = call->attr[RO_MATMUL_CHUNK],
-                   .mask = (ro_mask)call->attr[RO_MATMUL_MASK]};
+                   .mask = (ro_mask)call->attr[RO_MATMUL_MASK],
+                   .window = call->attr[RO_MATMUL_WINDOW]};
     int64_t a_cols = a->dim[a->ndim - 1], a_rows = 1;
     int64_t b_cols = b->dim[b->ndim - 1], b_rows = 1;
     for (int i = 0; i < bd; i++)
@@ -44,6 +46,33 @@ RO_INLINE ro_matmul ro_matmul_of(const ro_call *call) {
     v.n = v.trans_b ? b_rows : b_cols;
     v.k_b = v.trans_b ? b_cols : b_rows;
     return v;
+}
+
+/* Steps or keys [first, last), none if first >= last. */
+typedef struct {
+    int64_t first, last;
+} ro_range;
+
+/* SPEC 3.1: the k of [0, count) that a mask admits for row m; window 0: no window. */
+RO_INLINE ro_range ro_masked_range(ro_mask mask, int64_t window, int64_t m, int64_t count) {
+    ro_range r = {0, count};
+    if (mask == RO_MASK_UPTO_ROW) {
+        r.first = window > 0 && m >= window ? m - window + 1 : 0;
+        r.last = m + 1 < count ? m + 1 : count;
+    } else if (mask == RO_MASK_FROM_ROW) {
+        r.first = m;
+        r.last = window > 0 && window < count - m ? m + window : count;
+    }
+    return r;
+}
+
+/* SPEC 8: the keys that query `row` of scores [..., T, S] admits, by attributes that attn_max,
+ * attn_exp, attn_av, attn_prob and attn_dscore have alike. */
+RO_INLINE ro_range ro_admitted_keys(const ro_call *call, int64_t row) {
+    const ro_shape *s = &call->input[0];
+    return ro_masked_range(call->attr[RO_ATTN_MAX_CAUSAL] ? RO_MASK_UPTO_ROW : RO_MASK_NONE,
+                           call->attr[RO_ATTN_MAX_WINDOW], row % s->dim[s->ndim - 2],
+                           s->dim[s->ndim - 1]);
 }
 
 /* SPEC 3.2, 3.3: blocks of a row of `cols` elements, and groups of rows; of nothing there is one.

@@ -185,6 +185,12 @@ ro_status ro_want_range(ro_check *c, int attr, int64_t lo, int64_t hi) {
                      (long long)got);
 }
 
+ro_status ro_want_window(ro_check *c, int attr, int masked) {
+    if (!masked && c->call->attr[attr] != 0)
+        return ro_refuse(c, "a window needs a mask: window must be 0");
+    return ro_want_range(c, attr, 0, RO_MAX_NUMEL);
+}
+
 ro_status ro_want_scalar_step(ro_check *c, int input) {
     ro_status status = ro_want_type(c, input, RO_I32);
     return status != RO_OK ? status : ro_want_one(c, input);

@@ -27,6 +27,8 @@ typedef struct {
 ro_status ro_refuse(ro_check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 ro_status ro_want_type(ro_check *c, int input, int dtype);
 ro_status ro_want_float(ro_check *c, int input); /* f32, bf16 or f16 */
+/* A window: 0, or more where `masked`. */
+ro_status ro_want_window(ro_check *c, int attr, int masked);
 ro_status ro_want_same(ro_check *c, int input, int as);
 /* One element, in any number of dimensions. */
 ro_status ro_want_one(ro_check *c, int input);

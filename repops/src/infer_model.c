@@ -84,7 +84,7 @@ static ro_status ro_check_scores(ro_check *c) {
     if (c->call->attr[0] && s->dim[s->ndim - 1] != s->dim[s->ndim - 2])
         return ro_refuse(c, "causal needs T = S, got %lld and %lld", (long long)s->dim[s->ndim - 2],
                          (long long)last_dim(s));
-    return RO_OK;
+    return ro_want_window(c, RO_ATTN_MAX_WINDOW, c->call->attr[RO_ATTN_MAX_CAUSAL] != 0);
 }
 
 static int64_t blocks_of(int64_t keys) {

@@ -21,6 +21,7 @@ ro_status ro_check_matmul(ro_check *c) {
     TRY(ro_want_range(c, 0, 0, RO_MAX_DIMS - 2));
     TRY(ro_want_range(c, 1, 0, 3));
     TRY(ro_want_range(c, 4, 0, 2));
+    TRY(ro_want_window(c, RO_MATMUL_WINDOW, c->call->attr[RO_MATMUL_MASK] != RO_MASK_NONE));
     if (c->call->attr[3] != RO_DOT_CHUNK && c->call->attr[3] != RO_ATTN_BLOCK)
         return ro_refuse(c, "chunk must be %d or %d", RO_DOT_CHUNK, RO_ATTN_BLOCK);
     int bd = (int)c->call->attr[0];

@@ -258,6 +258,7 @@ ro_status ro_op_matmul(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
         ro_attr_f32(attrs->alpha != 0 ? attrs->alpha : 1),
         attrs->chunk != 0 ? attrs->chunk : RO_DOT_CHUNK,
         attrs->mask,
+        attrs->window,
     };
     const ro_tensor *const in[] = {a, b};
     return ro_typed_call(ctx, RO_OP_MATMUL, 2, in, attr, out);
@@ -402,6 +403,7 @@ ro_status ro_op_attn_max(ro_ctx *ctx, const ro_tensor *s, const ro_op_attn_max_a
     attrs = attrs ? attrs : &zeros;
     const int64_t attr[RO_MAX_ATTRS] = {
         attrs->causal,
+        attrs->window,
     };
     const ro_tensor *const in[] = {s};
     return ro_typed_call(ctx, RO_OP_ATTN_MAX, 1, in, attr, out);
@@ -413,6 +415,7 @@ ro_status ro_op_attn_exp(ro_ctx *ctx, const ro_tensor *s, const ro_tensor *mc,
     attrs = attrs ? attrs : &zeros;
     const int64_t attr[RO_MAX_ATTRS] = {
         attrs->causal,
+        attrs->window,
     };
     const ro_tensor *const in[] = {s, mc};
     return ro_typed_call(ctx, RO_OP_ATTN_EXP, 2, in, attr, out);
@@ -424,6 +427,7 @@ ro_status ro_op_attn_av(ro_ctx *ctx, const ro_tensor *ex, const ro_tensor *v,
     attrs = attrs ? attrs : &zeros;
     const int64_t attr[RO_MAX_ATTRS] = {
         attrs->causal,
+        attrs->window,
     };
     const ro_tensor *const in[] = {ex, v};
     return ro_typed_call(ctx, RO_OP_ATTN_AV, 2, in, attr, out);
@@ -446,6 +450,7 @@ ro_status ro_op_attn_prob(ro_ctx *ctx, const ro_tensor *s, const ro_tensor *m,
     attrs = attrs ? attrs : &zeros;
     const int64_t attr[RO_MAX_ATTRS] = {
         attrs->causal,
+        attrs->window,
     };
     const ro_tensor *const in[] = {s, m, l};
     return ro_typed_call(ctx, RO_OP_ATTN_PROB, 3, in, attr, out);
@@ -457,6 +462,7 @@ ro_status ro_op_attn_dscore(ro_ctx *ctx, const ro_tensor *p, const ro_tensor *dp
     attrs = attrs ? attrs : &zeros;
     const int64_t attr[RO_MAX_ATTRS] = {
         attrs->causal,
+        attrs->window,
     };
     const ro_tensor *const in[] = {p, dp, delta};
     return ro_typed_call(ctx, RO_OP_ATTN_DSCORE, 3, in, attr, out);

@@ -22,7 +22,8 @@ static ro_attention attention_of(const golden_fused *g) {
                           .queries = n[3],
                           .keys = n[4],
                           .head_size = n[5],
-                          .causal = g->causal,
+                          .causal = g->causal != 0,
+                          .window = g->causal > 1 ? g->causal : 0,
                           .scale = strtof(g->scale, NULL),
                           .dropout = g->dropout & 1 ? &thinned : NULL};
 }

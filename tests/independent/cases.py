@@ -222,6 +222,7 @@ def matmul(m):
     a = shape + (k + (prod(rows_a),) if trans & 1 else rows_a + (prod(k),))
     b = shape + ((n, prod(k)) if trans & 2 else k + (n,))
     attributes = {"batch_dims": d, "trans": trans, "alpha": m.number(), "chunk": chunk, "mask": m.chance.randrange(3)}
+    attributes["window"] = m.chance.choice([0, 1, 3, 200, 2000]) if attributes["mask"] else 0
     return attributes, [m.f(*a), m.numbers(*b)], None
 
 
@@ -253,7 +254,8 @@ def scores(*kinds):
         t = s if causal else m.chance.choice([1, 3])
         blocks = ceil_div(s, 128)
         kind = {"s": (t, s), "c": (t, blocks), "1": (t, 1)}
-        return {"causal": causal}, [m.f(*lead, *kind[k]) for k in kinds], None
+        window = m.chance.choice([0, 1, 2, 100, 129]) if causal else 0
+        return {"causal": causal, "window": window}, [m.f(*lead, *kind[k]) for k in kinds], None
     return make
 
 

@@ -52,6 +52,8 @@ def matmul_shape(n):
     sizes = matrices(n)
     if sizes is None or n["chunk"] not in (128, 256) or n["mask"] not in (0, 1, 2):
         return None
+    if not 0 <= n["window"] <= (2**40 if n["mask"] else 0):
+        return None
     d, left = n["batch_dims"], n.dims_of(0)
     dims = left[:d] + ((sizes[1],) if n["trans"] & 1 else left[d:-1]) + (sizes[3],)
     return (F, dims) if len(dims) <= 5 else None
@@ -63,14 +65,14 @@ def matmul_terms(n, e):
     row, column = divmod(rest, columns)
 
     def at(i):
-        if (n["mask"] == 1 and i > row) or (n["mask"] == 2 and i < row):
+        if (n["mask"] == 1 and i > row) or (n["mask"] == 2 and i < row) or abs(row - i) >= (n["window"] or 2**62):
             return None
         return (batch * m * k + (i * m + row if n["trans"] & 1 else row * k + i),
                 batch * k * columns + (column * k + i if n["trans"] & 2 else i * columns + column))
     return k, n["chunk"], at
 
 
-Operator(32, "matmul(a, b f32 bf16 f16; batch_dims, trans, alpha f, chunk, mask)", matmul_shape, fold=Dot(matmul_terms))
+Operator(32, "matmul(a, b f32 bf16 f16; batch_dims, trans, alpha f, chunk, mask, window)", matmul_shape, fold=Dot(matmul_terms))
 
 # Rows.
 
@@ -208,13 +210,20 @@ def query(n, e, width):
 
 
 def admitted(n, t, keys):
-    return [j for j in keys if not n["causal"] or j <= t]
+    return [j for j in keys if not n["causal"] or 0 <= t - j < (n["window"] or 2**62)]
+
+
+def mask_fits(n, dims):
+    """Causality needs as many keys as queries, a window causality."""
+    if n["causal"] not in (0, 1) or (n["causal"] and dims[-1] != dims[-2]):
+        return False
+    return 0 <= n["window"] <= (2**40 if n["causal"] else 0)
 
 
 def scores_shape(out, *others):
     def shape(n):
         s = n.dims_of(0)
-        if len(s) < 2 or n["causal"] not in (0, 1) or (n["causal"] and s[-1] != s[-2]):
+        if len(s) < 2 or not mask_fits(n, s):
             return None
         wanted = {"s": s, "c": s[:-1] + (ceil_div(s[-1], 128),), "1": s[:-1] + (1,)}
         fits = all(n.dims_of(i + 1) == s if k == "s" else stands_for(n.dims_of(i + 1), wanted[k])
@@ -241,10 +250,10 @@ def attn_exp(n, e, x):
 
 def attn_av_shape(n):
     e, v = n.dims_of(0), n.dims_of(1)
-    if len(e) < 2 or len(v) != len(e) or v[:-2] != e[:-2] or v[-2] != e[-1] or n["causal"] not in (0, 1):
+    if len(e) < 2 or len(v) != len(e) or v[:-2] != e[:-2] or v[-2] != e[-1] or not mask_fits(n, e):
         return None
     dims = e[:-1] + (ceil_div(e[-1], 128), v[-1])
-    return (F, dims) if len(dims) <= 5 and not (n["causal"] and e[-1] != e[-2]) else None
+    return (F, dims) if len(dims) <= 5 else None
 
 
 def attn_av(n, e, x):
@@ -310,13 +319,13 @@ def attn_dscore(n, e, x):
     return score if admitted(n, t, [j]) else ZERO
 
 
-Operator(72, "attn_max(s; causal)", scores_shape("c"), attn_max)
-Operator(73, "attn_exp(s, mc; causal)", scores_shape("s", "c"), attn_exp)
-Operator(74, "attn_av(e, v; causal)", attn_av_shape, attn_av)
+Operator(72, "attn_max(s; causal, window)", scores_shape("c"), attn_max)
+Operator(73, "attn_exp(s, mc; causal, window)", scores_shape("s", "c"), attn_exp)
+Operator(74, "attn_av(e, v; causal, window)", attn_av_shape, attn_av)
 Operator(75, "attn_l(mc, lc)", attn_l_shape, attn_l)
 Operator(76, "attn_out(mc, ac, l)", attn_out_shape, attn_out)
-Operator(77, "attn_prob(s, m, l; causal)", scores_shape("s", "1", "1"), attn_prob)
-Operator(78, "attn_dscore(p, dp, delta; causal)", scores_shape("s", "s", "1"), attn_dscore)
+Operator(77, "attn_prob(s, m, l; causal, window)", scores_shape("s", "1", "1"), attn_prob)
+Operator(78, "attn_dscore(p, dp, delta; causal, window)", scores_shape("s", "s", "1"), attn_dscore)
 
 # Along any axis.
 

@@ -82,9 +82,11 @@ static inline ro_shape heads_shape(int64_t b, int64_t h, int64_t t, int64_t d) {
     return (ro_shape){RO_F32, 4, {b, h, t, d}};
 }
 
-static inline float *product(ro_ctx *ctx, int trans, float alpha, int chunk, int mask, ro_shape a,
-                             const float *x, ro_shape b, const float *y, float *out) {
+static inline float *product(ro_ctx *ctx, int trans, float alpha, int chunk, int mask,
+                             int64_t window, ro_shape a, const float *x, ro_shape b, const float *y,
+                             float *out) {
     node n = node_of(ctx, RO_OP_MATMUL, 2, trans, ro_attr_f32(alpha), chunk, mask);
+    n.call.attr[RO_MATMUL_WINDOW] = window;
     input(&n, a, x), input(&n, b, y);
     return evaluate_node(&n, out);
 }
@@ -114,7 +116,7 @@ static inline float *repeated_heads(const ro_attention *a, const float *x) {
 static inline float *scores_of(ro_ctx *ctx, const ro_attention *a, ro_shape q, const float *x,
                                ro_shape k, const float *y) {
     const ro_shape s = heads_shape(a->batch, a->heads, a->queries, a->keys);
-    float *scores = product(ctx, 2, a->scale, 256, 0, q, x, k, y, NULL);
+    float *scores = product(ctx, 2, a->scale, 256, 0, 0, q, x, k, y, NULL);
     if (!a->key_bias)
         return scores;
     const int64_t count = ro_shape_numel(&s), per = a->heads * a->queries;
@@ -140,10 +142,10 @@ static inline void nodes_forward(ro_ctx *ctx, const ro_attention *a, attention_t
     const ro_shape ac = {RO_F32, 5, {b, h, a->queries, blocks, a->head_size}};
     float *keys = repeated_heads(a, t->k), *values = repeated_heads(a, t->v);
     float *scores = scores_of(ctx, a, q, t->q, k, keys);
-    node n = node_of(ctx, RO_OP_ATTN_MAX, a->causal, 0, 0, 0, 0);
+    node n = node_of(ctx, RO_OP_ATTN_MAX, a->causal, a->window, 0, 0, 0);
     input(&n, s, scores);
     float *mc = evaluate_node(&n, NULL);
-    n = node_of(ctx, RO_OP_ATTN_EXP, a->causal, 0, 0, 0, 0);
+    n = node_of(ctx, RO_OP_ATTN_EXP, a->causal, a->window, 0, 0, 0);
     input(&n, s, scores), input(&n, c, mc);
     float *e = evaluate_node(&n, NULL);
     n = node_of(ctx, RO_OP_REDUCE_SUM, a->keys, 128, 0, 0, 0);
@@ -151,7 +153,7 @@ static inline void nodes_forward(ro_ctx *ctx, const ro_attention *a, attention_t
     n.call.output = c;
     float *lc = evaluate_node(&n, NULL);
     float *ez = dropped(ctx, a, s, e);
-    n = node_of(ctx, RO_OP_ATTN_AV, a->causal, 0, 0, 0, 0);
+    n = node_of(ctx, RO_OP_ATTN_AV, a->causal, a->window, 0, 0, 0);
     input(&n, s, ez), input(&n, k, values);
     float *av = evaluate_node(&n, NULL);
     n = node_of(ctx, RO_OP_REDUCE_MAX, blocks, blocks > 0 ? blocks : 1, 0, 0, 0);
@@ -195,17 +197,17 @@ static inline void nodes_backward(ro_ctx *ctx, const ro_attention *a, attention_
     n.call.output = one;
     float *delta = evaluate_node(&n, NULL);
     float *scores = scores_of(ctx, a, q, t->q, k, keys);
-    n = node_of(ctx, RO_OP_ATTN_PROB, a->causal, 0, 0, 0, 0);
+    n = node_of(ctx, RO_OP_ATTN_PROB, a->causal, a->window, 0, 0, 0);
     input(&n, s, scores), input(&n, one, t->m), input(&n, one, t->l);
     float *p = evaluate_node(&n, NULL);
-    float *dp = product(ctx, 2, 1, 256, 0, q, t->dout, k, values, NULL);
+    float *dp = product(ctx, 2, 1, 256, 0, 0, q, t->dout, k, values, NULL);
     float *dpz = dropped(ctx, a, s, dp), *pz = dropped(ctx, a, s, p);
-    n = node_of(ctx, RO_OP_ATTN_DSCORE, a->causal, 0, 0, 0, 0);
+    n = node_of(ctx, RO_OP_ATTN_DSCORE, a->causal, a->window, 0, 0, 0);
     input(&n, s, p), input(&n, s, dpz), input(&n, one, delta);
     float *ds = evaluate_node(&n, NULL);
-    float *dv = product(ctx, 1, 1, 128, from_row, s, pz, q, t->dout, NULL);
-    float *dk = product(ctx, 1, a->scale, 128, from_row, s, ds, q, t->q, NULL);
-    product(ctx, 0, a->scale, 128, upto, s, ds, k, keys, t->dq);
+    float *dv = product(ctx, 1, 1, 128, from_row, a->window, s, pz, q, t->dout, NULL);
+    float *dk = product(ctx, 1, a->scale, 128, from_row, a->window, s, ds, q, t->q, NULL);
+    product(ctx, 0, a->scale, 128, upto, a->window, s, ds, k, keys, t->dq);
     add_groups(a, dk, t->dk);
     add_groups(a, dv, t->dv);
     float *all[] = {keys, values, delta, scores, p, dp, dpz, pz, ds, dv, dk};

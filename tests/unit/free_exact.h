@@ -302,7 +302,9 @@ static inline ld exact_attention(const op_case *c, int64_t e) {
             sum += in_at(c, 0, (e / inner * times + i) * inner + e % inner);
         return sum;
     }
-    if (c->call.attr[0] && j > row % c->in[0].dim[c->in[0].ndim - 2])
+    const int64_t back = row % c->in[0].dim[c->in[0].ndim - 2] - j;
+    const int64_t window = c->call.attr[RO_ATTN_EXP_WINDOW];
+    if (c->call.attr[RO_ATTN_EXP_CAUSAL] && (back < 0 || (window && back >= window)))
         return 0;
     const ld s = in_at(c, 0, e);
     if (op == RO_OP_ATTN_DSCORE)

@@ -24,6 +24,8 @@ static inline long double exact_matmul(const op_case *c, int64_t e) {
     for (int64_t k = 0; k < v.k; k++) {
         if ((v.mask == RO_MASK_UPTO_ROW && k > i) || (v.mask == RO_MASK_FROM_ROW && k < i))
             continue;
+        if (v.window && (k > i ? k - i : i - k) >= v.window)
+            continue;
         sum += at(c, 0, batch * v.m * v.k + (v.trans_a ? k * v.m + i : i * v.k + k)) *
                at(c, 1, batch * v.k * v.n + (v.trans_b ? j * v.k + k : k * v.n + j));
     }
@@ -37,7 +39,9 @@ static inline long double exact_attn_av(const op_case *c, int64_t e) {
     const int64_t d = e % width, block = e / width % blocks, row = e / width / blocks;
     long double sum = 0;
     for (int64_t j = block * 128; j < keys && j < (block + 1) * 128; j++)
-        if (!c->call.attr[0] || j <= row % queries)
+        if (!c->call.attr[RO_ATTN_AV_CAUSAL] ||
+            (j <= row % queries && (!c->call.attr[RO_ATTN_AV_WINDOW] ||
+                                    row % queries - j < c->call.attr[RO_ATTN_AV_WINDOW])))
             sum += at(c, 0, row * keys + j) * at(c, 1, (row / queries * keys + j) * width + d);
     return sum;
 }

@@ -57,7 +57,8 @@ typedef struct {
     int64_t kv_heads;
     bool causal, turns, pads; /* attention; pads: where the ids are 0 */
     float rate;               /* dropout, attention; the factor of scale */
-    int64_t window[4]; /* conv: stride, pad, dilation, groups; pools: kernel, stride, pad, count */
+    /* conv: stride, pad, dilation, groups; pools: kernel, stride, pad, count; attention: keys. */
+    int64_t window[4];
 } layer;
 
 typedef struct {

@@ -20,6 +20,7 @@ typedef struct {
     int64_t q_step, kv_step, size, keys, first_score;
     float rate;
     const int32_t *padding; /* of the keys: 0 where they are; NULL: none is */
+    int64_t window;         /* 0: none */
 } exact_head;
 
 /* Query t over the first `admitted` keys: out[0..size). */
@@ -30,7 +31,7 @@ static void exact_query(const example *x, const exact_head *h, int64_t t, int64_
         p[j] = 0;
         for (int64_t d = 0; d < h->size; d++)
             p[j] += h->q[t * h->q_step + d] * h->k[j * h->kv_step + d] / sqrt((double)h->size);
-        if (h->padding && h->padding[j] == 0)
+        if ((h->padding && h->padding[j] == 0) || (h->window && j <= t - h->window))
             p[j] = -INFINITY;
         most = fmax(most, p[j]);
     }
@@ -91,6 +92,7 @@ void exact_grouped(const example *x, const layer *l, double *out) {
         h.q = queries + b * rows * channels + column;
         h.k = keys + kv, h.v = x->exact[l->in[2]] + kv;
         h.first_score = i * rows * h.keys;
+        h.window = l->window[0];
         h.padding = l->pads ? x->ids[l->ids] + b * h.keys : NULL;
         for (int64_t t = 0; t < rows; t++)
             exact_query(x, &h, t, l->causal ? t + 1 : h.keys,

@@ -56,7 +56,7 @@ static vd_value build_grouped(vd_builder *b, const layer *l, const vd_value qkv[
     const vd_rotation rotation = l->turns ? rotation_of(b, l, qkv[0]) : (vd_rotation){0};
     vd_heads heads = {
         l->heads, l->kv_heads, l->causal, l->turns ? &rotation : NULL, {l->rate, SEED, STREAM},
-        NULL};
+        NULL,     l->window[0]};
     if (!l->pads)
         return vd_grouped_attention(b, qkv, &heads);
     const vd_value kept =

@@ -166,6 +166,8 @@ static inline void roll_matmul(op_case *c, dice *d) {
     c->call.attr[2] = roll(d, 3) ? ro_attr_f32(1.0f) : roll_f32(d, 1);
     c->call.attr[3] = roll(d, 2) ? RO_DOT_CHUNK : RO_ATTN_BLOCK;
     c->call.attr[4] = roll(d, 3);
+    if (c->call.attr[RO_MATMUL_MASK] && roll(d, 2))
+        c->call.attr[RO_MATMUL_WINDOW] = roll_dim(d, k);
 }
 
 /* The operand that repeats is a tensor, a row, several rows, a part of a row, or one element. */
@@ -237,7 +239,8 @@ static inline void roll_attention(op_case *c, dice *d) {
                   width = roll_dim(d, 70);
     const int64_t causal = roll(d, 2), s = causal ? t : roll_dim(d, 300), blocks = (s + 127) / 128;
     const ro_shape per_query = shape_of(RO_F32, 4, b, h, t, 1);
-    c->call.attr[0] = causal;
+    c->call.attr[RO_ATTN_MAX_CAUSAL] = causal;
+    c->call.attr[RO_ATTN_MAX_WINDOW] = causal && roll(d, 2) ? roll_dim(d, 300) : 0;
     c->in[0] = shape_of(RO_F32, 4, b, h, t, s);
     c->in[1] = c->in[2] = per_query;
     switch (c->call.op) {
@@ -246,7 +249,7 @@ static inline void roll_attention(op_case *c, dice *d) {
     case RO_OP_ATTN_DSCORE: c->in[1] = c->in[0]; break;
     case RO_OP_ATTN_L:
     case RO_OP_ATTN_OUT:
-        c->call.attr[0] = 0;
+        c->call.attr[RO_ATTN_MAX_CAUSAL] = c->call.attr[RO_ATTN_MAX_WINDOW] = 0;
         c->in[0] = c->in[1] = shape_of(RO_F32, 4, b, h, t, roll_dim(d, 20));
         if (c->call.op == RO_OP_ATTN_OUT) {
             c->in[1].ndim = 5;

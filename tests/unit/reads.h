@@ -110,6 +110,12 @@ static inline int64_t reads_attr(const reads *r, const char *name) {
     return reads_value(r, name, strlen(name));
 }
 
+/* Whether query q of scores [..., T, S] admits a key. */
+static inline int reads_admits(const reads *r, const ro_shape *s, int64_t q, int64_t key) {
+    const int64_t at = q % s->dim[s->ndim - 2], window = reads_attr(r, "window");
+    return !reads_attr(r, "causal") || (key <= at && (window == 0 || key > at - window));
+}
+
 /* ---- numbers ---- */
 
 static inline int64_t reads_number(reads *r);
@@ -186,7 +192,7 @@ static inline int64_t reads_of_tensor(reads *r, const char *name, size_t length)
               name);
     reads_need(r, ",");
     const int64_t key = reads_number(r); /* k is the query */
-    return !reads_attr(r, "causal") || key <= k % s->dim[s->ndim - 2];
+    return reads_admits(r, s, k, key);
 }
 
 static inline int64_t reads_of_numbers(reads *r, const char *name, size_t length, int *known) {
@@ -373,8 +379,11 @@ static inline void reads_range(reads *r, const char *name, size_t length) {
         const int64_t block = reads_number(r), keys = s->dim[s->ndim - 1];
         reads_need(r, ")");
         from = 128 * block;
-        to = reads_min(reads_min(from + 128, keys),
-                       reads_attr(r, "causal") ? q % s->dim[s->ndim - 2] + 1 : keys);
+        to = reads_min(from + 128, keys);
+        while (from < to && !reads_admits(r, s, q, from))
+            from++;
+        while (from < to && !reads_admits(r, s, q, to - 1))
+            to--;
     }
     reads_loop(r, name, length, from, to);
 }

@@ -201,6 +201,21 @@ Test(attention_fused, has_the_bytes_of_its_nodes_at_every_edge_of_a_block) {
         }
 }
 
+/* Windows from one key to more than there are, at edges of blocks, with values that only absence
+ * keeps out of sums. */
+Test(attention_fused, a_window_leaves_the_last_keys) {
+    static const int64_t windows[] = {1, 2, 31, 127, 128, 129, 200, 256, 300, 5000};
+    for (int i = 0; i < 10; i++)
+        for (int variant = 0; variant < 8; variant++) {
+            const int64_t length = variant & 1 ? 300 : 391;
+            ro_attention a = sizes(1, 2, variant & 4 ? 1 : 2, length, length, 24, 1);
+            a.window = windows[i];
+            a.dropout = variant & 2 ? &thinned : NULL;
+            check(&a, (uint64_t)(900 + i), variant & 1 ? DATA_RARE : DATA_NORMAL, 1);
+            check(&a, (uint64_t)(950 + i), DATA_SPECIAL, 0);
+        }
+}
+
 Test(attention_fused, any_head_size) {
     for (int64_t size = 1; size <= 128; size += size < 20 ? 1 : 9)
         for (int causal = 0; causal < 2; causal++) {
@@ -358,8 +373,9 @@ static void check_decoding(ro_ctx *ctx, const ro_attention *whole, const attenti
     free(k), free(v), free(q), free(out);
 }
 
-Test(attention_fused, a_decoded_query_is_a_row_of_the_prefill) {
+static void check_decoded(int64_t window) {
     ro_attention a = sizes(1, 4, 2, 300, 300, 40, 1);
+    a.window = window;
     attention_tensors t = tensors_of(&a);
     float bias[300];
     tensors_fill(&t, 12, DATA_RARE);
@@ -372,12 +388,23 @@ Test(attention_fused, a_decoded_query_is_a_row_of_the_prefill) {
             continue;
         cr_assert(ro_attention_forward(ctx, &a, t.q, t.k, t.v, t.out, NULL, NULL) == RO_OK);
         for (int i = 0; i < EDGES; i++)
-            check_decoding(ctx, &a, &t, edges[i], 1, i % 2);
+            check_decoding(ctx, &a, &t, edges[i], 1, window || i % 2);
         for (int i = 3; i < EDGES; i++)
             check_decoding(ctx, &a, &t, edges[i], edges[i - 3], 1);
         ro_ctx_destroy(ctx);
     }
     tensors_free(&t);
+}
+
+Test(attention_fused, a_decoded_query_is_a_row_of_the_prefill) {
+    check_decoded(0);
+}
+
+Test(attention_fused, a_decoded_query_with_a_window_is_a_row_of_the_prefill) {
+    check_decoded(1);
+    check_decoded(100);
+    check_decoded(128);
+    check_decoded(150);
 }
 
 /* Many heads that share keys, and head sizes beside whole vectors. */

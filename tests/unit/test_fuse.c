@@ -15,13 +15,20 @@ typedef struct {
     bool causal, together; /* together: q, k and v are columns of one value */
     float rate;
     bool ignores; /* rows with the label IGNORED */
+    int64_t window;
 } attention_case;
 
 static const attention_case cases[] = {
-    {140, 140, 2, 2, 8, true, true, 0},     {140, 140, 2, 2, 8, true, true, 0.1f},
-    {140, 140, 4, 2, 8, true, false, 0.1f}, {140, 140, 6, 2, 5, false, false, 0},
-    {9, 300, 2, 2, 32, false, false, 0.2f}, {257, 257, 3, 1, 64, true, false, 0},
-    {33, 33, 1, 1, 7, false, false, 0},     {33, 33, 1, 1, 7, false, false, 0, true},
+    {140, 140, 2, 2, 8, true, true, 0},
+    {140, 140, 2, 2, 8, true, true, 0.1f},
+    {140, 140, 4, 2, 8, true, false, 0.1f},
+    {140, 140, 6, 2, 5, false, false, 0},
+    {9, 300, 2, 2, 32, false, false, 0.2f},
+    {257, 257, 3, 1, 64, true, false, 0},
+    {33, 33, 1, 1, 7, false, false, 0},
+    {200, 200, 4, 2, 8, true, false, 0.1f, false, 70},
+    {257, 257, 2, 2, 8, true, false, 0, false, 128},
+    {33, 33, 1, 1, 7, false, false, 0, true},
 };
 enum { CASES = sizeof cases / sizeof cases[0], VOCAB = 7, IGNORED = 5, ROWS_MAX = 300 };
 
@@ -42,8 +49,9 @@ static void build(const attention_case *c, vd_program *p) {
         in[i] = vd_add_leaf(&b, i == 1 ? "k" : "v", &kv);
     const vd_value head = vd_add_leaf(&b, "table", &table);
     out = c->together ? vd_attention(&b, in[0], c->heads, dropout)
-                      : vd_grouped_attention(
-                            &b, in, &(vd_heads){c->heads, c->kv_heads, c->causal, NULL, dropout});
+                      : vd_grouped_attention(&b, in,
+                                             &(vd_heads){c->heads, c->kv_heads, c->causal, NULL,
+                                                         dropout, NULL, c->window});
     const vd_value logits = vd_project_rows(&b, out, head), labels = vd_data_value(&b, 0);
     const vd_value loss =
         c->ignores ? vd_xent_ignore(&b, logits, labels, IGNORED) : vd_xent(&b, logits, labels);

@@ -3,9 +3,21 @@
 
 /* ---- what both directions have ---- */
 
-static bool is_product(const vd_node *n, int trans, float alpha, int chunk, int mask) {
+static bool is_product(const vd_node *n, int trans, float alpha, int chunk, int mask,
+                       int64_t window) {
     return n && n->attr[0] == 2 && n->attr[1] == trans && n->attr[2] == ro_attr_f32(alpha) &&
-           n->attr[3] == chunk && n->attr[4] == mask;
+           n->attr[3] == chunk && n->attr[4] == mask && n->attr[RO_MATMUL_WINDOW] == window;
+}
+
+/* Two nodes of attention have the same mask. */
+static bool same_mask(const vd_node *a, const vd_node *b) {
+    return a->attr[RO_ATTN_MAX_CAUSAL] == b->attr[RO_ATTN_MAX_CAUSAL] &&
+           a->attr[RO_ATTN_MAX_WINDOW] == b->attr[RO_ATTN_MAX_WINDOW];
+}
+
+static void take_mask(const vd_node *n, ro_attention *a) {
+    a->causal = (int)n->attr[RO_ATTN_MAX_CAUSAL];
+    a->window = n->attr[RO_ATTN_MAX_WINDOW];
 }
 
 /* The input of node `value`, which must repeat its axis `axis` so often; VD_NO_GROUP: it does not.
@@ -112,10 +124,9 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const vd_node *block = vd_join(m, vd_input_of(m, sum, 1), RO_OP_REDUCE_SUM, g);
     if (!exp || !block || vd_input_of(m, exp, 0) != s || vd_input_of(m, exp, 1) != mc ||
         vd_input_of(m, block, 0) != e || block->attr[0] != g->attention.keys ||
-        block->attr[1] != RO_ATTN_BLOCK || exp->attr[0] != max->attr[0] ||
-        av->attr[0] != max->attr[0])
+        block->attr[1] != RO_ATTN_BLOCK || !same_mask(exp, max) || !same_mask(av, max))
         return false;
-    g->attention.causal = (int)max->attr[0];
+    take_mask(max, &g->attention);
     const int64_t blocks = max->shape.dim[3];
     const vd_reader largest = {RO_OP_REDUCE_MAX, mc, VD_NO_GROUP, 0, blocks};
     const uint32_t top = vd_find_reader(m, mc - m->sources + 1, &largest);
@@ -142,15 +153,15 @@ static bool join_probabilities(const vd_matcher *m, uint32_t node, vd_fused *g, 
     x->p = vd_input_of(m, dscore, 0), x->dp = vd_input_of(m, dscore, 1);
     x->delta = vd_input_of(m, dscore, 2);
     const vd_node *prob = vd_join(m, x->p, RO_OP_ATTN_PROB, g);
-    if (!prob || prob->attr[0] != dscore->attr[0] || !join_dropout(m, &x->dp, g, true))
+    if (!prob || !same_mask(prob, dscore) || !join_dropout(m, &x->dp, g, true))
         return false;
     const float scale_of_dp = 1.0f;
     const vd_node *dp = vd_join(m, x->dp, RO_OP_MATMUL, g);
-    if (!is_product(dp, 2, scale_of_dp, RO_DOT_CHUNK, 0))
+    if (!is_product(dp, 2, scale_of_dp, RO_DOT_CHUNK, 0, 0))
         return false;
     x->dout = vd_input_of(m, dp, 0), x->v = vd_input_of(m, dp, 1);
     x->s = vd_input_of(m, prob, 0);
-    g->attention.causal = (int)prob->attr[0];
+    take_mask(prob, &g->attention);
     return join_scores(m, x->s, g, &x->q, &x->k, &x->bias) &&
            ro_shape_equal(vd_shape_in(m, x->k), vd_shape_in(m, x->v));
 }
@@ -162,7 +173,8 @@ static uint32_t join_gradient(const vd_matcher *m, vd_fused *g, uint32_t left, u
     const uint32_t value =
         left < m->sources ? VD_NO_GROUP : vd_find_reader(m, left - m->sources + 1, &wanted);
     if (value == VD_NO_GROUP ||
-        !is_product(&m->graph->node[value - m->sources], trans, alpha, RO_ATTN_BLOCK, mask) ||
+        !is_product(&m->graph->node[value - m->sources], trans, alpha, RO_ATTN_BLOCK, mask,
+                    g->attention.window) ||
         !vd_join(m, value, RO_OP_MATMUL, g))
         return VD_NO_GROUP;
     return value;

@@ -12,8 +12,8 @@ static float scale_of(const vd_builder *b, vd_value q) {
     return (float)(1.0 / r);
 }
 
-static vd_op masked_op(int op, bool causal) {
-    return (vd_op){op, {causal}, NULL};
+static vd_op masked_op(int op, const vd_record *r) {
+    return (vd_op){op, {[RO_ATTN_MAX_CAUSAL] = r->causal, [RO_ATTN_MAX_WINDOW] = r->window}, NULL};
 }
 
 static vd_value dropped(vd_builder *b, const char *name, const vd_record *r, vd_value x) {
@@ -49,15 +49,15 @@ static vd_value attend(vd_builder *b, vd_record *r) {
     vd_value v = r->saved[2];
     int64_t keys = vd_shape_of(b, r->saved[1])->dim[2];
     vd_value s = scores(b, "scores", r);
-    vd_value mc = VD_EMIT(b, "block_max", masked_op(RO_OP_ATTN_MAX, r->causal), s);
-    vd_value e = VD_EMIT(b, "exp", masked_op(RO_OP_ATTN_EXP, r->causal), s, mc);
+    vd_value mc = VD_EMIT(b, "block_max", masked_op(RO_OP_ATTN_MAX, r), s);
+    vd_value e = VD_EMIT(b, "exp", masked_op(RO_OP_ATTN_EXP, r), s, mc);
     if (b->status != VD_OK)
         return 0;
     ro_shape blocks = *vd_shape_of(b, mc);
     vd_op sum = {RO_OP_REDUCE_SUM, {keys, RO_ATTN_BLOCK}, &blocks};
     vd_value lc = VD_EMIT(b, "block_sum", sum, e);
     e = dropped(b, "dropout", r, e);
-    vd_value ac = VD_EMIT(b, "block_av", masked_op(RO_OP_ATTN_AV, r->causal), e, v);
+    vd_value ac = VD_EMIT(b, "block_av", masked_op(RO_OP_ATTN_AV, r), e, v);
     vd_value m = vd_reduce(b, "max", RO_OP_REDUCE_MAX, blocks.dim[3], 1, &mc);
     vd_value l = VD_EMIT(b, "sum", ((vd_op){.op = RO_OP_ATTN_L}), mc, lc);
     vd_value o = VD_EMIT(b, "out", ((vd_op){.op = RO_OP_ATTN_OUT}), mc, ac, l);
@@ -92,6 +92,7 @@ static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_
 
 vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_heads *h) {
     vd_record r = {.layer = VD_LAYER_GROUPED_ATTENTION, .causal = h->causal, .dropout = h->dropout};
+    r.window = h->window;
     if (h->kv_heads < 1 || h->heads % h->kv_heads != 0) {
         vd_builder_fail(b, VD_ERR_USAGE, "kv_heads must divide heads, got %lld and %lld",
                         (long long)h->kv_heads, (long long)h->heads);
@@ -129,16 +130,18 @@ static void back_attend(vd_builder *b, const vd_record *r, vd_value dy, vd_value
     vd_value both[] = {d_o, (vd_value)r->number};
     vd_value delta = vd_reduce(b, "d_delta", RO_OP_REDUCE_DOT, size, 2, both);
     vd_value s = scores(b, "d_scores", r);
-    vd_value p = VD_EMIT(b, "d_prob", masked_op(RO_OP_ATTN_PROB, r->causal), s, m, l);
+    vd_value p = VD_EMIT(b, "d_prob", masked_op(RO_OP_ATTN_PROB, r), s, m, l);
     vd_value dp = VD_EMIT(b, "d_dp", vd_matmul_op(2, 2, 1.0f, RO_DOT_CHUNK, 0), d_o, v);
     dp = dropped(b, "d_dp_dropout", r, dp);
-    vd_value ds = VD_EMIT(b, "d_ds", masked_op(RO_OP_ATTN_DSCORE, r->causal), p, dp, delta);
+    vd_value ds = VD_EMIT(b, "d_ds", masked_op(RO_OP_ATTN_DSCORE, r), p, dp, delta);
     vd_value pz = dropped(b, "d_prob_dropout", r, p);
     vd_op product = vd_matmul_op(2, 1, 1.0f, RO_ATTN_BLOCK, from_row);
+    product.attr[RO_MATMUL_WINDOW] = r->window;
     gradient[2] = VD_EMIT(b, "d_v", product, pz, d_o);
-    product = vd_matmul_op(2, 1, scale, RO_ATTN_BLOCK, from_row);
+    product.attr[RO_MATMUL_ALPHA] = ro_attr_f32(scale);
     gradient[1] = VD_EMIT(b, "d_k", product, ds, q);
     product = vd_matmul_op(2, 0, scale, RO_ATTN_BLOCK, upto_row);
+    product.attr[RO_MATMUL_WINDOW] = r->window;
     gradient[0] = VD_EMIT(b, "d_q", product, ds, k);
 }
 

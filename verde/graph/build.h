@@ -126,6 +126,7 @@ typedef struct {
     /* [B, S], added to every score of the key: -inf excludes it, +0 does not; a constant. NULL:
      * none. A query without keys gives +0. */
     const vd_value *padding;
+    int64_t window; /* keys that a query sees, its own with them; needs causal. 0: all */
 } vd_heads;
 
 /* Attention of q [B, T, heads D] over k and v [B, S, kv_heads D]: [B, T, heads D]. */

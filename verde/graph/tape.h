@@ -47,6 +47,7 @@ struct vd_record {
     int64_t number;       /* attention's output by heads; transposition of a matmul's second input;
                              factor; operator; axis; label that is ignored */
     bool causal, rotates; /* attention */
+    int64_t window;       /* attention; 0: none */
     vd_value padding;     /* of attention, by scores; VD_NONE: none */
     vd_rotation rotation; /* if it rotates; of a rope */
     int64_t attr[RO_MAX_ATTRS]; /* of layers on images: those of the operator */

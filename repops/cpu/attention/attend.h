@@ -5,6 +5,7 @@
 #include "repops/cpu/gemm/gemm_tile.h"
 #include "repops/cpu/rows/lanes.h"
 #include "repops/cpu/rows/softmax.h"
+#include "repops/src/call.h"
 
 enum {
     KB = RO_ATTN_BLOCK, /* keys of a block, queries of a chunk */
@@ -30,11 +31,27 @@ RO_INLINE void add_bias(const float *restrict bias, int64_t rows, int64_t count,
             s[j] = ro_canon(s[j] + bias[j]);
 }
 
+/* The keys that query `query` admits. */
+RO_INLINE ro_range keys_of_query(const ro_attention *a, int64_t query) {
+    return ro_masked_range(a->causal ? RO_MASK_UPTO_ROW : RO_MASK_NONE, a->window,
+                           a->causal ? query + a->keys - a->queries : query, a->keys);
+}
+
+/* Which of `count` keys from key `from` on: {0, 0} if none. */
+RO_INLINE ro_range part_of_keys(ro_range keys, int64_t from, int64_t count) {
+    const ro_range r = {max_i64(0, keys.first - from), min_i64(count, keys.last - from)};
+    return r.first < r.last ? r : (ro_range){0, 0};
+}
+
 /* Rows of a matrix, or of a head: `step` elements apart. */
 typedef struct {
     const float *at;
     int64_t step;
 } matrix_rows;
+
+RO_INLINE matrix_rows rows_from(matrix_rows x, int64_t row) {
+    return (matrix_rows){x.at + row * x.step, x.step};
+}
 
 /* Queries of head `head` of all the batch, or results; keys or values of head `kv`, from row `from`
  * on. row: of ro_attention. */

@@ -50,9 +50,32 @@ typedef struct {
 
 /* ---- one pair of blocks ---- */
 
-/* Only a block on the diagonal is cut by the mask: causal means as many queries as keys. */
+/* Only a block on the diagonal is cut by causality: as many queries as keys. */
 static int on_diagonal(const scratch *s, const query_block *g, const key_block *c) {
     return s->a->causal && g->index == c->index;
+}
+
+/* The first key of c that query i of g admits: c->count if the window leaves none. */
+static int64_t first_key(const scratch *s, const query_block *g, const key_block *c, int64_t i) {
+    const int64_t first = keys_of_query(s->a, g->row0 + i).first - c->index * KB;
+    return max_i64(0, min_i64(first, c->count));
+}
+
+/* One past the last query of g that admits key j of c. */
+static int64_t last_query(const scratch *s, const query_block *g, const key_block *c, int64_t j) {
+    const int64_t window = s->a->window ? s->a->window : s->a->queries;
+    return max_i64(0, min_i64(c->index * KB + j + window - g->row0, g->count));
+}
+
+/* The first block of keys that block `index` of queries meets, and the last of queries that block
+ * `index` of keys meets. */
+static int64_t first_block(const ro_attention *a, int64_t index) {
+    return keys_of_query(a, index * KB).first / KB;
+}
+
+static int64_t last_chunk(const ro_attention *a, int64_t index) {
+    const int64_t last = min_i64(a->keys, (index + 1) * KB) - 1;
+    return (a->window ? min_i64(a->queries, last + a->window) - 1 : a->queries - 1) / KB;
 }
 
 static void dscore_row(const float *restrict p, float delta, int64_t count, float *restrict dp) {
@@ -81,20 +104,27 @@ static void softmax_grad_row(const scratch *s, const query_block *g, const key_b
         drop(word, d, limit, p);
     clear(p + limit, width - limit);
     clear(ds + limit, width - limit);
+    const int64_t first = first_key(s, g, c, i);
+    clear(p, first);
+    clear(ds, first);
 }
 
 static void add_dq(const scratch *s, const query_block *g, const key_block *c, int64_t i, int rows,
                    int64_t width) {
     const int64_t size = s->a->head_size, diagonal = on_diagonal(s, g, c);
     const int64_t last = s->a->causal ? g->index : ceil_div(s->a->keys, KB) - 1;
-    sums to = {g->dq + i * g->dq_step, g->dq_step, s->a->scale, c->index == 0 ? TILE_FIRST : 0};
+    sums to = {g->dq + i * g->dq_step, g->dq_step, s->a->scale, 0};
+    to.flags = c->index == first_block(s->a, g->index) ? TILE_FIRST : 0;
     to.flags |= c->index == last ? TILE_LAST : 0;
-    if (!diagonal || c->k_finite) {
+    if ((!diagonal && first_key(s, g, c, i + rows - 1) == 0) || c->k_finite) {
         strip_times(rows, s->ds + i * KB, width, c->k, size, to);
         return;
     }
-    for (int r = 0; r < rows; r++, to.at += to.step)
-        strip_times(1, s->ds + (i + r) * KB, i + r + 1, c->k, size, to);
+    for (int r = 0; r < rows; r++, to.at += to.step) {
+        const int64_t first = first_key(s, g, c, i + r), end = diagonal ? i + r + 1 : width;
+        strip_times(1, s->ds + (i + r) * KB + first, max_i64(0, end - first),
+                    rows_from(c->k, first), size, to);
+    }
 }
 
 static void softmax_grad(const scratch *s, const query_block *g, const key_block *c, int want_dq) {
@@ -140,15 +170,16 @@ static void add_over_queries(const scratch *s, const query_block *g, const key_b
                              float alpha) {
     const int64_t size = s->a->head_size, first = s->a->causal ? c->index : 0;
     const int diagonal = on_diagonal(s, g, c);
-    const int64_t last = ceil_div(s->a->queries, KB) - 1;
-    const int64_t height = diagonal && !finite ? 1 : strip_height(c->count);
+    const int64_t last = last_chunk(s->a, c->index);
+    const int cut = diagonal || last_query(s, g, c, 0) < g->count;
+    const int64_t height = cut && !finite ? 1 : strip_height(c->count);
     sums out = {to.at, to.step, alpha, g->index == first ? TILE_FIRST : 0};
     out.flags |= g->index == last ? TILE_LAST : 0;
     for (int64_t j = 0; j < c->count; j += height, out.at += height * out.step) {
-        const int64_t from = diagonal ? j : 0;
-        const matrix_rows b = {rows.at + from * rows.step, rows.step};
-        strip_transposed_times((int)min_i64(height, c->count - j), x + from * KB + j,
-                               g->count - from, b, size, out);
+        const int count = (int)min_i64(height, c->count - j);
+        const int64_t from = diagonal ? j : 0, to_query = last_query(s, g, c, j + count - 1);
+        strip_transposed_times(count, x + from * KB + j, max_i64(0, to_query - from),
+                               rows_from(rows, from), size, out);
     }
 }
 
@@ -222,7 +253,7 @@ static void run_keys(const backward *f, const scratch *s, int64_t kv, int64_t in
     const int grouped = f->group > 1;
     const gradient_rows head_dk = {s->dk, size}, head_dv = {s->dv, size};
     for (int64_t h = 0; h < f->group; h++) {
-        for (int64_t i = a->causal ? index : 0; i < f->chunks; i++) {
+        for (int64_t i = a->causal ? index : 0; i <= last_chunk(a, index); i++) {
             const query_block g = take_queries(f, s, kv * f->group + h, i);
             softmax_grad(s, &g, &c, want_dq);
             add_dk_dv(s, &g, &c, grouped ? head_dk : dk, grouped ? head_dv : dv);
@@ -296,7 +327,7 @@ static void run_query_blocks(void *user, int64_t first, int64_t last, int worker
     for (int64_t i = first; i < last; i++) {
         const query_block g = take_queries(f, &s, i / f->chunks, i % f->chunks);
         const int64_t blocks = s.a->causal ? g.index + 1 : f->blocks;
-        for (int64_t b = 0; b < blocks; b++) {
+        for (int64_t b = first_block(s.a, g.index); b < blocks; b++) {
             const key_block c = take_keys(f, &s, g.head / f->group, b);
             softmax_grad(&s, &g, &c, 1);
         }

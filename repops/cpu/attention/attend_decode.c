@@ -31,10 +31,11 @@ int RO_NAME(ro_attend_is_decoding)(const ro_attention *a) {
            a->queries * (a->heads / a->kv_heads) <= ROWS_MOST;
 }
 
-/* Keys that row r of a key-value head admits. */
-static int64_t admitted(const decode *d, int64_t r) {
+/* Keys of block `index` of all that row r of a key-value head admits. */
+static ro_range admitted(const decode *d, int64_t r, int64_t index) {
     const ro_attention *a = d->job->a;
-    return a->causal ? r % a->queries + 1 + a->keys - a->queries : a->keys;
+    return part_of_keys(keys_of_query(a, r % a->queries), index * KB,
+                        min_i64(KB, a->keys - index * KB));
 }
 
 /* s[r, j] = canon(dot(q row r, key j) * scale), rows KB apart. */
@@ -58,17 +59,20 @@ static void few_scores(const decode *d, const float *q, const float *k, int64_t 
 }
 
 /* ac[r, :] = sum over the keys that the row admits of s[r, j] v[j, :]. */
-static void times_values(const decode *d, const float *s, const int64_t *limit, const float *v,
+static void times_values(const decode *d, const float *s, const ro_range *keys, const float *v,
                          float *ac) {
     const int64_t size = d->job->a->head_size;
     for (int64_t r = 0, rows; r < d->rows; r += rows) {
-        for (rows = 1; rows < MR && r + rows < d->rows && limit[r + rows] == limit[r];)
+        const ro_range now = keys[r];
+        for (rows = 1; rows < MR && r + rows < d->rows && keys[r + rows].first == now.first &&
+                       keys[r + rows].last == now.last;)
             rows++;
-        tile t = {.k = limit[r], .a = s + r * KB, .a_row = KB, .a_step = 1, .b_step = size};
+        tile t = {.k = now.last - now.first, .a_row = KB, .a_step = 1, .b_step = size};
+        t.a = s + r * KB + now.first;
         t.c_row = t.out_row = d->width, t.alpha = 1.0f, t.flags = TILE_FIRST | TILE_LAST;
         for (int64_t j = 0; j < size; j += t.cols) {
             t.cols = place_cols(rows, size - j);
-            t.b = v + j;
+            t.b = v + now.first * size + j;
             t.c = t.out = ac + r * d->width + j;
             RO_NAME(ro_tile_place)((int)rows, &t);
         }
@@ -81,17 +85,17 @@ static void run_block(const decode *d, int64_t kv, int64_t index, float *s) {
     const int64_t count = min_i64(KB, j->a->keys - from);
     const int64_t block = (kv * d->window + index) * d->rows;
     const int64_t first = (kv * j->a->kv_rows + from) * size;
-    int64_t limit[ROWS_MOST];
+    ro_range keys[ROWS_MOST];
     const float *q = j->q + kv * d->rows * size, *k = j->k + first, *v = j->v + first;
     (count < VW ? few_scores : scores)(d, q, k, count, s);
     add_bias(bias_of(j->a, kv, from), d->rows, count, s);
     for (int64_t r = 0; r < d->rows; r++) {
-        limit[r] = max_i64(0, min_i64(count, admitted(d, r) - from));
-        d->mc[block + r] =
-            limit[r] ? max_of(s + r * KB, limit[r]) : ro_from_bits(RO_MINUS_INFINITY_BITS);
-        d->lc[block + r] = exponentials(s + r * KB, limit[r], d->mc[block + r]);
+        const ro_range of = keys[r] = admitted(d, r, d->from + index);
+        d->mc[block + r] = of.last ? max_of(s + r * KB + of.first, of.last - of.first)
+                                   : ro_from_bits(RO_MINUS_INFINITY_BITS);
+        d->lc[block + r] = exponentials(s + r * KB, of, d->mc[block + r]);
     }
-    times_values(d, s, limit, v, d->ac + block * d->width);
+    times_values(d, s, keys, v, d->ac + block * d->width);
 }
 
 /* An item is a block of keys of a key-value head. */
@@ -151,7 +155,7 @@ ro_status RO_NAME(ro_attend_decode)(ro_ctx *ctx, const ro_attention_job *job) {
         return RO_ERR_MEMORY;
     lay_out(&d, threads, workspace);
     memset(d.started, 0, (size_t)(d.heads * d.rows));
-    for (d.from = 0; d.from < all_blocks; d.from += d.window) {
+    for (d.from = keys_of_query(a, 0).first / KB; d.from < all_blocks; d.from += d.window) {
         d.blocks = min_i64(d.window, all_blocks - d.from);
         const int64_t items = d.heads * d.blocks;
         ro_pool_for(pool, items, ceil_div(items, 8 * threads), run_blocks, &d);

@@ -36,47 +36,54 @@ typedef struct {
     int finite;
 } key_block;
 
-static int64_t admitted(const ro_attention *a, int64_t query) {
-    return a->causal ? query + 1 + a->keys - a->queries : a->keys;
+/* Keys of the block that row r of the item admits. */
+static ro_range range_of(const item *x, const key_block *b, int64_t r) {
+    return part_of_keys(keys_of_query(x->a, x->row0 + r), b->from, b->count);
 }
 
-/* Keys of the block that row r of the item admits: the first ones. */
-static int64_t limit_of(const item *x, const key_block *b, int64_t r) {
-    return max_i64(0, min_i64(b->count, admitted(x->a, x->row0 + r) - b->from));
+/* Whether rows r0 to r1 of the item admit all of the block's first `width` keys. Later rows admit
+ * no earlier keys. */
+static int all_admit(const item *x, const key_block *b, int64_t r0, int64_t r1, int64_t width) {
+    return keys_of_query(x->a, x->row0 + r0).last >= b->from + width &&
+           keys_of_query(x->a, x->row0 + r1).first <= b->from;
 }
 
 static void times_values(item *x, const key_block *b, int64_t r0, int rows, int64_t width) {
     const int64_t stride = padded(x->a->head_size);
     const sums to = {x->ac, stride, 1.0f, TILE_FIRST | TILE_LAST};
-    if (b->finite || limit_of(x, b, r0) == width) {
+    if (b->finite || all_admit(x, b, r0, r0 + rows - 1, width)) {
         strip_times(rows, x->s, width, b->v, x->a->head_size, to);
         return;
     }
     for (int r = 0; r < rows; r++) {
+        const ro_range keys = range_of(x, b, r0 + r);
         sums row = to;
         row.at += r * stride;
-        strip_times(1, x->s + r * KB, limit_of(x, b, r0 + r), b->v, x->a->head_size, row);
+        strip_times(1, x->s + r * KB + keys.first, keys.last - keys.first,
+                    rows_from(b->v, keys.first), x->a->head_size, row);
     }
 }
 
 static void run_strip(item *x, const key_block *b, int64_t r0, int rows) {
     const ro_attention *a = x->a;
-    const int64_t width = limit_of(x, b, r0 + rows - 1);
+    const int64_t last_key = keys_of_query(a, x->row0 + r0 + rows - 1).last;
+    const int64_t width = max_i64(0, min_i64(b->count, last_key - b->from));
     uint32_t word[WORDS];
     step now = {{0}, {0}, {0}, {0}, {0}};
-    if (width == 0)
+    if (width == 0 || keys_of_query(a, x->row0 + r0).first >= b->from + b->count)
         return;
     strip_scores(rows, x->strips + r0 * a->head_size, x->panels, a->head_size, width, a->scale,
                  x->s);
     add_bias(x->bias ? x->bias + b->from : NULL, rows, width, x->s);
     for (int r = 0; r < rows; r++) {
         float *s = x->s + r * KB;
-        const int64_t limit = limit_of(x, b, r0 + r);
-        now.mc[r] = limit ? max_of(s, limit) : ro_from_bits(RO_MINUS_INFINITY_BITS);
-        now.lc[r] = exponentials(s, limit, now.mc[r]);
-        if (a->dropout && limit)
-            drop(dropout_words(a->dropout, x->words + (r0 + r) * a->keys + b->from, limit, word),
-                 a->dropout, limit, s);
+        const ro_range keys = range_of(x, b, r0 + r);
+        const int64_t count = keys.last - keys.first;
+        const int64_t e = x->words + (r0 + r) * a->keys + b->from + keys.first;
+        now.mc[r] = count ? max_of(s + keys.first, count) : ro_from_bits(RO_MINUS_INFINITY_BITS);
+        now.lc[r] = exponentials(s, keys, now.mc[r]);
+        if (a->dropout && count)
+            drop(dropout_words(a->dropout, e, count, word), a->dropout, count, s + keys.first);
     }
     times_values(x, b, r0, rows, width);
     merge(&x->w, r0, rows, &now, x->ac, padded(a->head_size));
@@ -89,7 +96,7 @@ static void run_block(item *x, int64_t from) {
     const matrix_rows v = {x->v.at + from * x->v.step, x->v.step};
     pack_panels(k, b.count, size, x->panels);
     b.v = view_rows(v, b.count, size, x->values);
-    b.finite = limit_of(x, &b, 0) == b.count || all_finite(v, b.count, size);
+    b.finite = all_admit(x, &b, 0, x->count - 1, b.count) || all_finite(v, b.count, size);
     for (int64_t r = 0; r < x->count; r += x->height)
         run_strip(x, &b, r, (int)min_i64(x->height, x->count - r));
 }
@@ -124,8 +131,9 @@ static void run_item(const forward *f, int64_t index, float *workspace) {
     lay_out(&x, a, f->rows, workspace);
     memset(x.started, 0, sizeof x.started);
     pack_strips(rows_of_queries(a, j->q, a->q_row, head, row0), x.count, size, x.height, x.strips);
-    const int64_t end = admitted(a, row0 + x.count - 1);
-    for (int64_t from = 0; from < end; from += KB)
+    const int64_t begin = keys_of_query(a, row0).first / KB * KB;
+    const int64_t end = keys_of_query(a, row0 + x.count - 1).last;
+    for (int64_t from = begin; from < end; from += KB)
         run_block(&x, from);
     finish(&x.w, x.count, j->m ? j->m + first : NULL, j->l ? j->l + first : NULL);
 }

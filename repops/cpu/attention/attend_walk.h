@@ -4,12 +4,13 @@
 
 #include "repops/cpu/attention/attend.h"
 
-/* One row: scores become exponentials in place, +0 from `limit` on. Returns their sum. */
-RO_INLINE float exponentials(float *s, int64_t limit, float mc) {
+/* One row: scores become exponentials in place, +0 outside r. Returns their sum. */
+RO_INLINE float exponentials(float *s, ro_range r, float mc) {
     if (is_minus_infinity(mc))
-        limit = 0;
-    map(exp_minus, (constants){.a = mc}, s, min_i64(ceil_div(limit, 16) * 16, KB), s);
-    clear(s + limit, KB - limit);
+        r = (ro_range){0, 0};
+    map(exp_minus, (constants){.a = mc}, s, min_i64(ceil_div(r.last, 16) * 16, KB), s);
+    clear(s, r.first);
+    clear(s + r.last, KB - r.last);
     return lane_sum(s, RO_LANES);
 }
 

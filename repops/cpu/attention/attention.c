@@ -19,43 +19,45 @@ static int64_t blocks_of(const ro_call *call) {
     return ceil_div(keys_of(call), RO_ATTN_BLOCK);
 }
 
-/* Number of keys that query `row` admits: they are the first ones. */
-static int64_t admitted(const ro_call *call, int64_t row) {
-    const ro_shape *s = &call->input[0];
-    return call->attr[0] ? row % s->dim[s->ndim - 2] + 1 : keys_of(call);
-}
-
 static void attn_max(const ro_job *job, int64_t first, int64_t last) {
     const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
     for (int64_t row = first; row < last; row++) {
         const float *s = (const float *)job->in[0] + row * keys;
         float *out = (float *)job->out + row * blocks;
-        const int64_t limit = admitted(job->call, row);
+        const ro_range r = ro_admitted_keys(job->call, row);
         for (int64_t c = 0; c < blocks; c++) {
-            const int64_t from = c * RO_ATTN_BLOCK, count = min_i64(limit - from, RO_ATTN_BLOCK);
+            const int64_t from = max_i64(r.first, c * RO_ATTN_BLOCK);
+            const int64_t count = min_i64(r.last, (c + 1) * RO_ATTN_BLOCK) - from;
             out[c] = count > 0 ? max_of(s + from, count) : ro_from_bits(RO_MINUS_INFINITY_BITS);
         }
     }
 }
 
-static void attn_exp_row(const float *s, const float *mc, int64_t limit, float *out) {
-    for (int64_t from = 0; from < limit; from += RO_ATTN_BLOCK, mc++) {
-        const int64_t count = min_i64(limit - from, RO_ATTN_BLOCK);
-        if (is_minus_infinity(*mc))
+static void attn_exp_row(const float *s, const float *mc, ro_range r, float *out) {
+    for (int64_t c = r.first / RO_ATTN_BLOCK; c * RO_ATTN_BLOCK < r.last; c++) {
+        const int64_t from = max_i64(r.first, c * RO_ATTN_BLOCK);
+        const int64_t count = min_i64(r.last, (c + 1) * RO_ATTN_BLOCK) - from;
+        if (is_minus_infinity(mc[c]))
             clear(out + from, count);
         else
-            map(exp_minus, (constants){.a = *mc}, s + from, count, out + from);
+            map(exp_minus, (constants){.a = mc[c]}, s + from, count, out + from);
     }
+}
+
+/* +0 for the keys that a row of scores does not admit. */
+static void clear_others(float *out, ro_range r, int64_t keys) {
+    clear(out, r.first);
+    clear(out + r.last, keys - r.last);
 }
 
 static void attn_exp(const ro_job *job, int64_t first, int64_t last) {
     const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
     for (int64_t row = first; row < last; row++) {
-        const int64_t limit = admitted(job->call, row);
+        const ro_range r = ro_admitted_keys(job->call, row);
         float *out = (float *)job->out + row * keys;
         attn_exp_row((const float *)job->in[0] + row * keys,
-                     (const float *)job->in[1] + row * blocks, limit, out);
-        clear(out + limit, keys - limit);
+                     (const float *)job->in[1] + row * blocks, r, out);
+        clear_others(out, r, keys);
     }
 }
 
@@ -63,10 +65,12 @@ static void attn_prob(const ro_job *job, int64_t first, int64_t last) {
     const int64_t keys = keys_of(job->call);
     const float *s = job->in[0], *m = job->in[1], *l = job->in[2];
     for (int64_t row = first; row < last; row++) {
-        const int64_t limit = is_minus_infinity(m[row]) ? 0 : admitted(job->call, row);
+        const ro_range none = {0, 0};
+        const ro_range r = is_minus_infinity(m[row]) ? none : ro_admitted_keys(job->call, row);
         float *out = (float *)job->out + row * keys;
-        map(exp_scaled, (constants){.a = m[row], .b = 1.0f / l[row]}, s + row * keys, limit, out);
-        clear(out + limit, keys - limit);
+        map(exp_scaled, (constants){.a = m[row], .b = 1.0f / l[row]}, s + row * keys + r.first,
+            r.last - r.first, out + r.first);
+        clear_others(out, r, keys);
     }
 }
 
@@ -80,10 +84,11 @@ static void attn_dscore(const ro_job *job, int64_t first, int64_t last) {
     const int64_t keys = keys_of(job->call);
     const float *p = job->in[0], *dp = job->in[1], *delta = job->in[2];
     for (int64_t row = first; row < last; row++) {
-        const int64_t limit = admitted(job->call, row);
+        const ro_range r = ro_admitted_keys(job->call, row);
+        const int64_t at = row * keys + r.first;
         float *out = (float *)job->out + row * keys;
-        dscore_row(p + row * keys, dp + row * keys, delta[row], limit, out);
-        clear(out + limit, keys - limit);
+        dscore_row(p + at, dp + at, delta[row], r.last - r.first, out + r.first);
+        clear_others(out, r, keys);
     }
 }
 

@@ -382,7 +382,42 @@ static gemm as_row(const gemm *g) {
     return t;
 }
 
+/* Row i of a product whose mask has a window, as a product of its own: the mask takes what is left
+ * of the first chunk, and k ends with the window. Attention's fused functions do not come here. */
+static gemm windowed_row(const gemm *g, int64_t i) {
+    const ro_range r = ro_masked_range(g->mask, g->window, g->row0 + i, g->k);
+    const int64_t first = min_i64(r.first, g->k), k0 = first / g->chunk * g->chunk;
+    gemm row = *g;
+    row.m = 1, row.k = max_i64(0, r.last - k0);
+    row.a += i * g->a_row + k0 * g->a_col;
+    row.b += k0 * g->b_row;
+    row.c += i * g->c_row + k0 / g->chunk * g->c_chunk;
+    row.mask = RO_MASK_FROM_ROW, row.row0 = first - k0, row.window = 0;
+    return row;
+}
+
+/* Of the longest row that there may be: other pieces of the product have other rows. What a masked
+ * product needs grows with k. */
+static int64_t windowed_workspace(const gemm *g) {
+    gemm row = *g;
+    row.m = 1, row.k = min_i64(g->k, g->window + g->chunk);
+    row.mask = RO_MASK_FROM_ROW, row.row0 = 0, row.window = 0;
+    return RO_NAME(ro_gemm_workspace)(&row);
+}
+
+static void run_windowed(const gemm *g, float *workspace) {
+    for (int64_t i = 0; i < g->m; i++) {
+        for (int64_t j = 0; g->c_chunk && j * g->chunk < g->k; j++)
+            memset(g->c + i * g->c_row + j * g->c_chunk, 0, (size_t)g->n * sizeof(float));
+        const gemm row = windowed_row(g, i);
+        if (row.k > 0 || !g->c_chunk)
+            RO_NAME(ro_gemm)(&row, workspace);
+    }
+}
+
 int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
+    if (g->window)
+        return windowed_workspace(g);
     if (RO_NAME(ro_gemm_is_small)(g))
         return 0;
     const int64_t chunks = RO_NAME(ro_gemm_chunks_workspace)(g);
@@ -445,6 +480,10 @@ static int ends_later(const gemm *g) {
 }
 
 void RO_NAME(ro_gemm)(const gemm *g, float *workspace) {
+    if (g->window) {
+        run_windowed(g, workspace);
+        return;
+    }
     if (RO_NAME(ro_gemm_small)(g))
         return;
     const int few = RO_NAME(ro_gemm_chunks)(g, workspace) || RO_NAME(ro_gemm_dots)(g, workspace) ||

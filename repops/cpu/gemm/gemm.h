@@ -17,6 +17,7 @@ typedef struct {
     int64_t a_all; /* elements of a in all products of the call; 0: m * k */
     int64_t row0;  /* row 0's number for the mask */
     ro_mask mask;
+    int64_t window;    /* of the mask; 0: none */
     float alpha, beta; /* beta is 0 with c_chunk or a mask */
     /* For ro_gemm_dots where the columns of b are contiguous: the prefetch distance in floats. 0:
      * each column is prefetched by itself. */

@@ -10,8 +10,8 @@ enum {
 };
 
 int RO_NAME(ro_gemm_is_small)(const gemm *g) {
-    return g->k > 0 && g->k <= g->chunk && !g->c_chunk && (g->n > DOTS_ROWS || g->m < VW) &&
-           b_in_place(g) && a_in_place(g, 1);
+    return g->k > 0 && g->k <= g->chunk && !g->c_chunk && !g->window &&
+           (g->n > DOTS_ROWS || g->m < VW) && b_in_place(g) && a_in_place(g, 1);
 }
 
 /* Number of last columns that get tiles of their own, because tiles of so few columns have room for

@@ -158,6 +158,7 @@ static ro_status matmul(const ro_job *job) {
     b.first.c_row = v.n;
     b.first.chunk = v.chunk;
     b.first.mask = v.mask;
+    b.first.window = v.window;
     b.first.alpha = v.alpha;
     return run_batch(job->ctx, &b);
 }
@@ -198,7 +199,8 @@ static ro_status attn_av(const ro_job *job) {
     b.first.a = job->in[0], b.first.a_row = keys, b.first.a_col = 1;
     b.first.b = job->in[1], b.first.b_row = width, b.first.b_col = 1;
     b.first.c = job->out, b.first.c_row = blocks * width, b.first.c_chunk = width;
-    b.first.mask = job->call->attr[0] ? RO_MASK_UPTO_ROW : RO_MASK_NONE;
+    b.first.mask = job->call->attr[RO_ATTN_AV_CAUSAL] ? RO_MASK_UPTO_ROW : RO_MASK_NONE;
+    b.first.window = job->call->attr[RO_ATTN_AV_WINDOW];
     return run_batch(job->ctx, &b);
 }
 

@@ -262,11 +262,15 @@ static inline attend_bias bias_of(const ro_attention *a) {
 
 /* ---- products ---- */
 
-enum attend_mask {
-    ALL,
-    BELOW,
-    FROM
-}; /* which columns count: those below, or from, a row's bound */
+/* Which columns count: all, or those that a row's bound admits. */
+enum attend_mask { ALL, SOME };
+
+/* The window of a job without one: no sum or difference with it overflows. */
+static constexpr int AT_NO_WINDOW = 1 << 30;
+
+static inline int window_of(const ro_attention *a) {
+    return a->window > 0 && a->window < AT_NO_WINDOW ? (int)a->window : AT_NO_WINDOW;
+}
 
 template <int D, int EACH> struct product_sums {
     typedef attend_tile<D, EACH> shape;
@@ -299,7 +303,7 @@ template <int D, int EACH> struct product_sums {
 #pragma unroll
                     for (int r = 0; r < EACH; r++) {
                         const int column = first + k0 + k;
-                        if (mask == ALL || (mask == BELOW ? column < bound[r] : column >= bound[r]))
+                        if (mask == ALL || bound.admits(r, column))
 #pragma unroll
                             for (int c = 0; c < 4; c++)
                                 at[r][4 * q + c] = ro_fma(w[r].at[k], v.at[c], at[r][4 * q + c]);
@@ -318,14 +322,18 @@ template <int D, int EACH> struct product_sums {
     }
 };
 
-/* The keys that a thread's row r admits, from key `from` on: the first ones. In shared memory,
- * since only blocks on the diagonal look at it often. */
+/* The keys that a thread's row r admits, from key `from` on: the last `window` of those below a
+ * limit. In shared memory, since only blocks on the diagonal look at it often. */
 struct row_limits {
     const int32_t *limit; /* of the tile's rows */
-    int from;
+    int from, window;
 
     RO_DEVICE int operator[](int r) const {
         return limit[down() + r * AT_DOWN] - from;
+    }
+    RO_DEVICE bool admits(int r, int column) const {
+        const int end = (*this)[r];
+        return column < end && column >= end - window;
     }
 };
 

@@ -111,7 +111,8 @@ ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *jo
         a->heads / a->kv_heads,
         a->scale,
         a->causal != 0,
-        in_fours(a, job->q, job->k, job->v, job->dout, job->dq, job->dk, job->dv)};
+        in_fours(a, job->q, job->k, job->v, job->dout, job->dq, job->dk, job->dv),
+        window_of(a)};
     status = run(d, j, job->out, static_cast<float *>(delta), rows);
     ro_cuda_free(d, delta);
     return status;

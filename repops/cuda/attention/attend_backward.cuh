@@ -18,7 +18,7 @@ struct backward_job {
     ro_divider tokens;
     int64_t queries, keys, size, group; /* group: heads that share keys */
     float scale;
-    int causal, fours;
+    int causal, fours, window;
 };
 
 /* The statistics of a query. */

@@ -16,7 +16,7 @@ struct forward_job {
     int64_t queries, keys, size, rows; /* rows: queries of a head of keys */
     int group;                         /* heads that share keys */
     float scale;
-    int causal, fours;
+    int causal, fours, window;
 };
 
 /* The statistics of a row of the tile: maximum and sum of the block, and of all blocks so far. They
@@ -99,6 +99,13 @@ template <int D, int EACH> struct forward_tile {
         const int x = across();
         int32_t key[EACH];
         float lane[EACH];
+        if (j.window < AT_NO_WINDOW)
+#pragma unroll
+            for (int r = 0; r < EACH; r++)
+#pragma unroll
+                for (int c = 0; c < AT_EACH; c++)
+                    if (!bound.admits(r, x + c * AT_ACROSS))
+                        s.at[r][c] = ro_from_bits(RO_MINUS_INFINITY_BITS);
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
             const int count = bound[r];
@@ -113,7 +120,7 @@ template <int D, int EACH> struct forward_tile {
         fold_across(key, ro_larger);
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
-            const int row = computed_here(down()) + r * AT_DOWN, count = bound[r];
+            const int row = computed_here(down()) + r * AT_DOWN;
             /* If all scores are -inf, each of them minus 0 is still -inf. */
             const float m = key[r] == RO_KEY_LEAST ? 0.0f : ro_of_key(key[r]);
             float e[AT_EACH];
@@ -127,7 +134,7 @@ template <int D, int EACH> struct forward_tile {
                     const int column = x + c * AT_ACROSS;
                     const uint32_t bit = kept[row * 4 + column / 32] >> column % 32 & 1;
                     /* With a NaN as maximum, not even absent keys have +0. */
-                    e[c] = drop(j.dropout, bit && column < count, e[c]);
+                    e[c] = drop(j.dropout, bit && bound.admits(r, column), e[c]);
                 }
 #pragma unroll
             for (int c = 0; c < AT_EACH; c++)
@@ -248,8 +255,11 @@ __global__ void __launch_bounds__(AT_THREADS, attend_tile<D, EACH>::BLOCKS)
     const int least = turns ? (int)(1 + j.keys - j.queries) : t.admitted(t.row0);
     t.end = turns ? (int)j.keys : t.admitted(last_row - 1);
     t.slot = 0;
-    const int begin = j.split.ac ? (int)blockIdx.y * AT_COLUMNS : 0;
-    const int stop = j.split.ac && begin + AT_COLUMNS < t.end ? begin + AT_COLUMNS : t.end;
+    /* The first block that some row admits. */
+    const int base = least > j.window ? (least - j.window) / AT_COLUMNS * AT_COLUMNS : 0;
+    const int begin = j.split.ac ? (int)blockIdx.y * AT_COLUMNS : base;
+    const int end = begin < base ? begin : t.end;
+    const int stop = j.split.ac && begin + AT_COLUMNS < end ? begin + AT_COLUMNS : end;
     product_sums<D, EACH> o;
     o.clear();
     t.limit = reinterpret_cast<int32_t *>(t.statistics + shape::ROWS);
@@ -269,7 +279,7 @@ __global__ void __launch_bounds__(AT_THREADS, attend_tile<D, EACH>::BLOCKS)
     }
     for (int from = begin; from < stop; from += AT_COLUMNS) {
         const int deep = t.deep(), chunks = t.chunks(from);
-        const row_limits bound = {t.limit, from};
+        const row_limits bound = {t.limit, from, j.window};
         t.find_kept(from);
         {
             score_sums<EACH> s;
@@ -284,12 +294,12 @@ __global__ void __launch_bounds__(AT_THREADS, attend_tile<D, EACH>::BLOCKS)
         }
         product_sums<D, EACH> sums;
         sums.clear();
-        const bool masked = j.causal && least < from + AT_COLUMNS;
+        const bool masked = j.causal && (least < from + AT_COLUMNS || t.end - j.window > from);
         for (int c = deep; c < chunks; c++) {
             const float *stage = t.next(from, c, stop);
             const int first = (c - deep) * shape::DEEP;
             if (masked)
-                sums.template add<BELOW>(t.tile, stage, first, bound);
+                sums.template add<SOME>(t.tile, stage, first, bound);
             else
                 sums.template add<ALL>(t.tile, stage, first, bound);
         }
@@ -396,7 +406,8 @@ ro_status ro_cuda_attention_forward(ro_cuda *d, const ro_attention_job *job) {
                      (int)(a->heads / a->kv_heads),
                      a->scale,
                      a->causal != 0,
-                     in_fours(a, job->q, job->k, job->v, job->out)};
+                     in_fours(a, job->q, job->k, job->v, job->out),
+                     window_of(a)};
     if (a->head_size <= 64)
         return launch<64, 8>(d, j);
     if (a->head_size <= 128)

@@ -7,12 +7,13 @@ struct query_block {
     int64_t head, from; /* head: of all the batch */
 };
 
-/* The first query of a block that row r of a thread counts. */
+/* The queries of a block that row r of a thread counts: `window` of them from its start on. */
 struct row_starts {
-    int start;
+    int start, window;
 
-    RO_DEVICE int operator[](int r) const {
-        return start + r * AT_DOWN;
+    RO_DEVICE bool admits(int r, int column) const {
+        const int after = column - (start + r * AT_DOWN);
+        return after >= 0 && after < window;
     }
 };
 
@@ -106,7 +107,7 @@ template <int D, int EACH> struct key_tile {
             for (int r = 0; r < EACH; r++) {
                 const int row = down() + r * AT_DOWN;
                 tile[row * AT_TILE_STEP + column] =
-                    of.probability(column >= bound[r] && column < last, s.at[r][c]);
+                    of.probability(bound.admits(r, column) && column < last, s.at[r][c]);
             }
         }
         if (!j.dropout.on)
@@ -117,7 +118,7 @@ template <int D, int EACH> struct key_tile {
 #pragma unroll
             for (int r = 0; r < EACH; r++) {
                 const int row = down() + r * AT_DOWN, at = row * AT_TILE_STEP + column;
-                const bool counts = column >= bound[r] && column < end;
+                const bool counts = bound.admits(r, column) && column < end;
                 dropped[at] = drop(j.dropout, is_kept(row, column) && counts, tile[at]);
             }
         }
@@ -139,7 +140,7 @@ template <int D, int EACH> struct key_tile {
 #pragma unroll
             for (int r = 0; r < EACH; r++) {
                 float *x = &tile[(down() + r * AT_DOWN) * AT_TILE_STEP + column];
-                *x = of.gradient(column >= bound[r] && column < end, *x, s.at[r][c]);
+                *x = of.gradient(bound.admits(r, column) && column < end, *x, s.at[r][c]);
             }
         }
     }
@@ -157,7 +158,7 @@ RO_DEVICE void add_products(key_tile<D, EACH> &t, int index, const query_block &
         const float *stage = t.next(index, b, chunk + c);
         const int first = c * attend_tile<D, EACH>::DEEP;
         if (masked)
-            sums.template add<FROM>(tile, stage, first, bound);
+            sums.template add<SOME>(tile, stage, first, bound);
         else
             sums.template add<ALL>(tile, stage, first, bound);
     }
@@ -195,7 +196,10 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     t.key0 = index * shape::ROWS;
     t.first_head = head * j.group;
     t.first_query = j.causal ? t.key0 / AT_COLUMNS * AT_COLUMNS : 0;
-    t.blocks = (j.queries - t.first_query + AT_COLUMNS - 1) / AT_COLUMNS;
+    /* The queries that see the tile's last key. */
+    const int64_t seen = t.key0 + shape::ROWS - 1 + j.window;
+    const int64_t last_query = seen < j.queries ? seen : j.queries;
+    t.blocks = (last_query - t.first_query + AT_COLUMNS - 1) / AT_COLUMNS;
     const auto at = [&](const attend_rows &rows) { return rows.of((int)head) + t.key0 * rows.row; };
     copy_tile<shape::ROWS, D, shape::STEP>(t.k, j.k + at(j.k_rows), j.k_rows.row, j.keys - t.key0,
                                            j.size, j.fours);
@@ -208,8 +212,10 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     for (int i = 0; i < j.group * t.blocks; i++) {
         const query_block b = t.block(i);
         const int deep = t.deep(), tall = t.tall(b), end = t.count(b);
-        const bool masked = j.causal && b.from < t.key0 + shape::ROWS;
-        const row_starts bound = {masked ? (int)(t.key0 - b.from) + down() : -AT_COLUMNS};
+        const bool masked =
+            j.causal && (b.from < t.key0 + shape::ROWS || b.from + AT_COLUMNS > t.key0 + j.window);
+        const row_starts bound = masked ? row_starts{(int)(t.key0 - b.from) + down(), j.window}
+                                        : row_starts{-AT_COLUMNS * 2, AT_NO_WINDOW};
         t.find_statistics(b);
         {
             score_sums<EACH> s;

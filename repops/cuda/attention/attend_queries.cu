@@ -73,11 +73,12 @@ template <int D, int EACH> struct query_tile {
         for (int r = 0; r < EACH; r++) {
             const int row = down() + r * AT_DOWN;
             const query_statistics of = statistics[row];
-            const int count = of.none() ? 0 : bound[r];
+            const bool none = of.none();
 #pragma unroll
             for (int c = 0; c < AT_EACH; c++) {
                 const int column = across() + c * AT_ACROSS;
-                tile[row * AT_TILE_STEP + column] = of.probability(column < count, s.at[r][c]);
+                tile[row * AT_TILE_STEP + column] =
+                    of.probability(!none && bound.admits(r, column), s.at[r][c]);
             }
         }
     }
@@ -85,7 +86,7 @@ template <int D, int EACH> struct query_tile {
         s.template finish<true>(1.0f, nullptr, 0);
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
-            const int row = down() + r * AT_DOWN, count = bound[r];
+            const int row = down() + r * AT_DOWN;
             const query_statistics of = statistics[row];
             if (j.dropout.on)
 #pragma unroll
@@ -98,7 +99,7 @@ template <int D, int EACH> struct query_tile {
             for (int c = 0; c < AT_EACH; c++) {
                 const int column = across() + c * AT_ACROSS;
                 float *x = &tile[row * AT_TILE_STEP + column];
-                *x = of.gradient(column < count, *x, s.at[r][c]);
+                *x = of.gradient(bound.admits(r, column), *x, s.at[r][c]);
             }
         }
     }
@@ -130,7 +131,8 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     copy_lines<shape::ROWS, D, shape::STEP>(
         t.dout, [&](int r) { return j.dout + line(j.out_rows, r); }, last_row - t.row0, j.size,
         j.fours);
-    t.fetch(0, 0, 0);
+    const int64_t base = least > j.window ? (least - j.window) / AT_COLUMNS * AT_COLUMNS : 0;
+    t.fetch(base, 0, 0);
     for (int r = threadIdx.x; r < shape::ROWS; r += AT_THREADS) {
         t.limit[r] = (int32_t)t.admitted(t.row0 + r);
         if (t.row0 + r < t.rows)
@@ -138,9 +140,9 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
     }
     product_sums<D, EACH> dq;
     dq.clear();
-    for (int64_t from = 0; from < t.end; from += AT_COLUMNS) {
+    for (int64_t from = base; from < t.end; from += AT_COLUMNS) {
         const int deep = t.deep(), chunks = t.chunks(from);
-        const row_limits bound = {t.limit, (int)from};
+        const row_limits bound = {t.limit, (int)from, j.window};
         t.find_kept(from);
         {
             score_sums<EACH> s;
@@ -161,12 +163,12 @@ __global__ void __launch_bounds__(AT_THREADS, 2)
         }
         product_sums<D, EACH> sums;
         sums.clear();
-        const bool masked = j.causal && least < from + AT_COLUMNS;
+        const bool masked = j.causal && (least < from + AT_COLUMNS || t.end - j.window > from);
         for (int c = 2 * deep; c < chunks; c++) {
             const float *stage = t.next(from, c);
             const int first = (c - 2 * deep) * shape::DEEP;
             if (masked)
-                sums.template add<BELOW>(t.tile, stage, first, bound);
+                sums.template add<SOME>(t.tile, stage, first, bound);
             else
                 sums.template add<ALL>(t.tile, stage, first, bound);
         }

@@ -20,16 +20,27 @@ static int64_t key_blocks(int64_t keys) {
 
 /* ---- scores, element by element ---- */
 
-/* The keys that a row of scores admits are the first ones. */
+/* The keys that a row of scores admits. */
+struct key_range {
+    int64_t first, end;
+
+    RO_DEVICE bool has(int64_t key) const {
+        return key >= first && key < end;
+    }
+};
+
 struct admitted_keys {
     ro_divider tokens;
-    int64_t keys;
+    int64_t keys, window; /* window: so many at most */
     int causal;
 
     __host__ explicit admitted_keys(const ro_call *call)
-        : tokens(queries_of(call)), keys(keys_of(call)), causal(call->attr[0] != 0) {}
-    RO_DEVICE int64_t of(int64_t row) const {
-        return causal ? tokens.remainder(row) + 1 : keys;
+        : tokens(queries_of(call)), keys(keys_of(call)),
+          window(call->attr[RO_ATTN_MAX_WINDOW] ? call->attr[RO_ATTN_MAX_WINDOW] : keys),
+          causal(call->attr[RO_ATTN_MAX_CAUSAL] != 0) {}
+    RO_DEVICE key_range of(int64_t row) const {
+        const int64_t end = causal ? tokens.remainder(row) + 1 : keys;
+        return {end - window, end};
     }
 };
 
@@ -38,8 +49,9 @@ RO_DEVICE bool is_minus_infinity(float x) {
 }
 
 static ro_status attn_max(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const row_view view(ro_shape_numel(&call->output), keys_of(call), RO_ATTN_BLOCK,
-                        call->attr[0] ? queries_of(call) : 0);
+    row_view view(ro_shape_numel(&call->output), keys_of(call), RO_ATTN_BLOCK,
+                  call->attr[RO_ATTN_MAX_CAUSAL] ? queries_of(call) : 0);
+    view.window = call->attr[RO_ATTN_MAX_WINDOW];
     /* Under the mask a row may end anywhere. */
     return reduce_rows(d, call, out, view,
                        !call->attr[0] && ro_packable(keys_of(call), floats(in[0])),
@@ -54,10 +66,10 @@ struct attn_exp_of {
     template <int N> RO_DEVICE ro_pack<N> of(int64_t row, int64_t j, int64_t e) const {
         ro_pack<N> v = ro_load<N>(s + e);
         const float m = mc[row * blocks + j / RO_ATTN_BLOCK];
-        const int64_t end = is_minus_infinity(m) ? 0 : admitted.of(row);
+        const key_range keys = is_minus_infinity(m) ? key_range{0, 0} : admitted.of(row);
 #pragma unroll
         for (int k = 0; k < N; k++)
-            v.at[k] = j + k < end ? ro_exp(v.at[k] - m) : 0.0f;
+            v.at[k] = keys.has(j + k) ? ro_exp(v.at[k] - m) : 0.0f;
         return v;
     }
 };
@@ -69,10 +81,10 @@ struct attn_prob_of {
     template <int N> RO_DEVICE ro_pack<N> of(int64_t row, int64_t j, int64_t e) const {
         ro_pack<N> v = ro_load<N>(s + e);
         const float most = m[row], r = 1.0f / l[row];
-        const int64_t end = is_minus_infinity(most) ? 0 : admitted.of(row);
+        const key_range keys = is_minus_infinity(most) ? key_range{0, 0} : admitted.of(row);
 #pragma unroll
         for (int k = 0; k < N; k++)
-            v.at[k] = j + k < end ? ro_canon(ro_exp(v.at[k] - most) * r) : 0.0f;
+            v.at[k] = keys.has(j + k) ? ro_canon(ro_exp(v.at[k] - most) * r) : 0.0f;
         return v;
     }
 };
@@ -85,10 +97,10 @@ struct attn_dscore_of {
         ro_pack<N> v = ro_load<N>(p + e);
         const ro_pack<N> w = ro_load<N>(dp + e);
         const float sum = delta[row];
-        const int64_t end = admitted.of(row);
+        const key_range keys = admitted.of(row);
 #pragma unroll
         for (int k = 0; k < N; k++)
-            v.at[k] = j + k < end ? ro_canon(v.at[k] * (w.at[k] - sum)) : 0.0f;
+            v.at[k] = keys.has(j + k) ? ro_canon(v.at[k] * (w.at[k] - sum)) : 0.0f;
         return v;
     }
 };
@@ -118,6 +130,7 @@ enum { AV_TILE = 64, AV_STEP = 16, AV_EACH = 4, AV_THREADS = 256, AV_ROW = AV_TI
 struct av_shape {
     int64_t queries, keys, size, blocks, row_tiles, col_tiles;
     int causal;
+    int64_t window; /* keys at most, with causal */
 };
 
 __global__ void __launch_bounds__(AV_THREADS)
@@ -146,7 +159,8 @@ __global__ void __launch_bounds__(AV_THREADS)
 #pragma unroll
             for (int r = 0; r < AV_EACH; r++) {
                 const int row = ty * AV_EACH + r;
-                if (a.causal ? from + k0 + k <= row0 + row : k0 + k < count)
+                const int64_t back = row0 + row - (from + k0 + k);
+                if (a.causal ? back >= 0 && back < a.window : k0 + k < count)
 #pragma unroll
                     for (int c = 0; c < AV_EACH; c++)
                         sum[r][c] = ro_fma(left[k * AV_ROW + row],
@@ -167,7 +181,15 @@ __global__ void __launch_bounds__(AV_THREADS)
 
 static ro_status attn_av(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int64_t size = call->output.dim[call->output.ndim - 1];
-    av_shape a = {queries_of(call), keys_of(call), size, 0, 0, 0, call->attr[0] != 0};
+    const int64_t window = call->attr[RO_ATTN_AV_WINDOW];
+    av_shape a = {queries_of(call),
+                  keys_of(call),
+                  size,
+                  0,
+                  0,
+                  0,
+                  call->attr[RO_ATTN_AV_CAUSAL] != 0,
+                  window ? window : keys_of(call)};
     a.blocks = key_blocks(a.keys);
     a.row_tiles = ceil_div(a.queries, AV_TILE), a.col_tiles = ceil_div(size, AV_TILE);
     const int64_t heads = in_numel(call, 0) / (a.queries * a.keys);

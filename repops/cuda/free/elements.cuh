@@ -216,16 +216,20 @@ RO_DEVICE bool is_minus_infinity(float x) {
     return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
 }
 
-/* Scores are [..., T, S]; the keys that a row admits are the first ones. */
+/* Scores are [..., T, S]. */
 struct scores {
     ro_divider keys, queries;
     int causal;
+    int64_t window; /* keys at most */
 
     explicit scores(const ro_call *call)
         : keys(width_of(call)), queries(call->input[0].dim[call->input[0].ndim - 2]),
-          causal(call->attr[0] != 0) {}
+          causal(call->attr[RO_ATTN_MAX_CAUSAL] != 0),
+          window(call->attr[RO_ATTN_MAX_WINDOW] ? call->attr[RO_ATTN_MAX_WINDOW] : width_of(call)) {
+    }
     RO_DEVICE bool admits(int64_t row, int64_t key) const {
-        return !causal || key <= queries.remainder(row);
+        const int64_t back = causal ? queries.remainder(row) - key : 0;
+        return back >= 0 && back < window;
     }
 };
 

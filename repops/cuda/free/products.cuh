@@ -24,6 +24,7 @@ struct plan {
     int absent;                    /* some terms are: where a's element is, or by the mask */
     int mask;                      /* of a as a matrix: SPEC 3.1, with the row's number plus */
     int64_t mask_first, mask_step; /* mask_first + mask_step * inner index */
+    int64_t window;                /* terms at most that the mask admits */
     real alpha;
     int norms;                           /* whether anybody wants bounds */
     int64_t down, across, pieces, terms; /* tiles of a product; of k, and their length */
@@ -201,12 +202,12 @@ struct range {
 };
 RO_DEVICE range admitted(const plan &p, const part &at, int64_t row, int64_t rows) {
     const int64_t shifted = row + p.mask_first + p.mask_step * at.inner;
-    range r = {0, p.k};
-    if (p.mask == RO_MASK_FROM_ROW)
-        r.from = shifted > 0 ? shifted : 0;
-    if (p.mask == RO_MASK_UPTO_ROW && shifted + rows < p.k)
-        r.to = shifted + rows > 0 ? shifted + rows : 0;
-    return r;
+    if (p.mask == RO_MASK_NONE)
+        return {0, p.k};
+    const bool from_row = p.mask == RO_MASK_FROM_ROW;
+    const int64_t from = from_row ? shifted : shifted - p.window + 1;
+    const int64_t to = from_row ? shifted + rows - 1 + p.window : shifted + rows;
+    return {from > 0 ? from : 0, to < 0 ? 0 : to < p.k ? to : p.k};
 }
 
 RO_DEVICE bool is_finite(real x) {
@@ -294,9 +295,9 @@ __global__ void __launch_bounds__(TILE_THREADS, 1)
             const float *x = a_in && row < p.m ? a.element(a_lane[u], a_step) : nullptr;
             if (p.mask != RO_MASK_NONE) {
                 const int64_t edge = shifted + p.mask_step * at.inner;
-                const bool admits =
-                    p.mask == RO_MASK_UPTO_ROW ? k0 + a_k <= edge : k0 + a_k >= edge;
-                x = admits ? x : nullptr;
+                const int64_t back =
+                    p.mask == RO_MASK_UPTO_ROW ? edge - (k0 + a_k) : k0 + a_k - edge;
+                x = back >= 0 && back < p.window ? x : nullptr;
             }
             const bool b_here = b_in && col0 + b_i + 16 * u < p.n;
             const real y = b_here ? number_at(b.element(b_lane[u], b_step)) : 0;
@@ -408,7 +409,8 @@ static ro_status multiply(ro_cuda *d, const values &out, plan p, const A &a, con
 }
 
 static plan plan_of(int64_t products, int64_t m, int64_t n, int64_t k, int64_t inner) {
-    return {products, m, n, k, ro_divider(inner), 0, RO_MASK_NONE, 0, 0, 1, 0, 0, 0, 0, 0};
+    return {products, m, n, k, ro_divider(inner), 0, RO_MASK_NONE, 0, 0, INT64_MAX / 2, 1, 0,
+            0,        0, 0, 0};
 }
 
 /* ---- matmul and attn_av ---- */
@@ -418,6 +420,7 @@ static ro_status matmul(ro_cuda *d, const ro_call *call, const void *const *in, 
     plan p = plan_of(v.batch, v.m, v.n, v.k, 1);
     p.alpha = (real)v.alpha;
     p.mask = v.mask;
+    p.window = v.window ? v.window : p.window;
     p.absent = v.mask != RO_MASK_NONE;
     const strided a = {f32(in[0]), v.trans_a ? 1 : v.k, v.trans_a ? v.m : 1, v.m * v.k, 0};
     const strided b = {f32(in[1]), v.trans_b ? v.k : 1, v.trans_b ? 1 : v.n, v.k * v.n, 0};
@@ -434,6 +437,7 @@ static ro_status multiply_blocks(ro_cuda *d, const ro_call *call, const void *co
     plan p = plan_of(heads * count, queries, width, terms, count);
     if (call->attr[0]) {
         p.absent = 1, p.mask = RO_MASK_UPTO_ROW;
+        p.window = call->attr[RO_ATTN_AV_WINDOW] ? call->attr[RO_ATTN_AV_WINDOW] : p.window;
         p.mask_first = -key, p.mask_step = -RO_ATTN_BLOCK;
     }
     const strided a = {f32(in[0]) + key, keys, 1, queries * keys, RO_ATTN_BLOCK};

@@ -42,6 +42,7 @@ struct gemm_shape {
     int tiles_m, tiles_n, batch; /* no more blocks than 2^31 */
     int chunk, whole;            /* stages of a chunk, a power of 2; whole stages of k */
     ro_mask mask;
+    int window; /* terms at most that the mask admits */
     /* Unit 0 of a tile takes `lead` chunks from `first` on, each further unit one chunk. */
     int units, first, lead;
     float *sums; /* sums of the units, [units, batch, m, n]; NULL: the one unit writes the output */
@@ -167,16 +168,18 @@ template <class Tile> struct gemm_sums {
                 at[i][j] = ro_fma(fragment[i], fragment[Tile::TM + j], at[i][j]);
     }
 
-    /* Multiplies a stage that the mask divides: row i admits step k if sign * (k - i) + distance <=
-     * 0. */
-    RO_DEVICE void multiply_masked(const float *a, const float *b, int sign, int distance) {
+    /* Multiplies a stage that the mask divides: row i admits step k if sign * (k - i) + distance is
+     * in (-window, 0]. */
+    RO_DEVICE void multiply_masked(const float *a, const float *b, int sign, int distance,
+                                   int window) {
         float fragment[Tile::TM + Tile::TN];
 #pragma unroll 1
         for (int k = 0; k < Tile::K; k++) {
             load(a + k * Tile::PITCH_A, b + k * Tile::PITCH_B, fragment);
 #pragma unroll
             for (int i = 0; i < Tile::TM; i++) {
-                const bool taken = distance + sign * (k - gemm_lane<Tile>::step_m(i)) <= 0;
+                const int beyond = distance + sign * (k - gemm_lane<Tile>::step_m(i));
+                const bool taken = beyond <= 0 && beyond > -window;
 #pragma unroll
                 for (int j = 0; j < Tile::TN; j++)
                     if (taken)
@@ -331,17 +334,24 @@ struct gemm_range {
         int64_t from = (int64_t)chunk * s.chunk;
         int64_t to = from + (int64_t)(b.unit ? 1 : s.lead) * s.chunk;
         to = to < all ? to : all;
-        if (s.mask == RO_MASK_UPTO_ROW && to > (b.row<Tile>() + Tile::M - 1) / Tile::K + 1)
-            to = (b.row<Tile>() + Tile::M - 1) / Tile::K + 1;
-        if (s.mask == RO_MASK_FROM_ROW && from < b.row<Tile>() / Tile::K)
-            from = b.row<Tile>() / Tile::K;
+        if (s.mask == RO_MASK_NONE)
+            return {(int)from, (int)to};
+        /* The first and the last step that some row of the tile admits. */
+        const int64_t row = b.row<Tile>(), reach = s.window - 1;
+        const int64_t first = s.mask == RO_MASK_FROM_ROW ? row : row > reach ? row - reach : 0;
+        const int64_t last = row + Tile::M - 1 + (s.mask == RO_MASK_FROM_ROW ? reach : 0);
+        to = to < last / Tile::K + 1 ? to : last / Tile::K + 1;
+        from = from > first / Tile::K ? from : first / Tile::K;
         return {(int)from, (int)to};
     }
 };
 
 /* Whether some row of the tile admits only a part of the stage. */
-template <class Tile> RO_DEVICE bool gemm_divided(ro_mask mask, int64_t row, int64_t k) {
-    return mask == RO_MASK_UPTO_ROW ? k + Tile::K - 1 > row : k < row + Tile::M - 1;
+template <class Tile>
+RO_DEVICE bool gemm_divided(ro_mask mask, int window, int64_t row, int64_t k) {
+    const int64_t last_row = row + Tile::M - 1, last_k = k + Tile::K - 1;
+    return mask == RO_MASK_UPTO_ROW ? last_k > row || last_row - k >= window
+                                    : k < last_row || last_k - row >= window;
 }
 
 template <class Tile, bool masked>
@@ -350,9 +360,9 @@ RO_DEVICE void gemm_multiply(const gemm_shape &s, const gemm_block &block,
                              gemm_sums<Tile> *sums) {
     const float *a = at + lane.m, *b = at + Tile::K * Tile::PITCH_A + lane.n;
     const int64_t k = (int64_t)stage * Tile::K;
-    if (masked && gemm_divided<Tile>(s.mask, block.row<Tile>(), k)) {
+    if (masked && gemm_divided<Tile>(s.mask, s.window, block.row<Tile>(), k)) {
         const int sign = s.mask == RO_MASK_UPTO_ROW ? 1 : -1;
-        sums->multiply_masked(a, b, sign, sign * (int)(k - block.row<Tile>() - lane.m));
+        sums->multiply_masked(a, b, sign, sign * (int)(k - block.row<Tile>() - lane.m), s.window);
     } else {
         sums->multiply(a, b);
     }

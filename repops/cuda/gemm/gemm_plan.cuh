@@ -34,10 +34,14 @@ struct gemm_plan {
     int64_t chunks, lead; /* lead < chunks: further units take one chunk, sums stored apart */
 };
 
+/* A window that excludes nothing: differences of places in a tile do not overflow beside it. */
+enum { GEMM_NO_WINDOW = 1 << 30 };
+
 struct gemm_problem {
     int64_t m, n, k, batch, chunk;
     ro_mask mask;
     const unsigned *skip; /* see gemm_shape */
+    int64_t window;       /* of the mask; 0: none */
 };
 
 /* Shared memory of a block with each tile, which depends on the operands too. */
@@ -180,6 +184,9 @@ ro_status gemm_run(ro_cuda *d, const gemm_problem &p, const A &a, const B &b, co
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s of more than 2^31 products", what);
     s.m = p.m, s.n = p.n, s.k = p.k, s.batch = (int)p.batch, s.mask = p.mask, s.skip = p.skip;
     s.units = 1, s.lead = (int)plan.chunks;
+    if (p.window >= GEMM_NO_WINDOW && p.window < (p.m > p.k ? p.m : p.k))
+        return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: %s with a window of 2^30 or more", what);
+    s.window = p.window && p.window < GEMM_NO_WINDOW ? (int)p.window : GEMM_NO_WINDOW;
     if (plan.lead < plan.chunks)
         return gemm_run_units<A, B, Out, masked, flat>(d, plan, s, p.chunk, a, b, out, what);
     return gemm_launch_tile<A, B, Out, masked, flat>(d, plan.tile, s, p.chunk, a, b, out, what);

@@ -58,7 +58,7 @@ struct linear_out : gemm_out {
 
 template <bool along_k> static ro_status run(ro_cuda *d, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
-    const gemm_problem p = {l->rows, l->out, l->in, 1, RO_DOT_CHUNK, RO_MASK_NONE, nullptr};
+    const gemm_problem p = {l->rows, l->out, l->in, 1, RO_DOT_CHUNK, RO_MASK_NONE, nullptr, 0};
     const int64_t line = along_k ? l->in : l->out;
     const strided<true> x = {j->x, l->in, 0, l->rows, false};
     const strided<along_k> w = {j->w, line, 0, l->out,
@@ -77,7 +77,7 @@ template <bool along_k> static ro_status run(ro_cuda *d, const ro_linear_job *j)
 static ro_status run_narrow(ro_cuda *d, const ro_linear_job *j) {
     const ro_linear_layer *l = &j->layer;
     gemm_products product = {};
-    product.p = {l->rows, l->out, l->in, 1, RO_DOT_CHUNK, RO_MASK_NONE, nullptr};
+    product.p = {l->rows, l->out, l->in, 1, RO_DOT_CHUNK, RO_MASK_NONE, nullptr, 0};
     product.a = {j->x, l->in, 1, 0};
     product.b = {j->w, l->transposed ? 1 : l->out, l->transposed ? l->in : 1, 0};
     product.out = {j->y, l->out, 1, 0, 1.0f, 0.0f, false};

@@ -53,7 +53,7 @@ static ro_status matmul(ro_cuda *d, const ro_call *call, const void *const *in, 
     if (call->input[1].dtype != RO_F32)
         return ro_cuda_matmul_half(d, call, in, out);
     gemm_products x = {};
-    x.p = {v.m, v.n, v.k, v.batch, v.chunk, v.mask, nullptr};
+    x.p = {v.m, v.n, v.k, v.batch, v.chunk, v.mask, nullptr, v.window};
     x.a = {static_cast<const float *>(in[0]), v.trans_a ? 1 : v.k, v.trans_a ? v.m : 1, v.m * v.k};
     x.b = {static_cast<const float *>(in[1]), v.trans_b ? 1 : v.n, v.trans_b ? v.k : 1, v.k * v.n};
     x.out = {static_cast<float *>(out), v.n, 1, v.m * v.n, v.alpha, 0.0f, false};
@@ -62,7 +62,7 @@ static ro_status matmul(ro_cuda *d, const ro_call *call, const void *const *in, 
 
 ro_status ro_cuda_sgemm(ro_cuda *d, const ro_products *p) {
     gemm_products x = {};
-    x.p = {p->m, p->n, p->k, p->batch, RO_DOT_CHUNK, RO_MASK_NONE, nullptr};
+    x.p = {p->m, p->n, p->k, p->batch, RO_DOT_CHUNK, RO_MASK_NONE, nullptr, 0};
     x.a = {p->a, p->a_row, p->a_col, p->a_next};
     x.b = {p->b, p->b_row, p->b_col, p->b_next};
     x.out = {p->c, p->c_row, 1, p->c_next, p->alpha, p->beta, false};

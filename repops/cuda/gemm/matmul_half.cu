@@ -16,7 +16,7 @@ template <bool a_along_k, bool b_along_k> static ro_status run_kind(ro_cuda *d, 
     const ro_matmul &v = j.v;
     const int64_t a_line = a_along_k ? v.k : v.m, b_line = b_along_k ? v.k : v.n;
     const int64_t a_next = v.m * v.k, b_next = v.k * v.n, next = v.m * v.n;
-    const gemm_problem p = {v.m, v.n, v.k, v.batch, v.chunk, v.mask, nullptr};
+    const gemm_problem p = {v.m, v.n, v.k, v.batch, v.chunk, v.mask, nullptr, v.window};
     const A a = {j.a, a_line, a_next, v.m, !a_along_k && gemm_in_fours(j.a, a_line, a_next, v.m)};
     /* Four elements are 8 bytes. */
     const bool fours = ((uintptr_t)j.b % 8 | (uint64_t)(b_line | b_next | v.n) % 4) == 0;

@@ -138,9 +138,9 @@ struct row_block {
 };
 
 /* Rows of `cols` elements in blocks of `block`. With queries > 0, row r has only its first
- * r mod queries + 1 elements. */
+ * r mod queries + 1 elements; of these the last `window`, if it is not 0. */
 struct row_view {
-    int64_t items, cols, block, queries;
+    int64_t items, cols, block, queries, window = 0;
     ro_divider blocks, tokens;
 
     __host__ row_view(int64_t count, int64_t width, int64_t size, int64_t causal_queries)
@@ -149,8 +149,13 @@ struct row_view {
 
     RO_DEVICE row_block of(int64_t item) const {
         const int64_t row = blocks.quotient(item);
-        const int64_t at = (item - row * blocks.divisor) * block;
-        const int64_t end = queries > 0 ? tokens.remainder(row) + 1 : cols;
+        int64_t at = (item - row * blocks.divisor) * block;
+        int64_t end = queries > 0 ? tokens.remainder(row) + 1 : cols;
+        if (window > 0) {
+            const int64_t first = end - window, block_end = at + block;
+            end = end < block_end ? end : block_end;
+            at = at > first ? at : first;
+        }
         const int64_t left = end - at;
         return {row, at, row * cols + at, (int)(left < 0 ? 0 : left < block ? left : block)};
     }

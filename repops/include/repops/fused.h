@@ -65,6 +65,9 @@ typedef struct {
     int64_t kv_rows;
     /* Not 0: queries are the last T of S positions, and query i admits keys j <= i + S - T. */
     int causal;
+    /* Not 0: of the keys that causality leaves a query, the last `window`, its own position with
+     * them. Needs causal. Blocks of keys beyond are not read. */
+    int64_t window;
     /* The scores' factor. A program's own 1 / sqrtf(d) may differ between compilers and libraries,
      * and with it every bit of the result: use a constant, or operator rsqrt. */
     float scale;

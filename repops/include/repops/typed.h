@@ -215,6 +215,7 @@ typedef struct {
     float alpha; /* 0: 1 */
     int64_t chunk; /* 0: RO_DOT_CHUNK */
     int64_t mask;
+    int64_t window;
 } ro_op_matmul_attrs;
 RO_API RO_MUST_USE ro_status ro_op_matmul(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
         const ro_op_matmul_attrs *attrs, ro_tensor *out);
@@ -312,6 +313,7 @@ RO_API RO_MUST_USE ro_status ro_op_xent_grad(ro_ctx *ctx, const ro_tensor *x, co
 /* s: the largest score of each key block */
 typedef struct {
     int64_t causal;
+    int64_t window;
 } ro_op_attn_max_attrs;
 RO_API RO_MUST_USE ro_status ro_op_attn_max(ro_ctx *ctx, const ro_tensor *s,
         const ro_op_attn_max_attrs *attrs, ro_tensor *out);
@@ -319,6 +321,7 @@ RO_API RO_MUST_USE ro_status ro_op_attn_max(ro_ctx *ctx, const ro_tensor *s,
 /* s, mc: exp(s - mc) */
 typedef struct {
     int64_t causal;
+    int64_t window;
 } ro_op_attn_exp_attrs;
 RO_API RO_MUST_USE ro_status ro_op_attn_exp(ro_ctx *ctx, const ro_tensor *s, const ro_tensor *mc,
         const ro_op_attn_exp_attrs *attrs, ro_tensor *out);
@@ -326,6 +329,7 @@ RO_API RO_MUST_USE ro_status ro_op_attn_exp(ro_ctx *ctx, const ro_tensor *s, con
 /* ex, v: weighted sums of values, by key block */
 typedef struct {
     int64_t causal;
+    int64_t window;
 } ro_op_attn_av_attrs;
 RO_API RO_MUST_USE ro_status ro_op_attn_av(ro_ctx *ctx, const ro_tensor *ex, const ro_tensor *v,
         const ro_op_attn_av_attrs *attrs, ro_tensor *out);
@@ -341,6 +345,7 @@ RO_API RO_MUST_USE ro_status ro_op_attn_out(ro_ctx *ctx, const ro_tensor *mc,
 /* s, m, l: softmax of scores */
 typedef struct {
     int64_t causal;
+    int64_t window;
 } ro_op_attn_prob_attrs;
 RO_API RO_MUST_USE ro_status ro_op_attn_prob(ro_ctx *ctx, const ro_tensor *s, const ro_tensor *m,
         const ro_tensor *l, const ro_op_attn_prob_attrs *attrs, ro_tensor *out);
@@ -348,6 +353,7 @@ RO_API RO_MUST_USE ro_status ro_op_attn_prob(ro_ctx *ctx, const ro_tensor *s, co
 /* p, dp, delta: of scores */
 typedef struct {
     int64_t causal;
+    int64_t window;
 } ro_op_attn_dscore_attrs;
 RO_API RO_MUST_USE ro_status ro_op_attn_dscore(ro_ctx *ctx, const ro_tensor *p,
         const ro_tensor *dp, const ro_tensor *delta, const ro_op_attn_dscore_attrs *attrs,
