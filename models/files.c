@@ -60,10 +60,11 @@ static int64_t tensor_of(const tensor_search *s, const vd_parameter *p) {
 
 /* ---- what is found must fit ---- */
 
-static void print_shape(const ro_shape *shape, char text[96]) {
+void vd_shape_text(const ro_shape *shape, char text[VD_SHAPE_TEXT]) {
     size_t used = 0;
-    for (int i = 0; i < shape->ndim && used < 90; i++)
-        used += (size_t)snprintf(text + used, 96 - used, "%s%lld", i ? "," : "",
+    text[0] = 0;
+    for (int i = 0; i < shape->ndim && used < VD_SHAPE_TEXT - 6; i++)
+        used += (size_t)snprintf(text + used, VD_SHAPE_TEXT - used, "%s%lld", i ? "," : "",
                                  (long long)shape->dim[i]);
 }
 
@@ -77,14 +78,14 @@ static ro_shape file_shape(const vd_parameter *p) {
 
 static vd_status check_tensor(const vd_parameter *p, const vd_file_tensor *have, vd_err *err) {
     ro_shape wanted = file_shape(p);
-    char is[96] = "", must[96] = "";
+    char is[VD_SHAPE_TEXT], must[VD_SHAPE_TEXT];
     if (have->shape.dtype != RO_F32 && have->shape.dtype != RO_BF16 && have->shape.dtype != RO_F16)
         return vd_fail(err, VD_ERR_USAGE, "%s: its numbers must be F32, BF16 or F16", have->name);
     wanted.dtype = have->shape.dtype;
     if (ro_shape_equal(&wanted, &have->shape))
         return VD_OK;
-    print_shape(&have->shape, is);
-    print_shape(&wanted, must);
+    vd_shape_text(&have->shape, is);
+    vd_shape_text(&wanted, must);
     return vd_fail(err, VD_ERR_USAGE, "%s: its shape is [%s], expected [%s]", have->name, is, must);
 }
 
@@ -102,7 +103,8 @@ static vd_status find_one(tensor_search *s, vd_parameter *p, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "%s: name longer than %d", s->t->file[at].name,
                        VD_NAME_SIZE - 1);
     s->used[at] = true;
-    p->data = ++s->data_count;
+    if (p->frozen || !s->t->start)
+        p->data = ++s->data_count;
     return check_tensor(p, &s->t->file[at], err);
 }
 

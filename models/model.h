@@ -136,6 +136,20 @@ uint32_t vd_data_count(const vd_parameters *all);
 /* The value of a leaf at the start, from its tensor. */
 vd_value vd_from_tensor(vd_builder *b, const vd_parameter *p);
 
+/* "64,12" */
+enum { VD_SHAPE_TEXT = 96 };
+void vd_shape_text(const ro_shape *shape, char text[VD_SHAPE_TEXT]);
+
+/* ---- start.c: the state that a training goes on from ---- */
+
+/* Does it have the program's leaves, which are laid out, and no others? */
+VD_MUST_USE vd_status vd_check_start(const vd_training *t, const vd_parameters *all,
+                                     const vd_program *program, vd_err *err);
+/* Makes its tensors data tensors of the program, from number `first` on. */
+void vd_put_start(const vd_training *t, uint32_t first, vd_program *out);
+/* A leaf's value at the start; VD_NONE: the state has no such tensor. */
+vd_value vd_from_start(vd_builder *b, const vd_training *t, uint32_t first, const vd_leaf *leaf);
+
 /* ---- layers.c: what a forward pass takes ---- */
 
 /* Scope of nodes: "mMICRO.PART" and "mMICRO.h.LAYER.PART". */

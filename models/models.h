@@ -144,14 +144,19 @@ typedef struct {
     /* What every parameter starts from; NULL: random numbers and constants. Not owned. */
     const vd_file_tensor *file;
     uint32_t file_count;
+    /* The state that it goes on from, in place of what it would start from: leaves by their names;
+     * NULL: there is none. Frozen parameters stay those of the files. Not owned. */
+    const vd_file_tensor *start;
+    uint32_t start_count;
+    bool start_bare; /* it lacks what the optimizer keeps, which starts at zero */
 } vd_training;
 
 /* Builds the program. The ranges of single numbers are the job reader's to check; combinations that
- * make no valid graph (heads that do not divide channels, too little data), and files that lack a
- * tensor, have an unknown one, or one of another shape or type, are VD_ERR_USAGE here.
+ * make no valid graph (heads that do not divide channels, too little data), and files or a state
+ * that lack a tensor, have an unknown one, or one of another shape or type, are VD_ERR_USAGE here.
  *
  * Data tensor 0 is what is learnt from; after it come the tensors of files that the program reads,
- * each by its name there, and after them the shards. */
+ * each by its name there, then those of the state that it goes on from, and last the shards. */
 VD_MUST_USE vd_status vd_training_program(const vd_training *training, vd_program *out,
                                           vd_err *err);
 

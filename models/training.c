@@ -76,6 +76,13 @@ static vd_status allocate_outputs(vd_builder *b) {
     return b->graph->output ? VD_OK : vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
 }
 
+/* A leaf of what the optimizer keeps, or of a state that the training goes on from. */
+static vd_value kept(vd_builder *b, const vd_training *t, uint32_t first, const vd_leaf *leaf) {
+    const vd_value x = vd_from_start(b, t, first, leaf);
+    const vd_op zero = {.op = RO_OP_FILL, .shape = &leaf->shape};
+    return x != VD_NONE ? x : vd_emit(b, leaf->name, zero, 0, NULL);
+}
+
 static void build_init(vd_builder *b, const vd_training *t, const vd_parameters *all) {
     if (allocate_outputs(b) != VD_OK)
         return;
@@ -83,11 +90,11 @@ static void build_init(vd_builder *b, const vd_training *t, const vd_parameters 
     const uint32_t buffers = b->program->leaf_count - all->buffer_count;
     for (uint32_t i = 0; i < b->program->leaf_count; i++) {
         const vd_leaf *leaf = &b->program->leaf[i];
-        vd_op zero = {.op = RO_OP_FILL, .shape = &leaf->shape};
         const uint32_t p = i < all->trained_count ? all->trained[i] : 0;
-        b->graph->output[i] = i < all->trained_count ? initial(b, t, &all->parameter[p], p)
+        const bool optimizers = i >= all->trained_count && i < buffers;
+        b->graph->output[i] = t->start || optimizers ? kept(b, t, vd_data_count(all), leaf)
                               : i >= buffers         ? initial(b, t, &all->buffer[i - buffers], i)
-                                                     : vd_emit(b, leaf->name, zero, 0, NULL);
+                                                     : initial(b, t, &all->parameter[p], p);
     }
 }
 
@@ -131,7 +138,7 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     p->seed = t->seed;
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
-    const uint32_t shards = vd_data_count(all);
+    const uint32_t start = vd_data_count(all), shards = start + t->start_count;
     vd_status status = vd_program_take_data(p, shards + t->shard_count, err);
     if (status != VD_OK)
         return status;
@@ -140,6 +147,7 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     p->data[0].tensor.shape = VD_SHAPE(t->data_dtype, t->data_count);
     memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
     vd_put_tensors(t, all, p);
+    vd_put_start(t, start, p);
     for (uint32_t i = 0; i < t->shard_count; i++) {
         vd_data *to = &p->data[shards + i];
         snprintf(to->tensor.name, VD_NAME_SIZE, "tokens.%u", i + 1);
@@ -178,8 +186,11 @@ static vd_status build(const vd_training *t, const vd_parameters *all, vd_progra
     vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
     vd_optimizer_leaves(&init, &t->optimizer, all);
     add_buffers(&init, all);
-    build_init(&init, t, all);
-    if (allocate_outputs(&step) == VD_OK)
+    if (t->start && init.status == VD_OK)
+        init.status = vd_check_start(t, all, out, &init.err);
+    if (init.status == VD_OK)
+        build_init(&init, t, all);
+    if (init.status == VD_OK && allocate_outputs(&step) == VD_OK)
         vd_build_step(&step, t, all);
     const vd_builder *bad = init.status != VD_OK ? &init : &step;
     const vd_status status = bad->status != VD_OK ? vd_fail(err, bad->status, "%s", bad->err.text)

@@ -74,9 +74,22 @@ typedef struct {
     uint32_t file_count;
 } vd_placed_data;
 
+/* The state of another run that a job goes on from. */
+typedef struct {
+    vd_program program; /* of that run */
+    int64_t step;
+    vd_weights file; /* the state's tensors, in the order of its layout */
+    bool present;    /* the file is there; else only what a proof tells */
+    vd_hash *commitment;
+    vd_file_tensor *tensor; /* as vd_training.start wants them */
+    uint32_t *leaf;         /* of each of them, in the layout */
+    uint32_t count;
+} vd_start;
+
 typedef struct {
     vd_job job;             /* only from a job file */
     vd_job_weights weights; /* of a pretrained model */
+    vd_start start;
     vd_dataset data;
     vd_placed_data placed; /* where each data tensor of the program lies */
     vd_program program;
@@ -86,6 +99,18 @@ typedef struct {
 
 /* From a job file: data, program. */
 VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err);
+/* Finds the state that a job goes on from, if it has `weights`: checks its bytes, or without the
+ * run's directory the proof RUN.proof.json, and sets training.start. */
+VD_MUST_USE vd_status vd_load_start(vd_job *job, const vd_data_reader *reader, vd_start *out,
+                                    vd_err *err);
+void vd_start_free(vd_start *start);
+/* Opens the file of checkpoint `index` of the run in DIR, hashes it, and compares it with what the
+ * run commits to. `commitment` has room for each leaf. VD_ERR_USAGE: the state was not kept;
+ * VD_ERR_PEER: it has changed. */
+VD_MUST_USE vd_status vd_open_state(const char *dir, const vd_program *program,
+                                    const vd_run_log *log, uint32_t index,
+                                    const vd_weights_hashing *how, vd_weights *out,
+                                    vd_hash *commitment, vd_err *err);
 /* From a run directory: program and fault; program and log fit together. */
 VD_MUST_USE vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err);
 /* The data of a finished run, to execute its steps again: from where DIR/data.json says, or from

@@ -66,48 +66,18 @@ static vd_status open_run(exporting *e) {
     return status;
 }
 
-static vd_status open_state(exporting *e) {
-    const vd_program *program = &e->loaded.program;
-    char path[1024];
-    vd_weight_form *form = calloc(program->leaf_count, sizeof *form);
-    vd_status status = form ? VD_OK : vd_fail(e->err, VD_ERR_LOCAL, "out of memory");
-    for (uint32_t i = 0; i < program->leaf_count && status == VD_OK; i++)
-        if (!vd_weight_form_of(program->leaf[i].name, &program->leaf[i].shape, &form[i]))
-            status = vd_fail(e->err, VD_ERR_USAGE, "leaf %s: no name of a tensor in files",
-                             program->leaf[i].name);
-    vd_store_state_path(path, e->a->run, &e->log.state[e->index]);
-    if (status == VD_OK && vd_run_log_kept(&e->log, e->index) != e->index)
-        status =
-            vd_fail(e->err, VD_ERR_USAGE,
-                    "%s: the state of step %lld was not kept (--keep %d); the one of step %lld "
-                    "was",
-                    e->a->run, (long long)e->log.step[e->index], (int)e->log.keep,
-                    (long long)e->log.step[vd_run_log_kept(&e->log, e->index)]);
-    if (status == VD_OK)
-        status = vd_weights_open_raw(path, form, program->leaf_count, &e->state, e->err);
-    free(form);
-    return status;
-}
-
 /* What leaves must be what the run commits to. */
-static vd_status hash_state(exporting *e) {
+static vd_status open_state(exporting *e) {
     const vd_program *program = &e->loaded.program;
     const ro_options options = {.threads = e->a->common.threads, .backend = e->a->common.backend};
     vd_hashing hashing = {.start = vd_seconds()};
-    vd_hash found;
     if (ro_ctx_create(&options, &e->loaded.ro) != RO_OK)
         return vd_fail(e->err, VD_ERR_USAGE, "%s", ro_ctx_error(NULL));
     const vd_weights_hashing how = {e->loaded.ro, vd_tell_hashing, &hashing};
     e->commitment = calloc(program->leaf_count, sizeof *e->commitment);
-    vd_status status = e->commitment ? vd_weights_hash(&e->state, &how, e->commitment, e->err)
+    vd_status status = e->commitment ? vd_open_state(e->a->run, program, &e->log, e->index, &how,
+                                                     &e->state, e->commitment, e->err)
                                      : vd_fail(e->err, VD_ERR_LOCAL, "out of memory");
-    if (status == VD_OK)
-        status = vd_state_commit(&e->log.program, e->log.step[e->index], e->commitment,
-                                 program->leaf_count, &found, e->err);
-    if (status == VD_OK && !vd_hash_equal(&found, &e->log.state[e->index]))
-        status = vd_fail(e->err, VD_ERR_PEER,
-                         "%s: its bytes are not the state of step %lld; `verde check %s` says more",
-                         e->state.file[0].path, (long long)e->log.step[e->index], e->a->run);
     return status == VD_OK && e->proven ? vd_state_proof_make(&e->loaded.exec, &e->log, e->index,
                                                               e->commitment, &e->proof, e->err)
                                         : status;
@@ -200,8 +170,6 @@ static vd_status export_all(exporting *e) {
     vd_status status = open_run(e);
     if (status == VD_OK)
         status = open_state(e);
-    if (status == VD_OK)
-        status = hash_state(e);
     if (status == VD_OK)
         status = prepare(e);
     if (status == VD_OK)

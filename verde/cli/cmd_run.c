@@ -263,6 +263,10 @@ static void announce(const char *job, const vd_loaded *loaded) {
     if (trained < vd_model_parameters(&t->model))
         snprintf(frozen, sizeof frozen, ", of which %lld are trained", (long long)trained);
     announce_fault(loaded);
+    if (loaded->start.present)
+        fprintf(stderr, "goes on from step %lld of the run in %s: %s\n",
+                (long long)loaded->start.step, loaded->job.start.run,
+                t->start_bare ? "weights alone" : "weights and what the optimizer keeps");
     fprintf(stderr, "%s: %lld parameters%s, %lld steps of %lld %s, backend %s, %d thread%s\n", job,
             (long long)vd_model_parameters(&t->model), frozen, (long long)t->steps,
             (long long)(t->batch * t->sequence), vd_record_size(&t->model) ? "images" : "tokens",
@@ -407,7 +411,9 @@ const vd_command vd_cmd_run = {
     "Executes the training job and writes checkpoints and their commitments to DIR. If DIR holds "
     "an\n"
     "unfinished run of the same job, goes on from its last whole checkpoint. Ctrl-C, SIGTERM and\n"
-    "even SIGKILL lose no more than the steps since then.\n\n"
+    "even SIGKILL lose no more than the steps since then. A job with `weights: {run: RUN, root: "
+    "S}`\n"
+    "begins with a state of another run, which `verde inspect RUN` lists.\n\n"
     "  --out DIR        where the run goes\n"
     "  --keep N         keep at most N checkpoints, 2 or more, evenly apart, the first and the "
     "last\n"

@@ -91,6 +91,7 @@ void vd_loaded_free(vd_loaded *loaded) {
     vd_program_free(&loaded->program);
     vd_dataset_free(&loaded->data);
     vd_job_weights_free(&loaded->weights);
+    vd_start_free(&loaded->start);
     vd_placed_data_free(&loaded->placed);
 }
 
@@ -105,6 +106,8 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
     if (status == VD_OK)
         status = vd_job_load_weights(&out->job, &reader, &out->weights, err);
     if (status == VD_OK)
+        status = vd_load_start(&out->job, &reader, &out->start, err);
+    if (status == VD_OK)
         status = vd_job_load_data(&out->job, &reader, &out->data, err);
     ro_ctx_destroy(reader.ro);
     if (status == VD_OK)
@@ -114,6 +117,9 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
 
 vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err) {
     const vd_job *job = &loaded->job;
+    if (job->start.run[0] && !loaded->start.present)
+        return vd_fail(err, VD_ERR_USAGE, "%s: `weights.run` is %s, where no run is", job->path,
+                       job->start.run);
     if (!job->pretrained || loaded->weights.present)
         return VD_OK;
     return vd_fail(err, VD_ERR_USAGE, "%s: `model.dir` is %s, where no files of a model are",

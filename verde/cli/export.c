@@ -14,7 +14,7 @@ static bool has_leaf(const vd_program *program, const char *name, size_t length)
 }
 
 /* NAME.m and NAME.v beside NAME, adamw.c1 and adamw.c2 (models/optimizer.c). */
-static bool is_optimizers(const vd_program *program, const char *name) {
+bool vd_is_optimizers(const vd_program *program, const char *name) {
     const size_t length = strlen(name);
     const char *end = length > 2 ? name + length - 2 : "";
     if (strcmp(name, "adamw.c1") == 0 || strcmp(name, "adamw.c2") == 0)
@@ -28,7 +28,7 @@ static vd_status own_names(const vd_program *program, vd_export_row *rows, uint3
     for (uint32_t i = 0; i < program->leaf_count; i++) {
         const vd_leaf *leaf = &program->leaf[i];
         vd_export_row *row = &rows[*count];
-        if (is_optimizers(program, leaf->name))
+        if (vd_is_optimizers(program, leaf->name))
             continue;
         *row = (vd_export_row){.leaf = i};
         if (!vd_weight_form_of(leaf->name, &leaf->shape, &row->form))
@@ -57,7 +57,7 @@ static bool put_names(const vd_program *program, const vd_file_name *names, uint
     for (uint32_t i = 0; i < program->leaf_count; i++) {
         const vd_leaf *leaf = &program->leaf[i];
         vd_export_row *row = &rows[*count];
-        if (is_optimizers(program, leaf->name))
+        if (vd_is_optimizers(program, leaf->name))
             continue;
         const vd_file_name *name = name_of(names, name_count, leaf->name);
         ro_shape shape;

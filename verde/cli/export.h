@@ -22,6 +22,8 @@ VD_MUST_USE vd_status vd_export_rows(const vd_program *program, const vd_buf *co
                                      vd_export_row **rows, uint32_t *count, vd_err *err);
 
 /* Are all its weights those of low-rank adapters? */
+/* Is the leaf one of what the optimizer keeps, not of the model? */
+bool vd_is_optimizers(const vd_program *program, const char *leaf);
 bool vd_is_adapter(const vd_program *program);
 
 /* The text of config.json, or of adapter_config.json, in a directory; *there says whether there is

@@ -43,13 +43,25 @@ static void place_weights(vd_loaded *loaded, uint32_t count) {
     }
 }
 
+/* Right before the shards. */
+static void place_start(vd_loaded *loaded, uint32_t first) {
+    const vd_start *start = &loaded->start;
+    for (uint32_t i = 0; start->present && i < start->count; i++) {
+        const vd_weight *w = &start->file.tensor[start->leaf[i]];
+        loaded->placed.place[first + i] = (vd_data_place){start->file.file[w->file].path, w->at};
+        loaded->placed.tensor[first + i] = w->data;
+    }
+}
+
 /* The first data tensor is the program's first, the others are its last. */
 vd_status vd_place_data(vd_loaded *loaded, vd_err *err) {
     const vd_dataset *data = &loaded->data;
     const uint32_t last = loaded->program.data_count - data->count;
     vd_status status = make_places(loaded, err);
-    if (status == VD_OK)
-        place_weights(loaded, last);
+    if (status == VD_OK) {
+        place_weights(loaded, last - loaded->start.count);
+        place_start(loaded, last + 1 - loaded->start.count);
+    }
     for (uint32_t i = 0; status == VD_OK && i < data->count; i++) {
         const uint32_t at = i ? last + i : 0;
         loaded->placed.place[at] = (vd_data_place){data->list[i].path, data->list[i].offset};

@@ -36,6 +36,8 @@ static const vd_choice data_kinds[] = {
     {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {"cifar10", VD_DATA_CIFAR10}, {NULL, 0}};
 static const vd_choice optimizer_kinds[] = {
     {"adamw", VD_OPTIMIZER_ADAMW}, {"sgd", VD_OPTIMIZER_SGD}, {NULL, 0}};
+static const vd_choice start_states[] = {
+    {"all", VD_START_ALL}, {"weights", VD_START_WEIGHTS}, {NULL, 0}};
 static const vd_choice exempt[] = {{"vectors", 0}, {"none", 1}, {NULL, 0}};
 static const vd_choice yes_or_no[] = {{"false", 0}, {"true", 1}, {NULL, 0}};
 static const vd_choice schedule_kinds[] = {
@@ -83,6 +85,11 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "lora.targets", .type = VD_FIELD_TARGETS, .when = VD_WHEN_PRETRAINED,
      .offset = offsetof(vd_job, training.model.lora.target),
      .number = offsetof(vd_job, training.model.lora.target_count), .most = VD_LORA_TARGETS_MAX},
+    {.path = "weights", .type = VD_FIELD_MAPPING, .optional = true},
+    {.path = "weights.run", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, start.run)},
+    {.path = "weights.root", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, start.root)},
+    {.path = "weights.state", .type = VD_FIELD_CHOICE, .optional = true,
+     .offset = offsetof(vd_job, start.what), .choice = start_states},
     MAPPING("data"),
     CHOICE("data.kind", data_kind, data_kinds),
     {.path = "data.file", .type = VD_FIELD_FILE, .when = VD_WHEN_ONE_FILE,

@@ -35,6 +35,12 @@ typedef enum {
     VD_DATA_CIFAR10 = 3, /* binary files of CIFAR-10, one after the other: RO_U8 */
 } vd_data_kind;
 
+/* What of a state a job goes on from. */
+typedef enum {
+    VD_START_ALL = 0,
+    VD_START_WEIGHTS = 1, /* without what the optimizer keeps */
+} vd_job_start;
+
 /* Names as they stand in a list, each with a NUL behind it. */
 typedef struct {
     char text[VD_JOB_BYTES_MAX];
@@ -50,6 +56,11 @@ typedef struct {
     bool pretrained;                  /* the model is that of model_dir */
     char model_dir[VD_JOB_PATH_SIZE]; /* a folder of Hugging Face, or what has DIR.manifest */
     uint8_t model_sha256[32];         /* of its manifest */
+    struct {
+        char run[VD_JOB_PATH_SIZE]; /* a run's folder, or what has RUN.proof.json; "": none */
+        uint8_t root[32];           /* the state's S (PROTOCOL.md section 2.3) */
+        int32_t what;               /* vd_job_start */
+    } start;                        /* the state that the job goes on from */
     vd_data_kind data_kind;
     uint8_t data_sha256[32]; /* of the whole data file, or all files one after the other */
     struct {

@@ -1,0 +1,155 @@
+#!/bin/sh
+# A run goes on from a state of another one: 10 steps and 10 more give the bytes of 20, with each optimizer, fully and by
+# adapters; what does not fit is refused; who starts from another state is convicted by a referee that has a proof alone.
+set -eu
+build=$1
+verde=$build/bin/verde
+work=$build/tests/goes_on
+rm -rf "$work"
+mkdir -p "$work/referee"
+work=$(cd "$work" && pwd)
+pids=
+cleanup() {
+    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
+    wait 2> /dev/null || true
+}
+trap cleanup EXIT
+
+fail() {
+    echo "$1"
+    cat "$work/out" "$work/err"
+    exit 1
+}
+
+# expect EXIT_CODE WORDS COMMAND...
+expect() {
+    want=$1 words=$2
+    shift 2
+    code=0
+    timeout 120 "$@" > "$work/out" 2> "$work/err" || code=$?
+    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
+    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
+}
+
+# One window of data, and a constant rate: every step reads the same, whatever its number is.
+python3 - "$work" << 'PYTHON'
+import struct
+import sys
+tokens = [(i * i + i // 7) % 64 for i in range(13)]
+with open(sys.argv[1] + "/data.txt", "wb") as f:
+    f.write(bytes(tokens))
+with open(sys.argv[1] + "/tokens.bin", "wb") as f:
+    f.write(struct.pack("<256i", 20240520, 1, len(tokens), *[0] * 253))
+    f.write(struct.pack(f"<{len(tokens)}H", *tokens))
+PYTHON
+adamw='{kind: adamw, lr: 1e-2, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1, clip_norm: 1.0}'
+sgd='{kind: sgd, lr: 0.01, momentum: 0.9, nesterov: true, weight_decay: 5e-4, clip_norm: 0}'
+text="kind: text, file: $work/data.txt, sha256: $(sha256sum "$work/data.txt" | cut -d ' ' -f 1)"
+binary="kind: tokens, file: $work/tokens.bin, sha256: $(sha256sum "$work/tokens.bin" | cut -d ' ' -f 1)"
+gpt2='model: {kind: gpt2, vocab: 256, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0}'
+
+# job MODEL DATA OPTIMIZER STEPS [LINE]
+job() {
+    cat << YAML
+verde: 1
+$1
+data: {$2}
+seed: 7
+batch: 1
+sequence: 12
+steps: $4
+checkpoint_interval: 5
+optimizer: $3
+schedule: {kind: constant, warmup: 0}
+${5-}
+YAML
+}
+
+# state DIR STEP: the root of a state.
+state() {
+    "$verde" inspect "$1" 2> /dev/null | sed -n "s/^state $2 *//p"
+}
+
+# twice NAME MODEL DATA OPTIMIZER: 20 steps; 10, and 10 more.
+twice() {
+    job "$2" "$3" "$4" 20 > "$work/$1.whole.yaml"
+    job "$2" "$3" "$4" 10 > "$work/$1.first.yaml"
+    expect 0 'run root' "$verde" run "$work/$1.whole.yaml" --out "$work/$1.whole"
+    expect 0 'run root' "$verde" run "$work/$1.first.yaml" --out "$work/$1.first"
+    root=$(state "$work/$1.first" 10)
+    job "$2" "$3" "$4" 10 "weights: {run: $1.first, root: $root}" > "$work/$1.second.yaml"
+    expect 0 'goes on from step 10 .* what the optimizer keeps' "$verde" run "$work/$1.second.yaml" --out "$work/$1.second"
+    cmp "$work/$1.second/state-$(state "$work/$1.second" 10)" "$work/$1.whole/state-$(state "$work/$1.whole" 20)" ||
+        fail "$1: 10 steps and 10 more are not 20"
+    expect 0 'root' "$verde" check "$work/$1.second"
+}
+twice adamw "$gpt2" "$text" "$adamw"
+twice sgd "$gpt2" "$text" "$sgd"
+
+# A pretrained model, fully and by adapters.
+cp -r tests/vectors/pretrained/llama "$work/llama"
+rm -f "$work"/llama/before.safetensors "$work"/llama/after.safetensors "$work"/llama/losses.txt
+"$verde" manifest "$work/llama" --out "$work/referee/llama.manifest" 2> "$work/err"
+llama="model: {kind: pretrained, dir: llama, sha256: $(sha256sum "$work/referee/llama.manifest" | cut -d ' ' -f 1)}"
+twice full "$llama" "$binary" "$adamw"
+twice lora "$llama
+lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}" "$binary" "$adamw"
+
+# Weights alone, by another optimizer, from a state between; also of a run that is not finished.
+job "$gpt2" "$text" "$sgd" 10 "weights: {run: adamw.whole, root: $(state "$work/adamw.whole" 15), state: weights}" \
+    > "$work/bare.yaml"
+expect 0 'goes on from step 15 .* weights alone' "$verde" run "$work/bare.yaml" --out "$work/bare"
+expect 0 'of step 0' "$verde" export "$work/bare" --out "$work/bare.in" --step 0
+expect 0 'of step 15' "$verde" export "$work/adamw.whole" --out "$work/bare.out" --step 15
+"$verde" manifest "$work/bare.in" > "$work/bare.in.manifest" 2> "$work/err"
+"$verde" manifest "$work/bare.out" 2> "$work/err" | cmp - "$work/bare.in.manifest" || fail "other weights came in than went out"
+
+# What does not fit.
+refused() {
+    expect "$1" "$2" "$verde" run "$work/bad.yaml" --out "$work/none"
+    [ "$(wc -l < "$work/err")" -eq 1 ] || fail "$2: more than one line"
+}
+last=$(state "$work/adamw.first" 10)
+job "$gpt2" "$text" "$sgd" 10 "weights: {run: adamw.first, root: $last}" > "$work/bad.yaml"
+refused 2 'has a tensor .*, which the job has not'
+job "$gpt2" "$text" "$adamw" 10 "weights: {run: sgd.first, root: $(state "$work/sgd.first" 10)}" > "$work/bad.yaml"
+refused 2 'has no tensor token_embedding.v\|has no tensor wte.v\|has no tensor .*[.]v'
+job "$(echo "$gpt2" | sed 's/channels: 16/channels: 32/')" "$text" "$adamw" 10 "weights: {run: adamw.first, root: $last}" \
+    > "$work/bad.yaml"
+refused 2 'the shape of .* is .*, expected'
+job "$gpt2" "$text" "$adamw" 10 "weights: {run: adamw.first, root: $(state "$work/sgd.first" 10)}" > "$work/bad.yaml"
+refused 2 'which is no state of the run'
+job "$gpt2" "$text" "$adamw" 10 "weights: {run: gone, root: $last}" > "$work/bad.yaml"
+refused 2 'neither it nor .*gone.proof.json is there'
+job "$gpt2" "$text" "$adamw" 10 "weights: {run: adamw.first}" > "$work/bad.yaml"
+refused 2 'weights.root. must be 64'
+cp -r "$work/adamw.first" "$work/changed"
+printf 'x' | dd of="$work/changed/state-$last" bs=1 seek=40 conv=notrunc 2> "$work/err"
+job "$gpt2" "$text" "$adamw" 10 "weights: {run: changed, root: $last}" > "$work/bad.yaml"
+refused 6 'its bytes are not the state of step 10'
+rm "$work/changed/state-$last"
+refused 2 'cannot open .*state-'
+expect 0 'run root' "$verde" run "$work/adamw.whole.yaml" --out "$work/thin" --keep 2
+job "$gpt2" "$text" "$adamw" 10 "weights: {run: thin, root: $(state "$work/adamw.whole" 10)}" > "$work/bad.yaml"
+refused 2 'was not kept'
+
+# Another start is a dispute of step -1, before a referee that has only the proof of the state.
+expect 0 'proof.json' "$verde" export "$work/adamw.first" --out "$work/exported"
+cp "$work/exported/proof.json" "$work/referee/adamw.first.proof.json"
+cp "$work/adamw.second.yaml" "$work/referee/job.yaml"
+expect 2 'where no run is' "$verde" run "$work/referee/job.yaml" --out "$work/none"
+expect 0 'run root' "$verde" run "$work/adamw.second.yaml" --out "$work/wrong" --fault element@-1:init.h.0.attn.qkv.weight
+for run in adamw.second wrong; do
+    "$verde" serve "$work/$run" > "$work/$run.url" 2> "$work/$run.log" &
+    pids="$pids $!"
+done
+for _ in $(seq 100); do
+    [ -s "$work/adamw.second.url" ] && [ -s "$work/wrong.url" ] && break
+    sleep 0.1
+done
+expect 3 'initialisation, node' "$verde" arbitrate "$work/referee/job.yaml" --key "$work/keys" --verdict "$work/verdict.json" \
+    --provider "$(cat "$work/adamw.second.url")" --provider "$(cat "$work/wrong.url")"
+expect 0 '' "$verde" verify "$work/verdict.json"
+cp "$work/sgd.first/data" "$work/referee/adamw.first.proof.json"
+expect 6 'adamw.first.proof.json' "$verde" graph "$work/referee/job.yaml"
+echo "a run goes on from another one's state: 10 steps and 10 more are 20"

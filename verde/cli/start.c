@@ -1,0 +1,166 @@
+/* The state of another run that a job goes on from: from the run's directory, or for who has none
+ * from a proof of it. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verde/cli/cli.h"
+#include "verde/cli/export.h"
+
+void vd_start_free(vd_start *start) {
+    vd_weights_close(&start->file);
+    vd_program_free(&start->program);
+    free(start->commitment);
+    free(start->tensor);
+    free(start->leaf);
+    *start = (vd_start){0};
+}
+
+/* ---- a state's file ---- */
+
+static vd_status map_state(const char *dir, const vd_program *program, const vd_hash *state,
+                           vd_weights *out, vd_err *err) {
+    char path[1024];
+    vd_weight_form *form = calloc(program->leaf_count, sizeof *form);
+    vd_status status = form ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < program->leaf_count && status == VD_OK; i++)
+        if (!vd_weight_form_of(program->leaf[i].name, &program->leaf[i].shape, &form[i]))
+            status = vd_fail(err, VD_ERR_USAGE, "leaf %s: no name of a tensor in files",
+                             program->leaf[i].name);
+    vd_store_state_path(path, dir, state);
+    if (status == VD_OK)
+        status = vd_weights_open_raw(path, form, program->leaf_count, out, err);
+    free(form);
+    return status;
+}
+
+vd_status vd_open_state(const char *dir, const vd_program *program, const vd_run_log *log,
+                        uint32_t index, const vd_weights_hashing *how, vd_weights *out,
+                        vd_hash *commitment, vd_err *err) {
+    const uint32_t kept = vd_run_log_kept(log, index);
+    vd_hash found;
+    if (kept != index)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: the state of step %lld was not kept (--keep %d); the one of step %lld "
+                       "was",
+                       dir, (long long)log->step[index], (int)log->keep,
+                       (long long)log->step[kept]);
+    vd_status status = map_state(dir, program, &log->state[index], out, err);
+    if (status == VD_OK)
+        status = vd_weights_hash(out, how, commitment, err);
+    if (status == VD_OK)
+        status = vd_state_commit(&log->program, log->step[index], commitment, program->leaf_count,
+                                 &found, err);
+    if (status == VD_OK && !vd_hash_equal(&found, &log->state[index]))
+        status = vd_fail(err, VD_ERR_PEER,
+                         "%s: its bytes are not the state of step %lld; `verde check %s` says more",
+                         out->file[0].path, (long long)log->step[index], dir);
+    return status;
+}
+
+/* ---- from a run, or from a proof ---- */
+
+static vd_status find_state(const vd_job *job, const vd_run_log *log, uint32_t *index,
+                            vd_err *err) {
+    char root[2 * VD_HASH_SIZE + 1];
+    vd_hex(job->start.root, VD_HASH_SIZE, root);
+    for (*index = 0; *index < log->count; (*index)++)
+        if (memcmp(log->state[*index].b, job->start.root, VD_HASH_SIZE) == 0)
+            return VD_OK;
+    return vd_fail(err, VD_ERR_USAGE,
+                   "%s: `weights.root` is %s, which is no state of the run in %s; `verde inspect "
+                   "%s` lists them",
+                   job->path, root, job->start.run, job->start.run);
+}
+
+static vd_status from_run(const vd_job *job, const vd_data_reader *reader, vd_start *out,
+                          vd_err *err) {
+    const vd_weights_hashing how = {reader->ro, reader->progress, reader->user};
+    const char *dir = job->start.run;
+    vd_run_log log = {0};
+    uint32_t index;
+    vd_status status = vd_store_program(dir, &out->program, err);
+    if (status == VD_OK)
+        status = vd_store_load_log(dir, &log, err);
+    if (status == VD_OK)
+        status = vd_run_log_fits(&log, &out->program, dir, err);
+    if (status == VD_OK)
+        status = find_state(job, &log, &index, err);
+    if (status == VD_OK && !(out->commitment = calloc(out->program.leaf_count, sizeof(vd_hash))))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status =
+            vd_open_state(dir, &out->program, &log, index, &how, &out->file, out->commitment, err);
+    if (status == VD_OK) {
+        out->step = log.step[index];
+        out->present = true;
+    }
+    vd_run_log_free(&log);
+    return status;
+}
+
+static vd_status from_proof(const vd_job *job, const char *path, vd_start *out, vd_err *err) {
+    vd_state_proof proof;
+    vd_hash state;
+    vd_status status = vd_state_proof_read(path, &proof, err);
+    if (status != VD_OK)
+        return status;
+    status = vd_state_commit(&proof.program_hash, proof.step, proof.tensor,
+                             proof.program.leaf_count, &state, err);
+    if (status == VD_OK && memcmp(state.b, job->start.root, VD_HASH_SIZE) != 0)
+        status = vd_fail(err, VD_ERR_USAGE, "%s: `weights.root` is not the state that %s proves",
+                         job->path, path);
+    if (status == VD_OK) {
+        out->step = proof.step;
+        out->program = proof.program;
+        out->commitment = proof.tensor;
+        proof.program = (vd_program){0};
+        proof.tensor = NULL;
+    }
+    vd_state_proof_free(&proof);
+    return status;
+}
+
+static vd_status find_start(const vd_job *job, const vd_data_reader *reader, vd_start *out,
+                            vd_err *err) {
+    char path[VD_JOB_PATH_SIZE + 16];
+    struct stat info;
+    if (stat(job->start.run, &info) == 0)
+        return from_run(job, reader, out, err);
+    snprintf(path, sizeof path, "%s.proof.json", job->start.run);
+    if (stat(path, &info) == 0)
+        return from_proof(job, path, out, err);
+    return vd_fail(err, VD_ERR_USAGE, "%s: `weights.run` is %s, but neither it nor %s is there",
+                   job->path, job->start.run, path);
+}
+
+/* ---- its tensors ---- */
+
+static vd_status list_start(vd_job *job, vd_start *out, vd_err *err) {
+    const vd_program *program = &out->program;
+    const bool bare = job->start.what == VD_START_WEIGHTS;
+    out->tensor = calloc((size_t)program->leaf_count + 1, sizeof *out->tensor);
+    out->leaf = calloc((size_t)program->leaf_count + 1, sizeof *out->leaf);
+    if (!out->tensor || !out->leaf)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < program->leaf_count; i++) {
+        const vd_leaf *leaf = &program->leaf[i];
+        vd_file_tensor *to = &out->tensor[out->count];
+        if (bare && vd_is_optimizers(program, leaf->name))
+            continue;
+        *to = (vd_file_tensor){.name = leaf->name, .shape = leaf->shape};
+        memcpy(to->root, out->commitment[i].b, sizeof to->root);
+        out->leaf[out->count++] = i;
+    }
+    job->training.start = out->tensor;
+    job->training.start_count = out->count;
+    job->training.start_bare = bare;
+    return VD_OK;
+}
+
+vd_status vd_load_start(vd_job *job, const vd_data_reader *reader, vd_start *out, vd_err *err) {
+    if (!job->start.run[0])
+        return VD_OK;
+    vd_status status = find_start(job, reader, out, err);
+    return status == VD_OK ? list_start(job, out, err) : status;
+}
