@@ -103,7 +103,7 @@ static vd_status find_one(tensor_search *s, vd_parameter *p, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "%s: name longer than %d", s->t->file[at].name,
                        VD_NAME_SIZE - 1);
     s->used[at] = true;
-    if (p->frozen || !s->t->start)
+    if (!s->t->start || (p->frozen && !vd_in_start(s->t, p)))
         p->data = ++s->data_count;
     return check_tensor(p, &s->t->file[at], err);
 }

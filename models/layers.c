@@ -100,7 +100,7 @@ vd_value vd_positions(const vd_pass *p) {
 
 vd_dropout_attr vd_dropout_at(const vd_pass *p, int64_t site) {
     const vd_training *t = p->in->training;
-    return (vd_dropout_attr){t->model.dropout, t->seed,
+    return (vd_dropout_attr){t->evaluates ? 0 : t->model.dropout, t->seed,
                              VD_STREAM_DROPOUT(p->in->micro_batch, site)};
 }
 

@@ -94,6 +94,8 @@ const vd_model_type *vd_type_of(const vd_model *model); /* NULL: there is no suc
 
 /* All that the model declares, with room for it. Frees nothing that is owned on failure. */
 VD_MUST_USE vd_status vd_parameters_of(const vd_model *model, vd_parameters *out, vd_err *err);
+/* No parameter is trained any more. */
+void vd_freeze_all(vd_parameters *all);
 void vd_parameters_free(vd_parameters *all);
 
 /* Names of what is declared from now on begin with this, such as "h.3.", and in files with that. */
@@ -141,6 +143,12 @@ enum { VD_SHAPE_TEXT = 96 };
 void vd_shape_text(const ro_shape *shape, char text[VD_SHAPE_TEXT]);
 
 /* ---- start.c: the state that a training goes on from ---- */
+
+/* Of an evaluation: numbers the state's tensors that parameters are, which follow those of files;
+ * none may be left, and every parameter must have a tensor. */
+VD_MUST_USE vd_status vd_freeze_start(const vd_training *t, vd_parameters *all, vd_err *err);
+/* Is it one of the state's tensors? */
+bool vd_in_start(const vd_training *t, const vd_parameter *p);
 
 /* Does it have the program's leaves, which are laid out, and no others? */
 VD_MUST_USE vd_status vd_check_start(const vd_training *t, const vd_parameters *all,

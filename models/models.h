@@ -148,6 +148,9 @@ typedef struct {
      * NULL: there is none. Frozen parameters stay those of the files. Not owned. */
     const vd_file_tensor *start;
     uint32_t start_count;
+    /* 1: the loss of given weights, all frozen, on all of the data, which `batch` sequences a step
+     * read once; the state is the mean so far. There is no optimizer. */
+    int32_t evaluates;
     bool start_bare; /* it lacks what the optimizer keeps, which starts at zero */
 } vd_training;
 
@@ -159,6 +162,10 @@ typedef struct {
  * each by its name there, then those of the state that it goes on from, and last the shards. */
 VD_MUST_USE vd_status vd_training_program(const vd_training *training, vd_program *out,
                                           vd_err *err);
+
+/* Steps in which an evaluation reads each window of its data once; windows that fill no batch are
+ * left out. */
+int64_t vd_evaluation_steps(const vd_training *training);
 
 /* How a file's tensor lies, compared with the leaf that has the same numbers. */
 typedef enum {

@@ -35,6 +35,12 @@ static vd_status choose_trained(vd_parameters *all, vd_err *err) {
     return VD_OK;
 }
 
+void vd_freeze_all(vd_parameters *all) {
+    for (uint32_t i = 0; i < all->count; i++)
+        all->parameter[i].frozen = true;
+    all->trained_count = 0;
+}
+
 vd_status vd_parameters_of(const vd_model *model, vd_parameters *out, vd_err *err) {
     *out = (vd_parameters){.lora = &model->lora};
     vd_type_of(model)->declare(model, out);

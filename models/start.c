@@ -11,20 +11,24 @@ static int64_t start_of(const vd_training *t, const char *leaf) {
     return -1;
 }
 
+static vd_status check_shape(const vd_file_tensor *have, const ro_shape *wanted, vd_err *err) {
+    char is[VD_SHAPE_TEXT], must[VD_SHAPE_TEXT];
+    if (ro_shape_equal(&have->shape, wanted))
+        return VD_OK;
+    vd_shape_text(&have->shape, is);
+    vd_shape_text(wanted, must);
+    return vd_fail(err, VD_ERR_USAGE,
+                   "the state to go on from: the shape of %s is [%s], expected [%s]", have->name,
+                   is, must);
+}
+
 static vd_status check_leaf(const vd_training *t, const vd_leaf *leaf, bool may_lack, vd_err *err) {
     const int64_t at = start_of(t, leaf->name);
-    char is[VD_SHAPE_TEXT], must[VD_SHAPE_TEXT];
     if (at < 0 && may_lack)
         return VD_OK;
     if (at < 0)
         return vd_fail(err, VD_ERR_USAGE, "the state to go on from has no tensor %s", leaf->name);
-    if (ro_shape_equal(&t->start[at].shape, &leaf->shape))
-        return VD_OK;
-    vd_shape_text(&t->start[at].shape, is);
-    vd_shape_text(&leaf->shape, must);
-    return vd_fail(err, VD_ERR_USAGE,
-                   "the state to go on from: the shape of %s is [%s], expected [%s]", leaf->name,
-                   is, must);
+    return check_shape(&t->start[at], &leaf->shape, err);
 }
 
 static bool program_has(const vd_program *program, const char *leaf) {
@@ -48,6 +52,39 @@ vd_status vd_check_start(const vd_training *t, const vd_parameters *all, const v
                              t->start[i].name);
     return status;
 }
+
+/* ---- evaluation ---- */
+
+bool vd_in_start(const vd_training *t, const vd_parameter *p) {
+    return t->start && start_of(t, p->name) >= 0;
+}
+
+static vd_status freeze_one(const vd_training *t, vd_parameter *p, uint32_t first, uint32_t *taken,
+                            vd_err *err) {
+    const int64_t at = start_of(t, p->name);
+    if (at < 0)
+        return p->data ? VD_OK
+                       : vd_fail(err, VD_ERR_USAGE,
+                                 "%s: nothing says what it is: `weights` is missing", p->name);
+    p->data = first + (uint32_t)at;
+    (*taken)++;
+    return check_shape(&t->start[at], &p->shape, err);
+}
+
+vd_status vd_freeze_start(const vd_training *t, vd_parameters *all, vd_err *err) {
+    const uint32_t first = vd_data_count(all);
+    uint32_t taken = 0;
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; i < all->count && status == VD_OK; i++)
+        status = freeze_one(t, &all->parameter[i], first, &taken, err);
+    if (status == VD_OK && taken != t->start_count)
+        status = vd_fail(err, VD_ERR_USAGE,
+                         "the state to evaluate has %u tensors, and the job's model %u of them",
+                         t->start_count, taken);
+    return status;
+}
+
+/* ---- as data tensors ---- */
 
 void vd_put_start(const vd_training *t, uint32_t first, vd_program *out) {
     for (uint32_t i = 0; i < t->start_count; i++) {

@@ -210,9 +210,9 @@ static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sum
     vd_value loss = forward(b, &in);
     int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
     out->value[0] = vd_reduce(b, "loss_sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
-    if (plan->hidden)
+    if (plan->hidden && !plan->training->evaluates)
         vd_backward_from(b, loss, share);
-    else
+    else if (!plan->training->evaluates)
         vd_backward(b, loss, 1 / (float)loss_count(plan->training));
     keep_gradients(b, trained_count(plan), out);
     if (micro == 0)
@@ -268,6 +268,13 @@ static void find_values(vd_builder *b, step_plan *plan) {
             plan->parameter[i] = frozen_value(b, &all->parameter[i]);
 }
 
+/* The state of an evaluation is the mean over all its steps, once the last one is added. */
+static void add_loss(vd_builder *b, int64_t steps) {
+    vd_scope(b, "mean");
+    const vd_value share = vd_div_const(b, "share", b->graph->loss, (double)steps);
+    b->graph->output[0] = VD_EMIT(b, "loss_so_far", ((vd_op){.op = RO_OP_ADD}), 0, share);
+}
+
 /* `hidden` has room for what each micro-batch reads. */
 static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hidden) {
     const vd_training *t = plan->training;
@@ -280,7 +287,10 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
         hide_tokens(b, plan, hidden);
     accumulate(b, plan, 0, t->micro_batches, all);
     b->graph->loss = mean_loss(b, plan, all->value[0]);
-    vd_optimize(b, &t->optimizer, t->steps, trained_count(plan), all->value + 1);
+    if (t->evaluates)
+        add_loss(b, t->steps);
+    else
+        vd_optimize(b, &t->optimizer, t->steps, trained_count(plan), all->value + 1);
 }
 
 void vd_build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared) {

@@ -76,6 +76,14 @@ static vd_status allocate_outputs(vd_builder *b) {
     return b->graph->output ? VD_OK : vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
 }
 
+int64_t vd_evaluation_steps(const vd_training *t) {
+    const int64_t window = vd_window_size(t);
+    int64_t windows = (t->data_count - 1) / window;
+    for (uint32_t i = 0; i < t->shard_count; i++)
+        windows += (t->shard[i].count - 1) / window;
+    return windows / t->batch;
+}
+
 /* A leaf of what the optimizer keeps, or of a state that the training goes on from. */
 static vd_value kept(vd_builder *b, const vd_training *t, uint32_t first, const vd_leaf *leaf) {
     const vd_value x = vd_from_start(b, t, first, leaf);
@@ -125,6 +133,11 @@ static vd_status check(const vd_training *t, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "data must be in at most %d files, got %u",
                        VD_SHARDS_MAX + 1, t->shard_count + 1);
     const vd_model_type *type = vd_type_of(&t->model);
+    if (t->evaluates && type->images)
+        return vd_fail(err, VD_ERR_USAGE, "task: a model of images is not evaluated");
+    if (t->evaluates && t->steps < 1)
+        return vd_fail(err, VD_ERR_USAGE, "batch: the data has no %lld sequences",
+                       (long long)t->batch);
     if (t->model.lora.rank > 0 && !t->file)
         return vd_fail(err, VD_ERR_USAGE, "lora: there are no weights to adapt");
     if (t->model.layers > type->layers_max)
@@ -138,7 +151,9 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     p->seed = t->seed;
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
-    const uint32_t start = vd_data_count(all), shards = start + t->start_count;
+    /* Those of the state may have been numbered, as the last ones. */
+    const uint32_t numbered = vd_data_count(all), more = t->start_count;
+    const uint32_t start = t->evaluates ? numbered - more : numbered, shards = start + more;
     vd_status status = vd_program_take_data(p, shards + t->shard_count, err);
     if (status != VD_OK)
         return status;
@@ -184,9 +199,13 @@ static vd_status check_program(const vd_training *t, const vd_program *program, 
 static vd_status build(const vd_training *t, const vd_parameters *all, vd_program *out,
                        vd_err *err) {
     vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
-    vd_optimizer_leaves(&init, &t->optimizer, all);
+    const ro_shape number = VD_SHAPE(RO_F32, 1);
+    if (t->evaluates)
+        vd_add_leaf(&init, "loss", &number);
+    else
+        vd_optimizer_leaves(&init, &t->optimizer, all);
     add_buffers(&init, all);
-    if (t->start && init.status == VD_OK)
+    if (t->start && !t->evaluates && init.status == VD_OK)
         init.status = vd_check_start(t, all, out, &init.err);
     if (init.status == VD_OK)
         build_init(&init, t, all);
@@ -206,10 +225,14 @@ vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err
     vd_status status = check(t, err);
     if (status == VD_OK)
         status = vd_parameters_of(&t->model, &all, err);
+    if (status == VD_OK && t->evaluates)
+        vd_freeze_all(&all);
     if (status == VD_OK)
         status = check_count(&all, err);
     if (status == VD_OK && t->file)
         status = vd_find_tensors(t, &all, err);
+    if (status == VD_OK && t->evaluates)
+        status = vd_freeze_start(t, &all, err);
     if (status == VD_OK)
         status = describe_run(t, &all, out, err);
     if (status == VD_OK)

@@ -61,8 +61,22 @@ static json_t *loss_json(float loss) {
     return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
 }
 
+/* What an evaluation arrived at is the only number of its last state. */
+static vd_status read_mean(const char *dir, const vd_hash *state, float *mean, vd_err *err) {
+    char path[1024];
+    vd_buf bytes = {0};
+    vd_store_state_path(path, dir, state);
+    vd_status status = vd_read_file(path, sizeof *mean, &bytes, err);
+    if (status == VD_OK && bytes.size == sizeof *mean) {
+        vd_from_little(bytes.data, sizeof *mean, sizeof *mean);
+        memcpy(mean, bytes.data, sizeof *mean);
+    }
+    vd_buf_free(&bytes);
+    return status;
+}
+
 static void print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common,
-                         bool rounded) {
+                         bool rounded, const float *mean) {
     char root[2 * VD_HASH_SIZE + 1], state[2 * VD_HASH_SIZE + 1];
     vd_hex(r->run_root.b, VD_HASH_SIZE, root);
     vd_hex(r->final_state.b, VD_HASH_SIZE, state);
@@ -76,11 +90,17 @@ static void print_result(const vd_run_result *r, const vd_loaded *loaded, const 
             (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro));
         if (rounded)
             json_object_set_new(object, "rounded", vd_rounded_json(r));
+        if (mean)
+            json_object_set_new(object, "evaluation", loss_json(*mean));
         vd_print_json(object);
         return;
     }
-    printf("loss         %.4f -> %.4f in %lld steps, %.1f s\n", (double)r->loss_first,
-           (double)r->loss_last, (long long)r->steps, r->seconds);
+    if (mean)
+        printf("evaluation   %.6f, the mean loss of %lld batches, %.1f s\n", (double)*mean,
+               (long long)r->steps, r->seconds);
+    else
+        printf("loss         %.4f -> %.4f in %lld steps, %.1f s\n", (double)r->loss_first,
+               (double)r->loss_last, (long long)r->steps, r->seconds);
     if (!ro_ctx_in_host_memory(loaded->ro))
         printf("device       %s, peak %.1f MB\n", ro_ctx_device(loaded->ro),
                1e-6 * (double)ro_ctx_peak(loaded->ro));
@@ -260,13 +280,15 @@ static void announce(const char *job, const vd_loaded *loaded) {
     const vd_training *t = &loaded->job.training;
     const int64_t trained = vd_model_trained(&t->model);
     char frozen[64] = "";
-    if (trained < vd_model_parameters(&t->model))
+    if (!t->evaluates && trained < vd_model_parameters(&t->model))
         snprintf(frozen, sizeof frozen, ", of which %lld are trained", (long long)trained);
     announce_fault(loaded);
     if (loaded->start.present)
         fprintf(stderr, "goes on from step %lld of the run in %s: %s\n",
                 (long long)loaded->start.step, loaded->job.start.run,
-                t->start_bare ? "weights alone" : "weights and what the optimizer keeps");
+                t->evaluates    ? "its weights are evaluated"
+                : t->start_bare ? "weights alone"
+                                : "weights and what the optimizer keeps");
     fprintf(stderr, "%s: %lld parameters%s, %lld steps of %lld %s, backend %s, %d thread%s\n", job,
             (long long)vd_model_parameters(&t->model), frozen, (long long)t->steps,
             (long long)(t->batch * t->sequence), vd_record_size(&t->model) ? "images" : "tokens",
@@ -333,13 +355,16 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
         status = vd_save_data(dir, loaded, err);
     if (status == VD_OK)
         status = vd_config_save(dir, loaded, err);
+    float mean = 0;
+    if (status == VD_OK && t->evaluates)
+        status = read_mean(dir, &result.final_state, &mean, err);
     if (status != VD_OK)
         return status;
     if (result.resumed_at == result.steps)
         fprintf(stderr, "%s holds this run, finished: nothing was executed\n", dir);
     else if (result.resumed_at)
         fprintf(stderr, "went on from the checkpoint at step %lld\n", (long long)result.resumed_at);
-    print_result(&result, loaded, common, rounding != NULL);
+    print_result(&result, loaded, common, rounding != NULL, t->evaluates ? &mean : NULL);
     if (rounding && !common->json)
         print_rounding(rounding, &result);
     return VD_OK;
@@ -413,7 +438,9 @@ const vd_command vd_cmd_run = {
     "unfinished run of the same job, goes on from its last whole checkpoint. Ctrl-C, SIGTERM and\n"
     "even SIGKILL lose no more than the steps since then. A job with `weights: {run: RUN, root: "
     "S}`\n"
-    "begins with a state of another run, which `verde inspect RUN` lists.\n\n"
+    "begins with a state of another run, which `verde inspect RUN` lists; with `task: evaluate` "
+    "it\n"
+    "computes that state's mean loss on the job's data.\n\n"
     "  --out DIR        where the run goes\n"
     "  --keep N         keep at most N checkpoints, 2 or more, evenly apart, the first and the "
     "last\n"

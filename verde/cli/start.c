@@ -138,7 +138,7 @@ static vd_status find_start(const vd_job *job, const vd_data_reader *reader, vd_
 
 static vd_status list_start(vd_job *job, vd_start *out, vd_err *err) {
     const vd_program *program = &out->program;
-    const bool bare = job->start.what == VD_START_WEIGHTS;
+    const bool bare = job->start.what == VD_START_WEIGHTS || job->training.evaluates;
     out->tensor = calloc((size_t)program->leaf_count + 1, sizeof *out->tensor);
     out->leaf = calloc((size_t)program->leaf_count + 1, sizeof *out->leaf);
     if (!out->tensor || !out->leaf)

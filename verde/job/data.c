@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HASH_CHUNK = 4 << 20 };
+enum {
+    HASH_CHUNK = 4 << 20,
+    EVALUATION_INTERVAL = 64, /* batches between committed states, which have one number */
+};
 
 /* Both hashes of every byte. */
 typedef struct {
@@ -137,6 +140,11 @@ vd_status vd_job_load_data(vd_job *job, const vd_data_reader *reader, vd_dataset
     vd_status status = vd_data_open(job, out, err);
     if (status == VD_OK)
         status = hash_data(job, reader, out, err);
+    if (status == VD_OK && job->training.evaluates) {
+        vd_training *t = &job->training;
+        t->steps = vd_evaluation_steps(t);
+        t->checkpoint_interval = t->steps < EVALUATION_INTERVAL ? t->steps : EVALUATION_INTERVAL;
+    }
     if (status != VD_OK)
         vd_dataset_free(out);
     return status;

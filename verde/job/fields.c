@@ -36,6 +36,7 @@ static const vd_choice data_kinds[] = {
     {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {"cifar10", VD_DATA_CIFAR10}, {NULL, 0}};
 static const vd_choice optimizer_kinds[] = {
     {"adamw", VD_OPTIMIZER_ADAMW}, {"sgd", VD_OPTIMIZER_SGD}, {NULL, 0}};
+static const vd_choice tasks[] = {{"train", 0}, {"evaluate", 1}, {NULL, 0}};
 static const vd_choice start_states[] = {
     {"all", VD_START_ALL}, {"weights", VD_START_WEIGHTS}, {NULL, 0}};
 static const vd_choice exempt[] = {{"vectors", 0}, {"none", 1}, {NULL, 0}};
@@ -49,6 +50,8 @@ static const vd_choice encodings[] = {
 /* clang-format off */
 const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("verde", version, 1, 1, VD_WHEN_ALWAYS),
+    {.path = "task", .type = VD_FIELD_CHOICE, .optional = true,
+     .offset = offsetof(vd_job, training.evaluates), .choice = tasks},
     MAPPING("model"),
     CHOICE("model.kind", training.model.kind, model_kinds),
     {.path = "model.dir", .type = VD_FIELD_FILE, .when = VD_WHEN_PRETRAINED,
@@ -88,7 +91,7 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "weights", .type = VD_FIELD_MAPPING, .optional = true},
     {.path = "weights.run", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, start.run)},
     {.path = "weights.root", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, start.root)},
-    {.path = "weights.state", .type = VD_FIELD_CHOICE, .optional = true,
+    {.path = "weights.state", .type = VD_FIELD_CHOICE, .when = VD_WHEN_TRAINS, .optional = true,
      .offset = offsetof(vd_job, start.what), .choice = start_states},
     MAPPING("data"),
     CHOICE("data.kind", data_kind, data_kinds),
@@ -101,9 +104,9 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("batch", training.batch, 1, 65536, VD_WHEN_ALWAYS),
     INTEGER("sequence", training.sequence, 1, 65536, VD_WHEN_TOKENS),
     INTEGER_OR("micro_batches", training.micro_batches, 1, 1024, 1),
-    INTEGER("steps", training.steps, 1, INT32_MAX, VD_WHEN_ALWAYS),
-    INTEGER("checkpoint_interval", training.checkpoint_interval, 1, 4096, VD_WHEN_ALWAYS),
-    MAPPING("optimizer"),
+    INTEGER("steps", training.steps, 1, INT32_MAX, VD_WHEN_TRAINS),
+    INTEGER("checkpoint_interval", training.checkpoint_interval, 1, 4096, VD_WHEN_TRAINS),
+    {.path = "optimizer", .type = VD_FIELD_MAPPING, .when = VD_WHEN_TRAINS},
     CHOICE("optimizer.kind", training.optimizer.kind, optimizer_kinds),
     REAL("optimizer.lr", training.optimizer.lr, 0, 1000, "0..1000", VD_WHEN_ALWAYS),
     REAL("optimizer.beta1", training.optimizer.beta1, 0, BELOW_ONE, UNIT, VD_WHEN_ADAMW),
@@ -116,7 +119,7 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "optimizer.decay_exempt", .type = VD_FIELD_CHOICE, .optional = true,
      .offset = offsetof(vd_job, training.optimizer.decay_all), .choice = exempt},
     REAL("optimizer.clip_norm", training.optimizer.clip_norm, 0, 1e9f, "0..1e9", VD_WHEN_ALWAYS),
-    MAPPING("schedule"),
+    {.path = "schedule", .type = VD_FIELD_MAPPING, .when = VD_WHEN_TRAINS},
     CHOICE("schedule.kind", training.optimizer.schedule, schedule_kinds),
     INTEGER("schedule.warmup", training.optimizer.warmup, 0, INT32_MAX, VD_WHEN_ALWAYS),
     REAL("schedule.min_lr", training.optimizer.min_lr, 0, 1000, "0..1000", VD_WHEN_DECAY),
@@ -164,6 +167,7 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     case VD_WHEN_BLOCKS: return resnet;
     case VD_WHEN_ONE_FILE: return !has_list(job);
     case VD_WHEN_FILES: return has_list(job);
+    case VD_WHEN_TRAINS: return !job->training.evaluates;
     case VD_WHEN_SYMBOLS: return job->rounding.encoding == VD_LOG_SYMBOLS;
     case VD_WHEN_ALWAYS: break;
     }
@@ -189,6 +193,7 @@ const char *vd_field_reason(const vd_field *field) {
     case VD_WHEN_BLOCKS: return "it belongs to the resnet model";
     case VD_WHEN_ONE_FILE: return "there is a list of `files`";
     case VD_WHEN_FILES: return "there is a `file`";
+    case VD_WHEN_TRAINS: return "it belongs to training, and `task` is evaluate";
     case VD_WHEN_SYMBOLS: return "it belongs to symbols; close calls have none";
     case VD_WHEN_ALWAYS: break;
     }

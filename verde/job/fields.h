@@ -37,6 +37,7 @@ typedef enum {
     VD_WHEN_ONE_FILE,
     VD_WHEN_FILES, /* data that comes in a list */
     VD_WHEN_SYMBOLS,
+    VD_WHEN_TRAINS, /* jobs that do not evaluate */
 } vd_field_when;
 
 typedef struct {
@@ -60,7 +61,7 @@ typedef struct {
     bool spare;              /* may be left out if the model is pretrained */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 58, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 59, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 

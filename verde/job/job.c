@@ -148,13 +148,14 @@ static vd_status fail_missing(const job_reader *reader, int field) {
                       "nothing: the key is missing");
 }
 
-/* An optional mapping that is not there, or what would be in it. */
+/* A mapping that is not there and need not be, or what would be in it. */
 static bool left_out(const job_reader *reader, int field) {
     char mapping[VD_FIELD_PATH_SIZE];
     const char *path = vd_fields[field].path;
     snprintf(mapping, sizeof mapping, "%.*s", (int)strcspn(path, "."), path);
     const int outer = vd_field_find(mapping);
-    return vd_fields[outer].optional && !reader->line[outer];
+    const vd_field *around = &vd_fields[outer];
+    return !reader->line[outer] && (around->optional || !vd_field_applies(around, reader->job));
 }
 
 static vd_status check_present(job_reader *reader) {

@@ -1,0 +1,152 @@
+#!/bin/sh
+# A job that evaluates: the loss of a run's weights on data, as a run that is committed to and disputed like any other.
+set -eu
+build=$1
+verde=$build/bin/verde
+work=$build/tests/evaluate
+rm -rf "$work"
+mkdir -p "$work/referee"
+work=$(cd "$work" && pwd)
+pids=
+cleanup() {
+    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
+    wait 2> /dev/null || true
+}
+trap cleanup EXIT
+
+fail() {
+    echo "$1"
+    cat "$work/out" "$work/err"
+    exit 1
+}
+
+# expect EXIT_CODE WORDS COMMAND...
+expect() {
+    want=$1 words=$2
+    shift 2
+    code=0
+    timeout 120 "$@" > "$work/out" 2> "$work/err" || code=$?
+    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
+    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
+}
+
+# Tokens as llm.c writes them: 50 windows of 12, which make 12 batches of 4.
+python3 - "$work" << 'PYTHON'
+import struct
+import sys
+for name, count, start in ("tokens", 601, 0), ("held", 610, 700):
+    with open(f"{sys.argv[1]}/{name}.bin", "wb") as f:
+        f.write(struct.pack("<256i", 20240520, 1, count, *[0] * 253))
+        f.write(struct.pack(f"<{count}H", *[(i * i + i // 7) % 64 for i in range(start, start + count)]))
+PYTHON
+
+# job NAME MODEL DATA MORE
+job() {
+    cat > "$work/$1.yaml" << YAML
+verde: 1
+$2
+data: {kind: tokens, file: $work/$3.bin, sha256: $(sha256sum "$work/$3.bin" | cut -d ' ' -f 1)}
+seed: 7
+batch: 4
+sequence: 12
+$4
+YAML
+}
+adamw='optimizer: {kind: adamw, lr: 1e-2, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1, clip_norm: 1.0}'
+training="steps: 10
+checkpoint_interval: 5
+$adamw
+schedule: {kind: constant, warmup: 0}"
+
+# state DIR STEP: the root of a state.
+state() {
+    "$verde" inspect "$1" 2> /dev/null | sed -n "s/^state $2 *//p"
+}
+
+# score DIR: the mean that the last line on standard output of a run told.
+score() {
+    sed -n 's/^evaluation *\([0-9.]*\),.*/\1/p' "$work/out"
+}
+
+# mean FILE: of the losses in losses.jsonl.
+mean() {
+    python3 -c '
+import json, sys
+losses = [json.loads(line)["loss"] for line in open(sys.argv[1])]
+assert len(losses) == 12, len(losses)
+print(sum(losses) / len(losses))' "$1/losses.jsonl"
+}
+
+near() {
+    python3 -c 'import sys; sys.exit(abs(float(sys.argv[1]) - float(sys.argv[2])) > 2e-6)' "$1" "$2" ||
+        fail "$1 is not $2"
+}
+
+# models NAME MODEL MORE: training and evaluation of its first and last state.
+models() {
+    job "$1" "$2" tokens "$training"
+    expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/$1.run"
+    for step in 0 10; do
+        job "$1.$step" "task: evaluate
+$2" held "weights: {run: $1.run, root: $(state "$work/$1.run" $step)}"
+        expect 0 'mean loss of 12 batches' "$verde" run "$work/$1.$step.yaml" --out "$work/$1.$step"
+        near "$(score)" "$(mean "$work/$1.$step")"
+        eval "at_$step=$(score)"
+    done
+    expect 0 'root' "$verde" check "$work/$1.10"
+    # shellcheck disable=SC2154
+    python3 -c "import sys; sys.exit(not $at_10 < $at_0)" || fail "$1: nothing was learnt"
+}
+cp -r tests/vectors/pretrained/llama "$work/llama"
+rm -f "$work"/llama/before.safetensors "$work"/llama/after.safetensors "$work"/llama/losses.txt
+"$verde" manifest "$work/llama" --out "$work/referee/llama.manifest" 2> "$work/err"
+llama="model: {kind: pretrained, dir: llama, sha256: $(sha256sum "$work/referee/llama.manifest" | cut -d ' ' -f 1)}"
+models gpt2 'model: {kind: gpt2, vocab: 64, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0.1}' tokens
+models full "$llama" tokens
+full_0=$at_0
+models lora "$llama
+lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}" tokens
+
+# A model as its files have it; adapters that are zero change nothing.
+job files "task: evaluate
+$llama" held ''
+expect 0 'evaluation' "$verde" run "$work/files.yaml" --out "$work/files"
+[ "$(score)" = "$full_0" ] || fail "the files give $(score), and a run that begins with them $full_0"
+
+# A smaller score than the true one is a dispute like any other, before a referee that has proof and manifest alone.
+expect 0 'proof.json' "$verde" export "$work/lora.run" --out "$work/exported"
+cp "$work/exported/proof.json" "$work/referee/lora.run.proof.json"
+cp "$work/lora.10.yaml" "$work/referee/job.yaml"
+expect 0 'run root' "$verde" run "$work/lora.10.yaml" --out "$work/wrong" --fault element@7:mean.loss_so_far
+for run in lora.10 wrong; do
+    "$verde" serve "$work/$run" > "$work/$run.url" 2> "$work/$run.log" &
+    pids="$pids $!"
+done
+for _ in $(seq 100); do
+    [ -s "$work/lora.10.url" ] && [ -s "$work/wrong.url" ] && break
+    sleep 0.1
+done
+expect 3 'step 7' "$verde" arbitrate "$work/referee/job.yaml" --key "$work/keys" --verdict "$work/verdict.json" \
+    --provider "$(cat "$work/lora.10.url")" --provider "$(cat "$work/wrong.url")"
+expect 0 '' "$verde" verify "$work/verdict.json"
+
+# What does not fit.
+refused() {
+    expect 2 "$1" "$verde" run "$work/bad.yaml" --out "$work/none"
+    [ "$(wc -l < "$work/err")" -eq 1 ] || fail "$1: more than one line"
+}
+job bad "task: evaluate
+model: {kind: gpt2, vocab: 64, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0.1}" held ''
+refused '.weights. is missing'
+job bad "task: evaluate
+$llama" held "steps: 3"
+refused 'it belongs to training'
+job bad "task: evaluate
+$llama" held "$adamw"
+refused 'it belongs to training'
+job bad "task: evaluate
+$llama" held "weights: {run: gpt2.run, root: $(state "$work/gpt2.run" 10)}"
+refused 'the state to \(evaluate\|go on from\)'
+sed -i 's/batch: 4/batch: 51/; /^weights/d' "$work/bad.yaml"
+refused 'the data has no 51 sequences'
+echo "evaluations are runs: their scores are the mean of their losses, and a wrong one is convicted"
