@@ -93,3 +93,14 @@ $(BUILD)/bench/determinism: $(wildcard bench/determinism/*.[ch]) bench/workload.
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-determinism
+
+# Steps of fine-tuning at sizes that people use, and a dispute about one; needs python3 alone, 20 GB of disk and 12 of memory. Some
+# of it: make bench-finetune ARGS="smollm-135m qwen2-0.5b:lora".
+bench-finetune: ## time and memory of fine-tuning; a referee's memory
+bench-finetune: $(BUILD)/bin/verde
+	python3 bench/finetune.py $< $(BUILD)/finetune $(ARGS)
+ifndef ARGS
+	python3 bench/finetune_dispute.py $< $(BUILD)/finetune
+	python3 bench/finetune_dispute.py $< $(BUILD)/finetune weights@0:m0.embed.tokens lora
+endif
+.PHONY: bench-finetune
