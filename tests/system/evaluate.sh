@@ -107,6 +107,27 @@ full_0=$at_0
 models lora "$llama
 lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}" tokens
 
+# The same scores while a job trains, and a curve of them; no others after a stop.
+job meanwhile "$llama
+lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}
+evaluate: {file: held.bin, sha256: $(sha256sum "$work/held.bin" | cut -d ' ' -f 1), every: 5}" tokens "$training"
+expect 0 'step 10: evaluation' "$verde" run "$work/meanwhile.yaml" --out "$work/meanwhile"
+[ "$(state "$work/meanwhile" 10)" = "$(state "$work/lora.run" 10)" ] || fail "evaluating changes the run"
+sed -n 's/.*"step":\([0-9]*\),"evaluation":\([0-9.]*\)}/\1 \2/p' "$work/meanwhile/losses.jsonl" > "$work/scores"
+[ "$(cut -d ' ' -f 1 "$work/scores" | tr '\n' ' ')" = '5 10 ' ] || fail "evaluations at other steps than 5 and 10"
+expect 0 'evaluation' "$verde" run "$work/lora.10.yaml" --out "$work/lora.10" --json
+python3 -c '
+import json, sys
+committed = json.load(open(sys.argv[1]))["evaluation"]
+sys.exit(committed != float(sys.argv[2]))' "$work/out" "$(sed -n 's/^10 //p' "$work/scores")" || fail "not the number of the job that evaluates"
+[ "$(wc -l < "$work/meanwhile/losses.jsonl")" -eq 12 ] || fail "other lines than of 10 steps and 2 evaluations"
+"$verde" inspect "$work/meanwhile" --plot "$work/loss.svg" || fail "no picture"
+python3 -c 'import sys, xml.dom.minidom as m; m.parse(sys.argv[1])' "$work/loss.svg" || fail "the picture is not well-formed"
+grep -q 'class="evaluation" d="M' "$work/loss.svg" || fail "no curve of evaluations"
+cp "$work/meanwhile/losses.jsonl" "$work/lines"
+expect 0 'finished: nothing was executed' "$verde" run "$work/meanwhile.yaml" --out "$work/meanwhile"
+cmp "$work/lines" "$work/meanwhile/losses.jsonl" || fail "lines were lost"
+
 # A model as its files have it; adapters that are zero change nothing.
 job files "task: evaluate
 $llama" held ''
@@ -147,6 +168,10 @@ refused 'it belongs to training'
 job bad "task: evaluate
 $llama" held "weights: {run: gpt2.run, root: $(state "$work/gpt2.run" 10)}"
 refused 'the state to \(evaluate\|go on from\)'
+sed 's/every: 5/every: 4/' "$work/meanwhile.yaml" > "$work/bad2.yaml"
+expect 2 'evaluate.every. must be a multiple' "$verde" run "$work/bad2.yaml" --out "$work/none"
+sed 's/held.bin/tokens.bin/' "$work/meanwhile.yaml" > "$work/bad2.yaml"
+expect 2 'evaluate: ' "$verde" run "$work/bad2.yaml" --out "$work/none"
 sed -i 's/batch: 4/batch: 51/; /^weights/d' "$work/bad.yaml"
 refused 'the data has no 51 sequences'
 echo "evaluations are runs: their scores are the mean of their losses, and a wrong one is convicted"

@@ -104,6 +104,11 @@ VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err)
 VD_MUST_USE vd_status vd_load_start(vd_job *job, const vd_data_reader *reader, vd_start *out,
                                     vd_err *err);
 void vd_start_free(vd_start *start);
+/* Lists the tensors of start->program, with their commitments, as the job's start. */
+VD_MUST_USE vd_status vd_list_start(vd_job *job, vd_start *start, vd_err *err);
+/* Maps the file of a state, whose bytes are not looked at. */
+VD_MUST_USE vd_status vd_map_state(const char *dir, const vd_program *program, const vd_hash *state,
+                                   vd_weights *out, vd_err *err);
 /* Opens the file of checkpoint `index` of the run in DIR, hashes it, and compares it with what the
  * run commits to. `commitment` has room for each leaf. VD_ERR_USAGE: the state was not kept;
  * VD_ERR_PEER: it has changed. */
@@ -129,6 +134,21 @@ VD_MUST_USE vd_status vd_load_backend(vd_loaded *loaded, const vd_common *common
 VD_MUST_USE vd_status vd_load_device(const vd_loaded *loaded, const ro_profile *profile,
                                      vd_err *err);
 void vd_loaded_free(vd_loaded *loaded);
+
+/* The job of `evaluate` beside a job that trains: its weights are each time another state's. */
+typedef struct {
+    vd_loaded held;
+    const vd_loaded *trained;
+    const char *dir; /* of the run */
+} vd_evaluation;
+
+/* Leaves it empty if the job has no `evaluate`. Borrows both. */
+VD_MUST_USE vd_status vd_evaluation_open(const vd_loaded *trained, const char *dir,
+                                         vd_evaluation *out, vd_err *err);
+/* vd_run_options.evaluate */
+VD_MUST_USE vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, float *loss,
+                                  bool *told, vd_err *err);
+void vd_evaluation_close(vd_evaluation *evaluation);
 
 /* Can a file be written there, and is there none yet, unless `force`? For what is written after
  * long work. */

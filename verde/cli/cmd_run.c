@@ -332,7 +332,8 @@ static void tell_disk(const char *dir, const vd_program *p, long keep) {
 }
 
 static vd_status execute(const char *job, const char *dir, const run_options *o,
-                         const vd_run_rounding *rounding, vd_loaded *loaded, vd_err *err) {
+                         const vd_run_rounding *rounding, vd_loaded *loaded,
+                         vd_evaluation *evaluation, vd_err *err) {
     const char *fault = o->fault;
     const vd_common *common = &o->common;
     vd_run_result result;
@@ -348,7 +349,9 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
                               &print,
                               rounding,
                               {print.samples, t->batch * t->sequence},
-                              (int32_t)o->keep};
+                              (int32_t)o->keep,
+                              evaluation->trained ? vd_evaluate : NULL,
+                              evaluation};
     vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());
     vd_status status = vd_run(&options, &result, err);
     if (status == VD_OK)
@@ -373,6 +376,7 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
 /* "--backend log" runs free kernels on the best instruction set. */
 static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_err *err) {
     static log_role role;
+    static vd_evaluation evaluation;
     int fd = -1; /* of the directory, locked */
     const bool logs = o->common.backend && strcmp(o->common.backend, "log") == 0;
     if (!logs && has_log_options(&o->log))
@@ -389,7 +393,10 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     if (status == VD_OK)
         status = take_dir(o->dir, &fd, err);
     if (status == VD_OK)
-        status = execute(job, o->dir, o, logs ? &role.rounding : NULL, loaded, err);
+        status = vd_evaluation_open(loaded, o->dir, &evaluation, err);
+    if (status == VD_OK)
+        status = execute(job, o->dir, o, logs ? &role.rounding : NULL, loaded, &evaluation, err);
+    vd_evaluation_close(&evaluation);
     vd_key_destroy(role.key);
     if (fd >= 0)
         close(fd);

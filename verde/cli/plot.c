@@ -45,9 +45,13 @@ static bool put_loss(loss_series *s, int64_t step, double loss) {
     return true;
 }
 
-static vd_status read_line(const char *path, const char *text, loss_series *s, vd_err *err) {
+/* Into `s`, or into `evaluated` what was told on other data. */
+static vd_status read_line(const char *path, const char *text, loss_series *s,
+                           loss_series *evaluated, vd_err *err) {
     json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     const json_t *step = json_object_get(line, "step"), *loss = json_object_get(line, "loss");
+    if (!loss && (loss = json_object_get(line, "evaluation")))
+        s = evaluated;
     vd_status status = VD_OK;
     if (!json_is_integer(step) || json_integer_value(step) < 1)
         status =
@@ -61,7 +65,7 @@ static vd_status read_line(const char *path, const char *text, loss_series *s, v
     return status;
 }
 
-static vd_status read_series(const char *dir, loss_series *s, vd_err *err) {
+static vd_status read_series(const char *dir, loss_series *s, loss_series *evaluated, vd_err *err) {
     char path[1100], text[LINE_BYTES_MAX];
     snprintf(path, sizeof path, "%s/losses.jsonl", dir);
     vd_status status = vd_check_readable(path, err);
@@ -70,7 +74,7 @@ static vd_status read_series(const char *dir, loss_series *s, vd_err *err) {
         status = vd_fail(err, VD_ERR_LOCAL, "cannot open %s", path);
     while (status == VD_OK && fgets(text, sizeof text, file)) {
         text[strcspn(text, "\n")] = 0;
-        status = read_line(path, text, s, err);
+        status = read_line(path, text, s, evaluated, err);
     }
     if (file)
         fclose(file);
@@ -106,11 +110,15 @@ static double y_of(const plot_range *r, double loss) {
     return TOP + (r->high - loss) / (r->high - r->low) * (HEIGHT - TOP - BOTTOM);
 }
 
-static plot_range range_of(const loss_series *s) {
+static plot_range range_of(const loss_series *s, const loss_series *evaluated) {
     plot_range r = {s->loss[0], s->loss[0], (double)s->step[s->count - 1]};
     for (size_t i = 0; i < s->count; i++) {
         r.low = fmin(r.low, s->loss[i]);
         r.high = fmax(r.high, s->loss[i]);
+    }
+    for (size_t i = 0; i < evaluated->count; i++) {
+        r.low = fmin(r.low, evaluated->loss[i]);
+        r.high = fmax(r.high, evaluated->loss[i]);
     }
     const double room = r.high > r.low ? (r.high - r.low) / 20 : fmax(fabs(r.low), 1) / 20;
     r.low -= room;
@@ -148,12 +156,16 @@ static void draw_step_axis(vd_buf *out, const plot_range *r) {
               (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4);
 }
 
-static void draw_series(vd_buf *out, const loss_series *s, const plot_range *r) {
-    vd_printf(out, "<path class=\"loss\" d=\"");
+static void draw_path(vd_buf *out, const char *style, const loss_series *s, const plot_range *r) {
+    vd_printf(out, "<path class=\"%s\" d=\"", style);
     for (size_t i = 0; i < s->count; i++)
         vd_printf(out, "%s%.1f %.1f", i ? "L" : "M", x_of(r, (double)s->step[i]),
                   y_of(r, s->loss[i]));
     vd_printf(out, "\"/>\n");
+}
+
+static void draw_series(vd_buf *out, const loss_series *s, const plot_range *r) {
+    draw_path(out, "loss", s, r);
     if (s->count == 1)
         vd_printf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>\n", x_of(r, (double)s->step[0]),
                   y_of(r, s->loss[0]));
@@ -166,14 +178,14 @@ static void draw_series(vd_buf *out, const loss_series *s, const plot_range *r) 
               fmax(x - 6, 200), TOP + 12, (long long)s->lost);
 }
 
-static void draw(vd_buf *out, const loss_series *s, size_t steps) {
-    const plot_range r = range_of(s);
+static void draw(vd_buf *out, const loss_series *s, const loss_series *evaluated, size_t steps) {
+    const plot_range r = range_of(s, evaluated);
     vd_printf(out,
               "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
               "height=\"%d\" role=\"img\" aria-label=\"loss of each step\">\n"
               "<style>:root{color-scheme:light dark}rect{fill:#fff}text{fill:#333;font:12px "
               "sans-serif}path{fill:none}.grid{stroke:#ddd}.loss{stroke:#0a66c2;stroke-width:1.5}"
-              "circle{fill:#0a66c2}.lost{stroke:#c22}\n"
+              "circle{fill:#0a66c2}.lost{stroke:#c22}.evaluation{stroke:#c60;stroke-width:2}\n"
               "@media(prefers-color-scheme:dark){rect{fill:#16181c}text{fill:#ccc}.grid{stroke:"
               "#3a3d42}.loss{stroke:#6cb4ff}circle{fill:#6cb4ff}.lost{stroke:#ff7b72}}</style>\n"
               "<rect width=\"%d\" height=\"%d\"/>\n",
@@ -181,25 +193,28 @@ static void draw(vd_buf *out, const loss_series *s, size_t steps) {
     vd_printf(out, "<text x=\"%d\" y=\"18\">loss", LEFT);
     if (steps > s->count)
         vd_printf(out, ", means of %zu steps", (steps + POINTS - 1) / POINTS);
-    vd_printf(out, "</text>\n");
+    vd_printf(out, "%s</text>\n", evaluated->count ? "; thick: on other data" : "");
     draw_loss_axis(out, &r);
     draw_step_axis(out, &r);
     draw_series(out, s, &r);
+    if (evaluated->count)
+        draw_path(out, "evaluation", evaluated, &r);
     vd_printf(out, "</svg>\n");
 }
 
 vd_status vd_plot_losses(const char *dir, const char *out, vd_err *err) {
-    loss_series s = {0};
+    loss_series s = {0}, evaluated = {0};
     vd_buf text = {0};
-    vd_status status = read_series(dir, &s, err);
+    vd_status status = read_series(dir, &s, &evaluated, err);
     if (status == VD_OK) {
         const size_t steps = s.count;
         shorten(&s);
-        draw(&text, &s, steps);
+        draw(&text, &s, &evaluated, steps);
         status = vd_buf_ok(&text) ? vd_write_file(out, text.data, text.size, 0644, err)
                                   : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     }
     vd_buf_free(&text);
     free_series(&s);
+    free_series(&evaluated);
     return status;
 }

@@ -18,8 +18,8 @@ void vd_start_free(vd_start *start) {
 
 /* ---- a state's file ---- */
 
-static vd_status map_state(const char *dir, const vd_program *program, const vd_hash *state,
-                           vd_weights *out, vd_err *err) {
+vd_status vd_map_state(const char *dir, const vd_program *program, const vd_hash *state,
+                       vd_weights *out, vd_err *err) {
     char path[1024];
     vd_weight_form *form = calloc(program->leaf_count, sizeof *form);
     vd_status status = form ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
@@ -45,7 +45,7 @@ vd_status vd_open_state(const char *dir, const vd_program *program, const vd_run
                        "was",
                        dir, (long long)log->step[index], (int)log->keep,
                        (long long)log->step[kept]);
-    vd_status status = map_state(dir, program, &log->state[index], out, err);
+    vd_status status = vd_map_state(dir, program, &log->state[index], out, err);
     if (status == VD_OK)
         status = vd_weights_hash(out, how, commitment, err);
     if (status == VD_OK)
@@ -136,7 +136,7 @@ static vd_status find_start(const vd_job *job, const vd_data_reader *reader, vd_
 
 /* ---- its tensors ---- */
 
-static vd_status list_start(vd_job *job, vd_start *out, vd_err *err) {
+vd_status vd_list_start(vd_job *job, vd_start *out, vd_err *err) {
     const vd_program *program = &out->program;
     const bool bare = job->start.what == VD_START_WEIGHTS || job->training.evaluates;
     out->tensor = calloc((size_t)program->leaf_count + 1, sizeof *out->tensor);
@@ -162,5 +162,5 @@ vd_status vd_load_start(vd_job *job, const vd_data_reader *reader, vd_start *out
     if (!job->start.run[0])
         return VD_OK;
     vd_status status = find_start(job, reader, out, err);
-    return status == VD_OK ? list_start(job, out, err) : status;
+    return status == VD_OK ? vd_list_start(job, out, err) : status;
 }

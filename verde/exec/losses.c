@@ -13,14 +13,14 @@ static vd_status fail(const vd_losses *l, const char *verb, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "cannot %s %s: %s", verb, l->path, strerror(errno));
 }
 
-/* The bytes of the lines up to that of step `done`. Lines ascend, and each is whole. */
+/* The bytes of the lines up to those of step `done`. Steps ascend, and each line is whole. */
 static long whole_lines(FILE *file, int64_t done) {
     char line[LINE_BYTES_MAX];
     long long step, before = 0;
     long at = 0;
     while (fgets(line, sizeof line, file)) {
-        if (!strchr(line, '\n') || sscanf(line, "{\"step\":%lld,", &step) != 1 || step <= before ||
-            step > done)
+        if (!strchr(line, '\n') || sscanf(line, "{\"step\":%lld,", &step) != 1 || step < 1 ||
+            step < before || step > done)
             break;
         before = step;
         at = ftell(file);
@@ -76,6 +76,16 @@ vd_status vd_losses_put(vd_losses *l, int64_t step, const vd_step_numbers *n,
     if (samples->name)
         vd_printf(&line, ",\"%s\":%lld", samples->name, (long long)(step * samples->of_step));
     vd_printf(&line, ",\"seconds\":%.6g}\n", seconds);
+    vd_status status = write_line(l, &line, err);
+    vd_buf_free(&line);
+    return status;
+}
+
+vd_status vd_losses_evaluated(vd_losses *l, int64_t step, float loss, vd_err *err) {
+    vd_buf line = {0};
+    vd_printf(&line, "{\"step\":%lld", (long long)step);
+    put_number(&line, "evaluation", loss);
+    vd_printf(&line, "}\n");
     vd_status status = write_line(l, &line, err);
     vd_buf_free(&line);
     return status;

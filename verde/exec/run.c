@@ -125,12 +125,25 @@ static vd_status open_run(runner *r) {
 
 /* ---- steps ---- */
 
+static vd_status run_evaluation(runner *r, const vd_hash *state) {
+    const vd_run_options *o = r->options;
+    float loss = 0;
+    bool told = false;
+    if (!o->evaluate || r->state.step == 0)
+        return VD_OK;
+    vd_status status = o->evaluate(o->evaluation, r->state.step, state, &loss, &told, r->err);
+    return status == VD_OK && told ? vd_losses_evaluated(&r->losses, r->state.step, loss, r->err)
+                                   : status;
+}
+
 static vd_status checkpoint(runner *r) {
     vd_hash commitment, logs;
     vd_status status = vd_state_hash(r->exec.ro, r->program, &r->program_hash, &r->state, NULL,
                                      &commitment, r->err);
     if (status == VD_OK)
         status = vd_store_save_state(r->options->dir, r->program, &r->state, &commitment, r->err);
+    if (status == VD_OK)
+        status = run_evaluation(r, &commitment);
     if (status == VD_OK)
         status = vd_run_logs_checkpoint(&r->logs, r->state.step, &r->log, &logs, r->err);
     if (status == VD_OK)

@@ -46,6 +46,11 @@ typedef struct {
     const vd_run_rounding *rounding; /* NULL: as exec says */
     vd_run_samples samples;
     int32_t keep; /* states that stay on disk, VD_KEEP_MIN or more; 0: all, or as the run began */
+    /* At each checkpoint but the first, when its state is on disk; NULL: never. Sets *loss, on
+     * other data, and returns VD_OK; *told is false if the step has none. */
+    vd_status (*evaluate)(void *evaluation, int64_t step, const vd_hash *state, float *loss,
+                          bool *told, vd_err *err);
+    void *evaluation;
 } vd_run_options;
 
 typedef struct {

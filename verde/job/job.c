@@ -234,6 +234,9 @@ static vd_status check_together(const job_reader *reader) {
         {!positions || training->sequence <= model->context, "sequence", "model.context or less"},
         {training->batch % training->micro_batches == 0, "micro_batches", "a divisor of batch"},
         {training->checkpoint_interval <= training->steps, "checkpoint_interval", "steps or less"},
+        {!reader->job->evaluate.every ||
+             reader->job->evaluate.every % training->checkpoint_interval == 0,
+         "evaluate.every", "a multiple of checkpoint_interval"},
         {!decay || optimizer->warmup < training->steps, "schedule.warmup", "less than steps"},
         {!optimizer->nesterov || optimizer->momentum > 0, "optimizer.nesterov",
          "false if optimizer.momentum is 0"},

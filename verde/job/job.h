@@ -61,6 +61,11 @@ typedef struct {
         uint8_t root[32];           /* the state's S (PROTOCOL.md section 2.3) */
         int32_t what;               /* vd_job_start */
     } start;                        /* the state that the job goes on from */
+    struct {
+        char path[VD_JOB_PATH_SIZE]; /* of the kind that the data is */
+        uint8_t sha256[32];
+        int64_t every; /* steps; 0: never */
+    } evaluate;        /* what the loss is told on while the job runs; no part of its program */
     vd_data_kind data_kind;
     uint8_t data_sha256[32]; /* of the whole data file, or all files one after the other */
     struct {

@@ -1,0 +1,91 @@
+/* The loss on other data while a job runs: at checkpoints, by the program of the job that evaluates
+ * the state. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/cli/cli.h"
+#include "verde/exec/memory.h"
+
+/* ---- the job ---- */
+
+/* The same model and batch, with the weights of a state that is still to come: its commitments are
+ * in no program that is committed to, and stay zero. */
+static vd_status make_job(const vd_loaded *trained, vd_loaded *held, vd_err *err) {
+    vd_job *job = &held->job;
+    *job = trained->job;
+    memcpy(job->data_path, job->evaluate.path, sizeof job->data_path);
+    memcpy(job->data_sha256, job->evaluate.sha256, sizeof job->data_sha256);
+    job->data_files = (vd_job_names){0};
+    job->training.evaluates = 1;
+    held->weights = trained->weights;
+    held->start.program = trained->program;
+    held->start.commitment = calloc(trained->program.leaf_count, sizeof(vd_hash));
+    return held->start.commitment ? vd_list_start(job, &held->start, err)
+                                  : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+vd_status vd_evaluation_open(const vd_loaded *trained, const char *dir, vd_evaluation *out,
+                             vd_err *err) {
+    vd_loaded *held = &out->held;
+    vd_err why = {0};
+    if (!trained->job.evaluate.every)
+        return VD_OK;
+    out->trained = trained;
+    out->dir = dir;
+    held->exec = (vd_exec){.program = &held->program, .ro = trained->ro};
+    vd_status status = make_job(trained, held, &why);
+    if (status == VD_OK)
+        status = vd_job_load_data(&held->job, NULL, &held->data, &why);
+    if (status == VD_OK)
+        status = vd_job_program(&held->job, &held->program, &why);
+    return status == VD_OK ? VD_OK : vd_fail(err, status, "evaluate: %s", why.text);
+}
+
+static void forget_state(vd_loaded *held) {
+    vd_exec_drop(&held->exec);
+    vd_placed_data_free(&held->placed);
+    vd_weights_close(&held->start.file);
+    held->start.present = false;
+}
+
+void vd_evaluation_close(vd_evaluation *e) {
+    forget_state(&e->held);
+    e->held.weights = (vd_job_weights){0}; /* what is the training's */
+    e->held.start.program = (vd_program){0};
+    e->held.ro = NULL;
+    vd_loaded_free(&e->held);
+}
+
+/* ---- a state ---- */
+
+static vd_status take_state(vd_evaluation *e, const vd_hash *state, vd_err *err) {
+    vd_loaded *held = &e->held;
+    forget_state(held);
+    vd_status status = vd_map_state(e->dir, &e->trained->program, state, &held->start.file, err);
+    held->start.present = status == VD_OK;
+    if (status == VD_OK)
+        status = vd_place_data(held, err);
+    return status == VD_OK ? vd_exec_place(&held->exec, err) : status;
+}
+
+vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, float *loss, bool *told,
+                      vd_err *err) {
+    vd_evaluation *e = evaluation;
+    const vd_exec *exec = &e->held.exec;
+    vd_state sum = {0};
+    *told = step % e->held.job.evaluate.every == 0 || step == e->trained->program.steps;
+    if (!*told)
+        return VD_OK;
+    vd_status status = take_state(e, state, err);
+    if (status == VD_OK)
+        status = vd_exec_init(exec, NULL, &sum, err);
+    while (status == VD_OK && sum.step < e->held.program.steps)
+        status = vd_exec_step(exec, NULL, &sum, NULL, err);
+    if (status == VD_OK)
+        status = vd_memory_read(sum.memory, loss, sum.tensor[0], sizeof *loss, err);
+    vd_state_free(&sum);
+    if (status == VD_OK)
+        fprintf(stderr, "%sstep %lld: evaluation %.4f\n", vd_is_terminal() ? "\r\033[K" : "",
+                (long long)step, (double)*loss);
+    return status;
+}
