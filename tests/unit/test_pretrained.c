@@ -52,6 +52,7 @@ typedef struct {
     const char *name;
     data_kind data;
     const char *target[3]; /* of adapters */
+    float eps;             /* of AdamW, as the generator has it; 0: 1e-3 */
 } pretrained_case;
 
 static const pretrained_case cases[] = {
@@ -61,9 +62,12 @@ static const pretrained_case cases[] = {
     {"llama3", NEXT_TOKENS, {NULL}},
     {"llama-bf16", NEXT_TOKENS, {NULL}},
     {"llama-lora", NEXT_TOKENS, {"attn.q", "attn.v", "mlp.down"}},
+    {"llama-lora-bf16", NEXT_TOKENS, {"attn.q", "attn.v", "mlp.down"}, 1e-2f},
     {"gpt2-lora", NEXT_TOKENS, {"attn.qkv"}},
     {"qwen2", NEXT_TOKENS, {NULL}},
     {"qwen3", NEXT_TOKENS, {NULL}},
+    {"mistral", NEXT_TOKENS, {NULL}},
+    {"qwen2-window", NEXT_TOKENS, {NULL}},
     {"bert", HIDDEN_TOKENS, {NULL}},
     {"bert-classes", RECORDS, {NULL}},
     {"resnet", IMAGES, {NULL}},
@@ -176,6 +180,8 @@ static void open_session(session *s, const pretrained_case *c, int64_t micro_bat
         .checkpoint_interval = STEPS,
         .data_dtype = RO_U8,
     };
+    if (c->eps != 0)
+        s->training.optimizer.eps = c->eps;
     make_data(s);
     open_folder(s);
     s->training.model.mask_rate = 0.3f;
