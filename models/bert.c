@@ -82,7 +82,7 @@ static void declare(const vd_model *m, vd_parameters *out) {
 /* ---- what is hidden: integers below 2^24 as f32, so every step is exact ---- */
 
 static vd_value to(vd_builder *b, const char *name, vd_value x, int dtype) {
-    return VD_EMIT(b, name, ((vd_op){RO_OP_CAST, {dtype}, NULL}), x);
+    return VD_EMIT(b, name, ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = dtype}, NULL}), x);
 }
 
 static vd_value arithmetic(vd_builder *b, const char *name, int op, vd_value x, vd_value y) {
@@ -90,7 +90,8 @@ static vd_value arithmetic(vd_builder *b, const char *name, int op, vd_value x, 
 }
 
 static vd_value constant(vd_builder *b, const char *name, float value, ro_shape shape) {
-    return vd_emit(b, name, (vd_op){RO_OP_FILL, {ro_attr_f32(value)}, &shape}, 0, NULL);
+    return vd_emit(b, name, (vd_op){RO_OP_FILL, {[RO_FILL_VALUE] = ro_attr_f32(value)}, &shape}, 0,
+                   NULL);
 }
 
 /* 1 for each token that is no padding. */
@@ -98,7 +99,8 @@ static vd_value real_tokens(vd_builder *b, const vd_model *m, vd_value tokens) {
     ro_shape like = *vd_shape_of(b, tokens);
     like.dtype = RO_F32;
     return m->pad < 0 ? constant(b, "real", 1, like)
-                      : VD_EMIT(b, "real", ((vd_op){RO_OP_KEPT, {m->pad}, NULL}), tokens);
+                      : VD_EMIT(b, "real", ((vd_op){RO_OP_KEPT, {[RO_KEPT_IGNORE] = m->pad}, NULL}),
+                                tokens);
 }
 
 /* Each token that is no padding is hidden with probability mask_rate. */
@@ -106,10 +108,12 @@ static void hide(vd_builder *b, vd_forward *in) {
     const vd_model *m = &in->training->model;
     const int64_t threshold = (int64_t)((double)m->mask_rate * 0x1p32 + 0.5);
     const ro_shape one = VD_SHAPE(RO_F32, 1);
-    const vd_op choose = {
-        RO_OP_DROPOUT,
-        {(int64_t)in->training->seed, VD_STREAM_MASK(in->micro_batch), threshold, ro_attr_f32(1)},
-        NULL};
+    const vd_op choose = {RO_OP_DROPOUT,
+                          {[RO_DROPOUT_SEED] = (int64_t)in->training->seed,
+                           [RO_DROPOUT_STREAM] = VD_STREAM_MASK(in->micro_batch),
+                           [RO_DROPOUT_THRESHOLD] = threshold,
+                           [RO_DROPOUT_SCALE] = ro_attr_f32(1)},
+                          NULL};
     vd_scope(b, "m%lld.mask", (long long)in->micro_batch);
     in->real = real_tokens(b, m, in->tokens);
     vd_value seen = VD_EMIT(b, "seen", choose, in->real, vd_step_value(b));

@@ -194,9 +194,16 @@ vd_value vd_from_tensor(vd_builder *b, const vd_parameter *p) {
     vd_value x = vd_data_value(b, p->data);
     const bool narrow = vd_shape_of(b, x)->dtype != RO_F32;
     if (narrow)
-        x = VD_EMIT(b, p->name, ((vd_op){RO_OP_CAST, {RO_F32}, NULL}), x);
+        x = VD_EMIT(b, p->name, ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = RO_F32}, NULL}), x);
     if (p->layout == VD_FILE_CONVOLUTION)
-        return VD_EMIT(b, p->name, ((vd_op){RO_OP_TRANSPOSE, {2, 3, 1, 0}, NULL}), x);
+        return VD_EMIT(b, p->name,
+                       ((vd_op){RO_OP_TRANSPOSE,
+                                {[RO_TRANSPOSE_D0] = 2,
+                                 [RO_TRANSPOSE_D1] = 3,
+                                 [RO_TRANSPOSE_D2] = 1,
+                                 [RO_TRANSPOSE_D3] = 0},
+                                NULL}),
+                       x);
     return narrow ? x : VD_EMIT(b, p->name, ((vd_op){.op = RO_OP_RESHAPE, .shape = &p->shape}), x);
 }
 

@@ -6,7 +6,8 @@ static vd_value clip(vd_builder *b, const vd_optimizer *a, uint32_t parameters,
                      const vd_value *gradient) {
     ro_shape one = VD_SHAPE(RO_F32, 1);
     if (a->clip_norm == 0)
-        return vd_emit(b, "clip", (vd_op){RO_OP_FILL, {ro_attr_f32(1)}, &one}, 0, NULL);
+        return vd_emit(b, "clip", (vd_op){RO_OP_FILL, {[RO_FILL_VALUE] = ro_attr_f32(1)}, &one}, 0,
+                       NULL);
     vd_value part[VD_TRAINED_MAX];
     for (uint32_t i = 0; i < parameters; i++) {
         vd_scope(b, "norm.%.50s", b->program->leaf[i].name);
@@ -17,19 +18,26 @@ static vd_value clip(vd_builder *b, const vd_optimizer *a, uint32_t parameters,
     vd_scope(b, "norm");
     vd_value all = vd_emit(b, "parts", (vd_op){.op = RO_OP_CONCAT}, (int32_t)parameters, part);
     vd_value sum = vd_reduce(b, "sumsq", RO_OP_REDUCE_SUM, parameters, 1, &all);
-    return VD_EMIT(b, "clip", ((vd_op){RO_OP_CLIP_SCALE, {ro_attr_f32(a->clip_norm)}, NULL}), sum);
+    return VD_EMIT(
+        b, "clip",
+        ((vd_op){RO_OP_CLIP_SCALE, {[RO_CLIP_SCALE_MAX_NORM] = ro_attr_f32(a->clip_norm)}, NULL}),
+        sum);
 }
 
 static vd_value learning_rate(vd_builder *b, const vd_optimizer *a, int64_t steps) {
     int64_t total = a->schedule == RO_LR_CONSTANT ? 0 : steps;
     vd_op op = {RO_OP_LR_SCHEDULE,
-                {a->schedule, ro_attr_f32(a->lr), ro_attr_f32(a->min_lr), a->warmup, total},
+                {[RO_LR_SCHEDULE_KIND] = a->schedule,
+                 [RO_LR_SCHEDULE_BASE] = ro_attr_f32(a->lr),
+                 [RO_LR_SCHEDULE_MIN] = ro_attr_f32(a->min_lr),
+                 [RO_LR_SCHEDULE_WARMUP] = a->warmup,
+                 [RO_LR_SCHEDULE_TOTAL] = total},
                 NULL};
     return VD_EMIT(b, "learning_rate", op, vd_step_value(b));
 }
 
 static vd_value correction(vd_builder *b, const char *name, float beta, uint32_t leaf) {
-    vd_op op = {RO_OP_BIAS_CORRECTION, {ro_attr_f32(beta)}, NULL};
+    vd_op op = {RO_OP_BIAS_CORRECTION, {[RO_BIAS_CORRECTION_BETA] = ro_attr_f32(beta)}, NULL};
     return b->graph->output[leaf] = VD_EMIT(b, name, op, leaf);
 }
 
@@ -55,11 +63,14 @@ static void adamw(vd_builder *b, const vd_optimizer *o, const update *u) {
         const vd_leaf *leaf = &b->program->leaf[i];
         uint32_t m = n + i, v = 2 * n + i;
         vd_scope(b, "adamw.%.54s", leaf->name);
-        vd_op op = {RO_OP_ADAMW_M, {ro_attr_f32(o->beta1)}, NULL};
+        vd_op op = {RO_OP_ADAMW_M, {[RO_ADAMW_M_BETA] = ro_attr_f32(o->beta1)}, NULL};
         output[m] = VD_EMIT(b, "m", op, m, u->gradient[i], u->scale);
-        op = (vd_op){RO_OP_ADAMW_V, {ro_attr_f32(o->beta2)}, NULL};
+        op = (vd_op){RO_OP_ADAMW_V, {[RO_ADAMW_V_BETA] = ro_attr_f32(o->beta2)}, NULL};
         output[v] = VD_EMIT(b, "v", op, v, u->gradient[i], u->scale);
-        op = (vd_op){RO_OP_ADAMW_W, {ro_attr_f32(o->eps), decay_of(o, leaf)}, NULL};
+        op = (vd_op){
+            RO_OP_ADAMW_W,
+            {[RO_ADAMW_W_EPS] = ro_attr_f32(o->eps), [RO_ADAMW_W_DECAY] = decay_of(o, leaf)},
+            NULL};
         output[i] = VD_EMIT(b, "w", op, i, output[m], output[v], c1, c2, u->rate);
     }
 }
@@ -71,7 +82,10 @@ static void sgd(vd_builder *b, const vd_optimizer *o, const update *u) {
     for (uint32_t i = 0; i < u->parameters && b->status == VD_OK; i++) {
         const vd_leaf *leaf = &b->program->leaf[i];
         uint32_t m = u->parameters + i;
-        vd_op op = {RO_OP_SGD_M, {ro_attr_f32(o->momentum), decay_of(o, leaf)}, NULL};
+        vd_op op = {
+            RO_OP_SGD_M,
+            {[RO_SGD_M_MOMENTUM] = ro_attr_f32(o->momentum), [RO_SGD_M_DECAY] = decay_of(o, leaf)},
+            NULL};
         vd_scope(b, "sgd.%.56s", leaf->name);
         output[m] = VD_EMIT(b, "m", op, m, u->gradient[i], i, u->scale);
         op.op = RO_OP_SGD_NESTEROV;

@@ -10,7 +10,11 @@ static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t
     int64_t rows = t->batch / t->micro_batches;
     ro_shape shape = VD_SHAPE(RO_I32, rows, length);
     vd_op op = {RO_OP_READ_BATCH,
-                {(int64_t)t->seed, VD_STREAM_BATCH, t->batch, micro * rows, shift},
+                {[RO_READ_BATCH_SEED] = (int64_t)t->seed,
+                 [RO_READ_BATCH_STREAM] = VD_STREAM_BATCH,
+                 [RO_READ_BATCH_BATCH] = t->batch,
+                 [RO_READ_BATCH_FIRST] = micro * rows,
+                 [RO_READ_BATCH_SHIFT] = shift},
                 &shape};
     vd_value in[RO_MAX_INPUTS] = {vd_data_value(b, 0)};
     for (uint32_t i = 0; i < t->shard_count; i++)
@@ -28,11 +32,16 @@ static vd_value read_records(vd_builder *b, const char *name, const vd_training 
                          ? VD_SHAPE(RO_F32, rows, m->image, m->image, VD_IMAGE_PLANES)
                          : VD_SHAPE(RO_I32, rows);
     vd_op node = {op,
-                  {(int64_t)t->seed, VD_STREAM_BATCH, t->batch, micro * rows, vd_record_size(m),
-                   offset, 0, 0},
+                  {[RO_RECORDS_SEED] = (int64_t)t->seed,
+                   [RO_RECORDS_STREAM] = VD_STREAM_BATCH,
+                   [RO_RECORDS_BATCH] = t->batch,
+                   [RO_RECORDS_FIRST] = micro * rows,
+                   [RO_RECORDS_RECORD] = vd_record_size(m),
+                   [RO_RECORDS_OFFSET] = offset},
                   &shape};
     if (op == RO_OP_READ_IMAGES)
-        node.attr[6] = ro_attr_f32(0x1p-6f), node.attr[7] = ro_attr_f32(-2);
+        node.attr[RO_READ_IMAGES_SCALE] = ro_attr_f32(0x1p-6f),
+        node.attr[RO_READ_IMAGES_SHIFT] = ro_attr_f32(-2);
     return VD_EMIT(b, name, node, vd_data_value(b, 0), vd_step_value(b));
 }
 
@@ -58,7 +67,14 @@ static uint32_t trained_count(const step_plan *plan) {
 
 static vd_value part_of(vd_builder *b, const char *name, vd_value x, int64_t start,
                         int64_t length) {
-    return VD_EMIT(b, name, ((vd_op){RO_OP_SLICE, {1, start, length, 1}, NULL}), x);
+    return VD_EMIT(b, name,
+                   ((vd_op){RO_OP_SLICE,
+                            {[RO_SLICE_AXIS] = 1,
+                             [RO_SLICE_START] = start,
+                             [RO_SLICE_LENGTH] = length,
+                             [RO_SLICE_STEP] = 1},
+                            NULL}),
+                   x);
 }
 
 /* A record is the class of a sequence and then its tokens. */
@@ -105,7 +121,8 @@ static vd_forward read_inputs(vd_builder *b, const step_plan *plan, int64_t micr
 /* 1 for a step in which nothing is hidden: then the loss and all gradients are sums of zeros. */
 static vd_value at_least_one(vd_builder *b, vd_value count) {
     ro_shape scalar = VD_SHAPE(RO_F32, 1);
-    vd_value one = vd_emit(b, "one", (vd_op){RO_OP_FILL, {ro_attr_f32(1)}, &scalar}, 0, NULL);
+    vd_value one = vd_emit(
+        b, "one", (vd_op){RO_OP_FILL, {[RO_FILL_VALUE] = ro_attr_f32(1)}, &scalar}, 0, NULL);
     vd_value both = VD_EMIT(b, "either", ((vd_op){.op = RO_OP_CONCAT}), count, one);
     return vd_reduce(b, "divisor", RO_OP_REDUCE_MAX, 2, 1, &both);
 }
@@ -256,7 +273,7 @@ static vd_value frozen_value(vd_builder *b, const vd_parameter *p) {
     if (p->shape.ndim > 1 || vd_shape_of(b, x)->dtype == RO_F32)
         return x;
     vd_scope(b, "frozen");
-    return VD_EMIT(b, p->name, ((vd_op){RO_OP_CAST, {RO_F32}, NULL}), x);
+    return VD_EMIT(b, p->name, ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = RO_F32}, NULL}), x);
 }
 
 static void find_values(vd_builder *b, step_plan *plan) {

@@ -62,12 +62,14 @@ static vd_value initial(vd_builder *b, const vd_training *t, const vd_parameter 
                         uint32_t index) {
     if (p->data)
         return vd_from_tensor(b, p);
-    vd_op op = {RO_OP_FILL, {ro_attr_f32(p->value)}, &p->shape};
+    vd_op op = {RO_OP_FILL, {[RO_FILL_VALUE] = ro_attr_f32(p->value)}, &p->shape};
     if (p->deviation != 0)
-        op = (vd_op){
-            RO_OP_NORMAL,
-            {(int64_t)t->seed, VD_STREAM_INIT(index), ro_attr_f32(0), ro_attr_f32(p->deviation)},
-            &p->shape};
+        op = (vd_op){RO_OP_NORMAL,
+                     {[RO_NORMAL_SEED] = (int64_t)t->seed,
+                      [RO_NORMAL_STREAM] = VD_STREAM_INIT(index),
+                      [RO_NORMAL_MEAN] = ro_attr_f32(0),
+                      [RO_NORMAL_STD] = ro_attr_f32(p->deviation)},
+                     &p->shape};
     return vd_emit(b, p->name, op, 0, NULL);
 }
 

@@ -167,7 +167,7 @@ static int64_t positions(const ro_call *call) {
 }
 
 static void repeat_heads_grad(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
-    const int64_t times = job->call->attr[0], tokens = job->call->output.dim[2];
+    const int64_t times = job->call->attr[RO_REPEAT_TIMES], tokens = job->call->output.dim[2];
     const int64_t width = job->call->output.dim[3];
     sums s;
     writer w;

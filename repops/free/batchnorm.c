@@ -11,15 +11,16 @@ typedef struct {
 } bn_tile;
 
 static int64_t entries(const ro_call *call) {
-    return ro_shape_numel(&call->input[0]) / call->attr[0];
+    return ro_shape_numel(&call->input[0]) / call->attr[RO_COLUMNS_COLS];
 }
 
 static int64_t tiles(const ro_call *call) {
-    return ro_blocks_of(entries(call), RO_COLUMN_GROUP) * ceil_div(call->attr[0], SUM_COLUMNS);
+    return ro_blocks_of(entries(call), RO_COLUMN_GROUP) *
+           ceil_div(call->attr[RO_COLUMNS_COLS], SUM_COLUMNS);
 }
 
 static inline bn_tile tile_of(const ro_free_job *job, int64_t item) {
-    const int64_t cols = job->call->attr[0], across = ceil_div(cols, SUM_COLUMNS);
+    const int64_t cols = job->call->attr[RO_COLUMNS_COLS], across = ceil_div(cols, SUM_COLUMNS);
     const int64_t group = item / across, row = group * RO_COLUMN_GROUP;
     const int64_t col = item % across * SUM_COLUMNS;
     return (bn_tile){group,
@@ -119,12 +120,13 @@ RO_INLINE void bn_dgamma_body(const ro_free_job *job, int64_t first, int64_t las
 
 /* Number of rows of an entry. */
 RO_INLINE real weight_of(const ro_call *call, int64_t entry) {
-    return (real)min_i64(call->attr[2], call->attr[1] - entry * call->attr[2]);
+    return (real)min_i64(call->attr[RO_MERGE_PER],
+                         call->attr[RO_MERGE_ROWS] - entry * call->attr[RO_MERGE_PER]);
 }
 
 RO_INLINE real weight_of_group(const ro_call *call, const bn_tile *at) {
-    const int64_t from = at->row * call->attr[2];
-    return (real)min_i64(at->rows * call->attr[2], call->attr[1] - from);
+    const int64_t from = at->row * call->attr[RO_MERGE_PER];
+    return (real)min_i64(at->rows * call->attr[RO_MERGE_PER], call->attr[RO_MERGE_ROWS] - from);
 }
 
 /* The means of a tile's columns. An entry alone is its own mean. */
@@ -261,7 +263,8 @@ RO_INLINE void bn_dx_body(const ro_free_job *job, int64_t first, int64_t last, r
 
 RO_INLINE void bn_running_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
                                order o) {
-    const operands x = {.p = ap_exact(free_attr(job, 0)), .q = ap_exact(free_attr(job, 1))};
+    const operands x = {.p = ap_exact(free_attr(job, RO_BN_RUNNING_MOMENTUM)),
+                        .q = ap_exact(free_attr(job, RO_BN_RUNNING_DIVISOR))};
     run_formula(bn_running_of, x, job, first, last, t, o);
 }
 

@@ -14,9 +14,9 @@ typedef struct {
 } column_tile;
 
 static inline view view_of(const ro_call *call) {
-    view v = {1, 0, call->attr[0], 1};
+    view v = {1, 0, call->attr[RO_COLUMNS_COLS], 1};
     if (call->op == RO_OP_SUM_AXIS) {
-        const ro_axis a = ro_axis_of(&call->input[0], call->attr[0]);
+        const ro_axis a = ro_axis_of(&call->input[0], call->attr[RO_ALONG_AXIS]);
         v = (view){a.outer, a.n, a.inner, 1};
     } else {
         v.n = ro_shape_numel(&call->input[0]) / v.cols;

@@ -45,26 +45,26 @@ static void divide(const ro_free_job *job, int64_t first, int64_t last, ro_emitt
     run_pair(div_of, job, first, last, t);
 }
 
-RO_INLINE void run_single(formula *f, const ro_free_job *job, int64_t first, int64_t last,
-                          ro_emitter *t) {
-    const operands o = {.p = ap_exact(free_attr(job, 0))};
+RO_INLINE void run_single(formula *f, real number, const ro_free_job *job, int64_t first,
+                          int64_t last, ro_emitter *t) {
+    const operands o = {.p = ap_exact(number)};
     run_formula(f, o, job, first, last, t, any_order);
 }
 
 static void div_const(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
-    run_single(div_const_of, job, first, last, t);
+    run_single(div_const_of, free_attr(job, RO_DIV_CONST_DIVISOR), job, first, last, t);
 }
 
 static void scale(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
-    run_single(scale_of, job, first, last, t);
+    run_single(scale_of, free_attr(job, RO_SCALE_FACTOR), job, first, last, t);
 }
 
 static void sqrt_all(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
-    run_single(sqrt_of, job, first, last, t);
+    run_single(sqrt_of, 0, job, first, last, t);
 }
 
 static void rsqrt_all(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
-    run_single(rsqrt_of, job, first, last, t);
+    run_single(rsqrt_of, 0, job, first, last, t);
 }
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_elementwise)(int op) {

@@ -70,7 +70,7 @@ static ro_status embedding_grad(const ro_free_job *job) {
 }
 
 static ro_status gather_grad(const ro_free_job *job) {
-    return scatter(job, job->call->attr[0]);
+    return scatter(job, job->call->attr[RO_GATHER_GRAD_AXIS]);
 }
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_embedding)(int op) {

@@ -58,7 +58,8 @@ KERNEL(rmsnorm, RO_OP_RMSNORM)
 KERNEL(rms_dx, RO_OP_RMS_DX)
 
 static void ln_rstd(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t) {
-    const operands o = {.p = ap_exact((real)job->call->attr[0]), .q = ap_exact(free_attr(job, 1))};
+    const operands o = {.p = ap_exact((real)job->call->attr[RO_LN_RSTD_N]),
+                        .q = ap_exact(free_attr(job, RO_LN_RSTD_EPS))};
     run_formula(ln_rstd_of, o, job, first, last, t, (order){0, 0});
 }
 

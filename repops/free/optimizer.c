@@ -4,23 +4,26 @@
 
 /* `op` is a constant where this is inlined, so that what is relative or exact is known to be. */
 RO_INLINE operands operands_of(const ro_free_job *job, int op) {
-    const approx a0 = ap_exact(free_attr(job, 0)), a1 = ap_exact(free_attr(job, 1));
+    operands o = {0};
     switch (op) {
     case RO_OP_ADAMW_M:
     case RO_OP_ADAMW_V:
-        return (operands){.p = free_at(job, 2, 0), .q = a0, .r = ap_sub(ap_exact(1), a0)};
+        o.p = free_at(job, 2, 0), o.q = ap_exact(free_attr(job, RO_MOMENT_BETA));
+        o.r = ap_sub(ap_exact(1), o.q);
+        return o;
     case RO_OP_ADAMW_W:
-        return (operands){.p = free_at(job, 3, 0),
-                          .q = free_at(job, 4, 0),
-                          .r = ap_negative(free_at(job, 5, 0)),
-                          .s = a0,
-                          .t = a1};
-    case RO_OP_SGD_W: return (operands){.s = ap_negative(free_at(job, 2, 0))};
-    case RO_OP_SGD_M: return (operands){.p = free_at(job, 3, 0), .q = a0, .r = a1};
+        o.p = free_at(job, 3, 0), o.q = free_at(job, 4, 0), o.r = ap_negative(free_at(job, 5, 0));
+        o.s = ap_exact(free_attr(job, RO_ADAMW_W_EPS));
+        o.t = ap_exact(free_attr(job, RO_ADAMW_W_DECAY));
+        return o;
+    case RO_OP_SGD_W: o.s = ap_negative(free_at(job, 2, 0)); return o;
+    case RO_OP_SGD_M:
     case RO_OP_SGD_NESTEROV:
-        return (operands){
-            .p = free_at(job, 3, 0), .q = a0, .r = a1, .s = ap_negative(free_at(job, 4, 0))};
-    default: return (operands){0};
+        o.s = op == RO_OP_SGD_M ? o.s : ap_negative(free_at(job, 4, 0));
+        o.p = free_at(job, 3, 0), o.q = ap_exact(free_attr(job, RO_SGD_MOMENTUM));
+        o.r = ap_exact(free_attr(job, RO_SGD_DECAY));
+        return o;
+    default: return o;
     }
 }
 

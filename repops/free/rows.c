@@ -16,7 +16,7 @@ typedef struct {
 typedef void fill(const ro_free_job *job, const row_block *b, terms *t, order o);
 
 static inline row_block block_of(const ro_free_job *job, int64_t item) {
-    const int64_t cols = job->call->attr[0], size = job->call->attr[1];
+    const int64_t cols = job->call->attr[RO_ROWS_COLS], size = job->call->attr[RO_ROWS_BLOCK];
     const int64_t blocks = ro_blocks_of(cols, size), row = item / blocks, at = item % blocks * size;
     return (row_block){row, at, row * cols + at, min_i64(size, cols - at)};
 }

@@ -55,7 +55,7 @@ static int64_t losses(const ro_call *call) {
 
 /* The label that does not count; no 32-bit number for the operators that count all. */
 static inline int64_t ignored(const ro_call *call) {
-    return ro_op_describe(call->op)->attr_count ? call->attr[0] : INT64_MIN;
+    return ro_op_describe(call->op)->attr_count ? call->attr[RO_LABELS_IGNORE] : INT64_MIN;
 }
 
 RO_INLINE void xent_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,

@@ -107,12 +107,13 @@ uint32_t ro_ref_repeat_heads(const ro_call *call, int64_t e, const ro_acc *acc,
                              const ro_access *in) {
     int64_t size = call->output.dim[2] * call->output.dim[3];
     (void)acc;
-    return load(in, 0, e / size / call->attr[0] * size + e % size);
+    return load(in, 0, e / size / call->attr[RO_REPEAT_HEADS_TIMES] * size + e % size);
 }
 
 uint32_t ro_ref_repeat_heads_grad(const ro_call *call, int64_t e, const ro_acc *acc,
                                   const ro_access *in) {
-    int64_t size = call->output.dim[2] * call->output.dim[3], times = call->attr[0];
+    int64_t size = call->output.dim[2] * call->output.dim[3],
+            times = call->attr[RO_REPEAT_HEADS_GRAD_TIMES];
     float sum = 0;
     (void)acc;
     for (int64_t i = 0; i < times; i++)

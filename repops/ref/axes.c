@@ -11,32 +11,35 @@ uint32_t ro_ref_transpose(const ro_call *call, int64_t e, const ro_acc *acc, con
     for (int i = x->ndim - 1; i > 0; i--)
         stride[i - 1] = stride[i] * x->dim[i];
     for (int i = out->ndim - 1; i >= 0; i--) {
-        from += e % out->dim[i] * stride[call->attr[i]];
+        from += e % out->dim[i] * stride[call->attr[RO_TRANSPOSE_D0 + i]];
         e /= out->dim[i];
     }
     return load(in, 0, from);
 }
 
 uint32_t ro_ref_slice(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    const ro_axis x = ro_axis_of(&call->input[0], call->attr[0]);
-    const int64_t length = call->attr[2], i = e % x.inner, j = e / x.inner % length;
+    const ro_axis x = ro_axis_of(&call->input[0], call->attr[RO_SLICE_AXIS]);
+    const int64_t length = call->attr[RO_SLICE_LENGTH], i = e % x.inner, j = e / x.inner % length;
     (void)acc;
-    return load(in, 0,
-                (e / x.inner / length * x.n + call->attr[1] + j * call->attr[3]) * x.inner + i);
+    return load(
+        in, 0,
+        (e / x.inner / length * x.n + call->attr[RO_SLICE_START] + j * call->attr[RO_SLICE_STEP]) *
+                x.inner +
+            i);
 }
 
 uint32_t ro_ref_pad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    const ro_axis x = ro_axis_of(&call->input[0], call->attr[0]);
-    const int64_t n = call->output.dim[call->attr[0]], step = call->attr[3];
-    const int64_t j = e / x.inner % n - call->attr[1];
+    const ro_axis x = ro_axis_of(&call->input[0], call->attr[RO_PAD_AXIS]);
+    const int64_t n = call->output.dim[call->attr[RO_PAD_AXIS]], step = call->attr[RO_PAD_STEP];
+    const int64_t j = e / x.inner % n - call->attr[RO_PAD_BEFORE];
     (void)acc;
     if (j < 0 || j % step != 0 || j / step >= x.n)
-        return (uint32_t)call->attr[4];
+        return (uint32_t)call->attr[RO_PAD_VALUE];
     return load(in, 0, (e / x.inner / n * x.n + j / step) * x.inner + e % x.inner);
 }
 
 uint32_t ro_ref_gather(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    const ro_axis x = ro_axis_of(&call->input[0], call->attr[0]);
+    const ro_axis x = ro_axis_of(&call->input[0], call->attr[RO_GATHER_AXIS]);
     const int64_t ids = numel(call, 1);
     (void)acc;
     const int32_t id = (int32_t)load(in, 1, e / x.inner % ids);
@@ -47,13 +50,13 @@ uint32_t ro_ref_gather(const ro_call *call, int64_t e, const ro_acc *acc, const 
 
 uint32_t ro_ref_concat_axis(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
-    const ro_axis out = ro_axis_of(&call->output, call->attr[0]);
+    const ro_axis out = ro_axis_of(&call->output, call->attr[RO_CONCAT_AXIS_AXIS]);
     int64_t j = e / out.inner % out.n;
     int input = 0;
     (void)acc;
-    while (j >= call->input[input].dim[call->attr[0]])
-        j -= call->input[input++].dim[call->attr[0]];
-    const int64_t n = call->input[input].dim[call->attr[0]];
+    while (j >= call->input[input].dim[call->attr[RO_CONCAT_AXIS_AXIS]])
+        j -= call->input[input++].dim[call->attr[RO_CONCAT_AXIS_AXIS]];
+    const int64_t n = call->input[input].dim[call->attr[RO_CONCAT_AXIS_AXIS]];
     return load(in, input, (e / out.inner / out.n * n + j) * out.inner + e % out.inner);
 }
 
@@ -86,7 +89,7 @@ uint32_t ro_ref_cast(const ro_call *call, int64_t e, const ro_acc *acc, const ro
     static const struct {
         int64_t least, most;
     } range[] = {[RO_I32] = {INT32_MIN, INT32_MAX}, [RO_U8] = {0, 255}, [RO_U16] = {0, 65535}};
-    const int from = call->input[0].dtype, to = (int)call->attr[0];
+    const int from = call->input[0].dtype, to = (int)call->attr[RO_CAST_DTYPE];
     const uint32_t bits = load(in, 0, e);
     const float number = number_of(from, bits);
     (void)acc;

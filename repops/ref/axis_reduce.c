@@ -2,14 +2,14 @@
 #include "repops/ref/ref.h"
 
 ro_ref_line ro_ref_line_of(const ro_call *call, int64_t e, int64_t n) {
-    ro_ref_line l = {.x = ro_axis_of(&call->input[0], call->attr[0])};
+    ro_ref_line l = {.x = ro_axis_of(&call->input[0], call->attr[RO_ALONG_AXIS])};
     l.at = e / l.x.inner % n;
     l.start = e / l.x.inner / n * l.x.n * l.x.inner + e % l.x.inner;
     return l;
 }
 
 static int64_t groups(const ro_call *call) {
-    return call->output.dim[call->attr[0]];
+    return call->output.dim[call->attr[RO_ALONG_AXIS]];
 }
 
 uint32_t ro_ref_sum_axis(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
@@ -36,7 +36,8 @@ uint32_t ro_ref_max_axis(const ro_call *call, int64_t e, const ro_acc *acc, cons
 
 /* State: the bits of the largest element so far, and its place. */
 int64_t ro_ref_argmax_steps(const ro_call *call) {
-    return (ro_axis_of(&call->input[0], call->attr[0]).n + RO_STEP_LOADS - 1) / RO_STEP_LOADS;
+    return (ro_axis_of(&call->input[0], call->attr[RO_ARGMAX_AXIS]).n + RO_STEP_LOADS - 1) /
+           RO_STEP_LOADS;
 }
 
 void ro_ref_argmax_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
@@ -61,7 +62,7 @@ uint32_t ro_ref_argmax(const ro_call *call, int64_t e, const ro_acc *acc, const 
 }
 
 uint32_t ro_ref_max_grad(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    ro_ref_line l = ro_ref_line_of(call, e, call->attr[1]);
+    ro_ref_line l = ro_ref_line_of(call, e, call->attr[RO_MAX_GRAD_COUNT]);
     (void)acc;
     uint32_t dy = load(in, 1, l.start);
     return (int32_t)load(in, 0, l.start) == l.at ? dy : 0;
@@ -69,5 +70,5 @@ uint32_t ro_ref_max_grad(const ro_call *call, int64_t e, const ro_acc *acc, cons
 
 uint32_t ro_ref_expand(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    return load(in, 0, ro_ref_line_of(call, e, call->attr[1]).start);
+    return load(in, 0, ro_ref_line_of(call, e, call->attr[RO_EXPAND_COUNT]).start);
 }

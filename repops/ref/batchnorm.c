@@ -7,7 +7,7 @@ void ro_ref_group(int64_t e, int64_t cols, int64_t rows, int64_t *from, int64_t 
 }
 
 uint32_t ro_ref_bn_mean(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    int64_t cols = call->attr[0], from, to;
+    int64_t cols = call->attr[RO_BN_MEAN_COLS], from, to;
     float sum = 0;
     (void)acc;
     ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
@@ -17,7 +17,7 @@ uint32_t ro_ref_bn_mean(const ro_call *call, int64_t e, const ro_acc *acc, const
 }
 
 uint32_t ro_ref_bn_sqdev(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    int64_t cols = call->attr[0], from, to;
+    int64_t cols = call->attr[RO_BN_SQDEV_COLS], from, to;
     float sum = 0, mean = loadf(in, 1, e);
     (void)acc;
     ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
@@ -29,13 +29,13 @@ uint32_t ro_ref_bn_sqdev(const ro_call *call, int64_t e, const ro_acc *acc, cons
 }
 
 int64_t ro_ref_entry_rows(const ro_call *call, int64_t i) {
-    int64_t left = call->attr[1] - i * call->attr[2];
-    return left < call->attr[2] ? left : call->attr[2];
+    int64_t left = call->attr[RO_MERGE_ROWS] - i * call->attr[RO_MERGE_PER];
+    return left < call->attr[RO_MERGE_PER] ? left : call->attr[RO_MERGE_PER];
 }
 
 uint32_t ro_ref_bn_merge(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     const int sqdev = call->op == RO_OP_BN_MERGE_SQDEV;
-    int64_t cols = call->attr[0], from, to;
+    int64_t cols = call->attr[RO_MERGE_COLS], from, to;
     (void)acc;
     ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
     int64_t n = ro_ref_entry_rows(call, from), first = from * cols + e % cols;
@@ -60,7 +60,7 @@ uint32_t ro_ref_batchnorm(const ro_call *call, int64_t e, const ro_acc *acc, con
 }
 
 uint32_t ro_ref_bn_dgamma(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    int64_t cols = call->attr[0], c = e % cols, from, to;
+    int64_t cols = call->attr[RO_BN_DGAMMA_COLS], c = e % cols, from, to;
     float sum = 0, mean = loadf(in, 2, c), rstd = loadf(in, 3, c);
     (void)acc;
     ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
@@ -82,6 +82,6 @@ uint32_t ro_ref_bn_dx(const ro_call *call, int64_t e, const ro_acc *acc, const r
 
 uint32_t ro_ref_bn_running(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    float r = loadf(in, 0, e), v = loadf(in, 1, e) / attrf(call, 1);
-    return result(ro_fma(attrf(call, 0), v - r, r));
+    float r = loadf(in, 0, e), v = loadf(in, 1, e) / attrf(call, RO_BN_RUNNING_DIVISOR);
+    return result(ro_fma(attrf(call, RO_BN_RUNNING_MOMENTUM), v - r, r));
 }

@@ -19,8 +19,8 @@ approx ro_bounded_arithmetic(const ro_call *call, int64_t e, const ro_access *in
 approx ro_bounded_single(const ro_call *call, int64_t e, const ro_access *in) {
     const real x = (real)loadf(in, 0, e);
     switch (call->op) {
-    case RO_OP_DIV_CONST: return ap_exact(x / (real)attrf(call, 0));
-    case RO_OP_SCALE: return ap_exact(x * (real)attrf(call, 0));
+    case RO_OP_DIV_CONST: return ap_exact(x / (real)attrf(call, RO_DIV_CONST_DIVISOR));
+    case RO_OP_SCALE: return ap_exact(x * (real)attrf(call, RO_SCALE_FACTOR));
     case RO_OP_SQRT: return ap_exact(ap_sqrt_of(x));
     default: return ap_exact((real)no_such_operator());
     }
@@ -68,11 +68,13 @@ approx ro_bounded_function(const ro_call *call, int64_t e, const ro_access *in) 
 }
 
 approx ro_bounded_bn_running(const ro_call *call, int64_t e, const ro_access *in) {
-    return at_element(call, e, in, 2, (operands){.p = attr_at(call, 0), .q = attr_at(call, 1)});
+    return at_element(call, e, in, 2,
+                      (operands){.p = attr_at(call, RO_BN_RUNNING_MOMENTUM),
+                                 .q = attr_at(call, RO_BN_RUNNING_DIVISOR)});
 }
 
 approx ro_bounded_adamw(const ro_call *call, int64_t e, const ro_access *in) {
-    const approx a0 = attr_at(call, 0);
+    const approx a0 = attr_at(call, RO_MOMENT_BETA);
     operands o = {.p = input_at(in, 2, 0), .q = a0, .r = ap_sub(ap_exact(1), a0)};
     return at_element(call, e, in, 2, o);
 }
@@ -81,15 +83,17 @@ approx ro_bounded_adamw_w(const ro_call *call, int64_t e, const ro_access *in) {
     operands o = {.p = input_at(in, 3, 0),
                   .q = input_at(in, 4, 0),
                   .r = ap_negative(input_at(in, 5, 0)),
-                  .s = attr_at(call, 0),
-                  .t = attr_at(call, 1)};
+                  .s = attr_at(call, RO_ADAMW_W_EPS),
+                  .t = attr_at(call, RO_ADAMW_W_DECAY)};
     return at_element(call, e, in, 3, o);
 }
 
 approx ro_bounded_sgd(const ro_call *call, int64_t e, const ro_access *in) {
     if (call->op == RO_OP_SGD_W)
         return at_element(call, e, in, 2, (operands){.s = ap_negative(input_at(in, 2, 0))});
-    operands o = {.p = input_at(in, 3, 0), .q = attr_at(call, 0), .r = attr_at(call, 1)};
+    operands o = {.p = input_at(in, 3, 0),
+                  .q = attr_at(call, RO_SGD_MOMENTUM),
+                  .r = attr_at(call, RO_SGD_DECAY)};
     if (call->op == RO_OP_SGD_NESTEROV)
         o.s = ap_negative(input_at(in, 4, 0));
     return at_element(call, e, in, 3, o);

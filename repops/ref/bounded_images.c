@@ -38,7 +38,7 @@ approx ro_bounded_pool2d_grad(const ro_call *call, int64_t e, const ro_access *i
 /* ---- batch norm: sums ---- */
 
 approx ro_bounded_bn_mean(const ro_call *call, int64_t e, const ro_access *in) {
-    const int64_t cols = call->attr[0];
+    const int64_t cols = call->attr[RO_BN_MEAN_COLS];
     bounded_sum s = {0, 0, 0};
     int64_t from, to;
     ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
@@ -48,7 +48,7 @@ approx ro_bounded_bn_mean(const ro_call *call, int64_t e, const ro_access *in) {
 }
 
 approx ro_bounded_bn_sqdev(const ro_call *call, int64_t e, const ro_access *in) {
-    const int64_t cols = call->attr[0];
+    const int64_t cols = call->attr[RO_BN_SQDEV_COLS];
     const real mean = (real)loadf(in, 1, e);
     bounded_sum s = {0, 0, 0};
     int64_t from, to;
@@ -61,7 +61,7 @@ approx ro_bounded_bn_sqdev(const ro_call *call, int64_t e, const ro_access *in) 
 }
 
 approx ro_bounded_bn_dgamma(const ro_call *call, int64_t e, const ro_access *in) {
-    const int64_t cols = call->attr[0], c = e % cols;
+    const int64_t cols = call->attr[RO_BN_DGAMMA_COLS], c = e % cols;
     const real mean = (real)loadf(in, 2, c), rstd = (real)loadf(in, 3, c);
     bounded_sum s = {0, 0, 0};
     int64_t from, to;
@@ -83,7 +83,7 @@ typedef struct {
 
 static void load_group(const ro_call *call, int64_t e, const ro_access *in, group *g) {
     bounded_sum s = {0, 0, 0};
-    g->cols = call->attr[0];
+    g->cols = call->attr[RO_MERGE_COLS];
     ro_ref_group(e, g->cols, numel(call, 0) / g->cols, &g->from, &g->to);
     int64_t rows = 0;
     for (int64_t i = 0; i < g->to - g->from; i++) {

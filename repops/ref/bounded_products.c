@@ -23,7 +23,7 @@ void ro_bounded_matmul_step(const ro_call *call, int64_t e, int64_t step, bounde
 
 /* Exact products have no rounding, alpha has one. */
 approx ro_bounded_matmul(const ro_call *call, const bounded_sum *s) {
-    const approx sum = sum_of(s, -1), alpha = ap_exact((real)attrf(call, 2));
+    const approx sum = sum_of(s, -1), alpha = ap_exact((real)attrf(call, RO_MATMUL_ALPHA));
     return ap_either_sign(ap_mul(sum, alpha), sum, alpha);
 }
 

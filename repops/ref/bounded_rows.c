@@ -7,7 +7,9 @@
 
 approx ro_bounded_ln_rstd(const ro_call *call, int64_t e, const ro_access *in) {
     const float ss = loadf(in, 0, e);
-    const operands o = {.a = &ss, .p = ap_exact((real)call->attr[0]), .q = attr_at(call, 1)};
+    const operands o = {.a = &ss,
+                        .p = ap_exact((real)call->attr[RO_LN_RSTD_N]),
+                        .q = attr_at(call, RO_LN_RSTD_EPS)};
     return ln_rstd_of(o, 0, ro_plain);
 }
 

@@ -59,7 +59,7 @@ approx ro_bounded_reduce(const ro_call *call, int64_t e, const ro_access *in) {
     const row_values row = values_of(call, r, in);
     const real over = 1 / (real)(to - from + 1);
     for (int64_t i = from; i < to; i++) {
-        const int64_t x = r * call->attr[0] + i;
+        const int64_t x = r * call->attr[RO_ROWS_COLS] + i;
         if (call->op == RO_OP_REDUCE_EXPSUM) {
             const real d = (real)loadf(in, 0, x) - row.mean; /* its rounding is one of |d| ulp */
             add_excess(&s, free_exp(d, ro_plain), ap_abs(d) * over);
@@ -73,7 +73,7 @@ approx ro_bounded_reduce(const ro_call *call, int64_t e, const ro_access *in) {
 /* ---- columns ---- */
 
 approx ro_bounded_columns(const ro_call *call, int64_t e, const ro_access *in) {
-    const int64_t cols = call->attr[0], c = e % cols;
+    const int64_t cols = call->attr[RO_COLUMNS_COLS], c = e % cols;
     bounded_sum s = {0, 0, 0};
     int64_t from, to;
     ro_ref_group(e, cols, numel(call, 0) / cols, &from, &to);
@@ -91,7 +91,7 @@ approx ro_bounded_columns(const ro_call *call, int64_t e, const ro_access *in) {
 }
 
 approx ro_bounded_sum_axis(const ro_call *call, int64_t e, const ro_access *in) {
-    const ro_ref_line l = ro_ref_line_of(call, e, call->output.dim[call->attr[0]]);
+    const ro_ref_line l = ro_ref_line_of(call, e, call->output.dim[call->attr[RO_SUM_AXIS_AXIS]]);
     const int64_t from = l.at * RO_COLUMN_GROUP, end = from + RO_COLUMN_GROUP;
     bounded_sum s = {0, 0, 0};
     for (int64_t j = from; j < l.x.n && j < end; j++)
@@ -102,7 +102,8 @@ approx ro_bounded_sum_axis(const ro_call *call, int64_t e, const ro_access *in) 
 /* ---- what was repeated or gathered ---- */
 
 approx ro_bounded_repeat_heads_grad(const ro_call *call, int64_t e, const ro_access *in) {
-    const int64_t size = call->output.dim[2] * call->output.dim[3], times = call->attr[0];
+    const int64_t size = call->output.dim[2] * call->output.dim[3],
+                  times = call->attr[RO_REPEAT_HEADS_GRAD_TIMES];
     bounded_sum s = {0, 0, 0};
     for (int64_t i = 0; i < times; i++)
         add_term(&s, (real)loadf(in, 0, (e / size * times + i) * size + e % size));
@@ -112,8 +113,8 @@ approx ro_bounded_repeat_heads_grad(const ro_call *call, int64_t e, const ro_acc
 /* Embedding and gather: the positions that carry the id, ascending. */
 void ro_bounded_scatter_step(const ro_call *call, int64_t e, int64_t step, bounded_sum *s,
                              const ro_access *in) {
-    const ro_axis out =
-        ro_axis_of(&call->output, call->op == RO_OP_GATHER_GRAD ? call->attr[0] : 0);
+    const ro_axis out = ro_axis_of(
+        &call->output, call->op == RO_OP_GATHER_GRAD ? call->attr[RO_GATHER_GRAD_AXIS] : 0);
     const int64_t c = e % out.inner, v = e / out.inner % out.n, o = e / out.inner / out.n;
     const int64_t count = numel(call, 1);
     int64_t from, to;

@@ -15,7 +15,7 @@ uint32_t ro_ref_arithmetic(const ro_call *call, int64_t e, const ro_acc *acc, co
 
 uint32_t ro_ref_scale(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    return result(loadf(in, 0, e) * attrf(call, 0));
+    return result(loadf(in, 0, e) * attrf(call, RO_SCALE_FACTOR));
 }
 
 static float function_of(int op, float x) {
@@ -56,7 +56,7 @@ uint32_t ro_ref_slope(const ro_call *call, int64_t e, const ro_acc *acc, const r
 
 uint32_t ro_ref_div_const(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    return result(loadf(in, 0, e) / attrf(call, 0));
+    return result(loadf(in, 0, e) / attrf(call, RO_DIV_CONST_DIVISOR));
 }
 
 uint32_t ro_ref_gelu(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
@@ -86,9 +86,11 @@ uint32_t ro_ref_dropout(const ro_call *call, int64_t e, const ro_acc *acc, const
     uint32_t word[4];
     (void)acc;
     float x = loadf(in, 0, e);
-    ro_philox_block((uint64_t)call->attr[0], (uint64_t)e / 4, load(in, 1, 0),
-                    (uint32_t)call->attr[1], word);
-    return word[e % 4] >= (uint32_t)call->attr[2] ? result(x * attrf(call, 3)) : 0;
+    ro_philox_block((uint64_t)call->attr[RO_DROPOUT_SEED], (uint64_t)e / 4, load(in, 1, 0),
+                    (uint32_t)call->attr[RO_DROPOUT_STREAM], word);
+    return word[e % 4] >= (uint32_t)call->attr[RO_DROPOUT_THRESHOLD]
+               ? result(x * attrf(call, RO_DROPOUT_SCALE))
+               : 0;
 }
 
 uint32_t ro_ref_lr_schedule(const ro_call *call, int64_t e, const ro_acc *acc,
@@ -100,43 +102,43 @@ uint32_t ro_ref_lr_schedule(const ro_call *call, int64_t e, const ro_acc *acc,
 uint32_t ro_ref_bias_correction(const ro_call *call, int64_t e, const ro_acc *acc,
                                 const ro_access *in) {
     (void)acc;
-    float beta = attrf(call, 0);
+    float beta = attrf(call, RO_BIAS_CORRECTION_BETA);
     return result(ro_fma(beta, loadf(in, 0, e), 1.0f - beta));
 }
 
 uint32_t ro_ref_clip_scale(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    return result(ro_clip_scale(loadf(in, 0, e), attrf(call, 0)));
+    return result(ro_clip_scale(loadf(in, 0, e), attrf(call, RO_CLIP_SCALE_MAX_NORM)));
 }
 
 uint32_t ro_ref_adamw_m(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    float beta = attrf(call, 0), g = loadf(in, 1, e) * loadf(in, 2, 0);
+    float beta = attrf(call, RO_ADAMW_M_BETA), g = loadf(in, 1, e) * loadf(in, 2, 0);
     return result(ro_fma(beta, loadf(in, 0, e), (1.0f - beta) * g));
 }
 
 uint32_t ro_ref_adamw_v(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    float beta = attrf(call, 0), g = loadf(in, 1, e) * loadf(in, 2, 0);
+    float beta = attrf(call, RO_ADAMW_V_BETA), g = loadf(in, 1, e) * loadf(in, 2, 0);
     return result(ro_fma(beta, loadf(in, 0, e), (1.0f - beta) * (g * g)));
 }
 
 uint32_t ro_ref_adamw_w(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     ro_adamw_scalars s = {1.0f / loadf(in, 3, 0), 1.0f / loadf(in, 4, 0), loadf(in, 5, 0),
-                          attrf(call, 0), attrf(call, 1)};
+                          attrf(call, RO_ADAMW_W_EPS), attrf(call, RO_ADAMW_W_DECAY)};
     return result(ro_adamw_w(loadf(in, 0, e), loadf(in, 1, e), loadf(in, 2, e), s));
 }
 
 /* The gradient as clipped, with the decay of the weights in it. */
 static float sgd_direction(const ro_call *call, float w, float g, float clip) {
-    return ro_fma(attrf(call, 1), w, g * clip);
+    return ro_fma(attrf(call, RO_SGD_DECAY), w, g * clip);
 }
 
 uint32_t ro_ref_sgd_m(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     float d = sgd_direction(call, loadf(in, 2, e), loadf(in, 1, e), loadf(in, 3, 0));
-    return result(ro_fma(attrf(call, 0), loadf(in, 0, e), d));
+    return result(ro_fma(attrf(call, RO_SGD_M_MOMENTUM), loadf(in, 0, e), d));
 }
 
 uint32_t ro_ref_sgd_w(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
@@ -149,5 +151,6 @@ uint32_t ro_ref_sgd_nesterov(const ro_call *call, int64_t e, const ro_acc *acc,
     (void)acc;
     float w = loadf(in, 0, e);
     float d = sgd_direction(call, w, loadf(in, 2, e), loadf(in, 3, 0));
-    return result(ro_fma(-loadf(in, 4, 0), ro_fma(attrf(call, 0), loadf(in, 1, e), d), w));
+    return result(ro_fma(-loadf(in, 4, 0),
+                         ro_fma(attrf(call, RO_SGD_NESTEROV_MOMENTUM), loadf(in, 1, e), d), w));
 }

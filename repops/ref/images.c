@@ -4,11 +4,12 @@
 /* Where the record of row r starts. */
 static int64_t record_of(const ro_call *call, int64_t r, const ro_access *in) {
     const int64_t *attr = call->attr;
-    uint64_t records = (uint64_t)(call->input[0].dim[0] / attr[4]);
-    uint64_t slot = (uint64_t)load(in, 1, 0) * (uint64_t)attr[2] + (uint64_t)(attr[3] + r);
-    uint64_t record =
-        ro_permute((uint64_t)attr[0], (uint32_t)attr[1], slot / records, records, slot % records);
-    return (int64_t)record * attr[4] + attr[5];
+    uint64_t records = (uint64_t)(call->input[0].dim[0] / attr[RO_RECORDS_RECORD]);
+    uint64_t slot = (uint64_t)load(in, 1, 0) * (uint64_t)attr[RO_RECORDS_BATCH] +
+                    (uint64_t)(attr[RO_RECORDS_FIRST] + r);
+    uint64_t record = ro_permute((uint64_t)attr[RO_RECORDS_SEED], (uint32_t)attr[RO_RECORDS_STREAM],
+                                 slot / records, records, slot % records);
+    return (int64_t)record * attr[RO_RECORDS_RECORD] + attr[RO_RECORDS_OFFSET];
 }
 
 uint32_t ro_ref_read_images(const ro_call *call, int64_t e, const ro_acc *acc,
@@ -18,7 +19,8 @@ uint32_t ro_ref_read_images(const ro_call *call, int64_t e, const ro_acc *acc,
     int64_t c = e % d[3], w = e / d[3] % d[2], h = e / d[3] / d[2] % d[1];
     int64_t from = record_of(call, e / d[3] / d[2] / d[1], in);
     float byte = (float)load(in, 0, from + (c * d[1] + h) * d[2] + w);
-    return result(ro_fma(byte, attrf(call, 6), attrf(call, 7)));
+    return result(
+        ro_fma(byte, attrf(call, RO_READ_IMAGES_SCALE), attrf(call, RO_READ_IMAGES_SHIFT)));
 }
 
 uint32_t ro_ref_read_labels(const ro_call *call, int64_t e, const ro_acc *acc,

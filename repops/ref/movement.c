@@ -4,7 +4,7 @@
 
 uint32_t ro_ref_fill(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)e, (void)acc, (void)in;
-    return (uint32_t)call->attr[0];
+    return (uint32_t)call->attr[RO_FILL_VALUE];
 }
 
 uint32_t ro_ref_iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
@@ -15,26 +15,30 @@ uint32_t ro_ref_iota(const ro_call *call, int64_t e, const ro_acc *acc, const ro
 uint32_t ro_ref_normal(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
     (void)acc, (void)in;
-    ro_philox_block((uint64_t)call->attr[0], (uint64_t)e / 4, 0, (uint32_t)call->attr[1], word);
+    ro_philox_block((uint64_t)call->attr[RO_NORMAL_SEED], (uint64_t)e / 4, 0,
+                    (uint32_t)call->attr[RO_NORMAL_STREAM], word);
     uint32_t p = word[e & 2], turn = word[(e & 2) + 1] >> 8;
     float u = (float)((p >> 8) + 1) * 0x1p-24f;
     float radius = ro_sqrt(-2.0f * ro_log(u));
     float z = radius * (e & 1 ? ro_sin_turn(turn) : ro_cos_turn(turn));
-    return result(ro_fma(attrf(call, 3), z, attrf(call, 2)));
+    return result(ro_fma(attrf(call, RO_NORMAL_STD), z, attrf(call, RO_NORMAL_MEAN)));
 }
 
 uint32_t ro_ref_uniform(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
     (void)acc, (void)in;
-    ro_philox_block((uint64_t)call->attr[0], (uint64_t)e / 4, 0, (uint32_t)call->attr[1], word);
-    float u = (float)(word[e % 4] >> 8) * 0x1p-24f, low = attrf(call, 2), high = attrf(call, 3);
+    ro_philox_block((uint64_t)call->attr[RO_UNIFORM_SEED], (uint64_t)e / 4, 0,
+                    (uint32_t)call->attr[RO_UNIFORM_STREAM], word);
+    float u = (float)(word[e % 4] >> 8) * 0x1p-24f, low = attrf(call, RO_UNIFORM_LOW),
+          high = attrf(call, RO_UNIFORM_HIGH);
     return result(ro_fma(high - low, u, low));
 }
 
 uint32_t ro_ref_permutation(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     (void)acc;
-    return (uint32_t)ro_permute((uint64_t)call->attr[0], (uint32_t)call->attr[1], load(in, 0, 0),
+    return (uint32_t)ro_permute((uint64_t)call->attr[RO_PERMUTATION_SEED],
+                                (uint32_t)call->attr[RO_PERMUTATION_STREAM], load(in, 0, 0),
                                 (uint64_t)call->output.dim[0], (uint64_t)e);
 }
 
@@ -51,12 +55,15 @@ uint32_t ro_ref_read_batch(const ro_call *call, int64_t e, const ro_acc *acc, co
     int q = 0;
     for (int i = 0; i < last; i++)
         windows += windows_in(call, i);
-    uint64_t slot = (uint64_t)load(in, last, 0) * (uint64_t)attr[2] + (uint64_t)attr[3] + row;
+    uint64_t slot = (uint64_t)load(in, last, 0) * (uint64_t)attr[RO_READ_BATCH_BATCH] +
+                    (uint64_t)attr[RO_READ_BATCH_FIRST] + row;
     uint64_t window =
-        ro_permute((uint64_t)attr[0], (uint32_t)attr[1], slot / windows, windows, slot % windows);
+        ro_permute((uint64_t)attr[RO_READ_BATCH_SEED], (uint32_t)attr[RO_READ_BATCH_STREAM],
+                   slot / windows, windows, slot % windows);
     for (; window >= windows_in(call, q); q++)
         window -= windows_in(call, q);
-    uint64_t index = window * sequence + (uint64_t)e % sequence + (uint64_t)attr[4];
+    uint64_t index =
+        window * sequence + (uint64_t)e % sequence + (uint64_t)attr[RO_READ_BATCH_SHIFT];
     return load(in, q, (int64_t)index);
 }
 
@@ -117,7 +124,7 @@ void ro_ref_embedding_grad_step(const ro_call *call, int64_t e, int64_t step, ro
 
 void ro_ref_gather_grad_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                              const ro_access *in) {
-    scatter_step(call, call->attr[0], e, step, acc, in);
+    scatter_step(call, call->attr[RO_GATHER_GRAD_AXIS], e, step, acc, in);
 }
 
 uint32_t ro_ref_embedding_grad(const ro_call *call, int64_t e, const ro_acc *acc,
@@ -135,7 +142,7 @@ uint32_t ro_ref_split_heads(const ro_call *call, int64_t e, const ro_acc *acc,
     const int64_t *out = call->output.dim; /* [B, H, T, D] */
     int64_t d = e % out[3], t = e / out[3] % out[2], h = e / out[3] / out[2] % out[1];
     int64_t b = e / out[3] / out[2] / out[1];
-    int64_t column = (call->attr[1] * out[1] + h) * out[3] + d;
+    int64_t column = (call->attr[RO_SPLIT_HEADS_PART] * out[1] + h) * out[3] + d;
     return load(in, 0, (b * out[2] + t) * call->input[0].dim[2] + column);
 }
 

@@ -3,7 +3,8 @@
 
 uint32_t ro_ref_ln_rstd(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    return result(ro_rstd(loadf(in, 0, e), (float)call->attr[0], attrf(call, 1)));
+    return result(
+        ro_rstd(loadf(in, 0, e), (float)call->attr[RO_LN_RSTD_N], attrf(call, RO_LN_RSTD_EPS)));
 }
 
 uint32_t ro_ref_layernorm(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
@@ -23,7 +24,7 @@ uint32_t ro_ref_ln_dx(const ro_call *call, int64_t e, const ro_acc *acc, const r
 }
 
 int ro_ref_ignored(const ro_call *call, int32_t id) {
-    return ro_op_describe(call->op)->attr_count > 0 && id == call->attr[0];
+    return ro_op_describe(call->op)->attr_count > 0 && id == call->attr[RO_LABELS_IGNORE];
 }
 
 uint32_t ro_ref_xent(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {

@@ -37,7 +37,7 @@ void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *ac
 
 uint32_t ro_ref_matmul(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)e, (void)in;
-    return result(ro_from_bits(acc->word[0]) * attrf(call, 2));
+    return result(ro_from_bits(acc->word[0]) * attrf(call, RO_MATMUL_ALPHA));
 }
 
 /* Values that the terms of a row share. They are read once per element, as SPEC 11 counts. */
@@ -76,7 +76,7 @@ static float term(const ro_call *call, const ro_access *in, float lane, row_valu
 
 /* The block that output element e reduces: its row, and [from, to) in the row. */
 void ro_ref_block(const ro_call *call, int64_t e, int64_t *row, int64_t *from, int64_t *to) {
-    int64_t cols = call->attr[0], block = call->attr[1];
+    int64_t cols = call->attr[RO_ROWS_COLS], block = call->attr[RO_ROWS_BLOCK];
     int64_t blocks = ro_blocks_of(cols, block);
     *row = e / blocks;
     *from = e % blocks * block;
@@ -91,7 +91,7 @@ uint32_t ro_ref_reduce(const ro_call *call, int64_t e, const ro_acc *acc, const 
     const row_values shared = row_of(call, in, row);
     for (int64_t i = from; i < to; i++) {
         float *l = &lane[(i - from) % RO_LANES];
-        *l = term(call, in, *l, shared, row * call->attr[0] + i, i);
+        *l = term(call, in, *l, shared, row * call->attr[RO_ROWS_COLS] + i, i);
     }
     for (int w = RO_LANES / 2; w > 0; w /= 2)
         for (int i = 0; i < w; i++)
@@ -105,12 +105,12 @@ uint32_t ro_ref_reduce_max(const ro_call *call, int64_t e, const ro_acc *acc, co
     ro_ref_block(call, e, &row, &from, &to);
     float m = ro_from_bits(RO_MINUS_INFINITY_BITS);
     for (int64_t i = from; i < to; i++)
-        m = ro_max(m, loadf(in, 0, row * call->attr[0] + i));
+        m = ro_max(m, loadf(in, 0, row * call->attr[RO_REDUCE_MAX_COLS] + i));
     return result(m);
 }
 
 uint32_t ro_ref_columns(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
-    int64_t cols = call->attr[0], rows = numel(call, 0) / cols, c = e % cols;
+    int64_t cols = call->attr[RO_COLUMNS_COLS], rows = numel(call, 0) / cols, c = e % cols;
     int64_t from = e / cols * RO_COLUMN_GROUP;
     int64_t to = from + RO_COLUMN_GROUP < rows ? from + RO_COLUMN_GROUP : rows;
     float sum = 0;

@@ -34,7 +34,8 @@ static int64_t pair_loads(const ro_call *call) {
 }
 
 static int64_t block_loads(const ro_call *call) {
-    int64_t terms = call->attr[1] < call->attr[0] ? call->attr[1] : call->attr[0];
+    int64_t terms = call->attr[RO_ROWS_BLOCK] < call->attr[RO_ROWS_COLS] ? call->attr[RO_ROWS_BLOCK]
+                                                                         : call->attr[RO_ROWS_COLS];
     switch (call->op) {
     case RO_OP_REDUCE_SUM:
     case RO_OP_REDUCE_MAX: return terms;
@@ -60,11 +61,11 @@ static int64_t walk_loads(const ro_call *call) {
 }
 
 static int64_t group_loads(const ro_call *call) {
-    return call->attr[0];
+    return call->attr[RO_REPEAT_HEADS_GRAD_TIMES];
 }
 
 static int64_t pool_loads(const ro_call *call) {
-    return call->attr[0] * call->attr[1];
+    return call->attr[RO_POOL_KERNEL_H] * call->attr[RO_POOL_KERNEL_W];
 }
 
 static int64_t covering_loads(const ro_call *call) {
@@ -259,7 +260,7 @@ uint32_t ro_ref_element(const ro_call *call, int64_t element, const ro_access *i
 
 int64_t ro_ref_step_loads(const ro_call *call) {
     if (call->op == RO_OP_MATMUL)
-        return 2 * call->attr[3];
+        return 2 * call->attr[RO_MATMUL_CHUNK];
     return ro_ref_steps(call) ? RO_STEP_LOADS : 0;
 }
 

@@ -33,7 +33,7 @@ uint32_t ro_ref_log_softmax_grad(const ro_call *call, int64_t e, const ro_acc *a
 
 uint32_t ro_ref_kept(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    return result((int32_t)load(in, 0, e) == call->attr[0] ? 0.0f : 1.0f);
+    return result((int32_t)load(in, 0, e) == call->attr[RO_KEPT_IGNORE] ? 0.0f : 1.0f);
 }
 
 /* ---- RMS norm ---- */

@@ -70,8 +70,8 @@ RO_INLINE ro_range ro_masked_range(ro_mask mask, int64_t window, int64_t m, int6
  * attn_exp, attn_av, attn_prob and attn_dscore have alike. */
 RO_INLINE ro_range ro_admitted_keys(const ro_call *call, int64_t row) {
     const ro_shape *s = &call->input[0];
-    return ro_masked_range(call->attr[RO_ATTN_MAX_CAUSAL] ? RO_MASK_UPTO_ROW : RO_MASK_NONE,
-                           call->attr[RO_ATTN_MAX_WINDOW], row % s->dim[s->ndim - 2],
+    return ro_masked_range(call->attr[RO_MASKED_CAUSAL] ? RO_MASK_UPTO_ROW : RO_MASK_NONE,
+                           call->attr[RO_MASKED_WINDOW], row % s->dim[s->ndim - 2],
                            s->dim[s->ndim - 1]);
 }
 
@@ -83,8 +83,8 @@ RO_INLINE int64_t ro_blocks_of(int64_t cols, int64_t block) {
 
 /* Rows of a reduction's view: if they are empty, as many as the output says. */
 RO_INLINE int64_t ro_view_rows(const ro_call *call) {
-    return call->attr[0] > 0 ? ro_shape_numel(&call->input[0]) / call->attr[0]
-                             : ro_shape_numel(&call->output);
+    return call->attr[RO_ROWS_COLS] > 0 ? ro_shape_numel(&call->input[0]) / call->attr[RO_ROWS_COLS]
+                                        : ro_shape_numel(&call->output);
 }
 
 /* SPEC 13: x as rows of pairs. */

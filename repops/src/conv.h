@@ -26,13 +26,17 @@ RO_INLINE ro_conv ro_conv_of(const ro_call *call) {
     const int64_t *a = call->attr;
     const ro_shape *x = call->op == RO_OP_CONV2D_DX ? &call->output : &call->input[0];
     const ro_shape *w = call->op == RO_OP_CONV2D_DW ? &call->output : &call->input[1];
-    ro_conv v = {.batch = x->dim[0], .channels = x->dim[3], .filters = w->dim[3], .groups = a[6]};
+    ro_conv v = {.batch = x->dim[0],
+                 .channels = x->dim[3],
+                 .filters = w->dim[3],
+                 .groups = a[RO_CONV_GROUPS]};
     v.depth = w->dim[2];
     v.width = v.filters / v.groups;
     for (int d = 0; d < 2; d++) {
         v.in[d] = x->dim[1 + d];
         v.kernel[d] = w->dim[d];
-        v.stride[d] = a[d], v.pad[d] = a[2 + d], v.dilation[d] = a[4 + d];
+        v.stride[d] = a[RO_CONV_STRIDE_H + d], v.pad[d] = a[RO_CONV_PAD_H + d];
+        v.dilation[d] = a[RO_CONV_DILATION_H + d];
         v.out[d] =
             ro_windows(v.in[d], v.pad[d], v.dilation[d] * (v.kernel[d] - 1) + 1, v.stride[d]);
     }
@@ -50,12 +54,14 @@ typedef struct {
 RO_INLINE ro_pooling ro_pooling_of(const ro_call *call) {
     const int backward = call->op == RO_OP_MAX_POOL2D_GRAD || call->op == RO_OP_AVG_POOL2D_GRAD;
     const ro_shape *x = backward ? &call->output : &call->input[0];
-    ro_pooling v = {.batch = x->dim[0], .channels = x->dim[3], .count_pad = call->attr[6] != 0};
+    ro_pooling v = {.batch = x->dim[0],
+                    .channels = x->dim[3],
+                    .count_pad = call->attr[RO_AVG_POOL2D_COUNT_PAD] != 0};
     for (int d = 0; d < 2; d++) {
         v.in[d] = x->dim[1 + d];
-        v.kernel[d] = call->attr[d];
-        v.stride[d] = call->attr[2 + d];
-        v.pad[d] = call->attr[4 + d];
+        v.kernel[d] = call->attr[RO_POOL_KERNEL_H + d];
+        v.stride[d] = call->attr[RO_POOL_STRIDE_H + d];
+        v.pad[d] = call->attr[RO_POOL_PAD_H + d];
         v.out[d] = ro_windows(v.in[d], v.pad[d], v.kernel[d], v.stride[d]);
     }
     return v;

@@ -2,7 +2,7 @@
 #include "repops/src/infer.h"
 
 static ro_status want_axis(ro_check *c) {
-    return ro_want_range(c, 0, 0, c->in[0].ndim - 1);
+    return ro_want_range(c, RO_ALONG_AXIS, 0, c->in[0].ndim - 1);
 }
 
 ro_status ro_check_transpose(ro_check *c) {
@@ -10,12 +10,12 @@ ro_status ro_check_transpose(ro_check *c) {
     int seen = 0;
     c->want = (ro_shape){.dtype = x->dtype, .ndim = x->ndim};
     for (int i = 0; i < x->ndim; i++) {
-        TRY(ro_want_range(c, i, 0, x->ndim - 1));
-        c->want.dim[i] = x->dim[c->call->attr[i]];
-        seen |= 1 << c->call->attr[i];
+        TRY(ro_want_range(c, RO_TRANSPOSE_D0 + i, 0, x->ndim - 1));
+        c->want.dim[i] = x->dim[c->call->attr[RO_TRANSPOSE_D0 + i]];
+        seen |= 1 << c->call->attr[RO_TRANSPOSE_D0 + i];
     }
     for (int i = x->ndim; i < RO_MAX_DIMS; i++)
-        TRY(ro_want_range(c, i, 0, 0));
+        TRY(ro_want_range(c, RO_TRANSPOSE_D0 + i, 0, 0));
     if (seen != (1 << x->ndim) - 1)
         return ro_refuse(c, "each dimension must be named once");
     return RO_OK;
@@ -23,11 +23,12 @@ ro_status ro_check_transpose(ro_check *c) {
 
 ro_status ro_check_slice(ro_check *c) {
     TRY(want_axis(c));
-    const int64_t axis = c->call->attr[0], n = c->in[0].dim[axis];
-    TRY(ro_want_range(c, 1, 0, n));
-    TRY(ro_want_range(c, 2, 0, n));
-    TRY(ro_want_range(c, 3, 1, RO_MAX_NUMEL));
-    const int64_t start = c->call->attr[1], length = c->call->attr[2], step = c->call->attr[3];
+    const int64_t axis = c->call->attr[RO_SLICE_AXIS], n = c->in[0].dim[axis];
+    TRY(ro_want_range(c, RO_SLICE_START, 0, n));
+    TRY(ro_want_range(c, RO_SLICE_LENGTH, 0, n));
+    TRY(ro_want_range(c, RO_SLICE_STEP, 1, RO_MAX_NUMEL));
+    const int64_t start = c->call->attr[RO_SLICE_START], length = c->call->attr[RO_SLICE_LENGTH],
+                  step = c->call->attr[RO_SLICE_STEP];
     if (length > 0 && (start >= n || length - 1 > (n - 1 - start) / step))
         return ro_refuse(c, "start + (length - 1) step must be below %lld", (long long)n);
     c->want = c->in[0];
@@ -43,22 +44,23 @@ static ro_status want_element(ro_check *c, int attr, int dtype) {
 
 ro_status ro_check_pad(ro_check *c) {
     TRY(want_axis(c));
-    for (int i = 1; i < 3; i++)
-        TRY(ro_want_range(c, i, 0, RO_MAX_NUMEL));
-    TRY(ro_want_range(c, 3, 1, RO_MAX_NUMEL));
-    TRY(want_element(c, 4, c->in[0].dtype));
-    const int64_t axis = c->call->attr[0], n = c->in[0].dim[axis], step = c->call->attr[3];
+    TRY(ro_want_range(c, RO_PAD_BEFORE, 0, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, RO_PAD_AFTER, 0, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, RO_PAD_STEP, 1, RO_MAX_NUMEL));
+    TRY(want_element(c, RO_PAD_VALUE, c->in[0].dtype));
+    const int64_t axis = c->call->attr[RO_PAD_AXIS], n = c->in[0].dim[axis],
+                  step = c->call->attr[RO_PAD_STEP];
     if (n - 1 > RO_MAX_NUMEL / step)
         return ro_refuse(c, "output would have more than 2^40 elements");
     const int64_t length = n > 0 ? (n - 1) * step + 1 : 0;
     c->want = c->in[0];
-    c->want.dim[axis] = c->call->attr[1] + length + c->call->attr[2];
+    c->want.dim[axis] = c->call->attr[RO_PAD_BEFORE] + length + c->call->attr[RO_PAD_AFTER];
     return RO_OK;
 }
 
 /* x with the axis replaced by the dimensions of ids. */
 static ro_status gathered(ro_check *c, const ro_shape *x, const ro_shape *ids, ro_shape *out) {
-    const int64_t axis = c->call->attr[0];
+    const int64_t axis = c->call->attr[RO_ALONG_AXIS];
     if (x->ndim - 1 + ids->ndim > RO_MAX_DIMS)
         return ro_refuse(c, "more than %d dimensions", RO_MAX_DIMS);
     *out = (ro_shape){.dtype = x->dtype};
@@ -81,7 +83,7 @@ ro_status ro_check_gather_grad(ro_check *c) {
     const ro_shape *out = &c->call->output;
     ro_shape dy;
     TRY(ro_declared(c, RO_F32));
-    TRY(ro_want_range(c, 0, 0, out->ndim - 1));
+    TRY(ro_want_range(c, RO_GATHER_GRAD_AXIS, 0, out->ndim - 1));
     TRY(ro_want_type(c, 1, RO_I32));
     if (NUMEL(1) > INT64_C(1) << 31)
         return ro_refuse(c, "at most 2^31 positions");
@@ -97,7 +99,7 @@ static ro_status want_joined(ro_check *c, int input) {
     if (x->ndim != first->ndim)
         return ro_refuse(c, "input %d must have %d dimensions", input, first->ndim);
     for (int i = 0; i < x->ndim; i++)
-        if (i != c->call->attr[0] && x->dim[i] != first->dim[i])
+        if (i != c->call->attr[RO_CONCAT_AXIS_AXIS] && x->dim[i] != first->dim[i])
             return ro_refuse(c, "dimension %d of input %d must be %lld, got %lld", i, input,
                              (long long)first->dim[i], (long long)x->dim[i]);
     return RO_OK;
@@ -105,7 +107,7 @@ static ro_status want_joined(ro_check *c, int input) {
 
 ro_status ro_check_concat_axis(ro_check *c) {
     TRY(want_axis(c));
-    const int64_t axis = c->call->attr[0];
+    const int64_t axis = c->call->attr[RO_CONCAT_AXIS_AXIS];
     c->want = c->in[0];
     for (int i = 1; i < c->call->input_count; i++) {
         TRY(want_joined(c, i));
@@ -115,9 +117,9 @@ ro_status ro_check_concat_axis(ro_check *c) {
 }
 
 ro_status ro_check_cast(ro_check *c) {
-    TRY(ro_want_range(c, 0, RO_F32, RO_F16));
+    TRY(ro_want_range(c, RO_CAST_DTYPE, RO_F32, RO_F16));
     c->want = c->in[0];
-    c->want.dtype = (int32_t)c->call->attr[0];
+    c->want.dtype = (int32_t)c->call->attr[RO_CAST_DTYPE];
     return RO_OK;
 }
 
@@ -188,7 +190,7 @@ ro_status ro_check_rope(ro_check *c) {
 ro_status ro_check_axis_groups(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(want_axis(c));
-    int64_t *n = &c->want.dim[c->call->attr[0]];
+    int64_t *n = &c->want.dim[c->call->attr[RO_ALONG_AXIS]];
     *n = ro_blocks_of(*n, RO_COLUMN_GROUP);
     return RO_OK;
 }
@@ -196,7 +198,7 @@ ro_status ro_check_axis_groups(ro_check *c) {
 ro_status ro_check_argmax(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(want_axis(c));
-    int64_t *n = &c->want.dim[c->call->attr[0]];
+    int64_t *n = &c->want.dim[c->call->attr[RO_ARGMAX_AXIS]];
     if (*n < 1 || *n > INT64_C(1) << 31)
         return ro_refuse(c, "1 to 2^31 elements along the axis, got %lld", (long long)*n);
     c->want.dtype = RO_I32;
@@ -208,11 +210,11 @@ ro_status ro_check_argmax(ro_check *c) {
 ro_status ro_check_expand(ro_check *c) {
     const ro_shape *x = &c->in[c->call->input_count - 1];
     TRY(want_axis(c));
-    TRY(ro_want_range(c, 1, 0, RO_MAX_NUMEL));
-    if (c->call->attr[0] >= x->ndim || x->dim[c->call->attr[0]] != 1)
+    TRY(ro_want_range(c, RO_EXPAND_COUNT, 0, RO_MAX_NUMEL));
+    if (c->call->attr[RO_EXPAND_AXIS] >= x->ndim || x->dim[c->call->attr[RO_EXPAND_AXIS]] != 1)
         return ro_refuse(c, "an input must have length 1 along the axis");
     c->want = *x;
-    c->want.dim[c->call->attr[0]] = c->call->attr[1];
+    c->want.dim[c->call->attr[RO_EXPAND_AXIS]] = c->call->attr[RO_EXPAND_COUNT];
     return RO_OK;
 }
 
@@ -220,7 +222,7 @@ ro_status ro_check_max_grad(ro_check *c) {
     ro_shape like = c->in[1];
     TRY(ro_want_type(c, 1, RO_F32));
     TRY(ro_check_expand(c));
-    TRY(ro_want_range(c, 1, 0, INT64_C(1) << 31));
+    TRY(ro_want_range(c, RO_MAX_GRAD_COUNT, 0, INT64_C(1) << 31));
     like.dtype = RO_I32;
     if (!ro_shape_equal(&c->in[0], &like))
         return ro_refuse(c, "input 0 must be i32 with the shape of input 1");

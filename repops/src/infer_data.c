@@ -11,7 +11,7 @@ ro_status ro_check_fill(ro_check *c) {
 }
 
 ro_status ro_check_normal(ro_check *c) {
-    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
+    TRY(ro_want_range(c, RO_RANDOM_STREAM, 0, UINT32_MAX));
     return ro_declared(c, RO_F32);
 }
 
@@ -24,7 +24,7 @@ ro_status ro_check_iota(ro_check *c) {
 
 ro_status ro_check_permutation(ro_check *c) {
     TRY(ro_check_iota(c));
-    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
+    TRY(ro_want_range(c, RO_PERMUTATION_STREAM, 0, UINT32_MAX));
     return ro_want_scalar_step(c, 0);
 }
 
@@ -59,13 +59,13 @@ ro_status ro_check_read_batch(ro_check *c) {
     TRY(check_data(c));
     if (out->ndim != 2)
         return ro_refuse(c, "output must be [rows, sequence]");
-    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
-    TRY(ro_want_range(c, 2, 1, INT32_MAX));
-    TRY(ro_want_range(c, 3, 0, INT32_MAX));
-    TRY(ro_want_range(c, 4, 0, 1));
-    if (c->call->attr[3] + out->dim[0] > c->call->attr[2])
+    TRY(ro_want_range(c, RO_READ_BATCH_STREAM, 0, UINT32_MAX));
+    TRY(ro_want_range(c, RO_READ_BATCH_BATCH, 1, INT32_MAX));
+    TRY(ro_want_range(c, RO_READ_BATCH_FIRST, 0, INT32_MAX));
+    TRY(ro_want_range(c, RO_READ_BATCH_SHIFT, 0, 1));
+    if (c->call->attr[RO_READ_BATCH_FIRST] + out->dim[0] > c->call->attr[RO_READ_BATCH_BATCH])
         return ro_refuse(c, "first + rows must be at most batch (%lld)",
-                         (long long)c->call->attr[2]);
+                         (long long)c->call->attr[RO_READ_BATCH_BATCH]);
     if (out->dim[1] < 1)
         return ro_refuse(c, "a window has at least one token");
     return check_windows(c, out->dim[1]);
@@ -96,13 +96,14 @@ ro_status ro_check_embedding_grad(ro_check *c) {
 
 ro_status ro_check_split_heads(ro_check *c) {
     const ro_shape *x = &c->in[0];
-    TRY(ro_want_range(c, 0, 1, 8));
-    TRY(ro_want_range(c, 1, 0, c->call->attr[0] - 1));
-    TRY(ro_want_range(c, 2, 1, 1 << 20));
-    int64_t cut = c->call->attr[0] * c->call->attr[2];
+    TRY(ro_want_range(c, RO_SPLIT_HEADS_PARTS, 1, 8));
+    TRY(ro_want_range(c, RO_SPLIT_HEADS_PART, 0, c->call->attr[RO_SPLIT_HEADS_PARTS] - 1));
+    TRY(ro_want_range(c, RO_SPLIT_HEADS_HEADS, 1, 1 << 20));
+    int64_t cut = c->call->attr[RO_SPLIT_HEADS_PARTS] * c->call->attr[RO_SPLIT_HEADS_HEADS];
     if (x->ndim != 3 || x->dim[2] % cut != 0)
         return ro_refuse(c, "input must be [B, T, n] with n a multiple of %lld", (long long)cut);
-    c->want = (ro_shape){x->dtype, 4, {x->dim[0], c->call->attr[2], x->dim[1], x->dim[2] / cut}};
+    c->want = (ro_shape){
+        x->dtype, 4, {x->dim[0], c->call->attr[RO_SPLIT_HEADS_HEADS], x->dim[1], x->dim[2] / cut}};
     return RO_OK;
 }
 
@@ -142,8 +143,8 @@ ro_status ro_check_same_pair(ro_check *c) {
 ro_status ro_check_dropout(ro_check *c) {
     TRY(ro_want_type(c, 0, RO_F32));
     TRY(ro_want_scalar_step(c, 1));
-    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
-    TRY(ro_want_range(c, 2, 0, UINT32_MAX));
+    TRY(ro_want_range(c, RO_DROPOUT_STREAM, 0, UINT32_MAX));
+    TRY(ro_want_range(c, RO_DROPOUT_THRESHOLD, 0, UINT32_MAX));
     c->want = c->in[0];
     return RO_OK;
 }

@@ -6,11 +6,11 @@
 
 static ro_status ro_check_conv_attrs(ro_check *c) {
     for (int i = 0; i < 2; i++) {
-        TRY(ro_want_range(c, i, 1, RO_CONV_MOST));
-        TRY(ro_want_range(c, 2 + i, 0, RO_CONV_MOST));
-        TRY(ro_want_range(c, 4 + i, 1, RO_CONV_MOST));
+        TRY(ro_want_range(c, RO_CONV_STRIDE_H + i, 1, RO_CONV_MOST));
+        TRY(ro_want_range(c, RO_CONV_PAD_H + i, 0, RO_CONV_MOST));
+        TRY(ro_want_range(c, RO_CONV_DILATION_H + i, 1, RO_CONV_MOST));
     }
-    return ro_want_range(c, 6, 1, INT32_MAX);
+    return ro_want_range(c, RO_CONV_GROUPS, 1, INT32_MAX);
 }
 
 static ro_status ro_check_conv_sizes(ro_check *c, const ro_conv *v) {
@@ -51,14 +51,14 @@ ro_status ro_check_conv2d(ro_check *c) {
 
 static ro_status ro_check_pool_attrs(ro_check *c) {
     for (int i = 0; i < 2; i++) {
-        TRY(ro_want_range(c, i, 1, RO_POOL_TAPS));
-        TRY(ro_want_range(c, 2 + i, 1, RO_CONV_MOST));
-        TRY(ro_want_range(c, 4 + i, 0, c->call->attr[i] / 2));
+        TRY(ro_want_range(c, RO_POOL_KERNEL_H + i, 1, RO_POOL_TAPS));
+        TRY(ro_want_range(c, RO_POOL_STRIDE_H + i, 1, RO_CONV_MOST));
+        TRY(ro_want_range(c, RO_POOL_PAD_H + i, 0, c->call->attr[RO_POOL_KERNEL_H + i] / 2));
     }
-    if (c->call->attr[0] * c->call->attr[1] > RO_POOL_TAPS)
+    if (c->call->attr[RO_POOL_KERNEL_H] * c->call->attr[RO_POOL_KERNEL_W] > RO_POOL_TAPS)
         return ro_refuse(c, "a window must have at most %d elements", RO_POOL_TAPS);
     if (c->call->op == RO_OP_AVG_POOL2D || c->call->op == RO_OP_AVG_POOL2D_GRAD)
-        TRY(ro_want_range(c, 6, 0, 1));
+        TRY(ro_want_range(c, RO_AVG_POOL2D_COUNT_PAD, 0, 1));
     return RO_OK;
 }
 
@@ -104,7 +104,7 @@ ro_status ro_check_pool(ro_check *c) {
 
 ro_status ro_check_bn_columns(ro_check *c) {
     TRY(ro_check_view(c));
-    const int64_t cols = c->call->attr[0];
+    const int64_t cols = c->call->attr[RO_COLUMNS_COLS];
     const int64_t groups = ro_blocks_of(cols > 0 ? NUMEL(0) / cols : 0, RO_COLUMN_GROUP);
     if (c->call->op == RO_OP_BN_SQDEV)
         TRY(ro_want_matrix(c, 1, groups, cols));
@@ -119,10 +119,11 @@ ro_status ro_check_bn_columns(ro_check *c) {
 ro_status ro_check_bn_merge(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(ro_declared(c, RO_F32));
-    TRY(ro_want_range(c, 0, 0, RO_MAX_NUMEL));
-    TRY(ro_want_range(c, 1, 1, RO_MAX_NUMEL));
-    TRY(ro_want_range(c, 2, 1, RO_MAX_NUMEL));
-    const int64_t cols = c->call->attr[0], rows = c->call->attr[1], per = c->call->attr[2];
+    TRY(ro_want_range(c, RO_MERGE_COLS, 0, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, RO_MERGE_ROWS, 1, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, RO_MERGE_PER, 1, RO_MAX_NUMEL));
+    const int64_t cols = c->call->attr[RO_MERGE_COLS], rows = c->call->attr[RO_MERGE_ROWS],
+                  per = c->call->attr[RO_MERGE_PER];
     const int64_t count = (rows + per - 1) / per;
     TRY(ro_want_matrix(c, 0, count, cols));
     if (c->call->op == RO_OP_BN_MERGE_SQDEV)
@@ -144,7 +145,8 @@ ro_status ro_check_batchnorm(ro_check *c) {
 /* ---- batches ---- */
 
 static ro_status ro_check_record(ro_check *c, int64_t bytes) {
-    const int64_t record = c->call->attr[4], offset = c->call->attr[5];
+    const int64_t record = c->call->attr[RO_RECORDS_RECORD],
+                  offset = c->call->attr[RO_RECORDS_OFFSET];
     if (offset + bytes > record)
         return ro_refuse(c, "%lld bytes from offset %lld on do not fit into a record of %lld",
                          (long long)bytes, (long long)offset, (long long)record);
@@ -162,14 +164,14 @@ ro_status ro_check_read_images(ro_check *c) {
         return ro_refuse(c, "data must be u8 with one dimension");
     if (out->ndim != (images ? 4 : 1))
         return ro_refuse(c, "output must be %s", images ? "[rows, H, W, C]" : "[rows]");
-    TRY(ro_want_range(c, 1, 0, UINT32_MAX));
-    TRY(ro_want_range(c, 2, 1, INT32_MAX));
-    TRY(ro_want_range(c, 3, 0, INT32_MAX));
-    TRY(ro_want_range(c, 4, 1, RO_MAX_NUMEL));
-    TRY(ro_want_range(c, 5, 0, RO_MAX_NUMEL));
-    if (c->call->attr[3] + out->dim[0] > c->call->attr[2])
+    TRY(ro_want_range(c, RO_RECORDS_STREAM, 0, UINT32_MAX));
+    TRY(ro_want_range(c, RO_RECORDS_BATCH, 1, INT32_MAX));
+    TRY(ro_want_range(c, RO_RECORDS_FIRST, 0, INT32_MAX));
+    TRY(ro_want_range(c, RO_RECORDS_RECORD, 1, RO_MAX_NUMEL));
+    TRY(ro_want_range(c, RO_RECORDS_OFFSET, 0, RO_MAX_NUMEL));
+    if (c->call->attr[RO_RECORDS_FIRST] + out->dim[0] > c->call->attr[RO_RECORDS_BATCH])
         return ro_refuse(c, "first + rows must be at most batch (%lld)",
-                         (long long)c->call->attr[2]);
+                         (long long)c->call->attr[RO_RECORDS_BATCH]);
     const int64_t bytes = images ? out->dim[1] * out->dim[2] * out->dim[3] : 1;
     return ro_check_record(c, bytes);
 }

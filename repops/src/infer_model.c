@@ -7,7 +7,7 @@
 
 ro_status ro_check_ln_rstd(ro_check *c) {
     TRY(ro_all_f32(c));
-    return ro_want_range(c, 0, 1, RO_MAX_NUMEL);
+    return ro_want_range(c, RO_LN_RSTD_N, 1, RO_MAX_NUMEL);
 }
 
 static int64_t last_dim(const ro_shape *s) {
@@ -42,12 +42,12 @@ ro_status ro_check_xent(ro_check *c) {
 }
 
 ro_status ro_check_xent_ignore(ro_check *c) {
-    TRY(ro_want_range(c, 0, INT32_MIN, INT32_MAX));
+    TRY(ro_want_range(c, RO_LABELS_IGNORE, INT32_MIN, INT32_MAX));
     return ro_check_xent(c);
 }
 
 ro_status ro_check_kept(ro_check *c) {
-    TRY(ro_want_range(c, 0, INT32_MIN, INT32_MAX));
+    TRY(ro_want_range(c, RO_KEPT_IGNORE, INT32_MIN, INT32_MAX));
     TRY(ro_want_type(c, 0, RO_I32));
     c->want = c->in[0];
     c->want.dtype = RO_F32;
@@ -78,10 +78,10 @@ ro_status ro_check_rmsnorm(ro_check *c) {
 static ro_status ro_check_scores(ro_check *c) {
     const ro_shape *s = &c->in[0];
     TRY(ro_all_f32(c));
-    TRY(ro_want_range(c, 0, 0, 1));
+    TRY(ro_want_range(c, RO_MASKED_CAUSAL, 0, 1));
     if (s->ndim < 2)
         return ro_refuse(c, "input 0 must be [..., T, S]");
-    if (c->call->attr[0] && s->dim[s->ndim - 1] != s->dim[s->ndim - 2])
+    if (c->call->attr[RO_MASKED_CAUSAL] && s->dim[s->ndim - 1] != s->dim[s->ndim - 2])
         return ro_refuse(c, "causal needs T = S, got %lld and %lld", (long long)s->dim[s->ndim - 2],
                          (long long)last_dim(s));
     return ro_want_window(c, RO_ATTN_MAX_WINDOW, c->call->attr[RO_ATTN_MAX_CAUSAL] != 0);
@@ -158,10 +158,10 @@ ro_status ro_check_repeat_heads(ro_check *c) {
     if (c->call->op == RO_OP_REPEAT_HEADS_GRAD)
         TRY(ro_want_type(c, 0, RO_F32));
     c->want = c->in[0];
-    TRY(ro_want_range(c, 0, 1, 1024));
+    TRY(ro_want_range(c, RO_REPEAT_TIMES, 1, 1024));
     if (c->in[0].ndim != 4)
         return ro_refuse(c, "input must be [B, H, T, D]");
-    const int64_t times = c->call->attr[0], heads = c->in[0].dim[1];
+    const int64_t times = c->call->attr[RO_REPEAT_TIMES], heads = c->in[0].dim[1];
     if (c->call->op == RO_OP_REPEAT_HEADS) {
         c->want.dim[1] = heads * times;
         return RO_OK;
@@ -177,12 +177,13 @@ ro_status ro_check_repeat_heads(ro_check *c) {
 
 ro_status ro_check_lr(ro_check *c) {
     TRY(ro_want_scalar_step(c, 0));
-    TRY(ro_want_range(c, 0, RO_LR_CONSTANT, RO_LR_COSINE));
-    TRY(ro_want_range(c, 3, 0, INT32_MAX));
-    if (c->call->attr[0] == RO_LR_CONSTANT)
-        TRY(ro_want_range(c, 4, 0, 0));
+    TRY(ro_want_range(c, RO_LR_SCHEDULE_KIND, RO_LR_CONSTANT, RO_LR_COSINE));
+    TRY(ro_want_range(c, RO_LR_SCHEDULE_WARMUP, 0, INT32_MAX));
+    if (c->call->attr[RO_LR_SCHEDULE_KIND] == RO_LR_CONSTANT)
+        TRY(ro_want_range(c, RO_LR_SCHEDULE_TOTAL, 0, 0));
     else
-        TRY(ro_want_range(c, 4, c->call->attr[3] + 1, INT32_MAX));
+        TRY(ro_want_range(c, RO_LR_SCHEDULE_TOTAL, c->call->attr[RO_LR_SCHEDULE_WARMUP] + 1,
+                          INT32_MAX));
     c->want = (ro_shape){RO_F32, 1, {1}};
     return RO_OK;
 }

@@ -18,13 +18,14 @@ static ro_status ro_check_matmul_batch(ro_check *c, int bd) {
 ro_status ro_check_matmul(ro_check *c) {
     TRY(ro_want_type(c, 0, RO_F32));
     TRY(ro_want_float(c, 1));
-    TRY(ro_want_range(c, 0, 0, RO_MAX_DIMS - 2));
-    TRY(ro_want_range(c, 1, 0, 3));
-    TRY(ro_want_range(c, 4, 0, 2));
+    TRY(ro_want_range(c, RO_MATMUL_BATCH_DIMS, 0, RO_MAX_DIMS - 2));
+    TRY(ro_want_range(c, RO_MATMUL_TRANS, 0, 3));
+    TRY(ro_want_range(c, RO_MATMUL_MASK, 0, 2));
     TRY(ro_want_window(c, RO_MATMUL_WINDOW, c->call->attr[RO_MATMUL_MASK] != RO_MASK_NONE));
-    if (c->call->attr[3] != RO_DOT_CHUNK && c->call->attr[3] != RO_ATTN_BLOCK)
+    if (c->call->attr[RO_MATMUL_CHUNK] != RO_DOT_CHUNK &&
+        c->call->attr[RO_MATMUL_CHUNK] != RO_ATTN_BLOCK)
         return ro_refuse(c, "chunk must be %d or %d", RO_DOT_CHUNK, RO_ATTN_BLOCK);
-    int bd = (int)c->call->attr[0];
+    int bd = (int)c->call->attr[RO_MATMUL_BATCH_DIMS];
     TRY(ro_check_matmul_batch(c, bd));
     ro_matmul m = ro_matmul_of(c->call);
     if (m.k != m.k_b)
@@ -46,7 +47,7 @@ ro_status ro_check_matmul(ro_check *c) {
 ro_status ro_check_view(ro_check *c) {
     TRY(ro_all_f32(c));
     TRY(ro_declared(c, RO_F32));
-    int64_t cols = c->call->attr[0];
+    int64_t cols = c->call->attr[RO_COLUMNS_COLS];
     if (cols < 0 || (cols == 0 ? NUMEL(0) != 0 : NUMEL(0) % cols != 0))
         return ro_refuse(c, "cols must divide %lld, got %lld", (long long)NUMEL(0),
                          (long long)cols);
@@ -55,8 +56,9 @@ ro_status ro_check_view(ro_check *c) {
 
 ro_status ro_check_reduce(ro_check *c) {
     TRY(ro_check_view(c));
-    int64_t cols = c->call->attr[0], block = c->call->attr[1], rows = ro_view_rows(c->call);
-    TRY(ro_want_range(c, 1, 1, RO_REDUCE_BLOCK));
+    int64_t cols = c->call->attr[RO_ROWS_COLS], block = c->call->attr[RO_ROWS_BLOCK],
+            rows = ro_view_rows(c->call);
+    TRY(ro_want_range(c, RO_ROWS_BLOCK, 1, RO_REDUCE_BLOCK));
     switch (c->call->op) {
     case RO_OP_REDUCE_DOT: TRY(ro_want_repeats(c)); break;
     case RO_OP_REDUCE_SQDEV:
@@ -75,7 +77,7 @@ ro_status ro_check_reduce(ro_check *c) {
 
 ro_status ro_check_columns(ro_check *c) {
     TRY(ro_check_view(c));
-    int64_t cols = c->call->attr[0], rows = cols > 0 ? NUMEL(0) / cols : 0;
+    int64_t cols = c->call->attr[RO_COLUMNS_COLS], rows = cols > 0 ? NUMEL(0) / cols : 0;
     if (c->call->op != RO_OP_SUM_ROWS)
         TRY(ro_want_same(c, 1, 0));
     for (int i = 2; i < c->call->input_count; i++)

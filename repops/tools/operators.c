@@ -2,6 +2,7 @@
  * repops/operators.h, `operators table` the table of SPEC.md section 15. It uses neither, so that
  * they can be made again whatever they say. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -24,9 +25,17 @@ static const struct {
 #include "repops/src/operators.def"
 };
 
+static const struct {
+    const char *family, *member;
+} families[] = {
+#define RO_FAMILY(FAMILY, NAME) {#FAMILY, #NAME},
+#include "repops/src/operators.def"
+};
+
 enum {
     OPERATORS = sizeof operators / sizeof operators[0],
-    ATTRIBUTES = sizeof attributes / sizeof attributes[0]
+    ATTRIBUTES = sizeof attributes / sizeof attributes[0],
+    FAMILIES = sizeof families / sizeof families[0]
 };
 
 static const char header[] =
@@ -42,6 +51,44 @@ static const char header[] =
     " * encoding of graphs: never reuse one. */\n"
     "typedef enum {\n"
     "    RO_OP_NONE = 0,\n";
+
+static int attribute_of(const char *owner, const char *enumerator) {
+    for (int i = 0; i < ATTRIBUTES; i++)
+        if (strcmp(attributes[i].owner, owner) == 0 &&
+            strcmp(attributes[i].enumerator, enumerator) == 0)
+            return i;
+    return -1;
+}
+
+/* Whether all members have an attribute; then one that has it elsewhere than the first is a
+ * mistake. */
+static int is_shared(const char *family, int attribute) {
+    int elsewhere = -1;
+    for (int i = 0; i < FAMILIES; i++) {
+        if (strcmp(families[i].family, family) != 0)
+            continue;
+        const int other = attribute_of(families[i].member, attributes[attribute].enumerator);
+        if (other < 0)
+            return 0;
+        if (attributes[other].place != attributes[attribute].place)
+            elsewhere = other;
+    }
+    if (elsewhere >= 0) {
+        fprintf(stderr, "operators.def: family %s has %s at place %d in %s, at %d in %s\n", family,
+                attributes[elsewhere].name, attributes[elsewhere].place,
+                attributes[elsewhere].owner, attributes[attribute].place,
+                attributes[attribute].owner);
+        exit(1);
+    }
+    return 1;
+}
+
+static void print_family(const char *family, const char *first) {
+    for (int i = 0; i < ATTRIBUTES; i++)
+        if (strcmp(attributes[i].owner, first) == 0 && is_shared(family, i))
+            printf("    RO_%s_%s = RO_%s_%s,\n", family, attributes[i].enumerator, first,
+                   attributes[i].enumerator);
+}
 
 static void print_header(void) {
     fputs(header, stdout);
@@ -61,6 +108,12 @@ static void print_header(void) {
     for (int i = 0; i < ATTRIBUTES; i++)
         printf("    RO_%s_%s = %d,%s\n", attributes[i].owner, attributes[i].enumerator,
                attributes[i].place, attributes[i].kind == 'f' ? " /* f */" : "");
+    fputs(
+        "};\n\n/* The same places of attributes that all operators of a family have. */\nenum {\n",
+        stdout);
+    for (int i = 0; i < FAMILIES; i++)
+        if (i == 0 || strcmp(families[i].family, families[i - 1].family) != 0)
+            print_family(families[i].family, families[i].member);
     fputs("};\n\n/* clang-format on */\n\n#endif\n", stdout);
 }
 

@@ -166,13 +166,13 @@ static void change_attr(vd_node *n, int index) {
 
 static void change_graph(vd_graph *graph, const vd_fault *fault) {
     if (fault->kind == VD_FAULT_LR)
-        change_attr(&graph->node[fault->node], 1);
+        change_attr(&graph->node[fault->node], RO_LR_SCHEDULE_BASE);
     if (fault->kind == VD_FAULT_ATTR)
         change_attr(&graph->node[fault->node], 0);
     for (uint32_t i = 0; fault->kind == VD_FAULT_SEED && i < graph->node_count; i++) {
         const ro_op_info *info = ro_op_describe(graph->node[i].op);
-        if (info->attr_count > 0 && strcmp(info->attr[0].name, "seed") == 0)
-            graph->node[i].attr[0] += 1;
+        if (info->attr_count > 0 && strcmp(info->attr[RO_RANDOM_SEED].name, "seed") == 0)
+            graph->node[i].attr[RO_RANDOM_SEED] += 1;
     }
 }
 

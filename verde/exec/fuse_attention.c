@@ -5,27 +5,28 @@
 
 static bool is_product(const vd_node *n, int trans, float alpha, int chunk, int mask,
                        int64_t window) {
-    return n && n->attr[0] == 2 && n->attr[1] == trans && n->attr[2] == ro_attr_f32(alpha) &&
-           n->attr[3] == chunk && n->attr[4] == mask && n->attr[RO_MATMUL_WINDOW] == window;
+    return n && n->attr[RO_MATMUL_BATCH_DIMS] == 2 && n->attr[RO_MATMUL_TRANS] == trans &&
+           n->attr[RO_MATMUL_ALPHA] == ro_attr_f32(alpha) && n->attr[RO_MATMUL_CHUNK] == chunk &&
+           n->attr[RO_MATMUL_MASK] == mask && n->attr[RO_MATMUL_WINDOW] == window;
 }
 
 /* Two nodes of attention have the same mask. */
 static bool same_mask(const vd_node *a, const vd_node *b) {
-    return a->attr[RO_ATTN_MAX_CAUSAL] == b->attr[RO_ATTN_MAX_CAUSAL] &&
-           a->attr[RO_ATTN_MAX_WINDOW] == b->attr[RO_ATTN_MAX_WINDOW];
+    return a->attr[RO_MASKED_CAUSAL] == b->attr[RO_MASKED_CAUSAL] &&
+           a->attr[RO_MASKED_WINDOW] == b->attr[RO_MASKED_WINDOW];
 }
 
 static void take_mask(const vd_node *n, ro_attention *a) {
-    a->causal = (int)n->attr[RO_ATTN_MAX_CAUSAL];
-    a->window = n->attr[RO_ATTN_MAX_WINDOW];
+    a->causal = (int)n->attr[RO_MASKED_CAUSAL];
+    a->window = n->attr[RO_MASKED_WINDOW];
 }
 
 /* The input of node `value`, which must repeat its axis `axis` so often; VD_NO_GROUP: it does not.
  */
 static uint32_t unexpanded(const vd_matcher *m, uint32_t value, int64_t axis, int64_t times) {
     const vd_node *n = value < m->sources ? NULL : &m->graph->node[value - m->sources];
-    if (value == VD_NO_GROUP || !n || n->op != RO_OP_EXPAND || n->attr[0] != axis ||
-        n->attr[1] != times)
+    if (value == VD_NO_GROUP || !n || n->op != RO_OP_EXPAND || n->attr[RO_EXPAND_AXIS] != axis ||
+        n->attr[RO_EXPAND_COUNT] != times)
         return VD_NO_GROUP;
     return vd_input_of(m, n, 0);
 }
@@ -52,8 +53,9 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
     const vd_node *n = vd_join(m, adds ? vd_input_of(m, sum, 0) : s, RO_OP_MATMUL, g);
     if (!n || n->shape.ndim != 4)
         return false;
-    g->attention.scale = ro_attr_to_f32(n->attr[2]);
-    if (n->attr[0] != 2 || n->attr[1] != 2 || n->attr[3] != RO_DOT_CHUNK || n->attr[4] != 0)
+    g->attention.scale = ro_attr_to_f32(n->attr[RO_MATMUL_ALPHA]);
+    if (n->attr[RO_MATMUL_BATCH_DIMS] != 2 || n->attr[RO_MATMUL_TRANS] != 2 ||
+        n->attr[RO_MATMUL_CHUNK] != RO_DOT_CHUNK || n->attr[RO_MATMUL_MASK] != 0)
         return false;
     *q = vd_input_of(m, n, 0), *k = vd_input_of(m, n, 1);
     const ro_shape *queries = vd_shape_in(m, *q), *keys = vd_shape_in(m, *k);
@@ -75,10 +77,10 @@ static bool join_dropout(const vd_matcher *m, uint32_t *value, vd_fused *g, bool
     const bool drops = n && n->op == RO_OP_DROPOUT;
     if (!drops)
         return first || !g->drops;
-    const ro_attention_dropout d = {.seed = (uint64_t)n->attr[0],
-                                    .stream = (uint32_t)n->attr[1],
-                                    .threshold = (uint32_t)n->attr[2],
-                                    .scale = ro_attr_to_f32(n->attr[3])};
+    const ro_attention_dropout d = {.seed = (uint64_t)n->attr[RO_DROPOUT_SEED],
+                                    .stream = (uint32_t)n->attr[RO_DROPOUT_STREAM],
+                                    .threshold = (uint32_t)n->attr[RO_DROPOUT_THRESHOLD],
+                                    .scale = ro_attr_to_f32(n->attr[RO_DROPOUT_SCALE])};
     if (vd_input_of(m, n, 1) != m->sources - 1 || !vd_join(m, *value, RO_OP_DROPOUT, g))
         return false;
     if (first)
@@ -95,9 +97,9 @@ static uint32_t unrepeated(const vd_matcher *m, uint32_t value, int64_t *times) 
     if (value < m->sources)
         return value;
     const vd_node *n = &m->graph->node[value - m->sources];
-    if (n->op != RO_OP_REPEAT_HEADS || n->attr[0] == 1)
+    if (n->op != RO_OP_REPEAT_HEADS || n->attr[RO_REPEAT_HEADS_TIMES] == 1)
         return value;
-    *times = n->attr[0];
+    *times = n->attr[RO_REPEAT_HEADS_TIMES];
     return vd_input_of(m, n, 0);
 }
 
@@ -123,14 +125,14 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const vd_node *exp = vd_join(m, e, RO_OP_ATTN_EXP, g);
     const vd_node *block = vd_join(m, vd_input_of(m, sum, 1), RO_OP_REDUCE_SUM, g);
     if (!exp || !block || vd_input_of(m, exp, 0) != s || vd_input_of(m, exp, 1) != mc ||
-        vd_input_of(m, block, 0) != e || block->attr[0] != g->attention.keys ||
-        block->attr[1] != RO_ATTN_BLOCK || !same_mask(exp, max) || !same_mask(av, max))
+        vd_input_of(m, block, 0) != e || block->attr[RO_ROWS_COLS] != g->attention.keys ||
+        block->attr[RO_ROWS_BLOCK] != RO_ATTN_BLOCK || !same_mask(exp, max) || !same_mask(av, max))
         return false;
     take_mask(max, &g->attention);
     const int64_t blocks = max->shape.dim[3];
     const vd_reader largest = {RO_OP_REDUCE_MAX, mc, VD_NO_GROUP, 0, blocks};
     const uint32_t top = vd_find_reader(m, mc - m->sources + 1, &largest);
-    if (top == VD_NO_GROUP || m->graph->node[top - m->sources].attr[1] < blocks ||
+    if (top == VD_NO_GROUP || m->graph->node[top - m->sources].attr[RO_ROWS_BLOCK] < blocks ||
         !vd_join(m, top, RO_OP_REDUCE_MAX, g))
         return false;
     uint32_t keys = unrepeated(m, k, &k_times), values = unrepeated(m, v, &v_times);
@@ -205,8 +207,9 @@ bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *g) {
     if (!join_probabilities(m, node, g, &x))
         return false;
     const vd_node *delta = vd_join(m, x.delta, RO_OP_REDUCE_DOT, g);
-    if (!delta || vd_input_of(m, delta, 0) != x.dout || delta->attr[0] != g->attention.head_size ||
-        delta->attr[1] < g->attention.head_size)
+    if (!delta || vd_input_of(m, delta, 0) != x.dout ||
+        delta->attr[RO_ROWS_COLS] != g->attention.head_size ||
+        delta->attr[RO_ROWS_BLOCK] < g->attention.head_size)
         return false;
     const uint32_t o = vd_input_of(m, delta, 1);
     if (!ro_shape_equal(vd_shape_in(m, o), vd_shape_in(m, x.dout)))

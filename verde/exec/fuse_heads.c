@@ -19,10 +19,11 @@ static const vd_node *node_of(const vd_matcher *m, uint32_t value, int op) {
 /* Finds what `value` is a copy of, which must have so many heads. */
 static bool split_from(const vd_matcher *m, uint32_t value, int64_t heads, columns *out) {
     const vd_node *n = node_of(m, value, RO_OP_SPLIT_HEADS);
-    if (!n || n->attr[2] != heads)
+    if (!n || n->attr[RO_SPLIT_HEADS_HEADS] != heads)
         return false;
     const int64_t width = heads * n->shape.dim[3];
-    *out = (columns){vd_input_of(m, n, 0), n->attr[0] * width, n->attr[1] * width};
+    *out = (columns){vd_input_of(m, n, 0), n->attr[RO_SPLIT_HEADS_PARTS] * width,
+                     n->attr[RO_SPLIT_HEADS_PART] * width};
     return true;
 }
 

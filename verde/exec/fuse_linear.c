@@ -14,8 +14,9 @@ enum { ACTIVATIONS = sizeof activations / sizeof activations[0] };
 /* A product of matrices as ro_linear has it. */
 static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
     const vd_node *n = vd_join(m, value, RO_OP_MATMUL, g);
-    if (!n || n->attr[0] != 0 || n->attr[1] & 1 || n->attr[2] != ro_attr_f32(1.0f) ||
-        n->attr[3] != RO_DOT_CHUNK || n->attr[4] != RO_MASK_NONE)
+    if (!n || n->attr[RO_MATMUL_BATCH_DIMS] != 0 || n->attr[RO_MATMUL_TRANS] & 1 ||
+        n->attr[RO_MATMUL_ALPHA] != ro_attr_f32(1.0f) || n->attr[RO_MATMUL_CHUNK] != RO_DOT_CHUNK ||
+        n->attr[RO_MATMUL_MASK] != RO_MASK_NONE)
         return false;
     const ro_shape *x = vd_shape_in(m, vd_input_of(m, n, 0));
     if (vd_shape_in(m, vd_input_of(m, n, 1))->dtype != RO_F32)
@@ -25,7 +26,7 @@ static bool join_product(const vd_matcher *m, uint32_t value, vd_fused *g) {
     if (g->linear.in == 0 || g->linear.out == 0)
         return false;
     g->linear.rows = ro_shape_numel(x) / g->linear.in;
-    g->linear.transposed = n->attr[1] >> 1 & 1;
+    g->linear.transposed = n->attr[RO_MATMUL_TRANS] >> 1 & 1;
     vd_put_inputs(g, 2, (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, n, 1)});
     /* The weights may have dimensions that the result has too: rows of `out` all the same. */
     return ro_shape_numel(&n->shape) == g->linear.rows * g->linear.out;

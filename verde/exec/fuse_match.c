@@ -63,10 +63,11 @@ static bool join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int le
         const vd_node *n = vd_join(m, value, bottom ? lowest : level, g);
         if (!n || count == 8)
             return false;
-        const int64_t block = n->attr[0] < RO_REDUCE_BLOCK ? n->attr[0] : RO_REDUCE_BLOCK;
-        if (n->attr[1] != block)
+        const int64_t block =
+            n->attr[RO_ROWS_COLS] < RO_REDUCE_BLOCK ? n->attr[RO_ROWS_COLS] : RO_REDUCE_BLOCK;
+        if (n->attr[RO_ROWS_BLOCK] != block)
             return false;
-        cols[count++] = n->attr[0];
+        cols[count++] = n->attr[RO_ROWS_COLS];
         value = vd_input_of(m, n, 0);
         if (bottom) {
             if (second != VD_NO_GROUP && vd_input_of(m, n, 1) != second)
@@ -87,7 +88,7 @@ bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const int loss_op = ignores ? RO_OP_XENT_IGNORE : RO_OP_XENT;
     g->kind = VD_FUSED_CROSS_ENTROPY;
     const vd_node *grad = vd_join(m, dx, ignores ? RO_OP_XENT_IGNORE_GRAD : RO_OP_XENT_GRAD, g);
-    g->ignore = ignores ? grad->attr[0] : RO_IGNORE_NONE;
+    g->ignore = ignores ? grad->attr[RO_LABELS_IGNORE] : RO_IGNORE_NONE;
     const uint32_t x = vd_input_of(m, grad, 0), max = vd_input_of(m, grad, 1);
     const uint32_t sum = vd_input_of(m, grad, 2), ids = vd_input_of(m, grad, 3);
     const uint32_t dloss = vd_input_of(m, grad, 4);
@@ -99,7 +100,7 @@ bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
         !join_levels(m, g, max, RO_OP_REDUCE_MAX, RO_OP_REDUCE_MAX, x, VD_NO_GROUP) ||
         !join_levels(m, g, sum, RO_OP_REDUCE_SUM, RO_OP_REDUCE_EXPSUM, x, max))
         return false;
-    g->dloss = filled ? ro_attr_to_f32(filled->attr[0]) : 0;
+    g->dloss = filled ? ro_attr_to_f32(filled->attr[RO_FILL_VALUE]) : 0;
     const vd_reader forward = {loss_op, x, max, ignores ? 0 : -1, g->ignore};
     const uint32_t loss = vd_find_reader(m, sum - m->sources + 1, &forward);
     if (loss == VD_NO_GROUP)
@@ -124,14 +125,15 @@ bool vd_match_layer_norm(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const vd_node *root = vd_join(m, rstd, RO_OP_LN_RSTD, g);
     const ro_shape *shape = vd_shape_in(m, x);
     g->cols = shape->dim[shape->ndim - 1];
-    if (!divide || !root || g->cols < 1 || g->cols > RO_ROW_COLS_MAX || root->attr[0] != g->cols ||
-        divide->attr[0] != ro_attr_f32((float)g->cols) ||
+    if (!divide || !root || g->cols < 1 || g->cols > RO_ROW_COLS_MAX ||
+        root->attr[RO_LN_RSTD_N] != g->cols ||
+        divide->attr[RO_DIV_CONST_DIVISOR] != ro_attr_f32((float)g->cols) ||
         !join_levels(m, g, vd_input_of(m, divide, 0), RO_OP_REDUCE_SUM, RO_OP_REDUCE_SUM, x,
                      VD_NO_GROUP) ||
         !join_levels(m, g, vd_input_of(m, root, 0), RO_OP_REDUCE_SUM, RO_OP_REDUCE_SQDEV, x, mean))
         return false;
     g->rows = ro_shape_numel(shape) / g->cols;
-    g->eps = ro_attr_to_f32(root->attr[1]);
+    g->eps = ro_attr_to_f32(root->attr[RO_LN_RSTD_EPS]);
     vd_put_inputs(g, 3, (uint32_t[]){x, vd_input_of(m, n, 3), vd_input_of(m, n, 4)});
     vd_put_outputs(g, 3, (uint32_t[]){y, mean, rstd});
     return true;
@@ -216,10 +218,10 @@ bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *g) {
     if (vd_input_of(m, second, 1) != gradient || vd_input_of(m, second, 2) != clip)
         return false;
     g->adamw = (ro_adamw_step){.count = ro_shape_numel(&n->shape),
-                               .beta1 = ro_attr_to_f32(first->attr[0]),
-                               .beta2 = ro_attr_to_f32(second->attr[0]),
-                               .eps = ro_attr_to_f32(n->attr[0]),
-                               .decay = ro_attr_to_f32(n->attr[1])};
+                               .beta1 = ro_attr_to_f32(first->attr[RO_ADAMW_M_BETA]),
+                               .beta2 = ro_attr_to_f32(second->attr[RO_ADAMW_V_BETA]),
+                               .eps = ro_attr_to_f32(n->attr[RO_ADAMW_W_EPS]),
+                               .decay = ro_attr_to_f32(n->attr[RO_ADAMW_W_DECAY])};
     vd_put_inputs(g, 8,
                   (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, first, 0),
                                vd_input_of(m, second, 0), gradient, clip, vd_input_of(m, n, 3),
@@ -242,11 +244,12 @@ bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *g) {
         return false;
     const uint32_t gradient = vd_input_of(m, first, 1), clip = vd_input_of(m, first, 3);
     if (nesterov && (vd_input_of(m, n, 2) != gradient || vd_input_of(m, n, 3) != clip ||
-                     n->attr[0] != first->attr[0] || n->attr[1] != first->attr[1]))
+                     n->attr[RO_SGD_MOMENTUM] != first->attr[RO_SGD_MOMENTUM] ||
+                     n->attr[RO_SGD_DECAY] != first->attr[RO_SGD_DECAY]))
         return false;
     g->sgd = (ro_sgd_step){.count = ro_shape_numel(&n->shape),
-                           .momentum = ro_attr_to_f32(first->attr[0]),
-                           .decay = ro_attr_to_f32(first->attr[1]),
+                           .momentum = ro_attr_to_f32(first->attr[RO_SGD_MOMENTUM]),
+                           .decay = ro_attr_to_f32(first->attr[RO_SGD_DECAY]),
                            .nesterov = nesterov};
     vd_put_inputs(g, 5,
                   (uint32_t[]){vd_input_of(m, n, 0), vd_input_of(m, first, 0), gradient, clip,

@@ -24,7 +24,13 @@ static vd_value dropped(vd_builder *b, const char *name, const vd_record *r, vd_
 
 static vd_value split(vd_builder *b, const char *name, vd_value x, int64_t parts, int64_t part,
                       int64_t heads) {
-    return VD_EMIT(b, name, ((vd_op){RO_OP_SPLIT_HEADS, {parts, part, heads}, NULL}), x);
+    return VD_EMIT(b, name,
+                   ((vd_op){RO_OP_SPLIT_HEADS,
+                            {[RO_SPLIT_HEADS_PARTS] = parts,
+                             [RO_SPLIT_HEADS_PART] = part,
+                             [RO_SPLIT_HEADS_HEADS] = heads},
+                            NULL}),
+                   x);
 }
 
 static vd_value scores(vd_builder *b, const char *name, const vd_record *r) {
@@ -40,8 +46,12 @@ static vd_value spread(vd_builder *b, const vd_value *padding, int64_t heads, in
     const ro_shape *shape = vd_shape_of(b, *padding);
     ro_shape wide = VD_SHAPE(RO_F32, shape->dim[0], 1, 1, shape->dim[1]);
     vd_value x = VD_EMIT(b, "padding", ((vd_op){.op = RO_OP_RESHAPE, .shape = &wide}), *padding);
-    x = VD_EMIT(b, "padding", ((vd_op){RO_OP_EXPAND, {1, heads}, NULL}), x);
-    return VD_EMIT(b, "padding", ((vd_op){RO_OP_EXPAND, {2, queries}, NULL}), x);
+    x = VD_EMIT(b, "padding",
+                ((vd_op){RO_OP_EXPAND, {[RO_EXPAND_AXIS] = 1, [RO_EXPAND_COUNT] = heads}, NULL}),
+                x);
+    return VD_EMIT(
+        b, "padding",
+        ((vd_op){RO_OP_EXPAND, {[RO_EXPAND_AXIS] = 2, [RO_EXPAND_COUNT] = queries}, NULL}), x);
 }
 
 /* From q, k and v [B, H, T or S, D] in r->saved to [B, H, T, D]; saves m, l and the result. */
@@ -54,7 +64,9 @@ static vd_value attend(vd_builder *b, vd_record *r) {
     if (b->status != VD_OK)
         return 0;
     ro_shape blocks = *vd_shape_of(b, mc);
-    vd_op sum = {RO_OP_REDUCE_SUM, {keys, RO_ATTN_BLOCK}, &blocks};
+    vd_op sum = {RO_OP_REDUCE_SUM,
+                 {[RO_REDUCE_SUM_COLS] = keys, [RO_REDUCE_SUM_BLOCK] = RO_ATTN_BLOCK},
+                 &blocks};
     vd_value lc = VD_EMIT(b, "block_sum", sum, e);
     e = dropped(b, "dropout", r, e);
     vd_value ac = VD_EMIT(b, "block_av", masked_op(RO_OP_ATTN_AV, r), e, v);
@@ -78,7 +90,10 @@ vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_att
 }
 
 static vd_value repeat(vd_builder *b, const char *name, vd_value x, int64_t times) {
-    return times == 1 ? x : VD_EMIT(b, name, ((vd_op){RO_OP_REPEAT_HEADS, {times}, NULL}), x);
+    return times == 1
+               ? x
+               : VD_EMIT(b, name,
+                         ((vd_op){RO_OP_REPEAT_HEADS, {[RO_REPEAT_HEADS_TIMES] = times}, NULL}), x);
 }
 
 /* Turns by position, or with `back` the other way; nothing if the layer does not rotate. */
@@ -86,7 +101,8 @@ static vd_value rotated(vd_builder *b, const char *name, const vd_record *r, vd_
                         bool back) {
     if (!r->rotates)
         return x;
-    const vd_op op = {RO_OP_ROPE, {r->rotation.neighbours, back}, NULL};
+    const vd_op op = {
+        RO_OP_ROPE, {[RO_ROPE_PAIRS] = r->rotation.neighbours, [RO_ROPE_INVERSE] = back}, NULL};
     return VD_EMIT(b, name, op, x, r->rotation.position, r->rotation.turns);
 }
 
@@ -166,7 +182,10 @@ void vd_back_grouped_attention(vd_builder *b, const vd_record *r, vd_value dy) {
         const ro_shape *in = vd_shape_of(b, r->in[i]);
         int64_t times = heads * size / in->dim[in->ndim - 1];
         if (times > 1 && wanted[i])
-            g[i] = VD_EMIT(b, sum[i], ((vd_op){RO_OP_REPEAT_HEADS_GRAD, {times}, NULL}), g[i]);
+            g[i] = VD_EMIT(
+                b, sum[i],
+                ((vd_op){RO_OP_REPEAT_HEADS_GRAD, {[RO_REPEAT_HEADS_GRAD_TIMES] = times}, NULL}),
+                g[i]);
     }
     if (wanted[0])
         g[0] = rotated(b, "d_q_turned", r, g[0], true);

@@ -153,7 +153,7 @@ static bool start(vd_builder *b, vd_value loss, vd_value gradient) {
 
 void vd_backward(vd_builder *b, vd_value loss, float weight) {
     ro_shape shape = *vd_shape_of(b, loss);
-    vd_op fill = {RO_OP_FILL, {ro_attr_f32(weight)}, &shape};
+    vd_op fill = {RO_OP_FILL, {[RO_FILL_VALUE] = ro_attr_f32(weight)}, &shape};
     vd_backward_from(b, loss, vd_emit(b, "d_loss", fill, 0, NULL));
 }
 

@@ -18,46 +18,70 @@ static const int64_t *attr_of(const vd_builder *b, vd_value value) {
 vd_value vd_transpose(vd_builder *b, const char *name, vd_value x, const int *order) {
     vd_op op = {.op = RO_OP_TRANSPOSE};
     for (int i = 0; i < vd_shape_of(b, x)->ndim; i++)
-        op.attr[i] = order[i];
+        op.attr[RO_TRANSPOSE_D0 + i] = order[i];
     return record(b, VD_LAYER_TRANSPOSE, x, VD_EMIT(b, name, op, x));
 }
 
 void vd_back_transpose(vd_builder *b, const vd_record *r, vd_value dy) {
-    const int64_t *order = attr_of(b, r->out);
+    const int64_t *order = attr_of(b, r->out) + RO_TRANSPOSE_D0;
     vd_op op = {.op = RO_OP_TRANSPOSE};
     for (int i = 0; i < vd_shape_of(b, dy)->ndim; i++)
-        op.attr[order[i]] = i;
+        op.attr[RO_TRANSPOSE_D0 + order[i]] = i;
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_transpose", op, dy));
 }
 
 vd_value vd_slice(vd_builder *b, const char *name, vd_value x, vd_stretch s) {
-    const vd_op op = {RO_OP_SLICE, {s.axis, s.start, s.length, s.step}, NULL};
+    const vd_op op = {RO_OP_SLICE,
+                      {[RO_SLICE_AXIS] = s.axis,
+                       [RO_SLICE_START] = s.start,
+                       [RO_SLICE_LENGTH] = s.length,
+                       [RO_SLICE_STEP] = s.step},
+                      NULL};
     return record(b, VD_LAYER_SLICE, x, VD_EMIT(b, name, op, x));
 }
 
 void vd_back_slice(vd_builder *b, const vd_record *r, vd_value dy) {
-    const int64_t *attr = attr_of(b, r->out), axis = attr[0];
-    const int64_t end = attr[1] + (attr[2] - 1) * attr[3] + 1;
+    const int64_t *attr = attr_of(b, r->out), axis = attr[RO_SLICE_AXIS];
+    const int64_t end =
+        attr[RO_SLICE_START] + (attr[RO_SLICE_LENGTH] - 1) * attr[RO_SLICE_STEP] + 1;
     const int64_t after = vd_shape_of(b, r->in[0])->dim[axis] - end;
-    const vd_op op = {RO_OP_PAD, {axis, attr[1], after, attr[3], ro_attr_f32(0)}, NULL};
+    const vd_op op = {RO_OP_PAD,
+                      {[RO_PAD_AXIS] = axis,
+                       [RO_PAD_BEFORE] = attr[RO_SLICE_START],
+                       [RO_PAD_AFTER] = after,
+                       [RO_PAD_STEP] = attr[RO_SLICE_STEP],
+                       [RO_PAD_VALUE] = ro_attr_f32(0)},
+                      NULL};
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_slice", op, dy));
 }
 
 vd_value vd_pad(vd_builder *b, const char *name, vd_value x, int axis, int64_t before,
                 int64_t after) {
-    const vd_op op = {RO_OP_PAD, {axis, before, after, 1, ro_attr_f32(0)}, NULL};
+    const vd_op op = {RO_OP_PAD,
+                      {[RO_PAD_AXIS] = axis,
+                       [RO_PAD_BEFORE] = before,
+                       [RO_PAD_AFTER] = after,
+                       [RO_PAD_STEP] = 1,
+                       [RO_PAD_VALUE] = ro_attr_f32(0)},
+                      NULL};
     return record(b, VD_LAYER_PAD, x, VD_EMIT(b, name, op, x));
 }
 
 void vd_back_pad(vd_builder *b, const vd_record *r, vd_value dy) {
-    const int64_t *attr = attr_of(b, r->out), axis = attr[0];
+    const int64_t *attr = attr_of(b, r->out), axis = attr[RO_PAD_AXIS];
     const int64_t length = vd_shape_of(b, r->in[0])->dim[axis];
-    const vd_op op = {RO_OP_SLICE, {axis, attr[1], length, 1}, NULL};
+    const vd_op op = {RO_OP_SLICE,
+                      {[RO_SLICE_AXIS] = axis,
+                       [RO_SLICE_START] = attr[RO_PAD_BEFORE],
+                       [RO_SLICE_LENGTH] = length,
+                       [RO_SLICE_STEP] = 1},
+                      NULL};
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_pad", op, dy));
 }
 
 vd_value vd_gather(vd_builder *b, const char *name, vd_value x, vd_value ids, int axis) {
-    vd_value out = VD_EMIT(b, name, ((vd_op){RO_OP_GATHER, {axis}, NULL}), x, ids);
+    vd_value out =
+        VD_EMIT(b, name, ((vd_op){RO_OP_GATHER, {[RO_GATHER_AXIS] = axis}, NULL}), x, ids);
     vd_tape_put(
         b, (vd_record){
                .layer = VD_LAYER_GATHER, .in = {x, VD_NONE, VD_NONE}, .out = out, .saved = {ids}});
@@ -66,13 +90,15 @@ vd_value vd_gather(vd_builder *b, const char *name, vd_value x, vd_value ids, in
 
 void vd_back_gather(vd_builder *b, const vd_record *r, vd_value dy) {
     ro_shape shape = *vd_shape_of(b, r->in[0]);
-    const vd_op op = {RO_OP_GATHER_GRAD, {attr_of(b, r->out)[0]}, &shape};
+    const vd_op op = {
+        RO_OP_GATHER_GRAD, {[RO_GATHER_GRAD_AXIS] = attr_of(b, r->out)[RO_GATHER_AXIS]}, &shape};
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_gather", op, dy, r->saved[0]));
 }
 
 /* One record per part; its number is where the part starts. */
 vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, const vd_value *x) {
-    vd_value out = vd_emit(b, name, (vd_op){RO_OP_CONCAT_AXIS, {axis}, NULL}, count, x);
+    vd_value out = vd_emit(
+        b, name, (vd_op){RO_OP_CONCAT_AXIS, {[RO_CONCAT_AXIS_AXIS] = axis}, NULL}, count, x);
     int64_t start = 0;
     for (int32_t i = 0; i < count && b->status == VD_OK; i++) {
         vd_tape_put(b, (vd_record){.layer = VD_LAYER_CONCAT,
@@ -85,9 +111,14 @@ vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, con
 }
 
 void vd_back_concat(vd_builder *b, const vd_record *r, vd_value dy) {
-    const int64_t axis = attr_of(b, r->out)[0];
+    const int64_t axis = attr_of(b, r->out)[RO_GATHER_AXIS];
     const int64_t length = vd_shape_of(b, r->in[0])->dim[axis];
-    const vd_op op = {RO_OP_SLICE, {axis, r->number, length, 1}, NULL};
+    const vd_op op = {RO_OP_SLICE,
+                      {[RO_SLICE_AXIS] = axis,
+                       [RO_SLICE_START] = r->number,
+                       [RO_SLICE_LENGTH] = length,
+                       [RO_SLICE_STEP] = 1},
+                      NULL};
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_concat", op, dy));
 }
 
@@ -121,7 +152,7 @@ vd_value vd_iota(vd_builder *b, const char *name, int64_t count) {
 }
 
 vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r) {
-    const vd_op op = {RO_OP_ROPE, {r.neighbours, 0}, NULL};
+    const vd_op op = {RO_OP_ROPE, {[RO_ROPE_PAIRS] = r.neighbours, [RO_ROPE_INVERSE] = 0}, NULL};
     vd_value out = VD_EMIT(b, name, op, x, r.position, r.turns);
     vd_tape_put(
         b, (vd_record){
@@ -131,7 +162,8 @@ vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r) {
 
 /* The turn back is the transpose of the turn. */
 void vd_back_rope(vd_builder *b, const vd_record *r, vd_value dy) {
-    const vd_op op = {RO_OP_ROPE, {r->rotation.neighbours, 1}, NULL};
+    const vd_op op = {
+        RO_OP_ROPE, {[RO_ROPE_PAIRS] = r->rotation.neighbours, [RO_ROPE_INVERSE] = 1}, NULL};
     vd_accumulate(b, r->in[0],
                   VD_EMIT(b, "d_rope", op, dy, r->rotation.position, r->rotation.turns));
 }

@@ -55,12 +55,12 @@ vd_value vd_max_axis(vd_builder *b, vd_value x, int axis) {
 }
 
 vd_value vd_argmax(vd_builder *b, vd_value x, int axis) {
-    return VD_EMIT(b, "argmax", ((vd_op){RO_OP_ARGMAX, {axis}, NULL}), x);
+    return VD_EMIT(b, "argmax", ((vd_op){RO_OP_ARGMAX, {[RO_ARGMAX_AXIS] = axis}, NULL}), x);
 }
 
 void vd_back_sum_axis(vd_builder *b, const vd_record *r, vd_value dy) {
     int64_t count = vd_shape_of(b, r->in[0])->dim[r->number];
-    vd_op op = {RO_OP_EXPAND, {r->number, count}, NULL};
+    vd_op op = {RO_OP_EXPAND, {[RO_EXPAND_AXIS] = r->number, [RO_EXPAND_COUNT] = count}, NULL};
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_sum", op, dy));
 }
 
@@ -72,7 +72,9 @@ void vd_back_mean_axis(vd_builder *b, const vd_record *r, vd_value dy) {
 /* All of it goes to the first largest element. */
 void vd_back_max_axis(vd_builder *b, const vd_record *r, vd_value dy) {
     int64_t count = vd_shape_of(b, r->in[0])->dim[r->number];
-    vd_value at = VD_EMIT(b, "d_argmax", ((vd_op){RO_OP_ARGMAX, {r->number}, NULL}), r->in[0]);
-    vd_op op = {RO_OP_MAX_GRAD, {r->number, count}, NULL};
+    vd_value at = VD_EMIT(b, "d_argmax",
+                          ((vd_op){RO_OP_ARGMAX, {[RO_ARGMAX_AXIS] = r->number}, NULL}), r->in[0]);
+    vd_op op = {
+        RO_OP_MAX_GRAD, {[RO_MAX_GRAD_AXIS] = r->number, [RO_MAX_GRAD_COUNT] = count}, NULL};
     vd_accumulate(b, r->in[0], VD_EMIT(b, "d_max", op, at, dy));
 }

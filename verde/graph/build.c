@@ -191,5 +191,8 @@ vd_value vd_column_sum(vd_builder *b, const char *name, int op, const ro_shape *
 }
 
 vd_value vd_div_const(vd_builder *b, const char *name, vd_value x, double divisor) {
-    return VD_EMIT(b, name, ((vd_op){RO_OP_DIV_CONST, {ro_attr_f32((float)divisor)}, NULL}), x);
+    return VD_EMIT(
+        b, name,
+        ((vd_op){RO_OP_DIV_CONST, {[RO_DIV_CONST_DIVISOR] = ro_attr_f32((float)divisor)}, NULL}),
+        x);
 }

@@ -27,7 +27,7 @@ vd_value vd_div(vd_builder *b, const char *name, vd_value x, vd_value y) {
 }
 
 static vd_op scale_op(float factor) {
-    return (vd_op){RO_OP_SCALE, {ro_attr_f32(factor)}, NULL};
+    return (vd_op){RO_OP_SCALE, {[RO_SCALE_FACTOR] = ro_attr_f32(factor)}, NULL};
 }
 
 vd_value vd_scale(vd_builder *b, const char *name, vd_value x, float factor) {

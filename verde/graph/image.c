@@ -6,8 +6,15 @@
 /* ---- convolution ---- */
 
 vd_value vd_conv2d(vd_builder *b, vd_value x, vd_value weight, vd_conv_attr c) {
-    vd_op op = {
-        RO_OP_CONV2D, {c.stride, c.stride, c.pad, c.pad, c.dilation, c.dilation, c.groups}, NULL};
+    vd_op op = {RO_OP_CONV2D,
+                {[RO_CONV2D_STRIDE_H] = c.stride,
+                 [RO_CONV2D_STRIDE_W] = c.stride,
+                 [RO_CONV2D_PAD_H] = c.pad,
+                 [RO_CONV2D_PAD_W] = c.pad,
+                 [RO_CONV2D_DILATION_H] = c.dilation,
+                 [RO_CONV2D_DILATION_W] = c.dilation,
+                 [RO_CONV2D_GROUPS] = c.groups},
+                NULL};
     vd_value out = VD_EMIT(b, "conv", op, x, weight);
     vd_record r = {.layer = VD_LAYER_CONV2D, .in = {x, weight, VD_NONE}, .out = out};
     memcpy(r.attr, op.attr, sizeof r.attr);
@@ -57,7 +64,7 @@ vd_value vd_max_pool2d(vd_builder *b, vd_value x, vd_pool_attr p) {
 
 vd_value vd_avg_pool2d(vd_builder *b, vd_value x, vd_pool_attr p) {
     vd_op op = pool_op(RO_OP_AVG_POOL2D, p);
-    op.attr[6] = p.count_pad;
+    op.attr[RO_AVG_POOL2D_COUNT_PAD] = p.count_pad;
     return pool(b, "avg_pool", VD_LAYER_AVG_POOL2D, op, x, VD_NONE);
 }
 
@@ -104,7 +111,8 @@ vd_statistics vd_batch_statistics(vd_builder *b, vd_value x) {
 }
 
 static vd_value rstd_of(vd_builder *b, vd_value sqdev, int64_t rows) {
-    vd_op op = {RO_OP_LN_RSTD, {rows, ro_attr_f32(epsilon)}, NULL};
+    vd_op op = {
+        RO_OP_LN_RSTD, {[RO_LN_RSTD_N] = rows, [RO_LN_RSTD_EPS] = ro_attr_f32(epsilon)}, NULL};
     return VD_EMIT(b, "rstd", op, sqdev);
 }
 
@@ -127,7 +135,10 @@ vd_value vd_batchnorm_eval(vd_builder *b, vd_value x, vd_value gamma, vd_value b
 
 static vd_value running(vd_builder *b, const char *name, vd_value r, vd_value now, float momentum,
                         double divisor) {
-    vd_op op = {RO_OP_BN_RUNNING, {ro_attr_f32(momentum), ro_attr_f32((float)divisor)}, NULL};
+    vd_op op = {RO_OP_BN_RUNNING,
+                {[RO_BN_RUNNING_MOMENTUM] = ro_attr_f32(momentum),
+                 [RO_BN_RUNNING_DIVISOR] = ro_attr_f32((float)divisor)},
+                NULL};
     return VD_EMIT(b, name, op, r, now);
 }
 

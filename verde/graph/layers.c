@@ -20,7 +20,13 @@ void vd_tape_put(vd_builder *b, vd_record record) {
 }
 
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask) {
-    return (vd_op){RO_OP_MATMUL, {batch_dims, trans, ro_attr_f32(alpha), chunk, mask}, NULL};
+    return (vd_op){RO_OP_MATMUL,
+                   {[RO_MATMUL_BATCH_DIMS] = batch_dims,
+                    [RO_MATMUL_TRANS] = trans,
+                    [RO_MATMUL_ALPHA] = ro_attr_f32(alpha),
+                    [RO_MATMUL_CHUNK] = chunk,
+                    [RO_MATMUL_MASK] = mask},
+                   NULL};
 }
 
 static vd_value matmul(vd_builder *b, vd_value x, vd_value weight, int trans) {
@@ -58,7 +64,8 @@ vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, 
     vd_value sum = vd_reduce(b, "sum", RO_OP_REDUCE_SUM, c, 1, &x);
     vd_value mean = vd_div_const(b, "mean", sum, (double)c);
     vd_value ss = vd_reduce(b, "sqdev", RO_OP_REDUCE_SQDEV, c, 2, (vd_value[]){x, mean});
-    vd_op rstd_op = {RO_OP_LN_RSTD, {c, ro_attr_f32(eps)}, NULL};
+    vd_op rstd_op = {
+        RO_OP_LN_RSTD, {[RO_LN_RSTD_N] = c, [RO_LN_RSTD_EPS] = ro_attr_f32(eps)}, NULL};
     vd_value rstd = VD_EMIT(b, "rstd", rstd_op, ss);
     vd_value out = VD_EMIT(b, "norm", ((vd_op){.op = RO_OP_LAYERNORM}), x, mean, rstd, gamma, beta);
     vd_tape_put(
@@ -73,7 +80,10 @@ vd_op vd_dropout_op(vd_dropout_attr dropout) {
     int64_t threshold = (int64_t)(rate * 4294967296.0 + 0.5);
     float scale = (float)(1.0 / (1.0 - rate));
     return (vd_op){RO_OP_DROPOUT,
-                   {(int64_t)dropout.seed, dropout.stream, threshold, ro_attr_f32(scale)},
+                   {[RO_DROPOUT_SEED] = (int64_t)dropout.seed,
+                    [RO_DROPOUT_STREAM] = dropout.stream,
+                    [RO_DROPOUT_THRESHOLD] = threshold,
+                    [RO_DROPOUT_SCALE] = ro_attr_f32(scale)},
                    NULL};
 }
 

@@ -46,7 +46,7 @@ void vd_back_log_softmax(vd_builder *b, const vd_record *r, vd_value dy) {
 vd_value vd_xent_ignore(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore) {
     vd_value m, l;
     row_statistics(b, logits, &m, &l);
-    vd_op op = {RO_OP_XENT_IGNORE, {ignore}, NULL};
+    vd_op op = {RO_OP_XENT_IGNORE, {[RO_XENT_IGNORE_IGNORE] = ignore}, NULL};
     vd_value out = VD_EMIT(b, "xent", op, logits, m, l, ids);
     vd_tape_put(b, (vd_record){.layer = VD_LAYER_XENT_IGNORE,
                                .in = {logits, VD_NONE, VD_NONE},
@@ -57,7 +57,7 @@ vd_value vd_xent_ignore(vd_builder *b, vd_value logits, vd_value ids, int32_t ig
 }
 
 void vd_back_xent_ignore(vd_builder *b, const vd_record *r, vd_value dy) {
-    vd_op op = {RO_OP_XENT_IGNORE_GRAD, {r->number}, NULL};
+    vd_op op = {RO_OP_XENT_IGNORE_GRAD, {[RO_XENT_IGNORE_GRAD_IGNORE] = r->number}, NULL};
     vd_accumulate(b, r->in[0],
                   VD_EMIT(b, "d_logits", op, r->in[0], r->saved[0], r->saved[1], r->saved[2], dy));
 }
@@ -66,7 +66,8 @@ void vd_back_xent_ignore(vd_builder *b, const vd_record *r, vd_value dy) {
 vd_value vd_xent_mean(vd_builder *b, vd_value logits, vd_value ids, int32_t ignore) {
     vd_value loss = vd_xent_ignore(b, logits, ids, ignore);
     int64_t rows = ro_shape_numel(vd_shape_of(b, ids));
-    vd_value kept = VD_EMIT(b, "kept", ((vd_op){RO_OP_KEPT, {ignore}, NULL}), ids);
+    vd_value kept =
+        VD_EMIT(b, "kept", ((vd_op){RO_OP_KEPT, {[RO_KEPT_IGNORE] = ignore}, NULL}), ids);
     vd_value count = vd_reduce(b, "count", RO_OP_REDUCE_SUM, rows, 1, &kept);
     vd_value sum = vd_reduce(b, "sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
     vd_value out = VD_EMIT(b, "mean", ((vd_op){.op = RO_OP_DIV}), sum, count);
@@ -88,7 +89,8 @@ void vd_back_xent_mean(vd_builder *b, const vd_record *r, vd_value dy) {
 vd_value vd_rmsnorm(vd_builder *b, vd_value x, vd_value gamma, float eps) {
     int64_t c = last_dim(b, x);
     vd_value ss = vd_reduce(b, "sumsq", RO_OP_REDUCE_DOT, c, 2, (vd_value[]){x, x});
-    vd_op rstd_op = {RO_OP_LN_RSTD, {c, ro_attr_f32(eps)}, NULL};
+    vd_op rstd_op = {
+        RO_OP_LN_RSTD, {[RO_LN_RSTD_N] = c, [RO_LN_RSTD_EPS] = ro_attr_f32(eps)}, NULL};
     vd_value rstd = VD_EMIT(b, "rstd", rstd_op, ss);
     vd_value out = VD_EMIT(b, "norm", ((vd_op){.op = RO_OP_RMSNORM}), x, rstd, gamma);
     vd_tape_put(

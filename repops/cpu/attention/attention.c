@@ -164,7 +164,7 @@ static void add_row(float *restrict sum, const float *restrict x, int64_t width)
 }
 
 static void repeat_heads_grad(const ro_job *job, int64_t first, int64_t last) {
-    const int64_t times = job->call->attr[0], tokens = job->call->output.dim[2];
+    const int64_t times = job->call->attr[RO_REPEAT_TIMES], tokens = job->call->output.dim[2];
     const int64_t width = job->call->output.dim[3];
     for (int64_t i = first; i < last; i++) {
         const int64_t from = i / tokens * times * tokens + i % tokens;

@@ -73,12 +73,14 @@ static void div_by(const ro_job *job, int64_t first, int64_t last) {
 
 static void scale(const ro_job *job, int64_t first, int64_t last) {
     const float *a = job->in[0];
-    with_number(RO_OP_MUL, a + first, attr_f32(job, 0), (float *)job->out + first, last - first);
+    with_number(RO_OP_MUL, a + first, attr_f32(job, RO_SCALE_FACTOR), (float *)job->out + first,
+                last - first);
 }
 
 static void div_const(const ro_job *job, int64_t first, int64_t last) {
     const float *a = job->in[0];
-    with_number(RO_OP_DIV, a + first, attr_f32(job, 0), (float *)job->out + first, last - first);
+    with_number(RO_OP_DIV, a + first, attr_f32(job, RO_DIV_CONST_DIVISOR),
+                (float *)job->out + first, last - first);
 }
 
 void RO_NAME(ro_add_arithmetic)(ro_table *table) {

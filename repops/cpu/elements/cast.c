@@ -120,7 +120,7 @@ static int is_half(int64_t dtype) {
 
 static void cast(const ro_job *job, int64_t first, int64_t last) {
     enum { BLOCK = 512 };
-    const int from = job->call->input[0].dtype, to = (int)job->call->attr[0];
+    const int from = job->call->input[0].dtype, to = (int)job->call->attr[RO_CAST_DTYPE];
     const size_t from_size = ro_dtype_size(from), to_size = ro_dtype_size(to);
     const char *x = (const char *)job->in[0] + (size_t)first * from_size;
     char *out = (char *)job->out + (size_t)first * to_size;

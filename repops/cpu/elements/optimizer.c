@@ -22,7 +22,9 @@ static float decayed(const schedule *s, int64_t step) {
 
 static void lr_schedule(const ro_job *job, int64_t first, int64_t last) {
     const int64_t *attr = job->call->attr, step = *(const int32_t *)job->in[0];
-    const schedule s = {attr[0], attr[3], attr[4], attr_f32(job, 1), attr_f32(job, 2)};
+    const schedule s = {attr[RO_LR_SCHEDULE_KIND], attr[RO_LR_SCHEDULE_WARMUP],
+                        attr[RO_LR_SCHEDULE_TOTAL], attr_f32(job, RO_LR_SCHEDULE_BASE),
+                        attr_f32(job, RO_LR_SCHEDULE_MIN)};
     float value = 0.0f;
     if (step >= 0 && step < s.warmup)
         value = s.base * ((float)(step + 1) / (float)s.warmup);
@@ -35,13 +37,13 @@ static void lr_schedule(const ro_job *job, int64_t first, int64_t last) {
 /* ---- scalars ---- */
 
 static void bias_correction(const ro_job *job, int64_t first, int64_t last) {
-    const float *c = job->in[0], beta = attr_f32(job, 0);
+    const float *c = job->in[0], beta = attr_f32(job, RO_BIAS_CORRECTION_BETA);
     for (int64_t i = first; i < last; i++)
         ((float *)job->out)[i] = ro_canon(ro_fma(beta, c[i], 1.0f - beta));
 }
 
 static void clip_scale(const ro_job *job, int64_t first, int64_t last) {
-    const float *sumsq = job->in[0], most = attr_f32(job, 0);
+    const float *sumsq = job->in[0], most = attr_f32(job, RO_CLIP_SCALE_MAX_NORM);
     for (int64_t i = first; i < last; i++)
         ((float *)job->out)[i] = ro_clip_scale(sumsq[i], most);
 }
@@ -65,7 +67,8 @@ static void adamw_m(const ro_job *job, int64_t first, int64_t last) {
     const float *m = (const float *)job->in[0] + first;
     const float *g = (const float *)job->in[1] + first;
     float *out = (float *)job->out + first;
-    const float clip = *(const float *)job->in[2], beta = attr_f32(job, 0), rest = 1.0f - beta;
+    const float clip = *(const float *)job->in[2], beta = attr_f32(job, RO_ADAMW_M_BETA),
+                rest = 1.0f - beta;
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
         out[i] = next_m(m[i], g[i] * clip, beta, rest);
@@ -75,7 +78,8 @@ static void adamw_v(const ro_job *job, int64_t first, int64_t last) {
     const float *v = (const float *)job->in[0] + first;
     const float *g = (const float *)job->in[1] + first;
     float *out = (float *)job->out + first;
-    const float clip = *(const float *)job->in[2], beta = attr_f32(job, 0), rest = 1.0f - beta;
+    const float clip = *(const float *)job->in[2], beta = attr_f32(job, RO_ADAMW_V_BETA),
+                rest = 1.0f - beta;
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
         out[i] = next_v(v[i], g[i] * clip, beta, rest);
@@ -87,7 +91,8 @@ static void adamw_w(const ro_job *job, int64_t first, int64_t last) {
     const float *v = (const float *)job->in[2] + first;
     float *out = (float *)job->out + first;
     const ro_adamw_scalars p =
-        scalars_of(job->in[3], job->in[4], job->in[5], attr_f32(job, 0), attr_f32(job, 1));
+        scalars_of(job->in[3], job->in[4], job->in[5], attr_f32(job, RO_ADAMW_W_EPS),
+                   attr_f32(job, RO_ADAMW_W_DECAY));
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
         out[i] = ro_adamw_w(w[i], m[i], v[i], p);
@@ -145,7 +150,7 @@ static void sgd_m(const ro_job *job, int64_t first, int64_t last) {
     const float *w = (const float *)job->in[2] + first;
     float *out = (float *)job->out + first;
     const float clip = *(const float *)job->in[3];
-    const float momentum = attr_f32(job, 0), decay = attr_f32(job, 1);
+    const float momentum = attr_f32(job, RO_SGD_M_MOMENTUM), decay = attr_f32(job, RO_SGD_M_DECAY);
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++)
         out[i] = ro_canon(ro_fma(momentum, m[i], decayed_gradient(w[i], g[i] * clip, decay)));
@@ -167,7 +172,8 @@ static void sgd_nesterov(const ro_job *job, int64_t first, int64_t last) {
     const float *g = (const float *)job->in[2] + first;
     float *out = (float *)job->out + first;
     const float clip = *(const float *)job->in[3], lr = *(const float *)job->in[4];
-    const float momentum = attr_f32(job, 0), decay = attr_f32(job, 1);
+    const float momentum = attr_f32(job, RO_SGD_NESTEROV_MOMENTUM),
+                decay = attr_f32(job, RO_SGD_NESTEROV_DECAY);
     RO_SAME_INDEX
     for (int64_t i = 0; i < last - first; i++) {
         const float d = decayed_gradient(w[i], g[i] * clip, decay);

@@ -11,7 +11,8 @@ static int64_t blocks(const ro_call *call) {
 }
 
 static philox philox_of(const ro_job *job, uint32_t step) {
-    return (philox){(uint64_t)job->call->attr[0], step, (uint32_t)job->call->attr[1]};
+    return (philox){(uint64_t)job->call->attr[RO_RANDOM_SEED], step,
+                    (uint32_t)job->call->attr[RO_RANDOM_STREAM]};
 }
 
 /* ---- normal ---- */
@@ -29,7 +30,7 @@ static void normal_batch(const uint32_t *restrict word, float mean, float std,
 
 static void normal(const ro_job *job, int64_t first, int64_t last) {
     const philox from = philox_of(job, 0);
-    const float mean = attr_f32(job, 2), std = attr_f32(job, 3);
+    const float mean = attr_f32(job, RO_NORMAL_MEAN), std = attr_f32(job, RO_NORMAL_STD);
     const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
     uint32_t word[4 * BATCH];
     float value[4 * BATCH];
@@ -45,7 +46,7 @@ static void normal(const ro_job *job, int64_t first, int64_t last) {
 
 static void uniform(const ro_job *job, int64_t first, int64_t last) {
     const philox from = philox_of(job, 0);
-    const float low = attr_f32(job, 2), range = attr_f32(job, 3) - low;
+    const float low = attr_f32(job, RO_UNIFORM_LOW), range = attr_f32(job, RO_UNIFORM_HIGH) - low;
     const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
     uint32_t word[4 * BATCH];
     for (int64_t block = first; block < last; block += BATCH) {
@@ -73,8 +74,8 @@ static void permutation(const ro_job *job, int64_t first, int64_t last) {
 
 static void dropout(const ro_job *job, int64_t first, int64_t last) {
     const philox from = philox_of(job, *(const uint32_t *)job->in[1]);
-    const uint32_t threshold = (uint32_t)job->call->attr[2];
-    const float scale = attr_f32(job, 3);
+    const uint32_t threshold = (uint32_t)job->call->attr[RO_DROPOUT_THRESHOLD];
+    const float scale = attr_f32(job, RO_DROPOUT_SCALE);
     const int64_t end = min_i64(4 * last, ro_shape_numel(&job->call->output));
     uint32_t word[4 * BATCH];
     for (int64_t block = first; block < last; block += BATCH) {
@@ -105,8 +106,10 @@ static uint64_t windows_in(const ro_job *job, int q) {
 static uint64_t window(const ro_job *job, uint64_t windows, int64_t r) {
     const int64_t *attr = job->call->attr;
     const uint64_t step = *(const uint32_t *)job->in[job->call->input_count - 1];
-    const uint64_t g = step * (uint64_t)attr[2] + (uint64_t)attr[3] + (uint64_t)r;
-    return ro_permute((uint64_t)attr[0], (uint32_t)attr[1], g / windows, windows, g % windows);
+    const uint64_t g = step * (uint64_t)attr[RO_READ_BATCH_BATCH] +
+                       (uint64_t)attr[RO_READ_BATCH_FIRST] + (uint64_t)r;
+    return ro_permute((uint64_t)attr[RO_READ_BATCH_SEED], (uint32_t)attr[RO_READ_BATCH_STREAM],
+                      g / windows, windows, g % windows);
 }
 
 static void copy_tokens(int dtype, const void *data, int64_t from, int64_t length, int32_t *out) {
@@ -129,7 +132,8 @@ static void read_batch(const ro_job *job, int64_t first, int64_t last) {
         int q = 0;
         for (; w >= windows_in(job, q); q++)
             w -= windows_in(job, q);
-        copy_tokens(call->input[q].dtype, job->in[q], (int64_t)w * length + call->attr[4], length,
+        copy_tokens(call->input[q].dtype, job->in[q],
+                    (int64_t)w * length + call->attr[RO_READ_BATCH_SHIFT], length,
                     (int32_t *)job->out + r * length);
     }
 }

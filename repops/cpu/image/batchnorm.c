@@ -13,13 +13,13 @@ typedef struct {
 } bn_tile;
 
 static int64_t tiles(const ro_call *call) {
-    const int64_t cols = call->attr[0];
+    const int64_t cols = call->attr[RO_COLUMNS_COLS];
     return ro_blocks_of(ro_shape_numel(&call->input[0]) / cols, RO_COLUMN_GROUP) *
            ceil_div(cols, TILE);
 }
 
 static bn_tile tile_of(const ro_job *job, int64_t item) {
-    const int64_t cols = job->call->attr[0], rows = in_numel(job, 0) / cols;
+    const int64_t cols = job->call->attr[RO_COLUMNS_COLS], rows = in_numel(job, 0) / cols;
     const int64_t group = item / ceil_div(cols, TILE), row = group * RO_COLUMN_GROUP;
     const int64_t col = item % ceil_div(cols, TILE) * TILE;
     return (bn_tile){cols,
@@ -113,7 +113,8 @@ static void merge_sqdev(const float *restrict x, const float *restrict m2, const
 
 /* Entry i stands for this many of the rows. */
 static int64_t rows_of(const ro_call *call, int64_t i) {
-    return min_i64(call->attr[2], call->attr[1] - i * call->attr[2]);
+    return min_i64(call->attr[RO_MERGE_PER],
+                   call->attr[RO_MERGE_ROWS] - i * call->attr[RO_MERGE_PER]);
 }
 
 static void merge_tile(const ro_job *job, const bn_tile *t, float *mean, float *m2) {
@@ -232,7 +233,8 @@ static void bn_dx(const ro_job *job, int64_t first, int64_t last) {
 
 static void bn_running(const ro_job *job, int64_t first, int64_t last) {
     const float *restrict x = job->in[0], *restrict y = job->in[1];
-    const float momentum = attr_f32(job, 0), divisor = attr_f32(job, 1);
+    const float momentum = attr_f32(job, RO_BN_RUNNING_MOMENTUM),
+                divisor = attr_f32(job, RO_BN_RUNNING_DIVISOR);
     float *restrict out = job->out;
     for (int64_t i = first; i < last; i++)
         out[i] = ro_canon(ro_fma(momentum, y[i] / divisor - x[i], x[i]));

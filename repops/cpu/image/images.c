@@ -8,17 +8,21 @@ static int64_t batch_rows(const ro_call *call) {
 
 static const uint8_t *record_of(const ro_job *job, int64_t r) {
     const int64_t *attr = job->call->attr;
-    const uint64_t records = (uint64_t)(job->call->input[0].dim[0] / attr[4]);
+    const uint64_t records = (uint64_t)(job->call->input[0].dim[0] / attr[RO_RECORDS_RECORD]);
     const uint64_t step = *(const uint32_t *)job->in[1];
-    const uint64_t slot = step * (uint64_t)attr[2] + (uint64_t)(attr[3] + r);
+    const uint64_t slot =
+        step * (uint64_t)attr[RO_RECORDS_BATCH] + (uint64_t)(attr[RO_RECORDS_FIRST] + r);
     const uint64_t record =
-        ro_permute((uint64_t)attr[0], (uint32_t)attr[1], slot / records, records, slot % records);
-    return (const uint8_t *)job->in[0] + (int64_t)record * attr[4] + attr[5];
+        ro_permute((uint64_t)attr[RO_RECORDS_SEED], (uint32_t)attr[RO_RECORDS_STREAM],
+                   slot / records, records, slot % records);
+    return (const uint8_t *)job->in[0] + (int64_t)record * attr[RO_RECORDS_RECORD] +
+           attr[RO_RECORDS_OFFSET];
 }
 
 static void read_images(const ro_job *job, int64_t first, int64_t last) {
     const int64_t *d = job->call->output.dim, pixels = d[1] * d[2], channels = d[3];
-    const float scale = attr_f32(job, 6), shift = attr_f32(job, 7);
+    const float scale = attr_f32(job, RO_READ_IMAGES_SCALE),
+                shift = attr_f32(job, RO_READ_IMAGES_SHIFT);
     for (int64_t r = first; r < last; r++) {
         const uint8_t *from = record_of(job, r);
         float *restrict out = (float *)job->out + r * pixels * channels;

@@ -16,9 +16,9 @@ typedef struct {
 } layout;
 
 static layout layout_of(const ro_job *job) {
-    const ro_axis x = ro_axis_of(&job->call->input[0], job->call->attr[0]);
+    const ro_axis x = ro_axis_of(&job->call->input[0], job->call->attr[RO_ALONG_AXIS]);
     return (layout){.x = job->in[0],
-                    .n = job->call->output.dim[job->call->attr[0]],
+                    .n = job->call->output.dim[job->call->attr[RO_ALONG_AXIS]],
                     .run = x.inner,
                     .rows = x.n,
                     .size = ro_dtype_size(job->call->input[0].dtype)};
@@ -81,8 +81,8 @@ RO_INLINE const char *stretch_source(const layout *l, int64_t o, int64_t j) {
 
 static void slice(const ro_job *job, int64_t first, int64_t last) {
     layout l = layout_of(job);
-    l.start = job->call->attr[1];
-    l.step = job->call->attr[3];
+    l.start = job->call->attr[RO_SLICE_START];
+    l.step = job->call->attr[RO_SLICE_STEP];
     if (l.step != 1) {
         walk(job, &l, first, last, slice_source);
         return;
@@ -140,12 +140,12 @@ static void join_parts(const ro_job *job, int64_t first, int64_t last, int64_t r
 }
 
 static part concat_part(const ro_job *job, int index) {
-    const ro_axis x = ro_axis_of(&job->call->input[index], job->call->attr[0]);
+    const ro_axis x = ro_axis_of(&job->call->input[index], job->call->attr[RO_CONCAT_AXIS_AXIS]);
     return (part){job->in[index], x.n * x.inner};
 }
 
 static void concat_axis(const ro_job *job, int64_t first, int64_t last) {
-    const ro_axis out = ro_axis_of(&job->call->output, job->call->attr[0]);
+    const ro_axis out = ro_axis_of(&job->call->output, job->call->attr[RO_CONCAT_AXIS_AXIS]);
     join_parts(job, first, last, out.n * out.inner, 0, concat_part);
 }
 
@@ -153,9 +153,9 @@ static void concat_axis(const ro_job *job, int64_t first, int64_t last) {
 
 static part pad_part(const ro_job *job, int index) {
     const int64_t *attr = job->call->attr;
-    const ro_axis x = ro_axis_of(&job->call->input[0], attr[0]);
+    const ro_axis x = ro_axis_of(&job->call->input[0], attr[RO_PAD_AXIS]);
     return index == 1 ? (part){job->in[0], x.n * x.inner}
-                      : (part){NULL, attr[index ? 2 : 1] * x.inner};
+                      : (part){NULL, attr[index ? RO_PAD_AFTER : RO_PAD_BEFORE] * x.inner};
 }
 
 RO_INLINE const char *pad_source(const layout *l, int64_t o, int64_t j) {
@@ -167,9 +167,9 @@ RO_INLINE const char *pad_source(const layout *l, int64_t o, int64_t j) {
 static void pad(const ro_job *job, int64_t first, int64_t last) {
     const int64_t *attr = job->call->attr;
     layout l = layout_of(job);
-    l.start = attr[1];
-    l.step = attr[3];
-    l.fill = (uint32_t)attr[4];
+    l.start = attr[RO_PAD_BEFORE];
+    l.step = attr[RO_PAD_STEP];
+    l.fill = (uint32_t)attr[RO_PAD_VALUE];
     if (l.step == 1)
         join_parts(job, first, last, l.n * l.run, l.fill, pad_part);
     else

@@ -17,7 +17,7 @@ static void fill_halves(uint16_t *to, uint16_t bits, int64_t count) {
 }
 
 static void fill(const ro_job *job, int64_t first, int64_t last) {
-    fill_row((uint32_t *)job->out + first, (uint32_t)job->call->attr[0], last - first);
+    fill_row((uint32_t *)job->out + first, (uint32_t)job->call->attr[RO_FILL_VALUE], last - first);
 }
 
 /* ---- embedding: an item is a position ---- */
@@ -54,7 +54,8 @@ static size_t row_bytes(const ro_job *job, int64_t width) {
 }
 
 static void split_heads(const ro_job *job, int64_t first, int64_t last) {
-    const int64_t parts = job->call->attr[0], part = job->call->attr[1];
+    const int64_t parts = job->call->attr[RO_SPLIT_HEADS_PARTS],
+                  part = job->call->attr[RO_SPLIT_HEADS_PART];
     const int64_t *dim = job->call->output.dim;
     const int64_t heads = dim[1], tokens = dim[2];
     const size_t row = row_bytes(job, dim[3]);
@@ -85,7 +86,7 @@ static void join_heads(const ro_job *job, int64_t first, int64_t last) {
 }
 
 static void repeat_heads(const ro_job *job, int64_t first, int64_t last) {
-    const int64_t times = job->call->attr[0], tokens = job->call->output.dim[2];
+    const int64_t times = job->call->attr[RO_REPEAT_HEADS_TIMES], tokens = job->call->output.dim[2];
     const size_t row = row_bytes(job, job->call->output.dim[3]);
     for (int64_t i = first; i < last; i++) {
         const int64_t from = i / tokens / times * tokens + i % tokens;

@@ -100,7 +100,7 @@ static ro_status embedding_grad(const ro_job *job) {
 }
 
 static ro_status gather_grad(const ro_job *job) {
-    return scatter(job, job->call->attr[0]);
+    return scatter(job, job->call->attr[RO_GATHER_GRAD_AXIS]);
 }
 
 void RO_NAME(ro_add_embedding)(ro_table *table) {

@@ -35,7 +35,8 @@ static transpose_plan plan_of(const ro_call *call) {
     for (int i = x->ndim - 1; i > 0; i--)
         stride[i - 1] = stride[i] * x->dim[i];
     for (int i = 0; i < x->ndim; i++)
-        append(&p, x->dim[call->attr[i]], stride[call->attr[i]]);
+        append(&p, x->dim[call->attr[RO_TRANSPOSE_D0 + i]],
+               stride[call->attr[RO_TRANSPOSE_D0 + i]]);
     if (p.ndim == 0) { /* one element */
         p.ndim = 1;
         p.dim[0] = p.from[0] = 1;

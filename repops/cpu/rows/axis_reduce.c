@@ -16,7 +16,7 @@ typedef struct {
 } axis_tile;
 
 static ro_axis axis_of(const ro_call *call) {
-    return ro_axis_of(&call->input[0], call->attr[0]);
+    return ro_axis_of(&call->input[0], call->attr[RO_ALONG_AXIS]);
 }
 
 static int64_t groups_of(const ro_axis *a) {
@@ -155,13 +155,13 @@ static void argmax(const ro_job *job, int64_t first, int64_t last) {
 /* ---- back: an item is a run of elements that lie side by side, one place of the axis ---- */
 
 static int64_t runs(const ro_call *call) {
-    const ro_axis a = ro_axis_of(&call->output, call->attr[0]);
+    const ro_axis a = ro_axis_of(&call->output, call->attr[RO_EXPAND_AXIS]);
     return a.outer * a.n;
 }
 
 /* Runs of an element type of other than 4 bytes. */
 static void expand_bytes(const ro_job *job, int64_t first, int64_t last) {
-    const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[0]);
+    const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[RO_EXPAND_AXIS]);
     const size_t run = (size_t)a.inner * ro_dtype_size(job->call->output.dtype);
     for (int64_t i = first; i < last; i++)
         memcpy((char *)job->out + (size_t)i * run,
@@ -173,7 +173,7 @@ static void expand(const ro_job *job, int64_t first, int64_t last) {
         expand_bytes(job, first, last);
         return;
     }
-    const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[0]);
+    const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[RO_EXPAND_AXIS]);
     const uint32_t *x = job->in[0];
     uint32_t *out = job->out;
     const int streams = rows_stream(job->out, a.outer * a.n, a.inner);
@@ -198,7 +198,7 @@ static void pick(const int32_t *restrict at, const uint32_t *restrict dy, int32_
 }
 
 static void max_grad(const ro_job *job, int64_t first, int64_t last) {
-    const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[0]);
+    const ro_axis a = ro_axis_of(&job->call->output, job->call->attr[RO_MAX_GRAD_AXIS]);
     const int32_t *at = job->in[0];
     const uint32_t *dy = job->in[1];
     uint32_t *out = job->out;

@@ -11,13 +11,13 @@ typedef struct {
 } column_tile;
 
 static int64_t tiles(const ro_call *call) {
-    const int64_t cols = call->attr[0];
+    const int64_t cols = call->attr[RO_COLUMNS_COLS];
     return ro_blocks_of(ro_shape_numel(&call->input[0]) / cols, RO_COLUMN_GROUP) *
            ceil_div(cols, TILE);
 }
 
 static column_tile tile_of(const ro_job *job, int64_t item) {
-    const int64_t cols = job->call->attr[0], rows = in_numel(job, 0) / cols;
+    const int64_t cols = job->call->attr[RO_COLUMNS_COLS], rows = in_numel(job, 0) / cols;
     const int64_t across = ceil_div(cols, TILE), group = item / across;
     const int64_t row = group * RO_COLUMN_GROUP, col = item % across * TILE;
     return (column_tile){

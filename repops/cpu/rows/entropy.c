@@ -11,7 +11,7 @@ static int64_t rows(const ro_call *call) {
 
 /* The label that does not count; no 32-bit number for the operators that count all. */
 static int64_t ignored(const ro_call *call) {
-    return ro_op_describe(call->op)->attr_count ? call->attr[0] : INT64_MIN;
+    return ro_op_describe(call->op)->attr_count ? call->attr[RO_LABELS_IGNORE] : INT64_MIN;
 }
 
 static void xent(const ro_job *job, int64_t first, int64_t last) {
@@ -55,7 +55,7 @@ static void xent_grad(const ro_job *job, int64_t first, int64_t last) {
 }
 
 static void kept(const ro_job *job, int64_t first, int64_t last) {
-    const int32_t *restrict ids = job->in[0], ignore = (int32_t)job->call->attr[0];
+    const int32_t *restrict ids = job->in[0], ignore = (int32_t)job->call->attr[RO_KEPT_IGNORE];
     float *restrict out = job->out;
     for (int64_t i = first; i < last; i++)
         out[i] = ids[i] == ignore ? 0.0f : 1.0f;

@@ -14,7 +14,7 @@ static int64_t rows(const ro_call *call) {
 static void ln_rstd(const ro_job *job, int64_t first, int64_t last) {
     const float *restrict ss = (const float *)job->in[0] + first;
     float *restrict out = (float *)job->out + first;
-    const float n = (float)job->call->attr[0], eps = attr_f32(job, 1);
+    const float n = (float)job->call->attr[RO_LN_RSTD_N], eps = attr_f32(job, RO_LN_RSTD_EPS);
     for (int64_t i = 0; i < last - first; i++)
         out[i] = ro_rstd(ss[i], n, eps);
 }

@@ -12,7 +12,7 @@ typedef struct {
 } row_block;
 
 static row_block block_of(const ro_job *job, int64_t item) {
-    const int64_t cols = job->call->attr[0], size = job->call->attr[1];
+    const int64_t cols = job->call->attr[RO_ROWS_COLS], size = job->call->attr[RO_ROWS_BLOCK];
     const int64_t blocks = ro_blocks_of(cols, size), row = item / blocks, at = item % blocks * size;
     return (row_block){row, at, row * cols + at, min_i64(size, cols - at)};
 }

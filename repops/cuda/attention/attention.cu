@@ -36,8 +36,8 @@ struct admitted_keys {
 
     __host__ explicit admitted_keys(const ro_call *call)
         : tokens(queries_of(call)), keys(keys_of(call)),
-          window(call->attr[RO_ATTN_MAX_WINDOW] ? call->attr[RO_ATTN_MAX_WINDOW] : keys),
-          causal(call->attr[RO_ATTN_MAX_CAUSAL] != 0) {}
+          window(call->attr[RO_MASKED_WINDOW] ? call->attr[RO_MASKED_WINDOW] : keys),
+          causal(call->attr[RO_MASKED_CAUSAL] != 0) {}
     RO_DEVICE key_range of(int64_t row) const {
         const int64_t end = causal ? tokens.remainder(row) + 1 : keys;
         return {end - window, end};
@@ -50,11 +50,11 @@ RO_DEVICE bool is_minus_infinity(float x) {
 
 static ro_status attn_max(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     row_view view(ro_shape_numel(&call->output), keys_of(call), RO_ATTN_BLOCK,
-                  call->attr[RO_ATTN_MAX_CAUSAL] ? queries_of(call) : 0);
-    view.window = call->attr[RO_ATTN_MAX_WINDOW];
+                  call->attr[RO_MASKED_CAUSAL] ? queries_of(call) : 0);
+    view.window = call->attr[RO_MASKED_WINDOW];
     /* Under the mask a row may end anywhere. */
     return reduce_rows(d, call, out, view,
-                       !call->attr[0] && ro_packable(keys_of(call), floats(in[0])),
+                       !call->attr[RO_MASKED_CAUSAL] && ro_packable(keys_of(call), floats(in[0])),
                        max_terms{floats(in[0])});
 }
 
@@ -263,7 +263,8 @@ static ro_status attn_out(ro_cuda *d, const ro_call *call, const void *const *in
 static ro_status repeat_heads_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                                    void *out) {
     const float *dy = floats(in[0]);
-    const int64_t one = call->output.dim[2] * call->output.dim[3], times = call->attr[0];
+    const int64_t one = call->output.dim[2] * call->output.dim[3],
+                  times = call->attr[RO_REPEAT_TIMES];
     const ro_divider head(one);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
         const int64_t h = head.quotient(i);

@@ -76,13 +76,13 @@ template <class F> static ro_status by_type(int64_t dtype, const F &f) {
 
 static ro_status cast(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int from = call->input[0].dtype;
-    if (from == call->attr[0])
+    if (from == call->attr[RO_CAST_DTYPE])
         return ro_cuda_check(
             d,
             cudaMemcpyAsync(out, in[0], (size_t)ro_shape_numel(&call->output) * ro_dtype_size(from),
                             cudaMemcpyDeviceToDevice, d->stream),
             "cast");
-    return by_type(call->attr[0], [&](auto to) {
+    return by_type(call->attr[RO_CAST_DTYPE], [&](auto to) {
         return by_type(from, [&](auto x) {
             return cast_between<decltype(to), decltype(x)>(d, call, in, out);
         });

@@ -64,12 +64,13 @@ ro_status arithmetic(ro_cuda *d, const ro_call *call, const void *const *in, voi
 }
 
 static ro_status scale(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *x = static_cast<const float *>(in[0]), factor = attr_f(call, 0);
+    const float *x = static_cast<const float *>(in[0]), factor = attr_f(call, RO_SCALE_FACTOR);
     return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_canon(x[i] * factor); });
 }
 
 static ro_status div_const(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *x = static_cast<const float *>(in[0]), divisor = attr_f(call, 0);
+    const float *x = static_cast<const float *>(in[0]),
+                divisor = attr_f(call, RO_DIV_CONST_DIVISOR);
     return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_canon(x[i] / divisor); });
 }
 

@@ -21,14 +21,14 @@ static ro_status lr_schedule(ro_cuda *d, const ro_call *call, const void *const 
 
 static ro_status bias_correction(ro_cuda *d, const ro_call *call, const void *const *in,
                                  void *out) {
-    const float *c = f32(in[0]), beta = attr_f(call, 0);
+    const float *c = f32(in[0]), beta = attr_f(call, RO_BIAS_CORRECTION_BETA);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
         return ro_canon(ro_fma(beta, c[i], 1.0f - beta));
     });
 }
 
 static ro_status clip_scale(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *sum = f32(in[0]), limit = attr_f(call, 0);
+    const float *sum = f32(in[0]), limit = attr_f(call, RO_CLIP_SCALE_MAX_NORM);
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return ro_clip_scale(sum[i], limit); });
 }
@@ -45,13 +45,15 @@ RO_DEVICE float next_v(float v, float gradient, float clip, float beta) {
 }
 
 static ro_status adamw_m(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *m = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]), beta = attr_f(call, 0);
+    const float *m = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]),
+                beta = attr_f(call, RO_ADAMW_M_BETA);
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return next_m(m[i], g[i], *clip, beta); });
 }
 
 static ro_status adamw_v(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *v = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]), beta = attr_f(call, 0);
+    const float *v = f32(in[0]), *g = f32(in[1]), *clip = f32(in[2]),
+                beta = attr_f(call, RO_ADAMW_V_BETA);
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return next_v(v[i], g[i], *clip, beta); });
 }
@@ -59,7 +61,7 @@ static ro_status adamw_v(ro_cuda *d, const ro_call *call, const void *const *in,
 static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *w = f32(in[0]), *m = f32(in[1]), *v = f32(in[2]);
     const float *c1 = f32(in[3]), *c2 = f32(in[4]), *lr = f32(in[5]);
-    const float eps = attr_f(call, 0), decay = attr_f(call, 1);
+    const float eps = attr_f(call, RO_ADAMW_W_EPS), decay = attr_f(call, RO_ADAMW_W_DECAY);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
         return ro_adamw_w(w[i], m[i], v[i], {1.0f / *c1, 1.0f / *c2, *lr, eps, decay});
     });
@@ -166,7 +168,7 @@ ro_status ro_cuda_adamw(ro_cuda *d, int64_t count, const ro_adamw_parameter *par
 
 static ro_status sgd_m(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *m = f32(in[0]), *g = f32(in[1]), *w = f32(in[2]), *clip = f32(in[3]);
-    const float momentum = attr_f(call, 0), decay = attr_f(call, 1);
+    const float momentum = attr_f(call, RO_SGD_M_MOMENTUM), decay = attr_f(call, RO_SGD_M_DECAY);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
         return ro_canon(ro_fma(momentum, m[i], ro_fma(decay, w[i], g[i] * *clip)));
     });
@@ -180,7 +182,8 @@ static ro_status sgd_w(ro_cuda *d, const ro_call *call, const void *const *in, v
 
 static ro_status sgd_nesterov(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *w = f32(in[0]), *m = f32(in[1]), *g = f32(in[2]), *clip = f32(in[3]);
-    const float *lr = f32(in[4]), momentum = attr_f(call, 0), decay = attr_f(call, 1);
+    const float *lr = f32(in[4]), momentum = attr_f(call, RO_SGD_NESTEROV_MOMENTUM),
+                decay = attr_f(call, RO_SGD_NESTEROV_DECAY);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
         const float direction = ro_fma(decay, w[i], g[i] * *clip);
         return ro_canon(ro_fma(-*lr, ro_fma(momentum, m[i], direction), w[i]));

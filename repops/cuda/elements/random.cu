@@ -47,7 +47,7 @@ struct source {
 };
 
 static source source_of(const ro_call *call, const void *step) {
-    return source{(uint64_t)call->attr[0], (uint32_t)call->attr[1],
+    return source{(uint64_t)call->attr[RO_RANDOM_SEED], (uint32_t)call->attr[RO_RANDOM_STREAM],
                   static_cast<const uint32_t *>(step)};
 }
 
@@ -77,7 +77,8 @@ struct normal_of : source {
 
 static ro_status normal(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
     return quads(d, call, nullptr, out,
-                 normal_of{source_of(call, nullptr), attr_f(call, 2), attr_f(call, 3)});
+                 normal_of{source_of(call, nullptr), attr_f(call, RO_NORMAL_MEAN),
+                           attr_f(call, RO_NORMAL_STD)});
 }
 
 struct uniform_of : source {
@@ -90,7 +91,8 @@ struct uniform_of : source {
 
 static ro_status uniform(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
     return quads(d, call, nullptr, out,
-                 uniform_of{source_of(call, nullptr), attr_f(call, 2), attr_f(call, 3)});
+                 uniform_of{source_of(call, nullptr), attr_f(call, RO_UNIFORM_LOW),
+                            attr_f(call, RO_UNIFORM_HIGH)});
 }
 
 struct dropout_of : source {
@@ -105,7 +107,8 @@ struct dropout_of : source {
 
 static ro_status dropout(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return quads(d, call, in[0], out,
-                 dropout_of{source_of(call, in[1]), (uint32_t)call->attr[2], attr_f(call, 3)});
+                 dropout_of{source_of(call, in[1]), (uint32_t)call->attr[RO_DROPOUT_THRESHOLD],
+                            attr_f(call, RO_DROPOUT_SCALE)});
 }
 
 /* ---- permutations ---- */
@@ -130,8 +133,8 @@ struct shuffle {
 };
 
 static shuffle shuffle_of(const ro_call *call, const void *step, int64_t count) {
-    return shuffle{source_of(call, step), (uint64_t)call->attr[2], (uint64_t)call->attr[3],
-                   (uint64_t)count};
+    return shuffle{source_of(call, step), (uint64_t)call->attr[RO_READER_BATCH],
+                   (uint64_t)call->attr[RO_READER_FIRST], (uint64_t)count};
 }
 
 static int64_t windows_in(const ro_call *call, int q) {
@@ -142,7 +145,7 @@ template <class T>
 static ro_status read_windows(ro_cuda *d, const ro_call *call, const shuffle &rows, const void *in,
                               void *out) {
     const T *data = static_cast<const T *>(in);
-    const int64_t length = call->output.dim[1], shift = call->attr[4];
+    const int64_t length = call->output.dim[1], shift = call->attr[RO_READ_BATCH_SHIFT];
     return map<int32_t>(d, call, out, [=] __device__(int64_t i) {
         const int64_t window = (int64_t)rows.record(i / length);
         return (int32_t)data[window * length + i % length + shift];
@@ -163,7 +166,7 @@ template <class T> struct shard_list {
 template <class T>
 static ro_status read_shards(ro_cuda *d, const ro_call *call, const shuffle &rows,
                              const shard_list<T> &shards, int32_t *out) {
-    const int64_t length = call->output.dim[1], shift = call->attr[4];
+    const int64_t length = call->output.dim[1], shift = call->attr[RO_READ_BATCH_SHIFT];
     return map<int32_t, 1>(d, call, out, [=] __device__(int64_t i) {
         const int64_t window = (int64_t)rows.record(i / length);
         int q = 0;
@@ -211,8 +214,10 @@ static ro_status read_images(ro_cuda *d, const ro_call *call, const void *const 
     const uint8_t *data = static_cast<const uint8_t *>(in[0]);
     const int64_t height = call->output.dim[1], width = call->output.dim[2];
     const ro_divider channels(call->output.dim[3]), columns(width), lines(height);
-    const int64_t size = call->attr[4], offset = call->attr[5];
-    const float scale = attr_f(call, 6), bias = attr_f(call, 7);
+    const int64_t size = call->attr[RO_READ_IMAGES_RECORD],
+                  offset = call->attr[RO_READ_IMAGES_OFFSET];
+    const float scale = attr_f(call, RO_READ_IMAGES_SCALE),
+                bias = attr_f(call, RO_READ_IMAGES_SHIFT);
     const shuffle rows = shuffle_of(call, in[1], call->input[0].dim[0] / size);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
         const int64_t pixel = channels.quotient(i), line = columns.quotient(pixel);
@@ -225,7 +230,8 @@ static ro_status read_images(ro_cuda *d, const ro_call *call, const void *const 
 
 static ro_status read_labels(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const uint8_t *data = static_cast<const uint8_t *>(in[0]);
-    const int64_t size = call->attr[4], offset = call->attr[5];
+    const int64_t size = call->attr[RO_READ_LABELS_RECORD],
+                  offset = call->attr[RO_READ_LABELS_OFFSET];
     const shuffle rows = shuffle_of(call, in[1], call->input[0].dim[0] / size);
     return map<int32_t>(d, call, out, [=] __device__(int64_t i) {
         return (int32_t)data[(int64_t)rows.record(i) * size + offset];

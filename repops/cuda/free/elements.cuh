@@ -50,8 +50,8 @@ static ro_status ln_rstd(ro_cuda *d, const ro_call *call, const void *const *in,
                          const values &out) {
     operands o = {};
     o.a = f32(in[0]);
-    o.p = ap_exact((real)call->attr[0]);
-    o.q = attr_of(call, 1);
+    o.p = ap_exact((real)call->attr[RO_LN_RSTD_N]);
+    o.q = attr_of(call, RO_LN_RSTD_EPS);
     return elements(d, call, out, of_elements<ln_rstd_of>{o});
 }
 
@@ -140,7 +140,7 @@ static ro_status bn_running(ro_cuda *d, const ro_call *call, const void *const *
                             const values &out) {
     operands o = {};
     o.a = f32(in[0]), o.b = f32(in[1]);
-    o.p = attr_of(call, 0), o.q = attr_of(call, 1);
+    o.p = attr_of(call, RO_BN_RUNNING_MOMENTUM), o.q = attr_of(call, RO_BN_RUNNING_DIVISOR);
     return elements(d, call, out, of_elements<bn_running_of>{o});
 }
 
@@ -176,7 +176,7 @@ static ro_status of_gradients(ro_cuda *d, const ro_call *call, const void *const
 
 /* The label that does not count; no 32-bit number for the operators that count all. */
 static int64_t ignored(const ro_call *call) {
-    return ro_op_describe(call->op)->attr_count ? call->attr[0] : INT64_MIN;
+    return ro_op_describe(call->op)->attr_count ? call->attr[RO_LABELS_IGNORE] : INT64_MIN;
 }
 
 static ro_status xent(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
@@ -224,9 +224,8 @@ struct scores {
 
     explicit scores(const ro_call *call)
         : keys(width_of(call)), queries(call->input[0].dim[call->input[0].ndim - 2]),
-          causal(call->attr[RO_ATTN_MAX_CAUSAL] != 0),
-          window(call->attr[RO_ATTN_MAX_WINDOW] ? call->attr[RO_ATTN_MAX_WINDOW] : width_of(call)) {
-    }
+          causal(call->attr[RO_MASKED_CAUSAL] != 0),
+          window(call->attr[RO_MASKED_WINDOW] ? call->attr[RO_MASKED_WINDOW] : width_of(call)) {}
     RO_DEVICE bool admits(int64_t row, int64_t key) const {
         const int64_t back = causal ? queries.remainder(row) - key : 0;
         return back >= 0 && back < window;
@@ -307,14 +306,14 @@ static operands inputs(const void *const *in, int count) {
 template <formula *f>
 static ro_status moment(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
     operands o = inputs(in, 2);
-    o.q = attr_of(call, 0), o.r = ap_sub(ap_exact(1), o.q);
+    o.q = attr_of(call, RO_MOMENT_BETA), o.r = ap_sub(ap_exact(1), o.q);
     return update<f>(d, call, out, o, {f32(in[2]), nullptr, nullptr, nullptr});
 }
 
 static ro_status adamw_w(ro_cuda *d, const ro_call *call, const void *const *in,
                          const values &out) {
     operands o = inputs(in, 3);
-    o.s = attr_of(call, 0), o.t = attr_of(call, 1);
+    o.s = attr_of(call, RO_ADAMW_W_EPS), o.t = attr_of(call, RO_ADAMW_W_DECAY);
     return update<adamw_w_of>(d, call, out, o, {f32(in[3]), f32(in[4]), f32(in[5]), nullptr});
 }
 
@@ -325,7 +324,7 @@ static ro_status sgd_w(ro_cuda *d, const ro_call *call, const void *const *in, c
 template <formula *f, bool nesterov>
 static ro_status sgd(ro_cuda *d, const ro_call *call, const void *const *in, const values &out) {
     operands o = inputs(in, 3);
-    o.q = attr_of(call, 0), o.r = attr_of(call, 1);
+    o.q = attr_of(call, RO_SGD_MOMENTUM), o.r = attr_of(call, RO_SGD_DECAY);
     return update<f>(d, call, out, o,
                      {f32(in[3]), nullptr, nullptr, nesterov ? f32(in[4]) : nullptr});
 }

@@ -435,7 +435,7 @@ static ro_status multiply_blocks(ro_cuda *d, const ro_call *call, const void *co
     const int64_t width = y->dim[y->ndim - 1], blocks = y->dim[y->ndim - 2];
     const int64_t heads = ro_rows_of(e) / queries, key = first * RO_ATTN_BLOCK;
     plan p = plan_of(heads * count, queries, width, terms, count);
-    if (call->attr[0]) {
+    if (call->attr[RO_MASKED_CAUSAL]) {
         p.absent = 1, p.mask = RO_MASK_UPTO_ROW;
         p.window = call->attr[RO_ATTN_AV_WINDOW] ? call->attr[RO_ATTN_AV_WINDOW] : p.window;
         p.mask_first = -key, p.mask_step = -RO_ATTN_BLOCK;

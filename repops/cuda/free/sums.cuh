@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(ROW_THREADS, 1)
 template <class F>
 static ro_status rows(ro_cuda *d, const ro_call *call, const values &out, double roundings,
                       const F &f) {
-    const row_view view(ro_shape_numel(&call->output), call->attr[0], call->attr[1], 0);
+    const row_view view(ro_shape_numel(&call->output), call->attr[RO_ROWS_COLS],
+                        call->attr[RO_ROWS_BLOCK], 0);
     RO_LAUNCH((rows_kernel<F>), ro_grid(ceil_div(view.items, ROW_WARPS)), dim3(ROW_THREADS), 0,
               d->stream, out, view, roundings, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
@@ -125,7 +126,7 @@ static ro_status reduce_rms_gx(ro_cuda *d, const ro_call *call, const void *cons
 /* ---- groups of 64 rows, a column each ---- */
 
 static column_view columns_of(const ro_call *call) {
-    const int64_t cols = call->attr[0];
+    const int64_t cols = call->attr[RO_COLUMNS_COLS];
     return column_view({1, in_numel(call, 0) / cols, cols});
 }
 
@@ -148,7 +149,7 @@ static ro_status sum_rows(ro_cuda *d, const ro_call *call, const void *const *in
 
 static ro_status sum_axis(ro_cuda *d, const ro_call *call, const void *const *in,
                           const values &out) {
-    const column_view view(ro_axis_of(&call->input[0], call->attr[0]));
+    const column_view view(ro_axis_of(&call->input[0], call->attr[RO_SUM_AXIS_AXIS]));
     return sum_columns(d, call, f32(in[0]), view, out);
 }
 
@@ -254,14 +255,16 @@ struct entries {
 
 static ro_status bn_merge_mean(ro_cuda *d, const ro_call *call, const void *const *in,
                                const values &out) {
-    const entries x = {f32(in[0]), columns_of(call), call->attr[1], call->attr[2]};
+    const entries x = {f32(in[0]), columns_of(call), call->attr[RO_MERGE_ROWS],
+                       call->attr[RO_MERGE_PER]};
     return elements(d, call, out, [=] __device__(int64_t i) { return x.merged(x.view.of(i)); });
 }
 
 /* With M off by d, the sum of b_i (m_i - M)^2 grows by (sum of b_i) d^2: the rest cancels. */
 static ro_status bn_merge_sqdev(ro_cuda *d, const ro_call *call, const void *const *in,
                                 const values &out) {
-    const entries x = {f32(in[0]), columns_of(call), call->attr[1], call->attr[2]};
+    const entries x = {f32(in[0]), columns_of(call), call->attr[RO_MERGE_ROWS],
+                       call->attr[RO_MERGE_PER]};
     const float *s = f32(in[1]);
     return elements(d, call, out, [=] __device__(int64_t i) {
         const column_group g = x.view.of(i);
@@ -349,7 +352,7 @@ static ro_status attn_out(ro_cuda *d, const ro_call *call, const void *const *in
 static ro_status repeat_heads_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                                    const values &out) {
     const float *dy = f32(in[0]);
-    const int64_t times = call->attr[0];
+    const int64_t times = call->attr[RO_REPEAT_HEADS_GRAD_TIMES];
     const ro_divider one(call->output.dim[2] * call->output.dim[3]);
     return elements(d, call, out, [=] __device__(int64_t i) {
         const int64_t head = one.quotient(i);
@@ -468,7 +471,7 @@ static ro_status embedding_grad(ro_cuda *d, const ro_call *call, const void *con
 
 static ro_status gather_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                              const values &out) {
-    return scatter(d, call, in, out, call->attr[0]);
+    return scatter(d, call, in, out, call->attr[RO_GATHER_GRAD_AXIS]);
 }
 
 static void add_sums(free_operator **table) {

@@ -84,7 +84,8 @@ static ro_status bn_sqdev(ro_cuda *d, const ro_call *call, const void *const *in
 
 static ro_status bn_dgamma(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     return reduce_view(d, call, out,
-                       group_dgamma{f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]), call->attr[0]});
+                       group_dgamma{f32(in[0]), f32(in[1]), f32(in[2]), f32(in[3]),
+                                    call->attr[RO_BN_DGAMMA_COLS]});
 }
 
 /* ---- merging ---- */
@@ -125,9 +126,10 @@ template <bool sqdev> struct merged {
 
 template <bool sqdev>
 static ro_status bn_merge(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return reduce_view<MERGE_EACH>(
-        d, call, out,
-        merged<sqdev>{f32(in[0]), sqdev ? f32(in[1]) : nullptr, call->attr[1], call->attr[2]});
+    return reduce_view<MERGE_EACH>(d, call, out,
+                                   merged<sqdev>{f32(in[0]), sqdev ? f32(in[1]) : nullptr,
+                                                 call->attr[RO_MERGE_ROWS],
+                                                 call->attr[RO_MERGE_PER]});
 }
 
 /* ---- by channel ----
@@ -224,7 +226,8 @@ static ro_status bn_dx(ro_cuda *d, const ro_call *call, const void *const *in, v
 
 static ro_status bn_running(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *r = f32(in[0]), *v = f32(in[1]);
-    const float momentum = attr_f(call, 0), divisor = attr_f(call, 1);
+    const float momentum = attr_f(call, RO_BN_RUNNING_MOMENTUM),
+                divisor = attr_f(call, RO_BN_RUNNING_DIVISOR);
     return map<float>(d, call, out, [=] __device__(int64_t i) {
         return ro_canon(ro_fma(momentum, v[i] / divisor - r[i], r[i]));
     });

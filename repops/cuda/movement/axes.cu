@@ -2,7 +2,7 @@
 #include "repops/cuda/rows/columns.cuh"
 
 static ro_axis axis_of(const ro_call *call) {
-    return ro_axis_of(&call->input[0], call->attr[0]);
+    return ro_axis_of(&call->input[0], call->attr[RO_ALONG_AXIS]);
 }
 
 /* ---- sums and maxima of groups of 64 ---- */
@@ -139,7 +139,7 @@ struct back_view {
     int64_t width;
 
     __host__ explicit back_view(const ro_call *call)
-        : back_view(ro_axis_of(&call->output, call->attr[0])) {}
+        : back_view(ro_axis_of(&call->output, call->attr[RO_ALONG_AXIS])) {}
     __host__ explicit back_view(const ro_axis &a) : inner(a.inner), count(a.n), width(a.inner) {}
     /* The element of an input of length 1 along the axis, and the place on the axis. */
     RO_DEVICE int64_t of(int64_t i, int64_t *place) const {

@@ -330,7 +330,7 @@ static ro_status embedding_grad(ro_cuda *d, const ro_call *call, const void *con
 }
 
 static ro_status gather_grad(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return scatter(d, call, in, out, call->attr[0]);
+    return scatter(d, call, in, out, call->attr[RO_GATHER_GRAD_AXIS]);
 }
 
 void ro_cuda_add_embedding(ro_cuda_operator **table) {

@@ -6,7 +6,7 @@
 /* ---- sources ---- */
 
 static ro_status fill(ro_cuda *d, const ro_call *call, const void *const *, void *out) {
-    const uint32_t value = (uint32_t)call->attr[0];
+    const uint32_t value = (uint32_t)call->attr[RO_FILL_VALUE];
     return map<uint32_t>(d, call, out, [=] __device__(int64_t) { return value; });
 }
 
@@ -58,9 +58,10 @@ struct slice_view {
     int64_t row, start, step, length, inner;
 
     explicit slice_view(const ro_call *call) {
-        const ro_axis a = ro_axis_of(&call->input[0], call->attr[0]);
-        row = a.n * a.inner, start = call->attr[1] * a.inner, inner = a.inner;
-        length = call->attr[2], step = length > 1 ? call->attr[3] * inner : inner;
+        const ro_axis a = ro_axis_of(&call->input[0], call->attr[RO_SLICE_AXIS]);
+        row = a.n * a.inner, start = call->attr[RO_SLICE_START] * a.inner, inner = a.inner;
+        length = call->attr[RO_SLICE_LENGTH],
+        step = length > 1 ? call->attr[RO_SLICE_STEP] * inner : inner;
         if (step == inner) /* one piece of each row */
             inner *= length, length = 1, step = 0;
     }
@@ -88,10 +89,11 @@ static ro_status slice(ro_cuda *d, const ro_call *call, const void *const *in, v
 
 template <class T>
 ro_status pad_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const ro_axis a = ro_axis_of(&call->input[0], call->attr[0]);
-    const int64_t before = call->attr[1];
-    const ro_divider inner(a.inner), length(call->output.dim[call->attr[0]]), step(call->attr[3]);
-    const T *x = static_cast<const T *>(in[0]), value = (T)call->attr[4];
+    const ro_axis a = ro_axis_of(&call->input[0], call->attr[RO_PAD_AXIS]);
+    const int64_t before = call->attr[RO_PAD_BEFORE];
+    const ro_divider inner(a.inner), length(call->output.dim[call->attr[RO_PAD_AXIS]]),
+        step(call->attr[RO_PAD_STEP]);
+    const T *x = static_cast<const T *>(in[0]), value = (T)call->attr[RO_PAD_VALUE];
     return map<T>(d, call, out, [=] __device__(int64_t e) {
         const int64_t row = inner.quotient(e), i = e - row * a.inner;
         const int64_t o = length.quotient(row), at = row - o * length.divisor - before;
@@ -137,7 +139,7 @@ static ro_status gather_along(ro_cuda *d, const ro_call *call, const void *const
 }
 
 static ro_status gather(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return gather_along(d, call, in, out, call->attr[0]);
+    return gather_along(d, call, in, out, call->attr[RO_GATHER_AXIS]);
 }
 
 static ro_status embedding(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -155,7 +157,8 @@ static ro_status reshape(ro_cuda *d, const ro_call *call, const void *const *in,
 template <class T>
 ro_status split_heads_as(ro_cuda *d, const ro_call *call, const void *in, void *out, int64_t n) {
     const int64_t *s = call->output.dim; /* [B, H, T, D] */
-    const int64_t heads = s[1], part = call->attr[1], width = call->input[0].dim[2] / n;
+    const int64_t heads = s[1], part = call->attr[RO_SPLIT_HEADS_PART],
+                  width = call->input[0].dim[2] / n;
     const ro_divider size(s[3] / n), length(s[2]), head(heads);
     const T *x = static_cast<const T *>(in);
     return move<T>(d, call, out, n, [=] __device__(int64_t e) {
@@ -205,7 +208,7 @@ template <class T>
 ro_status repeat_heads_as(ro_cuda *d, const ro_call *call, const void *in, void *out) {
     const T *x = static_cast<const T *>(in);
     const int64_t one = call->output.dim[2] * call->output.dim[3];
-    const ro_divider head(one), times(call->attr[0]);
+    const ro_divider head(one), times(call->attr[RO_REPEAT_HEADS_TIMES]);
     return map<T>(d, call, out, [=] __device__(int64_t i) {
         const int64_t h = head.quotient(i);
         return x[times.quotient(h) * one + (i - h * one)];
@@ -274,9 +277,9 @@ static ro_status concat(ro_cuda *d, const ro_call *call, const void *const *in, 
 
 static ro_status concat_axis(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     ro_axis view[RO_MAX_INPUTS];
-    const ro_axis whole = ro_axis_of(&call->output, call->attr[0]);
+    const ro_axis whole = ro_axis_of(&call->output, call->attr[RO_CONCAT_AXIS_AXIS]);
     for (int i = 0; i < call->input_count; i++)
-        view[i] = ro_axis_of(&call->input[i], call->attr[0]);
+        view[i] = ro_axis_of(&call->input[i], call->attr[RO_CONCAT_AXIS_AXIS]);
     return by_size(call, [&](auto t) {
         return join<decltype(t)>(d, call, in, out, whole.outer, whole.n * whole.inner, view,
                                  call->input_count);

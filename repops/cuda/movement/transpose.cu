@@ -84,14 +84,14 @@ ro_status tiles(ro_cuda *d, const ro_call *call, const void *in, void *out, int 
     const int64_t a = y->dim[across], b = y->dim[last];
     const tile_plan p = {a,
                          b,
-                         x_step[call->attr[last]],
+                         x_step[call->attr[RO_TRANSPOSE_D0 + last]],
                          y_step[across],
                          ro_divider(ceil_div(a, TILE)),
                          ro_divider(ceil_div(b, TILE))};
     for (int i = last - 1; i >= 0; i--) {
         if (i == across)
             continue;
-        o.add(y->dim[i], x_step[call->attr[i]], y_step[i]);
+        o.add(y->dim[i], x_step[call->attr[RO_TRANSPOSE_D0 + i]], y_step[i]);
         blocks *= y->dim[i];
     }
     RO_LAUNCH(transpose_kernel<T>, ro_grid(blocks * p.a_tiles.divisor * p.b_tiles.divisor),
@@ -109,7 +109,7 @@ template <class T> ro_status rows(ro_cuda *d, const ro_call *call, const void *i
     steps_of(x, x_step);
     steps_of(y, y_step);
     for (int i = last; i >= 0; i--)
-        o.add(y->dim[i], x_step[call->attr[i]], y_step[i]);
+        o.add(y->dim[i], x_step[call->attr[RO_TRANSPOSE_D0 + i]], y_step[i]);
     const T *from = static_cast<const T *>(in);
     return map<T>(d, call, out, [=] __device__(int64_t e) {
         int64_t at, same;
@@ -122,7 +122,7 @@ template <class T>
 ro_status transpose_as(ro_cuda *d, const ro_call *call, const void *in, void *out) {
     const int last = call->output.ndim - 1;
     int across = 0; /* which dimension of the output is the input's last one */
-    while (across < last && call->attr[across] != last)
+    while (across < last && call->attr[RO_TRANSPOSE_D0 + across] != last)
         across++;
     return across == last ? rows<T>(d, call, in, out) : tiles<T>(d, call, in, out, across);
 }

@@ -86,7 +86,7 @@ static ro_status reduce_columns(ro_cuda *d, const ro_call *call, void *out, cons
 /* The first input as rows of as many columns as the first attribute says. */
 template <int each = COLUMN_EACH, class F>
 static ro_status reduce_view(ro_cuda *d, const ro_call *call, void *out, const F &f) {
-    const int64_t cols = call->attr[0];
+    const int64_t cols = call->attr[RO_COLUMNS_COLS];
     return reduce_columns<each>(d, call, out, {1, in_numel(call, 0) / cols, cols}, f);
 }
 

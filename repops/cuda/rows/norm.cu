@@ -10,7 +10,8 @@ static int64_t width(const ro_call *call) {
 }
 
 static ro_status ln_rstd(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const float *ss = floats(in[0]), n = (float)call->attr[0], eps = attr_f(call, 1);
+    const float *ss = floats(in[0]), n = (float)call->attr[RO_LN_RSTD_N],
+                eps = attr_f(call, RO_LN_RSTD_EPS);
     return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_rstd(ss[i], n, eps); });
 }
 

@@ -114,7 +114,7 @@ template <bool centred> struct gx_terms : sums {
 /* ---- operators ---- */
 
 static row_view view_of(const ro_call *call) {
-    return {ro_shape_numel(&call->output), call->attr[0], call->attr[1], 0};
+    return {ro_shape_numel(&call->output), call->attr[RO_ROWS_COLS], call->attr[RO_ROWS_BLOCK], 0};
 }
 
 static const float *floats(const void *p) {
@@ -122,17 +122,19 @@ static const float *floats(const void *p) {
 }
 
 static ro_status reduce_sum(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return reduce_rows(d, call, out, view_of(call), ro_packable(call->attr[0], floats(in[0])),
+    return reduce_rows(d, call, out, view_of(call),
+                       ro_packable(call->attr[RO_REDUCE_SUM_COLS], floats(in[0])),
                        sum_terms(floats(in[0])));
 }
 
 static ro_status reduce_max(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return reduce_rows(d, call, out, view_of(call), ro_packable(call->attr[0], floats(in[0])),
+    return reduce_rows(d, call, out, view_of(call),
+                       ro_packable(call->attr[RO_REDUCE_MAX_COLS], floats(in[0])),
                        max_terms{floats(in[0])});
 }
 
 static ro_status reduce_dot(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const int64_t cols = call->attr[0], period = in_numel(call, 1);
+    const int64_t cols = call->attr[RO_REDUCE_DOT_COLS], period = in_numel(call, 1);
     const row_view view = view_of(call);
     const float *a = floats(in[0]), *b = floats(in[1]);
     if (cols > 0 && period % cols != 0)
@@ -142,13 +144,15 @@ static ro_status reduce_dot(ro_cuda *d, const ro_call *call, const void *const *
 
 template <class F>
 ro_status reduce_with_row(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    return reduce_rows(d, call, out, view_of(call), ro_packable(call->attr[0], floats(in[0])),
+    return reduce_rows(d, call, out, view_of(call),
+                       ro_packable(call->attr[RO_ROWS_COLS], floats(in[0])),
                        F(floats(in[0]), floats(in[1])));
 }
 
 template <bool centred>
 ro_status reduce_gx(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const bool packed = ro_packable(call->attr[0], floats(in[0]), floats(in[1]), floats(in[2]));
+    const bool packed =
+        ro_packable(call->attr[RO_ROWS_COLS], floats(in[0]), floats(in[1]), floats(in[2]));
     return reduce_rows(d, call, out, view_of(call), packed, gx_terms<centred>(in));
 }
 

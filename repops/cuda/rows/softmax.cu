@@ -83,7 +83,7 @@ ro_status from_two(ro_cuda *d, const ro_call *call, const void *const *in, void 
 
 /* The label that does not count; no 32-bit number for the operators that count all. */
 static int64_t ignored(const ro_call *call) {
-    return ro_op_describe(call->op)->attr_count ? call->attr[0] : INT64_MIN;
+    return ro_op_describe(call->op)->attr_count ? call->attr[RO_LABELS_IGNORE] : INT64_MIN;
 }
 
 static ro_status xent(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -128,7 +128,8 @@ static ro_status xent_grad(ro_cuda *d, const ro_call *call, const void *const *i
 }
 
 static ro_status kept(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const int32_t *ids = static_cast<const int32_t *>(in[0]), ignore = (int32_t)call->attr[0];
+    const int32_t *ids = static_cast<const int32_t *>(in[0]),
+                  ignore = (int32_t)call->attr[RO_KEPT_IGNORE];
     return map<float>(d, call, out,
                       [=] __device__(int64_t i) { return ids[i] == ignore ? 0.0f : 1.0f; });
 }
