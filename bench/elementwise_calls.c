@@ -48,11 +48,13 @@ static void finish_call(job *j, call *c) {
 static void set_attributes(const step *s, job *j, call *c) {
     memcpy(c->call.attr, s->attr, sizeof s->attr);
     if (s->output == 'r' || s->output == 'C')
-        c->call.attr[0] = j->cols;
+        c->call.attr[RO_ROWS_COLS] = j->cols;
     switch (s->op) {
-    case RO_OP_SPLIT_HEADS: c->call.attr[2] = j->cols / 64; break;
-    case RO_OP_SLICE: c->call.attr[2] = j->cols / 2; break;
-    case RO_OP_EXPAND: c->call.attr[1] = s->inputs[0] == 'R' ? j->cols : j->rows; break;
+    case RO_OP_SPLIT_HEADS: c->call.attr[RO_SPLIT_HEADS_HEADS] = j->cols / 64; break;
+    case RO_OP_SLICE: c->call.attr[RO_SLICE_LENGTH] = j->cols / 2; break;
+    case RO_OP_EXPAND:
+        c->call.attr[RO_EXPAND_COUNT] = s->inputs[0] == 'R' ? j->cols : j->rows;
+        break;
     default: break;
     }
 }
@@ -63,7 +65,7 @@ static void add_levels(const step *s, job *j, call *c, const memory *m) {
     const bool rows = s->output == 'r';
     int64_t left = rows ? j->cols : j->rows;
     if (rows)
-        c->call.attr[1] = unit;
+        c->call.attr[RO_ROWS_BLOCK] = unit;
     for (;;) {
         left = (left + unit - 1) / unit;
         c->call.output =
@@ -79,8 +81,8 @@ static void add_levels(const step *s, job *j, call *c, const memory *m) {
                      .input_count = 1}};
         c->in[0] = j->call[j->calls - 1].call.output;
         c->data[0] = m->out;
-        c->call.attr[0] = rows ? left : c->call.op == RO_OP_SUM_ROWS ? j->cols : 0;
-        c->call.attr[1] = rows ? unit : 0;
+        c->call.attr[RO_ROWS_COLS] = rows ? left : c->call.op == RO_OP_SUM_ROWS ? j->cols : 0;
+        c->call.attr[RO_ROWS_BLOCK] = rows ? unit : 0;
     }
 }
 

@@ -168,7 +168,7 @@ static int describe(const work *w, int64_t count, float *const *data, job *j) {
         j->bytes += 4.0 * (double)ro_shape_numel(&j->in[i]);
     }
     if (w->axis_cols) {
-        j->call.attr[0] = j->call.attr[1] = COLS;
+        j->call.attr[RO_ROWS_COLS] = j->call.attr[RO_ROWS_BLOCK] = COLS;
         j->call.output = row;
     }
     if (w->op == RO_OP_SCALE)

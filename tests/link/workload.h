@@ -53,8 +53,8 @@ static ro_status workload_apply(const workload_api *api, ro_ctx *ctx, int op, in
     call.input_count = inputs;
     call.input = shapes;
     if (op == RO_OP_MATMUL) {
-        call.attr[2] = api->attr_f32(1.0f);
-        call.attr[3] = RO_DOT_CHUNK;
+        call.attr[RO_MATMUL_ALPHA] = api->attr_f32(1.0f);
+        call.attr[RO_MATMUL_CHUNK] = RO_DOT_CHUNK;
     }
     status = api->infer(&call, why, sizeof why);
     return status == RO_OK ? api->run(ctx, &call, data, out) : status;

@@ -74,8 +74,8 @@ static inline ld exact_element(const op_case *c, int64_t e) {
         return 0;
     switch (op) {
     case RO_OP_GELU_GRAD: return in_at(c, 1, e) * exact_slope(op, x);
-    case RO_OP_DIV_CONST: return x / attr_at(c, 0);
-    case RO_OP_SCALE: return x * attr_at(c, 0);
+    case RO_OP_DIV_CONST: return x / attr_at(c, RO_DIV_CONST_DIVISOR);
+    case RO_OP_SCALE: return x * attr_at(c, RO_SCALE_FACTOR);
     case RO_OP_EXP: return exact_exp(x);
     case RO_OP_LOG: return logl(x);
     case RO_OP_SQRT: return sqrtl(x);
@@ -108,7 +108,8 @@ static inline ld exact_row_term(const op_case *c, int64_t row, int64_t i, int64_
 }
 
 static inline ld exact_row(const op_case *c, int64_t item) {
-    const int64_t cols = c->call.attr[0], size = c->call.attr[1], blocks = ro_blocks_of(cols, size);
+    const int64_t cols = c->call.attr[RO_ROWS_COLS], size = c->call.attr[RO_ROWS_BLOCK],
+                  blocks = ro_blocks_of(cols, size);
     const int64_t row = item / blocks, from = item % blocks * size;
     ld sum = 0;
     for (int64_t i = from; i < cols && i < from + size; i++)
@@ -118,7 +119,7 @@ static inline ld exact_row(const op_case *c, int64_t item) {
 
 static inline ld exact_column_term(const op_case *c, int64_t group, int64_t row, int64_t col,
                                    int64_t e) {
-    const int64_t cols = c->call.attr[0];
+    const int64_t cols = c->call.attr[RO_COLUMNS_COLS];
     switch (c->call.op) {
     case RO_OP_LN_DGAMMA:
         return in_at(c, 0, e) * ((in_at(c, 1, e) - in_at(c, 2, row)) * in_at(c, 3, row));
@@ -132,9 +133,9 @@ static inline ld exact_column_term(const op_case *c, int64_t group, int64_t row,
 
 /* Groups of 64 rows of the view [outer, n, cols]. */
 static inline ld exact_column(const op_case *c, int64_t out) {
-    ro_axis v = {1, 0, c->call.attr[0]};
+    ro_axis v = {1, 0, c->call.attr[RO_COLUMNS_COLS]};
     if (c->call.op == RO_OP_SUM_AXIS)
-        v = ro_axis_of(&c->in[0], c->call.attr[0]);
+        v = ro_axis_of(&c->in[0], c->call.attr[RO_ALONG_AXIS]);
     else
         v.n = ro_shape_numel(&c->in[0]) / v.inner;
     const int64_t groups = ro_blocks_of(v.n, 64), col = out % v.inner, line = out / v.inner;
@@ -147,12 +148,14 @@ static inline ld exact_column(const op_case *c, int64_t out) {
 }
 
 static inline ld exact_merge(const op_case *c, int64_t out) {
-    const int64_t cols = c->call.attr[0], per = c->call.attr[2], n = ro_shape_numel(&c->in[0]);
+    const int64_t cols = c->call.attr[RO_MERGE_COLS], per = c->call.attr[RO_MERGE_PER],
+                  n = ro_shape_numel(&c->in[0]);
     const int64_t col = out % cols, first = out / cols * 64;
     ld all = 0, mean = 0, sum = 0;
     int64_t last = first;
     for (; last < first + 64 && last < n / cols; last++) {
-        const int64_t left = c->call.attr[1] - last * per, rows = left < per ? left : per;
+        const int64_t left = c->call.attr[RO_MERGE_ROWS] - last * per,
+                      rows = left < per ? left : per;
         all += (ld)rows;
         mean += (ld)rows * in_at(c, 0, last * cols + col);
     }
@@ -162,7 +165,7 @@ static inline ld exact_merge(const op_case *c, int64_t out) {
     if (last - first == 1)
         return in_at(c, 1, first * cols + col);
     for (int64_t i = first; i < last; i++) {
-        const int64_t left = c->call.attr[1] - i * per, rows = left < per ? left : per;
+        const int64_t left = c->call.attr[RO_MERGE_ROWS] - i * per, rows = left < per ? left : per;
         sum += in_at(c, 1, i * cols + col) + (ld)rows * powl(in_at(c, 0, i * cols + col) - mean, 2);
     }
     return sum;
@@ -170,7 +173,7 @@ static inline ld exact_merge(const op_case *c, int64_t out) {
 
 /* embedding_grad, gather_grad */
 static inline ld exact_scatter(const op_case *c, int64_t out) {
-    const int64_t axis = c->call.op == RO_OP_GATHER_GRAD ? c->call.attr[0] : 0;
+    const int64_t axis = c->call.op == RO_OP_GATHER_GRAD ? c->call.attr[RO_GATHER_GRAD_AXIS] : 0;
     const ro_axis v = ro_axis_of(&c->call.output, axis);
     const int64_t i = out % v.inner, id = out / v.inner % v.n, o = out / v.inner / v.n;
     const int64_t positions = ro_shape_numel(&c->in[1]);
@@ -226,7 +229,9 @@ static inline ld exact_norm(const op_case *c, int64_t e) {
     const ld x = in_at(c, 0, e), n = (ld)cols;
     switch (c->call.op) {
     case RO_OP_LN_RSTD:
-        return isinf(x) ? (ld)NAN : 1 / sqrtl(x / (ld)c->call.attr[0] + attr_at(c, 1));
+        return isinf(x)
+                   ? (ld)NAN
+                   : 1 / sqrtl(x / (ld)c->call.attr[RO_LN_RSTD_N] + attr_at(c, RO_LN_RSTD_EPS));
     case RO_OP_LAYERNORM:
         return (x - in_at(c, 1, r)) * in_at(c, 2, r) * in_at(c, 3, i) + in_at(c, 4, i);
     case RO_OP_LN_DX: {
@@ -257,7 +262,7 @@ static inline ld exact_xent(const op_case *c, int64_t e) {
     const int ignores = c->call.op == RO_OP_XENT_IGNORE || c->call.op == RO_OP_XENT_IGNORE_GRAD;
     const int64_t cols = c->in[0].dim[c->in[0].ndim - 1], r = grad ? e / cols : e;
     const int64_t id = id_at(c, 3, r);
-    if (ignores && id == c->call.attr[0])
+    if (ignores && id == c->call.attr[RO_LABELS_IGNORE])
         return 0;
     const ld m = in_at(c, 1, r), l = in_at(c, 2, r);
     if (grad)
@@ -296,7 +301,8 @@ static inline ld exact_attention(const op_case *c, int64_t e) {
         return exact_blocks(c, e / width, e % width, width);
     }
     if (op == RO_OP_REPEAT_HEADS_GRAD) {
-        const int64_t *d = c->call.output.dim, inner = d[2] * d[3], times = c->call.attr[0];
+        const int64_t *d = c->call.output.dim, inner = d[2] * d[3],
+                      times = c->call.attr[RO_REPEAT_HEADS_GRAD_TIMES];
         ld sum = 0;
         for (int64_t i = 0; i < times; i++)
             sum += in_at(c, 0, (e / inner * times + i) * inner + e % inner);

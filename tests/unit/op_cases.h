@@ -62,13 +62,13 @@ static inline void roll_movement(op_case *c, dice *d) {
     case RO_OP_NORMAL:
         call->output = shape2(roll_dim(d, 300), roll_dim(d, 300));
         if (call->op == RO_OP_FILL) {
-            call->attr[0] = roll_f32(d, 1);
+            call->attr[RO_FILL_VALUE] = roll_f32(d, 1);
             break;
         }
-        call->attr[0] = (int64_t)case_word(d->seed, 1, 0);
-        call->attr[1] = roll(d, 1 << 30) * 3;
-        call->attr[2] = roll_f32(d, 1);
-        call->attr[3] = roll_f32(d, 1);
+        call->attr[RO_NORMAL_SEED] = (int64_t)case_word(d->seed, 1, 0);
+        call->attr[RO_NORMAL_STREAM] = roll(d, 1 << 30) * 3;
+        call->attr[RO_NORMAL_MEAN] = roll_f32(d, 1);
+        call->attr[RO_NORMAL_STD] = roll_f32(d, 1);
         break;
     case RO_OP_IOTA: call->output = shape_of(RO_I32, 1, roll_dim(d, 100000), 0, 0, 0); break;
     case RO_OP_READ_BATCH:
@@ -79,11 +79,12 @@ static inline void roll_movement(op_case *c, dice *d) {
             c->in[i] = shape_of(c->in[0].dtype, 1,
                                 1 + call->output.dim[1] * (1 + roll(d, 40)) + roll(d, 3), 0, 0, 0);
         c->in[call->input_count - 1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
-        call->attr[0] = (int64_t)case_word(d->seed, 1, 0);
-        call->attr[1] = roll(d, 100);
-        call->attr[3] = roll(d, 10);
-        call->attr[2] = call->attr[3] + call->output.dim[0] + roll(d, 5);
-        call->attr[4] = roll(d, 2);
+        call->attr[RO_READ_BATCH_SEED] = (int64_t)case_word(d->seed, 1, 0);
+        call->attr[RO_READ_BATCH_STREAM] = roll(d, 100);
+        call->attr[RO_READ_BATCH_FIRST] = roll(d, 10);
+        call->attr[RO_READ_BATCH_BATCH] =
+            call->attr[RO_READ_BATCH_FIRST] + call->output.dim[0] + roll(d, 5);
+        call->attr[RO_READ_BATCH_SHIFT] = roll(d, 2);
         break;
     case RO_OP_EMBEDDING:
         c->ids = roll_dim(d, 300);
@@ -106,9 +107,9 @@ static inline void roll_movement(op_case *c, dice *d) {
     case RO_OP_SPLIT_HEADS:
         c->in[0] =
             shape_of(roll_type(d), 3, 1 + roll(d, 4), roll_dim(d, 130), parts * heads * width, 0);
-        call->attr[0] = parts;
-        call->attr[1] = roll(d, parts);
-        call->attr[2] = heads;
+        call->attr[RO_SPLIT_HEADS_PARTS] = parts;
+        call->attr[RO_SPLIT_HEADS_PART] = roll(d, parts);
+        call->attr[RO_SPLIT_HEADS_HEADS] = heads;
         break;
     case RO_OP_JOIN_HEADS:
         call->input_count = (int)parts;
@@ -132,14 +133,15 @@ static inline void roll_elementwise(op_case *c, dice *d) {
     if (repeats && roll(d, 3))
         c->in[1] = roll(d, 3) ? roll(d, 2) ? shape1(cols) : shape2(rows, cols) : shape1(1);
     if (op == RO_OP_DIV_CONST || op == RO_OP_SCALE)
-        c->call.attr[0] = roll_f32(d, 1);
+        c->call.attr[RO_DROPOUT_SEED] = roll_f32(d, 1);
     if (op != RO_OP_DROPOUT)
         return;
     c->in[1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
-    c->call.attr[0] = (int64_t)case_word(d->seed, 1, 0);
-    c->call.attr[1] = roll(d, 1 << 30) * 3;
-    c->call.attr[2] = roll(d, 3) ? roll(d, 1 << 30) * 4 : roll(d, 2) * UINT32_MAX;
-    c->call.attr[3] = roll_f32(d, 1);
+    c->call.attr[RO_DROPOUT_SEED] = (int64_t)case_word(d->seed, 1, 0);
+    c->call.attr[RO_DROPOUT_STREAM] = roll(d, 1 << 30) * 3;
+    c->call.attr[RO_DROPOUT_THRESHOLD] =
+        roll(d, 3) ? roll(d, 1 << 30) * 4 : roll(d, 2) * UINT32_MAX;
+    c->call.attr[RO_DROPOUT_SCALE] = roll_f32(d, 1);
 }
 
 /* Some products are large enough for several threads and blocks. */
@@ -161,11 +163,11 @@ static inline void roll_matmul(op_case *c, dice *d) {
                            : shape_of(RO_F32, 4, b0, b1, b.dim[0], b.dim[1]);
     if (roll(d, 3) == 0)
         c->in[1].dtype = roll_float(d);
-    c->call.attr[0] = dims;
-    c->call.attr[1] = trans;
-    c->call.attr[2] = roll(d, 3) ? ro_attr_f32(1.0f) : roll_f32(d, 1);
-    c->call.attr[3] = roll(d, 2) ? RO_DOT_CHUNK : RO_ATTN_BLOCK;
-    c->call.attr[4] = roll(d, 3);
+    c->call.attr[RO_MATMUL_BATCH_DIMS] = dims;
+    c->call.attr[RO_MATMUL_TRANS] = trans;
+    c->call.attr[RO_MATMUL_ALPHA] = roll(d, 3) ? ro_attr_f32(1.0f) : roll_f32(d, 1);
+    c->call.attr[RO_MATMUL_CHUNK] = roll(d, 2) ? RO_DOT_CHUNK : RO_ATTN_BLOCK;
+    c->call.attr[RO_MATMUL_MASK] = roll(d, 3);
     if (c->call.attr[RO_MATMUL_MASK] && roll(d, 2))
         c->call.attr[RO_MATMUL_WINDOW] = roll_dim(d, k);
 }
@@ -188,8 +190,8 @@ static inline void roll_reduce(op_case *c, dice *d) {
     for (int i = 0; i < c->call.input_count; i++)
         c->in[i] = shape1(rows);
     c->in[0] = shape2(rows, cols);
-    c->call.attr[0] = cols;
-    c->call.attr[1] = block;
+    c->call.attr[RO_ROWS_COLS] = cols;
+    c->call.attr[RO_ROWS_BLOCK] = block;
     c->call.output = shape1(rows * ((cols + block - 1) / block));
     if (c->call.op == RO_OP_REDUCE_DOT)
         roll_repeated(c, d, rows, cols);
@@ -203,7 +205,7 @@ static inline void roll_columns(op_case *c, dice *d) {
     const int64_t rows = roll_dim(d, 600), cols = roll_dim(d, 600);
     c->in[0] = c->in[1] = shape2(rows, cols);
     c->in[2] = c->in[3] = shape1(rows);
-    c->call.attr[0] = cols;
+    c->call.attr[RO_COLUMNS_COLS] = cols;
     c->call.output = shape2((rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP, cols);
 }
 
@@ -212,8 +214,8 @@ static inline void roll_norm(op_case *c, dice *d) {
     switch (c->call.op) {
     case RO_OP_LN_RSTD:
         c->in[0] = shape1(rows);
-        c->call.attr[0] = roll(d, 2) ? cols : roll(d, INT64_C(1) << 40) + 1;
-        c->call.attr[1] = roll_f32(d, 1);
+        c->call.attr[RO_LN_RSTD_N] = roll(d, 2) ? cols : roll(d, INT64_C(1) << 40) + 1;
+        c->call.attr[RO_LN_RSTD_EPS] = roll_f32(d, 1);
         break;
     case RO_OP_LAYERNORM:
         c->in[0] = shape2(rows, cols);
@@ -239,8 +241,8 @@ static inline void roll_attention(op_case *c, dice *d) {
                   width = roll_dim(d, 70);
     const int64_t causal = roll(d, 2), s = causal ? t : roll_dim(d, 300), blocks = (s + 127) / 128;
     const ro_shape per_query = shape_of(RO_F32, 4, b, h, t, 1);
-    c->call.attr[RO_ATTN_MAX_CAUSAL] = causal;
-    c->call.attr[RO_ATTN_MAX_WINDOW] = causal && roll(d, 2) ? roll_dim(d, 300) : 0;
+    c->call.attr[RO_MASKED_CAUSAL] = causal;
+    c->call.attr[RO_MASKED_WINDOW] = causal && roll(d, 2) ? roll_dim(d, 300) : 0;
     c->in[0] = shape_of(RO_F32, 4, b, h, t, s);
     c->in[1] = c->in[2] = per_query;
     switch (c->call.op) {
@@ -249,7 +251,7 @@ static inline void roll_attention(op_case *c, dice *d) {
     case RO_OP_ATTN_DSCORE: c->in[1] = c->in[0]; break;
     case RO_OP_ATTN_L:
     case RO_OP_ATTN_OUT:
-        c->call.attr[RO_ATTN_MAX_CAUSAL] = c->call.attr[RO_ATTN_MAX_WINDOW] = 0;
+        c->call.attr[RO_MASKED_CAUSAL] = c->call.attr[RO_MASKED_WINDOW] = 0;
         c->in[0] = c->in[1] = shape_of(RO_F32, 4, b, h, t, roll_dim(d, 20));
         if (c->call.op == RO_OP_ATTN_OUT) {
             c->in[1].ndim = 5;
@@ -288,7 +290,7 @@ static inline void roll_conv(op_case *c, dice *d) {
 
 static inline void roll_repeat_heads(op_case *c, dice *d) {
     const int64_t times = roll(d, 4) ? 1 + roll(d, 5) : 1 + roll(d, 70), heads = 1 + roll(d, 3);
-    c->call.attr[0] = times;
+    c->call.attr[RO_REPEAT_TIMES] = times;
     c->in[0] = shape_of(RO_F32, 4, 1 + roll(d, 2), heads, roll_dim(d, 60), roll_dim(d, 40));
     if (c->call.op == RO_OP_REPEAT_HEADS_GRAD)
         c->in[0].dim[1] *= times;
@@ -321,7 +323,7 @@ static inline void roll_pool(op_case *c, dice *d) {
 static inline void roll_batchnorm(op_case *c, dice *d) {
     const int64_t rows = roll_dim(d, 1100), cols = roll_dim(d, 600);
     const int64_t groups = (rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP;
-    c->call.attr[0] = cols;
+    c->call.attr[RO_COLUMNS_COLS] = cols;
     c->call.output = shape2(groups, cols);
     c->in[0] = c->in[1] = shape2(rows, cols);
     for (int i = 2; i < CASE_INPUTS; i++)
@@ -330,20 +332,21 @@ static inline void roll_batchnorm(op_case *c, dice *d) {
     case RO_OP_BN_SQDEV: c->in[1] = c->call.output; break;
     case RO_OP_BN_MERGE_MEAN:
     case RO_OP_BN_MERGE_SQDEV:
-        c->call.attr[2] = 1 + roll(d, roll(d, 2) ? 100 : INT64_C(1) << 28);
-        c->call.attr[1] = rows * c->call.attr[2] - roll(d, c->call.attr[2]);
+        c->call.attr[RO_MERGE_PER] = 1 + roll(d, roll(d, 2) ? 100 : INT64_C(1) << 28);
+        c->call.attr[RO_MERGE_ROWS] =
+            rows * c->call.attr[RO_MERGE_PER] - roll(d, c->call.attr[RO_MERGE_PER]);
         break;
     case RO_OP_BATCHNORM: c->in[1] = shape1(cols); break;
     case RO_OP_BN_RUNNING:
-        c->call.attr[0] = roll_f32(d, 1);
-        c->call.attr[1] = roll_f32(d, 1);
+        c->call.attr[RO_BN_RUNNING_MOMENTUM] = roll_f32(d, 1);
+        c->call.attr[RO_BN_RUNNING_DIVISOR] = roll_f32(d, 1);
         break;
     default: break;
     }
     if (!ro_op_describe(c->call.op)->declared_shape)
         c->call.output = (ro_shape){0};
     if (c->call.op == RO_OP_BATCHNORM || c->call.op == RO_OP_BN_DX)
-        c->call.attr[0] = 0;
+        c->call.attr[RO_COLUMNS_COLS] = 0;
 }
 
 static inline void roll_images(op_case *c, dice *d) {
@@ -394,12 +397,13 @@ static inline void roll_optimizer(op_case *c, dice *d) {
     if (op != RO_OP_LR_SCHEDULE)
         return;
     c->in[0].dtype = RO_I32;
-    c->call.attr[0] = roll(d, 3);
-    c->call.attr[1] = roll_f32(d, 1);
-    c->call.attr[2] = roll_f32(d, 1);
-    c->call.attr[3] = roll(d, 2) ? roll(d, 3000) : 0;
-    if (c->call.attr[0] != RO_LR_CONSTANT)
-        c->call.attr[4] = c->call.attr[3] + 1 + roll(d, 3000);
+    c->call.attr[RO_LR_SCHEDULE_KIND] = roll(d, 3);
+    c->call.attr[RO_LR_SCHEDULE_BASE] = roll_f32(d, 1);
+    c->call.attr[RO_LR_SCHEDULE_MIN] = roll_f32(d, 1);
+    c->call.attr[RO_LR_SCHEDULE_WARMUP] = roll(d, 2) ? roll(d, 3000) : 0;
+    if (c->call.attr[RO_LR_SCHEDULE_KIND] != RO_LR_CONSTANT)
+        c->call.attr[RO_LR_SCHEDULE_TOTAL] =
+            c->call.attr[RO_LR_SCHEDULE_WARMUP] + 1 + roll(d, 3000);
 }
 
 #include "op_cases_axes.h"

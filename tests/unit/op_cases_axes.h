@@ -48,7 +48,7 @@ static inline void roll_gather(op_case *c, dice *d) {
     c->in[1] = shape_of(RO_I32, 1 + (int)roll(d, 2), roll_dim(d, 40), 1 + roll(d, 3), 0, 0);
     if (c->in[1].ndim == 1)
         c->in[1].dim[1] = 0;
-    c->call.attr[0] = axis;
+    c->call.attr[RO_GATHER_AXIS] = axis;
 }
 
 /* dy has the shape that a gather from the output gives. */
@@ -60,9 +60,9 @@ static inline void roll_gather_grad(op_case *c, dice *d) {
     if (roll(d, 6) == 0) { /* one id, past 64^2 of its positions */
         c->in[0] = shape_of(RO_F32, 3, 1 + roll(d, 2), 1, 1 + roll(d, 9), 0);
         c->in[1] = shape_of(RO_I32, 1, 21000 + roll(d, 9000), 0, 0, 0);
-        c->call.attr[0] = c->ids = 1;
+        c->call.attr[RO_GATHER_GRAD_AXIS] = c->ids = 1;
     }
-    ro_call gather = {RO_OP_GATHER, 2, {c->call.attr[0]}, c->in, {0}};
+    ro_call gather = {RO_OP_GATHER, 2, {c->call.attr[RO_GATHER_GRAD_AXIS]}, c->in, {0}};
     const ro_shape out = c->in[0];
     if (ro_infer(&gather, NULL, 0) == RO_OK)
         c->in[0] = gather.output;
@@ -72,7 +72,7 @@ static inline void roll_gather_grad(op_case *c, dice *d) {
 static inline void roll_concat_axis(op_case *c, dice *d) {
     const ro_shape first = roll_shape(d, 4);
     const int64_t axis = roll(d, first.ndim);
-    c->call.attr[0] = axis;
+    c->call.attr[RO_CONCAT_AXIS_AXIS] = axis;
     c->call.input_count = 1 + (int)roll(d, 5);
     for (int i = 0; i < c->call.input_count; i++) {
         c->in[i] = first;
@@ -92,17 +92,17 @@ static inline void roll_reshape(op_case *c, dice *d) {
 
 static inline void roll_uniform(op_case *c, dice *d) {
     c->call.output = shape2(roll_dim(d, 300), roll_dim(d, 300));
-    c->call.attr[0] = (int64_t)case_word(d->seed, 1, 0);
-    c->call.attr[1] = roll(d, 1 << 30) * 3;
-    c->call.attr[2] = roll_f32(d, 1);
-    c->call.attr[3] = roll_f32(d, 1);
+    c->call.attr[RO_UNIFORM_SEED] = (int64_t)case_word(d->seed, 1, 0);
+    c->call.attr[RO_UNIFORM_STREAM] = roll(d, 1 << 30) * 3;
+    c->call.attr[RO_UNIFORM_LOW] = roll_f32(d, 1);
+    c->call.attr[RO_UNIFORM_HIGH] = roll_f32(d, 1);
 }
 
 static inline void roll_permutation(op_case *c, dice *d) {
     c->call.output = shape_of(RO_I32, 1, roll_dim(d, 5000), 0, 0, 0);
     c->in[0] = shape_of(RO_I32, 1, 1, 0, 0, 0);
-    c->call.attr[0] = (int64_t)case_word(d->seed, 1, 0);
-    c->call.attr[1] = roll(d, 1 << 30) * 3;
+    c->call.attr[RO_PERMUTATION_SEED] = (int64_t)case_word(d->seed, 1, 0);
+    c->call.attr[RO_PERMUTATION_STREAM] = roll(d, 1 << 30) * 3;
 }
 
 static inline void roll_rope(op_case *c, dice *d) {
@@ -150,7 +150,7 @@ static inline void roll_axes(op_case *c, dice *d) {
     case RO_OP_ROPE: roll_rope(c, d); break;
     default: /* cast */
         c->in[0] = roll_shape(d, 2);
-        c->call.attr[0] = 1 + roll(d, RO_F16);
+        c->call.attr[RO_CAST_DTYPE] = 1 + roll(d, RO_F16);
         break;
     }
 }

@@ -9,14 +9,14 @@ static inline void roll_along(op_case *c, dice *d) {
     c->in[0] = shape_of(RO_F32, 3, 1 + roll(d, 5), roll_dim(d, 300), inner, 0);
     if (axis == 0)
         c->in[0] = shape_of(RO_F32, 2, roll_dim(d, 1100), roll_dim(d, 300), 0, 0);
-    c->call.attr[0] = roll(d, 4) ? axis : c->in[0].ndim - 1;
+    c->call.attr[RO_ALONG_AXIS] = roll(d, 4) ? axis : c->in[0].ndim - 1;
 }
 
 /* Rolls an input of length 1 along the axis; for max_grad, places in [-2, count + 2). */
 static inline void roll_back(op_case *c, dice *d) {
     roll_along(c, d);
-    int64_t *n = &c->in[0].dim[c->call.attr[0]];
-    c->call.attr[1] = c->ids = *n;
+    int64_t *n = &c->in[0].dim[c->call.attr[RO_EXPAND_AXIS]];
+    c->call.attr[RO_EXPAND_COUNT] = c->ids = *n;
     *n = 1;
     c->in[1] = c->in[0];
     if (c->call.op == RO_OP_MAX_GRAD)
@@ -36,7 +36,7 @@ static inline void roll_softmax(op_case *c, dice *d) {
 static inline void roll_ignore(op_case *c, dice *d) {
     const int64_t rows = roll_dim(d, 200), cols = roll_dim(d, 300);
     c->ids = cols;
-    c->call.attr[0] = roll(d, 4) ? roll(d, cols + 4) - 2 : -100;
+    c->call.attr[RO_LABELS_IGNORE] = roll(d, 4) ? roll(d, cols + 4) - 2 : -100;
     c->in[0] = shape2(rows, cols);
     c->in[1] = c->in[2] = c->in[4] = shape1(rows);
     c->in[3] = shape_of(RO_I32, 1, rows, 0, 0, 0);
@@ -55,14 +55,14 @@ static inline void roll_rms(op_case *c, dice *d) {
         c->in[2] = shape1(cols);
         break;
     case RO_OP_REDUCE_RMS_GX:
-        c->call.attr[0] = cols;
-        c->call.attr[1] = block;
+        c->call.attr[RO_ROWS_COLS] = cols;
+        c->call.attr[RO_ROWS_BLOCK] = block;
         c->call.output = shape1(rows * ((cols + block - 1) / block));
         break;
     case RO_OP_RMS_DGAMMA:
         c->in[1] = c->in[0];
         c->in[2] = shape1(rows);
-        c->call.attr[0] = cols;
+        c->call.attr[RO_COLUMNS_COLS] = cols;
         c->call.output = shape2((rows + RO_COLUMN_GROUP - 1) / RO_COLUMN_GROUP, cols);
         break;
     default: break;

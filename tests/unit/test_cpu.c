@@ -486,8 +486,8 @@ Test(cpu, workers_started_under_flush_to_zero_keep_subnormals) {
 static void large_product(op_case *c) {
     *c = (op_case){.call = {.op = RO_OP_MATMUL, .input_count = 2}};
     c->call.input = c->in;
-    c->call.attr[2] = ro_attr_f32(1.0f);
-    c->call.attr[3] = RO_DOT_CHUNK;
+    c->call.attr[RO_MATMUL_ALPHA] = ro_attr_f32(1.0f);
+    c->call.attr[RO_MATMUL_CHUNK] = RO_DOT_CHUNK;
     c->in[0] = c->in[1] = shape2(200, 200);
     cr_assert(ro_infer(&c->call, NULL, 0) == RO_OK);
     case_fill(c, 3, DATA_NORMAL);

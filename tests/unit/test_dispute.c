@@ -13,7 +13,7 @@ static uint32_t first_seed(const test_job *job, int64_t step) {
     const vd_graph *graph = vd_step_graph(&job->program, step);
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const ro_op_info *info = ro_op_describe(graph->node[i].op);
-        if (info->attr_count && strcmp(info->attr[0].name, "seed") == 0)
+        if (info->attr_count && strcmp(info->attr[RO_RANDOM_SEED].name, "seed") == 0)
             return i;
     }
     cr_assert_fail("no node has a seed");
@@ -311,7 +311,7 @@ Test(dispute, tells_the_sign_of_a_zero) {
     test_provider_open(&honest, &job, 1, NULL);
     const vd_graph *init = &job.program.init;
     uint32_t node = 0;
-    while (init->node[node].op != RO_OP_FILL || init->node[node].attr[0] != 0)
+    while (init->node[node].op != RO_OP_FILL || init->node[node].attr[RO_FILL_VALUE] != 0)
         node++;
     vd_fault fault = {VD_FAULT_ELEMENT, -1, node, 2, 31};
     expect_caught(&job, &honest, &fault, VD_GRADE_WRONG_OUTPUT, -1, node, "minus zero");

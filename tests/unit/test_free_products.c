@@ -302,7 +302,8 @@ Test(free_products, odd_shapes) {
         const int64_t b = dims[i][0], m = dims[i][1], n = dims[i][2], k = dims[i][3];
         op_case c = {.in = {{RO_F32, 3, {b, m, k}}, {RO_F32, 3, {b, k, n}}}};
         c.call = (ro_call){.op = RO_OP_MATMUL, .input_count = 2, .input = c.in};
-        c.call.attr[0] = 1, c.call.attr[2] = ro_attr_f32(-2), c.call.attr[3] = 256;
+        c.call.attr[RO_MATMUL_BATCH_DIMS] = 1, c.call.attr[RO_MATMUL_ALPHA] = ro_attr_f32(-2),
+        c.call.attr[RO_MATMUL_CHUNK] = 256;
         char why[200];
         cr_assert(ro_infer(&c.call, why, sizeof why) == RO_OK, "%s", why);
         cr_assert(case_fill(&c, i, DATA_NORMAL));

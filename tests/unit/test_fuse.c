@@ -180,7 +180,8 @@ static void disturb_heads(vd_program *p, bool together, uint64_t *random) {
         joined[i] = &edge[join->first_input + (uint32_t)(together ? i : 0)];
         gradient[i] = *joined[i];
         if (together)
-            split->attr[1] = test_random(random) % 4 ? i : (int64_t)(test_random(random) % 3);
+            split->attr[RO_SPLIT_HEADS_PART] =
+                test_random(random) % 4 ? i : (int64_t)(test_random(random) % 3);
         else if (test_random(random) % 4 == 0)
             edge[split->first_input] = test_random(random) % 3; /* the leaves q, k, v */
     }
@@ -254,7 +255,7 @@ Test(fuse, losses_that_ignore_other_labels_stay) {
     build(&cases[CASES - 1], &p);
     const uint32_t loss = value_of(&p, RO_OP_XENT_IGNORE) - vd_source_count(&p, &p.step);
     cr_expect(groups_of(&p) == 3);
-    p.step.node[loss].attr[0]++;
+    p.step.node[loss].attr[RO_LABELS_IGNORE]++;
     cr_expect(groups_of(&p) == 2);
     vd_program_free(&p);
 }

@@ -233,7 +233,7 @@ static void shape_type(vd_program *p) {
     node_of(p, RELU)->shape.dtype = RO_I32;
 }
 static void attr_bad(vd_program *p) {
-    node_of(p, "m0.layer.0.matmul")->attr[3] = 100;
+    node_of(p, "m0.layer.0.matmul")->attr[RO_MATMUL_CHUNK] = 100;
 }
 static void attr_unused(vd_program *p) {
     node_of(p, RELU)->attr[0] = 1;
@@ -572,8 +572,8 @@ Test(micro_batches, sums_form_the_tree_that_splits_at_powers_of_two) {
             char text[100] = "";
             print_tree(&program, program.step.edge[n->first_input + !loss], text, sizeof text);
             cr_expect_str_eq(text, want[micro - 1], "%s: %s", n->name, text);
-            cr_expect(!loss || n->attr[0] == ro_attr_f32(60 * 8), "%s: the number of tokens",
-                      n->name);
+            cr_expect(!loss || n->attr[RO_DIV_CONST_DIVISOR] == ro_attr_f32(60 * 8),
+                      "%s: the number of tokens", n->name);
             sums++;
         }
         cr_expect(sums == 1 + 5, "loss and 5 parameters");
@@ -589,7 +589,9 @@ Test(micro_batches, each_reads_its_own_rows) {
             char name[VD_NAME_SIZE];
             snprintf(name, sizeof name, "m%lld.batch.%s", (long long)micro, part[shift]);
             const vd_node *n = node_of(&program, name);
-            cr_expect(n->attr[2] == 60 && n->attr[3] == 12 * micro && n->attr[4] == shift);
+            cr_expect(n->attr[RO_READ_BATCH_BATCH] == 60 &&
+                      n->attr[RO_READ_BATCH_FIRST] == 12 * micro &&
+                      n->attr[RO_READ_BATCH_SHIFT] == shift);
             cr_expect(n->shape.dim[0] == 12 && n->shape.dim[1] == 8);
         }
     }
@@ -607,10 +609,10 @@ Test(micro_batches, no_two_sites_share_a_stream_of_random_numbers) {
         if (n->op != RO_OP_DROPOUT)
             continue;
         int k = 0;
-        while (k < count && stream[k] != n->attr[1])
+        while (k < count && stream[k] != n->attr[RO_RANDOM_STREAM])
             k++;
         if (k == count)
-            stream[count++] = n->attr[1];
+            stream[count++] = n->attr[RO_RANDOM_STREAM];
         uses++;
     }
     cr_expect(count == SITES, "%d streams", count);

@@ -10,7 +10,7 @@ enum { T = 130 }; /* two blocks of keys, the second of 2 */
 
 static void scores(int op, int64_t causal, int64_t queries, int64_t keys, const float *s) {
     apply(&a, op);
-    a.call.attr[0] = causal;
+    a.call.attr[RO_MASKED_CAUSAL] = causal;
     give(&a, shape2(queries, keys), s);
 }
 
@@ -25,7 +25,7 @@ Test(attention, max_of_each_block_over_admitted_keys) {
     cr_expect(a.out.f[0] == 0 && a.out.f[1] == -INFINITY);
     cr_expect(a.out.f[127 * 2] == 127 && a.out.f[127 * 2 + 1] == -INFINITY);
     cr_expect(a.out.f[128 * 2] == 127 && a.out.f[128 * 2 + 1] == 128);
-    a.call.attr[0] = 0;
+    a.call.attr[RO_MASKED_CAUSAL] = 0;
     evaluate(&a);
     cr_expect(a.out.f[0] == 127 && a.out.f[1] == 129);
 }
@@ -123,12 +123,12 @@ Test(attention, probabilities_and_gradients_of_scores) {
 Test(attention, queries_of_every_head_start_at_the_first_key) {
     const float s[] = {1, 2, 3, 4, 5, 6, 7, 8}, v[] = {1, 10, 100, 1000};
     apply(&a, RO_OP_ATTN_AV);
-    a.call.attr[0] = 1;
+    a.call.attr[RO_MASKED_CAUSAL] = 1;
     give(&a, shape_of(RO_F32, 3, 2, 2, 2, 0), s), give(&a, shape_of(RO_F32, 3, 2, 2, 1, 0), v);
     EXPECT(&a, 1, 43, 500, 8700);
     const float zeros[8] = {0}, none[4] = {0};
     apply(&a, RO_OP_ATTN_EXP);
-    a.call.attr[0] = 1;
+    a.call.attr[RO_MASKED_CAUSAL] = 1;
     give(&a, shape_of(RO_F32, 3, 2, 2, 2, 0), zeros),
         give(&a, shape_of(RO_F32, 3, 2, 2, 1, 0), none);
     EXPECT(&a, 1, 0.0f, 1, 1, 1, 0.0f, 1, 1);

@@ -24,7 +24,8 @@ Test(conv2d, slides_a_kernel_over_the_image) {
     const float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, w[] = {1, 10, 100, 1000};
     convolve(RO_OP_CONV2D, shape4(1, 3, 3, 1), x, shape4(2, 2, 1, 1), w);
     EXPECT(&a, 5421, 6532, 8754, 9865);
-    a.call.attr[0] = 2, a.call.attr[3] = 1, a.call.output = (ro_shape){0};
+    a.call.attr[RO_CONV_STRIDE_H] = 2, a.call.attr[RO_CONV_PAD_W] = 1,
+    a.call.output = (ro_shape){0};
     EXPECT(&a, 4010, 5421, 6532, 603); /* rows 0 and 1; columns -1 to 3 */
     ATTRS(&a, 1, 1, 0, 0, 2, 2, 1);
     a.call.output = (ro_shape){0};
@@ -34,27 +35,27 @@ Test(conv2d, slides_a_kernel_over_the_image) {
 Test(conv2d, channels_are_neighbours_and_groups_keep_to_themselves) {
     const float x[] = {1, 2, 3, 4}, w[] = {1, 10, 100, 1000, 2, 20, 200, 2000};
     convolve(RO_OP_CONV2D, shape4(1, 1, 1, 4), x, shape4(1, 1, 2, 4), w);
-    a.call.attr[6] = 2;
+    a.call.attr[RO_CONV_GROUPS] = 2;
     EXPECT(&a, 5, 50, 1100, 11000);
 }
 
 Test(conv2d, terms_outside_the_image_are_absent_even_if_the_weight_is_infinite) {
     const float x[] = {1, 1}, w[] = {INFINITY, 1, NAN}, dy[] = {NAN, 2};
     convolve(RO_OP_CONV2D, shape4(1, 1, 2, 1), x, shape4(1, 3, 1, 1), w);
-    a.call.attr[3] = 1;
+    a.call.attr[RO_CONV_PAD_W] = 1;
     EXPECT_BITS(&a, RO_QNAN_BITS, 0x7f800000); /* 1 + NaN; inf + 1 */
     convolve(RO_OP_CONV2D_DX, shape4(1, 1, 2, 1), x, shape4(1, 3, 1, 1), w);
-    a.call.attr[3] = 1, a.call.output = shape4(1, 1, 2, 1);
+    a.call.attr[RO_CONV_PAD_W] = 1, a.call.output = shape4(1, 1, 2, 1);
     EXPECT_BITS(&a, 0x7f800000, RO_QNAN_BITS);
     convolve(RO_OP_CONV2D_DW, shape4(1, 1, 2, 1), x, shape4(1, 1, 2, 1), dy);
-    a.call.attr[3] = 1, a.call.output = shape4(1, 3, 1, 1);
+    a.call.attr[RO_CONV_PAD_W] = 1, a.call.output = shape4(1, 3, 1, 1);
     EXPECT_BITS(&a, ro_to_bits(2), RO_QNAN_BITS, RO_QNAN_BITS);
 }
 
 Test(conv2d, windows_that_see_nothing_are_zero) {
     const float x[] = {NAN}, w[] = {NAN};
     convolve(RO_OP_CONV2D, shape4(1, 1, 1, 1), x, shape4(1, 1, 1, 1), w);
-    a.call.attr[3] = 1;
+    a.call.attr[RO_CONV_PAD_W] = 1;
     EXPECT_BITS(&a, 0, RO_QNAN_BITS, 0);
 }
 
@@ -65,7 +66,7 @@ Test(conv2d, chunks_count_absent_terms_too) {
         w[k] = 1;
     x[0] = 0x1p24f, x[95] = 1, x[96] = 1; /* as tap 1, steps 255 and 256 */
     convolve(RO_OP_CONV2D, shape4(1, 1, 1, 160), x, shape4(1, 2, 160, 1), w);
-    a.call.attr[3] = 1;
+    a.call.attr[RO_CONV_PAD_W] = 1;
     EXPECT(&a, 0x1p24f, 0x1p24f);
     x[97] = 1; /* as tap 1, two ones make a chunk of their own; as tap 0, all is one chunk */
     EXPECT(&a, 0x1p24f + 2, 0x1p24f);
@@ -172,7 +173,7 @@ Test(avg_pool2d, divides_by_the_window_or_by_what_it_sees) {
     pool(RO_OP_AVG_POOL2D, shape4(1, 2, 2, 1), x);
     POOL(2, 2, 2, 2, 1, 1, 1);
     EXPECT(&a, 0.25f, 0.5f, 0.75f, 1);
-    a.call.attr[6] = 0;
+    a.call.attr[RO_AVG_POOL2D_COUNT_PAD] = 0;
     EXPECT(&a, 1, 2, 3, 4);
     pool(RO_OP_AVG_POOL2D_GRAD, shape4(1, 2, 2, 1), x);
     POOL(2, 2, 1, 1, 0, 0, 1);

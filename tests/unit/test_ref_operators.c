@@ -122,7 +122,7 @@ Test(elementwise, add_repeats_its_second_operand) {
 Test(elementwise, division_is_not_by_a_reciprocal) {
     const float x[] = {1, 5, -0.0f};
     on(RO_OP_DIV_CONST, x, NULL, 3);
-    a.call.attr[0] = F(49);
+    a.call.attr[RO_DIV_CONST_DIVISOR] = F(49);
     EXPECT(&a, 1 / 49.0f, 5 / 49.0f, -0.0f);
     cr_expect(5 / 49.0f != 5 * (1 / 49.0f), "not a test");
 }
@@ -349,7 +349,7 @@ Test(optimizer, clip_scale) {
     const float sum[] = {16, 6.25f, 4, 1, INFINITY, NAN}, want[] = {0.5f, 0.8f, 1, 1, NAN, 1};
     for (int i = 0; i < 6; i++) {
         on(RO_OP_CLIP_SCALE, &sum[i], NULL, 1);
-        a.call.attr[0] = F(2);
+        a.call.attr[RO_CLIP_SCALE_MAX_NORM] = F(2);
         EXPECT(&a, want[i]);
     }
 }
@@ -365,9 +365,9 @@ Test(optimizer, a_norm_that_overflowed_gives_no_factor) {
     const float sum = a.out.f[0];
     cr_expect(sum == INFINITY);
     on(RO_OP_CLIP_SCALE, &sum, NULL, 1);
-    a.call.attr[0] = F(1);
+    a.call.attr[RO_CLIP_SCALE_MAX_NORM] = F(1);
     EXPECT_BITS(&a, RO_QNAN_BITS);
-    a.call.attr[0] = F(INFINITY); /* nothing is to be clipped */
+    a.call.attr[RO_CLIP_SCALE_MAX_NORM] = F(INFINITY); /* nothing is to be clipped */
     EXPECT(&a, 1);
 }
 
@@ -380,7 +380,7 @@ Test(optimizer, a_norm_that_underflowed_clips_nothing) {
     const float sum = a.out.f[0];
     cr_expect(sum == 0);
     on(RO_OP_CLIP_SCALE, &sum, NULL, 1);
-    a.call.attr[0] = F(1);
+    a.call.attr[RO_CLIP_SCALE_MAX_NORM] = F(1);
     EXPECT(&a, 1);
 }
 
@@ -388,7 +388,7 @@ Test(optimizer, bias_correction_is_one_minus_a_power) {
     float c = 0;
     for (int step = 1; step <= 100; step++) {
         on(RO_OP_BIAS_CORRECTION, &c, NULL, 1);
-        a.call.attr[0] = F(0.9f);
+        a.call.attr[RO_BIAS_CORRECTION_BETA] = F(0.9f);
         evaluate(&a);
         c = a.out.f[0];
         expect_near(c, 1 - pow((double)0.9f, step), 1e-6, "correction");
@@ -398,10 +398,10 @@ Test(optimizer, bias_correction_is_one_minus_a_power) {
 Test(optimizer, moments_and_weight) {
     const float m = 4, v = 16, g = 6, clip = 0.5f, w = 10, c1 = 0.5f, c2 = 0.25f, lr = 0.125f;
     on(RO_OP_ADAMW_M, &m, &g, 1), give(&a, shape1(1), &clip);
-    a.call.attr[0] = F(0.75f);
+    a.call.attr[RO_ADAMW_M_BETA] = F(0.75f);
     EXPECT(&a, 3.75f);
     on(RO_OP_ADAMW_V, &v, &g, 1), give(&a, shape1(1), &clip);
-    a.call.attr[0] = F(0.75f);
+    a.call.attr[RO_ADAMW_V_BETA] = F(0.75f);
     EXPECT(&a, 14.25f);
     on(RO_OP_ADAMW_W, &w, &m, 1), give(&a, shape1(1), &v);
     give(&a, shape1(1), &c1), give(&a, shape1(1), &c2), give(&a, shape1(1), &lr);
@@ -425,10 +425,10 @@ Test(optimizer, rounds_where_the_specification_rounds) {
     for (int64_t i = 0; i < 500; i++) {
         const float m = draw(0, i), v = draw(1, i), g = draw(2, i), w = draw(3, i), gc = g * clip;
         on(RO_OP_ADAMW_M, &m, &g, 1), give(&a, shape1(1), &clip);
-        a.call.attr[0] = F(beta);
+        a.call.attr[RO_ADAMW_M_BETA] = F(beta);
         EXPECT(&a, ro_fma(beta, m, rest * gc));
         on(RO_OP_ADAMW_V, &v, &g, 1), give(&a, shape1(1), &clip);
-        a.call.attr[0] = F(beta);
+        a.call.attr[RO_ADAMW_V_BETA] = F(beta);
         EXPECT(&a, ro_fma(beta, v, rest * (gc * gc)));
         on(RO_OP_ADAMW_W, &w, &m, 1), give(&a, shape1(1), &v);
         give(&a, shape1(1), &c1), give(&a, shape1(1), &c2), give(&a, shape1(1), &lr);

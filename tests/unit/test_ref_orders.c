@@ -35,7 +35,7 @@ Test(matmul, each_input_may_be_stored_transposed) {
 Test(matmul, batches_are_independent) {
     const float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, y[] = {1, 10, 2, 20};
     product(0, 0, shape_of(RO_F32, 3, 2, 2, 2, 0), x, shape_of(RO_F32, 3, 2, 2, 1, 0), y);
-    a.call.attr[0] = 1;
+    a.call.attr[RO_MATMUL_BATCH_DIMS] = 1;
     EXPECT(&a, 21, 43, 130, 174);
 }
 
@@ -77,7 +77,7 @@ Test(matmul, chunks_are_summed_from_zero_and_added_in_order) {
     x[256] = 0, x[255] = 0, x[128] = x[129] = 1;
     product(0, 0, shape2(1, 300), x, shape2(300, 1), y);
     EXPECT(&a, BIG);
-    a.call.attr[3] = RO_ATTN_BLOCK; /* now they are a chunk */
+    a.call.attr[RO_MATMUL_CHUNK] = RO_ATTN_BLOCK; /* now they are a chunk */
     EXPECT(&a, BIG + 2);
 }
 
@@ -103,10 +103,10 @@ Test(matmul, alpha_comes_last_and_totals_are_never_minus_zero) {
     const float x[] = {-0.0f, -0.0f}, y[] = {1, 1}, big[] = {0x1p127f, 0x1p127f};
     product(0, 0, shape2(1, 2), x, shape2(2, 1), y);
     EXPECT(&a, 0.0f);
-    a.call.attr[2] = F(-1);
+    a.call.attr[RO_MATMUL_ALPHA] = F(-1);
     EXPECT(&a, -0.0f);
     product(0, 0, shape2(1, 2), big, shape2(2, 1), y);
-    a.call.attr[2] = F(0.5f);
+    a.call.attr[RO_MATMUL_ALPHA] = F(0.5f);
     EXPECT(&a, INFINITY);
 }
 
@@ -189,7 +189,7 @@ Test(reduce, max) {
     reduce(RO_OP_REDUCE_MAX, 4, 2, shape1(2));
     give(&a, shape1(4), nan);
     EXPECT_BITS(&a, RO_QNAN_BITS, 0x40000000);
-    a.call.attr[1] = 1, a.call.output = shape1(4);
+    a.call.attr[RO_ROWS_BLOCK] = 1, a.call.output = shape1(4);
     EXPECT_BITS(&a, 0x3f800000, RO_QNAN_BITS, 0x3f800000, 0x40000000);
 }
 

@@ -246,8 +246,8 @@ Test(sgemm, has_the_bits_of_the_operator) {
     ro_ctx *ctx = context("cpu", 2);
     op_case c = {.call = {.op = RO_OP_MATMUL, .input_count = 2}};
     c.call.input = c.in;
-    c.call.attr[2] = ro_attr_f32(0.125f);
-    c.call.attr[3] = RO_DOT_CHUNK;
+    c.call.attr[RO_MATMUL_ALPHA] = ro_attr_f32(0.125f);
+    c.call.attr[RO_MATMUL_CHUNK] = RO_DOT_CHUNK;
     c.in[0] = shape2(131, 1100), c.in[1] = shape2(1100, 97);
     cr_assert(ro_infer(&c.call, NULL, 0) == RO_OK);
     case_fill(&c, 11, DATA_RARE);
