@@ -82,6 +82,19 @@ uint32_t ro_ref_relu_grad(const ro_call *call, int64_t e, const ro_acc *acc, con
     return x > 0 ? dy : x != x ? RO_QNAN_BITS : 0;
 }
 
+uint32_t ro_ref_leaky_relu(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)acc;
+    float x = loadf(in, 0, e);
+    return result(x > 0 ? x : x * attrf(call, RO_LEAKY_SLOPE));
+}
+
+uint32_t ro_ref_leaky_relu_grad(const ro_call *call, int64_t e, const ro_acc *acc,
+                                const ro_access *in) {
+    (void)acc;
+    float x = loadf(in, 0, e), dy = loadf(in, 1, e);
+    return x != x ? RO_QNAN_BITS : result(x > 0 ? dy : dy * attrf(call, RO_LEAKY_SLOPE));
+}
+
 uint32_t ro_ref_dropout(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     uint32_t word[4];
     (void)acc;

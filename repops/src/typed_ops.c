@@ -188,6 +188,28 @@ ro_status ro_op_relu_grad(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *dy, 
     return ro_typed_call(ctx, RO_OP_RELU_GRAD, 2, in, NULL, out);
 }
 
+ro_status ro_op_leaky_relu(ro_ctx *ctx, const ro_tensor *x, const ro_op_leaky_relu_attrs *attrs,
+        ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "leaky_relu", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        ro_attr_f32(attrs->slope),
+    };
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_LEAKY_RELU, 1, in, attr, out);
+}
+
+ro_status ro_op_leaky_relu_grad(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *dy,
+        const ro_op_leaky_relu_grad_attrs *attrs, ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "leaky_relu_grad", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        ro_attr_f32(attrs->slope),
+    };
+    const ro_tensor *const in[] = {x, dy};
+    return ro_typed_call(ctx, RO_OP_LEAKY_RELU_GRAD, 2, in, attr, out);
+}
+
 ro_status ro_op_dropout(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *step,
         const ro_op_dropout_attrs *attrs, ro_tensor *out) {
     if (!attrs)

@@ -86,6 +86,13 @@ def alike(count):
     return make
 
 
+def alike_with(count, *names):
+    def make(m):
+        dims = m.dims()
+        return numbers(*names)(m), [m.f(*dims) for _ in range(count)], None
+    return make
+
+
 def pair(m):
     dims = m.dims()
     return {}, [m.f(*dims), m.repeated(dims)], None
@@ -447,6 +454,7 @@ CASES.update({
 })
 CASES.update({name: alike(1) for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid")})
 CASES.update({name: alike(2) for name in ("tanh_grad", "erf_grad", "sigmoid_grad")})
+CASES.update({"leaky_relu": alike_with(1, "slope"), "leaky_relu_grad": alike_with(2, "slope")})
 CASES.update({name: pair for name in ("add", "sub", "mul", "div")})
 CASES.update({name: alike(1) for name in ("gelu", "relu", "silu", "gelu_erf")})
 CASES.update({name: alike(2) for name in ("gelu_grad", "relu_grad", "silu_grad", "gelu_erf_grad")})

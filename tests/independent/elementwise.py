@@ -62,6 +62,18 @@ def relu(x):
     return NAN if x.is_nan() else b.positive_part(x)
 
 
+def leaky_relu(n, e, x):
+    value = x(0, e)
+    return value if value > ZERO else value * n.number("slope")
+
+
+def leaky_relu_grad(n, e, x):
+    value, dy = x(0, e), x(1, e)
+    if value.is_nan():
+        return NAN
+    return dy * ONE if value > ZERO else dy * n.number("slope")
+
+
 def relu_grad(n, e, x):
     value, dy = x(0, e), x(1, e)
     if value > ZERO:
@@ -84,6 +96,8 @@ gradient(106, "erf_grad", lambda x, dy: dy * (f("0x1.20dd76p0") * exp(-(x * x)))
 gradient(107, "sigmoid_grad", lambda y, dy: dy * (y * (ONE - y)))
 unary(20, "relu(x)", relu)
 Operator(21, "relu_grad(x, dy)", all_alike, relu_grad)
+Operator(212, "leaky_relu(x; slope f)", like_first, leaky_relu)
+Operator(213, "leaky_relu_grad(x, dy; slope f)", all_alike, leaky_relu_grad)
 unary(103, "silu(x)", silu)
 unary(104, "gelu_erf(x)", b.gelu_erf)
 gradient(108, "silu_grad", silu_grad)

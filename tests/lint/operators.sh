@@ -17,7 +17,7 @@ for mark in '<!-- operators -->' '<!-- /operators -->'; do
 done
 {
     sed '/^<!-- operators -->$/q' $spec
-    "$temp/operators" table
+    "$temp/operators" table | tee "$temp/table"
     sed -n '/^<!-- \/operators -->$/,$p' $spec
 } > "$temp/SPEC.md"
 for file in repops/include/repops/operators.h repops/include/repops/typed.h repops/src/typed_ops.c $spec; do
@@ -30,4 +30,9 @@ for file in repops/include/repops/operators.h repops/include/repops/typed.h repo
         exit 1
     fi
 done
-[ "${1:-}" = --write ] || echo "the operators' headers, calls and table are as operators.def says"
+[ "${1:-}" = --write ] && exit 0
+sed '/^<!-- operators -->$/,$d' $spec > "$temp/sections"
+for name in $(sed -n 's/^| [0-9]* | `\([a-z0-9_]*\)` |.*/\1/p' "$temp/table"); do
+    grep -q "\`$name(" "$temp/sections" || { echo "$spec: expected a section that says what \`$name(...)\` is"; exit 1; }
+done
+echo "the operators' headers, calls and table are as operators.def says"

@@ -58,9 +58,9 @@ static vd_value moved(vd_builder *b, vd_value order) {
     return vd_concat(b, "joined", 1, 2, (vd_value[]){x, w});
 }
 
-/* sqrt(e) / e + rsqrt(e) * sigmoid(erf(x)), e = exp(tanh(x) / 2). */
+/* sqrt(e) / e + rsqrt(e) * sigmoid(erf(x)), e = exp(tanh(leaky_relu(x)) / 2). */
 static vd_value functions(vd_builder *b, vd_value x) {
-    const vd_value e = vd_exp(b, vd_scale(b, "half", vd_tanh(b, x), 0.5f));
+    const vd_value e = vd_exp(b, vd_scale(b, "half", vd_tanh(b, vd_leaky_relu(b, x, 0.5f)), 0.5f));
     const vd_value gate = vd_sigmoid(b, vd_erf(b, x));
     return vd_add(b, "sum", vd_div(b, "ratio", vd_sqrt(b, e), e),
                   vd_mul(b, "gated", vd_rsqrt(b, e), gate));

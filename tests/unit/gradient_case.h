@@ -13,6 +13,7 @@ typedef enum {
     NORM,
     GELU,
     RELU,
+    LEAKY_RELU,
     EMBEDDING,
     DROPOUT,
     ATTENTION,
@@ -56,7 +57,7 @@ typedef struct {
     int64_t heads; /* attention; the axis of a reduction, the label that is ignored */
     int64_t kv_heads;
     bool causal, turns, pads; /* attention; pads: where the ids are 0 */
-    float rate;               /* dropout, attention; the factor of scale */
+    float rate;               /* dropout, attention; the factor of scale, the slope of leaky_relu */
     /* conv: stride, pad, dilation, groups; pools: kernel, stride, pad, count; attention: keys. */
     int64_t window[4];
 } layer;

@@ -126,14 +126,18 @@ static inline void roll_movement(op_case *c, dice *d) {
     }
 }
 
+static inline int rolls_leaky(int op) {
+    return op == RO_OP_LEAKY_RELU || op == RO_OP_LEAKY_RELU_GRAD;
+}
+
 static inline void roll_elementwise(op_case *c, dice *d) {
     const int64_t b = 1 + roll(d, 3), rows = roll_dim(d, 60), cols = roll_dim(d, 1100);
     c->in[0] = c->in[1] = shape_of(RO_F32, 3, b, rows, cols, 0);
     const int op = c->call.op, repeats = op == RO_OP_ADD || (op >= RO_OP_MUL && op <= RO_OP_DIV);
     if (repeats && roll(d, 3))
         c->in[1] = roll(d, 3) ? roll(d, 2) ? shape1(cols) : shape2(rows, cols) : shape1(1);
-    if (op == RO_OP_DIV_CONST || op == RO_OP_SCALE)
-        c->call.attr[RO_DROPOUT_SEED] = roll_f32(d, 1);
+    if (op == RO_OP_DIV_CONST || op == RO_OP_SCALE || rolls_leaky(op))
+        c->call.attr[0] = roll_f32(d, 1);
     if (op != RO_OP_DROPOUT)
         return;
     c->in[1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
@@ -421,7 +425,8 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
         roll_movement(c, &d);
     else if (rolls_axes(op))
         roll_axes(c, &d);
-    else if (op <= RO_OP_RSQRT || (op >= RO_OP_TANH && op <= RO_OP_GELU_ERF_GRAD))
+    else if (op <= RO_OP_RSQRT || (op >= RO_OP_TANH && op <= RO_OP_GELU_ERF_GRAD) ||
+             rolls_leaky(op))
         roll_elementwise(c, &d);
     else if (rolls_reductions(op))
         roll_reductions(c, &d);

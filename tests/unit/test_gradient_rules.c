@@ -72,6 +72,9 @@ static vd_value gelu_erf(vd_builder *b) {
 static vd_value relu(vd_builder *b) {
     return vd_relu(b, X);
 }
+static vd_value leaky_relu(vd_builder *b) {
+    return vd_leaky_relu(b, X, 0.25f);
+}
 static vd_value product(vd_builder *b) {
     return vd_project(b, X, TABLE);
 }
@@ -195,6 +198,7 @@ static const rule rules[RO_OP_END] = {
     [RO_OP_SIGMOID_GRAD] = {.none = backward}, [RO_OP_SILU_GRAD] = {.none = backward},
     [RO_OP_GELU_GRAD] = {.none = backward}, [RO_OP_GELU_ERF_GRAD] = {.none = backward},
     [RO_OP_RELU_GRAD] = {.none = backward},
+    [RO_OP_LEAKY_RELU] = {leaky_relu}, [RO_OP_LEAKY_RELU_GRAD] = {.none = backward},
     [RO_OP_DROPOUT] = {dropout}, [RO_OP_MATMUL] = {product},
     [RO_OP_REDUCE_SUM] = {layernorm}, [RO_OP_REDUCE_MAX] = {softmax},
     [RO_OP_REDUCE_DOT] = {rmsnorm}, [RO_OP_REDUCE_SQDEV] = {layernorm},
@@ -304,7 +308,7 @@ Test(gradient_rules, function_without_one_is_an_error_when_the_graph_is_built) {
 }
 
 Test(gradient_rules, layer_without_one_is_an_error_when_the_graph_is_built) {
-    expect_refused((vd_record){.layer = (vd_layer)(VD_LAYER_BATCHNORM + 1)}, "layer");
+    expect_refused((vd_record){.layer = (vd_layer)(VD_LAYER_LEAKY_RELU + 1)}, "layer");
 }
 
 /* ---- what is not trained ---- */

@@ -113,6 +113,7 @@ static vd_backward_fn *rule_of(vd_layer layer) {
     case VD_LAYER_MAX_POOL2D: return vd_back_max_pool2d;
     case VD_LAYER_AVG_POOL2D: return vd_back_avg_pool2d;
     case VD_LAYER_BATCHNORM: return vd_back_batchnorm;
+    case VD_LAYER_LEAKY_RELU: return vd_back_leaky_relu;
     }
     return NULL;
 }

@@ -85,6 +85,7 @@ vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value 
 vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, float eps);
 vd_value vd_gelu(vd_builder *b, vd_value x);
 vd_value vd_relu(vd_builder *b, vd_value x);
+vd_value vd_leaky_relu(vd_builder *b, vd_value x, float slope);
 vd_value vd_exp(vd_builder *b, vd_value x);
 vd_value vd_log(vd_builder *b, vd_value x);
 vd_value vd_sqrt(vd_builder *b, vd_value x);

@@ -136,6 +136,21 @@ vd_value vd_relu(vd_builder *b, vd_value x) {
     return function(b, RO_OP_RELU, x);
 }
 
+vd_value vd_leaky_relu(vd_builder *b, vd_value x, float slope) {
+    const vd_op op = {RO_OP_LEAKY_RELU, {[RO_LEAKY_RELU_SLOPE] = ro_attr_f32(slope)}, NULL};
+    vd_value out = VD_EMIT(b, "leaky_relu", op, x);
+    vd_tape_put(b, (vd_record){.layer = VD_LAYER_LEAKY_RELU,
+                               .in = {x, VD_NONE, VD_NONE},
+                               .out = out,
+                               .number = ro_attr_f32(slope)});
+    return out;
+}
+
+void vd_back_leaky_relu(vd_builder *b, const vd_record *r, vd_value dy) {
+    const vd_op op = {RO_OP_LEAKY_RELU_GRAD, {[RO_LEAKY_RELU_GRAD_SLOPE] = r->number}, NULL};
+    vd_accumulate(b, r->in[0], VD_EMIT(b, "d_leaky_relu", op, r->in[0], dy));
+}
+
 /* A gradient operator reads the function's argument, or its result, and dy. */
 static vd_value slope(vd_builder *b, const char *name, int op, vd_value reads, vd_value dy) {
     return VD_EMIT(b, name, ((vd_op){.op = op}), reads, dy);

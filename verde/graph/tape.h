@@ -37,6 +37,7 @@ typedef enum {
     VD_LAYER_MAX_POOL2D,
     VD_LAYER_AVG_POOL2D,
     VD_LAYER_BATCHNORM,
+    VD_LAYER_LEAKY_RELU,
 } vd_layer;
 
 struct vd_record {
@@ -73,7 +74,8 @@ vd_backward_fn vd_back_softmax, vd_back_log_softmax, vd_back_xent_ignore, vd_bac
 vd_backward_fn vd_back_attention, vd_back_grouped_attention;
 vd_backward_fn vd_back_transpose, vd_back_slice, vd_back_pad, vd_back_gather, vd_back_concat,
     vd_back_reshape, vd_back_rope;
-vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_batchnorm;
+vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_batchnorm,
+    vd_back_leaky_relu;
 
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
 vd_op vd_dropout_op(vd_dropout_attr dropout);

@@ -72,6 +72,31 @@ static void relu_grad(const ro_job *job, int64_t first, int64_t last) {
          (const float *)job->in[1] + first, last - first, (float *)job->out + first, 0);
 }
 
+/* ---- leaky_relu: a is the slope ---- */
+
+RO_INLINE wide leaky_slope(wide x, constants s) {
+    return wide_if_ge(wide_set1(0.0f), x, wide_set1(s.a), wide_set1(1.0f));
+}
+
+RO_INLINE wide leaky_of(wide x, constants s) {
+    return wide_canon(wide_mul(x, leaky_slope(x, s)));
+}
+
+RO_INLINE wide leaky_chain(wide x, wide dy, constants s) {
+    return wide_unless_nan(x, wide_canon(wide_mul(dy, leaky_slope(x, s))));
+}
+
+static void leaky_relu(const ro_job *job, int64_t first, int64_t last) {
+    const constants s = {.a = attr_f32(job, RO_LEAKY_SLOPE)};
+    map(leaky_of, s, (const float *)job->in[0] + first, last - first, (float *)job->out + first);
+}
+
+static void leaky_relu_grad(const ro_job *job, int64_t first, int64_t last) {
+    const constants s = {.a = attr_f32(job, RO_LEAKY_SLOPE)};
+    map2(leaky_chain, s, (const float *)job->in[0] + first, (const float *)job->in[1] + first,
+         last - first, (float *)job->out + first, 0);
+}
+
 void RO_NAME(ro_add_functions)(ro_table *table) {
     table->kernel[RO_OP_EXP] = (ro_kernel){.range = exp_all};
     table->kernel[RO_OP_LOG] = (ro_kernel){.range = log_all};
@@ -85,6 +110,8 @@ void RO_NAME(ro_add_functions)(ro_table *table) {
     table->kernel[RO_OP_GELU] = (ro_kernel){.range = gelu_all};
     table->kernel[RO_OP_GELU_ERF] = (ro_kernel){.range = gelu_erf_all};
     table->kernel[RO_OP_RELU_GRAD] = (ro_kernel){.range = relu_grad};
+    table->kernel[RO_OP_LEAKY_RELU] = (ro_kernel){.range = leaky_relu};
+    table->kernel[RO_OP_LEAKY_RELU_GRAD] = (ro_kernel){.range = leaky_relu_grad};
     table->kernel[RO_OP_GELU_GRAD] = (ro_kernel){.range = gelu_grad};
     table->kernel[RO_OP_TANH_GRAD] = (ro_kernel){.range = tanh_grad};
     table->kernel[RO_OP_ERF_GRAD] = (ro_kernel){.range = erf_grad};

@@ -28,6 +28,22 @@ static ro_status relu_grad(ro_cuda *d, const ro_call *call, const void *const *i
     });
 }
 
+static ro_status leaky_relu(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const float *x = static_cast<const float *>(in[0]), slope = attr_f(call, RO_LEAKY_SLOPE);
+    return map<float>(d, call, out, [=] __device__(int64_t i) {
+        return ro_canon(x[i] * ro_if_ge(0.0f, x[i], slope, 1.0f));
+    });
+}
+
+static ro_status leaky_relu_grad(ro_cuda *d, const ro_call *call, const void *const *in,
+                                 void *out) {
+    const float *x = static_cast<const float *>(in[0]), *dy = static_cast<const float *>(in[1]);
+    const float slope = attr_f(call, RO_LEAKY_SLOPE);
+    return map<float>(d, call, out, [=] __device__(int64_t i) {
+        return ro_unless_nan(x[i], ro_canon(dy[i] * ro_if_ge(0.0f, x[i], slope, 1.0f)));
+    });
+}
+
 /* ---- arithmetic; b repeats ---- */
 
 struct add_of {
@@ -93,6 +109,8 @@ void ro_cuda_add_elementwise(ro_cuda_operator **table) {
     table[RO_OP_SILU_GRAD] = slope<silu_slope>;
     table[RO_OP_GELU_ERF_GRAD] = slope<gelu_erf_slope>;
     table[RO_OP_RELU_GRAD] = relu_grad;
+    table[RO_OP_LEAKY_RELU] = leaky_relu;
+    table[RO_OP_LEAKY_RELU_GRAD] = leaky_relu_grad;
     table[RO_OP_ADD] = arithmetic<add_of>;
     table[RO_OP_SUB] = arithmetic<sub_of>;
     table[RO_OP_MUL] = arithmetic<mul_of>;

@@ -30,6 +30,8 @@ typedef enum {
     RO_OP_GELU_GRAD = 19,          /* (x, dy) */
     RO_OP_RELU = 20,               /* (x): max(x, 0) */
     RO_OP_RELU_GRAD = 21,          /* (x, dy) */
+    RO_OP_LEAKY_RELU = 212,        /* (x): x, or below 0 x times slope */
+    RO_OP_LEAKY_RELU_GRAD = 213,   /* (x, dy) */
     RO_OP_DROPOUT = 22,            /* (x, step i32): 0, or x times scale; its own gradient */
     RO_OP_MUL = 24,                /* (a, b): a * b; b repeats */
     RO_OP_SUB = 25,                /* (a, b): a - b; b repeats */
@@ -157,6 +159,8 @@ enum {
     RO_CONCAT_AXIS_AXIS = 0,
     RO_CAST_DTYPE = 0,
     RO_DIV_CONST_DIVISOR = 0, /* f */
+    RO_LEAKY_RELU_SLOPE = 0, /* f */
+    RO_LEAKY_RELU_GRAD_SLOPE = 0, /* f */
     RO_DROPOUT_SEED = 0,
     RO_DROPOUT_STREAM = 1,
     RO_DROPOUT_THRESHOLD = 2,
@@ -342,6 +346,7 @@ enum {
     RO_MERGE_PER = RO_BN_MERGE_MEAN_PER,
     RO_MASKED_CAUSAL = RO_ATTN_MAX_CAUSAL,
     RO_MASKED_WINDOW = RO_ATTN_MAX_WINDOW,
+    RO_LEAKY_SLOPE = RO_LEAKY_RELU_SLOPE,
     RO_REPEAT_TIMES = RO_REPEAT_HEADS_TIMES,
     RO_LABELS_IGNORE = RO_XENT_IGNORE_IGNORE,
     RO_MOMENT_BETA = RO_ADAMW_M_BETA,

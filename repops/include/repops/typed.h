@@ -167,6 +167,20 @@ RO_API RO_MUST_USE ro_status ro_op_relu(ro_ctx *ctx, const ro_tensor *x, ro_tens
 RO_API RO_MUST_USE ro_status ro_op_relu_grad(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *dy, ro_tensor *out);
 
+/* x: x, or below 0 x times slope */
+typedef struct {
+    float slope; /* required */
+} ro_op_leaky_relu_attrs;
+RO_API RO_MUST_USE ro_status ro_op_leaky_relu(ro_ctx *ctx, const ro_tensor *x,
+        const ro_op_leaky_relu_attrs *attrs, ro_tensor *out);
+
+/* x, dy */
+typedef struct {
+    float slope; /* required */
+} ro_op_leaky_relu_grad_attrs;
+RO_API RO_MUST_USE ro_status ro_op_leaky_relu_grad(ro_ctx *ctx, const ro_tensor *x,
+        const ro_tensor *dy, const ro_op_leaky_relu_grad_attrs *attrs, ro_tensor *out);
+
 /* x, step i32: 0, or x times scale; its own gradient */
 typedef struct {
     int64_t seed;
