@@ -285,6 +285,7 @@ void RO_NAME(ro_add_transpose)(ro_table *table);
 void RO_NAME(ro_add_cast)(ro_table *table);
 void RO_NAME(ro_add_rope)(ro_table *table);
 void RO_NAME(ro_add_arithmetic)(ro_table *table);
+void RO_NAME(ro_add_choice)(ro_table *table);
 void RO_NAME(ro_add_functions)(ro_table *table);
 void RO_NAME(ro_add_products)(ro_table *table);
 void RO_NAME(ro_add_rows)(ro_table *table);

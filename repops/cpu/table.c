@@ -9,6 +9,7 @@ void RO_NAME(ro_table)(ro_table *table) {
     RO_NAME(ro_add_cast)(table);
     RO_NAME(ro_add_rope)(table);
     RO_NAME(ro_add_arithmetic)(table);
+    RO_NAME(ro_add_choice)(table);
     RO_NAME(ro_add_functions)(table);
     RO_NAME(ro_add_products)(table);
     RO_NAME(ro_add_rows)(table);

@@ -9,6 +9,8 @@ uint32_t ro_ref_arithmetic(const ro_call *call, int64_t e, const ro_acc *acc, co
     case RO_OP_SUB: return result(a - b);
     case RO_OP_MUL: return result(a * b);
     case RO_OP_DIV: return result(a / b);
+    case RO_OP_MAX: return result(ro_max(a, b));
+    case RO_OP_MIN: return result(ro_min(a, b));
     default: return result(no_such_operator());
     }
 }
@@ -21,6 +23,7 @@ uint32_t ro_ref_scale(const ro_call *call, int64_t e, const ro_acc *acc, const r
 static float function_of(int op, float x) {
     switch (op) {
     case RO_OP_EXP: return ro_exp(x);
+    case RO_OP_ABS: return ro_abs(x);
     case RO_OP_LOG: return ro_log(x);
     case RO_OP_SQRT: return ro_sqrt(x);
     case RO_OP_RSQRT: return ro_rsqrt(x);
@@ -80,6 +83,20 @@ uint32_t ro_ref_relu_grad(const ro_call *call, int64_t e, const ro_acc *acc, con
     float x = loadf(in, 0, e);
     uint32_t dy = load(in, 1, e);
     return x > 0 ? dy : x != x ? RO_QNAN_BITS : 0;
+}
+
+uint32_t ro_ref_compare(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)acc;
+    const int64_t kind = call->attr[RO_COMPARE_KIND];
+    uint32_t a = load(in, 0, e), b = load(in, 1, e % numel(call, 1));
+    return call->input[0].dtype == RO_F32 ? RO_HOLDS(kind, ro_from_bits(a), ro_from_bits(b))
+                                          : RO_HOLDS(kind, (int32_t)a, (int32_t)b);
+}
+
+uint32_t ro_ref_where(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)call, (void)acc;
+    uint32_t c = load(in, 0, e), a = load(in, 1, e), b = load(in, 2, e);
+    return c ? a : b;
 }
 
 uint32_t ro_ref_leaky_relu(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {

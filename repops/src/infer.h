@@ -72,6 +72,8 @@ ro_status ro_check_cast(ro_check *c);
 ro_status ro_check_reshape(ro_check *c);
 ro_status ro_check_repeat(ro_check *c);
 ro_status ro_check_same_pair(ro_check *c);
+ro_status ro_check_compare(ro_check *c);
+ro_status ro_check_where(ro_check *c);
 ro_status ro_check_dropout(ro_check *c);
 ro_status ro_check_matmul(ro_check *c);
 ro_status ro_check_reduce(ro_check *c);

@@ -140,6 +140,28 @@ ro_status ro_check_same_pair(ro_check *c) {
     return ro_want_same(c, 1, 0);
 }
 
+ro_status ro_check_compare(ro_check *c) {
+    const int dtype = c->in[0].dtype;
+    if (dtype != RO_F32 && dtype != RO_I32)
+        return ro_refuse(c, "input 0 must be f32 or i32, got %s", ro_dtype_name(dtype));
+    TRY(ro_want_type(c, 1, dtype));
+    TRY(ro_want_range(c, RO_COMPARE_KIND, RO_EQUAL, RO_AT_LEAST));
+    c->want = c->in[0];
+    c->want.dtype = RO_I32;
+    return ro_want_repeats(c);
+}
+
+ro_status ro_check_where(ro_check *c) {
+    ro_shape choice = c->in[1];
+    TRY(ro_want_type(c, 0, RO_I32));
+    TRY(ro_want_same(c, 2, 1));
+    choice.dtype = RO_I32;
+    if (!ro_shape_equal(&c->in[0], &choice))
+        return ro_refuse(c, "inputs 0 and 1 must have the same dimensions");
+    c->want = c->in[1];
+    return RO_OK;
+}
+
 ro_status ro_check_dropout(ro_check *c) {
     TRY(ro_want_type(c, 0, RO_F32));
     TRY(ro_want_scalar_step(c, 1));

@@ -92,6 +92,15 @@ RO_INLINE float ro_max(float a, float b) {
     return a != a || b != b ? ro_from_bits(RO_QNAN_BITS) : m;
 }
 
+/* SPEC 6, `compare`: whether a stands to b so. */
+#define RO_HOLDS(kind, a, b)                                                                       \
+    ((kind) == RO_EQUAL       ? (a) == (b)                                                         \
+     : (kind) == RO_NOT_EQUAL ? (a) != (b)                                                         \
+     : (kind) == RO_LESS      ? (a) < (b)                                                          \
+     : (kind) == RO_AT_MOST   ? (a) <= (b)                                                         \
+     : (kind) == RO_GREATER   ? (a) > (b)                                                          \
+                              : (a) >= (b))
+
 /* ---- what functions.h needs of a float ---- */
 
 RO_INLINE float ro_set1(float c) {
@@ -116,6 +125,11 @@ RO_INLINE float ro_div(float a, float b) {
 
 RO_INLINE float ro_neg(float a) {
     return -a;
+}
+
+/* SPEC 6. */
+RO_INLINE float ro_min(float a, float b) {
+    return ro_neg(ro_max(ro_neg(a), ro_neg(b)));
 }
 
 RO_INLINE float ro_abs(float x) {

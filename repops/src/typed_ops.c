@@ -210,6 +210,38 @@ ro_status ro_op_leaky_relu_grad(ro_ctx *ctx, const ro_tensor *x, const ro_tensor
     return ro_typed_call(ctx, RO_OP_LEAKY_RELU_GRAD, 2, in, attr, out);
 }
 
+ro_status ro_op_max(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b, ro_tensor *out) {
+    const ro_tensor *const in[] = {a, b};
+    return ro_typed_call(ctx, RO_OP_MAX, 2, in, NULL, out);
+}
+
+ro_status ro_op_min(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b, ro_tensor *out) {
+    const ro_tensor *const in[] = {a, b};
+    return ro_typed_call(ctx, RO_OP_MIN, 2, in, NULL, out);
+}
+
+ro_status ro_op_abs(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out) {
+    const ro_tensor *const in[] = {x};
+    return ro_typed_call(ctx, RO_OP_ABS, 1, in, NULL, out);
+}
+
+ro_status ro_op_compare(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
+        const ro_op_compare_attrs *attrs, ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "compare", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->kind,
+    };
+    const ro_tensor *const in[] = {a, b};
+    return ro_typed_call(ctx, RO_OP_COMPARE, 2, in, attr, out);
+}
+
+ro_status ro_op_where(ro_ctx *ctx, const ro_tensor *c, const ro_tensor *a, const ro_tensor *b,
+        ro_tensor *out) {
+    const ro_tensor *const in[] = {c, a, b};
+    return ro_typed_call(ctx, RO_OP_WHERE, 3, in, NULL, out);
+}
+
 ro_status ro_op_dropout(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *step,
         const ro_op_dropout_attrs *attrs, ro_tensor *out) {
     if (!attrs)

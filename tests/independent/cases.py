@@ -98,6 +98,20 @@ def pair(m):
     return {}, [m.f(*dims), m.repeated(dims)], None
 
 
+def compare(m):
+    attributes, inputs, _ = pair(m)
+    if m.chance.random() < 0.5:
+        inputs = [m.ids(3, *shape[1]) for shape, _ in inputs]
+    return {"kind": m.chance.randrange(6)}, inputs, None
+
+
+def where(m):
+    dims = m.dims()
+    left = m.any(*dims)
+    right = m.f(*dims) if left[0][0] == F else m.integers(left[0][0], *dims)
+    return {}, [m.ids(2, *dims), left, right], None
+
+
 def batch(m, rows, extra):
     first = m.chance.randrange(3)
     return {**stream(m), "batch": first + rows + m.chance.randrange(3), "first": first, **extra}
@@ -455,7 +469,8 @@ CASES.update({
 CASES.update({name: alike(1) for name in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "sigmoid")})
 CASES.update({name: alike(2) for name in ("tanh_grad", "erf_grad", "sigmoid_grad")})
 CASES.update({"leaky_relu": alike_with(1, "slope"), "leaky_relu_grad": alike_with(2, "slope")})
-CASES.update({name: pair for name in ("add", "sub", "mul", "div")})
+CASES.update({"compare": compare, "where": where, "abs": alike(1)})
+CASES.update({name: pair for name in ("max", "min", "add", "sub", "mul", "div")})
 CASES.update({name: alike(1) for name in ("gelu", "relu", "silu", "gelu_erf")})
 CASES.update({name: alike(2) for name in ("gelu_grad", "relu_grad", "silu_grad", "gelu_erf_grad")})
 

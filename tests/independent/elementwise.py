@@ -2,7 +2,7 @@
 
 import binary32 as b
 from binary32 import NAN, ONE, ZERO, exp, f, fma, log, of_int, sigmoid, sqrt, tanh
-from definitions import F, Operator, has_stream, numel, per_row, repeats, stands_for, stream_words
+from definitions import F, I32, Operator, has_stream, numel, per_row, repeats, stands_for, stream_words
 
 LARGEST = f("0x1.fffffep127")
 C0, C1 = f("0x1.988454p-1"), f("0x1.6e4e26p-5")
@@ -62,6 +62,43 @@ def relu(x):
     return NAN if x.is_nan() else b.positive_part(x)
 
 
+def larger(p, q):
+    """max of section 3.2."""
+    if p.is_nan() or q.is_nan():
+        return NAN
+    if p.is_zero() and q.is_zero():
+        return b.F32(p.word & q.word)
+    return q if q > p else p
+
+
+def order_of(value):
+    """Numbers that are ordered as the values are; None for a NaN."""
+    if isinstance(value, int):
+        return value
+    return None if value.is_nan() else value.order()
+
+
+def compare(n, e, x):
+    p, q = order_of(x(0, e)), order_of(x(1, e % numel(n.dims_of(1))))
+    if p is None or q is None:
+        return int(n["kind"] == 1)
+    return int((p == q, p != q, p < q, p <= q, p > q, p >= q)[n["kind"]])
+
+
+def compare_shape(n):
+    fits = 0 <= n["kind"] <= 5 and n.shapes[0][0] == n.shapes[1][0] and repeats(n.dims_of(1), n.dims_of(0))
+    return (I32, n.dims_of(0)) if fits else None
+
+
+def where_shape(n):
+    return n.shapes[1] if n.shapes[1] == n.shapes[2] and n.dims_of(0) == n.dims_of(1) else None
+
+
+def where(n, e, x):
+    choice, left, right = x(0, e), x(1, e), x(2, e)
+    return left if choice else right
+
+
 def leaky_relu(n, e, x):
     value = x(0, e)
     return value if value > ZERO else value * n.number("slope")
@@ -96,6 +133,11 @@ gradient(106, "erf_grad", lambda x, dy: dy * (f("0x1.20dd76p0") * exp(-(x * x)))
 gradient(107, "sigmoid_grad", lambda y, dy: dy * (y * (ONE - y)))
 unary(20, "relu(x)", relu)
 Operator(21, "relu_grad(x, dy)", all_alike, relu_grad)
+binary(207, "max", larger)
+binary(208, "min", lambda p, q: b.canon(-larger(-p, -q)))
+unary(209, "abs(x)", lambda x: b.canon(abs(x)))
+Operator(210, "compare(a f32 i32, b f32 i32; kind)", compare_shape, compare)
+Operator(211, "where(c i32, a any, b any)", where_shape, where)
 Operator(212, "leaky_relu(x; slope f)", like_first, leaky_relu)
 Operator(213, "leaky_relu_grad(x, dy; slope f)", all_alike, leaky_relu_grad)
 unary(103, "silu(x)", silu)

@@ -4,6 +4,7 @@ from math import prod
 
 from binary32 import F32, INF, NAN, ONE, ZERO, canon, exp, fma, of_half, of_int
 from definitions import F, FRACTIONS, Operator, ceil_div, numel, per_row, repeats, stands_for
+from elementwise import larger
 
 
 def widened(value, dtype):
@@ -135,15 +136,6 @@ reduction(45, "reduce_ln_gx(dy, gamma, x, mean, rstd", "xcxrr",
           lambda lane, dy, gamma, x, mean, rstd: fma(dy * gamma, (x - mean) * rstd, lane))
 reduction(124, "reduce_rms_gx(dy, gamma, x, rstd", "xcxr",
           lambda lane, dy, gamma, x, rstd: fma(dy * gamma, x * rstd, lane))
-
-
-def larger(p, q):
-    """max of section 3.2."""
-    if p.is_nan() or q.is_nan():
-        return NAN
-    if p.is_zero() and q.is_zero():
-        return F32(p.word & q.word)
-    return q if q > p else p
 
 
 def reduce_max(n, e, x):

@@ -58,9 +58,20 @@ static vd_value moved(vd_builder *b, vd_value order) {
     return vd_concat(b, "joined", 1, 2, (vd_value[]){x, w});
 }
 
+/* x, cut off at 2 above and at -0.25 below, or half of it. */
+static vd_value limited(vd_builder *b, vd_value x) {
+    const ro_shape one = VD_SHAPE(RO_F32, 1);
+    const vd_op two = {RO_OP_FILL, {ro_attr_f32(2)}, &one};
+    const vd_value most = vd_emit(b, "most", two, 0, NULL), small = vd_scale(b, "small", x, 0.5f);
+    const vd_value y =
+        vd_max(b, "above", vd_min(b, "below", x, most), vd_scale(b, "least", most, -0.125f));
+    return vd_where(b, "chosen", vd_compare(b, "less", small, vd_abs(b, y), RO_LESS), y, small);
+}
+
 /* sqrt(e) / e + rsqrt(e) * sigmoid(erf(x)), e = exp(tanh(leaky_relu(x)) / 2). */
 static vd_value functions(vd_builder *b, vd_value x) {
-    const vd_value e = vd_exp(b, vd_scale(b, "half", vd_tanh(b, vd_leaky_relu(b, x, 0.5f)), 0.5f));
+    const vd_value e =
+        vd_exp(b, vd_scale(b, "half", vd_tanh(b, vd_leaky_relu(b, limited(b, x), 0.5f)), 0.5f));
     const vd_value gate = vd_sigmoid(b, vd_erf(b, x));
     return vd_add(b, "sum", vd_div(b, "ratio", vd_sqrt(b, e), e),
                   vd_mul(b, "gated", vd_rsqrt(b, e), gate));

@@ -14,6 +14,10 @@ typedef enum {
     GELU,
     RELU,
     LEAKY_RELU,
+    LARGER,
+    SMALLER,
+    MAGNITUDE,
+    CHOSEN, /* the smaller of both, by where */
     EMBEDDING,
     DROPOUT,
     ATTENTION,

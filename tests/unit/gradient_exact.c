@@ -43,6 +43,10 @@ static double exact_element(const example *x, const layer *l, int64_t e) {
     case GELU_ERF: return 0.5 * a * (1 + erf(a * sqrt(0.5)));
     case GELU: return exact_gelu(a);
     case RELU: return a > 0 ? a : 0;
+    case LARGER: return fmax(a, y);
+    case SMALLER:
+    case CHOSEN: return fmin(a, y);
+    case MAGNITUDE: return fabs(a);
     case LEAKY_RELU: return a > 0 ? a : a * (double)l->rate;
     case DROPOUT: return a * exact_mask(x, l->rate, e);
     default: return a + y;

@@ -78,6 +78,10 @@ static vd_value build_layer(vd_builder *b, const layer *l, const vd_value *value
     case NORM: return vd_layernorm(b, x, y, z, 1e-5f);
     case GELU: return vd_gelu(b, x);
     case RELU: return vd_relu(b, x);
+    case LARGER: return vd_max(b, "max", x, y);
+    case SMALLER: return vd_min(b, "min", x, y);
+    case MAGNITUDE: return vd_abs(b, x);
+    case CHOSEN: return vd_where(b, "where", vd_compare(b, "compare", x, y, RO_LESS), x, y);
     case LEAKY_RELU: return vd_leaky_relu(b, x, l->rate);
     case EMBEDDING: return vd_embedding(b, "embedding", x, vd_data_value(b, (uint32_t)l->ids));
     case DROPOUT: return vd_dropout(b, "dropout", x, dropout);

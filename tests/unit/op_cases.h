@@ -126,6 +126,25 @@ static inline void roll_movement(op_case *c, dice *d) {
     }
 }
 
+/* Integers of few values, so that some are equal. */
+static inline void roll_compare(op_case *c, dice *d) {
+    c->call.attr[RO_COMPARE_KIND] = roll(d, RO_AT_LEAST + 1);
+    c->ids = 3;
+    if (roll(d, 2))
+        c->in[0].dtype = c->in[1].dtype = RO_I32;
+}
+
+static inline void roll_where(op_case *c, dice *d) {
+    c->in[1].dtype = roll_type(d);
+    c->in[2] = c->in[1];
+    c->in[0].dtype = RO_I32;
+    c->ids = 2;
+}
+
+static inline int rolls_choice(int op) {
+    return op >= RO_OP_MAX && op <= RO_OP_WHERE;
+}
+
 static inline int rolls_leaky(int op) {
     return op == RO_OP_LEAKY_RELU || op == RO_OP_LEAKY_RELU_GRAD;
 }
@@ -133,11 +152,17 @@ static inline int rolls_leaky(int op) {
 static inline void roll_elementwise(op_case *c, dice *d) {
     const int64_t b = 1 + roll(d, 3), rows = roll_dim(d, 60), cols = roll_dim(d, 1100);
     c->in[0] = c->in[1] = shape_of(RO_F32, 3, b, rows, cols, 0);
-    const int op = c->call.op, repeats = op == RO_OP_ADD || (op >= RO_OP_MUL && op <= RO_OP_DIV);
+    const int op = c->call.op, repeats = op == RO_OP_MAX || op == RO_OP_MIN ||
+                                         op == RO_OP_COMPARE || op == RO_OP_ADD ||
+                                         (op >= RO_OP_MUL && op <= RO_OP_DIV);
     if (repeats && roll(d, 3))
         c->in[1] = roll(d, 3) ? roll(d, 2) ? shape1(cols) : shape2(rows, cols) : shape1(1);
     if (op == RO_OP_DIV_CONST || op == RO_OP_SCALE || rolls_leaky(op))
         c->call.attr[0] = roll_f32(d, 1);
+    if (op == RO_OP_COMPARE)
+        roll_compare(c, d);
+    if (op == RO_OP_WHERE)
+        roll_where(c, d);
     if (op != RO_OP_DROPOUT)
         return;
     c->in[1] = shape_of(RO_I32, 1, 1, 0, 0, 0);
@@ -426,7 +451,7 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
     else if (rolls_axes(op))
         roll_axes(c, &d);
     else if (op <= RO_OP_RSQRT || (op >= RO_OP_TANH && op <= RO_OP_GELU_ERF_GRAD) ||
-             rolls_leaky(op))
+             rolls_leaky(op) || rolls_choice(op))
         roll_elementwise(c, &d);
     else if (rolls_reductions(op))
         roll_reductions(c, &d);

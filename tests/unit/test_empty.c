@@ -56,6 +56,8 @@ static const empty_case cases[] = {
     {"rope_turns", 0, {RO_OP_ROPE_TURNS, 0, {FLOAT_1}, {{0}}, I(2, 0, 2)}},
     {"add", 0, {RO_OP_ADD, 2, {0}, {F(2, 0, 4), F(1, 4)}, F(2, 0, 4)}},
     {"add of nothing to nothing", 0, {RO_OP_ADD, 2, {0}, {F(2, 4, 0), F(1, 0)}, F(2, 4, 0)}},
+    {"compare", 0, {RO_OP_COMPARE, 2, {RO_LESS}, {F(2, 0, 4), F(1, 4)}, I(2, 0, 4)}},
+    {"where", 0, {RO_OP_WHERE, 3, {0}, {I(2, 0, 4), F(2, 0, 4), F(2, 0, 4)}, F(2, 0, 4)}},
     {"gelu", 0, {RO_OP_GELU, 1, {0}, {F(1, 0)}, F(1, 0)}},
     {"dropout", 0, {RO_OP_DROPOUT, 2, {0, 0, 5, FLOAT_1}, {F(1, 0), I(1, 1)}, F(1, 0)}},
     {"matmul, K = 0",

@@ -72,6 +72,18 @@ static vd_value gelu_erf(vd_builder *b) {
 static vd_value relu(vd_builder *b) {
     return vd_relu(b, X);
 }
+static vd_value larger(vd_builder *b) {
+    return vd_max(b, "layer", X, ROW);
+}
+static vd_value smaller(vd_builder *b) {
+    return vd_min(b, "layer", X, ROW);
+}
+static vd_value magnitude(vd_builder *b) {
+    return vd_abs(b, X);
+}
+static vd_value chosen(vd_builder *b) {
+    return vd_where(b, "layer", vd_compare(b, "choice", X, ROW, RO_LESS), X, X);
+}
 static vd_value leaky_relu(vd_builder *b) {
     return vd_leaky_relu(b, X, 0.25f);
 }
@@ -198,6 +210,8 @@ static const rule rules[RO_OP_END] = {
     [RO_OP_SIGMOID_GRAD] = {.none = backward}, [RO_OP_SILU_GRAD] = {.none = backward},
     [RO_OP_GELU_GRAD] = {.none = backward}, [RO_OP_GELU_ERF_GRAD] = {.none = backward},
     [RO_OP_RELU_GRAD] = {.none = backward},
+    [RO_OP_MAX] = {larger}, [RO_OP_MIN] = {smaller}, [RO_OP_ABS] = {magnitude},
+    [RO_OP_WHERE] = {chosen}, [RO_OP_COMPARE] = {.none = integer},
     [RO_OP_LEAKY_RELU] = {leaky_relu}, [RO_OP_LEAKY_RELU_GRAD] = {.none = backward},
     [RO_OP_DROPOUT] = {dropout}, [RO_OP_MATMUL] = {product},
     [RO_OP_REDUCE_SUM] = {layernorm}, [RO_OP_REDUCE_MAX] = {softmax},
@@ -308,7 +322,7 @@ Test(gradient_rules, function_without_one_is_an_error_when_the_graph_is_built) {
 }
 
 Test(gradient_rules, layer_without_one_is_an_error_when_the_graph_is_built) {
-    expect_refused((vd_record){.layer = (vd_layer)(VD_LAYER_LEAKY_RELU + 1)}, "layer");
+    expect_refused((vd_record){.layer = (vd_layer)(VD_LAYER_WHERE + 1)}, "layer");
 }
 
 /* ---- what is not trained ---- */

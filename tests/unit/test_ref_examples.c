@@ -162,6 +162,31 @@ static const example elementwise[] = {
     {"relu_grad passes the bits of dy or gives +0", RO_OP_RELU_GRAD, {0}, 2, {F(1, 5), F(1, 5)},
      {W(ONE, 0xbf800000, 0, PAYLOAD, 1), W(PAYLOAD, PAYLOAD, ONE, ONE, 0x80000000)}, {0},
      W(PAYLOAD, 0, 0, QNAN, 0x80000000)},
+    {"max", RO_OP_MAX, {0}, 2, {F(1, 6), F(1, 6)},
+     {W(ONE, 0x80000000, 0x80000000, PAYLOAD, ONE, 0xff800000), W(TWO, 0, 0x80000000, ONE, PAYLOAD, ONE)},
+     {0}, W(TWO, 0, 0x80000000, QNAN, QNAN, ONE)},
+    {"min", RO_OP_MIN, {0}, 2, {F(1, 6), F(1, 6)},
+     {W(ONE, 0x80000000, 0, PAYLOAD, ONE, 0xff800000), W(TWO, 0, 0, ONE, PAYLOAD, ONE)},
+     {0}, W(ONE, 0x80000000, 0, QNAN, QNAN, 0xff800000)},
+    {"max of a row", RO_OP_MAX, {0}, 2, {F(2, 2, 2), F(1, 2)}, {N(1, 2, 3, 4), N(2, 3)}, {0},
+     N(2, 3, 3, 4)},
+    {"abs", RO_OP_ABS, {0}, 1, {F(1, 4)}, {W(0xbf800000, 0x80000000, 0xff800000, PAYLOAD)}, {0},
+     W(ONE, 0, 0x7f800000, QNAN)},
+    {"compare <: the zeros are equal, a NaN is nothing", RO_OP_COMPARE, {RO_LESS}, 2,
+     {F(1, 5), F(1, 5)}, {N(1, 2, -0.0f, NAN, -INF), N(2, 1, 0, 1, INF)}, {0}, W(1, 0, 0, 0, 1)},
+    {"compare not =", RO_OP_COMPARE, {RO_NOT_EQUAL}, 2, {F(1, 4), F(1, 1)}, {N(1, 2, NAN, -INF), N(2)},
+     {0}, W(1, 0, 1, 1)},
+    {"compare >= of integers", RO_OP_COMPARE, {RO_AT_LEAST}, 2, {I(1, 3), I(1, 3)},
+     {IDS(-1, 7, INT32_MIN), IDS(1, 7, INT32_MAX)}, {0}, W(0, 1, 0)},
+    {"compare =, <= and >", RO_OP_COMPARE, {RO_EQUAL}, 2, {F(1, 3), F(1, 3)}, {N(1, 2, NAN), N(1, 1, NAN)},
+     {0}, W(1, 0, 0)},
+    {"compare <=", RO_OP_COMPARE, {RO_AT_MOST}, 2, {F(1, 3), F(1, 1)}, {N(1, 2, NAN), N(1)}, {0},
+     W(1, 0, 0)},
+    {"compare >", RO_OP_COMPARE, {RO_GREATER}, 2, {F(1, 3), F(1, 1)}, {N(1, 2, NAN), N(1)}, {0},
+     W(0, 1, 0)},
+    {"where keeps bits", RO_OP_WHERE, {0}, 3, {I(1, 3), F(1, 3), F(1, 3)},
+     {IDS(0, -1, 256), W(ONE, PAYLOAD, 0x80000000), W(PAYLOAD, ONE, ONE)}, {0},
+     W(PAYLOAD, PAYLOAD, 0x80000000)},
     {"leaky_relu", RO_OP_LEAKY_RELU, {TWO}, 1, {F(1, 8)},
      {W(ONE, 0xbf800000, 0x80000000, 0, 1, 0x7f800000, 0xff800000, PAYLOAD)}, {0},
      W(ONE, 0xc0000000, 0x80000000, 0, 1, 0x7f800000, 0xff800000, QNAN)},
@@ -735,11 +760,11 @@ static void expect_reads(witness *w, int64_t most, const char *part) {
 
 static bool keeps_bits(int op) {
     static const int list[] = {
-        RO_OP_FILL,      RO_OP_EMBEDDING,    RO_OP_SPLIT_HEADS, RO_OP_JOIN_HEADS,  RO_OP_CONCAT,
-        RO_OP_RELU_GRAD, RO_OP_IOTA,         RO_OP_PERMUTATION, RO_OP_READ_BATCH,  RO_OP_TRANSPOSE,
-        RO_OP_SLICE,     RO_OP_PAD,          RO_OP_GATHER,      RO_OP_CONCAT_AXIS, RO_OP_CAST,
-        RO_OP_RESHAPE,   RO_OP_REPEAT_HEADS, RO_OP_ARGMAX,      RO_OP_MAX_GRAD,    RO_OP_EXPAND,
-        RO_OP_ROPE_TURNS};
+        RO_OP_WHERE,       RO_OP_COMPARE,   RO_OP_FILL,      RO_OP_EMBEDDING,    RO_OP_SPLIT_HEADS,
+        RO_OP_JOIN_HEADS,  RO_OP_CONCAT,    RO_OP_RELU_GRAD, RO_OP_IOTA,         RO_OP_PERMUTATION,
+        RO_OP_READ_BATCH,  RO_OP_TRANSPOSE, RO_OP_SLICE,     RO_OP_PAD,          RO_OP_GATHER,
+        RO_OP_CONCAT_AXIS, RO_OP_CAST,      RO_OP_RESHAPE,   RO_OP_REPEAT_HEADS, RO_OP_ARGMAX,
+        RO_OP_MAX_GRAD,    RO_OP_EXPAND,    RO_OP_ROPE_TURNS};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
         if (list[i] == op)
             return true;

@@ -114,6 +114,9 @@ static vd_backward_fn *rule_of(vd_layer layer) {
     case VD_LAYER_AVG_POOL2D: return vd_back_avg_pool2d;
     case VD_LAYER_BATCHNORM: return vd_back_batchnorm;
     case VD_LAYER_LEAKY_RELU: return vd_back_leaky_relu;
+    case VD_LAYER_MAX: return vd_back_max;
+    case VD_LAYER_MIN: return vd_back_min;
+    case VD_LAYER_WHERE: return vd_back_where;
     }
     return NULL;
 }

@@ -85,6 +85,13 @@ vd_value vd_embedding(vd_builder *b, const char *name, vd_value table, vd_value 
 vd_value vd_layernorm(vd_builder *b, vd_value x, vd_value gamma, vd_value beta, float eps);
 vd_value vd_gelu(vd_builder *b, vd_value x);
 vd_value vd_relu(vd_builder *b, vd_value x);
+vd_value vd_abs(vd_builder *b, vd_value x);
+vd_value vd_max(vd_builder *b, const char *name, vd_value x, vd_value y);
+vd_value vd_min(vd_builder *b, const char *name, vd_value x, vd_value y);
+/* i32: 1 where x stands to y so, else 0. It has no gradient. */
+vd_value vd_compare(vd_builder *b, const char *name, vd_value x, vd_value y, ro_relation kind);
+/* x where the choice (i32) is not 0, else y. */
+vd_value vd_where(vd_builder *b, const char *name, vd_value choice, vd_value x, vd_value y);
 vd_value vd_leaky_relu(vd_builder *b, vd_value x, float slope);
 vd_value vd_exp(vd_builder *b, vd_value x);
 vd_value vd_log(vd_builder *b, vd_value x);

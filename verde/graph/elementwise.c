@@ -26,6 +26,14 @@ vd_value vd_div(vd_builder *b, const char *name, vd_value x, vd_value y) {
     return binary(b, name, VD_LAYER_DIV, RO_OP_DIV, x, y);
 }
 
+vd_value vd_max(vd_builder *b, const char *name, vd_value x, vd_value y) {
+    return binary(b, name, VD_LAYER_MAX, RO_OP_MAX, x, y);
+}
+
+vd_value vd_min(vd_builder *b, const char *name, vd_value x, vd_value y) {
+    return binary(b, name, VD_LAYER_MIN, RO_OP_MIN, x, y);
+}
+
 static vd_op scale_op(float factor) {
     return (vd_op){RO_OP_SCALE, {[RO_SCALE_FACTOR] = ro_attr_f32(factor)}, NULL};
 }
@@ -108,6 +116,10 @@ vd_value vd_rsqrt(vd_builder *b, vd_value x) {
     return function(b, RO_OP_RSQRT, x);
 }
 
+vd_value vd_abs(vd_builder *b, vd_value x) {
+    return function(b, RO_OP_ABS, x);
+}
+
 vd_value vd_tanh(vd_builder *b, vd_value x) {
     return function(b, RO_OP_TANH, x);
 }
@@ -156,6 +168,18 @@ static vd_value slope(vd_builder *b, const char *name, int op, vd_value reads, v
     return VD_EMIT(b, name, ((vd_op){.op = op}), reads, dy);
 }
 
+static vd_value zero_like(vd_builder *b, const char *name, vd_value x) {
+    const ro_shape shape = *vd_shape_of(b, x);
+    return vd_emit(b, name, (vd_op){.op = RO_OP_FILL, .shape = &shape}, 0, NULL);
+}
+
+/* dy, or -dy where x is below 0. */
+static vd_value signed_like(vd_builder *b, vd_value x, vd_value dy) {
+    vd_value up = vd_compare(b, "d_abs", x, zero_like(b, "d_abs", x), RO_AT_LEAST);
+    vd_value down = VD_EMIT(b, "d_abs", scale_op(-1.0f), dy);
+    return VD_EMIT(b, "d_abs", ((vd_op){.op = RO_OP_WHERE}), up, dy, down);
+}
+
 static vd_value no_rule(vd_builder *b, int64_t op) {
     const ro_op_info *info = op > 0 && op < RO_OP_END ? ro_op_describe((int)op) : NULL;
     vd_builder_fail(b, VD_ERR_USAGE, "no gradient rule for operator %lld (%s)", (long long)op,
@@ -168,6 +192,7 @@ void vd_back_function(vd_builder *b, const vd_record *r, vd_value dy) {
     const vd_op mul = {.op = RO_OP_MUL}, div = {.op = RO_OP_DIV};
     switch (r->number) {
     case RO_OP_EXP: dx = VD_EMIT(b, "d_exp", mul, dy, y); break;
+    case RO_OP_ABS: dx = signed_like(b, x, dy); break;
     case RO_OP_LOG: dx = VD_EMIT(b, "d_log", div, dy, x); break;
     case RO_OP_SQRT:
         dx = VD_EMIT(b, "d_sqrt", div, VD_EMIT(b, "d_sqrt", scale_op(0.5f), dy), y);
@@ -186,4 +211,41 @@ void vd_back_function(vd_builder *b, const vd_record *r, vd_value dy) {
     default: dx = no_rule(b, r->number); break;
     }
     vd_accumulate(b, x, dx);
+}
+
+/* ---- choices ---- */
+
+vd_value vd_compare(vd_builder *b, const char *name, vd_value x, vd_value y, ro_relation kind) {
+    return VD_EMIT(b, name, ((vd_op){RO_OP_COMPARE, {[RO_COMPARE_KIND] = kind}, NULL}), x, y);
+}
+
+vd_value vd_where(vd_builder *b, const char *name, vd_value choice, vd_value x, vd_value y) {
+    vd_value out = VD_EMIT(b, name, ((vd_op){.op = RO_OP_WHERE}), choice, x, y);
+    vd_tape_put(
+        b,
+        (vd_record){.layer = VD_LAYER_WHERE, .in = {x, y, VD_NONE}, .out = out, .saved = {choice}});
+    return out;
+}
+
+/* dy goes to x where the choice is not 0, else to y, which may have repeated. */
+static void share(vd_builder *b, const vd_record *r, vd_value choice, vd_value dy) {
+    const vd_op where = {.op = RO_OP_WHERE};
+    vd_value zero = zero_like(b, "d_zero", dy);
+    if (vd_wants_gradient(b, r->in[0]))
+        vd_accumulate(b, r->in[0], VD_EMIT(b, "d_left", where, choice, dy, zero));
+    if (vd_wants_gradient(b, r->in[1]))
+        vd_accumulate_repeated(b, r->in[1], VD_EMIT(b, "d_right", where, choice, zero, dy));
+}
+
+void vd_back_where(vd_builder *b, const vd_record *r, vd_value dy) {
+    share(b, r, r->saved[0], dy);
+}
+
+/* The first of two that are equal has it all. */
+void vd_back_max(vd_builder *b, const vd_record *r, vd_value dy) {
+    share(b, r, vd_compare(b, "d_max", r->in[0], r->in[1], RO_AT_LEAST), dy);
+}
+
+void vd_back_min(vd_builder *b, const vd_record *r, vd_value dy) {
+    share(b, r, vd_compare(b, "d_min", r->in[0], r->in[1], RO_AT_MOST), dy);
 }

@@ -38,6 +38,9 @@ typedef enum {
     VD_LAYER_AVG_POOL2D,
     VD_LAYER_BATCHNORM,
     VD_LAYER_LEAKY_RELU,
+    VD_LAYER_MAX,
+    VD_LAYER_MIN,
+    VD_LAYER_WHERE,
 } vd_layer;
 
 struct vd_record {
@@ -76,6 +79,7 @@ vd_backward_fn vd_back_transpose, vd_back_slice, vd_back_pad, vd_back_gather, vd
     vd_back_reshape, vd_back_rope;
 vd_backward_fn vd_back_conv2d, vd_back_max_pool2d, vd_back_avg_pool2d, vd_back_batchnorm,
     vd_back_leaky_relu;
+vd_backward_fn vd_back_max, vd_back_min, vd_back_where;
 
 vd_op vd_matmul_op(int batch_dims, int trans, float alpha, int chunk, int mask);
 vd_op vd_dropout_op(vd_dropout_attr dropout);

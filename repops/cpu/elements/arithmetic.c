@@ -11,6 +11,8 @@ RO_INLINE float calculate(int op, float a, float b) {
     case RO_OP_SUB: return a - b;
     case RO_OP_MUL: return a * b;
     case RO_OP_DIV: return a / b;
+    case RO_OP_MAX: return ro_max(a, b);
+    case RO_OP_MIN: return ro_min(a, b);
     default: return ro_from_bits(RO_QNAN_BITS);
     }
 }
@@ -71,6 +73,14 @@ static void div_by(const ro_job *job, int64_t first, int64_t last) {
     combine(RO_OP_DIV, job, first, last);
 }
 
+static void larger(const ro_job *job, int64_t first, int64_t last) {
+    combine(RO_OP_MAX, job, first, last);
+}
+
+static void smaller(const ro_job *job, int64_t first, int64_t last) {
+    combine(RO_OP_MIN, job, first, last);
+}
+
 static void scale(const ro_job *job, int64_t first, int64_t last) {
     const float *a = job->in[0];
     with_number(RO_OP_MUL, a + first, attr_f32(job, RO_SCALE_FACTOR), (float *)job->out + first,
@@ -88,6 +98,8 @@ void RO_NAME(ro_add_arithmetic)(ro_table *table) {
     table->kernel[RO_OP_SUB] = (ro_kernel){.range = sub};
     table->kernel[RO_OP_MUL] = (ro_kernel){.range = mul};
     table->kernel[RO_OP_DIV] = (ro_kernel){.range = div_by};
+    table->kernel[RO_OP_MAX] = (ro_kernel){.range = larger};
+    table->kernel[RO_OP_MIN] = (ro_kernel){.range = smaller};
     table->kernel[RO_OP_SCALE] = (ro_kernel){.range = scale};
     table->kernel[RO_OP_DIV_CONST] = (ro_kernel){.range = div_const};
 }

@@ -40,6 +40,10 @@ static void rsqrt_all(const ro_job *job, int64_t first, int64_t last) {
     map_each(ro_rsqrt, job, first, last);
 }
 
+static void abs_all(const ro_job *job, int64_t first, int64_t last) {
+    map_each(ro_abs, job, first, last);
+}
+
 /* ---- dy times the slope at input 0 ---- */
 
 #define GRADIENT(name, ahead)                                                                      \
@@ -99,6 +103,7 @@ static void leaky_relu_grad(const ro_job *job, int64_t first, int64_t last) {
 
 void RO_NAME(ro_add_functions)(ro_table *table) {
     table->kernel[RO_OP_EXP] = (ro_kernel){.range = exp_all};
+    table->kernel[RO_OP_ABS] = (ro_kernel){.range = abs_all};
     table->kernel[RO_OP_LOG] = (ro_kernel){.range = log_all};
     table->kernel[RO_OP_SQRT] = (ro_kernel){.range = sqrt_all};
     table->kernel[RO_OP_RSQRT] = (ro_kernel){.range = rsqrt_all};

@@ -67,6 +67,17 @@ struct div_of {
     }
 };
 
+struct larger_of {
+    static RO_DEVICE float of(float a, float b) {
+        return ro_max(a, b);
+    }
+};
+struct smaller_of {
+    static RO_DEVICE float of(float a, float b) {
+        return ro_min(a, b);
+    }
+};
+
 template <class F>
 ro_status arithmetic(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const float *a = static_cast<const float *>(in[0]), *b = static_cast<const float *>(in[1]);
@@ -90,6 +101,39 @@ static ro_status div_const(ro_cuda *d, const ro_call *call, const void *const *i
     return map<float>(d, call, out, [=] __device__(int64_t i) { return ro_canon(x[i] / divisor); });
 }
 
+/* ---- choices ---- */
+
+template <class T>
+static ro_status compare_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const T *a = static_cast<const T *>(in[0]), *b = static_cast<const T *>(in[1]);
+    const ro_divider period(in_numel(call, 1));
+    const int64_t kind = call->attr[RO_COMPARE_KIND];
+    return map<int32_t>(d, call, out, [=] __device__(int64_t i) {
+        const T x = a[i], y = b[period.remainder(i)];
+        return (int32_t)RO_HOLDS(kind, x, y);
+    });
+}
+
+static ro_status compare(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return call->input[0].dtype == RO_F32 ? compare_as<float>(d, call, in, out)
+                                          : compare_as<int32_t>(d, call, in, out);
+}
+
+template <class T>
+static ro_status where_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const int32_t *c = static_cast<const int32_t *>(in[0]);
+    const T *a = static_cast<const T *>(in[1]), *b = static_cast<const T *>(in[2]);
+    return map<T>(d, call, out, [=] __device__(int64_t i) { return c[i] ? a[i] : b[i]; });
+}
+
+static ro_status where(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    switch (ro_dtype_size(call->output.dtype)) {
+    case 4: return where_as<uint32_t>(d, call, in, out);
+    case 2: return where_as<uint16_t>(d, call, in, out);
+    default: return where_as<uint8_t>(d, call, in, out);
+    }
+}
+
 void ro_cuda_add_elementwise(ro_cuda_operator **table) {
     table[RO_OP_EXP] = function<exp_of>;
     table[RO_OP_LOG] = function<log_of>;
@@ -109,6 +153,11 @@ void ro_cuda_add_elementwise(ro_cuda_operator **table) {
     table[RO_OP_SILU_GRAD] = slope<silu_slope>;
     table[RO_OP_GELU_ERF_GRAD] = slope<gelu_erf_slope>;
     table[RO_OP_RELU_GRAD] = relu_grad;
+    table[RO_OP_MAX] = arithmetic<larger_of>;
+    table[RO_OP_MIN] = arithmetic<smaller_of>;
+    table[RO_OP_ABS] = function<abs_of>;
+    table[RO_OP_COMPARE] = compare;
+    table[RO_OP_WHERE] = where;
     table[RO_OP_LEAKY_RELU] = leaky_relu;
     table[RO_OP_LEAKY_RELU_GRAD] = leaky_relu_grad;
     table[RO_OP_ADD] = arithmetic<add_of>;

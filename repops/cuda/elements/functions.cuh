@@ -21,6 +21,7 @@ FUNCTION(silu_of, ro_canon(ro_silu(x)));
 FUNCTION(gelu_of, ro_canon(ro_gelu(x)));
 FUNCTION(gelu_erf_of, ro_gelu_erf(x));
 FUNCTION(relu_of, ro_relu(x));
+FUNCTION(abs_of, ro_canon(ro_abs(x)));
 
 FUNCTION(gelu_slope, ro_gelu_slope(x));
 FUNCTION(tanh_slope, ro_tanh_slope(x));

@@ -32,6 +32,11 @@ typedef enum {
     RO_OP_RELU_GRAD = 21,          /* (x, dy) */
     RO_OP_LEAKY_RELU = 212,        /* (x): x, or below 0 x times slope */
     RO_OP_LEAKY_RELU_GRAD = 213,   /* (x, dy) */
+    RO_OP_MAX = 207,               /* (a, b): the larger; b repeats */
+    RO_OP_MIN = 208,               /* (a, b): the smaller; b repeats */
+    RO_OP_ABS = 209,               /* (x): x without its sign */
+    RO_OP_COMPARE = 210,           /* (a f32 or i32, b f32 or i32): 1 where it holds, else 0; b repeats */
+    RO_OP_WHERE = 211,             /* (c i32, a any, b any): a where c is not 0, else b */
     RO_OP_DROPOUT = 22,            /* (x, step i32): 0, or x times scale; its own gradient */
     RO_OP_MUL = 24,                /* (a, b): a * b; b repeats */
     RO_OP_SUB = 25,                /* (a, b): a - b; b repeats */
@@ -161,6 +166,7 @@ enum {
     RO_DIV_CONST_DIVISOR = 0, /* f */
     RO_LEAKY_RELU_SLOPE = 0, /* f */
     RO_LEAKY_RELU_GRAD_SLOPE = 0, /* f */
+    RO_COMPARE_KIND = 0,
     RO_DROPOUT_SEED = 0,
     RO_DROPOUT_STREAM = 1,
     RO_DROPOUT_THRESHOLD = 2,

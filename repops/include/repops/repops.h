@@ -75,6 +75,15 @@ typedef struct {
 } ro_tensor;
 
 typedef enum { RO_MASK_NONE = 0, RO_MASK_UPTO_ROW = 1, RO_MASK_FROM_ROW = 2 } ro_mask;
+/* Of `compare`. */
+typedef enum {
+    RO_EQUAL = 0,
+    RO_NOT_EQUAL = 1,
+    RO_LESS = 2,
+    RO_AT_MOST = 3,
+    RO_GREATER = 4,
+    RO_AT_LEAST = 5
+} ro_relation;
 typedef enum { RO_LR_CONSTANT = 0, RO_LR_LINEAR = 1, RO_LR_COSINE = 2 } ro_lr_kind;
 /* How rope_turns scales frequencies: not at all, all by one factor, or as Llama 3 does. */
 typedef enum { RO_ROPE_PLAIN = 0, RO_ROPE_LINEAR = 1, RO_ROPE_LLAMA3 = 2 } ro_rope_kind;

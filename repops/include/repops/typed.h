@@ -181,6 +181,28 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_leaky_relu_grad(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *dy, const ro_op_leaky_relu_grad_attrs *attrs, ro_tensor *out);
 
+/* a, b: the larger; b repeats */
+RO_API RO_MUST_USE ro_status ro_op_max(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
+        ro_tensor *out);
+
+/* a, b: the smaller; b repeats */
+RO_API RO_MUST_USE ro_status ro_op_min(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
+        ro_tensor *out);
+
+/* x: x without its sign */
+RO_API RO_MUST_USE ro_status ro_op_abs(ro_ctx *ctx, const ro_tensor *x, ro_tensor *out);
+
+/* a f32 or i32, b f32 or i32: 1 where it holds, else 0; b repeats */
+typedef struct {
+    int64_t kind; /* required */
+} ro_op_compare_attrs;
+RO_API RO_MUST_USE ro_status ro_op_compare(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
+        const ro_op_compare_attrs *attrs, ro_tensor *out);
+
+/* c i32, a any, b any: a where c is not 0, else b */
+RO_API RO_MUST_USE ro_status ro_op_where(ro_ctx *ctx, const ro_tensor *c, const ro_tensor *a,
+        const ro_tensor *b, ro_tensor *out);
+
 /* x, step i32: 0, or x times scale; its own gradient */
 typedef struct {
     int64_t seed;
