@@ -290,6 +290,72 @@ static void expect_same_bits(session *s, uint32_t leaf, const vd_file_name *name
               (long long)other);
 }
 
+/* ---- logits ---- */
+
+typedef struct {
+    const session *s;
+    float *logits; /* of all rows that the first loss reads; owned */
+    int64_t count;
+} watched;
+
+/* What the node of the losses reads first are the logits. */
+static bool keep_logits(void *user, uint32_t node, const void *const *input, const void *output) {
+    watched *w = user;
+    const vd_program *p = &w->s->program;
+    const vd_node *n = &p->step.node[node];
+    (void)output;
+    if (w->logits || (n->op != RO_OP_XENT && n->op != RO_OP_XENT_IGNORE))
+        return true;
+    w->count = ro_shape_numel(vd_value_shape(p, &p->step, p->step.edge[n->first_input]));
+    w->logits = malloc((size_t)w->count * sizeof *w->logits);
+    memcpy(w->logits, input[0], (size_t)w->count * sizeof *w->logits);
+    return true;
+}
+
+/* The largest difference between `count` numbers and those of the file from `at` on. */
+static double distance(const float *is, const vd_weight *file, int64_t at, int64_t count) {
+    double worst = 0;
+    for (int64_t i = 0; i < count; i++)
+        worst = fmax(worst, fabs((double)is[i] - (double)element(file, at + i)));
+    return worst;
+}
+
+/* The program reads windows in an order of its own: each must be one of PyTorch's. */
+static void compare_logits(const session *s, const watched *w, const vd_weight *file) {
+    const int64_t all = ro_shape_numel(&file->shape);
+    const int64_t each = all / s->training.batch;
+    double most = 0;
+    cr_assert(w->count == all, "%s: %lld logits, PyTorch has %lld", s->c->name, (long long)w->count,
+              (long long)all);
+    for (int64_t i = 0; i < all; i++)
+        most = fmax(most, fabs((double)element(file, i)));
+    for (int64_t at = 0; at < all; at += each) {
+        double least = INFINITY;
+        for (int64_t other = 0; other < all; other += each)
+            least = fmin(least, distance(w->logits + at, file, other, each));
+        cr_expect(least <= tolerance * most, "%s: logits are off by %g of %g", s->c->name, least,
+                  most);
+    }
+}
+
+static void check_logits(const session *s) {
+    char path[128];
+    vd_err err;
+    vd_weights file = {0};
+    watched w = {.s = s};
+    const vd_observer observer = {keep_logits, &w};
+    snprintf(path, sizeof path, VECTORS "%s/logits.safetensors", s->c->name);
+    cr_assert(vd_weights_open(path, &file, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_exec_observe(&s->exec, &observer, &s->state, &err) == VD_OK, "%s", err.text);
+    const vd_weight *logits = vd_weights_find(&file, "logits");
+    cr_assert(logits && w.logits, "%s: no logits", s->c->name);
+    compare_logits(s, &w, logits);
+    free(w.logits);
+    vd_weights_close(&file);
+}
+
+/* ---- tests ---- */
+
 static void train(session *s) {
     char path[128];
     vd_err err;
@@ -313,6 +379,8 @@ static void follow(const pretrained_case *c, int64_t micro_batches) {
         for_weights(s, "before.safetensors", put_weight);
     else
         for_weights(s, "model.safetensors", expect_same_bits);
+    if (micro_batches == 1)
+        check_logits(s);
     train(s);
     for_weights(s, "after.safetensors", compare_weight);
     close_session(s);

@@ -6,6 +6,7 @@ config.json, model.safetensors   the model before
 before.safetensors               only with adapters: theirs before, which the test starts from
 after.safetensors                weights (with adapters: these) and running statistics after ten steps, f32
 losses.txt                       the loss of each step
+logits.safetensors               what the first step's forward pass says of each token, or of each record: [rows, classes]
 """
 import json
 import os
@@ -216,7 +217,10 @@ def make(name, build, loss_of, extra):
     if lora:
         model = adapters(model, lora)
         save(weights_of(model, lora), os.path.join(folder, "before.safetensors"))
-    losses = list(train(model.double(), loss_of, extra.get("adamw", ADAMW)))
+    logits = []
+    model.double().register_forward_hook(lambda _m, _in, out: logits.append(getattr(out, "logits", out).detach()))
+    losses = list(train(model, loss_of, extra.get("adamw", ADAMW)))
+    save({"logits": logits[0].reshape(-1, logits[0].shape[-1])}, os.path.join(folder, "logits.safetensors"))
     save(weights_of(model, lora), os.path.join(folder, "after.safetensors"))
     with open(os.path.join(folder, "losses.txt"), "w") as f:
         f.writelines(f"{loss:.9g}\n" for loss in losses)
