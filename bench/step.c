@@ -44,7 +44,15 @@ static void check(vd_status status, const vd_err *err) {
 static void open_workload(trainer *t, const arguments *a) {
     const vd_model model =
         a->resnet ? workload_resnet50() : workload_gpt2(a->layers, a->heads, a->channels);
-    const vd_optimizer adamw = {6e-4f, 6e-5f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 10};
+    const vd_optimizer adamw = {.lr = 6e-4f,
+                                .min_lr = 6e-5f,
+                                .beta1 = 0.9f,
+                                .beta2 = 0.95f,
+                                .eps = 1e-8f,
+                                .weight_decay = 0.1f,
+                                .clip_norm = 1,
+                                .schedule = RO_LR_COSINE,
+                                .warmup = 10};
     vd_err err = {0};
     if (!workload_open(&t->work, &model, &adamw, a->batch, a->sequence, a->micro_batches, &err))
         die(err.text);

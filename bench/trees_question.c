@@ -26,7 +26,14 @@ typedef struct {
 static void open_program(served *s, const uint8_t *bytes, int64_t size) {
     const ro_shape shape = {RO_U8, 1, {size}};
     vd_training t = {.model = {.kind = VD_MODEL_MLP, .vocab = 256, .channels = 8, .hidden = 16},
-                     .optimizer = {1e-3f, 1e-4f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 0},
+                     .optimizer = {.lr = 1e-3f,
+                                   .min_lr = 1e-4f,
+                                   .beta1 = 0.9f,
+                                   .beta2 = 0.95f,
+                                   .eps = 1e-8f,
+                                   .weight_decay = 0.1f,
+                                   .clip_norm = 1,
+                                   .schedule = RO_LR_COSINE},
                      .seed = 1,
                      .batch = 2,
                      .micro_batches = 1,

@@ -37,7 +37,15 @@ void open_job(void) {
     default_to(&bench.interval, is_full() ? 1 : 10);
     default_to(&bench.calibration, is_full() ? 1 : 4);
     if (strcmp(bench.model, "gpt2") == 0) {
-        const vd_optimizer adamw = {6e-4f, 6e-5f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 10};
+        const vd_optimizer adamw = {.lr = 6e-4f,
+                                    .min_lr = 6e-5f,
+                                    .beta1 = 0.9f,
+                                    .beta2 = 0.95f,
+                                    .eps = 1e-8f,
+                                    .weight_decay = 0.1f,
+                                    .clip_norm = 1,
+                                    .schedule = RO_LR_COSINE,
+                                    .warmup = 10};
         vd_model model = is_full() ? workload_gpt2(12, 12, 768) : workload_gpt2(2, 4, 64);
         if (!is_full())
             model.vocab = 512;

@@ -195,7 +195,9 @@ static ro_status check_beside(ro_ctx *ctx, const ro_rounding *r, const ro_call *
     };
     ro_status status = ro_check_operands(ctx, "free_run", o, 5);
     for (int i = 0; i < call->input_count && n > 0 && status == RO_OK; i++) {
-        o[5] = (ro_operand){"input", ro_words(input[i], ro_shape_numel(&call->input[i])), RO_READ};
+        const ro_shape *in = &call->input[i];
+        const int64_t size = ro_shape_numel(in) * (int64_t)ro_dtype_size(in->dtype);
+        o[5] = (ro_operand){"input", dense(input[i], size), RO_READ};
         status = ro_check_operands(ctx, "free_run", o, 6);
     }
     return status;

@@ -71,7 +71,15 @@ vd_status job_create(const job_size *size, job *out, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "there is no model %s", size->name);
     vd_training t = {
         .model = *model,
-        .optimizer = {6e-4f, 6e-5f, 0.9f, 0.95f, 1e-8f, 0.1f, 1, RO_LR_COSINE, 10},
+        .optimizer = {.lr = 6e-4f,
+                      .min_lr = 6e-5f,
+                      .beta1 = 0.9f,
+                      .beta2 = 0.95f,
+                      .eps = 1e-8f,
+                      .weight_decay = 0.1f,
+                      .clip_norm = 1,
+                      .schedule = RO_LR_COSINE,
+                      .warmup = 10},
         .seed = 1,
         .batch = size->batch,
         .micro_batches = size->micro_batches,

@@ -164,7 +164,9 @@ static void apply(ro_ctx *ctx, int op, const int64_t *attr, int count, const mat
 }
 
 static void matmul(ro_ctx *ctx, int trans, matrix a, matrix b, matrix c) {
-    const int64_t attr[] = {0, trans, ro_attr_f32(1), RO_DOT_CHUNK, RO_MASK_NONE};
+    const int64_t attr[RO_MAX_ATTRS] = {[RO_MATMUL_TRANS] = trans,
+                                        [RO_MATMUL_ALPHA] = ro_attr_f32(1),
+                                        [RO_MATMUL_CHUNK] = RO_DOT_CHUNK};
     apply(ctx, RO_OP_MATMUL, attr, 2, (matrix[]){a, b}, c);
 }
 

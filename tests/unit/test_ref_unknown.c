@@ -49,9 +49,10 @@ static void expect_serves(ro_ref_finish_fn *definition, const char *name, const 
 }
 
 Test(ref_unknown, definitions_of_elements_serve_their_operators_alone) {
-    EXPECT_SERVES(ro_ref_arithmetic, RO_OP_ADD, RO_OP_SUB, RO_OP_MUL, RO_OP_DIV);
+    EXPECT_SERVES(ro_ref_arithmetic, RO_OP_ADD, RO_OP_SUB, RO_OP_MUL, RO_OP_DIV, RO_OP_MAX,
+                  RO_OP_MIN);
     EXPECT_SERVES(ro_ref_function, RO_OP_EXP, RO_OP_LOG, RO_OP_SQRT, RO_OP_RSQRT, RO_OP_TANH,
-                  RO_OP_ERF, RO_OP_SIGMOID, RO_OP_SILU, RO_OP_GELU_ERF);
+                  RO_OP_ERF, RO_OP_SIGMOID, RO_OP_SILU, RO_OP_GELU_ERF, RO_OP_ABS);
     EXPECT_SERVES(ro_ref_slope, RO_OP_TANH_GRAD, RO_OP_ERF_GRAD, RO_OP_SIGMOID_GRAD,
                   RO_OP_SILU_GRAD, RO_OP_GELU_ERF_GRAD);
 }
