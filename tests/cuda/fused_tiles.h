@@ -56,16 +56,19 @@ typedef struct {
     int64_t m, n, k;
 } tile_size;
 
-/* trans: bit 0 of a, bit 1 of b */
-static void run_matmul(work *w, int trans, int masked, tile_size s) {
+/* trans: bit 0 of a, bit 1 of b. Where b has elements of 16 bits, they are the first half of words
+ * that are made as f32. */
+static void run_matmul(work *w, int trans, int masked, int b_dtype, tile_size s) {
     const int64_t mask = masked ? between(w, 3, 1, 2) : RO_MASK_NONE;
     const ro_shape in[] = {
         {.dtype = RO_F32, .ndim = 2, .dim = {trans & 1 ? s.k : s.m, trans & 1 ? s.m : s.k}},
-        {.dtype = RO_F32, .ndim = 2, .dim = {trans & 2 ? s.n : s.k, trans & 2 ? s.k : s.n}}};
+        {.dtype = b_dtype, .ndim = 2, .dim = {trans & 2 ? s.n : s.k, trans & 2 ? s.k : s.n}}};
     ro_call call = {.op = RO_OP_MATMUL,
                     .input_count = 2,
-                    .attr = {0, trans, ro_attr_f32(roll(w, 4, 2) ? 1.0f : -0.75f),
-                             roll(w, 5, 2) ? RO_DOT_CHUNK : RO_ATTN_BLOCK, mask},
+                    .attr = {[RO_MATMUL_TRANS] = trans,
+                             [RO_MATMUL_ALPHA] = ro_attr_f32(roll(w, 4, 2) ? 1.0f : -0.75f),
+                             [RO_MATMUL_CHUNK] = roll(w, 5, 2) ? RO_DOT_CHUNK : RO_ATTN_BLOCK,
+                             [RO_MATMUL_MASK] = mask},
                     .input = in};
     run_call(w, &call);
 }
@@ -84,13 +87,22 @@ static tile_size tile_size_of(const work *w, int suits) {
 }
 
 /* Transposes by the seed, and what suits: each kernel once in 28 seeds. */
-static void matmul_tiles(work *w) {
+static void tiles_of(work *w, int b_dtype) {
     static const struct {
         int suits, masked;
     } kinds[] = {{SUITS_LARGE, 0}, {SUITS_WIDE, 0},   {SUITS_MEDIUM, 0}, {SUITS_FLAT16, 0},
                  {SUITS_FLAT8, 0}, {SUITS_MEDIUM, 1}, {SUITS_SMALL, 1}};
     const int kind = (int)(w->seed / 4 % 7);
-    run_matmul(w, (int)(w->seed % 4), kinds[kind].masked, tile_size_of(w, kinds[kind].suits));
+    run_matmul(w, (int)(w->seed % 4), kinds[kind].masked, b_dtype,
+               tile_size_of(w, kinds[kind].suits));
+}
+
+static void matmul_tiles(work *w) {
+    tiles_of(w, RO_F32);
+}
+
+static void matmul_half_tiles(work *w) {
+    tiles_of(w, roll(w, 6, 2) ? RO_BF16 : RO_F16);
 }
 
 /* Each kernel once in 6 seeds. */
@@ -182,7 +194,7 @@ static tile_size card_size(const work *w, int suits) {
 /* Each kernel once in 16 seeds. */
 static void card_matmul(work *w) {
     const int kind = (int)(w->seed / 4 % 4), masked = kind == 3;
-    run_matmul(w, (int)(w->seed % 4), masked, card_size(w, masked ? SUITS_MEDIUM : kind));
+    run_matmul(w, (int)(w->seed % 4), masked, RO_F32, card_size(w, masked ? SUITS_MEDIUM : kind));
 }
 
 /* Each kernel once in 6 seeds. */

@@ -53,6 +53,14 @@ static u32 insert_bits(u32 a, u32 b, u32 position, u32 length) {
     return (u32)((b & ~mask) | ((position >= 32 ? 0 : (u64)a << position) & mask));
 }
 
+static u64 insert_long_bits(u64 a, u64 b, u32 position, u32 length) {
+    position &= 255, length &= 255;
+    if (position >= 64)
+        return b;
+    const u64 ones = length >= 64 ? ~(u64)0 : ((u64)1 << length) - 1;
+    return (b & ~(ones << position)) | ((a & ones) << position);
+}
+
 static u32 reverse_bits(u32 a) {
     u32 reversed = 0;
     for (int bit = 0; bit < 32; bit++)
@@ -129,6 +137,7 @@ static const operation arithmetic[] = {
     value("neg.s64", [](u64 a) { return 0 - a; }),
     /* bits */
     value("and.b16", [](u16 a, u16 b) { return (u16)(a & b); }),
+    value("or.b16", [](u16 a, u16 b) { return (u16)(a | b); }),
     value("and.b32", [](u32 a, u32 b) { return a & b; }),
     value("and.b64", [](u64 a, u64 b) { return a & b; }),
     value("and.pred", [](bool a, bool b) { return (bool)(a & b); }),
@@ -153,12 +162,14 @@ static const operation arithmetic[] = {
     value("brev.b32", [](u32 a) { return reverse_bits(a); }),
     value("bfind.shiftamt.u32", [](u32 a) { return a ? (u32)__builtin_clz(a) : ~0u; }),
     value("bfi.b32", [](u32 a, u32 b, u32 c, u32 d) { return insert_bits(a, b, c, d); }),
+    value("bfi.b64", [](u64 a, u64 b, u32 c, u32 d) { return insert_long_bits(a, b, c, d); }),
     value("prmt.b32", [](u32 a, u32 b, u32 c) { return permute_bytes(a, b, c); }),
     /* choices and moves */
     value("selp.b32", [](u32 a, u32 b, bool p) { return p ? a : b; }),
     value("selp.u32", [](u32 a, u32 b, bool p) { return p ? a : b; }),
     value("selp.f32", [](u32 a, u32 b, bool p) { return p ? a : b; }),
     value("selp.u16", [](u16 a, u16 b, bool p) { return p ? a : b; }),
+    value("selp.b16", [](u16 a, u16 b, bool p) { return p ? a : b; }),
     value("selp.b64", [](u64 a, u64 b, bool p) { return p ? a : b; }),
     value("selp.u64", [](u64 a, u64 b, bool p) { return p ? a : b; }),
     value("selp.f64", [](u64 a, u64 b, bool p) { return p ? a : b; }),
@@ -175,6 +186,7 @@ static const operation arithmetic[] = {
     value("cvt.u64.u32", [](u32 a) { return (u64)a; }),
     value("cvt.u32.u64", [](u64 a) { return (u32)a; }),
     value("cvt.u16.u32", [](u32 a) { return (u16)a; }),
+    value("cvt.u16.u64", [](u64 a) { return (u16)a; }),
     value("cvt.rn.f32.s32", [](s32 a) { return (float)a; }),
     value("cvt.rn.f32.u32", [](u32 a) { return (float)a; }),
     value("cvt.rn.f32.u16", [](u16 a) { return (float)a; }),
@@ -204,6 +216,8 @@ static const operation arithmetic[] = {
     COMPARE("geu", "f64", double, !(a < b)),
     COMPARE("eq", "s16", s16, a == b),
     COMPARE("ne", "s16", s16, a != b),
+    COMPARE("lt", "u16", u16, a < b),
+    COMPARE("gt", "u16", u16, a > b),
     COMPARE("eq", "b32", u32, a == b),
     COMPARE("eq", "s32", s32, a == b),
     COMPARE("ne", "s32", s32, a != b),

@@ -22,11 +22,11 @@ export SIMT_SEED=$seed SIMT_SMS=$sms SIMT_SHARED=$shared SIMT_LAUNCHES="$temp/la
 some() {
     SIMT_SMS=$1 SIMT_SHARED=$2 "$simt/fused" --first $((48 * seed)) --seeds "$3" $4 || echo "FAILED: $4, schedule $seed"
 }
-some 1 227 48 "matmul_tiles linear_tiles conv_tiles"
+some 1 227 48 "matmul_tiles matmul_half_tiles linear_tiles conv_tiles"
 some 132 227 8 conv_units
 some 4 64 48 few_attention
-"$simt/cases" --seeds 40 --first $((40 * seed)) --most 20000 cast || echo "FAILED: cast, schedule $seed"
-"$simt/cases" --seeds 16 --first $((16 * seed)) --most 20000 transpose slice pad gather concat_axis split_heads join_heads \
+"$simt/cases" --seeds 100 --first $((100 * seed)) --most 20000 cast || echo "FAILED: cast, schedule $seed"
+"$simt/cases" --seeds 24 --first $((24 * seed)) --most 20000 transpose slice pad gather concat_axis split_heads join_heads \
     expand repeat_heads ||
     echo "FAILED: movement, schedule $seed"
 "$simt/cases" --seeds 12 --first $((12 * seed)) --most 20000 reduce_sum reduce_max reduce_dot reduce_sqdev reduce_expsum \
