@@ -61,6 +61,12 @@ ro_status cast_between(ro_cuda *d, const ro_call *call, const void *const *in, v
     return map<To>(d, call, out, [=] __device__(int64_t i) { return converted<To, From>(x[i]); });
 }
 
+static ro_status copied(ro_cuda *d, const ro_call *call, const void *in, void *out) {
+    const size_t size = (size_t)ro_shape_numel(&call->output) * ro_dtype_size(call->output.dtype);
+    return ro_cuda_check(d, cudaMemcpyAsync(out, in, size, cudaMemcpyDeviceToDevice, d->stream),
+                         "cast");
+}
+
 /* f(type) for an element type. */
 template <class F> static ro_status by_type(int64_t dtype, const F &f) {
     switch (dtype) {
@@ -75,16 +81,12 @@ template <class F> static ro_status by_type(int64_t dtype, const F &f) {
 }
 
 static ro_status cast(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
-    const int from = call->input[0].dtype;
-    if (from == call->attr[RO_CAST_DTYPE])
-        return ro_cuda_check(
-            d,
-            cudaMemcpyAsync(out, in[0], (size_t)ro_shape_numel(&call->output) * ro_dtype_size(from),
-                            cudaMemcpyDeviceToDevice, d->stream),
-            "cast");
     return by_type(call->attr[RO_CAST_DTYPE], [&](auto to) {
-        return by_type(from, [&](auto x) {
-            return cast_between<decltype(to), decltype(x)>(d, call, in, out);
+        return by_type(call->input[0].dtype, [&](auto x) {
+            if constexpr (std::is_same_v<decltype(to), decltype(x)>)
+                return copied(d, call, in[0], out);
+            else
+                return cast_between<decltype(to), decltype(x)>(d, call, in, out);
         });
     });
 }
