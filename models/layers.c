@@ -11,7 +11,7 @@ void vd_block_scope(const vd_pass *p, int64_t layer, const char *part) {
     vd_scope(p->b, "m%lld.h.%lld.%s", (long long)p->in->micro_batch, (long long)layer, part);
 }
 
-/* Of the parameter that will be taken next. */
+/* This is about the parameter that will be taken next. */
 static vd_role next_role(const vd_pass *p) {
     const vd_parameters *all = p->in->declared;
     return p->next < all->count ? all->parameter[p->next].role : VD_ROLE_OTHER;

@@ -110,7 +110,7 @@ static vd_value block(vd_pass *p, const vd_rotation *rotation, vd_value x, int64
     return vd_add(p->b, "residual", x, y);
 }
 
-/* What a kind of scaling does not use is 0. */
+/* Members that a kind of scaling does not use are 0. */
 static vd_frequencies frequencies_of(const vd_model *m) {
     const vd_rope_scaling *s = &m->rope_scaling;
     vd_frequencies f = {.base = m->rope_base};

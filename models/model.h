@@ -8,7 +8,7 @@
 /* Parameters that are trained: one node reads the norms of all their gradients. */
 enum { VD_TRAINED_MAX = RO_MAX_INPUTS };
 
-/* What a layer does with a parameter. */
+/* This says what a layer does with a parameter. */
 typedef enum {
     VD_ROLE_OTHER,
     VD_ROLE_WEIGHT,          /* of a product, [out, in] */
@@ -144,8 +144,8 @@ void vd_shape_text(const ro_shape *shape, char text[VD_SHAPE_TEXT]);
 
 /* ---- start.c: the state that a training goes on from ---- */
 
-/* Of an evaluation: numbers the state's tensors that parameters are, which follow those of files;
- * none may be left, and every parameter must have a tensor. */
+/* For an evaluation, this numbers the state's tensors that parameters are, which follow those of
+ * files; none may be left, and every parameter must have a tensor. */
 VD_MUST_USE vd_status vd_freeze_start(const vd_training *t, vd_parameters *all, vd_err *err);
 /* Is it one of the state's tensors? */
 bool vd_in_start(const vd_training *t, const vd_parameter *p);

@@ -45,7 +45,7 @@ typedef struct {
     int64_t context; /* llama3: of the training before */
 } vd_rope_scaling;
 
-/* What a model learns to tell. */
+/* This says what a model learns to tell. */
 typedef enum {
     VD_TASK_TOKENS = 0,  /* the next token, or with bert the hidden ones */
     VD_TASK_CLASSES = 1, /* bert: the class of a sequence */
