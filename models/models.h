@@ -90,7 +90,10 @@ typedef struct {
     int64_t segments; /* bert: kinds of segments; 0: 2 */
     bool one_segment; /* bert: all tokens are of segment 0; else half of them are of segment 1 */
     int64_t image;    /* resnet: height and width of images */
-    bool large_stem;  /* resnet: 7x7 with stride 2, and max pooling; else 3x3 with stride 1 */
+    /* resnet: of each plane of the images, as shares of 255: they are subtracted, and divided by.
+     * image_std is 0: bytes become -2 to 1.98. */
+    float image_mean[VD_IMAGE_PLANES], image_std[VD_IMAGE_PLANES];
+    bool large_stem; /* resnet: 7x7 with stride 2, and max pooling; else 3x3 with stride 1 */
     /* bert that tells classes, resnet: the last product is in no file, and bert's pooler need not
      * be. */
     bool new_head;

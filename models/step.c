@@ -23,7 +23,6 @@ static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t
     return vd_emit(b, name, op, (int32_t)t->shard_count + 2, in);
 }
 
-/* Bytes 0 to 255 become -2 to 1.98, exactly. */
 static vd_value read_records(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
                              int op, int64_t offset) {
     const vd_model *m = &t->model;
@@ -39,10 +38,34 @@ static vd_value read_records(vd_builder *b, const char *name, const vd_training 
                    [RO_RECORDS_RECORD] = vd_record_size(m),
                    [RO_RECORDS_OFFSET] = offset},
                   &shape};
-    if (op == RO_OP_READ_IMAGES)
-        node.attr[RO_READ_IMAGES_SCALE] = ro_attr_f32(0x1p-6f),
-        node.attr[RO_READ_IMAGES_SHIFT] = ro_attr_f32(-2);
+    if (op == RO_OP_READ_IMAGES) {
+        const bool plain = m->image_std[0] == 0; /* bytes 0 to 255 become -2 to 1.98, exactly */
+        node.attr[RO_READ_IMAGES_SCALE] = ro_attr_f32(plain ? 0x1p-6f : 1);
+        node.attr[RO_READ_IMAGES_SHIFT] = ro_attr_f32(plain ? -2 : 0);
+    }
     return VD_EMIT(b, name, node, vd_data_value(b, 0), vd_step_value(b));
+}
+
+/* One number for each plane. */
+static vd_value planes(vd_builder *b, const char *name, const float *number) {
+    const ro_shape one = VD_SHAPE(RO_F32, 1);
+    vd_value each[VD_IMAGE_PLANES];
+    for (int i = 0; i < VD_IMAGE_PLANES; i++)
+        each[i] =
+            vd_emit(b, name, (vd_op){RO_OP_FILL, {[RO_FILL_VALUE] = ro_attr_f32(number[i])}, &one},
+                    0, NULL);
+    return vd_emit(b, name, (vd_op){.op = RO_OP_CONCAT}, VD_IMAGE_PLANES, each);
+}
+
+/* (byte / 255 - mean) / std, each rounded, as torchvision's ToTensor and Normalize compute it. */
+static vd_value read_images(vd_builder *b, const vd_training *t, int64_t micro) {
+    const vd_model *m = &t->model;
+    vd_value x = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
+    if (m->image_std[0] == 0)
+        return x;
+    x = vd_div_const(b, "images", x, 255);
+    x = VD_EMIT(b, "images", ((vd_op){.op = RO_OP_SUB}), x, planes(b, "mean", m->image_mean));
+    return VD_EMIT(b, "images", ((vd_op){.op = RO_OP_DIV}), x, planes(b, "std", m->image_std));
 }
 
 /* Sums over a range of micro-batches: the loss, then one gradient per parameter. */
@@ -104,7 +127,7 @@ static vd_forward read_inputs(vd_builder *b, const step_plan *plan, int64_t micr
         return in;
     }
     if (type->images) {
-        in.tokens = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
+        in.tokens = read_images(b, t, micro);
         in.targets = read_records(b, "labels", t, micro, RO_OP_READ_LABELS, 0);
         return in;
     }

@@ -405,6 +405,61 @@ Test(pretrained, micro_batches_train_the_same) {
     follow(case_named("bert-classes"), BATCH);
 }
 
+/* ---- images ---- */
+
+typedef struct {
+    const session *s;
+    uint8_t *bytes; /* [images, height, width, planes]; owned, as `scaled` is */
+    float *scaled;
+    int64_t count;
+} seen_images;
+
+/* The nodes of the reading's scope have one name: the first gives bytes, the last what is read. */
+static bool keep_images(void *user, uint32_t node, const void *const *input, const void *output) {
+    seen_images *seen = user;
+    const vd_program *p = &seen->s->program;
+    (void)input;
+    if (strcmp(p->step.node[node].name, "m0.batch.images") != 0)
+        return true;
+    seen->count = ro_shape_numel(&p->step.node[node].shape);
+    if (!seen->scaled) {
+        seen->scaled = malloc((size_t)seen->count * sizeof *seen->scaled);
+        seen->bytes = malloc((size_t)seen->count);
+        for (int64_t i = 0; i < seen->count; i++)
+            seen->bytes[i] = (uint8_t)((const float *)output)[i];
+    }
+    memcpy(seen->scaled, output, (size_t)seen->count * sizeof *seen->scaled);
+    return true;
+}
+
+static int64_t count_other_bits(const seen_images *seen, const vd_weight *table) {
+    int64_t other = 0;
+    for (int64_t i = 0; i < seen->count; i++) {
+        const float wanted = element(table, i % VD_IMAGE_PLANES * 256 + seen->bytes[i]);
+        other += memcmp(&seen->scaled[i], &wanted, sizeof wanted) != 0;
+    }
+    return other;
+}
+
+Test(pretrained, images_are_scaled_to_the_bits_of_torchvision) {
+    vd_err err;
+    vd_weights file = {0};
+    session *s = malloc(sizeof *s);
+    open_session(s, case_named("resnet"), 1);
+    seen_images seen = {.s = s};
+    const vd_observer observer = {keep_images, &seen};
+    cr_assert(vd_weights_open(VECTORS "resnet/scaled.safetensors", &file, &err) == VD_OK, "%s",
+              err.text);
+    cr_assert(vd_exec_observe(&s->exec, &observer, &s->state, &err) == VD_OK, "%s", err.text);
+    cr_expect_eq(seen.count, IMAGE_BATCH * IMAGE * IMAGE * VD_IMAGE_PLANES);
+    cr_expect_eq(count_other_bits(&seen, vd_weights_find(&file, "scaled")), 0);
+    free(seen.bytes);
+    free(seen.scaled);
+    vd_weights_close(&file);
+    close_session(s);
+    free(s);
+}
+
 /* All that is trained are the adapters: the state holds them, their moments, and two numbers. */
 Test(pretrained, state_of_adapters_holds_nothing_frozen) {
     session *s = malloc(sizeof *s);

@@ -218,12 +218,18 @@ static vd_status put_bert(const vd_config *c, vd_err *err) {
     return VD_OK;
 }
 
+/* Of ImageNet's training images, by which torchvision's models were trained. */
+static const float image_mean[VD_IMAGE_PLANES] = {0.485f, 0.456f, 0.406f};
+static const float image_std[VD_IMAGE_PLANES] = {0.229f, 0.224f, 0.225f};
+
 /* Each stage has twice the channels of the one before; a block ends with four times its own. */
 static vd_status put_resnet(const vd_config *c, vd_err *err) {
     const json_t *depths = vd_config_value(c, "depths");
     const json_t *widths = vd_config_value(c, "hidden_sizes");
     vd_model *m = c->out;
     m->large_stem = true;
+    memcpy(m->image_mean, image_mean, sizeof image_mean);
+    memcpy(m->image_std, image_std, sizeof image_std);
     m->stages = (int64_t)json_array_size(depths);
     if (m->stages < 1 || m->stages > VD_STAGES_MAX)
         return vd_config_refuse(c, "depths", "a list of 1 to 8 numbers", err);

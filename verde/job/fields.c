@@ -19,6 +19,13 @@
         .path = name, .type = VD_FIELD_REAL, .when = cond, .offset = offsetof(vd_job, place),      \
         .low = lo, .high = hi, .range = words                                                      \
     }
+/* One number for each plane of an image. */
+#define REALS(name, place, length, lo, hi, words)                                                  \
+    {                                                                                              \
+        .path = name, .type = VD_FIELD_REALS, .when = VD_WHEN_IMAGES, .optional = true,            \
+        .offset = offsetof(vd_job, place), .number = offsetof(vd_job, length),                     \
+        .most = VD_IMAGE_PLANES, .low = lo, .high = hi, .range = words                             \
+    }
 #define CHOICE(name, place, list)                                                                  \
     { .path = name, .type = VD_FIELD_CHOICE, .offset = offsetof(vd_job, place), .choice = list }
 
@@ -104,6 +111,8 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "data.files", .type = VD_FIELD_FILES, .when = VD_WHEN_FILES,
      .offset = offsetof(vd_job, data_files), .most = VD_DATA_FILES_MAX},
     {.path = "data.sha256", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, data_sha256)},
+    REALS("data.mean", training.model.image_mean, image_means, 0, 1, "0..1"),
+    REALS("data.std", training.model.image_std, image_stds, 1e-4f, 1000, "0.0001..1000"),
     INTEGER("seed", training.seed, 0, UINT64_MAX, VD_WHEN_ALWAYS),
     INTEGER("batch", training.batch, 1, 65536, VD_WHEN_ALWAYS),
     INTEGER("sequence", training.sequence, 1, 65536, VD_WHEN_TOKENS),
@@ -169,6 +178,7 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     case VD_WHEN_TOKENS: return pretrained ? job->data_kind != VD_DATA_CIFAR10 : !resnet;
     case VD_WHEN_RESNET: return resnet || pretrained;
     case VD_WHEN_BLOCKS: return resnet;
+    case VD_WHEN_IMAGES: return job->data_kind == VD_DATA_CIFAR10;
     case VD_WHEN_ONE_FILE: return !has_list(job);
     case VD_WHEN_FILES: return has_list(job);
     case VD_WHEN_TRAINS: return !job->training.evaluates;
@@ -195,6 +205,7 @@ const char *vd_field_reason(const vd_field *field) {
     case VD_WHEN_TOKENS: return "a model of images reads no tokens";
     case VD_WHEN_RESNET: return "it belongs to the resnet and pretrained models";
     case VD_WHEN_BLOCKS: return "it belongs to the resnet model";
+    case VD_WHEN_IMAGES: return "it belongs to images";
     case VD_WHEN_ONE_FILE: return "there is a list of `files`";
     case VD_WHEN_FILES: return "there is a `file`";
     case VD_WHEN_TRAINS: return "it belongs to training, and `task` is evaluate";
@@ -205,8 +216,8 @@ const char *vd_field_reason(const vd_field *field) {
 }
 
 bool vd_field_is_list(const vd_field *field) {
-    return field->type == VD_FIELD_INTEGERS || field->type == VD_FIELD_FILES ||
-           field->type == VD_FIELD_TARGETS;
+    return field->type == VD_FIELD_INTEGERS || field->type == VD_FIELD_REALS ||
+           field->type == VD_FIELD_FILES || field->type == VD_FIELD_TARGETS;
 }
 
 static size_t least(size_t a, size_t b) {

@@ -12,6 +12,7 @@ typedef enum {
     VD_FIELD_FILE,     /* char[VD_JOB_PATH_SIZE] */
     VD_FIELD_DIGEST,   /* 32 bytes */
     VD_FIELD_INTEGERS, /* a list: int64_t[most], and their number */
+    VD_FIELD_REALS,    /* a list: float[most], and their number */
     VD_FIELD_FILES,    /* a list: vd_job_names */
     VD_FIELD_TARGETS,  /* a list: char[most][VD_LORA_TARGET_SIZE], and their number */
 } vd_field_type;
@@ -34,6 +35,7 @@ typedef enum {
     VD_WHEN_TOKENS, /* models that read tokens */
     VD_WHEN_RESNET, /* resnet, pretrained */
     VD_WHEN_BLOCKS, /* resnet */
+    VD_WHEN_IMAGES, /* data of images */
     VD_WHEN_ONE_FILE,
     VD_WHEN_FILES, /* data that comes in a list */
     VD_WHEN_SYMBOLS,
@@ -61,7 +63,7 @@ typedef struct {
     bool spare;              /* may be left out if the model is pretrained */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 63, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 65, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 

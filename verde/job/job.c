@@ -204,6 +204,27 @@ static vd_status check_layers(const job_reader *reader) {
     return fail_field(reader, field, reader->line[field], expected, got);
 }
 
+/* Both lists or none, with a number for each plane. */
+static vd_status check_images(const job_reader *reader) {
+    const struct {
+        const char *path;
+        int64_t count, other;
+    } list[] = {{"data.mean", reader->job->image_means, reader->job->image_stds},
+                {"data.std", reader->job->image_stds, reader->job->image_means}};
+    for (int i = 0; i < 2; i++) {
+        const int field = vd_field_find(list[i].path);
+        char expected[VD_EXPECTED_SIZE], got[VD_GOT_SIZE];
+        if (list[i].count == VD_IMAGE_PLANES || (list[i].count == 0 && list[i].other == 0))
+            continue;
+        if (list[i].count == 0)
+            return fail_missing(reader, field);
+        vd_field_expected(&vd_fields[field], expected);
+        snprintf(got, sizeof got, "%lld", (long long)list[i].count);
+        return fail_field(reader, field, reader->line[field], expected, got);
+    }
+    return VD_OK;
+}
+
 /* Checks how the numbers must relate to each other. */
 static vd_status check_together(const job_reader *reader) {
     const vd_training *training = &reader->job->training;
@@ -266,6 +287,8 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         status = check_present(&reader);
     if (!status)
         status = check_layers(&reader);
+    if (!status)
+        status = check_images(&reader);
     if (!status)
         status = check_together(&reader);
     if (!out->pretrained && out->training.model.dropout < 0)

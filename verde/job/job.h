@@ -67,7 +67,8 @@ typedef struct {
         int64_t every; /* steps; 0: never */
     } evaluate;        /* what the loss is told on while the job runs; no part of its program */
     vd_data_kind data_kind;
-    uint8_t data_sha256[32]; /* of the whole data file, or all files one after the other */
+    int64_t image_means, image_stds; /* numbers of data.mean and data.std; 0: they are not there */
+    uint8_t data_sha256[32];         /* of the whole data file, or all files one after the other */
     struct {
         int64_t bits; /* 0: the job is run in fixed order */
         vd_log_encoding encoding;

@@ -126,6 +126,10 @@ static vd_status read_model(vd_job *job, const vd_buf *config, vd_err *err) {
     vd_status status = vd_config_read(config->data, config->size, name, &choice, &m, err);
     if (status == VD_OK)
         status = check_choices(job, &own, &m, err);
+    if (job->image_stds) {
+        memcpy(m.image_mean, own.image_mean, sizeof m.image_mean);
+        memcpy(m.image_std, own.image_std, sizeof m.image_std);
+    }
     if (status == VD_OK)
         job->training.model = m;
     return status;

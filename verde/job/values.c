@@ -106,9 +106,8 @@ void vd_field_set(const vd_field *field, uint64_t value, vd_job *job) {
 /* The place of a list's next item; NULL if it is full. */
 static void *next_place(const vd_field *field, vd_job *job) {
     int64_t *number = (int64_t *)(void *)((char *)job + field->number);
-    return *number < field->most
-               ? (char *)job + field->offset + (size_t)(*number)++ * sizeof(int64_t)
-               : NULL;
+    const size_t size = field->type == VD_FIELD_REALS ? sizeof(float) : sizeof(int64_t);
+    return *number < field->most ? (char *)job + field->offset + (size_t)(*number)++ * size : NULL;
 }
 
 /* The names have room: together they are shorter than the job file. */
@@ -134,8 +133,8 @@ static vd_status store_target(const vd_field *field, const char *text, vd_job *j
 }
 
 vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job) {
-    void *place =
-        field->type == VD_FIELD_INTEGERS ? next_place(field, job) : (char *)job + field->offset;
+    const bool in_list = field->type == VD_FIELD_INTEGERS || field->type == VD_FIELD_REALS;
+    void *place = in_list ? next_place(field, job) : (char *)job + field->offset;
     if (!place)
         return VD_ERR_USAGE;
     switch (field->type) {
@@ -143,7 +142,8 @@ vd_status vd_field_store(const vd_field *field, const char *text, vd_job *job) {
     case VD_FIELD_FILES: return store_name(field, text, job);
     case VD_FIELD_TARGETS: return store_target(field, text, job);
     case VD_FIELD_INTEGER: return store_integer(field, text, place);
-    case VD_FIELD_REAL: return store_real(field, text, place);
+    case VD_FIELD_REAL:
+    case VD_FIELD_REALS: return store_real(field, text, place);
     case VD_FIELD_CHOICE: return store_choice(field, text, place);
     case VD_FIELD_FILE: return vd_field_path(text, job->path, place);
     case VD_FIELD_DIGEST: return vd_unhex(text, place, 32) ? VD_OK : VD_ERR_USAGE;
@@ -177,6 +177,10 @@ void vd_field_expected(const vd_field *field, char text[VD_EXPECTED_SIZE]) {
     case VD_FIELD_INTEGERS:
         snprintf(text, size, "a list of 1..%lld numbers, each %llu..%llu", (long long)field->most,
                  (unsigned long long)field->min, (unsigned long long)field->max);
+        break;
+    case VD_FIELD_REALS:
+        snprintf(text, size, "a list of %lld decimal numbers, each %s", (long long)field->most,
+                 field->range);
         break;
     case VD_FIELD_FILES:
         snprintf(text, size, "a list of 1..%lld file names (each path below 1024 bytes)",

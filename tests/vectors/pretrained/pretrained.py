@@ -6,6 +6,7 @@ config.json, model.safetensors   the model before
 before.safetensors               only with adapters: theirs before, which the test starts from
 after.safetensors                weights (with adapters: these) and running statistics after ten steps, f32
 losses.txt                       the loss of each step
+scaled.safetensors               only of images: what torchvision makes of every byte in each plane
 logits.safetensors               what the first step's forward pass says of each token, or of each record: [rows, classes]
 """
 import json
@@ -17,7 +18,10 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 import transformers
+from torchvision.models import ResNet50_Weights
 from torchvision.models.resnet import Bottleneck
+from torchvision.transforms import Normalize
+from torchvision.transforms.functional import to_tensor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../torch"))
@@ -29,6 +33,8 @@ STEPS, BATCH, LENGTH, VOCAB, SEED, MASK_RATE, MASK = 10, 3, 12, 64, 5, 0.3, 63
 ADAMW = {"lr": 1e-2, "betas": (0.9, 0.99), "eps": 1e-3}
 DECAY = 0.1
 IMAGE, IMAGES, CLASSES = 32, 8, 3
+preset = ResNet50_Weights.DEFAULT.transforms()
+scale = Normalize(preset.mean, preset.std)
 
 LLAMA = {"vocab_size": VOCAB, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
          "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "initializer_range": 0.2}
@@ -84,8 +90,14 @@ def classes(model, _step):
 
 def images(model, _step):
     bytes_ = torch.tensor(common.tokens(IMAGES * (1 + 3 * IMAGE * IMAGE), 256)).reshape(IMAGES, -1)
-    x = bytes_[:, 1:].reshape(IMAGES, 3, IMAGE, IMAGE) / 64 - 2
+    x = scale(bytes_[:, 1:].reshape(IMAGES, 3, IMAGE, IMAGE).float() / 255)
     return F.cross_entropy(model(x.to(next(model.parameters()).dtype)), bytes_[:, 0] % CLASSES)
+
+
+def scaled():
+    """What torchvision makes of every byte, in each plane: [3, 256]."""
+    ramp = torch.arange(256, dtype=torch.uint8).reshape(256, 1, 1).expand(256, 1, 3)
+    return scale(to_tensor(ramp.numpy()))[:, :, 0]
 
 
 class SmallResNet(torch.nn.Module):
@@ -213,6 +225,8 @@ def make(name, build, loss_of, extra):
         for other in os.listdir(folder):
             if other not in ("config.json", "model.safetensors"):
                 os.remove(os.path.join(folder, other))
+    if loss_of is images:
+        save({"scaled": scaled()}, os.path.join(folder, "scaled.safetensors"))
     lora = extra.get("lora")
     if lora:
         model = adapters(model, lora)
