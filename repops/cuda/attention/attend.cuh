@@ -265,8 +265,8 @@ static inline attend_bias bias_of(const ro_attention *a) {
 /* Which columns count: all, or those that a row's bound admits. */
 enum attend_mask { ALL, SOME };
 
-/* The window of a job without one: no sum or difference with it overflows. */
-static constexpr int AT_NO_WINDOW = 1 << 30;
+/* The window of a job without one: more keys than there can be. */
+static constexpr int AT_NO_WINDOW = INT32_MAX;
 
 static inline int window_of(const ro_attention *a) {
     return a->window > 0 && a->window < AT_NO_WINDOW ? (int)a->window : AT_NO_WINDOW;
@@ -328,12 +328,10 @@ struct row_limits {
     const int32_t *limit; /* of the tile's rows */
     int from, window;
 
-    RO_DEVICE int operator[](int r) const {
-        return limit[down() + r * AT_DOWN] - from;
-    }
+    /* Both bounds in one comparison: a negative distance is large without its sign. */
     RO_DEVICE bool admits(int r, int column) const {
-        const int end = (*this)[r];
-        return column < end && column >= end - window;
+        const int last = limit[down() + r * AT_DOWN] - from - 1;
+        return (uint32_t)(last - column) < (uint32_t)window;
     }
 };
 

@@ -99,20 +99,12 @@ template <int D, int EACH> struct forward_tile {
         const int x = across();
         int32_t key[EACH];
         float lane[EACH];
-        if (j.window < AT_NO_WINDOW)
-#pragma unroll
-            for (int r = 0; r < EACH; r++)
-#pragma unroll
-                for (int c = 0; c < AT_EACH; c++)
-                    if (!bound.admits(r, x + c * AT_ACROSS))
-                        s.at[r][c] = ro_from_bits(RO_MINUS_INFINITY_BITS);
 #pragma unroll
         for (int r = 0; r < EACH; r++) {
-            const int count = bound[r];
             key[r] = RO_KEY_LEAST;
 #pragma unroll
             for (int c = 0; c < AT_EACH; c++) {
-                if (x + c * AT_ACROSS >= count)
+                if (!bound.admits(r, x + c * AT_ACROSS))
                     s.at[r][c] = ro_from_bits(RO_MINUS_INFINITY_BITS);
                 key[r] = ro_larger(key[r], ro_key(s.at[r][c]));
             }

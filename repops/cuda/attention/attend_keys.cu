@@ -12,8 +12,7 @@ struct row_starts {
     int start, window;
 
     RO_DEVICE bool admits(int r, int column) const {
-        const int after = column - (start + r * AT_DOWN);
-        return after >= 0 && after < window;
+        return (uint32_t)(column - (start + r * AT_DOWN)) < (uint32_t)window;
     }
 };
 
