@@ -62,10 +62,10 @@ test: ## install what is missing, build, run every test: half an hour on two cor
 run-tests: build tests
 	@sh tests/run.sh $(BUILD)
 
-# gcc and clang at all four levels, of which `make test` has one each.
-test-compilers: ## gcc and clang at four levels: a quarter of an hour
+# gcc and clang at all four levels, of which `make test` has one each, and nvcc for all architectures, of which it has three.
+test-compilers: ## gcc and clang at four levels, nvcc for all architectures: half an hour
 test-compilers: build
-	@ALL_LEVELS=1 sh tests/run.sh $(BUILD) tests/system/bits.sh tests/system/cross.sh
+	@ALL_LEVELS=1 sh tests/run.sh $(BUILD) tests/system/bits.sh tests/system/cross.sh tests/lint/ptx.sh
 .PHONY: test-compilers
 
 # What other projects test themselves with, and other long ones that `make test` leaves out. Each says what it needs, and is skipped

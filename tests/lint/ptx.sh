@@ -1,5 +1,5 @@
 #!/bin/sh
-# The device code of the CUDA backend, as it is compiled for every architecture: no approximation, no flush of subnormals, every
+# The device code of the CUDA backend, for the architectures of tests/ptx/archs: no approximation, no flush of subnormals, every
 # rounding as the source spells it, so that nothing is or can be contracted, no float atomics; no kernel spills a register. The
 # library exports one function and needs nothing of CUDA's.
 # Usage: tests/lint/ptx.sh [BUILD_DIR]. Skipped without nvcc.
@@ -8,6 +8,7 @@ build=${1:-build}
 nvcc=$(sh repops/cuda/find_nvcc 2>&1) || { echo "$nvcc: device code was neither compiled nor looked at"; exit 77; }
 [ -z "${SANITIZED:-}" ] || { echo "the compiler's output is the same under sanitizers"; exit 77; }
 objects=$build/obj/repops/cuda
+. tests/ptx/archs
 # tests/ptx runs the same objects, and may make them at the same time.
 flock "$build/cuda.lock" make --no-print-directory -j"$(nproc)" BUILD="$build" cuda > "$build/cuda.log" 2>&1 || { tail -n 20 "$build/cuda.log"; exit 1; }
 bad=0
