@@ -82,6 +82,7 @@ class Attention(ctypes.Structure):
         ("head_size", I64),
         ("kv_rows", I64),
         ("causal", ctypes.c_int),
+        ("window", I64),
         ("scale", F32),
         ("dropout", ctypes.POINTER(AttentionDropout)),
         ("key_bias", PTR),

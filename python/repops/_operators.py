@@ -33,6 +33,7 @@ DEFAULTS: dict[str, float] = {
     "stream": 0,
     "first": 0,
     "causal": 0,
+    "window": 0,
     "d2": 0,
     "d3": 0,
     "d4": 0,

@@ -192,6 +192,7 @@ def _attention(
     k: np.ndarray,
     v: np.ndarray,
     causal: bool,
+    window: int,
     scale: float | None,
     dropout: Dropout | None,
     key_bias: np.ndarray | None,
@@ -206,7 +207,7 @@ def _attention(
     if key_bias is not None:
         _expect(key_bias, "key_bias", batch, k.shape[2])
     it = Attention(batch=batch, heads=heads, kv_heads=k.shape[1], queries=queries, keys=k.shape[2])
-    it.head_size, it.causal, it.key_bias = size, causal, _at(key_bias)
+    it.head_size, it.causal, it.window, it.key_bias = size, causal, window, _at(key_bias)
     it.scale = size**-0.5 if scale is None else scale
     if dropout:
         rate = dropout.rate
@@ -224,6 +225,7 @@ def attention(
     v: Any,
     *,
     causal: bool = False,
+    window: int = 0,
     scale: float | None = None,
     dropout: Dropout | None = None,
     key_bias: Any = None,
@@ -232,10 +234,11 @@ def attention(
     """softmax(q k^T scale + key_bias) v, and what its gradient reads.
 
     q, out: [B, H, T, D]; k, v: [B, G, S, D], where G divides H; key_bias: [B, S]; m, l: [B, H, T].
-    causal: queries are the last T of S positions. scale: 1 / sqrt(D) if None."""
+    causal: queries are the last T of S positions. window: with causal, a query sees that many keys
+    at most, its own among them; 0: all before. scale: 1 / sqrt(D) if None."""
     a, b, c = floats(q, "q"), floats(k, "k"), floats(v, "v")
     bias = None if key_bias is None else floats(key_bias, "key_bias")
-    it = _attention(a, b, c, causal, scale, dropout, bias)
+    it = _attention(a, b, c, causal, window, scale, dropout, bias)
     out, m, l = _new(*a.shape), _new(*a.shape[:3]), _new(*a.shape[:3])
     context = context or current()
     arrays = [_at(t) for t in (a, b, c, out, m, l)]
@@ -253,6 +256,7 @@ def attention_backward(
     dout: Any,
     *,
     causal: bool = False,
+    window: int = 0,
     scale: float | None = None,
     dropout: Dropout | None = None,
     key_bias: Any = None,
@@ -264,7 +268,7 @@ def attention_backward(
     ]
     a, b, c = tensors[:3]
     bias = None if key_bias is None else floats(key_bias, "key_bias")
-    it = _attention(a, b, c, causal, scale, dropout, bias)
+    it = _attention(a, b, c, causal, window, scale, dropout, bias)
     for t, name, shape in zip(
         tensors[3:], ("out", "m", "l", "dout"), (a.shape, a.shape[:3], a.shape[:3], a.shape)
     ):
