@@ -1,9 +1,9 @@
 """Builds the wheel with Python's own library alone: a PEP 517 backend, and a command.
 
-python3 backend.py LIBRARY FOLDER     writes the wheel into the folder, and its name to stdout
+python3 backend.py LIBRARIES FOLDER   writes the wheel into the folder, and its name to stdout
 
-The wheel holds the package and librepops.so.1, so it is of one architecture, and of the oldest
-glibc that the library needs: what its symbols' versions say.
+The wheel holds the package and the libraries, so it is of one architecture, and of the oldest
+glibc that the libraries need: what their symbols' versions say.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent
-SONAME = "librepops.so.1"
+LIBRARIES = ("librepops.so.1", "libverde_commit.so")
+# What they may need of the system: all else would have to be in the wheel.
+SYSTEM = re.compile(r"(lib(c|m|dl|pthread)|ld-linux.*|librepops)\.so\.\d+")
 DATE = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal contents give equal wheels
 
 
@@ -38,7 +40,7 @@ def _objdump(library: Path) -> tuple[str, str]:
         raise SystemExit(
             "the wheel needs objdump, of binutils, to tell which glibc the library needs"
         )
-    run = [tool, "-T", "-f", str(library)]
+    run = [tool, "-T", "-p", "-f", str(library)]
     text = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     machine = (
         "aarch64" if "aarch64" in text else "x86_64" if "x86-64" in text else platform.machine()
@@ -46,14 +48,26 @@ def _objdump(library: Path) -> tuple[str, str]:
     return text, machine
 
 
-def tag(library: Path) -> str:
-    """The wheel's tag: any Python 3, no interface of it, this glibc or newer, this machine."""
+def _needs(library: Path) -> tuple[set[tuple[int, ...]], str]:
+    """Versions of glibc, and the machine."""
     text, machine = _objdump(library)
     versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_(\d+\.\d+)", text)}
     if not versions:
         raise SystemExit(f"{library} names no version of glibc")
-    major, minor = max(max(versions), (2, 17))
-    return f"py3-none-manylinux_{major}_{minor}_{machine}"
+    for name in re.findall(r"^ *NEEDED +(\S+)", text, re.MULTILINE):
+        if not SYSTEM.fullmatch(name):
+            raise SystemExit(f"{library} needs {name}, which a wheel cannot count on")
+    return versions, machine
+
+
+def tag(libraries: list[Path]) -> str:
+    """The wheel's tag: any Python 3, no interface of it, this glibc or newer, this machine."""
+    needs = [_needs(library) for library in libraries]
+    machines = {machine for _, machine in needs}
+    if len(machines) > 1:
+        raise SystemExit(f"libraries of several machines: {', '.join(sorted(machines))}")
+    major, minor = max((2, 17), *[max(versions) for versions, _ in needs])
+    return f"py3-none-manylinux_{major}_{minor}_{machines.pop()}"
 
 
 def _metadata() -> str:
@@ -63,7 +77,7 @@ def _metadata() -> str:
 
 def _stripped(library: Path, folder: Path) -> Path:
     """The library without debugging information, which is nine tenths of it."""
-    copy = folder / SONAME
+    copy = folder / library.name
     shutil.copyfile(library, copy)
     tool = os.environ.get("STRIP") or shutil.which("strip")
     if tool:
@@ -71,15 +85,16 @@ def _stripped(library: Path, folder: Path) -> Path:
     return copy
 
 
-def _files(library: Path) -> list[tuple[str, bytes]]:
+def _files(libraries: list[Path]) -> list[tuple[str, bytes]]:
     package = sorted(
         p for p in (HERE / "repops").rglob("*") if p.suffix in (".py", ".pyi", ".typed")
     )
     info = f"repops-{version()}.dist-info"
-    wheel = f"Wheel-Version: 1.0\nGenerator: repops\nRoot-Is-Purelib: false\nTag: {tag(library)}\n"
+    wheel = "Wheel-Version: 1.0\nGenerator: repops\nRoot-Is-Purelib: false\nTag: "
+    wheel += tag(libraries) + "\n"
     return [
         *[(str(p.relative_to(HERE)), p.read_bytes()) for p in package],
-        (f"repops/lib/{SONAME}", library.read_bytes()),
+        *[(f"repops/lib/{library.name}", library.read_bytes()) for library in libraries],
         (f"{info}/licenses/LICENSE", (TOP / "LICENSE").read_bytes()),
         (f"{info}/METADATA", _metadata().encode()),
         (f"{info}/WHEEL", wheel.encode()),
@@ -94,12 +109,16 @@ def _record(files: list[tuple[str, bytes]], info: str) -> bytes:
     return "\n".join([*lines, f"{info}/RECORD,,", ""]).encode()
 
 
-def write(library: Path, folder: Path) -> str:
-    """Writes the wheel; returns its name."""
+def write(libraries: Path, folder: Path) -> str:
+    """Writes the wheel of the libraries in that folder; returns its name."""
     info = f"repops-{version()}.dist-info"
+    found = [libraries / name for name in LIBRARIES]
+    for library in found:
+        if not library.exists():
+            raise SystemExit(f"{library} does not exist: run make wheel first")
     with tempfile.TemporaryDirectory() as place:
-        files = _files(_stripped(library, Path(place)))
-    name = f"repops-{version()}-{tag(library)}.whl"
+        files = _files([_stripped(library, Path(place)) for library in found])
+    name = f"repops-{version()}-{tag(found)}.whl"
     new = folder / (name + ".new")
     with zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in [*files, (f"{info}/RECORD", _record(files, info))]:
@@ -116,11 +135,9 @@ def write(library: Path, folder: Path) -> str:
 def build_wheel(
     wheel_directory: str, config_settings: object = None, metadata_directory: object = None
 ) -> str:
-    """pip wheel python/: of the library that REPOPS_LIBRARY names, else of build/lib."""
-    library = Path(os.environ.get("REPOPS_LIBRARY") or TOP / "build/lib" / SONAME)
-    if not library.exists():
-        raise SystemExit(f"{library} does not exist: run make lib first, or set REPOPS_LIBRARY")
-    return write(library, Path(wheel_directory))
+    """pip wheel python/: of the folder of the library that REPOPS_LIBRARY names, else build/lib."""
+    given = os.environ.get("REPOPS_LIBRARY")
+    return write(Path(given).parent if given else TOP / "build/lib", Path(wheel_directory))
 
 
 def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
@@ -130,5 +147,5 @@ def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        raise SystemExit("usage: backend.py LIBRARY FOLDER")
+        raise SystemExit("usage: backend.py LIBRARIES FOLDER")
     print(write(Path(sys.argv[1]), Path(sys.argv[2])))

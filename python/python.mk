@@ -6,11 +6,21 @@ PYTHON_VENV := $(BUILD)/venv
 # What the tests import; versions are those that PyPI has.
 PYTHON_TEST_PACKAGES ?= pytest numpy torch torchvision transformers accelerate
 
-wheel: ## the Python package with the library inside
-wheel: $(BUILD)/lib/$(RO_SONAME)
+# Commitments for Python: some files of verde, with SHA-256 of OpenSSL's archive inside, because a wheel must not need the
+# system's OpenSSL. It finds librepops beside itself.
+COMMIT_LIB := $(BUILD)/lib/libverde_commit.so
+commit_obj := $(patsubst %,$(BUILD)/obj/verde/%.o,$(addprefix commit/,bytes digest sha tensor tree) $(addprefix base/,buf error order))
+$(COMMIT_LIB): $(commit_obj) verde/commit/commit.map $(BUILD)/lib/$(RO_SONAME)
+	@echo "  LD      $@"
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script=verde/commit/commit.map -Wl,-z,defs -Wl,--gc-sections \
+	    -Wl,-rpath,'$$ORIGIN' $(commit_obj) $(BUILD)/lib/$(RO_SONAME) -Wl,-Bstatic $(shell pkg-config --libs libcrypto) \
+	    -Wl,-Bdynamic $(LDFLAGS) -o $@
+
+wheel: ## the Python package with the libraries inside
+wheel: $(BUILD)/lib/$(RO_SONAME) $(COMMIT_LIB)
 	@mkdir -p $(WHEELS)
 	@rm -f $(WHEELS)/*.whl
-	@echo "  WHEEL   $(WHEELS)/$$($(PYTHON) python/backend.py $< $(WHEELS))"
+	@echo "  WHEEL   $(WHEELS)/$$($(PYTHON) python/backend.py $(BUILD)/lib $(WHEELS))"
 
 python-stubs: ## its texts and types, from the operators' table
 python-stubs: $(BUILD)/lib/$(RO_SONAME)

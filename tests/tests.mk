@@ -59,7 +59,7 @@ test: ## install what is missing, build, run every test: half an hour on two cor
 	@MAKE="$(MAKE)" sh verde/progress.sh -j$$(nproc) BUILD=$(BUILD) build tests
 	@$(MAKE) --no-print-directory run-tests
 
-run-tests: build tests
+run-tests: build tests $(BUILD)/lib/libverde_commit.so
 	@sh tests/run.sh $(BUILD)
 
 # gcc and clang at all four levels, of which `make test` has one each, and nvcc for all architectures, of which it has three.

@@ -13,6 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import fused as fused
+from ._commit import commitment as commitment
+from ._commit import root as root
 from ._context import Context as Context
 from ._context import current as current
 from ._library import VERSION as __version__
@@ -42,8 +44,10 @@ __all__ = [
     "Context",
     "Error",
     "OPERATORS",
+    "commitment",
     "current",
     "fused",
     "reproducible",
+    "root",
     *OPERATORS,
 ]

@@ -3,6 +3,8 @@
 from typing import Any, Callable, Sequence
 
 from . import fused as fused
+from ._commit import commitment as commitment
+from ._commit import root as root
 from ._context import Context as Context
 from ._context import current as current
 from ._library import VERSION as __version__

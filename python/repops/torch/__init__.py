@@ -24,5 +24,17 @@ from . import functional as functional
 from . import optim as optim
 from ._mode import LeftoverError as LeftoverError
 from ._mode import reproducible as reproducible
+from ._state import HashLog as HashLog
+from ._state import commitments as commitments
+from ._state import hash as hash
 
-__all__ = ["LeftoverError", "data", "functional", "optim", "reproducible"]
+__all__ = [
+    "HashLog",
+    "LeftoverError",
+    "commitments",
+    "data",
+    "functional",
+    "hash",
+    "optim",
+    "reproducible",
+]

@@ -1,0 +1,123 @@
+"""Commitments to tensors and to states (PROTOCOL.md section 2), by the code that Verde itself has.
+
+They are in a library of their own, libverde_commit.so, which lies beside the other one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from . import _arrays
+from ._context import current
+from ._library import I32, I64, MAX_DIMS, PTR, Error, Shape, path
+
+FILE = "libverde_commit.so"
+SIZE = 32  # bytes of a hash
+U8 = _arrays.CODE[np.dtype("uint8")]
+
+Hash = ctypes.c_uint8 * SIZE
+
+
+class _Err(ctypes.Structure):
+    _fields_ = [("status", I32), ("text", ctypes.c_char * 512)]
+
+
+class _Tree(ctypes.Structure):
+    _fields_ = [("leaf", PTR), ("node", PTR), ("count", ctypes.c_uint64)]
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    file = path().with_name(FILE)
+    try:
+        lib = ctypes.CDLL(str(file))
+    except OSError as error:
+        raise Error(f"commitments need {FILE} beside {path().name}: {error}") from None
+    tree, err, byte = ctypes.POINTER(_Tree), ctypes.POINTER(_Err), ctypes.c_bool
+    lib.vd_tensor_hash.argtypes = [PTR, ctypes.POINTER(Shape), PTR, Hash, Hash, err]
+    lib.vd_tree_of_hashes.argtypes = [tree, PTR, ctypes.c_uint64, err]
+    lib.vd_tree_root.argtypes = [tree, Hash, err]
+    lib.vd_tree_free.argtypes, lib.vd_tree_free.restype = [tree], None
+    lib.vd_state_of_root.argtypes, lib.vd_state_of_root.restype = [Hash, I64, Hash, Hash], byte
+    return lib
+
+
+def _check(status: int, err: _Err) -> None:
+    if status:
+        raise Error(err.text.decode())
+
+
+def shape(dtype: int | None, dims: Iterable[int], size: int, what: str) -> Shape:
+    """What is committed to: this type and these dimensions, [1] if there are none. dtype None is a
+    type that the library does not have: then it is the `size` bytes as they lie."""
+    dims = tuple(dims) or (1,)
+    if not size:
+        raise Error(f"{what} has no elements; a commitment is to one at least")
+    if dtype is None:
+        dims, dtype = (size,), U8
+    if len(dims) > MAX_DIMS:
+        raise Error(f"{what} has {len(dims)} dimensions; 1 to {MAX_DIMS} are allowed")
+    it = Shape(dtype, len(dims))
+    it.dim[: len(dims)] = dims
+    return it
+
+
+def of_memory(what: Shape, address: int) -> bytes:
+    """The commitment of the tensor that lies there, dense, in the machine's order of bytes."""
+    out, err = Hash(), _Err()
+    handle = current().handle
+    status = _library().vd_tensor_hash(
+        handle, ctypes.byref(what), address, Hash(), out, ctypes.byref(err)
+    )
+    _check(status, err)
+    return bytes(out)
+
+
+def commitment(x: Any) -> str:
+    """The commitment of a tensor, as 64 hexadecimal digits: its type, shape and all its bytes.
+
+    x is a numpy array or has DLPack. A tensor without dimensions counts as one of shape [1]; one
+    of a type that the library does not have, such as int64, as its bytes (docs/weights.md).
+    """
+    if hasattr(x, "__dlpack__") and not isinstance(x, (np.ndarray, np.generic)):
+        x = np.from_dlpack(x.detach() if getattr(x, "requires_grad", False) else x)
+    a = np.asarray(x, order="C")
+    code = _arrays.CODE.get(a.dtype.newbyteorder("="))
+    a = np.ascontiguousarray(a, a.dtype.newbyteorder("<" if code is None else "="))
+    return of_memory(shape(code, a.shape, a.nbytes, "a tensor"), a.ctypes.data).hex()
+
+
+def root(commitments: Iterable[str]) -> str:
+    """The root over the commitments of a state's tensors, in their order; at least one."""
+    items = b"".join(_bytes(c) for c in commitments)
+    lib, tree, out, err = _library(), _Tree(), Hash(), _Err()
+    at = ctypes.byref(tree)
+    _check(lib.vd_tree_of_hashes(at, items, len(items) // SIZE, ctypes.byref(err)), err)
+    try:
+        _check(lib.vd_tree_root(at, out, ctypes.byref(err)), err)
+    finally:
+        lib.vd_tree_free(at)
+    return bytes(out).hex()
+
+
+def state(program: str, step: int, tensors: str) -> str:
+    """S: what a run of this program commits to after `step` steps, from the root over tensors."""
+    out = Hash()
+    parts = [Hash.from_buffer_copy(_bytes(h)) for h in (program, tensors)]
+    if not _library().vd_state_of_root(parts[0], step, parts[1], out):
+        raise Error("out of memory in committing to a state")
+    return bytes(out).hex()
+
+
+def _bytes(digits: str) -> bytes:
+    if len(digits) != 2 * SIZE or digits != digits.lower():
+        raise Error(f"{digits!r} is no hash; expected {2 * SIZE} lower-case hexadecimal digits")
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        raise Error(f"{digits!r} is no hash; expected hexadecimal digits") from None

@@ -1,0 +1,70 @@
+#!/bin/sh
+# The Python package without numpy or PyTorch: the structures that it passes to the library lie as the headers say, and the
+# library of commitments shows nothing but what Python calls. `make test-python` tests the rest.
+set -eu
+build=$1
+[ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
+command -v python3 > /dev/null || { echo "no python3"; exit 77; }
+work=$build/tests/python
+rm -rf "$work"
+mkdir -p "$work"
+
+cat > "$work/layout.py" << 'PY'
+"""Prints the structures of ctypes as a C program that fails to compile where a header has others."""
+import ctypes
+import importlib.util
+import sys
+
+spec = importlib.util.spec_from_file_location("library", "python/repops/_library.py")
+library = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(library)
+NAMES = {
+    "Shape": "ro_shape", "AttrInfo": "ro_attr_info", "OpInfo": "ro_op_info", "Call": "ro_call", "Options": "ro_options",
+    "LinearLayer": "ro_linear_layer", "AttentionDropout": "ro_attention_dropout", "Attention": "ro_attention",
+    "AdamwStep": "ro_adamw_step", "AdamwParameter": "ro_adamw_parameter", "SgdStep": "ro_sgd_step",
+}
+found = {n for n, v in vars(library).items() if isinstance(v, type) and issubclass(v, ctypes.Structure)}
+assert found == set(NAMES), found ^ set(NAMES)
+print("#include <stddef.h>\n#include <repops/fused.h>")
+for python, c in NAMES.items():
+    structure = getattr(library, python)
+    print(f'_Static_assert(sizeof({c}) == {ctypes.sizeof(structure)}, "{python} has another size");')
+    for name, kind in structure._fields_:
+        field = name.rstrip("_")
+        print(f'_Static_assert(offsetof({c}, {field}) == {getattr(structure, name).offset} && '
+              f'sizeof((({c} *)0)->{field}) == {ctypes.sizeof(kind)}, "{python}.{name} lies elsewhere");')
+assert library.VERSION == sys.argv[1], library.VERSION
+PY
+version=$(sed -n 's/^#define RO_VERSION *"\(.*\)"/\1/p' repops/include/repops/repops.h)
+REPOPS_LIBRARY=$build/lib/librepops.so.1 python3 "$work/layout.py" "$version" > "$work/layout.c"
+${CC:-cc} -std=c11 -Irepops/include -fsyntax-only "$work/layout.c"
+fields=$(grep -c offsetof "$work/layout.c")
+
+# A structure that is one field short is noticed.
+sed 's/("window", I64),//' python/repops/_library.py > "$work/short.py"
+cmp -s python/repops/_library.py "$work/short.py" && { echo "no field was taken away"; exit 1; }
+sed "s|python/repops/_library.py|$work/short.py|" "$work/layout.py" > "$work/short_layout.py"
+REPOPS_LIBRARY=$build/lib/librepops.so.1 python3 "$work/short_layout.py" "$version" > "$work/short.c"
+! ${CC:-cc} -std=c11 -Irepops/include -fsyntax-only "$work/short.c" 2> "$work/short.txt" || { echo "a missing field goes unnoticed"; exit 1; }
+grep -q "Attention has another size" "$work/short.txt"
+
+# Commitments, from the tensor of one f32 that is 1: as in PROTOCOL.md section 2.3, with hashlib.
+cat > "$work/commit.py" << 'PY'
+import ctypes
+import hashlib
+import struct
+import sys
+
+lib = ctypes.CDLL(sys.argv[1])
+shape = struct.pack("<ii5q", 1, 1, 1, 0, 0, 0, 0)
+data, root, out = struct.pack("<f", 1), ctypes.create_string_buffer(32), ctypes.create_string_buffer(32)
+assert lib.vd_tensor_hash(None, shape, data, root, out, None) == 0
+byte_root = hashlib.sha256(b"\0" + data).digest()
+assert root.raw == byte_root
+assert out.raw == hashlib.sha256(b"verde/tensor/1\0" + struct.pack("<IIQ", 1, 1, 1) + byte_root).digest()
+PY
+python3 "$work/commit.py" "$build/lib/libverde_commit.so"
+shown=$(${NM:-nm} -D --defined-only "$build/lib/libverde_commit.so" | awk '{ print $3 }' | sort | tr '\n' ' ')
+called=$(sed -n 's/.*lib\.\(vd_[a-z_]*\)\.argtypes.*/\1/p' python/repops/_commit.py | sort | tr '\n' ' ')
+[ "$shown" = "$called" ] || { echo "libverde_commit.so shows $shown; Python calls $called"; exit 1; }
+echo "$fields fields lie as the headers say; libverde_commit.so shows $called"
