@@ -1,0 +1,177 @@
+/* Signed requests: the very one that was signed is taken, nothing else is. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/protocol/signed_request.h"
+
+enum { NOW = 1700000000 };
+
+static const char body[] = "eight by";
+static const vd_request_head head = {"PUT", "/v1/blobs/00?size=8&from=0", 8};
+static const uint8_t nonce[VD_NONCE_SIZE] = {1, 2, 3};
+
+static vd_key *key_of(uint8_t seed_byte, vd_public_key *public) {
+    uint8_t seed[32];
+    vd_key *key;
+    memset(seed, seed_byte, sizeof seed);
+    cr_assert(vd_key_from_seed(seed, &key, NULL) == VD_OK);
+    vd_key_public(key, public);
+    return key;
+}
+
+static vd_public_key provider_of(uint8_t seed_byte) {
+    vd_public_key public;
+    vd_key_destroy(key_of(seed_byte, &public));
+    return public;
+}
+
+static vd_buf sign(const vd_key *key, const vd_public_key *provider, const vd_request_head *what,
+                   int64_t time) {
+    vd_buf out = {0};
+    vd_err err = {0};
+    cr_assert(vd_request_sign(key, provider, what, body, time, nonce, &out, &err) == VD_OK, "%s",
+              err.text);
+    return out;
+}
+
+static vd_status judge(const vd_buf *header, const vd_public_key *provider,
+                       const vd_request_head *what, int64_t now, vd_err *err) {
+    vd_request_claim claim;
+    char *copy = malloc(header->size + 1); /* exactly, so that a sanitizer sees an overrun */
+    memcpy(copy, header->data, header->size);
+    *err = (vd_err){0};
+    vd_status status = vd_request_judge(copy, header->size, provider, what, now, &claim, err);
+    free(copy);
+    return status;
+}
+
+static void expect_refused(const vd_buf *header, const vd_public_key *provider,
+                           const vd_request_head *what, int64_t now, const char *why) {
+    vd_err err;
+    cr_expect(judge(header, provider, what, now, &err) == VD_ERR_PEER, "%s: taken", why);
+    cr_expect(strstr(err.text, why), "expected \"%s\" in \"%s\"", why, err.text);
+}
+
+Test(signed_request, says_who_and_what) {
+    vd_public_key client, to = provider_of(7);
+    vd_key *key = key_of(9, &client);
+    vd_buf header = sign(key, &to, &head, NOW);
+    vd_request_claim claim;
+    vd_err err = {0};
+    cr_assert(vd_request_judge((char *)header.data, header.size, &to, &head, NOW + 17, &claim,
+                               &err) == VD_OK,
+              "%s", err.text);
+    cr_expect(memcmp(&claim.client, &client, sizeof client) == 0);
+    cr_expect(claim.time == NOW && memcmp(claim.nonce, nonce, sizeof nonce) == 0);
+    cr_expect(vd_request_judge_body(&claim, body, 8, &err) == VD_OK);
+    cr_expect(vd_request_judge_body(&claim, "eight bY", 8, &err) == VD_ERR_PEER);
+    cr_expect(vd_request_judge_body(&claim, body, 7, &err) == VD_ERR_PEER);
+    vd_buf_free(&header);
+    vd_key_destroy(key);
+}
+
+Test(signed_request, a_request_without_a_body) {
+    vd_public_key client, to = provider_of(7);
+    vd_key *key = key_of(9, &client);
+    const vd_request_head get = {"GET", "/v1/jobs", 0};
+    vd_buf header = sign(key, &to, &get, NOW);
+    vd_request_claim claim;
+    cr_assert(vd_request_judge((char *)header.data, header.size, &to, &get, NOW, &claim, NULL) ==
+              VD_OK);
+    cr_expect(vd_request_judge_body(&claim, NULL, 0, NULL) == VD_OK);
+    vd_buf_free(&header);
+    vd_key_destroy(key);
+}
+
+Test(signed_request, of_another_request_is_refused) {
+    vd_public_key client, to = provider_of(7), other = provider_of(8);
+    vd_key *key = key_of(9, &client);
+    vd_buf header = sign(key, &to, &head, NOW);
+    const vd_request_head method = {"POST", head.target, 8}, longer = {"PUT", head.target, 9},
+                          path = {"PUT", "/v1/blobs/00?size=8&from=1", 8};
+    expect_refused(&header, &other, &head, NOW, "signed for another provider");
+    expect_refused(&header, &to, &method, NOW, "another method or path");
+    expect_refused(&header, &to, &path, NOW, "another method or path");
+    expect_refused(&header, &to, &longer, NOW, "a body of 8 bytes was signed");
+    vd_buf_free(&header);
+    vd_key_destroy(key);
+}
+
+Test(signed_request, a_clock_that_is_off_is_told_by_how_much) {
+    vd_public_key client, to = provider_of(7);
+    vd_key *key = key_of(9, &client);
+    vd_buf header = sign(key, &to, &head, NOW);
+    vd_err err;
+    expect_refused(&header, &to, &head, NOW - 3600, "your clock is 3600 s ahead of");
+    expect_refused(&header, &to, &head, NOW + 301, "your clock is 301 s behind");
+    expect_refused(&header, &to, &head, INT64_MIN, "ahead of");
+    cr_expect(judge(&header, &to, &head, NOW + 300, &err) == VD_OK);
+    cr_expect(judge(&header, &to, &head, NOW - 300, &err) == VD_OK);
+    vd_buf_free(&header);
+    vd_key_destroy(key);
+}
+
+/* A payload in another spelling, and one with a member more, under a good signature. */
+static void expect_payload_refused(const vd_key *key, const vd_public_key *to, const char *payload,
+                                   const char *why) {
+    vd_buf note = {0}, header = {0};
+    cr_assert(vd_note_sign(key, VD_TYPE_REQUEST, payload, strlen(payload), &note, NULL) == VD_OK);
+    char *text = vd_base64(note.data, note.size);
+    vd_put(&header, text, strlen(text));
+    expect_refused(&header, to, &head, NOW, why);
+    free(text);
+    vd_buf_free(&header);
+    vd_buf_free(&note);
+}
+
+Test(signed_request, other_payloads_are_refused) {
+    vd_public_key client, to = provider_of(7);
+    vd_key *key = key_of(9, &client);
+    expect_payload_refused(key, &to, "{\"verde\": 1}", "not canonical");
+    expect_payload_refused(key, &to, "{\"verde\":1}", "expected body, length");
+    expect_payload_refused(key, &to, "{\"a\":[[[[[[[[[[]]]]]]]]]]}", "elements");
+    expect_payload_refused(key, &to, "{}{}", "byte");
+    vd_key_destroy(key);
+}
+
+/* Whatever byte is changed, nobody else's request comes of it. */
+Test(signed_request, no_byte_can_be_changed) {
+    vd_public_key client, to = provider_of(7);
+    vd_key *key = key_of(9, &client);
+    vd_buf header = sign(key, &to, &head, NOW);
+    vd_err err;
+    for (size_t i = 0; i < header.size; i++) {
+        const uint8_t kept = header.data[i];
+        header.data[i] = kept == 'A' ? 'B' : 'A';
+        cr_expect(judge(&header, &to, &head, NOW, &err) != VD_OK, "byte %zu", i);
+        header.data[i] = kept;
+    }
+    for (size_t size = 0; size < header.size; size++) {
+        const vd_buf cut = {.data = header.data, .size = size};
+        cr_expect(judge(&cut, &to, &head, NOW, &err) != VD_OK, "%zu bytes", size);
+    }
+    vd_buf_free(&header);
+    vd_key_destroy(key);
+}
+
+Test(signed_request, targets_are_plain_and_short) {
+    vd_public_key client, to = provider_of(7);
+    vd_key *key = key_of(9, &client);
+    char longest[VD_REQUEST_TARGET_MAX + 2] = "/", *end = longest + VD_REQUEST_TARGET_MAX;
+    const char *bad[] = {"", "v1", "/a b", "/a\n", "/\xc3\xa4"};
+    vd_buf out = {0};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        const vd_request_head what = {"GET", bad[i], 0};
+        cr_expect(vd_request_sign(key, &to, &what, NULL, NOW, nonce, &out, NULL) == VD_ERR_USAGE);
+    }
+    memset(longest + 1, 'x', VD_REQUEST_TARGET_MAX - 1);
+    const vd_request_head what = {"GET", longest, 0};
+    cr_expect(vd_request_sign(key, &to, &what, NULL, NOW, nonce, &out, NULL) == VD_OK);
+    vd_err err;
+    cr_expect(judge(&out, &to, &what, NOW, &err) == VD_OK, "%s", err.text);
+    *end = 'x';
+    cr_expect(vd_request_sign(key, &to, &what, NULL, NOW, nonce, &out, NULL) == VD_ERR_USAGE);
+    vd_buf_free(&out);
+    vd_key_destroy(key);
+}
