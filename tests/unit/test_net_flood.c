@@ -275,16 +275,16 @@ Test(net_flood, unfinished_bodies_give_way_when_memory_is_short) {
 
 /* ---- turns ---- */
 
-/* Who asks is the second byte of the body; `!` in its place is refused at once. */
-static bool screen_by_body(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
-                           vd_response *response) {
+/* Who asks is the second byte of the body; `!` in its place is refused at once, `?` reads. */
+static vd_screened screen_by_body(void *user, const vd_request *request,
+                                  uint8_t asker[VD_ASKER_SIZE], vd_response *response) {
     host *h = user;
     atomic_fetch_add(&h->screened, 1);
     asker[0] = request->body_size > 1 ? request->body[1] : 0;
     if (asker[0] != '!')
-        return true;
+        return asker[0] == '?' ? VD_READS : VD_WAITS;
     response->status = 400;
-    return false;
+    return VD_ANSWERED;
 }
 
 enum { ASKERS_MAX = 16 };
@@ -398,4 +398,57 @@ Test(net_flood, who_hangs_up_gives_its_place_in_the_queue) {
     cr_expect(status_of(last) == 200);
     end(&t);
     cr_expect_str_eq(t.h.order, "-bc");
+}
+
+/* ---- reads ---- */
+
+Test(net_flood, reads_never_wait_for_the_handler) {
+    turns t = {.count = 0};
+    start_host(&t.h, (vd_server_options){.screen = screen_by_body, .read = host_handler});
+    post(&t, "/hold", '-');
+    sleep_ms(50); /* the worker has it */
+    raw_client *waits = post(&t, "/echo", 'a');
+    cr_expect(status_of(post(&t, "/echo", '?')) == 200);
+    cr_expect(atomic_load(&t.h.handled) == 1);
+    release(&t);
+    cr_expect(status_of(waits) == 200);
+    end(&t);
+    cr_expect_str_eq(t.h.order, "?-a");
+}
+
+/* Posts for so many MiB, and does not take them. */
+static raw_client *post_big(turns *t, char mib, char asker) {
+    char text[160];
+    raw_client *raw = &t->raw[t->count++];
+    *raw = raw_dial(t->h.port);
+    snprintf(text, sizeof text,
+             "POST /big HTTP/1.1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n%c%c", mib,
+             asker);
+    raw_send(raw, text);
+    return raw;
+}
+
+/* The kernel's buffers hold less than these 9 MiB. */
+Test(net_flood, reads_have_a_bound_of_memory_that_answers_do_not_share) {
+    turns t = {.count = 0};
+    start_host(&t.h, (vd_server_options){
+                         .screen = screen_by_body, .read = host_handler, .read_max = 12 << 20});
+    post_big(&t, '9', '?');
+    while (atomic_load(&t.h.handled) < 1)
+        sleep_ms(1);
+    cr_expect(status_of(post_big(&t, '9', '?')) == 503);
+    cr_expect(status_of(post_big(&t, '1', '?')) == 200);
+    cr_expect(status_of(post_big(&t, '9', 'a')) == 200);
+    raw_reset(&t.raw[0]);
+    t.raw[0] = t.raw[--t.count];
+    int status = 0;
+    for (int tries = 0; status != 200 && tries < 50; tries++) { /* until the reset is noticed */
+        sleep_ms(VD_NET_SWEEP_MS);
+        t.count -= tries > 0;
+        if (tries > 0)
+            raw_close(&t.raw[t.count]);
+        status = status_of(post_big(&t, '9', '?'));
+    }
+    cr_expect(status == 200);
+    end(&t);
 }

@@ -123,8 +123,8 @@ static void handle(void *user, const vd_request *request, vd_response *response)
 
 /* Only a whole question by a referee that is served waits for its turn. All else is answered at
  * once, and costs no more than reading it. */
-static bool screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
-                   vd_response *response) {
+static vd_screened screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
+                          vd_response *response) {
     service *s = user;
     vd_public_key referee;
     vd_err err = {0};
@@ -135,7 +135,7 @@ static bool screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER
     } else if (vd_provider_screen(&s->provider, request->body, request->body_size, &referee,
                                   &err) == VD_OK) {
         memcpy(asker, referee.b, VD_KEY_SIZE);
-        return true;
+        return VD_WAITS;
     } else {
         refuse(response, err.status == VD_ERR_PEER ? 400 : 503, err.text);
         if (vd_seconds() - s->refused_s >= 1) { /* a flood needs no line each */
@@ -143,7 +143,7 @@ static bool screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER
             vd_say("verde serve: %s", err.text);
         }
     }
-    return false;
+    return VD_ANSWERED;
 }
 
 static void host_of(const char *listen, char *host, size_t size) {

@@ -23,10 +23,11 @@ static void on_ssl_free(void *parent, void *ptr, CRYPTO_EX_DATA *data, int index
     if (!conn)
         return;
     if (conn->job) {
-        vd_worker_abandon(&conn->server->worker, conn->job);
+        vd_worker_abandon(&conn->server->worker[conn->job->lane], conn->job);
         conn->job->conn = NULL;
     }
     vd_conn_release(conn, conn->held);
+    conn->server->reads -= conn->reads;
     conn->server->conn_count--;
     *conn->link = conn->next;
     if (conn->next)
@@ -82,6 +83,16 @@ void vd_conn_keep_input(vd_conn *conn) {
     size_t input = evbuffer_get_length(bufferevent_get_input(conn->bev));
     vd_conn_release(conn, conn->held);
     vd_conn_hold(conn, input);
+    conn->server->reads -= conn->reads;
+    conn->reads = 0;
+}
+
+bool vd_conn_hold_reads(vd_conn *conn, size_t bytes) {
+    if (conn->server->reads + bytes > conn->server->options.read_max)
+        return false;
+    conn->server->reads += bytes;
+    conn->reads += bytes;
+    return true;
 }
 
 static int time_allowed(const vd_server_options *options, vd_conn_state state) {
@@ -203,7 +214,7 @@ static void cut(vd_conn *conn, short event) {
         bufferevent_trigger_event(conn->bev, (short)(event | BEV_EVENT_READING), 0);
 }
 
-/* While the worker has the request nobody reads, so a hang-up goes unseen unless asked for. */
+/* While a worker has the request nobody reads, so a hang-up goes unseen unless asked for. */
 static bool hung_up(const vd_conn *conn) {
     struct pollfd poll_fd = {.fd = bufferevent_getfd(conn->bev), .events = POLLRDHUP};
     return poll(&poll_fd, 1, 0) == 1;

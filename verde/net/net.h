@@ -1,4 +1,4 @@
-/* HTTP/1.1 over TLS 1.3, in bytes: a server with one worker, a client that asks many at once.
+/* HTTP/1.1 over TLS 1.3, in bytes: a server with two workers, a client that asks many at once.
  *
  * Nothing here knows what the bytes mean. Limits and deadlines: limits.h. Both sides switch SIGPIPE
  * from its default to ignored, once, because a peer that hangs up must not kill the process. */
@@ -23,24 +23,32 @@ typedef struct {
     vd_buf body;              /* filled by the handler, freed by the server; out of memory: 500 */
 } vd_response;
 
-/* Runs on the server's one worker thread, one request after the other, for as long as it needs. The
+/* Runs on a worker thread of its own, one request after the other, for as long as it needs. The
  * request is borrowed for the call. Those who ask take turns: whoever comes waits for one request
  * of everybody else at most, and who has more than one waiting comes after those who have one. */
 typedef void (*vd_handler)(void *user, const vd_request *request, vd_response *response);
 
 enum { VD_ASKER_SIZE = 32 };
-/* Judges a whole request before it may wait for the handler. It runs on the thread that serves all
- * connections, at the same time as the handler, and must be quick. True: let it wait, in a turn
- * that `asker` (zeros before the call) and the peer's address have together. False: `response` is
- * the answer, now. */
-typedef bool (*vd_screen)(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
-                          vd_response *response);
+typedef enum {
+    VD_ANSWERED, /* `response` is the answer, now */
+    VD_WAITS,    /* for the handler, in a turn that `asker` and the peer's address have together */
+    VD_READS,    /* likewise, for the handler of reads */
+} vd_screened;
+/* Judges a whole request before it may wait for a handler. It runs on the thread that serves all
+ * connections, at the same time as the handlers, and must be quick. `asker` is zeros before the
+ * call. */
+typedef vd_screened (*vd_screen)(void *user, const vd_request *request,
+                                 uint8_t asker[VD_ASKER_SIZE], vd_response *response);
 
 typedef struct {
     const char *listen;               /* "127.0.0.1:8443", "[::1]:8443"; port 0: any that is free */
     const char *cert_path, *key_path; /* PEM, as vd_key_save writes tls.crt and key.pem */
     vd_screen screen;                 /* NULL: every request waits for the handler */
-    size_t request_max, held_max;     /* these and the rest: 0 means the value of limits.h */
+    /* A second handler, of requests that only read files: it has a worker and a queue of its own,
+     * so that they never wait for the first one, nor take its turns or its memory. */
+    vd_handler read;
+    size_t request_max, held_max; /* these and the rest: 0 means the value of limits.h */
+    size_t read_max;
     int queue_max, connection_max;
     int handshake_ms, request_ms, send_ms, idle_ms;
 } vd_server_options;

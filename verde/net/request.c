@@ -1,6 +1,6 @@
-/* From evhttp's request to a job for the worker, and from its response back to evhttp.
+/* From evhttp's request to a job for a worker, and from its response back to evhttp.
  *
- * When a connection dies while the worker has its request, evhttp leaves the request to us and
+ * When a connection dies while a worker has its request, evhttp leaves the request to us and
  * forgets the connection: it must then be freed here, and never otherwise. */
 #include <event2/buffer.h>
 #include <event2/keyvalq_struct.h>
@@ -92,7 +92,7 @@ static void refuse_job(vd_job *job) {
 static void queue_job(vd_server *server, vd_job *job) {
     job->conn->job = job;
     vd_conn_enter(job->conn, VD_CONN_HANDLING);
-    vd_job *out = vd_worker_put(&server->worker, job);
+    vd_job *out = vd_worker_put(&server->worker[job->lane], job);
     if (out)
         refuse_job(out);
 }
@@ -114,10 +114,13 @@ void vd_request_arrived(struct evhttp_request *http, void *user) {
     }
     vd_conn_hold(conn, job->request.body_size);
     vd_screen screen = server->options.screen;
-    if (!screen || screen(server->worker.user, &job->request, job->asker.name, &job->response))
-        queue_job(server, job);
-    else
+    const vd_screened to =
+        screen ? screen(server->user, &job->request, job->asker.name, &job->response) : VD_WAITS;
+    job->lane = to == VD_READS && server->options.read ? VD_LANE_READ : VD_LANE_HANDLER;
+    if (to == VD_ANSWERED)
         vd_request_answer(job);
+    else
+        queue_job(server, job);
 }
 
 /* ---- the way back ---- */
@@ -145,12 +148,16 @@ static bool move_body(vd_buf *body, struct evbuffer *out) {
     return true;
 }
 
-static void send_response(vd_conn *conn, struct evhttp_request *http, vd_response *response) {
+static void send_response(vd_conn *conn, vd_job *job) {
+    struct evhttp_request *http = job->http;
+    vd_response *response = &job->response;
     const char *type = response->content_type ? response->content_type : "application/octet-stream";
     size_t size = response->body.size;
     struct evbuffer *out = evbuffer_new();
-    if (!out || !vd_buf_ok(&response->body) || size > VD_NET_RESPONSE_MAX ||
-        !vd_conn_make_memory(conn->server, size) || !move_body(&response->body, out)) {
+    if (job->lane == VD_LANE_READ && !vd_conn_hold_reads(conn, size)) {
+        refuse(conn, http, 503, "too many downloads at once");
+    } else if (!out || !vd_buf_ok(&response->body) || size > VD_NET_RESPONSE_MAX ||
+               !vd_conn_make_memory(conn->server, size) || !move_body(&response->body, out)) {
         refuse(conn, http, 500, "no memory for the response");
     } else {
         vd_conn_hold(conn, size);
@@ -171,7 +178,7 @@ void vd_request_answer(vd_job *job) {
     }
     conn->job = NULL;
     vd_conn_release(conn, job->request.body_size);
-    send_response(conn, job->http, &job->response);
+    send_response(conn, job);
     vd_buf_free(&job->response.body);
     free(job);
 }

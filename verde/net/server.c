@@ -25,8 +25,9 @@ static void on_wake(evutil_socket_t fd, short what, void *user) {
         return;
     }
     vd_job *job;
-    while ((job = vd_worker_take_done(&server->worker)))
-        vd_request_answer(job);
+    for (int lane = 0; lane < VD_LANES; lane++)
+        while ((job = vd_worker_take_done(&server->worker[lane])))
+            vd_request_answer(job);
 }
 
 static void on_sweep(evutil_socket_t fd, short what, void *server) {
@@ -46,6 +47,8 @@ static void fill_defaults(vd_server_options *options) {
         options->request_max = VD_NET_REQUEST_MAX;
     if (!options->held_max)
         options->held_max = VD_NET_HELD_MAX;
+    if (!options->read_max)
+        options->read_max = VD_NET_READ_MAX;
     or_default(&options->queue_max, VD_NET_QUEUE_MAX);
     or_default(&options->connection_max, VD_NET_CONNECTION_MAX);
     or_default(&options->handshake_ms, VD_NET_HANDSHAKE_MS);
@@ -101,10 +104,28 @@ static vd_status setup(vd_server *server, vd_err *err) {
     server->base = event_base_new();
     if (!server->base || pipe2(server->wake_pipe, O_NONBLOCK | O_CLOEXEC) != 0)
         return vd_fail(err, VD_ERR_LOCAL, "could not create the event loop: %s", strerror(errno));
-    server->worker.wake_fd = server->wake_pipe[1];
+    for (int lane = 0; lane < VD_LANES; lane++)
+        server->worker[lane].wake_fd = server->wake_pipe[1];
     if (!vd_conn_setup() || !make_http(server) || !make_events(server))
         return vd_fail(err, VD_ERR_LOCAL, "no memory for the server");
     return attach_listener(server, err);
+}
+
+static vd_status make_workers(vd_server *server, vd_handler handler, vd_err *err) {
+    const vd_handler of[VD_LANES] = {handler, server->options.read};
+    for (int lane = 0; lane < VD_LANES; lane++) {
+        vd_worker *worker = &server->worker[lane];
+        worker->handler = of[lane];
+        worker->user = server->user;
+        worker->queue_max = server->options.queue_max;
+        vd_status status = vd_worker_init(worker, err);
+        if (status == VD_OK)
+            continue;
+        for (int made = 0; made < lane; made++)
+            vd_worker_release(&server->worker[made], vd_request_drop);
+        return status;
+    }
+    return VD_OK;
 }
 
 vd_status vd_server_create(const vd_server_options *options, vd_handler handler, void *user,
@@ -116,10 +137,8 @@ vd_status vd_server_create(const vd_server_options *options, vd_handler handler,
     server->options = *options;
     fill_defaults(&server->options);
     server->wake_pipe[0] = server->wake_pipe[1] = -1;
-    server->worker.handler = handler;
-    server->worker.user = user;
-    server->worker.queue_max = server->options.queue_max;
-    vd_status status = vd_worker_init(&server->worker, err);
+    server->user = user;
+    vd_status status = make_workers(server, handler, err);
     if (status != VD_OK) {
         free(server);
         return status;
@@ -140,13 +159,14 @@ int vd_server_port(const vd_server *server) {
 /* ---- run, stop, destroy ---- */
 
 vd_status vd_server_run(vd_server *server, vd_err *err) {
-    vd_status status = vd_worker_start(&server->worker, err);
-    if (status != VD_OK)
-        return status;
-    if (event_base_dispatch(server->base) < 0)
+    vd_status status = vd_worker_start(&server->worker[VD_LANE_HANDLER], err);
+    if (status == VD_OK && server->options.read)
+        status = vd_worker_start(&server->worker[VD_LANE_READ], err);
+    if (status == VD_OK && event_base_dispatch(server->base) < 0)
         status = vd_fail(err, VD_ERR_LOCAL, "the event loop failed: %s", strerror(errno));
     evconnlistener_disable(server->listener);
-    vd_worker_stop(&server->worker);
+    for (int lane = 0; lane < VD_LANES; lane++)
+        vd_worker_stop(&server->worker[lane]);
     return status;
 }
 
@@ -179,7 +199,8 @@ static void free_loop(vd_server *server) {
 void vd_server_destroy(vd_server *server) {
     if (!server)
         return;
-    vd_worker_release(&server->worker, vd_request_drop);
+    for (int lane = 0; lane < VD_LANES; lane++)
+        vd_worker_release(&server->worker[lane], vd_request_drop);
     free_loop(server);
     SSL_CTX_free(server->tls);
     for (int i = 0; i < 2; i++)

@@ -28,8 +28,12 @@ typedef struct {
 
 /* ---- turns.c: jobs that wait ---- */
 
+/* Which worker a job is for. */
+typedef enum { VD_LANE_HANDLER, VD_LANE_READ, VD_LANES } vd_lane;
+
 struct vd_job {
     vd_job *next;
+    vd_lane lane;
     struct evhttp_request *http;
     vd_conn *conn; /* NULL: the client has gone; loop thread only */
     vd_asker asker;
@@ -91,6 +95,7 @@ struct vd_conn {
     double deadline; /* vd_seconds() when it is cut */
     size_t received; /* bytes, in this state */
     size_t held;     /* bytes of request and response in memory, counted in the server's */
+    size_t reads;    /* those of them that a response of VD_LANE_READ has */
     vd_address address;
     bool has_address; /* evhttp gives the socket to a connection after it was made */
     vd_job *job;      /* while HANDLING */
@@ -104,6 +109,8 @@ void vd_conn_hold(vd_conn *conn, size_t bytes);
 void vd_conn_release(vd_conn *conn, size_t bytes);
 bool vd_conn_make_memory(vd_server *server, size_t size); /* false: there is not so much */
 void vd_conn_keep_input(vd_conn *conn); /* of what is held only the input not yet taken */
+/* Counts what a read sends, until the response is sent or the connection gone. false: too much. */
+VD_MUST_USE bool vd_conn_hold_reads(vd_conn *conn, size_t bytes);
 void vd_conn_enter(vd_conn *conn, vd_conn_state state);
 const vd_address *vd_conn_address(vd_conn *conn);
 void vd_conn_sweep(vd_server *server); /* cuts what is late, gone or too much */
@@ -129,8 +136,9 @@ struct vd_server {
     int port;
     vd_conn *conns;
     int conn_count; /* those cut, but not yet gone, included */
-    size_t held;
-    vd_worker worker;
+    size_t held, reads;
+    void *user; /* of the handlers and the screen */
+    vd_worker worker[VD_LANES];
 };
 
 VD_MUST_USE vd_status vd_tls_create(const char *cert_path, const char *key_path, SSL_CTX **out,
