@@ -41,6 +41,16 @@ cmp "$work/expected" "$work/steps" || fail "not one line for each step"
     fail "not every line has all numbers"
 picture "$work/run" '>400<'
 
+# A rate is told once it means something; one step is one step.
+sed 's/^steps: .*/steps: 100000/' "$work/job.yaml" > "$work/long.yaml"
+for life in 1 2; do
+    timeout -s INT 1 "$verde" run "$work/long.yaml" --out "$work/long" --threads 1 > /dev/null 2> "$work/err" || true
+    grep -q '^step [0-9]*/100000  loss [0-9.]*$' "$work/err" || fail "life $life: no first line without a rate: $(cat "$work/err")"
+done
+sed 's/^steps: .*/steps: 1/; s/^checkpoint_interval: .*/checkpoint_interval: 1/; s/warmup: 2/warmup: 0/' "$work/job.yaml" > "$work/one.yaml"
+"$verde" run "$work/one.yaml" --out "$work/one" --threads 1 > "$work/out" 2> "$work/err"
+grep -q ', 1 step of ' "$work/err" && grep -q ' in 1 step, ' "$work/out" || fail "1 steps: $(cat "$work/err" "$work/out")"
+
 # A run that diverges says at which step, once.
 sed 's/lr: 3e-3/lr: 1000/; s/kind: adamw/kind: sgd/; s/beta1: 0.9, beta2: 0.95, eps: 1e-8,/momentum: 0, nesterov: false,/; s/clip_norm: 1.0/clip_norm: 0/' \
     "$work/job.yaml" > "$work/lost.yaml"

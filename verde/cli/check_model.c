@@ -223,8 +223,9 @@ static void tell_text(const model *m) {
     vd_print_size(model_bytes(m), size);
     vd_hex(m->proof.program_hash.b, VD_HASH_SIZE, hex);
     printf("program      %s\n", hex);
-    printf("it is        the model after step %lld of %lld%s: %u tensors, every byte, %s\n", step,
-           steps, step == steps ? ", the final one" : "", m->weights.count, size);
+    printf("it is        the model after step %lld of %lld%s: %u tensor%s, every byte, %s\n", step,
+           steps, step == steps ? ", the final one" : "", m->weights.count,
+           vd_plural(m->weights.count), size);
     vd_hex(m->proof.run_root.b, VD_HASH_SIZE, hex);
     printf("run root     %s\n", hex);
     if (m->o->verdict) {

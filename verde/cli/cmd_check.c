@@ -202,8 +202,8 @@ static void print_states(const checking *c) {
     printf("states       %u of %llu, every byte: %s\n", states_hashed(c),
            (unsigned long long)vd_run_leaves(&c->loaded.program), size);
     if (c->log.keep)
-        printf("not kept     %u states, by --keep %d\n", c->log.count - states_hashed(c),
-               (int)c->log.keep);
+        printf("not kept     %u state%s, by --keep %d\n", c->log.count - states_hashed(c),
+               vd_plural(c->log.count - states_hashed(c)), (int)c->log.keep);
     if (c->log.rounded)
         printf("logs         every byte\n");
     printf("data         %s\n", c->has_data ? "every byte"

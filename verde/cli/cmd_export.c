@@ -48,8 +48,9 @@ static vd_status find_step(exporting *e) {
         if (log->step[e->index] == e->a->step)
             return VD_OK;
     return vd_fail(e->err, VD_ERR_USAGE,
-                   "%s: no checkpoint at step %ld; there is one each %lld steps, up to %lld",
+                   "%s: no checkpoint at step %ld; there is one each %lld step%s, up to %lld",
                    e->a->run, e->a->step, (long long)e->loaded.program.checkpoint_interval,
+                   vd_plural((uint64_t)e->loaded.program.checkpoint_interval),
                    (long long)log->step[log->count - 1]);
 }
 
@@ -202,8 +203,9 @@ static void tell_json(const exporting *e) {
 static void tell_text(const exporting *e) {
     char size[32], root[2 * VD_HASH_SIZE + 1];
     vd_print_size(bytes_written(e), size);
-    printf("wrote        %s: %u tensors of step %lld, %s%s\n", e->a->out, e->row_count,
-           (long long)e->log.step[e->index], size, e->a->narrow ? ", rounded to BF16" : "");
+    printf("wrote        %s: %u tensor%s of step %lld, %s%s\n", e->a->out, e->row_count,
+           vd_plural(e->row_count), (long long)e->log.step[e->index], size,
+           e->a->narrow ? ", rounded to BF16" : "");
     vd_hex(e->proof.run_root.b, VD_HASH_SIZE, root);
     if (e->proven)
         printf("run root     %s, to which proof.json leads\n", root);

@@ -76,10 +76,10 @@ static void print_seen(const arguments *a, const vd_loaded *loaded, const vd_run
     else if (s->hashed == 0)
         printf("no state\n");
     else
-        printf("the last %u states\n", s->hashed);
+        printf("the last %u state%s\n", s->hashed, vd_plural(s->hashed));
     if (left)
-        printf("not checked  %u states of %s, data%s; `verde check %s` does it\n", left, size,
-               log->rounded ? ", rounding logs" : "", a->path);
+        printf("not checked  %u state%s of %s, data%s; `verde check %s` does it\n", left,
+               vd_plural(left), size, log->rounded ? ", rounding logs" : "", a->path);
     else
         printf("not checked  data%s; `verde check %s` does it\n",
                log->rounded ? ", rounding logs" : "", a->path);
@@ -90,8 +90,9 @@ static void print_run(const arguments *a, const vd_loaded *loaded, const vd_run_
     char hex[2 * VD_HASH_SIZE + 1];
     vd_hex(log->program.b, VD_HASH_SIZE, hex);
     printf("program      %s\n", hex);
-    printf("progress     %s, %lld steps, %u of %llu checkpoints\n",
-           s->whole ? "finished" : "unfinished", (long long)loaded->program.steps, log->count,
+    printf("progress     %s, %lld step%s, %u of %llu checkpoints\n",
+           s->whole ? "finished" : "unfinished", (long long)loaded->program.steps,
+           vd_plural((uint64_t)loaded->program.steps), log->count,
            (unsigned long long)vd_run_leaves(&loaded->program));
     if (log->rounded && log->party.role)
         print_rounding(log);

@@ -81,8 +81,10 @@ static void manifest_tell(const making *m) {
             (json_int_t)m->weights.count, "files", (json_int_t)m->weights.file_count, "bytes",
             (json_int_t)weights_bytes(&m->weights), "config", m->weights.has_config));
     else
-        vd_say("verde: %u tensors in %u files, %s%s; SHA-256 of the manifest: %s", m->weights.count,
-               m->weights.file_count, size, m->a->against ? ", as the manifest says" : "", hex);
+        vd_say("verde: %u tensor%s in %u file%s, %s%s; SHA-256 of the manifest: %s",
+               m->weights.count, vd_plural(m->weights.count), m->weights.file_count,
+               vd_plural(m->weights.file_count), size,
+               m->a->against ? ", as the manifest says" : "", hex);
 }
 
 static bool take_option(arguments *a, int option, bool *exit_now) {

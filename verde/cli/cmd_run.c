@@ -2,243 +2,17 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "repops/device.h"
-#include "verde/cli/cli.h"
 #include "verde/cli/export.h"
+#include "verde/cli/run_command.h"
 #include "verde/cli/stop.h"
-#include "verde/job/profile.h"
-
-typedef struct {
-    double samples_per_step, last_line;
-    const char *samples; /* "tokens", "images" */
-    bool lost;           /* the loss is no number any more, and that was said */
-} printer;
-
-/* Says once at which step a run diverged. */
-static void tell_divergence(printer *print, const vd_progress *p) {
-    if (print->lost || p->loss - p->loss == 0)
-        return;
-    print->lost = true;
-    fprintf(stderr, "%sstep %lld: the loss is %s\n", vd_is_terminal() ? "\r\033[K" : "",
-            (long long)p->step, p->loss != p->loss ? "nan" : "infinite");
-}
-
-/* On a terminal one line that changes; otherwise a plain line every two seconds. */
-static bool progress(void *user, const vd_progress *p) {
-    printer *print = user;
-    bool last = p->step == p->steps, terminal = vd_is_terminal();
-    double every = terminal ? 0.1 : 2.0, now = vd_seconds();
-    vd_stop_line("stopped after step %lld of %lld; `%s` goes on from the checkpoint at step %lld",
-                 (long long)p->step, (long long)p->steps, vd_command_line(), (long long)p->saved);
-    tell_divergence(print, p);
-    if (!last && p->step > 1 && now - print->last_line < every)
-        return true;
-    print->last_line = now;
-    double done = (double)(p->step - p->resumed_at);
-    double rate = done / (p->seconds > 0 ? p->seconds : 1e-9);
-    fprintf(stderr, "%sstep %lld/%lld  loss %.4f  %.0f %s/s  %.0f s left%s",
-            terminal ? "\r\033[K" : "", (long long)p->step, (long long)p->steps, (double)p->loss,
-            rate * print->samples_per_step, print->samples, (double)(p->steps - p->step) / rate,
-            terminal && !last ? "" : "\n");
-    fflush(stderr);
-    return true;
-}
-
-static void announce_fault(const vd_loaded *loaded) {
-    char text[160];
-    if (loaded->exec.fault.kind == VD_FAULT_NONE)
-        return;
-    vd_fault_print(&loaded->exec.fault, &loaded->program, text, sizeof text);
-    fprintf(stderr, "*** FAULT ON PURPOSE: %s. This run is dishonest; never use its result. ***\n",
-            text);
-}
-
-/* A loss that is no number has no JSON number. */
-static json_t *loss_json(float loss) {
-    return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
-}
-
-/* What an evaluation arrived at is the only number of its last state. */
-static vd_status read_mean(const char *dir, const vd_hash *state, float *mean, vd_err *err) {
-    char path[1024];
-    vd_buf bytes = {0};
-    vd_store_state_path(path, dir, state);
-    vd_status status = vd_read_file(path, sizeof *mean, &bytes, err);
-    if (status == VD_OK && bytes.size == sizeof *mean) {
-        vd_from_little(bytes.data, sizeof *mean, sizeof *mean);
-        memcpy(mean, bytes.data, sizeof *mean);
-    }
-    vd_buf_free(&bytes);
-    return status;
-}
-
-static void print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common,
-                         bool rounded, const float *mean) {
-    char root[2 * VD_HASH_SIZE + 1], state[2 * VD_HASH_SIZE + 1];
-    vd_hex(r->run_root.b, VD_HASH_SIZE, root);
-    vd_hex(r->final_state.b, VD_HASH_SIZE, state);
-    if (common->json) {
-        json_t *object = json_pack(
-            "{ss ss sI sI sf so so ss ss si sI sI}", "run_root", root, "final_state_root", state,
-            "steps", (json_int_t)r->steps, "resumed_at", (json_int_t)r->resumed_at, "seconds",
-            r->seconds, "loss_first", loss_json(r->loss_first), "loss_last",
-            loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "device",
-            ro_ctx_device(loaded->ro), "threads", ro_ctx_threads(loaded->ro), "peak_bytes",
-            (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro));
-        if (rounded)
-            json_object_set_new(object, "rounded", vd_rounded_json(r));
-        if (mean)
-            json_object_set_new(object, "evaluation", loss_json(*mean));
-        vd_print_json(object);
-        return;
-    }
-    if (mean)
-        printf("evaluation   %.6f, the mean loss of %lld batches, %.1f s\n", (double)*mean,
-               (long long)r->steps, r->seconds);
-    else
-        printf("loss         %.4f -> %.4f in %lld steps, %.1f s\n", (double)r->loss_first,
-               (double)r->loss_last, (long long)r->steps, r->seconds);
-    if (!ro_ctx_in_host_memory(loaded->ro))
-        printf("device       %s, peak %.1f MB\n", ro_ctx_device(loaded->ro),
-               1e-6 * (double)ro_ctx_peak(loaded->ro));
-    printf("final state  %s\nrun root     %s\n", state, root);
-}
-
-/* --backend log */
-typedef struct {
-    const char *role, *profile, *encoding, *thresholds, *trainer, *key, *trainer_key;
-    long bits; /* 0: as the job says, or 32 */
-    bool contest;
-} log_options;
-
-typedef struct {
-    vd_run_rounding rounding;
-    ro_profile profile;
-    vd_thresholds thresholds;
-    vd_key *key;
-    vd_public_key trainer_key;
-} log_role;
-
-/* Takes the job's settings, which no option may contradict. */
-static vd_status take_job(const log_options *o, const vd_program_rounding *job, log_role *out,
-                          vd_err *err) {
-    const char *encoding = job->encoding == VD_LOG_SYMBOLS ? "symbols" : "calls";
-    if (o->bits && o->bits != job->bits)
-        return vd_fail(err, VD_ERR_USAGE, "--bits is %ld, and the job's rounding.bits is %d",
-                       o->bits, (int)job->bits);
-    if (o->encoding && strcmp(o->encoding, encoding) != 0)
-        return vd_fail(err, VD_ERR_USAGE, "--encoding is %s, and the job's rounding.encoding is %s",
-                       o->encoding, encoding);
-    if (o->thresholds)
-        return vd_fail(err, VD_ERR_USAGE, "--thresholds are the job's, which has `rounding`");
-    out->rounding.bits = job->bits;
-    out->rounding.encoding = (vd_log_encoding)job->encoding;
-    out->thresholds.bits = job->bits;
-    memcpy(out->thresholds.of, job->threshold, sizeof job->threshold);
-    out->rounding.thresholds = &out->thresholds;
-    return VD_OK;
-}
-
-static vd_status take_encoding(const log_options *o, log_role *out, vd_err *err) {
-    const char *encoding = o->encoding ? o->encoding : "calls";
-    if (out->rounding.role == VD_AUDITOR)
-        return o->bits || o->encoding || o->thresholds
-                   ? vd_fail(err, VD_ERR_USAGE,
-                             "--bits, --encoding and --thresholds are the trainer's: an auditor "
-                             "takes them from its log")
-                   : VD_OK;
-    out->rounding.bits = o->bits ? (int32_t)o->bits : RO_ROUND_BITS_MAX;
-    out->rounding.encoding = VD_LOG_CALLS;
-    if (strcmp(encoding, "calls") == 0)
-        return o->thresholds
-                   ? vd_fail(err, VD_ERR_USAGE, "--thresholds belong to --encoding symbols")
-                   : VD_OK;
-    if (strcmp(encoding, "symbols") != 0)
-        return vd_fail(err, VD_ERR_USAGE, "--encoding must be calls or symbols, got \"%s\"",
-                       encoding);
-    if (!o->thresholds)
-        return vd_fail(err, VD_ERR_USAGE,
-                       "--encoding symbols needs --thresholds FILE (verde calibrate makes it)");
-    out->rounding.encoding = VD_LOG_SYMBOLS;
-    out->rounding.thresholds = &out->thresholds;
-    vd_status status = vd_thresholds_load(o->thresholds, &out->thresholds, err);
-    if (status == VD_OK && out->thresholds.bits != out->rounding.bits)
-        return vd_fail(err, VD_ERR_USAGE, "%s: thresholds for %d bits, and --bits is %d",
-                       o->thresholds, (int)out->thresholds.bits, (int)out->rounding.bits);
-    return status;
-}
-
-static vd_status take_keys(const log_options *o, log_role *out, vd_err *err) {
-    const bool audits = out->rounding.role == VD_AUDITOR;
-    if (audits ? o->key != NULL : o->trainer_key || o->contest)
-        return vd_fail(err, VD_ERR_USAGE, "%s",
-                       audits ? "--key is the trainer's"
-                              : "--trainer-key and --contest are an "
-                                "auditor's");
-    out->rounding.contest = o->contest;
-    if (o->trainer_key && !vd_unhex(o->trainer_key, out->trainer_key.b, VD_KEY_SIZE))
-        return vd_fail(err, VD_ERR_USAGE,
-                       "--trainer-key must be 64 lower-case hexadecimal digits, got \"%.80s\"",
-                       o->trainer_key);
-    out->rounding.trainer_key = o->trainer_key ? &out->trainer_key : NULL;
-    vd_status status = o->key ? vd_load_key(o->key, &out->key, err) : VD_OK;
-    out->rounding.key = out->key;
-    return status;
-}
-
-static vd_status take_role(const log_options *o, const vd_program_rounding *job, log_role *out,
-                           vd_err *err) {
-    const char *role = o->role ? o->role : "trainer";
-    const bool audits = strcmp(role, "auditor") == 0;
-    *out = (log_role){.rounding = {.role = audits ? VD_AUDITOR : VD_TRAINER}};
-    if (!audits && strcmp(role, "trainer") != 0)
-        return vd_fail(err, VD_ERR_USAGE, "--role must be trainer or auditor, got \"%s\"", role);
-    if (audits != (o->trainer != NULL))
-        return vd_fail(err, VD_ERR_USAGE, "--follow DIR and --role auditor go together");
-    out->rounding.trainer = o->trainer;
-    vd_status status = vd_profile_find(o->profile ? o->profile : "sim-wide", &out->profile, err);
-    out->rounding.profile = &out->profile;
-    if (status == VD_OK)
-        status = take_keys(o, out, err);
-    if (status == VD_OK)
-        status = job->bits ? take_job(o, job, out, err) : take_encoding(o, out, err);
-    return status;
-}
-
-/* Prints what was rounded in this execution; for a resumed run, since it was resumed. */
-static void print_rounded(const vd_run_rounding *rounding, const vd_run_result *r) {
-    const vd_rounded_count *c = &r->rounded;
-    char size[32];
-    vd_print_size(r->log_bytes, size);
-    printf("rounded      %llu elements%s, %llu %s in the log, %llu of them escapes, %s\n",
-           (unsigned long long)c->elements, r->resumed_at ? " since then" : "",
-           (unsigned long long)c->decided,
-           r->encoding == VD_LOG_SYMBOLS ? "directions" : "close calls",
-           (unsigned long long)c->escapes, size);
-    if (rounding->role == VD_AUDITOR)
-        printf("corrected    %llu elements, as the log says\n", (unsigned long long)c->corrected);
-    if (c->refused)
-        printf("refused      %llu corrections that are not possible from the inputs here\n",
-               (unsigned long long)c->refused);
-}
-
-static void print_rounding(const vd_run_rounding *rounding, const vd_run_result *r) {
-    const bool executed = r->resumed_at < r->steps;
-    if (executed)
-        print_rounded(rounding, r);
-    if (r->difference.found)
-        printf("contested    %s\n", r->difference.text);
-    if (executed)
-        vd_print_rounded(r);
-}
+#include "verde/protocol/limits.h"
 
 typedef struct {
     const char *dir, *fault;
     long keep; /* 0: all checkpoints */
-    log_options log;
+    vd_log_options log;
     vd_common common;
 } run_options;
 
@@ -261,11 +35,6 @@ static bool take_option(run_options *o, int option, bool *exit_now) {
     }
 }
 
-static bool has_log_options(const log_options *l) {
-    return l->role || l->profile || l->encoding || l->thresholds || l->trainer || l->bits ||
-           l->key || l->trainer_key || l->contest;
-}
-
 static vd_status load(const char *job, const char *fault, const vd_common *common,
                       vd_loaded *loaded, vd_err *err) {
     vd_status status = vd_load_job(job, loaded, err);
@@ -274,26 +43,6 @@ static vd_status load(const char *job, const char *fault, const vd_common *commo
     if (status == VD_OK && fault)
         status = vd_fault_parse(fault, &loaded->program, &loaded->exec.fault, err);
     return status == VD_OK ? vd_load_backend(loaded, common, err) : status;
-}
-
-static void announce(const char *job, const vd_loaded *loaded) {
-    const vd_training *t = &loaded->job.training;
-    const int64_t trained = vd_model_trained(&t->model);
-    char frozen[64] = "";
-    if (!t->evaluates && trained < vd_model_parameters(&t->model))
-        snprintf(frozen, sizeof frozen, ", of which %lld are trained", (long long)trained);
-    announce_fault(loaded);
-    if (loaded->start.present)
-        fprintf(stderr, "goes on from step %lld of the run in %s: %s\n",
-                (long long)loaded->start.step, loaded->job.start.run,
-                t->evaluates    ? "its weights are evaluated"
-                : t->start_bare ? "weights alone"
-                                : "weights and what the optimizer keeps");
-    fprintf(stderr, "%s: %lld parameters%s, %lld steps of %lld %s, backend %s, %d thread%s\n", job,
-            (long long)vd_model_parameters(&t->model), frozen, (long long)t->steps,
-            (long long)(t->batch * t->sequence), vd_record_size(&t->model) ? "images" : "tokens",
-            ro_ctx_backend(loaded->ro), ro_ctx_threads(loaded->ro),
-            ro_ctx_threads(loaded->ro) == 1 ? "" : "s");
 }
 
 /* Two runs into one directory would mix their files. File systems without locks go without. */
@@ -305,30 +54,18 @@ static vd_status take_dir(const char *dir, int *fd, vd_err *err) {
     return status;
 }
 
-/* Says what checkpoints take, and warns if the file system has less for those to come. One more
- * than is kept lies there while it is written. */
-static void tell_disk(const char *dir, const vd_program *p, long keep) {
-    const uint64_t leaves = vd_run_leaves(p), bytes = vd_state_bytes(p);
-    const uint64_t kept = keep && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : leaves;
-    struct statvfs disk;
-    vd_run_log log = {0};
-    char each[32], all[32], left[32];
-    const bool resumes = vd_store_load_log(dir, &log, NULL) == VD_OK;
-    const uint64_t there = resumes ? vd_run_log_kept_count(&log) : 0;
-    const double needs = there < kept ? (double)(kept - there) * (double)bytes : 0;
-    vd_run_log_free(&log);
-    vd_print_size(bytes, each);
-    vd_print_size(kept * bytes, all);
-    fprintf(stderr, "%llu checkpoint%s of %s: %s on disk\n", (unsigned long long)kept,
-            kept == 1 ? "" : "s", each, all);
-    if (statvfs(dir, &disk) != 0)
-        return;
-    const double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
-    vd_print_size((uint64_t)free_bytes, left);
-    if (needs > free_bytes)
-        fprintf(stderr,
-                "warning: %s has %s left, which is less; --keep N keeps at most N checkpoints\n",
-                dir, left);
+/* What an evaluation arrived at is the only number of its last state. */
+static vd_status read_mean(const char *dir, const vd_hash *state, float *mean, vd_err *err) {
+    char path[1024];
+    vd_buf bytes = {0};
+    vd_store_state_path(path, dir, state);
+    vd_status status = vd_read_file(path, sizeof *mean, &bytes, err);
+    if (status == VD_OK && bytes.size == sizeof *mean) {
+        vd_from_little(bytes.data, sizeof *mean, sizeof *mean);
+        memcpy(mean, bytes.data, sizeof *mean);
+    }
+    vd_buf_free(&bytes);
+    return status;
 }
 
 static vd_status execute(const char *job, const char *dir, const run_options *o,
@@ -338,20 +75,21 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
     const vd_common *common = &o->common;
     vd_run_result result;
     const vd_training *t = &loaded->job.training;
-    announce(job, loaded);
-    tell_disk(dir, &loaded->program, o->keep);
-    printer print = {.samples_per_step = (double)(t->batch * t->sequence),
-                     .samples = vd_record_size(&t->model) ? "images" : "tokens"};
-    vd_run_options options = {&loaded->exec,
-                              dir,
-                              fault,
-                              progress,
-                              &print,
-                              rounding,
-                              {print.samples, t->batch * t->sequence},
-                              (int32_t)o->keep,
-                              evaluation->trained ? vd_evaluate : NULL,
-                              evaluation};
+    vd_announce_run(job, loaded);
+    vd_tell_disk(dir, &loaded->program, o->keep);
+    vd_run_printer print = {.samples_per_step = (double)(t->batch * t->sequence),
+                            .samples = vd_record_size(&t->model) ? "images" : "tokens"};
+    const vd_run_options options = {.exec = &loaded->exec,
+                                    .dir = dir,
+                                    .fault = fault,
+                                    .progress = vd_tell_progress,
+                                    .user = &print,
+                                    .rounding = rounding,
+                                    .samples = {print.samples, t->batch * t->sequence},
+                                    .keep = (int32_t)o->keep,
+                                    .dispute_s = VD_BUDGET_S,
+                                    .evaluate = evaluation->trained ? vd_evaluate : NULL,
+                                    .evaluation = evaluation};
     vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());
     vd_status status = vd_run(&options, &result, err);
     if (status == VD_OK)
@@ -367,19 +105,19 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
         fprintf(stderr, "%s holds this run, finished: nothing was executed\n", dir);
     else if (result.resumed_at)
         fprintf(stderr, "went on from the checkpoint at step %lld\n", (long long)result.resumed_at);
-    print_result(&result, loaded, common, rounding != NULL, t->evaluates ? &mean : NULL);
+    vd_print_result(&result, loaded, common, rounding != NULL, t->evaluates ? &mean : NULL);
     if (rounding && !common->json)
-        print_rounding(rounding, &result);
+        vd_print_rounding(rounding, &result);
     return VD_OK;
 }
 
 /* "--backend log" runs free kernels on the best instruction set. */
 static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_err *err) {
-    static log_role role;
+    static vd_log_role role;
     static vd_evaluation evaluation;
     int fd = -1; /* of the directory, locked */
     const bool logs = o->common.backend && strcmp(o->common.backend, "log") == 0;
-    if (!logs && has_log_options(&o->log))
+    if (!logs && vd_has_log_options(&o->log))
         return vd_fail(err, VD_ERR_USAGE,
                        "--role, --profile, --bits, --encoding, --thresholds, --follow, --key, "
                        "--trainer-key and --contest belong to --backend log");
@@ -387,7 +125,7 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
         o->common.backend = NULL;
     vd_status status = load(job, o->fault, &o->common, loaded, err);
     if (status == VD_OK && logs)
-        status = take_role(&o->log, &loaded->program.rounding, &role, err);
+        status = vd_take_role(&o->log, &loaded->program.rounding, &role, err);
     if (status == VD_OK && logs)
         status = vd_load_device(loaded, &role.profile, err);
     if (status == VD_OK)
@@ -453,7 +191,8 @@ const vd_command vd_cmd_run = {
     "last\n"
     "                   among them (default: all). A dispute about a step then runs again from "
     "the\n"
-    "                   nearest one before it. Given once, it holds for the run\n"
+    "                   nearest one before it; refused if that would take longer than a referee\n"
+    "                   waits. Given once, it holds for the run\n"
     "  --fault KIND[@step[:node]]\n"
     "                   be dishonest on purpose, for tests and demonstrations: element, lr, skip,\n"
     "                   poison, seed, attr, weights, history; step -1 is initialisation, the node\n"

@@ -68,6 +68,10 @@ json_t *vd_hash_text(const vd_hash *hash) {
     return json_string(hex);
 }
 
+const char *vd_plural(uint64_t count) {
+    return count == 1 ? "" : "s";
+}
+
 void vd_print_size(uint64_t bytes, char *text) {
     static const char *const unit[] = {"B", "kB", "MB", "GB", "TB"};
     double value = (double)bytes;

@@ -1,0 +1,135 @@
+/* What `verde run` says: before, meanwhile, and at the end. */
+#include <sys/statvfs.h>
+
+#include "verde/cli/run_command.h"
+#include "verde/cli/stop.h"
+
+/* The first steps after a start take longer than others: a shorter time tells no rate. */
+#define RATE_SECONDS 1
+
+/* Says once at which step a run diverged. */
+static void tell_divergence(vd_run_printer *print, const vd_progress *p) {
+    if (print->lost || p->loss - p->loss == 0)
+        return;
+    print->lost = true;
+    fprintf(stderr, "%sstep %lld: the loss is %s\n", vd_is_terminal() ? "\r\033[K" : "",
+            (long long)p->step, p->loss != p->loss ? "nan" : "infinite");
+}
+
+static void tell_rate(const vd_run_printer *print, const vd_progress *p) {
+    const double done = (double)(p->step - p->resumed_at);
+    const double rate = done / (p->seconds > 0 ? p->seconds : 1e-9);
+    fprintf(stderr, "  %.0f %s/s  %.0f s left", rate * print->samples_per_step, print->samples,
+            (double)(p->steps - p->step) / rate);
+}
+
+bool vd_tell_progress(void *user, const vd_progress *p) {
+    vd_run_printer *print = user;
+    bool last = p->step == p->steps, terminal = vd_is_terminal();
+    double every = terminal ? 0.1 : 2.0, now = vd_seconds();
+    vd_stop_line("stopped after step %lld of %lld; `%s` goes on from the checkpoint at step %lld",
+                 (long long)p->step, (long long)p->steps, vd_command_line(), (long long)p->saved);
+    tell_divergence(print, p);
+    if (!last && p->step > 1 && now - print->last_line < every)
+        return true;
+    print->last_line = now;
+    fprintf(stderr, "%sstep %lld/%lld  loss %.4f", terminal ? "\r\033[K" : "", (long long)p->step,
+            (long long)p->steps, (double)p->loss);
+    if (p->seconds >= RATE_SECONDS || last)
+        tell_rate(print, p);
+    fputs(terminal && !last ? "" : "\n", stderr);
+    fflush(stderr);
+    return true;
+}
+
+static void announce_fault(const vd_loaded *loaded) {
+    char text[160];
+    if (loaded->exec.fault.kind == VD_FAULT_NONE)
+        return;
+    vd_fault_print(&loaded->exec.fault, &loaded->program, text, sizeof text);
+    fprintf(stderr, "*** FAULT ON PURPOSE: %s. This run is dishonest; never use its result. ***\n",
+            text);
+}
+
+void vd_announce_run(const char *job, const vd_loaded *loaded) {
+    const vd_training *t = &loaded->job.training;
+    const int64_t trained = vd_model_trained(&t->model);
+    char frozen[64] = "";
+    if (!t->evaluates && trained < vd_model_parameters(&t->model))
+        snprintf(frozen, sizeof frozen, ", of which %lld are trained", (long long)trained);
+    announce_fault(loaded);
+    if (loaded->start.present)
+        fprintf(stderr, "goes on from step %lld of the run in %s: %s\n",
+                (long long)loaded->start.step, loaded->job.start.run,
+                t->evaluates    ? "its weights are evaluated"
+                : t->start_bare ? "weights alone"
+                                : "weights and what the optimizer keeps");
+    fprintf(stderr, "%s: %lld parameters%s, %lld step%s of %lld %s, backend %s, %d thread%s\n", job,
+            (long long)vd_model_parameters(&t->model), frozen, (long long)t->steps,
+            vd_plural((uint64_t)t->steps), (long long)(t->batch * t->sequence),
+            vd_record_size(&t->model) ? "images" : "tokens", ro_ctx_backend(loaded->ro),
+            ro_ctx_threads(loaded->ro), vd_plural((uint64_t)ro_ctx_threads(loaded->ro)));
+}
+
+/* One more than is kept lies there while it is written. */
+void vd_tell_disk(const char *dir, const vd_program *p, long keep) {
+    const uint64_t leaves = vd_run_leaves(p), bytes = vd_state_bytes(p);
+    const uint64_t kept = keep && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : leaves;
+    struct statvfs disk;
+    vd_run_log log = {0};
+    char each[32], all[32], left[32];
+    const bool resumes = vd_store_load_log(dir, &log, NULL) == VD_OK;
+    const uint64_t there = resumes ? vd_run_log_kept_count(&log) : 0;
+    const double needs = there < kept ? (double)(kept - there) * (double)bytes : 0;
+    vd_run_log_free(&log);
+    vd_print_size(bytes, each);
+    vd_print_size(kept * bytes, all);
+    fprintf(stderr, "%llu checkpoint%s of %s: %s on disk\n", (unsigned long long)kept,
+            vd_plural(kept), each, all);
+    if (statvfs(dir, &disk) != 0)
+        return;
+    const double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
+    vd_print_size((uint64_t)free_bytes, left);
+    if (needs > free_bytes)
+        fprintf(stderr,
+                "warning: %s has %s left, which is less; --keep N keeps at most N checkpoints\n",
+                dir, left);
+}
+
+/* A loss that is no number has no JSON number. */
+static json_t *loss_json(float loss) {
+    return loss - loss == 0 ? json_real((double)loss) : json_string(loss != loss ? "nan" : "inf");
+}
+
+void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common,
+                     bool rounded, const float *mean) {
+    char root[2 * VD_HASH_SIZE + 1], state[2 * VD_HASH_SIZE + 1];
+    vd_hex(r->run_root.b, VD_HASH_SIZE, root);
+    vd_hex(r->final_state.b, VD_HASH_SIZE, state);
+    if (common->json) {
+        json_t *object = json_pack(
+            "{ss ss sI sI sf so so ss ss si sI sI}", "run_root", root, "final_state_root", state,
+            "steps", (json_int_t)r->steps, "resumed_at", (json_int_t)r->resumed_at, "seconds",
+            r->seconds, "loss_first", loss_json(r->loss_first), "loss_last",
+            loss_json(r->loss_last), "backend", ro_ctx_backend(loaded->ro), "device",
+            ro_ctx_device(loaded->ro), "threads", ro_ctx_threads(loaded->ro), "peak_bytes",
+            (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro));
+        if (rounded)
+            json_object_set_new(object, "rounded", vd_rounded_json(r));
+        if (mean)
+            json_object_set_new(object, "evaluation", loss_json(*mean));
+        vd_print_json(object);
+        return;
+    }
+    if (mean)
+        printf("evaluation   %.6f, the mean loss of %lld batch%s, %.1f s\n", (double)*mean,
+               (long long)r->steps, r->steps == 1 ? "" : "es", r->seconds);
+    else
+        printf("loss         %.4f -> %.4f in %lld step%s, %.1f s\n", (double)r->loss_first,
+               (double)r->loss_last, (long long)r->steps, vd_plural((uint64_t)r->steps),
+               r->seconds);
+    if (!ro_ctx_in_host_memory(loaded->ro))
+        printf("device       %s, peak %.1f MB\n", ro_ctx_device(loaded->ro),
+               1e-6 * (double)ro_ctx_peak(loaded->ro));
+    printf("final state  %s\nrun root     %s\n", state, root);
+}
