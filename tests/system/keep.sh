@@ -61,6 +61,17 @@ expect 2 'holds a run with --keep 3, got 4' "$verde" run "$work/job.yaml" --out 
 expect 0 'nothing was executed' "$verde" run "$work/job.yaml" --out "$work/again"
 expect 2 'keep must be 2' "$verde" run "$work/job.yaml" --out "$work/none" --keep 1
 
+# A dispute about a run of which so little is kept would take days; a larger N, on the same directory, would not.
+sed "s/^steps: .*/steps: 2000000000/; s/^checkpoint_interval: .*/checkpoint_interval: 4096/" \
+    "$work/job.yaml" > "$work/long.yaml"
+expect 2 '--keep 2 leaves 2000000000 steps between two states; .*and a referee waits for 3600 s: give --keep [0-9]* or more' \
+    "$verde" run "$work/long.yaml" --out "$work/long" --keep 2
+[ "$(grep -c '^verde: ' "$work/err")" -eq 1 ] || fail "more than one line"
+[ "$(kept "$work/long")" = "0 " ] || fail "the first state is gone"
+expect 2 'give --keep' "$verde" run "$work/long.yaml" --out "$work/long"
+enough=$(sed -n 's/.*give --keep \([0-9]*\) or more/\1/p' "$work/err")
+expect 124 'stopped after step' timeout -s INT 3 "$verde" run "$work/long.yaml" --out "$work/long" --keep "$((2 * enough))"
+
 # A state that should be there is missed, one that was not kept is not.
 rm "$work/again/state-$(sed -n 's/.*"state": "\(.*\)".*/\1/p' "$work/again/run.json" | sed -n 9p)"
 expect 6 'state-' "$verde" check "$work/again"

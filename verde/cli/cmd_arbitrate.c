@@ -11,7 +11,7 @@
 #include "verde/protocol/provider.h"
 #include "verde/protocol/verdict.h"
 
-enum { QUESTION_SECONDS = 120, BUDGET_SECONDS = 3600, RETRY_MS = 300, POLL_MS = 1000 };
+enum { QUESTION_SECONDS = 120, RETRY_MS = 300, POLL_MS = 1000 };
 
 typedef struct {
     const char *job, *verdict, *key_dir, *ca;
@@ -476,7 +476,7 @@ static vd_exit arbitrate(int argc, char **argv) {
                                             {"force", no_argument, NULL, 'F'},
                                             VD_COMMON_OPTIONS};
     arbitrate_arguments a = {
-        .key_dir = "referee-keys", .question_s = QUESTION_SECONDS, .budget_s = BUDGET_SECONDS};
+        .key_dir = "referee-keys", .question_s = QUESTION_SECONDS, .budget_s = VD_BUDGET_S};
     bool exit_now = false;
     vd_stop_command(argc, argv);
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {

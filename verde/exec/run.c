@@ -6,6 +6,7 @@
 
 #include "verde/exec/losses.h"
 #include "verde/exec/other_job.h"
+#include "verde/exec/run_keep.h"
 #include "verde/exec/run_logs.h"
 #include "verde/exec/source.h"
 
@@ -21,6 +22,7 @@ typedef struct {
     vd_run_logs logs;
     vd_losses losses;
     vd_step_numbers numbers; /* of the step that runs */
+    vd_step_times times;
     vd_err *err;
 } runner;
 
@@ -66,19 +68,6 @@ static vd_status check_log(const runner *r) {
     return r->log.rounded ? check_party(r) : VD_OK;
 }
 
-/* States that are gone do not come back. */
-static vd_status take_keep(runner *r) {
-    const int32_t keep = r->options->keep;
-    if (keep == 0)
-        return VD_OK;
-    if (r->log.keep && keep > r->log.keep)
-        return vd_fail(r->err, VD_ERR_USAGE, "%s: holds a run with --keep %d, got %d",
-                       r->options->dir, (int)r->log.keep, (int)keep);
-    r->log.kept_every = r->log.keep ? r->log.kept_every : 1;
-    r->log.keep = keep;
-    return VD_OK;
-}
-
 /* The last checkpoint whose bytes are whole; those after it are forgotten. */
 static vd_status resume(runner *r) {
     vd_status status = VD_ERR_IO;
@@ -107,11 +96,11 @@ static vd_status open_run(runner *r) {
         if (status == VD_OK)
             status = check_log(r);
         if (status == VD_OK)
-            status = take_keep(r);
+            status = vd_keep_take(r->options, &r->log, r->err);
         return status == VD_OK ? resume(r) : status;
     }
     r->log.program = r->program_hash;
-    status = take_keep(r);
+    status = vd_keep_take(r->options, &r->log, r->err);
     if (status != VD_OK)
         return status;
     r->log.rounded = r->options->rounding != NULL;
@@ -180,7 +169,11 @@ static vd_status step(runner *r) {
     r->progress.step = r->state.step;
     r->progress.loss = loss;
     r->progress.seconds = vd_seconds() - r->start;
-    if (r->state.step % r->program->checkpoint_interval == 0 || r->state.step == r->program->steps)
+    const bool state_comes =
+        r->state.step % r->program->checkpoint_interval == 0 || r->state.step == r->program->steps;
+    status =
+        vd_keep_judge(r->options, &r->log, &r->times, vd_seconds() - start, state_comes, r->err);
+    if (status == VD_OK && state_comes)
         status = checkpoint(r);
     if (status != VD_OK)
         return status;

@@ -46,6 +46,9 @@ typedef struct {
     const vd_run_rounding *rounding; /* NULL: as exec says */
     vd_run_samples samples;
     int32_t keep; /* states that stay on disk, VD_KEEP_MIN or more; 0: all, or as the run began */
+    /* Of all answers of a provider in a dispute: a run is refused of which so few states are kept
+     * that they would take longer. 0: none is. */
+    double dispute_s;
     /* At each checkpoint but the first, when its state is on disk; NULL: never. Sets *loss, on
      * other data, and returns VD_OK; *told is false if the step has none. */
     vd_status (*evaluate)(void *evaluation, int64_t step, const vd_hash *state, float *loss,

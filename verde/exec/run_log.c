@@ -41,9 +41,13 @@ uint32_t vd_run_log_kept(const vd_run_log *log, uint32_t index) {
     return index + 1 == log->count ? index : index - index % every;
 }
 
+uint32_t vd_kept_count(uint32_t last, uint32_t every) {
+    return last / every + 1 + (last % every != 0);
+}
+
 uint32_t vd_run_log_kept_count(const vd_run_log *log) {
-    const uint32_t every = log->keep ? (uint32_t)log->kept_every : 1;
-    return log->count ? (log->count - 1) / every + 1 + ((log->count - 1) % every != 0) : 0;
+    return log->count ? vd_kept_count(log->count - 1, log->keep ? (uint32_t)log->kept_every : 1)
+                      : 0;
 }
 
 vd_status vd_run_log_root(const vd_run_log *log, vd_hash *out, vd_err *err) {

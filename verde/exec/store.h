@@ -40,6 +40,8 @@ void vd_run_log_free(vd_run_log *log);
 /* The last checkpoint up to `index` whose state is kept, and how many are. */
 uint32_t vd_run_log_kept(const vd_run_log *log, uint32_t index);
 uint32_t vd_run_log_kept_count(const vd_run_log *log);
+/* Of the checkpoints 0 to `last`: every `every`-th, and the last. */
+uint32_t vd_kept_count(uint32_t last, uint32_t every);
 /* `logs` only with log->rounded. */
 VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state,
                                      const vd_hash *logs, vd_err *err);
