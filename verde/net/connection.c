@@ -28,6 +28,8 @@ static void on_ssl_free(void *parent, void *ptr, CRYPTO_EX_DATA *data, int index
     }
     vd_conn_release(conn, conn->held);
     conn->server->reads -= conn->reads;
+    vd_buf_free(&conn->head);
+    vd_buf_free(&conn->early.body);
     conn->server->conn_count--;
     *conn->link = conn->next;
     if (conn->next)
@@ -110,6 +112,8 @@ void vd_conn_enter(vd_conn *conn, vd_conn_state state) {
     conn->since = vd_seconds();
     conn->deadline = ms ? conn->since + ms / 1e3 : INFINITY;
     conn->received = 0;
+    if (state == VD_CONN_IDLE || state == VD_CONN_RECEIVING)
+        conn->judged = false;
 }
 
 /* No more is read from it, and the next sweep cuts it. */
@@ -142,18 +146,34 @@ static size_t input_max(const vd_server *server) {
     return server->options.request_max + 2 * VD_NET_HEADER_MAX + (64 << 10);
 }
 
+/* Throws away what comes of a refused body. Returns how much that is. */
+static size_t discard(vd_conn *conn, struct evbuffer *input) {
+    const size_t there = evbuffer_get_length(input);
+    const size_t size = conn->discard < there ? (size_t)conn->discard : there;
+    if (!size)
+        return 0;
+    conn->editing = true;
+    evbuffer_drain(input, size);
+    conn->editing = false;
+    conn->discard -= size;
+    return size;
+}
+
 /* Sees every byte that TLS delivers, before evhttp does. What evhttp takes from the input of an
  * unfinished request stays in memory, as pieces of the body, and is counted until it is whole. */
 static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *user) {
-    (void)input;
     vd_conn *conn = user;
-    if (info->n_added && conn->state == VD_CONN_IDLE)
-        vd_conn_enter(conn, VD_CONN_RECEIVING);
-    if (conn->deadline == 0 || conn->state != VD_CONN_RECEIVING || !info->n_added)
+    if (!info->n_added || conn->editing)
         return;
-    vd_conn_hold(conn, info->n_added);
-    conn->received += info->n_added;
-    if (conn->received > 2 * input_max(conn->server))
+    size_t added = info->n_added - discard(conn, input);
+    if (added && conn->state == VD_CONN_IDLE)
+        vd_conn_enter(conn, VD_CONN_RECEIVING);
+    if (conn->deadline == 0 || conn->state != VD_CONN_RECEIVING || !added)
+        return;
+    vd_conn_hold(conn, added);
+    conn->received += added;
+    if (conn->received > 2 * input_max(conn->server) ||
+        (conn->server->options.head_screen && !vd_conn_judge_head(conn, input)))
         doom(conn);
     vd_conn_make_memory(conn->server, 0);
 }

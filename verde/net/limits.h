@@ -10,6 +10,7 @@ enum {
 
     /* Server. */
     VD_NET_HEADER_MAX = 16 << 10, /* request line and headers together */
+    VD_NET_HEADERS_MAX = 64,      /* headers of a request whose head is judged before its body */
     VD_NET_CONNECTION_MAX = 128,  /* more wait in the kernel, and others give way to them */
     VD_NET_ADDRESS_SHARE = 2,     /* one address holds at most 1/2 of the connections */
     VD_NET_BACKLOG = 512,         /* connections that the kernel keeps waiting */

@@ -11,11 +11,17 @@
 
 /* ---- server ---- */
 
+typedef struct vd_headers vd_headers;
+
 typedef struct {
     const char *method, *path; /* "GET" or "POST"; the target as sent, from its first "/" on */
-    const uint8_t *body;       /* NULL if empty */
-    size_t body_size;
+    const uint8_t *body;       /* NULL if empty, or if it has not come yet */
+    size_t body_size;          /* of what is still to come too */
+    const vd_headers *headers;
 } vd_request;
+
+/* The value of a header, its name in either case. NULL: it is not there, or more than once. */
+const char *vd_request_header(const vd_request *request, const char *name);
 
 typedef struct {
     int status;               /* 200 unless the handler sets another */
@@ -40,10 +46,17 @@ typedef enum {
 typedef vd_screened (*vd_screen)(void *user, const vd_request *request,
                                  uint8_t asker[VD_ASKER_SIZE], vd_response *response);
 
+/* Judges what comes before a body, so that none is read in vain. Runs where a screen runs. False:
+ * `response` is the answer; the body is thrown away as it comes. What it lets through is judged
+ * again, whole: it alone keeps nobody out, because it reads headers by a simpler rule. */
+typedef bool (*vd_head_screen)(void *user, const vd_request *request, vd_response *response);
+
 typedef struct {
     const char *listen;               /* "127.0.0.1:8443", "[::1]:8443"; port 0: any that is free */
     const char *cert_path, *key_path; /* PEM, as vd_key_save writes tls.crt and key.pem */
     vd_screen screen;                 /* NULL: every request waits for the handler */
+    vd_head_screen head_screen;       /* NULL: every body is read */
+    bool writes;                      /* PUT and DELETE too */
     /* A second handler, of requests that only read files: it has a worker and a queue of its own,
      * so that they never wait for the first one, nor take its turns or its memory. */
     vd_handler read;
@@ -88,6 +101,8 @@ typedef struct {
     const char *content_type; /* of the body; NULL: application/json */
     int deadline_ms;          /* from the call to the last byte of the answer; > 0 */
     size_t answer_max;        /* 0: VD_NET_RESPONSE_MAX */
+    const char *method;       /* another one, as "PUT"; NULL: as said */
+    const char *header;       /* one more, as "Name: value"; NULL: none */
 } vd_exchange;
 
 /* err.status: VD_OK             the whole answer came with status 200

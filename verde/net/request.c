@@ -10,6 +10,20 @@
 
 #include "verde/net/server_internal.h"
 
+const char *vd_request_header(const vd_request *request, const char *name) {
+    const vd_headers *headers = request->headers;
+    const char *value = NULL;
+    int count = 0;
+    if (headers && headers->list)
+        for (const struct evkeyval *h = headers->list->tqh_first; h; h = h->next.tqe_next)
+            if (strcasecmp(h->key, name) == 0 && ++count)
+                value = h->value;
+    for (int i = 0; headers && !headers->list && i < headers->count; i++)
+        if (strcasecmp(headers->own[i].name, name) == 0 && ++count)
+            value = headers->own[i].value;
+    return count == 1 ? value : NULL;
+}
+
 static int count_headers(struct evhttp_request *http, const char *name) {
     int count = 0;
     const struct evkeyvalq *headers = evhttp_request_get_input_headers(http);
@@ -24,25 +38,36 @@ typedef struct {
 } fault;
 
 /* evhttp takes the first of several lengths and lets "chunked" win over them all. */
-static fault what_is_wrong(struct evhttp_request *http) {
+static fault what_is_wrong(struct evhttp_request *http, bool writes) {
     const enum evhttp_cmd_type method = evhttp_request_get_command(http);
-    if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_POST)
-        return (fault){405, "neither GET nor POST"};
+    const bool write = method == EVHTTP_REQ_PUT || method == EVHTTP_REQ_DELETE;
+    if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_POST && !(writes && write))
+        return (fault){405, writes ? "none of GET, POST, PUT and DELETE" : "neither GET nor POST"};
     if (evhttp_request_get_uri(http)[0] != '/')
         return (fault){400, "the target must begin with a slash"};
     if (count_headers(http, "Transfer-Encoding"))
         return (fault){411, "Transfer-Encoding is not supported, send a Content-Length"};
     if (count_headers(http, "Content-Length") > 1)
         return (fault){400, "more than one Content-Length"};
-    if (method == EVHTTP_REQ_GET && evbuffer_get_length(evhttp_request_get_input_buffer(http)))
-        return (fault){400, "GET has no body"};
+    if ((method == EVHTTP_REQ_GET || method == EVHTTP_REQ_DELETE) &&
+        evbuffer_get_length(evhttp_request_get_input_buffer(http)))
+        return (fault){400, method == EVHTTP_REQ_GET ? "GET has no body" : "DELETE has no body"};
     return (fault){200, NULL};
 }
 
 /* Points into the request, which evhttp neither changes nor frees before it is answered. */
+static const char *method_of(struct evhttp_request *http) {
+    switch (evhttp_request_get_command(http)) {
+    case EVHTTP_REQ_GET: return "GET";
+    case EVHTTP_REQ_PUT: return "PUT";
+    case EVHTTP_REQ_DELETE: return "DELETE";
+    default: return "POST";
+    }
+}
+
 static bool fill(vd_request *request, struct evhttp_request *http) {
     struct evbuffer *body = evhttp_request_get_input_buffer(http);
-    request->method = evhttp_request_get_command(http) == EVHTTP_REQ_GET ? "GET" : "POST";
+    request->method = method_of(http);
     request->path = evhttp_request_get_uri(http);
     request->body_size = evbuffer_get_length(body);
     if (request->body_size)
@@ -73,6 +98,8 @@ static vd_job *job_create(vd_conn *conn, struct evhttp_request *http) {
     }
     job->http = http;
     job->conn = conn;
+    job->headers.list = evhttp_request_get_input_headers(http);
+    job->request.headers = &job->headers;
     job->asker.address = *vd_conn_address(conn);
     job->response.status = 200;
     return job;
@@ -97,12 +124,21 @@ static void queue_job(vd_server *server, vd_job *job) {
         refuse_job(out);
 }
 
+static void send_response(vd_conn *conn, struct evhttp_request *http, vd_response *response,
+                          vd_lane lane);
+
 void vd_request_arrived(struct evhttp_request *http, void *user) {
     vd_server *server = user;
     vd_conn *conn = vd_conn_of(http);
-    const fault wrong = what_is_wrong(http);
+    const fault wrong = what_is_wrong(http, server->options.writes);
     if (conn)
         vd_conn_keep_input(conn);
+    if (conn && conn->refused) { /* what evhttp has read is vd_conn_judge_head's */
+        conn->refused = false;
+        send_response(conn, http, &conn->early, VD_LANE_HANDLER);
+        vd_buf_free(&conn->early.body);
+        return;
+    }
     if (!conn || wrong.text) {
         refuse(conn, http, conn ? wrong.status : 500, conn ? wrong.text : "no TLS");
         return;
@@ -131,6 +167,7 @@ static void on_sent(struct evhttp_request *http, void *user) {
     vd_conn_keep_input(conn);
     vd_conn_enter(conn, conn->held ? VD_CONN_RECEIVING : VD_CONN_IDLE);
     conn->received = conn->held;
+    conn->judged = conn->held > 0; /* evhttp may have read some of its head */
 }
 
 static void free_body(const void *data, size_t size, void *user) {
@@ -148,13 +185,12 @@ static bool move_body(vd_buf *body, struct evbuffer *out) {
     return true;
 }
 
-static void send_response(vd_conn *conn, vd_job *job) {
-    struct evhttp_request *http = job->http;
-    vd_response *response = &job->response;
+static void send_response(vd_conn *conn, struct evhttp_request *http, vd_response *response,
+                          vd_lane lane) {
     const char *type = response->content_type ? response->content_type : "application/octet-stream";
     size_t size = response->body.size;
     struct evbuffer *out = evbuffer_new();
-    if (job->lane == VD_LANE_READ && !vd_conn_hold_reads(conn, size)) {
+    if (lane == VD_LANE_READ && !vd_conn_hold_reads(conn, size)) {
         refuse(conn, http, 503, "too many downloads at once");
     } else if (!out || !vd_buf_ok(&response->body) || size > VD_NET_RESPONSE_MAX ||
                !vd_conn_make_memory(conn->server, size) || !move_body(&response->body, out)) {
@@ -178,7 +214,7 @@ void vd_request_answer(vd_job *job) {
     }
     conn->job = NULL;
     vd_conn_release(conn, job->request.body_size);
-    send_response(conn, job);
+    send_response(conn, job->http, &job->response, job->lane);
     vd_buf_free(&job->response.body);
     free(job);
 }

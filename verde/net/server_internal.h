@@ -26,6 +26,17 @@ typedef struct {
     vd_address address;
 } vd_asker;
 
+/* ---- head.c: what comes before a body ---- */
+
+/* Of a whole request evhttp's list, of a head that is judged early our own. */
+struct vd_headers {
+    const struct evkeyvalq *list; /* NULL: these: */
+    struct {
+        const char *name, *value;
+    } own[VD_NET_HEADERS_MAX];
+    int count;
+};
+
 /* ---- turns.c: jobs that wait ---- */
 
 /* Which worker a job is for. */
@@ -39,6 +50,7 @@ struct vd_job {
     vd_asker asker;
     uint64_t turn; /* the smallest comes first */
     vd_request request;
+    vd_headers headers;
     vd_response response;
 };
 
@@ -99,8 +111,19 @@ struct vd_conn {
     vd_address address;
     bool has_address; /* evhttp gives the socket to a connection after it was made */
     vd_job *job;      /* while HANDLING */
+    /* With a screen of heads: */
+    bool editing;     /* the input is changed by us */
+    bool judged;      /* the head of this request has passed, or was refused */
+    bool refused;     /* `early` is the answer */
+    uint64_t discard; /* bytes of a refused body that are still to come */
+    vd_buf head;      /* kept from evhttp until it is whole */
+    vd_response early;
     vd_conn *next, **link;
 };
+
+/* To be called as bytes come, before evhttp sees them: judges the head of a request that has a
+ * body, once it is whole. False: there was no memory for it, and what comes now makes no sense. */
+bool vd_conn_judge_head(vd_conn *conn, struct evbuffer *input);
 
 /* evhttp's callback for a new connection: TLS, a deadline, a place in the server's list. */
 struct bufferevent *vd_conn_accept(struct event_base *base, void *server);

@@ -86,24 +86,36 @@ static bool set_callbacks(CURL *easy, vd_transfer *transfer) {
            SET(CURLOPT_PRIVATE, transfer);
 }
 
-static bool set_body(CURL *easy, vd_transfer *transfer) {
+static bool add_header(vd_transfer *transfer, const char *line) {
+    struct curl_slist *longer = curl_slist_append(transfer->headers, line);
+    if (longer)
+        transfer->headers = longer;
+    return longer != NULL;
+}
+
+static bool set_headers(CURL *easy, vd_transfer *transfer) {
     const vd_exchange *exchange = transfer->exchange;
-    if (!exchange->body)
-        return SET(CURLOPT_HTTPGET, 1L);
     const char *type = exchange->content_type ? exchange->content_type : "application/json";
     char line[256];
     if ((size_t)snprintf(line, sizeof line, "Content-Type: %s", type) >= sizeof line)
         return false;
-    /* Without this curl waits a second for "100 Continue" before it sends a large body. */
-    struct curl_slist *expect = curl_slist_append(NULL, "Expect:");
-    transfer->headers = curl_slist_append(expect, line);
-    if (!transfer->headers) {
-        curl_slist_free_all(expect);
+    /* Without "Expect:" curl waits a second for "100 Continue" before it sends a large body. */
+    if (exchange->body && (!add_header(transfer, "Expect:") || !add_header(transfer, line)))
         return false;
-    }
-    return SET(CURLOPT_HTTPHEADER, transfer->headers) &&
-           SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body_size) &&
-           SET(CURLOPT_POSTFIELDS, exchange->body);
+    if (exchange->header && !add_header(transfer, exchange->header))
+        return false;
+    return !transfer->headers || SET(CURLOPT_HTTPHEADER, transfer->headers);
+}
+
+static bool set_body(CURL *easy, vd_transfer *transfer) {
+    const vd_exchange *exchange = transfer->exchange;
+    if (!set_headers(easy, transfer))
+        return false;
+    if (!exchange->body ? !SET(CURLOPT_HTTPGET, 1L)
+                        : !SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body_size) ||
+                              !SET(CURLOPT_POSTFIELDS, exchange->body))
+        return false;
+    return !exchange->method || SET(CURLOPT_CUSTOMREQUEST, exchange->method);
 }
 
 static bool is_path(const char *path) {

@@ -1,0 +1,135 @@
+/* Judges the head of a request before its body is read.
+ *
+ * evhttp tells of a request when it is whole, and has no place to refuse one earlier. So the head
+ * is kept from it until its last line has come. A head that passes is given to evhttp as it was. In
+ * place of one that is refused evhttp gets a request without a body, whose answer is the refusal.
+ */
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "verde/net/server_internal.h"
+
+static const char stand_in[] = "GET / HTTP/1.1\r\n\r\n";
+
+/* Moves the input's first bytes behind the head that is kept, up to the empty line. True: that has
+ * come, or the head is longer than evhttp would take. */
+static bool take_head(vd_conn *conn, struct evbuffer *input) {
+    uint8_t byte;
+    while (conn->head.size <= VD_NET_HEADER_MAX && evbuffer_remove(input, &byte, 1) == 1) {
+        vd_put_u8(&conn->head, byte);
+        const uint8_t *end = conn->head.data + conn->head.size;
+        if (!vd_buf_ok(&conn->head))
+            return true;
+        if (byte == '\n' && ((conn->head.size >= 2 && end[-2] == '\n') ||
+                             (conn->head.size >= 3 && end[-2] == '\r' && end[-3] == '\n')))
+            return true;
+    }
+    return conn->head.size > VD_NET_HEADER_MAX;
+}
+
+/* The next line, without its end, which becomes a NUL. */
+static char *take_line(char **at) {
+    char *line = *at, *end = strchr(line, '\n');
+    if (!end)
+        return NULL;
+    *at = end + 1;
+    *end = 0;
+    if (end > line && end[-1] == '\r')
+        end[-1] = 0;
+    return line;
+}
+
+static bool take_request_line(char *line, vd_request *out) {
+    char *path = line ? strchr(line, ' ') : NULL, *version = path ? strchr(path + 1, ' ') : NULL;
+    if (!version)
+        return false;
+    *path = *version = 0;
+    out->method = line;
+    out->path = path + 1;
+    return out->path[0] == '/';
+}
+
+static bool take_header(char *line, vd_headers *out) {
+    char *colon = strchr(line, ':');
+    if (!colon || out->count == VD_NET_HEADERS_MAX)
+        return false;
+    *colon = 0;
+    const char *value = colon + 1 + strspn(colon + 1, " \t");
+    for (char *end = colon + 1 + strlen(colon + 1); end > value && strchr(" \t", end[-1]);)
+        *--end = 0;
+    out->own[out->count].name = line;
+    out->own[out->count++].value = value;
+    return true;
+}
+
+/* Digits alone, and few enough not to overflow. */
+static bool take_length(const vd_request *request, size_t *out) {
+    const char *text = vd_request_header(request, "Content-Length");
+    if (!text || !*text || strspn(text, "0123456789") != strlen(text) || strlen(text) > 15)
+        return false;
+    *out = (size_t)strtoull(text, NULL, 10);
+    return true;
+}
+
+/* Reads a copy of the head into `request`. False: it has no body, or is no simple one, and evhttp
+ * shall say so. */
+static bool parse(char *text, vd_request *request, vd_headers *headers) {
+    char *at = text, *line;
+    if (!take_request_line(take_line(&at), request))
+        return false;
+    while ((line = take_line(&at)) && *line)
+        if (!take_header(line, headers))
+            return false;
+    request->headers = headers;
+    return take_length(request, &request->body_size) && request->body_size > 0;
+}
+
+static void refuse(vd_conn *conn, struct evbuffer *input, size_t length) {
+    const size_t there = evbuffer_get_length(input), size = length < there ? length : there;
+    evbuffer_drain(input, size);
+    conn->discard = length - size;
+    conn->refused = true;
+    evbuffer_prepend(input, stand_in, sizeof stand_in - 1);
+}
+
+static void judge(vd_conn *conn, struct evbuffer *input) {
+    vd_request request = {.method = NULL};
+    vd_headers headers = {.count = 0};
+    char *text = malloc(conn->head.size + 1);
+    vd_response response = {.status = 200};
+    bool passes = true;
+    if (text) {
+        memcpy(text, conn->head.data, conn->head.size);
+        text[conn->head.size] = 0;
+        passes = strlen(text) != conn->head.size || !parse(text, &request, &headers) ||
+                 conn->server->options.head_screen(conn->server->user, &request, &response);
+    }
+    if (passes) {
+        evbuffer_prepend(input, conn->head.data, conn->head.size);
+        vd_buf_free(&response.body);
+    } else {
+        conn->early = response;
+        refuse(conn, input, request.body_size);
+    }
+    free(text);
+}
+
+bool vd_conn_judge_head(vd_conn *conn, struct evbuffer *input) {
+    bool kept = true;
+    if (conn->judged)
+        return true;
+    conn->editing = true;
+    if (take_head(conn, input)) {
+        conn->judged = true;
+        kept = vd_buf_ok(&conn->head);
+        if (kept && conn->head.size <= VD_NET_HEADER_MAX)
+            judge(conn, input);
+        else if (kept) /* evhttp refuses it */
+            evbuffer_prepend(input, conn->head.data, conn->head.size);
+        vd_buf_free(&conn->head);
+    }
+    conn->editing = false;
+    return kept;
+}
