@@ -16,6 +16,7 @@ enum {
     VD_STAGES_MAX = 8,
     VD_SHARDS_MAX = RO_MAX_INPUTS - 2, /* besides data tensor 0 and the step */
     VD_IMAGE_PLANES = 3,
+    VD_NUMBERED_STEPS_MAX = 1 << 24, /* first_step + steps, if first_step is not 0 */
     VD_LORA_TARGETS_MAX = 16,
     VD_LORA_TARGET_SIZE = 24,  /* with the final NUL */
     VD_TENSOR_NAME_SIZE = 128, /* of a tensor in a file, with the final NUL */
@@ -110,7 +111,8 @@ typedef struct {
     int32_t decay_all; /* 1: vectors too, which are biases and norms; 0: all else alone */
     float clip_norm;   /* global-norm clipping; 0 for none */
     int32_t schedule;  /* ro_lr_kind */
-    int64_t warmup;    /* steps of linear warm-up; after it the schedule runs to the last step */
+    int64_t warmup;    /* steps of linear warm-up; after it the schedule runs to the last step,
+                        * first_step +    steps */
     vd_optimizer_kind kind;
     float momentum;   /* sgd */
     int32_t nesterov; /* sgd: 0 or 1 */
@@ -138,6 +140,7 @@ typedef struct {
     int64_t micro_batches; /* divides batch */
     int64_t sequence;      /* 1 for images */
     int64_t steps;
+    int64_t first_step; /* the number of the first, for rates, windows of the data and dropout */
     int64_t checkpoint_interval;
     int32_t data_dtype;    /* RO_U8, RO_U16 or RO_I32 */
     int64_t data_count;    /* tokens; bytes of image records */

@@ -322,6 +322,7 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
     for (uint32_t i = buffers; i < b->program->leaf_count; i++)
         b->graph->output[i] = i;
     plan->buffer = b->graph->output + buffers;
+    vd_number_steps(b, t->first_step);
     find_values(b, plan);
     if (hides_tokens(&t->model))
         hide_tokens(b, plan, hidden);
@@ -330,7 +331,8 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
     if (t->evaluates)
         add_loss(b, t->steps);
     else
-        vd_optimize(b, &t->optimizer, t->steps, trained_count(plan), all->value + 1);
+        vd_optimize(b, &t->optimizer, t->first_step + t->steps, trained_count(plan),
+                    all->value + 1);
 }
 
 void vd_build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared) {

@@ -140,6 +140,18 @@ static vd_status check(const vd_training *t, vd_err *err) {
     if (t->evaluates && t->steps < 1)
         return vd_fail(err, VD_ERR_USAGE, "batch: the data has no %lld sequences",
                        (long long)t->batch);
+    const int64_t last = t->first_step + t->steps;
+    if (t->first_step > 0 && last > VD_NUMBERED_STEPS_MAX)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "steps must be at most %lld after step %lld, got %lld: steps that go on are "
+                       "numbered up to %d",
+                       (long long)(VD_NUMBERED_STEPS_MAX - t->first_step), (long long)t->first_step,
+                       (long long)t->steps, VD_NUMBERED_STEPS_MAX);
+    if (!t->evaluates && t->optimizer.schedule != RO_LR_CONSTANT && t->optimizer.warmup >= last)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "schedule.warmup must be less than the number of the last step, %lld, got "
+                       "%lld",
+                       (long long)last, (long long)t->optimizer.warmup);
     if (t->model.lora.rank > 0 && !t->file)
         return vd_fail(err, VD_ERR_USAGE, "lora: there are no weights to adapt");
     if (t->model.layers > type->layers_max)

@@ -20,6 +20,8 @@ typedef struct {
 } test_job;
 
 void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval);
+/* Steps are numbered from `first_step` on; every state is committed to. */
+void test_job_open_from(test_job *job, vd_model_kind kind, int64_t steps, int64_t first_step);
 void test_job_open_seed(test_job *job, vd_model_kind kind, int64_t steps, uint64_t seed);
 void test_job_open_sgd(test_job *job, int64_t steps, bool nesterov); /* an mlp */
 void test_job_open_operators(test_job *job, int64_t steps);          /* what no model uses */

@@ -74,6 +74,12 @@ static void open_recipe(test_job *job, vd_training t) {
     cr_assert(vd_program_hash(&job->program, &job->hash, &err) == VD_OK, "%s", err.text);
 }
 
+void test_job_open_from(test_job *job, vd_model_kind kind, int64_t steps, int64_t first_step) {
+    vd_training t = recipe(kind, steps, 1);
+    t.first_step = first_step;
+    open_recipe(job, t);
+}
+
 void test_job_open(test_job *job, vd_model_kind kind, int64_t steps, int64_t checkpoint_interval) {
     open_recipe(job, recipe(kind, steps, checkpoint_interval));
 }

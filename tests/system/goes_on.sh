@@ -86,6 +86,37 @@ twice() {
 twice adamw "$gpt2" "$text" "$adamw"
 twice sgd "$gpt2" "$text" "$sgd"
 
+# Rates, the order of the data and dropout go on as well: from step 10 of a run of 20 steps, 10 more are its last ones, for
+# whatever schedule. Anew, with first_step: 0, they are others.
+numbered() {
+    job "$1" "$2" "$adamw" "$3" "${4-}" | sed 's/^schedule: .*/schedule: {kind: cosine, warmup: 12, min_lr: 1e-4}/; s/^batch: .*/batch: 2/'
+}
+many="kind: text, file: $PWD/models/data/project.txt, sha256: $(sha256sum models/data/project.txt | cut -d ' ' -f 1)"
+drops=$(echo "$gpt2" | sed 's/dropout: 0}/dropout: 0.1}/')
+bert='model: {kind: bert, vocab: 257, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0.1, mask_rate: 0.3}'
+for model in drops bert; do
+    eval "it=\$$model"
+    # shellcheck disable=SC2154
+    numbered "$it" "$many" 20 > "$work/$model.yaml"
+    expect 0 'run root' "$verde" run "$work/$model.yaml" --out "$work/$model"
+    middle=$(state "$work/$model" 10)
+    numbered "$it" "$many" 10 "weights: {run: $model, root: $middle}" > "$work/$model.on.yaml"
+    expect 0 'of steps 10 to 19' "$verde" run "$work/$model.on.yaml" --out "$work/$model.on"
+    cmp "$work/$model.on/state-$(state "$work/$model.on" 10)" "$work/$model/state-$(state "$work/$model" 20)" ||
+        fail "$model: the last 10 steps are not the whole's"
+    expect 0 'root' "$verde" check "$work/$model.on"
+done
+sed 's/, root: /, first_step: 0, root: /; s/warmup: 12/warmup: 2/' "$work/drops.on.yaml" > "$work/anew.yaml"
+expect 0 'run root' "$verde" run "$work/anew.yaml" --out "$work/anew"
+head -n 1 "$work/anew/losses.jsonl" | grep -q '"lr":0.00499' || fail "no warm-up: $(head -n 1 "$work/anew/losses.jsonl")"
+sed 's/, root: /, state: weights, root: /; s/warmup: 12/warmup: 2/' "$work/drops.on.yaml" > "$work/anew.yaml"
+expect 0 'weights alone$' "$verde" run "$work/anew.yaml" --out "$work/alone"
+head -n 1 "$work/alone/losses.jsonl" | grep -q '"lr":0.00499' || fail "weights alone: no warm-up"
+sed 's/, root: /, first_step: 16777210, root: /' "$work/drops.on.yaml" > "$work/bad.yaml"
+expect 2 'steps must be at most 6 after step 16777210, got 10' "$verde" run "$work/bad.yaml" --out "$work/none"
+sed 's/warmup: 12/warmup: 20/' "$work/drops.on.yaml" > "$work/bad.yaml"
+expect 2 'schedule.warmup must be less than the number of the last step, 20, got 20' "$verde" run "$work/bad.yaml" --out "$work/none"
+
 # A pretrained model, fully and by adapters.
 cp -r tests/vectors/pretrained/llama "$work/llama"
 rm -f "$work"/llama/before.safetensors "$work"/llama/after.safetensors "$work"/llama/losses.txt

@@ -498,6 +498,22 @@ Test(fuse, runs_of_other_activations_have_the_same_root) {
     }
 }
 
+/* Dropout reads the step's number, which is a sum; beyond 2^24 the sum would be rounded. */
+Test(fuse, a_run_whose_steps_are_numbered_has_the_same_root) {
+    static const vd_model_kind kinds[] = {VD_MODEL_GPT2, VD_MODEL_BERT};
+    for (int i = 0; i < 2; i++) {
+        test_job job;
+        test_job_open_from(&job, kinds[i], 2, 700);
+        const vd_program *p = &job.program;
+        cr_expect(groups_of_kind(p, VD_FUSED_ATTENTION) == 2);
+        cr_expect(groups_of_kind(p, VD_FUSED_ATTENTION_GRAD) == 2);
+        expect_the_same_root(&job);
+        job.program.steps = 1 << 24;
+        cr_expect(groups_of_kind(p, VD_FUSED_ATTENTION) == 0);
+        test_job_close(&job);
+    }
+}
+
 Test(fuse, a_run_with_sgd_has_the_same_root) {
     for (int nesterov = 0; nesterov < 2; nesterov++) {
         test_job job;

@@ -51,6 +51,19 @@ static void announce_fault(const vd_loaded *loaded) {
             text);
 }
 
+static void announce_start(const vd_loaded *loaded) {
+    const vd_training *t = &loaded->job.training;
+    fprintf(stderr, "goes on from step %lld of the run in %s: %s", (long long)loaded->start.step,
+            loaded->job.start.run,
+            t->evaluates    ? "its weights are evaluated"
+            : t->start_bare ? "weights alone"
+                            : "weights and what the optimizer keeps");
+    if (t->first_step)
+        fprintf(stderr, "; rates, data and dropout are those of steps %lld to %lld",
+                (long long)t->first_step, (long long)(t->first_step + t->steps - 1));
+    fputs("\n", stderr);
+}
+
 void vd_announce_run(const char *job, const vd_loaded *loaded) {
     const vd_training *t = &loaded->job.training;
     const int64_t trained = vd_model_trained(&t->model);
@@ -59,11 +72,7 @@ void vd_announce_run(const char *job, const vd_loaded *loaded) {
         snprintf(frozen, sizeof frozen, ", of which %lld are trained", (long long)trained);
     announce_fault(loaded);
     if (loaded->start.present)
-        fprintf(stderr, "goes on from step %lld of the run in %s: %s\n",
-                (long long)loaded->start.step, loaded->job.start.run,
-                t->evaluates    ? "its weights are evaluated"
-                : t->start_bare ? "weights alone"
-                                : "weights and what the optimizer keeps");
+        announce_start(loaded);
     fprintf(stderr, "%s: %lld parameters%s, %lld step%s of %lld %s, backend %s, %d thread%s\n", job,
             (long long)vd_model_parameters(&t->model), frozen, (long long)t->steps,
             vd_plural((uint64_t)t->steps), (long long)(t->batch * t->sequence),

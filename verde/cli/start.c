@@ -155,6 +155,10 @@ vd_status vd_list_start(vd_job *job, vd_start *out, vd_err *err) {
     job->training.start = out->tensor;
     job->training.start_count = out->count;
     job->training.start_bare = bare;
+    job->training.first_step = job->training.evaluates      ? 0
+                               : job->start.first_step >= 0 ? job->start.first_step
+                               : bare                       ? 0
+                                                            : out->step;
     return VD_OK;
 }
 

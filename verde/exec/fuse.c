@@ -191,7 +191,7 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
                                void *const *out) {
     ro_attention a = g->attention;
     ro_attention_dropout dropout = g->dropout;
-    dropout.step = step;
+    dropout.step += step;
     a.dropout = g->drops ? &dropout : NULL;
     const uint32_t inputs = g->kind == VD_FUSED_ATTENTION ? 3 : 7;
     a.key_bias = g->input_count > inputs ? in[inputs] : NULL;

@@ -33,7 +33,7 @@ typedef struct {
     uint32_t input[VD_FUSED_INPUTS], input_count;    /* values, in the function's order */
     uint32_t output[VD_FUSED_OUTPUTS], output_count; /* values, likewise */
     ro_attention attention;                          /* dropout, key_bias: NULL until it runs */
-    ro_attention_dropout dropout;                    /* if `drops`; the step is set then */
+    ro_attention_dropout dropout; /* if `drops`; `step`: that is added to the program's own */
     bool drops;
     int64_t first[3];       /* of q, k and v: the first element in the input, which may be wider */
     bool joined;            /* their gradients are columns of one output, side by side */

@@ -71,23 +71,47 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
            a->keys <= (int64_t)RO_REDUCE_BLOCK * RO_ATTN_BLOCK;
 }
 
+static const vd_node *node_of(const vd_matcher *m, uint32_t value, int op) {
+    const vd_node *n = value < m->sources ? NULL : &m->graph->node[value - m->sources];
+    return n && n->op == op ? n : NULL;
+}
+
+/* The step, or its sum with a number, as vd_number_steps emits it: *more becomes the number. */
+static bool is_step(const vd_matcher *m, uint32_t value, int32_t *more) {
+    *more = 0;
+    if (value == m->sources - 1)
+        return true;
+    const vd_node *number = node_of(m, value, RO_OP_CAST);
+    const vd_node *sum = number ? node_of(m, vd_input_of(m, number, 0), RO_OP_ADD) : NULL;
+    const vd_node *own = sum ? node_of(m, vd_input_of(m, sum, 0), RO_OP_CAST) : NULL;
+    const vd_node *before = own ? node_of(m, vd_input_of(m, sum, 1), RO_OP_FILL) : NULL;
+    if (!before || vd_input_of(m, own, 0) != m->sources - 1 || number->shape.dtype != RO_I32)
+        return false;
+    const float x = ro_attr_to_f32(before->attr[RO_FILL_VALUE]);
+    if (!(x >= 0 && x + (double)m->program->steps <= 0x1p24) || own->shape.dtype != RO_F32)
+        return false; /* the sum may be rounded */
+    *more = (int32_t)x;
+    return (float)*more == x;
+}
+
 /* x, or dropout(x) with the step: *value becomes x. All dropouts of a group are the same one. */
 static bool join_dropout(const vd_matcher *m, uint32_t *value, vd_fused *g, bool first) {
-    const vd_node *n = *value < m->sources ? NULL : &m->graph->node[*value - m->sources];
-    const bool drops = n && n->op == RO_OP_DROPOUT;
-    if (!drops)
+    const vd_node *n = node_of(m, *value, RO_OP_DROPOUT);
+    int32_t more;
+    if (!n)
         return first || !g->drops;
-    const ro_attention_dropout d = {.seed = (uint64_t)n->attr[RO_DROPOUT_SEED],
+    if (!is_step(m, vd_input_of(m, n, 1), &more) || !vd_join(m, *value, RO_OP_DROPOUT, g))
+        return false;
+    const ro_attention_dropout d = {.step = more,
+                                    .seed = (uint64_t)n->attr[RO_DROPOUT_SEED],
                                     .stream = (uint32_t)n->attr[RO_DROPOUT_STREAM],
                                     .threshold = (uint32_t)n->attr[RO_DROPOUT_THRESHOLD],
                                     .scale = ro_attr_to_f32(n->attr[RO_DROPOUT_SCALE])};
-    if (vd_input_of(m, n, 1) != m->sources - 1 || !vd_join(m, *value, RO_OP_DROPOUT, g))
-        return false;
     if (first)
         g->dropout = d, g->drops = true;
     *value = vd_input_of(m, n, 0);
-    return g->drops && g->dropout.seed == d.seed && g->dropout.stream == d.stream &&
-           g->dropout.threshold == d.threshold &&
+    return g->drops && g->dropout.step == d.step && g->dropout.seed == d.seed &&
+           g->dropout.stream == d.stream && g->dropout.threshold == d.threshold &&
            ro_attr_f32(g->dropout.scale) == ro_attr_f32(d.scale);
 }
 
@@ -216,7 +240,7 @@ bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *g) {
         return false; /* it repeats */
     x.pz = x.p;
     if (g->drops) {
-        const vd_reader dropped = {RO_OP_DROPOUT, x.p, m->sources - 1, -1, 0};
+        const vd_reader dropped = {RO_OP_DROPOUT, x.p, VD_NO_GROUP, -1, 0};
         x.pz = vd_find_reader(m, x.p - m->sources + 1, &dropped);
         uint32_t p = x.pz;
         if (p == VD_NO_GROUP || !join_dropout(m, &p, g, false))

@@ -23,6 +23,7 @@ typedef struct {
     vd_value *grad; /* of each value, while vd_backward runs and after it; owned */
     bool *trained;  /* which values have a gradient, likewise; owned */
     uint32_t grad_count;
+    vd_value numbered_step; /* of vd_number_steps; 0: the program's own */
 } vd_builder;
 
 vd_builder vd_builder_of(vd_program *program, vd_graph *graph);
@@ -37,7 +38,11 @@ ro_shape vd_shape(int dtype, int ndim, const int64_t *dim);
 #define VD_SHAPE(dtype, ...)                                                                       \
     vd_shape(dtype, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                     \
              (int64_t[]){__VA_ARGS__})
+/* i32 [1]: the number of the step, from which random numbers and windows of the data follow. */
 vd_value vd_step_value(const vd_builder *b);
+/* Steps count from `first` on, in place of 0. Before anything that reads the step. All numbers must
+ * be at most 2^24: they are added as f32. */
+void vd_number_steps(vd_builder *b, int64_t first);
 vd_value vd_data_value(const vd_builder *b, uint32_t index);
 const ro_shape *vd_shape_of(const vd_builder *b, vd_value value);
 

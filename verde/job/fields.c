@@ -100,6 +100,8 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "weights.root", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, start.root)},
     {.path = "weights.state", .type = VD_FIELD_CHOICE, .when = VD_WHEN_TRAINS, .optional = true,
      .offset = offsetof(vd_job, start.what), .choice = start_states},
+    {.path = "weights.first_step", .type = VD_FIELD_INTEGER, .when = VD_WHEN_TRAINS,
+     .offset = offsetof(vd_job, start.first_step), .max = VD_NUMBERED_STEPS_MAX - 1, .otherwise = UINT64_MAX},
     {.path = "evaluate", .type = VD_FIELD_MAPPING, .when = VD_WHEN_TRAINS, .optional = true},
     {.path = "evaluate.file", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, evaluate.path)},
     {.path = "evaluate.sha256", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, evaluate.sha256)},

@@ -235,6 +235,7 @@ static vd_status check_together(const job_reader *reader) {
     bool text = reader->job->data_kind == VD_DATA_TEXT && !pretrained;
     bool llama = model->kind == VD_MODEL_LLAMA;
     bool resnet = model->kind == VD_MODEL_RESNET;
+    const bool goes_on = reader->job->start.run[0] != 0; /* with a number that is not known yet */
     bool decay = optimizer->schedule != RO_LR_CONSTANT;
     const struct {
         bool met;
@@ -258,7 +259,8 @@ static vd_status check_together(const job_reader *reader) {
         {!reader->job->evaluate.every ||
              reader->job->evaluate.every % training->checkpoint_interval == 0,
          "evaluate.every", "a multiple of checkpoint_interval"},
-        {!decay || optimizer->warmup < training->steps, "schedule.warmup", "less than steps"},
+        {!decay || goes_on || optimizer->warmup < training->steps, "schedule.warmup",
+         "less than steps"},
         {!optimizer->nesterov || optimizer->momentum > 0, "optimizer.nesterov",
          "false if optimizer.momentum is 0"},
         {!decay || optimizer->min_lr <= optimizer->lr, "schedule.min_lr", "optimizer.lr or less"},

@@ -60,7 +60,8 @@ typedef struct {
         char run[VD_JOB_PATH_SIZE]; /* a run's folder, or what has RUN.proof.json; "": none */
         uint8_t root[32];           /* the state's S (PROTOCOL.md section 2.3) */
         int32_t what;               /* vd_job_start */
-    } start;                        /* the state that the job goes on from */
+        int64_t first_step; /* number of the first step; -1: with all of a state its step, else 0 */
+    } start;                /* the state that the job goes on from */
     struct {
         char path[VD_JOB_PATH_SIZE]; /* of the kind that the data is */
         uint8_t sha256[32];
