@@ -29,6 +29,6 @@ python-stubs: $(BUILD)/lib/$(RO_SONAME)
 # TEST_VENV: a virtual environment that has the packages already. The wheel goes into a fresh one all the same, which
 # finds the packages there.
 test-python: ## installs the wheel in a fresh virtual environment and tests it (PyPI; TEST_VENV=folder: its packages)
-test-python: wheel
-	@PYTHON="$(PYTHON)" sh python/tests/run.sh $(WHEELS) $(PYTHON_VENV) "$(TEST_VENV)" "$(PYTHON_TEST_PACKAGES)" $(ARGS)
+test-python: wheel $(BUILD)/bin/verde
+	@PYTHON="$(PYTHON)" VERDE=$(BUILD)/bin/verde sh python/tests/run.sh $(WHEELS) $(PYTHON_VENV) "$(TEST_VENV)" "$(PYTHON_TEST_PACKAGES)" $(ARGS)
 .PHONY: wheel python-stubs test-python

@@ -6,6 +6,7 @@ Inputs are float32 arrays, ids int32; SPEC.md of the library defines every bit.
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -208,7 +209,7 @@ def _attention(
         _expect(key_bias, "key_bias", batch, k.shape[2])
     it = Attention(batch=batch, heads=heads, kv_heads=k.shape[1], queries=queries, keys=k.shape[2])
     it.head_size, it.causal, it.window, it.key_bias = size, causal, window, _at(key_bias)
-    it.scale = size**-0.5 if scale is None else scale
+    it.scale = 1 / math.sqrt(size) if scale is None else scale
     if dropout:
         rate = dropout.rate
         it.dropout = ctypes.pointer(

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._context import Context
 from .._library import Error
+from . import functional
 from ._call import Leftover
 from ._registry import ARITHMETIC, HANDLERS, MOVEMENT
 
@@ -222,6 +224,35 @@ def resolve(func: Any) -> Route:
     return route
 
 
+def _cross_entropy(
+    x: torch.Tensor,
+    target: torch.Tensor,
+    weight: Any = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> torch.Tensor | None:
+    """The library's own, which has the bits of Verde's programs; None: it has no such loss."""
+    plain = weight is None and size_average is None and reduce is None and not label_smoothing
+    rows = x.dim() == 2 and x.dtype is torch.float32 and target.dtype is torch.int64
+    if not (plain and rows and target.shape == x.shape[:1] and reduction in ("mean", "sum")):
+        return None
+    return functional.cross_entropy(x, target, ignore_index, reduction)
+
+
+class _Whole(TorchFunctionMode):
+    """Functions that torch takes apart before operators are seen, and that the library has."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.nn.functional.cross_entropy:
+            loss = _cross_entropy(*args, **(kwargs or {}))
+            if loss is not None:
+                return loss
+        return func(*args, **(kwargs or {}))
+
+
 class reproducible(TorchDispatchMode):
     """with repops.torch.reproducible(): torch's operators have the same bits on every machine.
 
@@ -245,6 +276,8 @@ class reproducible(TorchDispatchMode):
             self._stance.__enter__()
             self._context = Context(self._threads or torch.get_num_threads())
             self._context.__enter__()
+            self._whole = _Whole()
+            self._whole.__enter__()
         self._depth += 1
         return super().__enter__()
 
@@ -252,6 +285,7 @@ class reproducible(TorchDispatchMode):
         super().__exit__(*exception)
         self._depth -= 1
         if self._depth == 0:
+            self._whole.__exit__(*exception)
             self._context.__exit__()
             self._stance.__exit__(*exception)
 

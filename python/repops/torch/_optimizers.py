@@ -35,10 +35,12 @@ def adamw(
     beta1: float,
     beta2: float,
     eps: float,
-    decay: float,
+    decay: float | Sequence[float],
     clip: Tensor | None = None,
 ) -> None:
-    """A step of all parameters, in place. clip: what gradients are multiplied by, [1]."""
+    """A step of all parameters, in place. decay: of all, or of each. clip: what gradients are
+    multiplied by, [1]."""
+    decays = decay if isinstance(decay, (list, tuple)) else [decay] * len(params)
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     clip = torch.ones(1) if clip is None else clip
     grads = [
@@ -46,14 +48,14 @@ def adamw(
         for g, p in zip(grads, params)
     ]
     table, kept = (AdamwParameter * len(params))(), []
-    for it, w, g, m, v, step in zip(table, params, grads, ms, vs, steps):
+    for it, w, g, m, v, step, own in zip(table, params, grads, ms, vs, steps, decays):
         need(w, g, m, v)
         if not (w.stride() == m.stride() == v.stride()) or not _packed(w):
             raise Leftover("a parameter and its state do not lie alike")
         c1, c2 = correction(beta1, step), correction(beta2, step)
         kept += [c1, c2]
         it.step = AdamwStep(
-            w.numel(), beta1, beta2, eps, decay, *[t.data_ptr() for t in (clip, c1, c2, rate)]
+            w.numel(), beta1, beta2, eps, own, *[t.data_ptr() for t in (clip, c1, c2, rate)]
         )
         it.w = it.w_out = w.data_ptr()
         it.m = it.m_out = m.data_ptr()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any
 
 import torch
@@ -162,7 +163,7 @@ def _described(
 ) -> Attention:
     b, h, n, d = q.shape
     it = Attention(batch=b, heads=h, kv_heads=k.shape[1], queries=n, keys=k.shape[2], head_size=d)
-    it.causal, it.scale = causal, d**-0.5 if scale is None else scale
+    it.causal, it.scale = causal, 1 / math.sqrt(d) if scale is None else scale
     it.key_bias = None if bias is None else bias.data_ptr()
     return it
 
@@ -202,7 +203,7 @@ def _scores(q: Tensor, k: Tensor, causal: bool, mask: Tensor | None, scale: floa
 def _probabilities(
     q: Tensor, k: Tensor, causal: bool, mask: Tensor | None, scale: float | None
 ) -> tuple[Tensor, float]:
-    scale = q.shape[3] ** -0.5 if scale is None else scale
+    scale = 1 / math.sqrt(q.shape[3]) if scale is None else scale
     return safe_softmax(_scores(q, k, causal, mask, scale), -1), scale
 
 

@@ -6,6 +6,7 @@ machine, forward and backward.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -231,7 +232,9 @@ def attention(
 
     mask: numbers that are added, of a shape that expands to [B, H, T, S], without gradient. scale:
     1 / sqrt(D) if None."""
-    return _attention(q, k, v, mask, causal, q.shape[3] ** -0.5 if scale is None else scale)[0]
+    return _attention(q, k, v, mask, causal, 1 / math.sqrt(q.shape[3]) if scale is None else scale)[
+        0
+    ]
 
 
 # ---- convolution ----
@@ -301,20 +304,20 @@ conv2d.register_autograd(_conv2d_grad, setup_context=_conv2d_save)
 
 
 @_op("repops::cross_entropy", mutates_args=())
-def _cross_entropy(x: Tensor, target: Tensor, ignore: int) -> tuple[Tensor, Tensor]:
-    """Losses of rows, and their mean weight: 1 / how many are not ignored, 0 where they are."""
+def _cross_entropy(x: Tensor, target: Tensor, ignore: int, mean: bool) -> tuple[Tensor, Tensor]:
+    """The sum of the rows' losses, or their mean, and what it was divided by."""
     need(x)
     rows, cols = x.shape
     ids, loss = target.to(torch.int32).contiguous(), torch.empty(rows)
     fused(
         lib.ro_cross_entropy, rows, cols, x.contiguous(), ids, ignore, None, loss, None, None, None
     )
-    kept = total((target != ignore).float())
-    return total(loss) / kept, kept
+    kept = total((target != ignore).float()) if mean else torch.ones(())
+    return (total(loss) / kept if mean else total(loss)), kept
 
 
 @_cross_entropy.register_fake
-def _(x: Tensor, target: Tensor, ignore: int) -> tuple[Tensor, Tensor]:
+def _(x: Tensor, target: Tensor, ignore: int, mean: bool) -> tuple[Tensor, Tensor]:
     return x.new_empty(()), x.new_empty(())
 
 
@@ -335,21 +338,28 @@ def _(dy: Tensor, x: Tensor, target: Tensor, kept: Tensor, ignore: int) -> Tenso
 
 
 def _cross_entropy_save(ctx: Any, inputs: Any, output: Any) -> None:
-    x, target, ctx.ignore = inputs
+    x, target, ctx.ignore, _ = inputs
     ctx.save_for_backward(x, target, output[1])
     ctx.mark_non_differentiable(output[1])
 
 
 def _cross_entropy_grad(ctx: Any, dy: Tensor, _: Any) -> Any:
-    return _cross_entropy_backward(dy, *ctx.saved_tensors, ctx.ignore), None, None
+    return _cross_entropy_backward(dy, *ctx.saved_tensors, ctx.ignore), None, None, None
 
 
 _cross_entropy.register_autograd(_cross_entropy_grad, setup_context=_cross_entropy_save)
 
 
-def cross_entropy(x: Tensor, target: Tensor, ignore: int = -100) -> Tensor:
-    """The mean loss of rows: x [rows, classes], target [rows], those that are `ignore` left out."""
-    return _cross_entropy(x, target, ignore)[0]
+def cross_entropy(x: Tensor, target: Tensor, ignore: int = -100, reduction: str = "mean") -> Tensor:
+    """The mean loss of rows, or with reduction "sum" the sum: x [rows, classes], target [rows].
+
+    Rows whose target is `ignore` are left out. A target that is no class is an IndexError."""
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction is {reduction!r}; expected 'mean' or 'sum'")
+    wrong = (target != ignore) & ((target < 0) | (target >= x.shape[1]))
+    if wrong.any():
+        raise IndexError(f"Target {target[wrong][0].item()} is out of bounds.")
+    return _cross_entropy(x, target, ignore, reduction == "mean")[0]
 
 
 # ---- embeddings, activations, dropout ----

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.lr_scheduler import LRScheduler
 
 from .._operators import bits
 from . import _optimizers
@@ -32,8 +33,20 @@ def _clip(grads: list[Tensor], max_norm: float) -> tuple[Tensor, Tensor]:
     return squares.reshape(()), run("clip_scale", (bits(max_norm),), (squares,))
 
 
+EXEMPT = ("none", "vectors")
+
+
 class _Optimizer(torch.optim.Optimizer):
     max_norm: float | None
+    decay_exempt: str
+
+    def _options(self, max_norm: float | None, decay_exempt: str) -> None:
+        if decay_exempt not in EXEMPT:
+            raise ValueError(f"decay_exempt is {decay_exempt!r}; expected one of {list(EXEMPT)}")
+        self.max_norm, self.decay_exempt = max_norm, decay_exempt
+
+    def _decay(self, group: dict[str, Any], p: Tensor) -> float:
+        return 0.0 if self.decay_exempt == "vectors" and p.dim() < 2 else group["weight_decay"]
 
     def _clip(self) -> Tensor | None:
         grads = [
@@ -56,7 +69,9 @@ class _Optimizer(torch.optim.Optimizer):
 
 
 class AdamW(_Optimizer):
-    """AdamW. max_norm: gradients are scaled so that their norm over all is that at most."""
+    """AdamW. max_norm: gradients are scaled so that their norm over all is that at most.
+
+    decay_exempt: "vectors", which are biases and norms, or "none"; as in a job of Verde."""
 
     def __init__(
         self,
@@ -66,8 +81,9 @@ class AdamW(_Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
         max_norm: float | None = None,
+        decay_exempt: str = "none",
     ) -> None:
-        self.max_norm = max_norm
+        self._options(max_norm, decay_exempt)
         super().__init__(
             params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         )
@@ -84,12 +100,14 @@ class AdamW(_Optimizer):
             [s["exp_avg_sq"] for s in states],
         )
         steps = [s["step"] for s in states]
-        rest = (group["lr"], *group["betas"], group["eps"], group["weight_decay"], clip)
-        _optimizers.adamw(params, grads, m, v, steps, *rest)
+        decay = [self._decay(group, p) for p in params]
+        _optimizers.adamw(
+            params, grads, m, v, steps, group["lr"], *group["betas"], group["eps"], decay, clip
+        )
 
 
 class SGD(_Optimizer):
-    """SGD with momentum; weight_decay is added to the gradient. max_norm as in AdamW."""
+    """SGD with momentum; weight_decay is added to the gradient. The rest is as in AdamW."""
 
     def __init__(
         self,
@@ -99,8 +117,9 @@ class SGD(_Optimizer):
         weight_decay: float = 0.0,
         nesterov: bool = False,
         max_norm: float | None = None,
+        decay_exempt: str = "none",
     ) -> None:
-        self.max_norm = max_norm
+        self._options(max_norm, decay_exempt)
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -114,5 +133,40 @@ class SGD(_Optimizer):
             state = self.state[p]
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = torch.zeros_like(p)
-            at = (group["lr"], group["momentum"], group["weight_decay"], group["nesterov"], clip)
+            decay = self._decay(group, p)
+            at = (group["lr"], group["momentum"], decay, group["nesterov"], clip)
             _optimizers.sgd(p, p.grad, state["momentum_buffer"], *at)
+
+
+KINDS = ("constant", "linear", "cosine")
+
+
+class Schedule(LRScheduler):
+    """The learning rates of a job of Verde: operator lr_schedule (SPEC 9).
+
+    kind: "constant", "linear" or "cosine" after `warmup` steps, in which the rate rises to lr. The
+    last two end at min_lr after `steps` steps in all. Call step() after the optimizer's."""
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        kind: str,
+        steps: int = 0,
+        warmup: int = 0,
+        min_lr: float = 0.0,
+    ) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"kind is {kind!r}; expected one of {list(KINDS)}")
+        self.kind, self.steps, self.warmup, self.min_lr = kind, steps, warmup, min_lr
+        super().__init__(optimizer)
+
+    def _rate(self, base: float) -> float:
+        constant = self.kind == "constant"
+        low, total = (0.0, 0) if constant else (self.min_lr, self.steps)
+        attributes = (KINDS.index(self.kind), bits(base), bits(low), self.warmup, total)
+        step = torch.tensor([self.last_epoch], dtype=torch.int32)
+        return run("lr_schedule", attributes, (step,)).item()
+
+    def get_lr(self) -> list[float]:
+        """The rate of each group for the step that comes next."""
+        return [self._rate(float(base)) for base in self.base_lrs]
