@@ -27,12 +27,20 @@ from ._mode import reproducible as reproducible
 from ._state import HashLog as HashLog
 from ._state import commitments as commitments
 from ._state import hash as hash
+from ._trace import Difference as Difference
+from ._trace import Operation as Operation
+from ._trace import Trace as Trace
+from ._trace import diff as diff
 
 __all__ = [
+    "Difference",
     "HashLog",
     "LeftoverError",
+    "Operation",
+    "Trace",
     "commitments",
     "data",
+    "diff",
     "functional",
     "hash",
     "optim",

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -28,13 +29,21 @@ class LeftoverError(Error):
     """An operator that the library does not have was called. The text says which, why and where."""
 
 
-def where() -> str:
-    """File and line of the innermost frame that is neither torch's nor this package's."""
-    frame = sys._getframe(1)
+def user_frame(frame: FrameType | None) -> tuple[FrameType | None, bool]:
+    """The innermost frame that is neither torch's nor this package's, and whether the engine of
+    autograd stands before it: then an operator of a backward pass is called."""
+    engine = False
     while frame and (
         frame.f_code.co_filename.startswith(_OWN) or frame.f_code.co_filename[0] == "<"
     ):
-        frame = frame.f_back  # type: ignore[assignment]
+        engine = engine or frame.f_code.co_name == "_engine_run_backward"
+        frame = frame.f_back
+    return frame, engine
+
+
+def where() -> str:
+    """File and line of that frame."""
+    frame = user_frame(sys._getframe(1))[0]
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
 
 
@@ -171,7 +180,8 @@ def _functional(func: Any, drop: str, outs: list[str]) -> Any:
     return None
 
 
-def _view(func: Any) -> bool:
+def is_view(func: Any) -> bool:
+    """Does it compute nothing, and show memory of its input otherwise?"""
     returns = func._schema.returns
     return bool(returns) and all(
         r.alias_info is not None and not r.alias_info.is_write for r in returns
@@ -206,7 +216,7 @@ def _find(func: Any) -> Route:
             return _handler(HANDLERS[key], torch.Tag.nondeterministic_seeded in func.tags)
         if key in MOVEMENT or key in ARITHMETIC:
             return _plain if key in MOVEMENT else _arithmetic
-    if torch.Tag.inplace_view in func.tags or (_view(func) and base not in _NOT_VIEWS):
+    if torch.Tag.inplace_view in func.tags or (is_view(func) and base not in _NOT_VIEWS):
         return _plain
     if torch.Tag.nondeterministic_seeded in func.tags:
         return _derived(func, base) or _refused

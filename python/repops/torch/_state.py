@@ -51,7 +51,8 @@ def _tensor(name: str, value: Any) -> torch.Tensor:
     return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else value
 
 
-def _commitment(name: str, value: Any) -> str:
+def commitment_of(name: str, value: Any) -> str:
+    """The commitment of one value of a state."""
     t = _tensor(name, value).detach().cpu().contiguous()
     if t.is_sparse or t.is_quantized:
         raise Error(f"{name} is sparse or quantized; expected a dense tensor")
@@ -73,7 +74,7 @@ def commitments(model: Any, optimizer: torch.optim.Optimizer | None = None) -> d
     for name, value in state:
         if name in found:
             raise Error(f"two tensors of the state are called {name}")
-        found[name] = _commitment(name, value)
+        found[name] = commitment_of(name, value)
     return found
 
 

@@ -1,0 +1,204 @@
+"""Hashes of every operator of a step, and the first one in which two such traces differ."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .._library import Error
+from ._mode import is_view, tensors, user_frame
+from ._state import commitment_of
+
+VERSION = 1
+# What these leave in memory is not defined.
+_UNDEFINED = set("empty empty_like empty_strided new_empty new_empty_strided resize_ set_".split())
+
+
+class Operation(NamedTuple):
+    """One operator of a trace. Tensors are texts: type, shape and commitment."""
+
+    name: str  # "aten.mm.default"
+    place: str  # file and line of the code that called it; in a backward pass, its forward
+    module: str  # the module's name in the model, if Trace was given one
+    backward: bool
+    inputs: list[str]
+    outputs: list[str]
+
+    def __str__(self) -> str:
+        module = f" in {self.module}" if self.module else ""
+        return f"{self.name}, {'backward of ' if self.backward else 'at '}{self.place}{module}"
+
+
+def _text(t: torch.Tensor) -> str:
+    digits = commitment_of("a tensor", t) if t.numel() else "-"
+    return f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)} {digits}"
+
+
+def _written(func: Any, args: tuple, kwargs: dict) -> list[Any]:
+    found = []
+    for i, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            found.append(args[i] if i < len(args) else kwargs.get(argument.name))
+    return found
+
+
+class Trace(TorchDispatchMode):
+    """Records the hashes of what every operator reads and writes.
+
+    >>> with Trace(model) as trace:
+    ...     step()
+    >>> trace.save("here.trace")
+
+    Inside of `reproducible` or outside, to see where PyTorch itself differs between machines. model
+    gives the names of modules. It hashes every tensor, so that a step takes several times as long.
+    """
+
+    def __init__(self, model: torch.nn.Module | None = None) -> None:
+        super().__init__()
+        self.operations: list[Operation] = []
+        self._model, self._hooks = model, []
+        self._modules: list[str] = []
+        self._places: dict[int, tuple[str, str]] = {}  # by the number of the autograd node
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self.operations)
+
+    def __enter__(self) -> Trace:
+        for name, module in self._model.named_modules() if self._model is not None else ():
+            enter, leave = self._follow(name)
+            self._hooks.append(module.register_forward_pre_hook(enter))
+            self._hooks.append(module.register_forward_hook(leave, always_call=True))
+        return super().__enter__()
+
+    def __exit__(self, *exception: Any) -> None:
+        super().__exit__(*exception)
+        while self._hooks:
+            self._hooks.pop().remove()
+        self._modules.clear()
+
+    def _follow(self, name: str) -> tuple[Any, Any]:
+        def enter(*_: Any) -> None:
+            self._modules.append(name)
+
+        def leave(*_: Any) -> None:
+            if self._modules:
+                self._modules.pop()
+
+        return enter, leave
+
+    def _place(self) -> tuple[str, str, bool]:
+        """Place, module, and whether the autograd engine itself called."""
+        frame, engine = user_frame(sys._getframe(1))
+        text = f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else "unknown"
+        if engine:
+            node = torch._C._current_autograd_node()
+            found = self._places.get(node._sequence_nr()) if node is not None else None
+            return (*(found or (text, "")), True)
+        here = text, self._modules[-1] if self._modules else ""
+        # The node of an operator was made just before; one that makes none must not take its place.
+        self._places.setdefault(torch._C._autograd._get_sequence_nr() - 1, here)
+        return (*here, False)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        place, module, backward = self._place()
+        base = func._schema.name.split("::")[-1]
+        if is_view(func) or base in _UNDEFINED or func.namespace in ("prim", "profiler"):
+            return func(*args, **kwargs)
+        written = _written(func, args, kwargs)
+        kept = {id(t) for t in tensors(written)}
+        given = [_text(t) for t in tensors([args, list(kwargs.values())]) if id(t) not in kept]
+        result = func(*args, **kwargs)
+        made = {id(t): t for t in tensors([result, written])}
+        if given or made:
+            out = [_text(t) for t in made.values()]
+            self.operations.append(Operation(str(func), place, module, backward, given, out))
+        return result
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Writes the trace as JSON: a first line with the version, and one for each operator."""
+        new = f"{os.fspath(file)}.new"
+        with open(new, "w") as out:
+            out.write(json.dumps({"trace": VERSION, "torch": torch.__version__}) + "\n")
+            for operation in self.operations:
+                out.write(json.dumps(operation._asdict()) + "\n")
+        os.replace(new, file)
+
+    @staticmethod
+    def load(file: str | os.PathLike[str]) -> Trace:
+        """A trace that was saved."""
+        trace = Trace()
+        with open(file) as lines:
+            try:
+                head = json.loads(next(lines, ""))
+                known = isinstance(head, dict) and head.get("trace") == VERSION
+                if known:
+                    trace.operations = [Operation(**json.loads(line)) for line in lines]
+            except (ValueError, TypeError):
+                known = False
+        if not known:
+            raise Error(f"{file} is no trace of version {VERSION}")
+        return trace
+
+
+class Difference(NamedTuple):
+    """The first operator in which two traces differ; None where one has no more operators."""
+
+    number: int  # from 0 on
+    a: Operation | None
+    b: Operation | None
+
+    @property
+    def what(self) -> str:
+        """What differs: "operators", "inputs" or "results"."""
+        if self.a is None or self.b is None or self.a.name != self.b.name:
+            return "operators"
+        return "inputs" if self.a.inputs != self.b.inputs else "results"
+
+    def __str__(self) -> str:
+        head = f"operator {self.number}: "
+        if self.a is None or self.b is None:
+            which = "first" if self.a is None else "second"
+            return f"{head}the {which} trace ends before {self.a or self.b}"
+        if self.what == "operators":
+            return f"{head}{self.a}; in the second trace {self.b}"
+        if self.what == "inputs":
+            return (
+                f"{head}{self.a}: {_first(self.a.inputs, self.b.inputs, 'input')}; no operator "
+                "before gave it, so that it is a weight or data"
+            )
+        of = "of equal inputs"
+        if not self.a.inputs:
+            of = "of no inputs: another seed, or more drawn before"
+        return f"{head}{self.a}: {_first(self.a.outputs, self.b.outputs, 'output')}, {of}"
+
+
+def _first(a: list[str], b: list[str], what: str) -> str:
+    for i, (x, y) in enumerate(zip(a, b)):
+        if x != y:
+            x, y = (t.rsplit(" ", 1)[0] for t in (x, y))
+            return f"{what} {i} differs, {x}" + (f" and {y}" if x != y else "")
+    return f"{len(a)} and {len(b)} {what}s"
+
+
+def diff(a: Any, b: Any) -> Difference | None:
+    """The first operator in which two traces differ, or None. Each is a Trace or a file of one.
+
+    Places and modules are not compared, so that the sources may lie elsewhere."""
+    one, other = (t if isinstance(t, Trace) else Trace.load(t) for t in (a, b))
+    for i, (x, y) in enumerate(zip(one, other)):
+        if (x.name, x.inputs, x.outputs) != (y.name, y.inputs, y.outputs):
+            return Difference(i, x, y)
+    if len(one) == len(other):
+        return None
+    i = min(len(one), len(other))
+    return Difference(i, *[t.operations[i] if i < len(t) else None for t in (one, other)])
