@@ -201,7 +201,7 @@ static vd_value tell_class(vd_pass *p, vd_value x) {
     x = vd_tanh(p->b, vd_take_linear(p, x));
     x = vd_dropout(p->b, "dropout", x, vd_dropout_at(p, 1 + 3 * m->layers));
     vd_pass_scope(p, "logits");
-    x = vd_take_linear(p, x);
+    x = p->logits = vd_take_linear(p, x);
     vd_pass_scope(p, "loss");
     return vd_xent(p->b, x, p->in->targets);
 }

@@ -34,6 +34,7 @@ typedef struct {
 typedef struct {
     vd_parameter *parameter; /* owned */
     uint32_t count, capacity;
+    uint32_t taken;       /* by layers; after these come buffers that an evaluation reads */
     vd_parameter *buffer; /* state that is not trained, such as running statistics; owned */
     uint32_t buffer_count, buffer_capacity;
     uint32_t *trained; /* parameters that are not frozen: leaf i is parameter trained[i]; owned */
@@ -63,6 +64,7 @@ typedef struct {
     vd_builder *b;
     const vd_forward *in;
     uint32_t next, next_buffer;
+    vd_value logits; /* [rows, ..., classes], of models that tell classes; else VD_NONE */
 } vd_pass;
 
 typedef struct {
@@ -94,8 +96,8 @@ const vd_model_type *vd_type_of(const vd_model *model); /* NULL: there is no suc
 
 /* All that the model declares, with room for it. Frees nothing that is owned on failure. */
 VD_MUST_USE vd_status vd_parameters_of(const vd_model *model, vd_parameters *out, vd_err *err);
-/* No parameter is trained any more. */
-void vd_freeze_all(vd_parameters *all);
+/* No parameter is trained any more, and buffers are parameters, which stay as they are. */
+VD_MUST_USE vd_status vd_freeze_all(vd_parameters *all, vd_err *err);
 void vd_parameters_free(vd_parameters *all);
 
 /* Names of what is declared from now on begin with this, such as "h.3.", and in files with that. */

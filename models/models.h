@@ -155,7 +155,8 @@ typedef struct {
     const vd_file_tensor *start;
     uint32_t start_count;
     /* 1: the loss of given weights, all frozen, on all of the data, which `batch` sequences a step
-     * read once; the state is the mean so far. There is no optimizer. */
+     * read once; the state is the mean so far, and of a model that tells classes the share of right
+     * ones. There is no optimizer, and batch norm has the running statistics. */
     int32_t evaluates;
     bool start_bare; /* it lacks what the optimizer keeps, which starts at zero */
 } vd_training;
@@ -196,6 +197,9 @@ int64_t vd_layers_max(vd_model_kind kind);
 
 /* Bytes of an image with its label before it; 0 for models that read tokens. */
 int64_t vd_record_size(const vd_model *model);
+
+/* Does an evaluation tell its accuracy too? */
+bool vd_tells_classes(const vd_model *model);
 
 /* Tokens of a window of the data: a sequence, with its class before it if the model tells classes.
  */

@@ -35,15 +35,26 @@ static vd_status choose_trained(vd_parameters *all, vd_err *err) {
     return VD_OK;
 }
 
-void vd_freeze_all(vd_parameters *all) {
+vd_status vd_freeze_all(vd_parameters *all, vd_err *err) {
+    const uint32_t count = all->count + all->buffer_count;
+    vd_parameter *grown = realloc(all->parameter, ((size_t)count + 1) * sizeof *grown);
+    if (!grown)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    all->parameter = grown;
+    if (all->buffer_count)
+        memcpy(grown + all->count, all->buffer, all->buffer_count * sizeof *grown);
+    all->count = all->capacity = count;
+    all->buffer_count = 0;
     for (uint32_t i = 0; i < all->count; i++)
         all->parameter[i].frozen = true;
     all->trained_count = 0;
+    return VD_OK;
 }
 
 vd_status vd_parameters_of(const vd_model *model, vd_parameters *out, vd_err *err) {
     *out = (vd_parameters){.lora = &model->lora};
     vd_type_of(model)->declare(model, out);
+    out->taken = out->count;
     vd_status status = out->failed ? vd_fail(err, VD_ERR_LOCAL, "out of memory") : VD_OK;
     if (status == VD_OK && model->lora.rank > 0)
         status = check_targets(out, err);

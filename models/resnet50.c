@@ -72,6 +72,8 @@ static vd_value forward_unit(vd_pass *p, vd_value x, unit u) {
     vd_value *running = p->in->buffer + p->next_buffer;
     p->next_buffer += 2;
     x = vd_conv2d(p->b, x, weight, (vd_conv_attr){u.stride, u.kernel / 2, 1, 1});
+    if (p->in->training->evaluates)
+        return vd_batchnorm_eval(p->b, x, gamma, beta, running[0], running[1]);
     const vd_statistics s = vd_batch_statistics(p->b, x);
     running[0] = vd_running_mean(p->b, running[0], s, momentum);
     running[1] = vd_running_variance(p->b, running[1], s, momentum);
@@ -167,6 +169,7 @@ static vd_value forward(vd_pass *p) {
         }
     vd_pass_scope(p, "fc");
     x = vd_take_linear(p, vd_global_avg_pool2d(p->b, x));
+    p->logits = x;
     vd_pass_scope(p, "loss");
     return vd_xent(p->b, x, p->in->targets);
 }

@@ -67,6 +67,7 @@ static vd_status freeze_one(const vd_training *t, vd_parameter *p, uint32_t firs
                        : vd_fail(err, VD_ERR_USAGE,
                                  "%s: nothing says what it is: `weights` is missing", p->name);
     p->data = first + (uint32_t)at;
+    p->layout = VD_FILE_SAME;
     (*taken)++;
     return check_shape(&t->start[at], &p->shape, err);
 }

@@ -68,7 +68,8 @@ static vd_value read_images(vd_builder *b, const vd_training *t, int64_t micro) 
     return VD_EMIT(b, "images", ((vd_op){.op = RO_OP_DIV}), x, planes(b, "std", m->image_std));
 }
 
-/* Sums over a range of micro-batches: the loss, then one gradient per parameter. */
+/* Sums over a range of micro-batches: the loss, then one gradient per parameter, or of an
+ * evaluation how many classes are right. */
 typedef struct {
     vd_value value[VD_TRAINED_MAX + 1];
 } sums;
@@ -83,6 +84,18 @@ typedef struct {
     const vd_forward *hidden; /* what each micro-batch reads */
     vd_value divisor;         /* how many tokens of the step have a loss; 1 if none has */
 } step_plan;
+
+/* Besides the loss. */
+static uint32_t sum_count(const step_plan *plan) {
+    const vd_training *t = plan->training;
+    return t->evaluates ? vd_tells_classes(&t->model) : plan->declared->trained_count;
+}
+
+static const char *sum_name(const vd_builder *b, const step_plan *plan, uint32_t i) {
+    if (i == 0)
+        return "loss";
+    return plan->training->evaluates ? "right" : b->program->leaf[i - 1].name;
+}
 
 static uint32_t trained_count(const step_plan *plan) {
     return plan->declared->trained_count;
@@ -232,13 +245,26 @@ static double loss_count(const vd_training *t) {
     return (double)(t->model.task == VD_TASK_CLASSES ? t->batch : t->batch * t->sequence);
 }
 
-static vd_value forward(vd_builder *b, const vd_forward *in) {
-    vd_pass pass = {.b = b, .in = in};
+/* One loss a row; *logits as vd_pass has them. */
+static vd_value forward(vd_builder *b, const vd_forward *in, vd_value *logits) {
+    vd_pass pass = {.b = b, .in = in, .logits = VD_NONE};
     const vd_value loss = vd_type_of(&in->training->model)->forward(&pass);
-    if (pass.next != in->declared->count)
+    if (pass.next != in->declared->taken)
         vd_builder_fail(b, VD_ERR_LOCAL, "the model takes %u of its %u parameters", pass.next,
-                        in->declared->count);
+                        in->declared->taken);
+    *logits = pass.logits;
     return loss;
+}
+
+/* How many rows have their label for the largest logit, the first of equal ones. */
+static vd_value count_right(vd_builder *b, const vd_forward *in, vd_value logits) {
+    vd_scope(b, "m%lld.right", (long long)in->micro_batch);
+    const ro_shape rows = *vd_shape_of(b, in->targets);
+    const int classes = vd_shape_of(b, logits)->ndim - 1;
+    const vd_value guess = vd_reshape(b, "guess", vd_argmax(b, logits, classes), rows);
+    vd_value right = vd_compare(b, "right", guess, in->targets, RO_EQUAL);
+    right = VD_EMIT(b, "right", ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = RO_F32}, NULL}), right);
+    return vd_reduce(b, "count", RO_OP_REDUCE_SUM, ro_shape_numel(&rows), 1, &right);
 }
 
 static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sums *out) {
@@ -247,7 +273,8 @@ static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sum
     /* Each loss's factor in the mean: with it, no pass of its own divides the gradients. */
     vd_value share = plan->hidden ? share_of(b, plan, &in) : VD_NONE;
     const uint32_t before = b->graph->node_count;
-    vd_value loss = forward(b, &in);
+    vd_value logits;
+    vd_value loss = forward(b, &in, &logits);
     int64_t rows = ro_shape_numel(vd_shape_of(b, loss));
     out->value[0] = vd_reduce(b, "loss_sum", RO_OP_REDUCE_SUM, rows, 1, &loss);
     if (plan->hidden && !plan->training->evaluates)
@@ -255,6 +282,8 @@ static void micro_batch(vd_builder *b, const step_plan *plan, int64_t micro, sum
     else if (!plan->training->evaluates)
         vd_backward(b, loss, 1 / (float)loss_count(plan->training));
     keep_gradients(b, trained_count(plan), out);
+    if (plan->training->evaluates && sum_count(plan))
+        out->value[1] = count_right(b, &in, logits);
     if (micro == 0)
         check_room(b, plan, before);
 }
@@ -277,9 +306,9 @@ static void accumulate(vd_builder *b, const step_plan *plan, int64_t lo, int64_t
     accumulate(b, plan, lo, lo + half, out);
     accumulate(b, plan, lo + half, hi, right);
     vd_scope(b, "sum.m%lld-%lld", (long long)lo, (long long)hi - 1);
-    for (uint32_t i = 0; i <= trained_count(plan) && b->status == VD_OK; i++)
-        out->value[i] = VD_EMIT(b, i ? b->program->leaf[i - 1].name : "loss",
-                                ((vd_op){.op = RO_OP_ADD}), out->value[i], right->value[i]);
+    for (uint32_t i = 0; i <= sum_count(plan) && b->status == VD_OK; i++)
+        out->value[i] = VD_EMIT(b, sum_name(b, plan, i), ((vd_op){.op = RO_OP_ADD}), out->value[i],
+                                right->value[i]);
     free(right);
 }
 
@@ -293,6 +322,10 @@ static vd_value mean_loss(vd_builder *b, const step_plan *plan, vd_value sum) {
  * are. */
 static vd_value frozen_value(vd_builder *b, const vd_parameter *p) {
     const vd_value x = vd_data_value(b, p->data);
+    if (p->layout != VD_FILE_SAME) {
+        vd_scope(b, "frozen");
+        return vd_from_tensor(b, p);
+    }
     if (p->shape.ndim > 1 || vd_shape_of(b, x)->dtype == RO_F32)
         return x;
     vd_scope(b, "frozen");
@@ -309,10 +342,17 @@ static void find_values(vd_builder *b, step_plan *plan) {
 }
 
 /* The state of an evaluation is the mean over all its steps, once the last one is added. */
-static void add_loss(vd_builder *b, int64_t steps) {
+static void add_to(vd_builder *b, uint32_t leaf, const char *name, vd_value x, double parts) {
     vd_scope(b, "mean");
-    const vd_value share = vd_div_const(b, "share", b->graph->loss, (double)steps);
-    b->graph->output[0] = VD_EMIT(b, "loss_so_far", ((vd_op){.op = RO_OP_ADD}), 0, share);
+    const vd_value share = vd_div_const(b, "share", x, parts);
+    b->graph->output[leaf] = VD_EMIT(b, name, ((vd_op){.op = RO_OP_ADD}), leaf, share);
+}
+
+static void add_evaluation(vd_builder *b, const step_plan *plan, const sums *all) {
+    const vd_training *t = plan->training;
+    add_to(b, 0, "loss_so_far", b->graph->loss, (double)t->steps);
+    if (sum_count(plan))
+        add_to(b, 1, "accuracy_so_far", all->value[1], (double)t->steps * (double)t->batch);
 }
 
 /* `hidden` has room for what each micro-batch reads. */
@@ -322,6 +362,8 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
     for (uint32_t i = buffers; i < b->program->leaf_count; i++)
         b->graph->output[i] = i;
     plan->buffer = b->graph->output + buffers;
+    if (t->evaluates)
+        plan->buffer = plan->parameter + plan->declared->taken;
     vd_number_steps(b, t->first_step);
     find_values(b, plan);
     if (hides_tokens(&t->model))
@@ -329,7 +371,7 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
     accumulate(b, plan, 0, t->micro_batches, all);
     b->graph->loss = mean_loss(b, plan, all->value[0]);
     if (t->evaluates)
-        add_loss(b, t->steps);
+        add_evaluation(b, plan, all);
     else
         vd_optimize(b, &t->optimizer, t->first_step + t->steps, trained_count(plan),
                     all->value + 1);

@@ -28,6 +28,10 @@ int64_t vd_record_size(const vd_model *model) {
     return vd_type_of(model)->images ? 1 + VD_IMAGE_PLANES * model->image * model->image : 0;
 }
 
+bool vd_tells_classes(const vd_model *model) {
+    return vd_type_of(model)->images || model->task == VD_TASK_CLASSES;
+}
+
 int64_t vd_window_size(const vd_training *t) {
     return t->model.task == VD_TASK_CLASSES ? 1 + t->sequence : t->sequence;
 }
@@ -79,8 +83,8 @@ static vd_status allocate_outputs(vd_builder *b) {
 }
 
 int64_t vd_evaluation_steps(const vd_training *t) {
-    const int64_t window = vd_window_size(t);
-    int64_t windows = (t->data_count - 1) / window;
+    const int64_t window = vd_window_size(t), record = vd_record_size(&t->model);
+    int64_t windows = record ? t->data_count / record : (t->data_count - 1) / window;
     for (uint32_t i = 0; i < t->shard_count; i++)
         windows += (t->shard[i].count - 1) / window;
     return windows / t->batch;
@@ -135,11 +139,9 @@ static vd_status check(const vd_training *t, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE, "data must be in at most %d files, got %u",
                        VD_SHARDS_MAX + 1, t->shard_count + 1);
     const vd_model_type *type = vd_type_of(&t->model);
-    if (t->evaluates && type->images)
-        return vd_fail(err, VD_ERR_USAGE, "task: a model of images is not evaluated");
     if (t->evaluates && t->steps < 1)
-        return vd_fail(err, VD_ERR_USAGE, "batch: the data has no %lld sequences",
-                       (long long)t->batch);
+        return vd_fail(err, VD_ERR_USAGE, "batch: the data has no %lld %s", (long long)t->batch,
+                       type->images ? "images" : "sequences");
     const int64_t last = t->first_step + t->steps;
     if (t->first_step > 0 && last > VD_NUMBERED_STEPS_MAX)
         return vd_fail(err, VD_ERR_USAGE,
@@ -216,7 +218,9 @@ static vd_status build(const vd_training *t, const vd_parameters *all, vd_progra
     const ro_shape number = VD_SHAPE(RO_F32, 1);
     if (t->evaluates)
         vd_add_leaf(&init, "loss", &number);
-    else
+    if (t->evaluates && vd_tells_classes(&t->model))
+        vd_add_leaf(&init, "accuracy", &number);
+    if (!t->evaluates)
         vd_optimizer_leaves(&init, &t->optimizer, all);
     add_buffers(&init, all);
     if (t->start && !t->evaluates && init.status == VD_OK)
@@ -240,7 +244,7 @@ vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err
     if (status == VD_OK)
         status = vd_parameters_of(&t->model, &all, err);
     if (status == VD_OK && t->evaluates)
-        vd_freeze_all(&all);
+        status = vd_freeze_all(&all, err);
     if (status == VD_OK)
         status = check_count(&all, err);
     if (status == VD_OK && t->file)

@@ -82,7 +82,7 @@ near() {
         fail "$1 is not $2"
 }
 
-# models NAME MODEL MORE: training and evaluation of its first and last state.
+# models NAME MODEL DATA [RELATION]: training and evaluation of its first and last state, whose losses relate so, default: <.
 models() {
     job "$1" "$2" tokens "$training"
     expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/$1.run"
@@ -95,7 +95,7 @@ $2" held "weights: {run: $1.run, root: $(state "$work/$1.run" $step)}"
     done
     expect 0 'root' "$verde" check "$work/$1.10"
     # shellcheck disable=SC2154
-    python3 -c "import sys; sys.exit(not $at_10 < $at_0)" || fail "$1: nothing was learnt"
+    python3 -c "import sys; sys.exit(not $at_10 ${4-<} $at_0)" || fail "$1: from $at_0 to $at_10"
 }
 cp -r tests/vectors/pretrained/llama "$work/llama"
 rm -f "$work"/llama/before.safetensors "$work"/llama/after.safetensors "$work"/llama/losses.txt
@@ -106,6 +106,36 @@ models full "$llama" tokens
 full_0=$at_0
 models lora "$llama
 lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}" tokens
+models bert 'model: {kind: bert, vocab: 64, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0.1, mask_rate: 0.4}' tokens '!='
+
+# Images: batch norm has the running statistics, and the share of right classes is told as well.
+"$build/bin/standin" 400 > "$work/images.bin" 2> "$work/err"
+"$build/bin/standin" 560 2> "$work/err" | tail -c $((160 * 3073)) > "$work/other.bin"
+# image NAME SOURCE MORE: a job, and what replaces its lines on training.
+image() {
+    sed -e "s,\.\./data/stripes.bin,$work/$2," -e "s/sha256: .*/sha256: $(sha256sum "$work/$2" | cut -d ' ' -f 1)/" models/jobs/resnet-tiny.yaml |
+        if [ -n "$3" ]; then sed -e '/^steps\|^checkpoint\|^optimizer\|^ *clip_norm\|^schedule/d' && echo "$3"; else cat; fi > "$work/$1.yaml"
+}
+# right: the share that the last line of a run told.
+right() {
+    sed -n 's/^accuracy *\([0-9.]*\) of 160$/\1/p' "$work/out"
+}
+image resnet images.bin ''
+echo "evaluate: {file: other.bin, sha256: $(sha256sum "$work/other.bin" | cut -d ' ' -f 1), every: 30}" >> "$work/resnet.yaml"
+expect 0 'step 30: evaluation [0-9.]*, accuracy' "$verde" run "$work/resnet.yaml" --out "$work/resnet"
+for step in 10 30; do
+    image resnet.$step other.bin "task: evaluate
+weights: {run: resnet, root: $(state "$work/resnet" $step)}"
+    expect 0 'mean loss of 10 batches' "$verde" run "$work/resnet.$step.yaml" --out "$work/resnet.$step"
+    eval "at_$step=$(right)"
+done
+python3 -c "import sys; sys.exit(not $at_30 > max(0.3, $at_10))" || fail "accuracy $at_10 after 10 steps, $at_30 after 30"
+expect 0 'accuracy' "$verde" run "$work/resnet.30.yaml" --out "$work/resnet.30" --json
+python3 -c '
+import json, sys
+committed, told = json.load(open(sys.argv[1])), json.loads(open(sys.argv[2]).readlines()[-1])
+sys.exit(any(committed[k] != told[k] for k in ("evaluation", "accuracy")))' "$work/out" "$work/resnet/losses.jsonl" || fail "other numbers meanwhile"
+expect 0 'root' "$verde" check "$work/resnet.30"
 
 # The same scores while a job trains, and a curve of them; no others after a stop.
 job meanwhile "$llama
@@ -135,21 +165,26 @@ expect 0 'evaluation' "$verde" run "$work/files.yaml" --out "$work/files"
 [ "$(score)" = "$full_0" ] || fail "the files give $(score), and a run that begins with them $full_0"
 
 # A smaller score than the true one is a dispute like any other, before a referee that has proof and manifest alone.
-expect 0 'proof.json' "$verde" export "$work/lora.run" --out "$work/exported"
-cp "$work/exported/proof.json" "$work/referee/lora.run.proof.json"
-cp "$work/lora.10.yaml" "$work/referee/job.yaml"
-expect 0 'run root' "$verde" run "$work/lora.10.yaml" --out "$work/wrong" --fault element@7:mean.loss_so_far
-for run in lora.10 wrong; do
-    "$verde" serve "$work/$run" > "$work/$run.url" 2> "$work/$run.log" &
-    pids="$pids $!"
-done
-for _ in $(seq 100); do
-    [ -s "$work/lora.10.url" ] && [ -s "$work/wrong.url" ] && break
-    sleep 0.1
-done
-expect 3 'step 7' "$verde" arbitrate "$work/referee/job.yaml" --key "$work/keys" --verdict "$work/verdict.json" \
-    --provider "$(cat "$work/lora.10.url")" --provider "$(cat "$work/wrong.url")"
-expect 0 '' "$verde" verify "$work/verdict.json"
+# dispute RUN STEP JOB FAULT
+dispute() {
+    expect 0 'proof.json' "$verde" export "$work/$1" --out "$work/$1.out"
+    cp "$work/$1.out/proof.json" "$work/referee/$1.proof.json"
+    cp "$work/$3.yaml" "$work/referee/$3.yaml"
+    expect 0 'run root' "$verde" run "$work/$3.yaml" --out "$work/$3.wrong" --fault "$4"
+    for run in "$3" "$3.wrong"; do
+        "$verde" serve "$work/$run" > "$work/$run.url" 2> "$work/$run.log" &
+        pids="$pids $!"
+    done
+    for _ in $(seq 100); do
+        [ -s "$work/$3.url" ] && [ -s "$work/$3.wrong.url" ] && break
+        sleep 0.1
+    done
+    expect 3 "step $2" "$verde" arbitrate "$work/referee/$3.yaml" --key "$work/keys" --verdict "$work/$1.verdict.json" \
+        --provider "$(cat "$work/$3.url")" --provider "$(cat "$work/$3.wrong.url")"
+    expect 0 '' "$verde" verify "$work/$1.verdict.json"
+}
+dispute lora.run 7 lora.10 element@7:mean.loss_so_far
+dispute resnet 4 resnet.30 element@4:mean.accuracy_so_far
 
 # What does not fit.
 refused() {

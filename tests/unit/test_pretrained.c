@@ -460,6 +460,64 @@ Test(pretrained, images_are_scaled_to_the_bits_of_torchvision) {
     free(s);
 }
 
+/* ---- evaluation ---- */
+
+/* The same model and data, of which a step reads half if there is more than one record. */
+static void open_evaluation(session *s, const pretrained_case *c) {
+    vd_err err;
+    open_session(s, c, 1);
+    vd_state_free(&s->state);
+    vd_program_free(&s->program);
+    s->training.evaluates = 1;
+    if (c->data == IMAGES)
+        s->training.batch = IMAGE_BATCH / 2;
+    s->training.steps = vd_evaluation_steps(&s->training);
+    cr_assert_eq(s->training.steps, c->data == IMAGES ? 2 : 1);
+    s->training.checkpoint_interval = 1;
+    make_program(s);
+    cr_assert(vd_exec_init(&s->exec, NULL, &s->state, &err) == VD_OK, "%s", err.text);
+}
+
+/* Without dropout, PyTorch's first loss is that of an evaluation, but for batch norm. */
+static void read_wanted(const session *s, double *loss, double *accuracy) {
+    char path[128];
+    const bool tells_classes = vd_tells_classes(&s->training.model);
+    snprintf(path, sizeof path, VECTORS "%s/%s.txt", s->c->name,
+             tells_classes ? "evaluation" : "losses");
+    FILE *file = fopen(path, "r");
+    cr_assert(file, "%s", path);
+    cr_assert(fscanf(file, "%lf", loss) == 1);
+    cr_assert(!tells_classes || fscanf(file, "%lf", accuracy) == 1);
+    fclose(file);
+}
+
+static void evaluate(const pretrained_case *c) {
+    vd_err err;
+    double loss, accuracy = -1;
+    session *s = malloc(sizeof *s);
+    open_evaluation(s, c);
+    read_wanted(s, &loss, &accuracy);
+    while (s->state.step < s->training.steps)
+        cr_assert(vd_exec_step(&s->exec, NULL, &s->state, NULL, &err) == VD_OK, "%s", err.text);
+    const double got = (double)*(float *)s->state.tensor[0];
+    cr_expect(fabs(got - loss) <= tolerance * fabs(loss), "%s: loss %.9g, PyTorch %.9g", c->name,
+              got, loss);
+    cr_expect_eq(s->state.count, accuracy < 0 ? 1 : 2);
+    if (s->state.count > 1) {
+        const double right = (double)*(float *)s->state.tensor[1];
+        cr_expect(fabs(right - accuracy) < 1e-6, "%s: accuracy %.9g, PyTorch %.9g", c->name, right,
+                  accuracy);
+    }
+    close_session(s);
+    free(s);
+}
+
+Test(pretrained, is_evaluated_as_by_pytorch) {
+    for (int i = 0; i < CASES; i++)
+        if (!cases[i].target[0])
+            evaluate(&cases[i]);
+}
+
 /* All that is trained are the adapters: the state holds them, their moments, and two numbers. */
 Test(pretrained, state_of_adapters_holds_nothing_frozen) {
     session *s = malloc(sizeof *s);

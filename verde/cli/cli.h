@@ -146,8 +146,8 @@ typedef struct {
 VD_MUST_USE vd_status vd_evaluation_open(const vd_loaded *trained, const char *dir,
                                          vd_evaluation *out, vd_err *err);
 /* vd_run_options.evaluate */
-VD_MUST_USE vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, float *loss,
-                                  bool *told, vd_err *err);
+VD_MUST_USE vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state,
+                                  vd_score *score, bool *told, vd_err *err);
 void vd_evaluation_close(vd_evaluation *evaluation);
 
 /* Can a file be written there, and is there none yet, unless `force`? For what is written after

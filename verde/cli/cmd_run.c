@@ -54,16 +54,18 @@ static vd_status take_dir(const char *dir, int *fd, vd_err *err) {
     return status;
 }
 
-/* What an evaluation arrived at is the only number of its last state. */
-static vd_status read_mean(const char *dir, const vd_hash *state, float *mean, vd_err *err) {
+/* What an evaluation arrived at are the only numbers of its last state. */
+static vd_status read_score(const char *dir, const vd_hash *state, vd_score *out, vd_err *err) {
     char path[1024];
     vd_buf bytes = {0};
+    float number[2] = {0};
     vd_store_state_path(path, dir, state);
-    vd_status status = vd_read_file(path, sizeof *mean, &bytes, err);
-    if (status == VD_OK && bytes.size == sizeof *mean) {
-        vd_from_little(bytes.data, sizeof *mean, sizeof *mean);
-        memcpy(mean, bytes.data, sizeof *mean);
+    vd_status status = vd_read_file(path, sizeof number, &bytes, err);
+    if (status == VD_OK && bytes.size) {
+        vd_from_little(bytes.data, bytes.size, sizeof *number);
+        memcpy(number, bytes.data, bytes.size);
     }
+    *out = (vd_score){number[0], number[1], bytes.size == sizeof number};
     vd_buf_free(&bytes);
     return status;
 }
@@ -96,16 +98,16 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
         status = vd_save_data(dir, loaded, err);
     if (status == VD_OK)
         status = vd_config_save(dir, loaded, err);
-    float mean = 0;
+    vd_score score;
     if (status == VD_OK && t->evaluates)
-        status = read_mean(dir, &result.final_state, &mean, err);
+        status = read_score(dir, &result.final_state, &score, err);
     if (status != VD_OK)
         return status;
     if (result.resumed_at == result.steps)
         fprintf(stderr, "%s holds this run, finished: nothing was executed\n", dir);
     else if (result.resumed_at)
         fprintf(stderr, "went on from the checkpoint at step %lld\n", (long long)result.resumed_at);
-    vd_print_result(&result, loaded, common, rounding != NULL, t->evaluates ? &mean : NULL);
+    vd_print_result(&result, loaded, common, rounding != NULL, t->evaluates ? &score : NULL);
     if (rounding && !common->json)
         vd_print_rounding(rounding, &result);
     return VD_OK;

@@ -68,8 +68,19 @@ static vd_status take_state(vd_evaluation *e, const vd_hash *state, vd_err *err)
     return status == VD_OK ? vd_exec_place(&held->exec, err) : status;
 }
 
-vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, float *loss, bool *told,
-                      vd_err *err) {
+/* The leaves of the last state, of one number each (models/training.c). */
+static vd_status read_score(const vd_state *sum, vd_score *out, vd_err *err) {
+    out->has_accuracy = sum->count > 1;
+    vd_status status =
+        vd_memory_read(sum->memory, &out->loss, sum->tensor[0], sizeof out->loss, err);
+    if (status == VD_OK && out->has_accuracy)
+        status =
+            vd_memory_read(sum->memory, &out->accuracy, sum->tensor[1], sizeof out->accuracy, err);
+    return status;
+}
+
+vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, vd_score *score,
+                      bool *told, vd_err *err) {
     vd_evaluation *e = evaluation;
     const vd_exec *exec = &e->held.exec;
     vd_state sum = {0};
@@ -82,10 +93,14 @@ vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, floa
     while (status == VD_OK && sum.step < e->held.program.steps)
         status = vd_exec_step(exec, NULL, &sum, NULL, err);
     if (status == VD_OK)
-        status = vd_memory_read(sum.memory, loss, sum.tensor[0], sizeof *loss, err);
+        status = read_score(&sum, score, err);
     vd_state_free(&sum);
     if (status == VD_OK)
-        fprintf(stderr, "%sstep %lld: evaluation %.4f\n", vd_is_terminal() ? "\r\033[K" : "",
-                (long long)step, (double)*loss);
+        fprintf(stderr, "%sstep %lld: evaluation %.4f", vd_is_terminal() ? "\r\033[K" : "",
+                (long long)step, (double)score->loss);
+    if (status == VD_OK && score->has_accuracy)
+        fprintf(stderr, ", accuracy %.4f", (double)score->accuracy);
+    if (status == VD_OK)
+        fputs("\n", stderr);
     return status;
 }

@@ -47,8 +47,8 @@ void vd_announce_run(const char *job, const vd_loaded *loaded);
 /* Says what checkpoints take, and warns if the file system has less for those to come. `keep`: 0:
  * all. */
 void vd_tell_disk(const char *dir, const vd_program *program, long keep);
-/* On standard output. `mean`: what an evaluation arrived at; NULL: the job trains. */
+/* On standard output. `score`: what an evaluation arrived at; NULL: the job trains. */
 void vd_print_result(const vd_run_result *result, const vd_loaded *loaded, const vd_common *common,
-                     bool rounded, const float *mean);
+                     bool rounded, const vd_score *score);
 
 #endif

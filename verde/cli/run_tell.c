@@ -111,7 +111,7 @@ static json_t *loss_json(float loss) {
 }
 
 void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_common *common,
-                     bool rounded, const float *mean) {
+                     bool rounded, const vd_score *score) {
     char root[2 * VD_HASH_SIZE + 1], state[2 * VD_HASH_SIZE + 1];
     vd_hex(r->run_root.b, VD_HASH_SIZE, root);
     vd_hex(r->final_state.b, VD_HASH_SIZE, state);
@@ -125,18 +125,23 @@ void vd_print_result(const vd_run_result *r, const vd_loaded *loaded, const vd_c
             (json_int_t)vd_peak_bytes(), "device_peak_bytes", (json_int_t)ro_ctx_peak(loaded->ro));
         if (rounded)
             json_object_set_new(object, "rounded", vd_rounded_json(r));
-        if (mean)
-            json_object_set_new(object, "evaluation", loss_json(*mean));
+        if (score)
+            json_object_set_new(object, "evaluation", loss_json(score->loss));
+        if (score && score->has_accuracy)
+            json_object_set_new(object, "accuracy", json_real((double)score->accuracy));
         vd_print_json(object);
         return;
     }
-    if (mean)
-        printf("evaluation   %.6f, the mean loss of %lld batch%s, %.1f s\n", (double)*mean,
+    if (score)
+        printf("evaluation   %.6f, the mean loss of %lld batch%s, %.1f s\n", (double)score->loss,
                (long long)r->steps, r->steps == 1 ? "" : "es", r->seconds);
     else
         printf("loss         %.4f -> %.4f in %lld step%s, %.1f s\n", (double)r->loss_first,
                (double)r->loss_last, (long long)r->steps, vd_plural((uint64_t)r->steps),
                r->seconds);
+    if (score && score->has_accuracy)
+        printf("accuracy     %.6f of %lld\n", (double)score->accuracy,
+               (long long)(r->steps * loaded->job.training.batch));
     if (!ro_ctx_in_host_memory(loaded->ro))
         printf("device       %s, peak %.1f MB\n", ro_ctx_device(loaded->ro),
                1e-6 * (double)ro_ctx_peak(loaded->ro));

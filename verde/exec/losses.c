@@ -81,10 +81,12 @@ vd_status vd_losses_put(vd_losses *l, int64_t step, const vd_step_numbers *n,
     return status;
 }
 
-vd_status vd_losses_evaluated(vd_losses *l, int64_t step, float loss, vd_err *err) {
+vd_status vd_losses_evaluated(vd_losses *l, int64_t step, const vd_score *score, vd_err *err) {
     vd_buf line = {0};
     vd_printf(&line, "{\"step\":%lld", (long long)step);
-    put_number(&line, "evaluation", loss);
+    put_number(&line, "evaluation", score->loss);
+    if (score->has_accuracy)
+        put_number(&line, "accuracy", score->accuracy);
     vd_printf(&line, "}\n");
     vd_status status = write_line(l, &line, err);
     vd_buf_free(&line);

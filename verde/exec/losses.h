@@ -16,8 +16,9 @@ VD_MUST_USE vd_status vd_losses_open(vd_losses *losses, const char *dir, int64_t
  * only if the program has them; numbers that are none are "nan", "inf" or "-inf". */
 VD_MUST_USE vd_status vd_losses_put(vd_losses *losses, int64_t step, const vd_step_numbers *numbers,
                                     const vd_run_samples *samples, double seconds, vd_err *err);
-/* {"step":12,"evaluation":2.4}, after the step's own line. */
-VD_MUST_USE vd_status vd_losses_evaluated(vd_losses *losses, int64_t step, float loss, vd_err *err);
+/* {"step":12,"evaluation":2.4,"accuracy":0.3}, after the step's own line. */
+VD_MUST_USE vd_status vd_losses_evaluated(vd_losses *losses, int64_t step, const vd_score *score,
+                                          vd_err *err);
 /* Before the checkpoint that a resumed run will go on from is named in run.json. */
 VD_MUST_USE vd_status vd_losses_sync(vd_losses *losses, vd_err *err);
 void vd_losses_close(vd_losses *losses);

@@ -116,12 +116,12 @@ static vd_status open_run(runner *r) {
 
 static vd_status run_evaluation(runner *r, const vd_hash *state) {
     const vd_run_options *o = r->options;
-    float loss = 0;
+    vd_score score = {0};
     bool told = false;
     if (!o->evaluate || r->state.step == 0)
         return VD_OK;
-    vd_status status = o->evaluate(o->evaluation, r->state.step, state, &loss, &told, r->err);
-    return status == VD_OK && told ? vd_losses_evaluated(&r->losses, r->state.step, loss, r->err)
+    vd_status status = o->evaluate(o->evaluation, r->state.step, state, &score, &told, r->err);
+    return status == VD_OK && told ? vd_losses_evaluated(&r->losses, r->state.step, &score, r->err)
                                    : status;
 }
 

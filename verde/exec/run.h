@@ -34,6 +34,12 @@ typedef struct {
     int64_t of_step;
 } vd_run_samples;
 
+/* What an evaluation arrives at. */
+typedef struct {
+    float loss, accuracy;
+    bool has_accuracy; /* of a model that tells classes */
+} vd_score;
+
 typedef struct {
     const vd_exec *exec;
     const char *dir;
@@ -49,9 +55,9 @@ typedef struct {
     /* Of all answers of a provider in a dispute: a run is refused of which so few states are kept
      * that they would take longer. 0: none is. */
     double dispute_s;
-    /* At each checkpoint but the first, when its state is on disk; NULL: never. Sets *loss, on
+    /* At each checkpoint but the first, when its state is on disk; NULL: never. Sets *score, on
      * other data, and returns VD_OK; *told is false if the step has none. */
-    vd_status (*evaluate)(void *evaluation, int64_t step, const vd_hash *state, float *loss,
+    vd_status (*evaluate)(void *evaluation, int64_t step, const vd_hash *state, vd_score *score,
                           bool *told, vd_err *err);
     void *evaluation;
 } vd_run_options;

@@ -7,6 +7,7 @@ before.safetensors               only with adapters: theirs before, which the te
 after.safetensors                weights (with adapters: these) and running statistics after ten steps, f32
 losses.txt                       the loss of each step
 scaled.safetensors               only of images: what torchvision makes of every byte in each plane
+evaluation.txt                   only of models that tell classes: loss and accuracy before, by running statistics
 logits.safetensors               what the first step's forward pass says of each token, or of each record: [rows, classes]
 """
 import json
@@ -204,6 +205,20 @@ def train(model, loss_of, adamw):
         optimizer.step()
 
 
+def evaluate(model, loss_of, path):
+    said, labels = [], []
+    kept = model.register_forward_hook(lambda _m, _in, out: said.append(getattr(out, "logits", out)))
+    cross_entropy = F.cross_entropy
+    F.cross_entropy = lambda x, y: labels.append(y) or cross_entropy(x, y)
+    with torch.no_grad():
+        loss = loss_of(model.eval(), 0).item()
+    F.cross_entropy = cross_entropy
+    kept.remove()
+    accuracy = (said[0].argmax(1) == labels[0]).double().mean().item()
+    with open(path, "w") as f:
+        f.write(f"{loss:.9g} {accuracy:.9g}\n")
+
+
 def save(tensors, path):
     save_file({k: v.detach().float().contiguous().clone() for k, v in tensors.items()}, path)
 
@@ -231,6 +246,8 @@ def make(name, build, loss_of, extra):
     if lora:
         model = adapters(model, lora)
         save(weights_of(model, lora), os.path.join(folder, "before.safetensors"))
+    if loss_of in (classes, images):
+        evaluate(model.double(), loss_of, os.path.join(folder, "evaluation.txt"))
     logits = []
     model.double().register_forward_hook(lambda _m, _in, out: logits.append(getattr(out, "logits", out).detach()))
     losses = list(train(model, loss_of, extra.get("adamw", ADAMW)))
