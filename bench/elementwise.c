@@ -12,7 +12,7 @@
 
 #include "bench/elementwise.h"
 #include "bench/process.h"
-#include "repops/fused.h"
+#include "repops/layers.h"
 
 enum { ROUNDS = 5, SIZES = 3, ROUND_US = 8000 };
 
@@ -33,6 +33,13 @@ static ro_status run_sgd(ro_ctx *ctx, const job *j, const memory *m) {
     return ro_sgd(ctx, &all, m->f[0], m->f[1], m->f[2], m->f[0], m->f[1]);
 }
 
+/* Heads of 64 columns, 64 positions. */
+static ro_status run_rotary(ro_ctx *ctx, int back, const job *j, const memory *m) {
+    const ro_rotary_layer l = {j->rows / 64, 64, j->cols / 64, 64, 0, 0};
+    return back ? ro_rotary_backward(ctx, &l, m->f[0], m->ids, m->ids, (ro_gradient){m->out, 0})
+                : ro_rotary(ctx, &l, m->f[0], m->ids, m->ids, m->out);
+}
+
 static ro_status run_function(ro_ctx *ctx, int function, const job *j, const memory *m) {
     switch (function) {
     case ADAMW: return run_adamw(ctx, j, m);
@@ -42,6 +49,13 @@ static ro_status run_function(ro_ctx *ctx, int function, const job *j, const mem
     case LAYER_NORM_BACK:
         return ro_layer_norm_backward(ctx, j->rows, j->cols, m->f[0], m->f[1], m->f[2], m->f[3],
                                       m->f[4], m->out, m->f[5], m->f[6]);
+    case RMS_NORM:
+        return ro_rms_norm(ctx, j->rows, j->cols, 1e-5f, m->f[0], m->f[1], m->out, m->f[2]);
+    case RMS_NORM_BACK:
+        return ro_rms_norm_backward(ctx, j->rows, j->cols, m->f[0], m->f[1], m->f[2], m->f[3],
+                                    (ro_gradient){m->out, 0}, (ro_gradient){m->f[4], 0});
+    case ROTARY:
+    case ROTARY_BACK: return run_rotary(ctx, function == ROTARY_BACK, j, m);
     case SOFTMAX_BACK: return ro_softmax_backward(ctx, j->rows, j->cols, m->f[0], m->f[1], m->out);
     case LOG_SOFTMAX_BACK:
         return ro_log_softmax_backward(ctx, j->rows, j->cols, m->f[0], m->f[1], m->out);

@@ -44,6 +44,10 @@ enum {
     LOG_SOFTMAX,
     SOFTMAX_BACK,
     LOG_SOFTMAX_BACK,
+    RMS_NORM,
+    RMS_NORM_BACK,
+    ROTARY,
+    ROTARY_BACK,
 };
 
 /* elementwise_works.c: what is measured; an entry without a name ends the list. */

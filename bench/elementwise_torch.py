@@ -63,6 +63,28 @@ def rope(x):
     return run
 
 
+def rms_norm_back(x, gamma, dy):
+    x, gamma = x.detach().requires_grad_(), gamma.detach().requires_grad_()
+    with torch.enable_grad():
+        y = F.rms_norm(x, [x.shape[1]], gamma, 1e-5)
+
+    def run():
+        with torch.enable_grad():
+            torch.autograd.grad(y, (x, gamma), dy, retain_graph=True)
+    return run
+
+
+def rotary(x):
+    """As Llama's queries in transformers: a view by heads of what a linear layer gave, then rope."""
+    c, s = torch.rand(64, 64), torch.rand(64, 64)
+
+    def run():
+        q = heads_of(x).transpose(1, 2)
+        a, b = q[..., :32], q[..., 32:]
+        return q * c + torch.cat((-b, a), -1) * s
+    return run
+
+
 def operation(name, rows, cols):
     """What one pass does; None: nothing here."""
     x, y, z, out = (torch.rand(rows, cols) * 4 + 1e-6 for _ in range(4))
@@ -103,6 +125,8 @@ def operation(name, rows, cols):
         "layer norm": lambda: lambda: torch.native_layer_norm(x, [cols], wide, wide, 1e-5),
         "layer norm back": lambda: lambda: aten.native_layer_norm_backward(
             y, x, [cols], *stats, wide, wide, every),
+        "rms norm": lambda: lambda: F.rms_norm(x, [cols], wide, 1e-5),
+        "rms norm back": lambda: rms_norm_back(x, wide, y),
         "softmax": lambda: lambda: torch.softmax(x, 1, out=out),
         "softmax back": lambda: lambda: aten._softmax_backward_data(y, x, 1, torch.float32),
         "log softmax": lambda: lambda: torch.log_softmax(x, 1, out=out),
@@ -132,6 +156,7 @@ def operation(name, rows, cols):
         "normal": lambda: lambda: out.normal_(),
         "uniform": lambda: lambda: out.uniform_(),
         "rope": lambda: rope(x),
+        "rotary": lambda: rotary(x),
     }
     return table[name]() if name in table else None
 

@@ -54,6 +54,8 @@ const work works[] = {
     ONE("rms_dx", RO_OP_RMS_DX, "fcfrr"),
     {"layer norm", {{LAYER_NORM, "f"}}, false, 2},
     {"layer norm back", {{LAYER_NORM_BACK, "f"}}, false, 3},
+    {"rms norm", {{RMS_NORM, "f"}}, false, 2},
+    {"rms norm back", {{RMS_NORM_BACK, "f"}}, false, 3},
     ONE("softmax_only", RO_OP_SOFTMAX, "frr"),
     ONE("softmax_grad", RO_OP_SOFTMAX_GRAD, "ffr"),
     ONE("log_softmax", RO_OP_LOG_SOFTMAX, "frr"),
@@ -93,5 +95,7 @@ const work works[] = {
     ONE("normal", RO_OP_NORMAL, "", 'f', {1, 2, 0, 0x3f800000}),
     ONE("uniform", RO_OP_UNIFORM, "", 'f', {1, 2, 0, 0x3f800000}),
     ONE("rope", RO_OP_ROPE, "hpq", 0),
+    {"rotary", {{ROTARY, "f"}}, false, 2},
+    {"rotary back", {{ROTARY_BACK, "f"}}, false, 2},
     {.name = NULL},
 };
