@@ -2,7 +2,7 @@
 #ifndef REPOPS_JOBS_H
 #define REPOPS_JOBS_H
 
-#include "repops/fused.h"
+#include "repops/layers.h"
 
 /* A batch of products for ro_sgemm (SPEC.md section 3.1), none of them empty. Element (i, j) of an
  * operand is at i * row + j * col; one of the two steps is 1, and for c that is the column's. */
@@ -60,7 +60,7 @@ typedef struct {
 } ro_cross_entropy_job;
 
 /* The arguments of ro_layer_norm, or of ro_softmax and ro_log_softmax: statistics are mean and
- * rstd, or m and l. */
+ * rstd, or m and l. Those of ro_rms_norm, which has no beta and whose only statistic is rstd. */
 typedef struct {
     int64_t rows, cols;
     float eps;
@@ -75,6 +75,22 @@ typedef struct {
     const float *x, *gamma, *statistic[2], *dy; /* statistics: mean and rstd */
     float *dx, *dgamma, *dbeta;
 } ro_row_grad_job;
+
+/* The arguments of ro_rms_norm_backward. */
+typedef struct {
+    int64_t rows, cols;
+    const float *x, *gamma, *rstd, *dy;
+    ro_gradient dx, dgamma;
+} ro_rms_grad_job;
+
+/* The arguments of ro_rotary, or, if `inverse`, of ro_rotary_backward: `from` is dy and `to` dx. */
+typedef struct {
+    ro_rotary_layer layer;
+    const float *from;
+    const int32_t *position, *turns;
+    ro_gradient to;
+    int inverse;
+} ro_rotary_job;
 
 /* The arguments of ro_sgd. */
 typedef struct {

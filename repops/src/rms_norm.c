@@ -1,8 +1,9 @@
-/* ro_rms_norm and ro_rms_norm_backward: checks, and the operators. */
+/* ro_rms_norm and ro_rms_norm_backward: checks, and the operators for a device. */
 #include "repops/src/layers.h"
 
 #include "repops/device.h"
 #include "repops/src/backend.h"
+#include "repops/src/fpenv.h"
 
 static ro_status check_sizes(ro_ctx *ctx, const char *name, int64_t rows, int64_t cols) {
     if (!ctx)
@@ -37,6 +38,20 @@ static ro_status statistics(ro_ctx *ctx, const ro_tensor *x, float eps, ro_tenso
     return status;
 }
 
+static ro_status norm_by_operators(ro_ctx *ctx, const ro_row_job *j) {
+    const ro_tensor x = ro_matrix(j->x, j->rows, j->cols), gamma = ro_matrix(j->gamma, 1, j->cols);
+    ro_tensor rstd = ro_matrix(j->statistic[0], j->rows, 1), y = ro_matrix(j->y, j->rows, j->cols);
+    const ro_status status = statistics(ctx, &x, j->eps, &rstd);
+    return status == RO_OK ? ro_op_rmsnorm(ctx, &x, &rstd, &gamma, &y) : status;
+}
+
+static ro_status fused_norm(ro_ctx *ctx, const ro_row_job *job) {
+    const ro_fpenv env = ro_fpenv_enter();
+    const ro_status status = ro_ctx_table(ctx)->rms_norm(ctx, job);
+    ro_fpenv_leave(env);
+    return status;
+}
+
 ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps, const float *x,
                       const float *gamma, float *y, float *rstd) {
     ro_status status = check_sizes(ctx, "rms_norm", rows, cols);
@@ -51,62 +66,74 @@ ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps, const 
         return status;
     if (cols == 0)
         return fill_nan(ctx, rows, rstd);
-    const ro_tensor tx = ro_matrix(x, rows, cols), tgamma = ro_matrix(gamma, 1, cols);
-    ro_tensor trstd = ro_matrix(rstd, rows, 1), ty = ro_matrix(y, rows, cols);
-    status = statistics(ctx, &tx, eps, &trstd);
-    return status == RO_OK ? ro_op_rmsnorm(ctx, &tx, &trstd, &tgamma, &ty) : status;
+    const ro_row_job job = {rows, cols, eps, x, gamma, NULL, y, {rstd}};
+    return ro_ctx_table(ctx)->rms_norm ? fused_norm(ctx, &job) : norm_by_operators(ctx, &job);
 }
 
 /* ---- backward ---- */
 
-typedef struct {
-    int64_t rows, cols;
-    ro_tensor x, gamma, rstd, dy;
-} norm_inputs;
-
-static ro_status input_gradient(ro_ctx *ctx, const norm_inputs *in, float *to) {
-    const ro_tensor *const of[] = {&in->dy, &in->gamma, &in->x, &in->rstd};
+static ro_status input_gradient(ro_ctx *ctx, const ro_rms_grad_job *j, float *to) {
+    const ro_tensor x = ro_matrix(j->x, j->rows, j->cols), dy = ro_matrix(j->dy, j->rows, j->cols);
+    const ro_tensor gamma = ro_matrix(j->gamma, 1, j->cols), rstd = ro_matrix(j->rstd, j->rows, 1);
     float *at;
-    ro_status status = ro_temporary(ctx, in->rows, &at);
+    ro_status status = ro_temporary(ctx, j->rows, &at);
     if (status == RO_OK)
-        status = ro_reduce_levels(ctx, RO_OP_REDUCE_RMS_GX, in->rows, in->cols, 4, of, at);
-    const ro_tensor sgx = ro_matrix(at, in->rows, 1);
-    ro_tensor dx = ro_matrix(to, in->rows, in->cols);
+        status = ro_reduce_levels(ctx, RO_OP_REDUCE_RMS_GX, j->rows, j->cols, 4,
+                                  (const ro_tensor *const[]){&dy, &gamma, &x, &rstd}, at);
+    const ro_tensor sgx = ro_matrix(at, j->rows, 1);
+    ro_tensor dx = ro_matrix(to, j->rows, j->cols);
     if (status == RO_OK)
-        status = ro_op_rms_dx(ctx, &in->dy, &in->gamma, &in->x, &in->rstd, &sgx, &dx);
+        status = ro_op_rms_dx(ctx, &dy, &gamma, &x, &rstd, &sgx, &dx);
     ro_free(ctx, at);
     return status;
 }
 
-static ro_status add_input_gradient(ro_ctx *ctx, const norm_inputs *in, ro_gradient dx) {
-    const int64_t count = in->rows * in->cols;
+static ro_status add_input_gradient(ro_ctx *ctx, const ro_rms_grad_job *j) {
+    const int64_t count = j->rows * j->cols;
     float *at;
-    ro_status status = ro_gradient_open(ctx, dx, count, &at);
+    ro_status status = ro_gradient_open(ctx, j->dx, count, &at);
     if (status == RO_OK)
-        status = input_gradient(ctx, in, at);
-    return ro_gradient_close(ctx, dx, count, at, status);
+        status = input_gradient(ctx, j, at);
+    return ro_gradient_close(ctx, j->dx, count, at, status);
 }
 
-static ro_status add_scale_gradient(ro_ctx *ctx, const norm_inputs *in, ro_gradient dgamma) {
-    const ro_tensor *const of[] = {&in->dy, &in->x, &in->rstd};
+static ro_status add_scale_gradient(ro_ctx *ctx, const ro_rms_grad_job *j) {
+    const ro_tensor x = ro_matrix(j->x, j->rows, j->cols), dy = ro_matrix(j->dy, j->rows, j->cols);
+    const ro_tensor rstd = ro_matrix(j->rstd, j->rows, 1);
     float *at;
-    ro_status status = ro_gradient_open(ctx, dgamma, in->cols, &at);
+    ro_status status = ro_gradient_open(ctx, j->dgamma, j->cols, &at);
     if (status == RO_OK)
-        status = ro_column_levels(ctx, RO_OP_RMS_DGAMMA, in->rows, in->cols, 3, of, at);
-    return ro_gradient_close(ctx, dgamma, in->cols, at, status);
+        status = ro_column_levels(ctx, RO_OP_RMS_DGAMMA, j->rows, j->cols, 3,
+                                  (const ro_tensor *const[]){&dy, &x, &rstd}, at);
+    return ro_gradient_close(ctx, j->dgamma, j->cols, at, status);
 }
 
-static ro_status check_backward(ro_ctx *ctx, const norm_inputs *in, ro_gradient dx,
-                                ro_gradient dgamma) {
-    const int64_t n = in->rows * in->cols;
+static ro_status gradients_by_operators(ro_ctx *ctx, const ro_rms_grad_job *j) {
+    ro_status status = RO_OK;
+    if (j->dgamma.data) /* first: dx may overwrite what it reads */
+        status = add_scale_gradient(ctx, j);
+    if (status == RO_OK && j->dx.data && j->rows > 0)
+        status = add_input_gradient(ctx, j);
+    return status;
+}
+
+static ro_status fused_gradients(ro_ctx *ctx, const ro_rms_grad_job *job) {
+    const ro_fpenv env = ro_fpenv_enter();
+    const ro_status status = ro_ctx_table(ctx)->rms_norm_backward(ctx, job);
+    ro_fpenv_leave(env);
+    return status;
+}
+
+static ro_status check_backward(ro_ctx *ctx, const ro_rms_grad_job *j) {
+    const int64_t n = j->rows * j->cols;
     const int wanted = RO_WRITTEN | RO_OPTIONAL;
     const ro_operand operands[] = {
-        {"x", ro_words(in->x.data, n), RO_READ},
-        {"gamma", ro_words(in->gamma.data, in->cols), RO_READ},
-        {"rstd", ro_words(in->rstd.data, in->rows), RO_READ},
-        {"dy", ro_words(in->dy.data, n), RO_READ},
-        {"dx", ro_words(dx.data, n), wanted, dx.add ? 0 : 1 << 0 | 1 << 3},
-        {"dgamma", ro_words(dgamma.data, in->cols), wanted}};
+        {"x", ro_words(j->x, n), RO_READ},
+        {"gamma", ro_words(j->gamma, j->cols), RO_READ},
+        {"rstd", ro_words(j->rstd, j->rows), RO_READ},
+        {"dy", ro_words(j->dy, n), RO_READ},
+        {"dx", ro_words(j->dx.data, n), wanted, j->dx.add ? 0 : 1 << 0 | 1 << 3},
+        {"dgamma", ro_words(j->dgamma.data, j->cols), wanted}};
     return ro_check_operands(ctx, "rms_norm_backward", operands, 6);
 }
 
@@ -116,16 +143,10 @@ ro_status ro_rms_norm_backward(ro_ctx *ctx, int64_t rows, int64_t cols, const fl
     ro_status status = check_sizes(ctx, "rms_norm_backward", rows, cols);
     if (status != RO_OK || cols == 0) /* no gradient has an element then */
         return status;
-    const norm_inputs in = {rows,
-                            cols,
-                            ro_matrix(x, rows, cols),
-                            ro_matrix(gamma, 1, cols),
-                            ro_matrix(rstd, rows, 1),
-                            ro_matrix(dy, rows, cols)};
-    status = check_backward(ctx, &in, dx, dgamma);
-    if (status == RO_OK && dgamma.data) /* first: dx may overwrite what it reads */
-        status = add_scale_gradient(ctx, &in, dgamma);
-    if (status == RO_OK && dx.data && rows > 0)
-        status = add_input_gradient(ctx, &in, dx);
-    return status;
+    const ro_rms_grad_job job = {rows, cols, x, gamma, rstd, dy, dx, dgamma};
+    status = check_backward(ctx, &job);
+    if (status != RO_OK || (!dx.data && !dgamma.data))
+        return status;
+    return ro_ctx_table(ctx)->rms_norm_backward ? fused_gradients(ctx, &job)
+                                                : gradients_by_operators(ctx, &job);
 }

@@ -1,13 +1,9 @@
-/* ro_rotary and ro_rotary_backward: checks, and the operators. */
+/* ro_rotary and ro_rotary_backward: checks, and the operators for a device. */
 #include "repops/src/layers.h"
 
 #include "repops/device.h"
 #include "repops/src/backend.h"
-
-typedef struct {
-    ro_tensor position, turns;
-    int64_t count; /* elements of x */
-} rotary_inputs;
+#include "repops/src/fpenv.h"
 
 /* Heads as attention has them, or side by side in the rows of tokens. */
 static ro_tensor by_heads(const ro_rotary_layer *l, const float *at) {
@@ -20,6 +16,12 @@ static ro_tensor by_rows(const ro_rotary_layer *l, const float *at) {
                        (void *)(uintptr_t)at};
 }
 
+static int64_t count_of(const ro_rotary_layer *l) {
+    return l->batch * l->heads * l->tokens * l->head_size;
+}
+
+/* ---- checks ---- */
+
 static ro_status check_layer(ro_ctx *ctx, const char *name, const ro_rotary_layer *l) {
     if (!ctx || !l)
         return ro_missing(ctx, name, ctx ? "layer" : "ctx");
@@ -28,34 +30,85 @@ static ro_status check_layer(ro_ctx *ctx, const char *name, const ro_rotary_laye
         !ro_matrix_fits(l->batch, l->tokens))
         return ro_fail(ctx, RO_ERR_ARG, "%s: batch * heads * tokens * head_size must be 0..2^40",
                        name);
+    if (l->heads < 1)
+        return ro_fail(ctx, RO_ERR_ARG, "%s: heads must be at least 1, got 0", name);
+    if (l->head_size % 2 != 0 || l->head_size > RO_ROTARY_HEAD_MAX)
+        return ro_fail(ctx, RO_ERR_ARG, "%s: head_size must be even and at most %d, got %lld", name,
+                       RO_ROTARY_HEAD_MAX, (long long)l->head_size);
     return RO_OK;
 }
 
-/* The two operands that are x and y, or dy and dx, and the others. */
-static ro_status check_memory(ro_ctx *ctx, const char *name, const ro_rotary_layer *l,
-                              const rotary_inputs *in, const ro_operand *from,
-                              const ro_operand *to) {
-    const int64_t positions = l->tokens * (l->each ? l->batch : 1);
-    const ro_operand operands[] = {
-        *from,
-        {"position", ro_words(in->position.data, positions), RO_READ},
-        {"turns", ro_words(in->turns.data, l->head_size / 2 * 2), RO_READ},
-        *to};
+/* The two operands that are x and y, or dy and dx, have names of their own. */
+static ro_status check_memory(ro_ctx *ctx, const char *name, const ro_rotary_job *j,
+                              const char *from, const char *to) {
+    const ro_rotary_layer *l = &j->layer;
+    const int64_t positions = l->tokens * (l->each ? l->batch : 1), count = count_of(l);
+    const ro_operand operands[] = {{from, ro_words(j->from, count), RO_READ},
+                                   {"position", ro_words(j->position, positions), RO_READ},
+                                   {"turns", ro_words(j->turns, l->head_size), RO_READ},
+                                   {to, ro_words(j->to.data, count), RO_WRITTEN}};
     return ro_check_operands(ctx, name, operands, 4);
 }
 
-static rotary_inputs inputs_of(const ro_rotary_layer *l, const int32_t *position,
-                               const int32_t *turns) {
+/* ---- by operators ---- */
+
+static ro_status turn(ro_ctx *ctx, const ro_rotary_job *j, const ro_tensor *from, ro_tensor *to) {
+    const ro_rotary_layer *l = &j->layer;
     const ro_shape each = {RO_I32, 2, {l->batch, l->tokens}}, one = {RO_I32, 1, {l->tokens}};
-    return (rotary_inputs){{l->each ? each : one, (void *)(uintptr_t)position},
-                           {{RO_I32, 2, {l->head_size / 2, 2}}, (void *)(uintptr_t)turns},
-                           l->batch * l->heads * l->tokens * l->head_size};
+    const ro_tensor position = {l->each ? each : one, (void *)(uintptr_t)j->position};
+    const ro_tensor turns = {{RO_I32, 2, {l->head_size / 2, 2}}, (void *)(uintptr_t)j->turns};
+    const ro_op_rope_attrs attrs = {l->neighbours, j->inverse};
+    return ro_op_rope(ctx, from, &position, &turns, &attrs, to);
 }
 
-static ro_status turn(ro_ctx *ctx, const ro_rotary_layer *l, const rotary_inputs *in, int inverse,
-                      const ro_tensor *from, ro_tensor *to) {
-    const ro_op_rope_attrs attrs = {l->neighbours != 0, inverse};
-    return ro_op_rope(ctx, from, &in->position, &in->turns, &attrs, to);
+static ro_status turn_forward(ro_ctx *ctx, const ro_rotary_job *j, float *split) {
+    const ro_rotary_layer *l = &j->layer;
+    const ro_tensor rows = by_rows(l, j->from);
+    ro_tensor heads = by_heads(l, split), out = by_heads(l, j->to.data);
+    const ro_status status =
+        ro_op_split_heads(ctx, &rows, &(ro_op_split_heads_attrs){1, 0, l->heads}, &heads);
+    return status == RO_OK ? turn(ctx, j, &heads, &out) : status;
+}
+
+static ro_status turn_back(ro_ctx *ctx, const ro_rotary_job *j, float *turned) {
+    const int64_t count = count_of(&j->layer);
+    const ro_tensor from = by_heads(&j->layer, j->from);
+    ro_tensor heads = by_heads(&j->layer, turned);
+    float *at;
+    ro_status status = ro_gradient_open(ctx, j->to, count, &at);
+    ro_tensor rows = by_rows(&j->layer, at);
+    if (status == RO_OK)
+        status = turn(ctx, j, &from, &heads);
+    if (status == RO_OK)
+        status = ro_op_join_heads(ctx, &heads, 1, &rows);
+    return ro_gradient_close(ctx, j->to, count, at, status);
+}
+
+static ro_status rotary_by_operators(ro_ctx *ctx, const ro_rotary_job *j) {
+    float *heads;
+    ro_status status = ro_temporary(ctx, count_of(&j->layer), &heads);
+    if (status == RO_OK)
+        status = (j->inverse ? turn_back : turn_forward)(ctx, j, heads);
+    ro_free(ctx, heads);
+    return status;
+}
+
+/* ---- the functions ---- */
+
+static ro_status rotary_run(ro_ctx *ctx, const ro_rotary_job *job) {
+    if (!ro_ctx_table(ctx)->rotary)
+        return rotary_by_operators(ctx, job);
+    const ro_fpenv env = ro_fpenv_enter();
+    const ro_status status = ro_ctx_table(ctx)->rotary(ctx, job);
+    ro_fpenv_leave(env);
+    return status;
+}
+
+static ro_rotary_job job_of(const ro_rotary_layer *l, const float *from, const int32_t *position,
+                            const int32_t *turns, ro_gradient to, int inverse) {
+    ro_rotary_job j = {*l, from, position, turns, to, inverse};
+    j.layer.neighbours = l->neighbours != 0;
+    return j;
 }
 
 ro_status ro_rotary(ro_ctx *ctx, const ro_rotary_layer *layer, const float *x,
@@ -63,38 +116,9 @@ ro_status ro_rotary(ro_ctx *ctx, const ro_rotary_layer *layer, const float *x,
     ro_status status = check_layer(ctx, "rotary", layer);
     if (status != RO_OK)
         return status;
-    const rotary_inputs in = inputs_of(layer, position, turns);
-    const ro_operand from = {"x", ro_words(x, in.count), RO_READ};
-    const ro_operand to = {"y", ro_words(y, in.count), RO_WRITTEN};
-    status = check_memory(ctx, "rotary", layer, &in, &from, &to);
-    if (status != RO_OK || in.count == 0)
-        return status;
-    float *at;
-    status = ro_temporary(ctx, in.count, &at);
-    const ro_tensor rows = by_rows(layer, x);
-    ro_tensor heads = by_heads(layer, at), out = by_heads(layer, y);
-    if (status == RO_OK)
-        status =
-            ro_op_split_heads(ctx, &rows, &(ro_op_split_heads_attrs){1, 0, layer->heads}, &heads);
-    if (status == RO_OK)
-        status = turn(ctx, layer, &in, 0, &heads, &out);
-    ro_free(ctx, at);
-    return status;
-}
-
-/* dx, not added. */
-static ro_status turn_back(ro_ctx *ctx, const ro_rotary_layer *layer, const rotary_inputs *in,
-                           const float *dy, float *dx) {
-    float *at;
-    ro_status status = ro_temporary(ctx, in->count, &at);
-    const ro_tensor from = by_heads(layer, dy);
-    ro_tensor heads = by_heads(layer, at), rows = by_rows(layer, dx);
-    if (status == RO_OK)
-        status = turn(ctx, layer, in, 1, &from, &heads);
-    if (status == RO_OK)
-        status = ro_op_join_heads(ctx, &heads, 1, &rows);
-    ro_free(ctx, at);
-    return status;
+    const ro_rotary_job job = job_of(layer, x, position, turns, (ro_gradient){y, 0}, 0);
+    status = check_memory(ctx, "rotary", &job, "x", "y");
+    return status == RO_OK && count_of(layer) > 0 ? rotary_run(ctx, &job) : status;
 }
 
 ro_status ro_rotary_backward(ro_ctx *ctx, const ro_rotary_layer *layer, const float *dy,
@@ -102,15 +126,7 @@ ro_status ro_rotary_backward(ro_ctx *ctx, const ro_rotary_layer *layer, const fl
     ro_status status = check_layer(ctx, "rotary_backward", layer);
     if (status != RO_OK)
         return status;
-    const rotary_inputs in = inputs_of(layer, position, turns);
-    const ro_operand from = {"dy", ro_words(dy, in.count), RO_READ};
-    const ro_operand to = {"dx", ro_words(dx.data, in.count), RO_WRITTEN};
-    status = check_memory(ctx, "rotary_backward", layer, &in, &from, &to);
-    if (status != RO_OK || in.count == 0)
-        return status;
-    float *at;
-    status = ro_gradient_open(ctx, dx, in.count, &at);
-    if (status == RO_OK)
-        status = turn_back(ctx, layer, &in, dy, at);
-    return ro_gradient_close(ctx, dx, in.count, at, status);
+    const ro_rotary_job job = job_of(layer, dy, position, turns, dx, 1);
+    status = check_memory(ctx, "rotary_backward", &job, "dy", "dx");
+    return status == RO_OK && count_of(layer) > 0 ? rotary_run(ctx, &job) : status;
 }

@@ -1,5 +1,6 @@
 /* ro_rotary and ro_rotary_backward (repops/layers.h) against their operators, run one by one. */
 #include "repops/layers.h"
+#include "repops/src/backend.h"
 #include "repops/tools/op_data.h"
 
 #include <criterion/criterion.h>
@@ -76,12 +77,22 @@ static void check_on(ro_ctx *ctx, ro_ctx *reference, const ro_rotary_layer *l, i
     }
 }
 
+/* Number BACKENDS computes as a device does, by operators. */
+static ro_ctx *context_of(int backend, int threads) {
+    ro_ctx *ctx = context(backend < BACKENDS ? backends[backend] : "scalar", threads);
+    if (backend < BACKENDS)
+        return ctx;
+    ro_table *table = (ro_table *)(uintptr_t)ro_ctx_table(ctx);
+    table->rotary = NULL;
+    return ctx;
+}
+
 static void check(const ro_rotary_layer *l, data_class class, int threads) {
     const int64_t count = l->batch * l->tokens * l->heads * l->head_size;
     ro_ctx *reference = context("scalar", 1);
     fill(l, count, class);
-    for (int b = 0; b < BACKENDS; b++) {
-        ro_ctx *ctx = context(backends[b], threads);
+    for (int b = 0; b <= BACKENDS; b++) {
+        ro_ctx *ctx = context_of(b, threads);
         if (ctx)
             check_on(ctx, reference, l, count);
         ro_ctx_destroy(ctx);
@@ -90,7 +101,8 @@ static void check(const ro_rotary_layer *l, data_class class, int threads) {
 }
 
 Test(layers_rotary, is_its_operators) {
-    static const int64_t of[][4] = {{1, 1, 1, 2}, {2, 3, 4, 6}, {3, 17, 2, 64}, {1, 70, 3, 128}};
+    static const int64_t of[][4] = {
+        {1, 1, 1, 2}, {2, 3, 4, 6}, {3, 17, 2, 64}, {1, 70, 3, 128}, {2, 200, 5, 14}};
     int turn_of = 0;
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
         for (int class = 0; class < DATA_END; class ++)
@@ -109,14 +121,15 @@ static void expect_refused(const ro_ctx *ctx, ro_status status, const char *word
 Test(layers_rotary, what_makes_no_sense_is_refused) {
     ro_ctx *ctx = context("scalar", 1);
     const ro_rotary_layer l = {1, 2, 1, 4, 0, 0}, odd = {1, 2, 1, 3, 0, 0},
-                          none = {0, 2, 1, 4, 0, 0};
+                          none = {0, 2, 1, 4, 0, 0}, no_heads = {1, 2, 0, 4, 0, 0};
     const ro_rotary_layer wrong[] = {
         {-1, 1, 1, 2, 0, 0}, {1, INT64_MAX, 1, 2, 0, 0}, {1, 1, INT64_MAX, INT64_MAX, 0, 0}};
     const ro_gradient to = {got, 0}, onto = {x, 1};
     fill(&l, 8, DATA_NORMAL);
     for (int i = 0; i < 3; i++)
         expect_refused(ctx, ro_rotary(ctx, &wrong[i], x, position, turns, got), "0..2^40");
-    expect_refused(ctx, ro_rotary(ctx, &odd, x, position, turns, got), "rope");
+    expect_refused(ctx, ro_rotary(ctx, &odd, x, position, turns, got), "head_size");
+    expect_refused(ctx, ro_rotary(ctx, &no_heads, x, position, turns, got), "heads must");
     expect_refused(ctx, ro_rotary(ctx, &l, x, NULL, turns, got), "`position`");
     expect_refused(ctx, ro_rotary(ctx, &l, x, position, NULL, got), "`turns`");
     expect_refused(ctx, ro_rotary(ctx, &l, x, position, turns, x), "overlaps");

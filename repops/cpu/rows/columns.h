@@ -18,6 +18,13 @@ static __attribute__((unused)) void canon_row(float *x, int64_t count) {
         x[c] = ro_canon(x[c]);
 }
 
+/* As operator `add` does. */
+static __attribute__((unused)) void add_gradient(const float *restrict g, int64_t count,
+                                                 float *restrict to) {
+    for (int64_t c = 0; c < count; c++)
+        to[c] = ro_canon(to[c] + g[c]);
+}
+
 /* While rows are summed, the next ones are prefetched, one run of columns after the other: hardware
  * prefetchers stop at the end of a page, where these runs may end too. */
 enum {
@@ -48,6 +55,19 @@ static __attribute__((unused)) void add_rows(const float *restrict x, int64_t st
         }
     for (; r < rows; r++)
         add_row(x + r * stride, count, acc);
+}
+
+/* At most COLUMN_TILE columns of [groups, cols], the sums of groups of rows, are added level by
+ * level where they are: the sum of all is left in the first row. */
+static __attribute__((unused)) void sum_groups(float *x, int64_t groups, int64_t cols,
+                                               int64_t count) {
+    for (int64_t rows = groups; rows > 1; rows = ceil_div(rows, RO_COLUMN_GROUP))
+        for (int64_t r = 0; r < rows; r += RO_COLUMN_GROUP) {
+            float acc[COLUMN_TILE] = {0};
+            add_rows(x + r * cols, cols, min_i64(RO_COLUMN_GROUP, rows - r), count, acc);
+            canon_row(acc, count);
+            memcpy(x + r / RO_COLUMN_GROUP * cols, acc, (size_t)count * sizeof *acc);
+        }
 }
 
 #endif

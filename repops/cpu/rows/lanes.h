@@ -112,4 +112,13 @@ RO_INLINE float add_ln_term(const terms *t, int64_t i, float lane) {
     return ro_fma(t->a[i] * t->b[i], (t->c[i] - t->mean) * t->rstd, lane);
 }
 
+RO_INLINE vf add_rms_terms(const terms *t, int64_t i, vf lane) {
+    const vf g = vf_mul(vf_load(t->a + i), vf_load(t->b + i));
+    return vf_fma(g, vf_mul(vf_load(t->c + i), vf_set1(t->rstd)), lane);
+}
+
+RO_INLINE float add_rms_term(const terms *t, int64_t i, float lane) {
+    return ro_fma(t->a[i] * t->b[i], t->c[i] * t->rstd, lane);
+}
+
 #endif

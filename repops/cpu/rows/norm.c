@@ -215,27 +215,17 @@ static void norm_grad_groups(void *user, int64_t first, int64_t last, int worker
         norm_grad_group(user, i);
 }
 
-/* Group by group, level by level, some columns of [groups, cols] are summed where they are. */
-static void sum_groups(const norm_grad *n, float *part, int64_t from, float *out) {
-    const int64_t cols = n->job->cols, count = min_i64(COLUMN_TILE, cols - from);
-    float *const x = part + from;
-    for (int64_t rows = n->groups; rows > 1; rows = ceil_div(rows, RO_COLUMN_GROUP))
-        for (int64_t r = 0; r < rows; r += RO_COLUMN_GROUP) {
-            float acc[COLUMN_TILE] = {0};
-            add_rows(x + r * cols, cols, min_i64(RO_COLUMN_GROUP, rows - r), count, acc);
-            canon_row(acc, count);
-            memcpy(x + r / RO_COLUMN_GROUP * cols, acc, (size_t)count * sizeof *acc);
-        }
-    memcpy(out + from, x, (size_t)count * sizeof *out);
-}
-
 /* An item is a tile of columns. */
 static void norm_grad_sums(void *user, int64_t first, int64_t last, int worker) {
     const norm_grad *n = user;
     (void)worker;
     for (int64_t i = first; i < last; i++) {
-        sum_groups(n, n->gamma, i * COLUMN_TILE, n->job->dgamma);
-        sum_groups(n, n->beta, i * COLUMN_TILE, n->job->dbeta);
+        const int64_t from = i * COLUMN_TILE, cols = n->job->cols;
+        const int64_t count = min_i64(COLUMN_TILE, cols - from);
+        sum_groups(n->gamma + from, n->groups, cols, count);
+        sum_groups(n->beta + from, n->groups, cols, count);
+        memcpy(n->job->dgamma + from, n->gamma + from, (size_t)count * sizeof(float));
+        memcpy(n->job->dbeta + from, n->beta + from, (size_t)count * sizeof(float));
     }
 }
 

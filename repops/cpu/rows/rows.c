@@ -82,15 +82,6 @@ static void reduce_ln_gx(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
-RO_INLINE vf add_rms_terms(const terms *t, int64_t i, vf lane) {
-    const vf g = vf_mul(vf_load(t->a + i), vf_load(t->b + i));
-    return vf_fma(g, vf_mul(vf_load(t->c + i), vf_set1(t->rstd)), lane);
-}
-
-RO_INLINE float add_rms_term(const terms *t, int64_t i, float lane) {
-    return ro_fma(t->a[i] * t->b[i], t->c[i] * t->rstd, lane);
-}
-
 static void reduce_rms_gx(const ro_job *job, int64_t first, int64_t last) {
     for (int64_t i = first; i < last; i++) {
         const row_block b = block_of(job, i);

@@ -1,7 +1,8 @@
 /* Pieces of layers in one call each: sums of any length, the gradients of linear layers, RMS norm,
- * rotary positions. They run the operators that SPEC.md names one after another, on the processor
- * and on a device, and give their bytes. What fused.h has needs less memory traffic; these save the
- * author of a trainer the levels of a sum and the temporary tensors.
+ * rotary positions. They give the bytes of the operators that SPEC.md names, and save the author of
+ * a trainer the levels of a sum and the temporary tensors. RMS norm and rotary positions are fused
+ * on CPUs, as what fused.h has: they pass over memory once. The others, and these two on a device,
+ * run their operators one after another.
  *
  * All tensors are dense and row-major, f32 where no type is said, in memory where the context
  * computes, borrowed for the call. None may be NULL unless its comment says so or it has no
@@ -55,12 +56,17 @@ RO_API RO_MUST_USE ro_status ro_linear_backward(ro_ctx *ctx, const ro_linear_lay
 
 /* The bytes of reduce_dot(x, x) with its levels, ln_rstd and rmsnorm. x, y: [rows, cols], cols at
  * most RO_ROW_COLS_MAX; gamma: [cols]; rstd: [rows], which backward reads, NaN without columns. y
- * may be x. */
+ * may be x. On CPUs x is read from memory once and there is no temporary memory; on a device it is
+ * a number per row, those of the levels with it. */
 RO_API RO_MUST_USE ro_status ro_rms_norm(ro_ctx *ctx, int64_t rows, int64_t cols, float eps,
                                          const float *x, const float *gamma, float *y, float *rstd);
 
 /* Gradients from dy, that of y; rstd as forward left it: the bytes of reduce_rms_gx with its levels
- * and rms_dx; of rms_dgamma with its levels. dx may be dy or x where it is not added. */
+ * and rms_dx; of rms_dgamma with its levels. dx may be dy or x where it is not added.
+ *
+ * On CPUs x and dy are read from memory once, and the temporary memory is one row for each 64, none
+ * for up to 64 rows or without dgamma; one row in any case where dgamma is added. On a device it is
+ * a number per row and the levels of both sums, and gradients that are added once more. */
 RO_API RO_MUST_USE ro_status ro_rms_norm_backward(ro_ctx *ctx, int64_t rows, int64_t cols,
                                                   const float *x, const float *gamma,
                                                   const float *rstd, const float *dy,
@@ -68,10 +74,13 @@ RO_API RO_MUST_USE ro_status ro_rms_norm_backward(ro_ctx *ctx, int64_t rows, int
 
 /* ---- rotary position embedding, SPEC 13 ---- */
 
+enum { RO_ROTARY_HEAD_MAX = 1 << 20 };
+
 typedef struct {
-    int64_t batch, tokens, heads, head_size; /* heads at least 1; head_size even */
-    int neighbours; /* not 0: pairs are (2i, 2i + 1); else (i, i + head_size / 2) */
-    int each;       /* not 0: each sequence has positions of its own */
+    int64_t batch, tokens, heads; /* heads at least 1 */
+    int64_t head_size;            /* even, at most RO_ROTARY_HEAD_MAX */
+    int neighbours;               /* not 0: pairs are (2i, 2i + 1); else (i, i + head_size / 2) */
+    int each;                     /* not 0: each sequence has positions of its own */
 } ro_rotary_layer;
 
 /* Turns queries or keys by their positions, and lays them out by heads: the bytes of split_heads
@@ -79,12 +88,16 @@ typedef struct {
  *
  * x: [batch, tokens, heads * head_size], as a linear layer gives it; y: [batch, heads, tokens,
  * head_size], as ro_attention takes it; position, i32: [tokens], or [batch, tokens] with `each`;
- * turns, i32: [head_size / 2, 2], as ro_op_rope_turns makes them. */
+ * turns, i32: [head_size / 2, 2], as ro_op_rope_turns makes them.
+ *
+ * Temporary memory: the angles, head_size numbers for each position; on a device also one tensor
+ * of x's size. */
 RO_API RO_MUST_USE ro_status ro_rotary(ro_ctx *ctx, const ro_rotary_layer *layer, const float *x,
                                        const int32_t *position, const int32_t *turns, float *y);
 
 /* The gradient of x, laid out as x, from that of y: the bytes of rope with inverse 1, and
- * join_heads. */
+ * join_heads. Temporary memory as for ro_rotary; where the gradient is added, a head's row per
+ * thread with it, on a device another tensor of x's size. */
 RO_API RO_MUST_USE ro_status ro_rotary_backward(ro_ctx *ctx, const ro_rotary_layer *layer,
                                                 const float *dy, const int32_t *position,
                                                 const int32_t *turns, ro_gradient dx);
