@@ -8,7 +8,7 @@
 
 #include "verde/exec/check.h"
 
-/* Blocks are of 4 MiB: tensors below, at and above one and several of them, whose last leaves are
+/* Blocks are of 1 MiB: tensors below, at and above one and several of them, whose last leaves are
  * whole or not. */
 static const int64_t elements[] = {
     1, 255, 257, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 18, 3 << 20, (3 << 20) + 256};

@@ -6,10 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    BLOCK_BYTES = 4 << 20, /* a power of two of leaves, so that each block is a node of its tree */
-    BLOCKS_A_THREAD = 8,   /* between two calls of `progress` */
-};
+enum { BLOCKS_A_THREAD = 32 }; /* between two calls of `progress` */
 
 /* Bytes of one tensor, from the start of a block on. */
 typedef struct {
@@ -58,14 +55,14 @@ vd_status vd_state_file_fits(const char *path, const vd_program *program, vd_err
 
 /* ---- blocks ---- */
 
-static uint64_t blocks_of(const ro_shape *shape) {
-    return (vd_shape_bytes(shape) + BLOCK_BYTES - 1) / BLOCK_BYTES;
+uint64_t vd_tensor_blocks(const ro_shape *shape) {
+    return (vd_shape_bytes(shape) + VD_BLOCK_BYTES - 1) / VD_BLOCK_BYTES;
 }
 
 static vd_status plan(reading *r, const vd_program *program, vd_err *err) {
     uint64_t at = 0, n = 0;
     for (uint32_t i = 0; i < program->leaf_count; i++)
-        r->count += blocks_of(&program->leaf[i].shape);
+        r->count += vd_tensor_blocks(&program->leaf[i].shape);
     r->block = calloc(r->count, sizeof *r->block);
     r->root = calloc(r->count, sizeof *r->root);
     if (!r->block || !r->root)
@@ -73,7 +70,7 @@ static vd_status plan(reading *r, const vd_program *program, vd_err *err) {
     for (uint32_t i = 0; i < program->leaf_count; i++) {
         uint64_t left = vd_shape_bytes(&program->leaf[i].shape);
         for (uint32_t size; left > 0; left -= size, at += size) {
-            size = left < BLOCK_BYTES ? (uint32_t)left : BLOCK_BYTES;
+            size = left < VD_BLOCK_BYTES ? (uint32_t)left : VD_BLOCK_BYTES;
             r->block[n++] = (state_block){at, size};
         }
     }
@@ -103,7 +100,7 @@ static void hash_blocks(void *user, int64_t first, int64_t last, int worker) {
     reading *r = user;
     (void)worker;
     vd_err err = {0};
-    uint8_t *bytes = malloc(BLOCK_BYTES);
+    uint8_t *bytes = malloc(VD_BLOCK_BYTES);
     vd_status status = bytes ? VD_OK : vd_fail(&err, VD_ERR_LOCAL, "%s: out of memory", r->path);
     for (int64_t i = first; i < last && status == VD_OK; i++)
         status = hash_block(r, (uint64_t)i, bytes, &err);
@@ -150,40 +147,60 @@ static vd_status hash_all(reading *r, vd_hashed *hashed, vd_err *err) {
 
 /* The split of RFC 6962 is a power of two, so the tree over a tensor's blocks is the upper part of
  * the tree over its leaves. */
-static vd_status join(const reading *r, const vd_program *program, vd_hash *root, vd_err *err) {
-    vd_hash *tensor = calloc(program->leaf_count, sizeof *tensor), bytes;
-    vd_tree tree = {0};
-    vd_status status = tensor ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", r->path);
-    uint64_t first = 0;
+static vd_status join(const vd_program *program, const vd_hash *block, vd_hash *tensor,
+                      vd_err *err) {
+    vd_hash root;
+    vd_status status = VD_OK;
     for (uint32_t i = 0; i < program->leaf_count && status == VD_OK; i++) {
         const ro_shape *shape = &program->leaf[i].shape;
-        status = vd_root_of_leaves(r->root + first, blocks_of(shape), &bytes, err);
-        first += blocks_of(shape);
-        if (status == VD_OK && !vd_tensor_commit(shape, &bytes, &tensor[i]))
-            status = vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", r->path);
+        status = vd_root_of_leaves(block, vd_tensor_blocks(shape), &root, err);
+        block += vd_tensor_blocks(shape);
+        if (status == VD_OK && !vd_tensor_commit(shape, &root, &tensor[i]))
+            status = vd_fail(err, VD_ERR_LOCAL, "out of memory in committing to a tensor");
     }
-    if (status == VD_OK)
-        status = vd_tree_of_hashes(&tree, tensor, program->leaf_count, err);
-    if (status == VD_OK)
-        status = vd_tree_root(&tree, root, err);
-    vd_tree_free(&tree);
-    free(tensor);
     return status;
 }
 
-vd_status vd_state_file_root(const char *path, vd_hashed *hashed, vd_hash *root, vd_err *err) {
+void vd_state_blocks_free(vd_state_blocks *blocks) {
+    free(blocks->tensor);
+    free(blocks->block);
+    *blocks = (vd_state_blocks){0};
+}
+
+vd_status vd_state_file_blocks(const char *path, vd_hashed *hashed, vd_state_blocks *out,
+                               vd_err *err) {
     const vd_program *program = hashed->check->exec->program;
     reading r = {.path = path};
+    *out = (vd_state_blocks){0};
     vd_status status = open_state(path, program, &r.fd, err);
     if (status != VD_OK)
         return status;
     status = plan(&r, program, err);
     if (status == VD_OK)
         status = hash_all(&r, hashed, err);
+    if (status == VD_OK && !(out->tensor = calloc(program->leaf_count, sizeof *out->tensor)))
+        status = vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", path);
     if (status == VD_OK)
-        status = join(&r, program, root, err);
+        status = join(program, r.root, out->tensor, err);
     close(r.fd);
     free(r.block);
-    free(r.root);
+    out->block = r.root;
+    out->count = r.count;
+    if (status != VD_OK)
+        vd_state_blocks_free(out);
+    return status;
+}
+
+vd_status vd_state_file_root(const char *path, vd_hashed *hashed, vd_hash *root, vd_err *err) {
+    vd_state_blocks blocks;
+    vd_tree tree = {0};
+    vd_status status = vd_state_file_blocks(path, hashed, &blocks, err);
+    if (status == VD_OK)
+        status =
+            vd_tree_of_hashes(&tree, blocks.tensor, hashed->check->exec->program->leaf_count, err);
+    if (status == VD_OK)
+        status = vd_tree_root(&tree, root, err);
+    vd_tree_free(&tree);
+    vd_state_blocks_free(&blocks);
     return status;
 }

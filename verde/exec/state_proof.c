@@ -127,7 +127,7 @@ static json_t *program_text(const vd_program *program) {
     return value;
 }
 
-vd_status vd_state_proof_write(const vd_state_proof *p, const char *path, vd_err *err) {
+vd_status vd_state_proof_put(const vd_state_proof *p, vd_buf *out, vd_err *err) {
     vd_json_start();
     json_t *root =
         json_pack("{si so sI so so so}", "verde_proof", 1, "program", program_text(&p->program),
@@ -138,15 +138,20 @@ vd_status vd_state_proof_write(const vd_state_proof *p, const char *path, vd_err
         json_object_set_new(root, "logs", proof_hex(&p->logs));
     char *text = root && !vd_json_failed() ? json_dumps(root, JSON_INDENT(1)) : NULL;
     json_decref(root);
-    vd_buf out = {0};
     if (text)
-        vd_put(&out, text, strlen(text));
-    vd_put_u8(&out, '\n');
-    vd_status status = text && vd_buf_ok(&out)
-                           ? vd_write_file(path, out.data, out.size, 0644, err)
-                           : vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", path);
-    vd_buf_free(&out);
+        vd_put(out, text, strlen(text));
+    vd_put_u8(out, '\n');
+    const bool done = text && vd_buf_ok(out);
     free(text);
+    return done ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory in writing a proof");
+}
+
+vd_status vd_state_proof_write(const vd_state_proof *p, const char *path, vd_err *err) {
+    vd_buf text = {0};
+    vd_status status = vd_state_proof_put(p, &text, err);
+    if (status == VD_OK)
+        status = vd_write_file(path, text.data, text.size, 0644, err);
+    vd_buf_free(&text);
     return status;
 }
 
@@ -217,23 +222,28 @@ static vd_status read_proof(const json_t *root, vd_state_proof *out, vd_err *err
     return status == VD_OK ? check_path(out, err) : status;
 }
 
+vd_status vd_state_proof_parse(const void *text, size_t size, vd_state_proof *out, vd_err *err) {
+    json_t *root = NULL;
+    *out = (vd_state_proof){0};
+    if (size && ((const char *)text)[size - 1] == '\n')
+        size--;
+    vd_status status = vd_json_read(text, size, VD_LEAVES_MAX + 256, &root, err);
+    if (status == VD_OK)
+        status = read_proof(root, out, err);
+    json_decref(root);
+    if (status != VD_OK)
+        vd_state_proof_free(out);
+    return status;
+}
+
 vd_status vd_state_proof_read(const char *path, vd_state_proof *out, vd_err *err) {
     vd_buf text = {0};
     vd_err why = {0};
-    json_t *root = NULL;
     *out = (vd_state_proof){0};
     vd_status status = vd_read_file(path, VD_STATE_PROOF_BYTES_MAX, &text, err);
     if (status != VD_OK)
         return status;
-    if (text.size && text.data[text.size - 1] == '\n')
-        text.size--;
-    status = vd_json_read(text.data, text.size, VD_LEAVES_MAX + 256, &root, &why);
+    status = vd_state_proof_parse(text.data, text.size, out, &why);
     vd_buf_free(&text);
-    if (status == VD_OK)
-        status = read_proof(root, out, &why);
-    json_decref(root);
-    if (status == VD_OK)
-        return VD_OK;
-    vd_state_proof_free(out);
-    return vd_fail(err, status, "%s: %s", path, why.text);
+    return status == VD_OK ? VD_OK : vd_fail(err, status, "%s: %s", path, why.text);
 }

@@ -26,10 +26,14 @@ void vd_state_proof_free(vd_state_proof *proof);
 VD_MUST_USE vd_status vd_state_proof_make(const vd_exec *exec, const vd_run_log *log,
                                           uint32_t index, const vd_hash *tensor,
                                           vd_state_proof *out, vd_err *err);
+/* Appends what stands in proof.json. */
+VD_MUST_USE vd_status vd_state_proof_put(const vd_state_proof *proof, vd_buf *out, vd_err *err);
 VD_MUST_USE vd_status vd_state_proof_write(const vd_state_proof *proof, const char *path,
                                            vd_err *err);
 /* Reads one, and checks that its commitments lead to its run root. VD_ERR_PEER: they do not, or it
  * is no proof. */
+VD_MUST_USE vd_status vd_state_proof_parse(const void *text, size_t size, vd_state_proof *out,
+                                           vd_err *err);
 VD_MUST_USE vd_status vd_state_proof_read(const char *path, vd_state_proof *out, vd_err *err);
 
 #endif

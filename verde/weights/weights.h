@@ -200,6 +200,32 @@ typedef struct {
     void *user;
 } vd_weights_writing;
 
+/* Where the tensors go: for who writes a file in pieces. */
+enum { VD_WEIGHTS_FILE_NAME = 64 };
+typedef struct {
+    char name[VD_WEIGHTS_FILE_NAME];
+    vd_buf header;         /* the file's first bytes; owned */
+    uint64_t size;         /* of the whole file */
+    uint32_t first, count; /* of the sorted tensors */
+} vd_weights_file;
+typedef struct {
+    vd_weights_file *file;
+    uint32_t file_count;
+    uint64_t *at;   /* of each of the sorted tensors, in its file; owned */
+    uint64_t total; /* bytes of all tensors */
+    vd_buf index;   /* text of model.safetensors.index.json; empty: none is needed */
+} vd_weights_plan;
+/* Sorts the tensors as safetensors does, in place; their `data` is not looked at. `dir` is where
+ * the files will be. VD_ERR_USAGE: a name that is none or stands twice, or a form that does not fit
+ * its leaf. */
+VD_MUST_USE vd_status vd_weights_plan_make(const char *dir, vd_weight_out *tensor, uint32_t count,
+                                           const vd_weights_writing *how, vd_weights_plan *out,
+                                           vd_err *err);
+/* Writes the index, if there must be one. Without it no shard is found, so it comes last. */
+VD_MUST_USE vd_status vd_weights_plan_index(const vd_weights_plan *plan, const char *dir,
+                                            vd_err *err);
+void vd_weights_plan_free(vd_weights_plan *plan);
+
 /* Writes model.safetensors, or shards and model.safetensors.index.json, into a directory that is
  * there. Tensors are sorted as safetensors does, in place; the index, without which no shard is
  * found, is written last. VD_ERR_USAGE: a name that is none or stands twice, or a form that does
