@@ -48,7 +48,7 @@ ro_core_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out repops/src/free_kern
 ro_obj := $(ro_core_obj) $(BUILD)/obj/repops/src/free_kernels.o \
           $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o)))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/weights/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
-          verde/net/*.c verde/job/*.c models/*.c)
+          verde/net/*.c verde/job/*.c verde/delivery/*.c models/*.c)
 cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
 cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)

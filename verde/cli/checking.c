@@ -16,6 +16,8 @@ vd_status vd_checking_run(vd_checking *c, vd_err *err) {
     c->check.user = c;
     c->check.stop = &c->stop;
     vd_status status = vd_check_run(&c->check, err);
+    if (status == VD_OK && c->fits)
+        status = c->fits(c->user, err);
     atomic_store(&c->done, status == VD_OK);
     return status;
 }

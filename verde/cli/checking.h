@@ -9,8 +9,10 @@
 #include "verde/cli/cli.h"
 
 typedef struct {
-    vd_check check;                       /* dir, exec, log; the rest is filled in here */
-    atomic_bool done;                     /* every file fits */
+    vd_check check;   /* dir, exec, log; the rest is filled in here */
+    atomic_bool done; /* every file fits */
+    /* After all fits, before `done`, on the same thread; NULL: nothing. */
+    vd_status (*fits)(void *user, vd_err *err);
     void (*ended)(void *user, bool fits); /* at the end of the thread, on it */
     void *user;
     /* Private. */

@@ -6,7 +6,6 @@
 #include "verde/cli/cli.h"
 #include "verde/cli/export.h"
 #include "verde/cli/stop.h"
-#include "verde/job/config_write.h"
 
 /* Bytes of tensors in a file, as transformers has it. */
 #define SHARD_BYTES (UINT64_C(5) * 1000 * 1000 * 1000)
@@ -136,30 +135,6 @@ static vd_status write_tensors(const exporting *e) {
     return status;
 }
 
-static vd_status write_text(const exporting *e, const char *name, const vd_buf *text) {
-    char path[1100];
-    snprintf(path, sizeof path, "%s/%s", e->a->out, name);
-    return vd_write_file(path, text->data, text->size, 0644, e->err);
-}
-
-static vd_status write_config(const exporting *e) {
-    const vd_config_change change = {.dtype = e->a->narrow ? "bfloat16" : "float32"};
-    vd_buf text = {0};
-    bool there = false;
-    if (!e->has_config)
-        return VD_OK;
-    vd_status status = vd_config_changed(e->config.data, e->config.size, &change, &text, e->err);
-    if (status == VD_OK)
-        status = write_text(e, VD_WEIGHTS_CONFIG, &text);
-    text.size = 0;
-    if (status == VD_OK)
-        status = vd_config_load(e->a->run, VD_WEIGHTS_ADAPTER_CONFIG, &text, &there, e->err);
-    if (status == VD_OK && there)
-        status = write_text(e, VD_WEIGHTS_ADAPTER_CONFIG, &text);
-    vd_buf_free(&text);
-    return status;
-}
-
 static vd_status write_proof(const exporting *e) {
     char path[1024];
     snprintf(path, sizeof path, "%s/proof.json", e->a->out);
@@ -176,7 +151,7 @@ static vd_status export_all(exporting *e) {
     if (status == VD_OK)
         status = write_tensors(e);
     if (status == VD_OK)
-        status = write_config(e);
+        status = vd_config_export(e->a->run, e->a->out, e->a->narrow, e->err);
     return status == VD_OK ? write_proof(e) : status;
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "verde/cli/checking.h"
+#include "verde/delivery/offer.h"
 #include "verde/net/net.h"
 #include "verde/protocol/desk.h"
 
@@ -14,8 +15,9 @@ typedef struct {
     vd_provider provider;
     vd_desk *desk;
     vd_checking *checking;
+    vd_offer *offer; /* with --fetch, once all is hashed */
     const char *listen;
-    bool quiet, json;
+    bool quiet, json, fetch;
     double refused_s; /* when a refusal was last told of: screen's alone */
 } service;
 
@@ -121,6 +123,42 @@ static void handle(void *user, const vd_request *request, vd_response *response)
         say_hashing(s->checking, response);
 }
 
+/* ---- downloads ---- */
+
+#define JOBS "/v1/jobs/"
+enum { ROOT_TEXT = 2 * VD_HASH_SIZE };
+
+/* Whoever names the run root may read. Nobody knows it before it is revealed. */
+static vd_screened screen_read(service *s, const char *path, vd_response *response) {
+    vd_hash root;
+    char hex[ROOT_TEXT + 1] = "";
+    if (!s->fetch) {
+        refuse(response, 404, "this provider hands out no states (`verde serve --fetch` does)");
+        return VD_ANSWERED;
+    }
+    if (!atomic_load(&s->checking->done)) {
+        say_hashing(s->checking, response);
+        return VD_ANSWERED;
+    }
+    snprintf(hex, sizeof hex, "%s", path + strlen(JOBS));
+    if (vd_unhex(hex, root.b, VD_HASH_SIZE) && vd_hash_equal(&root, vd_offer_run_root(s->offer)))
+        return VD_READS;
+    refuse(response, 404, "no run with this root is served here");
+    return VD_ANSWERED;
+}
+
+static void read_state(void *user, const vd_request *request, vd_response *response) {
+    const service *s = user;
+    vd_offer_answer(s->offer, request->path + strlen(JOBS) + ROOT_TEXT, response);
+}
+
+static vd_status make_offer(void *user, vd_err *err) {
+    service *s = user;
+    return s->fetch ? vd_offer_create(&s->checking->check, &s->offer, err) : VD_OK;
+}
+
+/* ---- whose turn it is ---- */
+
 /* Only a whole question by a referee that is served waits for its turn. All else is answered at
  * once, and costs no more than reading it. */
 static vd_screened screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
@@ -130,6 +168,9 @@ static vd_screened screen(void *user, const vd_request *request, uint8_t asker[V
     vd_err err = {0};
     if (strcmp(request->method, "GET") == 0 && strcmp(request->path, "/v1/provider") == 0) {
         describe(s, response);
+    } else if (strcmp(request->method, "GET") == 0 &&
+               strncmp(request->path, JOBS, strlen(JOBS)) == 0) {
+        return screen_read(s, request->path, response);
     } else if (strcmp(request->method, "POST") != 0 || strcmp(request->path, "/v1/ask") != 0) {
         refuse(response, 404, "GET /v1/provider or POST /v1/ask");
     } else if (vd_provider_screen(&s->provider, request->body, request->body_size, &referee,
@@ -194,6 +235,7 @@ static vd_status serve_until_signal(service *s, const char *key_dir, vd_err *err
                                  .cert_path = cert,
                                  .key_path = key,
                                  .screen = screen,
+                                 .read = s->fetch ? read_state : NULL,
                                  .request_max = 2 * VD_QUESTION_BYTES_MAX};
     vd_status status = vd_server_create(&options, handle, s, &running, err);
     if (status != VD_OK)
@@ -210,6 +252,7 @@ static vd_status serve_until_signal(service *s, const char *key_dir, vd_err *err
 
 typedef struct {
     const char *dir, *listen, *key_dir, *lie, *referee, *data;
+    bool fetch;
     vd_common common;
 } arguments;
 
@@ -246,6 +289,7 @@ static vd_status prepare_again(const arguments *a, provider *p, vd_err *err) {
 static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
     p->service.quiet = p->service.json = a->common.json;
     p->service.listen = a->listen;
+    p->service.fetch = a->fetch;
     p->service.checking = &p->checking;
     snprintf(p->own_key_dir, sizeof p->own_key_dir, "%s/keys", a->dir);
     p->key_dir = a->key_dir ? a->key_dir : p->own_key_dir;
@@ -263,6 +307,7 @@ static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
 static vd_status check_or_load_key(const arguments *a, provider *p, vd_err *err) {
     char path[1200];
     p->checking.check = (vd_check){.dir = a->dir, .exec = &p->loaded.exec, .log = &p->log};
+    p->checking.fits = make_offer;
     p->checking.ended = ended;
     p->checking.user = &p->service;
     snprintf(path, sizeof path, "%s/key.pem", p->key_dir);
@@ -300,6 +345,7 @@ static vd_status answer_questions(const arguments *a, provider *p, vd_err *err) 
 
 static void unload(provider *p) {
     vd_desk_destroy(p->service.desk);
+    vd_offer_destroy(p->service.offer);
     vd_again_destroy(p->service.provider.again);
     vd_loaded_free(&p->second);
     vd_replay_destroy(p->replay);
@@ -320,10 +366,13 @@ static vd_status serve_run(const arguments *a, vd_err *err) {
 }
 
 static vd_exit serve(int argc, char **argv) {
-    static const struct option options[] = {
-        {"listen", required_argument, NULL, 'l'}, {"key", required_argument, NULL, 'k'},
-        {"fault", required_argument, NULL, 'f'},  {"referee", required_argument, NULL, 'r'},
-        {"data", required_argument, NULL, 'D'},   VD_COMMON_OPTIONS};
+    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"fault", required_argument, NULL, 'f'},
+                                            {"referee", required_argument, NULL, 'r'},
+                                            {"data", required_argument, NULL, 'D'},
+                                            {"fetch", no_argument, NULL, 'F'},
+                                            VD_COMMON_OPTIONS};
     arguments a = {.listen = "127.0.0.1:0"};
     bool exit_now = false;
     vd_err err = {0};
@@ -338,6 +387,8 @@ static vd_exit serve(int argc, char **argv) {
             a.referee = optarg;
         else if (o == 'D')
             a.data = optarg;
+        else if (o == 'F')
+            a.fetch = true;
         else if (!vd_take_common(&vd_cmd_serve, o, &a.common, &exit_now))
             return VD_EXIT_USAGE;
         if (exit_now)
@@ -368,7 +419,10 @@ const vd_command vd_cmd_serve = {
     "this\n"
     "                      provider and names its key can make it work, and referees take turns\n"
     "  --data DIR          where the run's data files are now, if they have moved\n"
+    "  --fetch             also hand out the final state, to whoever names the run root: for\n"
+    "                      `verde fetch`. The root is no secret once it is revealed\n"
     "  --fault KIND        lie on purpose: proof, withhold, silence or contradict\n" VD_COMMON_HELP
     "\nExample:\n"
-    "  verde serve run --listen 127.0.0.1:8443\n" VD_EXIT_HELP,
+    "  verde serve run --listen 127.0.0.1:8443\n"
+    "  verde serve run --fetch --referee $(cat referee/key.pub)\n" VD_EXIT_HELP,
     serve};

@@ -63,6 +63,24 @@ vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err) 
     return status;
 }
 
+vd_status vd_config_export(const char *from, const char *to, bool narrow, vd_err *err) {
+    const vd_config_change change = {.dtype = narrow ? "bfloat16" : "float32"};
+    vd_buf config = {0}, text = {0};
+    bool there;
+    vd_status status = vd_config_load(from, VD_WEIGHTS_CONFIG, &config, &there, err);
+    if (status == VD_OK && there)
+        status = vd_config_changed(config.data, config.size, &change, &text, err);
+    if (status == VD_OK)
+        status = save_text(to, VD_WEIGHTS_CONFIG, &text, err);
+    if (status == VD_OK && there)
+        status = vd_config_load(from, VD_WEIGHTS_ADAPTER_CONFIG, &text, &there, err);
+    if (status == VD_OK)
+        status = save_text(to, VD_WEIGHTS_ADAPTER_CONFIG, &text, err);
+    vd_buf_free(&config);
+    vd_buf_free(&text);
+    return status;
+}
+
 /* Of a job with adapters: does adapter_config.json mean these? */
 static vd_status compare_adapter(const char *dir, const vd_job *job, vd_err *err) {
     vd_buf found = {0}, expected = {0};

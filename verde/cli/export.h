@@ -21,9 +21,9 @@ typedef struct {
 VD_MUST_USE vd_status vd_export_rows(const vd_program *program, const vd_buf *config,
                                      vd_export_row **rows, uint32_t *count, vd_err *err);
 
-/* Are all its weights those of low-rank adapters? */
 /* Is the leaf one of what the optimizer keeps, not of the model? */
 bool vd_is_optimizers(const vd_program *program, const char *leaf);
+/* Are all its weights those of low-rank adapters? */
 bool vd_is_adapter(const vd_program *program);
 
 /* The text of config.json, or of adapter_config.json, in a directory; *there says whether there is
@@ -34,6 +34,9 @@ VD_MUST_USE vd_status vd_config_load(const char *dir, const char *name, vd_buf *
  * a run whose model transformers has.
  */
 VD_MUST_USE vd_status vd_config_save(const char *dir, const vd_loaded *loaded, vd_err *err);
+/* Copies config.json, and adapter_config.json, from where vd_config_save has put them to an
+ * exported model, whose files hold `narrow` numbers or not. Does nothing if there is none. */
+VD_MUST_USE vd_status vd_config_export(const char *from, const char *to, bool narrow, vd_err *err);
 /* Does config.json in `dir` mean the model of the job, whose program is `program`? VD_ERR_PEER: no.
  */
 VD_MUST_USE vd_status vd_config_compare(const char *dir, const vd_buf *config, const char *job,

@@ -5,6 +5,8 @@
 
 #include "verde/net/internal.h"
 
+enum { POLL_MS = 200 }; /* how often a stop is looked for */
+
 struct vd_client {
     CURLM *multi;
     char *ca_path;
@@ -79,12 +81,20 @@ static void collect(vd_client *client) {
     }
 }
 
+static bool stopped(size_t count, const vd_exchange *exchange) {
+    for (size_t i = 0; i < count; i++)
+        if (exchange[i].stop && atomic_load(exchange[i].stop))
+            return true;
+    return false;
+}
+
 /* curl's own timers end each transfer at its deadline, so this ends. */
-static void drive(vd_client *client) {
+static void drive(vd_client *client, size_t count, const vd_exchange *exchange) {
     int running = 1;
     while (curl_multi_perform(client->multi, &running) == CURLM_OK) {
         collect(client);
-        if (!running || curl_multi_poll(client->multi, NULL, 0, 1000, NULL) != CURLM_OK)
+        if (!running || stopped(count, exchange) ||
+            curl_multi_poll(client->multi, NULL, 0, POLL_MS, NULL) != CURLM_OK)
             return;
     }
 }
@@ -105,7 +115,7 @@ void vd_client_ask(vd_client *client, size_t count, const vd_exchange *exchange,
     size_t started = count < VD_NET_ASK_MAX ? count : VD_NET_ASK_MAX;
     for (size_t i = 0; i < started; i++)
         client_start(client, &exchange[i], &transfer[i], &answer[i]);
-    drive(client);
+    drive(client, started, exchange);
     for (size_t i = 0; i < started; i++)
         stop(client, &transfer[i]);
 }

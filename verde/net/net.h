@@ -5,6 +5,8 @@
 #ifndef VD_NET_H
 #define VD_NET_H
 
+#include <stdatomic.h>
+
 #include "verde/base/base.h"
 #include "verde/commit/commit.h"
 #include "verde/net/limits.h"
@@ -103,6 +105,8 @@ typedef struct {
     size_t answer_max;        /* 0: VD_NET_RESPONSE_MAX */
     const char *method;       /* another one, as "PUT"; NULL: as said */
     const char *header;       /* one more, as "Name: value"; NULL: none */
+    /* Set by another thread: all exchanges of the call end soon, as VD_ERR_LOCAL. May be NULL. */
+    const atomic_bool *stop;
 } vd_exchange;
 
 /* err.status: VD_OK             the whole answer came with status 200

@@ -1,0 +1,10 @@
+/* Limits of what is delivered (PROTOCOL.md section 9), for both sides. */
+#ifndef VD_DELIVERY_H
+#define VD_DELIVERY_H
+
+enum {
+    VD_DELIVERED_PROOF_MAX = 64 << 20,  /* bytes of a proof: the largest body of a response */
+    VD_DELIVERED_LOSSES_MAX = 16 << 20, /* bytes of losses.jsonl */
+};
+
+#endif

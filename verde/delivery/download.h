@@ -1,0 +1,73 @@
+/* Downloading a finished run's state from several providers at once, none of whom is trusted: each
+ * byte is checked against the run root while it arrives. Who sends anything else is dropped, by
+ * name, and the next one asked; who does not answer is asked again for a while. */
+#ifndef VD_DOWNLOAD_H
+#define VD_DOWNLOAD_H
+
+#include "verde/delivery/blocks.h"
+#include "verde/exec/state_proof.h"
+#include "verde/net/net.h"
+
+enum {
+    VD_DOWNLOAD_PROVIDERS_MAX = 16,
+    VD_DOWNLOAD_CONNECTIONS = 4, /* to each provider */
+    VD_DOWNLOAD_CONNECTIONS_MAX = 8,
+    VD_DOWNLOAD_THREADS_MAX = VD_DOWNLOAD_PROVIDERS_MAX * VD_DOWNLOAD_CONNECTIONS_MAX,
+    VD_DOWNLOAD_PATIENCE_S = 30, /* a provider that answers nothing for so long is dropped */
+};
+
+typedef struct {
+    uint64_t done, total; /* bytes that are checked and on disk; of all targets */
+    uint64_t found;       /* those of them that were on disk before */
+    double seconds;
+} vd_download_progress;
+
+typedef struct {
+    const vd_endpoint *provider; /* borrowed */
+    uint32_t provider_count;
+    const char *ca;  /* as vd_client_create; NULL: the system's */
+    const char *job; /* what stands for the job in paths: of `verde serve`, the run root */
+    int connections; /* 0: VD_DOWNLOAD_CONNECTIONS */
+    int patience_s;  /* 0: VD_DOWNLOAD_PATIENCE_S */
+    /* Called by one thread at a time; may be NULL. */
+    void (*tell)(void *user, const char *line);
+    void (*progress)(void *user, const vd_download_progress *progress); /* a few times a second */
+    void *user;
+} vd_download_options;
+
+typedef struct vd_download vd_download;
+
+VD_MUST_USE vd_status vd_download_create(const vd_download_options *options, vd_download **out,
+                                         vd_err *err);
+void vd_download_destroy(vd_download *download); /* NULL is fine */
+
+/* The proof of the final state, from the first provider whose proof leads to `run_root`. `text`
+ * receives it as it was sent. VD_ERR_PEER: no provider has one; VD_ERR_IO: none answers. */
+VD_MUST_USE vd_status vd_download_proof(vd_download *download, const vd_hash *run_root,
+                                        vd_buf *text, vd_state_proof *out, vd_err *err);
+
+/* Where a tensor's bytes go, little-endian, in the order of the leaf. */
+typedef struct {
+    uint32_t leaf; /* of the program's layout */
+    int fd;        /* open for reading and writing; borrowed */
+    const char *path;
+    uint64_t at;  /* in the file */
+    uint64_t had; /* bytes of the file that were there before: they are looked at first */
+} vd_target;
+
+/* Fills all targets. A block that is on disk already is not asked for, if its hash is right.
+ * VD_ERR_PEER: no provider is left, and one has sent what is wrong; VD_ERR_IO: none is left that
+ * answers; VD_ERR_LOCAL: the disk is full, or memory. What is on disk by then stays. */
+VD_MUST_USE vd_status vd_download_tensors(vd_download *download, const vd_state_proof *proof,
+                                          const vd_target *target, uint32_t count, vd_err *err);
+
+/* losses.jsonl, as the first provider that has it says: no root leads to it. false: none has
+ * it. */
+bool vd_download_losses(vd_download *download, vd_buf *out, uint32_t *provider);
+
+/* Why a provider was dropped; NULL: it was not. */
+const char *vd_download_dropped(const vd_download *download, uint32_t provider);
+/* Bytes of tensors that came from it, and were right. */
+uint64_t vd_download_received(const vd_download *download, uint32_t provider);
+
+#endif
