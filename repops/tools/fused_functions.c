@@ -4,7 +4,7 @@
 
 enum { ALIGNED = 64 /* words, as a device's allocations are at least */ };
 
-static void add(golden_block *b, int64_t count) {
+void golden_add(golden_block *b, int64_t count) {
     b->count[b->parts] = count;
     b->at[b->parts++] = b->words;
     b->words += (count + ALIGNED - 1) / ALIGNED * ALIGNED;
@@ -47,7 +47,7 @@ static void plan_attention(const golden_fused *g, golden_block *b) {
     const int64_t count[PARTS] = {q, k, k, q, bias, q, rows, rows, q, k, k};
     b->inputs = OUT;
     for (int i = 0; i < (decodes(&a) ? DQ : PARTS); i++)
-        add(b, count[i]);
+        golden_add(b, count[i]);
 }
 
 /* A third of the keys is padding. */
@@ -82,12 +82,12 @@ static ro_linear_layer layer_of(const golden_fused *g) {
 static void plan_linear(const golden_fused *g, golden_block *b) {
     const ro_linear_layer l = layer_of(g);
     b->inputs = 3;
-    add(b, l.rows * l.in);
-    add(b, l.in * l.out);
-    add(b, l.out);
-    add(b, l.rows * l.out);
+    golden_add(b, l.rows * l.in);
+    golden_add(b, l.in * l.out);
+    golden_add(b, l.out);
+    golden_add(b, l.rows * l.out);
     if (l.activation != RO_ACTIVATION_NONE)
-        add(b, l.rows * l.out);
+        golden_add(b, l.rows * l.out);
 }
 
 static ro_status run_linear(ro_ctx *ctx, const golden_fused *g, const golden_block *b, float *x) {
@@ -106,7 +106,7 @@ static void plan_cross_entropy(const golden_fused *g, golden_block *b) {
     const int64_t count[] = {all, rows, rows, rows, rows, rows, all};
     b->inputs = LOSS;
     for (int i = 0; i <= DX; i++)
-        add(b, count[i]);
+        golden_add(b, count[i]);
 }
 
 enum { IGNORED = -100 };
@@ -137,7 +137,7 @@ static void plan_rows(const golden_fused *g, golden_block *b, int inputs, int pa
     const int64_t rows = g->size[0], cols = g->size[1];
     b->inputs = inputs;
     for (int i = 0; i < parts; i++)
-        add(b, size[i] == ALL ? rows * cols : size[i] == ROWS ? rows : cols);
+        golden_add(b, size[i] == ALL ? rows * cols : size[i] == ROWS ? rows : cols);
 }
 
 static void plan_layer_norm(const golden_fused *g, golden_block *b) {
@@ -209,10 +209,10 @@ static int64_t elements(const golden_fused *g) {
 static void plan_adamw(const golden_fused *g, golden_block *b) {
     b->inputs = CLIP + 1;
     for (int i = 0; i < CLIP; i++)
-        add(b, elements(g));
-    add(b, SCALARS);
+        golden_add(b, elements(g));
+    golden_add(b, SCALARS);
     for (int i = 0; i < 3; i++)
-        add(b, elements(g));
+        golden_add(b, elements(g));
 }
 
 /* No second moment is negative. */
@@ -248,7 +248,7 @@ static void plan_sgd(const golden_fused *g, golden_block *b) {
     const int64_t count[] = {g->size[0], g->size[0], g->size[0], 2, g->size[0], g->size[0]};
     b->inputs = 4;
     for (int i = 0; i < 6; i++)
-        add(b, count[i]);
+        golden_add(b, count[i]);
 }
 
 static void fill_sgd(const golden_fused *g, const golden_block *b) {
@@ -283,5 +283,5 @@ static const golden_function functions[] = {
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
 const golden_function *golden_function_at(int i) {
-    return i < FUNCTIONS ? &functions[i] : NULL;
+    return i < FUNCTIONS ? &functions[i] : golden_layer_function_at(i - FUNCTIONS);
 }

@@ -1,4 +1,5 @@
-/* How fused.c runs each function of repops/fused.h: its tensors, its data and its call. */
+/* How fused.c runs each function of repops/fused.h, and those of repops/layers.h that are fused:
+ * its tensors, its data and its call. */
 #ifndef REPOPS_TOOLS_FUSED_FUNCTIONS_H
 #define REPOPS_TOOLS_FUSED_FUNCTIONS_H
 
@@ -27,5 +28,11 @@ typedef struct {
 
 /* Function i; NULL from the last on. */
 const golden_function *golden_function_at(int i);
+
+/* fused_layers.c: those of repops/layers.h, likewise. */
+const golden_function *golden_layer_function_at(int i);
+
+/* Adds a tensor of `count` words. */
+void golden_add(golden_block *b, int64_t count);
 
 #endif
