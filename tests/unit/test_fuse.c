@@ -493,9 +493,35 @@ Test(fuse, runs_of_other_activations_have_the_same_root) {
         cr_expect(groups_of_kind(p, VD_FUSED_CROSS_ENTROPY) > 0, "model %d", (int)of[i].model);
         cr_expect(groups_of_kind(p, VD_FUSED_ATTENTION) == count_of(p, RO_OP_ATTN_OUT));
         cr_expect(groups_of_kind(p, VD_FUSED_ATTENTION_GRAD) == count_of(p, RO_OP_ATTN_DSCORE));
+        cr_expect(groups_of_kind(p, VD_FUSED_RMS_NORM) == count_of(p, RO_OP_RMSNORM));
+        cr_expect(groups_of_kind(p, VD_FUSED_RMS_NORM_GRAD) == count_of(p, RO_OP_RMS_DX));
         expect_the_same_root(&job);
         test_job_close(&job);
     }
+}
+
+/* Input `input` of the first node of `op` becomes what its input `by` is: gradients
+ * of norms that are left out. */
+static uint32_t norms_without(int op, uint32_t input, uint32_t by) {
+    test_job job;
+    test_job_open(&job, VD_MODEL_LLAMA, 2, 1);
+    vd_program *p = &job.program;
+    const uint32_t before = groups_of_kind(p, VD_FUSED_RMS_NORM_GRAD);
+    uint32_t *edge = &p->step.edge[node_at(p, op, 0)->first_input];
+    edge[input] = edge[by];
+    expect_the_same_root(&job);
+    const uint32_t lost = before - groups_of_kind(p, VD_FUSED_RMS_NORM_GRAD);
+    test_job_close(&job);
+    return lost;
+}
+
+/* A sum, or a gradient of gamma, of something else is not the norm's; a norm whose gamma is not
+ * trained has a gradient all the same. */
+Test(fuse, norms_of_another_meaning_stay) {
+    cr_expect(norms_without(RO_OP_REDUCE_RMS_GX, 0, 2) == 1);
+    cr_expect(norms_without(RO_OP_REDUCE_RMS_GX, 2, 0) == 1);
+    cr_expect(norms_without(RO_OP_RMS_DX, 2, 0) == 1);
+    cr_expect(norms_without(RO_OP_RMS_DGAMMA, 0, 1) == 0);
 }
 
 /* Dropout reads the step's number, which is a sum; beyond 2^24 the sum would be rounded. */

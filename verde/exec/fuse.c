@@ -74,6 +74,8 @@ static const struct {
     {RO_OP_XENT_IGNORE_GRAD, vd_match_cross_entropy},
     {RO_OP_LAYERNORM, vd_match_layer_norm},
     {RO_OP_LN_DX, vd_match_layer_norm_grad},
+    {RO_OP_RMSNORM, vd_match_rms_norm},
+    {RO_OP_RMS_DX, vd_match_rms_norm_grad},
     {RO_OP_ADAMW_W, vd_match_adamw},
     {RO_OP_SGD_W, vd_match_sgd},
     {RO_OP_SGD_NESTEROV, vd_match_sgd},
@@ -238,6 +240,17 @@ static ro_status run_layer_norm_grad(const vd_fused *g, ro_ctx *ro, const void *
                                   out[1], out[2]);
 }
 
+static ro_status run_rms_norm(const vd_fused *g, ro_ctx *ro, const void *const *in,
+                              void *const *out) {
+    return ro_rms_norm(ro, g->rows, g->cols, g->eps, in[0], in[1], out[0], out[1]);
+}
+
+static ro_status run_rms_norm_grad(const vd_fused *g, ro_ctx *ro, const void *const *in,
+                                   void *const *out) {
+    const ro_gradient dx = {out[0], 0}, dgamma = {g->output_count > 1 ? out[1] : NULL, 0};
+    return ro_rms_norm_backward(ro, g->rows, g->cols, in[1], in[2], in[3], in[0], dx, dgamma);
+}
+
 static ro_status run_sgd(const vd_fused *g, ro_ctx *ro, const void *const *in, void *const *out) {
     ro_sgd_step step = g->sgd;
     step.clip = in[3], step.rate = in[4];
@@ -252,6 +265,8 @@ vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t co
     case VD_FUSED_LINEAR: status = run_linear(g, ro, at->in, at->out); break;
     case VD_FUSED_LAYER_NORM: status = run_layer_norm(g, ro, at->in, at->out); break;
     case VD_FUSED_LAYER_NORM_GRAD: status = run_layer_norm_grad(g, ro, at->in, at->out); break;
+    case VD_FUSED_RMS_NORM: status = run_rms_norm(g, ro, at->in, at->out); break;
+    case VD_FUSED_RMS_NORM_GRAD: status = run_rms_norm_grad(g, ro, at->in, at->out); break;
     case VD_FUSED_ADAMW: status = run_adamw(g, at, count, ro); break;
     case VD_FUSED_SGD: status = run_sgd(g, ro, at->in, at->out); break;
     case VD_FUSED_ATTENTION:
@@ -263,7 +278,7 @@ vd_status vd_fused_run(const vd_fused *g, const vd_fused_memory *at, uint32_t co
 uint32_t vd_fused_in_place(const vd_fused *g, uint32_t i) {
     if (g->kind == VD_FUSED_ADAMW || g->kind == VD_FUSED_SGD)
         return i; /* w, m, v */
-    if (g->kind == VD_FUSED_LAYER_NORM_GRAD && i == 0)
+    if ((g->kind == VD_FUSED_LAYER_NORM_GRAD || g->kind == VD_FUSED_RMS_NORM_GRAD) && i == 0)
         return 0;
     return g->kind == VD_FUSED_CROSS_ENTROPY && i == 1 ? 0 : VD_NO_GROUP;
 }

@@ -5,7 +5,7 @@
 #ifndef VD_FUSE_H
 #define VD_FUSE_H
 
-#include "repops/fused.h"
+#include "repops/layers.h"
 #include "verde/exec/exec.h"
 
 enum {
@@ -22,6 +22,8 @@ typedef enum {
     VD_FUSED_CROSS_ENTROPY,   /* with the logits' gradient, which may take the logits' place */
     VD_FUSED_LAYER_NORM,      /* with its mean and rstd */
     VD_FUSED_LAYER_NORM_GRAD, /* of x, which may take the place of that of y, gamma and beta */
+    VD_FUSED_RMS_NORM,        /* with its rstd */
+    VD_FUSED_RMS_NORM_GRAD,   /* of x, as that of layer norm, and of gamma if it is trained */
     VD_FUSED_ADAMW,           /* of one parameter; what is new may take the place of what was */
     VD_FUSED_SGD,             /* likewise */
 } vd_fused_kind;

@@ -19,6 +19,8 @@ bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_layer_norm(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_layer_norm_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
+bool vd_match_rms_norm(const vd_matcher *m, uint32_t node, vd_fused *out);
+bool vd_match_rms_norm_grad(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *out);
 bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *out);
 
@@ -46,6 +48,10 @@ typedef struct {
 
 /* Its value; VD_NO_GROUP: there is none nearby. */
 uint32_t vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r);
+/* R of rows of g->cols elements in blocks of RO_REDUCE_BLOCK, all levels from `value` down to the
+ * one, `lowest`, that reads x (and `second`, if it reads two): their nodes join. */
+bool vd_join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int level, int lowest,
+                    uint32_t x, uint32_t second);
 void vd_put_inputs(vd_fused *g, uint32_t count, const uint32_t *value);
 void vd_put_outputs(vd_fused *g, uint32_t count, const uint32_t *value);
 
