@@ -23,7 +23,7 @@ VECTORS = "tests/vectors/pretrained"
 STEPS, BATCH, LENGTH, VOCAB, DECAY, NEW = 10, 3, 12, 64, 0.1, 12
 # Products by verde's names, and by PyTorch's.
 TARGETS = {"gpt2-lora": ({"attn.qkv": "c_attn"}), "llama-lora": {"attn.q": "q_proj", "mlp.down": "down_proj"}}
-MODELS = ["gpt2", "llama", "llama-tied", "qwen2", "qwen3", *TARGETS]
+MODELS = ["gpt2", "llama", "llama-tied", "llama-bf16", "llama3", "mistral", "qwen2", "qwen2-window", "qwen3", *TARGETS]
 JOB = """verde: 1
 model: {{kind: pretrained, dir: {name}, sha256: {manifest}}}
 data: {{kind: tokens, file: tokens.bin, sha256: {data}}}
@@ -112,10 +112,12 @@ def largest_difference(mine, theirs):
 
 
 def check_full(name):
-    model = train(transformers.AutoModelForCausalLM.from_pretrained(path(name)))
+    # Files of bf16 are made f32 and trained so.
+    model = train(transformers.AutoModelForCausalLM.from_pretrained(path(name), dtype=torch.float32))
     loaded = transformers.AutoModelForCausalLM.from_pretrained(export(name, "f32"))
     difference = largest_difference(model, loaded)
     assert difference < 1e-4, f"{name}: weights differ by {difference}"
+    assert loaded.dtype == torch.float32, f"{name}: loaded as {loaded.dtype}"
     assert generate(loaded) == generate(model), f"{name}: other tokens"
     narrow = export(name, "bf16", "--dtype", "bf16")
     wide, rounded = load_file(path(name + ".f32", "model.safetensors")), load_file(narrow + "/model.safetensors")
