@@ -105,11 +105,15 @@ static void *worker_main(void *user) {
     return NULL;
 }
 
-/* Signals belong to the threads of the application. */
+/* Signals belong to the threads of the application, but for those of a worker's own doing: of
+ * memory that is not there, such as a mapped file's that was cut off. */
 static void start_workers(ro_pool *pool) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    static const int own[] = {SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (unsigned i = 0; i < sizeof own / sizeof own[0]; i++)
+        sigdelset(&blocked, own[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     pool->owner = getpid();
     for (int i = pool->started; i < pool->threads - 1; i++) {
         ro_pool_worker *worker = &pool->worker[i];

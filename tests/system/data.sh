@@ -97,7 +97,7 @@ done
 # Cut off while it is read: one line, no silent end.
 yes 'Another line.' | head -c 20000000 > "$work/here/cut.txt"
 job 1000000 cut.txt "$(sha256sum < "$work/here/cut.txt" | cut -d ' ' -f 1)" > "$work/here/cut.yaml"
-"$verde" run "$work/here/cut.yaml" --out "$work/cut" --threads 1 > "$work/out" 2> "$work/err" &
+"$verde" run "$work/here/cut.yaml" --out "$work/cut" --threads 3 > "$work/out" 2> "$work/err" &
 pid=$!
 pids="$pids $pid"
 tries=0

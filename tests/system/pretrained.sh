@@ -109,6 +109,58 @@ expect 0 'run root' "$verde" run "$work/lora.yaml" --out "$work/lora.honest"
 [ -z "$(find "$work/lora.honest" -name 'state-*' -size +4k)" ] || fail "a state of adapters holds more than these"
 dispute lora element@3 provider
 
+# Weights that are cut off while frozen ones are read from them: one line, with the file.
+python3 - "$work/llama" "$work/large" << 'PYTHON'
+import json
+import os
+import struct
+import sys
+source, target = sys.argv[1:]
+rows = 20000  # a file is mapped from 1 MiB on
+os.mkdir(target)
+with open(source + "/config.json") as f:
+    config = json.load(f)
+config["vocab_size"] = rows
+with open(target + "/config.json", "w") as f:
+    json.dump(config, f)
+with open(source + "/model.safetensors", "rb") as f:
+    size = struct.unpack("<Q", f.read(8))[0]
+    header = json.loads(f.read(size))
+    data = f.read()
+header.pop("__metadata__", None)
+parts, at = [], 0
+for name, tensor in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+    start, end = tensor["data_offsets"]
+    part = data[start:end]
+    if tensor["shape"][0] == 64 and "embed" in name or "lm_head" in name:
+        tensor["shape"][0] = rows
+        part = (part * (rows // 64 + 1))[:len(part) // 64 * rows]
+    tensor["data_offsets"] = [at, at + len(part)]
+    parts.append(part)
+    at += len(part)
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+with open(target + "/model.safetensors", "wb") as f:
+    f.write(struct.pack("<Q", len(text)) + text + b"".join(parts))
+PYTHON
+"$verde" manifest "$work/large" --out "$work/large.manifest" 2> "$work/err"
+sum=$(sha256sum "$work/large.manifest" | cut -d ' ' -f 1)
+job large '' 'lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}' | sed 's/^steps: 6/steps: 1000000/' > "$work/large.yaml"
+"$verde" run "$work/large.yaml" --out "$work/cut" > "$work/out" 2> "$work/err" &
+pid=$!
+pids=$pid
+for _ in $(seq 200); do
+    [ ! -s "$work/cut/run.json" ] || break
+    sleep 0.05
+done
+truncate -s 4096 "$work/large/model.safetensors"
+code=0
+wait "$pid" || code=$?
+pids=
+[ "$code" -eq 1 ] || fail "a run whose weights were cut off: exit code $code, expected 1"
+grep -q "large/model.safetensors: was cut off while it was read" "$work/err" || fail "no word about the weights that were cut off"
+sum=$(sha256sum "$work/referee/llama.manifest" | cut -d ' ' -f 1)
+
 # What does not fit is said before anything runs.
 expect 2 'no files of a model are' "$verde" run "$work/referee/full.yaml" --out "$work/none"
 job gone '' '' > "$work/gone.yaml"

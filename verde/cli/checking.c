@@ -1,6 +1,6 @@
 #include "verde/cli/checking.h"
+#include "verde/base/thread.h"
 
-#include <signal.h>
 #include <string.h>
 
 static void see_hashing(void *user, uint64_t done, uint64_t total) {
@@ -29,13 +29,8 @@ static void *check_main(void *user) {
     return NULL;
 }
 
-/* Signals are for the program's own thread. */
 vd_status vd_checking_start(vd_checking *c, vd_err *err) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&c->thread, NULL, check_main, c);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = vd_thread_start(&c->thread, check_main, c);
     return error ? vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error))
                  : VD_OK;
 }

@@ -1,12 +1,12 @@
 /* A second run in the background, for a provider that keeps answering meanwhile. */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/exec/run.h"
 #include "verde/exec/source.h"
+#include "verde/base/thread.h"
 
 struct vd_again {
     char dir[1024];
@@ -50,13 +50,8 @@ static void *execute(void *user) {
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
 static vd_status again_start(vd_again *a, vd_err *err) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&a->thread, NULL, execute, a);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = vd_thread_start(&a->thread, execute, a);
     if (error)
         return vd_fail(err, VD_ERR_LOCAL, "could not start a second run: %s", strerror(error));
     a->started = true;

@@ -1,7 +1,7 @@
 /* The log's own thread: takes what was queued, encodes it and writes it. */
 #include "verde/log/queue.h"
+#include "verde/base/thread.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 static vd_status write_section(vd_log_writer *w, vd_log_item *i, vd_err *err) {
@@ -146,12 +146,6 @@ static void *run_thread(void *user) {
     return NULL;
 }
 
-/* Blocks all signals in the new thread: the other threads take them. */
 int vd_log_thread_start(vd_log_writer *w) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int code = pthread_create(&w->thread, NULL, run_thread, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return code;
+    return vd_thread_start(&w->thread, run_thread, w);
 }

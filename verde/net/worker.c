@@ -1,9 +1,9 @@
 /* The thread that runs the handler, so that the event loop never waits for it. */
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "verde/net/server_internal.h"
+#include "verde/base/thread.h"
 
 /* A full pipe already holds a wake-up that nobody has read. */
 static void wake(const vd_worker *worker) {
@@ -40,12 +40,7 @@ vd_status vd_worker_init(vd_worker *worker, vd_err *err) {
 }
 
 vd_status vd_worker_start(vd_worker *worker, vd_err *err) {
-    /* Signals are for the program's own threads: none interrupts the handler's system calls. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&worker->thread, NULL, work, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = vd_thread_start(&worker->thread, work, worker);
     if (error)
         return vd_fail(err, VD_ERR_LOCAL, "could not start the worker thread: %s", strerror(error));
     worker->running = true;

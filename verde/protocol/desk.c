@@ -4,11 +4,11 @@
 #include "verde/protocol/desk.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "verde/protocol/desk_places.h"
+#include "verde/base/thread.h"
 
 struct vd_desk {
     const vd_provider *provider;
@@ -42,13 +42,8 @@ static void *work(void *user) {
     return NULL;
 }
 
-/* Signals are for the program's own threads. */
 static vd_status start(vd_desk *d, vd_err *err) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&d->thread, NULL, work, d);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int error = vd_thread_start(&d->thread, work, d);
     if (error)
         return vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error));
     d->started = true;
