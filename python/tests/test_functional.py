@@ -54,6 +54,12 @@ CASES = {
         [(2, 4, 9, 8), (6, 2, 3, 3)],
         1e-6,
     ),
+    "cross_entropy, sum": (
+        lambda x: R.cross_entropy(x, TARGET, reduction="sum"),
+        lambda x: F.cross_entropy(x, TARGET, reduction="sum"),
+        [(5, 7)],
+        1e-6,
+    ),
     "cross_entropy": (
         lambda x: R.cross_entropy(x, TARGET),
         lambda x: F.cross_entropy(x, TARGET),
@@ -110,7 +116,7 @@ OPERATORS = [
     ("layer_norm", lambda: [*inputs("layer_norm"), 1e-5]),
     ("rms_norm", lambda: [*inputs("rms_norm"), 1e-5]),
     ("attention", lambda: [*inputs("attention"), None, True, 0.3]),
-    ("cross_entropy", lambda: [*inputs("cross_entropy"), TARGET, -100]),
+    ("cross_entropy", lambda: [*inputs("cross_entropy"), TARGET, -100, True]),
     ("embedding", lambda: [IDS, *inputs("embedding")]),
     ("gelu", lambda: inputs("gelu")),
     ("tanh", lambda: inputs("tanh")),
@@ -142,3 +148,31 @@ def test_the_mode_and_the_operators_have_the_same_bits():
         assert torch.equal(F.linear(x, w, b), R.linear(x, w, b))
         q, k, v = inputs("attention")
         assert torch.equal(F.scaled_dot_product_attention(q, k, v), R.attention(q, k, v))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_the_mode_takes_cross_entropy_whole(reduction):
+    def loss(function):
+        x = inputs("cross_entropy")[0]
+        y = function(x)
+        y.backward()
+        return y, x.grad
+
+    with reproducible():
+        y, dx = loss(lambda x: F.cross_entropy(x, TARGET, reduction=reduction))
+        own, own_dx = loss(lambda x: R.cross_entropy(x, TARGET, reduction=reduction))
+        apart, apart_dx = loss(
+            lambda x: F.nll_loss(F.log_softmax(x, 1), TARGET, reduction=reduction)
+        )
+    assert torch.equal(y, own) and torch.equal(dx, own_dx)
+    assert torch.allclose(dx, apart_dx, atol=1e-6) and torch.allclose(y, apart)
+    assert not torch.equal(dx, apart_dx)  # what torch takes apart rounds otherwise
+
+
+def test_a_target_that_is_no_class_is_an_error():
+    x = inputs("cross_entropy")[0]
+    for wrong in (7, -1):
+        with pytest.raises(IndexError, match=f"Target {wrong} is out of bounds"):
+            R.cross_entropy(x, torch.tensor([0, 1, wrong, 2, 3]))
+    with pytest.raises(ValueError, match="reduction is 'none'"):
+        R.cross_entropy(x, TARGET, reduction="none")
