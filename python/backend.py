@@ -22,6 +22,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent
+PACKAGES = ("repops", "verde")
 LIBRARIES = ("librepops.so.1", "libverde_commit.so")
 # What they may need of the system: all else would have to be in the wheel.
 SYSTEM = re.compile(r"(lib(c|m|dl|pthread)|ld-linux.*|librepops)\.so\.\d+")
@@ -87,7 +88,10 @@ def _stripped(library: Path, folder: Path) -> Path:
 
 def _files(libraries: list[Path]) -> list[tuple[str, bytes]]:
     package = sorted(
-        p for p in (HERE / "repops").rglob("*") if p.suffix in (".py", ".pyi", ".typed")
+        p
+        for folder in PACKAGES
+        for p in (HERE / folder).rglob("*")
+        if p.suffix in (".py", ".pyi", ".typed")
     )
     info = f"repops-{version()}.dist-info"
     wheel = "Wheel-Version: 1.0\nGenerator: repops\nRoot-Is-Purelib: false\nTag: "

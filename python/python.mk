@@ -4,7 +4,7 @@ PYTHON ?= python3
 WHEELS := $(BUILD)/wheels
 PYTHON_VENV := $(BUILD)/venv
 # What the tests import; versions are those that PyPI has.
-PYTHON_TEST_PACKAGES ?= pytest numpy torch torchvision transformers accelerate
+PYTHON_TEST_PACKAGES ?= pytest numpy torch torchvision transformers accelerate tokenizers safetensors
 
 # Commitments for Python: some files of verde, with SHA-256 of OpenSSL's archive inside, because a wheel must not need the
 # system's OpenSSL. It finds librepops beside itself.

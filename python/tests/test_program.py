@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-import os
-import subprocess
 
 import numpy as np
 import pytest
 import torch
+from conftest import called
 
 import repops
 from repops import _commit
@@ -28,20 +27,6 @@ optimizer: {{kind: adamw, lr: 3e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_d
             clip_norm: 0.5, decay_exempt: {exempt}}}
 schedule: {{kind: cosine, warmup: 2, min_lr: 3e-4}}
 """
-
-
-@pytest.fixture(scope="session")
-def verde():
-    command = os.environ.get("VERDE")
-    if not command:
-        pytest.skip("VERDE names no command `verde`")
-    return command
-
-
-def called(*command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def start(folder):
@@ -107,17 +92,17 @@ def train(model, data, micro, exempt):
 
 
 @pytest.mark.parametrize("micro, exempt", [(1, "vectors"), (2, "none")])
-def test_a_gpt2_has_the_bits_of_the_same_job(tmp_path, verde, micro, exempt):
+def test_a_gpt2_has_the_bits_of_the_same_job(tmp_path, command, micro, exempt):
     model = start(tmp_path / "start")
     text = bytes(np.random.default_rng(0).integers(0, 256, 1000, dtype="u1"))
     (tmp_path / "text.txt").write_bytes(text)
-    manifest = hashlib.sha256(called(verde, "manifest", tmp_path / "start").encode()).hexdigest()
+    manifest = hashlib.sha256(called(command, "manifest", tmp_path / "start").encode()).hexdigest()
     job = JOB.format(
         manifest=manifest, data=hashlib.sha256(text).hexdigest(), micro=micro, exempt=exempt
     )
     (tmp_path / "job.yaml").write_text(job)
     run = tmp_path / "run"
-    called(verde, "run", tmp_path / "job.yaml", "--out", run)
+    called(command, "run", tmp_path / "job.yaml", "--out", run)
 
     with reproducible():
         states, losses = train(model, np.frombuffer(text, "u1"), micro, exempt)
@@ -129,6 +114,6 @@ def test_a_gpt2_has_the_bits_of_the_same_job(tmp_path, verde, micro, exempt):
     told = [json.loads(line)["loss"] for line in (run / "losses.jsonl").read_text().splitlines()]
     assert np.array(told, "f4").tobytes() == np.array(losses, "f4").tobytes()
 
-    called(verde, "export", run, "--out", tmp_path / "tuned")
+    called(command, "export", run, "--out", tmp_path / "tuned")
     again = transformers.GPT2LMHeadModel.from_pretrained(tmp_path / "tuned")
     assert commitments(again) == commitments(model)

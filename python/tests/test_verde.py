@@ -1,0 +1,291 @@
+"""The package verde: states and verdicts as the command writes them, token files that it reads."""
+
+import base64
+import hashlib
+import json
+import struct
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import called
+
+import repops
+import verde
+
+
+@pytest.fixture(scope="module")
+def run(command, top, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    called(command, "run", top / "models/jobs/toy.yaml", "--out", folder)
+    return folder
+
+
+# ---- states ----
+
+
+def test_a_run_is_loaded(run, command, tmp_path):
+    log = json.loads((run / "run.json").read_text())
+    it = verde.Run(run)
+    assert it.root == log["root"] and it.program.hash == log["program"]
+    assert list(it.states) == [0, 4, 8, 12] and it.program.steps == 12 and it.program.interval == 4
+    state = verde.load(run)
+    assert state.step == 12 and state["wte"].shape == (256, 32) and len(state) == 3 * 28 + 2
+    assert not state["wte"].flags.writeable
+    losses = it.losses()
+    assert [x["step"] for x in losses] == list(range(1, 13)) or len(losses) == 12
+    assert np.float32(losses[-1]["loss"]) == np.float32(log["loss_last"])
+
+    from safetensors.numpy import load_file
+
+    called(command, "export", run, "--out", tmp_path / "model", "--step", 8)
+    weights = load_file(tmp_path / "model/model.safetensors")
+    early = verde.load(run, 8)
+    assert (weights["transformer.wte.weight"] == early["wte"]).all()
+    proof = json.loads((tmp_path / "model/proof.json").read_text())
+    assert list(early.commitments().values()) == proof["tensors"]
+    tensors = early.torch()
+    assert torch.equal(tensors["wte"], torch.from_numpy(weights["transformer.wte.weight"]))
+    assert repops.torch.commitments(tensors) == early.commitments()
+
+
+def test_a_state_that_is_not_the_runs_is_an_error(run, tmp_path):
+    import shutil
+
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    it = verde.Run(copy)
+    path = copy / f"state-{it.states[12]}"
+    data = bytearray(path.read_bytes())
+    data[1000] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(verde.Error, match="is not the state that the run commits to at step 12"):
+        verde.load(copy)
+    assert verde.load(copy, check=False).step == 12 and verde.load(copy, 4).step == 4
+    path.write_bytes(data[:-1])
+    with pytest.raises(verde.Error, match="is shorter than the program's state"):
+        verde.load(copy)
+    path.write_bytes(data + b"x")
+    with pytest.raises(verde.Error, match="the program's state has"):
+        verde.load(copy)
+    path.unlink()
+    assert verde.load(copy).step == 8
+    with pytest.raises(verde.Error, match="no state of step 12; it has 0, 4, 8"):
+        verde.load(copy, 12)
+
+
+def test_what_is_no_run_is_an_error(run, tmp_path):
+    with pytest.raises(verde.Error, match="cannot read .*program"):
+        verde.load(tmp_path)
+    program, log = (run / "program").read_bytes(), (run / "run.json").read_bytes()
+    changed = bytearray(program)
+    changed[30] ^= 1
+    for name, data, why in [
+        ("program", program[:40], "ends in its head"),
+        ("program", b"text" + program, "no program of version 1"),
+        ("program", bytes(changed), "of another program"),
+        ("run.json", b"[]", "no JSON object"),
+        ("run.json", b"{", "is not JSON"),
+        ("run.json", b'{"a": 1, "a": 2}', "a member is there twice"),
+        ("run.json", b'{"states": [{}]}', "is no run.json"),
+    ]:
+        (tmp_path / "program").write_bytes(program)
+        (tmp_path / "run.json").write_bytes(log)
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(verde.Error, match=why):
+            verde.load(tmp_path)
+
+
+def test_a_state_of_all_types(tmp_path):
+    """Written by hand, after PROTOCOL.md section 1.2; its graphs are left out."""
+
+    def leaf(name, dtype, *shape):
+        head = struct.pack("<H", len(name)) + name.encode() + bytes([dtype, len(shape)])
+        return head + struct.pack(f"<{len(shape)}Q", *shape)
+
+    types = ["<f4", "<i4", "u1", "<u2", "<u2", "<f2"]
+    arrays = [np.arange(6).astype(t).reshape(2, 3) + 1 for t in types]
+    head = struct.pack("<H", 13) + b"verde program" + struct.pack("<HHQQQ", 1, 1, 5, 9, 3)
+    program = head + struct.pack("<I", 1) + leaf("data", 3, 7) + bytes(32) + struct.pack("<I", 6)
+    program += b"".join(leaf(f"t{i + 1}", i + 1, 2, 3) for i in range(6)) + b"graphs"
+    digest = hashlib.sha256(b"verde/program/1\0" + program).hexdigest()
+    parts = [repops.commitment(a) for a in arrays]
+    bits = torch.from_numpy(arrays[4].astype("u2")).view(torch.bfloat16)
+    parts[4] = repops.torch.commitments({"x": bits})["x"]
+    own = repops._commit.state(digest, 9, repops.root(parts))
+    (tmp_path / "program").write_bytes(program)
+    log = {"program": digest, "states": [{"step": 9, "state": own}]}
+    (tmp_path / "run.json").write_text(json.dumps(log))
+    (tmp_path / f"state-{own}").write_bytes(b"".join(a.tobytes() for a in arrays))
+    state = verde.load(tmp_path)
+    assert state.program.seed == 5 and state.program.data == {"data": "00" * 32}
+    assert verde.Run(tmp_path).root is None
+    for array, name in zip(arrays, state):
+        assert (state[name] == array).all() and state[name].dtype == array.dtype
+    assert state.torch()["t5"].dtype is torch.bfloat16 and torch.equal(state.torch()["t5"], bits)
+
+
+# ---- verdicts ----
+
+
+@pytest.fixture(scope="module")
+def verdict(command, top, run, tmp_path_factory):
+    place = tmp_path_factory.mktemp("dispute")
+    job = top / "models/jobs/toy.yaml"
+    called(command, "run", job, "--out", place / "wrong", "--fault", "element@7")
+    servers, urls = [], []
+    try:
+        for folder in (run, place / "wrong"):
+            file = place / f"{len(urls)}.url"
+            with open(file, "w") as out:
+                servers.append(
+                    subprocess.Popen(
+                        [command, "serve", str(folder)], stdout=out, stderr=subprocess.DEVNULL
+                    )
+                )
+            for _ in range(300):
+                if file.read_text().endswith("\n"):
+                    break
+                time.sleep(0.1)
+            urls += ["--provider", file.read_text().split()[0]]
+        keys = ["--key", place / "keys"]
+        called(command, "arbitrate", job, *urls, "--verdict", place / "v.json", *keys, code=3)
+    finally:
+        for server in servers:
+            server.terminate()
+            server.wait()
+    return place / "v.json"
+
+
+def test_a_verdict_is_shown(verdict, command, run):
+    it = verde.Verdict(verdict)
+    assert it.result == "convicted" and it.outcome["step"] == 7 and it.verified is None
+    assert it.program == verde.Run(run).program.hash
+    rows = dict(it.rows())
+    assert rows["accepted"] == verde.Run(run).root and "step 7, node" in rows["where"]
+    assert rows["provider 1"].startswith("stands") and "convicted" in rows["provider 2"]
+    value = np.array(int(it.outcome["expected"], 16), "u4").view("f4")
+    assert np.float32(rows["reference"].split()[0]) == value
+    assert "not verified here" in it._repr_html_() and "color: gray" in it._repr_html_()
+    assert it.verify(command) and "verified: the evidence" in repr(it)
+    with pytest.raises(verde.Error, match="--referee"):
+        it.verify(command, referee="12")
+
+
+def changed(verdict, file, change):
+    note = json.loads(verdict.read_text())
+    statement = json.loads(base64.b64decode(note["payload"]))
+    change(statement)
+    note["payload"] = base64.b64encode(json.dumps(statement).encode()).decode()
+    file.write_text(json.dumps(note))
+    return verde.Verdict(file)
+
+
+def test_a_verdict_that_was_changed_does_not_hold(verdict, command, tmp_path):
+    def change(statement):
+        statement["predicate"]["outcome"]["providers"][0]["standing"] = "<script>alert(1)</script>"
+
+    it = changed(verdict, tmp_path / "v.json", change)
+    assert not it.verify(command) and it.verified is False
+    page = it._repr_html_()
+    assert "<script>" not in page and "&lt;script&gt;" in page and "DOES NOT HOLD" in page
+
+
+def test_what_is_no_verdict_is_an_error(verdict, tmp_path):
+    file = tmp_path / "v.json"
+    for text in ("", "[]", "{}", '{"payloadType": "x", "payload": ""}'):
+        file.write_text(text)
+        with pytest.raises(verde.Error, match=str(file)):
+            verde.Verdict(file)
+    for gone in ("outcome", "cost"):
+        with pytest.raises(verde.Error, match="a member is missing"):
+            changed(verdict, file, lambda s, gone=gone: s["predicate"].pop(gone))
+    with pytest.raises(verde.Error, match="is not base64"):
+        note = json.loads(verdict.read_text())
+        file.write_text(json.dumps({**note, "payload": "?" + note["payload"]}))
+        verde.Verdict(file)
+
+
+# ---- text ----
+
+
+@pytest.fixture(scope="module")
+def tokenizer(top, tmp_path_factory):
+    tokenizers = pytest.importorskip("tokenizers")
+    own = tokenizers.Tokenizer(tokenizers.models.BPE())
+    own.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    own.decoder = tokenizers.decoders.ByteLevel()
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=400, initial_alphabet=alphabet, special_tokens=["<|end|>"], show_progress=False
+    )
+    own.train([str(top / "verde/PROTOCOL.md")], trainer)
+    file = tmp_path_factory.mktemp("tokenizer") / "tokenizer.json"
+    own.save(str(file))
+    return file
+
+
+def test_a_token_file_that_a_job_reads(tokenizer, command, top, tmp_path):
+    it = verde.text.Tokenizer(tokenizer)
+    files = [top / "verde/THREATS.md", top / "README.md"]
+    written = it.write(tmp_path / "t.bin", files, separator="<|end|>")
+    data = (tmp_path / "t.bin").read_bytes()
+    assert written.sha256 == hashlib.sha256(data).hexdigest()
+    tokens = verde.text.read(tmp_path / "t.bin")
+    assert len(tokens) == written.tokens and tokens.dtype == np.uint16
+    end = np.flatnonzero(tokens == it.token("<|end|>"))
+    assert len(end) == 2 and end[0] == 0
+    assert it.decode(tokens[1 : end[1]]) == files[0].read_text()
+    assert it.decode(tokens[end[1] + 1 :]) == files[1].read_text()
+    assert not list(tmp_path.glob("*.new"))
+    job = f"""verde: 1
+model: {{kind: mlp, vocab: {it.vocab}, layers: 1, channels: 8, hidden: 8}}
+data: {{kind: tokens, file: t.bin, sha256: {written.sha256}}}
+seed: 1
+batch: 2
+sequence: 16
+steps: 1
+checkpoint_interval: 1
+optimizer: {{kind: sgd, lr: 0.1, momentum: 0, nesterov: false, weight_decay: 0, clip_norm: 0}}
+schedule: {{kind: constant, warmup: 0}}
+"""
+    (tmp_path / "job.yaml").write_text(job)
+    called(command, "run", tmp_path / "job.yaml", "--out", tmp_path / "run")
+    read = verde.Run(tmp_path / "run").program.data
+    assert list(read.values()) == [repops.commitment(np.array(tokens))]
+
+
+def test_prompts_and_their_text(tokenizer):
+    it = verde.text.Tokenizer(tokenizer)
+    prompt = "A conviction rests on what the provider has signed: grün, 日本."
+    assert it.decode(it.encode(prompt)) == prompt
+    assert it.decode([it.token("<|end|>"), *it.encode("a")]) == "a"
+    assert it.decode([it.token("<|end|>")], special=True) == "<|end|>"
+    with pytest.raises(verde.Error, match="token 400 is none of the vocabulary, 0 to 399"):
+        it.decode([1, 400])
+    with pytest.raises(verde.Error, match="no token '<s>'"):
+        it.token("<s>")
+
+
+def test_wrong_texts_and_token_files_are_errors(tokenizer, tmp_path):
+    it = verde.text.Tokenizer(tokenizer)
+    (tmp_path / "latin").write_bytes(b"gr\xfcn")
+    (tmp_path / "empty").write_bytes(b"")
+    out = tmp_path / "t.bin"
+    for file, why in [("latin", "not UTF-8"), ("none", "cannot read"), ("empty", "have 0 tokens")]:
+        with pytest.raises(verde.Error, match=why):
+            it.write(out, [tmp_path / file])
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["empty", "latin"]
+    with pytest.raises(verde.Error, match="is no tokenizer.json"):
+        verde.text.Tokenizer(tmp_path / "latin")
+    with pytest.raises(verde.Error, match="cannot write"):
+        it.write(tmp_path / "no/t.bin", [Path(__file__)])
+    it.write(out, [Path(__file__)])
+    data = out.read_bytes()
+    for wrong in (data[:-2], data[:100], bytes(4) + data[4:], data[:40] + b"\1" + data[41:]):
+        out.write_bytes(wrong)
+        with pytest.raises(verde.Error, match=str(out)):
+            verde.text.read(out)

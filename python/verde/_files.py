@@ -1,0 +1,66 @@
+"""Reading with a limit; writing so that a file is whole or absent."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from repops import Error
+
+
+def read(path: str | os.PathLike[str], limit: int) -> bytes:
+    """The bytes of a file; Error if it has more than the limit, or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise Error(f"cannot read {os.fspath(path)}: {error.strerror}") from None
+    if len(data) > limit:
+        raise Error(f"{os.fspath(path)}: expected at most {limit} bytes")
+    return data
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member is there twice")
+    return members
+
+
+def parse(data: bytes, what: str) -> dict[str, Any]:
+    """A JSON object, each member once."""
+    try:
+        value = json.loads(data, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise Error(f"{what} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise Error(f"{what} is no JSON object")
+    return value
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A new file, which gets its name when it is whole and on disk, and vanishes on an error."""
+    path = Path(path)
+    new = path.with_name(path.name + ".new")
+    try:
+        with open(new, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise Error(f"cannot write {path}: {error.strerror}") from None
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

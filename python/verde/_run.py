@@ -1,0 +1,205 @@
+"""Runs: their programs, checkpoints and losses (PROTOCOL.md sections 1 and 2)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from repops import Error, commitment, root
+from repops._commit import state as state_commitment
+
+from ._files import parse, read
+
+PROGRAM_MAX = 64 << 20
+LOG_MAX = 1 << 30
+MAGIC = "verde program"
+# Types by their codes; numpy has no bfloat16, whose bits are shown as uint16.
+TYPES = {1: "f32", 2: "i32", 3: "u8", 4: "u16", 5: "bf16", 6: "f16"}
+_NUMPY = {1: "<f4", 2: "<i4", 3: "u1", 4: "<u2", 5: "<u2", 6: "<f2"}
+
+
+class Leaf(NamedTuple):
+    """A tensor of the state, or of the data."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class Program(NamedTuple):
+    """The head of a program: what it starts from, and what its state is."""
+
+    hash: str
+    seed: int
+    steps: int
+    interval: int
+    data: dict[str, str]  # the commitment of each data tensor
+    leaves: list[Leaf]
+
+
+class _Cursor:
+    def __init__(self, data: bytes, what: str) -> None:
+        self._data, self._at, self._what = data, 0, what
+
+    def take(self, size: int) -> bytes:
+        part = self._data[self._at : self._at + size]
+        if len(part) < size:
+            raise Error(f"{self._what} is no program: it ends in its head")
+        self._at += size
+        return part
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "little")
+
+    def string(self) -> str:
+        return self.take(self.number(2)).decode("latin-1")
+
+    def leaf(self) -> Leaf:
+        name, dtype, dims = self.string(), self.number(1), self.number(1)
+        if dtype not in TYPES or not 1 <= dims <= 5:
+            raise Error(f"{self._what} is no program: {name!r} has no known type or shape")
+        return Leaf(name, TYPES[dtype], tuple(self.number(8) for _ in range(dims)))
+
+
+def _program(data: bytes, what: str) -> Program:
+    cursor = _Cursor(data, what)
+    if cursor.string() != MAGIC or cursor.number(2) != 1:
+        raise Error(f"{what} is no program of version 1")
+    cursor.number(2)
+    seed, steps, interval = cursor.number(8), cursor.number(8), cursor.number(8)
+    inputs = [(cursor.leaf().name, cursor.take(32).hex()) for _ in range(cursor.number(4))]
+    leaves = [cursor.leaf() for _ in range(cursor.number(4))]
+    digest = hashlib.sha256(b"verde/program/1\0" + data).hexdigest()
+    return Program(digest, seed, steps, interval, dict(inputs), leaves)
+
+
+class State(Mapping[str, np.ndarray]):
+    """Tensors by name, as the run wrote them. The arrays are read from the file when they are used.
+
+    step: how many steps were done. commitment: what the run commits to. bf16 is shown as uint16."""
+
+    def __init__(self, path: Path, program: Program, step: int, own: str) -> None:
+        self.path, self.program, self.step, self.commitment = path, program, step, own
+        self._arrays: dict[str, np.ndarray] = {}
+        codes = {name: code for code, name in TYPES.items()}
+        at = 0
+        try:
+            bytes_ = np.memmap(path, "u1", "r")
+        except (OSError, ValueError) as error:
+            raise Error(f"cannot read {path}: {error}") from None
+        for leaf in program.leaves:
+            dtype = np.dtype(_NUMPY[codes[leaf.dtype]])
+            size = dtype.itemsize * int(np.prod(leaf.shape, dtype=object))
+            if at + size > bytes_.size:
+                raise Error(f"{path} is shorter than the program's state")
+            self._arrays[leaf.name] = bytes_[at : at + size].view(dtype).reshape(leaf.shape)
+            at += size
+        if at != bytes_.size:
+            raise Error(f"{path} has {bytes_.size} bytes; the program's state has {at}")
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[name].view(np.ndarray)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def commitments(self) -> dict[str, str]:
+        """The commitment of each tensor, by name: they compare with repops.torch.commitments."""
+        found = {}
+        for leaf in self.program.leaves:
+            if leaf.dtype == "bf16":
+                import torch
+
+                from repops.torch import commitments
+
+                bits = torch.from_numpy(self[leaf.name].astype("u2"))
+                found[leaf.name] = commitments({"": bits.view(torch.bfloat16)})[""]
+            else:
+                found[leaf.name] = commitment(self[leaf.name])
+        return found
+
+    def check(self) -> None:
+        """Error, unless the bytes are those that the run commits to."""
+        tensors = root(self.commitments().values())
+        if state_commitment(self.program.hash, self.step, tensors) != self.commitment:
+            raise Error(f"{self.path} is not the state that the run commits to at step {self.step}")
+
+    def torch(self) -> dict[str, Any]:
+        """Tensors of PyTorch, which are copies."""
+        import torch
+
+        tensors = {name: torch.from_numpy(np.array(self[name])) for name in self}
+        for leaf in self.program.leaves:
+            if leaf.dtype == "bf16":
+                tensors[leaf.name] = tensors[leaf.name].view(torch.bfloat16)
+        return tensors
+
+    def __repr__(self) -> str:
+        return f"<verde.State of {self.path.parent} at step {self.step}: {len(self)} tensors>"
+
+
+class Run:
+    """A folder that `verde run` wrote.
+
+    program: its head. states: commitments by step. root: the run root; None while it runs."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        file = self.folder / "program"
+        self.program = _program(read(file, PROGRAM_MAX), str(file))
+        file = self.folder / "run.json"
+        log = parse(read(file, LOG_MAX), str(file))
+        try:
+            self.states = {int(s["step"]): str(s["state"]) for s in log["states"]}
+            program, self.root = log["program"], log.get("root")
+        except (KeyError, TypeError, ValueError):
+            raise Error(f"{file} is no run.json") from None
+        if program != self.program.hash:
+            raise Error(f"{file} is of another program than {self.folder / 'program'}")
+
+    def state(self, step: int | None = None, check: bool = True) -> State:
+        """The state after so many steps, a checkpoint's; None: the last one. check: as State's."""
+        kept = [s for s in self.states if self._path(s).exists()]
+        if not kept:
+            raise Error(f"{self.folder} has no state yet")
+        step = kept[-1] if step is None else step
+        if step not in kept:
+            raise Error(f"{self.folder} has no state of step {step}; it has {_listed(kept)}")
+        found = State(self._path(step), self.program, step, self.states[step])
+        if check:
+            found.check()
+        return found
+
+    def _path(self, step: int) -> Path:
+        return self.folder / f"state-{self.states[step]}"
+
+    def losses(self) -> list[dict[str, Any]]:
+        """Of each step, what losses.jsonl says: step, loss, lr and so on."""
+        file = self.folder / "losses.jsonl"
+        lines = [parse(line, str(file)) for line in read(file, LOG_MAX).splitlines()]
+        return [{k: float(v) if isinstance(v, str) else v for k, v in x.items()} for x in lines]
+
+    def __repr__(self) -> str:
+        done = f"root {self.root}" if self.root else "not finished"
+        return f"<verde.Run {self.folder}: {len(self.states)} checkpoints, {done}>"
+
+
+def _listed(steps: list[int]) -> str:
+    shown = ", ".join(map(str, steps[:8]))
+    return shown + (f" and {len(steps) - 8} more" if len(steps) > 8 else "")
+
+
+def load(run: str | os.PathLike[str], step: int | None = None, check: bool = True) -> State:
+    """The state of a run after so many steps, or its last one.
+
+    check: hash all its bytes and compare them with what the run commits to. Whether that is what a
+    verdict accepts, `verde check` tells."""
+    return Run(run).state(step, check)

@@ -1,0 +1,124 @@
+"""Verdicts (PROTOCOL.md section 7), as tables."""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from repops import Error
+
+from ._files import parse, read
+
+VERDICT_MAX = 256 << 20
+TYPE = "application/vnd.in-toto+json"
+
+
+def _payload(note: dict[str, Any], what: str) -> dict[str, Any]:
+    if note.get("payloadType") != TYPE or not isinstance(note.get("payload"), str):
+        raise Error(f"{what} is no verdict: its type is not {TYPE}")
+    try:
+        data = base64.b64decode(note["payload"], validate=True)
+    except ValueError:
+        raise Error(f"{what} is no verdict: its payload is not base64") from None
+    return parse(data, what)
+
+
+def _number(bits: Any) -> str:
+    """An element's bits, and the number that they are."""
+    try:
+        value = struct.unpack("<f", struct.pack("<I", int(bits, 16)))[0]
+    except (TypeError, ValueError, struct.error):
+        return str(bits)
+    return f"{value:.9g} ({bits})"
+
+
+class Verdict:
+    """What a verdict's file says. It is believed only if `verify` is called.
+
+    outcome: the members of PROTOCOL.md section 7, as they stand there. signer: the key in the note.
+    verified: what `verify` found; None: it was not called."""
+
+    def __init__(self, file: str | os.PathLike[str]) -> None:
+        self.file = Path(file)
+        note = parse(read(file, VERDICT_MAX), str(file))
+        statement = _payload(note, str(file))
+        try:
+            predicate = statement["predicate"]
+            self.outcome: dict[str, Any] = dict(predicate["outcome"])
+            self.cost: dict[str, Any] = dict(predicate["cost"])
+            self.program = str(statement["subject"][0]["digest"]["sha256"])
+            self.signer = str(note["signatures"][0]["keyid"])
+            self.providers = [dict(p) for p in self.outcome["providers"]]
+            self.result = str(self.outcome["result"])
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise Error(f"{file} is no verdict: a member is missing") from None
+        self.verified: bool | None = None
+
+    def verify(self, command: str | None = None, referee: str | None = None) -> bool:
+        """Runs `verde verify`, which decides again from the evidence; False: it does not hold.
+
+        command: the program, else that of the variable VERDE, else `verde` of PATH. referee: whose
+        verdict it must be."""
+        program = command or os.environ.get("VERDE") or shutil.which("verde")
+        if not program:
+            raise Error("there is no command `verde`: give it, or set VERDE")
+        options = ["--referee", referee] if referee else []
+        run = [program, "verify", os.fspath(self.file), "--quiet", *options]
+        done = subprocess.run(run, capture_output=True, text=True)
+        if done.returncode not in (0, 6):
+            raise Error(done.stderr.strip() or f"verde verify ended with {done.returncode}")
+        self.verified = done.returncode == 0
+        return self.verified
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What there is to say, in pairs of a heading and a text."""
+        said = {
+            None: "not verified here: call verify()",
+            True: "verified: the evidence gives this outcome",
+            False: "DOES NOT HOLD: the evidence gives another outcome, or was changed",
+        }
+        found = [("result", self.result), ("verdict", said[self.verified])]
+        o = self.outcome
+        if "step" in o:
+            place = [f"step {o['step']}"]
+            if "node" in o:
+                place.append(f"node {o['node']} {o.get('node_name', '')} ({o.get('operator', '')})")
+            if "element" in o:
+                place.append(f"element {o['element']}")
+            found.append(("where", ", ".join(place)))
+        if "expected" in o:
+            found.append(("reference", _number(o["expected"])))
+        for i, p in enumerate(self.providers):
+            found.append((f"provider {i + 1}", self._provider(p)))
+        if "run_root" in o:
+            found.append(("accepted", str(o["run_root"])))
+        found += [("program", self.program), ("referee", self.signer)]
+        return found
+
+    def _provider(self, p: dict[str, Any]) -> str:
+        text = f"{p.get('standing')}, {p.get('key')}"
+        if "value" in p:
+            text += f", element {_number(p['value'])}"
+        return text + (f", {p['grade']}: {p.get('reason', '')}" if "grade" in p else "")
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name:12} {value}" for name, value in self.rows())
+
+    def _repr_html_(self) -> str:
+        """The table of a notebook; whatever the file says is shown as text."""
+        color = {None: "gray", True: "green", False: "red"}[self.verified]
+        rows = []
+        for name, value in self.rows():
+            style = f"text-align: left{f'; color: {color}' if name == 'verdict' else ''}"
+            cells = [
+                f'<{tag} style="{style}">{html.escape(cell)}</{tag}>'
+                for tag, cell in (("th", name), ("td", value))
+            ]
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        return f"<table>{''.join(rows)}</table>"
