@@ -48,7 +48,7 @@ ro_core_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out repops/src/free_kern
 ro_obj := $(ro_core_obj) $(BUILD)/obj/repops/src/free_kernels.o \
           $(foreach isa,$(ISAS),$(foreach real,f32 f64,$(ro_free:repops/free/%.c=$(call free_build,$(isa))/obj/repops/free/$(isa)_$(real)/%.o)))
 vd_src := $(wildcard verde/base/*.c verde/graph/*.c verde/commit/*.c verde/weights/*.c verde/log/*.c verde/exec/*.c verde/protocol/*.c \
-          verde/net/*.c verde/job/*.c verde/delivery/*.c models/*.c)
+          verde/net/*.c verde/job/*.c verde/delivery/*.c verde/provide/*.c models/*.c)
 cli_src := $(wildcard verde/cli/*.c)
 vd_obj := $(vd_src:%.c=$(BUILD)/obj/%.o)
 cli_obj := $(cli_src:%.c=$(BUILD)/obj/%.o)
@@ -57,7 +57,7 @@ planted := $(patsubst tests/planted/%.c,$(BUILD)/tests/planted_%,$(wildcard test
 tests := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
 
 # Recursive (=), read only when a verde target is built: after packages were installed.
-PKGS := openssl zlib yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jansson
+PKGS := openssl sqlite3 zlib yaml-0.1 libevent libevent_openssl libevent_pthreads libcurl jansson
 PKG_CFLAGS = $(eval PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null))$(PKG_CFLAGS)
 PKG_LIBS = $(eval PKG_LIBS := $(shell pkg-config --libs $(PKGS)) -lm)$(PKG_LIBS)
 
@@ -273,7 +273,7 @@ include python/python.mk
 
 # ---- packages: only `demo`, `test` and `test-asan` install anything ----
 
-PACKAGES := gcc libc6-dev make pkg-config libssl-dev zlib1g-dev libyaml-dev libevent-dev libcurl4-openssl-dev libjansson-dev
+PACKAGES := gcc libc6-dev make pkg-config libssl-dev zlib1g-dev libyaml-dev libevent-dev libcurl4-openssl-dev libjansson-dev libsqlite3-dev
 TEST_PACKAGES := $(PACKAGES) libcriterion-dev clang
 ASAN_PACKAGES := $(TEST_PACKAGES)
 # For tests/system/cross.sh, which is skipped without them: about 70 MB.

@@ -1,0 +1,180 @@
+"""A client of `verde provide` from PROTOCOL.md sections 8.5 and 8.6 alone, with openssl for its signatures.
+
+    provide_client.py URL KEYS request METHOD PATH [--body FILE] [--skew SECONDS] [--nonce HEX] [--unsigned] [--signed-for KEY]
+    provide_client.py URL KEYS upload FILE [--chunk BYTES] [--chunks N] [--name HASH]
+    provide_client.py URL KEYS submit RUN [--name NAME] [--referee KEY] [--keep N]      prints the job
+    provide_client.py URL KEYS wait JOB STATE...                                        prints the job's state
+
+URL is as `verde provide` prints it, KEYS a folder of `verde keygen`, RUN one of `verde run`. `request` prints the status, a space and the body.
+"""
+import argparse
+import base64
+import hashlib
+import http.client
+import json
+import os
+import re
+import ssl
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+TYPE = "application/vnd.verde.request+json"
+ELEMENT = {1: 4, 2: 4, 3: 1, 4: 2, 5: 2, 6: 2}
+
+
+class Client:
+    def __init__(self, url, keys):
+        where, self.provider = re.fullmatch(r"https://(.*)#([0-9a-f]{64})", url).groups()
+        self.host, self.port = where.rsplit(":", 1)
+        self.keys = keys
+        with open(os.path.join(keys, "key.pub")) as file:
+            self.key = file.read().strip()
+        self.context = ssl._create_unverified_context()  # whom it asks is not what these tests are about
+        self.connection = None
+
+    def sign(self, message):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(message)
+            file.flush()
+            return subprocess.run(["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", os.path.join(self.keys, "key.pem"), "-in", file.name],
+                                  check=True, capture_output=True).stdout
+
+    def header(self, method, path, body, skew=0, nonce=None, provider=None):
+        payload = json.dumps({"body": hashlib.sha256(body).hexdigest(), "length": len(body), "method": method,
+                              "nonce": nonce or os.urandom(16).hex(), "path": path, "provider": provider or self.provider,
+                              "time": int(time.time()) + skew, "verde": 1}, sort_keys=True, separators=(",", ":")).encode()
+        message = b"DSSEv1 %d %s %d %s" % (len(TYPE), TYPE.encode(), len(payload), payload)
+        note = {"payload": base64.b64encode(payload).decode(), "payloadType": TYPE,
+                "signatures": [{"keyid": self.key, "sig": base64.b64encode(self.sign(message)).decode()}]}
+        return base64.b64encode(json.dumps(note).encode()).decode()
+
+    def request(self, method, path, body=b"", signed=True, **how):
+        headers = {"Verde-Request": self.header(method, path, body, **how)} if signed else {}
+        for again in (False, True):
+            try:
+                self.connection = self.connection or http.client.HTTPSConnection(self.host, int(self.port), context=self.context, timeout=60)
+                self.connection.request(method, path, body=body if body else None, headers=headers)
+                answer = self.connection.getresponse()
+                return answer.status, answer.read()
+            except (http.client.HTTPException, OSError):
+                self.connection = None
+                if again:
+                    raise
+                if signed:  # the first one may have arrived
+                    headers = {"Verde-Request": self.header(method, path, body, **how)}
+        raise AssertionError
+
+    def upload(self, data, chunk=8 << 20, chunks=None, name=None):
+        name = name or hashlib.sha256(data).hexdigest()
+        status, text = self.request("GET", "/v1/blobs/" + name)
+        state = json.loads(text)
+        while not state["complete"] and chunks != 0:
+            have = state["have"]
+            status, text = self.request("PUT", "/v1/blobs/%s?size=%d&from=%d" % (name, len(data), have), data[have:have + chunk])
+            state = json.loads(text)
+            if status != 200:
+                break
+            chunks = chunks and chunks - 1
+        return status, text
+
+
+def data_of(program):
+    """Bytes of each data tensor (PROTOCOL.md section 1.2)."""
+    at = 2 + len("verde program") + 2 + 2 + 24
+    count, = struct.unpack_from("<I", program, at)
+    at += 4
+    for _ in range(count):
+        length, = struct.unpack_from("<H", program, at)
+        at += 2 + length
+        dtype, ndim = program[at], program[at + 1]
+        size = ELEMENT[dtype]
+        for dim in struct.unpack_from("<%dQ" % ndim, program, at + 2):
+            size *= dim
+        at += 2 + 8 * ndim + 32
+        yield size
+
+
+def blobs_of(run):
+    with open(os.path.join(run, "program"), "rb") as file:
+        program = file.read()
+    with open(os.path.join(run, "data.json")) as file:
+        places = json.load(file)["data"]
+    data = []
+    for size, place in zip(data_of(program), places):
+        with open(os.path.join(run, place["file"]), "rb") as file:
+            file.seek(place["offset"])
+            data.append(file.read(size))
+    return program, data
+
+
+def submit(client, run, name, referees, keep):
+    program, data = blobs_of(run)
+    for blob in [program] + data:
+        status, text = client.upload(blob)
+        if status != 200:
+            return status, text
+    hashes = [hashlib.sha256(blob).hexdigest() for blob in data]
+    body = {"data": hashes, "name": name, "program": hashlib.sha256(program).hexdigest(), "referees": referees, "verde": 1}
+    if keep:
+        body["keep"] = keep
+    return client.request("POST", "/v1/jobs", json.dumps(body, sort_keys=True, separators=(",", ":")).encode())
+
+
+def wait(client, job, states):
+    end = time.time() + 120
+    while time.time() < end:
+        status, text = client.request("GET", "/v1/jobs/" + job)
+        if status == 200 and json.loads(text)["state"] in states:
+            return json.loads(text)
+        time.sleep(0.1)
+    raise SystemExit("job %s is not %s in time: %s" % (job, " or ".join(states), text.decode()))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("url")
+    parser.add_argument("keys")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("request")
+    one.add_argument("method")
+    one.add_argument("path")
+    one.add_argument("--body")
+    one.add_argument("--skew", type=int, default=0)
+    one.add_argument("--nonce")
+    one.add_argument("--signed-for")
+    one.add_argument("--unsigned", action="store_true")
+    one = commands.add_parser("upload")
+    one.add_argument("file")
+    one.add_argument("--chunk", type=int, default=8 << 20)
+    one.add_argument("--chunks", type=int)
+    one.add_argument("--name")
+    one = commands.add_parser("submit")
+    one.add_argument("run")
+    one.add_argument("--name", default="toy")
+    one.add_argument("--referee", action="append", default=[])
+    one.add_argument("--keep", type=int)
+    one = commands.add_parser("wait")
+    one.add_argument("job")
+    one.add_argument("state", nargs="+")
+    args = parser.parse_args()
+    client = Client(args.url, args.keys)
+    if args.command == "request":
+        body = open(args.body, "rb").read() if args.body else b""
+        status, text = client.request(args.method, args.path, body, not args.unsigned, skew=args.skew, nonce=args.nonce,
+                                      provider=args.signed_for)
+        print(status, text.decode())
+    elif args.command == "upload":
+        status, text = client.upload(open(args.file, "rb").read(), args.chunk, args.chunks, args.name)
+        print(status, text.decode())
+    elif args.command == "submit":
+        status, text = submit(client, args.run, args.name, args.referee, args.keep)
+        print(json.loads(text)["job"] if status == 200 else "%d %s" % (status, text.decode()))
+        sys.exit(status != 200)
+    else:
+        print(json.dumps(wait(client, args.job, args.state)))
+
+
+main()

@@ -1,0 +1,207 @@
+/* What the daemon must not forget. */
+#include "provide_dir.h"
+
+TestSuite(provide_ledger, .init = setup, .fini = teardown, .timeout = 30);
+
+static const char program[] = "1111111111111111111111111111111111111111111111111111111111111111";
+static const char text[] = "2222222222222222222222222222222222222222222222222222222222222222";
+
+static vd_job_record job_of(char digit, const char *client) {
+    vd_job_record job = {.state = VD_JOB_QUEUED, .steps = 12, .memory = 100, .disk = 1000};
+    memset(job.id, digit, VD_ID_SIZE - 1);
+    snprintf(job.client, VD_ID_SIZE, "%s", client);
+    snprintf(job.program, VD_ID_SIZE, "%s", program);
+    snprintf(job.program_hash, VD_ID_SIZE, "%s", text);
+    snprintf(job.name, sizeof job.name, "toy's \"%c\"; DROP TABLE job", digit);
+    return job;
+}
+
+static void put(const vd_job_record *job) {
+    const char *blobs[] = {program, text, text, NULL}, *referees[] = {bob, NULL};
+    vd_err err = {0};
+    cr_assert(vd_ledger_put_job(ledger, job, blobs, referees, &err) == VD_OK, "%s", err.text);
+}
+
+static vd_job_record get(const char *client, const char *id, bool expected) {
+    vd_job_record job;
+    bool found;
+    cr_assert(vd_ledger_get_job(ledger, client, id, &job, &found, NULL) == VD_OK);
+    cr_expect(found == expected);
+    return job;
+}
+
+Test(provide_ledger, a_nonce_is_taken_once_also_over_a_restart) {
+    vd_err err = {0};
+    cr_expect(vd_ledger_take_nonce(ledger, alice, "00", 1000, 400, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_ledger_take_nonce(ledger, alice, "00", 1000, 400, &err) == VD_ERR_PEER);
+    cr_expect(vd_ledger_take_nonce(ledger, bob, "00", 1000, 400, &err) == VD_OK);
+    reopen();
+    cr_expect(vd_ledger_take_nonce(ledger, alice, "00", 1600, 1000, &err) == VD_ERR_PEER);
+    cr_expect(vd_ledger_take_nonce(ledger, alice, "00", 1601, 1001, &err) == VD_OK);
+}
+
+Test(provide_ledger, two_daemons_do_not_share_one) {
+    vd_ledger *second;
+    vd_err err = {0};
+    cr_expect(vd_ledger_open(provide_dir, &second, &err) == VD_ERR_LOCAL);
+    cr_expect(strstr(err.text, "another daemon"), "%s", err.text);
+}
+
+Test(provide_ledger, a_job_is_its_clients_and_outlives_a_restart) {
+    const vd_job_record job = job_of('7', alice);
+    put(&job);
+    reopen();
+    const vd_job_record back = get(alice, job.id, true);
+    cr_expect_str_eq(back.name, job.name);
+    cr_expect(back.state == VD_JOB_QUEUED && back.steps == 12 && back.disk == 1000);
+    get(bob, job.id, false);
+    get(NULL, job.id, true);
+}
+
+Test(provide_ledger, a_job_goes_through_its_states) {
+    vd_job_record job = job_of('7', alice), run;
+    bool found;
+    put(&job);
+    cr_expect(vd_ledger_find_run(ledger, text, bob, &run, &found, NULL) == VD_OK && !found);
+    job.state = VD_JOB_RUNNING;
+    cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
+    reopen();
+    cr_assert(vd_ledger_requeue(ledger, NULL) == VD_OK);
+    cr_expect(get(alice, job.id, true).state == VD_JOB_QUEUED);
+    job.state = VD_JOB_DONE;
+    job.seconds = 5;
+    snprintf(job.run_root, VD_ID_SIZE, "%s", bob);
+    cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
+    put(&job); /* submitted again: it stays done */
+    cr_expect(get(alice, job.id, true).state == VD_JOB_DONE);
+    cr_expect(vd_ledger_find_run(ledger, text, bob, &run, &found, NULL) == VD_OK && found);
+    cr_expect_str_eq(run.run_root, bob);
+    cr_expect(vd_ledger_find_run(ledger, text, alice, &run, &found, NULL) == VD_OK && !found);
+    cr_expect(vd_ledger_find_run(ledger, program, bob, &run, &found, NULL) == VD_OK && !found);
+}
+
+Test(provide_ledger, what_failed_may_be_submitted_again) {
+    vd_job_record job = job_of('7', alice);
+    put(&job);
+    job.state = VD_JOB_FAILED;
+    snprintf(job.error, sizeof job.error, "out of memory");
+    cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
+    put(&job);
+    const vd_job_record back = get(alice, job.id, true);
+    cr_expect(back.state == VD_JOB_QUEUED && !back.error[0]);
+}
+
+Test(provide_ledger, cancelling) {
+    vd_job_record waits = job_of('7', alice), runs = job_of('8', alice);
+    put(&waits);
+    put(&runs);
+    runs.state = VD_JOB_RUNNING;
+    cr_assert(vd_ledger_set_job(ledger, &runs, NULL) == VD_OK);
+    cr_assert(vd_ledger_cancel_job(ledger, waits.id, NULL) == VD_OK);
+    cr_assert(vd_ledger_cancel_job(ledger, runs.id, NULL) == VD_OK);
+    cr_expect(get(alice, waits.id, true).state == VD_JOB_CANCELLED);
+    cr_expect(get(alice, runs.id, true).state == VD_JOB_RUNNING);
+    cr_expect(get(alice, runs.id, true).cancel);
+    cr_assert(vd_ledger_requeue(ledger, NULL) == VD_OK); /* the daemon was killed meanwhile */
+    cr_expect(get(alice, runs.id, true).state == VD_JOB_CANCELLED);
+}
+
+static vd_usage usage_of(const char *client) {
+    vd_usage usage;
+    cr_assert(vd_ledger_usage(ledger, client, &usage, NULL) == VD_OK);
+    return usage;
+}
+
+Test(provide_ledger, what_a_client_has_taken) {
+    vd_job_record job = job_of('7', alice);
+    cr_assert(vd_ledger_begin_blob(ledger, alice, text, 300, 1, NULL) == VD_OK);
+    put(&job);
+    cr_expect(usage_of(alice).bytes == 1300 && usage_of(alice).jobs == 1);
+    cr_expect(usage_of(bob).bytes == 0 && usage_of(bob).jobs == 0);
+    job.state = VD_JOB_FAILED;
+    job.seconds = 40;
+    cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
+    cr_expect(usage_of(alice).jobs == 0 && usage_of(alice).seconds == 40);
+    cr_assert(vd_ledger_delete_job(ledger, job.id, 1, NULL) == VD_OK);
+    cr_expect(usage_of(alice).bytes == 300 && usage_of(alice).seconds == 40);
+    get(alice, job.id, false);
+}
+
+static bool add_id(void *user, const vd_job_record *job) {
+    char *ids = user;
+    ids[strlen(ids)] = job->id[0]; /* zeros follow */
+    return strlen(user) < 3;
+}
+
+Test(provide_ledger, lists_are_in_the_order_of_submission) {
+    const char digits[] = "9371";
+    char mine[8] = "", all[8] = "";
+    for (int i = 0; i < 4; i++) {
+        const vd_job_record job = job_of(digits[i], i % 2 ? alice : bob);
+        put(&job);
+    }
+    cr_assert(vd_ledger_list_jobs(ledger, alice, add_id, mine, NULL) == VD_OK);
+    cr_assert(vd_ledger_list_jobs(ledger, NULL, add_id, all, NULL) == VD_OK);
+    cr_expect_str_eq(mine, "31");
+    cr_expect_str_eq(all, "937"); /* the visitor had enough */
+}
+
+static void add_dropped(void *user, const char *client, const char *hash) {
+    char *to = user;
+    to[strlen(to)] = client ? client[0] : hash[0];
+}
+
+static const char *collect(int64_t before, char dropped[16]) {
+    memset(dropped, 0, 16);
+    cr_assert(vd_ledger_collect(ledger, before, add_dropped, dropped, NULL) == VD_OK);
+    return dropped;
+}
+
+static void own(const char *client, const char *hash, int64_t now) {
+    cr_assert(vd_ledger_begin_blob(ledger, client, hash, 10, now, NULL) == VD_OK);
+    cr_assert(vd_ledger_end_blob(ledger, client, hash, now, NULL) == VD_OK);
+}
+
+Test(provide_ledger, blobs_go_when_no_job_of_their_client_needs_them) {
+    vd_job_record job = job_of('7', alice);
+    char dropped[16];
+    own(alice, program, 10);
+    own(alice, text, 10);
+    own(bob, text, 10);
+    put(&job);
+    cr_expect_str_eq(collect(10, dropped), ""); /* not yet */
+    cr_expect_str_eq(collect(11, dropped), ""); /* bob's goes, the file is alice's too */
+    vd_blob blob;
+    cr_expect(vd_ledger_find_blob(ledger, bob, text, &blob, NULL) == VD_OK);
+    cr_expect(blob.size == -1 && blob.on_disk);
+    job.state = VD_JOB_DONE;
+    cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
+    cr_expect_str_eq(collect(1000, dropped), ""); /* a dispute may need it */
+    cr_assert(vd_ledger_delete_job(ledger, job.id, 50, NULL) == VD_OK);
+    cr_expect_str_eq(collect(50, dropped), "");
+    cr_expect_str_eq(collect(51, dropped), "12");
+    cr_expect(vd_ledger_begin_blob(ledger, bob, text, 10, 60, NULL) == VD_OK);
+    cr_expect_str_eq(collect(61, dropped), "b"); /* an upload that nobody goes on with */
+}
+
+Test(provide_ledger, many_are_collected_at_once) {
+    char dropped[400] = "", hash[VD_ID_SIZE];
+    for (int i = 0; i < 150; i++) {
+        snprintf(hash, sizeof hash, "%064x", (unsigned)i);
+        own(alice, hash, 1);
+    }
+    cr_assert(vd_ledger_collect(ledger, 2, add_dropped, dropped, NULL) == VD_OK);
+    cr_expect(strlen(dropped) == 150);
+}
+
+Test(provide_ledger, totals) {
+    vd_ledger_totals totals;
+    const vd_job_record job = job_of('7', alice);
+    put(&job);
+    own(alice, text, 1);
+    own(bob, text, 1);
+    cr_assert(vd_ledger_begin_blob(ledger, bob, program, 5, 1, NULL) == VD_OK);
+    cr_assert(vd_ledger_count(ledger, &totals, NULL) == VD_OK);
+    cr_expect(totals.jobs[VD_JOB_QUEUED] == 1 && totals.jobs[VD_JOB_DONE] == 0);
+    cr_expect(totals.blobs == 1 && totals.blob_bytes == 10 && totals.uploads == 1);
+}

@@ -1,0 +1,169 @@
+/* Blobs in chunks: resumed, refused, shared, collected. */
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "provide_dir.h"
+
+static vd_uploads uploads;
+
+static void open_uploads(void) {
+    vd_err err = {0};
+    cr_assert(vd_uploads_open(&uploads, provide_dir, ledger, &err) == VD_OK, "%s", err.text);
+}
+
+static void begin(void) {
+    setup();
+    open_uploads();
+}
+
+static void end(void) {
+    vd_uploads_close(&uploads);
+    teardown();
+}
+
+TestSuite(provide_uploads, .init = begin, .fini = end, .timeout = 30);
+
+enum { QUOTA = 1000 };
+static const char bytes[] = "hello, world";
+#define SIZE (sizeof bytes - 1)
+
+static const char *name_of(const void *data, size_t size) {
+    static char hex[VD_ID_SIZE];
+    vd_hash hash;
+    cr_assert(vd_hash_tagged(NULL, data, size, &hash));
+    vd_hex(hash.b, VD_HASH_SIZE, hex);
+    return hex;
+}
+
+static vd_chunk_fate put(const char *client, const char *hash, uint64_t size, uint64_t from,
+                         size_t count, uint64_t *have) {
+    const vd_chunk chunk = {client, hash, size, from, bytes + from % SIZE, count};
+    vd_chunk_fate fate;
+    vd_err err = {0};
+    cr_assert(vd_uploads_put(&uploads, &chunk, QUOTA, 1, &fate, have, &err) == VD_OK, "%s",
+              err.text);
+    return fate;
+}
+
+static vd_blob find(const char *client, const char *hash, uint64_t *have) {
+    vd_blob blob;
+    cr_assert(vd_uploads_find(&uploads, client, hash, &blob, have, NULL) == VD_OK);
+    return blob;
+}
+
+static bool is_on_disk(const char *hash) {
+    char path[1100];
+    struct stat info;
+    vd_uploads_path(&uploads, hash, path);
+    return stat(path, &info) == 0;
+}
+
+static int files_of_uploads(void) {
+    char command[128];
+    snprintf(command, sizeof command, "exit $(ls %s/uploads | wc -l)", provide_dir);
+    return WEXITSTATUS(system(command));
+}
+
+/* However the bytes are cut, and though the daemon starts again in between. */
+Test(provide_uploads, chunks_become_a_blob) {
+    const char *hash = name_of(bytes, SIZE);
+    for (size_t cut = 1; cut < SIZE; cut++)
+        for (int restart = 0; restart < 2; restart++) {
+            uint64_t have;
+            cr_expect(put(alice, hash, SIZE, 0, cut, &have) == VD_CHUNK_TAKEN && have == cut);
+            cr_expect(!find(alice, hash, &have).complete && have == cut);
+            if (restart) {
+                vd_uploads_close(&uploads);
+                reopen();
+                open_uploads();
+            }
+            cr_expect(!is_on_disk(hash));
+            cr_expect(put(alice, hash, SIZE, cut, SIZE - cut, &have) == VD_CHUNK_TAKEN);
+            cr_expect(have == SIZE && find(alice, hash, &have).complete && is_on_disk(hash));
+            cr_expect(files_of_uploads() == 0);
+            cr_assert(vd_uploads_collect(&uploads, 2, NULL) == VD_OK);
+            cr_expect(!is_on_disk(hash) && find(alice, hash, &have).size == -1);
+        }
+}
+
+Test(provide_uploads, a_chunk_must_begin_where_the_upload_has_come_to) {
+    const char *hash = name_of(bytes, SIZE);
+    uint64_t have;
+    cr_expect(put(alice, hash, SIZE, 1, 3, &have) == VD_CHUNK_ELSEWHERE && have == 0);
+    cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN && have == 4);
+    cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_ELSEWHERE && have == 4);
+    cr_expect(put(alice, hash, SIZE, 5, 1, &have) == VD_CHUNK_ELSEWHERE && have == 4);
+    cr_expect(put(alice, hash, SIZE, 4, SIZE, &have) == VD_CHUNK_ELSEWHERE && have == 4);
+    cr_expect(put(alice, hash, SIZE, 4, SIZE - 4, &have) == VD_CHUNK_TAKEN && have == SIZE);
+    cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN && have == SIZE);
+}
+
+Test(provide_uploads, wrong_bytes_are_dropped) {
+    char wrong[VD_ID_SIZE];
+    uint64_t have;
+    memcpy(wrong, name_of(bytes, SIZE), sizeof wrong);
+    wrong[0] = wrong[0] == '0' ? '1' : '0';
+    cr_expect(put(alice, wrong, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN);
+    cr_expect(put(alice, wrong, SIZE, 4, SIZE - 4, &have) == VD_CHUNK_WRONG);
+    cr_expect(find(alice, wrong, &have).size == -1 && have == 0);
+    cr_expect(!is_on_disk(wrong) && files_of_uploads() == 0);
+    cr_expect(put(alice, wrong, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN && have == 4);
+}
+
+Test(provide_uploads, nobody_has_a_blob_that_another_one_brought) {
+    const char *hash = name_of(bytes, SIZE);
+    uint64_t have;
+    cr_expect(put(alice, hash, SIZE, 0, SIZE, &have) == VD_CHUNK_TAKEN);
+    cr_expect(find(bob, hash, &have).size == -1 && have == 0);
+    cr_expect(put(bob, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN && have == 4);
+    cr_expect(find(alice, hash, &have).complete && !find(bob, hash, &have).complete);
+    cr_expect(put(bob, hash, SIZE, 4, SIZE - 4, &have) == VD_CHUNK_TAKEN && have == SIZE);
+    cr_expect(find(bob, hash, &have).complete);
+}
+
+Test(provide_uploads, what_is_announced_counts) {
+    const char *hash = name_of(bytes, SIZE);
+    uint64_t have;
+    cr_expect(put(alice, bob, QUOTA + 1, 0, 4, &have) == VD_CHUNK_OVER_QUOTA);
+    cr_expect(put(alice, bob, QUOTA - SIZE, 0, 4, &have) == VD_CHUNK_TAKEN);
+    cr_expect(put(alice, alice, SIZE + 1, 0, 4, &have) == VD_CHUNK_OVER_QUOTA);
+    cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN);
+    /* it may be said to be larger than it was, if that fits */
+    cr_expect(put(alice, bob, QUOTA, 4, 4, &have) == VD_CHUNK_OVER_QUOTA);
+    cr_expect(put(bob, bob, QUOTA, 0, 4, &have) == VD_CHUNK_TAKEN);
+}
+
+/* A disk that is full in the middle of a chunk: the limit on the size of files does it, too. */
+Test(provide_uploads, a_full_disk_leaves_what_was_there) {
+    const char *hash = name_of(bytes, SIZE);
+    uint64_t have;
+    signal(SIGXFSZ, SIG_IGN);
+    cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN);
+    struct rlimit before, small;
+    cr_assert(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    small = before;
+    small.rlim_cur = 7;
+    const vd_chunk chunk = {alice, hash, SIZE, 4, bytes + 4, SIZE - 4};
+    vd_chunk_fate fate;
+    cr_assert(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    vd_status status = vd_uploads_put(&uploads, &chunk, QUOTA, 1, &fate, &have, NULL);
+    cr_assert(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    cr_expect(status == VD_OK && fate == VD_CHUNK_DISK_FULL);
+    cr_expect(!find(alice, hash, &have).complete && have == 4);
+    cr_expect(put(alice, hash, SIZE, 4, SIZE - 4, &have) == VD_CHUNK_TAKEN && have == SIZE);
+}
+
+/* More uploads at once than hashes are kept of: beginnings of the same bytes. */
+Test(provide_uploads, many_at_once) {
+    enum { COUNT = SIZE - 2 };
+    char hash[COUNT][VD_ID_SIZE];
+    uint64_t have;
+    cr_assert((int)COUNT > (int)VD_UPLOAD_HASHES);
+    for (size_t i = 0; i < COUNT; i++)
+        memcpy(hash[i], name_of(bytes, 2 + i), VD_ID_SIZE);
+    for (size_t i = 0; i < COUNT; i++)
+        cr_expect(put(alice, hash[i], 2 + i, 0, 1, &have) == VD_CHUNK_TAKEN);
+    for (size_t i = 0; i < COUNT; i++)
+        cr_expect(put(alice, hash[i], 2 + i, 1, 1 + i, &have) == VD_CHUNK_TAKEN && have == 2 + i);
+}

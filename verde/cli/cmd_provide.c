@@ -1,0 +1,237 @@
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "verde/cli/provide_child.h"
+#include "verde/exec/exec.h"
+#include "verde/provide/daemon.h"
+
+enum { CLIENTS_MAX = 1024 };
+
+static vd_daemon *running;
+
+static void stop(int signal_number) {
+    (void)signal_number;
+    vd_daemon_stop(running);
+}
+
+typedef struct {
+    const char *dir, *listen, *key_dir, *fault;
+    vd_public_key client[CLIENTS_MAX];
+    uint32_t client_count;
+    vd_provide_limits limits;
+    long jobs;
+    vd_common common;
+} arguments;
+
+/* ---- options ---- */
+
+/* A number of bytes, or with k, M, G or T behind it, of so many thousands of them. */
+static bool parse_size(const char *name, const char *text, int64_t *out) {
+    static const char units[] = "kMGT";
+    char *end;
+    const long long value = strtoll(text, &end, 10);
+    const char *unit = *end && !end[1] ? strchr(units, *end) : NULL;
+    int64_t size = value;
+    bool fine = end != text && *text != '-' && (!*end || unit);
+    for (int i = 0; fine && unit && i <= unit - units; i++)
+        fine = !__builtin_mul_overflow(size, (int64_t)1000, &size);
+    if (fine && size > 0 && size <= INT64_C(1) << 53) {
+        *out = size;
+        return true;
+    }
+    fprintf(stderr, "verde: --%s must be a number of bytes, such as 4G, got \"%s\"\n", name, text);
+    return false;
+}
+
+static bool parse_seconds(const char *name, const char *text, int64_t *out) {
+    long value;
+    if (!vd_parse_number(name, text, 0, INT32_MAX, &value))
+        return false;
+    *out = value;
+    return true;
+}
+
+static bool add_client(arguments *a, const char *text) {
+    vd_err err = {0};
+    vd_public_key *key = &a->client[a->client_count];
+    if (a->client_count == CLIENTS_MAX) {
+        fprintf(stderr, "verde: at most %d clients can be enrolled\n", CLIENTS_MAX);
+        return false;
+    }
+    if (!vd_unhex(text, key->b, VD_KEY_SIZE) || vd_public_key_check(key, &err) != VD_OK) {
+        fprintf(stderr,
+                "verde: --client must be a public key of 64 lower-case hexadecimal digits, got "
+                "\"%.80s\"\n",
+                text);
+        return false;
+    }
+    a->client_count++;
+    return true;
+}
+
+static bool take_option(arguments *a, int option, bool *exit_now) {
+    switch (option) {
+    case 'd': a->dir = optarg; return true;
+    case 'l': a->listen = optarg; return true;
+    case 'k': a->key_dir = optarg; return true;
+    case 'f': a->fault = optarg; return true;
+    case 'c': return add_client(a, optarg);
+    case 'B': return parse_size("client-bytes", optarg, &a->limits.client_bytes);
+    case 'M': return parse_size("memory", optarg, &a->limits.memory);
+    case 'S': return parse_seconds("client-seconds", optarg, &a->limits.client_seconds);
+    case 'T': return parse_seconds("job-seconds", optarg, &a->limits.job_seconds);
+    case 'K': return parse_seconds("keep-seconds", optarg, &a->limits.keep_s);
+    case 'n': return vd_parse_number("jobs", optarg, 1, 64, &a->jobs);
+    case 'J': return parse_seconds("client-jobs", optarg, &a->limits.client_jobs);
+    default: return vd_take_common(&vd_cmd_provide, option, &a->common, exit_now);
+    }
+}
+
+/* ---- the daemon ---- */
+
+static void announce(const arguments *a, const vd_key *key) {
+    vd_public_key public_key;
+    char hex[VD_ID_SIZE], url[512];
+    const char *colon = strrchr(a->listen, ':');
+    vd_key_public(key, &public_key);
+    vd_hex(public_key.b, VD_KEY_SIZE, hex);
+    snprintf(url, sizeof url, "https://%.*s:%d#%s", colon ? (int)(colon - a->listen) : 0, a->listen,
+             vd_daemon_port(running), hex);
+    if (a->common.json)
+        vd_print_json(json_pack("{ss}", "url", url));
+    else
+        printf("%s\n", url);
+    fflush(stdout);
+}
+
+static vd_status serve(const arguments *a, const vd_daemon_options *options, vd_err *err) {
+    vd_status status = vd_daemon_create(options, &running, err);
+    if (status != VD_OK)
+        return status;
+    const struct sigaction action = {.sa_handler = stop};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    announce(a, options->key);
+    status = vd_daemon_run(running, err);
+    vd_daemon_destroy(running);
+    return status;
+}
+
+/* Children get absolute paths, and blobs too: a run's data.json names them. */
+static vd_status make_dir(const char *dir, char **out, vd_err *err) {
+    vd_status status = vd_make_dir(dir, err);
+    *out = status == VD_OK ? realpath(dir, NULL) : NULL;
+    return status == VD_OK && !*out ? vd_fail(err, VD_ERR_LOCAL, "%s: no such folder", dir)
+                                    : status;
+}
+
+static vd_status provide_jobs(const arguments *a, vd_err *err) {
+    char own_keys[1100], cert[1200], key_file[1200], memory[32], threads[16], *dir;
+    vd_key *key = NULL;
+    vd_status status = make_dir(a->dir, &dir, err);
+    if (status != VD_OK)
+        return status;
+    snprintf(own_keys, sizeof own_keys, "%.1000s/keys", dir);
+    const char *key_dir = a->key_dir ? a->key_dir : own_keys;
+    snprintf(cert, sizeof cert, "%.1100s/tls.crt", key_dir);
+    snprintf(key_file, sizeof key_file, "%.1100s/key.pem", key_dir);
+    snprintf(memory, sizeof memory, "%lld", (long long)a->limits.memory);
+    snprintf(threads, sizeof threads, "%d", a->common.threads);
+    char *backend = (char *)(uintptr_t)(a->common.backend ? a->common.backend : "-");
+    char *fault = (char *)(uintptr_t)(a->fault ? a->fault : "-");
+    char *const run_argv[] = {"/proc/self/exe", "provide", VD_CHILD_RUN, memory,
+                              threads,          backend,   fault,        NULL};
+    const vd_daemon_options options = {.dir = dir,
+                                       .listen = a->listen,
+                                       .cert_path = cert,
+                                       .key_path = key_file,
+                                       .client = a->client,
+                                       .client_count = a->client_count,
+                                       .limits = a->limits,
+                                       .jobs = (int)a->jobs,
+                                       .run_argv = run_argv,
+                                       .say = vd_say};
+    status = vd_load_key(key_dir, &key, err);
+    if (status == VD_OK && a->fault)
+        vd_say("*** FAULT ON PURPOSE: %s. This provider is dishonest. ***", a->fault);
+    vd_daemon_options with_key = options;
+    with_key.key = key;
+    if (status == VD_OK)
+        status = serve(a, &with_key, err);
+    vd_key_destroy(key);
+    free(dir);
+    return status;
+}
+
+static int64_t half_of_memory(void) {
+    const int64_t pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+    return pages > 0 && size > 0 ? pages / 2 * size : INT64_C(4) << 30;
+}
+
+static vd_exit provide(int argc, char **argv) {
+    static const struct option options[] = {{"dir", required_argument, NULL, 'd'},
+                                            {"listen", required_argument, NULL, 'l'},
+                                            {"client", required_argument, NULL, 'c'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"fault", required_argument, NULL, 'f'},
+                                            {"jobs", required_argument, NULL, 'n'},
+                                            {"memory", required_argument, NULL, 'M'},
+                                            {"job-seconds", required_argument, NULL, 'T'},
+                                            {"client-bytes", required_argument, NULL, 'B'},
+                                            {"client-jobs", required_argument, NULL, 'J'},
+                                            {"client-seconds", required_argument, NULL, 'S'},
+                                            {"keep-seconds", required_argument, NULL, 'K'},
+                                            VD_COMMON_OPTIONS};
+    static arguments a;
+    bool exit_now = false;
+    vd_err err = {0};
+    if (argc > 1 && strcmp(argv[1], VD_CHILD_RUN) == 0)
+        return vd_provide_run_child(argc - 2, argv + 2);
+    umask(077); /* clients' data is nobody else's */
+    a = (arguments){.jobs = 1};
+    a.limits = (vd_provide_limits){.client_bytes = INT64_C(100000000000),
+                                   .client_jobs = 8,
+                                   .memory = half_of_memory(),
+                                   .keep_s = 86400};
+    for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (!take_option(&a, o, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc != optind || !a.dir || !a.listen || a.client_count == 0) {
+        fprintf(stderr, "verde: provide takes --dir, --listen and at least one --client\n");
+        return VD_EXIT_USAGE;
+    }
+    return provide_jobs(&a, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
+}
+
+const vd_command vd_cmd_provide = {
+    "provide", "take jobs of clients, and run them",
+    "Usage: verde provide --dir DATA --listen ADDR:PORT --client KEY [options]\n\n"
+    "Takes jobs over HTTPS from the clients whose keys are given, runs them one after the other,\n"
+    "each in a process of its own, and says how far they are. Prints the URL to give to clients;\n"
+    "it ends in this provider's key. Stops at SIGTERM or SIGINT, as suddenly as you like: what "
+    "was\n"
+    "accepted is on disk, and a job that ran goes on from its last checkpoint at the next "
+    "start.\n\n"
+    "  --dir DATA           jobs, data and their ledger; made if absent\n"
+    "  --listen ADDR:PORT   [::1]:PORT for IPv6; 0.0.0.0:PORT is every address\n"
+    "  --client KEY         a client's public key (key.pub of `verde keygen`); may be repeated\n"
+    "  --key DIR            identity made by `verde keygen` (default: DATA/keys, made if absent)\n"
+    "  --jobs N             jobs that run at once (default: 1)\n"
+    "  --memory SIZE        bytes that a job's tensors may take, as 4G (default: half of this\n"
+    "                       machine's); a job that needs more is refused before it starts\n"
+    "  --job-seconds N      a job that computes longer is stopped (default: 0, no limit)\n"
+    "  --client-bytes SIZE  what a client may have here, uploads and results (default: 100G)\n"
+    "  --client-jobs N      its jobs that wait or run at a time (default: 8)\n"
+    "  --client-seconds N   seconds that its jobs may compute, all together (default: 0, no "
+    "limit)\n"
+    "  --keep-seconds N     how long data is kept that no job needs (default: 86400)\n"
+    "  --fault KIND         compute wrongly on purpose, as `verde run --fault`\n" VD_COMMON_HELP
+    "\nExample:\n"
+    "  verde provide --dir /srv/verde --listen 0.0.0.0:8443 --client $(cat key.pub)\n" VD_EXIT_HELP,
+    provide};

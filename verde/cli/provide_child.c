@@ -1,0 +1,123 @@
+#include "verde/cli/provide_child.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "verde/provide/child.h"
+#include "verde/provide/daemon.h"
+
+enum { RUN_ARGUMENTS = 7 };
+
+typedef struct {
+    long parent;
+    int64_t memory, keep;
+    const char *dir, *fault; /* NULL: none */
+    vd_common common;
+    char run[1100];
+    double told; /* vd_seconds() of the last progress */
+} child;
+
+static const char *or_null(const char *text) {
+    return strcmp(text, "-") == 0 ? NULL : text;
+}
+
+static void take_arguments(char **argv, child *c) {
+    c->memory = strtoll(argv[0], NULL, 10);
+    c->common.threads = atoi(argv[1]);
+    c->common.backend = or_null(argv[2]);
+    c->fault = or_null(argv[3]);
+    c->parent = strtol(argv[4], NULL, 10);
+    c->dir = argv[5];
+    c->keep = strtoll(argv[6], NULL, 10);
+    snprintf(c->run, sizeof c->run, "%.900s/" VD_JOB_RUN, c->dir);
+}
+
+/* Nothing is lost with it, so it goes no further than the page cache. */
+static void write_progress(const child *c, const vd_progress *p) {
+    char path[1100], temp[1100];
+    snprintf(path, sizeof path, "%.900s/" VD_JOB_PROGRESS, c->dir);
+    snprintf(temp, sizeof temp, "%.900s/" VD_JOB_PROGRESS ".new", c->dir);
+    FILE *file = fopen(temp, "we");
+    if (!file)
+        return;
+    const bool whole = fprintf(file, "%lld %.9g %.6f %lld\n", (long long)p->step, (double)p->loss,
+                               p->seconds, (long long)p->resumed_at) > 0;
+    if (fclose(file) == 0 && whole)
+        (void)!rename(temp, path);
+}
+
+static bool see_step(void *user, const vd_progress *p) {
+    enum { TELL_MS = 250 };
+    child *c = user;
+    const double now = vd_seconds();
+    if (p->step == p->steps || (now - c->told) * 1000 >= TELL_MS) {
+        write_progress(c, p);
+        c->told = now;
+    }
+    return true;
+}
+
+static vd_status load(const child *c, vd_loaded *loaded, vd_err *err) {
+    vd_status status = vd_store_program(c->dir, &loaded->program, err);
+    loaded->exec.program = &loaded->program;
+    if (status == VD_OK && c->fault)
+        status = vd_fault_parse(c->fault, &loaded->program, &loaded->exec.fault, err);
+    if (status == VD_OK)
+        status = vd_load_data(c->dir, NULL, loaded, err);
+    return status == VD_OK ? vd_load_backend(loaded, &c->common, err) : status;
+}
+
+/* The run's folder serves by itself, as every run's. */
+static vd_status copy_places(const child *c, vd_err *err) {
+    enum { PLACES_BYTES_MAX = 64 << 20 };
+    char path[1100];
+    vd_buf text = {0};
+    snprintf(path, sizeof path, "%.900s/" VD_JOB_DATA, c->dir);
+    vd_status status = vd_read_file(path, PLACES_BYTES_MAX, &text, err);
+    snprintf(path, sizeof path, "%.1000s/data.json", c->run);
+    if (status == VD_OK)
+        status = vd_write_file(path, text.data, text.size, 0644, err);
+    vd_buf_free(&text);
+    return status;
+}
+
+static vd_status write_result(const child *c, const vd_run_result *r, vd_err *err) {
+    char path[1100], root[VD_ID_SIZE], state[VD_ID_SIZE], text[2 * VD_ID_SIZE + 1];
+    snprintf(path, sizeof path, "%.900s/" VD_JOB_RESULT, c->dir);
+    vd_hex(r->run_root.b, VD_HASH_SIZE, root);
+    vd_hex(r->final_state.b, VD_HASH_SIZE, state);
+    snprintf(text, sizeof text, "%s\n%s\n", root, state);
+    return vd_write_file(path, text, strlen(text), 0644, err);
+}
+
+static vd_status run(child *c, vd_loaded *loaded, vd_err *err) {
+    vd_run_result result;
+    const vd_run_options options = {.exec = &loaded->exec,
+                                    .dir = c->run,
+                                    .fault = c->fault,
+                                    .progress = see_step,
+                                    .user = c,
+                                    .keep = (int32_t)c->keep};
+    vd_status status = load(c, loaded, err);
+    if (status == VD_OK)
+        status = vd_run(&options, &result, err);
+    if (status == VD_OK)
+        status = copy_places(c, err);
+    return status == VD_OK ? write_result(c, &result, err) : status;
+}
+
+vd_exit vd_provide_run_child(int argc, char **argv) {
+    child c = {.told = 0};
+    vd_loaded loaded = {.data = {0}};
+    vd_err err = {0};
+    if (argc != RUN_ARGUMENTS)
+        return VD_EXIT_USAGE;
+    take_arguments(argv, &c);
+    vd_status status =
+        vd_child_confine(0, c.parent, c.memory + c.memory / 4 + VD_CHILD_SPARE, &err);
+    if (status == VD_OK)
+        status = run(&c, &loaded, &err);
+    vd_loaded_free(&loaded);
+    return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
+}

@@ -1,0 +1,14 @@
+/* What `verde provide` runs in children. Their arguments are the daemon's to give, not people's. */
+#ifndef VD_PROVIDE_CHILD_H
+#define VD_PROVIDE_CHILD_H
+
+#include "verde/cli/cli.h"
+
+/* Bytes of a child's memory beside a job's tensors: programs, buffers of kernels, stacks. */
+#define VD_CHILD_SPARE ((int64_t)512 << 20)
+
+/* provide --child-run MEMORY THREADS BACKEND FAULT PARENT DIR KEEP: runs the job in DIR. */
+#define VD_CHILD_RUN "--child-run"
+vd_exit vd_provide_run_child(int argc, char **argv);
+
+#endif

@@ -1,0 +1,86 @@
+#include "verde/exec/estimate.h"
+
+#include <stdlib.h>
+
+/* Programs of strangers may name tensors of 2^40 elements, 2^20 of them. */
+static uint64_t add(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t bytes_of(const ro_shape *shape) {
+    uint64_t bytes = ro_dtype_size(shape->dtype);
+    for (int i = 0; i < shape->ndim; i++)
+        if (__builtin_mul_overflow(bytes, (uint64_t)shape->dim[i], &bytes))
+            return UINT64_MAX;
+    return bytes;
+}
+
+static uint64_t state_bytes(const vd_program *program) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < program->leaf_count; i++)
+        bytes = add(bytes, bytes_of(&program->leaf[i].shape));
+    return bytes;
+}
+
+/* The node that reads each value last; node_count for what the next state takes. */
+static void find_last_uses(const vd_program *program, const vd_graph *graph, uint32_t *last) {
+    for (uint32_t n = 0; n < graph->node_count; n++)
+        for (int32_t i = 0; i < graph->node[n].input_count; i++)
+            last[graph->edge[graph->node[n].first_input + (uint32_t)i]] = n;
+    for (uint32_t i = 0; i < program->leaf_count; i++)
+        last[graph->output[i]] = graph->node_count;
+}
+
+static uint64_t largest_sum(const vd_program *program, const vd_graph *graph, uint32_t *last) {
+    const uint32_t states = vd_state_sources(program, graph);
+    const uint32_t sources = vd_source_count(program, graph);
+    uint64_t live = states ? state_bytes(program) : 0, most = live;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const vd_node *node = &graph->node[n];
+        const uint64_t size = bytes_of(&node->shape);
+        live = add(live, size);
+        most = live > most ? live : most;
+        if (live == UINT64_MAX)
+            return live;
+        for (int32_t i = 0; i < node->input_count; i++) {
+            const uint32_t value = graph->edge[node->first_input + (uint32_t)i];
+            if (last[value] != n || (value >= states && value < sources))
+                continue;
+            live -= bytes_of(vd_value_shape(program, graph, value));
+            last[value] = UINT32_MAX; /* freed, though the node may read it twice */
+        }
+        if (last[sources + n] == UINT32_MAX)
+            live -= size; /* nobody reads it */
+    }
+    return most;
+}
+
+static vd_status estimate_graph(const vd_program *program, const vd_graph *graph, uint64_t *out,
+                                vd_err *err) {
+    const size_t count = (size_t)vd_source_count(program, graph) + graph->node_count;
+    uint32_t *last = malloc(count * sizeof *last);
+    if (!last)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        last[i] = UINT32_MAX;
+    find_last_uses(program, graph, last);
+    *out = largest_sum(program, graph, last);
+    free(last);
+    return VD_OK;
+}
+
+vd_status vd_estimate_memory(const vd_program *program, uint64_t *out, vd_err *err) {
+    uint64_t init = 0, step = 0;
+    vd_status status = estimate_graph(program, &program->init, &init, err);
+    if (status == VD_OK)
+        status = estimate_graph(program, &program->step, &step, err);
+    *out = init > step ? init : step;
+    return status;
+}
+
+uint64_t vd_estimate_disk(const vd_program *program, int64_t keep) {
+    const uint64_t leaves = vd_run_leaves(program), all = add(leaves, 1);
+    const uint64_t kept = keep > 0 && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : all;
+    uint64_t bytes;
+    return __builtin_mul_overflow(kept, state_bytes(program), &bytes) ? UINT64_MAX : bytes;
+}

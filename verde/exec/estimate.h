@@ -1,0 +1,17 @@
+/* What a run will take, from its program alone: for whoever runs programs of strangers. */
+#ifndef VD_ESTIMATE_H
+#define VD_ESTIMATE_H
+
+#include "verde/graph/graph.h"
+
+/* Bytes of tensors that stand in memory at once, at most, in initialisation or a step that is run
+ * node by node: the state, and each value from its node to its last use. Data is not counted, which
+ * is mapped from files; nor are a kernel's own buffers. UINT64_MAX: more than that. VD_ERR_LOCAL:
+ * out of memory for the estimate. */
+VD_MUST_USE vd_status vd_estimate_memory(const vd_program *program, uint64_t *out, vd_err *err);
+
+/* Bytes of the checkpoints that stay on disk, `keep` of them (0: all), and one while it is written.
+ * UINT64_MAX: more than that. */
+uint64_t vd_estimate_disk(const vd_program *program, int64_t keep);
+
+#endif

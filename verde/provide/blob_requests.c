@@ -1,0 +1,75 @@
+#include "verde/provide/internal.h"
+
+static json_t *describe(const vd_blob *blob, uint64_t have) {
+    return json_pack("{sI sb so}", "have", (json_int_t)have, "complete", blob->complete, "size",
+                     blob->size < 0 ? json_null() : json_integer(blob->size));
+}
+
+static void get_blob(vd_daemon *daemon, const char *client, const vd_route *route,
+                     vd_response *response) {
+    vd_blob blob;
+    uint64_t have;
+    vd_err err = {0};
+    if (vd_uploads_find(&daemon->uploads, client, route->id, &blob, &have, &err) == VD_OK)
+        vd_reply(response, 200, describe(&blob, have));
+    else
+        vd_reply_trouble(daemon, response, &err);
+}
+
+static void tell_fate(const vd_daemon *daemon, const vd_chunk *chunk, vd_chunk_fate fate,
+                      uint64_t have, vd_response *response) {
+    switch (fate) {
+    case VD_CHUNK_TAKEN:
+        vd_reply(response, 200,
+                 json_pack("{sI sI sb}", "have", (json_int_t)have, "size", (json_int_t)chunk->size,
+                           "complete", have == chunk->size));
+        break;
+    case VD_CHUNK_ELSEWHERE:
+        vd_reply(response, 409,
+                 json_pack("{ss sI}", "error",
+                           "a chunk must begin where the upload has come to, "
+                           "and not go beyond its size",
+                           "have", (json_int_t)have));
+        break;
+    case VD_CHUNK_WRONG:
+        vd_reply_error(response, 422, "the bytes do not have the hash %s: all of them are dropped",
+                       chunk->hash);
+        break;
+    case VD_CHUNK_DISK_FULL:
+        vd_reply_error(response, 507,
+                       "this provider's disk is full; what it has of the blob stays");
+        break;
+    case VD_CHUNK_OVER_QUOTA:
+        vd_reply_error(response, 413,
+                       "the limit of a client is %lld bytes, of blobs and results of jobs together",
+                       (long long)daemon->options.limits.client_bytes);
+        break;
+    }
+}
+
+static void put_chunk(vd_daemon *daemon, const char *client, const vd_route *route,
+                      const vd_request *request, vd_response *response) {
+    const vd_chunk chunk = {client,      route->id,     route->size,
+                            route->from, request->body, request->body_size};
+    vd_chunk_fate fate;
+    uint64_t have;
+    vd_err err = {0};
+    if (chunk.size == 0 || chunk.count == 0) {
+        vd_reply_error(response, 400, "neither a blob nor a chunk is empty");
+        return;
+    }
+    atomic_fetch_add(&daemon->bytes_in, (long long)chunk.count);
+    if (vd_uploads_put(&daemon->uploads, &chunk, daemon->options.limits.client_bytes,
+                       vd_unix_time(), &fate, &have, &err) == VD_OK)
+        tell_fate(daemon, &chunk, fate, have, response);
+    else
+        vd_reply_trouble(daemon, response, &err);
+}
+
+void vd_serve_blob(vd_daemon *daemon, const char *client, const vd_route *route,
+                   const vd_request *request, vd_response *response) {
+    if (route->is_get)
+        get_blob(daemon, client, route, response);
+    else
+        put_chunk(daemon, client, route, request, response);
+}

@@ -1,0 +1,68 @@
+/* A provider's daemon: takes jobs of enrolled clients over HTTPS, and runs each in a child process.
+ * PROTOCOL.md sections 8.5 and 8.6. */
+#ifndef VD_DAEMON_H
+#define VD_DAEMON_H
+
+#include "verde/commit/commit.h"
+#include "verde/net/net.h"
+#include "verde/provide/ledger.h"
+
+enum {
+    VD_SUBMISSION_MAX = 8 << 20,  /* bytes of a submission, which names 65,536 blobs at most */
+    VD_REFEREES_MAX = 16,         /* named by a submission */
+    VD_ANSWERERS_MAX = 4,         /* runs about which questions are answered at once */
+    VD_COLLECT_S = 60,            /* between two looks at what nobody needs */
+    VD_LAST_LINES = 400,          /* bytes of what a failed job said last */
+    VD_DAEMON_HELD_MAX = 48 << 20 /* bytes of requests and responses in memory */
+};
+
+/* What a client may have, and what its jobs may take. */
+typedef struct {
+    int64_t client_bytes, client_jobs, client_seconds; /* seconds 0: as many as it likes */
+    int64_t job_seconds;                               /* 0: likewise */
+    int64_t memory;                                    /* bytes of a job's tensors */
+    int64_t keep_s; /* for how long data is kept that no job needs */
+} vd_provide_limits;
+
+typedef struct {
+    const char *dir, *listen;
+    const char *cert_path, *key_path;
+    const vd_key *key;
+    const vd_public_key *client; /* who may send jobs */
+    uint32_t client_count;
+    vd_provide_limits limits;
+    int jobs; /* that run at once */
+    /* A job's child is this program with these arguments, its folder, and its options. NULL at the
+     * end. */
+    char *const *run_argv;
+    char *const *answer_argv; /* likewise, to answer a referee's questions about a finished job */
+    void (*say)(const char *format, ...) VD_PRINTF(1, 2);
+} vd_daemon_options;
+
+typedef struct vd_daemon vd_daemon;
+
+/* Opens the ledger and listens. The options are borrowed. */
+VD_MUST_USE vd_status vd_daemon_create(const vd_daemon_options *options, vd_daemon **out,
+                                       vd_err *err);
+int vd_daemon_port(const vd_daemon *daemon);
+/* Serves until vd_daemon_stop. Jobs that run then are stopped, and go on at the next start. */
+VD_MUST_USE vd_status vd_daemon_run(vd_daemon *daemon, vd_err *err);
+void vd_daemon_stop(vd_daemon *daemon); /* from any thread or a signal handler */
+void vd_daemon_destroy(vd_daemon *daemon);
+
+/* ---- what a job's child and the daemon tell each other by files in the job's folder ---- */
+
+/* program      the program's canonical bytes
+ * data.json    where its data tensors lie, as in the folder of a run
+ * run/         the run, as `verde run` writes it
+ * progress     one line: steps done, loss, seconds, step where this start began
+ * result       two lines: run root and final state
+ * log          what the child said */
+#define VD_JOB_PROGRAM  "program"
+#define VD_JOB_DATA     "data.json"
+#define VD_JOB_RUN      "run"
+#define VD_JOB_PROGRESS "progress"
+#define VD_JOB_RESULT   "result"
+#define VD_JOB_LOG      "log"
+
+#endif

@@ -1,0 +1,177 @@
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/provide/internal.h"
+
+enum { LOSSES_MAX = 16 << 20, LINE_MAX_BYTES = 256 };
+
+void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char path[1200]) {
+    snprintf(path, 1200, "%.1000s/jobs/%.64s%s%s", daemon->options.dir, id, *name ? "/" : "", name);
+}
+
+/* ---- telling of a job ---- */
+
+typedef struct {
+    long long step, resumed_at;
+    double loss, seconds;
+} progress;
+
+/* What the child wrote last; zeros if nothing. */
+static progress read_progress(const vd_daemon *daemon, const char *id) {
+    char path[1200];
+    vd_buf text = {0};
+    progress p = {.step = 0}, none = {.step = 0};
+    vd_job_path(daemon, id, VD_JOB_PROGRESS, path);
+    const bool read = vd_read_file(path, LINE_MAX_BYTES, &text, NULL) == VD_OK;
+    vd_put_u8(&text, 0);
+    if (!read || !vd_buf_ok(&text) ||
+        sscanf((char *)text.data, "%lld %lf %lf %lld", &p.step, &p.loss, &p.seconds,
+               &p.resumed_at) != 4)
+        p = none;
+    vd_buf_free(&text);
+    return p;
+}
+
+/* A loss that is no number has no JSON number. */
+static json_t *number(double value) {
+    return value - value == 0 ? json_real(value) : json_string(value != value ? "nan" : "inf");
+}
+
+static void put_progress(json_t *out, const progress *p, const vd_job_record *job) {
+    const double done = (double)(p->step - p->resumed_at);
+    json_object_set_new(out, "step",
+                        json_integer(job->state == VD_JOB_DONE ? job->steps : p->step));
+    if (p->step > 0)
+        json_object_set_new(out, "loss", number(p->loss));
+    if (job->state != VD_JOB_RUNNING || done <= 0 || p->seconds <= 0)
+        return;
+    json_object_set_new(out, "rate", json_real(done / p->seconds));
+    json_object_set_new(out, "seconds_left",
+                        json_real(p->seconds / done * (double)(job->steps - p->step)));
+}
+
+static json_t *describe(const vd_daemon *daemon, const vd_job_record *job) {
+    const progress p = read_progress(daemon, job->id);
+    json_t *out = json_pack("{ss ss ss ss sI sI sI}", "job", job->id, "name", job->name, "program",
+                            job->program_hash, "state", vd_job_state_name(job->state), "steps",
+                            (json_int_t)job->steps, "created", (json_int_t)job->created, "seconds",
+                            (json_int_t)job->seconds);
+    if (!out)
+        return NULL;
+    put_progress(out, &p, job);
+    if (job->state == VD_JOB_DONE) {
+        json_object_set_new(out, "run_root", json_string(job->run_root));
+        json_object_set_new(out, "final_state", json_string(job->final_state));
+    }
+    if (job->error[0])
+        json_object_set_new(out, "error", json_string(job->error));
+    return out;
+}
+
+typedef struct {
+    const vd_daemon *daemon;
+    json_t *list;
+} listing;
+
+static bool add_job(void *user, const vd_job_record *job) {
+    const listing *l = user;
+    json_array_append_new(l->list, describe(l->daemon, job));
+    return true;
+}
+
+void vd_serve_jobs(vd_daemon *daemon, const char *client, vd_response *response) {
+    listing l = {daemon, json_array()};
+    vd_err err = {0};
+    if (vd_ledger_list_jobs(daemon->ledger, client, add_job, &l, &err) == VD_OK)
+        vd_reply(response, 200, json_pack("{sO}", "jobs", l.list));
+    else
+        vd_reply_trouble(daemon, response, &err);
+    json_decref(l.list);
+}
+
+/* ---- one job ---- */
+
+/* False: `response` says why there is none. */
+static bool find(vd_daemon *daemon, const char *client, const vd_route *route, vd_job_record *job,
+                 vd_response *response) {
+    vd_err err = {0};
+    bool found = false;
+    if (vd_ledger_get_job(daemon->ledger, client, route->id, job, &found, &err) != VD_OK)
+        vd_reply_trouble(daemon, response, &err);
+    else if (!found)
+        vd_reply_error(response, 404, "this client has no job %s", route->id);
+    return found;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *at) {
+    (void)info, (void)kind, (void)at;
+    return remove(path);
+}
+
+void vd_remove_job(const vd_daemon *daemon, const char *id) {
+    char path[1200];
+    vd_job_path(daemon, id, "", path);
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void cancel(vd_daemon *daemon, vd_job_record *job, vd_response *response) {
+    vd_err err = {0};
+    bool found = false;
+    if (job->state > VD_JOB_RUNNING) {
+        vd_reply_error(response, 409, "the job is %s already", vd_job_state_name(job->state));
+    } else if (vd_ledger_cancel_job(daemon->ledger, job->id, &err) != VD_OK ||
+               vd_ledger_get_job(daemon->ledger, NULL, job->id, job, &found, &err) != VD_OK) {
+        vd_reply_trouble(daemon, response, &err);
+    } else {
+        vd_queue_wake(&daemon->queue);
+        vd_reply(response, 200, describe(daemon, job));
+    }
+}
+
+static void delete_job(vd_daemon *daemon, const vd_job_record *job, vd_response *response) {
+    vd_err err = {0};
+    if (job->state <= VD_JOB_RUNNING) {
+        vd_reply_error(response, 409, "the job is %s: cancel it first",
+                       vd_job_state_name(job->state));
+    } else if (vd_ledger_delete_job(daemon->ledger, job->id, vd_unix_time(), &err) != VD_OK) {
+        vd_reply_trouble(daemon, response, &err);
+    } else {
+        vd_remove_job(daemon, job->id);
+        vd_reply(response, 200, json_pack("{sb}", "deleted", true));
+    }
+}
+
+void vd_serve_job(vd_daemon *daemon, const char *client, const vd_route *route,
+                  const vd_request *request, vd_response *response) {
+    vd_job_record job;
+    if (!find(daemon, client, route, &job, response))
+        return;
+    if (request->body_size)
+        vd_reply_error(response, 400, "the request has no body");
+    else if (route->kind == VD_ROUTE_CANCEL)
+        cancel(daemon, &job, response);
+    else if (route->is_get)
+        vd_reply(response, 200, describe(daemon, &job));
+    else
+        delete_job(daemon, &job, response);
+}
+
+/* The file may be read while the child appends to it: what follows the last line feed is left out.
+ */
+void vd_serve_losses(vd_daemon *daemon, const char *client, const vd_route *route,
+                     vd_response *response) {
+    vd_job_record job;
+    char path[1200];
+    vd_err err = {0};
+    if (!find(daemon, client, route, &job, response))
+        return;
+    vd_job_path(daemon, job.id, VD_JOB_RUN "/losses.jsonl", path);
+    if (vd_read_file(path, LOSSES_MAX, &response->body, &err) != VD_OK) {
+        vd_reply_error(response, 404, "the job has no losses yet");
+        return;
+    }
+    while (response->body.size && response->body.data[response->body.size - 1] != '\n')
+        response->body.size--;
+    response->content_type = "application/jsonl";
+}

@@ -1,0 +1,229 @@
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "verde/provide/ledger_internal.h"
+
+enum { VERSION = 1, BUSY_MS = 5000 };
+
+/* The only place that says what the tables are. An upload is a row of `owned` that is not
+ * complete; `needs` are the blobs of jobs. */
+static const char schema[] =
+    "CREATE TABLE nonce(client TEXT, nonce TEXT, time INTEGER, PRIMARY KEY(client, nonce))"
+    " WITHOUT ROWID;"
+    "CREATE INDEX nonce_time ON nonce(time);"
+    "CREATE TABLE owned(client TEXT, hash TEXT, size INTEGER, complete INTEGER, touched INTEGER,"
+    " PRIMARY KEY(client, hash)) WITHOUT ROWID;"
+    "CREATE INDEX owned_hash ON owned(hash);"
+    "CREATE TABLE job(number INTEGER PRIMARY KEY, id TEXT UNIQUE, client TEXT, program TEXT,"
+    " program_hash TEXT, name TEXT, state INTEGER, steps INTEGER, keep INTEGER, memory INTEGER,"
+    " disk INTEGER, created INTEGER, seconds INTEGER, run_root TEXT, final_state TEXT, error TEXT,"
+    " cancel INTEGER);"
+    "CREATE INDEX job_program ON job(program_hash);"
+    "CREATE TABLE needs(id TEXT, hash TEXT, PRIMARY KEY(id, hash)) WITHOUT ROWID;"
+    "CREATE INDEX needs_hash ON needs(hash);"
+    "CREATE TABLE referee(id TEXT, key TEXT, PRIMARY KEY(id, key)) WITHOUT ROWID;"
+    "CREATE TABLE spent(client TEXT PRIMARY KEY, seconds INTEGER) WITHOUT ROWID;";
+
+static vd_status say(const vd_ledger *ledger, vd_err *err) {
+    return vd_fail(err, VD_ERR_LOCAL, "%s: %s", ledger->path, sqlite3_errmsg(ledger->db));
+}
+
+static bool bind(sqlite3_stmt *statement, const char *types, va_list values) {
+    for (int i = 1; types[i - 1]; i++) {
+        const int bound =
+            types[i - 1] == 's'
+                ? sqlite3_bind_text(statement, i, va_arg(values, const char *), -1, SQLITE_STATIC)
+                : sqlite3_bind_int64(statement, i, va_arg(values, int64_t));
+        if (bound != SQLITE_OK)
+            return false;
+    }
+    return true;
+}
+
+vd_status vd_ledger_sql(vd_ledger *ledger, vd_row row, void *user, vd_err *err, const char *sql,
+                        const char *types, ...) {
+    sqlite3_stmt *statement = NULL;
+    va_list values;
+    int result = SQLITE_ERROR;
+    va_start(values, types);
+    if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL) == SQLITE_OK &&
+        bind(statement, types, values))
+        do
+            result = sqlite3_step(statement);
+        while (result == SQLITE_ROW && (!row || row(user, statement)));
+    va_end(values);
+    vd_status status = result == SQLITE_DONE || result == SQLITE_ROW ? VD_OK : say(ledger, err);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+vd_status vd_ledger_begin(vd_ledger *ledger, vd_err *err) {
+    pthread_mutex_lock(&ledger->lock);
+    return vd_ledger_sql(ledger, NULL, NULL, err, "BEGIN IMMEDIATE", "");
+}
+
+vd_status vd_ledger_end(vd_ledger *ledger, vd_status status, vd_err *err) {
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err, "COMMIT", "");
+    if (status != VD_OK && !sqlite3_get_autocommit(ledger->db)) {
+        vd_status undone = vd_ledger_sql(ledger, NULL, NULL, NULL, "ROLLBACK", "");
+        (void)undone; /* the first error is the one to tell */
+    }
+    pthread_mutex_unlock(&ledger->lock);
+    return status;
+}
+
+vd_status vd_ledger_sync(vd_ledger *ledger, vd_err *err) {
+    pthread_mutex_lock(&ledger->lock);
+    int result = sqlite3_wal_checkpoint_v2(ledger->db, NULL, SQLITE_CHECKPOINT_FULL, NULL, NULL);
+    vd_status status = result == SQLITE_OK ? VD_OK : say(ledger, err);
+    pthread_mutex_unlock(&ledger->lock);
+    return status;
+}
+
+bool vd_row_number(void *number, sqlite3_stmt *row) {
+    *(int64_t *)number = sqlite3_column_int64(row, 0);
+    return false;
+}
+
+bool vd_row_seen(void *seen, sqlite3_stmt *row) {
+    (void)row;
+    *(bool *)seen = true;
+    return false;
+}
+
+/* ---- open, close ---- */
+
+/* The first statement takes the lock of the file, for as long as it is open: two daemons on one
+ * folder would run each job twice. */
+static vd_status prepare(vd_ledger *ledger, vd_err *err) {
+    int64_t version = 0;
+    sqlite3_busy_timeout(ledger->db, BUSY_MS);
+    if (sqlite3_exec(ledger->db,
+                     "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; "
+                     "PRAGMA synchronous=NORMAL; BEGIN EXCLUSIVE; COMMIT;",
+                     NULL, NULL, NULL) != SQLITE_OK)
+        return sqlite3_errcode(ledger->db) == SQLITE_BUSY
+                   ? vd_fail(err, VD_ERR_LOCAL, "%s: another daemon has it open", ledger->path)
+                   : say(ledger, err);
+    vd_status status =
+        vd_ledger_sql(ledger, vd_row_number, &version, err, "PRAGMA user_version", "");
+    if (status == VD_OK && version > VERSION)
+        return vd_fail(err, VD_ERR_USAGE, "%s: of version %lld, and this program knows %d",
+                       ledger->path, (long long)version, VERSION);
+    if (status != VD_OK || version == VERSION)
+        return status;
+    char script[sizeof schema + 64];
+    snprintf(script, sizeof script, "BEGIN;%sPRAGMA user_version=%d;COMMIT;", schema, VERSION);
+    return sqlite3_exec(ledger->db, script, NULL, NULL, NULL) == SQLITE_OK ? VD_OK
+                                                                           : say(ledger, err);
+}
+
+vd_status vd_ledger_open(const char *dir, vd_ledger **out, vd_err *err) {
+    vd_ledger *ledger = calloc(1, sizeof *ledger);
+    *out = NULL;
+    if (!ledger)
+        return vd_fail(err, VD_ERR_LOCAL, "no memory for the ledger");
+    snprintf(ledger->path, sizeof ledger->path, "%s/ledger.db", dir);
+    if (pthread_mutex_init(&ledger->lock, NULL) != 0) {
+        free(ledger);
+        return vd_fail(err, VD_ERR_LOCAL, "could not create a mutex");
+    }
+    const int opened =
+        sqlite3_open_v2(ledger->path, &ledger->db,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
+    vd_status status = opened == SQLITE_OK ? prepare(ledger, err) : say(ledger, err);
+    if (status == VD_OK && chmod(ledger->path, 0600) != 0)
+        status = vd_fail(err, VD_ERR_LOCAL, "%s: %s", ledger->path, strerror(errno));
+    if (status == VD_OK)
+        *out = ledger;
+    else
+        vd_ledger_close(ledger);
+    return status;
+}
+
+void vd_ledger_close(vd_ledger *ledger) {
+    if (!ledger)
+        return;
+    sqlite3_close(ledger->db);
+    pthread_mutex_destroy(&ledger->lock);
+    free(ledger);
+}
+
+/* ---- nonces, usage, totals ---- */
+
+vd_status vd_ledger_take_nonce(vd_ledger *ledger, const char *client, const char *nonce,
+                               int64_t now, int64_t since, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status =
+            vd_ledger_sql(ledger, NULL, NULL, err, "DELETE FROM nonce WHERE time < ?", "i", since);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err, "INSERT OR IGNORE INTO nonce VALUES(?,?,?)",
+                               "ssi", client, nonce, now);
+    if (status == VD_OK && sqlite3_changes(ledger->db) == 0)
+        status = vd_fail(err, VD_ERR_PEER, "request: it was sent before; sign it anew");
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_usage *out, vd_err *err) {
+    *out = (vd_usage){0};
+    int64_t blobs = 0, results = 0, deleted = 0, kept = 0;
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status =
+            vd_ledger_sql(ledger, vd_row_number, &blobs, err,
+                          "SELECT coalesce(sum(size),0) FROM owned WHERE client=?", "s", client);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, vd_row_number, &results, err,
+                               "SELECT coalesce(sum(disk),0) FROM job WHERE client=?", "s", client);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, vd_row_number, &out->jobs, err,
+                               "SELECT count(*) FROM job WHERE client=? AND state<=?", "si", client,
+                               (int64_t)VD_JOB_RUNNING);
+    if (status == VD_OK)
+        status =
+            vd_ledger_sql(ledger, vd_row_number, &kept, err,
+                          "SELECT coalesce(sum(seconds),0) FROM job WHERE client=?", "s", client);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, vd_row_number, &deleted, err,
+                               "SELECT seconds FROM spent WHERE client=?", "s", client);
+    out->bytes = blobs + results;
+    out->seconds = kept + deleted;
+    return vd_ledger_end(ledger, status, err);
+}
+
+static bool count_state(void *user, sqlite3_stmt *row) {
+    vd_ledger_totals *out = user;
+    const int state = sqlite3_column_int(row, 0);
+    if (state >= 0 && state <= VD_JOB_CANCELLED)
+        out->jobs[state] = sqlite3_column_int64(row, 1);
+    return true;
+}
+
+static bool count_blobs(void *user, sqlite3_stmt *row) {
+    vd_ledger_totals *out = user;
+    out->blobs = sqlite3_column_int64(row, 0);
+    out->blob_bytes = sqlite3_column_int64(row, 1);
+    return false;
+}
+
+vd_status vd_ledger_count(vd_ledger *ledger, vd_ledger_totals *out, vd_err *err) {
+    *out = (vd_ledger_totals){.blobs = 0};
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, count_state, out, err,
+                               "SELECT state, count(*) FROM job GROUP BY state", "");
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, count_blobs, out, err,
+                               "SELECT count(*), coalesce(sum(size),0) FROM (SELECT hash, size "
+                               "FROM owned WHERE complete=1 GROUP BY hash)",
+                               "");
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, vd_row_number, &out->uploads, err,
+                               "SELECT count(*) FROM owned WHERE complete=0", "");
+    return vd_ledger_end(ledger, status, err);
+}

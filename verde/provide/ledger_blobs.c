@@ -1,0 +1,116 @@
+/* Blobs and uploads in the ledger, and what nobody needs of them. */
+#include <string.h>
+
+#include "verde/provide/ledger_internal.h"
+
+static bool see_blob(void *user, sqlite3_stmt *row) {
+    vd_blob *out = user;
+    out->size = sqlite3_column_int64(row, 0);
+    out->complete = sqlite3_column_int(row, 1) != 0;
+    return false;
+}
+
+vd_status vd_ledger_find_blob(vd_ledger *ledger, const char *client, const char *hash, vd_blob *out,
+                              vd_err *err) {
+    *out = (vd_blob){.size = -1};
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, see_blob, out, err,
+                               "SELECT size, complete FROM owned WHERE client=? AND hash=?", "ss",
+                               client, hash);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, vd_row_seen, &out->on_disk, err,
+                               "SELECT 1 FROM owned WHERE hash=? AND complete=1", "s", hash);
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_begin_blob(vd_ledger *ledger, const char *client, const char *hash,
+                               int64_t size, int64_t now, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "INSERT INTO owned VALUES(?,?,?,0,?) ON CONFLICT DO UPDATE SET "
+                               "size=excluded.size, touched=excluded.touched WHERE complete=0",
+                               "ssii", client, hash, size, now);
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_end_blob(vd_ledger *ledger, const char *client, const char *hash, int64_t now,
+                             vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "UPDATE owned SET complete=1, touched=? WHERE client=? AND hash=?",
+                               "iss", now, client, hash);
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_drop_upload(vd_ledger *ledger, const char *client, const char *hash,
+                                vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "DELETE FROM owned WHERE client=? AND hash=? AND complete=0", "ss",
+                               client, hash);
+    return vd_ledger_end(ledger, status, err);
+}
+
+/* ---- collection ---- */
+
+enum { AT_ONCE = 64 };
+
+typedef struct {
+    char client[AT_ONCE][VD_ID_SIZE], hash[AT_ONCE][VD_ID_SIZE];
+    bool complete[AT_ONCE];
+    int count;
+} old_rows;
+
+static bool see_old(void *user, sqlite3_stmt *row) {
+    old_rows *old = user;
+    snprintf(old->client[old->count], VD_ID_SIZE, "%s", (const char *)sqlite3_column_text(row, 0));
+    snprintf(old->hash[old->count], VD_ID_SIZE, "%s", (const char *)sqlite3_column_text(row, 1));
+    old->complete[old->count++] = sqlite3_column_int(row, 2) != 0;
+    return old->count < AT_ONCE;
+}
+
+/* A blob that one client no longer needs may be another's. */
+static vd_status drop_row(vd_ledger *ledger, const old_rows *old, int i, vd_dropper drop,
+                          void *user, vd_err *err) {
+    bool others = false;
+    vd_status status =
+        vd_ledger_sql(ledger, NULL, NULL, err, "DELETE FROM owned WHERE client=? AND hash=?", "ss",
+                      old->client[i], old->hash[i]);
+    if (status == VD_OK && old->complete[i])
+        status =
+            vd_ledger_sql(ledger, vd_row_seen, &others, err,
+                          "SELECT 1 FROM owned WHERE hash=? AND complete=1", "s", old->hash[i]);
+    if (status == VD_OK && !others)
+        drop(user, old->complete[i] ? NULL : old->client[i], old->hash[i]);
+    return status;
+}
+
+static vd_status collect_some(vd_ledger *ledger, int64_t before, vd_dropper drop, void *user,
+                              int *count, vd_err *err) {
+    old_rows old = {.count = 0};
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(
+            ledger, see_old, &old, err,
+            "SELECT client, hash, complete FROM owned WHERE touched < ? AND NOT (complete=1 AND "
+            "EXISTS (SELECT 1 FROM needs JOIN job USING(id) WHERE needs.hash=owned.hash AND "
+            "job.client=owned.client))",
+            "i", before);
+    for (int i = 0; status == VD_OK && i < old.count; i++)
+        status = drop_row(ledger, &old, i, drop, user, err);
+    *count = old.count;
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_collect(vd_ledger *ledger, int64_t before, vd_dropper drop, void *user,
+                            vd_err *err) {
+    vd_status status = VD_OK;
+    int count = AT_ONCE;
+    while (status == VD_OK && count == AT_ONCE)
+        status = collect_some(ledger, before, drop, user, &count, err);
+    return status;
+}

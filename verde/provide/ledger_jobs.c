@@ -1,0 +1,192 @@
+/* Jobs in the ledger. */
+#include <string.h>
+
+#include "verde/provide/ledger_internal.h"
+
+#define COLUMNS                                                                                    \
+    "id, client, program, program_hash, name, state, steps, keep, memory, disk, created, seconds," \
+    " run_root, final_state, error, cancel"
+
+const char *vd_job_state_name(vd_job_state state) {
+    static const char *const names[] = {"queued", "running", "done", "failed", "cancelled"};
+    return names[state];
+}
+
+static void take_text(sqlite3_stmt *row, int column, char *to, size_t size) {
+    const unsigned char *text = sqlite3_column_text(row, column);
+    snprintf(to, size, "%s", text ? (const char *)text : "");
+}
+
+static void take_job(sqlite3_stmt *row, vd_job_record *out) {
+    take_text(row, 0, out->id, sizeof out->id);
+    take_text(row, 1, out->client, sizeof out->client);
+    take_text(row, 2, out->program, sizeof out->program);
+    take_text(row, 3, out->program_hash, sizeof out->program_hash);
+    take_text(row, 4, out->name, sizeof out->name);
+    const int state = sqlite3_column_int(row, 5);
+    out->state = state >= 0 && state <= VD_JOB_CANCELLED ? (vd_job_state)state : VD_JOB_FAILED;
+    out->steps = sqlite3_column_int64(row, 6);
+    out->keep = sqlite3_column_int64(row, 7);
+    out->memory = sqlite3_column_int64(row, 8);
+    out->disk = sqlite3_column_int64(row, 9);
+    out->created = sqlite3_column_int64(row, 10);
+    out->seconds = sqlite3_column_int64(row, 11);
+    take_text(row, 12, out->run_root, sizeof out->run_root);
+    take_text(row, 13, out->final_state, sizeof out->final_state);
+    take_text(row, 14, out->error, sizeof out->error);
+    out->cancel = sqlite3_column_int(row, 15) != 0;
+}
+
+/* ---- writing ---- */
+
+static vd_status put_list(vd_ledger *ledger, const char *sql, const char *id,
+                          const char *const *item, vd_err *err) {
+    vd_status status = VD_OK;
+    for (int i = 0; status == VD_OK && item[i]; i++)
+        status = vd_ledger_sql(ledger, NULL, NULL, err, sql, "ss", id, item[i]);
+    return status;
+}
+
+static vd_status put_row(vd_ledger *ledger, const vd_job_record *j, vd_err *err) {
+    return vd_ledger_sql(
+        ledger, NULL, NULL, err,
+        "INSERT INTO job(" COLUMNS ") VALUES(?,?,?,?,?,?,?,?,?,?,?,0,'','','',0) "
+        "ON CONFLICT(id) DO UPDATE SET state=excluded.state, error='', cancel=0 WHERE state>?",
+        "sssssiiiiiii", j->id, j->client, j->program, j->program_hash, j->name,
+        (int64_t)VD_JOB_QUEUED, j->steps, j->keep, j->memory, j->disk, j->created,
+        (int64_t)VD_JOB_DONE);
+}
+
+vd_status vd_ledger_put_job(vd_ledger *ledger, const vd_job_record *job, const char *const *blob,
+                            const char *const *referee, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = put_row(ledger, job, err);
+    if (status == VD_OK)
+        status = put_list(ledger, "INSERT OR IGNORE INTO needs VALUES(?,?)", job->id, blob, err);
+    if (status == VD_OK)
+        status =
+            put_list(ledger, "INSERT OR IGNORE INTO referee VALUES(?,?)", job->id, referee, err);
+    status = vd_ledger_end(ledger, status, err);
+    return status == VD_OK ? vd_ledger_sync(ledger, err) : status;
+}
+
+vd_status vd_ledger_set_job(vd_ledger *ledger, const vd_job_record *j, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "UPDATE job SET state=?, seconds=?, run_root=?, final_state=?, "
+                               "error=? WHERE id=?",
+                               "iissss", (int64_t)j->state, j->seconds, j->run_root, j->final_state,
+                               j->error, j->id);
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_cancel_job(vd_ledger *ledger, const char *id, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "UPDATE job SET cancel=1, state=CASE WHEN state=? THEN ? ELSE state "
+                               "END WHERE id=? AND state<=?",
+                               "iisi", (int64_t)VD_JOB_QUEUED, (int64_t)VD_JOB_CANCELLED, id,
+                               (int64_t)VD_JOB_RUNNING);
+    return vd_ledger_end(ledger, status, err);
+}
+
+/* Its blobs are kept from now on for as long as one that no job ever needed. */
+vd_status vd_ledger_delete_job(vd_ledger *ledger, const char *id, int64_t now, vd_err *err) {
+    static const char *const forget[] = {"DELETE FROM needs WHERE id=?",
+                                         "DELETE FROM referee WHERE id=?",
+                                         "DELETE FROM job WHERE id=?"};
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "INSERT INTO spent SELECT client, seconds FROM job WHERE id=? "
+                               "ON CONFLICT DO UPDATE SET seconds=seconds+excluded.seconds",
+                               "s", id);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "UPDATE owned SET touched=? WHERE hash IN (SELECT hash FROM needs "
+                               "WHERE id=?) AND client=(SELECT client FROM job WHERE id=?)",
+                               "iss", now, id, id);
+    for (int i = 0; status == VD_OK && i < 3; i++)
+        status = vd_ledger_sql(ledger, NULL, NULL, err, forget[i], "s", id);
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_requeue(vd_ledger *ledger, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, err,
+                               "UPDATE job SET state=CASE WHEN cancel THEN ? ELSE ? END WHERE "
+                               "state=?",
+                               "iii", (int64_t)VD_JOB_CANCELLED, (int64_t)VD_JOB_QUEUED,
+                               (int64_t)VD_JOB_RUNNING);
+    return vd_ledger_end(ledger, status, err);
+}
+
+/* ---- reading ---- */
+
+typedef struct {
+    vd_job_record job;
+    bool found;
+} one_job;
+
+static bool see_one(void *user, sqlite3_stmt *row) {
+    one_job *one = user;
+    take_job(row, &one->job);
+    one->found = true;
+    return false;
+}
+
+vd_status vd_ledger_get_job(vd_ledger *ledger, const char *client, const char *id,
+                            vd_job_record *out, bool *found, vd_err *err) {
+    one_job one = {.found = false};
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, see_one, &one, err,
+                               "SELECT " COLUMNS " FROM job WHERE id=? AND client=coalesce(?, "
+                               "client)",
+                               "ss", id, client);
+    *out = one.job;
+    *found = one.found;
+    return vd_ledger_end(ledger, status, err);
+}
+
+vd_status vd_ledger_find_run(vd_ledger *ledger, const char *program_hash, const char *referee,
+                             vd_job_record *out, bool *found, vd_err *err) {
+    one_job one = {.found = false};
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, see_one, &one, err,
+                               "SELECT " COLUMNS " FROM job JOIN referee USING(id) WHERE "
+                               "program_hash=? AND referee.key=? AND state=? ORDER BY number",
+                               "ssi", program_hash, referee, (int64_t)VD_JOB_DONE);
+    *out = one.job;
+    *found = one.found;
+    return vd_ledger_end(ledger, status, err);
+}
+
+typedef struct {
+    vd_job_visitor visit;
+    void *user;
+} listing;
+
+static bool see_each(void *user, sqlite3_stmt *row) {
+    const listing *l = user;
+    vd_job_record job = {.steps = 0};
+    take_job(row, &job);
+    return l->visit(l->user, &job);
+}
+
+vd_status vd_ledger_list_jobs(vd_ledger *ledger, const char *client, vd_job_visitor visit,
+                              void *user, vd_err *err) {
+    listing l = {visit, user};
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, see_each, &l, err,
+                               "SELECT " COLUMNS " FROM job WHERE client=coalesce(?, client) "
+                               "ORDER BY number",
+                               "s", client);
+    return vd_ledger_end(ledger, status, err);
+}

@@ -1,0 +1,298 @@
+/* Jobs in children: starts those that wait, watches those that run. One thread; what is under way
+ * stands in the ledger, so that a daemon which was killed goes on. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "verde/provide/child.h"
+#include "verde/provide/internal.h"
+
+enum {
+    LOOK_MS = 100,      /* between two looks at children */
+    GRACE_S = 10,       /* a child that was told to stop has so long before it is killed */
+    KEEP_SECONDS_S = 5, /* how often the ledger learns how long a job has run */
+};
+
+/* ---- the end of a child ---- */
+
+/* The last lines of what it said, without the ends of lines at the end. */
+static void read_last_lines(const vd_daemon *daemon, const char *id, char *out, size_t size) {
+    char path[1200];
+    vd_job_path(daemon, id, VD_JOB_LOG, path);
+    FILE *file = fopen(path, "re");
+    size_t got = 0;
+    *out = 0;
+    if (!file)
+        return;
+    if (fseek(file, -(long)(size - 1), SEEK_END) != 0)
+        rewind(file);
+    got = fread(out, 1, size - 1, file);
+    fclose(file);
+    while (got && out[got - 1] == '\n')
+        got--;
+    out[got] = 0;
+    for (size_t i = 0; i < got; i++) /* it is to be JSON */
+        if ((out[i] < ' ' && out[i] != '\n') || out[i] > '~')
+            out[i] = '?';
+}
+
+static bool read_result(const vd_daemon *daemon, vd_job_record *job) {
+    char path[1200];
+    vd_buf text = {0};
+    uint8_t bytes[32];
+    vd_job_path(daemon, job->id, VD_JOB_RESULT, path);
+    const bool read =
+        vd_read_file(path, 2 * VD_ID_SIZE, &text, NULL) == VD_OK && text.size == 2 * VD_ID_SIZE;
+    if (read) {
+        memcpy(job->run_root, text.data, VD_ID_SIZE - 1);
+        memcpy(job->final_state, text.data + VD_ID_SIZE, VD_ID_SIZE - 1);
+        job->run_root[VD_ID_SIZE - 1] = job->final_state[VD_ID_SIZE - 1] = 0;
+    }
+    vd_buf_free(&text);
+    return read && vd_unhex(job->run_root, bytes, 32) && vd_unhex(job->final_state, bytes, 32);
+}
+
+static void say_end(const vd_daemon *daemon, vd_running *r, int status) {
+    char said[VD_LAST_LINES] = "";
+    vd_job_record *job = &r->job;
+    job->state = VD_JOB_FAILED;
+    read_last_lines(daemon, job->id, said, sizeof said);
+    if (r->why)
+        snprintf(job->error, sizeof job->error, "%s", r->why);
+    else if (WIFSIGNALED(status))
+        snprintf(job->error, sizeof job->error, "ended by signal %d (%s)%s%s", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)), *said ? "; it said last: " : "", said);
+    else
+        snprintf(job->error, sizeof job->error, "%s",
+                 *said ? said : "ended without a result or a word");
+}
+
+static int64_t seconds_of(const vd_running *r) {
+    return r->before + (int64_t)(vd_seconds() - r->start + 0.5);
+}
+
+/* A result counts though the job was to be cancelled just then. */
+static void end_job(vd_queue *q, vd_running *r, int status) {
+    vd_daemon *daemon = q->daemon;
+    vd_err err = {0};
+    bool found = false, cancelled = false;
+    vd_job_record now;
+    if (vd_ledger_get_job(daemon->ledger, NULL, r->job.id, &now, &found, &err) == VD_OK && found)
+        cancelled = now.cancel;
+    r->job.seconds = seconds_of(r);
+    r->job.error[0] = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && read_result(daemon, &r->job))
+        r->job.state = VD_JOB_DONE;
+    else if (cancelled && r->killed)
+        r->job.state = VD_JOB_CANCELLED;
+    else
+        say_end(daemon, r, status);
+    if (vd_ledger_set_job(daemon->ledger, &r->job, &err) != VD_OK)
+        daemon->options.say("verde provide: %s", err.text);
+    daemon->options.say("verde provide: job %.8s %s after %lld s", r->job.id,
+                        vd_job_state_name(r->job.state), (long long)r->job.seconds);
+    *r = (vd_running){.pid = 0};
+}
+
+/* ---- while it runs ---- */
+
+static void tell_to_stop(vd_running *r, const char *why) {
+    if (!r->killed) {
+        kill(r->pid, SIGTERM);
+        r->killed = true;
+        r->killed_at = vd_seconds();
+        r->why = why;
+    } else if (vd_seconds() - r->killed_at > GRACE_S) {
+        kill(r->pid, SIGKILL);
+    }
+}
+
+static void watch(vd_queue *q, vd_running *r) {
+    vd_job_record now;
+    vd_err err = {0};
+    bool found = false;
+    int status;
+    if (waitpid(r->pid, &status, WNOHANG) == r->pid) {
+        end_job(q, r, status);
+        return;
+    }
+    if (r->most && seconds_of(r) >= r->most)
+        tell_to_stop(r, "stopped: its limit of seconds of computing was used up");
+    if (vd_ledger_get_job(q->daemon->ledger, NULL, r->job.id, &now, &found, &err) != VD_OK)
+        return;
+    if (found && now.cancel)
+        tell_to_stop(r, r->why);
+    if (seconds_of(r) < r->job.seconds + KEEP_SECONDS_S)
+        return;
+    r->job.seconds = seconds_of(r);
+    if (vd_ledger_set_job(q->daemon->ledger, &r->job, &err) != VD_OK)
+        q->daemon->options.say("verde provide: %s", err.text);
+}
+
+/* ---- the start ---- */
+
+static int64_t seconds_allowed(const vd_daemon *daemon, const vd_job_record *job) {
+    const vd_provide_limits *l = &daemon->options.limits;
+    vd_usage usage;
+    int64_t most = l->job_seconds;
+    if (!l->client_seconds || vd_ledger_usage(daemon->ledger, job->client, &usage, NULL) != VD_OK)
+        return most;
+    int64_t left = l->client_seconds - usage.seconds + job->seconds;
+    left = left < 1 ? 1 : left;
+    return !most || left < most ? left : most;
+}
+
+static vd_status start_child(vd_daemon *daemon, vd_running *r, vd_err *err) {
+    char *argv[VD_CHILD_ARGS_MAX], dir[1200], log[1200], keep[32], parent[32];
+    int count = 0;
+    vd_job_path(daemon, r->job.id, "", dir);
+    vd_job_path(daemon, r->job.id, VD_JOB_LOG, log);
+    snprintf(keep, sizeof keep, "%lld", (long long)r->job.keep);
+    snprintf(parent, sizeof parent, "%ld", (long)getpid());
+    for (char *const *at = daemon->options.run_argv; *at && count < VD_CHILD_ARGS_MAX - 4; at++)
+        argv[count++] = *at;
+    argv[count++] = parent;
+    argv[count++] = dir;
+    argv[count++] = keep;
+    argv[count] = NULL;
+    return vd_child_start(argv, log, NULL, 0, &r->pid, err);
+}
+
+static void start_job(vd_queue *q, vd_running *r, const vd_job_record *job) {
+    vd_daemon *daemon = q->daemon;
+    vd_err err = {0};
+    *r = (vd_running){.job = *job, .start = vd_seconds(), .before = job->seconds};
+    r->most = seconds_allowed(daemon, job);
+    r->job.state = VD_JOB_RUNNING;
+    vd_status status = vd_ledger_set_job(daemon->ledger, &r->job, &err);
+    if (status == VD_OK)
+        status = start_child(daemon, r, &err);
+    if (status == VD_OK)
+        return;
+    daemon->options.say("verde provide: %s", err.text);
+    r->job.state = VD_JOB_FAILED;
+    snprintf(r->job.error, sizeof r->job.error, "%.400s", err.text);
+    if (vd_ledger_set_job(daemon->ledger, &r->job, &err) != VD_OK)
+        daemon->options.say("verde provide: %s", err.text);
+    *r = (vd_running){.pid = 0};
+}
+
+typedef struct {
+    const vd_queue *queue;
+    vd_job_record job;
+    int fewest; /* jobs that its client runs; INT32_MAX: none was found */
+} choice;
+
+static bool consider(void *user, const vd_job_record *job) {
+    choice *c = user;
+    int runs = 0;
+    for (int i = 0; i < VD_RUNNING_MAX; i++)
+        runs +=
+            c->queue->running[i].pid && strcmp(c->queue->running[i].job.client, job->client) == 0;
+    if (job->state == VD_JOB_QUEUED && runs < c->fewest) {
+        c->job = *job;
+        c->fewest = runs;
+    }
+    return true;
+}
+
+/* The oldest job of the client that runs the fewest. */
+static bool start_next(vd_queue *q, vd_running *place) {
+    choice c = {.queue = q, .fewest = INT32_MAX};
+    vd_err err = {0};
+    if (vd_ledger_list_jobs(q->daemon->ledger, NULL, consider, &c, &err) != VD_OK)
+        q->daemon->options.say("verde provide: %s", err.text);
+    if (c.fewest == INT32_MAX)
+        return false;
+    start_job(q, place, &c.job);
+    return true;
+}
+
+/* ---- the thread ---- */
+
+static void look(vd_queue *q) {
+    bool more = true;
+    for (int i = 0; i < VD_RUNNING_MAX; i++)
+        if (q->running[i].pid)
+            watch(q, &q->running[i]);
+    for (int i = 0; i < q->daemon->options.jobs && more; i++)
+        if (!q->running[i].pid)
+            more = start_next(q, &q->running[i]);
+    if (vd_seconds() - q->collected < VD_COLLECT_S && q->collected > 0)
+        return;
+    vd_err err = {0};
+    q->collected = vd_seconds();
+    if (vd_uploads_collect(&q->daemon->uploads, vd_unix_time() - q->daemon->options.limits.keep_s,
+                           &err) != VD_OK)
+        q->daemon->options.say("verde provide: %s", err.text);
+}
+
+static void wait_a_little(vd_queue *q) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LOOK_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&q->wake, &q->lock, &until);
+}
+
+static void stop_children(vd_queue *q) {
+    for (int i = 0; i < VD_RUNNING_MAX; i++)
+        if (q->running[i].pid)
+            kill(q->running[i].pid, SIGKILL); /* its files are whole at any moment */
+    for (int i = 0; i < VD_RUNNING_MAX; i++)
+        if (q->running[i].pid)
+            waitpid(q->running[i].pid, NULL, 0);
+}
+
+static void *work(void *user) {
+    vd_queue *q = user;
+    pthread_mutex_lock(&q->lock);
+    while (!q->stop) {
+        pthread_mutex_unlock(&q->lock);
+        look(q);
+        pthread_mutex_lock(&q->lock);
+        if (!q->stop)
+            wait_a_little(q);
+    }
+    pthread_mutex_unlock(&q->lock);
+    stop_children(q);
+    return NULL;
+}
+
+vd_status vd_queue_start(vd_queue *q, vd_daemon *daemon, vd_err *err) {
+    sigset_t all, before;
+    q->daemon = daemon;
+    if (pthread_mutex_init(&q->lock, NULL) != 0 || pthread_cond_init(&q->wake, NULL) != 0)
+        return vd_fail(err, VD_ERR_LOCAL, "could not create a mutex");
+    sigfillset(&all); /* signals are for the program's own thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&q->thread, NULL, work, q);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    q->started = !error;
+    return error ? vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error))
+                 : VD_OK;
+}
+
+void vd_queue_wake(vd_queue *q) {
+    pthread_mutex_lock(&q->lock);
+    pthread_cond_signal(&q->wake);
+    pthread_mutex_unlock(&q->lock);
+}
+
+void vd_queue_stop(vd_queue *q) {
+    if (!q->started)
+        return;
+    pthread_mutex_lock(&q->lock);
+    q->stop = true;
+    pthread_cond_signal(&q->wake);
+    pthread_mutex_unlock(&q->lock);
+    pthread_join(q->thread, NULL);
+    pthread_cond_destroy(&q->wake);
+    pthread_mutex_destroy(&q->lock);
+    q->started = false;
+}

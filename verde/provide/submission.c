@@ -1,0 +1,307 @@
+/* A client hands over a job: is all of it there, and does it fit? */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "verde/commit/json.h"
+#include "verde/exec/estimate.h"
+#include "verde/exec/exec.h"
+#include "verde/exec/store.h"
+#include "verde/provide/internal.h"
+
+typedef struct {
+    vd_daemon *daemon;
+    const char *client;
+    json_t *root;      /* owned */
+    json_t *data;      /* of root: names of blobs */
+    const char **blob; /* program, data; NULL at the end */
+    const char *referee[VD_REFEREES_MAX + 1];
+    vd_program program;
+    vd_job_record job;
+    vd_response *response;
+    vd_err err;
+} submission;
+
+/* ---- reading ---- */
+
+static bool is_hash(const char *text) {
+    uint8_t bytes[32];
+    return text && vd_unhex(text, bytes, sizeof bytes);
+}
+
+static bool take_names(submission *s) {
+    const char *name = json_string_value(json_object_get(s->root, "name"));
+    const json_t *keep = json_object_get(s->root, "keep");
+    if (!name || strlen(name) >= sizeof s->job.name || (keep && !json_is_integer(keep)))
+        return false;
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            return false;
+    snprintf(s->job.name, sizeof s->job.name, "%s", name);
+    s->job.keep = json_integer_value(keep);
+    return !keep || (s->job.keep >= VD_KEEP_MIN && s->job.keep <= INT32_MAX);
+}
+
+static bool take_referees(submission *s) {
+    const json_t *list = json_object_get(s->root, "referees");
+    const size_t count = json_array_size(list);
+    if (!json_is_array(list) || count > VD_REFEREES_MAX)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (!is_hash(s->referee[i] = json_string_value(json_array_get(list, i))))
+            return false;
+    return true;
+}
+
+static bool take_blobs(submission *s) {
+    s->data = json_object_get(s->root, "data");
+    const size_t count = json_array_size(s->data);
+    s->blob = calloc(count + 2, sizeof *s->blob);
+    if (!json_is_array(s->data) || !s->blob)
+        return false;
+    s->blob[0] = json_string_value(json_object_get(s->root, "program"));
+    for (size_t i = 0; i < count; i++)
+        if (!is_hash(s->blob[i + 1] = json_string_value(json_array_get(s->data, i))))
+            return false;
+    snprintf(s->job.program, VD_ID_SIZE, "%s", s->blob[0] ? s->blob[0] : "");
+    return is_hash(s->blob[0]);
+}
+
+/* One spelling, so that one job has one name. */
+static bool is_canonical(const submission *s, const vd_request *request) {
+    vd_buf again = {0};
+    const bool same = vd_json_dump(s->root, &again) && again.size == request->body_size &&
+                      memcmp(again.data, request->body, again.size) == 0;
+    vd_buf_free(&again);
+    return same;
+}
+
+static bool take_members(submission *s, const vd_request *request) {
+    if (vd_json_read(request->body, request->body_size, VD_DATA_MAX + 64, &s->root, &s->err) !=
+        VD_OK) {
+        vd_reply_error(s->response, 400, "submission: %s", s->err.text);
+        return false;
+    }
+    const size_t members = 5 + (json_object_get(s->root, "keep") != NULL);
+    if (json_object_size(s->root) == members &&
+        json_integer_value(json_object_get(s->root, "verde")) == 1 && take_names(s) &&
+        take_referees(s) && take_blobs(s) && is_canonical(s, request))
+        return true;
+    vd_reply_error(s->response, 400,
+                   "submission: expected canonical JSON of data, keep (or none), name, program, "
+                   "referees and verde");
+    return false;
+}
+
+/* ID = SHA-256 of the client's key and the submission, under a tag. */
+static bool name_job(submission *s, const vd_request *request) {
+    vd_buf bytes = {0};
+    vd_hash id;
+    uint8_t key[VD_KEY_SIZE];
+    const bool named = vd_unhex(s->client, key, sizeof key);
+    vd_put(&bytes, key, sizeof key);
+    vd_put(&bytes, request->body, request->body_size);
+    const bool hashed =
+        named && vd_buf_ok(&bytes) && vd_hash_tagged("verde/job/1", bytes.data, bytes.size, &id);
+    vd_buf_free(&bytes);
+    if (hashed)
+        vd_hex(id.b, VD_HASH_SIZE, s->job.id);
+    else
+        vd_reply_error(s->response, 503, "out of memory");
+    snprintf(s->job.client, VD_ID_SIZE, "%s", s->client);
+    return hashed;
+}
+
+/* ---- is everything there? ---- */
+
+static bool find_missing(submission *s) {
+    json_t *missing = json_array();
+    bool fine = missing != NULL;
+    for (int i = 0; fine && s->blob[i]; i++) {
+        vd_blob blob;
+        fine =
+            vd_ledger_find_blob(s->daemon->ledger, s->client, s->blob[i], &blob, &s->err) == VD_OK;
+        if (fine && !blob.complete)
+            json_array_append_new(missing, json_string(s->blob[i]));
+    }
+    if (!fine)
+        vd_reply_trouble(s->daemon, s->response, &s->err);
+    else if (json_array_size(missing) > 0)
+        vd_reply(s->response, 409,
+                 json_pack("{ss sO}", "error", "blobs that the job names have not been uploaded",
+                           "missing", missing));
+    fine = fine && json_array_size(missing) == 0;
+    json_decref(missing);
+    return fine;
+}
+
+static bool read_program(submission *s) {
+    char path[1100];
+    vd_buf bytes = {0};
+    vd_hash hash;
+    vd_uploads_path(&s->daemon->uploads, s->job.program, path);
+    vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, &s->err);
+    if (status == VD_OK)
+        status = vd_program_decode(bytes.data, bytes.size, &s->program, &s->err);
+    if (status == VD_OK)
+        status = vd_program_hash(&s->program, &hash, &s->err);
+    vd_buf_free(&bytes);
+    if (status == VD_ERR_PEER || status == VD_ERR_USAGE)
+        vd_reply_error(s->response, 422, "program: %s", s->err.text);
+    else if (status != VD_OK)
+        vd_reply_trouble(s->daemon, s->response, &s->err);
+    if (status == VD_OK)
+        vd_hex(hash.b, VD_HASH_SIZE, s->job.program_hash);
+    s->job.steps = s->program.steps;
+    return status == VD_OK;
+}
+
+static bool check_data(submission *s) {
+    const vd_program *p = &s->program;
+    if (json_array_size(s->data) != p->data_count) {
+        vd_reply_error(s->response, 422, "the program has %u data tensors, and `data` names %zu",
+                       p->data_count, json_array_size(s->data));
+        return false;
+    }
+    for (uint32_t i = 0; i < p->data_count; i++) {
+        char path[1100];
+        struct stat info;
+        vd_uploads_path(&s->daemon->uploads, s->blob[i + 1], path);
+        if (stat(path, &info) != 0 ||
+            (uint64_t)info.st_size != vd_shape_bytes(&p->data[i].tensor.shape)) {
+            vd_reply_error(s->response, 422, "data %u (%s) must have %zu bytes", i,
+                           p->data[i].tensor.name, vd_shape_bytes(&p->data[i].tensor.shape));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- does it fit? ---- */
+
+static bool over(submission *s, const char *what, uint64_t wants, int64_t limit) {
+    if (wants <= (uint64_t)limit)
+        return false;
+    vd_reply_error(s->response, 413, "the job takes %llu %s, and the limit is %lld",
+                   (unsigned long long)wants, what, (long long)limit);
+    return true;
+}
+
+static bool fits(submission *s) {
+    const vd_provide_limits *limits = &s->daemon->options.limits;
+    uint64_t memory;
+    const uint64_t disk = vd_estimate_disk(&s->program, s->job.keep);
+    vd_usage usage;
+    if (s->program.rounding.bits) {
+        vd_reply_error(s->response, 422, "this provider takes no programs with rounding logs");
+        return false;
+    }
+    if (vd_estimate_memory(&s->program, &memory, &s->err) != VD_OK ||
+        vd_ledger_usage(s->daemon->ledger, s->client, &usage, &s->err) != VD_OK) {
+        vd_reply_trouble(s->daemon, s->response, &s->err);
+        return false;
+    }
+    if (over(s, "bytes of memory", memory, limits->memory) ||
+        over(s, "bytes of disk", disk, limits->client_bytes) ||
+        over(s, "bytes, with all that this client has here,", disk + (uint64_t)usage.bytes,
+             limits->client_bytes))
+        return false;
+    s->job.memory = (int64_t)memory;
+    s->job.disk = (int64_t)disk;
+    if (usage.jobs >= limits->client_jobs) {
+        vd_reply_error(s->response, 429, "the limit of a client is %lld jobs at a time",
+                       (long long)limits->client_jobs);
+        return false;
+    }
+    if (limits->client_seconds && usage.seconds >= limits->client_seconds) {
+        vd_reply_error(s->response, 403, "the limit of a client is %lld s of computing, all used",
+                       (long long)limits->client_seconds);
+        return false;
+    }
+    return true;
+}
+
+/* ---- accepting ---- */
+
+static json_t *place_of(const submission *s, uint32_t i) {
+    char path[1100], *whole;
+    vd_uploads_path(&s->daemon->uploads, s->blob[i + 1], path);
+    whole = realpath(path, NULL);
+    json_t *item = whole ? json_pack("{ss ss si}", "name", s->program.data[i].tensor.name, "file",
+                                     whole, "offset", 0)
+                         : NULL;
+    free(whole);
+    return item;
+}
+
+static vd_status write_data(submission *s) {
+    char path[1200];
+    json_t *list = json_array();
+    for (uint32_t i = 0; list && i < s->program.data_count; i++)
+        json_array_append_new(list, place_of(s, i));
+    json_t *record = json_pack("{sO si}", "data", list, "verde", 1);
+    char *text = record && json_array_size(list) == s->program.data_count
+                     ? json_dumps(record, JSON_INDENT(1) | JSON_PRESERVE_ORDER)
+                     : NULL;
+    vd_job_path(s->daemon, s->job.id, VD_JOB_DATA, path);
+    vd_status status = text ? vd_write_file(path, text, strlen(text), 0600, &s->err)
+                            : vd_fail(&s->err, VD_ERR_LOCAL, "%s: out of memory", path);
+    free(text);
+    json_decref(record);
+    json_decref(list);
+    return status;
+}
+
+/* The folder is whole before the ledger has the job. */
+static vd_status make_folder(submission *s) {
+    char dir[1200], blob[1100], path[1200];
+    vd_job_path(s->daemon, s->job.id, "", dir);
+    vd_job_path(s->daemon, s->job.id, VD_JOB_PROGRAM, path);
+    vd_uploads_path(&s->daemon->uploads, s->job.program, blob);
+    vd_status status = vd_make_dir(dir, &s->err);
+    if (status == VD_OK && link(blob, path) != 0 && errno != EEXIST)
+        status = vd_fail(&s->err, VD_ERR_LOCAL, "%s: %s", path, strerror(errno));
+    return status == VD_OK ? write_data(s) : status;
+}
+
+static void accept_job(submission *s) {
+    s->job.created = vd_unix_time();
+    vd_status status = make_folder(s);
+    if (status == VD_OK)
+        status = vd_ledger_put_job(s->daemon->ledger, &s->job, s->blob, s->referee, &s->err);
+    if (status != VD_OK) {
+        vd_reply_trouble(s->daemon, s->response, &s->err);
+        return;
+    }
+    vd_queue_wake(&s->daemon->queue);
+    vd_reply(s->response, 200, json_pack("{ss}", "job", s->job.id));
+}
+
+/* The same job again: it is there, and starts again if it has failed or was cancelled. */
+static bool find_job(submission *s) {
+    bool found = false;
+    vd_job_record job;
+    if (vd_ledger_get_job(s->daemon->ledger, s->client, s->job.id, &job, &found, &s->err) != VD_OK)
+        vd_reply_trouble(s->daemon, s->response, &s->err);
+    else if (found && job.state <= VD_JOB_DONE)
+        vd_reply(s->response, 200, json_pack("{ss}", "job", s->job.id));
+    else
+        return false;
+    return true;
+}
+
+void vd_serve_submission(vd_daemon *daemon, const char *client, const vd_request *request,
+                         vd_response *response) {
+    submission s = {.daemon = daemon, .client = client, .response = response};
+    if (take_members(&s, request) && name_job(&s, request) && !find_job(&s)) {
+        pthread_mutex_lock(&daemon->uploads.lock); /* so that no blob is collected meanwhile */
+        if (find_missing(&s) && read_program(&s) && check_data(&s) && fits(&s))
+            accept_job(&s);
+        pthread_mutex_unlock(&daemon->uploads.lock);
+    }
+    vd_program_free(&s.program);
+    free(s.blob);
+    json_decref(s.root);
+}

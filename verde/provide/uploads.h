@@ -1,0 +1,67 @@
+/* Blobs of clients: files named by the SHA-256 of their bytes, which come in chunks. */
+#ifndef VD_UPLOADS_H
+#define VD_UPLOADS_H
+
+#include <pthread.h>
+
+#include "verde/commit/commit.h"
+#include "verde/provide/ledger.h"
+
+enum {
+    VD_CHUNK_MAX = 8 << 20,       /* bytes of a chunk */
+    VD_DISK_SPARE = 16 << 20,     /* bytes of the disk that uploads leave free */
+    VD_UPLOAD_HASHES = 8,         /* uploads whose hash is kept between chunks */
+    VD_UPLOAD_BUFFER = 256 << 10, /* bytes that are read at once */
+};
+
+/* How far the hash of an upload is. */
+typedef struct {
+    char client[VD_ID_SIZE], hash[VD_ID_SIZE];
+    vd_sha *sha; /* NULL: the place is free */
+    uint64_t at;
+    uint64_t used; /* by which the oldest is found */
+} vd_upload_hash;
+
+/* Chunks are put by one thread. `lock` is held while files and the ledger's rows change together.
+ */
+typedef struct {
+    vd_ledger *ledger; /* borrowed */
+    char blobs[1024], uploads[1024];
+    pthread_mutex_t lock;
+    vd_upload_hash hash[VD_UPLOAD_HASHES];
+    uint64_t used;
+} vd_uploads;
+
+/* Makes DIR/blobs and DIR/uploads. */
+VD_MUST_USE vd_status vd_uploads_open(vd_uploads *uploads, const char *dir, vd_ledger *ledger,
+                                      vd_err *err);
+void vd_uploads_close(vd_uploads *uploads);
+
+/* A chunk of the blob `hash`, which has `size` bytes, to go on at byte `from`. */
+typedef struct {
+    const char *client, *hash;
+    uint64_t size, from;
+    const void *bytes;
+    size_t count;
+} vd_chunk;
+
+/* What became of it, and what this client has now. */
+typedef enum {
+    VD_CHUNK_TAKEN,     /* `have` counts it; if that is `size`, the blob is complete */
+    VD_CHUNK_ELSEWHERE, /* it does not begin at `have` */
+    VD_CHUNK_WRONG,     /* the bytes do not hash to the name; all of them are dropped */
+    VD_CHUNK_DISK_FULL,
+    VD_CHUNK_OVER_QUOTA, /* `quota` would be exceeded by all of the client's bytes */
+} vd_chunk_fate;
+
+VD_MUST_USE vd_status vd_uploads_put(vd_uploads *uploads, const vd_chunk *chunk, int64_t quota,
+                                     int64_t now, vd_chunk_fate *fate, uint64_t *have, vd_err *err);
+/* What this client has of a blob: `have` of `size` bytes, or size -1 if it has begun none. */
+VD_MUST_USE vd_status vd_uploads_find(vd_uploads *uploads, const char *client, const char *hash,
+                                      vd_blob *out, uint64_t *have, vd_err *err);
+/* The file of a complete blob. path: 1100 bytes. */
+void vd_uploads_path(const vd_uploads *uploads, const char *hash, char path[1100]);
+/* Deletes what nobody has needed since `before`. */
+VD_MUST_USE vd_status vd_uploads_collect(vd_uploads *uploads, int64_t before, vd_err *err);
+
+#endif
