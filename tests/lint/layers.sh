@@ -23,11 +23,12 @@ forbid verde/protocol '\b(socket|connect|fopen|clock_gettime|time|open|read|writ
 forbid verde/net '#include "(repops|models|verde/(graph|weights|log|exec|protocol|job|cli))/' "net knows bytes only"
 forbid verde/job '#include "(verde/(exec|protocol|net|delivery|cli))/' "job uses models and below"
 forbid verde/delivery '#include "(repops|models|verde/(job|cli))/' "delivery uses net, protocol, exec and below"
+forbid verde/provide '#include "(repops|models|verde/(job|cli))/' "provide uses delivery, net, protocol, exec and below"
 forbid 'repops/src repops/ref repops/cpu' '#include <math.h>' "no libm in an operator"
 forbid 'repops/src repops/ref repops/cpu' '\b(fmaf?|sqrtf?|expf?|logf?|tanhf?|powf?|sinf?|cosf?)\(' "no libm in an operator"
 # Examples are programs of their own, above repops alone.
 forbid examples '#include "|#include <(verde|models)/' "the example uses repops's public headers"
-libraries="repops/src repops/ref repops/cpu verde/base verde/graph verde/commit verde/weights verde/log verde/exec verde/protocol verde/net verde/job verde/delivery models/*.[ch]"
+libraries="repops/src repops/ref repops/cpu verde/base verde/graph verde/commit verde/weights verde/log verde/exec verde/protocol verde/net verde/job verde/delivery verde/provide models/*.[ch]"
 forbid "$libraries" '\b(exit|abort)\(' "a library never exits"
 forbid "$libraries" '\b(printf|puts|perror)\(|fprintf\(std' "a library never prints"
 

@@ -1,4 +1,4 @@
-"""A client of `verde provide` from PROTOCOL.md sections 8.5 and 8.6 alone, with openssl for its signatures.
+"""A client of `verde provide` from PROTOCOL.md sections 8.5 to 8.7 alone, with openssl for its signatures.
 
     provide_client.py URL KEYS request METHOD PATH [--body FILE] [--skew SECONDS] [--nonce HEX] [--unsigned] [--signed-for KEY]
     provide_client.py URL KEYS upload FILE [--chunk BYTES] [--chunks N] [--name HASH]

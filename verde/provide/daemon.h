@@ -1,5 +1,5 @@
 /* A provider's daemon: takes jobs of enrolled clients over HTTPS, and runs each in a child process.
- * PROTOCOL.md sections 8.5 and 8.6. */
+ * PROTOCOL.md sections 8.5 to 8.7. */
 #ifndef VD_DAEMON_H
 #define VD_DAEMON_H
 

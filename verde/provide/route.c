@@ -88,7 +88,7 @@ bool vd_route_read(const vd_request *request, vd_route *out, vd_response *respon
     *out = (vd_route){.rest = ""};
     out->kind = find(request, out);
     if (out->kind == VD_ROUTE_NONE) {
-        vd_reply_error(response, 404, "no such path; PROTOCOL.md section 8.6 lists all of them");
+        vd_reply_error(response, 404, "no such path; PROTOCOL.md section 8.7 lists all of them");
         return false;
     }
     const char *methods = methods_of(out->kind);
