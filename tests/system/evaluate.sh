@@ -183,6 +183,9 @@ dispute() {
         --provider "$(cat "$work/$3.url")" --provider "$(cat "$work/$3.wrong.url")"
     expect 0 '' "$verde" verify "$work/$1.verdict.json"
 }
+expect 2 'the run is an evaluation' "$verde" export "$work/resnet.30" --out "$work/none"
+[ "$(wc -l < "$work/err")" -eq 1 ] || fail "more than one line"
+expect 2 'the run is an evaluation' "$verde" export "$work/files" --out "$work/none"
 dispute lora.run 7 lora.10 element@7:mean.loss_so_far
 dispute resnet 4 resnet.30 element@4:mean.accuracy_so_far
 

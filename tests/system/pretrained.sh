@@ -196,9 +196,22 @@ for model in gpt2 llama llama-tied qwen2 qwen3 bert; do
     expect 0 "means the job's model" "$verde" check "$work/$model.last" --job "$work/$model.yaml"
     expect 6 'its bytes give\|expected step 2' "$verde" check "$work/$model.first" --job "$work/$model.yaml"
 done
+# So does torchvision's ResNet, and a scaling of images of the job's own is no part of config.json.
+"$build/bin/standin" 40 > "$work/images.bin" 2> "$work/err"
+manifest resnet
+for scale in '' ', mean: [0.5, 0.5, 0.5], std: [0.2, 0.2, 0.2]'; do
+    job resnet ', classes: 10' '' | sed "s|^data: .*|data: {kind: cifar10, files: [$work/images.bin], sha256: $(
+        sha256sum "$work/images.bin" | cut -d ' ' -f 1)$scale}|; /^sequence/d; s/^steps: 6/steps: 2/" > "$work/resnet.yaml"
+    rm -rf "$work/resnet.run" "$work/resnet.last"
+    expect 0 'run root' "$verde" run "$work/resnet.yaml" --out "$work/resnet.run"
+    expect 0 'of step 2' "$verde" export "$work/resnet.run" --out "$work/resnet.last"
+    expect 0 "means the job's model" "$verde" check "$work/resnet.last" --job "$work/resnet.yaml"
+done
 # Adapters leave as PEFT has them.
 expect 0 '8 tensors of step 6' "$verde" export "$work/lora.honest" --out "$work/lora.last"
 expect 0 "means the job's model" "$verde" check "$work/lora.last" --job "$work/lora.yaml"
+grep -q "\"base_model_name_or_path\": \"$(cd "$work/llama" && pwd -P)\"" "$work/lora.last/adapter_config.json" ||
+    fail "adapter_config.json does not say where the model is: $(cat "$work/lora.last/adapter_config.json")"
 expect 0 'lora_A.weight F32 \[2,16\]' "$verde" manifest "$work/lora.last/adapter_model.safetensors"
 sed -i 's/"lora_alpha": 4/"lora_alpha": 8/' "$work/lora.last/adapter_config.json"
 expect 6 'adapter_config.json: means other adapters' "$verde" check "$work/lora.last" --job "$work/lora.yaml"

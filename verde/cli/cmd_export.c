@@ -55,6 +55,11 @@ static vd_status find_step(exporting *e) {
 
 static vd_status open_run(exporting *e) {
     vd_status status = vd_load_run(e->a->run, &e->loaded, &e->log, e->err);
+    if (status == VD_OK && vd_is_evaluation(&e->loaded.program))
+        status = vd_fail(e->err, VD_ERR_USAGE,
+                         "%s: the run is an evaluation, whose state is a score and no model; "
+                         "export the run whose weights it evaluates",
+                         e->a->run);
     if (status == VD_OK)
         status = find_step(e);
     if (status == VD_OK)

@@ -27,14 +27,17 @@ static vd_status config_of(const vd_loaded *loaded, vd_buf *out, vd_err *err) {
                                           : VD_OK;
 }
 
+/* PEFT looks for the model from wherever it runs: its whole path, if it is there. */
 static vd_status adapter_config_of(const vd_job *job, vd_buf *out, vd_err *err) {
+    char *base = realpath(job->model_dir, NULL);
     vd_file_name *names = NULL;
     uint32_t count = 0;
     vd_status status = vd_training_names(&job->training, &names, &count, err);
     if (status == VD_OK)
-        status =
-            vd_adapter_config_write(&job->training.model, job->model_dir, names, count, out, err);
+        status = vd_adapter_config_write(&job->training.model, base ? base : job->model_dir, names,
+                                         count, out, err);
     free(names);
+    free(base);
     return status;
 }
 
@@ -108,6 +111,8 @@ static vd_status take_config(const vd_buf *config, vd_model *model, vd_err *err)
     model->new_head = own.new_head;
     model->one_segment = own.one_segment;
     model->pad = own.pad;
+    memcpy(model->image_mean, own.image_mean, sizeof own.image_mean);
+    memcpy(model->image_std, own.image_std, sizeof own.image_std);
     return status;
 }
 

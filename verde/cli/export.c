@@ -102,6 +102,14 @@ bool vd_is_adapter(const vd_program *program) {
     return lora.rank > 0;
 }
 
+/* Whose leaves are "loss" and perhaps "accuracy" (models/training.c), of one number each. */
+bool vd_is_evaluation(const vd_program *program) {
+    const vd_leaf *leaf = program->leaf;
+    return program->leaf_count >= 1 && program->leaf_count <= 2 &&
+           strcmp(leaf[0].name, "loss") == 0 &&
+           (program->leaf_count == 1 || strcmp(leaf[1].name, "accuracy") == 0);
+}
+
 static vd_status names_of(const vd_program *program, const vd_buf *config, vd_file_name **names,
                           uint32_t *count, vd_err *err) {
     const vd_config_choice choice = {.dropout = -1, .pad = -1};

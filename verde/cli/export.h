@@ -25,6 +25,8 @@ VD_MUST_USE vd_status vd_export_rows(const vd_program *program, const vd_buf *co
 bool vd_is_optimizers(const vd_program *program, const char *leaf);
 /* Are all its weights those of low-rank adapters? */
 bool vd_is_adapter(const vd_program *program);
+/* Is its state the score of an evaluation, not a model? */
+bool vd_is_evaluation(const vd_program *program);
 
 /* The text of config.json, or of adapter_config.json, in a directory; *there says whether there is
  * one. */
