@@ -51,7 +51,7 @@ expect contest 1 '^result *convicted'
 expect contest 1 'log-incomplete'
 
 bad=
-for file in README.md CHANGELOG.md docs/*.md; do
+for file in README.md CHANGELOG.md CONTRIBUTING.md docs/*.md; do
     awk -v f="$file" 'length > 99 { print f ":" FNR ": " length " columns"; e = 1 } END { exit e }' "$file" || bad=yes
     for link in $(grep -o '](\([^)]*\))' "$file" | sed 's/^](//; s/[)#].*//' | grep -v '^http' || true); do
         [ -e "$(dirname "$file")/$link" ] || { echo "$file: no $link"; bad=yes; }
