@@ -31,7 +31,7 @@ find_blas() {
     done
 }
 
-# Of the arguments --only is ours: the parts, each of which has a process.
+# --only is our own argument: it names the parts, each of which has a process.
 parts=$("$build/bench/cuda" --list)
 count=$#
 while [ "$count" -gt 0 ]; do

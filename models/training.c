@@ -167,7 +167,7 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     p->seed = t->seed;
     p->steps = t->steps;
     p->checkpoint_interval = t->checkpoint_interval;
-    /* Those of the state may have been numbered, as the last ones. */
+    /* The data tensors of the state to start from may have been numbered already, as the last. */
     const uint32_t numbered = vd_data_count(all), more = t->start_count;
     const uint32_t start = t->evaluates ? numbered - more : numbered, shards = start + more;
     vd_status status = vd_program_take_data(p, shards + t->shard_count, err);

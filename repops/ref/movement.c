@@ -42,7 +42,7 @@ uint32_t ro_ref_permutation(const ro_call *call, int64_t e, const ro_acc *acc,
                                 (uint64_t)call->output.dim[0], (uint64_t)e);
 }
 
-/* Of data tensor q. */
+/* The windows in data tensor q. */
 static uint64_t windows_in(const ro_call *call, int q) {
     return (uint64_t)(call->input[q].dim[0] - 1) / (uint64_t)call->output.dim[1];
 }

@@ -27,7 +27,7 @@ static int64_t no_loads(const ro_call *call) {
     return 0;
 }
 
-/* Of a pair, its position and the words of its turn. */
+/* A pair has two elements, a position and the two words of its turn. */
 static int64_t pair_loads(const ro_call *call) {
     (void)call;
     return 5;

@@ -1,5 +1,5 @@
 /* Views of convolutions and poolings that the checks, the reference and the kernels share. SPEC.md
- * sections 12.1 and 12.2. Of pairs, 0 is the height and 1 the width. Private to repops. */
+ * sections 12.1 and 12.2. In pairs, 0 is the height and 1 the width. Private to repops. */
 #ifndef RO_CONV_H
 #define RO_CONV_H
 
@@ -11,7 +11,7 @@ enum { RO_CONV_MOST = 65536 }; /* strides, paddings, dilations */
 
 typedef struct {
     int64_t batch, channels, filters, groups; /* channels of x, of y */
-    int64_t depth, width;                     /* of one group: channels, filters */
+    int64_t depth, width;                     /* channels and filters of a group */
     int64_t in[2], out[2], kernel[2], stride[2], pad[2], dilation[2];
 } ro_conv;
 

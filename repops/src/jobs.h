@@ -60,7 +60,7 @@ typedef struct {
 } ro_cross_entropy_job;
 
 /* The arguments of ro_layer_norm, or of ro_softmax and ro_log_softmax: statistics are mean and
- * rstd, or m and l. Those of ro_rms_norm, which has no beta and whose only statistic is rstd. */
+ * rstd, or m and l. ro_rms_norm has no beta, and rstd is its only statistic. */
 typedef struct {
     int64_t rows, cols;
     float eps;

@@ -45,7 +45,7 @@ case $(tail -n 1 "$temp/log") in
 *", simulated on this CPU (sm_90, driver for CUDA 13.0), cuda, "*", 0 do not, 1 not offered") ;; # bounds of ro_ref_bounded
 *) fail "the summary names another device, or counts what it does not have: $(tail -n 1 "$temp/log")" ;;
 esac
-# Of the schedules alone. A line has the type of the launch, which names the kernel.
+# Counts the launches of the schedules alone. A line has the type of a launch, which names the kernel.
 cat "$temp"/launches.* | awk '{ n = $1; sub(/^[0-9]+ /, ""); sum[$0] += n } END { for (k in sum) print sum[k], k }' > "$temp/sums"
 seldom=$(awk -v least="$schedules" '$1 < least' "$temp/sums" | sort -n | sed 's/static .* \[with Body = /times: /')
 [ -s "$temp/sums" ] && [ -z "$seldom" ] || { echo "$seldom"; fail "$(echo "$seldom" | grep -c .) kernels were launched fewer than $schedules times"; }

@@ -9,7 +9,7 @@ export REPOPS_CUDA_LIBRARY="$simt/tsan/librepops_cuda.so.1" TSAN_OPTIONS=halt_on
 "$simt/tsan/sgemm" --seeds 40 --most 20000 > "$temp/sgemm" 2>&1 || fail "sgemm"
 "$simt/tsan/tree" > "$temp/tree" 2>&1 || fail "tree"
 "$simt/tsan/fused" --seeds 2 > "$temp/fused" 2>&1 || fail "a fused function"
-# Of free operators those whose threads share memory: others have an element for each thread or warp.
+# The free operator whose threads share memory; others have an element for each thread or warp.
 "$simt/tsan/free" --seeds 1 --most 600 matmul > "$temp/free" 2>&1 || fail "a free operator"
 for log in "$temp"/*; do
     ! grep -q 'WARNING: ThreadSanitizer' "$log" || { grep -A 12 'WARNING: Thread' "$log" | head -n 60; fail "races: $(basename "$log")"; }

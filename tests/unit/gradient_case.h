@@ -112,7 +112,7 @@ void build_graph(example *x);
 void run_graph(example *x);
 double exact_loss(const example *x); /* of the same layers in double precision */
 
-/* Of the layers whose heads turn: the base, and the first row's position. */
+/* The layers whose heads turn have this base; their first row has this position. */
 extern const float ROTATION_BASE;
 extern const int64_t ROTATION_FIRST;
 

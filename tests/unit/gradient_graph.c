@@ -41,7 +41,7 @@ void fill_leaves(example *x) {
 
 /* ---- graph ---- */
 
-/* Of the rows of q, from ROTATION_FIRST on. */
+/* Turns the rows of q by positions from ROTATION_FIRST on. */
 static vd_rotation rotation_of(vd_builder *b, const layer *l, vd_value q) {
     const ro_shape *s = vd_shape_of(b, q);
     const int64_t length = s->dim[1], size = s->dim[2] / l->heads;

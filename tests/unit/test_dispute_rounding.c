@@ -164,7 +164,7 @@ static void expect_trainer(vd_model_kind kind, vd_log_encoding encoding, const c
 Test(dispute_rounding, a_dishonest_trainer_is_convicted, .timeout = 300) {
     static const vd_model_kind kinds[] = {VD_MODEL_MLP, VD_MODEL_GPT2};
     for (int i = 0; i < 2; i++) {
-        /* Of step 0, the altered element of the perceptron reaches no state. */
+        /* Not at step 0, where the perceptron's altered element reaches no state. */
         expect_trainer(kinds[i], VD_LOG_CALLS, "element@1", "does not lead", VD_GRADE_WRONG_OUTPUT);
         expect_trainer(kinds[i], VD_LOG_CALLS, "element@3", "does not lead", VD_GRADE_WRONG_OUTPUT);
         expect_trainer(kinds[i], VD_LOG_CALLS, "forge-both@1", "no device could",

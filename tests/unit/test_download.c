@@ -170,7 +170,7 @@ static void see(void *user, const vd_download_progress *p) {
     progress = *p;
 }
 
-/* Of as many providers as there are behaviours. */
+/* Begins a download from as many providers as there are behaviours. */
 static vd_status begin(uint32_t count, const behaviour *how, vd_err *err) {
     static vd_endpoint at[3];
     for (uint32_t i = 0; i < count; i++) {

@@ -114,7 +114,7 @@ static vd_value loss(vd_builder *b) {
 static vd_value loss_mean(vd_builder *b) {
     return vd_xent_mean(b, X, ids(b), 0);
 }
-/* Of X's rows, as heads of `size` elements. */
+/* Turns X's rows as heads of `size` elements. */
 static vd_rotation rotation(vd_builder *b, int64_t size) {
     const vd_frequencies frequencies = {.base = 10000};
     return (vd_rotation){vd_iota(b, "positions", 4), vd_rope_turns(b, "turns", size, &frequencies),

@@ -84,7 +84,7 @@ vd_status vd_config_export(const char *from, const char *to, bool narrow, vd_err
     return status;
 }
 
-/* Of a job with adapters: does adapter_config.json mean these? */
+/* Whether adapter_config.json means the adapters of the job. */
 static vd_status compare_adapter(const char *dir, const vd_job *job, vd_err *err) {
     vd_buf found = {0}, expected = {0};
     bool there;

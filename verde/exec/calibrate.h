@@ -7,7 +7,9 @@
 #include "verde/exec/exec.h"
 #include "verde/log/log.h"
 
-enum { VD_CALIBRATION_APART = 16 }; /* fewer say little: the margin decides */
+/* Elements apart from which on their largest distance is relied on; with fewer the margin decides.
+ */
+enum { VD_CALIBRATION_APART = 16 };
 
 typedef struct {
     uint64_t elements; /* compared */

@@ -75,7 +75,7 @@ vd_status vd_check_states(const vd_check *c, uint32_t first, uint32_t count, vd_
     return status;
 }
 
-/* The state that a file has for a name, wherever it lies; none: the last one. */
+/* The checkpoint whose state a file is named after, wherever it lies; the last one if none is. */
 static uint32_t named(const vd_check *c, const char *path) {
     char own[1024];
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -115,7 +115,7 @@ static vd_status read_sections(vd_log_file *file, const vd_graph *graph, vd_err 
     for (uint64_t i = 0; i < count && status == VD_OK; i++) {
         bytes.size = 0;
         status = vd_log_read_bytes(file, i, &bytes, err);
-        if (status == VD_ERR_PEER) /* what the trainer committed to may be against the rules */
+        if (status == VD_ERR_PEER) /* the trainer may have committed to a wrong section */
             status = VD_OK;
     }
     vd_buf_free(&bytes);

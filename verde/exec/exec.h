@@ -74,7 +74,7 @@ typedef struct {
     const ro_rounding *rounding;
     const ro_free_report *report;
     const ro_call *call;
-    const void *const *input; /* what they were, with vd_free.keep_inputs */
+    const void *const *input; /* as the node read them if vd_free.keep_inputs is set */
     ro_ctx *ro;               /* free for other work */
 } vd_free_node;
 
@@ -136,10 +136,10 @@ VD_MUST_USE vd_status vd_state_place(const vd_exec *exec, vd_state *state, vd_er
 /* exec->ro if it computes on a device; NULL: in host memory. */
 ro_ctx *vd_exec_memory(const vd_exec *exec);
 
-/* S_0 into *out. States are left where exec->ro computes. */
+/* Computes S_0 into *out. States lie in the memory where exec->ro computes. */
 VD_MUST_USE vd_status vd_exec_init(const vd_exec *exec, const vd_observer *observer, vd_state *out,
                                    vd_err *err);
-/* From state s to state s + 1; *state is replaced if the step was run to its end. Old tensors are
+/* Computes state s + 1 from state s. *state is replaced if the step ran to its end. Old tensors are
  * freed after their last use. `loss` may be NULL. */
 VD_MUST_USE vd_status vd_exec_step(const vd_exec *exec, const vd_observer *observer,
                                    vd_state *state, float *loss, vd_err *err);

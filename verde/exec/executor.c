@@ -371,7 +371,7 @@ static vd_status read_loss(execution *x, float *loss, vd_err *err) {
     return status;
 }
 
-/* After a consumed state: what was not read by any node still belongs to it. */
+/* Frees what is left of a consumed state: the tensors that no node read. */
 static void drop_old_state(execution *x, vd_state *state) {
     for (uint32_t i = 0; i < state->count; i++)
         vd_memory_free(x->memory, x->value[i]);

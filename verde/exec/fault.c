@@ -70,7 +70,7 @@ static bool fits(const vd_program *program, const vd_graph *graph, const vd_node
            (kind == VD_FAULT_WEIGHTS && reads_weights(program, graph, n));
 }
 
-/* The middle one among the nodes that fit, or the first for kinds that change a whole step. */
+/* Finds the middle one of the nodes that fit, or the first for kinds that change a whole step. */
 static bool default_node(const vd_program *program, const vd_graph *graph, vd_fault_kind kind,
                          uint32_t *node) {
     uint32_t fitting = 0, want;
@@ -134,7 +134,7 @@ vd_status vd_fault_parse(const char *text, const vd_program *program, vd_fault *
         return vd_fail(err, VD_ERR_USAGE, "fault: kind must be one of %s, got \"%s\"",
                        vd_fault_kinds(), copy);
     if (out->kind == VD_FAULT_WEIGHTS)
-        out->step = -1; /* unless it is said: frozen weights are read in the steps */
+        out->step = -1; /* unless a step is named, as for frozen weights, which steps read */
     if (step) {
         vd_status status = parse_step(step, program, out, err);
         if (status != VD_OK)

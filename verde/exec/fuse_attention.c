@@ -31,8 +31,9 @@ static uint32_t unexpanded(const vd_matcher *m, uint32_t value, int64_t axis, in
     return vd_input_of(m, n, 0);
 }
 
-/* A number for each key, [B, S], which `value` has for every head and query; VD_NO_GROUP: it is
- * nothing of the kind. Its nodes do not join: layers and directions share them. */
+/* The value [B, S], a number for each key, that `value` repeats for every head and query;
+ * VD_NO_GROUP if it does not. The nodes that repeat it do not join, since other groups read them.
+ */
 static uint32_t bias_of(const vd_matcher *m, uint32_t value, const ro_attention *a) {
     value = unexpanded(m, value, 2, a->queries);
     value = value == VD_NO_GROUP ? value : unexpanded(m, value, 1, a->heads);
@@ -206,7 +207,7 @@ static uint32_t join_gradient(const vd_matcher *m, vd_fused *g, uint32_t left, u
     return value;
 }
 
-/* Gradients of what was repeated: the sums over groups join too. */
+/* Where heads share keys and values, the sums of their gradients over a group join too. */
 static bool join_groups(const vd_matcher *m, vd_fused *g, const grad_values *x, uint32_t *keys,
                         uint32_t *values, uint32_t *dk, uint32_t *dv) {
     int64_t times, v_times;

@@ -5,7 +5,7 @@
 
 enum { Q, K, V, OUT, DOUT = 6 }; /* inputs of groups; gradients are the first three outputs */
 
-/* Heads as columns of a matrix's rows. */
+/* Where heads lie as columns of a matrix. */
 typedef struct {
     uint32_t matrix;
     int64_t row, first; /* elements of a row; in it, the first of these heads */

@@ -37,8 +37,8 @@ const vd_node *vd_join(const vd_matcher *m, uint32_t value, int op, vd_fused *g)
 uint32_t vd_input_of(const vd_matcher *m, const vd_node *n, int i);
 const ro_shape *vd_shape_in(const vd_matcher *m, uint32_t value);
 
-/* A later node of this operator that reads `value` as its first input; its second must be `second`
- * (VD_NO_GROUP: any, or none) and attribute `attr` must be `wanted` (attr < 0: any). */
+/* What a node must be: of this operator, with `value` as its first input, `second` as its second
+ * (VD_NO_GROUP: any, or none), and attribute `attr` equal to `wanted` (attr < 0: any). */
 typedef struct {
     int op;
     uint32_t value, second;
@@ -46,7 +46,7 @@ typedef struct {
     int64_t wanted;
 } vd_reader;
 
-/* Its value; VD_NO_GROUP: there is none nearby. */
+/* The value of the first such node, from node `from` on; VD_NO_GROUP if none is nearby. */
 uint32_t vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r);
 /* R of rows of g->cols elements in blocks of RO_REDUCE_BLOCK, all levels from `value` down to the
  * one, `lowest`, that reads x (and `second`, if it reads two): their nodes join. */

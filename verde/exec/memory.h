@@ -6,14 +6,14 @@
 #include "verde/base/base.h"
 #include "verde/graph/graph.h"
 
-/* In all of these `ro` is NULL for host memory, or the context; one that computes in host memory
- * counts as NULL. */
+/* `ro` says whose memory it is: a device's, if the context computes on one; the host's otherwise,
+ * or if `ro` is NULL. */
 
 /* Aligned to 64 bytes; NULL if there is none. */
 void *vd_memory_alloc(ro_ctx *ro, size_t size);
 void vd_memory_free(ro_ctx *ro, void *block); /* accepts NULL */
 
-/* Bytes into host memory, from host memory, and from one place to another. */
+/* Copies bytes to host memory, from host memory, and within the memory of `ro`. */
 VD_MUST_USE vd_status vd_memory_read(ro_ctx *ro, void *to, const void *from, size_t size,
                                      vd_err *err);
 VD_MUST_USE vd_status vd_memory_write(ro_ctx *ro, void *to, const void *from, size_t size,

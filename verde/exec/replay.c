@@ -38,7 +38,7 @@ struct vd_replay {
     int64_t captured; /* the node of cache_step whose output and inputs are in it; -1: none */
     vd_kept_trees trees;
     int32_t step_word;
-    atomic_llong done, of; /* steps of the re-execution under way */
+    atomic_llong done, of; /* steps of the re-execution under way, and how many it has */
     atomic_bool stop;
 };
 
@@ -67,7 +67,7 @@ static void clear_cache(vd_replay *r) {
     r->captured = -1;
 }
 
-/* The run's name, its states, and L of each if it has logs: what it commits to, as one text. */
+/* Writes all that a run commits to: its name, its states, and L of each if it has logs. */
 static vd_status put_log(const vd_run_log *log, vd_buf *out, vd_err *err) {
     vd_put(out, &log->rounding.run, sizeof log->rounding.run);
     vd_put(out, log->state, log->count * sizeof *log->state);

@@ -12,10 +12,10 @@ typedef struct {
     const ro_profile *profile;
     const vd_thresholds *thresholds; /* VD_LOG_SYMBOLS only */
     vd_log_run log;
-    const char *dir;       /* of DIR/log, that is written or followed; a copy is kept */
-    size_t memory_bytes;   /* trainer: of sections that wait to be written */
-    const vd_fault *fault; /* one of logs; else it does nothing */
-    bool contest;          /* auditor: goes on, on its own, where the log cannot be followed */
+    const char *dir;       /* DIR: DIR/log is written or followed; a copy of the text is kept */
+    size_t memory_bytes;   /* trainer: most bytes of sections that wait to be written */
+    const vd_fault *fault; /* a fault of logs is applied, others are ignored */
+    bool contest;          /* auditor: where the log cannot be followed, go on without it */
     bool again;            /* the run was finished before: a trainer writes nothing */
 } vd_rounded_options;
 
@@ -24,7 +24,7 @@ typedef struct {
     uint64_t elements;
     uint64_t decided; /* close calls, or symbols other than 1 */
     uint64_t escapes;
-    uint64_t corrected; /* auditor: not what its own value would have been rounded to */
+    uint64_t corrected; /* auditor: rounded otherwise than its own value alone would be */
     uint64_t refused;   /* auditor: corrections that no device could have needed */
 } vd_rounded_count;
 

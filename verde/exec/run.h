@@ -52,8 +52,8 @@ typedef struct {
     const vd_run_rounding *rounding; /* NULL: as exec says */
     vd_run_samples samples;
     int32_t keep; /* states that stay on disk, VD_KEEP_MIN or more; 0: all, or as the run began */
-    /* Of all answers of a provider in a dispute: a run is refused of which so few states are kept
-     * that they would take longer. 0: none is. */
+    /* Seconds that all answers of a provider in a dispute may take: a run that keeps too few states
+     * for that is refused. 0: none is. */
     double dispute_s;
     /* At each checkpoint but the first, when its state is on disk; NULL: never. Sets *score, on
      * other data, and returns VD_OK; *told is false if the step has none. */

@@ -11,7 +11,7 @@ static uint32_t kept_by(const vd_program *p, int64_t every) {
     return vd_kept_count((uint32_t)(vd_run_leaves(p) - 1), (uint32_t)every);
 }
 
-/* Every so many checkpoints one is kept, in the end; `every`: as it is now. */
+/* The distance of kept checkpoints at the run's end, if it is `every` now. */
 static int64_t every_at_end(const vd_program *p, int32_t keep, int64_t every) {
     while (kept_by(p, every) > (uint32_t)keep)
         every *= 2;

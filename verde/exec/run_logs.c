@@ -226,7 +226,7 @@ static vd_status check_note(const vd_run_logs *logs, int64_t step, const vd_hash
     return VD_OK;
 }
 
-/* Without a key to check it by, any note is kept, and none needs to be there. */
+/* Keeps the trainer's signed note. Without its key the note is not checked and may be missing. */
 static vd_status keep_note(vd_run_logs *logs, int64_t step, const vd_hash *root, vd_err *err) {
     const vd_run_rounding *r = logs->options->rounding;
     vd_buf note = {0};

@@ -28,8 +28,8 @@ VD_MUST_USE vd_status vd_run_logs_open(vd_run_logs *logs, vd_exec *exec,
                                        vd_err *err);
 VD_MUST_USE vd_status vd_run_logs_begin(vd_run_logs *logs, int64_t step, vd_err *err);
 VD_MUST_USE vd_status vd_run_logs_end(vd_run_logs *logs, vd_err *err);
-/* At a checkpoint. *out: over the logs since the last one. A trainer signs it, an auditor keeps
- * what the trainer signed. `log` gets the difference that an auditor found. */
+/* Is called at a checkpoint. *out is the root over the logs since the last one, which a trainer
+ * signs; an auditor keeps the trainer's. `log` gets the difference that an auditor found. */
 VD_MUST_USE vd_status vd_run_logs_checkpoint(vd_run_logs *logs, int64_t step, vd_run_log *log,
                                              vd_hash *out, vd_err *err);
 /* An auditor's checkpoints against the trainer's: VD_ERR_PEER names the first that differs, unless

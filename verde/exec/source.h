@@ -50,7 +50,7 @@ typedef struct {
     size_t size;    /* bytes that lead from one part to the next, at most VD_PART_BYTES */
 } vd_fold;
 typedef uint32_t (*vd_load)(void *user, int input, int64_t index);
-/* False: the element is computed whole. */
+/* Describes a node's element as a fold. False if it has too few parts, and is computed whole. */
 bool vd_fold_open(vd_fold *fold, const vd_program *program, const vd_graph *graph, uint32_t node,
                   int64_t element);
 /* Computes what part `part` leaves after what the one before it left (NULL: it is the first).
@@ -60,7 +60,7 @@ void vd_fold_part(const vd_fold *fold, uint64_t part, const uint8_t *before, vd_
 /* The element's bits, or its value and bound, after the last part. */
 uint32_t vd_fold_element(const vd_fold *fold, const uint8_t *last);
 ro_bounded vd_fold_bounded(const vd_fold *fold, const uint8_t *last);
-/* Computes what each part leaves, for inputs in host memory. */
+/* Lists what each part leaves in *out. `input` is in host memory. */
 VD_MUST_USE vd_status vd_fold_run(const vd_fold *fold, const void *const *input, vd_records *out,
                                   vd_err *err);
 
@@ -80,7 +80,7 @@ typedef struct {
      * trees are kept. Borrowed until the next call. NULL: whoever wants it makes it. */
     vd_status (*tree)(void *user, int64_t step, uint32_t value, const void *data,
                       const vd_tree **out, vd_err *err);
-    /* The states after each part of a long fold: of an element of a node's output in step s. */
+    /* The states after each part of a long fold that computes an element of a node's output. */
     vd_status (*fold)(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
                       vd_err *err);
     /* Root over what `run` gives, and over `logs` too if there are any: as it was first stated. */
@@ -88,11 +88,11 @@ typedef struct {
     /* Forgets what was computed: what is asked from now on is computed again from a checkpoint. May
      * be NULL. */
     void (*forget)(void *user);
-    /* From any thread; may be NULL. How many steps a re-execution under way has done, and of how
-     * many. */
+    /* Says how many steps a re-execution under way has done, and of how many. Any thread may call
+     * it; may be NULL. */
     void (*progress)(void *user, int64_t *done, int64_t *of);
-    /* From any thread, for good; may be NULL. A re-execution ends after its step, without a
-     * result. */
+    /* Stops for good: a re-execution ends after its step, without a result. Any thread may call it;
+     * may be NULL. */
     void (*stop)(void *user);
     /* It has a fault on purpose: nothing that it gives need fit. */
     bool dishonest;

@@ -19,10 +19,9 @@ typedef struct {
 } vd_state_proof;
 
 void vd_state_proof_free(vd_state_proof *proof);
-/* Of checkpoint `index` of a finished run, whose tensors have these commitments. Takes the
- * program's contents by encoding them again. VD_ERR_PEER: they do not give the state that the run
- * commits to.
- */
+/* Makes the proof of checkpoint `index` of a finished run, whose tensors have these commitments. It
+ * encodes the program again for its contents. VD_ERR_PEER: the commitments do not give the state
+ * that the run commits to. */
 VD_MUST_USE vd_status vd_state_proof_make(const vd_exec *exec, const vd_run_log *log,
                                           uint32_t index, const vd_hash *tensor,
                                           vd_state_proof *out, vd_err *err);

@@ -20,8 +20,8 @@ typedef struct {
 typedef struct {
     vd_hash program;
     int64_t *step; /* of each checkpoint so far; owned */
-    vd_hash *
-        state; /* its S; owned. The honest value: faults in the commitment are applied on reading */
+    /* S of each checkpoint, without faults in the commitment, which reading applies; owned. */
+    vd_hash *state;
     uint32_t count;
     float loss_first, loss_last;
     int64_t losses; /* steps whose loss was seen */
@@ -29,7 +29,7 @@ typedef struct {
      * checkpoint, from S_0 on, and of the last one. */
     int32_t keep, kept_every;
     char fault[128]; /* as given to --fault; empty: none */
-    bool rounded;    /* on free kernels, with rounding logs: */
+    bool rounded;    /* ran on free kernels with rounding logs, which the next three describe */
     vd_log_run rounding;
     vd_run_party party;
     vd_hash *logs; /* of each checkpoint: root over the logs of the steps since the one before;
@@ -40,7 +40,7 @@ void vd_run_log_free(vd_run_log *log);
 /* The last checkpoint up to `index` whose state is kept, and how many are. */
 uint32_t vd_run_log_kept(const vd_run_log *log, uint32_t index);
 uint32_t vd_run_log_kept_count(const vd_run_log *log);
-/* Of the checkpoints 0 to `last`: every `every`-th, and the last. */
+/* How many of the checkpoints 0 to `last` are kept: every `every`-th, and the last. */
 uint32_t vd_kept_count(uint32_t last, uint32_t every);
 /* `logs` only with log->rounded. */
 VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_hash *state,
@@ -51,7 +51,7 @@ VD_MUST_USE vd_status vd_run_log_put(vd_run_log *log, int64_t step, const vd_has
 VD_MUST_USE vd_status vd_store_create(const char *dir, const vd_program *program, vd_err *err);
 VD_MUST_USE vd_status vd_store_program(const char *dir, vd_program *out, vd_err *err);
 
-/* Root over the checkpoints as they are listed. Of a finished run without VD_FAULT_HISTORY it is
+/* Root over the checkpoints as they are listed. For a finished run without VD_FAULT_HISTORY it is
  * the run root. */
 VD_MUST_USE vd_status vd_run_log_root(const vd_run_log *log, vd_hash *out, vd_err *err);
 /* Do the program, the number of checkpoints and their steps fit? VD_ERR_PEER: no, and what does

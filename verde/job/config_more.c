@@ -218,7 +218,7 @@ static vd_status put_bert(const vd_config *c, vd_err *err) {
     return VD_OK;
 }
 
-/* Of ImageNet's training images, by which torchvision's models were trained. */
+/* Mean and deviation of ImageNet's training images, which torchvision's models were trained on. */
 static const float image_mean[VD_IMAGE_PLANES] = {0.485f, 0.456f, 0.406f};
 static const float image_std[VD_IMAGE_PLANES] = {0.229f, 0.224f, 0.225f};
 

@@ -20,7 +20,7 @@ enum {
     VD_JOB_PRETRAINED = 100, /* model.kind while the model's files are not loaded yet */
 };
 
-/* Of files that are read into one tensor; others are mapped, and have no limit but a tensor's. */
+/* Most bytes of files that are read into one tensor. Mapped files have a tensor's limit alone. */
 #define VD_JOINED_BYTES_MAX (UINT64_C(4) << 30)
 
 /* Files of tokens as llm.c writes them: what their headers begin with, and what a token takes. */

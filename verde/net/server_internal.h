@@ -28,7 +28,7 @@ typedef struct {
 
 /* ---- head.c: what comes before a body ---- */
 
-/* Of a whole request evhttp's list, of a head that is judged early our own. */
+/* evhttp's list if the request is whole; our own if its head is judged early. */
 struct vd_headers {
     const struct evkeyvalq *list; /* NULL: these: */
     struct {

@@ -44,7 +44,8 @@ static bool is_new(vd_places *d, const vd_place *p) {
     return p->state != VD_PLACE_FREE && !known(d, referee_of(p));
 }
 
-/* Those with a question here go last, then those who asked last. */
+/* Chooses the referee to forget: one without a question here if there is any, and of these the one
+ * that asked longest ago. */
 static vd_known_referee *forget_one(vd_places *d) {
     vd_known_referee *best = &d->known[0];
     for (int i = 1; i < d->known_count; i++) {

@@ -48,7 +48,7 @@ vd_place *vd_places_make_room(vd_places *d, const vd_public_key *referee);
 void vd_places_note_asked(vd_places *d, vd_place *p);
 /* The next waiting question, whose turn it now has; NULL: none waits. */
 vd_place *vd_places_next(vd_places *d);
-/* The answer at `p` was fetched: its referee is known from now on. Of the other answers that are
+/* The answer at `p` was fetched: its referee is known from now on. Among the other answers that are
  * kept, the ones asked for longest ago go, as far as memory asks for it. */
 void vd_places_note_taken(vd_places *d, vd_place *p);
 

@@ -167,8 +167,8 @@ static void conclude(vd_referee *r) {
     r->phase = VD_PHASE_DONE;
 }
 
-/* Answers that are missing cost the claim, except where a phase asks one provider after the other.
- * Whoever stands after the commitments reveals, alone or not: a rival's silence must not cost it
+/* A missing answer costs the claim, except where a phase asks one provider after the other. Who
+ * stands after the commitments reveals even if it stands alone: a rival's silence must not cost it
  * its claim. */
 static void take_phase(vd_referee *r) {
     vd_phase phase = r->phase;

@@ -12,7 +12,7 @@
 #define VD_WEIGHTS_SINGLE "model.safetensors"
 #define VD_WEIGHTS_INDEX  "model.safetensors.index.json"
 #define VD_WEIGHTS_CONFIG "config.json"
-/* Of low-rank adapters, as PEFT names them. */
+/* The files of low-rank adapters, as PEFT names them. */
 #define VD_WEIGHTS_ADAPTER        "adapter_model.safetensors"
 #define VD_WEIGHTS_ADAPTER_CONFIG "adapter_config.json"
 
@@ -71,7 +71,7 @@ ro_shape vd_weight_shape(const vd_weight_form *form);
 /* The form of a tensor of repops. false: it has no valid shape, or the name is none for files. */
 bool vd_weight_form_of(const char *name, const ro_shape *shape, vd_weight_form *out);
 bool vd_weight_form_equal(const vd_weight_form *a, const vd_weight_form *b);
-/* "BF16 [768,3072]". text: VD_WEIGHT_FORM_TEXT bytes. */
+/* Writes a form as people read it, "BF16 [768,3072]". */
 enum { VD_WEIGHT_FORM_TEXT = 128 };
 void vd_weight_form_text(const vd_weight_form *form, char text[VD_WEIGHT_FORM_TEXT]);
 

@@ -51,7 +51,7 @@ static void scores(const decode *d, const float *q, const float *k, int64_t coun
     }
 }
 
-/* Fewer than VW keys: a copy that is long enough. */
+/* Computes scores of fewer than VW keys from a copy that is padded to VW. */
 static void few_scores(const decode *d, const float *q, const float *k, int64_t count, float *s) {
     float padded_keys[VW * RO_ATTENTION_HEAD_MAX] = {0};
     memcpy(padded_keys, k, (size_t)(count * d->job->a->head_size) * sizeof *k);

@@ -97,7 +97,7 @@ static int64_t read_batch_rows(const ro_call *call) {
     return call->output.dim[0];
 }
 
-/* Of data tensor q. */
+/* The windows in data tensor q. */
 static uint64_t windows_in(const ro_job *job, int q) {
     return ((uint64_t)in_numel(job, q) - 1) / (uint64_t)job->call->output.dim[1];
 }

@@ -396,8 +396,8 @@ static gemm windowed_row(const gemm *g, int64_t i) {
     return row;
 }
 
-/* Of the longest row that there may be: other pieces of the product have other rows. What a masked
- * product needs grows with k. */
+/* What a masked product needs grows with k, so that the longest row is asked about: pieces of the
+ * product have rows of different lengths. */
 static int64_t windowed_workspace(const gemm *g) {
     gemm row = *g;
     row.m = 1, row.k = min_i64(g->k, g->window + g->chunk);

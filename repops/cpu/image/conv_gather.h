@@ -23,7 +23,7 @@ typedef struct {
     int64_t at[2]; /* pixel of the spans' first positions */
     int64_t c;     /* channels from there */
     int64_t k, steps;
-    int last; /* of its chunk */
+    int last; /* whether it ends its chunk */
 } piece;
 
 typedef struct {
@@ -61,7 +61,7 @@ int64_t RO_NAME(ro_conv_pieces)(const gather *g, const block *b, piece *to);
 /* Runs the product of g, set up to `b_group`. Fills in the rest. */
 ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g);
 
-/* A row: its image, and its position in the spans. */
+/* Where a row's window is: image n, positions i and j of the spans. */
 typedef struct {
     int64_t n, i, j;
 } place;

@@ -147,9 +147,9 @@ static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int
     t->a_row = g->step[1] * g->pixel;
 }
 
-/* Makes the first columns prefetch the next rows of the line: only what is new, which the piece
- * furthest in the image reads. That is a gradient's first piece, as those go backwards through the
- * image. */
+/* Makes the first columns prefetch what the next rows of the line read and these do not. The piece
+ * furthest in the image reads it: the last one, or the first of a gradient, whose pieces go
+ * backwards through the image. */
 static void look_ahead(const part *s, int64_t rows, int64_t j, tile *t) {
     t->ahead = t->b, t->ahead_step = 0;
     if (s->layout != IN_PLACE || j > 0)

@@ -20,7 +20,7 @@ typedef struct {
     int64_t count, group, col, n;
     int64_t first, last, k; /* k: steps of these pieces */
     layout layout;
-    int64_t line;   /* rows that tiles share evenly */
+    int64_t line;   /* rows that tiles divide evenly: a line's, or all of the part */
     int64_t height; /* most rows of such a tile */
     int64_t before; /* rows of the first line that are before the part */
     float *a;       /* copied or transposed rows */

@@ -48,7 +48,7 @@ static void pack_blocks(void *user, int64_t first, int64_t last, int worker) {
 typedef struct {
     const float *x, *b;
     int64_t terms;
-    int last; /* the last of a chunk, but not of all chunks */
+    int last; /* whether a chunk ends here and another one follows */
 } stretch;
 
 /* Some positions of one residue of an output line, for one block. */

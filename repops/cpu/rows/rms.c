@@ -84,7 +84,7 @@ typedef struct {
 /* Rows whose sums are known, for each time that those of their columns are read and written. */
 enum { GRAD_ROWS = 4 };
 
-/* Of GRAD_ROWS rows: rstd, and gx = sgx / n. */
+/* rstd and gx = sgx / n of GRAD_ROWS rows. */
 typedef struct {
     float rstd[GRAD_ROWS], gx[GRAD_ROWS];
 } rms_stats;
@@ -102,7 +102,8 @@ static rms_stats stats_of_rows(const ro_rms_grad_job *j, int64_t first, int rows
     return s;
 }
 
-/* `count` columns of some rows. Those of dx are `step` apart, and may be where dy or x was. */
+/* Adds `count` columns of some rows to dgamma and writes dx, whose rows are `step` apart and may
+ * lie where dy or x is. */
 RO_INLINE void rms_grad_rows(const ro_rms_grad_job *j, const int rows, const float *rstd,
                              const float *gx, int64_t at, int64_t col, int64_t count, float *dx,
                              int64_t step, float *dgamma) {
@@ -121,8 +122,8 @@ RO_INLINE void rms_grad_rows(const ro_rms_grad_job *j, const int rows, const flo
     }
 }
 
-/* The columns from `col` on, at most COLUMN_RUN, of rows from `first` on. What is not wanted, and
- * what is added, is computed in memory of its own. */
+/* Does at most COLUMN_RUN columns, from `col` on, of the rows from `first` on. A gradient that is
+ * not wanted, or that is added, is computed in memory of its own. */
 static void rms_grad_run(const ro_rms_grad_job *j, const rms_stats *s, int64_t first, int rows,
                          int64_t col, float *dgamma) {
     const int64_t cols = j->cols, at = first * cols + col, count = min_i64(COLUMN_RUN, cols - col);

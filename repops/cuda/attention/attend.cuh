@@ -365,8 +365,8 @@ RO_DEVICE void store_products(const product_sums<D, EACH> &p, int64_t size, bool
 
 /* ---- order of blocks ---- */
 
-/* Tiles with the most to do first, but few heads at a time: their other side stays in the
- * second-level cache. */
+/* The order of tiles: those with the most to do come first, and a few heads are under way at a
+ * time, so that their keys and values (or queries) stay in the L2 cache. */
 struct attend_order {
     int64_t heads, tiles;
 

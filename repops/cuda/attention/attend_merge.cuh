@@ -22,7 +22,7 @@ struct attend_merged {
     float *m, *l;
 };
 
-/* At most MERGE_MOST blocks. */
+/* Merges at most MERGE_MOST blocks. */
 ro_status ro_cuda_attend_merge(ro_cuda *d, const attend_blocks &from, const attend_merged &to);
 
 #endif

@@ -16,7 +16,7 @@ enum { TILE = 64, STEP = 16, EACH = 4, TILE_THREADS = 256, LINE = TILE + 1 };
 /* Blocks that keep a large device busy, and terms that justify another piece. */
 enum { BLOCKS_WANTED = 528, PIECE_TERMS = 256 };
 
-/* `products` of m x k by k x n. Of a product's number, the part that `inner` leaves counts key
+/* `products` of m x k by k x n. In a product's number, the part that `inner` leaves counts key
  * blocks, the quotient all else. */
 struct plan {
     int64_t products, m, n, k;

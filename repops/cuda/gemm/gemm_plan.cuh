@@ -34,7 +34,7 @@ struct gemm_plan {
     int64_t chunks, lead; /* lead < chunks: further units take one chunk, sums stored apart */
 };
 
-/* A window that excludes nothing: differences of places in a tile do not overflow beside it. */
+/* Stands for no window. It excludes nothing, and sums with places in a tile do not overflow. */
 enum { GEMM_NO_WINDOW = 1 << 30 };
 
 struct gemm_problem {

@@ -75,7 +75,7 @@ typedef struct {
 } ro_tensor;
 
 typedef enum { RO_MASK_NONE = 0, RO_MASK_UPTO_ROW = 1, RO_MASK_FROM_ROW = 2 } ro_mask;
-/* Of `compare`. */
+/* Relations that operator compare tests. */
 typedef enum {
     RO_EQUAL = 0,
     RO_NOT_EQUAL = 1,
