@@ -266,6 +266,7 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 	$(Q)$(CC) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 
 include tests/tests.mk
+include tests/fuzz/fuzz.mk
 include bench/bench.mk
 include python/python.mk
 .SECONDARY:

@@ -1,0 +1,19 @@
+/* Job files. */
+#include "verde/job/job.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static vd_job job;
+    vd_program program = {0};
+    vd_err err;
+    if (vd_job_parse(data, size, "models/jobs/job.yaml", &job, &err) != VD_OK || job.pretrained)
+        return 0;
+    /* What is accepted has a program, or an error that says why not. Large ones take too long. */
+    job.training.data_dtype = job.data_kind == VD_DATA_TOKENS ? RO_U16 : RO_U8;
+    job.training.data_count = INT64_C(1) << 40;
+    if (job.training.model.layers <= 4 && !job.rounding.bits && job.training.micro_batches <= 4 &&
+        vd_job_program(&job, &program, &err) == VD_OK)
+        fuzz_need(vd_program_validate(&program, &err) == VD_OK, err.text);
+    vd_program_free(&program);
+    return 0;
+}

@@ -1,0 +1,194 @@
+"""Writes tests/fuzz/corpus: valid inputs of each target, from a run, a dispute and a log of seed.yaml.
+
+Usage: python3 tests/fuzz/seeds.py [BUILD_DIR], from the root of the project. Python's own library is enough.
+Where a target already has files in the project, such as jobs and models, run.sh takes those.
+"""
+
+import base64
+import json
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+BUILD = sys.argv[1] if len(sys.argv) > 1 else "build"
+CORPUS = Path("tests/fuzz/corpus")
+JOB = "tests/fuzz/seed.yaml"
+# The key of fuzz_key(): its seed, and its public half.
+SEED = bytes([7] + [0] * 31)
+KEY = "a2fa2f4a355ba2e907a53009e9e37caddf7ac7e66a08ba07631f553072b3f24c"
+
+
+def verde(*arguments, **options):
+    return subprocess.run([f"{BUILD}/bin/verde", *arguments], check=True, capture_output=True, **options)
+
+
+def keep(target, name, data):
+    folder = CORPUS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data)
+
+
+def payload_of(note):
+    return base64.b64decode(note["payload"])
+
+
+def referee_key(folder):
+    der = bytes.fromhex("302e020100300506032b657004220420") + SEED
+    folder.mkdir()
+    pem = f"-----BEGIN PRIVATE KEY-----\n{base64.b64encode(der).decode()}\n-----END PRIVATE KEY-----\n"
+    (folder / "key.pem").write_text(pem)
+    (folder / "key.pem").chmod(0o600)
+
+
+def serve(folder, name, *options):
+    process = subprocess.Popen(
+        [f"{BUILD}/bin/verde", "serve", str(folder / name), "--key", str(folder / f"keys-{name}"), *options],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    return process, process.stdout.readline().strip()
+
+
+def dispute(folder):
+    """The verdict of an honest provider against one with a wrong element, as JSON."""
+    verde("run", JOB, "--out", str(folder / "honest"))
+    verde("run", JOB, "--out", str(folder / "liar"), "--fault", "element@1")
+    sides = [serve(folder, name) for name in ("honest", "liar")]
+    referee_key(folder / "referee")
+    verdict = folder / "verdict.json"
+    subprocess.run([f"{BUILD}/bin/verde", "arbitrate", JOB, "--key", str(folder / "referee"), "--verdict", str(verdict),
+                    "--no-challenge", "--provider", sides[0][1], "--provider", sides[1][1]], capture_output=True)
+    for process, _ in sides:
+        process.terminate()
+        process.wait()
+    return json.loads(verdict.read_text())
+
+
+def keep_statements(verdict):
+    statement = json.loads(payload_of(verdict))["predicate"]
+    keep("assignment", "two", payload_of(statement["assignment"]))
+    keep("note", "assignment", json.dumps(statement["assignment"], separators=(",", ":")).encode())
+    asked = set()
+    for item in statement["evidence"]:
+        answer = json.loads(payload_of(item["statement"]))
+        for leaf in answer["answer"].get("leaves", []):
+            keep_leaf(base64.b64decode(leaf["data"]), leaf["path"])
+        kind = ",".join(sorted(answer["answer"]))
+        if kind in asked:
+            continue
+        asked.add(kind)
+        answer.update(assignment="0" * 64, question="0" * 64, key=KEY)
+        keep("answer", str(len(asked)), json.dumps(answer, separators=(",", ":"), sort_keys=True).encode())
+
+
+def keep_leaf(data, path):
+    if len(data) > 68 and (len(data) - 68) % 32 == 0:
+        keep("record", "node", data)
+    keep("proof", str(len(path)), struct.pack("<QQ", 0, 1 << len(path)) + data[:32].ljust(32, b"\0") + bytes.fromhex("".join(path)))
+
+
+def keep_questions():
+    trees = {"run": {"of": "run"}, "subrun": {"from": 0, "of": "subrun", "to": 4}, "trace": {"of": "trace", "step": 4},
+             "state": {"of": "state", "step": 4}, "tensor": {"of": "tensor", "step": 4, "value": 76}}
+    asks = [{"ask": "commit"}, {"ask": "challenge"}, {"ask": "reveal", "commits": ["1" * 64, "2" * 64]}]
+    asks += [{"ask": ask, "tree": trees[ask]} for ask in ("subrun", "trace")]
+    asks += [{"ask": "open", "depth": 4, "hi": 2, "lo": 0, "tree": tree} for tree in trees.values()]
+    asks += [{"ask": "prove", "leaves": [0, 1], "tree": tree} for tree in trees.values()]
+    for i, ask in enumerate(asks):
+        ask.update(assignment="0" * 64, verde=1)
+        keep("question", str(i), json.dumps(ask, separators=(",", ":"), sort_keys=True).encode())
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def keep_sections(folder, encoding, number):
+    """Sections of a step's log (PROTOCOL.md section 11.1), the index of which says where each ends."""
+    log = (folder / "log" / "step-00000002.vlog").read_bytes()
+    end, = struct.unpack("<Q", log[-8 - 32 - 4 - 16:][:8])
+    step = log[:end]
+    index, = struct.unpack("<Q", step[-80:-72])
+    count, = struct.unpack("<I", step[12:16])
+    start, kept = 8 + 4 + 4 + 8 + 96, 0
+    for _ in range(count):
+        fields = []
+        for _ in range(5):
+            value, index = varint(step, index)
+            fields.append(value)
+        index += 32
+        section = step[start:start + fields[1]]
+        start += fields[1]
+        node, at = varint(section, 0)
+        elements, _ = varint(section, at)
+        if node < 128 and kept < 3:
+            kept += 1
+            keep("section", f"{encoding}-{kept}", bytes([number | node << 1]) + struct.pack("<H", elements & 0xffff) + section)
+
+
+def rounded_run(folder, encoding):
+    rounding = f"rounding: {{bits: 28, encoding: {encoding}"
+    if encoding == "symbols":
+        table = folder / "thresholds"
+        verde("calibrate", JOB, "--bits", "28", "--out", str(table), "--steps", "2")
+        keep("thresholds", "seed", table.read_bytes())
+        sha = subprocess.run(["sha256sum", table], capture_output=True, text=True).stdout[:64]
+        rounding += f", thresholds: {table}, sha256: {sha}"
+    text = Path(JOB).read_text().replace("../../models", str(Path("models").resolve()))
+    job = folder / f"{encoding}.yaml"
+    job.write_text(text + rounding + "}\n")
+    verde("run", str(job), "--out", str(folder / encoding), "--backend", "log")
+    keep("run", encoding, (folder / encoding / "run.json").read_bytes())
+    return folder / encoding
+
+
+def safetensors_headers():
+    for name in ("gpt2", "types"):
+        data = Path(f"tests/vectors/weights/{name}/model.safetensors").read_bytes()
+        size, = struct.unpack("<Q", data[:8])
+        keep("safetensors", name, data[:8 + size] + bytes(min(64, len(data) - 8 - size)))
+    index = {"metadata": {"total_size": 8}, "weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}
+    keep("shards", "two", json.dumps(index).encode())
+
+
+def data_files():
+    header = struct.pack("<3i", 20240520, 1, 8) + bytes(1012)
+    keep("data", "text", b"\0" + b"some text to learn from")
+    keep("data", "tokens", b"\1" + header + struct.pack("<8H", *range(8)))
+    keep("data", "tokens32", b"\1" + struct.pack("<3i", 20240801, 7, 8) + bytes(1012) + struct.pack("<8I", *range(8)))
+    keep("data", "images", b"\2" + bytes(3073))
+
+
+def arguments():
+    for i, text in enumerate(["https://127.0.0.1:8443#" + KEY, "https://[::1]:1/", "element@3", "attr@11", "element@3:1:2", "silent@commit"]):
+        keep("argument", str(i), text.encode())
+
+
+def main():
+    shutil.rmtree(CORPUS, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as temp:
+        folder = Path(temp)
+        verdict = dispute(folder)
+        keep("verdict", "wrong-output", payload_of(verdict))
+        keep_statements(verdict)
+        keep("run", "fixed", (folder / "honest" / "run.json").read_bytes())
+        verde("export", str(folder / "honest"), "--out", str(folder / "exported"))
+        keep("delivered", "mlp", (folder / "exported" / "proof.json").read_bytes())
+        keep("program", "mlp", (folder / "honest" / "program").read_bytes())
+        for encoding, number in (("calls", 0), ("symbols", 1)):
+            keep_sections(rounded_run(folder, encoding), encoding, number)
+    keep_questions()
+    safetensors_headers()
+    data_files()
+    arguments()
+    keep("profile", "wide", b"lanes: 8\nsplit: 64\npairwise: 1\ncontract: 1\ndescending: 0\nestrin: 1\n")
+
+
+main()
