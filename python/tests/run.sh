@@ -14,7 +14,7 @@ rm -rf "$venv"
 if [ -n "$packages_venv" ]; then
     found=$("$packages_venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     own=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-    echo "$found" > "$own/packages.pth"
+    echo "import site; site.addsitedir('$found')" > "$own/packages.pth" # its own .pth files count too
 else
     "$venv/bin/pip" install -q $packages
 fi
