@@ -6,10 +6,10 @@ python3 generate.py --check   says what is out of date, and exits with 1
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import sys
+import types
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -56,8 +56,11 @@ def texts() -> str:
 
 
 def stub() -> str:
-    sys.path.insert(0, str(HERE))
-    from repops import _operators
+    # The package itself would import numpy.
+    package = types.ModuleType("repops")
+    package.__path__ = [str(HERE / "repops")]
+    sys.modules["repops"] = package
+    from repops import _table
 
     source = (HERE / "repops/__init__.py").read_text()
     imports = re.findall(r"^from \.\w* import \w+ as \w+.*$", source, re.MULTILINE)
@@ -65,8 +68,8 @@ def stub() -> str:
     lines += ["from typing import Any, Callable, Sequence", "", *imports, "", "Array = Any", ""]
     lines += ["__version__: str", "OPERATORS: dict[str, Callable[..., Any]]", ""]
     lines += ["def reproducible(leftovers: str = ..., threads: int = ...) -> Any: ..."]
-    for name, function in sorted(_operators.FUNCTIONS.items()):
-        how = str(inspect.signature(function)).replace("'", "")
+    for name, operator in sorted(_table.TABLE.items()):
+        how = str(_table.signature(operator)).replace("'", "")
         lines.append(f"def {name}{how}: ...")
     return "\n".join(lines) + "\n"
 

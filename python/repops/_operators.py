@@ -3,78 +3,17 @@
 from __future__ import annotations
 
 import ctypes
-import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from . import _arrays, _context, _texts
-from ._library import MAX_OPERATORS, PTR, Call, Error, Shape, lib
+from . import _arrays, _context
+from ._library import PTR, Call, Error, Shape, lib
+from ._table import DEFAULTS, TABLE, Operator, document, signature
 
-# Attributes that may be left out, where every operator that has one agrees about its meaning.
-DEFAULTS: dict[str, float] = {
-    "batch_dims": 0,
-    "trans": 0,
-    "alpha": 1.0,
-    "chunk": 256,
-    "mask": 0,
-    "block": 1024,
-    "stride_h": 1,
-    "stride_w": 1,
-    "pad_h": 0,
-    "pad_w": 0,
-    "dilation_h": 1,
-    "dilation_w": 1,
-    "groups": 1,
-    "step": 1,
-    "before": 0,
-    "after": 0,
-    "stream": 0,
-    "first": 0,
-    "causal": 0,
-    "window": 0,
-    "d2": 0,
-    "d3": 0,
-    "d4": 0,
-    "pairs": 0,
-    "inverse": 0,
-    "count_pad": 1,
-}
 REDUCE_BLOCK = 1024
 COLUMN_GROUP = 64
-
-
-class Operator(NamedTuple):
-    """What the library says of an operator."""
-
-    number: int
-    name: str
-    least: int
-    most: int
-    attributes: tuple[tuple[str, str], ...]  # names and kinds, 'i' or 'f'
-    declared: bool
-
-    @property
-    def names(self) -> list[str]:
-        """The names of its attributes."""
-        return [name for name, _ in self.attributes]
-
-
-def _describe(number: int) -> Operator | None:
-    info = lib.ro_op_describe(number)
-    if not info:
-        return None
-    it = info.contents
-    attributes = tuple(
-        (it.attr[i].name.decode(), it.attr[i].kind.decode()) for i in range(it.attr_count)
-    )
-    return Operator(
-        number, it.name.decode(), it.min_inputs, it.max_inputs, attributes, bool(it.declared_shape)
-    )
-
-
-TABLE = {o.name: o for o in (_describe(n) for n in range(MAX_OPERATORS)) if o}
 
 
 def bits(value: float) -> int:
@@ -183,47 +122,6 @@ def run(
     return _arrays.like(result, inputs[0] if inputs else None) if out is None else out
 
 
-def signature(operator: Operator) -> inspect.Signature:
-    """How the function of an operator is called."""
-    kinds, parameter = inspect.Parameter, []
-    names = _texts.INPUTS.get(operator.name, "").split()
-    if operator.most > 8 or operator.least != operator.most:
-        parameter.append(kinds("inputs", kinds.VAR_POSITIONAL, annotation="Array"))
-    else:
-        names = names if len(names) == operator.least else [f"x{i}" for i in range(operator.least)]
-        parameter += [kinds(n, kinds.POSITIONAL_OR_KEYWORD, annotation="Array") for n in names]
-    for name, kind in operator.attributes:
-        default = 0 if name == "cols" else DEFAULTS.get(name, kinds.empty)
-        default = None if name == "cols" else default
-        type_ = "float" if kind == "f" else "int | None" if name == "cols" else "int"
-        name += "_" if name in names else ""
-        parameter.append(kinds(name, kinds.KEYWORD_ONLY, default=default, annotation=type_))
-    if operator.declared:
-        empty = None if "cols" in operator.names else kinds.empty
-        parameter.append(
-            kinds(
-                "shape",
-                kinds.KEYWORD_ONLY,
-                default=empty,
-                annotation="Sequence[int]" + (" | None" if empty is None else ""),
-            )
-        )
-    parameter.append(kinds("out", kinds.KEYWORD_ONLY, default=None, annotation="Array | None"))
-    parameter.append(
-        kinds("context", kinds.KEYWORD_ONLY, default=None, annotation="Context | None")
-    )
-    return inspect.Signature(parameter, return_annotation="Array")
-
-
-def _document(operator: Operator, how: inspect.Signature) -> str:
-    text = _texts.TEXTS.get(operator.name, "")
-    lines = [f"{text[:1].upper()}{text[1:]}." if text else f"The operator {operator.name}.", ""]
-    if operator.name in _texts.SPEC:
-        lines += ["SPEC.md: " + _texts.SPEC[operator.name], ""]
-    lines += [f"{operator.name}{how}"]
-    return "\n".join(lines)
-
-
 def function(operator: Operator) -> Callable[..., Any]:
     """The function of an operator."""
     how = signature(operator)
@@ -240,7 +138,7 @@ def function(operator: Operator) -> Callable[..., Any]:
     operation.__name__ = operation.__qualname__ = operator.name
     operation.__module__ = "repops"
     operation.__signature__ = how  # type: ignore[attr-defined]
-    operation.__doc__ = _document(operator, how)
+    operation.__doc__ = document(operator, how)
     return operation
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import repops
-from repops import _library, _operators, _texts
+from repops import _library, _table, _texts
 
 
 def numbers(*shape):
@@ -37,8 +37,8 @@ def test_stub_declares_every_operator(top):
 
 
 def test_texts_know_every_operator():
-    known = set(_texts.INPUTS) | {n for n, o in _operators.TABLE.items() if o.most == 0}
-    assert set(_operators.TABLE) == known
+    known = set(_texts.INPUTS) | {n for n, o in _table.TABLE.items() if o.most == 0}
+    assert set(_table.TABLE) == known
 
 
 @pytest.mark.parametrize("m, k, n", [(1, 1, 1), (3, 5, 7), (17, 300, 65), (0, 3, 2), (2, 0, 3)])

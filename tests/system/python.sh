@@ -1,6 +1,6 @@
 #!/bin/sh
-# The Python package without numpy or PyTorch: the structures that it passes to the library lie as the headers say, and the
-# library of commitments shows nothing but what Python calls. `make test-python` tests the rest.
+# The Python package without numpy or PyTorch: the structures that it passes to the library lie as the headers say, its texts and
+# types are current, and the library of commitments shows nothing but what Python calls. `make test-python` tests the rest.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -47,6 +47,9 @@ sed "s|python/repops/_library.py|$work/short.py|" "$work/layout.py" > "$work/sho
 REPOPS_LIBRARY=$build/lib/librepops.so.1 python3 "$work/short_layout.py" "$version" > "$work/short.c"
 ! ${CC:-cc} -std=c11 -Irepops/include -fsyntax-only "$work/short.c" 2> "$work/short.txt" || { echo "a missing field goes unnoticed"; exit 1; }
 grep -q "Attention has another size" "$work/short.txt"
+
+# The package's texts and types are of this table of operators.
+REPOPS_LIBRARY=$build/lib/librepops.so.1 python3 python/generate.py --check
 
 # Commitments, from the tensor of one f32 that is 1: as in PROTOCOL.md section 2.3, with hashlib.
 cat > "$work/commit.py" << 'PY'

@@ -10,7 +10,8 @@ import torch
 
 from .. import _context
 from .._library import PTR, Call, Shape, lib
-from .._operators import TABLE, bits, call
+from .._operators import bits, call
+from .._table import TABLE
 
 DTYPES = {torch.float32: 1, torch.int32: 2, torch.uint8: 3}
 TORCH = {code: dtype for dtype, code in DTYPES.items()}
