@@ -1,7 +1,9 @@
 /* The data that a job names: from files, through their SHA-256, to tensors with commitments. */
+#include "verde/base/thread.h"
 #include "verde/commit/commit.h"
 #include "verde/job/data.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +12,17 @@ enum {
     EVALUATION_INTERVAL = 64, /* batches between committed states, which have one number */
 };
 
-/* Both hashes of every byte. */
+/* SHA-256 of all files, one after the other: a chain, which takes a thread of its own longer than
+ * all else takes the others. */
 typedef struct {
     const vd_data_reader *how;
+    const vd_dataset *data;
     uint64_t done, total;
     vd_sha *sha;
-} hasher;
+    pthread_t thread;
+    bool runs;
+    atomic_bool stop; /* the data is refused already */
+} sum_of_files;
 
 void vd_dataset_free(vd_dataset *dataset) {
     for (uint32_t i = 0; i < dataset->file_count; i++)
@@ -27,21 +34,41 @@ void vd_dataset_free(vd_dataset *dataset) {
     *dataset = (vd_dataset){0};
 }
 
-static void tell(hasher *h, uint64_t more) {
-    h->done += more;
-    if (h->how && h->how->progress)
-        h->how->progress(h->how->user, h->done, h->total);
-}
-
-static void put_file(hasher *h, const vd_map *file) {
-    for (uint64_t at = 0; at < file->size; at += HASH_CHUNK) {
+static void put_file(sum_of_files *h, const vd_map *file) {
+    for (uint64_t at = 0; at < file->size && !atomic_load(&h->stop); at += HASH_CHUNK) {
         const uint64_t left = file->size - at, size = left < HASH_CHUNK ? left : HASH_CHUNK;
         vd_sha_put(h->sha, file->data + at, (size_t)size);
-        tell(h, size);
+        h->done += size;
+        if (h->how && h->how->progress)
+            h->how->progress(h->how->user, h->done, h->total);
     }
 }
 
-static vd_status check_sha256(const vd_job *job, hasher *h, const vd_dataset *data, vd_err *err) {
+static void *put_files(void *user) {
+    sum_of_files *h = user;
+    for (uint32_t i = 0; i < h->data->file_count; i++)
+        put_file(h, &h->data->file[i]);
+    return NULL;
+}
+
+static void end_sum(sum_of_files *h) {
+    if (h->runs)
+        pthread_join(h->thread, NULL);
+    h->runs = false;
+}
+
+/* Where tokens are put in this machine's order, their files are hashed before. */
+static void begin_sum(sum_of_files *h) {
+    const bool reorders = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+    for (uint32_t i = 0; i < h->data->file_count; i++)
+        h->total += h->data->file[i].size;
+    h->runs = !reorders && vd_thread_start(&h->thread, put_files, h) == 0;
+    if (!h->runs)
+        put_files(h);
+}
+
+static vd_status check_sha256(const vd_job *job, sum_of_files *h, vd_err *err) {
+    const vd_dataset *data = h->data;
     vd_hash digest;
     char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
     if (!vd_sha_finish(h->sha, &digest))
@@ -68,12 +95,10 @@ static vd_status join(vd_dataset *out, const vd_map *file, vd_err *err) {
     return vd_buf_ok(&out->joined) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* One file after the other is hashed and looked at while its pages are at hand. */
-static vd_status read_files(const vd_job *job, hasher *h, vd_dataset *out, vd_err *err) {
+static vd_status read_files(const vd_job *job, vd_dataset *out, vd_err *err) {
     const bool joins = job->data_kind == VD_DATA_CIFAR10 && out->file_count > 1;
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < out->file_count; i++) {
-        put_file(h, &out->file[i]);
         status = vd_data_form(job, &out->file[i], &out->list[i], err);
         if (status == VD_OK && joins)
             status = join(out, &out->file[i], err);
@@ -82,7 +107,7 @@ static vd_status read_files(const vd_job *job, hasher *h, vd_dataset *out, vd_er
     if (status == VD_OK && joins)
         out->list[0] =
             (vd_data_tensor){.tensor = {{RO_U8, 1, {(int64_t)out->joined.size}}, out->joined.data}};
-    return status == VD_OK ? check_sha256(job, h, out, err) : status;
+    return status;
 }
 
 static vd_status check_types(const vd_dataset *data, vd_err *err) {
@@ -95,41 +120,61 @@ static vd_status check_types(const vd_dataset *data, vd_err *err) {
     return VD_OK;
 }
 
-static vd_status commit_to(vd_job *job, hasher *h, vd_dataset *out, vd_err *err) {
-    vd_training *t = &job->training;
+/* The commitment of each tensor; *first is that of the first. */
+static vd_status commit_to(ro_ctx *ro, const vd_dataset *out, vd_hash *first, vd_err *err) {
     for (uint32_t i = 0; i < out->count; i++) {
         const ro_tensor *data = &out->list[i].tensor;
         vd_hash byte_root, root;
-        vd_status status = vd_tensor_hash(h->how ? h->how->ro : NULL, &data->shape, data->data,
-                                          &byte_root, &root, err);
+        vd_status status = vd_tensor_hash(ro, &data->shape, data->data, &byte_root, &root, err);
         if (status)
             return status;
-        memcpy(i ? out->shard[i - 1].root : t->data_root, root.b, VD_HASH_SIZE);
-        if (i)
-            out->shard[i - 1].count = data->shape.dim[0];
-        tell(h, i + 1 < out->count ? (uint64_t)data->shape.dim[0] : h->total - h->done);
+        if (i == 0) {
+            *first = root;
+            continue;
+        }
+        out->shard[i - 1].count = data->shape.dim[0];
+        memcpy(out->shard[i - 1].root, root.b, VD_HASH_SIZE);
     }
+    return VD_OK;
+}
+
+static void put_training(const vd_dataset *out, const vd_hash *first, vd_training *t) {
+    memcpy(t->data_root, first->b, VD_HASH_SIZE);
     t->data_dtype = out->list[0].tensor.shape.dtype;
     t->data_count = out->list[0].tensor.shape.dim[0];
     t->shard = out->shard;
     t->shard_count = out->count - 1;
-    return VD_OK;
 }
 
-static vd_status hash_data(vd_job *job, const vd_data_reader *reader, vd_dataset *out,
+/* What is wrong with a file is said first, then a sum that is another, then what is wrong with
+ * files together. */
+static vd_status hash_data(vd_job *job, sum_of_files *h, vd_dataset *out, vd_err *err) {
+    vd_err together = {0};
+    vd_hash first;
+    begin_sum(h);
+    vd_status status = read_files(job, out, err);
+    vd_status rest = status == VD_OK ? check_types(out, &together) : status;
+    if (rest == VD_OK)
+        rest = commit_to(h->how ? h->how->ro : NULL, out, &first, &together);
+    atomic_store(&h->stop, status != VD_OK);
+    end_sum(h);
+    if (status == VD_OK)
+        status = check_sha256(job, h, err);
+    if (status == VD_OK && rest != VD_OK)
+        status = vd_fail(err, rest, "%s", together.text);
+    if (status == VD_OK)
+        put_training(out, &first, &job->training);
+    return status;
+}
+
+static vd_status load_data(vd_job *job, const vd_data_reader *reader, vd_dataset *out,
                            vd_err *err) {
-    hasher h = {.how = reader, .sha = vd_sha_create()};
-    for (uint32_t i = 0; i < out->file_count; i++)
-        h.total += 2 * out->file[i].size;
+    sum_of_files h = {.how = reader, .data = out, .sha = vd_sha_create()};
     out->list = calloc(out->file_count, sizeof *out->list);
     out->shard = calloc(out->file_count, sizeof *out->shard);
     vd_status status = h.sha && out->list && out->shard
-                           ? read_files(job, &h, out, err)
+                           ? hash_data(job, &h, out, err)
                            : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    if (status == VD_OK)
-        status = check_types(out, err);
-    if (status == VD_OK)
-        status = commit_to(job, &h, out, err);
     vd_sha_destroy(h.sha);
     return status;
 }
@@ -139,7 +184,7 @@ vd_status vd_job_load_data(vd_job *job, const vd_data_reader *reader, vd_dataset
     *out = (vd_dataset){0};
     vd_status status = vd_data_open(job, out, err);
     if (status == VD_OK)
-        status = hash_data(job, reader, out, err);
+        status = load_data(job, reader, out, err);
     if (status == VD_OK && job->training.evaluates) {
         vd_training *t = &job->training;
         t->steps = vd_evaluation_steps(t);

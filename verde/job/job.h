@@ -103,7 +103,8 @@ typedef struct {
     vd_shard *shard; /* list[1], ... as vd_training.shard wants them */
 } vd_dataset;
 
-/* How data is hashed: by all threads of `ro`; NULL: by the caller's. `progress` may be NULL. */
+/* How data is hashed: by all threads of `ro`; NULL: by the caller's. `progress` may be NULL; of
+ * data files it is called by a thread beside the caller's, before vd_job_load_data returns. */
 typedef struct {
     ro_ctx *ro;
     void (*progress)(void *user, uint64_t done, uint64_t total);
