@@ -1,37 +1,8 @@
 #!/bin/sh
 # Data in large files: they stay where they are, the run's directory says where, and whoever reads them again sees that
 # they are gone, have moved, have changed, or are cut off while they are read.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/data
-rm -rf "$work"
-mkdir -p "$work/here" "$work/there"
-work=$(cd "$work" && pwd)
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-}
-trap cleanup EXIT
-count=0
-
-fail() {
-    echo "$1"
-    cat "$work/out" "$work/err"
-    exit 1
-}
-
-# expect EXIT_CODE WORDS COMMAND...
-expect() {
-    want=$1 words=$2
-    shift 2
-    code=0
-    timeout 60 "$@" > "$work/out" 2> "$work/err" || code=$?
-    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
-    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
-    count=$((count + 1))
-}
+. tests/support/system
+mkdir "$work/here" "$work/there"
 
 # job STEPS FILES SHA256
 job() {

@@ -1,44 +1,10 @@
 #!/bin/sh
 # A job that evaluates: the loss of a run's weights on data, as a run that is committed to and disputed like any other.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/evaluate
-rm -rf "$work"
-mkdir -p "$work/referee"
-work=$(cd "$work" && pwd)
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-}
-trap cleanup EXIT
+. tests/support/system
 
-fail() {
-    echo "$1"
-    cat "$work/out" "$work/err"
-    exit 1
-}
-
-# expect EXIT_CODE WORDS COMMAND...
-expect() {
-    want=$1 words=$2
-    shift 2
-    code=0
-    timeout 120 "$@" > "$work/out" 2> "$work/err" || code=$?
-    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
-    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
-}
-
-# Tokens as llm.c writes them: 50 windows of 12, which make 12 batches of 4.
-python3 - "$work" << 'PYTHON'
-import struct
-import sys
-for name, count, start in ("tokens", 601, 0), ("held", 610, 700):
-    with open(f"{sys.argv[1]}/{name}.bin", "wb") as f:
-        f.write(struct.pack("<256i", 20240520, 1, count, *[0] * 253))
-        f.write(struct.pack(f"<{count}H", *[(i * i + i // 7) % 64 for i in range(start, start + count)]))
-PYTHON
+# 50 windows of 12, which make 12 batches of 4, and others.
+write_tokens "$work/tokens.bin" 601
+write_tokens "$work/held.bin" 610 700
 
 # job NAME MODEL DATA MORE
 job() {
@@ -57,11 +23,6 @@ training="steps: 10
 checkpoint_interval: 5
 $adamw
 schedule: {kind: constant, warmup: 0}"
-
-# state DIR STEP: the root of a state.
-state() {
-    "$verde" inspect "$1" 2> /dev/null | sed -n "s/^state $2 *//p"
-}
 
 # score DIR: the mean that the last line on standard output of a run told.
 score() {
@@ -97,10 +58,7 @@ $2" held "weights: {run: $1.run, root: $(state "$work/$1.run" $step)}"
     # shellcheck disable=SC2154
     python3 -c "import sys; sys.exit(not $at_10 ${4-<} $at_0)" || fail "$1: from $at_0 to $at_10"
 }
-cp -r tests/vectors/pretrained/llama "$work/llama"
-rm -f "$work"/llama/before.safetensors "$work"/llama/after.safetensors "$work"/llama/losses.txt
-"$verde" manifest "$work/llama" --out "$work/referee/llama.manifest" 2> "$work/err"
-llama="model: {kind: pretrained, dir: llama, sha256: $(sha256sum "$work/referee/llama.manifest" | cut -d ' ' -f 1)}"
+llama="model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}"
 models gpt2 'model: {kind: gpt2, vocab: 64, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0.1}' tokens
 models full "$llama" tokens
 full_0=$at_0
@@ -127,9 +85,9 @@ for step in 10 30; do
     image resnet.$step other.bin "task: evaluate
 weights: {run: resnet, root: $(state "$work/resnet" $step)}"
     expect 0 'mean loss of 10 batches' "$verde" run "$work/resnet.$step.yaml" --out "$work/resnet.$step"
-    eval "at_$step=$(right)"
+    shares="${shares-}$(right) "
 done
-python3 -c "import sys; sys.exit(not $at_30 > max(0.3, $at_10))" || fail "accuracy $at_10 after 10 steps, $at_30 after 30"
+python3 -c 'import sys; sys.exit(not float(sys.argv[2]) > max(0.3, float(sys.argv[1])))' $shares || fail "accuracy after 10 and 30 steps: $shares"
 expect 0 'accuracy' "$verde" run "$work/resnet.30.yaml" --out "$work/resnet.30" --json
 python3 -c '
 import json, sys
@@ -171,20 +129,15 @@ dispute() {
     cp "$work/$1.out/proof.json" "$work/referee/$1.proof.json"
     cp "$work/$3.yaml" "$work/referee/$3.yaml"
     expect 0 'run root' "$verde" run "$work/$3.yaml" --out "$work/$3.wrong" --fault "$4"
-    for run in "$3" "$3.wrong"; do
-        "$verde" serve "$work/$run" > "$work/$run.url" 2> "$work/$run.log" &
-        pids="$pids $!"
-    done
-    for _ in $(seq 100); do
-        [ -s "$work/$3.url" ] && [ -s "$work/$3.wrong.url" ] && break
-        sleep 0.1
-    done
+    serve "$3"
+    serve "$3.wrong"
+    # shellcheck disable=SC2046
     expect 3 "step $2" "$verde" arbitrate "$work/referee/$3.yaml" --key "$work/keys" --verdict "$work/$1.verdict.json" \
-        --provider "$(cat "$work/$3.url")" --provider "$(cat "$work/$3.wrong.url")"
+        $(providers "$3" "$3.wrong")
     expect 0 '' "$verde" verify "$work/$1.verdict.json"
 }
 expect 2 'the run is an evaluation' "$verde" export "$work/resnet.30" --out "$work/none"
-[ "$(wc -l < "$work/err")" -eq 1 ] || fail "more than one line"
+one_line
 expect 2 'the run is an evaluation' "$verde" export "$work/files" --out "$work/none"
 dispute lora.run 7 lora.10 element@7:mean.loss_so_far
 dispute resnet 4 resnet.30 element@4:mean.accuracy_so_far
@@ -192,7 +145,7 @@ dispute resnet 4 resnet.30 element@4:mean.accuracy_so_far
 # What does not fit.
 refused() {
     expect 2 "$1" "$verde" run "$work/bad.yaml" --out "$work/none"
-    [ "$(wc -l < "$work/err")" -eq 1 ] || fail "$1: more than one line"
+    one_line
 }
 job bad "task: evaluate
 model: {kind: gpt2, vocab: 64, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0.1}" held ''

@@ -1,28 +1,10 @@
 #!/bin/sh
 # A run's weights leave as safetensors with a proof: `verde check` says whether they are those of the run that a verdict accepts.
 # Whatever is changed in them, in the proof or in the index is said in one line.
-set -eu
-build=$1
-verde=$build/bin/verde
+. tests/support/system
 job=models/jobs/toy.yaml
-work=$build/tests/export
-rm -rf "$work"
-mkdir -p "$work"
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-}
-trap cleanup EXIT
-count=0
 
-fail() {
-    echo "$1"
-    cat "$work/out" "$work/err"
-    exit 1
-}
-
-# expect EXIT_CODE WORDS COMMAND...: an error is one line; the words stand in it, or in the output.
+# expect EXIT_CODE WORDS COMMAND...: as the others' is, and an error is one line.
 expect() {
     want=$1 words=$2
     shift 2
@@ -199,21 +181,13 @@ expect 6 'JSON object' "$verde" check "$work/model"
 
 "$verde" run $job --out "$work/liar" --fault element@5 > /dev/null 2>&1
 for name in run liar; do
-    "$verde" serve "$work/$name" --key "$work/keys-$name" > "$work/$name.url" 2> /dev/null &
-    pids="$pids $!"
-done
-for name in run liar; do
-    tries=0
-    until [ -s "$work/$name.url" ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "$name does not serve"
-        sleep 0.1
-    done
+    serve $name --key "$work/keys-$name"
 done
 verdict=$work/verdict.json
 code=0
-"$verde" arbitrate $job --key "$work/referee" --verdict "$verdict" --no-challenge \
-    --provider "$(cat "$work/run.url")" --provider "$(cat "$work/liar.url")" > "$work/out" 2> "$work/err" || code=$?
+# shellcheck disable=SC2046
+"$verde" arbitrate $job --key "$work/referee" --verdict "$verdict" --no-challenge $(providers run liar) \
+    > "$work/out" 2> "$work/err" || code=$?
 [ $code -eq 3 ] || fail "exit code $code, expected a conviction"
 cleanup
 referee=$(cat "$work/referee/key.pub")

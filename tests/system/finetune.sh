@@ -3,37 +3,8 @@
 # set and after kills (tests/simt/training.sh: on the simulated device; tests/portable: on other machines). What is exported is the
 # model that a verdict accepts; who starts from other weights is convicted where they are read first, by a referee that has none.
 # Files that are not the job's are told in a line.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/finetune
-rm -rf "$work"
-mkdir -p "$work/referee"
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-    pids=
-}
-trap cleanup EXIT
-count=0
-
-fail() {
-    echo "$1"
-    cat "$work/out" "$work/err"
-    exit 1
-}
-
-# expect EXIT_CODE WORDS COMMAND...
-expect() {
-    want=$1 words=$2
-    shift 2
-    code=0
-    timeout 120 "$@" > "$work/out" 2> "$work/err" || code=$?
-    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
-    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
-    count=$((count + 1))
-}
+. tests/support/system
+mkdir "$work/referee"
 
 set -- "$work" # what tests/support/finetune takes
 . tests/support/finetune
@@ -42,7 +13,6 @@ steps=100
 job $steps $((steps / 5)) > "$work/full.yaml"
 job $steps $((steps / 5)) lora > "$work/lora.yaml"
 cp "$work"/*.yaml "$work/model.manifest" "$work/tokens.bin" "$work/referee"
-root() { sed -n 's/^run root  *//p' "$work/out"; }
 
 # ---- one root ----
 
@@ -92,18 +62,11 @@ disputed() {
     rm -rf "$work/liar" "$work/verdict.json"
     expect 0 'run root' "$verde" run "$work/$kind.yaml" --out "$work/liar" --fault "$2"
     for run in "$kind" liar; do
-        rm -f "$work/$run.url"
-        "$verde" serve "$work/$run" --key "$work/key-$run" > "$work/$run.url" 2> "$work/$run.log" &
-        pids="$pids $!"
+        serve "$run" --key "$work/key-$run"
     done
-    tries=0
-    until [ -s "$work/$kind.url" ] && [ -s "$work/liar.url" ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "$run does not serve"
-        sleep 0.1
-    done
+    # shellcheck disable=SC2046
     expect 3 "\"step\":$3," "$verde" arbitrate "$work/referee/$kind.yaml" --key "$work/keys" --verdict "$work/verdict.json" --json \
-        --no-challenge --provider "$(cat "$work/$kind.url")" --provider "$(cat "$work/liar.url")"
+        --no-challenge $(providers "$kind" liar)
     cleanup
     expect 0 "$4" "$verde" inspect "$work/verdict.json"
     # What decided lies in the verdict: neither the folder nor its manifest is needed, nor the run.

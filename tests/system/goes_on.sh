@@ -1,35 +1,7 @@
 #!/bin/sh
 # A run goes on from a state of another one: 10 steps and 10 more give the bytes of 20, with each optimizer, fully and by
 # adapters; what does not fit is refused; who starts from another state is convicted by a referee that has a proof alone.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/goes_on
-rm -rf "$work"
-mkdir -p "$work/referee"
-work=$(cd "$work" && pwd)
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-}
-trap cleanup EXIT
-
-fail() {
-    echo "$1"
-    cat "$work/out" "$work/err"
-    exit 1
-}
-
-# expect EXIT_CODE WORDS COMMAND...
-expect() {
-    want=$1 words=$2
-    shift 2
-    code=0
-    timeout 120 "$@" > "$work/out" 2> "$work/err" || code=$?
-    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
-    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
-}
+. tests/support/system
 
 # One window of data, and a constant rate: every step reads the same, whatever its number is.
 python3 - "$work" << 'PYTHON'
@@ -65,11 +37,6 @@ ${5-}
 YAML
 }
 
-# state DIR STEP: the root of a state.
-state() {
-    "$verde" inspect "$1" 2> /dev/null | sed -n "s/^state $2 *//p"
-}
-
 # twice NAME MODEL DATA OPTIMIZER: 20 steps; 10, and 10 more.
 twice() {
     job "$2" "$3" "$4" 20 > "$work/$1.whole.yaml"
@@ -92,20 +59,18 @@ numbered() {
     job "$1" "$2" "$adamw" "$3" "${4-}" | sed 's/^schedule: .*/schedule: {kind: cosine, warmup: 12, min_lr: 1e-4}/; s/^batch: .*/batch: 2/'
 }
 many="kind: text, file: $PWD/models/data/project.txt, sha256: $(sha256sum models/data/project.txt | cut -d ' ' -f 1)"
-drops=$(echo "$gpt2" | sed 's/dropout: 0}/dropout: 0.1}/')
-bert='model: {kind: bert, vocab: 257, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0.1, mask_rate: 0.3}'
-for model in drops bert; do
-    eval "it=\$$model"
-    # shellcheck disable=SC2154
-    numbered "$it" "$many" 20 > "$work/$model.yaml"
-    expect 0 'run root' "$verde" run "$work/$model.yaml" --out "$work/$model"
-    middle=$(state "$work/$model" 10)
-    numbered "$it" "$many" 10 "weights: {run: $model, root: $middle}" > "$work/$model.on.yaml"
-    expect 0 'of steps 10 to 19' "$verde" run "$work/$model.on.yaml" --out "$work/$model.on"
-    cmp "$work/$model.on/state-$(state "$work/$model.on" 10)" "$work/$model/state-$(state "$work/$model" 20)" ||
-        fail "$model: the last 10 steps are not the whole's"
-    expect 0 'root' "$verde" check "$work/$model.on"
-done
+# last_steps NAME MODEL
+last_steps() {
+    numbered "$2" "$many" 20 > "$work/$1.yaml"
+    expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/$1"
+    numbered "$2" "$many" 10 "weights: {run: $1, root: $(state "$work/$1" 10)}" > "$work/$1.on.yaml"
+    expect 0 'of steps 10 to 19' "$verde" run "$work/$1.on.yaml" --out "$work/$1.on"
+    cmp "$work/$1.on/state-$(state "$work/$1.on" 10)" "$work/$1/state-$(state "$work/$1" 20)" ||
+        fail "$1: the last 10 steps are not the whole's"
+    expect 0 'root' "$verde" check "$work/$1.on"
+}
+last_steps drops "$(echo "$gpt2" | sed 's/dropout: 0}/dropout: 0.1}/')"
+last_steps bert 'model: {kind: bert, vocab: 257, context: 16, layers: 1, heads: 2, channels: 16, dropout: 0.1, mask_rate: 0.3}'
 sed 's/, root: /, first_step: 0, root: /; s/warmup: 12/warmup: 2/' "$work/drops.on.yaml" > "$work/anew.yaml"
 expect 0 'run root' "$verde" run "$work/anew.yaml" --out "$work/anew"
 head -n 1 "$work/anew/losses.jsonl" | grep -q '"lr":0.00499' || fail "no warm-up: $(head -n 1 "$work/anew/losses.jsonl")"
@@ -118,10 +83,7 @@ sed 's/warmup: 12/warmup: 20/' "$work/drops.on.yaml" > "$work/bad.yaml"
 expect 2 'schedule.warmup must be less than the number of the last step, 20, got 20' "$verde" run "$work/bad.yaml" --out "$work/none"
 
 # A pretrained model, fully and by adapters.
-cp -r tests/vectors/pretrained/llama "$work/llama"
-rm -f "$work"/llama/before.safetensors "$work"/llama/after.safetensors "$work"/llama/losses.txt
-"$verde" manifest "$work/llama" --out "$work/referee/llama.manifest" 2> "$work/err"
-llama="model: {kind: pretrained, dir: llama, sha256: $(sha256sum "$work/referee/llama.manifest" | cut -d ' ' -f 1)}"
+llama="model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}"
 twice full "$llama" "$binary" "$adamw"
 twice lora "$llama
 lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}" "$binary" "$adamw"
@@ -138,7 +100,7 @@ expect 0 'of step 15' "$verde" export "$work/adamw.whole" --out "$work/bare.out"
 # What does not fit.
 refused() {
     expect "$1" "$2" "$verde" run "$work/bad.yaml" --out "$work/none"
-    [ "$(wc -l < "$work/err")" -eq 1 ] || fail "$2: more than one line"
+    one_line
 }
 last=$(state "$work/adamw.first" 10)
 job "$gpt2" "$text" "$sgd" 10 "weights: {run: adamw.first, root: $last}" > "$work/bad.yaml"
@@ -170,16 +132,11 @@ cp "$work/exported/proof.json" "$work/referee/adamw.first.proof.json"
 cp "$work/adamw.second.yaml" "$work/referee/job.yaml"
 expect 2 'where no run is' "$verde" run "$work/referee/job.yaml" --out "$work/none"
 expect 0 'run root' "$verde" run "$work/adamw.second.yaml" --out "$work/wrong" --fault element@-1:init.h.0.attn.qkv.weight
-for run in adamw.second wrong; do
-    "$verde" serve "$work/$run" > "$work/$run.url" 2> "$work/$run.log" &
-    pids="$pids $!"
-done
-for _ in $(seq 100); do
-    [ -s "$work/adamw.second.url" ] && [ -s "$work/wrong.url" ] && break
-    sleep 0.1
-done
+serve adamw.second
+serve wrong
+# shellcheck disable=SC2046
 expect 3 'initialisation, node' "$verde" arbitrate "$work/referee/job.yaml" --key "$work/keys" --verdict "$work/verdict.json" \
-    --provider "$(cat "$work/adamw.second.url")" --provider "$(cat "$work/wrong.url")"
+    $(providers adamw.second wrong)
 expect 0 '' "$verde" verify "$work/verdict.json"
 cp "$work/sgd.first/data" "$work/referee/adamw.first.proof.json"
 expect 6 'adamw.first.proof.json' "$verde" graph "$work/referee/job.yaml"

@@ -1,36 +1,7 @@
 #!/bin/sh
 # --keep: few checkpoints stay on disk, evenly apart; the run commits to what it would commit to, resumes, is checked,
 # and answers a referee about steps whose checkpoints are gone.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/keep
-rm -rf "$work"
-mkdir -p "$work"
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-}
-trap cleanup EXIT
-count=0
-
-fail() {
-    echo "$1"
-    cat "$work/out" "$work/err"
-    exit 1
-}
-
-# expect EXIT_CODE WORDS COMMAND...
-expect() {
-    want=$1 words=$2
-    shift 2
-    code=0
-    timeout 60 "$@" > "$work/out" 2> "$work/err" || code=$?
-    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
-    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
-    count=$((count + 1))
-}
+. tests/support/system
 
 # kept RUN: the steps whose states lie there.
 kept() {
@@ -41,7 +12,7 @@ kept() {
 sed "s/^steps: .*/steps: 20/; s/^checkpoint_interval: .*/checkpoint_interval: 2/; s|\.\./data|$PWD/models/data|" \
     models/jobs/toy.yaml > "$work/job.yaml"
 expect 0 '11 checkpoints of' "$verde" run "$work/job.yaml" --out "$work/all" --threads 1
-root=$(sed -n 's/^run root  *//p' "$work/out")
+root=$(root)
 expect 0 "$root" "$verde" run "$work/job.yaml" --out "$work/few" --threads 1 --keep 4
 [ "$(kept "$work/few")" = "0 8 16 20 " ] || fail "kept: $(kept "$work/few")"
 expect 0 "$root" "$verde" check "$work/few"
@@ -83,16 +54,9 @@ cp "$work/saved.json" "$work/few/run.json"
 
 # A dispute about step 13, before which the checkpoint of step 8 is the nearest.
 expect 0 'run root' "$verde" run "$work/job.yaml" --out "$work/wrong" --threads 1 --keep 2 --fault element@13
-for run in few wrong; do
-    "$verde" serve "$work/$run" --threads 1 > "$work/$run.url" 2> "$work/$run.log" &
-    pids="$pids $!"
-done
-tries=0
-while ! { [ -s "$work/few.url" ] && [ -s "$work/wrong.url" ]; } && [ $tries -lt 100 ]; do
-    tries=$((tries + 1))
-    sleep 0.1
-done
-expect 3 'step 13' "$verde" arbitrate "$work/job.yaml" --verdict "$work/verdict.json" \
-    --provider "$(cat "$work/few.url")" --provider "$(cat "$work/wrong.url")"
+serve few --threads 1
+serve wrong --threads 1
+# shellcheck disable=SC2046
+expect 3 'step 13' "$verde" arbitrate "$work/job.yaml" --verdict "$work/verdict.json" $(providers few wrong)
 expect 0 "$root" "$verde" check "$work/few" --verdict "$work/verdict.json"
 echo "$count checks of runs that keep few checkpoints"

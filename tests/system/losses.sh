@@ -1,18 +1,6 @@
 #!/bin/sh
 # losses.jsonl of a run that is killed, of one that diverges, and the picture of both.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/losses
-rm -rf "$work"
-mkdir -p "$work"
-pid=
-trap '[ -z "$pid" ] || kill -9 "$pid" 2> /dev/null || true' EXIT
-
-fail() {
-    echo "$1"
-    exit 1
-}
+. tests/support/system
 
 # picture RUN WORDS: is well-formed, and has them.
 picture() {
@@ -27,11 +15,11 @@ picture() {
 sed "s/^steps: .*/steps: 400/; s|\.\./data|$PWD/models/data|" models/jobs/toy.yaml > "$work/job.yaml"
 for life in 1 2 3 4; do
     "$verde" run "$work/job.yaml" --out "$work/run" --threads 1 > /dev/null 2>&1 &
-    pid=$!
+    pids=$!
     sleep 0.$life
-    kill -9 "$pid" 2> /dev/null || true
-    wait "$pid" 2> /dev/null || true
-    pid=
+    kill -9 "$pids" 2> /dev/null || true
+    wait "$pids" 2> /dev/null || true
+    pids=
 done
 "$verde" run "$work/job.yaml" --out "$work/run" --threads 1 > /dev/null 2>&1
 seq 400 > "$work/expected"

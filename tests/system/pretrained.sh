@@ -1,49 +1,10 @@
 #!/bin/sh
 # A model that transformers made goes on training, fully and by adapters: a job names its folder, a run resumes and
 # serves, a provider that starts or steps wrongly is convicted, and a referee needs the model's manifest alone.
-set -eu
-build=$1
-verde=$build/bin/verde
-vectors=tests/vectors/pretrained
-work=$build/tests/pretrained
-rm -rf "$work"
-mkdir -p "$work/referee"
-work=$(cd "$work" && pwd)
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-}
-trap cleanup EXIT
-count=0
+. tests/support/system
 
-fail() {
-    echo "$1"
-    cat "$work/out" "$work/err"
-    exit 1
-}
-
-# expect EXIT_CODE WORDS COMMAND...
-expect() {
-    want=$1 words=$2
-    shift 2
-    code=0
-    timeout 120 "$@" > "$work/out" 2> "$work/err" || code=$?
-    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
-    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
-    count=$((count + 1))
-}
-
-# Tokens as llm.c writes them: uint16 behind a header of 256 int32.
-python3 - "$work/tokens.bin" << 'PYTHON'
-import struct
-import sys
-count = 600
-with open(sys.argv[1], "wb") as f:
-    f.write(struct.pack("<256i", 20240520, 1, count, *[0] * 253))
-    f.write(struct.pack(f"<{count}H", *[(i * i + i // 7) % 64 for i in range(count)]))
-PYTHON
-tokens=$(sha256sum "$work/tokens.bin" | cut -d ' ' -f 1)
+write_tokens "$work/tokens.bin" 600
+tokens=$(sum_of "$work/tokens.bin")
 
 # job MODEL MORE_OF_MODEL LINE
 job() {
@@ -63,38 +24,22 @@ schedule: {kind: constant, warmup: 0}
 YAML
 }
 
-# manifest NAME: sets sum.
-manifest() {
-    cp -r "$vectors/$1" "$work/$1"
-    rm -f "$work/$1"/before.safetensors "$work/$1"/after.safetensors "$work/$1"/losses.txt
-    "$verde" manifest "$work/$1" --out "$work/referee/$1.manifest" 2> "$work/err"
-    sum=$(sha256sum "$work/referee/$1.manifest" | cut -d ' ' -f 1)
-}
-
 # dispute JOB FAULT: the run with the fault is convicted by a referee that has no weights.
 dispute() {
     rm -rf "$work/$1.wrong"
     expect 0 'run root' "$verde" run "$work/$1.yaml" --out "$work/$1.wrong" --fault "$2"
-    for run in "$1.honest" "$1.wrong"; do
-        rm -f "$work/$run.url"
-        "$verde" serve "$work/$run" > "$work/$run.url" 2> "$work/$run.log" &
-        pids="$pids $!"
-    done
-    for _ in $(seq 100); do
-        [ -s "$work/$1.honest.url" ] && [ -s "$work/$1.wrong.url" ] && break
-        sleep 0.1
-    done
+    serve "$1.honest"
+    serve "$1.wrong"
     rm -f "$work/verdict.json"
+    # shellcheck disable=SC2046
     expect 3 "${3:-wrong}" "$verde" arbitrate "$work/referee/$1.yaml" --key "$work/keys" --verdict "$work/verdict.json" \
-        --provider "$(cat "$work/$1.honest.url")" --provider "$(cat "$work/$1.wrong.url")"
+        $(providers "$1.honest" "$1.wrong")
     expect 0 '' "$verde" verify "$work/verdict.json"
-    for pid in $pids; do kill "$pid"; done
-    wait || true
-    pids=
+    cleanup
 }
 
 # Fully: a state of every parameter.
-manifest llama
+sum=$(take_model llama)
 job llama '' '' > "$work/full.yaml"
 cp "$work/full.yaml" "$work/referee/full.yaml"
 expect 0 'run root' "$verde" run "$work/full.yaml" --out "$work/full.honest"
@@ -174,7 +119,7 @@ job llama '' '' > "$work/bad.yaml"
 expect 2 'but the manifest of' "$verde" run "$work/bad.yaml" --out "$work/none"
 
 # Classes: a new head, and the class before each sequence.
-manifest bert
+sum=$(take_model bert)
 job bert ', classes: 64, dropout: 0' '' > "$work/classes.yaml"
 expect 0 'run root' "$verde" run "$work/classes.yaml" --out "$work/classes"
 job bert ', classes: 3, dropout: 0' '' > "$work/bad.yaml"
@@ -185,8 +130,7 @@ job bert ', mask_rate: 0.2' '' > "$work/bad.yaml"
 expect 2 'model.mask. is missing' "$verde" run "$work/bad.yaml" --out "$work/none"
 # In, and out again: what a run begins with has every byte of the files, and config.json means the same model.
 for model in gpt2 llama llama-tied qwen2 qwen3 bert; do
-    rm -rf "${work:?}/$model"
-    manifest $model
+    sum=$(take_model $model)
     job $model "$([ $model != bert ] || echo ', mask_rate: 0.2, mask: 3')" '' | sed 's/^steps: 6/steps: 2/' > "$work/$model.yaml"
     expect 0 'run root' "$verde" run "$work/$model.yaml" --out "$work/$model.run"
     expect 0 'of step 0' "$verde" export "$work/$model.run" --out "$work/$model.first" --step 0
@@ -198,7 +142,7 @@ for model in gpt2 llama llama-tied qwen2 qwen3 bert; do
 done
 # So does torchvision's ResNet, and a scaling of images of the job's own is no part of config.json.
 "$build/bin/standin" 40 > "$work/images.bin" 2> "$work/err"
-manifest resnet
+sum=$(take_model resnet)
 for scale in '' ', mean: [0.5, 0.5, 0.5], std: [0.2, 0.2, 0.2]'; do
     job resnet ', classes: 10' '' | sed "s|^data: .*|data: {kind: cifar10, files: [$work/images.bin], sha256: $(
         sha256sum "$work/images.bin" | cut -d ' ' -f 1)$scale}|; /^sequence/d; s/^steps: 6/steps: 2/" > "$work/resnet.yaml"
