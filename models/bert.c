@@ -10,7 +10,7 @@ enum {
     NO_LABEL = -1, /* of what is not hidden */
 };
 
-static vd_status check(const vd_training *t, vd_err *err) {
+static vd_status bert_check(const vd_training *t, vd_err *err) {
     const vd_model *m = &t->model;
     vd_status status = vd_check_positions(t, err);
     if (status != VD_OK)
@@ -232,11 +232,8 @@ static const char *const unused_for_tokens[] = {"*pooler.dense.*",
                                                 NULL};
 static const char *const unused_for_classes[] = {"cls.*", "classifier.*", NULL};
 
-const vd_model_type vd_bert = {check,
-                               declare,
-                               forward,
-                               LAYERS_MAX,
-                               .hide = hide,
-                               .base = "bert.",
-                               .unused = unused,
-                               .unused_by_task = {unused_for_tokens, unused_for_classes}};
+const vd_model_type vd_bert = {
+    bert_check,       declare,
+    forward,          LAYERS_MAX,
+    .hide = hide,     .base = "bert.",
+    .unused = unused, .unused_by_task = {unused_for_tokens, unused_for_classes}};

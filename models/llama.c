@@ -11,7 +11,7 @@ static int64_t head_dim(const vd_model *m) {
     return m->head_dim ? m->head_dim : m->channels / m->heads;
 }
 
-static vd_status check(const vd_training *t, vd_err *err) {
+static vd_status llama_check(const vd_training *t, vd_err *err) {
     const vd_model *m = &t->model;
     if (m->heads < 1 || (!m->head_dim && m->channels % (2 * m->heads) != 0))
         return vd_fail(err, VD_ERR_USAGE,
@@ -147,7 +147,7 @@ static vd_value forward(vd_pass *p) {
 static const char *const unused[] = {"*.rotary_emb.inv_freq", NULL};
 static const char *const unused_tied[] = {"lm_head.weight", NULL};
 
-const vd_model_type vd_llama = {check,
+const vd_model_type vd_llama = {llama_check,
                                 declare,
                                 forward,
                                 LAYERS_MAX,

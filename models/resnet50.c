@@ -19,7 +19,7 @@ static int64_t block_count(const vd_model *m) {
     return sum;
 }
 
-static vd_status check(const vd_training *t, vd_err *err) {
+static vd_status resnet50_check(const vd_training *t, vd_err *err) {
     const vd_model *m = &t->model;
     if (m->stages < 1 || m->stages > VD_STAGES_MAX)
         return vd_fail(err, VD_ERR_USAGE, "blocks must be 1..%d numbers, got %lld", VD_STAGES_MAX,
@@ -176,5 +176,5 @@ static vd_value forward(vd_pass *p) {
 
 static const char *const unused[] = {"*.num_batches_tracked", "fc.*", NULL};
 
-const vd_model_type vd_resnet = {check,      declare,        forward,
-                                 BLOCKS_MAX, .images = true, .unused = unused};
+const vd_model_type vd_resnet = {resnet50_check, declare,        forward,
+                                 BLOCKS_MAX,     .images = true, .unused = unused};

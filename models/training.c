@@ -112,36 +112,34 @@ static void build_init(vd_builder *b, const vd_training *t, const vd_parameters 
     }
 }
 
-static vd_status check(const vd_training *t, vd_err *err) {
-    if (!vd_type_of(&t->model))
-        return vd_fail(err, VD_ERR_USAGE, "no model of kind %d", (int)t->model.kind);
-    if (t->micro_batches < 1 || t->batch % t->micro_batches != 0)
-        return vd_fail(err, VD_ERR_USAGE, "micro_batches must divide batch, got %lld and %lld",
-                       (long long)t->micro_batches, (long long)t->batch);
+/* Every file must hold a record, or a window of tokens. */
+static vd_status check_data(const vd_training *t, vd_err *err) {
     const int64_t record = vd_record_size(&t->model);
     if (record && t->data_count / record < 1)
         return vd_fail(err, VD_ERR_USAGE,
                        "data must hold at least a record of %lld bytes, got %lld",
                        (long long)record, (long long)t->data_count);
-    const int64_t window = vd_window_size(t);
+    const int64_t window = vd_window_size(t), tokens = 1 + window - t->sequence;
     if (!record && (t->data_count - 1) / window < 1)
         return vd_fail(err, VD_ERR_USAGE,
                        "data must hold at least sequence + %lld tokens, got %lld",
-                       1 + (long long)(window - t->sequence), (long long)t->data_count);
+                       (long long)tokens, (long long)t->data_count);
     for (uint32_t i = 0; i < t->shard_count; i++)
         if ((t->shard[i].count - 1) / window < 1)
             return vd_fail(err, VD_ERR_USAGE,
                            "data must hold at least sequence + %lld tokens in each file, file %u "
                            "holds %lld",
-                           1 + (long long)(window - t->sequence), i + 2,
-                           (long long)t->shard[i].count);
+                           (long long)tokens, i + 2, (long long)t->shard[i].count);
     if (t->shard_count > VD_SHARDS_MAX)
         return vd_fail(err, VD_ERR_USAGE, "data must be in at most %d files, got %u",
                        VD_SHARDS_MAX + 1, t->shard_count + 1);
-    const vd_model_type *type = vd_type_of(&t->model);
+    return VD_OK;
+}
+
+static vd_status check_steps(const vd_training *t, vd_err *err) {
     if (t->evaluates && t->steps < 1)
         return vd_fail(err, VD_ERR_USAGE, "batch: the data has no %lld %s", (long long)t->batch,
-                       type->images ? "images" : "sequences");
+                       vd_type_of(&t->model)->images ? "images" : "sequences");
     const int64_t last = t->first_step + t->steps;
     if (t->first_step > 0 && last > VD_NUMBERED_STEPS_MAX)
         return vd_fail(err, VD_ERR_USAGE,
@@ -154,6 +152,21 @@ static vd_status check(const vd_training *t, vd_err *err) {
                        "schedule.warmup must be less than the number of the last step, %lld, got "
                        "%lld",
                        (long long)last, (long long)t->optimizer.warmup);
+    return VD_OK;
+}
+
+static vd_status check_training(const vd_training *t, vd_err *err) {
+    const vd_model_type *type = vd_type_of(&t->model);
+    if (!type)
+        return vd_fail(err, VD_ERR_USAGE, "no model of kind %d", (int)t->model.kind);
+    if (t->micro_batches < 1 || t->batch % t->micro_batches != 0)
+        return vd_fail(err, VD_ERR_USAGE, "micro_batches must divide batch, got %lld and %lld",
+                       (long long)t->micro_batches, (long long)t->batch);
+    vd_status status = check_data(t, err);
+    if (status == VD_OK)
+        status = check_steps(t, err);
+    if (status != VD_OK)
+        return status;
     if (t->model.lora.rank > 0 && !t->file)
         return vd_fail(err, VD_ERR_USAGE, "lora: there are no weights to adapt");
     if (t->model.layers > type->layers_max)
@@ -240,7 +253,7 @@ static vd_status build(const vd_training *t, const vd_parameters *all, vd_progra
 vd_status vd_training_program(const vd_training *t, vd_program *out, vd_err *err) {
     *out = (vd_program){0};
     vd_parameters all = {0};
-    vd_status status = check(t, err);
+    vd_status status = check_training(t, err);
     if (status == VD_OK)
         status = vd_parameters_of(&t->model, &all, err);
     if (status == VD_OK && t->evaluates)

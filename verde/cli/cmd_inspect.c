@@ -298,6 +298,23 @@ static vd_status inspect_run(const arguments *a, vd_err *err) {
     return status;
 }
 
+/* False: wrong usage, which was said. */
+static bool take_option(int o, arguments *a, bool *exit_now) {
+    switch (o) {
+    case 'T': a->trace = true; return vd_parse_number("trace", optarg, -1, INT32_MAX, &a->step);
+    case 'P': a->proof = optarg; return true;
+    case 'D': a->data = optarg; return true;
+    case 'S': a->plot = optarg; return true;
+    default: return vd_take_common(&vd_cmd_inspect, o, &a->common, exit_now);
+    }
+}
+
+static vd_exit inspect_verdict(char *path, bool json) {
+    char *again[] = {"verify", "--story", path, json ? "--json" : NULL, NULL};
+    optind = 1;
+    return vd_cmd_verify.run(json ? 4 : 3, again);
+}
+
 static vd_exit inspect(int argc, char **argv) {
     static const struct option options[] = {{"trace", required_argument, NULL, 'T'},
                                             {"proof", required_argument, NULL, 'P'},
@@ -309,19 +326,8 @@ static vd_exit inspect(int argc, char **argv) {
     vd_err err = {0};
     struct stat info;
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        if (o == 'T') {
-            a.trace = true;
-            if (!vd_parse_number("trace", optarg, -1, INT32_MAX, &a.step))
-                return VD_EXIT_USAGE;
-        } else if (o == 'P') {
-            a.proof = optarg;
-        } else if (o == 'D') {
-            a.data = optarg;
-        } else if (o == 'S') {
-            a.plot = optarg;
-        } else if (!vd_take_common(&vd_cmd_inspect, o, &a.common, &exit_now)) {
+        if (!take_option(o, &a, &exit_now))
             return VD_EXIT_USAGE;
-        }
         if (exit_now)
             return VD_EXIT_OK;
     }
@@ -337,11 +343,8 @@ static vd_exit inspect(int argc, char **argv) {
             "verde: inspect takes a verdict, or a run with one of --trace, --proof and --plot\n");
         return VD_EXIT_USAGE;
     }
-    if (verdict) {
-        char *again[] = {"verify", "--story", argv[optind], a.common.json ? "--json" : NULL, NULL};
-        optind = 1;
-        return vd_cmd_verify.run(a.common.json ? 4 : 3, again);
-    }
+    if (verdict)
+        return inspect_verdict(argv[optind], a.common.json);
     return inspect_run(&a, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 

@@ -225,22 +225,31 @@ static vd_status check_images(const job_reader *reader) {
     return VD_OK;
 }
 
-/* Checks how the numbers must relate to each other. */
-static vd_status check_together(const job_reader *reader) {
+/* How numbers must relate to each other. */
+typedef struct {
+    bool met;
+    const char *path, *expected;
+} job_rule;
+
+static vd_status check_rules(const job_reader *reader, const job_rule *rule, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        int field = vd_field_find(rule[i].path);
+        if (!rule[i].met)
+            return fail_field(reader, field, reader->line[field], rule[i].expected,
+                              reader->got[field]);
+    }
+    return VD_OK;
+}
+
+static vd_status check_model(const job_reader *reader) {
     const vd_training *training = &reader->job->training;
     const vd_model *model = &training->model;
-    const vd_optimizer *optimizer = &training->optimizer;
     bool bert = model->kind == VD_MODEL_BERT, positions = bert || model->kind == VD_MODEL_GPT2;
     bool pretrained = reader->job->pretrained;
     bool text = reader->job->data_kind == VD_DATA_TEXT && !pretrained;
     bool llama = model->kind == VD_MODEL_LLAMA;
     bool resnet = model->kind == VD_MODEL_RESNET;
-    const bool goes_on = reader->job->start.run[0] != 0; /* with a number that is not known yet */
-    bool decay = optimizer->schedule != RO_LR_CONSTANT;
-    const struct {
-        bool met;
-        const char *path, *expected;
-    } rule[] = {
+    const job_rule rule[] = {
         {pretrained || resnet == (reader->job->data_kind == VD_DATA_CIFAR10), "data.kind",
          "cifar10 if model.kind is resnet, and only then"},
         {!text || model->vocab >= 256, "model.vocab", "256 or more if data.kind is text"},
@@ -254,24 +263,33 @@ static vd_status check_together(const job_reader *reader) {
         {!llama || model->heads % model->kv_heads == 0, "model.kv_heads",
          "a divisor of model.heads"},
         {!positions || training->sequence <= model->context, "sequence", "model.context or less"},
+    };
+    return check_rules(reader, rule, sizeof rule / sizeof *rule);
+}
+
+static vd_status check_steps(const job_reader *reader) {
+    const vd_training *training = &reader->job->training;
+    const vd_optimizer *optimizer = &training->optimizer;
+    const int64_t every = reader->job->evaluate.every;
+    const bool goes_on = reader->job->start.run[0] != 0; /* with a number that is not known yet */
+    bool decay = optimizer->schedule != RO_LR_CONSTANT;
+    const job_rule rule[] = {
         {training->batch % training->micro_batches == 0, "micro_batches", "a divisor of batch"},
         {training->checkpoint_interval <= training->steps, "checkpoint_interval", "steps or less"},
-        {!reader->job->evaluate.every ||
-             reader->job->evaluate.every % training->checkpoint_interval == 0,
-         "evaluate.every", "a multiple of checkpoint_interval"},
+        {!every || every % training->checkpoint_interval == 0, "evaluate.every",
+         "a multiple of checkpoint_interval"},
         {!decay || goes_on || optimizer->warmup < training->steps, "schedule.warmup",
          "less than steps"},
         {!optimizer->nesterov || optimizer->momentum > 0, "optimizer.nesterov",
          "false if optimizer.momentum is 0"},
         {!decay || optimizer->min_lr <= optimizer->lr, "schedule.min_lr", "optimizer.lr or less"},
     };
-    for (size_t i = 0; i < sizeof rule / sizeof *rule; i++) {
-        int field = vd_field_find(rule[i].path);
-        if (!rule[i].met)
-            return fail_field(reader, field, reader->line[field], rule[i].expected,
-                              reader->got[field]);
-    }
-    return VD_OK;
+    return check_rules(reader, rule, sizeof rule / sizeof *rule);
+}
+
+static vd_status check_together(const job_reader *reader) {
+    const vd_status status = check_model(reader);
+    return status == VD_OK ? check_steps(reader) : status;
 }
 
 vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *out, vd_err *err) {
