@@ -1,46 +1,9 @@
 /* Answers about a run on disk by re-executing from its checkpoints. */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/exec/kept_trees.h"
 #include "verde/exec/memory.h"
-#include "verde/exec/replay_logs.h"
-#include "verde/exec/run.h"
-
-enum { CACHE_MAX = 16 };
-
-typedef struct {
-    uint32_t value;
-    void *data;
-} cached;
-
-struct vd_replay {
-    char dir[1024];
-    vd_exec own;         /* as given; where the run is rounded, on free kernels */
-    const vd_exec *exec; /* that */
-    vd_run_log log;      /* as it was read, for good: other threads read it too */
-    vd_hash log_seal;    /* of what it commits to */
-    vd_hash run_root;
-    vd_replay_logs logs;
-    vd_state at;    /* the last state reached; tensor NULL: none */
-    vd_hash *known; /* states known_from .. known_to, the last range that was asked for */
-    int64_t known_from, known_to;
-    vd_hash known_seal;
-    vd_hash *leaf; /* commitments of the tensors of state leaf_step; NULL: of none */
-    int64_t leaf_step;
-    vd_records trace;
-    int64_t trace_step; /* of `trace`, if it holds records */
-    vd_hash trace_seal;
-    cached cache[CACHE_MAX]; /* outputs of nodes of step cache_step */
-    uint32_t cached;
-    int64_t cache_step;
-    int64_t captured; /* the node of cache_step whose output and inputs are in it; -1: none */
-    vd_kept_trees trees;
-    int32_t step_word;
-    atomic_llong done, of; /* steps of the re-execution under way, and how many it has */
-    atomic_bool stop;
-};
+#include "verde/exec/replay_internal.h"
 
 /* Seals what lies in memory from one question to the next. What no longer fits its seal is computed
  * again, as a statement about it may have been signed. */
@@ -58,13 +21,6 @@ void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state) {
     at = at < c ? c : at;
     if (exec->fault.kind == VD_FAULT_HISTORY && step == at && at < exec->program->steps)
         state->b[0] ^= 1;
-}
-
-static void clear_cache(vd_replay *r) {
-    for (uint32_t i = 0; i < r->cached; i++)
-        free(r->cache[i].data);
-    r->cached = 0;
-    r->captured = -1;
 }
 
 /* Writes all that a run commits to: its name, its states, and L of each if it has logs. */
@@ -135,7 +91,7 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
 
 static void forget(void *user) {
     vd_replay *r = user;
-    clear_cache(r);
+    vd_replay_clear(r);
     vd_kept_trees_clear(&r->trees);
     free(r->known);
     r->known = NULL;
@@ -203,7 +159,7 @@ static void begin(vd_replay *r, int64_t from, int64_t to) {
     atomic_store(&r->of, to - start);
 }
 
-static vd_status reach_one(vd_replay *r, int64_t step, vd_err *err) {
+vd_status vd_replay_reach(vd_replay *r, int64_t step, vd_err *err) {
     begin(r, step, step);
     return reach(r, step, err);
 }
@@ -274,10 +230,6 @@ static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd
     return VD_OK;
 }
 
-static const vd_state *before(vd_replay *r, int64_t step) {
-    return step < 0 ? NULL : &r->at;
-}
-
 static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err *err) {
     vd_replay *r = user;
     *out = &r->trace;
@@ -285,19 +237,19 @@ static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err 
         is_sealed(r->trace.bytes.data, r->trace.bytes.size, &r->trace_seal))
         return VD_OK;
     vd_records_free(&r->trace);
-    vd_status status = step < 0 ? VD_OK : reach_one(r, step, err);
+    vd_status status = step < 0 ? VD_OK : vd_replay_reach(r, step, err);
     if (status == VD_OK)
         status = vd_replay_logs_begin(&r->logs, step, err);
     if (status == VD_OK)
-        status = vd_trace(r->exec, before(r, step), &r->trace, err);
+        status = vd_trace(r->exec, step < 0 ? NULL : &r->at, &r->trace, err);
     r->trace_step = step;
     if (status == VD_OK && !seal(r->trace.bytes.data, r->trace.bytes.size, &r->trace_seal))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
     return status;
 }
 
-/* They are asked for with every question about a trace; whoever asks compares them with the state.
- */
+/* Leaves are asked for with every question about a trace, and who asks compares them with the
+ * state. */
 static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) {
     vd_replay *r = user;
     const size_t size = r->exec->program->leaf_count * sizeof *tensor;
@@ -306,7 +258,7 @@ static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) 
     if (!r->leaf || r->leaf_step != step) {
         free(r->leaf);
         r->leaf = NULL;
-        status = reach_one(r, step, err);
+        status = vd_replay_reach(r, step, err);
         if (status == VD_OK)
             status = vd_state_hash(r->exec->ro, r->exec->program, &r->log.program, &r->at, tensor,
                                    &state, err);
@@ -317,157 +269,6 @@ static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) 
     }
     memcpy(tensor, r->leaf, size);
     return VD_OK;
-}
-
-/* ---- tensors of a step: run it again and keep one node's inputs and output ---- */
-
-typedef struct {
-    vd_replay *replay;
-    const vd_program *program;
-    const vd_graph *graph;
-    uint32_t sources, node;
-    bool failed;
-    vd_err *err;
-} capture;
-
-static void keep(capture *c, uint32_t value, const void *data) {
-    vd_replay *r = c->replay;
-    size_t size = vd_shape_bytes(vd_value_shape(c->program, c->graph, value));
-    void *copy = r->cached < CACHE_MAX ? malloc(size) : NULL;
-    if (!copy) {
-        c->failed = true;
-        return;
-    }
-    if (vd_memory_read(r->exec->ro, copy, data, size, c->err) != VD_OK) {
-        free(copy);
-        c->failed = true;
-        return;
-    }
-    r->cache[r->cached++] = (cached){value, copy};
-}
-
-static bool see(void *user, uint32_t node, const void *const *input, const void *output) {
-    capture *c = user;
-    if (node != c->node)
-        return true;
-    const vd_node *n = &c->graph->node[node];
-    keep(c, c->sources + node, output);
-    for (int32_t i = 0; i < n->input_count && i < CACHE_MAX - 1; i++) {
-        uint32_t value = c->graph->edge[n->first_input + (uint32_t)i];
-        if (value >= c->sources)
-            keep(c, value, input[i]);
-    }
-    return false;
-}
-
-static const void *replay_find(const vd_replay *r, int64_t step, uint32_t value) {
-    for (uint32_t i = 0; i < r->cached && r->cache_step == step; i++)
-        if (r->cache[i].value == value)
-            return r->cache[i].data;
-    return NULL;
-}
-
-static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err *err) {
-    const vd_program *p = r->exec->program;
-    const vd_graph *graph = step < 0 ? &p->init : &p->step;
-    clear_cache(r);
-    r->cache_step = step;
-    capture c = {r, p, graph, vd_source_count(p, graph), node, false, err};
-    vd_status status = vd_replay_logs_begin(&r->logs, step, err);
-    if (status == VD_OK)
-        status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, before(r, step), err);
-    if (status == VD_OK && (c.failed || !r->cached))
-        status =
-            vd_fail(err, VD_ERR_LOCAL, "out of memory for a tensor of step %lld", (long long)step);
-    if (status == VD_OK)
-        r->captured = node;
-    return status;
-}
-
-static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const void **data,
-                             vd_err *err) {
-    const vd_program *p = r->exec->program;
-    const vd_graph *graph = step < 0 ? &p->init : &p->step;
-    vd_status status = VD_OK;
-    *data = replay_find(r, step, value);
-    if (!*data)
-        status = capture_node(r, step, value - vd_source_count(p, graph), err);
-    if (status == VD_OK && !*data)
-        *data = replay_find(r, step, value);
-    return status;
-}
-
-/* Leaf `index` of the state reached, in host memory. */
-static vd_status state_tensor(vd_replay *r, int64_t step, uint32_t value, uint32_t index,
-                              const void **data, vd_err *err) {
-    void *copy;
-    *data = replay_find(r, step, value);
-    if (*data)
-        return VD_OK;
-    *data = vd_memory_in_host(r->at.memory, r->at.tensor[index],
-                              vd_shape_bytes(&r->exec->program->leaf[index].shape), &copy, err);
-    if (copy && (r->cache_step != step || r->cached == CACHE_MAX))
-        clear_cache(r);
-    if (copy) {
-        r->cache_step = step;
-        r->cache[r->cached++] = (cached){value, copy};
-    }
-    return *data ? VD_OK : VD_ERR_LOCAL;
-}
-
-static vd_status tensor(void *user, int64_t step, uint32_t value, const void **data, vd_err *err) {
-    vd_replay *r = user;
-    const vd_program *p = r->exec->program;
-    const vd_graph *graph = step < 0 ? &p->init : &p->step;
-    uint32_t index;
-    vd_status status = step < 0 ? VD_OK : reach_one(r, step, err);
-    if (status != VD_OK || value >= vd_source_count(p, graph))
-        return status != VD_OK ? status : node_output(r, step, value, data, err);
-    switch (vd_source_of(p, graph, value, &index)) {
-    case VD_SOURCE_STATE: return state_tensor(r, step, value, index, data, err);
-    case VD_SOURCE_DATA: *data = r->exec->data[index]; break;
-    case VD_SOURCE_STEP:
-        r->step_word = step < 0 ? 0 : (int32_t)step;
-        *data = &r->step_word;
-        break;
-    }
-    return VD_OK;
-}
-
-static vd_status tree(void *user, int64_t step, uint32_t value, const void *data,
-                      const vd_tree **out, vd_err *err) {
-    vd_replay *r = user;
-    const vd_program *p = r->exec->program;
-    vd_tree fresh;
-    *out = vd_kept_trees_find(&r->trees, step, value);
-    if (*out)
-        return VD_OK;
-    vd_status status = vd_tensor_tree(
-        r->exec->ro, vd_value_shape(p, step < 0 ? &p->init : &p->step, value), data, &fresh, err);
-    if (status == VD_OK)
-        *out = vd_kept_trees_put(&r->trees, step, value, &fresh);
-    return status;
-}
-
-/* All inputs are in the cache at once, with room for those of a device's state: none may go away
- * for another. */
-static vd_status fold(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
-                      vd_err *err) {
-    vd_replay *r = user;
-    const vd_program *p = r->exec->program;
-    const vd_graph *graph = step < 0 ? &p->init : &p->step;
-    const vd_node *n = &graph->node[node];
-    const void *input[VD_FOLD_INPUTS];
-    vd_fold f;
-    if (!vd_fold_open(&f, p, graph, node, element))
-        return vd_fail(err, VD_ERR_LOCAL, "%s is no long fold", n->name);
-    vd_status status = step < 0 ? VD_OK : reach_one(r, step, err);
-    if (status == VD_OK && (r->cache_step != step || r->captured != (int64_t)node ||
-                            r->cached > CACHE_MAX - VD_FOLD_INPUTS))
-        status = capture_node(r, step, node, err);
-    for (int32_t i = 0; status == VD_OK && i < n->input_count; i++)
-        status = tensor(user, step, graph->edge[n->first_input + (uint32_t)i], &input[i], err);
-    return status == VD_OK ? vd_fold_run(&f, input, out, err) : status;
 }
 
 /* ---- rounding logs ---- */
@@ -501,9 +302,9 @@ vd_source vd_replay_source(vd_replay *replay) {
                         .states = states,
                         .trace = trace,
                         .leaves = leaves,
-                        .tensor = tensor,
-                        .tree = tree,
-                        .fold = fold,
+                        .tensor = vd_replay_tensor,
+                        .tree = vd_replay_tree,
+                        .fold = vd_replay_fold,
                         .run_root = replay->run_root,
                         .forget = forget,
                         .progress = progress,

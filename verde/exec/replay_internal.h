@@ -1,0 +1,61 @@
+/* A run on disk that questions are answered about by executing it again. Private to replay.c and
+ * replay_tensors.c. */
+#ifndef VD_REPLAY_INTERNAL_H
+#define VD_REPLAY_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "verde/exec/kept_trees.h"
+#include "verde/exec/replay_logs.h"
+#include "verde/exec/run.h"
+
+enum { VD_REPLAY_CACHE = 16 };
+
+typedef struct {
+    uint32_t value;
+    void *data;
+} vd_cached;
+
+struct vd_replay {
+    char dir[1024];
+    vd_exec own;         /* as given; where the run is rounded, on free kernels */
+    const vd_exec *exec; /* that */
+    vd_run_log log;      /* as it was read, for good: other threads read it too */
+    vd_hash log_seal;    /* of what it commits to */
+    vd_hash run_root;
+    vd_replay_logs logs;
+    vd_state at;    /* the last state reached; tensor NULL: none */
+    vd_hash *known; /* states known_from .. known_to, the last range that was asked for */
+    int64_t known_from, known_to;
+    vd_hash known_seal;
+    vd_hash *leaf; /* commitments of the tensors of state leaf_step; NULL: of none */
+    int64_t leaf_step;
+    vd_records trace;
+    int64_t trace_step; /* of `trace`, if it holds records */
+    vd_hash trace_seal;
+    vd_cached cache[VD_REPLAY_CACHE]; /* outputs of nodes of step cache_step */
+    uint32_t cached;
+    int64_t cache_step;
+    int64_t captured; /* the node of cache_step whose output and inputs are in it; -1: none */
+    vd_kept_trees trees;
+    int32_t step_word;
+    atomic_llong done, of; /* steps of the re-execution under way, and how many it has */
+    atomic_bool stop;
+};
+
+/* Brings r->at to the given step. */
+VD_MUST_USE vd_status vd_replay_reach(vd_replay *r, int64_t step, vd_err *err);
+
+/* ---- replay_tensors.c ---- */
+
+/* Frees the cached outputs of nodes. */
+void vd_replay_clear(vd_replay *r);
+/* vd_source.tensor, .tree and .fold; `user` is the replay. */
+VD_MUST_USE vd_status vd_replay_tensor(void *user, int64_t step, uint32_t value, const void **data,
+                                       vd_err *err);
+VD_MUST_USE vd_status vd_replay_tree(void *user, int64_t step, uint32_t value, const void *data,
+                                     const vd_tree **out, vd_err *err);
+VD_MUST_USE vd_status vd_replay_fold(void *user, int64_t step, uint32_t node, int64_t element,
+                                     vd_records *out, vd_err *err);
+
+#endif

@@ -1,0 +1,163 @@
+/* Tensors of a step: it runs again, and the output and inputs of one node are kept. */
+#include <stdlib.h>
+
+#include "verde/exec/memory.h"
+#include "verde/exec/replay_internal.h"
+
+void vd_replay_clear(vd_replay *r) {
+    for (uint32_t i = 0; i < r->cached; i++)
+        free(r->cache[i].data);
+    r->cached = 0;
+    r->captured = -1;
+}
+
+typedef struct {
+    vd_replay *replay;
+    const vd_program *program;
+    const vd_graph *graph;
+    uint32_t sources, node;
+    bool failed;
+    vd_err *err;
+} capture;
+
+static void keep(capture *c, uint32_t value, const void *data) {
+    vd_replay *r = c->replay;
+    size_t size = vd_shape_bytes(vd_value_shape(c->program, c->graph, value));
+    void *copy = r->cached < VD_REPLAY_CACHE ? malloc(size) : NULL;
+    if (!copy) {
+        c->failed = true;
+        return;
+    }
+    if (vd_memory_read(r->exec->ro, copy, data, size, c->err) != VD_OK) {
+        free(copy);
+        c->failed = true;
+        return;
+    }
+    r->cache[r->cached++] = (vd_cached){value, copy};
+}
+
+static bool see(void *user, uint32_t node, const void *const *input, const void *output) {
+    capture *c = user;
+    if (node != c->node)
+        return true;
+    const vd_node *n = &c->graph->node[node];
+    keep(c, c->sources + node, output);
+    for (int32_t i = 0; i < n->input_count && i < VD_REPLAY_CACHE - 1; i++) {
+        uint32_t value = c->graph->edge[n->first_input + (uint32_t)i];
+        if (value >= c->sources)
+            keep(c, value, input[i]);
+    }
+    return false;
+}
+
+static const void *replay_find(const vd_replay *r, int64_t step, uint32_t value) {
+    for (uint32_t i = 0; i < r->cached && r->cache_step == step; i++)
+        if (r->cache[i].value == value)
+            return r->cache[i].data;
+    return NULL;
+}
+
+static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err *err) {
+    const vd_program *p = r->exec->program;
+    const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    vd_replay_clear(r);
+    r->cache_step = step;
+    capture c = {r, p, graph, vd_source_count(p, graph), node, false, err};
+    vd_status status = vd_replay_logs_begin(&r->logs, step, err);
+    if (status == VD_OK)
+        status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, step < 0 ? NULL : &r->at, err);
+    if (status == VD_OK && (c.failed || !r->cached))
+        status =
+            vd_fail(err, VD_ERR_LOCAL, "out of memory for a tensor of step %lld", (long long)step);
+    if (status == VD_OK)
+        r->captured = node;
+    return status;
+}
+
+static vd_status node_output(vd_replay *r, int64_t step, uint32_t value, const void **data,
+                             vd_err *err) {
+    const vd_program *p = r->exec->program;
+    const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    vd_status status = VD_OK;
+    *data = replay_find(r, step, value);
+    if (!*data)
+        status = capture_node(r, step, value - vd_source_count(p, graph), err);
+    if (status == VD_OK && !*data)
+        *data = replay_find(r, step, value);
+    return status;
+}
+
+/* Leaf `index` of the state reached, in host memory. */
+static vd_status state_tensor(vd_replay *r, int64_t step, uint32_t value, uint32_t index,
+                              const void **data, vd_err *err) {
+    void *copy;
+    *data = replay_find(r, step, value);
+    if (*data)
+        return VD_OK;
+    *data = vd_memory_in_host(r->at.memory, r->at.tensor[index],
+                              vd_shape_bytes(&r->exec->program->leaf[index].shape), &copy, err);
+    if (copy && (r->cache_step != step || r->cached == VD_REPLAY_CACHE))
+        vd_replay_clear(r);
+    if (copy) {
+        r->cache_step = step;
+        r->cache[r->cached++] = (vd_cached){value, copy};
+    }
+    return *data ? VD_OK : VD_ERR_LOCAL;
+}
+
+vd_status vd_replay_tensor(void *user, int64_t step, uint32_t value, const void **data,
+                           vd_err *err) {
+    vd_replay *r = user;
+    const vd_program *p = r->exec->program;
+    const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    uint32_t index;
+    vd_status status = step < 0 ? VD_OK : vd_replay_reach(r, step, err);
+    if (status != VD_OK || value >= vd_source_count(p, graph))
+        return status != VD_OK ? status : node_output(r, step, value, data, err);
+    switch (vd_source_of(p, graph, value, &index)) {
+    case VD_SOURCE_STATE: return state_tensor(r, step, value, index, data, err);
+    case VD_SOURCE_DATA: *data = r->exec->data[index]; break;
+    case VD_SOURCE_STEP:
+        r->step_word = step < 0 ? 0 : (int32_t)step;
+        *data = &r->step_word;
+        break;
+    }
+    return VD_OK;
+}
+
+vd_status vd_replay_tree(void *user, int64_t step, uint32_t value, const void *data,
+                         const vd_tree **out, vd_err *err) {
+    vd_replay *r = user;
+    const vd_program *p = r->exec->program;
+    vd_tree fresh;
+    *out = vd_kept_trees_find(&r->trees, step, value);
+    if (*out)
+        return VD_OK;
+    vd_status status = vd_tensor_tree(
+        r->exec->ro, vd_value_shape(p, step < 0 ? &p->init : &p->step, value), data, &fresh, err);
+    if (status == VD_OK)
+        *out = vd_kept_trees_put(&r->trees, step, value, &fresh);
+    return status;
+}
+
+/* All inputs are in the cache at once, with room for those of a device's state: none may go away
+ * for another. */
+vd_status vd_replay_fold(void *user, int64_t step, uint32_t node, int64_t element, vd_records *out,
+                         vd_err *err) {
+    vd_replay *r = user;
+    const vd_program *p = r->exec->program;
+    const vd_graph *graph = step < 0 ? &p->init : &p->step;
+    const vd_node *n = &graph->node[node];
+    const void *input[VD_FOLD_INPUTS];
+    vd_fold f;
+    if (!vd_fold_open(&f, p, graph, node, element))
+        return vd_fail(err, VD_ERR_LOCAL, "%s is no long fold", n->name);
+    vd_status status = step < 0 ? VD_OK : vd_replay_reach(r, step, err);
+    if (status == VD_OK && (r->cache_step != step || r->captured != (int64_t)node ||
+                            r->cached > VD_REPLAY_CACHE - VD_FOLD_INPUTS))
+        status = capture_node(r, step, node, err);
+    for (int32_t i = 0; status == VD_OK && i < n->input_count; i++)
+        status =
+            vd_replay_tensor(user, step, graph->edge[n->first_input + (uint32_t)i], &input[i], err);
+    return status == VD_OK ? vd_fold_run(&f, input, out, err) : status;
+}
