@@ -171,6 +171,17 @@ def arguments():
         keep("argument", str(i), text.encode())
 
 
+def requests():
+    close = b"Connection: close\r\n"
+    keep("request", "get", b"GET /v1/provider HTTP/1.1\r\nHost: a\r\n" + close + b"\r\n")
+    keep("request", "post", b"POST /v1/ask HTTP/1.1\r\nContent-Length: 4\r\n" + close + b"\r\n{}{}")
+    keep("request", "put", b"PUT /v1/blobs/0?size=4&from=0 HTTP/1.1\r\nVerde-Request: aaaa\r\nContent-Length: 4\r\n" + close + b"\r\n0123")
+    keep("request", "refused", b"POST / HTTP/1.1\r\nX-Refuse: 1\r\nContent-Length: 4\r\n" + close + b"\r\n0123")
+    keep("request", "expect", b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n" + close + b"\r\n0")
+    keep("request", "chunked", b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n0\r\n0\r\n\r\n")
+    keep("request", "two", b"GET / HTTP/1.1\r\n\r\nDELETE /v1/jobs/0 HTTP/1.1\r\n" + close + b"\r\n")
+
+
 def main():
     shutil.rmtree(CORPUS, ignore_errors=True)
     with tempfile.TemporaryDirectory() as temp:
@@ -188,6 +199,7 @@ def main():
     safetensors_headers()
     data_files()
     arguments()
+    requests()
     keep("profile", "wide", b"lanes: 8\nsplit: 64\npairwise: 1\ncontract: 1\ndescending: 0\nestrin: 1\n")
 
 
