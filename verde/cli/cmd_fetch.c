@@ -1,12 +1,6 @@
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "verde/cli/fetched.h"
+#include "verde/cli/fetching.h"
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
-
-enum { QUIET_SECONDS = 2 };
 
 typedef struct {
     const char *job, *out, *run_root, *verdict, *referee, *ca;
@@ -21,21 +15,14 @@ typedef struct {
     const fetch_arguments *a;
     vd_endpoint endpoint[VD_DOWNLOAD_PROVIDERS_MAX];
     vd_hash run_root, program; /* the program only with a verdict or a job */
-    bool has_program, has_config;
+    bool has_program;
     vd_loaded loaded; /* of the job */
-    char root_text[2 * VD_HASH_SIZE + 1];
-    vd_fetched model;
-    vd_download *download;
-    vd_download_progress progress;
-    double told;
-    bool has_losses;
-    uint32_t losses_by;
     vd_err *err;
-} fetching;
+} fetch_wishes;
 
 /* ---- what is wanted ---- */
 
-static vd_status read_verdict(fetching *x) {
+static vd_status read_verdict(fetch_wishes *x) {
     vd_verdict verdict;
     vd_status status = vd_load_verdict(x->a->verdict, x->a->referee, false, &verdict, x->err);
     if (status != VD_OK)
@@ -49,7 +36,7 @@ static vd_status read_verdict(fetching *x) {
     return VD_OK;
 }
 
-static vd_status read_root(fetching *x) {
+static vd_status read_root(fetch_wishes *x) {
     if (x->a->verdict)
         return read_verdict(x);
     return vd_unhex(x->a->run_root, x->run_root.b, VD_HASH_SIZE)
@@ -59,7 +46,7 @@ static vd_status read_root(fetching *x) {
                          x->a->run_root);
 }
 
-static vd_status read_job(fetching *x) {
+static vd_status read_job(fetch_wishes *x) {
     vd_hash hash;
     if (!x->a->job)
         return VD_OK;
@@ -74,190 +61,11 @@ static vd_status read_job(fetching *x) {
     return status;
 }
 
-static vd_status read_wishes(fetching *x) {
+static vd_status read_wishes(fetch_wishes *x) {
     vd_status status = read_root(x);
-    vd_hex(x->run_root.b, VD_HASH_SIZE, x->root_text);
     for (uint32_t p = 0; p < x->a->urls && status == VD_OK; p++)
         status = vd_endpoint_parse(x->a->url[p], &x->endpoint[p], x->err);
     return status == VD_OK ? read_job(x) : status;
-}
-
-/* ---- telling, while it goes on ---- */
-
-static void fetch_line(void *user, const char *line) {
-    (void)user;
-    vd_say("%sverde fetch: %s", vd_is_terminal() ? "\r\033[K" : "", line);
-}
-
-static void fetch_progress(void *user, const vd_download_progress *p) {
-    fetching *x = user;
-    char done[32], total[32], rate[32], left[48] = "";
-    const bool terminal = vd_is_terminal(), last = p->done == p->total;
-    const double fresh = (double)(p->done - p->found), per_s = fresh / (p->seconds + 1e-9);
-    x->progress = *p;
-    if (p->seconds < QUIET_SECONDS || (!terminal && !last && p->seconds - x->told < 2))
-        return;
-    x->told = p->seconds;
-    vd_print_size(p->done, done);
-    vd_print_size(p->total, total);
-    vd_print_size((uint64_t)per_s, rate);
-    if (fresh > 0 && !last)
-        snprintf(left, sizeof left, ", %.0f s left", (double)(p->total - p->done) / per_s);
-    fprintf(stderr, "%sfetched and checked %s of %s, %s/s%s%s", terminal ? "\r\033[K" : "", done,
-            total, rate, left, terminal && !last ? "" : "\n");
-    fflush(stderr);
-}
-
-/* ---- the parts ---- */
-
-static vd_status begin(fetching *x) {
-    const fetch_arguments *a = x->a;
-    const vd_download_options options = {.provider = x->endpoint,
-                                         .provider_count = a->urls,
-                                         .ca = a->ca,
-                                         .job = x->root_text,
-                                         .connections = (int)a->connections,
-                                         .patience_s = (int)a->patience_s,
-                                         .tell = fetch_line,
-                                         .progress = fetch_progress,
-                                         .user = x};
-    vd_status status = vd_fetched_begin(&x->model, x->err);
-    if (status == VD_OK)
-        status = vd_download_create(&options, &x->download, x->err);
-    vd_stop_line("stopped; what is checked stays in %s, and `%s` goes on from there",
-                 x->model.partial, vd_command_line());
-    return status;
-}
-
-static vd_status get_proof(fetching *x) {
-    vd_buf text = {0};
-    bool found;
-    vd_status status = vd_fetched_proof(&x->model, &x->run_root, &found, x->err);
-    if (status == VD_OK && !found) {
-        status = vd_download_proof(x->download, &x->run_root, &text, &x->model.proof, x->err);
-        if (status == VD_OK)
-            status = vd_fetched_keep_proof(&x->model, &text, x->err);
-    }
-    vd_buf_free(&text);
-    if (status == VD_OK && x->has_program &&
-        !vd_hash_equal(&x->program, &x->model.proof.program_hash))
-        status =
-            vd_fail(x->err, VD_ERR_PEER, "run root %s is one of another program than that of %s",
-                    x->root_text, x->a->job ? x->a->job : x->a->verdict);
-    return status;
-}
-
-/* The job alone gives the names of transformers: what a provider said of them would be unproven. */
-static vd_status open_model(fetching *x) {
-    vd_buf config = {0};
-    vd_status status = VD_OK;
-    if (x->a->job)
-        status = vd_config_save(x->model.partial, &x->loaded, x->err);
-    if (status == VD_OK && x->a->job)
-        status =
-            vd_config_load(x->model.partial, VD_WEIGHTS_CONFIG, &config, &x->has_config, x->err);
-    if (status == VD_OK)
-        status = vd_fetched_open(&x->model, x->has_config ? &config : NULL, x->err);
-    vd_buf_free(&config);
-    return status;
-}
-
-static vd_status write_in(const fetching *x, const char *dir, const char *name,
-                          const vd_buf *text) {
-    char path[1100];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    return vd_write_file(path, text->data, text->size, 0644, x->err);
-}
-
-/* They come from one provider, unproven: what is wrong with them costs the model nothing. */
-static vd_status get_losses(fetching *x) {
-    vd_buf text = {0}, table = {0};
-    vd_err why = {0};
-    char path[1100], line[700];
-    vd_status status = VD_OK;
-    if (vd_download_losses(x->download, &text, &x->losses_by)) {
-        status = vd_losses_csv(text.data, text.size, &table, &why);
-        x->has_losses = status == VD_OK;
-        if (x->has_losses)
-            status = write_in(x, x->model.partial, "losses.jsonl", &text);
-        if (x->has_losses && status == VD_OK)
-            status = write_in(x, x->a->out, "losses.csv", &table);
-        snprintf(path, sizeof path, "%s/losses.svg", x->a->out);
-        if (x->has_losses && status == VD_OK &&
-            vd_plot_losses(x->model.partial, path, &why) != VD_OK)
-            x->has_losses = false;
-        if (!x->has_losses) {
-            snprintf(line, sizeof line, "losses of %s are left out: %s",
-                     x->endpoint[x->losses_by].url, why.text);
-            fetch_line(NULL, line);
-            status = VD_OK;
-        }
-    }
-    vd_buf_free(&text);
-    vd_buf_free(&table);
-    return status;
-}
-
-static vd_status fetch_all(fetching *x) {
-    vd_status status = read_wishes(x);
-    if (status == VD_OK)
-        status = begin(x);
-    if (status == VD_OK)
-        status = get_proof(x);
-    if (status == VD_OK)
-        status = open_model(x);
-    if (status == VD_OK)
-        status = vd_download_tensors(x->download, &x->model.proof, x->model.target,
-                                     x->model.row_count, x->err);
-    if (status == VD_OK)
-        status = get_losses(x);
-    return status == VD_OK ? vd_fetched_finish(&x->model, x->has_config, x->err) : status;
-}
-
-/* ---- telling, at the end ---- */
-
-static json_t *providers_json(const fetching *x) {
-    json_t *list = json_array();
-    for (uint32_t p = 0; p < x->a->urls; p++) {
-        json_t *one = json_pack("{ss sI}", "url", x->endpoint[p].url, "bytes",
-                                (json_int_t)vd_download_received(x->download, p));
-        const char *dropped = vd_download_dropped(x->download, p);
-        if (dropped)
-            json_object_set_new(one, "dropped", json_string(dropped));
-        json_array_append_new(list, one);
-    }
-    return list;
-}
-
-static void fetch_json(const fetching *x) {
-    const vd_state_proof *proof = &x->model.proof;
-    vd_print_json(json_pack("{ss so so sI sI sI sI sf sb sb so}", "dir", x->a->out, "run_root",
-                            vd_hash_text(&x->run_root), "program",
-                            vd_hash_text(&proof->program_hash), "step", (json_int_t)proof->step,
-                            "tensors", (json_int_t)x->model.row_count, "bytes",
-                            (json_int_t)x->progress.total, "found", (json_int_t)x->progress.found,
-                            "seconds", x->progress.seconds, "config", x->has_config, "losses",
-                            x->has_losses, "providers", providers_json(x)));
-}
-
-static void fetch_text(const fetching *x) {
-    char size[32], found[32];
-    vd_print_size(x->progress.total, size);
-    vd_print_size(x->progress.found, found);
-    printf("wrote        %s: %u tensors of step %lld, %s, every byte checked\n", x->a->out,
-           x->model.row_count, (long long)x->model.proof.step, size);
-    printf("run root     %s, to which proof.json leads\n", x->root_text);
-    if (x->progress.found)
-        printf("were there   %s, from an earlier download\n", found);
-    for (uint32_t p = 0; p < x->a->urls; p++) {
-        const char *dropped = vd_download_dropped(x->download, p);
-        vd_print_size(vd_download_received(x->download, p), size);
-        printf("provider %u   %s%s%s\n", p + 1, size, dropped ? "; dropped: " : "",
-               dropped ? dropped : "");
-    }
-    if (x->has_losses)
-        printf("losses       losses.csv, losses.svg: as provider %u says, no root leads to them\n",
-               x->losses_by + 1);
 }
 
 /* ---- the command ---- */
@@ -290,19 +98,27 @@ static bool take_option(int o, fetch_arguments *a, bool *exit_now) {
 
 static vd_exit fetch_between(const fetch_arguments *a) {
     vd_err err = {0};
-    fetching x = {.a = a,
-                  .err = &err,
-                  .model = {.out = a->out, .force = a->force, .lock = -1, .laid_fd = -1}};
-    signal(SIGXFSZ, SIG_IGN); /* a limit on files' sizes is an error of the write */
-    const vd_status status = fetch_all(&x);
+    fetch_wishes x = {.a = a, .err = &err};
+    vd_fetching fetching = {0};
+    vd_status status = read_wishes(&x);
+    const vd_fetch_options options = {.out = a->out,
+                                      .force = a->force,
+                                      .run_root = x.run_root,
+                                      .program = x.has_program ? &x.program : NULL,
+                                      .program_of = a->job ? a->job : a->verdict,
+                                      .job = a->job ? &x.loaded : NULL,
+                                      .provider = x.endpoint,
+                                      .provider_count = a->urls,
+                                      .ca = a->ca,
+                                      .connections = (int)a->connections,
+                                      .patience_s = (int)a->patience_s};
+    if (status == VD_OK)
+        status = vd_fetch(&options, &fetching, &err);
     if (status == VD_OK && a->common.json)
-        fetch_json(&x);
+        vd_print_json(vd_fetch_json(&fetching));
     else if (status == VD_OK)
-        fetch_text(&x);
-    if (status != VD_OK)
-        vd_fetched_abandon(&x.model);
-    vd_download_destroy(x.download);
-    vd_fetched_free(&x.model);
+        vd_fetch_text(&fetching);
+    vd_fetching_free(&fetching);
     vd_loaded_free(&x.loaded);
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }

@@ -2,12 +2,11 @@
 #include "verde/delivery/download_internal.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "verde/commit/json.h"
+#include "verde/delivery/signed.h"
 
 /* ---- create, destroy ---- */
 
@@ -162,21 +161,6 @@ vd_status vd_download_nobody(const vd_download *d, const char *what, vd_err *err
 
 /* ---- one question ---- */
 
-/* A provider may say why not, in printable characters: {"error": sentence}. */
-static void refusal_of(const vd_answer *answer, char *why, size_t size) {
-    json_t *body = NULL;
-    vd_err printable;
-    if (answer->http_status && answer->body.size)
-        (void)!vd_json_read(answer->body.data, answer->body.size, 64, &body, NULL);
-    const char *error = json_string_value(json_object_get(body, "error"));
-    if (error)
-        vd_fail(&printable, VD_ERR_IO, "HTTP status %d: %.200s", answer->http_status, error);
-    else
-        vd_fail(&printable, VD_ERR_IO, "%s", answer->err.text);
-    snprintf(why, size, "%s", printable.text);
-    json_decref(body);
-}
-
 static vd_got troubled(vd_download *d, uint32_t provider, const char *why) {
     char line[1200];
     pthread_mutex_lock(&d->lock);
@@ -205,12 +189,12 @@ vd_got vd_download_ask(vd_download *d, uint32_t provider, vd_client *client, con
                                   .deadline_ms = VD_DOWNLOAD_DEADLINE_MS,
                                   .answer_max = answer_max,
                                   .stop = &d->stop};
-    vd_client_ask(client, 1, &exchange, answer);
+    vd_signed_ask(client, d->options.key, &exchange, answer);
     if (answer->err.status == VD_OK)
         return VD_GOT;
     if (atomic_load(&d->stop))
         return VD_FAILED;
-    refusal_of(answer, why, sizeof why);
+    vd_answer_why(answer, why, sizeof why);
     const bool refused = answer->http_status >= 400 && answer->http_status < 500;
     const bool stranger = answer->other_key || answer->unknown_host || answer->untrusted;
     if (refused || stranger || answer->err.status == VD_ERR_PEER) {

@@ -3,6 +3,7 @@
 
 #include "verde/delivery/delivery.h"
 #include "verde/delivery/download_internal.h"
+#include "verde/delivery/signed.h"
 
 static vd_client *client_of(vd_download *d, uint32_t provider) {
     return d->connection[provider * (uint32_t)d->options.connections].client;
@@ -91,7 +92,7 @@ static bool ask_losses(vd_download *d, uint32_t p, vd_buf *out) {
                                   .path = path,
                                   .deadline_ms = VD_DOWNLOAD_DEADLINE_MS,
                                   .answer_max = VD_DELIVERED_LOSSES_MAX};
-    vd_client_ask(client_of(d, p), 1, &exchange, &answer);
+    vd_signed_ask(client_of(d, p), d->options.key, &exchange, &answer);
     const bool got = answer.err.status == VD_OK && answer.body.size > 0;
     if (got) {
         *out = answer.body;
