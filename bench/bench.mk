@@ -104,3 +104,9 @@ ifndef ARGS
 	python3 bench/finetune_dispute.py $< $(BUILD)/finetune weights@0:m0.embed.tokens lora
 endif
 .PHONY: bench-finetune
+
+# A download of 1 GB beside curl; needs python3, curl, openssl and 5 GB of disk: make bench-fetch ARGS="--rounds 3".
+bench-fetch: ## a download of 1 GB, checked, beside curl
+bench-fetch: $(BUILD)/bin/verde
+	python3 bench/fetch.py $< $(BUILD)/bench/fetch $(ARGS)
+.PHONY: bench-fetch

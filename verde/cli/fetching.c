@@ -143,12 +143,11 @@ static json_t *providers_json(const vd_fetching *x) {
 json_t *vd_fetch_json(const vd_fetching *x) {
     const vd_state_proof *proof = &x->model.proof;
     return json_pack("{ss so so sI sI sI sI sf sb sb so}", "dir", x->o->out, "run_root",
-                            vd_hash_text(&x->o->run_root), "program",
-                            vd_hash_text(&proof->program_hash), "step", (json_int_t)proof->step,
-                            "tensors", (json_int_t)x->model.row_count, "bytes",
-                            (json_int_t)x->progress.total, "found", (json_int_t)x->progress.found,
-                            "seconds", x->progress.seconds, "config", x->has_config, "losses",
-                            x->has_losses, "providers", providers_json(x));
+                     vd_hash_text(&x->o->run_root), "program", vd_hash_text(&proof->program_hash),
+                     "step", (json_int_t)proof->step, "tensors", (json_int_t)x->model.row_count,
+                     "bytes", (json_int_t)x->progress.total, "found", (json_int_t)x->progress.found,
+                     "seconds", x->progress.seconds, "config", x->has_config, "losses",
+                     x->has_losses, "providers", providers_json(x));
 }
 
 void vd_fetch_text(const vd_fetching *x) {
