@@ -7,7 +7,7 @@ verde=$build/bin/verde
 work=$build/tests/provide
 client=tests/system/provide_client.py
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null || ! command -v openssl > /dev/null; then
-    echo "SKIP: no python3 with ssl, or no openssl: there is no other client"
+    echo "no python3 with ssl, or no openssl: there is no other client"
     exit 77
 fi
 rm -rf "$work"
@@ -128,6 +128,10 @@ expect '^200 {"jobs":\[{.*"name":"toy"' alice request GET /v1/jobs
 expect '^404 ' bob request GET "/v1/jobs/$job"
 expect '^404 ' bob request DELETE "/v1/jobs/$job"
 expect '^200 {"step":1,' alice request GET "/v1/jobs/$job/losses"
+expect '"run_root": "'"$root" alice request GET "/v1/jobs/$job/state"
+expect '^404 ' bob request GET "/v1/jobs/$job/state"
+expect '^401 ' alice request GET "/v1/jobs/$job/state" --unsigned
+expect '^404 ' alice request GET "/v1/jobs/$job/state/0/blocks/99"
 expect 'verde_jobs{state="done"} 1' alice request GET /v1/metrics --unsigned
 if grep -q "$job" "$work/out"; then fail "the metrics name a job"; fi
 again=$(python3 "$client" "$url" "$work/alice" submit "$work/toy")
@@ -157,6 +161,7 @@ while [ -n "$child" ] && kill -0 "$child" 2> /dev/null; do
     sleep 0.05
 done
 start
+expect '^404 .*has no result' bob request GET "/v1/jobs/$long/state"
 expect '^409 .*cancel it first' bob request DELETE "/v1/jobs/$long"
 expect '"run_root": "'"$long_root"'".*"state": "done"' bob wait "$long" done failed
 resumed=$(cut -d' ' -f4 "$work/data/jobs/$long/progress")

@@ -4,12 +4,10 @@
 #include <unistd.h>
 
 #include "verde/cli/checking.h"
+#include "verde/cli/patience.h"
 #include "verde/delivery/offer.h"
 #include "verde/net/net.h"
 #include "verde/protocol/desk.h"
-
-/* An answer that is there so soon is waited for, which saves asking again. Doubled from 1 on. */
-enum { GRACE_MS = 128 };
 
 typedef struct {
     vd_provider provider;
@@ -62,21 +60,6 @@ static void describe(const service *s, vd_response *response) {
     put_json(response, out);
 }
 
-/* Nobody else is held up: a question that waits for another one is told so at once. */
-static vd_status ask_desk(const service *s, const vd_request *request, vd_response *response,
-                          vd_working *working, vd_err *err) {
-    vd_status status = VD_ERR_IO;
-    for (useconds_t ms = 1; status == VD_ERR_IO && ms <= GRACE_MS; ms *= 2) {
-        if (ms > 1)
-            usleep(ms * 1000);
-        status = vd_desk_answer(s->desk, request->body, request->body_size, &response->body,
-                                working, err);
-        if (working->waits || (ms == 1 && !working->fresh))
-            break;
-    }
-    return status;
-}
-
 /* PROTOCOL.md section 8.4. */
 static void say_working(vd_response *response, const vd_working *working, const char *why) {
     json_t *out = json_pack("{ss sb}", "error", why, "working", working->working);
@@ -98,7 +81,8 @@ static void answer(const service *s, const vd_request *request, vd_response *res
     vd_err err = {0};
     vd_working working;
     double start = vd_seconds();
-    vd_status status = ask_desk(s, request, response, &working, &err);
+    vd_status status =
+        vd_ask_desk(s->desk, request->body, request->body_size, &response->body, &working, &err);
     response->content_type = "application/json";
     while (status == VD_ERR_TIMEOUT && !stopping) /* silence on purpose */
         usleep(100000);

@@ -11,4 +11,9 @@
 #define VD_CHILD_RUN "--child-run"
 vd_exit vd_provide_run_child(int argc, char **argv);
 
+/* provide --child-answer MEMORY THREADS BACKEND PARENT RUN KEY: answers questions about the run,
+ * signed by the daemon, whose public key is KEY (verde/provide/frames.h). */
+#define VD_CHILD_ANSWER "--child-answer"
+vd_exit vd_provide_answer_child(int argc, char **argv);
+
 #endif

@@ -132,6 +132,12 @@ VD_MUST_USE vd_status vd_key_load(const char *pem_path, vd_key **out, vd_err *er
 /* key.pem (mode 0600), key.pub (hex and a newline), tls.crt (self-signed by the same key, for
  * localhost, 127.0.0.1 and ::1). Makes the directory; refuses to overwrite key.pem. */
 VD_MUST_USE vd_status vd_key_save(const vd_key *key, const char *directory, vd_err *err);
+/* A key that another process holds: `sign` gets a signature from there. It has no file, and no
+ * certificate can be made by it. */
+typedef vd_status (*vd_signer)(void *user, const void *message, size_t size,
+                               uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err);
+VD_MUST_USE vd_status vd_key_elsewhere(const vd_public_key *key, vd_signer sign, void *user,
+                                       vd_key **out, vd_err *err);
 void vd_key_destroy(vd_key *key);
 void vd_key_public(const vd_key *key, vd_public_key *out);
 /* Points of small order, and encodings that are not canonical, are refused: one verifies every

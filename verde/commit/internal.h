@@ -7,8 +7,10 @@
 #include <openssl/evp.h>
 
 struct vd_key {
-    EVP_PKEY *pkey;
+    EVP_PKEY *pkey; /* NULL: elsewhere, and `sign` asks for signatures */
     vd_public_key public;
+    vd_signer sign;
+    void *user;
 };
 
 /* Takes over `pkey`, which must be an Ed25519 private key. */

@@ -38,6 +38,16 @@ vd_status vd_key_from_seed(const uint8_t seed[32], vd_key **out, vd_err *err) {
     return vd_key_take(pkey, out, err);
 }
 
+vd_status vd_key_elsewhere(const vd_public_key *public, vd_signer sign, void *user, vd_key **out,
+                           vd_err *err) {
+    vd_key *key = calloc(1, sizeof *key);
+    if (!key)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory for a key");
+    *key = (vd_key){.public = *public, .sign = sign, .user = user};
+    *out = key;
+    return VD_OK;
+}
+
 void vd_key_destroy(vd_key *key) {
     if (!key)
         return;
@@ -56,6 +66,8 @@ void *vd_key_evp(const vd_key *key) {
 vd_status vd_sign(const vd_key *key, const void *message, size_t size,
                   uint8_t signature[VD_SIGNATURE_SIZE], vd_err *err) {
     size_t length = VD_SIGNATURE_SIZE;
+    if (!key->pkey)
+        return key->sign(key->user, message, size, signature, err);
     ERR_set_mark();
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     bool done = ctx && EVP_DigestSignInit(ctx, NULL, NULL, NULL, key->pkey) == 1 &&

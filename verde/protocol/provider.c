@@ -125,23 +125,31 @@ static vd_status other_program(vd_inquiry *r) {
                    ours, asked);
 }
 
-static vd_status read_assignment(vd_inquiry *r, const json_t *note) {
+/* An assignment, and its hash, that its referee has signed. */
+static vd_status open_assignment(const json_t *note, const vd_public_key *only, vd_assignment *out,
+                                 vd_hash *hash, vd_err *err) {
     vd_public_key referee;
     vd_buf payload = {0};
     if (!note_signer(note, &referee))
-        return vd_fail(r->err, VD_ERR_PEER, "request: assignment is not a signed note");
-    if (r->provider->referee && memcmp(&referee, r->provider->referee, sizeof referee) != 0)
-        return vd_fail(r->err, VD_ERR_PEER, "request: from another referee than the one served");
-    vd_status status = open_note(note, VD_TYPE_ASSIGNMENT, &referee, &payload, r->err);
+        return vd_fail(err, VD_ERR_PEER, "request: assignment is not a signed note");
+    if (only && memcmp(&referee, only, sizeof referee) != 0)
+        return vd_fail(err, VD_ERR_PEER, "request: from another referee than the one served");
+    vd_status status = open_note(note, VD_TYPE_ASSIGNMENT, &referee, &payload, err);
     if (status == VD_OK)
-        status = vd_assignment_read(payload.data, payload.size, &r->assignment, r->err);
-    if (status == VD_OK && !vd_assignment_hash(payload.data, payload.size, &r->assignment_hash))
-        status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+        status = vd_assignment_read(payload.data, payload.size, out, err);
+    if (status == VD_OK && !vd_assignment_hash(payload.data, payload.size, hash))
+        status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
     vd_buf_free(&payload);
+    if (status == VD_OK && memcmp(&referee, &out->referee, sizeof referee) != 0)
+        status = vd_fail(err, VD_ERR_PEER, "request: assignment is not signed by its referee");
+    return status;
+}
+
+static vd_status read_assignment(vd_inquiry *r, const json_t *note) {
+    vd_status status =
+        open_assignment(note, r->provider->referee, &r->assignment, &r->assignment_hash, r->err);
     if (status != VD_OK)
         return status;
-    if (memcmp(&referee, &r->assignment.referee, sizeof referee) != 0)
-        return vd_fail(r->err, VD_ERR_PEER, "request: assignment is not signed by its referee");
     if (!vd_hash_equal(&r->assignment.program, &r->provider->program_hash))
         return other_program(r);
     if (!enrolled(r))
@@ -207,13 +215,28 @@ bool vd_inquiry_is_quick(const vd_inquiry *r) {
     }
 }
 
-static vd_status read_request(vd_inquiry *r, const void *bytes, size_t size) {
+static vd_status read_pair(const void *bytes, size_t size, json_t **root, vd_err *err) {
     static const char *const keys[] = {"assignment", "question", NULL};
-    json_t *root;
     vd_status status = vd_json_read(bytes, size < 2 * VD_QUESTION_BYTES_MAX ? size : 0,
-                                    VD_SMALL_ELEMENTS, &root, r->err);
-    if (status == VD_OK && !vd_json_has_only(root, keys))
-        status = vd_fail(r->err, VD_ERR_PEER, "request: not a pair of notes");
+                                    VD_SMALL_ELEMENTS, root, err);
+    return status == VD_OK && !vd_json_has_only(*root, keys)
+               ? vd_fail(err, VD_ERR_PEER, "request: not a pair of notes")
+               : status;
+}
+
+vd_status vd_request_assignment(const void *request, size_t size, vd_assignment *out, vd_err *err) {
+    json_t *root;
+    vd_hash hash;
+    vd_status status = read_pair(request, size, &root, err);
+    if (status == VD_OK)
+        status = open_assignment(json_object_get(root, "assignment"), NULL, out, &hash, err);
+    json_decref(root);
+    return status;
+}
+
+static vd_status read_request(vd_inquiry *r, const void *bytes, size_t size) {
+    json_t *root;
+    vd_status status = read_pair(bytes, size, &root, r->err);
     if (status == VD_OK)
         status = read_assignment(r, json_object_get(root, "assignment"));
     if (status == VD_OK)

@@ -45,6 +45,11 @@ VD_MUST_USE vd_status vd_provider_answer(const vd_provider *provider, const void
 VD_MUST_USE vd_status vd_provider_screen(const vd_provider *provider, const void *request,
                                          size_t size, vd_public_key *referee, vd_err *err);
 
+/* The assignment of a request, signed by its referee: for whoever serves many programs. Nothing
+ * else of the request is judged. */
+VD_MUST_USE vd_status vd_request_assignment(const void *request, size_t size, vd_assignment *out,
+                                            vd_err *err);
+
 VD_MUST_USE vd_status vd_request_write(const vd_buf *assignment_note, const vd_buf *question_note,
                                        vd_buf *out, vd_err *err);
 

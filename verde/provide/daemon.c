@@ -57,6 +57,12 @@ static vd_screened screen(void *user, const vd_request *request, uint8_t asker[V
         vd_reply(response, 200, json_pack("{ss}", "status", "ok"));
         return VD_ANSWERED;
     }
+    vd_job_record job;
+    if (route.kind == VD_ROUTE_ASK &&
+        !vd_find_asked(daemon, request, &claim.client, &job, response)) {
+        atomic_fetch_add(&daemon->refused, 1);
+        return VD_ANSWERED;
+    }
     memcpy(asker, claim.client.b, VD_KEY_SIZE);
     return route.kind == VD_ROUTE_BLOB || route.kind == VD_ROUTE_STATE ? VD_READS : VD_WAITS;
 }
@@ -73,7 +79,7 @@ static void dispatch(vd_daemon *daemon, const char *client, const vd_route *rout
         break;
     case VD_ROUTE_JOB:
     case VD_ROUTE_CANCEL: vd_serve_job(daemon, client, route, request, response); break;
-    case VD_ROUTE_STATE: vd_serve_losses(daemon, client, route, response); break;
+    case VD_ROUTE_STATE: vd_serve_state(daemon, client, route, response); break;
     default: vd_reply_error(response, 404, "no such path");
     }
 }
@@ -90,6 +96,8 @@ static void handle(void *user, const vd_request *request, vd_response *response)
         vd_serve_metrics(daemon, response);
     } else if (route.kind == VD_ROUTE_PROVIDER) {
         vd_serve_provider(daemon, response);
+    } else if (route.kind == VD_ROUTE_ASK) {
+        vd_serve_ask(daemon, request, response);
     } else if (vd_authority_judge_body(daemon, request, &claim, response)) {
         vd_hex(claim.client.b, VD_KEY_SIZE, client);
         dispatch(daemon, client, &route, request, response);
@@ -139,6 +147,9 @@ static vd_status open_files(vd_daemon *daemon, vd_err *err) {
         status = vd_ledger_open(dir, &daemon->ledger, err);
     if (status == VD_OK)
         status = vd_uploads_open(&daemon->uploads, dir, daemon->ledger, err);
+    if (status == VD_OK)
+        status = vd_states_open(&daemon->states, err);
+    daemon->opened = status == VD_OK;
     if (status != VD_OK)
         return status;
     vd_job_path(daemon, "", "", jobs);
@@ -189,6 +200,7 @@ vd_status vd_daemon_run(vd_daemon *daemon, vd_err *err) {
     if (status == VD_OK)
         status = vd_server_run(daemon->server, err);
     vd_queue_stop(&daemon->queue);
+    vd_answers_close(&daemon->answers);
     return status;
 }
 
@@ -200,8 +212,10 @@ void vd_daemon_destroy(vd_daemon *daemon) {
     if (!daemon)
         return;
     vd_server_destroy(daemon->server);
-    if (daemon->uploads.ledger)
+    if (daemon->opened) {
+        vd_states_close(&daemon->states);
         vd_uploads_close(&daemon->uploads);
+    }
     vd_ledger_close(daemon->ledger);
     free(daemon);
 }

@@ -31,7 +31,8 @@ typedef struct {
     const vd_public_key *client; /* who may send jobs */
     uint32_t client_count;
     vd_provide_limits limits;
-    int jobs; /* that run at once */
+    ro_ctx *ro; /* whose threads hash states that are downloaded */
+    int jobs;   /* that run at once */
     /* A job's child is this program with these arguments, its folder, and its options. NULL at the
      * end. */
     char *const *run_argv;

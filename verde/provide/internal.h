@@ -8,7 +8,9 @@
 #include <sys/types.h>
 
 #include "verde/protocol/signed_request.h"
+#include "verde/provide/answers.h"
 #include "verde/provide/daemon.h"
+#include "verde/provide/states.h"
 #include "verde/provide/uploads.h"
 
 /* ---- queue.c: jobs in children ---- */
@@ -50,7 +52,10 @@ struct vd_daemon {
     vd_ledger *ledger;
     vd_uploads uploads;
     vd_queue queue;
+    vd_answers answers;
+    vd_states states;
     vd_server *server;
+    bool opened;    /* uploads and states */
     double started; /* vd_seconds() */
     atomic_llong requests, refused, bytes_in;
 };
@@ -72,7 +77,7 @@ typedef enum {
 typedef struct {
     vd_route_kind kind;
     char id[VD_ID_SIZE]; /* of the blob or the job */
-    const char *rest;    /* of the path: "state", "state/0/hashes", "losses" */
+    const char *rest;    /* of the path: "/state", "/state/0/hashes", "/losses" */
     uint64_t size, from; /* of a chunk */
     bool is_get;         /* else PUT, POST or DELETE, as fits the path */
 } vd_route;
@@ -102,8 +107,8 @@ void vd_serve_submission(vd_daemon *daemon, const char *client, const vd_request
 void vd_serve_jobs(vd_daemon *daemon, const char *client, vd_response *response);
 void vd_serve_job(vd_daemon *daemon, const char *client, const vd_route *route,
                   const vd_request *request, vd_response *response);
-void vd_serve_losses(vd_daemon *daemon, const char *client, const vd_route *route,
-                     vd_response *response);
+void vd_serve_state(vd_daemon *daemon, const char *client, const vd_route *route,
+                    vd_response *response);
 void vd_serve_provider(vd_daemon *daemon, vd_response *response);
 void vd_serve_metrics(vd_daemon *daemon, vd_response *response);
 

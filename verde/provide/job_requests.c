@@ -2,9 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/delivery/delivery.h"
 #include "verde/provide/internal.h"
 
-enum { LOSSES_MAX = 16 << 20, LINE_MAX_BYTES = 256 };
+enum { LINE_BYTES_MAX = 256 };
 
 void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char path[1200]) {
     snprintf(path, 1200, "%.1000s/jobs/%.64s%s%s", daemon->options.dir, id, *name ? "/" : "", name);
@@ -23,7 +24,7 @@ static progress read_progress(const vd_daemon *daemon, const char *id) {
     vd_buf text = {0};
     progress p = {.step = 0}, none = {.step = 0};
     vd_job_path(daemon, id, VD_JOB_PROGRESS, path);
-    const bool read = vd_read_file(path, LINE_MAX_BYTES, &text, NULL) == VD_OK;
+    const bool read = vd_read_file(path, LINE_BYTES_MAX, &text, NULL) == VD_OK;
     vd_put_u8(&text, 0);
     if (!read || !vd_buf_ok(&text) ||
         sscanf((char *)text.data, "%lld %lf %lf %lld", &p.step, &p.loss, &p.seconds,
@@ -137,6 +138,8 @@ static void delete_job(vd_daemon *daemon, const vd_job_record *job, vd_response 
     } else if (vd_ledger_delete_job(daemon->ledger, job->id, vd_unix_time(), &err) != VD_OK) {
         vd_reply_trouble(daemon, response, &err);
     } else {
+        vd_answers_forget(&daemon->answers, job->id);
+        vd_states_forget(&daemon->states, job->id);
         vd_remove_job(daemon, job->id);
         vd_reply(response, 200, json_pack("{sb}", "deleted", true));
     }
@@ -157,21 +160,30 @@ void vd_serve_job(vd_daemon *daemon, const char *client, const vd_route *route,
         delete_job(daemon, &job, response);
 }
 
-/* The file may be read while the child appends to it: what follows the last line feed is left out.
- */
-void vd_serve_losses(vd_daemon *daemon, const char *client, const vd_route *route,
-                     vd_response *response) {
-    vd_job_record job;
+/* The losses of a job that runs. The file may be read while the child appends to it: what follows
+ * the last line feed is left out. */
+static void give_losses(const vd_daemon *daemon, const char *id, vd_response *response) {
     char path[1200];
-    vd_err err = {0};
-    if (!find(daemon, client, route, &job, response))
-        return;
-    vd_job_path(daemon, job.id, VD_JOB_RUN "/losses.jsonl", path);
-    if (vd_read_file(path, LOSSES_MAX, &response->body, &err) != VD_OK) {
+    vd_job_path(daemon, id, VD_JOB_RUN "/losses.jsonl", path);
+    if (vd_read_file(path, VD_DELIVERED_LOSSES_MAX, &response->body, NULL) != VD_OK) {
         vd_reply_error(response, 404, "the job has no losses yet");
         return;
     }
     while (response->body.size && response->body.data[response->body.size - 1] != '\n')
         response->body.size--;
     response->content_type = "application/jsonl";
+}
+
+void vd_serve_state(vd_daemon *daemon, const char *client, const vd_route *route,
+                    vd_response *response) {
+    vd_job_record job;
+    if (!find(daemon, client, route, &job, response))
+        return;
+    if (strcmp(route->rest, "/losses") == 0)
+        give_losses(daemon, job.id, response);
+    else if (job.state == VD_JOB_DONE)
+        vd_states_answer(&daemon->states, daemon, job.id, route->rest, response);
+    else
+        vd_reply_error(response, 404, "the job is %s, and has no result",
+                       vd_job_state_name(job.state));
 }

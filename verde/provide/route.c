@@ -48,7 +48,7 @@ static vd_route_kind job(const char *at, vd_route *out) {
         return VD_ROUTE_JOB;
     if (strcmp(at, "/cancel") == 0)
         return VD_ROUTE_CANCEL;
-    out->rest = at + 1;
+    out->rest = at;
     const bool state = strcmp(at, "/state") == 0 || strncmp(at, "/state/", 7) == 0;
     return state || strcmp(at, "/losses") == 0 ? VD_ROUTE_STATE : VD_ROUTE_NONE;
 }

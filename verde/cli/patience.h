@@ -1,0 +1,12 @@
+/* How long whoever asks a desk waits for an answer that must be computed. */
+#ifndef VD_PATIENCE_H
+#define VD_PATIENCE_H
+
+#include "verde/protocol/desk.h"
+
+/* As vd_desk_answer, but waits a quarter of a second for an answer that nobody has asked for
+ * before. Nobody else is held up: a question that waits for another one is told so at once. */
+VD_MUST_USE vd_status vd_ask_desk(vd_desk *desk, const void *request, size_t size, vd_buf *out,
+                                  vd_working *working, vd_err *err);
+
+#endif

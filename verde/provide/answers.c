@@ -1,0 +1,245 @@
+#include "verde/provide/answers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "verde/protocol/provider.h"
+#include "verde/provide/child.h"
+#include "verde/provide/frames.h"
+#include "verde/provide/internal.h"
+
+enum {
+    REPLY_MS = 20000,     /* for a child's reply, which does not wait for computing */
+    KEPT_S = 60,          /* a child that was asked lately is not ended for another one */
+    NOTHING_ASKED_S = 600 /* one that was not asked for so long is */
+};
+
+/* ---- signatures ---- */
+
+bool vd_may_sign(const void *message, size_t size) {
+    static const char salt[] = "verde/salt/1"; /* with its NUL */
+    char head[64];
+    const int length =
+        snprintf(head, sizeof head, "DSSEv1 %zu " VD_TYPE_ANSWER " ", strlen(VD_TYPE_ANSWER));
+    if (size == sizeof salt + VD_HASH_SIZE && memcmp(message, salt, sizeof salt) == 0)
+        return true;
+    return length > 0 && size > (size_t)length && memcmp(message, head, (size_t)length) == 0;
+}
+
+/* Ends when the child does. */
+static void *sign_for(void *user) {
+    const vd_answerer *a = user;
+    vd_buf message = {0};
+    vd_err err = {0};
+    bool goes_on = true;
+    while (goes_on && vd_frame_get(a->signatures, VD_FRAME_MAX, -1, &message, &err) == VD_OK) {
+        uint8_t signature[VD_SIGNATURE_SIZE];
+        const bool is_signed =
+            vd_may_sign(message.data, message.size) &&
+            vd_sign(a->key, message.data, message.size, signature, &err) == VD_OK;
+        goes_on =
+            vd_frame_put(a->signatures, signature, is_signed ? sizeof signature : 0, &err) == VD_OK;
+        message.size = 0;
+    }
+    vd_buf_free(&message);
+    return NULL;
+}
+
+/* ---- children ---- */
+
+static void end_child(vd_answerer *a) {
+    if (!a->job[0])
+        return;
+    kill(a->pid, SIGKILL);
+    waitpid(a->pid, NULL, 0);
+    shutdown(a->signatures, SHUT_RDWR);
+    pthread_join(a->signer, NULL);
+    close(a->signatures);
+    close(a->questions);
+    *a = (vd_answerer){.pid = 0};
+}
+
+void vd_answers_forget(vd_answers *answers, const char *job) {
+    for (int i = 0; i < VD_ANSWERERS_MAX; i++)
+        if (strcmp(answers->place[i].job, job) == 0)
+            end_child(&answers->place[i]);
+}
+
+void vd_answers_close(vd_answers *answers) {
+    for (int i = 0; i < VD_ANSWERERS_MAX; i++)
+        end_child(&answers->place[i]);
+}
+
+static vd_status spawn(const vd_daemon *daemon, vd_answerer *a, const int *fds, vd_err *err) {
+    char *argv[VD_CHILD_ARGS_MAX], dir[1200], log[1200], parent[32];
+    char key[VD_ID_SIZE];
+    int count = 0;
+    vd_job_path(daemon, a->job, VD_JOB_RUN, dir);
+    vd_job_path(daemon, a->job, "answers.log", log);
+    snprintf(parent, sizeof parent, "%ld", (long)getpid());
+    snprintf(key, sizeof key, "%s", daemon->key_hex);
+    for (char *const *at = daemon->options.answer_argv; *at && count < VD_CHILD_ARGS_MAX - 4; at++)
+        argv[count++] = *at;
+    argv[count++] = parent;
+    argv[count++] = dir;
+    argv[count++] = key;
+    argv[count] = NULL;
+    return vd_child_start(argv, log, fds, 2, &a->pid, err);
+}
+
+static vd_status start_signer(vd_answerer *a, vd_err *err) {
+    sigset_t all, before;
+    sigfillset(&all); /* signals are for the program's own thread */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&a->signer, NULL, sign_for, a);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error)
+        return VD_OK;
+    kill(a->pid, SIGKILL);
+    waitpid(a->pid, NULL, 0);
+    return vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error));
+}
+
+static vd_status start_child(const vd_daemon *daemon, const char *job, vd_answerer *a,
+                             vd_err *err) {
+    int questions[2] = {-1, -1}, signatures[2] = {-1, -1};
+    vd_status status = VD_OK;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, questions) != 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, signatures) != 0)
+        status = vd_fail(err, VD_ERR_LOCAL, "could not make sockets: %s", strerror(errno));
+    snprintf(a->job, VD_ID_SIZE, "%s", job);
+    a->questions = questions[0];
+    a->signatures = signatures[0];
+    a->key = daemon->options.key;
+    if (status == VD_OK)
+        status = spawn(daemon, a, (int[]){questions[1], signatures[1]}, err);
+    if (status == VD_OK)
+        status = start_signer(a, err);
+    for (int i = 0; i < 2; i++)
+        if (status != VD_OK || i == 1) {
+            if (questions[i] >= 0)
+                close(questions[i]);
+            if (signatures[i] >= 0)
+                close(signatures[i]);
+        }
+    if (status != VD_OK)
+        *a = (vd_answerer){.pid = 0};
+    return status;
+}
+
+/* The child of this job, which is started if there is a place. NULL: all are at work. */
+static vd_answerer *find_place(vd_answers *answers, const char *job) {
+    vd_answerer *oldest = &answers->place[0];
+    const double now = vd_seconds();
+    for (int i = 0; i < VD_ANSWERERS_MAX; i++) {
+        vd_answerer *a = &answers->place[i];
+        if (strcmp(a->job, job) == 0)
+            return a;
+        if (a->job[0] && now - a->used > NOTHING_ASKED_S)
+            end_child(a);
+        if (a->used < oldest->used)
+            oldest = a;
+    }
+    if (oldest->job[0] && now - oldest->used < KEPT_S)
+        return NULL;
+    end_child(oldest);
+    return oldest;
+}
+
+/* ---- questions ---- */
+
+bool vd_find_asked(vd_daemon *daemon, const vd_request *request, vd_public_key *referee,
+                   vd_job_record *job, vd_response *response) {
+    vd_assignment assignment;
+    char program[VD_ID_SIZE], key[VD_ID_SIZE];
+    vd_err err = {0};
+    bool found = false;
+    vd_status status = vd_request_assignment(request->body, request->body_size, &assignment, &err);
+    if (status != VD_OK) {
+        vd_reply_error(response, status == VD_ERR_PEER ? 400 : 503, "%s", err.text);
+        return false;
+    }
+    vd_hex(assignment.program.b, VD_HASH_SIZE, program);
+    vd_hex(assignment.referee.b, VD_KEY_SIZE, key);
+    if (vd_ledger_find_run(daemon->ledger, program, key, job, &found, &err) != VD_OK)
+        vd_reply_trouble(daemon, response, &err);
+    else if (!found)
+        vd_reply_error(response, 400,
+                       "no finished job here is program %.8s... and names the referee %.8s...",
+                       program, key);
+    *referee = assignment.referee;
+    return found;
+}
+
+/* PROTOCOL.md section 8.4. */
+static void say_working(vd_response *response, bool working, int64_t done, int64_t of,
+                        const char *why) {
+    json_t *out = json_pack("{ss sb}", "error", why, "working", working);
+    if (of > 0) {
+        json_object_set_new(out, "done", json_integer(done));
+        json_object_set_new(out, "of", json_integer(of));
+    }
+    vd_reply(response, 503, out);
+}
+
+static void give_reply(vd_daemon *daemon, const vd_buf *reply, vd_response *response) {
+    vd_cursor c = vd_cursor_of(reply->data, reply->size);
+    const vd_status status = (vd_status)vd_get_u8(&c);
+    const bool working = vd_get_u8(&c) != 0;
+    const int64_t done = (int64_t)vd_get_u64(&c), of = (int64_t)vd_get_u64(&c);
+    const size_t size = reply->size - VD_REPLY_HEAD;
+    vd_err err = {0};
+    if (status == VD_OK) {
+        vd_put(&response->body, reply->data + VD_REPLY_HEAD, size);
+        response->content_type = "application/json";
+        return;
+    }
+    snprintf(err.text, sizeof err.text, "%.*s", (int)(size < 400 ? size : 400),
+             (const char *)reply->data + VD_REPLY_HEAD);
+    if (status == VD_ERR_PEER)
+        vd_reply_error(response, 400, "%s", err.text);
+    else if (status == VD_ERR_IO)
+        say_working(response, working, done, of, err.text);
+    else
+        vd_reply_trouble(daemon, response, &err);
+}
+
+static vd_status ask(vd_answerer *a, const vd_request *request, vd_buf *reply, vd_err *err) {
+    a->used = vd_seconds();
+    vd_status status = vd_frame_put(a->questions, request->body, request->body_size, err);
+    if (status == VD_OK)
+        status = vd_frame_get(a->questions, VD_FRAME_MAX, REPLY_MS, reply, err);
+    return status == VD_OK && reply->size < VD_REPLY_HEAD
+               ? vd_fail(err, VD_ERR_IO, "a child's reply is cut off")
+               : status;
+}
+
+void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *response) {
+    vd_public_key referee;
+    vd_job_record job;
+    vd_buf reply = {0};
+    vd_err err = {0};
+    if (!vd_find_asked(daemon, request, &referee, &job, response))
+        return;
+    vd_answerer *a = find_place(&daemon->answers, job.id);
+    if (!a) {
+        vd_reply_error(response, 503, "questions about %d other jobs are being answered",
+                       VD_ANSWERERS_MAX);
+        return;
+    }
+    vd_status status = a->job[0] ? VD_OK : start_child(daemon, job.id, a, &err);
+    if (status == VD_OK)
+        status = ask(a, request, &reply, &err);
+    if (status == VD_OK) {
+        give_reply(daemon, &reply, response);
+    } else { /* whoever asks again gets another child */
+        end_child(a);
+        vd_reply_trouble(daemon, response, &err);
+    }
+    vd_buf_free(&reply);
+}

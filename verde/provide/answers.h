@@ -1,0 +1,37 @@
+/* Referees' questions about finished jobs, each answered by a child that has the job's files, and
+ * asks the daemon for signatures. */
+#ifndef VD_ANSWERS_H
+#define VD_ANSWERS_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "verde/provide/daemon.h"
+
+typedef struct {
+    char job[VD_ID_SIZE]; /* empty: the place is free */
+    pid_t pid;
+    int questions, signatures; /* descriptors */
+    pthread_t signer;          /* thread */
+    const vd_key *key;
+    double used; /* vd_seconds() */
+} vd_answerer;
+
+/* Used by one thread, but for the signers. */
+typedef struct {
+    vd_answerer place[VD_ANSWERERS_MAX];
+} vd_answers;
+
+/* May a child have this signed? Answers to questions, and the salt of a commitment: nothing else
+ * that a key of a provider stands for. */
+bool vd_may_sign(const void *message, size_t size);
+
+/* A request of a referee, judged to be one. */
+void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *response);
+/* Which job is it about? False: `response` says why none is. `referee` receives who asks. */
+bool vd_find_asked(vd_daemon *daemon, const vd_request *request, vd_public_key *referee,
+                   vd_job_record *job, vd_response *response);
+void vd_answers_forget(vd_answers *answers, const char *job); /* ends its child, if it has one */
+void vd_answers_close(vd_answers *answers);
+
+#endif

@@ -1,0 +1,25 @@
+/* What the daemon and a child that answers questions say to each other, over pairs of sockets: a
+ * u32 length, and so many bytes.
+ *
+ * Descriptor 3 of the child, for questions: the daemon sends a request of a referee; the child
+ * replies with a status (vd_status) and `working`, each a u8, `done` and `of`, each a u64, and the
+ * answer, or a sentence. Descriptor 4, for signatures: the child sends a message; the daemon
+ * replies with its signature, or with nothing if it does not sign this. */
+#ifndef VD_FRAMES_H
+#define VD_FRAMES_H
+
+#include "verde/base/base.h"
+
+enum {
+    VD_CHILD_QUESTIONS = 3,
+    VD_CHILD_SIGNATURES = 4,
+    VD_FRAME_MAX = 64 << 20, /* bytes of a frame */
+    VD_REPLY_HEAD = 18,      /* of a reply, before the answer */
+};
+
+VD_MUST_USE vd_status vd_frame_put(int fd, const void *bytes, size_t size, vd_err *err);
+/* Appends a frame of at most `limit` bytes. timeout_ms < 0: waits as long as it takes. VD_ERR_IO:
+ * the other side has gone; VD_ERR_TIMEOUT. */
+VD_MUST_USE vd_status vd_frame_get(int fd, size_t limit, int timeout_ms, vd_buf *out, vd_err *err);
+
+#endif

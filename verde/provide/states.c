@@ -1,0 +1,92 @@
+#include "verde/provide/states.h"
+
+#include <string.h>
+
+#include "verde/provide/internal.h"
+
+vd_status vd_states_open(vd_states *states, vd_err *err) {
+    *states = (vd_states){.used = 0};
+    return pthread_mutex_init(&states->lock, NULL) == 0
+               ? VD_OK
+               : vd_fail(err, VD_ERR_LOCAL, "could not create a mutex");
+}
+
+static void forget(vd_offered_job *place) {
+    vd_offer_destroy(place->offer);
+    *place = (vd_offered_job){.used = 0};
+}
+
+void vd_states_close(vd_states *states) {
+    for (int i = 0; i < VD_OFFERS_MAX; i++)
+        forget(&states->place[i]);
+    pthread_mutex_destroy(&states->lock);
+}
+
+void vd_states_forget(vd_states *states, const char *job) {
+    pthread_mutex_lock(&states->lock);
+    for (int i = 0; i < VD_OFFERS_MAX; i++)
+        if (strcmp(states->place[i].job, job) == 0)
+            forget(&states->place[i]);
+    pthread_mutex_unlock(&states->lock);
+}
+
+static vd_status load_run(const char *dir, vd_program *program, vd_exec *exec, vd_run_log *log,
+                          vd_err *err) {
+    vd_status status = vd_store_program(dir, program, err);
+    exec->program = program;
+    if (status == VD_OK)
+        status = vd_store_load_log(dir, log, err);
+    if (status == VD_OK)
+        status = vd_run_log_fits(log, program, dir, err);
+    if (status == VD_OK && log->fault[0])
+        status = vd_fault_parse(log->fault, program, &exec->fault, err);
+    return status;
+}
+
+static vd_status make_offer(const vd_daemon *daemon, const char *job, vd_offer **out, vd_err *err) {
+    char dir[1200];
+    vd_program program = {0};
+    vd_exec exec = {.ro = daemon->options.ro};
+    vd_run_log log = {.count = 0};
+    vd_job_path(daemon, job, VD_JOB_RUN, dir);
+    const vd_check run = {.dir = dir, .exec = &exec, .log = &log};
+    vd_status status = load_run(dir, &program, &exec, &log, err);
+    if (status == VD_OK)
+        status = vd_offer_create(&run, out, err);
+    vd_run_log_free(&log);
+    vd_program_free(&program);
+    return status;
+}
+
+/* NULL: there is none, and *err says why. */
+static const vd_offer *find_offer(vd_states *states, const vd_daemon *daemon, const char *job,
+                                  vd_err *err) {
+    vd_offered_job *oldest = &states->place[0];
+    for (int i = 0; i < VD_OFFERS_MAX; i++) {
+        vd_offered_job *place = &states->place[i];
+        if (strcmp(place->job, job) == 0) {
+            place->used = ++states->used;
+            return place->offer;
+        }
+        if (place->used < oldest->used)
+            oldest = place;
+    }
+    forget(oldest);
+    if (make_offer(daemon, job, &oldest->offer, err) != VD_OK)
+        return NULL;
+    snprintf(oldest->job, VD_ID_SIZE, "%s", job);
+    oldest->used = ++states->used;
+    return oldest->offer;
+}
+
+void vd_states_answer(vd_states *states, vd_daemon *daemon, const char *job, const char *rest,
+                      vd_response *response) {
+    vd_err err = {0};
+    pthread_mutex_lock(&states->lock);
+    const vd_offer *offer = find_offer(states, daemon, job, &err);
+    if (offer)
+        vd_offer_answer(offer, rest, response);
+    else
+        vd_reply_trouble(daemon, response, &err);
+    pthread_mutex_unlock(&states->lock);
+}
