@@ -131,6 +131,9 @@ typedef struct {
     uint8_t root[32]; /* its commitment */
 } vd_shard;
 
+/* The name of the data tensor that says what the model's config.json means; no node reads it. */
+#define VD_CONFIG_TENSOR "config"
+
 /* All that decides a training job's bits. */
 typedef struct {
     vd_model model;
@@ -150,6 +153,10 @@ typedef struct {
     /* What every parameter starts from; NULL: random numbers and constants. Not owned. */
     const vd_file_tensor *file;
     uint32_t file_count;
+    /* What their config.json means, as u8, and its commitment: the program has it as a data tensor,
+     * so that who has the program alone can compare a config.json. 0: it has none. */
+    int64_t config_bytes;
+    uint8_t config_root[32];
     /* The state that it goes on from, in place of what it would start from: leaves by their names;
      * NULL: there is none. Frozen parameters stay those of the files. Not owned. */
     const vd_file_tensor *start;
@@ -166,9 +173,13 @@ typedef struct {
  * that lack a tensor, have an unknown one, or one of another shape or type, are VD_ERR_USAGE here.
  *
  * Data tensor 0 is what is learnt from; after it come the tensors of files that the program reads,
- * each by its name there, then those of the state that it goes on from, and last the shards. */
+ * each by its name there, then those of the state that it goes on from, VD_CONFIG_TENSOR, and last
+ * the shards. */
 VD_MUST_USE vd_status vd_training_program(const vd_training *training, vd_program *out,
                                           vd_err *err);
+
+/* Does its program have VD_CONFIG_TENSOR? That of an evaluation has not. */
+bool vd_training_has_config(const vd_training *training);
 
 /* Steps in which an evaluation reads each window of its data once; windows that fill no batch are
  * left out. */

@@ -175,6 +175,16 @@ static vd_status check_training(const vd_training *t, vd_err *err) {
     return type->check ? type->check(t, err) : VD_OK;
 }
 
+bool vd_training_has_config(const vd_training *t) {
+    return t->config_bytes > 0 && !t->evaluates;
+}
+
+static void put_config(const vd_training *t, vd_data *to) {
+    snprintf(to->tensor.name, VD_NAME_SIZE, VD_CONFIG_TENSOR);
+    to->tensor.shape = VD_SHAPE(RO_U8, t->config_bytes);
+    memcpy(to->root, t->config_root, sizeof to->root);
+}
+
 static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd_program *p,
                               vd_err *err) {
     p->seed = t->seed;
@@ -182,7 +192,8 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     p->checkpoint_interval = t->checkpoint_interval;
     /* The data tensors of the state to start from may have been numbered already, as the last. */
     const uint32_t numbered = vd_data_count(all), more = t->start_count;
-    const uint32_t start = t->evaluates ? numbered - more : numbered, shards = start + more;
+    const uint32_t start = t->evaluates ? numbered - more : numbered, config = start + more;
+    const uint32_t shards = config + vd_training_has_config(t);
     vd_status status = vd_program_take_data(p, shards + t->shard_count, err);
     if (status != VD_OK)
         return status;
@@ -192,6 +203,8 @@ static vd_status describe_run(const vd_training *t, const vd_parameters *all, vd
     memcpy(p->data[0].root, t->data_root, sizeof p->data[0].root);
     vd_put_tensors(t, all, p);
     vd_put_start(t, start, p);
+    if (vd_training_has_config(t))
+        put_config(t, &p->data[config]);
     for (uint32_t i = 0; i < t->shard_count; i++) {
         vd_data *to = &p->data[shards + i];
         snprintf(to->tensor.name, VD_NAME_SIZE, "tokens.%u", i + 1);

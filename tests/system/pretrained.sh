@@ -139,6 +139,11 @@ for model in gpt2 llama llama-tied qwen2 qwen3 bert; do
     expect 0 'of step 2' "$verde" export "$work/$model.run" --out "$work/$model.last"
     expect 0 "means the job's model" "$verde" check "$work/$model.last" --job "$work/$model.yaml"
     expect 6 'its bytes give\|expected step 2' "$verde" check "$work/$model.first" --job "$work/$model.yaml"
+    # The program says what config.json means: another one is noticed without the job.
+    expect 0 'means the model that the program commits to' "$verde" check "$work/$model.last"
+    sed -i 's/"\(n_head\|num_attention_heads\)": [0-9]*/"\1": 1/; s/"num_key_value_heads": [0-9]*/"num_key_value_heads": 1/' "$work/$model.last/config.json"
+    expect 6 'config.json: means another model than the program commits to' "$verde" check "$work/$model.last"
+    one_line
 done
 # So does torchvision's ResNet, and a scaling of images of the job's own is no part of config.json.
 "$build/bin/standin" 40 > "$work/images.bin" 2> "$work/err"
@@ -150,10 +155,12 @@ for scale in '' ', mean: [0.5, 0.5, 0.5], std: [0.2, 0.2, 0.2]'; do
     expect 0 'run root' "$verde" run "$work/resnet.yaml" --out "$work/resnet.run"
     expect 0 'of step 2' "$verde" export "$work/resnet.run" --out "$work/resnet.last"
     expect 0 "means the job's model" "$verde" check "$work/resnet.last" --job "$work/resnet.yaml"
+    expect 0 'means the model that the program commits to' "$verde" check "$work/resnet.last"
 done
 # Adapters leave as PEFT has them.
 expect 0 '8 tensors of step 6' "$verde" export "$work/lora.honest" --out "$work/lora.last"
 expect 0 "means the job's model" "$verde" check "$work/lora.last" --job "$work/lora.yaml"
+expect 0 'means the model that the program commits to' "$verde" check "$work/lora.last"
 grep -q "\"base_model_name_or_path\": \"$(cd "$work/llama" && pwd -P)\"" "$work/lora.last/adapter_config.json" ||
     fail "adapter_config.json does not say where the model is: $(cat "$work/lora.last/adapter_config.json")"
 expect 0 'lora_A.weight F32 \[2,16\]' "$verde" manifest "$work/lora.last/adapter_model.safetensors"
@@ -179,5 +186,6 @@ expect 0 'run root' "$verde" run "$work/classes.yaml" --out "$work/classes.run"
 expect 0 'wrote' "$verde" export "$work/classes.run" --out "$work/classes.last"
 grep -q '"2": "LABEL_2"' "$work/classes.last/config.json" || fail "config.json has not three classes"
 expect 0 "means the job's model" "$verde" check "$work/classes.last" --job "$work/classes.yaml"
+expect 0 'means the model that the program commits to' "$verde" check "$work/classes.last"
 
 echo "$count commands did what they should"

@@ -7,6 +7,7 @@
 #include "verde/cli/export.h"
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
+#include "verde/job/config.h"
 
 typedef struct {
     const vd_check_model_options *o;
@@ -16,7 +17,8 @@ typedef struct {
     uint32_t row_count;
     vd_verdict verdict;
     ro_ctx *ro;
-    bool rounded; /* so that nothing can be said */
+    bool rounded;     /* so that nothing can be said */
+    bool config_fits; /* config.json means what the program commits to */
     vd_err *err;
 } model;
 
@@ -85,6 +87,49 @@ static vd_status check_rows(model *m) {
                              m->weights.file[t->file].path, t->form.name);
     }
     return status;
+}
+
+static const vd_data *committed_config(const model *m) {
+    const vd_program *p = &m->proof.program;
+    for (uint32_t i = 0; i < p->data_count; i++)
+        if (strcmp(p->data[i].tensor.name, VD_CONFIG_TENSOR) == 0 &&
+            p->data[i].tensor.shape.dtype == RO_U8)
+            return &p->data[i];
+    return NULL;
+}
+
+static vd_status hash_config(const model *m, vd_hash *out) {
+    /* What jobs may say in its place is not compared. */
+    const vd_config_choice choice = {.dropout = 0, .pad = 0};
+    const vd_buf *text = &m->weights.config;
+    vd_model means = {0};
+    vd_buf bytes = {0};
+    vd_hash byte_root;
+    vd_status status =
+        vd_config_read(text->data, text->size, VD_WEIGHTS_CONFIG, &choice, &means, m->err);
+    if (status != VD_OK)
+        return status;
+    vd_config_meaning(&means, &bytes);
+    const ro_shape shape = {RO_U8, 1, {(int64_t)bytes.size}};
+    status = vd_buf_ok(&bytes) ? vd_tensor_hash(NULL, &shape, bytes.data, &byte_root, out, m->err)
+                               : vd_fail(m->err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&bytes);
+    return status;
+}
+
+/* Does config.json mean what the program commits to? One that began here commits to nothing. */
+static vd_status check_config(model *m) {
+    const vd_data *committed = committed_config(m);
+    vd_hash found;
+    if (!committed || !m->weights.has_config)
+        return VD_OK;
+    vd_status status = hash_config(m, &found);
+    m->config_fits = status == VD_OK && memcmp(found.b, committed->root, VD_HASH_SIZE) == 0;
+    if (status == VD_OK && !m->config_fits)
+        return vd_fail(m->err, VD_ERR_PEER,
+                       "%s/" VD_WEIGHTS_CONFIG ": means another model than the program commits to",
+                       m->o->dir);
+    return status == VD_ERR_USAGE ? vd_fail(m->err, VD_ERR_PEER, "%s", m->err->text) : status;
 }
 
 static vd_status check_step(const model *m) {
@@ -189,6 +234,8 @@ static vd_status model_all(model *m) {
     if (status == VD_OK && m->o->job)
         status = check_job(m);
     if (status == VD_OK)
+        status = check_config(m);
+    if (status == VD_OK)
         status = check_verdict(m);
     return status == VD_OK ? hash_model(m) : status;
 }
@@ -205,6 +252,7 @@ static void tell_json(const model *m) {
     json_object_set_new(out, "config",
                         json_string(!m->weights.has_config ? "none"
                                     : m->o->job            ? "compared"
+                                    : m->config_fits       ? "committed"
                                                            : "names"));
     if (m->o->verdict) {
         char referee[2 * VD_KEY_SIZE + 1];
@@ -237,7 +285,9 @@ static void tell_text(const model *m) {
     }
     if (m->weights.has_config)
         printf("config.json  %s\n", m->o->job ? "means the job's model"
-                                              : "gives the names alone; --job compares the rest");
+                                    : m->config_fits
+                                        ? "means the model that the program commits to"
+                                        : "gives the names alone; --job compares the rest");
     printf("fits         yes%s\n",
            m->o->verdict ? "" : "; whether anybody accepted it, --verdict says");
 }

@@ -43,7 +43,7 @@ static void place_weights(vd_loaded *loaded, uint32_t count) {
     }
 }
 
-/* Right before the shards. */
+/* Right before what config.json means and the shards. */
 static void place_start(vd_loaded *loaded, uint32_t first) {
     const vd_start *start = &loaded->start;
     for (uint32_t i = 0; start->present && i < start->count; i++) {
@@ -57,11 +57,14 @@ static void place_start(vd_loaded *loaded, uint32_t first) {
 vd_status vd_place_data(vd_loaded *loaded, vd_err *err) {
     const vd_dataset *data = &loaded->data;
     const uint32_t last = loaded->program.data_count - data->count;
+    const uint32_t config = vd_training_has_config(&loaded->job.training);
     vd_status status = make_places(loaded, err);
     if (status == VD_OK) {
-        place_weights(loaded, last - loaded->start.count);
-        place_start(loaded, last + 1 - loaded->start.count);
+        place_weights(loaded, last - config - loaded->start.count);
+        place_start(loaded, last + 1 - config - loaded->start.count);
     }
+    if (status == VD_OK && config)
+        loaded->placed.tensor[last] = loaded->weights.meaning.data;
     for (uint32_t i = 0; status == VD_OK && i < data->count; i++) {
         const uint32_t at = i ? last + i : 0;
         loaded->placed.place[at] = (vd_data_place){data->list[i].path, data->list[i].offset};

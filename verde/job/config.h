@@ -22,4 +22,9 @@ typedef struct {
 VD_MUST_USE vd_status vd_config_read(const void *text, size_t size, const char *name,
                                      const vd_config_choice *choice, vd_model *out, vd_err *err);
 
+/* Appends what config.json says of a model, in text of one spelling: a line for each size and
+ * switch, reals by their bits. What a job may say in its place (dropout, padding, what is hidden,
+ * images, adapters) is not in it. Programs of pretrained models commit to it. */
+void vd_config_meaning(const vd_model *model, vd_buf *out);
+
 #endif

@@ -117,6 +117,7 @@ typedef struct {
     bool present; /* the files are there; else only what their manifest tells */
     vd_manifest manifest;
     vd_file_tensor *tensor; /* as vd_training.file wants them */
+    vd_buf meaning;         /* of config.json: the bytes of VD_CONFIG_TENSOR */
 } vd_job_weights;
 
 /* Opens the model of a job that has one, hashes its files, compares their manifest with the job's,

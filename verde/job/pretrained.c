@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "verde/commit/commit.h"
 #include "verde/job/config.h"
 #include "verde/job/job.h"
 
@@ -11,6 +12,7 @@ void vd_job_weights_free(vd_job_weights *weights) {
     vd_weights_close(&weights->files);
     vd_manifest_free(&weights->manifest);
     free(weights->tensor);
+    vd_buf_free(&weights->meaning);
     *weights = (vd_job_weights){0};
 }
 
@@ -135,6 +137,18 @@ static vd_status read_model(vd_job *job, const vd_buf *config, vd_err *err) {
     return status;
 }
 
+static vd_status commit_to_config(vd_job *job, vd_job_weights *out, vd_err *err) {
+    vd_hash byte_root, root;
+    vd_config_meaning(&job->training.model, &out->meaning);
+    if (!vd_buf_ok(&out->meaning))
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    const ro_shape shape = {RO_U8, 1, {(int64_t)out->meaning.size}};
+    vd_status status = vd_tensor_hash(NULL, &shape, out->meaning.data, &byte_root, &root, err);
+    job->training.config_bytes = (int64_t)out->meaning.size;
+    memcpy(job->training.config_root, root.b, sizeof root.b);
+    return status;
+}
+
 static vd_status list_tensors(vd_job *job, vd_job_weights *out, vd_err *err) {
     const vd_manifest *manifest = &out->manifest;
     out->tensor = calloc((size_t)manifest->count + 1, sizeof *out->tensor);
@@ -163,6 +177,8 @@ vd_status vd_job_load_weights(vd_job *job, const vd_data_reader *reader, vd_job_
         status = read_model(job, &out->manifest.config, err);
     if (status == VD_OK)
         status = list_tensors(job, out, err);
+    if (status == VD_OK)
+        status = commit_to_config(job, out, err);
     if (status != VD_OK)
         vd_job_weights_free(out);
     return status;
