@@ -186,7 +186,12 @@ int64_t vd_hidden_of(const vd_model *model);
 /* sqrt(2 / fan_in): He et al., 2015, before a ReLU. */
 float vd_he_deviation(int64_t fan_in);
 
-/* ---- step.c, optimizer.c ---- */
+/* ---- inputs.c, step.c, optimizer.c ---- */
+
+/* Whether positions of the data are hidden from the model, which guesses them. */
+bool vd_hides_tokens(const vd_model *m);
+/* The nodes that read micro-batch `micro`, and their values; no parameters. */
+vd_forward vd_read_inputs(vd_builder *b, const vd_training *t, int64_t micro);
 
 /* Outputs of the graph of a step: all nodes of all micro-batches and of the optimizer. */
 void vd_build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared);

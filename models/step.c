@@ -4,70 +4,6 @@
 
 #include "models/model.h"
 
-/* [b, length] tokens: each row a window of the data. */
-static vd_value read_batch(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
-                           int64_t length, int64_t shift) {
-    int64_t rows = t->batch / t->micro_batches;
-    ro_shape shape = VD_SHAPE(RO_I32, rows, length);
-    vd_op op = {RO_OP_READ_BATCH,
-                {[RO_READ_BATCH_SEED] = (int64_t)t->seed,
-                 [RO_READ_BATCH_STREAM] = VD_STREAM_BATCH,
-                 [RO_READ_BATCH_BATCH] = t->batch,
-                 [RO_READ_BATCH_FIRST] = micro * rows,
-                 [RO_READ_BATCH_SHIFT] = shift},
-                &shape};
-    vd_value in[RO_MAX_INPUTS] = {vd_data_value(b, 0)};
-    for (uint32_t i = 0; i < t->shard_count; i++)
-        in[1 + i] = vd_data_value(b, b->program->data_count - t->shard_count + i);
-    in[1 + t->shard_count] = vd_step_value(b);
-    return vd_emit(b, name, op, (int32_t)t->shard_count + 2, in);
-}
-
-static vd_value read_records(vd_builder *b, const char *name, const vd_training *t, int64_t micro,
-                             int op, int64_t offset) {
-    const vd_model *m = &t->model;
-    int64_t rows = t->batch / t->micro_batches;
-    ro_shape shape = op == RO_OP_READ_IMAGES
-                         ? VD_SHAPE(RO_F32, rows, m->image, m->image, VD_IMAGE_PLANES)
-                         : VD_SHAPE(RO_I32, rows);
-    vd_op node = {op,
-                  {[RO_RECORDS_SEED] = (int64_t)t->seed,
-                   [RO_RECORDS_STREAM] = VD_STREAM_BATCH,
-                   [RO_RECORDS_BATCH] = t->batch,
-                   [RO_RECORDS_FIRST] = micro * rows,
-                   [RO_RECORDS_RECORD] = vd_record_size(m),
-                   [RO_RECORDS_OFFSET] = offset},
-                  &shape};
-    if (op == RO_OP_READ_IMAGES) {
-        const bool plain = m->image_std[0] == 0; /* bytes 0 to 255 become -2 to 1.98, exactly */
-        node.attr[RO_READ_IMAGES_SCALE] = ro_attr_f32(plain ? 0x1p-6f : 1);
-        node.attr[RO_READ_IMAGES_SHIFT] = ro_attr_f32(plain ? -2 : 0);
-    }
-    return VD_EMIT(b, name, node, vd_data_value(b, 0), vd_step_value(b));
-}
-
-/* One number for each plane. */
-static vd_value planes(vd_builder *b, const char *name, const float *number) {
-    const ro_shape one = VD_SHAPE(RO_F32, 1);
-    vd_value each[VD_IMAGE_PLANES];
-    for (int i = 0; i < VD_IMAGE_PLANES; i++)
-        each[i] =
-            vd_emit(b, name, (vd_op){RO_OP_FILL, {[RO_FILL_VALUE] = ro_attr_f32(number[i])}, &one},
-                    0, NULL);
-    return vd_emit(b, name, (vd_op){.op = RO_OP_CONCAT}, VD_IMAGE_PLANES, each);
-}
-
-/* (byte / 255 - mean) / std, each rounded, as torchvision's ToTensor and Normalize compute it. */
-static vd_value read_images(vd_builder *b, const vd_training *t, int64_t micro) {
-    const vd_model *m = &t->model;
-    vd_value x = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
-    if (m->image_std[0] == 0)
-        return x;
-    x = vd_div_const(b, "images", x, 255);
-    x = VD_EMIT(b, "images", ((vd_op){.op = RO_OP_SUB}), x, planes(b, "mean", m->image_mean));
-    return VD_EMIT(b, "images", ((vd_op){.op = RO_OP_DIV}), x, planes(b, "std", m->image_std));
-}
-
 /* Sums over a range of micro-batches: the loss, then one gradient per parameter, or of an
  * evaluation how many classes are right. */
 typedef struct {
@@ -101,54 +37,10 @@ static uint32_t trained_count(const step_plan *plan) {
     return plan->declared->trained_count;
 }
 
-static vd_value part_of(vd_builder *b, const char *name, vd_value x, int64_t start,
-                        int64_t length) {
-    return VD_EMIT(b, name,
-                   ((vd_op){RO_OP_SLICE,
-                            {[RO_SLICE_AXIS] = 1,
-                             [RO_SLICE_START] = start,
-                             [RO_SLICE_LENGTH] = length,
-                             [RO_SLICE_STEP] = 1},
-                            NULL}),
-                   x);
-}
-
-/* A record is the class of a sequence and then its tokens. */
-static void read_classes(vd_builder *b, vd_forward *in) {
-    const vd_training *t = in->training;
-    const ro_shape labels = VD_SHAPE(RO_I32, t->batch / t->micro_batches);
-    const vd_value record = read_batch(b, "records", t, in->micro_batch, vd_window_size(t), 0);
-    const vd_value label = part_of(b, "class", record, 0, 1);
-    in->tokens = part_of(b, "tokens", record, 1, t->sequence);
-    in->targets = VD_EMIT(b, "labels", ((vd_op){.op = RO_OP_RESHAPE, .shape = &labels}), label);
-}
-
-static bool hides_tokens(const vd_model *m) {
-    return vd_type_of(m)->hide && m->task == VD_TASK_TOKENS;
-}
-
 static vd_forward read_inputs(vd_builder *b, const step_plan *plan, int64_t micro) {
-    const vd_training *t = plan->training;
-    const vd_model_type *type = vd_type_of(&t->model);
-    vd_forward in = {.training = t,
-                     .declared = plan->declared,
-                     .parameter = plan->parameter,
-                     .micro_batch = micro};
-    vd_scope(b, "m%lld.batch", (long long)micro);
-    if (t->model.task == VD_TASK_CLASSES) {
-        read_classes(b, &in);
-        return in;
-    }
-    if (type->images) {
-        in.tokens = read_images(b, t, micro);
-        in.targets = read_records(b, "labels", t, micro, RO_OP_READ_LABELS, 0);
-        return in;
-    }
-    in.tokens = read_batch(b, "tokens", t, micro, t->sequence, 0);
-    if (hides_tokens(&t->model))
-        type->hide(b, &in);
-    else
-        in.targets = read_batch(b, "targets", t, micro, t->sequence, 1);
+    vd_forward in = vd_read_inputs(b, plan->training, micro);
+    in.declared = plan->declared;
+    in.parameter = plan->parameter;
     return in;
 }
 
@@ -366,7 +258,7 @@ static void emit_step(vd_builder *b, step_plan *plan, sums *all, vd_forward *hid
         plan->buffer = plan->parameter + plan->declared->taken;
     vd_number_steps(b, t->first_step);
     find_values(b, plan);
-    if (hides_tokens(&t->model))
+    if (vd_hides_tokens(&t->model))
         hide_tokens(b, plan, hidden);
     accumulate(b, plan, 0, t->micro_batches, all);
     b->graph->loss = mean_loss(b, plan, all->value[0]);
