@@ -4,46 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/exec/fuse.h"
+#include "verde/exec/executor.h"
 #include "verde/exec/memory.h"
 #include "verde/exec/source.h"
 
 #define NO_VALUE UINT32_MAX
 
-/* One execution of one graph. Values below `sources` are borrowed, unless the state is consumed. */
-typedef struct {
-    const vd_exec *exec;
-    const vd_program *program; /* as executed: a fault may have changed it */
-    const vd_graph *graph;
-    int64_t step;
-    void **value; /* of each value number; NULL once freed */
-    vd_plan plan;
-    uint32_t *uses; /* of the plan: how many reads are left, plus one for a value that the next
-                       state takes */
-    uint32_t sources, count;
-    bool consume;  /* state tensors are freed after their last use */
-    bool in_place; /* and may be overwritten by what is computed from them: nobody watches */
-    int32_t step_word;
-    void *placed_step; /* the same where the context computes; NULL: step_word itself */
-    ro_ctx *memory;    /* of tensors; NULL: host memory */
-    uint8_t *symbol;   /* free kernels: of the node that runs */
-    size_t symbols;
-    ro_shape shapes[RO_MAX_INPUTS];
-    const void *input[RO_MAX_INPUTS];
-} execution;
-
-static bool owned(const execution *x, uint32_t value) {
+bool vd_owned(const vd_execution *x, uint32_t value) {
     return value >= x->sources || (x->consume && value < x->program->leaf_count);
 }
 
-static void release(execution *x, uint32_t value) {
-    if (--x->uses[value] == 0 && owned(x, value)) {
+void vd_release(vd_execution *x, uint32_t value) {
+    if (--x->uses[value] == 0 && vd_owned(x, value)) {
         vd_memory_free(x->memory, x->value[value]);
         x->value[value] = NULL;
     }
 }
 
-static vd_status bind_sources(execution *x, const vd_state *state, vd_err *err) {
+static vd_status bind_sources(vd_execution *x, const vd_state *state, vd_err *err) {
     const vd_exec *exec = x->exec;
     uint32_t states = vd_state_sources(x->program, x->graph);
     for (uint32_t i = 0; i < states; i++)
@@ -61,16 +39,16 @@ static vd_status bind_sources(execution *x, const vd_state *state, vd_err *err) 
 }
 
 /* Not where somebody looks at single nodes. */
-static bool fuses(const execution *x, bool watched) {
+static bool fuses(const vd_execution *x, bool watched) {
     const vd_fault *fault = &x->exec->fault;
     const bool altered = fault->kind != VD_FAULT_NONE && fault->step == x->step;
     return !watched && !altered && !x->exec->unfused && !x->exec->free;
 }
 
-static vd_status open_execution(execution *x, const vd_exec *exec, const vd_program *program,
+static vd_status open_execution(vd_execution *x, const vd_exec *exec, const vd_program *program,
                                 int64_t step, const vd_state *state, bool consume, bool watched,
                                 vd_err *err) {
-    *x = (execution){.exec = exec, .program = program, .step = step, .consume = consume};
+    *x = (vd_execution){.exec = exec, .program = program, .step = step, .consume = consume};
     x->in_place = !watched && !(exec->free && exec->free->keep_inputs);
     x->memory = vd_exec_memory(exec);
     x->graph = step < 0 ? &program->init : &program->step;
@@ -86,7 +64,7 @@ static vd_status open_execution(execution *x, const vd_exec *exec, const vd_prog
     return bind_sources(x, state, err);
 }
 
-static void close_execution(execution *x) {
+static void close_execution(vd_execution *x) {
     for (uint32_t i = 0; x->value && i < x->count; i++)
         if (i >= x->sources)
             vd_memory_free(x->memory, x->value[i]);
@@ -97,17 +75,17 @@ static void close_execution(execution *x) {
 }
 
 /* An input that is read here for the last time and may become the output. NO_VALUE: none. */
-static uint32_t overwritten(const execution *x, const vd_node *n, size_t size) {
+static uint32_t overwritten(const vd_execution *x, const vd_node *n, size_t size) {
     const uint32_t *edge = &x->graph->edge[n->first_input];
     uint32_t inputs = x->in_place ? ro_op_in_place(n->op) : 0;
     for (int32_t i = 0; i < n->input_count && inputs >> i; i++)
-        if ((inputs >> i & 1) && x->uses[edge[i]] == 1 && owned(x, edge[i]) &&
+        if ((inputs >> i & 1) && x->uses[edge[i]] == 1 && vd_owned(x, edge[i]) &&
             vd_shape_bytes(vd_value_shape(x->program, x->graph, edge[i])) == size)
             return edge[i];
     return NO_VALUE;
 }
 
-static void *output_for(execution *x, const vd_node *n, size_t size) {
+static void *output_for(vd_execution *x, const vd_node *n, size_t size) {
     uint32_t value = overwritten(x, n, size);
     if (value == NO_VALUE)
         return vd_memory_alloc(x->memory, size);
@@ -116,79 +94,22 @@ static void *output_for(execution *x, const vd_node *n, size_t size) {
     return taken;
 }
 
-static bool is_state(const vd_program *program, const vd_graph *graph, uint32_t value) {
-    for (uint32_t i = 0; i < program->leaf_count; i++)
-        if (graph->output[i] == value)
-            return true;
-    return false;
-}
-
-bool vd_node_is_state(const vd_program *program, const vd_graph *graph, uint32_t node) {
-    return is_state(program, graph, vd_source_count(program, graph) + node);
-}
-
-int32_t vd_node_bits(const vd_program *program, const vd_graph *graph, uint32_t node) {
-    return vd_node_is_state(program, graph, node) ? RO_ROUND_BITS_MAX : program->rounding.bits;
-}
-
-double vd_threshold_at(double threshold, int32_t bits, int32_t at) {
-    const double less = ldexp(1, 8 - bits) - ldexp(1, 8 - at);
-    return threshold > less ? threshold - less : 0;
-}
-
-static vd_status room_for_symbols(execution *x, size_t count, vd_err *err) {
-    if (count <= x->symbols)
-        return VD_OK;
-    free(x->symbol);
-    x->symbol = malloc(count);
-    x->symbols = x->symbol ? count : 0;
-    return x->symbol ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory for %zu symbols", count);
-}
-
-static vd_status alter(execution *x, uint32_t index, void *output, vd_err *err) {
+vd_status vd_alter_output(vd_execution *x, uint32_t index, void *output, vd_err *err) {
     return vd_fault_output(&x->exec->fault, x->step, index, &x->graph->node[index].shape, x->memory,
                            output, err);
 }
 
-static vd_status run_free(execution *x, uint32_t index, const ro_call *call, void *output,
-                          vd_err *err) {
-    const vd_free *f = x->exec->free;
-    const vd_node *n = &x->graph->node[index];
-    const size_t count = (size_t)ro_shape_numel(&n->shape);
-    ro_rounding r = {.mode = f->mode, .bits = f->bits};
-    ro_free_report report;
-    vd_status status = VD_OK;
-    if (is_state(x->program, x->graph, x->sources + index))
-        r.bits = RO_ROUND_BITS_MAX;
-    if (f->mode == RO_FREE_SYMBOLS) {
-        status = room_for_symbols(x, count ? count : 1, err);
-        r.symbol = x->symbol;
-        r.threshold = vd_threshold_at(f->threshold[n->op], f->bits, r.bits);
-    }
-    if (f->mode == RO_FREE_REPLAY || f->mode == RO_FREE_FOLLOW)
-        status = f->follow(f->user, x->step, index, &r, err);
-    if (status != VD_OK)
-        return status;
-    if (ro_free_run(x->exec->ro, f->profile, &r, call, x->input, output, &report) != RO_OK)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
-    /* The run goes on with the same value that is logged and compared. */
-    status = alter(x, index, output, err);
-    const vd_free_node node = {x->step, index, &n->shape, output,     &r,
-                               &report, call,  x->input,  x->exec->ro};
-    return status == VD_OK && f->ran ? f->ran(f->user, &node, err) : status;
-}
-
-static vd_status run_kernel(execution *x, uint32_t index, const ro_call *call, void *output,
+static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call, void *output,
                             vd_err *err) {
     if (x->exec->free && ro_op_is_free(call->op))
-        return run_free(x, index, call, output, err);
+        return vd_run_free(x, index, call, output, err);
     if (ro_run(x->exec->ro, call, x->input, output) != RO_OK)
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", x->graph->node[index].name,
                        ro_ctx_error(x->exec->ro));
-    return alter(x, index, output, err);
+    return vd_alter_output(x, index, output, err);
 }
 
-static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
+static vd_status run_node(vd_execution *x, uint32_t index, vd_err *err) {
     const vd_node *n = &x->graph->node[index];
     const uint32_t *edge = &x->graph->edge[n->first_input];
     ro_call call;
@@ -203,90 +124,27 @@ static vd_status run_node(execution *x, uint32_t index, vd_err *err) {
     return run_kernel(x, index, &call, output, err);
 }
 
-static void drop_unread(execution *x, uint32_t value) {
+void vd_drop_unread(vd_execution *x, uint32_t value) {
     if (x->uses[value] == 0) {
         vd_memory_free(x->memory, x->value[value]);
         x->value[value] = NULL;
     }
 }
 
-static void release_inputs(execution *x, uint32_t index) {
+static void release_inputs(vd_execution *x, uint32_t index) {
     const vd_node *n = &x->graph->node[index];
     for (int32_t i = 0; i < n->input_count; i++)
-        release(x, x->graph->edge[n->first_input + (uint32_t)i]);
-    drop_unread(x, x->sources + index);
+        vd_release(x, x->graph->edge[n->first_input + (uint32_t)i]);
+    vd_drop_unread(x, x->sources + index);
 }
 
-/* ---- groups ---- */
-
-/* Memory for output i of a group: an input's own, if nobody needs that more. */
-static void *group_output(execution *x, const vd_fused *g, uint32_t i) {
-    const uint32_t input = vd_fused_in_place(g, i);
-    size_t size = vd_shape_bytes(vd_value_shape(x->program, x->graph, g->output[i]));
-    if (input != VD_NO_GROUP && owned(x, g->input[input]) && x->uses[g->input[input]] == 1) {
-        void *taken = x->value[g->input[input]];
-        x->value[g->input[input]] = NULL;
-        return taken;
-    }
-    return vd_memory_alloc(x->memory, size);
-}
-
-static vd_status bind_group(execution *x, const vd_fused *g, vd_fused_memory *at, vd_err *err) {
-    for (uint32_t i = 0; i < g->input_count; i++)
-        at->in[i] = x->value[g->input[i]];
-    for (uint32_t i = 0; i < g->output_count; i++) {
-        at->out[i] = x->value[g->output[i]] = group_output(x, g, i);
-        if (!at->out[i])
-            return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s",
-                           x->graph->node[g->output[i] - x->sources].name);
-    }
-    return VD_OK;
-}
-
-static void release_group(execution *x, const vd_fused *g) {
-    for (uint32_t i = 0; i < g->input_count; i++)
-        release(x, g->input[i]);
-    for (uint32_t i = 0; i < g->output_count; i++)
-        drop_unread(x, g->output[i]);
-}
-
-/* Whether a parameter's step has all it reads when the turn of `node` comes. */
-static bool joins_batch(const execution *x, uint32_t group, uint32_t node) {
-    const vd_fused *g = &x->plan.group[group];
-    for (uint32_t i = 0; i < g->input_count; i++)
-        if (g->input[i] >= x->sources + node)
-            return false;
-    return g->kind == VD_FUSED_ADAMW && !x->plan.ran[group];
-}
-
-/* A group runs when its first member's turn comes; the steps of parameters that follow it, at once
- * with it. */
-static vd_status run_group(execution *x, uint32_t first, uint32_t node, vd_err *err) {
-    const vd_fused *g = &x->plan.group[first];
-    const uint32_t left = x->plan.group_count - first;
-    vd_fused_memory at[VD_FUSED_BATCH];
-    vd_status status = bind_group(x, g, &at[0], err);
-    uint32_t count = 1;
-    for (; status == VD_OK && g->kind == VD_FUSED_ADAMW && count < left && count < VD_FUSED_BATCH &&
-           joins_batch(x, first + count, node);
-         count++)
-        status = bind_group(x, &g[count], &at[count], err);
-    if (status == VD_OK)
-        status = vd_fused_run(g, at, count, x->exec->ro, x->step_word, err);
-    for (uint32_t i = 0; status == VD_OK && i < count; i++) {
-        release_group(x, &g[i]);
-        x->plan.ran[first + i] = true;
-    }
-    return status;
-}
-
-static vd_status read_number(execution *x, const void *from, float *to, bool *has, vd_err *err) {
+static vd_status read_number(vd_execution *x, const void *from, float *to, bool *has, vd_err *err) {
     *has = true;
     return vd_memory_read(x->memory, to, from, sizeof *to, err);
 }
 
 /* Takes the learning rate and the norm where they are computed. */
-static vd_status take_numbers(execution *x, uint32_t node, vd_err *err) {
+static vd_status take_numbers(vd_execution *x, uint32_t node, vd_err *err) {
     vd_step_numbers *n = x->exec->numbers;
     const int op = x->graph->node[node].op;
     if (!n || (op != RO_OP_LR_SCHEDULE && op != RO_OP_CLIP_SCALE))
@@ -298,13 +156,13 @@ static vd_status take_numbers(execution *x, uint32_t node, vd_err *err) {
     return status;
 }
 
-static vd_status run_planned(execution *x, uint32_t node, const vd_observer *observer, bool *stop,
-                             vd_err *err) {
+static vd_status run_planned(vd_execution *x, uint32_t node, const vd_observer *observer,
+                             bool *stop, vd_err *err) {
     const uint32_t group = x->plan.group_of[node];
     if (x->plan.idle[node])
         return VD_OK;
     if (group != VD_NO_GROUP)
-        return x->plan.ran[group] ? VD_OK : run_group(x, group, node, err);
+        return x->plan.ran[group] ? VD_OK : vd_run_group(x, group, node, err);
     vd_status status = run_node(x, node, err);
     if (status == VD_OK)
         status = take_numbers(x, node, err);
@@ -318,7 +176,7 @@ static vd_status run_planned(execution *x, uint32_t node, const vd_observer *obs
 }
 
 /* *ended: every node ran. */
-static vd_status run_nodes(execution *x, const vd_observer *observer, bool *ended, vd_err *err) {
+static vd_status run_nodes(vd_execution *x, const vd_observer *observer, bool *ended, vd_err *err) {
     bool stop = false;
     *ended = false;
     for (uint32_t i = 0; i < x->graph->node_count && !stop; i++) {
@@ -332,7 +190,7 @@ static vd_status run_nodes(execution *x, const vd_observer *observer, bool *ende
 
 /* A value that several leaves take, or that is a source, is copied; the last taker gets the tensor
  * itself. */
-static vd_status take_outputs(execution *x, vd_state *next, vd_err *err) {
+static vd_status take_outputs(vd_execution *x, vd_state *next, vd_err *err) {
     next->count = x->program->leaf_count;
     next->step = x->step + 1;
     next->memory = x->memory;
@@ -340,7 +198,7 @@ static vd_status take_outputs(execution *x, vd_state *next, vd_err *err) {
     uint32_t i = 0;
     for (; next->tensor && i < next->count; i++) {
         uint32_t value = x->graph->output[i];
-        if (owned(x, value) && x->uses[value] == 1) {
+        if (vd_owned(x, value) && x->uses[value] == 1) {
             next->tensor[i] = x->value[value];
             x->value[value] = NULL;
             continue;
@@ -358,7 +216,7 @@ static vd_status take_outputs(execution *x, vd_state *next, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "out of memory for the next state");
 }
 
-static vd_status read_loss(execution *x, float *loss, vd_err *err) {
+static vd_status read_loss(vd_execution *x, float *loss, vd_err *err) {
     uint32_t value = x->graph->loss;
     if (value == UINT32_MAX)
         return VD_OK;
@@ -367,12 +225,12 @@ static vd_status read_loss(execution *x, float *loss, vd_err *err) {
         loss ? vd_memory_read(x->memory, loss, x->value[value], sizeof *loss, err) : VD_OK;
     if (status == VD_OK && n)
         status = read_number(x, x->value[value], &n->loss, &n->has_loss, err);
-    release(x, value);
+    vd_release(x, value);
     return status;
 }
 
 /* Frees what is left of a consumed state: the tensors that no node read. */
-static void drop_old_state(execution *x, vd_state *state) {
+static void drop_old_state(vd_execution *x, vd_state *state) {
     for (uint32_t i = 0; i < state->count; i++)
         vd_memory_free(x->memory, x->value[i]);
     free(state->tensor);
@@ -381,7 +239,7 @@ static void drop_old_state(execution *x, vd_state *state) {
 static vd_status run_graph(const vd_exec *exec, const vd_program *program, int64_t step,
                            const vd_observer *observer, const vd_state *before, vd_state *consumed,
                            vd_state *next, float *loss, vd_err *err) {
-    execution *x = malloc(sizeof *x);
+    vd_execution *x = malloc(sizeof *x);
     if (!x)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     bool ended = false;

@@ -1,0 +1,54 @@
+/* One execution of one graph. Private to executor.c, executor_groups.c and executor_free.c. */
+#ifndef VD_EXECUTOR_H
+#define VD_EXECUTOR_H
+
+#include "verde/exec/fuse.h"
+#include "verde/exec/memory.h"
+#include "verde/exec/source.h"
+
+/* Values below `sources` are borrowed, unless the state is consumed. */
+typedef struct {
+    const vd_exec *exec;
+    const vd_program *program; /* as executed: a fault may have changed it */
+    const vd_graph *graph;
+    int64_t step;
+    void **value; /* of each value number; NULL once freed */
+    vd_plan plan;
+    uint32_t *uses; /* of the plan: how many reads are left, plus one for a value that the next
+                       state takes */
+    uint32_t sources, count;
+    bool consume;  /* state tensors are freed after their last use */
+    bool in_place; /* and may be overwritten by what is computed from them: nobody watches */
+    int32_t step_word;
+    void *placed_step; /* the same where the context computes; NULL: step_word itself */
+    ro_ctx *memory;    /* of tensors; NULL: host memory */
+    uint8_t *symbol;   /* free kernels: of the node that runs */
+    size_t symbols;
+    ro_shape shapes[RO_MAX_INPUTS];
+    const void *input[RO_MAX_INPUTS];
+} vd_execution;
+
+/* ---- executor.c ---- */
+
+/* Whether the execution frees the value's tensor. */
+bool vd_owned(const vd_execution *x, uint32_t value);
+/* Counts a read; frees the tensor after the last one if it is owned. */
+void vd_release(vd_execution *x, uint32_t value);
+/* Frees a tensor that nobody reads. */
+void vd_drop_unread(vd_execution *x, uint32_t value);
+/* Changes a node's output if the fault is there. */
+VD_MUST_USE vd_status vd_alter_output(vd_execution *x, uint32_t index, void *output, vd_err *err);
+
+/* ---- executor_groups.c ---- */
+
+/* Runs group `first`, whose first member's turn has come, and with a step of a parameter those that
+ * follow it. `node` is the node whose turn it is. */
+VD_MUST_USE vd_status vd_run_group(vd_execution *x, uint32_t first, uint32_t node, vd_err *err);
+
+/* ---- executor_free.c ---- */
+
+/* Runs a node by a free kernel, with its logs. */
+VD_MUST_USE vd_status vd_run_free(vd_execution *x, uint32_t index, const ro_call *call,
+                                  void *output, vd_err *err);
+
+#endif
