@@ -72,20 +72,15 @@ static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *
            a->keys <= (int64_t)RO_REDUCE_BLOCK * RO_ATTN_BLOCK;
 }
 
-static const vd_node *node_of(const vd_matcher *m, uint32_t value, int op) {
-    const vd_node *n = value < m->sources ? NULL : &m->graph->node[value - m->sources];
-    return n && n->op == op ? n : NULL;
-}
-
 /* The step, or its sum with a number, as vd_number_steps emits it: *more becomes the number. */
 static bool is_step(const vd_matcher *m, uint32_t value, int32_t *more) {
     *more = 0;
     if (value == m->sources - 1)
         return true;
-    const vd_node *number = node_of(m, value, RO_OP_CAST);
-    const vd_node *sum = number ? node_of(m, vd_input_of(m, number, 0), RO_OP_ADD) : NULL;
-    const vd_node *own = sum ? node_of(m, vd_input_of(m, sum, 0), RO_OP_CAST) : NULL;
-    const vd_node *before = own ? node_of(m, vd_input_of(m, sum, 1), RO_OP_FILL) : NULL;
+    const vd_node *number = vd_node_of(m, value, RO_OP_CAST);
+    const vd_node *sum = number ? vd_node_of(m, vd_input_of(m, number, 0), RO_OP_ADD) : NULL;
+    const vd_node *own = sum ? vd_node_of(m, vd_input_of(m, sum, 0), RO_OP_CAST) : NULL;
+    const vd_node *before = own ? vd_node_of(m, vd_input_of(m, sum, 1), RO_OP_FILL) : NULL;
     if (!before || vd_input_of(m, own, 0) != m->sources - 1 || number->shape.dtype != RO_I32)
         return false;
     const float x = ro_attr_to_f32(before->attr[RO_FILL_VALUE]);
@@ -97,7 +92,7 @@ static bool is_step(const vd_matcher *m, uint32_t value, int32_t *more) {
 
 /* x, or dropout(x) with the step: *value becomes x. All dropouts of a group are the same one. */
 static bool join_dropout(const vd_matcher *m, uint32_t *value, vd_fused *g, bool first) {
-    const vd_node *n = node_of(m, *value, RO_OP_DROPOUT);
+    const vd_node *n = vd_node_of(m, *value, RO_OP_DROPOUT);
     int32_t more;
     if (!n)
         return first || !g->drops;

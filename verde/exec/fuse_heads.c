@@ -11,14 +11,9 @@ typedef struct {
     int64_t row, first; /* elements of a row; in it, the first of these heads */
 } columns;
 
-static const vd_node *node_of(const vd_matcher *m, uint32_t value, int op) {
-    const vd_node *n = value < m->sources ? NULL : &m->graph->node[value - m->sources];
-    return n && n->op == op ? n : NULL;
-}
-
 /* Finds what `value` is a copy of, which must have so many heads. */
 static bool split_from(const vd_matcher *m, uint32_t value, int64_t heads, columns *out) {
-    const vd_node *n = node_of(m, value, RO_OP_SPLIT_HEADS);
+    const vd_node *n = vd_node_of(m, value, RO_OP_SPLIT_HEADS);
     if (!n || n->attr[RO_SPLIT_HEADS_HEADS] != heads)
         return false;
     const int64_t width = heads * n->shape.dim[3];

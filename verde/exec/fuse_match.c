@@ -5,17 +5,21 @@
 /* How far apart the nodes of one pattern may be. */
 enum { REACH = 64 };
 
+const vd_node *vd_node_of(const vd_matcher *m, uint32_t value, int op) {
+    const vd_node *n = value < m->sources ? NULL : &m->graph->node[value - m->sources];
+    return n && n->op == op ? n : NULL;
+}
+
 const vd_node *vd_join(const vd_matcher *m, uint32_t value, int op, vd_fused *g) {
-    if (value < m->sources || m->graph->node[value - m->sources].op != op)
-        return NULL;
+    const vd_node *n = vd_node_of(m, value, op);
     const uint32_t node = value - m->sources;
-    for (uint32_t i = 0; i < g->member_count; i++)
+    for (uint32_t i = 0; n && i < g->member_count; i++)
         if (g->member[i] == node)
-            return &m->graph->node[node];
-    if (g->member_count == VD_FUSED_MEMBERS)
+            return n;
+    if (!n || g->member_count == VD_FUSED_MEMBERS)
         return NULL;
     g->member[g->member_count++] = node;
-    return &m->graph->node[node];
+    return n;
 }
 
 uint32_t vd_input_of(const vd_matcher *m, const vd_node *n, int i) {

@@ -32,7 +32,9 @@ uint32_t vd_reads_of(const vd_matcher *m, const vd_fused *g, uint32_t value);
 
 /* ---- what patterns are made of ---- */
 
-/* The node that computes `value`, if it is an application of `op`; it joins the group. */
+/* The node that computes `value` if it is an application of `op`, else NULL. */
+const vd_node *vd_node_of(const vd_matcher *m, uint32_t value, int op);
+/* The same; the node joins the group. NULL also if the group is full. */
 const vd_node *vd_join(const vd_matcher *m, uint32_t value, int op, vd_fused *g);
 uint32_t vd_input_of(const vd_matcher *m, const vd_node *n, int i);
 const ro_shape *vd_shape_in(const vd_matcher *m, uint32_t value);
