@@ -13,8 +13,13 @@ typedef struct {
     uint32_t urls;
     long question_s, budget_s;
     bool no_challenge, force;
+    bool quiet; /* the story is told, but not the outcome */
     vd_common common;
 } vd_arbitrate_arguments;
+
+enum { VD_ARBITRATE_QUESTION_S = 120 }; /* and VD_BUDGET_S */
+/* Settles a dispute, from the job to the verdict. An error is one line, too. */
+vd_exit vd_arbitrate(const vd_arbitrate_arguments *a);
 
 /* One dispute over the network. */
 typedef struct {

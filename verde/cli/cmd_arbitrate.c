@@ -8,8 +8,6 @@
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
 
-enum { QUESTION_SECONDS = 120 };
-
 /* ---- who takes part ---- */
 
 static vd_status no_key(vd_arbitration *x, uint32_t p) {
@@ -184,6 +182,8 @@ static vd_status write_verdict(vd_arbitration *x) {
 
 static vd_exit arbitrate_finish(vd_arbitration *x) {
     const vd_outcome *outcome = vd_referee_outcome(x->referee);
+    if (x->a->quiet)
+        return vd_exit_of(outcome);
     if (x->a->common.json)
         vd_print_json(vd_dispute_json(outcome, &x->assignment, &x->cost));
     else
@@ -191,7 +191,7 @@ static vd_exit arbitrate_finish(vd_arbitration *x) {
     return vd_exit_of(outcome);
 }
 
-static vd_exit arbitrate_between(const vd_arbitrate_arguments *a) {
+vd_exit vd_arbitrate(const vd_arbitrate_arguments *a) {
     vd_err err = {0};
     vd_arbitration x = {.a = a, .start = vd_seconds(), .err = &err};
     vd_status status = prepare(&x);
@@ -242,7 +242,7 @@ static vd_exit arbitrate(int argc, char **argv) {
                                             {"force", no_argument, NULL, 'F'},
                                             VD_COMMON_OPTIONS};
     vd_arbitrate_arguments a = {
-        .key_dir = "referee-keys", .question_s = QUESTION_SECONDS, .budget_s = VD_BUDGET_S};
+        .key_dir = "referee-keys", .question_s = VD_ARBITRATE_QUESTION_S, .budget_s = VD_BUDGET_S};
     bool exit_now = false;
     vd_stop_command(argc, argv);
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
@@ -257,7 +257,7 @@ static vd_exit arbitrate(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     a.job = argv[optind];
-    return arbitrate_between(&a);
+    return vd_arbitrate(&a);
 }
 
 const vd_command vd_cmd_arbitrate = {

@@ -40,19 +40,24 @@ static vd_status take_lock(vd_fetched *f, vd_err *err) {
     return VD_OK;
 }
 
-vd_status vd_fetched_begin(vd_fetched *f, vd_err *err) {
+vd_status vd_fetched_check(const char *out, bool force, vd_err *err) {
     char path[1100];
     struct stat info;
-    f->lock = f->laid_fd = -1;
-    if (strlen(f->out) > 900)
-        return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", f->out);
-    snprintf(f->partial, sizeof f->partial, "%s/partial", f->out);
-    snprintf(path, sizeof path, "%s/run.json", f->out);
-    vd_status status = vd_make_dir(f->out, err);
+    if (strlen(out) > 900)
+        return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", out);
+    vd_status status = vd_make_dir(out, err);
+    snprintf(path, sizeof path, "%s/run.json", out);
     if (status == VD_OK && stat(path, &info) == 0)
-        status = vd_fail(err, VD_ERR_USAGE, "%s: a run lies there; give another directory", f->out);
-    if (status == VD_OK && !f->force && stat(f->partial, &info) != 0)
-        status = vd_weights_clear(f->out, true, err);
+        status = vd_fail(err, VD_ERR_USAGE, "%s: a run lies there; give another directory", out);
+    snprintf(path, sizeof path, "%s/partial", out);
+    return status == VD_OK && !force && stat(path, &info) != 0 ? vd_weights_clear(out, true, err)
+                                                               : status;
+}
+
+vd_status vd_fetched_begin(vd_fetched *f, vd_err *err) {
+    f->lock = f->laid_fd = -1;
+    vd_status status = vd_fetched_check(f->out, f->force, err);
+    snprintf(f->partial, sizeof f->partial, "%.900s/partial", f->out);
     return status == VD_OK ? take_lock(f, err) : status;
 }
 

@@ -24,6 +24,9 @@ typedef struct {
     char (*path)[1100]; /* of each file, and of the laid ones */
 } vd_fetched;
 
+/* Can a model be written to OUT? VD_ERR_USAGE: a model or a run lies there already, and it is not
+ * forced to. For what is written after long work. */
+VD_MUST_USE vd_status vd_fetched_check(const char *out, bool force, vd_err *err);
 /* Takes OUT and OUT/partial. VD_ERR_USAGE: a model or a run lies there already. */
 VD_MUST_USE vd_status vd_fetched_begin(vd_fetched *f, vd_err *err);
 /* The proof of an earlier download, if it leads to this root; *found is false if not. */

@@ -1,0 +1,199 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/cli/delegation.h"
+#include "verde/cli/fetching.h"
+#include "verde/cli/stop.h"
+#include "verde/cli/story.h"
+
+/* ---- the result ---- */
+
+/* From whoever says that it has the accepted root; each byte is checked. */
+static uint32_t who_has_it(const vd_delegation *d, vd_endpoint *out) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < d->o->urls; i++)
+        if (d->order[i].state == VD_ORDER_DONE &&
+            vd_hash_equal(&d->order[i].job.run_root, &d->run_root))
+            out[count++] = d->endpoint[i];
+    return count;
+}
+
+static json_t *delegate_json(const vd_delegation *d, const vd_fetching *fetching) {
+    char path[1100];
+    json_t *verdicts = json_array(), *providers = json_array();
+    for (uint32_t i = 0; i < d->verdicts; i++) {
+        vd_delegation_verdict(d, i, path);
+        json_array_append_new(verdicts, json_string(path));
+    }
+    for (uint32_t i = 0; i < d->o->urls; i++) {
+        const vd_order *order = &d->order[i];
+        json_t *one =
+            json_pack("{ss sb}", "url", d->o->url[i], "done", order->state == VD_ORDER_DONE);
+        json_object_set_new(one, order->state == VD_ORDER_DONE ? "run_root" : "error",
+                            order->state == VD_ORDER_DONE ? vd_hash_text(&order->job.run_root)
+                                                          : json_string(order->why));
+        json_array_append_new(providers, one);
+    }
+    return json_pack("{ss si so so so}", "job", d->id, "exit_code", (int)d->code, "verdicts",
+                     verdicts, "providers", providers, "result",
+                     fetching ? vd_fetch_json(fetching) : json_null());
+}
+
+static vd_status fetch_result(vd_delegation *d) {
+    vd_endpoint endpoint[VD_DOWNLOAD_PROVIDERS_MAX];
+    vd_fetching fetching = {0};
+    const vd_fetch_options options = {.out = d->o->out,
+                                      .force = d->o->force,
+                                      .run_root = d->run_root,
+                                      .program = &d->program,
+                                      .program_of = d->o->job,
+                                      .job = &d->loaded,
+                                      .provider = endpoint,
+                                      .provider_count = who_has_it(d, endpoint),
+                                      .id = d->id,
+                                      .key = d->key,
+                                      .patience_s = (int)d->o->patience_s};
+    if (options.provider_count == 0)
+        return vd_fail(d->err, VD_ERR_PEER, "no provider says that it has the accepted run");
+    vd_status status = vd_fetch(&options, &fetching, d->err);
+    if (status == VD_OK && d->o->common.json)
+        vd_print_json(delegate_json(d, &fetching));
+    else if (status == VD_OK)
+        vd_fetch_text(&fetching);
+    vd_fetching_free(&fetching);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static uint32_t count_done(const vd_delegation *d) {
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < d->o->urls; i++)
+        done += d->order[i].state == VD_ORDER_DONE;
+    return done;
+}
+
+/* Two must have finished: one alone has nobody who could know better. */
+static vd_status settle(vd_delegation *d, bool *accepted) {
+    const uint32_t done = count_done(d);
+    if (done >= 2)
+        return vd_delegation_settle(d, accepted);
+    *accepted = false;
+    for (uint32_t i = 0; i < d->o->urls; i++)
+        if (d->order[i].state == VD_ORDER_FAILED)
+            return vd_fail(d->err, VD_ERR_PEER,
+                           "%u of %u providers have finished, and a result needs two; provider %u: "
+                           "%s",
+                           done, d->o->urls, i + 1, d->order[i].why);
+    return VD_OK;
+}
+
+static vd_exit delegate_all(vd_delegation *d) {
+    bool accepted = false;
+    vd_status status = vd_fetched_check(d->o->out, d->o->force, d->err);
+    if (status == VD_OK)
+        status = vd_delegation_prepare(d);
+    if (status == VD_OK)
+        status = vd_delegation_order(d);
+    if (status != VD_OK)
+        return vd_report(d->err);
+    status = settle(d, &accepted);
+    if (status == VD_OK && accepted)
+        status = fetch_result(d);
+    else if (status == VD_OK && d->o->common.json)
+        vd_print_json(delegate_json(d, NULL));
+    if (d->no_verdict)
+        return d->code;
+    if (status != VD_OK && count_done(d) < 2) {
+        (void)vd_report(d->err);
+        return VD_EXIT_INCONCLUSIVE;
+    }
+    if (status != VD_OK)
+        return vd_report(d->err);
+    if (!accepted)
+        fprintf(stderr, "verde: no result is accepted; the verdicts in %s say why\n", d->o->out);
+    return d->code == VD_EXIT_OK && !accepted ? VD_EXIT_INCONCLUSIVE : d->code;
+}
+
+/* ---- the command ---- */
+
+static bool take_url(vd_delegate_options *o) {
+    if (o->urls < VD_DOWNLOAD_PROVIDERS_MAX) {
+        o->url[o->urls++] = optarg;
+        return true;
+    }
+    fprintf(stderr, "verde: delegate takes at most %d providers\n", VD_DOWNLOAD_PROVIDERS_MAX);
+    return false;
+}
+
+static bool take_option(int option, vd_delegate_options *o, bool *exit_now) {
+    switch (option) {
+    case 'p': return take_url(o);
+    case 'o': o->out = optarg; return true;
+    case 'k': o->key_dir = optarg; return true;
+    case 'f': o->force = true; return true;
+    case 'n': o->no_challenge = true; return true;
+    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &o->patience_s);
+    case 'g': return vd_parse_number("budget", optarg, 1, 1000000, &o->budget_s);
+    default: return vd_take_common(&vd_cmd_delegate, option, &o->common, exit_now);
+    }
+}
+
+static vd_exit delegate(int argc, char **argv) {
+    static const struct option options[] = {
+        {"provider", required_argument, NULL, 'p'}, {"out", required_argument, NULL, 'o'},
+        {"key", required_argument, NULL, 'k'},      {"timeout", required_argument, NULL, 'q'},
+        {"budget", required_argument, NULL, 'g'},   {"no-challenge", no_argument, NULL, 'n'},
+        {"force", no_argument, NULL, 'f'},          VD_COMMON_OPTIONS};
+    vd_delegate_options o = {
+        .patience_s = 120, .budget_s = VD_BUDGET_S, .question_s = VD_ARBITRATE_QUESTION_S};
+    bool exit_now = false;
+    vd_err err = {0};
+    vd_stop_command(argc, argv);
+    for (int option; (option = getopt_long(argc, argv, "ho:", options, NULL)) != -1;) {
+        if (!take_option(option, &o, &exit_now))
+            return VD_EXIT_USAGE;
+        if (exit_now)
+            return VD_EXIT_OK;
+    }
+    if (argc - optind != 1 || o.urls < 2 || !o.out || !o.key_dir) {
+        fprintf(stderr, "verde: delegate takes one job file, --provider URL twice or more, --key "
+                        "DIR and --out DIR\n");
+        return VD_EXIT_USAGE;
+    }
+    o.job = argv[optind];
+    static vd_delegation d;
+    d = (vd_delegation){.o = &o, .err = &err};
+    const vd_exit code = delegate_all(&d);
+    vd_delegation_free(&d);
+    return code;
+}
+
+const vd_command vd_cmd_delegate = {
+    "delegate", "hand a job to providers; get a result that is checked",
+    "Usage: verde delegate JOB --provider URL --provider URL [...] --key DIR --out DIR "
+    "[options]\n\n"
+    "Hands the job to the daemons of providers (`verde provide`), none of whom is trusted: "
+    "uploads\n"
+    "the program and its data, if they are not there, and starts the job everywhere. Waits, has\n"
+    "the providers commit to their results, and settles a dispute if they differ, as `verde\n"
+    "arbitrate` does; OUT/verdict.json says how. Then downloads the accepted model from whoever\n"
+    "has it, as `verde fetch` does, with every byte checked, to OUT.\n\n"
+    "Stopped at any moment, the same command goes on: uploads and jobs stay at the providers,\n"
+    "what is downloaded in OUT/partial.\n\n"
+    "  --provider URL   as `verde provide` prints it, with its key; two to 16\n"
+    "  --key DIR        the client's identity, made if absent. Providers enrol its key.pub, and\n"
+    "                   it signs the verdict, as the referee's\n"
+    "  --out DIR        made if it is not there\n"
+    "  --force          overwrite a model in DIR, once all is there\n"
+    "  --timeout S      seconds of trouble after which a provider is given up (default: 120)\n"
+    "  --budget S       seconds for all answers of one provider in a hearing, and for a second\n"
+    "                   run (default 3600)\n"
+    "  --no-challenge   do not ask a convicted provider to run the job again\n" VD_COMMON_HELP
+    "\nExit codes of `verde arbitrate`: with 3, 4 or 7 there is a result, too, unless a line says\n"
+    "that none is accepted. 5: less than two providers have finished, or nothing is accepted.\n"
+    "\nExample:\n"
+    "  verde delegate models/jobs/demo.yaml --key client --out result \\\n"
+    "    --provider https://a.example:8443#KEY --provider "
+    "https://b.example:8443#KEY\n" VD_EXIT_HELP,
+    delegate};

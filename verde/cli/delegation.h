@@ -1,0 +1,74 @@
+/* A job that is handed to several providers' daemons: each gets it, runs it, and says which run
+ * root it came to. Then disputes settle which one is accepted. */
+#ifndef VD_DELEGATION_H
+#define VD_DELEGATION_H
+
+#include <pthread.h>
+
+#include "verde/cli/arbitrate.h"
+#include "verde/delivery/download.h"
+#include "verde/delivery/remote.h"
+#include "verde/protocol/verdict.h"
+
+typedef struct {
+    const char *job, *out, *key_dir;
+    const char *url[VD_DOWNLOAD_PROVIDERS_MAX];
+    uint32_t urls;
+    long patience_s, budget_s, question_s;
+    bool no_challenge, force;
+    vd_common common;
+} vd_delegate_options;
+
+typedef enum { VD_ORDER_UPLOADS, VD_ORDER_RUNS, VD_ORDER_DONE, VD_ORDER_FAILED } vd_order_state;
+
+/* What one provider was asked for, and has said. */
+typedef struct {
+    struct vd_delegation *delegation;
+    uint32_t index;
+    vd_client *client;
+    pthread_t thread;
+    bool started;
+    /* Under the lock. */
+    vd_order_state state;
+    uint64_t sent; /* bytes of all parcels */
+    vd_remote_job job;
+    char why[600]; /* it has failed */
+} vd_order;
+
+typedef struct vd_delegation {
+    const vd_delegate_options *o;
+    vd_loaded loaded;
+    vd_key *key;
+    vd_public_key client; /* its public half */
+    vd_endpoint endpoint[VD_DOWNLOAD_PROVIDERS_MAX];
+    vd_hash program;
+    vd_buf bytes;      /* of the program */
+    vd_parcel *parcel; /* the program, then each data tensor */
+    void **copy;       /* of those that had to be turned round */
+    uint32_t parcel_count;
+    uint64_t parcel_bytes;
+    vd_buf submission;
+    char id[VD_REMOTE_ID_SIZE];
+    vd_order order[VD_DOWNLOAD_PROVIDERS_MAX];
+    pthread_mutex_t lock;
+    atomic_bool stop; /* the orders, for trouble of this machine */
+    int drawn;        /* lines of progress on the terminal */
+    vd_hash run_root; /* accepted */
+    uint32_t verdicts;
+    vd_exit code;    /* as `verde arbitrate` */
+    bool no_verdict; /* it has said why */
+    vd_err *err;
+} vd_delegation;
+
+/* Loads the job and the key, and names all that is to be sent. */
+VD_MUST_USE vd_status vd_delegation_prepare(vd_delegation *d);
+/* Uploads, submits and waits, until each provider is done or has failed; tells how far they are. */
+VD_MUST_USE vd_status vd_delegation_order(vd_delegation *d);
+/* Has those that are done commit to their roots, and settles which one is accepted. `accepted` is
+ * false if none is. Verdicts are written to OUT; those that are there already count. */
+VD_MUST_USE vd_status vd_delegation_settle(vd_delegation *d, bool *accepted);
+/* The verdict number `i`: OUT/verdict.json, OUT/verdict-2.json, ... */
+void vd_delegation_verdict(const vd_delegation *d, uint32_t i, char path[1100]);
+void vd_delegation_free(vd_delegation *d);
+
+#endif

@@ -1,0 +1,208 @@
+#include "verde/delivery/remote.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "verde/commit/json.h"
+#include "verde/delivery/signed.h"
+
+enum { ANSWER_BYTES_MAX = 8 << 20, ANSWER_ELEMENTS_MAX = 1 << 17, STALLS_MAX = 8 };
+
+/* ---- one question ---- */
+
+static void remote_pause(void) {
+    nanosleep(&(struct timespec){.tv_nsec = VD_REMOTE_RETRY_MS * 1000000L}, NULL);
+}
+
+static bool remote_stopped(const vd_remote *r) {
+    return r->stop && atomic_load(r->stop);
+}
+
+/* It may be starting, or have no turn; anything else it means. */
+static bool may_pass(const vd_answer *answer) {
+    const bool transport = answer->err.status == VD_ERR_IO || answer->err.status == VD_ERR_TIMEOUT;
+    const bool said = answer->http_status >= 400 && answer->http_status < 500;
+    return transport && !said && answer->http_status != 507 && !answer->other_key &&
+           !answer->unknown_host && !answer->untrusted;
+}
+
+static vd_status remote_failed(const vd_remote *r, const vd_answer *answer, vd_err *err) {
+    char why[512];
+    vd_status status = answer->err.status;
+    vd_answer_why(answer, why, sizeof why);
+    if (answer->http_status && status == VD_ERR_IO && !may_pass(answer))
+        status = VD_ERR_PEER;
+    else if (status == VD_ERR_TIMEOUT)
+        status = VD_ERR_IO;
+    return vd_fail(err, status, "%s: %.400s", r->at->url, why);
+}
+
+/* Until it answers with 200 or `also`, refuses, or its time is over. */
+static vd_status remote_ask(const vd_remote *r, const vd_exchange *wish, int also, json_t **out,
+                            int *http_status, vd_err *err) {
+    vd_exchange exchange = *wish;
+    const double start = vd_seconds();
+    vd_answer answer;
+    exchange.to = r->at;
+    exchange.deadline_ms = VD_REMOTE_DEADLINE_MS;
+    exchange.answer_max = ANSWER_BYTES_MAX;
+    exchange.stop = r->stop;
+    for (;;) {
+        vd_signed_ask(r->client, r->key, &exchange, &answer);
+        if (remote_stopped(r) || !may_pass(&answer) || vd_seconds() - start >= r->patience_s)
+            break;
+        vd_answer_free(&answer);
+        remote_pause();
+    }
+    vd_err unread = {0};
+    const bool answered = answer.err.status == VD_OK || (also && answer.http_status == also);
+    vd_status status = VD_OK;
+    *out = NULL;
+    *http_status = answer.http_status;
+    if (remote_stopped(r))
+        status = vd_fail(err, VD_ERR_TIMEOUT, "%s: stopped", r->at->url);
+    else if (!answered)
+        status = remote_failed(r, &answer, err);
+    else if (vd_json_read(answer.body.data, answer.body.size, ANSWER_ELEMENTS_MAX, out, &unread) !=
+             VD_OK)
+        status = vd_fail(err, unread.status, "%s%s: its answer: %.300s", r->at->url, exchange.path,
+                         unread.text);
+    vd_answer_free(&answer);
+    return status;
+}
+
+/* ---- uploads ---- */
+
+/* How far an upload has come. */
+typedef struct {
+    uint64_t have;
+    bool complete; /* all bytes are there, and have the hash */
+} upload_place;
+
+static vd_status read_place(const vd_remote *r, const vd_parcel *parcel, const json_t *answer,
+                            upload_place *at, vd_err *err) {
+    const json_t *have = json_object_get(answer, "have");
+    at->complete = json_is_true(json_object_get(answer, "complete"));
+    at->have = (uint64_t)json_integer_value(have);
+    return json_is_integer(have) && json_integer_value(have) >= 0 && at->have <= parcel->size
+               ? VD_OK
+               : vd_fail(err, VD_ERR_PEER, "%s: does not say how much of an upload it has",
+                         r->at->url);
+}
+
+/* One request: the next chunk, or where the upload has come. */
+static vd_status upload_step(const vd_remote *r, const vd_parcel *parcel, bool ask,
+                             upload_place *at, vd_err *err) {
+    char hex[2 * VD_HASH_SIZE + 1], path[200];
+    const uint64_t left = parcel->size - at->have;
+    json_t *answer;
+    int http_status;
+    vd_hex(parcel->hash.b, VD_HASH_SIZE, hex);
+    vd_exchange exchange = {.path = path};
+    if (ask) {
+        snprintf(path, sizeof path, "/v1/blobs/%s", hex);
+    } else {
+        snprintf(path, sizeof path, "/v1/blobs/%s?size=%llu&from=%llu", hex,
+                 (unsigned long long)parcel->size, (unsigned long long)at->have);
+        exchange.method = "PUT";
+        exchange.body = parcel->bytes + at->have;
+        exchange.body_size = left < VD_REMOTE_CHUNK_BYTES ? (size_t)left : VD_REMOTE_CHUNK_BYTES;
+        exchange.content_type = "application/octet-stream";
+    }
+    vd_status status = remote_ask(r, &exchange, ask ? 0 : 409, &answer, &http_status, err);
+    if (status == VD_OK)
+        status = read_place(r, parcel, answer, at, err);
+    json_decref(answer);
+    return status;
+}
+
+vd_status vd_remote_upload(const vd_remote *r, const vd_parcel *parcel,
+                           void (*sent)(void *user, uint64_t have), void *user, vd_err *err) {
+    upload_place at = {0};
+    uint64_t most = 0;
+    int stalls = 0;
+    vd_status status = upload_step(r, parcel, true, &at, err);
+    while (status == VD_OK && !at.complete) {
+        /* All bytes may be there while the provider still hashes them. */
+        const bool wait = at.have == parcel->size;
+        if (wait)
+            remote_pause();
+        status = upload_step(r, parcel, wait, &at, err);
+        stalls = at.have > most ? 0 : stalls + 1;
+        most = at.have > most ? at.have : most;
+        if (status == VD_OK && !at.complete && stalls > STALLS_MAX)
+            status = vd_fail(err, VD_ERR_PEER, "%s: takes bytes of an upload, and has no more",
+                             r->at->url);
+        if (status == VD_OK && sent)
+            sent(user, at.have);
+    }
+    return status;
+}
+
+/* ---- jobs ---- */
+
+vd_status vd_remote_submit(const vd_remote *r, const vd_buf *submission, char id[VD_REMOTE_ID_SIZE],
+                           vd_err *err) {
+    const vd_exchange exchange = {
+        .path = "/v1/jobs", .body = submission->data, .body_size = submission->size};
+    json_t *answer;
+    int http_status;
+    uint8_t bytes[VD_HASH_SIZE];
+    vd_status status = remote_ask(r, &exchange, 0, &answer, &http_status, err);
+    const char *said = json_string_value(json_object_get(answer, "job"));
+    if (status == VD_OK && said && vd_unhex(said, bytes, sizeof bytes))
+        snprintf(id, VD_REMOTE_ID_SIZE, "%s", said);
+    else if (status == VD_OK)
+        status = vd_fail(err, VD_ERR_PEER, "%s: gives the job no name", r->at->url);
+    json_decref(answer);
+    return status;
+}
+
+static bool read_state(const json_t *answer, vd_remote_state *out) {
+    static const char *const name[] = {"queued", "running", "done", "failed", "cancelled"};
+    const char *said = json_string_value(json_object_get(answer, "state"));
+    for (int i = 0; said && i < 5; i++)
+        if (strcmp(said, name[i]) == 0) {
+            *out = (vd_remote_state)i;
+            return true;
+        }
+    return false;
+}
+
+static double real_or_nan(const json_t *answer, const char *name) {
+    const json_t *value = json_object_get(answer, name);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+static vd_status read_job(const vd_remote *r, const json_t *answer, vd_remote_job *out,
+                          vd_err *err) {
+    const char *root = json_string_value(json_object_get(answer, "run_root"));
+    const char *error = json_string_value(json_object_get(answer, "error"));
+    vd_err printable;
+    *out = (vd_remote_job){.step = json_integer_value(json_object_get(answer, "step")),
+                           .steps = json_integer_value(json_object_get(answer, "steps")),
+                           .loss = real_or_nan(answer, "loss"),
+                           .rate = real_or_nan(answer, "rate"),
+                           .seconds_left = real_or_nan(answer, "seconds_left")};
+    if (!read_state(answer, &out->state) ||
+        (out->state == VD_REMOTE_DONE && (!root || !vd_unhex(root, out->run_root.b, VD_HASH_SIZE))))
+        return vd_fail(err, VD_ERR_PEER, "%s: does not say how the job is", r->at->url);
+    vd_fail(&printable, VD_ERR_IO, "%.299s", error ? error : "");
+    snprintf(out->error, sizeof out->error, "%.299s", printable.text);
+    return VD_OK;
+}
+
+vd_status vd_remote_ask_job(const vd_remote *r, const char *id, vd_remote_job *out, vd_err *err) {
+    char path[32 + VD_REMOTE_ID_SIZE];
+    const vd_exchange exchange = {.path = path};
+    json_t *answer;
+    int http_status;
+    snprintf(path, sizeof path, "/v1/jobs/%s", id);
+    vd_status status = remote_ask(r, &exchange, 0, &answer, &http_status, err);
+    if (status == VD_OK)
+        status = read_job(r, answer, out, err);
+    json_decref(answer);
+    return status;
+}

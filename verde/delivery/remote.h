@@ -1,0 +1,64 @@
+/* A provider's daemon, as its client sees it: blobs go there, a job begins, and how far it is
+ * (PROTOCOL.md sections 8.5 and 8.7). Connection trouble is waited for: a daemon may be starting.
+ *
+ * VD_ERR_PEER: it refuses, and says why; VD_ERR_IO: it does not answer; VD_ERR_TIMEOUT: `stop` was
+ * set; VD_ERR_LOCAL: memory. The sentence names the provider. */
+#ifndef VD_REMOTE_H
+#define VD_REMOTE_H
+
+#include "verde/net/net.h"
+
+enum {
+    VD_REMOTE_CHUNK_BYTES = 4 << 20, /* of an upload in one request */
+    VD_REMOTE_DEADLINE_MS = 60000,   /* of one request */
+    VD_REMOTE_RETRY_MS = 500,
+};
+
+/* One thread at a time. */
+typedef struct {
+    const vd_endpoint *at; /* with its key */
+    const vd_key *key;     /* the client's */
+    vd_client *client;
+    int patience_s;          /* how long trouble may last */
+    const atomic_bool *stop; /* set by another thread; may be NULL */
+} vd_remote;
+
+/* Bytes, by their SHA-256. On a big-endian machine `bytes` are already little-endian. */
+typedef struct {
+    vd_hash hash;
+    const uint8_t *bytes;
+    uint64_t size;
+} vd_parcel;
+
+/* Uploads what the provider does not have. `sent` is called after each chunk, with the bytes that
+ * are there; may be NULL. */
+VD_MUST_USE vd_status vd_remote_upload(const vd_remote *remote, const vd_parcel *parcel,
+                                       void (*sent)(void *user, uint64_t have), void *user,
+                                       vd_err *err);
+
+/* Submits a job; the same again is the same job. `submission` is canonical JSON. */
+enum { VD_REMOTE_ID_SIZE = 2 * VD_HASH_SIZE + 1 };
+VD_MUST_USE vd_status vd_remote_submit(const vd_remote *remote, const vd_buf *submission,
+                                       char id[VD_REMOTE_ID_SIZE], vd_err *err);
+
+typedef enum {
+    VD_REMOTE_QUEUED,
+    VD_REMOTE_RUNNING,
+    VD_REMOTE_DONE,
+    VD_REMOTE_FAILED,
+    VD_REMOTE_CANCELLED,
+} vd_remote_state;
+
+/* What the provider says, which nothing proves. */
+typedef struct {
+    vd_remote_state state;
+    int64_t step, steps;
+    double loss, rate, seconds_left; /* steps a second; NaN: not said */
+    vd_hash run_root;                /* if it is done */
+    char error[300];                 /* if it has failed; printable */
+} vd_remote_job;
+
+VD_MUST_USE vd_status vd_remote_ask_job(const vd_remote *remote, const char *id, vd_remote_job *out,
+                                        vd_err *err);
+
+#endif
