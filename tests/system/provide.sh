@@ -68,7 +68,7 @@ for name in alice bob stranger; do
 done
 "$verde" run models/jobs/toy.yaml --out "$work/toy" --threads 1 --json > "$work/toy.json" 2> /dev/null
 root=$(sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/' "$work/toy.json")
-sed -e 's/^steps: .*/steps: 4000/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 100/' -e 's|\.\./data|'"$PWD"'/models/data|' \
+sed -e 's/^steps: .*/steps: 2000/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 100/' -e 's|\.\./data|'"$PWD"'/models/data|' \
     models/jobs/toy.yaml > "$work/long.yaml"
 "$verde" run "$work/long.yaml" --out "$work/long" --threads 1 --json > "$work/long.json" 2> /dev/null
 long_root=$(sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/' "$work/long.json")
@@ -166,6 +166,17 @@ expect '^409 .*cancel it first' bob request DELETE "/v1/jobs/$long"
 expect '"run_root": "'"$long_root"'".*"state": "done"' bob wait "$long" done failed
 resumed=$(cut -d' ' -f4 "$work/data/jobs/$long/progress")
 [ "$resumed" -ge 200 ] || fail "the job began anew, at step $resumed"
+
+# A job whose process dies is told of as failed, and takes nothing else along. Submitted again, it goes on.
+dies=$(python3 "$client" "$url" "$work/bob" submit "$work/long" --name dies --keep 4) || fail "the job was not accepted: $dies"
+expect '"state": "running"' bob wait "$dies" running
+child=$(pgrep -P "$pid")
+kill -9 "$child"
+expect '"error": "ended by signal 9 .*"state": "failed"' bob wait "$dies" failed done
+expect '^200 .*"state":"done"' alice request GET "/v1/jobs/$job"
+again=$(python3 "$client" "$url" "$work/bob" submit "$work/long" --name dies --keep 4)
+[ "$again" = "$dies" ] || fail "the failed job has another name"
+expect '"run_root": "'"$long_root"'".*"state": "done"' bob wait "$dies" done failed
 
 # Cancel, delete, and what nobody needs.
 long=$(python3 "$client" "$url" "$work/alice" submit "$work/long" --name longer)

@@ -4,6 +4,7 @@
     provide_client.py URL KEYS upload FILE [--chunk BYTES] [--chunks N] [--name HASH]
     provide_client.py URL KEYS submit RUN [--name NAME] [--referee KEY] [--keep N]      prints the job
     provide_client.py URL KEYS wait JOB STATE...                                        prints the job's state
+    provide_client.py URL KEYS many RUN COUNT       so many jobs, one after the other, each deleted when all are done; prints their run roots
 
 URL is as `verde provide` prints it, KEYS a folder of `verde keygen`, RUN one of `verde run`. `request` prints the status, a space and the body.
 """
@@ -133,6 +134,24 @@ def wait(client, job, states):
     raise SystemExit("job %s is not %s in time: %s" % (job, " or ".join(states), text.decode()))
 
 
+def many(client, run, count):
+    jobs = []
+    for i in range(count):
+        status, text = submit(client, run, "%s-%d" % (client.key[:8], i), [], None)
+        if status != 200:
+            raise SystemExit("job %d: %d %s" % (i, status, text.decode()))
+        jobs.append(json.loads(text)["job"])
+    for job in jobs:
+        state = wait(client, job, ["done", "failed"])
+        print(state.get("run_root", state.get("error")))
+    status, text = client.request("GET", "/v1/jobs")
+    if sorted(job["job"] for job in json.loads(text)["jobs"]) != sorted(jobs):
+        raise SystemExit("the list of jobs is not what was submitted")
+    for job in jobs:
+        if client.request("DELETE", "/v1/jobs/" + job)[0] != 200:
+            raise SystemExit("job %s cannot be deleted" % job)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("url")
@@ -159,6 +178,9 @@ def main():
     one = commands.add_parser("wait")
     one.add_argument("job")
     one.add_argument("state", nargs="+")
+    one = commands.add_parser("many")
+    one.add_argument("run")
+    one.add_argument("count", type=int)
     args = parser.parse_args()
     client = Client(args.url, args.keys)
     if args.command == "request":
@@ -173,6 +195,8 @@ def main():
         status, text = submit(client, args.run, args.name, args.referee, args.keep)
         print(json.loads(text)["job"] if status == 200 else "%d %s" % (status, text.decode()))
         sys.exit(status != 200)
+    elif args.command == "many":
+        many(client, args.run, args.count)
     else:
         print(json.dumps(wait(client, args.job, args.state)))
 
