@@ -99,6 +99,29 @@ Test(provide_uploads, a_chunk_must_begin_where_the_upload_has_come_to) {
     cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN && have == SIZE);
 }
 
+/* The daemon was killed after the last byte, and before it had hashed. */
+Test(provide_uploads, an_upload_that_has_all_bytes_is_ended) {
+    const char *hash = name_of(bytes, SIZE);
+    char path[256];
+    uint64_t have;
+    cr_expect(put(alice, hash, SIZE, 0, SIZE - 1, &have) == VD_CHUNK_TAKEN && have == SIZE - 1);
+    snprintf(path, sizeof path, "%s/uploads/%s-%s", provide_dir, alice, hash);
+    FILE *file = fopen(path, "a");
+    cr_assert(file && fputc('d', file) == 'd' && fclose(file) == 0);
+    cr_expect(!find(alice, hash, &have).complete && have == SIZE - 1);
+    cr_expect(put(alice, hash, SIZE, SIZE - 1, 1, &have) == VD_CHUNK_TAKEN && have == SIZE);
+    cr_expect(find(alice, hash, &have).complete);
+}
+
+Test(provide_uploads, an_upload_may_be_smaller_than_was_said) {
+    const char *hash = name_of(bytes, 5);
+    uint64_t have;
+    cr_expect(put(alice, hash, SIZE, 0, 8, &have) == VD_CHUNK_TAKEN && have == 8);
+    cr_expect(put(alice, hash, 5, 0, 5, &have) == VD_CHUNK_ELSEWHERE && have == 4);
+    cr_expect(put(alice, hash, 5, 4, 1, &have) == VD_CHUNK_TAKEN && have == 5);
+    cr_expect(find(alice, hash, &have).complete && have == 5);
+}
+
 Test(provide_uploads, wrong_bytes_are_dropped) {
     char wrong[VD_ID_SIZE];
     uint64_t have;

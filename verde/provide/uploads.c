@@ -210,6 +210,17 @@ static vd_status reserve(vd_uploads *u, const vd_chunk *c, const vd_blob *blob, 
                : status;
 }
 
+/* A daemon that was killed between the last byte of an upload and its end has all bytes of what is
+ * not complete. The last one is to come again, and ends it. */
+static vd_status leave_last(const char *path, uint64_t size, uint64_t *have, vd_err *err) {
+    if (*have < size)
+        return VD_OK;
+    if (truncate(path, (off_t)size - 1) != 0)
+        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", path, strerror(errno));
+    *have = size - 1;
+    return VD_OK;
+}
+
 vd_status vd_uploads_find(vd_uploads *u, const char *client, const char *hash, vd_blob *out,
                           uint64_t *have, vd_err *err) {
     char path[1200];
@@ -218,7 +229,9 @@ vd_status vd_uploads_find(vd_uploads *u, const char *client, const char *hash, v
     *have = status != VD_OK || out->size < 0 ? 0
             : out->complete                  ? (uint64_t)out->size
                                              : size_of(path);
-    return status;
+    return status == VD_OK && out->size > 0 && !out->complete
+               ? leave_last(path, (uint64_t)out->size, have, err)
+               : status;
 }
 
 vd_status vd_uploads_put(vd_uploads *u, const vd_chunk *c, int64_t quota, int64_t now,
@@ -230,6 +243,10 @@ vd_status vd_uploads_put(vd_uploads *u, const vd_chunk *c, int64_t quota, int64_
     if (status != VD_OK || (blob.complete && blob.size == (int64_t)c->size))
         return status;
     upload_path(u, c->client, c->hash, path);
+    if (!blob.complete) /* it may be said to be smaller than it was */
+        status = leave_last(path, c->size, have, err);
+    if (status != VD_OK)
+        return status;
     if (blob.complete || c->from != *have || c->from > c->size || c->count > c->size - c->from)
         *fate = VD_CHUNK_ELSEWHERE;
     else
