@@ -184,6 +184,48 @@ Test(provide_ledger, blobs_go_when_no_job_of_their_client_needs_them) {
     cr_expect_str_eq(collect(61, dropped), "b"); /* an upload that nobody goes on with */
 }
 
+/* The files' blocks on the disk: what a full disk could refuse. */
+static int64_t blocks_of_ledger(void) {
+    int64_t blocks = 0;
+    for (int i = 0; i < 2; i++) {
+        char path[128];
+        struct stat info;
+        snprintf(path, sizeof path, "%s/ledger.db%s", provide_dir, i ? "-wal" : "");
+        cr_assert(stat(path, &info) == 0);
+        blocks += info.st_blocks;
+    }
+    return blocks;
+}
+
+Test(provide_ledger, a_full_disk_does_not_stop_it) {
+    const int64_t before = blocks_of_ledger();
+    const vd_job_record job = job_of('7', alice);
+    for (int i = 0; i < 3000; i++) {
+        char nonce[33];
+        snprintf(nonce, sizeof nonce, "%032x", (unsigned)i);
+        cr_assert(vd_ledger_take_nonce(ledger, alice, nonce, i, 0, NULL) == VD_OK);
+    }
+    put(&job);
+    cr_assert(vd_ledger_delete_job(ledger, job.id, 1, NULL) == VD_OK);
+    cr_expect(blocks_of_ledger() == before, "%lld blocks, and %lld before",
+              (long long)blocks_of_ledger(), (long long)before);
+}
+
+/* Is the row gone whose file is to go? */
+static void see_row_gone(void *user, const char *client, const char *hash) {
+    vd_blob blob;
+    (void)client;
+    cr_expect(vd_ledger_find_blob(ledger, alice, hash, &blob, NULL) == VD_OK && blob.size == -1);
+    ++*(int *)user;
+}
+
+Test(provide_ledger, files_go_after_their_rows) {
+    int count = 0;
+    own(alice, text, 1);
+    cr_assert(vd_ledger_collect(ledger, 2, see_row_gone, &count, NULL) == VD_OK);
+    cr_expect(count == 1);
+}
+
 Test(provide_ledger, many_are_collected_at_once) {
     char dropped[400] = "", hash[VD_ID_SIZE];
     for (int i = 0; i < 150; i++) {

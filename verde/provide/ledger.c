@@ -6,7 +6,11 @@
 
 #include "verde/provide/ledger_internal.h"
 
-enum { VERSION = 1, BUSY_MS = 5000 };
+enum {
+    VERSION = 1,
+    BUSY_MS = 5000,
+    ROOM = 4 << 20, /* bytes that the files have to spare: a write-ahead log of 1,000 pages */
+};
 
 /* The only place that says what the tables are. An upload is a row of `owned` that is not
  * complete; `needs` are the blobs of jobs. */
@@ -99,7 +103,7 @@ bool vd_row_seen(void *seen, sqlite3_stmt *row) {
 
 /* The first statement takes the lock of the file, for as long as it is open: two daemons on one
  * folder would run each job twice. */
-static vd_status prepare(vd_ledger *ledger, vd_err *err) {
+static vd_status open_tables(vd_ledger *ledger, vd_err *err) {
     int64_t version = 0;
     sqlite3_busy_timeout(ledger->db, BUSY_MS);
     if (sqlite3_exec(ledger->db,
@@ -122,6 +126,23 @@ static vd_status prepare(vd_ledger *ledger, vd_err *err) {
                                                                            : say(ledger, err);
 }
 
+static vd_status in_transaction(vd_ledger *ledger, const char *sql) {
+    vd_status status = vd_ledger_begin(ledger, NULL);
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, NULL, NULL, NULL, sql, "");
+    return vd_ledger_end(ledger, status, NULL);
+}
+
+/* Whoever cannot take a nonce can delete no job, so a disk that jobs have filled must not stop the
+ * ledger. Its log gets the length at once at which it begins anew, and the database gets free
+ * pages. A disk that is too full for that already may have room again later. */
+static void make_room(vd_ledger *ledger) {
+    char sql[80];
+    snprintf(sql, sizeof sql, "INSERT INTO nonce VALUES('', zeroblob(%d), 0)", ROOM);
+    if (in_transaction(ledger, sql) == VD_OK)
+        (void)!in_transaction(ledger, "DELETE FROM nonce WHERE client=''");
+}
+
 vd_status vd_ledger_open(const char *dir, vd_ledger **out, vd_err *err) {
     vd_ledger *ledger = calloc(1, sizeof *ledger);
     *out = NULL;
@@ -135,13 +156,15 @@ vd_status vd_ledger_open(const char *dir, vd_ledger **out, vd_err *err) {
     const int opened =
         sqlite3_open_v2(ledger->path, &ledger->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
-    vd_status status = opened == SQLITE_OK ? prepare(ledger, err) : say(ledger, err);
+    vd_status status = opened == SQLITE_OK ? open_tables(ledger, err) : say(ledger, err);
     if (status == VD_OK && chmod(ledger->path, 0600) != 0)
         status = vd_fail(err, VD_ERR_LOCAL, "%s: %s", ledger->path, strerror(errno));
-    if (status == VD_OK)
+    if (status == VD_OK) {
+        make_room(ledger);
         *out = ledger;
-    else
+    } else {
         vd_ledger_close(ledger);
+    }
     return status;
 }
 

@@ -102,8 +102,8 @@ VD_MUST_USE vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_
 
 /* ---- what nobody needs ---- */
 
-/* Forgets blobs that no job needs, and uploads, both untouched since `before`, and calls `drop` for
- * each file that can go: `client` is NULL for a blob. */
+/* Forgets blobs that no job needs, and uploads, both untouched since `before`. Once that is on the
+ * disk, calls `drop` for each file that can go: `client` is NULL for a blob. */
 typedef void (*vd_dropper)(void *user, const char *client, const char *hash);
 VD_MUST_USE vd_status vd_ledger_collect(vd_ledger *ledger, int64_t before, vd_dropper drop,
                                         void *user, vd_err *err);

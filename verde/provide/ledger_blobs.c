@@ -62,6 +62,7 @@ enum { AT_ONCE = 64 };
 typedef struct {
     char client[AT_ONCE][VD_ID_SIZE], hash[AT_ONCE][VD_ID_SIZE];
     bool complete[AT_ONCE];
+    bool shared[AT_ONCE]; /* another client has the same file */
     int count;
 } old_rows;
 
@@ -74,43 +75,45 @@ static bool see_old(void *user, sqlite3_stmt *row) {
 }
 
 /* A blob that one client no longer needs may be another's. */
-static vd_status drop_row(vd_ledger *ledger, const old_rows *old, int i, vd_dropper drop,
-                          void *user, vd_err *err) {
-    bool others = false;
+static vd_status forget_row(vd_ledger *ledger, old_rows *old, int i, vd_err *err) {
     vd_status status =
         vd_ledger_sql(ledger, NULL, NULL, err, "DELETE FROM owned WHERE client=? AND hash=?", "ss",
                       old->client[i], old->hash[i]);
     if (status == VD_OK && old->complete[i])
         status =
-            vd_ledger_sql(ledger, vd_row_seen, &others, err,
+            vd_ledger_sql(ledger, vd_row_seen, &old->shared[i], err,
                           "SELECT 1 FROM owned WHERE hash=? AND complete=1", "s", old->hash[i]);
-    if (status == VD_OK && !others)
-        drop(user, old->complete[i] ? NULL : old->client[i], old->hash[i]);
     return status;
 }
 
-static vd_status collect_some(vd_ledger *ledger, int64_t before, vd_dropper drop, void *user,
-                              int *count, vd_err *err) {
-    old_rows old = {.count = 0};
+static vd_status forget_some(vd_ledger *ledger, int64_t before, old_rows *old, vd_err *err) {
     vd_status status = vd_ledger_begin(ledger, err);
     if (status == VD_OK)
         status = vd_ledger_sql(
-            ledger, see_old, &old, err,
+            ledger, see_old, old, err,
             "SELECT client, hash, complete FROM owned WHERE touched < ? AND NOT (complete=1 AND "
             "EXISTS (SELECT 1 FROM needs JOIN job USING(id) WHERE needs.hash=owned.hash AND "
             "job.client=owned.client))",
             "i", before);
-    for (int i = 0; status == VD_OK && i < old.count; i++)
-        status = drop_row(ledger, &old, i, drop, user, err);
-    *count = old.count;
+    for (int i = 0; status == VD_OK && i < old->count; i++)
+        status = forget_row(ledger, old, i, err);
     return vd_ledger_end(ledger, status, err);
 }
 
+/* A row without its file would be a blob that nobody can bring again, so files go last. */
 vd_status vd_ledger_collect(vd_ledger *ledger, int64_t before, vd_dropper drop, void *user,
                             vd_err *err) {
     vd_status status = VD_OK;
     int count = AT_ONCE;
-    while (status == VD_OK && count == AT_ONCE)
-        status = collect_some(ledger, before, drop, user, &count, err);
+    while (status == VD_OK && count == AT_ONCE) {
+        old_rows old = {.count = 0};
+        status = forget_some(ledger, before, &old, err);
+        if (status == VD_OK && old.count)
+            status = vd_ledger_sync(ledger, err);
+        for (int i = 0; status == VD_OK && i < old.count; i++)
+            if (!old.shared[i])
+                drop(user, old.complete[i] ? NULL : old.client[i], old.hash[i]);
+        count = old.count;
+    }
     return status;
 }
