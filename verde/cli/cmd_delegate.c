@@ -9,12 +9,14 @@
 /* ---- the result ---- */
 
 /* From whoever says that it has the accepted root; each byte is checked. */
-static uint32_t who_has_it(const vd_delegation *d, vd_endpoint *out) {
+static uint32_t who_has_it(const vd_delegation *d, vd_endpoint *out, uint32_t *number) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < d->o->urls; i++)
         if (d->order[i].state == VD_ORDER_DONE &&
-            vd_hash_equal(&d->order[i].job.run_root, &d->run_root))
+            vd_hash_equal(&d->order[i].job.run_root, &d->run_root)) {
+            number[count] = i + 1;
             out[count++] = d->endpoint[i];
+        }
     return count;
 }
 
@@ -41,6 +43,7 @@ static json_t *delegate_json(const vd_delegation *d, const vd_fetching *fetching
 
 static vd_status fetch_result(vd_delegation *d) {
     vd_endpoint endpoint[VD_DOWNLOAD_PROVIDERS_MAX];
+    uint32_t number[VD_DOWNLOAD_PROVIDERS_MAX];
     vd_fetching fetching = {0};
     const vd_fetch_options options = {.out = d->o->out,
                                       .force = d->o->force,
@@ -49,7 +52,8 @@ static vd_status fetch_result(vd_delegation *d) {
                                       .program_of = d->o->job,
                                       .job = &d->loaded,
                                       .provider = endpoint,
-                                      .provider_count = who_has_it(d, endpoint),
+                                      .provider_count = who_has_it(d, endpoint, number),
+                                      .number = number,
                                       .id = d->id,
                                       .key = d->key,
                                       .patience_s = (int)d->o->patience_s};

@@ -40,6 +40,7 @@ static vd_status fetch_begin(vd_fetching *x) {
     const vd_fetch_options *o = x->o;
     const vd_download_options options = {.provider = o->provider,
                                          .provider_count = o->provider_count,
+                                         .number = o->number,
                                          .ca = o->ca,
                                          .key = o->key,
                                          .job = o->id ? o->id : x->root_text,
@@ -150,6 +151,10 @@ json_t *vd_fetch_json(const vd_fetching *x) {
                      x->has_losses, "providers", providers_json(x));
 }
 
+static uint32_t fetch_number(const vd_fetching *x, uint32_t p) {
+    return x->o->number ? x->o->number[p] : p + 1;
+}
+
 void vd_fetch_text(const vd_fetching *x) {
     char size[32], found[32];
     vd_print_size(x->progress.total, size);
@@ -162,12 +167,12 @@ void vd_fetch_text(const vd_fetching *x) {
     for (uint32_t p = 0; p < x->o->provider_count; p++) {
         const char *dropped = vd_download_dropped(x->download, p);
         vd_print_size(vd_download_received(x->download, p), size);
-        printf("provider %u   %s%s%s\n", p + 1, size, dropped ? "; dropped: " : "",
+        printf("provider %u   %s%s%s\n", fetch_number(x, p), size, dropped ? "; dropped: " : "",
                dropped ? dropped : "");
     }
     if (x->has_losses)
         printf("losses       losses.csv, losses.svg: as provider %u says, no root leads to them\n",
-               x->losses_by + 1);
+               fetch_number(x, x->losses_by));
 }
 
 /* ---- all of it ---- */

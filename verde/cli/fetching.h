@@ -13,6 +13,7 @@ typedef struct {
     const vd_loaded *job; /* gives names of transformers; NULL: none */
     const vd_endpoint *provider;
     uint32_t provider_count;
+    const uint32_t *number; /* what people call each of them; NULL: 1, 2, ... */
     const char *ca;
     const char *id;    /* of the job at a daemon; NULL: the run root stands for it */
     const vd_key *key; /* signs the requests; NULL: they are unsigned */

@@ -56,8 +56,8 @@ vd_status vd_download_create(const vd_download_options *options, vd_download **o
     if (d->options.patience_s <= 0)
         d->options.patience_s = VD_DOWNLOAD_PATIENCE_S;
     for (uint32_t p = 0; p < options->provider_count; p++)
-        snprintf(d->provider[p].name, sizeof d->provider[p].name, "provider %u (%s)", p + 1,
-                 options->provider[p].url);
+        snprintf(d->provider[p].name, sizeof d->provider[p].name, "provider %u (%s)",
+                 options->number ? options->number[p] : p + 1, options->provider[p].url);
     vd_status status = make_connections(d, err);
     if (status == VD_OK)
         *out = d;

@@ -25,11 +25,12 @@ typedef struct {
 typedef struct {
     const vd_endpoint *provider; /* borrowed */
     uint32_t provider_count;
-    const char *ca;    /* as vd_client_create; NULL: the system's */
-    const vd_key *key; /* signs the requests to daemons (8.5); NULL: they are unsigned */
-    const char *job;   /* what stands for the job in paths: of `verde serve`, the run root */
-    int connections;   /* 0: VD_DOWNLOAD_CONNECTIONS */
-    int patience_s;    /* 0: VD_DOWNLOAD_PATIENCE_S */
+    const uint32_t *number; /* what people call each of them; NULL: 1, 2, ... */
+    const char *ca;         /* as vd_client_create; NULL: the system's */
+    const vd_key *key;      /* signs the requests to daemons (8.5); NULL: they are unsigned */
+    const char *job;        /* what stands for the job in paths: of `verde serve`, the run root */
+    int connections;        /* 0: VD_DOWNLOAD_CONNECTIONS */
+    int patience_s;         /* 0: VD_DOWNLOAD_PATIENCE_S */
     /* Called by one thread at a time; may be NULL. */
     void (*tell)(void *user, const char *line);
     void (*progress)(void *user, const vd_download_progress *progress); /* a few times a second */
