@@ -128,7 +128,7 @@ static ro_cuda_operator *const *operators() {
     return table;
 }
 
-static ro_status run(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+static ro_status device_run(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     ro_cuda_operator *f = operators()[call->op];
     if (!f)
         return ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: there is no operator %s yet",
@@ -190,7 +190,7 @@ static ro_status free_values(ro_cuda *d, const ro_free_values *values) {
 }
 
 static const ro_device_functions functions = {close_device,
-                                              entry<run>::call,
+                                              entry<device_run>::call,
                                               entry<ro_cuda_sgemm>::call,
                                               entry<ro_cuda_linear>::call,
                                               entry<ro_cuda_attention_forward>::call,

@@ -41,7 +41,7 @@ typedef struct {
     int keeps_b;           /* more blocks of rows follow, which need the panels again */
     float *tot;            /* totals so far, rows tot_row apart; NULL: one pass over k is enough */
     int64_t tot_row;
-} part;
+} gemm_part;
 
 /* ---- operands: packed or in place ---- */
 
@@ -55,8 +55,8 @@ static int64_t depth_of(const gemm *g) {
     return min_i64(g->chunk * max_i64(1, steps / g->chunk), g->k);
 }
 
-static part plan(const gemm *g) {
-    part s = {.g = g, .b_place = b_in_place(g)};
+static gemm_part plan(const gemm *g) {
+    gemm_part s = {.g = g, .b_place = b_in_place(g)};
     s.a_place = a_in_place(g, s.b_place);
     s.depth = depth_of(g);
     const int64_t most = g->m > MC ? MC_MANY : MC;
@@ -65,7 +65,7 @@ static part plan(const gemm *g) {
     return s;
 }
 
-static void pack_a(const part *s) {
+static void pack_a(const gemm_part *s) {
     const gemm *g = s->g;
     const int64_t width = strip_rows(g, s->m, 0, s->b_place);
     for (int64_t i = 0, rows; i < s->m; i += rows) {
@@ -80,11 +80,11 @@ static void pack_a(const part *s) {
     }
 }
 
-static const float *b_at(const part *s, int64_t j) {
+static const float *b_at(const gemm_part *s, int64_t j) {
     return s->g->b + s->k0 * s->g->b_row + (s->j0 + j) * s->g->b_col;
 }
 
-static float *packed_b(const part *s, int64_t j) {
+static float *packed_b(const gemm_part *s, int64_t j) {
     return s->keeps_b ? s->b + j * s->depth : s->b;
 }
 
@@ -206,7 +206,7 @@ static void run_strip(const strip *s, int64_t k) {
 
 /* ---- the loops around tiles ---- */
 
-static void start_panel(const part *s, int64_t cols, strip *r) {
+static void start_panel(const gemm_part *s, int64_t cols, strip *r) {
     const gemm *g = s->g;
     tile *t = &r->t;
     clear_tile(g, t);
@@ -218,7 +218,8 @@ static void start_panel(const part *s, int64_t cols, strip *r) {
 }
 
 /* Points r at rows [i, i + rows) of the part and at its columns from j on. */
-static void place_strip(const part *s, int64_t i, int rows, int64_t j, float *scratch, strip *r) {
+static void place_strip(const gemm_part *s, int64_t i, int rows, int64_t j, float *scratch,
+                        strip *r) {
     const gemm *g = s->g;
     r->rows = rows, r->row = g->row0 + s->i0 + i;
     r->t.out = g->c + (s->i0 + i) * g->c_row + s->j0 + j;
@@ -231,7 +232,7 @@ static void place_strip(const part *s, int64_t i, int rows, int64_t j, float *sc
 
 /* The operand that follows a panel of b ending at column j: the next columns or, at the end of the
  * last block of rows, the first columns of the next k steps. */
-static const float *next_panel(const part *s, int64_t j) {
+static const float *next_panel(const gemm_part *s, int64_t j) {
     const int last = j >= s->n && s->i0 + s->m >= s->g->m && s->k0 + s->k < s->g->k;
     return last ? b_at(s, 0) + s->k * s->g->b_row : b_at(s, j);
 }
@@ -239,7 +240,7 @@ static const float *next_panel(const part *s, int64_t j) {
 /* Prefetches the next panel of b, one cache line per k step, while the current tile computes. Each
  * tile covers 16 columns, or one column per chunk where b is stored along k. Rows of b that do not
  * start on a cache line need one tile more. */
-static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *r) {
+static void look_ahead_b(const gemm_part *s, int64_t j, int64_t tiles_before, strip *r) {
     const gemm *g = s->g;
     const int64_t chunks = ceil_div(s->k, g->chunk);
     const int64_t cols = r->t.cols;
@@ -260,7 +261,7 @@ static void look_ahead_b(const part *s, int64_t j, int64_t tiles_before, strip *
     }
 }
 
-static void look_ahead(const part *s, int64_t i, int64_t j, int64_t height, strip *r) {
+static void look_ahead(const gemm_part *s, int64_t i, int64_t j, int64_t height, strip *r) {
     if (s->b_place && s->m <= PLACE_ROWS && s->k >= FAR_K && asks_next(s->g, r->rows)) {
         r->t.next = next_panel(s, j + r->t.cols) - r->t.b;
     } else if (s->a_place && (s->m > PLACE_ROWS || !s->b_place)) {
@@ -274,7 +275,7 @@ static void look_ahead(const part *s, int64_t i, int64_t j, int64_t height, stri
 }
 
 /* Runs all rows of a panel of columns. */
-static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
+static void run_panel(const gemm_part *s, int64_t j, int64_t cols, int64_t height) {
     float scratch[MR * NR];
     strip r;
     start_panel(s, cols, &r);
@@ -292,7 +293,7 @@ static void run_panel(const part *s, int64_t j, int64_t cols, int64_t height) {
 
 /* Number of leading columns to peel off so that every other tile starts on a cache line, or at a
  * multiple of its width where that divides a page. 0 where alignment cannot help. */
-static int64_t columns_before(const part *s, int64_t height) {
+static int64_t columns_before(const gemm_part *s, int64_t height) {
     const gemm *g = s->g;
     const int64_t cols = place_cols(height, s->n), unit = PAGE % cols == 0 ? cols : 16;
     if (!s->b_place || s->m > PLACE_ROWS || cols == s->n || cols < 16 || g->b_row % unit != 0)
@@ -301,7 +302,7 @@ static int64_t columns_before(const part *s, int64_t height) {
     return over ? unit - over : 0;
 }
 
-static void run_part(const part *s) {
+static void run_part(const gemm_part *s) {
     const gemm *g = s->g;
     const int64_t height = strip_rows(g, s->m, s->a_place, s->b_place);
     const int64_t before = columns_before(s, height);
@@ -315,13 +316,13 @@ static void run_part(const part *s) {
 }
 
 /* Whether the mask excludes all steps of all rows of the part. */
-static int masked_out(const part *s) {
+static int masked_out(const gemm_part *s) {
     const int64_t row = s->g->row0 + s->i0;
     return (s->g->mask == RO_MASK_UPTO_ROW && s->k0 > row + s->m - 1) ||
            (s->g->mask == RO_MASK_FROM_ROW && s->k0 + s->k <= row);
 }
 
-static void run_rows(part *s) {
+static void run_rows(gemm_part *s) {
     for (s->i0 = 0; s->i0 < s->g->m; s->i0 += s->most_m) {
         s->m = min_i64(s->most_m, s->g->m - s->i0);
         if (masked_out(s))
@@ -353,20 +354,20 @@ static void fill_chunks(const gemm *g) {
 
 /* Whether totals need memory of their own: k takes several passes, and beta * c needs the old c in
  * the last one. */
-static int totals_apart(const part *s) {
+static int totals_apart(const gemm_part *s) {
     return s->g->beta != 0 && s->g->k > s->depth;
 }
 
-static int64_t a_size(const part *s) {
+static int64_t a_size(const gemm_part *s) {
     return s->a_place ? 0 : ceil_div(s->most_m * s->depth + VW, 16) * 16;
 }
 
 /* Columns for which all of k is done before the next columns begin. */
-static int64_t block_cols(const part *s) {
+static int64_t block_cols(const gemm_part *s) {
     return min_i64(s->g->n, totals_apart(s) ? NC_APART : s->keeps_b ? NC : s->g->n);
 }
 
-static int64_t b_size(const part *s) {
+static int64_t b_size(const gemm_part *s) {
     return s->b_place ? 0 : s->depth * (s->keeps_b ? ceil_div(block_cols(s), NR) * NR : NR);
 }
 
@@ -433,11 +434,11 @@ int64_t RO_NAME(ro_gemm_workspace)(const gemm *g) {
     const int64_t sweep = RO_NAME(ro_gemm_sweep_workspace)(&row);
     if (sweep >= 0)
         return sweep;
-    const part s = plan(&row);
+    const gemm_part s = plan(&row);
     return a_size(&s) + b_size(&s) + (totals_apart(&s) ? row.m * block_cols(&s) : 0);
 }
 
-static void run_columns(part *s) {
+static void run_columns(gemm_part *s) {
     const gemm *g = s->g;
     for (s->k0 = 0; s->k0 < g->k; s->k0 += s->depth) {
         s->k = min_i64(s->depth, g->k - s->k0);
@@ -448,7 +449,7 @@ static void run_columns(part *s) {
 static void run_blocks(const gemm *given, float *workspace) {
     const gemm as_given = as_row(given), *whole = &as_given;
     gemm g = *whole;
-    part s = plan(&g);
+    gemm_part s = plan(&g);
     s.b = workspace;
     s.a = s.b + b_size(&s);
     float *apart = s.a + a_size(&s);

@@ -38,7 +38,8 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     float *a = g->workspace + worker * g->workspace_size, *totals = a + a_size(g);
     piece *pieces = g->pieces + worker * g->piece_count;
     for (int64_t i = first; i < last; i++) {
-        part s = {.g = g, .b = &g->blocks[i / g->across / g->v->groups], .pieces = pieces, .a = a};
+        gather_part s = {
+            .g = g, .b = &g->blocks[i / g->across / g->v->groups], .pieces = pieces, .a = a};
         s.runs = g->runs + worker * g->piece_count;
         s.group = i / g->across % g->v->groups, s.col = i % g->across * g->cols;
         s.n = min_i64(g->cols, g->n - s.col);
@@ -65,7 +66,7 @@ static int64_t share(gather *g, int threads) {
 /* The workspace: lists, b, then a part for each thread. */
 static int gather_allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     const int64_t threads = ro_ctx_threads(ctx), spans = g->span_count[0] + g->span_count[1];
-    const int64_t lists = spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(block) +
+    const int64_t lists = spans * (int64_t)sizeof(span) + blocks * (int64_t)sizeof(gather_block) +
                           threads * g->piece_count * (int64_t)(sizeof(piece) + sizeof(tile_run));
     const int64_t packed = round_up(g->n, NR) * g->k * g->v->groups;
     g->workspace_size = a_size(g) + round_up(g->rows * g->cols, 16);
@@ -77,7 +78,7 @@ static int gather_allocate(ro_ctx *ctx, gather *g, int64_t blocks) {
     g->workspace = g->packed + packed;
     g->spans[0] = (span *)(void *)room;
     g->spans[1] = g->spans[0] + g->span_count[0];
-    g->blocks = (block *)(void *)(g->spans[0] + spans);
+    g->blocks = (gather_block *)(void *)(g->spans[0] + spans);
     g->pieces = (piece *)(void *)(g->blocks + blocks);
     g->runs = (tile_run *)(void *)(g->pieces + threads * g->piece_count);
     return 1;

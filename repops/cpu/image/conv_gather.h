@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
     span at[2];
     int64_t row, m; /* first row and number of rows */
-} block;
+} gather_block;
 
 /* Consecutive steps of one chunk that are contiguous in the image. */
 typedef struct {
@@ -40,7 +40,7 @@ typedef struct {
     int split;                     /* spans end where taps reach outside */
     span *spans[2];
     int64_t span_count[2];
-    block *blocks;
+    gather_block *blocks;
     piece *pieces;
     tile_run *runs;
     int64_t piece_count;        /* most pieces of one thread */
@@ -54,9 +54,9 @@ typedef struct {
 /* Lists the spans of axis d, or only counts them if `to` is NULL. */
 int64_t RO_NAME(ro_conv_spans)(const gather *g, int d, span *to);
 /* Lists the blocks, of at most g->rows rows. */
-int64_t RO_NAME(ro_conv_blocks)(const gather *g, block *to);
+int64_t RO_NAME(ro_conv_blocks)(const gather *g, gather_block *to);
 /* Lists the pieces that the pixels of a block meet, by ascending k. */
-int64_t RO_NAME(ro_conv_pieces)(const gather *g, const block *b, piece *to);
+int64_t RO_NAME(ro_conv_pieces)(const gather *g, const gather_block *b, piece *to);
 
 /* Runs the product of g, set up to `b_group`. Fills in the rest. */
 ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g);
@@ -64,14 +64,14 @@ ro_status RO_NAME(ro_conv_gather)(ro_ctx *ctx, gather *g);
 /* Where a row's window is: image n, positions i and j of the spans. */
 typedef struct {
     int64_t n, i, j;
-} place;
+} gather_place;
 
-static inline place place_of(const block *b, int64_t row) {
+static inline gather_place place_of(const gather_block *b, int64_t row) {
     const int64_t i = row / b->at[1].count;
-    return (place){i / b->at[0].count, i % b->at[0].count, row % b->at[1].count};
+    return (gather_place){i / b->at[0].count, i % b->at[0].count, row % b->at[1].count};
 }
 
-static inline void next_place(const block *b, place *p) {
+static inline void next_place(const gather_block *b, gather_place *p) {
     if (++p->j < b->at[1].count)
         return;
     p->j = 0;
@@ -88,14 +88,14 @@ static inline const float *conv_weight(const gather *g, int64_t group, int64_t k
 }
 
 /* The pixel of row p in piece q; NULL if it lies outside. */
-static inline const float *pixel_of(const gather *g, const place *p, const piece *q) {
+static inline const float *pixel_of(const gather *g, const gather_place *p, const piece *q) {
     const int64_t h = p->i * g->step[0] + q->at[0], w = p->j * g->step[1] + q->at[1];
     if ((uint64_t)h >= (uint64_t)g->size[0] || (uint64_t)w >= (uint64_t)g->size[1])
         return NULL;
     return g->image + ((p->n * g->size[0] + h) * g->size[1] + w) * g->pixel + q->c;
 }
 
-static inline float *out_pixel(const gather *g, const block *b, const place *p) {
+static inline float *out_pixel(const gather *g, const gather_block *b, const gather_place *p) {
     const int64_t h = b->at[0].first + p->i * g->spread[0];
     const int64_t w = b->at[1].first + p->j * g->spread[1];
     return g->out + ((p->n * g->out_size[0] + h) * g->out_size[1] + w) * g->out_pixel;

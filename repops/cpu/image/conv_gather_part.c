@@ -9,12 +9,12 @@ enum {
 
 /* ---- rows of a ---- */
 
-static const float *term_of(const part *s, const place *at, const piece *p) {
+static const float *term_of(const gather_part *s, const gather_place *at, const piece *p) {
     const float *pixel = pixel_of(s->g, at, p);
     return pixel ? pixel + s->group * s->g->depth : NULL;
 }
 
-static void copy_row(const part *s, const place *at, float *to) {
+static void copy_row(const gather_part *s, const gather_place *at, float *to) {
     for (int64_t q = s->first; q < s->last; q++) {
         const int64_t steps = s->pieces[q].steps;
         const float *from = term_of(s, at, &s->pieces[q]);
@@ -48,7 +48,7 @@ static void gather_steps(const float *const *from, int64_t rows, int64_t steps, 
             to[p * rows + i] = from[i] ? from[i][p] : 0.0f;
 }
 
-static void transpose_rows(const part *s, const place *at, int64_t rows, float *to) {
+static void transpose_rows(const gather_part *s, const gather_place *at, int64_t rows, float *to) {
     const float *from[MR];
     for (int64_t q = s->first; q < s->last; q++) {
         const piece *p = &s->pieces[q];
@@ -60,18 +60,18 @@ static void transpose_rows(const part *s, const place *at, int64_t rows, float *
 }
 
 /* Number of rows of the tile at `row`. */
-static int64_t tile_rows(const part *s, int64_t row) {
+static int64_t tile_rows(const gather_part *s, int64_t row) {
     const int64_t at = (s->before + row) % s->line;
     return min_i64(min_i64(s->height, s->line - at), s->b->m - row);
 }
 
 /* Where the rows of the tile at `row` are kept. row0 is the first row that is kept. */
-static float *kept_rows(const part *s, int64_t row0, int64_t row) {
+static float *kept_rows(const gather_part *s, int64_t row0, int64_t row) {
     return s->a + (row - row0) * (s->layout == COPIED ? s->a_row : s->k);
 }
 
-static void gather_rows(const part *s, int64_t row0, int64_t m) {
-    place at[MR], next = place_of(s->b, s->b->row + row0);
+static void gather_rows(const gather_part *s, int64_t row0, int64_t m) {
+    gather_place at[MR], next = place_of(s->b, s->b->row + row0);
     for (int64_t row = row0, rows; row < row0 + m; row += rows) {
         float *to = kept_rows(s, row0, row);
         rows = tile_rows(s, row);
@@ -89,7 +89,7 @@ static void gather_rows(const part *s, int64_t row0, int64_t m) {
 
 /* Number of steps from piece q on that are contiguous in b, within a chunk. *end is the piece after
  * them. */
-static int64_t run_of(const part *s, int64_t q, int64_t *end) {
+static int64_t run_of(const gather_part *s, int64_t q, int64_t *end) {
     const int64_t k = s->pieces[q].k;
     int64_t steps = 0;
     do
@@ -101,7 +101,7 @@ static int64_t run_of(const part *s, int64_t q, int64_t *end) {
 
 /* Runs one tile of transposed rows, run by run. Its operands start at step 0 of b and at the first
  * kept step of a. A chunk with a gap continues the accumulators. */
-static void run_transposed(const part *s, int rows, const tile *whole) {
+static void run_transposed(const gather_part *s, int rows, const tile *whole) {
     float acc[MR * NR];
     const float *a = whole->a, *start = NULL;
     int flags = s->first == 0 ? TILE_FIRST : 0;
@@ -120,7 +120,7 @@ static void run_transposed(const part *s, int rows, const tile *whole) {
 }
 
 /* Runs one tile of rows with one stride, chunk by chunk. */
-static void run_line(const part *s, int rows, tile *t) {
+static void run_line(const gather_part *s, int rows, tile *t) {
     t->flags = s->first == 0 ? TILE_FIRST : 0;
     for (int64_t q = s->first; q < s->last; q += t->run_count, t->flags = 0) {
         t->runs = s->runs + q, t->run_count = 0, t->k = 0;
@@ -134,8 +134,8 @@ static void run_line(const part *s, int rows, tile *t) {
 }
 
 /* Sets the tile's operand a: rows from `row` on. row0 is the first row that is kept. */
-static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
-                  tile *t) {
+static void set_a(const gather_part *s, const gather_place *at, int64_t row0, int64_t row,
+                  int64_t rows, tile *t) {
     const gather *g = s->g;
     t->a_row = s->a_row, t->a_step = s->layout == TRANSPOSED ? rows : 1;
     if (s->layout != IN_PLACE) {
@@ -150,7 +150,7 @@ static void set_a(const part *s, const place *at, int64_t row0, int64_t row, int
 /* Makes the first columns prefetch what the next rows of the line read and these do not. The piece
  * furthest in the image reads it: the last one, or the first of a gradient, whose pieces go
  * backwards through the image. */
-static void look_ahead(const part *s, int64_t rows, int64_t j, tile *t) {
+static void look_ahead(const gather_part *s, int64_t rows, int64_t j, tile *t) {
     t->ahead = t->b, t->ahead_step = 0;
     if (s->layout != IN_PLACE || j > 0)
         return;
@@ -158,7 +158,7 @@ static void look_ahead(const part *s, int64_t rows, int64_t j, tile *t) {
     t->ahead_step = ceil_div(rows * t->a_row, s->k);
 }
 
-static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *t) {
+static void set_c(const gather_part *s, const gather_place *at, int64_t row, int64_t j, tile *t) {
     t->c = s->c ? s->c + row * s->c_row : out_pixel(s->g, s->b, at) + s->group * s->g->n + s->col;
     t->c += j;
     t->out = t->c;
@@ -166,8 +166,8 @@ static void set_c(const part *s, const place *at, int64_t row, int64_t j, tile *
 }
 
 /* Computes columns [j, j + NR) of the tile at `row`, whose first pixel is `at`. */
-static void multiply(const part *s, const place *at, int64_t row0, int64_t row, int64_t rows,
-                     int64_t j) {
+static void multiply(const gather_part *s, const gather_place *at, int64_t row0, int64_t row,
+                     int64_t rows, int64_t j) {
     tile t = {.b = packed_b(s->g, s->group, s->col + j), .b_step = NR, .alpha = 1.0f};
     t.cols = min_i64(NR, s->n - j);
     set_a(s, at, row0, row, rows, &t);
@@ -180,9 +180,9 @@ static void multiply(const part *s, const place *at, int64_t row0, int64_t row, 
 }
 
 /* Where b stays in the cache: multiplies each tile as soon as it is gathered. */
-static void run_tiles(const part *s) {
+static void run_tiles(const gather_part *s) {
     for (int64_t row = 0, rows; row < s->b->m; row += rows) {
-        const place at = place_of(s->b, s->b->row + row);
+        const gather_place at = place_of(s->b, s->b->row + row);
         rows = tile_rows(s, row);
         if (s->layout != IN_PLACE)
             gather_rows(s, row, rows);
@@ -192,19 +192,19 @@ static void run_tiles(const part *s) {
 }
 
 /* Where b does not stay in the cache: gathers all rows first, then runs panel by panel of b. */
-static void run_columns(const part *s) {
+static void run_columns(const gather_part *s) {
     if (s->layout != IN_PLACE)
         gather_rows(s, 0, s->b->m);
     for (int64_t j = 0; j < s->n; j += NR)
         for (int64_t row = 0, rows; row < s->b->m; row += rows) {
-            const place at = place_of(s->b, s->b->row + row);
+            const gather_place at = place_of(s->b, s->b->row + row);
             rows = tile_rows(s, row);
             multiply(s, &at, 0, row, rows, j);
         }
 }
 
 /* Finds the pieces from `first` on that are gathered together: whole chunks. */
-static void next_pieces(part *s) {
+static void next_pieces(gather_part *s) {
     int64_t k = 0;
     s->last = s->first, s->k = 0;
     for (int64_t q = s->first; q < s->count; q++) {
@@ -217,7 +217,7 @@ static void next_pieces(part *s) {
 }
 
 /* Whether rows of the output have one stride, across lines too. */
-static int whole_images(const part *s) {
+static int whole_images(const gather_part *s) {
     const gather *g = s->g;
     for (int d = 0; d < 2; d++)
         if (g->spread[d] != 1 || s->b->at[d].count != g->out_size[d])
@@ -225,7 +225,7 @@ static int whole_images(const part *s) {
     return 1;
 }
 
-static void choose_layout(part *s) {
+static void choose_layout(gather_part *s) {
     const int64_t width = s->b->at[1].count;
     const int conflict = s->g->step[1] * s->g->pixel % 1024 == 0;
     const int together = whole_images(s);
@@ -238,7 +238,7 @@ static void choose_layout(part *s) {
 }
 
 /* Turns pieces into runs of tiles, relative to a row's own pixel or to its first copied step. */
-static void set_runs(const part *s) {
+static void set_runs(const gather_part *s) {
     const gather *g = s->g;
     int64_t copied = 0;
     for (int64_t q = s->first; q < s->last; q++) {
@@ -249,21 +249,21 @@ static void set_runs(const part *s) {
     }
 }
 
-static void copy_totals(const part *s) {
-    place at = place_of(s->b, s->b->row);
+static void copy_totals(const gather_part *s) {
+    gather_place at = place_of(s->b, s->b->row);
     for (int64_t i = 0; i < s->b->m; i++, next_place(s->b, &at))
         memcpy(out_pixel(s->g, s->b, &at) + s->group * s->g->n + s->col, s->c + i * s->c_row,
                (size_t)s->n * sizeof(float));
 }
 
-static void clear_rows(const part *s) {
-    place at = place_of(s->b, s->b->row);
+static void clear_rows(const gather_part *s) {
+    gather_place at = place_of(s->b, s->b->row);
     for (int64_t i = 0; i < s->b->m; i++, next_place(s->b, &at))
         memset(out_pixel(s->g, s->b, &at) + s->group * s->g->n + s->col, 0,
                (size_t)s->n * sizeof(float));
 }
 
-void RO_NAME(ro_conv_run_part)(part *s, float *scratch) {
+void RO_NAME(ro_conv_run_part)(gather_part *s, float *scratch) {
     const gather *g = s->g;
     if (s->count == 0) {
         clear_rows(s);

@@ -14,7 +14,7 @@ typedef enum {
 /* Some rows and columns of the product; pieces [first, last) at a time. */
 typedef struct {
     const gather *g;
-    const block *b;
+    const gather_block *b;
     const piece *pieces;
     tile_run *runs; /* the pieces, unless transposed */
     int64_t count, group, col, n;
@@ -27,7 +27,7 @@ typedef struct {
     int64_t a_row;  /* stride of copied rows */
     float *c;       /* totals, rows c_row apart; NULL: they lie in the output */
     int64_t c_row;
-} part;
+} gather_part;
 
 /* Where a panel of b is packed, with all steps of k together. */
 static inline float *packed_b(const gather *g, int64_t group, int64_t j) {
@@ -41,6 +41,6 @@ static inline int64_t row_size(int64_t k) {
 }
 
 /* Gathers and multiplies the part. `scratch` has room for its totals. */
-void RO_NAME(ro_conv_run_part)(part *s, float *scratch);
+void RO_NAME(ro_conv_run_part)(gather_part *s, float *scratch);
 
 #endif

@@ -172,7 +172,7 @@ static void copy_windows(const ro_conv *v, const float *lines, int64_t w, int64_
 }
 
 /* Whether dy is finite at windows [w, end) of a line that have taps outside. */
-static int finite_outside(const part *s, int64_t line, int64_t w, int64_t end) {
+static int finite_outside(const weight_part *s, int64_t line, int64_t w, int64_t end) {
     const ro_conv *v = &s->g->v;
     int64_t h, first[2], count[2];
     int outside = 0;
@@ -188,7 +188,7 @@ static int finite_outside(const part *s, int64_t line, int64_t w, int64_t end) {
 }
 
 /* Copies the terms of a chunk's windows [k, end). */
-static void copy_chunk(const part *s, int64_t k, int64_t end, float *lines, float *to) {
+static void copy_chunk(const weight_part *s, int64_t k, int64_t end, float *lines, float *to) {
     const ro_conv *v = &s->g->v;
     for (int64_t count; k < end; k += count, to += count * s->m) {
         const int64_t line = k / v->out[1], w = k % v->out[1];
@@ -200,7 +200,7 @@ static void copy_chunk(const part *s, int64_t k, int64_t end, float *lines, floa
     }
 }
 
-static void multiply_chunk(const part *s, const float *a, int64_t k0, int64_t k) {
+static void multiply_chunk(const weight_part *s, const float *a, int64_t k0, int64_t k) {
     const weights *g = s->g;
     const int64_t filters = g->v.filters;
     const int64_t rows = ceil_div(s->m, ceil_div(s->m, place_rows(s->n)));
@@ -227,7 +227,7 @@ int64_t RO_NAME(ro_conv_narrow_workspace)(const ro_conv *v) {
     return round_up(v->kernel[0] * line_size(v) + RO_DOT_CHUNK * terms_of_window(v) + 2 * VW, 16);
 }
 
-void RO_NAME(ro_conv_narrow_weight)(const part *s) {
+void RO_NAME(ro_conv_narrow_weight)(const weight_part *s) {
     float *lines = s->a, *terms = lines + s->g->v.kernel[0] * line_size(&s->g->v) + VW;
     for (int64_t k0 = s->k0, k; k0 < s->k0 + s->k; k0 += k) {
         k = min_i64(RO_DOT_CHUNK, s->k0 + s->k - k0);

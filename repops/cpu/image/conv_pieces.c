@@ -38,10 +38,11 @@ static int64_t block_rows(const gather *g, int64_t all, int64_t line) {
     return unit * ceil_div(units, ceil_div(units, g->rows / unit));
 }
 
-int64_t RO_NAME(ro_conv_blocks)(const gather *g, block *to) {
+int64_t RO_NAME(ro_conv_blocks)(const gather *g, gather_block *to) {
     int64_t count = 0;
     for (int64_t i = 0; i < g->span_count[0] * g->span_count[1]; i++) {
-        block b = {{g->spans[0][i / g->span_count[1]], g->spans[1][i % g->span_count[1]]}, 0, 0};
+        gather_block b = {
+            {g->spans[0][i / g->span_count[1]], g->spans[1][i % g->span_count[1]]}, 0, 0};
         const int64_t all = g->v->batch * b.at[0].count * b.at[1].count;
         const int64_t rows = block_rows(g, all, b.at[1].count);
         for (; b.row < all; b.row += rows, count++) {
@@ -76,7 +77,7 @@ static int64_t add_tap(const gather *g, piece tap, piece *to, int64_t count) {
     return count;
 }
 
-int64_t RO_NAME(ro_conv_pieces)(const gather *g, const block *b, piece *to) {
+int64_t RO_NAME(ro_conv_pieces)(const gather *g, const gather_block *b, piece *to) {
     const int64_t *kernel = g->v->kernel, h = b->at[0].first, w = b->at[1].first;
     int64_t count = 0;
     for (int64_t i = 0; i < kernel[0]; i++)

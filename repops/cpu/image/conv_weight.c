@@ -32,7 +32,7 @@ static int64_t steps_before(const ro_conv *v, const window *u, int64_t k) {
 }
 
 /* Runs one tile, chunk by chunk. */
-static void run_chunks(const part *s, int rows, tile t) {
+static void run_chunks(const weight_part *s, int rows, tile t) {
     const weights *g = s->g;
     for (int64_t p = 0; p * RO_DOT_CHUNK < s->k; p++) {
         const int64_t k = s->k0 + p * RO_DOT_CHUNK;
@@ -50,7 +50,7 @@ static void run_chunks(const part *s, int rows, tile t) {
 
 /* Makes the first tiles prefetch the next steps of dy, one cache line of each step per tile. Only
  * where rows are few, so that packing dy takes a large part of the time. */
-static void look_ahead(const part *s, int64_t number, tile *t) {
+static void look_ahead(const weight_part *s, int64_t number, tile *t) {
     const weights *g = s->g;
     const int64_t next = s->k0 + s->k;
     t->ahead = NULL;
@@ -61,7 +61,7 @@ static void look_ahead(const part *s, int64_t number, tile *t) {
 }
 
 /* Multiplies rows [i0, i0 + m) of the part, which are packed at s->a. */
-static void multiply(const part *s, int64_t i0, int64_t m) {
+static void multiply(const weight_part *s, int64_t i0, int64_t m) {
     const weights *g = s->g;
     const int64_t height = panel_height(m), width = panel_width(height), filters = g->v.filters;
     int64_t number = 0;
@@ -79,7 +79,7 @@ static void multiply(const part *s, int64_t i0, int64_t m) {
         }
 }
 
-static void count_steps(part *s) {
+static void count_steps(weight_part *s) {
     int64_t before = steps_before(&s->g->v, &s->u, s->k0);
     s->steps = 0;
     for (int64_t p = 0; p < s->k; p += RO_DOT_CHUNK) {
@@ -91,7 +91,7 @@ static void count_steps(part *s) {
     }
 }
 
-static void run_part(part *s, int64_t end) {
+static void run_part(weight_part *s, int64_t end) {
     const weights *g = s->g;
     for (; s->k0 < end; s->k0 += s->k) {
         s->k = min_i64(CONV_KC, end - s->k0);
@@ -119,7 +119,7 @@ static void run_items(void *user, int64_t first, int64_t last, int worker) {
     for (int64_t i = first; i < last; i++) {
         const int64_t item = i / blocks, product = item / g->across / g->down;
         const int64_t unit = product % g->units, row = item / g->across % g->down * g->rows;
-        part s = {.g = g, .group = product / g->units, .col = item % g->across * g->cols};
+        weight_part s = {.g = g, .group = product / g->units, .col = item % g->across * g->cols};
         s.u = window_of(g, unit);
         s.row = unit * g->m + row;
         s.m = min_i64(g->rows, g->m - row);

@@ -38,12 +38,12 @@ typedef struct {
     int64_t steps;                         /* steps inside the window */
     int64_t chunk[CONV_KC / RO_DOT_CHUNK]; /* the same for each chunk */
     float *a, *b;
-} part;
+} weight_part;
 
 /* Packs the part's steps of dy. */
-void RO_NAME(ro_conv_pack_dy)(const part *s);
+void RO_NAME(ro_conv_pack_dy)(const weight_part *s);
 /* Packs rows [row, row + m) of x for the part's steps. */
-void RO_NAME(ro_conv_pack_x)(const part *s, int64_t row, int64_t m);
+void RO_NAME(ro_conv_pack_x)(const weight_part *s, int64_t row, int64_t m);
 
 /* Whether conv_weight_lanes.c is for such a convolution. */
 int RO_NAME(ro_conv_in_lanes)(const ro_conv *v);

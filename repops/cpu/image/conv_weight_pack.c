@@ -81,7 +81,7 @@ static void gather_line(const run *r, const line *l, float *to) {
     put_zeros(r, l->steps - end, to + end * r->width);
 }
 
-static void gather_panel(const part *s, int64_t row, int64_t rows, float *to) {
+static void gather_panel(const weight_part *s, int64_t row, int64_t rows, float *to) {
     const ro_conv *v = &s->g->v;
     for (int64_t lane = 0, count; lane < rows; lane += count) {
         const int64_t t = (row + lane) / v->depth, c = (row + lane) % v->depth;
@@ -99,7 +99,7 @@ static void gather_panel(const part *s, int64_t row, int64_t rows, float *to) {
 }
 
 /* Gathers all panels of rows [row, row + m) of one tap, line by line. Nothing is outside. */
-static void gather_tap(const part *s, int64_t row, int64_t m, int64_t height) {
+static void gather_tap(const weight_part *s, int64_t row, int64_t m, int64_t height) {
     const ro_conv *v = &s->g->v;
     const int64_t t = row / v->depth, from_step = v->stride[1] * v->channels;
     const float *x = s->g->x + s->group * v->depth + row % v->depth;
@@ -119,7 +119,7 @@ static void gather_tap(const part *s, int64_t row, int64_t m, int64_t height) {
     }
 }
 
-void RO_NAME(ro_conv_pack_x)(const part *s, int64_t row, int64_t m) {
+void RO_NAME(ro_conv_pack_x)(const weight_part *s, int64_t row, int64_t m) {
     const int64_t height = panel_height(m);
     if (s->g->by_tap) {
         gather_tap(s, row, m, height);
@@ -132,7 +132,7 @@ void RO_NAME(ro_conv_pack_x)(const part *s, int64_t row, int64_t m) {
 
 /* ---- dy ---- */
 
-void RO_NAME(ro_conv_pack_dy)(const part *s) {
+void RO_NAME(ro_conv_pack_dy)(const weight_part *s) {
     const weights *g = s->g;
     const ro_conv *v = &g->v;
     float *to = s->b;

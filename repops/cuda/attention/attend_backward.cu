@@ -64,8 +64,8 @@ ro_status ro_cuda_attend_heads(ro_cuda *d, const ro_attention *a) {
                : ro_cuda_fail(d, RO_ERR_UNSUPPORTED, "cuda: attention of more than 2^31 heads");
 }
 
-static ro_status run(ro_cuda *d, const backward_job &j, const float *out, float *delta,
-                     int64_t rows) {
+static ro_status run_backward(ro_cuda *d, const backward_job &j, const float *out, float *delta,
+                              int64_t rows) {
     RO_LAUNCH(attend_delta_kernel, ro_grid(ceil_div(rows, ROW_WARPS)), dim3(ROW_THREADS), 0,
               d->stream, delta, j.dout, out, j.out_rows, j.tokens, rows, (int)j.size);
     ro_status status = ro_cuda_launched(d, "attention");
@@ -113,7 +113,7 @@ ro_status ro_cuda_attention_backward(ro_cuda *d, const ro_attention_grad_job *jo
         a->causal != 0,
         in_fours(a, job->q, job->k, job->v, job->dout, job->dq, job->dk, job->dv),
         window_of(a)};
-    status = run(d, j, job->out, static_cast<float *>(delta), rows);
+    status = run_backward(d, j, job->out, static_cast<float *>(delta), rows);
     ro_cuda_free(d, delta);
     return status;
 }

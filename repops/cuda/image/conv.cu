@@ -56,8 +56,8 @@ static ro_status run_direct(ro_cuda *d, const gemm_problem &p, const A &a, const
 
 /* `other` are the factors of the image's pixels; NULL if no pixel lies outside. */
 template <class A, class B, class Out>
-static ro_status run(ro_cuda *d, gemm_problem p, const A &a, const B &b, const Out &out,
-                     const float *other, int64_t other_count, const char *what) {
+static ro_status run_product(ro_cuda *d, gemm_problem p, const A &a, const B &b, const Out &out,
+                             const float *other, int64_t other_count, const char *what) {
     unsigned *found = nullptr;
     if (p.n < 4 && p.k <= 2 * RO_DOT_CHUNK)
         return run_direct(d, p, a, b, out, nullptr, what);
@@ -178,9 +178,9 @@ static ro_status conv2d(ro_cuda *d, const ro_call *call, const void *const *in, 
     }
     if (!fits(&v))
         return too_large(d, "conv2d");
-    return run(d, p, view_of<false, false>(&v, x, v.channels, v.depth), filters_of(&v, w),
-               rows_of_filters(&v, out), padded(&v) ? w : nullptr, taps * v.depth * v.filters,
-               "conv2d");
+    return run_product(d, p, view_of<false, false>(&v, x, v.channels, v.depth), filters_of(&v, w),
+                       rows_of_filters(&v, out), padded(&v) ? w : nullptr,
+                       taps * v.depth * v.filters, "conv2d");
 }
 
 static ro_status conv2d_dx(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -201,7 +201,7 @@ static ro_status conv2d_dx(ro_cuda *d, const ro_call *call, const void *const *i
     const auto a = view_of<true, false>(&v, dy, v.filters, v.width);
     const conv_weights b = {w, v.depth, v.filters, v.width, (int)v.groups, ro_divider(v.width)};
     const conv_dx_out to = {dx, gemm_in_fours(dx, v.channels, 0, v.depth), a, v.channels, v.depth};
-    return run(d, p, a, b, to, w, taps * v.depth * v.filters, "conv2d_dx");
+    return run_product(d, p, a, b, to, w, taps * v.depth * v.filters, "conv2d_dx");
 }
 
 static ro_status conv2d_dw(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -216,9 +216,9 @@ static ro_status conv2d_dw(ro_cuda *d, const ro_call *call, const void *const *i
     }
     if (!fits(&v))
         return too_large(d, "conv2d_dw");
-    return run(d, p, view_of<false, true>(&v, x, v.channels, v.depth), filters_of(&v, dy),
-               rows_of_filters(&v, out), padded(&v) ? dy : nullptr, pixels * v.filters,
-               "conv2d_dw");
+    return run_product(d, p, view_of<false, true>(&v, x, v.channels, v.depth), filters_of(&v, dy),
+                       rows_of_filters(&v, out), padded(&v) ? dy : nullptr, pixels * v.filters,
+                       "conv2d_dw");
 }
 
 void ro_cuda_add_conv(ro_cuda_operator **table) {

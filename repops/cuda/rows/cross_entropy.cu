@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(THREADS, 2 * MANY / THREADS)
 }
 
 template <int THREADS>
-static ro_status run(ro_cuda *d, const ro_cross_entropy_job *job, int64_t cached) {
+static ro_status run_rows(ro_cuda *d, const ro_cross_entropy_job *job, int64_t cached) {
     const size_t smem = sizeof(row_scratch) + (size_t)cached * sizeof(float);
     const ro_status status = ro_cuda_allow(d, cross_entropy_kernel<THREADS>, "cross_entropy");
     if (status != RO_OK)
@@ -223,5 +223,6 @@ ro_status ro_cuda_cross_entropy(ro_cuda *d, const ro_cross_entropy_job *job) {
     const int64_t room = blocks * RO_REDUCE_BLOCK, cached = job->cols < room ? job->cols : room;
     if (job->rows == 0)
         return RO_OK;
-    return job->cols <= 2 * RO_REDUCE_BLOCK ? run<FEW>(d, job, cached) : run<MANY>(d, job, cached);
+    return job->cols <= 2 * RO_REDUCE_BLOCK ? run_rows<FEW>(d, job, cached)
+                                            : run_rows<MANY>(d, job, cached);
 }
