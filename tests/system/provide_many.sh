@@ -65,6 +65,18 @@ done
 for one in $pids; do
     wait "$one" || fail "a client has failed"
 done
+
+# Ten uploads at once: there is room for two chunks, and nobody is cut.
+pids=
+for i in 0 1 2 3 4 5 6 7 8 9; do
+    { head -c 20000000 /dev/zero; echo "$i"; } > "$work/blob.$i"
+    timeout 600 python3 "$client" "$url" "$work/client-$i" upload "$work/blob.$i" > "$work/upload.$i" 2>&1 &
+    pids="$pids $!"
+done
+for one in $pids; do
+    wait "$one" || fail "a client has failed"
+done
+[ "$(cat "$work"/upload.? | grep -c '^200 {"complete":true')" -eq 10 ] || fail "an upload has failed: $(cat "$work"/upload.?)"
 right=$(cat "$work"/out.[0-9] | grep -c "^$root\$" || true)
 [ "$right" -eq $((10 * jobs)) ] || fail "$right results of $((10 * jobs)) are right"
 tries=0
@@ -125,4 +137,4 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=40m tmpfs "$work/disk" 2> /dev
     pid=
     full="and a full disk"
 fi
-echo "$((10 * jobs)) jobs of ten clients, $full"
+echo "$((10 * jobs)) jobs and 10 uploads of ten clients, $full"

@@ -3,18 +3,20 @@
 
 TestSuite(net_head, .init = setup, .fini = teardown, .timeout = 30);
 
-/* Lets through what has the header "Pass: yes". */
-static bool judge(void *user, const vd_request *request, vd_response *response) {
+/* Lets through what has the header "Pass: yes", and waits, or "Pass: now", and does not. */
+static vd_head_screened judge(void *user, const vd_request *request, vd_response *response) {
     host *h = user;
     const char *pass = vd_request_header(request, "pass");
     atomic_fetch_add(&h->screened, 1);
     cr_expect(request->body == NULL && request->body_size > 0);
     if (pass && strcmp(pass, "yes") == 0)
-        return true;
+        return VD_HEAD_WAITS;
+    if (pass && strcmp(pass, "now") == 0)
+        return VD_HEAD_PASSES;
     response->status = 401;
     vd_printf(&response->body, "%s %s of %zu bytes may not", request->method, request->path,
               request->body_size);
-    return false;
+    return VD_HEAD_REFUSED;
 }
 
 static const vd_server_options options = {
@@ -157,4 +159,78 @@ Test(net_head, a_head_without_an_end_is_refused) {
     free(long_head);
     stop_host(&h);
     cr_expect(atomic_load(&h.handled) == 0 && atomic_load(&h.screened) == 0);
+}
+
+typedef struct {
+    host *at;
+    char *body;
+    bool came;
+} upload;
+
+static void *put_whole(void *user) {
+    upload *u = user;
+    const vd_exchange exchange = {.to = &u->at->at,
+                                  .path = "/echo",
+                                  .body = u->body,
+                                  .body_size = 1 << 20,
+                                  .method = "PUT",
+                                  .header = "Pass: yes",
+                                  .deadline_ms = 20000};
+    vd_answer answer;
+    vd_client *own;
+    cr_assert(vd_client_create(NULL, &own, NULL) == VD_OK);
+    vd_client_ask(own, 1, &exchange, &answer);
+    u->came = answer.err.status == VD_OK && answer.body.size == 1 << 20 &&
+              memcmp(answer.body.data, u->body, 1 << 20) == 0;
+    vd_answer_free(&answer);
+    vd_client_destroy(own);
+    return NULL;
+}
+
+/* Far more bodies than there is room for: each waits for its turn, and none is cut. */
+Test(net_head, bodies_wait_for_room) {
+    enum { COUNT = 24 };
+    vd_server_options few = options;
+    host h;
+    pthread_t thread[COUNT];
+    upload u[COUNT];
+    few.bodies_max = 2 << 20;
+    start_host(&h, few);
+    for (int i = 0; i < COUNT; i++) {
+        u[i] = (upload){.at = &h, .body = malloc(1 << 20)};
+        memset(u[i].body, i, 1 << 20);
+        cr_assert(pthread_create(&thread[i], NULL, put_whole, &u[i]) == 0);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        pthread_join(thread[i], NULL);
+        cr_expect(u[i].came, "body %d", i);
+        free(u[i].body);
+    }
+    stop_host(&h);
+    cr_expect(atomic_load(&h.handled) == COUNT);
+}
+
+/* Who has room and does not use it is cut at its deadline; who waits and hangs up is forgotten. */
+Test(net_head, room_is_given_back) {
+    static const char head[] = "PUT /echo HTTP/1.1\r\nContent-Length: 1000000\r\nPass: yes\r\n\r\n";
+    vd_server_options few = options;
+    host h;
+    few.bodies_max = 1 << 20;
+    few.request_ms = 600;
+    start_host(&h, few);
+    raw_client holds = raw_dial(h.port), waits = raw_dial(h.port);
+    raw_send(&holds, head);
+    sleep_ms(100);
+    raw_send(&waits, head);
+    sleep_ms(100);
+    raw_close(&waits);
+    vd_answer answer = put(&h, "PUT", "Pass: now", "hello", 5);
+    cr_expect(answer.err.status == VD_OK && is_text(&answer.body, "hello"), "%s", answer.err.text);
+    vd_answer_free(&answer);
+    answer = put(&h, "PUT", "Pass: yes", "hello", 5); /* behind both */
+    cr_expect(answer.err.status == VD_OK && is_text(&answer.body, "hello"), "%s", answer.err.text);
+    vd_answer_free(&answer);
+    raw_close(&holds);
+    stop_host(&h);
+    cr_expect(atomic_load(&h.handled) == 2);
 }

@@ -28,6 +28,7 @@ static void on_ssl_free(void *parent, void *ptr, CRYPTO_EX_DATA *data, int index
     }
     vd_conn_release(conn, conn->held);
     conn->server->reads -= conn->reads;
+    vd_conn_fulfil(conn);
     vd_buf_free(&conn->head);
     vd_buf_free(&conn->early.body);
     conn->server->conn_count--;
@@ -101,6 +102,7 @@ static int time_allowed(const vd_server_options *options, vd_conn_state state) {
     switch (state) {
     case VD_CONN_IDLE: return options->idle_ms;
     case VD_CONN_RECEIVING: return options->request_ms;
+    case VD_CONN_PARKED:
     case VD_CONN_SENDING: return options->send_ms;
     default: return 0;
     }
@@ -165,6 +167,10 @@ static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info
     vd_conn *conn = user;
     if (!info->n_added || conn->editing)
         return;
+    if (conn->state == VD_CONN_PARKED) {
+        vd_conn_keep_parked(conn, input);
+        return;
+    }
     size_t added = info->n_added - discard(conn, input);
     if (added && conn->state == VD_CONN_IDLE)
         vd_conn_enter(conn, VD_CONN_RECEIVING);
@@ -317,9 +323,11 @@ void vd_conn_sweep(vd_server *server) {
     for (vd_conn *conn = server->conns; conn; conn = conn->next)
         if (conn->deadline <= now || too_slow(conn, now))
             cut(conn, BEV_EVENT_TIMEOUT);
-        else if (conn->state == VD_CONN_HANDLING && hung_up(conn))
+        else if ((conn->state == VD_CONN_HANDLING || conn->state == VD_CONN_PARKED) &&
+                 hung_up(conn))
             cut(conn, BEV_EVENT_EOF);
     make_room(server);
+    vd_conn_unpark(server);
     if (server->conn_count < server->options.connection_max)
         evconnlistener_enable(server->listener); /* costs nothing if it is */
 }

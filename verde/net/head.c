@@ -94,24 +94,94 @@ static void refuse(vd_conn *conn, struct evbuffer *input, size_t length) {
     evbuffer_prepend(input, stand_in, sizeof stand_in - 1);
 }
 
+/* ---- room for bodies ---- */
+
+static bool has_room(const vd_server *server, size_t size) {
+    const size_t most = server->options.bodies_max;
+    return !most || !server->promised || server->promised + size <= most;
+}
+
+void vd_conn_fulfil(vd_conn *conn) {
+    conn->server->promised -= conn->promised;
+    conn->promised = 0;
+}
+
+static void promise(vd_conn *conn, size_t size) {
+    vd_conn_fulfil(conn);
+    conn->promised = size;
+    conn->server->promised += size;
+}
+
+void vd_conn_keep_parked(vd_conn *conn, struct evbuffer *input) {
+    uint8_t piece[4096];
+    int got;
+    conn->editing = true;
+    while ((got = evbuffer_remove(input, piece, sizeof piece)) > 0)
+        vd_put(&conn->head, piece, (size_t)got);
+    conn->editing = false;
+}
+
+/* The kernel keeps what comes from now on, and its sender waits. */
+static void park(vd_conn *conn, struct evbuffer *input, size_t size) {
+    vd_conn_keep_parked(conn, input);
+    conn->wants = size;
+    vd_conn_enter(conn, VD_CONN_PARKED);
+    bufferevent_disable(conn->bev, EV_READ);
+}
+
+static void let_in(vd_conn *conn) {
+    struct evbuffer *input = bufferevent_get_input(conn->bev);
+    promise(conn, conn->wants);
+    vd_conn_enter(conn, VD_CONN_RECEIVING);
+    conn->judged = true;
+    conn->received = conn->head.size;
+    conn->editing = true;
+    evbuffer_add(input, conn->head.data, conn->head.size);
+    conn->editing = false;
+    vd_buf_free(&conn->head);
+    bufferevent_enable(conn->bev, EV_READ);
+    bufferevent_trigger(conn->bev, EV_READ, BEV_TRIG_DEFER_CALLBACKS);
+}
+
+static vd_conn *first_parked(vd_server *server) {
+    vd_conn *first = NULL;
+    for (vd_conn *conn = server->conns; conn; conn = conn->next)
+        if (conn->state == VD_CONN_PARKED && (!first || conn->since < first->since))
+            first = conn;
+    return first;
+}
+
+void vd_conn_unpark(vd_server *server) {
+    vd_conn *conn;
+    while ((conn = first_parked(server)) && has_room(server, conn->wants))
+        let_in(conn);
+}
+
+/* ---- judging ---- */
+
 static void judge(vd_conn *conn, struct evbuffer *input) {
     vd_request request = {.method = NULL};
     vd_headers headers = {.count = 0};
     char *text = malloc(conn->head.size + 1);
     vd_response response = {.status = 200};
-    bool passes = true;
+    vd_head_screened to = VD_HEAD_PASSES;
     if (text) {
         memcpy(text, conn->head.data, conn->head.size);
         text[conn->head.size] = 0;
-        passes = strlen(text) != conn->head.size || !parse(text, &request, &headers) ||
-                 conn->server->options.head_screen(conn->server->user, &request, &response);
+        if (strlen(text) == conn->head.size && parse(text, &request, &headers))
+            to = conn->server->options.head_screen(conn->server->user, &request, &response);
     }
-    if (passes) {
-        evbuffer_prepend(input, conn->head.data, conn->head.size);
+    const size_t body = to == VD_HEAD_WAITS ? request.body_size : 0;
+    if (to != VD_HEAD_REFUSED)
         vd_buf_free(&response.body);
-    } else {
+    if (to == VD_HEAD_REFUSED) {
         conn->early = response;
         refuse(conn, input, request.body_size);
+    } else if (body && (first_parked(conn->server) || !has_room(conn->server, body))) {
+        park(conn, input, body);
+    } else {
+        promise(conn, body);
+        evbuffer_prepend(input, conn->head.data, conn->head.size);
     }
     free(text);
 }
@@ -128,7 +198,8 @@ bool vd_conn_judge_head(vd_conn *conn, struct evbuffer *input) {
             judge(conn, input);
         else if (kept) /* evhttp refuses it */
             evbuffer_prepend(input, conn->head.data, conn->head.size);
-        vd_buf_free(&conn->head);
+        if (conn->state != VD_CONN_PARKED)
+            vd_buf_free(&conn->head);
     }
     conn->editing = false;
     return kept;

@@ -48,10 +48,16 @@ typedef enum {
 typedef vd_screened (*vd_screen)(void *user, const vd_request *request,
                                  uint8_t asker[VD_ASKER_SIZE], vd_response *response);
 
-/* Judges what comes before a body, so that none is read in vain. Runs where a screen runs. False:
- * `response` is the answer; the body is thrown away as it comes. What it lets through is judged
- * again, whole: it alone keeps nobody out, because it reads headers by a simpler rule. */
-typedef bool (*vd_head_screen)(void *user, const vd_request *request, vd_response *response);
+typedef enum {
+    VD_HEAD_REFUSED, /* `response` is the answer; the body is thrown away as it comes */
+    VD_HEAD_PASSES,  /* the body may come, if there is memory for it */
+    VD_HEAD_WAITS,   /* it may come when there is room (bodies_max): for who is known alone */
+} vd_head_screened;
+/* Judges what comes before a body, so that none is read in vain. Runs where a screen runs. What it
+ * lets through is judged again, whole: it alone keeps nobody out, because it reads headers by a
+ * simpler rule. */
+typedef vd_head_screened (*vd_head_screen)(void *user, const vd_request *request,
+                                           vd_response *response);
 
 typedef struct {
     const char *listen;               /* "127.0.0.1:8443", "[::1]:8443"; port 0: any that is free */
@@ -59,6 +65,9 @@ typedef struct {
     vd_screen screen;                 /* NULL: every request waits for the handler */
     vd_head_screen head_screen;       /* NULL: every body is read */
     bool writes;                      /* PUT and DELETE too */
+    /* Bytes of bodies that were VD_HEAD_WAITS and are not answered yet. Who comes with more waits,
+     * and sends nothing meanwhile. 0: nobody waits. */
+    size_t bodies_max;
     /* A second handler, of requests that only read files: it has a worker and a queue of its own,
      * so that they never wait for the first one, nor take its turns or its memory. */
     vd_handler read;

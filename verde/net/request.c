@@ -111,6 +111,7 @@ static void refuse_job(vd_job *job) {
     struct evhttp_request *http = job->http;
     conn->job = NULL;
     vd_conn_release(conn, job->request.body_size);
+    vd_conn_fulfil(conn);
     vd_buf_free(&job->response.body);
     free(job);
     refuse(conn, http, 503, "too many requests");
@@ -214,6 +215,8 @@ void vd_request_answer(vd_job *job) {
     }
     conn->job = NULL;
     vd_conn_release(conn, job->request.body_size);
+    vd_conn_fulfil(conn);
+    vd_conn_unpark(conn->server);
     send_response(conn, job->http, &job->response, job->lane);
     vd_buf_free(&job->response.body);
     free(job);

@@ -94,6 +94,7 @@ void vd_worker_abandon(vd_worker *worker, vd_job *job); /* don't start it; it co
 typedef enum {
     VD_CONN_IDLE,      /* before the first byte of a request */
     VD_CONN_RECEIVING, /* until its last byte, or evhttp's own refusal was sent */
+    VD_CONN_PARKED,    /* its head has passed, and its body waits for room */
     VD_CONN_HANDLING,  /* with the worker */
     VD_CONN_SENDING,
     VD_CONN_CUT,
@@ -116,7 +117,9 @@ struct vd_conn {
     bool judged;      /* the head of this request has passed, or was refused */
     bool refused;     /* `early` is the answer */
     uint64_t discard; /* bytes of a refused body that are still to come */
-    vd_buf head;      /* kept from evhttp until it is whole */
+    vd_buf head;      /* kept from evhttp until it is whole; PARKED: and what followed it */
+    size_t wants;     /* PARKED: bytes of its body */
+    size_t promised;  /* bytes of a body that has passed, counted in the server's */
     vd_response early;
     vd_conn *next, **link;
 };
@@ -139,6 +142,13 @@ const vd_address *vd_conn_address(vd_conn *conn);
 void vd_conn_sweep(vd_server *server); /* cuts what is late, gone or too much */
 VD_MUST_USE bool vd_conn_setup(void);  /* once a process */
 
+/* Bytes that a parked connection had sent before it stopped. */
+void vd_conn_keep_parked(vd_conn *conn, struct evbuffer *input);
+/* The body is no longer in memory. */
+void vd_conn_fulfil(vd_conn *conn);
+/* Lets in who waits for room, who came first before others. */
+void vd_conn_unpark(vd_server *server);
+
 /* ---- request.c ---- */
 
 void vd_request_arrived(struct evhttp_request *http, void *server); /* evhttp's callback */
@@ -159,7 +169,7 @@ struct vd_server {
     int port;
     vd_conn *conns;
     int conn_count; /* those cut, but not yet gone, included */
-    size_t held, reads;
+    size_t held, reads, promised;
     void *user; /* of the handlers and the screen */
     vd_worker worker[VD_LANES];
 };

@@ -33,14 +33,16 @@ static bool judge(vd_daemon *daemon, const vd_request *request, vd_route *route,
     return is_open(route) || vd_authority_judge(daemon, request, claim, response);
 }
 
-/* On the thread of all connections, before a body has come. */
-static bool screen_head(void *user, const vd_request *request, vd_response *response) {
+/* On the thread of all connections, before a body has come. Those of referees, whom nobody knows
+ * yet, take no room from clients. */
+static vd_head_screened screen_head(void *user, const vd_request *request, vd_response *response) {
     vd_daemon *daemon = user;
     vd_route route;
     vd_request_claim claim;
-    const bool passes = judge(daemon, request, &route, &claim, response);
-    atomic_fetch_add(&daemon->refused, !passes);
-    return passes;
+    if (judge(daemon, request, &route, &claim, response))
+        return is_open(&route) ? VD_HEAD_PASSES : VD_HEAD_WAITS;
+    atomic_fetch_add(&daemon->refused, 1);
+    return VD_HEAD_REFUSED;
 }
 
 static vd_screened screen(void *user, const vd_request *request, uint8_t asker[VD_ASKER_SIZE],
@@ -180,6 +182,7 @@ vd_status vd_daemon_create(const vd_daemon_options *options, vd_daemon **out, vd
                                       .read = handle,
                                       .writes = true,
                                       .request_max = VD_CHUNK_MAX,
+                                      .bodies_max = VD_DAEMON_BODIES_MAX,
                                       .held_max = VD_DAEMON_HELD_MAX};
     vd_status status = open_files(daemon, err);
     if (status == VD_OK)

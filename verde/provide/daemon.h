@@ -8,12 +8,13 @@
 #include "verde/provide/ledger.h"
 
 enum {
-    VD_SUBMISSION_MAX = 8 << 20,  /* bytes of a submission, which names 65,536 blobs at most */
-    VD_REFEREES_MAX = 16,         /* named by a submission */
-    VD_ANSWERERS_MAX = 4,         /* runs about which questions are answered at once */
-    VD_COLLECT_S = 60,            /* between two looks at what nobody needs */
-    VD_LAST_LINES = 400,          /* bytes of what a failed job said last */
-    VD_DAEMON_HELD_MAX = 48 << 20 /* bytes of requests and responses in memory */
+    VD_SUBMISSION_MAX = 8 << 20,     /* bytes of a submission, which names 65,536 blobs at most */
+    VD_REFEREES_MAX = 16,            /* named by a submission */
+    VD_ANSWERERS_MAX = 4,            /* runs about which questions are answered at once */
+    VD_COLLECT_S = 60,               /* between two looks at what nobody needs */
+    VD_LAST_LINES = 400,             /* bytes of what a failed job said last */
+    VD_DAEMON_HELD_MAX = 48 << 20,   /* bytes of requests and responses in memory */
+    VD_DAEMON_BODIES_MAX = 16 << 20, /* of bodies of clients; others wait */
 };
 
 /* What a client may have, and what its jobs may take. */
