@@ -131,6 +131,16 @@ echo mine > "$work/full/partial/file"
 expect 2 'is no unfinished download' $fetch --provider "$a" --out "$work/full"
 [ -s "$work/full/partial/file" ] || fail "a file of the user's is gone"
 
+# ---- losses that are none: the model arrives without them ----
+
+for line in 'not json' '{"step":1,"loss":"nan"}' '{"step":1,"loss":"=1+1"}' '{"step":"1","loss":1}' '{"step":1,"loss":[1]}' '{"step":1,"loss":1} x' "$(printf '{"step":1,"x":"%0500d"}' 1)"; do
+    echo "$line" > "$work/spoilt/losses.jsonl"
+    rm -rf "$work/without"
+    expect 0 'losses of https://127.0.0.1:[0-9]* are left out: ' $fetch --provider "$b" --out "$work/without"
+    same "$work/without"
+    [ ! -e "$work/without/losses.csv" ] && [ ! -e "$work/without/losses.svg" ] || fail "a table of losses that are none"
+done
+
 # ---- wrong bytes: the state that the second provider hands out changes while it is served ----
 
 for state in "$work"/spoilt/state-*; do

@@ -104,22 +104,18 @@ static vd_status get_losses(vd_fetching *x) {
     char path[1100], line[900];
     vd_status status = VD_OK;
     if (vd_download_losses(x->download, &text, &x->losses_by)) {
-        status = vd_losses_csv(text.data, text.size, &table, &why);
-        x->has_losses = status == VD_OK;
+        x->has_losses = vd_losses_csv(text.data, text.size, &table, &why) == VD_OK;
         if (x->has_losses)
             status = fetch_write(x, x->model.partial, "losses.jsonl", &text);
+        snprintf(path, sizeof path, "%s/losses.svg", x->o->out);
+        if (x->has_losses && status == VD_OK)
+            x->has_losses = vd_plot_losses(x->model.partial, path, &why) == VD_OK;
         if (x->has_losses && status == VD_OK)
             status = fetch_write(x, x->o->out, "losses.csv", &table);
-        snprintf(path, sizeof path, "%s/losses.svg", x->o->out);
-        if (x->has_losses && status == VD_OK &&
-            vd_plot_losses(x->model.partial, path, &why) != VD_OK)
-            x->has_losses = false;
-        if (!x->has_losses) {
-            snprintf(line, sizeof line, "losses of %s are left out: %s",
-                     x->o->provider[x->losses_by].url, why.text);
+        snprintf(line, sizeof line, "losses of %s are left out: %s",
+                 x->o->provider[x->losses_by].url, why.text);
+        if (!x->has_losses)
             fetch_line(NULL, line);
-            status = VD_OK;
-        }
     }
     vd_buf_free(&text);
     vd_buf_free(&table);
