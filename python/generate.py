@@ -65,8 +65,7 @@ def stub() -> str:
     source = (HERE / "repops/__init__.py").read_text()
     imports = re.findall(r"^from \.\w* import \w+ as \w+.*$", source, re.MULTILINE)
     lines = ['"""Types of the operators: by generate.py from the library\'s table."""', ""]
-    lines += ["from typing import Any, Callable, Sequence", "", *imports, "", "Array = Any", ""]
-    lines += ["__version__: str", "OPERATORS: dict[str, Callable[..., Any]]", ""]
+    lines += ["from typing import Any, Sequence", "", *imports, "", "Array = Any", ""]
     lines += ["def reproducible(leftovers: str = ..., threads: int = ...) -> Any: ..."]
     for name, operator in sorted(_table.TABLE.items()):
         how = str(_table.signature(operator)).replace("'", "")

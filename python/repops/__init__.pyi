@@ -1,6 +1,6 @@
 """Types of the operators: by generate.py from the library's table."""
 
-from typing import Any, Callable, Sequence
+from typing import Any, Sequence
 
 from . import fused as fused
 from ._commit import commitment as commitment
@@ -12,9 +12,6 @@ from ._library import Error as Error
 from ._operators import FUNCTIONS as OPERATORS
 
 Array = Any
-
-__version__: str
-OPERATORS: dict[str, Callable[..., Any]]
 
 def reproducible(leftovers: str = ..., threads: int = ...) -> Any: ...
 def abs(x: Array, *, out: Array | None = None, context: Context | None = None) -> Array: ...
