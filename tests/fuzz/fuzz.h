@@ -16,7 +16,7 @@ const char *fuzz_file(const uint8_t *data, size_t size);
 const char *fuzz_folder(const char *name, const uint8_t *data, size_t size);
 /* The same key each time. */
 const vd_key *fuzz_key(void);
-/* That of models/jobs/toy.yaml, with data of another size; borrowed. */
+/* The program of models/jobs/toy.yaml, with data of another size; borrowed. */
 const vd_program *fuzz_program(void);
 bool fuzz_equal(const vd_buf *a, const void *bytes, size_t size);
 

@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     vd_err err;
     if (vd_job_parse(data, size, "models/jobs/job.yaml", &job, &err) != VD_OK || job.pretrained)
         return 0;
-    /* What is accepted has a program, or an error that says why not. Large ones take too long. */
+    /* An accepted job has a program, or an error that says why not. Large ones take too long. */
     job.training.data_dtype = job.data_kind == VD_DATA_TOKENS ? RO_U16 : RO_U8;
     job.training.data_count = INT64_C(1) << 40;
     if (job.training.model.layers <= 4 && !job.rounding.bits && job.training.micro_batches <= 4 &&
