@@ -1,5 +1,7 @@
 /* Blobs in chunks: resumed, refused, shared, collected. */
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -175,6 +177,69 @@ Test(provide_uploads, a_full_disk_leaves_what_was_there) {
     cr_expect(status == VD_OK && fate == VD_CHUNK_DISK_FULL);
     cr_expect(!find(alice, hash, &have).complete && have == 4);
     cr_expect(put(alice, hash, SIZE, 4, SIZE - 4, &have) == VD_CHUNK_TAKEN && have == SIZE);
+}
+
+static vd_chunk_fate put_at(int64_t now, const char *hash, uint64_t from, size_t count) {
+    const vd_chunk chunk = {alice, hash, SIZE, from, bytes + from, count};
+    vd_chunk_fate fate;
+    uint64_t have;
+    cr_assert(vd_uploads_put(&uploads, &chunk, QUOTA, now, &fate, &have, NULL) == VD_OK);
+    return fate;
+}
+
+Test(provide_uploads, an_upload_that_goes_on_is_not_collected) {
+    const char *hash = name_of(bytes, SIZE);
+    cr_expect(put_at(10, hash, 0, 4) == VD_CHUNK_TAKEN);
+    cr_expect(put_at(20, hash, 4, 4) == VD_CHUNK_TAKEN);
+    cr_assert(vd_uploads_collect(&uploads, 15, NULL) == VD_OK);
+    cr_expect(put_at(30, hash, 8, SIZE - 8) == VD_CHUNK_TAKEN);
+    cr_expect(is_on_disk(hash));
+}
+
+/* The daemon was killed between the upload's row and its file. */
+Test(provide_uploads, an_upload_begins_anew_over_a_forgotten_file) {
+    const char *hash = name_of(bytes, SIZE);
+    uint64_t have;
+    cr_expect(put(alice, hash, SIZE, 0, 8, &have) == VD_CHUNK_TAKEN && have == 8);
+    cr_assert(vd_ledger_drop_upload(ledger, alice, hash, NULL) == VD_OK);
+    cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN && have == 4);
+    cr_expect(put(alice, hash, SIZE, 4, SIZE - 4, &have) == VD_CHUNK_TAKEN && have == SIZE);
+    cr_expect(find(alice, hash, &have).complete);
+}
+
+/* Chunks beside a collection that never ends: whatever is called complete has its bytes. */
+static atomic_bool collecting;
+
+static void *collect_on(void *user) {
+    (void)user;
+    while (atomic_load(&collecting))
+        cr_assert(vd_uploads_collect(&uploads, 100, NULL) == VD_OK);
+    return NULL;
+}
+
+static bool is_right(const char *hash) {
+    char path[1100];
+    vd_buf text = {0};
+    vd_uploads_path(&uploads, hash, path);
+    const bool right = vd_read_file(path, SIZE, &text, NULL) != VD_OK ||
+                       (text.size == SIZE && memcmp(text.data, bytes, SIZE) == 0);
+    vd_buf_free(&text);
+    return right;
+}
+
+Test(provide_uploads, what_is_collected_meanwhile_never_becomes_a_wrong_blob) {
+    const char *hash = name_of(bytes, SIZE);
+    pthread_t thread;
+    atomic_store(&collecting, true);
+    cr_assert(pthread_create(&thread, NULL, collect_on, NULL) == 0);
+    for (int i = 0; i < 300; i++) {
+        uint64_t have;
+        for (uint64_t at = 0; at < SIZE; at = have)
+            put(alice, hash, SIZE, at, at + 3 < SIZE ? 3 : SIZE - at, &have);
+        cr_expect(is_right(hash));
+    }
+    atomic_store(&collecting, false);
+    cr_assert(pthread_join(thread, NULL) == 0);
 }
 
 /* More uploads at once than hashes are kept of: beginnings of the same bytes. */

@@ -139,7 +139,8 @@ static bool write_all(int fd, const vd_chunk *c) {
 /* After a failure the file is as it was. */
 static vd_status append(vd_uploads *u, const vd_chunk *c, const char *path, vd_chunk_fate *fate,
                         vd_err *err) {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int anew = c->from == 0 ? O_TRUNC : 0; /* a file that the ledger has forgotten */
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | anew, 0600);
     if (fd >= 0 && write_all(fd, c)) {
         close(fd);
         return VD_OK;
@@ -164,22 +165,33 @@ static bool sync_file(const char *path) {
 }
 
 /* The file is on disk under its name before the ledger says so. */
-static vd_status keep_blob(vd_uploads *u, const vd_chunk *c, const char *path, int64_t now,
+static vd_status name_blob(vd_uploads *u, const vd_chunk *c, const char *path, int64_t now,
                            vd_err *err) {
     char to[1100];
     vd_uploads_path(u, c->hash, to);
-    pthread_mutex_lock(&u->lock);
-    vd_status status = VD_OK;
     if (!sync_file(path) || rename(path, to) != 0 || !sync_file(u->blobs))
-        status = vd_fail(err, VD_ERR_LOCAL, "%s: %s", to, strerror(errno));
-    if (status == VD_OK)
-        status = vd_ledger_end_blob(u->ledger, c->client, c->hash, now, err);
+        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", to, strerror(errno));
+    return vd_ledger_end_blob(u->ledger, c->client, c->hash, now, err);
+}
+
+/* While it was hashed, without the lock, the upload may have been collected. */
+static vd_status keep_blob(vd_uploads *u, const vd_chunk *c, const char *path, int64_t now,
+                           vd_chunk_fate *fate, uint64_t *have, vd_err *err) {
+    vd_blob blob;
+    pthread_mutex_lock(&u->lock);
+    vd_status status = vd_ledger_find_blob(u->ledger, c->client, c->hash, &blob, err);
+    if (status == VD_OK && blob.size < 0) {
+        *fate = VD_CHUNK_ELSEWHERE;
+        *have = 0;
+    } else if (status == VD_OK) {
+        status = name_blob(u, c, path, now, err);
+    }
     pthread_mutex_unlock(&u->lock);
     return status;
 }
 
 static vd_status finish(vd_uploads *u, const vd_chunk *c, const char *path, int64_t now,
-                        vd_chunk_fate *fate, vd_err *err) {
+                        vd_chunk_fate *fate, uint64_t *have, vd_err *err) {
     vd_hash hash;
     char hex[VD_ID_SIZE];
     vd_status status = hash_upload(u, c, path, &hash, err);
@@ -187,21 +199,21 @@ static vd_status finish(vd_uploads *u, const vd_chunk *c, const char *path, int6
         return status;
     vd_hex(hash.b, VD_HASH_SIZE, hex);
     if (strcmp(hex, c->hash) == 0)
-        return keep_blob(u, c, path, now, err);
+        return keep_blob(u, c, path, now, fate, have, err);
     *fate = VD_CHUNK_WRONG;
     unlink(path);
     return vd_ledger_drop_upload(u->ledger, c->client, c->hash, err);
 }
 
-/* Reserves the bytes of an upload that begins, or is of another size than it was said to be. */
+/* Reserves the bytes of an upload that begins, or is of another size than it was said to be. The
+ * ledger learns that it goes on. */
 static vd_status reserve(vd_uploads *u, const vd_chunk *c, const vd_blob *blob, int64_t quota,
                          int64_t now, vd_chunk_fate *fate, vd_err *err) {
     vd_usage usage;
-    if (blob->size == (int64_t)c->size)
-        return VD_OK;
     vd_status status = vd_ledger_usage(u->ledger, c->client, &usage, err);
     const int64_t others = usage.bytes - (blob->size > 0 ? blob->size : 0);
-    if (status == VD_OK && (c->size > (uint64_t)quota || others > quota - (int64_t)c->size)) {
+    if (status == VD_OK && blob->size != (int64_t)c->size &&
+        (c->size > (uint64_t)quota || others > quota - (int64_t)c->size)) {
         *fate = VD_CHUNK_OVER_QUOTA;
         return VD_OK;
     }
@@ -234,18 +246,17 @@ vd_status vd_uploads_find(vd_uploads *u, const char *client, const char *hash, v
                : status;
 }
 
-vd_status vd_uploads_put(vd_uploads *u, const vd_chunk *c, int64_t quota, int64_t now,
-                         vd_chunk_fate *fate, uint64_t *have, vd_err *err) {
-    char path[1200];
+/* Under the lock, so that the upload is not collected between two of these. *whole: the blob was
+ * complete already. */
+static vd_status take_chunk(vd_uploads *u, const vd_chunk *c, const char *path, int64_t quota,
+                            int64_t now, vd_chunk_fate *fate, uint64_t *have, bool *whole,
+                            vd_err *err) {
     vd_blob blob;
-    *fate = VD_CHUNK_TAKEN;
     vd_status status = vd_uploads_find(u, c->client, c->hash, &blob, have, err);
-    if (status != VD_OK || (blob.complete && blob.size == (int64_t)c->size))
-        return status;
-    upload_path(u, c->client, c->hash, path);
-    if (!blob.complete) /* it may be said to be smaller than it was */
+    *whole = status == VD_OK && blob.complete && blob.size == (int64_t)c->size;
+    if (status == VD_OK && !blob.complete) /* it may be said to be smaller than it was */
         status = leave_last(path, c->size, have, err);
-    if (status != VD_OK)
+    if (status != VD_OK || *whole)
         return status;
     if (blob.complete || c->from != *have || c->from > c->size || c->count > c->size - c->from)
         *fate = VD_CHUNK_ELSEWHERE;
@@ -253,13 +264,23 @@ vd_status vd_uploads_put(vd_uploads *u, const vd_chunk *c, int64_t quota, int64_
         status = reserve(u, c, &blob, quota, now, fate, err);
     if (status == VD_OK && *fate == VD_CHUNK_TAKEN && !has_room(u->uploads, c->count))
         *fate = VD_CHUNK_DISK_FULL;
-    if (status == VD_OK && *fate == VD_CHUNK_TAKEN)
-        status = append(u, c, path, fate, err);
-    if (status != VD_OK || *fate != VD_CHUNK_TAKEN)
+    return status == VD_OK && *fate == VD_CHUNK_TAKEN ? append(u, c, path, fate, err) : status;
+}
+
+vd_status vd_uploads_put(vd_uploads *u, const vd_chunk *c, int64_t quota, int64_t now,
+                         vd_chunk_fate *fate, uint64_t *have, vd_err *err) {
+    char path[1200];
+    bool whole = false;
+    *fate = VD_CHUNK_TAKEN;
+    upload_path(u, c->client, c->hash, path);
+    pthread_mutex_lock(&u->lock);
+    vd_status status = take_chunk(u, c, path, quota, now, fate, have, &whole, err);
+    pthread_mutex_unlock(&u->lock);
+    if (status != VD_OK || *fate != VD_CHUNK_TAKEN || whole)
         return status;
     go_on_hashing(u, c);
     *have = c->from + c->count;
-    return *have == c->size ? finish(u, c, path, now, fate, err) : VD_OK;
+    return *have == c->size ? finish(u, c, path, now, fate, have, err) : VD_OK;
 }
 
 /* ---- collection ---- */
