@@ -221,6 +221,18 @@ wait $runner 2> /dev/null || true
 cp "$work/long/data" "$work/long/data.json" "$work/endless"
 endless=$(python3 "$client" "$url" "$work/alice" submit "$work/endless" --keep 2) || fail "the job was not accepted: $endless"
 expect '"error": "stopped: its limit of seconds.*"state": "failed"' alice wait "$endless" done failed
+
+# What it counts for already does not count twice when it is submitted again.
+crash
+start --client-bytes 1300000
+expect '^413 .* bytes, with all that this client has' alice submit "$work/endless" --keep 2 --name fourth
+bytes=$(sed 's/.*the job takes \([0-9]*\) bytes.*/\1/' "$work/out")
+crash
+start --client-bytes $((bytes - 1))
+expect '^413 ' alice submit "$work/endless" --keep 2 --name fourth
+expect "^$endless" alice submit "$work/endless" --keep 2
+expect '^200 ' alice request POST "/v1/jobs/$endless/cancel"
+expect '"state": "cancelled"' alice wait "$endless" cancelled
 crash
 start --client-jobs 1
 endless=$(python3 "$client" "$url" "$work/alice" submit "$work/endless" --keep 2 --name second)

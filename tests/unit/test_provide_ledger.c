@@ -106,6 +106,21 @@ Test(provide_ledger, cancelling) {
     cr_expect(get(alice, runs.id, true).state == VD_JOB_CANCELLED);
 }
 
+Test(provide_ledger, only_what_is_queued_starts) {
+    const vd_job_record job = job_of('7', alice);
+    bool started;
+    put(&job);
+    cr_expect(vd_ledger_start_job(ledger, job.id, &started, NULL) == VD_OK && started);
+    cr_expect(get(alice, job.id, true).state == VD_JOB_RUNNING);
+    cr_expect(vd_ledger_start_job(ledger, job.id, &started, NULL) == VD_OK && !started);
+    cr_assert(vd_ledger_requeue(ledger, NULL) == VD_OK);
+    cr_assert(vd_ledger_cancel_job(ledger, job.id, NULL) == VD_OK);
+    cr_expect(vd_ledger_start_job(ledger, job.id, &started, NULL) == VD_OK && !started);
+    cr_expect(get(alice, job.id, true).state == VD_JOB_CANCELLED);
+    cr_assert(vd_ledger_delete_job(ledger, job.id, 1, NULL) == VD_OK);
+    cr_expect(vd_ledger_start_job(ledger, job.id, &started, NULL) == VD_OK && !started);
+}
+
 static vd_usage usage_of(const char *client) {
     vd_usage usage;
     cr_assert(vd_ledger_usage(ledger, client, &usage, NULL) == VD_OK);

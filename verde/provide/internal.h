@@ -16,11 +16,12 @@
 /* ---- queue.c: jobs in children ---- */
 
 typedef struct {
-    pid_t pid; /* 0: the place is free */
+    pid_t pid; /* 0: none */
     vd_job_record job;
     double start;     /* vd_seconds() */
     int64_t before;   /* seconds that it had taken then */
     int64_t most;     /* seconds after which it is stopped; 0: none */
+    bool ended;       /* the process is no more; the ledger is to learn so */
     bool killed;      /* it was told to stop, at `killed_at` */
     double killed_at; /* vd_seconds() */
     const char *why;  /* NULL: it was not for taking too long */

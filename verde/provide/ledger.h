@@ -80,6 +80,10 @@ VD_MUST_USE vd_status vd_ledger_list_jobs(vd_ledger *ledger, const char *client,
                                           vd_job_visitor visit, void *user, vd_err *err);
 /* State, seconds, run_root, final_state and error. */
 VD_MUST_USE vd_status vd_ledger_set_job(vd_ledger *ledger, const vd_job_record *job, vd_err *err);
+/* From queued to running. *started is false if it is not queued any more: it was cancelled, or is
+ * deleted. */
+VD_MUST_USE vd_status vd_ledger_start_job(vd_ledger *ledger, const char *id, bool *started,
+                                          vd_err *err);
 VD_MUST_USE vd_status vd_ledger_cancel_job(vd_ledger *ledger, const char *id, vd_err *err);
 VD_MUST_USE vd_status vd_ledger_delete_job(vd_ledger *ledger, const char *id, int64_t now,
                                            vd_err *err);

@@ -82,6 +82,16 @@ vd_status vd_ledger_set_job(vd_ledger *ledger, const vd_job_record *j, vd_err *e
     return vd_ledger_end(ledger, status, err);
 }
 
+vd_status vd_ledger_start_job(vd_ledger *ledger, const char *id, bool *started, vd_err *err) {
+    vd_status status = vd_ledger_begin(ledger, err);
+    if (status == VD_OK)
+        status =
+            vd_ledger_sql(ledger, NULL, NULL, err, "UPDATE job SET state=? WHERE id=? AND state=?",
+                          "isi", (int64_t)VD_JOB_RUNNING, id, (int64_t)VD_JOB_QUEUED);
+    *started = status == VD_OK && sqlite3_changes(ledger->db) == 1;
+    return vd_ledger_end(ledger, status, err);
+}
+
 vd_status vd_ledger_cancel_job(vd_ledger *ledger, const char *id, vd_err *err) {
     vd_status status = vd_ledger_begin(ledger, err);
     if (status == VD_OK)

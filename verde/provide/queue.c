@@ -17,6 +17,11 @@ enum {
     KEEP_SECONDS_S = 5, /* how often the ledger learns how long a job has run */
 };
 
+/* Has the place a job? */
+static bool is_taken(const vd_running *r) {
+    return r->pid || r->ended;
+}
+
 /* ---- the end of a child ---- */
 
 /* The last lines of what it said, without the ends of lines at the end. */
@@ -75,6 +80,22 @@ static int64_t seconds_of(const vd_running *r) {
     return r->before + (int64_t)(vd_seconds() - r->start + 0.5);
 }
 
+/* The place is free once the ledger has it: a disk that is full now may have room later. */
+static void keep_end(vd_queue *q, vd_running *r) {
+    vd_daemon *daemon = q->daemon;
+    vd_err err = {0};
+    const bool first = !r->ended;
+    r->ended = true;
+    if (vd_ledger_set_job(daemon->ledger, &r->job, &err) != VD_OK) {
+        if (first)
+            daemon->options.say("verde provide: %s; trying again", err.text);
+        return;
+    }
+    daemon->options.say("verde provide: job %.8s %s after %lld s", r->job.id,
+                        vd_job_state_name(r->job.state), (long long)r->job.seconds);
+    *r = (vd_running){.pid = 0};
+}
+
 /* A result counts though the job was to be cancelled just then. */
 static void end_job(vd_queue *q, vd_running *r, int status) {
     vd_daemon *daemon = q->daemon;
@@ -91,11 +112,7 @@ static void end_job(vd_queue *q, vd_running *r, int status) {
         r->job.state = VD_JOB_CANCELLED;
     else
         say_end(daemon, r, status);
-    if (vd_ledger_set_job(daemon->ledger, &r->job, &err) != VD_OK)
-        daemon->options.say("verde provide: %s", err.text);
-    daemon->options.say("verde provide: job %.8s %s after %lld s", r->job.id,
-                        vd_job_state_name(r->job.state), (long long)r->job.seconds);
-    *r = (vd_running){.pid = 0};
+    keep_end(q, r);
 }
 
 /* ---- while it runs ---- */
@@ -116,6 +133,10 @@ static void watch(vd_queue *q, vd_running *r) {
     vd_err err = {0};
     bool found = false;
     int status;
+    if (r->ended) {
+        keep_end(q, r);
+        return;
+    }
     if (waitpid(r->pid, &status, WNOHANG) == r->pid) {
         end_job(q, r, status);
         return;
@@ -124,7 +145,7 @@ static void watch(vd_queue *q, vd_running *r) {
         tell_to_stop(r, "stopped: its limit of seconds of computing was used up");
     if (vd_ledger_get_job(q->daemon->ledger, NULL, r->job.id, &now, &found, &err) != VD_OK)
         return;
-    if (found && now.cancel)
+    if (!found || now.cancel)
         tell_to_stop(r, r->why);
     if (seconds_of(r) < r->job.seconds + KEEP_SECONDS_S)
         return;
@@ -162,23 +183,27 @@ static vd_status start_child(vd_daemon *daemon, vd_running *r, vd_err *err) {
     return vd_child_start(argv, log, NULL, 0, &r->pid, err);
 }
 
+/* Its client may have cancelled and deleted it since it was chosen. */
 static void start_job(vd_queue *q, vd_running *r, const vd_job_record *job) {
     vd_daemon *daemon = q->daemon;
     vd_err err = {0};
+    bool started = false;
     *r = (vd_running){.job = *job, .start = vd_seconds(), .before = job->seconds};
     r->most = seconds_allowed(daemon, job);
     r->job.state = VD_JOB_RUNNING;
-    vd_status status = vd_ledger_set_job(daemon->ledger, &r->job, &err);
-    if (status == VD_OK)
+    vd_status status = vd_ledger_start_job(daemon->ledger, job->id, &started, &err);
+    if (status == VD_OK && started)
         status = start_child(daemon, r, &err);
-    if (status == VD_OK)
+    if (status == VD_OK && started)
         return;
-    daemon->options.say("verde provide: %s", err.text);
+    if (status != VD_OK)
+        daemon->options.say("verde provide: %s", err.text);
     r->job.state = VD_JOB_FAILED;
     snprintf(r->job.error, sizeof r->job.error, "%.400s", err.text);
-    if (vd_ledger_set_job(daemon->ledger, &r->job, &err) != VD_OK)
-        daemon->options.say("verde provide: %s", err.text);
-    *r = (vd_running){.pid = 0};
+    if (started)
+        keep_end(q, r);
+    else
+        *r = (vd_running){.pid = 0};
 }
 
 typedef struct {
@@ -191,8 +216,8 @@ static bool consider(void *user, const vd_job_record *job) {
     choice *c = user;
     int runs = 0;
     for (int i = 0; i < VD_RUNNING_MAX; i++)
-        runs +=
-            c->queue->running[i].pid && strcmp(c->queue->running[i].job.client, job->client) == 0;
+        runs += is_taken(&c->queue->running[i]) &&
+                strcmp(c->queue->running[i].job.client, job->client) == 0;
     if (job->state == VD_JOB_QUEUED && runs < c->fewest) {
         c->job = *job;
         c->fewest = runs;
@@ -217,10 +242,10 @@ static bool start_next(vd_queue *q, vd_running *place) {
 static void look(vd_queue *q) {
     bool more = true;
     for (int i = 0; i < VD_RUNNING_MAX; i++)
-        if (q->running[i].pid)
+        if (is_taken(&q->running[i]))
             watch(q, &q->running[i]);
     for (int i = 0; i < q->daemon->options.jobs && more; i++)
-        if (!q->running[i].pid)
+        if (!is_taken(&q->running[i]))
             more = start_next(q, &q->running[i]);
     if (vd_seconds() - q->collected < VD_COLLECT_S && q->collected > 0)
         return;
@@ -242,10 +267,10 @@ static void wait_a_little(vd_queue *q) {
 
 static void stop_children(vd_queue *q) {
     for (int i = 0; i < VD_RUNNING_MAX; i++)
-        if (q->running[i].pid)
+        if (q->running[i].pid && !q->running[i].ended)
             kill(q->running[i].pid, SIGKILL); /* its files are whole at any moment */
     for (int i = 0; i < VD_RUNNING_MAX; i++)
-        if (q->running[i].pid)
+        if (q->running[i].pid && !q->running[i].ended)
             waitpid(q->running[i].pid, NULL, 0);
 }
 

@@ -20,6 +20,7 @@ typedef struct {
     const char *referee[VD_REFEREES_MAX + 1];
     vd_program program;
     vd_job_record job;
+    uint64_t before; /* bytes that the job counts for already, if it was submitted before */
     vd_response *response;
     vd_err err;
 } submission;
@@ -205,8 +206,8 @@ static bool fits(submission *s) {
     }
     if (over(s, "bytes of memory", memory, limits->memory) ||
         over(s, "bytes of disk", disk, limits->client_bytes) ||
-        over(s, "bytes, with all that this client has here,", disk + (uint64_t)usage.bytes,
-             limits->client_bytes))
+        over(s, "bytes, with all that this client has here,",
+             disk + (uint64_t)usage.bytes - s->before, limits->client_bytes))
         return false;
     s->job.memory = (int64_t)memory;
     s->job.disk = (int64_t)disk;
@@ -283,12 +284,17 @@ static void accept_job(submission *s) {
 static bool find_job(submission *s) {
     bool found = false;
     vd_job_record job;
-    if (vd_ledger_get_job(s->daemon->ledger, s->client, s->job.id, &job, &found, &s->err) != VD_OK)
+    if (vd_ledger_get_job(s->daemon->ledger, s->client, s->job.id, &job, &found, &s->err) !=
+        VD_OK) {
         vd_reply_trouble(s->daemon, s->response, &s->err);
-    else if (found && job.state <= VD_JOB_DONE)
+    } else if (found && job.state == VD_JOB_RUNNING && job.cancel) {
+        vd_reply_error(s->response, 503, "the job is being cancelled: ask again when it is");
+    } else if (found && job.state <= VD_JOB_DONE) {
         vd_reply(s->response, 200, json_pack("{ss}", "job", s->job.id));
-    else
+    } else {
+        s->before = found ? (uint64_t)job.disk : 0;
         return false;
+    }
     return true;
 }
 
