@@ -93,6 +93,8 @@ peak=$(sed -n 's/^verde_memory_peak_bytes \([0-9]*\)$/\1/p' "$work/out.metrics")
 kill "$pid"
 wait "$pid" || fail "the daemon did not end well"
 pid=
+# What was brought in this very second is not yet old, and the next look is a minute later.
+sleep 1.1
 start --keep-seconds 0 # looks at what nobody needs as it starts
 tries=0
 while [ -n "$(ls "$work/data/blobs" "$work/data/uploads" | grep -v : || true)" ]; do
