@@ -19,9 +19,11 @@ typedef enum {
     NO_PROOF,
     CUT_PROOF,
     UNKNOWN,
-    STRANGE, /* another kind of trouble for each request */
-    HANGS,   /* never ends the answer to a block */
-    FAILS,   /* 503 for ever */
+    STRANGE,   /* another kind of trouble for each request */
+    OTHERWISE, /* 203 for ever */
+    HIDES,     /* never ends the answer to a list of hashes */
+    HANGS,     /* never ends the answer to a block */
+    FAILS,     /* 503 for ever */
     BEHAVIOURS
 } behaviour;
 
@@ -58,6 +60,11 @@ static void spoil_list(behaviour how, vd_buf *body) {
         body->data[body->size - 1] ^= 1;
 }
 
+static void hang(const delivering *s) {
+    while (!atomic_load(&s->released))
+        sleep_ms(5);
+}
+
 static void spoil_block(delivering *s, vd_buf *body) {
     if (s->how == WRONG_BYTE)
         body->data[body->size / 2] ^= 1;
@@ -67,8 +74,8 @@ static void spoil_block(delivering *s, vd_buf *body) {
         body->size--;
     else if (s->how == NO_BLOCK)
         body->size = 0;
-    while (s->how == HANGS && !atomic_load(&s->released))
-        sleep_ms(5);
+    if (s->how == HANGS)
+        hang(s);
 }
 
 static void spoil_proof(behaviour how, vd_buf *body) {
@@ -102,6 +109,10 @@ static void deliver(void *user, const vd_request *request, vd_response *response
         spoil_list(s->how, &response->body);
     else if (strstr(rest, "/blocks/") && atomic_fetch_add(&s->blocks, 1) >= 0)
         spoil_block(s, &response->body);
+    if (s->how == HIDES && ends_with(rest, "/hashes"))
+        hang(s);
+    if (s->how == OTHERWISE)
+        response->status = 203;
     if (s->how == STRANGE)
         response->status = 500 + atomic_load(&s->blocks) % 4;
 }
@@ -292,6 +303,7 @@ ALONE(sends_too_little, SHORT_BLOCK, VD_ERR_PEER, "bytes, expected")
 ALONE(sends_nothing, NO_BLOCK, VD_ERR_PEER, "0 bytes, expected")
 ALONE(sends_other_blocks, OTHER_BLOCK, VD_ERR_PEER, "no provider gives the rest")
 ALONE(has_no_such_run, UNKNOWN, VD_ERR_PEER, "no provider gives a proof")
+ALONE(answers_otherwise, OTHERWISE, VD_ERR_PEER, "HTTP status 203")
 ALONE(fails, FAILS, VD_ERR_IO, "HTTP status 503")
 
 /* The wrong one's pieces are asked of the other one, and what was right of it stays. */
@@ -312,6 +324,14 @@ Test(download, wrong_bytes_from_two_of_three) {
 Test(download, one_that_hangs_holds_up_nobody) {
     vd_err err = {0};
     cr_assert(begin(2, (behaviour[]){HANGS, HONEST}, &err) == VD_OK, "%s", err.text);
+    cr_assert(fill(&err) == VD_OK, "%s", err.text);
+    expect_whole();
+    cr_expect(lines.size == 0, "its deadline has passed");
+}
+
+Test(download, one_that_hides_its_hashes_holds_up_nobody) {
+    vd_err err = {0};
+    cr_assert(begin(2, (behaviour[]){HIDES, HONEST}, &err) == VD_OK, "%s", err.text);
     cr_assert(fill(&err) == VD_OK, "%s", err.text);
     expect_whole();
     cr_expect(lines.size == 0, "its deadline has passed");

@@ -195,7 +195,7 @@ vd_got vd_download_ask(vd_download *d, uint32_t provider, vd_client *client, con
     if (atomic_load(&d->stop))
         return VD_FAILED;
     vd_answer_why(answer, why, sizeof why);
-    const bool refused = answer->http_status >= 400 && answer->http_status < 500;
+    const bool refused = answer->http_status > 200 && answer->http_status < 500;
     const bool stranger = answer->other_key || answer->unknown_host || answer->untrusted;
     if (refused || stranger || answer->err.status == VD_ERR_PEER) {
         vd_download_drop(d, provider, !stranger, why);

@@ -10,7 +10,7 @@
 enum {
     VD_DOWNLOAD_DEADLINE_MS = 30000, /* of one answer: a block, hashes, a proof */
     VD_DOWNLOAD_RETRY_MS = 300,      /* after trouble */
-    VD_DOWNLOAD_STEAL_S = 3,         /* a block that takes so long is asked of another one too */
+    VD_DOWNLOAD_STEAL_S = 3,         /* what takes so long is asked of another one too */
 };
 
 typedef struct {
@@ -100,7 +100,7 @@ bool vd_pieces_done(vd_download *d);
 /* false: there is nothing to do for this connection at the moment. */
 bool vd_pieces_take(vd_download *d, const vd_connection *c, vd_piece *out);
 void vd_pieces_back(vd_download *d, const vd_piece *piece);
-/* Takes the list, which was checked. */
+/* Takes the list, which was checked, or frees it if it is there already. */
 void vd_pieces_listed(vd_download *d, const vd_piece *piece, vd_hash *list);
 /* It is on disk. `found`: it was before. false: another connection was faster. */
 bool vd_pieces_there(vd_download *d, const vd_piece *piece, bool found);

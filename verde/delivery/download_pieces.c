@@ -72,15 +72,19 @@ static bool take_next(vd_download *d, vd_piece *out) {
     return false;
 }
 
+static bool is_wanted(const vd_download *d, const vd_piece *piece) {
+    const vd_download_tensor *t = &d->tensor[piece->target];
+    return piece->list ? !t->list && t->left > 0 : !is_there(d, t, piece->block);
+}
+
 /* What another provider has been asked for some time ago: it may have stopped to answer. */
 static bool take_late(vd_download *d, const vd_connection *c, vd_piece *out) {
     const double before = vd_seconds() - VD_DOWNLOAD_STEAL_S;
     const vd_connection *late = NULL;
     for (uint32_t i = 0; i < d->connection_count; i++) {
         const vd_connection *other = &d->connection[i];
-        if (other->busy && !other->piece.list && other->provider != c->provider &&
-            other->since < before && (!late || other->since < late->since) &&
-            !is_there(d, &d->tensor[other->piece.target], other->piece.block))
+        if (other->busy && other->provider != c->provider && other->since < before &&
+            (!late || other->since < late->since) && is_wanted(d, &other->piece))
             late = other;
     }
     if (late)
@@ -105,6 +109,10 @@ void vd_pieces_back(vd_download *d, const vd_piece *piece) {
 }
 
 void vd_pieces_listed(vd_download *d, const vd_piece *piece, vd_hash *list) {
+    if (!is_wanted(d, piece)) { /* another connection was faster */
+        free(list);
+        return;
+    }
     d->tensor[piece->target].list = list;
     d->tensor[piece->target].listing = false;
 }

@@ -102,10 +102,13 @@ static bool ask_losses(vd_download *d, uint32_t p, vd_buf *out) {
     return got;
 }
 
-/* Nobody is dropped for having none. */
+/* Nobody is dropped for having none. Who did not answer before is asked last. */
 bool vd_download_losses(vd_download *d, vd_buf *out, uint32_t *provider) {
-    for (*provider = 0; *provider < d->options.provider_count; (*provider)++)
-        if (!vd_download_dropped(d, *provider) && ask_losses(d, *provider, out))
-            return true;
+    for (int troubled = 0; troubled < 2; troubled++)
+        for (*provider = 0; *provider < d->options.provider_count; (*provider)++)
+            if (!vd_download_dropped(d, *provider) &&
+                (d->provider[*provider].trouble > 0) == (troubled == 1) &&
+                ask_losses(d, *provider, out))
+                return true;
     return false;
 }
