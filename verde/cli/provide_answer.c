@@ -157,7 +157,9 @@ static vd_status serve(answerer *a, vd_err *err) {
         status = vd_checking_start(&a->checking, err);
     if (status != VD_OK)
         return status;
-    status = answer_all(a, err);
+    status = vd_frame_put(VD_CHILD_QUESTIONS, "", 0, err); /* ready */
+    if (status == VD_OK)
+        status = answer_all(a, err);
     vd_status checked = vd_checking_end(&a->checking, err);
     return status == VD_OK ? checked : status;
 }

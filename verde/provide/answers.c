@@ -14,6 +14,7 @@
 #include "verde/provide/internal.h"
 
 enum {
+    READY_MS = 1000,      /* for a child that loads; then the referee is told that it does */
     REPLY_MS = 20000,     /* for a child's reply, which does not wait for computing */
     KEPT_S = 60,          /* a child that was asked lately is not ended for another one */
     NOTHING_ASKED_S = 600 /* one that was not asked for so long is */
@@ -209,6 +210,17 @@ static void give_reply(vd_daemon *daemon, const vd_buf *reply, vd_response *resp
         vd_reply_trouble(daemon, response, &err);
 }
 
+vd_status vd_answerer_wait(vd_answerer *a, vd_err *err) {
+    vd_buf nothing = {0};
+    if (a->ready)
+        return VD_OK;
+    a->used = vd_seconds();
+    vd_status status = vd_frame_get(a->questions, 0, READY_MS, &nothing, err);
+    vd_buf_free(&nothing);
+    a->ready = status == VD_OK;
+    return status;
+}
+
 static vd_status ask(vd_answerer *a, const vd_request *request, vd_buf *reply, vd_err *err) {
     a->used = vd_seconds();
     vd_status status = vd_frame_put(a->questions, request->body, request->body_size, err);
@@ -233,6 +245,12 @@ void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *res
         return;
     }
     vd_status status = a->job[0] ? VD_OK : start_child(daemon, job.id, a, &err);
+    if (status == VD_OK)
+        status = vd_answerer_wait(a, &err);
+    if (status == VD_ERR_TIMEOUT) {
+        say_working(response, true, 0, 0, "loading the job, and hashing its data");
+        return;
+    }
     if (status == VD_OK)
         status = ask(a, request, &reply, &err);
     if (status == VD_OK) {

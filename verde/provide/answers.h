@@ -14,6 +14,7 @@ typedef struct {
     int questions, signatures; /* descriptors */
     pthread_t signer;          /* thread */
     const vd_key *key;
+    bool ready;  /* the job's files are loaded */
     double used; /* vd_seconds() */
 } vd_answerer;
 
@@ -25,6 +26,10 @@ typedef struct {
 /* May a child have this signed? Answers to questions, and the salt of a commitment: nothing else
  * that a key of a provider stands for. */
 bool vd_may_sign(const void *message, size_t size);
+
+/* VD_ERR_TIMEOUT: it still loads the job's files, which takes as long as it takes to hash its data.
+ */
+VD_MUST_USE vd_status vd_answerer_wait(vd_answerer *answerer, vd_err *err);
 
 /* A request of a referee, judged to be one. */
 void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *response);
