@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,6 +62,14 @@ static bool read_result(const vd_daemon *daemon, vd_job_record *job) {
     return read && vd_unhex(job->run_root, bytes, 32) && vd_unhex(job->final_state, bytes, 32);
 }
 
+/* A child on a full disk cannot write down why it ends. */
+static bool disk_is_full(const vd_daemon *daemon) {
+    enum { FULL_BYTES = 1 << 20 };
+    struct statvfs disk;
+    return statvfs(daemon->options.dir, &disk) == 0 &&
+           (uint64_t)disk.f_bavail * disk.f_frsize < FULL_BYTES;
+}
+
 static void say_end(const vd_daemon *daemon, vd_running *r, int status) {
     char said[VD_LAST_LINES] = "";
     vd_job_record *job = &r->job;
@@ -73,7 +82,9 @@ static void say_end(const vd_daemon *daemon, vd_running *r, int status) {
                  strsignal(WTERMSIG(status)), *said ? "; it said last: " : "", said);
     else
         snprintf(job->error, sizeof job->error, "%s",
-                 *said ? said : "ended without a result or a word");
+                 *said                  ? said
+                 : disk_is_full(daemon) ? "ended without a word: this provider's disk is full"
+                                        : "ended without a result or a word");
 }
 
 static int64_t seconds_of(const vd_running *r) {
