@@ -91,9 +91,13 @@ Test(provide_answers, frames_that_do_not_come_or_are_too_large) {
 Test(provide_answers, a_child_that_loads_for_long_is_waited_for) {
     int ends[2];
     cr_assert(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
-    vd_answerer a = {.questions = ends[0]};
-    for (int i = 0; i < 2; i++)
+    const double start = vd_seconds();
+    vd_answerer a = {.questions = ends[0], .started = start};
+    for (int i = 0; i < 10; i++) /* all of these together wait for one second */
         cr_expect(vd_answerer_wait(&a, NULL) == VD_ERR_TIMEOUT && !a.ready && a.used > 0);
+    cr_expect(vd_seconds() - start < 3);
+    a.started = start - 4000;
+    cr_expect(vd_answerer_wait(&a, NULL) == VD_ERR_LOCAL); /* it hangs */
     cr_assert(vd_frame_put(ends[1], "", 0, NULL) == VD_OK);
     cr_expect(vd_answerer_wait(&a, NULL) == VD_OK && a.ready);
     cr_expect(vd_answerer_wait(&a, NULL) == VD_OK);

@@ -14,10 +14,11 @@
 #include "verde/provide/internal.h"
 
 enum {
-    READY_MS = 1000,      /* for a child that loads; then the referee is told that it does */
-    REPLY_MS = 20000,     /* for a child's reply, which does not wait for computing */
-    KEPT_S = 60,          /* a child that was asked lately is not ended for another one */
-    NOTHING_ASKED_S = 600 /* one that was not asked for so long is */
+    READY_MS = 1000,       /* for a child that loads; then the referee is told that it does */
+    LOADING_S = 3600,      /* a child that has not loaded in this time hangs, and is ended */
+    REPLY_MS = 20000,      /* for a child's reply, which does not wait for computing */
+    KEPT_S = 60,           /* a child that was asked lately is not ended for another one */
+    NOTHING_ASKED_S = 600, /* one that was not asked for so long is */
 };
 
 /* ---- signatures ---- */
@@ -117,6 +118,7 @@ static vd_status start_child(const vd_daemon *daemon, const char *job, vd_answer
     a->questions = questions[0];
     a->signatures = signatures[0];
     a->key = daemon->options.key;
+    a->started = vd_seconds();
     if (status == VD_OK)
         status = spawn(daemon, a, (int[]){questions[1], signatures[1]}, err);
     if (status == VD_OK)
@@ -215,9 +217,14 @@ vd_status vd_answerer_wait(vd_answerer *a, vd_err *err) {
     if (a->ready)
         return VD_OK;
     a->used = vd_seconds();
-    vd_status status = vd_frame_get(a->questions, 0, READY_MS, &nothing, err);
+    const double age = a->used - a->started; /* others wait as long as this does */
+    const int ms = age < READY_MS / 1e3 ? READY_MS - (int)(age * 1e3) : 0;
+    vd_status status = vd_frame_get(a->questions, 0, ms, &nothing, err);
     vd_buf_free(&nothing);
     a->ready = status == VD_OK;
+    if (status == VD_ERR_TIMEOUT && age > LOADING_S)
+        return vd_fail(err, VD_ERR_LOCAL, "a child has not loaded job %.8s in %d s", a->job,
+                       LOADING_S);
     return status;
 }
 

@@ -14,8 +14,9 @@ typedef struct {
     int questions, signatures; /* descriptors */
     pthread_t signer;          /* thread */
     const vd_key *key;
-    bool ready;  /* the job's files are loaded */
-    double used; /* vd_seconds() */
+    bool ready;     /* the job's files are loaded */
+    double started; /* vd_seconds() */
+    double used;    /* likewise: when it was asked last */
 } vd_answerer;
 
 /* Used by one thread, but for the signers. */
@@ -27,8 +28,9 @@ typedef struct {
  * that a key of a provider stands for. */
 bool vd_may_sign(const void *message, size_t size);
 
-/* VD_ERR_TIMEOUT: it still loads the job's files, which takes as long as it takes to hash its data.
- */
+/* Waits for a second at most, from the child's start on. VD_ERR_TIMEOUT: it still loads the job's
+ * files, which takes as long as it takes to hash its data. VD_ERR_LOCAL: it has taken an hour.
+ * VD_ERR_IO: it has gone. */
 VD_MUST_USE vd_status vd_answerer_wait(vd_answerer *answerer, vd_err *err);
 
 /* A request of a referee, judged to be one. */

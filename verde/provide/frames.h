@@ -1,11 +1,11 @@
 /* What the daemon and a child that answers questions say to each other, over pairs of sockets: a
  * u32 length, and so many bytes.
  *
- * Descriptor 3 of the child, for questions: the child sends nothing, in a frame, once it has loaded
- * the job's files; then the daemon sends a request of a referee; the child
- * replies with a status (vd_status) and `working`, each a u8, `done` and `of`, each a u64, and the
- * answer, or a sentence. Descriptor 4, for signatures: the child sends a message; the daemon
- * replies with its signature, or with nothing if it does not sign this. */
+ * Descriptor 3 of the child, for questions: the child sends an empty frame once it has loaded the
+ * job's files. Then the daemon sends a request of a referee; the child replies with a status
+ * (vd_status) and `working`, each a u8, `done` and `of`, each a u64, and the answer, or a sentence.
+ * Descriptor 4, for signatures: the child sends a message; the daemon replies with its signature,
+ * or with nothing if it does not sign this. */
 #ifndef VD_FRAMES_H
 #define VD_FRAMES_H
 
