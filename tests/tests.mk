@@ -29,7 +29,7 @@ PORTABLE_SHA ?= openssl
 portable_obj := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out tests/portable/digest.c,$(wildcard tests/portable/*.c)))
 # The linker takes of the library what the program needs, and that includes no file with json in it.
 portable_own := $(patsubst %.c,$(BUILD)/obj/%.o,tests/portable/digest.c repops/tools/sha256.c \
-                $(addprefix verde/commit/,sha.c tensor.c tree.c bytes.c proof.c record.c) \
+                $(addprefix verde/commit/,sha.c tensor.c tree.c tree_update.c bytes.c proof.c record.c) \
                 $(filter verde/base/% verde/graph/% verde/exec/% models/%,$(vd_src)))
 portable_own := $(filter-out $(patsubst %.c,$(BUILD)/obj/%.o,$(shell grep -lE 'include.*(jansson|json)\.h' verde/exec/*.c)),$(portable_own))
 $(BUILD)/lib/libverde_own.a: $(portable_own)

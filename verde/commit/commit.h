@@ -59,6 +59,9 @@ VD_MUST_USE vd_status vd_tree_of_items(vd_tree *tree, const void *items, uint64_
                                        size_t item_size, vd_err *err);
 VD_MUST_USE vd_status vd_tree_of_hashes(vd_tree *tree, const vd_hash *item, uint64_t count,
                                         vd_err *err);
+/* Brings a tree of items up to date after items [first, last) changed, at least one. */
+VD_MUST_USE vd_status vd_tree_update_items(vd_tree *tree, const void *items, size_t item_size,
+                                           uint64_t first, uint64_t last, vd_err *err);
 /* The hash of leaves [lo, hi), which must be a node of the tree (vd_tree_split says which are).
  * This, the root and proofs take time in the tree's height alone. */
 VD_MUST_USE vd_status vd_tree_node(const vd_tree *tree, uint64_t lo, uint64_t hi, vd_hash *out,
@@ -110,6 +113,10 @@ VD_MUST_USE vd_status vd_tensor_hash(ro_ctx *ro, const ro_shape *shape, const vo
 /* The tree over the bytes of a tensor in host memory, likewise. */
 VD_MUST_USE vd_status vd_tensor_tree(ro_ctx *ro, const ro_shape *shape, const void *data,
                                      vd_tree *tree, vd_err *err);
+/* Brings such a tree up to date after bytes [from, from + size) of the tensor changed, at least
+ * one: hashes the leaves that they touch and the nodes above these. */
+VD_MUST_USE vd_status vd_tensor_update(const ro_shape *shape, const void *data, uint64_t from,
+                                       uint64_t size, vd_tree *tree, vd_err *err);
 /* S_s = H("verde/state/1", program, s as u64 (two's complement), root over the tensors'
  * commitments): from that root, and from the commitments. */
 VD_MUST_USE bool vd_state_of_root(const vd_hash *program, int64_t step, const vd_hash *root,
