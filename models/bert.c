@@ -232,8 +232,11 @@ static const char *const unused_for_tokens[] = {"*pooler.dense.*",
                                                 NULL};
 static const char *const unused_for_classes[] = {"cls.*", "classifier.*", NULL};
 
-const vd_model_type vd_bert = {
-    bert_check,       declare,
-    forward,          LAYERS_MAX,
-    .hide = hide,     .base = "bert.",
-    .unused = unused, .unused_by_task = {unused_for_tokens, unused_for_classes}};
+const vd_model_type vd_bert = {.check = bert_check,
+                               .declare = declare,
+                               .forward = forward,
+                               .layers_max = LAYERS_MAX,
+                               .hide = hide,
+                               .base = "bert.",
+                               .unused = unused,
+                               .unused_by_task = {unused_for_tokens, unused_for_classes}};

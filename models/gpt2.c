@@ -44,6 +44,19 @@ static void declare(const vd_model *m, vd_parameters *out) {
     vd_declare_norm(out, "ln_f", "transformer.ln_f", m->channels);
 }
 
+/* Queries, keys and values lie side by side in a row. */
+static vd_value attend(vd_pass *p, int64_t layer, vd_value x) {
+    static const char *const name[] = {"q_rows", "k_rows", "v_rows"};
+    const vd_model *m = &p->in->training->model;
+    const vd_heads heads = {.heads = m->heads, .kv_heads = m->heads, .causal = true};
+    vd_value qkv[3];
+    if (!p->in->cache)
+        return vd_attention(p->b, x, m->heads, vd_dropout_at(p, 1 + 3 * layer));
+    for (int i = 0; i < 3; i++)
+        qkv[i] = vd_slice(p->b, name[i], x, (vd_stretch){2, i * m->channels, m->channels, 1});
+    return vd_attend(p, layer, qkv, &heads);
+}
+
 static vd_value block(vd_pass *p, vd_value x, int64_t layer) {
     vd_builder *b = p->b;
     vd_block_scope(p, layer, "ln_1");
@@ -51,7 +64,7 @@ static vd_value block(vd_pass *p, vd_value x, int64_t layer) {
     vd_block_scope(p, layer, "attn.qkv");
     y = vd_take_linear(p, y);
     vd_block_scope(p, layer, "attn");
-    y = vd_attention(b, y, p->in->training->model.heads, vd_dropout_at(p, 1 + 3 * layer));
+    y = attend(p, layer, y);
     vd_block_scope(p, layer, "attn.proj");
     y = vd_dropout(b, "dropout", vd_take_linear(p, y), vd_dropout_at(p, 2 + 3 * layer));
     x = vd_add(b, "residual", x, y);
@@ -64,25 +77,33 @@ static vd_value block(vd_pass *p, vd_value x, int64_t layer) {
     return vd_add(b, "residual", x, y);
 }
 
-static vd_value forward(vd_pass *p) {
+static vd_value gpt2_rows(vd_pass *p) {
     vd_builder *b = p->b;
     vd_pass_scope(p, "embed");
     const vd_value positions = vd_positions(p), wte = vd_take(p), wpe = vd_take(p);
+    p->table = wte;
     vd_value x = vd_look_up(p, "tokens", wte, p->in->tokens);
     x = vd_add(b, "sum", x, vd_look_up(p, "positions", wpe, positions));
     x = vd_dropout(b, "dropout", x, vd_dropout_at(p, 0));
     for (int64_t i = 0; i < p->in->training->model.layers; i++)
         x = block(p, x, i);
+    return x;
+}
+
+static vd_value gpt2_logits(vd_pass *p, vd_value x) {
     vd_pass_scope(p, "ln_f");
     x = vd_take_norm(p, x);
     vd_pass_scope(p, "logits");
-    x = vd_project_rows(b, x, wte);
-    vd_pass_scope(p, "loss");
-    return vd_xent(b, x, p->in->targets);
+    return vd_project_rows(p->b, x, p->table);
 }
 
 /* Masks of attention, and the output table, which is that of the tokens. */
 static const char *const unused[] = {"*.attn.bias", "*.attn.masked_bias", "lm_head.weight", NULL};
 
-const vd_model_type vd_gpt2 = {vd_check_positions,     declare,         forward, LAYERS_MAX,
-                               .base = "transformer.", .unused = unused};
+const vd_model_type vd_gpt2 = {.check = vd_check_positions,
+                               .declare = declare,
+                               .rows = gpt2_rows,
+                               .logits = gpt2_logits,
+                               .layers_max = LAYERS_MAX,
+                               .base = "transformer.",
+                               .unused = unused};

@@ -11,6 +11,19 @@ void vd_block_scope(const vd_pass *p, int64_t layer, const char *part) {
     vd_scope(p->b, "m%lld.h.%lld.%s", (long long)p->in->micro_batch, (long long)layer, part);
 }
 
+vd_value vd_next_losses(vd_pass *p) {
+    const vd_model_type *type = vd_type_of(&p->in->training->model);
+    const vd_value logits = type->logits(p, type->rows(p));
+    vd_pass_scope(p, "loss");
+    return vd_xent(p->b, logits, p->in->targets);
+}
+
+void vd_check_taken(const vd_pass *p) {
+    if (p->next != p->in->declared->taken)
+        vd_builder_fail(p->b, VD_ERR_LOCAL, "the model takes %u of its %u parameters", p->next,
+                        p->in->declared->taken);
+}
+
 /* This is about the parameter that will be taken next. */
 static vd_role next_role(const vd_pass *p) {
     const vd_parameters *all = p->in->declared;
@@ -95,6 +108,8 @@ vd_value vd_take_activation(const vd_pass *p, vd_value x) {
 }
 
 vd_value vd_positions(const vd_pass *p) {
+    if (p->in->cache && p->in->cache->first != VD_NONE)
+        return p->in->cache->first;
     return vd_iota(p->b, "iota", p->in->training->sequence);
 }
 

@@ -82,8 +82,9 @@ static vd_value norm_heads(vd_pass *p, int64_t layer, const char *part, vd_value
 
 static vd_value attend(vd_pass *p, const vd_rotation *rotation, int64_t layer, vd_value x) {
     const vd_model *m = &p->in->training->model;
+    const int64_t keys = p->in->cache ? p->in->cache->length : p->in->training->sequence;
     /* A window that leaves all keys would be another program with the same bits. */
-    const bool windowed = layer >= m->window_from && m->window < p->in->training->sequence;
+    const bool windowed = layer >= m->window_from && m->window < keys;
     const vd_heads heads = {
         m->heads, m->kv_heads, true, rotation, {0}, NULL, windowed ? m->window : 0};
     vd_value qkv[3];
@@ -95,7 +96,7 @@ static vd_value attend(vd_pass *p, const vd_rotation *rotation, int64_t layer, v
         qkv[1] = norm_heads(p, layer, "attn.k_norm", qkv[1]);
     }
     vd_block_scope(p, layer, "attn");
-    return linear(p, layer, "attn.proj", vd_grouped_attention(p->b, qkv, &heads));
+    return linear(p, layer, "attn.proj", vd_attend(p, layer, qkv, &heads));
 }
 
 static vd_value block(vd_pass *p, const vd_rotation *rotation, vd_value x, int64_t layer) {
@@ -125,32 +126,35 @@ static vd_frequencies frequencies_of(const vd_model *m) {
     return f;
 }
 
-static vd_value forward(vd_pass *p) {
+static vd_value llama_rows(vd_pass *p) {
     const vd_model *m = &p->in->training->model;
     vd_pass_scope(p, "rotation");
     const vd_frequencies frequencies = frequencies_of(m);
     const vd_rotation rotation = {vd_positions(p),
                                   vd_rope_turns(p->b, "turns", head_dim(m), &frequencies), false};
     vd_pass_scope(p, "embed");
-    const vd_value table = vd_take(p);
-    vd_value x = vd_look_up(p, "tokens", table, p->in->tokens);
+    p->table = vd_take(p);
+    vd_value x = vd_look_up(p, "tokens", p->table, p->in->tokens);
     for (int64_t i = 0; i < m->layers; i++)
         x = block(p, &rotation, x, i);
+    return x;
+}
+
+static vd_value llama_logits(vd_pass *p, vd_value x) {
     vd_pass_scope(p, "norm");
     x = vd_take_gain(p, x);
     vd_pass_scope(p, "logits");
-    x = m->tied ? vd_project_rows(p->b, x, table) : vd_take_linear(p, x);
-    vd_pass_scope(p, "loss");
-    return vd_xent(p->b, x, p->in->targets);
+    return p->in->training->model.tied ? vd_project_rows(p->b, x, p->table) : vd_take_linear(p, x);
 }
 
 static const char *const unused[] = {"*.rotary_emb.inv_freq", NULL};
 static const char *const unused_tied[] = {"lm_head.weight", NULL};
 
-const vd_model_type vd_llama = {llama_check,
-                                declare,
-                                forward,
-                                LAYERS_MAX,
+const vd_model_type vd_llama = {.check = llama_check,
+                                .declare = declare,
+                                .rows = llama_rows,
+                                .logits = llama_logits,
+                                .layers_max = LAYERS_MAX,
                                 .base = "model.",
                                 .unused = unused,
                                 .unused_tied = unused_tied};

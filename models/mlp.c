@@ -31,4 +31,4 @@ static vd_value forward(vd_pass *p) {
     return vd_xent(p->b, x, p->in->targets);
 }
 
-const vd_model_type vd_mlp = {NULL, declare, forward, LAYERS_MAX};
+const vd_model_type vd_mlp = {.declare = declare, .forward = forward, .layers_max = LAYERS_MAX};

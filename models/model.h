@@ -46,6 +46,16 @@ typedef struct {
     char file_scope[VD_NAME_SIZE]; /* begins their names in files */
 } vd_parameters;
 
+/* Keys and values that attention keeps for the rows to come, of one sequence. */
+typedef struct {
+    int64_t length; /* S: positions that there is room for */
+    /* i32 [1]: the position of the pass's only row, which sees what is kept and itself. VD_NONE:
+     * the rows are positions 0, 1, ... and see each other. */
+    vd_value first;
+    vd_value place;  /* i32 [1], with `first`: where the row is kept; -1: nowhere */
+    vd_value *layer; /* keys and values of each layer, f32 [1, S, G D]; the pass puts the next */
+} vd_cache;
+
 /* The inputs of one micro-batch's forward pass. */
 typedef struct {
     const vd_training *training;
@@ -57,6 +67,7 @@ typedef struct {
      * hidden; +0 elsewhere. */
     vd_value real, hidden;
     vd_value *buffer; /* each buffer's value so far; the forward pass puts the next */
+    vd_cache *cache;  /* NULL: attention keeps nothing */
 } vd_forward;
 
 /* Where a forward pass stands: it takes parameters and buffers in declared order. */
@@ -64,6 +75,7 @@ typedef struct {
     vd_builder *b;
     const vd_forward *in;
     uint32_t next, next_buffer;
+    vd_value table;  /* of tokens, of models that have `rows` */
     vd_value logits; /* [rows, ..., classes], of models that tell classes; else VD_NONE */
 } vd_pass;
 
@@ -72,8 +84,13 @@ typedef struct {
     vd_status (*check)(const vd_training *training, vd_err *err);
     /* Appends all parameters in layout order. */
     void (*declare)(const vd_model *model, vd_parameters *out);
-    /* Emits the forward pass; returns one loss per token, +0 where there is none. */
+    /* Emits the forward pass; returns one loss per token, +0 where there is none. NULL: the model
+     * names the next token, and has `rows` and `logits`. */
     vd_value (*forward)(vd_pass *p);
+    /* Emits all blocks: f32 [b, T, channels]. */
+    vd_value (*rows)(vd_pass *p);
+    /* Emits what follows the blocks: of rows [b, T, channels] the logits [b, T, vocab]. */
+    vd_value (*logits)(vd_pass *p, vd_value rows);
     int64_t layers_max; /* for which there is room among the parameters; blocks, with images */
     bool images;        /* reads images and labels instead of tokens */
     /* Replaces tokens and targets by what the model sees and what it must name, and sets `real` and
@@ -165,6 +182,10 @@ vd_value vd_from_start(vd_builder *b, const vd_training *t, uint32_t first, cons
 /* Scope of nodes: "mMICRO.PART" and "mMICRO.h.LAYER.PART". */
 void vd_pass_scope(const vd_pass *p, const char *part);
 void vd_block_scope(const vd_pass *p, int64_t layer, const char *part);
+/* One loss per token of a model that has `rows`: f32 [b, T]. */
+vd_value vd_next_losses(vd_pass *p);
+/* A forward pass that has taken fewer parameters than the model declares is an error. */
+void vd_check_taken(const vd_pass *p);
 /* The next parameter's value. */
 vd_value vd_take(vd_pass *p);
 /* Rows of a table, whose numbers may be of 16 bits if it is frozen. */
@@ -175,10 +196,16 @@ vd_value vd_take_norm(vd_pass *p, vd_value x);
 vd_value vd_take_gain(vd_pass *p, vd_value x);
 /* The function of the model's feed-forward blocks. */
 vd_value vd_take_activation(const vd_pass *p, vd_value x);
-/* 0..T-1, i32. */
+/* 0..T-1, or the position of the only row, i32. */
 vd_value vd_positions(const vd_pass *p);
 /* A place where units are dropped: 0 is the embedding, then three per layer. */
 vd_dropout_attr vd_dropout_at(const vd_pass *p, int64_t site);
+
+/* ---- cache.c: attention that keeps keys and values ---- */
+
+/* Attention of a decoder's block: as vd_grouped_attention, or with a cache of what is kept, which
+ * is put into it. `qkv` are rows f32 [b, T, heads D], [b, T, kv_heads D] twice. */
+vd_value vd_attend(const vd_pass *p, int64_t layer, const vd_value qkv[3], const vd_heads *heads);
 
 /* heads divides channels; a sequence fits the learned positions. */
 vd_status vd_check_positions(const vd_training *training, vd_err *err);

@@ -176,5 +176,9 @@ static vd_value forward(vd_pass *p) {
 
 static const char *const unused[] = {"*.num_batches_tracked", "fc.*", NULL};
 
-const vd_model_type vd_resnet = {resnet50_check, declare,        forward,
-                                 BLOCKS_MAX,     .images = true, .unused = unused};
+const vd_model_type vd_resnet = {.check = resnet50_check,
+                                 .declare = declare,
+                                 .forward = forward,
+                                 .layers_max = BLOCKS_MAX,
+                                 .images = true,
+                                 .unused = unused};

@@ -139,11 +139,10 @@ static double loss_count(const vd_training *t) {
 
 /* One loss a row; *logits as vd_pass has them. */
 static vd_value forward(vd_builder *b, const vd_forward *in, vd_value *logits) {
+    const vd_model_type *type = vd_type_of(&in->training->model);
     vd_pass pass = {.b = b, .in = in, .logits = VD_NONE};
-    const vd_value loss = vd_type_of(&in->training->model)->forward(&pass);
-    if (pass.next != in->declared->taken)
-        vd_builder_fail(b, VD_ERR_LOCAL, "the model takes %u of its %u parameters", pass.next,
-                        in->declared->taken);
+    const vd_value loss = type->forward ? type->forward(&pass) : vd_next_losses(&pass);
+    vd_check_taken(&pass);
     *logits = pass.logits;
     return loss;
 }
