@@ -110,3 +110,9 @@ bench-fetch: ## a download of 1 GB, checked, beside curl
 bench-fetch: $(BUILD)/bin/verde
 	python3 bench/fetch.py $< $(BUILD)/bench/fetch $(ARGS)
 .PHONY: bench-fetch
+
+# Likewise an upload: make bench-upload ARGS="--rounds 3".
+bench-upload: ## an upload of 1 GB, checked, beside curl
+bench-upload: $(BUILD)/bin/verde
+	python3 bench/upload.py $< $(BUILD)/bench/upload $(ARGS)
+.PHONY: bench-upload

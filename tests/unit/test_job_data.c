@@ -254,3 +254,33 @@ Test(job_data, a_file_is_found_by_an_address_in_it_while_it_is_mapped) {
     vd_map_free(&small);
     close_place(&p);
 }
+
+/* Is the page of this address in this process's memory? Linux says so in bit 63. */
+static bool is_present(const uint8_t *at) {
+    const uint64_t page = (uintptr_t)at / (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t entry = 0;
+    FILE *file = fopen("/proc/self/pagemap", "rb");
+    cr_assert(file && fseek(file, (long)(8 * page), SEEK_SET) == 0);
+    cr_assert(fread(&entry, sizeof entry, 1, file) == 1);
+    fclose(file);
+    return entry >> 63;
+}
+
+Test(job_data, mapped_bytes_that_are_passed_leave_memory_and_come_back) {
+    place p = open_place();
+    vd_map map;
+    vd_err err = {0};
+    write_tokens(&p, "large.bin", 6 * VD_MAP_BYTES_MIN / 4, 32);
+    cr_assert(vd_map_file(p.path[0], &map, &err) == VD_OK, "%s", err.text);
+    const uint8_t *at = map.data + 3 * VD_MAP_BYTES_MIN, *token = at + 24;
+    const uint8_t before = *token;
+    cr_expect(is_present(at));
+    vd_map_pass(at, 1000);
+    cr_expect(!is_present(at) || __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+    cr_expect(*token == before && is_present(at));
+    vd_map_pass(map.data, (size_t)map.size);
+    cr_expect(*token == before);
+    vd_map_pass(&before, 1); /* not mapped from a file */
+    vd_map_free(&map);
+    close_place(&p);
+}

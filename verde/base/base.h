@@ -115,6 +115,10 @@ VD_MUST_USE vd_status vd_map_file(const char *path, vd_map *out, vd_err *err);
 void vd_map_free(vd_map *map); /* harmless twice */
 /* The file that is mapped at an address, or NULL. Signal handlers may call it. */
 const char *vd_map_at(const void *address);
+/* Bytes whose reader has gone on: what is mapped of them leaves this process's memory, and comes
+ * back from the file if it is read again. So whoever reads a large file once, in pieces, takes no
+ * more memory than a piece. Harmless for bytes that are not mapped. */
+void vd_map_pass(const void *bytes, size_t size);
 
 /* Temporary file in the same directory, fsync, rename, fsync of the directory. The old file stays
  * as it was, and nothing else is left behind, when this fails. `mode` is subject to the umask. */

@@ -5,13 +5,29 @@
 
 #include "verde/commit/json.h"
 
+enum { HASH_CHUNK = 1 << 20 };
+
 /* ---- what is sent ---- */
+
+/* A file of any size is hashed in little memory. */
+static bool hash_parcel(vd_parcel *parcel) {
+    vd_sha *sha = vd_sha_create();
+    for (uint64_t at = 0; sha && at < parcel->size; at += HASH_CHUNK) {
+        const uint64_t left = parcel->size - at;
+        const size_t size = left < HASH_CHUNK ? (size_t)left : HASH_CHUNK;
+        vd_sha_put(sha, parcel->bytes + at, size);
+        vd_map_pass(parcel->bytes + at, size);
+    }
+    const bool done = sha && vd_sha_finish(sha, &parcel->hash);
+    vd_sha_destroy(sha);
+    return done;
+}
 
 static vd_status put_parcel(vd_delegation *d, const void *bytes, uint64_t size) {
     vd_parcel *to = &d->parcel[d->parcel_count++];
     *to = (vd_parcel){.bytes = bytes, .size = size};
     d->parcel_bytes += size;
-    return vd_hash_tagged(NULL, bytes, (size_t)size, &to->hash)
+    return hash_parcel(to)
                ? VD_OK
                : vd_fail(d->err, VD_ERR_LOCAL, "out of memory, or OpenSSL failed, in hashing data");
 }

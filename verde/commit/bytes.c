@@ -42,6 +42,7 @@ static void hash_block(vd_sha *sha, const hashing *h, uint64_t block) {
         vd_tree_fill(sha, h->tree, lo, hi, 1);
     else
         vd_sha_root(sha, leaf, hi - lo, &h->root[block]);
+    vd_map_pass(h->bytes + at, (size_t)size);
 }
 
 static void hash_blocks(void *user, int64_t first, int64_t last, int worker) {

@@ -112,6 +112,7 @@ static vd_status upload_step(const vd_remote *r, const vd_parcel *parcel, bool a
         exchange.content_type = "application/octet-stream";
     }
     vd_status status = remote_ask(r, &exchange, ask ? 0 : 409, &answer, &http_status, err);
+    vd_map_pass(exchange.body, exchange.body_size);
     if (status == VD_OK)
         status = read_place(r, parcel, answer, at, err);
     json_decref(answer);

@@ -23,7 +23,8 @@ typedef struct {
     const atomic_bool *stop; /* set by another thread; may be NULL */
 } vd_remote;
 
-/* Bytes, by their SHA-256. On a big-endian machine `bytes` are already little-endian. */
+/* Bytes, by their SHA-256, which may be those of a mapped file of any size: what is sent of them
+ * leaves memory. On a big-endian machine `bytes` are already little-endian. */
 typedef struct {
     vd_hash hash;
     const uint8_t *bytes;

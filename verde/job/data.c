@@ -38,6 +38,7 @@ static void put_file(sum_of_files *h, const vd_map *file) {
     for (uint64_t at = 0; at < file->size && !atomic_load(&h->stop); at += HASH_CHUNK) {
         const uint64_t left = file->size - at, size = left < HASH_CHUNK ? left : HASH_CHUNK;
         vd_sha_put(h->sha, file->data + at, (size_t)size);
+        vd_map_pass(file->data + at, (size_t)size);
         h->done += size;
         if (h->how && h->how->progress)
             h->how->progress(h->how->user, h->done, h->total);

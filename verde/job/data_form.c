@@ -1,6 +1,8 @@
 /* The forms of data files: text, tokens as llm.c writes them, records of images. */
 #include "verde/job/data.h"
 
+enum { PASS_BYTES = 1 << 20 }; /* of a file that is looked through, before they are let go */
+
 static vd_status use_text(vd_map *file, vd_data_tensor *out, vd_err *err) {
     if (file->size == 0)
         return vd_fail(err, VD_ERR_USAGE, "%s: a text must have at least 1 byte, got 0",
@@ -60,16 +62,27 @@ static vd_status read_header(const vd_map *file, int *dtype, uint32_t *count, vd
     return VD_OK;
 }
 
-/* The first token that is none of the vocabulary; `count`: there is none. */
-static uint32_t first_beyond(const ro_tensor *tokens, uint32_t count, int64_t vocab) {
-    uint32_t i = 0;
+static uint32_t skip_known(const ro_tensor *tokens, uint32_t i, uint32_t end, int64_t vocab) {
     if (tokens->shape.dtype == RO_U16)
-        for (const uint16_t *token = tokens->data; i < count && token[i] < vocab;)
+        for (const uint16_t *token = tokens->data; i < end && token[i] < vocab;)
             i++;
     else
-        for (const uint32_t *token = tokens->data; i < count && token[i] < vocab;)
+        for (const uint32_t *token = tokens->data; i < end && token[i] < vocab;)
             i++;
     return i;
+}
+
+/* The first token that is none of the vocabulary; `count`: there is none. */
+static uint32_t first_beyond(const ro_tensor *tokens, uint32_t count, int64_t vocab) {
+    const size_t size = ro_dtype_size(tokens->shape.dtype);
+    for (uint32_t i = 0, end; i < count; i = end) {
+        end = count - i < PASS_BYTES ? count : i + PASS_BYTES;
+        const uint32_t at = skip_known(tokens, i, end, vocab);
+        if (at < end)
+            return at;
+        vd_map_pass((const uint8_t *)tokens->data + i * size, (end - i) * size);
+    }
+    return count;
 }
 
 /* The tokens stay where they are in the file's bytes, in this machine's order. */
@@ -106,10 +119,20 @@ static int64_t token_at(const ro_tensor *tokens, int64_t i) {
     }
 }
 
+/* Lets go of what lies before the record at `at`, each time that a mark of PASS_BYTES is crossed.
+ */
+static void pass_records(const void *bytes, uint64_t at, uint64_t size) {
+    const uint64_t end = (at + size) / PASS_BYTES * PASS_BYTES,
+                   before = at / PASS_BYTES * PASS_BYTES;
+    if (end > before)
+        vd_map_pass((const uint8_t *)bytes + before, (size_t)(end - before));
+}
+
 /* A window begins with the class of its sequence. */
 static vd_status check_classes(const vd_job *job, const vd_data_tensor *data, vd_err *err) {
     const int64_t window = vd_window_size(&job->training), classes = job->training.model.classes;
     const int64_t windows = (data->tensor.shape.dim[0] - 1) / window;
+    const size_t size = (size_t)window * ro_dtype_size(data->tensor.shape.dtype);
     for (int64_t i = 0; i < windows; i++) {
         const int64_t class = token_at(&data->tensor, i * window);
         if (class < 0 || class >= classes)
@@ -118,6 +141,7 @@ static vd_status check_classes(const vd_job *job, const vd_data_tensor *data, vd
                            "got %lld",
                            data->path, (long long)i, (long long)window, (long long)classes,
                            (long long)class);
+        pass_records(data->tensor.data, (uint64_t)i * size, size);
     }
     return VD_OK;
 }
@@ -130,13 +154,15 @@ static vd_status use_records(const vd_job *job, vd_map *file, vd_data_tensor *ou
                        "%s: a file of images must have one or more records of %llu bytes, got %llu "
                        "bytes",
                        file->path, (unsigned long long)size, (unsigned long long)file->size);
-    for (uint64_t i = 0; i < file->size; i += size)
+    for (uint64_t i = 0; i < file->size; i += size) {
         if (file->data[i] >= classes)
             return vd_fail(err, VD_ERR_USAGE,
                            "%s: the label of record %llu must be below model.classes (%lld), got "
                            "%u",
                            file->path, (unsigned long long)(i / size), (long long)classes,
                            file->data[i]);
+        pass_records(file->data, i, size);
+    }
     out->tensor = (ro_tensor){{RO_U8, 1, {(int64_t)file->size}}, file->data};
     return VD_OK;
 }
