@@ -79,7 +79,7 @@ empty=$(printf %064d 0)
 
 # Who may ask.
 start
-expect '^200 {"status":"ok"}' alice request GET /v1/health --unsigned
+expect '^200 {"confined":[a-z]*,"status":"ok"}' alice request GET /v1/health --unsigned
 expect '^200 .*"key":"'"${url#*#}" alice request GET /v1/provider --unsigned
 expect '^200 {"jobs":\[\]}' alice request GET /v1/jobs
 expect '^401 .*no header Verde-Request' alice request GET /v1/jobs --unsigned
@@ -140,6 +140,8 @@ printf '{"data":[],"name":"x","program":"%s","referees":[],"verde":1}' "$blob" >
 expect '^422 {"error":"program: ' alice request POST /v1/jobs --body "$work/no-program.json"
 printf '{"data":[],"name":"x","program":"%s","referees":[],"verde":1}' $empty > "$work/missing.json"
 expect '^409 .*"missing":\["'$empty alice request POST /v1/jobs --body "$work/missing.json"
+printf '{"data":[],"name":"x","program":"%s","referees":["%s"],"verde":1}' $empty $empty > "$work/no-key.json"
+expect '^400 .*referee 0 is no public key' alice request POST /v1/jobs --body "$work/no-key.json"
 printf '{"data":[], "name":"x","program":"%s","referees":[],"verde":1}' $empty > "$work/spelling.json"
 expect '^400 .*canonical JSON' alice request POST /v1/jobs --body "$work/spelling.json"
 
@@ -153,6 +155,11 @@ while ! grep -q '"step": 200' "$work/data/jobs/$long/run/run.json" 2> /dev/null;
     sleep 0.05
 done
 child=$(pgrep -P "$pid" || true)
+# What it could do is test_provide_confine.c's.
+if as alice request GET /v1/health --unsigned && grep -q '"confined":true' "$work/out"; then
+    [ "$(sed -n 's/^Seccomp:[^0-9]*//p;s/^NoNewPrivs:[^0-9]*//p' "/proc/$child/status" | tr '\n' ' ')" = "1 2 " ] || fail "the child is not confined"
+    if ls -l "/proc/$child/fd" | grep -q -e ledger -e socket -e keys; then fail "the child has files of the daemon"; fi
+fi
 crash
 tries=0
 while [ -n "$child" ] && kill -0 "$child" 2> /dev/null; do
@@ -164,7 +171,7 @@ start
 expect '^404 .*has no result' bob request GET "/v1/jobs/$long/state"
 expect '^409 .*cancel it first' bob request DELETE "/v1/jobs/$long"
 expect '"run_root": "'"$long_root"'".*"state": "done"' bob wait "$long" done failed
-resumed=$(cut -d' ' -f4 "$work/data/jobs/$long/progress")
+resumed=$(cut -d' ' -f4 "$work/data/jobs/$long/told/progress")
 [ "$resumed" -ge 200 ] || fail "the job began anew, at step $resumed"
 
 # A job whose process dies is told of as failed, and takes nothing else along. Submitted again, it goes on.

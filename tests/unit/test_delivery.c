@@ -153,3 +153,61 @@ Test(delivery, a_state_that_is_not_the_committed_one_is_not_offered) {
     cr_expect(vd_offer_create(&check, &offer, &err) == VD_ERR_PEER, "%s", err.text);
     cr_expect(offer == NULL);
 }
+
+/* ---- an offer that was kept in a file ---- */
+
+static void offer_path(char path[1200]) {
+    snprintf(path, 1200, "%.1000s/offer", run.dir);
+}
+
+static void expect_same(const vd_offer *other, const char *rest) {
+    vd_response a = {.status = 200}, b = {.status = 200};
+    vd_offer_answer(run.offer, rest, &a);
+    vd_offer_answer(other, rest, &b);
+    cr_expect(a.status == b.status && a.body.size == b.body.size &&
+                  memcmp(a.body.data, b.body.data, a.body.size) == 0,
+              "%s", rest);
+    vd_buf_free(&a.body);
+    vd_buf_free(&b.body);
+}
+
+Test(delivery, an_offer_from_its_file_answers_the_same) {
+    static const char *const paths[] = {
+        "/state",  "/state/0/hashes",   "/state/1/hashes", "/state/0/blocks/2", "/state/1/blocks/0",
+        "/losses", "/state/0/blocks/3", "/state/99/hashes"};
+    char path[1200];
+    vd_err err = {0};
+    vd_offer *again;
+    offer_path(path);
+    cr_assert(vd_offer_save(run.offer, path, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_offer_load(path, run.dir, &again, &err) == VD_OK, "%s", err.text);
+    cr_expect(vd_hash_equal(vd_offer_run_root(run.offer), vd_offer_run_root(again)));
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
+        expect_same(again, paths[i]);
+    vd_offer_destroy(again);
+}
+
+Test(delivery, an_offers_file_that_makes_no_sense_is_refused) {
+    char path[1200];
+    vd_buf whole = {0};
+    vd_offer *again;
+    offer_path(path);
+    cr_assert(vd_offer_save(run.offer, path, NULL) == VD_OK);
+    cr_assert(vd_read_file(path, VD_OFFER_BYTES_MAX, &whole, NULL) == VD_OK);
+    for (size_t size = 0; size < whole.size; size += 1 + size / 16) {
+        cr_assert(vd_write_file(path, whole.data, size, 0600, NULL) == VD_OK);
+        cr_expect(vd_offer_load(path, run.dir, &again, NULL) == VD_ERR_PEER && !again, "%zu", size);
+    }
+    for (size_t at = 14 + 64; at < 14 + 64 + 4 + 16; at++) { /* the count, and two sizes */
+        whole.data[at] ^= 0x80;
+        cr_assert(vd_write_file(path, whole.data, whole.size, 0600, NULL) == VD_OK);
+        if (vd_offer_load(path, run.dir, &again, NULL) == VD_OK) { /* of as many blocks */
+            vd_response block = {.status = 200};
+            vd_offer_answer(again, "/state/0/blocks/2", &block);
+            vd_buf_free(&block.body);
+            vd_offer_destroy(again);
+        }
+        whole.data[at] ^= 0x80;
+    }
+    vd_buf_free(&whole);
+}

@@ -144,6 +144,7 @@ static vd_status provide_jobs(const arguments *a, vd_err *err) {
     char *fault = (char *)(uintptr_t)(a->fault ? a->fault : "-");
     char *const run_argv[] = {"/proc/self/exe", "provide", VD_CHILD_RUN, memory,
                               threads,          backend,   fault,        NULL};
+    char *const judge_argv[] = {"/proc/self/exe", "provide", VD_CHILD_JUDGE, NULL};
     char *const answer_argv[] = {"/proc/self/exe", "provide", VD_CHILD_ANSWER, memory, threads,
                                  backend,          NULL};
     const vd_daemon_options options = {.dir = dir,
@@ -156,18 +157,15 @@ static vd_status provide_jobs(const arguments *a, vd_err *err) {
                                        .jobs = (int)a->jobs,
                                        .run_argv = run_argv,
                                        .answer_argv = answer_argv,
+                                       .judge_argv = judge_argv,
                                        .say = vd_say};
     status = vd_load_key(key_dir, &key, err);
     if (status == VD_OK && a->fault)
         vd_say("*** FAULT ON PURPOSE: %s. This provider is dishonest. ***", a->fault);
     vd_daemon_options with_key = options;
     with_key.key = key;
-    const ro_options computing = {.backend = "cpu", .threads = a->common.threads};
-    if (status == VD_OK && ro_ctx_create(&computing, &with_key.ro) != RO_OK)
-        status = vd_fail(err, VD_ERR_LOCAL, "%s", ro_ctx_error(NULL));
     if (status == VD_OK)
         status = serve(a, &with_key, err);
-    ro_ctx_destroy(with_key.ro);
     vd_key_destroy(key);
     free(dir);
     return status;
@@ -195,9 +193,11 @@ static vd_exit provide(int argc, char **argv) {
     static arguments a;
     bool exit_now = false;
     vd_err err = {0};
+    umask(077); /* clients' data is nobody else's */
+    if (argc > 1 && strcmp(argv[1], VD_CHILD_JUDGE) == 0)
+        return vd_provide_judge_child(argc - 2, argv + 2);
     if (argc > 1 && strcmp(argv[1], VD_CHILD_RUN) == 0)
         return vd_provide_run_child(argc - 2, argv + 2);
-    umask(077); /* clients' data is nobody else's */
     if (argc > 1 && strcmp(argv[1], VD_CHILD_ANSWER) == 0)
         return vd_provide_answer_child(argc - 2, argv + 2);
     a = (arguments){.jobs = 1};

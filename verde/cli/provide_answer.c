@@ -10,13 +10,14 @@
 #include "verde/cli/provide_child.h"
 #include "verde/protocol/desk.h"
 #include "verde/provide/child.h"
+#include "verde/provide/daemon.h"
 #include "verde/provide/frames.h"
 
 /* A replay holds the values of a step, their trees, and a second run's state. */
 enum { ANSWER_ARGUMENTS = 6, REPLAYS = 4 };
 
 typedef struct {
-    const char *dir;
+    char dir[1100]; /* of the run */
     vd_common common;
     vd_public_key public_key;
     vd_loaded loaded, second; /* the second run executes while questions are answered */
@@ -48,13 +49,18 @@ static vd_status sign_by_daemon(void *user, const void *message, size_t size,
 
 /* ---- loading ---- */
 
+/* The only folder that the child writes into. */
+static void again_path(const answerer *a, char path[1200]) {
+    snprintf(path, 1200, "%.1000s/again", a->dir);
+}
+
 static vd_status prepare_again(answerer *a, vd_err *err) {
-    char dir[1100];
+    char dir[1200];
     vd_again *again;
     a->second.exec = a->loaded.exec;
     a->second.exec.placed = NULL; /* they are the first context's */
     vd_status status = vd_load_backend(&a->second, &a->common, err);
-    snprintf(dir, sizeof dir, "%.1000s/again", a->dir);
+    again_path(a, dir);
     if (status == VD_OK)
         status = vd_again_create(dir, &a->second.exec, NULL, &again, err);
     if (status != VD_OK)
@@ -174,6 +180,19 @@ static void unload(answerer *a) {
     vd_loaded_free(&a->loaded);
 }
 
+static vd_status confine(const answerer *a, long parent, const char *job, int64_t memory,
+                         vd_err *err) {
+    char again[1200];
+    again_path(a, again);
+    const char *const reads[] = {job, NULL}, *const writes[] = {again, NULL};
+    const vd_child_limits limits = {.fds = 2,
+                                    .parent = parent,
+                                    .memory = memory,
+                                    .places = {reads, writes, vd_child_has_gpu(&a->common)}};
+    vd_status status = vd_make_dir(again, err);
+    return status == VD_OK ? vd_child_confine(&limits, err) : status;
+}
+
 vd_exit vd_provide_answer_child(int argc, char **argv) {
     static answerer a;
     vd_err err = {0};
@@ -183,8 +202,8 @@ vd_exit vd_provide_answer_child(int argc, char **argv) {
     const int64_t memory = REPLAYS * strtoll(argv[0], NULL, 10) + VD_CHILD_SPARE;
     a.common.threads = atoi(argv[1]);
     a.common.backend = strcmp(argv[2], "-") == 0 ? NULL : argv[2];
-    a.dir = argv[4];
-    vd_status status = vd_child_confine(2, strtol(argv[3], NULL, 10), memory, &err);
+    snprintf(a.dir, sizeof a.dir, "%.900s/" VD_JOB_RUN, argv[4]);
+    vd_status status = confine(&a, strtol(argv[3], NULL, 10), argv[4], memory, &err);
     if (status == VD_OK)
         status = serve(&a, &err);
     unload(&a);

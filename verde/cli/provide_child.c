@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "verde/delivery/offer.h"
 #include "verde/provide/child.h"
 #include "verde/provide/daemon.h"
 
@@ -17,6 +18,10 @@ typedef struct {
     char run[1100];
     double told; /* vd_seconds() of the last progress */
 } child;
+
+bool vd_child_has_gpu(const vd_common *common) {
+    return common->backend && strncmp(common->backend, "cuda", 4) == 0;
+}
 
 static const char *or_null(const char *text) {
     return strcmp(text, "-") == 0 ? NULL : text;
@@ -91,6 +96,23 @@ static vd_status write_result(const child *c, const vd_run_result *r, vd_err *er
     return vd_write_file(path, text, strlen(text), 0644, err);
 }
 
+/* Hashes the state, so that the daemon, whose threads have others to answer, need not. */
+static vd_status offer_state(const child *c, const vd_loaded *loaded, vd_err *err) {
+    char path[1100];
+    vd_run_log log = {.count = 0};
+    vd_offer *offer = NULL;
+    const vd_check run = {.dir = c->run, .exec = &loaded->exec, .log = &log};
+    snprintf(path, sizeof path, "%.900s/" VD_JOB_OFFER, c->dir);
+    vd_status status = vd_store_load_log(c->run, &log, err);
+    if (status == VD_OK)
+        status = vd_offer_create(&run, &offer, err);
+    if (status == VD_OK)
+        status = vd_offer_save(offer, path, err);
+    vd_offer_destroy(offer);
+    vd_run_log_free(&log);
+    return status;
+}
+
 static vd_status run(child *c, vd_loaded *loaded, vd_err *err) {
     vd_run_result result;
     const vd_run_options options = {.exec = &loaded->exec,
@@ -104,7 +126,19 @@ static vd_status run(child *c, vd_loaded *loaded, vd_err *err) {
         status = vd_run(&options, &result, err);
     if (status == VD_OK)
         status = copy_places(c, err);
+    if (status == VD_OK)
+        status = offer_state(c, loaded, err);
     return status == VD_OK ? write_result(c, &result, err) : status;
+}
+
+static vd_status confine(const child *c, vd_err *err) {
+    char told[1100];
+    snprintf(told, sizeof told, "%.900s/" VD_JOB_TOLD, c->dir);
+    const char *const reads[] = {c->dir, NULL}, *const writes[] = {c->run, told, NULL};
+    const vd_child_limits limits = {.parent = c->parent,
+                                    .memory = c->memory + c->memory / 4 + VD_CHILD_SPARE,
+                                    .places = {reads, writes, vd_child_has_gpu(&c->common)}};
+    return vd_child_confine(&limits, err);
 }
 
 vd_exit vd_provide_run_child(int argc, char **argv) {
@@ -114,8 +148,7 @@ vd_exit vd_provide_run_child(int argc, char **argv) {
     if (argc != RUN_ARGUMENTS)
         return VD_EXIT_USAGE;
     take_arguments(argv, &c);
-    vd_status status =
-        vd_child_confine(0, c.parent, c.memory + c.memory / 4 + VD_CHILD_SPARE, &err);
+    vd_status status = confine(&c, &err);
     if (status == VD_OK)
         status = run(&c, &loaded, &err);
     vd_loaded_free(&loaded);

@@ -11,9 +11,16 @@
 #define VD_CHILD_RUN "--child-run"
 vd_exit vd_provide_run_child(int argc, char **argv);
 
-/* provide --child-answer MEMORY THREADS BACKEND PARENT RUN KEY: answers questions about the run,
- * signed by the daemon, whose public key is KEY (verde/provide/frames.h). */
+/* provide --child-answer MEMORY THREADS BACKEND PARENT DIR KEY: answers questions about the run of
+ * the job in DIR, signed by the daemon, whose public key is KEY (verde/provide/frames.h). */
 #define VD_CHILD_ANSWER "--child-answer"
 vd_exit vd_provide_answer_child(int argc, char **argv);
+
+/* provide --child-judge PARENT PROGRAM KEEP: reads a program, and tells the daemon what it is
+ * (verde/provide/judge.h). */
+#define VD_CHILD_JUDGE "--child-judge"
+vd_exit vd_provide_judge_child(int argc, char **argv);
+
+bool vd_child_has_gpu(const vd_common *common);
 
 #endif

@@ -8,9 +8,15 @@
 
 typedef struct vd_offer vd_offer;
 
+enum { VD_OFFER_BYTES_MAX = 256 << 20 }; /* of a file that an offer is kept in */
+
 /* Hashes the state's file once, as `run` says; takes nothing of it afterwards. VD_ERR_PEER: the
  * state is not what the run commits to, so that there is nothing to offer. */
 VD_MUST_USE vd_status vd_offer_create(const vd_check *run, vd_offer **out, vd_err *err);
+/* Keeps an offer in a file, and makes it of that file without hashing anything: `dir` is the run's.
+ * Whoever can change the file can have wrong bytes offered, of the run's own state at most. */
+VD_MUST_USE vd_status vd_offer_save(const vd_offer *offer, const char *path, vd_err *err);
+VD_MUST_USE vd_status vd_offer_load(const char *path, const char *dir, vd_offer **out, vd_err *err);
 void vd_offer_destroy(vd_offer *offer); /* NULL is fine */
 const vd_hash *vd_offer_run_root(const vd_offer *offer);
 

@@ -81,7 +81,7 @@ static vd_status spawn(const vd_daemon *daemon, vd_answerer *a, const int *fds, 
     char *argv[VD_CHILD_ARGS_MAX], dir[1200], log[1200], parent[32];
     char key[VD_ID_SIZE];
     int count = 0;
-    vd_job_path(daemon, a->job, VD_JOB_RUN, dir);
+    vd_job_path(daemon, a->job, "", dir);
     vd_job_path(daemon, a->job, "answers.log", log);
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
     snprintf(key, sizeof key, "%s", daemon->key_hex);

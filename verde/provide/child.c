@@ -10,6 +10,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "verde/commit/commit.h"
+
 extern char **environ;
 
 enum {
@@ -19,9 +21,8 @@ enum {
 
 /* What computing may need. Secrets of the daemon's environment stay outside. */
 static int choose_environment(char *chosen[ENVIRONMENT_MAX + 1]) {
-    static const char *const wanted[] = {
-        "PATH=",         "HOME=",          "TMPDIR=", "LD_LIBRARY_PATH=", "CUDA_", "NVIDIA_",
-        "ASAN_OPTIONS=", "UBSAN_OPTIONS=", "RO_"};
+    static const char *const wanted[] = {"LD_LIBRARY_PATH=", "CUDA_",          "NVIDIA_",
+                                         "ASAN_OPTIONS=",    "UBSAN_OPTIONS=", "REPOPS_"};
     int count = 0;
     for (char **at = environ; *at && count < ENVIRONMENT_MAX; at++)
         for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
@@ -101,17 +102,25 @@ static bool limit(int resource, uint64_t value) {
     return setrlimit(resource, &to) == 0;
 }
 
-vd_status vd_child_confine(int fds, long parent, int64_t memory, vd_err *err) {
+static bool set_limits(const vd_child_limits *l) {
     struct rlimit files;
-    if (close_range((unsigned)(3 + fds), ~0U, 0) != 0)
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+           limit(RLIMIT_NOFILE, files.rlim_max < FILES_MAX ? files.rlim_max : FILES_MAX) &&
+           limit(RLIMIT_CORE, 0) &&
+           (!LIMIT_MEMORY || l->memory <= 0 || limit(RLIMIT_DATA, (uint64_t)l->memory)) &&
+           (l->cpu_s <= 0 || limit(RLIMIT_CPU, (uint64_t)l->cpu_s)) &&
+           (l->file_bytes <= 0 || limit(RLIMIT_FSIZE, (uint64_t)l->file_bytes));
+}
+
+vd_status vd_child_confine(const vd_child_limits *l, vd_err *err) {
+    vd_hash hash;
+    if (close_range((unsigned)(3 + l->fds), ~0U, 0) != 0)
         return vd_fail(err, VD_ERR_LOCAL, "could not close descriptors: %s", strerror(errno));
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0 ||
-        !limit(RLIMIT_NOFILE, files.rlim_max < FILES_MAX ? files.rlim_max : FILES_MAX) ||
-        !limit(RLIMIT_CORE, 0) ||
-        (LIMIT_MEMORY && memory > 0 && !limit(RLIMIT_DATA, (uint64_t)memory)) ||
-        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    if (!set_limits(l) || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
         return vd_fail(err, VD_ERR_LOCAL, "could not set limits: %s", strerror(errno));
-    if (getppid() != (pid_t)parent) /* it ended before the signal was asked for */
+    if (getppid() != (pid_t)l->parent) /* it ended before the signal was asked for */
         return vd_fail(err, VD_ERR_LOCAL, "the daemon has ended");
-    return VD_OK;
+    if (!vd_hash_tagged("", "", 0, &hash)) /* OpenSSL reads its settings when it is used first */
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    return vd_confine(&l->places, err);
 }

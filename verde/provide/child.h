@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "verde/base/base.h"
+#include "verde/provide/confine.h"
 
 enum { VD_CHILD_ARGS_MAX = 32 };
 
@@ -12,9 +12,18 @@ enum { VD_CHILD_ARGS_MAX = 32 };
  * standard input is empty. `fds` (`count` of them) become descriptors 3, 4, ... */
 VD_MUST_USE vd_status vd_child_start(char *const *argv, const char *log, const int *fds, int count,
                                      pid_t *out, vd_err *err);
-/* To be called by such a child before it reads anything: closes all descriptors but the first
- * `fds` ones, ends it when the daemon ends, and limits its memory to `memory` bytes beside files
- * that are mapped. */
-VD_MUST_USE vd_status vd_child_confine(int fds, long parent, int64_t memory, vd_err *err);
+/* What a child may have. */
+typedef struct {
+    int fds;            /* descriptors from 3 on that it keeps */
+    long parent;        /* the daemon: the child ends when it does */
+    int64_t memory;     /* bytes beside files that are mapped; 0: as many as it likes */
+    int64_t cpu_s;      /* seconds of a processor; 0: likewise */
+    int64_t file_bytes; /* of a file that it writes; 0: likewise */
+    vd_places places;
+} vd_child_limits;
+
+/* To be called by such a child before it reads anything, and before it has threads: closes all
+ * other descriptors, sets its limits and confines it. */
+VD_MUST_USE vd_status vd_child_confine(const vd_child_limits *limits, vd_err *err);
 
 #endif

@@ -56,7 +56,9 @@ static vd_screened screen(void *user, const vd_request *request, uint8_t asker[V
         return VD_ANSWERED;
     }
     if (route.kind == VD_ROUTE_HEALTH) {
-        vd_reply(response, 200, json_pack("{ss}", "status", "ok"));
+        const vd_confinement c = vd_confinement_here();
+        vd_reply(response, 200,
+                 json_pack("{sb ss}", "confined", c.files && c.calls, "status", "ok"));
         return VD_ANSWERED;
     }
     vd_job_record job;
@@ -198,7 +200,20 @@ int vd_daemon_port(const vd_daemon *daemon) {
     return vd_server_port(daemon->server);
 }
 
+/* Whoever runs the daemon is to know what a client's job could do. */
+static void tell_confinement(const vd_daemon *daemon) {
+    const vd_confinement c = vd_confinement_here();
+    if (!c.files)
+        daemon->options.say(
+            "verde provide: this kernel has no Landlock: jobs run as this user, and "
+            "could open all that it may");
+    if (!c.calls)
+        daemon->options.say("verde provide: no filter of system calls here: jobs could open "
+                            "connections");
+}
+
 vd_status vd_daemon_run(vd_daemon *daemon, vd_err *err) {
+    tell_confinement(daemon);
     vd_status status = vd_queue_start(&daemon->queue, daemon, err);
     if (status == VD_OK)
         status = vd_server_run(daemon->server, err);

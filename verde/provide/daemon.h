@@ -32,12 +32,12 @@ typedef struct {
     const vd_public_key *client; /* who may send jobs */
     uint32_t client_count;
     vd_provide_limits limits;
-    ro_ctx *ro; /* whose threads hash states that are downloaded */
-    int jobs;   /* that run at once */
+    int jobs; /* that run at once */
     /* A job's child is this program with these arguments, its folder, and its options. NULL at the
      * end. */
     char *const *run_argv;
     char *const *answer_argv; /* likewise, to answer a referee's questions about a finished job */
+    char *const *judge_argv;  /* likewise, to judge a program */
     void (*say)(const char *format, ...) VD_PRINTF(1, 2);
 } vd_daemon_options;
 
@@ -54,17 +54,23 @@ void vd_daemon_destroy(vd_daemon *daemon);
 
 /* ---- what a job's child and the daemon tell each other by files in the job's folder ---- */
 
-/* program      the program's canonical bytes
- * data.json    where its data tensors lie, as in the folder of a run
- * run/         the run, as `verde run` writes it
- * progress     one line: steps done, loss, seconds, step where this start began
- * result       two lines: run root and final state
- * log          what the child said */
+/* program         the program's canonical bytes
+ * data.json       where its data tensors lie, as in the folder of a run
+ * blobs/HASH      the data, as links to what was uploaded
+ * run/            the run, as `verde run` writes it
+ * told/progress   one line: steps done, loss, seconds, step where this start began
+ * told/result     two lines: run root and final state
+ * told/offer      what of the final state can be downloaded (delivery/offer.h)
+ * log             what the child said
+ * The child can read all of this, nothing beside it, and write into run/ and told/ alone. */
 #define VD_JOB_PROGRAM  "program"
 #define VD_JOB_DATA     "data.json"
+#define VD_JOB_BLOBS    "blobs"
 #define VD_JOB_RUN      "run"
-#define VD_JOB_PROGRESS "progress"
-#define VD_JOB_RESULT   "result"
+#define VD_JOB_TOLD     "told"
+#define VD_JOB_PROGRESS "told/progress"
+#define VD_JOB_RESULT   "told/result"
+#define VD_JOB_OFFER    "told/offer"
 #define VD_JOB_LOG      "log"
 
 #endif

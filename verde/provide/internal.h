@@ -9,6 +9,7 @@
 
 #include "verde/protocol/signed_request.h"
 #include "verde/provide/answers.h"
+#include "verde/provide/confine.h"
 #include "verde/provide/daemon.h"
 #include "verde/provide/states.h"
 #include "verde/provide/uploads.h"

@@ -30,32 +30,12 @@ void vd_states_forget(vd_states *states, const char *job) {
     pthread_mutex_unlock(&states->lock);
 }
 
-static vd_status load_run(const char *dir, vd_program *program, vd_exec *exec, vd_run_log *log,
-                          vd_err *err) {
-    vd_status status = vd_store_program(dir, program, err);
-    exec->program = program;
-    if (status == VD_OK)
-        status = vd_store_load_log(dir, log, err);
-    if (status == VD_OK)
-        status = vd_run_log_fits(log, program, dir, err);
-    if (status == VD_OK && log->fault[0])
-        status = vd_fault_parse(log->fault, program, &exec->fault, err);
-    return status;
-}
-
-static vd_status make_offer(const vd_daemon *daemon, const char *job, vd_offer **out, vd_err *err) {
-    char dir[1200];
-    vd_program program = {0};
-    vd_exec exec = {.ro = daemon->options.ro};
-    vd_run_log log = {.count = 0};
+/* The child that ran the job has hashed its state. */
+static vd_status load_offer(const vd_daemon *daemon, const char *job, vd_offer **out, vd_err *err) {
+    char path[1200], dir[1200];
+    vd_job_path(daemon, job, VD_JOB_OFFER, path);
     vd_job_path(daemon, job, VD_JOB_RUN, dir);
-    const vd_check run = {.dir = dir, .exec = &exec, .log = &log};
-    vd_status status = load_run(dir, &program, &exec, &log, err);
-    if (status == VD_OK)
-        status = vd_offer_create(&run, out, err);
-    vd_run_log_free(&log);
-    vd_program_free(&program);
-    return status;
+    return vd_offer_load(path, dir, out, err);
 }
 
 /* NULL: there is none, and *err says why. */
@@ -72,7 +52,7 @@ static const vd_offer *find_offer(vd_states *states, const vd_daemon *daemon, co
             oldest = place;
     }
     forget(oldest);
-    if (make_offer(daemon, job, &oldest->offer, err) != VD_OK)
+    if (load_offer(daemon, job, &oldest->offer, err) != VD_OK)
         return NULL;
     snprintf(oldest->job, VD_ID_SIZE, "%s", job);
     oldest->used = ++states->used;

@@ -25,8 +25,7 @@ VD_MUST_USE vd_status vd_states_open(vd_states *states, vd_err *err);
 void vd_states_close(vd_states *states);
 void vd_states_forget(vd_states *states, const char *job);
 
-/* Answers a GET of a finished job: `rest` is "/state", or what follows it (delivery/offer.h). The
- * first one hashes the state. */
+/* Answers a GET of a finished job: `rest` is "/state", or what follows it (delivery/offer.h). */
 void vd_states_answer(vd_states *states, vd_daemon *daemon, const char *job, const char *rest,
                       vd_response *response);
 

@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include "verde/commit/json.h"
-#include "verde/exec/estimate.h"
-#include "verde/exec/exec.h"
 #include "verde/exec/store.h"
 #include "verde/provide/internal.h"
+#include "verde/provide/judge.h"
 
 typedef struct {
     vd_daemon *daemon;
@@ -18,7 +17,7 @@ typedef struct {
     json_t *data;      /* of root: names of blobs */
     const char **blob; /* program, data; NULL at the end */
     const char *referee[VD_REFEREES_MAX + 1];
-    vd_program program;
+    vd_judgement program;
     vd_job_record job;
     uint64_t before; /* bytes that the job counts for already, if it was submitted before */
     vd_response *response;
@@ -30,6 +29,12 @@ typedef struct {
 static bool is_hash(const char *text) {
     uint8_t bytes[32];
     return text && vd_unhex(text, bytes, sizeof bytes);
+}
+
+/* A point of the curve, not only 64 digits. */
+static bool is_key(const char *text) {
+    vd_public_key key;
+    return text && vd_unhex(text, key.b, VD_KEY_SIZE) && vd_public_key_check(&key, NULL) == VD_OK;
 }
 
 static bool take_names(submission *s) {
@@ -51,8 +56,8 @@ static bool take_referees(submission *s) {
     if (!json_is_array(list) || count > VD_REFEREES_MAX)
         return false;
     for (size_t i = 0; i < count; i++)
-        if (!is_hash(s->referee[i] = json_string_value(json_array_get(list, i))))
-            return false;
+        if (!is_key(s->referee[i] = json_string_value(json_array_get(list, i))))
+            return vd_fail(&s->err, VD_ERR_PEER, "referee %zu is no public key", i) == VD_OK;
     return true;
 }
 
@@ -90,9 +95,13 @@ static bool take_members(submission *s, const vd_request *request) {
         json_integer_value(json_object_get(s->root, "verde")) == 1 && take_names(s) &&
         take_referees(s) && take_blobs(s) && is_canonical(s, request))
         return true;
-    vd_reply_error(s->response, 400,
-                   "submission: expected canonical JSON of data, keep (or none), name, program, "
-                   "referees and verde");
+    vd_reply_error(
+        s->response, 400,
+        s->err.text[0]
+            ? "submission: %s"
+            : "submission: expected canonical JSON of data, keep (or none), name, program, "
+              "referees and verde",
+        s->err.text);
     return false;
 }
 
@@ -138,29 +147,23 @@ static bool find_missing(submission *s) {
     return fine;
 }
 
-static bool read_program(submission *s) {
+static bool judge_program(submission *s) {
     char path[1100];
-    vd_buf bytes = {0};
-    vd_hash hash;
     vd_uploads_path(&s->daemon->uploads, s->job.program, path);
-    vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, &s->err);
-    if (status == VD_OK)
-        status = vd_program_decode(bytes.data, bytes.size, &s->program, &s->err);
-    if (status == VD_OK)
-        status = vd_program_hash(&s->program, &hash, &s->err);
-    vd_buf_free(&bytes);
-    if (status == VD_ERR_PEER || status == VD_ERR_USAGE)
+    vd_status status = vd_judge(&s->daemon->options, path, s->job.keep, &s->program, &s->err);
+    if (status == VD_ERR_PEER)
         vd_reply_error(s->response, 422, "program: %s", s->err.text);
     else if (status != VD_OK)
         vd_reply_trouble(s->daemon, s->response, &s->err);
-    if (status == VD_OK)
-        vd_hex(hash.b, VD_HASH_SIZE, s->job.program_hash);
+    if (status != VD_OK)
+        return false;
+    vd_hex(s->program.program.b, VD_HASH_SIZE, s->job.program_hash);
     s->job.steps = s->program.steps;
-    return status == VD_OK;
+    return true;
 }
 
 static bool check_data(submission *s) {
-    const vd_program *p = &s->program;
+    const vd_judgement *p = &s->program;
     if (json_array_size(s->data) != p->data_count) {
         vd_reply_error(s->response, 422, "the program has %u data tensors, and `data` names %zu",
                        p->data_count, json_array_size(s->data));
@@ -170,10 +173,9 @@ static bool check_data(submission *s) {
         char path[1100];
         struct stat info;
         vd_uploads_path(&s->daemon->uploads, s->blob[i + 1], path);
-        if (stat(path, &info) != 0 ||
-            (uint64_t)info.st_size != vd_shape_bytes(&p->data[i].tensor.shape)) {
-            vd_reply_error(s->response, 422, "data %u (%s) must have %zu bytes", i,
-                           p->data[i].tensor.name, vd_shape_bytes(&p->data[i].tensor.shape));
+        if (stat(path, &info) != 0 || (uint64_t)info.st_size != p->data_bytes[i]) {
+            vd_reply_error(s->response, 422, "data %u must have %llu bytes", i,
+                           (unsigned long long)p->data_bytes[i]);
             return false;
         }
     }
@@ -192,15 +194,13 @@ static bool over(submission *s, const char *what, uint64_t wants, int64_t limit)
 
 static bool fits(submission *s) {
     const vd_provide_limits *limits = &s->daemon->options.limits;
-    uint64_t memory;
-    const uint64_t disk = vd_estimate_disk(&s->program, s->job.keep);
+    const uint64_t memory = s->program.memory, disk = s->program.disk;
     vd_usage usage;
-    if (s->program.rounding.bits) {
+    if (s->program.rounds) {
         vd_reply_error(s->response, 422, "this provider takes no programs with rounding logs");
         return false;
     }
-    if (vd_estimate_memory(&s->program, &memory, &s->err) != VD_OK ||
-        vd_ledger_usage(s->daemon->ledger, s->client, &usage, &s->err) != VD_OK) {
+    if (vd_ledger_usage(s->daemon->ledger, s->client, &usage, &s->err) != VD_OK) {
         vd_reply_trouble(s->daemon, s->response, &s->err);
         return false;
     }
@@ -226,15 +226,17 @@ static bool fits(submission *s) {
 
 /* ---- accepting ---- */
 
+/* The file of a data tensor in the job's own folder, which its child can read. */
+static void data_path(const submission *s, uint32_t i, char path[1200]) {
+    char name[16 + VD_ID_SIZE];
+    snprintf(name, sizeof name, VD_JOB_BLOBS "/%s", s->blob[i + 1]);
+    vd_job_path(s->daemon, s->job.id, name, path);
+}
+
 static json_t *place_of(const submission *s, uint32_t i) {
-    char path[1100], *whole;
-    vd_uploads_path(&s->daemon->uploads, s->blob[i + 1], path);
-    whole = realpath(path, NULL);
-    json_t *item = whole ? json_pack("{ss ss si}", "name", s->program.data[i].tensor.name, "file",
-                                     whole, "offset", 0)
-                         : NULL;
-    free(whole);
-    return item;
+    char path[1200];
+    data_path(s, i, path);
+    return json_pack("{ss si}", "file", path, "offset", 0);
 }
 
 static vd_status write_data(submission *s) {
@@ -255,14 +257,33 @@ static vd_status write_data(submission *s) {
     return status;
 }
 
+/* A link is a name of the same bytes: it takes no room, and needs none to be there twice. */
+static vd_status link_blob(submission *s, const char *blob, const char *path) {
+    char from[1100];
+    vd_uploads_path(&s->daemon->uploads, blob, from);
+    return link(from, path) == 0 || errno == EEXIST
+               ? VD_OK
+               : vd_fail(&s->err, VD_ERR_LOCAL, "%s: %s", path, strerror(errno));
+}
+
 /* The folder is whole before the ledger has the job. */
 static vd_status make_folder(submission *s) {
-    char dir[1200], blob[1100], path[1200];
-    vd_job_path(s->daemon, s->job.id, "", dir);
+    static const char *const folders[] = {"", VD_JOB_RUN, VD_JOB_TOLD, VD_JOB_BLOBS};
+    char path[1200];
+    vd_status status = VD_OK;
+    for (size_t i = 0; status == VD_OK && i < sizeof folders / sizeof folders[0]; i++) {
+        vd_job_path(s->daemon, s->job.id, folders[i], path);
+        status = vd_make_dir(path, &s->err);
+    }
     vd_job_path(s->daemon, s->job.id, VD_JOB_PROGRAM, path);
-    vd_uploads_path(&s->daemon->uploads, s->job.program, blob);
-    vd_status status = vd_make_dir(dir, &s->err);
-    if (status == VD_OK && link(blob, path) != 0 && errno != EEXIST)
+    if (status == VD_OK)
+        status = link_blob(s, s->job.program, path);
+    for (uint32_t i = 0; status == VD_OK && i < s->program.data_count; i++) {
+        data_path(s, i, path);
+        status = link_blob(s, s->blob[i + 1], path);
+    }
+    vd_job_path(s->daemon, s->job.id, VD_JOB_BLOBS, path);
+    if (status == VD_OK && !vd_uploads_sync(path))
         status = vd_fail(&s->err, VD_ERR_LOCAL, "%s: %s", path, strerror(errno));
     return status == VD_OK ? write_data(s) : status;
 }
@@ -301,13 +322,14 @@ static bool find_job(submission *s) {
 void vd_serve_submission(vd_daemon *daemon, const char *client, const vd_request *request,
                          vd_response *response) {
     submission s = {.daemon = daemon, .client = client, .response = response};
-    if (take_members(&s, request) && name_job(&s, request) && !find_job(&s)) {
+    if (take_members(&s, request) && name_job(&s, request) && !find_job(&s) && find_missing(&s) &&
+        judge_program(&s)) {
         pthread_mutex_lock(&daemon->uploads.lock); /* so that no blob is collected meanwhile */
-        if (find_missing(&s) && read_program(&s) && check_data(&s) && fits(&s))
+        if (find_missing(&s) && check_data(&s) && fits(&s))
             accept_job(&s);
         pthread_mutex_unlock(&daemon->uploads.lock);
     }
-    vd_program_free(&s.program);
+    vd_judgement_free(&s.program);
     free(s.blob);
     json_decref(s.root);
 }

@@ -156,7 +156,7 @@ static vd_status append(vd_uploads *u, const vd_chunk *c, const char *path, vd_c
                : vd_fail(err, VD_ERR_LOCAL, "%s: %s", path, strerror(error));
 }
 
-static bool sync_file(const char *path) {
+bool vd_uploads_sync(const char *path) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const bool synced = fd >= 0 && fsync(fd) == 0;
     if (fd >= 0)
@@ -169,7 +169,7 @@ static vd_status name_blob(vd_uploads *u, const vd_chunk *c, const char *path, i
                            vd_err *err) {
     char to[1100];
     vd_uploads_path(u, c->hash, to);
-    if (!sync_file(path) || rename(path, to) != 0 || !sync_file(u->blobs))
+    if (!vd_uploads_sync(path) || rename(path, to) != 0 || !vd_uploads_sync(u->blobs))
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", to, strerror(errno));
     return vd_ledger_end_blob(u->ledger, c->client, c->hash, now, err);
 }

@@ -59,6 +59,8 @@ VD_MUST_USE vd_status vd_uploads_put(vd_uploads *uploads, const vd_chunk *chunk,
 /* What this client has of a blob: `have` of `size` bytes, or size -1 if it has begun none. */
 VD_MUST_USE vd_status vd_uploads_find(vd_uploads *uploads, const char *client, const char *hash,
                                       vd_blob *out, uint64_t *have, vd_err *err);
+/* A file, or a folder with the names in it, is on the disk. False: errno says why not. */
+VD_MUST_USE bool vd_uploads_sync(const char *path);
 /* The file of a complete blob. path: 1100 bytes. */
 void vd_uploads_path(const vd_uploads *uploads, const char *hash, char path[1100]);
 /* Deletes what nobody has needed since `before`. */

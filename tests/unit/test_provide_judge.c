@@ -1,0 +1,104 @@
+/* What a child says of a program that a client has sent, and what the daemon makes of that. */
+#include <string.h>
+
+#include "provide_dir.h"
+#include "tests/support/dispute.h"
+#include "verde/exec/estimate.h"
+#include "verde/exec/exec.h"
+#include "verde/provide/judge.h"
+
+TestSuite(provide_judge, .init = setup, .fini = teardown, .timeout = 60);
+
+static test_job job;
+static char path[128];
+
+static vd_buf judged(const void *bytes, size_t size) {
+    vd_buf out = {0};
+    snprintf(path, sizeof path, "%s/program", provide_dir);
+    cr_assert(vd_write_file(path, bytes, size, 0600, NULL) == VD_OK);
+    vd_judge_file(path, 2, &out);
+    cr_assert(vd_buf_ok(&out));
+    return out;
+}
+
+static vd_buf encoded(void) {
+    vd_buf bytes = {0};
+    test_job_open(&job, VD_MODEL_MLP, 6, 3);
+    vd_program_encode(&job.program, &bytes);
+    cr_assert(vd_buf_ok(&bytes));
+    return bytes;
+}
+
+Test(provide_judge, a_program_is_what_it_is) {
+    vd_judgement j;
+    vd_err err = {0};
+    vd_hash hash;
+    uint64_t memory;
+    vd_buf bytes = encoded(), reply = judged(bytes.data, bytes.size);
+    cr_assert(vd_judgement_read(&reply, &j, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_program_hash(&job.program, &hash, NULL) == VD_OK);
+    cr_assert(vd_estimate_memory(&job.program, &memory, NULL) == VD_OK);
+    cr_expect(vd_hash_equal(&j.program, &hash) && j.steps == job.program.steps && !j.rounds);
+    cr_expect(j.memory == memory && j.disk == vd_estimate_disk(&job.program, 2));
+    cr_assert(j.data_count == job.program.data_count && j.data_count > 0);
+    for (uint32_t i = 0; i < j.data_count; i++)
+        cr_expect(j.data_bytes[i] == vd_shape_bytes(&job.program.data[i].tensor.shape));
+    vd_judgement_free(&j);
+    vd_buf_free(&reply);
+    vd_buf_free(&bytes);
+    test_job_close(&job);
+}
+
+Test(provide_judge, what_is_no_program_is_refused_with_a_reason) {
+    vd_judgement j;
+    vd_err err = {0};
+    vd_buf bytes = encoded();
+    for (size_t size = 0; size < bytes.size; size += 1 + size / 8) {
+        vd_buf reply = judged(bytes.data, size);
+        cr_expect(vd_judgement_read(&reply, &j, &err) == VD_ERR_PEER && strlen(err.text) > 5, "%s",
+                  err.text);
+        vd_buf_free(&reply);
+    }
+    vd_buf_free(&bytes);
+    test_job_close(&job);
+}
+
+Test(provide_judge, a_judge_that_makes_no_sense_is_trouble) {
+    vd_judgement j;
+    vd_buf bytes = encoded(), reply = judged(bytes.data, bytes.size);
+    const size_t whole = reply.size;
+    for (reply.size = 0; reply.size < whole; reply.size++)
+        cr_expect(vd_judgement_read(&reply, &j, NULL) == VD_ERR_LOCAL && !j.data_bytes);
+    vd_put_u8(&reply, 0);
+    cr_expect(vd_judgement_read(&reply, &j, NULL) == VD_ERR_LOCAL);
+    memset(reply.data + 1 + VD_HASH_SIZE, 0xff, 8); /* steps below 0 */
+    reply.size--;
+    cr_expect(vd_judgement_read(&reply, &j, NULL) == VD_ERR_LOCAL);
+    vd_buf_free(&reply);
+    vd_buf_free(&bytes);
+    test_job_close(&job);
+}
+
+static void quiet(const char *format, ...) {
+    (void)format;
+}
+
+static vd_status judge_by(char *const *argv, vd_err *err) {
+    vd_judgement j;
+    const vd_daemon_options options = {.dir = provide_dir, .judge_argv = argv, .say = quiet};
+    return vd_judge(&options, path, 0, &j, err);
+}
+
+/* In place of a judge, programs that end as one could. */
+Test(provide_judge, a_judge_that_dies_is_told_of) {
+    vd_err err = {0};
+    char sh[] = "/bin/sh", c[] = "-c", segv[] = "kill -SEGV $$", cpu[] = "kill -XCPU $$",
+         killed[] = "kill -KILL $$", ends[] = "exit 3", none[] = "/no/such/program";
+    cr_expect(judge_by((char *[]){sh, c, segv, NULL}, &err) == VD_ERR_PEER);
+    cr_expect(strstr(err.text, "signal 11"), "%s", err.text);
+    cr_expect(judge_by((char *[]){sh, c, cpu, NULL}, &err) == VD_ERR_PEER);
+    cr_expect(strstr(err.text, "longer than is allowed"), "%s", err.text);
+    cr_expect(judge_by((char *[]){sh, c, killed, NULL}, &err) == VD_ERR_LOCAL);
+    cr_expect(judge_by((char *[]){sh, c, ends, NULL}, &err) == VD_ERR_LOCAL);
+    cr_expect(judge_by((char *[]){none, NULL}, &err) == VD_ERR_LOCAL);
+}

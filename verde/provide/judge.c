@@ -1,0 +1,145 @@
+#include "verde/provide/judge.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "verde/exec/estimate.h"
+#include "verde/exec/exec.h"
+#include "verde/provide/child.h"
+#include "verde/provide/frames.h"
+
+enum {
+    REPLY_HEAD = 1 + VD_HASH_SIZE + 3 * 8 + 1 + 4,
+    REPLY_MAX = REPLY_HEAD + 8 * VD_DATA_MAX,
+};
+
+void vd_judgement_free(vd_judgement *j) {
+    free(j->data_bytes);
+    *j = (vd_judgement){.steps = 0};
+}
+
+/* ---- in the child ---- */
+
+static void put_judgement(const vd_program *p, const vd_hash *hash, uint64_t memory, int64_t keep,
+                          vd_buf *out) {
+    vd_put_u8(out, VD_OK);
+    vd_put(out, hash->b, VD_HASH_SIZE);
+    vd_put_u64(out, (uint64_t)p->steps);
+    vd_put_u64(out, memory);
+    vd_put_u64(out, vd_estimate_disk(p, keep));
+    vd_put_u8(out, p->rounding.bits != 0);
+    vd_put_u32(out, p->data_count);
+    for (uint32_t i = 0; i < p->data_count; i++)
+        vd_put_u64(out, vd_shape_bytes(&p->data[i].tensor.shape));
+}
+
+void vd_judge_file(const char *path, int64_t keep, vd_buf *out) {
+    vd_buf bytes = {0};
+    vd_program program = {0};
+    vd_hash hash;
+    uint64_t memory = 0;
+    vd_err err = {0};
+    vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, &err);
+    if (status == VD_OK)
+        status = vd_program_decode(bytes.data, bytes.size, &program, &err);
+    if (status == VD_OK)
+        status = vd_program_hash(&program, &hash, &err);
+    if (status == VD_OK)
+        status = vd_estimate_memory(&program, &memory, &err);
+    if (status == VD_OK) {
+        put_judgement(&program, &hash, memory, keep, out);
+    } else {
+        vd_put_u8(out, (uint8_t)status);
+        vd_put(out, err.text, strlen(err.text));
+    }
+    vd_program_free(&program);
+    vd_buf_free(&bytes);
+}
+
+/* ---- in the daemon ---- */
+
+static vd_status read_refusal(vd_status said, const vd_buf *reply, vd_err *err) {
+    const int size = (int)(reply->size < 400 ? reply->size : 400) - 1;
+    const bool no_program = said == VD_ERR_PEER || said == VD_ERR_USAGE;
+    return vd_fail(err, no_program ? VD_ERR_PEER : VD_ERR_LOCAL, "%.*s", size,
+                   (const char *)reply->data + 1);
+}
+
+vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err) {
+    vd_cursor c = vd_cursor_of(reply->data, reply->size);
+    const vd_status said = (vd_status)vd_get_u8(&c);
+    *out = (vd_judgement){.steps = 0};
+    if (said != VD_OK && !c.failed)
+        return read_refusal(said, reply, err);
+    const uint8_t *hash = vd_get(&c, VD_HASH_SIZE);
+    out->steps = (int64_t)vd_get_u64(&c);
+    out->memory = vd_get_u64(&c);
+    out->disk = vd_get_u64(&c);
+    out->rounds = vd_get_u8(&c) != 0;
+    out->data_count = vd_get_u32(&c);
+    if (!hash || c.failed || out->data_count > VD_DATA_MAX || out->steps < 0 ||
+        c.size - c.at != 8 * (size_t)out->data_count)
+        return vd_fail(err, VD_ERR_LOCAL, "what reads programs makes no sense");
+    memcpy(out->program.b, hash, VD_HASH_SIZE);
+    out->data_bytes = calloc((size_t)out->data_count + 1, sizeof *out->data_bytes);
+    if (!out->data_bytes)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < out->data_count; i++)
+        out->data_bytes[i] = vd_get_u64(&c);
+    return VD_OK;
+}
+
+static vd_status start(const vd_daemon_options *options, const char *path, int64_t keep,
+                       const int *fd, pid_t *pid, vd_err *err) {
+    char *argv[VD_CHILD_ARGS_MAX], log[1200], parent[32], kept[32];
+    int count = 0;
+    snprintf(log, sizeof log, "%.1000s/judge.log", options->dir);
+    snprintf(parent, sizeof parent, "%ld", (long)getpid());
+    snprintf(kept, sizeof kept, "%lld", (long long)keep);
+    for (char *const *at = options->judge_argv; *at && count < VD_CHILD_ARGS_MAX - 4; at++)
+        argv[count++] = *at;
+    argv[count++] = parent;
+    argv[count++] = (char *)(uintptr_t)path;
+    argv[count++] = kept;
+    argv[count] = NULL;
+    return vd_child_start(argv, log, fd, 1, pid, err);
+}
+
+/* A judge that ends without a word has met something that it could not bear. */
+static vd_status say_why(vd_status status, int ended, vd_err *err) {
+    const bool signalled = WIFSIGNALED(ended) && WTERMSIG(ended) != SIGKILL;
+    if (status == VD_ERR_TIMEOUT || (signalled && WTERMSIG(ended) == SIGXCPU))
+        return vd_fail(err, VD_ERR_PEER, "reading it takes longer than is allowed");
+    if (signalled)
+        return vd_fail(err, VD_ERR_PEER, "what reads it was ended by signal %d (%s)",
+                       WTERMSIG(ended), strsignal(WTERMSIG(ended)));
+    return vd_fail(err, VD_ERR_LOCAL, "what reads programs ended without a word");
+}
+
+vd_status vd_judge(const vd_daemon_options *options, const char *path, int64_t keep,
+                   vd_judgement *out, vd_err *err) {
+    int fd[2], ended = 0;
+    pid_t pid = 0;
+    vd_buf reply = {0};
+    *out = (vd_judgement){.steps = 0};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) != 0)
+        return vd_fail(err, VD_ERR_LOCAL, "could not make sockets: %s", strerror(errno));
+    vd_status status = start(options, path, keep, &fd[1], &pid, err);
+    close(fd[1]);
+    if (status == VD_OK) {
+        status = vd_frame_get(fd[0], REPLY_MAX, VD_JUDGE_MS, &reply, err);
+        if (status == VD_ERR_TIMEOUT || status == VD_OK)
+            kill(pid, SIGKILL);
+        waitpid(pid, &ended, 0);
+        status =
+            status == VD_OK ? vd_judgement_read(&reply, out, err) : say_why(status, ended, err);
+    }
+    close(fd[0]);
+    vd_buf_free(&reply);
+    return status;
+}

@@ -1,0 +1,34 @@
+/* Programs are bytes of strangers: a child that has nothing, and little time and memory, reads them
+ * and says what they are. */
+#ifndef VD_JUDGE_H
+#define VD_JUDGE_H
+
+#include "verde/graph/graph.h"
+#include "verde/provide/daemon.h"
+
+enum {
+    VD_JUDGE_MS = 30000,          /* for all of it */
+    VD_JUDGE_CPU_S = 20,          /* seconds of a processor */
+    VD_JUDGE_MEMORY = 2047 << 20, /* bytes, for a program of at most 64 MiB */
+};
+
+/* What a program is. */
+typedef struct {
+    vd_hash program; /* as in assignments */
+    int64_t steps;
+    uint64_t memory, disk; /* bytes: estimated (exec/estimate.h) */
+    bool rounds;           /* it has rounding logs */
+    uint32_t data_count;
+    uint64_t *data_bytes; /* of each data tensor; owned */
+} vd_judgement;
+void vd_judgement_free(vd_judgement *judgement);
+
+/* The child's side: reads the file, and appends what it is, or why it is no program, to `out`. */
+void vd_judge_file(const char *path, int64_t keep, vd_buf *out);
+/* The daemon's side. VD_ERR_PEER: it is no program that is valid, or took more than its judge may
+ * have; VD_ERR_LOCAL, VD_ERR_IO: trouble of this machine. */
+VD_MUST_USE vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err);
+VD_MUST_USE vd_status vd_judge(const vd_daemon_options *options, const char *path, int64_t keep,
+                               vd_judgement *out, vd_err *err);
+
+#endif
