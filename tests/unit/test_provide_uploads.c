@@ -42,16 +42,31 @@ static vd_chunk_fate put(const char *client, const char *hash, uint64_t size, ui
                          size_t count, uint64_t *have) {
     const vd_chunk chunk = {client, hash, size, from, bytes + from % SIZE, count};
     vd_chunk_fate fate;
+    vd_upload_place place;
     vd_err err = {0};
-    cr_assert(vd_uploads_put(&uploads, &chunk, QUOTA, 1, &fate, have, &err) == VD_OK, "%s",
+    cr_assert(vd_uploads_put(&uploads, &chunk, QUOTA, 1, &fate, &place, &err) == VD_OK, "%s",
               err.text);
+    *have = place.have;
     return fate;
 }
 
-static vd_blob find(const char *client, const char *hash, uint64_t *have) {
-    vd_blob blob;
-    cr_assert(vd_uploads_find(&uploads, client, hash, &blob, have, NULL) == VD_OK);
-    return blob;
+static vd_upload_place find(const char *client, const char *hash, uint64_t *have) {
+    vd_upload_place place;
+    vd_chunk_fate fate;
+    cr_assert(vd_uploads_find(&uploads, client, hash, &fate, &place, NULL) == VD_OK);
+    cr_expect(fate == VD_CHUNK_TAKEN);
+    *have = place.have;
+    return place;
+}
+
+/* As long as it is being hashed. */
+static vd_chunk_fate wait_for(const char *client, const char *hash, vd_upload_place *place) {
+    vd_chunk_fate fate;
+    do {
+        cr_assert(vd_uploads_find(&uploads, client, hash, &fate, place, NULL) == VD_OK);
+        usleep(1000);
+    } while (place->hashing);
+    return fate;
 }
 
 static bool is_on_disk(const char *hash) {
@@ -101,18 +116,64 @@ Test(provide_uploads, a_chunk_must_begin_where_the_upload_has_come_to) {
     cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN && have == SIZE);
 }
 
+static void add_to_upload(const char *hash, char last) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/uploads/%s-%s", provide_dir, alice, hash);
+    FILE *file = fopen(path, "a");
+    cr_assert(file && fputc(last, file) == last && fclose(file) == 0);
+}
+
 /* The daemon was killed after the last byte, and before it had hashed. */
 Test(provide_uploads, an_upload_that_has_all_bytes_is_ended) {
     const char *hash = name_of(bytes, SIZE);
-    char path[256];
+    vd_upload_place place;
     uint64_t have;
     cr_expect(put(alice, hash, SIZE, 0, SIZE - 1, &have) == VD_CHUNK_TAKEN && have == SIZE - 1);
-    snprintf(path, sizeof path, "%s/uploads/%s-%s", provide_dir, alice, hash);
-    FILE *file = fopen(path, "a");
-    cr_assert(file && fputc('d', file) == 'd' && fclose(file) == 0);
-    cr_expect(!find(alice, hash, &have).complete && have == SIZE - 1);
-    cr_expect(put(alice, hash, SIZE, SIZE - 1, 1, &have) == VD_CHUNK_TAKEN && have == SIZE);
+    add_to_upload(hash, 'd');
+    cr_expect(put(alice, hash, SIZE, SIZE - 1, 1, &have) == VD_CHUNK_ELSEWHERE && have == SIZE);
+    cr_expect(wait_for(alice, hash, &place) == VD_CHUNK_TAKEN && place.complete);
+    cr_expect(is_on_disk(hash) && files_of_uploads() == 0);
+}
+
+Test(provide_uploads, an_upload_that_has_all_bytes_may_have_wrong_ones) {
+    const char *hash = name_of(bytes, SIZE);
+    vd_upload_place place;
+    uint64_t have;
+    cr_expect(put(alice, hash, SIZE, 0, SIZE - 1, &have) == VD_CHUNK_TAKEN && have == SIZE - 1);
+    add_to_upload(hash, 'x');
+    cr_expect(wait_for(alice, hash, &place) == VD_CHUNK_WRONG && !place.complete);
+    cr_expect(find(alice, hash, &have).size == -1 && have == 0);
+    cr_expect(!is_on_disk(hash) && files_of_uploads() == 0);
+    cr_expect(put(alice, hash, SIZE, 0, SIZE, &have) == VD_CHUNK_TAKEN);
     cr_expect(find(alice, hash, &have).complete);
+}
+
+/* A large upload that the daemon was started again in the middle of: nobody waits for its hash. */
+Test(provide_uploads, a_large_upload_is_hashed_beside_the_others) {
+    enum { LARGE = VD_UPLOAD_AT_ONCE + 5 };
+    char *large = calloc(1, LARGE);
+    char hash[VD_ID_SIZE];
+    uint64_t have;
+    vd_chunk_fate fate;
+    vd_upload_place place;
+    cr_assert(large);
+    memcpy(hash, name_of(large, LARGE), VD_ID_SIZE);
+    for (int wrong = 0; wrong < 2; wrong++) {
+        vd_chunk chunk = {alice, hash, LARGE, 0, large, LARGE - 3};
+        cr_assert(vd_uploads_put(&uploads, &chunk, LARGE, 1, &fate, &place, NULL) == VD_OK);
+        vd_uploads_close(&uploads);
+        reopen();
+        open_uploads();
+        large[LARGE - 1] = wrong ? 0 : 1;
+        chunk = (vd_chunk){alice, hash, LARGE, LARGE - 3, large + LARGE - 3, 3};
+        cr_assert(vd_uploads_put(&uploads, &chunk, LARGE, 1, &fate, &place, NULL) == VD_OK);
+        cr_expect(fate == VD_CHUNK_TAKEN && place.hashing && !place.complete);
+        cr_expect(place.have == LARGE && place.hashed < LARGE);
+        cr_expect(put(bob, name_of(bytes, SIZE), SIZE, 0, SIZE, &have) == VD_CHUNK_TAKEN);
+        cr_expect(wait_for(alice, hash, &place) == (wrong ? VD_CHUNK_TAKEN : VD_CHUNK_WRONG));
+        cr_expect(place.complete == wrong);
+    }
+    free(large);
 }
 
 Test(provide_uploads, an_upload_may_be_smaller_than_was_said) {
@@ -171,8 +232,9 @@ Test(provide_uploads, a_full_disk_leaves_what_was_there) {
     small.rlim_cur = 7;
     const vd_chunk chunk = {alice, hash, SIZE, 4, bytes + 4, SIZE - 4};
     vd_chunk_fate fate;
+    vd_upload_place place;
     cr_assert(setrlimit(RLIMIT_FSIZE, &small) == 0);
-    vd_status status = vd_uploads_put(&uploads, &chunk, QUOTA, 1, &fate, &have, NULL);
+    vd_status status = vd_uploads_put(&uploads, &chunk, QUOTA, 1, &fate, &place, NULL);
     cr_assert(setrlimit(RLIMIT_FSIZE, &before) == 0);
     cr_expect(status == VD_OK && fate == VD_CHUNK_DISK_FULL);
     cr_expect(!find(alice, hash, &have).complete && have == 4);
@@ -182,8 +244,8 @@ Test(provide_uploads, a_full_disk_leaves_what_was_there) {
 static vd_chunk_fate put_at(int64_t now, const char *hash, uint64_t from, size_t count) {
     const vd_chunk chunk = {alice, hash, SIZE, from, bytes + from, count};
     vd_chunk_fate fate;
-    uint64_t have;
-    cr_assert(vd_uploads_put(&uploads, &chunk, QUOTA, now, &fate, &have, NULL) == VD_OK);
+    vd_upload_place place;
+    cr_assert(vd_uploads_put(&uploads, &chunk, QUOTA, now, &fate, &place, NULL) == VD_OK);
     return fate;
 }
 

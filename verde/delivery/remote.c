@@ -8,7 +8,12 @@
 #include "verde/commit/json.h"
 #include "verde/delivery/signed.h"
 
-enum { ANSWER_BYTES_MAX = 8 << 20, ANSWER_ELEMENTS_MAX = 1 << 17, STALLS_MAX = 8 };
+enum {
+    ANSWER_BYTES_MAX = 8 << 20,
+    ANSWER_ELEMENTS_MAX = 1 << 17,
+    STALLS_MAX = 8,
+    HASHED_PER_S = 16 << 20, /* bytes that a provider hashes in a second, at least */
+};
 
 /* ---- one question ---- */
 
@@ -119,11 +124,29 @@ static vd_status upload_step(const vd_remote *r, const vd_parcel *parcel, bool a
     return status;
 }
 
+/* How an upload goes on. */
+typedef struct {
+    uint64_t most; /* bytes that were there */
+    int stalls;    /* answers without more */
+    double whole;  /* vd_seconds() when all were there; 0: not yet */
+} upload_progress;
+
+/* A provider that was started again hashes what it has: it may take as long as a slow disk does. */
+static bool has_stalled(upload_progress *p, const upload_place *at, uint64_t size, int patience_s) {
+    const double now = vd_seconds();
+    if (at->have == size) {
+        p->whole = p->whole > 0 ? p->whole : now;
+        return now - p->whole > patience_s + (double)size / HASHED_PER_S;
+    }
+    p->stalls = at->have > p->most ? 0 : p->stalls + 1;
+    p->most = at->have > p->most ? at->have : p->most;
+    return p->stalls > STALLS_MAX;
+}
+
 vd_status vd_remote_upload(const vd_remote *r, const vd_parcel *parcel,
                            void (*sent)(void *user, uint64_t have), void *user, vd_err *err) {
     upload_place at = {0};
-    uint64_t most = 0;
-    int stalls = 0;
+    upload_progress progress = {.most = 0};
     vd_status status = upload_step(r, parcel, true, &at, err);
     while (status == VD_OK && !at.complete) {
         /* All bytes may be there while the provider still hashes them. */
@@ -131,9 +154,8 @@ vd_status vd_remote_upload(const vd_remote *r, const vd_parcel *parcel,
         if (wait)
             remote_pause();
         status = upload_step(r, parcel, wait, &at, err);
-        stalls = at.have > most ? 0 : stalls + 1;
-        most = at.have > most ? at.have : most;
-        if (status == VD_OK && !at.complete && stalls > STALLS_MAX)
+        if (status == VD_OK && !at.complete &&
+            has_stalled(&progress, &at, parcel->size, r->patience_s))
             status = vd_fail(err, VD_ERR_PEER, "%s: takes bytes of an upload, and has no more",
                              r->at->url);
         if (status == VD_OK && sent)

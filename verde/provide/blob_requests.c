@@ -1,39 +1,27 @@
 #include "verde/provide/internal.h"
 
-static json_t *describe(const vd_blob *blob, uint64_t have) {
-    return json_pack("{sI sb so}", "have", (json_int_t)have, "complete", blob->complete, "size",
-                     blob->size < 0 ? json_null() : json_integer(blob->size));
+static json_t *describe(const vd_upload_place *p) {
+    json_t *out = json_pack("{sI sb so}", "have", (json_int_t)p->have, "complete", p->complete,
+                            "size", p->size < 0 ? json_null() : json_integer(p->size));
+    if (out && p->hashing)
+        json_object_set_new(out, "hashed", json_integer((json_int_t)p->hashed));
+    return out;
 }
 
-static void get_blob(vd_daemon *daemon, const char *client, const vd_route *route,
-                     vd_response *response) {
-    vd_blob blob;
-    uint64_t have;
-    vd_err err = {0};
-    if (vd_uploads_find(&daemon->uploads, client, route->id, &blob, &have, &err) == VD_OK)
-        vd_reply(response, 200, describe(&blob, have));
-    else
-        vd_reply_trouble(daemon, response, &err);
-}
-
-static void tell_fate(const vd_daemon *daemon, const vd_chunk *chunk, vd_chunk_fate fate,
-                      uint64_t have, vd_response *response) {
+static void tell_fate(const vd_daemon *daemon, const char *hash, vd_chunk_fate fate,
+                      const vd_upload_place *place, vd_response *response) {
     switch (fate) {
-    case VD_CHUNK_TAKEN:
-        vd_reply(response, 200,
-                 json_pack("{sI sI sb}", "have", (json_int_t)have, "size", (json_int_t)chunk->size,
-                           "complete", have == chunk->size));
-        break;
+    case VD_CHUNK_TAKEN: vd_reply(response, 200, describe(place)); break;
     case VD_CHUNK_ELSEWHERE:
         vd_reply(response, 409,
                  json_pack("{ss sI}", "error",
                            "a chunk must begin where the upload has come to, "
                            "and not go beyond its size",
-                           "have", (json_int_t)have));
+                           "have", (json_int_t)place->have));
         break;
     case VD_CHUNK_WRONG:
         vd_reply_error(response, 422, "the bytes do not have the hash %s: all of them are dropped",
-                       chunk->hash);
+                       hash);
         break;
     case VD_CHUNK_DISK_FULL:
         vd_reply_error(response, 507,
@@ -47,12 +35,23 @@ static void tell_fate(const vd_daemon *daemon, const vd_chunk *chunk, vd_chunk_f
     }
 }
 
+static void get_blob(vd_daemon *daemon, const char *client, const vd_route *route,
+                     vd_response *response) {
+    vd_upload_place place;
+    vd_chunk_fate fate;
+    vd_err err = {0};
+    if (vd_uploads_find(&daemon->uploads, client, route->id, &fate, &place, &err) == VD_OK)
+        tell_fate(daemon, route->id, fate, &place, response);
+    else
+        vd_reply_trouble(daemon, response, &err);
+}
+
 static void put_chunk(vd_daemon *daemon, const char *client, const vd_route *route,
                       const vd_request *request, vd_response *response) {
     const vd_chunk chunk = {client,      route->id,     route->size,
                             route->from, request->body, request->body_size};
     vd_chunk_fate fate;
-    uint64_t have;
+    vd_upload_place place;
     vd_err err = {0};
     if (chunk.size == 0 || chunk.count == 0) {
         vd_reply_error(response, 400, "neither a blob nor a chunk is empty");
@@ -60,8 +59,8 @@ static void put_chunk(vd_daemon *daemon, const char *client, const vd_route *rou
     }
     atomic_fetch_add(&daemon->bytes_in, (long long)chunk.count);
     if (vd_uploads_put(&daemon->uploads, &chunk, daemon->options.limits.client_bytes,
-                       vd_unix_time(), &fate, &have, &err) == VD_OK)
-        tell_fate(daemon, &chunk, fate, have, response);
+                       vd_unix_time(), &fate, &place, &err) == VD_OK)
+        tell_fate(daemon, route->id, fate, &place, response);
     else
         vd_reply_trouble(daemon, response, &err);
 }

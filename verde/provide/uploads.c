@@ -1,4 +1,4 @@
-#include "verde/provide/uploads.h"
+#include "verde/provide/uploads_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,19 +12,25 @@ vd_status vd_uploads_open(vd_uploads *u, const char *dir, vd_ledger *ledger, vd_
     *u = (vd_uploads){.ledger = ledger};
     snprintf(u->blobs, sizeof u->blobs, "%s/blobs", dir);
     snprintf(u->uploads, sizeof u->uploads, "%s/uploads", dir);
-    if (pthread_mutex_init(&u->lock, NULL) != 0)
+    if (pthread_mutex_init(&u->lock, NULL) != 0 || pthread_cond_init(&u->wake, NULL) != 0)
         return vd_fail(err, VD_ERR_LOCAL, "could not create a mutex");
     vd_status status = vd_make_dir(u->blobs, err);
     if (status == VD_OK)
         status = vd_make_dir(u->uploads, err);
-    if (status != VD_OK)
+    if (status == VD_OK)
+        status = vd_upload_hasher_start(u, err);
+    if (status != VD_OK) {
+        pthread_cond_destroy(&u->wake);
         pthread_mutex_destroy(&u->lock);
+    }
     return status;
 }
 
 void vd_uploads_close(vd_uploads *u) {
+    vd_upload_hasher_stop(u);
     for (int i = 0; i < VD_UPLOAD_HASHES; i++)
-        vd_sha_destroy(u->hash[i].sha);
+        vd_upload_hash_forget(&u->hash[i]);
+    pthread_cond_destroy(&u->wake);
     pthread_mutex_destroy(&u->lock);
 }
 
@@ -32,81 +38,8 @@ void vd_uploads_path(const vd_uploads *u, const char *hash, char path[1100]) {
     snprintf(path, 1100, "%.1000s/%.64s", u->blobs, hash);
 }
 
-static void upload_path(const vd_uploads *u, const char *client, const char *hash,
-                        char path[1200]) {
+void vd_upload_path(const vd_uploads *u, const char *client, const char *hash, char path[1200]) {
     snprintf(path, 1200, "%.1000s/%.64s-%.64s", u->uploads, client, hash);
-}
-
-/* ---- hashes that are under way ---- */
-
-static vd_upload_hash *find_hash(vd_uploads *u, const vd_chunk *c) {
-    for (int i = 0; i < VD_UPLOAD_HASHES; i++)
-        if (u->hash[i].sha && strcmp(u->hash[i].client, c->client) == 0 &&
-            strcmp(u->hash[i].hash, c->hash) == 0)
-            return &u->hash[i];
-    return NULL;
-}
-
-static void forget_hash(vd_upload_hash *h) {
-    if (h)
-        vd_sha_destroy(h->sha);
-    if (h)
-        *h = (vd_upload_hash){.sha = NULL};
-}
-
-/* The place of the one that was used least lately. */
-static vd_upload_hash *begin_hash(vd_uploads *u, const vd_chunk *c) {
-    vd_upload_hash *oldest = &u->hash[0];
-    for (int i = 1; i < VD_UPLOAD_HASHES; i++)
-        if (u->hash[i].used < oldest->used)
-            oldest = &u->hash[i];
-    forget_hash(oldest);
-    oldest->sha = vd_sha_create();
-    if (!oldest->sha)
-        return NULL;
-    snprintf(oldest->client, VD_ID_SIZE, "%s", c->client);
-    snprintf(oldest->hash, VD_ID_SIZE, "%s", c->hash);
-    return oldest;
-}
-
-/* A hash that does not stand where the chunk begins is of no use: the file is hashed at its end. */
-static void go_on_hashing(vd_uploads *u, const vd_chunk *c) {
-    vd_upload_hash *h = find_hash(u, c);
-    if (h && h->at != c->from) {
-        forget_hash(h);
-        h = NULL;
-    }
-    if (!h && c->from == 0)
-        h = begin_hash(u, c);
-    if (!h)
-        return;
-    vd_sha_put(h->sha, c->bytes, c->count);
-    h->at += c->count;
-    h->used = ++u->used;
-}
-
-static vd_status hash_file(const char *path, vd_hash *out, vd_err *err) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    uint8_t *buffer = malloc(VD_UPLOAD_BUFFER);
-    vd_sha *sha = vd_sha_create();
-    ssize_t got = -1;
-    while (fd >= 0 && buffer && sha && (got = read(fd, buffer, VD_UPLOAD_BUFFER)) > 0)
-        vd_sha_put(sha, buffer, (size_t)got);
-    const int error = errno;
-    const bool hashed = got == 0 && vd_sha_finish(sha, out);
-    vd_sha_destroy(sha);
-    free(buffer);
-    if (fd >= 0)
-        close(fd);
-    return hashed ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s: %s", path, strerror(error));
-}
-
-static vd_status hash_upload(vd_uploads *u, const vd_chunk *c, const char *path, vd_hash *out,
-                             vd_err *err) {
-    vd_upload_hash *h = find_hash(u, c);
-    const bool whole = h && h->at == c->size && vd_sha_finish(h->sha, out);
-    forget_hash(h);
-    return whole ? VD_OK : hash_file(path, out, err);
 }
 
 /* ---- chunks ---- */
@@ -149,7 +82,7 @@ static vd_status append(vd_uploads *u, const vd_chunk *c, const char *path, vd_c
     const bool cut = fd >= 0 && ftruncate(fd, (off_t)c->from) == 0;
     if (fd >= 0)
         close(fd);
-    forget_hash(find_hash(u, c));
+    vd_upload_hash_forget(vd_upload_hash_find(u, c->client, c->hash));
     *fate = VD_CHUNK_DISK_FULL;
     return cut && (error == ENOSPC || error == EDQUOT || error == EFBIG)
                ? VD_OK
@@ -165,54 +98,44 @@ bool vd_uploads_sync(const char *path) {
 }
 
 /* The file is on disk under its name before the ledger says so. */
-static vd_status name_blob(vd_uploads *u, const vd_chunk *c, const char *path, int64_t now,
-                           vd_err *err) {
+static vd_status name_blob(vd_uploads *u, const char *client, const char *hash, const char *path,
+                           int64_t now, vd_err *err) {
     char to[1100];
-    vd_uploads_path(u, c->hash, to);
+    vd_uploads_path(u, hash, to);
     if (!vd_uploads_sync(path) || rename(path, to) != 0 || !vd_uploads_sync(u->blobs))
         return vd_fail(err, VD_ERR_LOCAL, "%s: %s", to, strerror(errno));
-    return vd_ledger_end_blob(u->ledger, c->client, c->hash, now, err);
+    return vd_ledger_end_blob(u->ledger, client, hash, now, err);
 }
 
 /* While it was hashed, without the lock, the upload may have been collected. */
-static vd_status keep_blob(vd_uploads *u, const vd_chunk *c, const char *path, int64_t now,
-                           vd_chunk_fate *fate, uint64_t *have, vd_err *err) {
+vd_status vd_upload_end(vd_uploads *u, const char *client, const char *hash, const vd_hash *found,
+                        int64_t now, vd_chunk_fate *fate, vd_err *err) {
+    char hex[VD_ID_SIZE], path[1200];
     vd_blob blob;
-    pthread_mutex_lock(&u->lock);
-    vd_status status = vd_ledger_find_blob(u->ledger, c->client, c->hash, &blob, err);
-    if (status == VD_OK && blob.size < 0) {
-        *fate = VD_CHUNK_ELSEWHERE;
-        *have = 0;
-    } else if (status == VD_OK) {
-        status = name_blob(u, c, path, now, err);
-    }
-    pthread_mutex_unlock(&u->lock);
-    return status;
-}
-
-static vd_status finish(vd_uploads *u, const vd_chunk *c, const char *path, int64_t now,
-                        vd_chunk_fate *fate, uint64_t *have, vd_err *err) {
-    vd_hash hash;
-    char hex[VD_ID_SIZE];
-    vd_status status = hash_upload(u, c, path, &hash, err);
-    if (status != VD_OK)
+    vd_hex(found->b, VD_HASH_SIZE, hex);
+    vd_upload_path(u, client, hash, path);
+    vd_status status = vd_ledger_find_blob(u->ledger, client, hash, &blob, err);
+    if (status != VD_OK || blob.complete)
         return status;
-    vd_hex(hash.b, VD_HASH_SIZE, hex);
-    if (strcmp(hex, c->hash) == 0)
-        return keep_blob(u, c, path, now, fate, have, err);
+    if (blob.size < 0) {
+        *fate = VD_CHUNK_ELSEWHERE;
+        return VD_OK;
+    }
+    if (strcmp(hex, hash) == 0)
+        return name_blob(u, client, hash, path, now, err);
     *fate = VD_CHUNK_WRONG;
     unlink(path);
-    return vd_ledger_drop_upload(u->ledger, c->client, c->hash, err);
+    return vd_ledger_drop_upload(u->ledger, client, hash, err);
 }
 
 /* Reserves the bytes of an upload that begins, or is of another size than it was said to be. The
  * ledger learns that it goes on. */
-static vd_status reserve(vd_uploads *u, const vd_chunk *c, const vd_blob *blob, int64_t quota,
+static vd_status reserve(vd_uploads *u, const vd_chunk *c, int64_t before, int64_t quota,
                          int64_t now, vd_chunk_fate *fate, vd_err *err) {
     vd_usage usage;
     vd_status status = vd_ledger_usage(u->ledger, c->client, &usage, err);
-    const int64_t others = usage.bytes - (blob->size > 0 ? blob->size : 0);
-    if (status == VD_OK && blob->size != (int64_t)c->size &&
+    const int64_t others = usage.bytes - (before > 0 ? before : 0);
+    if (status == VD_OK && before != (int64_t)c->size &&
         (c->size > (uint64_t)quota || others > quota - (int64_t)c->size)) {
         *fate = VD_CHUNK_OVER_QUOTA;
         return VD_OK;
@@ -222,8 +145,43 @@ static vd_status reserve(vd_uploads *u, const vd_chunk *c, const vd_blob *blob, 
                : status;
 }
 
-/* A daemon that was killed between the last byte of an upload and its end has all bytes of what is
- * not complete. The last one is to come again, and ends it. */
+/* Under the lock. A daemon that was killed between the last byte of an upload and its end has all
+ * bytes of what is not complete: they are read again. */
+static vd_status find_place(vd_uploads *u, const char *client, const char *hash,
+                            vd_chunk_fate *fate, vd_upload_place *p, vd_err *err) {
+    char path[1200];
+    vd_blob blob;
+    vd_status status = vd_ledger_find_blob(u->ledger, client, hash, &blob, err);
+    vd_upload_path(u, client, hash, path);
+    *p = (vd_upload_place){.size = blob.size, .complete = blob.complete};
+    if (status != VD_OK)
+        return status;
+    vd_upload_hash *h = vd_upload_hash_find(u, client, hash);
+    if (h && h->state == VD_HASH_WRONG) {
+        *fate = VD_CHUNK_WRONG;
+        vd_upload_hash_forget(h);
+        h = NULL;
+    }
+    p->have = blob.size < 0 ? 0 : blob.complete ? (uint64_t)blob.size : size_of(path);
+    if (blob.size <= 0 || blob.complete || p->have < (uint64_t)blob.size)
+        return VD_OK;
+    p->hashing = true;
+    p->hashed = h && h->state == VD_HASH_READS ? h->at : 0;
+    return VD_OK;
+}
+
+vd_status vd_uploads_find(vd_uploads *u, const char *client, const char *hash, vd_chunk_fate *fate,
+                          vd_upload_place *place, vd_err *err) {
+    *fate = VD_CHUNK_TAKEN;
+    pthread_mutex_lock(&u->lock);
+    vd_status status = find_place(u, client, hash, fate, place, err);
+    if (status == VD_OK && place->hashing)
+        vd_upload_hash_wish(u, client, hash, (uint64_t)place->size);
+    pthread_mutex_unlock(&u->lock);
+    return status;
+}
+
+/* An upload may be said to be smaller than it was: its last byte is to come again, and ends it. */
 static vd_status leave_last(const char *path, uint64_t size, uint64_t *have, vd_err *err) {
     if (*have < size)
         return VD_OK;
@@ -233,63 +191,74 @@ static vd_status leave_last(const char *path, uint64_t size, uint64_t *have, vd_
     return VD_OK;
 }
 
-vd_status vd_uploads_find(vd_uploads *u, const char *client, const char *hash, vd_blob *out,
-                          uint64_t *have, vd_err *err) {
-    char path[1200];
-    vd_status status = vd_ledger_find_blob(u->ledger, client, hash, out, err);
-    upload_path(u, client, hash, path);
-    *have = status != VD_OK || out->size < 0 ? 0
-            : out->complete                  ? (uint64_t)out->size
-                                             : size_of(path);
-    return status == VD_OK && out->size > 0 && !out->complete
-               ? leave_last(path, (uint64_t)out->size, have, err)
-               : status;
-}
-
-/* Under the lock, so that the upload is not collected between two of these. *whole: the blob was
- * complete already. */
+/* Under the lock, so that the upload is not collected between two of these. */
 static vd_status take_chunk(vd_uploads *u, const vd_chunk *c, const char *path, int64_t quota,
-                            int64_t now, vd_chunk_fate *fate, uint64_t *have, bool *whole,
-                            vd_err *err) {
-    vd_blob blob;
-    vd_status status = vd_uploads_find(u, c->client, c->hash, &blob, have, err);
-    *whole = status == VD_OK && blob.complete && blob.size == (int64_t)c->size;
-    if (status == VD_OK && !blob.complete) /* it may be said to be smaller than it was */
-        status = leave_last(path, c->size, have, err);
-    if (status != VD_OK || *whole)
+                            int64_t now, vd_chunk_fate *fate, vd_upload_place *p, vd_err *err) {
+    vd_status status = find_place(u, c->client, c->hash, fate, p, err);
+    if (status != VD_OK || *fate != VD_CHUNK_TAKEN || (p->complete && p->size == (int64_t)c->size))
         return status;
-    if (blob.complete || c->from != *have || c->from > c->size || c->count > c->size - c->from)
+    if (!p->complete && !p->hashing)
+        status = leave_last(path, c->size, &p->have, err);
+    if (status != VD_OK)
+        return status;
+    if (p->complete || p->hashing || c->from != p->have || c->from > c->size ||
+        c->count > c->size - c->from)
         *fate = VD_CHUNK_ELSEWHERE;
     else
-        status = reserve(u, c, &blob, quota, now, fate, err);
+        status = reserve(u, c, p->size, quota, now, fate, err);
     if (status == VD_OK && *fate == VD_CHUNK_TAKEN && !has_room(u->uploads, c->count))
         *fate = VD_CHUNK_DISK_FULL;
-    return status == VD_OK && *fate == VD_CHUNK_TAKEN ? append(u, c, path, fate, err) : status;
+    if (status == VD_OK && *fate == VD_CHUNK_TAKEN)
+        status = append(u, c, path, fate, err);
+    if (status == VD_OK && *fate == VD_CHUNK_TAKEN) {
+        p->size = (int64_t)c->size;
+        p->have = c->from + c->count;
+    }
+    return status;
+}
+
+/* All bytes are there. */
+static vd_status end_chunk(vd_uploads *u, const vd_chunk *c, const char *path, int64_t now,
+                           vd_chunk_fate *fate, vd_upload_place *p, vd_err *err) {
+    vd_hash found;
+    vd_err trouble = {.status = VD_OK};
+    p->complete = vd_upload_hash_end(u, c, path, &found, &trouble);
+    p->hashing = !p->complete;
+    if (trouble.status != VD_OK)
+        return vd_fail(err, trouble.status, "%s", trouble.text);
+    if (p->hashing)
+        return VD_OK;
+    pthread_mutex_lock(&u->lock);
+    vd_status status = vd_upload_end(u, c->client, c->hash, &found, now, fate, err);
+    pthread_mutex_unlock(&u->lock);
+    if (*fate == VD_CHUNK_ELSEWHERE)
+        *p = (vd_upload_place){.size = -1};
+    return status;
 }
 
 vd_status vd_uploads_put(vd_uploads *u, const vd_chunk *c, int64_t quota, int64_t now,
-                         vd_chunk_fate *fate, uint64_t *have, vd_err *err) {
+                         vd_chunk_fate *fate, vd_upload_place *place, vd_err *err) {
     char path[1200];
-    bool whole = false;
     *fate = VD_CHUNK_TAKEN;
-    upload_path(u, c->client, c->hash, path);
+    vd_upload_path(u, c->client, c->hash, path);
     pthread_mutex_lock(&u->lock);
-    vd_status status = take_chunk(u, c, path, quota, now, fate, have, &whole, err);
+    vd_status status = take_chunk(u, c, path, quota, now, fate, place, err);
     pthread_mutex_unlock(&u->lock);
-    if (status != VD_OK || *fate != VD_CHUNK_TAKEN || whole)
+    if (status != VD_OK || *fate != VD_CHUNK_TAKEN || place->complete)
         return status;
-    go_on_hashing(u, c);
-    *have = c->from + c->count;
-    return *have == c->size ? finish(u, c, path, now, fate, have, err) : VD_OK;
+    vd_upload_hash_chunk(u, c);
+    return place->have == c->size ? end_chunk(u, c, path, now, fate, place, err) : VD_OK;
 }
 
 /* ---- collection ---- */
 
 static void drop_file(void *user, const char *client, const char *hash) {
-    const vd_uploads *u = user;
+    vd_uploads *u = user;
     char path[1200];
     if (client)
-        upload_path(u, client, hash, path);
+        vd_upload_hash_forget(vd_upload_hash_find(u, client, hash));
+    if (client)
+        vd_upload_path(u, client, hash, path);
     else
         vd_uploads_path(u, hash, path);
     unlink(path);

@@ -12,24 +12,38 @@ enum {
     VD_DISK_SPARE = 16 << 20,     /* bytes of the disk that uploads leave free */
     VD_UPLOAD_HASHES = 8,         /* uploads whose hash is kept between chunks */
     VD_UPLOAD_BUFFER = 256 << 10, /* bytes that are read at once */
+    VD_UPLOAD_AT_ONCE = 64 << 20, /* bytes that may be read while a chunk's sender waits */
 };
 
-/* How far the hash of an upload is. */
+/* The hash of an upload. */
+typedef enum {
+    VD_HASH_FREE,       /* the place is */
+    VD_HASH_GOES_ALONG, /* with the chunks as they come */
+    VD_HASH_WAITS,      /* all bytes are there, and the thread is to read them */
+    VD_HASH_READS,      /* the thread does */
+    VD_HASH_WRONG,      /* they have another hash, which is still to be told */
+} vd_hash_state;
+
 typedef struct {
+    vd_hash_state state;
     char client[VD_ID_SIZE], hash[VD_ID_SIZE];
-    vd_sha *sha; /* NULL: the place is free */
-    uint64_t at;
+    vd_sha *sha;   /* of one that goes along */
+    uint64_t at;   /* bytes that it has */
+    uint64_t size; /* of one that the thread has */
     uint64_t used; /* by which the oldest is found */
 } vd_upload_hash;
 
-/* Chunks are put by one thread. `lock` is held while files and the ledger's rows change together.
- */
+/* Chunks are put by one thread. `lock` is held while files and the ledger's rows change together,
+ * and while the state of a hash does. */
 typedef struct {
     vd_ledger *ledger; /* borrowed */
     char blobs[1024], uploads[1024];
     pthread_mutex_t lock;
     vd_upload_hash hash[VD_UPLOAD_HASHES];
     uint64_t used;
+    pthread_t thread; /* hashes uploads that did not come in one piece */
+    pthread_cond_t wake;
+    bool stop;
 } vd_uploads;
 
 /* Makes DIR/blobs and DIR/uploads. */
@@ -45,20 +59,30 @@ typedef struct {
     size_t count;
 } vd_chunk;
 
-/* What became of it, and what this client has now. */
+/* What became of it. */
 typedef enum {
-    VD_CHUNK_TAKEN,     /* `have` counts it; if that is `size`, the blob is complete */
+    VD_CHUNK_TAKEN,     /* `have` counts it */
     VD_CHUNK_ELSEWHERE, /* it does not begin at `have` */
     VD_CHUNK_WRONG,     /* the bytes do not hash to the name; all of them are dropped */
     VD_CHUNK_DISK_FULL,
     VD_CHUNK_OVER_QUOTA, /* `quota` would be exceeded by all of the client's bytes */
 } vd_chunk_fate;
 
+/* What a client has of a blob. */
+typedef struct {
+    int64_t size; /* -1: it has begun none */
+    uint64_t have;
+    bool complete;   /* all bytes are there, and have the hash */
+    bool hashing;    /* all are there, and are read again: one who asks later knows more */
+    uint64_t hashed; /* so far, of these */
+} vd_upload_place;
+
 VD_MUST_USE vd_status vd_uploads_put(vd_uploads *uploads, const vd_chunk *chunk, int64_t quota,
-                                     int64_t now, vd_chunk_fate *fate, uint64_t *have, vd_err *err);
-/* What this client has of a blob: `have` of `size` bytes, or size -1 if it has begun none. */
+                                     int64_t now, vd_chunk_fate *fate, vd_upload_place *place,
+                                     vd_err *err);
+/* *fate is VD_CHUNK_TAKEN, or VD_CHUNK_WRONG: all bytes had come, and are dropped. */
 VD_MUST_USE vd_status vd_uploads_find(vd_uploads *uploads, const char *client, const char *hash,
-                                      vd_blob *out, uint64_t *have, vd_err *err);
+                                      vd_chunk_fate *fate, vd_upload_place *place, vd_err *err);
 /* A file, or a folder with the names in it, is on the disk. False: errno says why not. */
 VD_MUST_USE bool vd_uploads_sync(const char *path);
 /* The file of a complete blob. path: 1100 bytes. */
