@@ -5,6 +5,7 @@ void RO_NAME(ro_table)(ro_table *table) {
     RO_NAME(ro_add_random)(table);
     RO_NAME(ro_add_embedding)(table);
     RO_NAME(ro_add_axes)(table);
+    RO_NAME(ro_add_put_rows)(table);
     RO_NAME(ro_add_transpose)(table);
     RO_NAME(ro_add_cast)(table);
     RO_NAME(ro_add_rope)(table);
@@ -18,6 +19,7 @@ void RO_NAME(ro_table)(ro_table *table) {
     RO_NAME(ro_add_entropy)(table);
     RO_NAME(ro_add_softmax)(table);
     RO_NAME(ro_add_axis_reduce)(table);
+    RO_NAME(ro_add_sampling)(table);
     RO_NAME(ro_add_rms)(table);
     RO_NAME(ro_add_attention)(table);
     RO_NAME(ro_add_attend)(table);

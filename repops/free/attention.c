@@ -9,13 +9,19 @@ RO_INLINE int is_minus_infinity(float x) {
 
 /* ---- rows of scores ---- */
 
+static ro_range keys_of_row(const ro_free_job *job, int64_t row) {
+    const int last = job->call->input_count - 1;
+    return ro_keys_of(job->call, row,
+                      ro_is_placed(job->call) ? *(const int32_t *)job->in[last] : 0);
+}
+
 RO_INLINE void attn_exp_body(const ro_free_job *job, int64_t first, int64_t last, ro_emitter *t,
                              order o) {
     const int64_t keys = free_width(job), blocks = ceil_div(keys, RO_ATTN_BLOCK);
     writer w;
     writer_open(&w, t, first * keys);
     for (int64_t row = first; row < last; row++) {
-        const ro_range r = ro_admitted_keys(job->call, row);
+        const ro_range r = keys_of_row(job, row);
         const float *mc = free_in(job, 1) + row * blocks;
         write_zeros(&w, r.first);
         for (int64_t from = r.first, to; from < r.last; from = to) {
@@ -198,6 +204,7 @@ KERNEL(attn_out)
 const ro_free_kernel *RO_FREE_NAME(ro_free_attention)(int op) {
     static const ro_free_kernel kernel[RO_OP_END] = {
         [RO_OP_ATTN_EXP] = {.range = attn_exp, .items = free_rows},
+        [RO_OP_ATTN_EXP_AT] = {.range = attn_exp, .items = free_rows},
         [RO_OP_ATTN_L] = {.range = attn_l, .items = free_rows, .weight = 8},
         [RO_OP_ATTN_OUT] = {.range = attn_out, .items = free_rows},
         [RO_OP_ATTN_PROB] = {.range = attn_prob, .items = free_rows},

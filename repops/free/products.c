@@ -1,4 +1,4 @@
-/* matmul (SPEC.md section 3.1) and attn_av (section 8). */
+/* matmul (SPEC.md section 3.1), attn_av and attn_av_at (section 8). */
 #include "repops/free/gemm.h"
 #include "repops/src/half.h"
 
@@ -46,7 +46,7 @@ static ro_status matmul(const ro_free_job *job) {
     return RO_FREE_NAME(ro_free_multiply)(job, &g);
 }
 
-/* ---- attn_av: a product for each key block; out is [..., T, nb, D] ---- */
+/* ---- attn_av and attn_av_at: a product for each key block; out is [..., T, nb, D] ---- */
 
 typedef struct {
     int64_t queries, width, blocks, first; /* first: block of inner index 0 */
@@ -75,10 +75,12 @@ static ro_status multiply_blocks(const ro_free_job *job, const attention *v, int
     g.a = (free_matrix){(const float *)job->in[0] + key, all, 1, v->queries * all, RO_ATTN_BLOCK};
     g.b = (free_matrix){(const float *)job->in[1] + key * v->width, 1, v->width, all * v->width,
                         RO_ATTN_BLOCK * v->width};
-    if (job->call->attr[RO_ATTN_AV_CAUSAL]) {
+    const int placed = ro_is_placed(job->call);
+    if (placed || job->call->attr[RO_ATTN_AV_CAUSAL]) {
         g.absent = 1, g.mask = RO_MASK_UPTO_ROW;
-        g.window = job->call->attr[RO_ATTN_AV_WINDOW];
-        g.mask_first = -key, g.mask_step = -RO_ATTN_BLOCK;
+        g.window = job->call->attr[placed ? RO_ATTN_AV_AT_WINDOW : RO_ATTN_AV_WINDOW];
+        g.mask_first = (placed ? *(const int32_t *)job->in[2] : 0) - key;
+        g.mask_step = -RO_ATTN_BLOCK;
     }
     return RO_FREE_NAME(ro_free_multiply)(job, &g);
 }
@@ -100,5 +102,10 @@ static ro_status attn_av(const ro_free_job *job) {
 
 const ro_free_kernel *RO_FREE_NAME(ro_free_products)(int op) {
     static const ro_free_kernel matmul_kernel = {.run = matmul}, attn_av_kernel = {.run = attn_av};
-    return op == RO_OP_MATMUL ? &matmul_kernel : op == RO_OP_ATTN_AV ? &attn_av_kernel : NULL;
+    switch (op) {
+    case RO_OP_MATMUL: return &matmul_kernel;
+    case RO_OP_ATTN_AV:
+    case RO_OP_ATTN_AV_AT: return &attn_av_kernel;
+    default: return NULL;
+    }
 }

@@ -1,16 +1,22 @@
 /* SPEC.md section 8. */
 #include "repops/ref/ref.h"
 
-ro_ref_score ro_ref_score_of(const ro_call *call, int64_t e) {
+static ro_range admitted(const ro_call *call, int64_t row, const ro_access *in) {
+    return ro_keys_of(call, row,
+                      ro_is_placed(call) ? (int32_t)load(in, call->input_count - 1, 0) : 0);
+}
+
+ro_ref_score ro_ref_score_of(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t keys = last_dim(&call->input[0]);
     ro_ref_score p = {e / keys, e % keys, (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK, 1};
-    const ro_range r = ro_admitted_keys(call, p.row);
+    const ro_range r = admitted(call, p.row, in);
     p.admitted = p.key >= r.first && p.key < r.last;
     return p;
 }
 
-void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to) {
-    const ro_range r = ro_admitted_keys(call, row);
+void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, const ro_access *in,
+                      int64_t *from, int64_t *to) {
+    const ro_range r = admitted(call, row, in);
     *from = c * RO_ATTN_BLOCK;
     *to = *from + RO_ATTN_BLOCK < r.last ? *from + RO_ATTN_BLOCK : r.last;
     *from = *from > r.first ? *from : r.first;
@@ -20,7 +26,7 @@ uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, cons
     int64_t keys = last_dim(&call->input[0]), blocks = last_dim(&call->output), from, to;
     float m = ro_from_bits(RO_MINUS_INFINITY_BITS);
     (void)acc;
-    ro_ref_attn_keys(call, e / blocks, e % blocks, &from, &to);
+    ro_ref_attn_keys(call, e / blocks, e % blocks, in, &from, &to);
     for (int64_t j = from; j < to; j++)
         m = ro_max(m, loadf(in, 0, e / blocks * keys + j));
     return result(m);
@@ -28,7 +34,7 @@ uint32_t ro_ref_attn_max(const ro_call *call, int64_t e, const ro_acc *acc, cons
 
 uint32_t ro_ref_attn_exp(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    ro_ref_score p = ro_ref_score_of(call, e);
+    ro_ref_score p = ro_ref_score_of(call, e, in);
     float m = loadf(in, 1, p.row * p.blocks + p.key / RO_ATTN_BLOCK);
     if (!p.admitted || is_minus_infinity(m))
         return 0;
@@ -42,7 +48,7 @@ uint32_t ro_ref_attn_av(const ro_call *call, int64_t e, const ro_acc *acc, const
     int64_t first = row / s->dim[s->ndim - 2] * keys; /* of this batch's keys in v */
     float sum = 0;
     (void)acc;
-    ro_ref_attn_keys(call, row, e / size % blocks, &from, &to);
+    ro_ref_attn_keys(call, row, e / size % blocks, in, &from, &to);
     for (int64_t j = from; j < to; j++)
         sum =
             ro_fma(loadf(in, 0, row * keys + j), loadf(in, 1, (first + j) * size + e % size), sum);
@@ -87,7 +93,7 @@ uint32_t ro_ref_attn_out(const ro_call *call, int64_t e, const ro_acc *acc, cons
 
 uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
-    ro_ref_score p = ro_ref_score_of(call, e);
+    ro_ref_score p = ro_ref_score_of(call, e, in);
     float m = loadf(in, 1, p.row), l = loadf(in, 2, p.row);
     if (!p.admitted || is_minus_infinity(m))
         return 0;
@@ -97,7 +103,7 @@ uint32_t ro_ref_attn_prob(const ro_call *call, int64_t e, const ro_acc *acc, con
 uint32_t ro_ref_attn_dscore(const ro_call *call, int64_t e, const ro_acc *acc,
                             const ro_access *in) {
     (void)acc;
-    ro_ref_score p = ro_ref_score_of(call, e);
+    ro_ref_score p = ro_ref_score_of(call, e, in);
     float ds = loadf(in, 0, e) * (loadf(in, 1, e) - loadf(in, 2, p.row));
     return p.admitted ? result(ds) : 0;
 }

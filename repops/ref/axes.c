@@ -60,6 +60,16 @@ uint32_t ro_ref_concat_axis(const ro_call *call, int64_t e, const ro_acc *acc,
     return load(in, input, (e / out.inner / out.n * n + j) * out.inner + e % out.inner);
 }
 
+uint32_t ro_ref_put_rows(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    const ro_axis x = ro_axis_of(&call->input[0], call->attr[RO_PUT_ROWS_AXIS]);
+    const int64_t rows = call->input[1].dim[call->attr[RO_PUT_ROWS_AXIS]];
+    const int64_t k = e / x.inner % x.n - (int32_t)load(in, 2, 0);
+    (void)acc;
+    if (k < 0 || k >= rows)
+        return load(in, 0, e);
+    return load(in, 1, (e / x.inner / x.n * rows + k) * x.inner + e % x.inner);
+}
+
 uint32_t ro_ref_reshape(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)call, (void)acc;
     return load(in, 0, e);

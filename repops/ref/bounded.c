@@ -6,6 +6,7 @@
 
 static ro_bounded_fn *const table[RO_OP_END] = {
     [RO_OP_ATTN_AV] = ro_bounded_attn_av,
+    [RO_OP_ATTN_AV_AT] = ro_bounded_attn_av,
     [RO_OP_ADD] = ro_bounded_arithmetic,
     [RO_OP_SUB] = ro_bounded_arithmetic,
     [RO_OP_MUL] = ro_bounded_arithmetic,
@@ -60,6 +61,7 @@ static ro_bounded_fn *const table[RO_OP_END] = {
     [RO_OP_XENT_GRAD] = ro_bounded_xent_grad,
     [RO_OP_XENT_IGNORE_GRAD] = ro_bounded_xent_grad,
     [RO_OP_ATTN_EXP] = ro_bounded_attn_exp,
+    [RO_OP_ATTN_EXP_AT] = ro_bounded_attn_exp,
     [RO_OP_ATTN_PROB] = ro_bounded_attn_prob,
     [RO_OP_ATTN_DSCORE] = ro_bounded_attn_dscore,
     [RO_OP_ATTN_L] = ro_bounded_attn_l,
@@ -106,15 +108,6 @@ static __attribute__((noinline)) ro_bounded enlarged(approx y) {
 }
 
 /* ---- folds: sum, sum of magnitudes, number of terms ---- */
-
-static void put64(ro_acc *acc, int at, uint64_t x) {
-    acc->word[at] = (uint32_t)x;
-    acc->word[at + 1] = (uint32_t)(x >> 32);
-}
-
-static uint64_t get64(const ro_acc *acc, int at) {
-    return (uint64_t)acc->word[at + 1] << 32 | acc->word[at];
-}
 
 static bounded_sum sum_in(const ro_acc *acc) {
     return (bounded_sum){ro_from_bits64(get64(acc, 0)), ro_from_bits64(get64(acc, 2)),

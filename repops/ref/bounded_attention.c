@@ -3,7 +3,7 @@
 #include "repops/ref/bounded.h"
 
 approx ro_bounded_attn_exp(const ro_call *call, int64_t e, const ro_access *in) {
-    const ro_ref_score p = ro_ref_score_of(call, e);
+    const ro_ref_score p = ro_ref_score_of(call, e, in);
     const float m = loadf(in, 1, p.row * p.blocks + p.key / RO_ATTN_BLOCK);
     if (!p.admitted || is_minus_infinity(m))
         return ap_exact(0);
@@ -12,7 +12,7 @@ approx ro_bounded_attn_exp(const ro_call *call, int64_t e, const ro_access *in) 
 }
 
 approx ro_bounded_attn_prob(const ro_call *call, int64_t e, const ro_access *in) {
-    const ro_ref_score p = ro_ref_score_of(call, e);
+    const ro_ref_score p = ro_ref_score_of(call, e, in);
     const float m = loadf(in, 1, p.row);
     if (!p.admitted || is_minus_infinity(m))
         return ap_exact(0);
@@ -22,7 +22,7 @@ approx ro_bounded_attn_prob(const ro_call *call, int64_t e, const ro_access *in)
 }
 
 approx ro_bounded_attn_dscore(const ro_call *call, int64_t e, const ro_access *in) {
-    const ro_ref_score p = ro_ref_score_of(call, e);
+    const ro_ref_score p = ro_ref_score_of(call, e, in);
     if (!p.admitted)
         return ap_exact(0);
     const float prob = loadf(in, 0, e), dp = loadf(in, 1, e);

@@ -34,7 +34,7 @@ approx ro_bounded_attn_av(const ro_call *call, int64_t e, const ro_access *in) {
     const int64_t first = row / s->dim[s->ndim - 2] * keys;
     bounded_sum sum = {0, 0, 0};
     int64_t from, to;
-    ro_ref_attn_keys(call, row, e / size % blocks, &from, &to);
+    ro_ref_attn_keys(call, row, e / size % blocks, in, &from, &to);
     for (int64_t j = from; j < to; j++)
         add_product(&sum, in, row * keys + j, (first + j) * size + e % size);
     return sum_of(&sum, 0);

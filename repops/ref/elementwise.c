@@ -99,6 +99,11 @@ uint32_t ro_ref_where(const ro_call *call, int64_t e, const ro_acc *acc, const r
     return c ? a : b;
 }
 
+uint32_t ro_ref_iadd(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
+    (void)acc;
+    return load(in, 0, e) + load(in, 1, e % numel(call, 1));
+}
+
 uint32_t ro_ref_leaky_relu(const ro_call *call, int64_t e, const ro_acc *acc, const ro_access *in) {
     (void)acc;
     float x = loadf(in, 0, e);

@@ -27,6 +27,16 @@ static int64_t no_loads(const ro_call *call) {
     return 0;
 }
 
+static size_t top_words(const ro_call *call) {
+    (void)call;
+    return 134 * 4;
+}
+
+static size_t draw_words(const ro_call *call) {
+    (void)call;
+    return 6 * 4;
+}
+
 /* A pair has two elements, a position and the two words of its turn. */
 static int64_t pair_loads(const ro_call *call) {
     (void)call;
@@ -52,8 +62,19 @@ static int64_t column_loads(const ro_call *call) {
     return RO_COLUMN_GROUP * call->input_count;
 }
 
+/* A weight and its cut, or a key and a position. */
+static int64_t three_loads(const ro_call *call) {
+    (void)call;
+    return 3;
+}
+
 static int64_t attention_loads(const ro_call *call) {
     return call->op == RO_OP_ATTN_AV ? 2 * RO_ATTN_BLOCK : RO_ATTN_BLOCK;
+}
+
+/* With the place of the first query. */
+static int64_t placed_loads(const ro_call *call) {
+    return 1 + (call->op == RO_OP_ATTN_AV_AT ? 2 * RO_ATTN_BLOCK : RO_ATTN_BLOCK);
 }
 
 static int64_t walk_loads(const ro_call *call) {
@@ -107,6 +128,7 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_GATHER] = SHORT(ro_ref_gather),
     [RO_OP_CONCAT_AXIS] = SHORT(ro_ref_concat_axis),
     [RO_OP_CAST] = SHORT(ro_ref_cast),
+    [RO_OP_PUT_ROWS] = SHORT(ro_ref_put_rows),
     [RO_OP_ADD] = SHORT(ro_ref_arithmetic),
     [RO_OP_DIV_CONST] = SHORT(ro_ref_div_const),
     [RO_OP_GELU] = SHORT(ro_ref_gelu),
@@ -118,6 +140,7 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_ABS] = SHORT(ro_ref_function),
     [RO_OP_COMPARE] = SHORT(ro_ref_compare),
     [RO_OP_WHERE] = SHORT(ro_ref_where),
+    [RO_OP_IADD] = SHORT(ro_ref_iadd),
     [RO_OP_LEAKY_RELU] = SHORT(ro_ref_leaky_relu),
     [RO_OP_LEAKY_RELU_GRAD] = SHORT(ro_ref_leaky_relu_grad),
     [RO_OP_DROPOUT] = SHORT(ro_ref_dropout),
@@ -146,6 +169,9 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_ATTN_MAX] = LOADS(ro_ref_attn_max, attention_loads),
     [RO_OP_ATTN_EXP] = SHORT(ro_ref_attn_exp),
     [RO_OP_ATTN_AV] = LOADS(ro_ref_attn_av, attention_loads),
+    [RO_OP_ATTN_MAX_AT] = LOADS(ro_ref_attn_max, placed_loads),
+    [RO_OP_ATTN_EXP_AT] = SHORT(ro_ref_attn_exp),
+    [RO_OP_ATTN_AV_AT] = LOADS(ro_ref_attn_av, placed_loads),
     [RO_OP_ATTN_L] = LOADS(ro_ref_attn_l, walk_loads),
     [RO_OP_ATTN_OUT] = LOADS(ro_ref_attn_out, walk_loads),
     [RO_OP_ATTN_PROB] = SHORT(ro_ref_attn_prob),
@@ -214,6 +240,12 @@ static const ro_ref_op table[RO_OP_END] = {
     [RO_OP_PERMUTATION] = SHORT(ro_ref_permutation),
     [RO_OP_ROPE_TURNS] = LOADS(ro_ref_rope_turns, no_loads),
     [RO_OP_ROPE] = LOADS(ro_ref_rope, pair_loads),
+    [RO_OP_WEIGHT] = SHORT(ro_ref_weight),
+    [RO_OP_TOP_K] = {ro_ref_top, ro_ref_top_steps, top_words, ro_ref_top_step, no_loads},
+    [RO_OP_TOP_P] = {ro_ref_top, ro_ref_top_steps, top_words, ro_ref_top_step, no_loads},
+    [RO_OP_KEEP_TOP] = LOADS(ro_ref_keep_top, three_loads),
+    [RO_OP_RANDOM_WORDS] = LOADS(ro_ref_random_words, three_loads),
+    [RO_OP_DRAW] = {ro_ref_draw, ro_ref_draw_steps, draw_words, ro_ref_draw_step, no_loads},
 };
 
 const ro_ref_op *ro_ref_row(int op) {

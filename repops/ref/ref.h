@@ -33,6 +33,16 @@ RO_INLINE uint32_t result(float value) {
     return ro_to_bits(ro_canon(value));
 }
 
+/* A number of 64 bits in the state of a fold, the low word first. */
+RO_INLINE void put64(ro_acc *acc, int at, uint64_t x) {
+    acc->word[at] = (uint32_t)x;
+    acc->word[at + 1] = (uint32_t)(x >> 32);
+}
+
+RO_INLINE uint64_t get64(const ro_acc *acc, int at) {
+    return (uint64_t)acc->word[at + 1] << 32 | acc->word[at];
+}
+
 /* The value of an operator that a definition does not know: it must not pass for a result. */
 RO_INLINE float no_such_operator(void) {
     return ro_from_bits(RO_QNAN_BITS);
@@ -55,10 +65,11 @@ typedef uint32_t ro_ref_finish_fn(const ro_call *, int64_t, const ro_acc *, cons
 ro_ref_finish_fn ro_ref_fill, ro_ref_normal, ro_ref_read_batch, ro_ref_embedding,
     ro_ref_embedding_grad, ro_ref_split_heads, ro_ref_join_heads, ro_ref_concat, ro_ref_iota;
 ro_ref_finish_fn ro_ref_div_const, ro_ref_gelu, ro_ref_gelu_grad, ro_ref_relu, ro_ref_relu_grad,
-    ro_ref_compare, ro_ref_where, ro_ref_leaky_relu, ro_ref_leaky_relu_grad, ro_ref_dropout;
+    ro_ref_compare, ro_ref_where, ro_ref_iadd, ro_ref_leaky_relu, ro_ref_leaky_relu_grad,
+    ro_ref_dropout;
 ro_ref_finish_fn ro_ref_arithmetic, ro_ref_scale, ro_ref_function, ro_ref_slope;
 ro_ref_finish_fn ro_ref_transpose, ro_ref_slice, ro_ref_pad, ro_ref_gather, ro_ref_concat_axis,
-    ro_ref_cast, ro_ref_reshape;
+    ro_ref_cast, ro_ref_reshape, ro_ref_put_rows;
 ro_ref_finish_fn ro_ref_uniform, ro_ref_permutation, ro_ref_rope_turns, ro_ref_rope, ro_ref_sgd_m,
     ro_ref_sgd_w, ro_ref_sgd_nesterov;
 ro_ref_finish_fn ro_ref_softmax, ro_ref_softmax_grad, ro_ref_log_softmax, ro_ref_log_softmax_grad,
@@ -71,6 +82,14 @@ ro_ref_finish_fn ro_ref_attn_max, ro_ref_attn_exp, ro_ref_attn_av, ro_ref_attn_l
 ro_ref_finish_fn ro_ref_lr_schedule, ro_ref_bias_correction, ro_ref_clip_scale, ro_ref_adamw_m,
     ro_ref_adamw_v, ro_ref_adamw_w;
 
+ro_ref_finish_fn ro_ref_weight, ro_ref_top, ro_ref_keep_top, ro_ref_random_words, ro_ref_draw;
+
+int64_t ro_ref_top_steps(const ro_call *call);
+void ro_ref_top_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                     const ro_access *in);
+int64_t ro_ref_draw_steps(const ro_call *call);
+void ro_ref_draw_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
+                      const ro_access *in);
 int64_t ro_ref_matmul_steps(const ro_call *call);
 void ro_ref_matmul_step(const ro_call *call, int64_t e, int64_t step, ro_acc *acc,
                         const ro_access *in);
@@ -133,9 +152,10 @@ typedef struct {
     int64_t row, key, blocks;
     int admitted;
 } ro_ref_score;
-ro_ref_score ro_ref_score_of(const ro_call *call, int64_t e);
+ro_ref_score ro_ref_score_of(const ro_call *call, int64_t e, const ro_access *in);
 /* Admitted keys [from, to) of block c for query `row`. */
-void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, int64_t *from, int64_t *to);
+void ro_ref_attn_keys(const ro_call *call, int64_t row, int64_t c, const ro_access *in,
+                      int64_t *from, int64_t *to);
 
 /* SPEC 12.2: the element of x under tap t of window e, and by what the window's sum is divided; the
  * window that has its tap t at element e of x, and by what it was divided. -1: none. */

@@ -75,6 +75,26 @@ RO_INLINE ro_range ro_admitted_keys(const ro_call *call, int64_t row) {
                            s->dim[s->ndim - 1]);
 }
 
+/* SPEC 8: attn_max_at, attn_exp_at and attn_av_at, which take the place of their first query as
+ * data, the last input. */
+RO_INLINE int ro_is_placed(const ro_call *call) {
+    return call->op >= RO_OP_ATTN_MAX_AT && call->op <= RO_OP_ATTN_AV_AT;
+}
+
+/* SPEC 8: the keys that query `row` admits; `place` is that of the first query. No range reaches
+ * beyond the keys. */
+RO_INLINE ro_range ro_keys_of(const ro_call *call, int64_t row, int32_t place) {
+    const ro_shape *s = &call->input[0];
+    if (!ro_is_placed(call))
+        return ro_admitted_keys(call, row);
+    const int64_t keys = s->dim[s->ndim - 1], at = place + row % s->dim[s->ndim - 2];
+    ro_range r = {0, 0};
+    if (at >= 0)
+        r = ro_masked_range(RO_MASK_UPTO_ROW, call->attr[RO_PLACED_WINDOW], at, keys);
+    r.first = r.first < r.last ? r.first : r.last;
+    return r;
+}
+
 /* SPEC 3.2, 3.3: blocks of a row of `cols` elements, and groups of rows; of nothing there is one.
  */
 RO_INLINE int64_t ro_blocks_of(int64_t cols, int64_t block) {

@@ -93,13 +93,14 @@ ro_status ro_check_gather_grad(ro_check *c) {
     return RO_OK;
 }
 
+/* Like the first input, but along the axis. */
 static ro_status want_joined(ro_check *c, int input) {
     const ro_shape *first = &c->in[0], *x = &c->in[input];
     TRY(ro_want_type(c, input, first->dtype));
     if (x->ndim != first->ndim)
         return ro_refuse(c, "input %d must have %d dimensions", input, first->ndim);
     for (int i = 0; i < x->ndim; i++)
-        if (i != c->call->attr[RO_CONCAT_AXIS_AXIS] && x->dim[i] != first->dim[i])
+        if (i != c->call->attr[RO_ALONG_AXIS] && x->dim[i] != first->dim[i])
             return ro_refuse(c, "dimension %d of input %d must be %lld, got %lld", i, input,
                              (long long)first->dim[i], (long long)x->dim[i]);
     return RO_OK;
@@ -113,6 +114,14 @@ ro_status ro_check_concat_axis(ro_check *c) {
         TRY(want_joined(c, i));
         c->want.dim[axis] += c->in[i].dim[axis];
     }
+    return RO_OK;
+}
+
+ro_status ro_check_put_rows(ro_check *c) {
+    TRY(want_axis(c));
+    TRY(want_joined(c, 1));
+    TRY(ro_want_scalar_step(c, 2));
+    c->want = c->in[0];
     return RO_OK;
 }
 

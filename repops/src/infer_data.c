@@ -162,6 +162,13 @@ ro_status ro_check_where(ro_check *c) {
     return RO_OK;
 }
 
+ro_status ro_check_iadd(ro_check *c) {
+    TRY(ro_want_type(c, 0, RO_I32));
+    TRY(ro_want_type(c, 1, RO_I32));
+    c->want = c->in[0];
+    return ro_want_repeats(c);
+}
+
 ro_status ro_check_dropout(ro_check *c) {
     TRY(ro_want_type(c, 0, RO_F32));
     TRY(ro_want_scalar_step(c, 1));

@@ -74,13 +74,16 @@ ro_status ro_check_rmsnorm(ro_check *c) {
 
 /* ---- attention ---- */
 
+static ro_status want_queries_and_keys(ro_check *c) {
+    return c->in[0].ndim >= 2 ? RO_OK : ro_refuse(c, "input 0 must be [..., T, S]");
+}
+
 /* s: [..., T, S]. */
 static ro_status ro_check_scores(ro_check *c) {
     const ro_shape *s = &c->in[0];
     TRY(ro_all_f32(c));
     TRY(ro_want_range(c, RO_MASKED_CAUSAL, 0, 1));
-    if (s->ndim < 2)
-        return ro_refuse(c, "input 0 must be [..., T, S]");
+    TRY(want_queries_and_keys(c));
     if (c->call->attr[RO_MASKED_CAUSAL] && s->dim[s->ndim - 1] != s->dim[s->ndim - 2])
         return ro_refuse(c, "causal needs T = S, got %lld and %lld", (long long)s->dim[s->ndim - 2],
                          (long long)last_dim(s));
@@ -91,21 +94,54 @@ static int64_t blocks_of(int64_t keys) {
     return (keys + RO_ATTN_BLOCK - 1) / RO_ATTN_BLOCK;
 }
 
-ro_status ro_check_attn_max(ro_check *c) {
-    TRY(ro_check_scores(c));
+/* The place of the first query is the last input. */
+static ro_status check_placed_scores(ro_check *c) {
+    const ro_shape *s = &c->in[0];
+    const int last = c->call->input_count - 1;
+    for (int i = 0; i < last; i++)
+        TRY(ro_want_type(c, i, RO_F32));
+    TRY(ro_want_scalar_step(c, last));
+    TRY(ro_want_range(c, RO_PLACED_WINDOW, 0, RO_MAX_NUMEL));
+    TRY(want_queries_and_keys(c));
+    c->want = *s;
+    if (s->dim[s->ndim - 2] > last_dim(s))
+        return ro_refuse(c, "T must be at most S, got %lld and %lld",
+                         (long long)s->dim[s->ndim - 2], (long long)last_dim(s));
+    return RO_OK;
+}
+
+static ro_status want_blocks(ro_check *c) {
     c->want.dim[c->want.ndim - 1] = blocks_of(last_dim(&c->in[0]));
     return RO_OK;
 }
 
-ro_status ro_check_attn_exp(ro_check *c) {
+ro_status ro_check_attn_max(ro_check *c) {
     TRY(ro_check_scores(c));
+    return want_blocks(c);
+}
+
+ro_status ro_check_attn_max_at(ro_check *c) {
+    TRY(check_placed_scores(c));
+    return want_blocks(c);
+}
+
+static ro_status check_block_maxima(ro_check *c) {
     ro_shape mc = c->in[0];
     mc.dim[mc.ndim - 1] = blocks_of(last_dim(&c->in[0]));
     return ro_want_dims(c, 1, &mc);
 }
 
-ro_status ro_check_attn_av(ro_check *c) {
+ro_status ro_check_attn_exp(ro_check *c) {
     TRY(ro_check_scores(c));
+    return check_block_maxima(c);
+}
+
+ro_status ro_check_attn_exp_at(ro_check *c) {
+    TRY(check_placed_scores(c));
+    return check_block_maxima(c);
+}
+
+static ro_status check_values(ro_check *c) {
     const ro_shape *e = &c->in[0], *v = &c->in[1];
     int64_t keys = last_dim(e);
     if (e->ndim != v->ndim || e->ndim >= RO_MAX_DIMS || v->dim[v->ndim - 2] != keys)
@@ -117,6 +153,16 @@ ro_status ro_check_attn_av(ro_check *c) {
     c->want.dim[e->ndim - 1] = blocks_of(keys);
     c->want.dim[c->want.ndim++] = last_dim(v);
     return RO_OK;
+}
+
+ro_status ro_check_attn_av(ro_check *c) {
+    TRY(ro_check_scores(c));
+    return check_values(c);
+}
+
+ro_status ro_check_attn_av_at(ro_check *c) {
+    TRY(check_placed_scores(c));
+    return check_values(c);
 }
 
 enum { ATTN_BLOCKS_MAX = (RO_CRUMB_LOADS - 1) / 2 };

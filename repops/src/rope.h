@@ -6,14 +6,7 @@
 
 #include "repops/repops.h"
 #include "repops/src/inline.h"
-
-/* floor(a b / 2^64). */
-RO_INLINE uint64_t ro_mul_high(uint64_t a, uint64_t b) {
-    const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
-    const uint64_t low = a0 * b0, middle = a1 * b0 + (low >> 32);
-    const uint64_t other = a0 * b1 + (uint32_t)middle;
-    return a1 * b1 + (middle >> 32) + (other >> 32);
-}
+#include "repops/src/wide_product.h"
 
 /* log2(base), 56 bits of it below the point; `base` is the bits of an f32 of at least 1. */
 RO_INLINE uint64_t ro_rope_log(uint32_t base) {

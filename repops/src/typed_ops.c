@@ -242,6 +242,11 @@ ro_status ro_op_where(ro_ctx *ctx, const ro_tensor *c, const ro_tensor *a, const
     return ro_typed_call(ctx, RO_OP_WHERE, 3, in, NULL, out);
 }
 
+ro_status ro_op_iadd(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b, ro_tensor *out) {
+    const ro_tensor *const in[] = {a, b};
+    return ro_typed_call(ctx, RO_OP_IADD, 2, in, NULL, out);
+}
+
 ro_status ro_op_dropout(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *step,
         const ro_op_dropout_attrs *attrs, ro_tensor *out) {
     if (!attrs)
@@ -542,6 +547,39 @@ ro_status ro_op_repeat_heads_grad(ro_ctx *ctx, const ro_tensor *dy,
     };
     const ro_tensor *const in[] = {dy};
     return ro_typed_call(ctx, RO_OP_REPEAT_HEADS_GRAD, 1, in, attr, out);
+}
+
+ro_status ro_op_attn_max_at(ro_ctx *ctx, const ro_tensor *s, const ro_tensor *first,
+        const ro_op_attn_max_at_attrs *attrs, ro_tensor *out) {
+    static const ro_op_attn_max_at_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->window,
+    };
+    const ro_tensor *const in[] = {s, first};
+    return ro_typed_call(ctx, RO_OP_ATTN_MAX_AT, 2, in, attr, out);
+}
+
+ro_status ro_op_attn_exp_at(ro_ctx *ctx, const ro_tensor *s, const ro_tensor *mc,
+        const ro_tensor *first, const ro_op_attn_exp_at_attrs *attrs, ro_tensor *out) {
+    static const ro_op_attn_exp_at_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->window,
+    };
+    const ro_tensor *const in[] = {s, mc, first};
+    return ro_typed_call(ctx, RO_OP_ATTN_EXP_AT, 3, in, attr, out);
+}
+
+ro_status ro_op_attn_av_at(ro_ctx *ctx, const ro_tensor *ex, const ro_tensor *v,
+        const ro_tensor *first, const ro_op_attn_av_at_attrs *attrs, ro_tensor *out) {
+    static const ro_op_attn_av_at_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->window,
+    };
+    const ro_tensor *const in[] = {ex, v, first};
+    return ro_typed_call(ctx, RO_OP_ATTN_AV_AT, 3, in, attr, out);
 }
 
 ro_status ro_op_lr_schedule(ro_ctx *ctx, const ro_tensor *step,
@@ -1131,6 +1169,17 @@ ro_status ro_op_uniform(ro_ctx *ctx, const ro_op_uniform_attrs *attrs, ro_tensor
     return ro_typed_call(ctx, RO_OP_UNIFORM, 0, NULL, attr, out);
 }
 
+ro_status ro_op_put_rows(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *rows,
+        const ro_tensor *at, const ro_op_put_rows_attrs *attrs, ro_tensor *out) {
+    static const ro_op_put_rows_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->axis,
+    };
+    const ro_tensor *const in[] = {x, rows, at};
+    return ro_typed_call(ctx, RO_OP_PUT_ROWS, 3, in, attr, out);
+}
+
 ro_status ro_op_permutation(ro_ctx *ctx, const ro_tensor *step,
         const ro_op_permutation_attrs *attrs, ro_tensor *out) {
     static const ro_op_permutation_attrs zeros;
@@ -1167,6 +1216,55 @@ ro_status ro_op_rope(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *position,
     };
     const ro_tensor *const in[] = {x, position, turns};
     return ro_typed_call(ctx, RO_OP_ROPE, 3, in, attr, out);
+}
+
+ro_status ro_op_weight(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *m, ro_tensor *out) {
+    const ro_tensor *const in[] = {x, m};
+    return ro_typed_call(ctx, RO_OP_WEIGHT, 2, in, NULL, out);
+}
+
+ro_status ro_op_top_k(ro_ctx *ctx, const ro_tensor *q, const ro_op_top_k_attrs *attrs,
+        ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "top_k", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->k,
+    };
+    const ro_tensor *const in[] = {q};
+    return ro_typed_call(ctx, RO_OP_TOP_K, 1, in, attr, out);
+}
+
+ro_status ro_op_top_p(ro_ctx *ctx, const ro_tensor *q, const ro_op_top_p_attrs *attrs,
+        ro_tensor *out) {
+    if (!attrs)
+        return ro_missing(ctx, "top_p", "attrs");
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->p,
+    };
+    const ro_tensor *const in[] = {q};
+    return ro_typed_call(ctx, RO_OP_TOP_P, 1, in, attr, out);
+}
+
+ro_status ro_op_keep_top(ro_ctx *ctx, const ro_tensor *q, const ro_tensor *cut, ro_tensor *out) {
+    const ro_tensor *const in[] = {q, cut};
+    return ro_typed_call(ctx, RO_OP_KEEP_TOP, 2, in, NULL, out);
+}
+
+ro_status ro_op_random_words(ro_ctx *ctx, const ro_tensor *key, const ro_tensor *position,
+        const ro_op_random_words_attrs *attrs, ro_tensor *out) {
+    static const ro_op_random_words_attrs zeros;
+    attrs = attrs ? attrs : &zeros;
+    const int64_t attr[RO_MAX_ATTRS] = {
+        attrs->seed,
+        attrs->stream,
+    };
+    const ro_tensor *const in[] = {key, position};
+    return ro_typed_call(ctx, RO_OP_RANDOM_WORDS, 2, in, attr, out);
+}
+
+ro_status ro_op_draw(ro_ctx *ctx, const ro_tensor *q, const ro_tensor *words, ro_tensor *out) {
+    const ro_tensor *const in[] = {q, words};
+    return ro_typed_call(ctx, RO_OP_DRAW, 2, in, NULL, out);
 }
 
 /* clang-format on */

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "attention_keys.h"
 #include "op_cases.h"
 #include "repops/src/call.h"
 #include "repops/src/conv.h"
@@ -308,17 +309,16 @@ static inline ld exact_attention(const op_case *c, int64_t e) {
             sum += in_at(c, 0, (e / inner * times + i) * inner + e % inner);
         return sum;
     }
-    const int64_t back = row % c->in[0].dim[c->in[0].ndim - 2] - j;
-    const int64_t window = c->call.attr[RO_ATTN_EXP_WINDOW];
-    if (c->call.attr[RO_ATTN_EXP_CAUSAL] && (back < 0 || (window && back >= window)))
+    const int exp_only = op == RO_OP_ATTN_EXP || op == RO_OP_ATTN_EXP_AT;
+    if (!query_admits(c, row, j))
         return 0;
     const ld s = in_at(c, 0, e);
     if (op == RO_OP_ATTN_DSCORE)
         return s * (in_at(c, 1, e) - in_at(c, 2, row));
-    const ld m = in_at(c, 1, op == RO_OP_ATTN_EXP ? row * ((keys + 127) / 128) + j / 128 : row);
+    const ld m = in_at(c, 1, exp_only ? row * ((keys + 127) / 128) + j / 128 : row);
     if (m == -(ld)INFINITY)
         return 0;
-    return op == RO_OP_ATTN_EXP ? exact_exp(s - m) : exact_exp(s - m) * (1 / in_at(c, 2, row));
+    return exp_only ? exact_exp(s - m) : exact_exp(s - m) * (1 / in_at(c, 2, row));
 }
 
 /* ---- updates ---- */
@@ -401,6 +401,7 @@ static inline ld exact_value(const op_case *c, int64_t e) {
     case RO_OP_XENT_IGNORE:
     case RO_OP_XENT_IGNORE_GRAD: return exact_xent(c, e);
     case RO_OP_ATTN_EXP:
+    case RO_OP_ATTN_EXP_AT:
     case RO_OP_ATTN_L:
     case RO_OP_ATTN_OUT:
     case RO_OP_ATTN_PROB:

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "attention_keys.h"
 #include "op_cases.h"
 #include "repops/src/call.h"
 #include "repops/src/conv.h"
@@ -39,9 +40,7 @@ static inline long double exact_attn_av(const op_case *c, int64_t e) {
     const int64_t d = e % width, block = e / width % blocks, row = e / width / blocks;
     long double sum = 0;
     for (int64_t j = block * 128; j < keys && j < (block + 1) * 128; j++)
-        if (!c->call.attr[RO_ATTN_AV_CAUSAL] ||
-            (j <= row % queries && (!c->call.attr[RO_ATTN_AV_WINDOW] ||
-                                    row % queries - j < c->call.attr[RO_ATTN_AV_WINDOW])))
+        if (query_admits(c, row, j))
             sum += at(c, 0, row * keys + j) * at(c, 1, (row / queries * keys + j) * width + d);
     return sum;
 }
@@ -124,7 +123,8 @@ static inline long double exact_conv2d_dx(const op_case *c, int64_t e) {
 static inline long double exact_product(const op_case *c, int64_t e) {
     switch (c->call.op) {
     case RO_OP_MATMUL: return exact_matmul(c, e);
-    case RO_OP_ATTN_AV: return exact_attn_av(c, e);
+    case RO_OP_ATTN_AV:
+    case RO_OP_ATTN_AV_AT: return exact_attn_av(c, e);
     case RO_OP_CONV2D: return exact_conv2d(c, e);
     case RO_OP_CONV2D_DX: return exact_conv2d_dx(c, e);
     default: return exact_conv2d_dw(c, e);

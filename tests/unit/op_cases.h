@@ -152,7 +152,7 @@ static inline int rolls_leaky(int op) {
 static inline void roll_elementwise(op_case *c, dice *d) {
     const int64_t b = 1 + roll(d, 3), rows = roll_dim(d, 60), cols = roll_dim(d, 1100);
     c->in[0] = c->in[1] = shape_of(RO_F32, 3, b, rows, cols, 0);
-    const int op = c->call.op, repeats = op == RO_OP_MAX || op == RO_OP_MIN ||
+    const int op = c->call.op, repeats = op == RO_OP_IADD || op == RO_OP_MAX || op == RO_OP_MIN ||
                                          op == RO_OP_COMPARE || op == RO_OP_ADD ||
                                          (op >= RO_OP_MUL && op <= RO_OP_DIV);
     if (repeats && roll(d, 3))
@@ -437,6 +437,7 @@ static inline void roll_optimizer(op_case *c, dice *d) {
 
 #include "op_cases_axes.h"
 #include "op_cases_reduce.h"
+#include "op_cases_sampling.h"
 
 /* A valid application of `op`, with data. Call case_free. NULL, or why ro_infer refused it. */
 static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
@@ -450,6 +451,8 @@ static inline const char *case_roll(op_case *c, int op, uint64_t seed) {
         roll_movement(c, &d);
     else if (rolls_axes(op))
         roll_axes(c, &d);
+    else if (rolls_sampling(op))
+        roll_sampling(c, &d);
     else if (op <= RO_OP_RSQRT || (op >= RO_OP_TANH && op <= RO_OP_GELU_ERF_GRAD) ||
              rolls_leaky(op) || rolls_choice(op))
         roll_elementwise(c, &d);

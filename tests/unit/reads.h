@@ -392,10 +392,13 @@ static inline void reads_one(reads *r) {
     if (reads_taken(r, "if")) {
         const int64_t holds = reads_number(r);
         reads_need(r, ":");
+        const int braces = reads_taken(r, "{");
         if (!holds)
             reads_skip(r);
         else
             reads_all(r);
+        if (braces)
+            reads_need(r, "}");
         return;
     }
     const size_t length = reads_name(r);

@@ -57,7 +57,7 @@ Test(bounded, images) {
     check_operators(RO_OP_MAX_POOL2D, RO_OP_RESHAPE);
 }
 
-Test(bounded, rope_and_gather) {
+Test(bounded, rope_gather_and_placed_queries) {
     check_operators(RO_OP_RESHAPE, RO_OP_END);
 }
 

@@ -28,6 +28,7 @@ Test(free_layers, cross_entropy) {
 
 Test(free_layers, attention) {
     check_free_operator(RO_OP_ATTN_EXP, 1);
+    check_free_operator(RO_OP_ATTN_EXP_AT, 1);
     check_free_operator(RO_OP_ATTN_L, 1);
     check_free_operator(RO_OP_ATTN_OUT, 1);
     check_free_operator(RO_OP_ATTN_PROB, 1);

@@ -206,6 +206,7 @@ Test(free_products, matmul) {
 
 Test(free_products, attn_av) {
     check_operator(RO_OP_ATTN_AV);
+    check_operator(RO_OP_ATTN_AV_AT);
 }
 
 Test(free_products, conv2d) {

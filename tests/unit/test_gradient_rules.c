@@ -176,6 +176,7 @@ static vd_value batchnorm(vd_builder *b) {
 
 static const char source[] = "it reads no value that is learned";
 static const char integer[] = "its result, or what it reads, is an integer";
+static const char generation[] = "it is of models that are not trained";
 static const char backward[] = "it is part of a gradient";
 static const char optimizer[] = "it is part of an update";
 
@@ -212,6 +213,12 @@ static const rule rules[RO_OP_END] = {
     [RO_OP_RELU_GRAD] = {.none = backward},
     [RO_OP_MAX] = {larger}, [RO_OP_MIN] = {smaller}, [RO_OP_ABS] = {magnitude},
     [RO_OP_WHERE] = {chosen}, [RO_OP_COMPARE] = {.none = integer},
+    [RO_OP_IADD] = {.none = integer}, [RO_OP_PUT_ROWS] = {.none = generation},
+    [RO_OP_ATTN_MAX_AT] = {.none = generation}, [RO_OP_ATTN_EXP_AT] = {.none = generation},
+    [RO_OP_ATTN_AV_AT] = {.none = generation}, [RO_OP_WEIGHT] = {.none = integer},
+    [RO_OP_TOP_K] = {.none = integer}, [RO_OP_TOP_P] = {.none = integer},
+    [RO_OP_KEEP_TOP] = {.none = integer}, [RO_OP_RANDOM_WORDS] = {.none = integer},
+    [RO_OP_DRAW] = {.none = integer},
     [RO_OP_LEAKY_RELU] = {leaky_relu}, [RO_OP_LEAKY_RELU_GRAD] = {.none = backward},
     [RO_OP_DROPOUT] = {dropout}, [RO_OP_MATMUL] = {product},
     [RO_OP_REDUCE_SUM] = {layernorm}, [RO_OP_REDUCE_MAX] = {softmax},

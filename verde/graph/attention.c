@@ -16,6 +16,17 @@ static vd_op masked_op(int op, const vd_record *r) {
     return (vd_op){op, {[RO_ATTN_MAX_CAUSAL] = r->causal, [RO_ATTN_MAX_WINDOW] = r->window}, NULL};
 }
 
+/* attn_max, attn_exp or attn_av; those of queries that stand from `first` on where there is one. */
+static vd_value masked(vd_builder *b, const char *name, int op, const vd_record *r, vd_value first,
+                       int32_t count, const vd_value *in) {
+    if (first == VD_NONE)
+        return vd_emit(b, name, masked_op(op, r), count, in);
+    const vd_op placed = {
+        op - RO_OP_ATTN_MAX + RO_OP_ATTN_MAX_AT, {[RO_ATTN_MAX_AT_WINDOW] = r->window}, NULL};
+    const vd_value all[] = {in[0], count > 1 ? in[1] : first, first};
+    return vd_emit(b, name, placed, count + 1, all);
+}
+
 static vd_value dropped(vd_builder *b, const char *name, const vd_record *r, vd_value x) {
     if (r->dropout.rate == 0)
         return x;
@@ -54,13 +65,14 @@ static vd_value spread(vd_builder *b, const vd_value *padding, int64_t heads, in
         ((vd_op){RO_OP_EXPAND, {[RO_EXPAND_AXIS] = 2, [RO_EXPAND_COUNT] = queries}, NULL}), x);
 }
 
-/* From q, k and v [B, H, T or S, D] in r->saved to [B, H, T, D]; saves m, l and the result. */
-static vd_value attend(vd_builder *b, vd_record *r) {
+/* From q, k and v [B, H, T or S, D] in r->saved to [B, H, T, D]; saves m, l and the result.
+ * first: the place of the first query among the keys, or VD_NONE. */
+static vd_value attend(vd_builder *b, vd_record *r, vd_value first) {
     vd_value v = r->saved[2];
     int64_t keys = vd_shape_of(b, r->saved[1])->dim[2];
     vd_value s = scores(b, "scores", r);
-    vd_value mc = VD_EMIT(b, "block_max", masked_op(RO_OP_ATTN_MAX, r), s);
-    vd_value e = VD_EMIT(b, "exp", masked_op(RO_OP_ATTN_EXP, r), s, mc);
+    vd_value mc = masked(b, "block_max", RO_OP_ATTN_MAX, r, first, 1, &s);
+    vd_value e = masked(b, "exp", RO_OP_ATTN_EXP, r, first, 2, (vd_value[]){s, mc});
     if (b->status != VD_OK)
         return 0;
     ro_shape blocks = *vd_shape_of(b, mc);
@@ -69,7 +81,7 @@ static vd_value attend(vd_builder *b, vd_record *r) {
                  &blocks};
     vd_value lc = VD_EMIT(b, "block_sum", sum, e);
     e = dropped(b, "dropout", r, e);
-    vd_value ac = VD_EMIT(b, "block_av", masked_op(RO_OP_ATTN_AV, r), e, v);
+    vd_value ac = masked(b, "block_av", RO_OP_ATTN_AV, r, first, 2, (vd_value[]){e, v});
     vd_value m = vd_reduce(b, "max", RO_OP_REDUCE_MAX, blocks.dim[3], 1, &mc);
     vd_value l = VD_EMIT(b, "sum", ((vd_op){.op = RO_OP_ATTN_L}), mc, lc);
     vd_value o = VD_EMIT(b, "out", ((vd_op){.op = RO_OP_ATTN_OUT}), mc, ac, l);
@@ -84,7 +96,7 @@ vd_value vd_attention(vd_builder *b, vd_value qkv, int64_t heads, vd_dropout_att
     r.dropout = dropout, r.padding = VD_NONE;
     for (int i = 0; i < 3; i++)
         r.saved[i] = split(b, name[i], qkv, 3, i, heads);
-    r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r));
+    r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r, VD_NONE));
     vd_tape_put(b, r);
     return r.out;
 }
@@ -127,9 +139,15 @@ vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_hea
     vd_value k = rotated(b, "k_rotated", &r, split(b, "k", qkv[1], 1, 0, h->kv_heads), false);
     r.saved[1] = repeat(b, "k_repeated", k, times);
     r.saved[2] = repeat(b, "v_repeated", split(b, "v", qkv[2], 1, 0, h->kv_heads), times);
-    r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r));
+    r.out = VD_EMIT(b, "join", ((vd_op){.op = RO_OP_JOIN_HEADS}), attend(b, &r, VD_NONE));
     vd_tape_put(b, r);
     return r.out;
+}
+
+vd_value vd_attention_at(vd_builder *b, const vd_value qkv[3], vd_value first, int64_t window) {
+    vd_record r = {.window = window, .padding = VD_NONE};
+    memcpy(r.saved, qkv, 3 * sizeof *qkv);
+    return attend(b, &r, first);
 }
 
 /* ---- backward ---- */

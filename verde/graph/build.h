@@ -144,6 +144,11 @@ typedef struct {
 
 /* Attention of q [B, T, heads D] over k and v [B, S, kv_heads D]: [B, T, heads D]. */
 vd_value vd_grouped_attention(vd_builder *b, const vd_value qkv[3], const vd_heads *heads);
+/* Causal attention of q [B, H, T, D] over k and v [B, H, S, D], of which row first[0] + t is query
+ * t's own: [B, H, T, D]. first is i32 [1], T at most S; window as in vd_heads. Later keys are
+ * absent, so a query has the bits that it has in a layer of all rows (SPEC 8). It has no gradient.
+ */
+vd_value vd_attention_at(vd_builder *b, const vd_value qkv[3], vd_value first, int64_t window);
 /* One loss per row. */
 vd_value vd_xent(vd_builder *b, vd_value logits, vd_value ids);
 /* +0 for rows whose label is `ignore`; the mean is over the others, NaN if there are none. */
@@ -175,6 +180,29 @@ vd_value vd_gather(vd_builder *b, const char *name, vd_value x, vd_value ids, in
 vd_value vd_concat(vd_builder *b, const char *name, int axis, int32_t count, const vd_value *x);
 vd_value vd_reshape(vd_builder *b, const char *name, vd_value x, ro_shape shape);
 vd_value vd_rope(vd_builder *b, const char *name, vd_value x, vd_rotation r); /* [..., T, D] */
+/* x with its places at[0], at[0] + 1, ... along the axis replaced by rows; at is i32 [1]. Rows that
+ * fall outside x are dropped. It has no gradient. */
+vd_value vd_put_rows(vd_builder *b, const char *name, vd_value x, vd_value rows, vd_value at,
+                     int axis);
+
+/* ---- drawing tokens, SPEC 10.3; nothing of it has a gradient ---- */
+
+/* i32; y may repeat. */
+vd_value vd_iadd(vd_builder *b, const char *name, vd_value x, vd_value y);
+/* i32 weights of x [..., V]: exp(x - m) in units of 2^-31; m has one element per row. */
+vd_value vd_weight(vd_builder *b, const char *name, vd_value x, vd_value m);
+/* Cuts [..., 2] of weights q [..., V] i32: after the k largest, or where the largest hold p / 2^24
+ * of the sum. */
+vd_value vd_top_k(vd_builder *b, const char *name, vd_value q, int64_t k);
+vd_value vd_top_p(vd_builder *b, const char *name, vd_value q, int64_t p);
+/* q, but 0 for what a cut [..., 2] leaves out. */
+vd_value vd_keep_top(vd_builder *b, const char *name, vd_value q, vd_value cut);
+/* Two random words for each key [..., 2] i32, of the position i32 [1]. */
+vd_value vd_random_words(vd_builder *b, const char *name, vd_value key, vd_value position,
+                         uint64_t seed, int64_t stream);
+/* An index [..., 1] i32 of each row of q, from words [..., 2]. */
+vd_value vd_draw(vd_builder *b, const char *name, vd_value q, vd_value words);
+
 /* ---- layers on images [N, H, W, C]; SPEC 12 ---- */
 
 typedef struct {

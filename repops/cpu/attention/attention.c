@@ -19,12 +19,18 @@ static int64_t blocks_of(const ro_call *call) {
     return ceil_div(keys_of(call), RO_ATTN_BLOCK);
 }
 
+static ro_range keys_of_row(const ro_job *job, int64_t row) {
+    const int last = job->call->input_count - 1;
+    return ro_keys_of(job->call, row,
+                      ro_is_placed(job->call) ? *(const int32_t *)job->in[last] : 0);
+}
+
 static void attn_max(const ro_job *job, int64_t first, int64_t last) {
     const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
     for (int64_t row = first; row < last; row++) {
         const float *s = (const float *)job->in[0] + row * keys;
         float *out = (float *)job->out + row * blocks;
-        const ro_range r = ro_admitted_keys(job->call, row);
+        const ro_range r = keys_of_row(job, row);
         for (int64_t c = 0; c < blocks; c++) {
             const int64_t from = max_i64(r.first, c * RO_ATTN_BLOCK);
             const int64_t count = min_i64(r.last, (c + 1) * RO_ATTN_BLOCK) - from;
@@ -53,11 +59,38 @@ static void clear_others(float *out, ro_range r, int64_t keys) {
 static void attn_exp(const ro_job *job, int64_t first, int64_t last) {
     const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
     for (int64_t row = first; row < last; row++) {
-        const ro_range r = ro_admitted_keys(job->call, row);
+        const ro_range r = keys_of_row(job, row);
         float *out = (float *)job->out + row * keys;
         attn_exp_row((const float *)job->in[0] + row * keys,
                      (const float *)job->in[1] + row * blocks, r, out);
         clear_others(out, r, keys);
+    }
+}
+
+/* out = the sum of the values [from, to), each times its weight. */
+static void weigh(const float *e, const float *v, int64_t from, int64_t to, int64_t width,
+                  float *restrict out) {
+    clear(out, width);
+    for (int64_t j = from; j < to; j++)
+        for (int64_t d = 0; d < width; d++)
+            out[d] = ro_fma(e[j], v[j * width + d], out[d]);
+    for (int64_t d = 0; d < width; d++)
+        out[d] = ro_canon(0.0f + out[d]);
+}
+
+/* As attn_av, but it reads the admitted keys alone, wherever they are. */
+static void attn_av_at(const ro_job *job, int64_t first, int64_t last) {
+    const ro_shape *s = &job->call->input[0], *out = &job->call->output;
+    const int64_t keys = keys_of(job->call), blocks = blocks_of(job->call);
+    const int64_t width = out->dim[out->ndim - 1], tokens = s->dim[s->ndim - 2];
+    for (int64_t row = first; row < last; row++) {
+        const ro_range r = keys_of_row(job, row);
+        const float *e = (const float *)job->in[0] + row * keys;
+        const float *v = (const float *)job->in[1] + row / tokens * keys * width;
+        for (int64_t c = 0; c < blocks; c++)
+            weigh(e, v, max_i64(r.first, c * RO_ATTN_BLOCK),
+                  min_i64(r.last, (c + 1) * RO_ATTN_BLOCK), width,
+                  (float *)job->out + (row * blocks + c) * width);
     }
 }
 
@@ -180,6 +213,9 @@ static void repeat_heads_grad(const ro_job *job, int64_t first, int64_t last) {
 void RO_NAME(ro_add_attention)(ro_table *table) {
     table->kernel[RO_OP_ATTN_MAX] = (ro_kernel){.range = attn_max, .items = queries};
     table->kernel[RO_OP_ATTN_EXP] = (ro_kernel){.range = attn_exp, .items = queries};
+    table->kernel[RO_OP_ATTN_MAX_AT] = (ro_kernel){.range = attn_max, .items = queries};
+    table->kernel[RO_OP_ATTN_EXP_AT] = (ro_kernel){.range = attn_exp, .items = queries};
+    table->kernel[RO_OP_ATTN_AV_AT] = (ro_kernel){.range = attn_av_at, .items = queries};
     table->kernel[RO_OP_ATTN_L] = (ro_kernel){.range = attn_l, .items = queries};
     table->kernel[RO_OP_ATTN_OUT] = (ro_kernel){.range = attn_out, .items = queries};
     table->kernel[RO_OP_ATTN_PROB] = (ro_kernel){.range = attn_prob, .items = queries};

@@ -1,4 +1,4 @@
-/* Comparisons, and what is chosen by them: SPEC.md section 6. */
+/* Comparisons, what is chosen by them, and sums of integers: SPEC.md section 6. */
 #include "repops/cpu/isa.h"
 
 /* b holds for one element after the other, or its first one for all. `kind` is a constant wherever
@@ -63,7 +63,32 @@ static void where(const ro_job *job, int64_t first, int64_t last) {
     }
 }
 
+/* Unsigned numbers wrap. b holds for one element after the other, or its first one for all. */
+RO_INLINE void iadd_run(const uint32_t *a, const uint32_t *b, int each, int64_t count,
+                        uint32_t *out) {
+    const uint32_t one = b[0];
+    RO_SAME_INDEX
+    for (int64_t i = 0; i < count; i++)
+        out[i] = a[i] + (each ? b[i] : one);
+}
+
+static void iadd(const ro_job *job, int64_t first, int64_t last) {
+    const uint32_t *a = job->in[0], *b = job->in[1];
+    uint32_t *out = job->out;
+    const int64_t period = in_numel(job, 1);
+    if (period == 1) {
+        iadd_run(a + first, b, 0, last - first, out + first);
+        return;
+    }
+    for (int64_t i = first, count; i < last; i += count) {
+        const int64_t at = i % period;
+        count = min_i64(period - at, last - i);
+        iadd_run(a + i, b + at, 1, count, out + i);
+    }
+}
+
 void RO_NAME(ro_add_choice)(ro_table *table) {
     table->kernel[RO_OP_COMPARE] = (ro_kernel){.range = compare};
     table->kernel[RO_OP_WHERE] = (ro_kernel){.range = where};
+    table->kernel[RO_OP_IADD] = (ro_kernel){.range = iadd};
 }

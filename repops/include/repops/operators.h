@@ -37,6 +37,7 @@ typedef enum {
     RO_OP_ABS = 209,               /* (x): x without its sign */
     RO_OP_COMPARE = 210,           /* (a f32 or i32, b f32 or i32): 1 where it holds, else 0; b repeats */
     RO_OP_WHERE = 211,             /* (c i32, a any, b any): a where c is not 0, else b */
+    RO_OP_IADD = 214,              /* (a i32, b i32): a + b of integers; b repeats */
     RO_OP_DROPOUT = 22,            /* (x, step i32): 0, or x times scale; its own gradient */
     RO_OP_MUL = 24,                /* (a, b): a * b; b repeats */
     RO_OP_SUB = 25,                /* (a, b): a - b; b repeats */
@@ -69,6 +70,9 @@ typedef enum {
     RO_OP_ATTN_DSCORE = 78,        /* (p, dp, delta): of scores */
     RO_OP_REPEAT_HEADS = 79,       /* (x any): each head several times */
     RO_OP_REPEAT_HEADS_GRAD = 80,  /* (dy) */
+    RO_OP_ATTN_MAX_AT = 216,       /* (s, first i32): attn_max of queries that stand from key `first` on */
+    RO_OP_ATTN_EXP_AT = 217,       /* (s, mc, first i32): attn_exp of such queries */
+    RO_OP_ATTN_AV_AT = 218,        /* (ex, v, first i32): attn_av of such queries */
     RO_OP_LR_SCHEDULE = 88,        /* (step i32): learning rate, after a warmup */
     RO_OP_BIAS_CORRECTION = 89,    /* (c): 1 - beta^t, a step at a time */
     RO_OP_CLIP_SCALE = 90,         /* (sumsq): the factor that limits a global norm */
@@ -125,9 +129,16 @@ typedef enum {
     RO_OP_RESHAPE = 200,           /* (x any): the same elements */
     RO_OP_GATHER_GRAD = 201,       /* (dy, ids i32) */
     RO_OP_UNIFORM = 202,           /* uniformly distributed numbers */
+    RO_OP_PUT_ROWS = 215,          /* (x any, rows any, at i32): x with some places along an axis replaced */
     RO_OP_PERMUTATION = 203,       /* (step i32): 0 .. W - 1 shuffled */
     RO_OP_ROPE_TURNS = 205,        /* turns of each pair from one position to the next */
     RO_OP_ROPE = 206,              /* (x, position i32, turns i32): turned by its position */
+    RO_OP_WEIGHT = 219,            /* (x, m): exp(x - m) in units of 2^-31 */
+    RO_OP_TOP_K = 220,             /* (q i32): where the k largest end */
+    RO_OP_TOP_P = 221,             /* (q i32): where the largest that hold a share end */
+    RO_OP_KEEP_TOP = 222,          /* (q i32, cut i32): 0 from such a place on */
+    RO_OP_RANDOM_WORDS = 223,      /* (key i32, position i32): 64 random bits of a key and a position */
+    RO_OP_DRAW = 224,              /* (q i32, words i32): an index, as often as q says */
     RO_OP_END = 256 /* numbers in between are free */
 } ro_op;
 
@@ -206,6 +217,9 @@ enum {
     RO_ATTN_DSCORE_WINDOW = 1,
     RO_REPEAT_HEADS_TIMES = 0,
     RO_REPEAT_HEADS_GRAD_TIMES = 0,
+    RO_ATTN_MAX_AT_WINDOW = 0,
+    RO_ATTN_EXP_AT_WINDOW = 0,
+    RO_ATTN_AV_AT_WINDOW = 0,
     RO_LR_SCHEDULE_KIND = 0,
     RO_LR_SCHEDULE_BASE = 1, /* f */
     RO_LR_SCHEDULE_MIN = 2, /* f */
@@ -317,6 +331,7 @@ enum {
     RO_UNIFORM_STREAM = 1,
     RO_UNIFORM_LOW = 2, /* f */
     RO_UNIFORM_HIGH = 3, /* f */
+    RO_PUT_ROWS_AXIS = 0,
     RO_PERMUTATION_SEED = 0,
     RO_PERMUTATION_STREAM = 1,
     RO_ROPE_TURNS_BASE = 0, /* f */
@@ -327,6 +342,10 @@ enum {
     RO_ROPE_TURNS_ORIGINAL = 5,
     RO_ROPE_PAIRS = 0,
     RO_ROPE_INVERSE = 1,
+    RO_TOP_K_K = 0,
+    RO_TOP_P_P = 0,
+    RO_RANDOM_WORDS_SEED = 0,
+    RO_RANDOM_WORDS_STREAM = 1,
 };
 
 /* The same places of attributes that all operators of a family have. */
@@ -352,6 +371,7 @@ enum {
     RO_MERGE_PER = RO_BN_MERGE_MEAN_PER,
     RO_MASKED_CAUSAL = RO_ATTN_MAX_CAUSAL,
     RO_MASKED_WINDOW = RO_ATTN_MAX_WINDOW,
+    RO_PLACED_WINDOW = RO_ATTN_MAX_AT_WINDOW,
     RO_LEAKY_SLOPE = RO_LEAKY_RELU_SLOPE,
     RO_REPEAT_TIMES = RO_REPEAT_HEADS_TIMES,
     RO_LABELS_IGNORE = RO_XENT_IGNORE_IGNORE,

@@ -203,6 +203,10 @@ RO_API RO_MUST_USE ro_status ro_op_compare(ro_ctx *ctx, const ro_tensor *a, cons
 RO_API RO_MUST_USE ro_status ro_op_where(ro_ctx *ctx, const ro_tensor *c, const ro_tensor *a,
         const ro_tensor *b, ro_tensor *out);
 
+/* a i32, b i32: a + b of integers; b repeats */
+RO_API RO_MUST_USE ro_status ro_op_iadd(ro_ctx *ctx, const ro_tensor *a, const ro_tensor *b,
+        ro_tensor *out);
+
 /* x, step i32: 0, or x times scale; its own gradient */
 typedef struct {
     int64_t seed;
@@ -408,6 +412,29 @@ typedef struct {
 } ro_op_repeat_heads_grad_attrs;
 RO_API RO_MUST_USE ro_status ro_op_repeat_heads_grad(ro_ctx *ctx, const ro_tensor *dy,
         const ro_op_repeat_heads_grad_attrs *attrs, ro_tensor *out);
+
+/* s, first i32: attn_max of queries that stand from key `first` on */
+typedef struct {
+    int64_t window;
+} ro_op_attn_max_at_attrs;
+RO_API RO_MUST_USE ro_status ro_op_attn_max_at(ro_ctx *ctx, const ro_tensor *s,
+        const ro_tensor *first, const ro_op_attn_max_at_attrs *attrs, ro_tensor *out);
+
+/* s, mc, first i32: attn_exp of such queries */
+typedef struct {
+    int64_t window;
+} ro_op_attn_exp_at_attrs;
+RO_API RO_MUST_USE ro_status ro_op_attn_exp_at(ro_ctx *ctx, const ro_tensor *s,
+        const ro_tensor *mc, const ro_tensor *first, const ro_op_attn_exp_at_attrs *attrs,
+        ro_tensor *out);
+
+/* ex, v, first i32: attn_av of such queries */
+typedef struct {
+    int64_t window;
+} ro_op_attn_av_at_attrs;
+RO_API RO_MUST_USE ro_status ro_op_attn_av_at(ro_ctx *ctx, const ro_tensor *ex,
+        const ro_tensor *v, const ro_tensor *first, const ro_op_attn_av_at_attrs *attrs,
+        ro_tensor *out);
 
 /* step i32: learning rate, after a warmup */
 typedef struct {
@@ -821,6 +848,14 @@ typedef struct {
 RO_API RO_MUST_USE ro_status ro_op_uniform(ro_ctx *ctx, const ro_op_uniform_attrs *attrs,
         ro_tensor *out);
 
+/* x any, rows any, at i32: x with some places along an axis replaced */
+typedef struct {
+    int64_t axis;
+} ro_op_put_rows_attrs;
+RO_API RO_MUST_USE ro_status ro_op_put_rows(ro_ctx *ctx, const ro_tensor *x,
+        const ro_tensor *rows, const ro_tensor *at, const ro_op_put_rows_attrs *attrs,
+        ro_tensor *out);
+
 /* step i32: 0 .. W - 1 shuffled (out->shape is declared) */
 typedef struct {
     int64_t seed;
@@ -848,6 +883,40 @@ typedef struct {
 } ro_op_rope_attrs;
 RO_API RO_MUST_USE ro_status ro_op_rope(ro_ctx *ctx, const ro_tensor *x,
         const ro_tensor *position, const ro_tensor *turns, const ro_op_rope_attrs *attrs,
+        ro_tensor *out);
+
+/* x, m: exp(x - m) in units of 2^-31 */
+RO_API RO_MUST_USE ro_status ro_op_weight(ro_ctx *ctx, const ro_tensor *x, const ro_tensor *m,
+        ro_tensor *out);
+
+/* q i32: where the k largest end */
+typedef struct {
+    int64_t k; /* required */
+} ro_op_top_k_attrs;
+RO_API RO_MUST_USE ro_status ro_op_top_k(ro_ctx *ctx, const ro_tensor *q,
+        const ro_op_top_k_attrs *attrs, ro_tensor *out);
+
+/* q i32: where the largest that hold a share end */
+typedef struct {
+    int64_t p; /* required */
+} ro_op_top_p_attrs;
+RO_API RO_MUST_USE ro_status ro_op_top_p(ro_ctx *ctx, const ro_tensor *q,
+        const ro_op_top_p_attrs *attrs, ro_tensor *out);
+
+/* q i32, cut i32: 0 from such a place on */
+RO_API RO_MUST_USE ro_status ro_op_keep_top(ro_ctx *ctx, const ro_tensor *q,
+        const ro_tensor *cut, ro_tensor *out);
+
+/* key i32, position i32: 64 random bits of a key and a position */
+typedef struct {
+    int64_t seed;
+    int64_t stream;
+} ro_op_random_words_attrs;
+RO_API RO_MUST_USE ro_status ro_op_random_words(ro_ctx *ctx, const ro_tensor *key,
+        const ro_tensor *position, const ro_op_random_words_attrs *attrs, ro_tensor *out);
+
+/* q i32, words i32: an index, as often as q says */
+RO_API RO_MUST_USE ro_status ro_op_draw(ro_ctx *ctx, const ro_tensor *q, const ro_tensor *words,
         ro_tensor *out);
 
 /* clang-format on */
