@@ -205,6 +205,8 @@ vd_dropout_attr vd_dropout_at(const vd_pass *p, int64_t site);
 
 /* Attention of a decoder's block: as vd_grouped_attention, or with a cache of what is kept, which
  * is put into it. `qkv` are rows f32 [b, T, heads D], [b, T, kv_heads D] twice. */
+/* Numbers of a kept row of keys, and of values: G D. */
+int64_t vd_kept_width(const vd_model *model);
 vd_value vd_attend(const vd_pass *p, int64_t layer, const vd_value qkv[3], const vd_heads *heads);
 
 /* heads divides channels; a sequence fits the learned positions. */
@@ -213,7 +215,62 @@ int64_t vd_hidden_of(const vd_model *model);
 /* sqrt(2 / fan_in): He et al., 2015, before a ReLU. */
 float vd_he_deviation(int64_t fan_in);
 
+/* ---- training.c: what all programs need ---- */
+
+/* Room for an output of each leaf. */
+vd_status vd_allocate_outputs(vd_builder *b);
+/* Who reads the program's bytes refuses more of them; `what` is too many then. */
+VD_MUST_USE vd_status vd_check_program(const vd_program *program, const char *what, vd_err *err);
+
+/* ---- given.c: a model whose parameters are all given ---- */
+
+/* All parameters, frozen, each with its data tensor, the first of which has number `first`. */
+VD_MUST_USE vd_status vd_given_parameters(const vd_training *t, uint32_t first, vd_parameters *out,
+                                          vd_err *err);
+/* Makes room for data tensors, `first` of which the caller fills in, and puts the parameters'
+ * after them. */
+VD_MUST_USE vd_status vd_put_given(const vd_training *t, uint32_t first, const vd_parameters *all,
+                                   vd_program *out, vd_err *err);
+/* A forward pass over tokens, i32 [1, T], with the values of parameters that are frozen. */
+typedef struct {
+    vd_training training; /* of `sequence` T */
+    vd_forward in;
+    vd_pass pass;
+    vd_value *parameter; /* owned */
+} vd_given_pass;
+/* *out must not move. vd_given_pass_free frees it, also after a failure. */
+void vd_given_pass_open(vd_builder *b, const vd_training *t, const vd_parameters *all,
+                        vd_value tokens, vd_cache *cache, vd_given_pass *out);
+void vd_given_pass_free(vd_given_pass *pass);
+
+/* ---- choose.c: the next token ---- */
+
+/* Values of a step that makes a token. */
+typedef struct {
+    const vd_generation *how;
+    vd_value logits; /* f32 [1, V] */
+    vd_value seen;   /* i32 [V]; VD_NONE: there is no penalty */
+    vd_value step;   /* i32 [1]: tokens made before */
+    vd_value first;  /* i32 [1]: position of the token that the logits follow */
+    vd_value key;    /* i32 [2], if tokens are drawn */
+} vd_choosing;
+
+/* i32 [1] */
+vd_value vd_choose_token(vd_builder *b, const vd_choosing *c);
+/* f32 [1]: of the token, by the logits; and of the `best` likeliest, i32 [1, best] and f32 [1,
+ * best].
+ */
+typedef struct {
+    vd_value chosen, best, best_chosen;
+} vd_likely;
+vd_likely vd_tell_likely(vd_builder *b, const vd_choosing *c, vd_value token);
+/* i32 [1] */
+vd_value vd_whole(vd_builder *b, const char *name, int64_t value);
+
 /* ---- inputs.c, step.c, optimizer.c ---- */
+
+/* The values of parameters that are read from data; others are left as they are. */
+void vd_frozen_values(vd_builder *b, const vd_parameters *all, vd_value *parameter);
 
 /* Whether positions of the data are hidden from the model, which guesses them. */
 bool vd_hides_tokens(const vd_model *m);
@@ -235,5 +292,6 @@ void vd_optimize(vd_builder *b, const vd_optimizer *o, int64_t steps, uint32_t p
 #define VD_STREAM_MASK(micro_batch)          (INT64_C(1) + (micro_batch))
 #define VD_STREAM_INIT(parameter)            (INT64_C(0x10000000) + (parameter))
 #define VD_STREAM_DROPOUT(micro_batch, site) (INT64_C(0x20000000) + (micro_batch)*65536 + (site))
+#define VD_STREAM_SAMPLE                     INT64_C(0x30000000)
 
 #endif

@@ -185,6 +185,72 @@ bool vd_training_has_config(const vd_training *training);
  * left out. */
 int64_t vd_evaluation_steps(const vd_training *training);
 
+/* ---- going on with texts ---- */
+
+enum {
+    VD_STOPS_MAX = 16,
+    VD_BEST_MAX = 20,
+    VD_TOKENS_MAX = 65536,  /* of a prompt; and as many new ones */
+    VD_TOP_P_ONE = 1 << 24, /* top_p of all tokens */
+};
+
+/* How a model goes on with a prompt. Each new token is chosen from the logits of the one before it,
+ * after repetition_penalty, min_tokens, temperature, top_k and top_p, in this order, as
+ * transformers has it. */
+typedef struct {
+    int64_t max_tokens; /* steps */
+    int64_t min_tokens; /* so many tokens come before a stop */
+    int64_t stop[VD_STOPS_MAX],
+        stop_count;    /* distinct tokens; each ends the text, and is part of it */
+    int32_t greedy;    /* 1: the largest logit, the first of equal ones; nothing is drawn */
+    float temperature; /* logits are divided by it */
+    int64_t top_k;     /* tokens that are drawn from; 0: all */
+    int64_t top_p; /* a token is drawn from if the likelier ones have less than this share of the
+                    * weight, in units of 1 / VD_TOP_P_ONE */
+    uint64_t seed;
+    float repetition_penalty; /* logits of tokens that were seen: times it below 0, else divided; 1:
+                               * none */
+    int64_t best; /* the log-probability of each token is told, and of so many best; -1: of none */
+} vd_generation;
+
+/* The tokens that a model is given, i32 [count], and what sets their random numbers apart, i32 [2]:
+ * the low and the high word of a key. Both by their commitments. */
+typedef struct {
+    int64_t count;
+    uint8_t root[32], key_root[32];
+} vd_prompt_form;
+
+/* The name of the data tensor that has the words of a prompt's key. */
+#define VD_PROMPT_KEY "key"
+
+/* The program that goes on with one prompt. `t` is an evaluation (t->evaluates) without data.
+ *
+ * Data tensor 0 is the prompt; 1 its key if tokens are drawn; then the weights, as in an
+ * evaluation. The first state has the prompt's keys and values but those of its last token; each
+ * step takes one token in and makes one. After a stop nothing changes any more. Leaves, with P
+ * tokens in the prompt, n = max_tokens, S = P - 1 + n, G heads of keys of D numbers:
+ *
+ *     h.I.k, h.I.v            f32 [1, S, G D] of each layer: row p is of the token at position p
+ *     text                    i32 [n], zeros behind the last token
+ *     token                   i32 [1], the last one
+ *     stopped                 i32 [1], 1 after a stop
+ *     count                   i32 [1], tokens made
+ *     log_probability         f32 [n], of each in `text`, by the logits as they are; if best >= 0
+ *     best                    i32 [n, best], the likeliest tokens, likelier ones first; if best > 0
+ *     best_log_probability    f32 [n, best]
+ *     seen                    i32 [V], 1 for tokens so far; if there is a repetition penalty
+ *
+ * VD_ERR_USAGE: the model makes no text, or has no room for so many positions. */
+VD_MUST_USE vd_status vd_generation_program(const vd_training *t, const vd_generation *how,
+                                            const vd_prompt_form *prompt, vd_program *out,
+                                            vd_err *err);
+
+/* The program of one step that tells how likely each token of a text is after those before it: the
+ * leaf `log_probability`, f32 [count - 1]. Its loss is the mean of their negatives. Data tensor 0
+ * is the text, the weights follow. */
+VD_MUST_USE vd_status vd_score_program(const vd_training *t, const vd_prompt_form *text,
+                                       vd_program *out, vd_err *err);
+
 /* How a file's tensor lies, compared with the leaf that has the same numbers. */
 typedef enum {
     VD_FILE_SAME,

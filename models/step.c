@@ -223,13 +223,17 @@ static vd_value frozen_value(vd_builder *b, const vd_parameter *p) {
     return VD_EMIT(b, p->name, ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = RO_F32}, NULL}), x);
 }
 
+void vd_frozen_values(vd_builder *b, const vd_parameters *all, vd_value *parameter) {
+    for (uint32_t i = 0; i < all->count; i++)
+        if (all->parameter[i].frozen)
+            parameter[i] = frozen_value(b, &all->parameter[i]);
+}
+
 static void find_values(vd_builder *b, step_plan *plan) {
     const vd_parameters *all = plan->declared;
     for (uint32_t i = 0; i < all->trained_count; i++)
         plan->parameter[all->trained[i]] = i;
-    for (uint32_t i = 0; i < all->count; i++)
-        if (all->parameter[i].frozen)
-            plan->parameter[i] = frozen_value(b, &all->parameter[i]);
+    vd_frozen_values(b, all, plan->parameter);
 }
 
 /* The state of an evaluation is the mean over all its steps, once the last one is added. */

@@ -77,7 +77,7 @@ static vd_value initial(vd_builder *b, const vd_training *t, const vd_parameter 
     return vd_emit(b, p->name, op, 0, NULL);
 }
 
-static vd_status allocate_outputs(vd_builder *b) {
+vd_status vd_allocate_outputs(vd_builder *b) {
     b->graph->output = calloc(b->program->leaf_count, sizeof *b->graph->output);
     return b->graph->output ? VD_OK : vd_builder_fail(b, VD_ERR_LOCAL, "out of memory");
 }
@@ -98,7 +98,7 @@ static vd_value kept(vd_builder *b, const vd_training *t, uint32_t first, const 
 }
 
 static void build_init(vd_builder *b, const vd_training *t, const vd_parameters *all) {
-    if (allocate_outputs(b) != VD_OK)
+    if (vd_allocate_outputs(b) != VD_OK)
         return;
     vd_scope(b, "init");
     const uint32_t buffers = b->program->leaf_count - all->buffer_count;
@@ -221,8 +221,7 @@ static vd_status check_count(const vd_parameters *all, vd_err *err) {
                    all->trained_count, VD_TRAINED_MAX);
 }
 
-/* Who reads the program's bytes refuses more of them. */
-static vd_status check_program(const vd_training *t, const vd_program *program, vd_err *err) {
+vd_status vd_check_program(const vd_program *program, const char *what, vd_err *err) {
     vd_buf bytes = {0};
     vd_program_encode(program, &bytes);
     const size_t size = bytes.size;
@@ -232,9 +231,8 @@ static vd_status check_program(const vd_training *t, const vd_program *program, 
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     if (size > VD_PROGRAM_BYTES_MAX)
         return vd_fail(err, VD_ERR_USAGE,
-                       "the program has %zu bytes, expected at most %d: micro_batches (%lld) or "
-                       "layers are too many",
-                       size, VD_PROGRAM_BYTES_MAX, (long long)t->micro_batches);
+                       "the program has %zu bytes, expected at most %d: %s are too many", size,
+                       VD_PROGRAM_BYTES_MAX, what);
     return vd_program_validate(program, err);
 }
 
@@ -242,6 +240,9 @@ static vd_status build(const vd_training *t, const vd_parameters *all, vd_progra
                        vd_err *err) {
     vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
     const ro_shape number = VD_SHAPE(RO_F32, 1);
+    char too_many[64];
+    snprintf(too_many, sizeof too_many, "micro_batches (%lld) or layers",
+             (long long)t->micro_batches);
     if (t->evaluates)
         vd_add_leaf(&init, "loss", &number);
     if (t->evaluates && vd_tells_classes(&t->model))
@@ -253,11 +254,11 @@ static vd_status build(const vd_training *t, const vd_parameters *all, vd_progra
         init.status = vd_check_start(t, all, out, &init.err);
     if (init.status == VD_OK)
         build_init(&init, t, all);
-    if (init.status == VD_OK && allocate_outputs(&step) == VD_OK)
+    if (init.status == VD_OK && vd_allocate_outputs(&step) == VD_OK)
         vd_build_step(&step, t, all);
     const vd_builder *bad = init.status != VD_OK ? &init : &step;
     const vd_status status = bad->status != VD_OK ? vd_fail(err, bad->status, "%s", bad->err.text)
-                                                  : check_program(t, out, err);
+                                                  : vd_check_program(out, too_many, err);
     vd_builder_free(&init);
     vd_builder_free(&step);
     return status;

@@ -55,6 +55,26 @@ Test(job, flow_style_in_any_order_with_defaults) {
     cr_assert(t->optimizer.lr == 1000 && t->optimizer.beta2 == 0 && t->optimizer.min_lr == 0);
 }
 
+Test(job, prompts_and_how_to_go_on_with_them) {
+    const vd_job job = read_good(GOOD "generate.yaml");
+    const vd_generation *g = &job.generation;
+    cr_assert(job.task == VD_JOB_GENERATES && job.training.evaluates && vd_job_has_prompts(&job));
+    cr_assert_str_eq(job.prompts.path, GOOD "prompts.jsonl");
+    cr_assert(job.prompts.sha256[1] == 0x23 && !g->greedy && g->temperature == 0.5f);
+    cr_assert(g->top_k == 5 && g->top_p == 3 * VD_TOP_P_ONE / 4 && g->seed == UINT64_MAX);
+    cr_assert(g->max_tokens == 3 && g->min_tokens == 2 && g->repetition_penalty == 1.5f);
+    cr_assert(g->stop_count == 2 && g->stop[0] == 50 && g->stop[1] == 7 && g->best == 5);
+}
+
+Test(job, what_generating_need_not_say) {
+    const vd_job job = read_good(GOOD "greedy.yaml");
+    const vd_generation *g = &job.generation;
+    cr_assert(g->greedy && g->temperature == 1 && g->top_k == 0 && g->top_p == VD_TOP_P_ONE);
+    cr_assert(g->max_tokens == 65536 && g->min_tokens == 0 && g->stop_count == 0);
+    cr_assert(g->repetition_penalty == 1 && g->best == -1);
+    cr_assert(read_good(GOOD "score.yaml").task == VD_JOB_SCORES);
+}
+
 Test(job, sgd_has_keys_of_its_own) {
     vd_job job = read_good(GOOD "sgd.yaml");
     const vd_optimizer *o = &job.training.optimizer;

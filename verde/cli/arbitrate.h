@@ -9,6 +9,7 @@
 
 typedef struct {
     const char *job, *verdict, *key_dir, *ca;
+    const char *prompt; /* of a job with prompts: which; else NULL */
     const char *url[VD_PARTIES_MAX];
     uint32_t urls;
     long question_s, budget_s;

@@ -7,6 +7,7 @@
 
 #include "repops/repops.h"
 #include "verde/exec/check.h"
+#include "verde/exec/items.h"
 #include "verde/exec/run.h"
 #include "verde/exec/source.h"
 #include "verde/job/job.h"
@@ -92,14 +93,26 @@ typedef struct {
     vd_job_weights weights; /* of a pretrained model */
     vd_start start;
     vd_dataset data;
+    vd_prompts prompts;    /* of a job that generates or scores: in place of data */
+    const char *prompt;    /* the key of the one that the program is about; NULL: none was named */
+    int32_t words[2];      /* of its key, as the program's data has it */
     vd_placed_data placed; /* where each data tensor of the program lies */
     vd_program program;
     ro_ctx *ro;
     vd_exec exec;
 } vd_loaded;
 
-/* From a job file: data, program. */
+/* From a job file: data, program. Of a job with prompts the program is that of out->prompt, which
+ * must be named: VD_ERR_USAGE. */
 VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err);
+/* The same without the program of a job with prompts: that of prompt `index` then follows. */
+VD_MUST_USE vd_status vd_load_prompts(const char *path, vd_loaded *out, vd_err *err);
+VD_MUST_USE vd_status vd_load_prompt(vd_loaded *out, uint32_t index, vd_err *err);
+/* Keys and program hashes of all prompts; each program is built for it. */
+VD_MUST_USE vd_status vd_list_prompts(const vd_loaded *loaded, vd_items *out, vd_err *err);
+/* The prompt of a key in decimal digits. */
+VD_MUST_USE vd_status vd_find_prompt(const vd_loaded *loaded, const char *key, uint32_t *index,
+                                     vd_err *err);
 /* Finds the state that a job goes on from, if it has `weights`: checks its bytes, or without the
  * run's directory the proof RUN.proof.json, and sets training.start. */
 VD_MUST_USE vd_status vd_load_start(vd_job *job, const vd_data_reader *reader, vd_start *out,
@@ -127,6 +140,8 @@ VD_MUST_USE vd_status vd_load_data(const char *dir, const char *moved, vd_loaded
  * those that lie in no file, to DIR/data. */
 VD_MUST_USE vd_status vd_save_data(const char *dir, const vd_loaded *loaded, vd_err *err);
 VD_MUST_USE vd_status vd_place_data(vd_loaded *loaded, vd_err *err); /* that of the job */
+/* That of a job with prompts, whose program is the one of `prompt`. */
+VD_MUST_USE vd_status vd_place_prompt(vd_loaded *loaded, const vd_prompt *prompt, vd_err *err);
 void vd_placed_data_free(vd_placed_data *data);
 /* Are the files there that a job's model starts from? Its manifest alone lets nothing run. */
 VD_MUST_USE vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err);

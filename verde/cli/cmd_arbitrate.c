@@ -75,6 +75,7 @@ static vd_status prepare(vd_arbitration *x) {
     vd_status status = vd_leaf_self_test(x->err);
     if (status == VD_OK) /* before hours of work, not after */
         status = vd_check_new(x->a->verdict, x->a->force, x->err);
+    x->loaded.prompt = x->a->prompt;
     if (status == VD_OK)
         status = vd_load_job(x->a->job, &x->loaded, x->err);
     if (status == VD_OK)
@@ -226,21 +227,19 @@ static bool take_option(int o, vd_arbitrate_arguments *a, bool *exit_now) {
     case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->question_s);
     case 'n': a->no_challenge = true; return true;
     case 'F': a->force = true; return true;
+    case 'P': a->prompt = optarg; return true;
     case 'g': return vd_parse_number("budget", optarg, 1, 1000000, &a->budget_s);
     default: return vd_take_common(&vd_cmd_arbitrate, o, &a->common, exit_now);
     }
 }
 
 static vd_exit arbitrate(int argc, char **argv) {
-    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
-                                            {"verdict", required_argument, NULL, 'v'},
-                                            {"key", required_argument, NULL, 'k'},
-                                            {"cacert", required_argument, NULL, 'c'},
-                                            {"timeout", required_argument, NULL, 'q'},
-                                            {"budget", required_argument, NULL, 'g'},
-                                            {"no-challenge", no_argument, NULL, 'n'},
-                                            {"force", no_argument, NULL, 'F'},
-                                            VD_COMMON_OPTIONS};
+    static const struct option options[] = {
+        {"provider", required_argument, NULL, 'p'}, {"verdict", required_argument, NULL, 'v'},
+        {"key", required_argument, NULL, 'k'},      {"cacert", required_argument, NULL, 'c'},
+        {"timeout", required_argument, NULL, 'q'},  {"budget", required_argument, NULL, 'g'},
+        {"no-challenge", no_argument, NULL, 'n'},   {"force", no_argument, NULL, 'F'},
+        {"prompt", required_argument, NULL, 'P'},   VD_COMMON_OPTIONS};
     vd_arbitrate_arguments a = {
         .key_dir = "referee-keys", .question_s = VD_ARBITRATE_QUESTION_S, .budget_s = VD_BUDGET_S};
     bool exit_now = false;
@@ -270,6 +269,8 @@ const vd_command vd_cmd_arbitrate = {
     "                   `rounding` the trainer's first, then the auditor's\n"
     "  --verdict FILE   where the verdict goes; must not exist yet\n"
     "  --force          overwrite FILE\n"
+    "  --prompt KEY     of a job with prompts: the dispute is about this one, whose run each\n"
+    "                   provider serves from its prompts/KEY\n"
     "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
     "  --cacert FILE    certificates to trust for URLs without a key\n"
     "  --timeout S      seconds without a word of a provider: it says that it computes\n"

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include "verde/cli/check_model.h"
+#include "verde/cli/check_prompts.h"
 #include "verde/cli/cli.h"
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
@@ -259,6 +260,18 @@ static vd_exit check_run(const arguments *a) {
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
+static vd_exit check_prompts(const arguments *a) {
+    vd_err err = {0};
+    if (a->verdict || a->data || a->step >= 0) {
+        fprintf(stderr,
+                "verde: --verdict, --data and --step go with one prompt's run, %s/prompts/KEY\n",
+                a->path);
+        return VD_EXIT_USAGE;
+    }
+    return vd_check_prompts(a->path, a->job, &a->common, &err) == VD_OK ? VD_EXIT_OK
+                                                                        : vd_report(&err);
+}
+
 static vd_exit check(int argc, char **argv) {
     static const struct option options[] = {
         {"verdict", required_argument, NULL, 'v'}, {"referee", required_argument, NULL, 'r'},
@@ -283,6 +296,8 @@ static vd_exit check(int argc, char **argv) {
     const vd_check_model_options model = {a.path, a.verdict, a.referee, a.job, a.step, &a.common};
     if (vd_is_model(a.path))
         return vd_check_model(&model);
+    if (vd_items_are_in(a.path))
+        return check_prompts(&a);
     if (a.step < 0)
         return check_run(&a);
     fprintf(stderr, "verde: --step goes with an exported model, a directory with proof.json\n");
@@ -301,7 +316,8 @@ const vd_command vd_cmd_check = {
     "delivered, under any name; run.json and program of its run must lie beside it, and prove "
     "that\n"
     "it is a state of that run. MODEL is a directory that `verde export` wrote, with safetensors\n"
-    "files and proof.json, which lead to the run root. Executes nothing and needs no network.\n\n"
+    "files and proof.json, which lead to the run root. In the folder of a job with prompts, all\n"
+    "runs, results.jsonl and the job root are checked. Executes nothing and needs no network.\n\n"
     "  --verdict FILE   verified first, as by `verde verify`: its signature, and the decision\n"
     "                   again from its evidence\n"
     "  --referee KEY    whose verdict it must be (hexadecimal); default: whoever signed it\n"

@@ -60,6 +60,12 @@ static vd_status open_run(exporting *e) {
                          "%s: the run is an evaluation, whose state is a score and no model; "
                          "export the run whose weights it evaluates",
                          e->a->run);
+    if (status == VD_OK && vd_is_of_prompt(&e->loaded.program))
+        status =
+            vd_fail(e->err, VD_ERR_USAGE,
+                    "%s: the run's state is what a model said of a prompt, and no model; export "
+                    "the run whose weights it has",
+                    e->a->run);
     if (status == VD_OK)
         status = find_step(e);
     if (status == VD_OK)

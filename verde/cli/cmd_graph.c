@@ -37,13 +37,18 @@ static vd_exit print_graph(const vd_program *p, bool dot, bool init, bool json, 
 }
 
 static vd_exit graph(int argc, char **argv) {
-    static const struct option options[] = {
-        {"dot", no_argument, NULL, 'd'}, {"init", no_argument, NULL, 'i'}, VD_COMMON_OPTIONS};
+    static const struct option options[] = {{"dot", no_argument, NULL, 'd'},
+                                            {"init", no_argument, NULL, 'i'},
+                                            {"prompt", required_argument, NULL, 'p'},
+                                            VD_COMMON_OPTIONS};
+    vd_loaded loaded = {0};
     bool dot = false, init = false, exit_now = false;
     vd_common common = {0};
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (o == 'd')
             dot = true;
+        else if (o == 'p')
+            loaded.prompt = optarg;
         else if (o == 'i')
             init = true;
         else if (!vd_take_common(&vd_cmd_graph, o, &common, &exit_now))
@@ -55,7 +60,6 @@ static vd_exit graph(int argc, char **argv) {
         fprintf(stderr, "verde: graph takes one job file, got %d arguments\n", argc - optind);
         return VD_EXIT_USAGE;
     }
-    vd_loaded loaded = {0};
     vd_err err = {0};
     vd_status status = vd_load_job(argv[optind], &loaded, &err);
     vd_exit code = status == VD_OK ? print_graph(&loaded.program, dot, init, common.json, &err)
@@ -70,6 +74,7 @@ const vd_command vd_cmd_graph = {
     "Prints the graph of one training step, a node per line, with the program's hash.\n\n"
     "  --dot            for Graphviz\n"
     "  --init           the graph of initialisation instead\n"
+    "  --prompt KEY     of a job with prompts: the program of this one\n"
     "  --json           only the program's hash and sizes, as a JSON object\n"
     "  --help, -h       this text\n"
     "\nExamples:\n"

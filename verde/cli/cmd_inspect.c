@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "verde/cli/check_prompts.h"
 #include "verde/cli/cli.h"
 #include "verde/cli/story.h"
 
@@ -345,6 +346,8 @@ static vd_exit inspect(int argc, char **argv) {
     }
     if (verdict)
         return inspect_verdict(argv[optind], a.common.json);
+    if (!a.trace && !a.proof && !a.plot && vd_items_are_in(a.path))
+        return vd_show_prompts(a.path, &a.common, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
     return inspect_run(&a, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
@@ -357,7 +360,8 @@ const vd_command vd_cmd_inspect = {
     "with its proof; or a verdict with its story. Of a run, run.json is checked against itself, "
     "the\n"
     "size of each state, and the last states up to 1 GiB byte by byte: the rest is left to\n"
-    "`verde check`, and said. What does not fit is an error (exit code 6).\n\n"
+    "`verde check`, and said. What does not fit is an error (exit code 6). Of a job with prompts,\n"
+    "DIR has the root of each prompt's run, which lies in DIR/prompts/KEY.\n\n"
     "  --trace STEP     node by node, with the commitment of each output; -1: initialisation\n"
     "  --plot FILE      draw the loss of each step, from losses.jsonl, as an SVG picture; of a "
     "job\n"

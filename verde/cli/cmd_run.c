@@ -6,6 +6,7 @@
 
 #include "verde/cli/export.h"
 #include "verde/cli/run_command.h"
+#include "verde/cli/run_prompts.h"
 #include "verde/cli/stop.h"
 #include "verde/protocol/limits.h"
 
@@ -37,10 +38,10 @@ static bool take_option(run_options *o, int option, bool *exit_now) {
 
 static vd_status load(const char *job, const char *fault, const vd_common *common,
                       vd_loaded *loaded, vd_err *err) {
-    vd_status status = vd_load_job(job, loaded, err);
+    vd_status status = vd_load_prompts(job, loaded, err);
     if (status == VD_OK)
         status = vd_need_weights(loaded, err);
-    if (status == VD_OK && fault)
+    if (status == VD_OK && fault && !vd_job_has_prompts(&loaded->job))
         status = vd_fault_parse(fault, &loaded->program, &loaded->exec.fault, err);
     return status == VD_OK ? vd_load_backend(loaded, common, err) : status;
 }
@@ -113,6 +114,14 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
     return VD_OK;
 }
 
+static vd_status run_prompts(const char *job, const run_options *o, vd_loaded *loaded,
+                             vd_err *err) {
+    const vd_prompt_options options = {job, o->dir, o->fault, o->common};
+    if (o->keep)
+        return vd_fail(err, VD_ERR_USAGE, "--keep: %s has prompts, which keep what they need", job);
+    return vd_run_prompts(&options, loaded, err);
+}
+
 /* "--backend log" runs free kernels on the best instruction set. */
 static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_err *err) {
     static vd_log_role role;
@@ -126,15 +135,21 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     if (logs)
         o->common.backend = NULL;
     vd_status status = load(job, o->fault, &o->common, loaded, err);
+    if (status == VD_OK && logs && vd_job_has_prompts(&loaded->job))
+        status =
+            vd_fail(err, VD_ERR_USAGE, "--backend log: %s has prompts, which have no logs", job);
     if (status == VD_OK && logs)
         status = vd_take_role(&o->log, &loaded->program.rounding, &role, err);
     if (status == VD_OK && logs)
         status = vd_load_device(loaded, &role.profile, err);
     if (status == VD_OK)
         status = take_dir(o->dir, &fd, err);
-    if (status == VD_OK)
+    const bool prompts = status == VD_OK && vd_job_has_prompts(&loaded->job);
+    if (prompts)
+        status = run_prompts(job, o, loaded, err);
+    if (status == VD_OK && !prompts)
         status = vd_evaluation_open(loaded, o->dir, &evaluation, err);
-    if (status == VD_OK)
+    if (status == VD_OK && !prompts)
         status = execute(job, o->dir, o, logs ? &role.rounding : NULL, loaded, &evaluation, err);
     vd_evaluation_close(&evaluation);
     vd_key_destroy(role.key);

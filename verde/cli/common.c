@@ -94,12 +94,14 @@ void vd_loaded_free(vd_loaded *loaded) {
     ro_ctx_destroy(loaded->ro);
     vd_program_free(&loaded->program);
     vd_dataset_free(&loaded->data);
+    vd_prompts_free(&loaded->prompts);
     vd_job_weights_free(&loaded->weights);
     vd_start_free(&loaded->start);
     vd_placed_data_free(&loaded->placed);
 }
 
-vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
+/* All that the job names, but no program. */
+static vd_status load_parts(const char *path, vd_loaded *out, vd_err *err) {
     vd_hashing hashing = {.start = vd_seconds()};
     vd_data_reader reader = {.progress = vd_tell_hashing, .user = &hashing};
     const ro_options options = {.backend = "cpu"};
@@ -112,11 +114,35 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
     if (status == VD_OK)
         status = vd_load_start(&out->job, &reader, &out->start, err);
     if (status == VD_OK)
-        status = vd_job_load_data(&out->job, &reader, &out->data, err);
+        status = vd_job_has_prompts(&out->job)
+                     ? vd_job_load_prompts(&out->job, &out->prompts, err)
+                     : vd_job_load_data(&out->job, &reader, &out->data, err);
     ro_ctx_destroy(reader.ro);
-    if (status == VD_OK)
-        status = vd_job_program(&out->job, &out->program, err);
+    return status;
+}
+
+vd_status vd_load_prompts(const char *path, vd_loaded *out, vd_err *err) {
+    vd_status status = load_parts(path, out, err);
+    if (status != VD_OK || vd_job_has_prompts(&out->job))
+        return status;
+    status = vd_job_program(&out->job, &out->program, err);
     return status == VD_OK ? vd_place_data(out, err) : status;
+}
+
+vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
+    uint32_t index;
+    vd_status status = vd_load_prompts(path, out, err);
+    if (status != VD_OK)
+        return status;
+    if (!vd_job_has_prompts(&out->job))
+        return out->prompt ? vd_fail(err, VD_ERR_USAGE, "--prompt: %s has no prompts", path)
+                           : VD_OK;
+    if (!out->prompt)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: each of its prompts is a program of its own; --prompt KEY names one",
+                       path);
+    status = vd_find_prompt(out, out->prompt, &index, err);
+    return status == VD_OK ? vd_load_prompt(out, index, err) : status;
 }
 
 vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err) {
@@ -132,6 +158,11 @@ vd_status vd_need_weights(const vd_loaded *loaded, vd_err *err) {
 
 vd_status vd_load_run(const char *dir, vd_loaded *out, vd_run_log *log, vd_err *err) {
     vd_status status = vd_store_program(dir, &out->program, err);
+    if (status != VD_OK && vd_items_are_in(dir))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: holds a job with prompts, each of which has a run of its own in "
+                       "%s/prompts/KEY",
+                       dir, dir);
     out->exec.program = &out->program;
     if (status == VD_OK)
         status = vd_store_load_log(dir, log, err);

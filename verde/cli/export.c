@@ -110,6 +110,13 @@ bool vd_is_evaluation(const vd_program *program) {
            (program->leaf_count == 1 || strcmp(leaf[1].name, "accuracy") == 0);
 }
 
+/* Of models/generate.c and models/score.c. */
+bool vd_is_of_prompt(const vd_program *program) {
+    return has_leaf(program, "stopped", strlen("stopped")) ||
+           (program->leaf_count == 1 &&
+            has_leaf(program, "log_probability", strlen("log_probability")));
+}
+
 static vd_status names_of(const vd_program *program, const vd_buf *config, vd_file_name **names,
                           uint32_t *count, vd_err *err) {
     const vd_config_choice choice = {.dropout = -1, .pad = -1};

@@ -27,6 +27,8 @@ bool vd_is_optimizers(const vd_program *program, const char *leaf);
 bool vd_is_adapter(const vd_program *program);
 /* Is its state the score of an evaluation, not a model? */
 bool vd_is_evaluation(const vd_program *program);
+/* Is its state what a model said of a prompt, not a model? */
+bool vd_is_of_prompt(const vd_program *program);
 
 /* The text of config.json, or of adapter_config.json, in a directory; *there says whether there is
  * one. */

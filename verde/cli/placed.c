@@ -53,6 +53,21 @@ static void place_start(vd_loaded *loaded, uint32_t first) {
     }
 }
 
+vd_status vd_place_prompt(vd_loaded *loaded, const vd_prompt *prompt, vd_err *err) {
+    const uint32_t start = loaded->program.data_count - loaded->start.count;
+    vd_status status = make_places(loaded, err);
+    if (status != VD_OK)
+        return status;
+    place_weights(loaded, start - 1);
+    place_start(loaded, start);
+    loaded->placed.tensor[0] = loaded->prompts.token + prompt->first;
+    vd_prompt_words(prompt, loaded->words);
+    if (loaded->program.data_count > 1 &&
+        strcmp(loaded->program.data[1].tensor.name, VD_PROMPT_KEY) == 0)
+        loaded->placed.tensor[1] = loaded->words;
+    return VD_OK;
+}
+
 /* The first data tensor is the program's first, the others are its last. */
 vd_status vd_place_data(vd_loaded *loaded, vd_err *err) {
     const vd_dataset *data = &loaded->data;

@@ -27,13 +27,32 @@ vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_
     return status;
 }
 
+/* Of a job with prompts, any of their programs will do. */
+static vd_status has_program(const vd_loaded *loaded, const vd_hash *program, bool *has,
+                             vd_err *err) {
+    vd_items items = {0};
+    vd_hash hash;
+    vd_status status;
+    *has = false;
+    if (!vd_job_has_prompts(&loaded->job)) {
+        status = vd_program_hash(&loaded->program, &hash, err);
+        *has = status == VD_OK && vd_hash_equal(&hash, program);
+        return status;
+    }
+    status = vd_list_prompts(loaded, &items, err);
+    for (uint32_t i = 0; i < items.count && !*has; i++)
+        *has = vd_hash_equal(&items.program[i], program);
+    vd_items_free(&items);
+    return status;
+}
+
 vd_status vd_compare_job(const char *job, const vd_hash *program, const char *what, vd_err *err) {
     vd_loaded loaded = {0};
-    vd_hash hash;
-    vd_status status = vd_load_job(job, &loaded, err);
+    bool has = false;
+    vd_status status = vd_load_prompts(job, &loaded, err);
     if (status == VD_OK)
-        status = vd_program_hash(&loaded.program, &hash, err);
-    if (status == VD_OK && !vd_hash_equal(&hash, program))
+        status = has_program(&loaded, program, &has, err);
+    if (status == VD_OK && !has)
         status = vd_fail(err, VD_ERR_PEER, "%s: is about another program than %s", what, job);
     vd_loaded_free(&loaded);
     return status;

@@ -69,6 +69,10 @@ vd_value vd_column_sum(vd_builder *b, const char *name, int op, const ro_shape *
                        int32_t input_count, const vd_value *input);
 vd_value vd_div_const(vd_builder *b, const char *name, vd_value x, double divisor);
 
+/* Drops the nodes from which neither an output of the graph nor its loss follows. Last of all: the
+ * outputs are set, and values that the caller holds are others afterwards. */
+void vd_prune(vd_builder *b);
+
 /* ---- layers: forward nodes plus a record on the tape ---- */
 
 typedef struct {

@@ -9,11 +9,6 @@
         .path = name, .type = VD_FIELD_INTEGER, .when = cond, .offset = offsetof(vd_job, place),   \
         .min = lo, .max = hi                                                                       \
     }
-#define INTEGER_OR(name, place, lo, hi, value)                                                     \
-    {                                                                                              \
-        .path = name, .type = VD_FIELD_INTEGER, .offset = offsetof(vd_job, place), .min = lo,      \
-        .max = hi, .otherwise = value                                                              \
-    }
 #define REAL(name, place, lo, hi, words, cond)                                                     \
     {                                                                                              \
         .path = name, .type = VD_FIELD_REAL, .when = cond, .offset = offsetof(vd_job, place),      \
@@ -43,7 +38,11 @@ static const vd_choice data_kinds[] = {
     {"text", VD_DATA_TEXT}, {"tokens", VD_DATA_TOKENS}, {"cifar10", VD_DATA_CIFAR10}, {NULL, 0}};
 static const vd_choice optimizer_kinds[] = {
     {"adamw", VD_OPTIMIZER_ADAMW}, {"sgd", VD_OPTIMIZER_SGD}, {NULL, 0}};
-static const vd_choice tasks[] = {{"train", 0}, {"evaluate", 1}, {NULL, 0}};
+static const vd_choice tasks[] = {{"train", VD_JOB_TRAINS},
+                                  {"evaluate", VD_JOB_EVALUATES},
+                                  {"generate", VD_JOB_GENERATES},
+                                  {"score", VD_JOB_SCORES},
+                                  {NULL, 0}};
 static const vd_choice start_states[] = {
     {"all", VD_START_ALL}, {"weights", VD_START_WEIGHTS}, {NULL, 0}};
 static const vd_choice exempt[] = {{"vectors", 0}, {"none", 1}, {NULL, 0}};
@@ -58,7 +57,7 @@ static const vd_choice encodings[] = {
 const vd_field vd_fields[VD_FIELD_COUNT] = {
     INTEGER("verde", version, 1, 1, VD_WHEN_ALWAYS),
     {.path = "task", .type = VD_FIELD_CHOICE, .optional = true,
-     .offset = offsetof(vd_job, training.evaluates), .choice = tasks},
+     .offset = offsetof(vd_job, task), .choice = tasks},
     MAPPING("model"),
     CHOICE("model.kind", training.model.kind, model_kinds),
     {.path = "model.dir", .type = VD_FIELD_FILE, .when = VD_WHEN_PRETRAINED,
@@ -106,7 +105,7 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "evaluate.file", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, evaluate.path)},
     {.path = "evaluate.sha256", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, evaluate.sha256)},
     INTEGER("evaluate.every", evaluate.every, 1, INT32_MAX, VD_WHEN_ALWAYS),
-    MAPPING("data"),
+    {.path = "data", .type = VD_FIELD_MAPPING, .when = VD_WHEN_DATA},
     CHOICE("data.kind", data_kind, data_kinds),
     {.path = "data.file", .type = VD_FIELD_FILE, .when = VD_WHEN_ONE_FILE,
      .offset = offsetof(vd_job, data_path)},
@@ -115,10 +114,11 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     {.path = "data.sha256", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, data_sha256)},
     REALS("data.mean", training.model.image_mean, image_means, 0, 1, "0..1"),
     REALS("data.std", training.model.image_std, image_stds, 1e-4f, 1000, "0.0001..1000"),
-    INTEGER("seed", training.seed, 0, UINT64_MAX, VD_WHEN_ALWAYS),
-    INTEGER("batch", training.batch, 1, 65536, VD_WHEN_ALWAYS),
+    INTEGER("seed", training.seed, 0, UINT64_MAX, VD_WHEN_DATA),
+    INTEGER("batch", training.batch, 1, 65536, VD_WHEN_DATA),
     INTEGER("sequence", training.sequence, 1, 65536, VD_WHEN_TOKENS),
-    INTEGER_OR("micro_batches", training.micro_batches, 1, 1024, 1),
+    {.path = "micro_batches", .type = VD_FIELD_INTEGER, .when = VD_WHEN_DATA,
+     .offset = offsetof(vd_job, training.micro_batches), .min = 1, .max = 1024, .otherwise = 1},
     INTEGER("steps", training.steps, 1, INT32_MAX, VD_WHEN_TRAINS),
     INTEGER("checkpoint_interval", training.checkpoint_interval, 1, 4096, VD_WHEN_TRAINS),
     {.path = "optimizer", .type = VD_FIELD_MAPPING, .when = VD_WHEN_TRAINS},
@@ -138,7 +138,30 @@ const vd_field vd_fields[VD_FIELD_COUNT] = {
     CHOICE("schedule.kind", training.optimizer.schedule, schedule_kinds),
     INTEGER("schedule.warmup", training.optimizer.warmup, 0, INT32_MAX, VD_WHEN_ALWAYS),
     REAL("schedule.min_lr", training.optimizer.min_lr, 0, 1000, "0..1000", VD_WHEN_DECAY),
-    {.path = "rounding", .type = VD_FIELD_MAPPING, .optional = true},
+    {.path = "prompts", .type = VD_FIELD_MAPPING, .when = VD_WHEN_PROMPTS},
+    {.path = "prompts.file", .type = VD_FIELD_FILE, .offset = offsetof(vd_job, prompts.path)},
+    {.path = "prompts.sha256", .type = VD_FIELD_DIGEST, .offset = offsetof(vd_job, prompts.sha256)},
+    {.path = "sampling", .type = VD_FIELD_MAPPING, .when = VD_WHEN_GENERATES},
+    {.path = "sampling.greedy", .type = VD_FIELD_CHOICE, .optional = true,
+     .offset = offsetof(vd_job, generation.greedy), .choice = yes_or_no},
+    {.path = "sampling.temperature", .type = VD_FIELD_REAL, .when = VD_WHEN_DRAWS, .optional = true,
+     .offset = offsetof(vd_job, generation.temperature), .low = 0.001f, .high = 1000, .range = "0.001..1000"},
+    {.path = "sampling.top_k", .type = VD_FIELD_INTEGER, .when = VD_WHEN_DRAWS, .optional = true,
+     .offset = offsetof(vd_job, generation.top_k), .min = 1, .max = 1 << 20},
+    {.path = "sampling.top_p", .type = VD_FIELD_REAL, .when = VD_WHEN_DRAWS, .optional = true,
+     .offset = offsetof(vd_job, top_p), .low = 0x1p-20f, .high = 1, .range = "0.000001..1"},
+    INTEGER("sampling.seed", generation.seed, 0, UINT64_MAX, VD_WHEN_DRAWS),
+    INTEGER("max_tokens", generation.max_tokens, 1, VD_TOKENS_MAX, VD_WHEN_GENERATES),
+    {.path = "min_tokens", .type = VD_FIELD_INTEGER, .when = VD_WHEN_GENERATES, .optional = true,
+     .offset = offsetof(vd_job, generation.min_tokens), .max = VD_TOKENS_MAX},
+    {.path = "stop", .type = VD_FIELD_INTEGERS, .when = VD_WHEN_GENERATES, .optional = true,
+     .offset = offsetof(vd_job, generation.stop), .max = (1 << 20) - 1,
+     .number = offsetof(vd_job, generation.stop_count), .most = VD_STOPS_MAX},
+    {.path = "repetition_penalty", .type = VD_FIELD_REAL, .when = VD_WHEN_GENERATES, .optional = true,
+     .offset = offsetof(vd_job, generation.repetition_penalty), .low = 0.01f, .high = 100, .range = "0.01..100"},
+    {.path = "log_probabilities", .type = VD_FIELD_INTEGER, .when = VD_WHEN_GENERATES,
+     .offset = offsetof(vd_job, generation.best), .max = VD_BEST_MAX, .otherwise = UINT64_MAX},
+    {.path = "rounding", .type = VD_FIELD_MAPPING, .when = VD_WHEN_DATA, .optional = true},
     INTEGER("rounding.bits", rounding.bits, RO_ROUND_BITS_MIN, RO_ROUND_BITS_MAX, VD_WHEN_ALWAYS),
     CHOICE("rounding.encoding", rounding.encoding, encodings),
     {.path = "rounding.thresholds", .type = VD_FIELD_FILE, .when = VD_WHEN_SYMBOLS,
@@ -164,6 +187,7 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     const bool gpt2 = kind == VD_MODEL_GPT2, llama = kind == VD_MODEL_LLAMA;
     const bool bert = kind == VD_MODEL_BERT, mlp = kind == VD_MODEL_MLP;
     const bool pretrained = (int)kind == VD_JOB_PRETRAINED, resnet = kind == VD_MODEL_RESNET;
+    const bool prompts = vd_job_has_prompts(job), generates = job->task == VD_JOB_GENERATES;
     switch (field->when) {
     case VD_WHEN_BUILT: return !pretrained;
     case VD_WHEN_PRETRAINED: return pretrained;
@@ -177,13 +201,18 @@ bool vd_field_applies(const vd_field *field, const vd_job *job) {
     case VD_WHEN_SGD: return job->training.optimizer.kind == VD_OPTIMIZER_SGD;
     case VD_WHEN_DECAY: return job->training.optimizer.schedule != RO_LR_CONSTANT;
     case VD_WHEN_VOCAB: return !resnet && !pretrained;
-    case VD_WHEN_TOKENS: return pretrained ? job->data_kind != VD_DATA_CIFAR10 : !resnet;
+    case VD_WHEN_TOKENS:
+        return !prompts && (pretrained ? job->data_kind != VD_DATA_CIFAR10 : !resnet);
     case VD_WHEN_RESNET: return resnet || pretrained;
     case VD_WHEN_BLOCKS: return resnet;
     case VD_WHEN_IMAGES: return job->data_kind == VD_DATA_CIFAR10;
     case VD_WHEN_ONE_FILE: return !has_list(job);
     case VD_WHEN_FILES: return has_list(job);
-    case VD_WHEN_TRAINS: return !job->training.evaluates;
+    case VD_WHEN_TRAINS: return job->task == VD_JOB_TRAINS;
+    case VD_WHEN_DATA: return !prompts;
+    case VD_WHEN_PROMPTS: return prompts;
+    case VD_WHEN_GENERATES: return generates;
+    case VD_WHEN_DRAWS: return generates && !job->generation.greedy;
     case VD_WHEN_SYMBOLS: return job->rounding.encoding == VD_LOG_SYMBOLS;
     case VD_WHEN_ALWAYS: break;
     }
@@ -204,13 +233,17 @@ const char *vd_field_reason(const vd_field *field) {
     case VD_WHEN_SGD: return "it belongs to the sgd optimizer";
     case VD_WHEN_DECAY: return "a constant schedule has no use for it";
     case VD_WHEN_VOCAB: return "the resnet model reads no tokens, and a pretrained one has its own";
-    case VD_WHEN_TOKENS: return "a model of images reads no tokens";
+    case VD_WHEN_TOKENS: return "it belongs to data of tokens";
     case VD_WHEN_RESNET: return "it belongs to the resnet and pretrained models";
     case VD_WHEN_BLOCKS: return "it belongs to the resnet model";
     case VD_WHEN_IMAGES: return "it belongs to images";
     case VD_WHEN_ONE_FILE: return "there is a list of `files`";
     case VD_WHEN_FILES: return "there is a `file`";
-    case VD_WHEN_TRAINS: return "it belongs to training, and `task` is evaluate";
+    case VD_WHEN_TRAINS: return "it belongs to training, and `task` is not train";
+    case VD_WHEN_DATA: return "`task` is generate or score, which have `prompts`";
+    case VD_WHEN_PROMPTS: return "it belongs to `task: generate` and `task: score`";
+    case VD_WHEN_GENERATES: return "it belongs to `task: generate`";
+    case VD_WHEN_DRAWS: return "nothing is drawn: `sampling.greedy` is true";
     case VD_WHEN_SYMBOLS: return "it belongs to symbols; close calls have none";
     case VD_WHEN_ALWAYS: break;
     }

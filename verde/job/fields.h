@@ -39,7 +39,11 @@ typedef enum {
     VD_WHEN_ONE_FILE,
     VD_WHEN_FILES, /* data that comes in a list */
     VD_WHEN_SYMBOLS,
-    VD_WHEN_TRAINS, /* jobs that do not evaluate */
+    VD_WHEN_TRAINS,  /* jobs that train */
+    VD_WHEN_DATA,    /* that train or evaluate */
+    VD_WHEN_PROMPTS, /* that generate or score */
+    VD_WHEN_GENERATES,
+    VD_WHEN_DRAWS, /* that generate, and not greedily */
 } vd_field_when;
 
 typedef struct {
@@ -63,7 +67,7 @@ typedef struct {
     bool spare;              /* may be left out if the model is pretrained */
 } vd_field;
 
-enum { VD_FIELD_COUNT = 66, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
+enum { VD_FIELD_COUNT = 80, VD_FIELD_PATH_SIZE = 48, VD_EXPECTED_SIZE = 128 };
 
 extern const vd_field vd_fields[VD_FIELD_COUNT];
 

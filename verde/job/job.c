@@ -244,12 +244,15 @@ static vd_status check_rules(const job_reader *reader, const job_rule *rule, siz
 static vd_status check_model(const job_reader *reader) {
     const vd_training *training = &reader->job->training;
     const vd_model *model = &training->model;
+    const bool prompts = vd_job_has_prompts(reader->job);
     bool bert = model->kind == VD_MODEL_BERT, positions = bert || model->kind == VD_MODEL_GPT2;
     bool pretrained = reader->job->pretrained;
     bool text = reader->job->data_kind == VD_DATA_TEXT && !pretrained;
     bool llama = model->kind == VD_MODEL_LLAMA;
     bool resnet = model->kind == VD_MODEL_RESNET;
     const job_rule rule[] = {
+        {!prompts || pretrained || llama || model->kind == VD_MODEL_GPT2, "model.kind",
+         "gpt2, llama or pretrained if task is generate or score"},
         {pretrained || resnet == (reader->job->data_kind == VD_DATA_CIFAR10), "data.kind",
          "cifar10 if model.kind is resnet, and only then"},
         {!text || model->vocab >= 256, "model.vocab", "256 or more if data.kind is text"},
@@ -287,9 +290,41 @@ static vd_status check_steps(const job_reader *reader) {
     return check_rules(reader, rule, sizeof rule / sizeof *rule);
 }
 
+static bool has_twice(const int64_t *list, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t j = 0; j < i; j++)
+            if (list[i] == list[j])
+                return true;
+    return false;
+}
+
+static vd_status check_generation(const job_reader *reader) {
+    const vd_generation *g = &reader->job->generation;
+    const job_rule rule[] = {
+        {g->min_tokens <= g->max_tokens, "min_tokens", "max_tokens or less"},
+        {!has_twice(g->stop, g->stop_count), "stop", "a list of tokens that all differ"},
+    };
+    return check_rules(reader, rule, sizeof rule / sizeof *rule);
+}
+
 static vd_status check_together(const job_reader *reader) {
     const vd_status status = check_model(reader);
-    return status == VD_OK ? check_steps(reader) : status;
+    if (status != VD_OK)
+        return status;
+    return vd_job_has_prompts(reader->job) ? check_generation(reader) : check_steps(reader);
+}
+
+bool vd_job_has_prompts(const vd_job *job) {
+    return job->task == VD_JOB_GENERATES || job->task == VD_JOB_SCORES;
+}
+
+/* What a job that generates need not say. */
+static void complete_generation(vd_job *job) {
+    vd_generation *g = &job->generation;
+    const double share = job->top_p != 0 ? (double)job->top_p : 1;
+    g->temperature = g->temperature != 0 ? g->temperature : 1;
+    g->repetition_penalty = g->repetition_penalty != 0 ? g->repetition_penalty : 1;
+    g->top_p = (int64_t)(share * VD_TOP_P_ONE + 0.5);
 }
 
 vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *out, vd_err *err) {
@@ -311,6 +346,11 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
         status = check_images(&reader);
     if (!status)
         status = check_together(&reader);
+    out->training.evaluates = out->task != VD_JOB_TRAINS;
+    if (!status && vd_job_has_prompts(out)) {
+        out->training.batch = out->training.micro_batches = 1;
+        complete_generation(out);
+    }
     if (!out->pretrained && out->training.model.dropout < 0)
         out->training.model.dropout = 0;
     if (!status && out->data_kind == VD_DATA_CIFAR10) {

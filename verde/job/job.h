@@ -16,8 +16,10 @@ enum {
     VD_JOB_PATH_SIZE = 1024,      /* with the final NUL */
     VD_TOKENS_HEADER_SIZE = 1024, /* 256 int32: magic, version, count, zeros */
     VD_DATA_FILES_MAX = VD_SHARDS_MAX + 1,
-    VD_CIFAR_SIZE = 32,      /* height and width; a record is a label and three planes */
-    VD_JOB_PRETRAINED = 100, /* model.kind while the model's files are not loaded yet */
+    VD_CIFAR_SIZE = 32, /* height and width; a record is a label and three planes */
+    VD_PROMPTS_MAX = 1 << 20,
+    VD_PROMPT_LINE_MAX = 1 << 20, /* bytes of a line in a file of prompts */
+    VD_JOB_PRETRAINED = 100,      /* model.kind while the model's files are not loaded yet */
 };
 
 /* Most bytes of files that are read into one tensor. Mapped files have a tensor's limit alone. */
@@ -34,6 +36,13 @@ typedef enum {
     VD_DATA_TOKENS = 2,  /* .bin files of llm.c: RO_U16 or RO_I32 */
     VD_DATA_CIFAR10 = 3, /* binary files of CIFAR-10, one after the other: RO_U8 */
 } vd_data_kind;
+
+typedef enum {
+    VD_JOB_TRAINS = 0,
+    VD_JOB_EVALUATES = 1,
+    VD_JOB_GENERATES = 2, /* goes on with prompts */
+    VD_JOB_SCORES = 3,    /* tells how likely texts are */
+} vd_job_task;
 
 /* What of a state a job goes on from. */
 typedef enum {
@@ -53,6 +62,13 @@ typedef struct {
     char data_path[VD_JOB_PATH_SIZE]; /* relative names start at the job file's directory */
     vd_job_names data_files;          /* data.files; none: data_path is the only one */
     int64_t version;                  /* of the format: 1 */
+    vd_job_task task;                 /* training.evaluates follows from it */
+    struct {
+        char path[VD_JOB_PATH_SIZE]; /* JSON Lines */
+        uint8_t sha256[32];
+    } prompts;                        /* of jobs that generate or score: in place of data */
+    vd_generation generation;         /* of jobs that generate */
+    float top_p;                      /* generation.top_p as it stands in the job */
     bool pretrained;                  /* the model is that of model_dir */
     char model_dir[VD_JOB_PATH_SIZE]; /* a folder of Hugging Face, or what has DIR.manifest */
     uint8_t model_sha256[32];         /* of its manifest */
@@ -134,6 +150,34 @@ VD_MUST_USE vd_status vd_job_load_data(vd_job *job, const vd_data_reader *reader
                                        vd_err *err);
 
 void vd_dataset_free(vd_dataset *dataset);
+
+/* ---- jobs that generate or score ---- */
+
+bool vd_job_has_prompts(const vd_job *job);
+
+typedef struct {
+    int64_t key;    /* 0 or more; no two prompts of a job have the same */
+    uint64_t first; /* of its tokens, in vd_prompts.token */
+    int64_t count;  /* 1 or more */
+} vd_prompt;
+
+typedef struct {
+    vd_prompt *list; /* in the order of the file; line i + 1 holds list[i] */
+    uint32_t count, capacity;
+    int32_t *token;
+    uint64_t tokens, tokens_capacity;
+} vd_prompts;
+
+/* Reads the job's prompts, a JSON object {"key": 7, "ids": [15, 2, 901]} on each line, and checks
+ * the file's SHA-256, every key and every token; after vd_job_load_weights. VD_ERR_USAGE names the
+ * line. On failure `out` is empty. */
+VD_MUST_USE vd_status vd_job_load_prompts(const vd_job *job, vd_prompts *out, vd_err *err);
+void vd_prompts_free(vd_prompts *prompts);
+/* The low and the high word of a key: the program's data tensor `key`. */
+void vd_prompt_words(const vd_prompt *prompt, int32_t word[2]);
+/* The program of one prompt; errors name the file and the line. */
+VD_MUST_USE vd_status vd_job_prompt_program(const vd_job *job, const vd_prompts *prompts,
+                                            uint32_t index, vd_program *out, vd_err *err);
 
 /* vd_training_program of a job whose data was loaded, with its rounding, whose thresholds are read
  * here; errors name the file. */

@@ -92,6 +92,8 @@ static vd_status check_choices(const vd_job *job, const vd_model *own, const vd_
         bool met;
         const char *sentence;
     } rule[] = {
+        {!vd_job_has_prompts(job) || m->kind == VD_MODEL_GPT2 || m->kind == VD_MODEL_LLAMA,
+         "`task` must be train or evaluate: the model tells no next token"},
         {own->dropout < 0 || bert || m->kind == VD_MODEL_GPT2,
          "`model.dropout` must not be there: the model has none"},
         {hides == (own->mask_rate > 0), hides ? "`model.mask_rate` is missing"

@@ -1,0 +1,170 @@
+/* Files of prompts, and collections of programs. */
+#include "verde/commit/collection.h"
+#include "verde/job/job.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    vd_job job;
+    vd_prompts prompts;
+    vd_err err;
+    char path[64];
+} prompt_file;
+
+/* A job of a vocabulary of 10 whose prompts are this text. */
+static vd_status read_text(prompt_file *f, vd_job_task task, const char *text, size_t size) {
+    vd_hash hash;
+    *f = (prompt_file){.job = {.task = task}};
+    snprintf(f->path, sizeof f->path, "/tmp/prompts-XXXXXX");
+    const int fd = mkstemp(f->path);
+    cr_assert(fd >= 0 && write(fd, text, size) == (ssize_t)size && close(fd) == 0);
+    cr_assert(vd_hash_tagged(NULL, text, size, &hash));
+    memcpy(f->job.prompts.sha256, hash.b, sizeof hash.b);
+    snprintf(f->job.prompts.path, sizeof f->job.prompts.path, "%s", f->path);
+    snprintf(f->job.path, sizeof f->job.path, "job.yaml");
+    f->job.training.model.vocab = 10;
+    const vd_status status = vd_job_load_prompts(&f->job, &f->prompts, &f->err);
+    unlink(f->path);
+    return status;
+}
+
+Test(prompts, lines_in_order_with_and_without_a_last_newline) {
+    static const char *const texts[] = {
+        "{\"key\": 7, \"ids\": [1, 2, 9]}\n{\"ids\":[0],\"key\":9223372036854775807}\n",
+        "{\"key\": 7, \"ids\": [1, 2, 9]}\n{\"ids\":[0],\"key\":9223372036854775807}"};
+    for (int i = 0; i < 2; i++) {
+        prompt_file f;
+        int32_t word[2];
+        cr_assert_eq(read_text(&f, VD_JOB_GENERATES, texts[i], strlen(texts[i])), VD_OK, "%s",
+                     f.err.text);
+        const vd_prompt *p = f.prompts.list;
+        cr_assert(f.prompts.count == 2 && f.prompts.tokens == 4);
+        cr_assert(p[0].key == 7 && p[0].first == 0 && p[0].count == 3);
+        cr_assert(p[1].key == INT64_MAX && p[1].first == 3 && p[1].count == 1);
+        cr_assert(f.prompts.token[2] == 9 && f.prompts.token[3] == 0);
+        vd_prompt_words(&p[1], word);
+        cr_assert(word[0] == -1 && word[1] == INT32_MAX);
+        vd_prompts_free(&f.prompts);
+    }
+}
+
+static void refuse_text(vd_job_task task, const char *text, const char *why) {
+    prompt_file f;
+    char expected[256];
+    cr_expect_eq(read_text(&f, task, text, strlen(text)), VD_ERR_USAGE, "%s was not refused", text);
+    snprintf(expected, sizeof expected, "%s%s", f.path, why);
+    cr_expect_str_eq(f.err.text, expected);
+    cr_expect(!f.prompts.list && !f.prompts.token && !f.prompts.count);
+}
+
+Test(prompts, every_wrong_line_is_named) {
+    static const struct {
+        const char *text, *why;
+    } bad[] = {
+        {"", ": has no prompts"},
+        {"[1]\n", ":1: expected a JSON object without bytes around it"},
+        {"{\"key\":1,\"ids\":[1]}\n{\"key\":-1,\"ids\":[1]}\n",
+         ":2: key must be a whole number 0..9223372036854775807"},
+        {"{\"ids\":[1]}", ":1: key must be a whole number 0..9223372036854775807"},
+        {"{\"key\":1.0,\"ids\":[1]}", ":1: key must be a whole number 0..9223372036854775807"},
+        {"{\"key\":1}", ":1: ids must be a list of 1..65536 tokens"},
+        {"{\"key\":1,\"ids\":[]}", ":1: ids must be a list of 1..65536 tokens"},
+        {"{\"key\":1,\"ids\":[1,10]}", ":1: ids[1] must be a whole number 0..9"},
+        {"{\"key\":1,\"ids\":[true]}", ":1: ids[0] must be a whole number 0..9"},
+        {"{\"key\":1,\"ids\":[1],\"text\":\"\"}",
+         ":1: has a member `text`, expected `key` and `ids` alone"},
+        {"{\"key\":3,\"ids\":[1]}\n{\"key\":1,\"ids\":[1]}\n{\"key\":3,\"ids\":[2]}\n",
+         ":3: key 3 is given twice, first on line 1"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        refuse_text(VD_JOB_GENERATES, bad[i].text, bad[i].why);
+    refuse_text(VD_JOB_SCORES, "{\"key\":1,\"ids\":[1]}",
+                ":1: ids must be a list of 2..65536 tokens");
+}
+
+/* What is no JSON, in the parser's words. */
+Test(prompts, text_that_is_no_json_is_refused_with_its_line) {
+    static const char *const bad[] = {
+        "\n", "{\"key\":1,\"ids\":[1]}\n\n{\"key\":2,\"ids\":[1]}", "{\"key\":1,\"ids\":[1]} x",
+        "{\"key\":1,\"key\":2,\"ids\":[1]}", "{\"key\":1,\"ids\":[1]}\n\x01"};
+    static const int line[] = {1, 2, 1, 1, 2};
+    for (int i = 0; i < 5; i++) {
+        prompt_file f;
+        char start[80];
+        cr_expect_eq(read_text(&f, VD_JOB_GENERATES, bad[i], strlen(bad[i])), VD_ERR_USAGE,
+                     "%s was not refused", bad[i]);
+        snprintf(start, sizeof start, "%s:%d: ", f.path, line[i]);
+        cr_expect(strncmp(f.err.text, start, strlen(start)) == 0, "%s", f.err.text);
+    }
+}
+
+Test(prompts, a_line_has_a_limit) {
+    const size_t size = VD_PROMPT_LINE_MAX + 1;
+    char *text = malloc(size);
+    prompt_file f;
+    cr_assert(text);
+    memset(text, ' ', size);
+    cr_expect_eq(read_text(&f, VD_JOB_GENERATES, text, size), VD_ERR_USAGE);
+    cr_expect(strstr(f.err.text, ":1: a line must have at most 1048576 bytes, got 1048577"), "%s",
+              f.err.text);
+    free(text);
+}
+
+Test(prompts, another_file_is_refused) {
+    prompt_file f;
+    const char *text = "{\"key\":1,\"ids\":[1]}";
+    cr_assert_eq(read_text(&f, VD_JOB_GENERATES, text, strlen(text)), VD_OK);
+    f.job.prompts.sha256[0] ^= 1;
+    vd_prompts_free(&f.prompts);
+    const int fd = open(f.path, O_CREAT | O_WRONLY, 0600);
+    cr_assert(fd >= 0 && write(fd, text, strlen(text)) > 0 && close(fd) == 0);
+    cr_expect_eq(vd_job_load_prompts(&f.job, &f.prompts, &f.err), VD_ERR_USAGE);
+    cr_expect(strstr(f.err.text, "job.yaml: `prompts.sha256` is "), "%s", f.err.text);
+    unlink(f.path);
+}
+
+/* ---- collections ---- */
+
+/* The bytes are written down here anew, from PROTOCOL.md. */
+Test(prompts, a_collection_has_the_bytes_of_the_protocol) {
+    vd_hash program[3], hash, expected, *read;
+    uint8_t bytes[VD_COLLECTION_HEAD + sizeof program] = "verde collection\x01\0\x03";
+    uint64_t count;
+    vd_buf written = {0};
+    vd_err err = {0};
+    for (int i = 0; i < 3; i++)
+        memset(program[i].b, 16 + i, sizeof program[i].b);
+    memcpy(bytes + VD_COLLECTION_HEAD, program, sizeof program);
+    vd_collection_write(program, 3, &written);
+    cr_assert(vd_buf_ok(&written) && written.size == sizeof bytes);
+    cr_expect_eq(memcmp(written.data, bytes, sizeof bytes), 0);
+    cr_assert(vd_hash_tagged("verde/collection/1", bytes, sizeof bytes, &expected));
+    cr_assert_eq(vd_collection_hash(program, 3, &hash, &err), VD_OK);
+    cr_expect(vd_hash_equal(&hash, &expected));
+    cr_assert_eq(vd_collection_read(bytes, sizeof bytes, &read, &count, &err), VD_OK, "%s",
+                 err.text);
+    cr_expect(count == 3 && memcmp(read, program, sizeof program) == 0);
+    free(read);
+    vd_buf_free(&written);
+}
+
+Test(prompts, bytes_that_are_no_collection_are_refused) {
+    uint8_t bytes[VD_COLLECTION_HEAD + 32] = "verde collection\x01\0\x01", changed[sizeof bytes];
+    vd_hash *read;
+    uint64_t count;
+    cr_assert_eq(vd_collection_read(bytes, sizeof bytes, &read, &count, NULL), VD_OK);
+    free(read);
+    for (size_t size = 0; size < sizeof bytes; size++) {
+        cr_expect_eq(vd_collection_read(bytes, size, &read, &count, NULL), VD_ERR_PEER);
+        cr_expect_null(read);
+    }
+    for (size_t i = 0; i < VD_COLLECTION_HEAD; i++) {
+        memcpy(changed, bytes, sizeof bytes);
+        changed[i] ^= 1;
+        cr_expect_eq(vd_collection_read(changed, sizeof bytes, &read, &count, NULL), VD_ERR_PEER);
+    }
+}

@@ -1,0 +1,198 @@
+#include "verde/cli/check_prompts.h"
+
+#include <string.h>
+
+#include "verde/cli/run_prompts.h"
+
+/* ---- printing ---- */
+
+static json_t *items_json(const vd_items *items, const vd_hash *collection, const vd_hash *root) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < items->count; i++) {
+        json_t *item = json_pack("{sI so}", "key", (json_int_t)items->key[i], "program",
+                                 vd_hash_text(&items->program[i]));
+        if (items->done[i])
+            json_object_set_new(item, "run_root", vd_hash_text(&items->run_root[i]));
+        json_array_append_new(list, item);
+    }
+    json_t *out = json_pack("{sb so so}", "finished", root != NULL, "collection",
+                            vd_hash_text(collection), "prompts", list);
+    if (root)
+        json_object_set_new(out, "job_root", vd_hash_text(root));
+    return out;
+}
+
+static void print_hash(const char *name, const vd_hash *hash) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(hash->b, VD_HASH_SIZE, hex);
+    printf("%-12s %s\n", name, hex);
+}
+
+static void print_items(const vd_items *items) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    for (uint32_t i = 0; i < items->count; i++) {
+        vd_hex(items->run_root[i].b, VD_HASH_SIZE, hex);
+        printf("key %-8lld %s\n", (long long)items->key[i], items->done[i] ? hex : "unfinished");
+    }
+}
+
+typedef struct {
+    vd_items items;
+    vd_hash collection, root;
+    bool whole;
+} prompt_folder;
+
+static vd_status open_folder(const char *dir, prompt_folder *out, vd_err *err) {
+    vd_status status = vd_items_load(dir, &out->items, err);
+    out->whole = status == VD_OK && vd_items_all_done(&out->items);
+    if (status == VD_OK)
+        status = vd_collection_hash(out->items.program, out->items.count, &out->collection, err);
+    if (out->whole && status == VD_OK)
+        status = vd_items_job_root(&out->items, &out->root, err);
+    return status;
+}
+
+vd_status vd_show_prompts(const char *dir, const vd_common *common, vd_err *err) {
+    prompt_folder f = {0};
+    const vd_status status = open_folder(dir, &f, err);
+    if (status == VD_OK && common->json) {
+        vd_print_json(items_json(&f.items, &f.collection, f.whole ? &f.root : NULL));
+    } else if (status == VD_OK) {
+        print_hash("collection", &f.collection);
+        print_items(&f.items);
+        printf("not checked  the prompts' runs; `verde check %s` does it\n", dir);
+        if (f.whole)
+            print_hash("job root", &f.root);
+    }
+    vd_items_free(&f.items);
+    return status;
+}
+
+/* ---- checking ---- */
+
+typedef struct {
+    const char *dir;
+    const vd_common *common;
+    const vd_items *items;
+    uint32_t at;
+    vd_buf lines; /* of results.jsonl so far */
+    vd_score_sum sum;
+    uint64_t bytes; /* hashed */
+    vd_err *err;
+} prompt_check;
+
+static vd_status take_line(prompt_check *c, const vd_loaded *run, const char *dir,
+                           const vd_hash *final) {
+    const vd_program *program = &run->program;
+    vd_state state = {0};
+    vd_status status = vd_store_load_state(run->ro, dir, program, &c->items->program[c->at],
+                                           program->steps, final, &state, c->err);
+    if (status == VD_OK)
+        status = vd_result_line(program, &state, c->items->key[c->at], &c->sum, &c->lines, c->err);
+    vd_state_free(&state);
+    return status;
+}
+
+static vd_status check_root(const prompt_check *c, const vd_run_log *log, const vd_hash *root,
+                            const char *dir) {
+    if (!vd_hash_equal(&log->program, &c->items->program[c->at]))
+        return vd_fail(c->err, VD_ERR_PEER, "%s: a run of another program than %s/run.json says",
+                       dir, c->dir);
+    if (!vd_hash_equal(root, &c->items->run_root[c->at]))
+        return vd_fail(c->err, VD_ERR_PEER, "%s: has another run root than %s/run.json says", dir,
+                       c->dir);
+    return VD_OK;
+}
+
+static vd_status check_run(prompt_check *c, const char *dir, vd_loaded *run, vd_run_log *log) {
+    const vd_check check = {.dir = dir, .exec = &run->exec, .log = log};
+    vd_hash root, final;
+    vd_status status = vd_load_run(dir, run, log, c->err);
+    if (status == VD_OK)
+        status = vd_run_root(&run->exec, log, &root, &final, c->err);
+    if (status == VD_OK)
+        status = check_root(c, log, &root, dir);
+    if (status == VD_OK)
+        status = vd_load_data(dir, NULL, run, c->err);
+    if (status == VD_OK)
+        status = vd_load_backend(run, c->common, c->err);
+    if (status == VD_OK)
+        status = vd_check_run(&check, c->err);
+    c->bytes += status == VD_OK ? vd_run_log_kept_count(log) * vd_state_bytes(&run->program) : 0;
+    return status == VD_OK ? take_line(c, run, dir, &final) : status;
+}
+
+static vd_status check_one(prompt_check *c) {
+    char dir[1024];
+    vd_loaded run = {0};
+    vd_run_log log = {0};
+    vd_items_path(dir, c->dir, c->items->key[c->at]);
+    vd_status status = check_run(c, dir, &run, &log);
+    vd_run_log_free(&log);
+    vd_loaded_free(&run);
+    return status;
+}
+
+static vd_status check_lines(const prompt_check *c) {
+    char path[1024];
+    vd_map file = {0};
+    snprintf(path, sizeof path, "%s/results.jsonl", c->dir);
+    vd_status status = vd_map_file(path, &file, c->err);
+    if (status == VD_OK &&
+        (file.size != c->lines.size || memcmp(file.data, c->lines.data, file.size) != 0))
+        status = vd_fail(c->err, VD_ERR_PEER, "%s: not what the last states of the runs say", path);
+    vd_map_free(&file);
+    return status;
+}
+
+static vd_status compare_job(const char *dir, const char *job, const vd_items *items, vd_err *err) {
+    vd_loaded loaded = {0};
+    vd_items jobs = {0};
+    vd_status status = vd_load_prompts(job, &loaded, err);
+    if (status == VD_OK && vd_job_has_prompts(&loaded.job))
+        status = vd_list_prompts(&loaded, &jobs, err);
+    if (status == VD_OK &&
+        (jobs.count != items->count ||
+         memcmp(jobs.program, items->program, jobs.count * sizeof *jobs.program) != 0))
+        status = vd_fail(err, VD_ERR_PEER, "%s: is about other programs than %s", dir, job);
+    vd_items_free(&jobs);
+    vd_loaded_free(&loaded);
+    return status;
+}
+
+static void print_checked(const prompt_check *c, const prompt_folder *f) {
+    char size[32];
+    vd_print_size(c->bytes, size);
+    if (c->common->json) {
+        json_t *out = items_json(&f->items, &f->collection, &f->root);
+        json_object_set_new(out, "fits", json_true());
+        json_object_set_new(out, "bytes", json_integer((json_int_t)c->bytes));
+        vd_print_json(out);
+        return;
+    }
+    print_hash("collection", &f->collection);
+    printf("prompts      %u, every byte of the states that were kept (%s) and of the data\n",
+           f->items.count, size);
+    printf("results      every line of %s/results.jsonl\n", c->dir);
+    print_hash("job root", &f->root);
+    printf("fits         yes\n");
+}
+
+vd_status vd_check_prompts(const char *dir, const char *job, const vd_common *common, vd_err *err) {
+    prompt_folder f = {0};
+    prompt_check c = {.dir = dir, .common = common, .items = &f.items, .err = err};
+    vd_status status = open_folder(dir, &f, err);
+    if (status == VD_OK && !f.whole)
+        status = vd_fail(err, VD_ERR_USAGE, "%s: not all prompts are done", dir);
+    if (status == VD_OK && job)
+        status = compare_job(dir, job, &f.items, err);
+    for (; status == VD_OK && c.at < f.items.count; c.at++)
+        status = check_one(&c);
+    if (status == VD_OK)
+        status = check_lines(&c);
+    if (status == VD_OK)
+        print_checked(&c, &f);
+    vd_buf_free(&c.lines);
+    vd_items_free(&f.items);
+    return status;
+}

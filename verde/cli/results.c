@@ -1,0 +1,100 @@
+/* What a prompt's last state says, as a line of JSON. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "verde/cli/run_prompts.h"
+
+/* A leaf by its name; VD_LEAVES_MAX: the program has none. */
+static uint32_t leaf_named(const vd_program *p, const char *name) {
+    for (uint32_t i = 0; i < p->leaf_count; i++)
+        if (strcmp(p->leaf[i].name, name) == 0)
+            return i;
+    return VD_LEAVES_MAX;
+}
+
+static const void *tensor_named(const vd_program *p, const vd_state *s, const char *name) {
+    const uint32_t leaf = leaf_named(p, name);
+    return leaf < VD_LEAVES_MAX ? s->tensor[leaf] : NULL;
+}
+
+static int64_t length_of(const vd_program *p, const char *name, int axis) {
+    return p->leaf[leaf_named(p, name)].shape.dim[axis];
+}
+
+/* JSON has no infinite numbers: a token that is impossible is null, as is what is no number. */
+static void put_real(vd_buf *out, float x) {
+    if (isfinite(x))
+        vd_printf(out, "%.9g", (double)x);
+    else
+        vd_printf(out, "null");
+}
+
+static void put_reals(vd_buf *out, const float *x, int64_t count) {
+    vd_printf(out, ",\"log_probabilities\":[");
+    for (int64_t i = 0; i < count; i++) {
+        vd_printf(out, i ? "," : "");
+        put_real(out, x[i]);
+    }
+    vd_printf(out, "]");
+}
+
+static void put_best(vd_buf *out, const int32_t *best, const float *of_best, int64_t count,
+                     int64_t width) {
+    vd_printf(out, ",\"best\":[");
+    for (int64_t i = 0; i < count * width; i++) {
+        vd_printf(out, i % width ? "," : i ? ",[" : "[");
+        vd_printf(out, "[%" PRId32 ",", best[i]);
+        put_real(out, of_best[i]);
+        vd_printf(out, i % width == width - 1 ? "]]" : "]");
+    }
+    vd_printf(out, "]");
+}
+
+int64_t vd_tokens_made(const vd_program *p, const vd_state *s) {
+    const int32_t *count = tensor_named(p, s, "count");
+    const int64_t most = count ? length_of(p, "text", 0) : 0;
+    return !count || *count < 0 ? 0 : *count > most ? most : *count;
+}
+
+static void put_text(const vd_program *p, const vd_state *s, vd_buf *out) {
+    const int32_t *text = tensor_named(p, s, "text"), *best = tensor_named(p, s, "best");
+    const int32_t *stopped = tensor_named(p, s, "stopped");
+    const float *each = tensor_named(p, s, "log_probability");
+    const int64_t count = vd_tokens_made(p, s);
+    vd_printf(out, ",\"ids\":[");
+    for (int64_t i = 0; i < count; i++)
+        vd_printf(out, i ? ",%" PRId32 : "%" PRId32, text[i]);
+    vd_printf(out, "]");
+    if (each)
+        put_reals(out, each, count);
+    if (best)
+        put_best(out, best, tensor_named(p, s, "best_log_probability"), count,
+                 length_of(p, "best", 1));
+    vd_printf(out, ",\"stopped\":\"%s\"}\n", *stopped ? "stop" : "length");
+}
+
+/* In binary64, in order: what people read, not what is committed to. */
+static void put_score(const vd_program *p, const vd_state *s, vd_score_sum *sum, vd_buf *out) {
+    const float *each = tensor_named(p, s, "log_probability");
+    const int64_t count = length_of(p, "log_probability", 0);
+    double total = 0;
+    for (int64_t i = 0; i < count; i++)
+        total += (double)each[i];
+    put_reals(out, each, count);
+    if (isfinite(total))
+        vd_printf(out, ",\"log_probability\":%.9g", total);
+    vd_printf(out, "}\n");
+    sum->log_probability += total;
+    sum->tokens += (uint64_t)count;
+}
+
+vd_status vd_result_line(const vd_program *p, const vd_state *s, int64_t key, vd_score_sum *sum,
+                         vd_buf *out, vd_err *err) {
+    vd_printf(out, "{\"key\":%" PRId64, key);
+    if (leaf_named(p, "text") < VD_LEAVES_MAX)
+        put_text(p, s, out);
+    else
+        put_score(p, s, sum, out);
+    return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}

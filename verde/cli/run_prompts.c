@@ -1,0 +1,218 @@
+#include "verde/cli/run_prompts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/cli/stop.h"
+
+enum { KEEP = VD_KEEP_MIN }; /* states of each prompt that stay on disk */
+
+typedef struct {
+    const vd_prompt_options *o;
+    vd_loaded *loaded;
+    vd_items items;
+    uint32_t faulty; /* the prompt whose run is at fault; UINT32_MAX: none */
+    const char *fault;
+    uint32_t at; /* the prompt that runs */
+    vd_run_result result;
+    vd_score_sum sum;
+    double start, last_line;
+    int64_t made; /* tokens of prompts that have ended in this process */
+    FILE *results;
+    vd_err *err;
+} prompt_run;
+
+/* ---- before ---- */
+
+static vd_status find_fault(prompt_run *r) {
+    const char *fault = r->o->fault, *slash = fault ? strchr(fault, '/') : NULL;
+    char key[32];
+    r->faulty = fault ? 0 : UINT32_MAX;
+    r->fault = slash ? slash + 1 : fault;
+    if (!slash)
+        return VD_OK;
+    snprintf(key, sizeof key, "%.*s", (int)(slash - fault), fault);
+    return vd_find_prompt(r->loaded, key, &r->faulty, r->err);
+}
+
+static void announce(const prompt_run *r) {
+    const vd_loaded *l = r->loaded;
+    const vd_job *job = &l->job;
+    char what[64] = "scored";
+    if (job->task == VD_JOB_GENERATES)
+        snprintf(what, sizeof what, "up to %lld tokens each",
+                 (long long)job->generation.max_tokens);
+    fprintf(stderr, "%s: %lld parameters, %u prompt%s, %s, backend %s, %d thread%s\n", r->o->job,
+            (long long)vd_model_parameters(&job->training.model), r->items.count,
+            vd_plural(r->items.count), what, ro_ctx_backend(l->ro), ro_ctx_threads(l->ro),
+            vd_plural((uint64_t)ro_ctx_threads(l->ro)));
+}
+
+/* ---- meanwhile ---- */
+
+static bool tell(void *user, const vd_progress *p) {
+    prompt_run *r = user;
+    const bool last = p->step == p->steps, terminal = vd_is_terminal();
+    const double now = vd_seconds(), every = terminal ? 0.1 : 2.0;
+    const double made = (double)(r->made + p->step - p->resumed_at);
+    vd_stop_line("stopped in prompt %u of %u; `%s` goes on", r->at + 1, r->items.count,
+                 vd_command_line());
+    if (now - r->last_line < every && !(last && r->at + 1 == r->items.count))
+        return true;
+    r->last_line = now;
+    fprintf(stderr, "%sprompt %u/%u  key %lld  token %lld/%lld  %.1f tokens/s",
+            terminal ? "\r\033[K" : "", r->at + 1, r->items.count, (long long)r->items.key[r->at],
+            (long long)p->step, (long long)p->steps, made / (now - r->start + 1e-9));
+    fputs(terminal && !last ? "" : "\n", stderr);
+    fflush(stderr);
+    return true;
+}
+
+static bool tell_score(void *user, const vd_progress *p) {
+    prompt_run *r = user;
+    const bool terminal = vd_is_terminal(), last = r->at + 1 == r->items.count;
+    const double now = vd_seconds();
+    (void)p;
+    vd_stop_line("stopped in prompt %u of %u; `%s` goes on", r->at + 1, r->items.count,
+                 vd_command_line());
+    if (now - r->last_line < (terminal ? 0.1 : 2.0) && !last)
+        return true;
+    r->last_line = now;
+    fprintf(stderr, "%sprompt %u/%u%s", terminal ? "\r\033[K" : "", r->at + 1, r->items.count,
+            terminal && !last ? "" : "\n");
+    fflush(stderr);
+    return true;
+}
+
+static vd_status put_line(prompt_run *r, const vd_state *state) {
+    vd_buf line = {0};
+    vd_status status =
+        vd_result_line(&r->loaded->program, state, r->items.key[r->at], &r->sum, &line, r->err);
+    if (status == VD_OK &&
+        (fwrite(line.data, 1, line.size, r->results) != line.size || fflush(r->results) != 0))
+        status = vd_fail(r->err, VD_ERR_LOCAL, "%s/results.jsonl: cannot be written", r->o->dir);
+    vd_buf_free(&line);
+    return status;
+}
+
+/* The last state, from disk, where it is compared with its commitment. */
+static vd_status take_result(prompt_run *r, const char *dir) {
+    const vd_program *program = &r->loaded->program;
+    vd_state state = {0};
+    vd_status status = vd_store_load_state(r->loaded->ro, dir, program, &r->items.program[r->at],
+                                           program->steps, &r->result.final_state, &state, r->err);
+    if (status == VD_OK)
+        status = put_line(r, &state);
+    r->items.run_root[r->at] = r->result.run_root;
+    r->items.done[r->at] = status == VD_OK;
+    vd_state_free(&state);
+    return status;
+}
+
+static vd_status run_one(prompt_run *r) {
+    vd_loaded *l = r->loaded;
+    const bool scores = l->job.task == VD_JOB_SCORES;
+    const char *fault = r->at == r->faulty ? r->fault : NULL;
+    char dir[1024];
+    vd_items_path(dir, r->o->dir, r->items.key[r->at]);
+    vd_status status = vd_load_prompt(l, r->at, r->err);
+    l->exec.fault = (vd_fault){0};
+    if (status == VD_OK && fault)
+        status = vd_fault_parse(fault, &l->program, &l->exec.fault, r->err);
+    if (status == VD_OK)
+        status = vd_exec_place(&l->exec, r->err);
+    const vd_run_options options = {.exec = &l->exec,
+                                    .dir = dir,
+                                    .fault = fault,
+                                    .progress = scores ? tell_score : tell,
+                                    .user = r,
+                                    .keep = KEEP};
+    if (status == VD_OK)
+        status = vd_run(&options, &r->result, r->err);
+    if (status == VD_OK)
+        status = vd_save_data(dir, l, r->err);
+    if (status == VD_OK)
+        r->made += r->result.steps - r->result.resumed_at;
+    return status == VD_OK ? take_result(r, dir) : status;
+}
+
+/* Lines come as prompts end. What an interrupted run has written is written again, from its states.
+ */
+static vd_status run_all(prompt_run *r) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/results.jsonl", r->o->dir);
+    r->results = fopen(path, "we");
+    if (!r->results)
+        return vd_fail(r->err, VD_ERR_LOCAL, "%s: cannot be written", path);
+    vd_status status = VD_OK;
+    for (; status == VD_OK && r->at < r->items.count; r->at++)
+        status = run_one(r);
+    if (fclose(r->results) != 0 && status == VD_OK)
+        status = vd_fail(r->err, VD_ERR_LOCAL, "%s: cannot be written", path);
+    return status;
+}
+
+/* ---- at the end ---- */
+
+static void print_score(const vd_score_sum *sum) {
+    const double loss = -sum->log_probability / (double)sum->tokens;
+    printf("loss         %.6f of %llu tokens\nperplexity   %.6g\n", loss,
+           (unsigned long long)sum->tokens, exp(loss));
+}
+
+static void print_json(const prompt_run *r, const vd_hash *collection, const vd_hash *root) {
+    json_t *out = json_pack("{so so sI sf}", "job_root", vd_hash_text(root), "collection",
+                            vd_hash_text(collection), "prompts", (json_int_t)r->items.count,
+                            "seconds", vd_seconds() - r->start);
+    if (r->sum.tokens) {
+        const double loss = -r->sum.log_probability / (double)r->sum.tokens;
+        json_object_set_new(out, "tokens", json_integer((json_int_t)r->sum.tokens));
+        json_object_set_new(out, "loss", isfinite(loss) ? json_real(loss) : json_null());
+        json_object_set_new(out, "perplexity", isfinite(loss) ? json_real(exp(loss)) : json_null());
+    }
+    vd_print_json(out);
+}
+
+static void print_text(const prompt_run *r, const vd_hash *collection, const vd_hash *root) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    printf("results      %s/results.jsonl, %u prompt%s, %.1f s\n", r->o->dir, r->items.count,
+           vd_plural(r->items.count), vd_seconds() - r->start);
+    if (r->sum.tokens)
+        print_score(&r->sum);
+    vd_hex(collection->b, VD_HASH_SIZE, hex);
+    printf("collection   %s\n", hex);
+    vd_hex(root->b, VD_HASH_SIZE, hex);
+    printf("job root     %s\n", hex);
+}
+
+static vd_status finish(prompt_run *r) {
+    vd_hash collection, root;
+    vd_status status = vd_items_save(r->o->dir, &r->items, r->err);
+    if (status == VD_OK)
+        status = vd_collection_hash(r->items.program, r->items.count, &collection, r->err);
+    if (status == VD_OK)
+        status = vd_items_job_root(&r->items, &root, r->err);
+    if (status == VD_OK && r->o->common.json)
+        print_json(r, &collection, &root);
+    else if (status == VD_OK)
+        print_text(r, &collection, &root);
+    return status;
+}
+
+vd_status vd_run_prompts(const vd_prompt_options *o, vd_loaded *loaded, vd_err *err) {
+    prompt_run r = {.o = o, .loaded = loaded, .start = vd_seconds(), .err = err};
+    vd_status status = vd_list_prompts(loaded, &r.items, err);
+    if (status == VD_OK)
+        status = find_fault(&r);
+    if (status == VD_OK)
+        status = vd_items_begin(o->dir, &r.items, err);
+    if (status == VD_OK) {
+        announce(&r);
+        status = run_all(&r);
+    }
+    if (status == VD_OK)
+        status = finish(&r);
+    vd_items_free(&r.items);
+    return status;
+}

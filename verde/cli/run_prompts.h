@@ -1,0 +1,35 @@
+/* `verde run` of a job with prompts. */
+#ifndef VD_RUN_PROMPTS_H
+#define VD_RUN_PROMPTS_H
+
+#include "verde/cli/cli.h"
+
+typedef struct {
+    const char *job, *dir;
+    const char
+        *fault; /* "KEY/KIND..." in the prompt of this key, "KIND..." in the first; or NULL */
+    vd_common common;
+} vd_prompt_options;
+
+/* Runs every prompt of the job that vd_load_prompts loaded, each into DIR/prompts/KEY, and writes
+ * DIR/collection, DIR/run.json and DIR/results.jsonl. What is finished there already stays as it
+ * is. */
+VD_MUST_USE vd_status vd_run_prompts(const vd_prompt_options *options, vd_loaded *loaded,
+                                     vd_err *err);
+
+/* ---- results.c ---- */
+
+/* Sums over all tokens of a job that scores. */
+typedef struct {
+    double log_probability;
+    uint64_t tokens;
+} vd_score_sum;
+
+/* Appends a line of results.jsonl: what the last state of a prompt's run holds, in host memory.
+ * `sum` is added to if the program scores. */
+VD_MUST_USE vd_status vd_result_line(const vd_program *program, const vd_state *state, int64_t key,
+                                     vd_score_sum *sum, vd_buf *out, vd_err *err);
+/* Tokens that a state has made; 0 of a program that scores. */
+int64_t vd_tokens_made(const vd_program *program, const vd_state *state);
+
+#endif

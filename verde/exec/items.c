@@ -1,0 +1,227 @@
+#include "verde/exec/items.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "verde/commit/json.h"
+
+enum { LOG_BYTES_MAX = 256 << 20, ITEM_ELEMENTS = 8, PATH_SIZE = 1024 };
+
+vd_status vd_items_create(uint32_t count, vd_items *out, vd_err *err) {
+    const size_t room = (size_t)count + 1;
+    *out = (vd_items){.count = count};
+    out->key = calloc(room, sizeof *out->key);
+    out->program = calloc(room, sizeof *out->program);
+    out->run_root = calloc(room, sizeof *out->run_root);
+    out->done = calloc(room, sizeof *out->done);
+    if (out->key && out->program && out->run_root && out->done)
+        return VD_OK;
+    vd_items_free(out);
+    return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+void vd_items_free(vd_items *items) {
+    free(items->key);
+    free(items->program);
+    free(items->run_root);
+    free(items->done);
+    *items = (vd_items){0};
+}
+
+bool vd_items_all_done(const vd_items *items) {
+    for (uint32_t i = 0; i < items->count; i++)
+        if (!items->done[i])
+            return false;
+    return true;
+}
+
+vd_status vd_items_job_root(const vd_items *items, vd_hash *out, vd_err *err) {
+    if (!vd_items_all_done(items))
+        return vd_fail(err, VD_ERR_USAGE, "not all prompts are done");
+    return vd_collection_root(items->run_root, items->count, out, err);
+}
+
+/* ---- files ---- */
+
+static void file_in(char path[PATH_SIZE], const char *dir, const char *name) {
+    snprintf(path, PATH_SIZE, "%s/%s", dir, name);
+}
+
+void vd_items_path(char path[PATH_SIZE], const char *dir, int64_t key) {
+    snprintf(path, PATH_SIZE, "%s/prompts/%lld", dir, (long long)key);
+}
+
+static bool lies_in(const char *dir, const char *name) {
+    char path[PATH_SIZE];
+    struct stat info;
+    file_in(path, dir, name);
+    return stat(path, &info) == 0;
+}
+
+bool vd_items_are_in(const char *dir) {
+    return lies_in(dir, "collection");
+}
+
+static vd_status write_collection(const char *dir, const vd_items *items, vd_err *err) {
+    char path[PATH_SIZE];
+    vd_buf bytes = {0};
+    file_in(path, dir, "collection");
+    vd_collection_write(items->program, items->count, &bytes);
+    vd_status status = vd_buf_ok(&bytes) ? vd_write_file(path, bytes.data, bytes.size, 0644, err)
+                                         : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_buf_free(&bytes);
+    return status;
+}
+
+static bool same_items(const vd_items *a, const vd_items *b) {
+    return a->count == b->count &&
+           memcmp(a->program, b->program, a->count * sizeof *a->program) == 0 &&
+           memcmp(a->key, b->key, a->count * sizeof *a->key) == 0;
+}
+
+vd_status vd_items_begin(const char *dir, const vd_items *items, vd_err *err) {
+    static const char *const names[] = {"run.json", "program", "results.jsonl"};
+    char path[PATH_SIZE];
+    vd_items there = {0};
+    if (strlen(dir) > 900)
+        return vd_fail(err, VD_ERR_USAGE, "%.60s...: path longer than 900 bytes", dir);
+    if (vd_items_are_in(dir) && lies_in(dir, "run.json")) {
+        vd_status status = vd_items_load(dir, &there, err);
+        if (status == VD_OK && !same_items(&there, items))
+            status = vd_fail(err, VD_ERR_USAGE,
+                             "%s: holds another job with prompts; give another directory", dir);
+        vd_items_free(&there);
+        return status;
+    }
+    for (int i = 0; i < 3; i++)
+        if (lies_in(dir, names[i]))
+            return vd_fail(err, VD_ERR_USAGE,
+                           "%s: holds a %s that this job would overwrite; give another directory",
+                           dir, names[i]);
+    file_in(path, dir, "prompts");
+    vd_status status = vd_make_dir(path, err);
+    if (status == VD_OK)
+        status = write_collection(dir, items, err);
+    return status == VD_OK ? vd_items_save(dir, items, err) : status;
+}
+
+/* ---- run.json ---- */
+
+static json_t *hex_of(const vd_hash *hash) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(hash->b, VD_HASH_SIZE, hex);
+    return json_string(hex);
+}
+
+static json_t *item_json(const vd_items *items, uint32_t i) {
+    json_t *item = json_pack("{sI so}", "key", (json_int_t)items->key[i], "program",
+                             hex_of(&items->program[i]));
+    if (items->done[i])
+        json_object_set_new(item, "run_root", hex_of(&items->run_root[i]));
+    return item;
+}
+
+static json_t *items_json(const vd_items *items, const vd_hash *hash, const vd_hash *root) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < items->count; i++)
+        json_array_append_new(list, item_json(items, i));
+    json_t *out =
+        json_pack("{si so so}", "verde_items", 1, "collection", hex_of(hash), "prompts", list);
+    if (root)
+        json_object_set_new(out, "job_root", hex_of(root));
+    return out;
+}
+
+vd_status vd_items_save(const char *dir, const vd_items *items, vd_err *err) {
+    const bool whole = vd_items_all_done(items);
+    char path[PATH_SIZE];
+    vd_hash hash, root;
+    file_in(path, dir, "run.json");
+    vd_status status = vd_collection_hash(items->program, items->count, &hash, err);
+    if (status == VD_OK && whole)
+        status = vd_items_job_root(items, &root, err);
+    if (status != VD_OK)
+        return status;
+    vd_json_start();
+    json_t *object = items_json(items, &hash, whole ? &root : NULL);
+    char *text = vd_json_failed() ? NULL : json_dumps(object, JSON_INDENT(1));
+    status = text ? vd_write_file(path, text, strlen(text), 0644, err)
+                  : vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", path);
+    free(text);
+    json_decref(object);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static bool get_hash(const json_t *value, vd_hash *out) {
+    const char *hex = json_string_value(value);
+    return hex && vd_unhex(hex, out->b, VD_HASH_SIZE);
+}
+
+static bool get_item(const json_t *item, vd_items *out, uint32_t i) {
+    const json_t *key = json_object_get(item, "key"), *root = json_object_get(item, "run_root");
+    out->key[i] = json_integer_value(key);
+    out->done[i] = root != NULL;
+    return json_is_integer(key) && out->key[i] >= 0 &&
+           get_hash(json_object_get(item, "program"), &out->program[i]) &&
+           (!root || get_hash(root, &out->run_root[i]));
+}
+
+static vd_status check_names(const json_t *object, const vd_items *items, const char *path,
+                             vd_err *err) {
+    const json_t *named = json_object_get(object, "job_root");
+    vd_hash hash, root, found;
+    vd_status status = vd_collection_hash(items->program, items->count, &hash, err);
+    if (status == VD_OK &&
+        (!get_hash(json_object_get(object, "collection"), &found) || !vd_hash_equal(&found, &hash)))
+        status =
+            vd_fail(err, VD_ERR_PEER,
+                    "%s: damaged: its programs do not give the collection that it names", path);
+    if (status != VD_OK || (!named && !vd_items_all_done(items)))
+        return status;
+    status = vd_items_job_root(items, &root, err);
+    if (status == VD_OK && (!get_hash(named, &found) || !vd_hash_equal(&found, &root)))
+        status = vd_fail(err, VD_ERR_PEER,
+                         "%s: damaged: its run roots do not give the job root that it names", path);
+    return status;
+}
+
+static vd_status read_items(const json_t *object, const char *path, vd_items *out, vd_err *err) {
+    const json_t *list = json_object_get(object, "prompts");
+    const size_t count = json_array_size(list);
+    if (json_integer_value(json_object_get(object, "verde_items")) != 1 || count < 1 ||
+        count > VD_COLLECTION_ITEMS_MAX)
+        return vd_fail(err, VD_ERR_USAGE, "%s: not the log of a job with prompts, version 1", path);
+    vd_status status = vd_items_create((uint32_t)count, out, err);
+    for (uint32_t i = 0; status == VD_OK && i < count; i++)
+        if (!get_item(json_array_get(list, i), out, i))
+            status = vd_fail(err, VD_ERR_USAGE, "%s: prompts[%u] is not one of a job", path, i);
+    return status == VD_OK ? check_names(object, out, path, err) : status;
+}
+
+vd_status vd_items_load(const char *dir, vd_items *out, vd_err *err) {
+    char path[PATH_SIZE];
+    vd_buf text = {0};
+    vd_err why = {0};
+    json_t *object = NULL;
+    *out = (vd_items){0};
+    file_in(path, dir, "run.json");
+    vd_status status = vd_read_file(path, LOG_BYTES_MAX, &text, err);
+    if (status == VD_OK) {
+        status = vd_json_read(text.data, text.size, 64 + text.size / ITEM_ELEMENTS, &object, &why);
+        if (status != VD_OK)
+            vd_fail(err, status == VD_ERR_PEER ? VD_ERR_USAGE : status, "%s: %.300s", path,
+                    why.text);
+    }
+    vd_buf_free(&text);
+    if (status == VD_OK)
+        status = read_items(object, path, out, err);
+    json_decref(object);
+    if (status != VD_OK)
+        vd_items_free(out);
+    return err && status != VD_OK ? err->status : status;
+}

@@ -1,0 +1,240 @@
+/* The prompts of a job: JSON Lines, one line in memory at a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/commit/commit.h"
+#include "verde/commit/json.h"
+#include "verde/job/job.h"
+
+typedef struct {
+    const vd_job *job;
+    const char *path;
+    uint64_t line; /* from 1 */
+    vd_prompts *out;
+    vd_err *err;
+} prompt_reader;
+
+void vd_prompts_free(vd_prompts *prompts) {
+    free(prompts->list);
+    free(prompts->token);
+    *prompts = (vd_prompts){0};
+}
+
+static vd_status fail_line(const prompt_reader *r, const char *what, const char *expected) {
+    return vd_fail(r->err, VD_ERR_USAGE, "%s:%llu: %s must be %s", r->path,
+                   (unsigned long long)r->line, what, expected);
+}
+
+/* ---- room ---- */
+
+/* The list with room for one more element, or NULL. */
+static void *grown(void *list, uint64_t count, uint64_t *capacity, size_t size) {
+    if (list && count < *capacity)
+        return list;
+    *capacity = *capacity ? 2 * *capacity : 64;
+    return realloc(list, *capacity * size);
+}
+
+static bool room_for_prompt(vd_prompts *p) {
+    uint64_t capacity = p->capacity;
+    vd_prompt *list = grown(p->list, p->count, &capacity, sizeof *list);
+    if (list) {
+        p->list = list;
+        p->capacity = (uint32_t)capacity;
+    }
+    return list != NULL;
+}
+
+static bool put_token(vd_prompts *p, int32_t token) {
+    uint64_t capacity = p->tokens_capacity;
+    int32_t *list = grown(p->token, p->tokens, &capacity, sizeof *list);
+    if (!list)
+        return false;
+    p->token = list;
+    p->tokens_capacity = capacity;
+    list[p->tokens++] = token;
+    return true;
+}
+
+/* ---- a line ---- */
+
+static vd_status take_id(prompt_reader *r, size_t i, const json_t *id) {
+    const int64_t vocab = r->job->training.model.vocab;
+    char what[32], expected[64];
+    if (json_is_integer(id) && json_integer_value(id) >= 0 && json_integer_value(id) < vocab)
+        return put_token(r->out, (int32_t)json_integer_value(id))
+                   ? VD_OK
+                   : vd_fail(r->err, VD_ERR_LOCAL, "%s: out of memory", r->path);
+    snprintf(what, sizeof what, "ids[%zu]", i);
+    snprintf(expected, sizeof expected, "a whole number 0..%lld", (long long)vocab - 1);
+    return fail_line(r, what, expected);
+}
+
+static vd_status take_ids(prompt_reader *r, const json_t *ids, vd_prompt *out) {
+    const size_t least = r->job->task == VD_JOB_SCORES ? 2 : 1, count = json_array_size(ids);
+    char expected[64];
+    snprintf(expected, sizeof expected, "a list of %zu..%d tokens", least, VD_TOKENS_MAX);
+    if (!json_is_array(ids) || count < least || count > VD_TOKENS_MAX)
+        return fail_line(r, "ids", expected);
+    out->first = r->out->tokens;
+    out->count = (int64_t)count;
+    vd_status status = VD_OK;
+    for (size_t i = 0; i < count && status == VD_OK; i++)
+        status = take_id(r, i, json_array_get(ids, i));
+    return status;
+}
+
+static vd_status take_members(prompt_reader *r, json_t *line) {
+    const json_t *key = json_object_get(line, "key");
+    vd_prompt prompt = {0};
+    const char *name;
+    json_t *value;
+    json_object_foreach(line, name, value) {
+        if (strcmp(name, "key") != 0 && strcmp(name, "ids") != 0)
+            return vd_fail(r->err, VD_ERR_USAGE,
+                           "%s:%llu: has a member `%.40s`, expected `key` and `ids` alone", r->path,
+                           (unsigned long long)r->line, name);
+    }
+    if (!json_is_integer(key) || json_integer_value(key) < 0)
+        return fail_line(r, "key", "a whole number 0..9223372036854775807");
+    prompt.key = json_integer_value(key);
+    vd_status status = take_ids(r, json_object_get(line, "ids"), &prompt);
+    if (status != VD_OK)
+        return status;
+    if (!room_for_prompt(r->out))
+        return vd_fail(r->err, VD_ERR_LOCAL, "%s: out of memory", r->path);
+    r->out->list[r->out->count++] = prompt;
+    return VD_OK;
+}
+
+static vd_status take_line(prompt_reader *r, const uint8_t *text, size_t size) {
+    vd_err why = {0};
+    json_t *line = NULL;
+    r->line++;
+    if (r->out->count == VD_PROMPTS_MAX)
+        return vd_fail(r->err, VD_ERR_USAGE, "%s: has more than %d lines", r->path, VD_PROMPTS_MAX);
+    if (size > VD_PROMPT_LINE_MAX)
+        return vd_fail(r->err, VD_ERR_USAGE, "%s:%llu: a line must have at most %d bytes, got %zu",
+                       r->path, (unsigned long long)r->line, VD_PROMPT_LINE_MAX, size);
+    vd_status status = vd_json_read(text, size, VD_TOKENS_MAX + 4, &line, &why);
+    if (status == VD_ERR_PEER)
+        return vd_fail(r->err, VD_ERR_USAGE, "%s:%llu: %s", r->path, (unsigned long long)r->line,
+                       why.text);
+    if (status != VD_OK)
+        return vd_fail(r->err, status, "%s: %s", r->path, why.text);
+    status = take_members(r, line);
+    json_decref(line);
+    return status;
+}
+
+/* ---- a file ---- */
+
+/* The last line may do without its end. */
+static vd_status take_lines(prompt_reader *r, const vd_map *file) {
+    const uint8_t *at = file->data, *end = file->data + file->size;
+    vd_status status = VD_OK;
+    while (at < end && status == VD_OK) {
+        const uint8_t *newline = memchr(at, '\n', (size_t)(end - at));
+        const uint8_t *stop = newline ? newline : end;
+        status = take_line(r, at, (size_t)(stop - at));
+        at = stop + 1;
+    }
+    if (status == VD_OK && r->out->count == 0)
+        return vd_fail(r->err, VD_ERR_USAGE, "%s: has no prompts", r->path);
+    return status;
+}
+
+static vd_status check_sum(const prompt_reader *r, const vd_map *file) {
+    char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
+    vd_hash hash;
+    if (!vd_hash_tagged(NULL, file->data, file->size, &hash))
+        return vd_fail(r->err, VD_ERR_LOCAL, "%s: out of memory", r->path);
+    if (memcmp(hash.b, r->job->prompts.sha256, VD_HASH_SIZE) == 0)
+        return VD_OK;
+    vd_hex(hash.b, VD_HASH_SIZE, got);
+    vd_hex(r->job->prompts.sha256, VD_HASH_SIZE, expected);
+    return vd_fail(r->err, VD_ERR_USAGE, "%s: `prompts.sha256` is %s, but %s has %s", r->job->path,
+                   expected, r->path, got);
+}
+
+typedef struct {
+    int64_t key;
+    uint32_t index;
+} keyed;
+
+static int by_key(const void *a, const void *b) {
+    const keyed *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+static vd_status check_keys(const prompt_reader *r) {
+    const vd_prompts *p = r->out;
+    keyed *order = calloc((size_t)p->count + 1, sizeof *order);
+    vd_status status = order ? VD_OK : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; order && i < p->count; i++)
+        order[i] = (keyed){p->list[i].key, i};
+    if (order)
+        qsort(order, p->count, sizeof *order, by_key);
+    for (uint32_t i = 1; status == VD_OK && i < p->count; i++)
+        if (order[i].key == order[i - 1].key)
+            status = vd_fail(r->err, VD_ERR_USAGE,
+                             "%s:%u: key %lld is given twice, first on line %u", r->path,
+                             order[i].index + 1, (long long)order[i].key, order[i - 1].index + 1);
+    free(order);
+    return status;
+}
+
+vd_status vd_job_load_prompts(const vd_job *job, vd_prompts *out, vd_err *err) {
+    prompt_reader r = {.job = job, .path = job->prompts.path, .out = out, .err = err};
+    vd_map file = {0};
+    *out = (vd_prompts){0};
+    vd_status status = vd_map_file(job->prompts.path, &file, err);
+    if (status == VD_OK)
+        status = check_sum(&r, &file);
+    if (status == VD_OK)
+        status = take_lines(&r, &file);
+    if (status == VD_OK)
+        status = check_keys(&r);
+    vd_map_free(&file);
+    if (status != VD_OK)
+        vd_prompts_free(out);
+    return status;
+}
+
+/* ---- programs ---- */
+
+void vd_prompt_words(const vd_prompt *prompt, int32_t word[2]) {
+    const uint32_t half[] = {(uint32_t)prompt->key, (uint32_t)((uint64_t)prompt->key >> 32)};
+    memcpy(word, half, sizeof half);
+}
+
+static vd_status commit_words(const int32_t *word, int64_t count, uint8_t root[32], vd_err *err) {
+    const ro_shape shape = {RO_I32, 1, {count}};
+    vd_hash byte_root, commitment;
+    vd_status status = vd_tensor_hash(NULL, &shape, word, &byte_root, &commitment, err);
+    memcpy(root, commitment.b, VD_HASH_SIZE);
+    return status;
+}
+
+vd_status vd_job_prompt_program(const vd_job *job, const vd_prompts *prompts, uint32_t index,
+                                vd_program *out, vd_err *err) {
+    const vd_prompt *p = &prompts->list[index];
+    vd_prompt_form form = {.count = p->count};
+    vd_err why = {0};
+    int32_t key[2];
+    *out = (vd_program){0};
+    vd_prompt_words(p, key);
+    vd_status status = commit_words(prompts->token + p->first, p->count, form.root, err);
+    if (status == VD_OK)
+        status = commit_words(key, 2, form.key_root, err);
+    if (status != VD_OK)
+        return status;
+    status = job->task == VD_JOB_SCORES
+                 ? vd_score_program(&job->training, &form, out, &why)
+                 : vd_generation_program(&job->training, &job->generation, &form, out, &why);
+    return status == VD_OK ? VD_OK
+                           : vd_fail(err, status, "%s: %s:%u: %s", job->path, job->prompts.path,
+                                     index + 1, why.text);
+}
