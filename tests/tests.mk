@@ -70,7 +70,7 @@ test-compilers: build
 
 # What other projects test themselves with, and other long ones that `make test` leaves out. Each says what it needs, and is skipped
 # without it.
-FULL_PACKAGES := libblas-dev libblas-test
+FULL_PACKAGES := libblas-dev libblas-test chromium curl
 test-full: ## the long tests, which `make test` leaves out
 test-full: build
 	@sh verde/packages.sh $(FULL_PACKAGES) || echo "Some tests will be skipped."

@@ -128,7 +128,7 @@ def submit(client, run, name, referees, keep):
     body = {"data": hashes, "name": name, "program": hashlib.sha256(program).hexdigest(), "referees": referees, "verde": 1}
     if keep:
         body["keep"] = keep
-    return client.request("POST", "/v1/jobs", json.dumps(body, sort_keys=True, separators=(",", ":")).encode())
+    return client.request("POST", "/v1/jobs", json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def wait(client, job, states):

@@ -87,6 +87,10 @@ VD_MUST_USE vd_status vd_unbase64(const char *text, size_t length, vd_buf *out, 
 enum { VD_F32_TEXT = 32 };
 void vd_f32_text(uint32_t bits, char text[VD_F32_TEXT]);
 
+/* "12.3 MB"; "95 s", "12 min", "3 h 20 min". text: 32 bytes. */
+void vd_print_size(uint64_t bytes, char *text);
+void vd_print_seconds(double seconds, char *text);
+
 /* ---- files ---- */
 
 /* Opens a regular file for reading, the only kind that is read: a FIFO or a device could make its

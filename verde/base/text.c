@@ -114,3 +114,29 @@ void vd_f32_text(uint32_t bits, char text[VD_F32_TEXT]) {
     }
     snprintf(text, VD_F32_TEXT, "%s (0x%08x)", decimal, bits);
 }
+
+/* ---- for people ---- */
+
+void vd_print_size(uint64_t bytes, char *text) {
+    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)bytes;
+    int u = 0;
+    while (value >= 1000 && u < 4) {
+        value /= 1000;
+        u++;
+    }
+    snprintf(text, 32, u ? "%.1f %s" : "%.0f %s", value, unit[u]);
+}
+
+void vd_print_seconds(double seconds, char *text) {
+    const double s = seconds > 0 && seconds < 1e12 ? seconds : 0;
+    const long long minutes = (long long)(s / 60), hours = minutes / 60, days = hours / 24;
+    if (minutes < 2)
+        snprintf(text, 32, "%.0f s", s);
+    else if (hours < 2)
+        snprintf(text, 32, "%lld min", minutes);
+    else if (days < 2)
+        snprintf(text, 32, "%lld h %lld min", hours, minutes % 60);
+    else
+        snprintf(text, 32, "%lld days %lld h", days, hours % 24);
+}

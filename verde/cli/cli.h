@@ -182,8 +182,6 @@ void vd_say(const char *format, ...) VD_PRINTF(1, 2);
 void vd_print_json(json_t *object); /* one line on standard output; takes the object */
 json_t *vd_hash_text(const vd_hash *hash);
 const char *vd_plural(uint64_t count); /* "s", but of one thing "" */
-/* "12.3 MB". text: 32 bytes. */
-void vd_print_size(uint64_t bytes, char *text);
 /* Counts of a run with a rounding log, of each operator. */
 void vd_print_rounded(const vd_run_result *r);
 json_t *vd_rounded_json(const vd_run_result *r);

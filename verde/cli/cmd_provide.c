@@ -7,6 +7,7 @@
 #include "verde/cli/provide_child.h"
 #include "verde/exec/exec.h"
 #include "verde/provide/daemon.h"
+#include "verde/provide/page.h"
 
 enum { CLIENTS_MAX = 1024 };
 
@@ -22,7 +23,7 @@ typedef struct {
     vd_public_key client[CLIENTS_MAX];
     uint32_t client_count;
     vd_provide_limits limits;
-    long jobs;
+    long jobs, page; /* page: the port; -1: none */
     vd_common common;
 } arguments;
 
@@ -85,6 +86,7 @@ static bool take_option(arguments *a, int option, bool *exit_now) {
     case 'T': return parse_seconds("job-seconds", optarg, &a->limits.job_seconds);
     case 'K': return parse_seconds("keep-seconds", optarg, &a->limits.keep_s);
     case 'n': return vd_parse_number("jobs", optarg, 1, 64, &a->jobs);
+    case 'P': return vd_parse_number("page", optarg, 0, 65535, &a->page);
     case 'J': return parse_seconds("client-jobs", optarg, &a->limits.client_jobs);
     default: return vd_take_common(&vd_cmd_provide, option, &a->common, exit_now);
     }
@@ -114,8 +116,16 @@ static vd_status serve(const arguments *a, const vd_daemon_options *options, vd_
     const struct sigaction action = {.sa_handler = stop};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    announce(a, options->key);
-    status = vd_daemon_run(running, err);
+    vd_loopback *page = NULL;
+    if (a->page >= 0)
+        status = vd_page_start(running, (int)a->page, &page, err);
+    if (page)
+        vd_say("page for people: http://127.0.0.1:%d/", vd_loopback_port(page));
+    if (status == VD_OK) {
+        announce(a, options->key);
+        status = vd_daemon_run(running, err);
+    }
+    vd_loopback_stop(page);
     vd_daemon_destroy(running);
     return status;
 }
@@ -189,6 +199,7 @@ static vd_exit provide(int argc, char **argv) {
                                             {"client-jobs", required_argument, NULL, 'J'},
                                             {"client-seconds", required_argument, NULL, 'S'},
                                             {"keep-seconds", required_argument, NULL, 'K'},
+                                            {"page", required_argument, NULL, 'P'},
                                             VD_COMMON_OPTIONS};
     static arguments a;
     bool exit_now = false;
@@ -200,7 +211,7 @@ static vd_exit provide(int argc, char **argv) {
         return vd_provide_run_child(argc - 2, argv + 2);
     if (argc > 1 && strcmp(argv[1], VD_CHILD_ANSWER) == 0)
         return vd_provide_answer_child(argc - 2, argv + 2);
-    a = (arguments){.jobs = 1};
+    a = (arguments){.jobs = 1, .page = -1};
     a.limits = (vd_provide_limits){.client_bytes = INT64_C(100000000000),
                                    .client_jobs = 8,
                                    .memory = half_of_memory(),
@@ -240,6 +251,8 @@ const vd_command vd_cmd_provide = {
     "  --client-seconds N   seconds that its jobs may compute, all together (default: 0, no "
     "limit)\n"
     "  --keep-seconds N     how long data is kept that no job needs (default: 86400)\n"
+    "  --page PORT          a page for people on this machine: jobs, losses, clients, disk; plain\n"
+    "                       HTTP on 127.0.0.1 alone, for reading alone\n"
     "  --fault KIND         compute wrongly on purpose, as `verde run --fault`\n" VD_COMMON_HELP
     "\nExample:\n"
     "  verde provide --dir /srv/verde --listen 0.0.0.0:8443 --client $(cat key.pub)\n" VD_EXIT_HELP,

@@ -72,17 +72,6 @@ const char *vd_plural(uint64_t count) {
     return count == 1 ? "" : "s";
 }
 
-void vd_print_size(uint64_t bytes, char *text) {
-    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB"};
-    double value = (double)bytes;
-    int u = 0;
-    while (value >= 1000 && u < 4) {
-        value /= 1000;
-        u++;
-    }
-    snprintf(text, 32, u ? "%.1f %s" : "%.0f %s", value, unit[u]);
-}
-
 bool vd_is_terminal(void) {
     return isatty(STDERR_FILENO) != 0;
 }

@@ -114,6 +114,13 @@ void vd_serve_state(vd_daemon *daemon, const char *client, const vd_route *route
 void vd_serve_provider(vd_daemon *daemon, vd_response *response);
 void vd_serve_metrics(vd_daemon *daemon, vd_response *response);
 
+/* What a job's child wrote last; zeros if nothing. */
+typedef struct {
+    long long step, resumed_at; /* steps done; where its last start began */
+    double loss, seconds;       /* since that start */
+} vd_job_progress;
+vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id);
+
 /* DIR/jobs/ID, and a file in it. */
 void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char path[1200]);
 void vd_remove_job(const vd_daemon *daemon,

@@ -13,16 +13,10 @@ void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char
 
 /* ---- telling of a job ---- */
 
-typedef struct {
-    long long step, resumed_at;
-    double loss, seconds;
-} progress;
-
-/* What the child wrote last; zeros if nothing. */
-static progress read_progress(const vd_daemon *daemon, const char *id) {
+vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id) {
     char path[1200];
     vd_buf text = {0};
-    progress p = {.step = 0}, none = {.step = 0};
+    vd_job_progress p = {.step = 0}, none = {.step = 0};
     vd_job_path(daemon, id, VD_JOB_PROGRESS, path);
     const bool read = vd_read_file(path, LINE_BYTES_MAX, &text, NULL) == VD_OK;
     vd_put_u8(&text, 0);
@@ -39,7 +33,7 @@ static json_t *number(double value) {
     return value - value == 0 ? json_real(value) : json_string(value != value ? "nan" : "inf");
 }
 
-static void put_progress(json_t *out, const progress *p, const vd_job_record *job) {
+static void put_progress(json_t *out, const vd_job_progress *p, const vd_job_record *job) {
     const double done = (double)(p->step - p->resumed_at);
     json_object_set_new(out, "step",
                         json_integer(job->state == VD_JOB_DONE ? job->steps : p->step));
@@ -53,7 +47,7 @@ static void put_progress(json_t *out, const progress *p, const vd_job_record *jo
 }
 
 static json_t *describe(const vd_daemon *daemon, const vd_job_record *job) {
-    const progress p = read_progress(daemon, job->id);
+    const vd_job_progress p = vd_read_progress(daemon, job->id);
     json_t *out = json_pack("{ss ss ss ss sI sI sI}", "job", job->id, "name", job->name, "program",
                             job->program_hash, "state", vd_job_state_name(job->state), "steps",
                             (json_int_t)job->steps, "created", (json_int_t)job->created, "seconds",

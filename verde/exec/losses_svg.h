@@ -1,0 +1,11 @@
+/* The losses of a run as a picture. */
+#ifndef VD_LOSSES_SVG_H
+#define VD_LOSSES_SVG_H
+
+#include "verde/base/base.h"
+
+/* DIR/losses.jsonl as SVG, appended to `out`: of its last `tail` bytes, which bounds memory and
+ * time, or whole if that is 0. VD_ERR_PEER: there is no loss, or what is there is none. */
+VD_MUST_USE vd_status vd_losses_svg(const char *dir, uint64_t tail, vd_buf *out, vd_err *err);
+
+#endif

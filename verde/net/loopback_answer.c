@@ -1,0 +1,119 @@
+/* From the head of a request to a whole answer. */
+#include <string.h>
+#include <strings.h>
+
+#include "verde/net/loopback_internal.h"
+
+/* ---- answers ---- */
+
+static const char *reason_of(int status) {
+    switch (status) {
+    case 200: return "OK";
+    case 400: return "Bad Request";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 431: return "Request Header Fields Too Large";
+    default: return "Internal Server Error";
+    }
+}
+
+static void put_reply(const vd_loopback_reply *reply, bool head_alone, vd_buf *out) {
+    vd_printf(out, "HTTP/1.1 %d %s\r\n", reply->status, reason_of(reply->status));
+    vd_printf(out, "Content-Type: %s\r\nContent-Length: %zu\r\n",
+              reply->content_type ? reply->content_type : "text/plain; charset=utf-8",
+              reply->body.size);
+    if (reply->status == 405)
+        vd_printf(out, "Allow: GET, HEAD\r\n");
+    vd_printf(out, "Content-Security-Policy: default-src 'none'; style-src %s; img-src 'self'; ",
+              reply->inline_style ? "'unsafe-inline'" : "'self'");
+    vd_printf(out, "base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+                   "Cross-Origin-Resource-Policy: same-origin\r\n"
+                   "Cross-Origin-Opener-Policy: same-origin\r\n"
+                   "X-Content-Type-Options: nosniff\r\n"
+                   "Referrer-Policy: no-referrer\r\n"
+                   "Cache-Control: no-store\r\n"
+                   "Connection: close\r\n\r\n");
+    if (!head_alone)
+        vd_put(out, reply->body.data, reply->body.size);
+}
+
+void vd_loopback_refuse(int status, const char *why, vd_buf *out) {
+    vd_loopback_reply reply = {.status = status};
+    vd_printf(&reply.body, "%s\n", why);
+    put_reply(&reply, false, out);
+    vd_buf_free(&reply.body);
+}
+
+/* ---- requests ---- */
+
+/* The value of a header that is there once; NULL: it is not. Lines end in NUL. */
+static const char *find_header(const char *text, const char *end, const char *name) {
+    const size_t length = strlen(name);
+    const char *value = NULL;
+    for (const char *line = text; line < end; line += strlen(line) + 1) {
+        if (strncasecmp(line, name, length) != 0 || line[length] != ':')
+            continue;
+        if (value)
+            return NULL;
+        value = line + length + 1 + strspn(line + length + 1, " \t");
+    }
+    return value;
+}
+
+/* Does a Host header name this machine? Any port will do: it may be forwarded. */
+static bool is_this_machine(const char *host) {
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    for (size_t i = 0; host && i < sizeof names / sizeof *names; i++) {
+        const size_t length = strlen(names[i]);
+        if (strncasecmp(host, names[i], length) != 0)
+            continue;
+        host += length;
+        host += *host == ':' ? 1 + strspn(host + 1, "0123456789") : 0;
+        return host[strspn(host, " \t")] == 0;
+    }
+    return false;
+}
+
+/* Ends each line with NUL. Returns false if there is a byte that no head has. */
+static bool split_lines(char *text, char *end) {
+    for (char *at = text; at < end; at++) {
+        if (*at == '\n') {
+            *at = 0;
+            if (at > text && at[-1] == '\r')
+                at[-1] = 0;
+        } else if ((unsigned char)*at < ' ' && *at != '\t' && *at != '\r') {
+            return false;
+        }
+    }
+    return true;
+}
+
+void vd_loopback_answer(char *text, vd_loopback_handler handler, void *user, vd_buf *out) {
+    char *const end = text + strlen(text);
+    if (!split_lines(text, end)) {
+        vd_loopback_refuse(400, "this is no HTTP", out);
+        return;
+    }
+    char *path = strchr(text, ' '), *version = path ? strchr(path + 1, ' ') : NULL;
+    if (!version || path[1] != '/' || strncmp(version + 1, "HTTP/1.", 7) != 0) {
+        vd_loopback_refuse(400, "this is no HTTP/1.1", out);
+        return;
+    }
+    *path++ = *version = 0;
+    const char *host = find_header(version + 1, end, "Host");
+    vd_loopback_reply reply = {.status = 200};
+    if (!is_this_machine(host))
+        vd_loopback_refuse(403, "open it as http://localhost or http://127.0.0.1, with the port",
+                           out);
+    else if (strcmp(text, "GET") != 0 && strcmp(text, "HEAD") != 0)
+        vd_loopback_refuse(405, "this page is for reading: GET alone", out);
+    else {
+        handler(user, path, &reply);
+        if (vd_buf_ok(&reply.body))
+            put_reply(&reply, strcmp(text, "HEAD") == 0, out);
+        else
+            vd_loopback_refuse(500, "out of memory", out);
+    }
+    vd_buf_free(&reply.body);
+}

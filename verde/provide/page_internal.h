@@ -1,0 +1,46 @@
+/* Shared by the files of the page. What clients named or jobs said is escaped wherever it is put.
+ */
+#ifndef VD_PAGE_INTERNAL_H
+#define VD_PAGE_INTERNAL_H
+
+#include "verde/provide/internal.h"
+#include "verde/provide/page.h"
+
+enum {
+    VD_PAGE_JOBS = 100,           /* that wait or run, and that have ended: in a list */
+    VD_PAGE_CLIENTS = 100,        /* in a list */
+    VD_PAGE_LOSSES_MAX = 4 << 20, /* bytes of the last losses, which are drawn */
+    VD_PAGE_LOG_MAX = 4000,       /* bytes of what a job said last */
+    VD_PAGE_REFRESH_S = 5,        /* while a job waits or runs */
+    VD_PAGE_REFRESH_QUIET_S = 30,
+};
+
+/* ---- page_html.c ---- */
+
+void vd_page_begin(vd_buf *out, const char *title, int refresh_s);
+void vd_page_end(vd_buf *out);
+/* Text from anywhere: markup is escaped, and control characters and broken UTF-8 become '?'. */
+void vd_page_text(vd_buf *out, const char *text);
+/* The first eight digits of an identifier, the rest in a tooltip. */
+void vd_page_short(vd_buf *out, const char *id);
+void vd_page_size(vd_buf *out, int64_t bytes);
+void vd_page_seconds(vd_buf *out, double seconds);
+void vd_page_time(vd_buf *out, int64_t unix_s); /* in UTC */
+/* "3 of 8", "1.2 GB of 100.0 GB", or without a limit the first alone; with a bar. */
+typedef void (*vd_page_unit)(vd_buf *out, int64_t value);
+void vd_page_meter(vd_buf *out, int64_t value, int64_t limit, vd_page_unit unit);
+extern const char vd_page_style[];
+
+/* ---- page_jobs.c, page_job.c, page_machine.c ---- */
+
+void vd_page_job_progress(vd_buf *out, const vd_job_record *job, const vd_job_progress *p);
+double vd_page_job_rate(const vd_job_record *job, const vd_job_progress *p); /* 0: not known */
+void vd_page_job_state(vd_buf *out, const vd_job_record *job);
+VD_MUST_USE vd_status vd_page_jobs(vd_daemon *daemon, vd_buf *out, vd_err *err);
+void vd_page_tiles(const vd_ledger_totals *totals, vd_buf *out);
+void vd_page_machine(const vd_daemon *daemon, const vd_ledger_totals *totals, vd_buf *out);
+VD_MUST_USE vd_status vd_page_clients(vd_daemon *daemon, vd_buf *out, vd_err *err);
+void vd_page_job(vd_daemon *daemon, const vd_job_record *job, vd_buf *out);
+void vd_page_losses(vd_daemon *daemon, const vd_job_record *job, vd_buf *out);
+
+#endif
