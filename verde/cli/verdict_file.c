@@ -15,7 +15,7 @@ vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_
     if (status == VD_OK && referee)
         status = read_referee(referee, &key, err);
     if (status == VD_OK)
-        status = vd_read_file(path, VD_VERDICT_BYTES_MAX, &text, err);
+        status = vd_read_file(path, vd_verdict_bytes_max(VD_GAMES_MAX), &text, err);
     if (status == VD_OK && text.size && text.data[text.size - 1] == '\n')
         text.size--;
     if (status == VD_OK)

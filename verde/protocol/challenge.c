@@ -59,6 +59,24 @@ void vd_challenge_take(vd_referee *r) {
     open_hearing(r);
 }
 
+/* ---- of many, all that are convicted at once ---- */
+
+bool vd_contest_ask(vd_referee *r, uint32_t p, vd_question *question) {
+    question->kind = VD_ASK_CHALLENGE;
+    return r->party[p].again;
+}
+
+void vd_contest_take(vd_referee *r) {
+    for (uint32_t p = 0; p < r->parties; p++) {
+        struct vd_party_outcome *party = &r->outcome.party[p];
+        party->claimed = r->party[p].body &&
+                         vd_json_get_hash(r->party[p].body, "root", &party->run_root);
+    }
+    r->phase = VD_PHASE_DONE;
+}
+
+/* ---- of two ---- */
+
 /* A hearing that ended leaves one of three: the claim fell, the second run did, or neither. */
 void vd_challenge_conclude(vd_referee *r) {
     struct vd_challenge_outcome *challenge = &r->outcome.challenge;

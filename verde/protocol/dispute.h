@@ -4,6 +4,7 @@
 
 #include "verde/exec/source.h"
 #include "verde/protocol/referee.h"
+#include "verde/protocol/said.h"
 
 /* The phases of PROTOCOL.md section 5, in order. */
 typedef enum {
@@ -30,13 +31,36 @@ typedef enum {
     VD_PHASE_NOTE,       /* different logs: which one the trainer has signed */
     VD_PHASE_SECTION,    /* an element with several possible values: what the log says */
     VD_PHASE_CHALLENGE,  /* whoever is convicted may contest the claim left standing */
+    VD_PHASE_CONTEST,    /* the same of many, all at once */
     VD_PHASE_DONE,
 } vd_phase;
+
+/* Which part of a dispute a referee conducts. */
+typedef enum {
+    VD_SCOPE_TWO,     /* all of it, between two */
+    VD_SCOPE_OPENING, /* of many: commit and reveal */
+    VD_SCOPE_GAME,    /* of many: from two claims that differ to the end */
+    VD_SCOPE_CONTEST, /* of many: the convicted are asked for second runs */
+} vd_scope;
+
+typedef struct {
+    vd_scope scope;
+    uint32_t game;        /* GAME: its number, from 1 on */
+    uint32_t provider[2]; /* GAME: in the assignment */
+    vd_hash root[2], run_name[2];
+    bool again[2];          /* GAME: answers from its second run */
+    vd_said *said[2];       /* GAME: what it has answered so far; borrowed */
+    const bool *challenger; /* CONTEST: of each provider, whether it is asked; borrowed */
+} vd_part;
 
 typedef struct {
     vd_public_key key;
     bool asked, answered; /* in this round */
     vd_hash question;
+    vd_hash plain; /* GAME: of the question without the game's number */
+    bool again;    /* it answers from its second run */
+    vd_said *said; /* GAME */
+    size_t bytes;  /* GAME: of its notes so far */
     size_t elements; /* most JSON elements of a fitting answer */
     vd_buf payload, note;
     json_t *body; /* the answer; NULL: none */
@@ -75,6 +99,8 @@ struct vd_referee {
     vd_referee_options options;
     const vd_program *program;
     vd_hash program_hash, assignment;
+    vd_scope scope;
+    uint32_t game;
     vd_phase phase;
     bool waiting;
     vd_party party[VD_PARTIES_MAX];
@@ -119,6 +145,12 @@ typedef struct {
 
 extern const vd_phase_rule vd_phase_rules[VD_PHASE_DONE];
 
+/* ---- life ---- */
+
+/* A part of a dispute between many, or between two if that is its scope. */
+VD_MUST_USE vd_status vd_referee_open(const vd_referee_options *options, const vd_part *part,
+                                      vd_referee **out, vd_err *err);
+
 /* ---- judgements ---- */
 
 void vd_convict(vd_referee *r, uint32_t p, vd_grade grade, const char *format, ...) VD_PRINTF(4, 5);
@@ -128,6 +160,12 @@ void vd_story(vd_referee *r, const char *format, ...) VD_PRINTF(2, 3);
 void vd_trouble(vd_referee *r, const char *what); /* local trouble: ends without an outcome */
 void vd_inconclusive(vd_referee *r, const char *why);
 bool vd_all_stand(const vd_referee *r); /* nobody was judged in this hearing */
+
+/* ---- statement.c ---- */
+
+/* Answers the question that p is asked by what it has said before. False: it has said nothing to
+ * it, and must be asked. */
+bool vd_recall(vd_referee *r, uint32_t p);
 
 /* ---- reading answers; each convicts of bad-proof where an answer deserves it ---- */
 
@@ -205,6 +243,8 @@ bool vd_challenge_ask(vd_referee *, uint32_t, vd_question *);
 void vd_challenge_take(vd_referee *);
 bool vd_challenge_due(const vd_referee *);
 void vd_challenge_conclude(vd_referee *);
+bool vd_contest_ask(vd_referee *, uint32_t, vd_question *);
+void vd_contest_take(vd_referee *);
 
 void vd_dispute_runs(vd_referee *); /* starts the descent from two different roots */
 

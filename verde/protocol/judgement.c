@@ -4,6 +4,11 @@
 #include "verde/protocol/dispute.h"
 #include "verde/protocol/referee.h"
 
+const char *vd_standing_name(vd_standing standing) {
+    static const char *const names[] = {"stands", "convicted", "forfeited", "dismissed"};
+    return names[standing];
+}
+
 const char *vd_grade_name(vd_grade grade) {
     static const char *const names[] = {
         "none",          "wrong-output",   "wrong-input", "wrong-graph", "bad-proof",

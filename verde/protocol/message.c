@@ -99,7 +99,7 @@ static bool read_assignment(const json_t *root, vd_assignment *out) {
 vd_status vd_assignment_read(const void *payload, size_t size, vd_assignment *out, vd_err *err) {
     *out = (vd_assignment){0};
     json_t *root;
-    vd_status status = vd_json_read(payload, size, VD_SMALL_ELEMENTS, &root, err);
+    vd_status status = vd_json_read(payload, size, VD_ASSIGNMENT_ELEMENTS, &root, err);
     if (status == VD_OK && !read_assignment(root, out))
         status = vd_fail(err, VD_ERR_PEER, "assignment: malformed");
     json_decref(root);

@@ -19,7 +19,7 @@ typedef struct {
     vd_public_key provider[VD_PARTIES_MAX];
     uint32_t provider_count;
     bool challenge; /* whoever is convicted is asked for a second run (PROTOCOL.md section 5.7) */
-    bool rounded;   /* provider 0 is the trainer, provider 1 its auditor (section 12) */
+    bool rounded;   /* provider 0 is the trainer, all others its auditors (section 12) */
 } vd_assignment;
 
 VD_MUST_USE vd_status vd_assignment_write(const vd_assignment *a, vd_buf *payload, vd_err *err);
@@ -74,6 +74,7 @@ typedef struct {
     uint32_t leaf_count;
     bool challenged;          /* in the second hearing; then: */
     vd_public_key challenger; /* who answers from its second run */
+    uint32_t game;            /* of a tournament, from 1 on; 0: of none */
 } vd_question;
 
 void vd_question_free(vd_question *question);

@@ -24,4 +24,5 @@ const vd_phase_rule vd_phase_rules[VD_PHASE_DONE] = {
     [VD_PHASE_NOTE] = {vd_note_ask, vd_note_take},
     [VD_PHASE_SECTION] = {vd_section_ask, vd_section_take},
     [VD_PHASE_CHALLENGE] = {vd_challenge_ask, vd_challenge_take},
+    [VD_PHASE_CONTEST] = {vd_contest_ask, vd_contest_take},
 };

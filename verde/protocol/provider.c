@@ -40,17 +40,29 @@ static bool is_enrolled(const vd_assignment *a, const vd_public_key *key) {
     return false;
 }
 
+/* It is put to all at once. */
+static bool of_no_game(const vd_question *q) {
+    return q->kind <= VD_ASK_CHALLENGE;
+}
+
 /* Its own run; in the second hearing, if this provider is the challenger, its second one. What was
  * said about one is never said about the other. */
 static vd_status choose_run(vd_inquiry *r) {
     const vd_provider *p = r->provider;
     const vd_question *q = &r->question;
     vd_public_key key;
+    const bool many = r->assignment.provider_count > 2;
     r->source = p->source;
+    if (many != (q->game > 0) && !of_no_game(q))
+        return vd_fail(r->err, VD_ERR_PEER, "request: the question is of %s",
+                       many ? "no game" : "a game, and the assignment of none");
     if (!q->challenged)
         return VD_OK;
     vd_key_public(p->key, &key);
     bool mine = memcmp(&key, &q->challenger, sizeof key) == 0;
+    if (many && !mine)
+        return vd_fail(r->err, VD_ERR_PEER, "request: only the challenger's own second run is "
+                                            "asked for as such");
     if (!r->assignment.challenge || !is_enrolled(&r->assignment, &q->challenger))
         return vd_fail(r->err, VD_ERR_PEER, "request: the assignment provides for no such hearing");
     if (!mine && q->kind == VD_ASK_CHALLENGE)

@@ -107,6 +107,8 @@ static json_t *write_question(const vd_question *q, const vd_hash *assignment) {
                              "ask", ask_names[q->kind]);
     if (q->challenged)
         json_object_set_new(root, "challenger", vd_json_key(&q->challenger));
+    if (q->game)
+        json_object_set_new(root, "game", json_integer(q->game));
     if (q->kind == VD_ASK_REVEAL)
         json_object_set_new(root, "commits", write_commits(q));
     if (q->kind >= VD_ASK_SUBRUN)
@@ -194,11 +196,20 @@ static bool read_leaves(const json_t *list, uint64_t count, vd_question *out) {
     return out->leaf != NULL;
 }
 
+/* NULL: the question is of no game. */
+static bool read_game(const json_t *value, uint32_t *out) {
+    const json_int_t game = json_integer_value(value);
+    *out = (uint32_t)game;
+    return !value || (game >= 1 && game <= VD_GAMES_MAX);
+}
+
 static bool read_question(const json_t *root, const vd_program *program, vd_question *out) {
     out->kind = (vd_ask_kind)find_name(json_object_get(root, "ask"), ask_names,
                                        sizeof ask_names / sizeof ask_names[0]);
     const json_t *challenger = json_object_get(root, "challenger");
     out->challenged = challenger != NULL;
+    if (!read_game(json_object_get(root, "game"), &out->game))
+        return false;
     if (!out->kind || (challenger && !vd_json_to_key(challenger, &out->challenger)))
         return false;
     if (out->kind >= VD_ASK_SUBRUN &&
@@ -206,10 +217,11 @@ static bool read_question(const json_t *root, const vd_program *program, vd_ques
         return false;
     uint64_t count = out->tree.kind ? vd_tree_leaves(program, &out->tree) : 0;
     switch (out->kind) {
-    case VD_ASK_COMMIT: return !out->challenged;
+    case VD_ASK_COMMIT: return !out->challenged && !out->game;
     case VD_ASK_REVEAL:
-        return !out->challenged && read_commits(json_object_get(root, "commits"), out);
-    case VD_ASK_CHALLENGE: return out->challenged;
+        return !out->challenged && !out->game &&
+               read_commits(json_object_get(root, "commits"), out);
+    case VD_ASK_CHALLENGE: return out->challenged && !out->game;
     case VD_ASK_SUBRUN: return out->tree.kind == VD_TREE_SUBRUN;
     case VD_ASK_TRACE: return out->tree.kind == VD_TREE_TRACE;
     default: break;

@@ -10,7 +10,46 @@
 
 /* ---- life ---- */
 
-static vd_status referee_start(vd_referee *r, vd_err *err) {
+static vd_status enrol_party(vd_referee *r, uint32_t p, const vd_public_key *key, vd_err *err) {
+    r->party[p].key = *key;
+    r->party[p].record = calloc(1, sizeof *r->party[p].record);
+    return r->party[p].record ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+static vd_status enrol_parties(vd_referee *r, const vd_assignment *a, const vd_part *part,
+                               vd_err *err) {
+    const bool game = part->scope == VD_SCOPE_GAME;
+    vd_status status = VD_OK;
+    r->parties = r->outcome.party_count = game ? 2 : a->provider_count;
+    for (uint32_t p = 0; p < r->parties && status == VD_OK; p++)
+        status = enrol_party(r, p, &a->provider[game ? part->provider[p] : p], err);
+    return status;
+}
+
+/* From two claims that differ. */
+static void start_game(vd_referee *r, const vd_part *part) {
+    for (uint32_t p = 0; p < r->parties; p++) {
+        r->party[p].root = r->outcome.party[p].run_root = part->root[p];
+        r->outcome.party[p].claimed = true;
+        r->party[p].run_name = part->run_name[p];
+        r->party[p].again = part->again[p];
+        r->party[p].said = part->said[p];
+    }
+    vd_dispute_runs(r);
+}
+
+static void start_scope(vd_referee *r, const vd_assignment *a, const vd_part *part) {
+    r->scope = part->scope;
+    r->game = part->game;
+    r->may_challenge = a->challenge && r->scope == VD_SCOPE_TWO;
+    r->phase = r->scope == VD_SCOPE_CONTEST ? VD_PHASE_CONTEST : VD_PHASE_COMMIT;
+    if (r->scope == VD_SCOPE_GAME)
+        start_game(r, part);
+    for (uint32_t p = 0; p < r->parties && r->scope == VD_SCOPE_CONTEST; p++)
+        r->party[p].again = part->challenger[p];
+}
+
+static vd_status referee_start(vd_referee *r, const vd_part *part, vd_err *err) {
     vd_assignment a;
     const vd_buf *payload = r->options.assignment;
     vd_status status = vd_assignment_read(payload->data, payload->size, &a, err);
@@ -26,28 +65,31 @@ static vd_status referee_start(vd_referee *r, vd_err *err) {
         return vd_fail(err, VD_ERR_USAGE,
                        "the assignment must name a trainer if the job has "
                        "`rounding`, and only then");
-    r->may_challenge = a.challenge;
+    if (part->scope == VD_SCOPE_TWO && a.provider_count != 2)
+        return vd_fail(err, VD_ERR_USAGE, "the assignment names %u providers, and not two",
+                       a.provider_count);
     r->rounded = a.rounded;
-    r->parties = r->outcome.party_count = a.provider_count;
-    for (uint32_t p = 0; p < r->parties; p++) {
-        r->party[p].key = a.provider[p];
-        r->party[p].record = calloc(1, sizeof *r->party[p].record);
-        if (!r->party[p].record)
-            return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    }
-    return VD_OK;
+    status = enrol_parties(r, &a, part, err);
+    if (status == VD_OK)
+        start_scope(r, &a, part);
+    return status;
 }
 
 vd_status vd_referee_create(const vd_referee_options *options, vd_referee **out, vd_err *err) {
+    const vd_part whole = {.scope = VD_SCOPE_TWO};
+    return vd_referee_open(options, &whole, out, err);
+}
+
+vd_status vd_referee_open(const vd_referee_options *options, const vd_part *part, vd_referee **out,
+                          vd_err *err) {
     vd_referee *r = calloc(1, sizeof *r);
     if (!r)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     r->options = *options;
     r->program = options->program;
-    r->phase = VD_PHASE_COMMIT;
     r->outcome.place = VD_NO_PLACE;
     r->place = &r->outcome.place;
-    vd_status status = referee_start(r, err);
+    vd_status status = referee_start(r, part, err);
     if (status == VD_OK)
         *out = r;
     else
@@ -92,21 +134,59 @@ const vd_statement *vd_referee_statements(const vd_referee *r, size_t *count) {
 
 /* ---- asking ---- */
 
-static bool put_question(vd_referee *r, uint32_t p, const vd_question *question) {
+static bool hash_question(vd_referee *r, const vd_question *question, vd_buf *payload,
+                          vd_hash *out) {
+    return vd_question_write(question, &r->assignment, payload, &r->err) == VD_OK &&
+           vd_hash_tagged("verde/question/1", payload->data, payload->size, out);
+}
+
+/* In a game: whether it was asked before is looked up by the question without the game's number. */
+static bool hash_plain(vd_referee *r, vd_party *party, const vd_question *question) {
+    vd_question plain = *question;
+    vd_buf payload = {0};
+    plain.game = 0;
+    const bool ok = hash_question(r, &plain, &payload, &party->plain);
+    vd_buf_free(&payload);
+    return ok;
+}
+
+/* *recalled: it has answered that before, and is not asked. */
+static bool put_question(vd_referee *r, uint32_t p, const vd_question *question, bool *recalled) {
     vd_party *party = &r->party[p];
     drop_answer(party);
     party->asked = true;
     party->elements = vd_answer_elements(question);
+    if (r->scope == VD_SCOPE_GAME && !hash_plain(r, party, question))
+        return false;
+    *recalled = r->scope == VD_SCOPE_GAME && vd_recall(r, p);
+    if (*recalled)
+        return true;
     if (++party->questions > VD_ROUNDS_MAX)
         return false;
     if (party->questions > r->outcome.rounds)
         r->outcome.rounds = party->questions;
-    if (vd_question_write(question, &r->assignment, &party->payload, &r->err) != VD_OK ||
-        !vd_hash_tagged("verde/question/1", party->payload.data, party->payload.size,
-                        &party->question))
+    if (!hash_question(r, question, &party->payload, &party->question))
         return false;
     return !r->options.key || vd_note_sign(r->options.key, VD_TYPE_QUESTION, party->payload.data,
                                            party->payload.size, &party->note, &r->err) == VD_OK;
+}
+
+static void name_hearing(const vd_referee *r, uint32_t p, vd_question *question) {
+    const vd_party *challenger = r->party[p].again ? &r->party[p] : r->challenger;
+    question->game = r->game;
+    question->challenged = challenger != NULL;
+    if (challenger)
+        question->challenger = challenger->key;
+}
+
+static vd_outgoing outgoing(const vd_referee *r, uint32_t p, const vd_question *question) {
+    vd_outgoing out = {.party = p,
+                       .question = r->party[p].question,
+                       .note = &r->party[p].note,
+                       .answer_max = vd_answer_bytes(question),
+                       .whole_run = question->kind == VD_ASK_CHALLENGE};
+    vd_question_print(question, r->program, out.text, sizeof out.text);
+    return out;
 }
 
 static size_t ask_phase(vd_referee *r, vd_outgoing *out) {
@@ -114,24 +194,16 @@ static size_t ask_phase(vd_referee *r, vd_outgoing *out) {
     r->round_start = r->statements;
     for (uint32_t p = 0; p < r->parties; p++) {
         vd_question question = {0};
+        bool recalled = false;
         drop_answer(&r->party[p]);
         if (!vd_phase_rules[r->phase].ask(r, p, &question))
             continue;
-        if (r->challenger) {
-            question.challenged = true;
-            question.challenger = r->challenger->key;
-        }
-        if (!put_question(r, p, &question))
+        name_hearing(r, p, &question);
+        if (!put_question(r, p, &question, &recalled))
             vd_trouble(r, "out of memory, or too many rounds");
-        out[count] = (vd_outgoing){p,
-                                   r->party[p].question,
-                                   &r->party[p].note,
-                                   vd_answer_bytes(&question),
-                                   question.kind == VD_ASK_CHALLENGE,
-                                   ""};
-        vd_question_print(&question, r->program, out[count].text, sizeof out[count].text);
+        if (!recalled)
+            out[count++] = outgoing(r, p, &question);
         vd_question_free(&question);
-        count++;
     }
     return count;
 }
@@ -173,11 +245,11 @@ static void conclude(vd_referee *r) {
 static void take_phase(vd_referee *r) {
     vd_phase phase = r->phase;
     bool may_be_silent =
-        phase == VD_PHASE_INPUTS || phase == VD_PHASE_SECTION || phase == VD_PHASE_CHALLENGE;
+        phase == VD_PHASE_INPUTS || phase == VD_PHASE_SECTION || phase >= VD_PHASE_CHALLENGE;
     for (uint32_t p = 0; p < r->parties && !may_be_silent; p++)
         if (r->party[p].asked && !r->party[p].body)
             vd_forfeit(r, p, r->party[p].why);
-    if (vd_all_stand(r) || phase <= VD_PHASE_REVEAL || phase == VD_PHASE_CHALLENGE)
+    if (vd_all_stand(r) || phase <= VD_PHASE_REVEAL || phase >= VD_PHASE_CHALLENGE)
         vd_phase_rules[phase].take(r);
     if (!vd_all_stand(r) && phase != VD_PHASE_COMMIT)
         r->phase = vd_challenge_due(r) ? VD_PHASE_CHALLENGE : VD_PHASE_DONE;

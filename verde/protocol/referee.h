@@ -36,6 +36,7 @@ typedef enum {
     VD_RESULT_DISMISSED,
 } vd_result;
 
+const char *vd_standing_name(vd_standing standing);
 const char *vd_grade_name(vd_grade grade);
 const char *vd_result_name(vd_result result);
 
@@ -76,11 +77,32 @@ typedef struct {
     uint32_t possible[2];           /* rounded: least and greatest value that a device can have */
     vd_logged_as logged_as;         /* rounded: what the log says */
     uint32_t logged[2];             /* VD_LOGGED_RANGE: least and greatest value that it leaves */
-    uint32_t value[VD_PARTIES_MAX]; /* bits that each provider states */
+    uint32_t value[2];              /* bits that each provider states */
 } vd_place;
 
 /* Prints an element at that place for people: decimal, and its bits. */
 void vd_place_text(const vd_place *at, uint32_t bits, char text[VD_F32_TEXT]);
+
+/* A game of a tournament (PROTOCOL.md section 5.8): a dispute between two of many providers. */
+typedef struct {
+    uint32_t provider[2]; /* their numbers in the assignment */
+    uint32_t level;       /* games of one level are played at the same time */
+    bool second_hearing;
+    vd_standing standing[2]; /* after this game */
+    bool inconclusive;
+    vd_place place;
+    uint32_t rounds; /* questions to the busier of the two */
+} vd_game_outcome;
+
+/* What one of many convicted providers answered when it was asked for a second run. */
+typedef struct {
+    uint32_t provider;
+    bool claimed;
+    vd_hash run_root;
+    vd_grade grade; /* of the second run, if it fell too */
+    char reason[256];
+    uint32_t game; /* in which it fell; 0: in none */
+} vd_contest_outcome;
 
 /* The decision. Everything here can be computed again from the evidence. */
 typedef struct {
@@ -91,6 +113,7 @@ typedef struct {
         char reason[256];
         bool claimed; /* it revealed a run root */
         vd_hash run_root;
+        uint32_t game; /* in which it fell, counted from 1; 0: in none */
     } party[VD_PARTIES_MAX];
     uint32_t party_count;
     bool accepted;    /* a claim stands */
@@ -106,6 +129,11 @@ typedef struct {
         vd_place place;
     } challenge;
     uint32_t rounds; /* questions to the busiest provider */
+    /* Of more than two providers; `place` and all of `challenge` but its end are theirs then. */
+    vd_game_outcome *game; /* number 1 first; owned by whoever owns the outcome */
+    uint32_t game_count;
+    vd_contest_outcome *contest; /* owned likewise */
+    uint32_t contest_count;
 } vd_outcome;
 
 /* Computes the disputed element. vd_leaf_element, except in tests. */
@@ -123,6 +151,7 @@ typedef struct {
 
 typedef struct vd_referee vd_referee;
 
+/* Of an assignment to two providers. VD_ERR_USAGE: it names more (tournament.h). */
 VD_MUST_USE vd_status vd_referee_create(const vd_referee_options *options, vd_referee **out,
                                         vd_err *err);
 void vd_referee_destroy(vd_referee *referee);

@@ -62,11 +62,42 @@ static void take_common(vd_referee *r, uint32_t p) {
     }
 }
 
+static vd_status read_answer(const vd_referee *r, vd_party *party, const void *note, size_t size,
+                             vd_err *err) {
+    if (r->scope == VD_SCOPE_GAME && size > VD_GAME_ANSWER_BYTES - party->bytes)
+        return vd_fail(err, VD_ERR_PEER, "its answers in one game have more than %d bytes",
+                       VD_GAME_ANSWER_BYTES);
+    return vd_answer_read(note, size, &party->key, &r->assignment, &party->question,
+                          party->elements, &party->body, err);
+}
+
+/* No later game asks this again. */
+static void remember(vd_referee *r, vd_party *party, const vd_statement *s) {
+    const vd_said_answer answer = {party->plain, party->question, s->note.data, s->note.size};
+    party->bytes += s->note.size;
+    if (r->scope == VD_SCOPE_GAME && !vd_said_put(party->said, &answer))
+        vd_trouble(r, "out of memory");
+}
+
+bool vd_recall(vd_referee *r, uint32_t p) {
+    vd_party *party = &r->party[p];
+    vd_err err = {0};
+    const vd_said_answer *said = vd_said_find(party->said, &party->plain);
+    if (!said)
+        return false;
+    if (vd_answer_read(said->note, said->size, &party->key, &r->assignment, &said->question,
+                       party->elements, &party->body, &err) != VD_OK)
+        vd_trouble(r, err.text);
+    party->answered = true;
+    snprintf(party->why, sizeof party->why, "no answer");
+    take_common(r, p);
+    return true;
+}
+
 void vd_referee_answer(vd_referee *r, uint32_t p, const void *note, size_t size) {
     vd_party *party = &r->party[p];
     vd_err err = {0};
-    vd_status status = vd_answer_read(note, size, &party->key, &r->assignment, &party->question,
-                                      party->elements, &party->body, &err);
+    vd_status status = read_answer(r, party, note, size, &err);
     if (status == VD_ERR_LOCAL)
         vd_trouble(r, err.text);
     if (status != VD_OK) {
@@ -80,6 +111,8 @@ void vd_referee_answer(vd_referee *r, uint32_t p, const void *note, size_t size)
         vd_put(&s->note, note, size);
     if (s && !vd_buf_ok(&s->note))
         vd_trouble(r, "out of memory");
+    else if (s)
+        remember(r, party, s);
     party->answered = true;
     snprintf(party->why, sizeof party->why, "no answer");
     take_common(r, p);

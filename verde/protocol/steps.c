@@ -58,7 +58,9 @@ void vd_reveal_take(vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++)
         if (r->party[p].body)
             take_reveal(r, p);
-    if (!vd_all_stand(r))
+    if (r->scope == VD_SCOPE_OPENING)
+        r->phase = VD_PHASE_DONE;
+    if (!vd_all_stand(r) || r->scope == VD_SCOPE_OPENING)
         return;
     if (vd_hash_equal(&r->party[0].root, &r->party[1].root)) {
         vd_story(r, "Both revealed the same run root: nothing to dispute.");

@@ -4,9 +4,12 @@
 #define VD_VERDICT_H
 
 #include "verde/protocol/referee.h"
+#include "verde/protocol/tournament.h"
 
 #define VD_TYPE_VERDICT "application/vnd.in-toto+json"
 #define VD_PREDICATE    "https://verde.invalid/verdict/v1"
+/* Of more than two providers. */
+#define VD_PREDICATE_MANY "https://verde.invalid/verdict/v2"
 
 /* The dispute's cost for the referee. */
 typedef struct {
@@ -19,7 +22,14 @@ VD_MUST_USE vd_status vd_verdict_write(const vd_key *referee, const vd_program *
                                        const vd_buf *assignment_note, const vd_referee *dispute,
                                        const vd_cost *cost, vd_buf *out, vd_err *err);
 
-/* The contents of a verified verdict. */
+VD_MUST_USE vd_status vd_verdict_write_many(const vd_key *referee, const vd_program *program,
+                                            const vd_buf *assignment_note,
+                                            const vd_tournament *tournament, const vd_cost *cost,
+                                            vd_buf *out, vd_err *err);
+/* The most bytes that a verdict of so many games has; of two providers, none are counted. */
+size_t vd_verdict_bytes_max(uint32_t games);
+
+/* The contents of a verified verdict; vd_verdict_free frees it. */
 typedef struct {
     vd_public_key referee;
     vd_assignment assignment;
@@ -28,6 +38,8 @@ typedef struct {
     vd_cost cost;
     size_t statements;
 } vd_verdict;
+
+void vd_verdict_free(vd_verdict *verdict);
 
 /* Checks the note, decodes the program, runs the referee's machine again on the recorded
  * statements, and compares. `referee`: whose verdict it must be; NULL: whoever signed. VD_ERR_PEER:

@@ -1,0 +1,276 @@
+/* Deciding again from a verdict. PROTOCOL.md section 7. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/exec.h"
+#include "verde/protocol/verdict.h"
+#include "verde/protocol/verdict_internal.h"
+
+vd_status vd_verdict_assignment(const vd_buf *note, vd_buf *payload, vd_assignment *out,
+                                vd_err *err) {
+    vd_public_key signer;
+    vd_status status = vd_note_signer(note->data, note->size, VD_QUESTION_BYTES_MAX, &signer, err);
+    if (status == VD_OK)
+        status = vd_note_open(note->data, note->size, VD_QUESTION_BYTES_MAX, VD_TYPE_ASSIGNMENT,
+                              &signer, payload, err);
+    if (status == VD_OK)
+        status = vd_assignment_read(payload->data, payload->size, out, err);
+    if (status == VD_OK && memcmp(&signer, &out->referee, sizeof signer) != 0)
+        status = vd_fail(err, VD_ERR_PEER, "assignment is not signed by its referee");
+    return status;
+}
+
+size_t vd_verdict_bytes_max(uint32_t games) {
+    return VD_VERDICT_BYTES_MAX + (size_t)games * VD_VERDICT_GAME_BYTES;
+}
+
+typedef struct {
+    json_t *root;      /* the in-toto statement */
+    vd_buf assignment; /* payload */
+    vd_program program;
+    const json_t *evidence;
+    size_t used;
+    vd_err *err;
+} replay;
+
+static void replay_free(replay *v) {
+    json_decref(v->root);
+    vd_buf_free(&v->assignment);
+    vd_program_free(&v->program);
+}
+
+static vd_status open_verdict(replay *v, const void *note, size_t size,
+                              const vd_public_key *referee, vd_verdict *out) {
+    vd_buf payload = {0};
+    const size_t most = vd_verdict_bytes_max(VD_GAMES_MAX);
+    vd_status status = vd_note_signer(note, size, most, &out->referee, v->err);
+    if (status == VD_OK && referee && memcmp(referee, &out->referee, sizeof *referee) != 0)
+        status = vd_fail(v->err, VD_ERR_PEER, "verdict is signed by another referee");
+    if (status == VD_OK)
+        status =
+            vd_note_open(note, size, most, VD_TYPE_VERDICT, &out->referee, &payload, v->err);
+    if (status == VD_OK)
+        status =
+            vd_json_read(payload.data, payload.size, VD_VERDICT_ELEMENTS_MAX, &v->root, v->err);
+    vd_buf_free(&payload);
+    return status;
+}
+
+static vd_status read_program(replay *v, const json_t *predicate) {
+    const char *text = json_string_value(json_object_get(predicate, "program"));
+    vd_buf bytes = {0};
+    vd_status status = text ? vd_unbase64(text, strlen(text), &bytes, v->err)
+                            : vd_fail(v->err, VD_ERR_PEER, "verdict: no program");
+    if (status == VD_OK)
+        status = vd_program_decode(bytes.data, bytes.size, &v->program, v->err);
+    vd_buf_free(&bytes);
+    return status;
+}
+
+static bool read_cost(const json_t *cost, vd_cost *out) {
+    static const char *const keys[] = {"bytes_in",    "bytes_out",  "seconds",
+                                       "cpu_seconds", "peak_bytes", NULL};
+    if (!vd_json_has_only(cost, keys))
+        return false;
+    for (int i = 0; keys[i]; i++)
+        if (!json_is_number(json_object_get(cost, keys[i])))
+            return false;
+    out->bytes_in = (uint64_t)json_integer_value(json_object_get(cost, "bytes_in"));
+    out->bytes_out = (uint64_t)json_integer_value(json_object_get(cost, "bytes_out"));
+    out->peak_bytes = (uint64_t)json_integer_value(json_object_get(cost, "peak_bytes"));
+    out->seconds = json_number_value(json_object_get(cost, "seconds"));
+    out->cpu_seconds = json_number_value(json_object_get(cost, "cpu_seconds"));
+    return true;
+}
+
+static bool is_text(const json_t *object, const char *key, const char *expected) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text && strcmp(text, expected) == 0;
+}
+
+/* The version goes with the number of providers. */
+static vd_status check_version(replay *v, const vd_verdict *out) {
+    const bool many = is_text(v->root, "predicateType", VD_PREDICATE_MANY);
+    if (many == (out->assignment.provider_count > 2))
+        return VD_OK;
+    return vd_fail(v->err, VD_ERR_PEER, "verdict: of version %d, about %u providers", many ? 2 : 1,
+                   out->assignment.provider_count);
+}
+
+static vd_status read_predicate(replay *v, vd_verdict *out) {
+    static const char *const root_keys[] = {"_type", "subject", "predicateType", "predicate", NULL};
+    static const char *const keys[] = {"assignment", "program", "outcome",
+                                       "evidence",   "cost",    NULL};
+    const json_t *predicate = json_object_get(v->root, "predicate");
+    vd_buf note = {0};
+    if (!vd_json_has_only(v->root, root_keys) || !is_text(v->root, "_type", VD_STATEMENT_TYPE) ||
+        !(is_text(v->root, "predicateType", VD_PREDICATE) ||
+          is_text(v->root, "predicateType", VD_PREDICATE_MANY)) ||
+        !vd_json_has_only(predicate, keys) || !read_cost(json_object_get(predicate, "cost"), &out->cost))
+        return vd_fail(v->err, VD_ERR_PEER, "verdict: not a statement of this kind and version");
+    vd_status status = vd_json_dump(json_object_get(predicate, "assignment"), &note)
+                           ? vd_verdict_assignment(&note, &v->assignment, &out->assignment, v->err)
+                           : vd_fail(v->err, VD_ERR_PEER, "verdict: no assignment");
+    vd_buf_free(&note);
+    if (status == VD_OK &&
+        memcmp(&out->assignment.referee, &out->referee, sizeof out->referee) != 0)
+        status = vd_fail(v->err, VD_ERR_PEER, "verdict is not signed by the assignment's referee");
+    if (status == VD_OK)
+        status = check_version(v, out);
+    if (status == VD_OK)
+        status = read_program(v, predicate);
+    v->evidence = json_object_get(predicate, "evidence");
+    out->statements = json_array_size(v->evidence);
+    return status;
+}
+
+static bool answers(const json_t *item, const vd_outgoing *q, uint32_t number) {
+    static const char *const stated[] = {"provider", "question", "statement", NULL};
+    static const char *const absent[] = {"provider", "question", "absent", NULL};
+    const json_t *provider = json_object_get(item, "provider");
+    vd_hash question;
+    return (vd_json_has_only(item, stated) || vd_json_has_only(item, absent)) &&
+           json_is_integer(provider) && json_integer_value(provider) == (json_int_t)number &&
+           vd_json_get_hash(item, "question", &question) && vd_hash_equal(&question, &q->question);
+}
+
+/* The recorded statement that answers this question, in order: nothing may be left out or added. */
+static vd_status feed(replay *v, const vd_sitting *sitting, const vd_outgoing *q) {
+    vd_referee *dispute = sitting->referee;
+    const json_t *item = json_array_get(v->evidence, v->used++);
+    const char *absent = json_string_value(json_object_get(item, "absent"));
+    if (!answers(item, q, sitting->provider[q->party]))
+        return vd_fail(v->err, VD_ERR_PEER, "verdict: evidence lacks an answer to \"%s\"", q->text);
+    if (absent) {
+        vd_referee_no_answer(dispute, q->party, absent);
+        return VD_OK;
+    }
+    vd_buf note = {0};
+    bool ok = vd_json_dump(json_object_get(item, "statement"), &note);
+    if (ok)
+        vd_referee_answer(dispute, q->party, note.data, note.size);
+    vd_status status = ok ? VD_OK
+                          : vd_fail(v->err, note.failed ? VD_ERR_LOCAL : VD_ERR_PEER,
+                                    "verdict: a statement is missing");
+    vd_buf_free(&note);
+    return status;
+}
+
+static vd_status replay_sitting(replay *v, const vd_sitting *sitting) {
+    vd_outgoing out[VD_PARTIES_MAX];
+    size_t count;
+    vd_status status;
+    while ((status = vd_referee_next(sitting->referee, out, &count, v->err)) == VD_OK && count > 0)
+        for (size_t i = 0; i < count && status == VD_OK; i++) {
+            status = feed(v, sitting, &out[i]);
+            if (status != VD_OK)
+                return status;
+        }
+    return status;
+}
+
+static vd_status replay_two(replay *v, const vd_referee_options *options, vd_verdict *out) {
+    static const uint32_t provider[2] = {0, 1};
+    vd_referee *dispute = NULL;
+    vd_status status = vd_referee_create(options, &dispute, v->err);
+    const vd_sitting sitting = {.referee = dispute, .provider = provider};
+    if (status == VD_OK)
+        status = replay_sitting(v, &sitting);
+    if (status == VD_OK)
+        out->outcome = *vd_referee_outcome(dispute);
+    vd_referee_destroy(dispute);
+    return status;
+}
+
+static vd_status replay_sittings(replay *v, vd_tournament *tournament) {
+    vd_sitting sitting[VD_PARTIES_MAX];
+    size_t count;
+    vd_status status;
+    while ((status = vd_tournament_next(tournament, sitting, &count, v->err)) == VD_OK && count > 0)
+        for (size_t i = 0; i < count; i++) {
+            status = replay_sitting(v, &sitting[i]);
+            if (status != VD_OK)
+                return status;
+        }
+    return status;
+}
+
+static vd_status replay_many(replay *v, const vd_referee_options *options, vd_verdict *out) {
+    vd_tournament *tournament = NULL;
+    vd_status status = vd_tournament_create(options, &tournament, v->err);
+    if (status == VD_OK)
+        status = replay_sittings(v, tournament);
+    if (status == VD_OK)
+        status = vd_outcome_copy(vd_tournament_outcome(tournament), &out->outcome, v->err);
+    vd_tournament_destroy(tournament);
+    return status;
+}
+
+static vd_status replay_dispute(replay *v, const vd_referee_options *options, vd_verdict *out) {
+    vd_status status = out->assignment.provider_count > 2 ? replay_many(v, options, out)
+                                                          : replay_two(v, options, out);
+    if (status == VD_OK && v->used != json_array_size(v->evidence))
+        status = vd_fail(v->err, VD_ERR_PEER, "verdict: evidence that no question asked for");
+    return status;
+}
+
+/* They are sentences for people: another referee has others. */
+static void drop_reasons(json_t *outcome) {
+    json_t *party;
+    size_t p;
+    json_array_foreach(json_object_get(outcome, "providers"), p, party)
+        json_object_del(party, "reason");
+    json_t *challenge = json_object_get(outcome, "challenge");
+    json_object_del(challenge, "reason");
+    json_array_foreach(json_object_get(challenge, "providers"), p, party)
+        json_object_del(party, "reason");
+}
+
+/* Compares the decision made again with the one that is written, member for member. */
+static vd_status compare(replay *v, vd_verdict *out) {
+    const json_t *predicate = json_object_get(v->root, "predicate");
+    json_t *again = vd_outcome_json(&out->outcome, &out->assignment);
+    drop_reasons(again);
+    drop_reasons(json_object_get(predicate, "outcome"));
+    bool same = json_equal(again, json_object_get(predicate, "outcome"));
+    json_decref(again);
+    if (!same)
+        return vd_fail(v->err, VD_ERR_PEER,
+                       "verdict: the evidence leads to another outcome than the one stated");
+    json_t *subject = json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256",
+                                vd_json_hash(&out->assignment.program));
+    same = json_equal(subject, json_object_get(v->root, "subject"));
+    json_decref(subject);
+    out->program = out->assignment.program;
+    return same ? VD_OK : vd_fail(v->err, VD_ERR_PEER, "verdict: of another subject");
+}
+
+void vd_verdict_free(vd_verdict *verdict) {
+    vd_outcome_free(&verdict->outcome);
+}
+
+vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *referee,
+                            vd_leaf_fn leaf, void (*story)(void *user, const char *line),
+                            void *user, vd_verdict *out, vd_err *err) {
+    replay v = {.err = err};
+    *out = (vd_verdict){0};
+    vd_status status = open_verdict(&v, note, size, referee, out);
+    if (status == VD_OK)
+        status = read_predicate(&v, out);
+    if (status == VD_OK) {
+        vd_referee_options options = {.program = &v.program,
+                                      .assignment = &v.assignment,
+                                      .leaf = leaf,
+                                      .story = story,
+                                      .user = user};
+        status = replay_dispute(&v, &options, out);
+    }
+    if (status == VD_OK && size > vd_verdict_bytes_max(out->outcome.game_count))
+        status = vd_fail(err, VD_ERR_PEER, "verdict: %zu bytes are too many for its games", size);
+    if (status == VD_OK)
+        status = compare(&v, out);
+    if (status != VD_OK)
+        vd_outcome_free(&out->outcome);
+    replay_free(&v);
+    return status == VD_ERR_USAGE ? vd_fail(err, VD_ERR_PEER, "%s", err->text) : status;
+}
