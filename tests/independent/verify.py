@@ -9,9 +9,12 @@ from notes import (NotJudged, Refused, canonical, exactly, from_base64, from_hex
                    public_key, tagged)
 from program import Program
 from referee import Dispute
+from tournament import Tournament
 
-NOTE_LIMIT, ASSIGNMENT_LIMIT, VERDICT_LIMIT = 3, 64, 1 << 20
+NOTE_LIMIT, ASSIGNMENT_LIMIT, VERDICT_LIMIT = 3, 128, 1 << 20
 ANSWER_BYTES = 48 << 20
+VERDICT_BYTES, GAME_BYTES, GAMES = 256 << 20, 192 << 20, 126
+PREDICATE = "https://verde.invalid/verdict/v%d"
 COSTS = ("bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes")
 
 
@@ -20,7 +23,8 @@ class Evidence:
 
     def __init__(self, items, assignment, keys):
         self.items, self.assignment, self.keys = items, assignment, keys
-        self.at, self.asked = 0, [0, 0]
+        self.at, self.asked = 0, [0] * len(keys)
+        self.note = None  # the statement that was given last, or None
 
     def ask(self, p, question):
         """The answer of provider p, or None."""
@@ -33,6 +37,7 @@ class Evidence:
         wanted = tagged("verde/question/1", canonical(question)).hex()
         need(is_integer(item["provider"]) and item["provider"] == p, f"{where} is not of provider {p}")
         need(item["question"] == wanted, f"{where} answers another question than {question['ask']}")
+        self.note = item.get("statement")
         if kind == "absent":
             need(isinstance(item["absent"], str), f"{where}: `absent` is no string")
             return None
@@ -61,9 +66,10 @@ def check_assignment(note, referee):
     need(from_hex(said["nonce"]) and from_hex(said["program"]), "the assignment's nonce or program is no hash")
     need(said["referee"] == referee, "the assignment names another referee")
     keys = said["providers"]
-    need(isinstance(keys, list) and len(keys) == 2 and keys[0] != keys[1], "the assignment names not two providers")
+    need(isinstance(keys, list) and 2 <= len(keys) <= 64, "the assignment names not 2 to 64 providers")
     for key in keys:
         public_key(key)
+    need(len(set(keys)) == len(keys), "the assignment names a provider twice")
     need(said.get("challenge", True) is True, "the assignment's `challenge` is not true")
     if "trainer" in said:
         raise NotJudged("disputes over rounding (section 12) are not judged here")
@@ -86,17 +92,18 @@ def difference(reached, stated, where="outcome"):
 
 def decide(data):
     """The outcome that the evidence of a verdict file leads to."""
-    need(len(data) <= 256 << 20, "the verdict is too large")
+    need(len(data) <= VERDICT_BYTES + GAMES * GAME_BYTES, "the verdict is too large")
     note = parse(data[:-1] if data[-1:] == b"\n" else data, NOTE_LIMIT, "the note of the verdict")
     payload, referee = open_note(note, "verdict")
     said = exactly(parse(payload, VERDICT_LIMIT, "the verdict"), ("_type", "subject", "predicateType", "predicate"),
                    "the verdict")
     need(said["_type"] == "https://in-toto.io/Statement/v1", "the verdict is no in-toto statement")
-    need(said["predicateType"] == "https://verde.invalid/verdict/v1", "the predicate is of another type")
     predicate = exactly(said["predicate"], ("assignment", "program", "outcome", "evidence", "cost"), "the predicate")
     cost = exactly(predicate["cost"], COSTS, "the cost")
     need(all(type(n) in (int, float) for n in cost.values()), "a cost is no number")
     assignment, assignment_hash = check_assignment(predicate["assignment"], referee)
+    many = len(assignment["providers"]) > 2
+    need(said["predicateType"] == PREDICATE % (2 if many else 1), "the predicate is of another type")
     encoded = from_base64(predicate["program"])
     need(encoded is not None, "the program is not canonical base64")
     digest = tagged("verde/program/1", encoded).hex()
@@ -105,7 +112,8 @@ def decide(data):
     program = Program(encoded)
     need(isinstance(predicate["evidence"], list), "the evidence is no list")
     evidence = Evidence(predicate["evidence"], assignment_hash, assignment["providers"])
-    reached = Dispute(program, assignment, evidence).decide()
+    reached = (Tournament if many else Dispute)(program, assignment, evidence).decide()
+    need(len(data) <= VERDICT_BYTES + len(reached.get("games", ())) * GAME_BYTES, "the verdict is too large")
     need(evidence.at == len(evidence.items), "there is more evidence than the referee asked for")
     wrong = difference(reached, predicate["outcome"])
     need(wrong is None, wrong)
@@ -131,7 +139,7 @@ def main(arguments):
         print(f"not judged: {why}")
         return 1
     grades = [p.get("grade", p["standing"]) for p in outcome["providers"]]
-    print(f"holds: {outcome['result']}, {grades[0]} and {grades[1]}")
+    print(f"holds: {outcome['result']}, {', '.join(grades[:-1])} and {grades[-1]}")
     return 0
 
 

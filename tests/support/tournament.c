@@ -170,8 +170,7 @@ void test_expect_accepted(const test_tournament *t, uint32_t honest, const char 
     cr_expect(party->standing == VD_STANDS, "%s: honest one lost: %s", what, party->reason);
     cr_expect(t->outcome.accepted && party->claimed &&
                   vd_hash_equal(&t->outcome.run_root, &party->run_root),
-              "%s: the honest claim is not accepted (%s)", what,
-              vd_result_name(t->outcome.result));
+              "%s: the honest claim is not accepted (%s)", what, vd_result_name(t->outcome.result));
 }
 
 void test_expect_fallen(const test_tournament *t, uint32_t provider, vd_grade grade,

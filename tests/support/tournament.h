@@ -17,8 +17,8 @@ struct test_tournament {
     const test_job *job;
     const vd_provider *side[VD_PARTIES_MAX];
     uint32_t count;
-    bool challenge; /* who is convicted may run again */
-    bool backwards; /* games of a level, and answers of a round, come last first */
+    bool challenge;  /* who is convicted may run again */
+    bool backwards;  /* games of a level, and answers of a round, come last first */
     vd_leaf_fn leaf; /* NULL: the reference */
     test_gate gate;  /* NULL: answers arrive as they are */
     void *user;      /* for gate */

@@ -51,13 +51,13 @@ static const struct {
     const char *fault;
     vd_grade grade;
 } kinds[] = {
-    {"poison@0", VD_GRADE_WRONG_OUTPUT}, {"element@3", VD_GRADE_WRONG_OUTPUT},
-    {"poison@1", VD_GRADE_WRONG_OUTPUT},  {"lr@2", VD_GRADE_WRONG_GRAPH},
-    {"seed@0", VD_GRADE_WRONG_GRAPH},     {"lr@1", VD_GRADE_WRONG_GRAPH},
-    {"skip@1", VD_GRADE_CONTRADICTION},   {"weights", VD_GRADE_WRONG_OUTPUT},
+    {"poison@0", VD_GRADE_WRONG_OUTPUT},   {"element@3", VD_GRADE_WRONG_OUTPUT},
+    {"poison@1", VD_GRADE_WRONG_OUTPUT},   {"lr@2", VD_GRADE_WRONG_GRAPH},
+    {"seed@0", VD_GRADE_WRONG_GRAPH},      {"lr@1", VD_GRADE_WRONG_GRAPH},
+    {"skip@1", VD_GRADE_CONTRADICTION},    {"weights", VD_GRADE_WRONG_OUTPUT},
     {"history@1", VD_GRADE_CONTRADICTION}, {"lr@0", VD_GRADE_WRONG_GRAPH},
-    {"skip@3", VD_GRADE_CONTRADICTION},   {"poison@3", VD_GRADE_WRONG_OUTPUT},
-    {"element@1", VD_GRADE_WRONG_OUTPUT}, {"lr@3", VD_GRADE_WRONG_GRAPH},
+    {"skip@3", VD_GRADE_CONTRADICTION},    {"poison@3", VD_GRADE_WRONG_OUTPUT},
+    {"element@1", VD_GRADE_WRONG_OUTPUT},  {"lr@3", VD_GRADE_WRONG_GRAPH},
     {"seed@2", VD_GRADE_WRONG_GRAPH},
 };
 
@@ -120,8 +120,8 @@ Test(tournament, fells_a_wrong_group_member_by_member) {
 }
 
 Test(tournament, halves_the_groups_at_each_level) {
-    static const char *const faults[] = {"poison@0", "poison@1", "lr@2",   "skip@3",
-                                         "element@3", "seed@0",   "lr@3",   NULL};
+    static const char *const faults[] = {"poison@0",  "poison@1", "lr@2", "skip@3",
+                                         "element@3", "seed@0",   "lr@3", NULL};
     group g;
     gather(&g, faults, 8);
     test_hold(&g.t);
@@ -203,9 +203,13 @@ static const struct {
     {{1, SILENT, VD_ASK_REVEAL, {0}}, VD_RESULT_AGREED, VD_GRADE_TIMEOUT, "silent at the reveal"},
     {{1, REFUSES, VD_ASK_COMMIT, {0}}, VD_RESULT_AGREED, VD_GRADE_TIMEOUT, "refuses to commit"},
     {{1, CONCEDES, VD_ASK_REVEAL, {0}}, VD_RESULT_CONVICTED, VD_GRADE_CONCEDED, "concedes"},
-    {{1, COPIES, VD_ASK_COMMIT, {0}}, VD_RESULT_CONVICTED, VD_GRADE_CONTRADICTION,
+    {{1, COPIES, VD_ASK_COMMIT, {0}},
+     VD_RESULT_CONVICTED,
+     VD_GRADE_CONTRADICTION,
      "hands in and reveals what another did"},
-    {{1, WRONG_REVEAL, VD_ASK_COMMIT, {0}}, VD_RESULT_CONVICTED, VD_GRADE_CONTRADICTION,
+    {{1, WRONG_REVEAL, VD_ASK_COMMIT, {0}},
+     VD_RESULT_CONVICTED,
+     VD_GRADE_CONTRADICTION,
      "reveals another root"},
     {{1, NONSENSE, VD_ASK_COMMIT, {0}}, VD_RESULT_CONVICTED, VD_GRADE_BAD_PROOF, "nonsense"},
 };
@@ -292,8 +296,7 @@ static void change_story(test_tournament *t, uint32_t provider, const vd_outgoin
                          vd_buf *note) {
     json_t *question = test_payload(q->note);
     const json_int_t game = json_integer_value(json_object_get(question, "game"));
-    const char *of =
-        json_string_value(json_object_get(json_object_get(question, "tree"), "of"));
+    const char *of = json_string_value(json_object_get(json_object_get(question, "tree"), "of"));
     if (provider == 0 && game > 1 && of && strcmp(of, "subrun") == 0) {
         json_t *body = test_answer_body(note);
         json_object_set_new(body, "root", vd_json_hash(&(vd_hash){{9}}));

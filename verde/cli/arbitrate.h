@@ -22,6 +22,22 @@ enum { VD_ARBITRATE_QUESTION_S = 120 }; /* and VD_BUDGET_S */
 /* Settles a dispute, from the job to the verdict. An error is one line, too. */
 vd_exit vd_arbitrate(const vd_arbitrate_arguments *a);
 
+/* Whom one referee asks over the network: all of a dispute, or a sitting of a tournament. */
+typedef struct {
+    const vd_arbitrate_arguments *a;
+    vd_client *client;
+    vd_referee *referee;
+    const vd_buf *assignment;                 /* note */
+    const vd_endpoint *party[VD_PARTIES_MAX]; /* of the referee's parties */
+    const uint32_t *number;                   /* of each, in the assignment */
+    uint32_t parties;
+    double left_s[VD_PARTIES_MAX]; /* of each one's budget for this hearing, by our clock */
+    bool said;                     /* somebody has signed something before this sitting */
+    bool mistaken;                 /* from the first answers: these are not providers of this job */
+    uint64_t bytes_in, bytes_out;
+    vd_err *err;
+} vd_court;
+
 /* One dispute over the network. */
 typedef struct {
     const vd_arbitrate_arguments *a;
@@ -29,18 +45,32 @@ typedef struct {
     vd_key *key;
     vd_client *client;
     vd_endpoint endpoint[VD_PARTIES_MAX];
-    double left_s[VD_PARTIES_MAX]; /* of each one's budget for this hearing, by our clock */
     vd_assignment assignment;
-    vd_buf payload, note; /* of the assignment */
-    vd_referee *referee;
-    bool mistaken; /* from the first answers: these are not two providers of this job */
+    vd_buf payload, note;      /* of the assignment */
+    vd_referee *referee;       /* of two providers */
+    vd_tournament *tournament; /* of more */
+    bool mistaken;
     vd_cost cost;
     double start;
     vd_err *err;
 } vd_arbitration;
 
+const vd_outcome *vd_arbitration_outcome(const vd_arbitration *x);
+
+/* arbitrate_enrol.c: who the providers are, by their URLs, and the assignment to them. */
+VD_MUST_USE vd_status vd_enrol(vd_arbitration *x);
+VD_MUST_USE vd_status vd_assign(vd_arbitration *x);
+
+/* arbitrate_many.c: all sittings of a tournament, those of one level at the same time. */
+VD_MUST_USE vd_status vd_arbitrate_many(vd_arbitration *x);
+/* The sitting of one referee, to its end. `number`: of its parties; `name`: for people, or NULL.
+ * The client is the arbitration's. */
+void vd_court_open(vd_court *court, vd_arbitration *x, vd_referee *referee, const uint32_t *number,
+                   uint32_t parties);
+VD_MUST_USE vd_status vd_court_sit(vd_court *court, const char *name);
+
 /* arbitrate_rounds.c: asks providers `count` questions at once, until each has answered, refused or
  * used up its budget, and gives the referee what they say. Trouble of this machine is an error. */
-VD_MUST_USE vd_status vd_ask_round(vd_arbitration *x, const vd_outgoing *out, size_t count);
+VD_MUST_USE vd_status vd_ask_round(vd_court *x, const vd_outgoing *out, size_t count);
 
 #endif

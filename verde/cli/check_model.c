@@ -164,6 +164,8 @@ static vd_status check_verdict(model *m) {
     if (!m->o->verdict)
         return VD_OK;
     vd_status status = vd_load_verdict(m->o->verdict, m->o->referee, false, &m->verdict, m->err);
+    if (status == VD_OK)
+        vd_verdict_free(&m->verdict); /* its games are not looked at */
     return status == VD_OK ? check_accepted(m) : status;
 }
 

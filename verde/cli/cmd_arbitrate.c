@@ -1,4 +1,3 @@
-#include <openssl/rand.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -7,69 +6,6 @@
 #include "verde/cli/arbitrate.h"
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
-
-/* ---- who takes part ---- */
-
-static vd_status no_key(vd_arbitration *x, uint32_t p) {
-    return vd_fail(x->err, VD_ERR_USAGE,
-                   "%s: `#KEY` is missing, and no authority vouches for the certificate; give the "
-                   "URL as its `verde serve` prints it, which ends in `#` and the provider's key "
-                   "(also in key.pub beside its key.pem)",
-                   x->endpoint[p].url);
-}
-
-static vd_status ask_key(vd_arbitration *x, uint32_t p) {
-    vd_exchange exchange = {
-        .to = &x->endpoint[p], .path = "/v1/provider", .deadline_ms = 10000, .answer_max = 65536};
-    vd_answer answer = {0};
-    vd_client_ask(x->client, 1, &exchange, &answer);
-    vd_status status = answer.err.status;
-    json_t *root = NULL;
-    if (status == VD_OK)
-        status = vd_json_read(answer.body.data, answer.body.size, VD_SMALL_ELEMENTS, &root, NULL);
-    const char *hex = json_string_value(json_object_get(root, "key"));
-    if (answer.untrusted)
-        status = no_key(x, p);
-    else if (answer.err.status != VD_OK)
-        status = vd_fail(x->err, VD_ERR_LOCAL, "%s", answer.err.text); /* it names the URL */
-    else if (!hex || !vd_unhex(hex, x->assignment.provider[p].b, VD_KEY_SIZE))
-        status = vd_fail(x->err, VD_ERR_LOCAL, "%s: tells no key", x->endpoint[p].url);
-    json_decref(root);
-    vd_answer_free(&answer);
-    return status;
-}
-
-static vd_status enrol(vd_arbitration *x) {
-    for (uint32_t p = 0; p < x->a->urls; p++) {
-        vd_status status = vd_endpoint_parse(x->a->url[p], &x->endpoint[p], x->err);
-        x->assignment.provider[p] = x->endpoint[p].key;
-        if (status == VD_OK && !x->endpoint[p].pinned)
-            status = ask_key(x, p);
-        if (status == VD_OK)
-            status = vd_public_key_check(&x->assignment.provider[p], x->err);
-        if (status != VD_OK)
-            return status;
-    }
-    x->assignment.provider_count = x->a->urls;
-    if (memcmp(&x->assignment.provider[0], &x->assignment.provider[1], VD_KEY_SIZE) == 0)
-        return vd_fail(x->err, VD_ERR_USAGE, "both providers have the same key");
-    return VD_OK;
-}
-
-static vd_status assign(vd_arbitration *x) {
-    vd_status status = vd_program_hash(&x->loaded.program, &x->assignment.program, x->err);
-    vd_key_public(x->key, &x->assignment.referee);
-    x->assignment.rounded = x->loaded.program.rounding.bits != 0;
-    x->assignment.challenge = !x->a->no_challenge && !x->assignment.rounded;
-    if (status == VD_OK && RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
-        status = vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
-    if (status == VD_OK)
-        status = vd_assignment_write(&x->assignment, &x->payload, x->err);
-    if (status == VD_OK)
-        status = vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data, x->payload.size,
-                              &x->note, x->err);
-    return status;
-}
 
 static vd_status prepare(vd_arbitration *x) {
     vd_status status = vd_leaf_self_test(x->err);
@@ -83,9 +19,9 @@ static vd_status prepare(vd_arbitration *x) {
     if (status == VD_OK)
         status = vd_client_create(x->a->ca, &x->client, x->err);
     if (status == VD_OK)
-        status = enrol(x);
+        status = vd_enrol(x);
     if (status == VD_OK)
-        status = assign(x);
+        status = vd_assign(x);
     if (status != VD_OK)
         return status;
     vd_referee_options options = {.program = &x->loaded.program,
@@ -93,56 +29,96 @@ static vd_status prepare(vd_arbitration *x) {
                                   .key = x->key,
                                   .leaf = vd_leaf_element,
                                   .story = vd_tell};
-    return vd_referee_create(&options, &x->referee, x->err);
+    return x->a->urls > 2 ? vd_tournament_create(&options, &x->tournament, x->err)
+                          : vd_referee_create(&options, &x->referee, x->err);
 }
 
 /* ---- the hearing ---- */
 
-/* Who stands must not pay for the second hearing with what it spent in the first. */
-static void renew_budgets(vd_arbitration *x) {
-    for (uint32_t p = 0; p < x->a->urls; p++)
-        x->left_s[p] = (double)x->a->budget_s;
+void vd_court_open(vd_court *court, vd_arbitration *x, vd_referee *referee, const uint32_t *number,
+                   uint32_t parties) {
+    *court = (vd_court){.a = x->a,
+                        .client = x->client,
+                        .referee = referee,
+                        .assignment = &x->note,
+                        .number = number,
+                        .parties = parties,
+                        .err = x->err};
+    for (uint32_t p = 0; p < parties; p++)
+        court->party[p] = &x->endpoint[number[p]];
 }
 
-static vd_status dispute(vd_arbitration *x) {
+/* Who stands must not pay for the second hearing with what it spent in the first. */
+static void renew_budgets(vd_court *court) {
+    for (uint32_t p = 0; p < court->parties; p++)
+        court->left_s[p] = (double)court->a->budget_s;
+}
+
+vd_status vd_court_sit(vd_court *court, const char *name) {
     vd_outgoing out[VD_PARTIES_MAX];
     size_t count;
     vd_status status;
-    renew_budgets(x);
-    vd_stop_line(
-        "stopped: there is no verdict, and the providers keep their runs; `%s` begins again",
-        vd_command_line());
-    while ((status = vd_referee_next(x->referee, out, &count, x->err)) == VD_OK && count > 0) {
-        char line[128];
-        snprintf(line, sizeof line, "asking: %s", out[0].text);
+    renew_budgets(court);
+    while ((status = vd_referee_next(court->referee, out, &count, court->err)) == VD_OK &&
+           count > 0) {
+        char line[160];
+        snprintf(line, sizeof line, "%s%sasking: %s", name ? name : "", name ? ": " : "",
+                 out[0].text);
         vd_tell_now(line);
         if (out[0].whole_run) /* the second run has a budget of its own, and so has what follows */
-            renew_budgets(x);
-        status = vd_ask_round(x, out, count);
+            renew_budgets(court);
+        status = vd_ask_round(court, out, count);
         if (status != VD_OK)
             break;
         if (out[0].whole_run)
-            renew_budgets(x);
+            renew_budgets(court);
     }
+    return status;
+}
+
+static vd_status arbitrate_two(vd_arbitration *x) {
+    static const uint32_t number[2] = {0, 1};
+    vd_court court;
+    vd_court_open(&court, x, x->referee, number, 2);
+    vd_status status = vd_court_sit(&court, NULL);
+    x->mistaken = court.mistaken;
+    x->cost.bytes_in = court.bytes_in;
+    x->cost.bytes_out = court.bytes_out;
+    return status;
+}
+
+static vd_status dispute(vd_arbitration *x) {
+    vd_stop_line(
+        "stopped: there is no verdict, and the providers keep their runs; `%s` begins again",
+        vd_command_line());
+    vd_status status = x->tournament ? vd_arbitrate_many(x) : arbitrate_two(x);
     x->cost.seconds = vd_seconds() - x->start;
     x->cost.cpu_seconds = vd_cpu_seconds();
     x->cost.peak_bytes = vd_peak_bytes();
     return status;
 }
 
+const vd_outcome *vd_arbitration_outcome(const vd_arbitration *x) {
+    return x->tournament ? vd_tournament_outcome(x->tournament) : vd_referee_outcome(x->referee);
+}
+
 /* A verdict in which nobody has signed anything would be our word alone, about what is most often
  * a mistake in the options. */
 static vd_status check_said(vd_arbitration *x) {
-    const struct vd_party_outcome *party = vd_referee_outcome(x->referee)->party;
+    const struct vd_party_outcome *party = vd_arbitration_outcome(x)->party;
+    const vd_referee *first = x->referee;
     size_t count;
-    const vd_statement *s = vd_referee_statements(x->referee, &count);
+    if (x->tournament)
+        first = vd_tournament_sittings(x->tournament, &count)->referee;
+    const vd_statement *s = vd_referee_statements(first, &count);
     for (size_t i = 0; i < count; i++)
         if (s[i].note.size)
             return VD_OK;
     return vd_fail(x->err, x->mistaken ? VD_ERR_USAGE : VD_ERR_IO,
-                   "neither provider takes part, and there is no verdict; provider 1: %s; "
-                   "provider 2: %s",
-                   party[0].reason, party[1].reason);
+                   "%s provider takes part, and there is no verdict; provider 1: %s; "
+                   "provider 2: %s%s",
+                   x->tournament ? "no" : "neither", party[0].reason, party[1].reason,
+                   x->tournament ? "; ..." : "");
 }
 
 /* ---- the verdict ---- */
@@ -166,8 +142,10 @@ static vd_status check_verdict(const char *path, vd_err *err) {
 static vd_status write_verdict(vd_arbitration *x) {
     char draft[1100];
     vd_buf text = {0};
-    vd_status status =
-        vd_verdict_write(x->key, &x->loaded.program, &x->note, x->referee, &x->cost, &text, x->err);
+    vd_status status = x->tournament ? vd_verdict_write_many(x->key, &x->loaded.program, &x->note,
+                                                             x->tournament, &x->cost, &text, x->err)
+                                     : vd_verdict_write(x->key, &x->loaded.program, &x->note,
+                                                        x->referee, &x->cost, &text, x->err);
     vd_put_u8(&text, '\n');
     snprintf(draft, sizeof draft, "%s.draft", x->a->verdict);
     if (status == VD_OK)
@@ -182,7 +160,7 @@ static vd_status write_verdict(vd_arbitration *x) {
 }
 
 static vd_exit arbitrate_finish(vd_arbitration *x) {
-    const vd_outcome *outcome = vd_referee_outcome(x->referee);
+    const vd_outcome *outcome = vd_arbitration_outcome(x);
     if (x->a->quiet)
         return vd_exit_of(outcome);
     if (x->a->common.json)
@@ -204,6 +182,7 @@ vd_exit vd_arbitrate(const vd_arbitrate_arguments *a) {
         status = write_verdict(&x);
     vd_exit code = status == VD_OK ? arbitrate_finish(&x) : vd_report(&err);
     vd_referee_destroy(x.referee);
+    vd_tournament_destroy(x.tournament);
     vd_client_destroy(x.client);
     vd_key_destroy(x.key);
     vd_buf_free(&x.payload);
@@ -216,7 +195,7 @@ static bool take_option(int o, vd_arbitrate_arguments *a, bool *exit_now) {
     switch (o) {
     case 'p':
         if (a->urls == VD_PARTIES_MAX) {
-            fprintf(stderr, "verde: arbitrate takes %d providers\n", VD_PARTIES_MAX);
+            fprintf(stderr, "verde: arbitrate takes 2 to %d providers\n", VD_PARTIES_MAX);
             return false;
         }
         a->url[a->urls++] = optarg;
@@ -250,9 +229,10 @@ static vd_exit arbitrate(int argc, char **argv) {
         if (exit_now)
             return VD_EXIT_OK;
     }
-    if (argc - optind != 1 || a.urls != VD_PARTIES_MAX || !a.verdict || strlen(a.verdict) > 1000) {
+    if (argc - optind != 1 || a.urls < 2 || !a.verdict || strlen(a.verdict) > 1000) {
         fprintf(stderr,
-                "verde: arbitrate takes one job file, --provider URL twice and --verdict FILE\n");
+                "verde: arbitrate takes one job file, --provider URL twice or more often, and "
+                "--verdict FILE\n");
         return VD_EXIT_USAGE;
     }
     a.job = argv[optind];
@@ -260,13 +240,14 @@ static vd_exit arbitrate(int argc, char **argv) {
 }
 
 const vd_command vd_cmd_arbitrate = {
-    "arbitrate", "settle a dispute between two providers",
-    "Usage: verde arbitrate JOB --provider URL --provider URL --verdict FILE [options]\n\n"
-    "Asks both providers for the job's result. If they differ, finds the first step, node and\n"
-    "element where they do, computes that element, and writes a signed verdict with all "
-    "evidence.\n\n"
+    "arbitrate", "settle a dispute between providers",
+    "Usage: verde arbitrate JOB --provider URL --provider URL ... --verdict FILE [options]\n\n"
+    "Asks 2 to 64 providers for the job's result. If two differ, finds the first step, node and\n"
+    "element where they do, computes that element, and writes a signed verdict with all\n"
+    "evidence. Of more than two, those with one result speak one after the other, until one\n"
+    "result is left; disputes between different providers run at the same time.\n\n"
     "  --provider URL   as `verde serve` prints it: https://host:port#key; of a job with\n"
-    "                   `rounding` the trainer's first, then the auditor's\n"
+    "                   `rounding` the trainer's first, then its auditors'\n"
     "  --verdict FILE   where the verdict goes; must not exist yet\n"
     "  --force          overwrite FILE\n"
     "  --prompt KEY     of a job with prompts: the dispute is about this one, whose run each\n"
@@ -275,7 +256,7 @@ const vd_command vd_cmd_arbitrate = {
     "  --cacert FILE    certificates to trust for URLs without a key\n"
     "  --timeout S      seconds without a word of a provider: it says that it computes\n"
     "                   (default 120)\n"
-    "  --budget S       seconds for all answers of one provider in a hearing, and for a second\n"
+    "  --budget S       seconds for all answers of one provider to one other, and for a second\n"
     "                   run (default 3600)\n"
     "  --no-challenge   do not ask a convicted provider to run the job again and contest the "
     "claim\n"

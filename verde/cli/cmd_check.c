@@ -95,6 +95,8 @@ static vd_status check_verdict(checking *c) {
     if (!a->verdict)
         return VD_OK;
     vd_status status = vd_load_verdict(a->verdict, a->referee, false, &c->verdict, c->err);
+    if (status == VD_OK)
+        vd_verdict_free(&c->verdict); /* its games are not looked at */
     if (status == VD_OK && !vd_hash_equal(&c->verdict.program, &c->log.program))
         status = vd_fail(c->err, VD_ERR_PEER, "%s: is about another program than the run in %s",
                          a->verdict, c->dir);

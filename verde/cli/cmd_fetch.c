@@ -27,6 +27,7 @@ static vd_status read_verdict(fetch_wishes *x) {
     vd_status status = vd_load_verdict(x->a->verdict, x->a->referee, false, &verdict, x->err);
     if (status != VD_OK)
         return status;
+    vd_verdict_free(&verdict); /* its games are not looked at */
     if (!verdict.outcome.accepted)
         return vd_fail(x->err, VD_ERR_PEER, "%s: accepts no run (%s)", x->a->verdict,
                        vd_result_name(verdict.outcome.result));

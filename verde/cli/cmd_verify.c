@@ -48,7 +48,7 @@ static vd_exit verify(int argc, char **argv) {
     verify_arguments a = {0};
     bool exit_now = false;
     vd_err err = {0};
-    vd_verdict verdict;
+    vd_verdict verdict = {0};
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         if (o == 'r')
             a.referee = optarg;
@@ -68,11 +68,11 @@ static vd_exit verify(int argc, char **argv) {
         return VD_EXIT_USAGE;
     }
     a.file = argv[optind];
-    if (verify_file(&a, &verdict, &err) != VD_OK)
-        return vd_report(&err);
-    if (!a.quiet)
+    const vd_status status = verify_file(&a, &verdict, &err);
+    if (status == VD_OK && !a.quiet)
         print_verdict(&a, &verdict);
-    return VD_EXIT_OK;
+    vd_verdict_free(&verdict);
+    return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
 const vd_command vd_cmd_verify = {

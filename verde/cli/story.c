@@ -114,11 +114,51 @@ static void tell_challenge(const vd_outcome *o) {
 static void tell_party(const vd_outcome *o, uint32_t p, const char *name) {
     static const char *const standing[] = {"stands", "CONVICTED", "forfeits", "dismissed"};
     const struct vd_party_outcome *party = &o->party[p];
-    printf("provider %u   %s  %s\n", p + 1, standing[party->standing], name);
+    printf("provider %-3u %s  %s\n", p + 1, standing[party->standing], name);
     if (party->standing != VD_STANDS)
         printf("             %s: %s\n", vd_grade_name(party->grade), party->reason);
     tell_value(&o->place, p);
 }
+
+/* ---- more than two providers ---- */
+
+static void tell_game(const vd_outcome *o, uint32_t index) {
+    const vd_game_outcome *game = &o->game[index];
+    printf("game %-3u     providers %u and %u:", index + 1, game->provider[0] + 1,
+           game->provider[1] + 1);
+    for (int i = 0; i < 2; i++)
+        if (game->standing[i] != VD_STANDS)
+            printf(" %u %s%s", game->provider[i] + 1,
+                   game->standing[i] == VD_CONVICTED   ? "convicted"
+                   : game->standing[i] == VD_FORFEITED ? "forfeits"
+                                                       : "dismissed",
+                   i == 0 && game->standing[1] != VD_STANDS ? "," : "");
+    printf("%s\n", game->inconclusive ? " nobody falls" : "");
+    tell_place(&game->place);
+}
+
+static void tell_contests(const vd_outcome *o) {
+    if (o->challenge.end == VD_CHALLENGE_NONE)
+        return;
+    printf("challenge    %s\n", vd_challenge_name(o->challenge.end));
+    for (uint32_t i = 0; i < o->contest_count; i++) {
+        const vd_contest_outcome *contest = &o->contest[i];
+        printf("             provider %u %s", contest->provider + 1,
+               contest->claimed ? "ran again" : "gave no second run");
+        if (contest->game)
+            printf(", and fell in game %u: %s: %s", contest->game, vd_grade_name(contest->grade),
+                   contest->reason);
+        printf("\n");
+    }
+}
+
+static void tell_games(const vd_outcome *o) {
+    for (uint32_t i = 0; i < o->game_count; i++)
+        tell_game(o, i);
+    tell_contests(o);
+}
+
+/* ---- all of it ---- */
 
 void vd_tell_outcome(const vd_outcome *o, const char *const *names, const vd_cost *cost,
                      const char *verdict) {
@@ -129,7 +169,10 @@ void vd_tell_outcome(const vd_outcome *o, const char *const *names, const vd_cos
     tell_place(&o->place);
     for (uint32_t p = 0; p < o->party_count; p++)
         tell_party(o, p, names[p]);
-    tell_challenge(o);
+    if (o->party_count > 2)
+        tell_games(o);
+    else
+        tell_challenge(o);
     vd_hex(o->run_root.b, VD_HASH_SIZE, root);
     printf("accepted     %s%s\n", o->accepted ? root : "nothing",
            o->accepted && o->result == VD_RESULT_FORFEIT ? " (by forfeit)" : "");

@@ -69,8 +69,8 @@ bool vd_contest_ask(vd_referee *r, uint32_t p, vd_question *question) {
 void vd_contest_take(vd_referee *r) {
     for (uint32_t p = 0; p < r->parties; p++) {
         struct vd_party_outcome *party = &r->outcome.party[p];
-        party->claimed = r->party[p].body &&
-                         vd_json_get_hash(r->party[p].body, "root", &party->run_root);
+        party->claimed =
+            r->party[p].body && vd_json_get_hash(r->party[p].body, "root", &party->run_root);
     }
     r->phase = VD_PHASE_DONE;
 }

@@ -11,8 +11,7 @@ static json_t *party_json(const vd_outcome *o, uint32_t p, const vd_public_key *
     const struct vd_party_outcome *party = &o->party[p];
     char hex[2 * VD_KEY_SIZE + 1];
     vd_hex(key->b, VD_KEY_SIZE, hex);
-    json_t *out = json_pack("{ss ss}", "key", hex, "standing",
-                            vd_standing_name(party->standing));
+    json_t *out = json_pack("{ss ss}", "key", hex, "standing", vd_standing_name(party->standing));
     if (party->standing != VD_STANDS) {
         json_object_set_new(out, "grade", json_string(vd_grade_name(party->grade)));
         json_object_set_new(out, "reason", json_string(party->reason));
@@ -83,11 +82,11 @@ static json_t *challenge_json(const vd_outcome *o) {
 /* ---- more than two providers ---- */
 
 static json_t *game_json(const vd_game_outcome *game) {
-    json_t *out = json_pack("{sI s[I, I] sI s[s, s]}", "level", (json_int_t)game->level,
-                            "providers", (json_int_t)game->provider[0],
-                            (json_int_t)game->provider[1], "rounds", (json_int_t)game->rounds,
-                            "standing", vd_standing_name(game->standing[0]),
-                            vd_standing_name(game->standing[1]));
+    json_t *out =
+        json_pack("{sI s[I, I] sI s[s, s]}", "level", (json_int_t)game->level, "providers",
+                  (json_int_t)game->provider[0], (json_int_t)game->provider[1], "rounds",
+                  (json_int_t)game->rounds, "standing", vd_standing_name(game->standing[0]),
+                  vd_standing_name(game->standing[1]));
     put_place(out, &game->place);
     if (game->place.element >= 0)
         json_object_set_new(
@@ -143,4 +142,3 @@ json_t *vd_outcome_json(const vd_outcome *o, const vd_assignment *assignment) {
         json_object_set_new(out, "challenge", challenge_json(o));
     return out;
 }
-

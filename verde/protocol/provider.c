@@ -61,8 +61,9 @@ static vd_status choose_run(vd_inquiry *r) {
     vd_key_public(p->key, &key);
     bool mine = memcmp(&key, &q->challenger, sizeof key) == 0;
     if (many && !mine)
-        return vd_fail(r->err, VD_ERR_PEER, "request: only the challenger's own second run is "
-                                            "asked for as such");
+        return vd_fail(r->err, VD_ERR_PEER,
+                       "request: only the challenger's own second run is "
+                       "asked for as such");
     if (!r->assignment.challenge || !is_enrolled(&r->assignment, &q->challenger))
         return vd_fail(r->err, VD_ERR_PEER, "request: the assignment provides for no such hearing");
     if (!mine && q->kind == VD_ASK_CHALLENGE)

@@ -74,10 +74,10 @@ typedef struct {
     bool computed;     /* the referee computed the element */
     uint32_t expected; /* its bits; for a free operator, the exact value rounded to the nearest */
     bool rounded;      /* the operator is free, in a run with rounding logs */
-    uint32_t possible[2];           /* rounded: least and greatest value that a device can have */
-    vd_logged_as logged_as;         /* rounded: what the log says */
-    uint32_t logged[2];             /* VD_LOGGED_RANGE: least and greatest value that it leaves */
-    uint32_t value[2];              /* bits that each provider states */
+    uint32_t possible[2];   /* rounded: least and greatest value that a device can have */
+    vd_logged_as logged_as; /* rounded: what the log says */
+    uint32_t logged[2];     /* VD_LOGGED_RANGE: least and greatest value that it leaves */
+    uint32_t value[2];      /* bits that each provider states */
 } vd_place;
 
 /* Prints an element at that place for people: decimal, and its bits. */

@@ -63,6 +63,14 @@ void vd_tournament_destroy(vd_tournament *t) {
     free(t);
 }
 
+void vd_sitting_text(const vd_sitting *sitting, char text[VD_SITTING_TEXT]) {
+    if (sitting->game)
+        snprintf(text, VD_SITTING_TEXT, "Game %u: provider %u against provider %u.", sitting->game,
+                 sitting->provider[0] + 1, sitting->provider[1] + 1);
+    else
+        snprintf(text, VD_SITTING_TEXT, "All providers are asked.");
+}
+
 const vd_outcome *vd_tournament_outcome(const vd_tournament *t) {
     return &t->outcome;
 }
@@ -111,8 +119,6 @@ static vd_status open_game(vd_tournament *t, uint32_t game, const uint32_t pair[
     t->teller[game - 1] = (vd_teller){t, game};
     options.story = t->options.story ? tell_of_game : NULL;
     options.user = &t->teller[game - 1];
-    vd_tournament_tell(t, "Game %u: provider %u against provider %u.", game, pair[0] + 1,
-                       pair[1] + 1);
     return open_sitting(t, &options, &part, err);
 }
 

@@ -15,6 +15,10 @@ typedef struct {
     const uint32_t *provider; /* of each of the referee's parties, the number in the assignment */
 } vd_sitting;
 
+enum { VD_SITTING_TEXT = 64 };
+/* One sentence for people: who plays whom. */
+void vd_sitting_text(const vd_sitting *sitting, char text[VD_SITTING_TEXT]);
+
 /* The options are kept, and what they point to is borrowed. `story` is called by whoever plays a
  * sitting, for games from several threads if they are played so. VD_ERR_USAGE: the assignment is
  * of another program, or names two providers (vd_referee_create). */
@@ -25,9 +29,8 @@ void vd_tournament_destroy(vd_tournament *tournament);
 /* Sittings to hold now, at the same time or one after the other, each by vd_referee_next until it
  * asks nothing more; 0 when the outcome stands. All must have ended before the next call. They stay
  * the tournament's. A failure (memory) ends the dispute without an outcome. */
-VD_MUST_USE vd_status vd_tournament_next(vd_tournament *tournament,
-                                         vd_sitting out[VD_PARTIES_MAX], size_t *count,
-                                         vd_err *err);
+VD_MUST_USE vd_status vd_tournament_next(vd_tournament *tournament, vd_sitting out[VD_PARTIES_MAX],
+                                         size_t *count, vd_err *err);
 
 /* So far; it stands when vd_tournament_next gives no more sittings. */
 const vd_outcome *vd_tournament_outcome(const vd_tournament *tournament);

@@ -95,8 +95,7 @@ bool vd_tournament_contest_due(vd_tournament *t) {
 /* Whose second run has another root than the claim plays against it. */
 static void take_second_run(vd_tournament *t, uint32_t p, const struct vd_party_outcome *answer) {
     vd_contest_outcome *contest = &t->outcome.contest[t->outcome.contest_count++];
-    const bool contests =
-        answer->claimed && !vd_hash_equal(&answer->run_root, standing_claim(t));
+    const bool contests = answer->claimed && !vd_hash_equal(&answer->run_root, standing_claim(t));
     *contest = (vd_contest_outcome){
         .provider = p, .claimed = answer->claimed, .run_root = answer->run_root};
     t->seat[p].in = t->seat[p].again = contests;
@@ -176,7 +175,7 @@ static vd_result result_of(const vd_tournament *t) {
         return VD_RESULT_AGREED;
     if (!t->assignment.rounded)
         return are_all_refuted(o) ? VD_RESULT_CONVICTED : VD_RESULT_FORFEIT;
-    return has_any(o, VD_CONVICTED)    ? VD_RESULT_CONVICTED
+    return has_any(o, VD_CONVICTED)   ? VD_RESULT_CONVICTED
            : has_any(o, VD_FORFEITED) ? VD_RESULT_FORFEIT
                                       : VD_RESULT_DISMISSED;
 }

@@ -80,10 +80,9 @@ static json_t *statement_json(const vd_program *program, const vd_assignment *a,
 static vd_status sign(const vd_key *referee, json_t *root, size_t bytes_max, vd_buf *out,
                       vd_err *err) {
     vd_buf text = {0};
-    vd_status status =
-        vd_json_dump(root, &text) && !vd_json_failed()
-            ? vd_note_sign(referee, VD_TYPE_VERDICT, text.data, text.size, out, err)
-            : vd_fail(err, VD_ERR_LOCAL, "verdict: out of memory");
+    vd_status status = vd_json_dump(root, &text) && !vd_json_failed()
+                           ? vd_note_sign(referee, VD_TYPE_VERDICT, text.data, text.size, out, err)
+                           : vd_fail(err, VD_ERR_LOCAL, "verdict: out of memory");
     if (status == VD_OK && out->size > bytes_max)
         status =
             vd_fail(err, VD_ERR_LOCAL, "verdict: %zu bytes, more than a verifier reads", out->size);
@@ -101,8 +100,7 @@ vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
     if (status != VD_OK)
         return status;
     vd_json_start();
-    const vd_decision decision = {VD_PREDICATE,
-                                  vd_outcome_json(vd_referee_outcome(dispute), &a),
+    const vd_decision decision = {VD_PREDICATE, vd_outcome_json(vd_referee_outcome(dispute), &a),
                                   evidence_of_two(dispute), VD_VERDICT_BYTES_MAX};
     json_t *root = statement_json(program, &a, assignment_note, &decision, cost);
     status = sign(referee, root, decision.bytes_max, out, err);

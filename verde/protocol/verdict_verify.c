@@ -47,8 +47,7 @@ static vd_status open_verdict(replay *v, const void *note, size_t size,
     if (status == VD_OK && referee && memcmp(referee, &out->referee, sizeof *referee) != 0)
         status = vd_fail(v->err, VD_ERR_PEER, "verdict is signed by another referee");
     if (status == VD_OK)
-        status =
-            vd_note_open(note, size, most, VD_TYPE_VERDICT, &out->referee, &payload, v->err);
+        status = vd_note_open(note, size, most, VD_TYPE_VERDICT, &out->referee, &payload, v->err);
     if (status == VD_OK)
         status =
             vd_json_read(payload.data, payload.size, VD_VERDICT_ELEMENTS_MAX, &v->root, v->err);
@@ -106,7 +105,8 @@ static vd_status read_predicate(replay *v, vd_verdict *out) {
     if (!vd_json_has_only(v->root, root_keys) || !is_text(v->root, "_type", VD_STATEMENT_TYPE) ||
         !(is_text(v->root, "predicateType", VD_PREDICATE) ||
           is_text(v->root, "predicateType", VD_PREDICATE_MANY)) ||
-        !vd_json_has_only(predicate, keys) || !read_cost(json_object_get(predicate, "cost"), &out->cost))
+        !vd_json_has_only(predicate, keys) ||
+        !read_cost(json_object_get(predicate, "cost"), &out->cost))
         return vd_fail(v->err, VD_ERR_PEER, "verdict: not a statement of this kind and version");
     vd_status status = vd_json_dump(json_object_get(predicate, "assignment"), &note)
                            ? vd_verdict_assignment(&note, &v->assignment, &out->assignment, v->err)
@@ -182,12 +182,21 @@ static vd_status replay_two(replay *v, const vd_referee_options *options, vd_ver
     return status;
 }
 
-static vd_status replay_sittings(replay *v, vd_tournament *tournament) {
+static void tell_sitting(const vd_referee_options *options, const vd_sitting *sitting) {
+    char text[VD_SITTING_TEXT];
+    vd_sitting_text(sitting, text);
+    if (options->story && sitting->game)
+        options->story(options->user, text);
+}
+
+static vd_status replay_sittings(replay *v, const vd_referee_options *options,
+                                 vd_tournament *tournament) {
     vd_sitting sitting[VD_PARTIES_MAX];
     size_t count;
     vd_status status;
     while ((status = vd_tournament_next(tournament, sitting, &count, v->err)) == VD_OK && count > 0)
         for (size_t i = 0; i < count; i++) {
+            tell_sitting(options, &sitting[i]);
             status = replay_sitting(v, &sitting[i]);
             if (status != VD_OK)
                 return status;
@@ -199,7 +208,7 @@ static vd_status replay_many(replay *v, const vd_referee_options *options, vd_ve
     vd_tournament *tournament = NULL;
     vd_status status = vd_tournament_create(options, &tournament, v->err);
     if (status == VD_OK)
-        status = replay_sittings(v, tournament);
+        status = replay_sittings(v, options, tournament);
     if (status == VD_OK)
         status = vd_outcome_copy(vd_tournament_outcome(tournament), &out->outcome, v->err);
     vd_tournament_destroy(tournament);

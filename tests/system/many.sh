@@ -1,0 +1,106 @@
+#!/bin/sh
+# More than two providers over TLS, in processes of their own: one dispute, one verdict.
+set -eu
+build=$1
+verde=$build/bin/verde
+job=models/jobs/toy.yaml
+work=$build/tests/many
+rm -rf "$work"
+mkdir -p "$work"
+pids=
+cleanup() {
+    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
+    wait 2> /dev/null || true
+    pids=
+}
+trap cleanup EXIT
+
+# serve NAME [OPTIONS]: the run NAME without its -1; the URL is in NAME.url.
+serve() {
+    name=$1
+    shift
+    "$verde" serve "$work/${name%-*}" --key "$work/keys-$name" --threads 1 "$@" \
+        > "$work/$name.url" 2> "$work/$name.log" &
+    pids="$pids $!"
+    tries=0
+    while ! [ -s "$work/$name.url" ]; do
+        tries=$((tries + 1))
+        [ $tries -lt 200 ] || { echo "$name does not serve"; cat "$work/$name.log"; exit 1; }
+        sleep 0.05
+    done
+}
+
+# settle LABEL EXIT_CODE NAME... [-- OPTIONS]: a dispute between these, whose verdict holds.
+settle() {
+    label=$1 want=$2
+    shift 2
+    urls=
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        urls="$urls --provider $(cat "$work/$1.url")"
+        shift
+    done
+    [ $# -eq 0 ] || shift
+    code=0
+    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 5 --json \
+        $urls "$@" > "$work/$label.out" 2> "$work/$label.log" || code=$?
+    [ $code -eq "$want" ] ||
+        { echo "$label: exit code $code, expected $want"; cat "$work/$label.log"; exit 1; }
+    "$verde" verify "$work/$label.json" --job $job --quiet
+    python3 tests/independent/verify.py "$work/$label.json" > "$work/$label.again" ||
+        { echo "$label: written from the documents:"; cat "$work/$label.again"; exit 1; }
+    echo "$label: $(cat "$work/$label.again")"
+}
+
+# has FILE PATTERN
+has() {
+    grep -q "$2" "$work/$1" || { echo "$1: not $2"; cat "$work/$1"; exit 1; }
+}
+
+# refused WORDS OPTIONS: one line says why, and nothing is written.
+refused() {
+    words=$1
+    shift
+    code=0
+    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/none.json" "$@" \
+        > "$work/none.out" 2> "$work/none.log" || code=$?
+    [ $code -eq 2 ] && grep '^verde: ' "$work/none.log" | grep -q "$words" && ! [ -e "$work/none.json" ] ||
+        { echo "$words: exit code $code"; cat "$work/none.log"; exit 1; }
+}
+
+"$verde" run $job --out "$work/honest" --threads 1 > /dev/null 2>&1
+for fault in attr@11 skip@5 weights; do
+    "$verde" run $job --out "$work/${fault%%@*}" --threads 1 --fault $fault > /dev/null 2>&1
+done
+for name in honest-1 honest-2 attr-1 skip-1 weights-1; do serve $name; done
+
+# One honest among three who are wrong in different ways.
+settle one 3 attr-1 skip-1 honest-1 weights-1
+has one.out '"accepted":true'
+for grade in wrong-graph contradiction wrong-output; do has one.out "\"grade\":\"$grade\""; done
+has one.log 'provider  claim'
+has one.log 'Game 1: provider 1 against provider 2'
+root=$(sed 's/.*"rounds":[0-9]*,"run_root":"\([0-9a-f]*\)".*/\1/' "$work/one.out")
+"$verde" check "$work/honest" --verdict "$work/one.json" > /dev/null
+"$verde" verify "$work/one.json" > "$work/one.told"
+has one.told '^game 1 '
+has one.told "^accepted     $root"
+
+# A liar speaks first for the honest claim, and says nothing: the next one speaks.
+serve honest-3 --fault silence
+settle joined 3 honest-3 attr-1 honest-1 honest-2
+has joined.out '"grade":"timeout"'
+has joined.out '"accepted":true'
+
+# All agree, and one is not there.
+"$verde" keygen "$work/keys-gone" > /dev/null
+echo "https://127.0.0.1:1#$(cat "$work/keys-gone/key.pub")" > "$work/gone.url"
+settle absent 0 honest-1 honest-2 gone
+has absent.out '"result":"agreed"'
+has absent.out '"standing":"forfeited"'
+
+honest=$(cat "$work/honest-1.url")
+attr=$(cat "$work/attr-1.url")
+refused 'providers 1 and 3 .* have the same key' --provider "$honest" --provider "$attr" --provider "$honest"
+many=
+for i in $(seq 65); do many="$many --provider https://127.0.0.1:$i#$(printf %064x $i)"; done
+refused 'takes 2 to 64 providers' $many

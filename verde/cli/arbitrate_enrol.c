@@ -1,0 +1,76 @@
+/* Who the providers of a dispute are, and the assignment that names them. PROTOCOL.md 3.3, 8.2. */
+#include <openssl/rand.h>
+#include <string.h>
+
+#include "verde/cli/arbitrate.h"
+
+static vd_status no_key(vd_arbitration *x, uint32_t p) {
+    return vd_fail(x->err, VD_ERR_USAGE,
+                   "%s: `#KEY` is missing, and no authority vouches for the certificate; give the "
+                   "URL as its `verde serve` prints it, which ends in `#` and the provider's key "
+                   "(also in key.pub beside its key.pem)",
+                   x->endpoint[p].url);
+}
+
+static vd_status ask_key(vd_arbitration *x, uint32_t p) {
+    vd_exchange exchange = {
+        .to = &x->endpoint[p], .path = "/v1/provider", .deadline_ms = 10000, .answer_max = 65536};
+    vd_answer answer = {0};
+    vd_client_ask(x->client, 1, &exchange, &answer);
+    vd_status status = answer.err.status;
+    json_t *root = NULL;
+    if (status == VD_OK)
+        status = vd_json_read(answer.body.data, answer.body.size, VD_SMALL_ELEMENTS, &root, NULL);
+    const char *hex = json_string_value(json_object_get(root, "key"));
+    if (answer.untrusted)
+        status = no_key(x, p);
+    else if (answer.err.status != VD_OK)
+        status = vd_fail(x->err, VD_ERR_LOCAL, "%s", answer.err.text); /* it names the URL */
+    else if (!hex || !vd_unhex(hex, x->assignment.provider[p].b, VD_KEY_SIZE))
+        status = vd_fail(x->err, VD_ERR_LOCAL, "%s: tells no key", x->endpoint[p].url);
+    json_decref(root);
+    vd_answer_free(&answer);
+    return status;
+}
+
+/* One identity has one voice: a provider that is named twice, or hides behind two URLs. */
+static vd_status enrol_once(vd_arbitration *x, uint32_t p) {
+    for (uint32_t q = 0; q < p; q++)
+        if (memcmp(&x->assignment.provider[q], &x->assignment.provider[p], VD_KEY_SIZE) == 0)
+            return vd_fail(x->err, VD_ERR_USAGE,
+                           "providers %u and %u (%s and %s) have the same key: name each once",
+                           q + 1, p + 1, x->endpoint[q].url, x->endpoint[p].url);
+    return VD_OK;
+}
+
+vd_status vd_enrol(vd_arbitration *x) {
+    for (uint32_t p = 0; p < x->a->urls; p++) {
+        vd_status status = vd_endpoint_parse(x->a->url[p], &x->endpoint[p], x->err);
+        x->assignment.provider[p] = x->endpoint[p].key;
+        if (status == VD_OK && !x->endpoint[p].pinned)
+            status = ask_key(x, p);
+        if (status == VD_OK)
+            status = vd_public_key_check(&x->assignment.provider[p], x->err);
+        if (status == VD_OK)
+            status = enrol_once(x, p);
+        if (status != VD_OK)
+            return status;
+    }
+    x->assignment.provider_count = x->a->urls;
+    return VD_OK;
+}
+
+vd_status vd_assign(vd_arbitration *x) {
+    vd_status status = vd_program_hash(&x->loaded.program, &x->assignment.program, x->err);
+    vd_key_public(x->key, &x->assignment.referee);
+    x->assignment.rounded = x->loaded.program.rounding.bits != 0;
+    x->assignment.challenge = !x->a->no_challenge && !x->assignment.rounded;
+    if (status == VD_OK && RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
+        status = vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
+    if (status == VD_OK)
+        status = vd_assignment_write(&x->assignment, &x->payload, x->err);
+    if (status == VD_OK)
+        status = vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data, x->payload.size,
+                              &x->note, x->err);
+    return status;
+}
