@@ -72,7 +72,7 @@ static void add_digits(const ro_call *call, int64_t row, int64_t p, span s, ro_a
     for (int64_t i = s.from; i < s.to; i++) {
         const uint32_t q = weight_at(in, row * last_dim(&call->input[0]) + i);
         const int bucket = SUMS + 2 * (int)(q >> shift & mask);
-        if (q >> before == acc->word[CUT_T] >> before)
+        if (p == 0 || q >> before == acc->word[CUT_T] >> before)
             put64(acc, bucket, get64(acc, bucket) + measure_of(call, q));
     }
 }
@@ -159,8 +159,10 @@ static void find_index(const ro_call *call, int64_t row, span s, ro_acc *acc, co
         if (acc->word[DRAW_FOUND])
             continue;
         sum += q;
-        acc->word[DRAW_FOUND] = sum > get64(acc, DRAW_R);
-        acc->word[DRAW_INDEX] = acc->word[DRAW_FOUND] ? (uint32_t)i : 0;
+        if (sum <= get64(acc, DRAW_R))
+            continue;
+        acc->word[DRAW_FOUND] = 1;
+        acc->word[DRAW_INDEX] = (uint32_t)i;
     }
     put64(acc, DRAW_SUM, sum);
 }

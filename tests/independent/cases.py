@@ -58,6 +58,9 @@ class Maker:
     def number(self):
         return word(self.chance, self.wild)
 
+    def integer(self, value):
+        return (I32, (1,)), pack("<i", value)
+
     def one(self):
         return self.f(*(1,) * self.chance.randrange(1, 4))
 
@@ -473,6 +476,62 @@ CASES.update({"compare": compare, "where": where, "abs": alike(1)})
 CASES.update({name: pair for name in ("max", "min", "add", "sub", "mul", "div")})
 CASES.update({name: alike(1) for name in ("gelu", "relu", "silu", "gelu_erf")})
 CASES.update({name: alike(2) for name in ("gelu_grad", "relu_grad", "silu_grad", "gelu_erf_grad")})
+
+
+def put_rows(m):
+    dims, axis = axis_of(m)
+    x = m.any(*dims)
+    rows = dims[:axis] + (m.chance.randrange(1, 6),) + dims[axis + 1:]
+    put = m.f(*rows) if x[0][0] == F else m.integers(x[0][0], *rows)
+    return {"axis": axis}, [x, put, m.integer(m.chance.randrange(-3, dims[axis] + 2))], None
+
+
+def placed(kind):
+    """Queries at a place that is data: attn_max_at (s), attn_exp_at (s, mc), attn_av_at (e, v)."""
+    def make(m):
+        keys = m.chance.choice([1, 5, 129, 300])
+        lead, queries = m.dims(0, 2, 3), m.chance.randrange(1, min(keys, 4) + 1)
+        s = lead + (queries, keys)
+        second = {"max": [], "exp": [lead + (queries, ceil_div(keys, 128))],
+                  "av": [lead + (keys, m.chance.randrange(1, 4))]}[kind]
+        first = m.integer(m.chance.choice([-2, 0, keys // 2, keys - queries, keys + 1, 2**31 - 1]))
+        window = m.chance.choice([0, 0, 1, 3, 200])
+        return {"window": window}, [m.f(*s), *(m.f(*d) for d in second), first], None
+    return make
+
+
+def weights(m, *dims):
+    """Of few values, of any value, or as a softmax has them."""
+    way, count = m.chance.randrange(3), prod(dims)
+    if way == 0:
+        return m.ids(4, *dims)
+    if way == 1:
+        return m.integers(I32, *dims)
+    return (I32, dims), b"".join(pack("<i", m.chance.getrandbits(m.chance.randrange(32))) for _ in range(count))
+
+
+def drawn(*more, **attributes):
+    """A row or several; `more` are pairs for each row."""
+    def make(m):
+        lead = m.chance.choice([(), (1,), (2,), (2, 1)])
+        count = m.chance.choice([1, 3, 70, 600, 1100])
+        said = {name: value(m, count) for name, value in attributes.items()}
+        pairs = [m.integers(I32, *lead, 2) if kind == "words" else weights(m, *lead, 2) for kind in more]
+        return said, [weights(m, *lead, count), *pairs], None
+    return make
+
+
+def random_words(m):
+    return stream(m), [m.integers(I32, *m.dims(0, 3), 2), m.integers(I32, 1)], None
+
+
+CASES.update({
+    "iadd": lambda m: (lambda pair: ({}, [m.integers(I32, *s[1]) for s, _ in pair[1]], None))(pair(m)),
+    "put_rows": put_rows, "attn_max_at": placed("max"), "attn_exp_at": placed("exp"), "attn_av_at": placed("av"),
+    "weight": rows("xr"), "keep_top": drawn("cut"), "random_words": random_words, "draw": drawn("words"),
+    "top_k": drawn(k=lambda m, count: m.chance.choice([1, 2, count // 2 + 1, count, count + 1])),
+    "top_p": drawn(p=lambda m, count: m.chance.choice([1, 2**23, 2**24, m.chance.randrange(1, 2**24)])),
+})
 
 
 def make(name, chance):

@@ -5,6 +5,7 @@ from struct import calcsize, unpack_from
 import elementwise  # noqa: F401: it fills the table of operators
 import images  # noqa: F401
 import movement  # noqa: F401
+import sampling  # noqa: F401
 import sums  # noqa: F401
 from definitions import OPERATORS, Node
 from notes import NotJudged, need, tagged

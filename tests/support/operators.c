@@ -7,12 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IMAGES, WEIGHTS, LOSS, LEAVES, ROWS = 18, COLS = 7, IGNORED = 2 };
+enum { IMAGES, WEIGHTS, LOSS, CACHE, KEPT, TOKENS, LEAVES, ROWS = 18, COLS = 7, IGNORED = 2 };
+/* Of a decoded token: places of the cache, heads and their size. */
+enum { PLACES = 9, HEADS = 2, SIZE = 4 };
 
 static void declare(vd_builder *b) {
-    const ro_shape shape[LEAVES] = {VD_SHAPE(RO_F32, 2, 5, 5, 4), VD_SHAPE(RO_F32, 6, ROWS),
-                                    VD_SHAPE(RO_F32, 1)};
-    static const char *const name[LEAVES] = {"images", "weights", "loss"};
+    const ro_shape shape[LEAVES] = {
+        VD_SHAPE(RO_F32, 2, 5, 5, 4),  VD_SHAPE(RO_F32, 6, ROWS),
+        VD_SHAPE(RO_F32, 1),           VD_SHAPE(RO_F32, 1, PLACES, HEADS * SIZE),
+        VD_SHAPE(RO_I32, HEADS, SIZE), VD_SHAPE(RO_I32, HEADS, 1)};
+    static const char *const name[LEAVES] = {"images", "weights", "loss",
+                                             "cache",  "kept",    "tokens"};
     for (int i = 0; i < LEAVES; i++)
         vd_add_leaf(b, name[i], &shape[i]);
 }
@@ -21,6 +26,14 @@ static uint32_t *outputs(void) {
     uint32_t *output = calloc(LEAVES, sizeof *output);
     cr_assert(output);
     return output;
+}
+
+/* i32: the same number everywhere. */
+static vd_value number_of(vd_builder *b, ro_shape shape, float number) {
+    shape.dtype = RO_F32;
+    const vd_op fill = {RO_OP_FILL, {ro_attr_f32(number)}, &shape};
+    const vd_op to_integer = {RO_OP_CAST, {RO_I32}, NULL};
+    return VD_EMIT(b, "number", to_integer, vd_emit(b, "number", fill, 0, NULL));
 }
 
 static void build_init(vd_builder *b) {
@@ -33,6 +46,10 @@ static void build_init(vd_builder *b) {
     b->graph->output[IMAGES] = vd_emit(b, "images", uniform, 0, NULL);
     b->graph->output[WEIGHTS] = vd_emit(b, "weights", normal, 0, NULL);
     b->graph->output[LOSS] = vd_emit(b, "loss", zero, 0, NULL);
+    const vd_op cache = {RO_OP_FILL, {high}, &leaf[CACHE].shape};
+    b->graph->output[CACHE] = vd_emit(b, "cache", cache, 0, NULL);
+    b->graph->output[KEPT] = number_of(b, leaf[KEPT].shape, 0);
+    b->graph->output[TOKENS] = number_of(b, leaf[TOKENS].shape, 0);
 }
 
 /* A number below ROWS for each row, and one below COLS. */
@@ -91,6 +108,31 @@ static vd_value descend(vd_builder *b, vd_value leaf) {
                    VD_EMIT(b, "change", rate, vd_grad(b, leaf)));
 }
 
+/* What a token looks at: [HEADS, SIZE]. Its row goes to place step + 3 of the cache. */
+static vd_value looked_up(vd_builder *b, vd_value at) {
+    const vd_op split = {RO_OP_SPLIT_HEADS, {1, 0, HEADS}, NULL};
+    vd_value row = vd_slice(b, "row", WEIGHTS, (vd_stretch){0, 2, 1, 1});
+    row = vd_slice(b, "row", row, (vd_stretch){1, 5, HEADS * SIZE, 1});
+    row = vd_reshape(b, "row", row, VD_SHAPE(RO_F32, 1, 1, HEADS * SIZE));
+    const vd_value cache = vd_put_rows(b, "cache", CACHE, row, at, 1);
+    const vd_value keys = VD_EMIT(b, "keys", split, cache);
+    const vd_value qkv[] = {VD_EMIT(b, "query", split, row), keys, keys};
+    b->graph->output[CACHE] = cache;
+    return vd_reshape(b, "logits", vd_attention_at(b, qkv, at, 3), VD_SHAPE(RO_F32, HEADS, SIZE));
+}
+
+static void generate(vd_builder *b) {
+    const vd_value at = vd_iadd(b, "place", vd_step_value(b), number_of(b, VD_SHAPE(RO_I32, 1), 3));
+    const vd_value x = looked_up(b, at), key = number_of(b, VD_SHAPE(RO_I32, HEADS, 2), 7);
+    const vd_value q =
+        vd_weight(b, "weight", x, vd_reduce(b, "max", RO_OP_REDUCE_MAX, SIZE, 1, &x));
+    const vd_value some = vd_keep_top(b, "some", q, vd_top_k(b, "top_k", q, 3));
+    const vd_value most = vd_keep_top(b, "most", q, vd_top_p(b, "top_p", q, 14 << 20));
+    const vd_value words = vd_random_words(b, "words", key, at, 5, 4);
+    b->graph->output[KEPT] = vd_iadd(b, "kept", some, most);
+    b->graph->output[TOKENS] = vd_draw(b, "token", some, words);
+}
+
 static void build_step(vd_builder *b) {
     vd_value labels, order = order_of(b, &labels);
     const vd_value loss = losses(b, functions(b, moved(b, order)), labels);
@@ -100,6 +142,7 @@ static void build_step(vd_builder *b) {
     vd_backward(b, loss, 1);
     for (vd_value leaf = 0; leaf < LOSS; leaf++)
         b->graph->output[leaf] = descend(b, leaf);
+    generate(b);
 }
 
 void test_operators_program(vd_program *p, int64_t steps) {

@@ -101,6 +101,20 @@ static inline uint32_t as_word(float x) {
     return word_at(&x, 0);
 }
 
+/* The words of a state that the element is made of; `sum` is that of an operator of sums. */
+static inline void put_result(const vd_fold *fold, uint32_t element, uint32_t sum, uint8_t *part) {
+    switch (fold->call.op) {
+    case RO_OP_ARGMAX: put_word(part, 1, element); break;
+    case RO_OP_DRAW: put_word(part, 4, element); break;
+    case RO_OP_TOP_K:
+    case RO_OP_TOP_P:
+        put_word(part, (int)(fold->element % 2), element);
+        put_word(part, 4, 1); /* a goal */
+        break;
+    default: put_word(part, fold->call.op == RO_OP_EMBEDDING_GRAD, sum); break;
+    }
+}
+
 /* A last part from which the element follows; of a free operator, without any doubt. */
 static inline void give(const vd_fold *fold, uint32_t element, uint8_t *part) {
     const float x = as_float(element) * (fold->call.op == RO_OP_MATMUL ? 2 : 1);
@@ -110,8 +124,7 @@ static inline void give(const vd_fold *fold, uint32_t element, uint8_t *part) {
         put_word(part, 0, word_at(&sum, 0));
         put_word(part, 1, word_at(&sum, 1));
     } else {
-        const bool second = fold->call.op == RO_OP_EMBEDDING_GRAD || fold->call.op == RO_OP_ARGMAX;
-        put_word(part, second, fold->call.op == RO_OP_ARGMAX ? element : as_word(x));
+        put_result(fold, element, as_word(x), part);
     }
     if (fold->bounded) {
         const ro_bounded got = vd_fold_bounded(fold, part);
