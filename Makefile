@@ -183,12 +183,14 @@ $(BUILD)/lib/$(BLAS_SONAME): $(blas_obj) $(BUILD)/lib/librepops.a repops/blas/bl
 	@ln -sf $(BLAS_SONAME) $(BUILD)/lib/librepops_blas.so
 
 # install-lib: the library alone, which needs no package but a C compiler; the CUDA library too if it has been built (`make cuda`),
-# or by `make install-cuda`. install: the command `verde` too, with its manual pages, documents and the completion for bash.
+# or by `make install-cuda`. install: the command `verde` too, with its manual pages, documents, the completion for bash
+# and a unit for systemd.
 LIBDIR ?= $(PREFIX)/lib
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/repops
 VERDE_DOCDIR ?= $(PREFIX)/share/doc/verde
 COMPLETIONDIR ?= $(PREFIX)/share/bash-completion/completions
+SYSTEMDDIR ?= $(PREFIX)/lib/systemd/system
 VERDE_DOCS := verde/PROTOCOL.md verde/THREATS.md LICENSE
 install-lib: ## the library alone
 install-lib: lib
@@ -209,11 +211,13 @@ install-lib: lib
 	[ ! -e $(BUILD)/lib/librepops_cuda.so.1 ] || install -m 755 $(BUILD)/lib/librepops_cuda.so.1 $(DESTDIR)$(LIBDIR)
 install: ## the library, verde, manual pages and completion, into PREFIX
 install: install-lib $(BUILD)/bin/verde
-	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(VERDE_DOCDIR) $(COMPLETIONDIR))
+	install -d $(addprefix $(DESTDIR),$(PREFIX)/bin $(MANDIR)/man1 $(VERDE_DOCDIR) $(COMPLETIONDIR) $(SYSTEMDDIR))
 	install -m 755 $(BUILD)/bin/verde $(DESTDIR)$(PREFIX)/bin
 	sh verde/man/pages.sh $(BUILD)/bin/verde $(BUILD)/man
 	install -m 644 $(BUILD)/man/*.1 $(DESTDIR)$(MANDIR)/man1
 	install -m 644 $(VERDE_DOCS) $(DESTDIR)$(VERDE_DOCDIR)
+	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' verde/systemd/verde-provide.service > $(BUILD)/verde-provide.service
+	install -m 644 $(BUILD)/verde-provide.service $(DESTDIR)$(SYSTEMDDIR)
 	install -m 644 verde/man/completion.bash $(DESTDIR)$(COMPLETIONDIR)/verde
 install-cuda: cuda
 	install -d $(DESTDIR)$(LIBDIR)
@@ -227,6 +231,7 @@ uninstall: ## take away what install and install-lib put there
 	      pkgconfig/repops.pc pkgconfig/repops-blas.pc) \
 	    $(addprefix $(DESTDIR)$(PREFIX)/bin/,repops-conform verde) $(addprefix $(DESTDIR)$(DOCDIR)/,SPEC.md LICENSE) \
 	    $(DESTDIR)$(MANDIR)/man1/verde.1 $(DESTDIR)$(MANDIR)/man1/verde-*.1 $(DESTDIR)$(COMPLETIONDIR)/verde \
+	    $(DESTDIR)$(SYSTEMDDIR)/verde-provide.service \
 	    $(addprefix $(DESTDIR)$(VERDE_DOCDIR)/,$(notdir $(VERDE_DOCS)))
 	for folder in $(DESTDIR)$(PREFIX)/include/repops $(DESTDIR)$(DOCDIR) $(DESTDIR)$(VERDE_DOCDIR); do \
 	    [ ! -d $$folder ] || rmdir --ignore-fail-on-non-empty $$folder || exit 1; done

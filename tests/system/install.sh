@@ -48,6 +48,9 @@ want=arbitrate
 want=--verdict
 [ "$(complete verde arbitrate --verd)" = "$want" ] || fail "completion of --verd: $(complete verde arbitrate --verd)"
 
+unit=$prefix/lib/systemd/system/verde-provide.service
+grep -qF "ExecStart=$prefix/bin/verde provide" "$unit" || fail "the unit for systemd does not start what was installed"
+
 make -s uninstall BUILD="$build" PREFIX="$prefix" >> "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
 left=$(find "$prefix" ! -type d)
 [ -z "$left" ] || fail "uninstall leaves: $left"

@@ -231,7 +231,7 @@ expect '"error": "stopped: its limit of seconds.*"state": "failed"' alice wait "
 
 # What it counts for already does not count twice when it is submitted again.
 crash
-start --client-bytes 1300000
+start --client-bytes 1400000
 expect '^413 .* bytes, with all that this client has' alice submit "$work/endless" --keep 2 --name fourth
 bytes=$(sed 's/.*the job takes \([0-9]*\) bytes.*/\1/' "$work/out")
 crash

@@ -119,6 +119,10 @@ Test(net_head, malformed_heads_are_refused_as_ever) {
     } bad[] = {
         {"nonsense\r\n\r\n", " 400 "},
         {"PUT / HTTP/1.1\r\nContent-Length: 1x\r\n\r\nx", " 400 "},
+        {"PUT / HTTP/1.1\r\nPass: yes\r\nContent-Length: +1\r\n\r\nx", "digits alone"},
+        {"PUT / HTTP/1.1\r\nPass: yes\r\nContent-Length: -0\r\n\r\n", " 400 "},
+        {"PUT / HTTP/1.1\r\nPass: yes\r\nContent-Length: 0x1\r\n\r\nx", " 400 "},
+        {"PUT / HTTP/1.1\r\nPass: yes\r\nContent-Length: 1 1\r\n\r\nx", " 400 "},
         {"PUT / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy", " 400 "},
         {"PUT / HTTP/1.1\r\nPass: yes\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
          " 411 "},

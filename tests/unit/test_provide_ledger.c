@@ -121,6 +121,13 @@ Test(provide_ledger, only_what_is_queued_starts) {
     cr_expect(vd_ledger_start_job(ledger, job.id, &started, NULL) == VD_OK && !started);
 }
 
+Test(provide_ledger, files_count_in_blocks) {
+    static const int64_t sizes[] = {1, 4095, 4096, 4097, 8192, 1 << 30},
+                         blocks[] = {2, 2, 2, 3, 3, (1 << 18) + 1};
+    for (int i = 0; i < 6; i++)
+        cr_expect(vd_disk_bytes(sizes[i]) == blocks[i] * VD_DISK_BLOCK, "%d", i);
+}
+
 static vd_usage usage_of(const char *client) {
     vd_usage usage;
     cr_assert(vd_ledger_usage(ledger, client, &usage, NULL) == VD_OK);
@@ -131,14 +138,15 @@ Test(provide_ledger, what_a_client_has_taken) {
     vd_job_record job = job_of('7', alice);
     cr_assert(vd_ledger_begin_blob(ledger, alice, text, 300, 1, NULL) == VD_OK);
     put(&job);
-    cr_expect(usage_of(alice).bytes == 1300 && usage_of(alice).jobs == 1);
+    cr_expect(usage_of(alice).bytes == 1000 + 2 * VD_DISK_BLOCK);
+    cr_expect(usage_of(alice).blobs == 1 && usage_of(alice).jobs == 1);
     cr_expect(usage_of(bob).bytes == 0 && usage_of(bob).jobs == 0);
     job.state = VD_JOB_FAILED;
     job.seconds = 40;
     cr_assert(vd_ledger_set_job(ledger, &job, NULL) == VD_OK);
     cr_expect(usage_of(alice).jobs == 0 && usage_of(alice).seconds == 40);
     cr_assert(vd_ledger_delete_job(ledger, job.id, 1, NULL) == VD_OK);
-    cr_expect(usage_of(alice).bytes == 300 && usage_of(alice).seconds == 40);
+    cr_expect(usage_of(alice).bytes == vd_disk_bytes(300) && usage_of(alice).seconds == 40);
     get(alice, job.id, false);
 }
 

@@ -26,7 +26,8 @@ static void end(void) {
 
 TestSuite(provide_uploads, .init = begin, .fini = end, .timeout = 30);
 
-enum { QUOTA = 1000 };
+enum { QUOTA = 5 * VD_DISK_BLOCK, BLOBS = 12 };
+static vd_quota quota = {QUOTA, BLOBS};
 static const char bytes[] = "hello, world";
 #define SIZE (sizeof bytes - 1)
 
@@ -44,7 +45,7 @@ static vd_chunk_fate put(const char *client, const char *hash, uint64_t size, ui
     vd_chunk_fate fate;
     vd_upload_place place;
     vd_err err = {0};
-    cr_assert(vd_uploads_put(&uploads, &chunk, QUOTA, 1, &fate, &place, &err) == VD_OK, "%s",
+    cr_assert(vd_uploads_put(&uploads, &chunk, &quota, 1, &fate, &place, &err) == VD_OK, "%s",
               err.text);
     *have = place.have;
     return fate;
@@ -159,14 +160,15 @@ Test(provide_uploads, a_large_upload_is_hashed_beside_the_others) {
     cr_assert(large);
     memcpy(hash, name_of(large, LARGE), VD_ID_SIZE);
     for (int wrong = 0; wrong < 2; wrong++) {
+        const vd_quota room = {2 * LARGE, BLOBS};
         vd_chunk chunk = {alice, hash, LARGE, 0, large, LARGE - 3};
-        cr_assert(vd_uploads_put(&uploads, &chunk, LARGE, 1, &fate, &place, NULL) == VD_OK);
+        cr_assert(vd_uploads_put(&uploads, &chunk, &room, 1, &fate, &place, NULL) == VD_OK);
         vd_uploads_close(&uploads);
         reopen();
         open_uploads();
         large[LARGE - 1] = wrong ? 0 : 1;
         chunk = (vd_chunk){alice, hash, LARGE, LARGE - 3, large + LARGE - 3, 3};
-        cr_assert(vd_uploads_put(&uploads, &chunk, LARGE, 1, &fate, &place, NULL) == VD_OK);
+        cr_assert(vd_uploads_put(&uploads, &chunk, &room, 1, &fate, &place, NULL) == VD_OK);
         cr_expect(fate == VD_CHUNK_TAKEN && place.hashing && !place.complete);
         cr_expect(place.have == LARGE && place.hashed < LARGE);
         cr_expect(put(bob, name_of(bytes, SIZE), SIZE, 0, SIZE, &have) == VD_CHUNK_TAKEN);
@@ -212,12 +214,35 @@ Test(provide_uploads, what_is_announced_counts) {
     const char *hash = name_of(bytes, SIZE);
     uint64_t have;
     cr_expect(put(alice, bob, QUOTA + 1, 0, 4, &have) == VD_CHUNK_OVER_QUOTA);
-    cr_expect(put(alice, bob, QUOTA - SIZE, 0, 4, &have) == VD_CHUNK_TAKEN);
-    cr_expect(put(alice, alice, SIZE + 1, 0, 4, &have) == VD_CHUNK_OVER_QUOTA);
+    cr_expect(put(alice, bob, QUOTA - 3 * VD_DISK_BLOCK, 0, 4, &have) == VD_CHUNK_TAKEN);
+    cr_expect(put(alice, alice, VD_DISK_BLOCK + 1, 0, 4, &have) == VD_CHUNK_OVER_QUOTA);
     cr_expect(put(alice, hash, SIZE, 0, 4, &have) == VD_CHUNK_TAKEN);
     /* it may be said to be larger than it was, if that fits */
     cr_expect(put(alice, bob, QUOTA, 4, 4, &have) == VD_CHUNK_OVER_QUOTA);
-    cr_expect(put(bob, bob, QUOTA, 0, 4, &have) == VD_CHUNK_TAKEN);
+    cr_expect(put(bob, bob, QUOTA, 0, 4, &have) == VD_CHUNK_OVER_QUOTA); /* and its name */
+    cr_expect(put(bob, bob, QUOTA - VD_DISK_BLOCK, 0, 4, &have) == VD_CHUNK_TAKEN);
+}
+
+/* Small files fill a disk by their number. */
+Test(provide_uploads, small_files_count_in_blocks_and_have_a_limit) {
+    const vd_quota few = {INT64_MAX / 2, 3};
+    char hash[2][VD_ID_SIZE];
+    vd_chunk_fate fate;
+    vd_upload_place place;
+    uint64_t have;
+    for (int i = 0; i < 2; i++)
+        memcpy(hash[i], name_of(bytes + i, 1), VD_ID_SIZE);
+    cr_expect(put(alice, hash[0], 1, 0, 1, &have) == VD_CHUNK_TAKEN);
+    cr_expect(put(alice, bob, QUOTA - 3 * VD_DISK_BLOCK, 0, 4, &have) == VD_CHUNK_TAKEN);
+    cr_expect(put(alice, alice, 1, 0, 1, &have) == VD_CHUNK_OVER_QUOTA);
+    for (int i = 0; i < 2; i++) {
+        const vd_chunk chunk = {alice, hash[1], 1, 0, bytes + 1, 1},
+                       other = {alice, alice, 2, 0, bytes, 1};
+        cr_assert(vd_uploads_put(&uploads, i ? &other : &chunk, &few, 1, &fate, &place, NULL) ==
+                  VD_OK);
+        cr_expect(fate == (i ? VD_CHUNK_TOO_MANY : VD_CHUNK_TAKEN));
+    }
+    cr_expect(put(bob, hash[0], 1, 0, 1, &have) == VD_CHUNK_TAKEN);
 }
 
 /* A disk that is full in the middle of a chunk: the limit on the size of files does it, too. */
@@ -234,7 +259,7 @@ Test(provide_uploads, a_full_disk_leaves_what_was_there) {
     vd_chunk_fate fate;
     vd_upload_place place;
     cr_assert(setrlimit(RLIMIT_FSIZE, &small) == 0);
-    vd_status status = vd_uploads_put(&uploads, &chunk, QUOTA, 1, &fate, &place, NULL);
+    vd_status status = vd_uploads_put(&uploads, &chunk, &quota, 1, &fate, &place, NULL);
     cr_assert(setrlimit(RLIMIT_FSIZE, &before) == 0);
     cr_expect(status == VD_OK && fate == VD_CHUNK_DISK_FULL);
     cr_expect(!find(alice, hash, &have).complete && have == 4);
@@ -245,7 +270,7 @@ static vd_chunk_fate put_at(int64_t now, const char *hash, uint64_t from, size_t
     const vd_chunk chunk = {alice, hash, SIZE, from, bytes + from, count};
     vd_chunk_fate fate;
     vd_upload_place place;
-    cr_assert(vd_uploads_put(&uploads, &chunk, QUOTA, now, &fate, &place, NULL) == VD_OK);
+    cr_assert(vd_uploads_put(&uploads, &chunk, &quota, now, &fate, &place, NULL) == VD_OK);
     return fate;
 }
 
@@ -310,6 +335,7 @@ Test(provide_uploads, many_at_once) {
     char hash[COUNT][VD_ID_SIZE];
     uint64_t have;
     cr_assert((int)COUNT > (int)VD_UPLOAD_HASHES);
+    quota.bytes = 2 * COUNT * VD_DISK_BLOCK;
     for (size_t i = 0; i < COUNT; i++)
         memcpy(hash[i], name_of(bytes, 2 + i), VD_ID_SIZE);
     for (size_t i = 0; i < COUNT; i++)

@@ -88,6 +88,7 @@ static bool take_option(arguments *a, int option, bool *exit_now) {
     case 'n': return vd_parse_number("jobs", optarg, 1, 64, &a->jobs);
     case 'P': return vd_parse_number("page", optarg, 0, 65535, &a->page);
     case 'J': return parse_seconds("client-jobs", optarg, &a->limits.client_jobs);
+    case 'N': return parse_seconds("client-blobs", optarg, &a->limits.client_blobs);
     default: return vd_take_common(&vd_cmd_provide, option, &a->common, exit_now);
     }
 }
@@ -196,6 +197,7 @@ static vd_exit provide(int argc, char **argv) {
                                             {"memory", required_argument, NULL, 'M'},
                                             {"job-seconds", required_argument, NULL, 'T'},
                                             {"client-bytes", required_argument, NULL, 'B'},
+                                            {"client-blobs", required_argument, NULL, 'N'},
                                             {"client-jobs", required_argument, NULL, 'J'},
                                             {"client-seconds", required_argument, NULL, 'S'},
                                             {"keep-seconds", required_argument, NULL, 'K'},
@@ -213,6 +215,7 @@ static vd_exit provide(int argc, char **argv) {
         return vd_provide_answer_child(argc - 2, argv + 2);
     a = (arguments){.jobs = 1, .page = -1};
     a.limits = (vd_provide_limits){.client_bytes = INT64_C(100000000000),
+                                   .client_blobs = 1 << 17,
                                    .client_jobs = 8,
                                    .memory = half_of_memory(),
                                    .keep_s = 86400};
@@ -247,6 +250,7 @@ const vd_command vd_cmd_provide = {
     "                       machine's); a job that needs more is refused before it starts\n"
     "  --job-seconds N      a job that computes longer is stopped (default: 0, no limit)\n"
     "  --client-bytes SIZE  what a client may have here, uploads and results (default: 100G)\n"
+    "  --client-blobs N     how many files it may have uploaded (default: 131072)\n"
     "  --client-jobs N      its jobs that wait or run at a time (default: 8)\n"
     "  --client-seconds N   seconds that its jobs may compute, all together (default: 0, no "
     "limit)\n"

@@ -32,6 +32,12 @@ static int count_headers(struct evhttp_request *http, const char *name) {
     return count;
 }
 
+/* evhttp also takes "+1" and " 1", which something between the two may read otherwise. */
+static bool is_length(struct evhttp_request *http) {
+    const char *text = evhttp_find_header(evhttp_request_get_input_headers(http), "Content-Length");
+    return !text || (*text && strspn(text, "0123456789") == strlen(text));
+}
+
 typedef struct {
     int status;
     const char *text; /* NULL: nothing is wrong */
@@ -49,6 +55,8 @@ static fault what_is_wrong(struct evhttp_request *http, bool writes) {
         return (fault){411, "Transfer-Encoding is not supported, send a Content-Length"};
     if (count_headers(http, "Content-Length") > 1)
         return (fault){400, "more than one Content-Length"};
+    if (!is_length(http))
+        return (fault){400, "a Content-Length is digits alone"};
     if ((method == EVHTTP_REQ_GET || method == EVHTTP_REQ_DELETE) &&
         evbuffer_get_length(evhttp_request_get_input_buffer(http)))
         return (fault){400, method == EVHTTP_REQ_GET ? "GET has no body" : "DELETE has no body"};

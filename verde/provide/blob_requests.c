@@ -27,6 +27,10 @@ static void tell_fate(const vd_daemon *daemon, const char *hash, vd_chunk_fate f
         vd_reply_error(response, 507,
                        "this provider's disk is full; what it has of the blob stays");
         break;
+    case VD_CHUNK_TOO_MANY:
+        vd_reply_error(response, 413, "the limit of a client is %lld blobs",
+                       (long long)daemon->options.limits.client_blobs);
+        break;
     case VD_CHUNK_OVER_QUOTA:
         vd_reply_error(response, 413,
                        "the limit of a client is %lld bytes, of blobs and results of jobs together",
@@ -58,8 +62,10 @@ static void put_chunk(vd_daemon *daemon, const char *client, const vd_route *rou
         return;
     }
     atomic_fetch_add(&daemon->bytes_in, (long long)chunk.count);
-    if (vd_uploads_put(&daemon->uploads, &chunk, daemon->options.limits.client_bytes,
-                       vd_unix_time(), &fate, &place, &err) == VD_OK)
+    const vd_quota quota = {daemon->options.limits.client_bytes,
+                            daemon->options.limits.client_blobs};
+    if (vd_uploads_put(&daemon->uploads, &chunk, &quota, vd_unix_time(), &fate, &place, &err) ==
+        VD_OK)
         tell_fate(daemon, route->id, fate, &place, response);
     else
         vd_reply_trouble(daemon, response, &err);

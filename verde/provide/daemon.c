@@ -172,6 +172,10 @@ vd_status vd_daemon_create(const vd_daemon_options *options, vd_daemon **out, vd
     *out = NULL;
     if (!daemon)
         return vd_fail(err, VD_ERR_LOCAL, "no memory for the daemon");
+    if (pthread_mutex_init(&daemon->trouble.lock, NULL) != 0) {
+        free(daemon);
+        return vd_fail(err, VD_ERR_LOCAL, "could not create a mutex");
+    }
     daemon->options = *options;
     daemon->started = vd_seconds();
     vd_key_public(options->key, &daemon->key);
@@ -235,5 +239,6 @@ void vd_daemon_destroy(vd_daemon *daemon) {
         vd_uploads_close(&daemon->uploads);
     }
     vd_ledger_close(daemon->ledger);
+    pthread_mutex_destroy(&daemon->trouble.lock);
     free(daemon);
 }

@@ -19,10 +19,11 @@ enum {
 
 /* What a client may have, and what its jobs may take. */
 typedef struct {
-    int64_t client_bytes, client_jobs, client_seconds; /* seconds 0: as many as it likes */
-    int64_t job_seconds;                               /* 0: likewise */
-    int64_t memory;                                    /* bytes of a job's tensors */
-    int64_t keep_s; /* for how long data is kept that no job needs */
+    int64_t client_bytes, client_blobs, client_jobs;
+    int64_t client_seconds; /* of all of its jobs; 0: as many as it likes */
+    int64_t job_seconds;    /* 0: likewise */
+    int64_t memory;         /* bytes of a job's tensors */
+    int64_t keep_s;         /* for how long data is kept that no job needs */
 } vd_provide_limits;
 
 typedef struct {

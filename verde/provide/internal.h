@@ -12,6 +12,7 @@
 #include "verde/provide/confine.h"
 #include "verde/provide/daemon.h"
 #include "verde/provide/states.h"
+#include "verde/provide/trouble.h"
 #include "verde/provide/uploads.h"
 
 /* ---- queue.c: jobs in children ---- */
@@ -21,7 +22,7 @@ typedef struct {
     vd_job_record job;
     double start;     /* vd_seconds() */
     int64_t before;   /* seconds that it had taken then */
-    int64_t most;     /* seconds after which it is stopped; 0: none */
+    double counted;   /* vd_seconds() when its client's seconds were looked at */
     bool ended;       /* the process is no more; the ledger is to learn so */
     bool killed;      /* it was told to stop, at `killed_at` */
     double killed_at; /* vd_seconds() */
@@ -57,6 +58,7 @@ struct vd_daemon {
     vd_answers answers;
     vd_states states;
     vd_server *server;
+    vd_trouble trouble;
     bool opened;    /* uploads and states */
     double started; /* vd_seconds() */
     atomic_llong requests, refused, bytes_in;

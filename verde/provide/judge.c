@@ -25,13 +25,28 @@ void vd_judgement_free(vd_judgement *j) {
 
 /* ---- in the child ---- */
 
+/* Small checkpoints take blocks of a disk too, and a job has some files beside them. */
+static uint64_t disk_of(const vd_program *p, int64_t keep) {
+    enum { FILES = 16, DATA_BYTES = 512 /* of names in the folder and in two lists */ };
+    const uint64_t leaves = vd_run_leaves(p), bytes = vd_estimate_disk(p, keep);
+    const uint64_t states = keep > 0 && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : leaves + 1;
+    uint64_t beside;
+    if (__builtin_mul_overflow(states, (uint64_t)VD_DISK_BLOCK * 2, &beside) ||
+        __builtin_add_overflow(beside, bytes, &beside) ||
+        __builtin_add_overflow(
+            beside, (uint64_t)FILES * VD_DISK_BLOCK + (uint64_t)DATA_BYTES * p->data_count,
+            &beside))
+        return UINT64_MAX;
+    return beside;
+}
+
 static void put_judgement(const vd_program *p, const vd_hash *hash, uint64_t memory, int64_t keep,
                           vd_buf *out) {
     vd_put_u8(out, VD_OK);
     vd_put(out, hash->b, VD_HASH_SIZE);
     vd_put_u64(out, (uint64_t)p->steps);
     vd_put_u64(out, memory);
-    vd_put_u64(out, vd_estimate_disk(p, keep));
+    vd_put_u64(out, disk_of(p, keep));
     vd_put_u8(out, p->rounding.bits != 0);
     vd_put_u32(out, p->data_count);
     for (uint32_t i = 0; i < p->data_count; i++)

@@ -16,7 +16,7 @@ enum {
 typedef struct {
     vd_hash program; /* as in assignments */
     int64_t steps;
-    uint64_t memory, disk; /* bytes: estimated (exec/estimate.h) */
+    uint64_t memory, disk; /* bytes: estimated (exec/estimate.h); of the disk in whole blocks */
     bool rounds;           /* it has rounding logs */
     uint32_t data_count;
     uint64_t *data_bytes; /* of each data tensor; owned */

@@ -194,12 +194,16 @@ vd_status vd_ledger_take_nonce(vd_ledger *ledger, const char *client, const char
 
 vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_usage *out, vd_err *err) {
     *out = (vd_usage){0};
-    int64_t blobs = 0, results = 0, deleted = 0, kept = 0;
+    int64_t bytes = 0, results = 0, deleted = 0, kept = 0;
     vd_status status = vd_ledger_begin(ledger, err);
     if (status == VD_OK)
         status =
-            vd_ledger_sql(ledger, vd_row_number, &blobs, err,
-                          "SELECT coalesce(sum(size),0) FROM owned WHERE client=?", "s", client);
+            vd_ledger_sql(ledger, vd_row_number, &bytes, err,
+                          "SELECT coalesce(sum((size+?1-1)/?1*?1+?1),0) FROM owned WHERE client=?2",
+                          "is", (int64_t)VD_DISK_BLOCK, client); /* vd_disk_bytes */
+    if (status == VD_OK)
+        status = vd_ledger_sql(ledger, vd_row_number, &out->blobs, err,
+                               "SELECT count(*) FROM owned WHERE client=?", "s", client);
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, vd_row_number, &results, err,
                                "SELECT coalesce(sum(disk),0) FROM job WHERE client=?", "s", client);
@@ -214,7 +218,7 @@ vd_status vd_ledger_usage(vd_ledger *ledger, const char *client, vd_usage *out, 
     if (status == VD_OK)
         status = vd_ledger_sql(ledger, vd_row_number, &deleted, err,
                                "SELECT seconds FROM spent WHERE client=?", "s", client);
-    out->bytes = blobs + results;
+    out->bytes = bytes + results;
     out->seconds = kept + deleted;
     return vd_ledger_end(ledger, status, err);
 }

@@ -8,7 +8,15 @@
 
 #include "verde/base/base.h"
 
-enum { VD_ID_SIZE = 65 }; /* 64 digits and a NUL */
+enum {
+    VD_ID_SIZE = 65,      /* 64 digits and a NUL */
+    VD_DISK_BLOCK = 4096, /* bytes of a disk that a file takes at a time */
+};
+
+/* What a file counts for: whole blocks, and one for its name, its inode and its rows here. */
+static inline int64_t vd_disk_bytes(int64_t size) {
+    return size / VD_DISK_BLOCK * VD_DISK_BLOCK + (size % VD_DISK_BLOCK ? 2 : 1) * VD_DISK_BLOCK;
+}
 
 typedef struct vd_ledger vd_ledger;
 
@@ -97,7 +105,8 @@ VD_MUST_USE vd_status vd_ledger_requeue(vd_ledger *ledger, vd_err *err);
 /* ---- what a client has taken ---- */
 
 typedef struct {
-    int64_t bytes;   /* of blobs, uploads as announced, and estimated results of jobs */
+    int64_t bytes;   /* of the disk: blobs, uploads as announced, estimated results of jobs */
+    int64_t blobs;   /* and uploads */
     int64_t jobs;    /* queued or running */
     int64_t seconds; /* of computing, of deleted jobs too */
 } vd_usage;

@@ -16,6 +16,7 @@ enum {
     LOOK_MS = 100,      /* between two looks at children */
     GRACE_S = 10,       /* a child that was told to stop has so long before it is killed */
     KEEP_SECONDS_S = 5, /* how often the ledger learns how long a job has run */
+    COUNT_S = 1,        /* how often a client's jobs are counted together */
 };
 
 /* Has the place a job? */
@@ -95,11 +96,9 @@ static int64_t seconds_of(const vd_running *r) {
 static void keep_end(vd_queue *q, vd_running *r) {
     vd_daemon *daemon = q->daemon;
     vd_err err = {0};
-    const bool first = !r->ended;
     r->ended = true;
     if (vd_ledger_set_job(daemon->ledger, &r->job, &err) != VD_OK) {
-        if (first)
-            daemon->options.say("verde provide: %s; trying again", err.text);
+        vd_trouble_tell(&daemon->trouble, &daemon->options, err.text);
         return;
     }
     daemon->options.say("verde provide: job %.8s %s after %lld s", r->job.id,
@@ -139,6 +138,33 @@ static void tell_to_stop(vd_running *r, const char *why) {
     }
 }
 
+/* Seconds that the jobs of this client have computed, those that run included: the ledger is told
+ * of theirs now and then. */
+static int64_t client_seconds(vd_queue *q, const vd_running *r) {
+    vd_usage usage;
+    vd_err err = {0};
+    if (vd_ledger_usage(q->daemon->ledger, r->job.client, &usage, &err) != VD_OK)
+        return 0;
+    for (int i = 0; i < VD_RUNNING_MAX; i++) {
+        const vd_running *other = &q->running[i];
+        if (other->pid && !other->ended && strcmp(other->job.client, r->job.client) == 0)
+            usage.seconds += seconds_of(other) - other->job.seconds;
+    }
+    return usage.seconds;
+}
+
+/* What a client has left is its jobs' together, which may run side by side. */
+static bool is_over_time(vd_queue *q, vd_running *r) {
+    const vd_provide_limits *l = &q->daemon->options.limits;
+    const double now = vd_seconds();
+    if (l->job_seconds && seconds_of(r) >= l->job_seconds)
+        return true;
+    if (!l->client_seconds || now - r->counted < COUNT_S)
+        return false;
+    r->counted = now;
+    return client_seconds(q, r) >= l->client_seconds;
+}
+
 static void watch(vd_queue *q, vd_running *r) {
     vd_job_record now;
     vd_err err = {0};
@@ -152,7 +178,7 @@ static void watch(vd_queue *q, vd_running *r) {
         end_job(q, r, status);
         return;
     }
-    if (r->most && seconds_of(r) >= r->most)
+    if (is_over_time(q, r))
         tell_to_stop(r, "stopped: its limit of seconds of computing was used up");
     if (vd_ledger_get_job(q->daemon->ledger, NULL, r->job.id, &now, &found, &err) != VD_OK)
         return;
@@ -162,21 +188,10 @@ static void watch(vd_queue *q, vd_running *r) {
         return;
     r->job.seconds = seconds_of(r);
     if (vd_ledger_set_job(q->daemon->ledger, &r->job, &err) != VD_OK)
-        q->daemon->options.say("verde provide: %s", err.text);
+        vd_trouble_tell(&q->daemon->trouble, &q->daemon->options, err.text);
 }
 
 /* ---- the start ---- */
-
-static int64_t seconds_allowed(const vd_daemon *daemon, const vd_job_record *job) {
-    const vd_provide_limits *l = &daemon->options.limits;
-    vd_usage usage;
-    int64_t most = l->job_seconds;
-    if (!l->client_seconds || vd_ledger_usage(daemon->ledger, job->client, &usage, NULL) != VD_OK)
-        return most;
-    int64_t left = l->client_seconds - usage.seconds + job->seconds;
-    left = left < 1 ? 1 : left;
-    return !most || left < most ? left : most;
-}
 
 static vd_status start_child(vd_daemon *daemon, vd_running *r, vd_err *err) {
     char *argv[VD_CHILD_ARGS_MAX], dir[1200], log[1200], keep[32], parent[32];
@@ -200,7 +215,6 @@ static void start_job(vd_queue *q, vd_running *r, const vd_job_record *job) {
     vd_err err = {0};
     bool started = false;
     *r = (vd_running){.job = *job, .start = vd_seconds(), .before = job->seconds};
-    r->most = seconds_allowed(daemon, job);
     r->job.state = VD_JOB_RUNNING;
     vd_status status = vd_ledger_start_job(daemon->ledger, job->id, &started, &err);
     if (status == VD_OK && started)
@@ -208,7 +222,7 @@ static void start_job(vd_queue *q, vd_running *r, const vd_job_record *job) {
     if (status == VD_OK && started)
         return;
     if (status != VD_OK)
-        daemon->options.say("verde provide: %s", err.text);
+        vd_trouble_tell(&daemon->trouble, &daemon->options, err.text);
     r->job.state = VD_JOB_FAILED;
     snprintf(r->job.error, sizeof r->job.error, "%.400s", err.text);
     if (started)
@@ -241,7 +255,7 @@ static bool start_next(vd_queue *q, vd_running *place) {
     choice c = {.queue = q, .fewest = INT32_MAX};
     vd_err err = {0};
     if (vd_ledger_list_jobs(q->daemon->ledger, NULL, consider, &c, &err) != VD_OK)
-        q->daemon->options.say("verde provide: %s", err.text);
+        vd_trouble_tell(&q->daemon->trouble, &q->daemon->options, err.text);
     if (c.fewest == INT32_MAX)
         return false;
     start_job(q, place, &c.job);
@@ -264,7 +278,7 @@ static void look(vd_queue *q) {
     q->collected = vd_seconds();
     if (vd_uploads_collect(&q->daemon->uploads, vd_unix_time() - q->daemon->options.limits.keep_s,
                            &err) != VD_OK)
-        q->daemon->options.say("verde provide: %s", err.text);
+        vd_trouble_tell(&q->daemon->trouble, &q->daemon->options, err.text);
 }
 
 static void wait_a_little(vd_queue *q) {

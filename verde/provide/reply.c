@@ -28,6 +28,6 @@ void vd_reply_error(vd_response *response, int status, const char *format, ...) 
 }
 
 void vd_reply_trouble(vd_daemon *daemon, vd_response *response, const vd_err *err) {
-    daemon->options.say("verde provide: %s", err->text);
+    vd_trouble_tell(&daemon->trouble, &daemon->options, err->text);
     vd_reply_error(response, 503, "trouble of this provider");
 }

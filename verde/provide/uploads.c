@@ -130,16 +130,18 @@ vd_status vd_upload_end(vd_uploads *u, const char *client, const char *hash, con
 
 /* Reserves the bytes of an upload that begins, or is of another size than it was said to be. The
  * ledger learns that it goes on. */
-static vd_status reserve(vd_uploads *u, const vd_chunk *c, int64_t before, int64_t quota,
+static vd_status reserve(vd_uploads *u, const vd_chunk *c, int64_t before, const vd_quota *quota,
                          int64_t now, vd_chunk_fate *fate, vd_err *err) {
     vd_usage usage;
     vd_status status = vd_ledger_usage(u->ledger, c->client, &usage, err);
-    const int64_t others = usage.bytes - (before > 0 ? before : 0);
-    if (status == VD_OK && before != (int64_t)c->size &&
-        (c->size > (uint64_t)quota || others > quota - (int64_t)c->size)) {
+    const int64_t own = before < 0 ? 0 : vd_disk_bytes(before), wants = (int64_t)c->size;
+    if (status == VD_OK && before < 0 && usage.blobs >= quota->blobs)
+        *fate = VD_CHUNK_TOO_MANY;
+    else if (status == VD_OK && before != wants &&
+             (wants > quota->bytes || usage.bytes - own > quota->bytes - vd_disk_bytes(wants)))
         *fate = VD_CHUNK_OVER_QUOTA;
+    if (*fate != VD_CHUNK_TAKEN)
         return VD_OK;
-    }
     return status == VD_OK
                ? vd_ledger_begin_blob(u->ledger, c->client, c->hash, (int64_t)c->size, now, err)
                : status;
@@ -192,8 +194,9 @@ static vd_status leave_last(const char *path, uint64_t size, uint64_t *have, vd_
 }
 
 /* Under the lock, so that the upload is not collected between two of these. */
-static vd_status take_chunk(vd_uploads *u, const vd_chunk *c, const char *path, int64_t quota,
-                            int64_t now, vd_chunk_fate *fate, vd_upload_place *p, vd_err *err) {
+static vd_status take_chunk(vd_uploads *u, const vd_chunk *c, const char *path,
+                            const vd_quota *quota, int64_t now, vd_chunk_fate *fate,
+                            vd_upload_place *p, vd_err *err) {
     vd_status status = find_place(u, c->client, c->hash, fate, p, err);
     if (status != VD_OK || *fate != VD_CHUNK_TAKEN || (p->complete && p->size == (int64_t)c->size))
         return status;
@@ -236,7 +239,7 @@ static vd_status end_chunk(vd_uploads *u, const vd_chunk *c, const char *path, i
     return status;
 }
 
-vd_status vd_uploads_put(vd_uploads *u, const vd_chunk *c, int64_t quota, int64_t now,
+vd_status vd_uploads_put(vd_uploads *u, const vd_chunk *c, const vd_quota *quota, int64_t now,
                          vd_chunk_fate *fate, vd_upload_place *place, vd_err *err) {
     char path[1200];
     *fate = VD_CHUNK_TAKEN;
@@ -256,7 +259,7 @@ static void drop_file(void *user, const char *client, const char *hash) {
     vd_uploads *u = user;
     char path[1200];
     if (client)
-        vd_upload_hash_forget(vd_upload_hash_find(u, client, hash));
+        vd_upload_hash_collected(u, client, hash);
     if (client)
         vd_upload_path(u, client, hash, path);
     else

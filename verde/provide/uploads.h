@@ -65,8 +65,15 @@ typedef enum {
     VD_CHUNK_ELSEWHERE, /* it does not begin at `have` */
     VD_CHUNK_WRONG,     /* the bytes do not hash to the name; all of them are dropped */
     VD_CHUNK_DISK_FULL,
-    VD_CHUNK_OVER_QUOTA, /* `quota` would be exceeded by all of the client's bytes */
+    VD_CHUNK_OVER_QUOTA, /* quota->bytes would be exceeded by all that the client has */
+    VD_CHUNK_TOO_MANY,   /* quota->blobs */
 } vd_chunk_fate;
+
+/* What a client may have. */
+typedef struct {
+    int64_t bytes; /* as vd_disk_bytes counts them, with its jobs' results */
+    int64_t blobs; /* and uploads */
+} vd_quota;
 
 /* What a client has of a blob. */
 typedef struct {
@@ -77,9 +84,9 @@ typedef struct {
     uint64_t hashed; /* so far, of these */
 } vd_upload_place;
 
-VD_MUST_USE vd_status vd_uploads_put(vd_uploads *uploads, const vd_chunk *chunk, int64_t quota,
-                                     int64_t now, vd_chunk_fate *fate, vd_upload_place *place,
-                                     vd_err *err);
+VD_MUST_USE vd_status vd_uploads_put(vd_uploads *uploads, const vd_chunk *chunk,
+                                     const vd_quota *quota, int64_t now, vd_chunk_fate *fate,
+                                     vd_upload_place *place, vd_err *err);
 /* *fate is VD_CHUNK_TAKEN, or VD_CHUNK_WRONG: all bytes had come, and are dropped. */
 VD_MUST_USE vd_status vd_uploads_find(vd_uploads *uploads, const char *client, const char *hash,
                                       vd_chunk_fate *fate, vd_upload_place *place, vd_err *err);

@@ -21,16 +21,20 @@ vd_upload_hash *vd_upload_hash_find(vd_uploads *u, const char *client, const cha
     return NULL;
 }
 
-static void free_place(vd_upload_hash *h) {
-    vd_sha_destroy(h->sha);
-    *h = (vd_upload_hash){.state = VD_HASH_FREE};
+void vd_upload_hash_forget(vd_upload_hash *h) {
+    if (h)
+        vd_sha_destroy(h->sha);
+    if (h)
+        *h = (vd_upload_hash){.state = VD_HASH_FREE};
 }
 
-void vd_upload_hash_forget(vd_upload_hash *h) {
+/* One that goes along is the putting thread's, which finds out by itself. */
+void vd_upload_hash_collected(vd_uploads *u, const char *client, const char *hash) {
+    vd_upload_hash *h = vd_upload_hash_find(u, client, hash);
     if (h && h->state == VD_HASH_READS)
         h->client[0] = 0; /* nobody finds it; the thread ends it */
-    else if (h)
-        free_place(h);
+    else if (h && h->state == VD_HASH_WAITS)
+        vd_upload_hash_forget(h);
 }
 
 /* The place of the one that was used least lately, but for those that the thread has. */
@@ -170,7 +174,7 @@ static void read_upload(vd_uploads *u, vd_upload_hash *h) {
     if (status == VD_OK && fate == VD_CHUNK_WRONG)
         h->state = VD_HASH_WRONG;
     else
-        free_place(h);
+        vd_upload_hash_forget(h);
 }
 
 static vd_upload_hash *first_waiting(vd_uploads *u) {

@@ -14,6 +14,8 @@ bool vd_upload_hash_end(vd_uploads *u, const vd_chunk *c, const char *path, vd_h
                         vd_err *err);
 /* The hash of an upload, or NULL. */
 vd_upload_hash *vd_upload_hash_find(vd_uploads *u, const char *client, const char *hash);
+/* Its file goes. */
+void vd_upload_hash_collected(vd_uploads *u, const char *client, const char *hash);
 /* Has the thread read it. There may be no place: then it is asked again. */
 void vd_upload_hash_wish(vd_uploads *u, const char *client, const char *hash, uint64_t size);
 void vd_upload_hash_forget(vd_upload_hash *h); /* NULL is fine */
