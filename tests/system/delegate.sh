@@ -1,55 +1,7 @@
 #!/bin/sh
 # `verde delegate` hands a job to daemons over TLS and comes back with a model, each byte checked: beside a dishonest provider, one
 # that refuses, one that is killed; killed itself in every phase and started again.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/delegate
-rm -rf "$work"
-mkdir -p "$work"
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-}
-trap cleanup EXIT
-count=0
-
-fail() {
-    echo "$1"
-    cat "$work/out" "$work/err"
-    tail -n 5 "$work"/*.log
-    exit 1
-}
-
-# expect EXIT_CODE WORDS COMMAND...: the words stand in what it says.
-expect() {
-    want=$1 words=$2
-    shift 2
-    code=0
-    timeout 200 "$@" > "$work/out" 2> "$work/err" || code=$?
-    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
-    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
-    count=$((count + 1))
-}
-
-# provide NAME LISTEN [OPTIONS]: a daemon; its URL is then $NAME, its process $pid.
-provide() {
-    name=$1 listen=$2
-    shift 2
-    : > "$work/$name.url"
-    "$verde" provide --dir "$work/$name" --listen "$listen" --threads 1 --client "$(cat "$work/client/key.pub")" "$@" \
-        > "$work/$name.url" 2>> "$work/$name.log" &
-    pid=$!
-    pids="$pids $pid"
-    tries=0
-    while ! [ -s "$work/$name.url" ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 400 ] || { echo "$name does not start"; cat "$work/$name.log"; exit 1; }
-        sleep 0.05
-    done
-    eval "$name=\$(cat \"\$work/\$name.url\")"
-}
+. tests/support/system
 
 # same RESULT EXPORTED: it is what `verde export` writes of an honest run.
 same() {
@@ -70,6 +22,7 @@ job=models/jobs/toy.yaml
 "$verde" keygen "$work/stranger" > /dev/null
 honest toy $job
 provide a 127.0.0.1:0
+a_pid=$pid
 provide b 127.0.0.1:0
 b_pid=$pid
 provide wrong 127.0.0.1:0 --fault element@7
@@ -116,32 +69,94 @@ expect 2 'takes no jobs with .rounding\|take no jobs with .rounding' "$verde" de
 # Sanitizers take these seconds many times over.
 [ -z "${SANITIZED:-}" ] || { echo "$count results and refusals of daemons"; exit 0; }
 
-# ---- killed, and started again: the client in every phase, a provider while it runs ----
+# ---- wrong bytes of a state that is downloaded; a disk that is full ----
+
+for state in "$work"/b/jobs/*/run/state-*; do
+    dd if=/dev/zero of="$state" bs=1000 count=400 conv=notrunc 2> /dev/null
+done
+expect 0 'provider 1 (.*) is dropped: block 0 of tensor' $delegate --provider "$b" --provider "$a" --out "$work/spoilt"
+same "$work/spoilt" "$work/honest-toy"
+code=0
+(ulimit -f 100 && exec $delegate --provider "$a" --provider "$small" --provider "$also" --out "$work/full") > "$work/out" 2> "$work/err" || code=$?
+[ $code -eq 1 ] || fail "a full disk: exit code $code, expected 1"
+grep '^verde: ' "$work/err" | grep -q 'File too large' || fail "a full disk is not told of"
+[ ! -e "$work/full/model.safetensors" ] || fail "a model on a full disk"
+expect 3 'every byte checked' $delegate --provider "$a" --provider "$small" --provider "$also" --out "$work/full"
+same "$work/full" "$work/honest-toy"
+
+# ---- killed, and started again: the client in every phase, providers in an upload and while they run ----
 
 # Seconds of steps, and data of several chunks.
 head -c 9000000 /dev/urandom | od -An -v -tx1 | tr -d '\n' | head -c 11000000 > "$work/text"
-sed -e 's/^steps: .*/steps: 3000/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 250/' -e "s|file: .*|file: $PWD/$work/text|" \
-    -e "s/sha256: .*/sha256: $(sha256sum "$work/text" | cut -d' ' -f1)/" $job > "$work/long.yaml"
-honest long "$work/long.yaml"
+sed -e 's/^steps: .*/steps: 1500/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 250/' -e "s|file: .*|file: $work/text|" \
+    -e "s/sha256: .*/sha256: $(sum_of "$work/text")/" $job > "$work/long.yaml"
 long="$verde delegate $work/long.yaml --key $work/client --provider $a --provider $b --out $work/killed"
-for after in 0.05 0.15 0.3 1 2; do
-    $long > "$work/out" 2> "$work/err" &
+
+# again NAME PID: kills a provider, and starts it where it was.
+again() {
+    kill -9 "$2"
+    wait "$2" 2> /dev/null || true
+    eval "url=\$$1"
+    provide "$1" "$(echo "$url" | sed 's|https://\(.*\)#.*|\1|')"
+}
+
+# in_background COMMAND...: the process is $client.
+in_background() {
+    "$@" > "$work/out" 2> "$work/err" &
     client=$!
-    sleep $after
-    kill -9 $client 2> /dev/null || true
-    wait $client 2> /dev/null || true
+    pids="$pids $client"
+}
+
+# stop_client: as suddenly as can be.
+stop_client() {
+    kill -9 "$client" 2> /dev/null || true
+    wait "$client" 2> /dev/null || true
+}
+
+# uploaded: bytes that provider a has taken since it started.
+uploaded() {
+    curl -sk "${a%%#*}/v1/metrics" | sed -n 's/^verde_uploaded_bytes_total //p'
+}
+
+in_background $long
+tries=0
+until [ -n "$(ls "$work/b/uploads")" ] || [ $tries -eq 400 ]; do
+    tries=$((tries + 1))
+    sleep 0.01
 done
-kill -9 "$b_pid"
-$long > "$work/out" 2> "$work/err" &
-client=$!
-sleep 1
-provide b "$(echo "$b" | sed 's|https://\(.*\)#.*|\1|')"
-wait $client || fail "a provider that was killed and started again: exit code $?"
+again b "$b_pid"
+b_pid=$pid
+for after in 0.05 0.15 0.3 1; do
+    stop_client
+    in_background $long
+    sleep $after
+done
+stop_client
+if command -v curl > /dev/null; then
+    [ "$(uploaded)" -lt 13000000 ] || fail "$(uploaded) bytes were taken of 11000000, in chunks of 4 MiB"
+fi
+in_background $long
+sleep 0.5
+again a "$a_pid"
+again b "$b_pid"
+wait $client || fail "providers that were killed and started again: exit code $?"
+honest long "$work/long.yaml"
 same "$work/killed" "$work/honest-long"
 # Killed while it downloads, after the verdict: the verdict is not made again.
 rm "$work/killed/model.safetensors" "$work/killed/proof.json"
-before=$(sha256sum < "$work/killed/verdict.json")
+before=$(sum_of "$work/killed/verdict.json")
 expect 0 'every byte checked' $long
 same "$work/killed" "$work/honest-long"
-[ "$before" = "$(sha256sum < "$work/killed/verdict.json")" ] || fail "the verdict was made again"
-echo "$count results and refusals of daemons; the client killed 5 times, a provider once"
+[ "$before" = "$(sum_of "$work/killed/verdict.json")" ] || fail "the verdict was made again"
+# Killed in a dispute.
+in_background $delegate --provider "$wrong" --provider "$a" --out "$work/disputed"
+tries=0
+until grep -q 'differ' "$work/err" || [ $tries -eq 1000 ]; do
+    tries=$((tries + 1))
+    sleep 0.01
+done
+stop_client
+[ ! -e "$work/disputed/model.safetensors" ] || echo "the dispute was faster than its end"
+expect 3 'every byte checked' $delegate --provider "$wrong" --provider "$a" --out "$work/disputed"
+same "$work/disputed" "$work/honest-toy"
+echo "$count results and refusals of daemons; the client killed 6 times, providers 3 times"

@@ -1,51 +1,13 @@
 #!/bin/sh
 # `verde fetch` downloads a model from providers over TLS, each byte checked against a run root: beside one that sends wrong bytes or
 # dies in the middle; killed itself and started again; on a full disk; with a root that nobody has.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/fetch
-rm -rf "$work"
-mkdir -p "$work"
-pids=
-cleanup() {
-    for pid in $pids; do kill -9 "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-}
-trap cleanup EXIT
-count=0
-
-fail() {
-    echo "$1"
-    cat "$work/out" "$work/err"
-    exit 1
-}
-
-# expect EXIT_CODE WORDS COMMAND...: the words stand in what it says.
-expect() {
-    want=$1 words=$2
-    shift 2
-    code=0
-    timeout 100 "$@" > "$work/out" 2> "$work/err" || code=$?
-    [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
-    grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
-    count=$((count + 1))
-}
+. tests/support/system
 
 # serve NAME RUN [OPTIONS]: its URL is then $NAME, its process $pid.
 serve() {
-    name=$1 run=$2
+    server=$1 run=$2
     shift 2
-    "$verde" serve "$run" --key "$work/keys-$name" --threads 1 "$@" > "$work/$name.url" 2> "$work/$name.log" &
-    pid=$!
-    pids="$pids $pid"
-    tries=0
-    while ! [ -s "$work/$name.url" ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 400 ] || { echo "$name does not serve"; cat "$work/$name.log"; exit 1; }
-        sleep 0.05
-    done
-    eval "$name=\$(cat \"\$work/\$name.url\")"
+    start "$server" "$verde" serve "$run" --key "$work/keys-$server" --threads 1 "$@"
 }
 
 # same MODEL: it is what `verde export` writes.
@@ -131,6 +93,15 @@ echo mine > "$work/full/partial/file"
 expect 2 'is no unfinished download' $fetch --provider "$a" --out "$work/full"
 [ -s "$work/full/partial/file" ] || fail "a file of the user's is gone"
 
+# ---- one that hangs, asked first: the next one is asked beside it, and it is not even dropped ----
+
+serve hangs "$work/run" --fetch
+kill -STOP "$pid"
+expect 0 'every byte checked' $fetch --provider "$hangs" --provider "$a" --out "$work/hanging"
+same "$work/hanging"
+! grep -q 'asking again\|dropped' "$work/err" || fail "the one that hangs was waited for"
+kill -9 "$pid"
+
 # ---- losses that are none: the model arrives without them ----
 
 for line in 'not json' '{"step":1,"loss":"nan"}' '{"step":1,"loss":"=1+1"}' '{"step":"1","loss":1}' '{"step":1,"loss":[1]}' '{"step":1,"loss":1} x' "$(printf '{"step":1,"x":"%0500d"}' 1)"; do
@@ -174,9 +145,9 @@ ssize_t pread(int fd, void *to, size_t size, off_t at) {
 ssize_t pread64(int fd, void *to, size_t size, off_t at) { return pread(fd, to, size, at); }
 C
 if [ -z "${SANITIZED:-}" ] && ${CC:-cc} -w -shared -fPIC -o "$work/hold.so" "$work/hold.c"; then
-    HOLD=$PWD/$work/hold
+    HOLD=$work/hold
     export HOLD
-    LD_PRELOAD=$PWD/$work/hold.so
+    LD_PRELOAD=$work/hold.so
     export LD_PRELOAD
     serve held "$work/run" --fetch
     held_pid=$pid

@@ -1,55 +1,20 @@
 #!/bin/sh
 # A client hands one job to two daemons, one of them dishonest: a referee that the submission names convicts it, though the honest
 # daemon and a child that answers are killed in the middle. No other referee is answered.
-set -eu
-build=$1
-verde=$build/bin/verde
-work=$build/tests/provide_dispute
+. tests/support/system
 client=tests/system/provide_client.py
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null || ! command -v openssl > /dev/null; then
     echo "no python3 with ssl, or no openssl: there is no other client"
     exit 77
 fi
-rm -rf "$work"
-mkdir -p "$work"
-pids=
-cleanup() {
-    for pid in $pids; do kill "$pid" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-}
-trap cleanup EXIT
-
-fail() {
-    echo "$1"
-    tail -n 20 "$work"/*.log "$work"/err 2> /dev/null
-    exit 1
-}
-
-# start NAME LISTEN [OPTIONS]: its URL is in NAME.url, its process in $last.
-start() {
-    name=$1 listen=$2
-    shift 2
-    : > "$work/$name.url"
-    "$verde" provide --dir "$work/$name" --listen "$listen" --threads 1 --client "$(cat "$work/client/key.pub")" "$@" \
-        > "$work/$name.url" 2>> "$work/$name.log" &
-    last=$!
-    pids="$pids $last"
-    tries=0
-    while [ ! -s "$work/$name.url" ]; do
-        tries=$((tries + 1))
-        [ $tries -lt 200 ] || fail "$name does not start"
-        sleep 0.05
-    done
-}
-
 for name in client referee other; do
     "$verde" keygen "$work/$name" > /dev/null
 done
 "$verde" run models/jobs/toy.yaml --out "$work/toy" --threads 1 --json > "$work/toy.json" 2> /dev/null
 root=$(sed 's/.*"run_root":"\([0-9a-f]*\)".*/\1/' "$work/toy.json")
-start wrong 127.0.0.1:0 --fault element@7
-start honest 127.0.0.1:0
-honest=$last
+provide wrong 127.0.0.1:0 --fault element@7
+provide honest 127.0.0.1:0
+honest_pid=$pid
 for name in wrong honest; do
     python3 "$client" "$(cat "$work/$name.url")" "$work/client" submit "$work/toy" --referee "$(cat "$work/referee/key.pub")" \
         > "$work/$name.job" || fail "$name does not take the job"
@@ -78,11 +43,11 @@ while ! grep -q 'differ' "$work/err" 2> /dev/null && [ $tries -lt 400 ]; do
     tries=$((tries + 1))
     sleep 0.01
 done
-children=$(pgrep -P "$honest" || true)
-kill -9 "$honest"
-wait "$honest" 2> /dev/null || true
-start honest "$address"
-honest=$last
+children=$(pgrep -P "$honest_pid" || true)
+kill -9 "$honest_pid"
+wait "$honest_pid" 2> /dev/null || true
+provide honest "$address"
+honest_pid=$pid
 wait $arbiter
 code=0
 "$verde" verify "$work/verdict.json" > "$work/out" 2> "$work/err" || code=$?
@@ -98,7 +63,7 @@ done
 arbitrate referee second.json
 [ $code -eq 3 ] || fail "the second dispute: exit code $code, expected 3"
 grep -q "accepted *$root" "$work/out" || fail "the honest run is not accepted"
-child=$(pgrep -P "$honest")
+child=$(pgrep -P "$honest_pid")
 [ -n "$child" ] || fail "no child answers"
 kill -9 $child
 arbitrate referee third.json

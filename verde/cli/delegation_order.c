@@ -7,7 +7,7 @@
 #include "verde/cli/delegation.h"
 #include "verde/cli/stop.h"
 
-enum { POLL_MS = 1000, DRAW_MS = 200, TELL_S = 5 };
+enum { POLL_MIN_MS = 100, POLL_MAX_MS = 1000, DRAW_MS = 200, TELL_S = 5 };
 
 static void sleep_for(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
@@ -61,6 +61,7 @@ static vd_status submit(const vd_order *order, const vd_remote *remote, vd_err *
 static vd_status follow(vd_order *order, const vd_remote *remote, vd_err *err) {
     vd_delegation *d = order->delegation;
     vd_remote_job job;
+    int wait_ms = POLL_MIN_MS; /* a job of a second is not to take two */
     for (;;) {
         vd_status status = vd_remote_ask_job(remote, d->id, &job, err);
         if (status != VD_OK)
@@ -74,7 +75,8 @@ static vd_status follow(vd_order *order, const vd_remote *remote, vd_err *err) {
             return vd_fail(err, VD_ERR_PEER, "the job failed there: %s", job.error);
         if (job.state == VD_REMOTE_CANCELLED)
             return vd_fail(err, VD_ERR_PEER, "the job was cancelled there");
-        sleep_for(POLL_MS);
+        sleep_for(wait_ms);
+        wait_ms = 3 * wait_ms / 2 < POLL_MAX_MS ? 3 * wait_ms / 2 : POLL_MAX_MS;
     }
 }
 

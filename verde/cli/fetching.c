@@ -1,6 +1,5 @@
 #include "verde/cli/fetching.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,7 +175,6 @@ void vd_fetch_text(const vd_fetching *x) {
 vd_status vd_fetch(const vd_fetch_options *o, vd_fetching *x, vd_err *err) {
     *x = (vd_fetching){
         .o = o, .err = err, .model = {.out = o->out, .force = o->force, .lock = -1, .laid_fd = -1}};
-    signal(SIGXFSZ, SIG_IGN); /* a limit on files' sizes is an error of the write */
     vd_hex(o->run_root.b, VD_HASH_SIZE, x->root_text);
     vd_status status = fetch_begin(x);
     if (status == VD_OK)

@@ -75,6 +75,7 @@ int main(int argc, char **argv) {
     }
     const struct sigaction on_cut = {.sa_sigaction = cut_off, .sa_flags = SA_SIGINFO};
     sigaction(SIGBUS, &on_cut, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on files' sizes is an error of the write */
     vd_keep_pages();
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], commands[i]->name) == 0) {

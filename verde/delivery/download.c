@@ -141,15 +141,6 @@ void vd_download_pause(vd_download *d, int ms) {
     pthread_mutex_unlock(&d->lock);
 }
 
-bool vd_download_anybody(vd_download *d) {
-    bool any = false;
-    pthread_mutex_lock(&d->lock);
-    for (uint32_t p = 0; p < d->options.provider_count; p++)
-        any |= !d->provider[p].dropped;
-    pthread_mutex_unlock(&d->lock);
-    return any;
-}
-
 vd_status vd_download_nobody(const vd_download *d, const char *what, vd_err *err) {
     const vd_download_provider *said = &d->provider[0];
     for (uint32_t p = 0; p < d->options.provider_count; p++)

@@ -17,6 +17,7 @@ typedef struct {
     char name[400];
     bool dropped, wrong; /* for what it sent, or does not have; else for its silence */
     char why[512];
+    bool late;      /* another one answered, though it was asked before */
     double trouble; /* since when it has not given what it was asked for; 0: it has */
     uint64_t received;
 } vd_download_provider;
@@ -87,10 +88,23 @@ void vd_download_fail(vd_download *d, const vd_err *err);
 void vd_download_pause(vd_download *d, int ms);
 /* The time in so many milliseconds, for pthread_cond_timedwait on `changed`. */
 struct timespec vd_download_in(int ms);
-/* Is there a provider to ask? */
-bool vd_download_anybody(vd_download *d);
 /* No provider is left. */
 vd_status vd_download_nobody(const vd_download *d, const char *what, vd_err *err);
+
+/* ---- the first good answer ---- */
+
+typedef struct {
+    /* On a thread of the provider's own. VD_TROUBLE: it is asked again. */
+    vd_got (*ask)(vd_download *d, uint32_t provider, vd_answer *answer, void *user);
+    /* Looks at what came: on one thread at a time, and never after one that was VD_GOT. */
+    vd_got (*take)(vd_download *d, uint32_t provider, vd_answer *answer, void *user);
+    void *user;
+} vd_first;
+
+/* Asks the first provider, and each other one when those before it have given nothing, or have been
+ * silent for VD_DOWNLOAD_STEAL_S each. VD_GOT: from *provider; VD_DROPPED: nobody has it;
+ * VD_FAILED: as vd_download_ask. */
+vd_got vd_download_first(vd_download *d, const vd_first *how, uint32_t *provider);
 
 /* ---- pieces: under the lock ---- */
 
