@@ -195,6 +195,8 @@ static ro_status run_attention(const vd_fused *g, ro_ctx *ro, int32_t step, cons
     ro_attention_dropout dropout = g->dropout;
     dropout.step += step;
     a.dropout = g->drops ? &dropout : NULL;
+    if (g->placed)
+        a.keys = (int64_t)step + g->first_key + a.queries;
     const uint32_t inputs = g->kind == VD_FUSED_ATTENTION ? 3 : 7;
     a.key_bias = g->input_count > inputs ? in[inputs] : NULL;
     const float *x[3];

@@ -37,6 +37,10 @@ typedef struct {
     ro_attention attention;                          /* dropout, key_bias: NULL until it runs */
     ro_attention_dropout dropout; /* if `drops`; `step`: that is added to the program's own */
     bool drops;
+    /* Queries stand from key step + `first_key` on, and keys after the last query are not read:
+     * the first step + first_key + T of attention.kv_rows. */
+    bool placed;
+    int32_t first_key;
     int64_t first[3];       /* of q, k and v: the first element in the input, which may be wider */
     bool joined;            /* their gradients are columns of one output, side by side */
     ro_linear_layer linear; /* inputs x, w, bias if there is one; outputs y, z if it is read */

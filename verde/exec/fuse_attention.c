@@ -10,15 +10,31 @@ static bool is_product(const vd_node *n, int trans, float alpha, int chunk, int 
            n->attr[RO_MATMUL_MASK] == mask && n->attr[RO_MATMUL_WINDOW] == window;
 }
 
-/* Two nodes of attention have the same mask. */
-static bool same_mask(const vd_node *a, const vd_node *b) {
-    return a->attr[RO_MASKED_CAUSAL] == b->attr[RO_MASKED_CAUSAL] &&
-           a->attr[RO_MASKED_WINDOW] == b->attr[RO_MASKED_WINDOW];
+/* Which keys a query sees, as nodes of attention say it. */
+typedef struct {
+    bool placed;    /* by the key where the first query stands, `first` */
+    uint32_t first; /* value; VD_NO_GROUP, if not placed */
+    int causal;
+    int64_t window;
+} seen_keys;
+
+/* `places` is the input that says where the first query stands, of operators that have it. */
+static seen_keys keys_seen(const vd_matcher *m, const vd_node *n, int places) {
+    if (n->op == RO_OP_ATTN_MAX_AT || n->op == RO_OP_ATTN_EXP_AT || n->op == RO_OP_ATTN_AV_AT)
+        return (seen_keys){true, vd_input_of(m, n, places), 1, n->attr[RO_PLACED_WINDOW]};
+    return (seen_keys){false, VD_NO_GROUP, (int)n->attr[RO_MASKED_CAUSAL],
+                       n->attr[RO_MASKED_WINDOW]};
 }
 
-static void take_mask(const vd_node *n, ro_attention *a) {
-    a->causal = (int)n->attr[RO_MASKED_CAUSAL];
-    a->window = n->attr[RO_MASKED_WINDOW];
+static bool same_mask(const seen_keys *a, const seen_keys *b) {
+    return a->placed == b->placed && a->first == b->first && a->causal == b->causal &&
+           a->window == b->window;
+}
+
+/* The node joins if it is an application of this operator, or of the one that places queries. */
+static const vd_node *join_masked(const vd_matcher *m, uint32_t value, int op, int op_at,
+                                  vd_fused *g) {
+    return vd_join(m, value, vd_node_of(m, value, op) ? op : op_at, g);
 }
 
 /* The input of node `value`, which must repeat its axis `axis` so often; VD_NO_GROUP: it does not.
@@ -111,6 +127,33 @@ static bool join_dropout(const vd_matcher *m, uint32_t *value, vd_fused *g, bool
            ro_attr_f32(g->dropout.scale) == ro_attr_f32(d.scale);
 }
 
+/* The step and a whole number, added as integers: as a step of a generation has where its token
+ * stands. */
+static bool is_later_step(const vd_matcher *m, uint32_t value, int32_t *more) {
+    const vd_node *sum = vd_node_of(m, value, RO_OP_IADD);
+    const vd_node *number = sum ? vd_node_of(m, vd_input_of(m, sum, 1), RO_OP_CAST) : NULL;
+    const vd_node *filled = number ? vd_node_of(m, vd_input_of(m, number, 0), RO_OP_FILL) : NULL;
+    if (!filled || vd_input_of(m, sum, 0) != m->sources - 1)
+        return false;
+    const float x = ro_attr_to_f32(filled->attr[RO_FILL_VALUE]);
+    if (!(x >= 0 && x <= 0x1p24f))
+        return false;
+    *more = (int32_t)x;
+    return (float)*more == x;
+}
+
+/* Places the queries: every step's are among the keys, or they do not join. */
+static bool take_place(const vd_matcher *m, uint32_t first, vd_fused *g) {
+    ro_attention *a = &g->attention;
+    g->placed = true;
+    a->kv_rows = a->keys;
+    if (first == m->sources - 1)
+        g->first_key = 0;
+    else if (!is_later_step(m, first, &g->first_key))
+        return false;
+    return a->queries > 0 && m->program->steps - 1 + g->first_key + a->queries <= a->keys;
+}
+
 /* The value that repeat_heads repeats; *times is how often, 1 if `value` is no such copy. */
 static uint32_t unrepeated(const vd_matcher *m, uint32_t value, int64_t *times) {
     *times = 1;
@@ -132,8 +175,8 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
     g->kind = VD_FUSED_ATTENTION;
     const vd_node *out = vd_join(m, o, RO_OP_ATTN_OUT, g);
     const uint32_t mc = vd_input_of(m, out, 0), l = vd_input_of(m, out, 2);
-    const vd_node *max = vd_join(m, mc, RO_OP_ATTN_MAX, g);
-    const vd_node *av = vd_join(m, vd_input_of(m, out, 1), RO_OP_ATTN_AV, g);
+    const vd_node *max = join_masked(m, mc, RO_OP_ATTN_MAX, RO_OP_ATTN_MAX_AT, g);
+    const vd_node *av = join_masked(m, vd_input_of(m, out, 1), RO_OP_ATTN_AV, RO_OP_ATTN_AV_AT, g);
     const vd_node *sum = vd_join(m, l, RO_OP_ATTN_L, g);
     if (!max || !av || !sum || vd_input_of(m, sum, 0) != mc)
         return false;
@@ -142,13 +185,19 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
     if (!join_scores(m, s, g, &q, &k, &bias) || !join_dropout(m, &e, g, true) ||
         !ro_shape_equal(vd_shape_in(m, k), vd_shape_in(m, v)))
         return false;
-    const vd_node *exp = vd_join(m, e, RO_OP_ATTN_EXP, g);
+    const vd_node *exp = join_masked(m, e, RO_OP_ATTN_EXP, RO_OP_ATTN_EXP_AT, g);
     const vd_node *block = vd_join(m, vd_input_of(m, sum, 1), RO_OP_REDUCE_SUM, g);
     if (!exp || !block || vd_input_of(m, exp, 0) != s || vd_input_of(m, exp, 1) != mc ||
         vd_input_of(m, block, 0) != e || block->attr[RO_ROWS_COLS] != g->attention.keys ||
-        block->attr[RO_ROWS_BLOCK] != RO_ATTN_BLOCK || !same_mask(exp, max) || !same_mask(av, max))
+        block->attr[RO_ROWS_BLOCK] != RO_ATTN_BLOCK)
         return false;
-    take_mask(max, &g->attention);
+    const seen_keys sees = keys_seen(m, max, 1), sees_e = keys_seen(m, exp, 2),
+                    sees_v = keys_seen(m, av, 2);
+    if (!same_mask(&sees, &sees_e) || !same_mask(&sees, &sees_v))
+        return false;
+    g->attention.causal = sees.causal, g->attention.window = sees.window;
+    if (sees.placed && (bias != VD_NO_GROUP || g->drops || !take_place(m, sees.first, g)))
+        return false;
     const int64_t blocks = max->shape.dim[3];
     const vd_reader largest = {RO_OP_REDUCE_MAX, mc, VD_NO_GROUP, 0, blocks};
     const uint32_t top = vd_find_reader(m, mc - m->sources + 1, &largest);
@@ -175,7 +224,10 @@ static bool join_probabilities(const vd_matcher *m, uint32_t node, vd_fused *g, 
     x->p = vd_input_of(m, dscore, 0), x->dp = vd_input_of(m, dscore, 1);
     x->delta = vd_input_of(m, dscore, 2);
     const vd_node *prob = vd_join(m, x->p, RO_OP_ATTN_PROB, g);
-    if (!prob || !same_mask(prob, dscore) || !join_dropout(m, &x->dp, g, true))
+    if (!prob || !join_dropout(m, &x->dp, g, true))
+        return false;
+    const seen_keys sees = keys_seen(m, dscore, 0), sees_p = keys_seen(m, prob, 0);
+    if (!same_mask(&sees, &sees_p))
         return false;
     const float scale_of_dp = 1.0f;
     const vd_node *dp = vd_join(m, x->dp, RO_OP_MATMUL, g);
@@ -183,7 +235,7 @@ static bool join_probabilities(const vd_matcher *m, uint32_t node, vd_fused *g, 
         return false;
     x->dout = vd_input_of(m, dp, 0), x->v = vd_input_of(m, dp, 1);
     x->s = vd_input_of(m, prob, 0);
-    take_mask(prob, &g->attention);
+    g->attention.causal = sees.causal, g->attention.window = sees.window;
     return join_scores(m, x->s, g, &x->q, &x->k, &x->bias) &&
            ro_shape_equal(vd_shape_in(m, x->k), vd_shape_in(m, x->v));
 }
