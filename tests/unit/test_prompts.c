@@ -132,7 +132,7 @@ Test(prompts, another_file_is_refused) {
 /* The bytes are written down here anew, from PROTOCOL.md. */
 Test(prompts, a_collection_has_the_bytes_of_the_protocol) {
     vd_hash program[3], hash, expected, *read;
-    uint8_t bytes[VD_COLLECTION_HEAD + sizeof program] = "verde collection\x01\0\x03";
+    uint8_t bytes[VD_COLLECTION_HEAD + sizeof program] = "\x10\0verde collection\x01\0\x03";
     uint64_t count;
     vd_buf written = {0};
     vd_err err = {0};
@@ -153,7 +153,8 @@ Test(prompts, a_collection_has_the_bytes_of_the_protocol) {
 }
 
 Test(prompts, bytes_that_are_no_collection_are_refused) {
-    uint8_t bytes[VD_COLLECTION_HEAD + 32] = "verde collection\x01\0\x01", changed[sizeof bytes];
+    uint8_t bytes[VD_COLLECTION_HEAD + 32] = "\x10\0verde collection\x01\0\x01",
+                                       changed[sizeof bytes];
     vd_hash *read;
     uint64_t count;
     cr_assert_eq(vd_collection_read(bytes, sizeof bytes, &read, &count, NULL), VD_OK);

@@ -8,7 +8,7 @@ enum { VERSION = 1 };
 static const char magic[] = "verde collection";
 
 void vd_collection_write(const vd_hash *program, uint64_t count, vd_buf *out) {
-    vd_put(out, magic, sizeof magic - 1);
+    vd_put_string(out, magic);
     vd_put_u16(out, VERSION);
     vd_put_u64(out, count);
     vd_put(out, program, count * sizeof *program);
@@ -17,11 +17,12 @@ void vd_collection_write(const vd_hash *program, uint64_t count, vd_buf *out) {
 vd_status vd_collection_read(const void *bytes, size_t size, vd_hash **program, uint64_t *count,
                              vd_err *err) {
     vd_cursor c = vd_cursor_of(bytes, size);
-    const uint8_t *name = vd_get(&c, sizeof magic - 1);
+    char name[sizeof magic];
+    vd_get_string(&c, name, sizeof name);
     const uint16_t version = vd_get_u16(&c);
     *program = NULL;
     *count = vd_get_u64(&c);
-    if (!name || memcmp(name, magic, sizeof magic - 1) != 0 || version != VERSION)
+    if (c.failed || strcmp(name, magic) != 0 || version != VERSION)
         return vd_fail(err, VD_ERR_PEER, "not a collection of version %d", VERSION);
     if (*count < 1 || *count > VD_COLLECTION_ITEMS_MAX ||
         size != VD_COLLECTION_HEAD + *count * sizeof **program)

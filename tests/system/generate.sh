@@ -1,0 +1,137 @@
+#!/bin/sh
+# Jobs with prompts: results as JSON Lines, runs that resume, and any lie about a token, a cache or a log-probability convicted.
+. tests/support/system
+
+# A model that was trained here on given weights, which goes on with prompts; the referee has neither weights nor states.
+write_tokens "$work/tokens.bin" 601
+model="model: {kind: pretrained, dir: llama, sha256: $(take_model llama)}"
+cat > "$work/train.yaml" << YAML
+verde: 1
+$model
+data: {kind: tokens, file: tokens.bin, sha256: $(sum_of "$work/tokens.bin")}
+seed: 7
+batch: 4
+sequence: 12
+steps: 10
+checkpoint_interval: 5
+optimizer: {kind: adamw, lr: 1e-2, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1, clip_norm: 1.0}
+schedule: {kind: constant, warmup: 0}
+YAML
+expect 0 'run root' "$verde" run "$work/train.yaml" --out "$work/trained"
+expect 0 'proof.json' "$verde" export "$work/trained" --out "$work/export"
+cp "$work/export/proof.json" "$work/referee/trained.proof.json"
+cat > "$work/prompts.jsonl" << JSON
+{"key": 7, "ids": [15, 2, 9, 33, 60]}
+{"key": 1, "ids": [5]}
+{"ids": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20], "key": 9223372036854775807}
+JSON
+
+# job NAME TASK MORE: in $work, and as the referee has it, with the prompts as they are now.
+job() {
+    cp "$work/prompts.jsonl" "$work/$1.jsonl"
+    cat > "$work/$1.yaml" << YAML
+verde: 1
+task: $2
+$model
+weights: {run: trained, root: $(state "$work/trained" 10)}
+prompts: {file: $1.jsonl, sha256: $(sum_of "$work/$1.jsonl")}
+$3
+YAML
+    cp "$work/$1.yaml" "$work/$1.jsonl" "$work/referee"
+}
+sampling='sampling: {temperature: 1.5, top_k: 40, top_p: 0.9, seed: 7}
+max_tokens: 10
+min_tokens: 3
+stop: [3, 11]
+repetition_penalty: 1.2
+log_probabilities: 2'
+job generate generate "$sampling"
+expect 0 'job root' "$verde" run "$work/generate.yaml" --out "$work/honest"
+job_root=$(sed -n 's/^job root *//p' "$work/out")
+expect 0 "job root *$job_root" "$verde" inspect "$work/honest"
+expect 0 'fits  *yes' "$verde" check "$work/honest" --job "$work/generate.yaml"
+expect 0 'fits  *yes' "$verde" check "$work/honest/prompts/7" --job "$work/generate.yaml"
+expect 0 'put_rows' "$verde" graph "$work/referee/generate.yaml" --prompt 7
+
+# The lines are those of the prompts, in their order, and the tokens do not depend on it.
+python3 - "$work/honest/results.jsonl" << 'PYTHON' || fail "other results"
+import json
+import sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert [line["key"] for line in lines] == [7, 1, 9223372036854775807], lines
+for line in lines:
+    assert 3 <= len(line["ids"]) <= 10 and all(0 <= i < 64 for i in line["ids"]), line
+    assert len(line["log_probabilities"]) == len(line["ids"]) == len(line["best"]), line
+    assert all(len(best) == 2 and best[0][1] >= best[1][1] for best in line["best"]), line
+    assert (line["stopped"] == "stop") == (line["ids"][-1] in (3, 11)), line
+    assert line["stopped"] == "stop" or len(line["ids"]) == 10, line
+PYTHON
+tac "$work/prompts.jsonl" > "$work/turned" && mv "$work/turned" "$work/prompts.jsonl"
+job turned generate "$sampling"
+expect 0 'job root' "$verde" run "$work/turned.yaml" --out "$work/turned" --threads 1 --backend scalar
+tac "$work/turned/results.jsonl" | cmp - "$work/honest/results.jsonl" || fail "the order of prompts changes what is said of them"
+
+# Killed again and again, and still the same. A finished prompt is not run again.
+job killed generate "$(echo "$sampling" | sed 's/max_tokens: 10/max_tokens: 30/')"
+expect 0 'job root' "$verde" run "$work/killed.yaml" --out "$work/whole"
+for delay in 0.05 0.15 0.3; do
+    timeout -s KILL "$delay" "$verde" run "$work/killed.yaml" --out "$work/killed" > "$work/out" 2> "$work/err" || true
+done
+expect 0 'job root' "$verde" run "$work/killed.yaml" --out "$work/killed"
+cmp "$work/killed/results.jsonl" "$work/whole/results.jsonl" || fail "another result after a kill"
+cmp "$work/killed/run.json" "$work/whole/run.json" || fail "other roots after a kill"
+expect 0 'job root' "$verde" run "$work/killed.yaml" --out "$work/killed"
+expect 2 'holds another job' "$verde" run "$work/generate.yaml" --out "$work/killed"
+one_line
+
+# A score is the log-probability of each token but the first, and the loss of all.
+sed -i '/"key": 1,/d' "$work/prompts.jsonl"
+job score score ''
+expect 0 'perplexity' "$verde" run "$work/score.yaml" --out "$work/score"
+python3 - "$work/score/results.jsonl" "$(sed -n 's/^loss *\([0-9.]*\) of 23 tokens$/\1/p' "$work/out")" << 'PYTHON' || fail "another loss"
+import json
+import sys
+each = [x for line in open(sys.argv[1]) for x in json.loads(line)["log_probabilities"]]
+assert len(each) == 23 and abs(sum(each) / 23 + float(sys.argv[2])) < 1e-5, each
+PYTHON
+expect 0 'fits  *yes' "$verde" check "$work/score"
+
+# A line of the results that no state says, and a root that no run has.
+cp -r "$work/score" "$work/changed"
+sed -i '2s/-/-1/' "$work/changed/results.jsonl"
+expect 6 'not what the last states' "$verde" check "$work/changed"
+sed -i 's/"job_root": "./"job_root": "x/' "$work/changed/run.json"
+expect 6 'job root' "$verde" inspect "$work/changed"
+expect 2 'a run of its own' "$verde" serve "$work/score"
+expect 2 'what a model said' "$verde" export "$work/score/prompts/7" --out "$work/none"
+expect 2 '--prompt KEY' "$verde" arbitrate "$work/score.yaml" --verdict "$work/none" --provider https://localhost:1 --provider https://localhost:2
+
+# lie JOB WHERE FAULT: a run of the prompt with key 7 that has this fault is convicted of it. The other is served already.
+lie() {
+    rm -rf "$work/$1.wrong"
+    expect 0 'job root' "$verde" run "$work/$1.yaml" --out "$work/$1.wrong" --fault "7/$3"
+    cmp "$work/$1.wrong/run.json" "$work/$1.right/run.json" > "$work/out" && fail "$3 changes nothing"
+    serve "$1.wrong/prompts/7"
+    # shellcheck disable=SC2046
+    expect 3 "$2" "$verde" arbitrate "$work/referee/$1.yaml" --prompt 7 --key "$work/keys" --force --verdict "$work/verdict.json" \
+        --no-challenge $(providers "$1.right/prompts/7" "$1.wrong/prompts/7")
+    kill "$!"
+}
+grep '"key": 7,' "$work/generate.jsonl" > "$work/prompts.jsonl"
+job one generate "$(echo "$sampling" | sed 's/max_tokens: 10/max_tokens: 4/')"
+expect 0 'job root' "$verde" run "$work/one.yaml" --out "$work/one.right"
+mv "$work/score" "$work/score.right"
+serve one.right/prompts/7
+lie one 'initialisation is in dispute' element@-1:m0.h.0.attn.v_kept
+expect 0 '' "$verde" verify "$work/verdict.json"
+lie one 'step 1' element@1:m0.h.1.attn.k_kept
+lie one 'step 2' element@2:m0.logits.matmul
+lie one 'step 0' element@0:draw.index
+lie one 'step 2' element@2:choice.token
+lie one 'step 1' seed@1:draw.words
+lie one 'step 2' element@2:next.stopped
+lie one 'step 1' element@1:likely.log_probability
+lie one 'step 1' weights@1:m0.h.0.mlp.up.matmul
+serve score.right/prompts/7
+lie score 'step 0' element@0:score.log_probability
+echo "$count commands: the same whatever the order, after kills too; lies about caches, logits, tokens, seeds, stops, weights are convicted"
