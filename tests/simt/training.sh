@@ -51,6 +51,29 @@ done
 # A program in C with typed calls, fused functions and those of layers.h, all of its tensors on the device.
 REPOPS_CPU=cuda:0 "$build/examples/gpt2" 1 > "$temp/out" 2> "$temp/err" || { cat "$temp/err"; fail "examples/gpt2 on the device"; }
 grep -qx "weights $(cat tests/golden/example_gpt2.txt)" "$temp/out" || fail "examples/gpt2 has other weights on the device"
-[ $bad -eq 0 ] && echo "examples/gpt2: the CPU's weights" && echo "$logs runs with rounding logs on one side by the profile cuda: the roots of both sides are equal" &&
+# A provider's daemon: its children, which the kernel confines, still reach the library and the device.
+provided="no python3 with ssl, or no openssl: no daemon on the device"
+if command -v python3 > /dev/null && python3 -c 'import ssl' 2> /dev/null && command -v openssl > /dev/null; then
+    "$build/bin/verde" keygen "$temp/client" > /dev/null
+    sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 2/' models/jobs/toy.yaml > "$temp/job.yaml"
+    job=provided
+    rm -rf "$temp/cpu"
+    run cpu
+    "$build/bin/verde" provide --dir "$temp/data" --listen 127.0.0.1:0 --backend cuda:0 --client "$(cat "$temp/client/key.pub")" \
+        > "$temp/url" 2> "$temp/err" &
+    daemon=$!
+    tries=0
+    while [ ! -s "$temp/url" ] && [ $tries -lt 200 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    ask() { python3 tests/system/provide_client.py "$(cat "$temp/url")" "$temp/client" "$@"; }
+    ask wait "$(ask submit "$temp/cpu")" done failed > "$temp/out"
+    grep -q "\"run_root\": \"$(root "$temp/cpu.json")\"" "$temp/out" || { cat "$temp/out" "$temp/err"; fail "a daemon's job on the device"; }
+    kill $daemon
+    wait $daemon
+    provided="a daemon's job: the CPU's root"
+fi
+[ $bad -eq 0 ] && echo "$provided" && echo "examples/gpt2: the CPU's weights" && echo "$logs runs with rounding logs on one side by the profile cuda: the roots of both sides are equal" &&
     echo "$jobs jobs, 5 steps with a commitment each: the CPU's roots"
 exit $bad

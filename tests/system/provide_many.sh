@@ -1,12 +1,13 @@
 #!/bin/sh
-# Ten clients at once, JOBS (6) jobs each, and a disk that is full: results are right, and nothing is left behind: neither descriptors,
-# children, files nor memory. `JOBS=100 sh tests/system/provide_many.sh build` takes some minutes.
+# Ten clients at once, JOBS (6) jobs each, ROUNDS (1) times, and a disk that is full: results are right, and nothing is left behind:
+# neither descriptors, children, files nor memory. tests/full/provide_leaks.sh has more of them.
 set -eu
 build=$1
 verde=$build/bin/verde
 work=$build/tests/provide_many
 client=tests/system/provide_client.py
 jobs=${JOBS:-6}
+rounds=${ROUNDS:-1}
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 if ! command -v python3 > /dev/null || ! python3 -c 'import ssl' 2> /dev/null || ! command -v openssl > /dev/null; then
     echo "no python3 with ssl, or no openssl: there is no other client"
@@ -45,6 +46,11 @@ descriptors() {
     ls "/proc/$pid/fd" | wc -l
 }
 
+# Kilobytes that the daemon has in memory now.
+memory() {
+    sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"
+}
+
 enrolled=
 for i in 0 1 2 3 4 5 6 7 8 9; do
     "$verde" keygen "$work/client-$i" > /dev/null
@@ -57,15 +63,22 @@ start --jobs 2 --client-jobs 1000 --keep-seconds 1
 python3 "$client" "$url" "$work/client-0" request GET /v1/jobs > "$work/out.first"
 sleep 0.2
 before=$(descriptors)
-pids=
-for i in 0 1 2 3 4 5 6 7 8 9; do
-    timeout 600 python3 "$client" "$url" "$work/client-$i" many "$work/toy" "$jobs" > "$work/out.$i" 2>&1 &
-    pids="$pids $!"
-done
-for one in $pids; do
-    wait "$one" || fail "a client has failed"
-done
+# Each client has so many jobs done, and deletes them.
+round() {
+    pids=
+    for i in 0 1 2 3 4 5 6 7 8 9; do
+        timeout 2000 python3 "$client" "$url" "$work/client-$i" many "$work/toy" "$jobs" > "$work/out.$i" 2>&1 &
+        pids="$pids $!"
+    done
+    for one in $pids; do
+        wait "$one" || fail "a client has failed"
+    done
+    right=$(cat "$work"/out.[0-9] | grep -c "^$root\$" || true)
+    [ "$right" -eq $((10 * jobs)) ] || fail "$right results of $((10 * jobs)) are right"
+    [ -z "$(ls "$work/data/jobs")" ] || fail "a job's folder is left"
+}
 
+round
 # Ten uploads at once: there is room for two chunks, and nobody is cut.
 pids=
 for i in 0 1 2 3 4 5 6 7 8 9; do
@@ -77,8 +90,14 @@ for one in $pids; do
     wait "$one" || fail "a client has failed"
 done
 [ "$(cat "$work"/upload.? | grep -c '^200 {"complete":true')" -eq 10 ] || fail "an upload has failed: $(cat "$work"/upload.?)"
-right=$(cat "$work"/out.[0-9] | grep -c "^$root\$" || true)
-[ "$right" -eq $((10 * jobs)) ] || fail "$right results of $((10 * jobs)) are right"
+first=$(memory)
+done=1
+while [ $done -lt "$rounds" ]; do
+    round
+    done=$((done + 1))
+done
+grew=$(($(memory) - first))
+[ $grew -lt 2000 ] || fail "the daemon took $grew kB more in the rounds after the first one, which had $first kB"
 tries=0
 while [ "$(descriptors)" -gt "$before" ]; do
     tries=$((tries + 1))
@@ -86,7 +105,6 @@ while [ "$(descriptors)" -gt "$before" ]; do
     sleep 0.1
 done
 [ -z "$(pgrep -P "$pid" || true)" ] || fail "a child is left"
-[ -z "$(ls "$work/data/jobs")" ] || fail "a job's folder is left"
 python3 "$client" "$url" "$work/client-0" request GET /v1/metrics --unsigned > "$work/out.metrics"
 peak=$(sed -n 's/^verde_memory_peak_bytes \([0-9]*\)$/\1/p' "$work/out.metrics")
 [ "$peak" -lt 100000000 ] || fail "the daemon took $peak bytes"
@@ -139,4 +157,4 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=40m tmpfs "$work/disk" 2> /dev
     pid=
     full="and a full disk"
 fi
-echo "$((10 * jobs)) jobs and 10 uploads of ten clients, $full"
+echo "$((10 * jobs * rounds)) jobs and 10 uploads of ten clients, peak $((peak / 1000)) kB, $before descriptors, $grew kB more after $first kB, $full"

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/landlock.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -85,13 +86,31 @@ static bool allow_all(const ruleset *rules, const char *const *path, uint64_t ac
     return allowed;
 }
 
+/* Where repops looks for its CUDA library (repops/src/cuda.c), besides where the system does. */
+static bool allow_library(const ruleset *rules) {
+    char path[4200];
+    const char *named = getenv("REPOPS_CUDA_LIBRARY");
+    if (named && *named)
+        return allow(rules, named, READS | LANDLOCK_ACCESS_FS_EXECUTE);
+    const ssize_t length = readlink("/proc/self/exe", path, 4096);
+    path[length > 0 ? length : 0] = 0;
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return true;
+    *slash = 0;
+    const bool beside = allow(rules, path, READS | LANDLOCK_ACCESS_FS_EXECUTE);
+    strcpy(slash, "/../lib");
+    return beside && allow(rules, path, READS | LANDLOCK_ACCESS_FS_EXECUTE);
+}
+
 /* NVIDIA's library loads others, and asks the kernel's driver by its devices and /proc. */
 static bool allow_gpu(const ruleset *rules) {
     static const char *const reads[] = {
         "/usr",  "/lib", "/lib64",       "/opt",        "/etc/ld.so.cache",
         "/proc", "/sys", "/dev/urandom", "/run/nvidia", NULL};
     glob_t devices;
-    bool allowed = allow_all(rules, reads, READS | LANDLOCK_ACCESS_FS_EXECUTE);
+    bool allowed =
+        allow_all(rules, reads, READS | LANDLOCK_ACCESS_FS_EXECUTE) && allow_library(rules);
     if (glob("/dev/nvidia*", 0, NULL, &devices) != 0)
         return allowed;
     for (size_t i = 0; i < devices.gl_pathc && allowed; i++)
