@@ -60,12 +60,15 @@ void vd_judge_file(const char *path, int64_t keep, vd_buf *out) {
     uint64_t memory = 0;
     vd_err err = {0};
     vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, &err);
+    const bool read = status == VD_OK;
     if (status == VD_OK)
         status = vd_program_decode(bytes.data, bytes.size, &program, &err);
     if (status == VD_OK)
         status = vd_program_hash(&program, &hash, &err);
     if (status == VD_OK)
         status = vd_estimate_memory(&program, &memory, &err);
+    if (read && status == VD_ERR_LOCAL) /* nothing of this machine is used but memory */
+        status = vd_fail(&err, VD_ERR_PEER, "reading it takes more memory than is allowed");
     if (status == VD_OK) {
         put_judgement(&program, &hash, memory, keep, out);
     } else {
