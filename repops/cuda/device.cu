@@ -111,8 +111,10 @@ static ro_cuda_operator *const *operators() {
         ro_cuda_add_norm(table);
         ro_cuda_add_softmax(table);
         ro_cuda_add_axes(table);
+        ro_cuda_add_sampling(table);
         ro_cuda_add_cast(table);
         ro_cuda_add_movement(table);
+        ro_cuda_add_put_rows(table);
         ro_cuda_add_transpose(table);
         ro_cuda_add_random(table);
         ro_cuda_add_embedding(table);

@@ -44,6 +44,21 @@ struct admitted_keys {
     }
 };
 
+/* The same of queries that stand from key `first` on. */
+struct placed_keys {
+    ro_divider tokens;
+    int64_t keys, window;
+    const int32_t *first;
+
+    __host__ placed_keys(const ro_call *call, const void *place)
+        : tokens(queries_of(call)), keys(keys_of(call)), window(call->attr[RO_PLACED_WINDOW]),
+          first(static_cast<const int32_t *>(place)) {}
+    RO_DEVICE key_range of(int64_t row) const {
+        const int64_t end = tokens.remainder(row) + *first + 1;
+        return {window > 0 ? end - window : 0, end};
+    }
+};
+
 RO_DEVICE bool is_minus_infinity(float x) {
     return ro_to_bits(x) == RO_MINUS_INFINITY_BITS;
 }
@@ -58,9 +73,31 @@ static ro_status attn_max(ro_cuda *d, const ro_call *call, const void *const *in
                        max_terms{floats(in[0])});
 }
 
-struct attn_exp_of {
+/* Blocks of what such queries admit; there may be less than nothing of it. */
+struct placed_view {
+    int64_t items, block;
+    ro_divider blocks;
+    placed_keys admitted;
+
+    RO_DEVICE row_block of(int64_t item) const {
+        const int64_t row = blocks.quotient(item), start = (item - row * blocks.divisor) * block;
+        const key_range keys = admitted.of(row);
+        const int64_t all = start + block < admitted.keys ? start + block : admitted.keys;
+        const int64_t at = start > keys.first ? start : keys.first;
+        const int64_t left = (keys.end < all ? keys.end : all) - at;
+        return {row, at, row * admitted.keys + at, (int)(left > 0 ? left : 0)};
+    }
+};
+
+static ro_status attn_max_at(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const placed_view view = {ro_shape_numel(&call->output), RO_ATTN_BLOCK,
+                              ro_divider(key_blocks(keys_of(call))), placed_keys(call, in[1])};
+    return reduce_rows(d, call, out, view, false, max_terms{floats(in[0])});
+}
+
+template <class A> struct attn_exp_of {
     const float *s, *mc;
-    admitted_keys admitted;
+    A admitted;
     int64_t blocks;
 
     template <int N> RO_DEVICE ro_pack<N> of(int64_t row, int64_t j, int64_t e) const {
@@ -105,10 +142,20 @@ struct attn_dscore_of {
     }
 };
 
-static ro_status attn_exp(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+template <class A>
+static ro_status attn_exp_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
+                             const A &admitted) {
     const int64_t keys = keys_of(call);
-    const attn_exp_of f = {floats(in[0]), floats(in[1]), admitted_keys(call), key_blocks(keys)};
+    const attn_exp_of<A> f = {floats(in[0]), floats(in[1]), admitted, key_blocks(keys)};
     return map_rows(d, call, out, in_numel(call, 0), keys, ro_packable(keys, f.s), f);
+}
+
+static ro_status attn_exp(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return attn_exp_as(d, call, in, out, admitted_keys(call));
+}
+
+static ro_status attn_exp_at(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return attn_exp_as(d, call, in, out, placed_keys(call, in[2]));
 }
 
 static ro_status attn_prob(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
@@ -123,16 +170,18 @@ static ro_status attn_dscore(ro_cuda *d, const ro_call *call, const void *const 
     return map_rows(d, call, out, in_numel(call, 0), keys, ro_packable(keys, f.p, f.dp), f);
 }
 
-/* ---- attn_av: a tile of queries and columns against one block of keys ---- */
+/* ---- attn_av and attn_av_at: a tile of queries and columns against one block of keys ---- */
 
 enum { AV_TILE = 64, AV_STEP = 16, AV_EACH = 4, AV_THREADS = 256, AV_ROW = AV_TILE + 4 };
 
 struct av_shape {
     int64_t queries, keys, size, blocks, row_tiles, col_tiles;
     int causal;
-    int64_t window; /* keys at most, with causal */
+    int64_t window;       /* keys at most, with causal */
+    const int32_t *first; /* the key at which the first query stands; NULL: 0 */
 };
 
+template <bool placed>
 __global__ void __launch_bounds__(AV_THREADS)
     attn_av_kernel(float *out, const float *e, const float *v, av_shape a) {
     RO_SMEM(float, smem);
@@ -141,8 +190,11 @@ __global__ void __launch_bounds__(AV_THREADS)
     const int64_t block = tile / a.row_tiles, row0 = tile % a.row_tiles * AV_TILE;
     const int64_t head = block / a.blocks, from = block % a.blocks * RO_ATTN_BLOCK;
     const int t = threadIdx.x, tx = t % 16, ty = t / 16;
-    const int64_t left_keys = a.keys - from;
-    const int count = left_keys < RO_ATTN_BLOCK ? (int)left_keys : RO_ATTN_BLOCK;
+    const int64_t place0 = placed ? row0 + *a.first : row0;
+    const int64_t left_keys = a.keys - from, ahead = place0 + AV_TILE - from;
+    int count = left_keys < RO_ATTN_BLOCK ? (int)left_keys : RO_ATTN_BLOCK;
+    if (placed) /* no query of the tile admits more */
+        count = ahead < 0 ? 0 : ahead < count ? (int)ahead : count;
     float sum[AV_EACH][AV_EACH] = {};
     e += (head * a.queries + row0) * a.keys + from;
     v += (head * a.keys + from) * a.size + col0;
@@ -159,8 +211,9 @@ __global__ void __launch_bounds__(AV_THREADS)
 #pragma unroll
             for (int r = 0; r < AV_EACH; r++) {
                 const int row = ty * AV_EACH + r;
-                const int64_t back = row0 + row - (from + k0 + k);
-                if (a.causal ? back >= 0 && back < a.window : k0 + k < count)
+                const int64_t back = place0 + row - (from + k0 + k);
+                const bool within = back >= 0 && back < a.window;
+                if (placed ? within && k0 + k < count : a.causal ? within : k0 + k < count)
 #pragma unroll
                     for (int c = 0; c < AV_EACH; c++)
                         sum[r][c] = ro_fma(left[k * AV_ROW + row],
@@ -179,24 +232,36 @@ __global__ void __launch_bounds__(AV_THREADS)
         }
 }
 
-static ro_status attn_av(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+/* first: NULL for attn_av. */
+template <bool placed>
+static ro_status attn_av_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out,
+                            const void *first) {
     const int64_t size = call->output.dim[call->output.ndim - 1];
-    const int64_t window = call->attr[RO_ATTN_AV_WINDOW];
+    const int64_t window = call->attr[placed ? RO_PLACED_WINDOW : RO_MASKED_WINDOW];
     av_shape a = {queries_of(call),
                   keys_of(call),
                   size,
                   0,
                   0,
                   0,
-                  call->attr[RO_ATTN_AV_CAUSAL] != 0,
-                  window ? window : keys_of(call)};
+                  placed || call->attr[RO_MASKED_CAUSAL] != 0,
+                  window ? window : INT64_MAX,
+                  static_cast<const int32_t *>(first)};
     a.blocks = key_blocks(a.keys);
     a.row_tiles = ceil_div(a.queries, AV_TILE), a.col_tiles = ceil_div(size, AV_TILE);
     const int64_t heads = in_numel(call, 0) / (a.queries * a.keys);
-    RO_LAUNCH(attn_av_kernel, ro_grid(heads * a.blocks * a.row_tiles * a.col_tiles),
+    RO_LAUNCH(attn_av_kernel<placed>, ro_grid(heads * a.blocks * a.row_tiles * a.col_tiles),
               dim3(AV_THREADS), 2 * AV_STEP * AV_ROW * sizeof(float), d->stream,
               static_cast<float *>(out), floats(in[0]), floats(in[1]), a);
-    return ro_cuda_launched(d, "attn_av");
+    return ro_cuda_launched(d, ro_op_describe(call->op)->name);
+}
+
+static ro_status attn_av(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return attn_av_as<false>(d, call, in, out, nullptr);
+}
+
+static ro_status attn_av_at(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    return attn_av_as<true>(d, call, in, out, in[2]);
 }
 
 /* ---- the walk over blocks ---- */
@@ -280,6 +345,9 @@ void ro_cuda_add_attention(ro_cuda_operator **table) {
     table[RO_OP_ATTN_MAX] = attn_max;
     table[RO_OP_ATTN_EXP] = attn_exp;
     table[RO_OP_ATTN_AV] = attn_av;
+    table[RO_OP_ATTN_MAX_AT] = attn_max_at;
+    table[RO_OP_ATTN_EXP_AT] = attn_exp_at;
+    table[RO_OP_ATTN_AV_AT] = attn_av_at;
     table[RO_OP_ATTN_L] = attn_l;
     table[RO_OP_ATTN_OUT] = attn_out;
     table[RO_OP_ATTN_PROB] = attn_prob;

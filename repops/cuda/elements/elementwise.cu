@@ -119,6 +119,15 @@ static ro_status compare(ro_cuda *d, const ro_call *call, const void *const *in,
                                           : compare_as<int32_t>(d, call, in, out);
 }
 
+/* Unsigned numbers wrap. */
+static ro_status iadd(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
+    const uint32_t *a = static_cast<const uint32_t *>(in[0]);
+    const uint32_t *b = static_cast<const uint32_t *>(in[1]);
+    const ro_divider period(in_numel(call, 1));
+    return map<uint32_t>(d, call, out,
+                         [=] __device__(int64_t i) { return a[i] + b[period.remainder(i)]; });
+}
+
 template <class T>
 static ro_status where_as(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const int32_t *c = static_cast<const int32_t *>(in[0]);
@@ -158,6 +167,7 @@ void ro_cuda_add_elementwise(ro_cuda_operator **table) {
     table[RO_OP_ABS] = function<abs_of>;
     table[RO_OP_COMPARE] = compare;
     table[RO_OP_WHERE] = where;
+    table[RO_OP_IADD] = iadd;
     table[RO_OP_LEAKY_RELU] = leaky_relu;
     table[RO_OP_LEAKY_RELU_GRAD] = leaky_relu_grad;
     table[RO_OP_ADD] = arithmetic<add_of>;

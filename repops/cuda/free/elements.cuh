@@ -220,22 +220,28 @@ RO_DEVICE bool is_minus_infinity(float x) {
 struct scores {
     ro_divider keys, queries;
     int causal;
-    int64_t window; /* keys at most */
+    int64_t window;       /* keys at most */
+    const int32_t *first; /* the key at which the first query stands; NULL: 0 */
 
-    explicit scores(const ro_call *call)
+    explicit scores(const ro_call *call, const void *place = nullptr)
         : keys(width_of(call)), queries(call->input[0].dim[call->input[0].ndim - 2]),
-          causal(call->attr[RO_MASKED_CAUSAL] != 0),
-          window(call->attr[RO_MASKED_WINDOW] ? call->attr[RO_MASKED_WINDOW] : width_of(call)) {}
+          causal(place || call->attr[RO_MASKED_CAUSAL] != 0),
+          window(call->attr[place ? RO_PLACED_WINDOW : RO_MASKED_WINDOW]),
+          first(static_cast<const int32_t *>(place)) {}
+    RO_DEVICE int64_t place_of(int64_t row) const {
+        return queries.remainder(row) + (first ? *first : 0);
+    }
     RO_DEVICE bool admits(int64_t row, int64_t key) const {
-        const int64_t back = causal ? queries.remainder(row) - key : 0;
-        return back >= 0 && back < window;
+        const int64_t back = causal ? place_of(row) - key : 0;
+        return back >= 0 && (window == 0 || back < window);
     }
 };
 
+/* Also attn_exp_at. */
 static ro_status attn_exp(ro_cuda *d, const ro_call *call, const void *const *in,
                           const values &out) {
     const float *s = f32(in[0]), *mc = f32(in[1]);
-    const scores view(call);
+    const scores view(call, ro_is_placed(call) ? in[2] : nullptr);
     const int64_t blocks = ceil_div(view.keys.divisor, RO_ATTN_BLOCK);
     return elements(d, call, out, [=] __device__(int64_t i) {
         const int64_t row = view.keys.quotient(i), key = i - row * view.keys.divisor;
@@ -392,7 +398,7 @@ static void add_elements(free_operator **table) {
     table[RO_OP_LOG_SOFTMAX_GRAD] = of_gradients<log_softmax_grad_of>;
     table[RO_OP_XENT] = table[RO_OP_XENT_IGNORE] = xent;
     table[RO_OP_XENT_GRAD] = table[RO_OP_XENT_IGNORE_GRAD] = xent_grad;
-    table[RO_OP_ATTN_EXP] = attn_exp;
+    table[RO_OP_ATTN_EXP] = table[RO_OP_ATTN_EXP_AT] = attn_exp;
     table[RO_OP_ATTN_PROB] = attn_prob;
     table[RO_OP_ATTN_DSCORE] = attn_dscore;
     table[RO_OP_ADAMW_M] = moment<adamw_m_of>;

@@ -348,6 +348,32 @@ static ro_status attn_out(ro_cuda *d, const ro_call *call, const void *const *in
     });
 }
 
+/* The output is [..., T, key blocks, D]. */
+static ro_status attn_av_at(ro_cuda *d, const ro_call *call, const void *const *in,
+                            const values &out) {
+    const float *e = f32(in[0]), *v = f32(in[1]);
+    const scores view(call, in[2]);
+    const int64_t keys = view.keys.divisor;
+    const ro_divider width(call->output.dim[call->output.ndim - 1]);
+    const ro_divider blocks(ceil_div(keys, RO_ATTN_BLOCK));
+    return elements(d, call, out, [=] __device__(int64_t i) {
+        const int64_t of_block = width.quotient(i), row = blocks.quotient(of_block);
+        const int64_t block = (of_block - row * blocks.divisor) * RO_ATTN_BLOCK;
+        const int64_t at = view.place_of(row), oldest = view.window ? at - view.window + 1 : 0;
+        const int64_t from = block > oldest ? block : oldest;
+        const int64_t all = block + RO_ATTN_BLOCK < keys ? block + RO_ATTN_BLOCK : keys;
+        const int64_t count = (at + 1 < all ? at + 1 : all) - from;
+        const float *weight = e + row * keys + from;
+        const float *value = v + (view.queries.quotient(row) * keys + from) * width.divisor +
+                             (i - of_block * width.divisor);
+        return sum_of(count > 0 ? count : 0,
+                      [&](int64_t k) {
+                          return product{(real)weight[k], (real)value[k * width.divisor]};
+                      })
+            .value(count > 0 ? count : 0, 0);
+    });
+}
+
 /* The output as [heads of keys, rows and columns of one]. */
 static ro_status repeat_heads_grad(ro_cuda *d, const ro_call *call, const void *const *in,
                                    const values &out) {
@@ -492,6 +518,7 @@ static void add_sums(free_operator **table) {
     table[RO_OP_BN_MERGE_SQDEV] = bn_merge_sqdev;
     table[RO_OP_ATTN_L] = attn_l;
     table[RO_OP_ATTN_OUT] = attn_out;
+    table[RO_OP_ATTN_AV_AT] = attn_av_at;
     table[RO_OP_REPEAT_HEADS_GRAD] = repeat_heads_grad;
     table[RO_OP_AVG_POOL2D] = avg_pool;
     table[RO_OP_AVG_POOL2D_GRAD] = avg_pool_grad;

@@ -164,8 +164,8 @@ struct row_view {
 /* F: `lane`, a lane's state; open(block); read<N>(i), what N elements from place i on of the block
  * contribute; add(state, that, k); close<N>(lanes), the result. EACH reads at a time; FOURS: N may
  * be 4, else it is 1. */
-template <int N, class F>
-__global__ void __launch_bounds__(ROW_THREADS) reduce_rows_kernel(float *out, row_view view, F f) {
+template <int N, class F, class V>
+__global__ void __launch_bounds__(ROW_THREADS) reduce_rows_kernel(float *out, V view, F f) {
     const int64_t item = (int64_t)blockIdx.x * ROW_WARPS + threadIdx.x / 32;
     const int t = threadIdx.x % 32;
     if (item >= view.items)
@@ -195,17 +195,18 @@ __global__ void __launch_bounds__(ROW_THREADS) reduce_rows_kernel(float *out, ro
         out[item] = result;
 }
 
-template <class F>
-static ro_status reduce_rows(ro_cuda *d, const ro_call *call, void *out, const row_view &view,
-                             bool packed, const F &f) {
+/* V: row_view, or another one with its members. */
+template <class F, class V>
+static ro_status reduce_rows(ro_cuda *d, const ro_call *call, void *out, const V &view, bool packed,
+                             const F &f) {
     const dim3 grid = ro_grid(ceil_div(view.items, ROW_WARPS)), block(ROW_THREADS);
     float *to = static_cast<float *>(out);
     const bool fours = F::FOURS && packed && (view.block % 4 == 0 || view.blocks.divisor == 1);
     if constexpr (F::FOURS)
         if (fours)
-            RO_LAUNCH((reduce_rows_kernel<4, F>), grid, block, 0, d->stream, to, view, f);
+            RO_LAUNCH((reduce_rows_kernel<4, F, V>), grid, block, 0, d->stream, to, view, f);
     if (!fours)
-        RO_LAUNCH((reduce_rows_kernel<1, F>), grid, block, 0, d->stream, to, view, f);
+        RO_LAUNCH((reduce_rows_kernel<1, F, V>), grid, block, 0, d->stream, to, view, f);
     return ro_cuda_launched(d, ro_op_describe(call->op)->name);
 }
 
