@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     vd_question question = {0};
     vd_buf again = {0};
     vd_err err;
-    if (vd_question_read(data, size, program, &assignment, &question, &err) == VD_OK) {
+    const vd_job_programs job = {.program = program};
+    if (vd_question_read(data, size, &job, &assignment, &question, NULL, &err) == VD_OK) {
         char text[256];
         fuzz_need(question.kind < VD_ASK_SUBRUN || vd_tree_leaves(program, &question.tree) > 0,
                   "a question is about no tree");

@@ -22,13 +22,22 @@ typedef struct {
     vd_referee *referee;
 } court;
 
+static vd_hash job_hash(const test_dispute *d) {
+    const vd_collection *many = d->collection;
+    vd_hash out;
+    if (!many)
+        return d->job->hash;
+    cr_assert(vd_collection_commit(many->count, &many->programs, &out));
+    return out;
+}
+
 static void assign(court *c) {
     test_dispute *d = c->d;
-    vd_assignment a = {.program = d->job->hash,
+    vd_assignment a = {.program = job_hash(d),
                        .nonce = {42},
                        .provider_count = 2,
                        .challenge = d->challenge,
-                       .rounded = d->job->program.rounding.bits != 0};
+                       .rounded = d->job && d->job->program.rounding.bits != 0};
     vd_key_public(c->key, &a.referee);
     for (int p = 0; p < 2; p++)
         vd_key_public(d->side[p]->key, &a.provider[p]);
@@ -42,10 +51,15 @@ static vd_leaf_fn leaf_of(const test_dispute *d) {
     return d->leaf ? d->leaf : vd_leaf_element;
 }
 
+static const vd_program *program_of(const test_dispute *d) {
+    return d->job ? &d->job->program : NULL;
+}
+
 static void convene(court *c, test_dispute *d) {
     *c = (court){.d = d, .key = test_referee_key()};
     assign(c);
-    vd_referee_options options = {.program = &d->job->program,
+    vd_referee_options options = {.program = program_of(d),
+                                  .collection = d->collection,
                                   .assignment = &c->assignment,
                                   .key = c->key,
                                   .leaf = leaf_of(d)};
@@ -113,7 +127,7 @@ static void write_verdict(court *c) {
     vd_verdict verdict;
     vd_err err = {0};
     vd_key_public(c->key, &referee);
-    vd_status status = vd_verdict_write(c->key, &d->job->program, &c->assignment_note, c->referee,
+    vd_status status = vd_verdict_write(c->key, program_of(d), &c->assignment_note, c->referee,
                                         &cost, &d->verdict, &err);
     cr_assert(status == VD_OK, "%s", err.text);
     status = vd_verdict_verify(d->verdict.data, d->verdict.size, &referee, leaf_of(d), NULL, NULL,

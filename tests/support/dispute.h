@@ -76,7 +76,8 @@ typedef void (*test_transit)(test_dispute *d, uint32_t party, const vd_outgoing 
                              vd_buf *note);
 
 struct test_dispute {
-    const test_job *job;
+    const test_job *job;             /* NULL: many of them, */
+    const vd_collection *collection; /* these */
     const vd_provider *side[2];
     vd_desk *desk[2];     /* of these; NULL: they are asked without one */
     vd_leaf_fn leaf;      /* NULL: the reference */

@@ -270,6 +270,7 @@ Test(challenge, a_defendant_cannot_change_its_claim) {
 
 Test(challenge, questions_of_the_second_hearing_are_other_questions) {
     vd_program program = {.steps = 3, .checkpoint_interval = 1};
+    const vd_job_programs programs = {.program = &program};
     vd_hash assignment = {{1}}, hash[2];
     vd_question q = {.kind = VD_ASK_OPEN, .tree = {.kind = VD_TREE_RUN}, .hi = 4, .depth = 2};
     vd_key *key = test_referee_key();
@@ -281,7 +282,7 @@ Test(challenge, questions_of_the_second_hearing_are_other_questions) {
             vd_key_public(key, &q.challenger);
         cr_assert(vd_question_write(&q, &assignment, &payload, NULL) == VD_OK);
         cr_assert(vd_hash_tagged("verde/question/1", payload.data, payload.size, &hash[i]));
-        cr_assert(vd_question_read(payload.data, payload.size, &program, &assignment, &again,
+        cr_assert(vd_question_read(payload.data, payload.size, &programs, &assignment, &again, NULL,
                                    NULL) == VD_OK);
         cr_expect(again.challenged == q.challenged);
         cr_expect(memcmp(&again.challenger, &q.challenger, sizeof q.challenger) == 0);
@@ -296,6 +297,7 @@ Test(challenge, questions_of_the_wrong_hearing_are_refused) {
     static const vd_ask_kind kind[] = {VD_ASK_COMMIT, VD_ASK_REVEAL, VD_ASK_CHALLENGE};
     static const bool fits[] = {false, false, true}; /* with a challenger; without: the reverse */
     vd_program program = {.steps = 3, .checkpoint_interval = 1};
+    const vd_job_programs programs = {.program = &program};
     vd_hash assignment = {{1}};
     vd_key *key = test_referee_key();
     for (int i = 0; i < 6; i++) {
@@ -303,8 +305,8 @@ Test(challenge, questions_of_the_wrong_hearing_are_refused) {
         vd_question again, q = {.kind = kind[i / 2], .challenged = i % 2, .commit_count = 2};
         vd_key_public(key, &q.challenger);
         cr_assert(vd_question_write(&q, &assignment, &payload, NULL) == VD_OK);
-        vd_status status =
-            vd_question_read(payload.data, payload.size, &program, &assignment, &again, NULL);
+        vd_status status = vd_question_read(payload.data, payload.size, &programs, &assignment,
+                                            &again, NULL, NULL);
         cr_expect((status == VD_OK) == (fits[i / 2] == q.challenged), "case %d", i);
         vd_buf_free(&payload);
     }

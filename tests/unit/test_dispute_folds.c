@@ -389,7 +389,8 @@ static vd_status read_leaves(const test_job *job, const vd_tree_name *tree, uint
         payload = test_dump(root);
     }
     const vd_status status =
-        vd_question_read(payload.data, payload.size, &job->program, &assignment, &in, NULL);
+        vd_question_read(payload.data, payload.size, &(vd_job_programs){.program = &job->program},
+                         &assignment, &in, NULL, NULL);
     cr_expect(status != VD_OK || memcmp(&in.tree, tree, sizeof *tree) == 0);
     vd_question_free(&in);
     vd_buf_free(&payload);

@@ -5,18 +5,15 @@
 
 #include "verde/commit/commit.h"
 
-enum { VD_COLLECTION_ITEMS_MAX = 1 << 20, VD_COLLECTION_HEAD = 2 + 16 + 2 + 8 };
+enum { VD_COLLECTION_ITEMS_MAX = 1 << 20 };
 
-/* Appends the canonical bytes. */
-void vd_collection_write(const vd_hash *program, uint64_t count, vd_buf *out);
-/* The programs' hashes; *program is the caller's to free. VD_ERR_PEER: these are not such bytes. */
-VD_MUST_USE vd_status vd_collection_read(const void *bytes, size_t size, vd_hash **program,
-                                         uint64_t *count, vd_err *err);
-/* H("verde/collection/1", bytes) */
+/* H("verde/collection/1", count, programs), `programs` being the root over the programs' hashes. */
+VD_MUST_USE bool vd_collection_commit(uint64_t count, const vd_hash *programs, vd_hash *out);
+/* The same of these programs. */
 VD_MUST_USE vd_status vd_collection_hash(const vd_hash *program, uint64_t count, vd_hash *out,
                                          vd_err *err);
-/* The root over the items' run roots, in order. */
-VD_MUST_USE vd_status vd_collection_root(const vd_hash *run_root, uint64_t count, vd_hash *out,
+/* The root over the items' hashes, in order: of their programs, or their run roots. */
+VD_MUST_USE vd_status vd_collection_root(const vd_hash *item, uint64_t count, vd_hash *out,
                                          vd_err *err);
 
 #endif

@@ -62,18 +62,7 @@ static bool lies_in(const char *dir, const char *name) {
 }
 
 bool vd_items_are_in(const char *dir) {
-    return lies_in(dir, "collection");
-}
-
-static vd_status write_collection(const char *dir, const vd_items *items, vd_err *err) {
-    char path[PATH_SIZE];
-    vd_buf bytes = {0};
-    file_in(path, dir, "collection");
-    vd_collection_write(items->program, items->count, &bytes);
-    vd_status status = vd_buf_ok(&bytes) ? vd_write_file(path, bytes.data, bytes.size, 0644, err)
-                                         : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    vd_buf_free(&bytes);
-    return status;
+    return lies_in(dir, "prompts");
 }
 
 static bool same_items(const vd_items *a, const vd_items *b) {
@@ -103,8 +92,6 @@ vd_status vd_items_begin(const char *dir, const vd_items *items, vd_err *err) {
                            dir, names[i]);
     file_in(path, dir, "prompts");
     vd_status status = vd_make_dir(path, err);
-    if (status == VD_OK)
-        status = write_collection(dir, items, err);
     return status == VD_OK ? vd_items_save(dir, items, err) : status;
 }
 

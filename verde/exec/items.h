@@ -1,5 +1,5 @@
-/* The folder of a job with many programs: DIR/collection, which names them, DIR/run.json, which has
- * the root of each one's run, and a run of each in DIR/prompts/KEY. */
+/* The folder of a job with many programs: DIR/run.json, which names them and has the root
+ * of each one's run, and a run of each in DIR/prompts/KEY. */
 #ifndef VD_ITEMS_H
 #define VD_ITEMS_H
 

@@ -112,7 +112,7 @@ static json_t *answer_trace(vd_inquiry *r) {
 static vd_status make_commitment(vd_inquiry *r, vd_hash *salt, vd_hash *root, vd_hash *out) {
     vd_leaves l;
     vd_public_key key;
-    vd_tree_name run = {.kind = VD_TREE_RUN};
+    const vd_tree_name run = {.kind = r->provider->collection ? VD_TREE_ITEMS : VD_TREE_RUN};
     vd_status status = salt_of(r, salt);
     if (status == VD_OK)
         status = vd_leaves_load(r, &run, &l);
@@ -134,7 +134,7 @@ static json_t *answer_commit(vd_inquiry *r) {
 
 /* Adds which rounding log the run has, or has followed. */
 static json_t *add_run_name(vd_inquiry *r, json_t *out) {
-    const uint64_t count = vd_run_leaves(r->provider->program);
+    const uint64_t count = vd_run_leaves(r->program);
     vd_hash run_name, *logs = calloc(count, sizeof *logs);
     vd_status status = logs ? r->source.logs(r->source.user, &run_name, logs, r->err)
                             : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");

@@ -10,6 +10,8 @@
 typedef enum {
     VD_PHASE_COMMIT,
     VD_PHASE_REVEAL,
+    VD_PHASE_ITEMS_OPEN, /* of a job of many programs: the first item whose run differs */
+    VD_PHASE_ITEMS_PROVE,
     VD_PHASE_RUN_OPEN, /* first checkpoint that differs */
     VD_PHASE_RUN_PROVE,
     VD_PHASE_SUBRUN, /* states between two checkpoints */
@@ -68,6 +70,7 @@ typedef struct {
     uint32_t questions;
     bool out; /* it was judged in this hearing and takes no further part */
     /* claims */
+    vd_hash item_root; /* of the run of the item in dispute */
     vd_hash commit, root, subrun_root, trace_root, fold_root;
     vd_hash before, after; /* S around the disputed interval */
     vd_hash run_name;      /* with rounding logs: the run name in the log */
@@ -97,7 +100,8 @@ typedef struct {
 
 struct vd_referee {
     vd_referee_options options;
-    const vd_program *program;
+    const vd_program *program; /* NULL: that of an item which is not found yet */
+    vd_program item_program;   /* of the item in dispute; `program` is this one then */
     vd_hash program_hash, assignment;
     vd_scope scope;
     uint32_t game;
@@ -194,12 +198,17 @@ bool vd_want(vd_referee *r, const uint64_t *leaf,
              uint32_t count); /* sorted and unique afterwards */
 bool vd_ask_wanted(vd_referee *r, const vd_tree_name *tree, vd_question *question);
 
+/* Leaves of a tree by the job. */
+uint64_t vd_leaves_of(const vd_referee *r, const vd_tree_name *tree);
+
 /* ---- phases, by file ---- */
 
 bool vd_commit_ask(vd_referee *, uint32_t, vd_question *);
 void vd_commit_take(vd_referee *);
 bool vd_reveal_ask(vd_referee *, uint32_t, vd_question *);
 void vd_reveal_take(vd_referee *);
+bool vd_items_ask(vd_referee *, uint32_t, vd_question *);
+void vd_items_take(vd_referee *);
 bool vd_ends_ask(vd_referee *, uint32_t, vd_question *);
 void vd_ends_take(vd_referee *);
 bool vd_subrun_ask(vd_referee *, uint32_t, vd_question *);

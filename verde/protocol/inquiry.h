@@ -6,7 +6,11 @@
 
 typedef struct {
     const vd_provider *provider;
-    vd_source source; /* of the run that the question is about */
+    vd_source source;          /* of the run that the question is about */
+    bool entered;              /* that of an item, which is left in the end */
+    const vd_program *program; /* of that run; NULL: the question is about a collection */
+    vd_program item_program;
+    vd_hash program_hash;
     vd_assignment assignment;
     vd_hash assignment_hash, question_hash;
     vd_question question;

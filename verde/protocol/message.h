@@ -5,6 +5,7 @@
 #include "verde/commit/commit.h"
 #include "verde/commit/json.h"
 #include "verde/graph/graph.h"
+#include "verde/protocol/collection.h"
 #include "verde/protocol/limits.h"
 
 #define VD_TYPE_ASSIGNMENT "application/vnd.verde.assignment+json"
@@ -36,6 +37,7 @@ typedef enum {
     VD_TREE_TENSOR,  /* 1 KiB leaves of `value` of `step` */
     VD_TREE_LOG,     /* sections of the log of `step` */
     VD_TREE_FOLD,    /* what the parts of `element` of `value` of `step` leave */
+    VD_TREE_ITEMS,   /* the run root of each item, of a job of many programs */
 } vd_tree_kind;
 
 typedef struct {
@@ -46,7 +48,7 @@ typedef struct {
     int64_t element; /* FOLD */
 } vd_tree_name;
 
-/* Number of leaves by the program; 0 if there is no such tree. */
+/* Number of leaves by the program; 0 if there is no such tree. ITEMS is none of a program. */
 uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree);
 /* The graph of a step: init for -1. */
 const vd_graph *vd_step_graph(const vd_program *program, int64_t step);
@@ -74,6 +76,8 @@ typedef struct {
     uint32_t leaf_count;
     bool challenged;          /* in the second hearing; then: */
     vd_public_key challenger; /* who answers from its second run */
+    bool of_item;             /* about the run of an item; then: */
+    uint64_t item;            /* which */
     uint32_t game;            /* of a tournament, from 1 on; 0: of none */
 } vd_question;
 
@@ -81,9 +85,17 @@ void vd_question_free(vd_question *question);
 /* Canonical payload: sorted keys, no spaces. */
 VD_MUST_USE vd_status vd_question_write(const vd_question *question, const vd_hash *assignment,
                                         vd_buf *payload, vd_err *err);
-/* Refuses what is not canonical or does not fit the program. */
-VD_MUST_USE vd_status vd_question_read(const void *payload, size_t size, const vd_program *program,
-                                       const vd_hash *assignment, vd_question *out, vd_err *err);
+/* What a job runs: one program, or a collection of them. */
+typedef struct {
+    const vd_program *program;       /* NULL: a collection */
+    const vd_collection *collection; /* NULL: one program */
+} vd_job_programs;
+
+/* Refuses what is not canonical or does not fit the job. *item receives the program of the item
+ * that the question is about, for the caller to free; NULL if the job is no collection. */
+VD_MUST_USE vd_status vd_question_read(const void *payload, size_t size, const vd_job_programs *job,
+                                       const vd_hash *assignment, vd_question *out,
+                                       vd_program *item, vd_err *err);
 void vd_question_print(const vd_question *question, const vd_program *program, char *text,
                        size_t size);
 

@@ -38,6 +38,8 @@ static json_t *logged_json(const vd_place *place) {
 }
 
 static void put_place(json_t *out, const vd_place *place) {
+    if (place->item >= 0)
+        json_object_set_new(out, "item", json_integer(place->item));
     if (place->step != VD_NO_STEP)
         json_object_set_new(out, "step", json_integer(place->step));
     if (place->node >= 0) {

@@ -4,6 +4,8 @@
 const vd_phase_rule vd_phase_rules[VD_PHASE_DONE] = {
     [VD_PHASE_COMMIT] = {vd_commit_ask, vd_commit_take},
     [VD_PHASE_REVEAL] = {vd_reveal_ask, vd_reveal_take},
+    [VD_PHASE_ITEMS_OPEN] = {vd_descent_ask, vd_descent_take},
+    [VD_PHASE_ITEMS_PROVE] = {vd_items_ask, vd_items_take},
     [VD_PHASE_RUN_OPEN] = {vd_descent_ask, vd_descent_take},
     [VD_PHASE_RUN_PROVE] = {vd_ends_ask, vd_ends_take},
     [VD_PHASE_SUBRUN] = {vd_subrun_ask, vd_subrun_take},

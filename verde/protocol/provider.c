@@ -53,6 +53,12 @@ static vd_status choose_run(vd_inquiry *r) {
     vd_public_key key;
     const bool many = r->assignment.provider_count > 2;
     r->source = p->source;
+    if (q->of_item) {
+        vd_status status = p->enter(p->items, q->item, &r->source, r->err);
+        if (status != VD_OK)
+            return status;
+        r->entered = true;
+    }
     if (many != (q->game > 0) && !of_no_game(q))
         return vd_fail(r->err, VD_ERR_PEER, "request: the question is of %s",
                        many ? "no game" : "a game, and the assignment of none");
@@ -170,12 +176,23 @@ static vd_status read_assignment(vd_inquiry *r, const json_t *note) {
     return check_role(r);
 }
 
+/* The program whose run the question is about. */
+static vd_status take_program(vd_inquiry *r) {
+    const vd_provider *p = r->provider;
+    r->program = r->question.of_item ? &r->item_program : p->program;
+    r->program_hash = p->program_hash;
+    return r->question.of_item ? vd_program_hash(r->program, &r->program_hash, r->err) : VD_OK;
+}
+
 static vd_status read_question(vd_inquiry *r, const json_t *note) {
+    const vd_job_programs job = {r->provider->program, r->provider->collection};
     vd_buf payload = {0};
     vd_status status = open_note(note, VD_TYPE_QUESTION, &r->assignment.referee, &payload, r->err);
     if (status == VD_OK)
-        status = vd_question_read(payload.data, payload.size, r->provider->program,
-                                  &r->assignment_hash, &r->question, r->err);
+        status = vd_question_read(payload.data, payload.size, &job, &r->assignment_hash,
+                                  &r->question, &r->item_program, r->err);
+    if (status == VD_OK)
+        status = take_program(r);
     if (status == VD_OK &&
         !vd_hash_tagged("verde/question/1", payload.data, payload.size, &r->question_hash))
         status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
@@ -224,7 +241,7 @@ bool vd_inquiry_is_quick(const vd_inquiry *r) {
     case VD_ASK_REVEAL:
     case VD_ASK_CHALLENGE:
     case VD_ASK_NOTE: return true;
-    default: return r->question.tree.kind == VD_TREE_RUN;
+    default: return r->question.tree.kind == VD_TREE_RUN || r->question.tree.kind == VD_TREE_ITEMS;
     }
 }
 
@@ -266,7 +283,10 @@ vd_status vd_inquiry_open(const vd_provider *provider, const void *bytes, size_t
 }
 
 void vd_inquiry_free(vd_inquiry *r) {
+    if (r->entered)
+        r->provider->leave(r->provider->items, r->question.item);
     vd_question_free(&r->question);
+    vd_program_free(&r->item_program);
 }
 
 vd_status vd_provider_screen(const vd_provider *provider, const void *bytes, size_t size,

@@ -20,10 +20,17 @@ VD_MUST_USE vd_status vd_lie_parse(const char *text, vd_lie *out, vd_err *err);
 const char *vd_lie_kinds(void);
 
 typedef struct {
-    const vd_program *program;
-    vd_hash program_hash;
+    const vd_program *program;       /* NULL: the job is a collection */
+    const vd_collection *collection; /* NULL: it is one program */
+    vd_hash program_hash;            /* the job's, of either kind */
     const vd_key *key;
-    vd_source source;
+    vd_source source; /* of a collection: its run_root alone, the root over `item_root` */
+    /* Of a collection: the root of each item's run, and those runs. What `enter` gives stands until
+     * it is left; any thread may call both. */
+    const vd_hash *item_root;
+    vd_status (*enter)(void *items, uint64_t item, vd_source *out, vd_err *err);
+    void (*leave)(void *items, uint64_t item);
+    void *items;
     const vd_public_key *referee; /* the only one to answer; NULL: any that enrols this key */
     vd_lie lie;
     /* A second run, for the second hearing. VD_ERR_IO: not finished yet, to be asked again;

@@ -14,7 +14,7 @@ static const char *const ask_names[] = {
 static const char *const tree_names[] = {
     [VD_TREE_RUN] = "run",     [VD_TREE_SUBRUN] = "subrun", [VD_TREE_TRACE] = "trace",
     [VD_TREE_STATE] = "state", [VD_TREE_TENSOR] = "tensor", [VD_TREE_LOG] = "log",
-    [VD_TREE_FOLD] = "fold",
+    [VD_TREE_FOLD] = "fold",   [VD_TREE_ITEMS] = "items",
 };
 
 const vd_graph *vd_step_graph(const vd_program *program, int64_t step) {
@@ -62,6 +62,7 @@ uint64_t vd_tree_leaves(const vd_program *program, const vd_tree_name *tree) {
         return step && program->rounding.bits ? log_sections(vd_step_graph(program, tree->step))
                                               : 0;
     case VD_TREE_FOLD: return step ? fold_parts(program, tree) : 0;
+    case VD_TREE_ITEMS: break;
     }
     return 0;
 }
@@ -78,7 +79,7 @@ static json_t *write_tree(const vd_tree_name *tree) {
     if (tree->kind == VD_TREE_SUBRUN) {
         json_object_set_new(out, "from", json_integer(tree->step));
         json_object_set_new(out, "to", json_integer(tree->to));
-    } else if (tree->kind != VD_TREE_RUN) {
+    } else if (tree->kind != VD_TREE_RUN && tree->kind != VD_TREE_ITEMS) {
         json_object_set_new(out, "step", json_integer(tree->step));
     }
     if (tree->kind == VD_TREE_TENSOR || tree->kind == VD_TREE_FOLD)
@@ -109,6 +110,8 @@ static json_t *write_question(const vd_question *q, const vd_hash *assignment) {
         json_object_set_new(root, "challenger", vd_json_key(&q->challenger));
     if (q->game)
         json_object_set_new(root, "game", json_integer(q->game));
+    if (q->of_item)
+        json_object_set_new(root, "item", json_integer((json_int_t)q->item));
     if (q->kind == VD_ASK_REVEAL)
         json_object_set_new(root, "commits", write_commits(q));
     if (q->kind >= VD_ASK_SUBRUN)
@@ -142,7 +145,15 @@ static int find_name(const json_t *value, const char *const *names, int count) {
     return 0;
 }
 
-static bool read_tree(const json_t *root, const vd_program *program, vd_tree_name *out) {
+/* The leaves of the tree that the question names; 0 if the job has no such tree. */
+static uint64_t leaves_of(const vd_program *program, const vd_collection *collection,
+                          const vd_tree_name *tree) {
+    if (tree->kind == VD_TREE_ITEMS)
+        return collection ? collection->count : 0;
+    return program ? vd_tree_leaves(program, tree) : 0;
+}
+
+static bool read_tree(const json_t *root, vd_tree_name *out) {
     out->kind = (vd_tree_kind)find_name(json_object_get(root, "of"), tree_names,
                                         sizeof tree_names / sizeof tree_names[0]);
     const char *first = out->kind == VD_TREE_SUBRUN ? "from" : "step";
@@ -153,7 +164,7 @@ static bool read_tree(const json_t *root, const vd_program *program, vd_tree_nam
     out->to = json_integer_value(json_object_get(root, "to"));
     out->value = (uint32_t)value;
     out->element = json_integer_value(json_object_get(root, "element"));
-    return vd_tree_leaves(program, out) > 0;
+    return true;
 }
 
 static bool read_commits(const json_t *list, vd_question *out) {
@@ -203,19 +214,29 @@ static bool read_game(const json_t *value, uint32_t *out) {
     return !value || (game >= 1 && game <= VD_GAMES_MAX);
 }
 
-static bool read_question(const json_t *root, const vd_program *program, vd_question *out) {
+static bool of_item_fits(const vd_question *q, const vd_collection *collection) {
+    const bool wanted = collection && q->kind >= VD_ASK_SUBRUN && q->tree.kind != VD_TREE_ITEMS;
+    return q->of_item == wanted && (!wanted || q->item < collection->count);
+}
+
+/* What is asked, and about what: not yet whether there is such a thing. */
+static bool read_head(const json_t *root, vd_question *out) {
+    const json_t *challenger = json_object_get(root, "challenger"),
+                 *item = json_object_get(root, "item");
     out->kind = (vd_ask_kind)find_name(json_object_get(root, "ask"), ask_names,
                                        sizeof ask_names / sizeof ask_names[0]);
-    const json_t *challenger = json_object_get(root, "challenger");
     out->challenged = challenger != NULL;
-    if (!read_game(json_object_get(root, "game"), &out->game))
-        return false;
-    if (!out->kind || (challenger && !vd_json_to_key(challenger, &out->challenger)))
-        return false;
-    if (out->kind >= VD_ASK_SUBRUN &&
-        !read_tree(json_object_get(root, "tree"), program, &out->tree))
-        return false;
-    uint64_t count = out->tree.kind ? vd_tree_leaves(program, &out->tree) : 0;
+    out->of_item = item != NULL;
+    out->item = (uint64_t)json_integer_value(item);
+    return out->kind && read_game(json_object_get(root, "game"), &out->game) &&
+           json_integer_value(item) >= 0 &&
+           (!challenger || vd_json_to_key(challenger, &out->challenger)) &&
+           (out->kind < VD_ASK_SUBRUN || read_tree(json_object_get(root, "tree"), &out->tree));
+}
+
+/* `count`: leaves of the tree. */
+static bool read_rest(const json_t *root, const vd_program *program, uint64_t count,
+                      vd_question *out) {
     switch (out->kind) {
     case VD_ASK_COMMIT: return !out->challenged && !out->game;
     case VD_ASK_REVEAL:
@@ -239,6 +260,27 @@ static bool read_question(const json_t *root, const vd_program *program, vd_ques
     return false;
 }
 
+static vd_status malformed(vd_err *err) {
+    return vd_fail(err, VD_ERR_PEER, "question: malformed, or not about this program");
+}
+
+static vd_status read_question(const json_t *root, const vd_job_programs *job, vd_question *out,
+                               vd_program *item, vd_err *err) {
+    const vd_program *program = job->program;
+    if (!read_head(root, out) || !of_item_fits(out, job->collection))
+        return malformed(err);
+    if (out->of_item) {
+        vd_status status = vd_collection_open(job->collection, out->item, item, NULL, err);
+        if (status != VD_OK)
+            return status;
+        program = item;
+    }
+    const uint64_t count = leaves_of(program, job->collection, &out->tree);
+    return (out->kind < VD_ASK_SUBRUN || count > 0) && read_rest(root, program, count, out)
+               ? VD_OK
+               : malformed(err);
+}
+
 /* Whether the question, written again, has the same bytes: then nothing in it was ignored. */
 static bool canonical(const vd_question *q, const vd_hash *assignment, const void *payload,
                       size_t size) {
@@ -249,17 +291,24 @@ static bool canonical(const vd_question *q, const vd_hash *assignment, const voi
     return same;
 }
 
-vd_status vd_question_read(const void *payload, size_t size, const vd_program *program,
-                           const vd_hash *assignment, vd_question *out, vd_err *err) {
+vd_status vd_question_read(const void *payload, size_t size, const vd_job_programs *job,
+                           const vd_hash *assignment, vd_question *out, vd_program *item,
+                           vd_err *err) {
     *out = (vd_question){0};
+    if (item)
+        *item = (vd_program){0};
     json_t *root;
     vd_status status = vd_json_read(payload, size, VD_QUESTION_ELEMENTS_MAX, &root, err);
-    if (status == VD_OK &&
-        !(read_question(root, program, out) && canonical(out, assignment, payload, size)))
-        status = vd_fail(err, VD_ERR_PEER, "question: malformed, or not about this program");
+    if (status == VD_OK)
+        status = read_question(root, job, out, item, err);
+    if (status == VD_OK && !canonical(out, assignment, payload, size))
+        status = malformed(err);
     json_decref(root);
-    if (status != VD_OK)
-        vd_question_free(out);
+    if (status == VD_OK)
+        return VD_OK;
+    vd_question_free(out);
+    if (item)
+        vd_program_free(item);
     return status;
 }
 
@@ -277,8 +326,8 @@ void vd_question_print(const vd_question *q, const vd_program *program, char *te
     else if (t->kind == VD_TREE_FOLD)
         snprintf(text + at, size - (size_t)at, " fold of element %lld, tensor %u of step %lld",
                  (long long)t->element, t->value, (long long)t->step);
-    else if (t->kind == VD_TREE_RUN)
-        snprintf(text + at, size - (size_t)at, " run");
+    else if (t->kind == VD_TREE_RUN || t->kind == VD_TREE_ITEMS)
+        snprintf(text + at, size - (size_t)at, " %s", tree_names[t->kind]);
     else
         snprintf(text + at, size - (size_t)at, " %s of step %lld", tree_names[t->kind],
                  (long long)t->step);

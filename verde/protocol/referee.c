@@ -49,22 +49,45 @@ static void start_scope(vd_referee *r, const vd_assignment *a, const vd_part *pa
         r->party[p].again = part->challenger[p];
 }
 
+/* What the assignment must name. */
+static vd_status hash_job(vd_referee *r, vd_hash *out, vd_err *err) {
+    const vd_collection *c = r->options.collection;
+    if (!c)
+        return vd_program_hash(r->program, out, err);
+    return vd_collection_commit(c->count, &c->programs, out)
+               ? VD_OK
+               : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+}
+
+/* An item's run has no rounding log, and none is run again. */
+static vd_status check_kind(const vd_referee *r, const vd_assignment *a, vd_err *err) {
+    const bool rounded = r->program && r->program->rounding.bits != 0;
+    if (a->rounded != rounded)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "the assignment must name a trainer if the job has "
+                       "`rounding`, and only then");
+    if (a->challenge && !r->program)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "the assignment provides for challenges, which a job of many programs "
+                       "has not");
+    return VD_OK;
+}
+
 static vd_status referee_start(vd_referee *r, const vd_part *part, vd_err *err) {
     vd_assignment a;
     const vd_buf *payload = r->options.assignment;
     vd_status status = vd_assignment_read(payload->data, payload->size, &a, err);
     if (status == VD_OK)
-        status = vd_program_hash(r->program, &r->program_hash, err);
+        status = hash_job(r, &r->program_hash, err);
     if (status != VD_OK)
         return status;
     if (!vd_hash_equal(&a.program, &r->program_hash))
         return vd_fail(err, VD_ERR_USAGE, "the assignment is of another program");
     if (!vd_assignment_hash(payload->data, payload->size, &r->assignment))
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
-    if (a.rounded != (r->program->rounding.bits != 0))
-        return vd_fail(err, VD_ERR_USAGE,
-                       "the assignment must name a trainer if the job has "
-                       "`rounding`, and only then");
+    status = check_kind(r, &a, err);
+    if (status != VD_OK)
+        return status;
     if (part->scope == VD_SCOPE_TWO && a.provider_count != 2)
         return vd_fail(err, VD_ERR_USAGE, "the assignment names %u providers, and not two",
                        a.provider_count);
@@ -118,6 +141,7 @@ void vd_referee_destroy(vd_referee *r) {
         vd_buf_free(&r->statement[i].note);
     free(r->statement);
     free(r->wanted);
+    vd_program_free(&r->item_program);
     vd_inputs_forget(r);
     free(r->input);
     free(r);
@@ -125,6 +149,14 @@ void vd_referee_destroy(vd_referee *r) {
 
 const vd_outcome *vd_referee_outcome(const vd_referee *r) {
     return &r->outcome;
+}
+
+const vd_program *vd_referee_program(const vd_referee *r) {
+    return r->program;
+}
+
+const vd_collection *vd_referee_collection(const vd_referee *r) {
+    return r->options.collection;
 }
 
 const vd_statement *vd_referee_statements(const vd_referee *r, size_t *count) {
@@ -174,6 +206,8 @@ static bool put_question(vd_referee *r, uint32_t p, const vd_question *question,
 static void name_hearing(const vd_referee *r, uint32_t p, vd_question *question) {
     const vd_party *challenger = r->party[p].again ? &r->party[p] : r->challenger;
     question->game = r->game;
+    question->of_item = r->options.collection && r->program && question->kind >= VD_ASK_SUBRUN;
+    question->item = question->of_item ? (uint64_t)r->place->item : 0;
     question->challenged = challenger != NULL;
     if (challenger)
         question->challenger = challenger->key;

@@ -61,10 +61,12 @@ typedef enum {
 } vd_logged_as;
 
 enum { VD_NO_STEP = -2 };
-#define VD_NO_PLACE ((vd_place){.step = VD_NO_STEP, .node = -1, .element = -1, .part = -1})
+#define VD_NO_PLACE                                                                                \
+    ((vd_place){.item = -1, .step = VD_NO_STEP, .node = -1, .element = -1, .part = -1})
 
 /* How far a descent came. */
 typedef struct {
+    int64_t item; /* of a job of many programs, where the runs first differ; -1: not reached */
     int64_t step; /* where the states first differ; -1: initialisation; VD_NO_STEP: not reached */
     int64_t node; /* -1: not reached */
     int64_t element; /* -1: not reached */
@@ -141,9 +143,10 @@ typedef vd_status (*vd_leaf_fn)(const ro_call *call, int64_t element, vd_load lo
                                 uint32_t *out, vd_err *err);
 
 typedef struct {
-    const vd_program *program;
-    const vd_buf *assignment; /* payload */
-    const vd_key *key;        /* signs questions; NULL: a replay, where nothing is signed */
+    const vd_program *program;       /* NULL: the job is a collection */
+    const vd_collection *collection; /* NULL: it is one program */
+    const vd_buf *assignment;        /* payload */
+    const vd_key *key;               /* signs questions; NULL: a replay, where nothing is signed */
     vd_leaf_fn leaf;
     void (*story)(void *user, const char *line); /* for people; may be NULL */
     void *user;
@@ -176,6 +179,11 @@ void vd_referee_answer(vd_referee *referee, uint32_t party, const void *note, si
 void vd_referee_no_answer(vd_referee *referee, uint32_t party, const char *why);
 
 const vd_outcome *vd_referee_outcome(const vd_referee *referee);
+/* The program that the dispute is about: the job's, or that of the item in dispute. NULL: none of
+ * the items is, so far. */
+const vd_program *vd_referee_program(const vd_referee *referee);
+/* NULL: the job is one program. */
+const vd_collection *vd_referee_collection(const vd_referee *referee);
 
 /* All statements in order, for the verdict. Answers that did not count are not kept. */
 typedef struct {

@@ -50,8 +50,65 @@ static void take_reveal(vd_referee *r, uint32_t p) {
     r->outcome.party[p].run_root = party->root;
 }
 
-void vd_dispute_runs(vd_referee *r) {
+static void dispute_run(vd_referee *r) {
     vd_descend(r, (vd_tree_name){.kind = VD_TREE_RUN}, VD_PHASE_RUN_OPEN, VD_PHASE_RUN_PROVE);
+}
+
+void vd_dispute_runs(vd_referee *r) {
+    if (r->program) {
+        dispute_run(r);
+        return;
+    }
+    vd_story(r, "Looking for the first of %llu items whose runs differ.",
+             (unsigned long long)r->options.collection->count);
+    vd_descend(r, (vd_tree_name){.kind = VD_TREE_ITEMS}, VD_PHASE_ITEMS_OPEN, VD_PHASE_ITEMS_PROVE);
+}
+
+/* ---- the item of a job of many programs ---- */
+
+bool vd_items_ask(vd_referee *r, uint32_t p, vd_question *question) {
+    (void)p;
+    return vd_want(r, &r->descent.lo, 1) && vd_ask_wanted(r, &r->descent.tree, question);
+}
+
+static bool take_item(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
+    (void)index;
+    if (data->size != VD_HASH_SIZE) {
+        vd_convict(r, p, VD_GRADE_BAD_PROOF, "the root of an item's run is not a hash");
+        return false;
+    }
+    memcpy(r->party[p].item_root.b, data->data, VD_HASH_SIZE);
+    return true;
+}
+
+/* From here on a party's claim is the root of this item's run. */
+static bool open_item(vd_referee *r, uint64_t item) {
+    if (vd_collection_open(r->options.collection, item, &r->item_program, &r->program_hash,
+                           &r->err) != VD_OK) {
+        r->failed = r->err.status;
+        return false;
+    }
+    r->program = &r->item_program;
+    r->place->item = (int64_t)item;
+    for (uint32_t p = 0; p < r->parties; p++)
+        r->party[p].root = r->party[p].item_root;
+    return true;
+}
+
+void vd_items_take(vd_referee *r) {
+    bool ok = true;
+    for (uint32_t p = 0; p < r->parties; p++)
+        ok &= vd_take_leaves(r, p, &r->descent.tree, NULL, r->wanted, r->wanted_count, take_item);
+    if (!ok)
+        return;
+    if (vd_hash_equal(&r->party[0].item_root, &r->party[1].item_root)) {
+        vd_trouble(r, "two different leaves have equal roots");
+        return;
+    }
+    if (!open_item(r, r->descent.lo))
+        return;
+    vd_story(r, "Item %llu is the first whose runs differ.", (unsigned long long)r->descent.lo);
+    dispute_run(r);
 }
 
 void vd_reveal_take(vd_referee *r) {

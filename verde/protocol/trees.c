@@ -24,7 +24,7 @@ static vd_status tree_over(vd_inquiry *r, const vd_tree_name *name, const ro_sha
 /* Gives a tensor's leaves. The tree must give the commitment. It may have been made of the bytes
  * that were there before: each leaf that is sent is compared with it by its proof. */
 static vd_status tensor_leaves(vd_inquiry *r, const vd_tree_name *name, vd_leaves *out) {
-    const vd_program *p = r->provider->program;
+    const vd_program *p = r->program;
     const ro_shape *shape = vd_value_shape(p, vd_step_graph(p, name->step), name->value);
     const void *data;
     vd_hash expected, root, commitment;
@@ -67,7 +67,9 @@ static vd_status hash_leaves(vd_inquiry *r, const vd_tree_name *name, uint64_t c
     out->item = calloc(count, sizeof *out->item);
     if (!out->item)
         return vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
-    if (name->kind == VD_TREE_RUN)
+    if (name->kind == VD_TREE_ITEMS)
+        status = VD_OK, memcpy(out->item, r->provider->item_root, count * sizeof *out->item);
+    else if (name->kind == VD_TREE_RUN)
         status = s->run(s->user, out->item, r->err);
     else if (name->kind == VD_TREE_SUBRUN)
         status = vd_checked_states(r, name->step, name->to, out->item);
@@ -95,12 +97,14 @@ vd_status vd_leaves_load(vd_inquiry *r, const vd_tree_name *name, vd_leaves *out
         if (status == VD_OK)
             status = vd_records_tree(out->records, &out->own, r->err);
     } else {
-        status = hash_leaves(r, name, vd_tree_leaves(r->provider->program, name), out);
+        const uint64_t count = name->kind == VD_TREE_ITEMS ? r->provider->collection->count
+                                                           : vd_tree_leaves(r->program, name);
+        status = hash_leaves(r, name, count, out);
     }
     if (status == VD_OK)
         status = vd_tree_root(out->tree, &out->root, r->err);
-    if (status == VD_OK && name->kind == VD_TREE_RUN)
-        status = vd_expect(r, &out->root, &r->source.run_root, "the list of committed states");
+    if (status == VD_OK && (name->kind == VD_TREE_RUN || name->kind == VD_TREE_ITEMS))
+        status = vd_expect(r, &out->root, &r->source.run_root, "the list of what was committed to");
     if (status != VD_OK)
         vd_leaves_free(out);
     return status;

@@ -48,33 +48,40 @@ static json_t *cost_json(const vd_cost *cost) {
                      cost->cpu_seconds, "peak_bytes", (json_int_t)cost->peak_bytes);
 }
 
-static json_t *program_json(const vd_program *program) {
-    vd_buf bytes = {0};
-    vd_program_encode(program, &bytes);
-    char *text = vd_buf_ok(&bytes) ? vd_base64(bytes.data, bytes.size) : NULL;
-    json_t *out = text ? json_string(text) : NULL;
-    free(text);
-    vd_buf_free(&bytes);
-    return out;
-}
-
 /* What is decided, and from what. Takes both objects. */
 typedef struct {
     const char *predicate;
     json_t *outcome, *evidence;
     size_t bytes_max; /* of the verdict */
+    const char *job;  /* "program", or "collection" */
+    json_t *programs;
 } vd_decision;
 
-static json_t *statement_json(const vd_program *program, const vd_assignment *a,
-                              const vd_buf *assignment_note, const vd_decision *decision,
-                              const vd_cost *cost) {
+static json_t *statement_json(const vd_assignment *a, const vd_buf *assignment_note,
+                              const vd_decision *decision, const vd_cost *cost) {
     json_t *subject =
         json_pack("[{ss s{so}}]", "name", "program", "digest", "sha256", vd_json_hash(&a->program));
     json_t *predicate = json_pack("{so so so so so}", "assignment", note_object(assignment_note),
-                                  "program", program_json(program), "outcome", decision->outcome,
+                                  decision->job, decision->programs, "outcome", decision->outcome,
                                   "evidence", decision->evidence, "cost", cost_json(cost));
     return json_pack("{ss so ss so}", "_type", VD_STATEMENT_TYPE, "subject", subject,
                      "predicateType", decision->predicate, "predicate", predicate);
+}
+
+static void put_programs(vd_decision *out, const vd_program *program, const vd_collection *c,
+                         const vd_referee *const *dispute, size_t count) {
+    out->job = c ? "collection" : "program";
+    out->programs = c ? vd_verdict_items_json(c, dispute, count) : vd_verdict_program(program);
+}
+
+static void put_programs_of_many(vd_decision *out, const vd_program *program,
+                                 const vd_tournament *tournament) {
+    size_t count;
+    const vd_sitting *sitting = vd_tournament_sittings(tournament, &count);
+    const vd_referee *dispute[VD_GAMES_MAX + 2];
+    for (size_t i = 0; i < count; i++)
+        dispute[i] = sitting[i].referee;
+    put_programs(out, program, vd_referee_collection(dispute[0]), dispute, count);
 }
 
 static vd_status sign(const vd_key *referee, json_t *root, size_t bytes_max, vd_buf *out,
@@ -100,9 +107,14 @@ vd_status vd_verdict_write(const vd_key *referee, const vd_program *program,
     if (status != VD_OK)
         return status;
     vd_json_start();
-    const vd_decision decision = {VD_PREDICATE, vd_outcome_json(vd_referee_outcome(dispute), &a),
-                                  evidence_of_two(dispute), VD_VERDICT_BYTES_MAX};
-    json_t *root = statement_json(program, &a, assignment_note, &decision, cost);
+    vd_decision decision = {VD_PREDICATE,
+                            vd_outcome_json(vd_referee_outcome(dispute), &a),
+                            evidence_of_two(dispute),
+                            VD_VERDICT_BYTES_MAX,
+                            NULL,
+                            NULL};
+    put_programs(&decision, program, vd_referee_collection(dispute), &dispute, 1);
+    json_t *root = statement_json(&a, assignment_note, &decision, cost);
     status = sign(referee, root, decision.bytes_max, out, err);
     json_decref(root);
     return status;
@@ -119,10 +131,14 @@ vd_status vd_verdict_write_many(const vd_key *referee, const vd_program *program
     if (status != VD_OK)
         return status;
     vd_json_start();
-    const vd_decision decision = {VD_PREDICATE_MANY, vd_outcome_json(outcome, &a),
-                                  evidence_of_many(tournament),
-                                  vd_verdict_bytes_max(outcome->game_count)};
-    json_t *root = statement_json(program, &a, assignment_note, &decision, cost);
+    vd_decision decision = {VD_PREDICATE_MANY,
+                            vd_outcome_json(outcome, &a),
+                            evidence_of_many(tournament),
+                            vd_verdict_bytes_max(outcome->game_count),
+                            NULL,
+                            NULL};
+    put_programs_of_many(&decision, program, tournament);
+    json_t *root = statement_json(&a, assignment_note, &decision, cost);
     status = sign(referee, root, decision.bytes_max, out, err);
     json_decref(root);
     return status;

@@ -28,6 +28,8 @@ typedef struct {
     json_t *root;      /* the in-toto statement */
     vd_buf assignment; /* payload */
     vd_program program;
+    bool many_programs; /* the job is a collection: `items` then */
+    vd_verdict_items items;
     const json_t *evidence;
     size_t used;
     vd_err *err;
@@ -37,6 +39,7 @@ static void replay_free(replay *v) {
     json_decref(v->root);
     vd_buf_free(&v->assignment);
     vd_program_free(&v->program);
+    vd_verdict_items_free(&v->items);
 }
 
 static vd_status open_verdict(replay *v, const void *note, size_t size,
@@ -56,6 +59,8 @@ static vd_status open_verdict(replay *v, const void *note, size_t size,
 }
 
 static vd_status read_program(replay *v, const json_t *predicate) {
+    if (v->many_programs)
+        return vd_verdict_items_read(json_object_get(predicate, "collection"), &v->items, v->err);
     const char *text = json_string_value(json_object_get(predicate, "program"));
     vd_buf bytes = {0};
     vd_status status = text ? vd_unbase64(text, strlen(text), &bytes, v->err)
@@ -100,12 +105,15 @@ static vd_status read_predicate(replay *v, vd_verdict *out) {
     static const char *const root_keys[] = {"_type", "subject", "predicateType", "predicate", NULL};
     static const char *const keys[] = {"assignment", "program", "outcome",
                                        "evidence",   "cost",    NULL};
+    static const char *const collection_keys[] = {"assignment", "collection", "outcome",
+                                                  "evidence",   "cost",       NULL};
     const json_t *predicate = json_object_get(v->root, "predicate");
     vd_buf note = {0};
+    v->many_programs = json_object_get(predicate, "collection") != NULL;
     if (!vd_json_has_only(v->root, root_keys) || !is_text(v->root, "_type", VD_STATEMENT_TYPE) ||
         !(is_text(v->root, "predicateType", VD_PREDICATE) ||
           is_text(v->root, "predicateType", VD_PREDICATE_MANY)) ||
-        !vd_json_has_only(predicate, keys) ||
+        !vd_json_has_only(predicate, v->many_programs ? collection_keys : keys) ||
         !read_cost(json_object_get(predicate, "cost"), &out->cost))
         return vd_fail(v->err, VD_ERR_PEER, "verdict: not a statement of this kind and version");
     vd_status status = vd_json_dump(json_object_get(predicate, "assignment"), &note)
@@ -267,13 +275,16 @@ vd_status vd_verdict_verify(const void *note, size_t size, const vd_public_key *
     if (status == VD_OK)
         status = read_predicate(&v, out);
     if (status == VD_OK) {
-        vd_referee_options options = {.program = &v.program,
+        vd_referee_options options = {.program = v.many_programs ? NULL : &v.program,
+                                      .collection = v.many_programs ? &v.items.collection : NULL,
                                       .assignment = &v.assignment,
                                       .leaf = leaf,
                                       .story = story,
                                       .user = user};
         status = replay_dispute(&v, &options, out);
     }
+    if (status == VD_OK)
+        status = vd_verdict_items_all_used(&v.items, err);
     if (status == VD_OK && size > vd_verdict_bytes_max(out->outcome.game_count))
         status = vd_fail(err, VD_ERR_PEER, "verdict: %zu bytes are too many for its games", size);
     if (status == VD_OK)

@@ -1,0 +1,242 @@
+/* Disputes over jobs of many programs. PROTOCOL.md sections 1.4 and 5.2. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/dispute.h"
+
+enum { ITEMS = 5, STEPS = 3 };
+
+/* A provider's runs of all items. */
+typedef struct {
+    test_provider run[ITEMS];
+    vd_hash root[ITEMS];
+    vd_provider side;
+    int entered;
+} many_runs;
+
+typedef struct {
+    test_job job[ITEMS];
+    vd_hash program[ITEMS];
+    vd_collection collection;
+    vd_hash hash;
+    many_runs side[2];
+} many;
+
+static vd_status copy_program(void *user, uint64_t item, vd_program *out, vd_err *err) {
+    const many *m = user;
+    vd_buf bytes = {0};
+    vd_program_encode(&m->job[item].program, &bytes);
+    vd_status status = vd_program_decode(bytes.data, bytes.size, out, err);
+    vd_buf_free(&bytes);
+    return status;
+}
+
+static vd_status enter(void *user, uint64_t item, vd_source *out, vd_err *err) {
+    many_runs *runs = user;
+    (void)err;
+    runs->entered++;
+    *out = vd_replay_source(runs->run[item].replay);
+    return VD_OK;
+}
+
+static void leave(void *user, uint64_t item) {
+    many_runs *runs = user;
+    (void)item;
+    runs->entered--;
+}
+
+static vd_hash root_of(const vd_hash *item, uint64_t count) {
+    vd_hash root;
+    cr_assert(vd_collection_root(item, count, &root, NULL) == VD_OK);
+    return root;
+}
+
+static void open_side(many *m, int p, int wrong, const char *fault) {
+    many_runs *runs = &m->side[p];
+    for (int i = 0; i < ITEMS; i++) {
+        const vd_fault f = test_fault(&m->job[i], fault ? fault : "skip@1");
+        test_provider_open(&runs->run[i], &m->job[i], (uint8_t)(p + 1), i == wrong ? &f : NULL);
+        runs->root[i] = runs->run[i].run.run_root;
+    }
+    runs->side = (vd_provider){.collection = &m->collection,
+                               .program_hash = m->hash,
+                               .key = runs->run[0].key,
+                               .source = {.run_root = root_of(runs->root, ITEMS)},
+                               .item_root = runs->root,
+                               .enter = enter,
+                               .leave = leave,
+                               .items = runs};
+}
+
+/* Items that differ in their seed. The second provider has this fault in item `wrong`; -1: in
+ * none. */
+static void many_open(many *m, int wrong, const char *fault) {
+    for (int i = 0; i < ITEMS; i++) {
+        test_job_open_seed(&m->job[i], VD_MODEL_MLP, STEPS, (uint64_t)i + 1);
+        m->program[i] = m->job[i].hash;
+    }
+    m->collection = (vd_collection){.count = ITEMS,
+                                    .programs = root_of(m->program, ITEMS),
+                                    .program = m->program,
+                                    .load = copy_program,
+                                    .user = m};
+    cr_assert(vd_collection_commit(ITEMS, &m->collection.programs, &m->hash));
+    open_side(m, 0, -1, NULL);
+    open_side(m, 1, wrong, fault);
+}
+
+static void many_close(many *m) {
+    for (int p = 0; p < 2; p++)
+        for (int i = 0; i < ITEMS; i++)
+            test_provider_close(&m->side[p].run[i]);
+    for (int i = 0; i < ITEMS; i++)
+        test_job_close(&m->job[i]);
+}
+
+static test_dispute settle(const many *m) {
+    test_dispute d = {.collection = &m->collection, .side = {&m->side[0].side, &m->side[1].side}};
+    test_settle(&d);
+    cr_expect(m->side[0].entered == 0 && m->side[1].entered == 0, "an item was not left");
+    return d;
+}
+
+Test(collection, equal_runs_of_all_items_agree) {
+    static many m;
+    many_open(&m, -1, NULL);
+    test_dispute d = settle(&m);
+    cr_expect(d.outcome.result == VD_RESULT_AGREED && d.outcome.accepted);
+    cr_expect(d.outcome.place.item == -1);
+    test_dispute_close(&d);
+    many_close(&m);
+}
+
+Test(collection, the_liar_of_one_item_is_convicted_there) {
+    static const int wrong[] = {0, 3, ITEMS - 1};
+    static const char *const fault[] = {"element@1", "skip@2", "seed@-1"};
+    for (int i = 0; i < 3; i++) {
+        static many m;
+        many_open(&m, wrong[i], fault[i]);
+        test_dispute d = settle(&m);
+        cr_expect(d.outcome.result == VD_RESULT_CONVICTED && d.outcome.accepted);
+        cr_expect(d.outcome.party[1].standing == VD_CONVICTED &&
+                  d.outcome.party[0].standing == VD_STANDS);
+        cr_expect(d.outcome.place.item == wrong[i], "item %lld", (long long)d.outcome.place.item);
+        test_dispute_close(&d);
+        many_close(&m);
+    }
+}
+
+/* The same run, under other items' programs. */
+static void swap_items(test_dispute *d, uint32_t party, const vd_outgoing *question, vd_buf *note) {
+    (void)question;
+    json_t *body = test_answer_body(note);
+    json_t *root = json_object_get(body, "root");
+    if (root && strstr(question->text, "prove items"))
+        json_object_set_new(body, "root", json_string("00"));
+    if (party == 1)
+        test_resign(d, party, question, body, note);
+    else
+        json_decref(body);
+}
+
+Test(collection, a_malformed_proof_of_an_item_convicts) {
+    static many m;
+    many_open(&m, 2, "skip@1");
+    test_dispute d = {.collection = &m.collection,
+                      .side = {&m.side[0].side, &m.side[1].side},
+                      .transit = swap_items};
+    test_settle(&d);
+    cr_expect(d.outcome.party[1].grade == VD_GRADE_BAD_PROOF, "%s", d.outcome.party[1].reason);
+    cr_expect(d.outcome.accepted);
+    test_dispute_close(&d);
+    many_close(&m);
+}
+
+/* ---- questions ---- */
+
+static vd_status read_changed(const many *m, vd_question q, const vd_job_programs *job) {
+    const vd_hash assignment = {{1}};
+    vd_buf payload = {0};
+    vd_question again;
+    vd_program item;
+    cr_assert(vd_question_write(&q, &assignment, &payload, NULL) == VD_OK);
+    vd_status status =
+        vd_question_read(payload.data, payload.size, job, &assignment, &again, &item, NULL);
+    if (status == VD_OK) {
+        cr_expect(again.of_item == q.of_item && again.item == q.item);
+        vd_question_free(&again);
+        vd_program_free(&item);
+    }
+    vd_buf_free(&payload);
+    (void)m;
+    return status;
+}
+
+Test(collection, questions_name_an_item_where_there_is_one) {
+    static many m;
+    many_open(&m, -1, NULL);
+    const vd_job_programs all = {.collection = &m.collection}, one = {.program = &m.job[0].program};
+    const vd_question items = {.kind = VD_ASK_OPEN,
+                               .tree = {.kind = VD_TREE_ITEMS},
+                               .hi = ITEMS,
+                               .depth = 2},
+                      run = {.kind = VD_ASK_OPEN,
+                             .tree = {.kind = VD_TREE_RUN},
+                             .hi = (uint64_t)vd_run_leaves(&m.job[0].program),
+                             .depth = 2},
+                      commit = {.kind = VD_ASK_COMMIT};
+    vd_question q = run;
+    cr_expect(read_changed(&m, items, &all) == VD_OK);
+    cr_expect(read_changed(&m, items, &one) == VD_ERR_PEER);
+    cr_expect(read_changed(&m, run, &one) == VD_OK);
+    cr_expect(read_changed(&m, run, &all) == VD_ERR_PEER, "of no item");
+    cr_expect(read_changed(&m, commit, &all) == VD_OK);
+    q.of_item = true, q.item = ITEMS - 1;
+    cr_expect(read_changed(&m, q, &all) == VD_OK);
+    cr_expect(read_changed(&m, q, &one) == VD_ERR_PEER);
+    q.item = ITEMS;
+    cr_expect(read_changed(&m, q, &all) == VD_ERR_PEER, "of an item that is not there");
+    q = items, q.of_item = true;
+    cr_expect(read_changed(&m, q, &all) == VD_ERR_PEER, "of one item, and of all");
+    q = commit, q.of_item = true;
+    cr_expect(read_changed(&m, q, &all) == VD_ERR_PEER);
+    many_close(&m);
+}
+
+/* ---- verdicts ---- */
+
+static vd_status verify(json_t *statement) {
+    vd_buf payload = test_dump(statement), note = {0};
+    vd_key *key = test_referee_key();
+    vd_verdict verdict;
+    cr_assert(vd_note_sign(key, VD_TYPE_VERDICT, payload.data, payload.size, &note, NULL) == VD_OK);
+    vd_status status =
+        vd_verdict_verify(note.data, note.size, NULL, vd_leaf_element, NULL, NULL, &verdict, NULL);
+    vd_key_destroy(key);
+    vd_buf_free(&payload);
+    vd_buf_free(&note);
+    return status;
+}
+
+Test(collection, a_verdict_is_about_the_item_of_its_program) {
+    static many m;
+    many_open(&m, 3, "skip@1");
+    test_dispute d = settle(&m);
+    for (int i = 0; i < 5; i++) {
+        json_t *statement = test_payload(&d.verdict);
+        json_t *collection = json_object_get(json_object_get(statement, "predicate"), "collection");
+        json_t *items = json_object_get(collection, "items"), *item = json_array_get(items, 0);
+        if (i == 1)
+            json_object_set_new(item, "item", json_integer(2));
+        if (i == 2)
+            json_object_set_new(collection, "count", json_integer(ITEMS + 1));
+        if (i == 3)
+            json_array_clear(items);
+        if (i == 4)
+            json_array_append(items, json_deep_copy(item));
+        cr_expect((verify(statement) == VD_OK) == (i == 0), "change %d", i);
+    }
+    test_dispute_close(&d);
+    many_close(&m);
+}
