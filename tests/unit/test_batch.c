@@ -1,0 +1,441 @@
+/* Programs that run together: each has the states that it has alone, whoever is beside it. */
+#include "tests/support/dispute.h"
+#include "verde/exec/batch.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROMPTS = 9, PROMPT_MAX = 150, TOKENS = 9, LEAVES_MAX = 128, DATA_MAX = 130 };
+
+/* ---- models with random weights ---- */
+
+typedef struct {
+    vd_training training;
+    vd_file_tensor start[LEAVES_MAX];
+    char name[LEAVES_MAX][VD_NAME_SIZE];
+    void *weight[LEAVES_MAX];
+    uint32_t count;
+} random_model;
+
+static const vd_model models[] = {
+    {.kind = VD_MODEL_GPT2, .vocab = 1000, .context = 256, .layers = 2, .heads = 4, .channels = 64},
+    {.kind = VD_MODEL_LLAMA,
+     .vocab = 1000,
+     .layers = 2,
+     .heads = 4,
+     .kv_heads = 2,
+     .channels = 128,
+     .hidden = 96,
+     .rope_base = 10000,
+     .window = 40,
+     .window_from = 1,
+     .qk_norm = true,
+     .qkv_bias = true,
+     .tied = true},
+};
+enum { MODELS = sizeof models / sizeof models[0] };
+
+static bool is_parameter(const char *name) {
+    const size_t length = strlen(name);
+    return length < 2 || strcmp(name + length - 2, ".m") != 0;
+}
+
+static void open_model(random_model *m, const vd_model *model) {
+    vd_program p;
+    uint64_t random = 17;
+    vd_err err = {0};
+    *m = (random_model){.training = {.model = *model,
+                                     .optimizer = {.kind = VD_OPTIMIZER_SGD, .lr = 1},
+                                     .batch = 1,
+                                     .micro_batches = 1,
+                                     .sequence = 8,
+                                     .steps = 1,
+                                     .checkpoint_interval = 1,
+                                     .data_dtype = RO_U16,
+                                     .data_count = 64}};
+    cr_assert(vd_training_program(&m->training, &p, &err) == VD_OK, "%s", err.text);
+    for (uint32_t i = 0; i < p.leaf_count; i++) {
+        const uint32_t at = m->count;
+        if (!is_parameter(p.leaf[i].name))
+            continue;
+        strcpy(m->name[at], p.leaf[i].name);
+        m->start[at] = (vd_file_tensor){.name = m->name[at], .shape = p.leaf[i].shape};
+        const int64_t count = ro_shape_numel(&p.leaf[i].shape);
+        float *x = m->weight[at] = malloc((size_t)count * sizeof *x);
+        for (int64_t e = 0; e < count; e++)
+            x[e] = ((float)(test_random(&random) >> 40) * 0x1p-23f - 1) * 0.3f;
+        m->count++;
+    }
+    m->training = (vd_training){.model = *model,
+                                .evaluates = 1,
+                                .batch = 1,
+                                .micro_batches = 1,
+                                .start = m->start,
+                                .start_count = m->count};
+    vd_program_free(&p);
+}
+
+static void close_model(random_model *m) {
+    for (uint32_t i = 0; i < m->count; i++)
+        free(m->weight[i]);
+}
+
+/* ---- prompts, and what becomes of each alone ---- */
+
+typedef struct {
+    int32_t prompt[PROMPT_MAX], key[2];
+    vd_program program;
+    const void *data[DATA_MAX];
+    vd_hash hash, state[TOKENS + 1];
+    void *last[LEAVES_MAX]; /* tensors of the last state */
+} alone;
+
+static void open_alone(alone *a, const random_model *m, const vd_generation *how, int64_t number,
+                       int64_t count) {
+    const vd_prompt_form form = {.count = count};
+    uint64_t random = (uint64_t)number;
+    vd_err err = {0};
+    *a = (alone){.key = {(int32_t)number, 3}};
+    for (int64_t i = 0; i < count; i++)
+        a->prompt[i] = (int32_t)(test_random(&random) % (uint64_t)m->training.model.vocab);
+    cr_assert(vd_generation_program(&m->training, how, &form, &a->program, &err) == VD_OK, "%s",
+              err.text);
+    cr_assert(vd_program_hash(&a->program, &a->hash, &err) == VD_OK);
+    const uint32_t own = how->greedy ? 1 : 2;
+    cr_assert(a->program.data_count == own + m->count);
+    a->data[0] = a->prompt, a->data[1] = a->key;
+    for (uint32_t i = 0; i < m->count; i++)
+        a->data[own + i] = m->weight[i];
+}
+
+static void run_alone(alone *a, ro_ctx *ro) {
+    const vd_exec exec = {.program = &a->program, .ro = ro, .data = a->data, .unfused = true};
+    vd_state state;
+    vd_err err = {0};
+    cr_assert(vd_exec_init(&exec, NULL, &state, &err) == VD_OK, "%s", err.text);
+    for (int64_t s = 0; s <= a->program.steps; s++) {
+        if (s > 0)
+            cr_assert(vd_exec_step(&exec, NULL, &state, NULL, &err) == VD_OK, "%s", err.text);
+        cr_assert(vd_state_hash(NULL, &a->program, &a->hash, &state, NULL, &a->state[s], NULL) ==
+                  VD_OK);
+    }
+    for (uint32_t i = 0; i < state.count; i++)
+        a->last[i] = state.tensor[i];
+    free(state.tensor);
+}
+
+static void close_alone(alone *a) {
+    for (uint32_t i = 0; i < a->program.leaf_count; i++)
+        free(a->last[i]);
+    vd_program_free(&a->program);
+}
+
+static const int64_t lengths[PROMPTS] = {1, 2, 150, 3, 64, 65, 1, 33, 129};
+
+/* ---- what becomes of them together ---- */
+
+typedef struct {
+    alone *alone;
+    int64_t reached[PROMPTS];             /* the last state's step */
+    uint8_t *shadow[PROMPTS][LEAVES_MAX]; /* tensors, by what is said to be written */
+    const char *what;
+} together;
+
+static void follow_writes(together *t, const vd_batch_state *s) {
+    uint8_t **shadow = t->shadow[s->item];
+    for (uint32_t i = 0; i < s->program->leaf_count && !shadow[s->program->leaf_count - 1]; i++)
+        shadow[i] = calloc(1, vd_shape_bytes(&s->program->leaf[i].shape));
+    for (uint32_t i = 0; i < s->written_count; i++) {
+        const vd_written *w = &s->written[i];
+        memcpy(shadow[w->leaf] + w->from, (uint8_t *)s->state->tensor[w->leaf] + w->from, w->size);
+    }
+    for (uint32_t i = 0; i < s->program->leaf_count; i++)
+        cr_assert(
+            memcmp(shadow[i], s->state->tensor[i], vd_shape_bytes(&s->program->leaf[i].shape)) == 0,
+            "%s: prompt %d: %s", t->what, (int)s->item, s->program->leaf[i].name);
+}
+
+static vd_status reached(void *user, const vd_batch_state *s, vd_err *err) {
+    together *t = user;
+    const alone *a = &t->alone[s->item];
+    (void)err;
+    cr_assert(s->program == &a->program && s->state->step == t->reached[s->item] + 1);
+    t->reached[s->item] = s->state->step;
+    cr_assert(vd_hash_equal(s->commitment, &a->state[s->state->step]),
+              "%s: prompt %d of %d tokens, step %d", t->what, (int)s->item, (int)lengths[s->item],
+              (int)s->state->step);
+    cr_assert(s->last == (s->state->step == a->program.steps));
+    follow_writes(t, s);
+    return VD_OK;
+}
+
+typedef struct {
+    uint32_t size;
+    int64_t chunk;
+    int threads;
+    const char *isa;
+    uint32_t from; /* the first prompt that joins */
+} batch_case;
+
+static void add(vd_batch *b, alone *a, uint32_t item) {
+    vd_err err = {0};
+    cr_assert(vd_batch_add(b, item, &a[item].program, a[item].data, NULL, &err) == VD_OK, "%s",
+              err.text);
+}
+
+static void run_together(alone *a, uint32_t own_data, const batch_case *c) {
+    char what[80];
+    together t = {.alone = a, .what = what};
+    ro_ctx *ro;
+    vd_batch *b;
+    vd_err err = {0};
+    snprintf(what, sizeof what, "batch %u, chunk %d, %d threads, %s", c->size, (int)c->chunk,
+             c->threads, c->isa ? c->isa : "own");
+    for (int i = 0; i < PROMPTS; i++)
+        t.reached[i] = -1;
+    if (ro_ctx_create(&(ro_options){.threads = c->threads, .backend = c->isa}, &ro) != RO_OK)
+        return; /* this machine has no such instructions */
+    const vd_exec exec = {.program = &a[0].program, .ro = ro, .data = a[0].data};
+    const vd_batch_options options = {own_data, c->chunk, reached, &t};
+    cr_assert(vd_batch_create(&exec, &options, &b, &err) == VD_OK, "%s", err.text);
+    for (uint32_t next = 0; next < PROMPTS || vd_batch_count(b) > 0;) {
+        while (next < PROMPTS && vd_batch_count(b) < c->size)
+            add(b, a, (c->from + next++) % PROMPTS);
+        cr_assert(vd_batch_pass(b, &err) == VD_OK, "%s: %s", what, err.text);
+    }
+    for (int i = 0; i < PROMPTS; i++) {
+        cr_expect(t.reached[i] == a[i].program.steps, "%s: prompt %d", what, i);
+        for (uint32_t k = 0; k < a[i].program.leaf_count; k++)
+            free(t.shadow[i][k]);
+    }
+    vd_batch_destroy(b);
+    ro_ctx_destroy(ro);
+}
+
+static const batch_case cases[] = {
+    {1, 64, 1, NULL, 0},      {2, 1, 2, NULL, 3},      {7, 64, 3, NULL, 5},
+    {64, 4096, 2, NULL, 0},   {64, 7, 2, "scalar", 1}, {3, 4096, 2, "avx2", 2},
+    {64, 64, 1, "avx512", 4},
+};
+
+static vd_generation how_to(bool greedy, bool all) {
+    vd_generation how = {.max_tokens = TOKENS,
+                         .greedy = greedy,
+                         .temperature = 1,
+                         .top_p = VD_TOP_P_ONE,
+                         .repetition_penalty = 1,
+                         .best = -1};
+    if (greedy && !all)
+        return how;
+    how.seed = 5;
+    how.best = all ? 3 : 0;
+    how.min_tokens = all ? 2 : 0;
+    how.repetition_penalty = all ? 1.3f : 1;
+    for (how.stop_count = 0; how.stop_count < 16; how.stop_count++)
+        how.stop[how.stop_count] = 60 * how.stop_count;
+    if (greedy)
+        return how;
+    how.temperature = 2.5f;
+    how.top_k = all ? 700 : 0;
+    how.top_p = VD_TOP_P_ONE / 10 * 9;
+    return how;
+}
+
+static void open_all(alone *a, const random_model *m, const vd_generation *how) {
+    ro_ctx *ro;
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
+    for (int i = 0; i < PROMPTS; i++) {
+        open_alone(&a[i], m, how, i, lengths[i]);
+        run_alone(&a[i], ro);
+    }
+    ro_ctx_destroy(ro);
+}
+
+static void check_all(const vd_model *model, bool greedy, bool all) {
+    const vd_generation how = how_to(greedy, all);
+    alone *a = calloc(PROMPTS, sizeof *a);
+    random_model *m = malloc(sizeof *m);
+    open_model(m, model);
+    open_all(a, m, &how);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        run_together(a, greedy ? 1 : 2, &cases[i]);
+    for (int i = 0; i < PROMPTS; i++)
+        close_alone(&a[i]);
+    close_model(m);
+    free(m);
+    free(a);
+}
+
+/* ---- stops ---- */
+
+static uint32_t leaf_of(const vd_program *p, const char *name) {
+    uint32_t i = 0;
+    while (strcmp(p->leaf[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* What a program made as its second token stops it and perhaps others. */
+static void stop_early(alone *a, vd_generation *how) {
+    const uint32_t text = leaf_of(&a->program, "text");
+    how->stop[0] = ((const int32_t *)a->last[text])[1];
+    how->stop_count = 1;
+}
+
+Test(batch, a_stop_ends_a_program_early) {
+    vd_generation how = how_to(false, false);
+    alone *a = calloc(PROMPTS, sizeof *a);
+    random_model *m = malloc(sizeof *m);
+    int stopped = 0;
+    open_model(m, &models[0]);
+    how.stop_count = 0;
+    open_all(a, m, &how);
+    stop_early(&a[3], &how);
+    for (int i = 0; i < PROMPTS; i++)
+        close_alone(&a[i]);
+    open_all(a, m, &how);
+    for (int i = 0; i < PROMPTS; i++) {
+        const int32_t count = *(const int32_t *)a[i].last[leaf_of(&a[i].program, "count")];
+        stopped += count < TOKENS;
+        cr_expect(i != 3 || count <= 2);
+    }
+    cr_expect(stopped > 0 && stopped < PROMPTS, "%d of %d", stopped, PROMPTS);
+    run_together(a, 2, &cases[2]);
+    run_together(a, 2, &cases[3]);
+    for (int i = 0; i < PROMPTS; i++)
+        close_alone(&a[i]);
+    close_model(m);
+    free(m);
+    free(a);
+}
+
+/* ---- going on, refusals ---- */
+
+typedef struct {
+    alone *alone;
+    int64_t at, next; /* the step whose state is kept; the next one that is to be reached */
+    vd_state kept;
+} resumed;
+
+static vd_status keep_state(void *user, const vd_batch_state *s, vd_err *err) {
+    resumed *r = user;
+    (void)err;
+    cr_assert(s->state->step == r->next++);
+    cr_assert(vd_hash_equal(s->commitment, &r->alone->state[s->state->step]));
+    if (s->state->step != r->at)
+        return VD_OK;
+    r->kept = (vd_state){.step = r->at, .count = s->state->count};
+    r->kept.tensor = calloc(r->kept.count, sizeof *r->kept.tensor);
+    for (uint32_t i = 0; i < r->kept.count; i++) {
+        const size_t size = vd_shape_bytes(&s->program->leaf[i].shape);
+        r->kept.tensor[i] = aligned_alloc(64, (size + 63) / 64 * 64);
+        memcpy(r->kept.tensor[i], s->state->tensor[i], size);
+    }
+    return VD_OK;
+}
+
+Test(batch, a_program_goes_on_from_any_of_its_states) {
+    const vd_generation how = how_to(false, true);
+    random_model *m = malloc(sizeof *m);
+    alone *a = calloc(1, sizeof *a);
+    ro_ctx *ro;
+    vd_err err = {0};
+    open_model(m, &models[1]);
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
+    open_alone(a, m, &how, 4, 20);
+    run_alone(a, ro);
+    for (int64_t at = 0; at <= TOKENS; at++) {
+        resumed r = {.alone = a, .at = at};
+        const vd_exec exec = {.program = &a->program, .ro = ro, .data = a->data};
+        const vd_batch_options options = {2, 8, keep_state, &r};
+        vd_batch *b;
+        cr_assert(vd_batch_create(&exec, &options, &b, &err) == VD_OK);
+        cr_assert(vd_batch_add(b, 0, &a->program, a->data, NULL, &err) == VD_OK);
+        while (!r.kept.tensor)
+            cr_assert(vd_batch_pass(b, &err) == VD_OK, "%s", err.text);
+        vd_batch_destroy(b);
+        r.at = -1, r.next = at + 1;
+        cr_assert(vd_batch_create(&exec, &options, &b, &err) == VD_OK);
+        cr_assert(vd_batch_add(b, 0, &a->program, a->data, &r.kept, &err) == VD_OK);
+        cr_expect(!r.kept.tensor && vd_batch_count(b) == (at < TOKENS));
+        while (vd_batch_count(b))
+            cr_assert(vd_batch_pass(b, &err) == VD_OK, "%s", err.text);
+        cr_expect(r.next == TOKENS + 1);
+        vd_batch_destroy(b);
+    }
+    close_alone(a);
+    ro_ctx_destroy(ro);
+    close_model(m);
+    free(a);
+    free(m);
+}
+
+static void expect_refused(vd_batch *b, const random_model *m, const vd_generation *how,
+                           const char *what) {
+    alone *a = calloc(1, sizeof *a);
+    vd_err err = {0};
+    open_alone(a, m, how, 5, 6);
+    cr_expect(vd_batch_add(b, 5, &a->program, a->data, NULL, &err) == VD_ERR_USAGE, "%s", what);
+    cr_expect(strstr(err.text, "is not that of the others"), "%s", err.text);
+    close_alone(a);
+    free(a);
+}
+
+Test(batch, a_program_of_another_step_does_not_join) {
+    vd_generation how = how_to(false, true);
+    random_model *m = malloc(sizeof *m);
+    alone *a = calloc(1, sizeof *a);
+    ro_ctx *ro;
+    vd_batch *b;
+    vd_err err = {0};
+    open_model(m, &models[1]);
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
+    open_alone(a, m, &how, 4, 20);
+    const vd_exec exec = {.program = &a->program, .ro = ro, .data = a->data};
+    const vd_batch_options options = {.own_data = 2, .chunk = 8};
+    cr_assert(vd_batch_create(&exec, &options, &b, &err) == VD_OK);
+    how.top_k++;
+    expect_refused(b, m, &how, "top_k");
+    how = how_to(false, true), how.seed++;
+    expect_refused(b, m, &how, "seed");
+    how = how_to(false, true), how.stop_count--;
+    expect_refused(b, m, &how, "stops");
+    cr_expect(vd_batch_count(b) == 0 && vd_batch_pass(b, &err) == VD_OK);
+    vd_batch_destroy(b);
+    vd_batch_destroy(NULL);
+    close_alone(a);
+    ro_ctx_destroy(ro);
+    close_model(m);
+    free(a);
+    free(m);
+}
+
+Test(batch, a_step_of_training_is_not_taken_together) {
+    test_job job;
+    ro_ctx *ro;
+    vd_batch *b;
+    vd_err err = {0};
+    test_job_open(&job, VD_MODEL_GPT2, 2, 1);
+    cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
+    const vd_exec exec = {.program = &job.program, .ro = ro, .data = job.data};
+    const vd_batch_options options = {.own_data = 1, .chunk = 8};
+    cr_expect(vd_batch_create(&exec, &options, &b, &err) == VD_ERR_USAGE);
+    cr_expect(strstr(err.text, "steps cannot be taken together"), "%s", err.text);
+    ro_ctx_destroy(ro);
+    test_job_close(&job);
+}
+
+/* ---- all prompts, in many ways ---- */
+
+Test(batch, states_are_those_of_each_program_alone) {
+    for (int i = 0; i < MODELS; i++) {
+        check_all(&models[i], true, false);
+        check_all(&models[i], false, false);
+    }
+}
+
+Test(batch, so_they_are_with_stops_penalties_and_log_probabilities) {
+    check_all(&models[0], true, true);
+    check_all(&models[1], false, true);
+}

@@ -1,0 +1,62 @@
+/* Runs programs of tokens together: programs whose steps are the same graph, each for a sequence of
+ * its own, as a generation job has one for each prompt.
+ *
+ * A row is a token of one program. A pass takes one row of every program that makes tokens, and
+ * rows of prompts: what only reads weights runs once for all rows, so that weights are read once,
+ * and what reads a program's state runs for each. Prompts need no pass of their own graph: a
+ * prompt's token is put into the caches as a step puts it. All states have the bytes that
+ * vd_exec_init and vd_exec_step give them, whoever else is in the batch.
+ *
+ * Programs are as models.h describes those of vd_generation_program: the first data tensor is the
+ * prompt, leaf `token` has the token that a step takes in, and a step that finds leaf `stopped` not
+ * 0 changes nothing. Tensors are in host memory. */
+#ifndef VD_BATCH_H
+#define VD_BATCH_H
+
+#include "verde/exec/live.h"
+
+enum {
+    VD_BATCH_PROGRAMS_MAX = 1024, /* at a time */
+    VD_BATCH_ROWS_MAX = 4096,     /* of a pass */
+};
+
+/* A state that a program has reached: borrowed, stands until the call returns. */
+typedef struct {
+    uint64_t item; /* as it was given to vd_batch_add */
+    const vd_program *program;
+    const vd_state *state;
+    const vd_hash *commitment;
+    const vd_live *live;       /* the trees that led to it */
+    const vd_written *written; /* what changed since the state before; in S_0, of zeros */
+    uint32_t written_count;
+    bool last; /* the program's last one */
+} vd_batch_state;
+
+typedef struct {
+    /* Data tensors that programs do not share: they come first, the prompt first of all. */
+    uint32_t own_data;
+    int64_t chunk; /* rows of prompts that a pass takes at most; 1 to VD_BATCH_ROWS_MAX */
+    /* Each state of each program, S_0 first. What it returns if that is not VD_OK ends the pass. */
+    vd_status (*reached)(void *user, const vd_batch_state *reached, vd_err *err);
+    void *user;
+} vd_batch_options;
+
+typedef struct vd_batch vd_batch;
+
+/* `exec` has a program like those to come, a context in host memory and the data that all share; it
+ * is borrowed. VD_ERR_USAGE: steps of this program cannot be taken together. */
+VD_MUST_USE vd_status vd_batch_create(const vd_exec *exec, const vd_batch_options *options,
+                                      vd_batch **out, vd_err *err);
+void vd_batch_destroy(vd_batch *batch); /* accepts NULL */
+/* A program joins, from its beginning, or from a state of one of its steps, which is taken over
+ * after success (NULL: from the beginning). `data` are its own data tensors. Program and data are
+ * borrowed until it has left. VD_ERR_USAGE: its step is not that of the batch's program, or there
+ * is no room. */
+VD_MUST_USE vd_status vd_batch_add(vd_batch *batch, uint64_t item, const vd_program *program,
+                                   const void *const *data, vd_state *from, vd_err *err);
+/* Programs that have not left: each leaves after its last state. */
+uint32_t vd_batch_count(const vd_batch *batch);
+/* Takes one pass. Harmless without programs. */
+VD_MUST_USE vd_status vd_batch_pass(vd_batch *batch, vd_err *err);
+
+#endif

@@ -1,0 +1,71 @@
+/* Whether a program's step is that of a batch. */
+#include <string.h>
+
+#include "verde/exec/batch_internal.h"
+
+static vd_status differs(const char *what, const char *name, vd_err *err) {
+    return vd_fail(err, VD_ERR_USAGE, "the program's step is not that of the others: %s %s differs",
+                   what, name);
+}
+
+static vd_status check_sizes(const vd_batch_plan *plan, const vd_program *mine,
+                             const vd_program *other, vd_err *err) {
+    if (other->leaf_count != mine->leaf_count || other->data_count != mine->data_count ||
+        other->step.node_count != mine->step.node_count ||
+        other->step.edge_count != mine->step.edge_count)
+        return differs("the number of", "its leaves, data tensors or nodes", err);
+    for (uint32_t i = 0; i < mine->leaf_count; i++)
+        if (strcmp(mine->leaf[i].name, other->leaf[i].name) != 0 ||
+            mine->step.output[i] != other->step.output[i])
+            return differs("leaf", mine->leaf[i].name, err);
+    for (uint32_t i = plan->own_data; i < mine->data_count; i++)
+        if (memcmp(mine->data[i].root, other->data[i].root, sizeof mine->data[i].root) != 0 ||
+            !ro_shape_equal(&mine->data[i].tensor.shape, &other->data[i].tensor.shape))
+            return differs("data tensor", mine->data[i].tensor.name, err);
+    return VD_OK;
+}
+
+/* Attributes and shapes that are not the program's own: those of nodes that are computed once for
+ * all, or for all rows. Attention may have other lengths, and its window may be left out. */
+static bool same_node(const vd_batch_plan *plan, const vd_program *mine, const vd_program *other,
+                      uint32_t node) {
+    const vd_node *a = &mine->step.node[node], *b = &other->step.node[node];
+    const uint32_t group = plan->plan.group_of[node];
+    const vd_batch_value *v = &plan->value[plan->sources + node];
+    if (a->op != b->op || a->input_count != b->input_count || a->first_input != b->first_input)
+        return false;
+    if (plan->plan.idle[node] || v->held == VD_HELD_STATE || v->held == VD_HELD_PROGRAM)
+        return true;
+    if (group != VD_NO_GROUP && plan->plan.group[group].kind == VD_FUSED_ATTENTION)
+        return true;
+    return ro_shape_equal(&a->shape, &b->shape) && memcmp(a->attr, b->attr, sizeof a->attr) == 0;
+}
+
+static bool same_group(const vd_fused *a, const vd_fused *b) {
+    const ro_attention *x = &a->attention, *y = &b->attention;
+    return a->kind == b->kind && a->member_count == b->member_count &&
+           memcmp(a->member, b->member, a->member_count * sizeof *a->member) == 0 &&
+           memcmp(a->input, b->input, sizeof a->input) == 0 &&
+           memcmp(a->output, b->output, sizeof a->output) == 0 && a->placed == b->placed &&
+           x->heads == y->heads && x->kv_heads == y->kv_heads && x->head_size == y->head_size &&
+           x->queries == y->queries && x->batch == y->batch && x->q_row == y->q_row &&
+           x->out_row == y->out_row;
+}
+
+vd_status vd_batch_plan_fits(const vd_batch_plan *plan, const vd_program *mine,
+                             const vd_program *other, const vd_plan *theirs, vd_err *err) {
+    vd_status status = check_sizes(plan, mine, other, err);
+    if (status != VD_OK)
+        return status;
+    if (memcmp(mine->step.edge, other->step.edge, mine->step.edge_count * sizeof(uint32_t)) != 0)
+        return differs("what", "its nodes read", err);
+    for (uint32_t i = 0; i < mine->step.node_count; i++)
+        if (!same_node(plan, mine, other, i) || theirs->group_of[i] != plan->plan.group_of[i] ||
+            theirs->idle[i] != plan->plan.idle[i])
+            return differs("node", mine->step.node[i].name, err);
+    for (uint32_t i = 0; i < theirs->group_count; i++)
+        if (!same_group(&plan->plan.group[i], &theirs->group[i]))
+            return differs("group of node", mine->step.node[plan->plan.group[i].member[0]].name,
+                           err);
+    return VD_OK;
+}

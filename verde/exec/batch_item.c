@@ -1,0 +1,184 @@
+/* One program of a batch: its state, and the values that it keeps for good. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/batch_internal.h"
+
+static bool is_node(const vd_batch *b, uint32_t value) {
+    return value >= b->plan.sources;
+}
+
+void vd_batch_item_free(const vd_batch *b, vd_batch_item *item) {
+    if (!item)
+        return;
+    for (uint32_t i = 0; item->value && i < b->plan.count; i++)
+        if (is_node(b, i))
+            vd_memory_free(NULL, item->value[i]);
+    free(item->value);
+    vd_state_free(&item->state);
+    vd_plan_free(&item->plan);
+    vd_live_free(&item->live);
+    free(item->written);
+    free(item);
+}
+
+vd_status vd_batch_wrote(vd_batch_item *item, uint32_t leaf, uint64_t from, uint64_t size,
+                         vd_err *err) {
+    for (uint32_t i = 0; i < item->written_count; i++) {
+        vd_written *w = &item->written[i];
+        if (w->leaf == leaf && w->from + w->size == from) { /* the next row */
+            w->size += size;
+            return VD_OK;
+        }
+    }
+    if (item->written_count == item->written_capacity) {
+        const uint32_t capacity = item->written_capacity ? 2 * item->written_capacity : 64;
+        vd_written *grown = realloc(item->written, capacity * sizeof *grown);
+        if (!grown)
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+        item->written = grown;
+        item->written_capacity = capacity;
+    }
+    item->written[item->written_count++] = (vd_written){leaf, from, size};
+    return VD_OK;
+}
+
+/* ---- values that stay ---- */
+
+const void *vd_batch_held(const vd_batch *b, const vd_batch_item *item, uint32_t value) {
+    const vd_batch_value *v = &b->plan.value[value];
+    switch (v->held) {
+    case VD_HELD_SHARED: return b->shared[value];
+    case VD_HELD_PROGRAM: return item->value[value];
+    case VD_HELD_STATE: return item->state.tensor[v->leaf];
+    case VD_HELD_ROWS: break;
+    }
+    return NULL;
+}
+
+static vd_status compute(vd_batch *b, const vd_batch_item *item, const vd_program *program,
+                         uint32_t node, void **out, vd_err *err) {
+    const vd_node *n = &program->step.node[node];
+    const void *input[RO_MAX_INPUTS];
+    ro_shape shapes[RO_MAX_INPUTS];
+    ro_call call;
+    vd_node_call(program, &program->step, node, &call, shapes);
+    for (int32_t i = 0; i < n->input_count; i++)
+        input[i] = vd_batch_held(b, item, program->step.edge[n->first_input + (uint32_t)i]);
+    *out = vd_memory_alloc(NULL, vd_shape_bytes(&n->shape));
+    if (!*out)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s", n->name);
+    if (ro_run(b->exec.ro, &call, input, *out) != RO_OK)
+        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(b->exec.ro));
+    return VD_OK;
+}
+
+vd_status vd_batch_compute_once(vd_batch *b, vd_batch_item *item, vd_err *err) {
+    const vd_held held = item ? VD_HELD_PROGRAM : VD_HELD_SHARED;
+    const vd_program *program = item ? item->program : b->exec.program;
+    void **value = item ? item->value : b->shared;
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < b->plan.once_count; i++) {
+        const uint32_t node = b->plan.once[i], to = b->plan.sources + node;
+        if (b->plan.value[to].held == held)
+            status = compute(b, item, program, node, &value[to], err);
+    }
+    return status;
+}
+
+/* ---- S_0 ---- */
+
+typedef struct {
+    const vd_batch *b;
+    const vd_batch_item *item;
+    const vd_graph *graph;
+    uint32_t sources;
+    bool *wanted;
+    void **value; /* of each node, owned */
+    int32_t step;
+} beginning;
+
+static const void *source_of(const beginning *x, uint32_t value) {
+    if (value >= x->sources)
+        return x->value[value - x->sources];
+    if (value + 1 == x->sources)
+        return &x->step;
+    return value < x->b->plan.own_data ? x->item->data[value] : x->b->exec.data[value];
+}
+
+static void want_inputs(const beginning *x) {
+    for (uint32_t i = x->graph->node_count; i-- > 0;) {
+        const vd_node *n = &x->graph->node[i];
+        for (int32_t k = 0; x->wanted[x->sources + i] && k < n->input_count; k++)
+            x->wanted[x->graph->edge[n->first_input + (uint32_t)k]] = true;
+    }
+}
+
+static vd_status run_wanted(const beginning *x, vd_err *err) {
+    const vd_program *program = x->item->program;
+    const void *input[RO_MAX_INPUTS];
+    ro_shape shapes[RO_MAX_INPUTS];
+    ro_call call;
+    for (uint32_t i = 0; i < x->graph->node_count; i++) {
+        const vd_node *n = &x->graph->node[i];
+        if (!x->wanted[x->sources + i])
+            continue;
+        vd_node_call(program, x->graph, i, &call, shapes);
+        for (int32_t k = 0; k < n->input_count; k++)
+            input[k] = source_of(x, x->graph->edge[n->first_input + (uint32_t)k]);
+        x->value[i] = vd_memory_alloc(NULL, vd_shape_bytes(&n->shape));
+        if (!x->value[i])
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s", n->name);
+        if (ro_run(x->b->exec.ro, &call, input, x->value[i]) != RO_OK)
+            return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->b->exec.ro));
+    }
+    return VD_OK;
+}
+
+static vd_status take_leaves(const beginning *x, vd_batch_item *item, vd_err *err) {
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < item->program->leaf_count; i++) {
+        const size_t size = vd_shape_bytes(&item->program->leaf[i].shape);
+        if (x->b->plan.cache[i])
+            continue;
+        memcpy(item->state.tensor[i], source_of(x, x->graph->output[i]), size);
+        status = vd_batch_wrote(item, i, 0, size, err);
+    }
+    return status;
+}
+
+static vd_status zero_state(vd_batch_item *item, vd_err *err) {
+    const vd_program *program = item->program;
+    item->state = (vd_state){.step = -1, .count = program->leaf_count};
+    item->state.tensor = calloc(program->leaf_count, sizeof *item->state.tensor);
+    for (uint32_t i = 0; i < program->leaf_count; i++) {
+        const size_t size = vd_shape_bytes(&program->leaf[i].shape);
+        if (!item->state.tensor || !(item->state.tensor[i] = vd_memory_alloc(NULL, size)))
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory for the state of a program");
+        memset(item->state.tensor[i], 0, size);
+    }
+    return VD_OK;
+}
+
+vd_status vd_batch_begin(const vd_batch *b, vd_batch_item *item, vd_err *err) {
+    const vd_program *program = item->program;
+    beginning x = {.b = b, .item = item, .graph = &program->init};
+    x.sources = vd_source_count(program, x.graph);
+    x.wanted = calloc(x.sources + x.graph->node_count, sizeof *x.wanted);
+    x.value = calloc((size_t)x.graph->node_count + 1, sizeof *x.value);
+    vd_status status =
+        x.wanted && x.value ? zero_state(item, err) : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; x.wanted && i < program->leaf_count; i++)
+        x.wanted[x.graph->output[i]] |= !b->plan.cache[i];
+    if (status == VD_OK) {
+        want_inputs(&x);
+        status = run_wanted(&x, err);
+    }
+    if (status == VD_OK)
+        status = take_leaves(&x, item, err);
+    for (uint32_t i = 0; x.value && i < x.graph->node_count; i++)
+        vd_memory_free(NULL, x.value[i]);
+    free(x.value);
+    free(x.wanted);
+    return status;
+}

@@ -1,0 +1,303 @@
+/* One pass: every unit of the plan over its rows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "verde/exec/batch_internal.h"
+
+typedef struct {
+    vd_batch *b;
+    const vd_graph *graph;
+    const vd_batch_row *row;
+    int64_t rows, tokens; /* rows; those in front that make a token */
+    uint8_t **at;         /* of each value that is VD_HELD_ROWS: the rows' */
+    vd_err *err;
+} pass;
+
+static vd_status failed(const pass *p, const char *name) {
+    return vd_fail(p->err, VD_ERR_LOCAL, "%s: %s", name, ro_ctx_error(p->b->exec.ro));
+}
+
+static int64_t rows_of(const pass *p, bool every) {
+    return every ? p->rows : p->tokens;
+}
+
+/* What the program of row r reads as a value. */
+static const void *of_row(const pass *p, uint32_t value, int64_t r) {
+    const vd_batch_value *v = &p->b->plan.value[value];
+    return v->held == VD_HELD_ROWS ? p->at[value] + (size_t)r * v->size
+                                   : vd_batch_held(p->b, p->row[r].item, value);
+}
+
+static vd_status make_rows(pass *p, uint32_t value, bool every) {
+    const size_t size = p->b->plan.value[value].size * (size_t)rows_of(p, every);
+    p->at[value] = vd_memory_alloc(NULL, size ? size : 1);
+    return p->at[value] ? VD_OK
+                        : vd_fail(p->err, VD_ERR_LOCAL, "out of memory for %lld rows",
+                                  (long long)rows_of(p, every));
+}
+
+/* ---- a node over all rows ---- */
+
+/* The rows of a value next to each other: *copy, which the caller frees, where they are not. */
+static const void *gathered(const pass *p, uint32_t value, int64_t rows, void **copy) {
+    const vd_batch_value *v = &p->b->plan.value[value];
+    if (v->held == VD_HELD_ROWS)
+        return p->at[value];
+    *copy = vd_memory_alloc(NULL, v->size * (size_t)rows + 1);
+    for (int64_t r = 0; *copy && r < rows; r++)
+        memcpy((uint8_t *)*copy + (size_t)r * v->size, of_row(p, value, r), v->size);
+    return *copy;
+}
+
+static void scale_shape(ro_shape *shape, vd_batch_input input, int64_t rows) {
+    if (input == VD_INPUT_POSITION && rows > 1) /* else a vector, of one row */
+        *shape = (ro_shape){RO_I32, 2, {rows, 1}};
+    else
+        shape->dim[0] *= rows;
+}
+
+/* As many elements in the dimensions of another one. */
+static ro_shape with_dims(const ro_shape *shape, const ro_shape *dims) {
+    ro_shape out = *dims;
+    out.dtype = shape->dtype;
+    return out;
+}
+
+static vd_status run_together(pass *p, const vd_unit *u) {
+    const vd_node *n = &p->graph->node[u->index];
+    const int64_t rows = rows_of(p, u->every);
+    const void *input[RO_MAX_INPUTS];
+    void *copy[RO_MAX_INPUTS] = {0};
+    ro_shape shapes[RO_MAX_INPUTS];
+    ro_call call;
+    vd_node_call(p->b->exec.program, p->graph, u->index, &call, shapes);
+    call.output.dim[0] *= rows;
+    vd_status status = make_rows(p, p->b->plan.sources + u->index, u->every);
+    for (int32_t i = 0; status == VD_OK && i < n->input_count; i++) {
+        const uint32_t value = p->graph->edge[n->first_input + (uint32_t)i];
+        const vd_batch_input kind = vd_batch_input_of(n->op, i);
+        const bool shared = p->b->plan.value[value].held == VD_HELD_SHARED;
+        if (kind == VD_INPUT_SHARED || (kind == VD_INPUT_REPEATED && shared)) {
+            input[i] = p->b->shared[value];
+            continue;
+        }
+        input[i] = gathered(p, value, rows, &copy[i]);
+        if (kind == VD_INPUT_REPEATED)
+            shapes[i] = with_dims(&shapes[i], &shapes[0]);
+        else
+            scale_shape(&shapes[i], kind, rows);
+        if (!input[i])
+            status = vd_fail(p->err, VD_ERR_LOCAL, "out of memory for %s", n->name);
+    }
+    if (status == VD_OK &&
+        ro_run(p->b->exec.ro, &call, input, p->at[p->b->plan.sources + u->index]) != RO_OK)
+        status = failed(p, n->name);
+    for (int32_t i = 0; i < n->input_count; i++)
+        vd_memory_free(NULL, copy[i]);
+    return status;
+}
+
+/* ---- row by row ---- */
+
+static vd_status run_each(pass *p, const vd_unit *u) {
+    const uint32_t to = p->b->plan.sources + u->index;
+    const void *input[RO_MAX_INPUTS];
+    ro_shape shapes[RO_MAX_INPUTS];
+    ro_call call;
+    vd_status status = make_rows(p, to, u->every);
+    for (int64_t r = 0; status == VD_OK && r < rows_of(p, u->every); r++) {
+        const vd_program *program = p->row[r].item->program;
+        const vd_node *n = &program->step.node[u->index];
+        vd_node_call(program, &program->step, u->index, &call, shapes);
+        for (int32_t i = 0; i < n->input_count; i++)
+            input[i] = of_row(p, program->step.edge[n->first_input + (uint32_t)i], r);
+        if (ro_run(p->b->exec.ro, &call, input,
+                   p->at[to] + (size_t)r * p->b->plan.value[to].size) != RO_OK)
+            status = failed(p, n->name);
+    }
+    return status;
+}
+
+/* How a tensor lies around an axis: [outer, n, inner], inner in bytes. */
+typedef struct {
+    int64_t outer, n;
+    size_t inner;
+} around;
+
+static around around_of(const ro_shape *shape, int64_t axis) {
+    around a = {1, shape->dim[axis], ro_dtype_size(shape->dtype)};
+    for (int i = 0; i < shape->ndim; i++) {
+        a.outer *= i < axis ? shape->dim[i] : 1;
+        a.inner *= i > axis ? (size_t)shape->dim[i] : 1;
+    }
+    return a;
+}
+
+/* put_rows (SPEC.md section 5) into the leaf itself. */
+static vd_status put_row(pass *p, const vd_unit *u, int64_t r) {
+    const vd_program *program = p->row[r].item->program;
+    const vd_node *n = &program->step.node[u->index];
+    const uint32_t *edge = &program->step.edge[n->first_input];
+    const uint32_t leaf = p->b->plan.value[edge[0]].leaf;
+    const around x = around_of(&n->shape, n->attr[RO_PUT_ROWS_AXIS]);
+    const around rows =
+        around_of(vd_value_shape(program, &program->step, edge[1]), n->attr[RO_PUT_ROWS_AXIS]);
+    const int64_t at = *(const int32_t *)of_row(p, edge[2], r);
+    const int64_t first = at < 0 ? 0 : at, last = at + rows.n < x.n ? at + rows.n : x.n;
+    const uint8_t *from = of_row(p, edge[1], r);
+    uint8_t *to = p->row[r].item->state.tensor[leaf];
+    vd_status status = VD_OK;
+    for (int64_t o = 0; status == VD_OK && first < last && o < x.outer; o++) {
+        const size_t put = (size_t)(o * x.n + first) * x.inner;
+        const size_t size = (size_t)(last - first) * x.inner;
+        memcpy(to + put, from + (size_t)(o * rows.n + first - at) * x.inner, size);
+        status = vd_batch_wrote(p->row[r].item, leaf, put, size, p->err);
+    }
+    return status;
+}
+
+static vd_status run_put(pass *p, const vd_unit *u) {
+    vd_status status = VD_OK;
+    for (int64_t r = 0; status == VD_OK && r < rows_of(p, u->every); r++)
+        status = put_row(p, u, r);
+    return status;
+}
+
+/* ---- groups ---- */
+
+static vd_status run_group(pass *p, const vd_unit *u) {
+    vd_fused g = p->b->plan.plan.group[u->index];
+    const int64_t rows = rows_of(p, u->every);
+    vd_fused_memory at;
+    vd_status status = VD_OK;
+    g.linear.rows *= rows;
+    g.rows *= rows;
+    for (uint32_t i = 0; i < g.input_count; i++)
+        at.in[i] = i ? p->b->shared[g.input[i]] : p->at[g.input[i]];
+    for (uint32_t i = 0; status == VD_OK && i < g.output_count; i++) {
+        status = make_rows(p, g.output[i], u->every);
+        at.out[i] = p->at[g.output[i]];
+    }
+    return status == VD_OK ? vd_fused_run(&g, &at, 1, p->b->exec.ro, 0, p->err) : status;
+}
+
+/* Rows r to r + count - 1 are of one program, one token after the other: heads lie side by side in
+ * rows, as in a matrix. */
+static vd_status attend(const pass *p, const vd_unit *u, int64_t r, int64_t count) {
+    const vd_batch_item *item = p->row[r].item;
+    const vd_fused *g = &item->plan.group[u->index];
+    const vd_batch_value *q = &p->b->plan.value[g->input[0]];
+    const vd_batch_value *out = &p->b->plan.value[g->output[0]];
+    ro_attention a = g->attention;
+    a.queries = count;
+    a.keys = (int64_t)p->row[r].step + g->first_key + count;
+    a.q_row = (int64_t)(q->size / sizeof(float));
+    a.out_row = (int64_t)(out->size / sizeof(float));
+    const float *k = vd_batch_held(p->b, item, g->input[1]);
+    const float *v = vd_batch_held(p->b, item, g->input[2]);
+    const float *query = (const float *)of_row(p, g->input[0], r);
+    float *to = (float *)(void *)(p->at[g->output[0]] + (size_t)r * out->size);
+    if (a.keys < count || a.keys > a.kv_rows ||
+        ro_attention_forward(p->b->exec.ro, &a, query + g->first[0], k + g->first[1],
+                             v + g->first[2], to, NULL, NULL) != RO_OK)
+        return failed(p, "attention");
+    return VD_OK;
+}
+
+static vd_status run_attention(pass *p, const vd_unit *u) {
+    const int64_t rows = rows_of(p, u->every);
+    vd_status status = make_rows(p, p->b->plan.plan.group[u->index].output[0], u->every);
+    int64_t count;
+    for (int64_t r = 0; status == VD_OK && r < rows; r += count) {
+        for (count = 1; r + count < rows && p->row[r + count].item == p->row[r].item;)
+            count++;
+        status = attend(p, u, r, count);
+    }
+    return status;
+}
+
+/* ---- all of them ---- */
+
+static vd_status run_unit(pass *p, const vd_unit *u) {
+    switch (u->kind) {
+    case VD_UNIT_TOGETHER: return run_together(p, u);
+    case VD_UNIT_EACH: return run_each(p, u);
+    case VD_UNIT_PUT: return run_put(p, u);
+    case VD_UNIT_GROUP: return run_group(p, u);
+    case VD_UNIT_ATTENTION: return run_attention(p, u);
+    }
+    return VD_OK;
+}
+
+static vd_status put_sources(pass *p) {
+    const uint32_t token = p->b->plan.token, step = p->b->plan.sources - 1;
+    if (make_rows(p, token, true) != VD_OK || make_rows(p, step, true) != VD_OK)
+        return VD_ERR_LOCAL;
+    for (int64_t r = 0; r < p->rows; r++) {
+        memcpy(p->at[token] + (size_t)r * sizeof(int32_t), &p->row[r].token, sizeof(int32_t));
+        memcpy(p->at[step] + (size_t)r * sizeof(int32_t), &p->row[r].step, sizeof(int32_t));
+    }
+    return VD_OK;
+}
+
+static void free_rows(pass *p, uint32_t value) {
+    vd_memory_free(NULL, p->at[value]);
+    p->at[value] = NULL;
+}
+
+/* Frees what unit `i` read last. What nobody reads stays until the pass ends. */
+static void free_after(pass *p, uint32_t i) {
+    const vd_value_list in = vd_batch_inputs(&p->b->plan, p->graph, &p->b->plan.unit[i]);
+    for (uint32_t k = 0; k < in.count; k++)
+        if (p->at[in.value[k]] && p->b->plan.value[in.value[k]].last == i)
+            free_rows(p, in.value[k]);
+}
+
+static vd_status run_units(pass *p) {
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < p->b->plan.unit_count; i++) {
+        const vd_unit *u = &p->b->plan.unit[i];
+        if (rows_of(p, u->every) == 0)
+            continue;
+        status = run_unit(p, u);
+        if (status == VD_OK)
+            free_after(p, i);
+    }
+    return status;
+}
+
+/* Leaves that are not changed in place, of row r's program. */
+static vd_status take_leaves(const pass *p, int64_t r) {
+    vd_batch_item *item = p->row[r].item;
+    vd_status status = VD_OK;
+    for (uint32_t i = 0; status == VD_OK && i < item->program->leaf_count; i++) {
+        const uint32_t value = p->graph->output[i];
+        const size_t size = vd_shape_bytes(&item->program->leaf[i].shape);
+        if (p->b->plan.value[value].held == VD_HELD_STATE)
+            continue;
+        const void *bytes = of_row(p, value, r);
+        if (memcmp(item->state.tensor[i], bytes, size) == 0)
+            continue;
+        memcpy(item->state.tensor[i], bytes, size);
+        status = vd_batch_wrote(item, i, 0, size, p->err);
+    }
+    if (status == VD_OK)
+        item->state.step++;
+    return status;
+}
+
+vd_status vd_batch_run(vd_batch *b, const vd_batch_row *row, int64_t rows, int64_t tokens,
+                       vd_err *err) {
+    pass p = {b, &b->exec.program->step, row, rows, tokens, NULL, err};
+    p.at = calloc(b->plan.count, sizeof *p.at);
+    vd_status status = p.at ? put_sources(&p) : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status = run_units(&p);
+    for (int64_t r = 0; status == VD_OK && r < tokens; r++)
+        status = take_leaves(&p, r);
+    for (uint32_t v = 0; p.at && v < b->plan.count; v++)
+        if (p.at[v])
+            free_rows(&p, v);
+    free(p.at);
+    return status;
+}
