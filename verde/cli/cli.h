@@ -164,6 +164,9 @@ VD_MUST_USE vd_status vd_evaluation_open(const vd_loaded *trained, const char *d
 /* vd_run_options.evaluate */
 VD_MUST_USE vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state,
                                   vd_score *score, bool *told, vd_err *err);
+/* The score of the last state, whose model lies in a directory as `verde export` writes it. */
+VD_MUST_USE vd_status vd_evaluate_model(vd_evaluation *evaluation, const char *dir, vd_score *score,
+                                        vd_err *err);
 void vd_evaluation_close(vd_evaluation *evaluation);
 
 /* Can a file be written there, and is there none yet, unless `force`? For what is written after

@@ -36,9 +36,10 @@ static json_t *delegate_json(const vd_delegation *d, const vd_fetching *fetching
                                                           : json_string(order->why));
         json_array_append_new(providers, one);
     }
-    return json_pack("{ss si so so so}", "job", d->id, "exit_code", (int)d->code, "verdicts",
+    return json_pack("{ss si so so so so}", "job", d->id, "exit_code", (int)d->code, "verdicts",
                      verdicts, "providers", providers, "result",
-                     fetching ? vd_fetch_json(fetching) : json_null());
+                     fetching ? vd_fetch_json(fetching) : json_null(), "score",
+                     vd_delegation_score_json(d));
 }
 
 static vd_status fetch_result(vd_delegation *d) {
@@ -60,10 +61,14 @@ static vd_status fetch_result(vd_delegation *d) {
     if (options.provider_count == 0)
         return vd_fail(d->err, VD_ERR_PEER, "no provider says that it has the accepted run");
     vd_status status = vd_fetch(&options, &fetching, d->err);
-    if (status == VD_OK && d->o->common.json)
+    if (status == VD_OK)
+        vd_delegation_score(d);
+    if (status == VD_OK && d->o->common.json) {
         vd_print_json(delegate_json(d, &fetching));
-    else if (status == VD_OK)
+    } else if (status == VD_OK) {
         vd_fetch_text(&fetching);
+        vd_delegation_score_text(d);
+    }
     vd_fetching_free(&fetching);
     return status;
 }
@@ -183,6 +188,7 @@ const vd_command vd_cmd_delegate = {
     "the providers commit to their results, and settles a dispute if they differ, as `verde\n"
     "arbitrate` does; OUT/verdict.json says how. Then downloads the accepted model from whoever\n"
     "has it, as `verde fetch` does, with every byte checked, to OUT.\n\n"
+    "A job with `evaluate` is scored at the end, on this machine: OUT/evaluation.json.\n\n"
     "Stopped at any moment, the same command goes on: uploads and jobs stay at the providers,\n"
     "what is downloaded in OUT/partial.\n\n"
     "  --provider URL   as `verde provide` prints it, with its key; two to 16\n"

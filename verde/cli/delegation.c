@@ -108,19 +108,36 @@ static vd_status parse_providers(vd_delegation *d) {
     return VD_OK;
 }
 
+static vd_status check_kind(const vd_delegation *d) {
+    if (d->loaded.program.rounding.bits)
+        return vd_fail(d->err, VD_ERR_USAGE,
+                       "%s: has `rounding`, and daemons run jobs in fixed order alone; leave it "
+                       "out, or start `verde run --backend log` and `verde serve` on each machine "
+                       "(docs/rounding-logs.md)",
+                       d->o->job);
+    if (vd_job_has_prompts(&d->loaded.job))
+        return vd_fail(d->err, VD_ERR_USAGE,
+                       "%s: has prompts, and daemons run jobs that train or evaluate alone; start "
+                       "`verde run` and `verde serve` on each machine",
+                       d->o->job);
+    return VD_OK;
+}
+
 vd_status vd_delegation_prepare(vd_delegation *d) {
     vd_status status = parse_providers(d);
     if (status == VD_OK)
         status = vd_load_job(d->o->job, &d->loaded, d->err);
     if (status == VD_OK)
         status = vd_need_weights(&d->loaded, d->err);
-    if (status == VD_OK && d->loaded.program.rounding.bits)
-        status =
-            vd_fail(d->err, VD_ERR_USAGE, "%s: daemons take no jobs with `rounding`", d->o->job);
+    if (status == VD_OK)
+        status = check_kind(d);
     if (status == VD_OK)
         status = vd_program_hash(&d->loaded.program, &d->program, d->err);
     if (status == VD_OK)
         status = vd_load_key(d->o->key_dir, &d->key, d->err);
+    if (status != VD_OK)
+        return status;
+    status = vd_delegation_score_open(d);
     if (status != VD_OK)
         return status;
     vd_key_public(d->key, &d->client);
@@ -138,5 +155,6 @@ void vd_delegation_free(vd_delegation *d) {
     vd_buf_free(&d->bytes);
     vd_buf_free(&d->submission);
     vd_key_destroy(d->key);
+    vd_evaluation_close(&d->evaluation);
     vd_loaded_free(&d->loaded);
 }

@@ -55,8 +55,11 @@ typedef struct vd_delegation {
     int drawn;        /* lines of progress on the terminal */
     vd_hash run_root; /* accepted */
     uint32_t verdicts;
-    vd_exit code;    /* as `verde arbitrate` */
-    bool no_verdict; /* it has said why */
+    vd_exit code;             /* as `verde arbitrate` */
+    bool no_verdict;          /* it has said why */
+    vd_evaluation evaluation; /* of a job with `evaluate` */
+    vd_score score;           /* if has_score */
+    bool has_score;
     vd_err *err;
 } vd_delegation;
 
@@ -69,6 +72,12 @@ VD_MUST_USE vd_status vd_delegation_order(vd_delegation *d);
 VD_MUST_USE vd_status vd_delegation_settle(vd_delegation *d, bool *accepted);
 /* The verdict number `i`: OUT/verdict.json, OUT/verdict-2.json, ... */
 void vd_delegation_verdict(const vd_delegation *d, uint32_t i, char path[1100]);
+/* The score of the model that was delivered, if the job asks for one. A model without it is one,
+ * too: what goes wrong is told in a line. */
+VD_MUST_USE vd_status vd_delegation_score_open(vd_delegation *d);
+void vd_delegation_score(vd_delegation *d);
+void vd_delegation_score_text(const vd_delegation *d);
+json_t *vd_delegation_score_json(const vd_delegation *d); /* null: there is none */
 void vd_delegation_free(vd_delegation *d);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "verde/cli/cli.h"
+#include "verde/cli/export.h"
 #include "verde/exec/memory.h"
 
 /* ---- the job ---- */
@@ -61,11 +61,7 @@ void vd_evaluation_close(vd_evaluation *e) {
 static vd_status take_state(vd_evaluation *e, const vd_hash *state, vd_err *err) {
     vd_loaded *held = &e->held;
     forget_state(held);
-    vd_status status = vd_map_state(e->dir, &e->trained->program, state, &held->start.file, err);
-    held->start.present = status == VD_OK;
-    if (status == VD_OK)
-        status = vd_place_data(held, err);
-    return status == VD_OK ? vd_exec_place(&held->exec, err) : status;
+    return vd_map_state(e->dir, &e->trained->program, state, &held->start.file, err);
 }
 
 /* The leaves of the last state, of one number each (models/training.c). */
@@ -79,15 +75,14 @@ static vd_status read_score(const vd_state *sum, vd_score *out, vd_err *err) {
     return status;
 }
 
-vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, vd_score *score,
-                      bool *told, vd_err *err) {
-    vd_evaluation *e = evaluation;
+/* Of the weights in held->start.file. */
+static vd_status evaluate_held(vd_evaluation *e, vd_score *score, vd_err *err) {
     const vd_exec *exec = &e->held.exec;
     vd_state sum = {0};
-    *told = step % e->held.job.evaluate.every == 0 || step == e->trained->program.steps;
-    if (!*told)
-        return VD_OK;
-    vd_status status = take_state(e, state, err);
+    e->held.start.present = true;
+    vd_status status = vd_place_data(&e->held, err);
+    if (status == VD_OK)
+        status = vd_exec_place(&e->held.exec, err);
     if (status == VD_OK)
         status = vd_exec_init(exec, NULL, &sum, err);
     while (status == VD_OK && sum.step < e->held.program.steps)
@@ -95,6 +90,18 @@ vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, vd_s
     if (status == VD_OK)
         status = read_score(&sum, score, err);
     vd_state_free(&sum);
+    return status;
+}
+
+vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, vd_score *score,
+                      bool *told, vd_err *err) {
+    vd_evaluation *e = evaluation;
+    *told = step % e->held.job.evaluate.every == 0 || step == e->trained->program.steps;
+    if (!*told)
+        return VD_OK;
+    vd_status status = take_state(e, state, err);
+    if (status == VD_OK)
+        status = evaluate_held(e, score, err);
     if (status == VD_OK)
         fprintf(stderr, "%sstep %lld: evaluation %.4f", vd_is_terminal() ? "\r\033[K" : "",
                 (long long)step, (double)score->loss);
@@ -102,5 +109,66 @@ vd_status vd_evaluate(void *evaluation, int64_t step, const vd_hash *state, vd_s
         fprintf(stderr, ", accuracy %.4f", (double)score->accuracy);
     if (status == VD_OK)
         fputs("\n", stderr);
+    return status;
+}
+
+/* ---- a delivered model ---- */
+
+/* The file's tensor as the leaf that it was; *copy is the caller's to free. */
+static vd_status take_row(const vd_export_row *row, const vd_program *program, const vd_weight *t,
+                          vd_weight *out, void **copy, vd_err *err) {
+    *out = *t;
+    if (row->layout == VD_LAYOUT_SAME)
+        return VD_OK;
+    *copy = malloc(t->size);
+    if (!*copy)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_layout_copy_back(row->layout, &program->leaf[row->leaf].shape, t->data, *copy);
+    out->data = *copy;
+    return VD_OK;
+}
+
+/* Tensors of the model in the places that they have in the state. */
+static vd_status take_rows(vd_evaluation *e, const vd_weights *model, void **copy, vd_err *err) {
+    const vd_program *program = &e->trained->program;
+    vd_export_row *row = NULL;
+    uint32_t count = 0;
+    vd_weight *tensor = calloc((size_t)program->leaf_count + 1, sizeof *tensor);
+    e->held.start.file.tensor = tensor;
+    vd_status status = tensor ? vd_export_rows(program, model->has_config ? &model->config : NULL,
+                                               &row, &count, err)
+                              : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    for (uint32_t i = 0; i < count && status == VD_OK; i++) {
+        const vd_weight *t = vd_weights_find(model, row[i].form.name);
+        status = t && vd_weight_form_equal(&t->form, &row[i].form)
+                     ? take_row(&row[i], program, t, &tensor[row[i].leaf], &copy[i], err)
+                     : vd_fail(err, VD_ERR_PEER, "tensor %.100s is not there, or another one",
+                               row[i].form.name);
+    }
+    free(row);
+    return status;
+}
+
+vd_status vd_evaluate_model(vd_evaluation *e, const char *dir, vd_score *score, vd_err *err) {
+    const uint32_t leaves = e->trained->program.leaf_count;
+    vd_weights model = {0};
+    void **copy = calloc((size_t)leaves + 1, sizeof *copy);
+    forget_state(&e->held);
+    vd_status status =
+        copy ? vd_weights_open(dir, &model, err) : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    e->held.start.file.file = model.file;
+    if (status == VD_OK)
+        status = take_rows(e, &model, copy, err);
+    if (status == VD_OK)
+        status = evaluate_held(e, score, err);
+    vd_exec_drop(&e->held.exec);
+    vd_placed_data_free(&e->held.placed);
+    free(e->held.start.file.tensor);
+    e->held.start.file = (vd_weights){0};
+    e->held.start.present = false;
+    vd_weights_close(&model);
+    for (uint32_t i = 0; copy && i < leaves; i++)
+        free(copy[i]);
+    free(copy);
     return status;
 }

@@ -154,8 +154,8 @@ void vd_fetch_text(const vd_fetching *x) {
     char size[32], found[32];
     vd_print_size(x->progress.total, size);
     vd_print_size(x->progress.found, found);
-    printf("wrote        %s: %u tensors of step %lld, %s, every byte checked\n", x->o->out,
-           x->model.row_count, (long long)x->model.proof.step, size);
+    printf("wrote        %s: %u tensor%s of step %lld, %s, every byte checked\n", x->o->out,
+           x->model.row_count, vd_plural(x->model.row_count), (long long)x->model.proof.step, size);
     printf("run root     %s, to which proof.json leads\n", x->root_text);
     if (x->progress.found)
         printf("were there   %s, from an earlier download\n", found);
