@@ -104,7 +104,7 @@ sed -i 's/"job_root": "./"job_root": "x/' "$work/changed/run.json"
 expect 6 'job root' "$verde" inspect "$work/changed"
 expect 2 'a run of its own' "$verde" serve "$work/score"
 expect 2 'what a model said' "$verde" export "$work/score/prompts/7" --out "$work/none"
-expect 2 '--prompt KEY' "$verde" arbitrate "$work/score.yaml" --verdict "$work/none" --provider https://localhost:1 --provider https://localhost:2
+expect 2 'prompt KEY' "$verde" arbitrate "$work/score.yaml" --verdict "$work/none" --provider https://localhost:1 --provider https://localhost:2
 
 # lie JOB WHERE FAULT: a run of the prompt with key 7 that has this fault is convicted of it. The other is served already.
 lie() {

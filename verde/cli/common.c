@@ -128,7 +128,8 @@ vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err) {
                            : VD_OK;
     if (!out->prompt)
         return vd_fail(err, VD_ERR_USAGE,
-                       "%s: each of its prompts is a program of its own; --prompt KEY names one",
+                       "%s: each of its prompts is a program of its own, which `--prompt KEY` of "
+                       "`verde graph` and `verde arbitrate` names",
                        path);
     status = vd_find_prompt(out, out->prompt, &index, err);
     return status == VD_OK ? vd_load_prompt(out, index, err) : status;
