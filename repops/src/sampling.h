@@ -10,7 +10,7 @@ RO_INLINE uint32_t ro_weight_of(float y) {
     const float z = y * 0x1p31f;
     if (!(z < 0x1p31f))
         return z != z ? 0 : INT32_MAX;
-    return (uint32_t)z;
+    return (uint32_t)(int32_t)z;
 }
 
 /* A weight below 0 counts as 0. */
