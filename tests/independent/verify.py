@@ -13,7 +13,7 @@ from tournament import Tournament
 
 NOTE_LIMIT, ASSIGNMENT_LIMIT, VERDICT_LIMIT = 3, 128, 1 << 20
 ANSWER_BYTES = 48 << 20
-VERDICT_BYTES, GAME_BYTES, GAMES = 256 << 20, 192 << 20, 126
+VERDICT_BYTES, GAME_BYTES, GAMES = 256 << 20, 320 << 20, 126
 PREDICATE = "https://verde.invalid/verdict/v%d"
 COSTS = ("bytes_in", "bytes_out", "seconds", "cpu_seconds", "peak_bytes")
 

@@ -323,33 +323,90 @@ Test(tournament, holds_everybody_to_what_it_said_in_earlier_games) {
     disperse(&g);
 }
 
-/* ---- a reference that agrees with everybody ---- */
+/* ---- large answers ---- */
 
-static vd_status any_leaf(const ro_call *call, int64_t element, vd_load load, void *user,
-                          uint32_t *out, vd_err *err) {
-    static int turn;
-    (void)call, (void)element, (void)load, (void)user, (void)out, (void)err;
-    turn++;
-    return VD_OK;
+enum { PADDING = 33 << 20 };
+
+/* As large as an answer may be, by a member that nobody reads. */
+static void pad(test_tournament *t, uint32_t provider, const vd_outgoing *q, vd_buf *note) {
+    static char padding[PADDING + 1];
+    if (provider != 1 || kind_of(q) < VD_ASK_SUBRUN)
+        return;
+    memset(padding, 'x', PADDING);
+    json_t *body = test_answer_body(note);
+    json_object_set_new(body, "padding", json_string(padding));
+    test_state(t, provider, q, body, note);
 }
+
+Test(tournament, ends_in_a_verdict_however_large_the_answers_of_a_liar_are, .timeout = 120) {
+    static const char *const faults[] = {NULL, "poison@0", NULL};
+    group g;
+    gather(&g, faults, 3);
+    g.t.gate = pad;
+    test_hold(&g.t);
+    test_expect_accepted(&g.t, 0, "large answers");
+    test_expect_fallen(&g.t, 1, VD_GRADE_TIMEOUT, "large answers");
+    cr_expect(strstr(g.t.outcome.party[1].reason, "in one game"), "%s",
+              g.t.outcome.party[1].reason);
+    cr_expect(g.t.verdict.size <= vd_verdict_bytes_max(1));
+    disperse(&g);
+}
+
+/* ---- what a tournament is ---- */
 
 Test(tournament, needs_more_than_two_providers) {
     static const char *const faults[] = {NULL, NULL, NULL};
     group g;
     vd_tournament *tournament;
+    vd_referee *referee;
     vd_buf payload = {0};
     vd_err err = {0};
     gather(&g, faults, 3);
-    vd_assignment a = {.program = g.job.hash, .provider_count = 2};
+    vd_assignment a = {.program = g.job.hash};
     vd_key *key = test_referee_key();
     vd_key_public(key, &a.referee);
-    for (uint32_t p = 0; p < 2; p++)
+    for (uint32_t p = 0; p < 3; p++)
         vd_key_public(g.provider[p].key, &a.provider[p]);
-    cr_assert(vd_assignment_write(&a, &payload, NULL) == VD_OK);
     const vd_referee_options options = {
-        .program = &g.job.program, .assignment = &payload, .leaf = any_leaf};
+        .program = &g.job.program, .assignment = &payload, .leaf = vd_leaf_element};
+    a.provider_count = 2;
+    cr_assert(vd_assignment_write(&a, &payload, NULL) == VD_OK);
     cr_expect(vd_tournament_create(&options, &tournament, &err) == VD_ERR_USAGE);
+    payload.size = 0;
+    a.provider_count = 3;
+    cr_assert(vd_assignment_write(&a, &payload, NULL) == VD_OK);
+    cr_expect(vd_referee_create(&options, &referee, &err) == VD_ERR_USAGE);
     vd_buf_free(&payload);
     vd_key_destroy(key);
     disperse(&g);
+}
+
+static bool is_assignment(const vd_public_key *keys, uint32_t count) {
+    vd_assignment a = {.provider_count = count}, again;
+    vd_buf payload = {0};
+    vd_key *key = test_referee_key();
+    vd_key_public(key, &a.referee);
+    memcpy(a.provider, keys, count * sizeof *keys);
+    cr_assert(vd_assignment_write(&a, &payload, NULL) == VD_OK);
+    const bool is = vd_assignment_read(payload.data, payload.size, &again, NULL) == VD_OK;
+    vd_buf_free(&payload);
+    vd_key_destroy(key);
+    return is;
+}
+
+Test(tournament, is_of_64_providers_at_most_and_of_none_twice) {
+    vd_public_key keys[VD_PARTIES_MAX];
+    for (uint32_t i = 0; i < VD_PARTIES_MAX; i++) {
+        uint8_t seed[32];
+        vd_key *key;
+        memset(seed, (int)i + 1, sizeof seed);
+        cr_assert(vd_key_from_seed(seed, &key, NULL) == VD_OK);
+        vd_key_public(key, &keys[i]);
+        vd_key_destroy(key);
+    }
+    cr_expect(is_assignment(keys, VD_PARTIES_MAX));
+    keys[63] = keys[17];
+    cr_expect(!is_assignment(keys, VD_PARTIES_MAX));
+    cr_expect(is_assignment(keys, 63));
+    cr_expect(!is_assignment(keys, 1));
 }

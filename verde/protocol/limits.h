@@ -5,7 +5,7 @@
 enum {
     VD_PARTIES_MAX = 64,                /* providers that one assignment names */
     VD_GAMES_MAX = 126,                 /* of a tournament: 63 before and 63 after challenges */
-    VD_GAME_ANSWER_BYTES = 64 << 20,    /* all answers of one provider in one game: notes */
+    VD_GAME_ANSWER_BYTES = 112 << 20,   /* all answers of one provider in one game: notes */
     VD_ASSIGNMENT_ELEMENTS = 128,       /* as VD_SMALL_ELEMENTS, of an assignment */
     VD_OPEN_DEPTH = 4,                  /* a referee opens 16 nodes at once */
     VD_OPEN_DEPTH_MAX = 8,              /* a provider answers up to 256 */
@@ -21,7 +21,7 @@ enum {
         3600, /* for all answers of a provider in a hearing, unless the referee says else */
     VD_ROUNDS_MAX = 4096,              /* questions to one provider in one dispute */
     VD_VERDICT_BYTES_MAX = 256 << 20,  /* file, of two providers, or of more without a game */
-    VD_VERDICT_GAME_BYTES = 192 << 20, /* file, each game of more than two */
+    VD_VERDICT_GAME_BYTES = 320 << 20, /* file, each game of more than two */
     VD_DESK_MAX = 32,                  /* questions that a provider works on, or has answered */
     VD_DESK_NEW_MAX = 16,              /* of them, of referees that have fetched no answer yet */
     VD_DESK_KNOWN_MAX = 64,            /* referees of which it is remembered that they have */
