@@ -46,6 +46,11 @@ void vd_queue_wake(vd_queue *queue); /* something has changed in the ledger */
 /* Stops the children, which go on at the next start. */
 void vd_queue_stop(vd_queue *queue);
 
+/* ---- job_end.c ---- */
+
+/* Fills in state, result and error of a job whose process has ended with `status` (wait(2)). */
+void vd_job_end(const vd_daemon *daemon, vd_running *running, int status, bool cancelled);
+
 /* ---- api: authority.c, route.c, blob_requests.c, job_requests.c, submission.c, status.c ---- */
 
 struct vd_daemon {

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,68 +25,6 @@ static bool is_taken(const vd_running *r) {
 
 /* ---- the end of a child ---- */
 
-/* The last lines of what it said, without the ends of lines at the end. */
-static void read_last_lines(const vd_daemon *daemon, const char *id, char *out, size_t size) {
-    char path[1200];
-    vd_job_path(daemon, id, VD_JOB_LOG, path);
-    FILE *file = fopen(path, "re");
-    size_t got = 0;
-    *out = 0;
-    if (!file)
-        return;
-    if (fseek(file, -(long)(size - 1), SEEK_END) != 0)
-        rewind(file);
-    got = fread(out, 1, size - 1, file);
-    fclose(file);
-    while (got && out[got - 1] == '\n')
-        got--;
-    out[got] = 0;
-    for (size_t i = 0; i < got; i++) /* it is to be JSON */
-        if ((out[i] < ' ' && out[i] != '\n') || out[i] > '~')
-            out[i] = '?';
-}
-
-static bool read_result(const vd_daemon *daemon, vd_job_record *job) {
-    char path[1200];
-    vd_buf text = {0};
-    uint8_t bytes[32];
-    vd_job_path(daemon, job->id, VD_JOB_RESULT, path);
-    const bool read =
-        vd_read_file(path, 2 * VD_ID_SIZE, &text, NULL) == VD_OK && text.size == 2 * VD_ID_SIZE;
-    if (read) {
-        memcpy(job->run_root, text.data, VD_ID_SIZE - 1);
-        memcpy(job->final_state, text.data + VD_ID_SIZE, VD_ID_SIZE - 1);
-        job->run_root[VD_ID_SIZE - 1] = job->final_state[VD_ID_SIZE - 1] = 0;
-    }
-    vd_buf_free(&text);
-    return read && vd_unhex(job->run_root, bytes, 32) && vd_unhex(job->final_state, bytes, 32);
-}
-
-/* A child on a full disk cannot write down why it ends. */
-static bool disk_is_full(const vd_daemon *daemon) {
-    enum { FULL_BYTES = 1 << 20 };
-    struct statvfs disk;
-    return statvfs(daemon->options.dir, &disk) == 0 &&
-           (uint64_t)disk.f_bavail * disk.f_frsize < FULL_BYTES;
-}
-
-static void say_end(const vd_daemon *daemon, vd_running *r, int status) {
-    char said[VD_LAST_LINES] = "";
-    vd_job_record *job = &r->job;
-    job->state = VD_JOB_FAILED;
-    read_last_lines(daemon, job->id, said, sizeof said);
-    if (r->why)
-        snprintf(job->error, sizeof job->error, "%s", r->why);
-    else if (WIFSIGNALED(status))
-        snprintf(job->error, sizeof job->error, "ended by signal %d (%s)%s%s", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)), *said ? "; it said last: " : "", said);
-    else
-        snprintf(job->error, sizeof job->error, "%s",
-                 *said                  ? said
-                 : disk_is_full(daemon) ? "ended without a word: this provider's disk is full"
-                                        : "ended without a result or a word");
-}
-
 static int64_t seconds_of(const vd_running *r) {
     return r->before + (int64_t)(vd_seconds() - r->start + 0.5);
 }
@@ -106,7 +43,6 @@ static void keep_end(vd_queue *q, vd_running *r) {
     *r = (vd_running){.pid = 0};
 }
 
-/* A result counts though the job was to be cancelled just then. */
 static void end_job(vd_queue *q, vd_running *r, int status) {
     vd_daemon *daemon = q->daemon;
     vd_err err = {0};
@@ -115,13 +51,7 @@ static void end_job(vd_queue *q, vd_running *r, int status) {
     if (vd_ledger_get_job(daemon->ledger, NULL, r->job.id, &now, &found, &err) == VD_OK && found)
         cancelled = now.cancel;
     r->job.seconds = seconds_of(r);
-    r->job.error[0] = 0;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && read_result(daemon, &r->job))
-        r->job.state = VD_JOB_DONE;
-    else if (cancelled && r->killed)
-        r->job.state = VD_JOB_CANCELLED;
-    else
-        say_end(daemon, r, status);
+    vd_job_end(daemon, r, status, cancelled);
     keep_end(q, r);
 }
 

@@ -1,30 +1,10 @@
-/* A client hands over a job: is all of it there, and does it fit? */
-#include <errno.h>
+/* Reads what a client hands over. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "verde/commit/json.h"
 #include "verde/exec/store.h"
-#include "verde/provide/internal.h"
-#include "verde/provide/judge.h"
-
-typedef struct {
-    vd_daemon *daemon;
-    const char *client;
-    json_t *root;      /* owned */
-    json_t *data;      /* of root: names of blobs */
-    const char **blob; /* program, data; NULL at the end */
-    const char *referee[VD_REFEREES_MAX + 1];
-    vd_judgement program;
-    vd_job_record job;
-    uint64_t before; /* bytes that the job counts for already, if it was submitted before */
-    vd_response *response;
-    vd_err err;
-} submission;
-
-/* ---- reading ---- */
+#include "verde/provide/submission.h"
 
 static bool is_hash(const char *text) {
     uint8_t bytes[32];
@@ -37,7 +17,7 @@ static bool is_key(const char *text) {
     return text && vd_unhex(text, key.b, VD_KEY_SIZE) && vd_public_key_check(&key, NULL) == VD_OK;
 }
 
-static bool take_names(submission *s) {
+static bool take_names(vd_submission *s) {
     const char *name = json_string_value(json_object_get(s->root, "name"));
     const json_t *keep = json_object_get(s->root, "keep");
     if (!name || strlen(name) >= sizeof s->job.name || (keep && !json_is_integer(keep)))
@@ -50,7 +30,7 @@ static bool take_names(submission *s) {
     return !keep || (s->job.keep >= VD_KEEP_MIN && s->job.keep <= INT32_MAX);
 }
 
-static bool take_referees(submission *s) {
+static bool take_referees(vd_submission *s) {
     const json_t *list = json_object_get(s->root, "referees");
     const size_t count = json_array_size(list);
     if (!json_is_array(list) || count > VD_REFEREES_MAX)
@@ -61,7 +41,7 @@ static bool take_referees(submission *s) {
     return true;
 }
 
-static bool take_blobs(submission *s) {
+static bool take_blobs(vd_submission *s) {
     s->data = json_object_get(s->root, "data");
     const size_t count = json_array_size(s->data);
     s->blob = calloc(count + 2, sizeof *s->blob);
@@ -76,7 +56,7 @@ static bool take_blobs(submission *s) {
 }
 
 /* One spelling, so that one job has one name. */
-static bool is_canonical(const submission *s, const vd_request *request) {
+static bool is_canonical(const vd_submission *s, const vd_request *request) {
     vd_buf again = {0};
     const bool same = vd_json_dump(s->root, &again) && again.size == request->body_size &&
                       memcmp(again.data, request->body, again.size) == 0;
@@ -84,7 +64,7 @@ static bool is_canonical(const submission *s, const vd_request *request) {
     return same;
 }
 
-static bool take_members(submission *s, const vd_request *request) {
+static bool take_members(vd_submission *s, const vd_request *request) {
     if (vd_json_read(request->body, request->body_size, VD_DATA_MAX + 64, &s->root, &s->err) !=
         VD_OK) {
         vd_reply_error(s->response, 400, "submission: %s", s->err.text);
@@ -106,7 +86,7 @@ static bool take_members(submission *s, const vd_request *request) {
 }
 
 /* ID = SHA-256 of the client's key and the submission, under a tag. */
-static bool name_job(submission *s, const vd_request *request) {
+static bool name_job(vd_submission *s, const vd_request *request) {
     vd_buf bytes = {0};
     vd_hash id;
     uint8_t key[VD_KEY_SIZE];
@@ -124,211 +104,11 @@ static bool name_job(submission *s, const vd_request *request) {
     return hashed;
 }
 
-/* ---- is everything there? ---- */
-
-static bool find_missing(submission *s) {
-    json_t *missing = json_array();
-    bool fine = missing != NULL;
-    for (int i = 0; fine && s->blob[i]; i++) {
-        vd_blob blob;
-        fine =
-            vd_ledger_find_blob(s->daemon->ledger, s->client, s->blob[i], &blob, &s->err) == VD_OK;
-        if (fine && !blob.complete)
-            json_array_append_new(missing, json_string(s->blob[i]));
-    }
-    if (!fine)
-        vd_reply_trouble(s->daemon, s->response, &s->err);
-    else if (json_array_size(missing) > 0)
-        vd_reply(s->response, 409,
-                 json_pack("{ss sO}", "error", "blobs that the job names have not been uploaded",
-                           "missing", missing));
-    fine = fine && json_array_size(missing) == 0;
-    json_decref(missing);
-    return fine;
-}
-
-static bool judge_program(submission *s) {
-    char path[1100];
-    vd_uploads_path(&s->daemon->uploads, s->job.program, path);
-    vd_status status = vd_judge(&s->daemon->options, path, s->job.keep, &s->program, &s->err);
-    if (status == VD_ERR_PEER)
-        vd_reply_error(s->response, 422, "program: %s", s->err.text);
-    else if (status != VD_OK)
-        vd_reply_trouble(s->daemon, s->response, &s->err);
-    if (status != VD_OK)
-        return false;
-    vd_hex(s->program.program.b, VD_HASH_SIZE, s->job.program_hash);
-    s->job.steps = s->program.steps;
-    return true;
-}
-
-static bool check_data(submission *s) {
-    const vd_judgement *p = &s->program;
-    if (json_array_size(s->data) != p->data_count) {
-        vd_reply_error(s->response, 422, "the program has %u data tensors, and `data` names %zu",
-                       p->data_count, json_array_size(s->data));
-        return false;
-    }
-    for (uint32_t i = 0; i < p->data_count; i++) {
-        char path[1100];
-        struct stat info;
-        vd_uploads_path(&s->daemon->uploads, s->blob[i + 1], path);
-        if (stat(path, &info) != 0 || (uint64_t)info.st_size != p->data_bytes[i]) {
-            vd_reply_error(s->response, 422, "data %u must have %llu bytes", i,
-                           (unsigned long long)p->data_bytes[i]);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* ---- does it fit? ---- */
-
-static bool over(submission *s, const char *what, uint64_t wants, int64_t limit) {
-    if (wants <= (uint64_t)limit)
-        return false;
-    vd_reply_error(s->response, 413, "the job takes %llu %s, and the limit is %lld",
-                   (unsigned long long)wants, what, (long long)limit);
-    return true;
-}
-
-static bool fits(submission *s) {
-    const vd_provide_limits *limits = &s->daemon->options.limits;
-    const uint64_t memory = s->program.memory, disk = s->program.disk;
-    vd_usage usage;
-    if (s->program.rounds) {
-        vd_reply_error(s->response, 422, "this provider takes no programs with rounding logs");
-        return false;
-    }
-    if (vd_ledger_usage(s->daemon->ledger, s->client, &usage, &s->err) != VD_OK) {
-        vd_reply_trouble(s->daemon, s->response, &s->err);
-        return false;
-    }
-    if (over(s, "bytes of memory", memory, limits->memory) ||
-        over(s, "bytes of disk", disk, limits->client_bytes) ||
-        over(s, "bytes, with all that this client has here,",
-             disk + (uint64_t)usage.bytes - s->before, limits->client_bytes))
-        return false;
-    s->job.memory = (int64_t)memory;
-    s->job.disk = (int64_t)disk;
-    if (usage.jobs >= limits->client_jobs) {
-        vd_reply_error(s->response, 429, "the limit of a client is %lld jobs at a time",
-                       (long long)limits->client_jobs);
-        return false;
-    }
-    if (limits->client_seconds && usage.seconds >= limits->client_seconds) {
-        vd_reply_error(s->response, 403, "the limit of a client is %lld s of computing, all used",
-                       (long long)limits->client_seconds);
-        return false;
-    }
-    return true;
-}
-
-/* ---- accepting ---- */
-
-/* The file of a data tensor in the job's own folder, which its child can read. */
-static void data_path(const submission *s, uint32_t i, char path[1200]) {
-    char name[16 + VD_ID_SIZE];
-    snprintf(name, sizeof name, VD_JOB_BLOBS "/%s", s->blob[i + 1]);
-    vd_job_path(s->daemon, s->job.id, name, path);
-}
-
-static json_t *place_of(const submission *s, uint32_t i) {
-    char path[1200];
-    data_path(s, i, path);
-    return json_pack("{ss si}", "file", path, "offset", 0);
-}
-
-static vd_status write_data(submission *s) {
-    char path[1200];
-    json_t *list = json_array();
-    for (uint32_t i = 0; list && i < s->program.data_count; i++)
-        json_array_append_new(list, place_of(s, i));
-    json_t *record = json_pack("{sO si}", "data", list, "verde", 1);
-    char *text = record && json_array_size(list) == s->program.data_count
-                     ? json_dumps(record, JSON_INDENT(1) | JSON_PRESERVE_ORDER)
-                     : NULL;
-    vd_job_path(s->daemon, s->job.id, VD_JOB_DATA, path);
-    vd_status status = text ? vd_write_file(path, text, strlen(text), 0600, &s->err)
-                            : vd_fail(&s->err, VD_ERR_LOCAL, "%s: out of memory", path);
-    free(text);
-    json_decref(record);
-    json_decref(list);
-    return status;
-}
-
-/* A link is a name of the same bytes: it takes no room, and needs none to be there twice. */
-static vd_status link_blob(submission *s, const char *blob, const char *path) {
-    char from[1100];
-    vd_uploads_path(&s->daemon->uploads, blob, from);
-    return link(from, path) == 0 || errno == EEXIST
-               ? VD_OK
-               : vd_fail(&s->err, VD_ERR_LOCAL, "%s: %s", path, strerror(errno));
-}
-
-/* The folder is whole before the ledger has the job. */
-static vd_status make_folder(submission *s) {
-    static const char *const folders[] = {"", VD_JOB_RUN, VD_JOB_TOLD, VD_JOB_BLOBS};
-    char path[1200];
-    vd_status status = VD_OK;
-    for (size_t i = 0; status == VD_OK && i < sizeof folders / sizeof folders[0]; i++) {
-        vd_job_path(s->daemon, s->job.id, folders[i], path);
-        status = vd_make_dir(path, &s->err);
-    }
-    vd_job_path(s->daemon, s->job.id, VD_JOB_PROGRAM, path);
-    if (status == VD_OK)
-        status = link_blob(s, s->job.program, path);
-    for (uint32_t i = 0; status == VD_OK && i < s->program.data_count; i++) {
-        data_path(s, i, path);
-        status = link_blob(s, s->blob[i + 1], path);
-    }
-    vd_job_path(s->daemon, s->job.id, VD_JOB_BLOBS, path);
-    if (status == VD_OK && !vd_uploads_sync(path))
-        status = vd_fail(&s->err, VD_ERR_LOCAL, "%s: %s", path, strerror(errno));
-    return status == VD_OK ? write_data(s) : status;
-}
-
-static void accept_job(submission *s) {
-    s->job.created = vd_unix_time();
-    vd_status status = make_folder(s);
-    if (status == VD_OK)
-        status = vd_ledger_put_job(s->daemon->ledger, &s->job, s->blob, s->referee, &s->err);
-    if (status != VD_OK) {
-        vd_reply_trouble(s->daemon, s->response, &s->err);
-        return;
-    }
-    vd_queue_wake(&s->daemon->queue);
-    vd_reply(s->response, 200, json_pack("{ss}", "job", s->job.id));
-}
-
-/* The same job again: it is there, and starts again if it has failed or was cancelled. */
-static bool find_job(submission *s) {
-    bool found = false;
-    vd_job_record job;
-    if (vd_ledger_get_job(s->daemon->ledger, s->client, s->job.id, &job, &found, &s->err) !=
-        VD_OK) {
-        vd_reply_trouble(s->daemon, s->response, &s->err);
-    } else if (found && job.state == VD_JOB_RUNNING && job.cancel) {
-        vd_reply_error(s->response, 503, "the job is being cancelled: ask again when it is");
-    } else if (found && job.state <= VD_JOB_DONE) {
-        vd_reply(s->response, 200, json_pack("{ss}", "job", s->job.id));
-    } else {
-        s->before = found ? (uint64_t)job.disk : 0;
-        return false;
-    }
-    return true;
-}
-
 void vd_serve_submission(vd_daemon *daemon, const char *client, const vd_request *request,
                          vd_response *response) {
-    submission s = {.daemon = daemon, .client = client, .response = response};
-    if (take_members(&s, request) && name_job(&s, request) && !find_job(&s) && find_missing(&s) &&
-        judge_program(&s)) {
-        pthread_mutex_lock(&daemon->uploads.lock); /* so that no blob is collected meanwhile */
-        if (find_missing(&s) && check_data(&s) && fits(&s))
-            accept_job(&s);
-        pthread_mutex_unlock(&daemon->uploads.lock);
-    }
+    vd_submission s = {.daemon = daemon, .client = client, .response = response};
+    if (take_members(&s, request) && name_job(&s, request))
+        vd_submission_accept(&s);
     vd_judgement_free(&s.program);
     free(s.blob);
     json_decref(s.root);
