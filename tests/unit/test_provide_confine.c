@@ -131,35 +131,47 @@ static bool uses_old_descriptor(void) {
     return fcntl(9, F_GETFD) >= 0;
 }
 
+/* A sanitizer's search for leaks has a process trace this one. */
+#ifdef __SANITIZE_ADDRESS__
+#define TRACED true
+#else
+#define TRACED false
+#endif
+
+/* Who refuses it: Landlock, which may have help, or the filter of calls alone. */
+typedef enum { BY_LANDLOCK, BY_CALLS, BY_CALLS_UNLESS_TRACED } refuser;
+
 static const struct {
     const char *name;
     attempt attempt;
-    bool by_calls; /* the filter of calls refuses it; else Landlock does, or both */
+    refuser by;
 } forbidden[] = {
-    {"reads the key", reads_key, false},
-    {"writes the ledger", writes_ledger, false},
-    {"lists the folder", lists_folder, false},
-    {"changes its program", changes_program, false},
-    {"adds to its folder", adds_beside_program, false},
-    {"removes its program", removes_program, false},
-    {"takes the key along", takes_key_along, false},
-    {"makes a symbolic link", makes_symlink, false},
-    {"makes a pipe", makes_fifo, false},
-    {"reads /etc/passwd", reads_passwords, false},
-    {"reads its parent's memory", reads_parent, false},
-    {"changes the key's mode", opens_key_for_all, true},
-    {"changes its program's mode", changes_own_modes, true},
-    {"cuts the ledger off", cuts_ledger_off, true},
-    {"makes a socket", makes_socket, true},
-    {"makes a pair of sockets", makes_pair, true},
-    {"becomes another program", becomes_another, true},
-    {"stops its parent", stops_parent, true},
-    {"bounds its parent", bounds_parent, true},
-#ifndef __SANITIZE_ADDRESS__ /* whose search for leaks needs these */
-    {"makes a process", makes_process, true},
-    {"traces its parent", traces_parent, true},
-#endif
+    {"reads the key", reads_key, BY_LANDLOCK},
+    {"writes the ledger", writes_ledger, BY_LANDLOCK},
+    {"lists the folder", lists_folder, BY_LANDLOCK},
+    {"changes its program", changes_program, BY_LANDLOCK},
+    {"adds to its folder", adds_beside_program, BY_LANDLOCK},
+    {"removes its program", removes_program, BY_LANDLOCK},
+    {"takes the key along", takes_key_along, BY_LANDLOCK},
+    {"makes a symbolic link", makes_symlink, BY_LANDLOCK},
+    {"makes a pipe", makes_fifo, BY_LANDLOCK},
+    {"reads /etc/passwd", reads_passwords, BY_LANDLOCK},
+    {"reads its parent's memory", reads_parent, BY_LANDLOCK},
+    {"changes the key's mode", opens_key_for_all, BY_CALLS},
+    {"changes its program's mode", changes_own_modes, BY_CALLS},
+    {"cuts the ledger off", cuts_ledger_off, BY_CALLS},
+    {"makes a socket", makes_socket, BY_CALLS},
+    {"makes a pair of sockets", makes_pair, BY_CALLS},
+    {"becomes another program", becomes_another, BY_CALLS},
+    {"stops its parent", stops_parent, BY_CALLS},
+    {"bounds its parent", bounds_parent, BY_CALLS},
+    {"makes a process", makes_process, BY_CALLS_UNLESS_TRACED},
+    {"traces its parent", traces_parent, BY_CALLS_UNLESS_TRACED},
 };
+
+static bool refuses(const vd_confinement *here, refuser by) {
+    return by == BY_LANDLOCK ? here->files : here->calls && (by == BY_CALLS || !TRACED);
+}
 
 static void *note_thread(void *user) {
     *(bool *)user = true;
@@ -200,7 +212,7 @@ static void try_all(pid_t parent) {
     else
         for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++) {
             errno = 0;
-            if (!(forbidden[i].by_calls ? here.calls : here.files))
+            if (!refuses(&here, forbidden[i].by))
                 continue;
             if (forbidden[i].attempt() || (errno != EPERM && errno != EACCES))
                 said = forbidden[i].name;
