@@ -102,9 +102,30 @@ sed -i '2s/-/-1/' "$work/changed/results.jsonl"
 expect 6 'not what the last states' "$verde" check "$work/changed"
 sed -i 's/"job_root": "./"job_root": "x/' "$work/changed/run.json"
 expect 6 'job root' "$verde" inspect "$work/changed"
-expect 2 'a run of its own' "$verde" serve "$work/score"
 expect 2 'what a model said' "$verde" export "$work/score/prompts/7" --out "$work/none"
-expect 2 'prompt KEY' "$verde" arbitrate "$work/score.yaml" --verdict "$work/none" --provider https://localhost:1 --provider https://localhost:2
+expect 2 'results are its results.jsonl' "$verde" serve "$work/score" --fetch
+
+# About all prompts at once: the first whose runs differ is found, and its program alone is in the verdict.
+all() {
+    # shellcheck disable=SC2046
+    expect "$1" "$2" "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force --verdict "$work/verdict.json" $(providers honest "$3")
+    expect 0 '' "$verde" verify "$work/verdict.json" --job "$work/generate.yaml"
+}
+serve honest
+"$verde" run "$work/generate.yaml" --out "$work/same" --backend scalar > "$work/out"
+serve same
+all 0 'agreed' same
+"$verde" run "$work/generate.yaml" --out "$work/liar" --fault '1/element@4:m0.logits.matmul' > "$work/out"
+serve liar
+all 3 'prompt 2 of the file, step 4' liar
+expect 0 '"item":1' "$verde" verify --json "$work/verdict.json"
+# shellcheck disable=SC2046
+expect 3 'prompt 2 of the file' "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force --verdict "$work/verdict.json" \
+    $(providers honest liar) --provider "$(cat "$work/same.url")"
+expect 0 '' "$verde" verify "$work/verdict.json"
+# shellcheck disable=SC2086
+kill $pids
+pids=
 
 # lie JOB WHERE FAULT: a run of the prompt with key 7 that has this fault is convicted of it. The other is served already.
 lie() {

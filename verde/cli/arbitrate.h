@@ -42,6 +42,8 @@ typedef struct {
 typedef struct {
     const vd_arbitrate_arguments *a;
     vd_loaded loaded;
+    vd_items items;           /* of a job with prompts, if no single one is asked about; then: */
+    vd_collection collection; /* else a count of 0 */
     vd_key *key;
     vd_client *client;
     vd_endpoint endpoint[VD_PARTIES_MAX];
@@ -56,6 +58,9 @@ typedef struct {
 } vd_arbitration;
 
 const vd_outcome *vd_arbitration_outcome(const vd_arbitration *x);
+
+/* NULL: the job is a collection. */
+const vd_program *vd_arbitration_program(const vd_arbitration *x);
 
 /* arbitrate_enrol.c: who the providers are, by their URLs, and the assignment to them. */
 VD_MUST_USE vd_status vd_enrol(vd_arbitration *x);

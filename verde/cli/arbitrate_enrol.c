@@ -60,11 +60,18 @@ vd_status vd_enrol(vd_arbitration *x) {
     return VD_OK;
 }
 
+static vd_status name_job(vd_arbitration *x, const vd_program *program) {
+    if (program)
+        return vd_program_hash(program, &x->assignment.program, x->err);
+    return vd_collection_hash(x->items.program, x->items.count, &x->assignment.program, x->err);
+}
+
 vd_status vd_assign(vd_arbitration *x) {
-    vd_status status = vd_program_hash(&x->loaded.program, &x->assignment.program, x->err);
+    const vd_program *program = vd_arbitration_program(x);
+    vd_status status = name_job(x, program);
     vd_key_public(x->key, &x->assignment.referee);
-    x->assignment.rounded = x->loaded.program.rounding.bits != 0;
-    x->assignment.challenge = !x->a->no_challenge && !x->assignment.rounded;
+    x->assignment.rounded = program && program->rounding.bits != 0;
+    x->assignment.challenge = !x->a->no_challenge && !x->assignment.rounded && program;
     if (status == VD_OK && RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
         status = vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
     if (status == VD_OK)

@@ -71,9 +71,11 @@ vd_status vd_show_prompts(const char *dir, const vd_common *common, vd_err *err)
 /* ---- checking ---- */
 
 typedef struct {
-    const char *dir;
+    const char *dir, *data;
     const vd_common *common;
     const vd_items *items;
+    vd_note_prompt_run note; /* may be NULL */
+    void *user;
     uint32_t at;
     vd_buf lines; /* of results.jsonl so far */
     vd_score_sum sum;
@@ -113,12 +115,14 @@ static vd_status check_run(prompt_check *c, const char *dir, vd_loaded *run, vd_
     if (status == VD_OK)
         status = check_root(c, log, &root, dir);
     if (status == VD_OK)
-        status = vd_load_data(dir, NULL, run, c->err);
+        status = vd_load_data(dir, c->data, run, c->err);
     if (status == VD_OK)
         status = vd_load_backend(run, c->common, c->err);
     if (status == VD_OK)
         status = vd_check_run(&check, c->err);
     c->bytes += status == VD_OK ? vd_run_log_kept_count(log) * vd_state_bytes(&run->program) : 0;
+    if (status == VD_OK && c->note)
+        c->note(c->user, c->at, log);
     return status == VD_OK ? take_line(c, run, dir, &final) : status;
 }
 
@@ -142,6 +146,28 @@ static vd_status check_lines(const prompt_check *c) {
         (file.size != c->lines.size || memcmp(file.data, c->lines.data, file.size) != 0))
         status = vd_fail(c->err, VD_ERR_PEER, "%s: not what the last states of the runs say", path);
     vd_map_free(&file);
+    return status;
+}
+
+static vd_status check_all(prompt_check *c) {
+    vd_status status = VD_OK;
+    for (; status == VD_OK && c->at < c->items->count; c->at++)
+        status = check_one(c);
+    return status == VD_OK ? check_lines(c) : status;
+}
+
+vd_status vd_check_prompt_runs(const char *dir, const char *data, const vd_common *common,
+                               const vd_items *items, vd_note_prompt_run note, void *user,
+                               vd_err *err) {
+    prompt_check c = {.dir = dir,
+                      .data = data,
+                      .common = common,
+                      .items = items,
+                      .note = note,
+                      .user = user,
+                      .err = err};
+    const vd_status status = check_all(&c);
+    vd_buf_free(&c.lines);
     return status;
 }
 
@@ -186,10 +212,8 @@ vd_status vd_check_prompts(const char *dir, const char *job, const vd_common *co
         status = vd_fail(err, VD_ERR_USAGE, "%s: not all prompts are done", dir);
     if (status == VD_OK && job)
         status = compare_job(dir, job, &f.items, err);
-    for (; status == VD_OK && c.at < f.items.count; c.at++)
-        status = check_one(&c);
     if (status == VD_OK)
-        status = check_lines(&c);
+        status = check_all(&c);
     if (status == VD_OK)
         print_checked(&c, &f);
     vd_buf_free(&c.lines);

@@ -7,13 +7,40 @@
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
 
+const vd_program *vd_arbitration_program(const vd_arbitration *x) {
+    return x->collection.count ? NULL : &x->loaded.program;
+}
+
+static vd_status load_item(void *user, uint64_t item, vd_program *out, vd_err *err) {
+    const vd_arbitration *x = user;
+    return vd_job_prompt_program(&x->loaded.job, &x->loaded.prompts, (uint32_t)item, out, err);
+}
+
+/* Of a job with prompts all programs are built once, for their hashes. */
+static vd_status load(vd_arbitration *x) {
+    x->loaded.prompt = x->a->prompt;
+    if (x->a->prompt)
+        return vd_load_job(x->a->job, &x->loaded, x->err);
+    vd_status status = vd_load_prompts(x->a->job, &x->loaded, x->err);
+    if (status != VD_OK || !vd_job_has_prompts(&x->loaded.job))
+        return status;
+    status = vd_list_prompts(&x->loaded, &x->items, x->err);
+    if (status == VD_OK)
+        status =
+            vd_collection_root(x->items.program, x->items.count, &x->collection.programs, x->err);
+    x->collection.count = x->items.count;
+    x->collection.program = x->items.program;
+    x->collection.load = load_item;
+    x->collection.user = x;
+    return status;
+}
+
 static vd_status prepare(vd_arbitration *x) {
     vd_status status = vd_leaf_self_test(x->err);
     if (status == VD_OK) /* before hours of work, not after */
         status = vd_check_new(x->a->verdict, x->a->force, x->err);
-    x->loaded.prompt = x->a->prompt;
     if (status == VD_OK)
-        status = vd_load_job(x->a->job, &x->loaded, x->err);
+        status = load(x);
     if (status == VD_OK)
         status = vd_load_key(x->a->key_dir, &x->key, x->err);
     if (status == VD_OK)
@@ -24,7 +51,8 @@ static vd_status prepare(vd_arbitration *x) {
         status = vd_assign(x);
     if (status != VD_OK)
         return status;
-    vd_referee_options options = {.program = &x->loaded.program,
+    vd_referee_options options = {.program = vd_arbitration_program(x),
+                                  .collection = x->collection.count ? &x->collection : NULL,
                                   .assignment = &x->payload,
                                   .key = x->key,
                                   .leaf = vd_leaf_element,
@@ -142,10 +170,11 @@ static vd_status check_verdict(const char *path, vd_err *err) {
 static vd_status write_verdict(vd_arbitration *x) {
     char draft[1100];
     vd_buf text = {0};
-    vd_status status = x->tournament ? vd_verdict_write_many(x->key, &x->loaded.program, &x->note,
-                                                             x->tournament, &x->cost, &text, x->err)
-                                     : vd_verdict_write(x->key, &x->loaded.program, &x->note,
-                                                        x->referee, &x->cost, &text, x->err);
+    vd_status status = x->tournament
+                           ? vd_verdict_write_many(x->key, vd_arbitration_program(x), &x->note,
+                                                   x->tournament, &x->cost, &text, x->err)
+                           : vd_verdict_write(x->key, vd_arbitration_program(x), &x->note,
+                                              x->referee, &x->cost, &text, x->err);
     vd_put_u8(&text, '\n');
     snprintf(draft, sizeof draft, "%s.draft", x->a->verdict);
     if (status == VD_OK)
@@ -187,6 +216,7 @@ vd_exit vd_arbitrate(const vd_arbitrate_arguments *a) {
     vd_key_destroy(x.key);
     vd_buf_free(&x.payload);
     vd_buf_free(&x.note);
+    vd_items_free(&x.items);
     vd_loaded_free(&x.loaded);
     return code;
 }
@@ -250,8 +280,8 @@ const vd_command vd_cmd_arbitrate = {
     "                   `rounding` the trainer's first, then its auditors'\n"
     "  --verdict FILE   where the verdict goes; must not exist yet\n"
     "  --force          overwrite FILE\n"
-    "  --prompt KEY     of a job with prompts: the dispute is about this one, whose run each\n"
-    "                   provider serves from its prompts/KEY\n"
+    "  --prompt KEY     of a job with prompts: the dispute is about this one alone, whose run\n"
+    "                   each provider serves from its prompts/KEY; else it is about all of them\n"
     "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
     "  --cacert FILE    certificates to trust for URLs without a key\n"
     "  --timeout S      seconds without a word of a provider: it says that it computes\n"

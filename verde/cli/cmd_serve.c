@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "verde/cli/checking.h"
+#include "verde/cli/item_runs.h"
 #include "verde/cli/patience.h"
 #include "verde/delivery/offer.h"
 #include "verde/net/net.h"
@@ -50,9 +51,13 @@ static void describe(const service *s, vd_response *response) {
     char hex[2 * VD_KEY_SIZE + 1];
     vd_key_public(s->provider.key, &key);
     vd_hex(key.b, VD_KEY_SIZE, hex);
-    json_t *out = json_pack("{si ss so sI}", "verde", 1, "key", hex, "program",
-                            vd_hash_text(&s->provider.program_hash), "steps",
-                            (json_int_t)s->provider.program->steps);
+    const vd_provider *p = &s->provider;
+    json_t *out =
+        json_pack("{si ss so}", "verde", 1, "key", hex, "program", vd_hash_text(&p->program_hash));
+    if (p->program)
+        json_object_set_new(out, "steps", json_integer(p->program->steps));
+    else
+        json_object_set_new(out, "prompts", json_integer((json_int_t)p->collection->count));
     if (s->provider.source.role)
         json_object_set_new(
             out, "role",
@@ -248,6 +253,7 @@ typedef struct {
     vd_loaded loaded, second;
     vd_run_log log;
     vd_replay *replay;
+    vd_item_runs items; /* of a job with prompts, in place of all these */
     vd_key *key;
     vd_public_key referee;
     const char *key_dir;
@@ -299,7 +305,24 @@ static vd_status check_or_load_key(const arguments *a, provider *p, vd_err *err)
     return status == VD_OK ? vd_load_key(p->key_dir, &p->key, err) : status;
 }
 
+/* All is hashed before it listens. */
+static vd_status load_items(const arguments *a, provider *p, vd_err *err) {
+    if (a->fetch)
+        return vd_fail(err, VD_ERR_USAGE,
+                       "--fetch: %s holds a job with prompts, whose results "
+                       "are its results.jsonl",
+                       a->dir);
+    vd_status status = vd_item_runs_open(a->dir, a->data, &a->common, &p->items, err);
+    if (status == VD_OK)
+        status = vd_load_key(p->key_dir, &p->key, err);
+    vd_item_runs_serve(&p->items, &p->service.provider);
+    atomic_store(&p->checking.done, status == VD_OK);
+    return status;
+}
+
 static vd_status load(const arguments *a, provider *p, vd_err *err) {
+    if (vd_items_are_in(a->dir))
+        return load_items(a, p, err);
     vd_status status = vd_load_run(a->dir, &p->loaded, &p->log, err);
     if (status == VD_OK && p->log.count == vd_run_leaves(&p->loaded.program))
         status = vd_load_data(a->dir, a->data, &p->loaded, err);
@@ -315,14 +338,18 @@ static vd_status load(const arguments *a, provider *p, vd_err *err) {
 
 static vd_status answer_questions(const arguments *a, provider *p, vd_err *err) {
     vd_provider *to = &p->service.provider;
-    to->program = &p->loaded.program;
-    to->program_hash = p->log.program;
     to->key = p->key;
-    to->source = vd_replay_source(p->replay);
     to->tell = tell;
-    if (p->log.fault[0] || a->lie)
+    if (!to->collection) {
+        to->program = &p->loaded.program;
+        to->program_hash = p->log.program;
+        to->source = vd_replay_source(p->replay);
+    }
+    if (p->log.fault[0] || a->lie || p->items.dishonest)
         vd_say("*** FAULT ON PURPOSE: %s. This provider is dishonest. ***",
-               a->lie ? a->lie : p->log.fault);
+               a->lie               ? a->lie
+               : p->items.dishonest ? "in a prompt's run"
+                                    : p->log.fault);
     vd_status status = vd_desk_create(to, &p->service.desk, err);
     return status == VD_OK ? serve_until_signal(&p->service, p->key_dir, err) : status;
 }
@@ -333,6 +360,7 @@ static void unload(provider *p) {
     vd_again_destroy(p->service.provider.again);
     vd_loaded_free(&p->second);
     vd_replay_destroy(p->replay);
+    vd_item_runs_close(&p->items);
     vd_key_destroy(p->key);
     vd_run_log_free(&p->log);
     vd_loaded_free(&p->loaded);
@@ -394,7 +422,8 @@ const vd_command vd_cmd_serve = {
     "Stops at SIGTERM or SIGINT. If the run is shown to be wrong, executes the job again, into\n"
     "DIR/again, to contest the other provider's claim. Hashes all of DIR first, as `verde check`\n"
     "does, and does not serve a run whose files do not fit together (exit code 6). Started again\n"
-    "with its key, it tells a referee meanwhile that it works.\n\n"
+    "with its key, it tells a referee meanwhile that it works. DIR of a job with prompts: about\n"
+    "all of them, once they are hashed.\n\n"
     "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6; 0.0.0.0:PORT "
     "is\n"
     "                      every address: the URL then needs this machine's name in its place\n"

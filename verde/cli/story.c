@@ -56,10 +56,13 @@ static void tell_reference(const vd_place *at) {
 static void tell_place(const vd_place *at) {
     if (at->step == VD_NO_STEP)
         return;
+    printf("where        ");
+    if (at->item >= 0)
+        printf("prompt %lld of the file, ", (long long)at->item + 1);
     if (at->step < 0)
-        printf("where        initialisation");
+        printf("initialisation");
     else
-        printf("where        step %lld", (long long)at->step);
+        printf("step %lld", (long long)at->step);
     if (at->node >= 0)
         printf(", node %lld %s, operator %s", (long long)at->node, at->node_name,
                at->operator_name);

@@ -27,7 +27,7 @@ vd_status vd_load_verdict(const char *path, const char *referee, bool story, vd_
     return status;
 }
 
-/* Of a job with prompts, any of their programs will do. */
+/* Of a job with prompts, the collection or any of its programs will do. */
 static vd_status has_program(const vd_loaded *loaded, const vd_hash *program, bool *has,
                              vd_err *err) {
     vd_items items = {0};
@@ -40,6 +40,9 @@ static vd_status has_program(const vd_loaded *loaded, const vd_hash *program, bo
         return status;
     }
     status = vd_list_prompts(loaded, &items, err);
+    if (status == VD_OK)
+        status = vd_collection_hash(items.program, items.count, &hash, err);
+    *has = status == VD_OK && vd_hash_equal(&hash, program);
     for (uint32_t i = 0; i < items.count && !*has; i++)
         *has = vd_hash_equal(&items.program[i], program);
     vd_items_free(&items);

@@ -134,7 +134,7 @@ static json_t *answer_commit(vd_inquiry *r) {
 
 /* Adds which rounding log the run has, or has followed. */
 static json_t *add_run_name(vd_inquiry *r, json_t *out) {
-    const uint64_t count = vd_run_leaves(r->program);
+    const uint64_t count = vd_run_leaves(vd_inquiry_program(r));
     vd_hash run_name, *logs = calloc(count, sizeof *logs);
     vd_status status = logs ? r->source.logs(r->source.user, &run_name, logs, r->err)
                             : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");

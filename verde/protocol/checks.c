@@ -28,7 +28,7 @@ vd_status vd_expect(vd_inquiry *q, const vd_hash *given, const vd_hash *committe
 
 /* `state` are those of steps lo..hi, twice: what changed between two readings is no state. */
 static vd_status check_states(vd_inquiry *q, int64_t lo, int64_t hi, const vd_hash *state) {
-    const vd_program *p = q->program;
+    const vd_program *p = vd_inquiry_program(q);
     const uint64_t leaves = vd_run_leaves(p), count = (uint64_t)(hi - lo) + 1;
     vd_hash *run = calloc(leaves, sizeof *run);
     vd_status status = run ? q->source.run(q->source.user, run, q->err) : no_memory(q);
@@ -43,7 +43,7 @@ static vd_status check_states(vd_inquiry *q, int64_t lo, int64_t hi, const vd_ha
 
 vd_status vd_checked_states(vd_inquiry *q, int64_t from, int64_t to, vd_hash *out) {
     const vd_source *s = &q->source;
-    const int64_t c = q->program->checkpoint_interval, n = q->program->steps;
+    const int64_t c = vd_inquiry_program(q)->checkpoint_interval, n = vd_inquiry_program(q)->steps;
     if (!checks(q))
         return s->states(s->user, from, to, out, q->err);
     const int64_t lo = from / c * c, above = (to + c - 1) / c * c, hi = above < n ? above : n;
@@ -64,8 +64,8 @@ vd_status vd_checked_states(vd_inquiry *q, int64_t from, int64_t to, vd_hash *ou
 static vd_status check_state(vd_inquiry *q, int64_t step, const vd_hash *tensor,
                              const vd_hash *state) {
     vd_hash given;
-    vd_status status =
-        vd_state_commit(&q->program_hash, step, tensor, q->program->leaf_count, &given, q->err);
+    vd_status status = vd_state_commit(&q->program_hash, step, tensor,
+                                       vd_inquiry_program(q)->leaf_count, &given, q->err);
     return status == VD_OK ? vd_expect(q, &given, state, "a state") : status;
 }
 
@@ -92,7 +92,7 @@ typedef struct {
 
 /* Hashes what everybody can compute: the job's data, the step's number. */
 static vd_status hash_public(const vd_inquiry *q, int64_t step, uint32_t value, vd_hash *out) {
-    const vd_program *p = q->program;
+    const vd_program *p = vd_inquiry_program(q);
     const vd_graph *graph = vd_step_graph(p, step);
     const int32_t word = step < 0 ? 0 : (int32_t)step;
     uint32_t index;
@@ -167,7 +167,7 @@ static vd_status run_trace_check(trace_check *c, vd_hash *leaf, const vd_records
 }
 
 vd_status vd_checked_trace(vd_inquiry *q, int64_t step, const vd_records **out) {
-    const vd_program *p = q->program;
+    const vd_program *p = vd_inquiry_program(q);
     const vd_graph *graph = vd_step_graph(p, step);
     if (!checks(q))
         return q->source.trace(q->source.user, step, out, q->err);
@@ -197,7 +197,7 @@ static vd_status expected_output(vd_inquiry *q, int64_t step, uint32_t node, vd_
 }
 
 static vd_status expected_leaf(vd_inquiry *q, int64_t step, uint32_t index, vd_hash *commitment) {
-    vd_hash *leaf = calloc(q->program->leaf_count, sizeof *leaf);
+    vd_hash *leaf = calloc(vd_inquiry_program(q)->leaf_count, sizeof *leaf);
     vd_status status = leaf ? vd_checked_leaves(q, step, leaf) : no_memory(q);
     if (status == VD_OK)
         *commitment = leaf[index];
@@ -206,7 +206,7 @@ static vd_status expected_leaf(vd_inquiry *q, int64_t step, uint32_t index, vd_h
 }
 
 vd_status vd_expected_tensor(vd_inquiry *q, int64_t step, uint32_t value, vd_hash *commitment) {
-    const vd_program *p = q->program;
+    const vd_program *p = vd_inquiry_program(q);
     const vd_graph *graph = vd_step_graph(p, step);
     const uint32_t sources = vd_source_count(p, graph);
     uint32_t index;
@@ -224,7 +224,7 @@ vd_status vd_expected_tensor(vd_inquiry *q, int64_t step, uint32_t value, vd_has
 
 /* The bytes of a value, which give its commitment. Borrowed until the next call. */
 static vd_status checked_tensor(vd_inquiry *q, int64_t step, uint32_t value, const void **data) {
-    const vd_program *p = q->program;
+    const vd_program *p = vd_inquiry_program(q);
     vd_hash expected, root, given;
     vd_status status = vd_expected_tensor(q, step, value, &expected);
     if (status == VD_OK)
@@ -238,7 +238,7 @@ static vd_status checked_tensor(vd_inquiry *q, int64_t step, uint32_t value, con
 /* The element that the run has follows from the last part. */
 static vd_status check_end(vd_inquiry *q, const vd_tree_name *name, const vd_fold *fold,
                            uint32_t node, const vd_records *parts) {
-    const vd_program *p = q->program;
+    const vd_program *p = vd_inquiry_program(q);
     const vd_graph *graph = vd_step_graph(p, name->step);
     const uint8_t *last;
     const void *data;
@@ -264,14 +264,14 @@ static bool same(const vd_records *a, const vd_records *b) {
 /* Computed twice, from inputs that are those of the trace. */
 static vd_status check_fold(vd_inquiry *q, const vd_tree_name *name, uint32_t node,
                             const vd_records *parts) {
-    const vd_graph *graph = vd_step_graph(q->program, name->step);
+    const vd_graph *graph = vd_step_graph(vd_inquiry_program(q), name->step);
     const vd_node *n = &graph->node[node];
     const vd_source *s = &q->source;
     vd_records again = {0};
     vd_fold fold;
     const void *data;
     vd_status status = VD_OK;
-    if (!vd_fold_open(&fold, q->program, graph, node, name->element))
+    if (!vd_fold_open(&fold, vd_inquiry_program(q), graph, node, name->element))
         return vd_fail(q->err, VD_ERR_LOCAL, "%s is no long fold", n->name);
     for (int32_t i = 0; status == VD_OK && i < n->input_count; i++)
         status = checked_tensor(q, name->step, graph->edge[n->first_input + (uint32_t)i], &data);
@@ -284,7 +284,7 @@ static vd_status check_fold(vd_inquiry *q, const vd_tree_name *name, uint32_t no
 }
 
 vd_status vd_checked_fold(vd_inquiry *q, const vd_tree_name *name, vd_records *out) {
-    const vd_program *p = q->program;
+    const vd_program *p = vd_inquiry_program(q);
     const uint32_t node = name->value - vd_source_count(p, vd_step_graph(p, name->step));
     const vd_source *s = &q->source;
     vd_status status = s->fold(s->user, name->step, node, name->element, out, q->err);
@@ -332,7 +332,7 @@ vd_status vd_check_frontier(vd_inquiry *q, const vd_leaves *l, const vd_hash *fr
 }
 
 vd_status vd_check_section(vd_inquiry *q, const vd_section_proof *proof) {
-    const vd_program *p = q->program;
+    const vd_program *p = vd_inquiry_program(q);
     const int64_t step = q->question.tree.step;
     const vd_source *s = &q->source;
     vd_log_run run;

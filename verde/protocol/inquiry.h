@@ -30,6 +30,9 @@ bool vd_inquiry_is_quick(const vd_inquiry *inquiry);
 /* The signed answer, appended to *note. */
 VD_MUST_USE vd_status vd_inquiry_answer(vd_inquiry *inquiry, vd_buf *note);
 
+/* The program whose run the question is about; NULL: it is about a collection. */
+const vd_program *vd_inquiry_program(const vd_inquiry *inquiry);
+
 /* ---- answers.c ---- */
 
 /* The answer's body. NULL: nothing is said, for the reason in *inquiry->err, or for want of

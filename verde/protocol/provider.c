@@ -54,10 +54,9 @@ static vd_status choose_run(vd_inquiry *r) {
     const bool many = r->assignment.provider_count > 2;
     r->source = p->source;
     if (q->of_item) {
-        vd_status status = p->enter(p->items, q->item, &r->source, r->err);
+        vd_status status = p->item_source(p->items, q->item, &r->source, r->err);
         if (status != VD_OK)
             return status;
-        r->entered = true;
     }
     if (many != (q->game > 0) && !of_no_game(q))
         return vd_fail(r->err, VD_ERR_PEER, "request: the question is of %s",
@@ -176,12 +175,14 @@ static vd_status read_assignment(vd_inquiry *r, const json_t *note) {
     return check_role(r);
 }
 
-/* The program whose run the question is about. */
-static vd_status take_program(vd_inquiry *r) {
-    const vd_provider *p = r->provider;
-    r->program = r->question.of_item ? &r->item_program : p->program;
-    r->program_hash = p->program_hash;
-    return r->question.of_item ? vd_program_hash(r->program, &r->program_hash, r->err) : VD_OK;
+const vd_program *vd_inquiry_program(const vd_inquiry *r) {
+    return r->question.of_item ? &r->item_program : r->provider->program;
+}
+
+static vd_status hash_program(vd_inquiry *r) {
+    r->program_hash = r->provider->program_hash;
+    return r->question.of_item ? vd_program_hash(&r->item_program, &r->program_hash, r->err)
+                               : VD_OK;
 }
 
 static vd_status read_question(vd_inquiry *r, const json_t *note) {
@@ -192,7 +193,7 @@ static vd_status read_question(vd_inquiry *r, const json_t *note) {
         status = vd_question_read(payload.data, payload.size, &job, &r->assignment_hash,
                                   &r->question, &r->item_program, r->err);
     if (status == VD_OK)
-        status = take_program(r);
+        status = hash_program(r);
     if (status == VD_OK &&
         !vd_hash_tagged("verde/question/1", payload.data, payload.size, &r->question_hash))
         status = vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
@@ -283,8 +284,6 @@ vd_status vd_inquiry_open(const vd_provider *provider, const void *bytes, size_t
 }
 
 void vd_inquiry_free(vd_inquiry *r) {
-    if (r->entered)
-        r->provider->leave(r->provider->items, r->question.item);
     vd_question_free(&r->question);
     vd_program_free(&r->item_program);
 }

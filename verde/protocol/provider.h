@@ -25,11 +25,9 @@ typedef struct {
     vd_hash program_hash;            /* the job's, of either kind */
     const vd_key *key;
     vd_source source; /* of a collection: its run_root alone, the root over `item_root` */
-    /* Of a collection: the root of each item's run, and those runs. What `enter` gives stands until
-     * it is left; any thread may call both. */
+    /* Of a collection: the root of each item's run, and those runs. Any thread may call it. */
     const vd_hash *item_root;
-    vd_status (*enter)(void *items, uint64_t item, vd_source *out, vd_err *err);
-    void (*leave)(void *items, uint64_t item);
+    vd_status (*item_source)(void *items, uint64_t item, vd_source *out, vd_err *err);
     void *items;
     const vd_public_key *referee; /* the only one to answer; NULL: any that enrols this key */
     vd_lie lie;

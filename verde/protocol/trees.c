@@ -24,7 +24,7 @@ static vd_status tree_over(vd_inquiry *r, const vd_tree_name *name, const ro_sha
 /* Gives a tensor's leaves. The tree must give the commitment. It may have been made of the bytes
  * that were there before: each leaf that is sent is compared with it by its proof. */
 static vd_status tensor_leaves(vd_inquiry *r, const vd_tree_name *name, vd_leaves *out) {
-    const vd_program *p = r->program;
+    const vd_program *p = vd_inquiry_program(r);
     const ro_shape *shape = vd_value_shape(p, vd_step_graph(p, name->step), name->value);
     const void *data;
     vd_hash expected, root, commitment;
@@ -97,8 +97,9 @@ vd_status vd_leaves_load(vd_inquiry *r, const vd_tree_name *name, vd_leaves *out
         if (status == VD_OK)
             status = vd_records_tree(out->records, &out->own, r->err);
     } else {
-        const uint64_t count = name->kind == VD_TREE_ITEMS ? r->provider->collection->count
-                                                           : vd_tree_leaves(r->program, name);
+        const uint64_t count = name->kind == VD_TREE_ITEMS
+                                   ? r->provider->collection->count
+                                   : vd_tree_leaves(vd_inquiry_program(r), name);
         status = hash_leaves(r, name, count, out);
     }
     if (status == VD_OK)
