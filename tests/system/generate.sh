@@ -68,8 +68,18 @@ for line in lines:
 PYTHON
 tac "$work/prompts.jsonl" > "$work/turned" && mv "$work/turned" "$work/prompts.jsonl"
 job turned generate "$sampling"
-expect 0 'job root' "$verde" run "$work/turned.yaml" --out "$work/turned" --threads 1 --backend scalar
+expect 0 'job root' "$verde" run "$work/turned.yaml" --out "$work/turned" --threads 1 --backend scalar --batch 1
 tac "$work/turned/results.jsonl" | cmp - "$work/honest/results.jsonl" || fail "the order of prompts changes what is said of them"
+
+# With a fault in one prompt, all run one after the other, by the other executor: the others are the same runs.
+expect 0 'job root' "$verde" run "$work/generate.yaml" --out "$work/alone" --fault 7/element@2:choice.token
+[ -e "$work/honest/prompts/1/journal" ] && ! [ -e "$work/alone/prompts/1/journal" ] || fail "not two executors"
+for key in 1 9223372036854775807; do
+    a=$("$verde" check "$work/honest/prompts/$key" | grep 'run root') b=$("$verde" check "$work/alone/prompts/$key" | grep 'run root')
+    [ -n "$a" ] && [ "$a" = "$b" ] || fail "key $key: another root alone"
+done
+expect 2 'has no prompts' "$verde" run "$work/train.yaml" --out "$work/none" --batch 2
+one_line
 
 # Killed again and again, and still the same. A finished prompt is not run again.
 job killed generate "$(echo "$sampling" | sed 's/max_tokens: 10/max_tokens: 30/')"

@@ -1,97 +1,25 @@
 /* Programs that run together: each has the states that it has alone, whoever is beside it. */
 #include "tests/support/dispute.h"
+#include "tests/support/random_model.h"
 #include "verde/exec/batch.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROMPTS = 9, PROMPT_MAX = 150, TOKENS = 9, LEAVES_MAX = 128, DATA_MAX = 130 };
-
-/* ---- models with random weights ---- */
-
-typedef struct {
-    vd_training training;
-    vd_file_tensor start[LEAVES_MAX];
-    char name[LEAVES_MAX][VD_NAME_SIZE];
-    void *weight[LEAVES_MAX];
-    uint32_t count;
-} random_model;
-
-static const vd_model models[] = {
-    {.kind = VD_MODEL_GPT2, .vocab = 1000, .context = 256, .layers = 2, .heads = 4, .channels = 64},
-    {.kind = VD_MODEL_LLAMA,
-     .vocab = 1000,
-     .layers = 2,
-     .heads = 4,
-     .kv_heads = 2,
-     .channels = 128,
-     .hidden = 96,
-     .rope_base = 10000,
-     .window = 40,
-     .window_from = 1,
-     .qk_norm = true,
-     .qkv_bias = true,
-     .tied = true},
-};
-enum { MODELS = sizeof models / sizeof models[0] };
-
-static bool is_parameter(const char *name) {
-    const size_t length = strlen(name);
-    return length < 2 || strcmp(name + length - 2, ".m") != 0;
-}
-
-static void open_model(random_model *m, const vd_model *model) {
-    vd_program p;
-    uint64_t random = 17;
-    vd_err err = {0};
-    *m = (random_model){.training = {.model = *model,
-                                     .optimizer = {.kind = VD_OPTIMIZER_SGD, .lr = 1},
-                                     .batch = 1,
-                                     .micro_batches = 1,
-                                     .sequence = 8,
-                                     .steps = 1,
-                                     .checkpoint_interval = 1,
-                                     .data_dtype = RO_U16,
-                                     .data_count = 64}};
-    cr_assert(vd_training_program(&m->training, &p, &err) == VD_OK, "%s", err.text);
-    for (uint32_t i = 0; i < p.leaf_count; i++) {
-        const uint32_t at = m->count;
-        if (!is_parameter(p.leaf[i].name))
-            continue;
-        strcpy(m->name[at], p.leaf[i].name);
-        m->start[at] = (vd_file_tensor){.name = m->name[at], .shape = p.leaf[i].shape};
-        const int64_t count = ro_shape_numel(&p.leaf[i].shape);
-        float *x = m->weight[at] = malloc((size_t)count * sizeof *x);
-        for (int64_t e = 0; e < count; e++)
-            x[e] = ((float)(test_random(&random) >> 40) * 0x1p-23f - 1) * 0.3f;
-        m->count++;
-    }
-    m->training = (vd_training){.model = *model,
-                                .evaluates = 1,
-                                .batch = 1,
-                                .micro_batches = 1,
-                                .start = m->start,
-                                .start_count = m->count};
-    vd_program_free(&p);
-}
-
-static void close_model(random_model *m) {
-    for (uint32_t i = 0; i < m->count; i++)
-        free(m->weight[i]);
-}
+enum { PROMPTS = 9, PROMPT_MAX = 150, TOKENS = 9, LEAVES_MAX = 128 };
 
 /* ---- prompts, and what becomes of each alone ---- */
 
 typedef struct {
     int32_t prompt[PROMPT_MAX], key[2];
     vd_program program;
-    const void *data[DATA_MAX];
+    const void *data[TEST_MODEL_DATA_MAX];
     vd_hash hash, state[TOKENS + 1];
     void *last[LEAVES_MAX]; /* tensors of the last state */
 } alone;
 
-static void open_alone(alone *a, const random_model *m, const vd_generation *how, int64_t number,
+static void open_alone(alone *a, const test_model *m, const vd_generation *how, int64_t number,
                        int64_t count) {
     const vd_prompt_form form = {.count = count};
     uint64_t random = (uint64_t)number;
@@ -242,7 +170,7 @@ static vd_generation how_to(bool greedy, bool all) {
     return how;
 }
 
-static void open_all(alone *a, const random_model *m, const vd_generation *how) {
+static void open_all(alone *a, const test_model *m, const vd_generation *how) {
     ro_ctx *ro;
     cr_assert(ro_ctx_create(&(ro_options){.threads = 2}, &ro) == RO_OK);
     for (int i = 0; i < PROMPTS; i++) {
@@ -255,14 +183,14 @@ static void open_all(alone *a, const random_model *m, const vd_generation *how) 
 static void check_all(const vd_model *model, bool greedy, bool all) {
     const vd_generation how = how_to(greedy, all);
     alone *a = calloc(PROMPTS, sizeof *a);
-    random_model *m = malloc(sizeof *m);
-    open_model(m, model);
+    test_model *m = malloc(sizeof *m);
+    test_model_open(m, model);
     open_all(a, m, &how);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         run_together(a, greedy ? 1 : 2, &cases[i]);
     for (int i = 0; i < PROMPTS; i++)
         close_alone(&a[i]);
-    close_model(m);
+    test_model_close(m);
     free(m);
     free(a);
 }
@@ -286,9 +214,9 @@ static void stop_early(alone *a, vd_generation *how) {
 Test(batch, a_stop_ends_a_program_early) {
     vd_generation how = how_to(false, false);
     alone *a = calloc(PROMPTS, sizeof *a);
-    random_model *m = malloc(sizeof *m);
+    test_model *m = malloc(sizeof *m);
     int stopped = 0;
-    open_model(m, &models[0]);
+    test_model_open(m, &test_models[0]);
     how.stop_count = 0;
     open_all(a, m, &how);
     stop_early(&a[3], &how);
@@ -305,7 +233,7 @@ Test(batch, a_stop_ends_a_program_early) {
     run_together(a, 2, &cases[3]);
     for (int i = 0; i < PROMPTS; i++)
         close_alone(&a[i]);
-    close_model(m);
+    test_model_close(m);
     free(m);
     free(a);
 }
@@ -337,11 +265,11 @@ static vd_status keep_state(void *user, const vd_batch_state *s, vd_err *err) {
 
 Test(batch, a_program_goes_on_from_any_of_its_states) {
     const vd_generation how = how_to(false, true);
-    random_model *m = malloc(sizeof *m);
+    test_model *m = malloc(sizeof *m);
     alone *a = calloc(1, sizeof *a);
     ro_ctx *ro;
     vd_err err = {0};
-    open_model(m, &models[1]);
+    test_model_open(m, &test_models[1]);
     cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
     open_alone(a, m, &how, 4, 20);
     run_alone(a, ro);
@@ -366,12 +294,12 @@ Test(batch, a_program_goes_on_from_any_of_its_states) {
     }
     close_alone(a);
     ro_ctx_destroy(ro);
-    close_model(m);
+    test_model_close(m);
     free(a);
     free(m);
 }
 
-static void expect_refused(vd_batch *b, const random_model *m, const vd_generation *how,
+static void expect_refused(vd_batch *b, const test_model *m, const vd_generation *how,
                            const char *what) {
     alone *a = calloc(1, sizeof *a);
     vd_err err = {0};
@@ -384,12 +312,12 @@ static void expect_refused(vd_batch *b, const random_model *m, const vd_generati
 
 Test(batch, a_program_of_another_step_does_not_join) {
     vd_generation how = how_to(false, true);
-    random_model *m = malloc(sizeof *m);
+    test_model *m = malloc(sizeof *m);
     alone *a = calloc(1, sizeof *a);
     ro_ctx *ro;
     vd_batch *b;
     vd_err err = {0};
-    open_model(m, &models[1]);
+    test_model_open(m, &test_models[1]);
     cr_assert(ro_ctx_create(&(ro_options){.threads = 1}, &ro) == RO_OK);
     open_alone(a, m, &how, 4, 20);
     const vd_exec exec = {.program = &a->program, .ro = ro, .data = a->data};
@@ -406,7 +334,7 @@ Test(batch, a_program_of_another_step_does_not_join) {
     vd_batch_destroy(NULL);
     close_alone(a);
     ro_ctx_destroy(ro);
-    close_model(m);
+    test_model_close(m);
     free(a);
     free(m);
 }
@@ -429,13 +357,13 @@ Test(batch, a_step_of_training_is_not_taken_together) {
 /* ---- all prompts, in many ways ---- */
 
 Test(batch, states_are_those_of_each_program_alone) {
-    for (int i = 0; i < MODELS; i++) {
-        check_all(&models[i], true, false);
-        check_all(&models[i], false, false);
+    for (int i = 0; i < TEST_MODELS; i++) {
+        check_all(&test_models[i], true, false);
+        check_all(&test_models[i], false, false);
     }
 }
 
 Test(batch, so_they_are_with_stops_penalties_and_log_probabilities) {
-    check_all(&models[0], true, true);
-    check_all(&models[1], false, true);
+    check_all(&test_models[0], true, true);
+    check_all(&test_models[1], false, true);
 }

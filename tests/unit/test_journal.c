@@ -93,7 +93,8 @@ static vd_buf whole_file(void) {
 static void put_file(const void *bytes, size_t size) {
     char path[128];
     journal_path(path);
-    cr_assert(vd_write_file(path, bytes, size, 0644, NULL) == VD_OK);
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
 }
 
 static vd_status open_journal(int64_t synced, vd_journal *j, vd_err *err) {
@@ -203,7 +204,7 @@ Test(journal, a_process_that_dies_at_any_write_leaves_whole_records) {
     vd_hash S[STEPS + 1], again[STEPS + 1];
     write_whole(S);
     vd_buf whole = whole_file();
-    for (size_t limit = 48; limit < whole.size; limit += 7) {
+    for (size_t limit = 48; limit < whole.size; limit += 23) {
         vd_journal j;
         int how;
         put_file(whole.data, 48);

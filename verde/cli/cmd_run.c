@@ -8,11 +8,13 @@
 #include "verde/cli/run_command.h"
 #include "verde/cli/run_prompts.h"
 #include "verde/cli/stop.h"
+#include "verde/exec/batch.h"
 #include "verde/protocol/limits.h"
 
 typedef struct {
     const char *dir, *fault;
-    long keep; /* 0: all checkpoints */
+    long keep;  /* 0: all checkpoints */
+    long batch; /* prompts that run together; 0: nothing was said */
     vd_log_options log;
     vd_common common;
 } run_options;
@@ -22,6 +24,7 @@ static bool take_option(run_options *o, int option, bool *exit_now) {
     case 'o': o->dir = optarg; return true;
     case 'f': o->fault = optarg; return true;
     case 'k': return vd_parse_number("keep", optarg, VD_KEEP_MIN, INT32_MAX, &o->keep);
+    case 'N': return vd_parse_number("batch", optarg, 1, VD_BATCH_PROGRAMS_MAX, &o->batch);
     case 'R': o->log.role = optarg; return true;
     case 'P': o->log.profile = optarg; return true;
     case 'E': o->log.encoding = optarg; return true;
@@ -116,10 +119,19 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
 
 static vd_status run_prompts(const char *job, const run_options *o, vd_loaded *loaded,
                              vd_err *err) {
-    const vd_prompt_options options = {job, o->dir, o->fault, o->common};
+    const uint32_t together = o->batch ? (uint32_t)o->batch : VD_TOGETHER;
+    const vd_prompt_options options = {job, o->dir, o->fault, together, o->common};
     if (o->keep)
         return vd_fail(err, VD_ERR_USAGE, "--keep: %s has prompts, which keep what they need", job);
     return vd_run_prompts(&options, loaded, err);
+}
+
+/* --batch is of no use elsewhere: a job that is not meant would be hidden. */
+static vd_status check_batch(const char *job, const run_options *o, const vd_loaded *loaded,
+                             vd_err *err) {
+    return o->batch && !vd_job_has_prompts(&loaded->job)
+               ? vd_fail(err, VD_ERR_USAGE, "--batch: %s has no prompts", job)
+               : VD_OK;
 }
 
 /* "--backend log" runs free kernels on the best instruction set. */
@@ -135,6 +147,8 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     if (logs)
         o->common.backend = NULL;
     vd_status status = load(job, o->fault, &o->common, loaded, err);
+    if (status == VD_OK)
+        status = check_batch(job, o, loaded, err);
     if (status == VD_OK && logs && vd_job_has_prompts(&loaded->job))
         status =
             vd_fail(err, VD_ERR_USAGE, "--backend log: %s has prompts, which have no logs", job);
@@ -159,19 +173,14 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
 }
 
 static vd_exit run(int argc, char **argv) {
-    static const struct option options[] = {{"out", required_argument, NULL, 'o'},
-                                            {"fault", required_argument, NULL, 'f'},
-                                            {"keep", required_argument, NULL, 'k'},
-                                            {"role", required_argument, NULL, 'R'},
-                                            {"profile", required_argument, NULL, 'P'},
-                                            {"bits", required_argument, NULL, 'B'},
-                                            {"encoding", required_argument, NULL, 'E'},
-                                            {"thresholds", required_argument, NULL, 'T'},
-                                            {"follow", required_argument, NULL, 'F'},
-                                            {"key", required_argument, NULL, 'K'},
-                                            {"trainer-key", required_argument, NULL, 'U'},
-                                            {"contest", no_argument, NULL, 'C'},
-                                            VD_COMMON_OPTIONS};
+    static const struct option options[] = {
+        {"out", required_argument, NULL, 'o'},        {"fault", required_argument, NULL, 'f'},
+        {"keep", required_argument, NULL, 'k'},       {"batch", required_argument, NULL, 'N'},
+        {"role", required_argument, NULL, 'R'},       {"profile", required_argument, NULL, 'P'},
+        {"bits", required_argument, NULL, 'B'},       {"encoding", required_argument, NULL, 'E'},
+        {"thresholds", required_argument, NULL, 'T'}, {"follow", required_argument, NULL, 'F'},
+        {"key", required_argument, NULL, 'K'},        {"trainer-key", required_argument, NULL, 'U'},
+        {"contest", no_argument, NULL, 'C'},          VD_COMMON_OPTIONS};
     run_options given = {0};
     bool exit_now = false;
     vd_stop_command(argc, argv);
@@ -212,6 +221,8 @@ const vd_command vd_cmd_run = {
     "the\n"
     "                   nearest one before it; refused if that would take longer than a referee\n"
     "                   waits. Given once, it holds for the run\n"
+    "  --batch N        of a job with prompts: so many run together (default 8). More are faster\n"
+    "                   and take more memory; no bit depends on it\n"
     "  --fault KIND[@step[:node]]\n"
     "                   be dishonest on purpose, for tests and demonstrations: element, lr, skip,\n"
     "                   poison, seed, attr, weights, history; step -1 is initialisation, the node\n"

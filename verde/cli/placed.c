@@ -121,12 +121,13 @@ static vd_status put_place(json_t *list, const vd_leaf *tensor, const char *path
 }
 
 static vd_status place_all(const vd_loaded *loaded, vd_writer *copies, json_t *list, vd_err *err) {
+    const bool prompts = loaded->prompts.count > 0; /* each of which would have copies */
     uint64_t size = 0, offset;
     vd_status status = VD_OK;
     for (uint32_t i = 0; status == VD_OK && i < loaded->program.data_count; i++) {
         const vd_leaf *t = &loaded->program.data[i].tensor;
         const vd_data_place *at = &loaded->placed.place[i];
-        if (at->path && vd_shape_bytes(&t->shape) > COPY_BYTES_MAX) {
+        if (at->path && (prompts || vd_shape_bytes(&t->shape) > COPY_BYTES_MAX)) {
             status = put_place(list, t, at->path, at->offset, err);
             continue;
         }

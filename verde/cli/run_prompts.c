@@ -18,7 +18,9 @@ typedef struct {
     vd_run_result result;
     vd_score_sum sum;
     double start, last_line;
-    int64_t made; /* tokens of prompts that have ended in this process */
+    int64_t made;   /* tokens of prompts that have ended in this process */
+    vd_buf *line;   /* of each prompt that has ended before one in front of it; owned */
+    uint32_t lines; /* that are in the file */
     FILE *results;
     vd_err *err;
 } prompt_run;
@@ -85,15 +87,22 @@ static bool tell_score(void *user, const vd_progress *p) {
     return true;
 }
 
-static vd_status put_line(prompt_run *r, const vd_state *state) {
-    vd_buf line = {0};
-    vd_status status =
-        vd_result_line(&r->loaded->program, state, r->items.key[r->at], &r->sum, &line, r->err);
-    if (status == VD_OK &&
-        (fwrite(line.data, 1, line.size, r->results) != line.size || fflush(r->results) != 0))
-        status = vd_fail(r->err, VD_ERR_LOCAL, "%s/results.jsonl: cannot be written", r->o->dir);
-    vd_buf_free(&line);
-    return status;
+/* Lines stand in the order of the prompts: those that ended early wait. */
+static vd_status put_lines(prompt_run *r) {
+    for (; r->lines < r->items.count && r->line[r->lines].size; r->lines++) {
+        vd_buf *line = &r->line[r->lines];
+        if (fwrite(line->data, 1, line->size, r->results) != line->size || fflush(r->results) != 0)
+            return vd_fail(r->err, VD_ERR_LOCAL, "%s/results.jsonl: cannot be written", r->o->dir);
+        vd_buf_free(line);
+    }
+    return VD_OK;
+}
+
+static vd_status put_line(prompt_run *r, uint32_t prompt, const vd_program *program,
+                          const vd_state *state) {
+    const vd_status status =
+        vd_result_line(program, state, r->items.key[prompt], &r->sum, &r->line[prompt], r->err);
+    return status == VD_OK ? put_lines(r) : status;
 }
 
 /* The last state, from disk, where it is compared with its commitment. */
@@ -103,7 +112,7 @@ static vd_status take_result(prompt_run *r, const char *dir) {
     vd_status status = vd_store_load_state(r->loaded->ro, dir, program, &r->items.program[r->at],
                                            program->steps, &r->result.final_state, &state, r->err);
     if (status == VD_OK)
-        status = put_line(r, &state);
+        status = put_line(r, r->at, program, &state);
     r->items.run_root[r->at] = r->result.run_root;
     r->items.done[r->at] = status == VD_OK;
     vd_state_free(&state);
@@ -137,6 +146,52 @@ static vd_status run_one(prompt_run *r) {
     return status == VD_OK ? take_result(r, dir) : status;
 }
 
+/* ---- prompts at the same time ---- */
+
+static void tell_made(void *user, int64_t tokens, uint32_t ended) {
+    prompt_run *r = user;
+    const bool terminal = vd_is_terminal(), last = ended == r->items.count;
+    const double now = vd_seconds();
+    r->made += tokens;
+    vd_stop_line("stopped with %u of %u prompts done; `%s` goes on", ended, r->items.count,
+                 vd_command_line());
+    if (now - r->last_line < (terminal ? 0.1 : 2.0) && !last)
+        return;
+    r->last_line = now;
+    fprintf(stderr, "%sprompts done %u/%u  tokens %lld  %.1f tokens/s%s",
+            terminal ? "\r\033[K" : "", ended, r->items.count, (long long)r->made,
+            (double)r->made / (now - r->start + 1e-9), terminal && !last ? "" : "\n");
+    fflush(stderr);
+}
+
+static vd_status take_ended(void *user, uint32_t prompt, const vd_program *program,
+                            const vd_state *state, const vd_hash *run_root, vd_err *err) {
+    prompt_run *r = user;
+    (void)err; /* the same */
+    const vd_status status = put_line(r, prompt, program, state);
+    r->items.run_root[prompt] = *run_root;
+    r->items.done[prompt] = status == VD_OK;
+    return status;
+}
+
+static vd_status run_together(prompt_run *r) {
+    const vd_together t = {.loaded = r->loaded,
+                           .dir = r->o->dir,
+                           .items = &r->items,
+                           .together = r->o->together,
+                           .made = tell_made,
+                           .ended = take_ended,
+                           .user = r};
+    return vd_run_together(&t, r->err);
+}
+
+static vd_status run_in_order(prompt_run *r) {
+    vd_status status = VD_OK;
+    for (; status == VD_OK && r->at < r->items.count; r->at++)
+        status = run_one(r);
+    return status;
+}
+
 /* Lines come as prompts end. What an interrupted run has written is written again, from its states.
  */
 static vd_status run_all(prompt_run *r) {
@@ -145,9 +200,13 @@ static vd_status run_all(prompt_run *r) {
     r->results = fopen(path, "we");
     if (!r->results)
         return vd_fail(r->err, VD_ERR_LOCAL, "%s: cannot be written", path);
-    vd_status status = VD_OK;
-    for (; status == VD_OK && r->at < r->items.count; r->at++)
-        status = run_one(r);
+    r->line = calloc((size_t)r->items.count + 1, sizeof *r->line);
+    vd_status status = r->line ? VD_OK : vd_fail(r->err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status = !r->fault && vd_can_run_together(r->loaded) ? run_together(r) : run_in_order(r);
+    for (uint32_t i = 0; r->line && i < r->items.count; i++)
+        vd_buf_free(&r->line[i]);
+    free(r->line);
     if (fclose(r->results) != 0 && status == VD_OK)
         status = vd_fail(r->err, VD_ERR_LOCAL, "%s: cannot be written", path);
     return status;

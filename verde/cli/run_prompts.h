@@ -4,10 +4,16 @@
 
 #include "verde/cli/cli.h"
 
+enum {
+    VD_TOGETHER = 8,        /* prompts that run together if nobody says how many */
+    VD_TOGETHER_ROWS = 128, /* tokens of prompts that a pass takes in beside those that it makes */
+};
+
 typedef struct {
     const char *job, *dir;
     const char
         *fault; /* "KEY/KIND..." in the prompt of this key, "KIND..." in the first; or NULL */
+    uint32_t together; /* prompts at a time, 1 or more */
     vd_common common;
 } vd_prompt_options;
 
@@ -16,6 +22,25 @@ typedef struct {
  * is. */
 VD_MUST_USE vd_status vd_run_prompts(const vd_prompt_options *options, vd_loaded *loaded,
                                      vd_err *err);
+
+/* ---- run_together.c: prompts at the same time, by the batch's executor ---- */
+
+typedef struct {
+    vd_loaded *loaded; /* the job; `program` and `placed` become those of one prompt or other */
+    const char *dir;
+    const vd_items *items;
+    uint32_t together;
+    /* Tokens that were made since the call before, and how many prompts have ended. */
+    void (*made)(void *user, int64_t tokens, uint32_t ended);
+    /* A prompt has ended: its last state, and its run's root. */
+    vd_status (*ended)(void *user, uint32_t prompt, const vd_program *program,
+                       const vd_state *state, const vd_hash *run_root, vd_err *err);
+    void *user;
+} vd_together;
+
+/* Whether the job's prompts can run so: they make tokens, in host memory. */
+bool vd_can_run_together(const vd_loaded *loaded);
+VD_MUST_USE vd_status vd_run_together(const vd_together *t, vd_err *err);
 
 /* ---- results.c ---- */
 

@@ -2,16 +2,25 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "verde/exec/journal.h"
 #include "verde/exec/source.h"
 #include "verde/exec/state_file.h"
 
 /* ---- states ---- */
 
+/* Whether the state is made from the run's journal, in place of a file. */
+static bool is_journaled(const vd_check *c, uint32_t i) {
+    char path[1024];
+    vd_store_state_path(path, c->dir, &c->log->state[i]);
+    return access(path, F_OK) != 0 && vd_journal_is_in(c->dir);
+}
+
 vd_status vd_check_sizes(const vd_check *c, vd_err *err) {
     char path[1024];
     for (uint32_t i = 0; i < c->log->count; i++) {
-        if (vd_run_log_kept(c->log, i) != i)
+        if (vd_run_log_kept(c->log, i) != i || is_journaled(c, i))
             continue;
         vd_store_state_path(path, c->dir, &c->log->state[i]);
         vd_status status = vd_state_file_fits(path, c->exec->program, err);
@@ -50,9 +59,19 @@ static vd_status is_another(const vd_check *c, const char *path, uint32_t expect
                    path, (long long)c->log->step[expected], expected, hex, also);
 }
 
+static vd_status check_journaled(const vd_check *c, uint32_t i, vd_err *err) {
+    vd_state state;
+    const vd_status status = vd_store_load_state(NULL, c->dir, c->exec->program, &c->log->program,
+                                                 c->log->step[i], &c->log->state[i], &state, err);
+    vd_state_free(&state);
+    return status == VD_ERR_IO ? vd_fail(err, VD_ERR_PEER, "%s", err->text) : status;
+}
+
 static vd_status check_state(const vd_check *c, uint32_t i, vd_hashed *hashed, vd_err *err) {
     char path[1024];
     vd_hash root, found;
+    if (is_journaled(c, i))
+        return check_journaled(c, i, err);
     vd_store_state_path(path, c->dir, &c->log->state[i]);
     vd_status status = vd_state_file_root(path, hashed, &root, err);
     if (status != VD_OK)

@@ -25,6 +25,7 @@
 enum {
     VD_JOURNAL_VERSION = 1,
     VD_JOURNAL_WRITES_MAX = 1 << 17, /* of one record */
+    VD_IMAGE_STEPS = 256,            /* from one image of a state to the next, in such a run */
 };
 
 typedef struct {
@@ -61,6 +62,16 @@ VD_MUST_USE vd_status vd_journal_cut(vd_journal *journal, int64_t count, vd_err 
 /* Brings a state in host memory, of step -1 (all zeros) or of any step before, to step `to`. *err
  * names what does not fit if the file has changed since it was opened. */
 VD_MUST_USE vd_status vd_journal_apply(const vd_journal *journal, int64_t to, vd_state *state,
+                                       vd_err *err);
+
+/* ---- journal_state.c: with the images beside it ---- */
+
+/* Does a journal lie there? */
+bool vd_journal_is_in(const char *dir);
+/* The state of a step, in host memory, compared with its commitment; images are named as
+ * vd_store_save_state names them. VD_ERR_IO: the journal does not lead there. */
+VD_MUST_USE vd_status vd_journal_state(ro_ctx *ro, const char *dir, const vd_journal *journal,
+                                       const vd_hash *program_hash, int64_t step, vd_state *out,
                                        vd_err *err);
 
 #endif

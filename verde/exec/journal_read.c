@@ -145,6 +145,8 @@ vd_status vd_journal_open(const char *dir, const vd_program *program, const vd_h
     *out = (vd_journal){.fd = -1, .program = program, .size = VD_JOURNAL_HEADER_BYTES};
     snprintf(out->path, sizeof out->path, "%s/journal", dir);
     out->fd = open(out->path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (out->fd < 0 && (errno == EROFS || errno == EACCES)) /* it can be read all the same */
+        out->fd = open(out->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (out->fd < 0 && errno == ENOENT)
         return vd_fail(err, VD_ERR_IO, "%s: there is no journal", out->path);
     vd_status status = out->fd < 0 || fstat(out->fd, &info) != 0 || !S_ISREG(info.st_mode)
@@ -152,7 +154,7 @@ vd_status vd_journal_open(const char *dir, const vd_program *program, const vd_h
                            : check_header(out, program_hash, err);
     if (status == VD_OK)
         status = read_records(out, (uint64_t)info.st_size, synced, err);
-    if (status == VD_OK)
+    if (status == VD_OK && out->size < (uint64_t)info.st_size)
         status = vd_journal_cut(out, out->count, err);
     if (status != VD_OK)
         vd_journal_close(out);

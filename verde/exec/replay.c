@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "verde/exec/journal.h"
 #include "verde/exec/memory.h"
 #include "verde/exec/replay_internal.h"
 
@@ -66,6 +67,7 @@ vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_replay **out
     snprintf(r->dir, sizeof r->dir, "%s", dir);
     r->captured = -1;
     r->trees.bytes_max = VD_KEPT_TREES_BYTES;
+    r->journaled = exec->program->checkpoint_interval == 1 && vd_journal_is_in(dir);
     r->own = *exec;
     r->exec = &r->own;
     vd_status status = vd_store_load_log(dir, &r->log, err);
@@ -125,14 +127,21 @@ static uint64_t checkpoint_of(const vd_replay *r, int64_t step) {
     return vd_run_log_kept(&r->log, (uint32_t)index);
 }
 
+/* Where a state is read that leads to a step: itself, if a journal leads to all of them. */
+static uint64_t start_of(const vd_replay *r, int64_t step) {
+    return r->journaled ? (uint64_t)step : checkpoint_of(r, step);
+}
+
 static bool is_usable(const vd_replay *r, int64_t step) {
     return r->at.tensor && r->at.step <= step && r->at.step >= r->log.step[checkpoint_of(r, step)];
 }
 
 /* Brings r->at to the given step. A broken checkpoint is passed over for the one before it. */
 static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
-    uint64_t index = checkpoint_of(r, step);
+    uint64_t index = start_of(r, step);
     vd_status status = is_usable(r, step) ? VD_OK : load_checkpoint(r, index, err);
+    if (status == VD_ERR_IO && r->journaled)
+        status = load_checkpoint(r, index = checkpoint_of(r, step), err);
     while (status == VD_ERR_IO && index > 0)
         status = load_checkpoint(r, --index, err);
     if (status == VD_ERR_IO) {

@@ -23,6 +23,7 @@ struct vd_replay {
     vd_run_log log;      /* as it was read, for good: other threads read it too */
     vd_hash log_seal;    /* of what it commits to */
     vd_hash run_root;
+    bool journaled; /* the run keeps a journal, which leads to every state */
     vd_replay_logs logs;
     vd_state at;    /* the last state reached; tensor NULL: none */
     vd_hash *known; /* states known_from .. known_to, the last range that was asked for */

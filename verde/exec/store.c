@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "verde/exec/journal.h"
 #include "verde/exec/memory.h"
 
 static void file_path(char path[1024], const char *dir, const char *name) {
@@ -132,9 +133,9 @@ static vd_status read_tensors(int fd, const char *path, const vd_program *progra
     return VD_OK;
 }
 
-vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *program,
-                              const vd_hash *program_hash, int64_t step, const vd_hash *commitment,
-                              vd_state *out, vd_err *err) {
+vd_status vd_store_load_file(ro_ctx *ro, const char *dir, const vd_program *program,
+                             const vd_hash *program_hash, int64_t step, const vd_hash *commitment,
+                             vd_state *out, vd_err *err) {
     char path[1024];
     vd_hash got;
     vd_err why = {0};
@@ -153,4 +154,34 @@ vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *pro
     if (status != VD_OK)
         vd_state_free(out);
     return status;
+}
+
+static vd_status load_journaled(ro_ctx *ro, const char *dir, const vd_program *program,
+                                const vd_hash *program_hash, int64_t step,
+                                const vd_hash *commitment, vd_state *out, vd_err *err) {
+    vd_journal journal;
+    vd_status status = vd_journal_open(dir, program, program_hash, 0, &journal, err);
+    if (status != VD_OK)
+        return vd_fail(err, status == VD_ERR_USAGE ? VD_ERR_IO : status, "%s", err->text);
+    status = vd_journal_state(ro, dir, &journal, program_hash, step, out, err);
+    if (status == VD_OK && !vd_hash_equal(&journal.step[step].state, commitment)) {
+        vd_state_free(out);
+        status = vd_fail(err, VD_ERR_IO, "%s: has another state at step %lld", journal.path,
+                         (long long)step);
+    }
+    vd_journal_close(&journal);
+    return status;
+}
+
+vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *program,
+                              const vd_hash *program_hash, int64_t step, const vd_hash *commitment,
+                              vd_state *out, vd_err *err) {
+    char path[1024];
+    vd_err own = {0};
+    vd_store_state_path(path, dir, commitment);
+    if (access(path, F_OK) == 0 || !vd_journal_is_in(dir))
+        return vd_store_load_file(ro, dir, program, program_hash, step, commitment, out, err);
+    const vd_status status =
+        load_journaled(ro, dir, program, program_hash, step, commitment, out, &own);
+    return status == VD_OK ? status : vd_fail(err, status, "%s", own.text);
 }

@@ -73,9 +73,14 @@ void vd_store_state_path(char path[1024], const char *dir, const vd_hash *commit
 VD_MUST_USE vd_status vd_store_save_state(const char *dir, const vd_program *program,
                                           const vd_state *state, const vd_hash *commitment,
                                           vd_err *err);
-/* Refuses bytes that do not give `commitment`. */
+/* From a file, or where there is none from the run's journal. Refuses bytes that do not give
+ * `commitment`; VD_ERR_IO then, and if neither is there. */
 VD_MUST_USE vd_status vd_store_load_state(ro_ctx *ro, const char *dir, const vd_program *program,
                                           const vd_hash *program_hash, int64_t step,
                                           const vd_hash *commitment, vd_state *out, vd_err *err);
+/* The same from a file alone. */
+VD_MUST_USE vd_status vd_store_load_file(ro_ctx *ro, const char *dir, const vd_program *program,
+                                         const vd_hash *program_hash, int64_t step,
+                                         const vd_hash *commitment, vd_state *out, vd_err *err);
 
 #endif

@@ -1,0 +1,25 @@
+/* Small decoders with random weights, which go on with prompts. */
+#ifndef TEST_RANDOM_MODEL_H
+#define TEST_RANDOM_MODEL_H
+
+#include "models/models.h"
+
+enum { TEST_MODEL_TENSORS_MAX = 128, TEST_MODEL_DATA_MAX = TEST_MODEL_TENSORS_MAX + 2 };
+
+typedef struct {
+    vd_training training; /* with all weights given, for vd_generation_program */
+    vd_file_tensor start[TEST_MODEL_TENSORS_MAX];
+    char name[TEST_MODEL_TENSORS_MAX][VD_NAME_SIZE];
+    void *weight[TEST_MODEL_TENSORS_MAX]; /* f32, in the order of the program's data tensors */
+    uint32_t count;
+} test_model;
+
+/* Two layers and 1,000 tokens: a GPT-2; a Llama with grouped heads, a window, norms of heads. */
+enum { TEST_MODELS = 2 };
+extern const vd_model test_models[TEST_MODELS];
+
+/* *out stays where it is. */
+void test_model_open(test_model *out, const vd_model *model);
+void test_model_close(test_model *m);
+
+#endif
