@@ -17,7 +17,7 @@ enum {
     READY_MS = 1000,       /* for a child that loads; then the referee is told that it does */
     LOADING_S = 3600,      /* a child that has not loaded in this time hangs, and is ended */
     REPLY_MS = 20000,      /* for a child's reply, which does not wait for computing */
-    KEPT_S = 60,           /* a child that was asked lately is not ended for another one */
+    KEPT_S = 5,            /* a child that was asked lately is not ended for another one */
     NOTHING_ASKED_S = 600, /* one that was not asked for so long is */
 };
 
@@ -107,14 +107,15 @@ static vd_status start_signer(vd_answerer *a, vd_err *err) {
     return vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error));
 }
 
-static vd_status start_child(const vd_daemon *daemon, const char *job, vd_answerer *a,
+static vd_status start_child(const vd_daemon *daemon, const vd_job_record *job, vd_answerer *a,
                              vd_err *err) {
     int questions[2] = {-1, -1}, signatures[2] = {-1, -1};
     vd_status status = VD_OK;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, questions) != 0 ||
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, signatures) != 0)
         status = vd_fail(err, VD_ERR_LOCAL, "could not make sockets: %s", strerror(errno));
-    snprintf(a->job, VD_ID_SIZE, "%s", job);
+    snprintf(a->job, VD_ID_SIZE, "%s", job->id);
+    snprintf(a->client, VD_ID_SIZE, "%s", job->client);
     a->questions = questions[0];
     a->signatures = signatures[0];
     a->key = daemon->options.key;
@@ -135,23 +136,41 @@ static vd_status start_child(const vd_daemon *daemon, const char *job, vd_answer
     return status;
 }
 
-/* The child of this job, which is started if there is a place. NULL: all are at work. */
-static vd_answerer *find_place(vd_answers *answers, const char *job) {
-    vd_answerer *oldest = &answers->place[0];
+static int places_of(const vd_answers *answers, const char *client) {
+    int count = 0;
+    for (int i = 0; i < VD_ANSWERERS_MAX; i++)
+        count += answers->place[i].job[0] && strcmp(answers->place[i].client, client) == 0;
+    return count;
+}
+
+/* Whose child has not been asked for longest: of a client that has at least `most` of them. */
+static vd_answerer *oldest_of(vd_answers *answers, int most) {
+    vd_answerer *oldest = NULL;
+    for (int i = 0; i < VD_ANSWERERS_MAX; i++) {
+        vd_answerer *a = &answers->place[i];
+        if ((!oldest || a->used < oldest->used) && places_of(answers, a->client) >= most)
+            oldest = a;
+    }
+    return oldest;
+}
+
+/* The child of this job, or its place. Who has two places more than another client gives one to it,
+ * so that nobody can keep others from answers. NULL: all are at work. */
+static vd_answerer *find_place(vd_answers *answers, const vd_job_record *job) {
     const double now = vd_seconds();
     for (int i = 0; i < VD_ANSWERERS_MAX; i++) {
         vd_answerer *a = &answers->place[i];
-        if (strcmp(a->job, job) == 0)
+        if (strcmp(a->job, job->id) == 0)
             return a;
         if (a->job[0] && now - a->used > NOTHING_ASKED_S)
             end_child(a);
-        if (a->used < oldest->used)
-            oldest = a;
     }
-    if (oldest->job[0] && now - oldest->used < KEPT_S)
-        return NULL;
-    end_child(oldest);
-    return oldest;
+    vd_answerer *place = oldest_of(answers, 0);
+    if (place->job[0] && now - place->used < KEPT_S)
+        place = oldest_of(answers, places_of(answers, job->client) + 2);
+    if (place)
+        end_child(place);
+    return place;
 }
 
 /* ---- questions ---- */
@@ -245,13 +264,12 @@ void vd_serve_ask(vd_daemon *daemon, const vd_request *request, vd_response *res
     vd_err err = {0};
     if (!vd_find_asked(daemon, request, &referee, &job, response))
         return;
-    vd_answerer *a = find_place(&daemon->answers, job.id);
-    if (!a) {
-        vd_reply_error(response, 503, "questions about %d other jobs are being answered",
-                       VD_ANSWERERS_MAX);
+    vd_answerer *a = find_place(&daemon->answers, &job);
+    if (!a) { /* it waits for others' answers, which is not to cost this provider its patience */
+        say_working(response, true, 0, 0, "questions about other jobs are answered first");
         return;
     }
-    vd_status status = a->job[0] ? VD_OK : start_child(daemon, job.id, a, &err);
+    vd_status status = a->job[0] ? VD_OK : start_child(daemon, &job, a, &err);
     if (status == VD_OK)
         status = vd_answerer_wait(a, &err);
     if (status == VD_ERR_TIMEOUT) {

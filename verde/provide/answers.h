@@ -9,7 +9,8 @@
 #include "verde/provide/daemon.h"
 
 typedef struct {
-    char job[VD_ID_SIZE]; /* empty: the place is free */
+    char job[VD_ID_SIZE];    /* empty: the place is free */
+    char client[VD_ID_SIZE]; /* whose job it is */
     pid_t pid;
     int questions, signatures; /* descriptors */
     pthread_t signer;          /* thread */
