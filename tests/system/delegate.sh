@@ -76,7 +76,7 @@ expect 0 '"score":{"evaluation":' "$verde" delegate "$work/score.yaml" --key "$w
 # ---- who takes no part ----
 
 expect 5 'is not enrolled' "$verde" delegate $job --key "$work/stranger" --provider "$a" --provider "$b" --out "$work/no"
-expect 5 '1 of 2 providers have finished.*HTTP status 413: the job takes' $delegate --provider "$a" --provider "$small" --out "$work/no"
+expect 5 '1 of 2 providers left, and a result needs two; provider 2: .*HTTP status 413: the job takes' $delegate --provider "$a" --provider "$small" --out "$work/no"
 expect 0 'every byte checked' $delegate --provider "$small" --provider "$a" --provider "$b" --out "$work/without"
 same "$work/without" "$work/honest-toy"
 expect 5 'another key answers' $delegate --provider "$a" --provider "${b%%#*}#$(cat "$work/stranger/key.pub")" --out "$work/no"

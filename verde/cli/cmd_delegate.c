@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verde/cli/delegation.h"
 #include "verde/cli/fetching.h"
@@ -32,8 +33,9 @@ static json_t *delegate_json(const vd_delegation *d, const vd_fetching *fetching
         json_t *one =
             json_pack("{ss sb}", "url", d->o->url[i], "done", order->state == VD_ORDER_DONE);
         json_object_set_new(one, order->state == VD_ORDER_DONE ? "run_root" : "error",
-                            order->state == VD_ORDER_DONE ? vd_hash_text(&order->job.run_root)
-                                                          : json_string(order->why));
+                            order->state == VD_ORDER_DONE     ? vd_hash_text(&order->job.run_root)
+                            : order->state == VD_ORDER_FAILED ? json_string(order->why)
+                                                              : json_string("not waited for"));
         json_array_append_new(providers, one);
     }
     return json_pack("{ss si so so so so}", "job", d->id, "exit_code", (int)d->code, "verdicts",
@@ -91,10 +93,15 @@ static vd_status settle(vd_delegation *d, bool *accepted) {
     for (uint32_t i = 0; i < d->o->urls; i++)
         if (d->order[i].state == VD_ORDER_FAILED)
             return vd_fail(d->err, VD_ERR_PEER,
-                           "%u of %u providers have finished, and a result needs two; provider %u: "
-                           "%s",
-                           done, d->o->urls, i + 1, d->order[i].why);
+                           "%u of %u providers left, and a result needs two; provider %u: %s",
+                           vd_delegation_left(d), d->o->urls, i + 1, d->order[i].why);
     return VD_OK;
+}
+
+/* What this command made of OUT goes, if nothing is in it. */
+static vd_exit refuse(const vd_delegation *d) {
+    rmdir(d->o->out);
+    return vd_report(d->err);
 }
 
 static vd_exit delegate_all(vd_delegation *d) {
@@ -105,7 +112,7 @@ static vd_exit delegate_all(vd_delegation *d) {
     if (status == VD_OK)
         status = vd_delegation_order(d);
     if (status != VD_OK)
-        return vd_report(d->err);
+        return refuse(d);
     status = settle(d, &accepted);
     if (status == VD_OK && accepted)
         status = fetch_result(d);
@@ -114,7 +121,7 @@ static vd_exit delegate_all(vd_delegation *d) {
     if (d->no_verdict)
         return d->code;
     if (status != VD_OK && count_done(d) < 2) {
-        (void)vd_report(d->err);
+        (void)refuse(d);
         return VD_EXIT_INCONCLUSIVE;
     }
     if (status != VD_OK)
@@ -201,7 +208,7 @@ const vd_command vd_cmd_delegate = {
     "                   run (default 3600)\n"
     "  --no-challenge   do not ask a convicted provider to run the job again\n" VD_COMMON_HELP
     "\nExit codes of `verde arbitrate`: with 3, 4 or 7 there is a result, too, unless a line says\n"
-    "that none is accepted. 5: less than two providers have finished, or nothing is accepted.\n"
+    "that none is accepted. 5: fewer than two providers are left, or nothing is accepted.\n"
     "\nExample:\n"
     "  verde delegate models/jobs/demo.yaml --key client --out result \\\n"
     "    --provider https://a.example:8443#KEY --provider "

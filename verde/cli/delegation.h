@@ -30,7 +30,8 @@ typedef struct {
     bool started;
     /* Under the lock. */
     vd_order_state state;
-    uint64_t sent; /* bytes of all parcels */
+    uint64_t sent, found; /* bytes of all parcels; those of them that were there at `since` */
+    double since;         /* vd_seconds(), of the first chunk; 0: none has been sent */
     vd_remote_job job;
     char why[600]; /* it has failed */
 } vd_order;
@@ -65,8 +66,10 @@ typedef struct vd_delegation {
 
 /* Loads the job and the key, and names all that is to be sent. */
 VD_MUST_USE vd_status vd_delegation_prepare(vd_delegation *d);
-/* Uploads, submits and waits, until each provider is done or has failed; tells how far they are. */
+/* Uploads, submits and waits, until each provider is done or has failed, or fewer than two are
+ * left; tells how far they are. */
 VD_MUST_USE vd_status vd_delegation_order(vd_delegation *d);
+uint32_t vd_delegation_left(const vd_delegation *d); /* who have not failed */
 /* Has those that are done commit to their roots, and settles which one is accepted. `accepted` is
  * false if none is. Verdicts are written to OUT; those that are there already count. */
 VD_MUST_USE vd_status vd_delegation_settle(vd_delegation *d, bool *accepted);

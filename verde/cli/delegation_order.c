@@ -7,7 +7,7 @@
 #include "verde/cli/delegation.h"
 #include "verde/cli/stop.h"
 
-enum { POLL_MIN_MS = 100, POLL_MAX_MS = 1000, DRAW_MS = 200, TELL_S = 5 };
+enum { POLL_MIN_MS = 100, POLL_MAX_MS = 1000, DRAW_MS = 200, TELL_S = 5, RATE_AFTER_S = 1 };
 
 static void sleep_for(long ms) {
     nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
@@ -26,13 +26,18 @@ static void enter(vd_order *order, vd_order_state state, const char *why) {
 typedef struct {
     vd_order *order;
     uint64_t before; /* bytes of the parcels before this one */
+    bool told;       /* it is known how much of this one was there */
 } sending;
 
 static void count_sent(void *user, uint64_t have) {
-    const sending *s = user;
+    sending *s = user;
     vd_delegation *d = s->order->delegation;
     pthread_mutex_lock(&d->lock);
     s->order->sent = s->before + have;
+    s->order->found += s->told ? 0 : have; /* it is told of what is there, first */
+    s->told = true;
+    if (s->order->since == 0)
+        s->order->since = vd_seconds();
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -41,9 +46,9 @@ static vd_status upload_all(vd_order *order, const vd_remote *remote, vd_err *er
     sending s = {.order = order};
     vd_status status = VD_OK;
     for (uint32_t i = 0; i < d->parcel_count && status == VD_OK; i++) {
+        s.told = false;
         status = vd_remote_upload(remote, &d->parcel[i], count_sent, &s, err);
         s.before += d->parcel[i].size;
-        count_sent(&s, 0);
     }
     return status;
 }
@@ -96,13 +101,15 @@ static void *order_main(void *user) {
         enter(order, VD_ORDER_RUNS, "");
         status = follow(order, &remote, &err);
     }
-    enter(order, status == VD_OK ? VD_ORDER_DONE : VD_ORDER_FAILED, err.text);
+    if (status == VD_OK || !atomic_load(&d->stop)) /* whoever is stopped has not failed */
+        enter(order, status == VD_OK ? VD_ORDER_DONE : VD_ORDER_FAILED, err.text);
     return NULL;
 }
 
 /* ---- telling ---- */
 
 static void describe_run(const vd_remote_job *job, char *text, size_t size) {
+    char left[32];
     int at = 0;
     if (job->state == VD_REMOTE_QUEUED) {
         snprintf(text, size, "waits for its turn");
@@ -112,18 +119,34 @@ static void describe_run(const vd_remote_job *job, char *text, size_t size) {
     if (!isnan(job->loss))
         at += snprintf(text + at, size - (size_t)at, "  loss %.4f", job->loss);
     if (!isnan(job->rate))
-        at += snprintf(text + at, size - (size_t)at, "  %.1f steps/s", job->rate);
-    if (!isnan(job->seconds_left))
-        snprintf(text + at, size - (size_t)at, "  %.0f s left", job->seconds_left);
+        at += snprintf(text + at, size - (size_t)at, "  %.3g steps/s", job->rate);
+    if (!isnan(job->seconds_left)) {
+        vd_print_seconds(job->seconds_left, left);
+        snprintf(text + at, size - (size_t)at, "  %s left", left);
+    }
+}
+
+/* Of what this command has sent; what was there before came at no rate. */
+static void describe_upload(const vd_delegation *d, const vd_order *order, char *text,
+                            size_t size) {
+    char sent[32], total[32], rate[32], left[32];
+    const double seconds = vd_seconds() - order->since;
+    const double each = (double)(order->sent - order->found) / seconds;
+    vd_print_size(order->sent, sent);
+    vd_print_size(d->parcel_bytes, total);
+    const int at = snprintf(text, size, "upload: %s of %s", sent, total);
+    if (order->since == 0 || seconds < RATE_AFTER_S || each < 1)
+        return;
+    vd_print_size((uint64_t)each, rate);
+    vd_print_seconds((double)(d->parcel_bytes - order->sent) / each, left);
+    snprintf(text + at, size - (size_t)at, "  %s/s  %s left", rate, left);
 }
 
 static void describe_order(const vd_delegation *d, const vd_order *order, char *text, size_t size) {
-    char sent[32], total[32], root[2 * VD_HASH_SIZE + 1];
-    vd_print_size(order->sent, sent);
-    vd_print_size(d->parcel_bytes, total);
+    char root[2 * VD_HASH_SIZE + 1];
     vd_hex(order->job.run_root.b, VD_HASH_SIZE, root);
     switch (order->state) {
-    case VD_ORDER_UPLOADS: snprintf(text, size, "upload: %s of %s", sent, total); break;
+    case VD_ORDER_UPLOADS: describe_upload(d, order, text, size); break;
     case VD_ORDER_RUNS: describe_run(&order->job, text, size); break;
     case VD_ORDER_DONE: snprintf(text, size, "done; it says run root %.16s...", root); break;
     case VD_ORDER_FAILED: snprintf(text, size, "%s", order->why); break;
@@ -148,11 +171,19 @@ static void draw(vd_delegation *d, vd_order_state told[], bool now) {
     fflush(stderr);
 }
 
-static bool all_ended(const vd_delegation *d) {
+uint32_t vd_delegation_left(const vd_delegation *d) {
+    uint32_t left = 0;
     for (uint32_t i = 0; i < d->o->urls; i++)
-        if (d->order[i].state < VD_ORDER_DONE)
-            return false;
-    return true;
+        left += d->order[i].state != VD_ORDER_FAILED;
+    return left;
+}
+
+/* With fewer than two there is nothing to wait for, which may be hours. */
+static bool all_ended(const vd_delegation *d) {
+    bool ended = true;
+    for (uint32_t i = 0; i < d->o->urls; i++)
+        ended &= d->order[i].state >= VD_ORDER_DONE;
+    return ended || vd_delegation_left(d) < 2;
 }
 
 static void watch(vd_delegation *d) {

@@ -43,7 +43,7 @@ void vd_fetched_abandon(const vd_fetched *f);
 void vd_fetched_free(vd_fetched *f);
 
 /* losses.jsonl, which anybody may have written, as a table: step, loss, lr, grad_norm, tokens or
- * images, seconds, evaluation. VD_ERR_PEER: it is none. */
+ * images, seconds, evaluation, accuracy. VD_ERR_PEER: it is none. */
 VD_MUST_USE vd_status vd_losses_csv(const void *text, size_t size, vd_buf *out, vd_err *err);
 
 #endif

@@ -162,8 +162,8 @@ void vd_fetch_text(const vd_fetching *x) {
     for (uint32_t p = 0; p < x->o->provider_count; p++) {
         const char *dropped = vd_download_dropped(x->download, p);
         vd_print_size(vd_download_received(x->download, p), size);
-        printf("provider %u   %s%s%s\n", fetch_number(x, p), size, dropped ? "; dropped: " : "",
-               dropped ? dropped : "");
+        printf("provider %u   gave %s%s%s\n", fetch_number(x, p), size,
+               dropped ? "; dropped: " : "", dropped ? dropped : "");
     }
     if (x->has_losses)
         printf("losses       losses.csv, losses.svg: as provider %u says, no root leads to them\n",

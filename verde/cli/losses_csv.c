@@ -7,8 +7,8 @@
 
 enum { LINE_BYTES_MAX = 400, LINE_ELEMENTS = 16 };
 
-static const char *const columns[] = {"step",   "loss",   "lr",      "grad_norm",
-                                      "tokens", "images", "seconds", "evaluation"};
+static const char *const columns[] = {"step",   "loss",    "lr",         "grad_norm", "tokens",
+                                      "images", "seconds", "evaluation", "accuracy"};
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
 /* Numbers, and "nan", "inf" or "-inf". */

@@ -41,7 +41,9 @@ static vd_status remote_failed(const vd_remote *r, const vd_answer *answer, vd_e
         status = VD_ERR_PEER;
     else if (status == VD_ERR_TIMEOUT)
         status = VD_ERR_IO;
-    return vd_fail(err, status, "%s: %.400s", r->at->url, why);
+    const bool named = strncmp(why, r->at->url, strlen(r->at->url)) == 0; /* by the transport */
+    return named ? vd_fail(err, status, "%.450s", why)
+                 : vd_fail(err, status, "%s: %.400s", r->at->url, why);
 }
 
 /* Until it answers with 200 or `also`, refuses, or its time is over. */
@@ -148,6 +150,8 @@ vd_status vd_remote_upload(const vd_remote *r, const vd_parcel *parcel,
     upload_place at = {0};
     upload_progress progress = {.most = 0};
     vd_status status = upload_step(r, parcel, true, &at, err);
+    if (status == VD_OK && sent)
+        sent(user, at.complete ? parcel->size : at.have);
     while (status == VD_OK && !at.complete) {
         /* All bytes may be there while the provider still hashes them. */
         const bool wait = at.have == parcel->size;

@@ -31,8 +31,8 @@ typedef struct {
     uint64_t size;
 } vd_parcel;
 
-/* Uploads what the provider does not have. `sent` is called after each chunk, with the bytes that
- * are there; may be NULL. */
+/* Uploads what the provider does not have. `sent` is called with the bytes that are there, first
+ * and after each chunk; may be NULL. */
 VD_MUST_USE vd_status vd_remote_upload(const vd_remote *remote, const vd_parcel *parcel,
                                        void (*sent)(void *user, uint64_t have), void *user,
                                        vd_err *err);
