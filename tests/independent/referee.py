@@ -1,6 +1,7 @@
 """The referee of PROTOCOL.md section 5, run on what providers have signed."""
 
 from binary32 import F32
+from collection import Collection
 from notes import from_base64, from_hex, tagged
 from trees import (PIECE, SIZES, frontier, join, record, root_of, root_of_path, state_commitment, step_number,
                    tensor_bytes, tensor_commitment, tensor_leaves)
@@ -68,7 +69,9 @@ class Hearing:
     """One hearing: sections 5.2 to 5.5 between two claims. What it finds is in `found`."""
 
     def __init__(self, program, evidence, challenger=None):
-        self.program, self.evidence, self.challenger = program, evidence, challenger
+        self.collection = program if isinstance(program, Collection) else None
+        self.program, self.item = None if self.collection else program, None
+        self.evidence, self.challenger = evidence, challenger
         self.fallen, self.found, self.values, self.inconclusive = {}, {}, None, False
 
     # ---- rounds ----
@@ -76,6 +79,8 @@ class Hearing:
     def question(self, ask, **members):
         if self.challenger is not None:
             members["challenger"] = self.challenger
+        if self.item is not None:
+            members["item"] = self.item
         return {"verde": 1, "assignment": self.evidence.assignment, "ask": ask, **members}
 
     def falls(self, p, grade):
@@ -164,9 +169,18 @@ class Hearing:
 
     def hear(self, claims):
         try:
-            self.run(claims)
+            self.run(self.find_item(claims) if self.collection else claims)
         except Over:
             pass
+
+    def find_item(self, claims):
+        """Of a job of many programs: each provider's claim about the first item in which they differ."""
+        tree = Tree({"of": "items"}, self.collection.count, list(claims))
+        item = self.descend(tree)
+        proven = self.prove(tree, [item], lambda p, k, data: owed(len(data) == 32))
+        self.item = self.found["item"] = item
+        self.program = self.collection.program(item)
+        return [leaves[0] for leaves in proven]
 
     def run(self, claims):
         steps = self.program.run_steps()

@@ -5,6 +5,7 @@ Exit codes: 0 the verdict holds; 6 it does not; 1 this verifier cannot judge it;
 
 import sys
 
+from collection import Collection
 from notes import (NotJudged, Refused, canonical, exactly, from_base64, from_hex, is_integer, need, open_note, parse,
                    public_key, tagged)
 from program import Program
@@ -90,6 +91,12 @@ def difference(reached, stated, where="outcome"):
     return next((text for text in found if text), None)
 
 
+def read_program(text):
+    encoded = from_base64(text)
+    need(encoded is not None, "the program is not canonical base64")
+    return Program(encoded)
+
+
 def decide(data):
     """The outcome that the evidence of a verdict file leads to."""
     need(len(data) <= VERDICT_BYTES + GAMES * GAME_BYTES, "the verdict is too large")
@@ -98,23 +105,25 @@ def decide(data):
     said = exactly(parse(payload, VERDICT_LIMIT, "the verdict"), ("_type", "subject", "predicateType", "predicate"),
                    "the verdict")
     need(said["_type"] == "https://in-toto.io/Statement/v1", "the verdict is no in-toto statement")
-    predicate = exactly(said["predicate"], ("assignment", "program", "outcome", "evidence", "cost"), "the predicate")
+    many_programs = isinstance(said["predicate"], dict) and "collection" in said["predicate"]
+    job = "collection" if many_programs else "program"
+    predicate = exactly(said["predicate"], ("assignment", job, "outcome", "evidence", "cost"), "the predicate")
     cost = exactly(predicate["cost"], COSTS, "the cost")
     need(all(type(n) in (int, float) for n in cost.values()), "a cost is no number")
     assignment, assignment_hash = check_assignment(predicate["assignment"], referee)
     many = len(assignment["providers"]) > 2
     need(said["predicateType"] == PREDICATE % (2 if many else 1), "the predicate is of another type")
-    encoded = from_base64(predicate["program"])
-    need(encoded is not None, "the program is not canonical base64")
-    digest = tagged("verde/program/1", encoded).hex()
+    program = Collection(predicate[job]) if many_programs else read_program(predicate[job])
+    digest = program.hash.hex()
+    need(not (many_programs and "challenge" in assignment), "a job of many programs has no challenge")
     need(assignment["program"] == digest, "the assignment is about another program")
     need(said["subject"] == [{"name": "program", "digest": {"sha256": digest}}], "the subject is another one")
-    program = Program(encoded)
     need(isinstance(predicate["evidence"], list), "the evidence is no list")
     evidence = Evidence(predicate["evidence"], assignment_hash, assignment["providers"])
     reached = (Tournament if many else Dispute)(program, assignment, evidence).decide()
     need(len(data) <= VERDICT_BYTES + len(reached.get("games", ())) * GAME_BYTES, "the verdict is too large")
     need(evidence.at == len(evidence.items), "there is more evidence than the referee asked for")
+    need(not many_programs or program.used == set(program.known), "nothing is about an item of the verdict")
     wrong = difference(reached, predicate["outcome"])
     need(wrong is None, wrong)
     return reached

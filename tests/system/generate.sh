@@ -115,11 +115,19 @@ expect 6 'job root' "$verde" inspect "$work/changed"
 expect 2 'what a model said' "$verde" export "$work/score/prompts/7" --out "$work/none"
 expect 2 'results are its results.jsonl' "$verde" serve "$work/score" --fetch
 
+# A verifier that shares no code with this one decides alike, where Python can verify signatures.
+independent() {
+    if python3 -c 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
+        expect 0 'holds' env PYTHONDONTWRITEBYTECODE=1 python3 tests/independent/verify.py "$work/verdict.json"
+    fi
+}
+
 # About all prompts at once: the first whose runs differ is found, and its program alone is in the verdict.
 all() {
     # shellcheck disable=SC2046
     expect "$1" "$2" "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force --verdict "$work/verdict.json" $(providers honest "$3")
     expect 0 '' "$verde" verify "$work/verdict.json" --job "$work/generate.yaml"
+    independent
 }
 serve honest
 "$verde" run "$work/generate.yaml" --out "$work/same" --backend scalar > "$work/out"
@@ -133,6 +141,7 @@ expect 0 '"item":1' "$verde" verify --json "$work/verdict.json"
 expect 3 'prompt 2 of the file' "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force --verdict "$work/verdict.json" \
     $(providers honest liar) --provider "$(cat "$work/same.url")"
 expect 0 '' "$verde" verify "$work/verdict.json"
+independent
 # shellcheck disable=SC2086
 kill $pids
 pids=
