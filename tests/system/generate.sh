@@ -146,6 +146,16 @@ independent
 kill $pids
 pids=
 
+# The verifier that shares no code with this project, where there is what it needs.
+python=
+for candidate in python3 /usr/bin/python3; do
+    if $candidate -c 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
+        python=$candidate
+        break
+    fi
+done
+export PYTHONDONTWRITEBYTECODE=1
+
 # lie JOB WHERE FAULT: a run of the prompt with key 7 that has this fault is convicted of it. The other is served already.
 lie() {
     rm -rf "$work/$1.wrong"
@@ -155,6 +165,7 @@ lie() {
     # shellcheck disable=SC2046
     expect 3 "$2" "$verde" arbitrate "$work/referee/$1.yaml" --prompt 7 --key "$work/keys" --force --verdict "$work/verdict.json" \
         --no-challenge $(providers "$1.right/prompts/7" "$1.wrong/prompts/7")
+    [ -z "$python" ] || expect 0 '' "$python" tests/independent/verify.py "$work/verdict.json"
     kill "$!"
 }
 grep '"key": 7,' "$work/generate.jsonl" > "$work/prompts.jsonl"

@@ -220,6 +220,9 @@ static vd_status load_thresholds(const vd_job *job, vd_program_rounding *out, vd
 
 vd_status vd_job_program(const vd_job *job, vd_program *out, vd_err *err) {
     vd_err inner = {0};
+    if (vd_job_has_prompts(job))
+        return vd_fail(err, VD_ERR_USAGE, "%s: each of its prompts is a program of its own",
+                       job->path);
     vd_status status = vd_training_program(&job->training, out, &inner);
     if (status)
         return vd_fail(err, status, "%s: %s", job->path, inner.text);

@@ -172,6 +172,10 @@ typedef struct {
  * the file's SHA-256, every key and every token; after vd_job_load_weights. VD_ERR_USAGE names the
  * line. On failure `out` is empty. */
 VD_MUST_USE vd_status vd_job_load_prompts(const vd_job *job, vd_prompts *out, vd_err *err);
+/* As vd_job_load_prompts, from memory, whatever its hash. `name` stands for the file's in errors.
+ */
+VD_MUST_USE vd_status vd_prompts_parse(const vd_job *job, const char *name, const void *text,
+                                       size_t size, vd_prompts *out, vd_err *err);
 void vd_prompts_free(vd_prompts *prompts);
 /* The low and the high word of a key: the program's data tensor `key`. */
 void vd_prompt_words(const vd_prompt *prompt, int32_t word[2]);

@@ -130,8 +130,8 @@ static vd_status take_line(prompt_reader *r, const uint8_t *text, size_t size) {
 /* ---- a file ---- */
 
 /* The last line may do without its end. */
-static vd_status take_lines(prompt_reader *r, const vd_map *file) {
-    const uint8_t *at = file->data, *end = file->data + file->size;
+static vd_status take_lines(prompt_reader *r, const uint8_t *at, size_t size) {
+    const uint8_t *end = at + size;
     vd_status status = VD_OK;
     while (at < end && status == VD_OK) {
         const uint8_t *newline = memchr(at, '\n', (size_t)(end - at));
@@ -144,17 +144,17 @@ static vd_status take_lines(prompt_reader *r, const vd_map *file) {
     return status;
 }
 
-static vd_status check_sum(const prompt_reader *r, const vd_map *file) {
+static vd_status check_sum(const vd_job *job, const vd_map *file, vd_err *err) {
     char got[2 * VD_HASH_SIZE + 1], expected[2 * VD_HASH_SIZE + 1];
     vd_hash hash;
     if (!vd_hash_tagged(NULL, file->data, file->size, &hash))
-        return vd_fail(r->err, VD_ERR_LOCAL, "%s: out of memory", r->path);
-    if (memcmp(hash.b, r->job->prompts.sha256, VD_HASH_SIZE) == 0)
+        return vd_fail(err, VD_ERR_LOCAL, "%s: out of memory", file->path);
+    if (memcmp(hash.b, job->prompts.sha256, VD_HASH_SIZE) == 0)
         return VD_OK;
     vd_hex(hash.b, VD_HASH_SIZE, got);
-    vd_hex(r->job->prompts.sha256, VD_HASH_SIZE, expected);
-    return vd_fail(r->err, VD_ERR_USAGE, "%s: `prompts.sha256` is %s, but %s has %s", r->job->path,
-                   expected, r->path, got);
+    vd_hex(job->prompts.sha256, VD_HASH_SIZE, expected);
+    return vd_fail(err, VD_ERR_USAGE, "%s: `prompts.sha256` is %s, but %s has %s", job->path,
+                   expected, file->path, got);
 }
 
 typedef struct {
@@ -186,20 +186,28 @@ static vd_status check_keys(const prompt_reader *r) {
     return status;
 }
 
-vd_status vd_job_load_prompts(const vd_job *job, vd_prompts *out, vd_err *err) {
-    prompt_reader r = {.job = job, .path = job->prompts.path, .out = out, .err = err};
-    vd_map file = {0};
+vd_status vd_prompts_parse(const vd_job *job, const char *name, const void *text, size_t size,
+                           vd_prompts *out, vd_err *err) {
+    prompt_reader r = {.job = job, .path = name, .out = out, .err = err};
     *out = (vd_prompts){0};
-    vd_status status = vd_map_file(job->prompts.path, &file, err);
-    if (status == VD_OK)
-        status = check_sum(&r, &file);
-    if (status == VD_OK)
-        status = take_lines(&r, &file);
+    vd_status status = take_lines(&r, text, size);
     if (status == VD_OK)
         status = check_keys(&r);
-    vd_map_free(&file);
     if (status != VD_OK)
         vd_prompts_free(out);
+    return status;
+}
+
+vd_status vd_job_load_prompts(const vd_job *job, vd_prompts *out, vd_err *err) {
+    const char *path = job->prompts.path;
+    vd_map file = {0};
+    *out = (vd_prompts){0};
+    vd_status status = vd_map_file(path, &file, err);
+    if (status == VD_OK)
+        status = check_sum(job, &file, err);
+    if (status == VD_OK)
+        status = vd_prompts_parse(job, path, file.data, file.size, out, err);
+    vd_map_free(&file);
     return status;
 }
 

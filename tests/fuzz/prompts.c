@@ -1,0 +1,27 @@
+/* Files of prompts: what is accepted has a key and tokens of the vocabulary on every line. */
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+#include "verde/job/job.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    const vd_job job = {.task = size % 2 ? VD_JOB_SCORES : VD_JOB_GENERATES,
+                        .training = {.model = {.vocab = 1000}}};
+    vd_prompts prompts;
+    vd_err err = {0};
+    if (vd_prompts_parse(&job, "prompts", data, size, &prompts, &err) != VD_OK) {
+        fuzz_need(err.text[0] != 0, "refused without a reason");
+        fuzz_need(!prompts.list && !prompts.token, "a refused file leaves something");
+        return 0;
+    }
+    fuzz_need(prompts.count > 0, "no prompts");
+    for (uint32_t i = 0; i < prompts.count; i++) {
+        const vd_prompt *p = &prompts.list[i];
+        fuzz_need(p->key >= 0 && p->count > 0 && p->first + (uint64_t)p->count <= prompts.tokens,
+                  "a prompt of no tokens");
+        for (int64_t k = 0; k < p->count; k++)
+            fuzz_need(prompts.token[p->first + (uint64_t)k] < 1000, "a token past the vocabulary");
+    }
+    vd_prompts_free(&prompts);
+    return 0;
+}
