@@ -52,6 +52,7 @@ void vd_given_pass_open(vd_builder *b, const vd_training *t, const vd_parameters
                            .declared = all,
                            .parameter = out->parameter,
                            .tokens = tokens,
+                           .buffer = out->parameter + all->taken,
                            .cache = cache};
     out->pass = (vd_pass){.b = b, .in = &out->in, .logits = VD_NONE};
 }

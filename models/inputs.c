@@ -56,14 +56,30 @@ static vd_value planes(vd_builder *b, const char *name, const float *number) {
 }
 
 /* (byte / 255 - mean) / std, each rounded, as torchvision's ToTensor and Normalize compute it. */
-static vd_value read_images(vd_builder *b, const vd_training *t, int64_t micro) {
-    const vd_model *m = &t->model;
-    vd_value x = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
-    if (m->image_std[0] == 0)
-        return x;
+static vd_value normal_images(vd_builder *b, const vd_model *m, vd_value x) {
     x = vd_div_const(b, "images", x, 255);
     x = VD_EMIT(b, "images", ((vd_op){.op = RO_OP_SUB}), x, planes(b, "mean", m->image_mean));
     return VD_EMIT(b, "images", ((vd_op){.op = RO_OP_DIV}), x, planes(b, "std", m->image_std));
+}
+
+static vd_value read_images(vd_builder *b, const vd_training *t, int64_t micro) {
+    const vd_value x = read_records(b, "images", t, micro, RO_OP_READ_IMAGES, 1);
+    return t->model.image_std[0] == 0 ? x : normal_images(b, &t->model, x);
+}
+
+/* What read_images makes of a record: both ways of the plain scale are exact. */
+vd_value vd_given_image(vd_builder *b, const vd_model *m, vd_value bytes) {
+    static const int order[] = {0, 2, 3, 1};
+    const ro_shape shape = VD_SHAPE(RO_I32, 1, VD_IMAGE_PLANES, m->image, m->image);
+    const ro_shape one = VD_SHAPE(RO_F32, 1);
+    const vd_op down = {RO_OP_FILL, {[RO_FILL_VALUE] = ro_attr_f32(-2)}, &one};
+    vd_value x = vd_reshape(b, "planes", bytes, shape);
+    x = VD_EMIT(b, "planes", ((vd_op){RO_OP_CAST, {[RO_CAST_DTYPE] = RO_F32}, NULL}), x);
+    x = vd_transpose(b, "images", x, order);
+    if (m->image_std[0] != 0)
+        return normal_images(b, m, x);
+    return vd_add(b, "images", vd_scale(b, "scaled", x, 0x1p-6f),
+                  vd_emit(b, "down", down, 0, NULL));
 }
 
 static vd_value part_of(vd_builder *b, const char *name, vd_value x, int64_t start,

@@ -276,6 +276,9 @@ void vd_frozen_values(vd_builder *b, const vd_parameters *all, vd_value *paramet
 bool vd_hides_tokens(const vd_model *m);
 /* The nodes that read micro-batch `micro`, and their values; no parameters. */
 vd_forward vd_read_inputs(vd_builder *b, const vd_training *t, int64_t micro);
+/* An image f32 [1, H, W, 3] of its bytes i32 [3 H W], plane by plane, as a record of data has it.
+ */
+vd_value vd_given_image(vd_builder *b, const vd_model *m, vd_value bytes);
 
 /* Outputs of the graph of a step: all nodes of all micro-batches and of the optimizer. */
 void vd_build_step(vd_builder *b, const vd_training *t, const vd_parameters *declared);

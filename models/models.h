@@ -245,9 +245,13 @@ VD_MUST_USE vd_status vd_generation_program(const vd_training *t, const vd_gener
                                             const vd_prompt_form *prompt, vd_program *out,
                                             vd_err *err);
 
+/* The leaf of a program that tells classes: f32, the log-probability of each. */
+#define VD_CLASSES_LEAF "class_log_probability"
+
 /* The program of one step that tells how likely each token of a text is after those before it: the
  * leaf `log_probability`, f32 [count - 1]. Its loss is the mean of their negatives. Data tensor 0
- * is the text, the weights follow. */
+ * is the text, the weights follow. Of a model that tells classes, data tensor 0 is a sequence, or
+ * an image byte by byte, plane by plane, and the leaf is VD_CLASSES_LEAF. */
 VD_MUST_USE vd_status vd_score_program(const vd_training *t, const vd_prompt_form *text,
                                        vd_program *out, vd_err *err);
 
@@ -277,6 +281,9 @@ int64_t vd_record_size(const vd_model *model);
 
 /* Does an evaluation tell its accuracy too? */
 bool vd_tells_classes(const vd_model *model);
+
+/* How many classes it tells. */
+int64_t vd_classes_of(const vd_model *model);
 
 /* Tokens of a window of the data: a sequence, with its class before it if the model tells classes.
  */

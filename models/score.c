@@ -30,23 +30,59 @@ static void build_step(vd_builder *b, const vd_training *t, const vd_parameters 
     vd_given_pass_free(&pass);
 }
 
-static void build_init(vd_builder *b, int64_t count) {
-    const ro_shape shape = VD_SHAPE(RO_F32, count);
+/* ---- classes ---- */
+
+/* The loss that the forward pass ends with is of any label, and nobody reads it. */
+static void build_class_step(vd_builder *b, const vd_training *t, const vd_parameters *all) {
+    const vd_model *m = &t->model;
+    const vd_model_type *type = vd_type_of(m);
+    const ro_shape row = VD_SHAPE(RO_F32, 1, vd_classes_of(m));
+    const ro_shape whole = VD_SHAPE(RO_F32, vd_classes_of(m));
+    const vd_value given = vd_data_value(b, 0);
+    vd_given_pass pass;
+    if (vd_allocate_outputs(b) != VD_OK)
+        return;
+    vd_scope(b, "given");
+    const vd_value in =
+        type->images
+            ? vd_given_image(b, m, given)
+            : vd_reshape(b, "tokens", given, VD_SHAPE(RO_I32, 1, vd_shape_of(b, given)->dim[0]));
+    const vd_value label = vd_whole(b, "any", 0);
+    vd_given_pass_open(b, t, all, in, NULL, &pass);
+    pass.in.targets = label;
+    if (b->status == VD_OK) {
+        type->forward(&pass.pass);
+        vd_check_taken(&pass.pass);
+        vd_scope(b, "score");
+        const vd_value logits = vd_reshape(b, "row", pass.pass.logits, row);
+        b->graph->output[0] = vd_reshape(b, "classes", vd_log_softmax(b, logits), whole);
+    }
+    vd_given_pass_free(&pass);
+    vd_prune(b);
+}
+
+/* ---- the program ---- */
+
+static void build_init(vd_builder *b) {
+    const vd_leaf *leaf = &b->program->leaf[0];
     if (vd_allocate_outputs(b) != VD_OK)
         return;
     vd_scope(b, "init");
     b->graph->output[0] =
-        vd_emit(b, "log_probability", (vd_op){.op = RO_OP_FILL, .shape = &shape}, 0, NULL);
+        vd_emit(b, leaf->name, (vd_op){.op = RO_OP_FILL, .shape = &leaf->shape}, 0, NULL);
 }
 
 static vd_status build(const vd_training *t, const vd_parameters *all, int64_t count,
                        vd_program *out, vd_err *err) {
     vd_builder init = vd_builder_of(out, &out->init), step = vd_builder_of(out, &out->step);
-    const ro_shape shape = VD_SHAPE(RO_F32, count);
-    vd_add_leaf(&init, "log_probability", &shape);
+    const bool classes = vd_tells_classes(&t->model);
+    const ro_shape shape = VD_SHAPE(RO_F32, classes ? vd_classes_of(&t->model) : count);
+    vd_add_leaf(&init, classes ? VD_CLASSES_LEAF : "log_probability", &shape);
     if (init.status == VD_OK)
-        build_init(&init, count);
-    if (init.status == VD_OK)
+        build_init(&init);
+    if (init.status == VD_OK && classes)
+        build_class_step(&step, t, all);
+    else if (init.status == VD_OK)
         build_step(&step, t, all, count);
     const vd_builder *bad = init.status != VD_OK ? &init : &step;
     const vd_status status = bad->status != VD_OK ? vd_fail(err, bad->status, "%s", bad->err.text)
@@ -56,17 +92,27 @@ static vd_status build(const vd_training *t, const vd_parameters *all, int64_t c
     return status;
 }
 
+static vd_status check_classes(const vd_training *t, int64_t count, vd_err *err) {
+    const vd_model *m = &t->model;
+    const int64_t bytes = VD_IMAGE_PLANES * m->image * m->image;
+    if (vd_type_of(m)->images && count != bytes)
+        return vd_fail(err, VD_ERR_USAGE, "an image must have %lld bytes, got %lld",
+                       (long long)bytes, (long long)count);
+    return VD_OK;
+}
+
 static vd_status check_text(const vd_training *t, int64_t tokens, vd_err *err) {
     const vd_model_type *type = vd_type_of(&t->model);
+    const bool classes = type && vd_tells_classes(&t->model);
     vd_training whole = *t;
-    whole.sequence = tokens - 1;
-    if (!type || !type->rows)
-        return vd_fail(err, VD_ERR_USAGE,
-                       "the model tells no next token: only gpt2 and the models like llama do");
-    if (tokens < 2)
+    whole.sequence = !classes ? tokens - 1 : type->images ? 1 : tokens;
+    if (!type || (!type->rows && !classes))
+        return vd_fail(err, VD_ERR_USAGE, "the model tells neither next tokens nor classes");
+    if (!classes && tokens < 2)
         return vd_fail(err, VD_ERR_USAGE,
                        "a text must have at least 2 tokens: the first is after none");
-    return type->check ? type->check(&whole, err) : VD_OK;
+    vd_status status = classes ? check_classes(t, tokens, err) : VD_OK;
+    return status == VD_OK && type->check ? type->check(&whole, err) : status;
 }
 
 vd_status vd_score_program(const vd_training *t, const vd_prompt_form *text, vd_program *out,

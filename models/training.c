@@ -32,6 +32,10 @@ bool vd_tells_classes(const vd_model *model) {
     return vd_type_of(model)->images || model->task == VD_TASK_CLASSES;
 }
 
+int64_t vd_classes_of(const vd_model *m) {
+    return vd_type_of(m)->images ? m->vocab : m->classes;
+}
+
 int64_t vd_window_size(const vd_training *t) {
     return t->model.task == VD_TASK_CLASSES ? 1 + t->sequence : t->sequence;
 }

@@ -106,6 +106,18 @@ assert len(each) == 23 and abs(sum(each) / 23 + float(sys.argv[2])) < 1e-5, each
 PYTHON
 expect 0 'fits  *yes' "$verde" check "$work/score"
 
+# Of a model that tells classes, the classes of a sequence.
+printf '{"key": 7, "ids": [15, 2, 9]}\n' > "$work/prompts.jsonl"
+cat > "$work/class.yaml" << YAML
+verde: 1
+task: score
+model: {kind: pretrained, dir: bert-classes, sha256: $(take_model bert-classes)}
+prompts: {file: prompts.jsonl, sha256: $(sum_of "$work/prompts.jsonl")}
+YAML
+expect 0 'job root' "$verde" run "$work/class.yaml" --out "$work/class"
+grep -q '^{"key":7,"class":[012],"log_probabilities":\[-[0-9.e-]*,-[0-9.e-]*,-[0-9.e-]*\]}$' "$work/class/results.jsonl" || fail "no class"
+expect 0 'fits  *yes' "$verde" check "$work/class" --job "$work/class.yaml"
+
 # A line of the results that no state says, and a root that no run has.
 cp -r "$work/score" "$work/changed"
 sed -i '2s/-/-1/' "$work/changed/results.jsonl"

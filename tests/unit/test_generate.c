@@ -404,6 +404,76 @@ Test(generate, log_probabilities_are_those_of_a_training_step) {
     }
 }
 
+/* ---- classes, against an evaluation ---- */
+
+enum { RECORD_MAX = 4096, CLASSES = 3, SEQUENCE = 9 };
+
+/* What is given: a label, what it is of, and a token behind the last sequence. */
+static int64_t make_record(const given_model *m, uint8_t *record, int32_t *given) {
+    const bool image = m->training.model.kind == VD_MODEL_RESNET;
+    const int64_t count = image ? VD_IMAGE_PLANES * 32 * 32 : SEQUENCE;
+    for (int64_t i = 0; i < count; i++) {
+        given[i] = (int32_t)((i * i + 7 * i + 3) % (image ? 256 : 63));
+        record[1 + i] = (uint8_t)given[i];
+    }
+    record[1 + count] = 0;
+    return count;
+}
+
+static float evaluated(const given_model *m, const uint8_t *record, int64_t count) {
+    vd_training t = m->training;
+    token_run r = {0};
+    losses_seen seen = {.program = &r.program};
+    const vd_observer observer = {see_losses, &seen};
+    vd_err err = {0};
+    const bool image = t.model.kind == VD_MODEL_RESNET;
+    t.sequence = image ? 1 : count;
+    t.steps = t.checkpoint_interval = 1;
+    t.data_dtype = RO_U8;
+    t.data_count = 1 + count + !image;
+    cr_assert(vd_training_program(&t, &r.program, &err) == VD_OK, "%s", err.text);
+    open_run(&r, m, &one_thread);
+    r.data[0] = record;
+    cr_assert(vd_exec_init(&r.exec, NULL, &r.state, &err) == VD_OK, "%s", err.text);
+    cr_assert(vd_exec_observe(&r.exec, &observer, &r.state, &err) == VD_OK, "%s", err.text);
+    cr_assert_eq(seen.count, 1);
+    close_run(&r);
+    return seen.loss[0];
+}
+
+static void score_classes(const given_model *m, const int32_t *given, int64_t count, float *out) {
+    const vd_prompt_form form = {.count = count};
+    token_run r = {0};
+    vd_err err = {0};
+    cr_assert(vd_score_program(&m->training, &form, &r.program, &err) == VD_OK, "%s", err.text);
+    open_run(&r, m, &one_thread);
+    r.data[0] = given;
+    cr_assert(vd_exec_init(&r.exec, NULL, &r.state, &err) == VD_OK, "%s", err.text);
+    step_run(&r);
+    memcpy(out, reals_of(&r, VD_CLASSES_LEAF), CLASSES * sizeof *out);
+    close_run(&r);
+}
+
+Test(generate, classes_are_scored_as_an_evaluation_sees_them) {
+    static const char *const names[] = {"bert-classes", "resnet"};
+    static uint8_t record[RECORD_MAX];
+    static int32_t given[RECORD_MAX];
+    for (int i = 0; i < 2; i++) {
+        given_model m;
+        float each[CLASSES];
+        open_model(&m, names[i]);
+        m.training.model.image = 32;
+        const int64_t count = make_record(&m, record, given);
+        score_classes(&m, given, count, each);
+        for (uint8_t label = 0; label < CLASSES; label++) {
+            record[0] = label;
+            cr_expect_eq(-each[label], evaluated(&m, record, count), "%s: class %d", names[i],
+                         label);
+        }
+        close_model(&m);
+    }
+}
+
 /* ---- stops ---- */
 
 static void expect_same_state(const token_run *a, const vd_state *b) {

@@ -86,6 +86,26 @@ Test(prompts, every_wrong_line_is_named) {
                 ":1: ids must be a list of 2..65536 tokens");
 }
 
+/* An image is all of its bytes; a sequence that has a class may be one token. */
+Test(prompts, models_that_tell_classes_have_lines_of_their_own) {
+    prompt_file f = {.job = {.task = VD_JOB_SCORES}};
+    vd_model *m = &f.job.training.model;
+    const char *const text = "{\"key\":1,\"ids\":[255,0,256]}", *const one =
+                                                                    "{\"key\":1,\"ids\":[9]}";
+    *m = (vd_model){.kind = VD_MODEL_RESNET, .vocab = 10, .image = 32};
+    cr_expect_eq(vd_prompts_parse(&f.job, "p", text, strlen(text), &f.prompts, &f.err),
+                 VD_ERR_USAGE);
+    cr_expect_str_eq(f.err.text, "p:1: ids must be a list of 3072 bytes");
+    m->image = 1;
+    cr_expect_eq(vd_prompts_parse(&f.job, "p", text, strlen(text), &f.prompts, &f.err),
+                 VD_ERR_USAGE);
+    cr_expect_str_eq(f.err.text, "p:1: ids[2] must be a whole number 0..255");
+    *m = (vd_model){.kind = VD_MODEL_BERT, .task = VD_TASK_CLASSES, .vocab = 10};
+    cr_expect_eq(vd_prompts_parse(&f.job, "p", one, strlen(one), &f.prompts, &f.err), VD_OK, "%s",
+                 f.err.text);
+    vd_prompts_free(&f.prompts);
+}
+
 /* What is no JSON, in the parser's words. */
 Test(prompts, text_that_is_no_json_is_refused_with_its_line) {
     static const char *const bad[] = {

@@ -114,7 +114,8 @@ bool vd_is_evaluation(const vd_program *program) {
 bool vd_is_of_prompt(const vd_program *program) {
     return has_leaf(program, "stopped", strlen("stopped")) ||
            (program->leaf_count == 1 &&
-            has_leaf(program, "log_probability", strlen("log_probability")));
+            (has_leaf(program, VD_CLASSES_LEAF, strlen(VD_CLASSES_LEAF)) ||
+             has_leaf(program, "log_probability", strlen("log_probability"))));
 }
 
 static vd_status names_of(const vd_program *program, const vd_buf *config, vd_file_name **names,

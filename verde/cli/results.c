@@ -89,11 +89,26 @@ static void put_score(const vd_program *p, const vd_state *s, vd_score_sum *sum,
     sum->tokens += (uint64_t)count;
 }
 
+/* The first of equal ones, as an evaluation counts. */
+static void put_classes(const vd_program *p, const vd_state *s, vd_buf *out) {
+    const float *each = tensor_named(p, s, VD_CLASSES_LEAF);
+    const int64_t count = length_of(p, VD_CLASSES_LEAF, 0);
+    int64_t best = 0;
+    for (int64_t i = 1; i < count; i++)
+        if (each[i] > each[best])
+            best = i;
+    vd_printf(out, ",\"class\":%" PRId64, best);
+    put_reals(out, each, count);
+    vd_printf(out, "}\n");
+}
+
 vd_status vd_result_line(const vd_program *p, const vd_state *s, int64_t key, vd_score_sum *sum,
                          vd_buf *out, vd_err *err) {
     vd_printf(out, "{\"key\":%" PRId64, key);
     if (leaf_named(p, "text") < VD_LEAVES_MAX)
         put_text(p, s, out);
+    else if (leaf_named(p, VD_CLASSES_LEAF) < VD_LEAVES_MAX)
+        put_classes(p, s, out);
     else
         put_score(p, s, sum, out);
     return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");

@@ -251,10 +251,11 @@ static vd_status check_model(const job_reader *reader) {
     bool llama = model->kind == VD_MODEL_LLAMA;
     bool resnet = model->kind == VD_MODEL_RESNET;
     const job_rule rule[] = {
-        {!prompts || pretrained || llama || model->kind == VD_MODEL_GPT2, "model.kind",
-         "gpt2, llama or pretrained if task is generate or score"},
-        {pretrained || resnet == (reader->job->data_kind == VD_DATA_CIFAR10), "data.kind",
-         "cifar10 if model.kind is resnet, and only then"},
+        {!prompts || pretrained || llama || model->kind == VD_MODEL_GPT2 ||
+             (resnet && reader->job->task == VD_JOB_SCORES),
+         "model.kind", "gpt2, llama or pretrained if task is generate, or resnet if it is score"},
+        {prompts || pretrained || resnet == (reader->job->data_kind == VD_DATA_CIFAR10),
+         "data.kind", "cifar10 if model.kind is resnet, and only then"},
         {!text || model->vocab >= 256, "model.vocab", "256 or more if data.kind is text"},
         {!text || !bert || model->vocab > 256, "model.vocab",
          "257 or more if data.kind is text and model.kind is bert"},
@@ -349,6 +350,7 @@ vd_status vd_job_parse(const void *text, size_t size, const char *name, vd_job *
     out->training.evaluates = out->task != VD_JOB_TRAINS;
     if (!status && vd_job_has_prompts(out)) {
         out->training.batch = out->training.micro_batches = 1;
+        out->training.model.image = VD_CIFAR_SIZE;
         complete_generation(out);
     }
     if (!out->pretrained && out->training.model.dropout < 0)

@@ -87,13 +87,15 @@ static vd_status check_manifest(const vd_job *job, const vd_data_reader *reader,
 /* Keys that some families have no use for. */
 static vd_status check_choices(const vd_job *job, const vd_model *own, const vd_model *m,
                                vd_err *err) {
+    const bool prompts = vd_job_has_prompts(job);
     const bool bert = m->kind == VD_MODEL_BERT, hides = bert && m->task == VD_TASK_TOKENS;
     const struct {
         bool met;
         const char *sentence;
     } rule[] = {
-        {!vd_job_has_prompts(job) || m->kind == VD_MODEL_GPT2 || m->kind == VD_MODEL_LLAMA,
-         "`task` must be train or evaluate: the model tells no next token"},
+        {!prompts || m->kind == VD_MODEL_GPT2 || m->kind == VD_MODEL_LLAMA ||
+             (job->task == VD_JOB_SCORES && vd_tells_classes(m)),
+         "`task` must be another: the model tells no next token"},
         {own->dropout < 0 || bert || m->kind == VD_MODEL_GPT2,
          "`model.dropout` must not be there: the model has none"},
         {hides == (own->mask_rate > 0), hides ? "`model.mask_rate` is missing"
@@ -108,7 +110,7 @@ static vd_status check_choices(const vd_job *job, const vd_model *own, const vd_
         {!bert || m->pad < m->vocab, "`model.pad` must be a token of the vocabulary"},
         {own->vocab == 0 || bert || m->kind == VD_MODEL_RESNET,
          "`model.classes` must not be there: the model tells none"},
-        {(m->kind == VD_MODEL_RESNET) == (job->data_kind == VD_DATA_CIFAR10),
+        {prompts || (m->kind == VD_MODEL_RESNET) == (job->data_kind == VD_DATA_CIFAR10),
          "`data.kind` must be cifar10 if the model is a resnet, and only then"},
         {job->data_kind != VD_DATA_TEXT || m->vocab >= 256,
          "`data.kind` must be tokens: the model's vocabulary has no room for bytes"},

@@ -58,8 +58,23 @@ static bool put_token(vd_prompts *p, int32_t token) {
 
 /* ---- a line ---- */
 
+/* How many numbers a line has, and below what. */
+typedef struct {
+    size_t least, most;
+    int64_t below;
+} id_limits;
+
+static id_limits limits_of(const vd_job *job) {
+    const vd_model *m = &job->training.model;
+    const size_t image = (size_t)(VD_IMAGE_PLANES * m->image * m->image);
+    if (m->kind == VD_MODEL_RESNET)
+        return (id_limits){image, image, 256};
+    const bool follows = job->task == VD_JOB_SCORES && m->task != VD_TASK_CLASSES;
+    return (id_limits){follows ? 2 : 1, VD_TOKENS_MAX, m->vocab};
+}
+
 static vd_status take_id(prompt_reader *r, size_t i, const json_t *id) {
-    const int64_t vocab = r->job->training.model.vocab;
+    const int64_t vocab = limits_of(r->job).below;
     char what[32], expected[64];
     if (json_is_integer(id) && json_integer_value(id) >= 0 && json_integer_value(id) < vocab)
         return put_token(r->out, (int32_t)json_integer_value(id))
@@ -71,10 +86,13 @@ static vd_status take_id(prompt_reader *r, size_t i, const json_t *id) {
 }
 
 static vd_status take_ids(prompt_reader *r, const json_t *ids, vd_prompt *out) {
-    const size_t least = r->job->task == VD_JOB_SCORES ? 2 : 1, count = json_array_size(ids);
+    const id_limits limits = limits_of(r->job);
+    const size_t count = json_array_size(ids);
     char expected[64];
-    snprintf(expected, sizeof expected, "a list of %zu..%d tokens", least, VD_TOKENS_MAX);
-    if (!json_is_array(ids) || count < least || count > VD_TOKENS_MAX)
+    snprintf(expected, sizeof expected, "a list of %zu..%zu tokens", limits.least, limits.most);
+    if (limits.least == limits.most)
+        snprintf(expected, sizeof expected, "a list of %zu bytes", limits.least);
+    if (!json_is_array(ids) || count < limits.least || count > limits.most)
         return fail_line(r, "ids", expected);
     out->first = r->out->tokens;
     out->count = (int64_t)count;
