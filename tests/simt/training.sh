@@ -55,7 +55,8 @@ grep -qx "weights $(cat tests/golden/example_gpt2.txt)" "$temp/out" || fail "exa
 provided="no python3 with ssl, or no openssl: no daemon on the device"
 if command -v python3 > /dev/null && python3 -c 'import ssl' 2> /dev/null && command -v openssl > /dev/null; then
     "$build/bin/verde" keygen "$temp/client" > /dev/null
-    sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 2/' models/jobs/toy.yaml > "$temp/job.yaml"
+    sed -e "s|file: \.\.|file: $PWD/models|" -e 's/^steps: .*/steps: 3/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 1/' \
+        models/jobs/toy.yaml > "$temp/job.yaml"
     job=provided
     rm -rf "$temp/cpu"
     run cpu
