@@ -110,7 +110,9 @@ expect '^404 ' alice request PUT "/v1/blobs/$blob?size=3000000&from=-1" --body "
 # Uploads: killed in the middle, wrong bytes, another client's.
 expect '"have":2000000' alice upload "$work/blob" --chunk 1000000 --chunks 2
 crash
+echo old > "$work/data/uploads/$empty-$empty"
 start
+[ ! -e "$work/data/uploads/$empty-$empty" ] || fail "a file that the ledger does not know was not collected"
 expect '"have":2000000' alice request GET "/v1/blobs/$blob"
 expect '^409 .*"have":2000000' alice request PUT "/v1/blobs/$blob?size=3000000&from=0" --body "$work/blob"
 expect '^200 {"complete":true,"have":3000000' alice upload "$work/blob"

@@ -121,6 +121,27 @@ static bool blob_is_known(vd_daemon *daemon, const char *hash) {
     return vd_ledger_find_blob(daemon->ledger, "", hash, &blob, NULL) != VD_OK || blob.on_disk;
 }
 
+/* "CLIENT-HASH" */
+static bool upload_is_known(vd_daemon *daemon, const char *name) {
+    char client[VD_ID_SIZE];
+    vd_blob blob;
+    snprintf(client, sizeof client, "%s", name);
+    return vd_ledger_find_blob(daemon->ledger, client, name + VD_ID_SIZE, &blob, NULL) != VD_OK ||
+           (blob.size >= 0 && !blob.complete);
+}
+
+/* A hash; of an upload, two of them. */
+static bool is_ours(const char *name, bool upload) {
+    uint8_t bytes[32];
+    char first[VD_ID_SIZE] = "";
+    if (!upload)
+        return vd_unhex(name, bytes, sizeof bytes);
+    if (strlen(name) != 2 * VD_ID_SIZE - 1 || name[VD_ID_SIZE - 1] != '-')
+        return false;
+    memcpy(first, name, VD_ID_SIZE - 1);
+    return vd_unhex(first, bytes, sizeof bytes) && vd_unhex(name + VD_ID_SIZE, bytes, sizeof bytes);
+}
+
 /* What was not finished when the daemon was killed: a file without its row in the ledger. */
 static void sweep(vd_daemon *daemon, const char *name,
                   bool (*known)(vd_daemon *daemon, const char *id)) {
@@ -128,8 +149,7 @@ static void sweep(vd_daemon *daemon, const char *name,
     snprintf(dir, sizeof dir, "%.1000s/%s", daemon->options.dir, name);
     DIR *list = opendir(dir);
     for (struct dirent *entry; list && (entry = readdir(list));) {
-        uint8_t bytes[32];
-        if (!vd_unhex(entry->d_name, bytes, sizeof bytes) || known(daemon, entry->d_name))
+        if (!is_ours(entry->d_name, known == upload_is_known) || known(daemon, entry->d_name))
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
         if (known == job_is_known)
@@ -164,6 +184,7 @@ static vd_status open_files(vd_daemon *daemon, vd_err *err) {
         return status;
     sweep(daemon, "jobs", job_is_known);
     sweep(daemon, "blobs", blob_is_known);
+    sweep(daemon, "uploads", upload_is_known);
     return VD_OK;
 }
 
