@@ -1,6 +1,7 @@
-/* Products of one row of a with rows of b a multiple of a page apart. In a tile of columns, coming
- * steps would evict each other from L1 before they are read. So a few steps run for all columns,
- * whose sums stay in L1, before the next few: b is read nearly in the order of addresses. */
+/* Products of one row of a with a b along n. In a tile of columns, every step would read a line of
+ * b far from the one before; where rows are a multiple of a page apart, coming steps would evict
+ * each other from L1, too. So a few steps run for all columns, whose sums stay in L1, before the
+ * next few: b is read nearly in the order of addresses, and the hardware prefetches it. */
 #include "repops/cpu/gemm/gemm_sweep.h"
 #include "repops/cpu/gemm/gemm_tile.h"
 
@@ -11,8 +12,7 @@ enum {
     MOST = 4096,          /* columns whose sums and totals are kept in the workspace */
 };
 
-/* sums = fma(a, b, sums) for STEPS steps of a whole tile, from +0 if `first`. Prefetches the lines
- * of b two tiles ahead. */
+/* sums = fma(a, b, sums) for STEPS steps of a whole tile, from +0 if `first`. */
 RO_INLINE void sweep_tile(const gemm *g, const float *a, const float *b, int first, float *sums) {
     vf acc[VECTORS];
     RO_UNROLL
@@ -22,11 +22,8 @@ RO_INLINE void sweep_tile(const gemm *g, const float *a, const float *b, int fir
     for (int p = 0; p < STEPS; p++, a += g->a_col, b += g->b_row) {
         const vf x = vf_set1(*a);
         RO_UNROLL
-        for (int v = 0; v < VECTORS; v++) {
-            if (v * VW % 16 == 0)
-                __builtin_prefetch(b + 2 * WIDTH + v * VW);
+        for (int v = 0; v < VECTORS; v++)
             acc[v] = vf_fma(x, vf_load(b + v * VW), acc[v]);
-        }
     }
     RO_UNROLL
     for (int v = 0; v < VECTORS; v++)
@@ -99,8 +96,8 @@ static void sweep_block(const gemm *g, const float *b, int64_t n, float *c, floa
 }
 
 int64_t RO_NAME(ro_gemm_sweep_workspace)(const gemm *g) {
-    if (g->m != 1 || g->b_col != 1 || g->b_row % PAGE != 0 || g->n < 4 * WIDTH || g->k < FAR_K ||
-        g->mask != RO_MASK_NONE || g->c_chunk)
+    if (g->m != 1 || g->b_col != 1 || g->n < 4 * WIDTH || g->k < FAR_K || g->mask != RO_MASK_NONE ||
+        g->c_chunk)
         return -1;
     return 2 * kept(g) + VW;
 }

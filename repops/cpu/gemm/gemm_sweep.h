@@ -1,4 +1,4 @@
-/* Products of one row of a with a b whose rows all start in the same few sets of the L1 cache. */
+/* Products of one row of a with a b along n that is read once, in the order of addresses. */
 #ifndef REPOPS_CPU_GEMM_SWEEP_H
 #define REPOPS_CPU_GEMM_SWEEP_H
 

@@ -2,6 +2,7 @@
  * one chunk of k, whose sum is added to what the blocks before left in c, or all of k: with a mask,
  * and for few rows where b lies along k, of which long lines are then read. */
 #include "repops/cpu/gemm/gemm_widened.h"
+#include "repops/cpu/gemm/gemm_swept.h"
 #include "repops/src/half.h"
 
 enum {
@@ -44,6 +45,9 @@ static gemm block_of(const gemm *g, const block_plan *p, int64_t k0, int64_t j0)
 }
 
 int64_t RO_NAME(ro_gemm_widened_workspace)(const gemm *g) {
+    const int64_t swept = RO_NAME(ro_gemm_swept_workspace)(g);
+    if (swept >= 0)
+        return swept;
     const block_plan p = plan_blocks(g);
     int64_t most = 0;
     for (int i = 0; i < 4; i++) { /* whole blocks, and those that the edges cut off */
@@ -100,6 +104,8 @@ static void scale(const gemm *g) {
 }
 
 void RO_NAME(ro_gemm_widened)(const gemm *g, narrow_matrix b, float *workspace) {
+    if (RO_NAME(ro_gemm_swept)(g, b.data, b.dtype, workspace))
+        return;
     const block_plan p = plan_blocks(g);
     float *rest = workspace + block_floats(g, &p);
     for (int64_t j0 = 0; j0 < g->n; j0 += p.n) {
