@@ -95,16 +95,22 @@ static bool take_option(arguments *a, int option, bool *exit_now) {
 
 /* ---- the daemon ---- */
 
-static void announce(const arguments *a, const vd_key *key) {
+/* Whoever asks the page finds it as soon as the URL is there. */
+static void announce(const arguments *a, const vd_key *key, const vd_loopback *page) {
     vd_public_key public_key;
-    char hex[VD_ID_SIZE], url[512];
+    char hex[VD_ID_SIZE], url[512], at[64];
     const char *colon = strrchr(a->listen, ':');
     vd_key_public(key, &public_key);
     vd_hex(public_key.b, VD_KEY_SIZE, hex);
     snprintf(url, sizeof url, "https://%.*s:%d#%s", colon ? (int)(colon - a->listen) : 0, a->listen,
              vd_daemon_port(running), hex);
+    if (page) {
+        snprintf(at, sizeof at, "http://127.0.0.1:%d/", vd_loopback_port(page));
+        vd_say("page for people: %s", at);
+    }
     if (a->common.json)
-        vd_print_json(json_pack("{ss}", "url", url));
+        vd_print_json(page ? json_pack("{ss ss}", "url", url, "page", at)
+                           : json_pack("{ss}", "url", url));
     else
         printf("%s\n", url);
     fflush(stdout);
@@ -120,10 +126,8 @@ static vd_status serve(const arguments *a, const vd_daemon_options *options, vd_
     vd_loopback *page = NULL;
     if (a->page >= 0)
         status = vd_page_start(running, (int)a->page, &page, err);
-    if (page)
-        vd_say("page for people: http://127.0.0.1:%d/", vd_loopback_port(page));
     if (status == VD_OK) {
-        announce(a, options->key);
+        announce(a, options->key, page);
         status = vd_daemon_run(running, err);
     }
     vd_loopback_stop(page);

@@ -133,7 +133,7 @@ static vd_status loopback_listen(vd_loopback *s, int port, vd_err *err) {
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof at;
     const unsigned flags = LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_REUSEABLE;
-    s->listener = evconnlistener_new_bind(s->base, on_accept, s, flags, VD_LOOPBACK_CONNECTIONS,
+    s->listener = evconnlistener_new_bind(s->base, on_accept, s, flags, VD_LOOPBACK_BACKLOG,
                                           (struct sockaddr *)&at, sizeof at);
     if (!s->listener)
         return vd_fail(err, VD_ERR_IO, "cannot listen on 127.0.0.1:%d: %s", port, strerror(errno));

@@ -10,6 +10,7 @@
 
 enum {
     VD_LOOPBACK_CONNECTIONS = 16, /* the oldest one gives way to another */
+    VD_LOOPBACK_BACKLOG = 128,    /* others, which the kernel keeps waiting */
     VD_LOOPBACK_HEAD_MAX = 8 << 10,
     VD_LOOPBACK_TIMEOUT_S = 10, /* a connection on which nothing moves ends */
 };
