@@ -10,13 +10,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The numbers of calls, and where their arguments lie, are each processor's own. */
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
 #elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
-#else
-#define ARCHITECTURE 0 /* not known: no filter */
 #endif
+
+#ifdef ARCHITECTURE
 
 /* A sanitizer that searches for leaks has a process stop the other threads. */
 #ifdef __SANITIZE_ADDRESS__
@@ -224,7 +225,7 @@ static void fill(filter *f) {
 
 bool vd_calls_can_be_refused(void) {
     const uint32_t action = SECCOMP_RET_ERRNO;
-    return ARCHITECTURE && syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+    return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
 }
 
 bool vd_calls_refuse(void) {
@@ -233,3 +234,16 @@ bool vd_calls_refuse(void) {
     const struct sock_fprog program = {f.count, f.line};
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
 }
+
+#else
+
+bool vd_calls_can_be_refused(void) {
+    return false;
+}
+
+bool vd_calls_refuse(void) {
+    errno = ENOSYS;
+    return false;
+}
+
+#endif
