@@ -89,10 +89,15 @@ struct placed_view {
     }
 };
 
+/* A row may begin and end anywhere. */
+struct placed_max : max_terms {
+    static constexpr bool FOURS = false;
+};
+
 static ro_status attn_max_at(ro_cuda *d, const ro_call *call, const void *const *in, void *out) {
     const placed_view view = {ro_shape_numel(&call->output), RO_ATTN_BLOCK,
                               ro_divider(key_blocks(keys_of(call))), placed_keys(call, in[1])};
-    return reduce_rows(d, call, out, view, false, max_terms{floats(in[0])});
+    return reduce_rows(d, call, out, view, false, placed_max{{floats(in[0])}});
 }
 
 template <class A> struct attn_exp_of {
