@@ -76,6 +76,15 @@ $(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 .PHONY: bench-step
 
+# Tokens beside transformers': make bench-generate ARGS="--torch python3".
+bench-generate: ## generation beside transformers
+bench-generate: $(BUILD)/bench/generate
+	$< $(ARGS)
+$(BUILD)/bench/generate: bench/generate.c bench/process.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a | $(BUILD)/bench/mkl_kernels.so
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
+.PHONY: bench-generate
+
 # Commitments of large tensors, which take 2 GiB and a sixteenth: make bench-trees ARGS="--mib 512".
 bench-trees: ## hashing, proofs and answers about large tensors
 bench-trees: $(BUILD)/bench/trees

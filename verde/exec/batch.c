@@ -274,3 +274,8 @@ vd_status vd_batch_pass(vd_batch *b, vd_err *err) {
     free(row);
     return status;
 }
+
+void vd_batch_seconds(const vd_batch *b, double *passes, double *commitments) {
+    *passes = b->pass_s;
+    *commitments = b->commit_s;
+}

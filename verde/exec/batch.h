@@ -58,5 +58,7 @@ VD_MUST_USE vd_status vd_batch_add(vd_batch *batch, uint64_t item, const vd_prog
 uint32_t vd_batch_count(const vd_batch *batch);
 /* Takes one pass. Harmless without programs. */
 VD_MUST_USE vd_status vd_batch_pass(vd_batch *batch, vd_err *err);
+/* Seconds in passes so far, and of these in commitments and in `reached`. */
+void vd_batch_seconds(const vd_batch *batch, double *passes, double *commitments);
 
 #endif
