@@ -168,7 +168,7 @@ kill -STOP "$one_pid" "$pid"
 "$verde" delegate "$work/text.yaml" --key "$work/alice" --out "$work/result" --provider "$one" --provider "$url" > "$work/out" 2>&1 &
 delegating=$!
 sleep 2 # it has hashed its data
-printf x | dd of="$work/text" bs=1 seek=1500000 conv=notrunc 2> /dev/null
+printf "not what was there" | dd of="$work/text" bs=1 seek=1500000 conv=notrunc 2> /dev/null
 kill -CONT "$one_pid" "$pid"
 code=0
 wait $delegating || code=$?
