@@ -187,6 +187,7 @@ mv "$work/score" "$work/score.right"
 serve one.right/prompts/7
 lie one 'initialisation is in dispute' element@-1:m0.h.0.attn.v_kept
 expect 0 '' "$verde" verify "$work/verdict.json"
+lie one 'initialisation is in dispute' element@-1:prompt.before
 lie one 'step 1' element@1:m0.h.1.attn.k_kept
 lie one 'step 2' element@2:m0.logits.matmul
 lie one 'step 0' element@0:draw.index
