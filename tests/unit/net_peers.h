@@ -54,7 +54,8 @@ static inline void remove_identity(const identity *self) {
 static inline vd_endpoint endpoint_at(int port, const char *hex) {
     char text[160];
     vd_endpoint at;
-    snprintf(text, sizeof text, "https://127.0.0.1:%d%s%s", port, hex ? "#" : "", hex ? hex : "");
+    snprintf(text, sizeof text, "https://127.0.0.1:%d%s%.64s", port, hex ? "#" : "",
+             hex ? hex : "");
     cr_assert(vd_endpoint_parse(text, &at, NULL) == VD_OK);
     return at;
 }
