@@ -1,11 +1,9 @@
-/* Which of the roots that providers came to is accepted: that of who stands in every dispute. */
+/* Which of the roots that providers came to is accepted: that of who stands after a dispute. */
 #include <string.h>
 #include <unistd.h>
 
 #include "verde/cli/delegation.h"
 #include "verde/cli/story.h"
-
-enum { NOBODY = -1 };
 
 void vd_delegation_verdict(const vd_delegation *d, uint32_t i, char path[1100]) {
     if (i == 0)
@@ -14,101 +12,88 @@ void vd_delegation_verdict(const vd_delegation *d, uint32_t i, char path[1100]) 
         snprintf(path, 1100, "%.900s/verdict-%u.json", d->o->out, i + 1);
 }
 
-/* ---- one dispute ---- */
-
-static bool is_between(const vd_delegation *d, const vd_verdict *v, uint32_t a, uint32_t b) {
-    const vd_public_key *key = v->assignment.provider;
-    return vd_hash_equal(&v->program, &d->program) && v->assignment.provider_count == 2 &&
-           memcmp(&key[0], &d->endpoint[a].key, VD_KEY_SIZE) == 0 &&
-           memcmp(&key[1], &d->endpoint[b].key, VD_KEY_SIZE) == 0;
+static bool is_done(const vd_delegation *d, uint32_t i) {
+    return d->order[i].state == VD_ORDER_DONE;
 }
 
-/* A verdict of an earlier command, about these two. Only what is accepted is settled. */
-static bool is_settled(const vd_delegation *d, const char *path, uint32_t a, uint32_t b,
-                       vd_verdict *out) {
+/* The URLs of those that are done, in order. */
+static uint32_t list_done(const vd_delegation *d, const char **url) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < d->o->urls; i++)
+        if (is_done(d, i))
+            url[count++] = d->o->url[i];
+    return count;
+}
+
+/* Does a verdict name exactly those that are done? */
+static bool is_between(const vd_delegation *d, const vd_verdict *v) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < d->o->urls; i++) {
+        if (!is_done(d, i))
+            continue;
+        if (count == v->assignment.provider_count ||
+            memcmp(&v->assignment.provider[count], &d->endpoint[i].key, VD_KEY_SIZE) != 0)
+            return false;
+        count++;
+    }
+    return count == v->assignment.provider_count && vd_hash_equal(&v->program, &d->program);
+}
+
+static vd_status load_verdict(const vd_delegation *d, const char *path, vd_verdict *out,
+                              vd_err *err) {
     char referee[2 * VD_KEY_SIZE + 1];
-    vd_err unread = {0};
     vd_hex(d->client.b, VD_KEY_SIZE, referee);
-    return access(path, F_OK) == 0 &&
-           vd_load_verdict(path, referee, false, out, &unread) == VD_OK &&
-           is_between(d, out, a, b) && out->outcome.accepted;
+    vd_status status = vd_load_verdict(path, referee, false, out, err);
+    if (status == VD_OK)
+        vd_verdict_free(out); /* its games are not looked at */
+    return status;
 }
 
-static vd_status arbitrate(vd_delegation *d, uint32_t a, uint32_t b, vd_verdict *out) {
-    char path[1100], referee[2 * VD_KEY_SIZE + 1];
+/* A verdict of an earlier command, about these. Only what is accepted is settled. */
+static bool is_settled(const vd_delegation *d, const char *path, vd_verdict *out) {
+    vd_err unread = {0};
+    return access(path, F_OK) == 0 && load_verdict(d, path, out, &unread) == VD_OK &&
+           is_between(d, out) && out->outcome.accepted;
+}
+
+static vd_status arbitrate(vd_delegation *d, vd_verdict *out) {
+    char path[1100];
     const vd_delegate_options *o = d->o;
-    vd_delegation_verdict(d, d->verdicts, path);
-    if (!is_settled(d, path, a, b, out)) {
-        const vd_arbitrate_arguments options = {.job = o->job,
-                                                .verdict = path,
-                                                .key_dir = o->key_dir,
-                                                .url = {o->url[a], o->url[b]},
-                                                .urls = 2,
-                                                .question_s = o->question_s,
-                                                .budget_s = o->budget_s,
-                                                .no_challenge = o->no_challenge,
-                                                .force = true,
-                                                .quiet = o->common.json,
-                                                .common = o->common};
+    vd_delegation_verdict(d, 0, path);
+    if (!is_settled(d, path, out)) {
+        vd_arbitrate_arguments options = {.job = o->job,
+                                          .verdict = path,
+                                          .key_dir = o->key_dir,
+                                          .question_s = o->question_s,
+                                          .budget_s = o->budget_s,
+                                          .no_challenge = o->no_challenge,
+                                          .force = true,
+                                          .quiet = o->common.json,
+                                          .common = o->common};
+        options.urls = list_done(d, options.url);
         unlink(path); /* one of another outcome, or of others */
         const vd_exit code = vd_arbitrate(&options);
         d->no_verdict = access(path, F_OK) != 0;
         if (d->no_verdict)
             d->code = code;
     }
-    vd_hex(d->client.b, VD_KEY_SIZE, referee);
-    vd_status status =
-        d->no_verdict ? VD_ERR_IO : vd_load_verdict(path, referee, false, out, d->err);
-    d->verdicts += status == VD_OK;
+    vd_status status = d->no_verdict ? VD_ERR_IO : load_verdict(d, path, out, d->err);
+    d->verdicts = status == VD_OK;
     return status;
 }
 
-/* ---- all of them ---- */
-
-/* The provider whose claim a verdict accepts. */
-static int winner_of(const vd_outcome *o, uint32_t a, uint32_t b) {
-    const uint32_t provider[2] = {a, b};
-    for (uint32_t p = 0; p < o->party_count && o->accepted; p++)
-        if (o->party[p].claimed && vd_hash_equal(&o->party[p].run_root, &o->run_root))
-            return (int)provider[p];
-    return NOBODY;
-}
-
-static void take_code(vd_delegation *d, const vd_outcome *outcome) {
-    const vd_exit code = vd_exit_of(outcome);
-    if (d->code == VD_EXIT_OK)
-        d->code = code;
-}
-
-static bool is_done(const vd_delegation *d, uint32_t i) {
-    return d->order[i].state == VD_ORDER_DONE;
-}
-
-/* Nobody's root is accepted before it was committed to: each is in a dispute, unless it claims, for
- * what a claim is worth, what was accepted already. */
+/* Nobody's root is accepted before it was committed to: all that are done are in one dispute. */
 vd_status vd_delegation_settle(vd_delegation *d, bool *accepted) {
-    int best = NOBODY;
-    bool settled = false;
+    const char *url[VD_DOWNLOAD_PROVIDERS_MAX];
+    vd_verdict verdict;
     *accepted = false;
-    for (uint32_t i = 0; i < d->o->urls; i++) {
-        vd_verdict verdict;
-        if (!is_done(d, i))
-            continue;
-        if (best == NOBODY) {
-            best = (int)i;
-            settled = false;
-            continue;
-        }
-        if (settled && vd_hash_equal(&d->order[i].job.run_root, &d->run_root))
-            continue;
-        vd_status status = arbitrate(d, (uint32_t)best, i, &verdict);
-        if (status != VD_OK)
-            return status;
-        take_code(d, &verdict.outcome);
-        best = winner_of(&verdict.outcome, (uint32_t)best, i);
-        settled = best != NOBODY;
-        d->run_root = verdict.outcome.run_root;
-    }
-    *accepted = settled;
+    if (list_done(d, url) < 2)
+        return VD_OK;
+    vd_status status = arbitrate(d, &verdict);
+    if (status != VD_OK)
+        return status;
+    d->code = vd_exit_of(&verdict.outcome);
+    d->run_root = verdict.outcome.run_root;
+    *accepted = verdict.outcome.accepted;
     return VD_OK;
 }
