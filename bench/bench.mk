@@ -94,6 +94,16 @@ $(BUILD)/bench/trees: bench/trees.c bench/trees_question.c bench/trees.h $(BUILD
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-trees
 
+# Disputes of 2 to 64 providers, of which one is honest, in memory: make bench-dispute ARGS="16". It
+# takes its providers from the tests, and so needs libcriterion.
+bench-dispute: ## disputes of 2 to 64 providers: rounds, bytes, work
+bench-dispute: $(BUILD)/bench/dispute
+	$< $(ARGS)
+$(BUILD)/bench/dispute: bench/dispute.c $(test_support) $(tools_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	$(CC) $(BASE) $(OPT) $(CFLAGS) $(filter-out %.h,$^) $(LDFLAGS) $(PKG_CFLAGS) $(PKG_LIBS) -lcriterion -lm -o $@
+.PHONY: bench-dispute
+
 # Rounding logs beside a fixed order: make bench-determinism ARGS="--model resnet50 --size full".
 bench-determinism: ## rounding logs beside a fixed order
 bench-determinism: $(BUILD)/bench/determinism

@@ -71,6 +71,7 @@ static vd_buf ask(hall *h, uint32_t provider, const vd_outgoing *q) {
     if (t->gate)
         t->gate(t, provider, q, &note);
     t->asked[provider]++;
+    t->bytes += note.size;
     return note;
 }
 

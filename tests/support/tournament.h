@@ -30,6 +30,7 @@ struct test_tournament {
     vd_outcome outcome; /* owned */
     vd_buf verdict;     /* verified */
     uint32_t asked[VD_PARTIES_MAX];
+    uint64_t bytes; /* of all answers */
 };
 
 /* Plays until the outcome stands, then writes the verdict and verifies it. Fails if anybody is

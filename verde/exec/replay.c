@@ -157,6 +157,7 @@ static vd_status reach(vd_replay *r, int64_t step, vd_err *err) {
         if (status == VD_OK)
             status = vd_exec_step(r->exec, NULL, &r->at, NULL, err);
         atomic_fetch_add(&r->done, 1);
+        atomic_fetch_add(&r->executed, 1);
     }
     return status;
 }
@@ -177,6 +178,10 @@ static void progress(void *user, int64_t *done, int64_t *of) {
     vd_replay *r = user;
     *done = atomic_load(&r->done);
     *of = atomic_load(&r->of);
+}
+
+uint64_t vd_replay_executed(const vd_replay *r) {
+    return atomic_load(&r->executed);
 }
 
 static void stop(void *user) {
@@ -251,6 +256,7 @@ static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err 
         status = vd_replay_logs_begin(&r->logs, step, err);
     if (status == VD_OK)
         status = vd_trace(r->exec, step < 0 ? NULL : &r->at, &r->trace, err);
+    atomic_fetch_add(&r->executed, 1);
     r->trace_step = step;
     if (status == VD_OK && !seal(r->trace.bytes.data, r->trace.bytes.size, &r->trace_seal))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");

@@ -42,6 +42,7 @@ struct vd_replay {
     int32_t step_word;
     atomic_llong done, of; /* steps of the re-execution under way, and how many it has */
     atomic_bool stop;
+    atomic_ullong executed;
 };
 
 /* Brings r->at to the given step. */

@@ -63,6 +63,7 @@ static vd_status capture_node(vd_replay *r, int64_t step, uint32_t node, vd_err 
     vd_replay_clear(r);
     r->cache_step = step;
     capture c = {r, p, graph, vd_source_count(p, graph), node, false, err};
+    atomic_fetch_add(&r->executed, 1);
     vd_status status = vd_replay_logs_begin(&r->logs, step, err);
     if (status == VD_OK)
         status = vd_exec_observe(r->exec, &(vd_observer){see, &c}, step < 0 ? NULL : &r->at, err);

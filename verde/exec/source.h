@@ -117,6 +117,8 @@ VD_MUST_USE vd_status vd_replay_create(const char *dir, const vd_exec *exec, vd_
                                        vd_err *err);
 void vd_replay_destroy(vd_replay *replay);
 vd_source vd_replay_source(vd_replay *replay);
+/* Steps that were executed again so far, whole or up to a node: a provider's work. Any thread. */
+uint64_t vd_replay_executed(const vd_replay *replay);
 
 /* A second run in a thread of its own, with which a convicted provider contests its rival's claim.
  * Lies in `dir`, and is resumed there. */
