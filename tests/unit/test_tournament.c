@@ -410,3 +410,98 @@ Test(tournament, is_of_64_providers_at_most_and_of_none_twice) {
     cr_expect(is_assignment(keys, 63));
     cr_expect(!is_assignment(keys, 1));
 }
+
+/* ---- an honest provider's work ---- */
+
+static uint64_t ask_interval(const vd_source *source, const test_provider *p, int64_t interval) {
+    vd_hash states[EVERY + 1], leaf[64];
+    const vd_records *trace;
+    vd_err err = {0};
+    const int64_t first = interval * EVERY;
+    cr_assert(source->states(source->user, first, first + EVERY, states, &err) == VD_OK, "%s",
+              err.text);
+    cr_assert(source->trace(source->user, first + 1, &trace, &err) == VD_OK, "%s", err.text);
+    cr_assert(source->leaves(source->user, first + 1, leaf, &err) == VD_OK, "%s", err.text);
+    return vd_replay_executed(p->replay);
+}
+
+/* However often games come back to an interval between others. */
+Test(tournament, executes_no_interval_and_no_trace_twice) {
+    static const char *const faults[] = {NULL, NULL, NULL};
+    group g;
+    gather(&g, faults, 3);
+    const test_provider *p = &g.provider[0];
+    cr_assert(g.job.program.leaf_count <= 64);
+    const uint64_t first = ask_interval(&p->side.source, p, 0);
+    const uint64_t second = ask_interval(&p->side.source, p, 1);
+    cr_expect(first > 0 && second > first);
+    cr_expect(ask_interval(&p->side.source, p, 0) == second,
+              "the first interval is executed again");
+    cr_expect(ask_interval(&p->side.source, p, 1) == second, "the second one is");
+    p->side.source.forget(p->side.source.user);
+    cr_expect(ask_interval(&p->side.source, p, 0) > second, "what was forgotten is still known");
+    disperse(&g);
+}
+
+/* ---- the example of PROTOCOL.md, appendix A ---- */
+
+/* Six steps, a checkpoint after every third; one bit of one element in AdamW's first moment. */
+static void gather_example(group *g) {
+    static const int64_t step[] = {-1, 4, 4, 1};
+    memset(g, 0, sizeof *g);
+    test_job_open(&g->job, VD_MODEL_MLP, 6, 3);
+    g->t = (test_tournament){.job = &g->job, .count = 4, .challenge = true};
+    for (uint32_t p = 0; p < 4; p++) {
+        const vd_fault fault = {VD_FAULT_ELEMENT, step[p], 76, 255, 12};
+        test_provider_open(&g->provider[p], &g->job, (uint8_t)(p + 1), p ? &fault : NULL);
+        g->t.side[p] = &g->provider[p].side;
+    }
+}
+
+static void expect_hex(const vd_hash *hash, const char *expected, const char *what) {
+    char hex[2 * VD_HASH_SIZE + 1];
+    vd_hex(hash->b, VD_HASH_SIZE, hex);
+    cr_expect(strcmp(hex, expected) == 0, "%s: %s", what, hex);
+}
+
+/* Item `index` of the evidence: whose it is, and to which question. */
+static void expect_item(const test_tournament *t, size_t index, int provider,
+                        const char *question) {
+    json_t *payload = test_payload(&t->verdict);
+    const json_t *list = json_object_get(json_object_get(payload, "predicate"), "evidence");
+    const json_t *item = json_array_get(list, index);
+    const char *hex = json_string_value(json_object_get(item, "question"));
+    cr_expect(json_integer_value(json_object_get(item, "provider")) == provider, "item %zu", index);
+    cr_expect(hex && strcmp(hex, question) == 0, "item %zu: %s", index, hex);
+    json_decref(payload);
+}
+
+static size_t count_items(const test_tournament *t) {
+    json_t *payload = test_payload(&t->verdict);
+    const size_t count =
+        json_array_size(json_object_get(json_object_get(payload, "predicate"), "evidence"));
+    json_decref(payload);
+    return count;
+}
+
+Test(tournament, has_the_hashes_of_the_document) {
+    static const uint32_t rounds[] = {15, 12, 14};
+    group g;
+    gather_example(&g);
+    test_hold(&g.t);
+    const vd_outcome *o = &g.t.outcome;
+    cr_assert(g.t.status == VD_OK && o->game_count == 3);
+    expect_hex(&g.t.assignment, "28eab7bcf2596fe4c118a99f8fc8b26ef160096e305dfa4bb8ac2fabd513f867",
+               "assignment");
+    for (uint32_t i = 0; i < 3; i++)
+        cr_expect(o->game[i].rounds == rounds[i] && o->game[i].level == i + 1 &&
+                      o->game[i].provider[0] == 0 && o->game[i].provider[1] == i + 1,
+                  "game %u: %u rounds", i + 1, o->game[i].rounds);
+    expect_item(&g.t, 0, 0, "209191d572e7680c223c75edb999da42009ffb85c5a2870430b2269ef54a98a3");
+    expect_item(&g.t, 4, 0, "64f3b17fa07ecc6fc5dfc433de0fd7e2d2ea81bded7a8fe2549b3c9ad529b13f");
+    expect_item(&g.t, 8, 0, "252ad281f5ccb79ade5c57a5918cf2bc62255aeda7bb49c932a9787f65327c48");
+    expect_item(&g.t, 35, 2, "a74a6970b0b2b58cd6c7f86eaaff618b0aa91a5a123b430ab0b35b6adc5ba915");
+    expect_item(&g.t, 73, 1, "b8aa72fd2ae32b32acb5fccb29aa61eedc9f8afe588c9b6ddf6646eb35ab5297");
+    cr_expect(count_items(&g.t) == 76, "%zu items", count_items(&g.t));
+    disperse(&g);
+}

@@ -6,17 +6,6 @@
 #include "verde/exec/memory.h"
 #include "verde/exec/replay_internal.h"
 
-/* Seals what lies in memory from one question to the next. What no longer fits its seal is computed
- * again, as a statement about it may have been signed. */
-static bool seal(const void *bytes, size_t size, vd_hash *out) {
-    return vd_hash_tagged(NULL, bytes, size, out);
-}
-
-static bool is_sealed(const void *bytes, size_t size, const vd_hash *expected) {
-    vd_hash now;
-    return seal(bytes, size, &now) && vd_hash_equal(&now, expected);
-}
-
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state) {
     int64_t c = exec->program->checkpoint_interval, at = (exec->fault.step + c - 1) / c * c;
     at = at < c ? c : at;
@@ -37,7 +26,7 @@ static vd_status seal_log(vd_replay *r, vd_err *err) {
     vd_buf text = {0};
     vd_hash final;
     vd_status status = put_log(&r->log, &text, err);
-    if (status == VD_OK && !seal(text.data, text.size, &r->log_seal))
+    if (status == VD_OK && !vd_seal(text.data, text.size, &r->log_seal))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
     vd_buf_free(&text);
     return status == VD_OK ? vd_run_root(&r->own, &r->log, &r->run_root, &final, err) : status;
@@ -47,13 +36,13 @@ static vd_status seal_log(vd_replay *r, vd_err *err) {
 static vd_status read_log(const vd_replay *r, vd_buf *text, vd_err *err) {
     vd_run_log log = {0};
     vd_status status = put_log(&r->log, text, err);
-    if (status != VD_OK || is_sealed(text->data, text->size, &r->log_seal))
+    if (status != VD_OK || vd_is_sealed(text->data, text->size, &r->log_seal))
         return status;
     text->size = 0;
     status = vd_store_load_log(r->dir, &log, err);
     if (status == VD_OK)
         status = put_log(&log, text, err);
-    if (status == VD_OK && !is_sealed(text->data, text->size, &r->log_seal))
+    if (status == VD_OK && !vd_is_sealed(text->data, text->size, &r->log_seal))
         status = vd_fail(err, VD_ERR_LOCAL, "%s: run.json is not what it was", r->dir);
     vd_run_log_free(&log);
     return status == VD_OK ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "%s", err->text);
@@ -95,11 +84,7 @@ static void forget(void *user) {
     vd_replay *r = user;
     vd_replay_clear(r);
     vd_kept_trees_clear(&r->trees);
-    free(r->known);
-    r->known = NULL;
-    free(r->leaf);
-    r->leaf = NULL;
-    vd_records_free(&r->trace);
+    vd_kept_clear(&r->kept);
     vd_state_free(&r->at);
 }
 
@@ -215,51 +200,47 @@ static vd_status execute_states(vd_replay *r, int64_t from, int64_t to, vd_hash 
     return VD_OK;
 }
 
-static bool knows(const vd_replay *r, int64_t from, int64_t to) {
-    return r->known && from >= r->known_from && to <= r->known_to &&
-           is_sealed(r->known, (size_t)(r->known_to - r->known_from + 1) * sizeof *r->known,
-                     &r->known_seal);
+static vd_status keep_states(vd_replay *r, int64_t from, int64_t to, const vd_hash **out,
+                             vd_err *err) {
+    vd_hash *fresh = calloc((size_t)(to - from) + 1, sizeof *fresh);
+    vd_status status = fresh ? execute_states(r, from, to, fresh, err)
+                             : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (status != VD_OK) {
+        free(fresh);
+        return status;
+    }
+    *out = vd_kept_put_states(&r->kept, from, to, fresh);
+    return *out ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
 
-/* A referee asks about one range several times: it is executed once. */
+/* Referees come back to a range: it is executed once. */
 static vd_status states(void *user, int64_t from, int64_t to, vd_hash *state, vd_err *err) {
     vd_replay *r = user;
-    size_t count = (size_t)(to - from) + 1;
-    if (!knows(r, from, to)) {
-        vd_hash *fresh = calloc(count, sizeof *fresh);
-        vd_status status = fresh ? execute_states(r, from, to, fresh, err)
-                                 : vd_fail(err, VD_ERR_LOCAL, "out of memory");
-        if (status == VD_OK && !seal(fresh, count * sizeof *fresh, &r->known_seal))
-            status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
-        free(r->known);
-        r->known = status == VD_OK ? fresh : NULL;
-        r->known_from = from;
-        r->known_to = to;
-        if (status != VD_OK) {
-            free(fresh);
-            return status;
-        }
-    }
-    memcpy(state, &r->known[from - r->known_from], count * sizeof *state);
-    return VD_OK;
+    const vd_hash *known = vd_kept_states(&r->kept, from, to);
+    vd_status status = known ? VD_OK : keep_states(r, from, to, &known, err);
+    if (status == VD_OK)
+        memcpy(state, known, ((size_t)(to - from) + 1) * sizeof *state);
+    return status;
 }
 
-static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err *err) {
-    vd_replay *r = user;
-    *out = &r->trace;
-    if (r->trace.count && r->trace_step == step &&
-        is_sealed(r->trace.bytes.data, r->trace.bytes.size, &r->trace_seal))
-        return VD_OK;
-    vd_records_free(&r->trace);
+static vd_status execute_trace(vd_replay *r, int64_t step, vd_records *out, vd_err *err) {
     vd_status status = step < 0 ? VD_OK : vd_replay_reach(r, step, err);
     if (status == VD_OK)
         status = vd_replay_logs_begin(&r->logs, step, err);
     if (status == VD_OK)
-        status = vd_trace(r->exec, step < 0 ? NULL : &r->at, &r->trace, err);
+        status = vd_trace(r->exec, step < 0 ? NULL : &r->at, out, err);
     atomic_fetch_add(&r->executed, 1);
-    r->trace_step = step;
-    if (status == VD_OK && !seal(r->trace.bytes.data, r->trace.bytes.size, &r->trace_seal))
+    return status;
+}
+
+static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err *err) {
+    vd_replay *r = user;
+    vd_records fresh = {0};
+    *out = vd_kept_find_trace(&r->kept, step);
+    vd_status status = *out ? VD_OK : execute_trace(r, step, &fresh, err);
+    if (status == VD_OK && !*out && !(*out = vd_kept_put_trace(&r->kept, step, &fresh)))
         status = vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    vd_records_free(&fresh);
     return status;
 }
 
@@ -267,23 +248,20 @@ static vd_status trace(void *user, int64_t step, const vd_records **out, vd_err 
  * state. */
 static vd_status leaves(void *user, int64_t step, vd_hash *tensor, vd_err *err) {
     vd_replay *r = user;
-    const size_t size = r->exec->program->leaf_count * sizeof *tensor;
+    const size_t count = r->exec->program->leaf_count;
+    const vd_hash *kept = vd_kept_find_leaves(&r->kept, step);
     vd_hash state;
-    vd_status status = VD_OK;
-    if (!r->leaf || r->leaf_step != step) {
-        free(r->leaf);
-        r->leaf = NULL;
-        status = vd_replay_reach(r, step, err);
-        if (status == VD_OK)
-            status = vd_state_hash(r->exec->ro, r->exec->program, &r->log.program, &r->at, tensor,
-                                   &state, err);
-        if (status != VD_OK || !(r->leaf = malloc(size)))
-            return status;
-        memcpy(r->leaf, tensor, size);
-        r->leaf_step = step;
+    if (kept) {
+        memcpy(tensor, kept, count * sizeof *tensor);
+        return VD_OK;
     }
-    memcpy(tensor, r->leaf, size);
-    return VD_OK;
+    vd_status status = vd_replay_reach(r, step, err);
+    if (status == VD_OK)
+        status = vd_state_hash(r->exec->ro, r->exec->program, &r->log.program, &r->at, tensor,
+                               &state, err);
+    if (status == VD_OK)
+        vd_kept_put_leaves(&r->kept, step, tensor, count);
+    return status;
 }
 
 /* ---- rounding logs ---- */

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "verde/exec/kept_trees.h"
+#include "verde/exec/replay_kept.h"
 #include "verde/exec/replay_logs.h"
 #include "verde/exec/run.h"
 
@@ -25,15 +26,8 @@ struct vd_replay {
     vd_hash run_root;
     bool journaled; /* the run keeps a journal, which leads to every state */
     vd_replay_logs logs;
-    vd_state at;    /* the last state reached; tensor NULL: none */
-    vd_hash *known; /* states known_from .. known_to, the last range that was asked for */
-    int64_t known_from, known_to;
-    vd_hash known_seal;
-    vd_hash *leaf; /* commitments of the tensors of state leaf_step; NULL: of none */
-    int64_t leaf_step;
-    vd_records trace;
-    int64_t trace_step; /* of `trace`, if it holds records */
-    vd_hash trace_seal;
+    vd_state at;  /* the last state reached; tensor NULL: none */
+    vd_kept kept; /* states, traces and commitments that were asked for before */
     vd_cached cache[VD_REPLAY_CACHE]; /* outputs of nodes of step cache_step */
     uint32_t cached;
     int64_t cache_step;
