@@ -17,7 +17,7 @@ enum {
     VD_NET_ROOM = 16,             /* 1/16 of the connections gives way in one sweep */
     VD_NET_QUEUE_MAX = 32,        /* requests waiting for the worker; then 503 */
     VD_NET_ASKER_MAX = 8,         /* of them by one asker */
-    VD_NET_HELD_MAX = 512 << 20,  /* bytes of requests and responses in memory; then 503 or a cut */
+    VD_NET_HELD_MAX = 128 << 20,  /* bytes of requests and responses in memory; then 503 or a cut */
     VD_NET_READ_MAX = 32 << 20,   /* of them in responses of the second handler; then 503 */
     VD_NET_GRACE_MS = 5000,       /* for a request before its rate is looked at */
     VD_NET_RATE_MIN = 1024,       /* bytes a second of a request, after that; less is cut */
