@@ -12,7 +12,7 @@ COMMIT_LIB := $(BUILD)/lib/libverde_commit.so
 commit_sha_openssl := verde/commit/digest
 commit_sha_own := tests/portable/digest repops/tools/sha256 verde/base/text
 commit_obj := $(patsubst %,$(BUILD)/obj/%.o,$(addprefix verde/,$(addprefix commit/,bytes sha tensor tree) \
-              $(addprefix base/,buf error order)) $(commit_sha_$(PORTABLE_SHA)))
+              $(addprefix base/,buf error map_list order)) $(commit_sha_$(PORTABLE_SHA)))
 commit_libs = $(if $(filter openssl,$(PORTABLE_SHA)),-Wl$(comma)-Bstatic $(shell pkg-config --libs libcrypto) -Wl$(comma)-Bdynamic)
 comma := ,
 $(COMMIT_LIB): $(commit_obj) verde/commit/commit.map $(BUILD)/lib/$(RO_SONAME)

@@ -149,6 +149,14 @@ all 0 'agreed' same
 serve liar
 all 3 'prompt 2 of the file, step 4' liar
 expect 0 '"item":1' "$verde" verify --json "$work/verdict.json"
+expect 0 'accepts this job root' "$verde" check "$work/honest" --verdict "$work/verdict.json"
+expect 6 'accepts job root' "$verde" check "$work/liar" --verdict "$work/verdict.json"
+expect 6 'another job' "$verde" check "$work/turned" --verdict "$work/verdict.json"
+# A finished prompt that is damaged stops a run, and what was there stays.
+cp -r "$work/honest" "$work/broken"
+truncate -s -5 "$work/broken/prompts/1/journal"
+expect 1 'prompts/1/journal' "$verde" run "$work/generate.yaml" --out "$work/broken"
+cmp "$work/broken/results.jsonl" "$work/honest/results.jsonl" || fail "results were lost"
 # shellcheck disable=SC2046
 expect 3 'prompt 2 of the file' "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force --verdict "$work/verdict.json" \
     $(providers honest liar) --provider "$(cat "$work/same.url")"

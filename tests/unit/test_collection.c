@@ -217,7 +217,7 @@ Test(collection, a_verdict_is_about_the_item_of_its_program) {
     static many m;
     many_open(&m, 3, "skip@1");
     test_dispute d = settle(&m);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 8; i++) {
         json_t *statement = test_payload(&d.verdict);
         json_t *collection = json_object_get(json_object_get(statement, "predicate"), "collection");
         json_t *items = json_object_get(collection, "items"), *item = json_array_get(items, 0);
@@ -228,7 +228,13 @@ Test(collection, a_verdict_is_about_the_item_of_its_program) {
         if (i == 3)
             json_array_clear(items);
         if (i == 4)
-            json_array_append(items, json_deep_copy(item));
+            json_array_append_new(items, json_deep_copy(item));
+        if (i == 5)
+            json_object_set_new(item, "item", json_string("3"));
+        if (i == 6)
+            json_object_set_new(item, "item", json_real(3));
+        if (i == 7)
+            json_object_set_new(collection, "count", json_real(ITEMS));
         cr_expect((verify(statement) == VD_OK) == (i == 0), "change %d", i);
     }
     test_dispute_close(&d);

@@ -141,6 +141,8 @@ VD_MUST_USE vd_status vd_writer_commit(vd_writer *writer, vd_err *err);
 VD_MUST_USE vd_status vd_check_writable(const char *path, vd_err *err);
 void vd_writer_abort(vd_writer *writer); /* after an error, or instead of commit; harmless twice */
 
+/* Makes a new or renamed entry of a directory durable: fsync of the directory that holds `path`. */
+VD_MUST_USE vd_status vd_sync_parent(const char *path, vd_err *err);
 /* Makes the directory if it is not there (one level) and fsyncs its parent. */
 VD_MUST_USE vd_status vd_make_dir(const char *path, vd_err *err);
 

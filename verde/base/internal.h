@@ -10,7 +10,8 @@ uint8_t *vd_buf_room(vd_buf *buf, size_t size);
 /* Reports errno about a path: "cannot open /x: No such file or directory". */
 vd_status vd_fail_errno(vd_err *err, const char *verb, const char *path);
 
-/* Makes a new or renamed entry of a directory durable: fsync of the directory that holds `path`. */
-VD_MUST_USE vd_status vd_sync_parent(const char *path, vd_err *err);
+/* map_list.c: a map's bytes begin to be its file's, and end to be. */
+void vd_map_note(vd_map *map);
+void vd_map_forget(const vd_map *map);
 
 #endif

@@ -1,8 +1,6 @@
 /* Files that are mapped. */
 #include "verde/base/base.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,67 +13,6 @@
 #else
 #define PROTECTION PROT_READ
 #endif
-
-/* A page that is missing brings its neighbours with it: Linux from 6.18 on its whole folio, which
- * has so many bytes at most; before, 64 KiB. */
-enum { FAULT_AROUND = 2 << 20 };
-
-/* A handler of signals reads the list without the lock. */
-static _Atomic(vd_map *) maps;
-static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void put_in_list(vd_map *map) {
-    pthread_mutex_lock(&maps_lock);
-    map->next = atomic_load(&maps);
-    atomic_store(&maps, map);
-    pthread_mutex_unlock(&maps_lock);
-}
-
-static void take_from_list(const vd_map *map) {
-    pthread_mutex_lock(&maps_lock);
-    vd_map *at = atomic_load(&maps);
-    if (at == map)
-        atomic_store(&maps, map->next);
-    for (; at; at = at->next)
-        if (at->next == map)
-            at->next = map->next;
-    pthread_mutex_unlock(&maps_lock);
-}
-
-const char *vd_map_at(const void *address) {
-    const uint8_t *at = address;
-    for (const vd_map *m = atomic_load(&maps); m; m = m->next)
-        if (at >= m->data && (uint64_t)(at - m->data) < m->size)
-            return m->path;
-    return NULL;
-}
-
-/* Are these bytes in a file that is mapped? Finds its place and size. */
-static bool find_map(const uint8_t *bytes, uint8_t **data, uint64_t *size) {
-    bool found = false;
-    pthread_mutex_lock(&maps_lock);
-    for (const vd_map *m = atomic_load(&maps); m && !found; m = m->next) {
-        found = bytes >= m->data && (uint64_t)(bytes - m->data) < m->size;
-        *data = m->data;
-        *size = m->size;
-    }
-    pthread_mutex_unlock(&maps_lock);
-    return found;
-}
-
-/* Bytes that were put in this machine's order are in no file. The first and the last page go with
- * their neighbours: the kernel has brought these, too. */
-void vd_map_pass(const void *bytes, size_t size) {
-    uint8_t *data;
-    uint64_t file_size;
-    if (PROTECTION != PROT_READ || !find_map(bytes, &data, &file_size))
-        return;
-    const uint64_t at = (uint64_t)((const uint8_t *)bytes - data);
-    const uint64_t from = at / FAULT_AROUND * FAULT_AROUND;
-    uint64_t end = (at + size + FAULT_AROUND - 1) / FAULT_AROUND * FAULT_AROUND;
-    end = end < file_size ? end : file_size;
-    madvise(data + from, (size_t)(end - from), MADV_DONTNEED);
-}
 
 static vd_status map_bytes(const char *path, vd_map *out, vd_err *err) {
     int fd;
@@ -92,7 +29,7 @@ static vd_status map_bytes(const char *path, vd_map *out, vd_err *err) {
         return status;
     out->data = data;
     out->mapped = true;
-    put_in_list(out);
+    vd_map_note(out);
     return VD_OK;
 }
 
@@ -123,7 +60,7 @@ vd_status vd_map_file(const char *path, vd_map *out, vd_err *err) {
 
 void vd_map_free(vd_map *map) {
     if (map->mapped) {
-        take_from_list(map);
+        vd_map_forget(map);
         munmap(map->data, (size_t)map->size);
     } else {
         free(map->data);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verde/cli/run_prompts.h"
+#include "verde/cli/story.h"
 
 /* ---- printing ---- */
 
@@ -186,12 +187,46 @@ static vd_status compare_job(const char *dir, const char *job, const vd_items *i
     return status;
 }
 
-static void print_checked(const prompt_check *c, const prompt_folder *f) {
+/* ---- against a verdict ---- */
+
+static vd_status check_accepted(const char *verdict, const char *dir, const vd_hash *root,
+                                const vd_outcome *o, vd_err *err) {
+    char mine[2 * VD_HASH_SIZE + 1], accepted[2 * VD_HASH_SIZE + 1];
+    vd_hex(root->b, VD_HASH_SIZE, mine);
+    vd_hex(o->run_root.b, VD_HASH_SIZE, accepted);
+    if (!o->accepted)
+        return vd_fail(err, VD_ERR_PEER, "%s: accepts no result (%s)", verdict,
+                       vd_result_name(o->result));
+    return vd_hash_equal(&o->run_root, root)
+               ? VD_OK
+               : vd_fail(err, VD_ERR_PEER, "%s: accepts job root %s; %s has job root %s", verdict,
+                         accepted, dir, mine);
+}
+
+static vd_status check_verdict(const vd_prompt_check_options *o, const prompt_folder *f,
+                               vd_err *err) {
+    vd_verdict verdict = {0};
+    if (!o->verdict)
+        return VD_OK;
+    vd_status status = vd_load_verdict(o->verdict, o->referee, false, &verdict, err);
+    if (status == VD_OK && !vd_hash_equal(&verdict.program, &f->collection))
+        status = vd_fail(err, VD_ERR_PEER, "%s: is about another job than %s", o->verdict, o->dir);
+    if (status == VD_OK)
+        status = check_accepted(o->verdict, o->dir, &f->root, &verdict.outcome, err);
+    vd_verdict_free(&verdict);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static void print_checked(const prompt_check *c, const prompt_folder *f, const char *verdict) {
     char size[32];
     vd_print_size(c->bytes, size);
     if (c->common->json) {
         json_t *out = items_json(&f->items, &f->collection, &f->root);
         json_object_set_new(out, "fits", json_true());
+        if (verdict)
+            json_object_set_new(out, "verdict", json_string(verdict));
         json_object_set_new(out, "bytes", json_integer((json_int_t)c->bytes));
         vd_print_json(out);
         return;
@@ -201,21 +236,26 @@ static void print_checked(const prompt_check *c, const prompt_folder *f) {
            f->items.count, size);
     printf("results      every line of %s/results.jsonl\n", c->dir);
     print_hash("job root", &f->root);
+    if (verdict)
+        printf("verdict      verified: %s accepts this job root\n", verdict);
     printf("fits         yes\n");
 }
 
-vd_status vd_check_prompts(const char *dir, const char *job, const vd_common *common, vd_err *err) {
+vd_status vd_check_prompts(const vd_prompt_check_options *o, vd_err *err) {
     prompt_folder f = {0};
-    prompt_check c = {.dir = dir, .common = common, .items = &f.items, .err = err};
-    vd_status status = open_folder(dir, &f, err);
+    prompt_check c = {
+        .dir = o->dir, .data = o->data, .common = o->common, .items = &f.items, .err = err};
+    vd_status status = open_folder(o->dir, &f, err);
     if (status == VD_OK && !f.whole)
-        status = vd_fail(err, VD_ERR_USAGE, "%s: not all prompts are done", dir);
-    if (status == VD_OK && job)
-        status = compare_job(dir, job, &f.items, err);
+        status = vd_fail(err, VD_ERR_USAGE, "%s: not all prompts are done", o->dir);
+    if (status == VD_OK && o->job)
+        status = compare_job(o->dir, o->job, &f.items, err);
+    if (status == VD_OK)
+        status = check_verdict(o, &f, err);
     if (status == VD_OK)
         status = check_all(&c);
     if (status == VD_OK)
-        print_checked(&c, &f);
+        print_checked(&c, &f, o->verdict);
     vd_buf_free(&c.lines);
     vd_items_free(&f.items);
     return status;

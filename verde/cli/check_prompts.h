@@ -12,11 +12,17 @@ VD_MUST_USE vd_status vd_check_prompt_runs(const char *dir, const char *data,
                                            const vd_common *common, const vd_items *items,
                                            vd_note_prompt_run note, void *user, vd_err *err);
 
+typedef struct {
+    const char *dir;
+    const char *data;              /* where the runs' data files are now; NULL: where they were */
+    const char *job;               /* must have these programs; may be NULL */
+    const char *verdict, *referee; /* must accept the job root; whose it must be; may be NULL */
+    const vd_common *common;
+} vd_prompt_check_options;
+
 /* `verde check DIR`: every byte of every prompt's states and data, their roots against
- * DIR/run.json, and DIR/results.jsonl against the last states. `job` may be NULL, or must have
- * these programs. */
-VD_MUST_USE vd_status vd_check_prompts(const char *dir, const char *job, const vd_common *common,
-                                       vd_err *err);
+ * DIR/run.json, and DIR/results.jsonl against the last states. */
+VD_MUST_USE vd_status vd_check_prompts(const vd_prompt_check_options *options, vd_err *err);
 /* `verde inspect DIR`: prints what DIR/run.json says, once it agrees with itself. */
 VD_MUST_USE vd_status vd_show_prompts(const char *dir, const vd_common *common, vd_err *err);
 

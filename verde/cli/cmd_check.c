@@ -264,14 +264,13 @@ static vd_exit check_run(const arguments *a) {
 
 static vd_exit check_prompts(const arguments *a) {
     vd_err err = {0};
-    if (a->verdict || a->data || a->step >= 0) {
-        fprintf(stderr,
-                "verde: --verdict, --data and --step go with one prompt's run, %s/prompts/KEY\n",
-                a->path);
+    const vd_prompt_check_options options = {a->path,    a->data,    a->job,
+                                             a->verdict, a->referee, &a->common};
+    if (a->step >= 0) {
+        fprintf(stderr, "verde: --step goes with an exported model, a directory with proof.json\n");
         return VD_EXIT_USAGE;
     }
-    return vd_check_prompts(a->path, a->job, &a->common, &err) == VD_OK ? VD_EXIT_OK
-                                                                        : vd_report(&err);
+    return vd_check_prompts(&options, &err) == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
 
 static vd_exit check(int argc, char **argv) {

@@ -1,8 +1,10 @@
 #include "verde/cli/run_prompts.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "verde/cli/stop.h"
 
@@ -192,11 +194,20 @@ static vd_status run_in_order(prompt_run *r) {
     return status;
 }
 
+/* Gives the results their name once all are there: an earlier file stays until then. */
+static vd_status name_results(prompt_run *r, const char *part) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/results.jsonl", r->o->dir);
+    if (fflush(r->results) != 0 || fsync(fileno(r->results)) != 0 || rename(part, path) != 0)
+        return vd_fail(r->err, VD_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return vd_sync_parent(path, r->err);
+}
+
 /* Lines come as prompts end. What an interrupted run has written is written again, from its states.
  */
 static vd_status run_all(prompt_run *r) {
     char path[1024];
-    snprintf(path, sizeof path, "%s/results.jsonl", r->o->dir);
+    snprintf(path, sizeof path, "%s/results.jsonl.part", r->o->dir);
     r->results = fopen(path, "we");
     if (!r->results)
         return vd_fail(r->err, VD_ERR_LOCAL, "%s: cannot be written", path);
@@ -207,8 +218,9 @@ static vd_status run_all(prompt_run *r) {
     for (uint32_t i = 0; r->line && i < r->items.count; i++)
         vd_buf_free(&r->line[i]);
     free(r->line);
-    if (fclose(r->results) != 0 && status == VD_OK)
-        status = vd_fail(r->err, VD_ERR_LOCAL, "%s: cannot be written", path);
+    if (status == VD_OK)
+        status = name_results(r, path);
+    fclose(r->results);
     return status;
 }
 

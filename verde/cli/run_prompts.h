@@ -18,7 +18,8 @@ typedef struct {
 } vd_prompt_options;
 
 /* Runs every prompt of the job that vd_load_prompts loaded, each into DIR/prompts/KEY, and writes
- * DIR/run.json and DIR/results.jsonl. What is finished there already stays as it
+ * DIR/run.json and, at the end, DIR/results.jsonl; until then its lines are in
+ * DIR/results.jsonl.part. What is finished there already stays as it
  * is. */
 VD_MUST_USE vd_status vd_run_prompts(const vd_prompt_options *options, vd_loaded *loaded,
                                      vd_err *err);

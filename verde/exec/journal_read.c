@@ -114,8 +114,8 @@ static vd_status check_header(const vd_journal *j, const vd_hash *program_hash, 
     if (status == VD_OK &&
         (!read_at(j, 0, got, sizeof got) || memcmp(got, want.data, sizeof got) != 0))
         status = vd_fail(err, VD_ERR_USAGE,
-                         "%s: not a journal, version %d, of this run's program; give another "
-                         "directory",
+                         "%s: not a journal, version %d, of this run's program; without the "
+                         "directory that it lies in, this prompt is run again",
                          j->path, VD_JOURNAL_VERSION);
     vd_buf_free(&want);
     return status;

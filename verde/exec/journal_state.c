@@ -49,7 +49,10 @@ vd_status vd_journal_state(ro_ctx *ro, const char *dir, const vd_journal *j,
     *out = (vd_state){0};
     vd_status status =
         step < 0 || step >= j->count
-            ? vd_fail(err, VD_ERR_IO, "%s: ends before step %lld", j->path, (long long)step)
+            ? vd_fail(err, VD_ERR_IO,
+                      "%s: ends before step %lld; without the directory that it lies in, this "
+                      "prompt is run again",
+                      j->path, (long long)step)
             : last_image(ro, dir, j, program_hash, step, out, err);
     if (status == VD_OK)
         status = vd_journal_apply(j, step, out, err);

@@ -75,10 +75,11 @@ static vd_status check_item(const vd_verdict_items *all, vd_verdict_item *item, 
 
 static vd_status read_item(vd_verdict_items *all, const json_t *from, vd_err *err) {
     static const char *const keys[] = {"item", "path", "program", NULL};
-    const json_int_t number = json_integer_value(json_object_get(from, "item"));
+    const json_t *which = json_object_get(from, "item");
+    const json_int_t number = json_integer_value(which);
     const char *text = json_string_value(json_object_get(from, "program"));
     vd_buf bytes = {0};
-    if (!vd_json_has_only(from, keys) || number < 0 || !text ||
+    if (!vd_json_has_only(from, keys) || !json_is_integer(which) || number < 0 || !text ||
         (uint64_t)number >= all->collection.count)
         return broken(err);
     vd_verdict_item *item = &all->item[all->count++];
@@ -111,9 +112,11 @@ static vd_status load_item(void *user, uint64_t item, vd_program *out, vd_err *e
 vd_status vd_verdict_items_read(const json_t *from, vd_verdict_items *out, vd_err *err) {
     static const char *const keys[] = {"count", "programs", "items", NULL};
     const json_t *items = json_object_get(from, "items");
-    const json_int_t count = json_integer_value(json_object_get(from, "count"));
+    const json_t *many = json_object_get(from, "count");
+    const json_int_t count = json_integer_value(many);
     *out = (vd_verdict_items){.collection = {.load = load_item, .user = out}};
-    if (!vd_json_has_only(from, keys) || count < 1 || count > VD_COLLECTION_ITEMS_MAX ||
+    if (!vd_json_has_only(from, keys) || !json_is_integer(many) || count < 1 ||
+        count > VD_COLLECTION_ITEMS_MAX ||
         !vd_json_get_hash(from, "programs", &out->collection.programs) || !json_is_array(items) ||
         json_array_size(items) > VD_GAMES_MAX)
         return broken(err);
@@ -130,7 +133,8 @@ vd_status vd_verdict_items_read(const json_t *from, vd_verdict_items *out, vd_er
 vd_status vd_verdict_items_all_used(const vd_verdict_items *items, vd_err *err) {
     for (size_t i = 0; i < items->count; i++)
         if (!items->item[i].used)
-            return vd_fail(err, VD_ERR_PEER, "verdict: nothing in it is about item %llu",
+            return vd_fail(err, VD_ERR_PEER,
+                           "verdict: nothing in it is about item %llu, or that stands there twice",
                            (unsigned long long)items->item[i].item);
     return VD_OK;
 }
