@@ -66,7 +66,10 @@ Test(prompts, every_wrong_line_is_named) {
         const char *text, *why;
     } bad[] = {
         {"", ": has no prompts"},
-        {"[1]\n", ":1: expected a JSON object without bytes around it"},
+        {"[1]\n",
+         ":1: expected a JSON object without bytes around it: its first byte is 0x5b, not {"},
+        {"{\"key\":1,\"ids\":[1]}\r\n",
+         ":1: expected a JSON object without bytes around it: its last byte is 0x0d, not }"},
         {"{\"key\":1,\"ids\":[1]}\n{\"key\":-1,\"ids\":[1]}\n",
          ":2: key must be a whole number 0..9223372036854775807"},
         {"{\"ids\":[1]}", ":1: key must be a whole number 0..9223372036854775807"},

@@ -60,12 +60,24 @@ static vd_status tell_place(const char *text, size_t size, const json_error_t *e
                    length ? text + error->position - length : "");
 }
 
+/* Names the byte that is too much, or that a text ends with which is cut off. */
+static vd_status tell_edges(const char *text, size_t size, vd_err *err) {
+    const bool first = size > 0 && text[0] != '{';
+    if (size < 2)
+        return vd_fail(err, VD_ERR_PEER, "expected a JSON object without bytes around it, got %s",
+                       size ? "one byte" : "nothing");
+    return vd_fail(err, VD_ERR_PEER,
+                   "expected a JSON object without bytes around it: its %s byte is 0x%02x, not %c",
+                   first ? "first" : "last", (uint8_t)(first ? text[0] : text[size - 1]),
+                   first ? '{' : '}');
+}
+
 vd_status vd_json_read(const void *bytes, size_t size, size_t elements, json_t **out, vd_err *err) {
     const char *text = bytes;
     json_error_t error;
     *out = NULL;
     if (size < 2 || text[0] != '{' || text[size - 1] != '}')
-        return vd_fail(err, VD_ERR_PEER, "expected a JSON object without bytes around it");
+        return tell_edges(text, size, err);
     if (!is_small(text, size, elements))
         return vd_fail(err, VD_ERR_PEER, "more than %zu elements of JSON", elements);
     bool earlier = failed;
