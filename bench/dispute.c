@@ -1,4 +1,4 @@
-/* What disputes cost in which one provider of many is honest: rounds, bytes, time, and how many
+/* This measures disputes in which one provider of many is honest: rounds, bytes, time, and how many
  * steps the honest one must execute again. Everything is in memory and one thread. */
 #include "bench/bench.h"
 #include "tests/support/tournament.h"

@@ -31,7 +31,7 @@ static int64_t steps_of_pass(const ro_call *call) {
     return (last_dim(&call->input[0]) + RO_STEP_LOADS - 1) / RO_STEP_LOADS;
 }
 
-/* Which elements of a row step `step` of a pass covers: [from, to). */
+/* A step of a pass covers these elements of a row: [from, to). */
 typedef struct {
     int64_t from, to;
 } span;
@@ -97,7 +97,7 @@ static void find_digit(int64_t p, ro_acc *acc) {
     memset(acc->word + SUMS, 0, 2 * BUCKETS * sizeof *acc->word);
 }
 
-/* Of elements equal to t, those that the goal still wants. */
+/* Finds how many of the elements that equal t the goal still wants. */
 static void find_end(const ro_call *call, int64_t row, span s, ro_acc *acc, const ro_access *in) {
     const uint64_t goal = get64(acc, GOAL);
     uint64_t above = get64(acc, ABOVE);

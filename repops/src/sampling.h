@@ -1,4 +1,4 @@
-/* What the reference and all kernels share of SPEC.md section 10.3. */
+/* This is shared by the reference and all kernels: SPEC.md section 10.3. */
 #ifndef RO_SAMPLING_H
 #define RO_SAMPLING_H
 

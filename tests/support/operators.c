@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { IMAGES, WEIGHTS, LOSS, CACHE, KEPT, TOKENS, LEAVES, ROWS = 18, COLS = 7, IGNORED = 2 };
-/* Of a decoded token: places of the cache, heads and their size. */
+/* A decoded token has so many places in the cache, heads, and numbers in a head. */
 enum { PLACES = 9, HEADS = 2, SIZE = 4 };
 
 static void declare(vd_builder *b) {

@@ -50,8 +50,8 @@ static ro_status random_words(ro_cuda *d, const ro_call *call, const void *const
 
 enum { DRAW_THREADS = 256, DIGIT = 4, BUCKETS = 1 << DIGIT, DIGITS = 32 / DIGIT };
 
-/* What a block has in shared memory: a sum of each thread, or one for each bucket and thread; those
- * of all threads; and the search. */
+/* A block has these in shared memory: a sum of each thread, or one for each bucket and thread;
+ * those of all threads; and the search. */
 struct row_sums {
     uint64_t sum[BUCKETS * DRAW_THREADS];
     uint64_t total[BUCKETS];
