@@ -51,7 +51,7 @@ crash() {
 as() {
     who=$1
     shift
-    timeout 120 python3 "$client" "$url" "$work/$who" "$@" > "$work/out" 2>&1 || true
+    timeout 1200 python3 "$client" "$url" "$work/$who" "$@" > "$work/out" 2>&1 || true
 }
 
 # expect WORDS WHO ARGUMENTS

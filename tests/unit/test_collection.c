@@ -204,9 +204,11 @@ static vd_status verify(json_t *statement) {
     vd_buf payload = test_dump(statement), note = {0};
     vd_key *key = test_referee_key();
     vd_verdict verdict;
+    vd_err err = {0};
     cr_assert(vd_note_sign(key, VD_TYPE_VERDICT, payload.data, payload.size, &note, NULL) == VD_OK);
     vd_status status =
-        vd_verdict_verify(note.data, note.size, NULL, vd_leaf_element, NULL, NULL, &verdict, NULL);
+        vd_verdict_verify(note.data, note.size, NULL, vd_leaf_element, NULL, NULL, &verdict, &err);
+    vd_verdict_free(&verdict);
     vd_key_destroy(key);
     vd_buf_free(&payload);
     vd_buf_free(&note);

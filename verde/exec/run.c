@@ -97,7 +97,10 @@ static vd_status open_run(runner *r) {
             status = check_log(r);
         if (status == VD_OK)
             status = vd_keep_take(r->options, &r->log, r->err);
-        return status == VD_OK ? resume(r) : status;
+        if (status == VD_OK)
+            status = resume(r);
+        /* A kill may have come between the log and this. */
+        return status == VD_OK ? vd_store_thin(r->options->dir, &r->log, r->err) : status;
     }
     r->log.program = r->program_hash;
     status = vd_keep_take(r->options, &r->log, r->err);
