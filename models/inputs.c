@@ -67,7 +67,7 @@ static vd_value read_images(vd_builder *b, const vd_training *t, int64_t micro) 
     return t->model.image_std[0] == 0 ? x : normal_images(b, &t->model, x);
 }
 
-/* What read_images makes of a record: both ways of the plain scale are exact. */
+/* read_images makes these of a record: both ways of the plain scale are exact. */
 vd_value vd_given_image(vd_builder *b, const vd_model *m, vd_value bytes) {
     static const int order[] = {0, 2, 3, 1};
     const ro_shape shape = VD_SHAPE(RO_I32, 1, VD_IMAGE_PLANES, m->image, m->image);

@@ -108,7 +108,7 @@ static vd_value descend(vd_builder *b, vd_value leaf) {
                    VD_EMIT(b, "change", rate, vd_grad(b, leaf)));
 }
 
-/* What a token looks at: [HEADS, SIZE]. Its row goes to place step + 3 of the cache. */
+/* A token looks at [HEADS, SIZE]. Its row goes to place step + 3 of the cache. */
 static vd_value looked_up(vd_builder *b, vd_value at) {
     const vd_op split = {RO_OP_SPLIT_HEADS, {1, 0, HEADS}, NULL};
     vd_value row = vd_slice(b, "row", WEIGHTS, (vd_stretch){0, 2, 1, 1});

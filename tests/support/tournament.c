@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What was asked and answered, without the number of the game. */
+/* A question and its answer, which are kept without the number of the game. */
 typedef struct {
     uint32_t provider;
     vd_buf question;

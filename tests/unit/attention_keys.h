@@ -1,4 +1,4 @@
-/* Which keys a query of an operator of attention admits: SPEC.md section 8, in plain words. */
+/* A query of an operator of attention admits these keys: SPEC.md section 8, in plain words. */
 #ifndef TESTS_ATTENTION_KEYS_H
 #define TESTS_ATTENTION_KEYS_H
 

@@ -204,7 +204,7 @@ static uint32_t leaf_of(const vd_program *p, const char *name) {
     return i;
 }
 
-/* What a program made as its second token stops it and perhaps others. */
+/* The token that a program made as its second stops it, and perhaps others. */
 static void stop_early(alone *a, vd_generation *how) {
     const uint32_t text = leaf_of(&a->program, "text");
     how->stop[0] = ((const int32_t *)a->last[text])[1];

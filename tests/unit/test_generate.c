@@ -408,7 +408,7 @@ Test(generate, log_probabilities_are_those_of_a_training_step) {
 
 enum { RECORD_MAX = 4096, CLASSES = 3, SEQUENCE = 9 };
 
-/* What is given: a label, what it is of, and a token behind the last sequence. */
+/* The data hold a label, what it is of, and a token behind the last sequence. */
 static int64_t make_record(const given_model *m, uint8_t *record, int32_t *given) {
     const bool image = m->training.model.kind == VD_MODEL_RESNET;
     const int64_t count = image ? VD_IMAGE_PLANES * 32 * 32 : SEQUENCE;

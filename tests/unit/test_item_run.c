@@ -220,7 +220,7 @@ Test(item_run, every_state_is_made_again_with_images_or_without) {
 
 /* ---- trouble ---- */
 
-/* What follows from the changed bit is forgotten, so that the run goes on to the same files. */
+/* The run forgets all that follows from the changed bit, and goes on to the same files. */
 Test(item_run, memory_that_changes_by_itself_stops_the_run_and_is_named) {
     static const int64_t flips[] = {100, VD_IMAGE_STEPS + 20};
     static const char *const found[] = {"h.0.k of the state at step 256",

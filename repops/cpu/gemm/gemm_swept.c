@@ -25,7 +25,7 @@ RO_INLINE vf load_half(const uint16_t *p, int dtype) {
 #endif
 }
 
-/* What all tiles of a block share. */
+/* All tiles of a block share this. */
 typedef struct {
     const gemm *g;
     int dtype;
