@@ -101,6 +101,17 @@ static vd_status check_classes(const vd_training *t, int64_t count, vd_err *err)
     return VD_OK;
 }
 
+/* The last token has nothing after it, and takes no position. */
+static vd_status check_length(const vd_training *t, int64_t tokens, vd_err *err) {
+    const vd_model *m = &t->model;
+    if (vd_type_of(m) != &vd_gpt2 || tokens - 1 <= m->context)
+        return VD_OK;
+    return vd_fail(err, VD_ERR_USAGE,
+                   "a text that is scored must have at most %lld tokens, one more than the model's "
+                   "context, got %lld",
+                   (long long)m->context + 1, (long long)tokens);
+}
+
 static vd_status check_text(const vd_training *t, int64_t tokens, vd_err *err) {
     const vd_model_type *type = vd_type_of(&t->model);
     const bool classes = type && vd_tells_classes(&t->model);
@@ -111,7 +122,8 @@ static vd_status check_text(const vd_training *t, int64_t tokens, vd_err *err) {
     if (!classes && tokens < 2)
         return vd_fail(err, VD_ERR_USAGE,
                        "a text must have at least 2 tokens: the first is after none");
-    vd_status status = classes ? check_classes(t, tokens, err) : VD_OK;
+    vd_status status =
+        classes ? check_classes(t, tokens, err) : check_length(t, tokens, err);
     return status == VD_OK && type->check ? type->check(&whole, err) : status;
 }
 

@@ -109,7 +109,7 @@ def decide(data):
     job = "collection" if many_programs else "program"
     predicate = exactly(said["predicate"], ("assignment", job, "outcome", "evidence", "cost"), "the predicate")
     cost = exactly(predicate["cost"], COSTS, "the cost")
-    need(all(type(n) in (int, float) for n in cost.values()), "a cost is no number")
+    need(all(type(n) in (int, float) and n >= 0 for n in cost.values()), "a cost is no number of 0 or more")
     assignment, assignment_hash = check_assignment(predicate["assignment"], referee)
     many = len(assignment["providers"]) > 2
     need(said["predicateType"] == PREDICATE % (2 if many else 1), "the predicate is of another type")

@@ -595,6 +595,8 @@ Test(generate, programs_that_cannot_be_are_refused) {
     refuse_program(&m, &how, 3, "stop: 64 is no token of a vocabulary of 64");
     cr_expect_eq(vd_score_program(&m.training, &(vd_prompt_form){.count = 18}, &program, &err),
                  VD_ERR_USAGE);
+    cr_expect_str_eq(err.text, "a text that is scored must have at most 17 tokens, one more than "
+                               "the model's context, got 18");
     m.training.model.kind = VD_MODEL_MLP;
     refuse_program(&m, &how, 3, "the model makes no text: only gpt2 and the models like llama do");
     close_model(&m);

@@ -399,6 +399,14 @@ static void cost_as_text(json_t *root) {
     json_object_set_new(json_object_get(predicate_of(root), "cost"), "seconds", json_string("1"));
 }
 
+static void negative_cost(json_t *root) {
+    json_object_set_new(json_object_get(predicate_of(root), "cost"), "bytes_out", json_integer(-1));
+}
+
+static void negative_seconds(json_t *root) {
+    json_object_set_new(json_object_get(predicate_of(root), "cost"), "seconds", json_real(-0.5));
+}
+
 static void no_cost(json_t *root) {
     json_object_clear(json_object_get(predicate_of(root), "cost"));
 }
@@ -509,6 +517,8 @@ static const struct {
     EDIT(another_subject),
     EDIT(two_subjects),
     EDIT(cost_as_text),
+    EDIT(negative_cost),
+    EDIT(negative_seconds),
     EDIT(no_cost),
     EDIT(another_program),
     EDIT(no_program),

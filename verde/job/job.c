@@ -303,6 +303,7 @@ static vd_status check_generation(const job_reader *reader) {
     const vd_generation *g = &reader->job->generation;
     const job_rule rule[] = {
         {g->min_tokens <= g->max_tokens, "min_tokens", "max_tokens or less"},
+        {g->min_tokens == 0 || g->stop_count > 0, "min_tokens", "0 where there is no stop"},
         {!has_twice(g->stop, g->stop_count), "stop", "a list of tokens that all differ"},
     };
     return check_rules(reader, rule, sizeof rule / sizeof *rule);

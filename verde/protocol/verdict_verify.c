@@ -77,7 +77,8 @@ static bool read_cost(const json_t *cost, vd_cost *out) {
     if (!vd_json_has_only(cost, keys))
         return false;
     for (int i = 0; keys[i]; i++)
-        if (!json_is_number(json_object_get(cost, keys[i])))
+        if (!(json_number_value(json_object_get(cost, keys[i])) >= 0) ||
+            !json_is_number(json_object_get(cost, keys[i])))
             return false;
     out->bytes_in = (uint64_t)json_integer_value(json_object_get(cost, "bytes_in"));
     out->bytes_out = (uint64_t)json_integer_value(json_object_get(cost, "bytes_out"));
