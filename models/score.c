@@ -122,8 +122,7 @@ static vd_status check_text(const vd_training *t, int64_t tokens, vd_err *err) {
     if (!classes && tokens < 2)
         return vd_fail(err, VD_ERR_USAGE,
                        "a text must have at least 2 tokens: the first is after none");
-    vd_status status =
-        classes ? check_classes(t, tokens, err) : check_length(t, tokens, err);
+    vd_status status = classes ? check_classes(t, tokens, err) : check_length(t, tokens, err);
     return status == VD_OK && type->check ? type->check(&whole, err) : status;
 }
 

@@ -43,6 +43,7 @@ expect 0 'accepts this run' "$verde" check "$work/convicted" --verdict "$work/co
 expect 3 '"exit_code":3' $delegate --provider "$wrong" --provider "$a" --provider "$b" --out "$work/three" --json
 same "$work/three" "$work/honest-toy"
 [ "$(wc -l < "$work/out")" -eq 1 ] || fail "--json: not one line"
+grep -q "\"verdict\":\"$work/three/verdict.json\"" "$work/out" || fail "--json: another verdict"
 # The honest one comes last, after two that are wrong in one way.
 provide also 127.0.0.1:0 --fault element@7
 expect 3 'every byte checked' $delegate --provider "$wrong" --provider "$also" --provider "$a" --out "$work/last"

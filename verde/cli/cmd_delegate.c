@@ -23,11 +23,8 @@ static uint32_t who_has_it(const vd_delegation *d, vd_endpoint *out, uint32_t *n
 
 static json_t *delegate_json(const vd_delegation *d, const vd_fetching *fetching) {
     char path[1100];
-    json_t *verdicts = json_array(), *providers = json_array();
-    for (uint32_t i = 0; i < d->verdicts; i++) {
-        vd_delegation_verdict(d, i, path);
-        json_array_append_new(verdicts, json_string(path));
-    }
+    json_t *providers = json_array();
+    vd_delegation_verdict(d, path);
     for (uint32_t i = 0; i < d->o->urls; i++) {
         const vd_order *order = &d->order[i];
         json_t *one =
@@ -38,9 +35,9 @@ static json_t *delegate_json(const vd_delegation *d, const vd_fetching *fetching
                                                               : json_string("not waited for"));
         json_array_append_new(providers, one);
     }
-    return json_pack("{ss si so so so so}", "job", d->id, "exit_code", (int)d->code, "verdicts",
-                     verdicts, "providers", providers, "result",
-                     fetching ? vd_fetch_json(fetching) : json_null(), "score",
+    return json_pack("{ss si so so so so}", "job", d->id, "exit_code", (int)d->code, "verdict",
+                     d->has_verdict ? json_string(path) : json_null(), "providers", providers,
+                     "result", fetching ? vd_fetch_json(fetching) : json_null(), "score",
                      vd_delegation_score_json(d));
 }
 
@@ -127,7 +124,7 @@ static vd_exit delegate_all(vd_delegation *d) {
     if (status != VD_OK)
         return vd_report(d->err);
     if (!accepted)
-        fprintf(stderr, "verde: no result is accepted; the verdicts in %s say why\n", d->o->out);
+        fprintf(stderr, "verde: no result is accepted; %s/verdict.json says why\n", d->o->out);
     return d->code == VD_EXIT_OK && !accepted ? VD_EXIT_INCONCLUSIVE : d->code;
 }
 

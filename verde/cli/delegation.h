@@ -52,11 +52,11 @@ typedef struct vd_delegation {
     char id[VD_REMOTE_ID_SIZE];
     vd_order order[VD_DOWNLOAD_PROVIDERS_MAX];
     pthread_mutex_t lock;
-    atomic_bool stop; /* the orders, for trouble of this machine */
-    int drawn;        /* lines of progress on the terminal */
-    vd_hash run_root; /* accepted */
-    uint32_t verdicts;
+    atomic_bool stop;         /* the orders, for trouble of this machine */
+    int drawn;                /* lines of progress on the terminal */
+    vd_hash run_root;         /* accepted */
     vd_exit code;             /* as `verde arbitrate` */
+    bool has_verdict;         /* it is written */
     bool no_verdict;          /* it has said why */
     vd_evaluation evaluation; /* of a job with `evaluate` */
     vd_score score;           /* if has_score */
@@ -71,10 +71,9 @@ VD_MUST_USE vd_status vd_delegation_prepare(vd_delegation *d);
 VD_MUST_USE vd_status vd_delegation_order(vd_delegation *d);
 uint32_t vd_delegation_left(const vd_delegation *d); /* who have not failed */
 /* Has those that are done commit to their roots, and settles which one is accepted. `accepted` is
- * false if none is. Verdicts are written to OUT; those that are there already count. */
+ * false if none is. The verdict is written to OUT; one that is there already counts. */
 VD_MUST_USE vd_status vd_delegation_settle(vd_delegation *d, bool *accepted);
-/* The verdict number `i`: OUT/verdict.json, OUT/verdict-2.json, ... */
-void vd_delegation_verdict(const vd_delegation *d, uint32_t i, char path[1100]);
+void vd_delegation_verdict(const vd_delegation *d, char path[1100]); /* OUT/verdict.json */
 /* The score of the model that was delivered, if the job asks for one. A model without it is one,
  * too: what goes wrong is told in a line. */
 VD_MUST_USE vd_status vd_delegation_score_open(vd_delegation *d);

@@ -5,11 +5,8 @@
 #include "verde/cli/delegation.h"
 #include "verde/cli/story.h"
 
-void vd_delegation_verdict(const vd_delegation *d, uint32_t i, char path[1100]) {
-    if (i == 0)
-        snprintf(path, 1100, "%.900s/verdict.json", d->o->out);
-    else
-        snprintf(path, 1100, "%.900s/verdict-%u.json", d->o->out, i + 1);
+void vd_delegation_verdict(const vd_delegation *d, char path[1100]) {
+    snprintf(path, 1100, "%.900s/verdict.json", d->o->out);
 }
 
 static bool is_done(const vd_delegation *d, uint32_t i) {
@@ -59,7 +56,7 @@ static bool is_settled(const vd_delegation *d, const char *path, vd_verdict *out
 static vd_status arbitrate(vd_delegation *d, vd_verdict *out) {
     char path[1100];
     const vd_delegate_options *o = d->o;
-    vd_delegation_verdict(d, 0, path);
+    vd_delegation_verdict(d, path);
     if (!is_settled(d, path, out)) {
         vd_arbitrate_arguments options = {.job = o->job,
                                           .verdict = path,
@@ -78,7 +75,7 @@ static vd_status arbitrate(vd_delegation *d, vd_verdict *out) {
             d->code = code;
     }
     vd_status status = d->no_verdict ? VD_ERR_IO : load_verdict(d, path, out, d->err);
-    d->verdicts = status == VD_OK;
+    d->has_verdict = status == VD_OK;
     return status;
 }
 
