@@ -9,6 +9,7 @@
 
 typedef struct {
     const char *job, *verdict, *key_dir, *ca;
+    vd_loaded *loaded;  /* the job, if it is loaded already; NULL: it is read here */
     const char *prompt; /* of a job with prompts: which; else NULL */
     const char *url[VD_PARTIES_MAX];
     uint32_t urls;
@@ -41,7 +42,7 @@ typedef struct {
 /* One dispute over the network. */
 typedef struct {
     const vd_arbitrate_arguments *a;
-    vd_loaded loaded;
+    vd_loaded *loaded, own;
     vd_items items;           /* of a job with prompts, if no single one is asked about; then: */
     vd_collection collection; /* else a count of 0 */
     vd_key *key;

@@ -8,23 +8,26 @@
 #include "verde/cli/story.h"
 
 const vd_program *vd_arbitration_program(const vd_arbitration *x) {
-    return x->collection.count ? NULL : &x->loaded.program;
+    return x->collection.count ? NULL : &x->loaded->program;
 }
 
 static vd_status load_item(void *user, uint64_t item, vd_program *out, vd_err *err) {
     const vd_arbitration *x = user;
-    return vd_job_prompt_program(&x->loaded.job, &x->loaded.prompts, (uint32_t)item, out, err);
+    return vd_job_prompt_program(&x->loaded->job, &x->loaded->prompts, (uint32_t)item, out, err);
 }
 
 /* Of a job with prompts all programs are built once, for their hashes. */
 static vd_status load(vd_arbitration *x) {
-    x->loaded.prompt = x->a->prompt;
+    vd_status status = VD_OK;
+    x->loaded = x->a->loaded ? x->a->loaded : &x->own;
+    x->own.prompt = x->a->prompt;
     if (x->a->prompt)
-        return vd_load_job(x->a->job, &x->loaded, x->err);
-    vd_status status = vd_load_prompts(x->a->job, &x->loaded, x->err);
-    if (status != VD_OK || !vd_job_has_prompts(&x->loaded.job))
+        return vd_load_job(x->a->job, x->loaded, x->err);
+    if (!x->a->loaded)
+        status = vd_load_prompts(x->a->job, x->loaded, x->err);
+    if (status != VD_OK || !vd_job_has_prompts(&x->loaded->job))
         return status;
-    status = vd_list_prompts(&x->loaded, &x->items, x->err);
+    status = vd_list_prompts(x->loaded, &x->items, x->err);
     if (status == VD_OK)
         status =
             vd_collection_root(x->items.program, x->items.count, &x->collection.programs, x->err);
@@ -217,7 +220,7 @@ vd_exit vd_arbitrate(const vd_arbitrate_arguments *a) {
     vd_buf_free(&x.payload);
     vd_buf_free(&x.note);
     vd_items_free(&x.items);
-    vd_loaded_free(&x.loaded);
+    vd_loaded_free(&x.own);
     return code;
 }
 

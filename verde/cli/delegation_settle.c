@@ -59,6 +59,7 @@ static vd_status arbitrate(vd_delegation *d, vd_verdict *out) {
     vd_delegation_verdict(d, path);
     if (!is_settled(d, path, out)) {
         vd_arbitrate_arguments options = {.job = o->job,
+                                          .loaded = &d->loaded,
                                           .verdict = path,
                                           .key_dir = o->key_dir,
                                           .question_s = o->question_s,
