@@ -15,7 +15,7 @@ start honest "$verde" provide --dir "$work/honest" --listen 127.0.0.1:0 --thread
 start wrong "$verde" provide --dir "$work/wrong" --listen 127.0.0.1:0 --threads 1 --jobs 2 $keys --fault element@7
 clients=
 for i in 0 1 2 3 4 5 6 7 8 9; do
-    timeout 600 "$verde" delegate "$work/$i.yaml" --key "$work/client-$i" --provider "$wrong" --provider "$honest" --out "$work/result-$i" \
+    timeout 2000 "$verde" delegate "$work/$i.yaml" --key "$work/client-$i" --provider "$wrong" --provider "$honest" --out "$work/result-$i" \
         > "$work/out.$i" 2> "$work/err.$i" &
     clients="$clients $!"
 done

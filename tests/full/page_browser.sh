@@ -9,7 +9,7 @@ browse() {
     shown=$1 url=$2
     shift 2
     for kind in --dump-dom "--screenshot=$work/$shown.png"; do
-        timeout 60 chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --enable-logging=stderr --window-size=1180,1200 \
+        timeout 600 chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --enable-logging=stderr --window-size=1180,1200 \
             --user-data-dir="$work/chromium" "$@" $kind "$url" > "$work/$shown.html.new" 2> "$work/log" || fail "chromium fails: $url"
         grep CONSOLE "$work/log" > "$work/$shown.console" || true
         [ "$kind" != --dump-dom ] || mv "$work/$shown.html.new" "$work/$shown.html"

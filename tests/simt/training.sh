@@ -64,7 +64,7 @@ if command -v python3 > /dev/null && python3 -c 'import ssl' 2> /dev/null && com
         > "$temp/url" 2> "$temp/err" &
     daemon=$!
     tries=0
-    while [ ! -s "$temp/url" ] && [ $tries -lt 200 ]; do
+    while [ ! -s "$temp/url" ] && [ $tries -lt 12000 ]; do
         tries=$((tries + 1))
         sleep 0.05
     done

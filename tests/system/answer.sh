@@ -1,7 +1,7 @@
 #!/bin/sh
-# The example of a model that is trained on and then goes on with prompts says what it learnt, within a minute, and fits.
+# The example of a model that is trained on and then goes on with prompts says what it learnt, and fits.
 . tests/support/system
-expect 0 'fits  *yes' env VERDE="$verde" timeout 60 sh examples/answer.sh "$work/answer"
+expect 0 'fits  *yes' env VERDE="$verde" sh examples/answer.sh "$work/answer"
 grep -qx ' on a wall,' "$work/out" && grep -qx " and all the king's men" "$work/out" || fail "it does not know the rhyme"
 [ "$(wc -l < "$work/answer/answers/results.jsonl")" -eq 2 ] || fail "not two lines of results"
 echo "a model that learnt a rhyme goes on with it"

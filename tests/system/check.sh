@@ -27,7 +27,7 @@ expect() {
     want=$1 words=$2
     shift 2
     code=0
-    timeout 60 "$@" > "$work/out" 2> "$work/err" || code=$?
+    timeout 1200 "$@" > "$work/out" 2> "$work/err" || code=$?
     [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
     [ "$want" -eq 0 ] || [ "$(wc -l < "$work/err")" -eq 1 ] || fail "$*: not one line"
     grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""
@@ -138,7 +138,7 @@ for name in whole liar; do
     tries=0
     until [ -s "$work/$name.url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "$name does not serve"
+        [ $tries -lt 12000 ] || fail "$name does not serve"
         sleep 0.1
     done
 done

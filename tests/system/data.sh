@@ -47,7 +47,7 @@ expect 0 "$root" "$verde" check "$work/run" --data "$work/there"
 "$verde" serve "$work/run" --data "$work/there" > "$work/url" 2> "$work/err" &
 pids=$!
 tries=0
-while ! [ -s "$work/url" ] && [ $tries -lt 100 ]; do
+while ! [ -s "$work/url" ] && [ $tries -lt 12000 ]; do
     tries=$((tries + 1))
     sleep 0.1
 done
@@ -72,7 +72,7 @@ job 1000000 cut.txt "$(sha256sum < "$work/here/cut.txt" | cut -d ' ' -f 1)" > "$
 pid=$!
 pids="$pids $pid"
 tries=0
-while ! [ -s "$work/cut/run.json" ] && [ $tries -lt 200 ]; do
+while ! [ -s "$work/cut/run.json" ] && [ $tries -lt 12000 ]; do
     tries=$((tries + 1))
     sleep 0.1
 done

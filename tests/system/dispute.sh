@@ -26,7 +26,7 @@ serve() {
     tries=0
     while ! [ -s "$work/$name.url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || { echo "$name does not serve"; cat "$work/$name.log"; exit 1; }
+        [ $tries -lt 12000 ] || { echo "$name does not serve"; cat "$work/$name.log"; exit 1; }
         sleep 0.05
     done
 }
@@ -36,7 +36,7 @@ settle() {
     label=$1 want=$2 grade=$3 step=$4 first=$5 second=$6
     shift 6
     code=0
-    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 5 --json \
+    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 60 --json \
         --provider "$(cat "$work/$first.url")" --provider "$(cat "$work/$second.url")" "$@" \
         > "$work/$label.out" 2> "$work/$label.log" || code=$?
     [ $code -eq "$want" ] ||
@@ -68,7 +68,7 @@ settle agree 0 none null honest-1 honest-2
 # mistaken EXIT_CODE WORDS JOB URL URL: no dispute; one line says why.
 mistaken() {
     code=0
-    "$verde" arbitrate "$3" --key "$work/referee" --verdict "$work/none.json" --timeout 5 \
+    "$verde" arbitrate "$3" --key "$work/referee" --verdict "$work/none.json" --timeout 60 \
         --provider "$4" --provider "$5" > "$work/none.out" 2> "$work/none.log" || code=$?
     [ $code -eq "$1" ] && grep '^verde: ' "$work/none.log" | grep -q "$2" && ! [ -e "$work/none.json" ] ||
         { echo "$2: exit code $code, expected $1"; cat "$work/none.out" "$work/none.log"; exit 1; }
@@ -91,7 +91,7 @@ mistaken 1 'neither provider takes part' $job "$(sed 's/:[0-9]*#/:1#/' "$work/ho
     "$(sed 's/:[0-9]*#/:1#/' "$work/honest-2.url")"
 # Nobody there is silence: it may be starting.
 sed 's/:[0-9]*#/:1#/' "$work/honest-2.url" > "$work/absent.url"
-settle absent 4 timeout null honest-1 absent
+settle absent 4 timeout null honest-1 absent --timeout 10
 has absent '"accepted":true'
 serve element-1
 settle element-second 3 wrong-output 0 honest-1 element-1
@@ -112,7 +112,7 @@ settle weights 3 wrong-output -1 honest-1 weights-1
 serve element-2 --fault proof
 settle lying-proof 3 bad-proof null honest-1 element-2
 serve element-3 --fault silence
-settle silence 4 timeout null honest-1 element-3
+settle silence 4 timeout null honest-1 element-3 --timeout 10
 
 # Another key in the middle of a dispute is silence: else it were a way out of what was said.
 serve element-4 --fault silence
@@ -125,7 +125,7 @@ port=$(port_of element-4)
         --listen "127.0.0.1:$port" > "$work/impostor.url" 2> "$work/impostor.log"
 ) 2> /dev/null &
 pids="$pids $!"
-settle switched 4 timeout null honest-1 element-4
+settle switched 4 timeout null honest-1 element-4 --timeout 10
 has switched '"accepted":true'
 has switched 'another key answers'
 
@@ -159,7 +159,7 @@ port=$(port_of early-1)
         --listen "127.0.0.1:$port" > "$work/resumed.url" 2> "$work/resumed.log"
 ) &
 pids="$pids $!"
-settle resumed 3 wrong-output 0 early-1 late-1 --timeout 60
+settle resumed 3 wrong-output 0 early-1 late-1 --timeout 600
 has resumed '"end":"upheld"'
 has resumed '"accepted":false'
 [ "$(grep -c '"state"' "$work/killed.json")" -lt "$(grep -c '"state"' "$work/early/again/run.json")" ] ||
@@ -176,7 +176,7 @@ job=$work/slow.yaml
 "$verde" run "$job" --out "$work/slowly" --threads 1 --fault attr@$((steps - 1)) > /dev/null 2>&1
 serve slow-1
 serve slowly-1
-settle slow 3 wrong-graph $((steps - 1)) slow-1 slowly-1 --timeout 1 --no-challenge
+settle slow 3 wrong-graph $((steps - 1)) slow-1 slowly-1 --timeout 2 --no-challenge
 grep -q 'computing again: step' "$work/slow.log" || echo "SKIP: it was all computed within a moment"
 job=models/jobs/toy.yaml
 
@@ -198,7 +198,7 @@ gone=$!
     kill "$gone"
 ) 2> /dev/null &
 pids="$pids $!"
-settle gone 3 contradiction 5 honest-2 skip-2 --timeout 2
+settle gone 3 contradiction 5 honest-2 skip-2 --timeout 10
 has gone '"standing":"stands"'
 
 # Nobody is there any more: the verdicts stand, on another "machine" (an empty directory).

@@ -45,7 +45,7 @@ serve() {
     tries=0
     while ! [ -s "$work/$name.url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || { echo "$name does not serve"; cat "$work/$name.log"; exit 1; }
+        [ $tries -lt 12000 ] || { echo "$name does not serve"; cat "$work/$name.log"; exit 1; }
         sleep 0.05
     done
 }
@@ -53,7 +53,7 @@ serve() {
 # settle LABEL EXIT_CODE GRADE FIRST SECOND
 settle() {
     code=0
-    "$verde" arbitrate "$job" --key "$work/referee" --verdict "$work/$1.verdict" --timeout 20 --json \
+    "$verde" arbitrate "$job" --key "$work/referee" --verdict "$work/$1.verdict" --timeout 60 --json \
         --provider "$(cat "$work/$4.url")" --provider "$(cat "$work/$5.url")" > "$work/$1.out" 2> "$work/$1.log" || code=$?
     [ $code -eq "$2" ] || { echo "$1: exit code $code, expected $2"; cat "$work/$1.log" "$work/$1.out"; exit 1; }
     grep -q "\"grade\":\"$3\"" "$work/$1.out" || { echo "$1: not $3"; cat "$work/$1.out"; exit 1; }
@@ -75,7 +75,7 @@ serve trainer --key "$work/keys"
 serve auditor
 settle honest 0 none trainer auditor
 refused "neither provider takes part.*provider 1: .*the run is the auditor's, which is provider 2; .*the trainer's" \
-    "$verde" arbitrate "$job" --key "$work/referee" --verdict "$work/swapped.verdict" --timeout 20 \
+    "$verde" arbitrate "$job" --key "$work/referee" --verdict "$work/swapped.verdict" --timeout 60 \
     --provider "$(cat "$work/auditor.url")" --provider "$(cat "$work/trainer.url")"
 [ ! -e "$work/swapped.verdict" ] || { echo "a verdict between nobody"; exit 1; }
 

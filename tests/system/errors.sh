@@ -91,7 +91,7 @@ unopened() {
     shift 2
     mv "$file" "$work/moved"
     mkfifo "$file"
-    expect "$code" 'not a regular file' timeout -k 1 30 "$@"
+    expect "$code" 'not a regular file' timeout -k 1 6000 "$@"
     rm "$file"
     mv "$work/moved" "$file"
 }
@@ -114,7 +114,7 @@ for state in "$work/states"/state-*; do
     mkfifo "$state"
 done
 code=0
-timeout -k 1 60 "$verde" inspect "$work/states" --trace 9 > "$work/out.txt" 2> "$work/err.txt" || code=$?
+timeout -k 1 600 "$verde" inspect "$work/states" --trace 9 > "$work/out.txt" 2> "$work/err.txt" || code=$?
 [ $code -ne 124 ] && [ $code -ne 137 ] || { echo "a FIFO in place of a state is waited for"; exit 1; }
 
 # What was signed or measured once is not overwritten without a word: it is said before any work, whatever else is wrong.

@@ -9,7 +9,7 @@ expect() {
     want=$1 words=$2
     shift 2
     code=0
-    timeout 60 "$@" > "$work/out" 2> "$work/err" || code=$?
+    timeout 1200 "$@" > "$work/out" 2> "$work/err" || code=$?
     [ $code -eq "$want" ] || fail "$*: exit code $code, expected $want"
     [ "$want" -eq 0 ] || [ "$(wc -l < "$work/err")" -eq 1 ] || fail "$*: not one line"
     grep -q -- "$words" "$work/out" "$work/err" || fail "$*: not \"$words\""

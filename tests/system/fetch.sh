@@ -158,7 +158,7 @@ if [ -z "${SANITIZED:-}" ] && ${CC:-cc} -w -shared -fPIC -o "$work/hold.so" "$wo
     tries=0
     until [ "$(stat -c %s "$work/killed/partial/model.safetensors" 2> /dev/null || echo 0)" -gt 3000000 ]; do
         tries=$((tries + 1))
-        [ $tries -lt 400 ] || fail "nothing arrives"
+        [ $tries -lt 12000 ] || fail "nothing arrives"
         sleep 0.05
     done
     expect 1 'another .verde fetch. writes there' $fetch --provider "$a" --out "$work/killed"

@@ -38,7 +38,7 @@ serve() {
     tries=0
     while ! [ -s "$work/$keys.url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || { echo "$keys does not serve"; cat "$work/$keys.log"; exit 1; }
+        [ $tries -lt 12000 ] || { echo "$keys does not serve"; cat "$work/$keys.log"; exit 1; }
         sleep 0.05
     done
 }
@@ -50,7 +50,7 @@ fight() {
     serve "$first" keys-1
     serve "$second" keys-2 "$@"
     code=0
-    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 5 --threads 1 \
+    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 10 --threads 1 \
         --provider "$(cat "$work/keys-1.url")" --provider "$(cat "$work/keys-2.url")" > "$work/$label.log" 2>&1 || code=$?
     cleanup
     [ $code -eq "$want" ] || { echo "$label: exit code $code, expected $want"; cat "$work/$label.log"; exit 1; }

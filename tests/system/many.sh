@@ -25,7 +25,7 @@ serve() {
     tries=0
     while ! [ -s "$work/$name.url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || { echo "$name does not serve"; cat "$work/$name.log"; exit 1; }
+        [ $tries -lt 12000 ] || { echo "$name does not serve"; cat "$work/$name.log"; exit 1; }
         sleep 0.05
     done
 }
@@ -41,7 +41,7 @@ settle() {
     done
     [ $# -eq 0 ] || shift
     code=0
-    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 5 --json \
+    "$verde" arbitrate $job --key "$work/referee" --verdict "$work/$label.json" --timeout 10 --json \
         $urls "$@" > "$work/$label.out" 2> "$work/$label.log" || code=$?
     [ $code -eq "$want" ] ||
         { echo "$label: exit code $code, expected $want"; cat "$work/$label.log"; exit 1; }

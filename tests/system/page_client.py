@@ -13,7 +13,7 @@ HERE = "localhost:%d" % PORT
 
 
 def raw(data, more=b""):
-    with socket.create_connection(("127.0.0.1", PORT), timeout=20) as s:
+    with socket.create_connection(("127.0.0.1", PORT), timeout=600) as s:
         s.sendall(data)
         answer = b""
         while part := s.recv(1 << 16):

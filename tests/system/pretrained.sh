@@ -94,7 +94,7 @@ job large '' 'lora: {rank: 2, alpha: 4, targets: [attn.q, attn.v]}' | sed 's/^st
 "$verde" run "$work/large.yaml" --out "$work/cut" > "$work/out" 2> "$work/err" &
 pid=$!
 pids=$pid
-for _ in $(seq 200); do
+for _ in $(seq 12000); do
     [ ! -s "$work/cut/run.json" ] || break
     sleep 0.05
 done

@@ -35,7 +35,7 @@ start() {
     tries=0
     while [ ! -s "$work/url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || fail "the daemon does not start"
+        [ $tries -lt 12000 ] || fail "the daemon does not start"
         sleep 0.05
     done
     url=$(cat "$work/url")
@@ -153,7 +153,7 @@ expect '"state": "running"' bob wait "$long" running
 tries=0
 while ! grep -q '"step": 200' "$work/data/jobs/$long/run/run.json" 2> /dev/null; do
     tries=$((tries + 1))
-    [ $tries -lt 600 ] || fail "the long job does not come to step 200"
+    [ $tries -lt 12000 ] || fail "the long job does not come to step 200"
     sleep 0.05
 done
 child=$(pgrep -P "$pid" || true)
@@ -166,7 +166,7 @@ crash
 tries=0
 while [ -n "$child" ] && kill -0 "$child" 2> /dev/null; do
     tries=$((tries + 1))
-    [ $tries -lt 100 ] || fail "the child has outlived the daemon"
+    [ $tries -lt 12000 ] || fail "the child has outlived the daemon"
     sleep 0.05
 done
 start
@@ -202,7 +202,7 @@ start --keep-seconds 0
 tries=0
 while [ -e "$work/data/blobs/$blob" ]; do
     tries=$((tries + 1))
-    [ $tries -lt 100 ] || fail "a blob that no job needs was not collected"
+    [ $tries -lt 12000 ] || fail "a blob that no job needs was not collected"
     sleep 0.05
 done
 program=$(sha256sum "$work/toy/program" | cut -d' ' -f1)
@@ -221,7 +221,7 @@ sed -e 's/^steps: .*/steps: 100000/' -e 's/^checkpoint_interval: .*/checkpoint_i
 "$verde" run "$work/endless.yaml" --out "$work/endless" --threads 1 2> /dev/null > /dev/null &
 runner=$!
 tries=0
-while [ ! -s "$work/endless/program" ] && [ $tries -lt 200 ]; do
+while [ ! -s "$work/endless/program" ] && [ $tries -lt 12000 ]; do
     tries=$((tries + 1))
     sleep 0.05
 done

@@ -56,7 +56,7 @@ class Client:
         headers = {"Verde-Request": self.header(method, path, body, **how)} if signed else {}
         for again in (False, True):
             try:
-                self.connection = self.connection or http.client.HTTPSConnection(self.host, int(self.port), context=self.context, timeout=60)
+                self.connection = self.connection or http.client.HTTPSConnection(self.host, int(self.port), context=self.context, timeout=600)
                 self.connection.request(method, path, body=body if body else None, headers=headers)
                 answer = self.connection.getresponse()
                 return answer.status, answer.read()
@@ -132,7 +132,7 @@ def submit(client, run, name, referees, keep):
 
 
 def wait(client, job, states):
-    end = time.time() + 120
+    end = time.time() + 1200
     while time.time() < end:
         status, text = client.request("GET", "/v1/jobs/" + job)
         if status == 200 and json.loads(text)["state"] in states:

@@ -36,7 +36,7 @@ start() {
     tries=0
     while [ ! -s "$work/url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || fail "the daemon does not start"
+        [ $tries -lt 12000 ] || fail "the daemon does not start"
         sleep 0.05
     done
     url=$(cat "$work/url")
@@ -83,7 +83,7 @@ round
 pids=
 for i in 0 1 2 3 4 5 6 7 8 9; do
     { head -c 20000000 /dev/zero; echo "$i"; } > "$work/blob.$i"
-    timeout 600 python3 "$client" "$url" "$work/client-$i" upload "$work/blob.$i" > "$work/upload.$i" 2>&1 &
+    timeout 2000 python3 "$client" "$url" "$work/client-$i" upload "$work/blob.$i" > "$work/upload.$i" 2>&1 &
     pids="$pids $!"
 done
 for one in $pids; do
@@ -101,7 +101,7 @@ grew=$(($(memory) - first))
 tries=0
 while [ "$(descriptors)" -gt "$before" ]; do
     tries=$((tries + 1))
-    [ $tries -lt 100 ] || fail "$before descriptors before, $(descriptors) afterwards"
+    [ $tries -lt 12000 ] || fail "$before descriptors before, $(descriptors) afterwards"
     sleep 0.1
 done
 [ -z "$(pgrep -P "$pid" || true)" ] || fail "a child is left"
@@ -117,7 +117,7 @@ start --keep-seconds 0 # looks at what nobody needs as it starts
 tries=0
 while [ -n "$(ls "$work/data/blobs" "$work/data/uploads" | grep -v : || true)" ]; do
     tries=$((tries + 1))
-    [ $tries -lt 100 ] || fail "data that no job needs is left"
+    [ $tries -lt 12000 ] || fail "data that no job needs is left"
     sleep 0.1
 done
 kill "$pid"

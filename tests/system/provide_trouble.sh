@@ -40,7 +40,7 @@ start() {
     tries=0
     while [ ! -s "$work/$name.url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 200 ] || fail "the daemon does not start"
+        [ $tries -lt 12000 ] || fail "the daemon does not start"
         sleep 0.05
     done
     url=$(cat "$work/$name.url")
@@ -74,7 +74,7 @@ program() {
     "$verde" run "$work/$1.yaml" --out "$work/$1" --threads 1 > /dev/null 2>&1 &
     runner=$!
     tries=0
-    while [ ! -s "$work/$1/program" ] && [ $tries -lt 400 ]; do
+    while [ ! -s "$work/$1/program" ] && [ $tries -lt 12000 ]; do
         tries=$((tries + 1))
         sleep 0.05
     done
@@ -105,7 +105,7 @@ hungry=$job
 tries=0
 while [ ! -s "$work/memory/jobs/$hungry/run/program" ]; do
     tries=$((tries + 1))
-    [ $tries -lt 400 ] || fail "the large job does not start"
+    [ $tries -lt 12000 ] || fail "the large job does not start"
     sleep 0.02
 done
 prlimit --pid "$(pgrep -f "child-run.*$hungry")" --data=4096

@@ -69,7 +69,7 @@ for name in a b; do
     tries=0
     until [ -s "$work/$name.url" ]; do
         tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "$name does not serve"
+        [ $tries -lt 12000 ] || fail "$name does not serve"
         sleep 0.1
     done
 done
