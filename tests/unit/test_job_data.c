@@ -284,3 +284,43 @@ Test(job_data, mapped_bytes_that_are_passed_leave_memory_and_come_back) {
     vd_map_free(&map);
     close_place(&p);
 }
+
+/* Files whose ends are in the middle of a page. */
+static void write_parts(place *p, vd_map *part, const uint8_t *bytes, const size_t *size,
+                        int count) {
+    vd_err err = {0};
+    for (int i = 0; i < count; bytes += size[i++]) {
+        snprintf(p->path[i], sizeof p->path[i], "%s/part-%d", p->dir, i);
+        p->files++;
+        cr_assert(vd_write_file(p->path[i], bytes, size[i], 0644, &err) == VD_OK, "%s", err.text);
+        cr_assert(vd_map_file(p->path[i], &part[i], &err) == VD_OK, "%s", err.text);
+    }
+}
+
+Test(job_data, files_are_joined_without_a_copy_in_memory_and_leave_no_file) {
+    static const size_t size[3] = {3 * VD_MAP_BYTES_MIN + 3073, 5, 4 * VD_MAP_BYTES_MIN + 77};
+    static uint8_t bytes[8 * VD_MAP_BYTES_MIN];
+    const size_t all = size[0] + size[1] + size[2];
+    place p = open_place();
+    vd_map part[3], joined;
+    vd_err err = {0};
+    for (size_t i = 0; i < all; i++)
+        bytes[i] = (uint8_t)(i * 7 + i / 255);
+    write_parts(&p, part, bytes, size, 3);
+    cr_assert(setenv("TMPDIR", p.dir, 1) == 0);
+    cr_assert(vd_map_join(part, 3, &joined, &err) == VD_OK, "%s", err.text);
+    cr_assert(joined.size == all && joined.mapped);
+    cr_expect(memcmp(joined.data, bytes, all) == 0);
+    vd_map_pass(joined.data, all);
+    cr_expect(!is_present(joined.data) || __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+    cr_expect(memcmp(joined.data, bytes, all) == 0);
+    cr_expect(access(joined.path, F_OK) != 0, "%s is left", joined.path);
+    vd_map_free(&joined);
+    cr_assert(setenv("TMPDIR", "/nowhere", 1) == 0);
+    cr_expect(vd_map_join(part, 3, &joined, &err) != VD_OK && !joined.data && !joined.path);
+    cr_expect(strstr(err.text, "cannot create (TMPDIR says where) /nowhere/verde-"), "%s",
+              err.text);
+    for (int i = 0; i < 3; i++)
+        vd_map_free(&part[i]);
+    close_place(&p);
+}

@@ -116,6 +116,9 @@ typedef struct vd_map {
 } vd_map;
 /* *out stays where it is until it is freed. */
 VD_MUST_USE vd_status vd_map_file(const char *path, vd_map *out, vd_err *err);
+/* The bytes of all files, one after the other, mapped from a copy: a file without a name in TMPDIR,
+ * else in /var/tmp, which goes with the map. One byte or more in all. */
+VD_MUST_USE vd_status vd_map_join(const vd_map *file, uint32_t count, vd_map *out, vd_err *err);
 void vd_map_free(vd_map *map); /* harmless twice */
 /* The file that is mapped at an address, or NULL. Signal handlers may call it. */
 const char *vd_map_at(const void *address);

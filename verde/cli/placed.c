@@ -8,7 +8,8 @@
 
 enum {
     COPY_BYTES_MAX = 16 << 20, /* larger tensors stay where they are */
-    ALIGNMENT = 64,            /* of copies in DIR/data */
+    COPY_CHUNK = 1 << 20,
+    ALIGNMENT = 64, /* of copies in DIR/data */
     RECORD_BYTES_MAX = 64 << 20,
     RECORD_ELEMENTS = 4 * VD_DATA_MAX,
     PATH_SIZE = 4200,
@@ -90,6 +91,17 @@ vd_status vd_place_data(vd_loaded *loaded, vd_err *err) {
 
 /* ---- writing ---- */
 
+/* In pieces, so that what is mapped need not be in memory whole. */
+static vd_status copy_bytes(const uint8_t *bytes, size_t size, vd_writer *to, vd_err *err) {
+    vd_status status = VD_OK;
+    for (size_t at = 0; at < size && status == VD_OK; at += COPY_CHUNK) {
+        const size_t piece = size - at < COPY_CHUNK ? size - at : COPY_CHUNK;
+        status = vd_writer_put(to, bytes + at, piece, err);
+        vd_map_pass(bytes + at, piece);
+    }
+    return status;
+}
+
 /* Appends a tensor to DIR/data, and says where. */
 static vd_status copy_tensor(const ro_shape *shape, const void *data, vd_writer *to, uint64_t *size,
                              uint64_t *offset, vd_err *err) {
@@ -100,7 +112,7 @@ static vd_status copy_tensor(const ro_shape *shape, const void *data, vd_writer 
     vd_status status =
         little ? vd_writer_put(to, zeros, gap, err) : vd_fail(err, VD_ERR_LOCAL, "out of memory");
     if (status == VD_OK)
-        status = vd_writer_put(to, little, bytes, err);
+        status = copy_bytes(little, bytes, to, err);
     free(copy);
     *offset = *size + gap;
     *size += gap + bytes;

@@ -30,7 +30,7 @@ void vd_dataset_free(vd_dataset *dataset) {
     free(dataset->file);
     free(dataset->list);
     free(dataset->shard);
-    vd_buf_free(&dataset->joined);
+    vd_map_free(&dataset->joined);
     *dataset = (vd_dataset){0};
 }
 
@@ -87,28 +87,29 @@ static vd_status check_sha256(const vd_job *job, sum_of_files *h, vd_err *err) {
                    data->file[0].path, got);
 }
 
-static vd_status join(vd_dataset *out, const vd_map *file, vd_err *err) {
-    if (file->size > VD_JOINED_BYTES_MAX - out->joined.size)
-        return vd_fail(err, VD_ERR_USAGE,
-                       "%s: files of images must have at most %llu bytes together", file->path,
-                       (unsigned long long)VD_JOINED_BYTES_MAX);
-    vd_put(&out->joined, file->data, (size_t)file->size);
-    return vd_buf_ok(&out->joined) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
+/* Images are drawn from all files: they are one tensor, whose bytes must follow each other. */
+static vd_status join_files(vd_dataset *out, vd_err *err) {
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < out->file_count; i++) {
+        if (out->file[i].size > VD_JOINED_BYTES_MAX - size)
+            return vd_fail(err, VD_ERR_USAGE,
+                           "%s: files of images must have at most %llu bytes together",
+                           out->file[i].path, (unsigned long long)VD_JOINED_BYTES_MAX);
+        size += out->file[i].size;
+    }
+    vd_status status = vd_map_join(out->file, out->file_count, &out->joined, err);
+    if (status == VD_OK)
+        out->list[0] = (vd_data_tensor){.tensor = {{RO_U8, 1, {(int64_t)size}}, out->joined.data}};
+    return status;
 }
 
 static vd_status read_files(const vd_job *job, vd_dataset *out, vd_err *err) {
     const bool joins = job->data_kind == VD_DATA_CIFAR10 && out->file_count > 1;
     vd_status status = VD_OK;
-    for (uint32_t i = 0; status == VD_OK && i < out->file_count; i++) {
+    for (uint32_t i = 0; status == VD_OK && i < out->file_count; i++)
         status = vd_data_form(job, &out->file[i], &out->list[i], err);
-        if (status == VD_OK && joins)
-            status = join(out, &out->file[i], err);
-    }
     out->count = joins ? 1 : out->file_count;
-    if (status == VD_OK && joins)
-        out->list[0] =
-            (vd_data_tensor){.tensor = {{RO_U8, 1, {(int64_t)out->joined.size}}, out->joined.data}};
-    return status;
+    return status == VD_OK && joins ? join_files(out, err) : status;
 }
 
 static vd_status check_types(const vd_dataset *data, vd_err *err) {

@@ -22,7 +22,8 @@ enum {
     VD_JOB_PRETRAINED = 100,      /* model.kind while the model's files are not loaded yet */
 };
 
-/* Most bytes of files that are read into one tensor. Mapped files have a tensor's limit alone. */
+/* Most bytes of files that are copied into one tensor, on disk. Other files have a tensor's limit.
+ */
 #define VD_JOINED_BYTES_MAX (UINT64_C(4) << 30)
 
 /* Files of tokens as llm.c writes them: what their headers begin with, and what a token takes. */
@@ -115,7 +116,7 @@ typedef struct {
     uint32_t count;
     vd_map *file;
     uint32_t file_count;
-    vd_buf joined;   /* several files of records, one after the other */
+    vd_map joined;   /* several files of records, one after the other */
     vd_shard *shard; /* list[1], ... as vd_training.shard wants them */
 } vd_dataset;
 
