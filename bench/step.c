@@ -95,7 +95,7 @@ typedef struct {
 
 static bool see_node(void *user, uint32_t node, const void *const *input, const void *output) {
     profile *p = user;
-    int op = p->graph->node[node].op;
+    int op = vd_node_stored(p->graph, node)->op;
     double now = vd_seconds();
     (void)input, (void)output;
     p->seconds[op] += now - p->last;

@@ -40,8 +40,8 @@ static uint32_t *last_reads(const vd_program *p) {
     if (!last)
         die("out of memory");
     for (uint32_t i = 0; i < g->node_count; i++)
-        for (int32_t k = 0; k < g->node[i].input_count; k++)
-            last[g->edge[g->node[i].first_input + (uint32_t)k]] = i;
+        for (int32_t k = 0; k < vd_node_stored(g, i)->input_count; k++)
+            last[vd_node_input(g, i, k)] = i;
     for (uint32_t i = 0; i < p->leaf_count; i++)
         last[g->output[i]] = g->node_count;
     return last;
@@ -62,11 +62,11 @@ static uint64_t step_bytes(const vd_program *p) {
     uint32_t *last = last_reads(p);
     uint64_t now = state_bytes(p), most = now;
     for (uint32_t i = 0; i < g->node_count; i++) {
-        const vd_node *n = &g->node[i];
+        const vd_node *n = vd_node_stored(g, i);
         now += vd_shape_bytes(&n->shape);
         most = now > most ? now : most;
         for (int32_t k = 0; k < n->input_count; k++) {
-            const uint32_t value = g->edge[n->first_input + (uint32_t)k];
+            const uint32_t value = vd_node_input(g, i, k);
             if (last[value] != i || (value >= p->leaf_count && value < sources))
                 continue;
             now -= vd_shape_bytes(vd_value_shape(p, g, value));
@@ -82,13 +82,12 @@ static double longest_sum(const vd_program *p) {
     const vd_graph *g = &p->step;
     double longest = 0;
     for (uint32_t i = 0; i < g->node_count; i++) {
-        const vd_node *n = &g->node[i];
+        const vd_node *n = vd_node_stored(g, i);
         if (n->op != RO_OP_MATMUL && n->op != RO_OP_CONV2D && n->op != RO_OP_CONV2D_DX &&
             n->op != RO_OP_CONV2D_DW)
             continue;
-        const uint32_t *edge = &g->edge[n->first_input];
-        const double a = (double)ro_shape_numel(vd_value_shape(p, g, edge[0]));
-        const double b = (double)ro_shape_numel(vd_value_shape(p, g, edge[1]));
+        const double a = (double)ro_shape_numel(vd_value_shape(p, g, vd_node_input(g, i, 0)));
+        const double b = (double)ro_shape_numel(vd_value_shape(p, g, vd_node_input(g, i, 1)));
         longest = fmax(longest, sqrt(a * b / (double)ro_shape_numel(&n->shape)));
     }
     return longest;

@@ -113,8 +113,8 @@ static bool compare_node(void *user, uint32_t node, const void *const *input, co
         const uint32_t got = ro_ref_load_memory((void *)&result, 0, e);
         uint32_t want = 0;
         TRY(vd_leaf_element(&call, e, ro_ref_load_memory, (void *)&memory, &want, &err));
-        CHECK(got == want, "%s, element %lld: %08x, expected %08x", w->graph->node[node].name,
-              (long long)e, got, want);
+        CHECK(got == want, "%s, element %lld: %08x, expected %08x",
+              vd_node_name(w->graph, node).text, (long long)e, got, want);
     }
     return true;
 }

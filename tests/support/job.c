@@ -116,7 +116,7 @@ void test_job_close(test_job *job) {
 uint32_t test_node(const test_job *job, int64_t step, int op) {
     const vd_graph *graph = vd_step_graph(&job->program, step);
     uint32_t i = 0;
-    while (i < graph->node_count && graph->node[i].op != op)
+    while (i < graph->node_count && vd_node_stored(graph, i)->op != op)
         i++;
     cr_assert(i < graph->node_count, "no %s in step %lld", ro_op_describe(op)->name,
               (long long)step);

@@ -141,9 +141,10 @@ static inline uint32_t load(void *user, int input, int64_t index) {
 
 static inline void keep_inputs(forger *f, int64_t step) {
     const vd_graph *graph = vd_step_graph(&f->job->program, step);
-    const vd_node *n = &graph->node[f->value - vd_source_count(&f->job->program, graph)];
+    const uint32_t node = f->value - vd_source_count(&f->job->program, graph);
+    const vd_node *n = vd_node_stored(graph, node);
     for (int32_t i = 0; i < n->input_count; i++) {
-        const uint32_t value = graph->edge[n->first_input + (uint32_t)i];
+        const uint32_t value = vd_node_input(graph, node, i);
         const void *data;
         vd_buf_free(&f->input[i]);
         f->input[i] = (vd_buf){0};

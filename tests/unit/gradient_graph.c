@@ -143,14 +143,14 @@ void build_graph(example *x) {
 
 static void run_node(example *x, ro_ctx *ctx, uint32_t node, uint32_t sources) {
     const vd_graph *g = &x->program.step;
-    const vd_node *n = &g->node[node];
+    const vd_node *n = vd_node_stored(g, node);
     ro_shape shapes[8];
     const void *input[8];
     ro_call call;
     cr_assert(n->input_count <= 8);
     vd_node_call(&x->program, g, node, &call, shapes);
     for (int i = 0; i < n->input_count; i++)
-        input[i] = x->value[g->edge[n->first_input + (uint32_t)i]];
+        input[i] = x->value[vd_node_input(g, node, i)];
     x->value[sources + node] = malloc((size_t)ro_shape_numel(&n->shape) * 4);
     cr_assert(ro_run(ctx, &call, input, x->value[sources + node]) == RO_OK, "%s",
               ro_ctx_error(ctx));

@@ -52,17 +52,17 @@ static void see_gradient(step *s, const float *gradient, int64_t count) {
 
 static bool see_node(void *user, uint32_t node, const void *const *input, const void *output) {
     step *s = user;
-    const vd_node *n = &s->program.step.node[node];
+    const vd_node *n = vd_node_stored(&s->program.step, node);
     const int64_t count = ro_shape_numel(&n->shape);
     const float *values = output;
     const int32_t *labels = output;
-    if (ends_with(n->name, ".mask.labels"))
+    if (ends_with(vd_node_name(&s->program.step, node).text, ".mask.labels"))
         for (int64_t i = 0; i < count; i++)
             s->hidden += labels[i] >= 0;
-    if (ends_with(n->name, ".mask.real"))
+    if (ends_with(vd_node_name(&s->program.step, node).text, ".mask.real"))
         for (int64_t i = 0; i < count; i++)
             s->padded += values[i] == 0;
-    if (ends_with(n->name, ".loss.xent"))
+    if (ends_with(vd_node_name(&s->program.step, node).text, ".loss.xent"))
         for (int64_t i = 0; i < count; i++)
             s->losses += (double)values[i];
     if (n->op == RO_OP_ADAMW_M)

@@ -12,7 +12,7 @@ typedef enum { AT_NODE, AT_FIRST_SEED, AT_NO_NODE } place;
 static uint32_t first_seed(const test_job *job, int64_t step) {
     const vd_graph *graph = vd_step_graph(&job->program, step);
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        const ro_op_info *info = ro_op_describe(graph->node[i].op);
+        const ro_op_info *info = ro_op_describe(vd_node_stored(graph, i)->op);
         if (info->attr_count && strcmp(info->attr[RO_RANDOM_SEED].name, "seed") == 0)
             return i;
     }
@@ -176,9 +176,9 @@ static bool *influential(const test_job *job, const vd_graph *graph) {
         if (graph->output[i] >= sources)
             matters[graph->output[i] - sources] = true;
     for (uint32_t i = graph->node_count; i-- > 0;) {
-        const vd_node *n = &graph->node[i];
+        const vd_node *n = vd_node_stored(graph, i);
         for (int32_t k = 0; matters[i] && k < n->input_count; k++) {
-            uint32_t value = graph->edge[n->first_input + (uint32_t)k];
+            uint32_t value = vd_node_input(graph, i, k);
             if (value >= sources)
                 matters[value - sources] = true;
         }
@@ -190,10 +190,10 @@ static bool *influential(const test_job *job, const vd_graph *graph) {
 static uint32_t middle_node(const vd_graph *graph, const bool *matters, int op) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < graph->node_count; i++)
-        count += matters[i] && graph->node[i].op == op;
+        count += matters[i] && vd_node_stored(graph, i)->op == op;
     uint32_t want = count / 2;
     for (uint32_t i = 0; i < graph->node_count; i++)
-        if (matters[i] && graph->node[i].op == op && want-- == 0)
+        if (matters[i] && vd_node_stored(graph, i)->op == op && want-- == 0)
             return i;
     return UINT32_MAX;
 }
@@ -216,7 +216,7 @@ static bool try_element(const test_job *job, const test_provider *honest, const 
                         uint32_t place_of_liar, const char *what) {
     test_provider liar;
     test_dispute d;
-    const vd_node *n = &vd_step_graph(&job->program, fault->step)->node[fault->node];
+    const vd_node *n = vd_node_stored(vd_step_graph(&job->program, fault->step), fault->node);
     test_provider_open(&liar, job, 2, fault);
     test_duel(&d, job, &honest->side, &liar.side, place_of_liar);
     bool differs = !vd_hash_equal(&honest->run.run_root, &liar.run.run_root);
@@ -234,7 +234,7 @@ static bool try_element(const test_job *job, const test_provider *honest, const 
 
 /* First, last and middle elements; bits of mantissa, exponent and sign. */
 static int try_node(const test_job *job, const test_provider *honest, int64_t step, uint32_t node) {
-    const vd_node *n = &vd_step_graph(&job->program, step)->node[node];
+    const vd_node *n = vd_node_stored(vd_step_graph(&job->program, step), node);
     uint32_t last = (uint32_t)ro_shape_numel(&n->shape) - 1;
     const uint32_t element[] = {0, last, last / 3, last / 2}, bit[] = {22, 3, 31, 30};
     int noticed = 0;
@@ -311,7 +311,8 @@ Test(dispute, tells_the_sign_of_a_zero) {
     test_provider_open(&honest, &job, 1, NULL);
     const vd_graph *init = &job.program.init;
     uint32_t node = 0;
-    while (init->node[node].op != RO_OP_FILL || init->node[node].attr[RO_FILL_VALUE] != 0)
+    while (vd_node_stored(init, node)->op != RO_OP_FILL ||
+           init->stored[node].attr[RO_FILL_VALUE] != 0)
         node++;
     vd_fault fault = {VD_FAULT_ELEMENT, -1, node, 2, 31};
     expect_caught(&job, &honest, &fault, VD_GRADE_WRONG_OUTPUT, -1, node, "minus zero");

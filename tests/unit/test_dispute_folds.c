@@ -21,7 +21,8 @@ typedef struct {
 static void bench_open_of(bench *b, int op, int64_t rows, int64_t columns) {
     test_job_open_folds(&b->job, STEPS, rows, columns);
     b->fault = (vd_fault){VD_FAULT_ELEMENT, AT, test_node(&b->job, AT, op), ELEMENT, 20};
-    b->element = ELEMENT % ro_shape_numel(&b->job.program.step.node[b->fault.node].shape);
+    b->element =
+        ELEMENT % ro_shape_numel(&vd_node_stored(&b->job.program.step, b->fault.node)->shape);
     test_provider_open(&b->honest, &b->job, 1, NULL);
     test_provider_open(&b->liar, &b->job, 2, &b->fault);
     parts_forge(&b->forger, &b->liar, &b->job, b->fault.node);

@@ -220,8 +220,8 @@ static bool find_input(bench *b, origin from, bool last) {
     const vd_graph *graph = &b->job.program.step;
     bool found = false;
     for (uint32_t i = 0; i < b->fault.node; i++)
-        for (int k = 0; k < graph->node[i].input_count && (last || !found); k++)
-            if (origin_of(&b->job, graph->edge[graph->node[i].first_input + (uint32_t)k]) == from) {
+        for (int k = 0; k < vd_node_stored(graph, i)->input_count && (last || !found); k++)
+            if (origin_of(&b->job, vd_node_input(graph, i, k)) == from) {
                 b->forger.node = i;
                 b->forger.input = k;
                 found = true;

@@ -192,16 +192,16 @@ Test(dispute_rounding, a_trainer_whose_log_is_not_what_it_rounded_is_convicted, 
 static uint32_t middle_node(const vd_graph *graph, int op) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < graph->node_count; i++)
-        count += graph->node[i].op == op;
+        count += vd_node_stored(graph, i)->op == op;
     for (uint32_t i = 0, want = count / 2; i < graph->node_count; i++)
-        if (graph->node[i].op == op && want-- == 0)
+        if (vd_node_stored(graph, i)->op == op && want-- == 0)
             return i;
     return UINT32_MAX;
 }
 
 /* False: no state noticed. */
 static bool try_element(test_job *job, uint32_t node) {
-    const vd_node *n = &job->program.step.node[node];
+    const vd_node *n = vd_node_stored(&job->program.step, node);
     const uint32_t element = (uint32_t)ro_shape_numel(&n->shape) / 3;
     const vd_fault fault = {VD_FAULT_ELEMENT, 1, node, element, 23};
     test_provider trainer, auditor;
@@ -214,9 +214,11 @@ static bool try_element(test_job *job, uint32_t node) {
     test_settle(&d);
     const bool noticed = d.outcome.result != VD_RESULT_AGREED;
     if (noticed) {
-        test_expect_convicted(&d, 0, VD_GRADE_WRONG_OUTPUT, n->name);
-        test_expect_place(&d, 1, node, n->name);
-        cr_expect(d.outcome.place.element == element && d.outcome.place.rounded, "%s", n->name);
+        test_expect_convicted(&d, 0, VD_GRADE_WRONG_OUTPUT,
+                              vd_node_name(&job->program.step, node).text);
+        test_expect_place(&d, 1, node, vd_node_name(&job->program.step, node).text);
+        cr_expect(d.outcome.place.element == element && d.outcome.place.rounded, "%s",
+                  vd_node_name(&job->program.step, node).text);
     }
     test_dispute_close(&d);
     test_provider_close(&auditor);

@@ -113,7 +113,7 @@ static uint32_t copies_of(const vd_program *p) {
     uint32_t count = 0;
     cr_assert(vd_plan_create(p, &p->step, true, &plan, &err) == VD_OK, "%s", err.text);
     for (uint32_t i = 0; i < p->step.node_count; i++) {
-        const int op = p->step.node[i].op;
+        const int op = vd_node_stored(&p->step, i)->op;
         count += (op == RO_OP_SPLIT_HEADS || op == RO_OP_JOIN_HEADS) && !plan.idle[i] &&
                  plan.group_of[i] == VD_NO_GROUP;
     }
@@ -144,7 +144,7 @@ Test(fuse, attention_gives_the_state_of_its_nodes) {
 
 static uint32_t value_of(const vd_program *p, int op) {
     uint32_t i = 0;
-    while (p->step.node[i].op != op)
+    while (vd_node_stored(&p->step, i)->op != op)
         i++;
     return vd_source_count(p, &p->step) + i;
 }
@@ -152,25 +152,25 @@ static uint32_t value_of(const vd_program *p, int op) {
 /* The k-th node of this operator. */
 static vd_node *node_at(vd_program *p, int op, int k) {
     uint32_t i = 0;
-    while (p->step.node[i].op != op || k-- > 0)
+    while (vd_node_stored(&p->step, i)->op != op || k-- > 0)
         i++;
-    return &p->step.node[i];
+    return &p->step.stored[i];
 }
 
 static uint32_t number_of(const vd_program *p, const vd_node *n) {
-    return vd_source_count(p, &p->step) + (uint32_t)(n - p->step.node);
+    return vd_source_count(p, &p->step) + (uint32_t)(n - p->step.stored);
 }
 
 static void replace_reads(vd_program *p, uint32_t value, uint32_t by) {
     for (uint32_t i = 0; i < p->step.edge_count; i++)
-        if (p->step.edge[i] == value)
-            p->step.edge[i] = by;
+        if (p->step.stored_edge[i] == value)
+            p->step.stored_edge[i] = by;
 }
 
 /* Heads from other columns, gradients joined in any order, twice or with something else, another
  * result, or one that is its own gradient, values that are read elsewhere too. */
 static void disturb_heads(vd_program *p, bool together, uint64_t *random) {
-    uint32_t *edge = p->step.edge, heads[3], gradient[4], *joined[3];
+    uint32_t *edge = p->step.stored_edge, heads[3], gradient[4], *joined[3];
     const uint32_t out = number_of(p, node_at(p, RO_OP_ATTN_OUT, 0));
     const uint32_t dout = number_of(p, node_at(p, RO_OP_SPLIT_HEADS, 3));
     for (int i = 0; i < 3; i++) {
@@ -243,7 +243,7 @@ Test(fuse, a_changed_node_stays) {
         vd_program p = {0};
         build(&cases[0], &p);
         const uint32_t sources = vd_source_count(&p, &p.step);
-        p.step.node[value_of(&p, change[i].op) - sources].attr[change[i].attr] = change[i].value;
+        p.step.stored[value_of(&p, change[i].op) - sources].attr[change[i].attr] = change[i].value;
         cr_expect(groups_of(&p) == 2, "change %d", i);
         vd_program_free(&p);
     }
@@ -255,7 +255,7 @@ Test(fuse, losses_that_ignore_other_labels_stay) {
     build(&cases[CASES - 1], &p);
     const uint32_t loss = value_of(&p, RO_OP_XENT_IGNORE) - vd_source_count(&p, &p.step);
     cr_expect(groups_of(&p) == 3);
-    p.step.node[loss].attr[RO_LABELS_IGNORE]++;
+    p.step.stored[loss].attr[RO_LABELS_IGNORE]++;
     cr_expect(groups_of(&p) == 2);
     vd_program_free(&p);
 }
@@ -393,7 +393,7 @@ Test(fuse, moments_of_different_gradients_stay) {
     const vd_program *p = &job.program;
     const uint32_t before = groups_of(p);
     const uint32_t v = value_of(p, RO_OP_ADAMW_V) - vd_source_count(p, &p->step);
-    uint32_t *edge = &p->step.edge[p->step.node[v].first_input];
+    uint32_t *edge = &p->step.stored_edge[p->step.stored[v].first_input];
     cr_assert(before > 0);
     edge[1] = edge[0];
     cr_expect(groups_of(p) == before - 1);
@@ -421,7 +421,7 @@ static vd_hash root_of(const test_job *job, bool unfused) {
 static uint32_t count_of(const vd_program *p, int op) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < p->step.node_count; i++)
-        count += p->step.node[i].op == op;
+        count += vd_node_stored(&p->step, i)->op == op;
     return count;
 }
 
@@ -507,7 +507,7 @@ static uint32_t norms_without(int op, uint32_t input, uint32_t by) {
     test_job_open(&job, VD_MODEL_LLAMA, 2, 1);
     vd_program *p = &job.program;
     const uint32_t before = groups_of_kind(p, VD_FUSED_RMS_NORM_GRAD);
-    uint32_t *edge = &p->step.edge[node_at(p, op, 0)->first_input];
+    uint32_t *edge = &p->step.stored_edge[node_at(p, op, 0)->first_input];
     edge[input] = edge[by];
     expect_the_same_root(&job);
     const uint32_t lost = before - groups_of_kind(p, VD_FUSED_RMS_NORM_GRAD);

@@ -143,10 +143,10 @@ Test(fuse_kept, heads_are_read_where_they_lie) {
         build(&cases[i], &p);
         cr_assert(vd_plan_create(&p, &p.step, true, &plan, NULL) == VD_OK);
         for (uint32_t k = 0; k < p.step.node_count; k++) {
-            const int op = p.step.node[k].op;
+            const int op = vd_node_stored(&p.step, k)->op;
             if (op == RO_OP_SPLIT_HEADS || op == RO_OP_REPEAT_HEADS)
                 cr_expect(plan.idle[k] || plan.group_of[k] != VD_NO_GROUP, "case %d: %s", i,
-                          p.step.node[k].name);
+                          vd_node_name(&p.step, k).text);
         }
         vd_plan_free(&plan);
         vd_program_free(&p);
@@ -155,13 +155,13 @@ Test(fuse_kept, heads_are_read_where_they_lie) {
 
 static vd_node *node_at(vd_program *p, int op, int k) {
     uint32_t i = 0;
-    while (p->step.node[i].op != op || k-- > 0)
+    while (vd_node_stored(&p->step, i)->op != op || k-- > 0)
         i++;
-    return &p->step.node[i];
+    return &p->step.stored[i];
 }
 
 static uint32_t number_of(const vd_program *p, const vd_node *n) {
-    return vd_source_count(p, &p->step) + (uint32_t)(n - p->step.node);
+    return vd_source_count(p, &p->step) + (uint32_t)(n - p->step.stored);
 }
 
 /* Queries that stand before the keys, behind them, or partly so in the last step. */
@@ -189,17 +189,17 @@ static void disturb(vd_program *p, uint64_t *random) {
     for (int i = 0; i < 3; i++) {
         vd_node *n = node_at(p, ops[i], 0);
         if (test_random(random) % 4 == 0)
-            p->step.edge[n->first_input + (uint32_t)n->input_count - 1] =
+            p->step.stored_edge[n->first_input + (uint32_t)n->input_count - 1] =
                 place[test_random(random) % 3];
         if (test_random(random) % 4 == 0)
             n->attr[RO_PLACED_WINDOW] = (int64_t)(test_random(random) % 3) * 40;
     }
     if (test_random(random) % 8 == 0)
-        p->step.edge[sum->first_input] = place[1];
+        p->step.stored_edge[sum->first_input] = place[1];
     if (test_random(random) % 4 == 0)
         node_at(p, RO_OP_PUT_ROWS, 0)->attr[RO_PUT_ROWS_AXIS] = 1;
     if (test_random(random) % 4 == 0) /* values are read before they are put */
-        p->step.edge[node_at(p, RO_OP_SPLIT_HEADS, 2)->first_input] = 4;
+        p->step.stored_edge[node_at(p, RO_OP_SPLIT_HEADS, 2)->first_input] = 4;
     if (test_random(random) % 8 == 0)
         p->step.output[4] = 4;
 }

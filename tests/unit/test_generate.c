@@ -172,9 +172,9 @@ typedef struct {
 
 static bool see_node(void *user, uint32_t node, const void *const *input, const void *output) {
     drawn *d = user;
-    const vd_node *n = &d->run->program.step.node[node];
+    const vd_node *n = vd_node_stored(&d->run->program.step, node);
     (void)input;
-    if (strcmp(n->name, "draw.kept") == 0) {
+    if (strcmp(vd_node_name(&d->run->program.step, node).text, "draw.kept") == 0) {
         cr_assert(ro_shape_numel(&n->shape) == VOCAB);
         memcpy(d->weight, output, sizeof d->weight);
         d->seen = true;
@@ -328,9 +328,9 @@ typedef struct {
 
 static bool see_losses(void *user, uint32_t node, const void *const *input, const void *output) {
     losses_seen *l = user;
-    const vd_node *n = &l->program->step.node[node];
+    const vd_node *n = vd_node_stored(&l->program->step, node);
     (void)input;
-    if (strcmp(n->name, "m0.loss.xent") == 0) {
+    if (strcmp(vd_node_name(&l->program->step, node).text, "m0.loss.xent") == 0) {
         l->count = ro_shape_numel(&n->shape);
         cr_assert(l->count <= PROMPT_MAX);
         memcpy(l->loss, output, (size_t)l->count * sizeof *l->loss);

@@ -274,7 +274,7 @@ static vd_builder open_graph(vd_program *p) {
 
 static bool graph_has(const vd_graph *graph, int op) {
     for (uint32_t i = 0; i < graph->node_count; i++)
-        if (graph->node[i].op == op)
+        if (vd_node_stored(graph, i)->op == op)
             return true;
     return false;
 }
@@ -351,7 +351,7 @@ static void expect_backward(vd_builder *b, vd_value loss, const char *expected) 
     vd_backward(b, loss, 1);
     cr_assert(b->status == VD_OK, "%s", b->err.text);
     for (uint32_t i = forward + 1; i < b->graph->node_count; i++) { /* after d_loss */
-        strncat(got, b->graph->node[i].name, sizeof got - strlen(got) - 1);
+        strncat(got, vd_node_name(b->graph, i).text, sizeof got - strlen(got) - 1);
         strncat(got, " ", sizeof got - strlen(got) - 1);
     }
     cr_expect_str_eq(got, expected);

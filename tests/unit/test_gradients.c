@@ -114,7 +114,7 @@ static void see_operators(void *user, const gradient_case *c) {
     build_graph(&x);
     for (uint32_t n = x.loss - vd_source_count(&x.program, &x.program.step) + 1;
          n < x.program.step.node_count; n++)
-        seen[x.program.step.node[n].op] = true;
+        seen[vd_node_stored(&x.program.step, n)->op] = true;
     close_example(&x);
 }
 

@@ -133,7 +133,7 @@ static void run(example *x) {
         ro_call call;
         vd_node_call(&x->program, g, i, &call, shapes);
         for (int k = 0; k < call.input_count; k++)
-            input[k] = x->value[g->edge[g->node[i].first_input + (uint32_t)k]];
+            input[k] = x->value[vd_node_input(g, i, k)];
         x->value[x->sources + i] = malloc((size_t)ro_shape_numel(&call.output) * 4);
         cr_assert(ro_run(ctx, &call, input, x->value[x->sources + i]) == RO_OK);
     }

@@ -104,7 +104,7 @@ static void expect_refused(const uint8_t *bytes, size_t size) {
     vd_program program;
     vd_err err;
     cr_assert(vd_program_decode(bytes, size, &program, &err) == VD_ERR_PEER, "%zu bytes", size);
-    cr_assert(program.leaf == NULL && program.step.node == NULL, "a refused program is empty");
+    cr_assert(program.leaf == NULL && program.step.stored == NULL, "a refused program is empty");
     cr_assert(strlen(err.text) > 10);
 }
 
@@ -185,18 +185,18 @@ Test(encoding, sizes_beyond_the_limit_are_refused_unread) {
 
 static vd_node *node_of(vd_program *p, const char *name) {
     for (uint32_t i = 0; i < p->step.node_count; i++)
-        if (strcmp(p->step.node[i].name, name) == 0)
-            return &p->step.node[i];
+        if (strcmp(vd_node_name(&p->step, i).text, name) == 0)
+            return &p->step.stored[i];
     cr_assert_fail("no node %s", name);
     return NULL;
 }
 
 static uint32_t *edge_of(vd_program *p, const char *name) {
-    return &p->step.edge[node_of(p, name)->first_input];
+    return &p->step.stored_edge[node_of(p, name)->first_input];
 }
 
 static uint32_t value_of(vd_program *p, const char *name) {
-    return vd_source_count(p, &p->step) + (uint32_t)(node_of(p, name) - p->step.node);
+    return vd_source_count(p, &p->step) + (uint32_t)(node_of(p, name) - p->step.stored);
 }
 
 #define RELU "m0.layer.0.relu"
@@ -306,9 +306,9 @@ static void data_empty(vd_program *p) {
 /* Valid for the library. */
 static void node_empty(vd_program *p) {
     uint32_t i = 0;
-    while (p->init.node[i].op != RO_OP_FILL)
+    while (vd_node_stored(&p->init, i)->op != RO_OP_FILL)
         i++;
-    p->init.node[i].shape.dim[0] = 0;
+    p->init.stored[i].shape.dim[0] = 0;
 }
 static void output_source(vd_program *p) {
     p->step.output[0] = 0;
@@ -437,7 +437,7 @@ Test(models, micro_batches_that_need_too_many_nodes_are_refused_by_name) {
     cr_expect(vd_training_program(&t, &program, &err) == VD_ERR_USAGE);
     cr_expect(strstr(err.text, "micro_batches must be at most 1"), "%s", err.text);
     cr_expect(strstr(err.text, "so many layers, got 256"), "%s", err.text);
-    cr_expect(program.step.node == NULL);
+    cr_expect(program.step.stored == NULL);
 }
 
 Test(models, more_nodes_than_a_graph_may_have_are_an_error_when_they_are_added) {
@@ -484,7 +484,8 @@ Test(dumps, text_has_a_line_for_each_node_and_leaf) {
         char *text = text_of(&program, &program.step, vd_graph_text);
         cr_expect(count_of(text, "\n") == program.step.node_count + program.leaf_count);
         for (uint32_t i = 0; i < program.step.node_count; i++)
-            cr_expect(strstr(text, program.step.node[i].name), "%s", program.step.node[i].name);
+            cr_expect(strstr(text, vd_node_name(&program.step, i).text), "%s",
+                      vd_node_name(&program.step, i).text);
         cr_expect(strstr(text, "state:adamw.c2 <- %"));
         cr_expect(strstr(text, "read_batch(data:tokens, step; seed=7, stream=0, batch=60, "
                                "first=30, shift=1) -> i32[30,8]"));
@@ -524,7 +525,8 @@ Test(dumps, dot_has_each_node_and_edge_and_is_balanced) {
         cr_expect(count_of(text, "[label=") == program.step.node_count);
         cr_expect(count_of(text, " -> ") == program.step.edge_count + program.leaf_count);
         for (uint32_t i = 0; i < program.step.node_count; i++)
-            cr_expect(strstr(text, program.step.node[i].name), "%s", program.step.node[i].name);
+            cr_expect(strstr(text, vd_node_name(&program.step, i).text), "%s",
+                      vd_node_name(&program.step, i).text);
         free(text);
         vd_program_free(&program);
     }
@@ -533,7 +535,7 @@ Test(dumps, dot_has_each_node_and_edge_and_is_balanced) {
 Test(dumps, names_with_quotes_and_backslashes_stay_inside_their_string) {
     vd_program program = program_of(VD_MODEL_MLP, 1);
     vd_err err;
-    snprintf(program.step.node[0].name, VD_NAME_SIZE, "\"];} evil \\");
+    snprintf(program.step.stored[0].name, VD_NAME_SIZE, "\"];} evil \\");
     snprintf(program.leaf[0].name, VD_NAME_SIZE, "\\\"");
     cr_assert(vd_program_validate(&program, &err) == VD_OK, "%s", err.text);
     char *text = text_of(&program, &program.step, vd_graph_dot);
@@ -546,17 +548,18 @@ Test(dumps, names_with_quotes_and_backslashes_stay_inside_their_string) {
 
 /* "(m0 m1)": sums as pairs, anything else as the micro-batch that it belongs to. */
 static void print_tree(vd_program *p, uint32_t value, char *text, size_t size) {
-    const vd_node *n = &p->step.node[value - vd_source_count(p, &p->step)];
+    const uint32_t node = value - vd_source_count(p, &p->step);
+    const vd_name name = vd_node_name(&p->step, node);
     size_t at = strlen(text);
-    if (strncmp(n->name, "sum.", 4) != 0) {
-        snprintf(text + at, size - at, "%.*s", (int)strcspn(n->name, "."), n->name);
+    if (strncmp(name.text, "sum.", 4) != 0) {
+        snprintf(text + at, size - at, "%.*s", (int)strcspn(name.text, "."), name.text);
         return;
     }
-    cr_assert(n->op == RO_OP_ADD);
+    cr_assert(vd_node_stored(&p->step, node)->op == RO_OP_ADD);
     strncat(text, "(", size - at - 1);
-    print_tree(p, p->step.edge[n->first_input], text, size);
+    print_tree(p, vd_node_input(&p->step, node, 0), text, size);
     strncat(text, " ", size - strlen(text) - 1);
-    print_tree(p, p->step.edge[n->first_input + 1], text, size);
+    print_tree(p, vd_node_input(&p->step, node, 1), text, size);
     strncat(text, ")", size - strlen(text) - 1);
 }
 
@@ -573,15 +576,16 @@ Test(micro_batches, sums_form_the_tree_that_splits_at_powers_of_two) {
         vd_program program = program_of(VD_MODEL_MLP, micro);
         int sums = 0;
         for (uint32_t i = 0; i < program.step.node_count; i++) {
-            const vd_node *n = &program.step.node[i];
-            bool loss = strcmp(n->name, "mean.loss") == 0;
+            const vd_node *n = vd_node_stored(&program.step, i);
+            bool loss = strcmp(vd_node_name(&program.step, i).text, "mean.loss") == 0;
             if (!loss && n->op != RO_OP_ADAMW_M)
                 continue;
             char text[100] = "";
-            print_tree(&program, program.step.edge[n->first_input + !loss], text, sizeof text);
-            cr_expect_str_eq(text, want[micro - 1], "%s: %s", n->name, text);
+            print_tree(&program, vd_node_input(&program.step, i, !loss), text, sizeof text);
+            cr_expect_str_eq(text, want[micro - 1], "%s: %s", vd_node_name(&program.step, i).text,
+                             text);
             cr_expect(!loss || n->attr[RO_DIV_CONST_DIVISOR] == ro_attr_f32(60 * 8),
-                      "%s: the number of tokens", n->name);
+                      "%s: the number of tokens", vd_node_name(&program.step, i).text);
             sums++;
         }
         cr_expect(sums == 1 + 5, "loss and 5 parameters");
@@ -613,7 +617,7 @@ Test(micro_batches, no_two_sites_share_a_stream_of_random_numbers) {
     int64_t stream[100];
     int count = 0, uses = 0;
     for (uint32_t i = 0; i < program.step.node_count; i++) {
-        const vd_node *n = &program.step.node[i];
+        const vd_node *n = vd_node_stored(&program.step, i);
         if (n->op != RO_OP_DROPOUT)
             continue;
         int k = 0;

@@ -191,7 +191,7 @@ typedef struct {
 /* The first token of a row tells its file: windows start at multiples of SEQUENCE. */
 static bool see_node(void *user, uint32_t node, const void *const *input, const void *output) {
     watch *w = user;
-    const vd_node *n = &w->graph->node[node];
+    const vd_node *n = vd_node_stored(w->graph, node);
     (void)input;
     if (n->op != RO_OP_READ_BATCH || n->attr[RO_READ_BATCH_SHIFT])
         return true;

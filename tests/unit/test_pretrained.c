@@ -302,11 +302,11 @@ typedef struct {
 static bool keep_logits(void *user, uint32_t node, const void *const *input, const void *output) {
     watched *w = user;
     const vd_program *p = &w->s->program;
-    const vd_node *n = &p->step.node[node];
+    const vd_node *n = vd_node_stored(&p->step, node);
     (void)output;
     if (w->logits || (n->op != RO_OP_XENT && n->op != RO_OP_XENT_IGNORE))
         return true;
-    w->count = ro_shape_numel(vd_value_shape(p, &p->step, p->step.edge[n->first_input]));
+    w->count = ro_shape_numel(vd_value_shape(p, &p->step, vd_node_input(&p->step, node, 0)));
     w->logits = malloc((size_t)w->count * sizeof *w->logits);
     memcpy(w->logits, input[0], (size_t)w->count * sizeof *w->logits);
     return true;
@@ -419,9 +419,9 @@ static bool keep_images(void *user, uint32_t node, const void *const *input, con
     seen_images *seen = user;
     const vd_program *p = &seen->s->program;
     (void)input;
-    if (strcmp(p->step.node[node].name, "m0.batch.images") != 0)
+    if (strcmp(vd_node_name(&p->step, node).text, "m0.batch.images") != 0)
         return true;
-    seen->count = ro_shape_numel(&p->step.node[node].shape);
+    seen->count = ro_shape_numel(&vd_node_stored(&p->step, node)->shape);
     if (!seen->scaled) {
         seen->scaled = malloc((size_t)seen->count * sizeof *seen->scaled);
         seen->bytes = malloc((size_t)seen->count);

@@ -153,8 +153,8 @@ static void expect_close(const char *name, const float *got, const float *want, 
 /* The loss, and the gradients that AdamW gets, in the order of the parameters. */
 static bool compare_node(void *user, uint32_t node, const void *const *input, const void *output) {
     reference *r = user;
-    const vd_node *n = &r->m->program.step.node[node];
-    if (strcmp(n->name, "mean.loss") == 0) {
+    const vd_node *n = vd_node_stored(&r->m->program.step, node);
+    if (strcmp(vd_node_name(&r->m->program.step, node).text, "mean.loss") == 0) {
         const double off = fabs((double)*(const float *)output / (double)r->loss - 1);
         cr_expect(off <= tolerance, "the loss is off by %g", off);
         return true;
@@ -164,8 +164,9 @@ static bool compare_node(void *user, uint32_t node, const void *const *input, co
     const uint32_t parameter = (uint32_t)r->at++;
     cr_assert(parameter < r->m->parameters);
     const vd_leaf *leaf = &r->m->program.leaf[parameter];
-    cr_assert(strncmp(n->name, "adamw.", 6) == 0 &&
-              strncmp(n->name + 6, leaf->name, strlen(leaf->name)) == 0);
+    cr_assert(strncmp(vd_node_name(&r->m->program.step, node).text, "adamw.", 6) == 0 &&
+              strncmp(vd_node_name(&r->m->program.step, node).text + 6, leaf->name,
+                      strlen(leaf->name)) == 0);
     const float *want = r->gradient;
     for (uint32_t i = 0; i < parameter; i++)
         want += ro_shape_numel(&r->m->program.leaf[i].shape);

@@ -141,16 +141,17 @@ static vd_status show_run(const arguments *a, vd_loaded *loaded, const vd_run_lo
 
 /* ---- a trace ---- */
 
-static json_t *record_json(const vd_node *node, uint64_t i, const vd_hash *output) {
-    return json_pack("{sI ss ss so}", "node", (json_int_t)i, "name", node->name, "operator",
-                     ro_op_describe(node->op)->name, "output", vd_hash_text(output));
+static json_t *record_json(const vd_graph *graph, uint32_t i, const vd_hash *output) {
+    return json_pack("{sI ss ss so}", "node", (json_int_t)i, "name", vd_node_name(graph, i).text,
+                     "operator", ro_op_describe(vd_node_stored(graph, i)->op)->name, "output",
+                     vd_hash_text(output));
 }
 
-static void print_record(const vd_node *node, uint64_t i, const vd_hash *output) {
+static void print_record(const vd_graph *graph, uint32_t i, const vd_hash *output) {
     char hex[2 * VD_HASH_SIZE + 1];
     vd_hex(output->b, VD_HASH_SIZE, hex);
-    printf("%6llu  %-36s %-16s %s\n", (unsigned long long)i, node->name,
-           ro_op_describe(node->op)->name, hex);
+    printf("%6u  %-36s %-16s %s\n", i, vd_node_name(graph, i).text,
+           ro_op_describe(vd_node_stored(graph, i)->op)->name, hex);
 }
 
 static vd_status print_trace(const arguments *a, const vd_loaded *loaded, const vd_source *source,
@@ -167,9 +168,9 @@ static vd_status print_trace(const arguments *a, const vd_loaded *loaded, const 
         if (!vd_record_decode(bytes, size, record))
             status = vd_fail(err, VD_ERR_LOCAL, "record %llu is malformed", (unsigned long long)i);
         else if (list)
-            json_array_append_new(list, record_json(&graph->node[i], i, &record->output));
+            json_array_append_new(list, record_json(graph, i, &record->output));
         else
-            print_record(&graph->node[i], i, &record->output);
+            print_record(graph, i, &record->output);
     }
     if (list && status == VD_OK)
         vd_print_json(json_pack("{sI sO}", "step", (json_int_t)a->step, "records", list));

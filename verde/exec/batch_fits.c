@@ -29,7 +29,7 @@ static vd_status check_sizes(const vd_batch_plan *plan, const vd_program *mine,
  * all, or for all rows. Attention may have other lengths, and its window may be left out. */
 static bool same_node(const vd_batch_plan *plan, const vd_program *mine, const vd_program *other,
                       uint32_t node) {
-    const vd_node *a = &mine->step.node[node], *b = &other->step.node[node];
+    const vd_node *a = vd_node_stored(&mine->step, node), *b = vd_node_stored(&other->step, node);
     const uint32_t group = plan->plan.group_of[node];
     const vd_batch_value *v = &plan->value[plan->sources + node];
     if (a->op != b->op || a->input_count != b->input_count || a->first_input != b->first_input)
@@ -57,15 +57,16 @@ vd_status vd_batch_plan_fits(const vd_batch_plan *plan, const vd_program *mine,
     vd_status status = check_sizes(plan, mine, other, err);
     if (status != VD_OK)
         return status;
-    if (memcmp(mine->step.edge, other->step.edge, mine->step.edge_count * sizeof(uint32_t)) != 0)
+    if (memcmp(mine->step.stored_edge, other->step.stored_edge,
+               mine->step.edge_count * sizeof(uint32_t)) != 0)
         return differs("what", "its nodes read", err);
     for (uint32_t i = 0; i < mine->step.node_count; i++)
         if (!same_node(plan, mine, other, i) || theirs->group_of[i] != plan->plan.group_of[i] ||
             theirs->idle[i] != plan->plan.idle[i])
-            return differs("node", mine->step.node[i].name, err);
+            return differs("node", vd_node_name(&mine->step, i).text, err);
     for (uint32_t i = 0; i < theirs->group_count; i++)
         if (!same_group(&plan->plan.group[i], &theirs->group[i]))
-            return differs("group of node", mine->step.node[plan->plan.group[i].member[0]].name,
-                           err);
+            return differs("group of node",
+                           vd_node_name(&mine->step, plan->plan.group[i].member[0]).text, err);
     return VD_OK;
 }

@@ -58,18 +58,20 @@ const void *vd_batch_held(const vd_batch *b, const vd_batch_item *item, uint32_t
 
 static vd_status compute(vd_batch *b, const vd_batch_item *item, const vd_program *program,
                          uint32_t node, void **out, vd_err *err) {
-    const vd_node *n = &program->step.node[node];
+    const vd_node *n = vd_node_stored(&program->step, node);
     const void *input[RO_MAX_INPUTS];
     ro_shape shapes[RO_MAX_INPUTS];
     ro_call call;
     vd_node_call(program, &program->step, node, &call, shapes);
     for (int32_t i = 0; i < n->input_count; i++)
-        input[i] = vd_batch_held(b, item, program->step.edge[n->first_input + (uint32_t)i]);
+        input[i] = vd_batch_held(b, item, vd_node_input(&program->step, node, i));
     *out = vd_memory_alloc(NULL, vd_shape_bytes(&n->shape));
     if (!*out)
-        return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s", n->name);
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s",
+                       vd_node_name(&program->step, node).text);
     if (ro_run(b->exec.ro, &call, input, *out) != RO_OK)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(b->exec.ro));
+        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", vd_node_name(&program->step, node).text,
+                       ro_ctx_error(b->exec.ro));
     return VD_OK;
 }
 
@@ -108,9 +110,9 @@ static const void *source_of(const beginning *x, uint32_t value) {
 
 static void want_inputs(const beginning *x) {
     for (uint32_t i = x->graph->node_count; i-- > 0;) {
-        const vd_node *n = &x->graph->node[i];
+        const vd_node *n = vd_node_stored(x->graph, i);
         for (int32_t k = 0; x->wanted[x->sources + i] && k < n->input_count; k++)
-            x->wanted[x->graph->edge[n->first_input + (uint32_t)k]] = true;
+            x->wanted[vd_node_input(x->graph, i, k)] = true;
     }
 }
 
@@ -120,17 +122,19 @@ static vd_status run_wanted(const beginning *x, vd_err *err) {
     ro_shape shapes[RO_MAX_INPUTS];
     ro_call call;
     for (uint32_t i = 0; i < x->graph->node_count; i++) {
-        const vd_node *n = &x->graph->node[i];
+        const vd_node *n = vd_node_stored(x->graph, i);
         if (!x->wanted[x->sources + i])
             continue;
         vd_node_call(program, x->graph, i, &call, shapes);
         for (int32_t k = 0; k < n->input_count; k++)
-            input[k] = source_of(x, x->graph->edge[n->first_input + (uint32_t)k]);
+            input[k] = source_of(x, vd_node_input(x->graph, i, k));
         x->value[i] = vd_memory_alloc(NULL, vd_shape_bytes(&n->shape));
         if (!x->value[i])
-            return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s", n->name);
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s",
+                           vd_node_name(x->graph, i).text);
         if (ro_run(x->b->exec.ro, &call, input, x->value[i]) != RO_OK)
-            return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->b->exec.ro));
+            return vd_fail(err, VD_ERR_LOCAL, "%s: %s", vd_node_name(x->graph, i).text,
+                           ro_ctx_error(x->b->exec.ro));
     }
     return VD_OK;
 }

@@ -15,11 +15,11 @@ typedef struct {
 
 static vd_status refuse(const planner *p, uint32_t node, const char *why) {
     return vd_fail(p->err, VD_ERR_USAGE, "steps cannot be taken together: %s %s",
-                   p->graph->node[node].name, why);
+                   vd_node_name(p->graph, node).text, why);
 }
 
 static uint32_t input_of(const planner *p, uint32_t node, int32_t i) {
-    return p->graph->edge[p->graph->node[node].first_input + (uint32_t)i];
+    return vd_node_input(p->graph, node, i);
 }
 
 static vd_batch_value *value_of(const planner *p, uint32_t value) {
@@ -64,7 +64,7 @@ static vd_status take_sources(const planner *p) {
 /* ---- what holds a node's value ---- */
 
 static vd_held held_after(const planner *p, uint32_t node) {
-    const vd_node *n = &p->graph->node[node];
+    const vd_node *n = vd_node_stored(p->graph, node);
     vd_held held = VD_HELD_SHARED;
     if (n->input_count == 0) /* a number may be another one for each program */
         return ro_shape_numel(&n->shape) == 1 ? VD_HELD_PROGRAM : VD_HELD_SHARED;
@@ -84,7 +84,7 @@ static bool has_rows(const planner *p, uint32_t value) {
 
 static bool fits_input(const planner *p, uint32_t node, int32_t i) {
     const uint32_t value = input_of(p, node, i);
-    const vd_batch_input wanted = vd_batch_input_of(p->graph->node[node].op, i);
+    const vd_batch_input wanted = vd_batch_input_of(vd_node_stored(p->graph, node)->op, i);
     const bool shared = value_of(p, value)->held == VD_HELD_SHARED;
     if (wanted == VD_INPUT_NONE || wanted == VD_INPUT_SHARED)
         return wanted == VD_INPUT_SHARED && shared;
@@ -98,7 +98,7 @@ static bool fits_input(const planner *p, uint32_t node, int32_t i) {
 
 /* Whether one call gives what a call for each row gives. */
 static bool runs_together(const planner *p, uint32_t node) {
-    const vd_node *n = &p->graph->node[node];
+    const vd_node *n = vd_node_stored(p->graph, node);
     const int axis = vd_batch_axis_of(n->op);
     if (!has_rows(p, p->out->sources + node) || (axis >= 0 && n->attr[axis] == 0) ||
         (n->op == RO_OP_MATMUL &&
@@ -118,7 +118,7 @@ static void add_unit(const planner *p, vd_unit_kind kind, uint32_t index) {
 }
 
 static vd_status take_node(const planner *p, uint32_t node) {
-    const vd_node *n = &p->graph->node[node];
+    const vd_node *n = vd_node_stored(p->graph, node);
     vd_batch_value *v = value_of(p, p->out->sources + node);
     const vd_batch_value *x = n->input_count ? value_of(p, input_of(p, node, 0)) : NULL;
     if (n->op == RO_OP_PUT_ROWS && x->held == VD_HELD_STATE) {
@@ -183,8 +183,8 @@ vd_value_list vd_batch_inputs(const vd_batch_plan *plan, const vd_graph *graph, 
         const vd_fused *g = &plan->plan.group[u->index];
         return (vd_value_list){g->input, g->input_count};
     }
-    const vd_node *n = &graph->node[u->index];
-    return (vd_value_list){&graph->edge[n->first_input], (uint32_t)n->input_count};
+    const vd_node *n = vd_node_stored(graph, u->index);
+    return (vd_value_list){&graph->stored_edge[n->first_input], (uint32_t)n->input_count};
 }
 
 static vd_value_list inputs_of(const planner *p, const vd_unit *u) {

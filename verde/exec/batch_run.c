@@ -64,7 +64,7 @@ static ro_shape with_dims(const ro_shape *shape, const ro_shape *dims) {
 }
 
 static vd_status run_together(pass *p, const vd_unit *u) {
-    const vd_node *n = &p->graph->node[u->index];
+    const vd_node *n = vd_node_stored(p->graph, u->index);
     const int64_t rows = rows_of(p, u->every);
     const void *input[RO_MAX_INPUTS];
     void *copy[RO_MAX_INPUTS] = {0};
@@ -74,7 +74,7 @@ static vd_status run_together(pass *p, const vd_unit *u) {
     call.output.dim[0] *= rows;
     vd_status status = make_rows(p, p->b->plan.sources + u->index, u->every);
     for (int32_t i = 0; status == VD_OK && i < n->input_count; i++) {
-        const uint32_t value = p->graph->edge[n->first_input + (uint32_t)i];
+        const uint32_t value = vd_node_input(p->graph, u->index, i);
         const vd_batch_input kind = vd_batch_input_of(n->op, i);
         const bool shared = p->b->plan.value[value].held == VD_HELD_SHARED;
         if (kind == VD_INPUT_SHARED || (kind == VD_INPUT_REPEATED && shared)) {
@@ -87,11 +87,12 @@ static vd_status run_together(pass *p, const vd_unit *u) {
         else
             scale_shape(&shapes[i], kind, rows);
         if (!input[i])
-            status = vd_fail(p->err, VD_ERR_LOCAL, "out of memory for %s", n->name);
+            status = vd_fail(p->err, VD_ERR_LOCAL, "out of memory for %s",
+                             vd_node_name(p->graph, u->index).text);
     }
     if (status == VD_OK &&
         ro_run(p->b->exec.ro, &call, input, p->at[p->b->plan.sources + u->index]) != RO_OK)
-        status = failed(p, n->name);
+        status = failed(p, vd_node_name(p->graph, u->index).text);
     for (int32_t i = 0; i < n->input_count; i++)
         vd_memory_free(NULL, copy[i]);
     return status;
@@ -107,13 +108,13 @@ static vd_status run_each(pass *p, const vd_unit *u) {
     vd_status status = make_rows(p, to, u->every);
     for (int64_t r = 0; status == VD_OK && r < rows_of(p, u->every); r++) {
         const vd_program *program = p->row[r].item->program;
-        const vd_node *n = &program->step.node[u->index];
+        const vd_node *n = vd_node_stored(&program->step, u->index);
         vd_node_call(program, &program->step, u->index, &call, shapes);
         for (int32_t i = 0; i < n->input_count; i++)
-            input[i] = of_row(p, program->step.edge[n->first_input + (uint32_t)i], r);
+            input[i] = of_row(p, vd_node_input(&program->step, u->index, i), r);
         if (ro_run(p->b->exec.ro, &call, input,
                    p->at[to] + (size_t)r * p->b->plan.value[to].size) != RO_OK)
-            status = failed(p, n->name);
+            status = failed(p, vd_node_name(&program->step, u->index).text);
     }
     return status;
 }
@@ -136,8 +137,10 @@ static around around_of(const ro_shape *shape, int64_t axis) {
 /* put_rows (SPEC.md section 5) into the leaf itself. */
 static vd_status put_row(pass *p, const vd_unit *u, int64_t r) {
     const vd_program *program = p->row[r].item->program;
-    const vd_node *n = &program->step.node[u->index];
-    const uint32_t *edge = &program->step.edge[n->first_input];
+    const vd_node *n = vd_node_stored(&program->step, u->index);
+    const uint32_t edge[] = {vd_node_input(&program->step, u->index, 0),
+                             vd_node_input(&program->step, u->index, 1),
+                             vd_node_input(&program->step, u->index, 2)};
     const uint32_t leaf = p->b->plan.value[edge[0]].leaf;
     const around x = around_of(&n->shape, n->attr[RO_PUT_ROWS_AXIS]);
     const around rows =

@@ -79,7 +79,7 @@ static vd_status make_room(calibrator *c, size_t count) {
 
 static vd_status compare_node(calibrator *c, uint32_t node, const void *const *input,
                               void *output) {
-    const vd_node *n = &c->graph->node[node];
+    const vd_node *n = vd_node_stored(c->graph, node);
     const int64_t count = ro_shape_numel(&n->shape);
     ro_shape shapes[RO_MAX_INPUTS];
     ro_call call;
@@ -91,7 +91,8 @@ static vd_status compare_node(calibrator *c, uint32_t node, const void *const *i
     for (int i = 0; i < 2 && status == VD_OK; i++) {
         const ro_rounding values = {.mode = RO_FREE_VALUES, .value = c->value[i]};
         if (ro_free_run(c->exec->ro, c->profile[i], &values, &call, input, output, NULL) != RO_OK)
-            status = vd_fail(c->err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(c->exec->ro));
+            status = vd_fail(c->err, VD_ERR_LOCAL, "%s: %s", vd_node_name(c->graph, node).text,
+                             ro_ctx_error(c->exec->ro));
     }
     for (int64_t e = 0; e < count && status == VD_OK; e++)
         if (c->value[0][e] != c->value[1][e])
@@ -102,7 +103,7 @@ static vd_status compare_node(calibrator *c, uint32_t node, const void *const *i
 
 static bool see_node(void *user, uint32_t node, const void *const *input, const void *output) {
     calibrator *c = user;
-    if (ro_op_is_free(c->graph->node[node].op)) /* values do not write to the output */
+    if (ro_op_is_free(vd_node_stored(c->graph, node)->op)) /* values do not write to the output */
         c->status = compare_node(c, node, input, (void *)(uintptr_t)output);
     return c->status == VD_OK;
 }

@@ -25,8 +25,8 @@ static uint64_t state_bytes(const vd_program *program) {
 /* The node that reads each value last; node_count for what the next state takes. */
 static void find_last_uses(const vd_program *program, const vd_graph *graph, uint32_t *last) {
     for (uint32_t n = 0; n < graph->node_count; n++)
-        for (int32_t i = 0; i < graph->node[n].input_count; i++)
-            last[graph->edge[graph->node[n].first_input + (uint32_t)i]] = n;
+        for (int32_t i = 0; i < vd_node_stored(graph, n)->input_count; i++)
+            last[vd_node_input(graph, n, i)] = n;
     for (uint32_t i = 0; i < program->leaf_count; i++)
         last[graph->output[i]] = graph->node_count;
 }
@@ -36,14 +36,14 @@ static uint64_t largest_sum(const vd_program *program, const vd_graph *graph, ui
     const uint32_t sources = vd_source_count(program, graph);
     uint64_t live = states ? state_bytes(program) : 0, most = live;
     for (uint32_t n = 0; n < graph->node_count; n++) {
-        const vd_node *node = &graph->node[n];
+        const vd_node *node = vd_node_stored(graph, n);
         const uint64_t size = bytes_of(&node->shape);
         live = add(live, size);
         most = live > most ? live : most;
         if (live == UINT64_MAX)
             return live;
         for (int32_t i = 0; i < node->input_count; i++) {
-            const uint32_t value = graph->edge[node->first_input + (uint32_t)i];
+            const uint32_t value = vd_node_input(graph, n, i);
             if (last[value] != n || (value >= states && value < sources))
                 continue;
             live -= bytes_of(vd_value_shape(program, graph, value));

@@ -75,18 +75,20 @@ static void close_execution(vd_execution *x) {
 }
 
 /* An input that is read here for the last time and may become the output. NO_VALUE: none. */
-static uint32_t overwritten(const vd_execution *x, const vd_node *n, size_t size) {
-    const uint32_t *edge = &x->graph->edge[n->first_input];
+static uint32_t overwritten(const vd_execution *x, uint32_t index, size_t size) {
+    const vd_node *n = vd_node_stored(x->graph, index);
     uint32_t inputs = x->in_place ? ro_op_in_place(n->op) : 0;
-    for (int32_t i = 0; i < n->input_count && inputs >> i; i++)
-        if ((inputs >> i & 1) && x->uses[edge[i]] == 1 && vd_owned(x, edge[i]) &&
-            vd_shape_bytes(vd_value_shape(x->program, x->graph, edge[i])) == size)
-            return edge[i];
+    for (int32_t i = 0; i < n->input_count && inputs >> i; i++) {
+        const uint32_t value = vd_node_input(x->graph, index, i);
+        if ((inputs >> i & 1) && x->uses[value] == 1 && vd_owned(x, value) &&
+            vd_shape_bytes(vd_value_shape(x->program, x->graph, value)) == size)
+            return value;
+    }
     return NO_VALUE;
 }
 
-static void *output_for(vd_execution *x, const vd_node *n, size_t size) {
-    uint32_t value = overwritten(x, n, size);
+static void *output_for(vd_execution *x, uint32_t index, size_t size) {
+    uint32_t value = overwritten(x, index, size);
     if (value == NO_VALUE)
         return vd_memory_alloc(x->memory, size);
     void *taken = x->value[value];
@@ -95,8 +97,8 @@ static void *output_for(vd_execution *x, const vd_node *n, size_t size) {
 }
 
 vd_status vd_alter_output(vd_execution *x, uint32_t index, void *output, vd_err *err) {
-    return vd_fault_output(&x->exec->fault, x->step, index, &x->graph->node[index].shape, x->memory,
-                           output, err);
+    return vd_fault_output(&x->exec->fault, x->step, index, &vd_node_stored(x->graph, index)->shape,
+                           x->memory, output, err);
 }
 
 static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call, void *output,
@@ -104,22 +106,22 @@ static vd_status run_kernel(vd_execution *x, uint32_t index, const ro_call *call
     if (x->exec->free && ro_op_is_free(call->op))
         return vd_run_free(x, index, call, output, err);
     if (ro_run(x->exec->ro, call, x->input, output) != RO_OK)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", x->graph->node[index].name,
+        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", vd_node_name(x->graph, index).text,
                        ro_ctx_error(x->exec->ro));
     return vd_alter_output(x, index, output, err);
 }
 
 static vd_status run_node(vd_execution *x, uint32_t index, vd_err *err) {
-    const vd_node *n = &x->graph->node[index];
-    const uint32_t *edge = &x->graph->edge[n->first_input];
+    const vd_node *n = vd_node_stored(x->graph, index);
     ro_call call;
     vd_node_call(x->program, x->graph, index, &call, x->shapes);
     size_t size = vd_shape_bytes(&n->shape);
     for (int32_t i = 0; i < n->input_count; i++)
-        x->input[i] = x->value[edge[i]];
-    void *output = output_for(x, n, size);
+        x->input[i] = x->value[vd_node_input(x->graph, index, i)];
+    void *output = output_for(x, index, size);
     if (!output)
-        return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size, n->name);
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory: %zu bytes for %s", size,
+                       vd_node_name(x->graph, index).text);
     x->value[x->sources + index] = output;
     return run_kernel(x, index, &call, output, err);
 }
@@ -132,9 +134,9 @@ void vd_drop_unread(vd_execution *x, uint32_t value) {
 }
 
 static void release_inputs(vd_execution *x, uint32_t index) {
-    const vd_node *n = &x->graph->node[index];
+    const vd_node *n = vd_node_stored(x->graph, index);
     for (int32_t i = 0; i < n->input_count; i++)
-        vd_release(x, x->graph->edge[n->first_input + (uint32_t)i]);
+        vd_release(x, vd_node_input(x->graph, index, i));
     vd_drop_unread(x, x->sources + index);
 }
 
@@ -146,7 +148,7 @@ static vd_status read_number(vd_execution *x, const void *from, float *to, bool 
 /* Takes the learning rate and the norm where they are computed. */
 static vd_status take_numbers(vd_execution *x, uint32_t node, vd_err *err) {
     vd_step_numbers *n = x->exec->numbers;
-    const int op = x->graph->node[node].op;
+    const int op = vd_node_stored(x->graph, node)->op;
     if (!n || (op != RO_OP_LR_SCHEDULE && op != RO_OP_CLIP_SCALE))
         return VD_OK;
     if (op == RO_OP_LR_SCHEDULE)

@@ -36,7 +36,7 @@ static vd_status room_for_symbols(vd_execution *x, size_t count, vd_err *err) {
 vd_status vd_run_free(vd_execution *x, uint32_t index, const ro_call *call, void *output,
                       vd_err *err) {
     const vd_free *f = x->exec->free;
-    const vd_node *n = &x->graph->node[index];
+    const vd_node *n = vd_node_stored(x->graph, index);
     const size_t count = (size_t)ro_shape_numel(&n->shape);
     ro_rounding r = {.mode = f->mode, .bits = f->bits};
     ro_free_report report;
@@ -53,7 +53,8 @@ vd_status vd_run_free(vd_execution *x, uint32_t index, const ro_call *call, void
     if (status != VD_OK)
         return status;
     if (ro_free_run(x->exec->ro, f->profile, &r, call, x->input, output, &report) != RO_OK)
-        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", n->name, ro_ctx_error(x->exec->ro));
+        return vd_fail(err, VD_ERR_LOCAL, "%s: %s", vd_node_name(x->graph, index).text,
+                       ro_ctx_error(x->exec->ro));
     /* The run goes on with the same value that is logged and compared. */
     status = vd_alter_output(x, index, output, err);
     const vd_free_node node = {x->step, index, &n->shape, output,     &r,

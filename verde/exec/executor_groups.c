@@ -20,7 +20,7 @@ static vd_status bind_group(vd_execution *x, const vd_fused *g, vd_fused_memory 
         at->out[i] = x->value[g->output[i]] = group_output(x, g, i);
         if (!at->out[i])
             return vd_fail(err, VD_ERR_LOCAL, "out of memory for %s",
-                           x->graph->node[g->output[i] - x->sources].name);
+                           vd_node_name(x->graph, g->output[i] - x->sources).text);
     }
     return VD_OK;
 }

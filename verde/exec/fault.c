@@ -47,16 +47,17 @@ static bool node_by_name(const vd_graph *graph, const char *name, uint32_t *node
         return true;
     }
     for (*node = 0; *node < graph->node_count; ++*node)
-        if (strcmp(graph->node[*node].name, name) == 0)
+        if (strcmp(vd_node_name(graph, *node).text, name) == 0)
             return true;
     return false;
 }
 
 /* Weights from files are data behind the first tensor, and so are tokens. */
-static bool reads_weights(const vd_program *program, const vd_graph *graph, const vd_node *n) {
+static bool reads_weights(const vd_program *program, const vd_graph *graph, uint32_t node) {
+    const vd_node *n = vd_node_stored(graph, node);
     uint32_t index;
     for (int32_t i = 0; i < n->input_count && n->op != RO_OP_READ_BATCH; i++) {
-        const uint32_t value = graph->edge[n->first_input + (uint32_t)i];
+        const uint32_t value = vd_node_input(graph, node, i);
         if (value < vd_source_count(program, graph) &&
             vd_source_of(program, graph, value, &index) == VD_SOURCE_DATA && index > 0)
             return true;
@@ -64,10 +65,10 @@ static bool reads_weights(const vd_program *program, const vd_graph *graph, cons
     return false;
 }
 
-static bool fits(const vd_program *program, const vd_graph *graph, const vd_node *n,
+static bool fits(const vd_program *program, const vd_graph *graph, uint32_t node,
                  vd_fault_kind kind) {
-    return n->op == kinds[kind].op ||
-           (kind == VD_FAULT_WEIGHTS && reads_weights(program, graph, n));
+    return vd_node_stored(graph, node)->op == kinds[kind].op ||
+           (kind == VD_FAULT_WEIGHTS && reads_weights(program, graph, node));
 }
 
 /* Finds the middle one of the nodes that fit, or the first for kinds that change a whole step. */
@@ -75,10 +76,10 @@ static bool default_node(const vd_program *program, const vd_graph *graph, vd_fa
                          uint32_t *node) {
     uint32_t fitting = 0, want;
     for (uint32_t i = 0; i < graph->node_count; i++)
-        fitting += fits(program, graph, &graph->node[i], kind);
+        fitting += fits(program, graph, i, kind);
     want = kind == VD_FAULT_ELEMENT || kind == VD_FAULT_ATTR ? fitting / 2 : 0;
     for (uint32_t i = 0; i < graph->node_count && fitting > 0; i++)
-        if (fits(program, graph, &graph->node[i], kind) && want-- == 0) {
+        if (fits(program, graph, i, kind) && want-- == 0) {
             *node = i;
             return true;
         }
@@ -109,9 +110,10 @@ static vd_status place(const char *node, const vd_program *program, vd_fault *ou
         return vd_fail(err, VD_ERR_USAGE,
                        "fault: the graph of step %lld has no node for \"%s\"; name one",
                        (long long)out->step, kinds[out->kind].name);
-    if (out->kind == VD_FAULT_ATTR && ro_op_describe(graph->node[out->node].op)->attr_count == 0)
+    if (out->kind == VD_FAULT_ATTR &&
+        ro_op_describe(vd_node_stored(graph, out->node)->op)->attr_count == 0)
         return vd_fail(err, VD_ERR_USAGE, "fault: node %u (%s) has no attribute", out->node,
-                       graph->node[out->node].name);
+                       vd_node_name(graph, out->node).text);
     return VD_OK;
 }
 
@@ -150,7 +152,7 @@ void vd_fault_print(const vd_fault *fault, const vd_program *program, char *text
         snprintf(text, size, "%s@%lld", kinds[fault->kind].name, (long long)fault->step);
     else
         snprintf(text, size, "%s@%lld:%s", kinds[fault->kind].name, (long long)fault->step,
-                 graph_of(program, fault->step)->node[fault->node].name);
+                 vd_node_name(graph_of(program, fault->step), fault->node).text);
 }
 
 /* An attribute becomes another valid one: a float is doubled (0 becomes 1), an integer flips its
@@ -166,13 +168,13 @@ static void change_attr(vd_node *n, int index) {
 
 static void change_graph(vd_graph *graph, const vd_fault *fault) {
     if (fault->kind == VD_FAULT_LR)
-        change_attr(&graph->node[fault->node], RO_LR_SCHEDULE_BASE);
+        change_attr(&graph->stored[fault->node], RO_LR_SCHEDULE_BASE);
     if (fault->kind == VD_FAULT_ATTR)
-        change_attr(&graph->node[fault->node], 0);
+        change_attr(&graph->stored[fault->node], 0);
     for (uint32_t i = 0; fault->kind == VD_FAULT_SEED && i < graph->node_count; i++) {
-        const ro_op_info *info = ro_op_describe(graph->node[i].op);
+        const ro_op_info *info = ro_op_describe(vd_node_stored(graph, i)->op);
         if (info->attr_count > 0 && strcmp(info->attr[RO_RANDOM_SEED].name, "seed") == 0)
-            graph->node[i].attr[RO_RANDOM_SEED] += 1;
+            graph->stored[i].attr[RO_RANDOM_SEED] += 1;
     }
 }
 

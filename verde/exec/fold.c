@@ -4,7 +4,7 @@
 
 bool vd_fold_open(vd_fold *fold, const vd_program *program, const vd_graph *graph, uint32_t node,
                   int64_t element) {
-    const vd_node *n = &graph->node[node];
+    const vd_node *n = vd_node_stored(graph, node);
     if (n->input_count > VD_FOLD_INPUTS)
         return false;
     *fold = (vd_fold){.element = element};

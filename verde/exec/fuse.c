@@ -12,9 +12,9 @@
 uint32_t vd_reads_of(const vd_matcher *m, const vd_fused *g, uint32_t value) {
     uint32_t reads = 0;
     for (uint32_t i = 0; i < g->member_count; i++) {
-        const vd_node *n = &m->graph->node[g->member[i]];
+        const vd_node *n = &m->graph->stored[g->member[i]];
         for (int32_t k = 0; k < n->input_count; k++)
-            reads += m->graph->edge[n->first_input + (uint32_t)k] == value;
+            reads += m->graph->stored_edge[n->first_input + (uint32_t)k] == value;
     }
     return reads;
 }
@@ -91,7 +91,7 @@ static bool try_pattern(const vd_matcher *m, vd_plan *plan, size_t pattern, uint
 static bool find_groups(const vd_matcher *m, vd_plan *plan) {
     for (uint32_t i = 0; i < m->graph->node_count; i++)
         for (size_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++)
-            if (m->graph->node[i].op == patterns[k].op && !try_pattern(m, plan, k, i))
+            if (m->graph->stored[i].op == patterns[k].op && !try_pattern(m, plan, k, i))
                 return false;
     return true;
 }
@@ -100,7 +100,7 @@ static bool find_groups(const vd_matcher *m, vd_plan *plan) {
 
 static void count_all(const vd_matcher *m, uint32_t *uses) {
     for (uint32_t i = 0; i < m->graph->edge_count; i++)
-        uses[m->graph->edge[i]]++;
+        uses[m->graph->stored_edge[i]]++;
     for (uint32_t i = 0; i < m->program->leaf_count; i++)
         uses[m->graph->output[i]]++;
     if (m->graph->loss != UINT32_MAX)
@@ -108,9 +108,9 @@ static void count_all(const vd_matcher *m, uint32_t *uses) {
 }
 
 static void add_reads(const vd_matcher *m, uint32_t node, uint32_t *uses, uint32_t times) {
-    const vd_node *n = &m->graph->node[node];
+    const vd_node *n = &m->graph->stored[node];
     for (int32_t k = 0; k < n->input_count; k++)
-        uses[m->graph->edge[n->first_input + (uint32_t)k]] += times;
+        uses[m->graph->stored_edge[n->first_input + (uint32_t)k]] += times;
 }
 
 /* Members read nothing any more, groups read their inputs; a node that is then read by nobody,

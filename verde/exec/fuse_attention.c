@@ -40,7 +40,7 @@ static const vd_node *join_masked(const vd_matcher *m, uint32_t value, int op, i
 /* The input of node `value`, which must repeat its axis `axis` so often; VD_NO_GROUP: it does not.
  */
 static uint32_t unexpanded(const vd_matcher *m, uint32_t value, int64_t axis, int64_t times) {
-    const vd_node *n = value < m->sources ? NULL : &m->graph->node[value - m->sources];
+    const vd_node *n = value < m->sources ? NULL : &m->graph->stored[value - m->sources];
     if (value == VD_NO_GROUP || !n || n->op != RO_OP_EXPAND || n->attr[RO_EXPAND_AXIS] != axis ||
         n->attr[RO_EXPAND_COUNT] != times)
         return VD_NO_GROUP;
@@ -55,7 +55,7 @@ static uint32_t bias_of(const vd_matcher *m, uint32_t value, const ro_attention 
     value = value == VD_NO_GROUP ? value : unexpanded(m, value, 1, a->heads);
     if (value == VD_NO_GROUP || value < m->sources)
         return VD_NO_GROUP;
-    const vd_node *n = &m->graph->node[value - m->sources];
+    const vd_node *n = &m->graph->stored[value - m->sources];
     const ro_shape wide = {RO_F32, 4, {a->batch, 1, 1, a->keys}};
     if (n->op != RO_OP_RESHAPE || !ro_shape_equal(&n->shape, &wide))
         return VD_NO_GROUP;
@@ -65,7 +65,7 @@ static uint32_t bias_of(const vd_matcher *m, uint32_t value, const ro_attention 
 /* s = q k^T * scale over [B, H, T, D] and [B, H, S, D], and a bias of keys or VD_NO_GROUP. */
 static bool join_scores(const vd_matcher *m, uint32_t s, vd_fused *g, uint32_t *q, uint32_t *k,
                         uint32_t *bias) {
-    const bool adds = s >= m->sources && m->graph->node[s - m->sources].op == RO_OP_ADD;
+    const bool adds = s >= m->sources && m->graph->stored[s - m->sources].op == RO_OP_ADD;
     const vd_node *sum = adds ? vd_join(m, s, RO_OP_ADD, g) : NULL;
     const vd_node *n = vd_join(m, adds ? vd_input_of(m, sum, 0) : s, RO_OP_MATMUL, g);
     if (!n || n->shape.ndim != 4)
@@ -159,7 +159,7 @@ static uint32_t unrepeated(const vd_matcher *m, uint32_t value, int64_t *times) 
     *times = 1;
     if (value < m->sources)
         return value;
-    const vd_node *n = &m->graph->node[value - m->sources];
+    const vd_node *n = &m->graph->stored[value - m->sources];
     if (n->op != RO_OP_REPEAT_HEADS || n->attr[RO_REPEAT_HEADS_TIMES] == 1)
         return value;
     *times = n->attr[RO_REPEAT_HEADS_TIMES];
@@ -201,7 +201,7 @@ bool vd_match_attention(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const int64_t blocks = max->shape.dim[3];
     const vd_reader largest = {RO_OP_REDUCE_MAX, mc, VD_NO_GROUP, 0, blocks};
     const uint32_t top = vd_find_reader(m, mc - m->sources + 1, &largest);
-    if (top == VD_NO_GROUP || m->graph->node[top - m->sources].attr[RO_ROWS_BLOCK] < blocks ||
+    if (top == VD_NO_GROUP || m->graph->stored[top - m->sources].attr[RO_ROWS_BLOCK] < blocks ||
         !vd_join(m, top, RO_OP_REDUCE_MAX, g))
         return false;
     uint32_t keys = unrepeated(m, k, &k_times), values = unrepeated(m, v, &v_times);
@@ -247,7 +247,7 @@ static uint32_t join_gradient(const vd_matcher *m, vd_fused *g, uint32_t left, u
     const uint32_t value =
         left < m->sources ? VD_NO_GROUP : vd_find_reader(m, left - m->sources + 1, &wanted);
     if (value == VD_NO_GROUP ||
-        !is_product(&m->graph->node[value - m->sources], trans, alpha, RO_ATTN_BLOCK, mask,
+        !is_product(&m->graph->stored[value - m->sources], trans, alpha, RO_ATTN_BLOCK, mask,
                     g->attention.window) ||
         !vd_join(m, value, RO_OP_MATMUL, g))
         return VD_NO_GROUP;
@@ -304,7 +304,7 @@ bool vd_match_attention_grad(const vd_matcher *m, uint32_t node, vd_fused *g) {
     if (dv == VD_NO_GROUP || dk == VD_NO_GROUP || dq == VD_NO_GROUP ||
         !join_groups(m, g, &x, &keys, &values, &dk, &dv))
         return false;
-    const vd_node *prob = &m->graph->node[x.p - m->sources];
+    const vd_node *prob = &m->graph->stored[x.p - m->sources];
     vd_put_inputs(g, x.bias == VD_NO_GROUP ? 7 : 8,
                   (uint32_t[]){x.q, keys, values, o, vd_input_of(m, prob, 1),
                                vd_input_of(m, prob, 2), x.dout, x.bias});

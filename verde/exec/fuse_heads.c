@@ -30,7 +30,7 @@ static uint32_t join_of(const vd_matcher *m, const vd_plan *plan, int count,
     const uint32_t join = vd_find_reader(m, value[0] - m->sources + 1, &wanted);
     if (join == VD_NO_GROUP || plan->group_of[join - m->sources] != VD_NO_GROUP)
         return VD_NO_GROUP;
-    const vd_node *n = &m->graph->node[join - m->sources];
+    const vd_node *n = &m->graph->stored[join - m->sources];
     if (n->input_count != count || (count == 3 && vd_input_of(m, n, 2) != value[2]))
         return VD_NO_GROUP;
     return join;

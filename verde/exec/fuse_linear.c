@@ -51,7 +51,7 @@ static void put_results(const vd_matcher *m, vd_fused *g, uint32_t z, uint32_t y
 }
 
 bool vd_match_linear(const vd_matcher *m, uint32_t node, vd_fused *g) {
-    const vd_node *n = &m->graph->node[node];
+    const vd_node *n = &m->graph->stored[node];
     const uint32_t value = m->sources + node, product = vd_input_of(m, n, 0);
     g->kind = VD_FUSED_LINEAR;
     if (product < m->sources || !vd_join(m, value, n->op, g) || !join_product(m, product, g))

@@ -6,7 +6,7 @@
 enum { REACH = 64 };
 
 const vd_node *vd_node_of(const vd_matcher *m, uint32_t value, int op) {
-    const vd_node *n = value < m->sources ? NULL : &m->graph->node[value - m->sources];
+    const vd_node *n = value < m->sources ? NULL : &m->graph->stored[value - m->sources];
     return n && n->op == op ? n : NULL;
 }
 
@@ -23,7 +23,7 @@ const vd_node *vd_join(const vd_matcher *m, uint32_t value, int op, vd_fused *g)
 }
 
 uint32_t vd_input_of(const vd_matcher *m, const vd_node *n, int i) {
-    return m->graph->edge[n->first_input + (uint32_t)i];
+    return m->graph->stored_edge[n->first_input + (uint32_t)i];
 }
 
 const ro_shape *vd_shape_in(const vd_matcher *m, uint32_t value) {
@@ -32,7 +32,7 @@ const ro_shape *vd_shape_in(const vd_matcher *m, uint32_t value) {
 
 uint32_t vd_find_reader(const vd_matcher *m, uint32_t from, const vd_reader *r) {
     for (uint32_t i = from; i < m->graph->node_count && i < from + REACH; i++) {
-        const vd_node *n = &m->graph->node[i];
+        const vd_node *n = &m->graph->stored[i];
         if (n->op == r->op && vd_input_of(m, n, 0) == r->value &&
             (r->second == VD_NO_GROUP || vd_input_of(m, n, 1) == r->second) &&
             (r->attr < 0 || n->attr[r->attr] == r->wanted))
@@ -58,7 +58,7 @@ bool vd_join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int level,
     int64_t cols[8];
     int count = 0;
     for (;;) {
-        const vd_node *at = value < m->sources ? NULL : &m->graph->node[value - m->sources];
+        const vd_node *at = value < m->sources ? NULL : &m->graph->stored[value - m->sources];
         const bool bottom = at && at->op == lowest && vd_input_of(m, at, 0) == x;
         const vd_node *n = vd_join(m, value, bottom ? lowest : level, g);
         if (!n || count == 8)
@@ -86,7 +86,7 @@ bool vd_join_levels(const vd_matcher *m, vd_fused *g, uint32_t value, int level,
 
 bool vd_match_cross_entropy(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const uint32_t dx = m->sources + node;
-    const bool ignores = m->graph->node[node].op == RO_OP_XENT_IGNORE_GRAD;
+    const bool ignores = m->graph->stored[node].op == RO_OP_XENT_IGNORE_GRAD;
     const int loss_op = ignores ? RO_OP_XENT_IGNORE : RO_OP_XENT;
     g->kind = VD_FUSED_CROSS_ENTROPY;
     const vd_node *grad = vd_join(m, dx, ignores ? RO_OP_XENT_IGNORE_GRAD : RO_OP_XENT_GRAD, g);
@@ -146,7 +146,7 @@ bool vd_match_adamw(const vd_matcher *m, uint32_t node, vd_fused *g) {
 
 bool vd_match_sgd(const vd_matcher *m, uint32_t node, vd_fused *g) {
     const uint32_t w = m->sources + node;
-    const vd_node *n = &m->graph->node[node];
+    const vd_node *n = &m->graph->stored[node];
     const bool nesterov = n->op == RO_OP_SGD_NESTEROV;
     g->kind = VD_FUSED_SGD;
     vd_join(m, w, n->op, g);

@@ -60,8 +60,8 @@ static bool reads_both(const vd_matcher *m, const vd_node *n, int first, uint32_
 
 static const vd_node *member_of(const vd_matcher *m, const vd_fused *g, int op) {
     for (uint32_t i = 0; i < g->member_count; i++)
-        if (m->graph->node[g->member[i]].op == op)
-            return &m->graph->node[g->member[i]];
+        if (m->graph->stored[g->member[i]].op == op)
+            return &m->graph->stored[g->member[i]];
     return NULL;
 }
 

@@ -52,17 +52,20 @@ static void compare_model(sentence *s, const vd_program *there, const vd_program
             here->leaf_count);
 }
 
-static bool same_node(const vd_node *a, const vd_node *b) {
-    return a->op == b->op && a->input_count == b->input_count &&
-           memcmp(a->attr, b->attr, sizeof a->attr) == 0 && same_shape(&a->shape, &b->shape);
+static bool same_node(const vd_graph *there, const vd_graph *here, uint32_t node) {
+    const vd_node *a = vd_node_stored(there, node), *b = vd_node_stored(here, node);
+    bool same = a->op == b->op && a->input_count == b->input_count;
+    for (int i = 0; i < RO_MAX_ATTRS; i++)
+        same &= vd_node_attr(there, node, i) == vd_node_attr(here, node, i);
+    return same && same_shape(&a->shape, &b->shape);
 }
 
 static void compare_graphs(sentence *s, const char *name, const vd_graph *there,
                            const vd_graph *here) {
     for (uint32_t i = 0; i < there->node_count && i < here->node_count; i++)
-        if (!same_node(&there->node[i], &here->node[i])) {
+        if (!same_node(there, here, i)) {
             add(s, "%s, from node %u on: %s there, %s here, or with other numbers", name, i,
-                there->node[i].name, here->node[i].name);
+                vd_node_name(there, i).text, vd_node_name(here, i).text);
             return;
         }
     compare_numbers(s, name, there->node_count, here->node_count);

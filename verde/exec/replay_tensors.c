@@ -40,10 +40,10 @@ static bool see(void *user, uint32_t node, const void *const *input, const void 
     capture *c = user;
     if (node != c->node)
         return true;
-    const vd_node *n = &c->graph->node[node];
+    const vd_node *n = vd_node_stored(c->graph, node);
     keep(c, c->sources + node, output);
     for (int32_t i = 0; i < n->input_count && i < VD_REPLAY_CACHE - 1; i++) {
-        uint32_t value = c->graph->edge[n->first_input + (uint32_t)i];
+        uint32_t value = vd_node_input(c->graph, node, i);
         if (value >= c->sources)
             keep(c, value, input[i]);
     }
@@ -148,17 +148,16 @@ vd_status vd_replay_fold(void *user, int64_t step, uint32_t node, int64_t elemen
     vd_replay *r = user;
     const vd_program *p = r->exec->program;
     const vd_graph *graph = step < 0 ? &p->init : &p->step;
-    const vd_node *n = &graph->node[node];
+    const vd_node *n = vd_node_stored(graph, node);
     const void *input[VD_FOLD_INPUTS];
     vd_fold f;
     if (!vd_fold_open(&f, p, graph, node, element))
-        return vd_fail(err, VD_ERR_LOCAL, "%s is no long fold", n->name);
+        return vd_fail(err, VD_ERR_LOCAL, "%s is no long fold", vd_node_name(graph, node).text);
     vd_status status = step < 0 ? VD_OK : vd_replay_reach(r, step, err);
     if (status == VD_OK && (r->cache_step != step || r->captured != (int64_t)node ||
                             r->cached > VD_REPLAY_CACHE - VD_FOLD_INPUTS))
         status = capture_node(r, step, node, err);
     for (int32_t i = 0; status == VD_OK && i < n->input_count; i++)
-        status =
-            vd_replay_tensor(user, step, graph->edge[n->first_input + (uint32_t)i], &input[i], err);
+        status = vd_replay_tensor(user, step, vd_node_input(graph, node, i), &input[i], err);
     return status == VD_OK ? vd_fold_run(&f, input, out, err) : status;
 }

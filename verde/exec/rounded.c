@@ -32,10 +32,11 @@ static const vd_graph *graph_of(const vd_rounded *r, int64_t step) {
 uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *out) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        if (!ro_op_is_free(graph->node[i].op))
+        if (!ro_op_is_free(vd_node_stored(graph, i)->op))
             continue;
         if (out)
-            out[count] = (vd_log_node){i, (uint64_t)ro_shape_numel(&graph->node[i].shape)};
+            out[count] =
+                (vd_log_node){i, (uint64_t)ro_shape_numel(&vd_node_stored(graph, i)->shape)};
         count++;
     }
     return count;
@@ -44,8 +45,8 @@ uint32_t vd_free_nodes(const vd_graph *graph, vd_log_node *out) {
 uint64_t vd_graph_sections(const vd_graph *graph, uint32_t node) {
     uint64_t sections = 0;
     for (uint32_t i = 0; i < node; i++)
-        if (ro_op_is_free(graph->node[i].op))
-            sections += vd_log_sections((uint64_t)ro_shape_numel(&graph->node[i].shape));
+        if (ro_op_is_free(vd_node_stored(graph, i)->op))
+            sections += vd_log_sections((uint64_t)ro_shape_numel(&vd_node_stored(graph, i)->shape));
     return sections;
 }
 
@@ -67,7 +68,7 @@ const vd_log_node *vd_rounded_nodes(const vd_rounded *r, int64_t step, uint32_t 
 /* ---- what the executor calls ---- */
 
 static void count(vd_rounded *r, const vd_free_node *n) {
-    vd_rounded_count *c = &r->count[graph_of(r, n->step)->node[n->node].op];
+    vd_rounded_count *c = &r->count[vd_node_stored(graph_of(r, n->step), n->node)->op];
     const bool calls = r->options.log.encoding == VD_LOG_CALLS;
     const bool trains = r->options.role == VD_TRAINER;
     c->elements += (uint64_t)ro_shape_numel(n->shape);
@@ -79,7 +80,7 @@ static void count(vd_rounded *r, const vd_free_node *n) {
 }
 
 static double threshold_of(const vd_rounded *r, const vd_free_node *n) {
-    const int op = graph_of(r, n->step)->node[n->node].op;
+    const int op = vd_node_stored(graph_of(r, n->step), n->node)->op;
     return vd_threshold_at(r->options.program->rounding.threshold[op], r->options.log.bits,
                            n->rounding->bits);
 }
@@ -156,7 +157,7 @@ static vd_status read_section(void *user, int64_t step, uint32_t node, ro_roundi
 static vd_status fail_compare(vd_rounded *r, const vd_free_node *n, const vd_log_difference *d,
                               vd_err *err) {
     char text[sizeof r->difference.text];
-    const char *name = graph_of(r, n->step)->node[n->node].name;
+    const vd_name name = vd_node_name(graph_of(r, n->step), n->node);
     uint32_t own = 0;
     char here[VD_F32_TEXT], there[VD_F32_TEXT];
     if (d->single)
@@ -167,12 +168,12 @@ static vd_status fail_compare(vd_rounded *r, const vd_free_node *n, const vd_log
         snprintf(text, sizeof text,
                  "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
                  "result; element %" PRId64 " is %s here and %s there",
-                 n->step, n->node, name, d->element, here, there);
+                 n->step, n->node, name.text, d->element, here, there);
     else
         snprintf(text, sizeof text,
                  "step %" PRId64 ", node %" PRIu32 " (%s): the log does not lead to its own "
                  "result in several of the elements %" PRId64 " to %" PRId64,
-                 n->step, n->node, name, d->element, d->end - 1);
+                 n->step, n->node, name.text, d->element, d->end - 1);
     return differ(r, n->step, text, err);
 }
 
@@ -188,8 +189,8 @@ static vd_status fail_moved(vd_rounded *r, const vd_free_node *n, const vd_refus
              "step %" PRId64 ", node %" PRIu32
              " (%s): no device could have rounded element %" PRId64
              " to %s, as the log says; only values from %s to %s are possible",
-             n->step, n->node, graph_of(r, n->step)->node[n->node].name, refused->element, logged,
-             least, greatest);
+             n->step, n->node, vd_node_name(graph_of(r, n->step), n->node).text, refused->element,
+             logged, least, greatest);
     return differ(r, n->step, text, err);
 }
 

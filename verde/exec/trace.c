@@ -29,7 +29,7 @@ static vd_status hash_tensor(tracer *t, const ro_shape *shape, ro_ctx *memory, c
 
 static bool record(void *user, uint32_t node, const void *const *input, const void *output) {
     tracer *t = user;
-    const vd_node *n = &t->graph->node[node];
+    const vd_node *n = vd_node_stored(t->graph, node);
     vd_hash descriptor, in[RO_MAX_INPUTS];
     vd_buf bytes = {0};
     (void)input;
@@ -37,7 +37,7 @@ static bool record(void *user, uint32_t node, const void *const *input, const vo
     if (t->status != VD_OK)
         return false;
     for (int32_t i = 0; i < n->input_count; i++)
-        in[i] = t->value[t->graph->edge[n->first_input + (uint32_t)i]];
+        in[i] = t->value[vd_node_input(t->graph, node, i)];
     vd_node_encode(t->program, t->graph, node, &bytes);
     if (!vd_buf_ok(&bytes) || !vd_descriptor_hash(bytes.data, bytes.size, &descriptor) ||
         !vd_records_put(t->out, &descriptor, in, (uint32_t)n->input_count,

@@ -93,18 +93,18 @@ uint32_t vd_add_leaf(vd_builder *b, const char *name, const ro_shape *shape) {
 static bool reserve(vd_graph *g, uint32_t inputs) {
     if (g->node_count == g->node_capacity) {
         uint32_t capacity = g->node_capacity ? 2 * g->node_capacity : 256;
-        vd_node *grown = realloc(g->node, capacity * sizeof *grown);
+        vd_node *grown = realloc(g->stored, capacity * sizeof *grown);
         if (!grown)
             return false;
-        g->node = grown;
+        g->stored = grown;
         g->node_capacity = capacity;
     }
     if (g->edge_count + inputs > g->edge_capacity) {
         uint32_t capacity = 2 * g->edge_capacity + inputs + 256;
-        uint32_t *grown = realloc(g->edge, capacity * sizeof *grown);
+        uint32_t *grown = realloc(g->stored_edge, capacity * sizeof *grown);
         if (!grown)
             return false;
-        g->edge = grown;
+        g->stored_edge = grown;
         g->edge_capacity = capacity;
     }
     return true;
@@ -141,7 +141,7 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
         return 0;
     }
     uint32_t index = g->node_count;
-    vd_node *n = &g->node[index];
+    vd_node *n = &g->stored[index];
     memset(n, 0, sizeof *n);
     int length =
         snprintf(n->name, sizeof n->name, "%s%s%s", b->scope, b->scope[0] ? "." : "", name);
@@ -155,7 +155,7 @@ vd_value vd_emit(vd_builder *b, const char *name, vd_op op, int32_t input_count,
     if (op.shape)
         n->shape = *op.shape;
     for (int32_t i = 0; i < input_count; i++)
-        g->edge[g->edge_count++] = input[i];
+        g->stored_edge[g->edge_count++] = input[i];
     infer(b, n, index);
     g->node_count++;
     return vd_source_count(b->program, g) + index;

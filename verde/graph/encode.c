@@ -41,15 +41,15 @@ static int attr_count(int op) {
 }
 
 void vd_node_encode(const vd_program *program, const vd_graph *graph, uint32_t node, vd_buf *out) {
-    const vd_node *n = &graph->node[node];
+    const vd_node *n = vd_node_stored(graph, node);
     (void)program;
-    vd_put_string(out, n->name);
+    vd_put_string(out, vd_node_name(graph, node).text);
     vd_put_u16(out, (uint16_t)n->op);
     vd_put_u16(out, (uint16_t)n->input_count);
     for (int i = 0; i < attr_count(n->op); i++)
-        vd_put_u64(out, (uint64_t)n->attr[i]);
+        vd_put_u64(out, (uint64_t)vd_node_attr(graph, node, i));
     for (int32_t i = 0; i < n->input_count; i++)
-        vd_put_u32(out, graph->edge[n->first_input + (uint32_t)i]);
+        vd_put_u32(out, vd_node_input(graph, node, i));
     put_shape(out, &n->shape);
 }
 
@@ -67,7 +67,7 @@ static bool get_node(vd_cursor *in, vd_graph *graph, vd_node *n) {
         return false;
     vd_cursor list = vd_cursor_of(edges, (size_t)n->input_count * 4);
     for (int32_t i = 0; i < n->input_count; i++)
-        graph->edge[graph->edge_count++] = vd_get_u32(&list);
+        graph->stored_edge[graph->edge_count++] = vd_get_u32(&list);
     n->shape = get_shape(in);
     return !in->failed;
 }
@@ -90,15 +90,15 @@ static bool get_graph(vd_cursor *in, uint32_t leaf_count, vd_graph *graph) {
     if (in->failed || nodes > VD_NODES_MAX || edges > VD_EDGES_MAX || nodes > left / 16 ||
         edges > left / 4 || leaf_count > left / 4)
         return false;
-    graph->node = calloc(nodes + 1, sizeof *graph->node);
-    graph->edge = calloc(edges + 1, sizeof *graph->edge);
+    graph->stored = calloc(nodes + 1, sizeof *graph->stored);
+    graph->stored_edge = calloc(edges + 1, sizeof *graph->stored_edge);
     graph->output = calloc(leaf_count + 1, sizeof *graph->output);
-    if (!graph->node || !graph->edge || !graph->output)
+    if (!graph->stored || !graph->stored_edge || !graph->output)
         return false;
     graph->node_capacity = nodes;
     graph->edge_capacity = edges;
     for (; graph->node_count < nodes; graph->node_count++)
-        if (!get_node(in, graph, &graph->node[graph->node_count]))
+        if (!get_node(in, graph, &graph->stored[graph->node_count]))
             return false;
     for (uint32_t i = 0; i < leaf_count; i++)
         graph->output[i] = vd_get_u32(in);

@@ -32,14 +32,14 @@ typedef struct {
     int32_t op;
     int32_t input_count;
     int64_t attr[RO_MAX_ATTRS];
-    uint32_t first_input; /* index in vd_graph.edge */
+    uint32_t first_input; /* index in vd_graph.stored_edge */
     ro_shape shape;       /* of the output */
 } vd_node;
 
 typedef struct {
-    vd_node *node;
+    vd_node *stored; /* read nodes by vd_node_... */
     uint32_t node_count, node_capacity;
-    uint32_t *edge; /* value numbers */
+    uint32_t *stored_edge; /* value numbers */
     uint32_t edge_count, edge_capacity;
     uint32_t *output; /* the value of each state leaf after this graph; layout order */
     uint32_t loss;    /* value to report, or UINT32_MAX */
@@ -83,6 +83,17 @@ const ro_shape *vd_value_shape(const vd_program *program, const vd_graph *graph,
 vd_source_kind vd_source_of(const vd_program *program, const vd_graph *graph, uint32_t value,
                             uint32_t *index);
 
+/* ---- node `node` of a graph ---- */
+
+/* Its operator, its number of inputs and the shape of its output. */
+const vd_node *vd_node_stored(const vd_graph *graph, uint32_t node);
+typedef struct {
+    char text[VD_NAME_SIZE];
+} vd_name;
+vd_name vd_node_name(const vd_graph *graph, uint32_t node);
+int64_t vd_node_attr(const vd_graph *graph, uint32_t node, int attr);
+/* The value that is input i. */
+uint32_t vd_node_input(const vd_graph *graph, uint32_t node, int32_t i);
 /* Fills `call` and `shapes` (room for input_count) for ro_infer, ro_run, ro_ref_*. */
 void vd_node_call(const vd_program *program, const vd_graph *graph, uint32_t node, ro_call *call,
                   ro_shape *shapes);

@@ -8,14 +8,15 @@ static void print_shape(vd_buf *out, const ro_shape *shape) {
     vd_printf(out, "]");
 }
 
-static void print_attrs(vd_buf *out, const vd_node *n) {
-    const ro_op_info *info = ro_op_describe(n->op);
+static void print_attrs(vd_buf *out, const vd_graph *graph, uint32_t node) {
+    const ro_op_info *info = ro_op_describe(vd_node_stored(graph, node)->op);
     for (int i = 0; i < info->attr_count; i++) {
+        const int64_t attr = vd_node_attr(graph, node, i);
         vd_printf(out, "%s%s=", i ? ", " : "", info->attr[i].name);
         if (info->attr[i].kind == 'f')
-            vd_printf(out, "%.9g", (double)ro_attr_to_f32(n->attr[i]));
+            vd_printf(out, "%.9g", (double)ro_attr_to_f32(attr));
         else
-            vd_printf(out, "%lld", (long long)n->attr[i]);
+            vd_printf(out, "%lld", (long long)attr);
     }
 }
 
@@ -35,14 +36,15 @@ static void print_value(vd_buf *out, const vd_program *program, const vd_graph *
 
 void vd_graph_text(const vd_program *program, const vd_graph *graph, vd_buf *out) {
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        const vd_node *n = &graph->node[i];
-        vd_printf(out, "%%%-5u %-32s %s(", i, n->name, ro_op_describe(n->op)->name);
+        const vd_node *n = vd_node_stored(graph, i);
+        vd_printf(out, "%%%-5u %-32s %s(", i, vd_node_name(graph, i).text,
+                  ro_op_describe(n->op)->name);
         for (int32_t k = 0; k < n->input_count; k++) {
             vd_printf(out, "%s", k ? ", " : "");
-            print_value(out, program, graph, graph->edge[n->first_input + (uint32_t)k]);
+            print_value(out, program, graph, vd_node_input(graph, i, k));
         }
         vd_printf(out, "; ");
-        print_attrs(out, n);
+        print_attrs(out, graph, i);
         vd_printf(out, ") -> ");
         print_shape(out, &n->shape);
         vd_printf(out, "\n");
@@ -77,15 +79,15 @@ void vd_graph_dot(const vd_program *program, const vd_graph *graph, vd_buf *out)
     uint32_t sources = vd_source_count(program, graph);
     vd_printf(out, "digraph verde {\n  rankdir=TB; node [shape=box, fontsize=10];\n");
     for (uint32_t i = 0; i < graph->node_count; i++) {
-        const vd_node *n = &graph->node[i];
+        const vd_node *n = vd_node_stored(graph, i);
         vd_printf(out, "  \"%%%u\" [label=\"", i);
-        print_quoted(out, n->name);
+        print_quoted(out, vd_node_name(graph, i).text);
         vd_printf(out, "\\n%s ", ro_op_describe(n->op)->name);
         print_shape(out, &n->shape);
         vd_printf(out, "\"];\n");
         for (int32_t k = 0; k < n->input_count; k++) {
             vd_printf(out, "  ");
-            dot_edge(out, program, graph, graph->edge[n->first_input + (uint32_t)k]);
+            dot_edge(out, program, graph, vd_node_input(graph, i, k));
             vd_printf(out, " -> \"%%%u\";\n", i);
         }
     }

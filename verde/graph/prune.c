@@ -20,8 +20,8 @@ static void mark(const pruning *p, const vd_program *program, const vd_graph *g)
         need(p, g->output[i]);
     need(p, g->loss);
     for (uint32_t i = g->node_count; i-- > 0;)
-        for (int32_t k = 0; p->needed[i] && k < g->node[i].input_count; k++)
-            need(p, g->edge[g->node[i].first_input + (uint32_t)k]);
+        for (int32_t k = 0; p->needed[i] && k < g->stored[i].input_count; k++)
+            need(p, g->stored_edge[g->stored[i].first_input + (uint32_t)k]);
 }
 
 static uint32_t renumbered(const pruning *p, uint32_t value) {
@@ -29,10 +29,11 @@ static uint32_t renumbered(const pruning *p, uint32_t value) {
 }
 
 static void move_node(const pruning *p, vd_graph *g, uint32_t from, uint32_t to, uint32_t *edges) {
-    vd_node *n = &g->node[to];
-    *n = g->node[from];
+    vd_node *n = &g->stored[to];
+    *n = g->stored[from];
     for (int32_t k = 0; k < n->input_count; k++)
-        g->edge[*edges + (uint32_t)k] = renumbered(p, g->edge[n->first_input + (uint32_t)k]);
+        g->stored_edge[*edges + (uint32_t)k] =
+            renumbered(p, g->stored_edge[n->first_input + (uint32_t)k]);
     n->first_input = *edges;
     *edges += (uint32_t)n->input_count;
     p->number[from] = p->sources + to;

@@ -26,7 +26,7 @@ static bool has_elements(const ro_shape *shape) {
 
 static vd_status check_node(const vd_program *program, const vd_graph *graph, uint32_t index,
                             ro_shape *shapes, vd_err *err) {
-    const vd_node *n = &graph->node[index];
+    const vd_node *n = &graph->stored[index];
     const char *name = graph_name(program, graph);
     char why[256];
     uint32_t values = vd_source_count(program, graph) + index;
@@ -38,7 +38,7 @@ static vd_status check_node(const vd_program *program, const vd_graph *graph, ui
         return vd_fail(err, VD_ERR_PEER, "%s graph, node %u: name is not printable ASCII", name,
                        index);
     for (int32_t i = 0; i < n->input_count; i++)
-        if (graph->edge[n->first_input + (uint32_t)i] >= values)
+        if (graph->stored_edge[n->first_input + (uint32_t)i] >= values)
             return vd_fail(err, VD_ERR_PEER,
                            "%s graph, node %u (%s): input %d is not an earlier value", name, index,
                            n->name, i);

@@ -105,8 +105,7 @@ static vd_status hash_public(const vd_inquiry *q, int64_t step, uint32_t value, 
 
 /* A record is of the job's node, and its inputs are what the records before it put out. */
 static vd_status check_record(const trace_check *c, uint32_t node, const vd_records *records) {
-    const vd_node *n = &c->graph->node[node];
-    const uint32_t *edge = &c->graph->edge[n->first_input];
+    const vd_node *n = vd_node_stored(c->graph, node);
     vd_node_record *record = c->record;
     vd_buf bytes = {0};
     vd_hash descriptor;
@@ -121,7 +120,8 @@ static vd_status check_record(const trace_check *c, uint32_t node, const vd_reco
         return mismatch(c->q, "a record");
     vd_status status = vd_expect(c->q, &record->descriptor, &descriptor, "a record");
     for (int32_t i = 0; status == VD_OK && i < n->input_count; i++)
-        status = vd_expect(c->q, &record->input[i], &c->value[edge[i]], "a record");
+        status = vd_expect(c->q, &record->input[i], &c->value[vd_node_input(c->graph, node, i)],
+                           "a record");
     c->value[c->sources + node] = record->output;
     return status;
 }
@@ -265,16 +265,16 @@ static bool same(const vd_records *a, const vd_records *b) {
 static vd_status check_fold(vd_inquiry *q, const vd_tree_name *name, uint32_t node,
                             const vd_records *parts) {
     const vd_graph *graph = vd_step_graph(vd_inquiry_program(q), name->step);
-    const vd_node *n = &graph->node[node];
+    const vd_node *n = vd_node_stored(graph, node);
     const vd_source *s = &q->source;
     vd_records again = {0};
     vd_fold fold;
     const void *data;
     vd_status status = VD_OK;
     if (!vd_fold_open(&fold, vd_inquiry_program(q), graph, node, name->element))
-        return vd_fail(q->err, VD_ERR_LOCAL, "%s is no long fold", n->name);
+        return vd_fail(q->err, VD_ERR_LOCAL, "%s is no long fold", vd_node_name(graph, node).text);
     for (int32_t i = 0; status == VD_OK && i < n->input_count; i++)
-        status = checked_tensor(q, name->step, graph->edge[n->first_input + (uint32_t)i], &data);
+        status = checked_tensor(q, name->step, vd_node_input(graph, node, i), &data);
     if (status == VD_OK)
         status = s->fold(s->user, name->step, node, name->element, &again, q->err);
     if (status == VD_OK && (parts->count != fold.parts || !same(parts, &again)))

@@ -6,7 +6,7 @@
 #include "verde/protocol/dispute.h"
 
 static const ro_shape *output_shape(const vd_referee *r) {
-    return &r->graph->node[r->record].shape;
+    return &vd_node_stored(r->graph, r->record)->shape;
 }
 
 bool vd_leaf_ask(vd_referee *r, uint32_t p, vd_question *question) {
@@ -68,8 +68,8 @@ void vd_leaf_take(vd_referee *r) {
 /* ---- inputs ---- */
 
 static const ro_shape *input_shape(const vd_referee *r, int input) {
-    const vd_node *n = &r->graph->node[r->record];
-    return vd_value_shape(r->program, r->graph, r->graph->edge[n->first_input + (uint32_t)input]);
+    const vd_node *n = vd_node_stored(r->graph, r->record);
+    return vd_value_shape(r->program, r->graph, vd_node_input(r->graph, r->record, input));
 }
 
 /* Found by binary search: the list is sorted by (input, leaf). */
@@ -122,10 +122,10 @@ static uint32_t load(void *user, int input, int64_t index) {
 }
 
 static vd_tree_name input_tree(const vd_referee *r, int input) {
-    const vd_node *n = &r->graph->node[r->record];
+    const vd_node *n = vd_node_stored(r->graph, r->record);
     return (vd_tree_name){.kind = VD_TREE_TENSOR,
                           .step = r->step,
-                          .value = r->graph->edge[n->first_input + (uint32_t)input]};
+                          .value = vd_node_input(r->graph, r->record, input)};
 }
 
 static vd_status compute_whole(vd_referee *r, vd_err *err) {

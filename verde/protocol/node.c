@@ -158,22 +158,24 @@ void vd_place_text(const vd_place *at, uint32_t bits, char text[VD_F32_TEXT]) {
 }
 
 static void name_node(vd_referee *r) {
-    const vd_node *n = &r->graph->node[r->record];
+    const vd_node *n = vd_node_stored(r->graph, r->record);
     r->place->node = r->record;
     r->place->dtype = n->shape.dtype;
-    snprintf(r->place->node_name, sizeof r->place->node_name, "%s", n->name);
+    snprintf(r->place->node_name, sizeof r->place->node_name, "%s",
+             vd_node_name(r->graph, r->record).text);
     snprintf(r->place->operator_name, sizeof r->place->operator_name, "%s",
              ro_op_describe(n->op)->name);
-    vd_story(r, "First difference: node %u, %s (%s).", r->record, n->name, r->place->operator_name);
+    vd_story(r, "First difference: node %u, %s (%s).", r->record,
+             vd_node_name(r->graph, r->record).text, r->place->operator_name);
 }
 
 /* Asks for the nodes and state leaves that feed the disputed node. */
 static bool want_producers(vd_referee *r, bool states) {
-    const vd_node *n = &r->graph->node[r->record];
+    const vd_node *n = vd_node_stored(r->graph, r->record);
     uint64_t list[RO_MAX_INPUTS];
     uint32_t count = 0, first = sources(r), leaves = vd_state_sources(r->program, r->graph);
     for (int32_t i = 0; i < n->input_count; i++) {
-        uint32_t value = r->graph->edge[n->first_input + (uint32_t)i];
+        uint32_t value = vd_node_input(r->graph, r->record, i);
         if (states && value < leaves)
             list[count++] = value;
         if (!states && value >= first)
@@ -199,7 +201,8 @@ void vd_record_take(vd_referee *r) {
                        "ran another node (operator, attributes or inputs) than the job's %s",
                        r->place->node_name);
             ok = false;
-        } else if (record->input_count != (uint32_t)r->graph->node[r->record].input_count) {
+        } else if (record->input_count !=
+                   (uint32_t)vd_node_stored(r->graph, r->record)->input_count) {
             ok = malformed(r, p);
         }
     }
@@ -222,9 +225,9 @@ static void wrong_input(vd_referee *r, uint32_t p, int32_t input, const char *wh
 
 /* `record` keeps the disputed record; producers are read through a copy. */
 static void check_producers(vd_referee *r, uint32_t p, const vd_hash *output) {
-    const vd_node *n = &r->graph->node[r->record];
+    const vd_node *n = vd_node_stored(r->graph, r->record);
     for (int32_t i = 0; i < n->input_count; i++) {
-        uint32_t value = r->graph->edge[n->first_input + (uint32_t)i];
+        uint32_t value = vd_node_input(r->graph, r->record, i);
         vd_hash public;
         if (value >= sources(r)) {
             const vd_hash *made = wanted_output(r, output, value - sources(r));
@@ -269,11 +272,11 @@ bool vd_state_ask(vd_referee *r, uint32_t p, vd_question *question) {
 
 /* A leaf of S_s against every input that names it. */
 static bool take_state_leaf(vd_referee *r, uint32_t p, uint64_t index, const vd_buf *data) {
-    const vd_node *n = &r->graph->node[r->record];
+    const vd_node *n = vd_node_stored(r->graph, r->record);
     if (data->size != VD_HASH_SIZE)
         return malformed(r, p);
     for (int32_t i = 0; i < n->input_count; i++)
-        if (r->graph->edge[n->first_input + (uint32_t)i] == index &&
+        if (vd_node_input(r->graph, r->record, i) == index &&
             memcmp(r->party[p].record->input[i].b, data->data, VD_HASH_SIZE) != 0)
             wrong_input(r, p, i, "the leaf of the state before the step");
     return !r->party[p].out;
@@ -287,7 +290,7 @@ void vd_state_take(vd_referee *r) {
                              take_state_leaf);
     if (!ok)
         return;
-    for (int32_t i = 0; i < r->graph->node[r->record].input_count; i++)
+    for (int32_t i = 0; i < vd_node_stored(r->graph, r->record)->input_count; i++)
         if (!vd_hash_equal(&r->party[0].record->input[i], &r->party[1].record->input[i])) {
             vd_trouble(r, "earlier records are equal, yet their outputs are not");
             return;

@@ -34,7 +34,7 @@ static uint64_t fold_parts(const vd_program *program, const vd_tree_name *tree) 
     vd_fold fold;
     if (tree->value < sources || tree->value - sources >= graph->node_count)
         return 0;
-    const vd_node *n = &graph->node[tree->value - sources];
+    const vd_node *n = vd_node_stored(graph, tree->value - sources);
     return tree->element >= 0 && tree->element < ro_shape_numel(&n->shape) &&
                    vd_fold_open(&fold, program, graph, tree->value - sources, tree->element)
                ? fold.parts

@@ -65,7 +65,7 @@ void vd_note_take(vd_referee *r) {
 /* ---- what is possible ---- */
 
 bool vd_is_free(const vd_referee *r) {
-    return r->rounded && ro_op_is_free(r->graph->node[r->record].op);
+    return r->rounded && ro_op_is_free(vd_node_stored(r->graph, r->record)->op);
 }
 
 bool vd_judge_possible(vd_referee *r, uint32_t p, const vd_possible *possible) {
@@ -147,8 +147,8 @@ static void judge_log(vd_referee *r, const vd_log_section *section) {
     vd_place *at = r->place;
     const vd_possible *v = &r->possible;
     const vd_program_rounding *rounding = &r->program->rounding;
-    const double threshold =
-        vd_threshold_at(rounding->threshold[r->graph->node[r->record].op], rounding->bits, v->bits);
+    const double threshold = vd_threshold_at(
+        rounding->threshold[vd_node_stored(r->graph, r->record)->op], rounding->bits, v->bits);
     const vd_told told = vd_possible_told(v, section, threshold, r->element % VD_LOG_BLOCK);
     const int64_t place = vd_possible_place(v, at->value[TRAINER]);
     at->logged_as = told.missing           ? VD_LOGGED_NOTHING
@@ -175,7 +175,7 @@ static void judge_log(vd_referee *r, const vd_log_section *section) {
 }
 
 static void take_section(vd_referee *r, const vd_section_proof *a, const vd_log_run *run) {
-    const uint64_t elements = (uint64_t)ro_shape_numel(&r->graph->node[r->record].shape);
+    const uint64_t elements = (uint64_t)ro_shape_numel(&vd_node_stored(r->graph, r->record)->shape);
     const vd_log_node block =
         vd_log_block_of(r->record, elements, (uint64_t)r->element / VD_LOG_BLOCK);
     vd_log_section section = {0};
