@@ -272,6 +272,7 @@ $(BUILD)/bin/verde: $(cli_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
 
 include tests/tests.mk
 include tests/fuzz/fuzz.mk
+include tests/sim/sim.mk
 include bench/bench.mk
 include python/python.mk
 .SECONDARY:

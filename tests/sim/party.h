@@ -1,0 +1,66 @@
+/* A provider in memory, and all the ways in which it may answer. */
+#ifndef SIM_PARTY_H
+#define SIM_PARTY_H
+
+#include "tests/sim/toy.h"
+#include "verde/protocol/provider.h"
+#include "verde/protocol/referee.h"
+
+typedef enum {
+    SIM_TELLS = 0,     /* what its run says, wrong or not */
+    SIM_OTHER_RUN,     /* what another run says: of a liar's an honest one, which looks honest */
+    SIM_OTHER_ROOT,    /* the same, over another root than it gave before */
+    SIM_WRONG_PROOF,   /* with a hash or a byte changed in what is to prove it */
+    SIM_LESS,          /* without the last of its hashes or leaves */
+    SIM_NONSENSE,      /* a statement that has none of the members */
+    SIM_CONCEDES,      /* withdraws its claim */
+    SIM_REFUSES,       /* a signed refusal */
+    SIM_SILENT,        /* nothing */
+    SIM_GARBAGE,       /* bytes that are no note */
+    SIM_OTHER_KEY,     /* signed by a key that nobody has named */
+    SIM_BAD_SIGNATURE, /* with a bit of the signature changed */
+    SIM_REPLAYS,       /* what it said before, to another question */
+    SIM_COPIES,        /* what somebody else said last */
+    SIM_ADDS,          /* members that no document names, which change nothing */
+    SIM_WAYS,
+} sim_way;
+
+const char *sim_way_name(sim_way way);
+
+/* What a provider has to contest a claim with, once it is convicted. */
+typedef struct {
+    toy_run *run; /* NULL: it does not run again */
+    bool fails;   /* its disk is full */
+} sim_again;
+
+typedef struct {
+    vd_key *key;
+    sim_again again;
+    vd_provider side[2]; /* of its run, and of the other one */
+    sim_way way;
+    /* The questions that it answers so: of this kind, or NULL, and by number. */
+    const char *topic;
+    uint32_t from, to;
+    uint64_t random;
+    uint32_t asked;
+    vd_buf last;          /* what it said last */
+    const vd_buf *rivals; /* what somebody else said last; NULL: nobody */
+} sim_party;
+
+/* `other` may be NULL. `number` chooses the key. */
+void sim_party_open(sim_party *p, const toy_job *job, toy_run *run, toy_run *other,
+                    uint32_t number);
+void sim_party_close(sim_party *p);
+/* Once it is convicted it runs again so. */
+void sim_party_runs_again(sim_party *p, sim_again again);
+/* Takes what it said in the last dispute away; the way stays. */
+void sim_party_renew(sim_party *p);
+
+/* The answer to a request, as it is sent; empty: none. `text` is the question for people. */
+vd_buf sim_party_answer(sim_party *p, const vd_buf *request, const char *text);
+
+/* SplitMix64 (Steele et al., 2014). */
+uint64_t sim_random(uint64_t *state);
+uint32_t sim_below(uint64_t *state, uint32_t bound);
+
+#endif

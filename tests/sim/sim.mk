@@ -1,0 +1,22 @@
+# Disputes in memory, by the hundred thousand: tests/sim/*.h say of what. Signatures are hashes there (keys.h).
+# tests/system/sim.sh plays some of them.
+
+sim_obj := $(patsubst %,$(BUILD)/obj/tests/sim/%.o,toy keys memo party world game hearing check)
+sim_link = $(CC) $(filter %.o,$^) $(filter %.a,$^) $(LDFLAGS) -Wl,--wrap=vd_signature_verify $(sim_wrap) $(PKG_LIBS) -o $@
+$(BUILD)/sim/%: $(BUILD)/obj/tests/sim/%.o $(sim_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(sim_link)
+# The same with a bug on purpose.
+$(BUILD)/sim/planted_%: $(BUILD)/obj/tests/sim/games.o $(BUILD)/obj/tests/sim/planted_%.o $(sim_obj) $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a
+	@mkdir -p $(@D)
+	@echo "  LD      $@"
+	$(Q)$(sim_link)
+$(BUILD)/sim/planted_proof: private sim_wrap := -Wl,--wrap=vd_proof_verify
+
+# ARGS: "COUNT SEED" of disputes; "replay SEED": one, with its log.
+sim: ## disputes in memory from seeds, of liars, networks and crashes; ARGS="100000 1"
+sim: $(BUILD)/sim/exhaustive $(BUILD)/sim/games
+	@$(if $(ARGS),,$(BUILD)/sim/exhaustive)
+	@$(BUILD)/sim/games $(ARGS)
+.PHONY: sim
