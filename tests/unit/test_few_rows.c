@@ -73,7 +73,7 @@ static void check_product(const product *p, int dtype, uint64_t seed) {
 
 static void check_rows(int64_t m, uint64_t seed) {
     static const int64_t lengths[] = {1, 7, 256, 257, 515};
-    static const int64_t columns[] = {511, 512, 777, 1024, 2049, 4097, 4500};
+    static const int64_t columns[] = {5, 17, 511, 512, 777, 1024, 2049, 4097, 4500};
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         seed++;
         const product p = {m, lengths[seed % 5], columns[i], seed % 3 ? 0 : 2,

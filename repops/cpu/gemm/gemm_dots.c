@@ -16,6 +16,8 @@ enum {
 };
 enum { ASK_COLS = VW * VW / BLOCK /* columns prefetched per square; without vectors 0 */ };
 
+enum { FAR_B = 1 << 18 }; /* elements of b that a cache does not keep from one use to the next */
+
 enum {
     CROWDED_STEP = 512,   /* columns a multiple of this apart share L1 sets that hold only 16 */
     FEW_GROUPS = 16 / VW, /* groups of columns then, and with b_ahead, where 16 are faster too */
@@ -51,22 +53,40 @@ RO_INLINE void store_lanes(const gemm *g, int64_t c_col, int64_t i, int64_t j, i
     }
 }
 
-/* Where to prefetch while the block at step p of `cols` columns of b is read: the next block of
- * these columns, the first block of the next columns, or what b_ahead says. */
-RO_INLINE const float *block_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
+/* Where to prefetch: `near` for L1, columns near_step apart; `far` for L2, in the order of
+ * addresses, or NULL. */
+typedef struct {
+    const float *near, *far;
+    int64_t near_step;
+} asked;
+
+/* While the block at step p of `cols` columns of b is read: the next block of these columns, the
+ * first block of the next columns, or what b_ahead says. A large b whose columns are contiguous
+ * comes from memory fastest in the order of addresses, so the next columns are asked for so. */
+RO_INLINE asked block_ahead(const gemm *g, const float *b, int64_t cols, int64_t p) {
     if (g->b_ahead)
-        return b + g->b_ahead + p * cols;
-    return b + (p + BLOCK < g->k ? p + BLOCK : cols * g->b_col);
+        return (asked){b + g->b_ahead + p * cols, NULL, BLOCK};
+    const float *next = b + cols * g->b_col;
+    return (asked){p + BLOCK < g->k ? b + p + BLOCK : next,
+                   g->b_col == g->k && g->n * g->k >= FAR_B ? next + p * cols : NULL, g->b_col};
 }
 
-RO_INLINE void ask(const float *b, int64_t step) {
+/* As many lines as a square has. */
+RO_INLINE void ask(asked *a) {
     RO_UNROLL
     for (int i = 0; i < ASK_COLS; i++) {
-        const float *at = whole_address(b + i * step);
+        const float *at = whole_address(a->near + i * a->near_step);
         RO_UNROLL
         for (int line = 0; line < ASK_LINES; line++)
             __builtin_prefetch(at + line * LINE);
     }
+    a->near += ASK_COLS * a->near_step;
+    if (!a->far)
+        return;
+    RO_UNROLL
+    for (int line = 0; line < ASK_COLS * ASK_LINES; line++)
+        __builtin_prefetch(a->far + line * LINE, 0, 2);
+    a->far += ASK_COLS * BLOCK;
 }
 
 /* Keeps the compiler from interleaving two groups, for which it has no registers. The processor
@@ -79,8 +99,7 @@ RO_INLINE void one_after_another(void) {
 /* Runs steps [p, end) of `rows` x (VW * groups) elements in whole squares. Prefetches columns that
  * are ask_step apart from `ahead` on. */
 RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const float *b,
-                          int64_t p, int64_t end, const float *ahead, int64_t ask_step,
-                          vf acc[DOTS_ROWS][MOST_GROUPS]) {
+                          int64_t p, int64_t end, asked *ahead, vf acc[DOTS_ROWS][MOST_GROUPS]) {
     const int64_t step = g->b_col, a_row = g->a_row;
     const float *a = g->a + p;
     for (b += p; p < end; p += VW, a += VW, b += VW) {
@@ -89,10 +108,10 @@ RO_INLINE void dots_block(const int rows, const int groups, const gemm *g, const
         for (int i = 0; i < rows; i++)
             row[i] = i ? whole_address(a + i * a_row) : a;
         RO_UNROLL
-        for (int h = 0; h < groups; h++, ahead += ASK_COLS * ask_step) {
+        for (int h = 0; h < groups; h++) {
             vf r[VW];
             load_transposed(b + h * VW * step, step, r);
-            ask(ahead, ask_step);
+            ask(ahead);
             RO_UNROLL
             for (int q = 0; q < VW; q++) {
                 RO_UNROLL
@@ -110,8 +129,8 @@ enum { QUADS = 1 };
 /* Runs four steps of all groups. The elements of a and b are `past` floats beyond a and the
  * pointers in at. */
 RO_INLINE void dots_quad(const int rows, const int groups, const gemm *g, const float *a,
-                         const float *const *at, const int past, const int asks,
-                         const float **ahead, int64_t ask_step, vf acc[DOTS_ROWS][MOST_GROUPS]) {
+                         const float *const *at, const int past, const int asks, asked *ahead,
+                         vf acc[DOTS_ROWS][MOST_GROUPS]) {
     vf x[4], r[4];
     RO_UNROLL
     for (int q = 0; q < 4; q++)
@@ -119,10 +138,8 @@ RO_INLINE void dots_quad(const int rows, const int groups, const gemm *g, const 
     RO_UNROLL
     for (int h = 0; h < groups; h++) {
         load_quad(at[2 * h] + past, at[2 * h + 1] + past, g->b_col, r);
-        if (asks) {
-            ask(*ahead, ask_step);
-            *ahead += ASK_COLS * ask_step;
-        }
+        if (asks)
+            ask(ahead);
         RO_UNROLL
         for (int q = 0; q < 4; q++) {
             acc[0][h] = vf_fma(x[q], r[q], acc[0][h]);
@@ -138,21 +155,20 @@ RO_INLINE void dots_quad(const int rows, const int groups, const gemm *g, const 
  * share the elements of a, and their sums wait less for each other. Every cache line of b is read
  * four times, so L1 has to keep one line of each column. */
 RO_INLINE void dots_quads(const int rows, const int groups, const gemm *g, const float *b,
-                          int64_t p, int64_t end, const float *ahead, int64_t ask_step,
-                          vf acc[DOTS_ROWS][MOST_GROUPS]) {
+                          int64_t p, int64_t end, asked *ahead, vf acc[DOTS_ROWS][MOST_GROUPS]) {
     const float *a = g->a + p, *at[2 * MOST_GROUPS];
     RO_UNROLL
     for (int h = 0; h < 2 * groups; h++)
         at[h] = b + p + 4 * h * g->b_col;
     for (; p + VW <= end; p += VW, a += VW) {
-        dots_quad(rows, groups, g, a, at, 0, 1, &ahead, ask_step, acc);
-        dots_quad(rows, groups, g, a, at, 4, 0, &ahead, ask_step, acc);
+        dots_quad(rows, groups, g, a, at, 0, 1, ahead, acc);
+        dots_quad(rows, groups, g, a, at, 4, 0, ahead, acc);
         RO_UNROLL
         for (int h = 0; h < 2 * groups; h++)
             at[h] = whole_address(at[h] + VW);
     }
     if (p < end)
-        dots_quad(rows, groups, g, a, at, 0, 0, &ahead, ask_step, acc);
+        dots_quad(rows, groups, g, a, at, 0, 0, ahead, acc);
 }
 
 #else
@@ -165,15 +181,14 @@ RO_INLINE void dots_chunk(const int rows, const int groups, const int quads, con
                           const float *b, int64_t from, int64_t to,
                           vf acc[DOTS_ROWS][MOST_GROUPS]) {
     const int square = quads ? 4 : VW;
-    const int64_t whole = from + (to - from) / square * square,
-                  ask_step = g->b_ahead ? BLOCK : g->b_col;
+    const int64_t whole = from + (to - from) / square * square;
     int64_t p = from;
     for (; p < whole; p = min_i64(whole, p + BLOCK)) {
-        const float *ahead = block_ahead(g, b, VW * groups, p);
+        asked ahead = block_ahead(g, b, VW * groups, p);
         if (quads)
-            dots_quads(rows, groups, g, b, p, min_i64(whole, p + BLOCK), ahead, ask_step, acc);
+            dots_quads(rows, groups, g, b, p, min_i64(whole, p + BLOCK), &ahead, acc);
         else
-            dots_block(rows, groups, g, b, p, min_i64(whole, p + BLOCK), ahead, ask_step, acc);
+            dots_block(rows, groups, g, b, p, min_i64(whole, p + BLOCK), &ahead, acc);
     }
     for (; p < to; p++) {
         RO_UNROLL

@@ -2,6 +2,7 @@
  * one chunk of k, whose sum is added to what the blocks before left in c, or all of k: with a mask,
  * and for few rows where b lies along k, of which long lines are then read. */
 #include "repops/cpu/gemm/gemm_widened.h"
+#include "repops/cpu/gemm/gemm_dots_half.h"
 #include "repops/cpu/gemm/gemm_swept.h"
 #include "repops/src/half.h"
 
@@ -44,7 +45,9 @@ static gemm block_of(const gemm *g, const block_plan *p, int64_t k0, int64_t j0)
     return part;
 }
 
-int64_t RO_NAME(ro_gemm_widened_workspace)(const gemm *g) {
+int64_t RO_NAME(ro_gemm_widened_workspace)(const gemm *g, int dtype) {
+    if (RO_NAME(ro_gemm_dots_half_fits)(g, dtype))
+        return 0;
     const int64_t swept = RO_NAME(ro_gemm_swept_workspace)(g);
     if (swept >= 0)
         return swept;
@@ -104,7 +107,8 @@ static void scale(const gemm *g) {
 }
 
 void RO_NAME(ro_gemm_widened)(const gemm *g, narrow_matrix b, float *workspace) {
-    if (RO_NAME(ro_gemm_swept)(g, b.data, b.dtype, workspace))
+    if (RO_NAME(ro_gemm_dots_half)(g, b.data, b.dtype) ||
+        RO_NAME(ro_gemm_swept)(g, b.data, b.dtype, workspace))
         return;
     const block_plan p = plan_blocks(g);
     float *rest = workspace + block_floats(g, &p);

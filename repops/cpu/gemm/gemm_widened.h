@@ -11,8 +11,8 @@ typedef struct {
     int dtype; /* RO_BF16 or RO_F16 */
 } narrow_matrix;
 
-/* Floats that ro_gemm_widened needs. */
-int64_t RO_NAME(ro_gemm_widened_workspace)(const gemm *g);
+/* Floats that ro_gemm_widened needs, of whose b this is the type. */
+int64_t RO_NAME(ro_gemm_widened_workspace)(const gemm *g, int dtype);
 /* As ro_gemm; g has no y, no c_chunk, and beta 0. */
 void RO_NAME(ro_gemm_widened)(const gemm *g, narrow_matrix b, float *workspace);
 

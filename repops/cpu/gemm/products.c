@@ -105,8 +105,9 @@ static int64_t most_workspace(const batch *b) {
     for (int i = 0; i < 4; i++) {
         gemm piece = *g;
         piece.m = rows[i / 2], piece.n = cols[i % 2];
-        most = max_i64(most, b->b_narrow.data ? RO_NAME(ro_gemm_widened_workspace)(&piece)
-                                              : RO_NAME(ro_gemm_workspace)(&piece));
+        most = max_i64(most, b->b_narrow.data
+                                 ? RO_NAME(ro_gemm_widened_workspace)(&piece, b->b_narrow.dtype)
+                                 : RO_NAME(ro_gemm_workspace)(&piece));
     }
     return ceil_div(most, 16) * 16; /* aligned for every thread */
 }
