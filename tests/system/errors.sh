@@ -37,6 +37,14 @@ expect 2 'backend' "$verde" run $job --out "$work/run" --backend quantum
 expect 2 'kind must be one of' "$verde" run $job --out "$work/run" --fault mischief
 expect 2 'step must be' "$verde" run $job --out "$work/run" --fault element@99999
 expect 2 'no node' "$verde" run $job --out "$work/run" --fault element@1:nonsense
+expect 2 'need' "$verde" run $job --out "$work/run" --fault steer
+[ ! -e "$work/run" ] || { echo "a refused run leaves a folder"; exit 1; }
+# Of one interval there is no state in the middle of the history.
+sed -e "s,file: \.\./data,file: $PWD/models/data," -e 's/^steps: .*/steps: 2/' -e 's/^checkpoint_interval: .*/checkpoint_interval: 2/' \
+    -e 's/^schedule: .*/schedule: {kind: constant, warmup: 0}/' $job > "$work/short.yaml"
+expect 0 'The fault changed nothing' "$verde" run "$work/short.yaml" --out "$work/idle" --fault history
+expect 0 'run root' "$verde" run "$work/short.yaml" --out "$work/faulty" --fault element
+if grep -q 'changed nothing' "$work/err.txt"; then echo "a fault that changed something is said to have changed nothing"; exit 1; fi
 "$verde" run $job --out "$work/run" > /dev/null 2>&1
 cp "$work/run/run.json" "$work/before.json"
 expect 2 'another job' "$verde" run models/jobs/mlp.yaml --out "$work/run"

@@ -93,6 +93,32 @@ cmp "$work/killed/run.json" "$work/whole/run.json" || fail "other roots after a 
 expect 0 'job root' "$verde" run "$work/killed.yaml" --out "$work/killed"
 expect 2 'holds another job' "$verde" run "$work/generate.yaml" --out "$work/killed"
 one_line
+# Without run.json the results are not overwritten, and it is said how the job goes on.
+cp -r "$work/killed" "$work/lost"
+rm "$work/lost/run.json"
+expect 2 'run.json is missing, beside prompts and results.jsonl; bring it back, or delete results.jsonl' \
+    "$verde" run "$work/killed.yaml" --out "$work/lost"
+one_line
+rm "$work/lost/results.jsonl"
+expect 0 'job root' "$verde" run "$work/killed.yaml" --out "$work/lost"
+for file in run.json results.jsonl; do cmp "$work/lost/$file" "$work/whole/$file" || fail "another $file after run.json was lost"; done
+# What is no run of a prompt is named.
+mkdir "$work/lost/prompts/8"
+expect 6 'lost/prompts/8: is no run of a prompt of this job' "$verde" check "$work/lost"
+rmdir "$work/lost/prompts/8"
+touch "$work/lost/prompts/07"
+expect 6 'lost/prompts/07: is no run' "$verde" check "$work/lost"
+rm "$work/lost/prompts/07"
+expect 0 'fits  *yes' "$verde" check "$work/lost"
+
+# A fault that its prompt cannot have is refused before anything runs, and leaves nothing; one that changes nothing says so.
+for fault in 1/weights@99 7/element@0:nonsense 8/element mischief; do
+    expect 2 '.' "$verde" run "$work/generate.yaml" --out "$work/none" --fault $fault
+    one_line
+    [ ! -e "$work/none" ] || fail "--fault $fault leaves a folder"
+done
+expect 0 'The fault changed nothing: .*/idle/prompts/1 holds an honest run' "$verde" run "$work/generate.yaml" --out "$work/idle" --fault 1/element@0
+cmp "$work/idle/run.json" "$work/honest/run.json" || fail "a fault that changed nothing has another root"
 
 # A score is the log-probability of each token but the first, and the loss of all.
 sed -i '/"key": 1,/d' "$work/prompts.jsonl"

@@ -253,6 +253,8 @@ vd_status vd_check_prompts(const vd_prompt_check_options *o, vd_err *err) {
     if (status == VD_OK)
         status = check_verdict(o, &f, err);
     if (status == VD_OK)
+        status = vd_check_entries(o->dir, &f.items, err);
+    if (status == VD_OK)
         status = check_all(&c);
     if (status == VD_OK)
         print_checked(&c, &f, o->verdict);

@@ -12,6 +12,9 @@ VD_MUST_USE vd_status vd_check_prompt_runs(const char *dir, const char *data,
                                            const vd_common *common, const vd_items *items,
                                            vd_note_prompt_run note, void *user, vd_err *err);
 
+/* VD_ERR_PEER names what lies in DIR/prompts and is no run of these. */
+VD_MUST_USE vd_status vd_check_entries(const char *dir, const vd_items *items, vd_err *err);
+
 typedef struct {
     const char *dir;
     const char *data;              /* where the runs' data files are now; NULL: where they were */

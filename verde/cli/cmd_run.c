@@ -50,7 +50,8 @@ static vd_status load(const char *job, const char *fault, const vd_common *commo
 }
 
 /* Two runs into one directory would mix their files. File systems without locks go without. */
-static vd_status take_dir(const char *dir, int *fd, vd_err *err) {
+static vd_status take_dir(const char *dir, int *fd, bool *made, vd_err *err) {
+    *made = access(dir, F_OK) != 0;
     vd_status status = vd_make_dir(dir, err);
     *fd = status == VD_OK ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -102,6 +103,8 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
         status = vd_save_data(dir, loaded, err);
     if (status == VD_OK)
         status = vd_config_save(dir, loaded, err);
+    if (status == VD_OK && result.resumed_at < result.steps)
+        status = vd_tell_fault(dir, loaded, err);
     vd_score score;
     if (status == VD_OK && t->evaluates)
         status = read_score(dir, &result.final_state, &score, err);
@@ -139,6 +142,7 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     static vd_log_role role;
     static vd_evaluation evaluation;
     int fd = -1; /* of the directory, locked */
+    bool made = false;
     const bool logs = o->common.backend && strcmp(o->common.backend, "log") == 0;
     if (!logs && vd_has_log_options(&o->log))
         return vd_fail(err, VD_ERR_USAGE,
@@ -157,7 +161,7 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
     if (status == VD_OK && logs)
         status = vd_load_device(loaded, &role.profile, err);
     if (status == VD_OK)
-        status = take_dir(o->dir, &fd, err);
+        status = take_dir(o->dir, &fd, &made, err);
     const bool prompts = status == VD_OK && vd_job_has_prompts(&loaded->job);
     if (prompts)
         status = run_prompts(job, o, loaded, err);
@@ -167,6 +171,8 @@ static vd_status start(const char *job, run_options *o, vd_loaded *loaded, vd_er
         status = execute(job, o->dir, o, logs ? &role.rounding : NULL, loaded, &evaluation, err);
     vd_evaluation_close(&evaluation);
     vd_key_destroy(role.key);
+    if (status != VD_OK && made)
+        rmdir(o->dir); /* a refused run leaves nothing; one that has begun, its files */
     if (fd >= 0)
         close(fd);
     return status;

@@ -1,4 +1,5 @@
 #include "verde/cli/run_prompts.h"
+#include "verde/cli/run_command.h"
 
 #include <errno.h>
 #include <math.h>
@@ -38,6 +39,16 @@ static vd_status find_fault(prompt_run *r) {
         return VD_OK;
     snprintf(key, sizeof key, "%.*s", (int)(slash - fault), fault);
     return vd_find_prompt(r->loaded, key, &r->faulty, r->err);
+}
+
+/* Before anything runs: a fault that its prompt's program does not have is a mistake. */
+static vd_status check_fault(prompt_run *r) {
+    vd_fault fault;
+    vd_status status = find_fault(r);
+    if (status != VD_OK || !r->fault)
+        return status;
+    status = vd_load_prompt(r->loaded, r->faulty, r->err);
+    return status == VD_OK ? vd_fault_parse(r->fault, &r->loaded->program, &fault, r->err) : status;
 }
 
 static void announce(const prompt_run *r) {
@@ -143,6 +154,8 @@ static vd_status run_one(prompt_run *r) {
         status = vd_run(&options, &r->result, r->err);
     if (status == VD_OK)
         status = vd_save_data(dir, l, r->err);
+    if (status == VD_OK && r->result.resumed_at < r->result.steps)
+        status = vd_tell_fault(dir, l, r->err);
     if (status == VD_OK)
         r->made += r->result.steps - r->result.resumed_at;
     return status == VD_OK ? take_result(r, dir) : status;
@@ -275,7 +288,7 @@ vd_status vd_run_prompts(const vd_prompt_options *o, vd_loaded *loaded, vd_err *
     prompt_run r = {.o = o, .loaded = loaded, .start = vd_seconds(), .err = err};
     vd_status status = vd_list_prompts(loaded, &r.items, err);
     if (status == VD_OK)
-        status = find_fault(&r);
+        status = check_fault(&r);
     if (status == VD_OK)
         status = vd_items_begin(o->dir, &r.items, err);
     if (status == VD_OK) {

@@ -3,6 +3,7 @@
 
 #include "verde/cli/run_command.h"
 #include "verde/cli/stop.h"
+#include "verde/exec/source.h"
 
 /* The first steps after a start take longer than others: a shorter time tells no rate. */
 #define RATE_SECONDS 1
@@ -49,6 +50,19 @@ static void announce_fault(const vd_loaded *loaded) {
     vd_fault_print(&loaded->exec.fault, &loaded->program, text, sizeof text);
     fprintf(stderr, "*** FAULT ON PURPOSE: %s. This run is dishonest; never use its result. ***\n",
             text);
+}
+
+vd_status vd_tell_fault(const char *dir, const vd_loaded *loaded, vd_err *err) {
+    bool changed = true;
+    vd_status status = loaded->exec.fault.kind == VD_FAULT_NONE
+                           ? VD_OK
+                           : vd_fault_changed(dir, &loaded->exec, &changed, err);
+    if (status == VD_OK && !changed)
+        fprintf(stderr,
+                "*** The fault changed nothing: %s holds an honest run. Name a node of "
+                "`verde graph`, --fault KIND@STEP:NODE, or another step. ***\n",
+                dir);
+    return status;
 }
 
 static void announce_start(const vd_loaded *loaded) {

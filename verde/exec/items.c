@@ -85,6 +85,12 @@ vd_status vd_items_begin(const char *dir, const vd_items *items, vd_err *err) {
         vd_items_free(&there);
         return status;
     }
+    if (vd_items_are_in(dir) && lies_in(dir, "results.jsonl"))
+        return vd_fail(err, VD_ERR_USAGE,
+                       "%s: its run.json is missing, beside prompts and results.jsonl; bring it "
+                       "back, or delete results.jsonl: the same job then goes on from the prompts' "
+                       "runs",
+                       dir);
     for (int i = 0; i < 3; i++)
         if (lies_in(dir, names[i]))
             return vd_fail(err, VD_ERR_USAGE,

@@ -134,6 +134,11 @@ VD_MUST_USE vd_status vd_again_source(void *again, vd_source *out, vd_err *err);
 
 /* S as the run commits to it: with VD_FAULT_HISTORY another one at one checkpoint in the middle. */
 void vd_fault_state(const vd_exec *exec, int64_t step, vd_hash *state);
+/* Does the finished run in DIR commit to anything else than an honest one would, at the first
+ * checkpoint that exec->fault can change? Executes the steps that lead there again. Runs with
+ * rounding logs are taken to be changed. */
+VD_MUST_USE vd_status vd_fault_changed(const char *dir, const vd_exec *exec, bool *changed,
+                                       vd_err *err);
 
 /* Computes one element by repops' reference, which decides. Reads inputs through `load`. */
 VD_MUST_USE vd_status vd_leaf_element(const ro_call *call, int64_t element, vd_load load,
