@@ -131,14 +131,11 @@ def test_a_state_of_all_types(tmp_path):
 # ---- verdicts ----
 
 
-@pytest.fixture(scope="module")
-def verdict(command, top, run, tmp_path_factory):
-    place = tmp_path_factory.mktemp("dispute")
-    job = top / "models/jobs/toy.yaml"
-    called(command, "run", job, "--out", place / "wrong", "--fault", "element@7")
+def settle(command, job, place, folders):
+    """The verdict of a dispute between runs, which is one that convicts."""
     servers, urls = [], []
     try:
-        for folder in (run, place / "wrong"):
+        for folder in folders:
             file = place / f"{len(urls)}.url"
             with open(file, "w") as out:
                 servers.append(
@@ -160,6 +157,24 @@ def verdict(command, top, run, tmp_path_factory):
     return place / "v.json"
 
 
+@pytest.fixture(scope="module")
+def wrong(command, top, tmp_path_factory):
+    """A function that runs the job with a fault."""
+
+    def make(fault):
+        folder = tmp_path_factory.mktemp("wrong") / "run"
+        called(command, "run", top / "models/jobs/toy.yaml", "--out", folder, "--fault", fault)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def verdict(command, top, run, wrong, tmp_path_factory):
+    place = tmp_path_factory.mktemp("dispute")
+    return settle(command, top / "models/jobs/toy.yaml", place, [run, wrong("element@7")])
+
+
 def test_a_verdict_is_shown(verdict, command, run):
     it = verde.Verdict(verdict)
     assert it.result == "convicted" and it.outcome["step"] == 7 and it.verified is None
@@ -173,6 +188,41 @@ def test_a_verdict_is_shown(verdict, command, run):
     assert it.verify(command) and "verified: the evidence" in repr(it)
     with pytest.raises(verde.Error, match="--referee"):
         it.verify(command, referee="12")
+
+
+def test_a_verdict_between_three_shows_its_games(command, top, run, wrong, tmp_path):
+    runs = [wrong("element@7"), run, wrong("element@9")]
+    it = verde.Verdict(settle(command, top / "models/jobs/toy.yaml", tmp_path, runs))
+    rows = dict(it.rows())
+    assert rows["accepted"] == verde.Run(run).root and len(it.games) == 2
+    said = [rows[f"game {i + 1}"] for i in range(2)]
+    assert said[0].startswith("level 1: provider ") and said[1].startswith("level 2: provider ")
+    for text, game in zip(said, it.games, strict=True):
+        assert f"step {game['step']}, node {game['node']} {game['node_name']}" in text
+        assert sorted(game["standing"]) == ["convicted", "stands"]
+        for number, standing in zip(game["providers"], game["standing"], strict=True):
+            assert f"provider {number + 1} {standing}" in text
+    assert "game 3" not in rows and said[1] in it._repr_html_()
+    assert it.verify(command)
+
+
+def test_a_verdict_has_the_bytes_of_its_games(verdict, tmp_path, monkeypatch):
+    size = verdict.stat().st_size
+    monkeypatch.setattr("verde._verdict.VERDICT_MAX", size - 1)
+    monkeypatch.setattr("verde._verdict.GAME_MAX", 4 * size)
+    with pytest.raises(verde.Error, match=f"expected at most {size - 1} bytes of 0 games"):
+        verde.Verdict(verdict)
+
+    def change(statement):
+        game = {"level": 1, "providers": [0, 1], "standing": ["stands", "<b>"], "rounds": 1}
+        statement["predicate"]["outcome"]["games"] = [game, {}]
+
+    it = changed(verdict, tmp_path / "v.json", change)
+    assert dict(it.rows())["game 1"] == "level 1: provider 1 stands; provider 2 <b>"
+    assert dict(it.rows())["game 2"] == "{}" and "<b>" not in it._repr_html_()
+    monkeypatch.setattr("verde._verdict.GAMES_MAX", 0)
+    with pytest.raises(verde.Error, match=f"v.json: expected at most {size - 1} bytes$"):
+        verde.Verdict(verdict.parent / "v.json")
 
 
 def changed(verdict, file, change):

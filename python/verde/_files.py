@@ -11,17 +11,21 @@ from typing import Any, BinaryIO
 
 from repops import Error
 
+PIECE = 1 << 20  # bytes that are read at once: Python makes room for all that is asked for
+
 
 def read(path: str | os.PathLike[str], limit: int) -> bytes:
     """The bytes of a file; Error if it has more than the limit, or cannot be read."""
+    data = bytearray()
     try:
         with open(path, "rb") as file:
-            data = file.read(limit + 1)
+            while len(data) <= limit and (piece := file.read(PIECE)):
+                data += piece
     except OSError as error:
         raise Error(f"cannot read {os.fspath(path)}: {error.strerror}") from None
     if len(data) > limit:
         raise Error(f"{os.fspath(path)}: expected at most {limit} bytes")
-    return data
+    return bytes(data)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from repops import Error
 
 from ._files import parse, read
 
-VERDICT_MAX = 256 << 20
+# Bytes of a file without games, bytes for each game, games (PROTOCOL.md section 9).
+VERDICT_MAX, GAME_MAX, GAMES_MAX = 256 << 20, 320 << 20, 126
 TYPE = "application/vnd.in-toto+json"
 
 
@@ -27,6 +28,29 @@ def _payload(note: dict[str, Any], what: str) -> dict[str, Any]:
     except ValueError:
         raise Error(f"{what} is no verdict: its payload is not base64") from None
     return parse(data, what)
+
+
+def _place(o: dict[str, Any]) -> str:
+    """Where two differ, as far as a hearing came; "": nowhere."""
+    if "step" not in o:
+        return ""
+    place = [f"step {o['step']}"]
+    if "node" in o:
+        place.append(f"node {o['node']} {o.get('node_name', '')} ({o.get('operator', '')})")
+    if "element" in o:
+        place.append(f"element {o['element']}")
+    return ", ".join(place)
+
+
+def _game(game: dict[str, Any]) -> str:
+    """Who played against whom, and what became of them."""
+    try:
+        pairs = list(zip(game["providers"], game["standing"], strict=True))
+        text = "; ".join(f"provider {int(p) + 1} {standing}" for p, standing in pairs)
+    except (KeyError, TypeError, ValueError):
+        return str(game)
+    place = _place(game)
+    return f"level {game.get('level')}: {text}{f'; {place}' if place else ''}"
 
 
 def _number(bits: Any) -> str:
@@ -41,12 +65,14 @@ def _number(bits: Any) -> str:
 class Verdict:
     """What a verdict's file says. It is believed only if `verify` is called.
 
-    outcome: the members of PROTOCOL.md section 7, as they stand there. signer: the key in the note.
+    outcome: the members of PROTOCOL.md section 7, as they stand there. games: of a dispute between
+    more than two, else empty. signer: the key in the note.
     verified: what `verify` found; None: it was not called."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         self.file = Path(file)
-        note = parse(read(file, VERDICT_MAX), str(file))
+        data = read(file, VERDICT_MAX + GAMES_MAX * GAME_MAX)
+        note = parse(data, str(file))
         statement = _payload(note, str(file))
         try:
             predicate = statement["predicate"]
@@ -55,9 +81,13 @@ class Verdict:
             self.program = str(statement["subject"][0]["digest"]["sha256"])
             self.signer = str(note["signatures"][0]["keyid"])
             self.providers = [dict(p) for p in self.outcome["providers"]]
+            self.games = [dict(game) for game in self.outcome.get("games", ())]
             self.result = str(self.outcome["result"])
         except (KeyError, IndexError, TypeError, ValueError):
             raise Error(f"{file} is no verdict: a member is missing") from None
+        limit = VERDICT_MAX + len(self.games) * GAME_MAX
+        if len(data) > limit:
+            raise Error(f"{file}: expected at most {limit} bytes of {len(self.games)} games")
         self.verified: bool | None = None
 
     def verify(self, command: str | None = None, referee: str | None = None) -> bool:
@@ -86,16 +116,12 @@ class Verdict:
         found = [("result", self.result), ("verdict", said[self.verified])]
         o = self.outcome
         if "step" in o:
-            place = [f"step {o['step']}"]
-            if "node" in o:
-                place.append(f"node {o['node']} {o.get('node_name', '')} ({o.get('operator', '')})")
-            if "element" in o:
-                place.append(f"element {o['element']}")
-            found.append(("where", ", ".join(place)))
+            found.append(("where", _place(o)))
         if "expected" in o:
             found.append(("reference", _number(o["expected"])))
         for i, p in enumerate(self.providers):
             found.append((f"provider {i + 1}", self._provider(p)))
+        found += [(f"game {i + 1}", _game(game)) for i, game in enumerate(self.games)]
         if "run_root" in o:
             found.append(("accepted", str(o["run_root"])))
         found += [("program", self.program), ("referee", self.signer)]
