@@ -50,6 +50,14 @@ want=--verdict
 
 unit=$prefix/lib/systemd/system/verde-provide.service
 grep -qF "ExecStart=$prefix/bin/verde provide" "$unit" || fail "the unit for systemd does not start what was installed"
+if command -v systemd-analyze > /dev/null; then
+    systemd-analyze verify --man=no "$unit" > "$work/unit" 2>&1 || fail "the unit for systemd: $(cat "$work/unit")"
+    [ ! -s "$work/unit" ] || fail "the unit for systemd: $(cat "$work/unit")"
+    # Its processes may confine themselves: all that this needs is listed, or in a set that this systemd knows.
+    for call in landlock_create_ruleset landlock_add_rule landlock_restrict_self seccomp; do
+        grep -q "^SystemCallFilter=.* $call" "$unit" || fail "the unit for systemd forbids $call"
+    done
+fi
 
 make -s uninstall BUILD="$build" PREFIX="$prefix" >> "$work/log.txt" 2>&1 || { cat "$work/log.txt"; exit 1; }
 left=$(find "$prefix" ! -type d)
