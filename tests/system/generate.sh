@@ -168,9 +168,53 @@ all() {
     independent
 }
 serve honest
+honest_pid=$!
 "$verde" run "$work/generate.yaml" --out "$work/same" --backend scalar > "$work/out"
 serve same
 all 0 'agreed' same
+# Started again, it listens first, and says that it works while it hashes the runs of all prompts. Reading a journal waits for a file to
+# go.
+if [ -z "${SANITIZED:-}" ]; then
+    cat > "$work/hold.c" << 'C'
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+ssize_t pread(int fd, void *to, size_t size, off_t at) {
+    while (access(getenv("HOLD"), F_OK) == 0)
+        usleep(10000);
+    return syscall(SYS_pread64, fd, to, size, at);
+}
+ssize_t pread64(int fd, void *to, size_t size, off_t at) { return pread(fd, to, size, at); }
+C
+    ${CC:-cc} -w -shared -fPIC -o "$work/hold.so" "$work/hold.c"
+    port=$(sed 's/.*:\([0-9]*\)#.*/\1/' "$work/honest.url")
+    kill "$honest_pid"
+    wait "$honest_pid" || fail "the server did not end well"
+    pids=$(echo "$pids" | sed "s/ $honest_pid / /; s/ $honest_pid\$//")
+    touch "$work/hold"
+    HOLD=$work/hold LD_PRELOAD=$work/hold.so "$verde" serve "$work/honest" --listen "127.0.0.1:$port" > "$work/again.url" 2> "$work/again.log" &
+    pids="$pids $!"
+    (sleep 6; [ ! -s "$work/again.url" ] || touch "$work/early"; rm "$work/hold") &
+    # shellcheck disable=SC2046
+    expect 0 "hashing the prompts' runs first: 0 of 3" "$verde" arbitrate "$work/referee/generate.yaml" --key "$work/keys" --force \
+        --verdict "$work/verdict.json" --timeout 3 $(providers honest same)
+    [ ! -e "$work/early" ] || fail "the URL was said before the runs were hashed"
+    cmp "$work/honest.url" "$work/again.url"
+    # Stopped while it hashes, it ends well.
+    touch "$work/hold"
+    HOLD=$work/hold LD_PRELOAD=$work/hold.so "$verde" serve "$work/same" > "$work/out" 2> "$work/err" &
+    sleep 0.5
+    kill $!
+    rm "$work/hold"
+    wait $! || fail "stopped while it hashed: exit code $?"
+fi
+# What does not fit is not served, whether or not its key was known.
+cp -r "$work/same" "$work/unfit"
+sed -i '1s/-/-1/' "$work/unfit/results.jsonl"
+expect 6 'not what the last states' "$verde" serve "$work/unfit"
+rm -r "$work/unfit/keys"
+expect 6 'not what the last states' "$verde" serve "$work/unfit"
+[ ! -e "$work/unfit/keys" ] || fail "a key was made for runs that do not fit"
 "$verde" run "$work/generate.yaml" --out "$work/liar" --fault '1/element@4:m0.logits.matmul' > "$work/out"
 serve liar
 all 3 'prompt 2 of the file, step 4' liar

@@ -77,6 +77,7 @@ typedef struct {
     const vd_items *items;
     vd_note_prompt_run note; /* may be NULL */
     void *user;
+    const atomic_bool *stop; /* may be NULL */
     uint32_t at;
     vd_buf lines; /* of results.jsonl so far */
     vd_score_sum sum;
@@ -108,7 +109,7 @@ static vd_status check_root(const prompt_check *c, const vd_run_log *log, const 
 }
 
 static vd_status check_run(prompt_check *c, const char *dir, vd_loaded *run, vd_run_log *log) {
-    const vd_check check = {.dir = dir, .exec = &run->exec, .log = log};
+    const vd_check check = {.dir = dir, .exec = &run->exec, .log = log, .stop = c->stop};
     vd_hash root, final;
     vd_status status = vd_load_run(dir, run, log, c->err);
     if (status == VD_OK)
@@ -157,15 +158,14 @@ static vd_status check_all(prompt_check *c) {
     return status == VD_OK ? check_lines(c) : status;
 }
 
-vd_status vd_check_prompt_runs(const char *dir, const char *data, const vd_common *common,
-                               const vd_items *items, vd_note_prompt_run note, void *user,
-                               vd_err *err) {
-    prompt_check c = {.dir = dir,
-                      .data = data,
-                      .common = common,
-                      .items = items,
-                      .note = note,
-                      .user = user,
+vd_status vd_check_prompt_runs(const vd_prompt_runs *runs, vd_err *err) {
+    prompt_check c = {.dir = runs->dir,
+                      .data = runs->data,
+                      .common = runs->common,
+                      .items = runs->items,
+                      .note = runs->note,
+                      .user = runs->user,
+                      .stop = runs->stop,
                       .err = err};
     const vd_status status = check_all(&c);
     vd_buf_free(&c.lines);

@@ -6,11 +6,17 @@
 
 /* Is told of each prompt's run, once it fits. */
 typedef void (*vd_note_prompt_run)(void *user, uint32_t item, const vd_run_log *log);
-/* Every byte of every prompt's states and data, and the lines of the results. `data`: where the
- * runs' data files are now; NULL: where they were. `note` may be NULL. */
-VD_MUST_USE vd_status vd_check_prompt_runs(const char *dir, const char *data,
-                                           const vd_common *common, const vd_items *items,
-                                           vd_note_prompt_run note, void *user, vd_err *err);
+/* How `verde serve` has the runs hashed. */
+typedef struct {
+    const char *dir, *data; /* `data`: where the runs' data files are now; NULL: where they were */
+    const vd_common *common;
+    const vd_items *items;
+    vd_note_prompt_run note;
+    void *user;
+    const atomic_bool *stop; /* set by another thread: VD_ERR_TIMEOUT */
+} vd_prompt_runs;
+/* Every byte of every prompt's states and data, and the lines of the results. */
+VD_MUST_USE vd_status vd_check_prompt_runs(const vd_prompt_runs *runs, vd_err *err);
 
 /* VD_ERR_PEER names what lies in DIR/prompts and is no run of these. */
 VD_MUST_USE vd_status vd_check_entries(const char *dir, const vd_items *items, vd_err *err);

@@ -15,7 +15,7 @@ vd_status vd_checking_run(vd_checking *c, vd_err *err) {
     c->check.progress = see_hashing;
     c->check.user = c;
     c->check.stop = &c->stop;
-    vd_status status = vd_check_run(&c->check, err);
+    vd_status status = c->all ? c->all(c, err) : vd_check_run(&c->check, err);
     if (status == VD_OK && c->fits)
         status = c->fits(c->user, err);
     atomic_store(&c->done, status == VD_OK);
@@ -43,8 +43,20 @@ vd_status vd_checking_end(vd_checking *c, vd_err *err) {
                : vd_fail(err, c->status, "%s", c->err.text);
 }
 
+void vd_checking_items(vd_checking *c, uint32_t done, uint32_t of) {
+    atomic_store(&c->items, done);
+    atomic_store(&c->of_items, of);
+    vd_tell_hashed_items(&c->hashing, done, of);
+}
+
 void vd_checking_print(vd_checking *c, char *text, size_t size) {
     char bytes[32], of[32];
+    const uint32_t items = atomic_load(&c->of_items);
+    if (items > 0) {
+        snprintf(text, size, "hashing the prompts' runs first: %u of %u", atomic_load(&c->items),
+                 items);
+        return;
+    }
     vd_print_size(atomic_load(&c->bytes), bytes);
     vd_print_size(atomic_load(&c->of), of);
     if (atomic_load(&c->of) > 0)

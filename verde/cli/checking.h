@@ -8,8 +8,11 @@
 
 #include "verde/cli/cli.h"
 
-typedef struct {
-    vd_check check;   /* dir, exec, log; the rest is filled in here */
+typedef struct vd_checking {
+    vd_check check; /* dir, exec, log; the rest is filled in here */
+    /* In place of `check`, of a job with prompts: hashes all runs, until `stop`, and tells how many
+     * are done by vd_checking_items. */
+    vd_status (*all)(struct vd_checking *checking, vd_err *err);
     atomic_bool done; /* every file fits */
     /* After all fits, before `done`, on the same thread; NULL: nothing. */
     vd_status (*fits)(void *user, vd_err *err);
@@ -20,6 +23,7 @@ typedef struct {
     pthread_t thread;
     atomic_bool stop;
     atomic_ullong bytes, of;
+    atomic_uint items, of_items;
     vd_status status;
     vd_err err;
 } vd_checking;
@@ -30,6 +34,8 @@ VD_MUST_USE vd_status vd_checking_start(vd_checking *checking, vd_err *err);
 /* Stops what was started, if it has not ended, and says why the files do not fit. A check that was
  * stopped says nothing about them: VD_OK. */
 VD_MUST_USE vd_status vd_checking_end(vd_checking *checking, vd_err *err);
+/* For `all`. */
+void vd_checking_items(vd_checking *checking, uint32_t done, uint32_t of);
 /* How far it is, for the other side. From any thread. */
 void vd_checking_print(vd_checking *checking, char *text, size_t size);
 

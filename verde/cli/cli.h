@@ -197,5 +197,6 @@ typedef struct {
     double start, last_line; /* vd_seconds(), 0 */
 } vd_hashing;
 void vd_tell_hashing(void *hashing, uint64_t done, uint64_t total);
+void vd_tell_hashed_items(vd_hashing *hashing, uint32_t done, uint32_t total); /* prompts */
 
 #endif

@@ -14,7 +14,8 @@ typedef struct {
     vd_provider provider;
     vd_desk *desk;
     vd_checking *checking;
-    vd_offer *offer; /* with --fetch, once all is hashed */
+    vd_offer *offer;     /* with --fetch, once all is hashed */
+    vd_item_runs *items; /* of a job with prompts; else NULL */
     const char *listen;
     bool quiet, json, fetch;
     double refused_s; /* when a refusal was last told of: screen's alone */
@@ -176,6 +177,10 @@ static vd_screened screen(void *user, const vd_request *request, uint8_t asker[V
     return VD_ANSWERED;
 }
 
+static void say_dishonest(const char *fault) {
+    vd_say("*** FAULT ON PURPOSE: %s. This provider is dishonest. ***", fault);
+}
+
 static void host_of(const char *listen, char *host, size_t size) {
     const char *colon = strrchr(listen, ':');
     snprintf(host, size, "%.*s", colon ? (int)(colon - listen) : 0, listen);
@@ -184,6 +189,8 @@ static void host_of(const char *listen, char *host, size_t size) {
 static void announce(const service *s) {
     vd_public_key key;
     char hex[2 * VD_KEY_SIZE + 1], host[256], url[512];
+    if (s->items && s->items->dishonest) /* known from the hashing */
+        say_dishonest("in a prompt's run");
     vd_key_public(s->provider.key, &key);
     vd_hex(key.b, VD_KEY_SIZE, hex);
     host_of(s->listen, host, sizeof host);
@@ -305,7 +312,11 @@ static vd_status check_or_load_key(const arguments *a, provider *p, vd_err *err)
     return status == VD_OK ? vd_load_key(p->key_dir, &p->key, err) : status;
 }
 
-/* All is hashed before it listens. */
+static vd_status check_items(vd_checking *checking, vd_err *err) {
+    const service *s = checking->user;
+    return vd_item_runs_check(s->items, checking, err);
+}
+
 static vd_status load_items(const arguments *a, provider *p, vd_err *err) {
     if (a->fetch)
         return vd_fail(err, VD_ERR_USAGE,
@@ -313,11 +324,10 @@ static vd_status load_items(const arguments *a, provider *p, vd_err *err) {
                        "are its results.jsonl",
                        a->dir);
     vd_status status = vd_item_runs_open(a->dir, a->data, &a->common, &p->items, err);
-    if (status == VD_OK)
-        status = vd_load_key(p->key_dir, &p->key, err);
     vd_item_runs_serve(&p->items, &p->service.provider);
-    atomic_store(&p->checking.done, status == VD_OK);
-    return status;
+    p->service.items = &p->items;
+    p->checking.all = check_items;
+    return status == VD_OK ? check_or_load_key(a, p, err) : status;
 }
 
 static vd_status load(const arguments *a, provider *p, vd_err *err) {
@@ -345,11 +355,8 @@ static vd_status answer_questions(const arguments *a, provider *p, vd_err *err) 
         to->program_hash = p->log.program;
         to->source = vd_replay_source(p->replay);
     }
-    if (p->log.fault[0] || a->lie || p->items.dishonest)
-        vd_say("*** FAULT ON PURPOSE: %s. This provider is dishonest. ***",
-               a->lie               ? a->lie
-               : p->items.dishonest ? "in a prompt's run"
-                                    : p->log.fault);
+    if (p->log.fault[0] || a->lie)
+        say_dishonest(a->lie ? a->lie : p->log.fault);
     vd_status status = vd_desk_create(to, &p->service.desk, err);
     return status == VD_OK ? serve_until_signal(&p->service, p->key_dir, err) : status;
 }
@@ -423,7 +430,7 @@ const vd_command vd_cmd_serve = {
     "DIR/again, to contest the other provider's claim. Hashes all of DIR first, as `verde check`\n"
     "does, and does not serve a run whose files do not fit together (exit code 6). Started again\n"
     "with its key, it tells a referee meanwhile that it works. DIR of a job with prompts: about\n"
-    "all of them, once they are hashed.\n\n"
+    "all of them.\n\n"
     "  --listen ADDR:PORT  default 127.0.0.1:0, any free port; [::1]:PORT for IPv6; 0.0.0.0:PORT "
     "is\n"
     "                      every address: the URL then needs this machine's name in its place\n"

@@ -20,3 +20,14 @@ void vd_tell_hashing(void *user, uint64_t done, uint64_t total) {
             terminal && !last ? "" : "\n");
     fflush(stderr);
 }
+
+void vd_tell_hashed_items(vd_hashing *h, uint32_t done, uint32_t total) {
+    const bool terminal = vd_is_terminal(), last = done == total;
+    const double now = vd_seconds();
+    if (now - h->start < QUIET_SECONDS || (!last && now - h->last_line < (terminal ? 0.1 : 2.0)))
+        return;
+    h->last_line = now;
+    fprintf(stderr, "%shashed the runs of %u of %u prompts%s", terminal ? "\r\033[K" : "", done,
+            total, terminal && !last ? "" : "\n");
+    fflush(stderr);
+}

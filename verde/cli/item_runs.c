@@ -189,11 +189,12 @@ static vd_status make_runs(vd_item_runs *all, vd_err *err) {
     return VD_OK;
 }
 
-/* Hashes a prompt's run, and notes whether it lies. */
+/* Of a run that fits: whether it lies, and that it is done. */
 static void note_run(void *user, uint32_t item, const vd_run_log *log) {
     vd_item_runs *all = user;
     all->run[item].dishonest = log->fault[0] != 0;
     all->dishonest |= log->fault[0] != 0;
+    vd_checking_items(all->checking, item + 1, all->items.count);
 }
 
 static vd_status name_all(vd_item_runs *all, vd_err *err) {
@@ -223,9 +224,20 @@ vd_status vd_item_runs_open(const char *dir, const char *data, const vd_common *
         status = make_runs(all, err);
     if (status == VD_OK)
         status = name_all(all, err);
-    return status == VD_OK
-               ? vd_check_prompt_runs(dir, data, common, &all->items, note_run, all, err)
-               : status;
+    return status;
+}
+
+vd_status vd_item_runs_check(vd_item_runs *all, vd_checking *checking, vd_err *err) {
+    const vd_prompt_runs runs = {.dir = all->dir,
+                                 .data = all->data,
+                                 .common = all->common,
+                                 .items = &all->items,
+                                 .note = note_run,
+                                 .user = all,
+                                 .stop = &checking->stop};
+    all->checking = checking;
+    vd_checking_items(checking, 0, all->items.count);
+    return vd_check_prompt_runs(&runs, err);
 }
 
 void vd_item_runs_close(vd_item_runs *all) {

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "verde/cli/cli.h"
+#include "verde/cli/checking.h"
 #include "verde/protocol/provider.h"
 
 /* Stays where it is: sources point into it. */
@@ -14,7 +14,8 @@ typedef struct {
     vd_items items;
     vd_collection collection;
     vd_hash hash, job_root;
-    bool dishonest;          /* a run has a fault on purpose */
+    bool dishonest;          /* a run has a fault on purpose; known once all are hashed */
+    vd_checking *checking;   /* while they are hashed: is told how many are */
     struct vd_item_run *run; /* one for each item */
     ro_ctx *ro;
     /* One run at a time is open for execution. */
@@ -22,10 +23,12 @@ typedef struct {
     struct vd_item_run *open;
 } vd_item_runs;
 
-/* Opens the folder, in which all prompts are done, and hashes every run in it. What `dir`, `data`
+/* Opens the folder, in which all prompts are done; its runs are not hashed yet. What `dir`, `data`
  * and `common` point to is kept. */
 VD_MUST_USE vd_status vd_item_runs_open(const char *dir, const char *data, const vd_common *common,
                                         vd_item_runs *out, vd_err *err);
+/* Every byte of every run, and the results: before anything is signed. */
+VD_MUST_USE vd_status vd_item_runs_check(vd_item_runs *runs, vd_checking *checking, vd_err *err);
 void vd_item_runs_close(vd_item_runs *runs); /* accepts zeros */
 /* Sets what a provider of a collection has. */
 void vd_item_runs_serve(vd_item_runs *runs, vd_provider *provider);
