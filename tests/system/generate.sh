@@ -151,7 +151,6 @@ expect 6 'not what the last states' "$verde" check "$work/changed"
 sed -i 's/"job_root": "./"job_root": "x/' "$work/changed/run.json"
 expect 6 'job root' "$verde" inspect "$work/changed"
 expect 2 'what a model said' "$verde" export "$work/score/prompts/7" --out "$work/none"
-expect 2 'results are its results.jsonl' "$verde" serve "$work/score" --fetch
 
 # A verifier that shares no code with this one decides alike, where Python can verify signatures.
 independent() {

@@ -72,7 +72,7 @@ Test(provide_judge, a_judge_that_makes_no_sense_is_trouble) {
         cr_expect(vd_judgement_read(&reply, &j, NULL) == VD_ERR_LOCAL && !j.data_bytes);
     vd_put_u8(&reply, 0);
     cr_expect(vd_judgement_read(&reply, &j, NULL) == VD_ERR_LOCAL);
-    memset(reply.data + 1 + VD_HASH_SIZE, 0xff, 8); /* steps below 0 */
+    memset(reply.data + 1 + VD_HASH_SIZE + 4, 0xff, 8); /* steps below 0 */
     reply.size--;
     cr_expect(vd_judgement_read(&reply, &j, NULL) == VD_ERR_LOCAL);
     vd_buf_free(&reply);

@@ -96,6 +96,7 @@ typedef struct {
     vd_prompts prompts;    /* of a job that generates or scores: in place of data */
     const char *prompt;    /* the key of the one that the program is about; NULL: none was named */
     int32_t words[2];      /* of its key, as the program's data has it */
+    bool packed;           /* the program is one of many, which came without a job */
     vd_placed_data placed; /* where each data tensor of the program lies */
     vd_program program;
     ro_ctx *ro;
@@ -108,6 +109,9 @@ VD_MUST_USE vd_status vd_load_job(const char *path, vd_loaded *out, vd_err *err)
 /* The same without the program of a job with prompts: that of prompt `index` then follows. */
 VD_MUST_USE vd_status vd_load_prompts(const char *path, vd_loaded *out, vd_err *err);
 VD_MUST_USE vd_status vd_load_prompt(vd_loaded *out, uint32_t index, vd_err *err);
+/* Data tensors that each prompt's program has for itself, which come first: the prompt, and its key
+ * if tokens are drawn. */
+uint32_t vd_prompt_own_data(const vd_loaded *loaded);
 /* Keys and program hashes of all prompts; each program is built for it. */
 VD_MUST_USE vd_status vd_list_prompts(const vd_loaded *loaded, vd_items *out, vd_err *err);
 /* The prompt of a key in decimal digits. */

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "verde/cli/delegation.h"
-#include "verde/cli/fetching.h"
+#include "verde/cli/fetching_items.h"
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
 
@@ -21,7 +21,8 @@ static uint32_t who_has_it(const vd_delegation *d, vd_endpoint *out, uint32_t *n
     return count;
 }
 
-static json_t *delegate_json(const vd_delegation *d, const vd_fetching *fetching) {
+/* Takes the result; NULL: there is none. */
+static json_t *delegate_json(const vd_delegation *d, json_t *result) {
     char path[1100];
     json_t *providers = json_array();
     vd_delegation_verdict(d, path);
@@ -37,8 +38,7 @@ static json_t *delegate_json(const vd_delegation *d, const vd_fetching *fetching
     }
     return json_pack("{ss si so so so so}", "job", d->id, "exit_code", (int)d->code, "verdict",
                      d->has_verdict ? json_string(path) : json_null(), "providers", providers,
-                     "result", fetching ? vd_fetch_json(fetching) : json_null(), "score",
-                     vd_delegation_score_json(d));
+                     "result", result ? result : json_null(), "score", vd_delegation_score_json(d));
 }
 
 static vd_status fetch_result(vd_delegation *d) {
@@ -59,11 +59,13 @@ static vd_status fetch_result(vd_delegation *d) {
                                       .patience_s = (int)d->o->patience_s};
     if (options.provider_count == 0)
         return vd_fail(d->err, VD_ERR_PEER, "no provider says that it has the accepted run");
+    if (d->prompts)
+        return vd_delegation_results(d, &options, delegate_json);
     vd_status status = vd_fetch(&options, &fetching, d->err);
     if (status == VD_OK)
         vd_delegation_score(d);
     if (status == VD_OK && d->o->common.json) {
-        vd_print_json(delegate_json(d, &fetching));
+        vd_print_json(delegate_json(d, vd_fetch_json(&fetching)));
     } else if (status == VD_OK) {
         vd_fetch_text(&fetching);
         vd_delegation_score_text(d);
@@ -106,6 +108,8 @@ static vd_exit delegate_all(vd_delegation *d) {
     vd_status status = vd_fetched_check(d->o->out, d->o->force, d->err);
     if (status == VD_OK)
         status = vd_delegation_prepare(d);
+    if (status == VD_OK && d->prompts)
+        status = vd_fetch_items_check(d->o->out, d->o->force, d->err);
     if (status == VD_OK)
         status = vd_delegation_order(d);
     if (status != VD_OK)
@@ -192,9 +196,12 @@ const vd_command vd_cmd_delegate = {
     "the providers commit to their results, and settles a dispute if they differ, as `verde\n"
     "arbitrate` does; OUT/verdict.json says how. Then downloads the accepted model from whoever\n"
     "has it, as `verde fetch` does, with every byte checked, to OUT.\n\n"
+    "Of a job with prompts, OUT gets results.jsonl, as `verde run` writes it, made on this "
+    "machine\n"
+    "of what the accepted job root proves, and results.proof.\n\n"
     "A job with `evaluate` is scored at the end, on this machine: OUT/evaluation.json.\n\n"
     "Stopped at any moment, the same command goes on: uploads and jobs stay at the providers,\n"
-    "what is downloaded in OUT/partial.\n\n"
+    "what is downloaded in OUT/partial or OUT/results.part.\n\n"
     "  --provider URL   as `verde provide` prints it, with its key; two to 16\n"
     "  --key DIR        the client's identity, made if absent. Providers enrol its key.pub, and\n"
     "                   it signs the verdict, as the referee's\n"

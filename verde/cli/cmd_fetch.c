@@ -1,4 +1,4 @@
-#include "verde/cli/fetching.h"
+#include "verde/cli/fetching_items.h"
 #include "verde/cli/stop.h"
 #include "verde/cli/story.h"
 
@@ -51,7 +51,9 @@ static vd_status read_job(fetch_wishes *x) {
     vd_hash hash;
     if (!x->a->job)
         return VD_OK;
-    vd_status status = vd_load_job(x->a->job, &x->loaded, x->err);
+    vd_status status = vd_load_prompts(x->a->job, &x->loaded, x->err);
+    if (status != VD_OK || vd_job_has_prompts(&x->loaded.job))
+        return status; /* the collection is compared when it is made */
     if (status == VD_OK)
         status = vd_program_hash(&x->loaded.program, &hash, x->err);
     if (status == VD_OK && x->has_program && !vd_hash_equal(&hash, &x->program))
@@ -97,16 +99,38 @@ static bool take_option(int o, fetch_arguments *a, bool *exit_now) {
     }
 }
 
+static vd_status fetch_model(const vd_fetch_options *o, bool json, vd_err *err) {
+    vd_fetching fetching = {0};
+    const vd_status status = vd_fetch(o, &fetching, err);
+    if (status == VD_OK && json)
+        vd_print_json(vd_fetch_json(&fetching));
+    else if (status == VD_OK)
+        vd_fetch_text(&fetching);
+    vd_fetching_free(&fetching);
+    return status;
+}
+
+static vd_status fetch_results(const vd_fetch_options *o, vd_loaded *job, bool json, vd_err *err) {
+    vd_item_fetching fetching = {0};
+    const vd_status status = vd_fetch_items(o, job, &fetching, err);
+    if (status == VD_OK && json)
+        vd_print_json(vd_fetch_items_json(&fetching));
+    else if (status == VD_OK)
+        vd_fetch_items_text(&fetching);
+    vd_item_fetching_free(&fetching);
+    return status;
+}
+
 static vd_exit fetch_between(const fetch_arguments *a) {
     vd_err err = {0};
     fetch_wishes x = {.a = a, .err = &err};
-    vd_fetching fetching = {0};
     vd_status status = read_wishes(&x);
+    const bool prompts = status == VD_OK && vd_job_has_prompts(&x.loaded.job);
     const vd_fetch_options options = {.out = a->out,
                                       .force = a->force,
                                       .run_root = x.run_root,
                                       .program = x.has_program ? &x.program : NULL,
-                                      .program_of = a->job ? a->job : a->verdict,
+                                      .program_of = a->job && !prompts ? a->job : a->verdict,
                                       .job = a->job ? &x.loaded : NULL,
                                       .provider = x.endpoint,
                                       .provider_count = a->urls,
@@ -114,12 +138,8 @@ static vd_exit fetch_between(const fetch_arguments *a) {
                                       .connections = (int)a->connections,
                                       .patience_s = (int)a->patience_s};
     if (status == VD_OK)
-        status = vd_fetch(&options, &fetching, &err);
-    if (status == VD_OK && a->common.json)
-        vd_print_json(vd_fetch_json(&fetching));
-    else if (status == VD_OK)
-        vd_fetch_text(&fetching);
-    vd_fetching_free(&fetching);
+        status = prompts ? fetch_results(&options, &x.loaded, a->common.json, &err)
+                         : fetch_model(&options, a->common.json, &err);
     vd_loaded_free(&x.loaded);
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }
@@ -167,7 +187,11 @@ const vd_command vd_cmd_fetch = {
     "one that does not answer is asked again for a while. DIR is then what `verde export` writes:\n"
     "safetensors and proof.json; with JOB config.json and the names of transformers too; and\n"
     "losses.csv and losses.svg, if a provider has the losses, which no root proves.\n\n"
-    "Stopped at any moment, the same command goes on: DIR/partial holds what has arrived. It is\n"
+    "Of a job with prompts, which must be given as JOB, ROOT is the job root, and DIR gets\n"
+    "results.jsonl, as `verde run` writes it, made here of what the root proves, and "
+    "results.proof.\n\n"
+    "Stopped at any moment, the same command goes on: DIR/partial, or DIR/results.part of a job\n"
+    "with prompts, holds what has arrived. It is\n"
     "hashed again, and nothing that is right is downloaded twice.\n\n"
     "  --run-root ROOT  whose result: 64 hexadecimal digits\n"
     "  --verdict FILE   or the run that this verdict accepts; verified first\n"

@@ -6,6 +6,7 @@
 #include "verde/cli/checking.h"
 #include "verde/cli/item_runs.h"
 #include "verde/cli/patience.h"
+#include "verde/delivery/item_results.h"
 #include "verde/delivery/offer.h"
 #include "verde/net/net.h"
 #include "verde/protocol/desk.h"
@@ -14,7 +15,10 @@ typedef struct {
     vd_provider provider;
     vd_desk *desk;
     vd_checking *checking;
-    vd_offer *offer;     /* with --fetch, once all is hashed */
+    /* With --fetch, once all is hashed: what is handed out to who names this root. */
+    vd_hash root;
+    vd_offer *offer;
+    char results[1024];  /* of a job with prompts, in place of the offer: a file */
     vd_item_runs *items; /* of a job with prompts; else NULL */
     const char *listen;
     bool quiet, json, fetch;
@@ -131,7 +135,7 @@ static vd_screened screen_read(service *s, const char *path, vd_response *respon
         return VD_ANSWERED;
     }
     snprintf(hex, sizeof hex, "%s", path + strlen(JOBS));
-    if (vd_unhex(hex, root.b, VD_HASH_SIZE) && vd_hash_equal(&root, vd_offer_run_root(s->offer)))
+    if (vd_unhex(hex, root.b, VD_HASH_SIZE) && vd_hash_equal(&root, &s->root))
         return VD_READS;
     refuse(response, 404, "no run with this root is served here");
     return VD_ANSWERED;
@@ -139,12 +143,30 @@ static vd_screened screen_read(service *s, const char *path, vd_response *respon
 
 static void read_state(void *user, const vd_request *request, vd_response *response) {
     const service *s = user;
-    vd_offer_answer(s->offer, request->path + strlen(JOBS) + ROOT_TEXT, response);
+    const char *rest = request->path + strlen(JOBS) + ROOT_TEXT;
+    if (s->offer)
+        vd_offer_answer(s->offer, rest, response);
+    else
+        vd_item_results_answer(s->results, rest, response);
+}
+
+static vd_status offer_items(service *s, vd_err *err) {
+    const vd_item_runs *x = s->items;
+    snprintf(s->results, sizeof s->results, "%.900s/results.offer", x->dir);
+    s->root = x->job_root;
+    return vd_item_results_write(x->ro, x->dir, &x->items, s->results, err);
 }
 
 static vd_status make_offer(void *user, vd_err *err) {
     service *s = user;
-    return s->fetch ? vd_offer_create(&s->checking->check, &s->offer, err) : VD_OK;
+    if (!s->fetch)
+        return VD_OK;
+    if (s->items)
+        return offer_items(s, err);
+    vd_status status = vd_offer_create(&s->checking->check, &s->offer, err);
+    if (status == VD_OK)
+        s->root = *vd_offer_run_root(s->offer);
+    return status;
 }
 
 /* ---- whose turn it is ---- */
@@ -318,11 +340,6 @@ static vd_status check_items(vd_checking *checking, vd_err *err) {
 }
 
 static vd_status load_items(const arguments *a, provider *p, vd_err *err) {
-    if (a->fetch)
-        return vd_fail(err, VD_ERR_USAGE,
-                       "--fetch: %s holds a job with prompts, whose results "
-                       "are its results.jsonl",
-                       a->dir);
     vd_status status = vd_item_runs_open(a->dir, a->data, &a->common, &p->items, err);
     vd_item_runs_serve(&p->items, &p->service.provider);
     p->service.items = &p->items;

@@ -35,8 +35,8 @@ static vd_status put_parcel(vd_delegation *d, const void *bytes, uint64_t size) 
 static vd_status put_data(vd_delegation *d, uint32_t i) {
     const ro_shape *shape = &d->loaded.program.data[i].tensor.shape;
     const size_t size = vd_shape_bytes(shape);
-    const void *bytes =
-        vd_to_little(d->loaded.exec.data[i], size, ro_dtype_size(shape->dtype), &d->copy[i]);
+    const void *bytes = vd_to_little(d->loaded.exec.data[i], size, ro_dtype_size(shape->dtype),
+                                     &d->copy[d->copies++]);
     return bytes ? put_parcel(d, bytes, size) : vd_fail(d->err, VD_ERR_LOCAL, "out of memory");
 }
 
@@ -44,11 +44,13 @@ static vd_status make_parcels(vd_delegation *d) {
     const vd_program *p = &d->loaded.program;
     d->parcel = calloc((size_t)p->data_count + 1, sizeof *d->parcel);
     d->copy = calloc((size_t)p->data_count + 1, sizeof *d->copy);
-    vd_program_encode(p, &d->bytes);
+    if (!d->prompts)
+        vd_program_encode(p, &d->bytes);
     if (!d->parcel || !d->copy || !vd_buf_ok(&d->bytes))
         return vd_fail(d->err, VD_ERR_LOCAL, "out of memory");
     vd_status status = put_parcel(d, d->bytes.data, d->bytes.size);
-    for (uint32_t i = 0; i < p->data_count && status == VD_OK; i++)
+    const uint32_t own = d->prompts ? vd_prompt_own_data(&d->loaded) : 0;
+    for (uint32_t i = own; i < p->data_count && status == VD_OK; i++)
         status = put_data(d, i);
     return status;
 }
@@ -66,8 +68,9 @@ static vd_status write_submission(vd_delegation *d) {
     snprintf(name, sizeof name, "%s", name_of(d->o->job));
     for (uint32_t i = 1; i < d->parcel_count; i++)
         json_array_append_new(data, vd_hash_text(&d->parcel[i].hash));
-    json_t *root = json_pack("{so ss so s[s] si}", "data", data, "name", name, "program",
-                             vd_hash_text(&d->parcel[0].hash), "referees", key, "verde", 1);
+    json_t *root =
+        json_pack("{so ss so s[s] si}", "data", data, "name", name, d->prompts ? "pack" : "program",
+                  vd_hash_text(&d->parcel[0].hash), "referees", key, "verde", 1);
     const bool written = root && vd_json_dump(root, &d->submission);
     json_decref(root);
     return written ? VD_OK
@@ -115,24 +118,21 @@ static vd_status check_kind(const vd_delegation *d) {
                        "out, or start `verde run --backend log` and `verde serve` on each machine "
                        "(docs/rounding-logs.md)",
                        d->o->job);
-    if (vd_job_has_prompts(&d->loaded.job))
-        return vd_fail(d->err, VD_ERR_USAGE,
-                       "%s: has prompts, and daemons run jobs that train or evaluate alone; start "
-                       "`verde run` and `verde serve` on each machine",
-                       d->o->job);
     return VD_OK;
 }
 
 vd_status vd_delegation_prepare(vd_delegation *d) {
     vd_status status = parse_providers(d);
     if (status == VD_OK)
-        status = vd_load_job(d->o->job, &d->loaded, d->err);
+        status = vd_load_prompts(d->o->job, &d->loaded, d->err);
+    d->prompts = vd_job_has_prompts(&d->loaded.job);
     if (status == VD_OK)
         status = vd_need_weights(&d->loaded, d->err);
     if (status == VD_OK)
         status = check_kind(d);
     if (status == VD_OK)
-        status = vd_program_hash(&d->loaded.program, &d->program, d->err);
+        status = d->prompts ? vd_delegation_pack(d)
+                            : vd_program_hash(&d->loaded.program, &d->program, d->err);
     if (status == VD_OK)
         status = vd_load_key(d->o->key_dir, &d->key, d->err);
     if (status != VD_OK)
@@ -148,7 +148,7 @@ vd_status vd_delegation_prepare(vd_delegation *d) {
 }
 
 void vd_delegation_free(vd_delegation *d) {
-    for (uint32_t i = 0; d->copy && i < d->loaded.program.data_count; i++)
+    for (uint32_t i = 0; i < d->copies; i++)
         free(d->copy[i]);
     free(d->copy);
     free(d->parcel);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "verde/cli/arbitrate.h"
+#include "verde/cli/fetching.h"
 #include "verde/delivery/download.h"
 #include "verde/delivery/remote.h"
 #include "verde/protocol/verdict.h"
@@ -42,10 +43,12 @@ typedef struct vd_delegation {
     vd_key *key;
     vd_public_key client; /* its public half */
     vd_endpoint endpoint[VD_DOWNLOAD_PROVIDERS_MAX];
-    vd_hash program;
-    vd_buf bytes;      /* of the program */
-    vd_parcel *parcel; /* the program, then each data tensor */
+    bool prompts;      /* the job has many programs, which go out in a pack */
+    vd_hash program;   /* of those, the collection hash */
+    vd_buf bytes;      /* of the program, or the pack */
+    vd_parcel *parcel; /* this, then each data tensor, or those that all programs share */
     void **copy;       /* of those that had to be turned round */
+    uint32_t copies;
     uint32_t parcel_count;
     uint64_t parcel_bytes;
     vd_buf submission;
@@ -74,6 +77,14 @@ uint32_t vd_delegation_left(const vd_delegation *d); /* who have not failed */
  * false if none is. The verdict is written to OUT; one that is there already counts. */
 VD_MUST_USE vd_status vd_delegation_settle(vd_delegation *d, bool *accepted);
 void vd_delegation_verdict(const vd_delegation *d, char path[1100]); /* OUT/verdict.json */
+/* delegation_prompts.c: packs the programs of a job with prompts into d->bytes, and names their
+ * collection. The program of the last one stays loaded. */
+VD_MUST_USE vd_status vd_delegation_pack(vd_delegation *d);
+/* Downloads the results of such a job, and tells of them: with --json what `describe` makes of
+ * them. */
+VD_MUST_USE vd_status vd_delegation_results(vd_delegation *d, const vd_fetch_options *options,
+                                            json_t *(*describe)(const vd_delegation *d,
+                                                                json_t *result));
 /* The score of the model that was delivered, if the job asks for one. A model without it is one,
  * too: what goes wrong is told in a line. */
 VD_MUST_USE vd_status vd_delegation_score_open(vd_delegation *d);

@@ -115,7 +115,11 @@ static void describe_run(const vd_remote_job *job, char *text, size_t size) {
         snprintf(text, size, "waits for its turn");
         return;
     }
-    at = snprintf(text, size, "step %lld/%lld", (long long)job->step, (long long)job->steps);
+    if (job->prompts)
+        at = snprintf(text, size, "prompts done %lld/%lld  ", (long long)job->prompts_done,
+                      (long long)job->prompts);
+    at += snprintf(text + at, size - (size_t)at, "step %lld/%lld", (long long)job->step,
+                   (long long)job->steps);
     if (!isnan(job->loss))
         at += snprintf(text + at, size - (size_t)at, "  loss %.4f", job->loss);
     if (!isnan(job->rate))

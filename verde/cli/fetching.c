@@ -9,7 +9,7 @@ enum { QUIET_SECONDS = 2 };
 
 /* ---- telling, while it goes on ---- */
 
-static void fetch_line(void *user, const char *line) {
+void vd_fetch_line(void *user, const char *line) {
     (void)user;
     vd_say("%sverde fetch: %s", vd_is_terminal() ? "\r\033[K" : "", line);
 }
@@ -45,7 +45,7 @@ static vd_status fetch_begin(vd_fetching *x) {
                                          .job = o->id ? o->id : x->root_text,
                                          .connections = o->connections,
                                          .patience_s = o->patience_s,
-                                         .tell = fetch_line,
+                                         .tell = vd_fetch_line,
                                          .progress = fetch_progress,
                                          .user = x};
     vd_status status = vd_fetched_begin(&x->model, x->err);
@@ -114,7 +114,7 @@ static vd_status get_losses(vd_fetching *x) {
         snprintf(line, sizeof line, "losses of %s are left out: %s",
                  x->o->provider[x->losses_by].url, why.text);
         if (!x->has_losses)
-            fetch_line(NULL, line);
+            vd_fetch_line(NULL, line);
     }
     vd_buf_free(&text);
     vd_buf_free(&table);
@@ -123,12 +123,12 @@ static vd_status get_losses(vd_fetching *x) {
 
 /* ---- telling, at the end ---- */
 
-static json_t *providers_json(const vd_fetching *x) {
+json_t *vd_fetch_providers(const vd_fetch_options *o, const vd_download *download) {
     json_t *list = json_array();
-    for (uint32_t p = 0; p < x->o->provider_count; p++) {
-        json_t *one = json_pack("{ss sI}", "url", x->o->provider[p].url, "bytes",
-                                (json_int_t)vd_download_received(x->download, p));
-        const char *dropped = vd_download_dropped(x->download, p);
+    for (uint32_t p = 0; p < o->provider_count; p++) {
+        json_t *one = json_pack("{ss sI}", "url", o->provider[p].url, "bytes",
+                                (json_int_t)vd_download_received(download, p));
+        const char *dropped = vd_download_dropped(download, p);
         if (dropped)
             json_object_set_new(one, "dropped", json_string(dropped));
         json_array_append_new(list, one);
@@ -143,11 +143,21 @@ json_t *vd_fetch_json(const vd_fetching *x) {
                      "step", (json_int_t)proof->step, "tensors", (json_int_t)x->model.row_count,
                      "bytes", (json_int_t)x->progress.total, "found", (json_int_t)x->progress.found,
                      "seconds", x->progress.seconds, "config", x->has_config, "losses",
-                     x->has_losses, "providers", providers_json(x));
+                     x->has_losses, "providers", vd_fetch_providers(x->o, x->download));
 }
 
-static uint32_t fetch_number(const vd_fetching *x, uint32_t p) {
-    return x->o->number ? x->o->number[p] : p + 1;
+static uint32_t fetch_number(const vd_fetch_options *o, uint32_t p) {
+    return o->number ? o->number[p] : p + 1;
+}
+
+void vd_fetch_print_providers(const vd_fetch_options *o, const vd_download *download) {
+    char size[32];
+    for (uint32_t p = 0; p < o->provider_count; p++) {
+        const char *dropped = vd_download_dropped(download, p);
+        vd_print_size(vd_download_received(download, p), size);
+        printf("provider %u   gave %s%s%s\n", fetch_number(o, p), size,
+               dropped ? "; dropped: " : "", dropped ? dropped : "");
+    }
 }
 
 void vd_fetch_text(const vd_fetching *x) {
@@ -159,15 +169,10 @@ void vd_fetch_text(const vd_fetching *x) {
     printf("run root     %s, to which proof.json leads\n", x->root_text);
     if (x->progress.found)
         printf("were there   %s, from an earlier download\n", found);
-    for (uint32_t p = 0; p < x->o->provider_count; p++) {
-        const char *dropped = vd_download_dropped(x->download, p);
-        vd_print_size(vd_download_received(x->download, p), size);
-        printf("provider %u   gave %s%s%s\n", fetch_number(x, p), size,
-               dropped ? "; dropped: " : "", dropped ? dropped : "");
-    }
+    vd_fetch_print_providers(x->o, x->download);
     if (x->has_losses)
         printf("losses       losses.csv, losses.svg: as provider %u says, no root leads to them\n",
-               fetch_number(x, x->losses_by));
+               fetch_number(x->o, x->losses_by));
 }
 
 /* ---- all of it ---- */

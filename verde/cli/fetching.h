@@ -39,4 +39,9 @@ json_t *vd_fetch_json(const vd_fetching *fetching); /* for --json */
 void vd_fetch_text(const vd_fetching *fetching);    /* for people */
 void vd_fetching_free(vd_fetching *fetching);
 
+/* What all downloads say. */
+void vd_fetch_line(void *user, const char *line); /* vd_download_options.tell */
+json_t *vd_fetch_providers(const vd_fetch_options *options, const vd_download *download);
+void vd_fetch_print_providers(const vd_fetch_options *options, const vd_download *download);
+
 #endif

@@ -13,6 +13,11 @@ vd_status vd_load_prompt(vd_loaded *out, uint32_t index, vd_err *err) {
     return status == VD_OK ? vd_place_prompt(out, &out->prompts.list[index], err) : status;
 }
 
+uint32_t vd_prompt_own_data(const vd_loaded *loaded) {
+    const vd_generation *how = &loaded->job.generation;
+    return loaded->job.task == VD_JOB_GENERATES && !how->greedy ? 2 : 1;
+}
+
 vd_status vd_find_prompt(const vd_loaded *loaded, const char *key, uint32_t *index, vd_err *err) {
     const vd_prompts *p = &loaded->prompts;
     char text[24];

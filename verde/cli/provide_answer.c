@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "verde/cli/checking.h"
+#include "verde/cli/item_runs.h"
 #include "verde/cli/patience.h"
 #include "verde/cli/provide_child.h"
 #include "verde/protocol/desk.h"
@@ -24,6 +25,7 @@ typedef struct {
     vd_run_log log;
     vd_checking checking;
     vd_replay *replay;
+    vd_item_runs items; /* of a job of many programs, in place of all these */
     vd_key *key;
     vd_provider provider;
     vd_desk *desk;
@@ -70,6 +72,21 @@ static vd_status prepare_again(answerer *a, vd_err *err) {
     return VD_OK;
 }
 
+static vd_status check_items(vd_checking *checking, vd_err *err) {
+    answerer *a = checking->user;
+    return vd_item_runs_check(&a->items, checking, err);
+}
+
+static vd_status load_items(answerer *a, vd_err *err) {
+    vd_status status = vd_item_runs_open(a->dir, NULL, &a->common, &a->items, err);
+    if (status == VD_OK)
+        status = vd_key_elsewhere(&a->public_key, sign_by_daemon, a, &a->key, err);
+    if (status == VD_OK)
+        vd_item_runs_serve(&a->items, &a->provider);
+    a->checking.all = check_items;
+    return status;
+}
+
 static vd_status load(answerer *a, vd_err *err) {
     vd_status status = vd_load_run(a->dir, &a->loaded, &a->log, err);
     if (status == VD_OK)
@@ -88,10 +105,12 @@ static void tell(const char *line) {
 }
 
 static vd_status open_desk(answerer *a, vd_err *err) {
-    a->provider.program = &a->loaded.program;
-    a->provider.program_hash = a->log.program;
+    if (!a->items.dir) {
+        a->provider.program = &a->loaded.program;
+        a->provider.program_hash = a->log.program;
+        a->provider.source = vd_replay_source(a->replay);
+    }
     a->provider.key = a->key;
-    a->provider.source = vd_replay_source(a->replay);
     a->provider.tell = tell;
     return vd_desk_create(&a->provider, &a->desk, err);
 }
@@ -156,7 +175,7 @@ static vd_status serve(answerer *a, vd_err *err) {
     a->checking.check = (vd_check){.dir = a->dir, .exec = &a->loaded.exec, .log = &a->log};
     a->checking.ended = ended;
     a->checking.user = a;
-    vd_status status = load(a, err);
+    vd_status status = vd_items_are_in(a->dir) ? load_items(a, err) : load(a, err);
     if (status == VD_OK)
         status = open_desk(a, err);
     if (status == VD_OK)
@@ -175,6 +194,7 @@ static void unload(answerer *a) {
     vd_again_destroy(a->provider.again);
     vd_loaded_free(&a->second);
     vd_replay_destroy(a->replay);
+    vd_item_runs_close(&a->items);
     vd_key_destroy(a->key);
     vd_run_log_free(&a->log);
     vd_loaded_free(&a->loaded);

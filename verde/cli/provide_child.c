@@ -10,15 +10,6 @@
 
 enum { RUN_ARGUMENTS = 7 };
 
-typedef struct {
-    long parent;
-    int64_t memory, keep;
-    const char *dir, *fault; /* NULL: none */
-    vd_common common;
-    char run[1100];
-    double told; /* vd_seconds() of the last progress */
-} child;
-
 bool vd_child_has_gpu(const vd_common *common) {
     return common->backend && strncmp(common->backend, "cuda", 4) == 0;
 }
@@ -27,7 +18,7 @@ static const char *or_null(const char *text) {
     return strcmp(text, "-") == 0 ? NULL : text;
 }
 
-static void take_arguments(char **argv, child *c) {
+static void take_arguments(char **argv, vd_run_child *c) {
     c->memory = strtoll(argv[0], NULL, 10);
     c->common.threads = atoi(argv[1]);
     c->common.backend = or_null(argv[2]);
@@ -39,31 +30,37 @@ static void take_arguments(char **argv, child *c) {
 }
 
 /* Nothing is lost with it, so it goes no further than the page cache. */
-static void write_progress(const child *c, const vd_progress *p) {
+static void write_progress(const vd_run_child *c, const vd_progress *p, uint32_t prompts_done,
+                           uint32_t prompts) {
     char path[1100], temp[1100];
     snprintf(path, sizeof path, "%.900s/" VD_JOB_PROGRESS, c->dir);
     snprintf(temp, sizeof temp, "%.900s/" VD_JOB_PROGRESS ".new", c->dir);
     FILE *file = fopen(temp, "we");
     if (!file)
         return;
-    const bool whole = fprintf(file, "%lld %.9g %.6f %lld\n", (long long)p->step, (double)p->loss,
-                               p->seconds, (long long)p->resumed_at) > 0;
+    const bool whole =
+        fprintf(file, "%lld %.9g %.6f %lld %u %u\n", (long long)p->step, (double)p->loss,
+                p->seconds, (long long)p->resumed_at, prompts_done, prompts) > 0;
     if (fclose(file) == 0 && whole)
         (void)!rename(temp, path);
 }
 
-static bool see_step(void *user, const vd_progress *p) {
+void vd_child_tell(vd_run_child *c, const vd_progress *p, uint32_t prompts_done, uint32_t prompts) {
     enum { TELL_MS = 250 };
-    child *c = user;
     const double now = vd_seconds();
-    if (p->step == p->steps || (now - c->told) * 1000 >= TELL_MS) {
-        write_progress(c, p);
-        c->told = now;
-    }
+    const bool last = prompts ? prompts_done == prompts : p->step == p->steps;
+    if (!last && (now - c->told) * 1000 < TELL_MS)
+        return;
+    write_progress(c, p, prompts_done, prompts);
+    c->told = now;
+}
+
+static bool see_step(void *user, const vd_progress *p) {
+    vd_child_tell(user, p, 0, 0);
     return true;
 }
 
-static vd_status load(const child *c, vd_loaded *loaded, vd_err *err) {
+static vd_status load(const vd_run_child *c, vd_loaded *loaded, vd_err *err) {
     vd_status status = vd_store_program(c->dir, &loaded->program, err);
     loaded->exec.program = &loaded->program;
     if (status == VD_OK && c->fault)
@@ -74,7 +71,7 @@ static vd_status load(const child *c, vd_loaded *loaded, vd_err *err) {
 }
 
 /* The run's folder serves by itself, as every run's. */
-static vd_status copy_places(const child *c, vd_err *err) {
+static vd_status copy_places(const vd_run_child *c, vd_err *err) {
     enum { PLACES_BYTES_MAX = 64 << 20 };
     char path[1100];
     vd_buf text = {0};
@@ -87,7 +84,7 @@ static vd_status copy_places(const child *c, vd_err *err) {
     return status;
 }
 
-static vd_status write_result(const child *c, const vd_run_result *r, vd_err *err) {
+static vd_status write_result(const vd_run_child *c, const vd_run_result *r, vd_err *err) {
     char path[1100], root[VD_ID_SIZE], state[VD_ID_SIZE], text[2 * VD_ID_SIZE + 1];
     snprintf(path, sizeof path, "%.900s/" VD_JOB_RESULT, c->dir);
     vd_hex(r->run_root.b, VD_HASH_SIZE, root);
@@ -97,7 +94,7 @@ static vd_status write_result(const child *c, const vd_run_result *r, vd_err *er
 }
 
 /* Hashes the state, so that the daemon, whose threads have others to answer, need not. */
-static vd_status offer_state(const child *c, const vd_loaded *loaded, vd_err *err) {
+static vd_status offer_state(const vd_run_child *c, const vd_loaded *loaded, vd_err *err) {
     char path[1100];
     vd_run_log log = {.count = 0};
     vd_offer *offer = NULL;
@@ -113,7 +110,7 @@ static vd_status offer_state(const child *c, const vd_loaded *loaded, vd_err *er
     return status;
 }
 
-static vd_status run(child *c, vd_loaded *loaded, vd_err *err) {
+static vd_status run(vd_run_child *c, vd_loaded *loaded, vd_err *err) {
     vd_run_result result;
     const vd_run_options options = {.exec = &loaded->exec,
                                     .dir = c->run,
@@ -131,7 +128,7 @@ static vd_status run(child *c, vd_loaded *loaded, vd_err *err) {
     return status == VD_OK ? write_result(c, &result, err) : status;
 }
 
-static vd_status confine(const child *c, vd_err *err) {
+static vd_status confine(const vd_run_child *c, vd_err *err) {
     char told[1100];
     snprintf(told, sizeof told, "%.900s/" VD_JOB_TOLD, c->dir);
     const char *const reads[] = {c->dir, NULL}, *const writes[] = {c->run, told, NULL};
@@ -142,7 +139,7 @@ static vd_status confine(const child *c, vd_err *err) {
 }
 
 vd_exit vd_provide_run_child(int argc, char **argv) {
-    child c = {.told = 0};
+    vd_run_child c = {.told = 0};
     vd_loaded loaded = {.data = {0}};
     vd_err err = {0};
     if (argc != RUN_ARGUMENTS)
@@ -150,7 +147,7 @@ vd_exit vd_provide_run_child(int argc, char **argv) {
     take_arguments(argv, &c);
     vd_status status = confine(&c, &err);
     if (status == VD_OK)
-        status = run(&c, &loaded, &err);
+        status = vd_child_has_items(&c) ? vd_child_run_items(&c, &err) : run(&c, &loaded, &err);
     vd_loaded_free(&loaded);
     return status == VD_OK ? VD_EXIT_OK : vd_report(&err);
 }

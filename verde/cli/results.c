@@ -113,3 +113,19 @@ vd_status vd_result_line(const vd_program *p, const vd_state *s, int64_t key, vd
         put_score(p, s, sum, out);
     return vd_buf_ok(out) ? VD_OK : vd_fail(err, VD_ERR_LOCAL, "out of memory");
 }
+
+void vd_score_text(const vd_score_sum *sum) {
+    const double loss = -sum->log_probability / (double)sum->tokens;
+    if (sum->tokens)
+        printf("loss         %.6f of %llu tokens\nperplexity   %.6g\n", loss,
+               (unsigned long long)sum->tokens, exp(loss));
+}
+
+void vd_score_json(const vd_score_sum *sum, json_t *out) {
+    const double loss = -sum->log_probability / (double)sum->tokens;
+    if (!sum->tokens)
+        return;
+    json_object_set_new(out, "tokens", json_integer((json_int_t)sum->tokens));
+    json_object_set_new(out, "loss", isfinite(loss) ? json_real(loss) : json_null());
+    json_object_set_new(out, "perplexity", isfinite(loss) ? json_real(exp(loss)) : json_null());
+}

@@ -24,25 +24,6 @@ typedef struct {
 VD_MUST_USE vd_status vd_run_prompts(const vd_prompt_options *options, vd_loaded *loaded,
                                      vd_err *err);
 
-/* ---- run_together.c: prompts at the same time, by the batch's executor ---- */
-
-typedef struct {
-    vd_loaded *loaded; /* the job; `program` and `placed` become those of one prompt or other */
-    const char *dir;
-    const vd_items *items;
-    uint32_t together;
-    /* Tokens that were made since the call before, and how many prompts have ended. */
-    void (*made)(void *user, int64_t tokens, uint32_t ended);
-    /* A prompt has ended: its last state, and its run's root. */
-    vd_status (*ended)(void *user, uint32_t prompt, const vd_program *program,
-                       const vd_state *state, const vd_hash *run_root, vd_err *err);
-    void *user;
-} vd_together;
-
-/* Whether the job's prompts can run so: they make tokens, in host memory. */
-bool vd_can_run_together(const vd_loaded *loaded);
-VD_MUST_USE vd_status vd_run_together(const vd_together *t, vd_err *err);
-
 /* ---- results.c ---- */
 
 /* Sums over all tokens of a job that scores. */
@@ -55,6 +36,9 @@ typedef struct {
  * `sum` is added to if the program scores. */
 VD_MUST_USE vd_status vd_result_line(const vd_program *program, const vd_state *state, int64_t key,
                                      vd_score_sum *sum, vd_buf *out, vd_err *err);
+/* Loss and perplexity, if there is anything to tell: for people, and as members of `out`. */
+void vd_score_text(const vd_score_sum *sum);
+void vd_score_json(const vd_score_sum *sum, json_t *out);
 /* Tokens that a state has made; 0 of a program that scores. */
 int64_t vd_tokens_made(const vd_program *program, const vd_state *state);
 

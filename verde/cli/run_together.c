@@ -2,16 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "repops/device.h"
-#include "verde/cli/run_prompts.h"
+#include "verde/cli/run_items.h"
 #include "verde/exec/item_run.h"
 
 /* A prompt whose run is open. */
 typedef struct {
     uint32_t prompt;
     vd_program program;
-    int32_t key[2];
-    const void *data[2]; /* its own data tensors */
+    void *data[VD_PACK_OWN_MAX]; /* copies of its own data tensors; owned */
     vd_item_run run;
     bool ended;
 } member;
@@ -23,17 +21,14 @@ typedef struct {
     vd_batch *batch;
     member **member; /* those whose runs are open */
     uint32_t count;
-    int64_t made; /* tokens since they were told */
-    uint32_t ended;
+    vd_items_progress more; /* since it was told */
 } together;
-
-bool vd_can_run_together(const vd_loaded *loaded) {
-    return loaded->job.task == VD_JOB_GENERATES && ro_ctx_in_host_memory(loaded->ro);
-}
 
 static void free_member(member *m) {
     vd_item_run_close(&m->run);
     vd_program_free(&m->program);
+    for (uint32_t i = 0; i < VD_PACK_OWN_MAX; i++)
+        free(m->data[i]);
     free(m);
 }
 
@@ -44,7 +39,7 @@ static vd_status end_member(together *g, member *m, const vd_state *state, vd_er
     vd_hash root, final;
     vd_status status = vd_run_root(&exec, &m->run.log, &root, &final, err);
     m->ended = true;
-    g->ended++;
+    g->more.ended++;
     return status == VD_OK ? g->t->ended(g->t->user, m->prompt, &m->program, state, &root, err)
                            : status;
 }
@@ -59,27 +54,38 @@ static member *find(const together *g, uint64_t prompt) {
 static vd_status reached(void *user, const vd_batch_state *s, vd_err *err) {
     together *g = user;
     member *m = find(g, s->item);
-    g->made += s->state->step > 0 && s->written_count > 0;
-    const vd_status status = vd_item_run_reached(&m->run, g->t->loaded->ro, s, err);
+    g->more.made += s->state->step > 0 && s->written_count > 0;
+    g->more.passed += s->state->step > 0;
+    const vd_status status = vd_item_run_reached(&m->run, g->t->run->loaded->ro, s, err);
     return status == VD_OK && s->last ? end_member(g, m, s->state, err) : status;
 }
 
 /* ---- prompts that join ---- */
 
-static vd_status open_program(together *g, member *m, vd_err *err) {
-    vd_loaded *l = g->t->loaded;
-    const vd_prompt *prompt = &l->prompts.list[m->prompt];
-    m->data[0] = l->prompts.token + prompt->first;
-    m->data[1] = m->key;
-    vd_prompt_words(prompt, m->key);
-    return vd_load_prompt(l, m->prompt, err);
+static vd_status copy_own(const together *g, member *m, vd_err *err) {
+    const vd_loaded *l = g->t->run->loaded;
+    for (uint32_t i = 0; i < g->t->run->own_data; i++) {
+        const size_t size = vd_shape_bytes(&l->program.data[i].tensor.shape);
+        m->data[i] = malloc(size);
+        if (!m->data[i])
+            return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+        memcpy(m->data[i], l->exec.data[i], size);
+    }
+    return VD_OK;
+}
+
+static vd_status open_program(const together *g, member *m, vd_err *err) {
+    const vd_items_run *r = g->t->run;
+    vd_items_drop(r->loaded);
+    const vd_status status = r->load(r->user, m->prompt, err);
+    return status == VD_OK ? copy_own(g, m, err) : status;
 }
 
 /* The job's loaded program is the member's from then on. */
 static vd_status open_run(together *g, member *m, vd_state *from, vd_err *err) {
-    vd_loaded *l = g->t->loaded;
+    vd_loaded *l = g->t->run->loaded;
     char dir[1024];
-    vd_items_path(dir, g->t->dir, g->t->items->key[m->prompt]);
+    vd_items_path(dir, g->t->run->dir, g->t->run->items->key[m->prompt]);
     vd_status status = open_program(g, m, err);
     if (status == VD_OK)
         status = vd_item_run_open(l->ro, dir, &l->program, &m->run, from, err);
@@ -100,11 +106,12 @@ static vd_status join(together *g, uint32_t prompt, vd_err *err) {
     m->run.journal.fd = -1;
     g->member[g->count++] = m;
     vd_status status = open_run(g, m, &from, err);
+    g->more.found += m->run.log.count ? m->run.log.count - 1 : 0;
     if (status == VD_OK && vd_item_run_finished(&m->run, &m->program))
         status = end_member(g, m, &from, err);
     else if (status == VD_OK)
-        status =
-            vd_batch_add(g->batch, prompt, &m->program, m->data, from.tensor ? &from : NULL, err);
+        status = vd_batch_add(g->batch, prompt, &m->program, (const void *const *)m->data,
+                              from.tensor ? &from : NULL, err);
     vd_state_free(&from);
     return status;
 }
@@ -123,35 +130,35 @@ static void leave(together *g) {
 /* ---- all of them ---- */
 
 static vd_status open_batch(together *g, vd_err *err) {
-    vd_loaded *l = g->t->loaded;
-    vd_status status = vd_load_prompt(l, 0, err);
+    vd_loaded *l = g->t->run->loaded;
+    vd_items_drop(l);
+    vd_status status = g->t->run->load(g->t->run->user, 0, err);
     if (status != VD_OK)
         return status;
     g->shared = calloc((size_t)l->program.data_count + 1, sizeof *g->shared);
-    g->member = calloc((size_t)g->t->together + 1, sizeof *g->member);
+    g->member = calloc((size_t)g->t->run->together + 1, sizeof *g->member);
     if (!g->shared || !g->member)
         return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     memcpy(g->shared, l->exec.data, l->program.data_count * sizeof *g->shared);
     g->first = l->program;
     l->program = (vd_program){0};
-    const bool draws =
-        g->first.data_count > 1 && strcmp(g->first.data[1].tensor.name, VD_PROMPT_KEY) == 0;
     const vd_exec exec = {.program = &g->first, .ro = l->ro, .data = g->shared};
     const vd_batch_options options = {
-        .own_data = draws ? 2 : 1, .chunk = VD_TOGETHER_ROWS, .reached = reached, .user = g};
+        .own_data = g->t->run->own_data, .chunk = VD_TOGETHER_ROWS, .reached = reached, .user = g};
     return vd_batch_create(&exec, &options, &g->batch, err);
 }
 
 static void tell(together *g) {
-    g->t->made(g->t->user, g->made, g->ended);
-    g->made = 0;
+    g->t->made(g->t->user, &g->more);
+    g->more = (vd_items_progress){.ended = g->more.ended};
 }
 
 static vd_status run_all(together *g, vd_err *err) {
     vd_status status = VD_OK;
     uint32_t next = 0;
-    while (status == VD_OK && (next < g->t->items->count || g->count > 0)) {
-        while (status == VD_OK && next < g->t->items->count && g->count < g->t->together) {
+    while (status == VD_OK && (next < g->t->run->items->count || g->count > 0)) {
+        while (status == VD_OK && next < g->t->run->items->count &&
+               g->count < g->t->run->together) {
             status = join(g, next++, err);
             leave(g);
         }

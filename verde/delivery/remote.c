@@ -208,11 +208,14 @@ static vd_status read_job(const vd_remote *r, const json_t *answer, vd_remote_jo
     const char *root = json_string_value(json_object_get(answer, "run_root"));
     const char *error = json_string_value(json_object_get(answer, "error"));
     vd_err printable;
-    *out = (vd_remote_job){.step = json_integer_value(json_object_get(answer, "step")),
-                           .steps = json_integer_value(json_object_get(answer, "steps")),
-                           .loss = real_or_nan(answer, "loss"),
-                           .rate = real_or_nan(answer, "rate"),
-                           .seconds_left = real_or_nan(answer, "seconds_left")};
+    *out =
+        (vd_remote_job){.step = json_integer_value(json_object_get(answer, "step")),
+                        .steps = json_integer_value(json_object_get(answer, "steps")),
+                        .prompts = json_integer_value(json_object_get(answer, "prompts")),
+                        .prompts_done = json_integer_value(json_object_get(answer, "prompts_done")),
+                        .loss = real_or_nan(answer, "loss"),
+                        .rate = real_or_nan(answer, "rate"),
+                        .seconds_left = real_or_nan(answer, "seconds_left")};
     if (!read_state(answer, &out->state) ||
         (out->state == VD_REMOTE_DONE && (!root || !vd_unhex(root, out->run_root.b, VD_HASH_SIZE))))
         return vd_fail(err, VD_ERR_PEER, "%s: does not say how the job is", r->at->url);

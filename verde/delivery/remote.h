@@ -54,6 +54,7 @@ typedef enum {
 typedef struct {
     vd_remote_state state;
     int64_t step, steps;
+    int64_t prompts, prompts_done;   /* of a job with prompts; else 0 */
     double loss, rate, seconds_left; /* steps a second; NaN: not said */
     vd_hash run_root;                /* if it is done */
     char error[300];                 /* if it has failed; printable */

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "verde/exec/journal.h"
+
 /* Programs of strangers may name tensors of 2^40 elements, 2^20 of them. */
 static uint64_t add(uint64_t a, uint64_t b) {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
@@ -83,4 +85,34 @@ uint64_t vd_estimate_disk(const vd_program *program, int64_t keep) {
     const uint64_t kept = keep > 0 && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : all;
     uint64_t bytes;
     return __builtin_mul_overflow(kept, state_bytes(program), &bytes) ? UINT64_MAX : bytes;
+}
+
+static uint64_t multiply(uint64_t a, uint64_t b) {
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* Rows that are put into the leaf as it was are all that is written of it. */
+static uint64_t written_bytes(const vd_program *program, uint32_t leaf) {
+    enum { PLACE = 4 + 8 + 8 };
+    const vd_graph *g = &program->step;
+    const uint32_t sources = vd_source_count(program, g), value = g->output[leaf];
+    const uint32_t node = value - sources;
+    const vd_node *n = value >= sources ? vd_node_stored(g, node) : NULL;
+    uint64_t places = 1;
+    if (!n || n->op != RO_OP_PUT_ROWS || vd_node_input(g, node, 0) != leaf)
+        return add(bytes_of(&program->leaf[leaf].shape), PLACE);
+    for (int64_t i = 0; i < vd_node_attr(g, node, RO_PUT_ROWS_AXIS) && i < n->shape.ndim; i++)
+        places = multiply(places, (uint64_t)n->shape.dim[i]);
+    return add(bytes_of(vd_value_shape(program, g, vd_node_input(g, node, 1))),
+               multiply(places, PLACE));
+}
+
+uint64_t vd_estimate_journal(const vd_program *program) {
+    enum { HEAD = 64, RECORD = 8 + 8 + 4 + 2 * VD_HASH_SIZE };
+    uint64_t step = RECORD, all;
+    for (uint32_t i = 0; i < program->leaf_count; i++)
+        step = add(step, written_bytes(program, i));
+    all = add(multiply(step, (uint64_t)program->steps), HEAD + RECORD);
+    return add(all, add(state_bytes(program), multiply(program->leaf_count, 4 + 8 + 8)));
 }

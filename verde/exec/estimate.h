@@ -14,4 +14,7 @@ VD_MUST_USE vd_status vd_estimate_memory(const vd_program *program, uint64_t *ou
  * UINT64_MAX: more than that. */
 uint64_t vd_estimate_disk(const vd_program *program, int64_t keep);
 
+/* Bytes of the journal of a run whose steps write a part of the state (journal.h), at most. */
+uint64_t vd_estimate_journal(const vd_program *program);
+
 #endif

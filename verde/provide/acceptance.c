@@ -33,9 +33,10 @@ static bool find_missing(vd_submission *s) {
 static bool judge_program(vd_submission *s) {
     char path[1100];
     vd_uploads_path(&s->daemon->uploads, s->job.program, path);
-    vd_status status = vd_judge(&s->daemon->options, path, s->job.keep, &s->program, &s->err);
+    vd_status status = vd_judge(&s->daemon->options, path, s->packed ? VD_JUDGE_PACK : s->job.keep,
+                                &s->program, &s->err);
     if (status == VD_ERR_PEER)
-        vd_reply_error(s->response, 422, "program: %s", s->err.text);
+        vd_reply_error(s->response, 422, "%s: %s", s->packed ? "pack" : "program", s->err.text);
     else if (status != VD_OK)
         vd_reply_trouble(s->daemon, s->response, &s->err);
     if (status != VD_OK)
@@ -48,8 +49,8 @@ static bool judge_program(vd_submission *s) {
 static bool check_data(vd_submission *s) {
     const vd_judgement *p = &s->program;
     if (json_array_size(s->data) != p->data_count) {
-        vd_reply_error(s->response, 422, "the program has %u data tensors, and `data` names %zu",
-                       p->data_count, json_array_size(s->data));
+        vd_reply_error(s->response, 422, "the program%s %u data tensors, and `data` names %zu",
+                       s->packed ? "s share" : " has", p->data_count, json_array_size(s->data));
         return false;
     }
     for (uint32_t i = 0; i < p->data_count; i++) {
@@ -158,7 +159,7 @@ static vd_status make_folder(vd_submission *s) {
         vd_job_path(s->daemon, s->job.id, folders[i], path);
         status = vd_make_dir(path, &s->err);
     }
-    vd_job_path(s->daemon, s->job.id, VD_JOB_PROGRAM, path);
+    vd_job_path(s->daemon, s->job.id, s->packed ? VD_JOB_PACK : VD_JOB_PROGRAM, path);
     if (status == VD_OK)
         status = link_blob(s, s->job.program, path);
     for (uint32_t i = 0; status == VD_OK && i < s->program.data_count; i++) {

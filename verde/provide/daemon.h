@@ -55,16 +55,20 @@ void vd_daemon_destroy(vd_daemon *daemon);
 
 /* ---- what a job's child and the daemon tell each other by files in the job's folder ---- */
 
-/* program         the program's canonical bytes
+/* program         the program's canonical bytes; or of a job with many:
+ * pack            its programs, and what each has for itself (exec/item_pack.h)
  * data.json       where its data tensors lie, as in the folder of a run
  * blobs/HASH      the data, as links to what was uploaded
  * run/            the run, as `verde run` writes it
- * told/progress   one line: steps done, loss, seconds, step where this start began
- * told/result     two lines: run root and final state
- * told/offer      what of the final state can be downloaded (delivery/offer.h)
+ * told/progress   one line: steps done, loss, seconds, step where this start began, prompts done
+ *                 and of how many (0: the job has none)
+ * told/result     two lines: run root and final state; of a job with many, its root alone
+ * told/offer      what of the final state can be downloaded (delivery/offer.h); or
+ * told/items      the results of all programs (delivery/item_results.h)
  * log             what the child said
  * The child can read all of this, nothing beside it, and write into run/ and told/ alone. */
 #define VD_JOB_PROGRAM  "program"
+#define VD_JOB_PACK     "pack"
 #define VD_JOB_DATA     "data.json"
 #define VD_JOB_BLOBS    "blobs"
 #define VD_JOB_RUN      "run"
@@ -72,6 +76,7 @@ void vd_daemon_destroy(vd_daemon *daemon);
 #define VD_JOB_PROGRESS "told/progress"
 #define VD_JOB_RESULT   "told/result"
 #define VD_JOB_OFFER    "told/offer"
+#define VD_JOB_ITEMS    "told/items"
 #define VD_JOB_LOG      "log"
 
 #endif

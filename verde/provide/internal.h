@@ -80,13 +80,13 @@ typedef enum {
     VD_ROUTE_JOBS,   /* GET, POST */
     VD_ROUTE_JOB,    /* GET, DELETE */
     VD_ROUTE_CANCEL, /* POST */
-    VD_ROUTE_STATE,  /* GET: anything below /v1/jobs/ID/state, and losses */
+    VD_ROUTE_STATE,  /* GET: anything below /v1/jobs/ID/state and /v1/jobs/ID/items, and losses */
 } vd_route_kind;
 
 typedef struct {
     vd_route_kind kind;
     char id[VD_ID_SIZE]; /* of the blob or the job */
-    const char *rest;    /* of the path: "/state", "/state/0/hashes", "/losses" */
+    const char *rest;    /* of the path: "/state", "/state/0/hashes", "/items/7", "/losses" */
     uint64_t size, from; /* of a chunk */
     bool is_get;         /* else PUT, POST or DELETE, as fits the path */
 } vd_route;
@@ -123,10 +123,13 @@ void vd_serve_metrics(vd_daemon *daemon, vd_response *response);
 
 /* What a job's child wrote last; zeros if nothing. */
 typedef struct {
-    long long step, resumed_at; /* steps done; where its last start began */
-    double loss, seconds;       /* since that start */
+    long long step, resumed_at;     /* steps done; where its last start began */
+    double loss, seconds;           /* since that start */
+    unsigned prompts_done, prompts; /* of a job with many programs; else 0 */
 } vd_job_progress;
 vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id);
+/* How many programs the job has; 0: it is about one. */
+uint32_t vd_job_prompts(const vd_daemon *daemon, const char *id);
 
 /* DIR/jobs/ID, and a file in it. */
 void vd_job_path(const vd_daemon *daemon, const char *id, const char *name, char path[1200]);

@@ -26,20 +26,23 @@ static void read_last_lines(const vd_daemon *daemon, const char *id, char *out, 
             out[i] = '?';
 }
 
+/* A job of many programs has no state of its own. */
 static bool read_result(const vd_daemon *daemon, vd_job_record *job) {
     char path[1200];
     vd_buf text = {0};
     uint8_t bytes[32];
     vd_job_path(daemon, job->id, VD_JOB_RESULT, path);
-    const bool read =
-        vd_read_file(path, 2 * VD_ID_SIZE, &text, NULL) == VD_OK && text.size == 2 * VD_ID_SIZE;
-    if (read) {
-        memcpy(job->run_root, text.data, VD_ID_SIZE - 1);
-        memcpy(job->final_state, text.data + VD_ID_SIZE, VD_ID_SIZE - 1);
-        job->run_root[VD_ID_SIZE - 1] = job->final_state[VD_ID_SIZE - 1] = 0;
-    }
+    const bool read = vd_read_file(path, 2 * VD_ID_SIZE, &text, NULL) == VD_OK;
+    const bool has_state = text.size == 2 * VD_ID_SIZE;
+    const bool whole = read && (has_state || text.size == VD_ID_SIZE);
+    job->final_state[0] = 0;
+    if (whole)
+        snprintf(job->run_root, VD_ID_SIZE, "%.64s", (const char *)text.data);
+    if (whole && has_state)
+        snprintf(job->final_state, VD_ID_SIZE, "%.64s", (const char *)text.data + VD_ID_SIZE);
     vd_buf_free(&text);
-    return read && vd_unhex(job->run_root, bytes, 32) && vd_unhex(job->final_state, bytes, 32);
+    return whole && vd_unhex(job->run_root, bytes, 32) &&
+           (!has_state || vd_unhex(job->final_state, bytes, 32));
 }
 
 /* A child on a full disk cannot write down why it ends. */

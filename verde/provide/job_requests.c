@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "verde/delivery/delivery.h"
+#include "verde/delivery/item_results.h"
+#include "verde/exec/item_pack.h"
 #include "verde/provide/internal.h"
 
 enum { LINE_BYTES_MAX = 256 };
@@ -21,11 +23,22 @@ vd_job_progress vd_read_progress(const vd_daemon *daemon, const char *id) {
     const bool read = vd_read_file(path, LINE_BYTES_MAX, &text, NULL) == VD_OK;
     vd_put_u8(&text, 0);
     if (!read || !vd_buf_ok(&text) ||
-        sscanf((char *)text.data, "%lld %lf %lf %lld", &p.step, &p.loss, &p.seconds,
-               &p.resumed_at) != 4)
+        sscanf((char *)text.data, "%lld %lf %lf %lld %u %u", &p.step, &p.loss, &p.seconds,
+               &p.resumed_at, &p.prompts_done, &p.prompts) != 6)
         p = none;
     vd_buf_free(&text);
     return p;
+}
+
+uint32_t vd_job_prompts(const vd_daemon *daemon, const char *id) {
+    char path[1200];
+    uint8_t head[VD_PACK_HEAD_BYTES];
+    vd_job_path(daemon, id, VD_JOB_PACK, path);
+    FILE *file = fopen(path, "re");
+    const size_t got = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file)
+        fclose(file);
+    return vd_pack_count(head, got);
 }
 
 /* A loss that is no number has no JSON number. */
@@ -37,13 +50,22 @@ static void put_progress(json_t *out, const vd_job_progress *p, const vd_job_rec
     const double done = (double)(p->step - p->resumed_at);
     json_object_set_new(out, "step",
                         json_integer(job->state == VD_JOB_DONE ? job->steps : p->step));
-    if (p->step > 0)
+    if (p->step > 0 && !p->prompts)
         json_object_set_new(out, "loss", number(p->loss));
     if (job->state != VD_JOB_RUNNING || done <= 0 || p->seconds <= 0)
         return;
     json_object_set_new(out, "rate", json_real(done / p->seconds));
     json_object_set_new(out, "seconds_left",
                         json_real(p->seconds / done * (double)(job->steps - p->step)));
+}
+
+static void put_prompts(json_t *out, const vd_job_progress *p, const vd_job_record *job,
+                        uint32_t prompts) {
+    if (!prompts)
+        return;
+    json_object_set_new(out, "prompts", json_integer(prompts));
+    json_object_set_new(out, "prompts_done",
+                        json_integer(job->state == VD_JOB_DONE ? prompts : p->prompts_done));
 }
 
 static json_t *describe(const vd_daemon *daemon, const vd_job_record *job) {
@@ -55,10 +77,11 @@ static json_t *describe(const vd_daemon *daemon, const vd_job_record *job) {
     if (!out)
         return NULL;
     put_progress(out, &p, job);
-    if (job->state == VD_JOB_DONE) {
+    put_prompts(out, &p, job, vd_job_prompts(daemon, job->id));
+    if (job->state == VD_JOB_DONE)
         json_object_set_new(out, "run_root", json_string(job->run_root));
+    if (job->final_state[0])
         json_object_set_new(out, "final_state", json_string(job->final_state));
-    }
     if (job->error[0])
         json_object_set_new(out, "error", json_string(job->error));
     return out;
@@ -168,6 +191,13 @@ static void give_losses(const vd_daemon *daemon, const char *id, vd_response *re
     response->content_type = "application/jsonl";
 }
 
+static void give_items(const vd_daemon *daemon, const char *id, const char *rest,
+                       vd_response *response) {
+    char path[1200];
+    vd_job_path(daemon, id, VD_JOB_ITEMS, path);
+    vd_item_results_answer(path, rest, response);
+}
+
 void vd_serve_state(vd_daemon *daemon, const char *client, const vd_route *route,
                     vd_response *response) {
     vd_job_record job;
@@ -175,6 +205,8 @@ void vd_serve_state(vd_daemon *daemon, const char *client, const vd_route *route
         return;
     if (strcmp(route->rest, "/losses") == 0)
         give_losses(daemon, job.id, response);
+    else if (job.state == VD_JOB_DONE && !job.final_state[0])
+        give_items(daemon, job.id, route->rest, response);
     else if (job.state == VD_JOB_DONE)
         vd_states_answer(&daemon->states, daemon, job.id, route->rest, response);
     else

@@ -14,7 +14,7 @@
 #include "verde/provide/frames.h"
 
 enum {
-    REPLY_HEAD = 1 + VD_HASH_SIZE + 3 * 8 + 1 + 4,
+    REPLY_HEAD = 1 + VD_HASH_SIZE + 4 + 3 * 8 + 1 + 4,
     REPLY_MAX = REPLY_HEAD + 8 * VD_DATA_MAX,
 };
 
@@ -25,58 +25,81 @@ void vd_judgement_free(vd_judgement *j) {
 
 /* ---- in the child ---- */
 
-/* Small checkpoints take blocks of a disk too, and a job has some files beside them. */
-static uint64_t disk_of(const vd_program *p, int64_t keep) {
+/* Small checkpoints take blocks of a disk too, and a run has some files beside them. */
+uint64_t vd_judge_disk(uint64_t bytes, uint64_t states, uint32_t data_count) {
     enum { FILES = 16, DATA_BYTES = 512 /* of names in the folder and in two lists */ };
-    const uint64_t leaves = vd_run_leaves(p), bytes = vd_estimate_disk(p, keep);
-    const uint64_t states = keep > 0 && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : leaves + 1;
     uint64_t beside;
     if (__builtin_mul_overflow(states, (uint64_t)VD_DISK_BLOCK * 2, &beside) ||
         __builtin_add_overflow(beside, bytes, &beside) ||
         __builtin_add_overflow(
-            beside, (uint64_t)FILES * VD_DISK_BLOCK + (uint64_t)DATA_BYTES * p->data_count,
-            &beside))
+            beside, (uint64_t)FILES * VD_DISK_BLOCK + (uint64_t)DATA_BYTES * data_count, &beside))
         return UINT64_MAX;
     return beside;
 }
 
-static void put_judgement(const vd_program *p, const vd_hash *hash, uint64_t memory, int64_t keep,
-                          vd_buf *out) {
+static uint64_t disk_of(const vd_program *p, int64_t keep) {
+    const uint64_t leaves = vd_run_leaves(p);
+    const uint64_t states = keep > 0 && (uint64_t)keep < leaves ? (uint64_t)keep + 1 : leaves + 1;
+    return vd_judge_disk(vd_estimate_disk(p, keep), states, p->data_count);
+}
+
+static void put_judgement(const vd_judgement *j, vd_buf *out) {
     vd_put_u8(out, VD_OK);
-    vd_put(out, hash->b, VD_HASH_SIZE);
-    vd_put_u64(out, (uint64_t)p->steps);
-    vd_put_u64(out, memory);
-    vd_put_u64(out, disk_of(p, keep));
-    vd_put_u8(out, p->rounding.bits != 0);
-    vd_put_u32(out, p->data_count);
+    vd_put(out, j->program.b, VD_HASH_SIZE);
+    vd_put_u32(out, j->items);
+    vd_put_u64(out, (uint64_t)j->steps);
+    vd_put_u64(out, j->memory);
+    vd_put_u64(out, j->disk);
+    vd_put_u8(out, j->rounds);
+    vd_put_u32(out, j->data_count);
+    for (uint32_t i = 0; i < j->data_count; i++)
+        vd_put_u64(out, j->data_bytes[i]);
+}
+
+static vd_status describe_program(const vd_program *p, int64_t keep, vd_judgement *j, vd_err *err) {
+    j->steps = p->steps;
+    j->rounds = p->rounding.bits != 0;
+    j->disk = disk_of(p, keep);
+    j->data_count = p->data_count;
+    j->data_bytes = calloc((size_t)p->data_count + 1, sizeof *j->data_bytes);
+    if (!j->data_bytes)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
     for (uint32_t i = 0; i < p->data_count; i++)
-        vd_put_u64(out, vd_shape_bytes(&p->data[i].tensor.shape));
+        j->data_bytes[i] = vd_shape_bytes(&p->data[i].tensor.shape);
+    vd_status status = vd_program_hash(p, &j->program, err);
+    return status == VD_OK ? vd_estimate_memory(p, &j->memory, err) : status;
+}
+
+static vd_status judge_program(const char *path, int64_t keep, vd_judgement *j, bool *read,
+                               vd_err *err) {
+    vd_buf bytes = {0};
+    vd_program program = {0};
+    vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, err);
+    *read = status == VD_OK;
+    if (status == VD_OK)
+        status = vd_program_decode(bytes.data, bytes.size, &program, err);
+    if (status == VD_OK)
+        status = describe_program(&program, keep, j, err);
+    vd_program_free(&program);
+    vd_buf_free(&bytes);
+    return status;
 }
 
 void vd_judge_file(const char *path, int64_t keep, vd_buf *out) {
-    vd_buf bytes = {0};
-    vd_program program = {0};
-    vd_hash hash;
-    uint64_t memory = 0;
+    vd_judgement j = {.items = 0};
     vd_err err = {0};
-    vd_status status = vd_read_file(path, VD_PROGRAM_BYTES_MAX, &bytes, &err);
-    const bool read = status == VD_OK;
-    if (status == VD_OK)
-        status = vd_program_decode(bytes.data, bytes.size, &program, &err);
-    if (status == VD_OK)
-        status = vd_program_hash(&program, &hash, &err);
-    if (status == VD_OK)
-        status = vd_estimate_memory(&program, &memory, &err);
+    bool read = true;
+    vd_status status = keep == VD_JUDGE_PACK ? vd_judge_pack(path, &j, &read, &err)
+                                             : judge_program(path, keep, &j, &read, &err);
     if (read && status == VD_ERR_LOCAL) /* nothing of this machine is used but memory */
         status = vd_fail(&err, VD_ERR_PEER, "reading it takes more memory than is allowed");
     if (status == VD_OK) {
-        put_judgement(&program, &hash, memory, keep, out);
+        put_judgement(&j, out);
     } else {
         vd_put_u8(out, (uint8_t)status);
         vd_put(out, err.text, strlen(err.text));
     }
-    vd_program_free(&program);
-    vd_buf_free(&bytes);
+    vd_judgement_free(&j);
 }
 
 /* ---- in the daemon ---- */
@@ -95,6 +118,7 @@ vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err)
     if (said != VD_OK && !c.failed)
         return read_refusal(said, reply, err);
     const uint8_t *hash = vd_get(&c, VD_HASH_SIZE);
+    out->items = vd_get_u32(&c);
     out->steps = (int64_t)vd_get_u64(&c);
     out->memory = vd_get_u64(&c);
     out->disk = vd_get_u64(&c);

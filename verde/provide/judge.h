@@ -12,17 +12,19 @@ enum {
     VD_JUDGE_MEMORY = 2047 << 20, /* bytes, for a program of at most 64 MiB */
 };
 
-/* What a program is. */
+/* What a program is, or a pack of many (exec/item_pack.h). */
 typedef struct {
-    vd_hash program; /* as in assignments */
-    int64_t steps;
+    vd_hash program;       /* as in assignments; of a pack, the collection hash */
+    uint32_t items;        /* of a pack; 0: a program */
+    int64_t steps;         /* of a pack, of all its programs */
     uint64_t memory, disk; /* bytes: estimated (exec/estimate.h); of the disk in whole blocks */
     bool rounds;           /* it has rounding logs */
     uint32_t data_count;
-    uint64_t *data_bytes; /* of each data tensor; owned */
+    uint64_t *data_bytes; /* of each data tensor, or of those that a pack's programs share; owned */
 } vd_judgement;
 void vd_judgement_free(vd_judgement *judgement);
 
+enum { VD_JUDGE_PACK = -1 }; /* in place of `keep`: the file is a pack */
 /* The child's side: reads the file, and appends what it is, or why it is no program, to `out`. */
 void vd_judge_file(const char *path, int64_t keep, vd_buf *out);
 /* The daemon's side. VD_ERR_PEER: it is no program that is valid, or took more than its judge may
@@ -30,5 +32,12 @@ void vd_judge_file(const char *path, int64_t keep, vd_buf *out);
 VD_MUST_USE vd_status vd_judgement_read(const vd_buf *reply, vd_judgement *out, vd_err *err);
 VD_MUST_USE vd_status vd_judge(const vd_daemon_options *options, const char *path, int64_t keep,
                                vd_judgement *out, vd_err *err);
+
+/* ---- judge_pack.c ---- */
+
+/* *read is false if the file cannot be read. */
+VD_MUST_USE vd_status vd_judge_pack(const char *path, vd_judgement *out, bool *read, vd_err *err);
+/* Bytes of the disk that a run takes, of so many bytes in files of so many states and some more. */
+uint64_t vd_judge_disk(uint64_t bytes, uint64_t states, uint32_t data_count);
 
 #endif

@@ -11,8 +11,8 @@ static void put_hash(vd_buf *out, const char *name, const char *value) {
         vd_printf(out, "<dt>%s<dd><code>%s</code>\n", name, value);
 }
 
-static void put_how_far(vd_buf *out, const vd_daemon *daemon, const vd_job_record *job) {
-    const vd_job_progress p = vd_read_progress(daemon, job->id);
+static void put_how_far(vd_buf *out, const vd_job_progress *progress, const vd_job_record *job) {
+    const vd_job_progress p = *progress;
     const double rate = vd_page_job_rate(job, &p);
     vd_printf(out, "<dt>state<dd>");
     vd_page_job_state(out, job);
@@ -23,7 +23,7 @@ static void put_how_far(vd_buf *out, const vd_daemon *daemon, const vd_job_recor
         vd_page_seconds(out, (double)(job->steps - p.step) / rate);
         vd_printf(out, " left");
     }
-    if (p.step > 0)
+    if (p.step > 0 && !p.prompts)
         vd_printf(out, "\n<dt>loss<dd>%.4f", p.loss);
     vd_printf(out, "\n<dt>computed<dd>");
     vd_page_seconds(out, (double)job->seconds);
@@ -67,21 +67,24 @@ static void put_log(vd_buf *out, const vd_daemon *daemon, const vd_job_record *j
 
 void vd_page_job(vd_daemon *daemon, const vd_job_record *job, vd_buf *out) {
     const bool active = job->state <= VD_JOB_RUNNING;
+    const vd_job_progress p = vd_read_progress(daemon, job->id);
     vd_page_begin(out, job->name, active ? VD_PAGE_REFRESH_S : VD_PAGE_REFRESH_QUIET_S);
     vd_printf(out, "<h2><bdi>");
     vd_page_text(out, job->name);
     vd_printf(out, "</bdi></h2>\n<div class=\"card\"><dl>\n");
-    put_how_far(out, daemon, job);
+    put_how_far(out, &p, job);
     if (job->error[0]) {
         vd_printf(out, "<dt>why<dd>");
         vd_page_text(out, job->error);
         vd_printf(out, "\n");
     }
     put_facts(out, job);
-    vd_printf(out,
-              "</dl></div>\n<h2>Loss</h2>\n<div class=\"card\"><img src=\"/jobs/%s/losses.svg\" "
-              "width=\"720\" height=\"360\" alt=\"loss of each step\"></div>\n",
-              job->id);
+    vd_printf(out, "</dl></div>\n");
+    if (!p.prompts)
+        vd_printf(out,
+                  "<h2>Loss</h2>\n<div class=\"card\"><img src=\"/jobs/%s/losses.svg\" "
+                  "width=\"720\" height=\"360\" alt=\"loss of each step\"></div>\n",
+                  job->id);
     put_log(out, daemon, job);
     vd_page_end(out);
 }

@@ -33,6 +33,8 @@ double vd_page_job_rate(const vd_job_record *job, const vd_job_progress *p) {
 
 void vd_page_job_progress(vd_buf *out, const vd_job_record *job, const vd_job_progress *p) {
     const long long step = job->state == VD_JOB_DONE ? (long long)job->steps : p->step;
+    if (p->prompts)
+        vd_printf(out, "%u of %u prompts done<br>", p->prompts_done, p->prompts);
     vd_printf(out, "<progress max=\"%lld\" value=\"%lld\"></progress> step %lld of %lld",
               (long long)job->steps, step, step, (long long)job->steps);
 }
@@ -50,7 +52,7 @@ static void put_job(vd_buf *out, const vd_job_record *job, const vd_job_progress
     vd_printf(out, "<td>");
     vd_page_job_progress(out, job, p);
     vd_printf(out, "<td class=\"number\">");
-    if (p->step > 0)
+    if (p->step > 0 && !p->prompts)
         vd_printf(out, "%.4f", p->loss);
 }
 

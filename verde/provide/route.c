@@ -50,7 +50,8 @@ static vd_route_kind job(const char *at, vd_route *out) {
         return VD_ROUTE_CANCEL;
     out->rest = at;
     const bool state = strcmp(at, "/state") == 0 || strncmp(at, "/state/", 7) == 0;
-    return state || strcmp(at, "/losses") == 0 ? VD_ROUTE_STATE : VD_ROUTE_NONE;
+    const bool items = strcmp(at, "/items") == 0 || strncmp(at, "/items/", 7) == 0;
+    return state || items || strcmp(at, "/losses") == 0 ? VD_ROUTE_STATE : VD_ROUTE_NONE;
 }
 
 static vd_route_kind find(const vd_request *request, vd_route *out) {

@@ -27,7 +27,8 @@ static bool take_names(vd_submission *s) {
             return false;
     snprintf(s->job.name, sizeof s->job.name, "%s", name);
     s->job.keep = json_integer_value(keep);
-    return !keep || (s->job.keep >= VD_KEEP_MIN && s->job.keep <= INT32_MAX);
+    return !keep || (!json_object_get(s->root, "pack") && s->job.keep >= VD_KEEP_MIN &&
+                     s->job.keep <= INT32_MAX);
 }
 
 static bool take_referees(vd_submission *s) {
@@ -47,7 +48,8 @@ static bool take_blobs(vd_submission *s) {
     s->blob = calloc(count + 2, sizeof *s->blob);
     if (!json_is_array(s->data) || !s->blob)
         return false;
-    s->blob[0] = json_string_value(json_object_get(s->root, "program"));
+    s->packed = json_object_get(s->root, "pack") != NULL;
+    s->blob[0] = json_string_value(json_object_get(s->root, s->packed ? "pack" : "program"));
     for (size_t i = 0; i < count; i++)
         if (!is_hash(s->blob[i + 1] = json_string_value(json_array_get(s->data, i))))
             return false;
@@ -80,7 +82,7 @@ static bool take_members(vd_submission *s, const vd_request *request) {
         s->err.text[0]
             ? "submission: %s"
             : "submission: expected canonical JSON of data, keep (or none), name, program, "
-              "referees and verde",
+              "referees and verde, or of data, name, pack, referees and verde",
         s->err.text);
     return false;
 }

@@ -10,7 +10,8 @@ typedef struct {
     const char *client;
     json_t *root;      /* owned */
     json_t *data;      /* of root: names of blobs */
-    const char **blob; /* program, data; NULL at the end */
+    const char **blob; /* program or pack, data; NULL at the end */
+    bool packed;       /* it is a pack of many programs */
     const char *referee[VD_REFEREES_MAX + 1];
     vd_judgement program;
     vd_job_record job;

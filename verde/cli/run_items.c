@@ -1,0 +1,212 @@
+#include "verde/cli/run_items.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "repops/device.h"
+#include "verde/cli/run_command.h"
+
+enum { KEEP = VD_KEEP_MIN }; /* states of each prompt that stay on disk */
+
+typedef struct {
+    vd_items_run *r;
+    vd_items_progress progress;
+    vd_run_result result;
+    int64_t made, found; /* by items that have ended */
+    vd_buf *line;        /* of each item that has ended before one in front of it; owned */
+    uint32_t lines;      /* that are in the file */
+    FILE *results;
+    vd_err *err;
+} items_run;
+
+/* Before anything runs: a fault that its item's program does not have is a mistake. */
+static vd_status check_fault(const vd_items_run *r, vd_err *err) {
+    vd_fault fault;
+    vd_items_drop(r->loaded);
+    vd_status status = r->fault ? r->load(r->user, r->faulty, err) : VD_OK;
+    return status == VD_OK && r->fault ? vd_fault_parse(r->fault, &r->loaded->program, &fault, err)
+                                       : status;
+}
+
+vd_status vd_items_fault(vd_items_run *r, const char *fault, vd_err *err) {
+    const char *slash = fault ? strchr(fault, '/') : NULL;
+    char key[24];
+    r->fault = slash ? slash + 1 : fault;
+    r->faulty = 0;
+    if (!slash)
+        return check_fault(r, err);
+    for (; r->faulty < r->items->count; r->faulty++) {
+        snprintf(key, sizeof key, "%lld", (long long)r->items->key[r->faulty]);
+        if (strlen(key) == (size_t)(slash - fault) && strncmp(key, fault, strlen(key)) == 0)
+            return check_fault(r, err);
+    }
+    return vd_fail(err, VD_ERR_USAGE, "fault \"%.80s\": no prompt has this key", fault);
+}
+
+void vd_items_drop(vd_loaded *loaded) {
+    vd_exec_drop(&loaded->exec);
+    vd_program_free(&loaded->program);
+    vd_placed_data_free(&loaded->placed);
+    loaded->exec.program = &loaded->program;
+}
+
+/* ---- lines of results ---- */
+
+/* They stand in the order of the items: those that ended early wait. */
+static vd_status put_lines(items_run *x) {
+    for (; x->lines < x->r->items->count && x->line[x->lines].size; x->lines++) {
+        vd_buf *line = &x->line[x->lines];
+        if (fwrite(line->data, 1, line->size, x->results) != line->size || fflush(x->results) != 0)
+            return vd_fail(x->err, VD_ERR_LOCAL, "%s/results.jsonl: cannot be written", x->r->dir);
+        vd_buf_free(line);
+    }
+    return VD_OK;
+}
+
+static vd_status end_item(items_run *x, uint32_t item, const vd_program *program,
+                          const vd_state *state, const vd_hash *run_root) {
+    vd_items *items = x->r->items;
+    vd_status status =
+        vd_result_line(program, state, items->key[item], &x->r->sum, &x->line[item], x->err);
+    if (status == VD_OK)
+        status = put_lines(x);
+    items->run_root[item] = *run_root;
+    items->done[item] = status == VD_OK;
+    return status;
+}
+
+/* ---- one after the other ---- */
+
+static bool see_step(void *user, const vd_progress *p) {
+    items_run *x = user;
+    x->progress.step = p->step;
+    x->progress.steps = p->steps;
+    x->progress.made = x->progress.passed = x->made + p->step - p->resumed_at;
+    x->progress.found = x->found + p->resumed_at;
+    x->r->progress(x->r->user, &x->progress);
+    return true;
+}
+
+/* The last state, from disk, where it is compared with its commitment. */
+static vd_status take_result(items_run *x, uint32_t item, const char *dir) {
+    const vd_loaded *l = x->r->loaded;
+    vd_state state = {0};
+    vd_status status =
+        vd_store_load_state(l->ro, dir, &l->program, &x->r->items->program[item], l->program.steps,
+                            &x->result.final_state, &state, x->err);
+    if (status == VD_OK)
+        status = end_item(x, item, &l->program, &state, &x->result.run_root);
+    vd_state_free(&state);
+    return status;
+}
+
+static vd_status run_one(items_run *x, uint32_t item) {
+    vd_loaded *l = x->r->loaded;
+    const char *fault = item == x->r->faulty ? x->r->fault : NULL;
+    char dir[1024];
+    vd_items_path(dir, x->r->dir, x->r->items->key[item]);
+    vd_items_drop(l);
+    vd_status status = x->r->load(x->r->user, item, x->err);
+    l->exec.fault = (vd_fault){0};
+    if (status == VD_OK && fault)
+        status = vd_fault_parse(fault, &l->program, &l->exec.fault, x->err);
+    if (status == VD_OK)
+        status = vd_exec_place(&l->exec, x->err);
+    const vd_run_options options = {.exec = &l->exec,
+                                    .dir = dir,
+                                    .fault = fault,
+                                    .progress = see_step,
+                                    .user = x,
+                                    .keep = KEEP};
+    if (status == VD_OK)
+        status = vd_run(&options, &x->result, x->err);
+    if (status == VD_OK)
+        status = vd_save_data(dir, l, x->err);
+    if (status == VD_OK && x->result.resumed_at < x->result.steps)
+        status = vd_tell_fault(dir, l, x->err);
+    if (status == VD_OK) {
+        x->made += x->result.steps - x->result.resumed_at;
+        x->found += x->result.resumed_at;
+    }
+    return status == VD_OK ? take_result(x, item, dir) : status;
+}
+
+static vd_status run_in_order(items_run *x) {
+    vd_status status = VD_OK;
+    x->progress.alone = true;
+    for (uint32_t i = 0; status == VD_OK && i < x->r->items->count; i++) {
+        x->progress.at = i;
+        status = run_one(x, i);
+        x->progress.ended = i + 1;
+        x->progress.made = x->progress.passed = x->made;
+        x->progress.found = x->found;
+        if (status == VD_OK)
+            x->r->progress(x->r->user, &x->progress);
+    }
+    return status;
+}
+
+/* ---- at the same time ---- */
+
+static void see_made(void *user, const vd_items_progress *more) {
+    items_run *x = user;
+    x->progress.made += more->made;
+    x->progress.found += more->found;
+    x->progress.passed += more->passed;
+    x->progress.ended = more->ended;
+    x->r->progress(x->r->user, &x->progress);
+}
+
+static vd_status take_ended(void *user, uint32_t item, const vd_program *program,
+                            const vd_state *state, const vd_hash *run_root, vd_err *err) {
+    (void)err; /* the same */
+    return end_item(user, item, program, state, run_root);
+}
+
+static vd_status run_together(items_run *x) {
+    const vd_together t = {.run = x->r, .made = see_made, .ended = take_ended, .user = x};
+    return vd_run_together(&t, x->err);
+}
+
+/* ---- all of them ---- */
+
+/* Gives the results their name once all are there: an earlier file stays until then. */
+static vd_status name_results(items_run *x, const char *part) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s/results.jsonl", x->r->dir);
+    if (fflush(x->results) != 0 || fsync(fileno(x->results)) != 0 || rename(part, path) != 0)
+        return vd_fail(x->err, VD_ERR_IO, "%s: cannot be written: %s", path, strerror(errno));
+    return vd_sync_parent(path, x->err);
+}
+
+/* Lines come as items end. What an interrupted run has written is written again, from its states.
+ */
+static vd_status run_all(items_run *x) {
+    const vd_items_run *r = x->r;
+    char path[1024];
+    snprintf(path, sizeof path, "%s/results.jsonl.part", r->dir);
+    x->results = fopen(path, "we");
+    if (!x->results)
+        return vd_fail(x->err, VD_ERR_LOCAL, "%s: cannot be written", path);
+    x->line = calloc((size_t)r->items->count + 1, sizeof *x->line);
+    vd_status status = x->line ? VD_OK : vd_fail(x->err, VD_ERR_LOCAL, "out of memory");
+    if (status == VD_OK)
+        status = !r->fault && r->makes_tokens && ro_ctx_in_host_memory(r->loaded->ro)
+                     ? run_together(x)
+                     : run_in_order(x);
+    for (uint32_t i = 0; x->line && i < r->items->count; i++)
+        vd_buf_free(&x->line[i]);
+    free(x->line);
+    if (status == VD_OK)
+        status = name_results(x, path);
+    fclose(x->results);
+    return status;
+}
+
+vd_status vd_run_items(vd_items_run *run, vd_err *err) {
+    items_run x = {.r = run, .err = err};
+    vd_status status = run_all(&x);
+    return status == VD_OK ? vd_items_save(run->dir, run->items, err) : status;
+}

@@ -1,0 +1,60 @@
+/* Runs all programs of a job with many, each into DIR/prompts/KEY, and what comes of them:
+ * DIR/run.json and DIR/results.jsonl. */
+#ifndef VD_RUN_ITEMS_H
+#define VD_RUN_ITEMS_H
+
+#include "verde/cli/run_prompts.h"
+#include "verde/exec/item_pack.h"
+
+/* How far it is. */
+typedef struct {
+    uint32_t ended; /* prompts */
+    int64_t made;   /* tokens that this process has made, or steps of prompts that make none */
+    int64_t found, passed; /* steps that were on disk; those since, of stopped prompts too */
+    bool alone;            /* prompts run one after the other; then also: */
+    uint32_t at;           /* the one that runs */
+    int64_t step, steps;
+} vd_items_progress;
+
+typedef struct {
+    vd_loaded
+        *loaded; /* its context computes; program and data become those of one item or other */
+    const char *dir;
+    vd_items *items; /* keys and programs; run roots are filled in */
+    /* Makes loaded->program, loaded->placed and what exec has of them those of an item, after the
+     * ones before were dropped (vd_items_drop). */
+    vd_status (*load)(void *user, uint32_t item, vd_err *err);
+    uint32_t own_data; /* data tensors that each item has for itself; they come first */
+    bool makes_tokens; /* programs may run together, as batch.h wants them */
+    uint32_t together; /* at a time, 1 or more */
+    const char *fault; /* in item `faulty`; NULL: none */
+    uint32_t faulty;
+    void (*progress)(void *user, const vd_items_progress *progress);
+    void *user;
+    /* Filled in. */
+    vd_score_sum sum;
+} vd_items_run;
+
+/* Goes on with what lies in DIR, which vd_items_begin was told of. Until all is there, the lines of
+ * results.jsonl are in results.jsonl.part. */
+VD_MUST_USE vd_status vd_run_items(vd_items_run *run, vd_err *err);
+/* "KEY/KIND..." or "KIND...", which is about the first: `faulty` and `fault`. */
+VD_MUST_USE vd_status vd_items_fault(vd_items_run *run, const char *fault, vd_err *err);
+/* Frees the program and the data of the item that was loaded. */
+void vd_items_drop(vd_loaded *loaded);
+
+/* ---- run_together.c: by the batch's executor ---- */
+
+/* What happens meanwhile. */
+typedef struct {
+    const vd_items_run *run;
+    /* made, found and passed since the call before, and `ended`. */
+    void (*made)(void *user, const vd_items_progress *more);
+    /* An item has ended: its last state, and its run's root. */
+    vd_status (*ended)(void *user, uint32_t item, const vd_program *program, const vd_state *state,
+                       const vd_hash *run_root, vd_err *err);
+    void *user;
+} vd_together;
+VD_MUST_USE vd_status vd_run_together(const vd_together *t, vd_err *err);
+
+#endif
