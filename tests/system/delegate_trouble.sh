@@ -1,6 +1,7 @@
 #!/bin/sh
-# `verde delegate` where something dies or is wrong in the middle: a provider while the model is downloaded, beside another one and as the
-# only one that stands; a clock that is off; and images in several files, which the client does not hold in memory.
+# `verde delegate` where something dies or is wrong in the middle: both providers in a dispute; a provider while the model is downloaded,
+# beside another one and as the only one that stands, and then the client; a clock that is off; and images in several files, which the
+# client does not hold in memory.
 . tests/support/system
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
 "$verde" keygen "$work/client" > /dev/null
@@ -76,11 +77,11 @@ provide_held() {
     unset LD_PRELOAD
 }
 
-# download OUT PROCESS COMMAND...: the process dies once half of the model has come.
+# download OUT PROCESS COMMAND...: half of the model has come to $client, from this process.
 download() {
-    out=$1 process=$2
+    out=$1
+    echo "$2" > "$HOLD"
     shift 2
-    echo "$process" > "$HOLD"
     "$@" --out "$out" > "$work/out" 2> "$work/err" &
     client=$!
     pids="$pids $client"
@@ -91,28 +92,39 @@ download() {
         sleep 0.05
     done
     sleep 0.3
-    kill -9 "$process"
-    wait "$process" 2> /dev/null || true
-    rm "$HOLD"
+}
+
+# dies PROCESS...: all at once; what was held back goes on.
+dies() {
+    kill -9 "$@"
+    for process in "$@"; do wait "$process" 2> /dev/null || true; done
+    rm -f "$HOLD"
+}
+
+# address URL: where this provider listens.
+address() {
+    echo "$1" | sed 's|https://\(.*\)#.*|\1|'
 }
 
 provide_held a 127.0.0.1:0
 a_pid=$pid
 provide b 127.0.0.1:0
 provide wrong 127.0.0.1:0 --fault element@0
+wrong_pid=$pid
 delegate="$verde delegate $work/job.yaml --key $work/client"
 expect 0 'every byte checked' $delegate --provider "$a" --provider "$b" --out "$work/both"
 same "$work/both" "$work/honest"
-address=$(echo "$a" | sed 's|https://\(.*\)#.*|\1|')
 # The other one gives the rest.
 download "$work/beside" "$a_pid" $delegate --provider "$a" --provider "$b" --timeout 5
+dies "$a_pid"
 wait "$client" || fail "a provider's death ends the download: exit code $?"
 same "$work/beside" "$work/honest"
 grep -q '^provider 2   gave ' "$work/out" || fail "the other one gave nothing"
 count=$((count + 1))
 # It alone has the accepted model.
-provide_held a "$address"
+provide_held a "$(address "$a")"
 download "$work/alone" "$pid" $delegate --provider "$a" --provider "$wrong" --timeout 3
+dies "$pid"
 code=0
 wait "$client" || code=$?
 [ $code -eq 1 ] || fail "the only one that stands is gone: exit code $code, expected 1"
@@ -120,10 +132,35 @@ grep -q "^verde: .*${a%%#*}" "$work/err" || fail "it is not said who is gone"
 [ ! -e "$work/alone/model.safetensors" ] || fail "half of a model has its name"
 before=$(sum_of "$work/alone/verdict.json")
 count=$((count + 1))
-provide a "$address"
+# The client goes on where it was, and dies there itself.
+provide_held a "$(address "$a")"
+a_pid=$pid
+download "$work/alone" "$a_pid" $delegate --provider "$a" --provider "$wrong"
+dies "$client"
 expect 3 'were there' $delegate --provider "$a" --provider "$wrong" --out "$work/alone"
 same "$work/alone" "$work/honest"
 [ "$before" = "$(sum_of "$work/alone/verdict.json")" ] || fail "the verdict was made again"
+
+# ---- both die in a dispute ----
+
+$delegate --provider "$wrong" --provider "$a" --out "$work/disputed" > "$work/out" 2> "$work/err" &
+client=$!
+pids="$pids $client"
+tries=0
+until grep -q 'differ' "$work/err"; do
+    tries=$((tries + 1))
+    [ $tries -lt 12000 ] || fail "there is no dispute"
+    sleep 0.01
+done
+dies "$a_pid" "$wrong_pid"
+[ ! -e "$work/disputed/verdict.json" ] || echo "the dispute was faster than their end"
+provide a "$(address "$a")"
+provide wrong "$(address "$wrong")" --fault element@0
+code=0
+wait "$client" || code=$?
+[ $code -eq 3 ] || fail "providers that die in a dispute and come back: exit code $code, expected 3"
+same "$work/disputed" "$work/honest"
+count=$((count + 1))
 
 # ---- a client whose clock is an hour off ----
 
@@ -184,4 +221,4 @@ same "$work/images-result" "$work/images-honest"
 cat "$work"/batch_?.bin | cmp - "$work/a/blobs/$(cat "$work"/batch_?.bin | sha256sum | cut -d ' ' -f 1)" || fail "other bytes were sent"
 peak=$(sed -n 's/^peak //p' "$work/out")
 [ "$peak" -lt 60000 ] || fail "the client took $peak kB for 92 MB of images"
-echo "$count commands: providers that die in a download, clocks that are off, images in several files; peak $peak kB"
+echo "$count commands: providers that die in a download or dispute, clocks that are off, images in several files; peak $peak kB"
