@@ -226,9 +226,28 @@ class Forger:
         return self.sign(statement)
 
 
+    def cost(self, name, value):
+        statement = self.statement()
+        statement["predicate"]["cost"][name] = value
+        return self.sign(statement)
+
+
+def costs_judged(verde, forger):
+    """What is wrong with how costs are judged: below 0 by neither, whatever else they are by both."""
+    wrong = []
+    for name, value, want in (("bytes_in", -1, 6), ("seconds", -0.5, 6), ("bytes_in", 0, 0), ("seconds", 7.25, 0)):
+        mine, theirs, said = both_codes(verde, forger.cost(name, value))
+        if (mine, theirs) != (want, want):
+            wrong.append(f"{name} of {value}: {mine} here, {theirs} by verde, expected {want}: {said}")
+    return wrong
+
+
 def main(verde, path, count, *directories):
     data = Path(path).read_bytes()
     different, held, seen = 0, 0, 0
+    for wrong in costs_judged(verde, Forger(data, read_keys(directories), 0)):
+        different += 1
+        print(wrong)
     for i in range(int(count)):
         forger = Forger(data, read_keys(directories), i)
         way = [forger.flipped, forger.signed_again, forger.program_changed, forger.retold][i % 4]
