@@ -66,18 +66,61 @@ static vd_status name_job(vd_arbitration *x, const vd_program *program) {
     return vd_collection_hash(x->items.program, x->items.count, &x->assignment.program, x->err);
 }
 
-vd_status vd_assign(vd_arbitration *x) {
-    const vd_program *program = vd_arbitration_program(x);
-    vd_status status = name_job(x, program);
+static vd_status new_assignment(vd_arbitration *x, const vd_program *program) {
     vd_key_public(x->key, &x->assignment.referee);
     x->assignment.rounded = program && program->rounding.bits != 0;
     x->assignment.challenge = !x->a->no_challenge && !x->assignment.rounded && program;
-    if (status == VD_OK && RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
-        status = vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
+    if (RAND_bytes(x->assignment.nonce, sizeof x->assignment.nonce) != 1)
+        return vd_fail(x->err, VD_ERR_LOCAL, "no random numbers");
+    vd_status status = vd_assignment_write(&x->assignment, &x->payload, x->err);
+    return status == VD_OK ? vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data,
+                                          x->payload.size, &x->note, x->err)
+                           : status;
+}
+
+/* ---- that of a journal ---- */
+
+static vd_status is_of(const vd_arbitration *x, const char *what) {
+    return vd_fail(x->err, VD_ERR_USAGE, "%s: is of a dispute %s", x->journal.path, what);
+}
+
+static vd_status check_assignment(vd_arbitration *x, const vd_assignment *a) {
+    const uint32_t count = x->assignment.provider_count;
+    if (!vd_hash_equal(&a->program, &x->assignment.program))
+        return is_of(x, "about another job");
+    if (a->provider_count != count ||
+        memcmp(a->provider, x->assignment.provider, count * sizeof *a->provider) != 0)
+        return is_of(x, "between others, or in another order: name its providers as before");
+    x->assignment = *a;
+    return VD_OK;
+}
+
+static vd_status old_assignment(vd_arbitration *x) {
+    const vd_noted *first = x->journal.minutes.noted;
+    vd_public_key mine;
+    vd_assignment a;
+    vd_key_public(x->key, &mine);
+    vd_put(&x->note, first->bytes, first->size);
+    vd_status status = vd_note_open(x->note.data, x->note.size, VD_QUESTION_BYTES_MAX,
+                                    VD_TYPE_ASSIGNMENT, &mine, &x->payload, x->err);
     if (status == VD_OK)
-        status = vd_assignment_write(&x->assignment, &x->payload, x->err);
-    if (status == VD_OK)
-        status = vd_note_sign(x->key, VD_TYPE_ASSIGNMENT, x->payload.data, x->payload.size,
-                              &x->note, x->err);
-    return status;
+        status = vd_assignment_read(x->payload.data, x->payload.size, &a, x->err);
+    if (status == VD_OK && memcmp(&a.referee, &mine, sizeof mine) == 0)
+        return check_assignment(x, &a);
+    return status == VD_ERR_LOCAL
+               ? status
+               : is_of(x, "that another referee conducts: give the --key of that one");
+}
+
+vd_status vd_assign(vd_arbitration *x) {
+    const vd_program *program = vd_arbitration_program(x);
+    vd_status status = name_job(x, program);
+    if (status == VD_OK && x->journal.minutes.count > 0) {
+        status = old_assignment(x);
+        if (status != VD_ERR_USAGE || !x->a->goes_on)
+            return status;
+        x->payload.size = x->note.size = 0; /* it is of another one, which is given up */
+        status = vd_court_journal_clear(&x->journal, x->err);
+    }
+    return status == VD_OK ? new_assignment(x, program) : status;
 }

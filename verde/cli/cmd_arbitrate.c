@@ -50,79 +50,16 @@ static vd_status prepare(vd_arbitration *x) {
         status = vd_client_create(x->a->ca, &x->client, x->err);
     if (status == VD_OK)
         status = vd_enrol(x);
-    if (status == VD_OK)
-        status = vd_assign(x);
-    if (status != VD_OK)
-        return status;
-    vd_referee_options options = {.program = vd_arbitration_program(x),
-                                  .collection = x->collection.count ? &x->collection : NULL,
-                                  .assignment = &x->payload,
-                                  .key = x->key,
-                                  .leaf = vd_leaf_element,
-                                  .story = vd_tell};
-    return x->a->urls > 2 ? vd_tournament_create(&options, &x->tournament, x->err)
-                          : vd_referee_create(&options, &x->referee, x->err);
-}
-
-/* ---- the hearing ---- */
-
-void vd_court_open(vd_court *court, vd_arbitration *x, vd_referee *referee, const uint32_t *number,
-                   uint32_t parties) {
-    *court = (vd_court){.a = x->a,
-                        .client = x->client,
-                        .referee = referee,
-                        .assignment = &x->note,
-                        .number = number,
-                        .parties = parties,
-                        .err = x->err};
-    for (uint32_t p = 0; p < parties; p++)
-        court->party[p] = &x->endpoint[number[p]];
-}
-
-/* Who stands must not pay for the second hearing with what it spent in the first. */
-static void renew_budgets(vd_court *court) {
-    for (uint32_t p = 0; p < court->parties; p++)
-        court->left_s[p] = (double)court->a->budget_s;
-}
-
-vd_status vd_court_sit(vd_court *court, const char *name) {
-    vd_outgoing out[VD_PARTIES_MAX];
-    size_t count;
-    vd_status status;
-    renew_budgets(court);
-    while ((status = vd_referee_next(court->referee, out, &count, court->err)) == VD_OK &&
-           count > 0) {
-        char line[160];
-        snprintf(line, sizeof line, "%s%sasking: %s", name ? name : "", name ? ": " : "",
-                 out[0].text);
-        vd_tell_now(line);
-        if (out[0].whole_run) /* the second run has a budget of its own, and so has what follows */
-            renew_budgets(court);
-        status = vd_ask_round(court, out, count);
-        if (status != VD_OK)
-            break;
-        if (out[0].whole_run)
-            renew_budgets(court);
-    }
-    return status;
-}
-
-static vd_status arbitrate_two(vd_arbitration *x) {
-    static const uint32_t number[2] = {0, 1};
-    vd_court court;
-    vd_court_open(&court, x, x->referee, number, 2);
-    vd_status status = vd_court_sit(&court, NULL);
-    x->mistaken = court.mistaken;
-    x->cost.bytes_in = court.bytes_in;
-    x->cost.bytes_out = court.bytes_out;
-    return status;
+    return status == VD_OK ? vd_arbitrate_prepare(x) : status;
 }
 
 static vd_status dispute(vd_arbitration *x) {
     vd_stop_line(
-        "stopped: there is no verdict, and the providers keep their runs; `%s` begins again",
-        vd_command_line());
-    vd_status status = x->tournament ? vd_arbitrate_many(x) : arbitrate_two(x);
+        "stopped: there is no verdict, and the providers keep their runs; `%s%s%s` goes on",
+        vd_command_line(), x->a->resume || x->a->goes_on ? "" : " --resume ",
+        x->a->resume || x->a->goes_on ? "" : x->journal.path);
+    vd_status status = vd_arbiter_run(x->arbiter, x->err);
+    vd_post_bytes(x->office, &x->cost.bytes_in, &x->cost.bytes_out);
     x->cost.seconds = vd_seconds() - x->start;
     x->cost.cpu_seconds = vd_cpu_seconds();
     x->cost.peak_bytes = vd_peak_bytes();
@@ -130,26 +67,29 @@ static vd_status dispute(vd_arbitration *x) {
 }
 
 const vd_outcome *vd_arbitration_outcome(const vd_arbitration *x) {
-    return x->tournament ? vd_tournament_outcome(x->tournament) : vd_referee_outcome(x->referee);
+    return vd_arbiter_outcome(x->arbiter);
+}
+
+/* Of the first question. */
+static const char *why_silent(const vd_arbitration *x, uint32_t p) {
+    const vd_tournament *many = vd_arbiter_tournament(x->arbiter);
+    size_t count;
+    const vd_statement *s = vd_referee_last(
+        many ? vd_tournament_sittings(many, &count)->referee : vd_arbiter_referee(x->arbiter), p);
+    return s ? s->why : "was not asked";
 }
 
 /* A verdict in which nobody has signed anything would be our word alone, about what is most often
  * a mistake in the options. */
 static vd_status check_said(vd_arbitration *x) {
-    const struct vd_party_outcome *party = vd_arbitration_outcome(x)->party;
-    const vd_referee *first = x->referee;
-    size_t count;
-    if (x->tournament)
-        first = vd_tournament_sittings(x->tournament, &count)->referee;
-    const vd_statement *s = vd_referee_statements(first, &count);
-    for (size_t i = 0; i < count; i++)
-        if (s[i].note.size)
-            return VD_OK;
-    return vd_fail(x->err, x->mistaken ? VD_ERR_USAGE : VD_ERR_IO,
+    const vd_outcome *o = vd_arbitration_outcome(x);
+    if (vd_arbiter_heard(x->arbiter))
+        return VD_OK;
+    return vd_fail(x->err, vd_arbiter_mistaken(x->arbiter) ? VD_ERR_USAGE : VD_ERR_IO,
                    "%s provider takes part, and there is no verdict; provider 1: %s; "
                    "provider 2: %s%s",
-                   x->tournament ? "no" : "neither", party[0].reason, party[1].reason,
-                   x->tournament ? "; ..." : "");
+                   o->party_count > 2 ? "no" : "neither", why_silent(x, 0), why_silent(x, 1),
+                   o->party_count > 2 ? "; ..." : "");
 }
 
 /* ---- the verdict ---- */
@@ -173,11 +113,12 @@ static vd_status check_verdict(const char *path, vd_err *err) {
 static vd_status write_verdict(vd_arbitration *x) {
     char draft[1100];
     vd_buf text = {0};
-    vd_status status = x->tournament
-                           ? vd_verdict_write_many(x->key, vd_arbitration_program(x), &x->note,
-                                                   x->tournament, &x->cost, &text, x->err)
-                           : vd_verdict_write(x->key, vd_arbitration_program(x), &x->note,
-                                              x->referee, &x->cost, &text, x->err);
+    const vd_program *program = vd_arbitration_program(x);
+    const vd_tournament *many = vd_arbiter_tournament(x->arbiter);
+    vd_status status =
+        many ? vd_verdict_write_many(x->key, program, &x->note, many, &x->cost, &text, x->err)
+             : vd_verdict_write(x->key, program, &x->note, vd_arbiter_referee(x->arbiter), &x->cost,
+                                &text, x->err);
     vd_put_u8(&text, '\n');
     snprintf(draft, sizeof draft, "%s.draft", x->a->verdict);
     if (status == VD_OK)
@@ -202,9 +143,20 @@ static vd_exit arbitrate_finish(vd_arbitration *x) {
     return vd_exit_of(outcome);
 }
 
+/* A journal in which nobody says anything, or nothing but a commitment, is no use to anyone. */
+static void leave_journal(vd_arbitration *x, bool settled) {
+    const bool begun = x->arbiter || x->journal.minutes.count > 0;
+    const bool heard =
+        x->arbiter && vd_arbiter_heard(x->arbiter) && !vd_arbiter_mistaken(x->arbiter);
+    if (settled || !begun || (x->arbiter && !heard))
+        vd_court_journal_remove(&x->journal);
+    else if (heard)
+        vd_say("verde: what was said is kept in %s, for --resume", x->journal.path);
+}
+
 vd_exit vd_arbitrate(const vd_arbitrate_arguments *a) {
     vd_err err = {0};
-    vd_arbitration x = {.a = a, .start = vd_seconds(), .err = &err};
+    vd_arbitration x = {.a = a, .start = vd_seconds(), .err = &err, .journal.fd = -1};
     vd_status status = prepare(&x);
     if (status == VD_OK)
         status = dispute(&x);
@@ -212,9 +164,11 @@ vd_exit vd_arbitrate(const vd_arbitrate_arguments *a) {
         status = check_said(&x);
     if (status == VD_OK)
         status = write_verdict(&x);
+    leave_journal(&x, status == VD_OK);
     vd_exit code = status == VD_OK ? arbitrate_finish(&x) : vd_report(&err);
-    vd_referee_destroy(x.referee);
-    vd_tournament_destroy(x.tournament);
+    vd_post_destroy(x.office);
+    vd_arbiter_destroy(x.arbiter);
+    vd_court_journal_close(&x.journal);
     vd_client_destroy(x.client);
     vd_key_destroy(x.key);
     vd_buf_free(&x.payload);
@@ -236,24 +190,29 @@ static bool take_option(int o, vd_arbitrate_arguments *a, bool *exit_now) {
     case 'v': a->verdict = optarg; return true;
     case 'k': a->key_dir = optarg; return true;
     case 'c': a->ca = optarg; return true;
-    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->question_s);
+    case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &a->patience_s);
+    case 'r': a->resume = optarg; return true;
     case 'n': a->no_challenge = true; return true;
     case 'F': a->force = true; return true;
     case 'P': a->prompt = optarg; return true;
-    case 'g': return vd_parse_number("budget", optarg, 1, 1000000, &a->budget_s);
+    case 's': return vd_parse_number("step-time-max", optarg, 1, 1000, &a->step_s_max);
     default: return vd_take_common(&vd_cmd_arbitrate, o, &a->common, exit_now);
     }
 }
 
 static vd_exit arbitrate(int argc, char **argv) {
-    static const struct option options[] = {
-        {"provider", required_argument, NULL, 'p'}, {"verdict", required_argument, NULL, 'v'},
-        {"key", required_argument, NULL, 'k'},      {"cacert", required_argument, NULL, 'c'},
-        {"timeout", required_argument, NULL, 'q'},  {"budget", required_argument, NULL, 'g'},
-        {"no-challenge", no_argument, NULL, 'n'},   {"force", no_argument, NULL, 'F'},
-        {"prompt", required_argument, NULL, 'P'},   VD_COMMON_OPTIONS};
-    vd_arbitrate_arguments a = {
-        .key_dir = "referee-keys", .question_s = VD_ARBITRATE_QUESTION_S, .budget_s = VD_BUDGET_S};
+    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
+                                            {"verdict", required_argument, NULL, 'v'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"cacert", required_argument, NULL, 'c'},
+                                            {"timeout", required_argument, NULL, 'q'},
+                                            {"step-time-max", required_argument, NULL, 's'},
+                                            {"resume", required_argument, NULL, 'r'},
+                                            {"no-challenge", no_argument, NULL, 'n'},
+                                            {"force", no_argument, NULL, 'F'},
+                                            {"prompt", required_argument, NULL, 'P'},
+                                            VD_COMMON_OPTIONS};
+    vd_arbitrate_arguments a = {.key_dir = "referee-keys", .patience_s = VD_PATIENCE_S};
     bool exit_now = false;
     vd_stop_command(argc, argv);
     for (int o; (o = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
@@ -287,10 +246,13 @@ const vd_command vd_cmd_arbitrate = {
     "                   each provider serves from its prompts/KEY; else it is about all of them\n"
     "  --key DIR        the referee's identity (default: referee-keys, made if absent)\n"
     "  --cacert FILE    certificates to trust for URLs without a key\n"
-    "  --timeout S      seconds without a word of a provider: it says that it computes\n"
-    "                   (default 120)\n"
-    "  --budget S       seconds for all answers of one provider to one other, and for a second\n"
-    "                   run (default 3600)\n"
+    "  --timeout S      seconds for an answer, beside three times what its computing takes by\n"
+    "                   the provider's own measure (default 120)\n"
+    "  --step-time-max S  seconds that a step counts for at most, whatever a provider says "
+    "(default:\n"
+    "                   by the size of the job)\n"
+    "  --resume JOURNAL go on with a dispute that was interrupted, from FILE.journal beside its\n"
+    "                   verdict: nothing that was answered is asked again\n"
     "  --no-challenge   do not ask a convicted provider to run the job again and contest the "
     "claim\n"
     "                   left standing, which takes as long as the job\n" VD_COMMON_HELP

@@ -151,19 +151,21 @@ static bool take_option(int option, vd_delegate_options *o, bool *exit_now) {
     case 'f': o->force = true; return true;
     case 'n': o->no_challenge = true; return true;
     case 'q': return vd_parse_number("timeout", optarg, 1, 86400, &o->patience_s);
-    case 'g': return vd_parse_number("budget", optarg, 1, 1000000, &o->budget_s);
+    case 's': return vd_parse_number("step-time-max", optarg, 1, 1000, &o->step_s_max);
     default: return vd_take_common(&vd_cmd_delegate, option, &o->common, exit_now);
     }
 }
 
 static vd_exit delegate(int argc, char **argv) {
-    static const struct option options[] = {
-        {"provider", required_argument, NULL, 'p'}, {"out", required_argument, NULL, 'o'},
-        {"key", required_argument, NULL, 'k'},      {"timeout", required_argument, NULL, 'q'},
-        {"budget", required_argument, NULL, 'g'},   {"no-challenge", no_argument, NULL, 'n'},
-        {"force", no_argument, NULL, 'f'},          VD_COMMON_OPTIONS};
-    vd_delegate_options o = {
-        .patience_s = 120, .budget_s = VD_BUDGET_S, .question_s = VD_ARBITRATE_QUESTION_S};
+    static const struct option options[] = {{"provider", required_argument, NULL, 'p'},
+                                            {"out", required_argument, NULL, 'o'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"timeout", required_argument, NULL, 'q'},
+                                            {"step-time-max", required_argument, NULL, 's'},
+                                            {"no-challenge", no_argument, NULL, 'n'},
+                                            {"force", no_argument, NULL, 'f'},
+                                            VD_COMMON_OPTIONS};
+    vd_delegate_options o = {.patience_s = 120, .question_s = VD_PATIENCE_S};
     bool exit_now = false;
     vd_err err = {0};
     vd_stop_command(argc, argv);
@@ -208,8 +210,8 @@ const vd_command vd_cmd_delegate = {
     "  --out DIR        made if it is not there\n"
     "  --force          overwrite a model in DIR, once all is there\n"
     "  --timeout S      seconds of trouble after which a provider is given up (default: 120)\n"
-    "  --budget S       seconds for all answers of one provider in a hearing, and for a second\n"
-    "                   run (default 3600)\n"
+    "  --step-time-max S  seconds that a step counts for at most in a dispute, whatever a\n"
+    "                   provider says (default: by the size of the job)\n"
     "  --no-challenge   do not ask a convicted provider to run the job again\n" VD_COMMON_HELP
     "\nExit codes of `verde arbitrate`: with 3, 4 or 7 there is a result, too, unless a line says\n"
     "that none is accepted. 5: fewer than two providers are left, or nothing is accepted.\n"

@@ -10,6 +10,7 @@
 #include "verde/cli/stop.h"
 #include "verde/exec/batch.h"
 #include "verde/protocol/limits.h"
+#include "verde/protocol/pace.h"
 
 typedef struct {
     const char *dir, *fault;
@@ -94,7 +95,7 @@ static vd_status execute(const char *job, const char *dir, const run_options *o,
                                     .rounding = rounding,
                                     .samples = {print.samples, t->batch * t->sequence},
                                     .keep = (int32_t)o->keep,
-                                    .dispute_s = VD_BUDGET_S,
+                                    .dispute_s = 2 * VD_REACH_S,
                                     .evaluate = evaluation->trained ? vd_evaluate : NULL,
                                     .evaluation = evaluation};
     vd_stop_line("stopped before a step was done; `%s` goes on", vd_command_line());

@@ -14,6 +14,7 @@
 typedef struct {
     vd_provider provider;
     vd_desk *desk;
+    vd_replay *replay; /* of a job of one program */
     vd_checking *checking;
     /* With --fetch, once all is hashed: what is handed out to who names this root. */
     vd_hash root;
@@ -157,8 +158,13 @@ static vd_status offer_items(service *s, vd_err *err) {
     return vd_item_results_write(x->ro, x->dir, &x->items, s->results, err);
 }
 
-static vd_status make_offer(void *user, vd_err *err) {
+/* After the hashing: what a referee is told of this machine's pace, and what downloads get. */
+static vd_status get_ready(void *user, vd_err *err) {
     service *s = user;
+    if (s->items)
+        vd_item_runs_measure(s->items, &s->provider.pace);
+    else
+        vd_measure(s->replay, &s->provider.pace);
     if (!s->fetch)
         return VD_OK;
     if (s->items)
@@ -326,7 +332,7 @@ static vd_status read_wishes(const arguments *a, provider *p, vd_err *err) {
 static vd_status check_or_load_key(const arguments *a, provider *p, vd_err *err) {
     char path[1200];
     p->checking.check = (vd_check){.dir = a->dir, .exec = &p->loaded.exec, .log = &p->log};
-    p->checking.fits = make_offer;
+    p->checking.fits = get_ready;
     p->checking.ended = ended;
     p->checking.user = &p->service;
     snprintf(path, sizeof path, "%s/key.pem", p->key_dir);
@@ -357,6 +363,7 @@ static vd_status load(const arguments *a, provider *p, vd_err *err) {
         status = vd_load_backend(&p->loaded, &a->common, err);
     if (status == VD_OK)
         status = vd_replay_create(a->dir, &p->loaded.exec, &p->replay, err);
+    p->service.replay = p->replay;
     if (status == VD_OK)
         status = check_or_load_key(a, p, err);
     /* Whoever logs, or follows a log, has no second run: PROTOCOL.md section 12.6. */

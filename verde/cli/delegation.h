@@ -15,7 +15,7 @@ typedef struct {
     const char *job, *out, *key_dir;
     const char *url[VD_DOWNLOAD_PROVIDERS_MAX];
     uint32_t urls;
-    long patience_s, budget_s, question_s;
+    long patience_s, step_s_max, question_s;
     bool no_challenge, force;
     vd_common common;
 } vd_delegate_options;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "verde/cli/check_prompts.h"
+#include "verde/cli/patience.h"
 
 typedef struct vd_item_run {
     vd_item_runs *all;
@@ -250,6 +251,13 @@ void vd_item_runs_close(vd_item_runs *all) {
     ro_ctx_destroy(all->ro);
     pthread_mutex_destroy(&all->lock);
     *all = (vd_item_runs){0};
+}
+
+void vd_item_runs_measure(vd_item_runs *all, vd_pace *out) {
+    vd_err unread = {0};
+    *out = (vd_pace){0};
+    if (enter(&all->run[0], &unread) == VD_OK)
+        vd_measure(all->run[0].replay, out);
 }
 
 void vd_item_runs_serve(vd_item_runs *all, vd_provider *provider) {

@@ -30,6 +30,8 @@ VD_MUST_USE vd_status vd_item_runs_open(const char *dir, const char *data, const
 /* Every byte of every run, and the results: before anything is signed. */
 VD_MUST_USE vd_status vd_item_runs_check(vd_item_runs *runs, vd_checking *checking, vd_err *err);
 void vd_item_runs_close(vd_item_runs *runs); /* accepts zeros */
+/* The pace of the first run. */
+void vd_item_runs_measure(vd_item_runs *runs, vd_pace *out);
 /* Sets what a provider of a collection has. */
 void vd_item_runs_serve(vd_item_runs *runs, vd_provider *provider);
 

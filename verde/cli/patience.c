@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "verde/cli/cli.h"
+
 /* An answer that is there so soon is waited for, which saves asking again. Doubled from 1 on. */
 enum { GRACE_MS = 128 };
 
@@ -16,4 +18,11 @@ vd_status vd_ask_desk(vd_desk *desk, const void *request, size_t size, vd_buf *o
             break;
     }
     return status;
+}
+
+void vd_measure(vd_replay *replay, vd_pace *out) {
+    vd_err err = {0};
+    *out = (vd_pace){0};
+    if (replay && vd_replay_measure(replay, out, &err) != VD_OK)
+        vd_say("verde: the pace of this machine was not measured: %s", err.text);
 }

@@ -1,4 +1,4 @@
-/* How long whoever asks a desk waits for an answer that must be computed. */
+/* How long answers take: what is measured, and how long whoever asks a desk waits. */
 #ifndef VD_PATIENCE_H
 #define VD_PATIENCE_H
 
@@ -8,5 +8,9 @@
  * before. Nobody else is held up: a question that waits for another one is told so at once. */
 VD_MUST_USE vd_status vd_ask_desk(vd_desk *desk, const void *request, size_t size, vd_buf *out,
                                   vd_working *working, vd_err *err);
+
+/* What this machine takes for a step of the run. Zeros if that could not be measured: then a
+ * referee counts on no computing. `replay` may be NULL. */
+void vd_measure(vd_replay *replay, vd_pace *out);
 
 #endif

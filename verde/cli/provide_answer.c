@@ -171,8 +171,16 @@ static vd_status answer_all(answerer *a, vd_err *err) {
     return status;
 }
 
+static vd_status measure(void *user, vd_err *err) {
+    answerer *a = user;
+    (void)err;
+    vd_measure(a->replay, &a->provider.pace);
+    return VD_OK;
+}
+
 static vd_status serve(answerer *a, vd_err *err) {
     a->checking.check = (vd_check){.dir = a->dir, .exec = &a->loaded.exec, .log = &a->log};
+    a->checking.fits = measure;
     a->checking.ended = ended;
     a->checking.user = a;
     vd_status status = vd_items_are_in(a->dir) ? load_items(a, err) : load(a, err);

@@ -120,6 +120,18 @@ vd_source vd_replay_source(vd_replay *replay);
 /* Steps that were executed again so far, whole or up to a node: a provider's work. Any thread. */
 uint64_t vd_replay_executed(const vd_replay *replay);
 
+/* What a provider measures of its machine and its run, and states in its commitment (PROTOCOL.md
+ * section 8.3). All zeros: nothing was measured. */
+typedef struct {
+    int64_t plain_us;     /* a step */
+    int64_t committed_us; /* a step, and its state hashed */
+    int64_t traced_us;    /* the records of a step */
+    int64_t distance;     /* most steps from one stored state to the next */
+} vd_pace;
+enum { VD_PACE_US_LIMIT = 1000000000 }; /* of each of the times: 1,000 s */
+/* Executes one step of the run in each of these ways. */
+VD_MUST_USE vd_status vd_replay_measure(vd_replay *replay, vd_pace *out, vd_err *err);
+
 /* A second run in a thread of its own, with which a convicted provider contests its rival's claim.
  * Lies in `dir`, and is resumed there. */
 typedef struct vd_again vd_again;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "verde/protocol/inquiry.h"
+#include "verde/protocol/pace.h"
 
 /* Secret until revealed, and the same after a restart: a signature that nobody else can make. */
 static vd_status salt_of(vd_inquiry *r, vd_hash *salt) {
@@ -129,7 +130,10 @@ static json_t *answer_commit(vd_inquiry *r) {
     vd_hash salt, root, commit;
     if (make_commitment(r, &salt, &root, &commit) != VD_OK)
         return NULL;
-    return json_pack("{so}", "commit", vd_json_hash(&commit));
+    json_t *out = json_pack("{so}", "commit", vd_json_hash(&commit));
+    if (r->provider->pace.plain_us > 0)
+        json_object_set_new(out, "pace", vd_pace_json(&r->provider->pace));
+    return out;
 }
 
 /* Adds which rounding log the run has, or has followed. */

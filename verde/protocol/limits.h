@@ -17,15 +17,13 @@ enum {
     VD_VERDICT_ELEMENTS_MAX = 1 << 20,  /* the same of a verdict's payload */
     VD_QUESTION_BYTES_MAX = 2 << 20,    /* note */
     VD_ANSWER_BYTES_MAX = 48 << 20,     /* note */
-    VD_BUDGET_S =
-        3600, /* for all answers of a provider in a hearing, unless the referee says else */
-    VD_ROUNDS_MAX = 4096,              /* questions to one provider in one dispute */
-    VD_VERDICT_BYTES_MAX = 256 << 20,  /* file, of two providers, or of more without a game */
-    VD_VERDICT_GAME_BYTES = 320 << 20, /* file, each game of more than two */
-    VD_DESK_MAX = 32,                  /* questions that a provider works on, or has answered */
-    VD_DESK_NEW_MAX = 16,              /* of them, of referees that have fetched no answer yet */
-    VD_DESK_KNOWN_MAX = 64,            /* referees of which it is remembered that they have */
-    VD_DESK_BYTES = 256 << 20,         /* of answers that it keeps */
+    VD_ROUNDS_MAX = 4096,               /* questions to one provider in one dispute */
+    VD_VERDICT_BYTES_MAX = 256 << 20,   /* file, of two providers, or of more without a game */
+    VD_VERDICT_GAME_BYTES = 320 << 20,  /* file, each game of more than two */
+    VD_DESK_MAX = 32,                   /* questions that a provider works on, or has answered */
+    VD_DESK_NEW_MAX = 16,               /* of them, of referees that have fetched no answer yet */
+    VD_DESK_KNOWN_MAX = 64,             /* referees of which it is remembered that they have */
+    VD_DESK_BYTES = 256 << 20,          /* of answers that it keeps */
 };
 
 #endif

@@ -29,6 +29,7 @@ typedef struct {
     const vd_hash *item_root;
     vd_status (*item_source)(void *items, uint64_t item, vd_source *out, vd_err *err);
     void *items;
+    vd_pace pace;                 /* stated in its commitment; zeros: none is */
     const vd_public_key *referee; /* the only one to answer; NULL: any that enrols this key */
     vd_lie lie;
     /* A second run, for the second hearing. VD_ERR_IO: not finished yet, to be asked again;

@@ -218,6 +218,7 @@ static vd_outgoing outgoing(const vd_referee *r, uint32_t p, const vd_question *
                        .question = r->party[p].question,
                        .note = &r->party[p].note,
                        .answer_max = vd_answer_bytes(question),
+                       .work = vd_work_of(question),
                        .whole_run = question->kind == VD_ASK_CHALLENGE};
     vd_question_print(question, r->program, out.text, sizeof out.text);
     return out;

@@ -6,6 +6,7 @@
 #include "verde/commit/record.h"
 #include "verde/exec/source.h"
 #include "verde/protocol/message.h"
+#include "verde/protocol/pace.h"
 
 typedef enum {
     VD_STANDS = 0,
@@ -165,6 +166,7 @@ typedef struct {
     vd_hash question;   /* hash of the payload */
     const vd_buf *note; /* signed; empty in a replay */
     size_t answer_max;  /* bytes that a fitting answer can have */
+    vd_work work;       /* what the answer takes */
     bool whole_run;     /* the answer may take as long as the job */
     char text[96];      /* for people */
 } vd_outgoing;
@@ -178,13 +180,6 @@ VD_MUST_USE vd_status vd_referee_next(vd_referee *referee, vd_outgoing out[VD_PA
 void vd_referee_answer(vd_referee *referee, uint32_t party, const void *note, size_t size);
 void vd_referee_no_answer(vd_referee *referee, uint32_t party, const char *why);
 
-const vd_outcome *vd_referee_outcome(const vd_referee *referee);
-/* The program that the dispute is about: the job's, or that of the item in dispute. NULL: none of
- * the items is, so far. */
-const vd_program *vd_referee_program(const vd_referee *referee);
-/* NULL: the job is one program. */
-const vd_collection *vd_referee_collection(const vd_referee *referee);
-
 /* All statements in order, for the verdict. Answers that did not count are not kept. */
 typedef struct {
     uint32_t party;
@@ -192,6 +187,20 @@ typedef struct {
     vd_buf note;   /* empty: there was no answer */
     char why[128]; /* what the referee saw instead of an answer */
 } vd_statement;
+
+/* What was kept of the last answer of this provider, or of its absence: NULL before the first. */
+const vd_statement *vd_referee_last(const vd_referee *referee, uint32_t party);
+/* What a provider states of its machine in the answer that it has just given. */
+void vd_referee_pace(const vd_referee *referee, uint32_t party, vd_pace *out);
+
+const vd_outcome *vd_referee_outcome(const vd_referee *referee);
+/* The program that the dispute is about: the job's, or that of the item in dispute. NULL: none of
+ * the items is, so far. */
+const vd_program *vd_referee_program(const vd_referee *referee);
+/* NULL: the job is one program. */
+const vd_collection *vd_referee_collection(const vd_referee *referee);
+
+/* All statements in order. */
 const vd_statement *vd_referee_statements(const vd_referee *referee, size_t *count);
 
 #endif

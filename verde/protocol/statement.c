@@ -117,3 +117,10 @@ void vd_referee_answer(vd_referee *r, uint32_t p, const void *note, size_t size)
     snprintf(party->why, sizeof party->why, "no answer");
     take_common(r, p);
 }
+
+const vd_statement *vd_referee_last(const vd_referee *r, uint32_t p) {
+    for (size_t i = r->statements; i > 0; i--)
+        if (r->statement[i - 1].party == p)
+            return &r->statement[i - 1];
+    return NULL;
+}

@@ -1,0 +1,238 @@
+#include "verde/cli/arbitrate_post.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "verde/base/thread.h"
+#include "verde/commit/json.h"
+
+/* One provider's letters: one at a time. */
+typedef struct {
+    vd_post_office *office;
+    vd_client *client;
+    pthread_t thread;
+    pthread_cond_t sent;
+    bool started, waiting, ready; /* a letter waits to be sent; its answer is there */
+    vd_exchange exchange;
+    vd_answer answer;
+} postman;
+
+struct vd_post_office {
+    const char *ca;
+    const vd_endpoint *endpoint;
+    pthread_mutex_t lock;
+    pthread_cond_t came;
+    atomic_bool stop;
+    postman man[VD_PARTIES_MAX];
+    vd_buf taken; /* the body of the last reply */
+    uint64_t bytes_in, bytes_out;
+};
+
+/* ---- life ---- */
+
+static bool monotonic_cond(pthread_cond_t *cond) {
+    pthread_condattr_t attributes;
+    if (pthread_condattr_init(&attributes) != 0)
+        return false;
+    const bool done = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+                      pthread_cond_init(cond, &attributes) == 0;
+    pthread_condattr_destroy(&attributes);
+    return done;
+}
+
+vd_status vd_post_create(const char *ca, const vd_endpoint *endpoint, vd_post_office **out,
+                         vd_err *err) {
+    vd_post_office *o = calloc(1, sizeof *o);
+    if (!o)
+        return vd_fail(err, VD_ERR_LOCAL, "out of memory");
+    if (!monotonic_cond(&o->came)) {
+        free(o);
+        return vd_fail(err, VD_ERR_LOCAL, "could not create a condition variable");
+    }
+    pthread_mutex_init(&o->lock, NULL);
+    o->ca = ca;
+    o->endpoint = endpoint;
+    *out = o;
+    return VD_OK;
+}
+
+static void end_postman(postman *m) {
+    if (!m->started)
+        return;
+    pthread_mutex_lock(&m->office->lock);
+    pthread_cond_signal(&m->sent);
+    pthread_mutex_unlock(&m->office->lock);
+    pthread_join(m->thread, NULL);
+    pthread_cond_destroy(&m->sent);
+    vd_client_destroy(m->client);
+    vd_answer_free(&m->answer);
+}
+
+void vd_post_destroy(vd_post_office *o) {
+    if (!o)
+        return;
+    atomic_store(&o->stop, true);
+    for (int p = 0; p < VD_PARTIES_MAX; p++)
+        end_postman(&o->man[p]);
+    vd_buf_free(&o->taken);
+    pthread_cond_destroy(&o->came);
+    pthread_mutex_destroy(&o->lock);
+    free(o);
+}
+
+/* ---- sending ---- */
+
+static void *deliver(void *user) {
+    postman *m = user;
+    vd_post_office *o = m->office;
+    pthread_mutex_lock(&o->lock);
+    while (!atomic_load(&o->stop)) {
+        if (!m->waiting) {
+            pthread_cond_wait(&m->sent, &o->lock);
+            continue;
+        }
+        m->waiting = false;
+        pthread_mutex_unlock(&o->lock);
+        vd_client_ask(m->client, 1, &m->exchange, &m->answer);
+        pthread_mutex_lock(&o->lock);
+        m->ready = true;
+        pthread_cond_signal(&o->came);
+    }
+    pthread_mutex_unlock(&o->lock);
+    return NULL;
+}
+
+static vd_status start_postman(vd_post_office *o, postman *m, vd_err *err) {
+    m->office = o;
+    vd_status status = vd_client_create(o->ca, &m->client, err);
+    if (status != VD_OK)
+        return status;
+    const int error =
+        pthread_cond_init(&m->sent, NULL) == 0 ? vd_thread_start(&m->thread, deliver, m) : ENOMEM;
+    m->started = error == 0;
+    if (m->started)
+        return VD_OK;
+    vd_client_destroy(m->client);
+    return vd_fail(err, VD_ERR_LOCAL, "could not start a thread: %s", strerror(error));
+}
+
+vd_status vd_post_send(void *user, const vd_post *post, vd_err *err) {
+    vd_post_office *o = user;
+    postman *m = &o->man[post->provider];
+    vd_status status = m->started ? VD_OK : start_postman(o, m, err);
+    if (status != VD_OK)
+        return status;
+    pthread_mutex_lock(&o->lock);
+    m->exchange = (vd_exchange){.to = &o->endpoint[post->provider],
+                                .path = "/v1/ask",
+                                .body = post->request->data,
+                                .body_size = post->request->size,
+                                .answer_max = post->answer_max,
+                                .deadline_ms = (int)(post->seconds * 1000),
+                                .stop = &o->stop};
+    if (m->exchange.deadline_ms < 1)
+        m->exchange.deadline_ms = 1;
+    m->waiting = true;
+    pthread_cond_signal(&m->sent);
+    pthread_mutex_unlock(&o->lock);
+    return VD_OK;
+}
+
+/* ---- replies ---- */
+
+/* A provider that answers nothing may say why, unsigned: {"error": sentence, "working": true}, of
+ * printable characters only. True: it works on an answer (PROTOCOL.md section 8.4). */
+static bool why_not(const vd_answer *answer, char why[VD_REPLY_WHY]) {
+    json_t *body = NULL;
+    vd_err printable;
+    if (answer->http_status && answer->body.size)
+        (void)!vd_json_read(answer->body.data, answer->body.size, VD_SMALL_ELEMENTS, &body, NULL);
+    const char *error = json_string_value(json_object_get(body, "error"));
+    const bool working =
+        answer->http_status == 503 && json_is_true(json_object_get(body, "working"));
+    vd_fail(&printable, VD_ERR_IO, "%.500s", error ? error : answer->err.text);
+    if (answer->http_status && !working)
+        snprintf(why, VD_REPLY_WHY, "HTTP status %d: %.180s", answer->http_status, printable.text);
+    else
+        snprintf(why, VD_REPLY_WHY, "%s", printable.text);
+    json_decref(body);
+    return working;
+}
+
+static vd_status read_reply(vd_post_office *o, uint32_t p, vd_reply *out, vd_err *err) {
+    vd_answer *answer = &o->man[p].answer;
+    *out = (vd_reply){.provider = p, .seconds = answer->seconds};
+    o->bytes_in += answer->bytes_in;
+    o->bytes_out += answer->bytes_out;
+    const bool working = answer->err.status != VD_OK && why_not(answer, out->why);
+    switch (answer->err.status) {
+    case VD_OK:
+        out->kind = VD_REPLY_ANSWER;
+        out->bytes = answer->body.data;
+        out->size = answer->body.size;
+        return VD_OK;
+    case VD_ERR_PEER: out->kind = VD_REPLY_REFUSED; return VD_OK;
+    case VD_ERR_IO:
+    case VD_ERR_TIMEOUT:
+        out->kind = working                                     ? VD_REPLY_WORKING
+                    : answer->other_key || answer->unknown_host ? VD_REPLY_ASTRAY
+                                                                : VD_REPLY_TROUBLE;
+        return VD_OK;
+    default: return vd_fail(err, VD_ERR_LOCAL, "%s", answer->err.text);
+    }
+}
+
+/* The body lives until the next call. */
+static vd_status take_reply(vd_post_office *o, uint32_t p, vd_reply *out, vd_err *err) {
+    postman *m = &o->man[p];
+    vd_status status = read_reply(o, p, out, err);
+    vd_buf_free(&o->taken);
+    o->taken = m->answer.body;
+    m->answer.body = (vd_buf){0};
+    vd_answer_free(&m->answer);
+    m->answer = (vd_answer){0};
+    m->ready = false;
+    return status;
+}
+
+static struct timespec time_of(double seconds) {
+    struct timespec out = {.tv_sec = (time_t)seconds};
+    out.tv_nsec = (long)((seconds - (double)out.tv_sec) * 1e9);
+    return out;
+}
+
+/* Once a day is often enough to find that there is nothing to do. */
+static bool wait_until(vd_post_office *o, double until) {
+    const double most = vd_seconds() + 86400;
+    const struct timespec at = time_of(until < most ? until : most);
+    return pthread_cond_timedwait(&o->came, &o->lock, &at) == 0;
+}
+
+static postman *find_ready(vd_post_office *o) {
+    for (int p = 0; p < VD_PARTIES_MAX; p++)
+        if (o->man[p].ready)
+            return &o->man[p];
+    return NULL;
+}
+
+vd_status vd_post_wait(void *user, double until, vd_reply *out, vd_err *err) {
+    vd_post_office *o = user;
+    postman *m;
+    vd_status status = VD_OK;
+    *out = (vd_reply){.kind = VD_REPLY_NONE};
+    pthread_mutex_lock(&o->lock);
+    while (!(m = find_ready(o)) && vd_seconds() < until)
+        wait_until(o, until);
+    if (m)
+        status = take_reply(o, (uint32_t)(m - o->man), out, err);
+    pthread_mutex_unlock(&o->lock);
+    return status;
+}
+
+void vd_post_bytes(vd_post_office *o, uint64_t *in, uint64_t *out) {
+    *in = o->bytes_in;
+    *out = o->bytes_out;
+}

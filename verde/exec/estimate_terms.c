@@ -1,0 +1,38 @@
+/* How much a step computes, from its program alone. */
+#include "repops/ref.h"
+#include "verde/exec/estimate.h"
+
+static uint64_t add(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+enum { TERMS_OF_STEP = 512 }; /* a step of a fold has so many at most (SPEC.md) */
+
+static uint64_t elements_of(const ro_shape *shape) {
+    uint64_t count = 1;
+    for (int i = 0; i < shape->ndim; i++)
+        if (__builtin_mul_overflow(count, (uint64_t)shape->dim[i], &count))
+            return UINT64_MAX;
+    return count;
+}
+
+static uint64_t node_terms(const vd_program *program, const vd_graph *graph, uint32_t n) {
+    const vd_node *node = vd_node_stored(graph, n);
+    uint64_t terms = elements_of(&node->shape);
+    ro_call call;
+    ro_shape input[RO_MAX_INPUTS];
+    vd_node_call(program, graph, n, &call, input);
+    const int64_t steps = ro_ref_steps(&call);
+    if (steps > 0 && __builtin_mul_overflow(terms, (uint64_t)steps * TERMS_OF_STEP, &terms))
+        return UINT64_MAX;
+    for (int32_t i = 0; i < node->input_count; i++)
+        terms = add(terms, elements_of(&input[i]));
+    return terms;
+}
+
+uint64_t vd_estimate_terms(const vd_program *program) {
+    uint64_t terms = 0;
+    for (uint32_t n = 0; n < program->step.node_count; n++)
+        terms = add(terms, node_terms(program, &program->step, n));
+    return terms;
+}

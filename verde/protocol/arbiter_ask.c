@@ -1,0 +1,309 @@
+/* One provider's question, from the journal before it is sent to the journal after its answer.
+ * PROTOCOL.md sections 8.3, 8.4 and 8.8. */
+#include <math.h>
+#include <string.h>
+
+#include "verde/protocol/arbiter_internal.h"
+#include "verde/protocol/provider.h"
+
+#define RETRY_S        0.3  /* until it is asked again, at first; doubled then */
+#define TROUBLE_MOST_S 5.0  /* at most, after trouble */
+#define WORKING_MOST_S 1.0  /* at most, while it works */
+#define NOTED_EVERY_S  10.0 /* of a clock's time, at least, the journal has all but so much */
+#define TOLD_EVERY_S   5.0
+
+/* ---- the journal ---- */
+
+static vd_status no_such(vd_arbiter *a, uint32_t p, const char *what) {
+    return vd_fail(a->err, VD_ERR_USAGE, "the journal does not fit: provider %u %s", p + 1, what);
+}
+
+/* The next entry about a provider; NULL: there is none. */
+static const vd_noted *next_noted(vd_arbiter *a, uint32_t p) {
+    const vd_minutes *m = a->minutes;
+    while (a->noted[p] < m->count && (m->noted[a->noted[p]].kind == VD_NOTED_ASSIGNMENT ||
+                                      m->noted[a->noted[p]].provider != p))
+        a->noted[p]++;
+    return a->noted[p] < m->count ? &m->noted[a->noted[p]] : NULL;
+}
+
+static vd_noted entry_of(const vd_arbiter *a, uint32_t p, vd_noted_kind kind) {
+    const vd_asking *q = &a->asking[p];
+    return (vd_noted){.kind = kind,
+                      .provider = p,
+                      .question = q->question,
+                      .used_us = (uint64_t)(q->used_s * 1e6)};
+}
+
+/* ---- the end of a question ---- */
+
+static void take_pace(vd_arbiter *a, uint32_t p, const vd_referee *referee) {
+    if (a->asking[p].work == VD_WORK_COMMIT)
+        vd_referee_pace(referee, a->asking[p].party, &a->pace[p]);
+}
+
+/* The clock of the game pays, and the sitting goes on. */
+static void end_asking(vd_arbiter *a, uint32_t p) {
+    vd_asking *q = &a->asking[p];
+    if (!vd_is_in_no_game(q->work))
+        a->clock[p].left_s -= q->used_s;
+    a->seat[q->seat].open--;
+    vd_buf_free(&q->note);
+    vd_buf_free(&q->request);
+    *q = (vd_asking){.asked = false};
+}
+
+/* Bytes that are no statement are as good as none, and are not kept. */
+static vd_status give_answer(vd_arbiter *a, uint32_t p, const void *bytes, size_t size) {
+    vd_asking *q = &a->asking[p];
+    vd_referee *referee = a->seat[q->seat].sitting.referee;
+    vd_referee_answer(referee, q->party, bytes, size);
+    const vd_statement *s = vd_referee_last(referee, q->party);
+    if (!s)
+        return vd_fail(a->err, VD_ERR_LOCAL, "out of memory");
+    a->heard |= s->note.size > 0;
+    take_pace(a, p, referee);
+    vd_noted noted = entry_of(a, p, s->note.size ? VD_NOTED_ANSWER : VD_NOTED_ABSENT);
+    noted.bytes = s->note.size ? s->note.data : (const uint8_t *)s->why;
+    noted.size = s->note.size ? s->note.size : strlen(s->why);
+    end_asking(a, p);
+    return vd_arbiter_append(a, &noted, 1);
+}
+
+static vd_status give_none(vd_arbiter *a, uint32_t p, const char *why) {
+    vd_asking *q = &a->asking[p];
+    vd_referee *referee = a->seat[q->seat].sitting.referee;
+    vd_referee_no_answer(referee, q->party, why);
+    const vd_statement *s = vd_referee_last(referee, q->party);
+    if (!s)
+        return vd_fail(a->err, VD_ERR_LOCAL, "out of memory");
+    vd_noted noted = entry_of(a, p, VD_NOTED_ABSENT);
+    noted.bytes = (const uint8_t *)s->why;
+    noted.size = strlen(s->why);
+    end_asking(a, p);
+    return vd_arbiter_append(a, &noted, 1);
+}
+
+/* ---- what the journal knows ---- */
+
+static vd_status recall_answer(vd_arbiter *a, uint32_t p, const vd_noted *noted) {
+    vd_asking *q = &a->asking[p];
+    vd_referee *referee = a->seat[q->seat].sitting.referee;
+    vd_referee_answer(referee, q->party, noted->bytes, noted->size);
+    const vd_statement *s = vd_referee_last(referee, q->party);
+    if (!s || s->note.size == 0)
+        return no_such(a, p, "did not sign an answer that it has");
+    a->heard = true;
+    take_pace(a, p, referee);
+    end_asking(a, p);
+    return VD_OK;
+}
+
+static vd_status recall_absence(vd_arbiter *a, uint32_t p, const vd_noted *noted) {
+    vd_asking *q = &a->asking[p];
+    char why[128];
+    snprintf(why, sizeof why, "%.*s", (int)(noted->size < 127 ? noted->size : 127),
+             (const char *)noted->bytes);
+    vd_referee_no_answer(a->seat[q->seat].sitting.referee, q->party, why);
+    end_asking(a, p);
+    return VD_OK;
+}
+
+/* What happened to a question that was asked: it may have no answer yet. */
+static vd_status recall_course(vd_arbiter *a, uint32_t p) {
+    vd_asking *q = &a->asking[p];
+    for (const vd_noted *n; (n = next_noted(a, p)); a->noted[p]++) {
+        if (n->kind == VD_NOTED_QUESTION || !vd_hash_equal(&n->question, &q->question))
+            return no_such(a, p, "answers what it was not asked");
+        q->used_s = q->noted_s = q->heard_s = (double)n->used_us / 1e6;
+        if (n->kind == VD_NOTED_CLOCK)
+            continue;
+        a->noted[p]++;
+        return n->kind == VD_NOTED_ANSWER ? recall_answer(a, p, n) : recall_absence(a, p, n);
+    }
+    return VD_OK;
+}
+
+/* Is it in the journal? Then it was put in these very words. */
+static vd_status recall(vd_arbiter *a, uint32_t p, bool *known) {
+    const vd_asking *q = &a->asking[p];
+    const vd_noted *n = next_noted(a, p);
+    *known = n != NULL;
+    if (!n)
+        return VD_OK;
+    if (n->kind != VD_NOTED_QUESTION || !vd_hash_equal(&n->question, &q->question) ||
+        n->size != q->note.size || memcmp(n->bytes, q->note.data, n->size) != 0)
+        return no_such(a, p, "was asked something else");
+    a->noted[p]++;
+    return recall_course(a, p);
+}
+
+/* ---- a new question ---- */
+
+static vd_status begin_asking(vd_arbiter *a, uint32_t p, uint32_t seat, const vd_outgoing *out) {
+    vd_asking *q = &a->asking[p];
+    const vd_referee *referee = a->seat[seat].sitting.referee;
+    *q = (vd_asking){.asked = true,
+                     .first = a->rounds == 1,
+                     .seat = seat,
+                     .party = out->party,
+                     .work = out->work,
+                     .question = out->question,
+                     .answer_max = out->answer_max,
+                     .pause_s = RETRY_S};
+    q->allowance_s = vd_clock_allow(a, p, out->work, vd_referee_program(referee));
+    a->seat[seat].open++;
+    vd_put(&q->note, out->note->data, out->note->size);
+    if (!vd_buf_ok(&q->note))
+        return vd_fail(a->err, VD_ERR_LOCAL, "out of memory");
+    return vd_request_write(a->options.assignment, &q->note, &q->request, a->err);
+}
+
+vd_status vd_arbiter_put(vd_arbiter *a, uint32_t seat, const vd_outgoing *out) {
+    const uint32_t p = a->seat[seat].sitting.provider[out->party];
+    vd_asking *q = &a->asking[p];
+    bool known = false;
+    vd_status status = begin_asking(a, p, seat, out);
+    if (status == VD_OK)
+        status = recall(a, p, &known);
+    if (status != VD_OK || !q->asked)
+        return status;
+    q->again_at = a->world->now(a->world->user);
+    if (known)
+        return VD_OK;
+    a->asked++;
+    a->fresh[a->fresh_count] = entry_of(a, p, VD_NOTED_QUESTION);
+    a->fresh[a->fresh_count].bytes = q->note.data;
+    a->fresh[a->fresh_count++].size = q->note.size;
+    return VD_OK;
+}
+
+/* ---- sending ---- */
+
+static vd_status send_one(vd_arbiter *a, uint32_t p) {
+    vd_asking *q = &a->asking[p];
+    const double left = q->allowance_s - q->used_s;
+    const double most = left < a->options.patience_s ? left : a->options.patience_s;
+    const vd_post post = {.provider = p,
+                          .request = &q->request,
+                          .answer_max = q->answer_max,
+                          .seconds = most > 0.001 ? most : 0.001};
+    q->away = true;
+    return a->world->send(a->world->user, &post, a->err);
+}
+
+/* *next: when the next one is due. */
+static vd_status send_due(vd_arbiter *a, double *next) {
+    const double now = a->world->now(a->world->user);
+    vd_status status = VD_OK;
+    *next = HUGE_VAL;
+    for (uint32_t p = 0; p < a->assignment.provider_count && status == VD_OK; p++) {
+        vd_asking *q = &a->asking[p];
+        if (!q->asked || q->away)
+            continue;
+        if (q->again_at <= now)
+            status = send_one(a, p);
+        else if (q->again_at < *next)
+            *next = q->again_at;
+    }
+    return status;
+}
+
+/* ---- replies that are no answer ---- */
+
+/* Of what takes unknown time, such as hashing or the whole job, a word is wanted now and then. */
+static double seconds_left(const vd_arbiter *a, const vd_asking *q) {
+    const double left = q->allowance_s - q->used_s;
+    const double silent = q->heard_s + a->options.patience_s - q->used_s;
+    return vd_is_in_no_game(q->work) && silent < left ? silent : left;
+}
+
+static void tell_waiting(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
+    vd_asking *q = &a->asking[p];
+    const double now = a->world->now(a->world->user);
+    const bool working = reply->kind == VD_REPLY_WORKING;
+    if (!q->told)
+        vd_arbiter_tell(a, VD_TELL_LINE, "Provider %u: %s. %s for up to %.0f s.", p + 1, reply->why,
+                        working ? "Waiting" : "Asking again", seconds_left(a, q));
+    else
+        vd_arbiter_tell(a, now - q->told_at >= TOLD_EVERY_S ? VD_TELL_EITHER : VD_TELL_PASSING,
+                        "Provider %u: %s", p + 1, reply->why);
+    if (!q->told || now - q->told_at >= TOLD_EVERY_S)
+        q->told_at = now;
+    q->told = true;
+}
+
+static vd_status note_clock(vd_arbiter *a, uint32_t p) {
+    vd_asking *q = &a->asking[p];
+    if (q->used_s - q->noted_s < NOTED_EVERY_S)
+        return VD_OK;
+    q->noted_s = q->used_s;
+    const vd_noted noted = entry_of(a, p, VD_NOTED_CLOCK);
+    return vd_arbiter_append(a, &noted, 1);
+}
+
+/* It is asked again after a while, which its clock pays too; or it is too late for that. */
+static vd_status wait_on(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
+    vd_asking *q = &a->asking[p];
+    const bool working = reply->kind == VD_REPLY_WORKING;
+    const double most = working ? WORKING_MOST_S : TROUBLE_MOST_S;
+    if (working)
+        q->heard_s = q->used_s;
+    q->pause_s = q->pause_s < most ? q->pause_s : most;
+    if (seconds_left(a, q) <= q->pause_s)
+        return give_none(a, p, reply->why);
+    tell_waiting(a, p, reply);
+    q->again_at = a->world->now(a->world->user) + q->pause_s;
+    q->used_s += q->pause_s;
+    q->pause_s *= 2;
+    return note_clock(a, p);
+}
+
+/* Before anybody has said anything, an address that is wrong is most likely a mistake. Afterwards
+ * it would be a way out of what was said, and is silence. */
+static vd_status astray(vd_arbiter *a, uint32_t p, const vd_reply *reply) {
+    if (!a->asking[p].first)
+        return wait_on(a, p, reply);
+    a->asking[p].again_at = HUGE_VAL;
+    if (a->astray && a->astray_provider < p)
+        return VD_OK;
+    a->astray = true;
+    a->astray_provider = p;
+    memcpy(a->astray_why, reply->why, sizeof a->astray_why);
+    return VD_OK;
+}
+
+/* The first of them is told, when all others have been heard once. */
+static vd_status end_astray(vd_arbiter *a) {
+    for (uint32_t p = 0; p < a->assignment.provider_count; p++)
+        if (a->asking[p].asked && !a->asking[p].replied)
+            return VD_OK;
+    a->mistaken = true;
+    return vd_fail(a->err, VD_ERR_LOCAL, "provider %u: %s", a->astray_provider + 1, a->astray_why);
+}
+
+static vd_status take_reply(vd_arbiter *a, const vd_reply *reply) {
+    vd_asking *q = &a->asking[reply->provider];
+    q->away = false;
+    q->replied = true;
+    q->used_s += reply->seconds;
+    switch (reply->kind) {
+    case VD_REPLY_ANSWER: return give_answer(a, reply->provider, reply->bytes, reply->size);
+    case VD_REPLY_REFUSED:
+        a->refusals += q->first;
+        return give_none(a, reply->provider, reply->why);
+    case VD_REPLY_ASTRAY: return astray(a, reply->provider, reply);
+    default: return wait_on(a, reply->provider, reply);
+    }
+}
+
+vd_status vd_arbiter_go_on(vd_arbiter *a) {
+    vd_reply reply = {.kind = VD_REPLY_NONE};
+    double next;
+    vd_status status = send_due(a, &next);
+    if (status == VD_OK)
+        status = a->world->wait(a->world->user, next, &reply, a->err);
+    if (status == VD_OK && reply.kind != VD_REPLY_NONE)
+        status = take_reply(a, &reply);
+    return status == VD_OK && a->astray ? end_astray(a) : status;
+}

@@ -1,0 +1,85 @@
+#include "verde/protocol/pace.h"
+
+#include "verde/exec/estimate.h"
+#include "verde/protocol/dispute.h"
+
+vd_work vd_work_of(const vd_question *q) {
+    if (q->kind == VD_ASK_COMMIT)
+        return VD_WORK_COMMIT;
+    if (q->kind == VD_ASK_CHALLENGE)
+        return VD_WORK_RUN;
+    if (q->kind == VD_ASK_REVEAL || q->kind == VD_ASK_NOTE || q->kind == VD_ASK_SECTION)
+        return VD_WORK_NONE;
+    switch (q->tree.kind) {
+    case VD_TREE_SUBRUN: return VD_WORK_STATES;
+    case VD_TREE_TRACE:
+    case VD_TREE_STATE:
+    case VD_TREE_TENSOR:
+    case VD_TREE_FOLD: return VD_WORK_STEP;
+    default: return VD_WORK_NONE;
+    }
+}
+
+int64_t vd_step_us_max(const vd_program *program) {
+    const uint64_t us = vd_estimate_terms(program) / VD_TERMS_PER_US;
+    return us < VD_STEP_US_LEAST   ? VD_STEP_US_LEAST
+           : us > VD_PACE_US_LIMIT ? VD_PACE_US_LIMIT
+                                   : (int64_t)us;
+}
+
+/* ---- seconds ---- */
+
+static double capped(int64_t us, int64_t us_max) {
+    return (double)(us < us_max ? us : us_max) / 1e6;
+}
+
+/* From a stored state to the one that is asked about. */
+static double reach_seconds(const vd_program *program, const vd_pace *pace, double plain) {
+    const double interval = plain * program->checkpoint_interval;
+    const int64_t steps = pace->distance < program->steps ? pace->distance : program->steps;
+    const double most = interval > VD_REACH_S ? interval : VD_REACH_S;
+    return plain * (double)steps < most ? plain * (double)steps : most;
+}
+
+double vd_work_seconds(vd_work work, const vd_program *program, const vd_pace *pace,
+                       int64_t step_us_max) {
+    const double plain = capped(pace->plain_us, step_us_max);
+    const double committed = capped(pace->committed_us, step_us_max);
+    const double traced = capped(pace->traced_us, step_us_max);
+    if (work == VD_WORK_COMMIT)
+        return 3 * (double)step_us_max / 1e6;
+    if (work == VD_WORK_NONE || !program)
+        return 0;
+    if (work == VD_WORK_RUN)
+        return committed * (double)program->steps;
+    const double states =
+        reach_seconds(program, pace, plain) + committed * program->checkpoint_interval;
+    return work == VD_WORK_STATES ? states : states + 2 * traced;
+}
+
+/* ---- what is stated ---- */
+
+json_t *vd_pace_json(const vd_pace *pace) {
+    return json_pack("{sI sI sI sI}", "committed_us", (json_int_t)pace->committed_us, "distance",
+                     (json_int_t)pace->distance, "plain_us", (json_int_t)pace->plain_us,
+                     "traced_us", (json_int_t)pace->traced_us);
+}
+
+static bool pace_number(const json_t *pace, const char *key, int64_t limit, int64_t *out) {
+    const json_t *value = json_object_get(pace, key);
+    *out = json_integer_value(value);
+    return json_is_integer(value) && *out >= 0 && *out <= limit;
+}
+
+void vd_pace_read(const json_t *body, vd_pace *out) {
+    const json_t *pace = json_object_get(body, "pace");
+    if (!pace_number(pace, "plain_us", VD_PACE_US_LIMIT, &out->plain_us) ||
+        !pace_number(pace, "committed_us", VD_PACE_US_LIMIT, &out->committed_us) ||
+        !pace_number(pace, "traced_us", VD_PACE_US_LIMIT, &out->traced_us) ||
+        !pace_number(pace, "distance", INT32_MAX, &out->distance))
+        *out = (vd_pace){0};
+}
+
+void vd_referee_pace(const vd_referee *r, uint32_t p, vd_pace *out) {
+    vd_pace_read(r->party[p].body, out);
+}
