@@ -174,7 +174,10 @@ static vd_status answer_all(answerer *a, vd_err *err) {
 static vd_status measure(void *user, vd_err *err) {
     answerer *a = user;
     (void)err;
-    vd_measure(a->replay, &a->provider.pace);
+    if (a->items.dir)
+        vd_item_runs_measure(&a->items, &a->provider.pace);
+    else
+        vd_measure(a->replay, &a->provider.pace);
     return VD_OK;
 }
 

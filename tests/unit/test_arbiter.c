@@ -1,0 +1,400 @@
+/* Disputes from their journal: a referee that dies at any write goes on to the same verdict, and
+ * asks nothing twice that was answered. Clocks: who is slow makes nobody else wait. */
+#include "verde/protocol/arbiter.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/dispute.h"
+
+enum { STEPS = 4, EVERY = 2, MOST = 4 };
+
+typedef enum { PROMPT, SLOW, MUTE, BUSY } manner; /* BUSY: says that it works, for ever */
+
+/* A machine: its disk outlives its processes. */
+typedef struct {
+    test_job job;
+    test_provider provider[MOST];
+    uint32_t count;
+    manner manner[MOST];
+    double slow_s;
+    double now;
+    struct letter {
+        bool away;
+        vd_reply reply;
+        vd_buf note;
+        double comes;
+    } letter[MOST];
+    vd_key *key;
+    vd_buf payload, note; /* of the assignment */
+    vd_buf disk;
+    uint32_t appends, dies_at; /* 0: never */
+    uint32_t sent;
+    double told_s; /* when game 1 ended, by what is told */
+    vd_buf verdict;
+    vd_outcome outcome;
+    vd_minutes minutes;
+} machine;
+
+/* ---- the world ---- */
+
+static double now(void *user) {
+    return ((machine *)user)->now;
+}
+
+static void expect_unanswered(machine *m, uint32_t provider, const vd_hash *question) {
+    vd_minutes on_disk;
+    cr_assert(vd_minutes_read(m->disk.data, m->disk.size, &on_disk, NULL) == VD_OK);
+    bool noted = false;
+    for (size_t i = 0; i < on_disk.count; i++) {
+        const vd_noted *n = &on_disk.noted[i];
+        if (n->provider != provider || !vd_hash_equal(&n->question, question))
+            continue;
+        noted |= n->kind == VD_NOTED_QUESTION;
+        cr_expect(n->kind == VD_NOTED_QUESTION || n->kind == VD_NOTED_CLOCK,
+                  "provider %u is asked again", provider);
+    }
+    cr_expect(noted, "a question is sent that is not in the journal");
+    vd_minutes_free(&on_disk);
+}
+
+static vd_hash question_of(const vd_post *post) {
+    json_t *request, *payload;
+    vd_hash out;
+    cr_assert(vd_json_read(post->request->data, post->request->size, 100, &request, NULL) == VD_OK);
+    vd_buf bytes = {0};
+    const char *text =
+        json_string_value(json_object_get(json_object_get(request, "question"), "payload"));
+    cr_assert(text && vd_unbase64(text, strlen(text), &bytes, NULL) == VD_OK);
+    cr_assert(vd_json_read(bytes.data, bytes.size, 1000, &payload, NULL) == VD_OK);
+    cr_assert(vd_hash_tagged("verde/question/1", bytes.data, bytes.size, &out));
+    json_decref(payload);
+    json_decref(request);
+    vd_buf_free(&bytes);
+    return out;
+}
+
+static vd_status send_post(void *user, const vd_post *post, vd_err *err) {
+    machine *m = user;
+    struct letter *l = &m->letter[post->provider];
+    const vd_hash question = question_of(post);
+    (void)err;
+    cr_assert(!l->away);
+    expect_unanswered(m, post->provider, &question);
+    m->sent++;
+    *l = (struct letter){.away = true, .reply = {.provider = post->provider}, .note = l->note};
+    l->note.size = 0;
+    const manner how = m->manner[post->provider];
+    l->reply.seconds = how == SLOW ? m->slow_s : how == MUTE ? post->seconds : 0.01;
+    l->comes = m->now + l->reply.seconds;
+    l->reply.kind = how == MUTE   ? VD_REPLY_TROUBLE
+                    : how == BUSY ? VD_REPLY_WORKING
+                                  : VD_REPLY_ANSWER;
+    snprintf(l->reply.why, sizeof l->reply.why, "did not answer in time");
+    if (l->reply.kind == VD_REPLY_ANSWER &&
+        vd_provider_answer(&m->provider[post->provider].side, post->request->data,
+                           post->request->size, &l->note, NULL) != VD_OK)
+        l->reply.kind = VD_REPLY_REFUSED;
+    l->reply.bytes = l->note.data;
+    l->reply.size = l->note.size;
+    return VD_OK;
+}
+
+static vd_status wait_reply(void *user, double until, vd_reply *out, vd_err *err) {
+    machine *m = user;
+    struct letter *first = NULL;
+    (void)err;
+    for (uint32_t p = 0; p < m->count; p++)
+        if (m->letter[p].away && (!first || m->letter[p].comes < first->comes))
+            first = &m->letter[p];
+    *out = (vd_reply){.kind = VD_REPLY_NONE};
+    if (!first || first->comes > until) {
+        cr_assert(until != HUGE_VAL, "waits for nothing");
+        m->now = until > m->now ? until : m->now;
+        return VD_OK;
+    }
+    m->now = first->comes > m->now ? first->comes : m->now;
+    first->away = false;
+    *out = first->reply;
+    return VD_OK;
+}
+
+/* A process that dies has written nothing, a part, or all. */
+static vd_status append(void *user, const void *bytes, size_t size, vd_err *err) {
+    machine *m = user;
+    const bool dies = ++m->appends == m->dies_at;
+    const size_t part[] = {0, 1, size / 2, size - 1, size};
+    vd_put(&m->disk, bytes, dies ? part[m->dies_at % 5] : size);
+    cr_assert(vd_buf_ok(&m->disk));
+    return dies ? vd_fail(err, VD_ERR_LOCAL, "killed") : VD_OK;
+}
+
+/* ---- machines ---- */
+
+static void assign(machine *m) {
+    vd_assignment a = {.program = m->job.hash, .nonce = {42}, .provider_count = m->count};
+    const uint8_t seed[32] = {77};
+    cr_assert(vd_key_from_seed(seed, &m->key, NULL) == VD_OK);
+    vd_key_public(m->key, &a.referee);
+    for (uint32_t p = 0; p < m->count; p++)
+        vd_key_public(m->provider[p].key, &a.provider[p]);
+    cr_assert(vd_assignment_write(&a, &m->payload, NULL) == VD_OK);
+    cr_assert(vd_note_sign(m->key, VD_TYPE_ASSIGNMENT, m->payload.data, m->payload.size, &m->note,
+                           NULL) == VD_OK);
+}
+
+/* faults: NULL is an honest provider. */
+static machine *build(const char *const *faults, uint32_t count) {
+    machine *m = calloc(1, sizeof *m);
+    cr_assert(m);
+    m->count = count;
+    test_job_open(&m->job, VD_MODEL_MLP, STEPS, EVERY);
+    for (uint32_t p = 0; p < count; p++) {
+        vd_fault fault = {0};
+        if (faults[p])
+            fault = test_fault(&m->job, faults[p]);
+        test_provider_open(&m->provider[p], &m->job, (uint8_t)(p + 1), faults[p] ? &fault : NULL);
+        m->provider[p].side.pace = (vd_pace){
+            .plain_us = 500000, .committed_us = 600000, .traced_us = 900000, .distance = EVERY};
+    }
+    assign(m);
+    return m;
+}
+
+static void tear_down(machine *m) {
+    for (uint32_t p = 0; p < m->count; p++) {
+        test_provider_close(&m->provider[p]);
+        vd_buf_free(&m->letter[p].note);
+    }
+    test_job_close(&m->job);
+    vd_buf_free(&m->payload);
+    vd_buf_free(&m->note);
+    vd_buf_free(&m->disk);
+    vd_buf_free(&m->verdict);
+    vd_outcome_free(&m->outcome);
+    vd_key_destroy(m->key);
+    free(m);
+}
+
+static void write_verdict(machine *m, const vd_arbiter *a) {
+    const vd_cost cost = {.bytes_in = 1};
+    const vd_tournament *many = vd_arbiter_tournament(a);
+    vd_buf_free(&m->verdict);
+    m->verdict = (vd_buf){0};
+    vd_status status = many ? vd_verdict_write_many(m->key, &m->job.program, &m->note, many, &cost,
+                                                    &m->verdict, NULL)
+                            : vd_verdict_write(m->key, &m->job.program, &m->note,
+                                               vd_arbiter_referee(a), &cost, &m->verdict, NULL);
+    cr_assert(status == VD_OK);
+    vd_outcome_free(&m->outcome);
+    cr_assert(vd_outcome_copy(vd_arbiter_outcome(a), &m->outcome, NULL) == VD_OK);
+}
+
+/* A process: reads the journal, and goes on. */
+static vd_status live(machine *m, vd_err *err) {
+    const vd_world world = {
+        .user = m, .now = now, .send = send_post, .wait = wait_reply, .append = append};
+    vd_minutes minutes;
+    vd_arbiter *a;
+    uint8_t *read = malloc(m->disk.size + 1);
+    cr_assert(read);
+    if (m->disk.size)
+        memcpy(read, m->disk.data, m->disk.size);
+    for (uint32_t p = 0; p < m->count; p++)
+        m->letter[p].away = false;
+    m->appends = m->sent = 0;
+    vd_status status = vd_minutes_read(read, m->disk.size, &minutes, err);
+    cr_assert(status == VD_OK, "%s", err->text);
+    m->disk.size = (size_t)minutes.whole;
+    const vd_arbiter_options options = {.referee = {.program = &m->job.program,
+                                                    .assignment = &m->payload,
+                                                    .key = m->key,
+                                                    .leaf = vd_leaf_element},
+                                        .assignment = &m->note,
+                                        .world = &world,
+                                        .minutes = &minutes};
+    cr_assert(vd_arbiter_create(&options, &a, err) == VD_OK, "%s", err->text);
+    status = vd_arbiter_run(a, err);
+    if (status == VD_OK)
+        write_verdict(m, a);
+    vd_arbiter_destroy(a);
+    vd_minutes_free(&minutes);
+    free(read);
+    return status;
+}
+
+static void settle(machine *m) {
+    vd_err err = {0};
+    cr_assert(live(m, &err) == VD_OK, "%s", err.text);
+}
+
+/* ---- death at every write ---- */
+
+static size_t count_questions(const machine *m) {
+    vd_minutes on_disk;
+    size_t count = 0;
+    cr_assert(vd_minutes_read(m->disk.data, m->disk.size, &on_disk, NULL) == VD_OK);
+    for (size_t i = 0; i < on_disk.count; i++)
+        count += on_disk.noted[i].kind == VD_NOTED_QUESTION;
+    vd_minutes_free(&on_disk);
+    return count;
+}
+
+static void die_everywhere(machine *m) {
+    vd_err err = {0};
+    settle(m);
+    const uint32_t appends = m->appends;
+    const size_t questions = count_questions(m);
+    vd_buf whole = m->verdict;
+    m->verdict = (vd_buf){0};
+    cr_assert(appends > 20);
+    for (uint32_t at = 1; at <= appends; at++) {
+        m->disk.size = 0;
+        m->dies_at = at;
+        cr_assert(live(m, &err) == VD_ERR_LOCAL);
+        m->dies_at = 0;
+        settle(m);
+        cr_expect(m->verdict.size == whole.size &&
+                      memcmp(m->verdict.data, whole.data, whole.size) == 0,
+                  "killed at write %u: another verdict", at);
+        cr_expect(count_questions(m) == questions, "killed at write %u: %zu questions, not %zu", at,
+                  count_questions(m), questions);
+    }
+    settle(m); /* once more, after the end: nothing is asked */
+    cr_expect(m->sent == 0 && m->appends == 0);
+    vd_buf_free(&whole);
+}
+
+Test(arbiter, dies_between_two) {
+    machine *m = build((const char *[]){NULL, "element@3"}, 2);
+    die_everywhere(m);
+    cr_expect(m->outcome.party[1].grade == VD_GRADE_WRONG_OUTPUT && m->outcome.accepted);
+    tear_down(m);
+}
+
+Test(arbiter, dies_among_four) {
+    machine *m = build((const char *[]){"lr@1", NULL, "element@3", "lr@1"}, 4);
+    m->manner[2] = MUTE; /* an absence is in the journal, too */
+    die_everywhere(m);
+    cr_expect(m->outcome.party[1].standing == VD_STANDS && m->outcome.accepted);
+    tear_down(m);
+}
+
+/* Killed at every second write again and again, it comes to the end all the same. */
+Test(arbiter, dies_often) {
+    machine *m = build((const char *[]){"lr@1", NULL, "element@3", "skip@1"}, 4);
+    vd_err err = {0};
+    settle(m);
+    vd_buf whole = m->verdict;
+    m->verdict = (vd_buf){0};
+    m->disk.size = 0;
+    uint32_t deaths = 0;
+    for (m->dies_at = 4; live(m, &err) != VD_OK; deaths++) /* all of that write is on disk */
+        cr_assert(deaths < 1000);
+    cr_expect(deaths > 10);
+    cr_expect(m->verdict.size == whole.size &&
+              memcmp(m->verdict.data, whole.data, whole.size) == 0);
+    vd_buf_free(&whole);
+    tear_down(m);
+}
+
+/* Answers that nobody signed are noticed though their frames fit their hashes. */
+Test(arbiter, forged_answers) {
+    machine *m = build((const char *[]){NULL, "element@3"}, 2);
+    vd_err err = {0};
+    settle(m);
+    vd_minutes old, new = {0};
+    vd_buf forged = {0};
+    cr_assert(vd_minutes_read(m->disk.data, m->disk.size, &old, NULL) == VD_OK);
+    for (size_t i = 0; i < old.count; i++) {
+        vd_noted n = old.noted[i];
+        vd_buf bytes = {0};
+        vd_put(&bytes, n.bytes, n.size);
+        if (n.kind == VD_NOTED_ANSWER)
+            bytes.data[n.size / 2] ^= 1;
+        n.bytes = bytes.data;
+        cr_assert(vd_minutes_frame(&new, &n, 1, &forged, NULL) == VD_OK);
+        vd_buf_free(&bytes);
+    }
+    vd_minutes_free(&old);
+    vd_minutes_free(&new);
+    vd_buf_free(&m->disk);
+    m->disk = forged;
+    cr_assert(live(m, &err) == VD_ERR_USAGE);
+    cr_expect_str_eq(err.text,
+                     "the journal does not fit: provider 1 did not sign an answer that it has");
+    tear_down(m);
+}
+
+/* ---- clocks ---- */
+
+/* What one game costs at most: THREATS.md. */
+static double longest_game(const machine *m, uint32_t p) {
+    const vd_program *program = &m->job.program;
+    const vd_pace *pace = &m->provider[p].side.pace;
+    const int64_t most = vd_step_us_max(program);
+    return VD_PATIENCE_ANSWERS * VD_PATIENCE_S +
+           VD_WORK_FACTOR * (vd_work_seconds(VD_WORK_STATES, program, pace, most) +
+                             vd_work_seconds(VD_WORK_STEP, program, pace, most));
+}
+
+Test(arbiter, works_for_ever) {
+    machine *m = build((const char *[]){NULL, "element@3"}, 2);
+    const double longest = longest_game(m, 1);
+    m->manner[1] = BUSY;
+    settle(m); /* from the first question on */
+    cr_expect(m->outcome.party[1].grade == VD_GRADE_TIMEOUT && m->now < 700, "%f s", m->now);
+    cr_expect(m->outcome.accepted);
+    cr_expect(longest < 620, "%f s", longest);
+    tear_down(m);
+}
+
+/* A pace of years counts for what the cap gives. */
+Test(arbiter, boasts_of_slowness) {
+    machine *m = build((const char *[]){NULL, "element@3"}, 2);
+    m->provider[1].side.pace =
+        (vd_pace){VD_PACE_US_LIMIT, VD_PACE_US_LIMIT, VD_PACE_US_LIMIT, INT32_MAX};
+    cr_expect(longest_game(m, 1) <= 600 + 3 * (4 + 2 + 4 + 2 + 2), "%f", longest_game(m, 1));
+    tear_down(m);
+}
+
+/* A slow answer is charged to who gives it, and to nobody else; each game has a clock of its own.
+ */
+Test(arbiter, slow_for_itself) {
+    machine *m = build((const char *[]){NULL, NULL, "element@3", "lr@1"}, 4);
+    m->manner[3] = MUTE;
+    settle(m);
+    cr_expect(m->outcome.party[0].standing == VD_STANDS);
+    cr_expect(m->outcome.party[1].standing == VD_STANDS);
+    cr_expect(m->outcome.party[3].grade == VD_GRADE_TIMEOUT);
+    tear_down(m);
+    /* Every answer of the first two takes 40 s: in one game that is within the clock, in two it
+     * would not be. */
+    m = build((const char *[]){NULL, "skip@1", "lr@1", "element@3"}, 4);
+    m->manner[0] = SLOW;
+    m->slow_s = 40;
+    settle(m);
+    cr_expect(m->outcome.party[0].standing == VD_STANDS, "%s", m->outcome.party[0].reason);
+    cr_expect(m->outcome.accepted && m->outcome.game_count >= 2);
+    cr_expect(m->now > 600, "%f s: the test tries nothing", m->now);
+    tear_down(m);
+}
+
+/* Time that was used before a death is used after it; that of the dead is nobody's. */
+Test(arbiter, downtime_is_free) {
+    machine *m = build((const char *[]){NULL, "element@3"}, 2);
+    vd_err err = {0};
+    m->manner[1] = BUSY;
+    m->dies_at = 30;
+    cr_assert(live(m, &err) == VD_ERR_LOCAL);
+    const double died = m->now;
+    m->now += 1e6;
+    m->dies_at = 0;
+    settle(m);
+    const double in_all = died + (m->now - died - 1e6);
+    cr_expect(m->outcome.party[0].standing == VD_STANDS && m->outcome.accepted);
+    cr_expect(died > 100 && in_all > 550 && in_all < 700, "%f s after %f s", in_all, died);
+    tear_down(m);
+}
