@@ -192,6 +192,25 @@ RO_INLINE void turn_tile(const transpose_block *b, int64_t r, int64_t c) {
         }
 }
 
+/* Turns up to VW rows and columns of f32, as turn_tile does. */
+static void turn_part(const transpose_block *b, int64_t r, int64_t rows, int64_t c, int64_t cols) {
+    const float *x = (const float *)(const void *)b->x + c * b->from + r;
+    float *out = (float *)(void *)b->out + r * b->to + c;
+    vf v[VW];
+    for (int64_t l = 0; l < VW; l++)
+        v[l] = l < cols ? vf_load_n(x + l * b->from, rows) : vf_set1(0.0f);
+    transpose(v);
+    for (int64_t l = 0; l < rows; l++)
+        vf_store_n(out + l * b->to, v[l], cols);
+}
+
+/* Rows [r, r + rows) and columns [c, c + cols), where one of the two is less than a tile. */
+static void turn_rest(const transpose_block *b, int64_t r, int64_t rows, int64_t c, int64_t cols) {
+    for (int64_t i = 0; i < rows; i += VW)
+        for (int64_t j = 0; j < cols; j += VW)
+            turn_part(b, r + i, min_i64(VW, rows - i), c + j, min_i64(VW, cols - j));
+}
+
 RO_INLINE void move_block(const transpose_block *b, size_t size) {
     const int64_t rows = b->rows / TILE * TILE, cols = b->cols / TILE * TILE;
     for (int64_t c = 0; c < cols; c += TILE)
@@ -202,6 +221,11 @@ RO_INLINE void move_block(const transpose_block *b, size_t size) {
                 move_tile(b->x + (size_t)(c * b->from + r) * size, b->from,
                           b->out + (size_t)(r * b->to + c) * size, b->to, size);
         }
+    if (size == 4 && VW > 1) {
+        turn_rest(b, 0, rows, cols, b->cols - cols);
+        turn_rest(b, rows, b->rows - rows, 0, b->cols);
+        return;
+    }
     move_rest(b, 0, rows, cols, b->cols - cols, size);
     move_rest(b, rows, b->rows - rows, 0, b->cols, size);
 }
