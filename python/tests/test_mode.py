@@ -491,6 +491,43 @@ def test_layouts_of_memory_do_not_change_bits():
         assert F.conv2d(x, w).is_contiguous()
 
 
+def test_orders_of_weights_change_no_bit_and_gradients_keep_them():
+    for shape, groups in (
+        ((6, 4, 3, 3), 1),
+        ((6, 4, 1, 1), 1),
+        ((8, 1, 5, 3), 8),
+        ((40, 33, 3, 3), 1),
+    ):
+        x = torch.randn(3, shape[1] * groups, 9, 8)
+        w = torch.randn(shape)
+        orders = [
+            w,
+            w.contiguous(memory_format=torch.channels_last),
+            w.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0),
+        ]
+        results = []
+        for own in orders:
+            with reproducible():
+                own = own.detach().requires_grad_()
+                a = x.clone().requires_grad_()
+                y = F.conv2d(a, own, padding=1, groups=groups)
+                y.square().sum().backward()
+                results.append((y.detach(), a.grad, own.grad, own.grad.norm()))
+            assert own.grad.stride() == own.stride()
+        for other in results[1:]:
+            assert all(torch.equal(p, q) for p, q in zip(results[0], other))
+
+
+def test_pooling_wider_than_the_image():
+    for size in (1, 2, 3):
+        x = torch.randn(2, 3, 5, size, requires_grad=True)
+        plain = x.detach().clone().requires_grad_()
+        F.max_pool2d(plain, (3, 5), 1, (1, 2)).square().sum().backward()
+        with reproducible():
+            F.max_pool2d(x, (3, 5), 1, (1, 2)).square().sum().backward()
+        assert torch.allclose(x.grad, plain.grad)
+
+
 def test_no_elements():
     with reproducible():
         assert torch.empty(0, 3).sum(0).tolist() == [0, 0, 0]

@@ -106,6 +106,28 @@ def elementwise(name: str, attributes: Sequence[int], *inputs: torch.Tensor) -> 
     return out
 
 
+def elementwise_(name: str, attributes: Sequence[int], x: torch.Tensor) -> torch.Tensor:
+    """The same in place, of one that `ro_op_in_place` allows for its only input."""
+    need(x)
+    if not packed(x):
+        return x.copy_(elementwise(name, attributes, x))
+    flat = x.as_strided((x.numel(),), (1,))
+    run(name, attributes, [flat], out=flat)
+    return x
+
+
+def packed(t: torch.Tensor) -> bool:
+    """Whether its elements lie side by side, each once, in whatever order."""
+    if t.is_contiguous():
+        return True
+    at = 1
+    for stride, size in sorted((s, n) for s, n in zip(t.stride(), t.shape) if n != 1):
+        if stride != at:
+            return False
+        at *= size
+    return True
+
+
 def matmul(a: torch.Tensor, b: torch.Tensor, batch_dims: int = 0) -> torch.Tensor:
     """a b of matrices, or of batches of them. A transposed operand is read as it lies."""
     need(a, b)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ._call import elementwise
+from ._call import elementwise, elementwise_
 from ._functions import expm164, log1p64, narrow
 from ._registry import handles
 
@@ -22,6 +22,11 @@ def _unary() -> None:
 
 
 _unary()
+
+
+@handles("relu_")
+def relu_(x: Tensor) -> Tensor:
+    return elementwise_("relu", (), x)
 
 
 @handles("gelu")

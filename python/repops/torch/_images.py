@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ._call import Leftover, need, run, sum_columns
+from ._layout import channels_first, channels_last, scratch, weight_in, weight_out
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -16,28 +17,6 @@ Tensor = torch.Tensor
 def _pair(v: Any, default: int = 1) -> list[int]:
     v = [v] if isinstance(v, int) else list(v)
     return [default, default] if not v else v * 2 if len(v) == 1 else v
-
-
-def _in(x: Tensor) -> Tensor:
-    return x.permute(0, 2, 3, 1).contiguous()
-
-
-def _out(y: Tensor, like: Tensor) -> Tensor:
-    """[N, H, W, C] as [N, C, H, W], in the order of memory that torch would give it."""
-    y = y.permute(0, 3, 1, 2)
-    return (
-        y
-        if like.is_contiguous(memory_format=torch.channels_last) and not like.is_contiguous()
-        else y.contiguous()
-    )
-
-
-def _weight_in(w: Tensor) -> Tensor:
-    return w.permute(2, 3, 1, 0).contiguous()
-
-
-def _weight_out(w: Tensor) -> Tensor:
-    return w.permute(3, 2, 0, 1).contiguous()
 
 
 def _wide(*tensors: Tensor) -> list[Tensor]:
@@ -81,13 +60,13 @@ def convolution(
     like = x
     if line:
         x, w, extra = *_wide(x, w), [0, *extra]
-    a, b = _in(x), _weight_in(w)
+    a, b = channels_last(x, "x"), weight_in(w)
     if transposed:
         y = run("conv2d_dx", at, (a, b), _transposed_shape(a, b, at, _pair(extra, 0)))
     else:
         y = run("conv2d", at, (a, b))
     y = y if bias is None else y + bias
-    return y.permute(0, 3, 1, 2).squeeze(2).contiguous() if line else _out(y, like)
+    return y.permute(0, 3, 1, 2).squeeze(2).contiguous() if line else channels_first(y, like)
 
 
 @handles("convolution_backward")
@@ -109,13 +88,16 @@ def convolution_backward(
     at = _attributes(stride, padding, dilation, groups, line)
     if line:
         dy, x, w = _wide(dy, x, w)
-    d, a, b = _in(dy), _in(x), _weight_in(w)
+    d = channels_last(dy, "dy")
     dx = dw = db = None
     if mask[0]:
-        dx = run("conv2d", at, (d, b)) if transposed else run("conv2d_dx", at, (d, b), a.shape)
-        dx = dx.permute(0, 3, 1, 2).squeeze(2).contiguous() if line else _out(dx, like)
+        b, shape = weight_in(w), [x.shape[i] for i in (0, 2, 3, 1)]
+        dx = run("conv2d", at, (d, b)) if transposed else run("conv2d_dx", at, (d, b), shape)
+        dx = dx.permute(0, 3, 1, 2).squeeze(2).contiguous() if line else channels_first(dx, like)
     if mask[1]:
-        dw = _weight_out(run("conv2d_dw", at, (d, a) if transposed else (a, d), b.shape))
+        a, shape = channels_last(x, "x"), [w.shape[i] for i in (2, 3, 1, 0)]
+        given = (d, a) if transposed else (a, d)
+        dw = weight_out(run("conv2d_dw", at, given, shape, out=scratch("weight", shape)), w)
         dw = dw.squeeze(2) if line else dw
     if mask[2]:
         db = sum_columns(d.reshape(-1, d.shape[3]))
@@ -141,6 +123,23 @@ def _corners(shape: Sequence[int], at: Sequence[int]) -> tuple[Tensor, Tensor]:
     return rows, torch.arange(shape[2]).reshape(1, 1, -1, 1) * at[3] - at[5]
 
 
+def _taps(at: Sequence[int], width: int) -> Tensor:
+    """How far from a window's first tap each lies, in an image of this width."""
+    taps = torch.arange(at[0] * at[1])
+    return taps // at[1] * width + taps % at[1]
+
+
+def _tap_of(place: Tensor, at: Sequence[int], width: int) -> Tensor:
+    """Which tap of its window each place of [N, OH, OW, C] is."""
+    rows, cols = _corners(place.shape, at)
+    if at[1] > width:  # taps of two rows may lie as far as each other
+        return ((place // width - rows) * at[1] + place % width - cols).to(torch.int32)
+    taps = _taps(at, width)
+    table = torch.zeros(int(taps[-1]) + 1, dtype=torch.int32)
+    table[taps] = torch.arange(len(taps), dtype=torch.int32)
+    return table[place - (rows * width + cols)]
+
+
 @handles("max_pool2d_with_indices")
 def max_pool(
     x: Tensor,
@@ -154,11 +153,12 @@ def max_pool(
     at = _window(x, kernel, stride, padding, ceil)
     if _pair(dilation) != [1, 1]:
         raise Leftover("its windows are dilated")
-    a = _in(x)
-    y, tap = run("max_pool2d", at, (a,)), run("max_pool2d_index", at, (a,)).to(torch.int64)
+    a = channels_last(x)
+    y = run("max_pool2d", at, (a,))
+    tap = run("max_pool2d_index", at, (a,))
     rows, cols = _corners(y.shape, at)
-    places = (rows + tap // at[1]) * x.shape[3] + cols + tap % at[1]
-    return _out(y, x), _out(places, x)
+    places = _taps(at, x.shape[3])[tap].add_(rows * x.shape[3] + cols)
+    return channels_first(y, x), channels_first(places, x)
 
 
 @handles("max_pool2d_with_indices_backward")
@@ -174,11 +174,10 @@ def max_pool_backward(
 ) -> Tensor:
     need(dy, x)
     at = _window(x, kernel, stride, padding, ceil)
-    place = _in(places)
-    rows, cols = _corners(place.shape, at)
-    tap = (place // x.shape[3] - rows) * at[1] + (place % x.shape[3] - cols)
+    place = channels_last(places)
+    tap = _tap_of(place, at, x.shape[3])
     shape = [x.shape[0], x.shape[2], x.shape[3], x.shape[1]]
-    return _out(run("max_pool2d_grad", at, (_in(dy), tap.to(torch.int32)), shape), x)
+    return channels_first(run("max_pool2d_grad", at, (channels_last(dy), tap), shape), x)
 
 
 @handles("avg_pool2d")
@@ -195,7 +194,7 @@ def avg_pool(
     if divisor is not None:
         raise Leftover("it has a divisor of its own")
     at = _window(x, kernel, stride, padding, ceil)
-    return _out(run("avg_pool2d", (*at, int(count_pad)), (_in(x),)), x)
+    return channels_first(run("avg_pool2d", (*at, int(count_pad)), (channels_last(x),)), x)
 
 
 @handles("avg_pool2d_backward")
@@ -214,7 +213,9 @@ def avg_pool_backward(
         raise Leftover("it has a divisor of its own")
     at = _window(x, kernel, stride, padding, ceil)
     shape = [x.shape[0], x.shape[2], x.shape[3], x.shape[1]]
-    return _out(run("avg_pool2d_grad", (*at, int(count_pad)), (_in(dy),), shape), x)
+    return channels_first(
+        run("avg_pool2d_grad", (*at, int(count_pad)), (channels_last(dy),), shape), x
+    )
 
 
 def _kernel(x: Tensor, size: Any) -> list[int]:

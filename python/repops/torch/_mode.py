@@ -92,6 +92,8 @@ def _inplace(functional: Any) -> Route:
     inner = resolve(functional)
 
     def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
+        if inner is _arithmetic and kwargs.get("alpha", 1) == 1:
+            return _arithmetic(mode, func, args, kwargs)
         args[0].copy_(inner(mode, functional, args, kwargs))
         return args[0]
 
@@ -116,9 +118,16 @@ _KEYWORDS = {"addcmul": "value", "addcdiv": "value"}  # what _foreach_ has by pl
 _FOREACH = {"norm": "linalg_vector_norm", "copy": "copy"}
 
 
+_SINGLE = ("add", "sub", "mul", "div")  # one operation for each element, in lists too
+
+
+def _all_floats(values: Any) -> bool:
+    return all(t.is_floating_point() for t in tensors(values))
+
+
 def _each(name: str) -> Route:
     base, inplace = name.removeprefix("_foreach_").rstrip("_"), name.endswith("_")
-    packet = getattr(torch.ops.aten, _FOREACH.get(base, base) + ("_" if inplace else ""), None)
+    packet: Any = getattr(torch.ops.aten, _FOREACH.get(base, base) + "_" * inplace, None)
 
     def one(mode: reproducible, args: list, kwargs: dict) -> Any:
         if base in _KEYWORDS and len(args) > 3:
@@ -129,6 +138,8 @@ def _each(name: str) -> Route:
     def route(mode: reproducible, func: Any, args: tuple, kwargs: dict) -> Any:
         if packet is None:
             raise Leftover("it stands for no single operator")
+        if base in _SINGLE and len(args) == 2 and not kwargs and _all_floats(args):
+            return func(*args)
         many = [isinstance(a, (list, tuple)) for a in args]
         at = lambda i: [a[i] if m else a for a, m in zip(args, many)]  # noqa: E731
         keys = lambda i: {k: v[i] if isinstance(v, (list, tuple)) else v for k, v in kwargs.items()}  # noqa: E731
@@ -278,14 +289,14 @@ class reproducible(TorchDispatchMode):
             raise Error(f"leftovers is {leftovers!r}; expected one of {list(POLICIES)}")
         self.policy = leftovers
         self.leftovers: collections.Counter[tuple[str, str, str]] = collections.Counter()
-        self._threads, self._context, self._depth = threads, None, 0
+        self._threads, self._depth = threads, 0
+        self._context: Context | None = None
 
     def __enter__(self) -> reproducible:
         if self._depth == 0:
             self._stance = torch.compiler.set_stance("force_eager")
             self._stance.__enter__()
-            self._context = Context(self._threads or torch.get_num_threads())
-            self._context.__enter__()
+            self._context = Context(self._threads or torch.get_num_threads()).__enter__()
             self._whole = _Whole()
             self._whole.__enter__()
         self._depth += 1
@@ -296,7 +307,8 @@ class reproducible(TorchDispatchMode):
         self._depth -= 1
         if self._depth == 0:
             self._whole.__exit__(*exception)
-            self._context.__exit__()
+            if self._context is not None:
+                self._context.__exit__()
             self._stance.__exit__(*exception)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -10,6 +10,7 @@ import torch
 from .._library import lib
 from .._operators import bits
 from ._call import BLOCK, fused, need, run, sum_columns, sum_rows, total
+from ._layout import channels_first, channels_last
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -129,15 +130,14 @@ def rms_norm_backward(dy: Tensor, x: Tensor, shape: Any, rstd: Tensor, w: Any, m
 # ---- batches ----
 
 
-def channels_last(x: Tensor) -> Tensor:
-    """[N, C, ...] as dense rows [N ..., C]; no copy if the channels are neighbours already."""
-    return x.movedim(1, -1).contiguous().reshape(-1, x.shape[1])
+def _channels(x: Tensor, use: str) -> Tensor:
+    """[N, C, ...] as dense rows [N ..., C]."""
+    return channels_last(x, use).view(-1, x.shape[1])
 
 
-def like(rows: Tensor, x: Tensor) -> Tensor:
+def _images(rows: Tensor, x: Tensor) -> Tensor:
     """Rows of channels as a tensor of x's shape, with x's order of memory."""
-    y = rows.reshape(x.shape[0], *x.shape[2:], x.shape[1]).movedim(-1, 1)
-    return y.contiguous() if x.is_contiguous() else y
+    return channels_first(rows.view(x.shape[0], *x.shape[2:], x.shape[1]), x)
 
 
 def _statistics(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -168,7 +168,7 @@ def batch_norm(
     x: Tensor, w: Any, b: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
 ) -> Any:
     need(x)
-    flat = channels_last(x)
+    flat = _channels(x, "x")
     rows, cols = flat.shape
     if training:
         m, s = _statistics(flat)
@@ -178,7 +178,7 @@ def batch_norm(
     else:
         m, rstd = mean.contiguous(), run("ln_rstd", (1, bits(eps)), (var.contiguous(),))
     y = run("batchnorm", (), (flat, m, rstd, _or(w, cols, 1.0), _or(b, cols, 0.0)))
-    return like(y, x), m if training else torch.empty(0), rstd if training else torch.empty(0)
+    return _images(y, x), m if training else torch.empty(0), rstd if training else torch.empty(0)
 
 
 @handles("_native_batch_norm_legit.no_stats")
@@ -200,7 +200,7 @@ def batch_norm_backward(
     mask: Any,
 ) -> Any:
     need(dy, x)
-    flat, d = channels_last(x), channels_last(dy)
+    flat, d = _channels(x, "x"), _channels(dy, "dy")
     rows, cols = flat.shape
     if not training:
         m, rstd = mean.contiguous(), run("ln_rstd", (1, bits(eps)), (var.contiguous(),))
@@ -208,4 +208,4 @@ def batch_norm_backward(
     dw = sum_columns(run("bn_dgamma", (cols,), (d, flat, m, rstd), (groups, cols)))
     db = sum_columns(d)
     dx = run("bn_dx", (), (d, flat, m, rstd, gamma, db, dw)) if training else d * (gamma * rstd)
-    return tuple(t if wanted else None for t, wanted in zip((like(dx, x), dw, db), mask))
+    return tuple(t if wanted else None for t, wanted in zip((_images(dx, x), dw, db), mask))

@@ -10,7 +10,7 @@ import torch
 
 from .._library import AdamwParameter, AdamwStep, SgdStep, lib
 from .._operators import bits
-from ._call import Leftover, fused, need, run
+from ._call import Leftover, fused, need, packed, run
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -50,7 +50,7 @@ def adamw(
     table, kept = (AdamwParameter * len(params))(), []
     for it, w, g, m, v, step, own in zip(table, params, grads, ms, vs, steps, decays):
         need(w, g, m, v)
-        if not (w.stride() == m.stride() == v.stride()) or not _packed(w):
+        if not (w.stride() == m.stride() == v.stride()) or not packed(w):
             raise Leftover("a parameter and its state do not lie alike")
         c1, c2 = correction(beta1, step), correction(beta2, step)
         kept += [c1, c2]
@@ -62,14 +62,6 @@ def adamw(
         it.v = it.v_out = v.data_ptr()
         it.gradient = g.data_ptr()
     fused(lib.ro_adamw_all, len(params), table)
-
-
-def _packed(t: Tensor) -> bool:
-    """Whether its elements lie side by side, in whatever order."""
-    span = 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride()))
-    return t.is_contiguous() or (
-        span == t.numel() and len(set(zip(t.stride(), t.shape))) == t.dim()
-    )
 
 
 def _plain(grad_scale: Any, found_inf: Any, amsgrad: bool = False) -> None:
@@ -143,7 +135,7 @@ def sgd(
     """A step of one parameter, in place; m is its momentum, which may start as zeros."""
     g = g if g.stride() == w.stride() else torch.empty_like(w).copy_(g)
     need(w, g, m)
-    if w.stride() != m.stride() or not _packed(w):
+    if w.stride() != m.stride() or not packed(w):
         raise Leftover("a parameter and its momentum do not lie alike")
     rate = lr.reshape(1).float() if isinstance(lr, Tensor) else torch.tensor([float(lr)])
     clip = torch.ones(1) if clip is None else clip

@@ -10,6 +10,7 @@ from .._library import lib
 from ._call import Leftover, elementwise, fused, need, sum_squares, total
 from ._elements import amax, clamp
 from ._functions import log1p64, narrow
+from ._layout import in_order
 from ._registry import handles
 
 Tensor = torch.Tensor
@@ -82,7 +83,7 @@ def vector_norm(
     if ord != 2:
         raise Leftover(f"it is a norm of order {ord}; 1, 2 and infinity are supported")
     if not dims and not keepdim:
-        return _root(sum_squares(x))
+        return _root(sum_squares(in_order(x)))
     return _root(total(x * x, dims, keepdim))
 
 

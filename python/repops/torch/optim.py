@@ -12,6 +12,7 @@ from torch.optim.lr_scheduler import LRScheduler
 from .._operators import bits
 from . import _optimizers
 from ._call import elementwise, need, run, sum_rows, sum_squares
+from ._layout import in_order
 
 
 def clip_grad_norm_(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
@@ -28,7 +29,7 @@ def clip_grad_norm_(parameters: Iterable[Tensor], max_norm: float) -> Tensor:
 @torch.no_grad()
 def _clip(grads: list[Tensor], max_norm: float) -> tuple[Tensor, Tensor]:
     need(*grads)
-    parts = torch.stack([sum_squares(g) for g in grads]) if grads else torch.zeros(1)
+    parts = torch.stack([sum_squares(in_order(g)) for g in grads]) if grads else torch.zeros(1)
     squares = sum_rows(parts.reshape(1, -1))
     return squares.reshape(()), run("clip_scale", (bits(max_norm),), (squares,))
 
@@ -94,15 +95,13 @@ class AdamW(_Optimizer):
             if not state:
                 state.update(step=0, exp_avg=torch.zeros_like(p), exp_avg_sq=torch.zeros_like(p))
             state["step"] += 1
-        grads, m, v = (
-            [p.grad for p in params],
-            [s["exp_avg"] for s in states],
-            [s["exp_avg_sq"] for s in states],
-        )
+        grads = [p.grad for p in params if p.grad is not None]
+        m, v = [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states]
         steps = [s["step"] for s in states]
         decay = [self._decay(group, p) for p in params]
+        beta1, beta2 = group["betas"]
         _optimizers.adamw(
-            params, grads, m, v, steps, group["lr"], *group["betas"], group["eps"], decay, clip
+            params, grads, m, v, steps, group["lr"], beta1, beta2, group["eps"], decay, clip
         )
 
 
@@ -130,6 +129,8 @@ class SGD(_Optimizer):
 
     def _update(self, group: dict[str, Any], params: list[Tensor], clip: Tensor | None) -> None:
         for p in params:
+            if p.grad is None:
+                continue
             state = self.state[p]
             if "momentum_buffer" not in state:
                 state["momentum_buffer"] = torch.zeros_like(p)
@@ -167,6 +168,6 @@ class Schedule(LRScheduler):
         step = torch.tensor([self.last_epoch], dtype=torch.int32)
         return run("lr_schedule", attributes, (step,)).item()
 
-    def get_lr(self) -> list[float]:
+    def get_lr(self) -> list[float | Tensor]:
         """The rate of each group for the step that comes next."""
         return [self._rate(float(base)) for base in self.base_lrs]
