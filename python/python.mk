@@ -38,10 +38,15 @@ test-python: ## installs the wheel in a fresh virtual environment and tests it (
 test-python: wheel $(BUILD)/bin/verde
 	@PYTHON="$(PYTHON)" VERDE=$(BUILD)/bin/verde sh python/tests/run.sh $(WHEELS) $(PYTHON_VENV) "$(TEST_VENV)" "$(PYTHON_TEST_PACKAGES)" $(ARGS)
 
+# MATRIX_MODELS, MATRIX_BACKENDS, MATRIX_CAPABILITIES, MATRIX_THREADS and TRAIN_STEPS choose a part.
+test-python-matrix: ## trains models in every setting, which must give one hash (hours; VENVS="folder folder": PyTorch's versions)
+test-python-matrix: wheel
+	@PYTHON="$(PYTHON)" sh python/tests/matrix.sh $(WHEELS) $(abspath $(BUILD))/matrix $(VENVS)
+
 EMULATED := $(BUILD)/aarch64
 EMULATED_CC ?= aarch64-linux-gnu-gcc
 test-python-aarch64: ## the wheel for aarch64 under qemu: PyTorch's models have the same weights there (Debian, PyPI)
 	@$(MAKE) --no-print-directory wheel CC="$(EMULATED_CC)" ARCH=aarch64 BUILD=$(EMULATED) PORTABLE_SHA=own PKG_CFLAGS= \
 	    OBJDUMP=aarch64-linux-gnu-objdump STRIP=aarch64-linux-gnu-strip CFLAGS=-g0
 	@PYTHON="$(PYTHON)" sh python/tests/aarch64.sh $(BUILD) $(EMULATED)/wheels
-.PHONY: wheel python-stubs test-python test-python-aarch64
+.PHONY: wheel python-stubs test-python test-python-matrix test-python-aarch64

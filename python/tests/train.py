@@ -1,6 +1,7 @@
 """Trains unmodified models for some steps inside the mode, and prints a hash for each.
 
-usage: train.py MODEL... ; models: gpt2 llama bert resnet
+usage: train.py MODEL... ; models: gpt2 llama bert resnet resnet50
+TRAIN_STEPS and TRAIN_THREADS are their numbers.
 """
 
 import hashlib
@@ -14,7 +15,7 @@ import torch
 
 import repops.torch
 
-STEPS = 5
+STEPS = int(os.environ.get("TRAIN_STEPS", "5"))
 
 
 def batch(low, high, *shape, seed=1):
@@ -69,10 +70,10 @@ def bert(**more):
     )
 
 
-def resnet(size=32):
+def resnet(size=32, kind="resnet18"):
     import torchvision
 
-    model = torchvision.models.resnet18(num_classes=10)
+    model = getattr(torchvision.models, kind)(num_classes=10)
 
     def loss(i):
         pixels = batch(-99, 99, 4, 3, size, size, seed=i).to(next(model.parameters()).dtype)
@@ -82,6 +83,7 @@ def resnet(size=32):
 
 
 MODELS = {"gpt2": gpt2, "llama": llama, "bert": bert, "resnet": resnet}
+MODELS["resnet50"] = lambda: resnet(kind="resnet50")
 
 
 def train(model, loss, fused, steps=STEPS):
