@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from pathlib import Path
+from typing import Any
 
 I32, I64, F32, PTR = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
 MAX_DIMS = 5
@@ -117,7 +118,7 @@ class SgdStep(ctypes.Structure):
 
 
 # Functions of fused.h: the context, whole numbers, structures and factors, then pointers.
-_FUSED = {
+_FUSED: dict[str, list[Any]] = {
     "ro_linear": [ctypes.POINTER(LinearLayer)] + [PTR] * 5,
     "ro_attention_forward": [ctypes.POINTER(Attention)] + [PTR] * 6,
     "ro_attention_backward": [ctypes.POINTER(Attention)] + [PTR] * 10,

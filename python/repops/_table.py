@@ -6,7 +6,7 @@ It needs no numpy, so that generate.py can write the stubs with Python alone.
 from __future__ import annotations
 
 import inspect
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import _texts
 from ._library import MAX_OPERATORS, lib
@@ -84,7 +84,7 @@ def signature(operator: Operator) -> inspect.Signature:
         names = names if len(names) == operator.least else [f"x{i}" for i in range(operator.least)]
         parameter += [kinds(n, kinds.POSITIONAL_OR_KEYWORD, annotation="Array") for n in names]
     for name, kind in operator.attributes:
-        default = 0 if name == "cols" else DEFAULTS.get(name, kinds.empty)
+        default: Any = 0 if name == "cols" else DEFAULTS.get(name, kinds.empty)
         default = None if name == "cols" else default
         type_ = "float" if kind == "f" else "int | None" if name == "cols" else "int"
         name += "_" if name in names else ""

@@ -189,7 +189,7 @@ def _root(x: torch.Tensor) -> torch.Tensor:
     return elementwise("sqrt", (), x)
 
 
-_POWERS = {
+_POWERS: dict[float, Callable[[torch.Tensor], torch.Tensor]] = {
     0.5: _root,
     1.0: torch.clone,
     2.0: lambda x: x * x,

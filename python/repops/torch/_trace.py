@@ -62,7 +62,8 @@ class Trace(TorchDispatchMode):
     def __init__(self, model: torch.nn.Module | None = None) -> None:
         super().__init__()
         self.operations: list[Operation] = []
-        self._model, self._hooks = model, []
+        self._model = model
+        self._hooks: list[Any] = []
         self._modules: list[str] = []
         self._places: dict[int, tuple[str, str]] = {}  # by the number of the autograd node
 

@@ -199,10 +199,10 @@ def _(
     causal: bool,
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    return tuple(
-        t.new_empty(t.shape[0], t.shape[2], t.shape[1], t.shape[3]).transpose(1, 2)
-        for t in (q, k, v)
-    )
+    def empty(t: Tensor) -> Tensor:
+        return t.new_empty(t.shape[0], t.shape[2], t.shape[1], t.shape[3]).transpose(1, 2)
+
+    return empty(q), empty(k), empty(v)
 
 
 def _attention_save(ctx: Any, inputs: Any, output: Any) -> None:
