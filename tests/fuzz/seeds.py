@@ -5,6 +5,7 @@ Where a target already has files in the project, such as jobs and models, run.sh
 """
 
 import base64
+import hashlib
 import json
 import re
 import shutil
@@ -182,6 +183,27 @@ def requests():
     keep("request", "two", b"GET / HTTP/1.1\r\n\r\nDELETE /v1/jobs/0 HTTP/1.1\r\n" + close + b"\r\n")
 
 
+def frame(seal, *entries):
+    """A frame of a dispute's journal (PROTOCOL.md section 8.8), and its hash."""
+    body = b"".join(struct.pack("<BI32sQI", kind, provider, question, used, len(data)) + data
+                    for kind, provider, question, used, data in entries)
+    size = struct.pack("<Q", len(body))
+    seal = hashlib.sha256(b"verde/dispute/1\0" + seal + size + body).digest()
+    return size + struct.pack("<Q", len(body) ^ (1 << 64) - 1) + body + seal, seal
+
+
+def journals():
+    one, seal = frame(bytes(32), (1, 0, bytes(32), 0, b"{}"))
+    two, seal = frame(seal, (2, 0, b"q" * 32, 0, b"{}"), (2, 1, b"q" * 32, 0, b"{}"))
+    three, seal = frame(seal, (3, 1, b"q" * 32, 5, b""))
+    four, seal = frame(seal, (4, 0, b"q" * 32, 7, b"{}"))
+    five, _ = frame(seal, (5, 1, b"q" * 32, 9, b"did not answer in time"))
+    whole = b"verde dispute\0\1\0" + one + two + three + four + five
+    keep("minutes", "whole", b"\0" + whole)
+    keep("minutes", "torn", b"\0" + whole[:-20])
+    keep("minutes", "entries", b"\1" + one[16:-32] + two[16:-32] + three[16:-32] + four[16:-32] + five[16:-32])
+
+
 def main():
     shutil.rmtree(CORPUS, ignore_errors=True)
     with tempfile.TemporaryDirectory() as temp:
@@ -200,6 +222,7 @@ def main():
     data_files()
     arguments()
     requests()
+    journals()
     keep("profile", "wide", b"lanes: 8\nsplit: 64\npairwise: 1\ncontract: 1\ndescending: 0\nestrin: 1\n")
 
 
