@@ -478,6 +478,8 @@ class Dispute:
         grades = set(fallen.values())
         if grades - {"timeout"}:
             result = "convicted"
+        elif len(fallen) == 2:
+            result = "inconclusive"  # silence says nothing of either claim
         elif grades:
             result = "forfeit"
         else:

@@ -158,6 +158,8 @@ class Tournament:
         if claim is not None and len(groups) == 1 and not convicted:
             if len([p for p in makers[claim] if p not in self.grades]) >= 2:
                 return "agreed"
+        if not convicted and len(self.grades) == len(self.keys):
+            return "inconclusive"  # all are silent
         refuted = all(convicted.intersection(makers[group]) for group in groups - {claim})
         return "convicted" if convicted and refuted else "forfeit"
 

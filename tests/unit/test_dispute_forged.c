@@ -288,7 +288,7 @@ Test(forged, inputs_that_nobody_gives_cost_both_their_claims) {
     test_dispute d = {
         .job = &b.job, .side = {&b.honest.side, &b.liar.side}, .transit = drop_inputs, .user = &b};
     test_settle(&d);
-    cr_expect(d.outcome.result == VD_RESULT_FORFEIT && !d.outcome.accepted);
+    cr_expect(d.outcome.result == VD_RESULT_INCONCLUSIVE && !d.outcome.accepted);
     for (int p = 0; p < 2; p++)
         cr_expect(d.outcome.party[p].standing == VD_FORFEITED);
     test_dispute_close(&d);

@@ -140,7 +140,7 @@ Test(dispute_rounding_lies, either_may_give_the_section) {
     const vd_grade incomplete = VD_GRADE_LOG_INCOMPLETE;
     expect(DROPPED, true, (lie){0, "", SILENT, 0}, incomplete, none, VD_RESULT_CONVICTED);
     expect(DROPPED, true, (lie){0, "section", SILENT, 0}, incomplete, none, VD_RESULT_CONVICTED);
-    expect(DROPPED, true, (lie){2, "section", SILENT, 0}, gone, gone, VD_RESULT_FORFEIT);
+    expect(DROPPED, true, (lie){2, "section", SILENT, 0}, gone, gone, VD_RESULT_INCONCLUSIVE);
 }
 
 Test(dispute_rounding_lies, a_section_leads_to_the_agreed_log) {
@@ -156,7 +156,7 @@ Test(dispute_rounding_lies, nobody_speaks_in_the_others_role) {
     test_dispute d = {.job = &b.job, .side = {&b.auditor.side, &b.trainer.side}};
     d.refused = true;
     test_settle(&d);
-    cr_expect(d.outcome.result == VD_RESULT_FORFEIT && !d.outcome.accepted);
+    cr_expect(d.outcome.result == VD_RESULT_INCONCLUSIVE && !d.outcome.accepted);
     test_dispute_close(&d);
     close_bench(&b);
 }

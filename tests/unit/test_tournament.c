@@ -285,7 +285,7 @@ Test(tournament, accepts_nothing_if_nobody_answers) {
     gather(&g, faults, 3);
     g.t.gate = nobody;
     test_hold(&g.t);
-    cr_expect(g.t.outcome.result == VD_RESULT_FORFEIT && !g.t.outcome.accepted);
+    cr_expect(g.t.outcome.result == VD_RESULT_INCONCLUSIVE && !g.t.outcome.accepted);
     disperse(&g);
 }
 

@@ -250,6 +250,14 @@ static bool pending(const vd_referee *r) {
     return false;
 }
 
+/* Silence says nothing of any claim. */
+static bool are_all_silent(const vd_outcome *o) {
+    for (uint32_t p = 0; p < o->party_count; p++)
+        if (o->party[p].standing != VD_FORFEITED)
+            return false;
+    return true;
+}
+
 /* The end: which claims are left, and what they amount to. */
 static void conclude(vd_referee *r) {
     vd_outcome *o = &r->outcome;
@@ -266,6 +274,8 @@ static void conclude(vd_referee *r) {
     }
     if (o->result == VD_RESULT_INCONCLUSIVE || o->challenge.end == VD_CHALLENGE_INCONCLUSIVE)
         o->accepted = false;
+    if (are_all_silent(o))
+        o->result = VD_RESULT_INCONCLUSIVE;
     if (o->result != VD_RESULT_INCONCLUSIVE)
         o->result = convicted   ? VD_RESULT_CONVICTED
                     : forfeited ? VD_RESULT_FORFEIT

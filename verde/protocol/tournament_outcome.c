@@ -173,6 +173,8 @@ static vd_result result_of(const vd_tournament *t) {
     const vd_outcome *o = &t->outcome;
     if (is_agreed(o))
         return VD_RESULT_AGREED;
+    if (!has_any(o, VD_STANDS) && !has_any(o, VD_CONVICTED) && !has_any(o, VD_DISMISSED))
+        return VD_RESULT_INCONCLUSIVE; /* all are silent */
     if (!t->assignment.rounded)
         return are_all_refuted(o) ? VD_RESULT_CONVICTED : VD_RESULT_FORFEIT;
     return has_any(o, VD_CONVICTED)   ? VD_RESULT_CONVICTED
