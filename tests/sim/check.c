@@ -35,9 +35,7 @@ static bool signs_truth(const sim_game *g, uint32_t p) {
     }
 }
 
-static void object(sim_game *g, const char *format, ...) VD_PRINTF(2, 3);
-
-static void object(sim_game *g, const char *format, ...) {
+void sim_object(sim_game *g, const char *format, ...) {
     va_list args;
     if (g->objection[0])
         return;
@@ -49,10 +47,10 @@ static void object(sim_game *g, const char *format, ...) {
 static void check_honest(sim_game *g, uint32_t p) {
     const struct vd_party_outcome *party = &g->outcome.party[p];
     if (party->standing == VD_CONVICTED)
-        object(g, "provider %u is honest, and convicted: %.150s", p + 1, party->reason);
+        sim_object(g, "provider %u is honest, and convicted: %.150s", p + 1, party->reason);
     if (party->standing != VD_STANDS && sim_is_honest(g, p) && sim_is_reachable(g, p))
-        object(g, "provider %u is honest and can be reached, and %s: %.120s", p + 1,
-               vd_standing_name(party->standing), party->reason);
+        sim_object(g, "provider %u is honest and can be reached, and %s: %.120s", p + 1,
+                   vd_standing_name(party->standing), party->reason);
 }
 
 static bool is_right(const sim_game *g) {
@@ -62,56 +60,64 @@ static bool is_right(const sim_game *g) {
 static void check_result(sim_game *g) {
     for (uint32_t p = 0; p < g->count; p++)
         if (sim_is_honest(g, p) && sim_is_reachable(g, p) && !is_right(g))
-            object(g, "provider %u is honest, and its result is not accepted: %s", p + 1,
-                   vd_result_name(g->outcome.result));
+            sim_object(g, "provider %u is honest, and its result is not accepted: %s", p + 1,
+                       vd_result_name(g->outcome.result));
 }
 
 static void check_bounds(sim_game *g) {
     const vd_outcome *o = &g->outcome;
     const uint32_t games = g->count == 2 ? 2 : o->game_count;
     if (games > 2 * (g->count - 1))
-        object(g, "%u games of %u providers", games, g->count);
-    if (g->end_ms > (int64_t)(games + 3) * GAME_MS)
-        object(g, "%lld virtual ms", (long long)g->end_ms);
+        sim_object(g, "%u games of %u providers", games, g->count);
+    if (g->now_ms - g->downtime_ms > (int64_t)(games + 3) * GAME_MS)
+        sim_object(g, "%lld virtual ms", (long long)g->now_ms);
     for (uint32_t p = 0; p < g->count; p++) {
         const sim_line *line = &g->line[p];
         if (!sim_is_honest(g, p))
             continue;
         if (line->bytes > (uint64_t)(games + 2) * HONEST_GAME_BYTES)
-            object(g, "provider %u had to send %llu bytes", p + 1, (unsigned long long)line->bytes);
+            sim_object(g, "provider %u had to send %llu bytes", p + 1,
+                       (unsigned long long)line->bytes);
         if (g->party[p].asked > (games + 2) * HONEST_GAME_ROUNDS && line->loss == 0)
-            object(g, "provider %u was asked %u times", p + 1, g->party[p].asked);
+            sim_object(g, "provider %u was asked %u times", p + 1, g->party[p].asked);
     }
 }
 
-static void check_verdict(sim_game *g) {
+static void write_verdict(sim_game *g, vd_buf *note) {
     const vd_cost cost = {.bytes_in = 1, .seconds = 0.5};
+    const vd_referee *two = vd_arbiter_referee(g->arbiter);
+    const vd_key *key = g->table->referee;
     const vd_program *program = &g->table->job.program;
+    const vd_status status =
+        two ? vd_verdict_write(key, program, &g->note, two, &cost, note, &g->err)
+            : vd_verdict_write_many(key, program, &g->note, vd_arbiter_tournament(g->arbiter),
+                                    &cost, note, &g->err);
+    if (status != VD_OK)
+        sim_object(g, "no verdict: %.150s", g->err.text);
+}
+
+void sim_game_verdict(sim_game *g, vd_buf *note) {
     vd_public_key referee;
     vd_verdict verdict;
-    vd_buf note = {0};
     vd_err err = {0};
     vd_key_public(g->table->referee, &referee);
-    vd_status status = g->pair ? vd_verdict_write(g->table->referee, program, &g->note, g->pair,
-                                                  &cost, &note, &err)
-                               : vd_verdict_write_many(g->table->referee, program, &g->note,
-                                                       g->tournament, &cost, &note, &err);
-    if (status == VD_OK)
-        status = vd_verdict_verify(note.data, note.size, &referee, vd_leaf_element, NULL, NULL,
-                                   &verdict, &err);
-    if (status != VD_OK)
-        object(g, "the verdict does not verify: %.150s", err.text);
-    if (status == VD_OK && (verdict.outcome.result != g->outcome.result ||
-                            verdict.outcome.accepted != g->outcome.accepted))
-        object(g, "the verdict is verified as another one");
-    if (status == VD_OK)
-        vd_verdict_free(&verdict);
-    vd_buf_free(&note);
+    write_verdict(g, note);
+    if (vd_verdict_verify(note->data, note->size, &referee, vd_leaf_element, NULL, NULL, &verdict,
+                          &err) != VD_OK) {
+        sim_object(g, "the verdict does not verify: %.150s", err.text);
+        return;
+    }
+    if (verdict.outcome.result != g->outcome.result ||
+        verdict.outcome.accepted != g->outcome.accepted)
+        sim_object(g, "the verdict is verified as another one");
+    vd_verdict_free(&verdict);
 }
 
 void sim_game_check(sim_game *g) {
+    if (g->status == VD_OK && vd_arbiter_mistaken(g->arbiter))
+        return;
     if (g->status != VD_OK) {
-        object(g, "no outcome: %.200s", g->err.text);
+        sim_object(g, "no outcome: %.200s", g->err.text);
         return;
     }
     for (uint32_t p = 0; p < g->count; p++)
@@ -119,6 +125,9 @@ void sim_game_check(sim_game *g) {
             check_honest(g, p);
     check_result(g);
     check_bounds(g);
-    if (g->verdict)
-        check_verdict(g);
+    if (g->verdict) {
+        vd_buf note = {0};
+        sim_game_verdict(g, &note);
+        vd_buf_free(&note);
+    }
 }

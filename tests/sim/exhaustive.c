@@ -59,7 +59,7 @@ static void close_bout(bout *b) {
 static void put_question(bout *b, vd_referee *referee, const vd_outgoing *q) {
     vd_buf request = {0};
     sim_need(vd_request_write(&b->note, q->note, &request, NULL) == VD_OK, "a request");
-    vd_buf note = sim_party_answer(&b->party[q->party], &request, q->text);
+    vd_buf note = sim_party_answer(&b->party[q->party], &request, &q->question, q->text);
     if (note.size)
         vd_referee_answer(referee, q->party, note.data, note.size);
     else

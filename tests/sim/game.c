@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/hearing.h"
 #include "tests/sim/keys.h"
 #include "tests/sim/memo.h"
 
-enum { REFEREE = 100, MINUTE_MS = 60000 };
+enum { REFEREE = 100, MINUTE_MS = 60000, STEP_US_MAX = 100000000 };
 
 /* ---- runs ---- */
 
@@ -116,6 +117,17 @@ static void choose_outages(sim_game *g, sim_outage *outage, bool broken) {
                                      broken ? below(g, 200 * MINUTE_MS) : below(g, 20000)};
 }
 
+/* What it states of its machine; a liar states more, to be waited for. */
+static void state_pace(sim_game *g, uint32_t p) {
+    const bool honest = sim_is_honest(g, p);
+    const int64_t us = honest || one_in(g, 2) ? g->line[p].step_ms * 1000 : VD_PACE_US_LIMIT;
+    for (int i = 0; i < 2; i++)
+        g->party[p].side[i].pace = (vd_pace){.plain_us = us,
+                                             .committed_us = us,
+                                             .traced_us = us,
+                                             .distance = honest ? TOY_EVERY : TOY_STEPS};
+}
+
 static void open_line(sim_game *g, uint32_t p) {
     const bool broken = one_in(g, 8), honest = sim_is_honest(g, p);
     sim_line *line = &g->line[p];
@@ -124,30 +136,35 @@ static void open_line(sim_game *g, uint32_t p) {
                        .delay_ms = 1 + below(g, one_in(g, 4) ? 2000 : 50),
                        .jitter_ms = below(g, one_in(g, 4) ? 5000 : 20),
                        .step_ms = one_in(g, 3) ? below(g, honest ? 60000 : 600000) : 10,
+                       .linger_ms = !honest && one_in(g, 5) ? below(g, 130000) : 0,
                        .silent = !honest && one_in(g, 4),
                        .stalls = one_in(g, 2),
                        .random = sim_random(&g->random)};
+    state_pace(g, p);
     if (one_in(g, 3))
         choose_outages(g, line->cut, broken);
     if (one_in(g, 3))
         choose_outages(g, line->down, broken);
 }
 
-/* ---- life ---- */
-
-static void assign(sim_game *g) {
-    vd_assignment a = {.program = g->table->job.hash,
-                       .nonce = {42},
-                       .provider_count = g->count,
-                       .challenge = g->challenge};
-    vd_key_public(g->table->referee, &a.referee);
+void sim_game_calm(sim_game *g) {
     for (uint32_t p = 0; p < g->count; p++)
-        vd_key_public(g->party[p].key, &a.provider[p]);
-    sim_need(vd_assignment_write(&a, &g->assignment, NULL) == VD_OK &&
-                 vd_note_sign(g->table->referee, VD_TYPE_ASSIGNMENT, g->assignment.data,
-                              g->assignment.size, &g->note, NULL) == VD_OK,
-             "the assignment");
+        g->line[p] = (sim_line){.party = &g->party[p], .delay_ms = 1, .step_ms = 10};
+    for (uint32_t p = 0; p < g->count; p++)
+        state_pace(g, p);
+    g->kills_max = 0;
 }
+
+/* A referee is killed up to five times in every second game. */
+static void choose_kills(sim_game *g) {
+    g->backwards = one_in(g, 2);
+    g->kills_max = one_in(g, 2) ? 1 + below(g, 5) : 0;
+    g->kill_at_write = 1 + below(g, 60);
+    g->kill_at_call = 1 + below(g, 400);
+    g->kill_how = below(g, 3);
+}
+
+/* ---- life ---- */
 
 static void log_provider(const sim_game *g, uint32_t p) {
     const sim_party *party = &g->party[p];
@@ -158,12 +175,12 @@ static void log_provider(const sim_game *g, uint32_t p) {
         vd_fault_print(fault, &g->table->job.program, what, sizeof what);
     sim_log(g,
             "provider %u: run %s; %s at questions %u to %u%s%s; %s; a step takes %lld ms, %s; loss "
-            "%u/1000; away for %lld ms",
+            "%u/1000; away for %lld ms; it lingers for %lld ms",
             p + 1, what, sim_way_name(party->way), party->from, party->to,
             party->topic ? ", those to " : "", party->topic ? party->topic : "",
             sim_is_honest(g, p) ? "honest" : "not honest", (long long)line->step_ms,
             line->silent ? "silently" : "and it says so", line->loss,
-            (long long)sim_unreachable_ms(line));
+            (long long)sim_unreachable_ms(line), (long long)line->linger_ms);
 }
 
 void sim_game_open(sim_game *g, sim_table *table, uint64_t seed, vd_buf *log) {
@@ -171,6 +188,7 @@ void sim_game_open(sim_game *g, sim_table *table, uint64_t seed, vd_buf *log) {
     g->table = table;
     g->seed = g->random = seed;
     g->log = log;
+    g->step_us_max = STEP_US_MAX;
     g->count = choose_count(g);
     g->challenge = one_in(g, 2);
     g->verdict = one_in(g, 8);
@@ -184,12 +202,11 @@ void sim_game_open(sim_game *g, sim_table *table, uint64_t seed, vd_buf *log) {
             g->challenge ? ", with challenges" : "");
     for (uint32_t p = 0; p < g->count; p++)
         log_provider(g, p);
-    assign(g);
+    choose_kills(g);
 }
 
 void sim_game_close(sim_game *g) {
-    vd_tournament_destroy(g->tournament);
-    vd_referee_destroy(g->pair);
+    sim_game_forget(g);
     vd_outcome_free(&g->outcome);
     for (uint32_t p = 0; p < g->count; p++)
         sim_party_close(&g->party[p]);

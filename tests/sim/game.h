@@ -3,8 +3,9 @@
 #ifndef SIM_GAME_H
 #define SIM_GAME_H
 
+#include "tests/sim/questions.h"
 #include "tests/sim/world.h"
-#include "verde/protocol/tournament.h"
+#include "verde/protocol/arbiter.h"
 
 enum { SIM_PROVIDERS = 16, SIM_WRONG_RUNS = 40, SIM_RUNS = SIM_WRONG_RUNS + 1 };
 
@@ -18,6 +19,16 @@ typedef struct {
 void sim_table_open(sim_table *table);
 void sim_table_close(sim_table *table);
 
+/* A request on its way to a provider, or its reply on the way back. */
+typedef struct {
+    bool away;
+    int64_t at_ms; /* when the reply is there */
+    sim_heard heard;
+    vd_buf note;
+    vd_hash name; /* of the last request */
+    char text[96];
+} sim_post;
+
 typedef struct {
     const sim_table *table;
     uint64_t seed, random;
@@ -29,26 +40,44 @@ typedef struct {
     uint32_t run[SIM_PROVIDERS]; /* by number in the table */
     vd_buf last;                 /* what anybody said last */
     vd_buf *log;                 /* for people; NULL: none */
-    /* the dispute */
+    /* The referee, and where it is killed: at a write, or at another call of its world. */
+    vd_arbiter *arbiter;
+    vd_minutes minutes;
     vd_buf assignment, note;
-    vd_tournament *tournament; /* of more than two */
-    vd_referee *pair;          /* of two */
+    uint32_t assigned; /* how many assignments it has made */
+    uint32_t kills, kills_max, kill_how;
+    uint64_t writes, calls, kill_at_write, kill_at_call;
+    bool killed;
+    int64_t step_us_max; /* its cap on a step's time; 0: as it is without options */
+    /* Its world. */
+    int64_t now_ms, downtime_ms;
+    bool backwards; /* of replies that come at once, the last provider's is first */
+    sim_post post[SIM_PROVIDERS];
+    vd_buf disk, read; /* its journal, and as it was when it was read */
+    /* What it asked: */
+    vd_buf first_note;       /* the assignment that came with the first question */
+    sim_names answered;      /* by statements that are in the journal */
+    vd_hash heard;           /* the request that was answered last, if that is not in the journal */
+    uint32_t heard_provider; /* by this one */
     vd_status status;
     vd_err err;
     vd_outcome outcome; /* owned */
-    int64_t end_ms;
     /* what was found wrong; empty: nothing */
     char objection[256];
 } sim_game;
 
 void sim_game_open(sim_game *game, sim_table *table, uint64_t seed, vd_buf *log);
+/* The same providers where nothing is lost, slow, cut or killed. */
+void sim_game_calm(sim_game *game);
 void sim_game_close(sim_game *game);
 void sim_log(const sim_game *game, const char *format, ...) VD_PRINTF(2, 3);
 
-/* hearing.c: plays until the outcome stands. */
-void sim_game_play(sim_game *game);
 /* check.c: sets `objection`. */
 void sim_game_check(sim_game *game);
+/* The verdict, of which the evidence is all that was said; objects if it does not verify. */
+void sim_game_verdict(sim_game *game, vd_buf *note);
+/* The first objection stays. */
+void sim_object(sim_game *game, const char *format, ...) VD_PRINTF(2, 3);
 
 /* It ran the job as it is, and says what its run says. */
 bool sim_is_honest(const sim_game *game, uint32_t provider);

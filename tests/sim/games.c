@@ -1,12 +1,14 @@
 /* Disputes by the hundred thousand, each from a seed.
- * Usage: games [COUNT [SEED]]: that many, from this seed on. games replay SEED: one, with its log.
+ * Usage: games [COUNT [SEED]]: that many, from this seed on.
+ *        games replay SEED: one, with its log.
+ *        games until COUNT: those from seed 1 on, to the first that fails: for builds with a bug.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "tests/sim/game.h"
+#include "tests/sim/hearing.h"
 
 enum { COUNT = 100000, SHOWN = 3 };
 
@@ -33,8 +35,8 @@ static void add(tally *all, const sim_game *g) {
     else if (o->accepted)
         all->other++;
     all->played += g->count == 2 ? 1 : o->game_count;
-    if (g->end_ms > all->longest_ms)
-        all->longest_ms = g->end_ms;
+    if (g->now_ms - g->downtime_ms > all->longest_ms)
+        all->longest_ms = g->now_ms - g->downtime_ms;
     for (uint32_t p = 0; p < g->count; p++) {
         all->standings[!sim_is_honest(g, p)][o->party[p].standing]++;
         all->questions += g->line[p].requests;

@@ -12,28 +12,30 @@ static struct {
     vd_buf note;
 } slot[SLOTS];
 
-static vd_hash name_of(const vd_provider *side, const vd_buf *request) {
+static vd_hash slot_name(const vd_provider *side, const vd_hash *request) {
     const toy_run *run = side->source.user;
     const sim_again *again = side->again;
     struct {
         vd_public_key key;
         vd_hash request;
         uint64_t run, again;
+        int64_t pace;
     } parts;
     vd_hash name;
     memset(&parts, 0, sizeof parts);
     vd_key_public(side->key, &parts.key);
     parts.run = run->serial;
+    parts.request = *request;
+    parts.pace = side->pace.plain_us;
     if (side->run_again)
         parts.again = again->fails ? UINT64_MAX : again->run->serial;
-    sim_need(vd_hash_tagged(NULL, request->data, request->size, &parts.request) &&
-                 vd_hash_tagged(NULL, &parts, sizeof parts, &name),
-             "no hash");
+    sim_need(vd_hash_tagged(NULL, &parts, sizeof parts, &name), "no hash");
     return name;
 }
 
-void sim_memo_answer(const vd_provider *side, const vd_buf *request, vd_buf *note) {
-    const vd_hash name = name_of(side, request);
+void sim_memo_answer(const vd_provider *side, const vd_buf *request, const vd_hash *of,
+                     vd_buf *note) {
+    const vd_hash name = slot_name(side, of);
     uint32_t index;
     memcpy(&index, name.b, sizeof index);
     index %= SLOTS;

@@ -6,8 +6,10 @@
 #include "tests/sim/toy.h"
 #include "verde/protocol/provider.h"
 
-/* As vd_provider_answer; an answer goes to *note, and no answer leaves it empty. */
-void sim_memo_answer(const vd_provider *side, const vd_buf *request, vd_buf *note);
+/* As vd_provider_answer, of a request with this hash; an answer goes to *note, and no answer leaves
+ * it empty. */
+void sim_memo_answer(const vd_provider *side, const vd_buf *request, const vd_hash *name,
+                     vd_buf *note);
 void sim_memo_clear(void);
 
 #endif

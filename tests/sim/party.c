@@ -67,6 +67,7 @@ void sim_party_runs_again(sim_party *p, sim_again again) {
 void sim_party_renew(sim_party *p) {
     vd_buf_free(&p->last);
     p->last = (vd_buf){0};
+    p->name = (vd_hash){{0}};
     p->asked = 0;
 }
 
@@ -178,11 +179,11 @@ static void add_members(json_t *body) {
     json_object_set_new(body, "more", json_pack("[is{}]", 1, "two"));
 }
 
-static void change_body(sim_party *p, sim_way way, json_t *payload) {
+static void change_body(sim_way way, json_t *payload, uint64_t *random) {
     json_t *body = json_object_get(payload, "answer");
     switch (way) {
-    case SIM_OTHER_ROOT: change_root(body, &p->random); break;
-    case SIM_WRONG_PROOF: change_proof(body, &p->random); break;
+    case SIM_OTHER_ROOT: change_root(body, random); break;
+    case SIM_WRONG_PROOF: change_proof(body, random); break;
     case SIM_LESS: take_one_away(body); break;
     case SIM_NONSENSE:
         json_object_set_new(payload, "answer", json_pack("{ss}", "root", "none"));
@@ -221,32 +222,42 @@ static void take_copy(const vd_buf *from, vd_buf *note) {
         vd_put(note, from->data, from->size);
 }
 
-static void tell_otherwise(sim_party *p, vd_buf *note) {
+static void tell_otherwise(sim_party *p, vd_buf *note, uint64_t *random) {
     switch (p->way) {
     case SIM_TELLS:
     case SIM_OTHER_RUN: break;
     case SIM_SILENT: note->size = 0; break;
-    case SIM_GARBAGE: note->size = sim_below(&p->random, (uint32_t)note->size + 1); break;
+    case SIM_GARBAGE: note->size = sim_below(random, (uint32_t)note->size + 1); break;
     case SIM_OTHER_KEY: sign_otherwise(note); break;
-    case SIM_BAD_SIGNATURE: break_signature(note, &p->random); break;
+    case SIM_BAD_SIGNATURE: break_signature(note, random); break;
     case SIM_REPLAYS: take_copy(&p->last, note); break;
     case SIM_COPIES: take_copy(p->rivals, note); break;
     default: {
         json_t *payload = payload_of(note);
-        change_body(p, p->way, payload);
+        change_body(p->way, payload, random);
         state_by(p->key, payload, note);
     }
     }
 }
 
-vd_buf sim_party_answer(sim_party *p, const vd_buf *request, const char *text) {
-    const uint32_t number = p->asked++;
+static bool lies_to(sim_party *p, const vd_hash *name, const char *text) {
+    p->asked += !vd_hash_equal(&p->name, name);
+    p->name = *name;
+    const uint32_t number = p->asked - 1;
     const bool fits = !p->topic || strncmp(text, p->topic, strlen(p->topic)) == 0;
-    const bool lies = p->way != SIM_TELLS && fits && number >= p->from && number < p->to;
+    return p->way != SIM_TELLS && fits && number >= p->from && number < p->to;
+}
+
+vd_buf sim_party_answer(sim_party *p, const vd_buf *request, const vd_hash *name,
+                        const char *text) {
+    const bool lies = lies_to(p, name, text);
     vd_buf note = {0};
-    sim_memo_answer(&p->side[lies && p->way == SIM_OTHER_RUN], request, &note);
+    uint64_t chance;
+    sim_memo_answer(&p->side[lies && p->way == SIM_OTHER_RUN], request, name, &note);
+    memcpy(&chance, name->b, sizeof chance);
+    chance ^= p->random;
     if (note.size && lies)
-        tell_otherwise(p, &note);
+        tell_otherwise(p, &note, &chance);
     take_copy(&note, &p->last);
     return note;
 }

@@ -42,7 +42,8 @@ typedef struct {
     const char *topic;
     uint32_t from, to;
     uint64_t random;
-    uint32_t asked;
+    uint32_t asked;       /* different questions, one after the other */
+    vd_hash name;         /* of the last request */
     vd_buf last;          /* what it said last */
     const vd_buf *rivals; /* what somebody else said last; NULL: nobody */
 } sim_party;
@@ -56,8 +57,9 @@ void sim_party_runs_again(sim_party *p, sim_again again);
 /* Takes what it said in the last dispute away; the way stays. */
 void sim_party_renew(sim_party *p);
 
-/* The answer to a request, as it is sent; empty: none. `text` is the question for people. */
-vd_buf sim_party_answer(sim_party *p, const vd_buf *request, const char *text);
+/* The answer to a request, as it is sent; empty: none. `name` is the request's hash,
+ * `text` the question for people. Of the same request it is the same. */
+vd_buf sim_party_answer(sim_party *p, const vd_buf *request, const vd_hash *name, const char *text);
 
 /* SplitMix64 (Steele et al., 2014). */
 uint64_t sim_random(uint64_t *state);

@@ -3,6 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *sim_heard_name(sim_heard_kind kind) {
+    static const char *const names[] = {"connection trouble", "it works on it", "answered"};
+    return names[kind];
+}
+
 static bool within(const sim_outage *outage, int64_t at_ms) {
     for (int i = 0; i < SIM_OUTAGES; i++)
         if (at_ms >= outage[i].from_ms && at_ms < outage[i].from_ms + outage[i].length_ms)
@@ -97,9 +102,10 @@ static bool holds(const sim_line *line, int64_t from_ms, int64_t to_ms) {
            started_ms(line, from_ms) == started_ms(line, to_ms);
 }
 
-static sim_heard take_answer(sim_line *line, const vd_buf *request, const char *text,
-                             int64_t now_ms, int64_t ready, int64_t wait_ms, vd_buf *note) {
-    vd_buf answer = sim_party_answer(line->party, request, text);
+static sim_heard take_answer(sim_line *line, const vd_buf *request, const vd_hash *name,
+                             const char *text, int64_t now_ms, int64_t ready, int64_t wait_ms,
+                             vd_buf *note) {
+    vd_buf answer = sim_party_answer(line->party, request, name, text);
     const int64_t back_ms = ready + delay_ms(line);
     const bool arrives = holds(line, now_ms, back_ms) && !lost(line);
     const bool is_none = answer.size == 0;
@@ -116,19 +122,19 @@ static sim_heard take_answer(sim_line *line, const vd_buf *request, const char *
     return heard(SIM_ANSWER, back_ms - now_ms, wait_ms);
 }
 
-sim_heard sim_request(sim_line *line, const vd_buf *request, const char *text, int64_t now_ms,
-                      int64_t wait_ms, vd_buf *note) {
+sim_heard sim_request(sim_line *line, const vd_buf *request, const vd_hash *name, const char *text,
+                      int64_t now_ms, int64_t wait_ms, vd_buf *note) {
     const int64_t at_ms = now_ms + delay_ms(line);
     line->requests++;
     if (within(line->down, at_ms)) /* refused: nobody listens */
         return heard(SIM_TROUBLE, at_ms - now_ms, wait_ms);
     if (within(line->cut, at_ms) || lost(line))
         return trouble(wait_ms);
-    const int64_t ready = ready_ms(line, text, at_ms);
-    if (ready > at_ms && !line->silent)
+    const int64_t ready = ready_ms(line, text, at_ms) + line->linger_ms;
+    if (ready > at_ms + line->linger_ms && !line->silent)
         return holds(line, now_ms, at_ms) ? heard(SIM_WORKING, at_ms - now_ms, wait_ms)
                                           : trouble(wait_ms);
     if (ready - now_ms > wait_ms)
         return (sim_heard){SIM_TROUBLE, wait_ms};
-    return take_answer(line, request, text, now_ms, ready, wait_ms, note);
+    return take_answer(line, request, name, text, now_ms, ready, wait_ms, note);
 }

@@ -21,9 +21,10 @@ typedef struct {
     sim_outage cut[SIM_OUTAGES];
     /* The process: killed, and started again when that is over. It forgets what it executed. */
     sim_outage down[SIM_OUTAGES];
-    int64_t step_ms; /* what a step of the job takes it */
-    bool silent;     /* it says nothing while it computes, in place of that it works */
-    bool stalls;     /* where it gives no answer on purpose, it says that it works */
+    int64_t step_ms;   /* what a step of the job takes it */
+    int64_t linger_ms; /* it keeps an answer that is ready for so long, on purpose */
+    bool silent;       /* it says nothing while it computes, in place of that it works */
+    bool stalls;       /* where it gives no answer on purpose, it says that it works */
     uint64_t random;
     /* When it has executed what is asked of an interval, and of a step; 0: not yet. */
     int64_t ready_ms[2][TOY_STEPS + 1];
@@ -40,10 +41,12 @@ typedef struct {
     int64_t took_ms;
 } sim_heard;
 
-/* One request that is sent at `now_ms`, and waits for at most `wait_ms`. `text` is the question for
- * people. An answer is appended to *note. */
-sim_heard sim_request(sim_line *line, const vd_buf *request, const char *text, int64_t now_ms,
-                      int64_t wait_ms, vd_buf *note);
+const char *sim_heard_name(sim_heard_kind kind);
+
+/* One request that is sent at `now_ms`, and waits for at most `wait_ms`. `name` is its hash, `text`
+ * the question for people. An answer is appended to *note. */
+sim_heard sim_request(sim_line *line, const vd_buf *request, const vd_hash *name, const char *text,
+                      int64_t now_ms, int64_t wait_ms, vd_buf *note);
 /* Together, for how long it cannot be reached. */
 int64_t sim_unreachable_ms(const sim_line *line);
 
