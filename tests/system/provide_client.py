@@ -208,4 +208,5 @@ def main():
         print(json.dumps(wait(client, args.job, args.state)))
 
 
-main()
+if __name__ == "__main__":
+    main()

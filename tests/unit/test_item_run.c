@@ -2,6 +2,7 @@
  * changes by itself. */
 #include "tests/support/dispute.h"
 #include "tests/support/random_model.h"
+#include "verde/exec/estimate.h"
 #include "verde/exec/item_run.h"
 
 #include <criterion/criterion.h>
@@ -115,6 +116,20 @@ static void run_whole(const world *w, char dir[64]) {
     vd_err err = {0};
     new_dir(dir);
     cr_assert(go_on(w, dir, -1, -1, &err) == VD_OK, "%s", err.text);
+}
+
+/* Whoever runs programs of strangers asks before it starts. */
+Test(item_run, a_journal_is_no_larger_than_was_estimated) {
+    world *w = open_world();
+    char dir[64];
+    run_whole(w, dir);
+    vd_buf journal = file_in(dir, "journal");
+    const uint64_t estimate = vd_estimate_journal(&w->program);
+    cr_expect(journal.size <= estimate && estimate < 2 * journal.size, "%zu bytes, estimated %llu",
+              journal.size, (unsigned long long)estimate);
+    vd_buf_free(&journal);
+    test_remove_dir(dir);
+    close_world(w);
 }
 
 /* ---- stops ---- */

@@ -261,7 +261,8 @@ const vd_command vd_cmd_provide = {
     "  --keep-seconds N     how long data is kept that no job needs (default: 86400)\n"
     "  --page PORT          a page for people on this machine: jobs, losses, clients, disk; plain\n"
     "                       HTTP on 127.0.0.1 alone, for reading alone\n"
-    "  --fault KIND         compute wrongly on purpose, as `verde run --fault`\n" VD_COMMON_HELP
+    "  --fault KIND         compute wrongly on purpose, as `verde run --fault`; of a job with\n"
+    "                       prompts KEY/KIND, in the prompt of this key\n" VD_COMMON_HELP
     "\nExample:\n"
     "  verde provide --dir /srv/verde --listen 0.0.0.0:8443 --client $(cat key.pub)\n" VD_EXIT_HELP,
     provide};

@@ -202,7 +202,10 @@ static bool answer_from(int fd, const char *rest, vd_response *response) {
         return read_part(fd, HEAD, count * VD_HASH_SIZE, &response->body);
     if (named && read_index(which, count, &item))
         return read_records(fd, count, item, &response->body);
-    refuse(response, 404, "the job's results have nothing there");
+    refuse(response, 404,
+           strncmp(rest, "/state", 6) == 0
+               ? "a job with prompts has no state: fetch takes its job file (`verde fetch JOB`)"
+               : "the job's results have nothing there");
     return true;
 }
 

@@ -222,7 +222,8 @@ void vd_packing_begin(vd_packing *p, uint32_t count, uint32_t own) {
 
 void vd_packing_free(vd_packing *p) {
     vd_buf_free(&p->bytes);
-    vd_buf_free(&p->base);
+    for (uint32_t i = 0; i < VD_PACKING_BASES; i++)
+        vd_buf_free(&p->base[i]);
     *p = (vd_packing){0};
 }
 
@@ -243,26 +244,42 @@ static void put_changes(const vd_buf *base, const vd_buf *code, vd_buf *out) {
     }
 }
 
-/* It becomes the base of those that follow if it is too unlike the one before. */
+static void put_whole(vd_packing *p, vd_buf *code) {
+    const uint32_t place = p->bases++ % VD_PACKING_BASES;
+    vd_put_u32(&p->bytes, p->count);
+    vd_put_u32(&p->bytes, (uint32_t)code->size);
+    vd_put(&p->bytes, code->data, code->size);
+    vd_buf_free(&p->base[place]);
+    p->base[place] = *code;
+    p->base_number[place] = p->count;
+    *code = (vd_buf){0};
+}
+
+/* By how it differs from one that lies there whole, if that is shorter. */
 static void put_code(vd_packing *p, vd_buf *code) {
-    vd_buf changes = {0};
-    const bool comparable = p->count > 0 && code->size == p->base.size;
-    if (comparable)
-        put_changes(&p->base, code, &changes);
-    if (comparable && changes.size < code->size / 2) {
-        vd_put_u32(&p->bytes, p->base_number);
-        vd_put_u32(&p->bytes, (uint32_t)changes.size);
-        vd_put(&p->bytes, changes.data, changes.size);
+    vd_buf changes = {0}, least = {0};
+    uint32_t base = VD_PACKING_BASES;
+    for (uint32_t i = 0; i < VD_PACKING_BASES; i++) {
+        if (code->size != p->base[i].size)
+            continue;
+        changes.size = 0;
+        put_changes(&p->base[i], code, &changes);
+        if (changes.size < (base < VD_PACKING_BASES ? least.size : code->size / 2)) {
+            const vd_buf other = least;
+            least = changes;
+            changes = other;
+            base = i;
+        }
+    }
+    if (base == VD_PACKING_BASES) {
+        put_whole(p, code);
     } else {
-        vd_put_u32(&p->bytes, p->count);
-        vd_put_u32(&p->bytes, (uint32_t)code->size);
-        vd_put(&p->bytes, code->data, code->size);
-        vd_buf_free(&p->base);
-        p->base = *code;
-        p->base_number = p->count;
-        *code = (vd_buf){0};
+        vd_put_u32(&p->bytes, p->base_number[base]);
+        vd_put_u32(&p->bytes, (uint32_t)least.size);
+        vd_put(&p->bytes, least.data, least.size);
     }
     vd_buf_free(&changes);
+    vd_buf_free(&least);
 }
 
 static vd_status put_own(vd_packing *p, const vd_program *program, const void *const *data,

@@ -42,12 +42,15 @@ VD_MUST_USE vd_status vd_pack_program(const vd_pack *pack, uint32_t index, vd_pr
  * which vd_pack_program gave. The caller frees it. NULL: out of memory. */
 void *vd_pack_own(const vd_pack *pack, uint32_t index, const vd_program *program, uint32_t tensor);
 
-/* Making one. */
+/* Making one. Of programs that lie there whole, the last ones are kept: those of one token and of
+ * more are not like each other. */
+enum { VD_PACKING_BASES = 4 };
 typedef struct {
     vd_buf bytes;
     uint32_t count, own;
-    vd_buf base;          /* the last program that lies there whole */
-    uint32_t base_number; /* its item */
+    vd_buf base[VD_PACKING_BASES];
+    uint32_t base_number[VD_PACKING_BASES]; /* their items */
+    uint32_t bases;                         /* so many have been */
 } vd_packing;
 
 void vd_packing_begin(vd_packing *packing, uint32_t count, uint32_t own);
