@@ -3,6 +3,8 @@
  * When a connection dies while a worker has its request, evhttp leaves the request to us and
  * forgets the connection: it must then be freed here, and never otherwise. */
 #include <event2/buffer.h>
+#include <event2/http.h>
+#include <event2/http_struct.h>
 #include <event2/keyvalq_struct.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +45,20 @@ typedef struct {
     const char *text; /* NULL: nothing is wrong */
 } fault;
 
+/* evhttp takes HTTP/0.1 and HTTP/1.7 too, and answers in them. */
+static bool is_known_version(struct evhttp_request *http) {
+    if (http->major == 1 && (http->minor == 0 || http->minor == 1))
+        return true;
+    http->major = http->minor = 1;
+    return false;
+}
+
 /* evhttp takes the first of several lengths and lets "chunked" win over them all. */
 static fault what_is_wrong(struct evhttp_request *http, bool writes) {
     const enum evhttp_cmd_type method = evhttp_request_get_command(http);
     const bool write = method == EVHTTP_REQ_PUT || method == EVHTTP_REQ_DELETE;
+    if (!is_known_version(http))
+        return (fault){400, "neither HTTP/1.0 nor HTTP/1.1"};
     if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_POST && !(writes && write))
         return (fault){405, writes ? "none of GET, POST, PUT and DELETE" : "neither GET nor POST"};
     if (evhttp_request_get_uri(http)[0] != '/')
