@@ -47,10 +47,11 @@ def llama(batch):
     return model, lambda: model(ids, labels=ids).loss
 
 
-def resnet(batch, last=False):
+def resnet(batch, last=False, kind="resnet18", size=64):
     import torchvision
 
-    model, x = torchvision.models.resnet18(num_classes=10), torch.randn(batch, 3, 64, 64)
+    model = getattr(torchvision.models, kind)(num_classes=10)
+    x = torch.randn(batch, 3, size, size)
     order = torch.channels_last if last else torch.contiguous_format
     model, x = model.to(memory_format=order), x.to(memory_format=order)
     return model, lambda: torch.nn.functional.cross_entropy(model(x), torch.arange(batch) % 10)
@@ -61,6 +62,7 @@ MODELS = {
     "llama": llama,
     "resnet": resnet,
     "resnet channels_last": lambda batch: resnet(batch, True),
+    "resnet50 channels_last": lambda batch: resnet(batch, True, "resnet50", 128),
 }
 
 

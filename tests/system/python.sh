@@ -1,6 +1,7 @@
 #!/bin/sh
-# The Python package without numpy or PyTorch: the structures that it passes to the library lie as the headers say, its texts and
-# types are current, and the library of commitments shows nothing but what Python calls. `make test-python` tests the rest.
+# The Python package without PyTorch: the structures that it passes to the library lie as the headers say, its texts and types
+# are current, the library of commitments shows nothing but what Python calls, and operators run on arrays where Debian's numpy
+# is installed. `make test-python` tests the rest.
 set -eu
 build=$1
 [ -z "${SANITIZED:-}" ] || { echo "the plain build shows it"; exit 77; }
@@ -70,4 +71,36 @@ python3 "$work/commit.py" "$build/lib/libverde_commit.so"
 shown=$(${NM:-nm} -D --defined-only "$build/lib/libverde_commit.so" | awk '{ print $3 }' | sort | tr '\n' ' ')
 called=$(sed -n 's/.*lib\.\(vd_[a-z_]*\)\.argtypes.*/\1/p' python/repops/_commit.py | sort | tr '\n' ' ')
 [ "$shown" = "$called" ] || { echo "libverde_commit.so shows $shown; Python calls $called"; exit 1; }
-echo "$fields fields lie as the headers say; libverde_commit.so shows $called"
+
+# Operators on numpy's arrays: known values, the same bits in every setting, and errors that are the library's sentences.
+cat > "$work/operators.py" << 'PY'
+import numpy as np
+import repops
+
+a, b = np.arange(6, dtype="f4").reshape(2, 3), np.arange(12, dtype="f4").reshape(3, 4)
+assert np.array_equal(repops.matmul(a, b), a @ b)
+assert np.array_equal(repops.transpose(b, d0=1, d1=0, d2=0, d3=0, d4=0), b.T)
+out = np.empty((2, 4), "f4")
+assert repops.matmul(a, b, out=out) is out and np.array_equal(out, a @ b)
+x, w = (np.random.default_rng(i).random(s, "f4") for i, s in enumerate([(2, 9, 9, 40), (3, 3, 40, 24)]))
+images = {}
+for threads, backend in [(1, "scalar"), (1, None), (3, None)]:
+    with repops.Context(threads=threads, backend=backend):
+        y = repops.conv2d(x, w, stride_h=2, stride_w=2, pad_h=1, pad_w=1, dilation_h=1, dilation_w=1, groups=1)
+        turned = repops.transpose(w, d0=3, d1=2, d2=0, d3=1, d4=0)
+        assert np.array_equal(turned, w.transpose(3, 2, 0, 1))
+        images[threads, backend] = repops.commitment(y), repops.root([repops.commitment(y)])
+assert y.shape == (2, 5, 5, 24) and len(set(images.values())) == 1, images
+try:
+    repops.matmul(a, a)
+except repops.Error as error:
+    assert "matmul" in str(error), error
+else:
+    raise AssertionError("a product of 2 x 3 and 2 x 3 went through")
+PY
+numpy="operators not run: no numpy for /usr/bin/python3"
+if /usr/bin/python3 -c 'import numpy' 2> /dev/null; then
+    PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 REPOPS_LIBRARY=$build/lib/librepops.so.1 /usr/bin/python3 "$work/operators.py"
+    numpy="operators run on numpy"
+fi
+echo "$numpy; $fields fields lie as the headers say; libverde_commit.so shows $called"
