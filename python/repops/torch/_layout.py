@@ -75,8 +75,7 @@ def weight_in(w: Tensor) -> Tensor:
         return transposed(last.reshape(f, kh * kw * c), (1, 0), out)
     if not w.is_contiguous():
         return out.copy_(w.permute(2, 3, 1, 0))
-    rows = transposed(w.view(f, c * kh * kw), (1, 0), scratch("rows", (c, kh * kw, f)))
-    return transposed(rows, (1, 0, 2), out)
+    return transposed(w, (2, 3, 1, 0), out)
 
 
 def weight_out(dw: Tensor, w: Tensor) -> Tensor:
@@ -87,8 +86,7 @@ def weight_out(dw: Tensor, w: Tensor) -> Tensor:
         return transposed(dw.view(kh * kw * c, f), (1, 0), out)
     if not out.is_contiguous():
         return out.copy_(dw.permute(3, 2, 0, 1))
-    rows = transposed(dw.view(kh * kw, c, f), (1, 0, 2), scratch("rows", (c, kh * kw, f)))
-    return transposed(rows.view(c * kh * kw, f), (1, 0), out)
+    return transposed(dw, (3, 2, 0, 1), out)
 
 
 def in_order(x: Tensor) -> Tensor:
