@@ -76,11 +76,11 @@ $(BUILD)/bench/step: bench/step.c bench/workload.c $(BUILD)/lib/libverde.a $(BUI
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -o $@
 .PHONY: bench-step
 
-# Tokens beside transformers': make bench-generate ARGS="--torch python3".
+# Tokens beside transformers': make bench-generate ARGS="--torch python3 --model llama-0.5b".
 bench-generate: ## generation beside transformers
 bench-generate: $(BUILD)/bench/generate
 	$< $(ARGS)
-$(BUILD)/bench/generate: bench/generate.c bench/process.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a | $(BUILD)/bench/mkl_kernels.so
+$(BUILD)/bench/generate: bench/generate.c bench/generate_model.c bench/process.c $(BUILD)/lib/libverde.a $(BUILD)/lib/librepops.a | $(BUILD)/bench/mkl_kernels.so
 	@mkdir -p $(@D)
 	$(CC) $(BASE) $(OPT) $(CFLAGS) $^ $(LDFLAGS) $(PKG_LIBS) -lm -o $@
 .PHONY: bench-generate

@@ -1,4 +1,4 @@
-"""The peer of bench/generate.c: GPT-2 of transformers, eager, with random weights.
+"""The peer of bench/generate.c: models of transformers, eager, with random weights.
 
 Answers "hello" with a line about itself, "prefill" with the seconds that a prompt takes up to the
 logits of its last token, "decode B" with the seconds of a greedy token of B sequences, which it
@@ -10,6 +10,7 @@ import sys
 import time
 
 threads, prompt = (int(x) for x in sys.argv[1:3])
+name, dtype = sys.argv[3:5]
 os.environ.update(OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive", GOMP_SPINCOUNT="0",
                   KMP_BLOCKTIME="0")
 
@@ -22,8 +23,17 @@ except ImportError:
 torch.set_num_threads(threads)
 torch.manual_seed(1)
 torch.set_grad_enabled(False)
-config = transformers.GPT2Config(attn_implementation="eager")
-model = transformers.GPT2LMHeadModel(config).eval()
+if name == "gpt2-124m":
+    config = transformers.GPT2Config(attn_implementation="eager")
+    model = transformers.GPT2LMHeadModel(config)
+else:
+    config = transformers.LlamaConfig(
+        vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24,
+        num_attention_heads=14, num_key_value_heads=2, tie_word_embeddings=True,
+        attn_implementation="eager")
+    model = transformers.LlamaForCausalLM(config)
+model = model.eval().to({"f32": torch.float32, "bf16": torch.bfloat16}[dtype])
+clock = time.thread_time if threads == 1 else time.perf_counter
 kept = {}
 
 
@@ -38,10 +48,10 @@ def decode(batch):
         kept.clear()
         kept[batch] = prefill(batch)
     cache, token = kept[batch]
-    start = time.perf_counter()
+    start = clock()
     out = model(token, past_key_values=cache, use_cache=True)
     token = out.logits[:, -1:].argmax(-1)
-    seconds = time.perf_counter() - start
+    seconds = clock() - start
     kept[batch] = [out.past_key_values, token]
     return seconds
 
@@ -50,10 +60,10 @@ for line in sys.stdin:
     words = line.split()
     if words[0] == "hello":
         print(f"torch {torch.__version__}, transformers {transformers.__version__}, "
-              f"{torch.get_num_threads()} threads", flush=True)
+              f"{torch.get_num_threads()} threads, {dtype}", flush=True)
     elif words[0] == "prefill":
-        begin = time.perf_counter()
+        begin = clock()
         prefill(1)
-        print(time.perf_counter() - begin, flush=True)
+        print(clock() - begin, flush=True)
     else:
         print(decode(int(words[1])), flush=True)
