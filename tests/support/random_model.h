@@ -4,7 +4,7 @@
 
 #include "models/models.h"
 
-enum { TEST_MODEL_TENSORS_MAX = 128, TEST_MODEL_DATA_MAX = TEST_MODEL_TENSORS_MAX + 2 };
+enum { TEST_MODEL_TENSORS_MAX = 160, TEST_MODEL_DATA_MAX = TEST_MODEL_TENSORS_MAX + 2 };
 
 typedef struct {
     vd_training training; /* with all weights given, for vd_generation_program */
